@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * /dev/twheel: a timing wheel in the kernel, for very many timeouts.
+ *
+ * One open of the device is one wheel. Timers are made, moved and ended by
+ * ioctl; what has expired is announced by poll() and fetched by read(), as
+ * whole &struct twheel_event. Every field has a fixed width and its natural
+ * alignment: 32-bit and 64-bit programs see the same bytes.
+ *
+ * Times are nanoseconds on the clock of the wheel, as the time namespace of
+ * the process that opened it shows that clock.
+ *
+ * Errors, one meaning each:
+ *
+ *   EINVAL  unknown flag, non-zero reserved field, impossible value,
+ *           read() into less than one event
+ *   ENOTTY  unknown command
+ *   ENOENT  no live timer has this id
+ *   EBUSY   SETUP after the first timer or mapping
+ *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE
+ *   ENOSPC  the wheel holds max_timers already
+ *   ENOMEM  no memory, or none left in the memory cgroup
+ *   EFAULT  bad pointer; nothing was done, or what was done is the return value
+ *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
+ *   EINTR   read(): a signal came before the first event
+ */
+#ifndef _UAPI_LINUX_TWHEEL_H
+#define _UAPI_LINUX_TWHEEL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Flags of &struct twheel_setup. */
+/* CLOCK_REALTIME is 0, which means "the default" as everywhere: ask by flag. */
+#define TWHEEL_SETUP_REALTIME	(1U << 0)
+
+/**
+ * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
+ * @tick_ns: the resolution that is wanted. The wheel takes the largest power
+ *	of two that is not above it. Default: 1 ms, which gives 2^19 ns.
+ * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI; for
+ *	CLOCK_REALTIME leave it 0 and set %TWHEEL_SETUP_REALTIME.
+ * @max_timers: how many timers may exist at a time.
+ * @levels: levels of the hierarchy, 1 to 16. One is a hashed wheel. No more
+ *	are made than a 64-bit deadline can use.
+ * @slot_bits: each level has 2^slot_bits buckets, 4 to 16. Default: 6.
+ * @flags: %TWHEEL_SETUP_REALTIME or 0.
+ * @reserved: zero.
+ *
+ * Zero in a field means the default. On return each field is what the wheel
+ * really has.
+ */
+struct twheel_setup {
+	__u64 tick_ns;
+	__u32 clock_id;
+	__u32 max_timers;
+	__u32 levels;
+	__u32 slot_bits;
+	__u32 flags;
+	__u32 reserved[3];
+};
+
+/* Feature bits of &struct twheel_info and &struct twheel_table. */
+/* The wheel can be mapped, and TWHEEL_IOC_KICK is there. */
+#define TWHEEL_FEATURE_TABLE	(1U << 0)
+
+/**
+ * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
+ * @features: TWHEEL_FEATURE_ bits.
+ * @tick_ns: its resolution, a power of two.
+ * @min_tick_ns: the smallest tick that needs no CAP_SYS_RESOURCE.
+ * @horizon_ns: span of all levels; a deadline beyond it is exact as well, but
+ *	goes round the top level. ~0 where the levels span every deadline.
+ * @table_bytes: how much to map; 0 where %TWHEEL_FEATURE_TABLE is not set.
+ * @clock_id: CLOCK_ of its times.
+ * @max_timers: how many timers may exist at a time.
+ * @levels: levels of the hierarchy.
+ * @slot_bits: each level has 2^slot_bits buckets.
+ * @reserved: zero for now.
+ *
+ * Before SETUP or the first timer: what the defaults would give.
+ */
+struct twheel_info {
+	__u64 features;
+	__u64 tick_ns;
+	__u64 min_tick_ns;
+	__u64 horizon_ns;
+	__u64 table_bytes;
+	__u32 clock_id;
+	__u32 max_timers;
+	__u32 levels;
+	__u32 slot_bits;
+	__u64 reserved[5];
+};
+
+/* Flags of &struct twheel_timer. */
+/* deadline_ns is absolute; without it, a delay from now. */
+#define TWHEEL_ABSTIME		(1U << 0)
+/* The timer outlives its expiration, idle, until re-armed or cancelled. */
+#define TWHEEL_KEEP		(1U << 1)
+/* Do not arm. REGISTER (with KEEP) reserves a timer, REARM disarms one. */
+#define TWHEEL_DISARMED		(1U << 2)
+
+/* States of a timer. */
+#define TWHEEL_IDLE		0U	/* neither armed nor unread */
+#define TWHEEL_ARMED		1U	/* will expire */
+#define TWHEEL_EXPIRED		2U	/* has expired and was not read yet */
+
+/**
+ * struct twheel_timer - one timer, the argument of each verb on one timer
+ * @id: low 32 bits: its slot; high 32 bits: a generation that is never 0.
+ *	Out for REGISTER, in for the others.
+ * @user_data: comes back in each event. REGISTER takes it, REARM leaves it.
+ * @deadline_ns: in: when it expires, or in how long. 0 counts as "now". What
+ *	lies past the end of time never expires. Out: absolute; 0 if idle.
+ * @period_ns: 0, or at least one tick: expires again at deadline + k * period.
+ * @slack_ns: how late it may be beyond its tick, to save wake-ups.
+ * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET
+ *	only check that no unknown one is set.
+ * @state: out. REGISTER, GET and LIST: what it is now. REARM and CANCEL: what
+ *	it was before. Ignored on the way in.
+ */
+struct twheel_timer {
+	__u64 id;
+	__u64 user_data;
+	__u64 deadline_ns;
+	__u64 period_ns;
+	__u64 slack_ns;
+	__u32 flags;
+	__u32 state;
+};
+
+/* Opcodes of &struct twheel_op. */
+#define TWHEEL_OP_REGISTER	1U
+#define TWHEEL_OP_REARM		2U
+#define TWHEEL_OP_CANCEL	3U
+#define TWHEEL_OP_GET		4U
+
+/**
+ * struct twheel_op - one entry of a batch
+ * @timer: as for the ioctl of that name.
+ * @opcode: TWHEEL_OP_
+ * @result: out: 0 or a negative errno.
+ */
+struct twheel_op {
+	struct twheel_timer timer;
+	__u32 opcode;
+	__s32 result;
+};
+
+/* How many entries a batch may have. */
+#define TWHEEL_BATCH_MAX	65536U
+
+/**
+ * struct twheel_batch - many verbs in one call (TWHEEL_IOC_BATCH)
+ * @ops: address of an array of &struct twheel_op.
+ * @count: its length, at most %TWHEEL_BATCH_MAX.
+ * @flags: zero.
+ *
+ * Done in order. One that fails stops nothing. The ioctl returns how many
+ * were done, and EFAULT only if none was.
+ */
+struct twheel_batch {
+	__u64 ops;
+	__u32 count;
+	__u32 flags;
+};
+
+/* Modes of &struct twheel_drain. */
+#define TWHEEL_DRAIN_EXPIRE	1U	/* make each armed timer readable now */
+#define TWHEEL_DRAIN_CANCEL	2U	/* cancel each armed timer */
+
+/**
+ * struct twheel_drain - every armed timer at once (TWHEEL_IOC_DRAIN)
+ * @mode: TWHEEL_DRAIN_
+ * @reserved: zero.
+ * @count: out: how many there were; the ioctl returns it too.
+ *
+ * An arming that another thread makes meanwhile may be spared. A periodic
+ * timer whose expiration is unread keeps that one event and is not armed again.
+ */
+struct twheel_drain {
+	__u32 mode;
+	__u32 reserved;
+	__u64 count;
+};
+
+/**
+ * struct twheel_kick - look at these slots of the table now (TWHEEL_IOC_KICK)
+ * @slots: address of an array of __u32.
+ * @count: its length.
+ * @flags: zero.
+ */
+struct twheel_kick {
+	__u64 slots;
+	__u32 count;
+	__u32 flags;
+};
+
+/**
+ * struct twheel_list - the live timers, a part at a time (TWHEEL_IOC_LIST)
+ * @timers: address of an array of &struct twheel_timer.
+ * @count: its length.
+ * @cursor: in: the slot to start from, 0 at first. Out: where to go on.
+ *
+ * The ioctl returns how many were copied, 0 at the end. A timer that nobody
+ * touches meanwhile is seen exactly once.
+ */
+struct twheel_list {
+	__u64 timers;
+	__u32 count;
+	__u32 cursor;
+};
+
+/**
+ * struct twheel_event - what read() returns: a timer has expired
+ * @id: of the timer. Unless it is kept or periodic, the id ends here.
+ * @user_data: as registered.
+ * @deadline_ns: when it should have expired (the first time, if @expirations
+ *	is above 1).
+ * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late.
+ * @expirations: 1, or for a periodic timer the number of periods since the
+ *	last event. 0: taken by TWHEEL_DRAIN_EXPIRE before its deadline.
+ */
+struct twheel_event {
+	__u64 id;
+	__u64 user_data;
+	__u64 deadline_ns;
+	__u64 expired_ns;
+	__u64 expirations;
+};
+
+#define TWHEEL_LATENESS_BUCKETS	64
+
+/**
+ * struct twheel_stats - what the wheel has done so far (TWHEEL_IOC_STATS)
+ * @armed: timers that are armed now.
+ * @unread: expirations that nobody has read yet.
+ * @allocated: timers that exist now.
+ * @registered: timers made.
+ * @rearmed: REARMs done.
+ * @cancelled: timers ended by CANCEL and by TWHEEL_DRAIN_CANCEL.
+ * @expired: armings that became readable, TWHEEL_DRAIN_EXPIRE included.
+ * @delivered: events read.
+ * @armings: times that a timer was armed, by whatever door.
+ * @displaced: armings that ended unexpired: re-armed, cancelled or dropped.
+ * @withdrawn: expirations that REARM or CANCEL took back unread.
+ * @moved: timers looked at, found to have a later deadline, and queued again.
+ * @cascaded: times that a timer moved down a level.
+ * @wakeups: times that the wheel's own timer or worker ran.
+ * @worst_lateness_ns: the longest from a deadline to being taken off the wheel.
+ * @lateness: how many were late by 2^i ns or more but less than 2^(i+1), in
+ *	[i]; [0] has the zeroes too. A timer armed for a time that was already
+ *	past is not late, and neither counted here nor in @worst_lateness_ns.
+ * @reserved: zero for now.
+ *
+ * At any moment: armings = expired + displaced + armed, and
+ * expired = delivered + withdrawn + unread.
+ */
+struct twheel_stats {
+	__u64 armed;
+	__u64 unread;
+	__u64 allocated;
+	__u64 registered;
+	__u64 rearmed;
+	__u64 cancelled;
+	__u64 expired;
+	__u64 delivered;
+	__u64 armings;
+	__u64 displaced;
+	__u64 withdrawn;
+	__u64 moved;
+	__u64 cascaded;
+	__u64 wakeups;
+	__u64 worst_lateness_ns;
+	__u64 lateness[TWHEEL_LATENESS_BUCKETS];
+	__u64 reserved[9];
+};
+
+#define TWHEEL_TABLE_MAGIC	0x6c656877U	/* "whel" */
+
+/**
+ * struct twheel_table - the first page of the mapping
+ * @magic: %TWHEEL_TABLE_MAGIC
+ * @slots_offset: bytes from here to the first &struct twheel_slot.
+ * @slot_size: bytes from one slot to the next.
+ * @slots: how many there are.
+ * @tick_ns: as in &struct twheel_info.
+ * @clock_id: as in &struct twheel_info.
+ * @features: as in &struct twheel_info.
+ */
+struct twheel_table {
+	__u32 magic;
+	__u32 slots_offset;
+	__u32 slot_size;
+	__u32 slots;
+	__u64 tick_ns;
+	__u32 clock_id;
+	__u32 features;
+};
+
+/**
+ * struct twheel_slot - one timer in the mapping
+ * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is
+ *	when it expires. Written by atomic exchange only.
+ * @wake_ns: the kernel's word: at deadlines later than this it looks by
+ *	itself; ~0: it will not look.
+ */
+struct twheel_slot {
+	__u64 deadline_ns;
+	__u64 wake_ns;
+};
+
+/* 0xC5 is free in the kernel's table of ioctl numbers. */
+#define TWHEEL_IOC_MAGIC	0xC5
+
+#define TWHEEL_IOC_SETUP	_IOWR(TWHEEL_IOC_MAGIC, 0x00, struct twheel_setup)
+#define TWHEEL_IOC_INFO		_IOR(TWHEEL_IOC_MAGIC, 0x01, struct twheel_info)
+#define TWHEEL_IOC_REGISTER	_IOWR(TWHEEL_IOC_MAGIC, 0x02, struct twheel_timer)
+#define TWHEEL_IOC_REARM	_IOWR(TWHEEL_IOC_MAGIC, 0x03, struct twheel_timer)
+#define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_timer)
+#define TWHEEL_IOC_GET		_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_timer)
+#define TWHEEL_IOC_BATCH	_IOW(TWHEEL_IOC_MAGIC, 0x06, struct twheel_batch)
+#define TWHEEL_IOC_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_drain)
+#define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
+#define TWHEEL_IOC_KICK		_IOW(TWHEEL_IOC_MAGIC, 0x09, struct twheel_kick)
+#define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
+
+#endif /* _UAPI_LINUX_TWHEEL_H */

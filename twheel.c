@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A hierarchical timing wheel that expires every timer at its own tick.
+ *
+ * After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels"
+ * (SOSP 1987): scheme 7, levels of ever coarser buckets, where the timers of
+ * a coarse bucket move down when the wheel reaches it. With one level it is
+ * their scheme 6, the hashed wheel, where a timer waits for its round.
+ *
+ * With ticks of 2^19 ns and 64 buckets a level (the defaults of the device):
+ *
+ *   level  bucket (granularity)   reaches         so a timer moves down
+ *     0       0.524 ms              33.6 ms         never
+ *     1      33.6   ms               2.15 s         once
+ *     2       2.15  s                2 min 17 s     twice
+ *     3       2 min 17 s             2 h 27 min     3 times
+ *     4       2 h 27 min             6.5 days       4 times
+ *     5       6.5 days               1 year 52 d    5 times
+ *     6       1 year 52 d           73 years        6 times
+ *     7      73 years              the end of time  7 times
+ *
+ * Unlike kernel/time/timer.c (since 4.8), which leaves a far timer in its
+ * coarse bucket and lets it be late by up to an eighth of its delay, the
+ * lateness is one tick at every distance. The price is that a timer which does
+ * expire is touched once more per level; most timeouts never do. A timer whose
+ * owner allows slack is not moved down at all, see twheel_add().
+ *
+ * Bucket n of level l is visited at tick n << (l * slot_bits), its first. So
+ *
+ *     clk = 130, slot_bits = 6:   0 . . . . . . 2 3 . . . . 63   level 0
+ *     a timer at tick 131                         ^
+ *     a timer at tick 260: 260 - 130 > 64, so level 1, bucket 260 >> 6 = 4,
+ *     visited at tick 256, where it moves to level 0, bucket 260 & 63 = 4.
+ *
+ * A level holds a timer if the distance is no more than its 2^slot_bits
+ * buckets. Of the bucket numbers clk + 1 .. clk + 2^slot_bits (in units of
+ * that level) each belongs to one bucket, and the present one has been visited
+ * already: what is put there is meant for the next turn. That is why a wheel
+ * started off a border needs no special case.
+ *
+ * The top level takes whatever is farther still, and a visit leaves there what
+ * is not near yet. So that these visits do not go on for nothing, @bound says
+ * before which tick no timer of the top level needs one: exact as long as
+ * timers are only added, and learned anew by a sweep of one revolution when
+ * the earliest has left.
+ *
+ * Time never wraps: it is 64 bits of ns, and a tick is at least one. The
+ * caller's clock may be set back, see twheel_set_time().
+ */
+#include <linux/bitmap.h>
+#include <linux/bitops.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+
+#include "twheel.h"
+
+static inline unsigned int nr_buckets(const struct twheel *w)
+{
+	return w->shape.levels << w->shape.slot_bits;
+}
+
+/* Shift from ticks to bucket numbers of @level. */
+static inline unsigned int level_shift(const struct twheel *w, unsigned int level)
+{
+	return level * w->shape.slot_bits;
+}
+
+/* Level whose buckets are the coarsest not wider than 2^@order ticks. */
+static inline unsigned int order_level(const struct twheel *w, unsigned int order)
+{
+	return min(order * w->recip >> 16, w->shape.levels - 1);
+}
+
+static inline unsigned int bucket_of(const struct twheel *w, unsigned int level,
+				     u64 number)
+{
+	unsigned int size = 1U << w->shape.slot_bits;
+
+	return level * size + ((unsigned int)number & (size - 1));
+}
+
+static inline struct hlist_head *visited(const struct twheel *w, unsigned int level)
+{
+	return &w->bucket[nr_buckets(w) + level];
+}
+
+/* First tick whose start is not before @deadline: this is what never early means. */
+static inline u64 deadline_tick(const struct twheel *w, u64 deadline)
+{
+	unsigned int shift = w->shape.shift;
+
+	return (deadline >> shift) + !!(deadline & ((1ULL << shift) - 1));
+}
+
+/**
+ * twheel_max_levels() - how many levels a deadline of 64 bits can use
+ * @shift: a tick is 2^shift ns
+ * @slot_bits: a level has 2^slot_bits buckets
+ *
+ * Return: the number of levels that span every deadline.
+ */
+unsigned int twheel_max_levels(unsigned int shift, unsigned int slot_bits)
+{
+	return (64 - shift + slot_bits - 1) / slot_bits;
+}
+
+/**
+ * twheel_bytes() - how much memory a wheel needs
+ * @shape: the shape that it will have
+ *
+ * Return: the size in bytes of what twheel_init() wants as @mem.
+ */
+size_t twheel_bytes(const struct twheel_shape *shape)
+{
+	size_t buckets = (size_t)shape->levels << shape->slot_bits;
+
+	return BITS_TO_LONGS(buckets) * sizeof(unsigned long) +
+	       (buckets + shape->levels) * sizeof(struct hlist_head);
+}
+
+/**
+ * twheel_horizon() - the span of all levels
+ * @shape: the shape of the wheel
+ *
+ * Return: the longest distance in ns at which a timer is reached without going
+ * round the top level, or %TWHEEL_NEVER where there is no such limit.
+ */
+u64 twheel_horizon(const struct twheel_shape *shape)
+{
+	unsigned int bits = shape->shift + shape->levels * shape->slot_bits;
+
+	return bits < 64 ? 1ULL << bits : TWHEEL_NEVER;
+}
+
+/**
+ * twheel_init() - make an empty wheel
+ * @w: the wheel
+ * @shape: its shape, within the limits that &struct twheel_shape names
+ * @mem: twheel_bytes() of zeroed memory, aligned for a pointer; the caller's
+ *	own, to free when the wheel is no longer used
+ * @now: the time in ns
+ */
+void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
+		 u64 now)
+{
+	*w = (struct twheel) {
+		.clk = now >> shape->shift,
+		.next = TWHEEL_NEVER,
+		.bound = TWHEEL_NEVER,
+		.sweep_min = TWHEEL_NEVER,
+		.recip = (1U << 16) / shape->slot_bits + 1,
+		.shape = *shape,
+		.occupied = mem,
+	};
+	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(nr_buckets(w)));
+}
+
+/* Links @node, whose tick is after clk, at @floor or the level for its distance. */
+static void enqueue(struct twheel *w, struct twheel_node *node, unsigned int floor)
+{
+	u64 distance = node->tick - w->clk;
+	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */
+	unsigned int level = order_level(w, fls64((distance - 1) | 1) - 1);
+	unsigned int shift, idx;
+	u64 number, start;
+
+	level = max(level, floor);
+	shift = level_shift(w, level);
+	number = node->tick >> shift;
+	start = number << shift;
+	idx = bucket_of(w, level, number);
+
+	hlist_add_head(&node->link, &w->bucket[idx]);
+	__set_bit(idx, w->occupied);
+	w->next = min(w->next, start);
+	if (level == w->shape.levels - 1) {
+		w->bound = min(w->bound, start);
+		w->sweep_min = min(w->sweep_min, node->tick);
+	}
+}
+
+/**
+ * twheel_add() - queue a node
+ * @w: the wheel
+ * @node: a node that is not queued
+ * @deadline: when it is due, in ns
+ * @slack: by how many ns it may be late beyond the tick of its deadline
+ *
+ * With slack, the deadline is put off to a border of the coarsest level whose
+ * buckets are no wider than the slack, and the node is queued in the bucket
+ * that begins there (or above). It shares its wake-up with all others of that
+ * border and does not move down.
+ *
+ * O(1). Call twheel_set_time() before, so that the distance is measured from
+ * now and not from the last expiry.
+ *
+ * Return: true if queued; false if the wheel is past @deadline already. Then
+ * nothing was done, and it is for the caller to expire the node.
+ */
+bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
+		u64 slack)
+{
+	u64 tick = deadline_tick(w, deadline);
+	u64 slack_ticks = slack >> w->shape.shift;
+	unsigned int floor = 0;
+
+	if (tick <= w->clk)
+		return false;
+
+	if (slack_ticks > 1) {
+		u64 mask;
+
+		floor = order_level(w, fls64(slack_ticks) - 1);
+		mask = (1ULL << level_shift(w, floor)) - 1;
+		/* At the end of time there may be no border to wait for. */
+		if (tick <= U64_MAX - mask)
+			tick = (tick + mask) & ~mask;
+		else
+			floor = 0;
+	}
+	node->tick = tick;
+	enqueue(w, node, floor);
+	return true;
+}
+
+/**
+ * twheel_del() - take a queued node out
+ * @w: the wheel
+ * @node: a node that twheel_add() queued and twheel_expire() has not returned
+ *
+ * O(1), wherever the node is. The wheel may still ask to be looked at for it.
+ */
+void twheel_del(struct twheel *w, struct twheel_node *node)
+{
+	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
+	bool alone = !node->link.next;
+
+	__hlist_del(&node->link);
+	/* The first of a bucket is pointed to by the bucket, so that names it. */
+	if (alone && head >= w->bucket && head < w->bucket + nr_buckets(w))
+		__clear_bit(head - w->bucket, w->occupied);
+}
+
+/**
+ * twheel_set_time() - tell an idle wheel the time
+ * @w: the wheel
+ * @now: the time in ns
+ *
+ * Moves the wheel on to @now, unless something is due: then it stays, for
+ * twheel_expire() to do that first.
+ *
+ * If the clock has been set back, so is the wheel. Everything stays where it
+ * is: bucket numbers are compared from the new time on, so a bucket may be
+ * visited a turn too early, which leaves or re-queues what is not due, but
+ * never too late.
+ */
+void twheel_set_time(struct twheel *w, u64 now)
+{
+	u64 tick = now >> w->shape.shift;
+
+	if (tick < w->clk || (tick < w->next && !w->visiting))
+		w->clk = tick;
+}
+
+/* Tick of the first visit after clk, TWHEEL_NEVER if all buckets are empty. */
+static u64 first_visit(const struct twheel *w)
+{
+	unsigned int size = 1U << w->shape.slot_bits;
+	unsigned int level;
+	u64 first = TWHEEL_NEVER;
+
+	for (level = 0; level < w->shape.levels; level++) {
+		unsigned int shift = level_shift(w, level);
+		unsigned int base = level * size;
+		u64 from = (w->clk >> shift) + 1;
+		unsigned int here, bit;
+
+		if (level == w->shape.levels - 1)
+			from = max(from, w->bound >> shift);
+		here = bucket_of(w, level, from);
+		bit = find_next_bit(w->occupied, base + size, here);
+		if (bit >= base + size) {
+			bit = find_next_bit(w->occupied, here, base);
+			if (bit >= here)
+				continue;
+			bit += size;
+		}
+		first = min(first, (from + bit - here) << shift);
+	}
+	return first;
+}
+
+/* Starts the visit of all buckets that begin at tick @next. */
+static void start_visits(struct twheel *w)
+{
+	unsigned int top = w->shape.levels - 1;
+	unsigned int level;
+
+	w->clk = w->next;
+	for (level = 0; level <= top; level++) {
+		unsigned int shift = level_shift(w, level);
+		u64 number = w->clk >> shift;
+		unsigned int idx = bucket_of(w, level, number);
+
+		if (number << shift != w->clk)
+			break;
+		/*
+		 * A whole turn after @bound, every timer of the top level has
+		 * been queued since then, and the earliest of them is known.
+		 */
+		if (level == top && w->clk > w->bound &&
+		    number - (w->bound >> shift) >> w->shape.slot_bits) {
+			w->bound = w->sweep_min >> shift << shift;
+			w->sweep_min = TWHEEL_NEVER;
+		}
+		if (!test_bit(idx, w->occupied))
+			continue;
+		__clear_bit(idx, w->occupied);
+		hlist_move_list(&w->bucket[idx], visited(w, level));
+		w->visiting |= 1U << level;
+	}
+	w->next = first_visit(w);
+}
+
+/**
+ * twheel_expire() - take the next node that is due off the wheel
+ * @w: the wheel
+ * @now: the time in ns
+ * @budget: how many nodes may be touched; less those that were, on return
+ *
+ * Nodes come in the order of their ticks. When the budget is used up the visit
+ * stays where it is, to be continued by the next call; whatever is added or
+ * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
+ * time. The node returned is not queued any more and may be added again.
+ *
+ * Return: a node whose deadline is not after @now, or NULL if there is none or
+ * the budget is used up: twheel_due() knows which.
+ */
+struct twheel_node *twheel_expire(struct twheel *w, u64 now,
+				  unsigned int *budget)
+{
+	twheel_set_time(w, now);
+	for (;;) {
+		while (w->visiting) {
+			/* From the top, so that what moves down is seen once. */
+			unsigned int level = fls(w->visiting) - 1;
+			struct hlist_head *head = visited(w, level);
+			struct twheel_node *node;
+
+			if (hlist_empty(head)) {
+				w->visiting &= ~(1U << level);
+				continue;
+			}
+			if (!*budget)
+				return NULL;
+			--*budget;
+			node = hlist_entry(head->first, struct twheel_node, link);
+			__hlist_del(&node->link);
+			if (node->tick <= w->clk)
+				return node;
+			w->cascaded++;
+			/* A tick on a border of a level was put there by slack, or as well. */
+			enqueue(w, node, order_level(w, __ffs64(node->tick)));
+		}
+		if (w->next > now >> w->shape.shift)
+			break;
+		start_visits(w);
+	}
+	twheel_set_time(w, now);
+	return NULL;
+}
+
+/**
+ * twheel_next() - when must twheel_expire() be called?
+ * @w: the wheel
+ *
+ * Return: the first moment in ns at which anything has to be done, which may
+ * be in the past; %TWHEEL_NEVER if there is none. Only twheel_add() makes it
+ * earlier.
+ */
+u64 twheel_next(const struct twheel *w)
+{
+	u64 tick = w->visiting ? w->clk : w->next;
+
+	return tick > U64_MAX >> w->shape.shift ? TWHEEL_NEVER : tick << w->shape.shift;
+}
