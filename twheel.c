@@ -309,7 +309,7 @@ static void start_visits(struct twheel *w)
 		 * been queued since then, and the earliest of them is known.
 		 */
 		if (level == top && w->clk > w->bound &&
-		    number - (w->bound >> shift) >> w->shape.slot_bits) {
+		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
 			w->bound = w->sweep_min >> shift << shift;
 			w->sweep_min = TWHEEL_NEVER;
 		}
