@@ -285,11 +285,11 @@ static void twheel_program(struct twheel_file *w, u64 now)
 		queue_work(system_unbound_wq, &w->work);
 		return;
 	}
-	next -= w->offset;
-	if (next >= KTIME_MAX)
+	/* The clock will not get there, and the difference must not wrap. */
+	if (next >= KTIME_MAX || next - w->offset >= KTIME_MAX)
 		return;
-	w->programmed = next + w->offset;
-	hrtimer_start(&w->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+	w->programmed = next;
+	hrtimer_start(&w->timer, ns_to_ktime(next - w->offset), HRTIMER_MODE_ABS_SOFT);
 }
 
 /* Ends what twheel_lock() began at @now. What became ready is there; now wake. */
@@ -859,7 +859,8 @@ static bool twheel_drain_one(struct twheel_file *w, struct twheel_entry *e, u32 
 static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 {
 	struct twheel_drain drain;
-	u32 nr;
+	u32 nr = 0;
+	bool more;
 
 	if (copy_from_user(&drain, arg, sizeof(drain)) ||
 	    twheel_probe(arg, &drain, sizeof(drain)))
@@ -868,17 +869,18 @@ static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user
 	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
 		return -EINVAL;
 	drain.count = 0;
-	for (nr = 0; nr < READ_ONCE(w->slots.chunks); nr++) {
+	do {
 		u64 now = twheel_lock(w);
 		struct twheel_entry *entries;
 		u64 live = twheel_live(&w->slots, nr, &entries);
 
+		more = ++nr < w->slots.chunks;
 		for (; live; live &= live - 1)
 			drain.count += twheel_drain_one(w, &entries[__ffs64(live)],
 							drain.mode, now);
 		twheel_unlock(w, now);
 		cond_resched();
-	}
+	} while (more);
 	if (put_user(drain.count, &arg->count))
 		return -EFAULT;
 	return drain.count;
@@ -886,21 +888,26 @@ static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user
 
 /*
  * Reports up to @nr live timers from slot @cursor on, and moves it behind the
- * last. Looks at no more than TWHEEL_BUDGET chunks or timers. Return: how many.
+ * last. Looks at no more than TWHEEL_BUDGET chunks or timers. Return: how many;
+ * -ENOENT if there are no more.
  */
-static unsigned int twheel_list_group(struct twheel_file *w, u32 *cursor,
-				      struct twheel_timer *t, unsigned int nr)
+static int twheel_list_group(struct twheel_file *w, u32 *cursor,
+			     struct twheel_timer *t, unsigned int nr)
 {
 	unsigned int budget = TWHEEL_BUDGET;
-	unsigned int got = 0;
 	u32 slot = *cursor;
+	int got = 0;
+	bool end;
 
 	spin_lock_bh(&w->lock);
-	while (got < nr && budget-- && slot >> TWHEEL_CHUNK_BITS < w->slots.chunks) {
+	for (;;) {
 		struct twheel_entry *entries;
 		u64 live = twheel_live(&w->slots, slot >> TWHEEL_CHUNK_BITS, &entries);
 		u32 i = slot & (TWHEEL_CHUNK - 1);
 
+		end = slot >> TWHEEL_CHUNK_BITS >= w->slots.chunks;
+		if (end || got == nr || !budget--)
+			break;
 		live &= U64_MAX << i;
 		if (live) {
 			i = __ffs64(live);
@@ -913,7 +920,7 @@ static unsigned int twheel_list_group(struct twheel_file *w, u32 *cursor,
 	}
 	spin_unlock_bh(&w->lock);
 	*cursor = slot;
-	return got;
+	return end && !got ? -ENOENT : got;
 }
 
 static long twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
@@ -922,35 +929,31 @@ static long twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *
 	struct twheel_timer __user *uptr;
 	struct twheel_list list;
 	unsigned int done = 0;
-	long err = 0;
+	size_t left = 0;
 
 	if (copy_from_user(&list, arg, sizeof(list)) ||
 	    twheel_probe(arg, &list, sizeof(list)))
 		return -EFAULT;
 	uptr = twheel_user_ptr(list.timers);
 	list.count = min_t(u32, list.count, INT_MAX);
-	while (done < list.count &&
-	       list.cursor >> TWHEEL_CHUNK_BITS < READ_ONCE(w->slots.chunks)) {
-		unsigned int got = twheel_list_group(w, &list.cursor, timers,
-						     min(list.count - done, TWHEEL_GROUP));
-		size_t left = copy_to_user(uptr + done, timers, got * sizeof(*timers));
+	while (done < list.count && !left && !fatal_signal_pending(current)) {
+		unsigned int nr = min(list.count - done, TWHEEL_GROUP);
+		int got = twheel_list_group(w, &list.cursor, timers, nr);
 
-		if (left) {
-			unsigned int good = got - DIV_ROUND_UP(left, sizeof(*timers));
-
-			list.cursor = (u32)timers[good].id;
-			done += good;
-			err = done ? 0 : -EFAULT;
+		if (got < 0)
 			break;
+		left = copy_to_user(uptr + done, timers, got * sizeof(*timers));
+		if (left) {
+			got -= DIV_ROUND_UP(left, sizeof(*timers));
+			/* To go on with the first that did not arrive. */
+			list.cursor = (u32)timers[got].id;
 		}
 		done += got;
-		if (fatal_signal_pending(current))
-			break;
 		cond_resched();
 	}
-	if (put_user(list.cursor, &arg->cursor))
+	if (put_user(list.cursor, &arg->cursor) || (left && !done))
 		return -EFAULT;
-	return err ?: done;
+	return done;
 }
 
 static long twheel_ioctl_stats(struct twheel_file *w, struct twheel_stats __user *arg)
