@@ -306,11 +306,12 @@ static void start_visits(struct twheel *w)
 			break;
 		/*
 		 * A whole turn after @bound, every timer of the top level has
-		 * been queued since then, and the earliest of them is known.
+		 * been queued since then, and the earliest of them is known. If
+		 * that one has left already, the next turn is counted from here.
 		 */
 		if (level == top && w->clk > w->bound &&
 		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
-			w->bound = w->sweep_min >> shift << shift;
+			w->bound = max(w->sweep_min >> shift << shift, w->clk);
 			w->sweep_min = TWHEEL_NEVER;
 		}
 		if (!test_bit(idx, w->occupied))
