@@ -799,7 +799,8 @@ static long twheel_ioctl_timer(struct twheel_file *w, u32 opcode,
 	return -EFAULT;
 }
 
-static long twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
+static noinline_for_stack long
+twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 {
 	struct twheel_op ops[TWHEEL_GROUP];
 	struct twheel_op __user *uptr;
@@ -923,7 +924,8 @@ static int twheel_list_group(struct twheel_file *w, u32 *cursor,
 	return end && !got ? -ENOENT : got;
 }
 
-static long twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
+static noinline_for_stack long
+twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 {
 	struct twheel_timer timers[TWHEEL_GROUP];
 	struct twheel_timer __user *uptr;
@@ -956,7 +958,8 @@ static long twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *
 	return done;
 }
 
-static long twheel_ioctl_stats(struct twheel_file *w, struct twheel_stats __user *arg)
+static noinline_for_stack long
+twheel_ioctl_stats(struct twheel_file *w, struct twheel_stats __user *arg)
 {
 	struct twheel_stats stats;
 
