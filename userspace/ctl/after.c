@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl after: wait by a timer of the wheel, then go on. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common.h"
+
+/* Arms the one timer and waits for it. */
+static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
+		     struct twheel_event *event)
+{
+	struct twheel_timer t;
+	int ret;
+
+	ret = roster_add(r, w, spec, &t);
+	while (!ret) {
+		wait_input(w->fd, -1, FOREVER, NULL);
+		ret = wheel_read(w, event, 1);
+	}
+	if (ret < 0)
+		die(error_status(-ret), "cannot wait: %s", error_text(-ret));
+}
+
+static int run_after(const struct verb *verb, int argc, char **argv)
+{
+	struct twheel_event event;
+	struct roster r = { };
+	struct conf conf = { };
+	struct spec spec;
+	struct wheel w;
+	const char *why;
+
+	while (next_option(verb, argc, argv, &conf) != -1)
+		;
+	if (optind == argc)
+		usage_error(verb, "how long?");
+	why = parse_spec(argv[optind], &spec);
+	if (why)
+		usage_error(verb, "%s: %s", argv[optind], why);
+	if (spec.count > 1 || spec.flags & TWHEEL_DISARMED || spec.period)
+		usage_error(verb, "%s: one timer that expires once", argv[optind]);
+	if (!spec.name[0])
+		snprintf(spec.name, sizeof(spec.name), "after");
+	argv += optind + 1;
+	if (*argv && !strcmp(*argv, "--")) {
+		argv++;
+		if (!*argv)
+			usage_error(verb, "there is no command after --");
+	}
+
+	wheel_open(&w, &conf);
+	wait_for(&w, &r, &spec, &event);
+	if (!*argv) {
+		print_event(&conf, &r, NULL, &event);
+		wheel_close(&w);
+		return STATUS_OK;
+	}
+	execvp(*argv, argv);
+	die(errno == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_EXEC,
+	    "cannot run %s: %s", *argv, strerror(errno));
+}
+
+const struct verb verb_after = {
+	.name = "after",
+	.args = "DURATION[,slack=DURATION] [--] [COMMAND [ARGUMENT]...]",
+	.summary = "Wait by a timer of the wheel, then print its expiration or run a command.",
+	.help = "@SECONDS in place of DURATION is a moment of the wheel's clock. The exit status\n"
+		"is the command's; 127 if there is no such command, 126 if it cannot be run.\n",
+	.shortopts = "+",
+	.run = run_after,
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * twheelctl: what its verbs share.
+ *
+ *   twheelctl.c   the table of verbs, options, errors
+ *   device.c      the wheel: thin functions around the ioctls, nothing else
+ *   duration.c    "1h30m" to nanoseconds and back
+ *   timers.c      what --add says, and the names of the timers made from it
+ *   output.c      records for people and as JSON
+ *
+ * Functions that talk to the wheel return 0 or a count, or a negative errno.
+ * Times are nanoseconds.
+ */
+#ifndef TWHEELCTL_COMMON_H
+#define TWHEELCTL_COMMON_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <linux/twheel.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define NSEC_PER_USEC	1000ULL
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+
+/* Exit statuses. A command run by "after" gives its own instead. */
+enum {
+	STATUS_OK = 0,
+	STATUS_FAILURE = 1,
+	STATUS_USAGE = 2,
+	STATUS_NO_DEVICE = 3,
+	STATUS_NO_PERMISSION = 4,
+	STATUS_NO_TIMER = 5,
+	STATUS_LIMIT = 6,
+	STATUS_NOTHING_CAME = 124,
+	STATUS_CANNOT_EXEC = 126,
+	STATUS_NO_COMMAND = 127,
+};
+
+/* What the options that all verbs share have said. */
+struct conf {
+	const char *device;
+	struct twheel_setup setup;
+	bool json;
+};
+
+/**
+ * struct verb - one thing that twheelctl does
+ * @name: the first word
+ * @args: its synopsis after the name
+ * @summary: one line
+ * @help: what --help adds, options one to a line
+ * @shortopts: its own options for getopt
+ * @longopts: its own long options, ended by a zero entry, or NULL
+ * @run: does it; returns the exit status
+ */
+struct verb {
+	const char *name;
+	const char *args;
+	const char *summary;
+	const char *help;
+	const char *shortopts;
+	const struct option *longopts;
+	int (*run)(const struct verb *verb, int argc, char **argv);
+};
+
+extern const struct verb verb_info;
+extern const struct verb verb_after;
+extern const struct verb verb_monitor;
+extern const struct verb verb_shell;
+extern const struct verb verb_stat;
+extern const struct verb verb_wheel;
+
+/* twheelctl.c */
+int next_option(const struct verb *verb, int argc, char **argv,
+		struct conf *conf);
+void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void die(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+void usage_error(const struct verb *verb, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+const char *error_text(int err);
+int error_status(int err);
+__u64 number_option(const struct verb *verb, const char *option,
+		    const char *text, __u64 max);
+__u64 duration_option(const struct verb *verb, const char *option,
+		      const char *text);
+void *grow_array(void *array, size_t used, size_t *room, size_t size);
+
+/* device.c */
+struct wheel {
+	int fd;
+	struct twheel_info info;
+};
+
+void wheel_open(struct wheel *w, const struct conf *conf);
+void wheel_close(struct wheel *w);
+__u64 wheel_now(const struct wheel *w);
+int wheel_register(struct wheel *w, struct twheel_timer *t);
+int wheel_rearm(struct wheel *w, struct twheel_timer *t);
+int wheel_cancel(struct wheel *w, struct twheel_timer *t);
+int wheel_get(struct wheel *w, struct twheel_timer *t);
+int wheel_drain(struct wheel *w, unsigned int mode, __u64 *count);
+int wheel_list(struct wheel *w, struct twheel_timer *t, unsigned int count,
+	       unsigned int *cursor);
+int wheel_stats(struct wheel *w, struct twheel_stats *stats);
+int wheel_read(struct wheel *w, struct twheel_event *events, unsigned int count);
+bool wheel_nothing_left(struct wheel *w);
+
+/* How long wait_input() waits if it may wait for ever. */
+#define FOREVER	(~0ULL)
+
+bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready);
+__u64 monotonic_now(void);
+
+/* duration.c */
+#define DURATION_LEN	32
+
+const char *parse_duration(const char *text, __u64 bare_unit, __u64 *ns);
+const char *parse_duration_part(const char *text, size_t len, __u64 bare_unit,
+				__u64 *ns);
+const char *duration_text(char buf[DURATION_LEN], __u64 ns);
+const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
+
+/* timers.c */
+#define NAME_LEN	24
+
+/* A timer as the user described it: what --add and the shell take. */
+struct spec {
+	__u64 deadline;
+	__u64 period;
+	__u64 slack;
+	unsigned int flags;
+	unsigned int count;
+	char name[NAME_LEN];
+};
+
+/* A timer that was made: its user_data is its place in the roster, plus 1. */
+struct entry {
+	__u64 id;
+	__u64 armed_at;
+	__u64 first_deadline;
+	char name[NAME_LEN];
+};
+
+struct roster {
+	struct entry *entry;
+	size_t count;
+	size_t room;
+	unsigned int serial;
+};
+
+/* The --add options of a command line. */
+struct load {
+	struct spec *spec;
+	size_t count;
+	size_t room;
+};
+
+const char *parse_spec(const char *text, struct spec *spec);
+struct entry *roster_find(const struct roster *r, const char *name);
+const char *roster_name(const struct roster *r, __u64 user_data);
+int roster_add(struct roster *r, struct wheel *w, const struct spec *spec,
+	       struct twheel_timer *t);
+void note_arming(struct entry *e, const struct wheel *w, const struct spec *spec,
+		 const struct twheel_timer *t);
+void load_add(struct load *l, const struct verb *verb, const char *text);
+unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r);
+
+/* output.c */
+#define JSON_SCHEMA	1
+#define SECONDS_LEN	32
+
+void json_open(const char *type);
+void json_begin(const char *key, char bracket);
+void json_end(char bracket);
+void json_u64(const char *key, __u64 value);
+void json_s64(const char *key, __s64 value);
+void json_string(const char *key, const char *value);
+void json_bool(const char *key, bool value);
+void json_id(__u64 id);
+void json_close(void);
+
+const char *seconds_text(char buf[SECONDS_LEN], __u64 ns);
+const char *state_name(unsigned int state);
+const char *clock_name(unsigned int clock);
+bool check_format(const char *format);
+void print_event(const struct conf *conf, const struct roster *r,
+		 const char *format, const struct twheel_event *e);
+void json_timer_fields(const struct roster *r, const struct twheel_timer *t);
+void json_stats_fields(const struct twheel_stats *stats);
+void print_stats(const struct twheel_stats *stats);
+void print_histogram(const struct conf *conf, const struct twheel_stats *stats);
+
+#endif /* TWHEELCTL_COMMON_H */

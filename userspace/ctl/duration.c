@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Durations as people write them: 250ms, 5s, 1h30m, 1.5s.
+ *
+ * Exact integers throughout. Units come from the largest to the smallest, each
+ * at most once; each digit of a fraction must be whole nanoseconds; a number
+ * without a unit stands alone and is in the unit that the caller names. What is
+ * printed can be read back.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "common.h"
+
+static const struct unit {
+	const char *name;
+	__u64 ns;
+} units[] = {
+	{ "d", 86400 * NSEC_PER_SEC },
+	{ "h", 3600 * NSEC_PER_SEC },
+	{ "m", 60 * NSEC_PER_SEC },
+	{ "s", NSEC_PER_SEC },
+	{ "ms", NSEC_PER_MSEC },
+	{ "us", NSEC_PER_USEC },
+	{ "ns", 1 },
+};
+
+static const struct unit *find_unit(const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (strlen(units[i].name) == len && !memcmp(units[i].name, name, len))
+			return &units[i];
+	return NULL;
+}
+
+/* Reads the digits at *@p, in units of @ns each, and adds them to *@sum. */
+static const char *add_number(const char **p, const char *end, __u64 ns, __u64 *sum)
+{
+	__u64 value = 0, product;
+
+	for (; *p < end && isdigit((unsigned char)**p); ++*p)
+		if (__builtin_mul_overflow(value, 10ULL, &value) ||
+		    __builtin_add_overflow(value, (__u64)(**p - '0'), &value))
+			return "too long";
+	if (__builtin_mul_overflow(value, ns, &product) ||
+	    __builtin_add_overflow(*sum, product, sum))
+		return "too long";
+	return NULL;
+}
+
+static const char *add_fraction(const char **p, const char *end, __u64 ns, __u64 *sum)
+{
+	for (; *p < end && isdigit((unsigned char)**p); ++*p) {
+		/* 0: there are no whole ns any more. */
+		ns = ns % 10 ? 0 : ns / 10;
+		if (!ns && **p != '0')
+			return "finer than a nanosecond";
+		if (__builtin_add_overflow(*sum, ns * (**p - '0'), sum))
+			return "too long";
+	}
+	return NULL;
+}
+
+/**
+ * parse_duration_part() - read a duration that ends before the string does
+ * @text: where it begins
+ * @len: how long it is
+ * @bare_unit: what a number without a unit counts, in ns
+ * @ns: the result; only set on success
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *parse_duration_part(const char *text, size_t len, __u64 bare_unit,
+				__u64 *ns)
+{
+	const struct unit *last = NULL;
+	const char *end = text + len;
+	const char *p = text;
+	__u64 sum = 0;
+
+	if (!len)
+		return "empty";
+	while (p < end) {
+		const char *number = p, *fraction = NULL, *name, *why;
+		__u64 scale = bare_unit;
+
+		while (p < end && isdigit((unsigned char)*p))
+			p++;
+		if (p == number)
+			return "not a duration (try 250ms, 5s, 1h30m)";
+		if (p < end && *p == '.') {
+			fraction = ++p;
+			while (p < end && isdigit((unsigned char)*p))
+				p++;
+			if (p == fraction)
+				return "no digit after the point";
+		}
+		name = p;
+		while (p < end && isalpha((unsigned char)*p))
+			p++;
+		if (p > name) {
+			const struct unit *unit = find_unit(name, p - name);
+
+			if (!unit)
+				return "unknown unit (there are ns, us, ms, s, m, h, d)";
+			if (last && unit <= last)
+				return "units must go from large to small";
+			last = unit;
+			scale = unit->ns;
+		} else if (number != text || p < end) {
+			return "not a duration (try 250ms, 5s, 1h30m)";
+		}
+
+		why = add_number(&number, name, scale, &sum);
+		if (!why && fraction)
+			why = add_fraction(&fraction, name, scale, &sum);
+		if (why)
+			return why;
+	}
+	*ns = sum;
+	return NULL;
+}
+
+/**
+ * parse_duration() - read a duration
+ * @text: all of it
+ * @bare_unit: what a number without a unit counts, in ns
+ * @ns: the result; only set on success
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *parse_duration(const char *text, __u64 bare_unit, __u64 *ns)
+{
+	return parse_duration_part(text, strlen(text), bare_unit, ns);
+}
+
+/**
+ * duration_text() - write a duration for people
+ * @buf: where to
+ * @ns: the duration
+ *
+ * Below a minute one unit with up to three decimals, above it the two largest.
+ *
+ * Return: @buf.
+ */
+const char *duration_text(char buf[DURATION_LEN], __u64 ns)
+{
+	const struct unit *unit = units;
+	unsigned int milli;
+	int len;
+
+	while (unit->ns > 1 && ns < unit->ns)
+		unit++;
+	if (unit->ns > NSEC_PER_SEC) {
+		__u64 rest = ns % unit->ns / unit[1].ns;
+
+		len = snprintf(buf, DURATION_LEN, "%llu%s", ns / unit->ns, unit->name);
+		if (rest)
+			snprintf(buf + len, DURATION_LEN - len, "%llu%s", rest,
+				 unit[1].name);
+		return buf;
+	}
+	milli = unit->ns > 1 ? ns % unit->ns / (unit->ns / 1000) : 0;
+	len = snprintf(buf, DURATION_LEN, "%llu.%03u", ns / unit->ns, milli);
+	while (buf[len - 1] == '0')
+		len--;
+	if (buf[len - 1] == '.')
+		len--;
+	snprintf(buf + len, DURATION_LEN - len, "%s", unit->name);
+	return buf;
+}
+
+/**
+ * lateness_text() - write a lateness for people
+ * @buf: where to
+ * @ns: how late; negative only for what was drained before its deadline
+ *
+ * Return: @buf.
+ */
+const char *lateness_text(char buf[DURATION_LEN], __s64 ns)
+{
+	char digits[DURATION_LEN];
+
+	duration_text(digits, ns < 0 ? -(__u64)ns : (__u64)ns);
+	snprintf(buf, DURATION_LEN, "%c%.30s", ns < 0 ? '-' : '+', digits);
+	return buf;
+}

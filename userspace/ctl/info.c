@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl info: what a wheel of this device is like. */
+#include <string.h>
+
+#include "common.h"
+
+static const char *module_version(char *buf, size_t size)
+{
+	FILE *f = fopen("/sys/module/twheel/version", "re");
+
+	if (!f || !fgets(buf, size, f))
+		snprintf(buf, size, "unknown");
+	if (f)
+		fclose(f);
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf;
+}
+
+static void print_json(const struct conf *conf, const struct twheel_info *info,
+		       const char *version)
+{
+	json_open("info");
+	json_string("device", conf->device);
+	json_string("module_version", version);
+	json_string("clock", clock_name(info->clock_id));
+	json_u64("tick_ns", info->tick_ns);
+	json_u64("min_tick_ns", info->min_tick_ns);
+	json_u64("levels", info->levels);
+	json_u64("slot_bits", info->slot_bits);
+	json_u64("horizon_ns", info->horizon_ns);
+	json_u64("max_timers", info->max_timers);
+	json_u64("table_bytes", info->table_bytes);
+	json_u64("features", info->features);
+	json_close();
+}
+
+static void print_table(const struct conf *conf, const struct twheel_info *info,
+			const char *version)
+{
+	char buf[DURATION_LEN];
+
+	printf("device      %s\n", conf->device);
+	printf("module      %s\n", version);
+	printf("clock       %s\n", clock_name(info->clock_id));
+	printf("tick        %s (2^%d ns)\n", duration_text(buf, info->tick_ns),
+	       __builtin_ctzll(info->tick_ns));
+	printf("min tick    %s without CAP_SYS_RESOURCE\n",
+	       duration_text(buf, info->min_tick_ns));
+	printf("levels      %u of %u buckets\n", info->levels, 1U << info->slot_bits);
+	printf("horizon     %s\n", info->horizon_ns == ~0ULL ? "every deadline" :
+	       duration_text(buf, info->horizon_ns));
+	printf("max timers  %u\n", info->max_timers);
+	if (info->features & TWHEEL_FEATURE_TABLE)
+		printf("table       %llu bytes to map\n", info->table_bytes);
+	else
+		printf("table       cannot be mapped\n");
+}
+
+static int run_info(const struct verb *verb, int argc, char **argv)
+{
+	struct conf conf = { };
+	char version[64];
+	struct wheel w;
+
+	while (next_option(verb, argc, argv, &conf) != -1)
+		;
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	wheel_open(&w, &conf);
+	module_version(version, sizeof(version));
+	if (conf.json)
+		print_json(&conf, &w.info, version);
+	else
+		print_table(&conf, &w.info, version);
+	wheel_close(&w);
+	return STATUS_OK;
+}
+
+const struct verb verb_info = {
+	.name = "info",
+	.args = "",
+	.summary = "Say what the device offers, or why it cannot be used.",
+	.help = "Makes a wheel of the shape that the options ask for and prints what it got.\n",
+	.shortopts = "",
+	.run = run_info,
+};

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl monitor: arm what one is told, print each expiration. */
+#include "common.h"
+
+#define EVENTS	64
+
+static const struct option options[] = {
+	{ "add", required_argument, NULL, 'a' },
+	{ "num-events", required_argument, NULL, 'n' },
+	{ "idle-timeout", required_argument, NULL, 'i' },
+	{ "format", required_argument, NULL, 'F' },
+	{ "banner", no_argument, NULL, 'b' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ }
+};
+
+struct monitor {
+	struct conf conf;
+	struct load load;
+	struct roster roster;
+	const char *format;
+	__u64 limit;
+	__u64 idle;
+	bool banner;
+	bool quiet;
+};
+
+static void read_options(const struct verb *verb, int argc, char **argv,
+			 struct monitor *m)
+{
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &m->conf)) != -1) {
+		switch (opt) {
+		case 'a':
+			load_add(&m->load, verb, optarg);
+			break;
+		case 'n':
+			m->limit = number_option(verb, "-n", optarg, ~0ULL);
+			break;
+		case 'i':
+			m->idle = duration_option(verb, "--idle-timeout", optarg);
+			break;
+		case 'F':
+			if (!check_format(optarg))
+				usage_error(verb, "unknown %% in the format \"%s\"", optarg);
+			m->format = optarg;
+			break;
+		case 'b':
+			m->banner = true;
+			break;
+		case 'q':
+			m->quiet = true;
+			break;
+		}
+	}
+	if (optind < argc)
+		usage_error(verb, "unknown argument %s: timers are armed by --add",
+			    argv[optind]);
+	if (!m->load.count)
+		usage_error(verb, "nothing to wait for: --add a timer");
+}
+
+static void print_banner(const struct monitor *m, const struct wheel *w,
+			 unsigned int made)
+{
+	char buf[DURATION_LEN];
+
+	if (m->conf.json) {
+		json_open("ready");
+		json_u64("timers", made);
+		json_string("clock", clock_name(w->info.clock_id));
+		json_u64("tick_ns", w->info.tick_ns);
+		json_u64("now_ns", wheel_now(w));
+		json_close();
+	} else {
+		printf("%u timers, clock %s, tick %s\n", made,
+		       clock_name(w->info.clock_id),
+		       duration_text(buf, w->info.tick_ns));
+	}
+}
+
+static int watch(struct monitor *m, struct wheel *w)
+{
+	struct twheel_event events[EVENTS];
+	__u64 seen = 0;
+
+	for (;;) {
+		int count = wheel_read(w, events, EVENTS);
+		int i;
+
+		if (count < 0)
+			die(error_status(-count), "read: %s", error_text(-count));
+		for (i = 0; i < count; i++) {
+			if (!m->quiet)
+				print_event(&m->conf, &m->roster, m->format, &events[i]);
+			if (++seen == m->limit)
+				return STATUS_OK;
+		}
+		if (count)
+			continue;
+		if (wheel_nothing_left(w))
+			return m->limit ? STATUS_NOTHING_CAME : STATUS_OK;
+		if (!wait_input(w->fd, -1, m->idle, NULL) && m->idle != FOREVER)
+			return STATUS_NOTHING_CAME;
+	}
+}
+
+static int run_monitor(const struct verb *verb, int argc, char **argv)
+{
+	struct monitor m = { .idle = FOREVER };
+	struct wheel w;
+	unsigned int made;
+	int status;
+
+	read_options(verb, argc, argv, &m);
+	wheel_open(&w, &m.conf);
+	made = load_arm(&m.load, &w, &m.roster);
+	if (m.banner)
+		print_banner(&m, &w, made);
+	status = watch(&m, &w);
+	wheel_close(&w);
+	return status;
+}
+
+const struct verb verb_monitor = {
+	.name = "monitor",
+	.args = "--add TIMER [--add TIMER]...",
+	.summary = "Arm timers and print each expiration with its lateness.",
+	.help = "Ends when nothing is left that could expire.\n"
+		"\n"
+		"  -a, --add=TIMER       DURATION or @SECONDS (of the wheel's clock) or idle, then\n"
+		"                        any of ,periodic ,period=DURATION ,slack=DURATION ,keep\n"
+		"                        ,label=NAME ,count=N\n"
+		"  -n, --num-events=N    end after N; exit status 124 if fewer can come\n"
+		"  -i, --idle-timeout=DURATION\n"
+		"                        end with exit status 124 if nothing came for so long\n"
+		"  -F, --format=FORMAT   %n name, %i id, %d deadline and %t time of expiry in\n"
+		"                        seconds, %l lateness, %L in ns, %x expirations, %% a %\n"
+		"  -b, --banner          say when the timers are armed\n"
+		"  -q, --quiet           print no expirations\n",
+	.shortopts = "a:n:i:F:bq",
+	.longopts = options,
+	.run = run_monitor,
+};

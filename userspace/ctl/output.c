@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Records: lines and tables for people, one JSON object a line for programs.
+ *
+ * JSON numbers are exact integers, times in ns. An id is a string, because it
+ * has more bits than the numbers of many JSON readers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define BAR_WIDTH	40
+
+/* Whether a comma has to come before the next JSON value. */
+static bool json_comma;
+
+static void json_key(const char *key)
+{
+	if (json_comma)
+		putchar(',');
+	if (key)
+		printf("\"%s\":", key);
+	json_comma = true;
+}
+
+void json_begin(const char *key, char bracket)
+{
+	json_key(key);
+	putchar(bracket);
+	json_comma = false;
+}
+
+void json_end(char bracket)
+{
+	putchar(bracket);
+	json_comma = true;
+}
+
+void json_u64(const char *key, __u64 value)
+{
+	json_key(key);
+	printf("%llu", value);
+}
+
+void json_s64(const char *key, __s64 value)
+{
+	json_key(key);
+	printf("%lld", value);
+}
+
+void json_bool(const char *key, bool value)
+{
+	json_key(key);
+	fputs(value ? "true" : "false", stdout);
+}
+
+void json_string(const char *key, const char *value)
+{
+	json_key(key);
+	putchar('"');
+	for (; *value; value++) {
+		unsigned char c = *value;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < ' ')
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+void json_id(__u64 id)
+{
+	json_key("id");
+	printf("\"0x%llx\"", id);
+}
+
+/* Begins a record; json_close() ends it and its line. */
+void json_open(const char *type)
+{
+	json_comma = false;
+	json_begin(NULL, '{');
+	json_u64("schema", JSON_SCHEMA);
+	json_string("type", type);
+}
+
+void json_close(void)
+{
+	json_end('}');
+	putchar('\n');
+}
+
+/* A time in seconds, exact. */
+const char *seconds_text(char buf[SECONDS_LEN], __u64 ns)
+{
+	snprintf(buf, SECONDS_LEN, "%llu.%09llu", ns / NSEC_PER_SEC, ns % NSEC_PER_SEC);
+	return buf;
+}
+
+const char *state_name(unsigned int state)
+{
+	switch (state) {
+	case TWHEEL_IDLE:
+		return "idle";
+	case TWHEEL_ARMED:
+		return "armed";
+	case TWHEEL_EXPIRED:
+		return "expired";
+	}
+	return "unknown";
+}
+
+const char *clock_name(unsigned int clock)
+{
+	switch (clock) {
+	case CLOCK_MONOTONIC:
+		return "monotonic";
+	case CLOCK_BOOTTIME:
+		return "boottime";
+	case CLOCK_REALTIME:
+		return "realtime";
+	case CLOCK_TAI:
+		return "tai";
+	}
+	return "unknown";
+}
+
+/* Whether print_event() knows every directive of this format. */
+bool check_format(const char *format)
+{
+	for (; *format; format++)
+		if (*format == '%' && (!*++format || !strchr("nidtlLx%", *format)))
+			return false;
+	return true;
+}
+
+static void print_formatted(const struct roster *r, const char *format,
+			    const struct twheel_event *e)
+{
+	__s64 late = e->expired_ns - e->deadline_ns;
+	char buf[SECONDS_LEN];
+
+	for (; *format; format++) {
+		if (*format != '%') {
+			putchar(*format);
+			continue;
+		}
+		switch (*++format) {
+		case 'n':
+			fputs(roster_name(r, e->user_data), stdout);
+			break;
+		case 'i':
+			printf("0x%llx", e->id);
+			break;
+		case 'd':
+			fputs(seconds_text(buf, e->deadline_ns), stdout);
+			break;
+		case 't':
+			fputs(seconds_text(buf, e->expired_ns), stdout);
+			break;
+		case 'l':
+			fputs(lateness_text(buf, late), stdout);
+			break;
+		case 'L':
+			printf("%lld", late);
+			break;
+		case 'x':
+			printf("%llu", e->expirations);
+			break;
+		default:
+			putchar('%');
+		}
+	}
+	putchar('\n');
+}
+
+/**
+ * print_event() - print one expiration
+ * @conf: whether as JSON
+ * @r: the names
+ * @format: what to print instead of the usual line, or NULL
+ * @e: the event
+ */
+void print_event(const struct conf *conf, const struct roster *r,
+		 const char *format, const struct twheel_event *e)
+{
+	__s64 late = e->expired_ns - e->deadline_ns;
+	char seconds[SECONDS_LEN];
+	char text[DURATION_LEN];
+
+	if (conf->json) {
+		json_open("expiration");
+		json_string("name", roster_name(r, e->user_data));
+		json_id(e->id);
+		json_u64("deadline_ns", e->deadline_ns);
+		json_u64("expired_ns", e->expired_ns);
+		json_s64("lateness_ns", late);
+		json_u64("expirations", e->expirations);
+		json_close();
+		return;
+	}
+	if (format) {
+		print_formatted(r, format, e);
+		return;
+	}
+	printf("%s  %-12s  %s", seconds_text(seconds, e->expired_ns),
+	       roster_name(r, e->user_data), lateness_text(text, late));
+	if (!e->expirations)
+		printf("  drained");
+	else if (e->expirations > 1)
+		printf("  x%llu", e->expirations);
+	putchar('\n');
+}
+
+void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
+{
+	json_string("name", roster_name(r, t->user_data));
+	json_id(t->id);
+	json_string("state", state_name(t->state));
+	json_u64("deadline_ns", t->deadline_ns);
+	json_u64("period_ns", t->period_ns);
+	json_u64("slack_ns", t->slack_ns);
+	json_bool("keep", t->flags & TWHEEL_KEEP);
+}
+
+/* The counters, in the order in which they are printed. */
+static const struct counter {
+	const char *name;
+	size_t offset;
+} counters[] = {
+	{ "armed", offsetof(struct twheel_stats, armed) },
+	{ "unread", offsetof(struct twheel_stats, unread) },
+	{ "allocated", offsetof(struct twheel_stats, allocated) },
+	{ "registered", offsetof(struct twheel_stats, registered) },
+	{ "rearmed", offsetof(struct twheel_stats, rearmed) },
+	{ "cancelled", offsetof(struct twheel_stats, cancelled) },
+	{ "expired", offsetof(struct twheel_stats, expired) },
+	{ "delivered", offsetof(struct twheel_stats, delivered) },
+	{ "armings", offsetof(struct twheel_stats, armings) },
+	{ "displaced", offsetof(struct twheel_stats, displaced) },
+	{ "withdrawn", offsetof(struct twheel_stats, withdrawn) },
+	{ "moved", offsetof(struct twheel_stats, moved) },
+	{ "cascaded", offsetof(struct twheel_stats, cascaded) },
+	{ "wakeups", offsetof(struct twheel_stats, wakeups) },
+};
+
+static __u64 counter_value(const struct twheel_stats *stats, const struct counter *c)
+{
+	return *(const __u64 *)((const char *)stats + c->offset);
+}
+
+void json_stats_fields(const struct twheel_stats *stats)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(counters); i++)
+		json_u64(counters[i].name, counter_value(stats, &counters[i]));
+	json_u64("worst_lateness_ns", stats->worst_lateness_ns);
+}
+
+void print_stats(const struct twheel_stats *stats)
+{
+	char buf[DURATION_LEN];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(counters); i++)
+		printf("%-10s  %llu\n", counters[i].name,
+		       counter_value(stats, &counters[i]));
+	printf("%-10s  %s\n", "worst", duration_text(buf, stats->worst_lateness_ns));
+}
+
+/* The first lateness that bucket @i of the histogram counts. */
+static __u64 bucket_start(unsigned int i)
+{
+	return i ? 1ULL << i : 0;
+}
+
+/**
+ * print_histogram() - print how late the expirations of a wheel were
+ * @conf: whether as JSON
+ * @stats: of the wheel
+ */
+void print_histogram(const struct conf *conf, const struct twheel_stats *stats)
+{
+	unsigned int first = TWHEEL_LATENESS_BUCKETS, last = 0, i;
+	char text[DURATION_LEN];
+	__u64 most = 1;
+
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++) {
+		if (!stats->lateness[i])
+			continue;
+		if (first > i)
+			first = i;
+		last = i;
+		if (most < stats->lateness[i])
+			most = stats->lateness[i];
+	}
+	if (conf->json) {
+		json_open("lateness");
+		json_u64("worst_lateness_ns", stats->worst_lateness_ns);
+		json_begin("buckets", '[');
+		for (i = first; i <= last; i++) {
+			json_begin(NULL, '{');
+			json_u64("from_ns", bucket_start(i));
+			json_u64("count", stats->lateness[i]);
+			json_end('}');
+		}
+		json_end(']');
+		json_close();
+		return;
+	}
+	if (first > last) {
+		printf("no expiration yet\n");
+		return;
+	}
+	printf("late by at least\n");
+	for (i = first; i <= last; i++) {
+		unsigned int bar = (stats->lateness[i] * BAR_WIDTH + most - 1) / most;
+
+		printf("%12s  %9llu  ", duration_text(text, bucket_start(i)),
+		       stats->lateness[i]);
+		while (bar--)
+			putchar('#');
+		putchar('\n');
+	}
+	printf("worst %s\n", duration_text(text, stats->worst_lateness_ns));
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheelctl stat: a load on a wheel of its own, and a row of its counters
+ * every interval.
+ *
+ * A wheel belongs to its descriptor, so this cannot watch the wheel of another
+ * program. It shows what this machine does with a load like the one asked for.
+ */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "common.h"
+
+#define EVENTS		256
+#define DEFAULT_LOAD	"100ms,periodic,count=100"
+
+static const struct option options[] = {
+	{ "add", required_argument, NULL, 'a' },
+	{ }
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+/*
+ * The lateness that @percent of the expirations between two readings did not
+ * reach: the upper end of a bucket of the histogram, 0 if there were none.
+ */
+static __u64 percentile(const struct twheel_stats *from,
+			const struct twheel_stats *to, unsigned int percent)
+{
+	__u64 total = 0, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		total += to->lateness[i] - from->lateness[i];
+	if (!total)
+		return 0;
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS - 1; i++) {
+		sum += to->lateness[i] - from->lateness[i];
+		if (sum * 100 >= total * percent)
+			break;
+	}
+	return i < TWHEEL_LATENESS_BUCKETS - 1 ? 1ULL << (i + 1) : ~0ULL;
+}
+
+static void print_header(void)
+{
+	printf("%9s %9s %9s %9s %9s %9s %11s %11s %11s\n", "armed", "unread",
+	       "expired", "moved", "cascaded", "wakeups", "p50 below", "p99 below",
+	       "worst ever");
+}
+
+static void print_row(const struct conf *conf, const struct twheel_stats *from,
+		      const struct twheel_stats *to, __u64 elapsed)
+{
+	char p50[DURATION_LEN], p99[DURATION_LEN], worst[DURATION_LEN];
+
+	if (conf->json) {
+		json_open("stats");
+		json_u64("elapsed_ns", elapsed);
+		json_stats_fields(to);
+		json_close();
+		return;
+	}
+	printf("%9llu %9llu %9llu %9llu %9llu %9llu %11s %11s %11s\n", to->armed,
+	       to->unread, to->expired - from->expired, to->moved - from->moved,
+	       to->cascaded - from->cascaded, to->wakeups - from->wakeups,
+	       duration_text(p50, percentile(from, to, 50)),
+	       duration_text(p99, percentile(from, to, 99)),
+	       duration_text(worst, to->worst_lateness_ns));
+}
+
+/* Reads expirations until @end, on the monotonic clock, or a signal. */
+static void consume(struct wheel *w, __u64 end)
+{
+	struct twheel_event events[EVENTS];
+	__u64 now;
+
+	while (!interrupted && (now = monotonic_now()) < end)
+		if (wait_input(w->fd, -1, end - now, NULL) &&
+		    wheel_read(w, events, EVENTS) < 0)
+			die(STATUS_FAILURE, "cannot read the wheel");
+}
+
+static void get_stats(struct wheel *w, struct twheel_stats *stats)
+{
+	int ret = wheel_stats(w, stats);
+
+	if (ret)
+		die(error_status(-ret), "cannot read the counters: %s", error_text(-ret));
+}
+
+static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
+		  __u64 count)
+{
+	struct twheel_stats before, after;
+	__u64 start = monotonic_now();
+	__u64 row;
+
+	get_stats(w, &before);
+	for (row = 1; row <= count && !interrupted; row++) {
+		consume(w, start + row * interval);
+		get_stats(w, &after);
+		print_row(conf, &before, &after, monotonic_now() - start);
+		before = after;
+	}
+	print_histogram(conf, &before);
+}
+
+static int run_stat(const struct verb *verb, int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	__u64 interval = NSEC_PER_SEC;
+	struct roster roster = { };
+	struct load load = { };
+	struct conf conf = { };
+	__u64 count = 1;
+	struct wheel w;
+	const char *why;
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &conf)) != -1)
+		if (opt == 'a')
+			load_add(&load, verb, optarg);
+	if (optind < argc) {
+		why = parse_duration(argv[optind], NSEC_PER_SEC, &interval);
+		if (!why && !interval)
+			why = "an interval of nothing";
+		if (!why && interval > 86400 * NSEC_PER_SEC)
+			why = "longer than a day";
+		if (why)
+			usage_error(verb, "%s: %s", argv[optind], why);
+		optind++;
+		count = ~0U;
+	}
+	if (optind < argc)
+		count = number_option(verb, "COUNT", argv[optind++], ~0U);
+	if (optind < argc)
+		usage_error(verb, "INTERVAL and COUNT, not more");
+	if (!load.count)
+		load_add(&load, verb, DEFAULT_LOAD);
+
+	wheel_open(&w, &conf);
+	load_arm(&load, &w, &roster);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (!conf.json)
+		print_header();
+	watch(&conf, &w, interval, count);
+	wheel_close(&w);
+	return STATUS_OK;
+}
+
+const struct verb verb_stat = {
+	.name = "stat",
+	.args = "[--add TIMER]... [INTERVAL [COUNT]]",
+	.summary = "Put a load on a wheel and print its counters every interval.",
+	.help = "The wheel is its own: the wheels of other programs cannot be seen. expired,\n"
+		"moved, cascaded and wakeups count within the interval. At the end, or on\n"
+		"SIGINT, comes the histogram of the lateness. INTERVAL without a unit is in\n"
+		"seconds; without COUNT there is no end, without INTERVAL one row after 1s.\n"
+		"\n"
+		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",
+	.shortopts = "a:",
+	.longopts = options,
+	.run = run_stat,
+};

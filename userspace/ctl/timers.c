@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Timers as the user describes them, and what became of the descriptions.
+ *
+ *   5s                          once, in five seconds
+ *   50ms,periodic               every 50 ms
+ *   1s,period=10s               first in one second, then every ten
+ *   30s,slack=1s,label=client   may be a second late; is called "client"
+ *   @1700000000                 at that second of the wheel's clock
+ *   idle                        made but not armed
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+/* What a description of a timer may make at most: no wheel holds more. */
+#define MAX_COUNT	(1U << 24)
+
+static const char *parse_count(const char *text, size_t len, unsigned int *count)
+{
+	unsigned long value = 0;
+	size_t i;
+
+	for (i = 0; i < len && isdigit((unsigned char)text[i]) && value <= MAX_COUNT; i++)
+		value = value * 10 + (text[i] - '0');
+	if (i < len || !value || value > MAX_COUNT)
+		return "count is 1 to 16777216";
+	*count = value;
+	return NULL;
+}
+
+/* Letters first, so that no name looks like an id. */
+static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
+{
+	size_t i;
+
+	if (!len || len >= NAME_LEN)
+		return "a label has 1 to 23 characters";
+	if (!isalpha((unsigned char)*text))
+		return "a label begins with a letter";
+	for (i = 0; i < len; i++)
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
+			return "a label is made of letters, digits, '.', '_' and '-'";
+	memcpy(name, text, len);
+	name[len] = '\0';
+	return NULL;
+}
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && !memcmp(text, word, len);
+}
+
+static bool is_key(const char **text, size_t *len, const char *key)
+{
+	size_t n = strlen(key);
+
+	if (*len < n || memcmp(*text, key, n))
+		return false;
+	*text += n;
+	*len -= n;
+	return true;
+}
+
+static const char *parse_part(const char *text, size_t len, struct spec *s)
+{
+	if (is_word(text, len, "keep")) {
+		s->flags |= TWHEEL_KEEP;
+		return NULL;
+	}
+	if (is_word(text, len, "periodic")) {
+		if (s->flags & (TWHEEL_ABSTIME | TWHEEL_DISARMED) || !s->deadline)
+			return "\"periodic\" repeats a delay; say period=DURATION";
+		s->period = s->deadline;
+		return NULL;
+	}
+	if (is_key(&text, &len, "period="))
+		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->period);
+	if (is_key(&text, &len, "slack="))
+		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->slack);
+	if (is_key(&text, &len, "label="))
+		return parse_name(text, len, s->name);
+	if (is_key(&text, &len, "count="))
+		return parse_count(text, len, &s->count);
+	return "after the first comma: periodic, period=, slack=, keep, label=, count=";
+}
+
+/**
+ * parse_spec() - read the description of a timer
+ * @text: the description
+ * @s: the result
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *parse_spec(const char *text, struct spec *s)
+{
+	size_t len = strcspn(text, ",");
+	const char *why = NULL;
+
+	*s = (struct spec){ .count = 1 };
+	if (is_word(text, len, "idle")) {
+		s->flags = TWHEEL_DISARMED | TWHEEL_KEEP;
+	} else if (*text == '@') {
+		s->flags = TWHEEL_ABSTIME;
+		why = parse_duration_part(text + 1, len - 1, NSEC_PER_SEC, &s->deadline);
+	} else {
+		why = parse_duration_part(text, len, NSEC_PER_MSEC, &s->deadline);
+	}
+	while (!why && text[len]) {
+		text += len + 1;
+		len = strcspn(text, ",");
+		why = parse_part(text, len, s);
+	}
+	return why;
+}
+
+/* Finds the timer that was last given this name. */
+struct entry *roster_find(const struct roster *r, const char *name)
+{
+	size_t i = r->count;
+
+	while (i--)
+		if (!strcmp(r->entry[i].name, name))
+			return &r->entry[i];
+	return NULL;
+}
+
+const char *roster_name(const struct roster *r, __u64 user_data)
+{
+	if (!user_data || user_data > r->count)
+		return "?";
+	return r->entry[user_data - 1].name;
+}
+
+/* Remembers when a timer was armed: where it sits on the wheel follows from it. */
+void note_arming(struct entry *e, const struct wheel *w, const struct spec *s,
+		 const struct twheel_timer *t)
+{
+	e->first_deadline = t->deadline_ns;
+	if (s->flags & TWHEEL_ABSTIME || t->deadline_ns == ~0ULL)
+		e->armed_at = wheel_now(w);
+	else
+		e->armed_at = t->deadline_ns - s->deadline;
+}
+
+/**
+ * roster_add() - make one timer and enter it
+ * @r: the roster
+ * @w: the wheel
+ * @s: its description, but for the count
+ * @t: the timer that was made
+ *
+ * A name that is taken belongs to its timer for as long as that lives.
+ *
+ * Return: 0, or a negative errno; EEXIST if the name is taken.
+ */
+int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
+	       struct twheel_timer *t)
+{
+	struct entry *e;
+	int ret;
+
+	if (s->name[0]) {
+		e = roster_find(r, s->name);
+		if (e) {
+			struct twheel_timer old = { .id = e->id };
+
+			if (!wheel_get(w, &old))
+				return -EEXIST;
+		}
+	}
+	*t = (struct twheel_timer){
+		.user_data = r->count + 1,
+		.deadline_ns = s->deadline,
+		.period_ns = s->period,
+		.slack_ns = s->slack,
+		.flags = s->flags,
+	};
+	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
+	ret = wheel_register(w, t);
+	if (ret)
+		return ret;
+	e = &r->entry[r->count++];
+	e->id = t->id;
+	note_arming(e, w, s, t);
+	if (s->name[0])
+		snprintf(e->name, sizeof(e->name), "%s", s->name);
+	else
+		snprintf(e->name, sizeof(e->name), "t%u", ++r->serial);
+	return 0;
+}
+
+/* Takes one --add, or exits. */
+void load_add(struct load *l, const struct verb *verb, const char *text)
+{
+	const char *why;
+
+	l->spec = grow_array(l->spec, l->count, &l->room, sizeof(*l->spec));
+	why = parse_spec(text, &l->spec[l->count]);
+	if (why)
+		usage_error(verb, "%s: %s", text, why);
+	l->count++;
+}
+
+/**
+ * load_arm() - make all timers of a load, or exit
+ * @l: the load
+ * @w: the wheel
+ * @r: where to enter them
+ *
+ * The timers of one description with a label and a count are called label-1,
+ * label-2 and so on.
+ *
+ * Return: how many timers were made.
+ */
+unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r)
+{
+	unsigned int made = 0;
+	size_t i;
+
+	for (i = 0; i < l->count; i++) {
+		const struct spec *s = &l->spec[i];
+		unsigned int n;
+
+		for (n = 1; n <= s->count; n++) {
+			struct spec one = *s;
+			struct twheel_timer t;
+			int ret;
+
+			if (s->name[0] && s->count > 1)
+				snprintf(one.name, sizeof(one.name), "%.14s-%u", s->name, n);
+			ret = roster_add(r, w, &one, &t);
+			if (ret)
+				die(error_status(-ret), "cannot arm timer %u: %s",
+				    made + 1, error_text(-ret));
+			made++;
+		}
+	}
+	return made;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheelctl: timing wheels from the command line.
+ *
+ * One verb per file; this one knows which there are, the options that all of
+ * them share, and how an error is reported.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define VERSION		"0.1.0"
+#define DEVICE		"/dev/twheel"
+#define MAX_OPTIONS	32
+
+static const struct verb * const verbs[] = {
+	&verb_info,
+	&verb_after,
+	&verb_monitor,
+	&verb_shell,
+	&verb_stat,
+	&verb_wheel,
+};
+
+/* Above all characters, so that no short option of a verb collides. */
+enum {
+	OPT_DEVICE = 256,
+	OPT_CLOCK,
+	OPT_TICK,
+	OPT_LEVELS,
+	OPT_SLOT_BITS,
+	OPT_MAX_TIMERS,
+	OPT_VERSION,
+};
+
+static const struct option common_options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "device", required_argument, NULL, OPT_DEVICE },
+	{ "clock", required_argument, NULL, OPT_CLOCK },
+	{ "tick", required_argument, NULL, OPT_TICK },
+	{ "levels", required_argument, NULL, OPT_LEVELS },
+	{ "slot-bits", required_argument, NULL, OPT_SLOT_BITS },
+	{ "max-timers", required_argument, NULL, OPT_MAX_TIMERS },
+	{ }
+};
+
+static const char lifetime_note[] =
+	"A timer lives only as long as its wheel is open: when twheelctl ends, its\n"
+	"wheel and all timers on it are gone. To do something later, let \"after\" wait.\n";
+
+static const char common_help[] =
+	"\n"
+	"Options of every verb:\n"
+	"  -j, --json            one JSON object a line; times in ns\n"
+	"  -h, --help            this text\n"
+	"      --device=PATH     default: " DEVICE "\n"
+	"      --clock=CLOCK     monotonic (default), boottime, realtime or tai\n"
+	"      --tick=DURATION   resolution; the power of two below it is taken\n"
+	"      --levels=N        levels of the wheel; 1 is a hashed wheel\n"
+	"      --slot-bits=N     each level has 2^N buckets\n"
+	"      --max-timers=N    how many timers the wheel may hold\n"
+	"\n"
+	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d; a bare number\n"
+	"is milliseconds.\n"
+	"\n";
+
+/* Prints one line to stderr, in the way of all errors of this program. */
+void complain(const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("twheelctl: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* Complains and exits. */
+void die(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("twheelctl: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+/* Complains of the command line and exits. */
+void usage_error(const struct verb *verb, const char *fmt, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "twheelctl: %s: ", verb->name);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\nhint: twheelctl %s --help\n", verb->name);
+	exit(STATUS_USAGE);
+}
+
+/* What an errno of the device means, in the words of this tool. */
+const char *error_text(int err)
+{
+	switch (err) {
+	case ENOENT:
+		return "no such timer";
+	case EEXIST:
+		return "the label is taken";
+	case ENOSPC:
+		return "the wheel is full";
+	default:
+		return strerror(err);
+	}
+}
+
+/* The exit status for an errno of the device. */
+int error_status(int err)
+{
+	switch (err) {
+	case EINVAL:
+		return STATUS_USAGE;
+	case ENODEV:
+	case ENXIO:
+		return STATUS_NO_DEVICE;
+	case EPERM:
+	case EACCES:
+		return STATUS_NO_PERMISSION;
+	case ENOENT:
+		return STATUS_NO_TIMER;
+	case ENOSPC:
+	case ENOMEM:
+		return STATUS_LIMIT;
+	default:
+		return STATUS_FAILURE;
+	}
+}
+
+/* Makes room for one more element, or exits. Returns the array. */
+void *grow_array(void *array, size_t used, size_t *room, size_t size)
+{
+	if (used < *room)
+		return array;
+	*room = *room ? *room * 2 : 16;
+	array = realloc(array, *room * size);
+	if (!array)
+		die(STATUS_LIMIT, "no memory for %zu timers", *room);
+	return array;
+}
+
+/* Reads the number of an option, 1 to @max, or exits. */
+__u64 number_option(const struct verb *verb, const char *option,
+		    const char *text, __u64 max)
+{
+	__u64 value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || !value || value > max)
+		usage_error(verb, "%s takes a number from 1 to %llu, not \"%s\"",
+			    option, max, text);
+	return value;
+}
+
+/* Reads the duration of an option, or exits. */
+__u64 duration_option(const struct verb *verb, const char *option,
+		      const char *text)
+{
+	const char *why;
+	__u64 ns;
+
+	why = parse_duration(text, NSEC_PER_MSEC, &ns);
+	if (why)
+		usage_error(verb, "%s: \"%s\": %s", option, text, why);
+	return ns;
+}
+
+static void clock_option(const struct verb *verb, const char *text,
+			 struct twheel_setup *setup)
+{
+	static const unsigned int clocks[] = {
+		CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI,
+	};
+	size_t i;
+
+	setup->clock_id = 0;
+	setup->flags = 0;
+	if (!strcmp(text, clock_name(CLOCK_REALTIME))) {
+		setup->flags = TWHEEL_SETUP_REALTIME;
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		if (!strcmp(text, clock_name(clocks[i]))) {
+			setup->clock_id = clocks[i];
+			return;
+		}
+	}
+	usage_error(verb, "--clock is monotonic, boottime, realtime or tai, not \"%s\"",
+		    text);
+}
+
+static void print_help(const struct verb *verb)
+{
+	printf("Usage: twheelctl %s [OPTION]...%s%s\n%s\n\n%s%s%s", verb->name,
+	       *verb->args ? " " : "", verb->args, verb->summary, verb->help,
+	       common_help, lifetime_note);
+	exit(STATUS_OK);
+}
+
+/**
+ * next_option() - read the command line of a verb, one option at a time
+ * @verb: the verb
+ * @argc: of the verb, whose name is argv[0]
+ * @argv: likewise
+ * @conf: where the options of every verb go; starts out as zero
+ *
+ * A verb whose short options begin with '+' has them end at the first word that
+ * is none, so that what follows may be a command with options of its own.
+ *
+ * Return: an option of @verb itself, or -1 at the end.
+ */
+int next_option(const struct verb *verb, int argc, char **argv,
+		struct conf *conf)
+{
+	static struct option longopts[MAX_OPTIONS];
+	static char shortopts[MAX_OPTIONS];
+	bool command_follows = *verb->shortopts == '+';
+	const struct option *o;
+	size_t n = 0;
+
+	if (!conf->device) {
+		conf->device = DEVICE;
+		snprintf(shortopts, sizeof(shortopts), "%s:hj%s",
+			 command_follows ? "+" : "", verb->shortopts + command_follows);
+		for (o = common_options; o->name; o++)
+			longopts[n++] = *o;
+		for (o = verb->longopts; o && o->name; o++)
+			longopts[n++] = *o;
+	}
+	for (;;) {
+		int opt = getopt_long(argc, argv, shortopts, longopts, NULL);
+
+		switch (opt) {
+		case 'h':
+			print_help(verb);
+			break;
+		case 'j':
+			conf->json = true;
+			break;
+		case OPT_DEVICE:
+			conf->device = optarg;
+			break;
+		case OPT_CLOCK:
+			clock_option(verb, optarg, &conf->setup);
+			break;
+		case OPT_TICK:
+			conf->setup.tick_ns = duration_option(verb, "--tick", optarg);
+			if (!conf->setup.tick_ns)
+				usage_error(verb, "--tick must be above 0");
+			break;
+		case OPT_LEVELS:
+			conf->setup.levels = number_option(verb, "--levels", optarg, 16);
+			break;
+		case OPT_SLOT_BITS:
+			conf->setup.slot_bits = number_option(verb, "--slot-bits", optarg, 16);
+			break;
+		case OPT_MAX_TIMERS:
+			conf->setup.max_timers = number_option(verb, "--max-timers", optarg,
+							       ~0U);
+			break;
+		case ':':
+			usage_error(verb, "%s needs an argument", argv[optind - 1]);
+		case '?':
+			usage_error(verb, "unknown option %s", argv[optind - 1]);
+		default:
+			return opt;
+		}
+	}
+}
+
+static void print_overview(FILE *out)
+{
+	size_t i;
+
+	fprintf(out, "Usage: twheelctl VERB [OPTION]... [ARGUMENT]...\n"
+		"Timing wheels from the command line.\n\n");
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+	fprintf(out, "\ntwheelctl VERB --help says more. %s", lifetime_note);
+}
+
+static int run_verb(const char *name, int argc, char **argv)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(name, verbs[i]->name))
+			return verbs[i]->run(verbs[i], argc, argv);
+	fprintf(stderr, "twheelctl: there is no verb \"%s\"\nhint: twheelctl --help\n", name);
+	return STATUS_USAGE;
+}
+
+/* The options that may stand in place of a verb. */
+static int run_option(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ }
+	};
+
+	switch (getopt_long(argc, argv, "+h", options, NULL)) {
+	case 'h':
+		print_overview(stdout);
+		return STATUS_OK;
+	case OPT_VERSION:
+		printf("twheelctl %s\n", VERSION);
+		return STATUS_OK;
+	default:
+		fprintf(stderr, "hint: twheelctl --help\n");
+		return STATUS_USAGE;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2) {
+		print_overview(stderr);
+		return STATUS_USAGE;
+	}
+	if (argv[1][0] == '-')
+		status = run_option(argc, argv);
+	else
+		status = run_verb(argv[1], argc - 1, argv + 1);
+	if (fflush(stdout) || ferror(stdout))
+		die(STATUS_FAILURE, "cannot write: %s", strerror(errno));
+	return status;
+}

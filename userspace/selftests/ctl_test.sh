@@ -1,0 +1,843 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# twheelctl, as its manual page has it: each verb, each exit status, what is
+# printed for people and for programs. Runs as root where /dev/twheel is;
+# what changes the machine (the module, /lib/modules, /etc/group) only in the
+# machine of vm/run.sh, which has /twheel.ko.
+#
+# One line of TAP per assertion. No upper bounds on times: that is for benches.
+# shellcheck disable=SC2016 # what is in single quotes is for others to expand
+
+set -eu
+
+ctl=$(command -v "${TWHEELCTL:-twheelctl}")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+chmod 755 "$dir"
+number=0
+failures=0
+status=0
+
+# result STATUS NAME: one line of TAP, and what there was to see if it is bad.
+result() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number $2"
+		return
+	fi
+	failures=$((failures + 1))
+	echo "not ok $number $2"
+	{
+		echo "status $status"
+		head -n 20 "$dir/out"
+		echo "stderr:"
+		head -n 20 "$dir/err"
+	} | sed 's/^/# /'
+}
+
+# Runs twheelctl with these arguments. A hang is status 143.
+run() {
+	status=0
+	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# The same, with the commands on stdin.
+run_shell() {
+	status=0
+	timeout 60 "$ctl" shell "$@" >"$dir/out" 2>"$dir/err" || status=$?
+}
+
+# Starts twheelctl in the background and waits until it has printed something.
+start() {
+	: >"$dir/out"
+	"$ctl" "$@" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	wait_for .
+}
+
+# Waits until the output has a line like this, but no longer than 20 s.
+wait_for() {
+	tries=0
+	while ! grep -Eq -e "$1" "$dir/out" && [ $tries -lt 200 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+}
+
+stop() {
+	kill "$1" $pid
+	status=0
+	wait $pid 2>/dev/null || status=$?
+}
+
+status_is() {
+	is=0
+	[ "$status" -eq "$1" ] || is=1
+	result $is "$2: status $1"
+}
+
+output_is() {
+	is=0
+	[ "$(cat "$dir/out")" = "$1" ] || is=1
+	result $is "$2"
+}
+
+output_has() {
+	is=0
+	grep -Eq -e "$1" "$dir/out" || is=1
+	result $is "$2"
+}
+
+output_lacks() {
+	is=0
+	! grep -Eq -e "$1" "$dir/out" || is=1
+	result $is "$2"
+}
+
+error_has() {
+	is=0
+	grep -Eq -e "$1" "$dir/err" || is=1
+	result $is "$2"
+}
+
+lines_are() {
+	is=0
+	[ "$(wc -l <"$dir/out")" -eq "$1" ] || is=1
+	result $is "$2"
+}
+
+# awk_holds PROGRAM NAME: PROGRAM sees the output and exits with 0.
+awk_holds() {
+	is=0
+	awk "$1" "$dir/out" >/dev/null 2>&1 || is=1
+	result $is "$2"
+}
+
+# Each line of the output is a JSON object with the schema number: what is
+# whole is replaced by a letter, until only one is left.
+json_is_valid() {
+	awk_holds '
+		!/^\{"schema":1,"type":"[a-z]+"[,}]/ { bad = 1 }
+		{
+			gsub(/"([^"\\]|\\.)*"/, "S")
+			gsub(/-?(0|[1-9][0-9]*)/, "V")
+			gsub(/true|false|null/, "V")
+			do {
+				n = gsub(/\{(S:[SV](,S:[SV])*)?\}/, "V")
+				n += gsub(/\[([SV](,[SV])*)?\]/, "V")
+			} while (n)
+			if ($0 != "V")
+				bad = 1
+		}
+		END { exit bad || !NR }' "$1: valid JSON"
+}
+
+# json_has NAME KEY...: the first line has all of these.
+json_has() {
+	name=$1
+	shift
+	is=0
+	for key in "$@"; do
+		head -n 1 "$dir/out" | grep -q "\"$key\":" || is=1
+	done
+	result $is "$name: has $*"
+}
+
+# The value of a key in the last line that has it.
+json_value() {
+	sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$dir/out" | tail -n 1
+}
+
+value_is() {
+	is=0
+	[ "$(json_value "$1")" = "$2" ] || is=1
+	result $is "$3"
+}
+
+# Hundredths of a second since the boot.
+uptime_cs() {
+	read -r up _ </proc/uptime
+	echo "${up%.*}${up#*.}"
+}
+
+test_front() {
+	run
+	status_is 2 "no verb"
+	error_has '^Usage: twheelctl' "no verb: usage on stderr"
+	run --help
+	status_is 0 "--help"
+	output_has 'only as long as its wheel is open' "--help: says how long a timer lives"
+	run --version
+	status_is 0 "--version"
+	output_has '^twheelctl [0-9]+\.[0-9]+\.[0-9]+$' "--version: name and number"
+	run frobnicate
+	status_is 2 "unknown verb"
+	error_has '^twheelctl: .*frobnicate' "unknown verb: named on stderr"
+	run --frobnicate
+	status_is 2 "unknown option in place of a verb"
+
+	for verb in info after monitor shell stat wheel; do
+		run $verb --help
+		status_is 0 "$verb --help"
+		output_has "^Usage: twheelctl $verb" "$verb --help: synopsis"
+		output_has 'only as long as its wheel is open' \
+			"$verb --help: says how long a timer lives"
+		run $verb --frobnicate
+		status_is 2 "$verb: unknown option"
+		error_has "^twheelctl: $verb: unknown option --frobnicate" \
+			"$verb: unknown option is named"
+		error_has "^hint: twheelctl $verb --help" "$verb: unknown option: hint"
+		run $verb --clock
+		status_is 2 "$verb: missing argument"
+	done
+
+	status=0
+	"$ctl" info >/dev/full 2>"$dir/err" || status=$?
+	status_is 1 "output that cannot be written"
+}
+
+test_info() {
+	run info
+	status_is 0 "info"
+	output_has '^clock +monotonic$' "info: default clock"
+	output_has '^tick +524\.288us' "info: default tick"
+	output_has '^levels +8 of 64 buckets' "info: default levels"
+	run info --json
+	json_is_valid "info --json"
+	json_has "info --json" device module_version clock tick_ns min_tick_ns levels \
+		slot_bits horizon_ns max_timers table_bytes features
+	value_is module_version "$(cat /sys/module/twheel/version)" "info: version of the module"
+
+	for clock in monotonic boottime realtime tai; do
+		run info --json --clock=$clock
+		value_is clock $clock "info --clock=$clock"
+	done
+	run info --json --tick 1ms --levels 3 --slot-bits 9 --max-timers 77
+	value_is tick_ns 524288 "--tick is rounded down to a power of two"
+	value_is levels 3 "--levels"
+	value_is slot_bits 9 "--slot-bits"
+	value_is max_timers 77 "--max-timers"
+	value_is horizon_ns $((524288 << 27)) "horizon of that shape"
+	run info --json --tick 2ms
+	value_is tick_ns 1048576 "--tick=2ms"
+	run info --json --tick 5
+	value_is tick_ns 4194304 "--tick of a bare number is ms"
+	run info extra
+	status_is 2 "info with an argument"
+}
+
+# Wrong shapes and values; what the device refuses is wrong usage as well.
+test_usage() {
+	while IFS='|' read -r line; do
+		# shellcheck disable=SC2086
+		run $line
+		status_is 2 "$line"
+		error_has '^twheelctl: ' "$line: says why"
+	done <<-END
+		info --clock=sundial
+		info --tick=0
+		info --tick=1parsec
+		info --levels=0
+		info --levels=17
+		info --levels=abc
+		info --levels=-1
+		info --levels=3x
+		info --slot-bits=3
+		info --slot-bits=17
+		info --max-timers=0
+		info --max-timers=4294967296
+		info --max-timers=16777217
+		after
+		after nonsense
+		after 1s,periodic
+		after 1s,period=1s
+		after 1s,count=2
+		after idle
+		after 1s --
+		monitor
+		monitor --add
+		monitor --add 1s extra
+		monitor --add 1s,
+		monitor --add 1s,sometimes
+		monitor --add 1s,period=
+		monitor --add 1s,period=1ns
+		monitor --add 1s,slack=x
+		monitor --add 1s,count=0
+		monitor --add 1s,count=16777217
+		monitor --add 1s,count=1x
+		monitor --add 1s,label=
+		monitor --add 1s,label=1a
+		monitor --add 1s,label=a"b
+		monitor --add 1s,label=abcdefghijklmnopqrstuvwx
+		monitor --add @1,periodic
+		monitor --add 0,periodic
+		monitor --add idle,periodic
+		monitor --add 1s -n 0
+		monitor --add 1s -n -1
+		monitor --add 1s -n 2x
+		monitor --add 1s -F %z
+		monitor --add 1s -F %
+		monitor --add 1s --idle-timeout forever
+		shell extra
+		shell -F %z
+		stat 0
+		stat 1 0
+		stat 1 x
+		stat 1 2 3
+		stat 25h
+		stat --add x
+		wheel extra
+		wheel --random=0
+		wheel --interval=0
+	END
+}
+
+# Text, its value in ns; "-" if it is none.
+test_durations() {
+	while read -r text ns; do
+		run after --json --clock=realtime "@1,slack=$text"
+		if [ "$ns" = - ]; then
+			status_is 2 "duration $text is refused"
+			continue
+		fi
+		echo "add 200d,slack=$text" | run_shell --json
+		value_is slack_ns "$ns" "duration $text is $ns ns"
+	done <<-END
+		0 0
+		1 1000000
+		250 250000000
+		1ns 1
+		1us 1000
+		1ms 1000000
+		1s 1000000000
+		1m 60000000000
+		1h 3600000000000
+		1d 86400000000000
+		250ms 250000000
+		1h30m 5400000000000
+		1d2h3m4s5ms6us7ns 93784005006007
+		1.5s 1500000000
+		0.000000001s 1
+		1.25m 75000000000
+		1.0ns 1
+		1m0.5s 60500000000
+		213503d 18446659200000000000
+		18446744073709551615ns 18446744073709551615
+		18446744073709551616ns -
+		213504d -
+		213503d24h -
+		99999999999999999999 -
+		18446744073710 -
+		5x -
+		5S -
+		5s6 -
+		1h30 -
+		1m1h -
+		1s1s -
+		-5s -
+		+5s -
+		.5s -
+		1.s -
+		1.5.5s -
+		1.5ns -
+		0.0000000001s -
+		0.50000000001s -
+		0x10 -
+		1e3 -
+		s -
+		1s. -
+	END
+	echo 'add @4000000000.5' | run_shell --json
+	value_is deadline_ns 4000000000500000000 "@ is in seconds"
+	echo 'add @1000000h' | run_shell --json
+	value_is deadline_ns 3600000000000000000 "@ takes units"
+}
+
+test_after() {
+	before=$(uptime_cs)
+	run after 300ms
+	after=$(uptime_cs)
+	status_is 0 "after"
+	output_has '^[0-9]+\.[0-9]{9}  after +\+' "after: prints the expiration"
+	is=0
+	[ $((after - before)) -ge 29 ] || is=1
+	result $is "after 300ms takes that long"
+
+	before=$(uptime_cs)
+	run after 300 -- sh -c 'echo "$0 $1"; exit 7' one -x
+	after=$(uptime_cs)
+	status_is 7 "after: status of the command"
+	output_is "one -x" "after: the command's output and nothing else"
+	is=0
+	[ $((after - before)) -ge 29 ] || is=1
+	result $is "after: the command runs afterwards"
+	run after 1ms echo -n hello
+	output_is "hello" "after: without --"
+	run after 1ms -- sh -c 'ls -l /proc/self/fd'
+	output_lacks twheel "after: the command does not inherit the wheel"
+	run after 1ms -- /nonexistent/command
+	status_is 127 "after: no such command"
+	run after 1ms -- "$dir"
+	status_is 126 "after: a command that cannot be run"
+	run after --clock=realtime @1
+	status_is 0 "after a moment in the past"
+	run after --json 1ms,slack=5ms
+	json_is_valid "after --json"
+	json_has "after --json" name id deadline_ns expired_ns lateness_ns expirations
+	run after --clock=boottime 20ms
+	status_is 0 "after on another clock"
+}
+
+test_monitor() {
+	run monitor -F %n --add 800ms,label=b --add 20ms,label=a --add 1600ms
+	status_is 0 "monitor ends when nothing is left"
+	output_is "$(printf 'a\nb\nt1')" "monitor: in the order of the deadlines"
+
+	run monitor --add 20ms,periodic -n 4 --json
+	status_is 0 "monitor -n"
+	lines_are 4 "monitor -n 4: four lines"
+	json_is_valid "monitor --json"
+	json_has "monitor --json" name id deadline_ns expired_ns lateness_ns expirations
+	run monitor --add 20ms,periodic --add 5ms,count=50 -n 54 --json
+	awk_holds '
+		function field(key) {
+			match($0, "\"" key "\":-?[0-9]+")
+			return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0
+		}
+		{
+			late = field("expired_ns") - field("deadline_ns")
+			if (late < 0 || late != field("lateness_ns"))
+				exit bad = 1
+		}
+		END { exit bad || NR != 54 }' "monitor: never early, and the lateness is the difference"
+
+	run monitor --add 20ms,period=30ms -n 3 --json
+	awk_holds '
+		{
+			match($0, /"deadline_ns":[0-9]+/)
+			d = substr($0, RSTART + 14, RLENGTH - 14) + 0
+			if (NR > 1 && (d <= last || (d - last) % 30000000))
+				exit bad = 1
+			last = d
+		}
+		END { exit bad || NR != 3 }' "monitor: the deadlines of a periodic timer do not drift"
+
+	run monitor --add 5ms,count=300,label=x -F %n
+	awk_holds '{ seen[$0]++ } END { for (i = 1; i <= 300; i++) if (seen["x-" i] != 1) exit 1; exit NR != 300 }' \
+		"monitor: count=300 expires 300 times, each once"
+	run monitor --add 5ms,label=x -F '%n %i %d %t %l %L %x %%'
+	output_has '^x 0x[0-9a-f]+ [0-9]+\.[0-9]{9} [0-9]+\.[0-9]{9} \+[0-9.]+(ns|us|ms|s) [0-9]+ 1 %$' \
+		"monitor -F: every directive"
+	run monitor --add 5ms,label=x
+	output_has '^[0-9]+\.[0-9]{9}  x +\+[0-9.]+(ns|us|ms|s)$' "monitor: the usual line"
+	run monitor --banner --add 5ms --add 1ms
+	output_has '^2 timers, clock monotonic, tick 524.288us$' "monitor --banner"
+	lines_are 3 "monitor --banner: and the expirations"
+	run monitor --banner --json --add 5ms
+	json_is_valid "monitor --banner --json"
+	json_has "monitor --banner --json" timers clock tick_ns now_ns
+	run monitor --quiet --add 5ms
+	status_is 0 "monitor --quiet"
+	output_is "" "monitor --quiet prints nothing"
+	run monitor --add 1ms,keep --add idle
+	status_is 0 "monitor: idle timers are not waited for"
+	lines_are 1 "monitor: idle timers do not expire"
+
+	run monitor --add 1h --idle-timeout 50ms
+	status_is 124 "monitor --idle-timeout: nothing came"
+	output_is "" "monitor --idle-timeout: and nothing is printed"
+	run monitor --add 1ms --add 1h --idle-timeout 300ms
+	status_is 124 "monitor --idle-timeout: nothing more came"
+	lines_are 1 "monitor --idle-timeout: what came is printed"
+	run monitor --add 20ms,periodic --idle-timeout 10s -n 5
+	status_is 0 "monitor --idle-timeout starts anew with each expiration"
+	run monitor --add 1ms -n 2
+	status_is 124 "monitor -n: fewer can come"
+
+	start monitor --add 1ms --add 1h
+	lines_are 1 "monitor: a line is written when it happens"
+	stop -TERM
+
+	# A reader that stopped gets one event that stands for all it missed.
+	start monitor --add 10ms,periodic --json
+	kill -STOP $pid
+	sleep 1
+	kill -CONT $pid
+	wait_for '"expirations":([5-9][0-9]|[0-9]{3})'
+	stop -TERM
+	output_has '"expirations":([5-9][0-9]|[0-9]{3})' \
+		"monitor: expirations that were missed are counted"
+}
+
+test_shell() {
+	# Ids and times are as they come.
+	run_shell <<-END
+		# a comment, and an empty line
+
+		add 10s,label=a,slack=1s
+		add 1h,period=1m,keep
+		add idle,label=i   # another comment
+		get a
+		get 0x100000000
+		rearm a 20s
+		rearm i 1h
+		rearm i idle
+		rearm i idle
+		list
+		cancel t1
+		drain
+		wait
+		get i
+		cancel i
+		list
+		quit
+		add 1s
+	END
+	status_is 0 "shell: a session"
+	sed -E -e 's/0x[0-9a-f]+/ID/' -e 's/[0-9]+\.[0-9]{9}/T/g' -e 's/[-+][0-9.]+(ms|s)/LATE/' "$dir/out" >"$dir/words"
+	mv "$dir/words" "$dir/out"
+	output_is "$(
+		cat <<-END
+			added a ID armed deadline T slack 1s
+			added t1 ID armed deadline T period 1m keep
+			added i ID idle keep
+			timer a ID armed deadline T slack 1s
+			timer a ID armed deadline T slack 1s
+			rearmed a ID was armed deadline T
+			rearmed i ID was idle deadline T
+			rearmed i ID was armed keep
+			rearmed i ID was idle keep
+			timer a ID armed deadline T
+			timer t1 ID armed deadline T period 1m keep
+			timer i ID idle keep
+			listed 3
+			cancelled t1 ID was armed deadline T period 1m keep
+			drained 1
+			T  a             LATE  drained
+			timer i ID idle keep
+			cancelled i ID was idle keep
+			listed 0
+		END
+	)" "shell: its answers"
+
+	run_shell --json <<-END
+		add 10s
+		get t1
+		rearm t1 1ms
+		wait
+		list
+		drain cancel
+		stats
+		cancel t1
+	END
+	json_is_valid "shell --json"
+	is=0
+	[ "$(sed 's/.*"type":"\([a-z]*\)".*/\1/' "$dir/out" | tr '\n' ' ')" = \
+		"added timer rearmed expiration listed drained stats error " ] || is=1
+	result $is "shell --json: a record for each command"
+	value_is status 5 "shell --json: an error has its status"
+	value_is delivered 1 "shell stats: delivered"
+	value_is rearmed 1 "shell stats: rearmed"
+
+	run_shell <<-END
+		add 1h
+		add 1h
+		rearm t1 2h
+		cancel t2
+		stats
+	END
+	output_has '^armed +1$' "shell stats: armed"
+	output_has '^registered +2$' "shell stats: registered"
+	output_has '^displaced +2$' "shell stats: displaced"
+
+	# The expiration comes while the shell waits for a line.
+	: >"$dir/out"
+	(
+		echo 'add 20ms,label=x'
+		wait_for '^came x'
+		echo 'get x'
+	) | run_shell -F 'came %n'
+	output_has '^came x$' "shell: expirations come while it waits for a line"
+	error_has 'line 2: get x: no such timer' "shell: what was delivered is gone"
+	printf 'add 1ms\nsleep 200ms\nlist' | run_shell -F 'came %n'
+	output_has '^came t1$' "shell: sleep prints expirations"
+	output_has '^listed 0$' "shell: a last line without an end"
+	# Between commands nothing is read: the expiration is still there to cancel.
+	printf 'add 0,label=x\ncancel x\nwait\n' | run_shell
+	output_has '^cancelled x .* was expired' "shell: cancel withdraws what was not read"
+	lines_are 2 "shell: and it does not come"
+	printf 'add 1ms,periodic\nwait 3\nquit\n' | run_shell -F %n
+	output_has '^t1$' "shell: wait N"
+	printf 'add 1ms,label=x\nwait\nadd 1ms,label=x\nwait\n' | run_shell -F 'came %n'
+	is=0
+	[ "$(grep -c '^came x$' "$dir/out")" -eq 2 ] || is=1
+	result $is "shell: a label is free again after its timer"
+	echo help | run_shell
+	for command in add rearm cancel get list drain stats sleep wait help quit; do
+		output_has "^$command " "shell help: $command"
+	done
+	before=$(uptime_cs)
+	echo 'sleep 500ms' | run_shell
+	after=$(uptime_cs)
+	is=0
+	[ $((after - before)) -ge 49 ] || is=1
+	result $is "shell: sleep takes its time"
+}
+
+# Commands that fail, with ; for a new line, and the status that -e gives.
+test_shell_errors() {
+	while IFS='|' read -r want script; do
+		echo "$script" | tr ';' '\n' >"$dir/script"
+		run_shell -e <"$dir/script"
+		status_is "$want" "shell -e: $script"
+		error_has '^twheelctl: line [0-9]+: ' "shell -e: $script: says where"
+		output_lacks '^listed' "shell -e: $script: ends there"
+		run_shell <"$dir/script"
+		status_is 0 "shell: $script"
+		output_has '^listed' "shell: $script: goes on"
+	done <<-END
+		2|frobnicate;list
+		2|add;list
+		2|add soon;list
+		2|add 1s 2s;list
+		2|add 1s,count=2;list
+		2|add 1s,period=1ns;list
+		2|add 1h,label=a;rearm a 1s,label=b;list
+		2|drain everything;list
+		2|sleep;list
+		2|sleep well;list
+		2|wait 0;list
+		2|wait long;list
+		2|list all of them;list
+		1|add 1h,label=a;add 1h,label=a;list
+		5|cancel nobody;list
+		5|get 0x100000000;list
+		5|get 7x;list
+		5|rearm nobody 1s;list
+		5|add 1ms,label=x;wait;cancel x;list
+		124|wait 1;list
+		124|add 1ms;wait 2;list
+	END
+	printf 'add 1h\nadd 1h\nadd 1h\nlist\n' >"$dir/script"
+	run_shell -e --max-timers=2 <"$dir/script"
+	status_is 6 "shell -e: a full wheel"
+	error_has 'the wheel is full' "shell -e: a full wheel: says so"
+	head -c 5000 /dev/zero | tr '\0' x >"$dir/script"
+	run_shell <"$dir/script"
+	status_is 2 "shell: a line without an end"
+}
+
+test_stat() {
+	run stat --add 10ms,periodic,count=3 300ms 2
+	status_is 0 "stat"
+	output_has '^ +armed +unread +expired +moved +cascaded +wakeups' "stat: header"
+	is=0
+	[ "$(grep -cE '^ +3 +[0-9]+ +[1-9][0-9]* ' "$dir/out")" -eq 2 ] || is=1
+	result $is "stat: two rows, with expirations in both"
+	output_has '#+$' "stat: histogram"
+	output_has '^worst [0-9]' "stat: worst lateness"
+
+	run stat 1 1 --json
+	json_is_valid "stat --json"
+	json_has "stat --json" elapsed_ns armed unread allocated registered rearmed cancelled \
+		expired delivered armings displaced withdrawn moved cascaded wakeups \
+		worst_lateness_ns
+	value_is armed 100 "stat: its own load is 100 timers"
+	awk_holds 'NR == 1 { match($0, /"elapsed_ns":[0-9]+/)
+		exit substr($0, RSTART + 13, RLENGTH - 13) + 0 < 1000000000 }' "stat: a bare interval is seconds"
+	lines_are 2 "stat --json: a row and the histogram"
+	run stat --json --add 10ms,count=7 500ms 1
+	awk_holds 'NR == 2 { while (match($0, /"count":[0-9]+/)) {
+			sum += substr($0, RSTART + 8, RLENGTH - 8)
+			$0 = substr($0, RSTART + RLENGTH)
+		} }
+		END { exit sum != 7 }' "stat: the histogram counts each expiration"
+	run stat --add 1h 100ms 1
+	output_has '^no expiration yet$' "stat: nothing expired"
+
+	start stat --add 10ms,periodic 100ms
+	wait_for '^ +1 '
+	stop -INT
+	status_is 0 "stat: SIGINT ends it"
+	output_has '^worst [0-9]' "stat: SIGINT: and the histogram comes"
+}
+
+test_wheel() {
+	run wheel --once --random=300
+	status_is 0 "wheel --once"
+	output_has '^at [0-9.]+  armed [0-9]+, due [0-9]+, idle 0$' "wheel: first line"
+	is=0
+	[ "$(grep -cE '^ +[0-7] +[0-9.a-z]+  [.+#1-9]{64}  [0-9]+$' "$dir/out")" -eq 8 ] || is=1
+	result $is "wheel: eight levels of 64 cells"
+	is=0
+	[ "$(grep -cE '^ +\^$' "$dir/out")" -eq 8 ] || is=1
+	result $is "wheel: the present bucket of each is marked"
+	awk_holds '
+		NR == 1 { split($0, w, /[ ,]+/); all = w[4] + w[6]; due = w[6] }
+		/  [.+#1-9]+  [0-9]+$/ { sum += $NF }
+		END { exit all != 300 || sum + due != 300 }' "wheel: each timer is somewhere"
+	run wheel --once --slot-bits=10 --levels=2 --random=5
+	is=0
+	[ "$(grep -cE '^ +[01] .*  [.+#1-9]{64}  [0-9]+$' "$dir/out")" -eq 2 ] || is=1
+	result $is "wheel: 1024 buckets in 64 cells"
+	run wheel --once --slot-bits=4 --levels=1 --add 1h --add idle
+	output_has 'armed 1, due 0, idle 1$' "wheel: idle timers are counted"
+	is=0
+	[ "$(grep -cE '^ +0 .*  [.1]{16}  1$' "$dir/out")" -eq 1 ] || is=1
+	result $is "wheel: 16 buckets in 16 cells"
+
+	# So far away that the bucket does not depend on when this runs: the tick
+	# of 4 * 10^9 s is 7629394531250, of 4 * 10^9 + 1 s 7629394533157.3.
+	run wheel --once --json --levels=2 --slot-bits=4 \
+		--add @4000000000 --add @4000000001 --add @4000000001
+	json_is_valid "wheel --json"
+	json_has "wheel --json" now_ns tick_ns armed due idle levels level bucket_ns buckets \
+		cursor occupied
+	output_has '"level":1,"bucket_ns":8388608,"buckets":16,"cursor":[0-9]+,"occupied":\[\{"bucket":2,"timers":2\},\{"bucket":11,"timers":1\}\]' \
+		"wheel: buckets of the top level"
+	run wheel --once --json --add 1h --add 1h --add 2h --add 3h --add 4h,keep
+	value_is armed 5 "wheel --json: armed"
+	awk_holds '
+		function number(key,   v) {
+			match($0, "\"" key "\":[0-9]+")
+			v = substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0
+			$0 = substr($0, RSTART + RLENGTH)
+			return v
+		}
+		{
+			now = number("now_ns")
+			for (level = 0; level < 8; level++) {
+				width = number("bucket_ns")
+				buckets = number("buckets")
+				cursor = number("cursor")
+				if (int(now / width) % buckets != cursor)
+					exit bad = 1
+			}
+		}
+		END { exit bad }' "wheel --json: the cursor is where the time is"
+
+	# Level 1 has buckets of 1.07 s here. Three timers, as one may be due just
+	# when its bucket is reached.
+	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
+		--add 3s --add 3300 --add 3600
+	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
+		"wheel: a timer is far at first"
+	output_has '"level":0,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
+		"wheel: and moves down"
+	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
+		--add 200ms,slack=1100ms --add 400,slack=1100ms
+	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[12]' \
+		"wheel: a timer with slack is far, however near its deadline"
+	output_lacks '"level":0,[^]]*"occupied":\[\{' "wheel: and does not move down"
+
+	run wheel --add 1ms --add 300ms --interval 50ms
+	status_is 0 "wheel ends when no timer is left"
+	output_has 'armed 0, due 0, idle 0$' "wheel: the last picture is empty"
+	output_lacks "$(printf '\033')" "wheel: no escapes where there is no terminal"
+}
+
+# Each row of the table of exit statuses that has to do with the device.
+test_device() {
+	run info --device=/nonexistent
+	status_is 3 "no such node"
+	error_has '^twheelctl: cannot open /nonexistent: No such file' "no such node: says so"
+	error_has '^hint: ' "no such node: hint"
+	run info --device=/dev/null
+	status_is 3 "another device"
+	error_has '/dev/null is not a twheel device' "another device: says so"
+	for verb in "after 1s" "monitor --add 1s" shell stat wheel; do
+		# shellcheck disable=SC2086
+		run $verb --device=/nonexistent
+		[ "$verb" != "after 1s" ] || run after --device=/nonexistent 1s
+		status_is 3 "$verb without a device"
+	done
+
+	mknod "$dir/absent" c 10 242
+	run info --device="$dir/absent"
+	status_is 3 "a node without a driver"
+
+	minor=$(grep ' twheel$' /proc/misc | sed 's/^ *//; s/ .*//')
+	mknod "$dir/node" c 10 "$minor"
+	chmod 666 "$dir/node"
+	run info --device="$dir/node"
+	status_is 0 "another node of the device"
+	as_nobody "$ctl" info --device="$dir/node"
+	status_is 0 "another user, permitted"
+	chmod 000 "$dir/node"
+	as_nobody "$ctl" info --device="$dir/node"
+	status_is 4 "no permission"
+	error_has "cannot open $dir/node: Permission denied" "no permission: says so"
+	error_has '^hint: its mode is 0000' "no permission: hint"
+	chmod 666 "$dir/node"
+	as_nobody "$ctl" info --device="$dir/node" --tick 1us
+	status_is 4 "too short a tick for this user"
+	error_has '^hint: .*CAP_SYS_RESOURCE' "too short a tick: hint"
+	run info --json --tick 1us
+	value_is tick_ns 512 "a short tick for root"
+
+	run monitor --max-timers=2 --add 1h,count=3
+	status_is 6 "monitor: a full wheel"
+	error_has 'timer 3: the wheel is full' "monitor: a full wheel: says at which timer"
+	run wheel --once --max-timers=2 --random=3
+	status_is 6 "wheel: a full wheel"
+}
+
+as_nobody() {
+	status=0
+	(
+		cd /
+		su -s /bin/sh nobody -c "$*"
+	) >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# What info says without the module, and to one who is not in the group.
+test_absent_module() {
+	if [ ! -e /twheel.ko ]; then
+		number=$((number + 1))
+		echo "ok $number info without the module # SKIP not in the test machine"
+		return
+	fi
+	echo 'twheel:x:777:' >>/etc/group
+	chown 0:777 "$dir/node"
+	chmod 660 "$dir/node"
+	as_nobody "$ctl" info --device="$dir/node"
+	status_is 4 "not in the group"
+	error_has '^hint: join the group .* twheel ' "not in the group: hint"
+
+	run info --device=/nonexistent
+	error_has '^hint: the module is loaded' "loaded, but another node: hint"
+	rmmod twheel
+	run info
+	status_is 3 "module not loaded"
+	error_has '^hint: the module is not built for this kernel, [0-9]' "not built: hint"
+	modules=/lib/modules/$(uname -r)
+	mkdir -p "$modules"
+	echo 'updates/dkms/twheelish.ko:' >"$modules/modules.dep"
+	run info
+	error_has '^hint: the module is not built for this kernel' "not built, a similar name: hint"
+	echo 'updates/dkms/twheel.ko.xz:' >>"$modules/modules.dep"
+	run info
+	error_has '^hint: the module is not loaded: modprobe twheel$' "not loaded: hint"
+	run info --device="$dir/node"
+	status_is 3 "a node whose module is gone"
+	rm -r "$modules"
+	insmod /twheel.ko
+	run info
+	status_is 0 "the module is back"
+}
+
+test_front
+test_info
+test_usage
+test_durations
+test_after
+test_monitor
+test_shell
+test_shell_errors
+test_stat
+test_wheel
+test_device
+test_absent_module
+echo "1..$number"
+[ $failures -eq 0 ]

@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The example that is make demo, in small: it judges itself, and this checks
+# that it has something to judge. One line of TAP per assertion.
+
+set -eu
+
+server=${IDLE_SERVER:-idle_server}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+number=0
+failures=0
+
+result() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number $2"
+		return
+	fi
+	failures=$((failures + 1))
+	echo "not ok $number $2"
+	sed 's/^/# /' "$dir/out" "$dir/err"
+}
+
+status_is() {
+	is=0
+	[ "$status" -eq "$1" ] || is=1
+	result $is "$2: status $1"
+}
+
+output_has() {
+	is=0
+	grep -Eq -e "$1" "$dir/out" || is=1
+	result $is "$2"
+}
+
+run() {
+	status=0
+	timeout 90 "$server" "$@" >"$dir/out" 2>"$dir/err" || status=$?
+}
+
+run --demo --connections 100 --timeout 1s
+status_is 0 "demo"
+output_has '^PASS: ' "demo: verdict"
+output_has '^ +[1-9][0-9]* s  open +[1-9][0-9]*  heartbeats +[1-9][0-9]*  kicked +[0-9]+$' \
+	"demo: progress"
+output_has '^clients: 40 fell silent, 40 of them were kicked; 0 kicked early$' \
+	"demo: the silent ones"
+output_has '^server: 100 accepted, [0-9]+ kicked; [1-9][0-9]* REARM ioctls, [1-9][0-9]* wake-ups' \
+	"demo: what it took"
+is=0
+[ "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" | awk '{ n += $1 } END { print n }')" = \
+	"$(sed -n 's/^server: .*, \([0-9]*\) kicked.*/\1/p' "$dir/out")" ] || is=1
+result $is "demo: the histogram counts each kick"
+
+# Without the demo: a connection that says something is kept a while longer.
+"$server" --port 7701 --timeout 3s --connections 1 >"$dir/out" 2>"$dir/err" &
+pid=$!
+tries=0
+while ! grep -q listening "$dir/out" && [ $tries -lt 300 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+output_has '^listening on 127\.0\.0\.1:7701$' "server: listens where it was told"
+read -r before _ </proc/uptime
+(
+	sleep 1
+	echo one
+	sleep 1
+	echo two
+	sleep 30
+) | nc 127.0.0.1 7701 >/dev/null &
+tries=0
+while ! grep -q kicked "$dir/out" && [ $tries -lt 300 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+read -r after _ </proc/uptime
+output_has '^kicked connection [0-9]+, [0-9.]+ ms late, 0 open$' "server: kicks the silent one"
+is=0
+[ "$(echo "$after $before" | awk '{ print ($1 - $2 >= 4.98) }')" = 1 ] || is=1
+result $is "server: what it said prolonged its stay"
+kill $pid
+wait $pid 2>/dev/null || true
+
+run --help
+status_is 0 "--help"
+for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0 --timeout=5y \
+	--connections=0 extra; do
+	run $wrong
+	status_is 2 "$wrong"
+done
+
+echo "1..$number"
+[ $failures -eq 0 ]
