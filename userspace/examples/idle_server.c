@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How does a server kick the connections that fell silent?
+ *
+ * One epoll loop, one wheel, one timer per connection. The timer is registered
+ * when the connection comes, moved by REARM whenever something arrives, and
+ * cancelled when the peer leaves. A timer that expires names a connection that
+ * was silent for the whole timeout: it is closed. There is no list to search,
+ * no heap to maintain, and no tick while nothing happens.
+ *
+ * The file has three parts: the server, which is the example; a crowd of
+ * clients, some of which fall silent, that judges the server by its own clock
+ * (--demo); and the command line.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/twheel.h>
+
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+
+#define EVENTS		256
+#define BUCKETS		64
+#define BAR_WIDTH	40
+
+static void die(const char *what)
+{
+	fprintf(stderr, "idle_server: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* The clock of a wheel that was not asked for another one. */
+static __u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Milliseconds with a decimal, good for printing with %s. */
+static const char *msec_text(char buf[24], __u64 ns)
+{
+	snprintf(buf, 24, "%llu.%03llu", ns / NSEC_PER_MSEC, ns % NSEC_PER_MSEC / 1000);
+	return buf;
+}
+
+/* ---- The server ---- */
+
+/* A connection; its descriptor is its place in the array of them. */
+struct conn {
+	/* Id of its timer on the wheel, 0 if there is no such connection. */
+	__u64 timer;
+};
+
+struct server {
+	int wheel;
+	int loop;
+	int listener;
+	/* Readable when the server shall end; -1 if never. */
+	int stop;
+	__u64 timeout;
+	__u64 started;
+	bool verbose;
+
+	struct conn *conn;
+	unsigned int room;
+	unsigned int max_open;
+
+	unsigned int open;
+	unsigned int accepted;
+	unsigned int kicked;
+	__u64 messages;
+	__u64 rearms;
+	/* From the deadline to the kick, [i] counts 2^i ns up to the double. */
+	unsigned int late[BUCKETS];
+	__u64 worst_late;
+};
+
+/* Its user_data: no connection has this descriptor. */
+#define PROGRESS_TIMER	(~0ULL)
+
+static void watch(const struct server *s, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	if (epoll_ctl(s->loop, EPOLL_CTL_ADD, fd, &ev))
+		die("epoll_ctl");
+}
+
+static void forget(struct server *s, int fd)
+{
+	s->conn[fd].timer = 0;
+	s->open--;
+	/* This takes it out of the epoll set as well. */
+	close(fd);
+}
+
+static void accept_all(struct server *s)
+{
+	for (;;) {
+		struct twheel_timer timer = { .deadline_ns = s->timeout };
+		int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			if (errno == EAGAIN)
+				return;
+			if (errno == EINTR || errno == ECONNABORTED)
+				continue;
+			die("accept");
+		}
+		/* Turned away: left in the backlog, it would wake us for ever. */
+		if (s->open == s->max_open || (unsigned int)fd >= s->room) {
+			close(fd);
+			continue;
+		}
+		timer.user_data = fd;
+		if (ioctl(s->wheel, TWHEEL_IOC_REGISTER, &timer))
+			die("TWHEEL_IOC_REGISTER");
+		s->conn[fd].timer = timer.id;
+		s->open++;
+		s->accepted++;
+		watch(s, fd);
+	}
+}
+
+/* Something arrived, so the connection lives: its timeout begins again. */
+static void heard_from(struct server *s, int fd)
+{
+	struct twheel_timer timer = {
+		.id = s->conn[fd].timer,
+		.deadline_ns = s->timeout,
+	};
+
+	/* Had it expired just now, unread, the expiration is taken back. */
+	if (ioctl(s->wheel, TWHEEL_IOC_REARM, &timer))
+		die("TWHEEL_IOC_REARM");
+	s->messages++;
+	s->rearms++;
+}
+
+/* The peer is gone. After this no event of its timer can be read. */
+static void left(struct server *s, int fd)
+{
+	struct twheel_timer timer = { .id = s->conn[fd].timer };
+
+	if (ioctl(s->wheel, TWHEEL_IOC_CANCEL, &timer))
+		die("TWHEEL_IOC_CANCEL");
+	forget(s, fd);
+}
+
+static void read_connection(struct server *s, int fd)
+{
+	char data[4096];
+	ssize_t len = recv(fd, data, sizeof(data), 0);
+
+	/* Level-triggered: what did not fit makes the descriptor ready again. */
+	if (len > 0)
+		heard_from(s, fd);
+	else if (!len || (errno != EAGAIN && errno != EINTR))
+		left(s, fd);
+}
+
+static void kick(struct server *s, const struct twheel_event *event)
+{
+	__u64 late = now_ns() - event->deadline_ns;
+	int fd = event->user_data;
+
+	s->late[late ? 63 - __builtin_clzll(late) : 0]++;
+	if (s->worst_late < late)
+		s->worst_late = late;
+	s->kicked++;
+	if (s->verbose) {
+		char ms[24];
+
+		printf("kicked connection %d, %s ms late, %u open\n", fd,
+		       msec_text(ms, late), s->open - 1);
+	}
+	/* Its timer ended with the event. */
+	forget(s, fd);
+}
+
+static void print_progress(const struct server *s)
+{
+	__u64 seconds = (now_ns() - s->started) / NSEC_PER_SEC;
+
+	printf("%3llu s  open %5u  heartbeats %7llu  kicked %5u\n", seconds, s->open,
+	       s->messages, s->kicked);
+}
+
+static void read_wheel(struct server *s)
+{
+	struct twheel_event events[EVENTS];
+	ssize_t len = read(s->wheel, events, sizeof(events));
+	size_t i;
+
+	if (len < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			die("read of the wheel");
+		return;
+	}
+	for (i = 0; i < len / sizeof(events[0]); i++) {
+		if (events[i].user_data == PROGRESS_TIMER)
+			print_progress(s);
+		else
+			kick(s, &events[i]);
+	}
+}
+
+/* Serves until there is something to read from s->stop. */
+static void serve(struct server *s)
+{
+	for (;;) {
+		struct epoll_event ready[EVENTS];
+		bool wheel_ready = false, listener_ready = false;
+		int i, count;
+
+		count = epoll_wait(s->loop, ready, EVENTS, -1);
+		if (count < 0 && errno != EINTR)
+			die("epoll_wait");
+
+		/*
+		 * What arrived is heard before anyone is kicked. New connections
+		 * come last: they may get the descriptors of those that were closed,
+		 * which must not be taken for ready.
+		 */
+		for (i = 0; i < count; i++) {
+			int fd = ready[i].data.fd;
+
+			if (fd == s->stop)
+				return;
+			if (fd == s->wheel)
+				wheel_ready = true;
+			else if (fd == s->listener)
+				listener_ready = true;
+			else
+				read_connection(s, fd);
+		}
+		if (wheel_ready)
+			read_wheel(s);
+		if (listener_ready)
+			accept_all(s);
+	}
+}
+
+static int listen_on(unsigned int *port)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(*port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t len = sizeof(addr);
+	int one = 1;
+	int fd;
+
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		die("socket");
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    listen(fd, SOMAXCONN) ||
+	    getsockname(fd, (struct sockaddr *)&addr, &len))
+		die("listen");
+	*port = ntohs(addr.sin_port);
+	return fd;
+}
+
+/* Opens everything that serve() needs. */
+static void start_server(struct server *s, unsigned int *port)
+{
+	struct twheel_timer progress = {
+		.user_data = PROGRESS_TIMER,
+		.deadline_ns = NSEC_PER_SEC,
+		.period_ns = NSEC_PER_SEC,
+	};
+	struct rlimit limit;
+
+	/* A descriptor each, as many as we may have, and some for ourselves. */
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		die("getrlimit");
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		die("setrlimit");
+	s->room = s->max_open + 64;
+	if (s->room > limit.rlim_cur) {
+		fprintf(stderr, "idle_server: %u connections need more descriptors than the limit, %llu\n",
+			s->max_open, (unsigned long long)limit.rlim_cur);
+		exit(1);
+	}
+	s->conn = calloc(s->room, sizeof(*s->conn));
+	if (!s->conn)
+		die("memory");
+
+	s->wheel = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (s->wheel < 0)
+		die("/dev/twheel");
+	s->loop = epoll_create1(EPOLL_CLOEXEC);
+	if (s->loop < 0)
+		die("epoll_create1");
+	s->listener = listen_on(port);
+	watch(s, s->wheel);
+	watch(s, s->listener);
+	if (s->stop >= 0)
+		watch(s, s->stop);
+
+	/* A periodic timer of the same wheel, for the line each second. */
+	s->started = now_ns();
+	if (!s->verbose && ioctl(s->wheel, TWHEEL_IOC_REGISTER, &progress))
+		die("TWHEEL_IOC_REGISTER");
+}
+
+static void print_histogram(const struct server *s)
+{
+	unsigned int first = BUCKETS, last = 0, most = 1, i, bar;
+	char from[24];
+
+	for (i = 0; i < BUCKETS; i++) {
+		if (!s->late[i])
+			continue;
+		if (first == BUCKETS)
+			first = i;
+		last = i;
+		if (most < s->late[i])
+			most = s->late[i];
+	}
+	printf("\nfrom the deadline to the kick\n");
+	for (i = first; i <= last; i++) {
+		printf("  from %9s ms %6u ", msec_text(from, i ? 1ULL << i : 0), s->late[i]);
+		for (bar = (s->late[i] * BAR_WIDTH + most - 1) / most; bar; bar--)
+			putchar('#');
+		putchar('\n');
+	}
+	printf("  worst %8s ms\n\n", msec_text(from, s->worst_late));
+}
+
+/* ---- The demo: a crowd of clients, and the verdict ---- */
+
+/*
+ * Each client sends a heartbeat every BEATS-th part of the timeout, until the
+ * moment at which it falls silent, if it is one of those. All is judged from
+ * this side: by what the clients did, on their own clock.
+ */
+#define BEATS		4
+/* Two in five fall silent, at random moments of SILENCE_TIMEOUTS timeouts. */
+#define SILENT_PERCENT	40
+#define SILENCE_TIMEOUTS	2
+/* How long the rest must be left in peace after the last one was kicked. */
+#define PEACE_TIMEOUTS	1
+/* How long the server may take to kick the last one. */
+#define PATIENCE_NS	(30 * NSEC_PER_SEC)
+
+struct client {
+	int fd;
+	/* When it falls silent; ~0 for those that never do. */
+	__u64 silent_at;
+	/* Taken just before it sent something for the last time. */
+	__u64 last_sent;
+	/* When it saw that it was kicked, or 0. */
+	__u64 kicked_at;
+};
+
+struct crowd {
+	struct client *client;
+	unsigned int count;
+	unsigned int silent;
+	__u64 timeout;
+	int loop;
+	unsigned int kicked_silent;
+	/* Less than a timeout after it had sent something: the server is wrong. */
+	unsigned int early;
+	/* A talker that this machine held up for a whole timeout: it is right. */
+	unsigned int held_up;
+	__u64 shortest;
+};
+
+static bool is_silent(const struct client *c, __u64 now)
+{
+	return now >= c->silent_at;
+}
+
+static void send_beat(struct client *c)
+{
+	c->last_sent = now_ns();
+	/* If it was kicked meanwhile, see_kicks() will tell. */
+	if (send(c->fd, "*", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+		die("send");
+}
+
+static void connect_all(struct crowd *crowd, unsigned int port)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	unsigned int i;
+
+	crowd->loop = epoll_create1(EPOLL_CLOEXEC);
+	if (crowd->loop < 0)
+		die("epoll_create1");
+	for (i = 0; i < crowd->count; i++) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.u32 = i };
+		struct client *c = &crowd->client[i];
+
+		c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (c->fd < 0)
+			die("socket");
+		/* The server may count from here on. */
+		c->last_sent = now_ns();
+		if (connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)))
+			die("connect");
+		if (epoll_ctl(crowd->loop, EPOLL_CTL_ADD, c->fd, &ev))
+			die("epoll_ctl");
+	}
+}
+
+/* Chooses exactly the share that is to fall silent, and when. */
+static void choose_silent(struct crowd *crowd, __u64 start)
+{
+	__u64 span = SILENCE_TIMEOUTS * crowd->timeout;
+	unsigned int i, left = crowd->silent;
+
+	for (i = 0; i < crowd->count; i++) {
+		struct client *c = &crowd->client[i];
+
+		c->silent_at = ~0ULL;
+		if (random() % (crowd->count - i) < left) {
+			c->silent_at = start + span * (random() % 1000) / 1000;
+			left--;
+		}
+	}
+}
+
+static void note_kick(struct crowd *crowd, struct client *c)
+{
+	__u64 silence;
+
+	c->kicked_at = now_ns();
+	silence = c->kicked_at - c->last_sent;
+	if (silence < crowd->shortest)
+		crowd->shortest = silence;
+	if (silence < crowd->timeout)
+		crowd->early++;
+	else if (!is_silent(c, c->last_sent + crowd->timeout))
+		crowd->held_up++;
+	if (c->silent_at != ~0ULL)
+		crowd->kicked_silent++;
+	close(c->fd);
+}
+
+/* Waits until @end, and sees who is kicked meanwhile. */
+static void see_kicks(struct crowd *crowd, __u64 end)
+{
+	struct epoll_event ready[EVENTS];
+	__u64 now = now_ns();
+	int i, count;
+
+	do {
+		__u64 ms = now < end ? (end - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC : 0;
+
+		count = epoll_wait(crowd->loop, ready, EVENTS, ms);
+		if (count < 0 && errno != EINTR)
+			die("epoll_wait");
+		for (i = 0; i < count; i++)
+			note_kick(crowd, &crowd->client[ready[i].data.u32]);
+		now = now_ns();
+	} while (now < end);
+}
+
+/*
+ * Heartbeats go round the clients evenly, so beat number n is that of client
+ * n modulo their number, and is due n times @gap after the start.
+ */
+static void talk(struct crowd *crowd)
+{
+	__u64 gap = crowd->timeout / BEATS / crowd->count;
+	__u64 start = now_ns();
+	__u64 deadline = start + SILENCE_TIMEOUTS * crowd->timeout + PATIENCE_NS;
+	__u64 peace_until = 0;
+	__u64 beat;
+
+	choose_silent(crowd, start);
+	for (beat = 0; ; beat++) {
+		struct client *c = &crowd->client[beat % crowd->count];
+		__u64 due = start + beat * gap;
+		__u64 now = now_ns();
+
+		if (due > now || !(beat % EVENTS)) {
+			see_kicks(crowd, due);
+			now = now_ns();
+		}
+		if (!c->kicked_at && !is_silent(c, now))
+			send_beat(c);
+
+		if (!peace_until && crowd->kicked_silent == crowd->silent)
+			peace_until = now + PEACE_TIMEOUTS * crowd->timeout;
+		if (now > (peace_until ? peace_until : deadline))
+			return;
+	}
+}
+
+static int verdict(const struct crowd *crowd)
+{
+	char shortest[24];
+
+	printf("clients: %u fell silent, %u of them were kicked; %u kicked early\n",
+	       crowd->silent, crowd->kicked_silent, crowd->early);
+	if (crowd->held_up)
+		printf("clients: %u could not send for a whole timeout, and were kicked for it\n",
+		       crowd->held_up);
+	if (crowd->shortest != ~0ULL)
+		printf("clients: shortest silence of a kicked one %s ms\n",
+		       msec_text(shortest, crowd->shortest));
+	return crowd->kicked_silent == crowd->silent && !crowd->early ? 0 : 1;
+}
+
+/* The process of the clients: its exit status is its verdict. */
+static int run_clients(unsigned int count, __u64 timeout, unsigned int port)
+{
+	struct crowd crowd = {
+		.count = count,
+		.silent = (count * SILENT_PERCENT + 99) / 100,
+		.timeout = timeout,
+		.shortest = ~0ULL,
+	};
+
+	srandom(now_ns());
+	crowd.client = calloc(count, sizeof(*crowd.client));
+	if (!crowd.client)
+		die("memory");
+	connect_all(&crowd, port);
+	talk(&crowd);
+	return verdict(&crowd);
+}
+
+static int run_demo(struct server *s)
+{
+	unsigned int clients = s->max_open;
+	struct twheel_stats stats;
+	unsigned int port = 0;
+	int end[2], status;
+	pid_t pid;
+	bool right;
+
+	/* The clients hold one end; when they are done, the other says so. */
+	if (pipe2(end, O_CLOEXEC))
+		die("pipe");
+	s->stop = end[0];
+	start_server(s, &port);
+	printf("%u connections, a heartbeat every %llu ms, kicked after %llu ms of silence\n",
+	       clients, s->timeout / BEATS / NSEC_PER_MSEC, s->timeout / NSEC_PER_MSEC);
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		close(s->wheel);
+		close(s->loop);
+		close(s->listener);
+		exit(run_clients(clients, s->timeout, port));
+	}
+	close(end[1]);
+	serve(s);
+
+	if (ioctl(s->wheel, TWHEEL_IOC_STATS, &stats))
+		die("TWHEEL_IOC_STATS");
+	print_histogram(s);
+	fflush(stdout);
+	if (waitpid(pid, &status, 0) != pid)
+		die("waitpid");
+	printf("server: %u accepted, %u kicked; %llu REARM ioctls, %llu wake-ups of the wheel\n",
+	       s->accepted, s->kicked, s->rearms, stats.wakeups);
+	right = WIFEXITED(status) && !WEXITSTATUS(status) &&
+		s->accepted == clients && stats.rearmed == s->rearms;
+	printf("%s: %s\n", right ? "PASS" : "FAIL", right ?
+	       "exactly the silent ones were kicked, none of them early" :
+	       "the server did not kick exactly the silent ones in time");
+	return right ? 0 : 1;
+}
+
+/* ---- The command line ---- */
+
+static const char help[] =
+	"Usage: idle_server [--demo] [--port=N] [--timeout=N[ms|s]] [--connections=N]\n"
+	"A TCP server on loopback that kicks the connections that fell silent.\n"
+	"\n"
+	"  --demo           also be its clients, some of which fall silent; then say\n"
+	"                   whether exactly those were kicked\n"
+	"  --port=N         where to listen; default 7700, the demo takes a free one\n"
+	"  --timeout=N      how long a connection may be silent; default 30s, demo 3s\n"
+	"  --connections=N  how many to hold; default 1000\n";
+
+static void usage(const char *why, const char *what)
+{
+	fprintf(stderr, "idle_server: %s: %s\n%s", why, what, help);
+	exit(2);
+}
+
+static unsigned long parse_number(const char *what, const char *text, unsigned long max)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || !value || value > max)
+		usage("not a possible number", what);
+	return value;
+}
+
+/* Milliseconds unless it says seconds. */
+static __u64 timeout_ns(char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	__u64 unit = NSEC_PER_MSEC;
+
+	if (!strcmp(text + digits, "s"))
+		unit = NSEC_PER_SEC;
+	else if (text[digits] && strcmp(text + digits, "ms"))
+		usage("not a timeout", text);
+	text[digits] = '\0';
+	return parse_number("--timeout", text, 1000000) * unit;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "demo", no_argument, NULL, 'd' },
+		{ "port", required_argument, NULL, 'p' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "connections", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	struct server s = { .stop = -1, .max_open = 1000 };
+	unsigned int port = 7700;
+	bool demo = false;
+	int opt;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'd':
+			demo = true;
+			break;
+		case 'p':
+			port = parse_number("--port", optarg, 65535);
+			break;
+		case 't':
+			s.timeout = timeout_ns(optarg);
+			break;
+		case 'c':
+			s.max_open = parse_number("--connections", optarg, 1000000);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fputs(help, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc)
+		usage("unknown argument", argv[optind]);
+	if (!s.timeout)
+		s.timeout = (demo ? 3 : 30) * NSEC_PER_SEC;
+	if (demo)
+		return run_demo(&s);
+
+	s.verbose = true;
+	start_server(&s, &port);
+	printf("listening on 127.0.0.1:%u\n", port);
+	serve(&s);
+	return 0;
+}

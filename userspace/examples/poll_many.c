@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How do many timers live in an event loop, beside other descriptors?
+ *
+ * The wheel is one descriptor in the epoll set, whatever the number of its
+ * timers, and one read() returns as many events as fit. Here 1,000 timers run
+ * beside a pipe whose writer goes silent; user_data tells the timers apart.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <linux/twheel.h>
+
+#define TIMERS	1000
+#define MSEC	1000000ULL
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void watch(int loop, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	if (epoll_ctl(loop, EPOLL_CTL_ADD, fd, &ev))
+		die("epoll_ctl");
+}
+
+/* Registers timer number @i, due in 1 to 500 ms. */
+static void add_timer(int wheel, unsigned int i)
+{
+	struct twheel_timer timer = {
+		.deadline_ns = (1 + i % 500) * MSEC,
+		.user_data = i,
+	};
+
+	if (ioctl(wheel, TWHEEL_IOC_REGISTER, &timer))
+		die("register");
+}
+
+/* Reads what has expired, and marks it. Returns how many timers that were. */
+static unsigned int read_wheel(int wheel, bool expired[TIMERS])
+{
+	struct twheel_event events[256];
+	ssize_t bytes = read(wheel, events, sizeof(events));
+	unsigned int count, i;
+
+	if (bytes < 0)
+		die("read");
+	count = bytes / sizeof(events[0]);
+	for (i = 0; i < count; i++) {
+		unsigned long long which = events[i].user_data;
+
+		if (expired[which])
+			printf("timer %llu expired twice: this cannot happen\n", which);
+		expired[which] = true;
+	}
+	return count;
+}
+
+int main(void)
+{
+	int wheel = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int loop = epoll_create1(EPOLL_CLOEXEC);
+	unsigned int i, count = 0, wakeups = 0;
+	static bool expired[TIMERS];
+	int pipefd[2];
+
+	if (wheel < 0)
+		die("/dev/twheel");
+	if (loop < 0 || pipe2(pipefd, O_CLOEXEC))
+		die("descriptors");
+	watch(loop, wheel);
+	watch(loop, pipefd[0]);
+	for (i = 0; i < TIMERS; i++)
+		add_timer(wheel, i);
+	if (write(pipefd[1], "hello", 5) != 5)
+		die("write");
+
+	while (count < TIMERS) {
+		struct epoll_event ready[2];
+		int n = epoll_wait(loop, ready, 2, -1);
+
+		if (n < 0)
+			die("epoll_wait");
+		wakeups++;
+		while (n--) {
+			char text[16];
+
+			if (ready[n].data.fd == wheel) {
+				count += read_wheel(wheel, expired);
+				continue;
+			}
+			if (read(pipefd[0], text, sizeof(text)) > 0)
+				printf("the pipe had something to say\n");
+		}
+	}
+	printf("%u timers, %u wake-ups, one descriptor\n", count, wakeups);
+	return 0;
+}
