@@ -78,6 +78,9 @@
 /* As many as twheel_entry.slot can number. */
 #define TWHEEL_SLOTS_MAX	(1U << 24)
 
+/* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
+#define TWHEEL_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 #define TWHEEL_DEFAULT_TICK_NS	NSEC_PER_MSEC
 #define TWHEEL_DEFAULT_BITS	6
 
@@ -341,7 +344,7 @@ static int twheel_slots_init(struct twheel_slots *s, u32 max)
 	size_t blocks = DIV_ROUND_UP(max, TWHEEL_CHUNK * TWHEEL_BLOCK);
 
 	*s = (struct twheel_slots) {
-		.dir = kvcalloc(blocks, sizeof(*s->dir), GFP_KERNEL_ACCOUNT),
+		.dir = kvcalloc(blocks, sizeof(*s->dir), TWHEEL_GFP),
 		.max = max,
 	};
 	INIT_LIST_HEAD(&s->avail);
@@ -457,10 +460,10 @@ static int twheel_grow(struct twheel_file *w)
 	int err = 0;
 
 	mutex_lock(&w->mutex);
-	entries = kcalloc(TWHEEL_CHUNK, sizeof(*entries), GFP_KERNEL_ACCOUNT);
+	entries = kcalloc(TWHEEL_CHUNK, sizeof(*entries), TWHEEL_GFP);
 	/* Only here and in SETUP, under the mutex, does @chunks change. */
 	if (!(s->chunks & (TWHEEL_BLOCK - 1)))
-		block = kcalloc(TWHEEL_BLOCK, sizeof(*block), GFP_KERNEL_ACCOUNT);
+		block = kcalloc(TWHEEL_BLOCK, sizeof(*block), TWHEEL_GFP);
 
 	spin_lock_bh(&w->lock);
 	/* Another thread may have grown it, or freed a timer, meanwhile. */
@@ -1039,7 +1042,7 @@ static int twheel_shape(struct twheel_file *w, struct twheel_setup *setup)
 	void *mem;
 
 	shape.levels = min(setup->levels ?: most, most);
-	mem = kvzalloc(twheel_bytes(&shape), GFP_KERNEL_ACCOUNT);
+	mem = kvzalloc(twheel_bytes(&shape), TWHEEL_GFP);
 	if (!mem)
 		return err;
 	err = twheel_slots_init(&slots, setup->max_timers);
@@ -1302,7 +1305,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 	struct twheel_file *w;
 	int err;
 
-	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+	w = kzalloc(sizeof(*w), TWHEEL_GFP);
 	if (!w)
 		return -ENOMEM;
 	spin_lock_init(&w->lock);
