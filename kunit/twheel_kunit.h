@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites of the wheel share.
+ *
+ * "Turns" are done as the owner of a wheel does it, from one twheel_next() to
+ * the next, and just before each it is made sure that nothing comes early.
+ * Times are in ns; what is called a tick is in ticks.
+ */
+#ifndef _TWHEEL_KUNIT_H
+#define _TWHEEL_KUNIT_H
+
+#include <kunit/test.h>
+#include <linux/bitops.h>
+#include <linux/limits.h>
+#include <linux/minmax.h>
+
+#include "twheel.h"
+
+/* Makes a wheel that lives as long as the test. No @levels: as many as make sense. */
+static inline struct twheel *twheel_kunit_make(struct kunit *test, struct twheel_shape shape,
+					       u64 now)
+{
+	struct twheel *w;
+	void *mem;
+
+	if (!shape.levels)
+		shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
+
+	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	mem = kunit_kzalloc(test, twheel_bytes(&shape), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+
+	twheel_init(w, &shape, mem, now);
+	return w;
+}
+
+/* More than a call may ever touch here. */
+#define AMPLE		U32_MAX
+
+/* So many timers where it does not matter how many. */
+#define SCATTERED	100U
+
+struct timer {
+	struct twheel_node node;
+	u64 tick;
+	unsigned int fired;
+};
+
+struct shape_row {
+	const char *name;
+	struct twheel_shape shape;
+};
+
+static const struct shape_row shapes[] = {
+	{ "64 buckets, all levels, ticks of 2^19 ns", { 19, 6, 0 } },
+	{ "512 buckets, one level, as in Netty", { 20, 9, 1 } },
+	{ "64 buckets, one level, as in Workerman", { 20, 6, 1 } },
+	{ "64 buckets, 3 levels", { 19, 6, 3 } },
+	{ "16 buckets, all levels, ticks of 1 ns", { 0, 4, 0 } },
+	{ "16 buckets, one level, ticks of 1 ns", { 0, 4, 1 } },
+	{ "32 buckets, 2 levels", { 10, 5, 2 } },
+	{ "65536 buckets, all levels, ticks of 2^16 ns", { 16, 16, 0 } },
+};
+
+static void describe_shape(const struct shape_row *row, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
+}
+
+KUNIT_ARRAY_PARAM(shape, shapes, describe_shape);
+
+/* Begins anew with a wheel that is empty and whose memory is zeroed therefore. */
+static inline void restart(struct twheel *w, u64 now)
+{
+	struct twheel_shape shape = w->shape;
+
+	twheel_init(w, &shape, w->occupied, now);
+}
+
+static inline struct timer *make_timers(struct kunit *test, unsigned int nr)
+{
+	struct timer *timers = kunit_kzalloc(test, nr * sizeof(*timers), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, timers);
+	return timers;
+}
+
+static inline struct timer *timer_of(struct twheel_node *node)
+{
+	return hlist_entry(node, struct timer, node);
+}
+
+static inline u64 tick_start(const struct twheel *w, u64 tick)
+{
+	return tick << w->shape.shift;
+}
+
+static inline bool add_at(struct twheel *w, struct timer *timer, u64 tick)
+{
+	timer->tick = tick;
+	return twheel_add(w, &timer->node, tick_start(w, tick), 0);
+}
+
+/* The same numbers in each run; more of them than a test can think of. */
+static inline u32 scattered(u32 *state)
+{
+	*state = *state * 1664525 + 1013904223;
+	return *state >> 8;
+}
+
+/* Where the timer of a @tick is looked at first, from the contract alone. */
+static inline u64 first_look(const struct twheel *w, u64 clk, u64 tick)
+{
+	unsigned int bits = w->shape.slot_bits;
+	unsigned int level = 0;
+
+	while (level + 1 < w->shape.levels && tick - clk > 1ULL << (level + 1) * bits)
+		level++;
+	return tick >> level * bits << level * bits;
+}
+
+/* Takes off all that is due at @now, without regard to cost, and counts it. */
+static inline unsigned int expire_all(struct kunit *test, struct twheel *w, u64 now)
+{
+	unsigned int budget = AMPLE;
+	struct twheel_node *node;
+	unsigned int nr = 0;
+
+	while ((node = twheel_expire(w, now, &budget))) {
+		KUNIT_EXPECT_LE(test, tick_start(w, timer_of(node)->tick), now);
+		timer_of(node)->fired++;
+		nr++;
+	}
+	KUNIT_EXPECT_FALSE(test, twheel_due(w, now));
+	return nr;
+}
+
+/* Nobody is in @w any more, and it asks for nothing. */
+static inline void expect_idle(struct kunit *test, struct twheel *w, u64 now)
+{
+	/* The end of a visit is only seen by the call that finds nobody else. */
+	KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 0U);
+	KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+}
+
+/*
+ * Turns @w until a node comes out. Returns it and moves *@now to where that
+ * was, or returns NULL if nothing will ever come.
+ */
+static inline struct twheel_node *turn(struct kunit *test, struct twheel *w, u64 *now,
+				       unsigned int max_looks)
+{
+	struct twheel_node *node;
+	unsigned int budget = AMPLE;
+	unsigned int looks;
+
+	for (looks = 0; looks < max_looks; looks++) {
+		u64 next = twheel_next(w);
+
+		if (next == TWHEEL_NEVER)
+			return NULL;
+		if (next > *now) {
+			node = twheel_expire(w, next - 1, &budget);
+			KUNIT_EXPECT_PTR_EQ_MSG(test, node, NULL, "early at %llu", next - 1);
+			*now = next;
+		}
+		node = twheel_expire(w, *now, &budget);
+		if (node)
+			return node;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, twheel_next(w), TWHEEL_NEVER, "%u looks at %llu for nothing",
+			    looks, *now);
+	return NULL;
+}
+
+/* Turns @w, in which only @node is, and returns when that came out. */
+static inline u64 fires_at(struct kunit *test, struct twheel *w, struct twheel_node *node, u64 now)
+{
+	/* One look for each level, and an empty one where @node has been before. */
+	struct twheel_node *out = turn(test, w, &now, w->shape.levels + 1);
+
+	if (!out)
+		return TWHEEL_NEVER;
+	KUNIT_EXPECT_PTR_EQ(test, out, node);
+	expect_idle(test, w, now);
+	return now;
+}
+
+#endif /* _TWHEEL_KUNIT_H */

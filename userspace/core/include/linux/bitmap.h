@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _SHIM_LINUX_BITMAP_H
+#define _SHIM_LINUX_BITMAP_H
+
+#include <linux/bitops.h>
+
+#endif /* _SHIM_LINUX_BITMAP_H */
