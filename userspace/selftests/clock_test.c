@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Clocks that are set, and time namespaces.
+ */
+#include "twheel_test.h"
+
+#include <sched.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x00000080
+#endif
+
+#define MINUTE	(60 * NS_PER_SEC)
+
+static int wheel_on(int clock)
+{
+	struct twheel_setup s = {
+		.clock_id = clock,
+		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+	int fd = wheel_open(O_NONBLOCK);
+
+	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Moves the wall clock, and with it CLOCK_TAI. */
+static void step(struct __test_metadata *_metadata, long long ns)
+{
+	__u64 target = now(CLOCK_REALTIME) + ns;
+	struct timespec ts = { target / NS_PER_SEC, target % NS_PER_SEC };
+
+	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+}
+
+FIXTURE(set) {
+	int fd;
+	/* What the wall clock would show had nobody set it: this + CLOCK_MONOTONIC. */
+	__u64 base;
+};
+
+FIXTURE_VARIANT(set) {
+	int clock;
+	/* Whether it moves with the wall clock. */
+	bool moves;
+};
+
+FIXTURE_VARIANT_ADD(set, monotonic)
+{
+	.clock = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(set, boottime)
+{
+	.clock = CLOCK_BOOTTIME,
+};
+
+FIXTURE_VARIANT_ADD(set, realtime)
+{
+	.clock = CLOCK_REALTIME,
+	.moves = true,
+};
+
+FIXTURE_VARIANT_ADD(set, tai)
+{
+	.clock = CLOCK_TAI,
+	.moves = true,
+};
+
+FIXTURE_SETUP(set)
+{
+	SKIP_UNLESS_ROOT();
+	self->fd = wheel_on(variant->clock);
+	ASSERT_GE(self->fd, 0);
+	self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
+}
+
+FIXTURE_TEARDOWN(set)
+{
+	__u64 ns = self->base + now(CLOCK_MONOTONIC);
+	struct timespec ts = { ns / NS_PER_SEC, ns % NS_PER_SEC };
+
+	EXPECT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/* Forward: what has become due expires at once, by the clock as it is now. */
+TEST_F(set, forward)
+{
+	__u64 start = now(variant->clock);
+	struct twheel_event ev[4];
+
+	add(_metadata, self->fd, start + 30 * MINUTE, TWHEEL_ABSTIME, 1);
+	add(_metadata, self->fd, start + 10 * MINUTE, TWHEEL_ABSTIME, 0);
+	add(_metadata, self->fd, start + 120 * MINUTE, TWHEEL_ABSTIME, 2);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	step(_metadata, 60 * MINUTE);
+	if (!variant->moves) {
+		EXPECT_FALSE(readable(self->fd, QUIET_MS));
+		return;
+	}
+	EXPECT_EQ(2, collect(self->fd, ev, 2));
+	EXPECT_EQ(0, ev[0].user_data);
+	EXPECT_EQ(1, ev[1].user_data);
+	EXPECT_EQ(start + 30 * MINUTE, ev[1].deadline_ns);
+	EXPECT_GE(ev[1].expired_ns, start + 60 * MINUTE);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	/* And what is armed after it, by the clock after it. */
+	start = now(variant->clock);
+	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 3);
+	EXPECT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(3, ev[0].user_data);
+	EXPECT_GE(ev[0].deadline_ns, start + 20 * NS_PER_MS);
+	EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
+}
+
+/* Backward: nothing that was armed before expires until the clock is there again. */
+TEST_F(set, backward_armed_before)
+{
+	__u64 start = now(variant->clock);
+	struct twheel_event ev[4];
+	__u64 far, near;
+
+	near = add(_metadata, self->fd, start + 400 * NS_PER_MS, TWHEEL_ABSTIME, 1);
+	far = add(_metadata, self->fd, start + 600 * NS_PER_MS, TWHEEL_ABSTIME, 2);
+	step(_metadata, -60LL * MINUTE);
+	if (!variant->moves) {
+		EXPECT_EQ(2, collect(self->fd, ev, 2));
+		EXPECT_EQ(1, ev[0].user_data);
+		EXPECT_EQ(start + 400 * NS_PER_MS, ev[0].deadline_ns);
+		EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
+		return;
+	}
+	EXPECT_FALSE(readable(self->fd, 700));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, near));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, far));
+	/* Forward again: both are due now. */
+	step(_metadata, 60 * MINUTE);
+	EXPECT_EQ(2, collect(self->fd, ev, 2));
+	EXPECT_EQ(1, ev[0].user_data);
+	EXPECT_EQ(2, ev[1].user_data);
+	EXPECT_EQ(start + 600 * NS_PER_MS, ev[1].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
+	EXPECT_GE(ev[1].expired_ns, ev[1].deadline_ns);
+}
+
+/* Backward: what is armed after it expires by the clock as it is now, in time. */
+TEST_F(set, backward_armed_after)
+{
+	struct twheel_event ev[8];
+	__u64 start, seed = 5;
+	unsigned int i;
+
+	/* Something was going on before. */
+	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(1, take(self->fd, ev, 8, PATIENCE_MS));
+	add(_metadata, self->fd, now(variant->clock) + 90 * MINUTE, TWHEEL_ABSTIME, 100);
+	step(_metadata, -60LL * MINUTE);
+	start = now(variant->clock);
+	for (i = 0; i < 6; i++)
+		add(_metadata, self->fd, start + 50 * NS_PER_MS +
+		    next_random(&seed) % (100 * NS_PER_MS), TWHEEL_ABSTIME, i);
+	add(_metadata, self->fd, 200 * NS_PER_MS, 0, 6);
+	EXPECT_EQ(7, collect(self->fd, ev, 7));
+	EXPECT_LT(now(variant->clock), start + PATIENCE_MS * NS_PER_MS);
+	for (i = 0; i < 7; i++) {
+		EXPECT_LT(ev[i].user_data, 100);
+		EXPECT_GE(ev[i].deadline_ns, start + 50 * NS_PER_MS);
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+	}
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+}
+
+/* Backward and forward by turns, at random: never early by the clock as it shows then. */
+TEST_F(set, back_and_forth)
+{
+	enum { N = 200, STEPS = 12 };
+	__u64 seed = 77, start = now(variant->clock);
+	unsigned char seen[N] = { 0 };
+	struct twheel_event ev[N];
+	unsigned int i, k, got = 0;
+
+	/* From a minute ago to a minute ahead of where the clock will be led. */
+	for (i = 0; i < N; i++)
+		add(_metadata, self->fd, start + next_random(&seed) % (10 * MINUTE),
+		    TWHEEL_ABSTIME, i);
+	for (k = 0; k < STEPS; k++) {
+		int ret;
+
+		step(_metadata, (long long)(next_random(&seed) % (4 * MINUTE)) - 2LL * MINUTE);
+		sleep_ms(5);
+		ret = read(self->fd, ev, sizeof(ev));
+		for (i = 0; ret > 0 && i < ret / sizeof(*ev); i++) {
+			EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+			ASSERT_LT(ev[i].user_data, N);
+			seen[ev[i].user_data]++;
+			got++;
+		}
+	}
+	step(_metadata, 30 * MINUTE);
+	if (variant->moves) {
+		EXPECT_EQ(N - got, collect(self->fd, ev, N - got));
+		for (i = 0; i < N - got; i++)
+			seen[ev[i].user_data]++;
+		for (i = 0; i < N; i++)
+			EXPECT_EQ(1, seen[i]);
+	} else {
+		/* Its own time went on for less than a second. */
+		EXPECT_LT(got, N / 10);
+	}
+}
+
+/* A periodic timer: forward, the missed periods are counted; backward, it waits. */
+TEST_F(set, periodic)
+{
+	__u64 deadline = now(variant->clock) + 20 * NS_PER_MS, period = 500 * NS_PER_MS;
+	struct twheel_event ev;
+	__u64 id;
+
+	id = add_periodic(_metadata, self->fd, deadline, period, TWHEEL_ABSTIME);
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	step(_metadata, 60 * MINUTE);
+	if (!variant->moves)
+		return;
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline + period, ev.deadline_ns);
+	EXPECT_GE(ev.expirations, 7199);
+	step(_metadata, -60LL * MINUTE);
+	EXPECT_FALSE(readable(self->fd, 600));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+}
+
+/* Backward in the middle of a storm: what has not been taken off the wheel yet waits. */
+TEST_F(set, backward_in_storm)
+{
+	enum { N = 60000 };
+	struct twheel_event *ev = calloc(N, sizeof(*ev));
+	__u64 deadline = now(variant->clock) + 500 * NS_PER_MS;
+	unsigned int got = 0, i;
+	int ret;
+
+	ASSERT_TRUE(!!ev);
+	if (!variant->moves)
+		goto out;
+	add_many(_metadata, self->fd, N, deadline, TWHEEL_ABSTIME, 0, NULL);
+	while (!stats(_metadata, self->fd).expired)
+		;
+	step(_metadata, -60LL * MINUTE);
+	while (got < N && (ret = take(self->fd, ev + got, N - got, 200)) > 0)
+		got += ret;
+	TH_LOG("%u before the step, %u wait", got, N - got);
+	EXPECT_EQ(N - got, stats(_metadata, self->fd).armed);
+	step(_metadata, 60 * MINUTE);
+	EXPECT_EQ(N - got, collect(self->fd, ev + got, N - got));
+	for (i = 0; i < N; i++)
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+	/* Nothing was counted as late by the hour that was taken back. */
+	EXPECT_LT(stats(_metadata, self->fd).worst_lateness_ns, 30 * MINUTE);
+out:
+	free(ev);
+}
+
+/* A reader that sleeps in poll() is woken by the jump. */
+TEST_F(set, wakes_sleeper)
+{
+	int status;
+	pid_t pid;
+
+	if (!variant->moves)
+		return;
+	add(_metadata, self->fd, now(variant->clock) + 30 * MINUTE, TWHEEL_ABSTIME, 0);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid)
+		_exit(readable(self->fd, PATIENCE_MS) ? 0 : 1);
+	sleep_ms(30);
+	step(_metadata, 60 * MINUTE);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/*
+ * Time namespaces. The offsets are set before the first process enters, and
+ * a child of the one that unshared does.
+ */
+FIXTURE(namespace) {
+	int outside;
+	/* What the clock shows inside, less what it shows outside. */
+	long long offset;
+};
+
+FIXTURE_VARIANT(namespace) {
+	int clock;
+	long long monotonic;
+	long long boottime;
+};
+
+FIXTURE_VARIANT_ADD(namespace, monotonic_ahead)
+{
+	.clock = CLOCK_MONOTONIC,
+	.monotonic = 86400,
+	.boottime = 777777,
+};
+
+FIXTURE_VARIANT_ADD(namespace, boottime_ahead)
+{
+	.clock = CLOCK_BOOTTIME,
+	.monotonic = 777777,
+	.boottime = 86400,
+};
+
+/* Not by more than the machine has been up: the clock must not become negative. */
+FIXTURE_VARIANT_ADD(namespace, monotonic_behind)
+{
+	.clock = CLOCK_MONOTONIC,
+	.monotonic = -1,
+};
+
+FIXTURE_VARIANT_ADD(namespace, boottime_behind)
+{
+	.clock = CLOCK_BOOTTIME,
+	.boottime = -1,
+};
+
+FIXTURE_VARIANT_ADD(namespace, realtime)
+{
+	.clock = CLOCK_REALTIME,
+	.monotonic = 86400,
+	.boottime = 86400,
+};
+
+FIXTURE_VARIANT_ADD(namespace, tai)
+{
+	.clock = CLOCK_TAI,
+	.monotonic = 86400,
+	.boottime = 86400,
+};
+
+/* What the offset of @clock is in there. */
+static long long offset_of(int clock, long long monotonic, long long boottime)
+{
+	switch (clock) {
+	case CLOCK_MONOTONIC:
+		return monotonic * (long long)NS_PER_SEC + 500000000;
+	case CLOCK_BOOTTIME:
+		return boottime * (long long)NS_PER_SEC + 250000000;
+	}
+	return 0;
+}
+
+FIXTURE_SETUP(namespace)
+{
+	char offsets[128];
+
+	SKIP_UNLESS_ROOT();
+	if (access("/proc/self/timens_offsets", F_OK))
+		SKIP(return, "THIS KERNEL HAS NO TIME NAMESPACES: not tested with them");
+	self->offset = offset_of(variant->clock, variant->monotonic, variant->boottime);
+	self->outside = wheel_on(variant->clock);
+	ASSERT_GE(self->outside, 0);
+	ASSERT_EQ(0, unshare(CLONE_NEWTIME));
+	snprintf(offsets, sizeof(offsets), "monotonic %lld 500000000\nboottime %lld 250000000\n",
+		 variant->monotonic, variant->boottime);
+	ASSERT_TRUE(write_text("/proc/self/timens_offsets", offsets));
+}
+
+FIXTURE_TEARDOWN(namespace)
+{
+	expect_conserved(_metadata, self->outside);
+	close(self->outside);
+}
+
+/* Runs @check in a process within the namespace, and fails with it. */
+#define WITHIN(check) do { \
+	int __status; \
+	pid_t __pid = fork(); \
+	ASSERT_GE(__pid, 0); \
+	if (!__pid) { \
+		_metadata->exit_code = KSFT_PASS; \
+		check; \
+		_exit(_metadata->exit_code); \
+	} \
+	EXPECT_EQ(__pid, waitpid(__pid, &__status, 0)); \
+	EXPECT_EQ(0, __status); \
+} while (0)
+
+/* Deadlines and events of @fd are on @clock as @offset from what this process sees. */
+static void check_clock(struct __test_metadata *_metadata, int fd, int clock, long long offset)
+{
+	struct twheel_timer t = { .deadline_ns = 30 * NS_PER_MS };
+	struct twheel_event ev;
+	__u64 before, after;
+
+	before = now(clock) + offset;
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	after = now(clock) + offset;
+	EXPECT_GE(t.deadline_ns, before + 30 * NS_PER_MS);
+	EXPECT_LE(t.deadline_ns, after + 30 * NS_PER_MS);
+	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
+	EXPECT_LE(ev.expired_ns, now(clock) + offset);
+
+	t = (struct twheel_timer) {
+		.deadline_ns = now(clock) + offset + SOON / 2,
+		.flags = TWHEEL_ABSTIME,
+	};
+	before = t.deadline_ns;
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(before, t.deadline_ns);
+	EXPECT_EQ(0, get_timer(fd, t.id, &t));
+	EXPECT_EQ(before, t.deadline_ns);
+	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(before, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, before);
+	EXPECT_GE(now(clock) + offset, before);
+	EXPECT_LT(ev.expired_ns, before + PATIENCE_MS * NS_PER_MS);
+
+	/* An absolute 0 counts as 1 in every namespace; never is never. */
+	t = (struct twheel_timer) { .flags = TWHEEL_ABSTIME };
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(1, t.deadline_ns);
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(1, ev.deadline_ns);
+	t = (struct twheel_timer) { .deadline_ns = NEVER };
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(NEVER, t.deadline_ns);
+	EXPECT_FALSE(readable(fd, QUIET_MS));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, t.id));
+	t = (struct twheel_timer) { .deadline_ns = NEVER - 1, .flags = TWHEEL_ABSTIME };
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_FALSE(readable(fd, QUIET_MS));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, t.id));
+}
+
+/* A wheel that was opened inside is on the clock that is seen inside. */
+static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 outside,
+			  long long offset)
+{
+	int fd = wheel_on(clock);
+
+	ASSERT_GE(fd, 0);
+	/* That we are inside. */
+	EXPECT_GE(now(clock), outside + offset);
+	EXPECT_LT(now(clock), outside + offset + PATIENCE_MS * NS_PER_MS);
+	check_clock(_metadata, fd, clock, 0);
+	expect_conserved(_metadata, fd);
+	close(fd);
+}
+
+TEST_F(namespace, opened_inside)
+{
+	__u64 outside = now(variant->clock);
+
+	WITHIN(opened_inside(_metadata, variant->clock, outside, self->offset));
+}
+
+/* A wheel that was opened outside keeps the clock of its opener, whoever uses it. */
+TEST_F(namespace, opened_outside)
+{
+	WITHIN(check_clock(_metadata, self->outside, variant->clock, -self->offset));
+	/* And for the opener nothing has changed. */
+	check_clock(_metadata, self->outside, variant->clock, 0);
+}
+
+/* A wheel that was opened inside and is used outside: the same, the other way round. */
+TEST_F(namespace, used_outside)
+{
+	int pair[2], fd, status;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe2(pair, O_CLOEXEC));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		fd = wheel_on(variant->clock);
+		if (write(pair[1], &fd, sizeof(fd)) != sizeof(fd))
+			_exit(1);
+		pause();
+	}
+	close(pair[1]);
+	ASSERT_EQ(sizeof(fd), read(pair[0], &fd, sizeof(fd)));
+	close(pair[0]);
+	ASSERT_GE(fd, 0);
+	fd = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, pid, 0), fd, 0);
+	ASSERT_GE(fd, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	check_clock(_metadata, fd, variant->clock, self->offset);
+	expect_conserved(_metadata, fd);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

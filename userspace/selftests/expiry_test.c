@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When timers expire: never early, exactly once, in order, with slack, many at
+ * a time, and that an idle wheel sleeps.
+ */
+#include "twheel_test.h"
+
+/* For a machine that was too slow: away with all timers. */
+static void start_over(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_event ev[64];
+
+	ASSERT_GE(drain(fd, TWHEEL_DRAIN_CANCEL), 0);
+	while (read(fd, ev, sizeof(ev)) > 0)
+		;
+	ASSERT_EQ(0, stats(_metadata, fd).allocated);
+}
+
+/* Arms @n timers for one instant, well before it. Returns that instant. */
+static __u64 arm_storm(struct __test_metadata *_metadata, int fd, unsigned int n)
+{
+	__u64 lead = n * 10 * NS_PER_US;
+
+	for (;; lead *= 2) {
+		__u64 instant = now(CLOCK_MONOTONIC) + lead;
+
+		add_many(_metadata, fd, n, instant, TWHEEL_ABSTIME, 0, NULL);
+		if (now(CLOCK_MONOTONIC) < instant - lead / 4)
+			return instant;
+		start_over(_metadata, fd);
+	}
+}
+
+FIXTURE(clock) {
+	int fd;
+	int id;
+	__u64 tick;
+};
+
+FIXTURE_VARIANT(clock) {
+	int id;
+	__u64 tick;
+};
+
+FIXTURE_VARIANT_ADD(clock, monotonic)
+{
+	.id = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(clock, monotonic_131us)
+{
+	.id = CLOCK_MONOTONIC,
+	.tick = 1 << 17,
+};
+
+FIXTURE_VARIANT_ADD(clock, boottime)
+{
+	.id = CLOCK_BOOTTIME,
+};
+
+FIXTURE_VARIANT_ADD(clock, realtime)
+{
+	.id = CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(clock, tai)
+{
+	.id = CLOCK_TAI,
+};
+
+FIXTURE_SETUP(clock)
+{
+	struct twheel_setup s = {
+		.clock_id = variant->id,
+		.tick_ns = variant->tick,
+		.flags = variant->id == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	ASSERT_EQ(variant->id, s.clock_id);
+	self->id = variant->id;
+	self->tick = s.tick_ns;
+}
+
+FIXTURE_TEARDOWN(clock)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/*
+ * Laws 1, 2, 3, 4 and 6: thousands of random delays, each timer read once,
+ * not before the clock has reached its deadline, in the order of the ticks.
+ */
+TEST_F(clock, random_delays)
+{
+	enum { N = 3000 };
+	struct twheel_op *ops = calloc(N, sizeof(*ops));
+	struct twheel_event *ev = calloc(64, sizeof(*ev));
+	__u64 *deadlines = calloc(N, sizeof(*deadlines));
+	__u64 seed = now(CLOCK_REALTIME), spread = 400 * NS_PER_MS;
+	__u64 lead = 100 * NS_PER_MS, start, last = 0;
+	unsigned int got = 0, i;
+	int ret;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	/* The order is that of the ticks if nothing was due while they were made. */
+	for (;; lead *= 2) {
+		start = now(self->id) + lead;
+		for (i = 0; i < N; i++) {
+			deadlines[i] = start + next_random(&seed) % spread;
+			ops[i] = (struct twheel_op) {
+				.timer.deadline_ns = deadlines[i],
+				.timer.user_data = i,
+				.timer.flags = TWHEEL_ABSTIME,
+				.opcode = TWHEEL_OP_REGISTER,
+			};
+		}
+		ASSERT_EQ(N, batch(self->fd, ops, N));
+		if (now(self->id) < start)
+			break;
+		start_over(_metadata, self->fd);
+	}
+	while (got < N && (ret = take(self->fd, ev, 64, PATIENCE_MS)) > 0) {
+		__u64 after = now(self->id);
+
+		for (i = 0; i < (unsigned int)ret; i++) {
+			__u64 deadline, tick;
+
+			ASSERT_LT(ev[i].user_data, N);
+			deadline = deadlines[ev[i].user_data];
+			/* Zero once read. */
+			ASSERT_NE(0, deadline);
+			deadlines[ev[i].user_data] = 0;
+			EXPECT_EQ(deadline, ev[i].deadline_ns);
+			EXPECT_GE(ev[i].expired_ns, deadline);
+			EXPECT_LE(ev[i].expired_ns, after);
+			EXPECT_LT(ev[i].expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
+			EXPECT_EQ(1, ev[i].expirations);
+			tick = (deadline + self->tick - 1) / self->tick;
+			EXPECT_GE(tick, last);
+			last = tick;
+		}
+		got += ret;
+	}
+	EXPECT_EQ(N, got);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	free(deadlines);
+	free(ev);
+	free(ops);
+}
+
+/* A relative delay is counted from the call, on the wheel's clock. */
+TEST_F(clock, relative_delay)
+{
+	struct twheel_timer t = { .deadline_ns = 7 * NS_PER_MS + 1 };
+	__u64 before = now(self->id), after;
+	struct twheel_event ev;
+
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	after = now(self->id);
+	EXPECT_GE(t.deadline_ns, before + 7 * NS_PER_MS + 1);
+	EXPECT_LE(t.deadline_ns, after + 7 * NS_PER_MS + 1);
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_GE(now(self->id), t.deadline_ns);
+	EXPECT_GE(ev.expired_ns, t.deadline_ns);
+}
+
+/* Never early at the border of a tick: its start, and one ns to either side. */
+TEST_F(clock, tick_borders)
+{
+	__u64 border = (now(self->id) / self->tick + 40) * self->tick;
+	struct twheel_event ev[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		add(_metadata, self->fd, border - 1 + i, TWHEEL_ABSTIME, i);
+	EXPECT_EQ(3, collect(self->fd, ev, 3));
+	for (i = 0; i < 3; i++)
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+	/* The third has the next tick. */
+	EXPECT_EQ(2, ev[2].user_data);
+}
+
+FIXTURE(expiry) {
+	int fd;
+};
+
+FIXTURE_SETUP(expiry)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+}
+
+FIXTURE_TEARDOWN(expiry)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/* What was due before is read before, also where a past deadline is armed later. */
+TEST_F(expiry, past_comes_last)
+{
+	struct twheel_event ev[4];
+	__u64 first;
+
+	first = add(_metadata, self->fd, 5 * NS_PER_MS, 0, 1);
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	sleep_ms(2);
+	add(_metadata, self->fd, 1, TWHEEL_ABSTIME, 2);
+	sleep_ms(2);
+	add(_metadata, self->fd, 0, 0, 3);
+	EXPECT_EQ(3, take(self->fd, ev, 4, 0));
+	EXPECT_EQ(first, ev[0].id);
+	EXPECT_EQ(2, ev[1].user_data);
+	EXPECT_EQ(3, ev[2].user_data);
+}
+
+/* The longest lateness and the histogram tell what the events tell. */
+TEST_F(expiry, lateness)
+{
+	enum { N = 200 };
+	__u64 worst = 0, counted = 0, histogram[TWHEEL_LATENESS_BUCKETS] = { 0 };
+	struct twheel_event ev[N];
+	struct twheel_stats s;
+	__u64 seed = 5;
+	unsigned int i;
+
+	for (i = 0; i < N; i++)
+		add(_metadata, self->fd, 100 * NS_PER_MS + next_random(&seed) % (50 * NS_PER_MS),
+		    0, i);
+	EXPECT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 late = ev[i].expired_ns - ev[i].deadline_ns;
+
+		worst = late > worst ? late : worst;
+		histogram[late ? 63 - __builtin_clzll(late) : 0]++;
+	}
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(worst, s.worst_lateness_ns);
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		counted += s.lateness[i];
+	EXPECT_EQ(N, counted);
+	EXPECT_EQ(0, memcmp(histogram, s.lateness, sizeof(histogram)));
+}
+
+/* A deadline that was past when it was armed is nobody's lateness. */
+TEST_F(expiry, past_is_not_late)
+{
+	struct twheel_stats s;
+	unsigned int i;
+
+	add(_metadata, self->fd, 1, TWHEEL_ABSTIME, 0);
+	add(_metadata, self->fd, 0, 0, 0);
+	add_many(_metadata, self->fd, 200, 5, TWHEEL_ABSTIME, 0, NULL);
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(0, s.worst_lateness_ns);
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		EXPECT_EQ(0, s.lateness[i]);
+}
+
+#define SLACK	(200 * NS_PER_MS)
+
+/* Arms 400 timers within 150 ms, reads them all, returns the wake-ups that it took. */
+static __u64 wakeups_with_slack(struct __test_metadata *_metadata, int fd, __u64 slack)
+{
+	enum { N = 400 };
+	__u64 before, seed = 99, base = now(CLOCK_MONOTONIC) + SOON;
+	struct twheel_event ev[N];
+	struct twheel_op ops[N];
+	unsigned int i;
+
+	before = stats(_metadata, fd).wakeups;
+	for (i = 0; i < N; i++)
+		ops[i] = (struct twheel_op) {
+			.timer.deadline_ns = base + next_random(&seed) % (150 * NS_PER_MS),
+			.timer.slack_ns = slack,
+			.timer.flags = TWHEEL_ABSTIME,
+			.opcode = TWHEEL_OP_REGISTER,
+		};
+	ASSERT_EQ(N, batch(fd, ops, N));
+	EXPECT_EQ(N, collect(fd, ev, N));
+	for (i = 0; i < N; i++) {
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+		EXPECT_LT(ev[i].expired_ns,
+			  ev[i].deadline_ns + slack + DEFAULT_TICK + PATIENCE_MS * NS_PER_MS);
+	}
+	return stats(_metadata, fd).wakeups - before;
+}
+
+/* Slack saves wake-ups; nothing is early for it, and nothing moves down a level. */
+TEST_F(expiry, slack)
+{
+	__u64 without, with, cascaded;
+
+	without = wakeups_with_slack(_metadata, self->fd, 0);
+	cascaded = stats(_metadata, self->fd).cascaded;
+	EXPECT_GT(cascaded, 0);
+	with = wakeups_with_slack(_metadata, self->fd, SLACK);
+	TH_LOG("%llu wake-ups without slack, %llu with", (unsigned long long)without,
+	       (unsigned long long)with);
+	EXPECT_LT(with * 2, without);
+	EXPECT_EQ(cascaded, stats(_metadata, self->fd).cascaded);
+}
+
+/* Slack is a bound: the timer does not wait for longer than its slack and its tick. */
+TEST_F(expiry, slack_is_a_bound)
+{
+	/* A bucket of the next level is 34 ms wide, of the one above 2 s. */
+	struct twheel_timer t = { .deadline_ns = 10 * NS_PER_MS, .slack_ns = 34 * NS_PER_MS };
+	struct twheel_event ev;
+	__u64 best = NEVER;
+	unsigned int i;
+
+	/* The machine may be late, but not each time. */
+	for (i = 0; i < 10 && best > t.slack_ns + DEFAULT_TICK + 20 * NS_PER_MS; i++) {
+		t.deadline_ns = 10 * NS_PER_MS;
+		t.flags = 0;
+		EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_GE(ev.expired_ns, ev.deadline_ns);
+		if (ev.expired_ns - ev.deadline_ns < best)
+			best = ev.expired_ns - ev.deadline_ns;
+	}
+	EXPECT_LT(best, NS_PER_SEC);
+}
+
+/* A slack without end delays no timer without end: the coarsest level has its borders, too. */
+TEST_F(expiry, slack_of_everything)
+{
+	struct twheel_timer t = { .deadline_ns = NEVER - 5, .slack_ns = NEVER };
+
+	t.flags = TWHEEL_ABSTIME;
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	/* What is due already does not wait for its slack. */
+	t.deadline_ns = 1;
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+	EXPECT_TRUE(readable(self->fd, 0));
+}
+
+/*
+ * Law 8: 100,000 timers on one instant come in portions, and the timers of
+ * another wheel come in between.
+ */
+TEST_F_TIMEOUT(expiry, storm, 60)
+{
+	enum { STORM = 100000, BYSTANDERS = 300 };
+	struct twheel_event *ev = calloc(4096, sizeof(*ev));
+	unsigned char *seen = calloc(STORM, 1);
+	unsigned int got = 0, others = 0, i;
+	int other = wheel_open(O_NONBLOCK);
+	__u64 before, instant;
+	struct pollfd p[2];
+
+	ASSERT_GE(other, 0);
+	instant = arm_storm(_metadata, self->fd, STORM);
+	/* Before, during and after. */
+	for (i = 0; i < BYSTANDERS; i++)
+		add(_metadata, other, instant - 150 * NS_PER_MS + i * 3 * NS_PER_MS,
+		    TWHEEL_ABSTIME, i);
+	before = stats(_metadata, self->fd).wakeups;
+
+	p[0] = (struct pollfd) { .fd = self->fd, .events = POLLIN };
+	p[1] = (struct pollfd) { .fd = other, .events = POLLIN };
+	while ((got < STORM || others < BYSTANDERS) && poll(p, 2, PATIENCE_MS) > 0) {
+		int ret;
+
+		ret = p[1].revents ? take(other, ev, 64, 0) : 0;
+		ASSERT_GE(ret, 0);
+		for (i = 0; i < (unsigned int)ret; i++) {
+			/* Exactly once and in order. */
+			EXPECT_EQ(others + i, ev[i].user_data);
+			EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+			EXPECT_LT(ev[i].expired_ns, ev[i].deadline_ns + 5 * NS_PER_SEC);
+		}
+		others += ret;
+		ret = p[0].revents ? take(self->fd, ev, 4096, 0) : 0;
+		ASSERT_GE(ret, 0);
+		for (i = 0; i < (unsigned int)ret; i++) {
+			ASSERT_LT(ev[i].user_data, STORM);
+			ASSERT_EQ(0, seen[ev[i].user_data]++);
+			EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+		}
+		got += ret;
+	}
+	EXPECT_EQ(STORM, got);
+	EXPECT_EQ(BYSTANDERS, others);
+	/* Portions of a thousand at the most. */
+	EXPECT_GT(stats(_metadata, self->fd).wakeups - before, STORM / 1000);
+	expect_conserved(_metadata, other);
+	close(other);
+	free(seen);
+	free(ev);
+}
+
+/* Law 6 in a storm: thousands in each of a few ticks, portion by portion in their order. */
+TEST_F(expiry, storm_in_order)
+{
+	enum { TICKS = 8, EACH = 1000, N = TICKS * EACH };
+	__u64 base = now(CLOCK_MONOTONIC) + 500 * NS_PER_MS, last = 0;
+	struct twheel_event *ev = calloc(N, sizeof(*ev));
+	unsigned int i;
+
+	/* The latest first. */
+	for (i = TICKS; i-- > 0;)
+		add_many(_metadata, self->fd, EACH, base + i * DEFAULT_TICK, TWHEEL_ABSTIME, 0,
+			 NULL);
+	EXPECT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		EXPECT_GE(ev[i].deadline_ns, last);
+		last = ev[i].deadline_ns;
+	}
+	free(ev);
+}
+
+/* Arming while a storm is being worked off: the new timer waits its turn, and comes. */
+TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
+{
+	enum { STORM = 30000 };
+	struct twheel_event *ev = calloc(4096, sizeof(*ev));
+	__u64 instant = arm_storm(_metadata, self->fd, STORM);
+	unsigned int got = 0, i;
+	bool late = false;
+	int ret;
+
+	/* Until the storm's tick is over. */
+	while (now(CLOCK_MONOTONIC) < instant + 2 * DEFAULT_TICK)
+		;
+	add(_metadata, self->fd, 0, 0, STORM);
+	while (got <= STORM && (ret = take(self->fd, ev, 4096, PATIENCE_MS)) > 0) {
+		for (i = 0; i < (unsigned int)ret; i++) {
+			/* All of the storm was due before it. */
+			late |= ev[i].user_data == STORM;
+			EXPECT_EQ(got + i == STORM, ev[i].user_data == STORM);
+		}
+		got += ret;
+	}
+	EXPECT_EQ(STORM + 1, got);
+	EXPECT_TRUE(late);
+	free(ev);
+}
+
+/* The hierarchy, and the hashed wheel, to which an hour is many of its turns. */
+static const struct twheel_setup idle_shapes[] = {
+	{ .levels = 0 },
+	{ .levels = 1, .slot_bits = 9 },
+};
+
+FIXTURE(idle) {
+	int fd[ARRAY_SIZE(idle_shapes)];
+};
+
+FIXTURE_SETUP(idle)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		struct twheel_setup s = idle_shapes[i];
+
+		self->fd[i] = wheel_open(O_NONBLOCK);
+		ASSERT_GE(self->fd[i], 0);
+		ASSERT_EQ(0, call(self->fd[i], TWHEEL_IOC_SETUP, &s));
+	}
+}
+
+FIXTURE_TEARDOWN(idle)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		expect_conserved(_metadata, self->fd[i]);
+		close(self->fd[i]);
+	}
+}
+
+/* Law 7: 100,000 timers an hour away wake nobody. */
+TEST_F(idle, no_wakeups)
+{
+	struct twheel_stats before[ARRAY_SIZE(idle_shapes)], after;
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		for (k = 0; k < 10; k++)
+			add_many(_metadata, self->fd[i], 10000, HOUR + k * 12345678, 0, 0, NULL);
+		before[i] = stats(_metadata, self->fd[i]);
+		EXPECT_EQ(100000, before[i].armed);
+	}
+	sleep_ms(3000);
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		after = stats(_metadata, self->fd[i]);
+		EXPECT_EQ(before[i].wakeups, after.wakeups);
+		EXPECT_EQ(before[i].cascaded, after.cascaded);
+		EXPECT_EQ(100000, after.armed);
+	}
+}
+
+/* A timer that was cancelled costs at most the wake-up that was programmed for it. */
+TEST_F(idle, wakeups_after_cancel)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		__u64 id = add(_metadata, self->fd[i], 20 * NS_PER_MS, 0, 0);
+
+		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd[i], id));
+	}
+	sleep_ms(300);
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++)
+		EXPECT_LE(stats(_metadata, self->fd[i]).wakeups, 2);
+}
+
+/* One timer costs one wake-up for its tick, and one for each level that it moves down. */
+TEST_F(idle, wakeups_of_one_timer)
+{
+	struct twheel_event ev;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++)
+		add(_metadata, self->fd[i], 400 * NS_PER_MS, 0, 0);
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
+		EXPECT_EQ(1, take(self->fd[i], &ev, 1, PATIENCE_MS));
+		EXPECT_GE(stats(_metadata, self->fd[i]).wakeups, 1);
+		EXPECT_LE(stats(_metadata, self->fd[i]).wakeups, 4);
+	}
+}
+
+TEST_HARNESS_MAIN

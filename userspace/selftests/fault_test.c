@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * EFAULT: bad pointers. Nothing was done, or what was done is reported.
+ */
+#include "twheel_test.h"
+
+FIXTURE(fault) {
+	int fd;
+	__u64 id;
+};
+
+FIXTURE_SETUP(fault)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 42);
+}
+
+FIXTURE_TEARDOWN(fault)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+struct command {
+	unsigned int cmd;
+	size_t size;
+};
+
+static const struct command commands[] = {
+	{ TWHEEL_IOC_SETUP, sizeof(struct twheel_setup) },
+	{ TWHEEL_IOC_INFO, sizeof(struct twheel_info) },
+	{ TWHEEL_IOC_REGISTER, sizeof(struct twheel_timer) },
+	{ TWHEEL_IOC_REARM, sizeof(struct twheel_timer) },
+	{ TWHEEL_IOC_CANCEL, sizeof(struct twheel_timer) },
+	{ TWHEEL_IOC_GET, sizeof(struct twheel_timer) },
+	{ TWHEEL_IOC_BATCH, sizeof(struct twheel_batch) },
+	{ TWHEEL_IOC_DRAIN, sizeof(struct twheel_drain) },
+	{ TWHEEL_IOC_LIST, sizeof(struct twheel_list) },
+	{ TWHEEL_IOC_STATS, sizeof(struct twheel_stats) },
+};
+
+/* Addresses that no program has. */
+static void *bad_address(unsigned int i)
+{
+	static const uintptr_t addresses[] = {
+		0,
+		8,
+		-1UL,
+		-4096UL,
+#if __SIZEOF_POINTER__ == 8
+		0xffff888000000000,
+		0xffffffff81000000,
+		0x8000000000000000,
+		0x00007ffffffff000,
+#endif
+	};
+
+	return i < ARRAY_SIZE(addresses) ? (void *)addresses[i] : MAP_FAILED - 1;
+}
+
+#define NR_BAD_ADDRESSES	(__SIZEOF_POINTER__ == 8 ? 8U : 4U)
+
+/* EFAULT for each command, and nothing was done. */
+TEST_F(fault, argument)
+{
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	unsigned int c, i;
+
+	for (c = 0; c < ARRAY_SIZE(commands); c++)
+		for (i = 0; i < NR_BAD_ADDRESSES; i++)
+			EXPECT_EQ(-EFAULT, call(self->fd, commands[c].cmd, bad_address(i)))
+				TH_LOG("command %#x at %p", commands[c].cmd, bad_address(i));
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+}
+
+/* EFAULT where only the last bytes of the argument are missing. */
+TEST_F(fault, argument_across_border)
+{
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	char *end = border(_metadata, PROT_NONE);
+	unsigned int c;
+	size_t missing;
+
+	for (c = 0; c < ARRAY_SIZE(commands); c++) {
+		for (missing = 1; missing < commands[c].size; missing++) {
+			char *arg = end - commands[c].size + missing;
+
+			/* Valid as far as it goes, for those that read it. */
+			memset(arg, 0, commands[c].size - missing);
+			EXPECT_EQ(-EFAULT, call(self->fd, commands[c].cmd, arg))
+				TH_LOG("command %#x, %zu missing", commands[c].cmd, missing);
+		}
+	}
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+}
+
+/* An argument that ends with its page is whole. */
+TEST_F(fault, argument_up_to_border)
+{
+	char *end = border(_metadata, PROT_NONE);
+	struct twheel_timer *t = (struct twheel_timer *)end - 1;
+
+	*t = (struct twheel_timer) { .deadline_ns = HOUR };
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, t));
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_CANCEL, t));
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_STATS, end - sizeof(struct twheel_stats)));
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_INFO, end - sizeof(struct twheel_info)));
+}
+
+/* REGISTER that cannot tell the id leaves no timer behind, armed or expired. */
+TEST_F(fault, register_read_only)
+{
+	static const __u64 deadlines[] = { HOUR, 0 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		struct twheel_timer t = { .deadline_ns = deadlines[i] };
+		struct twheel_stats s;
+
+		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REGISTER,
+					read_only(_metadata, &t, sizeof(t))));
+		s = stats(_metadata, self->fd);
+		EXPECT_EQ(1, s.allocated);
+		EXPECT_EQ(1, s.armed);
+		EXPECT_EQ(0, s.unread);
+		EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	}
+}
+
+/* REARM and CANCEL that cannot tell the state do nothing. */
+TEST_F(fault, rearm_and_cancel_read_only)
+{
+	struct twheel_timer before, after, t = { .id = self->id, .deadline_ns = 0 };
+
+	ASSERT_EQ(0, get_timer(self->fd, self->id, &before));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REARM, read_only(_metadata, &t, sizeof(t))));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_CANCEL, read_only(_metadata, &t, sizeof(t))));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_GET, read_only(_metadata, &t, sizeof(t))));
+	ASSERT_EQ(0, get_timer(self->fd, self->id, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+}
+
+/* The same where only the end of the argument cannot be written. */
+TEST_F(fault, argument_across_read_only_border)
+{
+	static const unsigned int verbs[] = {
+		TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
+	};
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	const size_t size = sizeof(struct twheel_timer);
+	size_t missing;
+	unsigned int v;
+
+	for (v = 0; v < ARRAY_SIZE(verbs); v++) {
+		for (missing = 1; missing < size; missing++) {
+			struct twheel_timer t = { .id = self->id, .deadline_ns = 1000 };
+			char *end = border(_metadata, PROT_READ | PROT_WRITE);
+
+			memcpy(end + missing - size, &t, size);
+			ASSERT_EQ(0, mprotect(end, sysconf(_SC_PAGESIZE), PROT_READ));
+			EXPECT_EQ(-EFAULT, call(self->fd, verbs[v], end + missing - size))
+				TH_LOG("verb %u, %zu missing", v, missing);
+		}
+	}
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+}
+
+/* An unread event survives a REARM or CANCEL that could not be answered. */
+TEST_F(fault, unread_survives_read_only)
+{
+	struct twheel_timer t = { .id = self->id, .deadline_ns = HOUR };
+	struct twheel_event ev;
+
+	ASSERT_EQ(TWHEEL_ARMED, rearm(self->fd, self->id, 0, 0));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REARM, read_only(_metadata, &t, sizeof(t))));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_CANCEL, read_only(_metadata, &t, sizeof(t))));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(self->id, ev.id);
+	EXPECT_EQ(42, ev.user_data);
+}
+
+/* SETUP that cannot tell the shape has not shaped the wheel. */
+TEST(setup_read_only)
+{
+	struct twheel_setup s = { .tick_ns = 1 << 24, .slot_bits = 8, .max_timers = 7 };
+	int fd = wheel_open(O_NONBLOCK);
+	struct twheel_info before, after;
+
+	ASSERT_GE(fd, 0);
+	before = info(_metadata, fd);
+	EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, read_only(_metadata, &s, sizeof(s))));
+	after = info(_metadata, fd);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	close(fd);
+}
+
+/* DRAIN that cannot tell the count did nothing, or its count is the return value. */
+TEST_F(fault, drain_read_only)
+{
+	static const __u32 modes[] = { TWHEEL_DRAIN_EXPIRE, TWHEEL_DRAIN_CANCEL };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct twheel_drain d = { .mode = modes[i] };
+		__u64 armed;
+		int ret;
+
+		add(_metadata, self->fd, HOUR, 0, 0);
+		armed = stats(_metadata, self->fd).armed;
+		ret = call(self->fd, TWHEEL_IOC_DRAIN, read_only(_metadata, &d, sizeof(d)));
+		EXPECT_EQ(armed, ret == -EFAULT ? stats(_metadata, self->fd).armed : (__u64)ret);
+	}
+}
+
+/* EFAULT for the array of a batch, and nothing was done. */
+TEST_F(fault, batch_array)
+{
+	struct twheel_op op = {
+		.timer.deadline_ns = HOUR,
+		.opcode = TWHEEL_OP_REGISTER,
+	};
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	unsigned int i;
+
+	for (i = 0; i < NR_BAD_ADDRESSES; i++)
+		EXPECT_EQ(-EFAULT, batch(self->fd, bad_address(i), 1));
+	EXPECT_EQ(-EFAULT, batch(self->fd, (void *)(border(_metadata, PROT_NONE) - 48), 1));
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+
+	EXPECT_EQ(-EFAULT, batch(self->fd, read_only(_metadata, &op, sizeof(op)), 1));
+	after = stats(_metadata, self->fd);
+	EXPECT_EQ(before.armed, after.armed);
+	EXPECT_EQ(before.allocated, after.allocated);
+}
+
+/* A batch into a bad page reports what was done before; exactly that was done. */
+TEST_F(fault, batch_across_border)
+{
+	static const int prots[] = { PROT_NONE, PROT_READ };
+	static const unsigned int wholes[] = { 1, 5, 15, 16, 17, 40 };
+	/* From the last byte missing to all of it. */
+	static const unsigned int cuts[] = { 1, 4, 8, 28, 55, 56 };
+	unsigned int p, w, i, missing;
+
+	for (p = 0; p < ARRAY_SIZE(prots); p++) {
+		for (w = 0; w < ARRAY_SIZE(wholes) * ARRAY_SIZE(cuts); w++) {
+			unsigned int whole = wholes[w / ARRAY_SIZE(cuts)];
+			char *end = border(_metadata, PROT_READ | PROT_WRITE);
+			struct twheel_op *ops;
+			struct twheel_stats s;
+
+			missing = cuts[w % ARRAY_SIZE(cuts)];
+			ops = (void *)(end + missing - (whole + 1) * sizeof(*ops));
+
+			for (i = 0; i < whole + 4; i++)
+				ops[i] = (struct twheel_op) {
+					.timer.deadline_ns = HOUR,
+					.timer.user_data = i,
+					.opcode = TWHEEL_OP_REGISTER,
+					.result = -1,
+				};
+			ASSERT_EQ(0, mprotect(end, sysconf(_SC_PAGESIZE), prots[p]));
+			EXPECT_EQ(whole, batch(self->fd, ops, whole + 4))
+				TH_LOG("protection %d, %u bytes missing", prots[p], missing);
+			s = stats(_metadata, self->fd);
+			EXPECT_EQ(1 + whole, s.allocated);
+			EXPECT_EQ(1 + whole, s.armed);
+			for (i = 0; i < whole; i++) {
+				EXPECT_EQ(0, ops[i].result);
+				EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, ops[i].timer.id));
+			}
+		}
+	}
+}
+
+/* A pointer is 64 bits also where the program has 32: what is above is not cut off. */
+TEST_F(fault, pointer_upper_half)
+{
+	static const unsigned int bits[] = { 32, 33, 47, 48, 55, 62, 63 };
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	struct twheel_timer *timers = calloc(4, sizeof(*timers));
+	struct twheel_op *ops = calloc(1, sizeof(*ops));
+	unsigned int i;
+
+	ops->opcode = TWHEEL_OP_REGISTER;
+	ops->timer.deadline_ns = HOUR;
+	for (i = 0; i < ARRAY_SIZE(bits); i++) {
+		struct twheel_batch b = { .ops = ptr_u64(ops) ^ 1ULL << bits[i], .count = 1 };
+		struct twheel_list l = { .timers = ptr_u64(timers) ^ 1ULL << bits[i], .count = 4 };
+
+		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_BATCH, &b))
+			TH_LOG("bit %u", bits[i]);
+		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_LIST, &l))
+			TH_LOG("bit %u", bits[i]);
+		EXPECT_EQ(0, l.cursor);
+	}
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+	free(timers);
+	free(ops);
+}
+
+/* EFAULT for the array of LIST, and the cursor stays. */
+TEST_F(fault, list_array)
+{
+	__u32 cursor = 0;
+	unsigned int i;
+
+	for (i = 0; i < NR_BAD_ADDRESSES; i++) {
+		EXPECT_EQ(-EFAULT, list(self->fd, bad_address(i), 1, &cursor));
+		EXPECT_EQ(0, cursor);
+	}
+	EXPECT_EQ(-EFAULT, list(self->fd, (void *)border(_metadata, PROT_READ), 1, &cursor));
+	EXPECT_EQ(0, cursor);
+}
+
+/* LIST into a bad page reports what was copied whole and goes on from there. */
+TEST_F(fault, list_across_border)
+{
+	static const int prots[] = { PROT_NONE, PROT_READ };
+	static const unsigned int wholes[] = { 1, 5, 15, 16, 17, 40 };
+	static const unsigned int cuts[] = { 1, 8, 47, 48 };
+	unsigned int p, c, i;
+
+	add_many(_metadata, self->fd, 59, HOUR, 0, 1000, NULL);
+	for (p = 0; p < ARRAY_SIZE(prots); p++) {
+		for (c = 0; c < ARRAY_SIZE(wholes) * ARRAY_SIZE(cuts); c++) {
+			unsigned int whole = wholes[c / ARRAY_SIZE(cuts)];
+			struct twheel_timer rest[64], *page;
+			__u32 cursor = 0;
+
+			page = (void *)(border(_metadata, prots[p]) + cuts[c % ARRAY_SIZE(cuts)] -
+					(whole + 1) * sizeof(*page));
+			EXPECT_EQ(whole, list(self->fd, page, 60, &cursor));
+			EXPECT_EQ(60 - whole, list(self->fd, rest, ARRAY_SIZE(rest), &cursor));
+			for (i = 1; i < whole; i++)
+				EXPECT_LT(page[i - 1].id & 0xffffffff, page[i].id & 0xffffffff);
+			EXPECT_LT(page[whole - 1].id & 0xffffffff, rest[0].id & 0xffffffff);
+		}
+	}
+}
+
+/* LIST that cannot move the cursor says so. */
+TEST_F(fault, list_read_only_argument)
+{
+	struct twheel_timer page[4];
+	struct twheel_list l = { .timers = ptr_u64(page), .count = ARRAY_SIZE(page) };
+
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_LIST, read_only(_metadata, &l, sizeof(l))));
+	EXPECT_EQ(1, list_all(self->fd));
+}
+
+#define UNREAD	50
+
+/* UNREAD unread events, in order, with user_data 0 and up. */
+static void make_unread(struct __test_metadata *_metadata, int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < UNREAD; i++)
+		add(_metadata, fd, 0, 0, i);
+	while (stats(_metadata, fd).unread < UNREAD)
+		sleep_ms(1);
+}
+
+static void expect_unread(struct __test_metadata *_metadata, int fd, unsigned int first)
+{
+	struct twheel_event ev[UNREAD + 1];
+	unsigned int i;
+
+	EXPECT_EQ(UNREAD - first, take(fd, ev, ARRAY_SIZE(ev), 0));
+	for (i = first; i < UNREAD; i++) {
+		EXPECT_EQ(i, ev[i - first].user_data);
+		EXPECT_EQ(1, ev[i - first].expirations);
+	}
+	EXPECT_FALSE(readable(fd, 0));
+}
+
+/* read() into nothing that can be written: EFAULT, and nothing is consumed. */
+TEST_F(fault, read_buffer)
+{
+	const size_t size = UNREAD * sizeof(struct twheel_event);
+	unsigned int i;
+
+	make_unread(_metadata, self->fd);
+	for (i = 0; i < NR_BAD_ADDRESSES; i++) {
+		EXPECT_EQ(-1, read(self->fd, bad_address(i), size));
+		EXPECT_EQ(EFAULT, errno);
+	}
+	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_READ), size));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_NONE), size));
+	EXPECT_EQ(EFAULT, errno);
+	expect_unread(_metadata, self->fd, 0);
+}
+
+/* A first event that does not fit before a bad page: EFAULT, and it is not lost. */
+TEST_F(fault, read_first_event_across_border)
+{
+	static const int prots[] = { PROT_NONE, PROT_READ };
+	const size_t event = sizeof(struct twheel_event);
+	unsigned int p;
+	size_t fit;
+
+	make_unread(_metadata, self->fd);
+	for (p = 0; p < ARRAY_SIZE(prots); p++) {
+		char *end = border(_metadata, prots[p]);
+
+		for (fit = 1; fit < event; fit++) {
+			EXPECT_EQ(-1, read(self->fd, end - fit, UNREAD * event));
+			EXPECT_EQ(EFAULT, errno);
+		}
+	}
+	expect_unread(_metadata, self->fd, 0);
+}
+
+/* A later fault: the events copied whole are returned, the others stay. */
+TEST_F(fault, read_across_border)
+{
+	static const int prots[] = { PROT_NONE, PROT_READ };
+	const size_t event = sizeof(struct twheel_event);
+	static const unsigned int wholes[] = { 1, 2, 15, 16, 17, 32, 49 };
+	unsigned int p, w, i;
+	size_t extra;
+
+	for (p = 0; p < ARRAY_SIZE(prots); p++) {
+		for (w = 0; w < ARRAY_SIZE(wholes); w++) {
+			for (extra = 0; extra < event; extra += 13) {
+				unsigned int whole = wholes[w];
+				char *end = border(_metadata, prots[p]);
+				char *buf = end - whole * event - extra;
+				struct twheel_event ev;
+
+				make_unread(_metadata, self->fd);
+				EXPECT_EQ(whole * event, read(self->fd, buf, UNREAD * event));
+				for (i = 0; i < whole; i++) {
+					memcpy(&ev, buf + i * event, event);
+					EXPECT_EQ(i, ev.user_data);
+				}
+				expect_unread(_metadata, self->fd, whole);
+			}
+		}
+	}
+}
+
+/* Pages that are not there yet, but may be: the events lie in them side by side. */
+TEST_F(fault, read_into_fresh_pages)
+{
+	enum { N = 2000, SIZE = N * sizeof(struct twheel_event) };
+	struct twheel_event *ev;
+	unsigned int i;
+
+	add_many(_metadata, self->fd, N, 0, 0, 0, NULL);
+	while (stats(_metadata, self->fd).unread < N)
+		sleep_ms(1);
+	ev = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(ev != MAP_FAILED);
+	EXPECT_EQ(SIZE, read(self->fd, ev, SIZE));
+	for (i = 0; i < N; i++) {
+		ASSERT_EQ(1, ev[i].expirations);
+		ASSERT_LT(ev[i].user_data, N);
+		ASSERT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+	}
+	munmap(ev, SIZE);
+}
+
+/* The same, where it is the second vector of readv() that is bad. */
+TEST_F(fault, readv_second_vector)
+{
+	const size_t event = sizeof(struct twheel_event);
+	char *bad = border(_metadata, PROT_READ);
+	struct twheel_event ev[2];
+	struct iovec iov[2] = {
+		{ .iov_base = ev, .iov_len = 2 * event },
+		{ .iov_base = bad, .iov_len = 3 * event },
+	};
+
+	make_unread(_metadata, self->fd);
+	EXPECT_EQ(2 * event, readv(self->fd, iov, 2));
+	EXPECT_EQ(0, ev[0].user_data);
+	EXPECT_EQ(1, ev[1].user_data);
+	expect_unread(_metadata, self->fd, 2);
+
+	/* Half of the first event is no event. */
+	iov[0].iov_len = event / 2;
+	make_unread(_metadata, self->fd);
+	EXPECT_EQ(-1, readv(self->fd, iov, 2));
+	EXPECT_EQ(EFAULT, errno);
+	expect_unread(_metadata, self->fd, 0);
+}
+
+/* A one-shot timer whose event could not be copied lives on: its id too. */
+TEST_F(fault, id_survives_failed_read)
+{
+	__u64 id = add(_metadata, self->fd, 0, 0, 7);
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_READ), 4096));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
+TEST_HARNESS_MAIN

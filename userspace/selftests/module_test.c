@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module around the wheels: the node, its users, limits, and that what a
+ * process leaves behind is cleaned away.
+ */
+#include "twheel_test.h"
+
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+
+#define REFCNT	"/sys/module/twheel/refcnt"
+#define CGROUP	"/sys/fs/cgroup"
+
+/* The parameters, and what they are without being set. */
+TEST(parameters)
+{
+	EXPECT_GT(read_number(TWHEEL_PARAMS "max_timers"), 0);
+	EXPECT_GT(read_number(TWHEEL_PARAMS "max_timers_limit"), 0);
+	EXPECT_GT(read_number(TWHEEL_PARAMS "min_tick_ns"), 0);
+	EXPECT_EQ(1048576, read_number(TWHEEL_PARAMS "max_timers"));
+	EXPECT_EQ(16777216, read_number(TWHEEL_PARAMS "max_timers_limit"));
+	EXPECT_EQ(100000, read_number(TWHEEL_PARAMS "min_tick_ns"));
+}
+
+static bool set_parameter(const char *path, long long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lld", value);
+	return write_text(path, text);
+}
+
+/* What root sets holds for wheels that are opened from then on. */
+TEST(parameters_take_effect)
+{
+	static const char *const paths[] = {
+		TWHEEL_PARAMS "max_timers",
+		TWHEEL_PARAMS "max_timers_limit",
+		TWHEEL_PARAMS "min_tick_ns",
+	};
+	struct twheel_setup s = { 0 };
+	int old = wheel_open(O_NONBLOCK), fd;
+	long long values[ARRAY_SIZE(paths)];
+	unsigned int i;
+
+	SKIP_UNLESS_ROOT();
+	ASSERT_GE(old, 0);
+	for (i = 0; i < ARRAY_SIZE(paths); i++)
+		values[i] = read_number(paths[i]);
+	EXPECT_TRUE(set_parameter(paths[0], 77));
+	fd = wheel_open(O_NONBLOCK);
+	EXPECT_EQ(77, info(_metadata, fd).max_timers);
+	EXPECT_EQ(values[0], info(_metadata, old).max_timers);
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	EXPECT_EQ(77, s.max_timers);
+
+	/* The ceiling goes before the default. */
+	EXPECT_TRUE(set_parameter(paths[1], 50));
+	s = (struct twheel_setup) { .max_timers = 51 };
+	EXPECT_EQ(-EINVAL, call(fd, TWHEEL_IOC_SETUP, &s));
+	s = (struct twheel_setup) { .max_timers = 50 };
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	s = (struct twheel_setup) { 0 };
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	EXPECT_EQ(50, s.max_timers);
+
+	EXPECT_TRUE(set_parameter(paths[2], 5000000));
+	EXPECT_EQ(5000000, info(_metadata, fd).min_tick_ns);
+	EXPECT_TRUE(set_parameter(paths[2], 1000));
+	EXPECT_EQ(1000, info(_metadata, fd).min_tick_ns);
+	drop_capability(_metadata, CAP_SYS_RESOURCE);
+	s = (struct twheel_setup) { .tick_ns = 1000 };
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	s = (struct twheel_setup) { .tick_ns = 999 };
+	EXPECT_EQ(-EPERM, call(fd, TWHEEL_IOC_SETUP, &s));
+	for (i = 0; i < ARRAY_SIZE(paths); i++)
+		EXPECT_TRUE(set_parameter(paths[i], values[i]));
+	close(fd);
+	close(old);
+}
+
+/* The node is anybody's, and /proc/misc knows its minor. */
+TEST(node)
+{
+	unsigned int minor_nr = 0;
+	char line[64], name[64];
+	bool listed = false;
+	struct stat st;
+	FILE *f;
+
+	ASSERT_EQ(0, stat(TWHEEL_DEVICE, &st));
+	EXPECT_TRUE(S_ISCHR(st.st_mode));
+	EXPECT_EQ(0666, st.st_mode & 07777);
+	EXPECT_EQ(10, major(st.st_rdev));
+	f = fopen("/proc/misc", "re");
+	ASSERT_TRUE(!!f);
+	while (fgets(line, sizeof(line), f)) {
+		unsigned int nr;
+
+		if (sscanf(line, "%u %63s", &nr, name) == 2 && !strcmp(name, "twheel")) {
+			listed = true;
+			minor_nr = nr;
+		}
+	}
+	fclose(f);
+	EXPECT_TRUE(listed);
+	EXPECT_EQ(minor_nr, minor(st.st_rdev));
+}
+
+/* Nobody can do everything with a wheel of its own, at the defaults. */
+TEST(usable_as_nobody)
+{
+	struct twheel_event ev[4];
+	struct twheel_stats s;
+	__u64 id;
+	int fd;
+
+	be_nobody(_metadata);
+	fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(fd, 0);
+	add(_metadata, fd, 10 * NS_PER_MS, 0, 1);
+	id = add(_metadata, fd, HOUR, TWHEEL_KEEP, 2);
+	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
+	EXPECT_EQ(1, take(fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(TWHEEL_ARMED, rearm(fd, id, 0, TWHEEL_KEEP));
+	EXPECT_EQ(1, take(fd, ev, 4, PATIENCE_MS));
+	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, id));
+	EXPECT_EQ(1000, drain(fd, TWHEEL_DRAIN_CANCEL));
+	s = stats(_metadata, fd);
+	EXPECT_EQ(0, s.allocated);
+	expect_conserved(_metadata, fd);
+	close(fd);
+}
+
+/* rmmod is refused while a wheel is open. */
+TEST(unload_while_open)
+{
+	long long users = read_number(REFCNT);
+	struct twheel_event ev;
+	int fd, copy;
+
+	SKIP_UNLESS_ROOT();
+	fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(users + 1, read_number(REFCNT));
+	/* delete_module(2) says EWOULDBLOCK for a module in use. */
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	/* However many descriptors, one wheel is one reference, until the last is gone. */
+	copy = dup(fd);
+	ASSERT_GE(copy, 0);
+	close(fd);
+	EXPECT_EQ(users + 1, read_number(REFCNT));
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	/* And it works on. */
+	add(_metadata, copy, NS_PER_MS, 0, 0);
+	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));
+	close(copy);
+	EXPECT_EQ(users, read_number(REFCNT));
+}
+
+/* Memory in the kernel's slabs, in kB, with what each CPU has not yet reported. */
+static long long slab_kb(void)
+{
+	long long kb = -1;
+	char line[128];
+	FILE *f;
+
+	write_text("/proc/sys/vm/stat_refresh", "1");
+	f = fopen("/proc/meminfo", "re");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Slab: %lld kB", &kb) == 1)
+			break;
+	fclose(f);
+	return kb;
+}
+
+/* Whether slabs hold what was asked for, and give it back when it is freed. */
+static bool slabs_are_plain(void)
+{
+	static const char *const paths[] = {
+		"/sys/kernel/slab/kmalloc-cg-4k/slab_size",
+		"/sys/kernel/slab/kmalloc-4k/slab_size",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(paths); i++)
+		if (read_number(paths[i]) > 0)
+			return read_number(paths[i]) == 4096;
+	return true;
+}
+
+#define DEBUG_SLABS	"THIS KERNEL DEBUGS ITS SLABS: their size tells nothing"
+
+/* kill -9 with 100,000 timers armed: the wheel is closed, and its memory comes back. */
+TEST(kill_with_timers)
+{
+	enum { N = 100000, ROUNDS = 3 };
+	long long users = read_number(REFCNT);
+	long long before = 0, after;
+	unsigned int round;
+
+	for (round = 0; round <= ROUNDS; round++) {
+		int status, pair[2];
+		char byte;
+		pid_t pid;
+
+		ASSERT_EQ(0, pipe2(pair, O_CLOEXEC));
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			int fd = wheel_open(O_NONBLOCK);
+
+			ASSERT_GE(fd, 0);
+			add_many(_metadata, fd, N, round & 1 ? HOUR : 300 * NS_PER_MS, 0, 0,
+				 NULL);
+			if (write(pair[1], "x", 1) == 1)
+				pause();
+			_exit(1);
+		}
+		close(pair[1]);
+		ASSERT_EQ(1, read(pair[0], &byte, 1));
+		EXPECT_EQ(users + 1, read_number(REFCNT));
+		kill(pid, SIGKILL);
+		EXPECT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		EXPECT_EQ(users, read_number(REFCNT));
+		close(pair[0]);
+		/* The first one fills caches. */
+		if (!round)
+			before = slab_kb();
+	}
+	after = slab_kb();
+	if (!slabs_are_plain())
+		SKIP(return, DEBUG_SLABS);
+	/* One round leaked would be 6,400 kB, three 19,200. */
+	EXPECT_LT(after - before, 10000)
+		TH_LOG("%lld kB of slabs before, %lld kB after", before, after);
+}
+
+/* Open and close 10,000 times, some with timers: the memory comes back. */
+TEST(open_and_close)
+{
+	long long users = read_number(REFCNT);
+	long long before = 0, after;
+	unsigned int i;
+
+	for (i = 0; i < 10500; i++) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		ASSERT_GE(fd, 0);
+		/* Armed far away, for soon, and unread. */
+		if (i % 5 == 0) {
+			add(_metadata, fd, HOUR, 0, 0);
+			add(_metadata, fd, NS_PER_MS, 0, 0);
+			add(_metadata, fd, 0, 0, 0);
+		}
+		close(fd);
+		if (i == 500)
+			before = slab_kb();
+	}
+	EXPECT_EQ(users, read_number(REFCNT));
+	after = slab_kb();
+	if (!slabs_are_plain())
+		SKIP(return, DEBUG_SLABS);
+	/* A wheel takes about 10 kB. */
+	EXPECT_LT(after - before, 20000)
+		TH_LOG("%lld kB of slabs before, %lld kB after", before, after);
+}
+
+/* Many wheels at a time, each with its own timers. */
+TEST(many_wheels)
+{
+	enum { WHEELS = 200 };
+	long long users = read_number(REFCNT);
+	unsigned int i;
+	int fds[WHEELS];
+
+	for (i = 0; i < WHEELS; i++) {
+		fds[i] = wheel_open(O_NONBLOCK);
+		ASSERT_GE(fds[i], 0);
+		add(_metadata, fds[i], (10 + i % 20) * NS_PER_MS, 0, i);
+	}
+	for (i = 0; i < WHEELS; i++) {
+		struct twheel_event ev[2];
+
+		EXPECT_EQ(1, take(fds[i], ev, 2, PATIENCE_MS));
+		EXPECT_EQ(i, ev[0].user_data);
+		close(fds[i]);
+	}
+	EXPECT_EQ(users, read_number(REFCNT));
+}
+
+/* Timers that are cancelled give their memory back while the wheel is open. */
+TEST(memory_of_cancelled_timers)
+{
+	enum { N = 300000 };
+	int fd = wheel_open(O_NONBLOCK);
+	long long before, full, after;
+
+	ASSERT_GE(fd, 0);
+	/* What the program itself needs, and a first chunk. */
+	add_many(_metadata, fd, 5000, HOUR, 0, 0, NULL);
+	EXPECT_EQ(5000, drain(fd, TWHEEL_DRAIN_CANCEL));
+	before = slab_kb();
+	add_many(_metadata, fd, N, HOUR, 0, 0, NULL);
+	full = slab_kb();
+	EXPECT_EQ(N, drain(fd, TWHEEL_DRAIN_CANCEL));
+	after = slab_kb();
+	TH_LOG("%lld kB for %d timers, %lld kB of them back", full - before, N, full - after);
+	if (!slabs_are_plain())
+		SKIP(return, DEBUG_SLABS);
+	/* 64 bytes at the least, 96 all in. */
+	EXPECT_GT(full - before, N * 64 / 1024 / 2);
+	EXPECT_LT(full - before, N * 96 / 1024 + 1000);
+	EXPECT_GT((full - after) * 10, (full - before) * 8);
+	close(fd);
+}
+
+/*
+ * Registers until memory is refused, in a cgroup that has little. Everything
+ * that this process itself needs is in memory by then.
+ */
+static void register_without_end(struct __test_metadata *_metadata)
+{
+	struct twheel_setup s = { .max_timers = 1000000 };
+	static struct twheel_op ops[4096];
+	int fd = wheel_open(O_NONBLOCK);
+	unsigned int i, total = 0, refused = 0;
+	struct twheel_stats st;
+	__u64 first;
+
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	first = add(_metadata, fd, HOUR, TWHEEL_KEEP, 5);
+	expect_conserved(_metadata, fd);
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+
+	while (!refused && total < s.max_timers - ARRAY_SIZE(ops)) {
+		for (i = 0; i < ARRAY_SIZE(ops); i++)
+			ops[i] = (struct twheel_op) {
+				.opcode = TWHEEL_OP_REGISTER,
+				.timer.deadline_ns = HOUR,
+			};
+		ASSERT_EQ(ARRAY_SIZE(ops), batch(fd, ops, ARRAY_SIZE(ops)));
+		for (i = 0; i < ARRAY_SIZE(ops); i++) {
+			if (!ops[i].result) {
+				total++;
+				continue;
+			}
+			ASSERT_EQ(-ENOMEM, ops[i].result);
+			refused++;
+		}
+	}
+	EXPECT_GT(refused, 0);
+	EXPECT_GT(total, 10000);
+	/* What existed is untouched, and all of it works on. */
+	st = stats(_metadata, fd);
+	EXPECT_EQ(total + 1, st.armed);
+	EXPECT_EQ(total + 1, st.registered);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(fd, first, 0, TWHEEL_KEEP));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(fd, first));
+	EXPECT_EQ(total, drain(fd, TWHEEL_DRAIN_CANCEL));
+	/* There is room again. */
+	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
+	expect_conserved(_metadata, fd);
+	_exit(_metadata->exit_code);
+}
+
+/* ENOMEM: for who has used up the memory of its cgroup. It is not killed, and others go on. */
+TEST(memory_cgroup)
+{
+	long long users = read_number(REFCNT);
+	int fd = wheel_open(O_NONBLOCK), status;
+	char text[32];
+	__u64 id;
+	pid_t pid;
+
+	SKIP_UNLESS_ROOT();
+	ASSERT_GE(fd, 0);
+	id = add(_metadata, fd, HOUR, 0, 5);
+	if (access(CGROUP "/cgroup.controllers", F_OK) &&
+	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
+		SKIP(return, "NO CGROUP2 HERE: limits of memory not tested");
+	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	mkdir(CGROUP "/twheel-test", 0755);
+	if (!write_text(CGROUP "/twheel-test/memory.max", "16M"))
+		SKIP(return, "NO MEMORY CONTROLLER: limits of memory not tested");
+	write_text(CGROUP "/twheel-test/memory.swap.max", "0");
+
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		snprintf(text, sizeof(text), "%d", getpid());
+		ASSERT_TRUE(write_text(CGROUP "/twheel-test/cgroup.procs", text));
+		register_without_end(_metadata);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, rmdir(CGROUP "/twheel-test"));
+
+	/* Our wheel did not notice. */
+	EXPECT_EQ(TWHEEL_ARMED, state(fd, id));
+	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
+	expect_conserved(_metadata, fd);
+	close(fd);
+	EXPECT_EQ(users, read_number(REFCNT));
+}
+
+TEST_HARNESS_MAIN

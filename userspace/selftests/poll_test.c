@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Being told: poll, select, epoll, SIGIO, io_uring; and /proc/PID/fdinfo.
+ */
+#include "twheel_test.h"
+
+#include <linux/io_uring.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#define EVENT	sizeof(struct twheel_event)
+
+FIXTURE(polling) {
+	int fd;
+	int ep;
+};
+
+FIXTURE_SETUP(polling)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->ep = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_GE(self->ep, 0);
+}
+
+FIXTURE_TEARDOWN(polling)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->ep);
+	close(self->fd);
+}
+
+static short polled(int fd, int timeout_ms)
+{
+	struct pollfd p = {
+		.fd = fd,
+		.events = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM | POLLPRI,
+	};
+
+	return poll(&p, 1, timeout_ms) < 0 ? -1 : p.revents;
+}
+
+/* poll(): POLLIN and POLLRDNORM while anything is unread, and never anything else. */
+TEST_F(polling, poll)
+{
+	struct twheel_event ev;
+	__u64 id;
+
+	EXPECT_EQ(0, polled(self->fd, 0));
+	add(_metadata, self->fd, HOUR, 0, 0);
+	EXPECT_EQ(0, polled(self->fd, QUIET_MS));
+	add(_metadata, self->fd, 0, 0, 0);
+	id = add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, 0));
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, 0));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, 0));
+	/* What is withdrawn is not unread. */
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
+	EXPECT_EQ(0, polled(self->fd, 0));
+}
+
+/* poll() sleeps until the first expiration. */
+TEST_F(polling, poll_waits)
+{
+	__u64 deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
+
+	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 0);
+	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, PATIENCE_MS));
+	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
+}
+
+/* select(): readable, not writable, no exception. */
+TEST_F(polling, select)
+{
+	struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
+	fd_set in, out, except;
+
+	FD_ZERO(&in);
+	FD_ZERO(&out);
+	FD_ZERO(&except);
+	FD_SET(self->fd, &in);
+	FD_SET(self->fd, &out);
+	FD_SET(self->fd, &except);
+	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(1, select(self->fd + 1, &in, &out, &except, &patience));
+	EXPECT_TRUE(FD_ISSET(self->fd, &in));
+	EXPECT_FALSE(FD_ISSET(self->fd, &out));
+	EXPECT_FALSE(FD_ISSET(self->fd, &except));
+}
+
+static void watch(struct __test_metadata *_metadata, int ep, int fd, __u32 events)
+{
+	struct epoll_event e = { .events = events, .data.u64 = 17 };
+
+	ASSERT_EQ(0, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
+}
+
+/* The events reported, 0 if there are none in time. */
+static int epolled(int ep, int timeout_ms)
+{
+	struct epoll_event e = { 0 };
+	int ret = epoll_wait(ep, &e, 1, timeout_ms);
+
+	return ret < 0 ? -errno : ret ? (int)e.events : 0;
+}
+
+/* epoll, level-triggered: reported again and again until it is read. */
+TEST_F(polling, epoll_level)
+{
+	struct twheel_event ev[2];
+
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLRDNORM | EPOLLOUT);
+	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
+	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(EPOLLIN | EPOLLRDNORM, epolled(self->ep, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN | EPOLLRDNORM, epolled(self->ep, 0));
+	EXPECT_EQ(1, take(self->fd, ev, 2, 0));
+	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
+}
+
+/* epoll, edge-triggered: each new batch is a new edge, read or not. */
+TEST_F(polling, epoll_edge)
+{
+	unsigned int i;
+
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
+	for (i = 0; i < 5; i++) {
+		add(_metadata, self->fd, i & 1 ? 0 : 10 * NS_PER_MS, 0, 0);
+		EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+		EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
+	}
+	EXPECT_EQ(5, stats(_metadata, self->fd).unread);
+	/* What was there when it was added is an edge, too. */
+	EXPECT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_DEL, self->fd, NULL));
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
+	EXPECT_EQ(0, epolled(self->ep, 0));
+	/* DRAIN makes a batch. */
+	add(_metadata, self->fd, HOUR, 0, 0);
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+}
+
+/* An edge-triggered loop that reads until EAGAIN misses nothing. */
+TEST_F(polling, epoll_edge_loop)
+{
+	enum { N = 1000 };
+	struct twheel_event ev[7];
+	unsigned int got = 0;
+	__u64 seed = 8;
+	ssize_t ret;
+	int i;
+
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
+	for (i = 0; i < N; i++)
+		add(_metadata, self->fd, next_random(&seed) % (100 * NS_PER_MS), 0, 0);
+	while (got < N && epolled(self->ep, PATIENCE_MS)) {
+		while ((ret = read(self->fd, ev, sizeof(ev))) > 0)
+			got += ret / EVENT;
+		ASSERT_EQ(EAGAIN, errno);
+	}
+	EXPECT_EQ(N, got);
+}
+
+/* EPOLLONESHOT: once, until it is asked for again. */
+TEST_F(polling, epoll_oneshot)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT };
+
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLONESHOT);
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
+	EXPECT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_MOD, self->fd, &e));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
+	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
+}
+
+struct waiter {
+	pthread_t thread;
+	int ep;
+	int fd;
+	unsigned int woken;
+	unsigned int got;
+	bool *stop;
+};
+
+static void *epoll_and_read(void *arg)
+{
+	struct waiter *w = arg;
+
+	while (!__atomic_load_n(w->stop, __ATOMIC_ACQUIRE)) {
+		struct twheel_event ev[4];
+		ssize_t ret;
+
+		if (!epolled(w->ep, 50))
+			continue;
+		w->woken++;
+		while ((ret = read(w->fd, ev, sizeof(ev))) > 0)
+			w->got += ret / EVENT;
+	}
+	return NULL;
+}
+
+/* EPOLLEXCLUSIVE: some waiter is woken for each expiration, and none is lost. */
+TEST_F(polling, epoll_exclusive)
+{
+	enum { N = 100, WAITERS = 4 };
+	struct waiter w[WAITERS];
+	unsigned int i, got = 0;
+	bool stop = false;
+
+	for (i = 0; i < WAITERS; i++) {
+		w[i] = (struct waiter) {
+			.ep = epoll_create1(EPOLL_CLOEXEC),
+			.fd = self->fd,
+			.stop = &stop,
+		};
+		watch(_metadata, w[i].ep, self->fd, EPOLLIN | EPOLLEXCLUSIVE);
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, epoll_and_read, &w[i]));
+	}
+	for (i = 0; i < N; i++) {
+		add(_metadata, self->fd, i & 1 ? 0 : NS_PER_MS, 0, i);
+		sleep_ms(1);
+	}
+	for (i = 0; i < PATIENCE_MS && stats(_metadata, self->fd).delivered < N; i++)
+		sleep_ms(1);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i < WAITERS; i++) {
+		pthread_join(w[i].thread, NULL);
+		got += w[i].got;
+		close(w[i].ep);
+	}
+	EXPECT_EQ(N, got);
+}
+
+/* Without EPOLLEXCLUSIVE every epoll instance is told. */
+TEST_F(polling, epoll_instances)
+{
+	int other = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_GE(other, 0);
+	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
+	watch(_metadata, other, self->fd, EPOLLIN | EPOLLET);
+	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(other, PATIENCE_MS));
+	close(other);
+}
+
+/* An epoll instance within another one reports it as well. */
+TEST_F(polling, epoll_nested)
+{
+	int outer = epoll_create1(EPOLL_CLOEXEC);
+
+	ASSERT_GE(outer, 0);
+	watch(_metadata, self->ep, self->fd, EPOLLIN);
+	watch(_metadata, outer, self->ep, EPOLLIN);
+	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(EPOLLIN, epolled(outer, PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
+	close(outer);
+}
+
+/* A wheel that is closed leaves its epoll instance silent and unharmed. */
+TEST_F(polling, epoll_and_close)
+{
+	unsigned int i;
+
+	for (i = 0; i < 200; i++) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		ASSERT_GE(fd, 0);
+		watch(_metadata, self->ep, fd, EPOLLIN | (i & 1 ? EPOLLET : 0));
+		add(_metadata, fd, i % 4 * 300000, 0, 0);
+		if (i & 2)
+			epolled(self->ep, 1);
+		close(fd);
+		EXPECT_EQ(0, epolled(self->ep, 0));
+	}
+}
+
+/* SIGIO: to the owner, when something expires; not after O_ASYNC is off again. */
+TEST_F(polling, sigio)
+{
+	struct timespec patience = { .tv_sec = PATIENCE_MS / 1000 };
+	struct timespec quiet = { .tv_nsec = QUIET_MS * NS_PER_MS };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETOWN, getpid()));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK | O_ASYNC));
+	EXPECT_EQ(-1, sigtimedwait(&set, NULL, &quiet));
+	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(SIGIO, sigtimedwait(&set, NULL, &patience));
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(SIGIO, sigtimedwait(&set, NULL, &patience));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(-1, sigtimedwait(&set, NULL, &quiet));
+}
+
+/* F_SETSIG: the signal tells the descriptor and POLLIN. */
+TEST_F(polling, sigio_information)
+{
+	struct timespec patience = { .tv_sec = PATIENCE_MS / 1000 };
+	siginfo_t si = { 0 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &set, NULL));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETOWN, getpid()));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETSIG, SIGRTMIN));
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK | O_ASYNC));
+	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(SIGRTMIN, sigtimedwait(&set, &si, &patience));
+	EXPECT_EQ(self->fd, si.si_fd);
+	EXPECT_EQ(POLL_IN, si.si_code);
+	EXPECT_EQ(POLLIN | POLLRDNORM, si.si_band & ~POLLMSG);
+	/* A file that goes with its owner set is forgotten. */
+	close(self->fd);
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+}
+
+/* The little of io_uring that is needed here. */
+struct ring {
+	int fd;
+	struct io_uring_params p;
+	char *sq;
+	char *cq;
+	struct io_uring_sqe *sqes;
+};
+
+static bool ring_open(struct __test_metadata *_metadata, struct ring *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->fd = syscall(SYS_io_uring_setup, 8, &r->p);
+	if (r->fd < 0) {
+		ASSERT_TRUE(errno == ENOSYS || errno == EPERM);
+		return false;
+	}
+	r->sq = mmap(NULL, r->p.sq_off.array + r->p.sq_entries * sizeof(__u32),
+		     PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQ_RING);
+	r->cq = mmap(NULL, r->p.cq_off.cqes + r->p.cq_entries * sizeof(struct io_uring_cqe),
+		     PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_CQ_RING);
+	r->sqes = mmap(NULL, r->p.sq_entries * sizeof(struct io_uring_sqe),
+		       PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQES);
+	ASSERT_TRUE(r->sq != MAP_FAILED && r->cq != MAP_FAILED &&
+		    (void *)r->sqes != MAP_FAILED);
+	return true;
+}
+
+static __u32 *ring_word(char *ring, __u32 offset)
+{
+	return (__u32 *)(ring + offset);
+}
+
+static void ring_submit(struct __test_metadata *_metadata, struct ring *r,
+			const struct io_uring_sqe *sqe)
+{
+	__u32 tail = *ring_word(r->sq, r->p.sq_off.tail);
+	__u32 index = tail & *ring_word(r->sq, r->p.sq_off.ring_mask);
+
+	r->sqes[index] = *sqe;
+	ring_word(r->sq, r->p.sq_off.array)[index] = index;
+	__atomic_store_n(ring_word(r->sq, r->p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
+	ASSERT_EQ(1, syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0));
+}
+
+static bool ring_pending(struct ring *r)
+{
+	return *ring_word(r->cq, r->p.cq_off.head) ==
+	       __atomic_load_n(ring_word(r->cq, r->p.cq_off.tail), __ATOMIC_ACQUIRE);
+}
+
+/* Waits for a completion and returns its result. */
+static int ring_wait(struct __test_metadata *_metadata, struct ring *r)
+{
+	__u32 head = *ring_word(r->cq, r->p.cq_off.head);
+	struct io_uring_cqe *cqes = (void *)(r->cq + r->p.cq_off.cqes);
+	int res;
+
+	if (ring_pending(r))
+		ASSERT_EQ(0, syscall(SYS_io_uring_enter, r->fd, 0, 1, IORING_ENTER_GETEVENTS,
+				     NULL, 0));
+	ASSERT_FALSE(ring_pending(r));
+	res = cqes[head & *ring_word(r->cq, r->p.cq_off.ring_mask)].res;
+	__atomic_store_n(ring_word(r->cq, r->p.cq_off.head), head + 1, __ATOMIC_RELEASE);
+	return res;
+}
+
+#define NO_IO_URING	"THIS KERNEL HAS NO IO_URING: not tested with it"
+
+/* io_uring: a poll request completes at the expiration. */
+TEST_F(polling, io_uring_poll)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_POLL_ADD,
+		.fd = self->fd,
+		.poll32_events = POLLIN,
+	};
+	struct ring r;
+
+	if (!ring_open(_metadata, &r))
+		SKIP(return, NO_IO_URING);
+	ring_submit(_metadata, &r, &sqe);
+	EXPECT_TRUE(ring_pending(&r));
+	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(POLLIN, ring_wait(_metadata, &r) & POLLIN);
+	EXPECT_TRUE(readable(self->fd, 0));
+	close(r.fd);
+}
+
+/* io_uring: a read waits for the first event and brings what is there. */
+TEST_F(polling, io_uring_read)
+{
+	struct twheel_event ev[4];
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_READ,
+		.fd = self->fd,
+		.addr = ptr_u64(ev),
+		.len = sizeof(ev),
+		.off = -1ULL,
+	};
+	unsigned int i;
+	struct ring r;
+
+	/* With O_NONBLOCK it would complete with EAGAIN. */
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	if (!ring_open(_metadata, &r))
+		SKIP(return, NO_IO_URING);
+	for (i = 0; i < 5; i++) {
+		poison(&ev);
+		ring_submit(_metadata, &r, &sqe);
+		EXPECT_TRUE(ring_pending(&r));
+		add(_metadata, self->fd, i & 1 ? 0 : 20 * NS_PER_MS, 0, 90 + i);
+		EXPECT_EQ(EVENT, ring_wait(_metadata, &r));
+		EXPECT_EQ(90 + i, ev[0].user_data);
+	}
+	/* Two that are there already. */
+	add(_metadata, self->fd, 0, 0, 1);
+	add(_metadata, self->fd, 0, 0, 2);
+	ring_submit(_metadata, &r, &sqe);
+	EXPECT_EQ(2 * EVENT, ring_wait(_metadata, &r));
+	EXPECT_EQ(2, ev[1].user_data);
+	close(r.fd);
+}
+
+/* fdinfo: lines of "twheel-key: value" that tell what STATS tell. */
+TEST_F(polling, fdinfo)
+{
+	char path[64], line[256], armed[64] = "", unread[64] = "", clock[64] = "";
+	char tick[64] = "", next[64] = "";
+	unsigned int ours = 0;
+	FILE *f;
+
+	add_many(_metadata, self->fd, 3, HOUR, 0, 0, NULL);
+	add_many(_metadata, self->fd, 2, 0, 0, 0, NULL);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
+	f = fopen(path, "re");
+	ASSERT_TRUE(!!f);
+	while (fgets(line, sizeof(line), f)) {
+		char key[64], value[64];
+		int words;
+
+		if (strncmp(line, "twheel-", 7))
+			continue;
+		ours++;
+		/* One key and one value a line, with a tab in between. */
+		words = sscanf(line, "twheel-%63[^:]:\t%63s\n", key, value);
+		ASSERT_EQ(2, words);
+		if (!strcmp(key, "armed"))
+			strcpy(armed, value);
+		if (!strcmp(key, "unread"))
+			strcpy(unread, value);
+		if (!strcmp(key, "clock"))
+			strcpy(clock, value);
+		if (!strncmp(key, "tick", 4))
+			strcpy(tick, value);
+		if (!strcmp(key, "next"))
+			strcpy(next, value);
+	}
+	fclose(f);
+	EXPECT_GE(ours, 5);
+	EXPECT_STREQ("3", armed);
+	EXPECT_STREQ("2", unread);
+	EXPECT_STREQ("524288", tick);
+	EXPECT_NE(0, clock[0]);
+	EXPECT_NE(0, next[0]);
+}
+
+TEST_HARNESS_MAIN

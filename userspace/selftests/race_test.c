@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whatever races with whatever, each arming ends exactly once: as an event
+ * that was read, or as one that CANCEL, REARM or DRAIN has answered for.
+ */
+#include "twheel_test.h"
+
+#define EVENT	sizeof(struct twheel_event)
+
+FIXTURE(race) {
+	int fd;
+};
+
+FIXTURE_SETUP(race)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/*
+ * A thread that reads all there is and counts the events by user_data, until
+ * it is told to stop and there is nothing left.
+ */
+struct reader {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	/* Without sleeping, so that it comes as close to the expiry as can be. */
+	bool spin;
+	/* One for each user_data, shared by all readers. */
+	unsigned char *events;
+	unsigned int nr;
+	/* Of the events' expirations. */
+	unsigned long got;
+	unsigned int errors;
+	unsigned int early;
+};
+
+static void *read_all(void *arg)
+{
+	struct reader *r = arg;
+
+	for (;;) {
+		bool stop = __atomic_load_n(&r->stop, __ATOMIC_ACQUIRE);
+		struct twheel_event ev[8];
+		int i, ret;
+
+		ret = read(r->fd, ev, sizeof(ev));
+		if (ret < 0) {
+			r->errors += errno != EAGAIN;
+			if (stop)
+				return NULL;
+			if (!r->spin)
+				readable(r->fd, 1);
+			continue;
+		}
+		for (i = 0; i < ret / (int)EVENT; i++) {
+			if (ev[i].user_data >= r->nr) {
+				r->errors++;
+				continue;
+			}
+			__atomic_fetch_add(&r->events[ev[i].user_data], 1, __ATOMIC_RELAXED);
+			/* Early is what was drained, and only that. */
+			r->early += (ev[i].expired_ns < ev[i].deadline_ns) !=
+				    !ev[i].expirations;
+			r->got++;
+		}
+	}
+}
+
+static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd,
+			 unsigned char *events, unsigned int nr, bool spin)
+{
+	*r = (struct reader) { .fd = fd, .spin = spin, .events = events, .nr = nr };
+	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_all, r));
+}
+
+static void stop_reader(struct __test_metadata *_metadata, struct reader *r)
+{
+	__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
+	pthread_join(r->thread, NULL);
+	EXPECT_EQ(0, r->errors);
+	EXPECT_EQ(0, r->early);
+}
+
+/* Spins, so that what follows comes at any moment within a tick or two. */
+static void spin_ns(__u64 ns)
+{
+	__u64 end = now(CLOCK_MONOTONIC) + ns;
+
+	while (now(CLOCK_MONOTONIC) < end)
+		;
+}
+
+#define RACES	10000
+#define GROUP	50
+
+/*
+ * Arms RACES timers in groups for about now and cancels them at about the time
+ * when they expire, while @readers threads read. @keep: so that CANCEL finds
+ * those that have been read, too.
+ */
+static void race_cancel(struct __test_metadata *_metadata, int fd, unsigned int readers,
+			__u32 keep)
+{
+	unsigned int armed = 0, expired = 0, gone = 0, wrong = 0, unaccounted = 0;
+	unsigned int group, i;
+	unsigned char *events = calloc(RACES, 1);
+	unsigned char *cancelled = calloc(RACES, 1);
+	struct reader r[2];
+	__u64 seed = 17;
+
+	for (i = 0; i < readers; i++)
+		start_reader(_metadata, &r[i], fd, events, RACES, readers == 1);
+	for (group = 0; group < RACES; group += GROUP) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS +
+				 next_random(&seed) % (NS_PER_MS / 2);
+		__u64 ids[GROUP];
+
+		for (i = 0; i < GROUP; i++)
+			ids[i] = add(_metadata, fd, deadline + i * 10000,
+				     TWHEEL_ABSTIME | keep, group + i);
+		spin_ns(next_random(&seed) % (3 * NS_PER_MS));
+		for (i = 0; i < GROUP; i++) {
+			int ret = cancel(fd, ids[i]);
+
+			switch (ret) {
+			case TWHEEL_ARMED:
+				armed++;
+				cancelled[group + i] = 1;
+				break;
+			case TWHEEL_EXPIRED:
+				expired++;
+				cancelled[group + i] = 1;
+				break;
+			case TWHEEL_IDLE:
+				gone++;
+				wrong += !keep;
+				break;
+			case -ENOENT:
+				gone++;
+				wrong += !!keep;
+				break;
+			default:
+				wrong++;
+			}
+		}
+	}
+	for (i = 0; i < readers; i++)
+		stop_reader(_metadata, &r[i]);
+	EXPECT_EQ(0, wrong);
+	for (i = 0; i < RACES; i++)
+		unaccounted += cancelled[i] + events[i] != 1;
+	EXPECT_EQ(0, unaccounted);
+	TH_LOG("cancelled %u armed and %u expired, %u too late", armed, expired, gone);
+	EXPECT_EQ(0, stats(_metadata, fd).allocated);
+	/* It was a race. */
+	EXPECT_GT(armed, 0);
+	EXPECT_GT(gone, 0);
+	free(cancelled);
+	free(events);
+}
+
+/* CANCEL against expiry and a reader: each arming is accounted for exactly once. */
+TEST_F(race, cancel_and_expiry)
+{
+	race_cancel(_metadata, self->fd, 1, 0);
+}
+
+/* The same with kept timers and two readers. */
+TEST_F(race, cancel_and_two_readers)
+{
+	race_cancel(_metadata, self->fd, 2, TWHEEL_KEEP);
+}
+
+/* CANCEL is final: after it has returned, no event is read that was not read before. */
+TEST_F(race, cancel_is_final)
+{
+	unsigned int i, late = 0, expired = 0;
+	struct twheel_event ev;
+	__u64 seed = 23;
+
+	for (i = 0; i < 2000; i++) {
+		__u64 id = add(_metadata, self->fd, next_random(&seed) % NS_PER_MS, 0, i);
+		int ret;
+
+		spin_ns(next_random(&seed) % NS_PER_MS);
+		ret = cancel(self->fd, id);
+		expired += ret == TWHEEL_EXPIRED;
+		ASSERT_GE(ret, TWHEEL_ARMED);
+		late += read(self->fd, &ev, EVENT) > 0;
+	}
+	EXPECT_EQ(0, late);
+	EXPECT_GT(expired, 0);
+	EXPECT_LT(expired, 2000);
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+}
+
+/* REARM against expiry and a reader: it tells how each arming before it has ended. */
+TEST_F(race, rearm_and_expiry)
+{
+	enum { TIMERS = 16, ROUNDS = 400 };
+	unsigned int i, round, found[3] = { 0 }, armings = TIMERS, wrong = 0;
+	unsigned char events[TIMERS];
+	struct reader r;
+	__u64 seed = 31;
+	__u64 ids[TIMERS];
+
+	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	for (i = 0; i < TIMERS; i++)
+		ids[i] = add(_metadata, self->fd, NS_PER_MS, TWHEEL_KEEP, i);
+	for (round = 0; round < ROUNDS; round++) {
+		for (i = 0; i < TIMERS; i++) {
+			int ret = rearm(self->fd, ids[i], next_random(&seed) % (2 * NS_PER_MS),
+					TWHEEL_KEEP);
+
+			if (ret < 0 || ret > 2) {
+				wrong++;
+				continue;
+			}
+			found[ret]++;
+			armings++;
+		}
+		spin_ns(next_random(&seed) % NS_PER_MS);
+	}
+	/* The last arming of each. */
+	for (i = 0; i < TIMERS; i++) {
+		int ret = cancel(self->fd, ids[i]);
+
+		if (ret < 0 || ret > 2)
+			wrong++;
+		else
+			found[ret]++;
+	}
+	stop_reader(_metadata, &r);
+	TH_LOG("found %u idle, %u armed, %u expired", found[0], found[1], found[2]);
+	EXPECT_EQ(0, wrong);
+	/* What was idle had been read, and nothing else was read. */
+	EXPECT_EQ(found[TWHEEL_IDLE], r.got);
+	EXPECT_EQ(armings, r.got + found[TWHEEL_ARMED] + found[TWHEEL_EXPIRED]);
+	EXPECT_EQ(armings, stats(_metadata, self->fd).armings);
+	EXPECT_GT(found[TWHEEL_IDLE], 0);
+	EXPECT_GT(found[TWHEEL_ARMED], 0);
+}
+
+struct worker {
+	pthread_t thread;
+	int fd;
+	__u64 seed;
+	__u64 *ids;
+	unsigned int nr;
+	unsigned int rounds;
+	unsigned int found[3];
+	unsigned int armings;
+	unsigned int wrong;
+};
+
+/* Moves timers that other threads move as well. */
+static void *rearm_randomly(void *arg)
+{
+	struct worker *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < w->rounds; i++) {
+		__u64 id = w->ids[next_random(&w->seed) % w->nr];
+		int ret = rearm(w->fd, id, next_random(&w->seed) % (3 * NS_PER_MS), TWHEEL_KEEP);
+
+		if (ret < 0 || ret > 2) {
+			w->wrong++;
+			continue;
+		}
+		w->found[ret]++;
+		w->armings++;
+	}
+	return NULL;
+}
+
+/* Two threads REARM the same timers while a third reads. */
+TEST_F(race, rearm_and_rearm)
+{
+	enum { TIMERS = 8, ROUNDS = 4000 };
+	unsigned int i, idle = 0, ended = 0, armings = TIMERS;
+	unsigned char events[TIMERS];
+	struct worker w[2];
+	struct reader r;
+	__u64 ids[TIMERS];
+
+	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	for (i = 0; i < TIMERS; i++)
+		ids[i] = add(_metadata, self->fd, NS_PER_MS, TWHEEL_KEEP, i);
+	for (i = 0; i < 2; i++) {
+		w[i] = (struct worker) {
+			.fd = self->fd,
+			.seed = 41 + i,
+			.ids = ids,
+			.nr = TIMERS,
+			.rounds = ROUNDS,
+		};
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, rearm_randomly, &w[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].wrong);
+		idle += w[i].found[TWHEEL_IDLE];
+		ended += w[i].found[TWHEEL_ARMED] + w[i].found[TWHEEL_EXPIRED];
+		armings += w[i].armings;
+	}
+	for (i = 0; i < TIMERS; i++) {
+		int ret = cancel(self->fd, ids[i]);
+
+		idle += ret == TWHEEL_IDLE;
+		ended += ret == TWHEEL_ARMED || ret == TWHEEL_EXPIRED;
+	}
+	stop_reader(_metadata, &r);
+	EXPECT_EQ(idle, r.got);
+	EXPECT_EQ(armings, r.got + ended);
+}
+
+/* Two threads CANCEL the same timers: one of them succeeds, the other finds nothing. */
+static void *cancel_all(void *arg)
+{
+	struct worker *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < w->nr; i++) {
+		int ret = cancel(w->fd, w->ids[i]);
+
+		if (ret >= 0 && ret <= 2)
+			w->found[ret]++;
+		else
+			w->wrong += ret != -ENOENT;
+	}
+	return NULL;
+}
+
+TEST_F(race, cancel_and_cancel)
+{
+	enum { N = 5000 };
+	__u64 *ids = calloc(N, sizeof(*ids));
+	unsigned int i, found = 0;
+	struct worker w[2];
+
+	add_many(_metadata, self->fd, N, HOUR, 0, 0, ids);
+	for (i = 0; i < 2; i++) {
+		w[i] = (struct worker) { .fd = self->fd, .ids = ids, .nr = N };
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, cancel_all, &w[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].wrong);
+		found += w[i].found[TWHEEL_ARMED];
+	}
+	EXPECT_EQ(N, found);
+	free(ids);
+}
+
+/* Registers and cancels at once, against others that do so too: no id is given out twice. */
+static void *register_and_cancel(void *arg)
+{
+	struct worker *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < w->rounds; i++) {
+		struct twheel_timer t = { .deadline_ns = HOUR, .user_data = w->seed + i };
+		struct twheel_timer out;
+
+		if (verb(w->fd, TWHEEL_IOC_REGISTER, &t) || cancel_timer(w->fd, t.id, &out) ||
+		    out.user_data != w->seed + i || out.state != TWHEEL_ARMED)
+			w->wrong++;
+	}
+	return NULL;
+}
+
+TEST_F(race, register_and_register)
+{
+	struct worker w[3];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		w[i] = (struct worker) {
+			.fd = self->fd,
+			.seed = (__u64)i << 32,
+			.rounds = 3000,
+		};
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, register_and_cancel, &w[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].wrong);
+	}
+	EXPECT_EQ(9000, stats(_metadata, self->fd).registered);
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+}
+
+#define DRAINED	300
+
+/* Returns how many DRAIN has counted, in rounds at about the expiry of DRAINED timers. */
+static unsigned long race_drain(struct __test_metadata *_metadata, int fd, __u32 mode,
+				unsigned int rounds)
+{
+	unsigned long drained = 0;
+	__u64 seed = 53;
+
+	while (rounds--) {
+		int ret;
+
+		add_many(_metadata, fd, DRAINED, now(CLOCK_MONOTONIC) + 3 * NS_PER_MS,
+			 TWHEEL_ABSTIME, 0, NULL);
+		spin_ns(next_random(&seed) % (4 * NS_PER_MS));
+		ret = drain(fd, mode);
+		ASSERT_GE(ret, 0);
+		drained += ret;
+	}
+	return drained;
+}
+
+/* DRAIN_CANCEL against expiry and a reader: what it counts and what is read make the whole. */
+TEST_F(race, drain_cancel_and_expiry)
+{
+	enum { ROUNDS = 25 };
+	unsigned char events[DRAINED];
+	unsigned long drained;
+	struct reader r;
+
+	start_reader(_metadata, &r, self->fd, events, DRAINED, true);
+	drained = race_drain(_metadata, self->fd, TWHEEL_DRAIN_CANCEL, ROUNDS);
+	stop_reader(_metadata, &r);
+	TH_LOG("drained %lu, read %lu", drained, r.got);
+	EXPECT_EQ(DRAINED * ROUNDS, drained + r.got);
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+}
+
+/* DRAIN_EXPIRE against expiry: everything is read, once; expirations 0 only before the deadline. */
+TEST_F(race, drain_expire_and_expiry)
+{
+	enum { ROUNDS = 25 };
+	unsigned char events[DRAINED] = { 0 };
+	struct reader r;
+	unsigned int i;
+
+	start_reader(_metadata, &r, self->fd, events, DRAINED, true);
+	race_drain(_metadata, self->fd, TWHEEL_DRAIN_EXPIRE, ROUNDS);
+	stop_reader(_metadata, &r);
+	EXPECT_EQ(DRAINED * ROUNDS, r.got);
+	for (i = 0; i < DRAINED; i++)
+		EXPECT_EQ(ROUNDS, events[i]);
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+}
+
+/* Closing a wheel at any moment of its ticks harms nobody. */
+TEST_F(race, close_and_expiry)
+{
+	__u64 seed = 61;
+	unsigned int i;
+
+	for (i = 0; i < 200; i++) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		ASSERT_GE(fd, 0);
+		add_many(_metadata, fd, 300, now(CLOCK_MONOTONIC) + NS_PER_MS, TWHEEL_ABSTIME, 0,
+			 NULL);
+		spin_ns(next_random(&seed) % (2 * NS_PER_MS));
+		close(fd);
+	}
+}
+
+struct checker {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	unsigned int checks;
+	unsigned int wrong;
+};
+
+static void *check_conservation(void *arg)
+{
+	struct checker *c = arg;
+
+	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+		struct twheel_stats s;
+
+		if (call(c->fd, TWHEEL_IOC_STATS, &s) ||
+		    s.armings != s.expired + s.displaced + s.armed ||
+		    s.expired != s.delivered + s.withdrawn + s.unread ||
+		    s.armed + s.unread > s.allocated)
+			c->wrong++;
+		__atomic_fetch_add(&c->checks, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* The sums of STATS are right at any moment, not at quiet ones only. */
+TEST_F(race, conservation)
+{
+	enum { TIMERS = 64, ROUNDS = 5000 };
+	struct checker c = { .fd = self->fd };
+	unsigned char events[TIMERS];
+	struct worker w;
+	struct reader r;
+	__u64 ids[TIMERS];
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++) {
+		struct twheel_timer t = {
+			.user_data = i,
+			.deadline_ns = NS_PER_MS,
+			/* Some of them periodic. */
+			.period_ns = i % 4 ? 0 : NS_PER_MS,
+			.flags = TWHEEL_KEEP,
+		};
+
+		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+		ids[i] = t.id;
+	}
+	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	ASSERT_EQ(0, pthread_create(&c.thread, NULL, check_conservation, &c));
+	while (!__atomic_load_n(&c.checks, __ATOMIC_RELAXED))
+		sleep_ms(1);
+	w = (struct worker) {
+		.fd = self->fd,
+		.seed = 71,
+		.ids = ids + 1,
+		.nr = TIMERS - 1,
+		.rounds = ROUNDS,
+	};
+	rearm_randomly(&w);
+	EXPECT_EQ(0, w.wrong);
+	__atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
+	pthread_join(c.thread, NULL);
+	/* The one that nobody moved is periodic still, and would go on for ever. */
+	EXPECT_GE(cancel(self->fd, ids[0]), TWHEEL_ARMED);
+	stop_reader(_metadata, &r);
+	EXPECT_EQ(0, c.wrong);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * read(): whole events, blocking and not, signals, several readers.
+ */
+#include "twheel_test.h"
+
+#define EVENT	sizeof(struct twheel_event)
+
+FIXTURE(reading) {
+	int fd;
+};
+
+/* Blocking: most of what is tested here needs it. */
+FIXTURE_SETUP(reading)
+{
+	self->fd = wheel_open(0);
+	ASSERT_GE(self->fd, 0);
+}
+
+FIXTURE_TEARDOWN(reading)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+static void unread(struct __test_metadata *_metadata, int fd, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		add(_metadata, fd, 0, 0, i);
+	ASSERT_TRUE(readable(fd, PATIENCE_MS));
+	ASSERT_EQ(n, stats(_metadata, fd).unread);
+}
+
+/* EINVAL: a buffer that is too small for one event, whether there is one or not. */
+TEST_F(reading, short_buffer)
+{
+	char buf[EVENT];
+	unsigned int round;
+	size_t size;
+
+	for (round = 0; round < 2; round++) {
+		for (size = 0; size < EVENT; size++) {
+			EXPECT_EQ(-1, read(self->fd, buf, size));
+			EXPECT_EQ(EINVAL, errno);
+		}
+		if (!round)
+			unread(_metadata, self->fd, 1);
+	}
+	EXPECT_EQ(EVENT, read(self->fd, buf, EVENT));
+}
+
+/* As many whole events as are there. */
+TEST_F(reading, fewer_than_fit)
+{
+	struct twheel_event ev[10];
+
+	unread(_metadata, self->fd, 3);
+	poison(&ev);
+	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(2, ev[2].user_data);
+	/* Not a byte behind them. */
+	EXPECT_EQ(0xcccccccccccccccc, ev[3].id);
+	EXPECT_EQ(0xcccccccccccccccc, ev[9].expirations);
+}
+
+/* As many whole events as fit: two into two and a half. */
+TEST_F(reading, more_than_fit)
+{
+	struct twheel_event ev[5];
+
+	unread(_metadata, self->fd, 5);
+	poison(&ev);
+	EXPECT_EQ(2 * EVENT, read(self->fd, ev, 2 * EVENT + EVENT / 2));
+	EXPECT_EQ(0, ev[0].user_data);
+	EXPECT_EQ(1, ev[1].user_data);
+	EXPECT_EQ(0xcccccccccccccccc, ev[2].id);
+	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(2, ev[0].user_data);
+	EXPECT_EQ(4, ev[2].user_data);
+}
+
+/* A thousand events in one call. */
+TEST_F(reading, many)
+{
+	enum { N = 1000 };
+	struct twheel_event *ev = calloc(N + 1, EVENT);
+	unsigned int i;
+
+	add_many(_metadata, self->fd, N, 0, 0, 0, NULL);
+	while (stats(_metadata, self->fd).unread < N)
+		sleep_ms(1);
+	EXPECT_EQ(N * EVENT, read(self->fd, ev, (N + 1) * EVENT));
+	for (i = 0; i < N; i++)
+		EXPECT_EQ(1, ev[i].expirations);
+	free(ev);
+}
+
+/* Buffers of every size: each read returns what fits, and the events go on where it ended. */
+TEST_F(reading, any_size)
+{
+	enum { N = 150 };
+	struct twheel_event ev[N];
+	__u64 seed = 13;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		size_t size = EVENT + next_random(&seed) % (50 * EVENT);
+		unsigned int next = 0, k;
+
+		for (k = 0; k < N; k++)
+			add(_metadata, self->fd, 0, 0, k);
+		while (stats(_metadata, self->fd).unread < N)
+			sleep_ms(1);
+		while (next < N) {
+			size_t fit = size / EVENT < N - next ? size / EVENT : N - next;
+
+			ASSERT_EQ(fit * EVENT, read(self->fd, ev, size));
+			for (k = 0; k < fit; k++)
+				ASSERT_EQ(next++, ev[k].user_data);
+		}
+	}
+}
+
+/* readv(): an event may be spread over vectors. */
+TEST_F(reading, vectors)
+{
+	struct twheel_event ev[3];
+	char *p = (char *)ev;
+	struct iovec iov[] = {
+		{ p, 1 }, { p + 1, 38 }, { p + 39, 0 }, { p + 39, 2 }, { p + 41, 79 },
+	};
+
+	unread(_metadata, self->fd, 3);
+	EXPECT_EQ(3 * EVENT, readv(self->fd, iov, ARRAY_SIZE(iov)));
+	EXPECT_EQ(0, ev[0].user_data);
+	EXPECT_EQ(1, ev[1].user_data);
+	EXPECT_EQ(2, ev[2].user_data);
+	EXPECT_EQ(1, ev[2].expirations);
+}
+
+/* ESPIPE: a wheel has no position. */
+TEST_F(reading, no_position)
+{
+	struct twheel_event ev;
+	struct iovec iov = { &ev, EVENT };
+
+	unread(_metadata, self->fd, 1);
+	EXPECT_EQ(-1, pread(self->fd, &ev, EVENT, 0));
+	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(-1, preadv(self->fd, &iov, 1, 0));
+	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(-1, lseek(self->fd, 0, SEEK_CUR));
+	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+}
+
+/* EINVAL: nothing can be written. EBADF if it was not even opened for that. */
+TEST_F(reading, write)
+{
+	struct twheel_event ev = { 0 };
+	int fd = open(TWHEEL_DEVICE, O_RDONLY | O_CLOEXEC);
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-1, write(self->fd, &ev, EVENT));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, write(fd, &ev, EVENT));
+	EXPECT_EQ(EBADF, errno);
+	close(fd);
+}
+
+/* EAGAIN: nothing is unread, O_NONBLOCK from open(). */
+TEST_F(reading, nonblock_by_open)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	struct twheel_event ev;
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(EAGAIN, errno);
+	add(_metadata, fd, HOUR, 0, 0);
+	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(EAGAIN, errno);
+	add(_metadata, fd, 0, 0, 0);
+	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(EAGAIN, errno);
+	close(fd);
+}
+
+/* EAGAIN: O_NONBLOCK by fcntl(), and off again. */
+TEST_F(reading, nonblock_by_fcntl)
+{
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
+	EXPECT_EQ(-1, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
+	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
+	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+}
+
+/* RWF_NOWAIT: this one read does not block. */
+TEST_F(reading, nowait)
+{
+	struct twheel_event ev;
+	struct iovec iov = { &ev, EVENT };
+
+	EXPECT_EQ(-1, preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT));
+	EXPECT_EQ(EAGAIN, errno);
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(EVENT, preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT));
+}
+
+/* read() blocks until there is an event. */
+TEST_F(reading, blocks)
+{
+	struct twheel_event ev[4];
+	__u64 deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
+
+	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 3);
+	poison(&ev);
+	EXPECT_EQ(EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
+	EXPECT_EQ(3, ev[0].user_data);
+}
+
+struct reader {
+	pthread_t thread;
+	int fd;
+	/* Of the first read(). */
+	ssize_t ret;
+	int err;
+	struct twheel_event ev;
+	/* Stops at an event with this user_data. */
+	__u64 stop;
+	unsigned int got;
+	unsigned char *seen;
+	pid_t tid;
+};
+
+static void *read_once(void *arg)
+{
+	struct reader *r = arg;
+
+	__atomic_store_n(&r->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	r->ret = read(r->fd, &r->ev, EVENT);
+	r->err = errno;
+	return NULL;
+}
+
+/* Until the thread sleeps in read(), so far as one can see that from outside. */
+static void wait_until_blocked(struct reader *r)
+{
+	char path[64], buf[512];
+	unsigned int i;
+	pid_t tid;
+
+	while (!(tid = __atomic_load_n(&r->tid, __ATOMIC_ACQUIRE)))
+		sleep_ms(1);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	for (i = 0; i < 2000; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t len = read(fd, buf, sizeof(buf) - 1);
+
+		close(fd);
+		buf[len > 0 ? len : 0] = '\0';
+		if (strstr(buf, ") S "))
+			return;
+		sleep_ms(1);
+	}
+}
+
+static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd)
+{
+	*r = (struct reader) { .fd = fd };
+	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_once, r));
+	wait_until_blocked(r);
+}
+
+/* A blocked reader sees what is armed by another thread for now. */
+TEST_F(reading, woken_by_zero_delay)
+{
+	struct reader r;
+
+	start_reader(_metadata, &r, self->fd);
+	add(_metadata, self->fd, 0, 0, 11);
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(EVENT, r.ret);
+	EXPECT_EQ(11, r.ev.user_data);
+}
+
+/* And what DRAIN makes readable. */
+TEST_F(reading, woken_by_drain)
+{
+	struct reader r;
+
+	add(_metadata, self->fd, HOUR, 0, 12);
+	start_reader(_metadata, &r, self->fd);
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(EVENT, r.ret);
+	EXPECT_EQ(12, r.ev.user_data);
+}
+
+/* And what REARM moves to now. */
+TEST_F(reading, woken_by_rearm)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 13);
+	struct reader r;
+
+	start_reader(_metadata, &r, self->fd);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(EVENT, r.ret);
+	EXPECT_EQ(13, r.ev.user_data);
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void catch_usr1(int flags)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
+
+	sigaction(SIGUSR1, &sa, NULL);
+}
+
+/* EINTR: a signal before the first event. */
+TEST_F(reading, interrupted)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0);
+	struct twheel_event ev;
+	struct reader r;
+
+	catch_usr1(0);
+	start_reader(_metadata, &r, self->fd);
+	pthread_kill(r.thread, SIGUSR1);
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(-1, r.ret);
+	EXPECT_EQ(EINTR, r.err);
+	/* Nothing was lost. */
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
+	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+}
+
+/* With SA_RESTART the read goes on. */
+TEST_F(reading, restarted)
+{
+	struct reader r;
+	unsigned int i;
+
+	catch_usr1(SA_RESTART);
+	add(_metadata, self->fd, 200 * NS_PER_MS, 0, 21);
+	start_reader(_metadata, &r, self->fd);
+	for (i = 0; i < 5; i++) {
+		pthread_kill(r.thread, SIGUSR1);
+		sleep_ms(5);
+	}
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(EVENT, r.ret);
+	EXPECT_EQ(21, r.ev.user_data);
+}
+
+/* What is there is read, signal or not: EINTR is only for who had to wait. */
+TEST_F(reading, pending_signal_and_events)
+{
+	struct twheel_event ev[4];
+	sigset_t set;
+
+	/* Blocked, so that it stays pending and has no part in this. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGUSR1);
+	unread(_metadata, self->fd, 3);
+	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+}
+
+/* kill -9 ends a blocked read. */
+TEST_F(reading, killed)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		struct twheel_event ev;
+
+		if (read(self->fd, &ev, EVENT) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	sleep_ms(50);
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+/* The file lives on in a blocked read after its descriptor was closed. */
+TEST_F(reading, close_while_blocked)
+{
+	int fd = wheel_open(0);
+	struct reader r;
+
+	ASSERT_GE(fd, 0);
+	add(_metadata, fd, 200 * NS_PER_MS, 0, 31);
+	start_reader(_metadata, &r, fd);
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(-1, fcntl(fd, F_GETFD));
+	pthread_join(r.thread, NULL);
+	EXPECT_EQ(EVENT, r.ret);
+	EXPECT_EQ(31, r.ev.user_data);
+}
+
+static void *read_until_stop(void *arg)
+{
+	struct reader *r = arg;
+
+	for (;;) {
+		struct twheel_event ev[3];
+		ssize_t ret = read(r->fd, ev, sizeof(ev));
+		unsigned int i;
+
+		if (ret <= 0 || ret % EVENT) {
+			r->err = ret < 0 ? errno : EBADMSG;
+			return NULL;
+		}
+		for (i = 0; i < ret / EVENT; i++) {
+			if (ev[i].user_data >= r->stop) {
+				r->ret = 1;
+				continue;
+			}
+			__atomic_fetch_add(&r->seen[ev[i].user_data], 1, __ATOMIC_RELAXED);
+			r->got++;
+		}
+		if (r->ret)
+			return NULL;
+	}
+}
+
+/* Several blocked readers: each event reaches exactly one of them, and none is left over. */
+TEST_F(reading, several_readers)
+{
+	enum { N = 4000, READERS = 4 };
+	unsigned char *seen = calloc(N, 1);
+	struct reader r[READERS];
+	unsigned int i, got = 0, stopped = 0;
+	__u64 seed = 3;
+
+	for (i = 0; i < READERS; i++) {
+		r[i] = (struct reader) { .fd = self->fd, .stop = N, .seen = seen };
+		ASSERT_EQ(0, pthread_create(&r[i].thread, NULL, read_until_stop, &r[i]));
+	}
+	for (i = 0; i < N; i++)
+		add(_metadata, self->fd, next_random(&seed) % (4 * NS_PER_MS), 0, i);
+	/* When all have been read, one more for each reader ends it. */
+	for (i = 0; i < PATIENCE_MS && stats(_metadata, self->fd).delivered < N; i++)
+		sleep_ms(1);
+	EXPECT_EQ(N, stats(_metadata, self->fd).delivered);
+	while (stopped < READERS) {
+		add(_metadata, self->fd, 0, 0, N + 1);
+		sleep_ms(2);
+		for (i = 0; i < READERS; i++)
+			if (r[i].stop && !pthread_tryjoin_np(r[i].thread, NULL)) {
+				r[i].stop = 0;
+				stopped++;
+			}
+	}
+	for (i = 0; i < READERS; i++) {
+		EXPECT_EQ(0, r[i].err);
+		got += r[i].got;
+	}
+	EXPECT_EQ(N, got);
+	for (i = 0; i < N; i++)
+		EXPECT_EQ(1, seen[i]);
+	free(seen);
+}
+
+/* Events that expire together reach all who wait, not the first only. */
+TEST_F(reading, all_readers_are_woken)
+{
+	enum { READERS = 4 };
+	struct reader r[READERS];
+	unsigned int i;
+	__u64 sum = 0;
+
+	for (i = 0; i < READERS; i++)
+		start_reader(_metadata, &r[i], self->fd);
+	add_many(_metadata, self->fd, READERS, now(CLOCK_MONOTONIC) + 50 * NS_PER_MS,
+		 TWHEEL_ABSTIME, 1, NULL);
+	for (i = 0; i < READERS; i++) {
+		pthread_join(r[i].thread, NULL);
+		EXPECT_EQ(EVENT, r[i].ret);
+		sum += r[i].ev.user_data;
+	}
+	EXPECT_EQ(1 + 2 + 3 + 4, sum);
+}
+
+/* A reader that is interrupted hands the wake-up on: no event lies there while another waits. */
+TEST_F(reading, interrupted_reader_hands_on)
+{
+	unsigned int round;
+
+	catch_usr1(0);
+	for (round = 0; round < 50; round++) {
+		struct reader a, b;
+
+		start_reader(_metadata, &a, self->fd);
+		start_reader(_metadata, &b, self->fd);
+		/* The wake-up and the signal for the first at about the same time. */
+		add(_metadata, self->fd, 0, 0, round);
+		pthread_kill(a.thread, SIGUSR1);
+		if (round & 1)
+			add(_metadata, self->fd, 0, 0, round);
+		pthread_join(a.thread, NULL);
+		if (a.ret > 0 && !(round & 1))
+			add(_metadata, self->fd, 0, 0, round);
+		pthread_join(b.thread, NULL);
+		EXPECT_EQ(EVENT, b.ret);
+		if (a.ret < 0 && round & 1)
+			EXPECT_EQ(EVENT, read(self->fd, &a.ev, EVENT));
+	}
+}
+
+/* Back and forth: no wake-up is lost between sleeping and expiring. */
+TEST_F(reading, ping_pong)
+{
+	enum { ROUNDS = 150 };
+	struct twheel_event ev;
+	unsigned int i;
+	int other, status;
+	pid_t pid;
+
+	other = wheel_open(0);
+	ASSERT_GE(other, 0);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		for (i = 0; i < ROUNDS; i++) {
+			struct twheel_timer t = { .deadline_ns = i % 3 * 300000 };
+
+			if (read(self->fd, &ev, EVENT) != EVENT ||
+			    call(other, TWHEEL_IOC_REGISTER, &t))
+				_exit(1);
+		}
+		_exit(0);
+	}
+	for (i = 0; i < ROUNDS; i++) {
+		add(_metadata, self->fd, i % 2 * 100000, 0, i);
+		ASSERT_EQ(EVENT, read(other, &ev, EVENT));
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(other);
+}
+
+/* dup(): two descriptors, one wheel. */
+TEST_F(reading, dup)
+{
+	int fd = dup(self->fd);
+	struct twheel_event ev;
+	__u64 id;
+
+	ASSERT_GE(fd, 0);
+	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 5);
+	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(TWHEEL_IDLE, state(fd, id));
+	close(fd);
+	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
+}
+
+/* Opened anew through /proc it is a new wheel. */
+TEST_F(reading, reopened)
+{
+	char path[64];
+	__u64 id;
+	int fd;
+
+	id = add(_metadata, self->fd, HOUR, 0, 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", self->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-ENOENT, state(fd, id));
+	EXPECT_EQ(0, stats(_metadata, fd).registered);
+	close(fd);
+}
+
+/* fork(): the child has the same wheel. */
+TEST_F(reading, fork_shares)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 6);
+	struct twheel_event ev;
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid)
+		_exit(rearm(self->fd, id, 0, 0) == TWHEEL_ARMED ? 0 : 1);
+	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(6, ev.user_data);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* The wheel lives until its last holder is gone: a child goes on when the parent has closed. */
+TEST_F(reading, child_outlives_parent)
+{
+	int fd = wheel_open(0), status;
+	pid_t pid;
+
+	ASSERT_GE(fd, 0);
+	add(_metadata, fd, 200 * NS_PER_MS, 0, 7);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		struct twheel_event ev;
+
+		_exit(read(fd, &ev, EVENT) == EVENT && ev.user_data == 7 ? 0 : 1);
+	}
+	close(fd);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+static void send_fd(struct __test_metadata *_metadata, int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	ASSERT_EQ(1, sendmsg(socket, &msg, 0));
+}
+
+static int receive_fd(struct __test_metadata *_metadata, int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	ASSERT_EQ(1, recvmsg(socket, &msg, MSG_CMSG_CLOEXEC));
+	ASSERT_TRUE(!!CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/* SCM_RIGHTS: a wheel under way in a message lives, and works after its sender closed it. */
+TEST_F(reading, passed_by_message)
+{
+	int fd = wheel_open(0), pair[2];
+	struct twheel_event ev;
+	__u64 id;
+
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	id = add(_metadata, fd, 50 * NS_PER_MS, TWHEEL_KEEP, 8);
+	send_fd(_metadata, pair[0], fd);
+	close(fd);
+	close(pair[0]);
+	/* It expires while nobody has it open. */
+	sleep_ms(100);
+	fd = receive_fd(_metadata, pair[1]);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(8, ev.user_data);
+	EXPECT_EQ(TWHEEL_IDLE, state(fd, id));
+	add(_metadata, fd, 0, 0, 9);
+	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(9, ev.user_data);
+	expect_conserved(_metadata, fd);
+	close(fd);
+	close(pair[1]);
+}
+
+/* SCM_RIGHTS to nobody: a wheel is whose descriptor it is. */
+TEST_F(reading, passed_to_nobody)
+{
+	int pair[2], status;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		struct twheel_timer t = { .user_data = 15 };
+		int fd;
+
+		be_nobody(_metadata);
+		fd = receive_fd(_metadata, pair[1]);
+		_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
+	}
+	send_fd(_metadata, pair[0], self->fd);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_TRUE(readable(self->fd, PATIENCE_MS));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SETUP and INFO: the shape of a wheel.
+ */
+#include "twheel_test.h"
+
+#include <sched.h>
+
+FIXTURE(setup) {
+	int fd;
+};
+
+FIXTURE_SETUP(setup)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+}
+
+FIXTURE_TEARDOWN(setup)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+static int shape(int fd, struct twheel_setup *s)
+{
+	return call(fd, TWHEEL_IOC_SETUP, s);
+}
+
+/* What SETUP said, INFO says. */
+static void expect_info(struct __test_metadata *_metadata, int fd, const struct twheel_setup *s)
+{
+	struct twheel_info i = info(_metadata, fd);
+
+	EXPECT_EQ(s->tick_ns, i.tick_ns);
+	EXPECT_EQ(s->clock_id, i.clock_id);
+	EXPECT_EQ(s->max_timers, i.max_timers);
+	EXPECT_EQ(s->levels, i.levels);
+	EXPECT_EQ(s->slot_bits, i.slot_bits);
+}
+
+/* Zero in each field means the default, and on return says which that is. */
+TEST_F(setup, defaults)
+{
+	struct twheel_setup s = { 0 };
+
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(DEFAULT_TICK, s.tick_ns);
+	EXPECT_EQ(CLOCK_MONOTONIC, s.clock_id);
+	EXPECT_EQ(read_number(TWHEEL_PARAMS "max_timers"), s.max_timers);
+	EXPECT_EQ(8, s.levels);
+	EXPECT_EQ(6, s.slot_bits);
+	EXPECT_EQ(0, s.flags);
+	EXPECT_EQ(0, s.reserved[0] | s.reserved[1] | s.reserved[2]);
+	expect_info(_metadata, self->fd, &s);
+}
+
+/* Without SETUP, INFO says what the first use would take, and it does. */
+TEST_F(setup, info_before_and_after)
+{
+	struct twheel_info before = info(_metadata, self->fd), after;
+	struct twheel_setup s = { 0 };
+
+	EXPECT_EQ(DEFAULT_TICK, before.tick_ns);
+	EXPECT_EQ(CLOCK_MONOTONIC, before.clock_id);
+	EXPECT_EQ(NEVER, before.horizon_ns);
+	EXPECT_EQ(read_number(TWHEEL_PARAMS "min_tick_ns"), before.min_tick_ns);
+	EXPECT_EQ(0, shape(self->fd, &s));
+	expect_info(_metadata, self->fd, &s);
+	add(_metadata, self->fd, HOUR, 0, 0);
+	after = info(_metadata, self->fd);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+/* The tick is the largest power of two that is not above what was asked for. */
+TEST_F(setup, tick_rounds_down)
+{
+	static const struct {
+		__u64 asked, given;
+	} rows[] = {
+		{ 1000000, 1 << 19 },
+		{ 1 << 19, 1 << 19 },
+		{ (1 << 20) - 1, 1 << 19 },
+		{ 1 << 20, 1 << 20 },
+		{ (1 << 20) + 1, 1 << 20 },
+		{ 10000000, 1 << 23 },
+		{ NS_PER_SEC, 1 << 29 },
+		{ 131072, 131072 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_setup s = { .tick_ns = rows[i].asked };
+
+		EXPECT_EQ(0, shape(self->fd, &s));
+		EXPECT_EQ(rows[i].given, s.tick_ns);
+		expect_info(_metadata, self->fd, &s);
+	}
+}
+
+/* What SETUP returns, it takes again without a change. */
+TEST_F(setup, returned_shape_is_stable)
+{
+	struct twheel_setup rows[] = {
+		{ 0 },
+		{ .tick_ns = 3000000, .slot_bits = 5, .levels = 16, .max_timers = 77 },
+		{ .clock_id = CLOCK_BOOTTIME, .slot_bits = 16, .levels = 1 },
+		{ .flags = TWHEEL_SETUP_REALTIME },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_setup again;
+
+		EXPECT_EQ(0, shape(self->fd, &rows[i]));
+		again = rows[i];
+		EXPECT_EQ(0, shape(self->fd, &again));
+		EXPECT_EQ(0, memcmp(&again, &rows[i], sizeof(again)));
+	}
+}
+
+/* EPERM: a tick below min_tick_ns, without CAP_SYS_RESOURCE; the wheel stays as it was. */
+TEST_F(setup, small_tick_without_capability)
+{
+	struct twheel_info before = info(_metadata, self->fd), after;
+	struct twheel_setup s;
+
+	if (is_root())
+		drop_capability(_metadata, CAP_SYS_RESOURCE);
+	s = (struct twheel_setup) { .tick_ns = before.min_tick_ns - 1 };
+	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+	s = (struct twheel_setup) { .tick_ns = 1 };
+	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+	after = info(_metadata, self->fd);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	/* The floor itself may be asked for. */
+	s = (struct twheel_setup) { .tick_ns = before.min_tick_ns };
+	EXPECT_EQ(0, shape(self->fd, &s));
+}
+
+/* EPERM: the same for nobody. */
+TEST_F(setup, small_tick_as_nobody)
+{
+	struct twheel_setup s = { .tick_ns = 1000 };
+
+	be_nobody(_metadata);
+	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+	s = (struct twheel_setup) { .tick_ns = 1 << 20 };
+	EXPECT_EQ(0, shape(self->fd, &s));
+}
+
+/* EPERM: the capability counts in the initial user namespace, not in one that anybody can make. */
+TEST_F(setup, small_tick_in_user_namespace)
+{
+	struct twheel_setup s = { .tick_ns = 1000 };
+
+	be_nobody(_metadata);
+	if (unshare(CLONE_NEWUSER))
+		SKIP(return, "NO USER NAMESPACES FOR NOBODY: not tested in one");
+	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+}
+
+/* With CAP_SYS_RESOURCE any tick is allowed, down to 1 ns, and works. */
+TEST_F(setup, small_tick_with_capability)
+{
+	struct twheel_setup s = { .tick_ns = 1 };
+	struct twheel_event ev;
+
+	SKIP_UNLESS_ROOT();
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(1, s.tick_ns);
+	expect_info(_metadata, self->fd, &s);
+	add(_metadata, self->fd, 3 * NS_PER_MS, 0, 5);
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
+}
+
+/* EINVAL: slot_bits outside 4 to 16, levels above 16. */
+TEST_F(setup, impossible_geometry)
+{
+	static const __u32 bits[] = { 1, 2, 3, 17, 18, 32, 0x80000000, 0xffffffff };
+	static const __u32 levels[] = { 17, 18, 64, 0xffffffff };
+	struct twheel_info before = info(_metadata, self->fd), after;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bits); i++) {
+		struct twheel_setup s = { .slot_bits = bits[i] };
+
+		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	}
+	for (i = 0; i < ARRAY_SIZE(levels); i++) {
+		struct twheel_setup s = { .levels = levels[i] };
+
+		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	}
+	after = info(_metadata, self->fd);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+/* Each geometry in between is there: 1 to 16 levels of 2^4 to 2^16 buckets. */
+TEST_F(setup, possible_geometries)
+{
+	__u32 bits, levels;
+
+	for (bits = 4; bits <= 16; bits += 3) {
+		for (levels = 1; levels <= 16; levels++) {
+			struct twheel_setup s = { .slot_bits = bits, .levels = levels };
+			/* A deadline has 64 bits, of which the tick takes 19. */
+			__u32 most = (64 - 19 + bits - 1) / bits;
+
+			EXPECT_EQ(0, shape(self->fd, &s));
+			EXPECT_EQ(bits, s.slot_bits);
+			/* No more levels than a deadline can use. */
+			EXPECT_EQ(levels < most ? levels : most, s.levels);
+			expect_info(_metadata, self->fd, &s);
+			if (19 + s.levels * bits < 64) {
+				EXPECT_EQ(1ULL << (19 + s.levels * bits),
+					  info(_metadata, self->fd).horizon_ns);
+			} else {
+				EXPECT_EQ(NEVER, info(_metadata, self->fd).horizon_ns);
+			}
+		}
+	}
+}
+
+/* EINVAL: max_timers above the ceiling. The ceiling itself is allowed. */
+TEST_F(setup, max_timers_ceiling)
+{
+	long long limit = read_number(TWHEEL_PARAMS "max_timers_limit");
+	struct twheel_setup s;
+
+	ASSERT_GT(limit, 0);
+	s = (struct twheel_setup) { .max_timers = limit + 1 };
+	EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	s = (struct twheel_setup) { .max_timers = 0xffffffff };
+	EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	s = (struct twheel_setup) { .max_timers = limit };
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(limit, s.max_timers);
+	add(_metadata, self->fd, HOUR, 0, 0);
+}
+
+/* EINVAL: an unknown flag or a reserved field that is not zero. */
+TEST_F(setup, flags_and_reserved)
+{
+	unsigned int bit, i;
+
+	for (bit = 1; bit < 32; bit++) {
+		struct twheel_setup s = { .flags = 1U << bit };
+
+		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	}
+	for (i = 0; i < 3; i++) {
+		for (bit = 0; bit < 32; bit += 31) {
+			struct twheel_setup s = { 0 };
+
+			s.reserved[i] = 1U << bit;
+			EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+		}
+	}
+}
+
+/* EINVAL: a clock that is none of the four. */
+TEST_F(setup, unknown_clocks)
+{
+	static const __u32 clocks[] = {
+		CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, CLOCK_MONOTONIC_RAW,
+		CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME_ALARM,
+		CLOCK_BOOTTIME_ALARM, 10, 12, 16, 0x7fffffff, 0x80000000, 0xffffffff,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		struct twheel_setup s = { .clock_id = clocks[i] };
+
+		EXPECT_EQ(-EINVAL, shape(self->fd, &s))
+			TH_LOG("clock %u", clocks[i]);
+	}
+	EXPECT_EQ(CLOCK_MONOTONIC, info(_metadata, self->fd).clock_id);
+}
+
+/* CLOCK_REALTIME is asked for by its flag, which excludes any other clock. */
+TEST_F(setup, realtime_flag)
+{
+	static const __u32 others[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI };
+	struct twheel_setup s;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		s = (struct twheel_setup) {
+			.clock_id = others[i],
+			.flags = TWHEEL_SETUP_REALTIME,
+		};
+		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
+	}
+	s = (struct twheel_setup) { .flags = TWHEEL_SETUP_REALTIME };
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(CLOCK_REALTIME, s.clock_id);
+	EXPECT_EQ(TWHEEL_SETUP_REALTIME, s.flags);
+	expect_info(_metadata, self->fd, &s);
+}
+
+/* Before the first timer SETUP may be called as often as one likes; the last one counts. */
+TEST_F(setup, twice)
+{
+	struct twheel_setup s = { .clock_id = CLOCK_TAI, .max_timers = 3 };
+
+	EXPECT_EQ(0, shape(self->fd, &s));
+	s = (struct twheel_setup) { .clock_id = CLOCK_BOOTTIME, .tick_ns = 1 << 21 };
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(CLOCK_BOOTTIME, s.clock_id);
+	EXPECT_EQ(1 << 21, s.tick_ns);
+	EXPECT_NE(3, s.max_timers);
+	expect_info(_metadata, self->fd, &s);
+	add_many(_metadata, self->fd, 10, HOUR, 0, 0, NULL);
+}
+
+/* EBUSY: after the first timer, even when it is gone; and nothing changes. */
+TEST_F(setup, busy_after_first_timer)
+{
+	struct twheel_setup s = { .tick_ns = 1 << 21, .max_timers = 5 };
+	struct twheel_info before, after;
+	__u64 id;
+
+	id = add(_metadata, self->fd, HOUR, 0, 0);
+	before = info(_metadata, self->fd);
+	EXPECT_EQ(-EBUSY, shape(self->fd, &s));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	EXPECT_EQ(-EBUSY, shape(self->fd, &s));
+	after = info(_metadata, self->fd);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+}
+
+/* A timer that was refused is not the first timer. */
+TEST_F(setup, not_busy_after_refusal)
+{
+	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_DISARMED };
+	struct twheel_setup s = { .max_timers = 5 };
+
+	EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(-ENOENT, cancel(self->fd, 1ULL << 32));
+	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, shape(self->fd, &s));
+}
+
+/* ENOSPC: beyond max_timers; what existed is untouched, and a cancel makes room. */
+TEST_F(setup, max_timers)
+{
+	static const __u32 limits[] = { 1, 2, 63, 64, 65, 200 };
+	unsigned int l;
+
+	for (l = 0; l < ARRAY_SIZE(limits); l++) {
+		struct twheel_setup s = { .max_timers = limits[l] };
+		struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
+		int fd = wheel_open(O_NONBLOCK);
+		struct twheel_stats before, after;
+		struct twheel_op ops[3];
+		__u64 ids[200];
+		unsigned int i;
+
+		ASSERT_GE(fd, 0);
+		ASSERT_EQ(0, shape(fd, &s));
+		EXPECT_EQ(limits[l], s.max_timers);
+		add_many(_metadata, fd, limits[l], HOUR, 0, 0, ids);
+		before = stats(_metadata, fd);
+		EXPECT_EQ(limits[l], before.allocated);
+
+		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
+		t.flags |= TWHEEL_DISARMED;
+		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
+		after = stats(_metadata, fd);
+		EXPECT_TRUE(same_counts(&before, &after));
+		for (i = 0; i < limits[l]; i++) {
+			EXPECT_EQ(TWHEEL_ARMED, state(fd, ids[i]));
+			EXPECT_LT((__u32)ids[i], limits[l]);
+		}
+
+		/* In a batch: refused, room made, taken. */
+		memset(ops, 0, sizeof(ops));
+		ops[0].opcode = TWHEEL_OP_REGISTER;
+		ops[0].timer.deadline_ns = HOUR;
+		ops[1].opcode = TWHEEL_OP_CANCEL;
+		ops[1].timer.id = ids[limits[l] / 2];
+		ops[2] = ops[0];
+		EXPECT_EQ(3, batch(fd, ops, 3));
+		EXPECT_EQ(-ENOSPC, ops[0].result);
+		EXPECT_EQ(0, ops[1].result);
+		EXPECT_EQ(0, ops[2].result);
+		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
+		expect_conserved(_metadata, fd);
+		close(fd);
+	}
+}
+
+/* An expired timer that is not kept makes room when it is read, not before. */
+TEST_F(setup, room_after_read)
+{
+	struct twheel_setup s = { .max_timers = 1 };
+	struct twheel_timer t = { 0 };
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_EQ(-ENOSPC, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+}
+
+FIXTURE(geometry) {
+	int fd;
+	struct twheel_setup s;
+};
+
+FIXTURE_VARIANT(geometry) {
+	struct twheel_setup s;
+};
+
+/* Horizon 8 ms: nearly all deadlines of the test lie beyond it. */
+FIXTURE_VARIANT_ADD(geometry, one_level_16)
+{
+	.s = { .levels = 1, .slot_bits = 4 },
+};
+
+/* Netty's wheel: 512 buckets in one level, horizon 268 ms. */
+FIXTURE_VARIANT_ADD(geometry, one_level_512)
+{
+	.s = { .levels = 1, .slot_bits = 9 },
+};
+
+FIXTURE_VARIANT_ADD(geometry, one_level_65536)
+{
+	.s = { .levels = 1, .slot_bits = 16 },
+};
+
+/* Horizon 134 ms. */
+FIXTURE_VARIANT_ADD(geometry, two_levels_16)
+{
+	.s = { .levels = 2, .slot_bits = 4 },
+};
+
+FIXTURE_VARIANT_ADD(geometry, all_levels_16)
+{
+	.s = { .levels = 16, .slot_bits = 4 },
+};
+
+FIXTURE_VARIANT_ADD(geometry, coarse_tick)
+{
+	.s = { .tick_ns = 1 << 25, .slot_bits = 4 },
+};
+
+FIXTURE_SETUP(geometry)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->s = variant->s;
+	ASSERT_EQ(0, shape(self->fd, &self->s));
+}
+
+FIXTURE_TEARDOWN(geometry)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/* In every geometry each timer expires once, never early, in order; beyond the horizon too. */
+TEST_F(geometry, exact_at_every_distance)
+{
+	enum { N = 400 };
+	__u64 spread = 250 * NS_PER_MS, last = 0, seed = 4711;
+	struct twheel_event ev[N];
+	bool seen[N] = { false };
+	unsigned int i;
+
+	for (i = 0; i < N; i++)
+		add(_metadata, self->fd, 50 * NS_PER_MS + next_random(&seed) % spread, 0, i);
+	EXPECT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 tick = (ev[i].deadline_ns + self->s.tick_ns - 1) / self->s.tick_ns;
+
+		ASSERT_LT(ev[i].user_data, N);
+		EXPECT_FALSE(seen[ev[i].user_data]);
+		seen[ev[i].user_data] = true;
+		EXPECT_EQ(1, ev[i].expirations);
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+		EXPECT_LT(ev[i].expired_ns, ev[i].deadline_ns + PATIENCE_MS * NS_PER_MS);
+		EXPECT_GE(tick, last);
+		last = tick;
+	}
+}
+
+/* Deadlines far away and at the end of time are held, told and cancelled exactly. */
+TEST_F(geometry, far_deadlines)
+{
+	const __u64 deadlines[] = {
+		HOUR, 24 * HOUR, 1ULL << 48, 1ULL << 56, 1ULL << 62,
+		(1ULL << 63) - 1, 1ULL << 63, NEVER - self->s.tick_ns, NEVER - 1, NEVER,
+	};
+	__u64 ids[ARRAY_SIZE(deadlines)];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++)
+		ids[i] = add(_metadata, self->fd, deadlines[i], TWHEEL_ABSTIME, i);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		struct twheel_timer t;
+
+		EXPECT_EQ(0, cancel_timer(self->fd, ids[i], &t));
+		EXPECT_EQ(TWHEEL_ARMED, t.state);
+		EXPECT_EQ(deadlines[i], t.deadline_ns);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of /dev/twheel share: raw calls, poisoned outputs, patience.
+ *
+ * Expirations come late on a busy or emulated machine, so a test waits for
+ * what must come for as long as PATIENCE_MS; but never early is exact. What
+ * must not come is watched for during QUIET_MS.
+ */
+#ifndef TWHEEL_TEST_H
+#define TWHEEL_TEST_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+/* So that 32-bit programs see the same times. */
+#define _FILE_OFFSET_BITS	64
+#define _TIME_BITS		64
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/twheel.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "kselftest_harness.h"
+
+#define TWHEEL_DEVICE	"/dev/twheel"
+#define TWHEEL_PARAMS	"/sys/module/twheel/parameters/"
+
+#define NS_PER_US	1000ULL
+#define NS_PER_MS	1000000ULL
+#define NS_PER_SEC	1000000000ULL
+#define HOUR		(3600 * NS_PER_SEC)
+#define NEVER		(~0ULL)
+
+/* What the defaults give. */
+#define DEFAULT_TICK	(1ULL << 19)
+
+#define PATIENCE_MS	20000
+#define QUIET_MS	60
+/* A delay that is over only after the calls that follow, even here. */
+#define SOON		(200 * NS_PER_MS)
+
+#define NOBODY		65534
+
+#define POISON		0xcc
+#define poison(p)	memset((p), POISON, sizeof(*(p)))
+
+#define ptr_u64(p)	((__u64)(uintptr_t)(p))
+
+/* The result of an ioctl as the kernel gives it: negative is an errno. */
+static inline int call(int fd, unsigned int cmd, void *arg)
+{
+	/* Through the bare call: the library's wrapper may hide bits of @cmd. */
+	long ret = syscall(SYS_ioctl, fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static inline __u64 now(int clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
+}
+
+static inline void sleep_ns(__u64 ns)
+{
+	struct timespec ts = { .tv_sec = ns / NS_PER_SEC, .tv_nsec = ns % NS_PER_SEC };
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+static inline void sleep_ms(unsigned int ms)
+{
+	sleep_ns(ms * NS_PER_MS);
+}
+
+/* A small generator, so that a run can be repeated from its seed. */
+static inline __u64 next_random(__u64 *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+static inline int wheel_open(int flags)
+{
+	return open(TWHEEL_DEVICE, O_RDWR | O_CLOEXEC | flags);
+}
+
+/* One verb on one timer, its outputs poisoned. */
+static inline int verb(int fd, unsigned int cmd, struct twheel_timer *t)
+{
+	if (cmd == TWHEEL_IOC_REGISTER)
+		poison(&t->id);
+	poison(&t->state);
+	return call(fd, cmd, t);
+}
+
+static inline int rearm_timer(int fd, __u64 id, __u64 deadline, __u32 flags,
+			      struct twheel_timer *out)
+{
+	*out = (struct twheel_timer) {
+		.id = id,
+		.deadline_ns = deadline,
+		.flags = flags,
+	};
+	return verb(fd, TWHEEL_IOC_REARM, out);
+}
+
+static inline int cancel_timer(int fd, __u64 id, struct twheel_timer *out)
+{
+	*out = (struct twheel_timer) { .id = id };
+	return verb(fd, TWHEEL_IOC_CANCEL, out);
+}
+
+static inline int get_timer(int fd, __u64 id, struct twheel_timer *out)
+{
+	poison(out);
+	out->id = id;
+	out->flags = 0;
+	return verb(fd, TWHEEL_IOC_GET, out);
+}
+
+/* The state that CANCEL found, or a negative errno. */
+static inline int cancel(int fd, __u64 id)
+{
+	struct twheel_timer t;
+	int ret = cancel_timer(fd, id, &t);
+
+	return ret ? ret : (int)t.state;
+}
+
+/* The state that REARM found, or a negative errno. */
+static inline int rearm(int fd, __u64 id, __u64 deadline, __u32 flags)
+{
+	struct twheel_timer t;
+	int ret = rearm_timer(fd, id, deadline, flags, &t);
+
+	return ret ? ret : (int)t.state;
+}
+
+static inline int state(int fd, __u64 id)
+{
+	struct twheel_timer t;
+	int ret = get_timer(fd, id, &t);
+
+	return ret ? ret : (int)t.state;
+}
+
+static inline int batch(int fd, struct twheel_op *ops, __u32 count)
+{
+	struct twheel_batch b = { .ops = ptr_u64(ops), .count = count };
+
+	return call(fd, TWHEEL_IOC_BATCH, &b);
+}
+
+static inline int drain(int fd, __u32 mode)
+{
+	struct twheel_drain d = { .mode = mode };
+	int ret;
+
+	poison(&d.count);
+	ret = call(fd, TWHEEL_IOC_DRAIN, &d);
+	/* Both ways of telling the count must agree. */
+	return ret >= 0 && d.count != (__u64)ret ? -EBADMSG : ret;
+}
+
+static inline int list(int fd, struct twheel_timer *timers, __u32 count, __u32 *cursor)
+{
+	struct twheel_list l = {
+		.timers = ptr_u64(timers),
+		.count = count,
+		.cursor = *cursor,
+	};
+	int ret = call(fd, TWHEEL_IOC_LIST, &l);
+
+	*cursor = l.cursor;
+	return ret;
+}
+
+/* How many timers LIST shows, a page at a time. */
+static inline int list_all(int fd)
+{
+	struct twheel_timer page[64];
+	__u32 cursor = 0;
+	int ret, total = 0;
+
+	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0)
+		total += ret;
+	return ret < 0 ? ret : total;
+}
+
+static inline bool readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
+}
+
+/*
+ * One read of up to @max events, waiting for the first. Returns how many, 0
+ * if none came in time, or a negative errno.
+ */
+static inline int take(int fd, struct twheel_event *ev, unsigned int max, int timeout_ms)
+{
+	ssize_t ret;
+
+	memset(ev, POISON, max * sizeof(*ev));
+	if (!readable(fd, timeout_ms))
+		return 0;
+	ret = read(fd, ev, max * sizeof(*ev));
+	if (ret < 0)
+		return -errno;
+	return ret % sizeof(*ev) ? -EBADMSG : (int)(ret / sizeof(*ev));
+}
+
+/* Reads until there are @n events or nothing comes for too long. */
+static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
+{
+	unsigned int have = 0;
+
+	while (have < n) {
+		int ret = take(fd, ev + have, n - have, PATIENCE_MS);
+
+		if (ret < 0)
+			return ret;
+		if (!ret)
+			break;
+		have += ret;
+	}
+	return have;
+}
+
+/* A fresh one-shot timer; the test ends here if there is none. */
+static inline __u64 add(struct __test_metadata *_metadata, int fd, __u64 deadline,
+			__u32 flags, __u64 user_data)
+{
+	struct twheel_timer t = {
+		.user_data = user_data,
+		.deadline_ns = deadline,
+		.flags = flags,
+	};
+
+	ASSERT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	return t.id;
+}
+
+static inline __u64 add_periodic(struct __test_metadata *_metadata, int fd, __u64 deadline,
+				 __u64 period, __u32 flags)
+{
+	struct twheel_timer t = {
+		.deadline_ns = deadline,
+		.period_ns = period,
+		.flags = flags,
+	};
+
+	ASSERT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
+	return t.id;
+}
+
+/* @n timers that differ in their user_data, first, first + 1 and so on. */
+static inline void add_many(struct __test_metadata *_metadata, int fd, unsigned int n,
+			    __u64 deadline, __u32 flags, __u64 first, __u64 *ids)
+{
+	const unsigned int chunk = 4096;
+	struct twheel_op *ops = calloc(chunk, sizeof(*ops));
+	unsigned int done = 0, i;
+
+	ASSERT_TRUE(!!ops);
+	while (done < n) {
+		unsigned int count = n - done < chunk ? n - done : chunk;
+
+		for (i = 0; i < count; i++) {
+			ops[i] = (struct twheel_op) {
+				.timer.deadline_ns = deadline,
+				.timer.user_data = first + done + i,
+				.timer.flags = flags,
+				.opcode = TWHEEL_OP_REGISTER,
+				.result = -1,
+			};
+		}
+		ASSERT_EQ(count, batch(fd, ops, count));
+		for (i = 0; i < count; i++) {
+			ASSERT_EQ(0, ops[i].result);
+			if (ids)
+				ids[done + i] = ops[i].timer.id;
+		}
+		done += count;
+	}
+	free(ops);
+}
+
+static inline struct twheel_stats stats(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_stats s;
+
+	poison(&s);
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_STATS, &s));
+	return s;
+}
+
+static inline struct twheel_info info(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_info i;
+
+	poison(&i);
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_INFO, &i));
+	return i;
+}
+
+/*
+ * The conservation of armings and of expirations, which must hold at any
+ * moment. Called by the teardown of every fixture.
+ */
+static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_stats s = stats(_metadata, fd);
+
+	EXPECT_EQ(s.armings, s.expired + s.displaced + s.armed);
+	EXPECT_EQ(s.expired, s.delivered + s.withdrawn + s.unread);
+	EXPECT_EQ(s.allocated, (__u64)list_all(fd));
+}
+
+/* Whether the timers are as before: all counts that only a verb may change. */
+static inline bool same_counts(const struct twheel_stats *a, const struct twheel_stats *b)
+{
+	return !memcmp(a, b, offsetof(struct twheel_stats, moved));
+}
+
+/*
+ * Two neighbouring pages; the second has @prot. Returns the address of the
+ * second: what is placed before it straddles the border.
+ */
+static inline char *border(struct __test_metadata *_metadata, int prot)
+{
+	long size = sysconf(_SC_PAGESIZE);
+	char *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+
+	ASSERT_TRUE(p != MAP_FAILED);
+	/* Not a zero page, which a write of zeroes would leave as it is. */
+	memset(p, POISON, 2 * size);
+	ASSERT_EQ(0, mprotect(p + size, size, prot));
+	return p + size;
+}
+
+/* A page that can be read only, holding the @size bytes at @data. */
+static inline void *read_only(struct __test_metadata *_metadata, const void *data, size_t size)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_TRUE(p != MAP_FAILED);
+	memcpy(p, data, size);
+	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
+	return p;
+}
+
+static inline bool is_root(void)
+{
+	return geteuid() == 0;
+}
+
+#define SKIP_UNLESS_ROOT() do { \
+	if (!is_root()) \
+		SKIP(return, "needs root"); \
+} while (0)
+
+/* For good, in this process. */
+static inline void be_nobody(struct __test_metadata *_metadata)
+{
+	if (!is_root())
+		return;
+	ASSERT_EQ(0, setgroups(0, NULL));
+	ASSERT_EQ(0, setresgid(NOBODY, NOBODY, NOBODY));
+	ASSERT_EQ(0, setresuid(NOBODY, NOBODY, NOBODY));
+}
+
+static inline void drop_capability(struct __test_metadata *_metadata, unsigned int cap)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	ASSERT_EQ(0, syscall(SYS_capget, &header, data));
+	data[cap / 32].effective &= ~(1U << cap % 32);
+	data[cap / 32].permitted &= ~(1U << cap % 32);
+	ASSERT_EQ(0, syscall(SYS_capset, &header, data));
+}
+
+/* A number from a file of one number, or -1. */
+static inline long long read_number(const char *path)
+{
+	long long value = -1;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%lld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+static inline bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+#endif /* TWHEEL_TEST_H */

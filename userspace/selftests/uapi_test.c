@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The interface as bytes: sizes, numbers, what is refused and with which error.
+ */
+#include "twheel_test.h"
+
+#define ASSERT_SIZE(type, size) \
+	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
+#define ASSERT_OFFSET(type, field, offset) \
+	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
+
+ASSERT_SIZE(twheel_setup, 40);
+ASSERT_OFFSET(twheel_setup, tick_ns, 0);
+ASSERT_OFFSET(twheel_setup, clock_id, 8);
+ASSERT_OFFSET(twheel_setup, max_timers, 12);
+ASSERT_OFFSET(twheel_setup, levels, 16);
+ASSERT_OFFSET(twheel_setup, slot_bits, 20);
+ASSERT_OFFSET(twheel_setup, flags, 24);
+ASSERT_OFFSET(twheel_setup, reserved, 28);
+
+ASSERT_SIZE(twheel_info, 96);
+ASSERT_OFFSET(twheel_info, features, 0);
+ASSERT_OFFSET(twheel_info, tick_ns, 8);
+ASSERT_OFFSET(twheel_info, min_tick_ns, 16);
+ASSERT_OFFSET(twheel_info, horizon_ns, 24);
+ASSERT_OFFSET(twheel_info, table_bytes, 32);
+ASSERT_OFFSET(twheel_info, clock_id, 40);
+ASSERT_OFFSET(twheel_info, max_timers, 44);
+ASSERT_OFFSET(twheel_info, levels, 48);
+ASSERT_OFFSET(twheel_info, slot_bits, 52);
+ASSERT_OFFSET(twheel_info, reserved, 56);
+
+ASSERT_SIZE(twheel_timer, 48);
+ASSERT_OFFSET(twheel_timer, id, 0);
+ASSERT_OFFSET(twheel_timer, user_data, 8);
+ASSERT_OFFSET(twheel_timer, deadline_ns, 16);
+ASSERT_OFFSET(twheel_timer, period_ns, 24);
+ASSERT_OFFSET(twheel_timer, slack_ns, 32);
+ASSERT_OFFSET(twheel_timer, flags, 40);
+ASSERT_OFFSET(twheel_timer, state, 44);
+
+ASSERT_SIZE(twheel_op, 56);
+ASSERT_OFFSET(twheel_op, timer, 0);
+ASSERT_OFFSET(twheel_op, opcode, 48);
+ASSERT_OFFSET(twheel_op, result, 52);
+
+ASSERT_SIZE(twheel_batch, 16);
+ASSERT_OFFSET(twheel_batch, ops, 0);
+ASSERT_OFFSET(twheel_batch, count, 8);
+ASSERT_OFFSET(twheel_batch, flags, 12);
+
+ASSERT_SIZE(twheel_drain, 16);
+ASSERT_OFFSET(twheel_drain, mode, 0);
+ASSERT_OFFSET(twheel_drain, reserved, 4);
+ASSERT_OFFSET(twheel_drain, count, 8);
+
+ASSERT_SIZE(twheel_kick, 16);
+ASSERT_OFFSET(twheel_kick, slots, 0);
+ASSERT_OFFSET(twheel_kick, count, 8);
+ASSERT_OFFSET(twheel_kick, flags, 12);
+
+ASSERT_SIZE(twheel_list, 16);
+ASSERT_OFFSET(twheel_list, timers, 0);
+ASSERT_OFFSET(twheel_list, count, 8);
+ASSERT_OFFSET(twheel_list, cursor, 12);
+
+ASSERT_SIZE(twheel_event, 40);
+ASSERT_OFFSET(twheel_event, id, 0);
+ASSERT_OFFSET(twheel_event, user_data, 8);
+ASSERT_OFFSET(twheel_event, deadline_ns, 16);
+ASSERT_OFFSET(twheel_event, expired_ns, 24);
+ASSERT_OFFSET(twheel_event, expirations, 32);
+
+ASSERT_SIZE(twheel_stats, 704);
+ASSERT_OFFSET(twheel_stats, armed, 0);
+ASSERT_OFFSET(twheel_stats, unread, 8);
+ASSERT_OFFSET(twheel_stats, allocated, 16);
+ASSERT_OFFSET(twheel_stats, registered, 24);
+ASSERT_OFFSET(twheel_stats, rearmed, 32);
+ASSERT_OFFSET(twheel_stats, cancelled, 40);
+ASSERT_OFFSET(twheel_stats, expired, 48);
+ASSERT_OFFSET(twheel_stats, delivered, 56);
+ASSERT_OFFSET(twheel_stats, armings, 64);
+ASSERT_OFFSET(twheel_stats, displaced, 72);
+ASSERT_OFFSET(twheel_stats, withdrawn, 80);
+ASSERT_OFFSET(twheel_stats, moved, 88);
+ASSERT_OFFSET(twheel_stats, cascaded, 96);
+ASSERT_OFFSET(twheel_stats, wakeups, 104);
+ASSERT_OFFSET(twheel_stats, worst_lateness_ns, 112);
+ASSERT_OFFSET(twheel_stats, lateness, 120);
+ASSERT_OFFSET(twheel_stats, reserved, 632);
+
+ASSERT_SIZE(twheel_table, 32);
+ASSERT_OFFSET(twheel_table, tick_ns, 16);
+ASSERT_OFFSET(twheel_table, features, 28);
+ASSERT_SIZE(twheel_slot, 16);
+ASSERT_OFFSET(twheel_slot, wake_ns, 8);
+
+/* The command numbers are what programs were compiled with. */
+TEST(command_numbers)
+{
+	EXPECT_EQ(0xc028c500U, TWHEEL_IOC_SETUP);
+	EXPECT_EQ(0x8060c501U, TWHEEL_IOC_INFO);
+	EXPECT_EQ(0xc030c502U, TWHEEL_IOC_REGISTER);
+	EXPECT_EQ(0xc030c503U, TWHEEL_IOC_REARM);
+	EXPECT_EQ(0xc030c504U, TWHEEL_IOC_CANCEL);
+	EXPECT_EQ(0xc030c505U, TWHEEL_IOC_GET);
+	EXPECT_EQ(0x4010c506U, TWHEEL_IOC_BATCH);
+	EXPECT_EQ(0xc010c507U, TWHEEL_IOC_DRAIN);
+	EXPECT_EQ(0xc010c508U, TWHEEL_IOC_LIST);
+	EXPECT_EQ(0x4010c509U, TWHEEL_IOC_KICK);
+	EXPECT_EQ(0x82c0c50aU, TWHEEL_IOC_STATS);
+}
+
+/* So are the values of flags, states, opcodes and modes. */
+TEST(constants)
+{
+	EXPECT_EQ(1U, TWHEEL_SETUP_REALTIME);
+	EXPECT_EQ(1U, TWHEEL_FEATURE_TABLE);
+	EXPECT_EQ(1U, TWHEEL_ABSTIME);
+	EXPECT_EQ(2U, TWHEEL_KEEP);
+	EXPECT_EQ(4U, TWHEEL_DISARMED);
+	EXPECT_EQ(0U, TWHEEL_IDLE);
+	EXPECT_EQ(1U, TWHEEL_ARMED);
+	EXPECT_EQ(2U, TWHEEL_EXPIRED);
+	EXPECT_EQ(1U, TWHEEL_OP_REGISTER);
+	EXPECT_EQ(2U, TWHEEL_OP_REARM);
+	EXPECT_EQ(3U, TWHEEL_OP_CANCEL);
+	EXPECT_EQ(4U, TWHEEL_OP_GET);
+	EXPECT_EQ(1U, TWHEEL_DRAIN_EXPIRE);
+	EXPECT_EQ(2U, TWHEEL_DRAIN_CANCEL);
+	EXPECT_EQ(65536U, TWHEEL_BATCH_MAX);
+}
+
+FIXTURE(refused) {
+	int fd;
+	__u64 id;
+	struct twheel_stats before;
+};
+
+FIXTURE_SETUP(refused)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 42);
+	self->before = stats(_metadata, self->fd);
+}
+
+/* Whatever was refused has changed nothing. */
+FIXTURE_TEARDOWN(refused)
+{
+	struct twheel_stats after = stats(_metadata, self->fd);
+	struct twheel_timer t;
+
+	EXPECT_TRUE(same_counts(&self->before, &after));
+	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(42, t.user_data);
+	EXPECT_EQ(TWHEEL_KEEP, t.flags & TWHEEL_KEEP);
+	EXPECT_EQ(0, t.period_ns);
+	EXPECT_FALSE(readable(self->fd, 0));
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+static bool is_command(unsigned int cmd)
+{
+	static const unsigned int commands[] = {
+		TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER,
+		TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
+		TWHEEL_IOC_BATCH, TWHEEL_IOC_DRAIN, TWHEEL_IOC_LIST,
+		TWHEEL_IOC_KICK, TWHEEL_IOC_STATS,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (cmd == commands[i])
+			return true;
+	return false;
+}
+
+/* Unknown command: ENOTTY, be it the number, the direction or the size that is wrong. */
+TEST_F(refused, unknown_commands)
+{
+	static const unsigned int sizes[] = { 0, 8, 16, 24, 40, 48, 56, 96, 704, 16383 };
+	static char arg[16384];
+	unsigned int nr, dir, i, wrong = 0;
+
+	for (nr = 0; nr < 256; nr++) {
+		for (dir = 0; dir < 4; dir++) {
+			for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+				unsigned int cmd = _IOC(dir, TWHEEL_IOC_MAGIC, nr, sizes[i]);
+
+				if (is_command(cmd))
+					continue;
+				if (call(self->fd, cmd, arg) == -ENOTTY)
+					continue;
+				TH_LOG("command %#x", cmd);
+				wrong++;
+			}
+		}
+	}
+	EXPECT_EQ(0, wrong);
+}
+
+/* Unknown command: the letters of others are not ours. */
+TEST_F(refused, foreign_magic)
+{
+	static const unsigned int magics[] = { 0xc4, 0xc6, 'V', 0x45 };
+	static char arg[1024];
+	unsigned int i, nr;
+
+	for (i = 0; i < ARRAY_SIZE(magics); i++)
+		for (nr = 0; nr <= 0x0a; nr++) {
+			EXPECT_EQ(-ENOTTY, call(self->fd, _IOWR(magics[i], nr, struct twheel_timer),
+						arg));
+			EXPECT_EQ(-ENOTTY, call(self->fd, _IOR(magics[i], nr, struct twheel_stats),
+						arg));
+		}
+	EXPECT_FALSE(isatty(self->fd));
+}
+
+/* KICK and mmap() are there exactly where INFO says so. */
+TEST_F(refused, table_as_announced)
+{
+	struct twheel_info i = info(_metadata, self->fd);
+	bool table = i.features & TWHEEL_FEATURE_TABLE;
+	size_t bytes = table ? i.table_bytes : (size_t)sysconf(_SC_PAGESIZE);
+	struct twheel_kick kick = { 0 };
+	void *p;
+
+	EXPECT_EQ(table, i.table_bytes != 0);
+	EXPECT_EQ(table ? 0 : -ENOTTY, call(self->fd, TWHEEL_IOC_KICK, &kick));
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
+	if (table) {
+		EXPECT_TRUE(p != MAP_FAILED);
+	} else {
+		EXPECT_TRUE(p == MAP_FAILED);
+		EXPECT_EQ(ENODEV, errno);
+	}
+}
+
+/* EINVAL: no bit of twheel_timer.flags but the known ones, for each verb. */
+TEST_F(refused, unknown_timer_flags)
+{
+	static const unsigned int verbs[] = {
+		TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
+	};
+	unsigned int v, bit;
+
+	for (v = 0; v < ARRAY_SIZE(verbs); v++) {
+		for (bit = 3; bit < 32; bit++) {
+			struct twheel_timer t = {
+				.id = self->id,
+				.deadline_ns = HOUR,
+				.flags = TWHEEL_KEEP | 1U << bit,
+			};
+
+			EXPECT_EQ(-EINVAL, call(self->fd, verbs[v], &t))
+				TH_LOG("verb %u, bit %u", v, bit);
+			/* Not even an output. */
+			EXPECT_EQ(self->id, t.id);
+			EXPECT_EQ(HOUR, t.deadline_ns);
+		}
+	}
+}
+
+/* EINVAL: the same flags in a batch. */
+TEST_F(refused, unknown_timer_flags_in_batch)
+{
+	struct twheel_op ops[4 * 29];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		ops[i] = (struct twheel_op) {
+			.timer.id = self->id,
+			.timer.deadline_ns = HOUR,
+			.timer.flags = TWHEEL_KEEP | 1U << (3 + i % 29),
+			.opcode = TWHEEL_OP_REGISTER + i / 29,
+		};
+	}
+	EXPECT_EQ(ARRAY_SIZE(ops), batch(self->fd, ops, ARRAY_SIZE(ops)));
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		EXPECT_EQ(-EINVAL, ops[i].result);
+}
+
+/* EINVAL: a timer that is not armed and not kept could never do anything. */
+TEST_F(refused, register_disarmed_without_keep)
+{
+	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_DISARMED };
+
+	EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	t.flags |= TWHEEL_ABSTIME;
+	EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+}
+
+/* EINVAL: a period below one tick, with REGISTER and with REARM. */
+TEST_F(refused, period_below_tick)
+{
+	static const __u64 periods[] = { 1, 1000, DEFAULT_TICK - 1 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(periods); i++) {
+		struct twheel_timer t = {
+			.deadline_ns = HOUR,
+			.period_ns = periods[i],
+			.flags = TWHEEL_KEEP,
+		};
+
+		EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+		t.id = self->id;
+		EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REARM, &t));
+	}
+}
+
+/* ENOENT: no live timer has this id, for each verb and in a batch. */
+TEST_F(refused, unknown_ids)
+{
+	__u64 generation = self->id >> 32 << 32;
+	__u64 slot = self->id & 0xffffffff;
+	const __u64 ids[] = {
+		0,
+		slot,
+		NEVER,
+		generation | (slot + 1),
+		generation | 0xffffffff,
+		generation | 0x7fffffff,
+		generation | 1048576,
+		self->id + (1ULL << 32),
+		self->id - (1ULL << 32),
+		self->id ^ (1ULL << 63),
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		struct twheel_op ops[3];
+		unsigned int k;
+
+		EXPECT_EQ(-ENOENT, rearm(self->fd, ids[i], HOUR, 0));
+		EXPECT_EQ(-ENOENT, cancel(self->fd, ids[i]));
+		EXPECT_EQ(-ENOENT, state(self->fd, ids[i]));
+		for (k = 0; k < ARRAY_SIZE(ops); k++)
+			ops[k] = (struct twheel_op) {
+				.timer.id = ids[i],
+				.timer.deadline_ns = HOUR,
+				.opcode = TWHEEL_OP_REARM + k,
+			};
+		EXPECT_EQ(3, batch(self->fd, ops, 3));
+		for (k = 0; k < ARRAY_SIZE(ops); k++)
+			EXPECT_EQ(-ENOENT, ops[k].result);
+	}
+}
+
+/* EINVAL: the flags of a batch, and more than 65,536 entries. */
+TEST_F(refused, batch_arguments)
+{
+	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX + 1, sizeof(*ops));
+	unsigned int bit;
+	__u32 i;
+
+	ASSERT_TRUE(!!ops);
+	for (i = 0; i <= TWHEEL_BATCH_MAX; i++) {
+		ops[i].opcode = TWHEEL_OP_REGISTER;
+		ops[i].timer.deadline_ns = HOUR;
+	}
+	for (bit = 0; bit < 32; bit++) {
+		struct twheel_batch b = { ptr_u64(ops), 1, 1U << bit };
+
+		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_BATCH, &b));
+	}
+	EXPECT_EQ(-EINVAL, batch(self->fd, ops, TWHEEL_BATCH_MAX + 1));
+	EXPECT_EQ(-EINVAL, batch(self->fd, ops, 0xffffffff));
+	free(ops);
+}
+
+/* EINVAL: a mode of DRAIN that is not one, and its reserved field. */
+TEST_F(refused, drain_arguments)
+{
+	static const __u32 modes[] = { 0, 3, 4, 0x80000001, 0xffffffff };
+	struct twheel_drain d;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++)
+		EXPECT_EQ(-EINVAL, drain(self->fd, modes[i]));
+	for (i = 0; i < 32; i++) {
+		d = (struct twheel_drain) { TWHEEL_DRAIN_EXPIRE, 1U << i, 0 };
+		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_DRAIN, &d));
+		d.mode = TWHEEL_DRAIN_CANCEL;
+		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_DRAIN, &d));
+	}
+}
+
+/* What is an output only is not looked at. */
+TEST(outputs_are_not_inputs)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	struct twheel_timer t;
+	struct twheel_op op;
+
+	ASSERT_GE(fd, 0);
+	poison(&t);
+	t.deadline_ns = HOUR;
+	t.period_ns = 0;
+	t.slack_ns = 0;
+	t.flags = TWHEEL_KEEP;
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	t.state = 0xcccccccc;
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_REARM, &t));
+	t.state = 0xcccccccc;
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_GET, &t));
+	op = (struct twheel_op) { .timer = t, .opcode = TWHEEL_OP_GET };
+	poison(&op.timer.state);
+	poison(&op.result);
+	EXPECT_EQ(1, batch(fd, &op, 1));
+	EXPECT_EQ(0, op.result);
+	EXPECT_EQ(TWHEEL_ARMED, op.timer.state);
+	t.state = 0xcccccccc;
+	EXPECT_EQ(0, call(fd, TWHEEL_IOC_CANCEL, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	close(fd);
+}
+
+/* Reserved fields of INFO and STATS are zero; no byte of them is left as it was. */
+TEST(outputs_are_whole)
+{
+	static const char zero[sizeof(struct twheel_stats)];
+	int fd = wheel_open(O_NONBLOCK);
+	struct twheel_stats s;
+	struct twheel_info i;
+
+	ASSERT_GE(fd, 0);
+	i = info(_metadata, fd);
+	EXPECT_EQ(0, memcmp(i.reserved, zero, sizeof(i.reserved)));
+	EXPECT_EQ(0, i.features & ~TWHEEL_FEATURE_TABLE);
+	/* Nothing has happened, so nothing is counted. */
+	s = stats(_metadata, fd);
+	EXPECT_EQ(0, memcmp(&s, zero, sizeof(s)));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN
