@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make check: runs every test there is. A line for each stage, what failed in
+# full, and the sums on the last line. The whole output of a stage is in
+# build/logs/STAGE.log.
+
+. "$(dirname "$0")/lib.sh"
+
+kernels=(6.12 6.1)
+
+# stage NAME tap|plain COMMAND...: runs it, and reports when it has ended.
+# Beware: set -e is off in a function that is run like this.
+stage() {
+	local name=$1 tap=0 status=0 start=$SECONDS report passed failed skipped
+	[ "$2" = plain ] || tap=1
+	shift 2
+
+	"$@" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+	report=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
+		-f "$top/vm/tally.awk" "$logs/$name.log")
+	read -r passed failed skipped <"$results/$name"
+	(
+		flock 8
+		printf '%-12s %5d passed, %d failed, %d skipped %6d s\n' "$name" \
+			"$passed" "$failed" "$skipped" $((SECONDS - start))
+		[ -z "$report" ] || printf '%s\n' "$report"
+	) 8>"$results/.lock"
+}
+
+build_all() {
+	local harness kernel
+
+	harness=$("$top/vm/source.sh")/tools/testing/selftests &&
+		make -C "$top/userspace" all selftests KSELFTEST="$harness" &&
+		make -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32 ||
+		return
+	for kernel in "${kernels[@]}"; do
+		"$top/vm/module.sh" "$kernel" || return
+	done
+}
+
+# Every test of the device in one machine, with 64-bit and with 32-bit programs.
+boot() {
+	local test in_32 run=()
+
+	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server"
+	for test in "$top"/userspace/selftests/*_test.c; do
+		test=$(basename "$test" .c)
+		run+=(--run "$test" --run "/bin32/$test")
+	done
+	for test in "$top"/userspace/selftests/*_test.sh; do
+		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
+	done
+	"$top/vm/run.sh" --kernel "$1" --name "vm-$1" --raw --limit 300 --timeout 1200 \
+		--bin "$build/user" --bin "$build/user32:/bin32" \
+		--bin "$top/userspace/selftests:/tests" "${run[@]}"
+}
+
+# The kernel says so of a storm of timers, and of a host that gave an emulated
+# processor no time. Only the storm is there the next time as well.
+storm='^twheel-vm: verdict: FAIL: kernel log: hrtimer: interrupt took [0-9]* ns$'
+
+machine() {
+	local log=$logs/vm-$1.first.log status=0
+
+	boot "$1" >"$log" 2>&1 || status=$?
+	if grep -q "$storm" "$log"; then
+		echo "# again, after: $(grep "$storm" "$log")"
+		boot "$1"
+	else
+		cat "$log"
+		return $status
+	fi
+}
+
+results=$build/results
+rm -rf "$results"
+mkdir -p "$results"
+# A stage that dies without a word leaves this behind.
+for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint core coverage; do
+	echo "0 1 0" >"$results/$name"
+done
+
+"$top/vm/deps.sh" check
+stage build plain build_all
+
+# Two lanes. A machine has virtual processors of its own, which notice when
+# they have to wait for a real one; so the rest yields.
+(
+	stage vm-6.12 tap machine 6.12
+	stage vm-6.1 tap machine 6.1
+	stage gate tap "$top/vm/gate.sh"
+) &
+(
+	renice -n 19 "$BASHPID" >/dev/null
+	stage kunit-6.12 tap "$top/kunit/run.sh" 6.12
+	stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
+	stage lint tap "$top/vm/lint.sh"
+	stage core tap make -C "$top/userspace/core" check
+	stage coverage plain "$top/kunit/coverage.sh"
+) &
+wait
+
+cat "$results"/* | awk '
+	{ passed += $1; failed += $2; skipped += $3 }
+	END {
+		printf "%d passed, %d failed", passed, failed
+		if (skipped)
+			printf ", %d skipped", skipped
+		print ""
+		exit failed || skipped
+	}'

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/deps.sh [WHAT]: installs the Debian packages that are missing for
+#
+#   build   modules for the kernels of the VM, and programs
+#   vm      that, and booting them (the default)
+#   check   that, and everything that make check runs
+
+. "$(dirname "$0")/lib.sh"
+
+# The compiler is the one that Debian's kernel headers ask for.
+packages=(make gcc gcc-12 libc6-dev pahole libelf1 libssl3)
+
+case ${1:-vm} in
+build) ;;
+vm | check)
+	packages+=(qemu-system-x86 busybox-static cpio xz-utils)
+	;;&
+check)
+	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
+	packages+=(gcc-12-multilib libc6-dev-i386)
+	packages+=(linux-source-6.1 linux-source-6.12)
+	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
+	packages+=(perl sparse shellcheck codespell git)
+	;;&
+vm | check) ;;
+*)
+	die "unknown: $1"
+	;;
+esac
+
+need "${packages[@]}"

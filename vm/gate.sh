@@ -1,0 +1,181 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/gate.sh: what goes wrong must be seen to go wrong. Plants each kind of
+# misbehaviour in a machine and expects the rig to find it, and gives the tally
+# broken logs to count.
+
+# Many of these functions are called by ok().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/lib.sh"
+
+number=0
+failed=0
+
+# ok NAME COMMAND...: passes if the command succeeds.
+ok() {
+	local name=$1
+
+	shift
+	number=$((number + 1))
+	if "$@" >/dev/null; then
+		echo "ok $number $name"
+	else
+		echo "not ok $number $name"
+		failed=1
+	fi
+}
+
+# boot NAME OPTION...: the output is in $output, the exit status in $status.
+boot() {
+	local name=gate-$1
+
+	status=0
+	shift
+	output=$("$top/vm/run.sh" --name "$name" "$@" 2>&1) || status=$?
+	printf '%s\n' "$output" | sed 's/^/# /'
+}
+
+says() {
+	grep -qF -e "$1" <<<"$output"
+}
+
+refused() {
+	[ "$status" -ne 0 ] && says 'twheel-vm: verdict: FAIL'
+}
+
+mapfile -t words <"$top/vm/forbidden"
+
+# A good machine, with a word for the log that was agreed upon.
+boot good --log-ok 'a word' -- sh -c 'echo "twheel: a word" >/dev/kmsg'
+ok "a good machine passes" test "$status" -eq 0
+
+# All that a machine survives, in one.
+planted=()
+for word in "${words[@]}"; do
+	planted+=(--run "echo '$word planted' >/dev/kmsg")
+done
+boot bad --limit 2 --run false --run 'kill -SEGV $$' --run 'sleep 60' \
+	--run 'echo "twheel: a word" >/dev/kmsg' \
+	--run 'insmod /planted.ko bug=hold' "${planted[@]}"
+ok "a machine with any failure fails" refused
+ok "a program that fails" says 'fail: status 1: false'
+ok "a program that crashes" says 'fail: signal 11: kill'
+ok "a program that hangs" says 'fail: more than 2 s: sleep 60'
+ok "a module that cannot be unloaded" says 'fail: cannot unload the module'
+ok "a module that talks" says 'fail: kernel log: twheel: a word'
+for word in "${words[@]}"; do
+	ok "a log with '$word'" says "fail: kernel log: $word planted"
+done
+
+boot load --params no_such_thing=1,max_timers=x -- true
+ok "a module that cannot be loaded" says 'fail: cannot load the module'
+
+# What a machine does not survive.
+for bug in warn oops; do
+	boot $bug -- insmod /planted.ko bug=$bug
+	ok "a kernel with a bug: $bug" refused
+	ok "no verdict: $bug" says 'the machine died without a verdict'
+done
+boot hang --timeout 12 -- insmod /planted.ko bug=hang
+ok "a kernel that hangs" refused
+ok "no verdict in time" says 'no verdict within 12 s'
+
+# counts "PASSED FAILED SKIPPED" STATUS TAP: what becomes of the log on stdin.
+counts() {
+	local file
+
+	file=$(mktemp)
+	awk -v status="$2" -v tap="$3" -v counts="$file" -f "$top/vm/tally.awk"
+	if [ "$(cat "$file")" != "$1" ]; then
+		echo "# $(cat "$file"), not $1" >&2
+		rm "$file"
+		return 1
+	fi
+	rm "$file"
+}
+
+ok "tally: TAP" counts "2 1 1" 1 1 <<'END'
+TAP version 13
+1..4
+ok 1 one
+not ok 2 two
+ok 3 # SKIP three
+ok 4 four
+END
+ok "tally: the plan may come last" counts "1 0 0" 0 1 <<'END'
+ok 1 one
+1..1
+END
+ok "tally: leaves of KTAP" counts "3 1 1" 1 1 <<'END'
+KTAP version 1
+1..2
+    KTAP version 1
+    1..2
+        KTAP version 1
+        ok 1 row
+        not ok 2 row
+        ok 3 row # SKIP why
+    not ok 1 rows
+    ok 2 alone
+not ok 1 suite
+ok 2 another
+END
+ok "tally: a suite that fails without a case" counts "1 1 0" 0 1 <<'END'
+KTAP version 1
+1..1
+    1..1
+    ok 1 case
+not ok 1 suite
+END
+ok "tally: no plan" counts "1 1 0" 0 1 <<<"ok 1 one"
+ok "tally: fewer than planned" counts "1 1 0" 0 1 <<<$'1..2\nok 1 one'
+ok "tally: more than planned" counts "2 1 0" 0 1 <<<$'1..1\nok 1 one\nok 2 two'
+ok "tally: fewer than planned in a suite" counts "1 1 0" 0 1 <<'END'
+1..1
+    1..2
+    ok 1 case
+ok 1 suite
+END
+ok "tally: a suite that ends in the middle" counts "1 2 0" 0 1 <<'END'
+1..1
+    1..2
+    ok 1 case
+END
+ok "tally: nothing at all" counts "0 1 0" 0 1 </dev/null
+ok "tally: good results, bad status" counts "1 1 0" 2 1 <<<$'1..1\nok 1 one'
+ok "tally: bail out" counts "1 2 0" 0 1 <<<$'1..2\nok 1 one\nBail out! oh'
+ok "tally: nothing to do" counts "0 0 1" 0 1 <<<'1..0 # SKIP why'
+ok "tally: without TAP, good" counts "1 0 0" 0 0 <<<anything
+ok "tally: without TAP, bad" counts "0 1 0" 3 0 <<<anything
+ok "tally: a machine" counts "3 0 0" 0 1 <<'END'
+twheel-vm: kernel: 6.12
+twheel-vm: run: one_test
+1..1
+ok 1 one
+twheel-vm: exit: 0
+twheel-vm: run: two_test
+1..1
+ok 1 two
+twheel-vm: exit: 0
+twheel-vm: verdict: PASS
+END
+ok "tally: a machine that died" counts "1 2 0" 1 1 <<'END'
+twheel-vm: run: one_test
+1..2
+ok 1 one
+twheel-vm: verdict: FAIL: the machine died without a verdict
+END
+ok "tally: a program that died" counts "1 3 0" 1 1 <<'END'
+twheel-vm: run: one_test
+1..2
+ok 1 one
+twheel-vm: exit: signal 11
+twheel-vm: run: two_test
+twheel-vm: exit: 0
+twheel-vm: verdict: FAIL: signal 11: one_test
+END
+
+echo "1..$number"
+exit $failed

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PID 1 of the test machine.
+ *
+ * It loads the module, runs what it was told to, unloads the module again,
+ * and then gives its verdict: PASS only if every program left with status 0
+ * within its time, the module could be unloaded, and the kernel had no
+ * complaint. In the initramfs it expects
+ *
+ *   /twheel.ko	the module
+ *   /vm/commands	what to run, a shell command per line
+ *   /vm/forbidden	what must not be in the kernel log, a text per line
+ *   /vm/log-ok	what our module may have to say, a text per line
+ *
+ * and on the kernel's command line, all optional,
+ *
+ *   twheel.limit=SECONDS	for each command, 0 for no limit
+ *   twheel.params=A=1,B=2	parameters of the module
+ *   twheel.now=SECONDS		what the clock should show, since 1970
+ *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands
+ *
+ * The kernel has the first serial port to itself. The second one is ours: the
+ * programs' output and, on lines that begin with "twheel-vm:", what is going
+ * on. The last of these is the verdict.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define MODULE		"twheel"
+#define MODULE_FILE	"/" MODULE ".ko"
+#define DEVICE		"/dev/" MODULE
+
+/* How far the guest's clock may be from the host's. */
+#define CLOCK_TOLERANCE	300
+
+static char cmdline[4096];
+static char first_failure[256];
+static unsigned int failures;
+
+/* Every line of ours is flushed: the machine may stop at any moment. */
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("twheel-vm: ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void fail(const char *fmt, ...)
+{
+	char reason[sizeof(first_failure)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	say("fail: %s", reason);
+	if (!failures++)
+		memcpy(first_failure, reason, sizeof(reason));
+}
+
+/* The value of @name on the kernel's command line, or NULL. Never freed. */
+static char *option(const char *name)
+{
+	size_t len = strlen(name);
+	const char *p = cmdline;
+
+	while ((p = strstr(p, name))) {
+		if ((p == cmdline || p[-1] == ' ') && p[len] == '=') {
+			p += len + 1;
+			return strndup(p, strcspn(p, "\n "));
+		}
+		p += len;
+	}
+	return NULL;
+}
+
+static long long number_option(const char *name, long long otherwise)
+{
+	const char *value = option(name);
+
+	return value ? atoll(value) : otherwise;
+}
+
+static void mount_all(void)
+{
+	static const struct {
+		const char *type;
+		const char *dir;
+	} mounts[] = {
+		{ "proc", "/proc" },
+		{ "sysfs", "/sys" },
+		{ "devtmpfs", "/dev" },
+		{ "tmpfs", "/tmp" },
+		{ "debugfs", "/sys/kernel/debug" },
+		{ "tracefs", "/sys/kernel/tracing" },
+		{ "cgroup2", "/sys/fs/cgroup" },
+		{ "devpts", "/dev/pts" },
+		{ "tmpfs", "/dev/shm" },
+	};
+	size_t i;
+
+	/* Whatever needs one that is not there will say so. */
+	for (i = 0; i < ARRAY_SIZE(mounts); i++) {
+		mkdir(mounts[i].dir, 0755);
+		mount(mounts[i].type, mounts[i].dir, mounts[i].type, 0, NULL);
+	}
+	chmod("/tmp", 01777);
+	chmod("/dev/shm", 01777);
+}
+
+/* Our port, without the tty's changes to what goes through it. */
+static void open_port(bool shell)
+{
+	int fd = open("/dev/ttyS1", O_RDWR | O_NOCTTY);
+	struct termios t;
+
+	if (fd < 0)
+		return;
+	if (!tcgetattr(fd, &t)) {
+		if (shell)
+			t.c_oflag |= OPOST | ONLCR;
+		else
+			cfmakeraw(&t);
+		cfsetspeed(&t, B115200);
+		tcsetattr(fd, TCSANOW, &t);
+	}
+	dup2(fd, STDIN_FILENO);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
+static void loopback_up(void)
+{
+	struct ifreq ifr = { .ifr_name = "lo" };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	if (!ioctl(fd, SIOCGIFFLAGS, &ifr)) {
+		ifr.ifr_flags |= IFF_UP;
+		ioctl(fd, SIOCSIFFLAGS, &ifr);
+	}
+	close(fd);
+}
+
+/* Tests open many descriptors; the limit is not what they are about. */
+static void raise_limits(void)
+{
+	struct rlimit nofile = { 65536, 65536 };
+
+	setrlimit(RLIMIT_NOFILE, &nofile);
+}
+
+static void load_module(void)
+{
+	int fd = open(MODULE_FILE, O_RDONLY | O_CLOEXEC);
+	char *params = option("twheel.params");
+	char *p = params;
+
+	while (p && (p = strchr(p, ',')))
+		*p = ' ';
+	if (fd < 0 || syscall(SYS_finit_module, fd, params ? params : "", 0))
+		fail("cannot load the module: %s", strerror(errno));
+	else if (access(DEVICE, F_OK))
+		fail("the module made no %s", DEVICE);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void unload_module(void)
+{
+	if (syscall(SYS_delete_module, MODULE, O_NONBLOCK))
+		fail("cannot unload the module: %s", strerror(errno));
+	else if (!access(DEVICE, F_OK))
+		fail("the module left %s behind", DEVICE);
+}
+
+/*
+ * Waits for @child, and for whatever orphan comes our way meanwhile, but not
+ * beyond @limit seconds.
+ */
+static bool wait_for(pid_t child, int *status, long limit)
+{
+	struct timespec end, now, left;
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += limit;
+
+	for (;;) {
+		pid_t pid;
+
+		while ((pid = waitpid(-1, status, WNOHANG)) > 0)
+			if (pid == child)
+				return true;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (limit && now.tv_sec >= end.tv_sec)
+			return false;
+		/* Never longer, as tests may set the clock or stop the world. */
+		left = (struct timespec){ .tv_sec = 1 };
+		sigtimedwait(&chld, NULL, &left);
+	}
+}
+
+static void kill_all(void)
+{
+	int tries;
+
+	/* What is blocked in the kernel for good shows at the unload. */
+	for (tries = 0; tries < 100; tries++) {
+		kill(-1, SIGKILL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (waitpid(-1, NULL, WNOHANG) < 0)
+			return;
+		usleep(20000);
+	}
+}
+
+static pid_t start(char *const argv[], bool interactive)
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	if (interactive) {
+		ioctl(STDIN_FILENO, TIOCSCTTY, 1);
+	} else {
+		int null = open("/dev/null", O_RDONLY);
+
+		dup2(null, STDIN_FILENO);
+		close(null);
+	}
+	execv(argv[0], argv);
+	_exit(127);
+}
+
+static void run(char *command, long limit)
+{
+	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	int status;
+	pid_t pid;
+
+	say("run: %s", command);
+	pid = start(argv, false);
+	if (pid < 0) {
+		fail("cannot fork: %s", strerror(errno));
+		return;
+	}
+	if (!wait_for(pid, &status, limit)) {
+		fail("more than %ld s: %s", limit, command);
+		kill_all();
+		say("exit: timeout");
+		return;
+	}
+	if (WIFSIGNALED(status))
+		fail("signal %d: %s", WTERMSIG(status), command);
+	else if (WEXITSTATUS(status))
+		fail("status %d: %s", WEXITSTATUS(status), command);
+	if (WIFSIGNALED(status))
+		say("exit: signal %d", WTERMSIG(status));
+	else
+		say("exit: %d", WEXITSTATUS(status));
+}
+
+static void run_all(long limit)
+{
+	FILE *list = fopen("/vm/commands", "re");
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	if (!list) {
+		fail("cannot read /vm/commands: %s", strerror(errno));
+		return;
+	}
+	while ((len = getline(&line, &size, list)) > 0) {
+		if (line[len - 1] == '\n')
+			line[len - 1] = '\0';
+		run(line, limit);
+	}
+	free(line);
+	fclose(list);
+}
+
+static void run_shell(const char *window)
+{
+	char *argv[] = { "/bin/sh", "-i", NULL };
+	struct winsize size = { 0 };
+	int status;
+
+	if (sscanf(window, "%hux%hu", &size.ws_row, &size.ws_col) == 2)
+		ioctl(STDIN_FILENO, TIOCSWINSZ, &size);
+	puts("A machine with " DEVICE ". Try: twheelctl info\n"
+	     "ls /bin shows what else there is. Leave with exit; Ctrl-A X pulls the plug.");
+	fflush(stdout);
+	wait_for(start(argv, true), &status, 0);
+	/* The end of the session hung up all that had it open. */
+	open_port(true);
+}
+
+/* The lines of @path, ended by NULL; none if there is no such file. */
+static char **read_lines(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char **lines = calloc(1, sizeof(*lines));
+	char *line = NULL;
+	size_t size = 0, n = 0;
+	ssize_t len;
+
+	while (file && (len = getline(&line, &size, file)) > 0) {
+		if (line[len - 1] == '\n')
+			line[len - 1] = '\0';
+		if (!*line)
+			continue;
+		lines = realloc(lines, (n + 2) * sizeof(*lines));
+		lines[n++] = strdup(line);
+		lines[n] = NULL;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return lines;
+}
+
+static const char *any_in(char *const *texts, const char *line)
+{
+	for (; *texts; texts++)
+		if (strstr(line, *texts))
+			return *texts;
+	return NULL;
+}
+
+/* The kernel's log from here on; run.sh looks for our line in the console's. */
+static int open_log(void)
+{
+	static const char begin[] = "<6>twheel-vm: begin";
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, begin, strlen(begin)) < 0)
+		fail("cannot write to the kernel log: %s", strerror(errno));
+	close(fd);
+
+	fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		fail("cannot read the kernel log: %s", strerror(errno));
+	lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/*
+ * The kernel's log since we were started. Our module does its work
+ * silently, so a line of it is a complaint too, but for those about its
+ * signature, which the loader prints in its name.
+ */
+static void scan_log(int kmsg)
+{
+	char *const *forbidden = read_lines("/vm/forbidden");
+	char *const *allowed = read_lines("/vm/log-ok");
+	char record[8192];
+
+	if (!*forbidden)
+		fail("cannot read /vm/forbidden");
+
+	for (;;) {
+		ssize_t len = read(kmsg, record, sizeof(record) - 1);
+		char *text;
+
+		if (len < 0 && errno == EAGAIN)
+			return;
+		if (len < 0) {
+			fail("cannot read the kernel log: %s", strerror(errno));
+			return;
+		}
+		record[len] = '\0';
+		text = strchr(record, ';');
+		if (!text)
+			continue;
+		text++;
+		text[strcspn(text, "\n")] = '\0';
+
+		if (any_in(forbidden, text))
+			fail("kernel log: %s", text);
+		else if (!strncmp(text, MODULE ": ", strlen(MODULE ": ")) &&
+			 !strstr(text, "taints kernel") &&
+			 !strstr(text, "tainting kernel") &&
+			 !any_in(allowed, text))
+			fail("kernel log: %s", text);
+	}
+}
+
+static void check_clock(void)
+{
+	long long host = number_option("twheel.now", 0);
+	long long here = time(NULL);
+
+	if (host && llabs(here - host) > CLOCK_TOLERANCE)
+		fail("the clock is %lld s off", here - host);
+}
+
+int main(void)
+{
+	struct utsname name;
+	const char *shell;
+	sigset_t all;
+	int kmsg, fd;
+
+	mount_all();
+	fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (read(fd, cmdline, sizeof(cmdline) - 1) < 0)
+			fail("cannot read the command line: %s", strerror(errno));
+		close(fd);
+	}
+	shell = option("twheel.shell");
+	open_port(shell);
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setenv("PATH", "/bin:/sbin", 1);
+	setenv("HOME", "/", 1);
+	setenv("TMPDIR", "/tmp", 1);
+	raise_limits();
+	loopback_up();
+
+	kmsg = open_log();
+
+	uname(&name);
+	say("kernel: %s", name.release);
+	check_clock();
+	load_module();
+	if (shell)
+		run_shell(shell);
+	else
+		run_all(number_option("twheel.limit", 0));
+	kill_all();
+	unload_module();
+	scan_log(kmsg);
+
+	if (failures)
+		say("verdict: FAIL: %s%s", first_failure,
+		    failures > 1 ? ", and more" : "");
+	else
+		say("verdict: PASS");
+	tcdrain(STDOUT_FILENO);
+	reboot(RB_POWER_OFF);
+	return 0;
+}

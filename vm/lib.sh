@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Sourced by the scripts beside it.
+
+set -euo pipefail
+
+export LC_ALL=C
+# When make started us, its options are not for the makes that we start.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$top/build
+logs=$build/logs
+# shellcheck disable=SC2034
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
+
+mkdir -p "$logs"
+
+die() {
+	echo "${0##*/}: $*" >&2
+	exit 1
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "need root or sudo for: $*"
+	fi
+}
+
+# Runs a command that is only worth reading when it fails.
+quietly() {
+	local out
+
+	out=$(mktemp)
+	if "$@" >"$out" 2>&1 </dev/null; then
+		rm "$out"
+		return 0
+	fi
+	cat "$out" >&2
+	rm "$out"
+	return 1
+}
+
+apt_get() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
+}
+
+# Tries a command, and again with a fresh package index if it fails.
+with_index() {
+	"$@" >/dev/null 2>&1 </dev/null && return
+	quietly apt_get update
+	quietly "$@"
+}
+
+# need PACKAGE...: installs those that are missing.
+need() {
+	local missing
+
+	missing=$(comm -23 <(printf '%s\n' "$@" | sort -u) \
+		<(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+			sed -n 's/^installed //p' | sort -u))
+	[ -n "$missing" ] || return 0
+	echo "installing ${missing//$'\n'/ }" >&2
+	# shellcheck disable=SC2086
+	with_index apt_get install --no-install-recommends $missing
+}

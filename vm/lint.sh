@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/lint.sh: what a machine can see without running anything. A TAP line for
+# each kind of check; nothing found is what passes.
+
+# All these functions are called, by way of check().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/lib.sh"
+
+cd "$top"
+source=$(vm/source.sh)
+header=include/uapi/linux/twheel.h
+
+files() {
+	find . \( -name .git -o -path ./build \) -prune -o -type f "$@" -print | sort
+}
+
+mapfile -t c_files < <(files -name '*.[ch]' ! -name '*.mod.c' | sed 's|^\.|..|')
+mapfile -t scripts < <(files -exec grep -qm1 -E '^#! ?/bin/(ba)?sh|shellcheck shell=' {} \;)
+mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name COPYING)
+
+# run_checkpatch TYPES-TO-IGNORE FILE... It leaves a file where it runs.
+run_checkpatch() {
+	(cd build && perl "$source/scripts/checkpatch.pl" --no-tree --root "$top" --no-summary \
+		--strict --terse --show-types --ignore "$1" -f "${@:2}")
+}
+
+# Of all that checkpatch has to say, only this is left out:
+#   everywhere, that a text happens to contain the name of its function, and
+#   that a message is not broken at column 100; and BIT(), which the ABI has not
+#   in compat.h, that it asks for the version: this is what it is for
+#   in programs and tests, what macros that only the kernel has would do better,
+#   and rules for macros that those of a test harness cannot keep
+checkpatch() {
+	local all=EMBEDDED_FUNCTION_NAME,LONG_LINE_STRING,BIT_MACRO
+	local programs=ARRAY_SIZE,CAMELCASE,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY
+	local file kernel=() user=() status=0
+
+	programs+=,STATIC_CONST_CHAR_ARRAY,VOLATILE,ENOSYS
+	programs+=,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,MACRO_ARG_PRECEDENCE
+	programs+=,MACRO_WITH_FLOW_CONTROL
+	for file in "${c_files[@]}"; do
+		case $file in
+		../include/compat.h) ;;
+		../userspace/* | ../kunit/* | ../vm/init.c) user+=("$file") ;;
+		*) kernel+=("$file") ;;
+		esac
+	done
+	run_checkpatch "$all",LINUX_VERSION_CODE,CONSTANT_COMPARISON \
+		../include/compat.h || status=1
+	run_checkpatch "$all" "${kernel[@]}" || status=1
+	run_checkpatch "$all,$programs" "${user[@]}" || status=1
+	return "$status"
+}
+
+# What the compiler warns of with W=1, and what sparse does, for one kernel.
+module() {
+	rm -rf "$build/modules/$1-lint"
+	vm/module.sh "$1" lint W=1 C=1 2>&1 >/dev/null | sed '/^Skipping BTF/d'
+}
+
+# The layout has no holes: what follows a hole would move on another machine.
+padding() {
+	local bits
+
+	for bits in 64 32; do
+		gcc "-m$bits" -idirafter /usr/include/x86_64-linux-gnu -std=c99 -pedantic \
+			-Wall -Wextra -Wpadded -Iinclude/uapi -fsyntax-only \
+			-include "$header" -x c /dev/null
+	done
+}
+
+shell() {
+	shellcheck -x -P SCRIPTDIR "${scripts[@]}"
+}
+
+# Nd is a word of the manual pages' language, to and fro are of ours.
+spelling() {
+	codespell -L nd,fro "${texts[@]}"
+}
+
+number=0
+failed=0
+
+# check NAME COMMAND...: passes if that succeeds and prints nothing.
+check() {
+	local name=$1 found status=0
+
+	shift
+	number=$((number + 1))
+	found=$("$@" 2>&1) || status=$?
+	if [ -z "$found" ] && [ $status -eq 0 ]; then
+		echo "ok $number $name"
+	else
+		printf '%s\n' "$found" "exit $status" | sed 's/^/# /'
+		echo "not ok $number $name"
+		failed=1
+	fi
+}
+
+echo 1..6
+check checkpatch checkpatch
+check "W=1 and sparse, 6.12" module 6.12
+check "W=1 and sparse, 6.1" module 6.1
+check "padding of the ABI" padding
+check shellcheck shell
+check codespell spelling
+exit $failed

@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/module.sh KERNEL [VARIANT [MAKE-ARGUMENT...]]: builds the modules for one
+# of the VM's kernels in build/modules/KERNEL[-VARIANT], and prints that
+# directory. The sources there are links, so the checkout stays clean and each
+# kernel keeps its own objects.
+
+. "$(dirname "$0")/lib.sh"
+
+kernel=${1:?which kernel?}
+dir=$build/modules/$kernel${2:+-$2}
+shift $(($# > 1 ? 2 : 1))
+
+headers=$("$top/vm/kernel.sh" "$kernel")/headers
+[ -d "$headers" ] || die "kernel $kernel has no headers"
+
+mkdir -p "$dir"
+exec 9>"$dir/.lock"
+flock 9
+find "$dir" -xtype l -delete
+cp -rsf "$top"/Kbuild "$top"/*.c "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
+for m in "$dir" "$dir/planted"; do
+	make -s -C "$headers" M="$m" "$@" modules >&2
+done
+echo "$dir"

@@ -1,0 +1,161 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/run.sh [OPTION...] -- COMMAND...: boots a machine with /dev/twheel and
+# runs a command in it. Shows what it prints, and exits with 0 only if
+# vm/init.c gave the verdict PASS: see there for what that takes.
+#
+#   --kernel NAME     6.12 (default), 6.1, or another that vm/kernel.sh knows
+#   --bin PATH[:DIR]  puts a program, or all those in a directory, into DIR of
+#                     the machine (default: /bin)
+#   --run 'COMMAND'   a shell command, any number of times; instead of --
+#   --limit SECONDS   for each command (default: 120)
+#   --timeout SECONDS for the whole (default: 300)
+#   --params A=1,B=2  parameters of the module
+#   --log-ok TEXT     a line of the module that is no complaint
+#   --append TEXT     more for the kernel's command line
+#   --name NAME       of the logs: build/logs/NAME.output.log has the output,
+#                     build/logs/NAME.console.log all that the kernel said
+#   --raw             shows init's own lines, too
+#   --shell           a shell instead of a command, without limits
+#
+# QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses
+# the host's.
+
+. "$(dirname "$0")/lib.sh"
+
+kernel=6.12
+limit=120
+timeout=300
+params=
+append=
+name=
+raw=
+shell=
+bins=()
+commands=()
+log_ok=()
+
+while [ $# -gt 0 ]; do
+	case $1 in
+	--kernel) kernel=$2 ;;
+	--bin) bins+=("$2") ;;
+	--run) commands+=("$2") ;;
+	--limit) limit=$2 ;;
+	--timeout) timeout=$2 ;;
+	--params) params=$2 ;;
+	--log-ok) log_ok+=("$2") ;;
+	--append) append=$2 ;;
+	--name) name=$2 ;;
+	--raw) raw=1 ;;
+	--shell) shell=1 ;;
+	--) break ;;
+	*) die "unknown option: $1" ;;
+	esac
+	case $1 in
+	--raw | --shell) shift ;;
+	*) shift 2 ;;
+	esac
+done
+if [ $# -gt 1 ]; then
+	shift
+	commands+=("$(printf '%q ' "$@")")
+fi
+[ -n "$shell" ] || [ ${#commands[@]} -gt 0 ] || die "nothing to run"
+
+name=${name:-$kernel.$$}
+console=$logs/$name.console.log
+output=$logs/$name.output.log
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+modules=$("$top/vm/module.sh" "$kernel")
+image=$("$top/vm/kernel.sh" "$kernel")/bzImage
+
+# The machine's files.
+root=$dir/root
+mkdir -p "$root"/{bin,dev,etc,lib,proc,root,sbin,sys,tmp,vm}
+gcc -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" "$top/vm/init.c"
+cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
+cp "$top/vm/forbidden" "$root/vm"
+printf '%s\n' "${log_ok[@]}" >"$root/vm/log-ok"
+printf '%s\n' "${commands[@]}" >"$root/vm/commands"
+printf '%s\n' 'root::0:0:root:/:/bin/sh' 'nobody::65534:65534:nobody:/:/bin/sh' \
+	>"$root/etc/passwd"
+printf '%s\n' 'root:x:0:' 'nogroup:x:65534:' >"$root/etc/group"
+cp "$(command -v busybox)" "$root/bin/busybox"
+"$root/bin/busybox" --list | while read -r applet; do
+	[ "$applet" = busybox ] || ln -s /bin/busybox "$root/bin/$applet"
+done
+for bin in "${bins[@]}"; do
+	from=${bin%%:*}
+	to=$root/bin
+	[ "$from" = "$bin" ] || to=$root/${bin#*:}
+	mkdir -p "$to"
+	[ -e "$from" ] || die "no $from"
+	find "$from" -maxdepth 1 -type f \( -perm -u+x -o -name '*.sh' \) \
+		-exec cp --remove-destination {} "$to" \;
+done
+(cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$dir/initramfs"
+
+words=(
+	console=ttyS0 ignore_loglevel log_buf_len=4M printk.devkmsg=on
+	panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1
+	sysctl.kernel.panic_on_rcu_stall=1
+	"twheel.now=$(date +%s)" "twheel.limit=$limit"
+	${params:+"twheel.params=$params"}
+	${append:+"$append"}
+)
+qemu=(
+	qemu-system-x86_64 -smp 2 -m 1G -no-reboot -no-user-config -nodefaults
+	-display none -kernel "$image" -initrd "$dir/initramfs"
+	-serial "file:$console"
+)
+if [ "${VM_ACCEL:-tcg}" = kvm ]; then
+	qemu+=(-accel kvm -cpu host)
+else
+	qemu+=(-accel 'tcg,thread=multi' -cpu max)
+fi
+
+status=0
+if [ -n "$shell" ]; then
+	size=$(stty size 2>/dev/null || echo 24 80)
+	words+=("twheel.shell=${size/ /x}")
+	"${qemu[@]}" -append "${words[*]}" -serial chardev:tty -mon tty \
+		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
+else
+	# Of init's own lines only the bad ones are for the reader.
+	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
+	timeout --foreground -k 5 "$timeout" \
+		"${qemu[@]}" -append "${words[*]}" -serial stdio </dev/null |
+		tee "$output" | sed -u "${raw:+#}$filter" ||
+		status=${PIPESTATUS[0]}
+fi
+
+said=$(tr -d '\r' <"$output" | sed -n 's/^twheel-vm: verdict: //p' | tail -n 1)
+verdict=$said
+# What the kernel said after the verdict counts as well.
+complaint=$(sed '1,/twheel-vm: begin/d' "$console" | grep -F -m 1 -f "$top/vm/forbidden") || true
+if [ "$status" -ne 0 ] || [ -z "$said" ]; then
+	case $status in
+	124 | 137) verdict="FAIL: no verdict within $timeout s" ;;
+	*) verdict="FAIL: the machine died without a verdict" ;;
+	esac
+	if [ -n "$complaint" ]; then
+		grep -F -m 1 -A 30 -e "$complaint" "$console"
+	else
+		tail -n 25 "$console"
+	fi | tr -d '\r'
+elif ! grep -q 'twheel-vm: begin' "$console"; then
+	verdict="FAIL: there is no kernel log"
+elif [ "$said" = PASS ] && [ -n "$complaint" ]; then
+	verdict="FAIL: kernel log: $complaint"
+fi
+if [ "$verdict" != "$said" ]; then
+	# The machine may have died in the middle of a line.
+	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
+	echo "twheel-vm: verdict: $verdict" | tee -a "$output"
+elif [ -z "$raw$shell" ]; then
+	echo "twheel-vm: verdict: $verdict"
+fi
+[ "$verdict" = PASS ]
