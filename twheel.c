@@ -343,7 +343,6 @@ struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 	twheel_set_time(w, now);
 	for (;;) {
 		while (w->visiting) {
-			/* From the top, so that what moves down is seen once. */
 			unsigned int level = fls(w->visiting) - 1;
 			struct hlist_head *head = visited(w, level);
 			struct twheel_node *node;
@@ -360,7 +359,7 @@ struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 			if (node->tick <= w->clk)
 				return node;
 			w->cascaded++;
-			/* A tick on a border of a level was put there by slack, or as well. */
+			/* On the level of its slack still, if it has one. */
 			enqueue(w, node, order_level(w, __ffs64(node->tick)));
 		}
 		if (w->next > now >> w->shape.shift)
