@@ -41,7 +41,7 @@ build_all() {
 }
 
 # Every test of the device in one machine, with 64-bit and with 32-bit programs.
-boot() {
+machine() {
 	local test in_32 run=()
 
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server"
@@ -55,23 +55,6 @@ boot() {
 	"$top/vm/run.sh" --kernel "$1" --name "vm-$1" --raw --limit 300 --timeout 1200 \
 		--bin "$build/user" --bin "$build/user32:/bin32" \
 		--bin "$top/userspace/selftests:/tests" "${run[@]}"
-}
-
-# The kernel says so of a storm of timers, and of a host that gave an emulated
-# processor no time. Only the storm is there the next time as well.
-storm='^twheel-vm: verdict: FAIL: kernel log: hrtimer: interrupt took [0-9]* ns$'
-
-machine() {
-	local log=$logs/vm-$1.first.log status=0
-
-	boot "$1" >"$log" 2>&1 || status=$?
-	if grep -q "$storm" "$log"; then
-		echo "# again, after: $(grep "$storm" "$log")"
-		boot "$1"
-	else
-		cat "$log"
-		return $status
-	fi
 }
 
 results=$build/results

@@ -117,6 +117,20 @@ else
 	qemu+=(-accel 'tcg,thread=multi' -cpu max)
 fi
 
+# Notes how much of the time that it could have run, in percent, the emulator
+# had to wait for a processor of the host.
+watch_waiting() {
+	until [ -s "$dir/pid" ]; do
+		sleep 0.1
+	done
+	while cat "/proc/$(cat "$dir/pid")"/task/*/schedstat >"$dir/now" 2>/dev/null; do
+		awk '{ ran += $1; waited += $2 }
+		     END { print int(100 * waited / (ran + waited + 1)) }' \
+			"$dir/now" >"$dir/waiting"
+		sleep 1
+	done
+}
+
 status=0
 if [ -n "$shell" ]; then
 	size=$(stty size 2>/dev/null || echo 24 80)
@@ -124,12 +138,16 @@ if [ -n "$shell" ]; then
 	"${qemu[@]}" -append "${words[*]}" -serial chardev:tty -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
+	watch_waiting &
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
+	# shellcheck disable=SC2016
 	timeout --foreground -k 5 "$timeout" \
+		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" \
 		"${qemu[@]}" -append "${words[*]}" -serial stdio </dev/null |
 		tee "$output" | sed -u "${raw:+#}$filter" ||
 		status=${PIPESTATUS[0]}
+	wait
 fi
 
 said=$(tr -d '\r' <"$output" | sed -n 's/^twheel-vm: verdict: //p' | tail -n 1)
@@ -150,6 +168,15 @@ elif ! grep -q 'twheel-vm: begin' "$console"; then
 	verdict="FAIL: there is no kernel log"
 elif [ "$said" = PASS ] && [ -n "$complaint" ]; then
 	verdict="FAIL: kernel log: $complaint"
+fi
+# Of all complaints, this one the kernel also has when an emulated processor
+# gets no time: an interrupt seems to take long, whatever is done in it.
+waiting=$(cat "$dir/waiting" 2>/dev/null || echo 0)
+if [ "$waiting" -ge 5 ] &&
+	[[ $verdict =~ ^"FAIL: kernel log: "(.* )?"hrtimer: interrupt took "[0-9]+" ns"$ ]]; then
+	verdict=PASS
+	echo "# not counted, as the machine had to wait for $waiting % of its time:"
+	echo "# ${BASH_REMATCH[0]}"
 fi
 if [ "$verdict" != "$said" ]; then
 	# The machine may have died in the middle of a line.
