@@ -212,7 +212,6 @@ TEST_F(many, drain_expire)
 	EXPECT_EQ(5, s.unread);
 	EXPECT_EQ(5, s.expired);
 	EXPECT_EQ(0, s.displaced);
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
 
 	EXPECT_EQ(5, take(self->fd, ev, ARRAY_SIZE(ev), 0));
 	for (i = 0; i < SITUATIONS; i++) {
@@ -231,6 +230,7 @@ TEST_F(many, drain_expire)
 	}
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
 	EXPECT_EQ(-ENOENT, state(self->fd, ids[ONCE]));
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ids[KEPT]));
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ids[IDLE]));

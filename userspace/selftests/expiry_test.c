@@ -218,11 +218,23 @@ TEST_F(expiry, past_comes_last)
 	EXPECT_EQ(3, ev[2].user_data);
 }
 
+/* How many expirations the histogram holds. */
+static __u64 counted_late(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_stats s = stats(_metadata, fd);
+	__u64 counted = 0;
+	unsigned int i;
+
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		counted += s.lateness[i];
+	return counted;
+}
+
 /* The longest lateness and the histogram tell what the events tell. */
 TEST_F(expiry, lateness)
 {
 	enum { N = 200 };
-	__u64 worst = 0, counted = 0, histogram[TWHEEL_LATENESS_BUCKETS] = { 0 };
+	__u64 worst = 0, histogram[TWHEEL_LATENESS_BUCKETS] = { 0 };
 	struct twheel_event ev[N];
 	struct twheel_stats s;
 	__u64 seed = 5;
@@ -240,25 +252,18 @@ TEST_F(expiry, lateness)
 	}
 	s = stats(_metadata, self->fd);
 	EXPECT_EQ(worst, s.worst_lateness_ns);
-	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
-		counted += s.lateness[i];
-	EXPECT_EQ(N, counted);
+	EXPECT_EQ(N, counted_late(_metadata, self->fd));
 	EXPECT_EQ(0, memcmp(histogram, s.lateness, sizeof(histogram)));
 }
 
 /* A deadline that was past when it was armed is nobody's lateness. */
 TEST_F(expiry, past_is_not_late)
 {
-	struct twheel_stats s;
-	unsigned int i;
-
 	add(_metadata, self->fd, 1, TWHEEL_ABSTIME, 0);
 	add(_metadata, self->fd, 0, 0, 0);
 	add_many(_metadata, self->fd, 200, 5, TWHEEL_ABSTIME, 0, NULL);
-	s = stats(_metadata, self->fd);
-	EXPECT_EQ(0, s.worst_lateness_ns);
-	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
-		EXPECT_EQ(0, s.lateness[i]);
+	EXPECT_EQ(0, stats(_metadata, self->fd).worst_lateness_ns);
+	EXPECT_EQ(0, counted_late(_metadata, self->fd));
 }
 
 #define SLACK	(200 * NS_PER_MS)
@@ -424,6 +429,7 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	enum { STORM = 30000 };
 	struct twheel_event *ev = calloc(4096, sizeof(*ev));
 	__u64 instant = arm_storm(_metadata, self->fd, STORM);
+	__u64 before = counted_late(_metadata, self->fd);
 	unsigned int got = 0, i;
 	bool late = false;
 	int ret;
@@ -442,6 +448,8 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	}
 	EXPECT_EQ(STORM + 1, got);
 	EXPECT_TRUE(late);
+	/* It had to wait, but its deadline was past when it was armed. */
+	EXPECT_EQ(STORM, counted_late(_metadata, self->fd) - before);
 	free(ev);
 }
 
