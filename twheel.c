@@ -376,7 +376,7 @@ struct twheel_node *twheel_expire(struct twheel *w, u64 now,
  *
  * Return: the first moment in ns at which anything has to be done, which may
  * be in the past; %TWHEEL_NEVER if there is none. Only twheel_add() makes it
- * earlier.
+ * earlier, and a clock that is set back.
  */
 u64 twheel_next(const struct twheel *w)
 {

@@ -2,30 +2,32 @@
 /*
  * /dev/twheel: one open file is one timing wheel.
  *
- *   ioctl ---> verbs ---> the wheel (twheel.c) ---> ready list ---> read()
- *               |            ^      turned by          |
- *            the slots    hrtimer, worker          poll, SIGIO
+ *   ioctl ---> verbs --+                        +--> ready list ---> read()
+ *                      v                        |        |
+ *   mapping --> word --> look <--> the wheel ---+     poll, SIGIO
+ *                      ^          (twheel.c)
+ *   KICK --------------+      turned by hrtimer, worker
  *
- * A timer is in one place: idle, in a bucket of the wheel, or on the ready
- * list. It is its own event, so nothing is allocated when it expires and no
- * queue can overflow. A periodic timer goes back to the wheel when its event
- * is read, and the event counts the periods that passed: a reader who comes
- * late costs nobody anything.
+ * Here are the ways in and out: clocks, the lock, what turns the wheel, copies
+ * from and to user memory. What happens to a timer is in twheel_timers.c.
  *
  * Lifetime: everything belongs to the open file and is freed by its release,
- * when no call is under way; the hrtimer and the worker are stopped first.
- * A timer lives from REGISTER to CANCEL, or until the event that ends it is
- * read. Its id is its slot and a generation, looked up anew by each call.
+ * when no call is under way and no mapping is left; the hrtimer and the worker
+ * are stopped first. A timer lives from REGISTER to CANCEL, or until the event
+ * that ends it is read. Its id is its slot and a generation, looked up anew by
+ * each call.
  *
  * Locking:
- *   twheel_file.mutex     SETUP and the growth of the slots; may sleep
- *     twheel_file.lock    everything that changes after open, see the struct
- *       locks of the wait queues, hrtimers and work queues
+ *   mmap_lock             of a process that faults on the mapping
+ *     twheel_file.mutex   SETUP and the growth of the slots; may sleep
+ *       twheel_file.lock  everything that changes after open, see the struct
+ *         locks of the wait queues, hrtimers and work queues
  * The lock is taken with softirqs off, because the hrtimer expires in one. It
  * is held for no more than TWHEEL_BUDGET timers at a time: long work drops it
  * in between, and expiry of more than a budget goes on in a worker.
  *
- * User memory is never touched under the lock with page faults on.
+ * User memory is never touched under the mutex, nor under the lock with page
+ * faults on. (The words of the table are kernel memory that user space maps.)
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,19 +35,16 @@
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/nospec.h>
 #include <linux/nsproxy.h>
-#include <linux/overflow.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
@@ -57,29 +56,21 @@
 
 #include "compat.h"
 #include "twheel.h"
+#include "twheel_slots.h"
+#include "twheel_timers.h"
 
 /* Of the range that Documentation/admin-guide/devices.txt leaves to local use. */
 #define TWHEEL_MINOR		250
 
 /* Timers touched before the lock is dropped. */
 #define TWHEEL_BUDGET		256U
-/* Timers that an arming takes off the wheel because they are due before it. */
-#define TWHEEL_ARM_BUDGET	16U
 /* Operations of a batch, or timers of a list, done at a time. */
 #define TWHEEL_GROUP		16U
 /* Events copied by a read at a time. */
 #define TWHEEL_EVENTS		16U
 
-/* A chunk of 64 timers is one page of 4 KiB; 64 chunks share a block. */
-#define TWHEEL_CHUNK_BITS	6
-#define TWHEEL_CHUNK		(1U << TWHEEL_CHUNK_BITS)
-#define TWHEEL_BLOCK_BITS	6
-#define TWHEEL_BLOCK		(1U << TWHEEL_BLOCK_BITS)
-/* As many as twheel_entry.slot can number. */
-#define TWHEEL_SLOTS_MAX	(1U << 24)
-
-/* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
-#define TWHEEL_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+/* Slots looked at by a KICK at a time. */
+#define TWHEEL_KICKS		64U
 
 #define TWHEEL_DEFAULT_TICK_NS	NSEC_PER_MSEC
 #define TWHEEL_DEFAULT_BITS	6
@@ -111,94 +102,15 @@ module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /**
- * struct twheel_entry - one timer
- * @node: while armed: its place in the wheel
- * @ready: while expired: its place in the ready list
- * @expired_ns: while expired: when it was taken off the wheel
- * @user_data: the user's
- * @deadline: when it is, or was, due; 0 while idle
- * @period: 0, or ns from one expiration to the next
- * @slack: how late it may be
- * @gen: generation, the high half of the id; 0 while the slot is free
- * @slot: the low half of the id
- * @flags: TWHEEL_ABSTIME and so on, of the last arming
- * @state: TWHEEL_IDLE, TWHEEL_ARMED or TWHEEL_EXPIRED
- * @past: was due already when it was armed, so that its lateness is not ours
- * @last: not to be armed again for its next period
- */
-struct twheel_entry {
-	union {
-		struct twheel_node node;
-		struct {
-			struct list_head ready;
-			u64 expired_ns;
-		};
-	};
-	u64 user_data;
-	u64 deadline;
-	u64 period;
-	u64 slack;
-	u32 gen;
-	u32 slot : 24;
-	u32 flags : 3;
-	u32 state : 2;
-	u32 past : 1;
-	u32 last : 1;
-};
-
-static_assert(sizeof(struct twheel_entry) <= 64);
-
-/**
- * struct twheel_chunk - where 64 timers are
- * @entries: the timers, or NULL while there are none
- * @free: a bit per slot that is free
- * @link: in twheel_slots.avail, in twheel_slots.holes, or empty if full
- * @first: number of its first slot
- * @gen: generation last given out here. It outlives @entries, so an id does
- *	not come back before 2^32 timers were made in this chunk.
- */
-struct twheel_chunk {
-	struct twheel_entry *entries;
-	u64 free;
-	struct list_head link;
-	u32 first;
-	u32 gen;
-};
-
-/**
- * struct twheel_slots - the timers' memory
- * @dir: blocks of TWHEEL_BLOCK chunks
- * @chunks: how many chunks there have been
- * @max: how many timers there may be
- * @avail: chunks that have memory and a free slot, the latest freed first
- * @holes: chunks whose memory was given back
- * @spare: a chunk that is all free and keeps its memory for the next timer
- */
-struct twheel_slots {
-	struct twheel_chunk **dir;
-	u32 chunks;
-	u32 max;
-	struct list_head avail;
-	struct list_head holes;
-	struct twheel_chunk *spare;
-};
-
-/**
  * struct twheel_file - a wheel
  * @lock: protects all below it, unless it says otherwise
- * @wheel: the armed timers
- * @mem: the buckets of @wheel
- * @slots: all timers; @dir and @chunks change under @mutex and @lock
- * @ready: expired timers, in the order of their ticks. Whether it is empty
- *	may be asked without the lock.
+ * @timers: the timers
+ * @mem: the buckets of their wheel
  * @programmed: when @timer will run, TWHEEL_NEVER if it will not
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
- * @used: a timer has been made, so the shape is fixed
  * @dying: release has begun: program nothing
- * @news: something has become ready since the lock was taken
- * @stats: what has happened
- * @mutex: serialises SETUP and growth
+ * @mutex: serialises SETUP, growth and page faults of the mapping
  * @timer: turns the wheel; takes the lock
  * @work: turns it when more is due than a softirq should do; takes the lock
  * @readers: blocked in read(), each waiting exclusively
@@ -210,17 +122,12 @@ struct twheel_slots {
 struct twheel_file {
 	/* Taken with softirqs off; by any context. */
 	spinlock_t lock;
-	struct twheel wheel;
+	struct twheel_timers timers;
 	void *mem;
-	struct twheel_slots slots;
-	struct list_head ready;
 	u64 programmed;
 	clockid_t clock_id;
 	u64 offset;
-	bool used;
 	bool dying;
-	bool news;
-	struct twheel_stats stats;
 
 	/* Outside of the lock; process context. */
 	struct mutex mutex;
@@ -250,19 +157,6 @@ static u64 twheel_now(const struct twheel_file *w)
 	}
 }
 
-static u64 twheel_tick_ns(const struct twheel_file *w)
-{
-	return 1ULL << w->wheel.shape.shift;
-}
-
-/* The time that is @delta after @start; past the end of time, never. */
-static u64 twheel_after(u64 start, u64 delta)
-{
-	u64 sum;
-
-	return check_add_overflow(start, delta, &sum) ? TWHEEL_NEVER : sum;
-}
-
 /* The lock, and what follows from what was done under it */
 
 static u64 twheel_lock(struct twheel_file *w)
@@ -279,7 +173,7 @@ static u64 twheel_lock(struct twheel_file *w)
  */
 static void twheel_program(struct twheel_file *w, u64 now)
 {
-	u64 next = twheel_next(&w->wheel);
+	u64 next = twheel_next(&w->timers.wheel);
 
 	lockdep_assert_held(&w->lock);
 	if (next >= w->programmed || w->dying)
@@ -299,9 +193,9 @@ static void twheel_program(struct twheel_file *w, u64 now)
 static void twheel_unlock(struct twheel_file *w, u64 now)
 	__releases(&w->lock)
 {
-	bool news = w->news;
+	bool news = w->timers.news;
 
-	w->news = false;
+	w->timers.news = false;
 	twheel_program(w, now);
 	spin_unlock_bh(&w->lock);
 	if (!news)
@@ -311,235 +205,14 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 	kill_fasync(&w->fasync, SIGIO, POLL_IN);
 }
 
-/* Slots: where timers are, and which are free */
-
-static struct twheel_chunk *twheel_chunk(const struct twheel_slots *s, u32 nr)
-{
-	return &s->dir[nr >> TWHEEL_BLOCK_BITS][nr & (TWHEEL_BLOCK - 1)];
-}
-
-/* The slots of @chunk that exist: the last chunk may have fewer than 64. */
-static u64 twheel_chunk_mask(const struct twheel_slots *s,
-			     const struct twheel_chunk *chunk)
-{
-	u32 nr = min(s->max - chunk->first, TWHEEL_CHUNK);
-
-	return U64_MAX >> (TWHEEL_CHUNK - nr);
-}
-
-/* The live timers of chunk @nr: a bit for each, and where they are. */
-static u64 twheel_live(const struct twheel_slots *s, u32 nr, struct twheel_entry **entries)
-{
-	const struct twheel_chunk *chunk;
-
-	if (nr >= s->chunks)
-		return 0;
-	chunk = twheel_chunk(s, array_index_nospec(nr, s->chunks));
-	*entries = chunk->entries;
-	return *entries ? twheel_chunk_mask(s, chunk) & ~chunk->free : 0;
-}
-
-static int twheel_slots_init(struct twheel_slots *s, u32 max)
-{
-	size_t blocks = DIV_ROUND_UP(max, TWHEEL_CHUNK * TWHEEL_BLOCK);
-
-	*s = (struct twheel_slots) {
-		.dir = kvcalloc(blocks, sizeof(*s->dir), TWHEEL_GFP),
-		.max = max,
-	};
-	INIT_LIST_HEAD(&s->avail);
-	INIT_LIST_HEAD(&s->holes);
-	return s->dir ? 0 : -ENOMEM;
-}
-
-static void twheel_slots_free(struct twheel_slots *s)
-{
-	u32 nr;
-
-	for (nr = 0; nr < s->chunks; nr++) {
-		kfree(twheel_chunk(s, nr)->entries);
-		cond_resched();
-	}
-	for (nr = 0; nr < s->chunks; nr += TWHEEL_BLOCK)
-		kfree(s->dir[nr >> TWHEEL_BLOCK_BITS]);
-	kvfree(s->dir);
-}
-
-/* The live timer that @id names, or NULL. */
-static struct twheel_entry *twheel_find(struct twheel_file *w, u64 id)
-{
-	struct twheel_slots *s = &w->slots;
-	u32 nr = (u32)id >> TWHEEL_CHUNK_BITS;
-	u32 gen = id >> 32;
-	struct twheel_chunk *chunk;
-	struct twheel_entry *e;
-
-	lockdep_assert_held(&w->lock);
-	if (!gen || nr >= s->chunks)
-		return NULL;
-	nr = array_index_nospec(nr, s->chunks);
-	chunk = twheel_chunk(s, nr);
-	if (!chunk->entries)
-		return NULL;
-	e = &chunk->entries[id & (TWHEEL_CHUNK - 1)];
-	return e->gen == gen ? e : NULL;
-}
-
-static u64 twheel_id(const struct twheel_entry *e)
-{
-	return (u64)e->gen << 32 | e->slot;
-}
-
-/*
- * A free slot, live from now on. Return: the timer, idle and else zero;
- * -ENOSPC if the wheel is full; -EAGAIN if it has to grow first.
- */
-static struct twheel_entry *twheel_alloc(struct twheel_file *w)
-{
-	struct twheel_slots *s = &w->slots;
-	struct twheel_chunk *chunk;
-	struct twheel_entry *e;
-	unsigned int i;
-
-	lockdep_assert_held(&w->lock);
-	if (w->stats.allocated == s->max)
-		return ERR_PTR(-ENOSPC);
-	chunk = list_first_entry_or_null(&s->avail, struct twheel_chunk, link);
-	if (!chunk)
-		return ERR_PTR(-EAGAIN);
-	if (chunk == s->spare)
-		s->spare = NULL;
-	i = __ffs64(chunk->free);
-	chunk->free &= chunk->free - 1;
-	if (!chunk->free)
-		list_del_init(&chunk->link);
-	if (!++chunk->gen)
-		chunk->gen = 1;
-
-	e = &chunk->entries[i];
-	*e = (struct twheel_entry) {
-		.gen = chunk->gen,
-		.slot = chunk->first + i,
-		.state = TWHEEL_IDLE,
-	};
-	w->used = true;
-	w->stats.allocated++;
-	return e;
-}
-
-/* Ends an idle timer. Memory is given back when a second chunk is all free. */
-static void twheel_free(struct twheel_file *w, struct twheel_entry *e)
-{
-	struct twheel_slots *s = &w->slots;
-	struct twheel_chunk *chunk = twheel_chunk(s, e->slot >> TWHEEL_CHUNK_BITS);
-
-	lockdep_assert_held(&w->lock);
-	e->gen = 0;
-	chunk->free |= 1ULL << (e->slot & (TWHEEL_CHUNK - 1));
-	w->stats.allocated--;
-	list_move(&chunk->link, &s->avail);
-	if (chunk->free != twheel_chunk_mask(s, chunk))
-		return;
-	if (!s->spare) {
-		s->spare = chunk;
-		return;
-	}
-	kfree(chunk->entries);
-	chunk->entries = NULL;
-	list_move(&chunk->link, &s->holes);
-}
-
-/* Gives the wheel a chunk with free slots. May sleep. Return: 0 or -ENOMEM. */
-static int twheel_grow(struct twheel_file *w)
-{
-	struct twheel_slots *s = &w->slots;
-	struct twheel_chunk *block = NULL;
-	struct twheel_entry *entries;
-	struct twheel_chunk *chunk;
-	unsigned int i;
-	int err = 0;
-
-	mutex_lock(&w->mutex);
-	entries = kcalloc(TWHEEL_CHUNK, sizeof(*entries), TWHEEL_GFP);
-	/* Only here and in SETUP, under the mutex, does @chunks change. */
-	if (!(s->chunks & (TWHEEL_BLOCK - 1)))
-		block = kcalloc(TWHEEL_BLOCK, sizeof(*block), TWHEEL_GFP);
-
-	spin_lock_bh(&w->lock);
-	/* Another thread may have grown it, or freed a timer, meanwhile. */
-	if (!list_empty(&s->avail) || w->stats.allocated == s->max)
-		goto unlock;
-	chunk = list_first_entry_or_null(&s->holes, struct twheel_chunk, link);
-	if (!entries || (!chunk && !block && !(s->chunks & (TWHEEL_BLOCK - 1)))) {
-		err = -ENOMEM;
-		goto unlock;
-	}
-	if (!chunk) {
-		if (block) {
-			for (i = 0; i < TWHEEL_BLOCK; i++) {
-				INIT_LIST_HEAD(&block[i].link);
-				block[i].first = (s->chunks + i) << TWHEEL_CHUNK_BITS;
-			}
-			s->dir[s->chunks >> TWHEEL_BLOCK_BITS] = block;
-			block = NULL;
-		}
-		chunk = twheel_chunk(s, s->chunks++);
-	}
-	chunk->entries = entries;
-	chunk->free = twheel_chunk_mask(s, chunk);
-	list_move(&chunk->link, &s->avail);
-	entries = NULL;
-unlock:
-	spin_unlock_bh(&w->lock);
-	mutex_unlock(&w->mutex);
-	kfree(entries);
-	kfree(block);
-	return err;
-}
-
-/* Expiry */
-
-/* An arming has ended by expiry: @e is an event now. */
-static void twheel_ready(struct twheel_file *w, struct twheel_entry *e, u64 now)
-{
-	e->state = TWHEEL_EXPIRED;
-	e->expired_ns = now;
-	list_add_tail(&e->ready, &w->ready);
-	w->stats.expired++;
-	w->stats.unread++;
-	w->news = true;
-}
-
-static void twheel_note_lateness(struct twheel_file *w, u64 late)
-{
-	w->stats.lateness[late ? fls64(late) - 1 : 0]++;
-	w->stats.worst_lateness_ns = max(w->stats.worst_lateness_ns, late);
-}
-
-/* Takes what is due off the wheel, but touches no more than @budget timers. */
-static void twheel_run(struct twheel_file *w, u64 now, unsigned int budget)
-{
-	struct twheel_node *node;
-
-	lockdep_assert_held(&w->lock);
-	while ((node = twheel_expire(&w->wheel, now, &budget))) {
-		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
-
-		w->stats.armed--;
-		if (!e->past)
-			twheel_note_lateness(w, now - e->deadline);
-		twheel_ready(w, e, now);
-	}
-}
-
 static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
 	u64 now = twheel_lock(w);
 
 	w->programmed = TWHEEL_NEVER;
-	w->stats.wakeups++;
-	twheel_run(w, now, TWHEEL_BUDGET);
+	w->timers.stats.wakeups++;
+	twheel_run(&w->timers, now, TWHEEL_BUDGET);
 	/* This programs the timer anew, so it need not be restarted. */
 	twheel_unlock(w, now);
 	return HRTIMER_NORESTART;
@@ -548,190 +221,12 @@ static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 static void twheel_work(struct work_struct *work)
 {
 	struct twheel_file *w = container_of(work, struct twheel_file, work);
-	bool more;
+	u64 now = twheel_lock(w);
 
-	do {
-		u64 now = twheel_lock(w);
-
-		w->stats.wakeups++;
-		twheel_run(w, now, TWHEEL_BUDGET);
-		more = twheel_due(&w->wheel, now) && !w->dying;
-		twheel_unlock(w, now);
-		cond_resched();
-	} while (more);
-}
-
-/* Timers */
-
-/*
- * Arms the idle timer @e for its deadline. One that is due already expires at
- * once, but behind what was due before it: if that is more than a few, it
- * queues for the tick that is now.
- */
-static void twheel_arm(struct twheel_file *w, struct twheel_entry *e, u64 now)
-{
-	u64 deadline = e->deadline;
-	u64 slack = e->slack;
-
-	e->past = deadline <= now;
-	e->last = false;
-	w->stats.armings++;
-	if (e->past) {
-		twheel_run(w, now, TWHEEL_ARM_BUDGET);
-		deadline = now & ~(twheel_tick_ns(w) - 1);
-		slack = 0;
-	}
-	twheel_set_time(&w->wheel, now);
-	if (twheel_add(&w->wheel, &e->node, deadline, slack)) {
-		e->state = TWHEEL_ARMED;
-		w->stats.armed++;
-	} else {
-		twheel_ready(w, e, now);
-	}
-}
-
-/* Makes @e idle, wherever it is. */
-static void twheel_detach(struct twheel_file *w, struct twheel_entry *e)
-{
-	switch (e->state) {
-	case TWHEEL_ARMED:
-		twheel_del(&w->wheel, &e->node);
-		w->stats.armed--;
-		w->stats.displaced++;
-		break;
-	case TWHEEL_EXPIRED:
-		list_del(&e->ready);
-		w->stats.unread--;
-		w->stats.withdrawn++;
-		break;
-	}
-	e->state = TWHEEL_IDLE;
-	e->deadline = 0;
-}
-
-/* Takes deadline, period, slack and flags from @t and arms @e if that says so. */
-static void twheel_start(struct twheel_file *w, struct twheel_entry *e,
-			 const struct twheel_timer *t, u64 now)
-{
-	e->period = t->period_ns;
-	e->slack = t->slack_ns;
-	e->flags = t->flags;
-	if (t->flags & TWHEEL_DISARMED)
-		return;
-	if (t->flags & TWHEEL_ABSTIME)
-		e->deadline = t->deadline_ns ?: 1;
-	else
-		e->deadline = twheel_after(now, t->deadline_ns);
-	twheel_arm(w, e, now);
-}
-
-static void twheel_report(const struct twheel_entry *e, struct twheel_timer *t)
-{
-	*t = (struct twheel_timer) {
-		.id = twheel_id(e),
-		.user_data = e->user_data,
-		.deadline_ns = e->deadline,
-		.period_ns = e->period,
-		.slack_ns = e->slack,
-		.flags = e->flags,
-		.state = e->state,
-	};
-}
-
-/*
- * The verbs. Each checks everything before it changes anything, and changes
- * @t only if it succeeds.
- */
-
-static int twheel_check(const struct twheel_file *w, const struct twheel_timer *t)
-{
-	return t->period_ns && t->period_ns < twheel_tick_ns(w) ? -EINVAL : 0;
-}
-
-static int twheel_register(struct twheel_file *w, struct twheel_timer *t, u64 now)
-{
-	struct twheel_entry *e;
-	int err;
-
-	/* A timer that is neither armed nor kept would be of no use. */
-	if ((t->flags & TWHEEL_DISARMED) && !(t->flags & TWHEEL_KEEP))
-		return -EINVAL;
-	err = twheel_check(w, t);
-	if (err)
-		return err;
-	e = twheel_alloc(w);
-	if (IS_ERR(e))
-		return PTR_ERR(e);
-	e->user_data = t->user_data;
-	twheel_start(w, e, t, now);
-	w->stats.registered++;
-	twheel_report(e, t);
-	return 0;
-}
-
-static int twheel_rearm(struct twheel_file *w, struct twheel_timer *t, u64 now)
-{
-	struct twheel_entry *e;
-	u32 before;
-	int err;
-
-	err = twheel_check(w, t);
-	if (err)
-		return err;
-	e = twheel_find(w, t->id);
-	if (!e)
-		return -ENOENT;
-	before = e->state;
-	twheel_detach(w, e);
-	twheel_start(w, e, t, now);
-	w->stats.rearmed++;
-	twheel_report(e, t);
-	t->state = before;
-	return 0;
-}
-
-static int twheel_cancel(struct twheel_file *w, struct twheel_timer *t)
-{
-	struct twheel_entry *e = twheel_find(w, t->id);
-
-	if (!e)
-		return -ENOENT;
-	twheel_report(e, t);
-	twheel_detach(w, e);
-	twheel_free(w, e);
-	w->stats.cancelled++;
-	return 0;
-}
-
-static int twheel_get(struct twheel_file *w, struct twheel_timer *t)
-{
-	struct twheel_entry *e = twheel_find(w, t->id);
-
-	if (!e)
-		return -ENOENT;
-	twheel_report(e, t);
-	return 0;
-}
-
-static int twheel_apply(struct twheel_file *w, struct twheel_op *op, u64 now)
-{
-	struct twheel_timer *t = &op->timer;
-
-	lockdep_assert_held(&w->lock);
-	if (t->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
-		return -EINVAL;
-	switch (op->opcode) {
-	case TWHEEL_OP_REGISTER:
-		return twheel_register(w, t, now);
-	case TWHEEL_OP_REARM:
-		return twheel_rearm(w, t, now);
-	case TWHEEL_OP_CANCEL:
-		return twheel_cancel(w, t);
-	case TWHEEL_OP_GET:
-		return twheel_get(w, t);
-	default:
-		return -EINVAL;
-	}
+	w->timers.stats.wakeups++;
+	twheel_run(&w->timers, now, TWHEEL_BUDGET);
+	/* If more is due this queues the work again, behind that of others. */
+	twheel_unlock(w, now);
 }
 
 /* Does up to TWHEEL_GROUP operations, each with its own result. May sleep. */
@@ -744,14 +239,16 @@ static void twheel_exec(struct twheel_file *w, struct twheel_op *ops, unsigned i
 		int err = 0;
 
 		for (; i < nr; i++) {
-			err = twheel_apply(w, &ops[i], now);
+			err = twheel_apply(&w->timers, &ops[i], now);
 			if (err == -EAGAIN)
 				break;
 			ops[i].result = err;
 		}
 		twheel_unlock(w, now);
 		if (err == -EAGAIN) {
-			err = twheel_grow(w);
+			mutex_lock(&w->mutex);
+			err = twheel_slots_grow(&w->timers.slots, &w->lock);
+			mutex_unlock(&w->mutex);
 			if (err)
 				ops[i++].result = err;
 		}
@@ -781,6 +278,22 @@ static int twheel_probe(void __user *arg, const void *value, size_t size)
 	return 0;
 }
 
+/*
+ * The answers could not be written after all, because somebody has unmapped
+ * them since: ends the timers that were made, as nobody knows their ids.
+ */
+static void twheel_forget(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (ops[i].opcode != TWHEEL_OP_REGISTER || ops[i].result)
+			continue;
+		ops[i].opcode = TWHEEL_OP_CANCEL;
+		twheel_exec(w, &ops[i], 1);
+	}
+}
+
 static long twheel_ioctl_timer(struct twheel_file *w, u32 opcode,
 			       struct twheel_timer __user *arg)
 {
@@ -794,11 +307,7 @@ static long twheel_ioctl_timer(struct twheel_file *w, u32 opcode,
 		return op.result;
 	if (!copy_to_user(arg, &op.timer, sizeof(op.timer)))
 		return 0;
-	/* Unmapped under our hands: nobody would know the id. */
-	if (opcode == TWHEEL_OP_REGISTER) {
-		op.opcode = TWHEEL_OP_CANCEL;
-		twheel_exec(w, &op, 1);
-	}
+	twheel_forget(w, &op, 1);
 	return -EFAULT;
 }
 
@@ -826,8 +335,10 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 		size -= copy_to_user(uptr + done, ops, size);
 		good = size / sizeof(*ops);
 		twheel_exec(w, ops, good);
-		if (copy_to_user(uptr + done, ops, good * sizeof(*ops)))
+		if (copy_to_user(uptr + done, ops, good * sizeof(*ops))) {
+			twheel_forget(w, ops, good);
 			good = 0;
+		}
 		done += good;
 		if (good < nr && !done)
 			return -EFAULT;
@@ -838,33 +349,10 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 	return done;
 }
 
-/* Drains the timer @e if it is armed. Return: whether it was. */
-static bool twheel_drain_one(struct twheel_file *w, struct twheel_entry *e, u32 mode,
-			     u64 now)
-{
-	/* What is unread stays, but comes to its end there. */
-	if (e->state == TWHEEL_EXPIRED)
-		e->last = true;
-	if (e->state != TWHEEL_ARMED)
-		return false;
-	if (mode == TWHEEL_DRAIN_CANCEL) {
-		twheel_detach(w, e);
-		twheel_free(w, e);
-		w->stats.cancelled++;
-		return true;
-	}
-	twheel_del(&w->wheel, &e->node);
-	w->stats.armed--;
-	twheel_ready(w, e, now);
-	e->last = true;
-	return true;
-}
-
 static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 {
 	struct twheel_drain drain;
-	u32 nr = 0;
-	bool more;
+	u32 chunk = 0;
 
 	if (copy_from_user(&drain, arg, sizeof(drain)) ||
 	    twheel_probe(arg, &drain, sizeof(drain)))
@@ -875,56 +363,14 @@ static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user
 	drain.count = 0;
 	do {
 		u64 now = twheel_lock(w);
-		struct twheel_entry *entries;
-		u64 live = twheel_live(&w->slots, nr, &entries);
 
-		more = ++nr < w->slots.chunks;
-		for (; live; live &= live - 1)
-			drain.count += twheel_drain_one(w, &entries[__ffs64(live)],
-							drain.mode, now);
+		drain.count += twheel_drain(&w->timers, &chunk, drain.mode, now);
 		twheel_unlock(w, now);
 		cond_resched();
-	} while (more);
+	} while (chunk != U32_MAX && !fatal_signal_pending(current));
 	if (put_user(drain.count, &arg->count))
 		return -EFAULT;
 	return drain.count;
-}
-
-/*
- * Reports up to @nr live timers from slot @cursor on, and moves it behind the
- * last. Looks at no more than TWHEEL_BUDGET chunks or timers. Return: how many;
- * -ENOENT if there are no more.
- */
-static int twheel_list_group(struct twheel_file *w, u32 *cursor,
-			     struct twheel_timer *t, unsigned int nr)
-{
-	unsigned int budget = TWHEEL_BUDGET;
-	u32 slot = *cursor;
-	int got = 0;
-	bool end;
-
-	spin_lock_bh(&w->lock);
-	for (;;) {
-		struct twheel_entry *entries;
-		u64 live = twheel_live(&w->slots, slot >> TWHEEL_CHUNK_BITS, &entries);
-		u32 i = slot & (TWHEEL_CHUNK - 1);
-
-		end = slot >> TWHEEL_CHUNK_BITS >= w->slots.chunks;
-		if (end || got == nr || !budget--)
-			break;
-		live &= U64_MAX << i;
-		if (live) {
-			i = __ffs64(live);
-			twheel_report(&entries[i], &t[got++]);
-			i++;
-		} else {
-			i = TWHEEL_CHUNK;
-		}
-		slot = (slot & ~(TWHEEL_CHUNK - 1)) + i;
-	}
-	spin_unlock_bh(&w->lock);
-	*cursor = slot;
-	return end && !got ? -ENOENT : got;
 }
 
 static noinline_for_stack long
@@ -943,8 +389,11 @@ twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 	list.count = min_t(u32, list.count, INT_MAX);
 	while (done < list.count && !left && !fatal_signal_pending(current)) {
 		unsigned int nr = min(list.count - done, TWHEEL_GROUP);
-		int got = twheel_list_group(w, &list.cursor, timers, nr);
+		int got;
 
+		spin_lock_bh(&w->lock);
+		got = twheel_list(&w->timers, &list.cursor, timers, nr, TWHEEL_BUDGET);
+		spin_unlock_bh(&w->lock);
 		if (got < 0)
 			break;
 		left = copy_to_user(uptr + done, timers, got * sizeof(*timers));
@@ -962,28 +411,68 @@ twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 }
 
 static noinline_for_stack long
+twheel_ioctl_kick(struct twheel_file *w, const struct twheel_kick __user *arg)
+{
+	u32 slots[TWHEEL_KICKS];
+	struct twheel_kick kick;
+	unsigned int done = 0;
+	u32 __user *uptr;
+	long looked = 0;
+
+	if (copy_from_user(&kick, arg, sizeof(kick)))
+		return -EFAULT;
+	if (kick.flags || kick.count > INT_MAX)
+		return -EINVAL;
+	uptr = twheel_user_ptr(kick.slots);
+	while (done < kick.count && !fatal_signal_pending(current)) {
+		unsigned int nr = min(kick.count - done, TWHEEL_KICKS);
+		unsigned int good, i;
+		u64 now;
+
+		good = nr - DIV_ROUND_UP(copy_from_user(slots, uptr + done, nr * sizeof(*slots)),
+					 sizeof(*slots));
+		if (!good && !done)
+			return -EFAULT;
+		now = twheel_lock(w);
+		/* What has come due goes first, as with the other door. */
+		twheel_run(&w->timers, now, TWHEEL_KICKS);
+		for (i = 0; i < good; i++)
+			looked += twheel_kick(&w->timers, slots[i], now);
+		twheel_unlock(w, now);
+		done += good;
+		if (good < nr)
+			break;
+		cond_resched();
+	}
+	return looked;
+}
+
+static noinline_for_stack long
 twheel_ioctl_stats(struct twheel_file *w, struct twheel_stats __user *arg)
 {
 	struct twheel_stats stats;
 
 	spin_lock_bh(&w->lock);
-	stats = w->stats;
-	stats.cascaded = w->wheel.cascaded;
+	twheel_stats(&w->timers, &stats);
 	spin_unlock_bh(&w->lock);
 	return copy_to_user(arg, &stats, sizeof(stats)) ? -EFAULT : 0;
 }
 
 static long twheel_ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 {
-	struct twheel_info info = { .min_tick_ns = READ_ONCE(min_tick_ns) };
+	struct twheel_info info = {
+		.features = TWHEEL_FEATURE_TABLE,
+		.min_tick_ns = READ_ONCE(min_tick_ns),
+	};
 
 	spin_lock_bh(&w->lock);
-	info.tick_ns = twheel_tick_ns(w);
-	info.horizon_ns = twheel_horizon(&w->wheel.shape);
+	info.tick_ns = twheel_tick_ns(&w->timers);
+	info.horizon_ns = twheel_horizon(&w->timers.wheel.shape);
+	info.table_bytes = twheel_slots_bytes(&w->timers.slots);
 	info.clock_id = w->clock_id;
-	info.max_timers = w->slots.max;
-	info.levels = w->wheel.shape.levels;
-	info.slot_bits = w->wheel.shape.slot_bits;
+	info.max_timers = w->timers.slots.max;
+	info.levels = w->timers.wheel.shape.levels;
+	info.slot_bits = w->timers.wheel.shape.slot_bits;
 	spin_unlock_bh(&w->lock);
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
@@ -1052,11 +541,10 @@ static int twheel_shape(struct twheel_file *w, struct twheel_setup *setup)
 	mutex_lock(&w->mutex);
 	spin_lock_bh(&w->lock);
 	err = -EBUSY;
-	if (!w->used) {
+	if (!w->timers.used) {
 		swap(w->mem, mem);
-		swap(w->slots, slots);
-		INIT_LIST_HEAD(&w->slots.avail);
-		INIT_LIST_HEAD(&w->slots.holes);
+		swap(w->timers.slots, slots);
+		twheel_slots_adopt(&w->timers.slots);
 		w->clock_id = setup->clock_id;
 		w->offset = 0;
 		if (w->clock_id == CLOCK_MONOTONIC)
@@ -1065,7 +553,7 @@ static int twheel_shape(struct twheel_file *w, struct twheel_setup *setup)
 			w->offset = w->offset_boottime;
 		/* No timer has been made, so the hrtimer was never started. */
 		hrtimer_setup(&w->timer, twheel_timer, w->clock_id, HRTIMER_MODE_ABS_SOFT);
-		twheel_init(&w->wheel, &shape, w->mem, twheel_now(w));
+		twheel_init(&w->timers.wheel, &shape, w->mem, twheel_now(w));
 		err = 0;
 	}
 	spin_unlock_bh(&w->lock);
@@ -1119,6 +607,8 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 		return twheel_ioctl_drain(w, arg);
 	case TWHEEL_IOC_LIST:
 		return twheel_ioctl_list(w, arg);
+	case TWHEEL_IOC_KICK:
+		return twheel_ioctl_kick(w, arg);
 	case TWHEEL_IOC_STATS:
 		return twheel_ioctl_stats(w, arg);
 	default:
@@ -1127,45 +617,6 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 }
 
 /* read and poll */
-
-/*
- * The event of the expired timer @e as of @now. A periodic timer's counts all
- * periods that have passed, whether or not its tick or slack has.
- */
-static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
-{
-	u64 expirations = 1;
-
-	if (e->deadline > e->expired_ns)
-		expirations = 0;
-	else if (e->period && now > e->deadline)
-		expirations += div64_u64(now - e->deadline, e->period);
-	return (struct twheel_event) {
-		.id = twheel_id(e),
-		.user_data = e->user_data,
-		.deadline_ns = e->deadline,
-		.expired_ns = e->expired_ns,
-		.expirations = expirations,
-	};
-}
-
-/* The event @ev of @e has reached its reader. */
-static void twheel_consume(struct twheel_file *w, struct twheel_entry *e,
-			   const struct twheel_event *ev, u64 now)
-{
-	list_del(&e->ready);
-	w->stats.unread--;
-	w->stats.delivered++;
-	e->state = TWHEEL_IDLE;
-	e->deadline = 0;
-	if (e->period && !e->last) {
-		/* At most one period after now, so only the sum can overflow. */
-		e->deadline = twheel_after(ev->deadline_ns, ev->expirations * e->period);
-		twheel_arm(w, e, now);
-	} else if (!(e->flags & TWHEEL_KEEP)) {
-		twheel_free(w, e);
-	}
-}
 
 /*
  * Copies up to TWHEEL_EVENTS events to @to and consumes those that were copied
@@ -1178,28 +629,21 @@ static void twheel_consume(struct twheel_file *w, struct twheel_entry *e,
 static int twheel_deliver(struct twheel_file *w, struct iov_iter *to)
 {
 	struct twheel_event events[TWHEEL_EVENTS];
+	struct twheel_entry *claimed[TWHEEL_EVENTS];
 	size_t room = iov_iter_count(to) / sizeof(*events);
-	struct twheel_entry *e, *next;
-	unsigned int nr = 0, good, i = 0;
+	unsigned int nr, good;
 	size_t copied;
 	u64 now;
 
 	now = twheel_lock(w);
-	list_for_each_entry(e, &w->ready, ready) {
-		if (nr == TWHEEL_EVENTS || nr == room)
-			break;
-		events[nr++] = twheel_event(e, now);
-	}
+	nr = twheel_claim(&w->timers, claimed, events,
+			  min_t(size_t, room, TWHEEL_EVENTS), TWHEEL_BUDGET, now);
 	pagefault_disable();
 	copied = copy_to_iter(events, nr * sizeof(*events), to);
 	pagefault_enable();
 	good = copied / sizeof(*events);
 	iov_iter_revert(to, copied % sizeof(*events));
-	list_for_each_entry_safe(e, next, &w->ready, ready) {
-		if (i == good)
-			break;
-		twheel_consume(w, e, &events[i++], now);
-	}
+	twheel_settle(&w->timers, claimed, nr, good, now);
 	twheel_unlock(w, now);
 	if (good)
 		return good;
@@ -1232,15 +676,26 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				break;
 			continue;
 		}
-		if (done || nowait)
+		if (done)
 			break;
-		ret = wait_event_interruptible_exclusive(w->readers, !list_empty(&w->ready));
+		/* None of those looked at was an event any more; go on. */
+		if (!list_empty(&w->timers.ready)) {
+			if (signal_pending(current)) {
+				ret = -ERESTARTSYS;
+				break;
+			}
+			cond_resched();
+			continue;
+		}
+		if (nowait)
+			break;
+		ret = wait_event_interruptible_exclusive(w->readers, !list_empty(&w->timers.ready));
 		if (ret)
 			break;
 	}
 
 	/* One reader was woken for all that had expired: hand on what is left. */
-	if (!list_empty(&w->ready) && wq_has_sleeper(&w->readers))
+	if (!list_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
 		wake_up_interruptible(&w->readers);
 	return done ?: ret;
 }
@@ -1258,7 +713,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 * If the wake-up came before we were added, its lock has made ready
 	 * visible to us. We cannot have missed both.
 	 */
-	return list_empty(&w->ready) ? 0 : EPOLLIN | EPOLLRDNORM;
+	return list_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
 static int twheel_fasync(int fd, struct file *file, int on)
@@ -1266,6 +721,73 @@ static int twheel_fasync(int fd, struct file *file, int on)
 	struct twheel_file *w = file->private_data;
 
 	return fasync_helper(fd, file, on, &w->fasync);
+}
+
+/* The mapping */
+
+static vm_fault_t twheel_fault(struct vm_fault *vmf)
+{
+	struct twheel_file *w = vmf->vma->vm_private_data;
+	struct twheel_table *header;
+	struct page *page;
+
+	mutex_lock(&w->mutex);
+	page = twheel_slots_page(&w->timers.slots, vmf->pgoff);
+	if (!IS_ERR_OR_NULL(page)) {
+		get_page(page);
+		vmf->page = page;
+	}
+	if (!vmf->pgoff && !IS_ERR_OR_NULL(page)) {
+		header = page_address(page);
+		*header = (struct twheel_table) {
+			.magic = TWHEEL_TABLE_MAGIC,
+			.slots_offset = PAGE_SIZE,
+			.slot_size = sizeof(struct twheel_slot),
+			.slots = w->timers.slots.max,
+			.tick_ns = twheel_tick_ns(&w->timers),
+			.clock_id = w->clock_id,
+			.features = TWHEEL_FEATURE_TABLE,
+		};
+	}
+	mutex_unlock(&w->mutex);
+	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
+	return IS_ERR_OR_NULL(page) ? VM_FAULT_SIGBUS : 0;
+}
+
+static const struct vm_operations_struct twheel_vm_ops = {
+	.fault	= twheel_fault,
+};
+
+/*
+ * The whole table or nothing, shared, from the start. It can be inherited and
+ * moved, but neither grow nor be executed. The mapping holds the file, so the
+ * pages stay as long as it does.
+ */
+static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct twheel_file *w = file->private_data;
+	u64 bytes;
+
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	/* Of a read-only descriptor VM_SHARED is not set. */
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff)
+		return -EINVAL;
+	spin_lock_bh(&w->lock);
+	bytes = twheel_slots_bytes(&w->timers.slots);
+	/* From here on the shape is fixed, and pages stay where they are. */
+	if (vma->vm_end - vma->vm_start == bytes) {
+		w->timers.used = true;
+		w->timers.slots.mapped = true;
+	}
+	spin_unlock_bh(&w->lock);
+	if (vma->vm_end - vma->vm_start != bytes)
+		return -EINVAL;
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_private_data = w;
+	vma->vm_ops = &twheel_vm_ops;
+	return 0;
 }
 
 /* open, close, and what one sees in /proc/PID/fdinfo */
@@ -1279,11 +801,11 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	u32 max;
 
 	spin_lock_bh(&w->lock);
-	stats = w->stats;
+	twheel_stats(&w->timers, &stats);
 	clock_id = w->clock_id;
-	tick_ns = twheel_tick_ns(w);
-	next = twheel_next(&w->wheel);
-	max = w->slots.max;
+	tick_ns = twheel_tick_ns(&w->timers);
+	next = twheel_next(&w->timers.wheel);
+	max = w->timers.slots.max;
 	spin_unlock_bh(&w->lock);
 
 	seq_printf(m, "twheel-clock:\t%d\n", clock_id);
@@ -1310,7 +832,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	spin_lock_init(&w->lock);
 	mutex_init(&w->mutex);
-	INIT_LIST_HEAD(&w->ready);
+	INIT_LIST_HEAD(&w->timers.ready);
 	INIT_WORK(&w->work, twheel_work);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);
@@ -1344,7 +866,7 @@ static int twheel_release(struct inode *inode, struct file *file)
 	hrtimer_cancel(&w->timer);
 	cancel_work_sync(&w->work);
 
-	twheel_slots_free(&w->slots);
+	twheel_slots_free(&w->timers.slots);
 	kvfree(w->mem);
 	kfree(w);
 	return 0;
@@ -1356,6 +878,7 @@ static const struct file_operations twheel_fops = {
 	.release	= twheel_release,
 	.read_iter	= twheel_read_iter,
 	.poll		= twheel_poll,
+	.mmap		= twheel_mmap,
 	.fasync		= twheel_fasync,
 	.unlocked_ioctl	= twheel_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
@@ -1366,7 +889,7 @@ static struct miscdevice twheel_misc = {
 	.minor	= TWHEEL_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
-	/* Anybody's: what a wheel costs is bounded, and charged to its opener. */
+	/* Anybody's: what a wheel costs is bounded, and charged to its users. */
 	.mode	= 0666,
 };
 

@@ -68,7 +68,8 @@ struct twheel_setup {
  * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
  * @features: TWHEEL_FEATURE_ bits.
  * @tick_ns: its resolution, a power of two.
- * @min_tick_ns: the smallest tick that needs no CAP_SYS_RESOURCE.
+ * @min_tick_ns: the smallest tick_ns that may be asked for without
+ *	CAP_SYS_RESOURCE.
  * @horizon_ns: span of all levels; a deadline beyond it is exact as well, but
  *	goes round the top level. ~0 where the levels span every deadline.
  * @table_bytes: how much to map; 0 where %TWHEEL_FEATURE_TABLE is not set.
@@ -109,12 +110,15 @@ struct twheel_info {
 /**
  * struct twheel_timer - one timer, the argument of each verb on one timer
  * @id: low 32 bits: its slot; high 32 bits: a generation that is never 0.
- *	Out for REGISTER, in for the others.
+ *	Out for REGISTER, in for the others. Without %TWHEEL_KEEP or a period it
+ *	ends when the event has been read.
  * @user_data: comes back in each event. REGISTER takes it, REARM leaves it.
  * @deadline_ns: in: when it expires, or in how long. 0 counts as "now". What
- *	lies past the end of time never expires. Out: absolute; 0 if idle.
+ *	lies past the end of time never expires. Out: absolute, whatever the
+ *	flags; 0 if idle.
  * @period_ns: 0, or at least one tick: expires again at deadline + k * period.
  * @slack_ns: how late it may be beyond its tick, to save wake-ups.
+ *	REARM replaces this, @period_ns and @flags as well.
  * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET
  *	only check that no unknown one is set.
  * @state: out. REGISTER, GET and LIST: what it is now. REARM and CANCEL: what
@@ -187,9 +191,12 @@ struct twheel_drain {
 
 /**
  * struct twheel_kick - look at these slots of the table now (TWHEEL_IOC_KICK)
- * @slots: address of an array of __u32.
+ * @slots: address of an array of __u32, the low halves of ids.
  * @count: its length.
  * @flags: zero.
+ *
+ * The ioctl returns how many slots had a timer and were looked at; the others
+ * are passed over. EFAULT only if none could be read.
  */
 struct twheel_kick {
 	__u64 slots;
@@ -214,7 +221,8 @@ struct twheel_list {
 
 /**
  * struct twheel_event - what read() returns: a timer has expired
- * @id: of the timer. Unless it is kept or periodic, the id ends here.
+ * @id: of the timer. Unless it is kept, or periodic and not drained, the id ends
+ *	here.
  * @user_data: as registered.
  * @deadline_ns: when it should have expired (the first time, if @expirations
  *	is above 1).
@@ -245,9 +253,10 @@ struct twheel_event {
  * @armings: times that a timer was armed, by whatever door.
  * @displaced: armings that ended unexpired: re-armed, cancelled or dropped.
  * @withdrawn: expirations that REARM or CANCEL took back unread.
- * @moved: timers looked at, found to have a later deadline, and queued again.
- * @cascaded: times that a timer moved down a level.
- * @wakeups: times that the wheel's own timer or worker ran.
+ * @moved: timers looked at, found to have another deadline, and queued anew.
+ * @cascaded: times that a timer moved down a level, or went round the top one.
+ * @wakeups: times that the wheel was turned by its own timer, or in portions by
+ *	its worker.
  * @worst_lateness_ns: the longest from a deadline to being taken off the wheel.
  * @lateness: how many were late by 2^i ns or more but less than 2^(i+1), in
  *	[i]; [0] has the zeroes too. A timer armed for a time that was already
@@ -305,6 +314,11 @@ struct twheel_table {
  *	when it expires. Written by atomic exchange only.
  * @wake_ns: the kernel's word: at deadlines later than this it looks by
  *	itself; ~0: it will not look.
+ *
+ * To arm or move: exchange @deadline_ns for the absolute time, then (a full
+ * barrier between) read @wake_ns; if the time is not later, KICK. To disarm:
+ * exchange it for 0. If that gives 0, the timer was idle or has expired; else no
+ * event of that arming will come. A periodic timer's word is its next deadline.
  */
 struct twheel_slot {
 	__u64 deadline_ns;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The timers of a wheel: what the verbs do, the look at the deadline table,
+ * and the events.
+ *
+ * Everything here is handed the time and runs under the lock of the wheel; it
+ * never sleeps, and knows no clock, file or user pointer. The words of the
+ * table are the exception that it exists for: user space changes them at any
+ * moment.
+ */
+#ifndef _TWHEEL_TIMERS_H
+#define _TWHEEL_TIMERS_H
+
+#include <linux/types.h>
+
+#include <linux/twheel.h>
+
+#include "twheel.h"
+#include "twheel_slots.h"
+
+/**
+ * struct twheel_timers - all timers of a wheel
+ * @wheel: where the armed ones are
+ * @slots: where all are, and their words
+ * @ready: the expired ones, in the order of their ticks. Whether it is empty
+ *	may be asked without the lock.
+ * @used: a timer has been made, or the table mapped: the shape is fixed
+ * @news: something has come to @ready; for the caller to clear
+ * @stats: what has happened, but for what twheel_timers_stats() adds
+ */
+struct twheel_timers {
+	struct twheel wheel;
+	struct twheel_slots slots;
+	struct list_head ready;
+	bool used;
+	bool news;
+	struct twheel_stats stats;
+};
+
+static inline u64 twheel_tick_ns(const struct twheel_timers *t)
+{
+	return 1ULL << t->wheel.shape.shift;
+}
+
+void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget);
+int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now);
+bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now);
+unsigned int twheel_drain(struct twheel_timers *t, u32 *chunk, u32 mode, u64 now);
+int twheel_list(const struct twheel_timers *t, u32 *cursor,
+		struct twheel_timer *out, unsigned int nr, unsigned int budget);
+void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats);
+
+unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed,
+			  struct twheel_event *events, unsigned int nr,
+			  unsigned int budget, u64 now);
+void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
+		   unsigned int nr, unsigned int delivered, u64 now);
+
+#endif /* _TWHEEL_TIMERS_H */

@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The timers of a wheel: the verbs, the look at the deadline table, the events.
+ *
+ * A timer is in one place: idle, in a bucket of the wheel, or on the ready
+ * list. It is its own event, so nothing is allocated when it expires and no
+ * queue can overflow. A periodic timer goes back to the wheel when its event
+ * is read, and the event counts the periods that passed: a reader who comes
+ * late costs nobody anything.
+ *
+ * When it is due is what its word in the table says, which user space changes
+ * as it likes. The verbs change it too, by the same exchange. The wheel is only
+ * where the kernel has planned to look at the word; see twheel_look().
+ */
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/err.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+
+#include "twheel_timers.h"
+
+#ifndef CONFIG_64BIT
+#error "The words of the table are exchanged as 64 bits, by xchg()"
+#endif
+
+/*
+ * Timers that an arming takes off the wheel because they are due before it: so
+ * many that 16 armings under one hold of the lock touch 256, themselves too.
+ */
+#define TWHEEL_ARM_BUDGET	15U
+/* Looks at one word in one visit; then it waits for the next tick. */
+#define TWHEEL_LOOKS		4
+
+/*
+ * The suites play user space between the steps of a look. In the module this
+ * is nothing.
+ */
+#ifndef twheel_look_step
+static inline void twheel_look_step(struct twheel_slot *slot)
+{
+}
+#endif
+
+/* The time that is @delta after @start; past the end of time, never. */
+static u64 twheel_after(u64 start, u64 delta)
+{
+	u64 sum;
+
+	return check_add_overflow(start, delta, &sum) ? TWHEEL_NEVER : sum;
+}
+
+/*
+ * Where a timer is
+ *
+ *   TWHEEL_IDLE     nowhere
+ *   TWHEEL_ARMED    in the wheel, planned for twheel_entry.deadline
+ *   TWHEEL_TAKEN    just off the wheel, still counted as armed; only while the
+ *                   lock is held, until one of the three others is decided on
+ *   TWHEEL_EXPIRED  in the ready list
+ */
+#define TWHEEL_TAKEN		3U
+
+static void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e)
+{
+	if (e->state == TWHEEL_ARMED) {
+		twheel_del(&t->wheel, &e->node);
+		e->state = TWHEEL_TAKEN;
+	} else if (e->state == TWHEEL_EXPIRED) {
+		list_del(&e->ready);
+		t->stats.unread--;
+		t->stats.withdrawn++;
+		e->state = TWHEEL_IDLE;
+	}
+}
+
+static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
+{
+	twheel_unlink(t, e);
+	if (e->state == TWHEEL_TAKEN) {
+		t->stats.armed--;
+		t->stats.displaced++;
+	}
+	e->state = TWHEEL_IDLE;
+}
+
+static void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
+			    u64 deadline, u64 now)
+{
+	twheel_unlink(t, e);
+	if (e->state == TWHEEL_TAKEN)
+		t->stats.armed--;
+	else
+		t->stats.armings++;
+	e->state = TWHEEL_EXPIRED;
+	e->deadline = deadline;
+	e->expired_ns = now;
+	list_add_tail(&e->ready, &t->ready);
+	t->stats.expired++;
+	t->stats.unread++;
+	t->news = true;
+}
+
+/* For a @deadline after @now, or in a tick that the wheel has not reached yet. */
+static void twheel_to_wheel(struct twheel_timers *t, struct twheel_entry *e,
+			    u64 deadline, u64 slack, u64 now)
+{
+	twheel_unlink(t, e);
+	twheel_set_time(&t->wheel, now);
+	WARN_ON_ONCE(!twheel_add(&t->wheel, &e->node, deadline, slack));
+	if (e->state == TWHEEL_TAKEN) {
+		t->stats.moved++;
+	} else {
+		t->stats.armings++;
+		t->stats.armed++;
+	}
+	e->state = TWHEEL_ARMED;
+	e->deadline = deadline;
+}
+
+/* The look */
+
+/*
+ * What an expiry at @now of the deadline @deadline leaves in the word of @e:
+ * the first period after @now, or 0.
+ */
+static u64 twheel_successor(const struct twheel_entry *e, u64 deadline, u64 now)
+{
+	u64 periods = 1;
+
+	if (!e->period || e->last)
+		return 0;
+	if (now > deadline)
+		periods += div64_u64(now - deadline, e->period);
+	/* At most one period after now, so only the sum can overflow. */
+	return twheel_after(deadline, periods * e->period);
+}
+
+/*
+ * Is @e an event, if its word is @deadline? If that is not what the expiry left
+ * there, user space has armed or disarmed the timer since, and it is none.
+ */
+static bool twheel_unread(const struct twheel_entry *e, u64 deadline)
+{
+	return e->state == TWHEEL_EXPIRED &&
+	       deadline == twheel_successor(e, e->deadline, e->expired_ns);
+}
+
+/* Nothing to do for @e if its word is @deadline, before and after a look. */
+static bool twheel_settled(const struct twheel_entry *e, u64 deadline, bool looked)
+{
+	switch (e->state) {
+	case TWHEEL_ARMED:
+		if (!looked)
+			return deadline == e->deadline;
+		/* Later, or not at all, will be seen in time. */
+		return !deadline || deadline >= e->deadline;
+	case TWHEEL_EXPIRED:
+		return twheel_unread(e, deadline);
+	case TWHEEL_IDLE:
+		return looked && !deadline;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Tells user space until when the kernel does not look: up to the start of the
+ * tick of @deadline, a move has to be announced by KICK.
+ */
+static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *slot,
+			   u64 deadline)
+{
+	u64 start = (deadline - 1) & ~(twheel_tick_ns(t) - 1);
+
+	WRITE_ONCE(slot->wake_ns, deadline == TWHEEL_NEVER ? TWHEEL_NEVER : start);
+}
+
+/*
+ * Reads the word of @e and puts the timer where that wants it. Whatever is
+ * read there is believed of this timer only, once.
+ *
+ *   user                                  kernel, here
+ *   old = xchg(deadline_ns, t)    (A)     queue at the word that was read
+ *   w = wake_ns                           wake_ns = start of its tick
+ *   KICK if t <= w                        full barrier              (B)
+ *                                         read deadline_ns again
+ *
+ * A pairs with B: if the user has read the old wake_ns, then the second read
+ * sees t. And an expiry is claimed by cmpxchg, so of a word that both want to
+ * change one gets the old value: the kernel, then it is an event; or the user,
+ * then it is none. doc/model/table.pml is the model of this; it fails without the
+ * second read, and with a store in place of the cmpxchg.
+ *
+ * A word that never stands still is left alone until the next tick.
+ */
+static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now)
+{
+	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+	u64 tick = now & ~(twheel_tick_ns(t) - 1);
+	unsigned int looks;
+	u64 at = tick;
+
+	for (looks = 0; looks < TWHEEL_LOOKS; looks++) {
+		u64 deadline = READ_ONCE(slot->deadline_ns);
+		u64 next = twheel_next(&t->wheel);
+
+		if (twheel_settled(e, deadline, looks))
+			return;
+		twheel_look_step(slot);
+		if (deadline && (e->state == TWHEEL_IDLE || e->state == TWHEEL_EXPIRED))
+			e->last = false;
+		/*
+		 * Due, but so may be others before it. One that the wheel is
+		 * late with queues for its own tick, a new arming for that or
+		 * the first that the wheel has not begun with.
+		 */
+		at = min(deadline, tick);
+		if (e->state != TWHEEL_TAKEN)
+			at = min(tick, max(deadline, next + twheel_tick_ns(t)));
+		if (deadline && deadline <= now && next < at)
+			break;
+		if (!deadline) {
+			twheel_to_idle(t, e);
+			twheel_publish(t, slot, TWHEEL_NEVER);
+		} else if (deadline > now) {
+			e->past = false;
+			twheel_to_wheel(t, e, deadline, e->slack, now);
+			twheel_publish(t, slot, deadline);
+		} else {
+			u64 left = twheel_successor(e, deadline, now);
+
+			if (cmpxchg64(&slot->deadline_ns, deadline, left) != deadline)
+				continue;
+			twheel_to_ready(t, e, deadline, now);
+			twheel_publish(t, slot, TWHEEL_NEVER);
+		}
+		/* B, pairs with A in user space. */
+		smp_mb();
+		twheel_look_step(slot);
+	}
+	if (looks == TWHEEL_LOOKS)
+		at = tick + twheel_tick_ns(t);
+	e->past |= e->state != TWHEEL_TAKEN;
+	twheel_to_wheel(t, e, at, 0, now);
+	twheel_publish(t, slot, at);
+}
+
+/**
+ * twheel_run() - take what is due off the wheel
+ * @t: the timers
+ * @now: the time
+ * @budget: how many timers may be touched
+ *
+ * What its word calls for later is queued again; the rest is ready to be read.
+ * If the budget was not enough, twheel_due() of the wheel says so.
+ */
+void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
+{
+	struct twheel_node *node;
+
+	while ((node = twheel_expire(&t->wheel, now, &budget))) {
+		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
+		u64 planned = e->deadline;
+		u64 late;
+
+		e->state = TWHEEL_TAKEN;
+		twheel_look(t, e, now);
+		if (e->state != TWHEEL_EXPIRED || e->past)
+			continue;
+		late = now - max(planned, e->deadline);
+		t->stats.lateness[late ? fls64(late) - 1 : 0]++;
+		t->stats.worst_lateness_ns = max(t->stats.worst_lateness_ns, late);
+	}
+}
+
+/* The verbs */
+
+/* The deadline that @arg asks for, 0 for none. */
+static u64 twheel_wanted(const struct twheel_timer *arg, u64 now)
+{
+	if (arg->flags & TWHEEL_DISARMED)
+		return 0;
+	if (arg->flags & TWHEEL_ABSTIME)
+		return arg->deadline_ns ?: 1;
+	return twheel_after(now, arg->deadline_ns);
+}
+
+/*
+ * Puts @deadline into the word of @e, as user space does, and takes @e from
+ * where it was. Return: the state that it was in, and in @before its deadline.
+ */
+static u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
+			   u64 deadline, u64 *before)
+{
+	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+	u32 state;
+
+	*before = xchg(&slot->deadline_ns, deadline);
+	if (twheel_unread(e, *before)) {
+		state = TWHEEL_EXPIRED;
+		*before = e->deadline;
+	} else {
+		state = *before ? TWHEEL_ARMED : TWHEEL_IDLE;
+	}
+	twheel_to_idle(t, e);
+	return state;
+}
+
+/* Arms @e, or not, as @arg says. Return and @before as twheel_exchange(). */
+static u32 twheel_set(struct twheel_timers *t, struct twheel_entry *e,
+		      const struct twheel_timer *arg, u64 now, u64 *before)
+{
+	u64 deadline = twheel_wanted(arg, now);
+	u32 state = twheel_exchange(t, e, deadline, before);
+
+	e->period = arg->period_ns;
+	e->slack = arg->slack_ns;
+	e->flags = arg->flags;
+	/* What is due at once comes behind what was due before it. */
+	if (deadline && deadline <= now)
+		twheel_run(t, now, TWHEEL_ARM_BUDGET);
+	twheel_look(t, e, now);
+	return state;
+}
+
+/* Ends the timer @e, wherever it is. */
+static void twheel_end(struct twheel_timers *t, struct twheel_entry *e)
+{
+	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+
+	twheel_to_idle(t, e);
+	WRITE_ONCE(slot->deadline_ns, 0);
+	WRITE_ONCE(slot->wake_ns, TWHEEL_NEVER);
+	twheel_slots_put(&t->slots, e);
+}
+
+static void twheel_report(const struct twheel_timers *t, const struct twheel_entry *e,
+			  struct twheel_timer *out)
+{
+	u64 deadline = READ_ONCE(twheel_slots_word(&t->slots, e)->deadline_ns);
+	bool unread = twheel_unread(e, deadline);
+
+	*out = (struct twheel_timer) {
+		.id = twheel_entry_id(e),
+		.user_data = e->user_data,
+		.deadline_ns = unread ? e->deadline : deadline,
+		.period_ns = e->period,
+		.slack_ns = e->slack,
+		.flags = e->flags,
+		.state = unread ? TWHEEL_EXPIRED : deadline ? TWHEEL_ARMED : TWHEEL_IDLE,
+	};
+}
+
+static int twheel_register(struct twheel_timers *t, struct twheel_timer *arg, u64 now)
+{
+	struct twheel_entry *e;
+	u64 before;
+
+	/* A timer that is neither armed nor kept would be of no use. */
+	if ((arg->flags & TWHEEL_DISARMED) && !(arg->flags & TWHEEL_KEEP))
+		return -EINVAL;
+	e = twheel_slots_get(&t->slots);
+	if (IS_ERR(e))
+		return PTR_ERR(e);
+	t->used = true;
+	t->stats.registered++;
+	e->user_data = arg->user_data;
+	twheel_set(t, e, arg, now, &before);
+	twheel_report(t, e, arg);
+	return 0;
+}
+
+static void twheel_rearm(struct twheel_timers *t, struct twheel_entry *e,
+			 struct twheel_timer *arg, u64 now)
+{
+	u64 before;
+	u32 state;
+
+	t->stats.rearmed++;
+	state = twheel_set(t, e, arg, now, &before);
+	twheel_report(t, e, arg);
+	arg->state = state;
+}
+
+static void twheel_cancel(struct twheel_timers *t, struct twheel_entry *e,
+			  struct twheel_timer *arg)
+{
+	u64 before;
+	u32 state;
+
+	t->stats.cancelled++;
+	state = twheel_exchange(t, e, 0, &before);
+	twheel_report(t, e, arg);
+	arg->state = state;
+	arg->deadline_ns = before;
+	twheel_end(t, e);
+}
+
+/**
+ * twheel_apply() - do one operation
+ * @t: the timers
+ * @op: what to do. Its timer is changed only if that succeeds.
+ * @now: the time
+ *
+ * Everything is checked before anything is changed.
+ *
+ * Return: 0; -EINVAL, -ENOENT or -ENOSPC as the header of the ABI says; -EAGAIN
+ * if twheel_slots_grow() is needed first.
+ */
+int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now)
+{
+	struct twheel_timer *arg = &op->timer;
+	bool arms = op->opcode == TWHEEL_OP_REGISTER || op->opcode == TWHEEL_OP_REARM;
+	struct twheel_entry *e;
+
+	if (arg->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
+		return -EINVAL;
+	if (arms && arg->period_ns && arg->period_ns < twheel_tick_ns(t))
+		return -EINVAL;
+	if (op->opcode == TWHEEL_OP_REGISTER)
+		return twheel_register(t, arg, now);
+	if (op->opcode < TWHEEL_OP_REGISTER || op->opcode > TWHEEL_OP_GET)
+		return -EINVAL;
+
+	e = twheel_slots_find(&t->slots, arg->id);
+	if (!e)
+		return -ENOENT;
+	if (op->opcode == TWHEEL_OP_REARM)
+		twheel_rearm(t, e, arg, now);
+	else if (op->opcode == TWHEEL_OP_CANCEL)
+		twheel_cancel(t, e, arg);
+	else
+		twheel_report(t, e, arg);
+	return 0;
+}
+
+/**
+ * twheel_kick() - look at a slot because user space says so
+ * @t: the timers
+ * @slot: any number
+ * @now: the time
+ *
+ * Return: whether there is a timer.
+ */
+bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now)
+{
+	struct twheel_entry *e = twheel_slots_at(&t->slots, slot);
+
+	if (!e)
+		return false;
+	twheel_look(t, e, now);
+	return true;
+}
+
+/* Drains the timer @e if it is armed. Return: whether it was. */
+static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u32 mode,
+			     u64 now)
+{
+	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+	u64 deadline = xchg(&slot->deadline_ns, 0);
+	bool unread = twheel_unread(e, deadline);
+	bool armed = deadline && !unread;
+
+	if (armed && mode == TWHEEL_DRAIN_CANCEL) {
+		t->stats.cancelled++;
+		twheel_end(t, e);
+		return true;
+	}
+	if (armed)
+		twheel_to_ready(t, e, deadline, now);
+	else if (!unread)
+		twheel_to_idle(t, e);
+	/* What is unread stays, but comes to its end there. */
+	if (e->state == TWHEEL_EXPIRED)
+		e->last = true;
+	twheel_publish(t, slot, TWHEEL_NEVER);
+	/* The word may have been set since; as B in twheel_look(). */
+	smp_mb();
+	twheel_look(t, e, now);
+	return armed;
+}
+
+/**
+ * twheel_drain() - drain the armed timers of a chunk
+ * @t: the timers
+ * @chunk: in: which chunk, from 0; out: the next, U32_MAX behind the last
+ * @mode: %TWHEEL_DRAIN_EXPIRE or %TWHEEL_DRAIN_CANCEL
+ * @now: the time
+ *
+ * Return: how many there were.
+ */
+unsigned int twheel_drain(struct twheel_timers *t, u32 *chunk, u32 mode, u64 now)
+{
+	struct twheel_entry *entries;
+	u64 live = twheel_slots_live(&t->slots, *chunk, &entries);
+	unsigned int count = 0;
+
+	for (; live; live &= live - 1)
+		count += twheel_drain_one(t, &entries[__ffs64(live)], mode, now);
+	if (++*chunk >= t->slots.chunks)
+		*chunk = U32_MAX;
+	return count;
+}
+
+/**
+ * twheel_list() - report live timers
+ * @t: the timers
+ * @cursor: in: the slot to start from, any number; out: behind the last
+ * @out: where to
+ * @nr: how many at most
+ * @budget: how many timers and empty chunks may be looked at
+ *
+ * Return: how many; -ENOENT if there are no more.
+ */
+int twheel_list(const struct twheel_timers *t, u32 *cursor,
+		struct twheel_timer *out, unsigned int nr, unsigned int budget)
+{
+	u32 slot = *cursor;
+	int got = 0;
+	bool end;
+
+	for (;;) {
+		struct twheel_entry *entries;
+		u32 chunk = slot / TWHEEL_CHUNK;
+		u32 i = slot % TWHEEL_CHUNK;
+		u64 live = twheel_slots_live(&t->slots, chunk, &entries);
+
+		end = chunk >= t->slots.chunks;
+		if (end || got == nr || !budget--)
+			break;
+		live &= U64_MAX << i;
+		if (live) {
+			i = __ffs64(live);
+			twheel_report(t, &entries[i], &out[got++]);
+			i++;
+		} else {
+			i = TWHEEL_CHUNK;
+		}
+		slot = chunk * TWHEEL_CHUNK + i;
+	}
+	*cursor = slot;
+	return end && !got ? -ENOENT : got;
+}
+
+/**
+ * twheel_stats() - what has happened so far
+ * @t: the timers
+ * @stats: out
+ */
+void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats)
+{
+	*stats = t->stats;
+	stats->allocated = t->slots.used;
+	stats->cascaded = t->wheel.cascaded;
+}
+
+/* Events */
+
+/*
+ * The event of the expired timer @e as of @now. A periodic timer's counts all
+ * periods that have passed, whether or not its tick or slack has.
+ */
+static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
+{
+	u64 expirations = 1;
+
+	if (e->deadline > e->expired_ns)
+		expirations = 0;
+	else if (e->period && now > e->deadline)
+		expirations += div64_u64(now - e->deadline, e->period);
+	return (struct twheel_event) {
+		.id = twheel_entry_id(e),
+		.user_data = e->user_data,
+		.deadline_ns = e->deadline,
+		.expired_ns = e->expired_ns,
+		.expirations = expirations,
+	};
+}
+
+/* Changes what an expiry left in the word of @e, if it is still there. */
+static bool twheel_leave(struct twheel_timers *t, struct twheel_entry *e,
+			 u64 from, u64 to)
+{
+	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+
+	if (from == to)
+		return READ_ONCE(slot->deadline_ns) == from;
+	return cmpxchg64(&slot->deadline_ns, from, to) == from;
+}
+
+/**
+ * twheel_claim() - the first events that are ready
+ * @t: the timers
+ * @claimed: out: the timers that they are of
+ * @events: out: the events
+ * @nr: how many at most
+ * @budget: how many timers may be looked at instead
+ * @now: the time
+ *
+ * They are claimed, not taken: twheel_settle() must follow under the same hold
+ * of the lock. The word of a periodic timer then has its first period after
+ * @now. A timer whose word user space has changed is no event any more; it is
+ * looked at instead.
+ *
+ * Return: how many.
+ */
+unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed,
+			  struct twheel_event *events, unsigned int nr,
+			  unsigned int budget, u64 now)
+{
+	struct twheel_entry *e, *next;
+	unsigned int i = 0;
+
+	list_for_each_entry_safe(e, next, &t->ready, ready) {
+		if (i == nr)
+			break;
+		if (!twheel_leave(t, e, twheel_successor(e, e->deadline, e->expired_ns),
+				  twheel_successor(e, e->deadline, now))) {
+			if (!budget--)
+				break;
+			twheel_look(t, e, now);
+			continue;
+		}
+		claimed[i] = e;
+		events[i++] = twheel_event(e, now);
+	}
+	return i;
+}
+
+/**
+ * twheel_settle() - end what twheel_claim() began
+ * @t: the timers
+ * @claimed: as it gave them
+ * @nr: how many it gave
+ * @delivered: how many of these have reached their reader
+ * @now: the time, the same
+ *
+ * Those delivered are consumed, and the others are as if nothing had been.
+ */
+void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
+		   unsigned int nr, unsigned int delivered, u64 now)
+{
+	unsigned int i;
+
+	for (i = 0; i < delivered; i++) {
+		struct twheel_entry *e = claimed[i];
+
+		list_del(&e->ready);
+		t->stats.unread--;
+		t->stats.delivered++;
+		e->state = TWHEEL_IDLE;
+		/* Armed for the next period; or by the user, about to kick. */
+		if (READ_ONCE(twheel_slots_word(&t->slots, e)->deadline_ns))
+			twheel_look(t, e, now);
+		else if (!(e->flags & TWHEEL_KEEP) && (!e->period || e->last))
+			twheel_end(t, e);
+	}
+	for (; i < nr; i++) {
+		struct twheel_entry *e = claimed[i];
+
+		/* If it fails, the next claim finds what the user wrote. */
+		twheel_leave(t, e, twheel_successor(e, e->deadline, now),
+			     twheel_successor(e, e->deadline, e->expired_ns));
+	}
+}
