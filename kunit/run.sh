@@ -63,10 +63,12 @@ plant()
 {
 	rm -rf "$1/lib/twheel"
 	mkdir "$1/lib/twheel"
-	ln -s "$top/twheel.c" "$top/include" "$here"/*.[ch] "$1/lib/twheel"
+	ln -s "$top"/twheel.c "$top"/twheel_slots.c "$top"/twheel_timers.c \
+		"$top/include" "$here"/*.[ch] "$1/lib/twheel"
 	cat > "$1/lib/twheel/Makefile" <<-'EOF'
-	ccflags-y := -I$(srctree)/lib/twheel/include -Werror
-	obj-y := twheel.o twheel_kunit.o twheel_turn_kunit.o twheel_model_kunit.o
+	ccflags-y := -I$(srctree)/lib/twheel/include -I$(srctree)/lib/twheel/include/uapi -Werror
+	obj-y := twheel.o twheel_slots.o twheel_kunit.o twheel_turn_kunit.o \
+		twheel_model_kunit.o twheel_look_kunit.o
 	EOF
 	grep -qx 'obj-y += twheel/' "$1/lib/Makefile" ||
 		echo 'obj-y += twheel/' >> "$1/lib/Makefile"

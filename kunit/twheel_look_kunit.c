@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Suite "twheel_look": the look at a word of the deadline table, with user
+ * space writing between its steps, in every way there is.
+ *
+ * The hook runs before the word is acted upon and after wake_ns has been
+ * published. Each time a user does one thing by the protocol: nothing, an
+ * exchange with 0, or with a deadline that is past, near or far, and notes
+ * whether he would have to kick. When the look is done he kicks if he must;
+ * then what the protocol promises is checked.
+ */
+#include <kunit/test.h>
+#include <linux/spinlock.h>
+
+#include <linux/twheel.h>
+
+static void twheel_look_step(struct twheel_slot *slot);
+#define twheel_look_step twheel_look_step
+#include "twheel_timers.c"
+
+#define SHIFT	20
+#define TICK	BIT_ULL(SHIFT)
+#define START	(1000 * TICK)
+#define STEPS	6
+#define AMPLE	U32_MAX
+
+/* What a user may do in a step; a script is STEPS of these. */
+static const u64 moves[] = { 0, START - 5 * TICK, START + 3 * TICK + 7, START + 900 * TICK };
+
+#define NOTHING	ARRAY_SIZE(moves)
+#define CHOICES	(ARRAY_SIZE(moves) + 1)
+
+struct look_test {
+	struct twheel_timers timers;
+	struct twheel_entry *e;
+	struct twheel_slot *slot;
+	u64 now;
+	/* The script, and how far it has got. */
+	unsigned int script[STEPS];
+	unsigned int step;
+	bool kick;
+	/* Words other than 0 that the user stored, and got back. */
+	u64 stored;
+	u64 taken;
+};
+
+static struct look_test *current_test;
+
+static void twheel_look_step(struct twheel_slot *slot)
+{
+	struct look_test *lt = current_test;
+	unsigned int move;
+	u64 old;
+
+	if (!lt || lt->step == STEPS)
+		return;
+	move = lt->script[lt->step++];
+	if (move == NOTHING)
+		return;
+	old = xchg(&slot->deadline_ns, moves[move]);
+	lt->taken += !!old;
+	if (!moves[move])
+		return;
+	lt->stored++;
+	if (moves[move] <= READ_ONCE(slot->wake_ns))
+		lt->kick = true;
+}
+
+struct look_row {
+	const char *name;
+	u64 word;
+	u64 planned;
+	u64 period;
+	u64 slack;
+};
+
+/* The word differs from the plan where the user has moved it before. */
+static const struct look_row looks[] = {
+	{ "due as planned", START - 1, START - 1 },
+	{ "moved later before it came up", START + 50 * TICK, START - 1 },
+	{ "disarmed before it came up", 0, START - 1 },
+	{ "due as planned, periodic", START - 1, START - 1, 2 * TICK },
+	{ "late by many periods", START - 100 * TICK, START - 100 * TICK, 2 * TICK },
+	{ "moved later, with slack", START + 50 * TICK, START - 1, 0, 64 * TICK },
+};
+
+static void look_describe(const struct look_row *row, char *desc)
+{
+	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(look, looks, look_describe);
+
+static void look_arm(struct kunit *test, struct look_test *lt, const struct look_row *row)
+{
+	struct twheel_op op = {
+		.timer = {
+			.deadline_ns = row->planned,
+			.period_ns = row->period,
+			.slack_ns = row->slack,
+			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+		},
+		.opcode = TWHEEL_OP_REGISTER,
+	};
+
+	current_test = NULL;
+	KUNIT_ASSERT_EQ(test, 0, twheel_apply(&lt->timers, &op, row->planned - 10 * TICK));
+	lt->e = twheel_slots_find(&lt->timers.slots, op.timer.id);
+	lt->slot = twheel_slots_word(&lt->timers.slots, lt->e);
+	lt->step = 0;
+	lt->kick = false;
+	lt->stored = 1;
+	lt->taken = 0;
+	if (row->word != row->planned) {
+		xchg(&lt->slot->deadline_ns, row->word);
+		lt->taken++;
+		lt->stored += !!row->word;
+	}
+	current_test = lt;
+}
+
+/* What must hold whenever nobody is in the middle of anything. */
+static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
+{
+	const struct twheel_stats *s = &lt->timers.stats;
+	u64 word = lt->slot->deadline_ns;
+	u64 wake = lt->slot->wake_ns;
+	struct twheel_entry *e = lt->e;
+
+	KUNIT_EXPECT_EQ(test, s->armings, s->expired + s->displaced + s->armed);
+	KUNIT_EXPECT_EQ(test, s->expired, s->delivered + s->withdrawn + s->unread);
+	KUNIT_EXPECT_EQ(test, s->armed, (u64)(e->state == TWHEEL_ARMED));
+	KUNIT_EXPECT_EQ(test, s->unread, (u64)(e->state == TWHEEL_EXPIRED));
+	KUNIT_EXPECT_NE(test, (unsigned int)e->state, TWHEEL_TAKEN);
+
+	/* Exactly once: taken back, claimed by the kernel, or still there. */
+	KUNIT_EXPECT_EQ(test, lt->stored, lt->taken + claimed + !!word);
+
+	if (e->state == TWHEEL_ARMED) {
+		/* The kernel comes before the word, or at the next tick. */
+		if (word > lt->now)
+			KUNIT_EXPECT_LE(test, e->deadline, word);
+		else if (word)
+			KUNIT_EXPECT_LE(test, e->deadline, lt->now + TICK);
+		/* Nobody who is told not to kick is forgotten. */
+		KUNIT_EXPECT_GE(test, wake + TICK, e->deadline);
+		/* And nobody kicks to go where the kernel looks anyway. */
+		KUNIT_EXPECT_LT(test, wake, e->deadline);
+	} else {
+		KUNIT_EXPECT_TRUE(test, !word || twheel_unread(e, word));
+		KUNIT_EXPECT_EQ(test, wake, TWHEEL_NEVER);
+	}
+	if (e->state == TWHEEL_EXPIRED)
+		KUNIT_EXPECT_LE(test, e->deadline, e->expired_ns);
+}
+
+/*
+ * Expiries that the kernel has claimed of one word each: of a periodic timer it
+ * has put the next word there itself, which counts as stored.
+ */
+static u64 look_claimed(struct look_test *lt, const struct look_row *row)
+{
+	u64 claimed = lt->timers.stats.expired;
+
+	if (row->period)
+		lt->stored += claimed;
+	return claimed;
+}
+
+static void look_every_interleaving(struct kunit *test)
+{
+	const struct look_row *row = test->param_value;
+	struct twheel_shape shape = { .shift = SHIFT, .slot_bits = 6 };
+	struct look_test *lt = kunit_kzalloc(test, sizeof(*lt), GFP_KERNEL);
+	unsigned int scripts = 1;
+	unsigned int i, n;
+	/* Which twheel_slots_grow() wants; nobody contends for it. */
+	spinlock_t lock;
+	void *mem;
+
+	KUNIT_ASSERT_NOT_NULL(test, lt);
+	spin_lock_init(&lock);
+	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
+	mem = kunit_kzalloc(test, twheel_bytes(&shape), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	for (i = 0; i < STEPS; i++)
+		scripts *= CHOICES;
+
+	for (n = 0; n < scripts; n++) {
+		unsigned int rest = n;
+
+		memset(lt, 0, sizeof(*lt));
+		memset(mem, 0, twheel_bytes(&shape));
+		INIT_LIST_HEAD(&lt->timers.ready);
+		lt->now = START;
+		twheel_init(&lt->timers.wheel, &shape, mem, START - 200 * TICK);
+		KUNIT_ASSERT_EQ(test, 0, twheel_slots_init(&lt->timers.slots, 1));
+		twheel_slots_adopt(&lt->timers.slots);
+		KUNIT_ASSERT_EQ(test, 0, twheel_slots_grow(&lt->timers.slots, &lock));
+		for (i = 0; i < STEPS; i++, rest /= CHOICES)
+			lt->script[i] = rest % CHOICES;
+
+		look_arm(test, lt, row);
+		twheel_run(&lt->timers, lt->now, AMPLE);
+		while (lt->kick) {
+			lt->kick = false;
+			twheel_kick(&lt->timers, lt->e->slot, lt->now);
+		}
+		look_check(test, lt, look_claimed(lt, row));
+		current_test = NULL;
+		twheel_slots_free(&lt->timers.slots);
+		if (test->status == KUNIT_FAILURE) {
+			kunit_info(test, "script %u%u%u%u%u%u", lt->script[0], lt->script[1],
+				   lt->script[2], lt->script[3], lt->script[4], lt->script[5]);
+			return;
+		}
+	}
+}
+
+static struct kunit_case look_cases[] = {
+	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
+	{}
+};
+
+static struct kunit_suite look_suite = {
+	.name = "twheel_look",
+	.test_cases = look_cases,
+};
+
+kunit_test_suite(look_suite);
