@@ -15,14 +15,14 @@ packages=(make gcc gcc-12 libc6-dev pahole libelf1 libssl3)
 case ${1:-vm} in
 build) ;;
 vm | check)
-	packages+=(qemu-system-x86 busybox-static cpio xz-utils)
+	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils)
 	;;&
 check)
 	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
-	packages+=(perl sparse shellcheck codespell git)
+	packages+=(perl sparse shellcheck codespell git spin)
 	;;&
 vm | check) ;;
 *)
