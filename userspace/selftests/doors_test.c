@@ -1,0 +1,999 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Two doors to one room: what is done through the table is what the ioctls
+ * find, and the other way round. Periodic timers and clocks through the table.
+ */
+#include "table.h"
+
+#include <sched.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x00000080
+#endif
+
+#define MINUTE	(60 * NS_PER_SEC)
+
+FIXTURE(doors) {
+	int fd;
+	struct table t;
+	/* Long ahead, and no round number. */
+	__u64 later;
+};
+
+FIXTURE_SETUP(doors)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
+}
+
+FIXTURE_TEARDOWN(doors)
+{
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+/* Whatever poll() says, as it has not looked at the words: there is no event. */
+static bool nothing_to_read(int fd)
+{
+	struct twheel_event ev;
+
+	return read(fd, &ev, sizeof(ev)) == -1 && errno == EAGAIN;
+}
+
+/* What an ioctl has set is in the word, and the start of its tick in wake_ns. */
+TEST_F(doors, ioctl_sets_word)
+{
+	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
+	struct twheel_slot *slot;
+
+	ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	slot = slot_of(&self->t, t.id);
+	EXPECT_EQ(t.deadline_ns, word(slot));
+	EXPECT_EQ(tick_of(&self->t, t.deadline_ns), wake(slot));
+	EXPECT_EQ(0, rearm_timer(self->fd, t.id, 2 * HOUR, TWHEEL_KEEP, &t));
+	EXPECT_EQ(t.deadline_ns, word(slot));
+	EXPECT_EQ(tick_of(&self->t, t.deadline_ns), wake(slot));
+	EXPECT_EQ(0, rearm_timer(self->fd, t.id, NEVER, TWHEEL_KEEP, &t));
+	EXPECT_EQ(NEVER, word(slot));
+	EXPECT_EQ(NEVER, wake(slot));
+	/* What has expired has no deadline any more. */
+	EXPECT_EQ(0, rearm_timer(self->fd, t.id, 0, TWHEEL_KEEP, &t));
+	EXPECT_EQ(0, word(slot));
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, t.id));
+	EXPECT_EQ(0, word(slot));
+	EXPECT_EQ(NEVER, wake(slot));
+}
+
+/* GET and LIST tell what the word says, whether or not the kernel has been told. */
+TEST_F(doors, get_and_list)
+{
+	__u64 moved = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 1);
+	__u64 disarmed = add(_metadata, self->fd, HOUR, 0, 2);
+	__u64 armed = reserve(_metadata, self->fd, 3);
+	struct twheel_timer t[4];
+	__u32 cursor = 0;
+	unsigned int i;
+
+	swap_word(slot_of(&self->t, moved), self->later);
+	swap_word(slot_of(&self->t, disarmed), 0);
+	swap_word(slot_of(&self->t, armed), self->later + 1);
+	EXPECT_EQ(0, get_timer(self->fd, moved, &t[0]));
+	EXPECT_EQ(TWHEEL_ARMED, t[0].state);
+	EXPECT_EQ(self->later, t[0].deadline_ns);
+	EXPECT_EQ(0, get_timer(self->fd, disarmed, &t[0]));
+	EXPECT_EQ(TWHEEL_IDLE, t[0].state);
+	EXPECT_EQ(0, t[0].deadline_ns);
+	EXPECT_EQ(0, get_timer(self->fd, armed, &t[0]));
+	EXPECT_EQ(TWHEEL_ARMED, t[0].state);
+	EXPECT_EQ(self->later + 1, t[0].deadline_ns);
+
+	EXPECT_EQ(3, list(self->fd, t, 4, &cursor));
+	for (i = 0; i < 3; i++) {
+		static const __u32 states[] = { TWHEEL_ARMED, TWHEEL_IDLE, TWHEEL_ARMED };
+		const __u64 deadlines[] = { self->later, 0, self->later + 1 };
+
+		EXPECT_EQ(i + 1, t[i].user_data);
+		EXPECT_EQ(states[i], t[i].state);
+		EXPECT_EQ(deadlines[i], t[i].deadline_ns);
+	}
+}
+
+/* REARM tells what the word said before, and replaces it. */
+TEST_F(doors, rearm)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	struct twheel_event ev;
+	struct twheel_timer t;
+
+	swap_word(slot, 0);
+	EXPECT_EQ(0, rearm_timer(self->fd, id, 2 * HOUR, TWHEEL_KEEP, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(t.deadline_ns, word(slot));
+	swap_word(slot, 0);
+	EXPECT_EQ(1, kick(self->fd, id));
+	swap_word(slot, self->later);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, TWHEEL_KEEP | TWHEEL_DISARMED));
+	EXPECT_EQ(0, word(slot));
+	swap_word(slot, self->later);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 10 * NS_PER_MS, TWHEEL_KEEP));
+	/* The deadline of the table is gone, that of the ioctl expires. */
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_LT(ev.deadline_ns, self->later);
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
+/* CANCEL tells what the word said, and nothing of it expires any more. */
+TEST_F(doors, cancel)
+{
+	__u64 soon = now(CLOCK_MONOTONIC) + 100 * NS_PER_MS;
+	__u64 moved = add(_metadata, self->fd, HOUR, 0, 1);
+	__u64 disarmed = add(_metadata, self->fd, HOUR, 0, 2);
+	__u64 armed = reserve(_metadata, self->fd, 3);
+	struct twheel_timer t;
+
+	swap_word(slot_of(&self->t, moved), self->later);
+	swap_word(slot_of(&self->t, disarmed), 0);
+	swap_word(slot_of(&self->t, armed), soon);
+	EXPECT_EQ(0, cancel_timer(self->fd, moved, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(0, cancel_timer(self->fd, disarmed, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(0, t.deadline_ns);
+	/* It would have needed a KICK, which comes too late now. */
+	EXPECT_EQ(0, cancel_timer(self->fd, armed, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(soon, t.deadline_ns);
+	EXPECT_EQ(0, kick(self->fd, armed));
+	EXPECT_FALSE(readable(self->fd, 100 + QUIET_MS));
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
+}
+
+/* DRAIN goes by the words: what was armed without KICK counts, what was disarmed does not. */
+TEST_F(doors, drain)
+{
+	static const __u32 modes[] = { TWHEEL_DRAIN_CANCEL, TWHEEL_DRAIN_EXPIRE };
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		__u64 moved = add(_metadata, self->fd, HOUR, 0, 1);
+		__u64 disarmed = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 2);
+		__u64 armed = reserve(_metadata, self->fd, 3);
+		struct twheel_event ev[4];
+
+		swap_word(slot_of(&self->t, moved), self->later);
+		swap_word(slot_of(&self->t, disarmed), 0);
+		swap_word(slot_of(&self->t, armed), self->later + 1);
+		EXPECT_EQ(2, drain(self->fd, modes[i]));
+		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+		EXPECT_EQ(0, word(slot_of(&self->t, moved)));
+		EXPECT_EQ(0, word(slot_of(&self->t, armed)));
+		EXPECT_EQ(NEVER, wake(slot_of(&self->t, moved)));
+		EXPECT_EQ(NEVER, wake(slot_of(&self->t, disarmed)));
+		EXPECT_EQ(NEVER, wake(slot_of(&self->t, armed)));
+		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, disarmed));
+		if (modes[i] == TWHEEL_DRAIN_CANCEL) {
+			EXPECT_FALSE(readable(self->fd, 0));
+			EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+			continue;
+		}
+		ASSERT_EQ(2, take(self->fd, ev, 4, 0));
+		for (k = 0; k < 2; k++) {
+			EXPECT_EQ(k ? armed : moved, ev[k].id);
+			EXPECT_EQ(self->later + k, ev[k].deadline_ns);
+			EXPECT_EQ(0, ev[k].expirations);
+		}
+		EXPECT_EQ(-ENOENT, cancel(self->fd, moved));
+		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, armed));
+	}
+}
+
+/* A batch finds what the table has set just before, and the table what the batch has. */
+TEST_F(doors, batch)
+{
+	enum { N = 100 };
+	struct twheel_op ops[4 * N];
+	struct twheel_event ev[N];
+	unsigned int i, wrong = 0;
+	__u64 ids[N], deadline;
+
+	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
+	for (i = 0; i < N; i++)
+		swap_word(slot_of(&self->t, ids[i]), i % 2 ? self->later + i : 0);
+	for (i = 0; i < N; i++) {
+		struct twheel_op *op = &ops[4 * i];
+
+		op[0] = (struct twheel_op) { .opcode = TWHEEL_OP_GET, .timer.id = ids[i] };
+		op[1] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REARM,
+			.timer = {
+				.id = ids[i],
+				.deadline_ns = self->later,
+				.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+			},
+		};
+		op[2] = op[0];
+		op[3] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+		};
+	}
+	EXPECT_EQ(4 * N, batch(self->fd, ops, 4 * N));
+	for (i = 0; i < N; i++) {
+		struct twheel_op *op = &ops[4 * i];
+		__u32 before = i % 2 ? TWHEEL_ARMED : TWHEEL_IDLE;
+
+		wrong += op[0].result || op[1].result || op[2].result || op[3].result;
+		wrong += op[0].timer.state != before ||
+			 op[0].timer.deadline_ns != (i % 2 ? self->later + i : 0);
+		wrong += op[1].timer.state != before;
+		wrong += op[2].timer.state != TWHEEL_ARMED ||
+			 op[2].timer.deadline_ns != self->later;
+		wrong += word(slot_of(&self->t, ids[i])) != self->later;
+		wrong += word(slot_of(&self->t, op[3].timer.id)) != 0;
+	}
+	EXPECT_EQ(0, wrong);
+	/* Those that the batch has made are armed by the table, and cancelled by a batch. */
+	deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	for (i = 0; i < N; i++) {
+		__u64 id = ops[4 * i + 3].timer.id;
+
+		wrong += arm(&self->t, id, deadline + i) != 0;
+		ops[i] = (struct twheel_op) { .opcode = TWHEEL_OP_CANCEL, .timer.id = id };
+	}
+	EXPECT_EQ(N, batch(self->fd, ops, N / 2) + N / 2);
+	for (i = 0; i < N / 2; i++)
+		wrong += ops[i].result || ops[i].timer.state != TWHEEL_ARMED ||
+			 ops[i].timer.deadline_ns != deadline + i;
+	EXPECT_EQ(0, wrong);
+	ASSERT_EQ(N / 2, collect(self->fd, ev, N / 2));
+	for (i = 0; i < N / 2; i++)
+		wrong += ev[i].deadline_ns < deadline + N / 2;
+	EXPECT_EQ(0, wrong);
+}
+
+/* Whose event is unread, and whose word has been exchanged since */
+
+/*
+ * Armed anew, the old event is as good as withdrawn: no read would return it.
+ * So the verbs tell of the new arming, with or without a KICK, and end that.
+ */
+FIXTURE(unread) {
+	int fd;
+	struct table t;
+	__u64 later;
+	__u64 id;
+};
+
+FIXTURE_VARIANT(unread) {
+	bool kick;
+};
+
+FIXTURE_VARIANT_ADD(unread, kicked)
+{
+	.kick = true,
+};
+
+FIXTURE_VARIANT_ADD(unread, not_kicked)
+{
+	.kick = false,
+};
+
+FIXTURE_SETUP(unread)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
+	self->id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	ASSERT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
+	EXPECT_EQ(0, swap_word(slot_of(&self->t, self->id), self->later));
+	if (variant->kick)
+		EXPECT_EQ(1, kick(self->fd, self->id));
+}
+
+FIXTURE_TEARDOWN(unread)
+{
+	/* In no case is the first event read. */
+	EXPECT_TRUE(nothing_to_read(self->fd));
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+TEST_F(unread, read)
+{
+	EXPECT_TRUE(nothing_to_read(self->fd));
+	/* Now it has. */
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, self->id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+TEST_F(unread, get)
+{
+	struct twheel_timer t;
+	__u32 cursor = 0;
+
+	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(1, list(self->fd, &t, 1, &cursor));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(self->later, t.deadline_ns);
+}
+
+TEST_F(unread, rearm)
+{
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, self->id, HOUR, TWHEEL_KEEP));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+TEST_F(unread, cancel)
+{
+	struct twheel_timer t;
+
+	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+TEST_F(unread, drain_cancel)
+{
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+TEST_F(unread, drain_expire)
+{
+	struct twheel_event ev[2];
+
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(1, take(self->fd, ev, 2, 0));
+	EXPECT_EQ(self->later, ev[0].deadline_ns);
+	EXPECT_EQ(0, ev[0].expirations);
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+/* Periodic timers */
+
+#define PERIOD	(20 * NS_PER_MS)
+
+FIXTURE(periodic) {
+	int fd;
+	struct table t;
+	__u64 id;
+	__u64 first;
+	struct twheel_slot *slot;
+};
+
+FIXTURE_VARIANT(periodic) {
+	__u32 flags;
+};
+
+FIXTURE_VARIANT_ADD(periodic, kept)
+{
+	.flags = TWHEEL_KEEP,
+};
+
+FIXTURE_VARIANT_ADD(periodic, not_kept)
+{
+	.flags = 0,
+};
+
+FIXTURE_SETUP(periodic)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+	self->first = now(CLOCK_MONOTONIC) + AHEAD;
+	self->id = add_periodic(_metadata, self->fd, self->first, PERIOD,
+				TWHEEL_ABSTIME | variant->flags);
+	self->slot = slot_of(&self->t, self->id);
+}
+
+FIXTURE_TEARDOWN(periodic)
+{
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+static bool on_grid(__u64 first, __u64 deadline)
+{
+	return deadline >= first && (deadline - first) % PERIOD == 0;
+}
+
+/* The word holds the next deadline: the first, the one after what expired, and so on. */
+TEST_F(periodic, word)
+{
+	__u64 next = self->first;
+	struct twheel_event ev;
+	struct twheel_timer t;
+	unsigned int i;
+
+	EXPECT_EQ(self->first, word(self->slot));
+	for (i = 0; i < 20; i++) {
+		__u64 held;
+
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		/* Unread: it holds the first one after the expiration. */
+		held = word(self->slot);
+		EXPECT_TRUE(on_grid(next + PERIOD, held));
+		EXPECT_EQ(NEVER, wake(self->slot));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+		EXPECT_EQ(next, ev.deadline_ns);
+		EXPECT_LE(held, ev.expired_ns + PERIOD);
+		EXPECT_GT(held, ev.expired_ns);
+		next += ev.expirations * PERIOD;
+		EXPECT_GE(next, held);
+		/* Read: it holds the next one that will be an event. */
+		held = word(self->slot);
+		EXPECT_TRUE(on_grid(next, held));
+		EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+		EXPECT_GE(t.deadline_ns, held);
+	}
+}
+
+/* A reader that comes late: one event with a count, the word goes on from there. */
+TEST_F(periodic, late_reader)
+{
+	struct twheel_event ev;
+	__u64 before, after;
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	sleep_ms(200);
+	before = now(CLOCK_MONOTONIC);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+	after = now(CLOCK_MONOTONIC);
+	EXPECT_EQ(self->first, ev.deadline_ns);
+	EXPECT_GE(ev.expirations, (before - self->first) / PERIOD + 1);
+	EXPECT_LE(ev.expirations, (after - self->first) / PERIOD + 1);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_GT(ev.deadline_ns, before);
+	EXPECT_TRUE(on_grid(self->first, ev.deadline_ns));
+}
+
+/* A read that faults consumes nothing, nor does it lose any period. */
+TEST_F(periodic, faulting_read)
+{
+	char *edge = border(_metadata, PROT_NONE);
+	struct twheel_event ev;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		/* Several periods late, so that the word has to be set anew. */
+		sleep_ms(100);
+		EXPECT_EQ(-1, read(self->fd, edge, sizeof(ev)));
+		EXPECT_EQ(EFAULT, errno);
+		EXPECT_EQ(-1, read(self->fd, edge - sizeof(ev) + 1, sizeof(ev)));
+		EXPECT_EQ(EFAULT, errno);
+		EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
+		sleep_ms(50);
+		ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+		EXPECT_EQ(self->first, ev.deadline_ns);
+		EXPECT_GE(ev.expirations, 150 * NS_PER_MS / PERIOD);
+		self->first += ev.expirations * PERIOD;
+	}
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+}
+
+/* Moved by exchange: the grid starts anew at the new deadline. */
+TEST_F(periodic, move)
+{
+	struct twheel_event ev;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD / 2 + 777 * i, next = deadline;
+		unsigned int k;
+
+		/* With an event unread or without; later, or earlier with KICK. */
+		arm(&self->t, self->id, deadline);
+		for (k = 0; k < 4; k++) {
+			ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+			EXPECT_EQ(next, ev.deadline_ns);
+			EXPECT_GE(ev.expired_ns, next);
+			next += ev.expirations * PERIOD;
+		}
+		if (i)
+			ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	}
+}
+
+/* Disarmed by exchange while it waits for the next period: idle, and no event any more. */
+TEST_F(periodic, disarm)
+{
+	struct twheel_event ev;
+	__u64 deadline;
+
+	EXPECT_EQ(self->first, disarm(&self->t, self->id));
+	EXPECT_TRUE(wake_becomes(self->slot, NEVER));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+	/* And on again. */
+	deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&self->t, self->id, deadline));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	deadline += ev.expirations * PERIOD;
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+}
+
+/* Disarmed by exchange while its event is unread: no event will come, and all verbs know. */
+TEST_F(periodic, disarm_unread)
+{
+	struct twheel_timer t;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		__u32 cursor = 0;
+		__u64 held;
+
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		held = disarm(&self->t, self->id);
+		EXPECT_TRUE(on_grid(self->first + PERIOD, held));
+		switch (i) {
+		case 0:
+			EXPECT_TRUE(nothing_to_read(self->fd));
+			EXPECT_FALSE(readable(self->fd, 0));
+			break;
+		case 1:
+			EXPECT_EQ(1, kick(self->fd, self->id));
+			break;
+		case 2:
+			EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+			EXPECT_EQ(TWHEEL_IDLE, t.state);
+			EXPECT_EQ(0, t.deadline_ns);
+			break;
+		case 3:
+			EXPECT_EQ(1, list(self->fd, &t, 1, &cursor));
+			EXPECT_EQ(TWHEEL_IDLE, t.state);
+			EXPECT_EQ(0, t.deadline_ns);
+			break;
+		case 4:
+			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+			break;
+		case 5:
+			t = (struct twheel_timer) {
+				.id = self->id,
+				.flags = variant->flags | TWHEEL_DISARMED,
+			};
+			EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REARM, &t));
+			EXPECT_EQ(TWHEEL_IDLE, t.state);
+			break;
+		}
+		EXPECT_TRUE(nothing_to_read(self->fd));
+		/* It is there still, and periodic as before (but for the last). */
+		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+		self->first = now(CLOCK_MONOTONIC);
+		EXPECT_EQ(0, arm(&self->t, self->id, self->first));
+	}
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
+	EXPECT_EQ(0, stats(_metadata, self->fd).delivered);
+}
+
+/* The same, and CANCEL: it was idle by then, for the exchange has got the deadline. */
+TEST_F(periodic, disarm_unread_and_cancel)
+{
+	struct twheel_timer t;
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_NE(0, disarm(&self->t, self->id));
+	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(0, t.deadline_ns);
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
+/* The same, and DRAIN_EXPIRE: there is nothing to drain. */
+TEST_F(periodic, disarm_unread_and_drain)
+{
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_NE(0, disarm(&self->t, self->id));
+	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+}
+
+/* Moved while its event is unread: the event is withdrawn, with KICK or without. */
+TEST_F(periodic, move_unread)
+{
+	struct twheel_event ev;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		__u64 deadline;
+
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		deadline = now(CLOCK_MONOTONIC) + AHEAD;
+		EXPECT_NE(0, swap_word(self->slot, deadline));
+		if (i)
+			EXPECT_EQ(1, kick(self->fd, self->id));
+		EXPECT_TRUE(nothing_to_read(self->fd));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(deadline, ev.deadline_ns);
+		EXPECT_GE(ev.expired_ns, deadline);
+	}
+}
+
+/* DRAIN_EXPIRE ends the periods; armed again through the table, it is periodic again. */
+TEST_F(periodic, after_drain)
+{
+	struct twheel_event ev;
+	struct twheel_timer t;
+	__u64 deadline;
+
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	if (!variant->flags) {
+		EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+		EXPECT_EQ(-ENOENT, state(self->fd, self->id));
+		return;
+	}
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(0, ev.expirations);
+	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(PERIOD, t.period_ns);
+	deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&self->t, self->id, deadline));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	deadline += ev.expirations * PERIOD;
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+}
+
+/* A period that leads past the end of time: the word is ~0 then. */
+TEST_F(periodic, end_of_time)
+{
+	__u64 id = add_periodic(_metadata, self->fd, 0, NEVER - 5, variant->flags);
+
+	EXPECT_EQ(NEVER, word(slot_of(&self->t, id)));
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
+	EXPECT_EQ(0, word(slot_of(&self->t, id)));
+}
+
+/* Clocks */
+
+static int wheel_on(int clock)
+{
+	struct twheel_setup s = {
+		.clock_id = clock,
+		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+	int fd = wheel_open(O_NONBLOCK);
+
+	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+FIXTURE(wall_clock) {
+	int fd;
+	struct table t;
+	__u64 base;
+};
+
+FIXTURE_VARIANT(wall_clock) {
+	int clock;
+};
+
+FIXTURE_VARIANT_ADD(wall_clock, realtime)
+{
+	.clock = CLOCK_REALTIME,
+};
+
+FIXTURE_VARIANT_ADD(wall_clock, tai)
+{
+	.clock = CLOCK_TAI,
+};
+
+FIXTURE_SETUP(wall_clock)
+{
+	SKIP_UNLESS_ROOT();
+	self->fd = wheel_on(variant->clock);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+	self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
+}
+
+/* Moves the wall clock by @ns, from where it would be had nobody set it. */
+static void set_clock(struct __test_metadata *_metadata, __u64 base, long long ns)
+{
+	__u64 target = base + now(CLOCK_MONOTONIC) + ns;
+	struct timespec ts = { target / NS_PER_SEC, target % NS_PER_SEC };
+
+	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+}
+
+FIXTURE_TEARDOWN(wall_clock)
+{
+	set_clock(_metadata, self->base, 0);
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+/* Forward: what has become due by its word expires at once, and only that. */
+TEST_F(wall_clock, forward)
+{
+	__u64 start = now(variant->clock);
+	struct twheel_event ev[4];
+	__u64 ids[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		ids[i] = add(_metadata, self->fd, start + 30 * MINUTE,
+			     TWHEEL_ABSTIME | TWHEEL_KEEP, i);
+	/* Beyond the jump, and not; by exchange alone. */
+	EXPECT_NE(0, arm(&self->t, ids[1], start + 90 * MINUTE));
+	EXPECT_NE(0, arm(&self->t, ids[2], start + 50 * MINUTE));
+	EXPECT_NE(0, disarm(&self->t, ids[3]));
+	EXPECT_EQ(0, self->t.kicks);
+	set_clock(_metadata, self->base, 60 * MINUTE);
+	ASSERT_EQ(2, collect(self->fd, ev, 2));
+	EXPECT_EQ(ids[0], ev[0].id);
+	EXPECT_EQ(ids[2], ev[1].id);
+	EXPECT_EQ(start + 50 * MINUTE, ev[1].deadline_ns);
+	EXPECT_GE(ev[1].expired_ns, start + 60 * MINUTE);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[1]),
+				 tick_of(&self->t, start + 90 * MINUTE)));
+	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[3]), NEVER));
+}
+
+/*
+ * Forward over many ticks at once: still in the order of the words' ticks,
+ * wherever the timers were queued.
+ */
+TEST_F(wall_clock, order)
+{
+	enum { N = 500 };
+	__u64 start = now(variant->clock) + 30 * MINUTE, seed = 19, last = 0;
+	struct twheel_event ev[N];
+	unsigned int i, wrong = 0;
+	__u64 ids[N];
+
+	add_many(_metadata, self->fd, N, start, TWHEEL_ABSTIME, 0, ids);
+	for (i = 0; i < N; i++)
+		if (i % 3)
+			arm(&self->t, ids[i], start + 1 + next_random(&seed) % MINUTE);
+	EXPECT_EQ(0, self->t.kicks);
+	set_clock(_metadata, self->base, 60 * MINUTE);
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 tick = tick_of(&self->t, ev[i].deadline_ns);
+
+		wrong += tick < last;
+		last = tick;
+	}
+	EXPECT_EQ(0, wrong);
+}
+
+/* Backward: nothing expires before the clock is there again, whenever it was armed. */
+TEST_F(wall_clock, backward)
+{
+	__u64 start = now(variant->clock), deadline;
+	__u64 moved = add(_metadata, self->fd, start + AHEAD, TWHEEL_ABSTIME | TWHEEL_KEEP, 1);
+	__u64 fresh = reserve(_metadata, self->fd, 2);
+	struct twheel_event ev[2];
+
+	EXPECT_NE(0, arm(&self->t, moved, start + AHEAD + 100 * NS_PER_MS));
+	set_clock(_metadata, self->base, -60LL * MINUTE);
+	EXPECT_FALSE(readable(self->fd, 700));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, moved));
+	/* By the clock as it is now, and in time. */
+	deadline = now(variant->clock) + 30 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&self->t, fresh, deadline));
+	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(fresh, ev[0].id);
+	EXPECT_EQ(deadline, ev[0].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, deadline);
+	/* Moved earlier, to the time as it is now. */
+	deadline = now(variant->clock) + 30 * NS_PER_MS;
+	EXPECT_NE(0, arm(&self->t, moved, deadline));
+	EXPECT_EQ(2, self->t.kicks);
+	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(moved, ev[0].id);
+	EXPECT_EQ(deadline, ev[0].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, deadline);
+	/* And forward again. */
+	EXPECT_EQ(0, arm(&self->t, moved, start + MINUTE));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	set_clock(_metadata, self->base, 5 * MINUTE);
+	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(start + MINUTE, ev[0].deadline_ns);
+}
+
+/* Back and forth while words are exchanged at random: never early, each arming once. */
+TEST_F(wall_clock, back_and_forth)
+{
+	enum { N = 100, STEPS = 20 };
+	__u64 seed = 3, start = now(variant->clock);
+	__u64 ids[N], last[N];
+	struct twheel_event ev[N];
+	unsigned int i, k, wrong = 0;
+
+	for (i = 0; i < N; i++) {
+		ids[i] = reserve(_metadata, self->fd, i);
+		last[i] = 0;
+	}
+	for (k = 0; k <= STEPS; k++) {
+		int ret;
+
+		set_clock(_metadata, self->base, k == STEPS ? 60LL * MINUTE :
+			  (long long)(next_random(&seed) % (20 * MINUTE)) - 10LL * MINUTE);
+		if (k == STEPS) {
+			/* The rest. */
+			for (i = 0, ret = 0; i < N; i++)
+				ret += !!last[i];
+			EXPECT_EQ(ret, collect(self->fd, ev, ret));
+		} else {
+			sleep_ms(3);
+			ret = take(self->fd, ev, N, 0);
+		}
+		for (i = 0; (int)i < ret; i++) {
+			__u64 who = ev[i].user_data % N;
+
+			wrong += ev[i].deadline_ns != last[who] || !last[who];
+			wrong += ev[i].expired_ns < ev[i].deadline_ns;
+			last[who] = 0;
+		}
+		for (i = 0; i < N && k < STEPS; i++) {
+			__u64 next = start + next_random(&seed) % (20 * MINUTE) + i, old;
+
+			if (next_random(&seed) % 2)
+				continue;
+			old = arm(&self->t, ids[i], next);
+			/* What it did not get back had expired, and is withdrawn now. */
+			wrong += old && old != last[i];
+			last[i] = next;
+		}
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+}
+
+/*
+ * Time namespaces: the words are on the clock that the opener sees, whoever
+ * writes them.
+ */
+FIXTURE(namespace) {
+	long long offset;
+};
+
+FIXTURE_VARIANT(namespace) {
+	int clock;
+	long long offset;
+};
+
+FIXTURE_VARIANT_ADD(namespace, monotonic)
+{
+	.clock = CLOCK_MONOTONIC,
+	.offset = 86400,
+};
+
+FIXTURE_VARIANT_ADD(namespace, boottime)
+{
+	.clock = CLOCK_BOOTTIME,
+	.offset = 1000000,
+};
+
+/* Not by more than the machine has been up: the clock must not become negative. */
+FIXTURE_VARIANT_ADD(namespace, behind)
+{
+	.clock = CLOCK_MONOTONIC,
+	.offset = -1,
+};
+
+/* From here on the children of this process live in a time namespace. */
+FIXTURE_SETUP(namespace)
+{
+	char text[64];
+
+	SKIP_UNLESS_ROOT();
+	if (unshare(CLONE_NEWTIME))
+		SKIP(return, "NO TIME NAMESPACES HERE: not tested");
+	snprintf(text, sizeof(text), "%d %lld 0", variant->clock, variant->offset);
+	ASSERT_TRUE(write_text("/proc/self/timens_offsets", text));
+	self->offset = variant->offset * (long long)NS_PER_SEC;
+}
+
+FIXTURE_TEARDOWN(namespace)
+{
+}
+
+/* On a wheel whose clock is @clock, @offset ahead of what this process sees. */
+static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)
+{
+	struct table t = map_table(_metadata, fd);
+	struct twheel_timer timer = { .deadline_ns = AHEAD, .flags = TWHEEL_KEEP };
+	__u64 before = now(clock) + offset, deadline;
+	struct twheel_event ev;
+
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &timer));
+	deadline = word(slot_of(&t, timer.id));
+	EXPECT_EQ(timer.deadline_ns, deadline);
+	EXPECT_GE(deadline, before + AHEAD);
+	EXPECT_LE(deadline, now(clock) + offset + AHEAD);
+	EXPECT_EQ(tick_of(&t, deadline), wake(slot_of(&t, timer.id)));
+	/* Later, by exchange. */
+	deadline += 50 * NS_PER_MS;
+	EXPECT_NE(0, arm(&t, timer.id, deadline));
+	EXPECT_EQ(0, t.kicks);
+	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, deadline);
+	EXPECT_GE(now(clock) + offset, ev.expired_ns);
+	/* From idle, by KICK. */
+	deadline = now(clock) + offset + 40 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&t, timer.id, deadline));
+	EXPECT_EQ(1, t.kicks);
+	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, deadline);
+	EXPECT_GE(now(clock) + offset, ev.expired_ns);
+	EXPECT_LT(ev.expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
+	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, timer.id));
+	expect_conserved(_metadata, fd);
+	unmap_table(&t);
+}
+
+/* Runs @check in a process within the namespace, and fails with it. */
+#define WITHIN(check) do { \
+	int __status; \
+	pid_t __pid = fork(); \
+	ASSERT_GE(__pid, 0); \
+	if (!__pid) { \
+		_metadata->exit_code = KSFT_PASS; \
+		check; \
+		_exit(_metadata->exit_code); \
+	} \
+	EXPECT_EQ(__pid, waitpid(__pid, &__status, 0)); \
+	EXPECT_EQ(0, __status); \
+} while (0)
+
+static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 expected)
+{
+	int fd = wheel_on(clock);
+
+	ASSERT_GE(fd, 0);
+	/* That we are inside. */
+	EXPECT_GE(now(clock), expected);
+	EXPECT_LT(now(clock), expected + PATIENCE_MS * NS_PER_MS);
+	check_words(_metadata, fd, clock, 0);
+	close(fd);
+}
+
+TEST_F(namespace, opened_inside)
+{
+	__u64 expected = now(variant->clock) + self->offset;
+
+	WITHIN(opened_inside(_metadata, variant->clock, expected));
+}
+
+TEST_F(namespace, opened_outside)
+{
+	int fd = wheel_on(variant->clock);
+
+	ASSERT_GE(fd, 0);
+	WITHIN(check_words(_metadata, fd, variant->clock, -self->offset));
+	check_words(_metadata, fd, variant->clock, 0);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

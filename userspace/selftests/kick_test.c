@@ -1,0 +1,1018 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arming, moving and disarming by one exchange; what the kernel publishes, and
+ * KICK where it has to be told.
+ */
+#include "table.h"
+
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+
+FIXTURE(kick) {
+	int fd;
+	struct table t;
+};
+
+FIXTURE_SETUP(kick)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+}
+
+FIXTURE_TEARDOWN(kick)
+{
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+/* The one event there is: of @id, for @deadline, not early, and nothing after it. */
+static void expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline)
+{
+	struct twheel_event ev[2];
+
+	ASSERT_EQ(1, take(fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(deadline, ev[0].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, deadline);
+	EXPECT_LE(ev[0].expired_ns, now(CLOCK_MONOTONIC));
+	EXPECT_EQ(1, ev[0].expirations);
+	EXPECT_FALSE(readable(fd, 0));
+}
+
+/* Moving */
+
+/* Moved later: one exchange, and it expires at the new deadline, once. */
+TEST_F(kick, later)
+{
+	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old + 100 * NS_PER_MS;
+	__u64 id = add(_metadata, self->fd, old, TWHEEL_ABSTIME | TWHEEL_KEEP, 6);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	struct twheel_stats s;
+
+	EXPECT_EQ(old, word(slot));
+	EXPECT_EQ(old, swap_word(slot, new));
+	EXPECT_GT(new, wake(slot));
+	expect_event(_metadata, self->fd, id, new);
+	EXPECT_EQ(0, word(slot));
+	EXPECT_EQ(NEVER, wake(slot));
+	s = stats(_metadata, self->fd);
+	/* Looked at once, at the old place: no verb was needed. */
+	EXPECT_EQ(1, s.moved);
+	EXPECT_EQ(1, s.armings);
+	EXPECT_EQ(1, s.expired);
+	EXPECT_EQ(1, s.delivered);
+	EXPECT_EQ(0, s.rearmed);
+	EXPECT_EQ(0, s.displaced);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+}
+
+/* A heartbeat: moved later again and again, it does not expire; then it stops, and it does. */
+TEST_F(kick, heartbeat)
+{
+	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
+	__u64 deadline = word(slot_of(&self->t, id));
+	unsigned int i;
+
+	for (i = 0; i < 80; i++) {
+		__u64 next = now(CLOCK_MONOTONIC) + AHEAD;
+		__u64 old = arm(&self->t, id, next);
+
+		/* Or it has expired, but then its time was over. */
+		EXPECT_TRUE(old == deadline || (!old && deadline <= now(CLOCK_MONOTONIC)));
+		deadline = next;
+		sleep_ms(10);
+	}
+	expect_event(_metadata, self->fd, id, deadline);
+	/* Looked at when an old place came up, not for each move. */
+	EXPECT_GE(stats(_metadata, self->fd).moved, 1);
+	EXPECT_LT(stats(_metadata, self->fd).moved, 40);
+	EXPECT_EQ(0, stats(_metadata, self->fd).rearmed);
+}
+
+struct sleeper {
+	pthread_t thread;
+	int fd;
+	pid_t tid;
+	int ret;
+	struct twheel_event ev;
+};
+
+static void *sleep_in_read(void *arg)
+{
+	struct sleeper *s = arg;
+
+	__atomic_store_n(&s->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
+	s->ret = read(s->fd, &s->ev, sizeof(s->ev));
+	return NULL;
+}
+
+/* How often a thread has gone to sleep. */
+static long long switches(pid_t tid)
+{
+	char path[64], line[128];
+	long long n = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "voluntary_ctxt_switches: %lld", &n) == 1)
+			break;
+	fclose(f);
+	return n;
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int sig)
+{
+	(void)sig;
+	signals++;
+}
+
+/* What is looked at and queued again wakes nobody: no read, no SIGIO. */
+TEST_F(kick, wakes_nobody)
+{
+	__u64 start = now(CLOCK_MONOTONIC), deadline = start + AHEAD;
+	struct sleeper s = { .fd = wheel_open(0) };
+	struct sigaction sa = { .sa_handler = count_signal, .sa_flags = SA_RESTART };
+	struct twheel_slot *slot;
+	struct table t;
+	sigset_t io;
+	unsigned int i;
+	long long n;
+	__u64 id;
+
+	t = map_table(_metadata, s.fd);
+	id = add(_metadata, s.fd, deadline, TWHEEL_ABSTIME | TWHEEL_KEEP, 0);
+	slot = slot_of(&t, id);
+	ASSERT_EQ(0, sigaction(SIGIO, &sa, NULL));
+	ASSERT_EQ(0, fcntl(s.fd, F_SETOWN, getpid()));
+	ASSERT_EQ(0, fcntl(s.fd, F_SETFL, O_RDWR | O_ASYNC));
+	/* Signals are for this thread. */
+	sigemptyset(&io);
+	sigaddset(&io, SIGIO);
+	pthread_sigmask(SIG_BLOCK, &io, NULL);
+	ASSERT_EQ(0, pthread_create(&s.thread, NULL, sleep_in_read, &s));
+	pthread_sigmask(SIG_UNBLOCK, &io, NULL);
+	while (!__atomic_load_n(&s.tid, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	sleep_ms(10);
+	n = switches(s.tid);
+	EXPECT_GT(n, 0);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(deadline, swap_word(slot, deadline + AHEAD));
+		deadline += AHEAD;
+		ASSERT_TRUE(wake_becomes(slot, tick_of(&t, deadline)));
+	}
+	EXPECT_GE(stats(_metadata, s.fd).moved, 1);
+	EXPECT_EQ(n, switches(s.tid));
+	EXPECT_EQ(0, signals);
+	/* It was asleep all the time, and wakes for this. */
+	EXPECT_NE(0, arm(&t, id, 1));
+	pthread_join(s.thread, NULL);
+	EXPECT_EQ(sizeof(s.ev), s.ret);
+	EXPECT_EQ(1, s.ev.deadline_ns);
+	EXPECT_EQ(1, signals);
+	expect_conserved(_metadata, s.fd);
+	unmap_table(&t);
+	close(s.fd);
+}
+
+/* Moved earlier, with KICK: expires at the new deadline. */
+TEST_F(kick, earlier)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+
+	EXPECT_NE(0, swap_word(slot, deadline));
+	EXPECT_LE(deadline, wake(slot));
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot));
+	EXPECT_EQ(deadline, word(slot));
+	expect_event(_metadata, self->fd, id, deadline);
+}
+
+/* Moved earlier without KICK: not before the new deadline, nor later than the old one. */
+TEST_F(kick, earlier_without_kick)
+{
+	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old - 300 * NS_PER_MS;
+	__u64 id = add(_metadata, self->fd, old, TWHEEL_ABSTIME, 0);
+
+	EXPECT_EQ(old, swap_word(slot_of(&self->t, id), new));
+	expect_event(_metadata, self->fd, id, new);
+}
+
+/* To a time that has passed, with KICK: expires at once, and keeps its deadline. */
+TEST_F(kick, to_the_past)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0), start;
+	static const __u64 deadlines[] = { 1, NS_PER_MS };
+	struct twheel_event ev;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		start = now(CLOCK_MONOTONIC);
+		arm(&self->t, id, deadlines[i]);
+		EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+		EXPECT_EQ(deadlines[i], ev.deadline_ns);
+		EXPECT_GE(ev.expired_ns, start);
+		EXPECT_EQ(1, ev.expirations);
+	}
+	/* Lateness is counted for what was waited for. */
+	EXPECT_LT(stats(_metadata, self->fd).worst_lateness_ns, now(CLOCK_MONOTONIC) / 2);
+	EXPECT_EQ(2, self->t.kicks);
+}
+
+/* Never: ~0 is a deadline that does not come, and a move from there needs KICK. */
+TEST_F(kick, never)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	__u64 deadline;
+
+	EXPECT_NE(0, swap_word(slot, NEVER));
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(NEVER, word(slot));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+	deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
+	EXPECT_EQ(NEVER, arm(&self->t, id, deadline));
+	EXPECT_EQ(1, self->t.kicks);
+	expect_event(_metadata, self->fd, id, deadline);
+	/* The last moment before that is a time like any other. */
+	EXPECT_EQ(0, arm(&self->t, id, NEVER - 1));
+	EXPECT_EQ(NEVER - 1, word(slot));
+	EXPECT_EQ(tick_of(&self->t, NEVER - 1), wake(slot));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	EXPECT_EQ(NEVER - 1, disarm(&self->t, id));
+}
+
+/* wake_ns is the start of the tick of the deadline, wherever in its tick that lies. */
+TEST_F(kick, wake_is_start_of_tick)
+{
+	__u64 border = (now(CLOCK_MONOTONIC) + HOUR) & ~(self->t.tick - 1);
+	static const long long offsets[] = { -2, -1, 0, 1, 2, DEFAULT_TICK - 1, DEFAULT_TICK };
+	__u64 id = reserve(_metadata, self->fd, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	unsigned int i, by_ioctl;
+
+	for (by_ioctl = 0; by_ioctl < 2; by_ioctl++) {
+		for (i = 0; i < ARRAY_SIZE(offsets); i++) {
+			__u64 deadline = border + offsets[i];
+
+			if (by_ioctl) {
+				ASSERT_GE(rearm(self->fd, id, deadline,
+						TWHEEL_ABSTIME | TWHEEL_KEEP), 0);
+			} else {
+				swap_word(slot, deadline);
+				ASSERT_EQ(1, kick(self->fd, id));
+			}
+			EXPECT_LT(wake(slot), deadline);
+			EXPECT_GE(wake(slot) + self->t.tick, deadline);
+			EXPECT_EQ(0, wake(slot) % self->t.tick);
+		}
+	}
+}
+
+/* wake_ns is ~0 whenever the kernel will not look: reserved, expired, read, disarmed. */
+TEST_F(kick, wake_when_not_armed)
+{
+	__u64 id = reserve(_metadata, self->fd, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	struct twheel_event ev;
+	struct twheel_timer t;
+
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(0, word(slot));
+	arm(&self->t, id, now(CLOCK_MONOTONIC) + AHEAD);
+	EXPECT_NE(NEVER, wake(slot));
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(0, word(slot));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(NEVER, wake(slot));
+
+	/* By the table: when the old place has come up, or at a KICK. */
+	arm(&self->t, id, now(CLOCK_MONOTONIC) + AHEAD);
+	EXPECT_NE(0, disarm(&self->t, id));
+	EXPECT_TRUE(wake_becomes(slot, NEVER));
+	arm(&self->t, id, now(CLOCK_MONOTONIC) + HOUR);
+	EXPECT_NE(0, disarm(&self->t, id));
+	EXPECT_NE(NEVER, wake(slot));
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(NEVER, wake(slot));
+	/* By ioctl: at once. */
+	arm(&self->t, id, now(CLOCK_MONOTONIC) + HOUR);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, TWHEEL_KEEP | TWHEEL_DISARMED));
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(0, word(slot));
+	arm(&self->t, id, now(CLOCK_MONOTONIC) + HOUR);
+	EXPECT_EQ(0, cancel_timer(self->fd, id, &t));
+	EXPECT_EQ(NEVER, wake(slot));
+	EXPECT_EQ(0, word(slot));
+}
+
+/* The earliest moment that needs no KICK: expires in time. wake_ns itself does need one. */
+TEST_F(kick, border_of_wake)
+{
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
+		struct twheel_slot *slot = slot_of(&self->t, id);
+		__u64 deadline = wake(slot) + 1;
+
+		EXPECT_NE(0, swap_word(slot, deadline));
+		EXPECT_EQ(deadline - 1, wake(slot));
+		expect_event(_metadata, self->fd, id, deadline);
+		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
+	}
+	/* The same deadline, one tick earlier on the wheel: only a KICK makes it so. */
+	for (i = 0; i < 20; i++) {
+		__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+		struct twheel_slot *slot = slot_of(&self->t, id);
+		__u64 deadline = wake(slot);
+
+		EXPECT_NE(0, swap_word(slot, deadline));
+		EXPECT_EQ(1, kick(self->fd, id));
+		EXPECT_EQ(deadline - self->t.tick, wake(slot));
+		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	}
+}
+
+/* The kernel writes wake_ns and never reads it: whoever spoils it confuses himself only. */
+TEST_F(kick, wake_is_not_read)
+{
+	static const __u64 values[] = { 0, 1, NEVER, NEVER - 1, 0x0123456789abcdef };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		__u64 id = add(_metadata, self->fd, AHEAD / 2, TWHEEL_KEEP, 0);
+		struct twheel_slot *slot = slot_of(&self->t, id);
+		__u64 deadline = word(slot) + AHEAD;
+
+		__atomic_store_n(&slot->wake_ns, values[i], __ATOMIC_SEQ_CST);
+		EXPECT_NE(0, swap_word(slot, deadline));
+		/* Looked at where it was, and published anew. */
+		EXPECT_TRUE(wake_becomes(slot, tick_of(&self->t, deadline)));
+		__atomic_store_n(&slot->wake_ns, values[i], __ATOMIC_SEQ_CST);
+		expect_event(_metadata, self->fd, id, deadline);
+		EXPECT_EQ(NEVER, wake(slot));
+		__atomic_store_n(&slot->wake_ns, values[i], __ATOMIC_SEQ_CST);
+		EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, HOUR, TWHEEL_KEEP));
+		EXPECT_EQ(tick_of(&self->t, word(slot)), wake(slot));
+		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	}
+}
+
+/* Disarming, and arming what is idle */
+
+/* Disarmed by one exchange: the old deadline is the answer, and no event comes. */
+TEST_F(kick, disarm)
+{
+	static const __u32 keep[] = { TWHEEL_KEEP, 0 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(keep); i++) {
+		__u64 old = now(CLOCK_MONOTONIC) + AHEAD, deadline;
+		__u64 id = add(_metadata, self->fd, old, TWHEEL_ABSTIME | keep[i], 0);
+		struct twheel_timer t;
+
+		EXPECT_EQ(old, disarm(&self->t, id));
+		EXPECT_EQ(0, disarm(&self->t, id));
+		EXPECT_EQ(0, get_timer(self->fd, id, &t));
+		EXPECT_EQ(TWHEEL_IDLE, t.state);
+		EXPECT_EQ(0, t.deadline_ns);
+		EXPECT_TRUE(wake_becomes(slot_of(&self->t, id), NEVER));
+		EXPECT_FALSE(readable(self->fd, QUIET_MS));
+		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
+		/* It is there still, kept or not, and can be armed again. */
+		deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
+		EXPECT_EQ(0, swap_word(slot_of(&self->t, id), deadline));
+		EXPECT_EQ(1, kick(self->fd, id));
+		expect_event(_metadata, self->fd, id, deadline);
+		EXPECT_EQ(keep[i] ? (int)TWHEEL_IDLE : -ENOENT, state(self->fd, id));
+	}
+}
+
+/* Armed again before the kernel has noticed: a deadline after wake_ns needs no KICK. */
+TEST_F(kick, disarm_and_arm)
+{
+	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old + 40 * NS_PER_MS;
+	__u64 id = add(_metadata, self->fd, old, TWHEEL_ABSTIME, 0);
+
+	EXPECT_EQ(old, disarm(&self->t, id));
+	EXPECT_EQ(0, arm(&self->t, id, new));
+	EXPECT_EQ(0, self->t.kicks);
+	expect_event(_metadata, self->fd, id, new);
+}
+
+/* Short-lived timers on a slot that is still queued: armed and disarmed without any KICK. */
+TEST_F(kick, pairs_without_kick)
+{
+	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
+	unsigned int i, lost = 0;
+
+	EXPECT_NE(0, disarm(&self->t, id));
+	for (i = 0; i < 1000; i++) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + 2 * AHEAD + i;
+
+		lost += arm(&self->t, id, deadline) != 0;
+		lost += disarm(&self->t, id) != deadline;
+	}
+	EXPECT_EQ(0, lost);
+	/* As often as it was found disarmed, which wakes nobody either. */
+	EXPECT_LE(self->t.kicks, 20);
+	EXPECT_FALSE(readable(self->fd, 2 * AHEAD / NS_PER_MS + QUIET_MS));
+	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
+}
+
+/* A reserved timer is armed through the table. */
+TEST_F(kick, reserved)
+{
+	__u64 id = reserve(_metadata, self->fd, 0xfeed);
+	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	struct twheel_event ev;
+
+	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), deadline));
+	EXPECT_LE(deadline, wake(slot_of(&self->t, id)));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(0xfeed, ev.user_data);
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, deadline);
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
+	/* One arming, one end. */
+	EXPECT_EQ(1, stats(_metadata, self->fd).armings);
+}
+
+/* Without KEEP the event ends the timer, however it was armed; its slot says so. */
+TEST_F(kick, not_kept)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline;
+	struct twheel_slot *slot = slot_of(&self->t, id);
+
+	deadline = now(CLOCK_MONOTONIC) + 10 * NS_PER_MS;
+	EXPECT_NE(0, arm(&self->t, id, deadline));
+	expect_event(_metadata, self->fd, id, deadline);
+	EXPECT_EQ(-ENOENT, state(self->fd, id));
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+	EXPECT_EQ(0, word(slot));
+	EXPECT_EQ(NEVER, wake(slot));
+	/* Whoever arms it now is told that nobody is there. */
+	EXPECT_EQ(0, swap_word(slot, 1));
+	EXPECT_EQ(0, kick(self->fd, id));
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	/* The next one in that slot has a deadline of its own. */
+	id = add(_metadata, self->fd, HOUR, 0, 0);
+	EXPECT_EQ(slot, slot_of(&self->t, id));
+	EXPECT_GT(word(slot), now(CLOCK_MONOTONIC));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+}
+
+/* What is armed by exchange expires in the order of its ticks, like anything else. */
+TEST_F(kick, order)
+{
+	enum { N = 200 };
+	__u64 start = now(CLOCK_MONOTONIC) + AHEAD, seed = 11, last = 0;
+	struct twheel_event ev[N];
+	__u32 slots[N];
+	unsigned int i;
+
+	for (i = 0; i < N; i++) {
+		__u64 id = i % 2 ? reserve(_metadata, self->fd, i) :
+				   add(_metadata, self->fd, start, TWHEEL_ABSTIME, i);
+
+		slots[i] = id;
+		swap_word(slot_of(&self->t, id), start + next_random(&seed) % (80 * NS_PER_MS));
+	}
+	EXPECT_EQ(N, kick_slots(self->fd, slots, N));
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 tick = (ev[i].deadline_ns + self->t.tick - 1) / self->t.tick;
+
+		EXPECT_GE(tick, last);
+		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+		last = tick;
+	}
+}
+
+/* Unread expirations */
+
+/* Armed through the table while unread: the KICK withdraws that event, and the new one comes. */
+TEST_F(kick, withdraws_unread)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	struct twheel_stats s;
+
+	EXPECT_TRUE(readable(self->fd, 0));
+	EXPECT_EQ(0, arm(&self->t, id, deadline));
+	EXPECT_EQ(1, self->t.kicks);
+	EXPECT_FALSE(readable(self->fd, 0));
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(1, s.withdrawn);
+	EXPECT_EQ(0, s.unread);
+	EXPECT_EQ(1, s.armed);
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	expect_event(_metadata, self->fd, id, deadline);
+	/* And to a time that has passed: the event is the new one. */
+	arm(&self->t, id, 5);
+	arm(&self->t, id, 7);
+	expect_event(_metadata, self->fd, id, 7);
+	EXPECT_EQ(2, stats(_metadata, self->fd).withdrawn);
+}
+
+/* Disarming what has expired is too late: 0 says so, and the event stays. */
+TEST_F(kick, disarm_unread)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+
+	EXPECT_EQ(0, disarm(&self->t, id));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	EXPECT_TRUE(readable(self->fd, 0));
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
+/*
+ * A thousand unread events, each other one armed anew without a KICK, which is
+ * against the rules: the rest is read, once.
+ */
+TEST_F(kick, unread_and_armed_without_kick)
+{
+	enum { N = 1000 };
+	unsigned char seen[N] = { 0 };
+	struct twheel_event ev[64];
+	unsigned int i, wrong = 0;
+	__u64 ids[N];
+	int ret, k;
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP, 0, ids);
+	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
+	for (i = 0; i < N; i += 2)
+		EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
+				       now(CLOCK_MONOTONIC) + HOUR));
+	while ((ret = take(self->fd, ev, ARRAY_SIZE(ev), 0)) > 0)
+		for (k = 0; k < ret; k++)
+			seen[ev[k].user_data % N]++;
+	for (i = 0; i < N; i++)
+		wrong += seen[i] != i % 2;
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(N / 2, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(N / 2, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(N / 2, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+}
+
+/* The verb */
+
+/* What is wrong with a KICK, and that it then does nothing. */
+TEST_F(kick, errors)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	char *edge = border(_metadata, PROT_NONE);
+	struct twheel_kick k = { .count = 1 };
+	__u32 slot = id;
+	unsigned int i;
+
+	swap_word(slot_of(&self->t, id), 1);
+	k.slots = ptr_u64(&slot);
+	for (i = 0; i < 32; i++) {
+		k.flags = 1U << i;
+		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, &k));
+	}
+	k.flags = 0;
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, NULL));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, edge));
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, edge - sizeof(k) + 1));
+	k.slots = ptr_u64(edge);
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, &k));
+	/* Half of a number. */
+	k.slots = ptr_u64(edge) - 2;
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, &k));
+	k.slots = 0;
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, &k));
+	k.slots = NEVER - 3;
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, &k));
+	k.slots = ptr_u64(&slot) | 1ULL << 63;
+	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, &k));
+	/* No slots: nothing to read, whatever the address. */
+	k.count = 0;
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_KICK, &k));
+	k.slots = 0;
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_KICK, &k));
+
+	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	/* The argument is only read. */
+	k = (struct twheel_kick) { .slots = ptr_u64(&slot), .count = 1 };
+	EXPECT_EQ(1, call(self->fd, TWHEEL_IOC_KICK, read_only(_metadata, &k, sizeof(k))));
+	expect_event(_metadata, self->fd, id, 1);
+}
+
+/* A list that ends in a fault: those before it were looked at, and counted. */
+TEST_F(kick, partial_fault)
+{
+	/* Less than a group of the kernel, one, more than one. */
+	static const unsigned int readable_slots[] = { 1, 15, 64, 65, 200, 640 };
+	enum { N = 1000 };
+	char *edge = border(_metadata, PROT_NONE);
+	struct twheel_event ev[N];
+	unsigned int i, k;
+	__u64 ids[N];
+
+	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
+	for (k = 0; k < ARRAY_SIZE(readable_slots); k++) {
+		unsigned int n = readable_slots[k], wrong = 0;
+		__u32 *slots = (__u32 *)edge - n;
+
+		for (i = 0; i < n; i++)
+			slots[i] = ids[i];
+		for (i = 0; i < N; i++)
+			swap_word(slot_of(&self->t, ids[i]), 1);
+		EXPECT_EQ(n, kick_slots(self->fd, slots, N));
+		EXPECT_EQ(n, stats(_metadata, self->fd).unread);
+		EXPECT_EQ(n, take(self->fd, ev, N, 0));
+		for (i = 0; i < n; i++)
+			wrong += ev[i].id != ids[i];
+		EXPECT_EQ(0, wrong);
+		for (i = 0; i < N; i++)
+			ASSERT_GE(rearm(self->fd, ids[i], HOUR, TWHEEL_KEEP), 0);
+	}
+	/* All that could be read names nobody: looked at none, which is no fault. */
+	*((__u32 *)edge - 1) = 0xffffffff;
+	EXPECT_EQ(0, kick_slots(self->fd, (__u32 *)edge - 1, 2));
+}
+
+/* What names no live timer is passed over; the same one twice is two looks. */
+TEST_F(kick, dead_slots)
+{
+	__u64 alive = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	__u64 dead = add(_metadata, self->fd, HOUR, 0, 0);
+	__u32 slots[] = {
+		dead, 0xffffffff, alive, 1 << 20, (1 << 20) - 1, 1 << 24, 70, alive, dead,
+	};
+	__u32 none[] = { dead, 0xffffffff, 0x80000000, 1 << 20, 63 };
+
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, dead));
+	swap_word(slot_of(&self->t, dead), 1);
+	swap_word(slot_of(&self->t, alive), 1);
+	EXPECT_EQ(0, kick_slots(self->fd, none, ARRAY_SIZE(none)));
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(2, kick_slots(self->fd, slots, ARRAY_SIZE(slots)));
+	expect_event(_metadata, self->fd, alive, 1);
+	/* On a wheel that never had a timer. */
+	dead = wheel_open(O_NONBLOCK);
+	EXPECT_EQ(0, kick_slots(dead, slots, ARRAY_SIZE(slots)));
+	close(dead);
+}
+
+/* Any number of slots in one call. */
+TEST_F(kick, many)
+{
+	enum { N = 100000, EXTRA = 50000 };
+	__u32 *slots = calloc(N + EXTRA, sizeof(*slots));
+	struct twheel_event *ev = calloc(N, sizeof(*ev));
+	unsigned char *seen = calloc(N, 1);
+	__u64 *ids = calloc(N, sizeof(*ids));
+	unsigned int i, wrong = 0;
+	__u64 deadline;
+
+	ASSERT_TRUE(slots && ev && seen && ids);
+	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
+	deadline = now(CLOCK_MONOTONIC) + NS_PER_SEC;
+	for (i = 0; i < N; i++) {
+		slots[i] = ids[i];
+		swap_word(slot_of(&self->t, ids[i]), deadline + i);
+	}
+	for (; i < N + EXTRA; i++)
+		slots[i] = ids[i - N];
+	EXPECT_EQ(N + EXTRA, kick_slots(self->fd, slots, N + EXTRA));
+	EXPECT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		wrong += ev[i].user_data >= N || seen[ev[i].user_data]++ ||
+			 ev[i].deadline_ns != deadline + ev[i].user_data ||
+			 ev[i].expired_ns < ev[i].deadline_ns;
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_FALSE(readable(self->fd, 0));
+	free(ids);
+	free(seen);
+	free(ev);
+	free(slots);
+}
+
+/* Looking at what has not changed changes nothing. */
+TEST_F(kick, unchanged)
+{
+	__u64 armed = add(_metadata, self->fd, HOUR, 0, 0);
+	__u64 unread = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	__u64 idle = reserve(_metadata, self->fd, 0);
+	__u64 periodic = add_periodic(_metadata, self->fd, 0, HOUR, 0);
+	__u32 slots[] = { armed, unread, idle, periodic };
+	struct twheel_stats before = stats(_metadata, self->fd), after;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		EXPECT_EQ(ARRAY_SIZE(slots), kick_slots(self->fd, slots, ARRAY_SIZE(slots)));
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+	EXPECT_EQ(before.moved, after.moved);
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, armed));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, unread));
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, idle));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, periodic));
+}
+
+/* KICK needs no mapping: without one there is never anything new to see. */
+TEST_F(kick, without_mapping)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	__u64 id = add(_metadata, fd, HOUR, 0, 0);
+
+	EXPECT_EQ(1, kick(fd, id));
+	EXPECT_EQ(TWHEEL_ARMED, state(fd, id));
+	close(fd);
+}
+
+/* What has come due goes before what a KICK makes expire at once. */
+TEST_F(kick, due_before_kicked)
+{
+	struct twheel_event ev[2];
+	unsigned int i;
+	__u64 kicked;
+
+	kicked = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 1);
+	for (i = 0; i < 50; i++) {
+		__u64 due = add(_metadata, self->fd, NS_PER_MS + i * 20000, TWHEEL_KEEP, 0);
+		__u64 end = word(slot_of(&self->t, due)) + self->t.tick;
+
+		/* About when it expires by itself. */
+		while (now(CLOCK_MONOTONIC) < end)
+			;
+		arm(&self->t, kicked, now(CLOCK_MONOTONIC));
+		ASSERT_EQ(2, collect(self->fd, ev, 2));
+		EXPECT_EQ(due, ev[0].id);
+		EXPECT_EQ(kicked, ev[1].id);
+		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, due));
+	}
+}
+
+/* Slack */
+
+/* A timer with slack keeps it when it is moved by exchange. */
+TEST_F(kick, slack)
+{
+	/* Buckets of the second level are this wide, and not wider than the slack. */
+	const __u64 width = DEFAULT_TICK << 6;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		struct twheel_timer t = {
+			.deadline_ns = now(CLOCK_MONOTONIC) + AHEAD,
+			.slack_ns = 40 * NS_PER_MS,
+			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+		};
+		struct twheel_event ev;
+		struct twheel_slot *slot;
+		__u64 deadline;
+
+		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+		slot = slot_of(&self->t, t.id);
+		EXPECT_EQ(tick_of(&self->t, t.deadline_ns), wake(slot));
+		deadline = t.deadline_ns + (i + 1) * 31 * NS_PER_MS;
+		/* The first half later, the others by way of idle. */
+		if (i >= 2)
+			EXPECT_NE(0, disarm(&self->t, t.id));
+		arm(&self->t, t.id, deadline);
+		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(deadline, ev.deadline_ns);
+		/* At the border of a bucket, with all others of that border. */
+		EXPECT_GE(ev.expired_ns, (deadline + width - 1) / width * width);
+		EXPECT_EQ(0, get_timer(self->fd, t.id, &t));
+		EXPECT_EQ(40 * NS_PER_MS, t.slack_ns);
+	}
+}
+
+/* Lateness */
+
+static void sleep_until(__u64 end)
+{
+	__u64 start = now(CLOCK_MONOTONIC);
+
+	if (end > start)
+		sleep_ns(end - start);
+}
+
+/* Lateness is counted from where the timer was moved to, later or earlier, once. */
+TEST_F(kick, lateness)
+{
+	__u64 start = now(CLOCK_MONOTONIC), worst = 0, sum = 0;
+	__u64 id = add(_metadata, self->fd, start + AHEAD, TWHEEL_ABSTIME | TWHEEL_KEEP, 0);
+	static const int moves[] = { AHEAD / NS_PER_MS, -100 };
+	struct twheel_event ev;
+	struct twheel_stats s;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(moves); i++) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+
+		arm(&self->t, id, deadline);
+		deadline += moves[i] * (long long)NS_PER_MS;
+		EXPECT_NE(0, arm(&self->t, id, deadline));
+		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(deadline, ev.deadline_ns);
+		if (ev.expired_ns - ev.deadline_ns > worst)
+			worst = ev.expired_ns - ev.deadline_ns;
+		EXPECT_EQ(worst, stats(_metadata, self->fd).worst_lateness_ns);
+	}
+	s = stats(_metadata, self->fd);
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		sum += s.lateness[i];
+	EXPECT_EQ(ARRAY_SIZE(moves), sum);
+}
+
+/* A million moves */
+
+#define TIMERS	100000
+#define MOVES	1000000
+
+/*
+ * Counts the system calls of @pid by their entries, until it ends. It is
+ * stopped by a signal of its own, and counting starts there.
+ */
+static unsigned long count_calls(struct __test_metadata *_metadata, pid_t pid,
+				 unsigned long *ioctls)
+{
+	unsigned long calls = 0;
+	int status;
+
+	*ioctls = 0;
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+	ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD));
+	for (;;) {
+		struct __ptrace_syscall_info sys;
+
+		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, pid, 0, 0));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		if (WIFEXITED(status))
+			break;
+		ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80));
+		ASSERT_GT(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(sys), &sys), 0);
+		if (sys.op != PTRACE_SYSCALL_INFO_ENTRY)
+			continue;
+		calls++;
+		*ioctls += sys.entry.nr == SYS_ioctl;
+	}
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	return calls;
+}
+
+/* The million moves of a child: 0 if each old value was the one that was stored last. */
+static int move_all(struct table *t, const __u64 *ids, __u64 deadline)
+{
+	__u64 *last = calloc(TIMERS, sizeof(*last));
+	__u64 seed = 9;
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++)
+		last[i] = word(slot_of(t, ids[i]));
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	syscall(SYS_kill, getpid(), SIGSTOP);
+	for (i = 0; i < MOVES; i++) {
+		unsigned int k = next_random(&seed) % TIMERS;
+		/* A heartbeat each: by and by later, at random places. */
+		__u64 next = deadline + (__u64)i * 100;
+
+		if (arm(t, ids[k], next) != last[k])
+			_exit(1);
+		last[k] = next;
+	}
+	_exit(t->kicks ? 2 : 0);
+}
+
+/*
+ * Moving 100,000 timers a million times takes no system call; and afterwards
+ * each expires when its word says so, or not at all.
+ */
+TEST_F_TIMEOUT(kick, million_moves, 120)
+{
+	enum { FEW = 1000 };
+	__u64 *ids = calloc(TIMERS, sizeof(*ids));
+	unsigned char seen[FEW] = { 0 };
+	struct twheel_stats before, after;
+	struct twheel_event ev[FEW];
+	unsigned long calls, ioctls;
+	__u32 slots[FEW];
+	unsigned int i, wrong = 0;
+	__u64 deadline;
+	pid_t pid;
+
+	ASSERT_TRUE(!!ids);
+	deadline = now(CLOCK_MONOTONIC) + HOUR;
+	add_many(_metadata, self->fd, TIMERS, deadline, TWHEEL_ABSTIME | TWHEEL_KEEP, 0, ids);
+	before = stats(_metadata, self->fd);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid)
+		move_all(&self->t, ids, deadline + NS_PER_SEC);
+	calls = count_calls(_metadata, pid, &ioctls);
+	TH_LOG("%u moves, %lu system calls, %lu of them ioctls", MOVES, calls, ioctls);
+	/* The exit of the child. */
+	EXPECT_EQ(1, calls);
+	EXPECT_EQ(0, ioctls);
+	/* And the wheel had nothing to do for it. */
+	after = stats(_metadata, self->fd);
+	EXPECT_TRUE(same_counts(&before, &after));
+	EXPECT_EQ(before.moved, after.moved);
+	EXPECT_EQ(before.wakeups, after.wakeups);
+
+	/* A thousand to soon, in one call; the others stay. */
+	deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	for (i = 0; i < FEW; i++) {
+		slots[i] = ids[i * (TIMERS / FEW)];
+		EXPECT_NE(0, swap_word(&self->t.slots[slots[i]], deadline + i));
+	}
+	EXPECT_EQ(FEW, kick_slots(self->fd, slots, FEW));
+	ASSERT_EQ(FEW, collect(self->fd, ev, FEW));
+	for (i = 0; i < FEW; i++) {
+		__u64 k = ev[i].user_data / (TIMERS / FEW);
+
+		wrong += ev[i].user_data % (TIMERS / FEW) || k >= FEW || seen[k]++ ||
+			 ev[i].deadline_ns != deadline + k || ev[i].expired_ns < deadline + k;
+	}
+	EXPECT_EQ(0, wrong);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	EXPECT_EQ(TIMERS - FEW, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	free(ids);
+}
+
+/*
+ * The same while the wheel turns: 20,000 heartbeats with a timeout of 600 ms,
+ * for a second. Some stop: these expire. Whatever else does had no heartbeat
+ * in time, and no event is for a deadline that was moved away from.
+ */
+TEST_F_TIMEOUT(kick, heartbeats, 120)
+{
+	enum { N = 20000, STEP = 400, ROUNDS = 10 };
+	__u64 *ids = calloc(N, sizeof(*ids));
+	__u64 *last = calloc(N, sizeof(*last));
+	unsigned int i, round, wrong = 0, early = 0, got = 0, stopped = 0;
+	struct twheel_event ev[64];
+	int ret, k;
+
+	ASSERT_TRUE(ids && last);
+	add_many(_metadata, self->fd, N, 600 * NS_PER_MS, TWHEEL_KEEP, 0, ids);
+	for (i = 0; i < N; i++)
+		last[i] = word(slot_of(&self->t, ids[i]));
+	for (round = 0; round < ROUNDS || stopped < N / STEP; round++) {
+		__u64 start = now(CLOCK_MONOTONIC);
+
+		for (i = 0; i < N && round < ROUNDS; i++) {
+			__u64 next = start + 600 * NS_PER_MS + i, old;
+
+			if (round && i % STEP == 0)
+				continue;
+			old = arm(&self->t, ids[i], next);
+			wrong += old && old != last[i];
+			/* 0 only if it had expired, and then that event is gone. */
+			early += !old && last[i] > now(CLOCK_MONOTONIC);
+			last[i] = next;
+		}
+		if (round < ROUNDS)
+			sleep_until(start + 100 * NS_PER_MS);
+		ret = take(self->fd, ev, ARRAY_SIZE(ev), round < ROUNDS ? 0 : PATIENCE_MS);
+		ASSERT_GE(ret, 0);
+		if (round > ROUNDS)
+			ASSERT_GT(ret, 0);
+		for (k = 0; k < ret; k++) {
+			__u64 who = ev[k].user_data % N;
+
+			early += ev[k].expired_ns < ev[k].deadline_ns;
+			wrong += ev[k].deadline_ns != last[who];
+			stopped += who % STEP == 0;
+			got++;
+		}
+	}
+	TH_LOG("%u events, %lu KICKs", got, self->t.kicks);
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, early);
+	EXPECT_EQ(N / STEP, stopped);
+	free(last);
+	free(ids);
+}
+
+TEST_HARNESS_MAIN

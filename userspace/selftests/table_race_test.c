@@ -1,0 +1,1252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The table under races: each arming by exchange ends exactly once, as a value
+ * that an exchange has got back, an event that was read, or what an ioctl has
+ * said. And what is written there, at whatever moment, harms this wheel only.
+ */
+#include "table.h"
+
+#include <sched.h>
+
+#define EVENT	sizeof(struct twheel_event)
+#define REFCNT	"/sys/module/twheel/refcnt"
+
+/* How long those go on that have no end of their own. */
+#define RACE_MS	3000
+
+FIXTURE(table_race) {
+	int fd;
+	struct table t;
+};
+
+FIXTURE_SETUP(table_race)
+{
+	/* As many looks in a second as anybody may have. */
+	struct twheel_setup s = { .tick_ns = 100 * NS_PER_US };
+
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	self->t = map_table(_metadata, self->fd);
+}
+
+FIXTURE_TEARDOWN(table_race)
+{
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+static void spin_ns(__u64 ns)
+{
+	__u64 end = now(CLOCK_MONOTONIC) + ns;
+
+	while (now(CLOCK_MONOTONIC) < end)
+		;
+}
+
+/*
+ * The wheel is turned where it was programmed. So that it runs beside us and
+ * not in our place, that is done on one processor and the rest on the other.
+ */
+static void run_on(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	/* If there is only one it remains a test, if not much of a race. */
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static bool stopped(const bool *stop)
+{
+	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+}
+
+static void stop_and_join(pthread_t thread, bool *stop)
+{
+	__atomic_store_n(stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+/*
+ * The books: each arming by exchange is for a deadline of its own, of which the
+ * low bits say the how-manieth of its slot it is. So whoever sees a deadline, in
+ * an old value or in an event, knows which arming that was.
+ */
+#define SEQ_BITS	12
+#define ARMINGS		(1U << SEQ_BITS)
+
+#define GOT_BACK	1
+#define WAS_READ	2
+#define WRONG		0x80
+
+struct book {
+	__u64 deadline[ARMINGS];
+	/* What has become of it; 0 if it is out still, or was withdrawn. */
+	unsigned char end[ARMINGS];
+	unsigned int next;
+};
+
+static __u64 book_next(struct book *b, __u64 about)
+{
+	unsigned int seq = b->next++;
+	__u64 deadline = (about & ~(__u64)(ARMINGS - 1)) | seq;
+
+	__atomic_store_n(&b->deadline[seq], deadline, __ATOMIC_SEQ_CST);
+	return deadline;
+}
+
+/* @deadline has ended by @how. Returns false if it cannot have. */
+static bool book_end(struct book *b, __u64 deadline, unsigned char how)
+{
+	unsigned int seq = deadline & (ARMINGS - 1);
+
+	return __atomic_load_n(&b->deadline[seq], __ATOMIC_SEQ_CST) == deadline &&
+	       !__atomic_exchange_n(&b->end[seq], how, __ATOMIC_SEQ_CST);
+}
+
+/* Reads all there is, until it is told to stop and nothing is left. */
+struct reader {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	struct book *books;
+	unsigned int nr;
+	/* Events of timers that have no book, or of armings that are in none. */
+	unsigned int others;
+	unsigned int got;
+	unsigned int wrong;
+};
+
+static void *read_all(void *arg)
+{
+	struct reader *r = arg;
+
+	for (;;) {
+		bool stop = stopped(&r->stop);
+		struct twheel_event ev[16];
+		int i, ret = read(r->fd, ev, sizeof(ev));
+
+		if (ret < 0) {
+			r->wrong += errno != EAGAIN;
+			if (stop)
+				return NULL;
+			continue;
+		}
+		for (i = 0; i < ret / (int)EVENT; i++) {
+			r->got++;
+			r->wrong += ev[i].expired_ns < ev[i].deadline_ns ||
+				    ev[i].expirations != 1;
+			/* Deadlines without a number were set by ioctl. */
+			if (ev[i].user_data >= r->nr || !(ev[i].deadline_ns % ARMINGS))
+				r->others++;
+			else
+				r->wrong += !book_end(&r->books[ev[i].user_data],
+						      ev[i].deadline_ns, WAS_READ);
+		}
+	}
+}
+
+static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd,
+			 struct book *books, unsigned int nr)
+{
+	*r = (struct reader) { .fd = fd, .books = books, .nr = nr };
+	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_all, r));
+}
+
+/* Arms and disarms the slots of its own at about the time when they expire. */
+struct writer {
+	pthread_t thread;
+	struct table t;
+	struct book *books;
+	__u64 *ids;
+	unsigned int nr;
+	__u64 seed;
+	unsigned int stored;
+	unsigned int got_back;
+	/* Old values that are in no book: an ioctl has put them there. */
+	unsigned int others;
+	unsigned int wrong;
+};
+
+static void account_old(struct writer *w, unsigned int k, __u64 old)
+{
+	if (!old)
+		return;
+	w->got_back++;
+	if (old % ARMINGS)
+		w->wrong += !book_end(&w->books[k], old, GOT_BACK);
+	else
+		w->others++;
+}
+
+static void *write_words(void *arg)
+{
+	struct writer *w = arg;
+	unsigned int left = w->nr * (ARMINGS - 2), k;
+
+	for (k = 0; k < w->nr; k++)
+		w->books[k].next = 1;
+	while (left) {
+		__u64 r = next_random(&w->seed), delay = (r >> 8) % (400 * NS_PER_US);
+
+		/* So that a slot is left alone for about as long. */
+		spin_ns((r >> 16) % (600 * NS_PER_US / w->nr));
+
+		k = (r >> 32) % w->nr;
+		if (r % 4 == 0) {
+			account_old(w, k, disarm(&w->t, w->ids[k]));
+		} else if (w->books[k].next < ARMINGS) {
+			__u64 deadline = now(CLOCK_MONOTONIC) + delay;
+
+			/* Now and then long ahead, from where all is earlier. */
+			if (r % 16 == 1)
+				deadline += HOUR;
+			w->stored++;
+			account_old(w, k, arm(&w->t, w->ids[k],
+					      book_next(&w->books[k], deadline)));
+		}
+		left--;
+	}
+	return NULL;
+}
+
+/* Each takes its timers back, so that nothing is out any more. */
+static void call_in(struct writer *w, int fd)
+{
+	unsigned int k;
+
+	for (k = 0; k < w->nr; k++)
+		account_old(w, k, disarm(&w->t, w->ids[k]));
+	for (k = 0; k < w->nr; k++)
+		kick(fd, w->ids[k]);
+}
+
+static unsigned int count_ends(const struct book *books, unsigned int nr, unsigned char how)
+{
+	unsigned int k, seq, n = 0;
+
+	for (k = 0; k < nr; k++)
+		for (seq = 1; seq < books[k].next; seq++)
+			n += books[k].end[seq] == how;
+	return n;
+}
+
+enum { WRITERS = 3, SLOTS = 8 };
+
+/*
+ * Writers, a reader and expiry: every deadline stored is got back or read, or
+ * was withdrawn by the next one over it; never two of them.
+ */
+TEST_F_TIMEOUT(table_race, exactly_once, 120)
+{
+	struct book *books = calloc(WRITERS * SLOTS, sizeof(*books));
+	unsigned int i, stored = 0, got_back = 0;
+	struct writer w[WRITERS];
+	__u64 ids[WRITERS * SLOTS];
+	struct twheel_stats s;
+	struct reader r;
+
+	ASSERT_TRUE(!!books);
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		ids[i] = reserve(_metadata, self->fd, i);
+	start_reader(_metadata, &r, self->fd, books, ARRAY_SIZE(ids));
+	for (i = 0; i < WRITERS; i++) {
+		w[i] = (struct writer) {
+			.t = self->t,
+			.books = books + i * SLOTS,
+			.ids = ids + i * SLOTS,
+			.nr = SLOTS,
+			.seed = 71 + i,
+		};
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, write_words, &w[i]));
+	}
+	for (i = 0; i < WRITERS; i++) {
+		pthread_join(w[i].thread, NULL);
+		call_in(&w[i], self->fd);
+		stored += w[i].stored;
+		got_back += w[i].got_back;
+		EXPECT_EQ(0, w[i].wrong);
+		EXPECT_EQ(0, w[i].others);
+	}
+	stop_and_join(r.thread, &r.stop);
+	EXPECT_EQ(0, r.wrong);
+	EXPECT_EQ(0, r.others);
+	s = stats(_metadata, self->fd);
+	TH_LOG("%u stored: %u got back, %u read, %llu withdrawn; %llu moved", stored, got_back,
+	       r.got, s.withdrawn, s.moved);
+	EXPECT_EQ(got_back, count_ends(books, ARRAY_SIZE(ids), GOT_BACK));
+	EXPECT_EQ(r.got, count_ends(books, ARRAY_SIZE(ids), WAS_READ));
+	EXPECT_EQ(stored, got_back + r.got + s.withdrawn);
+	EXPECT_EQ(0, s.armed);
+	EXPECT_EQ(0, s.unread);
+	/* It was a race. */
+	EXPECT_GT(got_back, 0);
+	EXPECT_GT(r.got, 0);
+	free(books);
+}
+
+/* Moves timers by ioctl that a writer moves by exchange. */
+struct rearmer {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	__u64 *ids;
+	unsigned int nr;
+	__u64 seed;
+	unsigned int armings;
+	unsigned int found[3];
+	unsigned int wrong;
+};
+
+static void *rearm_words(void *arg)
+{
+	struct rearmer *r = arg;
+
+	while (!stopped(&r->stop)) {
+		__u64 random = next_random(&r->seed), id = r->ids[(random >> 32) % r->nr];
+		__u64 deadline = now(CLOCK_MONOTONIC) + (random >> 8) % (400 * NS_PER_US);
+		__u32 flags = TWHEEL_KEEP | (random % 4 ? TWHEEL_ABSTIME : TWHEEL_DISARMED);
+		int ret = rearm(r->fd, id, deadline & ~(__u64)(ARMINGS - 1), flags);
+
+		spin_ns((random >> 16) % (600 * NS_PER_US / r->nr));
+		r->armings += !(flags & TWHEEL_DISARMED);
+		if (ret < 0 || ret > 2)
+			r->wrong++;
+		else
+			r->found[ret]++;
+	}
+	return NULL;
+}
+
+/*
+ * Both doors at once on the same timers: every deadline, stored by whom it may,
+ * is got back by an exchange, found armed by an ioctl, read, or withdrawn.
+ */
+TEST_F_TIMEOUT(table_race, both_doors, 120)
+{
+	struct book *books = calloc(SLOTS, sizeof(*books));
+	struct rearmer a = { .fd = self->fd, .nr = SLOTS, .seed = 99 };
+	unsigned int i, stored, ended;
+	struct twheel_stats s;
+	__u64 ids[SLOTS];
+	struct writer w;
+	struct reader r;
+
+	ASSERT_TRUE(!!books);
+	for (i = 0; i < SLOTS; i++)
+		ids[i] = reserve(_metadata, self->fd, i);
+	a.ids = ids;
+	start_reader(_metadata, &r, self->fd, books, SLOTS);
+	w = (struct writer) {
+		.t = self->t,
+		.books = books,
+		.ids = ids,
+		.nr = SLOTS,
+		.seed = 3,
+	};
+	ASSERT_EQ(0, pthread_create(&a.thread, NULL, rearm_words, &a));
+	ASSERT_EQ(0, pthread_create(&w.thread, NULL, write_words, &w));
+	pthread_join(w.thread, NULL);
+	stop_and_join(a.thread, &a.stop);
+	call_in(&w, self->fd);
+	stop_and_join(r.thread, &r.stop);
+	EXPECT_EQ(0, w.wrong);
+	EXPECT_EQ(0, a.wrong);
+	EXPECT_EQ(0, r.wrong);
+	s = stats(_metadata, self->fd);
+	stored = w.stored + a.armings;
+	ended = w.got_back + a.found[TWHEEL_ARMED] + r.got + s.withdrawn;
+	TH_LOG("%u + %u stored: %u got back, %u found armed, %u read, %llu withdrawn", w.stored,
+	       a.armings, w.got_back, a.found[TWHEEL_ARMED], r.got, s.withdrawn);
+	EXPECT_EQ(stored, ended);
+	EXPECT_EQ(0, s.armed);
+	EXPECT_EQ(0, s.unread);
+	EXPECT_GT(w.got_back, 0);
+	EXPECT_GT(w.others, 0);
+	EXPECT_GT(r.others, 0);
+	EXPECT_GT(a.found[TWHEEL_ARMED], 0);
+	free(books);
+}
+
+/* Waits for another thread to come to @value. */
+static void wait_for(const unsigned int *counter, unsigned int value)
+{
+	unsigned int spins = 0;
+
+	while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) < value)
+		if (++spins % 1024 == 0)
+			sched_yield();
+}
+
+#define RACES	6000
+#define GROUP	60
+
+/* Disarms by exchange what another thread cancels, from the other end, group by group. */
+struct disarmer {
+	pthread_t thread;
+	struct table t;
+	__u64 ids[GROUP];
+	unsigned char got[GROUP];
+	__u64 delay;
+	/* The group that may begin, and the one that is done. */
+	unsigned int begun;
+	unsigned int done;
+};
+
+static void *disarm_groups(void *arg)
+{
+	struct disarmer *d = arg;
+	unsigned int group, i;
+
+	for (group = 1; group <= RACES / GROUP; group++) {
+		wait_for(&d->begun, group);
+		spin_ns(d->delay);
+		for (i = 0; i < GROUP; i++)
+			d->got[i] = !!disarm(&d->t, d->ids[i]);
+		__atomic_store_n(&d->done, group, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Counts the events of each, by user_data. */
+struct counter {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	unsigned char *events;
+	unsigned int wrong;
+};
+
+static void *count_events(void *arg)
+{
+	struct counter *c = arg;
+
+	for (;;) {
+		bool stop = stopped(&c->stop);
+		struct twheel_event ev[16];
+		int i, ret = read(c->fd, ev, sizeof(ev));
+
+		if (ret < 0 && stop)
+			return NULL;
+		for (i = 0; i < ret / (int)EVENT; i++) {
+			c->wrong += ev[i].expired_ns < ev[i].deadline_ns;
+			c->events[ev[i].user_data % RACES]++;
+		}
+	}
+}
+
+/*
+ * One-shot timers that an exchange disarms, CANCEL cancels and a reader reads
+ * at about the time when they expire: one of them gets it.
+ */
+TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
+{
+	unsigned int disarmed = 0, cancelled = 0, wrong = 0, unaccounted = 0, group, i;
+	struct counter c = { .fd = self->fd, .events = calloc(RACES, 1) };
+	struct disarmer d = { .t = self->t };
+	unsigned char ends[RACES] = { 0 };
+	__u64 seed = 5;
+
+	ASSERT_TRUE(!!c.events);
+	ASSERT_EQ(0, pthread_create(&c.thread, NULL, count_events, &c));
+	ASSERT_EQ(0, pthread_create(&d.thread, NULL, disarm_groups, &d));
+	for (group = 1; group <= RACES / GROUP; group++) {
+		unsigned int first = (group - 1) * GROUP;
+		__u64 delay = next_random(&seed) % (2 * NS_PER_MS), deadline;
+		__u32 slots[GROUP];
+
+		/* None may end before the last is made: that would be given its slot. */
+		add_many(_metadata, self->fd, GROUP, HOUR, 0, first, d.ids);
+		deadline = now(CLOCK_MONOTONIC) + NS_PER_MS;
+		for (i = 0; i < GROUP; i++) {
+			slots[i] = d.ids[i];
+			swap_word(&self->t.slots[slots[i]], deadline);
+		}
+		wrong += kick_slots(self->fd, slots, GROUP) < 0;
+		/* One of the two comes first, in turn. */
+		d.delay = group % 2 ? delay : delay / 2;
+		__atomic_store_n(&d.begun, group, __ATOMIC_RELEASE);
+		spin_ns(group % 2 ? delay / 2 : delay);
+		for (i = GROUP; i-- > 0;) {
+			int ret = cancel(self->fd, d.ids[i]);
+
+			/* Gone if it was read, idle if it was disarmed. */
+			wrong += ret < 0 && ret != -ENOENT;
+			cancelled += ret > 0;
+			ends[first + i] += ret > 0;
+		}
+		wait_for(&d.done, group);
+		for (i = 0; i < GROUP; i++) {
+			disarmed += d.got[i];
+			ends[first + i] += d.got[i];
+		}
+	}
+	pthread_join(d.thread, NULL);
+	stop_and_join(c.thread, &c.stop);
+	for (i = 0; i < RACES; i++)
+		unaccounted += ends[i] + c.events[i] != 1;
+	TH_LOG("%u disarmed, %u cancelled, %u read", disarmed, cancelled,
+	       RACES - disarmed - cancelled);
+	EXPECT_EQ(0, unaccounted);
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, c.wrong);
+	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
+	/* It was a race. */
+	EXPECT_GT(disarmed, 0);
+	EXPECT_GT(cancelled, 0);
+	free(c.events);
+}
+
+/* Flips words between values of the past and 0, as fast as it can. */
+struct flipper {
+	pthread_t thread;
+	struct table t;
+	bool stop;
+	__u32 first;
+	unsigned int nr;
+	/* Whether 0 is one of the values. */
+	bool disarms;
+	unsigned long flips;
+};
+
+static void *flip(void *arg)
+{
+	struct flipper *f = arg;
+	unsigned int i;
+
+	while (!stopped(&f->stop)) {
+		__u64 base = now(CLOCK_MONOTONIC) - NS_PER_MS;
+
+		for (i = 0; i < 4096; i++) {
+			f->flips++;
+			swap_word(&f->t.slots[f->first + i % f->nr],
+				  f->disarms && f->flips & 1 ? 0 : base + f->flips % 1024);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A word that is flipped for ever, and then comes to rest at 0: the timer is
+ * idle, and the next arming by the rules expires.
+ */
+TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
+{
+	struct flipper f = { .t = self->t, .nr = 1, .disarms = true };
+	struct twheel_slot *slot;
+	unsigned int i, lost = 0;
+	__u64 id;
+
+	id = reserve(_metadata, self->fd, 0);
+	slot = slot_of(&self->t, id);
+	f.first = id;
+	for (i = 0; i < 300; i++) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS, end;
+
+		f.stop = false;
+		/* It is on the wheel when the flipping begins. */
+		run_on(1);
+		arm(&self->t, id, deadline);
+		run_on(0);
+		ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
+		spin_ns(3 * NS_PER_MS);
+		stop_and_join(f.thread, &f.stop);
+		disarm(&self->t, id);
+
+		deadline = now(CLOCK_MONOTONIC) + 2 * NS_PER_MS;
+		EXPECT_EQ(0, arm(&self->t, id, deadline));
+		end = deadline + 5 * NS_PER_SEC;
+		while (word(slot) && now(CLOCK_MONOTONIC) < end)
+			sched_yield();
+		/* What the kernel claims it takes out of the word. */
+		if (word(slot)) {
+			lost++;
+			break;
+		}
+		EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
+	}
+	EXPECT_EQ(0, lost) TH_LOG("round %u", i);
+	TH_LOG("%lu flips", f.flips);
+	disarm(&self->t, id);
+	kick(self->fd, id);
+	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+}
+
+/* The same for many timers of one tick, which are disarmed while it is taken off the wheel. */
+TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
+{
+	enum { N = 256, ROUNDS = 150 };
+	unsigned int i, round, lost = 0, got = 0;
+	__u32 slots[N];
+	__u64 ids[N];
+
+	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
+	for (i = 0; i < N; i++)
+		slots[i] = ids[i];
+	for (round = 0; round < ROUNDS; round++) {
+		__u64 tick = (now(CLOCK_MONOTONIC) + 4 * NS_PER_MS) & ~(self->t.tick - 1);
+		__u64 end;
+
+		run_on(1);
+		for (i = 0; i < N; i++)
+			swap_word(&self->t.slots[slots[i]], tick);
+		kick_slots(self->fd, slots, N);
+		run_on(0);
+		/* When the first has gone, the rest is on its way. */
+		while (now(CLOCK_MONOTONIC) < tick || (word(&self->t.slots[slots[0]]) &&
+						       word(&self->t.slots[slots[N - 1]])))
+			;
+		/* Along with the kernel, or towards it. */
+		for (i = 0; i < N; i++)
+			got += !!disarm(&self->t, ids[round % 2 ? i : N - 1 - i]);
+		/* What was not got has expired; each is armed by the rules again. */
+		end = now(CLOCK_MONOTONIC) + 2 * NS_PER_MS;
+		for (i = 0; i < N; i++)
+			arm(&self->t, ids[i], end);
+		end += 10 * NS_PER_SEC;
+		for (i = 0; i < N; i++)
+			while (word(slot_of(&self->t, ids[i])) && now(CLOCK_MONOTONIC) < end)
+				sched_yield();
+		for (i = 0; i < N; i++)
+			lost += !!word(slot_of(&self->t, ids[i]));
+		if (lost)
+			break;
+	}
+	TH_LOG("%u of %u disarmed in time", got, N * ROUNDS);
+	EXPECT_EQ(0, lost);
+	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
+	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+	/* All but those that were got back, and then all of them again. */
+	EXPECT_EQ(2 * N * ROUNDS - got, stats(_metadata, self->fd).expired);
+}
+
+/*
+ * A duel: round after round, one thread KICKs all slots while another one
+ * exchanges their words. It is the same look that the wheel itself takes.
+ */
+#define DUEL_SLOTS	64
+#define DUEL_ROUNDS	6000
+
+struct duel {
+	pthread_t thread;
+	int fd;
+	__u32 slots[DUEL_SLOTS];
+	/* The round that may begin, and the one that the kicker is done with. */
+	unsigned int begun;
+	unsigned int done;
+	/* How long a KICK takes here. */
+	__u64 took;
+	unsigned int wrong;
+};
+
+static void *kick_each_round(void *arg)
+{
+	struct duel *d = arg;
+	unsigned int round;
+
+	run_on(1);
+	for (round = 1; round <= DUEL_ROUNDS; round++) {
+		__u64 start;
+
+		wait_for(&d->begun, round);
+		start = now(CLOCK_MONOTONIC);
+		d->wrong += kick_slots(d->fd, d->slots, DUEL_SLOTS) != DUEL_SLOTS;
+		d->took = now(CLOCK_MONOTONIC) - start;
+		__atomic_store_n(&d->done, round, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void start_duel(struct __test_metadata *_metadata, struct duel *d, int fd)
+{
+	unsigned int i;
+
+	*d = (struct duel) { .fd = fd };
+	for (i = 0; i < DUEL_SLOTS; i++)
+		d->slots[i] = reserve(_metadata, fd, i);
+	run_on(0);
+	ASSERT_EQ(0, pthread_create(&d->thread, NULL, kick_each_round, d));
+}
+
+/* From here on the kicker is at work, and at any moment of that we are, too. */
+static void begin_round(struct duel *d, unsigned int round, __u64 *seed)
+{
+	__u64 delay = next_random(seed) % (d->took + 1);
+
+	__atomic_store_n(&d->begun, round, __ATOMIC_RELEASE);
+	/* Unless the last one was held up. */
+	spin_ns(delay < NS_PER_MS ? delay : 0);
+}
+
+/*
+ * The second read: all have been moved far away, which the kernel is about to
+ * see, and are moved back by the rules, without a KICK if wake_ns allows that.
+ * Afterwards the kernel has planned for each of them in time.
+ */
+TEST_F_TIMEOUT(table_race, second_read, 120)
+{
+	__u64 near = now(CLOCK_MONOTONIC) + HOUR, seed = 21;
+	unsigned int round, i, late = 0;
+	struct table t = self->t;
+	struct duel d;
+
+	start_duel(_metadata, &d, self->fd);
+	for (round = 1; round <= DUEL_ROUNDS; round++) {
+		for (i = 0; i < DUEL_SLOTS; i++)
+			swap_word(&t.slots[d.slots[i]], near);
+		kick_slots(self->fd, d.slots, DUEL_SLOTS);
+		for (i = 0; i < DUEL_SLOTS; i++)
+			swap_word(&t.slots[d.slots[i]], near + HOUR);
+		begin_round(&d, round, &seed);
+		for (i = 0; i < DUEL_SLOTS; i++)
+			arm(&t, d.slots[round % 2 ? i : DUEL_SLOTS - 1 - i], near + i);
+		wait_for(&d.done, round);
+		for (i = 0; i < DUEL_SLOTS; i++)
+			late += wake(&t.slots[d.slots[i]]) >= word(&t.slots[d.slots[i]]);
+	}
+	pthread_join(d.thread, NULL);
+	TH_LOG("%lu of %u moves needed a KICK", t.kicks, DUEL_SLOTS * DUEL_ROUNDS);
+	EXPECT_EQ(0, late);
+	EXPECT_EQ(0, d.wrong);
+}
+
+/* The claim: all are due, and are disarmed. Each is got back, or has expired. */
+TEST_F_TIMEOUT(table_race, claim, 120)
+{
+	unsigned int round, i, got = 0;
+	struct table t = self->t;
+	struct duel d;
+	__u64 seed = 22;
+
+	start_duel(_metadata, &d, self->fd);
+	for (round = 1; round <= DUEL_ROUNDS; round++) {
+		for (i = 0; i < DUEL_SLOTS; i++)
+			swap_word(&t.slots[d.slots[i]], round);
+		begin_round(&d, round, &seed);
+		for (i = 0; i < DUEL_SLOTS; i++)
+			got += !!disarm(&t, d.slots[round % 2 ? i : DUEL_SLOTS - 1 - i]);
+		wait_for(&d.done, round);
+	}
+	pthread_join(d.thread, NULL);
+	TH_LOG("%u of %u disarmed in time", got, DUEL_SLOTS * DUEL_ROUNDS);
+	EXPECT_EQ(0, d.wrong);
+	/* None is on the wheel still: whatever a KICK has put there was due. */
+	kick_slots(self->fd, d.slots, DUEL_SLOTS);
+	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(DUEL_SLOTS * DUEL_ROUNDS - got, stats(_metadata, self->fd).expired);
+}
+
+/* What is unread and moved on for ever by its rightful owner: see disarm_unread of doors_test. */
+struct period_reader {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	unsigned int got;
+};
+
+static void *read_periods(void *arg)
+{
+	struct period_reader *r = arg;
+	struct twheel_event ev[16];
+
+	while (!stopped(&r->stop)) {
+		int ret = read(r->fd, ev, sizeof(ev));
+
+		if (ret > 0)
+			__atomic_fetch_add(&r->got, ret / EVENT, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/*
+ * A periodic timer, without KEEP, that is disarmed and armed by exchange while
+ * its events are read: it never ends, as nobody ends it.
+ */
+TEST_F_TIMEOUT(table_race, periodic_lives, 120)
+{
+	struct period_reader r = { .fd = self->fd };
+	struct twheel_slot *slot;
+	unsigned int i, dead = 0;
+	__u64 id, seed = 4;
+
+	id = add_periodic(_metadata, self->fd, 0, NS_PER_MS, 0);
+	slot = slot_of(&self->t, id);
+	ASSERT_EQ(0, pthread_create(&r.thread, NULL, read_periods, &r));
+	for (i = 0; i < 20000 && !dead; i++) {
+		spin_ns(next_random(&seed) % 20000);
+		if (swap_word(slot, 0))
+			dead += state(self->fd, id) == -ENOENT;
+		/* Now, so that it is read at once. */
+		swap_word(slot, now(CLOCK_MONOTONIC));
+		dead += kick(self->fd, id) != 1;
+	}
+	stop_and_join(r.thread, &r.stop);
+	TH_LOG("%u events", r.got);
+	EXPECT_EQ(0, dead) TH_LOG("round %u", i);
+	EXPECT_GT(r.got, 0);
+	EXPECT_GE(cancel(self->fd, id), 0);
+}
+
+/* Neighbours */
+
+/*
+ * Another wheel: one timer, periodic, that is read at once. Tells the longest
+ * time that an event was late, by the clock of the wheel.
+ */
+struct neighbour {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	unsigned int got;
+	unsigned int early;
+	__u64 worst;
+};
+
+static void *watch(void *arg)
+{
+	struct neighbour *n = arg;
+
+	while (!stopped(&n->stop)) {
+		struct twheel_event ev;
+
+		if (take(n->fd, &ev, 1, 100) != 1)
+			continue;
+		n->got++;
+		n->early += ev.expired_ns < ev.deadline_ns;
+		if (ev.expired_ns - ev.deadline_ns > n->worst)
+			n->worst = ev.expired_ns - ev.deadline_ns;
+	}
+	return NULL;
+}
+
+static void start_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	*n = (struct neighbour) { .fd = wheel_open(O_NONBLOCK) };
+	ASSERT_GE(n->fd, 0);
+	add_periodic(_metadata, n->fd, NS_PER_MS, NS_PER_MS, 0);
+	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch, n));
+}
+
+/* Loosely, as an emulated machine has bad moments; but it was never locked out. */
+static void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	stop_and_join(n->thread, &n->stop);
+	TH_LOG("the neighbour: %u events, %llu us late at the worst", n->got,
+	       n->worst / NS_PER_US);
+	EXPECT_EQ(0, n->early);
+	EXPECT_GT(n->got, 10);
+	EXPECT_LT(n->worst, 3 * NS_PER_SEC);
+	expect_conserved(_metadata, n->fd);
+	close(n->fd);
+}
+
+/*
+ * Words that never stand still, 64 of them and among them an honest one: that
+ * expires exactly, and so do the timers of another wheel.
+ */
+TEST_F_TIMEOUT(table_race, flippers_and_neighbours, 120)
+{
+	__u64 end = now(CLOCK_MONOTONIC) + RACE_MS * NS_PER_MS, honest, before;
+	struct flipper f[2];
+	struct neighbour n;
+	unsigned int i, got = 0, wrong = 0;
+	struct table t;
+	__u64 ids[64];
+
+	for (i = 0; i < 64; i++)
+		ids[i] = reserve(_metadata, self->fd, i);
+	honest = ids[31];
+	start_neighbour(_metadata, &n);
+	for (i = 0; i < 2; i++) {
+		f[i] = (struct flipper) {
+			.t = self->t,
+			.first = i ? (__u32)ids[32] : (__u32)ids[0],
+			.nr = i ? 32 : 31,
+			.disarms = i,
+		};
+		ASSERT_EQ(0, pthread_create(&f[i].thread, NULL, flip, &f[i]));
+	}
+	t = self->t;
+	while (now(CLOCK_MONOTONIC) < end) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS, until;
+		__u32 slots[64];
+		int ret, mine = 0;
+
+		/* Someone has to put them on the wheel. */
+		for (i = 0; i < 64; i++)
+			slots[i] = ids[i];
+		EXPECT_EQ(64, kick_slots(self->fd, slots, 64));
+		EXPECT_EQ(0, arm(&t, honest, deadline));
+		until = deadline + PATIENCE_MS * NS_PER_MS;
+		while (!mine && now(CLOCK_MONOTONIC) < until) {
+			struct twheel_event ev[64];
+			int k;
+
+			ret = read(self->fd, ev, sizeof(ev));
+			for (k = 0; k < ret / (int)EVENT; k++) {
+				wrong += ev[k].expired_ns < ev[k].deadline_ns;
+				if (ev[k].id != honest)
+					continue;
+				mine++;
+				wrong += ev[k].deadline_ns != deadline;
+			}
+		}
+		wrong += mine != 1;
+		got += mine;
+	}
+	for (i = 0; i < 2; i++)
+		stop_and_join(f[i].thread, &f[i].stop);
+	EXPECT_EQ(0, wrong);
+	TH_LOG("%lu and %lu flips, %u honest events", f[0].flips, f[1].flips, got);
+	EXPECT_GT(got, 0);
+	stop_neighbour(_metadata, &n);
+	/* At rest nothing is left of it. */
+	for (i = 0; i < 64; i++)
+		disarm(&self->t, ids[i]);
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(1, kick(self->fd, ids[i]));
+	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+	before = stats(_metadata, self->fd).wakeups;
+	sleep_ms(100);
+	EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
+}
+
+/*
+ * The words of thousands of unread timers are flipped faster than the kernel
+ * can look, while someone reads: others are not locked out, and the reader,
+ * blocking or not, can be killed.
+ */
+static void read_flipped(struct __test_metadata *_metadata, struct table *t, bool block)
+{
+	enum { N = 4000 };
+	struct flipper f = { .t = *t, .nr = N };
+	int fd = t->fd, status;
+	struct neighbour n;
+	__u64 ids[N], start;
+	__u32 slots[N];
+	unsigned int i;
+	pid_t pid;
+
+	if (block)
+		ASSERT_EQ(0, fcntl(fd, F_SETFL, O_RDWR));
+	add_many(_metadata, fd, N, 0, TWHEEL_KEEP, 0, ids);
+	f.first = ids[0];
+	for (i = 0; i < N; i++) {
+		slots[i] = ids[i];
+		ASSERT_EQ(f.first + i, slots[i]);
+	}
+	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
+	start_neighbour(_metadata, &n);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		struct twheel_event ev[16];
+
+		for (;;)
+			if (read(fd, ev, sizeof(ev)) < 0 && errno != EAGAIN)
+				_exit(1);
+	}
+	/* Whatever was read becomes unread again. */
+	start = now(CLOCK_MONOTONIC);
+	while (now(CLOCK_MONOTONIC) < start + RACE_MS * NS_PER_MS)
+		EXPECT_EQ(N, kick_slots(fd, slots, N));
+	start = now(CLOCK_MONOTONIC);
+	kill(pid, SIGKILL);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	EXPECT_LT(now(CLOCK_MONOTONIC) - start, 5 * NS_PER_SEC);
+	stop_neighbour(_metadata, &n);
+	stop_and_join(f.thread, &f.stop);
+	TH_LOG("%lu flips, %llu withdrawn, %llu delivered", f.flips,
+	       stats(_metadata, fd).withdrawn, stats(_metadata, fd).delivered);
+	EXPECT_EQ(N, stats(_metadata, fd).allocated);
+}
+
+TEST_F_TIMEOUT(table_race, read_flipped, 120)
+{
+	read_flipped(_metadata, &self->t, false);
+}
+
+TEST_F_TIMEOUT(table_race, blocking_read_flipped, 120)
+{
+	read_flipped(_metadata, &self->t, true);
+}
+
+/* Hostile ground */
+
+/* Random bytes over all of the mapping, in words and in bytes. */
+struct scribbler {
+	pthread_t thread;
+	struct table t;
+	bool stop;
+	__u64 seed;
+	unsigned long written;
+};
+
+static void *scribble(void *arg)
+{
+	struct scribbler *s = arg;
+
+	while (!stopped(&s->stop)) {
+		__u64 r = next_random(&s->seed), value = next_random(&s->seed);
+		__u64 *words = (__u64 *)s->t.head;
+
+		switch (r % 8) {
+		case 0:
+			value = 0;
+			break;
+		case 1:
+			value = NEVER - value % 3;
+			break;
+		case 2:
+		case 3:
+			value = now(CLOCK_MONOTONIC) + value % (4 * NS_PER_MS) - NS_PER_MS;
+			break;
+		case 4:
+			value %= 1024;
+			break;
+		}
+		/* Half of it where the timers are. */
+		r >>= 8;
+		if (r % 2)
+			__atomic_store_n(&words[PAGE / 8 + (r >> 8) % 2048], value,
+					 __ATOMIC_RELAXED);
+		else if (r % 16 == 2)
+			((volatile unsigned char *)words)[(r >> 8) % s->t.bytes] = value;
+		else
+			__atomic_store_n(&words[(r >> 8) % (s->t.bytes / 8)], value,
+					 __ATOMIC_RELAXED);
+		s->written++;
+	}
+	return NULL;
+}
+
+/* Every verb there is on timers whose words are scribbled over. */
+struct user {
+	pthread_t thread;
+	struct table t;
+	bool stop;
+	__u64 seed;
+	unsigned long calls;
+	unsigned int wrong;
+};
+
+static void *use_all(void *arg)
+{
+	struct user *u = arg;
+	int fd = u->t.fd;
+	__u64 ids[256] = { 0 };
+
+	while (!stopped(&u->stop)) {
+		__u64 r = next_random(&u->seed), *id = &ids[(r >> 32) % 256];
+		struct twheel_timer t = {
+			.id = *id,
+			.deadline_ns = (r >> 8) % (4 * NS_PER_MS),
+			.period_ns = r & 0x80 ? NS_PER_MS : 0,
+			.slack_ns = r & 0x40 ? NS_PER_MS : 0,
+			.flags = r & 0x20 ? TWHEEL_KEEP : 0,
+		};
+		struct twheel_timer page[20];
+		struct twheel_event ev[16];
+		struct twheel_kick k;
+		__u32 slots[64], cursor;
+		unsigned int i;
+		int ret = 0;
+
+		u->calls++;
+		switch (r % 16) {
+		case 0:
+		case 1:
+		case 2:
+			ret = call(fd, TWHEEL_IOC_REGISTER, &t);
+			if (!ret)
+				*id = t.id;
+			break;
+		case 3:
+		case 4:
+			ret = call(fd, TWHEEL_IOC_REARM, &t);
+			break;
+		case 5:
+			t.flags = 0;
+			ret = call(fd, TWHEEL_IOC_CANCEL, &t);
+			break;
+		case 6:
+			t.flags = 0;
+			ret = call(fd, TWHEEL_IOC_GET, &t);
+			break;
+		case 7:
+			if ((r >> 16) % 256 == 0)
+				ret = drain(fd, 1 + (r >> 40) % 2);
+			break;
+		case 8:
+			cursor = (r >> 40) % 2048;
+			ret = list(fd, page, ARRAY_SIZE(page), &cursor);
+			break;
+		case 9:
+		case 10:
+		case 11:
+			ret = read(fd, ev, sizeof(ev));
+			if (ret < 0)
+				ret = errno == EAGAIN ? 0 : -errno;
+			break;
+		default:
+			for (i = 0; i < ARRAY_SIZE(slots); i++)
+				slots[i] = (r >> 40) % 2 ? next_random(&u->seed) % 1024 :
+							   next_random(&u->seed);
+			k = (struct twheel_kick) {
+				.slots = ptr_u64(slots),
+				.count = ARRAY_SIZE(slots),
+			};
+			ret = call(fd, TWHEEL_IOC_KICK, &k);
+			break;
+		}
+		if (ret < 0 && ret != -ENOENT && ret != -ENOSPC)
+			u->wrong++;
+	}
+	return NULL;
+}
+
+/*
+ * A hostile writer scribbles over the whole mapping while others work on that
+ * wheel and on another: the kernel is silent, the other wheel is punctual, and
+ * all is freed in the end.
+ */
+TEST_F_TIMEOUT(table_race, hostile_writer, 180)
+{
+	struct twheel_setup s = { .max_timers = 50000 };
+	int fd = wheel_open(O_NONBLOCK);
+	long long users = read_number(REFCNT);
+	struct table t;
+	struct scribbler w[2];
+	struct neighbour n;
+	struct user u[2];
+	unsigned int i;
+
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	t = map_table(_metadata, fd);
+	start_neighbour(_metadata, &n);
+	for (i = 0; i < 2; i++) {
+		w[i] = (struct scribbler) { .t = t, .seed = 1234 + i };
+		u[i] = (struct user) { .t = t, .seed = 77 + i };
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, scribble, &w[i]));
+		ASSERT_EQ(0, pthread_create(&u[i].thread, NULL, use_all, &u[i]));
+	}
+	sleep_ms(2 * RACE_MS);
+	/* The writers end in the middle of it, the wheel with timers in all states. */
+	for (i = 0; i < 2; i++) {
+		stop_and_join(u[i].thread, &u[i].stop);
+		EXPECT_EQ(0, u[i].wrong);
+		EXPECT_GT(u[i].calls, 0);
+	}
+	for (i = 0; i < 2; i++)
+		stop_and_join(w[i].thread, &w[i].stop);
+	stop_neighbour(_metadata, &n);
+	TH_LOG("%lu words, %lu calls, %llu timers", w[0].written + w[1].written,
+	       u[0].calls + u[1].calls, stats(_metadata, fd).registered);
+	expect_conserved(_metadata, fd);
+	/* Who maps it anew finds a header again. */
+	unmap_table(&t);
+	t = map_table(_metadata, fd);
+	EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
+	EXPECT_EQ(PAGE, t.head->slots_offset);
+	EXPECT_EQ(50000, t.head->slots);
+	/* In good hands it is a wheel like any other. */
+	EXPECT_GE(drain(fd, TWHEEL_DRAIN_CANCEL), 0);
+	EXPECT_EQ(0, stats(_metadata, fd).armed);
+	unmap_table(&t);
+	close(fd);
+	EXPECT_EQ(users, read_number(REFCNT) + 1);
+}
+
+/* Killed in the middle of exchanges, KICKs and reads; who shares the wheel goes on. */
+TEST_F_TIMEOUT(table_race, killed_at_work, 120)
+{
+	enum { N = 500 };
+	struct twheel_event *ev = calloc(N, sizeof(*ev));
+	__u64 seed = 8, ids[N], deadline;
+	unsigned int i, round, wrong = 0;
+	__u32 slots[N];
+
+	ASSERT_TRUE(!!ev);
+	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
+	for (i = 0; i < N; i++)
+		slots[i] = ids[i];
+	for (round = 0; round < 40; round++) {
+		int status;
+		pid_t pid = fork();
+
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			struct table t = self->t;
+
+			for (;;) {
+				__u64 r = next_random(&seed);
+
+				if (r % 8)
+					arm(&t, ids[r % N], now(CLOCK_MONOTONIC) +
+					    (r >> 8) % (2 * NS_PER_MS));
+				else if (read(self->fd, ev, 4 * EVENT) < 0 && errno != EAGAIN)
+					_exit(1);
+			}
+		}
+		sleep_ns(next_random(&seed) % (20 * NS_PER_MS));
+		kill(pid, SIGKILL);
+		EXPECT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+	}
+	/* Each has one more event to give, and no other. */
+	deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
+	for (i = 0; i < N; i++)
+		swap_word(&self->t.slots[slots[i]], deadline + i);
+	EXPECT_EQ(N, kick_slots(self->fd, slots, N));
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++)
+		wrong += ev[i].deadline_ns != deadline + ev[i].user_data;
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+	free(ev);
+}
+
+/* The last who has a wheel dies at any moment, while it is being written to. */
+TEST_F_TIMEOUT(table_race, killed_and_closed, 120)
+{
+	long long users = read_number(REFCNT);
+	__u64 seed = 6;
+	unsigned int i;
+
+	for (i = 0; i < 60; i++) {
+		int fd = wheel_open(O_NONBLOCK), status;
+		pid_t pid;
+
+		add_many(_metadata, fd, 300, NS_PER_MS, TWHEEL_KEEP, 0, NULL);
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			struct table t = map_table(_metadata, fd);
+			struct flipper f[2];
+			unsigned int k;
+
+			/* The mapping keeps the wheel going. */
+			close(fd);
+			for (k = 0; k < 2; k++) {
+				f[k] = (struct flipper) { .t = t, .nr = 300, .disarms = k };
+				if (k)
+					flip(&f[k]);
+				else if (pthread_create(&f[k].thread, NULL, flip, &f[k]))
+					_exit(1);
+			}
+			_exit(2);
+		}
+		close(fd);
+		sleep_ns(next_random(&seed) % (10 * NS_PER_MS));
+		kill(pid, SIGKILL);
+		EXPECT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+	}
+	EXPECT_EQ(users, read_number(REFCNT));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,755 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The mapping of the deadline table: what can be mapped, what it says of
+ * itself, who shares it and for how long.
+ */
+#include "table.h"
+
+#include <sys/mount.h>
+
+#define REFCNT	"/sys/module/twheel/refcnt"
+#define CGROUP	"/sys/fs/cgroup"
+#define RW	(PROT_READ | PROT_WRITE)
+
+FIXTURE(table) {
+	int fd;
+};
+
+FIXTURE_SETUP(table)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+}
+
+FIXTURE_TEARDOWN(table)
+{
+	/* Some tests have closed it themselves. */
+	if (self->fd < 0)
+		return;
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/* INFO tells that there is a table, and what to map: one page, then 16 bytes a slot. */
+TEST_F(table, info)
+{
+	static const __u32 sizes[] = { 1, 255, 256, 257, 5000, 1 << 20, 1 << 24 };
+	unsigned int i;
+
+	EXPECT_EQ(TWHEEL_FEATURE_TABLE, info(_metadata, self->fd).features);
+	EXPECT_EQ(PAGE + info(_metadata, self->fd).max_timers * 16ULL,
+		  info(_metadata, self->fd).table_bytes);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct twheel_setup s = { .max_timers = sizes[i] };
+		__u64 bytes;
+
+		ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+		bytes = info(_metadata, self->fd).table_bytes;
+		EXPECT_EQ(0, bytes % PAGE);
+		EXPECT_EQ(PAGE + (sizes[i] * 16ULL + PAGE - 1) / PAGE * PAGE, bytes);
+	}
+}
+
+/* The first page describes the table, as INFO does; each slot has its place behind it. */
+TEST_F(table, header)
+{
+	static const struct twheel_setup rows[] = {
+		{ .max_timers = 1 },
+		{ .tick_ns = 1 << 20, .clock_id = CLOCK_BOOTTIME, .max_timers = 257 },
+		{ .tick_ns = 1 << 30, .clock_id = CLOCK_TAI, .max_timers = 70000 },
+		{ .flags = TWHEEL_SETUP_REALTIME },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct twheel_setup s = rows[i];
+		int fd = wheel_open(O_NONBLOCK);
+		struct twheel_info in;
+		struct table t;
+
+		ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+		in = info(_metadata, fd);
+		t = map_table(_metadata, fd);
+		EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
+		EXPECT_GE(t.head->slots_offset, sizeof(*t.head));
+		EXPECT_EQ(0, t.head->slots_offset % sizeof(struct twheel_slot));
+		EXPECT_EQ(sizeof(struct twheel_slot), t.head->slot_size);
+		EXPECT_EQ(in.max_timers, t.head->slots);
+		EXPECT_EQ(in.tick_ns, t.head->tick_ns);
+		EXPECT_EQ(in.clock_id, t.head->clock_id);
+		EXPECT_EQ(in.features, t.head->features);
+		EXPECT_LE(t.head->slots_offset + (__u64)t.head->slots * t.head->slot_size,
+			  t.bytes);
+		unmap_table(&t);
+		close(fd);
+	}
+}
+
+/* Without SETUP, mapping takes the defaults. */
+TEST_F(table, defaults)
+{
+	struct table t = map_table(_metadata, self->fd);
+
+	EXPECT_EQ(DEFAULT_TICK, t.head->tick_ns);
+	EXPECT_EQ(CLOCK_MONOTONIC, t.head->clock_id);
+	EXPECT_EQ(1 << 20, t.head->slots);
+	unmap_table(&t);
+}
+
+/* What is refused, and by which errno. A refused mapping leaves the shape open. */
+TEST_F(table, refusals)
+{
+	size_t bytes = info(_metadata, self->fd).table_bytes;
+	const struct {
+		const char *what;
+		size_t bytes;
+		int prot;
+		int flags;
+		off_t offset;
+		int err;
+	} rows[] = {
+		{ "one page in", bytes, RW, MAP_SHARED, PAGE, -EINVAL },
+		{ "the rest", bytes - PAGE, RW, MAP_SHARED, PAGE, -EINVAL },
+		{ "far beyond", bytes, RW, MAP_SHARED, (off_t)1 << 40, -EINVAL },
+		{ "a page short", bytes - PAGE, RW, MAP_SHARED, 0, -EINVAL },
+		{ "a page more", bytes + PAGE, RW, MAP_SHARED, 0, -EINVAL },
+		{ "the header alone", PAGE, RW, MAP_SHARED, 0, -EINVAL },
+		{ "nothing", 0, RW, MAP_SHARED, 0, -EINVAL },
+		{ "a private copy", bytes, RW, MAP_PRIVATE, 0, -EINVAL },
+		{ "private", bytes, PROT_READ, MAP_PRIVATE, 0, -EINVAL },
+		{ "code", bytes, PROT_READ | PROT_EXEC, MAP_SHARED, 0, -EPERM },
+		{ "writable code", bytes, RW | PROT_EXEC, MAP_SHARED, 0, -EPERM },
+		{ "code only", bytes, PROT_EXEC, MAP_SHARED, 0, -EPERM },
+		{ "a copy of code", bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, 0, -EPERM },
+	};
+	struct twheel_setup s = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		EXPECT_EQ(rows[i].err, try_map(self->fd, rows[i].bytes, rows[i].prot,
+					       rows[i].flags, rows[i].offset))
+			TH_LOG("%s", rows[i].what);
+	}
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	EXPECT_EQ(0, try_map(self->fd, bytes, PROT_NONE, MAP_SHARED, 0));
+	EXPECT_EQ(0, try_map(self->fd, bytes, PROT_READ, MAP_SHARED, 0));
+	EXPECT_EQ(0, try_map(self->fd, bytes, RW, MAP_SHARED, 0));
+}
+
+/* Runs @what in a process of its own. Returns the signal that ended it, or 0. */
+#define KILLED_BY(what) ({ \
+	int __status = 0; \
+	pid_t __pid = fork(); \
+	if (!__pid) { \
+		what; \
+		_exit(0); \
+	} \
+	waitpid(__pid, &__status, 0); \
+	WIFSIGNALED(__status) ? WTERMSIG(__status) : 0; \
+})
+
+/* The mode of the descriptor bounds that of the mapping. */
+TEST_F(table, descriptor_mode)
+{
+	size_t bytes = info(_metadata, self->fd).table_bytes;
+	int fd = open(TWHEEL_DEVICE, O_RDONLY | O_CLOEXEC);
+	struct twheel_timer timer = { .deadline_ns = HOUR };
+	struct twheel_table *head;
+	struct twheel_slot *slot;
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-EACCES, try_map(fd, bytes, RW, MAP_SHARED, 0));
+	EXPECT_EQ(-EACCES, try_map(fd, bytes, PROT_WRITE, MAP_SHARED, 0));
+	head = map_at(fd, bytes, PROT_READ, MAP_SHARED, 0);
+	ASSERT_TRUE(head != MAP_FAILED);
+	EXPECT_EQ(TWHEEL_TABLE_MAGIC, head->magic);
+	/* It can be looked at, and not changed. */
+	ASSERT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &timer));
+	slot = (struct twheel_slot *)((char *)head + head->slots_offset) + (__u32)timer.id;
+	EXPECT_EQ(timer.deadline_ns, slot->deadline_ns);
+	EXPECT_EQ(-1, mprotect(head, bytes, RW));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(SIGSEGV, KILLED_BY(swap_word(slot, 0)));
+	EXPECT_EQ(timer.deadline_ns, slot->deadline_ns);
+	munmap(head, bytes);
+	close(fd);
+
+	fd = open(TWHEEL_DEVICE, O_WRONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-EACCES, try_map(fd, bytes, PROT_WRITE, MAP_SHARED, 0));
+	close(fd);
+}
+
+/* A mapping can be moved, shrunk and protected; but neither grow nor be executed. */
+TEST_F(table, remap)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline = word(slot_of(&t, id));
+	struct twheel_slot *slot;
+	char *to, *p;
+
+	EXPECT_EQ(MAP_FAILED, mremap(t.head, t.bytes, t.bytes + PAGE, 0));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(MAP_FAILED, mremap(t.head, t.bytes, 2 * t.bytes, MREMAP_MAYMOVE));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(MAP_FAILED, mremap(t.head, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-1, mprotect(t.head, t.bytes, PROT_READ | PROT_EXEC));
+	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-1, mprotect(t.slots, PAGE, RW | PROT_EXEC));
+	EXPECT_EQ(EACCES, errno);
+
+	EXPECT_EQ(0, mprotect(t.head, t.bytes, PROT_READ));
+	EXPECT_EQ(SIGSEGV, KILLED_BY(swap_word(slot_of(&t, id), 0)));
+	EXPECT_EQ(0, mprotect(t.head, t.bytes, RW));
+
+	to = mmap(NULL, t.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_TRUE(to != MAP_FAILED);
+	p = mremap(t.head, t.bytes, t.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	ASSERT_EQ(to, p);
+	slot = (struct twheel_slot *)(to + PAGE) + (__u32)id;
+	EXPECT_EQ(deadline, swap_word(slot, deadline + 1));
+	EXPECT_EQ(to, mremap(to, t.bytes, 2 * PAGE, 0));
+	EXPECT_EQ(deadline + 1, swap_word(slot, 0));
+	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
+	/* And not to the old size either. */
+	EXPECT_EQ(MAP_FAILED, mremap(to, 2 * PAGE, t.bytes, MREMAP_MAYMOVE));
+	EXPECT_EQ(EFAULT, errno);
+	munmap(to, t.bytes);
+}
+
+/* EBUSY: SETUP after a mapping, even when that is gone. */
+TEST_F(table, setup_after_mapping)
+{
+	struct twheel_setup s = { .max_timers = 10 };
+	struct table t = map_table(_metadata, self->fd);
+
+	EXPECT_EQ(-EBUSY, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	unmap_table(&t);
+	s = (struct twheel_setup) { 0 };
+	EXPECT_EQ(-EBUSY, call(self->fd, TWHEEL_IOC_SETUP, &s));
+}
+
+/* Each wheel has a table of its own. */
+TEST_F(table, two_wheels)
+{
+	int other = wheel_open(O_NONBLOCK);
+	struct table a = map_table(_metadata, self->fd);
+	struct table b = map_table(_metadata, other);
+	__u64 ida = add(_metadata, self->fd, HOUR, 0, 0);
+	__u64 idb = add(_metadata, other, 2 * HOUR, 0, 0);
+
+	/* The same slot. */
+	ASSERT_EQ((__u32)ida, (__u32)idb);
+	EXPECT_LT(word(slot_of(&a, ida)), word(slot_of(&b, idb)));
+	EXPECT_NE(0, disarm(&a, ida));
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ida));
+	EXPECT_EQ(TWHEEL_ARMED, state(other, idb));
+	unmap_table(&a);
+	unmap_table(&b);
+	close(other);
+}
+
+/* All mappings of a wheel show the same words, and the same as the ioctls. */
+TEST_F(table, two_mappings)
+{
+	struct table a = map_table(_metadata, self->fd);
+	struct table b = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline;
+	struct twheel_timer t;
+
+	EXPECT_NE(a.slots, b.slots);
+	EXPECT_EQ(0, get_timer(self->fd, id, &t));
+	EXPECT_EQ(t.deadline_ns, word(slot_of(&a, id)));
+	EXPECT_EQ(t.deadline_ns, word(slot_of(&b, id)));
+	EXPECT_EQ(wake(slot_of(&a, id)), wake(slot_of(&b, id)));
+	deadline = t.deadline_ns + 12345;
+	EXPECT_EQ(t.deadline_ns, swap_word(slot_of(&a, id), deadline));
+	EXPECT_EQ(deadline, swap_word(slot_of(&b, id), deadline + 1));
+	EXPECT_EQ(deadline + 1, word(slot_of(&a, id)));
+	EXPECT_EQ(0, get_timer(self->fd, id, &t));
+	EXPECT_EQ(deadline + 1, t.deadline_ns);
+	unmap_table(&a);
+	unmap_table(&b);
+}
+
+/* Every page can be touched. A slot gets its word from REGISTER, whatever was there. */
+TEST_F(table, whole)
+{
+	/* The last page of slots is not full. */
+	struct twheel_setup s = { .max_timers = 9999 };
+	unsigned int i, wrong = 0;
+	struct table t;
+
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	t = map_table(_metadata, self->fd);
+	for (i = 0; i < (t.bytes - PAGE) / sizeof(*t.slots); i++) {
+		wrong += word(&t.slots[i]) != 0;
+		swap_word(&t.slots[i], i + 1);
+		t.slots[i].wake_ns = 3 * i;
+	}
+	EXPECT_EQ(0, wrong);
+	/* What is written where there is no timer is nobody's deadline. */
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+	add_many(_metadata, self->fd, s.max_timers - 1, HOUR, TWHEEL_KEEP, 0, NULL);
+	for (i = 0; i < s.max_timers; i++)
+		if (word(&t.slots[i]) <= now(CLOCK_MONOTONIC) ||
+		    wake(&t.slots[i]) != tick_of(&t, word(&t.slots[i])))
+			wrong++;
+	/* There is one free slot, and DISARMED sets its word as well. */
+	EXPECT_EQ(1, wrong);
+	reserve(_metadata, self->fd, 0);
+	for (i = 0; i < s.max_timers; i++)
+		if (!word(&t.slots[i]) && wake(&t.slots[i]) == NEVER)
+			wrong--;
+	EXPECT_EQ(0, wrong);
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(s.max_timers - 1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	unmap_table(&t);
+}
+
+/* MADV_DONTNEED drops pages of the process, not words of the table. */
+TEST_F(table, dontneed)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline;
+
+	deadline = word(slot_of(&t, id));
+	EXPECT_EQ(deadline, swap_word(slot_of(&t, id), deadline + 9));
+	EXPECT_EQ(0, madvise(t.head, t.bytes, MADV_DONTNEED));
+	EXPECT_EQ(deadline + 9, word(slot_of(&t, id)));
+	EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
+	unmap_table(&t);
+}
+
+/* A mapping outlives the descriptor that made it: the wheel goes on, by any other. */
+TEST_F(table, close_one_descriptor)
+{
+	struct table t = map_table(_metadata, self->fd);
+	int copy = dup(self->fd);
+	struct twheel_event ev;
+	__u64 id, deadline;
+
+	ASSERT_GE(copy, 0);
+	close(self->fd);
+	self->fd = copy;
+	t.fd = copy;
+	id = reserve(_metadata, copy, 4);
+	deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&t, id, deadline));
+	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_EQ(4, ev.user_data);
+	unmap_table(&t);
+}
+
+/* With no descriptor left, the mapping keeps the wheel alive, and turning. */
+TEST_F(table, mapping_alone)
+{
+	long long users = read_number(REFCNT);
+	struct table t = map_table(_metadata, self->fd);
+	__u64 near, far, deadline, end;
+
+	near = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
+	far = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(users, read_number(REFCNT));
+	if (is_root()) {
+		EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+		EXPECT_EQ(EWOULDBLOCK, errno);
+	}
+	/* A part of it is enough. */
+	EXPECT_EQ(0, munmap(t.head, PAGE));
+	EXPECT_EQ(users, read_number(REFCNT));
+	/* Moved later: expires all the same, and not before. */
+	deadline = word(slot_of(&t, near)) + 60 * NS_PER_MS;
+	EXPECT_NE(0, swap_word(slot_of(&t, near), deadline));
+	end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
+	while (word(slot_of(&t, near)) && now(CLOCK_MONOTONIC) < end)
+		sleep_ms(1);
+	EXPECT_EQ(0, word(slot_of(&t, near)));
+	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
+	EXPECT_NE(0, word(slot_of(&t, far)));
+	EXPECT_EQ(0, munmap(t.slots, t.bytes - PAGE));
+	EXPECT_EQ(users - 1, read_number(REFCNT));
+}
+
+/* Descriptors and mappings go in any order; what is left works; the last one ends it. */
+TEST_F(table, any_order)
+{
+	enum { PARTS = 4 };
+	long long users = read_number(REFCNT);
+	unsigned int order;
+
+	for (order = 0; order < 24; order++) {
+		unsigned int n = order, left = (1 << PARTS) - 1, k;
+		int fds[2] = { wheel_open(O_NONBLOCK) };
+		struct table t[2];
+		__u64 id;
+
+		fds[1] = dup(fds[0]);
+		for (k = 0; k < 2; k++)
+			t[k] = map_table(_metadata, fds[k]);
+		id = add(_metadata, fds[0], HOUR, TWHEEL_KEEP, 0);
+		for (k = PARTS; k > 0; k--) {
+			/* The digits of @order in the factorial base name a permutation. */
+			unsigned int skip = n % k, part = 0;
+
+			n /= k;
+			while (!(left & 1 << part) || skip--)
+				part++;
+			if (part < 2) {
+				EXPECT_EQ(TWHEEL_ARMED, rearm(fds[part], id, HOUR, TWHEEL_KEEP));
+				close(fds[part]);
+			} else {
+				EXPECT_NE(0, swap_word(slot_of(&t[part - 2], id), HOUR));
+				unmap_table(&t[part - 2]);
+			}
+			left &= ~(1 << part);
+			EXPECT_EQ(left ? users + 1 : users, read_number(REFCNT))
+				TH_LOG("order %u, %#x left", order, left);
+		}
+	}
+}
+
+/* Holes: what is unmapped faults, the rest works on. */
+TEST_F(table, partial_unmapping)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 ids[1024], deadline = now(CLOCK_MONOTONIC) + HOUR;
+	struct twheel_event ev;
+
+	/* Four pages of slots. */
+	add_many(_metadata, self->fd, 1024, deadline, TWHEEL_ABSTIME | TWHEEL_KEEP, 0, ids);
+	EXPECT_EQ(0, munmap((char *)t.slots + PAGE, PAGE));
+	EXPECT_EQ(0, munmap(t.head, PAGE));
+	EXPECT_EQ(SIGSEGV, KILLED_BY(word(&t.slots[256])));
+	EXPECT_EQ(SIGSEGV, KILLED_BY(t.head->magic = 0));
+	EXPECT_EQ(deadline, word(&t.slots[255]));
+	EXPECT_EQ(deadline, swap_word(&t.slots[512], 1));
+	EXPECT_EQ(1, kick(self->fd, 512));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(512, (__u32)ev.id);
+	/* Timers in the hole are there as before. */
+	EXPECT_EQ(1023, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	munmap(t.slots, PAGE);
+	munmap(&t.slots[512], t.bytes - 3 * PAGE);
+}
+
+/* fork inherits the mapping; it works on when the parent has let go of everything. */
+TEST_F(table, fork)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = reserve(_metadata, self->fd, 1), deadline;
+	struct twheel_event ev;
+	int status, go[2];
+	pid_t pid;
+
+	deadline = now(CLOCK_MONOTONIC) + 30 * NS_PER_MS;
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		/* The word of the parent is ours: no copy was made. */
+		_exit(arm(&t, id, deadline) != 0);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_EQ(0, word(slot_of(&t, id)));
+
+	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		char byte;
+
+		close(go[1]);
+		if (read(go[0], &byte, 1))
+			_exit(1);
+		deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
+		if (arm(&t, id, deadline) || take(self->fd, &ev, 1, PATIENCE_MS) != 1)
+			_exit(2);
+		_exit(ev.deadline_ns != deadline);
+	}
+	unmap_table(&t);
+	close(self->fd);
+	self->fd = -1;
+	/* Now the child goes on alone. */
+	close(go[1]);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(go[0]);
+}
+
+/* exec ends the mapping, and with it the wheel. */
+TEST_F(table, exec)
+{
+	long long users = read_number(REFCNT);
+	struct table t = map_table(_metadata, self->fd);
+	int status;
+	pid_t pid;
+
+	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		/* Whatever that is: it need not be seen. */
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		execl("/proc/self/exe", "table_test", "-h", NULL);
+		_exit(127);
+	}
+	unmap_table(&t);
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(users - 1, read_number(REFCNT));
+}
+
+static void send_fd(struct __test_metadata *_metadata, int via, int fd)
+{
+	char control[CMSG_SPACE(sizeof(fd))] = { 0 };
+	struct iovec iov = { .iov_base = (char *)"x", .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	ASSERT_EQ(1, sendmsg(via, &msg, 0));
+}
+
+static int receive_fd(int via)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	if (recvmsg(via, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/*
+ * A descriptor is sent to a process that had no part in the wheel: it maps the
+ * table for itself, moves a timer, and both see the words of the other.
+ */
+TEST_F(table, passed_descriptor)
+{
+	struct twheel_event ev;
+	__u64 id, deadline;
+	struct table t;
+	int pair[2], status;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		close(self->fd);
+		close(pair[0]);
+		_metadata->exit_code = KSFT_PASS;
+		self->fd = receive_fd(pair[1]);
+		t = map_table(_metadata, self->fd);
+		ASSERT_EQ(sizeof(id), read(pair[1], &id, sizeof(id)));
+		deadline = now(CLOCK_MONOTONIC) + 30 * NS_PER_MS;
+		EXPECT_NE(0, arm(&t, id, deadline));
+		ASSERT_EQ(sizeof(deadline), write(pair[1], &deadline, sizeof(deadline)));
+		/* Until the parent has closed all it had. */
+		EXPECT_EQ(0, read(pair[1], &id, sizeof(id)));
+		id = reserve(_metadata, self->fd, 3);
+		EXPECT_EQ(0, arm(&t, id, 1));
+		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(id, ev.id);
+		_exit(_metadata->exit_code);
+	}
+	close(pair[1]);
+	send_fd(_metadata, pair[0], self->fd);
+	t = map_table(_metadata, self->fd);
+	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 2);
+	ASSERT_EQ(sizeof(id), write(pair[0], &id, sizeof(id)));
+	ASSERT_EQ(sizeof(deadline), read(pair[0], &deadline, sizeof(deadline)));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, deadline);
+	unmap_table(&t);
+	close(self->fd);
+	self->fd = -1;
+	close(pair[0]);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* A page of words that lies in a pipe outlives the wheel; nobody else is given it. */
+TEST_F(table, page_in_pipe)
+{
+	struct table t = map_table(_metadata, self->fd);
+	struct twheel_slot got[256];
+	struct iovec iov = { .iov_base = t.slots, .iov_len = PAGE };
+	unsigned int i, wrong = 0;
+	int pipes[2];
+
+	ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+	for (i = 0; i < 256; i++)
+		swap_word(&t.slots[i], ~(__u64)i);
+	ASSERT_EQ(PAGE, vmsplice(pipes[1], &iov, 1, 0));
+	unmap_table(&t);
+	close(self->fd);
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	/* What was freed is given out again. */
+	t = map_table(_metadata, self->fd);
+	memset(t.slots, POISON, t.bytes - PAGE);
+	ASSERT_EQ(PAGE, read(pipes[0], got, PAGE));
+	for (i = 0; i < 256; i++)
+		wrong += got[i].deadline_ns != ~(__u64)i;
+	EXPECT_EQ(0, wrong);
+	unmap_table(&t);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* What the cgroup of the tests is charged with, or -1 if there is none. */
+static long long in_cgroup(void)
+{
+	return read_number(CGROUP "/twheel-test/memory.current");
+}
+
+/* Makes that cgroup. Returns whether memory is counted there. */
+static bool make_cgroup(void)
+{
+	if (access(CGROUP "/cgroup.controllers", F_OK) &&
+	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
+		return false;
+	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	mkdir(CGROUP "/twheel-test", 0755);
+	return in_cgroup() >= 0;
+}
+
+#define NO_CGROUP	"NO MEMORY CONTROLLER HERE: charging of memory not tested"
+
+static bool enter_cgroup(void)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%d", getpid());
+	return write_text(CGROUP "/twheel-test/cgroup.procs", text);
+}
+
+/* Pages come on demand, and are charged to the cgroup of who touches them. */
+TEST_F(table, charged)
+{
+	/* What each CPU charges in advance, and what the process itself needs. */
+	enum { SLACK = 2 << 20 };
+	struct twheel_setup s = { .max_timers = 1 << 21 };
+	long long before, mapped, touched;
+	struct table t;
+	int status;
+	pid_t pid;
+
+	SKIP_UNLESS_ROOT();
+	if (!make_cgroup())
+		SKIP(return, NO_CGROUP);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		_metadata->exit_code = KSFT_PASS;
+		ASSERT_TRUE(enter_cgroup());
+		before = in_cgroup();
+		t = map_table(_metadata, self->fd);
+		mapped = in_cgroup();
+		EXPECT_EQ(PAGE + (32 << 20), t.bytes);
+		EXPECT_LT(mapped - before, SLACK);
+		memset(t.slots, 0, t.bytes - PAGE);
+		touched = in_cgroup();
+		EXPECT_GT(touched - mapped, (32 << 20) - SLACK);
+		/* A second mapping costs its page tables only. */
+		t = map_table(_metadata, self->fd);
+		memset(t.slots, 0, t.bytes - PAGE);
+		EXPECT_LT(in_cgroup() - touched, SLACK);
+		TH_LOG("%lld kB, mapped %lld, touched %lld", before / 1024, mapped / 1024,
+		       touched / 1024);
+		_exit(_metadata->exit_code);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	rmdir(CGROUP "/twheel-test");
+}
+
+/* A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
+TEST_F(table, no_memory)
+{
+	struct twheel_setup s = { .max_timers = 1 << 21 };
+	__u64 id;
+	int status;
+	pid_t pid;
+
+	SKIP_UNLESS_ROOT();
+	if (!make_cgroup())
+		SKIP(return, NO_CGROUP);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	ASSERT_TRUE(write_text(CGROUP "/twheel-test/memory.max", "16M"));
+	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		struct table t = map_table(_metadata, self->fd);
+		size_t at;
+
+		/* Rather than try the same page for ever. */
+		alarm(PATIENCE_MS / 1000);
+		if (!enter_cgroup())
+			_exit(2);
+		/* Tables of pages first: for these one is killed. */
+		for (at = 0; at < t.bytes; at += 2 << 20)
+			*((volatile char *)t.head + at) = 1;
+		memset(t.head, 1, t.bytes);
+		_exit(1);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGBUS, WTERMSIG(status));
+	EXPECT_EQ(0, rmdir(CGROUP "/twheel-test"));
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, HOUR, TWHEEL_KEEP));
+	add_many(_metadata, self->fd, 10000, HOUR, 0, 0, NULL);
+	EXPECT_EQ(10001, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+}
+
+/* Mapping and unmapping 2,000 times, some touched, and the wheel with it: nothing is left. */
+TEST_F(table, map_and_unmap)
+{
+	long long users = read_number(REFCNT);
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++) {
+		int fd = wheel_open(O_NONBLOCK);
+		struct table t = map_table(_metadata, fd);
+
+		if (i % 2)
+			close(fd);
+		if (i % 3)
+			swap_word(&t.slots[i * 64], i);
+		unmap_table(&t);
+		if (i % 2 == 0)
+			close(fd);
+	}
+	EXPECT_EQ(users, read_number(REFCNT));
+}
+
+TEST_HARNESS_MAIN
