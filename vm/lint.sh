@@ -13,11 +13,19 @@ cd "$top"
 source=$(vm/source.sh)
 header=include/uapi/linux/twheel.h
 
+# The project's own: what else lies about in the checkout is not our business.
+if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
+	mapfile -t own < <(git ls-files)
+else
+	own=(twheel*.[ch] Kbuild Makefile README.md .ci include kunit userspace vm doc)
+fi
+
+# Of what git knows, some may have been removed.
 files() {
-	find . \( -name .git -o -path ./build \) -prune -o -type f "$@" -print | sort
+	find "${own[@]}" -type f "$@" -print 2>/dev/null | sort
 }
 
-mapfile -t c_files < <(files -name '*.[ch]' ! -name '*.mod.c' | sed 's|^\.|..|')
+mapfile -t c_files < <(files -name '*.[ch]' ! -name '*.mod.c' | sed 's|^|../|')
 mapfile -t scripts < <(files -exec grep -qm1 -E '^#! ?/bin/(ba)?sh|shellcheck shell=' {} \;)
 mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name COPYING)
 
@@ -76,9 +84,30 @@ shell() {
 	shellcheck -x -P SCRIPTDIR "${scripts[@]}"
 }
 
-# Nd is a word of the manual pages' language, to and fro are of ours.
+# Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
+# ours.
 spelling() {
-	codespell -L nd,fro "${texts[@]}"
+	codespell -L nd,fro,parm "${texts[@]}"
+}
+
+# What modinfo has to tell of the module.
+metadata() {
+	local ko wanted
+
+	ko=$(vm/module.sh 6.12)/twheel.ko
+	while read -r wanted; do
+		modinfo "$ko" | tr -s ' ' | grep -q "^$wanted\$" || echo "no $wanted"
+	done <<-'END'
+		alias: devname:twheel
+		alias: char-major-10-250
+		license: GPL
+		author: twheel contributors
+		version: [0-9][0-9.]*
+		description: ..*
+		parm: max_timers:..* (uint)
+		parm: max_timers_limit:..* (uint)
+		parm: min_tick_ns:..* (uint)
+	END
 }
 
 number=0
@@ -100,11 +129,12 @@ check() {
 	fi
 }
 
-echo 1..6
+echo 1..7
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
 check "padding of the ABI" padding
 check shellcheck shell
 check codespell spelling
+check "metadata of the module" metadata
 exit $failed

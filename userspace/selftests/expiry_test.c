@@ -184,6 +184,45 @@ TEST_F(clock, tick_borders)
 	EXPECT_EQ(2, ev[2].user_data);
 }
 
+/*
+ * Law 2: the least lateness, beyond the tick, of one timer after the other,
+ * each @delay and up to as much again away. A slow machine is late often, but
+ * not always, so this ends at the first that is less than @enough.
+ */
+static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tick, __u64 delay,
+			    __u64 enough)
+{
+	__u64 seed = 23, least = NEVER;
+	unsigned int i;
+
+	for (i = 0; i < 100 && least >= enough; i++) {
+		struct twheel_event ev;
+		__u64 late;
+
+		add(_metadata, fd, delay + next_random(&seed) % delay, 0, 0);
+		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+		ASSERT_GE(ev.expired_ns, ev.deadline_ns);
+		late = ev.expired_ns - ev.deadline_ns;
+		/* What was left until the tick ended is not late. */
+		late -= late < -ev.deadline_ns % tick ? late : -ev.deadline_ns % tick;
+		least = late < least ? late : least;
+	}
+	return least;
+}
+
+/* Law 2: no timer is late by more than its tick and what the machine adds. */
+TEST_F_TIMEOUT(clock, lateness, 60)
+{
+	const __u64 enough = 2 * NS_PER_MS;
+
+	/* The lowest level spans 8 ms at the smallest of the ticks. */
+	EXPECT_LT(least_lateness(_metadata, self->fd, self->tick, 4 * NS_PER_MS, enough), enough);
+	EXPECT_EQ(0, stats(_metadata, self->fd).cascaded);
+	/* And 34 ms at the others. */
+	EXPECT_LT(least_lateness(_metadata, self->fd, self->tick, 40 * NS_PER_MS, enough), enough);
+	EXPECT_GT(stats(_metadata, self->fd).cascaded, 0);
+}
+
 FIXTURE(expiry) {
 	int fd;
 };
@@ -329,7 +368,7 @@ TEST_F(expiry, slack_is_a_bound)
 		if (ev.expired_ns - ev.deadline_ns < best)
 			best = ev.expired_ns - ev.deadline_ns;
 	}
-	EXPECT_LT(best, NS_PER_SEC);
+	EXPECT_LE(best, t.slack_ns + DEFAULT_TICK + 20 * NS_PER_MS);
 }
 
 /* A slack without end delays no timer without end: the coarsest level has its borders, too. */
@@ -453,6 +492,34 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	free(ev);
 }
 
+/* Law 8: who arms what is due already takes on a part of a storm, not all of it. */
+TEST_F_TIMEOUT(expiry, arm_is_bounded, 60)
+{
+	enum { STORM = 30000 };
+	struct twheel_stats before, after;
+	struct twheel_timer t;
+	unsigned int i;
+
+	/* The worker may be through with it first, but not each time. */
+	for (i = 0; i < 10; i++) {
+		__u64 instant = arm_storm(_metadata, self->fd, STORM);
+
+		/* Until the storm's tick is over. */
+		while (now(CLOCK_MONOTONIC) < instant + 2 * DEFAULT_TICK)
+			;
+		t = (struct twheel_timer) { 0 };
+		before = stats(_metadata, self->fd);
+		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+		after = stats(_metadata, self->fd);
+		if (t.state == TWHEEL_ARMED && after.expired - before.expired < STORM / 4)
+			break;
+		start_over(_metadata, self->fd);
+	}
+	EXPECT_LT(i, 10)
+		TH_LOG("%llu of %llu expired", (unsigned long long)(after.expired - before.expired),
+		       (unsigned long long)before.armed);
+}
+
 /* The hierarchy, and the hashed wheel, to which an hour is many of its turns. */
 static const struct twheel_setup idle_shapes[] = {
 	{ .levels = 0 },
@@ -519,7 +586,7 @@ TEST_F(idle, wakeups_after_cancel)
 	}
 	sleep_ms(300);
 	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++)
-		EXPECT_LE(stats(_metadata, self->fd[i]).wakeups, 2);
+		EXPECT_LE(stats(_metadata, self->fd[i]).wakeups, 1);
 }
 
 /* One timer costs one wake-up for its tick, and one for each level that it moves down. */

@@ -107,6 +107,154 @@ TEST(node)
 	EXPECT_EQ(minor_nr, minor(st.st_rdev));
 }
 
+#define MODULE		"/twheel.ko"
+#define PLANTED		"/planted.ko"
+#define MODPROBE	"/proc/sys/kernel/modprobe"
+#define STUB		"/tmp/twheel-modprobe"
+#define ASKED		"/tmp/twheel-asked"
+#define NODE		"/tmp/twheel-node"
+/* The minor number that the module asks for. */
+#define MINOR		250
+
+static int load(const char *path, const char *params)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static int unload(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
+}
+
+static bool write_file(const char *path, mode_t mode, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return write_text(path, text);
+}
+
+/* The first line of a file, without its end; empty if there is none. */
+static void read_line(const char *path, char *line, int size)
+{
+	FILE *f = fopen(path, "re");
+
+	if (!f || !fgets(line, size, f))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (f)
+		fclose(f);
+}
+
+/* The minor number of @name in /proc/misc, or -1. */
+static int misc_minor(const char *name)
+{
+	FILE *f = fopen("/proc/misc", "re");
+	char line[64], have[64];
+	int nr, found = -1;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%d %63s", &nr, have) == 2 && !strcmp(have, name))
+			found = nr;
+	fclose(f);
+	return found;
+}
+
+/* The module out and in again, which only the machine of vm/run.sh is for. */
+FIXTURE(loading) {
+	char params[128];
+	char modprobe[128];
+};
+
+FIXTURE_SETUP(loading)
+{
+	if (!is_root() || access(MODULE, R_OK) || access(PLANTED, R_OK))
+		SKIP(return, "NOT THE MACHINE OF vm/run.sh: loading not tested");
+	read_line(MODPROBE, self->modprobe, sizeof(self->modprobe));
+	snprintf(self->params, sizeof(self->params),
+		 "max_timers=%lld max_timers_limit=%lld min_tick_ns=%lld",
+		 read_number(TWHEEL_PARAMS "max_timers"),
+		 read_number(TWHEEL_PARAMS "max_timers_limit"),
+		 read_number(TWHEEL_PARAMS "min_tick_ns"));
+	ASSERT_EQ(0, unload("twheel"));
+	EXPECT_EQ(-1, access(TWHEEL_DEVICE, F_OK));
+}
+
+FIXTURE_TEARDOWN(loading)
+{
+	write_text(MODPROBE, self->modprobe);
+	unlink(NODE);
+	unlink(STUB);
+	unlink(ASKED);
+	unload("planted");
+	unload("twheel");
+	EXPECT_EQ(0, load(MODULE, self->params));
+	EXPECT_EQ(MINOR, misc_minor("twheel"));
+}
+
+/* Opening the node of a module that is not there asks for it by its number, and finds it. */
+TEST_F(loading, on_open)
+{
+	struct twheel_event ev;
+	char asked[64];
+	int fd;
+
+	ASSERT_TRUE(write_file(STUB, 0755,
+			       "#!/bin/sh\n"
+			       "echo \"$*\" >" ASKED "\n"
+			       "exec insmod " MODULE "\n"));
+	ASSERT_TRUE(write_text(MODPROBE, STUB));
+	ASSERT_EQ(0, mknod(NODE, S_IFCHR | 0600, makedev(10, MINOR)));
+	fd = open(NODE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	read_line(ASKED, asked, sizeof(asked));
+	EXPECT_STREQ("-q -- char-major-10-250", asked);
+	add(_metadata, fd, NS_PER_MS, 0, 0);
+	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	close(fd);
+}
+
+/* If the number is another's, it takes a free one, and says so in a line. */
+TEST_F(loading, minor_is_taken)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC), fd;
+	unsigned int lines = 0, told = 0;
+	char record[8192];
+	struct stat st;
+	ssize_t len;
+
+	ASSERT_GE(log, 0);
+	ASSERT_EQ(0, load(PLANTED, "bug=minor"));
+	ASSERT_GE(lseek(log, 0, SEEK_END), 0);
+	ASSERT_EQ(0, load(MODULE, ""));
+	EXPECT_GE(misc_minor("twheel"), 0);
+	EXPECT_NE(MINOR, misc_minor("twheel"));
+	ASSERT_EQ(0, stat(TWHEEL_DEVICE, &st));
+	EXPECT_EQ(misc_minor("twheel"), (int)minor(st.st_rdev));
+	fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(fd, 0);
+	add(_metadata, fd, HOUR, 0, 0);
+	close(fd);
+	while ((len = read(log, record, sizeof(record) - 1)) > 0) {
+		record[len] = '\0';
+		lines += !!strstr(record, ";twheel: ");
+		told += !!strstr(record, ";twheel: minor 250 is taken, using ");
+	}
+	EXPECT_EQ(1, lines);
+	EXPECT_EQ(1, told);
+	close(log);
+}
+
 /* Nobody can do everything with a wheel of its own, at the defaults. */
 TEST(usable_as_nobody)
 {

@@ -141,10 +141,17 @@ TEST_F(setup, small_tick_without_capability)
 /* EPERM: the same for nobody. */
 TEST_F(setup, small_tick_as_nobody)
 {
+	__u64 floor = info(_metadata, self->fd).min_tick_ns;
 	struct twheel_setup s = { .tick_ns = 1000 };
 
 	be_nobody(_metadata);
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+	s = (struct twheel_setup) { .tick_ns = floor - 1 };
+	EXPECT_EQ(-EPERM, shape(self->fd, &s));
+	/* The floor is for what is asked for: what is given may be below it. */
+	s = (struct twheel_setup) { .tick_ns = floor };
+	EXPECT_EQ(0, shape(self->fd, &s));
+	EXPECT_EQ(1ULL << (63 - __builtin_clzll(floor)), s.tick_ns);
 	s = (struct twheel_setup) { .tick_ns = 1 << 20 };
 	EXPECT_EQ(0, shape(self->fd, &s));
 }

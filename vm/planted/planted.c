@@ -7,10 +7,12 @@
  *   warn   is a bug that the kernel notices
  *   oops   is one that it does not survive
  *   hang   stops every CPU, with interrupts off
+ *   minor  has the minor number that twheel asks for
  */
 #include <linux/bug.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/processor.h>
 #include <linux/smp.h>
@@ -18,9 +20,19 @@
 
 static char *bug = "";
 module_param(bug, charp, 0444);
-MODULE_PARM_DESC(bug, "what to do: hold, warn, oops or hang");
+MODULE_PARM_DESC(bug, "what to do: hold, warn, oops, hang or minor");
 
 static struct file *held;
+
+static const struct file_operations minor_fops = {
+	.owner	= THIS_MODULE,
+};
+
+static struct miscdevice minor = {
+	.minor	= 250,
+	.name	= "planted",
+	.fops	= &minor_fops,
+};
 
 static void hang(void *unused)
 {
@@ -38,6 +50,8 @@ static int __init planted_init(void)
 		WARN(1, "planted\n");
 		return 0;
 	}
+	if (!strcmp(bug, "minor"))
+		return misc_register(&minor);
 	if (!strcmp(bug, "oops"))
 		WRITE_ONCE(*(int *)NULL, 0);
 	if (!strcmp(bug, "hang"))
@@ -50,6 +64,8 @@ static void __exit planted_exit(void)
 {
 	if (held)
 		filp_close(held, NULL);
+	if (!strcmp(bug, "minor"))
+		misc_deregister(&minor);
 }
 module_exit(planted_exit);
 
