@@ -37,7 +37,7 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 		usage_error(verb, "how long?");
 	why = parse_spec(argv[optind], &spec);
 	if (why)
-		usage_error(verb, "%s: %s", argv[optind], why);
+		usage_error(verb, "\"%s\": %s", argv[optind], why);
 	if (spec.count > 1 || spec.flags & TWHEEL_DISARMED || spec.period)
 		usage_error(verb, "%s: one timer that expires once", argv[optind]);
 	if (!spec.name[0])
@@ -47,6 +47,9 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 		argv++;
 		if (!*argv)
 			usage_error(verb, "there is no command after --");
+	} else if (*argv && **argv == '-') {
+		usage_error(verb, "%s: options come before the DURATION, a command after --",
+			    *argv);
 	}
 
 	wheel_open(&w, &conf);
@@ -63,8 +66,8 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_after = {
 	.name = "after",
-	.args = "DURATION[,slack=DURATION] [--] [COMMAND [ARGUMENT]...]",
-	.summary = "Wait by a timer of the wheel, then print its expiration or run a command.",
+	.args = "DURATION[,slack=DURATION] [--] [COMMAND...]",
+	.summary = "Wait by a timer, then print its expiration or run a command.",
 	.help = "@SECONDS in place of DURATION is a moment of the wheel's clock. The exit status\n"
 		"is the command's; 127 if there is no such command, 126 if it cannot be run.\n",
 	.shortopts = "+",

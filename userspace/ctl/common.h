@@ -42,6 +42,8 @@ enum {
 	STATUS_NO_COMMAND = 127,
 };
 
+#define DEVICE		"/dev/twheel"
+
 /* What the options that all verbs share have said. */
 struct conf {
 	const char *device;
@@ -84,6 +86,7 @@ void die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 void usage_error(const struct verb *verb, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
+void hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *error_text(int err);
 int error_status(int err);
 __u64 number_option(const struct verb *verb, const char *option,
@@ -130,13 +133,20 @@ const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
 /* timers.c */
 #define NAME_LEN	24
 
-/* A timer as the user described it: what --add and the shell take. */
+/*
+ * A timer as the user described it: what --add and the shell take. What was not
+ * said is zero; @says_period and @says_slack tell a zero that was. The name is
+ * taken as it is if @unique says that no other timer has it.
+ */
 struct spec {
 	__u64 deadline;
 	__u64 period;
 	__u64 slack;
 	unsigned int flags;
 	unsigned int count;
+	bool says_period;
+	bool says_slack;
+	bool unique;
 	char name[NAME_LEN];
 };
 
@@ -163,6 +173,7 @@ struct load {
 };
 
 const char *parse_spec(const char *text, struct spec *spec);
+void hint_spec(const struct wheel *w, const struct spec *spec, int err);
 struct entry *roster_find(const struct roster *r, const char *name);
 const char *roster_name(const struct roster *r, __u64 user_data);
 int roster_add(struct roster *r, struct wheel *w, const struct spec *spec,

@@ -48,14 +48,15 @@ static void hint_absent(const char *path)
 	struct utsname uts;
 
 	uname(&uts);
-	if (!access("/sys/module/twheel", F_OK))
-		fprintf(stderr, "hint: the module is loaded, but %s is not its device; see /dev/twheel, and the minor in /proc/misc\n",
-			path);
+	if (strcmp(path, DEVICE))
+		hint("without --device it is " DEVICE);
+	else if (!access("/sys/module/twheel", F_OK))
+		hint("the module is loaded, but %s is not its device; see the minor in /proc/misc",
+		     path);
 	else if (module_is_installed(uts.release))
-		fprintf(stderr, "hint: the module is not loaded: modprobe twheel\n");
+		hint("the module is not loaded: modprobe twheel");
 	else
-		fprintf(stderr, "hint: the module is not built for this kernel, %s: in the source of twheel, make and make load\n",
-			uts.release);
+		hint("the module is not loaded: in the source of twheel, make load; or make vm, for a machine that has it");
 }
 
 static void hint_permission(const char *path)
@@ -66,7 +67,7 @@ static void hint_permission(const char *path)
 	FILE *f;
 
 	if (stat(path, &st)) {
-		fprintf(stderr, "hint: its directory may not be searched\n");
+		hint("its directory may not be searched");
 		return;
 	}
 	/* Not getgrgid(), which a static program cannot have. */
@@ -75,11 +76,11 @@ static void hint_permission(const char *path)
 		if (entry->gr_gid == st.st_gid)
 			group = entry->gr_name;
 	if ((st.st_mode & 0060) == 0060 && st.st_gid && group)
-		fprintf(stderr, "hint: join the group that may use it: usermod -aG %s USER, and log in again\n",
-			group);
+		hint("join the group that may use it: usermod -aG %s USER, and log in again",
+		     group);
 	else
-		fprintf(stderr, "hint: its mode is %04o: become root, or have a udev rule give it to a group\n",
-			st.st_mode & 07777);
+		hint("its mode is %04o: become root, or have a udev rule give it to a group",
+		     st.st_mode & 07777);
 	if (f)
 		fclose(f);
 }
@@ -91,10 +92,25 @@ static int wheel_ioctl(const struct wheel *w, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
+/* The most timers that a wheel may ask for; 0 if the module does not tell. */
+static unsigned int max_timers_limit(void)
+{
+	FILE *f = fopen("/sys/module/twheel/parameters/max_timers_limit", "re");
+	unsigned int limit = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%u", &limit) != 1)
+		limit = 0;
+	fclose(f);
+	return limit;
+}
+
 static void set_shape(struct wheel *w, const struct conf *conf)
 {
 	static const struct twheel_setup defaults;
 	struct twheel_setup setup = conf->setup;
+	unsigned int limit = max_timers_limit();
 	int ret;
 
 	if (!memcmp(&setup, &defaults, sizeof(setup)))
@@ -104,9 +120,11 @@ static void set_shape(struct wheel *w, const struct conf *conf)
 		return;
 	complain("cannot shape the wheel: %s", error_text(-ret));
 	if (ret == -EPERM)
-		fprintf(stderr, "hint: so short a tick needs CAP_SYS_RESOURCE; twheelctl info shows the shortest without\n");
+		hint("so short a tick needs CAP_SYS_RESOURCE; twheelctl info shows the shortest without");
+	else if (ret == -EINVAL && limit && setup.max_timers > limit)
+		hint("max_timers_limit, a parameter of the module, is %u", limit);
 	else if (ret == -EINVAL)
-		fprintf(stderr, "hint: levels are 1 to 16, slot bits 4 to 16; max_timers has a ceiling, a parameter of the module\n");
+		hint("levels are 1 to 16, slot bits 4 to 16");
 	exit(error_status(-ret));
 }
 

@@ -51,7 +51,8 @@ static void print_table(const struct conf *conf, const struct twheel_info *info,
 	       duration_text(buf, info->horizon_ns));
 	printf("max timers  %u\n", info->max_timers);
 	if (info->features & TWHEEL_FEATURE_TABLE)
-		printf("table       %llu bytes to map\n", info->table_bytes);
+		printf("table       %llu bytes to map (%.1f MiB)\n", info->table_bytes,
+		       info->table_bytes / 1048576.0);
 	else
 		printf("table       cannot be mapped\n");
 }

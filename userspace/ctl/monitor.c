@@ -127,11 +127,13 @@ const struct verb verb_monitor = {
 	.name = "monitor",
 	.args = "--add TIMER [--add TIMER]...",
 	.summary = "Arm timers and print each expiration with its lateness.",
-	.help = "Ends when nothing is left that could expire.\n"
+	.help = "A line has the time of expiry in seconds of the wheel's clock, the name, the\n"
+		"lateness, and xN if it stands for N expirations. Ends when nothing is left that\n"
+		"could expire.\n"
 		"\n"
-		"  -a, --add=TIMER       DURATION or @SECONDS (of the wheel's clock) or idle, then\n"
-		"                        any of ,periodic ,period=DURATION ,slack=DURATION ,keep\n"
-		"                        ,label=NAME ,count=N\n"
+		"  -a, --add=TIMER       DURATION or @SECONDS (of the wheel's clock) or idle,\n"
+		"                        then any of ,periodic ,period=DURATION\n"
+		"                        ,slack=DURATION ,keep ,label=NAME ,count=N\n"
 		"  -n, --num-events=N    end after N; exit status 124 if fewer can come\n"
 		"  -i, --idle-timeout=DURATION\n"
 		"                        end with exit status 124 if nothing came for so long\n"

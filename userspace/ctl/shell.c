@@ -120,7 +120,7 @@ static int cmd_add(struct shell *sh, char **word)
 	struct twheel_timer t;
 	struct spec spec;
 	const char *why;
-	int ret;
+	int ret, status;
 
 	why = parse_spec(word[1], &spec);
 	if (!why && spec.count > 1)
@@ -128,19 +128,23 @@ static int cmd_add(struct shell *sh, char **word)
 	if (why)
 		return failed(sh, STATUS_USAGE, word[1], why);
 	ret = roster_add(&sh->roster, &sh->wheel, &spec, &t);
-	if (ret)
-		return refused(sh, word[1], ret);
+	if (ret) {
+		status = refused(sh, word[1], ret);
+		hint_spec(&sh->wheel, &spec, ret);
+		return status;
+	}
 	print_timer(sh, "added", &t, false);
 	return STATUS_OK;
 }
 
+/* REARM replaces all of a timer; what the user did not say stays as it is. */
 static int cmd_rearm(struct shell *sh, char **word)
 {
 	struct twheel_timer t = { };
 	struct entry *entry;
 	struct spec spec;
 	const char *why;
-	int ret;
+	int ret, status;
 
 	if (!find_timer(sh, word[1], &t.id, &entry))
 		return refused(sh, word[1], -ENOENT);
@@ -149,17 +153,23 @@ static int cmd_rearm(struct shell *sh, char **word)
 		why = "a timer that exists takes no count and no label";
 	if (why)
 		return failed(sh, STATUS_USAGE, word[2], why);
-	t.deadline_ns = spec.deadline;
-	t.period_ns = spec.period;
-	t.slack_ns = spec.slack;
-	t.flags = spec.flags;
-	ret = wheel_rearm(&sh->wheel, &t);
+	ret = wheel_get(&sh->wheel, &t);
 	if (ret)
 		return refused(sh, word[1], ret);
-	if (entry) {
-		t.user_data = entry - sh->roster.entry + 1;
-		note_arming(entry, &sh->wheel, &spec, &t);
+	t.deadline_ns = spec.deadline;
+	if (spec.says_period)
+		t.period_ns = spec.period;
+	if (spec.says_slack)
+		t.slack_ns = spec.slack;
+	t.flags = spec.flags | (t.flags & TWHEEL_KEEP);
+	ret = wheel_rearm(&sh->wheel, &t);
+	if (ret) {
+		status = refused(sh, word[1], ret);
+		hint_spec(&sh->wheel, &spec, ret);
+		return status;
 	}
+	if (entry)
+		note_arming(entry, &sh->wheel, &spec, &t);
 	print_timer(sh, "rearmed", &t, true);
 	return STATUS_OK;
 }
@@ -347,11 +357,13 @@ static const struct command {
 	int (*run)(struct shell *sh, char **word);
 } commands[] = {
 	{ "add", "TIMER", "make a timer: 5s or 1s,periodic,label=NAME", 1, 1, cmd_add },
-	{ "rearm", "NAME TIMER", "move it; \"idle\" disarms it", 2, 2, cmd_rearm },
+	{ "rearm", "NAME TIMER", "move it; what is not said stays; \"idle\" disarms", 2, 2,
+	  cmd_rearm },
 	{ "cancel", "NAME", "end it", 1, 1, cmd_cancel },
 	{ "get", "NAME", "show it", 1, 1, cmd_get },
 	{ "list", "", "show all timers", 0, 0, cmd_list },
-	{ "drain", "[expire|cancel]", "every armed timer at once", 0, 1, cmd_drain },
+	{ "drain", "[expire|cancel]", "all armed ones expire now (default), or end", 0, 1,
+	  cmd_drain },
 	{ "stats", "", "what the wheel has done so far", 0, 0, cmd_stats },
 	{ "sleep", "DURATION", "print expirations for so long", 1, 1, cmd_sleep },
 	{ "wait", "[N]", "until N came, or all", 0, 1, cmd_wait },
@@ -479,10 +491,13 @@ static int loop(struct shell *sh)
 		if (line_came) {
 			read_input(sh);
 			status = run_input(sh);
-			if (!sh->quit)
+			if (!sh->quit && !sh->input_ended)
 				prompt(sh);
 		}
 	}
+	/* Ctrl-D leaves the cursor behind the prompt. */
+	if (sh->interactive && !sh->quit)
+		putchar('\n');
 	return status;
 }
 

@@ -28,32 +28,38 @@ static void on_signal(int sig)
 }
 
 /*
- * The lateness that @percent of the expirations between two readings did not
- * reach: the upper end of a bucket of the histogram, 0 if there were none.
+ * The lateness that @percent of the expirations between two readings do not
+ * exceed: the upper end of a bucket of the histogram, or the worst ever if that
+ * is less.
  */
-static __u64 percentile(const struct twheel_stats *from,
-			const struct twheel_stats *to, unsigned int percent)
+static const char *percentile(char buf[DURATION_LEN],
+			      const struct twheel_stats *from,
+			      const struct twheel_stats *to, unsigned int percent)
 {
-	__u64 total = 0, sum = 0;
+	__u64 total = 0, sum = 0, bound = ~0ULL;
 	unsigned int i;
 
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
 		total += to->lateness[i] - from->lateness[i];
 	if (!total)
-		return 0;
+		return "-";
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS - 1; i++) {
 		sum += to->lateness[i] - from->lateness[i];
 		if (sum * 100 >= total * percent)
 			break;
 	}
-	return i < TWHEEL_LATENESS_BUCKETS - 1 ? 1ULL << (i + 1) : ~0ULL;
+	if (i < TWHEEL_LATENESS_BUCKETS - 1)
+		bound = 1ULL << (i + 1);
+	if (bound > to->worst_lateness_ns)
+		bound = to->worst_lateness_ns;
+	return duration_text(buf, bound);
 }
 
 static void print_header(void)
 {
-	printf("%9s %9s %9s %9s %9s %9s %11s %11s %11s\n", "armed", "unread",
-	       "expired", "moved", "cascaded", "wakeups", "p50 below", "p99 below",
-	       "worst ever");
+	printf("%8s %7s %7s %7s %8s %7s %9s %9s %9s\n", "armed", "unread",
+	       "expired", "moved", "cascaded", "wakeups", "p50 up to", "p99 up to",
+	       "worst");
 }
 
 static void print_row(const struct conf *conf, const struct twheel_stats *from,
@@ -68,11 +74,11 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
 		json_close();
 		return;
 	}
-	printf("%9llu %9llu %9llu %9llu %9llu %9llu %11s %11s %11s\n", to->armed,
+	printf("%8llu %7llu %7llu %7llu %8llu %7llu %9s %9s %9s\n", to->armed,
 	       to->unread, to->expired - from->expired, to->moved - from->moved,
 	       to->cascaded - from->cascaded, to->wakeups - from->wakeups,
-	       duration_text(p50, percentile(from, to, 50)),
-	       duration_text(p99, percentile(from, to, 99)),
+	       percentile(p50, from, to, 50),
+	       percentile(p99, from, to, 99),
 	       duration_text(worst, to->worst_lateness_ns));
 }
 
@@ -99,11 +105,11 @@ static void get_stats(struct wheel *w, struct twheel_stats *stats)
 static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 		  __u64 count)
 {
-	struct twheel_stats before, after;
+	struct twheel_stats before = { }, after;
 	__u64 start = monotonic_now();
 	__u64 row;
 
-	get_stats(w, &before);
+	/* The wheel is ours: all of its counters began at 0, before it was loaded. */
 	for (row = 1; row <= count && !interrupted; row++) {
 		consume(w, start + row * interval);
 		get_stats(w, &after);
@@ -162,8 +168,9 @@ const struct verb verb_stat = {
 	.args = "[--add TIMER]... [INTERVAL [COUNT]]",
 	.summary = "Put a load on a wheel and print its counters every interval.",
 	.help = "The wheel is its own: the wheels of other programs cannot be seen. expired,\n"
-		"moved, cascaded and wakeups count within the interval. At the end, or on\n"
-		"SIGINT, comes the histogram of the lateness. INTERVAL without a unit is in\n"
+		"moved, cascaded and wakeups count within the interval, as do the percentiles of\n"
+		"the lateness; worst is since the start. At the end, or on SIGINT, comes the\n"
+		"histogram of the lateness. INTERVAL without a unit is in\n"
 		"seconds; without COUNT there is no end, without INTERVAL one row after 1s.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",

@@ -75,12 +75,17 @@ static const char *parse_part(const char *text, size_t len, struct spec *s)
 		if (s->flags & (TWHEEL_ABSTIME | TWHEEL_DISARMED) || !s->deadline)
 			return "\"periodic\" repeats a delay; say period=DURATION";
 		s->period = s->deadline;
+		s->says_period = true;
 		return NULL;
 	}
-	if (is_key(&text, &len, "period="))
+	if (is_key(&text, &len, "period=")) {
+		s->says_period = true;
 		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->period);
-	if (is_key(&text, &len, "slack="))
+	}
+	if (is_key(&text, &len, "slack=")) {
+		s->says_slack = true;
 		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->slack);
+	}
 	if (is_key(&text, &len, "label="))
 		return parse_name(text, len, s->name);
 	if (is_key(&text, &len, "count="))
@@ -115,6 +120,16 @@ const char *parse_spec(const char *text, struct spec *s)
 		why = parse_part(text, len, s);
 	}
 	return why;
+}
+
+/* Says what the device may have found impossible in a timer. */
+void hint_spec(const struct wheel *w, const struct spec *s, int err)
+{
+	char tick[DURATION_LEN];
+
+	if (err == -EINVAL && s->period && s->period < w->info.tick_ns)
+		hint("a period is at least one tick (%s)",
+		     duration_text(tick, w->info.tick_ns));
 }
 
 /* Finds the timer that was last given this name. */
@@ -163,7 +178,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	struct entry *e;
 	int ret;
 
-	if (s->name[0]) {
+	if (s->name[0] && !s->unique) {
 		e = roster_find(r, s->name);
 		if (e) {
 			struct twheel_timer old = { .id = e->id };
@@ -193,15 +208,55 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	return 0;
 }
 
+/* Is @name one of those that load_arm() makes of @s? */
+static bool makes_name(const struct spec *s, const char *name)
+{
+	char last[16];
+	size_t len = strlen(s->name);
+	size_t digits;
+
+	if (s->count == 1)
+		return !strcmp(s->name, name);
+	if (strncmp(s->name, name, len) || name[len] != '-')
+		return false;
+	name += len + 1;
+	digits = strspn(name, "0123456789");
+	if (!digits || name[digits] || *name == '0')
+		return false;
+	snprintf(last, sizeof(last), "%u", s->count);
+	return digits < strlen(last) ||
+	       (digits == strlen(last) && strcmp(name, last) <= 0);
+}
+
+static bool share_name(const struct spec *a, const struct spec *b)
+{
+	if (!a->name[0] || !b->name[0])
+		return false;
+	/* With counts, names differ by their labels, and numbers have no '-'. */
+	if (a->count > 1 && b->count > 1)
+		return !strcmp(a->name, b->name);
+	return makes_name(a, b->name) || makes_name(b, a->name);
+}
+
 /* Takes one --add, or exits. */
 void load_add(struct load *l, const struct verb *verb, const char *text)
 {
+	struct spec *s;
 	const char *why;
+	size_t i;
 
 	l->spec = grow_array(l->spec, l->count, &l->room, sizeof(*l->spec));
-	why = parse_spec(text, &l->spec[l->count]);
+	s = &l->spec[l->count];
+	why = parse_spec(text, s);
+	if (!why && s->name[0] && s->count > 1 &&
+	    snprintf(NULL, 0, "%s-%u", s->name, s->count) >= NAME_LEN)
+		why = "the label is too long to have a number after it";
+	for (i = 0; !why && i < l->count; i++)
+		if (share_name(&l->spec[i], s))
+			why = "the label is taken";
 	if (why)
-		usage_error(verb, "%s: %s", text, why);
+		usage_error(verb, "\"%s\": %s", text, why);
+	s->unique = true;
 	l->count++;
 }
 
@@ -223,6 +278,7 @@ unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r)
 
 	for (i = 0; i < l->count; i++) {
 		const struct spec *s = &l->spec[i];
+		size_t label = strlen(s->name);
 		unsigned int n;
 
 		for (n = 1; n <= s->count; n++) {
@@ -231,11 +287,14 @@ unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r)
 			int ret;
 
 			if (s->name[0] && s->count > 1)
-				snprintf(one.name, sizeof(one.name), "%.14s-%u", s->name, n);
+				snprintf(one.name + label, sizeof(one.name) - label, "-%u", n);
 			ret = roster_add(r, w, &one, &t);
-			if (ret)
-				die(error_status(-ret), "cannot arm timer %u: %s",
-				    made + 1, error_text(-ret));
+			if (ret) {
+				complain("cannot arm timer %u: %s", made + 1,
+					 error_text(-ret));
+				hint_spec(w, &one, ret);
+				exit(error_status(-ret));
+			}
 			made++;
 		}
 	}

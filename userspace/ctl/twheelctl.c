@@ -14,7 +14,6 @@
 #include "common.h"
 
 #define VERSION		"0.1.0"
-#define DEVICE		"/dev/twheel"
 #define MAX_OPTIONS	32
 
 static const struct verb * const verbs[] = {
@@ -34,7 +33,6 @@ enum {
 	OPT_LEVELS,
 	OPT_SLOT_BITS,
 	OPT_MAX_TIMERS,
-	OPT_VERSION,
 };
 
 static const struct option common_options[] = {
@@ -82,6 +80,18 @@ void complain(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+/* A second line to stderr: what may be done about it. */
+void hint(const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("hint: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
 /* Complains and exits. */
 void die(int status, const char *fmt, ...)
 {
@@ -105,7 +115,8 @@ void usage_error(const struct verb *verb, const char *fmt, ...)
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
-	fprintf(stderr, "\nhint: twheelctl %s --help\n", verb->name);
+	fputc('\n', stderr);
+	hint("twheelctl %s --help", verb->name);
 	exit(STATUS_USAGE);
 }
 
@@ -215,7 +226,6 @@ static void print_help(const struct verb *verb)
 	printf("Usage: twheelctl %s [OPTION]...%s%s\n%s\n\n%s%s%s", verb->name,
 	       *verb->args ? " " : "", verb->args, verb->summary, verb->help,
 	       common_help, lifetime_note);
-	exit(STATUS_OK);
 }
 
 /**
@@ -254,7 +264,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		switch (opt) {
 		case 'h':
 			print_help(verb);
-			break;
+			exit(STATUS_OK);
 		case 'j':
 			conf->json = true;
 			break;
@@ -297,18 +307,52 @@ static void print_overview(FILE *out)
 		"Timing wheels from the command line.\n\n");
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-	fprintf(out, "\ntwheelctl VERB --help says more. %s", lifetime_note);
+	fprintf(out, "  %-8s %s\n\n%s", "help", "This text; help VERB says more of a verb.",
+		lifetime_note);
 }
 
-static int run_verb(const char *name, int argc, char **argv)
+static const struct verb *find_verb(const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (!strcmp(name, verbs[i]->name))
-			return verbs[i]->run(verbs[i], argc, argv);
-	fprintf(stderr, "twheelctl: there is no verb \"%s\"\nhint: twheelctl --help\n", name);
+			return verbs[i];
+	return NULL;
+}
+
+static int no_verb(const char *name)
+{
+	complain("there is no verb \"%s\"", name);
+	hint("twheelctl --help");
 	return STATUS_USAGE;
+}
+
+static int run_help(int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (argc < 2) {
+		print_overview(stdout);
+		return STATUS_OK;
+	}
+	verb = find_verb(argv[1]);
+	if (!verb)
+		return no_verb(argv[1]);
+	print_help(verb);
+	return STATUS_OK;
+}
+
+static int run_verb(const char *name, int argc, char **argv)
+{
+	const struct verb *verb;
+
+	if (!strcmp(name, "help"))
+		return run_help(argc, argv);
+	verb = find_verb(name);
+	if (verb)
+		return verb->run(verb, argc, argv);
+	return no_verb(name);
 }
 
 /* The options that may stand in place of a verb. */
@@ -316,19 +360,19 @@ static int run_option(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, OPT_VERSION },
+		{ "version", no_argument, NULL, 'V' },
 		{ }
 	};
 
-	switch (getopt_long(argc, argv, "+h", options, NULL)) {
+	switch (getopt_long(argc, argv, "+hV", options, NULL)) {
 	case 'h':
 		print_overview(stdout);
 		return STATUS_OK;
-	case OPT_VERSION:
+	case 'V':
 		printf("twheelctl %s\n", VERSION);
 		return STATUS_OK;
 	default:
-		fprintf(stderr, "hint: twheelctl --help\n");
+		hint("twheelctl --help");
 		return STATUS_USAGE;
 	}
 }
@@ -338,6 +382,9 @@ int main(int argc, char **argv)
 	int status;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* The name that getopt gives us in its errors. */
+	if (argc)
+		argv[0] = "twheelctl";
 	if (argc < 2) {
 		print_overview(stderr);
 		return STATUS_USAGE;

@@ -111,7 +111,10 @@ static long place(const struct picture *p, const struct twheel_timer *t,
 	return -1;
 }
 
-/* When was it armed? A periodic timer is armed anew at each of its deadlines. */
+/*
+ * When was it armed? A periodic timer is armed anew when its event is read, at
+ * or after the deadline of that: the level at which it is drawn is approximate.
+ */
 static __u64 armed_at(const struct picture *p, const struct twheel_timer *t)
 {
 	const struct entry *e = &p->roster.entry[t->user_data - 1];
@@ -175,7 +178,7 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 	unsigned int cell, i, timers = 0;
 	char width[DURATION_LEN];
 
-	printf("%5u %9s  ", level, duration_text(width, 1ULL << shift));
+	printf("%2u %9s ", level, duration_text(width, 1ULL << shift));
 	for (cell = 0; cell < buckets >> fold; cell++) {
 		bool here = cell == cursor >> fold;
 		unsigned int count = 0;
@@ -188,9 +191,9 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 		else
 			putchar(cell_glyph(count));
 	}
-	printf("  %u\n", timers);
+	printf(" %u\n", timers);
 	if (!p->colour)
-		printf("%17s%*s^\n", "", (int)(cursor >> fold), "");
+		printf("%13s%*s^\n", "", (int)(cursor >> fold), "");
 }
 
 static void draw(const struct picture *p, __u64 now)
@@ -202,7 +205,7 @@ static void draw(const struct picture *p, __u64 now)
 		printf("\033[H\033[J");
 	printf("at %s  armed %llu, due %llu, idle %llu\n", seconds_text(seconds, now),
 	       p->armed, p->due, p->idle);
-	printf("level    bucket  . empty, 1-9 timers, + from 10, # from 100%s\n",
+	printf("level bucket  . empty, 1-9 timers, + from 10, # from 100%s\n",
 	       p->colour ? "" : ", ^ now");
 	for (level = 0; level < p->levels; level++)
 		draw_level(p, level, now);

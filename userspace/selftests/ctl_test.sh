@@ -171,11 +171,22 @@ test_front() {
 	run --version
 	status_is 0 "--version"
 	output_has '^twheelctl [0-9]+\.[0-9]+\.[0-9]+$' "--version: name and number"
+	run -V
+	output_has '^twheelctl [0-9]' "-V: name and number"
+	run help
+	status_is 0 "help"
+	output_has '^Usage: twheelctl VERB' "help: what --help says"
+	run help stat
+	status_is 0 "help of a verb"
+	output_has '^Usage: twheelctl stat' "help of a verb: what its --help says"
+	run help frobnicate
+	status_is 2 "help of an unknown verb"
 	run frobnicate
 	status_is 2 "unknown verb"
 	error_has '^twheelctl: .*frobnicate' "unknown verb: named on stderr"
 	run --frobnicate
 	status_is 2 "unknown option in place of a verb"
+	error_has '^twheelctl: .*frobnicate' "unknown option in place of a verb: named"
 
 	for verb in info after monitor shell stat wheel; do
 		run $verb --help
@@ -190,6 +201,9 @@ test_front() {
 		error_has "^hint: twheelctl $verb --help" "$verb: unknown option: hint"
 		run $verb --clock
 		status_is 2 "$verb: missing argument"
+		run $verb --help
+		awk_holds '{ if (length($0) > 80) exit bad = 1 } END { exit bad }' \
+			"$verb --help: fits 80 columns"
 	done
 
 	status=0
@@ -255,6 +269,8 @@ test_usage() {
 		after 1s,count=2
 		after idle
 		after 1s --
+		after 1s --json
+		after 1s -x -- true
 		monitor
 		monitor --add
 		monitor --add 1s extra
@@ -264,6 +280,11 @@ test_usage() {
 		monitor --add 1s,period=1ns
 		monitor --add 1s,slack=x
 		monitor --add 1s,count=0
+		monitor --add 1s,count=10000,label=abcdefghijklmnopqrs
+		monitor --add 1s,label=a --add 2s,label=a
+		monitor --add 1s,label=a,count=2 --add 2s,label=a,count=3
+		monitor --add 1s,label=a,count=12 --add 2s,label=a-12
+		monitor --add 1s,label=a-9 --add 2s,label=a,count=12
 		monitor --add 1s,count=16777217
 		monitor --add 1s,count=1x
 		monitor --add 1s,label=
@@ -291,6 +312,18 @@ test_usage() {
 		wheel --random=0
 		wheel --interval=0
 	END
+	run monitor --add=
+	status_is 2 "an empty timer"
+	run monitor --add 1s,period=1ns
+	error_has '^hint: a period is at least one tick \(524.288us\)' "too short a period: hint"
+	run info --max-timers=16777217
+	error_has '^hint: max_timers_limit.* 16777216' "too many timers: hint"
+	# Names that look alike, but are not the same.
+	run monitor -F %n --add 1ms,label=abcdefghijklmn-1,count=2 \
+		--add 2ms,label=abcdefghijklmn-2,count=2 --add 3ms,label=a,count=12 \
+		--add 4ms,label=a-13 --add 5ms,label=a-01 --add 6ms,label=a-1-1
+	status_is 0 "names that differ"
+	awk_holds '{ n += !seen[$0]++ } END { exit n != 19 || NR != 19 }' "names that differ: each once"
 }
 
 # Text, its value in ns; "-" if it is none.
@@ -504,11 +537,11 @@ test_shell() {
 			added i ID idle keep
 			timer a ID armed deadline T slack 1s
 			timer a ID armed deadline T slack 1s
-			rearmed a ID was armed deadline T
-			rearmed i ID was idle deadline T
+			rearmed a ID was armed deadline T slack 1s
+			rearmed i ID was idle deadline T keep
 			rearmed i ID was armed keep
 			rearmed i ID was idle keep
-			timer a ID armed deadline T
+			timer a ID armed deadline T slack 1s
 			timer t1 ID armed deadline T period 1m keep
 			timer i ID idle keep
 			listed 3
@@ -520,6 +553,27 @@ test_shell() {
 			listed 0
 		END
 	)" "shell: its answers"
+
+	run_shell <<-END
+		add 1h,period=1m,slack=2s,keep
+		rearm t1 2h
+		get t1
+		rearm t1 idle
+		rearm t1 2h,period=3m
+		rearm t1 2h,slack=0,period=0
+	END
+	sed -E -e 's/0x[0-9a-f]+/ID/' -e 's/[0-9]+\.[0-9]{9}/T/g' "$dir/out" >"$dir/words"
+	mv "$dir/words" "$dir/out"
+	output_is "$(
+		cat <<-END
+			added t1 ID armed deadline T period 1m slack 2s keep
+			rearmed t1 ID was armed deadline T period 1m slack 2s keep
+			timer t1 ID armed deadline T period 1m slack 2s keep
+			rearmed t1 ID was armed period 1m slack 2s keep
+			rearmed t1 ID was idle deadline T period 3m slack 2s keep
+			rearmed t1 ID was armed deadline T keep
+		END
+	)" "shell: rearm keeps what is not said"
 
 	run_shell --json <<-END
 		add 10s
@@ -655,6 +709,9 @@ test_stat() {
 		END { exit sum != 7 }' "stat: the histogram counts each expiration"
 	run stat --add 1h 100ms 1
 	output_has '^no expiration yet$' "stat: nothing expired"
+	output_has '^ +1 .* - +- +[0-9]' "stat: no expirations, no percentiles"
+	run stat --add 0,count=50 --add 1ms,count=50 500ms 1
+	output_has '^ +0 +0 +100 ' "stat: what expires early on is counted"
 
 	start stat --add 10ms,periodic 100ms
 	wait_for '^ +1 '
@@ -668,23 +725,23 @@ test_wheel() {
 	status_is 0 "wheel --once"
 	output_has '^at [0-9.]+  armed [0-9]+, due [0-9]+, idle 0$' "wheel: first line"
 	is=0
-	[ "$(grep -cE '^ +[0-7] +[0-9.a-z]+  [.+#1-9]{64}  [0-9]+$' "$dir/out")" -eq 8 ] || is=1
+	[ "$(grep -cE '^ +[0-7] +[0-9.a-z]+ [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 8 ] || is=1
 	result $is "wheel: eight levels of 64 cells"
 	is=0
 	[ "$(grep -cE '^ +\^$' "$dir/out")" -eq 8 ] || is=1
 	result $is "wheel: the present bucket of each is marked"
 	awk_holds '
 		NR == 1 { split($0, w, /[ ,]+/); all = w[4] + w[6]; due = w[6] }
-		/  [.+#1-9]+  [0-9]+$/ { sum += $NF }
+		/ [.+#1-9]+ [0-9]+$/ { sum += $NF }
 		END { exit all != 300 || sum + due != 300 }' "wheel: each timer is somewhere"
 	run wheel --once --slot-bits=10 --levels=2 --random=5
 	is=0
-	[ "$(grep -cE '^ +[01] .*  [.+#1-9]{64}  [0-9]+$' "$dir/out")" -eq 2 ] || is=1
+	[ "$(grep -cE '^ +[01] .* [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 2 ] || is=1
 	result $is "wheel: 1024 buckets in 64 cells"
 	run wheel --once --slot-bits=4 --levels=1 --add 1h --add idle
 	output_has 'armed 1, due 0, idle 1$' "wheel: idle timers are counted"
 	is=0
-	[ "$(grep -cE '^ +0 .*  [.1]{16}  1$' "$dir/out")" -eq 1 ] || is=1
+	[ "$(grep -cE '^ +0 .* [.1]{16} 1$' "$dir/out")" -eq 1 ] || is=1
 	result $is "wheel: 16 buckets in 16 cells"
 
 	# So far away that the bucket does not depend on when this runs: the tick
@@ -806,16 +863,16 @@ test_absent_module() {
 	error_has '^hint: join the group .* twheel ' "not in the group: hint"
 
 	run info --device=/nonexistent
-	error_has '^hint: the module is loaded' "loaded, but another node: hint"
+	error_has '^hint: without --device' "loaded, but another node: hint"
 	rmmod twheel
 	run info
 	status_is 3 "module not loaded"
-	error_has '^hint: the module is not built for this kernel, [0-9]' "not built: hint"
+	error_has '^hint: the module is not loaded: .*make load' "not installed: hint"
 	modules=/lib/modules/$(uname -r)
 	mkdir -p "$modules"
 	echo 'updates/dkms/twheelish.ko:' >"$modules/modules.dep"
 	run info
-	error_has '^hint: the module is not built for this kernel' "not built, a similar name: hint"
+	error_has '^hint: the module is not loaded: .*make load' "not installed, a similar name: hint"
 	echo 'updates/dkms/twheel.ko.xz:' >>"$modules/modules.dep"
 	run info
 	error_has '^hint: the module is not loaded: modprobe twheel$' "not loaded: hint"
