@@ -4,36 +4,44 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 
+# Where make is, is of no interest.
+MAKEFLAGS += --no-print-directory
+
 # One line, where the kernel's makefiles would print many.
 kbuild = $(if $(wildcard $(KDIR)/Makefile),,$(error no kernel headers in \
-	$(KDIR): install them, or say KDIR=))$(MAKE) -C $(KDIR) M=$(CURDIR)
+	$(KDIR): install linux-headers-$(shell uname -r), or say KDIR=; \
+	make vm and make demo need none))$(MAKE) -C $(KDIR) M=$(CURDIR)
+
+programs = $(MAKE) -s -C userspace
 
 all: userspace modules
 
 modules:
-	+$(kbuild) modules
+	+@$(kbuild) modules
 
 modules_install: modules
-	+$(kbuild) modules_install
+	+@$(kbuild) modules_install
 
 userspace:
-	$(MAKE) -C userspace
+	@$(programs)
+	@echo 'the programs are in build/user'
 
 load: modules
-	$(SUDO) insmod twheel.ko
+	$(SUDO) insmod twheel.ko $(PARAMS)
 
 unload:
 	$(SUDO) rmmod twheel
 
 vm:
-	vm/deps.sh
-	$(MAKE) -s userspace
-	vm/run.sh --name shell --bin build/user --shell
+	@vm/deps.sh
+	@$(programs)
+	@vm/run.sh --name shell --bin build/user --shell
 
 demo:
-	vm/deps.sh
-	$(MAKE) -s userspace
-	vm/run.sh --name demo --bin build/user/idle_server -- idle_server --demo
+	@vm/deps.sh
+	@$(programs)
+	@vm/run.sh --name demo --bin build/user/idle_server -- \
+		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
 
 check:
 	@vm/check.sh
@@ -45,6 +53,10 @@ lint:
 kunit:
 	kunit/run.sh 6.12
 	kunit/run.sh 6.1
+
+model:
+	@vm/deps.sh check
+	doc/model/run.sh
 
 coverage:
 	kunit/coverage.sh
@@ -61,14 +73,16 @@ help:
 	@echo 'make modules          twheel.ko alone'
 	@echo 'make userspace        the programs alone, into build/user'
 	@echo 'make modules_install  twheel.ko to where modprobe finds it'
-	@echo 'make load, unload     insmod, rmmod, on this machine'
+	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make check            all tests, each in its kernels'
 	@echo 'make lint             the static ones alone'
 	@echo 'make kunit            the suites of the wheel, in user-mode Linux'
+	@echo 'make model            the protocol of the deadline table, by spin'
 	@echo 'make coverage         what of the wheel they reach'
-	@echo 'make clean            removes what all of these built'
+	@echo 'make clean            removes what all of these built, but for the kernels that'
+	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace load unload vm demo check lint \
-	kunit coverage clean help
+	kunit model coverage clean help

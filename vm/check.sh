@@ -53,6 +53,7 @@ machine() {
 		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
 	done
 	"$top/vm/run.sh" --kernel "$1" --name "vm-$1" --raw --limit 300 --timeout 1200 \
+		--log-ok 'minor 250 is taken' \
 		--bin "$build/user" --bin "$build/user32:/bin32" \
 		--bin "$top/userspace/selftests:/tests" "${run[@]}"
 }
@@ -61,9 +62,23 @@ results=$build/results
 rm -rf "$results"
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind.
-for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint core coverage; do
+for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint model core coverage; do
 	echo "0 1 0" >"$results/$name"
 done
+
+# However this ends, the sums are its last line.
+sums() {
+	cat "$results"/* | awk '
+		{ passed += $1; failed += $2; skipped += $3 }
+		END {
+			printf "%d passed, %d failed", passed, failed
+			if (skipped)
+				printf ", %d skipped", skipped
+			print ""
+			exit failed || skipped
+		}' || exit 1
+}
+trap sums EXIT
 
 "$top/vm/deps.sh" check
 stage build plain build_all
@@ -80,17 +95,8 @@ stage build plain build_all
 	stage kunit-6.12 tap "$top/kunit/run.sh" 6.12
 	stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
 	stage lint tap "$top/vm/lint.sh"
+	stage model tap "$top/doc/model/run.sh"
 	stage core tap make -C "$top/userspace/core" check
 	stage coverage plain "$top/kunit/coverage.sh"
 ) &
 wait
-
-cat "$results"/* | awk '
-	{ passed += $1; failed += $2; skipped += $3 }
-	END {
-		printf "%d passed, %d failed", passed, failed
-		if (skipped)
-			printf ", %d skipped", skipped
-		print ""
-		exit failed || skipped
-	}'

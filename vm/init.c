@@ -17,7 +17,9 @@
  *   twheel.limit=SECONDS	for each command, 0 for no limit
  *   twheel.params=A=1,B=2	parameters of the module
  *   twheel.now=SECONDS		what the clock should show, since 1970
- *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands
+ *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands; "pipe"
+ *				if its input comes from no terminal
+ *   twheel.emulated=1		the processor is emulated: the shell says so
  *
  * The kernel has the first serial port to itself. The second one is ours: the
  * programs' output and, on lines that begin with "twheel-vm:", what is going
@@ -138,7 +140,7 @@ static void mount_all(void)
 }
 
 /* Our port, without the tty's changes to what goes through it. */
-static void open_port(bool shell)
+static void open_port(const char *shell)
 {
 	int fd = open("/dev/ttyS1", O_RDWR | O_NOCTTY);
 	struct termios t;
@@ -150,6 +152,9 @@ static void open_port(bool shell)
 			t.c_oflag |= OPOST | ONLCR;
 		else
 			cfmakeraw(&t);
+		/* What comes through a pipe is not shown again. */
+		if (shell && !strcmp(shell, "pipe"))
+			t.c_lflag &= ~ECHO;
 		cfsetspeed(&t, B115200);
 		tcsetattr(fd, TCSANOW, &t);
 	}
@@ -182,20 +187,24 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_NOFILE, &nofile);
 }
 
-static void load_module(void)
+/* Returns whether it is loaded. */
+static bool load_module(void)
 {
 	int fd = open(MODULE_FILE, O_RDONLY | O_CLOEXEC);
 	char *params = option("twheel.params");
 	char *p = params;
+	bool loaded;
 
 	while (p && (p = strchr(p, ',')))
 		*p = ' ';
-	if (fd < 0 || syscall(SYS_finit_module, fd, params ? params : "", 0))
+	loaded = fd >= 0 && !syscall(SYS_finit_module, fd, params ? params : "", 0);
+	if (!loaded)
 		fail("cannot load the module: %s", strerror(errno));
 	else if (access(DEVICE, F_OK))
 		fail("the module made no %s", DEVICE);
 	if (fd >= 0)
 		close(fd);
+	return loaded;
 }
 
 static void unload_module(void)
@@ -325,16 +334,29 @@ static void run_shell(const char *window)
 {
 	char *argv[] = { "/bin/sh", "-i", NULL };
 	struct winsize size = { 0 };
+	bool pipe = !strcmp(window, "pipe");
 	int status;
+
+	/* No prompts, nor questions to a terminal, which would eat the input. */
+	if (pipe)
+		argv[1] = "/proc/self/fd/0";
 
 	if (sscanf(window, "%hux%hu", &size.ws_row, &size.ws_col) == 2)
 		ioctl(STDIN_FILENO, TIOCSWINSZ, &size);
-	puts("A machine with " DEVICE ". Try: twheelctl info\n"
-	     "ls /bin shows what else there is. Leave with exit; Ctrl-A X pulls the plug.");
+	if (access(DEVICE, F_OK))
+		puts("A machine without " DEVICE ": dmesg may tell why.");
+	else
+		puts("A machine with " DEVICE ". Try: twheelctl info\n"
+		     "The examples are oneshot, periodic, poll_many and idle_server; static\n"
+		     "programs that you put into build/user are here as well.");
+	if (option("twheel.emulated"))
+		puts("The processor is emulated: lateness here says nothing about a real machine.");
+	if (!pipe)
+		puts("Leave with exit; Ctrl-A X pulls the plug.");
 	fflush(stdout);
 	wait_for(start(argv, true), &status, 0);
 	/* The end of the session hung up all that had it open. */
-	open_port(true);
+	open_port(window);
 }
 
 /* The lines of @path, ended by NULL; none if there is no such file. */
@@ -442,6 +464,7 @@ int main(void)
 	const char *shell;
 	sigset_t all;
 	int kmsg, fd;
+	bool loaded;
 
 	mount_all();
 	fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
@@ -466,13 +489,14 @@ int main(void)
 	uname(&name);
 	say("kernel: %s", name.release);
 	check_clock();
-	load_module();
+	loaded = load_module();
 	if (shell)
 		run_shell(shell);
 	else
 		run_all(number_option("twheel.limit", 0));
 	kill_all();
-	unload_module();
+	if (loaded)
+		unload_module();
 	scan_log(kmsg);
 
 	if (failures)

@@ -18,8 +18,10 @@ headers=$("$top/vm/kernel.sh" "$kernel")/headers
 mkdir -p "$dir"
 exec 9>"$dir/.lock"
 flock 9
-find "$dir" -xtype l -delete
-cp -rsf "$top"/Kbuild "$top"/*.c "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
+find "$dir" -type l -delete
+# What a build in the checkout leaves there is for another kernel.
+find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
+cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
 for m in "$dir" "$dir/planted"; do
 	make -s -C "$headers" M="$m" "$@" modules >&2
 done
