@@ -195,7 +195,8 @@ static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tic
 	__u64 seed = 23, least = NEVER;
 	unsigned int i;
 
-	for (i = 0; i < 100 && least >= enough; i++) {
+	/* One of 64 is on a border of the next level and does not cascade. */
+	for (i = 0; i < 100 && (i < 8 || least >= enough); i++) {
 		struct twheel_event ev;
 		__u64 late;
 
