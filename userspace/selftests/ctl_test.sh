@@ -697,7 +697,8 @@ test_stat() {
 	json_has "stat --json" elapsed_ns armed unread allocated registered rearmed cancelled \
 		expired delivered armings displaced withdrawn moved cascaded wakeups \
 		worst_lateness_ns
-	value_is armed 100 "stat: its own load is 100 timers"
+	# Of periodic timers some may be unread just now.
+	value_is allocated 100 "stat: its own load is 100 timers"
 	awk_holds 'NR == 1 { match($0, /"elapsed_ns":[0-9]+/)
 		exit substr($0, RSTART + 13, RLENGTH - 13) + 0 < 1000000000 }' "stat: a bare interval is seconds"
 	lines_are 2 "stat --json: a row and the histogram"
