@@ -10,7 +10,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # The compiler is the one that Debian's kernel headers ask for.
-packages=(make gcc gcc-12 libc6-dev pahole libelf1 libssl3)
+packages=(make gcc gcc-12 libc6-dev uthash-dev pahole libelf1 libssl3)
 
 case ${1:-vm} in
 build) ;;
@@ -19,7 +19,8 @@ vm | check)
 	;;&
 check)
 	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
-	packages+=(gcc-12-multilib libc6-dev-i386)
+	packages+=(gcc-12-multilib libc6-dev-i386 g++)
+	packages+=(libevent-dev libuv1-dev liburing-dev)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
 	packages+=(perl sparse shellcheck codespell git spin)

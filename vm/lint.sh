@@ -47,6 +47,7 @@ checkpatch() {
 	local file kernel=() user=() status=0
 
 	programs+=,STATIC_CONST_CHAR_ARRAY,VOLATILE,ENOSYS
+	programs+=,PREFER_KERNEL_TYPES,ARCH_DEFINES
 	programs+=,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,MACRO_ARG_PRECEDENCE
 	programs+=,MACRO_WITH_FLOW_CONTROL
 	for file in "${c_files[@]}"; do

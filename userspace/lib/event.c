@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Waiting and reading. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+
+#include "internal.h"
+
+TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events,
+			      size_t count)
+{
+	size_t kept = 0;
+	int ret;
+
+	if (!count)
+		return -EINVAL;
+	if (count > INT_MAX / sizeof(*events))
+		count = INT_MAX / sizeof(*events);
+	ret = twheel_flush(wheel);
+	if (ret)
+		return ret;
+
+	/*
+	 * A timeout whose event is on its way from the backend to the caller is
+	 * neither stopped nor read yet. Who needs to know waits for this lock.
+	 */
+	pthread_mutex_lock(&wheel->home->reading);
+	do {
+		ret = wheel->backend->read(wheel, events, count);
+		if (ret > 0)
+			kept = twheel_filter(wheel, events, ret);
+	} while (ret > 0 && !kept);
+	pthread_mutex_unlock(&wheel->home->reading);
+	return ret < 0 ? ret : (int)kept;
+}
+
+TWHEEL_PUBLIC int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns)
+{
+	struct pollfd pollfd = { .fd = wheel->fd, .events = POLLIN };
+	struct timespec ts;
+	int ret = twheel_flush(wheel);
+
+	if (ret)
+		return ret;
+	if (timeout_ns >= 0) {
+		ts.tv_sec = timeout_ns / NSEC_PER_SEC;
+		ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
+	}
+	ret = ppoll(&pollfd, 1, timeout_ns < 0 ? NULL : &ts, NULL);
+	return ret < 0 ? -errno : ret;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * libtwheel_keyed: timeouts by key, for those who do not want to keep ids.
+ *
+ * A key is any string of bytes. Setting a key that is there replaces it; a key
+ * leaves when it expires, is removed or drained. Whatever races with whatever,
+ * each key that was set leaves exactly once, by one of these.
+ *
+ * It has a wheel to itself, for twheel_wait(), twheel_fd() and twheel_flush():
+ * see there about sleeping elsewhere. It is part of libtwheel, and its rules
+ * hold here, too. A mutex protects the keys; it is not held while a function
+ * of the caller's runs, so that one may use the keys as it likes.
+ */
+#ifndef LIBTWHEEL_KEYED_H
+#define LIBTWHEEL_KEYED_H
+
+#include <libtwheel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Timeouts by key. */
+struct twheel_keyed;
+
+/* Is given each key that leaves, which is valid until it returns. */
+typedef void (*twheel_keyed_fn)(const void *key, size_t len, uint64_t user_data, void *arg);
+
+/**
+ * twheel_keyed_open() - make an empty set of keys
+ * @options: of its wheel, see twheel_open()
+ * @keyed: out: for twheel_keyed_close() to end
+ *
+ * Return: as twheel_open().
+ */
+int twheel_keyed_open(const struct twheel_options *options, struct twheel_keyed **keyed);
+
+/**
+ * twheel_keyed_close() - end it, with all keys and the wheel
+ * @keyed: the keys, or NULL
+ */
+void twheel_keyed_close(struct twheel_keyed *keyed);
+
+/**
+ * twheel_keyed_wheel() - the wheel of the keys
+ * @keyed: the keys
+ *
+ * Return: the wheel, lent: to be waited for, not to be read or closed.
+ */
+struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *keyed);
+
+/**
+ * twheel_keyed_set() - set a key, or replace it
+ * @keyed: the keys
+ * @key: its bytes, which are copied
+ * @len: how many, not 0
+ * @deadline_ns: when it expires
+ * @user_data: comes back when it leaves
+ *
+ * Return: 0: it is new; 1: one that was there has been replaced; -EINVAL: no
+ * bytes; -ENOSPC, -ENOMEM.
+ */
+int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
+		     uint64_t deadline_ns, uint64_t user_data);
+
+/**
+ * twheel_keyed_move() - give a key another deadline
+ * @keyed: the keys
+ * @key: its bytes
+ * @len: how many
+ * @deadline_ns: when it expires now
+ *
+ * Return: 0; -ENOENT: no such key, so it has left.
+ */
+int twheel_keyed_move(struct twheel_keyed *keyed, const void *key, size_t len,
+		      uint64_t deadline_ns);
+
+/**
+ * twheel_keyed_remove() - take a key out
+ * @keyed: the keys
+ * @key: its bytes
+ * @len: how many
+ * @user_data: out: as set; or NULL
+ *
+ * Return: 0; -ENOENT: no such key, so it has left.
+ */
+int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
+			uint64_t *user_data);
+
+/**
+ * twheel_keyed_run() - take out what has expired
+ * @keyed: the keys
+ * @fn: is given each; or NULL
+ * @arg: for @fn
+ *
+ * Never waits. Call it when twheel_fd() of the wheel is readable.
+ *
+ * Return: how many there were, or a negative errno.
+ */
+int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
+
+/**
+ * twheel_keyed_drain() - take out everything
+ * @keyed: the keys
+ * @fn: is given each, in the order in which they were set; or NULL
+ * @arg: for @fn
+ *
+ * Return: how many there were.
+ */
+size_t twheel_keyed_drain(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
+
+/**
+ * twheel_keyed_count() - how many keys there are
+ * @keyed: the keys
+ *
+ * Return: their number, with those that have expired and were not taken out.
+ */
+size_t twheel_keyed_count(struct twheel_keyed *keyed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBTWHEEL_KEYED_H */

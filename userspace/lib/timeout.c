@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Timeouts, in slots that are kept for the next.
+ *
+ * A slot is a timer that the wheel keeps for this process, idle. To start a
+ * timeout takes one from those that the thread has, to stop it puts it there.
+ * What is taken first is a slot that was disarmed by exchange and that the
+ * wheel still is to look at: unless the new deadline is earlier than that, it
+ * needs no KICK.
+ *
+ *   free in a cache  --start-->  started  --stop-->  free in a cache
+ *        |    ^                                          |    ^
+ *      spill  refill  <-->  pool of the wheel  <-->    spill  refill
+ *                                 ^
+ *                          REGISTER, 64 at a time
+ *
+ * Why no event is handed out of an arming that was moved over or stopped:
+ *
+ * The owner ends an arming by exchanging the word. If the old word was not 0,
+ * the wheel has not claimed it and never will. If it was 0, the wheel has, and
+ * the event is unread, or on its way from the backend's read to the caller, or
+ * handed out. It is on its way only under home.reading. So the owner takes
+ * that: then it is handed out, which has set the shadow to 0; or it is unread,
+ * and REARM withdraws it; or it was dropped, because the owner had put
+ * another deadline into the shadow already. In any case none is left when the
+ * lock is released, so the next arming of the slot begins without a past.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* Slots in a cache line, which threads should not share. */
+#define LINE	(64 / sizeof(struct twheel_slot))
+
+/* Without those that mean something else: 0 counts as 1, and never is never. */
+static uint64_t real_deadline(uint64_t deadline_ns)
+{
+	return deadline_ns + (!deadline_ns || deadline_ns == TWHEEL_STOPPED);
+}
+
+static bool is_queued(const struct twheel_ctx *wheel, uint32_t slot)
+{
+	return twheel_wake(&wheel->slots[slot]) != TWHEEL_ASLEEP;
+}
+
+/* The first @nr of the pool, or as many as there are, go to the cache. */
+static bool take_from_pool(struct twheel_ctx *wheel, struct twheel_cache *cache, unsigned int nr)
+{
+	struct twheel_home *home = wheel->home;
+
+	if (nr > home->nr_pool)
+		nr = home->nr_pool;
+	home->nr_pool -= nr;
+	for (; nr; nr--) {
+		uint32_t slot = home->pool[home->nr_pool + nr - 1];
+
+		if (is_queued(wheel, slot))
+			cache->queued[cache->nr_queued++] = slot;
+		else
+			cache->idle[cache->nr_idle++] = slot;
+	}
+	return cache->nr_queued || cache->nr_idle;
+}
+
+/* So that no slot is ever without a place, they are as large as can be needed. */
+static int reserve(struct twheel_home *home, unsigned int more)
+{
+	unsigned int room = home->room ? home->room : more;
+	uint64_t *ids;
+	uint32_t *pool;
+
+	if (home->nr_ids + more <= home->room)
+		return 0;
+	while (room < home->nr_ids + more)
+		room *= 2;
+	ids = realloc(home->ids, room * sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	home->ids = ids;
+	pool = realloc(home->pool, room * sizeof(*pool));
+	if (!pool)
+		return -ENOMEM;
+	home->pool = pool;
+	home->room = room;
+	return 0;
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	uint32_t left = ((const struct twheel_op *)a)->timer.id;
+	uint32_t right = ((const struct twheel_op *)b)->timer.id;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * Puts the whole cache lines among @nr sorted slots to the front. Return: how
+ * many slots that are.
+ */
+static unsigned int whole_lines(struct twheel_op *ops, unsigned int nr)
+{
+	unsigned int i = 0, whole = 0, j;
+
+	while (i < nr) {
+		uint32_t slot = ops[i].timer.id;
+
+		if (slot % LINE || i + LINE > nr ||
+		    (uint32_t)ops[i + LINE - 1].timer.id != slot + LINE - 1) {
+			i++;
+			continue;
+		}
+		for (j = 0; j < LINE; j++, i++, whole++) {
+			struct twheel_op op = ops[whole];
+
+			ops[whole] = ops[i];
+			ops[i] = op;
+		}
+	}
+	return whole;
+}
+
+/* Has the wheel make slots, into the pool. Return: 0 or a negative errno. */
+static int make_slots(struct twheel_ctx *wheel)
+{
+	struct twheel_op ops[TWHEEL_REFILL] = {};
+	struct twheel_home *home = wheel->home;
+	unsigned int nr = 0, whole, i;
+	int done, err;
+
+	err = reserve(home, TWHEEL_REFILL);
+	if (err)
+		return err;
+	for (i = 0; i < TWHEEL_REFILL; i++) {
+		ops[i].opcode = TWHEEL_OP_REGISTER;
+		ops[i].timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED;
+	}
+	twheel_count(&wheel->usage.refills, 1);
+	done = wheel->backend->exec(wheel, ops, TWHEEL_REFILL);
+	if (done < 0)
+		return done;
+	for (i = 0; i < (unsigned int)done; i++) {
+		if (!ops[i].result)
+			ops[nr++] = ops[i];
+		else if (!err)
+			err = ops[i].result;
+	}
+	if (!nr)
+		return err ? err : -ENOMEM;
+
+	/* The rest of a line would be another's; but better that than none. */
+	qsort(ops, nr, sizeof(*ops), compare_slots);
+	whole = whole_lines(ops, nr);
+	if (whole && whole < nr) {
+		for (i = whole; i < nr; i++)
+			ops[i].opcode = TWHEEL_OP_CANCEL;
+		wheel->backend->exec(wheel, ops + whole, nr - whole);
+		nr = whole;
+	}
+	for (i = nr; i; i--) {
+		uint64_t id = ops[i - 1].timer.id;
+
+		home->ids[home->nr_ids++] = id;
+		home->pool[home->nr_pool++] = (uint32_t)id;
+		twheel_store(&wheel->shadow[(uint32_t)id].id, id);
+		twheel_store(&wheel->shadow[(uint32_t)id].deadline_ns, TWHEEL_STOPPED);
+	}
+	return 0;
+}
+
+static int refill(struct twheel_ctx *wheel, struct twheel_cache *cache)
+{
+	struct twheel_home *home = wheel->home;
+	int err = 0;
+
+	pthread_mutex_lock(&home->lock);
+	if (!take_from_pool(wheel, cache, TWHEEL_REFILL)) {
+		err = make_slots(wheel);
+		if (!err)
+			take_from_pool(wheel, cache, TWHEEL_REFILL);
+	}
+	pthread_mutex_unlock(&home->lock);
+	return err;
+}
+
+static void spill(struct twheel_ctx *wheel, const uint32_t *slots, unsigned int *nr,
+		  unsigned int keep)
+{
+	struct twheel_home *home = wheel->home;
+
+	pthread_mutex_lock(&home->lock);
+	while (*nr > keep)
+		home->pool[home->nr_pool++] = slots[--*nr];
+	pthread_mutex_unlock(&home->lock);
+}
+
+/* All its free slots go to the pool. */
+void twheel_spill_cache(struct twheel_ctx *wheel, struct twheel_cache *cache)
+{
+	spill(wheel, cache->queued, &cache->nr_queued, 0);
+	spill(wheel, cache->idle, &cache->nr_idle, 0);
+}
+
+/* Frees @slot where the cache of the thread is to be found, or has no room. */
+static rare void put_slot_slowly(struct twheel_ctx *wheel, uint32_t slot)
+{
+	struct twheel_cache *cache = twheel_cache(wheel);
+	unsigned int one = 1;
+
+	if (!cache) {
+		spill(wheel, &slot, &one, 0);
+		return;
+	}
+	if (cache->nr_queued == TWHEEL_FREE)
+		spill(wheel, cache->queued, &cache->nr_queued, TWHEEL_FREE / 2);
+	if (cache->nr_idle == TWHEEL_FREE)
+		spill(wheel, cache->idle, &cache->nr_idle, TWHEEL_FREE / 2);
+	if (is_queued(wheel, slot))
+		cache->queued[cache->nr_queued++] = slot;
+	else
+		cache->idle[cache->nr_idle++] = slot;
+}
+
+static inline void put_slot(struct twheel_ctx *wheel, uint32_t slot)
+{
+	struct twheel_cache *cache = twheel_first_cache(wheel);
+
+	twheel_store(&wheel->shadow[slot].deadline_ns, TWHEEL_STOPPED);
+	if (unlikely(!cache || cache->nr_queued == TWHEEL_FREE || !is_queued(wheel, slot)))
+		put_slot_slowly(wheel, slot);
+	else
+		cache->queued[cache->nr_queued++] = slot;
+}
+
+/* The shadow of a timeout that was started and not stopped; or NULL. */
+static struct twheel_shadow *find_started(struct twheel_ctx *wheel, uint64_t id)
+{
+	struct twheel_shadow *shadow;
+
+	if (unlikely((uint32_t)id >= wheel->nr_slots))
+		return NULL;
+	shadow = &wheel->shadow[(uint32_t)id];
+	if (unlikely(twheel_load(&shadow->id) != id ||
+		     twheel_load(&shadow->deadline_ns) == TWHEEL_STOPPED))
+		return NULL;
+	return shadow;
+}
+
+/*
+ * Has the wheel withdraw the event of an arming that it has claimed, and arm
+ * for @deadline_ns instead, or not at all if that is 0. Under home.reading.
+ * Return: 0 or a negative errno.
+ */
+static int withdraw(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
+{
+	struct twheel_op op = {
+		.timer.id = id,
+		.timer.deadline_ns = deadline_ns,
+		.timer.flags = TWHEEL_KEEP | (deadline_ns ? TWHEEL_ABSTIME : TWHEEL_DISARMED),
+		.opcode = TWHEEL_OP_REARM,
+	};
+	int ret = wheel->backend->exec(wheel, &op, 1);
+
+	twheel_count(&wheel->usage.withdrawn, 1);
+	return ret < 0 ? ret : op.result;
+}
+
+/* The end of twheel_start(), if the wheel has to be told. */
+static rare int announce_start(struct twheel_ctx *wheel, struct twheel_cache *cache, uint64_t id)
+{
+	int err = twheel_collect(wheel, cache, id);
+
+	if (err)
+		twheel_stop(wheel, id);
+	return err;
+}
+
+static inline int start_slot(struct twheel_ctx *wheel, struct twheel_cache *cache, uint32_t nr,
+			     uint64_t deadline_ns, uint64_t user_data, uint64_t *id)
+{
+	struct twheel_shadow *shadow = &wheel->shadow[nr];
+	struct twheel_slot *slot = &wheel->slots[nr];
+
+	deadline_ns = real_deadline(deadline_ns);
+	twheel_store(&shadow->user_data, user_data);
+	twheel_store(&shadow->deadline_ns, deadline_ns);
+	*id = twheel_load(&shadow->id);
+	twheel_exchange(slot, deadline_ns);
+	if (unlikely(deadline_ns <= twheel_wake(slot)))
+		return announce_start(wheel, cache, *id);
+	return 0;
+}
+
+/* Starts a timeout where there is no free slot that the wheel still is to look at. */
+static rare int start_slowly(struct twheel_ctx *wheel, uint64_t deadline_ns, uint64_t user_data,
+			     uint64_t *id)
+{
+	struct twheel_cache *cache = twheel_cache(wheel);
+	uint32_t nr;
+	int err;
+
+	if (!cache)
+		return -ENOMEM;
+	if (!cache->nr_queued && !cache->nr_idle) {
+		err = refill(wheel, cache);
+		if (err)
+			return err;
+	}
+	if (cache->nr_queued)
+		nr = cache->queued[--cache->nr_queued];
+	else
+		nr = cache->idle[--cache->nr_idle];
+	return start_slot(wheel, cache, nr, deadline_ns, user_data, id);
+}
+
+TWHEEL_PUBLIC int twheel_start(struct twheel_ctx *wheel, uint64_t deadline_ns,
+			       uint64_t user_data, uint64_t *id)
+{
+	struct twheel_cache *cache = twheel_first_cache(wheel);
+
+	if (unlikely(!cache || !cache->nr_queued))
+		return start_slowly(wheel, deadline_ns, user_data, id);
+	return start_slot(wheel, cache, cache->queued[--cache->nr_queued], deadline_ns,
+			  user_data, id);
+}
+
+TWHEEL_PUBLIC int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
+{
+	struct twheel_shadow *shadow = find_started(wheel, id);
+	struct twheel_slot *slot;
+	uint64_t before;
+	int err = 0;
+
+	if (unlikely(!shadow))
+		return -ENOENT;
+	slot = &wheel->slots[(uint32_t)id];
+	deadline_ns = real_deadline(deadline_ns);
+	/* From here on the event of the old deadline is dropped, if it was not read. */
+	before = __atomic_exchange_n(&shadow->deadline_ns, deadline_ns, __ATOMIC_ACQ_REL);
+	if (unlikely(!twheel_exchange(slot, deadline_ns) && before)) {
+		/* It had expired. And if that of the new one was read, it is over. */
+		pthread_mutex_lock(&wheel->home->reading);
+		err = withdraw(wheel, id, twheel_load(&shadow->deadline_ns));
+		pthread_mutex_unlock(&wheel->home->reading);
+	} else if (unlikely(deadline_ns <= twheel_wake(slot))) {
+		err = twheel_collect(wheel, twheel_cache(wheel), id);
+	}
+	return err ? err : !!before;
+}
+
+/* As twheel_stop(), of a timeout that the wheel had claimed. */
+static rare int stop_claimed(struct twheel_ctx *wheel, uint64_t id)
+{
+	struct twheel_shadow *shadow = &wheel->shadow[(uint32_t)id];
+	int ret = 1;
+
+	pthread_mutex_lock(&wheel->home->reading);
+	if (!twheel_load(&shadow->deadline_ns) || withdraw(wheel, id, 0))
+		ret = 0;
+	pthread_mutex_unlock(&wheel->home->reading);
+	put_slot(wheel, id);
+	return ret;
+}
+
+TWHEEL_PUBLIC int twheel_stop(struct twheel_ctx *wheel, uint64_t id)
+{
+	if (unlikely(!find_started(wheel, id)))
+		return -ENOENT;
+	if (unlikely(!twheel_exchange(&wheel->slots[(uint32_t)id], 0)))
+		return stop_claimed(wheel, id);
+	put_slot(wheel, id);
+	return 1;
+}
+
+/*
+ * Leaves those of @nr events that are to be handed out, with what their
+ * timeouts were started with. Under home.reading. Return: how many.
+ */
+size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < nr; i++) {
+		uint32_t slot = events[i].id;
+		uint64_t deadline = events[i].deadline_ns;
+		struct twheel_shadow *shadow;
+
+		if (slot < wheel->nr_slots) {
+			shadow = &wheel->shadow[slot];
+			if (twheel_load(&shadow->id) == events[i].id) {
+				if (!__atomic_compare_exchange_n(&shadow->deadline_ns, &deadline,
+								 0, false, __ATOMIC_ACQ_REL,
+								 __ATOMIC_RELAXED))
+					continue;
+				events[i].user_data = twheel_load(&shadow->user_data);
+			}
+		}
+		events[kept++] = events[i];
+	}
+	return kept;
+}
+
+/* The wheel is closed: others that have the descriptor shall not hear of them. */
+void twheel_end_timeouts(struct twheel_ctx *wheel)
+{
+	struct twheel_op ops[TWHEEL_REFILL];
+	struct twheel_home *home = wheel->home;
+	unsigned int nr;
+
+	while (home->nr_ids) {
+		for (nr = 0; nr < TWHEEL_REFILL && home->nr_ids; nr++) {
+			ops[nr] = (struct twheel_op) {
+				.timer.id = home->ids[--home->nr_ids],
+				.opcode = TWHEEL_OP_CANCEL,
+			};
+		}
+		wheel->backend->exec(wheel, ops, nr);
+	}
+	free(home->ids);
+	free(home->pool);
+}
