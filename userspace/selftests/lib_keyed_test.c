@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel: timeouts by key, over both backends.
+ */
+#include "lib_test.h"
+
+#include <libtwheel_keyed.h>
+
+FIXTURE(keyed) {
+	struct twheel_keyed *k;
+	struct twheel_ctx *w;
+};
+
+FIXTURE_VARIANT(keyed) {
+	__u32 flags;
+};
+
+FIXTURE_VARIANT_ADD(keyed, kernel)
+{
+	.flags = TWHEEL_OPEN_KERNEL,
+};
+
+FIXTURE_VARIANT_ADD(keyed, inprocess)
+{
+	.flags = TWHEEL_OPEN_INPROCESS,
+};
+
+FIXTURE_SETUP(keyed)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags };
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	if (variant->flags & TWHEEL_OPEN_KERNEL && !have_device())
+		SKIP(return, "no " TWHEEL_DEVICE);
+	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	self->w = twheel_keyed_wheel(self->k);
+}
+
+FIXTURE_TEARDOWN(keyed)
+{
+	if (!self->k)
+		return;
+	lib_conserved(_metadata, self->w);
+	twheel_keyed_close(self->k);
+}
+
+/* What has left, in order. */
+struct left {
+	unsigned int count;
+	char keys[64][16];
+	uint64_t data[64];
+	struct twheel_keyed *k;
+};
+
+static void note(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct left *left = arg;
+
+	if (left->count == 64 || len > 15)
+		return;
+	memcpy(left->keys[left->count], key, len);
+	left->keys[left->count][len] = '\0';
+	left->data[left->count++] = user_data;
+}
+
+/* Takes out @n keys. */
+static int keyed_collect(struct twheel_keyed *k, twheel_keyed_fn fn, struct left *left, int n)
+{
+	int got = 0, ret;
+
+	while (got < n) {
+		ret = twheel_wait(twheel_keyed_wheel(k), PATIENCE_MS * NS_PER_MS);
+		if (ret <= 0)
+			return ret ? ret : got;
+		ret = twheel_keyed_run(k, fn, left);
+		if (ret < 0)
+			return ret;
+		got += ret;
+	}
+	return got;
+}
+
+TEST_F(keyed, verbs)
+{
+	struct left left = { };
+	uint64_t at = twheel_now(self->w), data = 0;
+	unsigned int i;
+
+	EXPECT_EQ(0, twheel_keyed_count(self->k));
+	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 0));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "a", 1, at + 30 * NS_PER_MS, 1));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 2));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "a\0b", 3, at + HOUR, 3));
+	EXPECT_EQ(3, twheel_keyed_count(self->k));
+	/* Set replaces deadline and data. */
+	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + 60 * NS_PER_MS, 4));
+	EXPECT_EQ(3, twheel_keyed_count(self->k));
+	EXPECT_EQ(0, twheel_keyed_move(self->k, "a", 1, at + 90 * NS_PER_MS));
+	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "b", 1, at));
+	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "b", 1, NULL));
+	EXPECT_EQ(0, twheel_keyed_remove(self->k, "a\0b", 3, &data));
+	EXPECT_EQ(3, data);
+	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "a\0b", 3, &data));
+
+	EXPECT_EQ(2, keyed_collect(self->k, note, &left, 2));
+	EXPECT_GE(twheel_now(self->w), at + 90 * NS_PER_MS);
+	/* On a machine that was too slow, in any order. */
+	i = strcmp(left.keys[0], "ab") ? 1 : 0;
+	EXPECT_STREQ("ab", left.keys[i]);
+	EXPECT_EQ(4, left.data[i]);
+	EXPECT_STREQ("a", left.keys[1 - i]);
+	EXPECT_EQ(1, left.data[1 - i]);
+	/* Gone. */
+	EXPECT_EQ(0, twheel_keyed_count(self->k));
+	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "a", 1, NULL));
+	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "a", 1, at));
+	EXPECT_EQ(0, twheel_keyed_run(self->k, NULL, NULL));
+}
+
+/* Expired and not taken out, a key is still there to be moved or removed. */
+TEST_F(keyed, expired_unread)
+{
+	struct left left = { };
+
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "x", 1, 1, 0));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "y", 1, 1, 0));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "z", 1, 1, 0));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(3, twheel_keyed_count(self->k));
+	EXPECT_EQ(0, twheel_keyed_remove(self->k, "x", 1, NULL));
+	EXPECT_EQ(0, twheel_keyed_move(self->k, "y", 1, twheel_now(self->w) + HOUR));
+	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
+	EXPECT_STREQ("z", left.keys[0]);
+	sleep_ms(QUIET_MS);
+	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
+	EXPECT_EQ(1, twheel_keyed_count(self->k));
+}
+
+static void set_again(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct left *left = arg;
+	uint64_t later = twheel_now(twheel_keyed_wheel(left->k)) + HOUR;
+
+	note(key, len, user_data, arg);
+	if (left->count < 3)
+		twheel_keyed_set(left->k, key, len, 1, user_data + 1);
+	else
+		twheel_keyed_set(left->k, "new", 3, later, 0);
+}
+
+/* The function may use the keys, the one that it is given among them. */
+TEST_F(keyed, from_inside)
+{
+	struct left left = { .k = self->k };
+
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 10));
+	EXPECT_EQ(3, keyed_collect(self->k, set_again, &left, 3));
+	EXPECT_EQ(3, left.count);
+	EXPECT_EQ(12, left.data[2]);
+	EXPECT_EQ(1, twheel_keyed_count(self->k));
+	EXPECT_EQ(0, twheel_keyed_remove(self->k, "new", 3, NULL));
+}
+
+TEST_F(keyed, drain)
+{
+	struct left left = { };
+	char key[16];
+	uint64_t i;
+
+	for (i = 0; i < 40; i++) {
+		snprintf(key, sizeof(key), "key%llu", (unsigned long long)i);
+		/* Some have expired, unread. */
+		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key),
+					      i % 2 ? 1 : twheel_now(self->w) + HOUR, i));
+	}
+	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(40, twheel_keyed_drain(self->k, note, &left));
+	EXPECT_EQ(40, left.count);
+	for (i = 0; i < 40; i++) {
+		snprintf(key, sizeof(key), "key%llu", (unsigned long long)i);
+		EXPECT_STREQ(key, left.keys[i]);
+		EXPECT_EQ(i, left.data[i]);
+	}
+	EXPECT_EQ(0, twheel_keyed_count(self->k));
+	EXPECT_EQ(0, twheel_keyed_drain(self->k, NULL, NULL));
+	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
+}
+
+/* Closing with keys left frees them: for the leak checker. */
+TEST_F(keyed, close_full)
+{
+	__u32 i;
+
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i),
+					      twheel_now(self->w) + HOUR, i));
+	EXPECT_EQ(1000, twheel_keyed_count(self->k));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,744 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel with many threads and processes at once: whatever races with
+ * whatever, each arming ends exactly once.
+ *
+ * Each runs for TWHEEL_TEST_SECONDS, 2 if that is not set.
+ */
+#include "lib_test.h"
+
+#include <libtwheel_keyed.h>
+
+#define MAX_THREADS	8
+
+static unsigned int seconds(void)
+{
+	const char *value = getenv("TWHEEL_TEST_SECONDS");
+
+	return value ? atoi(value) : 2;
+}
+
+#define STRESS_TIMEOUT	300
+
+/* The threads stop when this is set. */
+static bool stop;
+
+static bool stopped(void)
+{
+	return __atomic_load_n(&stop, __ATOMIC_RELAXED);
+}
+
+static void run_for(unsigned int s)
+{
+	sleep_ms(s * 1000);
+	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+}
+
+static void count(uint64_t *p, uint64_t more)
+{
+	__atomic_fetch_add(p, more, __ATOMIC_RELAXED);
+}
+
+/* A deadline that is mostly near, so that it races with the wheel. */
+static uint64_t some_deadline(struct twheel_ctx *w, __u64 *seed)
+{
+	uint64_t at = twheel_now(w);
+	uint64_t dice = next_random(seed);
+
+	switch (dice % 8) {
+	case 0:
+		return at - 1;
+	case 1:
+		return at + HOUR;
+	case 2:
+		return at + (dice >> 8) % (20 * NS_PER_MS);
+	default:
+		return at + (dice >> 8) % NS_PER_MS;
+	}
+}
+
+FIXTURE(threads) {
+	struct twheel_ctx *w;
+};
+
+FIXTURE_VARIANT(threads) {
+	__u32 flags;
+	unsigned int threads;
+};
+
+FIXTURE_VARIANT_ADD(threads, kernel_2)
+{
+	.flags = TWHEEL_OPEN_KERNEL,
+	.threads = 2,
+};
+
+FIXTURE_VARIANT_ADD(threads, kernel_8)
+{
+	.flags = TWHEEL_OPEN_KERNEL,
+	.threads = 8,
+};
+
+FIXTURE_VARIANT_ADD(threads, inprocess_2)
+{
+	.flags = TWHEEL_OPEN_INPROCESS,
+	.threads = 2,
+};
+
+FIXTURE_VARIANT_ADD(threads, inprocess_4)
+{
+	.flags = TWHEEL_OPEN_INPROCESS,
+	.threads = 4,
+};
+
+FIXTURE_VARIANT_ADD(threads, inprocess_8)
+{
+	.flags = TWHEEL_OPEN_INPROCESS,
+	.threads = 8,
+};
+
+FIXTURE_SETUP(threads)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags, .tick_ns = 131072 };
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->w);
+}
+
+FIXTURE_TEARDOWN(threads)
+{
+	if (!self->w)
+		return;
+	lib_conserved(_metadata, self->w);
+	twheel_close(self->w);
+}
+
+/* ---- Timeouts: threads with timeouts of their own, and all of them read ---- */
+
+/* Timeouts that a thread has at a time, and what it starts in all at most. */
+#define OWN	64
+#define STARTS	(1 << 20)
+
+struct stress {
+	struct twheel_ctx *w;
+	/* By number of the start: events that were read, and that were answered for. */
+	uint8_t *events;
+	uint8_t *answers;
+	uint64_t starts;
+	uint64_t read;
+	uint64_t errors;
+};
+
+static void stress_read(struct stress *s, int max)
+{
+	struct twheel_event ev[16];
+	int i, n = twheel_read(s->w, ev, max);
+
+	if (n < 0)
+		count(&s->errors, 1);
+	for (i = 0; i < n; i++) {
+		if (ev[i].user_data >= STARTS || ev[i].expired_ns < ev[i].deadline_ns ||
+		    ev[i].expirations != 1 || twheel_now(s->w) < ev[i].deadline_ns)
+			count(&s->errors, 1);
+		else
+			__atomic_fetch_add(&s->events[ev[i].user_data], 1, __ATOMIC_RELAXED);
+	}
+	if (n > 0)
+		count(&s->read, n);
+}
+
+static void *stress_timeouts(void *arg)
+{
+	struct stress *s = arg;
+	struct { uint64_t id, number; } own[OWN], *t;
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+	unsigned int nr = 0;
+	int ret;
+
+	while (!stopped() || nr) {
+		unsigned int dice = next_random(&seed) % 8;
+
+		if (stopped())
+			dice = 5;
+		if (dice < 2 && nr < OWN) {
+			t = &own[nr++];
+			t->number = __atomic_fetch_add(&s->starts, 1, __ATOMIC_RELAXED);
+			if (t->number >= STARTS) {
+				/* Enough for now. */
+				nr--;
+				__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+			} else if (twheel_start(s->w, some_deadline(s->w, &seed), t->number,
+						&t->id)) {
+				nr--;
+				count(&s->errors, 1);
+			}
+		} else if (dice < 5 && nr) {
+			/* At most 255 events each, for the arrays. */
+			t = &own[next_random(&seed) % nr];
+			if (s->answers[t->number] == 255)
+				continue;
+			ret = twheel_move(s->w, t->id, some_deadline(s->w, &seed));
+			if (ret < 0)
+				count(&s->errors, 1);
+			s->answers[t->number] += ret == 0;
+		} else if (dice == 5 && nr) {
+			t = &own[next_random(&seed) % nr];
+			ret = twheel_stop(s->w, t->id);
+			if (ret < 0)
+				count(&s->errors, 1);
+			s->answers[t->number] += ret == 0;
+			*t = own[--nr];
+		} else if (dice == 6) {
+			stress_read(s, 1 + next_random(&seed) % 16);
+		} else if (twheel_flush(s->w)) {
+			count(&s->errors, 1);
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Each event is answered for by exactly one 0 from move or stop, and each 0 has
+ * its event: so no event is read twice, for another timeout, or after the 1.
+ */
+TEST_F_TIMEOUT(threads, timeouts, STRESS_TIMEOUT)
+{
+	struct stress s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	struct twheel_usage usage;
+	unsigned int i, wrong = 0;
+	uint64_t answers = 0;
+
+	s.events = calloc(STARTS, 1);
+	s.answers = calloc(STARTS, 1);
+	ASSERT_TRUE(s.events && s.answers);
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timeouts, &s));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	/* All are stopped. */
+	stress_read(&s, 16);
+	sleep_ms(QUIET_MS);
+	stress_read(&s, 16);
+	for (i = 0; i < STARTS; i++) {
+		answers += s.answers[i];
+		wrong += s.answers[i] != s.events[i];
+	}
+	twheel_usage(self->w, &usage);
+	TH_LOG("%llu started, %llu read, %llu withdrawn, %llu kicks of %llu slots",
+	       (unsigned long long)s.starts, (unsigned long long)s.read,
+	       (unsigned long long)usage.withdrawn, (unsigned long long)usage.kicks,
+	       (unsigned long long)usage.kicked);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(answers, s.read);
+	EXPECT_NE(0, s.read);
+	EXPECT_NE(0, usage.withdrawn);
+	free(s.events);
+	free(s.answers);
+}
+
+/* ---- Timers: threads that all arm and disarm the same ones, and read ---- */
+
+#define TIMERS	4
+
+struct shared {
+	struct twheel_ctx *w;
+	uint64_t id[MAX_THREADS];
+	uint64_t arms;
+	/* Armings that an exchange found and ended. */
+	uint64_t ended;
+	uint64_t read;
+	uint64_t errors;
+};
+
+static void *stress_timers(void *arg)
+{
+	struct shared *s = arg;
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+	uint64_t arms = 0, ended = 0, got = 0;
+	struct twheel_event ev[8];
+	int ret;
+
+	while (!stopped()) {
+		uint64_t id = s->id[next_random(&seed) % TIMERS];
+
+		switch (next_random(&seed) % 8) {
+		case 0:
+			ret = twheel_disarm(s->w, id);
+			ended += ret == 1;
+			break;
+		case 1:
+			ret = twheel_read(s->w, ev, 1 + next_random(&seed) % 8);
+			got += ret > 0 ? ret : 0;
+			break;
+		case 2:
+			ret = twheel_flush(s->w);
+			break;
+		default:
+			ret = twheel_arm(s->w, id, some_deadline(s->w, &seed));
+			ended += ret == 1;
+			arms++;
+		}
+		if (ret < 0)
+			count(&s->errors, 1);
+	}
+	count(&s->arms, arms);
+	count(&s->ended, ended);
+	count(&s->read, got);
+	return NULL;
+}
+
+/*
+ * An arming ends by the exchange that finds it, or by an expiration; and an
+ * expiration by being read or withdrawn.
+ */
+TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
+{
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	struct twheel_event ev[16];
+	struct twheel_stats stats;
+	unsigned int i;
+	int n;
+
+	for (i = 0; i < TIMERS; i++) {
+		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+
+		ASSERT_EQ(0, twheel_register(self->w, &t));
+		s.id[i] = t.id;
+	}
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	for (i = 0; i < TIMERS; i++)
+		s.ended += twheel_disarm(self->w, s.id[i]) == 1;
+	/* What had expired is read still; a timer that comes last shows the end. */
+	while ((n = twheel_read(self->w, ev, 16)) > 0)
+		s.read += n;
+	for (i = 0; i < TIMERS; i++) {
+		struct twheel_timer t = { .id = s.id[i] };
+
+		ASSERT_EQ(0, twheel_get(self->w, &t));
+		EXPECT_EQ(TWHEEL_IDLE, t.state);
+	}
+	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	TH_LOG("%llu armings, %llu ended, %llu expired, %llu withdrawn",
+	       (unsigned long long)s.arms, (unsigned long long)s.ended,
+	       (unsigned long long)stats.expired, (unsigned long long)stats.withdrawn);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(s.arms, s.ended + stats.expired);
+	EXPECT_EQ(s.read, stats.delivered);
+	EXPECT_EQ(0, stats.unread);
+	EXPECT_NE(0, s.read);
+}
+
+/* ---- An armed timer is not forgotten ---- */
+
+static void *arm_and_wait(void *arg)
+{
+	struct shared *s = arg;
+	uint64_t id = s->id[__atomic_fetch_add(&s->arms, 1, __ATOMIC_RELAXED)];
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+	struct twheel_event ev[4];
+	uint64_t rounds = 0;
+
+	while (!stopped()) {
+		uint64_t at = twheel_now(s->w), seen, i;
+		__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
+
+		/* Later, earlier, off and on: whatever it was, the last counts. */
+		for (i = next_random(&seed) % 4; i; i--)
+			twheel_arm(s->w, id, some_deadline(s->w, &seed));
+		if (next_random(&seed) % 2)
+			twheel_disarm(s->w, id);
+		at += next_random(&seed) % NS_PER_MS;
+		twheel_arm(s->w, id, at);
+		do {
+			struct twheel_timer t = { .id = id };
+
+			if (twheel_wait(s->w, 1 * NS_PER_MS) < 0 || twheel_read(s->w, ev, 4) < 0 ||
+			    twheel_get(s->w, &t))
+				count(&s->errors, 1);
+			seen = t.state;
+			if (now(CLOCK_MONOTONIC) > end) {
+				/* Nobody looked at it. */
+				count(&s->errors, 1);
+				return NULL;
+			}
+		} while (seen != TWHEEL_IDLE);
+		rounds++;
+	}
+	count(&s->read, rounds);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
+{
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	unsigned int i;
+
+	for (i = 0; i < variant->threads; i++) {
+		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+
+		ASSERT_EQ(0, twheel_register(self->w, &t));
+		s.id[i] = t.id;
+	}
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_and_wait, &s));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	EXPECT_EQ(0, s.errors);
+	EXPECT_NE(0, s.read);
+}
+
+/* ---- Threads that come and go, wheels that open and close ---- */
+
+static void *come_and_go(void *arg)
+{
+	struct shared *s = arg;
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+	struct twheel_options o = {
+		.size = sizeof(o),
+		.flags = TWHEEL_OPEN_INPROCESS,
+		.max_timers = 1000,
+	};
+	struct twheel_ctx *own;
+	uint64_t id[20], other;
+	unsigned int i, started = 0;
+
+	/* Between two wheels, one of which goes. */
+	if (!strcmp(twheel_backend(s->w), "kernel"))
+		o.flags = TWHEEL_OPEN_KERNEL;
+	if (twheel_open(&o, &own)) {
+		count(&s->errors, 1);
+		return NULL;
+	}
+	for (i = 0; i < 20; i++) {
+		if (!twheel_start(s->w, some_deadline(s->w, &seed), 0, &id[started]))
+			started++;
+		if (twheel_start(own, twheel_now(own) + HOUR, 0, &other))
+			count(&s->errors, 1);
+	}
+	twheel_close(own);
+	for (i = 0; i < started; i++) {
+		if (twheel_stop(s->w, id[i]) < 0)
+			count(&s->errors, 1);
+	}
+	count(&s->read, started);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(threads, come_and_go, STRESS_TIMEOUT)
+{
+	struct shared s = { .w = self->w };
+	struct twheel_stats stats;
+	struct twheel_event ev;
+	pthread_t thread[MAX_THREADS];
+	__u64 end = now(CLOCK_MONOTONIC) + seconds() * NS_PER_SEC;
+	unsigned int i;
+
+	while (now(CLOCK_MONOTONIC) < end) {
+		for (i = 0; i < variant->threads; i++)
+			ASSERT_EQ(0, pthread_create(&thread[i], NULL, come_and_go, &s));
+		for (i = 0; i < variant->threads; i++)
+			ASSERT_EQ(0, pthread_join(thread[i], NULL));
+		EXPECT_GE(twheel_read(self->w, &ev, 1), 0);
+	}
+	EXPECT_EQ(0, s.errors);
+	EXPECT_NE(0, s.read);
+	/* As many slots as were in use at once, not more. */
+	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	EXPECT_LE(stats.allocated, 2 * 64 * variant->threads);
+}
+
+/* ---- Keys: each that was set leaves exactly once ---- */
+
+struct keys {
+	struct twheel_keyed *k;
+	uint64_t set;
+	uint64_t left;
+	uint64_t errors;
+};
+
+static void has_left(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct keys *keys = arg;
+
+	count(&keys->left, 1);
+	if (len != 1 || user_data != *(const unsigned char *)key)
+		count(&keys->errors, 1);
+}
+
+static void *stress_keys(void *arg)
+{
+	struct keys *keys = arg;
+	struct twheel_ctx *w = twheel_keyed_wheel(keys->k);
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+
+	while (!stopped()) {
+		unsigned char key = next_random(&seed) % 64;
+		int ret = 0;
+
+		switch (next_random(&seed) % 8) {
+		case 0:
+			ret = twheel_keyed_remove(keys->k, &key, 1, NULL);
+			count(&keys->left, ret == 0);
+			break;
+		case 1:
+			ret = twheel_keyed_run(keys->k, has_left, keys);
+			break;
+		case 2:
+			if (!(next_random(&seed) % 64))
+				twheel_keyed_drain(keys->k, has_left, keys);
+			break;
+		case 3:
+			ret = twheel_flush(w);
+			break;
+		case 4:
+			ret = twheel_keyed_move(keys->k, &key, 1, some_deadline(w, &seed));
+			break;
+		default:
+			ret = twheel_keyed_set(keys->k, &key, 1, some_deadline(w, &seed), key);
+			count(&keys->set, ret == 0);
+		}
+		if (ret < 0 && ret != -ENOENT)
+			count(&keys->errors, 1);
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags, .tick_ns = 131072 };
+	pthread_t thread[MAX_THREADS];
+	struct keys keys = { };
+	unsigned int i;
+
+	ASSERT_EQ(0, twheel_keyed_open(&o, &keys.k));
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_keys, &keys));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	twheel_keyed_drain(keys.k, has_left, &keys);
+	EXPECT_EQ(0, twheel_keyed_count(keys.k));
+	EXPECT_EQ(0, keys.errors);
+	EXPECT_EQ(keys.set, keys.left);
+	EXPECT_NE(0, keys.set);
+	twheel_keyed_close(keys.k);
+}
+
+/* ---- Two processes on one wheel ---- */
+
+static void send_fd(struct __test_metadata *_metadata, int socket, int fd)
+{
+	char data = 0, control[CMSG_SPACE(sizeof(int))] = { };
+	struct iovec iov = { &data, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	ASSERT_EQ(1, sendmsg(socket, &msg, 0));
+}
+
+static int receive_fd(int socket)
+{
+	char data, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &data, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd;
+
+	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
+		return -1;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	return fd;
+}
+
+FIXTURE(passed) {
+	struct twheel_ctx *w;
+	int socket[2];
+};
+
+FIXTURE_SETUP(passed)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->w);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, self->socket));
+}
+
+FIXTURE_TEARDOWN(passed)
+{
+	if (!self->w)
+		return;
+	lib_conserved(_metadata, self->w);
+	twheel_close(self->w);
+}
+
+/* The other process: is given the descriptor and an id, and moves the timer. */
+static void mover(int socket, unsigned int moves)
+{
+	struct twheel_timer t;
+	struct twheel_ctx *w;
+	struct twheel_info i;
+	uint64_t id;
+	int fd;
+
+	fd = receive_fd(socket);
+	/* A blocking descriptor: reading does not wait all the same. */
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	if (fd < 0 || twheel_from_fd(fd, &w) || twheel_fd(w) != fd ||
+	    strcmp(twheel_backend(w), "kernel") || read(socket, &id, sizeof(id)) != sizeof(id))
+		_exit(2);
+	twheel_info(w, &i);
+	t.id = id;
+	if (i.tick_ns != DEFAULT_TICK || twheel_get(w, &t) || t.user_data != 5)
+		_exit(3);
+	for (; moves; moves--) {
+		twheel_arm(w, id, twheel_now(w) + 100 * NS_PER_MS);
+		sleep_ms(1);
+	}
+	twheel_close(w);
+	_exit(0);
+}
+
+/* A dead-man switch: silent while the other moves it, and one event when it ends. */
+TEST_F(passed, moved_by_another)
+{
+	struct twheel_timer t = {
+		.user_data = 5,
+		.deadline_ns = 5 * NS_PER_SEC,
+		.flags = TWHEEL_KEEP,
+	};
+	struct twheel_event ev;
+	__u64 start;
+	int status;
+	pid_t child;
+
+	ASSERT_EQ(0, twheel_register(self->w, &t));
+	child = fork();
+	ASSERT_GE(child, 0);
+	if (!child) {
+		/* Nothing inherited: what it has is what it is given. */
+		twheel_close(self->w);
+		mover(self->socket[1], 300);
+	}
+	send_fd(_metadata, self->socket[0], twheel_fd(self->w));
+	ASSERT_EQ(sizeof(t.id), write(self->socket[0], &t.id, sizeof(t.id)));
+	start = now(CLOCK_MONOTONIC);
+	do {
+		ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	} while (!twheel_read(self->w, &ev, 1));
+	EXPECT_EQ(t.id, ev.id);
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
+	EXPECT_GE(now(CLOCK_MONOTONIC), start + 100 * NS_PER_MS);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+}
+
+/* The timeouts of a process end with its wheel, its timers do not. */
+TEST_F(passed, close)
+{
+	struct twheel_timer t = { .deadline_ns = HOUR };
+	struct twheel_stats s;
+	struct twheel_ctx *w;
+	uint64_t id;
+	int i;
+
+	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
+	for (i = 0; i < 200; i++)
+		ASSERT_EQ(0, twheel_start(w, 1, i, &id));
+	ASSERT_EQ(0, twheel_flush(w));
+	ASSERT_EQ(0, twheel_register(w, &t));
+	twheel_close(w);
+	ASSERT_EQ(0, twheel_counters(self->w, &s));
+	EXPECT_EQ(1, s.allocated);
+	EXPECT_EQ(0, s.unread);
+	EXPECT_EQ(TWHEEL_ARMED, twheel_cancel(self->w, t.id));
+}
+
+/* Killed in the middle of everything: the others, and the wheel, go on. */
+TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
+{
+	__u64 end = now(CLOCK_MONOTONIC) + seconds() * NS_PER_SEC;
+	__u64 seed = end;
+	unsigned int rounds = 0;
+
+	while (now(CLOCK_MONOTONIC) < end || rounds < 3) {
+		uint64_t at, id;
+		struct twheel_event ev;
+		struct shared s = { };
+		struct stress st = { };
+		pthread_t thread[2];
+		struct twheel_ctx *w;
+		int status, n;
+		pid_t child;
+
+		child = fork();
+		ASSERT_GE(child, 0);
+		if (!child) {
+			unsigned int i;
+
+			if (twheel_from_fd(dup(twheel_fd(self->w)), &w))
+				_exit(1);
+			st.w = w;
+			s.w = w;
+			st.events = calloc(STARTS, 1);
+			st.answers = calloc(STARTS, 1);
+			for (i = 0; i < TIMERS; i++) {
+				struct twheel_timer t = {
+					.deadline_ns = HOUR,
+					.flags = TWHEEL_KEEP,
+				};
+
+				twheel_register(w, &t);
+				s.id[i] = t.id;
+			}
+			pthread_create(&thread[0], NULL, stress_timers, &s);
+			pthread_create(&thread[1], NULL, stress_timeouts, &st);
+			pause();
+			_exit(1);
+		}
+		sleep_ms(20 + next_random(&seed) % 100);
+		ASSERT_EQ(0, kill(child, SIGKILL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		ASSERT_TRUE(WIFSIGNALED(status));
+
+		/* What it has left behind is readable, and does not hide what is ours. */
+		at = twheel_now(self->w) + NS_PER_MS;
+		ASSERT_EQ(0, twheel_start(self->w, at, 4242 + STARTS, &id));
+		do {
+			n = twheel_wait(self->w, PATIENCE_MS * NS_PER_MS);
+			ASSERT_EQ(1, n);
+			n = twheel_read(self->w, &ev, 1);
+			ASSERT_GE(n, 0);
+		} while (!n || ev.id != id);
+		EXPECT_EQ(4242 + STARTS, ev.user_data);
+		EXPECT_EQ(at, ev.deadline_ns);
+		EXPECT_EQ(0, twheel_stop(self->w, id));
+		rounds++;
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,618 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel: timeouts, and what it costs to start, move and stop them, over
+ * both backends.
+ */
+#include "lib_test.h"
+
+#include <sys/ptrace.h>
+
+/* ---- Timeouts ---- */
+
+TEST_F(lib, timeout)
+{
+	uint64_t at = twheel_now(self->w) + 20 * NS_PER_MS, id, other;
+	struct twheel_event ev[2];
+
+	ASSERT_EQ(0, twheel_start(self->w, at, 42, &id));
+	ASSERT_EQ(0, twheel_start(self->w, at + HOUR, 43, &other));
+	EXPECT_NE(id, other);
+	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
+	EXPECT_EQ(42, ev[0].user_data);
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(at, ev[0].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, at);
+	EXPECT_EQ(1, ev[0].expirations);
+	/* Its event was read: that is what stop says, and the id ends. */
+	EXPECT_EQ(0, twheel_stop(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_stop(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_move(self->w, id, at));
+	EXPECT_EQ(1, twheel_stop(self->w, other));
+	EXPECT_EQ(-ENOENT, twheel_stop(self->w, other));
+	EXPECT_EQ(-ENOENT, twheel_stop(self->w, 0xffffffff));
+	EXPECT_EQ(-ENOENT, twheel_move(self->w, 1ULL << 32 | (1 << 19), at));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* A timer is no timeout. */
+	id = reserve_timer(_metadata, self->w, 0);
+	EXPECT_EQ(-ENOENT, twheel_stop(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_move(self->w, id, at));
+}
+
+/* Stopped when it had expired and was not read: never read. */
+TEST_F(lib, stop_unread)
+{
+	struct twheel_event ev;
+	uint64_t id, again;
+
+	ASSERT_EQ(0, twheel_start(self->w, 0, 1, &id));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(1, twheel_stop(self->w, id));
+	/* Nobody is woken for it either. */
+	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* Nor is it, if the slot is started again before anybody reads. */
+	ASSERT_EQ(0, twheel_start(self->w, 0, 1, &id));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(1, twheel_stop(self->w, id));
+	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + HOUR, 2, &again));
+	EXPECT_EQ(id, again);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(1, twheel_stop(self->w, again));
+	ASSERT_EQ(0, twheel_start(self->w, 5, 3, &again));
+	EXPECT_EQ(id, again);
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.user_data);
+	EXPECT_EQ(5, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_stop(self->w, again));
+}
+
+TEST_F(lib, move)
+{
+	uint64_t at = twheel_now(self->w) + 40 * NS_PER_MS, id;
+	struct twheel_usage before, after;
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, twheel_start(self->w, at, 5, &id));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(1, twheel_move(self->w, id, at + 40 * NS_PER_MS));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at + 40 * NS_PER_MS, ev.deadline_ns);
+	EXPECT_EQ(5, ev.user_data);
+	/* After its event: armed anew, and 0 tells of the event. */
+	EXPECT_EQ(0, twheel_move(self->w, id, 3));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.deadline_ns);
+	EXPECT_EQ(5, ev.user_data);
+	/* Expired and unread: withdrawn. */
+	EXPECT_EQ(0, twheel_move(self->w, id, 4));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	at = twheel_now(self->w) + 30 * NS_PER_MS;
+	twheel_usage(self->w, &before);
+	EXPECT_EQ(1, twheel_move(self->w, id, at));
+	twheel_usage(self->w, &after);
+	EXPECT_EQ(before.withdrawn + 1, after.withdrawn);
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->w));
+	/* Earlier, and 0 counts as 1. */
+	EXPECT_EQ(0, twheel_move(self->w, id, twheel_now(self->w) + HOUR));
+	EXPECT_EQ(1, twheel_move(self->w, id, 0));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_stop(self->w, id));
+}
+
+/* As many as there may be, and the slots of those that were stopped serve again. */
+TEST_F(lib, full)
+{
+	struct twheel_options o = self->o;
+	struct twheel_ctx *w;
+	uint64_t id[201];
+	unsigned int round, i;
+
+	o.max_timers = 200;
+	ASSERT_EQ(0, twheel_open(&o, &w));
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 200; i++)
+			ASSERT_EQ(0, twheel_start(w, twheel_now(w) + HOUR, i, &id[i]));
+		EXPECT_EQ(-ENOSPC, twheel_start(w, twheel_now(w) + HOUR, i, &id[200]));
+		for (i = 0; i < 200; i++)
+			ASSERT_EQ(1, twheel_stop(w, id[i]));
+	}
+	twheel_close(w);
+}
+
+static void *start_one(void *arg)
+{
+	uint64_t *id = arg;
+	struct twheel_ctx *w = (struct twheel_ctx *)(uintptr_t)id[0];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		twheel_start(w, twheel_now(w) + 20 * NS_PER_MS, 1000 + i, &id[i]);
+	return NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Threads do not share cache lines; and a thread that ends flushes. */
+TEST_F(lib, threads_apart)
+{
+	struct twheel_event ev[200];
+	uint64_t ids[4][100], all[400];
+	pthread_t thread[4];
+	unsigned int i, j;
+
+	/* Off the border of a line. */
+	reserve_timer(_metadata, self->w, 0);
+	for (i = 0; i < 4; i++) {
+		ids[i][0] = (uintptr_t)self->w;
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, start_one, ids[i]));
+	}
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	for (i = 0; i < 4; i++) {
+		for (j = 0; j < 100; j++)
+			all[i * 100 + j] = (ids[i][j] & 0xffffffff) << 2 | i;
+	}
+	qsort(all, 400, sizeof(*all), compare_ids);
+	for (i = 1; i < 400; i++) {
+		ASSERT_NE(all[i - 1] >> 2, all[i] >> 2);
+		/* The slot is in the upper bits: 4 slots of 16 bytes a line. */
+		if (all[i - 1] >> 4 == all[i] >> 4)
+			ASSERT_EQ(all[i - 1] & 3, all[i] & 3);
+	}
+	for (i = 0; i < 400; i += 200)
+		ASSERT_EQ(200, lib_collect(self->w, ev, 200));
+	EXPECT_TRUE(quiet(self->w));
+}
+
+static void *start_and_stop(void *arg)
+{
+	struct twheel_ctx *w = arg;
+	uint64_t id[100];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		twheel_start(w, twheel_now(w) + HOUR, 0, &id[i]);
+	for (i = 0; i < 100; i++)
+		twheel_stop(w, id[i]);
+	return NULL;
+}
+
+/* The slots of threads that ended are used by others: no leak. */
+TEST_F(lib, threads_end)
+{
+	struct twheel_options o = self->o;
+	struct twheel_usage usage;
+	struct twheel_stats s;
+	struct twheel_ctx *w;
+	pthread_t thread;
+	unsigned int i;
+
+	o.max_timers = 256;
+	ASSERT_EQ(0, twheel_open(&o, &w));
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, start_and_stop, w));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+	}
+	twheel_usage(w, &usage);
+	EXPECT_LE(usage.refills, 3);
+	ASSERT_EQ(0, twheel_counters(w, &s));
+	EXPECT_LE(s.allocated, 192);
+	twheel_close(w);
+}
+
+static void *stop_all(void *arg)
+{
+	uint64_t *id = arg;
+	struct twheel_ctx *w = (struct twheel_ctx *)(uintptr_t)id[1000];
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++)
+		id[i] = twheel_stop(w, id[i]) == 1;
+	return NULL;
+}
+
+/* Stopped by another thread than started: the slots find their way back. */
+TEST_F(lib, stop_elsewhere)
+{
+	uint64_t at = twheel_now(self->w) + HOUR;
+	struct twheel_usage usage;
+	static uint64_t id[1001];
+	unsigned int round, i;
+	pthread_t thread;
+
+	for (round = 0; round < 10; round++) {
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(0, twheel_start(self->w, at, i, &id[i]));
+		id[1000] = (uintptr_t)self->w;
+		ASSERT_EQ(0, pthread_create(&thread, NULL, stop_all, id));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(1, id[i]);
+	}
+	twheel_usage(self->w, &usage);
+	EXPECT_LE(usage.refills, 20);
+}
+
+/* ---- An event on its way ---- */
+
+/* What another thread does between the kernel's read and the library's return. */
+static struct meanwhile {
+	int (*act)(struct meanwhile *m);
+	struct twheel_ctx *w;
+	uint64_t id;
+	uint64_t deadline_ns;
+	int ret;
+} *meanwhile;
+
+static void *do_meanwhile(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	m->ret = m->act(m);
+	return NULL;
+}
+
+static pthread_t meanwhile_thread;
+
+/* In place of the C library's. */
+ssize_t preadv2(int fd, const struct iovec *iov, int count,
+		off_t offset __attribute__((unused)), int flags)
+{
+	ssize_t ret = syscall(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
+
+	if (ret > 0 && meanwhile) {
+		pthread_create(&meanwhile_thread, NULL, do_meanwhile, meanwhile);
+		meanwhile = NULL;
+		sleep_ms(QUIET_MS);
+	}
+	return ret;
+}
+
+static int act_stop(struct meanwhile *m)
+{
+	return twheel_stop(m->w, m->id);
+}
+
+static int act_move(struct meanwhile *m)
+{
+	return twheel_move(m->w, m->id, m->deadline_ns);
+}
+
+FIXTURE(on_its_way) {
+	struct meanwhile m;
+};
+
+FIXTURE_SETUP(on_its_way)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->m.w);
+	ASSERT_EQ(0, twheel_start(self->m.w, 1, 5, &self->m.id));
+	self->m.ret = -1;
+}
+
+FIXTURE_TEARDOWN(on_its_way)
+{
+	if (!self->m.w)
+		return;
+	lib_conserved(_metadata, self->m.w);
+	twheel_close(self->m.w);
+}
+
+/* Stopped then, the event is handed out, and stop waits to say so. */
+TEST_F(on_its_way, stop)
+{
+	struct twheel_event ev;
+
+	self->m.act = act_stop;
+	ASSERT_EQ(1, twheel_wait(self->m.w, PATIENCE_MS * NS_PER_MS));
+	meanwhile = &self->m;
+	EXPECT_EQ(1, twheel_read(self->m.w, &ev, 1));
+	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
+	EXPECT_EQ(0, self->m.ret);
+}
+
+/* Moved then, it is dropped; the new deadline has its event. */
+TEST_F(on_its_way, move)
+{
+	struct twheel_event ev;
+
+	self->m.act = act_move;
+	self->m.deadline_ns = twheel_now(self->m.w) + 300 * NS_PER_MS;
+	ASSERT_EQ(1, twheel_wait(self->m.w, PATIENCE_MS * NS_PER_MS));
+	meanwhile = &self->m;
+	EXPECT_EQ(0, twheel_read(self->m.w, &ev, 1));
+	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
+	EXPECT_EQ(1, self->m.ret);
+	ASSERT_EQ(1, lib_collect(self->m.w, &ev, 1));
+	EXPECT_EQ(self->m.deadline_ns, ev.deadline_ns);
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(0, twheel_stop(self->m.w, self->m.id));
+}
+
+/* Moved then to a deadline that has come as well: one event, of the new one. */
+TEST_F(on_its_way, move_to_past)
+{
+	struct twheel_event ev;
+
+	self->m.act = act_move;
+	self->m.deadline_ns = 2;
+	ASSERT_EQ(1, twheel_wait(self->m.w, PATIENCE_MS * NS_PER_MS));
+	meanwhile = &self->m;
+	EXPECT_EQ(0, twheel_read(self->m.w, &ev, 1));
+	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
+	EXPECT_EQ(1, self->m.ret);
+	ASSERT_EQ(1, lib_collect(self->m.w, &ev, 1));
+	EXPECT_EQ(2, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->m.w));
+	EXPECT_EQ(0, twheel_stop(self->m.w, self->m.id));
+}
+
+/* Moved then to the same deadline: the event counts as that of the move. */
+TEST_F(on_its_way, move_to_same)
+{
+	struct twheel_event ev;
+
+	self->m.act = act_move;
+	self->m.deadline_ns = 1;
+	ASSERT_EQ(1, twheel_wait(self->m.w, PATIENCE_MS * NS_PER_MS));
+	meanwhile = &self->m;
+	EXPECT_EQ(1, twheel_read(self->m.w, &ev, 1));
+	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
+	EXPECT_EQ(1, self->m.ret);
+	EXPECT_TRUE(quiet(self->m.w));
+	EXPECT_EQ(0, twheel_stop(self->m.w, self->m.id));
+}
+
+/* ---- What it costs ---- */
+
+/* Pairs of start and stop tell the wheel nothing, after the first few. */
+TEST_F(lib, pairs_are_free)
+{
+	enum { WINDOW = 32, PAIRS = 100000 };
+	uint64_t id[WINDOW] = { 0 };
+	struct twheel_usage u;
+	unsigned int i;
+
+	for (i = 0; i < PAIRS; i++) {
+		uint64_t *one = &id[i % WINDOW];
+
+		if (i >= WINDOW)
+			ASSERT_EQ(1, twheel_stop(self->w, *one));
+		ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + HOUR + i, i, one));
+	}
+	twheel_usage(self->w, &u);
+	EXPECT_LE(u.kicks, 3);
+	EXPECT_LE(u.refills, 1);
+	EXPECT_EQ(0, u.withdrawn);
+	for (i = 0; i < WINDOW; i++)
+		EXPECT_EQ(1, twheel_stop(self->w, id[i]));
+}
+
+/* What was armed and disarmed before a flush is not told at all. */
+TEST_F(lib, flush_only_what_matters)
+{
+	uint64_t at = twheel_now(self->w) + HOUR;
+	struct twheel_usage u;
+	uint64_t id[3];
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		id[i] = reserve_timer(_metadata, self->w, i);
+		EXPECT_EQ(0, twheel_arm(self->w, id[i], twheel_now(self->w) + HOUR));
+	}
+	EXPECT_EQ(1, twheel_disarm(self->w, id[1]));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(1, u.kicks);
+	EXPECT_EQ(2, u.kicked);
+	/* The same again and again is one. */
+	EXPECT_EQ(1, twheel_arm(self->w, id[2], twheel_now(self->w) + HOUR / 2));
+	EXPECT_EQ(1, twheel_arm(self->w, id[2], twheel_now(self->w) + HOUR / 3));
+	EXPECT_EQ(1, twheel_arm(self->w, id[2], twheel_now(self->w) + HOUR / 4));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(2, u.kicks);
+	EXPECT_EQ(3, u.kicked);
+	/* Full: it goes by itself. 64 are collected, the next sends them. */
+	for (i = 0; i < 64; i++)
+		twheel_arm(self->w, reserve_timer(_metadata, self->w, 0), at);
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(2, u.kicks);
+	twheel_arm(self->w, reserve_timer(_metadata, self->w, 0), at);
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(3, u.kicks);
+	EXPECT_EQ(67, u.kicked);
+}
+
+/* Told is what is due before the tick at which the wheel looks by itself. */
+TEST_F(lib, flush_border)
+{
+	uint64_t at = twheel_now(self->w) + HOUR, start = (at - 1) & ~(DEFAULT_TICK - 1);
+	uint64_t id = reserve_timer(_metadata, self->w, 0);
+	struct twheel_usage u;
+
+	EXPECT_EQ(0, twheel_arm(self->w, id, at));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(1, twheel_arm(self->w, id, start + 1));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(1, u.kicks);
+	EXPECT_EQ(1, twheel_arm(self->w, id, start));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	twheel_usage(self->w, &u);
+	EXPECT_EQ(2, u.kicks);
+}
+
+/* Does what it is told, between two calls that a tracer knows. */
+#define TIMERS	100000
+#define MOVES	1000000
+
+static void child_moves(const struct twheel_options *o)
+{
+	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
+	static uint64_t id[TIMERS];
+	__u64 seed = 88172645463325252ULL;
+	uint64_t at;
+	unsigned int i, n, j;
+	struct twheel_ctx *w;
+
+	if (!ops || twheel_open(o, &w))
+		_exit(3);
+	for (i = 0; i < TIMERS; i += n) {
+		n = TIMERS - i < TWHEEL_BATCH_MAX ? TIMERS - i : TWHEEL_BATCH_MAX;
+		for (j = 0; j < n; j++)
+			ops[j] = (struct twheel_op) {
+				.opcode = TWHEEL_OP_REGISTER,
+				.timer.flags = TWHEEL_KEEP,
+				.timer.deadline_ns = HOUR,
+			};
+		if (twheel_batch(w, ops, n) != (int)n)
+			_exit(4);
+		for (j = 0; j < n; j++)
+			id[i + j] = ops[j].timer.id;
+	}
+	at = twheel_now(w) + 2 * HOUR;
+	syscall(SYS_getppid);
+	for (i = 0; i < MOVES; i++) {
+		if (twheel_arm(w, id[next_random(&seed) % TIMERS], at + i) != 1)
+			_exit(5);
+	}
+	if (twheel_flush(w))
+		_exit(6);
+	syscall(SYS_getppid);
+	_exit(0);
+}
+
+/* Re-arming 100,000 timers a million times makes no system call: a tracer counts. */
+TEST_F_TIMEOUT(lib, no_system_call, 120)
+{
+	unsigned int calls = 0, marks = 0;
+	int status, nr;
+	pid_t child;
+	bool entry = false;
+
+	child = fork();
+	ASSERT_GE(child, 0);
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(2);
+		raise(SIGSTOP);
+		child_moves(&self->o);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		SKIP(return, "no tracing here");
+	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, child, NULL,
+			    PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+	for (;;) {
+		struct { __u8 op, pad[3]; __u32 arch; uint64_t ip, sp, nr, args[6]; } info;
+
+		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, child, NULL, NULL));
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		if (!WIFSTOPPED(status))
+			break;
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
+			continue;
+		entry = !entry;
+		if (!entry)
+			continue;
+		ASSERT_GT(ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info), 0);
+		ASSERT_EQ(PTRACE_SYSCALL_INFO_ENTRY, info.op);
+		nr = info.nr;
+		if (nr == SYS_getppid)
+			marks++;
+		else if (marks == 1)
+			calls++;
+	}
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(2, marks);
+	EXPECT_EQ(0, calls);
+}
+
+/* ---- Random ---- */
+
+/* One thread against a model: timeouts are started, moved, stopped and read at random. */
+TEST_F_TIMEOUT(lib, model, 120)
+{
+	enum { N = 300, ROUNDS = 20000 };
+	struct { uint64_t id, deadline; bool started, read; } *m, model[N] = { };
+	__u64 seed = now(CLOCK_REALTIME);
+	uint64_t at;
+	struct twheel_event ev[32];
+	unsigned int i, j, reads = 0;
+	int n;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	for (i = 0; i < ROUNDS; i++) {
+		m = &model[next_random(&seed) % N];
+		at = twheel_now(self->w) + next_random(&seed) % (5 * NS_PER_MS);
+		if (!(next_random(&seed) % 8))
+			at += HOUR;
+		if (!(next_random(&seed) % 4)) {
+			n = twheel_read(self->w, ev, 1 + next_random(&seed) % 32);
+			ASSERT_GE(n, 0);
+			at = twheel_now(self->w);
+			for (j = 0; j < (unsigned int)n; j++) {
+				ASSERT_LT(ev[j].user_data, N);
+				m = &model[ev[j].user_data];
+				ASSERT_TRUE(m->started);
+				ASSERT_FALSE(m->read);
+				ASSERT_EQ(m->id, ev[j].id);
+				ASSERT_EQ(m->deadline, ev[j].deadline_ns);
+				ASSERT_LE(m->deadline, ev[j].expired_ns);
+				ASSERT_LE(ev[j].expired_ns, at);
+				m->read = true;
+				reads++;
+			}
+			continue;
+		}
+		if (m->started && !(next_random(&seed) % 3)) {
+			ASSERT_EQ(!m->read, twheel_stop(self->w, m->id));
+			m->started = false;
+			continue;
+		}
+		n = m->started ? twheel_move(self->w, m->id, at) :
+				 twheel_start(self->w, at, m - model, &m->id);
+		ASSERT_EQ(m->started && !m->read, n);
+		m->started = true;
+		m->read = false;
+		m->deadline = at;
+	}
+	EXPECT_NE(0, reads);
+	/* What was started, is not far off and was not read, comes. */
+	for (i = 0; i < N; i++) {
+		if (model[i].started && !model[i].read &&
+		    model[i].deadline > twheel_now(self->w) + HOUR / 2) {
+			EXPECT_EQ(1, twheel_stop(self->w, model[i].id));
+			model[i].started = false;
+		}
+	}
+	while ((n = lib_take(self->w, ev, 32, 200)) > 0) {
+		for (j = 0; j < (unsigned int)n; j++) {
+			m = &model[ev[j].user_data];
+			ASSERT_TRUE(m->started && !m->read);
+			m->read = true;
+		}
+	}
+	for (i = 0; i < N; i++) {
+		if (model[i].started)
+			EXPECT_TRUE(model[i].read);
+	}
+}
+
+TEST_HARNESS_MAIN
