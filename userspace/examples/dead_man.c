@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How does a supervisor hear that a worker hangs, whatever it hangs in?
+ *
+ * The supervisor has a wheel and a timer for each worker. A worker gets the
+ * descriptor and the id of its timer, and moves that on while it is well: one
+ * exchange on a word that both can see. When it does not, for whatever reason,
+ * the timer expires, and the supervisor reads the event. Nothing in the worker
+ * has to run for that, so it works for one that was killed, that spins, or
+ * that is stopped.
+ *
+ * It takes the kernel's wheel: one in a process could not be shared.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <libtwheel.h>
+
+#define WORKERS		4
+#define MSEC		1000000ULL
+#define BEAT_NS		(20 * MSEC)
+#define SILENCE_NS	(500 * MSEC)
+/* How long the rest must be left in peace. */
+#define PEACE_NS	(1000 * MSEC)
+
+struct worker {
+	const char *what;
+	int signal;
+	pid_t pid;
+	uint64_t timer;
+	uint64_t sent_at;
+	bool dead;
+};
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void check(const char *what, int err)
+{
+	if (err >= 0)
+		return;
+	fprintf(stderr, "dead_man: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+/* Sends a descriptor, and the id of a timer with it. */
+static void pass(int sock, int fd, uint64_t id)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { };
+	struct iovec iov = { &id, sizeof(id) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	if (sendmsg(sock, &msg, 0) != sizeof(id))
+		die("sendmsg");
+}
+
+static int receive(int sock, uint64_t *id)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { id, sizeof(*id) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(*id))
+		die("recvmsg");
+	memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
+}
+
+/* The worker: what it works at is not shown. */
+static void work(int sock)
+{
+	struct timespec beat = { .tv_nsec = BEAT_NS };
+	struct twheel_ctx *wheel;
+	uint64_t timer;
+
+	check("from_fd", twheel_from_fd(receive(sock, &timer), &wheel));
+	for (;;) {
+		check("arm", twheel_arm(wheel, timer, twheel_now(wheel) + SILENCE_NS));
+		/* Before it sleeps: needed if its timer had expired, free if not. */
+		check("flush", twheel_flush(wheel));
+		nanosleep(&beat, NULL);
+	}
+}
+
+static void hire(struct twheel_ctx *wheel, struct worker *w)
+{
+	struct twheel_timer timer = {
+		.user_data = (uintptr_t)w,
+		.deadline_ns = 10 * SILENCE_NS,
+		.flags = TWHEEL_KEEP,
+	};
+	int sock[2];
+
+	check("register", twheel_register(wheel, &timer));
+	w->timer = timer.id;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		die("socketpair");
+	w->pid = fork();
+	if (w->pid < 0)
+		die("fork");
+	if (!w->pid) {
+		/* It needs no more than what it is given. */
+		twheel_close(wheel);
+		work(sock[1]);
+	}
+	pass(sock[0], twheel_fd(wheel), w->timer);
+	close(sock[0]);
+	close(sock[1]);
+}
+
+/* Reads for a while. Returns false if a worker was reported that is well. */
+static bool supervise(struct twheel_ctx *wheel, uint64_t until)
+{
+	struct twheel_event event;
+	uint64_t now;
+
+	while ((now = twheel_now(wheel)) < until) {
+		check("wait", twheel_wait(wheel, until - now));
+		while (twheel_read(wheel, &event, 1) == 1) {
+			struct worker *w = (struct worker *)(uintptr_t)event.user_data;
+
+			if (!w->sent_at || event.deadline_ns > twheel_now(wheel))
+				return false;
+			w->dead = true;
+			printf("%s: silent, known %llu us after its last deadline\n", w->what,
+			       (unsigned long long)(event.expired_ns - event.deadline_ns) / 1000);
+		}
+	}
+	return true;
+}
+
+int main(void)
+{
+	struct twheel_options options = { .size = sizeof(options), .flags = TWHEEL_OPEN_KERNEL };
+	struct worker workers[WORKERS] = {
+		{ .what = "well" },
+		{ .what = "stopped", .signal = SIGSTOP },
+		{ .what = "killed", .signal = SIGKILL },
+		{ .what = "well, too" },
+	};
+	struct twheel_ctx *wheel;
+	unsigned int i;
+	bool right;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	check("open", twheel_open(&options, &wheel));
+	for (i = 0; i < WORKERS; i++)
+		hire(wheel, &workers[i]);
+	right = supervise(wheel, twheel_now(wheel) + PEACE_NS);
+	for (i = 0; i < WORKERS; i++) {
+		if (!workers[i].signal)
+			continue;
+		workers[i].sent_at = twheel_now(wheel);
+		kill(workers[i].pid, workers[i].signal);
+	}
+	right = supervise(wheel, twheel_now(wheel) + SILENCE_NS + PEACE_NS) && right;
+	for (i = 0; i < WORKERS; i++) {
+		right = right && workers[i].dead == !!workers[i].signal;
+		kill(workers[i].pid, SIGKILL);
+		waitpid(workers[i].pid, NULL, 0);
+	}
+	twheel_close(wheel);
+	puts(right ? "exactly the silent ones were reported" : "this cannot happen");
+	return right ? 0 : 1;
+}

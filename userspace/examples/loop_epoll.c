@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How does a wheel live in an epoll loop of your own?
+ *
+ * Its descriptor is added once. twheel_flush() comes before epoll_wait(), so
+ * that the wheel knows of what was armed since; twheel_read() when it is ready.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <libtwheel.h>
+
+#define TIMEOUTS	1000
+#define MSEC		1000000ULL
+
+static void check(const char *what, int err)
+{
+	if (err >= 0)
+		return;
+	fprintf(stderr, "loop_epoll: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static unsigned int read_wheel(struct twheel_ctx *wheel)
+{
+	struct twheel_event events[64];
+	unsigned int total = 0;
+	int count;
+
+	while ((count = twheel_read(wheel, events, 64)) > 0)
+		total += count;
+	check("read", count);
+	return total;
+}
+
+int main(void)
+{
+	unsigned int expired = 0, turns = 0, i;
+	struct epoll_event ev = { .events = EPOLLIN };
+	int loop = epoll_create1(EPOLL_CLOEXEC);
+	struct twheel_ctx *wheel;
+	uint64_t id;
+
+	check("open", twheel_open(NULL, &wheel));
+	if (loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev)) {
+		perror("epoll");
+		return 1;
+	}
+	for (i = 0; i < TIMEOUTS; i++)
+		check("start", twheel_start(wheel, twheel_now(wheel) + i % 200 * MSEC, i, &id));
+
+	while (expired < TIMEOUTS) {
+		check("flush", twheel_flush(wheel));
+		if (epoll_wait(loop, &ev, 1, -1) == 1)
+			expired += read_wheel(wheel);
+		turns++;
+	}
+	printf("%u timeouts in %u turns of the loop\n", expired, turns);
+	twheel_close(wheel);
+	return 0;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How does a server give up requests that take too long?
+ *
+ * A timeout is started with each request and stopped with its answer. Nearly
+ * all are stopped, so what counts is what that costs: two exchanges on a word
+ * of memory, and a system call for some thousands of them. What
+ * stop returns decides who has the last word: 1, and the timeout will never
+ * be heard of again; 0, and the loop has read its event and given up already.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libtwheel.h>
+
+#define REQUESTS	200000
+#define AT_A_TIME	100
+/* Every so many-th is never answered. */
+#define LOST_EVERY	5000
+#define DEADLINE_NS	50000000ULL
+
+struct request {
+	uint64_t timeout;
+	bool open;
+	bool lost;
+};
+
+struct server {
+	struct twheel_ctx *wheel;
+	struct request request[AT_A_TIME];
+	unsigned int answered;
+	unsigned int given_up;
+	unsigned int early;
+};
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "request_deadline: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static void begin(struct server *s, struct request *r, bool lost)
+{
+	int err;
+
+	/* user_data leads from the event back to the request. */
+	err = twheel_start(s->wheel, twheel_now(s->wheel) + DEADLINE_NS, (uintptr_t)r,
+			   &r->timeout);
+	if (err)
+		die("start", err);
+	r->open = true;
+	r->lost = lost;
+}
+
+static void answer(struct server *s, struct request *r)
+{
+	if (twheel_stop(s->wheel, r->timeout) == 1)
+		s->answered++;
+	/* Else it has been given up. The answer comes too late. */
+	r->open = false;
+}
+
+/* Gives up the requests whose deadline has passed. */
+static void read_wheel(struct server *s)
+{
+	struct twheel_event events[64];
+	int i, count = twheel_read(s->wheel, events, 64);
+
+	if (count < 0)
+		die("read", count);
+	for (i = 0; i < count; i++) {
+		struct request *r = (struct request *)(uintptr_t)events[i].user_data;
+
+		s->given_up++;
+		s->early += twheel_now(s->wheel) < events[i].deadline_ns;
+		answer(s, r);
+	}
+}
+
+/* A place for one more request: all but those that get no answer are answered. */
+static struct request *next_place(struct server *s, unsigned int *place)
+{
+	struct request *r;
+
+	do {
+		r = &s->request[(*place)++ % AT_A_TIME];
+	} while (r->open && r->lost);
+	if (r->open)
+		answer(s, r);
+	return r;
+}
+
+int main(void)
+{
+	struct twheel_usage usage;
+	static struct server s;
+	unsigned int place = 0, i;
+	int err;
+
+	err = twheel_open(NULL, &s.wheel);
+	if (err)
+		die("open", err);
+	for (i = 0; i < REQUESTS; i++) {
+		begin(&s, next_place(&s, &place), i % LOST_EVERY == LOST_EVERY - 1);
+		if (!(i % AT_A_TIME))
+			read_wheel(&s);
+	}
+	for (i = 0; i < AT_A_TIME; i++) {
+		if (s.request[i].open && !s.request[i].lost)
+			answer(&s, &s.request[i]);
+	}
+	while (s.answered + s.given_up < REQUESTS) {
+		err = twheel_wait(s.wheel, -1);
+		if (err < 0)
+			die("wait", err);
+		read_wheel(&s);
+	}
+	twheel_usage(s.wheel, &usage);
+	printf("%u requests answered, %u given up; %s wheel, %llu system calls for the timeouts\n",
+	       s.answered, s.given_up, twheel_backend(s.wheel),
+	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));
+	twheel_close(s.wheel);
+	/* On a slow machine others may pass their deadline as well. */
+	return s.given_up >= REQUESTS / LOST_EVERY && !s.early ? 0 : 1;
+}
