@@ -749,7 +749,8 @@ TEST_F(wall_clock, forward)
 	EXPECT_EQ(ids[0], ev[0].id);
 	EXPECT_EQ(ids[2], ev[1].id);
 	EXPECT_EQ(start + 50 * MINUTE, ev[1].deadline_ns);
-	EXPECT_GE(ev[1].expired_ns, start + 60 * MINUTE);
+	/* By the clock as it was set, but for the time that it took to set it. */
+	EXPECT_GE(ev[1].expired_ns, start + 59 * MINUTE);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[1]),
 				 tick_of(&self->t, start + 90 * MINUTE)));
