@@ -145,6 +145,8 @@ struct twheel_file {
 /* The time on the wheel's clock, as the process that opened it sees that. */
 static u64 twheel_now(const struct twheel_file *w)
 {
+	lockdep_assert_held(&w->lock);
+
 	switch (w->clock_id) {
 	case CLOCK_BOOTTIME:
 		return ktime_get_boottime_ns() + w->offset;
