@@ -2,15 +2,17 @@
 /*
  * How does a server kick the connections that fell silent?
  *
- * One epoll loop, one wheel, one timer per connection. The timer is registered
- * when the connection comes, moved by REARM whenever something arrives, and
- * cancelled when the peer leaves. A timer that expires names a connection that
- * was silent for the whole timeout: it is closed. There is no list to search,
- * no heap to maintain, and no tick while nothing happens.
+ * One epoll loop, one wheel, one timeout per connection. It is started when the
+ * connection comes, moved whenever something arrives, and stopped when the peer
+ * leaves. One that expires names a connection that was silent all that time: it
+ * is closed. There is no list to search, no heap to maintain, no tick while
+ * nothing happens; and to move a timeout, which is what this server does all day,
+ * is one exchange on a word of memory and no system call.
  *
- * The file has three parts: the server, which is the example; a crowd of
+ * The file has four parts: the server, which is the example; a crowd of
  * clients, some of which fall silent, that judges the server by its own clock
- * (--demo); and the command line.
+ * (--demo); a tracer, for those who do not believe how few system calls it took
+ * (--count); and the command line.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,19 +20,21 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <linux/twheel.h>
+#include <libtwheel.h>
 
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
@@ -45,7 +49,16 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* The clock of a wheel that was not asked for another one. */
+/* The library returns a negative errno. */
+static void check(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	errno = -ret;
+	die(what);
+}
+
+/* The clock of a wheel that was not asked for another one: see twheel_now(). */
 static __u64 now_ns(void)
 {
 	struct timespec ts;
@@ -65,12 +78,12 @@ static const char *msec_text(char buf[24], __u64 ns)
 
 /* A connection; its descriptor is its place in the array of them. */
 struct conn {
-	/* Id of its timer on the wheel, 0 if there is no such connection. */
-	__u64 timer;
+	/* Id of its timeout, 0 if there is no such connection. */
+	uint64_t timeout;
 };
 
 struct server {
-	int wheel;
+	struct twheel_ctx *wheel;
 	int loop;
 	int listener;
 	/* Readable when the server shall end; -1 if never. */
@@ -86,15 +99,21 @@ struct server {
 	unsigned int open;
 	unsigned int accepted;
 	unsigned int kicked;
-	__u64 messages;
-	__u64 rearms;
+	/* Times that something was heard, each a timeout moved. */
+	__u64 moves;
+	/* Reads of the wheel, and the events that they brought. */
+	__u64 reads;
+	__u64 events;
 	/* From the deadline to the kick, [i] counts 2^i ns up to the double. */
 	unsigned int late[BUCKETS];
 	__u64 worst_late;
+
+	/* A timeout for the line each second. */
+	uint64_t progress;
 };
 
 /* Its user_data: no connection has this descriptor. */
-#define PROGRESS_TIMER	(~0ULL)
+#define PROGRESS	(~0ULL)
 
 static void watch(const struct server *s, int fd)
 {
@@ -104,9 +123,15 @@ static void watch(const struct server *s, int fd)
 		die("epoll_ctl");
 }
 
+/*
+ * Stops the timeout, even if it has expired: then the wheel takes the expiration
+ * back, or we have read it already. None is read after this, so the next
+ * connection can have the descriptor.
+ */
 static void forget(struct server *s, int fd)
 {
-	s->conn[fd].timer = 0;
+	check("twheel_stop", twheel_stop(s->wheel, s->conn[fd].timeout));
+	s->conn[fd].timeout = 0;
 	s->open--;
 	/* This takes it out of the epoll set as well. */
 	close(fd);
@@ -115,7 +140,6 @@ static void forget(struct server *s, int fd)
 static void accept_all(struct server *s)
 {
 	for (;;) {
-		struct twheel_timer timer = { .deadline_ns = s->timeout };
 		int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
@@ -130,39 +154,23 @@ static void accept_all(struct server *s)
 			close(fd);
 			continue;
 		}
-		timer.user_data = fd;
-		if (ioctl(s->wheel, TWHEEL_IOC_REGISTER, &timer))
-			die("TWHEEL_IOC_REGISTER");
-		s->conn[fd].timer = timer.id;
+		check("twheel_start", twheel_start(s->wheel, now_ns() + s->timeout, fd,
+						   &s->conn[fd].timeout));
 		s->open++;
 		s->accepted++;
 		watch(s, fd);
 	}
 }
 
-/* Something arrived, so the connection lives: its timeout begins again. */
+/*
+ * Something arrived, so the connection lives: its timeout begins again, from now
+ * and not from when the loop woke up, as it may have arrived since.
+ */
 static void heard_from(struct server *s, int fd)
 {
-	struct twheel_timer timer = {
-		.id = s->conn[fd].timer,
-		.deadline_ns = s->timeout,
-	};
-
 	/* Had it expired just now, unread, the expiration is taken back. */
-	if (ioctl(s->wheel, TWHEEL_IOC_REARM, &timer))
-		die("TWHEEL_IOC_REARM");
-	s->messages++;
-	s->rearms++;
-}
-
-/* The peer is gone. After this no event of its timer can be read. */
-static void left(struct server *s, int fd)
-{
-	struct twheel_timer timer = { .id = s->conn[fd].timer };
-
-	if (ioctl(s->wheel, TWHEEL_IOC_CANCEL, &timer))
-		die("TWHEEL_IOC_CANCEL");
-	forget(s, fd);
+	check("twheel_move", twheel_move(s->wheel, s->conn[fd].timeout, now_ns() + s->timeout));
+	s->moves++;
 }
 
 static void read_connection(struct server *s, int fd)
@@ -174,7 +182,7 @@ static void read_connection(struct server *s, int fd)
 	if (len > 0)
 		heard_from(s, fd);
 	else if (!len || (errno != EAGAIN && errno != EINTR))
-		left(s, fd);
+		forget(s, fd);
 }
 
 static void kick(struct server *s, const struct twheel_event *event)
@@ -192,7 +200,6 @@ static void kick(struct server *s, const struct twheel_event *event)
 		printf("kicked connection %d, %s ms late, %u open\n", fd,
 		       msec_text(ms, late), s->open - 1);
 	}
-	/* Its timer ended with the event. */
 	forget(s, fd);
 }
 
@@ -201,25 +208,26 @@ static void print_progress(const struct server *s)
 	__u64 seconds = (now_ns() - s->started) / NSEC_PER_SEC;
 
 	printf("%3llu s  open %5u  heartbeats %7llu  kicked %5u\n", seconds, s->open,
-	       s->messages, s->kicked);
+	       s->moves, s->kicked);
 }
 
 static void read_wheel(struct server *s)
 {
 	struct twheel_event events[EVENTS];
-	ssize_t len = read(s->wheel, events, sizeof(events));
-	size_t i;
+	int i, count = twheel_read(s->wheel, events, EVENTS);
 
-	if (len < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			die("read of the wheel");
-		return;
-	}
-	for (i = 0; i < len / sizeof(events[0]); i++) {
-		if (events[i].user_data == PROGRESS_TIMER)
+	check("twheel_read", count);
+	s->reads++;
+	s->events += count;
+	for (i = 0; i < count; i++) {
+		if (events[i].user_data == PROGRESS) {
 			print_progress(s);
-		else
+			/* One whose event was read can be moved on as well. */
+			check("twheel_move", twheel_move(s->wheel, s->progress,
+							 now_ns() + NSEC_PER_SEC));
+		} else {
 			kick(s, &events[i]);
+		}
 	}
 }
 
@@ -231,6 +239,8 @@ static void serve(struct server *s)
 		bool wheel_ready = false, listener_ready = false;
 		int i, count;
 
+		/* The wheel has to know of what was started before we sleep. */
+		check("twheel_flush", twheel_flush(s->wheel));
 		count = epoll_wait(s->loop, ready, EVENTS, -1);
 		if (count < 0 && errno != EINTR)
 			die("epoll_wait");
@@ -245,7 +255,7 @@ static void serve(struct server *s)
 
 			if (fd == s->stop)
 				return;
-			if (fd == s->wheel)
+			if (fd == twheel_fd(s->wheel))
 				wheel_ready = true;
 			else if (fd == s->listener)
 				listener_ready = true;
@@ -285,11 +295,6 @@ static int listen_on(unsigned int *port)
 /* Opens everything that serve() needs. */
 static void start_server(struct server *s, unsigned int *port)
 {
-	struct twheel_timer progress = {
-		.user_data = PROGRESS_TIMER,
-		.deadline_ns = NSEC_PER_SEC,
-		.period_ns = NSEC_PER_SEC,
-	};
 	struct rlimit limit;
 
 	/* A descriptor each, as many as we may have, and some for ourselves. */
@@ -308,22 +313,21 @@ static void start_server(struct server *s, unsigned int *port)
 	if (!s->conn)
 		die("memory");
 
-	s->wheel = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (s->wheel < 0)
-		die("/dev/twheel");
+	/* The kernel's, or one in this process if there is no /dev/twheel. */
+	check("twheel_open", twheel_open(NULL, &s->wheel));
 	s->loop = epoll_create1(EPOLL_CLOEXEC);
 	if (s->loop < 0)
 		die("epoll_create1");
 	s->listener = listen_on(port);
-	watch(s, s->wheel);
+	watch(s, twheel_fd(s->wheel));
 	watch(s, s->listener);
 	if (s->stop >= 0)
 		watch(s, s->stop);
 
-	/* A periodic timer of the same wheel, for the line each second. */
 	s->started = now_ns();
-	if (!s->verbose && ioctl(s->wheel, TWHEEL_IOC_REGISTER, &progress))
-		die("TWHEEL_IOC_REGISTER");
+	if (!s->verbose)
+		check("twheel_start", twheel_start(s->wheel, s->started + NSEC_PER_SEC, PROGRESS,
+						   &s->progress));
 }
 
 static void print_histogram(const struct server *s)
@@ -561,6 +565,23 @@ static int run_clients(unsigned int count, __u64 timeout, unsigned int port, int
 	return verdict(&crowd);
 }
 
+/* What the timeouts have cost, as the library counts it. */
+static void print_cost(const struct server *s, const struct twheel_stats *stats)
+{
+	bool kernel = !strcmp(twheel_backend(s->wheel), "kernel");
+	struct twheel_usage usage;
+
+	twheel_usage(s->wheel, &usage);
+	printf("server: %llu heartbeats, each of which moved a timeout\n", s->moves);
+	printf("server: %llu %s to start, move and stop them all: %llu to announce, %llu for slots, %llu to take back\n",
+	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn),
+	       kernel ? "system calls" : "calls of the wheel",
+	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
+	       (unsigned long long)usage.withdrawn);
+	printf("server: %llu reads of %llu expirations; the wheel woke up %llu times and found %llu moved\n",
+	       s->reads, s->events, stats->wakeups, stats->moved);
+}
+
 static int run_demo(struct server *s, bool emulated)
 {
 	unsigned int clients = s->max_open, held_up = 0;
@@ -577,12 +598,14 @@ static int run_demo(struct server *s, bool emulated)
 	start_server(s, &port);
 	printf("%u connections, a heartbeat every %llu ms, kicked after %llu ms of silence\n",
 	       clients, s->timeout / BEATS / NSEC_PER_MSEC, s->timeout / NSEC_PER_MSEC);
+	printf("backend: %s\n", twheel_backend(s->wheel));
 	fflush(stdout);
 	pid = fork();
 	if (pid < 0)
 		die("fork");
 	if (!pid) {
-		close(s->wheel);
+		/* All that a child has of the wheel is the descriptor. */
+		twheel_close(s->wheel);
 		close(s->loop);
 		close(s->listener);
 		exit(run_clients(clients, s->timeout, port, end[1]));
@@ -591,18 +614,17 @@ static int run_demo(struct server *s, bool emulated)
 	serve(s);
 	told = read(end[0], &held_up, sizeof(held_up)) == sizeof(held_up);
 
-	if (ioctl(s->wheel, TWHEEL_IOC_STATS, &stats))
-		die("TWHEEL_IOC_STATS");
+	check("twheel_counters", twheel_counters(s->wheel, &stats));
 	print_histogram(s);
 	if (emulated)
 		printf("(the processor is emulated: lateness here says nothing about a real machine)\n");
 	fflush(stdout);
 	if (waitpid(pid, &status, 0) != pid)
 		die("waitpid");
-	printf("server: %u accepted, %u kicked; %llu REARM ioctls, %llu wake-ups of the wheel\n",
-	       s->accepted, s->kicked, s->rearms, stats.wakeups);
+	printf("server: %u accepted, %u kicked\n", s->accepted, s->kicked);
+	print_cost(s, &stats);
 	right = told && WIFEXITED(status) && !WEXITSTATUS(status) &&
-		s->accepted == clients && stats.rearmed == s->rearms &&
+		s->accepted == clients && stats.delivered == s->events &&
 		s->kicked == silent_of(clients) + held_up;
 	if (!right)
 		printf("FAIL: the server did not kick exactly the silent ones in time\n");
@@ -614,19 +636,108 @@ static int run_demo(struct server *s, bool emulated)
 	return right ? 0 : 1;
 }
 
+/* ---- The count ---- */
+
+#define VERBS		16
+
+struct calls {
+	/* Of /dev/twheel, by number. */
+	unsigned int verb[VERBS];
+	/* The library reads the kernel's wheel by preadv2(). */
+	unsigned int reads;
+	/* What a wheel in the process has in place of all these. */
+	unsigned int alarms;
+};
+
+static void note_call(struct calls *calls, uint64_t nr, const uint64_t *args)
+{
+	if (nr == SYS_ioctl && _IOC_TYPE(args[1]) == TWHEEL_IOC_MAGIC)
+		calls->verb[_IOC_NR(args[1]) % VERBS]++;
+	else if (nr == SYS_preadv2)
+		calls->reads++;
+	else if (nr == SYS_timerfd_settime)
+		calls->alarms++;
+#ifdef SYS_timerfd_settime64
+	else if (nr == SYS_timerfd_settime64)
+		calls->alarms++;
+#endif
+}
+
+static void print_calls(const struct calls *calls)
+{
+	static const char *const name[VERBS] = {
+		"SETUP", "INFO", "REGISTER", "REARM", "CANCEL", "GET", "BATCH", "DRAIN",
+		"LIST", "KICK", "STATS", "?", "?", "?", "?", "?",
+	};
+	unsigned int i;
+
+	printf("counted:");
+	for (i = 0; i < VERBS; i++)
+		if (calls->verb[i])
+			printf(" %u %s,", calls->verb[i], name[i]);
+	printf(" %u preadv2, %u timerfd_settime\n", calls->reads, calls->alarms);
+}
+
+/*
+ * Becomes two processes, of which this function returns in the one that is to be
+ * counted. The other does that, from outside, and exits with its status.
+ */
+static void count_calls(void)
+{
+	struct calls calls = { };
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			die("ptrace");
+		raise(SIGSTOP);
+		return;
+	}
+	if (waitpid(pid, &status, 0) != pid)
+		die("waitpid");
+	if (WIFSTOPPED(status) && ptrace(PTRACE_SETOPTIONS, pid, NULL,
+					 PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL))
+		die("ptrace");
+	while (WIFSTOPPED(status)) {
+		struct __ptrace_syscall_info info;
+		/* A signal is the server's; that of its stop was ours. */
+		long signal = WSTOPSIG(status) == SIGSTOP ? 0 : WSTOPSIG(status);
+
+		if (signal == (SIGTRAP | 0x80)) {
+			signal = 0;
+			if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) < 0)
+				die("ptrace");
+			if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+				note_call(&calls, info.entry.nr, info.entry.args);
+		}
+		if (ptrace(PTRACE_SYSCALL, pid, NULL, signal) || waitpid(pid, &status, 0) != pid)
+			die("ptrace");
+	}
+	print_calls(&calls);
+	exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 /* ---- The command line ---- */
 
 static const char help[] =
-	"Usage: idle_server [--demo [--emulated]] [--port=N] [--timeout=N[ms|s]]\n"
+	"Usage: idle_server [--demo [--emulated] [--count]] [--port=N] [--timeout=N[ms|s]]\n"
 	"                   [--connections=N]\n"
 	"A TCP server on loopback that kicks the connections that fell silent.\n"
 	"\n"
 	"  --demo           also be its clients, some of which fall silent; then say\n"
 	"                   whether exactly those were kicked\n"
 	"  --emulated       say below the lateness that the processor is emulated\n"
+	"  --count          trace the demo, which makes it slow, and say which system\n"
+	"                   calls it made for its wheel\n"
 	"  --port=N         where to listen; default 7700, the demo takes a free one\n"
 	"  --timeout=N      how long a connection may be silent; default 30s, demo 3s\n"
-	"  --connections=N  how many to hold; default 1000\n";
+	"  --connections=N  how many to hold; default 1000\n"
+	"\n"
+	"Without /dev/twheel its wheel is in the process; TWHEEL_BACKEND=kernel or\n"
+	"inprocess in the environment chooses.\n";
 
 static void usage(const char *why, const char *what)
 {
@@ -665,6 +776,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "demo", no_argument, NULL, 'd' },
 		{ "emulated", no_argument, NULL, 'e' },
+		{ "count", no_argument, NULL, 'n' },
 		{ "port", required_argument, NULL, 'p' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "connections", required_argument, NULL, 'c' },
@@ -673,7 +785,7 @@ int main(int argc, char **argv)
 	};
 	struct server s = { .stop = -1, .max_open = 1000 };
 	unsigned int port = 7700;
-	bool demo = false, emulated = false;
+	bool demo = false, emulated = false, count = false;
 	int opt;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -684,6 +796,9 @@ int main(int argc, char **argv)
 			break;
 		case 'e':
 			emulated = true;
+			break;
+		case 'n':
+			count = true;
 			break;
 		case 'p':
 			port = parse_number("--port", optarg, 65535);
@@ -704,14 +819,18 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		usage("unknown argument", argv[optind]);
+	if (!demo && (emulated || count))
+		usage("only with --demo", emulated ? "--emulated" : "--count");
 	if (!s.timeout)
 		s.timeout = (demo ? 3 : 30) * NSEC_PER_SEC;
+	if (count)
+		count_calls();
 	if (demo)
 		return run_demo(&s, emulated);
 
 	s.verbose = true;
 	start_server(&s, &port);
-	printf("listening on 127.0.0.1:%u\n", port);
+	printf("listening on 127.0.0.1:%u, backend: %s\n", port, twheel_backend(s.wheel));
 	serve(&s);
 	return 0;
 }

@@ -40,30 +40,76 @@ run() {
 	timeout 90 "$server" "$@" >"$dir/out" 2>"$dir/err" || status=$?
 }
 
+# counted WHAT: how often the tracer saw it.
+counted() {
+	sed -n "s/^counted:.* \([0-9]*\) $1\(,.*\)*\$/\1/p" "$dir/out" | grep . || echo 0
+}
+
+# told WHAT: what the server says of it, in one of the lines at the end.
+told() {
+	sed -n "s/^server:.* \([0-9]*\) $1.*/\1/p" "$dir/out"
+}
+
+# equal NUMBER NUMBER NAME
+equal() {
+	is=0
+	[ "$1" = "$2" ] || is=1
+	result $is "$3: $1, $2"
+}
+
 # A machine that stands still for a whole timeout makes talkers fall silent. Not
 # each time, and not for longer, so a server that errs is found all the same.
-for timeout in 1s 2s 4s; do
-	run --demo --emulated --connections 100 --timeout $timeout
-	[ "$status" -ne 0 ] || break
-done
-status_is 0 "demo"
-output_has '^PASS: ' "demo: verdict"
-output_has '^ +[1-9][0-9]* s  open +[1-9][0-9]*  heartbeats +[1-9][0-9]*  kicked +[0-9]+$' \
-	"demo: progress"
-output_has '^clients: 40 fell silent, 40 of them were kicked; 0 kicked early$' \
-	"demo: the silent ones"
-output_has '^server: 100 accepted, [0-9]+ kicked; [1-9][0-9]* REARM ioctls, [1-9][0-9]* wake-ups' \
-	"demo: what it took"
-output_has '^\(the processor is emulated' "demo: what its times are worth"
-is=0
-kicked=$(sed -n 's/^server: .*, \([0-9]*\) kicked.*/\1/p' "$dir/out")
-held_up=$(sed -n 's/^clients: \([0-9]*\) could not send.*/\1/p' "$dir/out")
-[ "$kicked" = $((40 + ${held_up:-0})) ] || is=1
-result $is "demo: the silent ones were kicked, and whom the machine held up"
-is=0
-[ "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" | awk '{ n += $1 } END { print n }')" = \
-	"$kicked" ] || is=1
-result $is "demo: the histogram counts each kick"
+demo() {
+	backend=$1
+	for timeout in 1s 2s 4s; do
+		TWHEEL_BACKEND=$backend run --demo --emulated --count --connections 100 \
+			--timeout $timeout
+		[ "$status" -ne 0 ] || break
+	done
+	status_is 0 "$backend: demo"
+	output_has '^PASS: ' "$backend: verdict"
+	output_has "^backend: $backend\$" "$backend: backend"
+	output_has '^ +[1-9][0-9]* s  open +[1-9][0-9]*  heartbeats +[1-9][0-9]*  kicked +[0-9]+$' \
+		"$backend: progress"
+	output_has '^clients: 40 fell silent, 40 of them were kicked; 0 kicked early$' \
+		"$backend: the silent ones"
+	output_has '^server: 100 accepted, [0-9]+ kicked$' "$backend: what it did"
+	output_has '^\(the processor is emulated' "$backend: what its times are worth"
+	kicked=$(sed -n 's/^server: .*, \([0-9]*\) kicked$/\1/p' "$dir/out")
+	held_up=$(sed -n 's/^clients: \([0-9]*\) could not send.*/\1/p' "$dir/out")
+	equal "$kicked" $((40 + ${held_up:-0})) \
+		"$backend: the silent ones were kicked, and whom the machine held up"
+	equal "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" |
+		awk '{ n += $1 } END { print n }')" "$kicked" "$backend: the histogram counts each kick"
+	seconds=$(grep -c '^ *[0-9]* s  open' "$dir/out")
+	equal "$(told expirations)" $((kicked + seconds)) \
+		"$backend: expirations, of the kicked and of the progress"
+
+	# What is announced to the wheel is what was not running: a connection
+	# that comes, and the progress. That a timeout is moved needs no call.
+	is=0
+	[ "$(told 'to announce')" -le $((100 + seconds + 1)) ] || is=1
+	result $is "$backend: no move is announced"
+	equal "$(told 'for slots')" 2 "$backend: 64 slots a call"
+	is=0
+	[ "$(told heartbeats)" -gt 500 ] || is=1
+	result $is "$backend: moves"
+	equal "$(told "$2")" \
+		$(($(told 'to announce') + $(told 'for slots') + $(told 'to take back'))) \
+		"$backend: the sum of the calls"
+}
+
+demo kernel 'system calls'
+# The same, counted from outside. What comes once is opening and the report.
+equal "$(told 'to announce')" "$(counted KICK)" "counted: announced"
+equal "$(told 'for slots')" "$(counted BATCH)" "counted: for slots"
+equal "$(told 'to take back')" "$(counted REARM)" "counted: taken back"
+equal "$(told 'reads')" "$(counted preadv2)" "counted: reads"
+output_has '^counted: 1 SETUP, 1 INFO,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ preadv2, 0 timerfd_settime$' \
+	"counted: nothing else"
+
+demo inprocess 'calls of the wheel'
+output_has '^counted: 0 preadv2, [1-9][0-9]* timerfd_settime$' "counted: no device"
 
 # Without the demo: a connection that says something is kept a while longer.
 "$server" --port 7701 --timeout 3s --connections 1 >"$dir/out" 2>"$dir/err" &
@@ -73,7 +119,10 @@ while ! grep -q listening "$dir/out" && [ $tries -lt 300 ]; do
 	tries=$((tries + 1))
 	sleep 0.1
 done
-output_has '^listening on 127\.0\.0\.1:7701$' "server: listens where it was told"
+output_has '^listening on 127\.0\.0\.1:7701, backend: kernel$' \
+	"server: listens where it was told"
+# One leaves, and the next has its descriptor, but not its timeout.
+echo bye | nc 127.0.0.1 7701 >/dev/null
 read -r before _ </proc/uptime
 (
 	sleep 1
@@ -98,7 +147,7 @@ wait $pid 2>/dev/null || true
 run --help
 status_is 0 "--help"
 for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0 --timeout=5y \
-	--connections=0 extra; do
+	--connections=0 --emulated --count extra; do
 	run $wrong
 	status_is 2 "$wrong"
 done
