@@ -169,9 +169,9 @@ const struct verb verb_stat = {
 	.summary = "Put a load on a wheel and print its counters every interval.",
 	.help = "The wheel is its own: the wheels of other programs cannot be seen. expired,\n"
 		"moved, cascaded and wakeups count within the interval, as do the percentiles of\n"
-		"the lateness; worst is since the start. At the end, or on SIGINT, comes the\n"
-		"histogram of the lateness. INTERVAL without a unit is in\n"
-		"seconds; without COUNT there is no end, without INTERVAL one row after 1s.\n"
+		"the lateness; worst is since the start. At the end, or on SIGINT or SIGTERM,\n"
+		"comes the histogram of the lateness. INTERVAL without a unit is in seconds;\n"
+		"without COUNT there is no end, without INTERVAL one row after 1s.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",
 	.shortopts = "a:",

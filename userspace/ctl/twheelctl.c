@@ -332,7 +332,7 @@ static int run_help(int argc, char **argv)
 {
 	const struct verb *verb;
 
-	if (argc < 2) {
+	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
 		print_overview(stdout);
 		return STATUS_OK;
 	}

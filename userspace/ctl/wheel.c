@@ -14,10 +14,13 @@
 #include "common.h"
 
 #define TIMERS		256
-#define MAX_CELLS	64
+#define COUNT_LEN	16
 #define DEFAULT_RANDOM	200
 /* Random delays are below 2^42 ns, 73 minutes: five levels of the default wheel. */
 #define RANDOM_BITS	42
+/* What is wider than so many days is given in days. */
+#define WIDE_DAYS	100
+#define NSEC_PER_DAY	(86400 * NSEC_PER_SEC)
 
 static const struct option options[] = {
 	{ "add", required_argument, NULL, 'a' },
@@ -167,6 +170,31 @@ static char cell_glyph(unsigned int count)
 	return count < 100 ? '+' : '#';
 }
 
+/* How wide a bucket is, in no more than seven characters. */
+static const char *width_text(char buf[DURATION_LEN], __u64 ns)
+{
+	__u64 unit = 1;
+
+	if (ns >= WIDE_DAYS * NSEC_PER_DAY)
+		unit = NSEC_PER_DAY;
+	else if (ns < 60 * NSEC_PER_SEC)
+		while (ns / unit >= 1000)
+			unit *= 10;
+	return duration_text(buf, (ns + unit / 2) / unit * unit);
+}
+
+/* How many timers, in no more than four. */
+static const char *count_text(char buf[COUNT_LEN], unsigned int count)
+{
+	if (count < 10000)
+		snprintf(buf, COUNT_LEN, "%u", count);
+	else if (count < 1000000)
+		snprintf(buf, COUNT_LEN, "%uk", count / 1000);
+	else
+		snprintf(buf, COUNT_LEN, "%uM", count / 1000000);
+	return buf;
+}
+
 /* Draws one level; a cell is several buckets if there are too many of them. */
 static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 {
@@ -177,8 +205,9 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 	unsigned int cursor = (now >> shift) & (buckets - 1);
 	unsigned int cell, i, timers = 0;
 	char width[DURATION_LEN];
+	char total[COUNT_LEN];
 
-	printf("%2u %9s ", level, duration_text(width, 1ULL << shift));
+	printf("%2u %7s ", level, width_text(width, 1ULL << shift));
 	for (cell = 0; cell < buckets >> fold; cell++) {
 		bool here = cell == cursor >> fold;
 		unsigned int count = 0;
@@ -191,9 +220,9 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 		else
 			putchar(cell_glyph(count));
 	}
-	printf(" %u\n", timers);
+	printf(" %s\n", count_text(total, timers));
 	if (!p->colour)
-		printf("%13s%*s^\n", "", (int)(cursor >> fold), "");
+		printf("%11s%*s^\n", "", (int)(cursor >> fold), "");
 }
 
 static void draw(const struct picture *p, __u64 now)
@@ -324,7 +353,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 			break;
 		case 'i':
 			p->interval = duration_option(verb, "--interval", optarg);
-			if (!p->interval || p->interval > 86400 * NSEC_PER_SEC)
+			if (!p->interval || p->interval > NSEC_PER_DAY)
 				usage_error(verb, "--interval must be above 0 and no longer than a day");
 			break;
 		}
@@ -366,7 +395,8 @@ const struct verb verb_wheel = {
 	.summary = "Draw the levels of a wheel and which buckets are occupied.",
 	.help = "Each row is a level, each cell a bucket (several, where a level has more than\n"
 		"64); the present one is shown in reverse, or marked below where the terminal\n"
-		"has no colour or NO_COLOR is set. Drawn anew until no timer is left.\n"
+		"has no colour or NO_COLOR is set. At the end of a row is the number of timers\n"
+		"in it, in k or M if it is long. Drawn anew until no timer is left.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help\n"
 		"  -r, --random=N        N timers of random delays; default without --add: 200\n"

@@ -176,6 +176,8 @@ test_front() {
 	run help
 	status_is 0 "help"
 	output_has '^Usage: twheelctl VERB' "help: what --help says"
+	run help --help
+	status_is 0 "help --help"
 	run help stat
 	status_is 0 "help of a verb"
 	output_has '^Usage: twheelctl stat' "help of a verb: what its --help says"
@@ -735,6 +737,10 @@ test_wheel() {
 		NR == 1 { split($0, w, /[ ,]+/); all = w[4] + w[6]; due = w[6] }
 		/ [.+#1-9]+ [0-9]+$/ { sum += $NF }
 		END { exit all != 300 || sum + due != 300 }' "wheel: each timer is somewhere"
+	run wheel --once --add 1h,count=12345 --add 2s,count=100 --add 900d
+	output_has '^ +[0-7] .* 12k$' "wheel: a large number is rounded"
+	output_has ' 100$' "wheel: one that is not so large is not"
+	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "wheel: it fits into 80 columns"
 	run wheel --once --slot-bits=10 --levels=2 --random=5
 	is=0
 	[ "$(grep -cE '^ +[01] .* [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 2 ] || is=1
