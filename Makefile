@@ -32,6 +32,12 @@ load: modules
 unload:
 	$(SUDO) rmmod twheel
 
+dkms-install:
+	$(SUDO) packaging/dkms.sh install
+
+dkms-remove:
+	$(SUDO) packaging/dkms.sh remove
+
 vm:
 	@vm/deps.sh
 	@$(programs)
@@ -74,6 +80,7 @@ help:
 	@echo 'make userspace        the programs alone, into build/user'
 	@echo 'make modules_install  twheel.ko to where modprobe finds it'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
+	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make check            all tests, each in its kernels'
@@ -84,5 +91,6 @@ help:
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
-.PHONY: all modules modules_install userspace load unload vm demo check lint \
+.PHONY: all modules modules_install userspace load unload dkms-install dkms-remove \
+	vm demo check lint \
 	kunit model coverage clean help

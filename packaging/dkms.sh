@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# packaging/dkms.sh install|remove: gives the module to DKMS, which builds and
+# installs it for the running kernel (KERNELVER= names another), and for each
+# that comes later; or takes it back, with all that was built. As root.
+#
+# From the next boot on, or after modprobe, /dev/twheel is there; the first to
+# open it loads the module.
+
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+
+rules=/etc/udev/rules.d/60-twheel.rules
+kernel=${KERNELVER:-$(uname -r)}
+
+die() {
+	echo "dkms.sh: $*" >&2
+	exit 1
+}
+
+version() {
+	sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' packaging/dkms.conf
+}
+
+# Of every version, as two of them would dispute over the name.
+remove() {
+	local known
+
+	for known in /var/lib/dkms/twheel/[0-9]*; do
+		[ ! -d "$known" ] || dkms remove "twheel/${known##*/}" --all
+	done
+	rm -rf /usr/src/twheel-[0-9]*
+	rm -f "$rules"
+}
+
+install_sources() {
+	local to=$1 source
+
+	mkdir -p "$to"
+	for source in Kbuild COPYING twheel*.c include/*.h include/uapi/linux/*.h kunit/*.[ch]; do
+		case $source in
+		# What an earlier build in the checkout has left.
+		*.mod.c) ;;
+		*) cp --parents "$source" "$to" ;;
+		esac
+	done
+	cp packaging/dkms.conf "$to"
+}
+
+reload_rules() {
+	# Where no udevd runs there is nobody to tell.
+	udevadm control --reload 2>/dev/null || true
+}
+
+[ "$(id -u)" = 0 ] || die "only root can do that"
+command -v dkms >/dev/null || die "there is no dkms: apt-get install dkms"
+
+case ${1:-} in
+install)
+	[ -e "/lib/modules/$kernel/build" ] ||
+		die "no headers of kernel $kernel: apt-get install linux-headers-$kernel"
+	remove
+	install_sources "/usr/src/twheel-$(version)"
+	install -D -m 644 packaging/60-twheel.rules "$rules"
+	reload_rules
+	dkms install "twheel/$(version)" -k "$kernel"
+	echo "installed for $kernel; modprobe twheel loads it"
+	;;
+remove)
+	remove
+	reload_rules
+	;;
+*)
+	die "install or remove?"
+	;;
+esac

@@ -1,0 +1,165 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# packaging/test.sh: the module by DKMS, for both kernels of the VM, as on a
+# machine that has them. TAP out. All this happens in a mount namespace, where
+# the directories that it writes to are its own.
+
+# All these functions are called, by way of check().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../vm/lib.sh"
+
+packaging=$top/packaging
+number=0
+failed=0
+
+result() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number $2"
+		return
+	fi
+	failed=1
+	sed 's/^/# /' "$scratch/out"
+	echo "not ok $number $2"
+}
+
+# check NAME COMMAND...: passes if that succeeds.
+check() {
+	local status=0 name=$1
+
+	shift
+	"$@" >"$scratch/out" 2>&1 </dev/null || status=$?
+	result $status "$name"
+}
+
+# What the machine has of us, where DKMS writes to.
+listing() {
+	find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' -ls 2>/dev/null | sort
+}
+
+# ---- Inside ----
+
+fresh_directories() {
+	local dir
+
+	mkdir -p /lib/modules /var/lib/dkms
+	for dir in /usr/src /lib/modules /var/lib/dkms; do
+		mount -t tmpfs "test" "$dir"
+	done
+	cp -a /etc "$scratch/etc"
+	mount --bind "$scratch/etc" /etc
+	rm -f /etc/udev/rules.d/*twheel*
+}
+
+# As the packages of a kernel and its headers do it. Prints its version.
+give_kernel() {
+	local headers=$1/headers version=${2:-}
+
+	[ -n "$version" ] || version=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' \
+		"$headers/include/generated/utsrelease.h")
+	mkdir "/lib/modules/$version"
+	ln -s "$headers" "/lib/modules/$version/build"
+	touch "/lib/modules/$version/modules."{order,builtin,builtin.modinfo}
+	echo "$version"
+}
+
+ko() {
+	ls "/lib/modules/$1/updates/dkms/"twheel.ko*
+}
+
+is_installed() {
+	dkms status "twheel/$2" -k "$1" | grep ': installed$' && ko "$1"
+}
+
+# Of the version that dkms.conf says, and for this kernel.
+is_version() {
+	[ "$(modinfo -F version "$(ko "$1")")" = "$2" ] &&
+		[[ $(modinfo -F vermagic "$(ko "$1")") = "$1 "* ]]
+}
+
+# From this kmod makes the node at boot, and modprobe knows what to load for it.
+has_node() {
+	grep -x 'twheel twheel c10:250' "/lib/modules/$1/modules.devname" &&
+		modprobe -S "$1" -R char-major-10-250 | grep -x twheel
+}
+
+# Whatever has the name, but for the kernels.
+nothing_is_left() {
+	! find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' | grep .
+}
+
+has_rule() {
+	cmp "$packaging/60-twheel.rules" /etc/udev/rules.d/60-twheel.rules
+}
+
+no_leftovers() {
+	! find "/usr/src/twheel-$1" -type f ! -name '*.[ch]' ! -name Kbuild ! -name COPYING \
+		! -name dkms.conf | grep . &&
+		! find "/usr/src/twheel-$1" -name '*.mod.c' | grep .
+}
+
+# Not by an error of the compiler.
+is_passed_over() {
+	{ dkms autoinstall -k "$1" || true; } 2>&1 | grep 'it should not be built' && ! ko "$1"
+}
+
+refuses() {
+	! KERNELVER=1.2.3 "$packaging/dkms.sh" install && nothing_is_left
+}
+
+inside() {
+	local first second old version
+
+	fresh_directories
+	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$packaging/dkms.conf")
+	check "without headers nothing is done" refuses
+	first=$(give_kernel "$1")
+	check "install, for $first" env KERNELVER="$first" "$packaging/dkms.sh" install
+	check "$first: installed" is_installed "$first" "$version"
+	check "$first: version" is_version "$first" "$version"
+	check "$first: a node that loads it" has_node "$first"
+	check "sources and nothing else" no_leftovers "$version"
+	check "the rule of udev" has_rule
+
+	second=$(give_kernel "$2")
+	check "a kernel comes later: $second" dkms autoinstall -k "$second"
+	check "$second: installed" is_installed "$second" "$version"
+	check "$second: version" is_version "$second" "$version"
+	check "$second: a node that loads it" has_node "$second"
+
+	old=$(give_kernel "$2" 5.10.0-1-amd64)
+	check "an old kernel comes" is_passed_over "$old"
+
+	check "install anew" env KERNELVER="$first" "$packaging/dkms.sh" install
+	check "anew: installed" is_installed "$first" "$version"
+	check "remove" "$packaging/dkms.sh" remove
+	check "nothing is left" nothing_is_left
+	check "remove what is not there" "$packaging/dkms.sh" remove
+	echo "$number $failed" >"$scratch/sums"
+}
+
+# ---- Outside ----
+
+if [ "${1:-}" = --inside ]; then
+	scratch=$2
+	inside "$3" "$4"
+	exit
+fi
+
+echo 'TAP version 13'
+"$top/vm/deps.sh" build
+need dkms kmod
+kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
+scratch=$(mktemp -d)
+trap 'as_root rm -rf "$scratch"' EXIT
+before=$(listing)
+as_root unshare -m "$0" --inside "$scratch" "${kernels[@]}" || echo "Bail out! exit $?"
+read -r number failed <"$scratch/sums"
+after=$(listing)
+status=0
+diff <(echo "$before") <(echo "$after") >"$scratch/out" || status=1
+result $status "the machine is as it was"
+echo "1..$number"
+exit "$failed"
