@@ -140,6 +140,13 @@ struct twheel_file {
 	u64 offset_boottime;
 };
 
+/*
+ * For the work that a softirq must not do, of all wheels, a budget of each in
+ * turn. Nobody's control group pays for it, so it has one CPU at most, whatever
+ * users do; an administrator can say which, and how many, in sysfs.
+ */
+static struct workqueue_struct *twheel_wq;
+
 /* Time */
 
 /* The time on the wheel's clock, as the process that opened it sees that. */
@@ -181,7 +188,7 @@ static void twheel_program(struct twheel_file *w, u64 now)
 	if (next >= w->programmed || w->dying)
 		return;
 	if (next <= now) {
-		queue_work(system_unbound_wq, &w->work);
+		queue_work(twheel_wq, &w->work);
 		return;
 	}
 	/* The clock will not get there, and the difference must not wrap. */
@@ -897,8 +904,12 @@ static struct miscdevice twheel_misc = {
 
 static int __init twheel_module_init(void)
 {
-	int err = misc_register(&twheel_misc);
+	int err;
 
+	twheel_wq = alloc_workqueue("twheel", WQ_UNBOUND | WQ_SYSFS, 1);
+	if (!twheel_wq)
+		return -ENOMEM;
+	err = misc_register(&twheel_misc);
 	if (err == -EBUSY) {
 		twheel_misc.minor = MISC_DYNAMIC_MINOR;
 		err = misc_register(&twheel_misc);
@@ -906,6 +917,8 @@ static int __init twheel_module_init(void)
 			pr_info("minor %d is taken, using %d; the module will not load on open\n",
 				TWHEEL_MINOR, twheel_misc.minor);
 	}
+	if (err)
+		destroy_workqueue(twheel_wq);
 	return err;
 }
 module_init(twheel_module_init);
@@ -913,6 +926,7 @@ module_init(twheel_module_init);
 static void __exit twheel_module_exit(void)
 {
 	misc_deregister(&twheel_misc);
+	destroy_workqueue(twheel_wq);
 }
 module_exit(twheel_module_exit);
 
