@@ -20,7 +20,8 @@
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE
  *   ENOSPC  the wheel holds max_timers already
  *   ENOMEM  no memory, or none left in the memory cgroup
- *   EFAULT  bad pointer; nothing was done, or what was done is the return value
+ *   EFAULT  bad pointer; nothing was done, or what was done is the return value.
+ *           If another thread unmaps it during the call, the answer alone is lost
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
  *   EINTR   read(): a signal came before the first event
  */
