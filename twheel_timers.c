@@ -195,21 +195,26 @@ static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *sl
  * then it is none. doc/model/table.pml is the model of this; it fails without the
  * second read, and with a store in place of the cmpxchg.
  *
- * A word that never stands still is left alone until the next tick.
+ * A word that never stands still is left alone until the next tick. It is read
+ * once more before: what was decided last may be what the word wants.
  */
 static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now)
 {
 	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 	u64 tick = now & ~(twheel_tick_ns(t) - 1);
 	unsigned int looks;
-	u64 at = tick;
+	u64 at;
 
-	for (looks = 0; looks < TWHEEL_LOOKS; looks++) {
+	for (looks = 0; ; looks++) {
 		u64 deadline = READ_ONCE(slot->deadline_ns);
 		u64 next = twheel_next(&t->wheel);
 
 		if (twheel_settled(e, deadline, looks))
 			return;
+		if (looks == TWHEEL_LOOKS) {
+			at = tick + twheel_tick_ns(t);
+			break;
+		}
 		twheel_look_step(slot);
 		if (deadline && (e->state == TWHEEL_IDLE || e->state == TWHEEL_EXPIRED))
 			e->last = false;
@@ -242,8 +247,6 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now
 		smp_mb();
 		twheel_look_step(slot);
 	}
-	if (looks == TWHEEL_LOOKS)
-		at = tick + twheel_tick_ns(t);
 	e->past |= e->state != TWHEEL_TAKEN;
 	twheel_to_wheel(t, e, at, 0, now);
 	twheel_publish(t, slot, at);
@@ -474,9 +477,12 @@ static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u3
 		twheel_to_ready(t, e, deadline, now);
 	else if (!unread)
 		twheel_to_idle(t, e);
-	/* What is unread stays, but comes to its end there. */
-	if (e->state == TWHEEL_EXPIRED)
+	/* What is unread stays, but comes to its end there: no period after now. */
+	if (e->state == TWHEEL_EXPIRED && !e->last) {
+		if (unread && e->period)
+			e->expired_ns = now;
 		e->last = true;
+	}
 	twheel_publish(t, slot, TWHEEL_NEVER);
 	/* The word may have been set since; as B in twheel_look(). */
 	smp_mb();
@@ -562,16 +568,18 @@ void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats)
 
 /*
  * The event of the expired timer @e as of @now. A periodic timer's counts all
- * periods that have passed, whether or not its tick or slack has.
+ * periods that have passed, whether or not its tick or slack has; until it was
+ * drained, if it was.
  */
 static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
 {
+	u64 until = e->last ? e->expired_ns : now;
 	u64 expirations = 1;
 
 	if (e->deadline > e->expired_ns)
 		expirations = 0;
-	else if (e->period && now > e->deadline)
-		expirations += div64_u64(now - e->deadline, e->period);
+	else if (e->period && until > e->deadline)
+		expirations += div64_u64(until - e->deadline, e->period);
 	return (struct twheel_event) {
 		.id = twheel_entry_id(e),
 		.user_data = e->user_data,

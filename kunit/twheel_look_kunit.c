@@ -42,6 +42,8 @@ struct look_test {
 	/* Words other than 0 that the user stored, and got back. */
 	u64 stored;
 	u64 taken;
+	/* The arming that the user has not got back, as far as he knows. */
+	u64 last;
 };
 
 static struct look_test *current_test;
@@ -59,6 +61,8 @@ static void twheel_look_step(struct twheel_slot *slot)
 		return;
 	old = xchg(&slot->deadline_ns, moves[move]);
 	lt->taken += !!old;
+	if (old || moves[move])
+		lt->last = moves[move];
 	if (!moves[move])
 		return;
 	lt->stored++;
@@ -111,6 +115,7 @@ static void look_arm(struct kunit *test, struct look_test *lt, const struct look
 	lt->kick = false;
 	lt->stored = 1;
 	lt->taken = 0;
+	lt->last = row->word;
 	if (row->word != row->planned) {
 		xchg(&lt->slot->deadline_ns, row->word);
 		lt->taken++;
@@ -135,6 +140,11 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 
 	/* Exactly once: taken back, claimed by the kernel, or still there. */
 	KUNIT_EXPECT_EQ(test, lt->stored, lt->taken + claimed + !!word);
+	/* And never lost: the last one is to come, or to be read. */
+	if (lt->last && word != lt->last) {
+		KUNIT_EXPECT_EQ(test, (unsigned int)e->state, TWHEEL_EXPIRED);
+		KUNIT_EXPECT_EQ(test, e->deadline, lt->last);
+	}
 
 	if (e->state == TWHEEL_ARMED) {
 		/* The kernel comes before the word, or at the next tick. */

@@ -39,6 +39,7 @@ inline look() {
 	looks = 0;
 	do
 	:: atomic { d = word };
+	   undecided = false;
 	   if
 	   :: d == 0 ->
 		queued = 0;
@@ -60,9 +61,8 @@ inline look() {
 			queued = 0;
 			wake = NEVER
 		:: atomic { word != d -> skip };
-			/* Moved under our hands; queue to look again. */
-			queued = now + 1;
-			wake = now
+			/* Moved under our hands: look again. */
+			undecided = true
 		fi
 #endif
 	   fi;
@@ -72,7 +72,7 @@ inline look() {
 #else
 	   atomic { d = word };
 	   if
-	   :: d == 0 || (queued != 0 && queued <= d) -> break
+	   :: !undecided && (d == 0 || (queued != 0 && queued <= d)) -> break
 	   :: else ->
 		if
 		:: looks == LOOKS ->
@@ -90,6 +90,7 @@ inline look() {
 proctype writer()
 {
 	byte n, t, old, w, d, looks;
+	bool undecided;
 
 	do
 	:: n == ROUNDS -> break
@@ -123,6 +124,7 @@ proctype writer()
 active proctype kernel()
 {
 	byte d, looks;
+	bool undecided;
 
 end:	do
 	:: now < TICKS + 2 -> now++
