@@ -646,7 +646,8 @@ static int twheel_deliver(struct twheel_file *w, struct iov_iter *to)
 
 	now = twheel_lock(w);
 	nr = twheel_claim(&w->timers, claimed, events,
-			  min_t(size_t, room, TWHEEL_EVENTS), TWHEEL_BUDGET, now);
+			  min_t(size_t, room, TWHEEL_EVENTS),
+			  TWHEEL_BUDGET - TWHEEL_EVENTS, now);
 	pagefault_disable();
 	copied = copy_to_iter(events, nr * sizeof(*events), to);
 	pagefault_enable();
