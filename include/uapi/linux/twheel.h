@@ -10,14 +10,20 @@
  * Times are nanoseconds on the clock of the wheel, as the time namespace of
  * the process that opened it shows that clock.
  *
+ * mmap() of all &struct twheel_info.table_bytes, at offset 0 and MAP_SHARED,
+ * gives the deadline table: &struct twheel_table, and &struct twheel_slot for
+ * each timer. Its memory comes when it is touched: SIGBUS if there is none. The
+ * mapping outlives the descriptor, and keeps the wheel; a child inherits it. It
+ * can be moved, but neither grow (mremap() says EFAULT) nor be executed.
+ *
  * Errors, one meaning each:
  *
  *   EINVAL  unknown flag, non-zero reserved field, impossible value,
- *           read() into less than one event
+ *           read() into less than one event, mmap() of something else
  *   ENOTTY  unknown command
  *   ENOENT  no live timer has this id
  *   EBUSY   SETUP after the first timer or mapping
- *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE
+ *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
  *   ENOSPC  the wheel holds max_timers already
  *   ENOMEM  no memory, or none left in the memory cgroup
  *   EFAULT  bad pointer; nothing was done, or what was done is the return value.
@@ -197,7 +203,8 @@ struct twheel_drain {
  * @flags: zero.
  *
  * The ioctl returns how many slots had a timer and were looked at; the others
- * are passed over. EFAULT only if none could be read.
+ * are passed over. EFAULT only if none could be read; EINVAL if @count is more than
+ * can be returned, 2^31 - 1.
  */
 struct twheel_kick {
 	__u64 slots;
@@ -227,7 +234,8 @@ struct twheel_list {
  * @user_data: as registered.
  * @deadline_ns: when it should have expired (the first time, if @expirations
  *	is above 1).
- * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late.
+ * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late. Of a
+ *	periodic timer that was drained unread: when that was.
  * @expirations: 1, or for a periodic timer the number of periods since the
  *	last event. 0: taken by TWHEEL_DRAIN_EXPIRE before its deadline.
  */
