@@ -655,6 +655,26 @@ TEST_F(periodic, after_drain)
 	EXPECT_EQ(deadline, ev.deadline_ns);
 }
 
+/* Drained when it is unread: it counts the periods until then, and no more. */
+TEST_F(periodic, drained_unread)
+{
+	struct twheel_event ev;
+	__u64 before, after;
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	sleep_ms(3 * PERIOD / NS_PER_MS);
+	before = now(CLOCK_MONOTONIC);
+	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	after = now(CLOCK_MONOTONIC);
+	EXPECT_EQ(0, word(self->slot));
+	sleep_ms(3 * PERIOD / NS_PER_MS);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(self->first, ev.deadline_ns);
+	EXPECT_GE(ev.expirations, 1 + (before - self->first) / PERIOD);
+	EXPECT_LE(ev.expirations, 1 + (after - self->first) / PERIOD);
+	EXPECT_FALSE(readable(self->fd, QUIET_MS));
+}
+
 /* A period that leads past the end of time: the word is ~0 then. */
 TEST_F(periodic, end_of_time)
 {
