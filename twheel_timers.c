@@ -480,7 +480,7 @@ static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u3
 	/* What is unread stays, but comes to its end there: no period after now. */
 	if (e->state == TWHEEL_EXPIRED && !e->last) {
 		if (unread && e->period)
-			e->expired_ns = now;
+			e->expired_ns = max(e->expired_ns, now);
 		e->last = true;
 	}
 	twheel_publish(t, slot, TWHEEL_NEVER);
