@@ -322,7 +322,8 @@ TEST_F(many, drain_many)
 	unsigned int i;
 
 	for (i = 0; i < 10; i++)
-		add_many(_metadata, self->fd, N / 10, NS_PER_SEC << 2 * i, 0, i * N / 10, NULL);
+		add_many(_metadata, self->fd, N / 10, 30 * NS_PER_SEC << 2 * i, 0,
+			 i * N / 10, NULL);
 	EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
 	EXPECT_EQ(N, collect(self->fd, ev, N));
 	for (i = 0; i < N; i++) {
