@@ -105,7 +105,7 @@ static const struct twheel_backend kernel_backend = {
 /* Takes the wheel behind @fd, which stays the caller's if this fails. */
 static int kernel_attach(struct twheel_ctx *wheel, int fd)
 {
-	const struct twheel_table *table;
+	struct twheel_table head;
 	void *p;
 
 	if (ioctl(fd, TWHEEL_IOC_INFO, &wheel->info))
@@ -116,17 +116,21 @@ static int kernel_attach(struct twheel_ctx *wheel, int fd)
 	p = mmap(NULL, wheel->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	table = p;
-	if (table->magic != TWHEEL_TABLE_MAGIC || table->slot_size != sizeof(struct twheel_slot) ||
-	    table->slots_offset + (uint64_t)table->slots * table->slot_size > wheel->table_bytes) {
+	/* Others can write there: it is read once, and then checked. */
+	memcpy(&head, p, sizeof(head));
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (head.magic != TWHEEL_TABLE_MAGIC || head.slot_size != sizeof(struct twheel_slot) ||
+	    head.slots_offset % sizeof(struct twheel_slot) ||
+	    head.slots != wheel->info.max_timers ||
+	    head.slots_offset + (uint64_t)head.slots * head.slot_size > wheel->table_bytes) {
 		munmap(p, wheel->table_bytes);
 		return -EOPNOTSUPP;
 	}
 	wheel->backend = &kernel_backend;
 	wheel->fd = fd;
 	wheel->table = p;
-	wheel->slots = (struct twheel_slot *)((char *)p + table->slots_offset);
-	wheel->nr_slots = table->slots;
+	wheel->slots = (struct twheel_slot *)((char *)p + head.slots_offset);
+	wheel->nr_slots = head.slots;
 	return 0;
 }
 

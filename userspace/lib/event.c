@@ -9,8 +9,9 @@
 
 #include "internal.h"
 
-TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events,
-			      size_t count)
+/* As twheel_read(); of timeouts alone, if @timeouts. */
+int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, size_t count,
+		       bool timeouts)
 {
 	size_t kept = 0;
 	int ret;
@@ -31,10 +32,16 @@ TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *eve
 	do {
 		ret = wheel->backend->read(wheel, events, count);
 		if (ret > 0)
-			kept = twheel_filter(wheel, events, ret);
+			kept = twheel_filter(wheel, events, ret, timeouts);
 	} while (ret > 0 && !kept);
 	pthread_mutex_unlock(&wheel->home->reading);
 	return ret < 0 ? ret : (int)kept;
+}
+
+TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events,
+			      size_t count)
+{
+	return twheel_take_events(wheel, events, count, false);
 }
 
 TWHEEL_PUBLIC int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns)

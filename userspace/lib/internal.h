@@ -76,13 +76,14 @@ struct twheel_backend {
  *	%TWHEEL_STOPPED if none is started. An event with another deadline is
  *	one that was moved over or stopped.
  * @user_data: of the timeout
- * @unused: so that the slots of a cache line have whole lines here, too
+ * @next_id: of the slot once the timeout, which was drained, is done with; else
+ *	0
  */
 struct twheel_shadow {
 	uint64_t id;
 	uint64_t deadline_ns;
 	uint64_t user_data;
-	uint64_t unused;
+	uint64_t next_id;
 };
 
 /**
@@ -117,7 +118,7 @@ struct twheel_cache {
  * @reading: held from the backend's read until its events are handed out
  * @lock: protects what follows
  * @caches: those of all threads; protected by twheel_registry instead
- * @ids: all slots that are ours for timeouts
+ * @ids: all slots that are ours for timeouts, and some that were
  * @pool: those of them that no thread has
  * @nr_ids: how many of @ids
  * @nr_pool: how many of @pool
@@ -162,7 +163,8 @@ struct twheel_ctx {
 	void *table;
 	size_t table_bytes;
 	struct twheel_info info;
-	struct twheel_usage usage;
+	/* A 32-bit compiler would let them straddle cache lines. */
+	_Alignas(8) struct twheel_usage usage;
 };
 
 static inline uint64_t twheel_wake(const struct twheel_slot *slot)
@@ -227,7 +229,11 @@ int twheel_flush_cache(struct twheel_ctx *wheel, struct twheel_cache *cache);
 int twheel_collect(struct twheel_ctx *wheel, struct twheel_cache *cache, uint32_t slot);
 void twheel_spill_cache(struct twheel_ctx *wheel, struct twheel_cache *cache);
 void twheel_end_timeouts(struct twheel_ctx *wheel);
-size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr);
+void twheel_forget_timeout(struct twheel_ctx *wheel, uint64_t id);
+size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr,
+		     bool timeouts);
+int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, size_t count,
+		       bool timeouts);
 
 /* The caches of this thread, the latest used first. */
 extern __thread struct twheel_cache *twheel_caches

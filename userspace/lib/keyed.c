@@ -43,6 +43,15 @@ struct twheel_keyed {
 	struct item *items;
 };
 
+/*
+ * A forked child has none of this: neither the timeouts nor, as another thread
+ * may have been in the middle of something, the table and its mutex.
+ */
+static bool is_child(const struct twheel_keyed *k)
+{
+	return !k->wheel->home->here;
+}
+
 TWHEEL_PUBLIC int twheel_keyed_open(const struct twheel_options *options,
 				    struct twheel_keyed **keyed)
 {
@@ -91,6 +100,16 @@ static void take(struct twheel_keyed *k, struct item *item)
 	twheel_stop(k->wheel, item->id);
 }
 
+/* Gives @item another deadline. A timeout that another process has drained begins anew. */
+static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline_ns)
+{
+	int ret = twheel_move(k->wheel, item->id, deadline_ns);
+
+	if (ret == -ENOENT)
+		ret = twheel_start(k->wheel, deadline_ns, (uintptr_t)item, &item->id);
+	return ret < 0 ? ret : 0;
+}
+
 static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t deadline_ns,
 	       uint64_t user_data)
 {
@@ -123,12 +142,14 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 
 	if (!len)
 		return -EINVAL;
+	if (is_child(k))
+		return -ECHILD;
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
 		item->user_data = user_data;
-		ret = twheel_move(k->wheel, item->id, deadline_ns);
-		if (ret >= 0)
+		ret = move(k, item, deadline_ns);
+		if (!ret)
 			ret = 1;
 	} else {
 		ret = add(k, key, len, deadline_ns, user_data);
@@ -143,12 +164,14 @@ TWHEEL_PUBLIC int twheel_keyed_move(struct twheel_keyed *k, const void *key, siz
 	int ret = -ENOENT;
 	struct item *item;
 
+	if (is_child(k))
+		return -ECHILD;
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item)
-		ret = twheel_move(k->wheel, item->id, deadline_ns);
+		ret = move(k, item, deadline_ns);
 	pthread_mutex_unlock(&k->lock);
-	return ret > 0 ? 0 : ret;
+	return ret;
 }
 
 TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, size_t len,
@@ -156,6 +179,8 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 {
 	struct item *item;
 
+	if (is_child(k))
+		return -ECHILD;
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item)
@@ -188,11 +213,13 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 	struct item *first, **last;
 	int i, got, total = 0;
 
+	if (is_child(k))
+		return -ECHILD;
 	do {
 		first = NULL;
 		last = &first;
 		pthread_mutex_lock(&k->lock);
-		got = twheel_read(k->wheel, events, EVENTS);
+		got = twheel_take_events(k->wheel, events, EVENTS, true);
 		for (i = 0; i < got; i++) {
 			struct item *item = (struct item *)(uintptr_t)events[i].user_data;
 
@@ -216,6 +243,8 @@ TWHEEL_PUBLIC size_t twheel_keyed_drain(struct twheel_keyed *k, twheel_keyed_fn 
 	struct item *item, *next;
 	size_t total = 0;
 
+	if (is_child(k))
+		return 0;
 	pthread_mutex_lock(&k->lock);
 	HASH_ITER(hh, k->items, item, next) {
 		take(k, item);
@@ -233,6 +262,8 @@ TWHEEL_PUBLIC size_t twheel_keyed_count(struct twheel_keyed *k)
 {
 	size_t count;
 
+	if (is_child(k))
+		return 0;
 	pthread_mutex_lock(&k->lock);
 	count = HASH_COUNT(k->items);
 	pthread_mutex_unlock(&k->lock);

@@ -47,7 +47,8 @@
  * and twheel_backend() tells. All functions do the same over both. What only
  * the kernel can do: be shared with other processes, and go on when this one
  * hangs. A wheel in the process is turned by those who read it; twheel_fd() may
- * become readable without an event, and in a forked child it is gone (-ECHILD).
+ * become readable without an event, and in a forked child it is gone: -ECHILD,
+ * but for twheel_arm() and twheel_disarm(), which do nothing there.
  *
  * Rules for all functions
  *
@@ -141,7 +142,11 @@ int twheel_open(const struct twheel_options *options, struct twheel_ctx **wheel)
  * Timers are shared by all who have the descriptor: an id that one has
  * registered can be armed by the other, and an event goes to one reader.
  * Timeouts are not: those of twheel_start() are to be read by the process that
- * started them, which therefore should be the only reader.
+ * started them, which therefore should be the only reader. If another drains the
+ * wheel by %TWHEEL_DRAIN_CANCEL, those that were armed have ended: no event comes,
+ * and twheel_move() and twheel_stop() say -ENOENT. That is noticed as long as their
+ * slots have not gone to timers of yet another process, whose words would be
+ * taken for theirs: so drain only where nobody registers.
  *
  * Return: 0; -ENOTTY: not a wheel; -EBADF; -EOPNOTSUPP: the module has no
  * table; -ENOMEM.
@@ -180,6 +185,9 @@ const char *twheel_backend(const struct twheel_ctx *wheel);
  * twheel_now() - the time on the clock of a wheel
  * @wheel: the wheel
  *
+ * As the clock is in the time namespace of the caller: of use to those in that of
+ * who opened the wheel.
+ *
  * Return: ns. No system call, as far as the C library can do without.
  */
 uint64_t twheel_now(const struct twheel_ctx *wheel);
@@ -205,9 +213,9 @@ int twheel_counters(struct twheel_ctx *wheel, struct twheel_stats *stats);
  * struct twheel_usage - what the table has cost this process
  * @kicks: times that twheel_flush() had something to send
  * @kicked: slots that it sent
- * @refills: times that slots for timeouts were asked for
+ * @refills: times that slots for timeouts were asked for, or given back unused
  * @withdrawn: timeouts that were stopped or moved when they had expired and
- *	were not read yet
+ *	were not read yet, or when another process had drained them
  *
  * Each is one system call of a kernel wheel, but for @kicked. To start, move
  * and stop timeouts, and to arm and disarm timers, made no others.
@@ -257,7 +265,8 @@ int twheel_start(struct twheel_ctx *wheel, uint64_t deadline_ns, uint64_t user_d
  * The new deadline is armed even if the event of the old one has been read.
  *
  * Return: 1: of the old deadline no event was read, and none will be; 0: its
- * event has been read, by this thread or another; -ENOENT: no such timeout.
+ * event has been read, by this thread or another; -ENOENT: no such timeout, or
+ * another process has drained it, see twheel_from_fd().
  */
 int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
 
@@ -267,7 +276,8 @@ int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
  * @id: a timeout that was started and not stopped
  *
  * Return: 1: its event was not read and never will be; 0: its event has been
- * read, by this thread or another; -ENOENT: no such timeout.
+ * read, by this thread or another; -ENOENT: no such timeout, or another process
+ * has drained it.
  */
 int twheel_stop(struct twheel_ctx *wheel, uint64_t id);
 
@@ -345,6 +355,10 @@ int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
  * twheel_disarm() - disarm a timer by its word in the table
  * @wheel: the wheel
  * @id: as for twheel_arm()
+ *
+ * That arming ends here, and no other: if it was made over an expiration that
+ * was not read, and was not flushed, that one may be read still. twheel_rearm()
+ * with %TWHEEL_DISARMED withdraws it in any case.
  *
  * Return: 1: it was armed, and no event of that arming will be read; 0: it was
  * idle, or has expired, and twheel_rearm() or twheel_cancel() know which;

@@ -4,10 +4,13 @@
  *
  * A key is any string of bytes. Setting a key that is there replaces it; a key
  * leaves when it expires, is removed or drained. Whatever races with whatever,
- * each key that was set leaves exactly once, by one of these.
+ * each key that was set leaves exactly once, by one of these. If another process
+ * drains the wheel, the keys stay, but expire only if they are set or moved again.
  *
  * It has a wheel to itself, for twheel_wait(), twheel_fd() and twheel_flush():
- * see there about sleeping elsewhere. It is part of libtwheel, and its rules
+ * see there about sleeping elsewhere. What another process that was given the
+ * descriptor registers there is nobody's: its events are dropped. In a forked
+ * child there are no keys, and all that can fail is -ECHILD. It is part of libtwheel, and its rules
  * hold here, too. A mutex protects the keys; it is not held while a function
  * of the caller's runs, so that one may use the keys as it likes.
  */

@@ -187,13 +187,19 @@ static rare int announce(struct twheel_ctx *wheel, uint32_t nr, uint64_t old)
 	return err ? err : !!old;
 }
 
+/* The generation is never 0. Of others one cannot tell. */
+static inline bool can_be(const struct twheel_ctx *wheel, uint64_t id)
+{
+	return (uint32_t)id < wheel->nr_slots && id >> 32;
+}
+
 TWHEEL_PUBLIC int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
 {
 	uint32_t nr = id;
 	struct twheel_slot *slot;
 	uint64_t old;
 
-	if (unlikely(nr >= wheel->nr_slots))
+	if (unlikely(!can_be(wheel, id)))
 		return -ENOENT;
 	slot = &wheel->slots[nr];
 	deadline_ns += !deadline_ns;
@@ -207,7 +213,7 @@ TWHEEL_PUBLIC int twheel_disarm(struct twheel_ctx *wheel, uint64_t id)
 {
 	uint32_t nr = id;
 
-	if (unlikely(nr >= wheel->nr_slots))
+	if (unlikely(!can_be(wheel, id)))
 		return -ENOENT;
 	return !!twheel_exchange(&wheel->slots[nr], 0);
 }

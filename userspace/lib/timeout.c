@@ -24,6 +24,11 @@
  * and REARM withdraws it; or it was dropped, because the owner had put
  * another deadline into the shadow already. In any case none is left when the
  * lock is released, so the next arming of the slot begins without a past.
+ *
+ * Or another process has drained the wheel. That takes the word by exchange, too,
+ * and ends the timer if there was a deadline. So it ends no free slot; and who
+ * finds 0 in the word of a timeout is told by REARM that there is no timer, and
+ * forgets the slot. A refill that gets it before leaves it alone until then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,9 +39,12 @@
 #define LINE	(64 / sizeof(struct twheel_slot))
 
 /* Without those that mean something else: 0 counts as 1, and never is never. */
-static uint64_t real_deadline(uint64_t deadline_ns)
+static inline uint64_t real_deadline(uint64_t deadline_ns)
 {
-	return deadline_ns + (!deadline_ns || deadline_ns == TWHEEL_STOPPED);
+	/* 0 and the last three. */
+	if (unlikely(deadline_ns - 1 >= TWHEEL_STOPPED - 1))
+		deadline_ns += !deadline_ns || deadline_ns == TWHEEL_STOPPED;
+	return deadline_ns;
 }
 
 static bool is_queued(const struct twheel_ctx *wheel, uint32_t slot)
@@ -63,13 +71,36 @@ static bool take_from_pool(struct twheel_ctx *wheel, struct twheel_cache *cache,
 	return cache->nr_queued || cache->nr_idle;
 }
 
-/* So that no slot is ever without a place, they are as large as can be needed. */
-static int reserve(struct twheel_home *home, unsigned int more)
+static bool is_ours(struct twheel_shadow *shadow, uint64_t id)
 {
+	return twheel_load(&shadow->id) == id || shadow->next_id == id;
+}
+
+/* Leaves those ids whose slots are still ours. */
+static void sift_ids(struct twheel_ctx *wheel)
+{
+	struct twheel_home *home = wheel->home;
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < home->nr_ids; i++) {
+		uint64_t id = home->ids[i];
+
+		if (is_ours(&wheel->shadow[(uint32_t)id], id))
+			home->ids[kept++] = id;
+	}
+	home->nr_ids = kept;
+}
+
+/* So that no slot is ever without a place, they are as large as can be needed. */
+static int reserve(struct twheel_ctx *wheel, unsigned int more)
+{
+	struct twheel_home *home = wheel->home;
 	unsigned int room = home->room ? home->room : more;
 	uint64_t *ids;
 	uint32_t *pool;
 
+	if (home->nr_ids + more > home->room)
+		sift_ids(wheel);
 	if (home->nr_ids + more <= home->room)
 		return 0;
 	while (room < home->nr_ids + more)
@@ -120,15 +151,33 @@ static unsigned int whole_lines(struct twheel_op *ops, unsigned int nr)
 	return whole;
 }
 
+/*
+ * A slot is ours. If a timeout is started there, that was drained, which its
+ * owner is still to be told: until then the slot waits.
+ */
+static void add_slot(struct twheel_ctx *wheel, uint64_t id)
+{
+	struct twheel_shadow *shadow = &wheel->shadow[(uint32_t)id];
+	struct twheel_home *home = wheel->home;
+
+	home->ids[home->nr_ids++] = id;
+	if (twheel_load(&shadow->id)) {
+		twheel_store(&shadow->next_id, id);
+		return;
+	}
+	home->pool[home->nr_pool++] = (uint32_t)id;
+	twheel_store(&shadow->deadline_ns, TWHEEL_STOPPED);
+	twheel_store(&shadow->id, id);
+}
+
 /* Has the wheel make slots, into the pool. Return: 0 or a negative errno. */
 static int make_slots(struct twheel_ctx *wheel)
 {
 	struct twheel_op ops[TWHEEL_REFILL] = {};
-	struct twheel_home *home = wheel->home;
 	unsigned int nr = 0, whole, i;
 	int done, err;
 
-	err = reserve(home, TWHEEL_REFILL);
+	err = reserve(wheel, TWHEEL_REFILL);
 	if (err)
 		return err;
 	for (i = 0; i < TWHEEL_REFILL; i++) {
@@ -154,17 +203,12 @@ static int make_slots(struct twheel_ctx *wheel)
 	if (whole && whole < nr) {
 		for (i = whole; i < nr; i++)
 			ops[i].opcode = TWHEEL_OP_CANCEL;
+		twheel_count(&wheel->usage.refills, 1);
 		wheel->backend->exec(wheel, ops + whole, nr - whole);
 		nr = whole;
 	}
-	for (i = nr; i; i--) {
-		uint64_t id = ops[i - 1].timer.id;
-
-		home->ids[home->nr_ids++] = id;
-		home->pool[home->nr_pool++] = (uint32_t)id;
-		twheel_store(&wheel->shadow[(uint32_t)id].id, id);
-		twheel_store(&wheel->shadow[(uint32_t)id].deadline_ns, TWHEEL_STOPPED);
-	}
+	for (i = nr; i; i--)
+		add_slot(wheel, ops[i - 1].timer.id);
 	return 0;
 }
 
@@ -174,11 +218,8 @@ static int refill(struct twheel_ctx *wheel, struct twheel_cache *cache)
 	int err = 0;
 
 	pthread_mutex_lock(&home->lock);
-	if (!take_from_pool(wheel, cache, TWHEEL_REFILL)) {
+	while (!err && !take_from_pool(wheel, cache, TWHEEL_REFILL))
 		err = make_slots(wheel);
-		if (!err)
-			take_from_pool(wheel, cache, TWHEEL_REFILL);
-	}
 	pthread_mutex_unlock(&home->lock);
 	return err;
 }
@@ -226,10 +267,12 @@ static inline void put_slot(struct twheel_ctx *wheel, uint32_t slot)
 	struct twheel_cache *cache = twheel_first_cache(wheel);
 
 	twheel_store(&wheel->shadow[slot].deadline_ns, TWHEEL_STOPPED);
-	if (unlikely(!cache || cache->nr_queued == TWHEEL_FREE || !is_queued(wheel, slot)))
+	if (unlikely(!cache || cache->nr_queued == TWHEEL_FREE || cache->nr_idle == TWHEEL_FREE))
 		put_slot_slowly(wheel, slot);
-	else
+	else if (is_queued(wheel, slot))
 		cache->queued[cache->nr_queued++] = slot;
+	else
+		cache->idle[cache->nr_idle++] = slot;
 }
 
 /* The shadow of a timeout that was started and not stopped; or NULL. */
@@ -237,7 +280,8 @@ static struct twheel_shadow *find_started(struct twheel_ctx *wheel, uint64_t id)
 {
 	struct twheel_shadow *shadow;
 
-	if (unlikely((uint32_t)id >= wheel->nr_slots))
+	/* An id of 0 is that of every slot that is not ours. */
+	if (unlikely((uint32_t)id >= wheel->nr_slots || !id))
 		return NULL;
 	shadow = &wheel->shadow[(uint32_t)id];
 	if (unlikely(twheel_load(&shadow->id) != id ||
@@ -265,6 +309,43 @@ static int withdraw(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
 	return ret < 0 ? ret : op.result;
 }
 
+/*
+ * Another process has drained the timeout. Its slot is not ours, or ours again.
+ * Under home.reading.
+ */
+static void forget_slot(struct twheel_ctx *wheel, uint64_t id)
+{
+	struct twheel_shadow *shadow = &wheel->shadow[(uint32_t)id];
+	struct twheel_home *home = wheel->home;
+
+	pthread_mutex_lock(&home->lock);
+	if (twheel_load(&shadow->id) == id) {
+		uint64_t next = shadow->next_id;
+
+		/* What the owner has written there may have had it drained, too. */
+		if (next && withdraw(wheel, next, 0))
+			next = 0;
+		if (next)
+			home->pool[home->nr_pool++] = (uint32_t)id;
+		twheel_store(&shadow->deadline_ns, TWHEEL_STOPPED);
+		twheel_store(&shadow->id, next);
+		twheel_store(&shadow->next_id, 0);
+	}
+	pthread_mutex_unlock(&home->lock);
+}
+
+/* A timer was made. If there was a timeout in its slot, that was drained. */
+void twheel_forget_timeout(struct twheel_ctx *wheel, uint64_t id)
+{
+	uint64_t old = twheel_load(&wheel->shadow[(uint32_t)id].id);
+
+	if (likely(!old))
+		return;
+	pthread_mutex_lock(&wheel->home->reading);
+	forget_slot(wheel, old);
+	pthread_mutex_unlock(&wheel->home->reading);
+}
+
 /* The end of twheel_start(), if the wheel has to be told. */
 static rare int announce_start(struct twheel_ctx *wheel, struct twheel_cache *cache, uint64_t id)
 {
@@ -286,7 +367,9 @@ static inline int start_slot(struct twheel_ctx *wheel, struct twheel_cache *cach
 	twheel_store(&shadow->deadline_ns, deadline_ns);
 	*id = twheel_load(&shadow->id);
 	twheel_exchange(slot, deadline_ns);
-	if (unlikely(deadline_ns <= twheel_wake(slot)))
+	/* One that is brief has the slot of the last, which is collected already. */
+	if (deadline_ns <= twheel_wake(slot) &&
+	    (!cache->nr_kicks || cache->kicks[cache->nr_kicks - 1] != nr))
 		return announce_start(wheel, cache, *id);
 	return 0;
 }
@@ -317,11 +400,35 @@ TWHEEL_PUBLIC int twheel_start(struct twheel_ctx *wheel, uint64_t deadline_ns,
 			       uint64_t user_data, uint64_t *id)
 {
 	struct twheel_cache *cache = twheel_first_cache(wheel);
+	uint32_t nr;
 
-	if (unlikely(!cache || !cache->nr_queued))
+	if (unlikely(!cache))
 		return start_slowly(wheel, deadline_ns, user_data, id);
-	return start_slot(wheel, cache, cache->queued[--cache->nr_queued], deadline_ns,
-			  user_data, id);
+	if (cache->nr_queued)
+		nr = cache->queued[--cache->nr_queued];
+	else if (likely(cache->nr_idle))
+		nr = cache->idle[--cache->nr_idle];
+	else
+		return start_slowly(wheel, deadline_ns, user_data, id);
+	return start_slot(wheel, cache, nr, deadline_ns, user_data, id);
+}
+
+/* As twheel_move(), of a timeout that the wheel had claimed, or that is no more. */
+static rare int move_claimed(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
+{
+	int err;
+
+	pthread_mutex_lock(&wheel->home->reading);
+	/* If the event of the new deadline was read by now, it is over. */
+	err = withdraw(wheel, id, twheel_load(&wheel->shadow[(uint32_t)id].deadline_ns));
+	if (err == -ENOENT) {
+		/* Somebody else's word, perhaps. */
+		__atomic_compare_exchange_n(&wheel->slots[(uint32_t)id].deadline_ns, &deadline_ns,
+					    0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		forget_slot(wheel, id);
+	}
+	pthread_mutex_unlock(&wheel->home->reading);
+	return err ? err : 1;
 }
 
 TWHEEL_PUBLIC int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
@@ -337,29 +444,29 @@ TWHEEL_PUBLIC int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t de
 	deadline_ns = real_deadline(deadline_ns);
 	/* From here on the event of the old deadline is dropped, if it was not read. */
 	before = __atomic_exchange_n(&shadow->deadline_ns, deadline_ns, __ATOMIC_ACQ_REL);
-	if (unlikely(!twheel_exchange(slot, deadline_ns) && before)) {
-		/* It had expired. And if that of the new one was read, it is over. */
-		pthread_mutex_lock(&wheel->home->reading);
-		err = withdraw(wheel, id, twheel_load(&shadow->deadline_ns));
-		pthread_mutex_unlock(&wheel->home->reading);
-	} else if (unlikely(deadline_ns <= twheel_wake(slot))) {
+	if (unlikely(!twheel_exchange(slot, deadline_ns) && before))
+		return move_claimed(wheel, id, deadline_ns);
+	if (unlikely(deadline_ns <= twheel_wake(slot)))
 		err = twheel_collect(wheel, twheel_cache(wheel), id);
-	}
 	return err ? err : !!before;
 }
 
-/* As twheel_stop(), of a timeout that the wheel had claimed. */
+/* As twheel_stop(), of a timeout that the wheel had claimed, or that is no more. */
 static rare int stop_claimed(struct twheel_ctx *wheel, uint64_t id)
 {
-	struct twheel_shadow *shadow = &wheel->shadow[(uint32_t)id];
-	int ret = 1;
+	bool unread;
+	int err = 0;
 
 	pthread_mutex_lock(&wheel->home->reading);
-	if (!twheel_load(&shadow->deadline_ns) || withdraw(wheel, id, 0))
-		ret = 0;
+	unread = twheel_load(&wheel->shadow[(uint32_t)id].deadline_ns);
+	if (unread)
+		err = withdraw(wheel, id, 0);
+	if (err == -ENOENT)
+		forget_slot(wheel, id);
 	pthread_mutex_unlock(&wheel->home->reading);
-	put_slot(wheel, id);
-	return ret;
+	if (!err)
+		put_slot(wheel, id);
+	return err ? err : unread;
 }
 
 TWHEEL_PUBLIC int twheel_stop(struct twheel_ctx *wheel, uint64_t id)
@@ -376,7 +483,8 @@ TWHEEL_PUBLIC int twheel_stop(struct twheel_ctx *wheel, uint64_t id)
  * Leaves those of @nr events that are to be handed out, with what their
  * timeouts were started with. Under home.reading. Return: how many.
  */
-size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr)
+size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr,
+		     bool timeouts)
 {
 	size_t i, kept = 0;
 
@@ -384,6 +492,7 @@ size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size
 		uint32_t slot = events[i].id;
 		uint64_t deadline = events[i].deadline_ns;
 		struct twheel_shadow *shadow;
+		bool ours = false;
 
 		if (slot < wheel->nr_slots) {
 			shadow = &wheel->shadow[slot];
@@ -393,9 +502,13 @@ size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size
 								 __ATOMIC_RELAXED))
 					continue;
 				events[i].user_data = twheel_load(&shadow->user_data);
+				ours = true;
+			} else if (twheel_load(&shadow->next_id) == events[i].id) {
+				continue;
 			}
 		}
-		events[kept++] = events[i];
+		if (ours || !timeouts)
+			events[kept++] = events[i];
 	}
 	return kept;
 }

@@ -20,7 +20,11 @@ static int exec_one(struct twheel_ctx *wheel, uint32_t opcode, struct twheel_tim
 
 TWHEEL_PUBLIC int twheel_register(struct twheel_ctx *wheel, struct twheel_timer *timer)
 {
-	return exec_one(wheel, TWHEEL_OP_REGISTER, timer);
+	int err = exec_one(wheel, TWHEEL_OP_REGISTER, timer);
+
+	if (!err)
+		twheel_forget_timeout(wheel, timer->id);
+	return err;
 }
 
 TWHEEL_PUBLIC int twheel_rearm(struct twheel_ctx *wheel, struct twheel_timer *timer)
@@ -50,7 +54,14 @@ TWHEEL_PUBLIC int twheel_get(struct twheel_ctx *wheel, struct twheel_timer *time
 TWHEEL_PUBLIC int twheel_batch(struct twheel_ctx *wheel, struct twheel_op *ops,
 			       unsigned int count)
 {
+	int i, done;
+
 	if (count > TWHEEL_BATCH_MAX)
 		return -EINVAL;
-	return wheel->backend->exec(wheel, ops, count);
+	done = wheel->backend->exec(wheel, ops, count);
+	for (i = 0; i < done; i++) {
+		if (ops[i].opcode == TWHEEL_OP_REGISTER && !ops[i].result)
+			twheel_forget_timeout(wheel, ops[i].timer.id);
+	}
+	return done;
 }

@@ -42,6 +42,7 @@ FIXTURE_TEARDOWN(keyed)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_keyed_close(self->k);
+	no_leaks(_metadata);
 }
 
 /* What has left, in order. */
@@ -184,6 +185,75 @@ TEST_F(keyed, drain)
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 	EXPECT_EQ(0, twheel_keyed_drain(self->k, NULL, NULL));
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
+}
+
+/* Another process drains the wheel: keys stay, and begin anew when they are set or moved. */
+TEST(drained_elsewhere)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	struct left left = { };
+	struct twheel_keyed *k;
+	struct twheel_ctx *w;
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	if (!have_device())
+		SKIP(return, "no " TWHEEL_DEVICE);
+	ASSERT_EQ(0, twheel_keyed_open(&o, &k));
+	w = twheel_keyed_wheel(k);
+	EXPECT_EQ(0, twheel_keyed_set(k, "set", 3, twheel_now(w) + HOUR, 1));
+	EXPECT_EQ(0, twheel_keyed_set(k, "moved", 5, twheel_now(w) + HOUR, 2));
+	EXPECT_EQ(0, twheel_keyed_set(k, "gone", 4, twheel_now(w) + HOUR, 3));
+	EXPECT_EQ(0, twheel_keyed_set(k, "left", 4, twheel_now(w) + HOUR, 4));
+	EXPECT_EQ(4, drain(twheel_fd(w), TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(1, twheel_keyed_set(k, "set", 3, twheel_now(w), 1));
+	EXPECT_EQ(0, twheel_keyed_move(k, "moved", 5, twheel_now(w)));
+	EXPECT_EQ(0, twheel_keyed_remove(k, "gone", 4, NULL));
+	EXPECT_EQ(2, keyed_collect(k, note, &left, 2));
+	EXPECT_EQ(3, left.data[0] + left.data[1]);
+	EXPECT_EQ(1, twheel_keyed_count(k));
+	twheel_keyed_close(k);
+}
+
+/* What somebody else has registered on the wheel of the keys is none of them. */
+TEST_F(keyed, foreign_timer)
+{
+	struct twheel_timer t = { .user_data = 1 };
+	struct left left = { };
+
+	ASSERT_EQ(0, twheel_register(self->w, &t));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, twheel_now(self->w) + NS_PER_MS, 7));
+	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
+	EXPECT_EQ(7, left.data[0]);
+	EXPECT_EQ(-ENOENT, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
+}
+
+/* A forked child has no keys, and takes no event of its parent's. */
+TEST_F(keyed, fork)
+{
+	struct left left = { };
+	int status;
+	pid_t pid;
+
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 7));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		bool right = twheel_keyed_run(self->k, note, &left) == -ECHILD &&
+			     twheel_keyed_set(self->k, "k", 1, 1, 7) == -ECHILD &&
+			     twheel_keyed_move(self->k, "k", 1, 1) == -ECHILD &&
+			     twheel_keyed_remove(self->k, "k", 1, NULL) == -ECHILD &&
+			     !twheel_keyed_count(self->k) &&
+			     !twheel_keyed_drain(self->k, note, &left);
+
+		twheel_keyed_close(self->k);
+		_exit(right ? 0 : 1);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
+	EXPECT_EQ(7, left.data[0]);
 }
 
 /* Closing with keys left frees them: for the leak checker. */

@@ -6,6 +6,7 @@
 #include "lib_test.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
@@ -112,6 +113,62 @@ TEST(from_fd_refuses)
 	/* It stays ours. */
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(-EBADF, twheel_from_fd(fd, &w));
+}
+
+static bool scribbled;
+
+static void *scribble(void *arg)
+{
+	struct twheel_table *head = arg, good = *head;
+	unsigned int i;
+
+	for (i = 0; !__atomic_load_n(&scribbled, __ATOMIC_RELAXED); i++) {
+		__atomic_store_n(&head->slots, i % 2 ? good.slots : i % 4 ? 1 : 0xffffffff,
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&head->slots_offset,
+				 i % 3 ? good.slots_offset : i % 5 ? 0xfffffff0 : 4,
+				 __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Others may write to the header: it is believed only where it cannot be wrong. */
+TEST(scribbled_header)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	__u64 end = now(CLOCK_MONOTONIC) + 2 * NS_PER_SEC;
+	struct twheel_ctx *w, *other;
+	struct twheel_info info;
+	unsigned int i, good = 0;
+	pthread_t thread;
+	uint64_t id;
+	void *head;
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &w);
+	twheel_info(w, &info);
+	head = mmap(NULL, info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, twheel_fd(w), 0);
+	ASSERT_TRUE(head != MAP_FAILED);
+	ASSERT_EQ(TWHEEL_TABLE_MAGIC, ((struct twheel_table *)head)->magic);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, head));
+	for (i = 0; i < 500 && now(CLOCK_MONOTONIC) < end; i++) {
+		int fd = dup(twheel_fd(w)), ret = twheel_from_fd(fd, &other);
+
+		if (ret) {
+			ASSERT_EQ(-EOPNOTSUPP, ret);
+			close(fd);
+			continue;
+		}
+		ASSERT_EQ(0, twheel_start(other, twheel_now(other) + HOUR, 0, &id));
+		ASSERT_EQ(1, twheel_stop(other, id));
+		twheel_close(other);
+		good++;
+	}
+	__atomic_store_n(&scribbled, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	TH_LOG("%u of %u accepted", good, i);
+	munmap(head, info.table_bytes);
+	twheel_close(w);
 }
 
 TEST_F(lib, options)
@@ -422,7 +479,7 @@ TEST_F(lib, arm_disarm)
 	struct twheel_event ev;
 
 	EXPECT_EQ(0, twheel_disarm(self->w, id));
-	at = twheel_now(self->w) + 60 * NS_PER_MS;
+	at = twheel_now(self->w) + 400 * NS_PER_MS;
 	EXPECT_EQ(0, twheel_arm(self->w, id, at));
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
 	ASSERT_EQ(0, twheel_flush(self->w));
@@ -467,6 +524,7 @@ TEST_F(lib, arm_disarm)
 TEST_F(lib, arm_over_unread)
 {
 	uint64_t id = reserve_timer(_metadata, self->w, 0), at;
+	struct twheel_timer t;
 	struct twheel_event ev;
 
 	twheel_arm(self->w, id, 1);
@@ -478,6 +536,30 @@ TEST_F(lib, arm_over_unread)
 	ASSERT_EQ(0, twheel_flush(self->w));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->w));
+
+	/* Disarmed before that, it is the old one again; after it, there is none. */
+	twheel_arm(self->w, id, 1);
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
+	EXPECT_EQ(1, twheel_disarm(self->w, id));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->w));
+	twheel_arm(self->w, id, 1);
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
+	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(1, twheel_disarm(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	/* Or by an ioctl. */
+	twheel_arm(self->w, id, 1);
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
+	EXPECT_EQ(1, twheel_disarm(self->w, id));
+	t = (struct twheel_timer) { .id = id, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+	ASSERT_EQ(0, twheel_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 	EXPECT_TRUE(quiet(self->w));
 }
 
@@ -620,6 +702,39 @@ TEST_F(lib, wake_waiter)
 }
 
 /* ---- Fork ---- */
+
+/* An id of 0, which is what a program has that has none yet, is no timer's. */
+TEST_F(lib, no_id)
+{
+	struct twheel_timer t = {
+		.user_data = 3,
+		.deadline_ns = HOUR,
+		.flags = TWHEEL_KEEP,
+	};
+	struct twheel_event ev;
+	unsigned int i;
+	uint64_t id;
+
+	/* On a new wheel, and when slot 0 is a timer's. */
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-ENOENT, twheel_stop(self->w, 0));
+		EXPECT_EQ(-ENOENT, twheel_move(self->w, 0, 1));
+		EXPECT_EQ(-ENOENT, twheel_arm(self->w, 0, 1));
+		EXPECT_EQ(-ENOENT, twheel_disarm(self->w, 0));
+		EXPECT_EQ(-ENOENT, twheel_cancel(self->w, 0));
+		if (!i) {
+			ASSERT_EQ(0, twheel_register(self->w, &t));
+			EXPECT_EQ(0, (uint32_t)t.id);
+		}
+	}
+	EXPECT_EQ(0, twheel_get(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(0, twheel_start(self->w, twheel_now(self->w), 5, &id));
+	EXPECT_NE(0, id);
+	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(0, twheel_stop(self->w, id));
+}
 
 /* In the child: a kernel wheel is shared, timeouts are not; one in the process is gone. */
 TEST_F(lib, fork)

@@ -5,9 +5,14 @@
 #ifndef LIB_TEST_H
 #define LIB_TEST_H
 
+#include "emulated.h"
 #include "twheel_test.h"
 
 #include <libtwheel.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #define SECOND	NS_PER_SEC
 
@@ -82,6 +87,16 @@ static inline void lib_conserved(struct __test_metadata *_metadata, struct twhee
 	EXPECT_EQ(s.expired, s.delivered + s.withdrawn + s.unread);
 }
 
+/* Under the address sanitizer: nothing is left of what was closed. */
+static inline void no_leaks(struct __test_metadata *_metadata)
+{
+#ifdef __SANITIZE_ADDRESS__
+	EXPECT_EQ(0, __lsan_do_recoverable_leak_check());
+#else
+	(void)_metadata;
+#endif
+}
+
 /* A kept timer, not armed yet. */
 static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct twheel_ctx *w,
 				     uint64_t user_data)
@@ -128,6 +143,7 @@ FIXTURE_TEARDOWN(lib)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_close(self->w);
+	no_leaks(_metadata);
 }
 
 #endif /* LIB_TEST_H */

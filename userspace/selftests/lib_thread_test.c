@@ -7,6 +7,8 @@
  */
 #include "lib_test.h"
 
+#include <sys/mman.h>
+
 #include <libtwheel_keyed.h>
 
 #define MAX_THREADS	8
@@ -110,6 +112,7 @@ FIXTURE_TEARDOWN(threads)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_close(self->w);
+	no_leaks(_metadata);
 }
 
 /* ---- Timeouts: threads with timeouts of their own, and all of them read ---- */
@@ -126,6 +129,9 @@ struct stress {
 	uint64_t starts;
 	uint64_t read;
 	uint64_t errors;
+	/* Those that another process has drained; or that is an error. */
+	uint64_t drained;
+	bool drains;
 };
 
 static void stress_read(struct stress *s, int max)
@@ -144,6 +150,11 @@ static void stress_read(struct stress *s, int max)
 	}
 	if (n > 0)
 		count(&s->read, n);
+}
+
+static uint64_t *was_drained(struct stress *s, int err)
+{
+	return s->drains && err == -ENOENT ? &s->drained : &s->errors;
 }
 
 static void *stress_timeouts(void *arg)
@@ -177,14 +188,17 @@ static void *stress_timeouts(void *arg)
 			if (s->answers[t->number] == 255)
 				continue;
 			ret = twheel_move(s->w, t->id, some_deadline(s->w, &seed));
-			if (ret < 0)
-				count(&s->errors, 1);
+			if (ret < 0) {
+				count(was_drained(s, ret), 1);
+				*t = own[--nr];
+				continue;
+			}
 			s->answers[t->number] += ret == 0;
 		} else if (dice == 5 && nr) {
 			t = &own[next_random(&seed) % nr];
 			ret = twheel_stop(s->w, t->id);
 			if (ret < 0)
-				count(&s->errors, 1);
+				count(was_drained(s, ret), 1);
 			s->answers[t->number] += ret == 0;
 			*t = own[--nr];
 		} else if (dice == 6) {
@@ -655,6 +669,110 @@ TEST_F(passed, moved_by_another)
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+}
+
+/* What a process that shares the timers does, in two threads. */
+static void share(struct shared *s, int fd)
+{
+	pthread_t thread;
+
+	if (twheel_from_fd(fd, &s->w) ||
+	    pthread_create(&thread, NULL, stress_timers, s))
+		_exit(2);
+	run_for(seconds());
+	pthread_join(thread, NULL);
+	twheel_close(s->w);
+	_exit(0);
+}
+
+/* Two processes that arm, disarm and read the same timers: each arming ends once. */
+TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
+{
+	struct shared *s = mmap(NULL, 2 * sizeof(*s), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t ended, read;
+	struct twheel_event ev;
+	struct twheel_stats stats;
+	unsigned int i;
+	int status, n;
+	pid_t child[2];
+
+	ASSERT_TRUE(s != MAP_FAILED);
+	for (i = 0; i < TIMERS; i++) {
+		s[0].id[i] = reserve_timer(_metadata, self->w, i);
+		s[1].id[i] = s[0].id[i];
+	}
+	for (i = 0; i < 2; i++) {
+		child[i] = fork();
+		ASSERT_GE(child[i], 0);
+		if (!child[i])
+			share(&s[i], dup(twheel_fd(self->w)));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(child[i], waitpid(child[i], &status, 0));
+		EXPECT_EQ(0, status);
+		EXPECT_EQ(0, s[i].errors);
+		EXPECT_NE(0, s[i].arms);
+		EXPECT_NE(0, s[i].read);
+	}
+	ended = s[0].ended + s[1].ended;
+	read = s[0].read + s[1].read;
+	for (i = 0; i < TIMERS; i++)
+		ended += twheel_disarm(self->w, s->id[i]) == 1;
+	while ((n = twheel_read(self->w, &ev, 1)) > 0)
+		read++;
+	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	EXPECT_EQ(s[0].arms + s[1].arms, ended + stats.expired);
+	EXPECT_EQ(read, stats.delivered);
+	EXPECT_EQ(0, stats.unread);
+}
+
+/* One drains what the other starts, moves, stops and reads: that ends once, too. */
+TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
+{
+	struct stress s = { .w = self->w, .drains = true };
+	unsigned int i, wrong = 0;
+	pthread_t thread[2];
+	int status;
+	pid_t child;
+
+	s.events = calloc(STARTS, 1);
+	s.answers = calloc(STARTS, 1);
+	ASSERT_TRUE(s.events && s.answers);
+	child = fork();
+	ASSERT_GE(child, 0);
+	if (!child) {
+		for (;;) {
+			if (drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL) < 0)
+				_exit(1);
+			sleep_ms(1);
+		}
+	}
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timeouts, &s));
+	run_for(seconds());
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	ASSERT_EQ(0, kill(child, SIGKILL));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	stress_read(&s, 16);
+	sleep_ms(QUIET_MS);
+	stress_read(&s, 16);
+	for (i = 0; i < STARTS; i++) {
+		if (s.answers[i] == s.events[i])
+			continue;
+		wrong++;
+		TH_LOG("%u: %u events, %u answers", i, s.events[i], s.answers[i]);
+	}
+	TH_LOG("%llu started, %llu read, %llu drained", (unsigned long long)s.starts,
+	       (unsigned long long)s.read, (unsigned long long)s.drained);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(0, wrong);
+	EXPECT_NE(0, s.read);
+	EXPECT_NE(0, s.drained);
+	free(s.events);
+	free(s.answers);
 }
 
 /* The timeouts of a process end with its wheel, its timers do not. */

@@ -5,6 +5,8 @@
  */
 #include "lib_test.h"
 
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 
 /* ---- Timeouts ---- */
@@ -460,16 +462,21 @@ TEST_F(lib, flush_border)
 #define TIMERS	100000
 #define MOVES	1000000
 
-static void child_moves(const struct twheel_options *o)
+struct moves {
+	/* What the library has counted, of kicks. */
+	uint64_t kicks;
+};
+
+/* Timers by twheel_arm(), later and later. */
+static void child_arms(struct twheel_ctx *w, struct moves *m __attribute__((unused)))
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
 	static uint64_t id[TIMERS];
 	__u64 seed = 88172645463325252ULL;
 	uint64_t at;
 	unsigned int i, n, j;
-	struct twheel_ctx *w;
 
-	if (!ops || twheel_open(o, &w))
+	if (!ops)
 		_exit(3);
 	for (i = 0; i < TIMERS; i += n) {
 		n = TIMERS - i < TWHEEL_BATCH_MAX ? TIMERS - i : TWHEEL_BATCH_MAX;
@@ -493,46 +500,124 @@ static void child_moves(const struct twheel_options *o)
 	if (twheel_flush(w))
 		_exit(6);
 	syscall(SYS_getppid);
-	_exit(0);
 }
 
-/* Re-arming 100,000 timers a million times makes no system call: a tracer counts. */
-TEST_F_TIMEOUT(lib, no_system_call, 120)
+static void child_starts(struct twheel_ctx *w, uint64_t *id)
 {
-	unsigned int calls = 0, marks = 0;
-	int status, nr;
-	pid_t child;
-	bool entry = false;
+	unsigned int i;
 
-	child = fork();
-	ASSERT_GE(child, 0);
+	for (i = 0; i < TIMERS; i++) {
+		if (twheel_start(w, twheel_now(w) + HOUR, i, &id[i]))
+			_exit(4);
+	}
+	if (twheel_flush(w))
+		_exit(6);
+}
+
+/* Timeouts by twheel_move(), later and later. */
+static void child_moves(struct twheel_ctx *w, struct moves *m __attribute__((unused)))
+{
+	static uint64_t id[TIMERS];
+	__u64 seed = 88172645463325252ULL;
+	uint64_t at;
+	unsigned int i;
+
+	child_starts(w, id);
+	at = twheel_now(w) + 2 * HOUR;
+	syscall(SYS_getppid);
+	for (i = 0; i < MOVES; i++) {
+		if (twheel_move(w, id[next_random(&seed) % TIMERS], at + i) != 1)
+			_exit(5);
+	}
+	if (twheel_flush(w))
+		_exit(6);
+	syscall(SYS_getppid);
+}
+
+/* Timeouts that are moved earlier, one in 256 of the time. */
+static void child_moves_earlier(struct twheel_ctx *w, struct moves *m)
+{
+	static uint64_t id[TIMERS];
+	__u64 seed = 88172645463325252ULL;
+	struct twheel_usage before, after;
+	uint64_t at;
+	unsigned int i;
+
+	child_starts(w, id);
+	at = twheel_now(w) + 2 * HOUR;
+	twheel_usage(w, &before);
+	syscall(SYS_getppid);
+	for (i = 0; i < MOVES; i++) {
+		__u64 dice = next_random(&seed);
+
+		/* Half an hour and more from now, and never twice at one tick. */
+		if (twheel_move(w, id[(dice >> 8) % TIMERS],
+				dice % 256 ? at + i : at - HOUR - HOUR / 2 - i * DEFAULT_TICK) != 1)
+			_exit(5);
+	}
+	if (twheel_flush(w))
+		_exit(6);
+	syscall(SYS_getppid);
+	twheel_usage(w, &after);
+	m->kicks = after.kicks - before.kicks;
+}
+
+/* A child that is traced, and has stopped itself. 0: this is the child. */
+static pid_t fork_traced(struct __test_metadata *_metadata)
+{
+	pid_t child = fork();
+	int status;
+
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(2);
 		raise(SIGSTOP);
-		child_moves(&self->o);
+		return 0;
 	}
+	ASSERT_GT(child, 0);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		SKIP(return, "no tracing here");
-	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_TRUE(WIFSTOPPED(status)) TH_LOG("no tracing here");
 	ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, child, NULL,
 			    PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
-	for (;;) {
-		struct { __u8 op, pad[3]; __u32 arch; uint64_t ip, sp, nr, args[6]; } info;
+	return child;
+}
 
+/* Lets @child run into its next system call. Returns the number, or -1 if it has ended. */
+static int run_to_call(struct __test_metadata *_metadata, pid_t child, int *status)
+{
+	struct { __u8 op, pad[3]; __u32 arch; uint64_t ip, sp, nr, args[6]; } info;
+
+	for (;;) {
 		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, child, NULL, NULL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		if (!WIFSTOPPED(status))
-			break;
-		if (WSTOPSIG(status) != (SIGTRAP | 0x80))
-			continue;
-		entry = !entry;
-		if (!entry)
+		ASSERT_EQ(child, waitpid(child, status, 0));
+		if (!WIFSTOPPED(*status))
+			return -1;
+		if (WSTOPSIG(*status) != (SIGTRAP | 0x80))
 			continue;
 		ASSERT_GT(ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info), 0);
-		ASSERT_EQ(PTRACE_SYSCALL_INFO_ENTRY, info.op);
-		nr = info.nr;
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			return info.nr;
+	}
+}
+
+/* Runs @act in a child. Returns how many system calls it makes between its marks. */
+static unsigned int count_calls(struct __test_metadata *_metadata, const struct twheel_options *o,
+				void (*act)(struct twheel_ctx *w, struct moves *m),
+				struct moves *m)
+{
+	pid_t child = fork_traced(_metadata);
+	unsigned int calls = 0, marks = 0;
+	int status, nr;
+
+	if (!child) {
+		struct twheel_ctx *w;
+
+		if (twheel_open(o, &w))
+			_exit(3);
+		act(w, m);
+		_exit(0);
+	}
+	while ((nr = run_to_call(_metadata, child, &status)) >= 0) {
 		if (nr == SYS_getppid)
 			marks++;
 		else if (marks == 1)
@@ -541,7 +626,292 @@ TEST_F_TIMEOUT(lib, no_system_call, 120)
 	ASSERT_TRUE(WIFEXITED(status));
 	EXPECT_EQ(0, WEXITSTATUS(status));
 	EXPECT_EQ(2, marks);
-	EXPECT_EQ(0, calls);
+	return calls;
+}
+
+/* Re-arming 100,000 timers a million times makes no system call: a tracer counts. */
+TEST_F_TIMEOUT(lib, no_system_call, 120)
+{
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_arms, NULL));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves, NULL));
+}
+
+/* And moving earlier makes those that the protocol asks for, and that are told. */
+TEST_F_TIMEOUT(lib, counted_system_calls, 120)
+{
+	struct moves *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int calls;
+
+	ASSERT_TRUE(m != MAP_FAILED);
+	calls = count_calls(_metadata, &self->o, child_moves_earlier, m);
+	TH_LOG("%u system calls, %llu kicks", calls, (unsigned long long)m->kicks);
+	/* 64 moves in a KICK. */
+	EXPECT_GE(m->kicks, MOVES / 256 / 64 / 2);
+	EXPECT_LE(m->kicks, MOVES / 256 / 64 * 2);
+	if (variant->flags & TWHEEL_OPEN_KERNEL) {
+		EXPECT_EQ(m->kicks, calls);
+	} else {
+		/* The timerfd is set, where something comes first now. */
+		EXPECT_LE(calls, m->kicks);
+	}
+}
+
+/* ---- Step by step ---- */
+
+/* Steps of a move before which another thread reads, each in a round of its own. */
+#define STEPS	140
+
+struct steps {
+	struct twheel_ctx *w;
+	/* The round in which the other thread may read; that it has done with; in all. */
+	unsigned int go;
+	unsigned int done;
+	unsigned int rounds;
+	bool read;
+	/* Of those rounds, in which there was an event; and the answer was a lie. */
+	unsigned int events;
+	unsigned int wrong;
+};
+
+static void *read_at_step(void *arg)
+{
+	struct steps *s = arg;
+	struct twheel_event ev;
+	unsigned int round;
+
+	for (round = 0; round < STEPS; round++) {
+		while (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) == round)
+			sched_yield();
+		s->read = twheel_read(s->w, &ev, 1) == 1;
+		__atomic_store_n(&s->done, round + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void child_steps(const struct twheel_options *o, struct steps *s)
+{
+	pthread_t thread;
+	uint64_t id;
+	int ret;
+
+	if (twheel_open(o, &s->w) || pthread_create(&thread, NULL, read_at_step, s))
+		_exit(3);
+	while (s->rounds < STEPS) {
+		if (twheel_start(s->w, 1, 0, &id) || twheel_flush(s->w))
+			_exit(4);
+		syscall(SYS_getppid);
+		ret = twheel_move(s->w, id, NEVER);
+		s->rounds++;
+		while (__atomic_load_n(&s->done, __ATOMIC_ACQUIRE) < s->rounds)
+			sched_yield();
+		s->events += s->read;
+		s->wrong += ret != !s->read;
+		if (twheel_stop(s->w, id) != 1)
+			_exit(5);
+	}
+	_exit(0);
+}
+
+/*
+ * An event that is unread, and read by another thread before the first step of a
+ * move, or the second, and so on: the answer tells whether it was.
+ */
+TEST_F_TIMEOUT(lib, move_and_read, 120)
+{
+	struct steps *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int round, step, ms;
+	pid_t child;
+	int status;
+
+	ASSERT_TRUE(s != MAP_FAILED);
+	child = fork_traced(_metadata);
+	if (!child)
+		child_steps(&self->o, s);
+	for (round = 0; round < STEPS; round++) {
+		int nr;
+
+		do {
+			nr = run_to_call(_metadata, child, &status);
+			ASSERT_GE(nr, 0);
+		} while (nr != SYS_getppid);
+		for (step = 0; step <= round && s->rounds == round; step++) {
+			ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
+			ASSERT_EQ(child, waitpid(child, &status, 0));
+			ASSERT_TRUE(WIFSTOPPED(status));
+		}
+		__atomic_store_n(&s->go, round + 1, __ATOMIC_RELEASE);
+		/* If it waits for the lock, that is another order. */
+		for (ms = 0; ms < 20 && __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == round; ms++)
+			sleep_ms(1);
+	}
+	while (run_to_call(_metadata, child, &status) >= 0)
+		;
+	EXPECT_EQ(0, status);
+	TH_LOG("%u of %u read", s->events, s->rounds);
+	EXPECT_EQ(0, s->wrong);
+	EXPECT_EQ(STEPS, s->rounds);
+	EXPECT_NE(0, s->events);
+	EXPECT_NE(STEPS, s->events);
+}
+
+/* ---- Another process drains ---- */
+
+FIXTURE(drained) {
+	struct twheel_ctx *w;
+};
+
+FIXTURE_SETUP(drained)
+{
+	struct twheel_options o = {
+		.size = sizeof(o),
+		.flags = TWHEEL_OPEN_KERNEL,
+		.max_timers = 256,
+	};
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->w);
+}
+
+FIXTURE_TEARDOWN(drained)
+{
+	if (!self->w)
+		return;
+	lib_conserved(_metadata, self->w);
+	twheel_close(self->w);
+}
+
+static void start_many(struct __test_metadata *_metadata, struct twheel_ctx *w, uint64_t delay,
+		       uint64_t *id, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, twheel_start(w, twheel_now(w) + delay, i, &id[i]));
+}
+
+/* All @n are started, come, and have no slot but their own. */
+static void all_come(struct __test_metadata *_metadata, struct twheel_ctx *w, unsigned int n)
+{
+	bool seen[256] = { false };
+	struct twheel_event ev[256];
+	uint64_t id[256];
+	unsigned int i;
+
+	start_many(_metadata, w, 20 * NS_PER_MS, id, n);
+	ASSERT_EQ(n, lib_collect(w, ev, n));
+	for (i = 0; i < n; i++) {
+		ASSERT_LT(ev[i].user_data, n);
+		EXPECT_FALSE(seen[ev[i].user_data]);
+		EXPECT_EQ(id[ev[i].user_data], ev[i].id);
+		seen[ev[i].user_data] = true;
+	}
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(0, twheel_stop(w, id[i]));
+	EXPECT_TRUE(quiet(w));
+}
+
+/* What was armed has ended, and its owner is told; the rest is as it was. */
+TEST_F(drained, told)
+{
+	enum { N = 200 };
+	uint64_t id[N], read, unread, spare;
+	struct twheel_event ev;
+	struct twheel_stats s;
+	unsigned int i;
+
+	ASSERT_EQ(0, twheel_start(self->w, 1, 0, &read));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	ASSERT_EQ(0, twheel_start(self->w, 1, 0, &unread));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	start_many(_metadata, self->w, HOUR, id, N);
+	/* A slot that is free when it happens. */
+	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + HOUR, 0, &spare));
+	ASSERT_EQ(1, twheel_stop(self->w, spare));
+	/* Not flushed: the drain sees the words all the same. */
+	EXPECT_EQ(N, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < N; i++) {
+		EXPECT_EQ(-ENOENT, i % 2 ? twheel_stop(self->w, id[i]) :
+					   twheel_move(self->w, id[i], 1));
+		EXPECT_EQ(-ENOENT, twheel_stop(self->w, id[i]));
+	}
+	EXPECT_EQ(1, twheel_stop(self->w, unread));
+	EXPECT_EQ(0, twheel_stop(self->w, read));
+	EXPECT_TRUE(quiet(self->w));
+	all_come(_metadata, self->w, 256);
+	ASSERT_EQ(0, twheel_counters(self->w, &s));
+	EXPECT_EQ(256, s.allocated);
+	EXPECT_EQ(0, s.armed);
+}
+
+/* Made readable now, they are events like others. */
+TEST_F(drained, expire)
+{
+	struct twheel_event ev[10];
+	uint64_t id[10];
+	unsigned int i;
+
+	start_many(_metadata, self->w, HOUR, id, 10);
+	EXPECT_EQ(10, drain(twheel_fd(self->w), TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(1, twheel_stop(self->w, id[0]));
+	ASSERT_EQ(9, lib_collect(self->w, ev, 9));
+	for (i = 0; i < 9; i++)
+		EXPECT_EQ(0, ev[i].expirations);
+	for (i = 1; i < 10; i++)
+		EXPECT_EQ(0, twheel_stop(self->w, id[i]));
+	all_come(_metadata, self->w, 10);
+}
+
+/* Slots that come back to timeouts are not lent twice, before their owners know. */
+TEST_F(drained, slots_of_timeouts)
+{
+	uint64_t id[256], more;
+	unsigned int i, round;
+
+	for (round = 0; round < 20; round++) {
+		start_many(_metadata, self->w, HOUR, id, 256);
+		EXPECT_EQ(256, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+		/* All slots are taken: those 256 are started and not stopped. */
+		EXPECT_EQ(-ENOSPC, twheel_start(self->w, twheel_now(self->w) + HOUR, 0, &more));
+		for (i = 0; i < 256; i++)
+			EXPECT_EQ(-ENOENT, twheel_stop(self->w, id[i]));
+		for (i = 0; i < 256; i++)
+			EXPECT_EQ(-ENOENT, twheel_stop(self->w, id[i]));
+		all_come(_metadata, self->w, 256);
+	}
+}
+
+/* Slots that go to timers are left alone. */
+TEST_F(drained, slots_of_timers)
+{
+	struct twheel_op ops[128] = { };
+	struct twheel_timer t;
+	uint64_t id[128];
+	unsigned int i;
+
+	start_many(_metadata, self->w, HOUR, id, 128);
+	EXPECT_EQ(128, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < 128; i++)
+		ops[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.deadline_ns = HOUR,
+			.timer.flags = TWHEEL_KEEP,
+		};
+	ASSERT_EQ(64, twheel_batch(self->w, ops, 64));
+	for (i = 64; i < 128; i++)
+		ASSERT_EQ(0, twheel_register(self->w, &ops[i].timer));
+	for (i = 0; i < 128; i++) {
+		EXPECT_EQ(-ENOENT, twheel_stop(self->w, id[i]));
+		EXPECT_EQ(-ENOENT, twheel_move(self->w, id[i], 1));
+	}
+	for (i = 0; i < 128; i++) {
+		t = (struct twheel_timer) { .id = ops[i].timer.id };
+		ASSERT_EQ(0, twheel_get(self->w, &t));
+		EXPECT_EQ(TWHEEL_ARMED, t.state);
+		EXPECT_EQ(ops[i].timer.deadline_ns, t.deadline_ns);
+	}
+	all_come(_metadata, self->w, 128);
 }
 
 /* ---- Random ---- */

@@ -5,6 +5,7 @@
 #ifndef TABLE_H
 #define TABLE_H
 
+#include "emulated.h"
 #include "twheel_test.h"
 
 #include <sys/mman.h>

@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# libtwheel's tests on this machine, over the wheel in the process, with
+# sanitizers: for threads, for addresses and undefined behaviour. Prints TAP.
+#
+# What needs the module, root, or the library as it is built for use, is left
+# to the tests in the VM. TWHEEL_TEST_SECONDS says how long the threads of each
+# test go on, 1 by default.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+tests=(lib_test lib_timeout_test lib_keyed_test lib_thread_test)
+# The variants, fixtures and tests that are not for here.
+without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
+without+=(-T drained_elsewhere -T scribbled_header -T clock_set)
+without+=(-T fallback -T not_our_device)
+without+=(-T no_system_call -T counted_system_calls -T move_and_read)
+
+export TWHEEL_TEST_SECONDS=${TWHEEL_TEST_SECONDS:-1}
+export TSAN_OPTIONS=halt_on_error=1
+export UBSAN_OPTIONS=print_stacktrace=1
+
+harness=$("$top/vm/source.sh")/tools/testing/selftests
+selftests=$top/userspace/selftests
+
+# The addresses of a process that is not randomized are those that they expect.
+fixed=()
+! setarch -R true 2>/dev/null || fixed=(setarch -R)
+
+# build KIND DIR: the library and its tests for a sanitizer
+build() {
+	local test flags=(-O1 -g -fno-sanitize-recover=all)
+
+	make -s -C "$top/userspace/lib" SANITIZE="$1" O="$2" CFLAGS="${flags[*]}" \
+		"$2/libtwheel.a" || return
+	for test in "${tests[@]}"; do
+		gcc "${flags[@]}" -fsanitize="$1" -std=gnu11 -Wall -Wextra \
+			-Wno-missing-field-initializers -Werror -pthread \
+			-I"$top/userspace/lib" -I"$top/include/uapi" -isystem "$harness" \
+			-o "$2/$test" "$selftests/$test.c" "$2/libtwheel.a" || return
+	done
+}
+
+# run_all KIND DIR FIRST: the results, of which those of each program are one
+run_all() {
+	local test number=$3 status bad=0
+
+	for test in "${tests[@]}"; do
+		status=0
+		"${fixed[@]}" "$2/$test" "${without[@]}" >"$2/$test.log" 2>&1 || status=$?
+		sed 's/^/    /' "$2/$test.log"
+		if [ "$status" != 0 ]; then
+			bad=1
+			printf 'not '
+		fi
+		echo "ok $((number++)) - $1: $test"
+	done
+	return $bad
+}
+
+check() {
+	local dir=$build/lib-${1%%,*}
+
+	mkdir -p "$dir"
+	build "$1" "$dir" && run_all "$1" "$dir" "$2"
+}
+
+echo 'TAP version 14'
+echo "1..$((2 * ${#tests[@]}))"
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+check address,undefined $((1 + ${#tests[@]})) >"$out" 2>&1 &
+status=0
+check thread 1 || status=1
+wait $! || status=1
+cat "$out"
+exit $status
