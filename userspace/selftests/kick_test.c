@@ -786,17 +786,23 @@ TEST_F(kick, slack)
 			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
 		};
 		struct twheel_event ev;
-		struct twheel_slot *slot;
-		__u64 deadline;
+		__u64 deadline, looks, old = 1;
 
 		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-		slot = slot_of(&self->t, t.id);
-		EXPECT_EQ(tick_of(&self->t, t.deadline_ns), wake(slot));
+		looks = wake(slot_of(&self->t, t.id));
 		deadline = t.deadline_ns + (i + 1) * 31 * NS_PER_MS;
 		/* The first half later, the others by way of idle. */
 		if (i >= 2)
-			EXPECT_NE(0, disarm(&self->t, t.id));
+			old = disarm(&self->t, t.id);
 		arm(&self->t, t.id, deadline);
+		if (now(CLOCK_MONOTONIC) >= t.deadline_ns) {
+			/* The machine stood still: once more. */
+			EXPECT_GE(cancel(self->fd, t.id), 0);
+			i--;
+			continue;
+		}
+		EXPECT_EQ(tick_of(&self->t, t.deadline_ns), looks);
+		EXPECT_NE(0, old);
 		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 		EXPECT_EQ(deadline, ev.deadline_ns);
 		/* At the border of a bucket, with all others of that border. */

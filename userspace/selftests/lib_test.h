@@ -5,8 +5,8 @@
 #ifndef LIB_TEST_H
 #define LIB_TEST_H
 
-#include "emulated.h"
 #include "twheel_test.h"
+#include "emulated.h"
 
 #include <libtwheel.h>
 

@@ -461,6 +461,8 @@ TEST_F(lib, flush_border)
 /* Does what it is told, between two calls that a tracer knows. */
 #define TIMERS	100000
 #define MOVES	1000000
+/* One in 256 of these to an earlier time. */
+#define EARLIER	250000
 
 struct moves {
 	/* What the library has counted, of kicks. */
@@ -504,10 +506,12 @@ static void child_arms(struct twheel_ctx *w, struct moves *m __attribute__((unus
 
 static void child_starts(struct twheel_ctx *w, uint64_t *id)
 {
+	/* Once, as on some machines it is a system call, which the tracer sees. */
+	uint64_t at = twheel_now(w) + HOUR;
 	unsigned int i;
 
 	for (i = 0; i < TIMERS; i++) {
-		if (twheel_start(w, twheel_now(w) + HOUR, i, &id[i]))
+		if (twheel_start(w, at + i, i, &id[i]))
 			_exit(4);
 	}
 	if (twheel_flush(w))
@@ -534,7 +538,7 @@ static void child_moves(struct twheel_ctx *w, struct moves *m __attribute__((unu
 	syscall(SYS_getppid);
 }
 
-/* Timeouts that are moved earlier, one in 256 of the time. */
+/* Timeouts that are now and then moved earlier. */
 static void child_moves_earlier(struct twheel_ctx *w, struct moves *m)
 {
 	static uint64_t id[TIMERS];
@@ -547,7 +551,7 @@ static void child_moves_earlier(struct twheel_ctx *w, struct moves *m)
 	at = twheel_now(w) + 2 * HOUR;
 	twheel_usage(w, &before);
 	syscall(SYS_getppid);
-	for (i = 0; i < MOVES; i++) {
+	for (i = 0; i < EARLIER; i++) {
 		__u64 dice = next_random(&seed);
 
 		/* Half an hour and more from now, and never twice at one tick. */
@@ -647,8 +651,8 @@ TEST_F_TIMEOUT(lib, counted_system_calls, 120)
 	calls = count_calls(_metadata, &self->o, child_moves_earlier, m);
 	TH_LOG("%u system calls, %llu kicks", calls, (unsigned long long)m->kicks);
 	/* 64 moves in a KICK. */
-	EXPECT_GE(m->kicks, MOVES / 256 / 64 / 2);
-	EXPECT_LE(m->kicks, MOVES / 256 / 64 * 2);
+	EXPECT_GE(m->kicks, EARLIER / 256 / 64 / 2);
+	EXPECT_LE(m->kicks, EARLIER / 256 / 64 * 2);
 	if (variant->flags & TWHEEL_OPEN_KERNEL) {
 		EXPECT_EQ(m->kicks, calls);
 	} else {
@@ -869,7 +873,7 @@ TEST_F(drained, slots_of_timeouts)
 	uint64_t id[256], more;
 	unsigned int i, round;
 
-	for (round = 0; round < 20; round++) {
+	for (round = 0; round < 3; round++) {
 		start_many(_metadata, self->w, HOUR, id, 256);
 		EXPECT_EQ(256, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
 		/* All slots are taken: those 256 are started and not stopped. */

@@ -5,8 +5,8 @@
 #ifndef TABLE_H
 #define TABLE_H
 
-#include "emulated.h"
 #include "twheel_test.h"
+#include "emulated.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
