@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The protocol of the deadline table, raced: writers who exchange words and kick,
+ * and a kernel that turns the wheel and reads the events, natively and under
+ * ThreadSanitizer, by the code of the module.
+ *
+ * No two armings have the same deadline: in the low bits of each is its number.
+ * So of each is known what it ended in, which must be one thing: an exchange
+ * got it back, its event was read, or its expiration was withdrawn unread, for
+ * which there must have been another arming. And none was forgotten: the clock
+ * stands while the wheel has work, so a word that is there two ticks after it was
+ * due, and after its writer had kicked, is.
+ *
+ *   race_test [armings=NUMBER] [writers=NUMBER]
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/atomic.h>
+#include <linux/limits.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "twheel_timers.h"
+
+#define TIMERS		6
+#define MAX_WRITERS	8
+#define EVENTS		16
+/* A tick has room for the number of an arming. */
+#define NUMBER_BITS	26
+#define TICK		(1ULL << NUMBER_BITS)
+/* Armings in a tick, about: so that neither side runs away from the other. */
+#define PER_TICK	12
+/* Ticks after its own until an event must have been read. */
+#define PATIENCE	100
+/* Timers that the kernel touches in a turn: few, so that others get the lock. */
+#define BUDGET		8
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct twheel_timers timers;
+static struct twheel_slot *words[TIMERS];
+static u32 slots[TIMERS];
+/*
+ * Whose turn it is at a word, among the writers: so that it is known what was
+ * there last. The kernel does not wait for them.
+ */
+static pthread_mutex_t turns[TIMERS];
+static u64 latest[TIMERS];
+/* In ticks; the kernel advances it. */
+static u64 clock_ticks = 1;
+static unsigned int writing;
+/* Armings so far. */
+static u64 made;
+/* Writers who wait for an event. */
+static unsigned int waiting;
+
+static u64 armings = 1000000;
+static u64 writers = 3;
+
+/* How often each arming ended, by its number; it must be once. */
+static unsigned char *ended;
+/* Another arming came after it had expired, so it may have been withdrawn. */
+static bool *replaced;
+/* When its writer was done with it, in ticks; 0 until then. */
+static u32 *done;
+static u64 got_back, kicks, early, late, lost, failures;
+
+/* For race_step.h. A look in four or so is interrupted, and then at each step. */
+void twheel_look_step(struct twheel_slot *slot)
+{
+	static unsigned int step;
+	unsigned int yields;
+
+	(void)slot;
+	if (++step / 8 % 4)
+		return;
+	for (yields = 0; yields < 4; yields++)
+		sched_yield();
+}
+
+static u64 now_ns(void)
+{
+	return __atomic_load_n(&clock_ticks, __ATOMIC_SEQ_CST) * TICK;
+}
+
+/* Was @deadline still there at @now although the kernel should have seen it? */
+static void check_late(u64 deadline, u64 now)
+{
+	u64 tick = deadline / TICK + 1;
+	u64 known = __atomic_load_n(&done[deadline % TICK], __ATOMIC_SEQ_CST);
+
+	if (known && now / TICK > (known > tick ? known : tick) + 2)
+		__atomic_fetch_add(&late, 1, __ATOMIC_RELAXED);
+}
+
+static void ends(u64 deadline)
+{
+	__atomic_fetch_add(&ended[deadline % TICK], 1, __ATOMIC_RELAXED);
+}
+
+static void fail(const char *what, u64 count)
+{
+	if (!count)
+		return;
+	printf("# %s: %llu\n", what, count);
+	failures++;
+}
+
+/* A turn of the wheel, and what there is to read. Return: whether time is over. */
+static bool turn(bool last)
+{
+	struct twheel_entry *claimed[EVENTS];
+	struct twheel_event events[EVENTS];
+	unsigned int nr, i;
+	bool over, hurry;
+	u64 now;
+
+	pthread_mutex_lock(&lock);
+	now = now_ns();
+	twheel_run(&timers, now, BUDGET);
+	nr = twheel_claim(&timers, claimed, events, EVENTS, BUDGET, now);
+	/* Now and then one does not arrive. */
+	i = now / TICK % 7 || !nr ? nr : nr - 1;
+	twheel_settle(&timers, claimed, nr, i, now);
+	while (i--) {
+		early += events[i].deadline_ns > events[i].expired_ns;
+		check_late(events[i].deadline_ns, events[i].expired_ns);
+		ends(events[i].deadline_ns);
+	}
+	over = last && twheel_next(&timers.wheel) == TWHEEL_NEVER && !nr &&
+	       list_empty(&timers.ready);
+	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
+		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
+	/* A tick that is not done with stays, or all would be late. */
+	if (hurry && !twheel_due(&timers.wheel, now))
+		__atomic_fetch_add(&clock_ticks, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock);
+	return over;
+}
+
+static void *kernel(void *unused)
+{
+	bool last = false;
+
+	while (!turn(last)) {
+		last = !__atomic_load_n(&writing, __ATOMIC_ACQUIRE);
+		sched_yield();
+	}
+	return unused;
+}
+
+static void kick(u32 slot)
+{
+	pthread_mutex_lock(&lock);
+	twheel_kick(&timers, slot, now_ns());
+	pthread_mutex_unlock(&lock);
+	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
+}
+
+/* Waits for the event of @deadline, with nobody else at its word. */
+static void await(u64 deadline)
+{
+	u64 now = now_ns();
+	u64 limit = (now > deadline ? now : deadline) / TICK + PATIENCE;
+	bool over;
+
+	/* Time passes for them, too. */
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
+	do {
+		sched_yield();
+		over = now_ns() / TICK > limit;
+		if (__atomic_load_n(&ended[deadline % TICK], __ATOMIC_SEQ_CST))
+			break;
+	} while (!over);
+	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
+	if (over && !__atomic_load_n(&ended[deadline % TICK], __ATOMIC_SEQ_CST))
+		__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
+}
+
+static void exchange(unsigned int i, u64 to, bool patient)
+{
+	u64 now, old;
+
+	pthread_mutex_lock(&turns[i]);
+	now = now_ns();
+	old = xchg(&words[i]->deadline_ns, to);
+	if (old) {
+		ends(old);
+		check_late(old, now);
+		__atomic_fetch_add(&got_back, 1, __ATOMIC_RELAXED);
+	} else if (to && latest[i]) {
+		replaced[latest[i] % TICK] = true;
+	}
+	if (to)
+		latest[i] = to;
+	if (!patient)
+		pthread_mutex_unlock(&turns[i]);
+	if (to && to <= READ_ONCE(words[i]->wake_ns))
+		kick(slots[i]);
+	if (to)
+		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
+	if (patient) {
+		await(to);
+		pthread_mutex_unlock(&turns[i]);
+	}
+}
+
+static void *writer(void *arg)
+{
+	u64 nr = (uintptr_t)arg;
+	u64 random = nr + 1;
+	u64 number;
+
+	for (number = nr + 1; number <= armings; number += writers) {
+		unsigned int i;
+		u64 to;
+
+		while (__atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK >
+		       now_ns() / TICK + 2)
+			sched_yield();
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		i = (random >> 33) % TIMERS;
+		/* Mostly soon, so that the kernel is at it, too; or past, or late. */
+		to = now_ns() / TICK + (random >> 40) % 6 - 1;
+		if ((random >> 50) % 8 == 0)
+			to += 70;
+		__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+		exchange(i, to * TICK + number, (random >> 44) % 16 == 0);
+		if ((random >> 56) % 4 == 0)
+			exchange(i, 0, false);
+	}
+	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void set_up(void)
+{
+	struct twheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
+	struct spinlock unused = {};
+	unsigned int i;
+
+	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
+	INIT_LIST_HEAD(&timers.ready);
+	twheel_init(&timers.wheel, &shape, kzalloc(twheel_bytes(&shape), 0), now_ns());
+	if (twheel_slots_init(&timers.slots, TIMERS))
+		abort();
+	twheel_slots_adopt(&timers.slots);
+	if (twheel_slots_grow(&timers.slots, &unused))
+		abort();
+	for (i = 0; i < TIMERS; i++) {
+		struct twheel_op op = {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+		};
+
+		if (twheel_apply(&timers, &op, now_ns()))
+			abort();
+		pthread_mutex_init(&turns[i], NULL);
+		slots[i] = (u32)op.timer.id;
+		words[i] = twheel_slots_word(&timers.slots,
+					     twheel_slots_find(&timers.slots, op.timer.id));
+	}
+}
+
+static void check(void)
+{
+	const struct twheel_stats *s = &timers.stats;
+	u64 never = 0, twice = 0, unread = 0, forgotten = 0;
+	unsigned int i;
+	u64 number;
+
+	for (number = 1; number <= armings; number++) {
+		never += !ended[number];
+		twice += ended[number] > 1;
+		unread += !ended[number] && !replaced[number];
+	}
+	for (i = 0; i < TIMERS; i++)
+		forgotten += !!words[i]->deadline_ns;
+	fail("came early", early);
+	fail("came late, or not at all", late);
+	fail("ended more than once", twice);
+	fail("never read, and nothing came after", unread + lost);
+	fail("armed, and the wheel knows nothing of it", forgotten);
+	fail("more or fewer withdrawn than did not end", never - s->withdrawn);
+	fail("words that neither came back nor expired", armings - got_back - s->expired);
+	fail("events too few or too many", s->expired - s->delivered - s->withdrawn);
+	/* If they never met, nothing was shown. */
+	fail("nothing was read", !s->delivered);
+	fail("nothing came back", !got_back);
+	fail("nothing was moved", !s->moved);
+	fail("nothing was withdrawn", !s->withdrawn);
+	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; %llu kicks\n",
+	       armings, got_back, s->delivered, s->withdrawn, kicks);
+}
+
+static bool set_param(const char *arg)
+{
+	char *end;
+	u64 *value;
+
+	if (!strncmp(arg, "armings=", 8))
+		value = &armings;
+	else if (!strncmp(arg, "writers=", 8))
+		value = &writers;
+	else
+		return false;
+	*value = strtoull(arg + 8, &end, 0);
+	return !*end;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread[MAX_WRITERS + 1];
+	unsigned int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!set_param(argv[i]) || armings >= TICK || !writers || writers > MAX_WRITERS) {
+			fprintf(stderr, "usage: %s [armings=N] [writers=N]\n", argv[0]);
+			return 2;
+		}
+	}
+	ended = calloc(armings + 1, 1);
+	done = calloc(armings + 1, sizeof(*done));
+	replaced = calloc(armings + 1, sizeof(*replaced));
+	if (!ended || !done || !replaced)
+		abort();
+	set_up();
+	writing = writers;
+	printf("TAP version 13\n1..1\n");
+	pthread_create(&thread[writers], NULL, kernel, NULL);
+	for (i = 0; i < writers; i++)
+		pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)i);
+	for (i = 0; i <= writers; i++)
+		pthread_join(thread[i], NULL);
+	check();
+	printf("%s 1 %llu writers and the kernel, each arming accounted for\n",
+	       failures ? "not ok" : "ok", writers);
+	return !!failures;
+}
