@@ -10,6 +10,7 @@
 . "$(dirname "$0")/lib.sh"
 
 cd "$top"
+need clang-14 coccinelle pahole python3
 source=$(vm/source.sh)
 header=include/uapi/linux/twheel.h
 
@@ -31,8 +32,9 @@ mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name
 
 # run_checkpatch TYPES-TO-IGNORE FILE... It leaves a file where it runs.
 run_checkpatch() {
-	(cd build && perl "$source/scripts/checkpatch.pl" --no-tree --root "$top" --no-summary \
-		--strict --terse --show-types --ignore "$1" -f "${@:2}")
+	(cd build && printf '%s\0' "${@:2}" | xargs -0 -n 8 -P "$(nproc)" \
+		perl "$source/scripts/checkpatch.pl" --no-tree --root "$top" --no-summary \
+		--strict --terse --show-types --ignore "$1" -f)
 }
 
 # Of all that checkpatch has to say, only this is left out:
@@ -79,6 +81,61 @@ padding() {
 			-Wall -Wextra -Wpadded -Iinclude/uapi -fsyntax-only \
 			-include "$header" -x c /dev/null
 	done
+}
+
+# Every struct of the ABI has the same bytes on each machine, 32 bits or 64,
+# little-endian or big.
+layout() {
+	local arch dir
+
+	dir=$(mktemp -d)
+	{
+		echo '#include <linux/twheel.h>'
+		sed -n 's/^\(struct \(twheel_[a-z]*\)\) {$/\1 \2;/p' "$header"
+	} >"$dir/abi.c"
+	for arch in x86_64 i386 aarch64 s390x; do
+		clang-14 --target="$arch-linux-gnu" -idirafter /usr/include/x86_64-linux-gnu \
+			-Iinclude/uapi -g -c -o "$dir/$arch.o" "$dir/abi.c" &&
+			pahole --sort "$dir/$arch.o" >"$dir/$arch" || return
+		grep -q '^struct twheel_setup {' "$dir/$arch" || echo "$arch: no structs"
+		diff -u --label x86_64 --label "$arch" "$dir/x86_64" "$dir/$arch" || true
+	done
+	rm -r "$dir"
+}
+
+# rules FILE...: what semantic patches find in the module. What they say of
+# themselves is left out, unless they fail.
+rules() {
+	# shellcheck disable=SC2016
+	printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" sh -c '
+		found=$(spatch -D report --no-show-diff --very-quiet --local-includes \
+			-I include -I include/uapi --cocci-file "$1" \
+			twheel*.c 2>"$0.$$") || { cat "$0.$$"; echo "$1: failed"; }
+		rm "$0.$$"
+		[ -z "$found" ] || echo "$found"' "$logs/spatch"
+}
+
+# Of the kernel's own rules, those that need no OCaml compiler and are not of
+# kinds of devices that we have not.
+kernel_rules() {
+	local dir base=linux-source-6.12 all
+
+	dir=$cache/coccinelle/${source##*/}
+	if ! [ -d "$dir" ]; then
+		rm -rf "$dir.tmp"
+		mkdir -p "$dir.tmp"
+		tar -xJf "/usr/src/$base.tar.xz" -C "$dir.tmp" --strip-components=3 \
+			"$base/scripts/coccinelle"
+		mv "$dir.tmp" "$dir"
+	fi
+	mapfile -t all < <(grep -rL 'ocaml' "$dir" --include='*.cocci' |
+		grep -vE '/(bq27|clk|device|devm|iounmap|irq|newline|of_|pci|platform|pm_|put_dev)' | sort)
+	[ ${#all[@]} -ge 50 ] || echo "only ${#all[@]} rules"
+	rules "${all[@]}"
+}
+
+locked() {
+	awk -f vm/locked.awk twheel_chrdev.c
 }
 
 shell() {
@@ -130,11 +187,15 @@ check() {
 	fi
 }
 
-echo 1..7
+echo 1..11
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
 check "padding of the ABI" padding
+check "the ABI on four architectures" layout
+check "rules of our own" rules vm/cocci/*.cocci
+check "rules of the kernel" kernel_rules
+check "what needs the lock has it" locked
 check shellcheck shell
 check codespell spelling
 check "metadata of the module" metadata

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+//
+// The words of the deadline table belong to user space: each access is one
+// READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more.
+
+virtual report
+
+@good@
+struct twheel_slot *slot;
+identifier word =~ "^(deadline_ns|wake_ns)$";
+position p;
+@@
+(
+READ_ONCE(\(slot->word@p\|twheel_slots_word(...)->word@p\))
+|
+WRITE_ONCE(\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+|
+xchg(&\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+|
+cmpxchg64(&\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+)
+
+@bad@
+struct twheel_slot *slot;
+identifier word =~ "^(deadline_ns|wake_ns)$";
+position p != good.p;
+@@
+(
+slot->word@p
+|
+twheel_slots_word(...)->word@p
+)
+
+@script:python depends on report@
+p << bad.p;
+@@
+coccilib.report.print_report(p[0], "plain access to a word of the table")
