@@ -74,9 +74,7 @@ static inline unsigned int order_level(const struct twheel *w, unsigned int orde
 static inline unsigned int bucket_of(const struct twheel *w, unsigned int level,
 				     u64 number)
 {
-	unsigned int size = 1U << w->shape.slot_bits;
-
-	return level * size + ((unsigned int)number & (size - 1));
+	return (level << w->shape.slot_bits) + ((unsigned int)number & w->mask);
 }
 
 static inline struct hlist_head *visited(const struct twheel *w, unsigned int level)
@@ -87,9 +85,7 @@ static inline struct hlist_head *visited(const struct twheel *w, unsigned int le
 /* First tick whose start is not before @deadline: this is what never early means. */
 static inline u64 deadline_tick(const struct twheel *w, u64 deadline)
 {
-	unsigned int shift = w->shape.shift;
-
-	return (deadline >> shift) + !!(deadline & ((1ULL << shift) - 1));
+	return deadline ? ((deadline - 1) >> w->shape.shift) + 1 : 0;
 }
 
 /**
@@ -148,6 +144,7 @@ void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
 		.next = TWHEEL_NEVER,
 		.bound = TWHEEL_NEVER,
 		.sweep_min = TWHEEL_NEVER,
+		.mask = (1U << shape->slot_bits) - 1,
 		.recip = (1U << 16) / shape->slot_bits + 1,
 		.shape = *shape,
 		.occupied = mem,
@@ -155,25 +152,33 @@ void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
 	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(nr_buckets(w)));
 }
 
-/* Links @node, whose tick is after clk, at @floor or the level for its distance. */
-static void enqueue(struct twheel *w, struct twheel_node *node, unsigned int floor)
+/*
+ * Links @node, whose tick is after clk, at @floor or the level for its distance.
+ * In a bucket that is not empty, its bit is set and the visit is known already.
+ */
+static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
+				    unsigned int floor)
 {
 	u64 distance = node->tick - w->clk;
 	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */
 	unsigned int level = order_level(w, fls64((distance - 1) | 1) - 1);
 	unsigned int shift, idx;
-	u64 number, start;
+	u64 number;
 
 	level = max(level, floor);
 	shift = level_shift(w, level);
 	number = node->tick >> shift;
-	start = number << shift;
 	idx = bucket_of(w, level, number);
 
+	if (hlist_empty(&w->bucket[idx])) {
+		__set_bit(idx, w->occupied);
+		w->next = min(w->next, number << shift);
+	}
 	hlist_add_head(&node->link, &w->bucket[idx]);
-	__set_bit(idx, w->occupied);
-	w->next = min(w->next, start);
 	if (level == w->shape.levels - 1) {
+		u64 start = number << shift;
+
+		w->next = min(w->next, start);
 		w->bound = min(w->bound, start);
 		w->sweep_min = min(w->sweep_min, node->tick);
 	}
@@ -241,27 +246,6 @@ void twheel_del(struct twheel *w, struct twheel_node *node)
 		__clear_bit(head - w->bucket, w->occupied);
 }
 
-/**
- * twheel_set_time() - tell an idle wheel the time
- * @w: the wheel
- * @now: the time in ns
- *
- * Moves the wheel on to @now, unless something is due: then it stays, for
- * twheel_expire() to do that first.
- *
- * If the clock has been set back, so is the wheel. Everything stays where it
- * is: bucket numbers are compared from the new time on, so a bucket may be
- * visited a turn too early, which leaves or re-queues what is not due, but
- * never too late.
- */
-void twheel_set_time(struct twheel *w, u64 now)
-{
-	u64 tick = now >> w->shape.shift;
-
-	if (tick < w->clk || (tick < w->next && !w->visiting))
-		w->clk = tick;
-}
-
 /* Tick of the first visit after clk, TWHEEL_NEVER if all buckets are empty. */
 static u64 first_visit(const struct twheel *w)
 {
@@ -288,6 +272,31 @@ static u64 first_visit(const struct twheel *w)
 		first = min(first, (from + bit - here) << shift);
 	}
 	return first;
+}
+
+/**
+ * twheel_set_time() - tell an idle wheel the time
+ * @w: the wheel
+ * @now: the time in ns
+ *
+ * Moves the wheel on to @now, unless something is due: then it stays, for
+ * twheel_expire() to do that first.
+ *
+ * If the clock has been set back, so is the wheel. Everything stays where it
+ * is: bucket numbers are compared from the new time on, so a bucket may be
+ * visited a turn too early, which leaves or re-queues what is not due, but
+ * never too late.
+ */
+void twheel_set_time(struct twheel *w, u64 now)
+{
+	u64 tick = now >> w->shape.shift;
+
+	if (tick < w->clk) {
+		w->clk = tick;
+		w->next = first_visit(w);
+	} else if (tick < w->next && !w->visiting) {
+		w->clk = tick;
+	}
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */
@@ -324,21 +333,16 @@ static void start_visits(struct twheel *w)
 }
 
 /**
- * twheel_expire() - take the next node that is due off the wheel
+ * twheel_visit() - turn the wheel until a node comes that is due
  * @w: the wheel
  * @now: the time in ns
  * @budget: how many nodes may be touched; less those that were, on return
  *
- * Nodes come in the order of their ticks. When the budget is used up the visit
- * stays where it is, to be continued by the next call; whatever is added or
- * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
- * time. The node returned is not queued any more and may be added again.
+ * For twheel_expire(), which see.
  *
- * Return: a node whose deadline is not after @now, or NULL if there is none or
- * the budget is used up: twheel_due() knows which.
+ * Return: as twheel_expire().
  */
-struct twheel_node *twheel_expire(struct twheel *w, u64 now,
-				  unsigned int *budget)
+struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget)
 {
 	twheel_set_time(w, now);
 	for (;;) {
@@ -368,19 +372,4 @@ struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 	}
 	twheel_set_time(w, now);
 	return NULL;
-}
-
-/**
- * twheel_next() - when must twheel_expire() be called?
- * @w: the wheel
- *
- * Return: the first moment in ns at which anything has to be done, which may
- * be in the past; %TWHEEL_NEVER if there is none. Only twheel_add() makes it
- * earlier, and a clock that is set back.
- */
-u64 twheel_next(const struct twheel *w)
-{
-	u64 tick = w->visiting ? w->clk : w->next;
-
-	return tick > U64_MAX >> w->shape.shift ? TWHEEL_NEVER : tick << w->shape.shift;
 }

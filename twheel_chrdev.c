@@ -67,7 +67,7 @@
 /* Operations of a batch, or timers of a list, done at a time. */
 #define TWHEEL_GROUP		16U
 /* Events copied by a read at a time. */
-#define TWHEEL_EVENTS		16U
+#define TWHEEL_EVENTS		32U
 
 /* Slots looked at by a KICK at a time. */
 #define TWHEEL_KICKS		64U

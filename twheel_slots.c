@@ -264,7 +264,8 @@ void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
 	e->gen = 0;
 	chunk->free |= 1ULL << (e->slot & (CHUNK - 1));
 	s->used--;
-	list_move(&chunk->link, &s->avail);
+	if (list_empty(&chunk->link))
+		list_add(&chunk->link, &s->avail);
 	if (chunk->free != chunk_mask(s, chunk))
 		return;
 	if (!s->spare) {

@@ -64,7 +64,7 @@ static u64 twheel_after(u64 start, u64 delta)
  */
 #define TWHEEL_TAKEN		3U
 
-static void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e)
+static inline void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e)
 {
 	if (e->state == TWHEEL_ARMED) {
 		twheel_del(&t->wheel, &e->node);
@@ -87,7 +87,7 @@ static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
 	e->state = TWHEEL_IDLE;
 }
 
-static void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
+static inline void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
 			    u64 deadline, u64 now)
 {
 	twheel_unlink(t, e);
@@ -179,6 +179,15 @@ static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *sl
 	WRITE_ONCE(slot->wake_ns, deadline == TWHEEL_NEVER ? TWHEEL_NEVER : start);
 }
 
+/* Plans the next look at @e for @deadline, which is after @now, and says so. */
+static inline void twheel_plan(struct twheel_timers *t, struct twheel_entry *e,
+			       struct twheel_slot *slot, u64 deadline, u64 now)
+{
+	e->past = false;
+	twheel_to_wheel(t, e, deadline, e->slack, now);
+	twheel_publish(t, slot, deadline);
+}
+
 /*
  * Reads the word of @e and puts the timer where that wants it. Whatever is
  * read there is believed of this timer only, once.
@@ -198,16 +207,16 @@ static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *sl
  * A word that never stands still is left alone until the next tick. It is read
  * once more before: what was decided last may be what the word wants.
  */
-static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now)
+static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
+			struct twheel_slot *slot, u64 now)
 {
-	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 	u64 tick = now & ~(twheel_tick_ns(t) - 1);
 	unsigned int looks;
 	u64 at;
 
 	for (looks = 0; ; looks++) {
 		u64 deadline = READ_ONCE(slot->deadline_ns);
-		u64 next = twheel_next(&t->wheel);
+		u64 next;
 
 		if (twheel_settled(e, deadline, looks))
 			return;
@@ -223,6 +232,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now
 		 * late with queues for its own tick, a new arming for that or
 		 * the first that the wheel has not begun with.
 		 */
+		next = twheel_next(&t->wheel);
 		at = min(deadline, tick);
 		if (e->state != TWHEEL_TAKEN)
 			at = min(tick, max(deadline, next + twheel_tick_ns(t)));
@@ -232,9 +242,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now
 			twheel_to_idle(t, e);
 			twheel_publish(t, slot, TWHEEL_NEVER);
 		} else if (deadline > now) {
-			e->past = false;
-			twheel_to_wheel(t, e, deadline, e->slack, now);
-			twheel_publish(t, slot, deadline);
+			twheel_plan(t, e, slot, deadline, now);
 		} else {
 			u64 left = twheel_successor(e, deadline, now);
 
@@ -252,6 +260,31 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e, u64 now
 	twheel_publish(t, slot, at);
 }
 
+/*
+ * The look at @e, just taken off the wheel, as it mostly ends: its word is what
+ * it was planned for, so it is due, and nothing is due before it. Return: whether
+ * it was so; else nothing has been done.
+ */
+static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_entry *e,
+					 struct twheel_slot *slot, u64 now)
+{
+	u64 left = twheel_successor(e, e->deadline, now);
+
+	twheel_look_step(slot);
+	if (cmpxchg64(&slot->deadline_ns, e->deadline, left) != e->deadline)
+		return false;
+	twheel_look_step(slot);
+	e->state = TWHEEL_TAKEN;
+	twheel_to_ready(t, e, e->deadline, now);
+	twheel_publish(t, slot, TWHEEL_NEVER);
+	/* B, pairs with A in user space. */
+	smp_mb();
+	twheel_look_step(slot);
+	if (READ_ONCE(slot->deadline_ns) != left)
+		twheel_look(t, e, slot, now);
+	return true;
+}
+
 /**
  * twheel_run() - take what is due off the wheel
  * @t: the timers
@@ -267,11 +300,14 @@ void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 
 	while ((node = twheel_expire(&t->wheel, now, &budget))) {
 		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
+		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 		u64 planned = e->deadline;
 		u64 late;
 
-		e->state = TWHEEL_TAKEN;
-		twheel_look(t, e, now);
+		if (!twheel_expire_planned(t, e, slot, now)) {
+			e->state = TWHEEL_TAKEN;
+			twheel_look(t, e, slot, now);
+		}
 		if (e->state != TWHEEL_EXPIRED || e->past)
 			continue;
 		late = now - max(planned, e->deadline);
@@ -297,12 +333,13 @@ static u64 twheel_wanted(const struct twheel_timer *arg, u64 now)
  * where it was. Return: the state that it was in, and in @before its deadline.
  */
 static u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
-			   u64 deadline, u64 *before)
+			   struct twheel_slot *slot, u64 deadline, u64 *before)
 {
-	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 	u32 state;
 
 	*before = xchg(&slot->deadline_ns, deadline);
+	if (e->state == TWHEEL_IDLE)
+		return *before ? TWHEEL_ARMED : TWHEEL_IDLE;
 	if (twheel_unread(e, *before)) {
 		state = TWHEEL_EXPIRED;
 		*before = e->deadline;
@@ -315,52 +352,74 @@ static u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
 
 /* Arms @e, or not, as @arg says. Return and @before as twheel_exchange(). */
 static u32 twheel_set(struct twheel_timers *t, struct twheel_entry *e,
-		      const struct twheel_timer *arg, u64 now, u64 *before)
+		      struct twheel_slot *slot, const struct twheel_timer *arg, u64 now,
+		      u64 *before)
 {
 	u64 deadline = twheel_wanted(arg, now);
-	u32 state = twheel_exchange(t, e, deadline, before);
+	u32 state = twheel_exchange(t, e, slot, deadline, before);
 
 	e->period = arg->period_ns;
 	e->slack = arg->slack_ns;
 	e->flags = arg->flags;
-	/* What is due at once comes behind what was due before it. */
-	if (deadline && deadline <= now)
+	if (deadline > now) {
+		/* A look that finds there what has just been put there. */
+		e->last = false;
+		twheel_look_step(slot);
+		twheel_plan(t, e, slot, deadline, now);
+		/* B, pairs with A in user space. */
+		smp_mb();
+		twheel_look_step(slot);
+		if (READ_ONCE(slot->deadline_ns) == deadline)
+			return state;
+	} else if (deadline) {
+		/* What is due at once comes behind what was due before it. */
 		twheel_run(t, now, TWHEEL_ARM_BUDGET);
-	twheel_look(t, e, now);
+	}
+	twheel_look(t, e, slot, now);
 	return state;
 }
 
 /* Ends the timer @e, wherever it is. */
-static void twheel_end(struct twheel_timers *t, struct twheel_entry *e)
+static void twheel_end(struct twheel_timers *t, struct twheel_entry *e,
+		       struct twheel_slot *slot)
 {
-	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
-
 	twheel_to_idle(t, e);
 	WRITE_ONCE(slot->deadline_ns, 0);
 	WRITE_ONCE(slot->wake_ns, TWHEEL_NEVER);
 	twheel_slots_put(&t->slots, e);
 }
 
-static void twheel_report(const struct twheel_timers *t, const struct twheel_entry *e,
+/* Where @e is, and for when. */
+static inline void twheel_report_state(const struct twheel_entry *e,
+				       const struct twheel_slot *slot,
+				       struct twheel_timer *out)
+{
+	u64 deadline = READ_ONCE(slot->deadline_ns);
+
+	if (twheel_unread(e, deadline)) {
+		out->deadline_ns = e->deadline;
+		out->state = TWHEEL_EXPIRED;
+	} else {
+		out->deadline_ns = deadline;
+		out->state = deadline ? TWHEEL_ARMED : TWHEEL_IDLE;
+	}
+}
+
+static void twheel_report(const struct twheel_entry *e, const struct twheel_slot *slot,
 			  struct twheel_timer *out)
 {
-	u64 deadline = READ_ONCE(twheel_slots_word(&t->slots, e)->deadline_ns);
-	bool unread = twheel_unread(e, deadline);
-
-	*out = (struct twheel_timer) {
-		.id = twheel_entry_id(e),
-		.user_data = e->user_data,
-		.deadline_ns = unread ? e->deadline : deadline,
-		.period_ns = e->period,
-		.slack_ns = e->slack,
-		.flags = e->flags,
-		.state = unread ? TWHEEL_EXPIRED : deadline ? TWHEEL_ARMED : TWHEEL_IDLE,
-	};
+	out->id = twheel_entry_id(e);
+	out->user_data = e->user_data;
+	out->period_ns = e->period;
+	out->slack_ns = e->slack;
+	out->flags = e->flags;
+	twheel_report_state(e, slot, out);
 }
 
 static int twheel_register(struct twheel_timers *t, struct twheel_timer *arg, u64 now)
 {
 	struct twheel_entry *e;
+	struct twheel_slot *slot;
 	u64 before;
 
 	/* A timer that is neither armed nor kept would be of no use. */
@@ -372,35 +431,38 @@ static int twheel_register(struct twheel_timers *t, struct twheel_timer *arg, u6
 	t->used = true;
 	t->stats.registered++;
 	e->user_data = arg->user_data;
-	twheel_set(t, e, arg, now, &before);
-	twheel_report(t, e, arg);
+	slot = twheel_slots_word(&t->slots, e);
+	twheel_set(t, e, slot, arg, now, &before);
+	/* The rest is what was asked for. */
+	arg->id = twheel_entry_id(e);
+	twheel_report_state(e, slot, arg);
 	return 0;
 }
 
 static void twheel_rearm(struct twheel_timers *t, struct twheel_entry *e,
-			 struct twheel_timer *arg, u64 now)
+			 struct twheel_slot *slot, struct twheel_timer *arg, u64 now)
 {
 	u64 before;
 	u32 state;
 
 	t->stats.rearmed++;
-	state = twheel_set(t, e, arg, now, &before);
-	twheel_report(t, e, arg);
+	state = twheel_set(t, e, slot, arg, now, &before);
+	twheel_report(e, slot, arg);
 	arg->state = state;
 }
 
 static void twheel_cancel(struct twheel_timers *t, struct twheel_entry *e,
-			  struct twheel_timer *arg)
+			  struct twheel_slot *slot, struct twheel_timer *arg)
 {
 	u64 before;
 	u32 state;
 
 	t->stats.cancelled++;
-	state = twheel_exchange(t, e, 0, &before);
-	twheel_report(t, e, arg);
+	state = twheel_exchange(t, e, slot, 0, &before);
+	twheel_report(e, slot, arg);
 	arg->state = state;
 	arg->deadline_ns = before;
-	twheel_end(t, e);
+	twheel_end(t, e, slot);
 }
 
 /**
@@ -419,6 +481,7 @@ int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now)
 	struct twheel_timer *arg = &op->timer;
 	bool arms = op->opcode == TWHEEL_OP_REGISTER || op->opcode == TWHEEL_OP_REARM;
 	struct twheel_entry *e;
+	struct twheel_slot *slot;
 
 	if (arg->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
 		return -EINVAL;
@@ -432,12 +495,13 @@ int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now)
 	e = twheel_slots_find(&t->slots, arg->id);
 	if (!e)
 		return -ENOENT;
+	slot = twheel_slots_word(&t->slots, e);
 	if (op->opcode == TWHEEL_OP_REARM)
-		twheel_rearm(t, e, arg, now);
+		twheel_rearm(t, e, slot, arg, now);
 	else if (op->opcode == TWHEEL_OP_CANCEL)
-		twheel_cancel(t, e, arg);
+		twheel_cancel(t, e, slot, arg);
 	else
-		twheel_report(t, e, arg);
+		twheel_report(e, slot, arg);
 	return 0;
 }
 
@@ -455,7 +519,7 @@ bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now)
 
 	if (!e)
 		return false;
-	twheel_look(t, e, now);
+	twheel_look(t, e, twheel_slots_word(&t->slots, e), now);
 	return true;
 }
 
@@ -470,7 +534,7 @@ static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u3
 
 	if (armed && mode == TWHEEL_DRAIN_CANCEL) {
 		t->stats.cancelled++;
-		twheel_end(t, e);
+		twheel_end(t, e, slot);
 		return true;
 	}
 	if (armed)
@@ -486,7 +550,7 @@ static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u3
 	twheel_publish(t, slot, TWHEEL_NEVER);
 	/* The word may have been set since; as B in twheel_look(). */
 	smp_mb();
-	twheel_look(t, e, now);
+	twheel_look(t, e, slot, now);
 	return armed;
 }
 
@@ -541,7 +605,8 @@ int twheel_list(const struct twheel_timers *t, u32 *cursor,
 		live &= U64_MAX << i;
 		if (live) {
 			i = __ffs64(live);
-			twheel_report(t, &entries[i], &out[got++]);
+			twheel_report(&entries[i], twheel_slots_word(&t->slots, &entries[i]),
+				      &out[got++]);
 			i++;
 		} else {
 			i = TWHEEL_CHUNK;
@@ -590,11 +655,8 @@ static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
 }
 
 /* Changes what an expiry left in the word of @e, if it is still there. */
-static bool twheel_leave(struct twheel_timers *t, struct twheel_entry *e,
-			 u64 from, u64 to)
+static bool twheel_leave(struct twheel_slot *slot, u64 from, u64 to)
 {
-	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
-
 	if (from == to)
 		return READ_ONCE(slot->deadline_ns) == from;
 	return cmpxchg64(&slot->deadline_ns, from, to) == from;
@@ -614,6 +676,8 @@ static bool twheel_leave(struct twheel_timers *t, struct twheel_entry *e,
  * @now. A timer whose word user space has changed is no event any more; it is
  * looked at instead.
  *
+ * They are the first of @ready, one after the other.
+ *
  * Return: how many.
  */
 unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed,
@@ -624,13 +688,19 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed
 	unsigned int i = 0;
 
 	list_for_each_entry_safe(e, next, &t->ready, ready) {
+		struct twheel_slot *slot;
+
 		if (i == nr)
 			break;
-		if (!twheel_leave(t, e, twheel_successor(e, e->deadline, e->expired_ns),
+		slot = twheel_slots_word(&t->slots, e);
+		if (!twheel_leave(slot, twheel_successor(e, e->deadline, e->expired_ns),
 				  twheel_successor(e, e->deadline, now))) {
 			if (!budget--)
 				break;
-			twheel_look(t, e, now);
+			twheel_look(t, e, slot, now);
+			/* The word has come back: for the next claim. */
+			if (next->ready.prev == &e->ready)
+				break;
 			continue;
 		}
 		claimed[i] = e;
@@ -654,24 +724,30 @@ void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
 {
 	unsigned int i;
 
+	/* They are the first of the list, and leave it together. */
+	if (delivered) {
+		t->ready.next = claimed[delivered - 1]->ready.next;
+		t->ready.next->prev = &t->ready;
+	}
+	t->stats.unread -= delivered;
+	t->stats.delivered += delivered;
 	for (i = 0; i < delivered; i++) {
 		struct twheel_entry *e = claimed[i];
+		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 
-		list_del(&e->ready);
-		t->stats.unread--;
-		t->stats.delivered++;
 		e->state = TWHEEL_IDLE;
 		/* Armed for the next period; or by the user, about to kick. */
-		if (READ_ONCE(twheel_slots_word(&t->slots, e)->deadline_ns))
-			twheel_look(t, e, now);
+		if (READ_ONCE(slot->deadline_ns))
+			twheel_look(t, e, slot, now);
 		else if (!(e->flags & TWHEEL_KEEP) && (!e->period || e->last))
-			twheel_end(t, e);
+			twheel_end(t, e, slot);
 	}
 	for (; i < nr; i++) {
 		struct twheel_entry *e = claimed[i];
 
 		/* If it fails, the next claim finds what the user wrote. */
-		twheel_leave(t, e, twheel_successor(e, e->deadline, now),
+		twheel_leave(twheel_slots_word(&t->slots, e),
+			     twheel_successor(e, e->deadline, now),
 			     twheel_successor(e, e->deadline, e->expired_ns));
 	}
 }

@@ -10,6 +10,7 @@
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
 
+#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/types.h>
 
@@ -56,6 +57,7 @@ struct twheel_node {
  *	whose bucket is being visited
  * @visiting: a bit per level: the list of visited nodes may not be empty
  * @shape: as given to twheel_init()
+ * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
  *
  * Private to twheel.c, but for reading @cascaded and @shape. The caller
@@ -70,6 +72,7 @@ struct twheel {
 	unsigned long *occupied;
 	struct hlist_head *bucket;
 	u32 visiting;
+	u32 mask;
 	u32 recip;
 	struct twheel_shape shape;
 };
@@ -83,9 +86,22 @@ void twheel_set_time(struct twheel *w, u64 now);
 bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
 		u64 slack);
 void twheel_del(struct twheel *w, struct twheel_node *node);
-struct twheel_node *twheel_expire(struct twheel *w, u64 now,
-				  unsigned int *budget);
-u64 twheel_next(const struct twheel *w);
+struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget);
+
+/**
+ * twheel_next() - when must twheel_expire() be called?
+ * @w: the wheel
+ *
+ * Return: the first moment in ns at which anything has to be done, which may
+ * be in the past; %TWHEEL_NEVER if there is none. Only twheel_add() makes it
+ * earlier, and a clock that is set back.
+ */
+static inline u64 twheel_next(const struct twheel *w)
+{
+	u64 tick = w->visiting ? w->clk : w->next;
+
+	return tick > U64_MAX >> w->shape.shift ? TWHEEL_NEVER : tick << w->shape.shift;
+}
 
 /**
  * twheel_due() - is there anything to do?
@@ -98,6 +114,37 @@ u64 twheel_next(const struct twheel *w);
 static inline bool twheel_due(const struct twheel *w, u64 now)
 {
 	return twheel_next(w) <= now;
+}
+
+/**
+ * twheel_expire() - take the next node that is due off the wheel
+ * @w: the wheel
+ * @now: the time in ns
+ * @budget: how many nodes may be touched; less those that were, on return
+ *
+ * Nodes come in the order of their ticks. When the budget is used up the visit
+ * stays where it is, to be continued by the next call; whatever is added or
+ * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
+ * time. The node returned is not queued any more and may be added again.
+ *
+ * Return: a node whose deadline is not after @now, or NULL if there is none or
+ * the budget is used up: twheel_due() knows which.
+ */
+static inline struct twheel_node *twheel_expire(struct twheel *w, u64 now,
+						unsigned int *budget)
+{
+	struct hlist_head *head = &w->bucket[w->shape.levels << w->shape.slot_bits];
+	struct twheel_node *node;
+
+	/* In the midst of the finest bucket, as mostly, there is little to do. */
+	if (w->visiting != 1 || !head->first || !*budget || now >> w->shape.shift < w->clk)
+		return twheel_visit(w, now, budget);
+	node = hlist_entry(head->first, struct twheel_node, link);
+	if (node->tick > w->clk)
+		return twheel_visit(w, now, budget);
+	--*budget;
+	__hlist_del(&node->link);
+	return node;
 }
 
 #endif /* _TWHEEL_H */

@@ -82,7 +82,8 @@ struct twheel_chunk;
  * @max: how many timers there may be
  * @used: how many there are
  * @chunks: how many chunks there have been
- * @avail: chunks that have memory and a free slot, the latest freed first
+ * @avail: chunks that have memory and a free slot, first the one that was full
+ *	last
  * @holes: chunks whose memory was given back
  * @spare: a chunk that is all free and keeps its memory for the next timer
  */

@@ -4,10 +4,11 @@
  * space writing between its steps, in every way there is.
  *
  * The hook runs before the word is acted upon and after wake_ns has been
- * published. Each time a user does one thing by the protocol: nothing, an
- * exchange with 0, or with a deadline that is past, near or far, and notes
- * whether he would have to kick. When the look is done he kicks if he must;
- * then what the protocol promises is checked.
+ * published; where an expiry is claimed as planned, in between as well. Each
+ * time a user does one thing by the protocol: nothing, an exchange with 0, or
+ * with a deadline that is past, near or far, and notes whether he would have to
+ * kick. When the look is done he kicks if he must; then what the protocol
+ * promises is checked.
  */
 #include <kunit/test.h>
 #include <linux/spinlock.h>
@@ -76,6 +77,8 @@ struct look_row {
 	u64 planned;
 	u64 period;
 	u64 slack;
+	/* In place of what the wheel does, a REARM for then. */
+	u64 rearm;
 };
 
 /* The word differs from the plan where the user has moved it before. */
@@ -86,6 +89,9 @@ static const struct look_row looks[] = {
 	{ "due as planned, periodic", START - 1, START - 1, 2 * TICK },
 	{ "late by many periods", START - 100 * TICK, START - 100 * TICK, 2 * TICK },
 	{ "moved later, with slack", START + 50 * TICK, START - 1, 0, 64 * TICK },
+	{ "moved far away by REARM", START + 2 * TICK, START + 2 * TICK, 0, 0,
+	  START + 1800 * TICK },
+	{ "armed by REARM", 0, START + 2 * TICK, 0, 0, START + 1800 * TICK },
 };
 
 static void look_describe(const struct look_row *row, char *desc)
@@ -122,6 +128,28 @@ static void look_arm(struct kunit *test, struct look_test *lt, const struct look
 		lt->stored += !!row->word;
 	}
 	current_test = lt;
+}
+
+/* What the wheel does at now, or the REARM, which exchanges the word as users do. */
+static void look_act(struct kunit *test, struct look_test *lt, const struct look_row *row)
+{
+	struct twheel_op op = {
+		.timer = {
+			.id = twheel_entry_id(lt->e),
+			.deadline_ns = row->rearm,
+			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+		},
+		.opcode = TWHEEL_OP_REARM,
+	};
+
+	if (!row->rearm) {
+		twheel_run(&lt->timers, lt->now, AMPLE);
+		return;
+	}
+	lt->taken += !!row->word;
+	lt->stored++;
+	lt->last = row->rearm;
+	KUNIT_EXPECT_EQ(test, 0, twheel_apply(&lt->timers, &op, lt->now));
 }
 
 /* What must hold whenever nobody is in the middle of anything. */
@@ -211,7 +239,7 @@ static void look_every_interleaving(struct kunit *test)
 			lt->script[i] = rest % CHOICES;
 
 		look_arm(test, lt, row);
-		twheel_run(&lt->timers, lt->now, AMPLE);
+		look_act(test, lt, row);
 		while (lt->kick) {
 			lt->kick = false;
 			twheel_kick(&lt->timers, lt->e->slot, lt->now);
