@@ -40,32 +40,12 @@ build_all() {
 	done
 }
 
-# Every test of the device in one machine, with 64-bit and with 32-bit programs.
-machine() {
-	local test in_32 run=()
-
-	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
-	for test in "$top"/userspace/selftests/*_test.c; do
-		test=$(basename "$test" .c)
-		run+=(--run "$test")
-		# The library is the same on each kernel; once is enough of it.
-		[[ $test = lib_* && $1 != 6.12 ]] || run+=(--run "/bin32/$test")
-	done
-	run+=(--run lib_cxx_test)
-	for test in "$top"/userspace/selftests/*_test.sh; do
-		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
-	done
-	"$top/vm/run.sh" --kernel "$1" --name "vm-$1" --raw --limit 300 --timeout 1200 \
-		--log-ok 'minor 250 is taken' \
-		--bin "$build/user" --bin "$build/user32:/bin32" \
-		--bin "$top/userspace/selftests:/tests" "${run[@]}"
-}
-
 results=$build/results
 rm -rf "$results"
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind.
-for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint model core coverage; do
+for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint model core coverage \
+	lib fuzz packaging; do
 	echo "0 1 0" >"$results/$name"
 done
 
@@ -89,8 +69,8 @@ stage build plain build_all
 # Two lanes. A machine has virtual processors of its own, which notice when
 # they have to wait for a real one; so the rest yields.
 (
-	stage vm-6.12 tap machine 6.12
-	stage vm-6.1 tap machine 6.1
+	stage vm-6.12 tap "$top/vm/suite.sh" 6.12
+	stage vm-6.1 tap "$top/vm/suite.sh" 6.1
 	stage gate tap "$top/vm/gate.sh"
 ) &
 (
@@ -101,5 +81,8 @@ stage build plain build_all
 	stage model tap "$top/doc/model/run.sh"
 	stage core tap make -C "$top/userspace/core" check
 	stage coverage plain "$top/kunit/coverage.sh"
+	stage lib tap "$top/userspace/lib/check.sh"
+	stage fuzz tap "$top/userspace/core/fuzz.sh"
+	stage packaging tap "$top/packaging/test.sh"
 ) &
 wait

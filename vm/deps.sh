@@ -6,6 +6,7 @@
 #   build   modules for the kernels of the VM, and programs
 #   vm      that, and booting them (the default)
 #   check   that, and everything that make check runs
+#   bench   what make bench runs
 
 . "$(dirname "$0")/lib.sh"
 
@@ -23,9 +24,15 @@ check)
 	packages+=(libevent-dev libuv1-dev liburing-dev)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
-	packages+=(perl sparse shellcheck codespell git spin)
+	packages+=(perl sparse shellcheck codespell git spin coccinelle)
+	packages+=(clang-14 libclang-rt-14-dev dkms)
 	;;&
-vm | check) ;;
+bench)
+	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)
+	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev gnuplot-nox)
+	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
+	;;&
+vm | check | bench) ;;
 *)
 	die "unknown: $1"
 	;;

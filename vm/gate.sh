@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/gate.sh: what goes wrong must be seen to go wrong. Plants each kind of
-# misbehaviour in a machine and expects the rig to find it, and gives the tally
-# broken logs to count.
+# vm/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
+# of misbehaviour in a machine and expects the rig to find it, and gives the tally
+# broken logs to count. With the name of a debug kernel, it plants what only
+# that one can find.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -44,6 +45,77 @@ says() {
 refused() {
 	[ "$status" -ne 0 ] && says 'twheel-vm: verdict: FAIL'
 }
+
+the_end() {
+	echo "1..$number"
+	exit $failed
+}
+
+# plant KERNEL BUG...: one after the other in one machine, which goes on.
+plant() {
+	local bug kernel=$1 run=()
+
+	shift
+	for bug in "$@"; do
+		run+=(--run "insmod /planted.ko bug=$bug; rmmod planted; true")
+	done
+	boot "$kernel-$1" --kernel "$kernel" --append 'panic_on_warn=0 kasan_multi_shot' "${run[@]}"
+	ok "$kernel: a machine with $* fails" refused
+}
+
+found() {
+	ok "$kernel: $1" says "fail: $2"
+}
+
+kernel=${1-}
+case $kernel in
+debug)
+	plant debug context atomic active shift uaf leak
+	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
+	found "lockdep is off after its first report" 'lockdep has given up'
+	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
+	found "an armed timer freed" 'kernel log: ODEBUG: free active'
+	ok "debug: its name" says 'hint: planted_timer'
+	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
+	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
+	found "a leak" 'memory: unreferenced object'
+	# Lockdep tells of one only.
+	plant debug order
+	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
+	plant debug irq
+	found "a lock shared with an interrupt" 'kernel log: WARNING: inconsistent lock state'
+	boot debug-copy --kernel debug -- insmod /planted.ko bug=copy
+	ok "debug: a machine with copy fails" refused
+	ok "debug: more than the object to a program" says 'usercopy: Kernel memory exposure attempt'
+	boot debug-stop --kernel debug -- insmod /planted.ko bug=uaf
+	ok "debug: the first report is the last" says 'the machine died without a verdict'
+	the_end
+	;;
+kcsan)
+	plant kcsan race foreign
+	found "two who count" 'kernel log: BUG: KCSAN: data-race in planted_counts'
+	found "a plain read of what others write" 'kernel log: BUG: KCSAN: data-race in planted_reads'
+	the_end
+	;;
+rt-debug)
+	plant rt-debug context active
+	found "a lock that sleeps below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
+	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
+	found "an armed timer freed" 'kernel log: ODEBUG: free active'
+	plant rt-debug irq
+	found "a lock that sleeps, in an interrupt" 'kernel log: [ BUG: Invalid wait context ]'
+	plant rt-debug order
+	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
+	the_end
+	;;
+kmsan)
+	plant kmsan padding
+	found "bytes that nothing was written to" 'kernel log: BUG: KMSAN: kernel-infoleak'
+	the_end
+	;;
+'') ;;
+*) die "no bugs for kernel $kernel" ;;
+esac
 
 mapfile -t words <"$top/vm/forbidden"
 
@@ -182,5 +254,4 @@ twheel-vm: exit: 0
 twheel-vm: verdict: FAIL: signal 11: one_test
 END
 
-echo "1..$number"
-exit $failed
+the_end

@@ -5,7 +5,8 @@
  * It loads the module, runs what it was told to, unloads the module again,
  * and then gives its verdict: PASS only if every program left with status 0
  * within its time, the module could be unloaded, and the kernel had no
- * complaint. In the initramfs it expects
+ * complaint. On a debug kernel the module has left no memory behind either, and
+ * lockdep is still at work. In the initramfs it expects
  *
  *   /twheel.ko	the module
  *   /vm/commands	what to run, a shell command per line
@@ -20,10 +21,13 @@
  *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands; "pipe"
  *				if its input comes from no terminal
  *   twheel.emulated=1		the processor is emulated: the shell says so
+ *   twheel.port=DEVICE		where we speak, in place of /dev/ttyS1
+ *   twheel.gcov=1		shows what gcov counted in the module
+ *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
  *
- * The kernel has the first serial port to itself. The second one is ours: the
- * programs' output and, on lines that begin with "twheel-vm:", what is going
- * on. The last of these is the verdict.
+ * The kernel has a port to itself. The other one is ours: the programs' output
+ * and, on lines that begin with "twheel-vm:", what is going on. The last of
+ * these is the verdict.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,6 +57,10 @@
 #define MODULE		"twheel"
 #define MODULE_FILE	"/" MODULE ".ko"
 #define DEVICE		"/dev/" MODULE
+
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
+/* Younger ones it may not have seen a pointer to. */
+#define KMEMLEAK_AGE	6
 
 /* How far the guest's clock may be from the host's. */
 #define CLOCK_TOLERANCE	300
@@ -142,7 +150,8 @@ static void mount_all(void)
 /* Our port, without the tty's changes to what goes through it. */
 static void open_port(const char *shell)
 {
-	int fd = open("/dev/ttyS1", O_RDWR | O_NOCTTY);
+	const char *port = option("twheel.port");
+	int fd = open(port ? port : "/dev/ttyS1", O_RDWR | O_NOCTTY);
 	struct termios t;
 
 	if (fd < 0)
@@ -449,6 +458,61 @@ static void scan_log(int kmsg)
 	}
 }
 
+/*
+ * What has been allocated and is not to be found any more, anywhere. Before the
+ * module is unloaded, its functions still have names in the report.
+ */
+static void scan_for_leaks(void)
+{
+	int fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
+	int scans = 2;
+	char **lines;
+
+	if (fd < 0)
+		return;
+	sleep(KMEMLEAK_AGE);
+	/* What has changed since the first one does not count in the second. */
+	while (scans--) {
+		if (write(fd, "scan", strlen("scan")) < 0) {
+			fail("cannot scan for leaks: %s", strerror(errno));
+			break;
+		}
+	}
+	for (lines = read_lines(KMEMLEAK); *lines; lines++) {
+		if (!strncmp(*lines, "unreferenced object", strlen("unreferenced object")))
+			fail("memory: %s", *lines);
+		else
+			say("%s", *lines);
+	}
+	if (write(fd, "clear", strlen("clear")) < 0)
+		fail("cannot clear the leaks: %s", strerror(errno));
+	close(fd);
+}
+
+/* After its first report, or one of others, lockdep does not look any more. */
+static void check_lockdep(void)
+{
+	char **lines = read_lines("/proc/lockdep_stats");
+	int on;
+
+	for (; *lines; lines++)
+		if (sscanf(*lines, " debug_locks: %d", &on) == 1 && !on)
+			fail("lockdep has given up");
+}
+
+/* The counters of the module, which outlive it: a name each, and its bytes. */
+static void show_gcov(void)
+{
+	char script[] = "find /sys/kernel/debug/gcov -name '*.gcda' -path '*/" MODULE "*' |"
+			"while read -r file; do"
+			"  echo \"twheel-vm: gcov: $file\"; base64 $file;"
+			"done; echo 'twheel-vm: counted'";
+	char *argv[] = { "/bin/sh", "-c", script, NULL };
+	int status;
+
+	wait_for(start(argv, false), &status, 0);
+}
+
 static void check_clock(void)
 {
 	long long host = number_option("twheel.now", 0);
@@ -481,6 +545,8 @@ int main(void)
 	setenv("PATH", "/bin:/sbin", 1);
 	setenv("HOME", "/", 1);
 	setenv("TMPDIR", "/tmp", 1);
+	if (option("twheel.slow"))
+		setenv("TWHEEL_TEST_SLOW", option("twheel.slow"), 1);
 	raise_limits();
 	loopback_up();
 
@@ -495,8 +561,14 @@ int main(void)
 	else
 		run_all(number_option("twheel.limit", 0));
 	kill_all();
-	if (loaded)
+	scan_for_leaks();
+	if (loaded) {
 		unload_module();
+		scan_for_leaks();
+	}
+	check_lockdep();
+	if (option("twheel.gcov"))
+		show_gcov();
 	scan_log(kmsg);
 
 	if (failures)

@@ -5,31 +5,65 @@
 #
 #   bzImage   what to boot
 #   headers/  what to build modules against (KDIR)
+#   make      variables for make, if modules for it need some
+#   busybox   if that of this machine does not run there
 #
-# A name is an entry of ~/.cache/twheel/kernels with these two in it. Those
-# listed at the end are made on demand; whatever else is put there, a kernel
-# of one's own for instance, works as well.
+# A name is an entry of ~/.cache/twheel/kernels with the first two in it. These
+# are made on demand; whatever else is put there, a kernel of one's own for
+# instance, works as well.
+#
+#   6.12, 6.1, 6.12-rt, 6.1-rt, arm64-6.12, s390x-6.1  Debian's
+#   debug      KASAN, lockdep, debug objects, kmemleak, failing calls, UBSAN, KCOV, GCOV
+#   kcsan      data races
+#   rt-debug   PREEMPT_RT, with lockdep and debug objects
+#   kmsan      what goes out to user space without having been written
 #
 # Debian's kernels are unpacked, not installed: no hook of the package runs.
 # What has been unpacked stays in use, and needs no network, until it is
 # removed from the cache. Then the newest comes.
+#
+# The others are built from Debian's source, by vm/config/base.config and that
+# of their name. The name in the cache leads to a directory that is named after
+# all that went into it, so what changes is built anew, and only once.
 
 . "$(dirname "$0")/lib.sh"
 
 kernels=$cache/kernels
+version=6.12
+source=linux-source-$version
 
-# dependency PACKAGE PATTERN...: the names of packages that it depends on.
-dependency() {
-	apt-cache depends -i "$1" | sed -n 's/^ *|\?Depends: //p' | grep "$2" || true
+# What to give to apt.
+apt=()
+
+# foreign ARCHITECTURE PACKAGE...: gets ready for kernels of it. Apt gets a world of
+# its own for that, so that this machine goes on without it.
+foreign() {
+	local dir=$cache/apt-$1
+
+	need "${@:2}"
+	mkdir -p "$dir"/{lists,cache/archives}/partial
+	apt=(
+		-o APT::Architectures::=amd64 -o "APT::Architectures::=$1"
+		-o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache"
+		-o Acquire::Languages=none -o APT::Sandbox::User=root
+	)
+	quietly apt-get -q "${apt[@]}" update
 }
 
-# stock NAME IMAGE HEADERS: a kernel out of the two metapackages.
-stock() {
-	local image headers version dir tmp debs
+# dependency PACKAGE PATTERN: the names of packages that it depends on.
+dependency() {
+	apt-cache "${apt[@]}" depends -i "$1" |
+		sed -n 's/^ *|\?Depends: <\?\([^:>]*\).*/\1/p' | grep "$2" || true
+}
 
-	with_index apt-cache show "$2" "$3"
-	image=$(dependency "$2" '^linux-image-' | head -n 1)
-	headers=$(dependency "$3" '^linux-headers-' | head -n 1)
+# stock NAME IMAGE HEADERS [ARCHITECTURE CROSS-COMPILER]: a kernel out of the two
+# metapackages.
+stock() {
+	local arch=${4:+:$4} image headers version dir tmp debs
+
+	with_index apt-cache "${apt[@]}" show "$2$arch" "$3$arch"
+	image=$(dependency "$2$arch" '^linux-image-' | head -n 1)
+	headers=$(dependency "$3$arch" '^linux-headers-' | head -n 1)
 	if [ -z "$image" ] || [ -z "$headers" ]; then
 		die "no packages for kernel $1"
 	fi
@@ -38,9 +72,11 @@ stock() {
 	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
 	# shellcheck disable=SC2064
 	trap "rm -rf '$tmp'" EXIT
+	# What is of no architecture, and the tools of the build, which run here.
 	# shellcheck disable=SC2046
-	(cd "$tmp" && with_index apt-get -q download "$image" "$headers" \
-		$(dependency "$headers" '^linux-\(headers\|kbuild\)-'))
+	(cd "$tmp" && with_index apt-get -q "${apt[@]}" download "$image$arch" "$headers$arch" \
+		$(dependency "$headers$arch" '^linux-\(headers\|kbuild\)-') \
+		${arch:+"busybox-static$arch"})
 
 	version=$(dpkg-deb -f "$tmp/$image"_*.deb Version)
 	dir=${image#linux-image-}_$version
@@ -52,6 +88,10 @@ stock() {
 		dpkg-deb -x "$debs" "$tmp/root"
 		rm "$debs"
 	done
+	if [ -n "$arch" ]; then
+		mv "$tmp/root/bin/busybox" "$tmp"
+		printf 'CROSS_COMPILE=%s\n' "$5" >"$tmp/make"
+	fi
 
 	# The links between the packages are relative, one path is not.
 	ln -s "root/usr/src/$headers" "$tmp/headers"
@@ -64,9 +104,105 @@ stock() {
 	ln -sfn "$dir" "$kernels/$1"
 }
 
+# The compiler of a kernel of our own: its sanitizer may exist in one only.
+compiler() {
+	case $1 in
+	kmsan) echo clang-14 ;;
+	*) echo gcc ;;
+	esac
+}
+
+# What a kernel of our own is named by: all that it is made from.
+fingerprint() {
+	{
+		dpkg-query -W -f '${Version}\n' "$source"
+		"$(compiler "$1")" --version
+		cat "$top/vm/config/base.config" "$top/vm/config/$1.config"
+		declare -f compile
+	} | sha256sum | cut -c 1-16
+}
+
+# What olddefconfig did not take as it was wanted: the last line about a symbol
+# is what counts.
+refused() {
+	sed -n 's/^\(# \)\?\(CONFIG_[A-Z0-9_]*\)[= ].*/\2 &/p' "$@" |
+		awk '{ name = $1; sub(/^[^ ]* /, ""); wanted[name] = $0 }
+		     END { for (name in wanted) print wanted[name] }' |
+		while read -r line; do
+			case $line in
+			'#'*) ! grep -q "^${line:2:-11}=" .config ;;
+			*) grep -qxF "$line" .config ;;
+			esac || echo "$line"
+		done
+}
+
+# compile DIR COMPILER FRAGMENT...: a kernel, in the source tree that we are in.
+# set -e is off here.
+compile() {
+	local dir=$1 missing make=(make -s CC="$2" HOSTCC="$2")
+
+	shift 2
+	cat "$@" >fragment &&
+		"${make[@]}" KCONFIG_ALLCONFIG=fragment allnoconfig &&
+		"${make[@]}" olddefconfig || return
+	missing=$(refused "$@")
+	[ -z "$missing" ] || die "not to be had: ${missing//$'\n'/, }"
+	"${make[@]}" "-j$(nproc)" bzImage modules &&
+		mkdir "$dir" &&
+		cp arch/x86/boot/bzImage "$dir" &&
+		"${make[@]}" run-command \
+			KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $dir/headers" &&
+		cp .config "$dir/headers"
+}
+
+# Two thirds of the source, in which we have no share.
+unwanted=(
+	'arch/[!x]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'tools/testing/*' 'samples/*.[ch]'
+	'sound/*.[ch]' 'drivers/gpu/*.[ch]' 'drivers/infiniband/*.[ch]'
+	'drivers/media/*.[ch]' 'drivers/net/ethernet/*.[ch]'
+	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
+)
+
+# own NAME DIR: a kernel of our own.
+own() {
+	local tmp
+
+	need $source xz-utils make flex bison bc libelf-dev libssl-dev perl python3 rsync
+	echo "building kernel $1, which takes a while" >&2
+	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
+	# shellcheck disable=SC2064
+	trap "rm -rf '$tmp'" EXIT
+	tar -xJf "/usr/src/$source.tar.xz" -C "$tmp" "${unwanted[@]/#/--exclude=$source/}"
+	(
+		cd "$tmp/$source"
+		renice -n 10 "$BASHPID" >/dev/null
+		compile "$tmp/made" "$(compiler "$1")" \
+			"$top/vm/config/base.config" "$top/vm/config/$1.config"
+	) >"$kernels/.$1.log" 2>&1 </dev/null || {
+		tail -n 30 "$kernels/.$1.log" >&2
+		die "cannot build kernel $1"
+	}
+	echo "CC=$(compiler "$1")" >"$tmp/made/make"
+	rm -rf "${kernels:?}/$2"
+	mv "$tmp/made" "$kernels/$2"
+}
+
 name=${1:?which kernel?}
+mkdir -p "$kernels"
+if [ -e "$top/vm/config/$name.config" ]; then
+	need $source "$(compiler "$name")"
+	dir=$name-$(fingerprint "$name")
+	if ! [ -e "$kernels/$dir/bzImage" ]; then
+		exec 9>"$kernels/.$name.lock"
+		flock 9
+	fi
+	[ -e "$kernels/$dir/bzImage" ] || own "$name" "$dir"
+	# For those who look there; we take the directory itself.
+	[ "$(readlink "$kernels/$name")" = "$dir" ] || ln -sfn "$dir" "$kernels/$name"
+	echo "$kernels/$dir"
+	exit
+fi
 if ! [ -e "$kernels/$name/bzImage" ]; then
-	mkdir -p "$kernels"
 	exec 9>"$kernels/.lock"
 	flock 9
 fi
@@ -74,6 +210,17 @@ if ! [ -e "$kernels/$name/bzImage" ]; then
 	case $name in
 	6.1) stock "$name" linux-image-amd64 linux-headers-amd64 ;;
 	6.12) stock "$name" linux-image-6.12-amd64 linux-headers-6.12-amd64 ;;
+	6.1-rt) stock "$name" linux-image-rt-amd64 linux-headers-rt-amd64 ;;
+	6.12-rt) stock "$name" linux-image-6.12-rt-amd64 linux-headers-6.12-rt-amd64 ;;
+	arm64-6.12)
+		foreign arm64 qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+		stock "$name" linux-image-6.12-arm64 linux-headers-6.12-arm64 arm64 \
+			aarch64-linux-gnu-
+		;;
+	s390x-6.1)
+		foreign s390x qemu-system-misc gcc-s390x-linux-gnu libc6-dev-s390x-cross
+		stock "$name" linux-image-s390x linux-headers-s390x s390x s390x-linux-gnu-
+		;;
 	*) die "no kernel $name in $kernels" ;;
 	esac
 fi

@@ -18,7 +18,7 @@ header=include/uapi/linux/twheel.h
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
 	mapfile -t own < <(git ls-files)
 else
-	own=(twheel*.[ch] Kbuild Makefile README.md .ci include kunit userspace vm doc)
+	own=(twheel*.[ch] Kbuild Makefile *.md .ci include kunit packaging userspace vm doc)
 fi
 
 # Of what git knows, some may have been removed.

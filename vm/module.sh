@@ -4,7 +4,11 @@
 # vm/module.sh KERNEL [VARIANT [MAKE-ARGUMENT...]]: builds the modules for one
 # of the VM's kernels in build/modules/KERNEL[-VARIANT], and prints that
 # directory. The sources there are links, so the checkout stays clean and each
-# kernel keeps its own objects.
+# kernel keeps its own objects. Some variants bring arguments of their own:
+#
+#   kcov    says which code a system call ran
+#   gcov    counts how often each line ran
+#   canary  has a pattern in each local variable that nothing was written to
 
 . "$(dirname "$0")/lib.sh"
 
@@ -12,8 +16,18 @@ kernel=${1:?which kernel?}
 dir=$build/modules/$kernel${2:+-$2}
 shift $(($# > 1 ? 2 : 1))
 
-headers=$("$top/vm/kernel.sh" "$kernel")/headers
+variables=()
+case ${dir##*/"$kernel"} in
+-kcov) variables+=(KCOV_INSTRUMENT=y) ;;
+-gcov) variables+=(GCOV_PROFILE=y) ;;
+-canary) variables+=(KCFLAGS=-ftrivial-auto-var-init=pattern) ;;
+esac
+from=$("$top/vm/kernel.sh" "$kernel")
+headers=$from/headers
 [ -d "$headers" ] || die "kernel $kernel has no headers"
+if [ -e "$from/make" ]; then
+	mapfile -t -O ${#variables[@]} variables <"$from/make"
+fi
 
 mkdir -p "$dir"
 exec 9>"$dir/.lock"
@@ -23,6 +37,6 @@ find "$dir" -type l -delete
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
 cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
 for m in "$dir" "$dir/planted"; do
-	make -s -C "$headers" M="$m" "$@" modules >&2
+	make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done
 echo "$dir"

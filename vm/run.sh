@@ -6,6 +6,7 @@
 # vm/init.c gave the verdict PASS: see there for what that takes.
 #
 #   --kernel NAME     6.12 (default), 6.1, or another that vm/kernel.sh knows
+#   --variant NAME    of the module: see vm/module.sh
 #   --bin PATH[:DIR]  puts a program, or all those in a directory, into DIR of
 #                     the machine (default: /bin)
 #   --run 'COMMAND'   a shell command, any number of times; instead of --
@@ -14,6 +15,13 @@
 #   --params A=1,B=2  parameters of the module
 #   --log-ok TEXT     a line of the module that is no complaint
 #   --append TEXT     more for the kernel's command line
+#   --memory SIZE     of the machine (default: 1G, more for debug kernels)
+#   --slow N          gives N times the time, for --limit and --timeout and, as
+#                     TWHEEL_TEST_SLOW, to tests (default: 1, 4 for debug kernels)
+#   --exact           counts instructions for a clock: two runs give the same
+#                     times, to the nanosecond, and idle time takes no time
+#   --qemu 'OPTIONS'  more for QEMU
+#   --gcov DIR        the module counts what runs; puts that into DIR
 #   --name NAME       of the logs: build/logs/NAME.output.log has the output,
 #                     build/logs/NAME.console.log all that the kernel said
 #   --raw             shows init's own lines, too
@@ -21,14 +29,23 @@
 #
 # QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses
 # the host's.
+#
+# A kernel that watches itself makes an emulated processor slow: it then does not
+# count as a complaint that an interrupt took long.
 
 . "$(dirname "$0")/lib.sh"
 
 kernel=6.12
+variant=
 limit=120
 timeout=300
 params=
 append=
+memory=
+slow=
+exact=
+more=
+gcov=
 name=
 raw=
 shell=
@@ -46,6 +63,12 @@ while [ $# -gt 0 ]; do
 	--params) params=$2 ;;
 	--log-ok) log_ok+=("$2") ;;
 	--append) append=$2 ;;
+	--variant) variant=$2 ;;
+	--memory) memory=$2 ;;
+	--slow) slow=$2 ;;
+	--exact) exact=1 ;;
+	--qemu) more=$2 ;;
+	--gcov) gcov=$2 ;;
 	--name) name=$2 ;;
 	--raw) raw=1 ;;
 	--shell) shell=1 ;;
@@ -53,7 +76,7 @@ while [ $# -gt 0 ]; do
 	*) die "unknown option: $1" ;;
 	esac
 	case $1 in
-	--raw | --shell) shift ;;
+	--raw | --shell | --exact) shift ;;
 	*) shift 2 ;;
 	esac
 done
@@ -62,6 +85,8 @@ if [ $# -gt 1 ]; then
 	commands+=("$(printf '%q ' "$@")")
 fi
 [ -n "$shell" ] || [ ${#commands[@]} -gt 0 ] || die "nothing to run"
+# In its first seconds the kernel puts its clock right.
+[ -z "$exact" ] || commands=('sleep 60' "${commands[@]}")
 
 name=${name:-$kernel.$$}
 console=$logs/$name.console.log
@@ -69,22 +94,40 @@ output=$logs/$name.output.log
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-modules=$("$top/vm/module.sh" "$kernel")
-image=$("$top/vm/kernel.sh" "$kernel")/bzImage
+[ -z "$gcov" ] || variant=gcov
+modules=$("$top/vm/module.sh" "$kernel" ${variant:+"$variant"})
+kdir=$("$top/vm/kernel.sh" "$kernel")
+image=$kdir/bzImage
+
+# has NAME...: whether one of these options is in the kernel.
+has() {
+	printf 'CONFIG_%s=y\n' "$@" | grep -qxF -f - "$kdir/headers/.config"
+}
+
+if has KASAN KCSAN KMSAN PROVE_LOCKING; then
+	memory=${memory:-2G}
+	slow=${slow:-4}
+fi
+limit=$((limit * ${slow:-1}))
+timeout=$((timeout * ${slow:-1}))
 
 # The machine's files.
 root=$dir/root
 mkdir -p "$root"/{bin,dev,etc,lib,proc,root,sbin,sys,tmp,vm}
-gcc -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" "$top/vm/init.c"
+cross=$(sed -n 's/^CROSS_COMPILE=//p' "$kdir/make" 2>/dev/null || true)
+"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" "$top/vm/init.c"
 cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
-cp "$top/vm/forbidden" "$root/vm"
+forbidden=$root/vm/forbidden
+grep -v ${slow:+-e 'interrupt took'} -e '^$' "$top/vm/forbidden" >"$forbidden"
 printf '%s\n' "${log_ok[@]}" >"$root/vm/log-ok"
 printf '%s\n' "${commands[@]}" >"$root/vm/commands"
 printf '%s\n' 'root::0:0:root:/:/bin/sh' 'nobody::65534:65534:nobody:/:/bin/sh' \
 	>"$root/etc/passwd"
 printf '%s\n' 'root:x:0:' 'nogroup:x:65534:' >"$root/etc/group"
-cp "$(command -v busybox)" "$root/bin/busybox"
-"$root/bin/busybox" --list | while read -r applet; do
+busybox=$kdir/busybox
+[ -e "$busybox" ] || busybox=$(command -v busybox)
+cp "$busybox" "$root/bin/busybox"
+busybox --list | while read -r applet; do
 	[ "$applet" = busybox ] || ln -s /bin/busybox "$root/bin/$applet"
 done
 for bin in "${bins[@]}"; do
@@ -104,25 +147,57 @@ while read -r program; do
 done <"$dir/programs"
 (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$dir/initramfs"
 
-words=(
-	console=ttyS0 ignore_loglevel log_buf_len=4M printk.devkmsg=on
+# The machine itself. The kernel's log goes to one port, ours is another.
+if has ARM64; then
+	qemu=(qemu-system-aarch64 -machine virt -cpu cortex-a76)
+	ports=(-serial chardev:log -device "pci-serial,chardev=tty")
+	words=(console=ttyAMA0 twheel.port=/dev/ttyS0)
+elif has S390; then
+	qemu=(qemu-system-s390x -cpu max)
+	ports=(-device "sclpconsole,chardev=log" -device "sclplmconsole,chardev=tty")
+	words=(console=ttysclp0 twheel.port=/dev/sclp_line0)
+else
+	qemu=(qemu-system-x86_64)
+	ports=(-serial chardev:log -serial chardev:tty)
+	words=(console=ttyS0)
+fi
+qemu+=(
+	-smp 2 -m "${memory:-1G}" -no-reboot -no-user-config -nodefaults -display none
+	-kernel "$image" -initrd "$dir/initramfs"
+	-chardev "file,id=log,path=$console" "${ports[@]}"
+)
+now=$(date +%s)
+if [ -n "$exact" ]; then
+	# A year in which all is as it was in the other run, and nothing random.
+	now=1767225600
+	qemu+=(
+		-accel 'tcg,thread=single' -cpu 'max,-rdrand,-rdseed'
+		-icount 'shift=3,sleep=off'
+		-rtc 'base=2026-01-01T00:00:00,clock=vm'
+	)
+	words+=(nokaslr twheel.emulated=1)
+elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
+	qemu+=(-accel kvm -cpu host)
+else
+	qemu+=(-accel 'tcg,thread=multi')
+	words+=(twheel.emulated=1)
+	has ARM64 S390 || qemu+=(-cpu max)
+fi
+words+=(
+	ignore_loglevel log_buf_len=4M printk.devkmsg=on
 	panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1
 	sysctl.kernel.panic_on_rcu_stall=1
-	"twheel.now=$(date +%s)" "twheel.limit=$limit"
+	"twheel.now=$now" "twheel.limit=$limit"
+	${slow:+"twheel.slow=$slow"} ${gcov:+twheel.gcov=1}
 	${params:+"twheel.params=$params"}
 	${append:+"$append"}
 )
-qemu=(
-	qemu-system-x86_64 -smp 2 -m 1G -no-reboot -no-user-config -nodefaults
-	-display none -kernel "$image" -initrd "$dir/initramfs"
-	-serial "file:$console"
-)
-if [ "${VM_ACCEL:-tcg}" = kvm ]; then
-	qemu+=(-accel kvm -cpu host)
-else
-	qemu+=(-accel 'tcg,thread=multi' -cpu max)
-	words+=(twheel.emulated=1)
+# It is there, but it would not look.
+if has KCSAN; then
+	words+=(kcsan.early_enable=1)
 fi
+# shellcheck disable=SC2206
+qemu+=($more)
 
 # Notes how much of the time that it could have run, in percent, the emulator
 # had to wait for a processor of the host.
@@ -151,30 +226,52 @@ feed() {
 	done
 }
 
+# What the module counted, to the objects that tell what that means.
+unpack_gcov() {
+	mkdir -p "$gcov"
+	cp "$modules"/*.gcno "$gcov"
+	tr -d '\r' <"$output" | awk -v dir="$gcov" '
+		/^twheel-vm: / {
+			if (command)
+				close(command)
+			command = ""
+		}
+		/^twheel-vm: gcov: / {
+			n = split($3, path, "/")
+			command = "base64 -d >" dir "/" path[n]
+			next
+		}
+		command { print | command }'
+	ls "$gcov"/*.gcda >/dev/null
+}
+
 status=0
 : >"$output"
 if [ -n "$shell" ] && ! [ -t 0 ]; then
 	words+=(twheel.shell=pipe)
 	exec 3<&0
-	"${qemu[@]}" -append "${words[*]}" -serial chardev:tty \
+	"${qemu[@]}" -append "${words[*]}" \
 		-chardev "stdio,id=tty,signal=off,logfile=$output" \
 		< <(feed <&3 2>/dev/null) 3<&- || status=$?
 elif [ -n "$shell" ]; then
 	size=$(stty size 2>/dev/null || echo 24 80)
 	words+=("twheel.shell=${size/ /x}")
-	"${qemu[@]}" -append "${words[*]}" -serial chardev:tty -mon tty \
+	"${qemu[@]}" -append "${words[*]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
 	watch_waiting &
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
+	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
 	# shellcheck disable=SC2016
 	timeout --foreground -k 5 "$timeout" \
 		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" \
-		"${qemu[@]}" -append "${words[*]}" -serial stdio </dev/null |
-		tee "$output" | sed -u "${raw:+#}$filter" ||
+		"${qemu[@]}" -append "${words[*]}" -chardev stdio,id=tty </dev/null |
+		tee "$output" | sed -u -e "$counted" -e "${raw:+#}$filter" ||
 		status=${PIPESTATUS[0]}
 	wait
+	# Some consoles keep the last end of a line for themselves.
+	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
 fi
 
 # What ran in the shell may have left a line without an end before it.
@@ -182,7 +279,7 @@ said=$(tr -d '\r' <"$output" | sed -n "s/^${shell:+.*}twheel-vm: verdict: //p" |
 verdict=$said
 # What the kernel said after the verdict counts as well.
 tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
-	grep -F -f "$top/vm/forbidden" >"$dir/complaints" || true
+	grep -F -f "$forbidden" >"$dir/complaints" || true
 complaint=$(head -n 1 "$dir/complaints")
 if [ -n "$shell" ] && [ "$status" -eq 0 ] && [ -z "$said$complaint" ] &&
 	! grep -q 'Kernel panic' "$console"; then
@@ -216,10 +313,11 @@ if [ "$waiting" -ge 5 ] && ! grep -Eqv "$took" "$dir/complaints" &&
 	echo "# ${BASH_REMATCH[0]}"
 fi
 if [ "$verdict" != "$said" ]; then
-	# The machine may have died in the middle of a line.
-	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
 	echo "twheel-vm: verdict: $verdict" | tee -a "$output"
 elif [ -z "$raw$shell" ]; then
 	echo "twheel-vm: verdict: $verdict"
+fi
+if [ -n "$gcov" ]; then
+	unpack_gcov
 fi
 [ "$verdict" = PASS ]

@@ -8,19 +8,43 @@
  *   oops   is one that it does not survive
  *   hang   stops every CPU, with interrupts off
  *   minor  has the minor number that twheel asks for
+ *
+ * These only a kernel that looks for them notices:
+ *
+ *   uaf      reads memory that was freed
+ *   active   frees a timer that is armed
+ *   leak     loses what it allocated
+ *   order    takes two locks in one order, and in the other
+ *   irq      shares a lock with an interrupt that may come while it is held
+ *   atomic   sleeps with a lock held
+ *   context  takes a lock that sleeps on PREEMPT_RT with one held that spins
+ *   shift    shifts by more than there is
+ *   copy     gives a program more than the object that it was to have
+ *   race     counts without a lock, in two threads
+ *   foreign  reads plainly what somebody unknown to the kernel's eyes writes
+ *   padding  gives a program bytes that nothing was written to
  */
 #include <linux/bug.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
 #include <linux/miscdevice.h>
+#include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/processor.h>
+#include <linux/sched/clock.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 
 static char *bug = "";
 module_param(bug, charp, 0444);
-MODULE_PARM_DESC(bug, "what to do: hold, warn, oops, hang or minor");
+MODULE_PARM_DESC(bug, "what to do: see the source");
 
 static struct file *held;
 
@@ -34,28 +58,276 @@ static struct miscdevice minor = {
 	.fops	= &minor_fops,
 };
 
+static int planted_hold(void)
+{
+	held = filp_open("/dev/twheel", O_RDWR, 0);
+	return PTR_ERR_OR_ZERO(held);
+}
+
+static int planted_warn(void)
+{
+	WARN(1, "planted\n");
+	return 0;
+}
+
+static int planted_oops(void)
+{
+	WRITE_ONCE(*(int *)NULL, 0);
+	return 0;
+}
+
 static void hang(void *unused)
 {
 	for (;;)
 		cpu_relax();
 }
 
+static int planted_hang(void)
+{
+	on_each_cpu(hang, NULL, 0);
+	return 0;
+}
+
+static int planted_minor(void)
+{
+	return misc_register(&minor);
+}
+
+static int planted_uaf(void)
+{
+	int *p = kzalloc(64, GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	kfree(p);
+	return READ_ONCE(*p) == 1 ? -EIO : 0;
+}
+
+static enum hrtimer_restart planted_timer(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+static int planted_active(void)
+{
+	struct hrtimer *timer = kzalloc(sizeof(*timer), GFP_KERNEL);
+
+	if (!timer)
+		return -ENOMEM;
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	timer->function = planted_timer;
+	hrtimer_start(timer, ms_to_ktime(3600 * 1000), HRTIMER_MODE_REL);
+	kfree(timer);
+	return 0;
+}
+
+static int planted_leak(void)
+{
+	void *volatile p = kmalloc(333, GFP_KERNEL);
+
+	p = NULL;
+	return 0;
+}
+
+static DEFINE_SPINLOCK(lock_a);
+static DEFINE_SPINLOCK(lock_b);
+
+static int planted_order(void)
+{
+	spin_lock(&lock_a);
+	spin_lock(&lock_b);
+	spin_unlock(&lock_b);
+	spin_unlock(&lock_a);
+
+	spin_lock(&lock_b);
+	spin_lock(&lock_a);
+	spin_unlock(&lock_a);
+	spin_unlock(&lock_b);
+	return 0;
+}
+
+static enum hrtimer_restart planted_locks(struct hrtimer *timer)
+{
+	spin_lock(&lock_a);
+	spin_unlock(&lock_a);
+	return HRTIMER_NORESTART;
+}
+
+/* Runs planted_locks() in an interrupt, also on PREEMPT_RT. */
+static void interrupt_locks(void)
+{
+	static struct hrtimer timer;
+
+	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	timer.function = planted_locks;
+	hrtimer_start(&timer, ms_to_ktime(1), HRTIMER_MODE_REL_HARD);
+	msleep(100);
+	hrtimer_cancel(&timer);
+}
+
+static int planted_irq(void)
+{
+	/* Held alone by us, so that it is not the timer that waits. */
+	spin_lock(&lock_a);
+	spin_unlock(&lock_a);
+	interrupt_locks();
+	return 0;
+}
+
+static int planted_atomic(void)
+{
+	spin_lock(&lock_a);
+	might_sleep();
+	spin_unlock(&lock_a);
+	return 0;
+}
+
+static DEFINE_RAW_SPINLOCK(raw);
+
+static int planted_context(void)
+{
+	raw_spin_lock(&raw);
+	spin_lock(&lock_a);
+	spin_unlock(&lock_a);
+	raw_spin_unlock(&raw);
+	return 0;
+}
+
+static int planted_shift(void)
+{
+	/* The compiler must not know it. */
+	volatile int by = 70;
+
+	return 1ULL << by == 3 ? -EIO : 0;
+}
+
+/* A page of the program that loads us. */
+static void __user *user_page(void)
+{
+	unsigned long page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+
+	return IS_ERR_VALUE(page) ? NULL : (void __user *)page;
+}
+
+static int planted_copy(void)
+{
+	volatile size_t size = 1024;
+	void __user *to = user_page();
+	void *p = kzalloc(64, GFP_KERNEL);
+	int err = 0;
+
+	if (!p || !to || copy_to_user(to, p, size))
+		err = -EFAULT;
+	kfree(p);
+	return err;
+}
+
+static unsigned long counter;
+
+static int planted_counts(void *unused)
+{
+	while (!kthread_should_stop()) {
+		counter++;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Out of the sight of KCSAN, as user space is. */
+static int planted_writes(void *unused)
+{
+	while (!kthread_should_stop()) {
+#ifdef CONFIG_X86_64
+		asm volatile("incq %0" : "+m" (counter));
+#endif
+		cond_resched();
+	}
+	return 0;
+}
+
+static noinline int planted_reads(void *unused)
+{
+	u64 sum = 0;
+
+	while (!kthread_should_stop()) {
+		sum += counter;
+		barrier();
+		cond_resched();
+	}
+	return !sum;
+}
+
+static int two_threads(int (*one)(void *), int (*other)(void *))
+{
+	struct task_struct *a, *b;
+
+	a = kthread_run(one, NULL, "planted-a");
+	if (IS_ERR(a))
+		return PTR_ERR(a);
+	b = kthread_run(other, NULL, "planted-b");
+	if (!IS_ERR(b)) {
+		msleep(3000);
+		kthread_stop(b);
+	}
+	kthread_stop(a);
+	return PTR_ERR_OR_ZERO(b);
+}
+
+static int planted_race(void)
+{
+	return two_threads(planted_counts, planted_counts);
+}
+
+static int planted_foreign(void)
+{
+	return two_threads(planted_writes, planted_reads);
+}
+
+static int planted_padding(void)
+{
+	struct {
+		u32 one;
+		u64 two;
+	} s;
+	void __user *to = user_page();
+
+	/* So that there is something to find. */
+	s.one = 1;
+	s.two = 2;
+	return !to || copy_to_user(to, &s, sizeof(s)) ? -EFAULT : 0;
+}
+
+static const struct {
+	const char *name;
+	int (*plant)(void);
+} bugs[] = {
+	{ "hold", planted_hold },
+	{ "warn", planted_warn },
+	{ "oops", planted_oops },
+	{ "hang", planted_hang },
+	{ "minor", planted_minor },
+	{ "uaf", planted_uaf },
+	{ "active", planted_active },
+	{ "leak", planted_leak },
+	{ "order", planted_order },
+	{ "irq", planted_irq },
+	{ "atomic", planted_atomic },
+	{ "context", planted_context },
+	{ "shift", planted_shift },
+	{ "copy", planted_copy },
+	{ "race", planted_race },
+	{ "foreign", planted_foreign },
+	{ "padding", planted_padding },
+};
+
 static int __init planted_init(void)
 {
-	if (!strcmp(bug, "hold")) {
-		held = filp_open("/dev/twheel", O_RDWR, 0);
-		return PTR_ERR_OR_ZERO(held);
-	}
-	if (!strcmp(bug, "warn")) {
-		WARN(1, "planted\n");
-		return 0;
-	}
-	if (!strcmp(bug, "minor"))
-		return misc_register(&minor);
-	if (!strcmp(bug, "oops"))
-		WRITE_ONCE(*(int *)NULL, 0);
-	if (!strcmp(bug, "hang"))
-		on_each_cpu(hang, NULL, 0);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bugs); i++)
+		if (!strcmp(bug, bugs[i].name))
+			return bugs[i].plant();
 	return -EINVAL;
 }
 module_init(planted_init);

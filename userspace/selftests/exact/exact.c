@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lateness, to the nanosecond, on a machine whose clock counts instructions
+ * (vm/exact.sh): hours and days pass in seconds, and each run gives the same
+ * numbers. Each test prints a hash of all times that it saw.
+ *
+ * Elsewhere the bounds mean nothing, and a run would take days.
+ */
+#include "../table.h"
+
+#include <sys/time.h>
+
+#define DAY		(24 * HOUR)
+/* What the machine may need to wake up, beyond the tick. */
+#define WAKE_UP		(200 * NS_PER_US)
+/* What it may need when it is busy, with 1 in 100. */
+#define BUSY		(10 * NS_PER_MS)
+/* Of the machine's time. */
+#define TEST_DAYS	(60 * 24 * 3600)
+
+#define FNV_BASIS	0xcbf29ce484222325ULL
+#define FNV_PRIME	0x100000001b3ULL
+
+FIXTURE(exact)
+{
+	int fd;
+	__u64 tick;
+	__u64 seed;
+	/* Of all times that were seen, relative to the start. */
+	__u64 start;
+	__u64 hash;
+	__u64 worst;
+	__u64 sum;
+	__u64 seen;
+};
+
+FIXTURE_VARIANT(exact)
+{
+	__u64 tick_ns;
+	__u32 levels;
+	__u32 slot_bits;
+	/* How far away the farthest timers are. */
+	__u64 far;
+};
+
+FIXTURE_VARIANT_ADD(exact, tick_65us)
+{
+	.tick_ns = 1 << 16,
+	.far = 2 * HOUR,
+};
+
+FIXTURE_VARIANT_ADD(exact, tick_524us)
+{
+	.far = DAY,
+};
+
+/* A hashed wheel of 34 s, which the far timers go round. */
+FIXTURE_VARIANT_ADD(exact, one_level)
+{
+	.levels = 1,
+	.slot_bits = 16,
+	.far = 2 * HOUR,
+};
+
+FIXTURE_SETUP(exact)
+{
+	struct twheel_setup setup = {
+		.tick_ns = variant->tick_ns,
+		.levels = variant->levels,
+		.slot_bits = variant->slot_bits,
+	};
+
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
+	self->tick = setup.tick_ns;
+	self->seed = 0x7477686565;
+	self->hash = FNV_BASIS;
+	self->start = now(CLOCK_MONOTONIC);
+}
+
+FIXTURE_TEARDOWN(exact)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+	printf("# %s.%s: %llu expirations, mean %llu ns late, worst %llu, hash %016llx\n",
+	       variant->levels ? "one_level" : variant->tick_ns ? "tick_65us" : "tick_524us",
+	       _metadata->name, self->seen, self->seen ? self->sum / self->seen : 0,
+	       self->worst, self->hash);
+	fflush(stdout);
+}
+
+static __u64 fnv(__u64 hash, __u64 value)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		hash = (hash ^ (value >> 8 * i & 0xff)) * FNV_PRIME;
+	return hash;
+}
+
+/* An expiration as it must be: not early, and late by @allowed at most. */
+static __u64 note(struct __test_metadata *_metadata, FIXTURE_DATA(exact) *self,
+		  const struct twheel_event *ev, __u64 allowed)
+{
+	__u64 late = ev->expired_ns - ev->deadline_ns;
+
+	ASSERT_GE(ev->expired_ns, ev->deadline_ns);
+	ASSERT_LE(late, allowed) {
+		TH_LOG("a deadline %llu ns from the start", ev->deadline_ns - self->start);
+	}
+	self->hash = fnv(fnv(self->hash, ev->deadline_ns - self->start), late);
+	self->sum += late;
+	self->seen++;
+	if (late > self->worst)
+		self->worst = late;
+	return late;
+}
+
+/*
+ * Takes @n expirations as they come, each of another timer, in their order: 99 in
+ * 100 late by a tick and the wake-up at most.
+ */
+static void take_all(struct __test_metadata *_metadata, FIXTURE_DATA(exact) *self,
+		     unsigned int n)
+{
+	bool *seen = calloc(n, sizeof(*seen));
+	unsigned int taken = 0, later = 0;
+	struct twheel_event ev[64];
+	__u64 last = 0;
+
+	ASSERT_TRUE(!!seen);
+	while (taken < n) {
+		int i, got = take(self->fd, ev, ARRAY_SIZE(ev), -1);
+
+		ASSERT_GT(got, 0);
+		for (i = 0; i < got; i++) {
+			ASSERT_LT(ev[i].user_data, n);
+			ASSERT_FALSE(seen[ev[i].user_data]);
+			seen[ev[i].user_data] = true;
+			ASSERT_EQ(1, ev[i].expirations);
+			ASSERT_GE(ev[i].expired_ns, last);
+			last = ev[i].expired_ns;
+			later += note(_metadata, self, &ev[i], BUSY) > self->tick + WAKE_UP;
+		}
+		taken += got;
+	}
+	EXPECT_LE(later, n / 100);
+	free(seen);
+}
+
+/* From one tick on, as many in each power of two of that; the near ones alone. */
+TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
+{
+	const unsigned int per_octave = 32;
+	struct twheel_event ev;
+	unsigned int n = 0, i;
+	__u64 octave;
+
+	for (octave = self->tick; octave < variant->far; octave *= 2) {
+		for (i = 0; i < per_octave; i++) {
+			__u64 delay = octave + next_random(&self->seed) % octave;
+			bool near = octave < NS_PER_SEC;
+
+			if (delay > variant->far)
+				delay = variant->far - i;
+			add(_metadata, self->fd, now(CLOCK_MONOTONIC) + delay, TWHEEL_ABSTIME,
+			    near ? 0 : n++);
+			if (!near)
+				continue;
+			ASSERT_EQ(1, take(self->fd, &ev, 1, -1));
+			note(_metadata, self, &ev, self->tick + WAKE_UP);
+		}
+	}
+	take_all(_metadata, self, n);
+}
+
+/* Closer together than ticks are: what shares a tick shares a wake-up. */
+TEST_F_TIMEOUT(exact, dense, TEST_DAYS)
+{
+	const __u64 distance = 100 * NS_PER_US;
+	const unsigned int n = 10000;
+	struct twheel_stats s;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		add(_metadata, self->fd, self->start + 20 * NS_PER_SEC + i * distance,
+		    TWHEEL_ABSTIME, i);
+	take_all(_metadata, self, n);
+	s = stats(_metadata, self->fd);
+	/* Each tick one, and those that only brought them to their ticks. */
+	EXPECT_LE(s.wakeups, n * distance / self->tick + 128);
+}
+
+struct connections {
+	unsigned int alive;
+	__u64 ids[50];
+	__u64 offset[50];
+	__u64 deadline[50];
+};
+
+#define TIMEOUT		(30 * NS_PER_SEC)
+#define INTERVAL	(5 * NS_PER_SEC)
+
+/* Each speaks at a moment of its own. None needs the kernel for that. */
+static void speak(struct __test_metadata *_metadata, const struct table *t,
+		  struct connections *c)
+{
+	__u64 at = now(CLOCK_MONOTONIC);
+	unsigned int i;
+
+	for (i = 0; i < c->alive; i++) {
+		c->deadline[i] = at + c->offset[i] + TIMEOUT;
+		ASSERT_NE(0, swap_word(slot_of(t, c->ids[i]), c->deadline[i]));
+		ASSERT_GT(c->deadline[i], wake(slot_of(t, c->ids[i])));
+	}
+}
+
+/*
+ * Connections that speak every 5 s, with a time-out of 30 s that an exchange
+ * moves. One after the other falls silent.
+ */
+TEST_F_TIMEOUT(exact, heartbeats, TEST_DAYS)
+{
+	struct table t = map_table(_metadata, self->fd);
+	struct connections c = { .alive = ARRAY_SIZE(c.ids) };
+	unsigned int i;
+
+	for (i = 0; i < c.alive; i++) {
+		c.offset[i] = next_random(&self->seed) % INTERVAL;
+		c.ids[i] = add(_metadata, self->fd, self->start + TIMEOUT,
+			       TWHEEL_ABSTIME | TWHEEL_KEEP, i);
+	}
+	while (c.alive) {
+		struct twheel_event ev[2];
+		__u64 due;
+
+		for (i = 0; i < 12; i++) {
+			speak(_metadata, &t, &c);
+			sleep_ns(INTERVAL);
+		}
+		due = c.deadline[--c.alive];
+		while (now(CLOCK_MONOTONIC) < due + self->tick) {
+			speak(_metadata, &t, &c);
+			sleep_ns(NS_PER_SEC);
+		}
+		ASSERT_EQ(1, take(self->fd, ev, ARRAY_SIZE(ev), 0));
+		ASSERT_EQ(c.alive, ev[0].user_data);
+		ASSERT_EQ(due, ev[0].deadline_ns);
+		note(_metadata, self, &ev[0], self->tick + WAKE_UP);
+		ASSERT_EQ(0, cancel(self->fd, c.ids[c.alive]));
+	}
+	unmap_table(&t);
+}
+
+/* Nobody reads for hours: the count is right, and nobody was kept busy. */
+TEST_F_TIMEOUT(exact, overruns, TEST_DAYS)
+{
+	const __u64 period = NS_PER_MS + 1, first = self->start + NS_PER_SEC;
+	struct twheel_event ev;
+	__u64 id, before;
+
+	id = add_periodic(_metadata, self->fd, first, period, TWHEEL_ABSTIME);
+	sleep_ns(2 * NS_PER_SEC);
+	before = stats(_metadata, self->fd).wakeups;
+	sleep_ns(2 * HOUR);
+	EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(id, ev.id);
+	/* Those that were due at the read or, at the latest, at the call after it. */
+	EXPECT_GE(ev.expirations, 2 * HOUR / period);
+	EXPECT_LE(ev.expirations, (now(CLOCK_MONOTONIC) - first) / period + 1);
+	self->hash = fnv(self->hash, ev.expirations);
+	cancel(self->fd, id);
+}
+
+/* A hundred thousand that are a day away: not one wake-up in an hour. */
+TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
+{
+	__u64 before;
+
+	add_many(_metadata, self->fd, 100000, self->start + DAY, TWHEEL_ABSTIME, 0, NULL);
+	before = stats(_metadata, self->fd).wakeups;
+	sleep_ns(HOUR);
+	if (variant->levels) {
+		/* It goes round, and may look at what is there once in each. */
+		EXPECT_LE(stats(_metadata, self->fd).wakeups, before + HOUR / (self->tick << 16) + 1);
+	} else {
+		EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
+	}
+	ASSERT_EQ(100000, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+}
+
+/* The wall clock is set, far and back: this clock does not care. */
+TEST_F_TIMEOUT(exact, wall_clock, TEST_DAYS)
+{
+	/* Just before the end of 32-bit time, a leap day, the start of an epoch. */
+	static const time_t dates[] = { 2147483645, 1709164799, 1000000000, 1767225600 };
+	unsigned int i;
+
+	for (i = 0; i < 400; i++)
+		add(_metadata, self->fd, self->start + (i + 1) * NS_PER_SEC / 10,
+		    TWHEEL_ABSTIME, i);
+	for (i = 0; i < ARRAY_SIZE(dates); i++) {
+		struct timeval tv = { .tv_sec = dates[i] };
+
+		sleep_ns(9 * NS_PER_SEC);
+		ASSERT_EQ(0, settimeofday(&tv, NULL));
+	}
+	take_all(_metadata, self, 400);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Processors that go and come back, and a machine that sleeps: no timer is
+ * lost, early, or twice. For root, on a machine that may be put to sleep and
+ * whose clock (rtc0) wakes it (vm/power.sh).
+ */
+#include "../twheel_test.h"
+
+#define CPU_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+#define PM_TEST		"/sys/power/pm_test"
+#define PM_STATE	"/sys/power/state"
+#define WAKE_ALARM	"/sys/class/rtc/rtc0/wakealarm"
+
+#define SLEEP_S		4
+
+static __u64 slept(void)
+{
+	return now(CLOCK_BOOTTIME) - now(CLOCK_MONOTONIC);
+}
+
+FIXTURE(power)
+{
+	int fd;
+	int clock;
+};
+
+FIXTURE_VARIANT(power)
+{
+	int clock;
+};
+
+FIXTURE_VARIANT_ADD(power, monotonic)
+{
+	.clock = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(power, boottime)
+{
+	.clock = CLOCK_BOOTTIME,
+};
+
+FIXTURE_SETUP(power)
+{
+	struct twheel_setup setup = { .clock_id = variant->clock };
+
+	self->clock = variant->clock;
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
+}
+
+FIXTURE_TEARDOWN(power)
+{
+	expect_conserved(_metadata, self->fd);
+	close(self->fd);
+}
+
+/* A timer each 10 ms, for as long as it may take, and one in an hour. */
+static unsigned int arm_row(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
+			    unsigned int seconds)
+{
+	const unsigned int n = seconds * 100;
+	__u64 start = now(self->clock);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		add(_metadata, self->fd, start + (i + 1) * 10 * NS_PER_MS, TWHEEL_ABSTIME, i);
+	add(_metadata, self->fd, start + HOUR, TWHEEL_ABSTIME, n);
+	return n;
+}
+
+/* All of the row come, in order, and the one in an hour does not. */
+static void expect_row(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
+		       unsigned int n)
+{
+	struct twheel_event ev[64];
+	unsigned int have = 0;
+
+	while (have < n) {
+		int i, got = take(self->fd, ev, ARRAY_SIZE(ev), PATIENCE_MS);
+
+		ASSERT_GT(got, 0);
+		for (i = 0; i < got; i++) {
+			ASSERT_EQ(have++, ev[i].user_data);
+			ASSERT_EQ(1, ev[i].expirations);
+			ASSERT_GE(ev[i].expired_ns, ev[i].deadline_ns);
+			ASSERT_GE(now(self->clock), ev[i].expired_ns);
+		}
+	}
+	ASSERT_FALSE(readable(self->fd, QUIET_MS));
+	ASSERT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+}
+
+TEST_F_TIMEOUT(power, processor_goes_and_comes, 120)
+{
+	unsigned int cycle, n;
+
+	n = arm_row(_metadata, self, 10);
+	for (cycle = 0; cycle < 100; cycle++) {
+		ASSERT_TRUE(write_text(CPU_ONLINE, "0"));
+		ASSERT_TRUE(write_text(CPU_ONLINE, "1"));
+	}
+	expect_row(_metadata, self, n);
+}
+
+/* Armed on a processor that then goes for as long as the timers live. */
+TEST_F_TIMEOUT(power, processor_is_gone, 120)
+{
+	cpu_set_t second;
+	unsigned int n;
+
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(second), &second));
+	n = arm_row(_metadata, self, 2);
+	ASSERT_TRUE(write_text(CPU_ONLINE, "0"));
+	expect_row(_metadata, self, n);
+	ASSERT_TRUE(write_text(CPU_ONLINE, "1"));
+}
+
+/* Each of these goes a step further towards sleep, and turns back after 5 s. */
+TEST_F_TIMEOUT(power, almost_sleeps, 180)
+{
+	static const char *const levels[] = {
+		"freezer", "devices", "platform", "processors", "core",
+	};
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(levels); i++) {
+		n = arm_row(_metadata, self, 8);
+		ASSERT_TRUE(write_text(PM_TEST, levels[i]));
+		ASSERT_TRUE(write_text(PM_STATE, "mem"));
+		expect_row(_metadata, self, n);
+	}
+	ASSERT_TRUE(write_text(PM_TEST, "none"));
+}
+
+/*
+ * CLOCK_MONOTONIC stands still while the machine sleeps, so what was to expire
+ * does so later. CLOCK_BOOTTIME goes on: what was due meanwhile is there at once.
+ */
+TEST_F_TIMEOUT(power, sleeps, 180)
+{
+	unsigned int round, n;
+
+	for (round = 0; round < 3; round++) {
+		__u64 before = slept(), asleep, expired;
+		char alarm[8];
+
+		n = arm_row(_metadata, self, 3);
+		snprintf(alarm, sizeof(alarm), "+%d", SLEEP_S);
+		ASSERT_TRUE(write_text(WAKE_ALARM, "0"));
+		ASSERT_TRUE(write_text(WAKE_ALARM, alarm));
+		ASSERT_TRUE(write_text(PM_STATE, "mem"));
+		asleep = slept() - before;
+		/* It was asleep, or this has shown nothing. */
+		ASSERT_GE(asleep, NS_PER_SEC);
+		if (self->clock == CLOCK_BOOTTIME) {
+			ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+			expired = stats(_metadata, self->fd).expired;
+			EXPECT_GE(expired, asleep / (10 * NS_PER_MS) / 2);
+		}
+		expect_row(_metadata, self, n);
+	}
+}
+
+TEST_HARNESS_MAIN

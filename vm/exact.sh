@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/exact.sh [KERNEL]: how late timers are, to the nanosecond, in a machine
+# whose clock counts instructions: what is asserted there holds on every host.
+# Runs it twice; the second run must give the very same times.
+
+. "$(dirname "$0")/lib.sh"
+
+kernel=${1:-6.12}
+bin=$build/exact
+mkdir -p "$bin"
+harness=$("$top/vm/source.sh")/tools/testing/selftests
+gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
+	-isystem "$harness" -I"$top/include/uapi" \
+	-o "$bin/exact" "$top/userspace/selftests/exact/exact.c"
+
+# Without these two, which look at the clocks all the time, days pass faster.
+quiet='nowatchdog tsc=reliable'
+
+# once RUN OPTION...: the first run's output is for the reader.
+once() {
+	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --exact --append "$quiet" \
+		--limit 0 --timeout 900 --bin "$bin" "${@:2}" -- exact
+}
+
+# What both runs must agree on.
+times() {
+	tr -d '\r' <"$logs/exact-$kernel-$1.output.log" | grep '^# .* hash '
+}
+
+once 1 --raw
+once 2 >/dev/null || {
+	echo "# the second run failed: see $logs/exact-$kernel-2.output.log"
+	exit 1
+}
+if ! diff <(times 1) <(times 2); then
+	echo "# two runs, two results"
+	exit 1
+fi

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/reliability.sh [--write]: what the last run of make check, or make
+# check-full, has shown, from its tallies and logs: a table of its stages, and one
+# of the figures that these have printed. --write puts both into
+# doc/reliability.md, and is refused for a run in which anything failed.
+
+. "$(dirname "$0")/lib.sh"
+
+doc=$top/doc/reliability.md
+results=$build/results
+[ -n "$(ls "$results" 2>/dev/null)" ] || die "nothing has been run"
+
+# The stages, in the order in which they ended.
+names() {
+	find "$results" -type f ! -name '.*' -printf '%T@ %f\n' | sort -n | cut -d ' ' -f 2
+}
+
+stages() {
+	local name passed failed skipped
+
+	echo '| stage | passed | failed | skipped |'
+	echo '|---|---|---|---|'
+	names | while read -r name; do
+		read -r passed failed skipped <"$results/$name"
+		echo "| $name | $passed | $failed | $skipped |"
+	done
+}
+
+# What was counted in thousands, or said to be a share: of each stage the lines of
+# TAP that tell it. A number that is only a name (a seed, a size) tells nothing.
+figures() {
+	local name
+
+	echo '| stage | figure |'
+	echo '|---|---|'
+	names | while read -r name; do
+		[ -e "$logs/$name.log" ] || continue
+		awk -v stage="$name" '
+			BEGIN {
+				many = "[0-9][0-9][0-9][0-9]+ ([a-z]+ )?(operations|armings|" \
+					"expirations|events|loops|calls|opens|looks|timers|" \
+					"words|times|states|programs)"
+				share = "[0-9.]+ % of (lines|branches)"
+			}
+			{ sub(/\r$/, "") }
+			/^ *(ok [0-9]+|#) / || $0 ~ share {
+				if ($0 !~ many && $0 !~ share)
+					next
+				sub(/^ *(ok [0-9]+( -)?|#) /, "")
+				gsub(/\|/, "\\|")
+				if (!seen[$0]++)
+					print "| " stage " | " $0 " |"
+			}' "$logs/$name.log"
+	done
+}
+
+tables() {
+	echo "Commit $(git -C "$top" rev-parse --short HEAD), on $(nproc) processors."
+	echo
+	stages
+	echo
+	figures
+}
+
+if [ "${1:-}" != --write ]; then
+	tables
+	exit
+fi
+
+cat "$results"/* | awk '{ bad += $2 } END { exit bad > 0 }' || die "a stage has failed"
+tables >"$logs/reliability.new"
+awk -v new="$logs/reliability.new" '
+	/^<!-- end of the run/ { inside = 0 }
+	!inside
+	/^<!-- the run/ {
+		inside = found = 1
+		while ((getline line < new) > 0)
+			print line
+	}
+	END { exit !found }' "$doc" >"$logs/reliability.md" || die "$doc has no place for it"
+cp "$logs/reliability.md" "$doc"
