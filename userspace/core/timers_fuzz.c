@@ -45,7 +45,7 @@
  * @unread: has an event, if @word is @left
  * @last: of that event: the periods end with it
  * @drained: that event was drained
- * @lax: a KICK is owed, so it may be late
+ * @lax: a KICK is owed, or it was due when the clock was set back: may be late
  * @prompt: is in the wheel since before its tick, so it comes in its turn
  * @came: that event came in its turn
  * @left: word that the expiry has left
@@ -578,12 +578,16 @@ static void do_advance(struct run *r)
 
 static void do_set_back(struct run *r)
 {
+	u64 before = r->now;
 	unsigned int i;
 
 	r->now = time_before(r->now, feed_distance(r->f, shape_of(r)->shift));
 	/* The order starts anew. */
 	r->reached = 0;
 	for (i = 0; i < r->timers; i++) {
+		/* What was due and had not come may wait until the clock is there again. */
+		if (is_armed(&r->timer[i]) && r->timer[i].word <= before)
+			r->timer[i].lax = true;
 		r->timer[i].prompt = false;
 		r->timer[i].came = false;
 	}
