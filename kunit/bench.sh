@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# kunit/bench.sh [NAME=VALUE...]: what the wheel costs in the kernel, beside
+# hrtimer and timer_list: rows on stdout, with a header line.
+#
+#   full=1  all with 10^7 timers, not the wheel alone
+#   reps=N  repetitions
+#   only=N  with N timers alone
+#
+# It runs natively, in user-mode Linux; source and build are kept where
+# kunit/run.sh keeps them.
+
+. "$(dirname "$0")/../vm/lib.sh"
+
+version=6.12
+need "linux-source-$version" bc bison flex gcc libelf-dev make python3 xz-utils
+
+tree=$cache/uml-$(dpkg-query -W -f '${Version}' "linux-source-$version")
+dir=$tree.build-bench
+log=$logs/kunit-bench.log
+mkdir -p "$dir"
+
+unpack() {
+	local new
+
+	[ ! -d "$tree" ] || return 0
+	new=$(mktemp -d "$tree.XXXXXX")
+	echo "unpacking linux-source-$version" >&2
+	tar -C "$new" --strip-components=1 -xf "/usr/src/linux-source-$version.tar.xz"
+	mv -T "$new" "$tree"
+}
+
+# Puts the wheel and the bench into the source tree, as links.
+plant() {
+	rm -rf "$tree/lib/twheel"
+	mkdir "$tree/lib/twheel"
+	ln -s "$top"/twheel{,_slots,_timers}.c "$top"/include "$top"/kunit/*.[ch] \
+		"$tree/lib/twheel"
+	cat >"$tree/lib/twheel/Makefile" <<-'END'
+		ccflags-y := -I$(srctree)/lib/twheel/include -I$(srctree)/lib/twheel/include/uapi -Werror
+		obj-y := twheel.o twheel_slots.o twheel_timers.o twheel_bench_kunit.o
+	END
+	grep -qx 'obj-y += twheel/' "$tree/lib/Makefile" ||
+		echo 'obj-y += twheel/' >>"$tree/lib/Makefile"
+}
+
+# Others build their kernels from the same tree.
+exec 9>"$tree.lock"
+flock 9
+unpack
+plant
+rm -rf "$dir/lib/twheel"
+(
+	cd "$tree"
+	quietly python3 tools/testing/kunit/kunit.py build --arch=um --build_dir="$dir" \
+		--jobs="$(nproc)" --kunitconfig="$top/kunit/.kunitconfig" \
+		--kconfig_add=CONFIG_HIGH_RES_TIMERS=y
+)
+grep -qx CONFIG_HIGH_RES_TIMERS=y "$dir/.config" || die "no high resolution"
+# So that they need not wait for the run.
+linux=$(mktemp "$dir/linux.XXXXXX")
+trap 'rm -f "$linux"' EXIT
+install "$dir/linux" "$linux"
+exec 9>&-
+
+"$linux" mem=4G console=tty kunit_shutdown=halt 'kunit.filter_glob=twheel_bench' \
+	"${@/#/twheel_bench_kunit.}" </dev/null >"$log" 2>&1 || true
+
+grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
+	tail -n 40 "$log" >&2
+	die "the bench failed: $log"
+}
+sed -n 's/^.*bench-row: //p' "$log" | sed '1i where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked'

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/* All backends, and how to have timers of one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+const struct bench_backend *const bench_backends[] = {
+	&bench_store,
+	&bench_exchange,
+	&bench_called,
+	&bench_table,
+	&bench_libtwheel,
+	&bench_timeout,
+	&bench_rearm,
+	&bench_wheel,
+	&bench_wheel_mutex,
+	&bench_lazy,
+	&bench_heap,
+	&bench_heap_mutex,
+	&bench_libev,
+	&bench_libev_mutex,
+	&bench_libevent,
+	&bench_libuv,
+	&bench_timerfd,
+	&bench_posix,
+	&bench_io_uring,
+};
+
+const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);
+
+/* What check found, by backend; NULL: not asked yet. */
+static const char *verdicts[ARRAY_SIZE(bench_backends)];
+
+/* The backends that are wanted, or NULL: all. */
+const char *bench_only;
+
+/* Whether @name is one of those in @list, which have commas between. */
+bool bench_is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL) {
+		if (!strncmp(list, name, len) && (!list[len] || list[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+/* One that does not do the work is not measured. */
+bool bench_wanted(const struct bench_backend *kind)
+{
+	if (bench_only && !bench_is_listed(bench_only, kind->name))
+		return false;
+	return strcmp(bench_checked(kind), "no");
+}
+
+const char *bench_checked(const struct bench_backend *kind)
+{
+	unsigned int i;
+
+	for (i = 0; bench_backends[i] != kind; i++)
+		;
+	if (!verdicts[i])
+		verdicts[i] = bench_check(kind);
+	return verdicts[i];
+}
+
+/* Return: NULL where this machine cannot. */
+struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
+			 uint64_t tick)
+{
+	struct bench *b = bench_alloc(1, sizeof(*b));
+
+	b->kind = kind;
+	b->n = n;
+	b->usable = n;
+	b->slack = slack;
+	b->tick = tick;
+	b->handle = bench_alloc(n + BENCH_SPARE, sizeof(*b->handle));
+	pthread_mutex_init(&b->mutex, NULL);
+	if (kind->locked)
+		b->lock = &b->mutex;
+	if (kind->open(b)) {
+		free(b->handle);
+		free(b);
+		return NULL;
+	}
+	return b;
+}
+
+/* Return: @n, or as many as this backend can hold here. */
+uint32_t bench_fit(const struct bench_backend *kind, uint32_t n)
+{
+	uint32_t most = kind->limit ? kind->limit() : kind->max_n;
+
+	if (most > kind->max_n)
+		most = kind->max_n;
+	return n < most ? n : most;
+}
+
+void bench_close(struct bench *b)
+{
+	if (b->failed)
+		bench_note("%s: %llu operations with %u timers were refused", b->kind->name,
+			   (unsigned long long)b->failed, b->n);
+	b->kind->close(b);
+	pthread_mutex_destroy(&b->mutex);
+	free(b->handle);
+	free(b);
+}

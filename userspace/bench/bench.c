@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * bench: what timers cost, of many kinds, side by side.
+ *
+ * The rows say it; judge reads them beside what they must reach. See --help.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "heartbeat.h"
+
+static const char help[] =
+	"Usage: bench [--full] [--only=BACKEND,...] [--part=PART,...] [--where=WORD]\n"
+	"             [--reps=N] [--n=N,...]\n"
+	"What timers cost, of many kinds, side by side, as rows with tabs between.\n"
+	"\n"
+	"  --full        all numbers of timers, and more repetitions\n"
+	"  --only=...    these backends alone; a wrong name lists them\n"
+	"  --part=...    ops, threads, calls, expire, heartbeat; default: all\n"
+	"  --where=WORD  what is in the first column; default: native, or here if\n"
+	"                TWHEEL_BACKEND=kernel in the environment\n"
+	"  --reps=N      repetitions of each operation\n"
+	"  --n=N,...     with so many timers, where that can be chosen\n";
+
+static void usage(const char *why, const char *what)
+{
+	fprintf(stderr, "bench: %s: %s\n%s", why, what, help);
+	exit(2);
+}
+
+#define MAX_NS	8
+
+struct numbers {
+	uint32_t n[MAX_NS];
+	unsigned int nr;
+};
+
+static unsigned long parse_number(const char *text, char **end, unsigned long max)
+{
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, end, 10);
+	if (*text < '0' || *text > '9' || errno || !value || value > max)
+		usage("not a possible number", text);
+	return value;
+}
+
+static struct numbers parse_numbers(const char *text)
+{
+	struct numbers numbers = {};
+	char *end;
+
+	for (;; text = end + 1) {
+		if (numbers.nr == MAX_NS)
+			usage("too many", text);
+		numbers.n[numbers.nr++] = parse_number(text, &end, 10000000);
+		if (!*end)
+			return numbers;
+		if (*end != ',')
+			usage("not a possible number", text);
+	}
+}
+
+static void check_names(const char *list)
+{
+	char *copy = strdup(list), *name, *rest = copy;
+	unsigned int i;
+
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; i < bench_nr_backends; i++) {
+			if (!strcmp(bench_backends[i]->name, name))
+				break;
+		}
+		if (i < bench_nr_backends)
+			continue;
+		fprintf(stderr, "bench: no backend %s; there are", name);
+		for (i = 0; i < bench_nr_backends; i++)
+			fprintf(stderr, " %s", bench_backends[i]->name);
+		fputc('\n', stderr);
+		exit(2);
+	}
+	free(copy);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "full", no_argument, NULL, 'f' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "part", required_argument, NULL, 'p' },
+		{ "where", required_argument, NULL, 'w' },
+		{ "reps", required_argument, NULL, 'r' },
+		{ "n", required_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	struct numbers one = { { 1000, 100000, 1000000 }, 3 };
+	struct numbers two = { { 10000, 1000000 }, 2 };
+	struct numbers expire = { { 10000, 100000 }, 2 };
+	struct numbers beats = { { 100000, 1000000 }, 2 };
+	unsigned int reps = 7, slow_reps = 3, i;
+	const char *part = "ops,threads,calls,expire,heartbeat";
+	const char *backend = getenv("TWHEEL_BACKEND");
+	bool full = false, chosen = false;
+	char *end;
+	int opt;
+
+	if (backend && !strcmp(backend, "kernel"))
+		bench_where = "here";
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'f':
+			full = true;
+			break;
+		case 'o':
+			check_names(optarg);
+			bench_only = optarg;
+			break;
+		case 'p':
+			part = optarg;
+			break;
+		case 'w':
+			bench_where = optarg;
+			break;
+		case 'r':
+			reps = parse_number(optarg, &end, 1000);
+			slow_reps = reps;
+			break;
+		case 'n':
+			one = parse_numbers(optarg);
+			two = one;
+			expire = one;
+			beats = one;
+			chosen = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			fputs(help, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc)
+		usage("unknown argument", argv[optind]);
+	if (full && !chosen) {
+		one = (struct numbers) { { 1000, 10000, 100000, 1000000, 10000000 }, 5 };
+		two = (struct numbers) { { 1000, 10000, 100000, 1000000, 10000000 }, 5 };
+		expire = (struct numbers) { { 10000, 100000, 1000000 }, 3 };
+		reps = 11;
+	}
+
+	bench_row_header();
+	/* All before the first is measured: who does not do the work, is not. */
+	for (i = 0; i < bench_nr_backends; i++)
+		bench_wanted(bench_backends[i]);
+	for (i = 0; bench_is_listed(part, "ops") && i < one.nr; i++)
+		bench_measure(one.n[i], 1, reps, false);
+	/* To see that it goes on as memory does. */
+	if (bench_is_listed(part, "ops") && !full && !chosen)
+		bench_measure(10000000, 1, reps, true);
+	for (i = 0; bench_is_listed(part, "threads") && i < two.nr; i++)
+		bench_measure(two.n[i], 2, reps, false);
+	if (bench_is_listed(part, "calls"))
+		bench_calls(slow_reps);
+	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
+		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, slow_reps);
+	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
+		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, full ? slow_reps : 1);
+	return 0;
+}

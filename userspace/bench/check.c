@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whether a backend does the work, which is seen before it is measured; and what
+ * its expirations cost.
+ *
+ * In both every delivery is accounted for: each timer that is due comes once,
+ * no other comes, and none before its time. Who gives all but some of them too
+ * early has that said of him in each row.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* How many timers the check has, and how long after the last it waits. */
+#define CHECK_TIMERS	1000U
+#define CHECK_FROM	(100 * NSEC_PER_MSEC)
+#define CHECK_SPAN	(60 * NSEC_PER_MSEC)
+#define CHECK_GRACE	(60 * NSEC_PER_MSEC)
+/* Not within the check. */
+#define CHECK_FAR	(3600 * NSEC_PER_SEC)
+/* A machine that stands still for longer than CHECK_FROM is no fault of theirs. */
+#define CHECK_TRIES	3U
+
+/* Expirations come within this time. */
+#define EXPIRE_SPAN	NSEC_PER_SEC
+/* To arm them before that; or twice as long, and so on. */
+#define EXPIRE_LEAD	(200 * NSEC_PER_MSEC)
+/* For who is late. */
+#define EXPIRE_GRACE	(100 * NSEC_PER_MSEC)
+#define EXPIRE_PATIENCE	(20 * NSEC_PER_SEC)
+
+/**
+ * struct account - of what was due and what came
+ * @due: when each timer is, 0 if it shall not come
+ * @late: by how much each was; UINT64_MAX if it did not come
+ * @nr: how many came
+ * @early: how many of those before their time
+ * @wrong: how many of those that should not have, or not again
+ */
+struct account {
+	uint64_t *due;
+	uint64_t *late;
+	uint32_t nr;
+	uint32_t early;
+	uint32_t wrong;
+};
+
+static void open_account(struct account *a, struct bench *b)
+{
+	*a = (struct account) {
+		.due = bench_alloc(b->n + BENCH_SPARE, sizeof(*a->due)),
+		.late = bench_alloc(b->n + BENCH_SPARE, sizeof(*a->late)),
+	};
+	memset(a->late, 0xff, (b->n + BENCH_SPARE) * sizeof(*a->late));
+	b->heard = a;
+}
+
+static void close_account(struct account *a)
+{
+	free(a->due);
+	free(a->late);
+}
+
+static void hear(struct bench *b, uint32_t index)
+{
+	struct account *a = b->heard;
+	uint64_t now = bench_now();
+
+	if (index >= b->n + BENCH_SPARE || !a->due[index] || a->late[index] != UINT64_MAX) {
+		a->wrong++;
+		return;
+	}
+	a->nr++;
+	a->early += now < a->due[index];
+	a->late[index] = now < a->due[index] ? 0 : now - a->due[index];
+}
+
+/* One operation on one timer, to @when. */
+static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t when)
+{
+	if (b->kind->begin)
+		b->kind->begin(b);
+	op(b, &b->handle[index], 1, when);
+}
+
+/*
+ * A third of the timers are left as they were armed, a third are moved, some of
+ * those to an earlier time, and a third disarmed. Return: "yes", "early", "no".
+ */
+static const char *check_once(const struct bench_backend *kind)
+{
+	uint32_t n = CHECK_TIMERS, expected = 0, i;
+	struct bench *b = bench_open(kind, n, 0, 0);
+	const char *verdict = "yes";
+	uint64_t start;
+	struct account a;
+
+	if (!b)
+		return "no";
+	open_account(&a, b);
+	b->sink = hear;
+	start = bench_now() + CHECK_FROM;
+	for (i = 0; i < n; i++) {
+		a.due[i] = start + bench_random() % CHECK_SPAN;
+		one(b, kind->arm, i, a.due[i]);
+	}
+	for (i = 0; i < n; i++) {
+		if (i % 3 == 1) {
+			a.due[i] = start + bench_random() % CHECK_SPAN;
+			one(b, kind->move, i, a.due[i]);
+		} else if (i % 3 == 2 && kind->cancel) {
+			a.due[i] = 0;
+			one(b, kind->cancel, i, 0);
+		}
+		expected += !!a.due[i];
+	}
+	for (i = 0; kind->pair && i < n; i++)
+		one(b, kind->pair, n + i % BENCH_SPARE, start + CHECK_FAR);
+	kind->deliver(b, start + CHECK_SPAN + CHECK_GRACE);
+	/* This machine may have stood still. */
+	for (i = 0; i < 100 && a.nr < expected; i++)
+		kind->deliver(b, bench_now() + CHECK_GRACE);
+	if (a.nr != expected || a.wrong || b->failed)
+		verdict = "no";
+	else if (a.early)
+		verdict = "early";
+	if (strcmp(verdict, "yes"))
+		bench_note("%s: of %u due %u came, %u of them early; %u wrong, %llu refused",
+			   kind->name, expected, a.nr, a.early, a.wrong,
+			   (unsigned long long)b->failed);
+	close_account(&a);
+	bench_close(b);
+	return verdict;
+}
+
+const char *bench_check(const struct bench_backend *kind)
+{
+	const char *verdict;
+	unsigned int i;
+
+	for (i = 0; i < CHECK_TRIES; i++) {
+		verdict = check_once(kind);
+		if (strcmp(verdict, "no"))
+			break;
+	}
+	return verdict;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Of @nr: in us, the one that so many of 10,000 are not later than. */
+static double late_of(const uint64_t *late, uint32_t nr, unsigned int of_10000)
+{
+	uint32_t at = (uint64_t)nr * of_10000 / 10000;
+
+	return late[at < nr ? at : nr - 1] / 1000.0;
+}
+
+static const struct {
+	const char *op;
+	unsigned int of_10000;
+} quantiles[] = {
+	{ "late_p50", 5000 },
+	{ "late_p99", 9900 },
+	{ "late_max", 10000 },
+};
+
+#define QUANTILES	ARRAY_SIZE(quantiles)
+
+/*
+ * Arms all timers of @b, for within a second from a moment when that is done.
+ * Return: that moment; 0 if it took longer than @lead, and some are late.
+ */
+static uint64_t arm_within_a_second(struct bench *b, struct account *a, uint64_t lead)
+{
+	const struct bench_backend *kind = b->kind;
+	uint64_t start = bench_now() + lead;
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++)
+		a->due[i] = start + bench_random() % EXPIRE_SPAN;
+	if (kind->begin)
+		kind->begin(b);
+	for (i = 0; i < b->n; i++)
+		kind->arm(b, &b->handle[i], 1, a->due[i]);
+	return bench_now() < start ? start : 0;
+}
+
+/* Return: whether all came, once each, and nothing was refused. */
+static bool expire_once(const struct bench_backend *kind, uint32_t n, double *cost,
+			double late[QUANTILES], bool *early)
+{
+	uint64_t start = 0, lead, cpu, patience;
+	struct bench *b = NULL;
+	struct account a;
+	unsigned int i;
+	bool fine;
+
+	for (lead = EXPIRE_LEAD; !start; lead *= 2) {
+		if (b) {
+			close_account(&a);
+			bench_close(b);
+		}
+		b = bench_open(kind, n, 0, 0);
+		if (!b)
+			return false;
+		open_account(&a, b);
+		b->sink = hear;
+		start = arm_within_a_second(b, &a, lead);
+	}
+	cpu = bench_process_cpu();
+	kind->deliver(b, start + EXPIRE_SPAN + EXPIRE_GRACE);
+	patience = bench_now() + EXPIRE_PATIENCE;
+	while (a.nr < n && bench_now() < patience)
+		kind->deliver(b, bench_now() + EXPIRE_GRACE);
+	*cost = (bench_process_cpu() - cpu) / 1000.0 / n;
+	fine = a.nr == n && !a.wrong && !b->failed;
+	if (!fine)
+		bench_note("%s: of %u due %u came, %u wrong, %llu refused", kind->name, n, a.nr,
+			   a.wrong, (unsigned long long)b->failed);
+	*early |= a.early;
+	qsort(a.late, n, sizeof(*a.late), compare);
+	for (i = 0; i < QUANTILES; i++)
+		late[i] = late_of(a.late, n, quantiles[i].of_10000);
+	close_account(&a);
+	bench_close(b);
+	return fine;
+}
+
+/* Bare words do not expire, and of threads there is one. */
+static bool expires(const struct bench_backend *kind)
+{
+	return kind != &bench_store && kind != &bench_exchange && kind != &bench_called &&
+	       kind != &bench_table && kind != &bench_rearm && !kind->locked &&
+	       bench_wanted(kind);
+}
+
+/**
+ * struct expiry - what the expirations of one backend cost
+ * @n: how many timers it has; 0: it takes no part
+ * @early: some came before their time
+ * @cost: in us of CPU, by repetition
+ * @late: in us, by repetition
+ */
+struct expiry {
+	uint32_t n;
+	bool early;
+	double *cost;
+	double *late[QUANTILES];
+};
+
+/* As many timers as it can hold, if that is more than it had before. */
+static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint32_t n,
+			uint32_t before, unsigned int reps)
+{
+	unsigned int q;
+
+	if (!expires(kind))
+		return;
+	e->n = bench_fit(kind, n);
+	if (e->n <= before)
+		e->n = 0;
+	else if (e->n < n)
+		bench_note("%s: no more than %u timers here", kind->name, e->n);
+	e->cost = bench_alloc(reps, sizeof(*e->cost));
+	for (q = 0; q < QUANTILES; q++)
+		e->late[q] = bench_alloc(reps, sizeof(*e->late[q]));
+}
+
+static void close_expiry(struct expiry *e, const struct bench_backend *kind, unsigned int reps)
+{
+	struct bench_row row = {
+		.op = "expire_own",
+		.backend = kind->name,
+		.n = e->n,
+		.threads = 1,
+		.pattern = "random",
+		.unit = "us",
+		.checked = e->early ? "early" : "yes",
+	};
+	unsigned int q;
+
+	if (e->n)
+		bench_row(&row, e->cost, reps);
+	for (q = 0; q < QUANTILES; q++) {
+		row.op = quantiles[q].op;
+		if (e->n)
+			bench_row(&row, e->late[q], reps);
+		free(e->late[q]);
+	}
+	free(e->cost);
+}
+
+/* @n timers at random instants within a second, of each in turn, @reps times. */
+void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
+{
+	struct expiry expiries[bench_nr_backends];
+	unsigned int k, q, rep;
+
+	memset(expiries, 0, sizeof(expiries));
+	for (k = 0; k < bench_nr_backends; k++)
+		open_expiry(&expiries[k], bench_backends[k], n, before, reps);
+	for (rep = 0; rep < reps; rep++) {
+		for (k = 0; k < bench_nr_backends; k++) {
+			struct expiry *e = &expiries[k];
+			double late[QUANTILES];
+
+			if (!e->n)
+				continue;
+			if (!expire_once(bench_backends[k], e->n, &e->cost[rep], late, &e->early))
+				e->n = 0;
+			for (q = 0; q < QUANTILES; q++)
+				e->late[q][rep] = late[q];
+		}
+	}
+	for (k = 0; k < bench_nr_backends; k++)
+		close_expiry(&expiries[k], bench_backends[k], reps);
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections that send heartbeats, and some that fall silent.
+ *
+ * The connections are in groups; each STEP it is the turn of the next group, in
+ * an order that has nothing to do with that in memory. A few of each group fall
+ * silent, one in each round, and these, no others, must be kicked within the
+ * time of the run, and none too early. Time may be compressed: then the
+ * heartbeat, the timeout, the slack and the tick of the wheel are all shorter by
+ * the same factor, so that there is as much to do for each heartbeat.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartbeat.h"
+
+#define BEAT		(5 * NSEC_PER_SEC)
+#define TIMEOUT		(30 * NSEC_PER_SEC)
+#define SLACK		NSEC_PER_SEC
+/* So that a bucket of the second level is half of the slack. */
+#define TICK		(10 * NSEC_PER_MSEC)
+/* Two timeouts. */
+#define ROUNDS		12U
+/* Of each group; the last of them is due a timeout after its last round. */
+#define SILENT		5U
+/* In tenths of a second, at the end. */
+#define PATIENCE	300U
+/* Of the generator, whatever the compression. */
+#define STEP		(10 * NSEC_PER_MSEC)
+
+/**
+ * struct crowd - all connections
+ * @h: the workload
+ * @b: who holds their timeouts, NULL if nobody
+ * @handle: of their timers, group after group
+ * @index: of each in @handle
+ * @due: by index: when it is to be kicked, for those that fall silent; else 0
+ * @came: by index: it was kicked
+ * @groups: how many groups, which is how many steps are a round
+ * @start: when the first step begins
+ * @wrong: kicks that should not have been
+ */
+struct crowd {
+	struct heartbeat *h;
+	struct bench *b;
+	uint64_t *handle;
+	uint32_t *index;
+	uint64_t *due;
+	bool *came;
+	uint32_t groups;
+	uint64_t start;
+	uint32_t wrong;
+};
+
+static void hear(struct bench *b, uint32_t index)
+{
+	struct crowd *c = b->heard;
+	uint64_t due = index < b->n ? __atomic_load_n(&c->due[index], __ATOMIC_RELAXED) : 0;
+	uint64_t now = bench_now();
+
+	if (!due || now < due || c->came[index]) {
+		c->wrong++;
+		return;
+	}
+	c->came[index] = true;
+	c->h->kicked++;
+	if (c->h->late_ns < now - due)
+		c->h->late_ns = now - due;
+}
+
+/* First of the connections of a thread in a group; that of the next is its end. */
+static uint32_t first_of(const struct crowd *c, uint32_t group, unsigned int thread)
+{
+	uint64_t whole = c->h->n, first = whole * group / c->groups;
+	uint64_t nr = whole * (group + 1) / c->groups - first;
+
+	return first + nr * thread / c->h->threads;
+}
+
+/*
+ * A round of one group, as far as it belongs to @thread. The last of thread 0's
+ * part fall silent, one in each round.
+ */
+static uint32_t beat(struct crowd *c, unsigned int thread, uint32_t group, uint32_t round,
+		     uint64_t when)
+{
+	uint32_t first = first_of(c, group, thread);
+	uint32_t nr = first_of(c, group, thread + 1) - first;
+	uint32_t i;
+
+	if (!thread) {
+		nr -= round < SILENT ? round : SILENT;
+		/* Those that will, as far as they have not. */
+		for (i = round; i < SILENT; i++) {
+			uint32_t at = first_of(c, group, 1) - 1 - i;
+
+			__atomic_store_n(&c->due[c->index[at]],
+					 when + (at - first) * BENCH_STEP, __ATOMIC_RELAXED);
+		}
+	}
+	if (c->b) {
+		if (c->b->kind->begin)
+			c->b->kind->begin(c->b);
+		c->b->kind->move(c->b, c->handle + first, nr, when);
+	}
+	return nr;
+}
+
+static void wait_until(struct crowd *c, unsigned int thread, uint64_t until)
+{
+	if (!thread && c->b)
+		c->b->kind->deliver(c->b, until);
+	else
+		bench_sleep_until(until);
+}
+
+struct talker {
+	struct crowd *crowd;
+	unsigned int thread;
+	pthread_t id;
+	uint64_t beats;
+	uint64_t behind;
+};
+
+static void *talk(void *arg)
+{
+	struct talker *talker = arg;
+	struct crowd *c = talker->crowd;
+	uint64_t timeout = TIMEOUT / c->h->compress;
+	uint32_t round, group;
+	uint64_t next = c->start;
+
+	for (round = 0; round < ROUNDS; round++) {
+		for (group = 0; group < c->groups; group++, next += STEP) {
+			uint64_t now;
+
+			wait_until(c, talker->thread, next);
+			now = bench_now();
+			if (now > next && talker->behind < now - next)
+				talker->behind = now - next;
+			talker->beats += beat(c, talker->thread, group, round, now + timeout);
+		}
+	}
+	wait_until(c, talker->thread, next);
+	return NULL;
+}
+
+/* As if each had sent its heartbeat a round ago. */
+static void arm_all(struct crowd *c)
+{
+	uint64_t timeout = TIMEOUT / c->h->compress, beat_ns = BEAT / c->h->compress;
+	struct bench *b = c->b;
+	uint32_t group, i;
+
+	c->start = bench_now() + NSEC_PER_MSEC;
+	/* It takes a while. */
+	if (b)
+		c->start += c->h->n * NSEC_PER_USEC;
+	for (group = 0; b && group < c->groups; group++) {
+		uint64_t when = c->start + timeout - beat_ns + group * STEP;
+
+		for (i = first_of(c, group, 0); i < first_of(c, group + 1, 0); i++) {
+			if (b->kind->begin)
+				b->kind->begin(b);
+			b->kind->arm(b, &c->handle[i], 1, when);
+		}
+	}
+	/* Or longer still: then the first round comes a bit late. */
+	if (c->start < bench_now())
+		c->start = bench_now();
+}
+
+static void open_crowd(struct crowd *c)
+{
+	uint32_t n = c->h->n, i;
+
+	c->handle = bench_alloc(n, sizeof(*c->handle));
+	c->index = bench_alloc(n, sizeof(*c->index));
+	c->due = bench_alloc(n, sizeof(*c->due));
+	c->came = bench_alloc(n, sizeof(*c->came));
+	for (i = 0; i < n; i++)
+		c->index[i] = i;
+	bench_shuffle(c->index, n);
+	for (i = 0; c->b && i < n; i++)
+		c->handle[i] = c->b->handle[c->index[i]];
+}
+
+static void close_crowd(struct crowd *c)
+{
+	free(c->handle);
+	free(c->index);
+	free(c->due);
+	free(c->came);
+	if (c->b)
+		bench_close(c->b);
+}
+
+/* Return: 0, or -1 if this machine cannot. */
+int heartbeat_run(struct heartbeat *h)
+{
+	struct talker talkers[BENCH_SPARE] = {};
+	struct crowd c = { .h = h, .groups = BEAT / h->compress / STEP };
+	unsigned int i;
+
+	h->beats = 0;
+	h->kicked = 0;
+	h->late_ns = 0;
+	h->behind_ns = 0;
+	h->bad = NULL;
+	if (h->kind) {
+		c.b = bench_open(h->kind, h->n, SLACK / h->compress, TICK / h->compress);
+		if (!c.b)
+			return -1;
+		c.b->sink = hear;
+		c.b->heard = &c;
+	}
+	open_crowd(&c);
+	arm_all(&c);
+	wait_until(&c, 0, c.start);
+
+	h->cpu_ns = h->cpu();
+	for (i = 0; i < h->threads; i++) {
+		talkers[i].crowd = &c;
+		talkers[i].thread = i;
+		if (i && pthread_create(&talkers[i].id, NULL, talk, &talkers[i]))
+			bench_die("pthread_create");
+	}
+	talk(&talkers[0]);
+	for (i = 1; i < h->threads; i++)
+		pthread_join(talkers[i].id, NULL);
+	h->cpu_ns = h->cpu() - h->cpu_ns;
+	/* Who fell silent in a round that came late is due later, too. */
+	for (i = 0; c.b && i < PATIENCE && h->kicked < c.groups * SILENT; i++)
+		c.b->kind->deliver(c.b, bench_now() + 100 * NSEC_PER_MSEC);
+
+	for (i = 0; i < h->threads; i++) {
+		h->beats += talkers[i].beats;
+		if (h->behind_ns < talkers[i].behind)
+			h->behind_ns = talkers[i].behind;
+	}
+	if (c.b && c.b->failed)
+		h->bad = "operations were refused";
+	else if (c.wrong)
+		h->bad = "connections were kicked that were not silent for so long";
+	else if (c.b && h->kicked != c.groups * SILENT)
+		h->bad = "silent connections were not kicked";
+	close_crowd(&c);
+	return 0;
+}
+
+/* As much as leaves a timerfd each some time to breathe. */
+unsigned int heartbeat_compress(uint32_t n)
+{
+	return n > 100000 ? 6 : 25;
+}
+
+static const struct {
+	const struct bench_backend *kind;
+	unsigned int threads;
+	/* With as many connections as a timerfd each allows. */
+	bool fewer;
+} runs[] = {
+	{ NULL, 1, false },
+	{ &bench_libtwheel, 1, false },
+	{ &bench_heap, 1, false },
+	{ NULL, 4, false },
+	{ &bench_libtwheel, 4, false },
+	{ &bench_heap_mutex, 4, false },
+	{ NULL, 1, true },
+	{ &bench_timerfd, 1, true },
+};
+
+struct result {
+	uint32_t n;
+	double *ns;
+};
+
+/* Return: whether all went well. */
+static bool run_once(struct heartbeat *h, double *ns)
+{
+	const char *name = h->kind ? h->kind->name : "none";
+
+	if (heartbeat_run(h)) {
+		bench_note("%s: cannot hold %u timers here", name, h->n);
+		return false;
+	}
+	*ns = (double)h->cpu_ns / h->beats;
+	if (h->bad)
+		bench_note("%s, %u connections: %s", name, h->n, h->bad);
+	if (h->bad || h->behind_ns > SLACK / h->compress)
+		bench_note("%s, %u connections: the generator was %llu us behind", name, h->n,
+			   (unsigned long long)h->behind_ns / 1000);
+	return !h->bad;
+}
+
+static void put_row(unsigned int run, const struct result *r, unsigned int compress,
+		    unsigned int reps)
+{
+	char pattern[32];
+	struct bench_row row = {
+		.op = "heartbeat",
+		.backend = runs[run].kind ? runs[run].kind->name : "none",
+		.n = r->n,
+		.threads = runs[run].threads,
+		.pattern = pattern,
+		.unit = "ns",
+		.checked = "yes",
+	};
+
+	snprintf(pattern, sizeof(pattern), "paced/%u", compress);
+	bench_row(&row, r->ns, reps);
+}
+
+/* Of each backend with @n connections, and of the generator alone: "none". */
+void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps)
+{
+	unsigned int compress = heartbeat_compress(n), i, rep;
+	struct result results[ARRAY_SIZE(runs)] = {};
+	uint32_t fewer = bench_fit(&bench_timerfd, n);
+
+	if (fewer <= before)
+		fewer = 0;
+	for (i = 0; i < ARRAY_SIZE(runs); i++) {
+		results[i].ns = bench_alloc(reps, sizeof(*results[i].ns));
+		if (runs[i].kind && !bench_wanted(runs[i].kind))
+			continue;
+		/* With nobody else, the generator is measured already. */
+		if (runs[i].fewer && !runs[i].kind && fewer == n)
+			continue;
+		results[i].n = runs[i].fewer ? fewer : n;
+	}
+	for (rep = 0; rep < reps; rep++) {
+		for (i = 0; i < ARRAY_SIZE(runs); i++) {
+			struct heartbeat h = {
+				.kind = runs[i].kind,
+				.n = results[i].n,
+				.threads = runs[i].threads,
+				.compress = compress,
+				.cpu = bench_process_cpu,
+			};
+
+			if (h.n && !run_once(&h, &results[i].ns[rep]))
+				results[i].n = 0;
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(runs); i++) {
+		if (results[i].n)
+			put_row(i, &results[i], compress, reps);
+		free(results[i].ns);
+	}
+}

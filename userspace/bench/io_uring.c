@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An io_uring timeout each, 64 operations submitted at a time.
+ *
+ * To move or to remove one, the kernel searches the list of all.
+ */
+#include <liburing.h>
+#include <stdlib.h>
+
+#include "bench.h"
+
+#define BATCH	64U
+#define ENTRIES	(4 * BATCH)
+
+/* In user_data: completes without a word, or is nobody's business. */
+#define QUIET	UINT64_MAX
+
+struct uring {
+	struct io_uring ring;
+	struct __kernel_timespec ts[BATCH];
+	unsigned int queued;
+};
+
+static int uring_open(struct bench *b)
+{
+	struct io_uring_params params = {
+		.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_CQSIZE,
+		.cq_entries = 1 << 16,
+	};
+	struct uring *u = bench_alloc(1, sizeof(*u));
+	uint32_t i;
+
+	if (io_uring_queue_init_params(ENTRIES, &u->ring, &params)) {
+		free(u);
+		return -1;
+	}
+	for (i = 0; i < b->n + BENCH_SPARE; i++)
+		b->handle[i] = i;
+	b->state = u;
+	return 0;
+}
+
+static void uring_close(struct bench *b)
+{
+	struct uring *u = b->state;
+
+	io_uring_queue_exit(&u->ring);
+	free(u);
+}
+
+/* Takes what has completed. Of all else than expirations nothing is said. */
+static void reap(struct bench *b)
+{
+	struct io_uring_cqe *cqes[BATCH];
+	struct uring *u = b->state;
+	unsigned int i, nr;
+
+	while ((nr = io_uring_peek_batch_cqe(&u->ring, cqes, BATCH))) {
+		for (i = 0; i < nr; i++) {
+			if (cqes[i]->user_data == QUIET)
+				b->failed += cqes[i]->res < 0;
+			else if (cqes[i]->res == -ETIME)
+				bench_deliver(b, cqes[i]->user_data);
+		}
+		io_uring_cq_advance(&u->ring, nr);
+	}
+}
+
+static void flush(struct bench *b)
+{
+	struct uring *u = b->state;
+
+	if (u->queued && io_uring_submit(&u->ring) != (int)u->queued)
+		bench_die("io_uring_submit");
+	u->queued = 0;
+	reap(b);
+}
+
+static struct io_uring_sqe *next_sqe(struct bench *b, struct __kernel_timespec **ts,
+				     uint64_t when)
+{
+	struct uring *u = b->state;
+
+	if (u->queued == BATCH)
+		flush(b);
+	*ts = &u->ts[u->queued++];
+	(*ts)->tv_sec = when / NSEC_PER_SEC;
+	(*ts)->tv_nsec = when % NSEC_PER_SEC;
+	return io_uring_get_sqe(&u->ring);
+}
+
+static inline int uring_arm_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct __kernel_timespec *ts;
+	struct io_uring_sqe *sqe = next_sqe(it, &ts, when);
+
+	io_uring_prep_timeout(sqe, ts, 0, IORING_TIMEOUT_ABS);
+	sqe->user_data = handle;
+	return 0;
+}
+
+static inline int uring_move_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct __kernel_timespec *ts;
+	struct io_uring_sqe *sqe = next_sqe(it, &ts, when);
+
+	io_uring_prep_timeout_update(sqe, ts, handle, IORING_TIMEOUT_ABS);
+	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+	sqe->user_data = QUIET;
+	return 0;
+}
+
+static inline int uring_cancel_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct __kernel_timespec *ts;
+	struct io_uring_sqe *sqe = next_sqe(it, &ts, when);
+
+	io_uring_prep_timeout_remove(sqe, handle, 0);
+	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+	sqe->user_data = QUIET;
+	return 0;
+}
+
+BENCH_LOOPS(uring_loop, b, uring_arm_one, uring_move_one, uring_cancel_one)
+
+/* What is left of the last batch goes, too. */
+
+static BENCH_PROTO(uring_arm)
+{
+	uring_loop_arm(b, handle, nr, when);
+	flush(b);
+}
+
+static BENCH_PROTO(uring_move)
+{
+	uring_loop_move(b, handle, nr, when);
+	flush(b);
+}
+
+static BENCH_PROTO(uring_cancel)
+{
+	uring_loop_cancel(b, handle, nr, when);
+	flush(b);
+}
+
+static BENCH_PROTO(uring_pair)
+{
+	uring_loop_pair(b, handle, nr, when);
+	flush(b);
+}
+
+static BENCH_PROTO(uring_turnover)
+{
+	uring_loop_turnover(b, handle, nr, when);
+	flush(b);
+}
+
+static void uring_deliver(struct bench *b, uint64_t until)
+{
+	struct uring *u = b->state;
+	struct io_uring_cqe *cqe;
+	uint64_t now;
+
+	while ((now = bench_now()) < until) {
+		struct __kernel_timespec ts = {
+			.tv_sec = (until - now) / NSEC_PER_SEC,
+			.tv_nsec = (until - now) % NSEC_PER_SEC,
+		};
+
+		io_uring_wait_cqe_timeout(&u->ring, &cqe, &ts);
+		reap(b);
+	}
+}
+
+const struct bench_backend bench_io_uring = {
+	.name = "io_uring",
+	.max_n = 100000,
+	.why = "each operation searches the list of all",
+	.threads = 1,
+	.open = uring_open,
+	BENCH_OPS(uring),
+	.deliver = uring_deliver,
+	.close = uring_close,
+};

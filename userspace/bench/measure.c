@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One operation, many backends.
+ *
+ * All backends are open at the same time, with the same number of timers armed,
+ * and take turns: the repetitions are the outer loop, so that whatever this
+ * machine does meanwhile, it does to all. What is measured is the CPU time of the
+ * thread, and for throughput the time on the wall. In which order the timers
+ * come is drawn before, so that to follow it costs the same for all.
+ *
+ * Nothing is subtracted. Included are a read of eight bytes of that order for
+ * each operation, and two reads of the clock of the thread for each section.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+
+#include "bench.h"
+
+/* The deadlines of an hour: nothing expires while this is measured. */
+#define TIMEOUT		(3600 * NSEC_PER_SEC)
+/* How far they lie apart when they are first armed. */
+#define SPAN		(5 * NSEC_PER_SEC)
+/* So long a repetition of an operation shall take; that of a few, less. */
+#define TARGET		(4 * NSEC_PER_MSEC)
+/* The order is at least so long, lest a cache holds it. */
+#define MIN_ORDER	(1U << 16)
+#define MAX_OPS		(1U << 24)
+#define MAX_THREADS	2U
+
+enum sequence { SEQUENTIAL, RANDOM, HOT };
+
+static const char *const sequence_name[] = { "sequential", "random", "hot" };
+
+/**
+ * struct place - where one thread is
+ * @order: handles in the order in which it takes them
+ * @len: how many; it begins anew after the last
+ * @pos: which is next
+ * @when: deadline of the next
+ * @nr: how many operations to do in a repetition
+ * @cpu: CPU time that they took
+ * @wall: time on the wall
+ */
+struct place {
+	uint64_t *order;
+	size_t len;
+	size_t pos;
+	uint64_t when;
+	uint64_t nr;
+	uint64_t cpu;
+	uint64_t wall;
+};
+
+/**
+ * struct rival - a backend in the row of them
+ * @bench: it
+ * @place: of its threads
+ * @ns: CPU time of an operation, by repetition
+ * @rate: million operations a second, by repetition
+ * @gain: that by what one of the threads does alone, by repetition
+ * @op: what is measured now
+ * @undo: what puts back what @op did, not measured; or NULL
+ */
+struct rival {
+	struct bench *bench;
+	struct place place[MAX_THREADS];
+	double *ns;
+	double *rate;
+	double *gain;
+	void (*op)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
+	void (*undo)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
+};
+
+struct op {
+	const char *name;
+	size_t offset;
+	size_t undo;
+	enum sequence first;
+	enum sequence last;
+};
+
+#define OP(name)	offsetof(struct bench_backend, name)
+#define NONE		SIZE_MAX
+
+static const struct op ops[] = {
+	{ "move", OP(move), NONE, SEQUENTIAL, RANDOM },
+	{ "cancel", OP(cancel), OP(arm), SEQUENTIAL, RANDOM },
+	/* Before others leave slots that the wheel knows of. */
+	{ "brief", OP(brief), NONE, HOT, HOT },
+	{ "pair", OP(pair), NONE, HOT, HOT },
+	{ "turnover", OP(turnover), NONE, RANDOM, RANDOM },
+};
+
+static BENCH_PROTO((*find_op(const struct bench_backend *kind, size_t offset)))
+{
+	BENCH_PROTO((*op)) = NULL;
+
+	if (offset != NONE)
+		memcpy(&op, (const char *)kind + offset, sizeof(op));
+	return op;
+}
+
+/* @nr operations from where @place is, in sections that name no timer twice. */
+static void run(struct rival *r, struct place *place, uint64_t nr)
+{
+	const struct bench_backend *kind = r->bench->kind;
+	uint64_t cpu = 0, wall = 0, cpu_start, wall_start;
+	const uint64_t *handle;
+	size_t part;
+
+	for (; nr; nr -= part) {
+		part = place->len - place->pos < nr ? place->len - place->pos : nr;
+		handle = place->order + place->pos;
+		wall_start = bench_now();
+		cpu_start = bench_thread_cpu();
+		if (kind->begin)
+			kind->begin(r->bench);
+		r->op(r->bench, handle, part, place->when);
+		cpu += bench_thread_cpu() - cpu_start;
+		wall += bench_now() - wall_start;
+		place->when += part * BENCH_STEP;
+		if (r->undo) {
+			r->undo(r->bench, handle, part, place->when);
+			place->when += part * BENCH_STEP;
+		}
+		place->pos = (place->pos + part) % place->len;
+	}
+	place->cpu = cpu;
+	place->wall = wall;
+}
+
+/* The order of one thread's timers, which are those from @first on. */
+static void draw_order(struct rival *r, struct place *place, enum sequence seq,
+		       unsigned int thread, uint32_t first, uint32_t nr)
+{
+	uint32_t *shuffled = bench_alloc(nr, sizeof(*shuffled));
+	size_t len = nr, i;
+
+	for (i = 0; i < nr; i++)
+		shuffled[i] = i;
+	bench_shuffle(shuffled, nr);
+
+	/* What is disarmed must not come twice before it is armed again. */
+	if (!r->undo && len < MIN_ORDER)
+		len = (MIN_ORDER + nr - 1) / nr * nr;
+	place->order = bench_alloc(len, sizeof(*place->order));
+	place->len = len;
+	place->pos = 0;
+	for (i = 0; i < len; i++) {
+		uint32_t index = first + i % nr;
+
+		if (seq == RANDOM)
+			index = first + shuffled[i % nr];
+		else if (seq == HOT)
+			index = r->bench->n + thread;
+		place->order[i] = r->bench->handle[index];
+	}
+	free(shuffled);
+}
+
+/* How many operations are a repetition; this warms up, too. */
+static void calibrate(struct rival *r, struct place *place)
+{
+	uint64_t nr = 64;
+
+	for (;;) {
+		run(r, place, nr);
+		if (place->cpu >= TARGET / 8 || nr >= MAX_OPS)
+			break;
+		nr *= 4;
+	}
+	place->nr = nr * TARGET / (place->cpu ? place->cpu : 1) + 1;
+	if (place->nr > MAX_OPS)
+		place->nr = MAX_OPS;
+	if (place->nr < nr && place->cpu < TARGET)
+		place->nr = nr;
+}
+
+/**
+ * struct runner - a thread that measures beside another
+ * @rival: what
+ * @thread: which
+ * @barrier: where they meet before they begin
+ */
+struct runner {
+	struct rival *rival;
+	unsigned int thread;
+	unsigned int *barrier;
+};
+
+static void *run_beside(void *arg)
+{
+	struct runner *runner = arg;
+	struct place *place = &runner->rival->place[runner->thread];
+
+	__atomic_fetch_add(runner->barrier, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(runner->barrier, __ATOMIC_SEQ_CST) < MAX_THREADS)
+		sched_yield();
+	run(runner->rival, place, place->nr);
+	return NULL;
+}
+
+/* Million operations a second. */
+static double rate_of(const struct place *place)
+{
+	return 1e3 * place->nr / (place->wall ? place->wall : 1);
+}
+
+static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
+{
+	struct runner runners[MAX_THREADS];
+	pthread_t id[MAX_THREADS];
+	unsigned int barrier = 0, i;
+	uint64_t cpu = 0, nr = 0;
+	double rate = 0, alone;
+
+	/* With more threads, this is what their gain is measured by. */
+	run(r, &r->place[0], r->place[0].nr);
+	alone = rate_of(&r->place[0]);
+	if (threads > 1) {
+		for (i = 0; i < threads; i++) {
+			runners[i] = (struct runner) { r, i, &barrier };
+			if (pthread_create(&id[i], NULL, run_beside, &runners[i]))
+				bench_die("pthread_create");
+		}
+		for (i = 0; i < threads; i++)
+			pthread_join(id[i], NULL);
+	}
+	for (i = 0; i < threads; i++) {
+		const struct place *place = &r->place[i];
+
+		cpu += place->cpu;
+		nr += place->nr;
+		rate += rate_of(place);
+	}
+	r->ns[rep] = (double)cpu / nr;
+	r->rate[rep] = rate;
+	r->gain[rep] = rate / alone;
+}
+
+static void put_rows(const struct rival *r, const struct op *op, enum sequence seq,
+		     unsigned int threads, unsigned int reps)
+{
+	struct bench_row row = {
+		.op = op->name,
+		.backend = r->bench->kind->name,
+		.n = r->bench->n,
+		.threads = threads,
+		.pattern = sequence_name[seq],
+		.unit = "ns",
+		.checked = r->bench->failed ? "no" : bench_checked(r->bench->kind),
+	};
+	char name[32];
+
+	bench_row(&row, r->ns, reps);
+	if (threads == 1)
+		return;
+	row.op = name;
+	snprintf(name, sizeof(name), "rate_%s", op->name);
+	row.unit = "Mop/s";
+	bench_row(&row, r->rate, reps);
+	snprintf(name, sizeof(name), "gain_%s", op->name);
+	row.unit = "x";
+	bench_row(&row, r->gain, reps);
+}
+
+/* One operation in one sequence, of all who have it. */
+static void measure_op(struct rival *rivals, unsigned int nr, const struct op *op,
+		       enum sequence seq, unsigned int threads, unsigned int reps)
+{
+	unsigned int i, t, rep;
+
+	for (i = 0; i < nr; i++) {
+		struct rival *r = &rivals[i];
+		uint32_t share = r->bench->usable / threads;
+
+		r->op = find_op(r->bench->kind, op->offset);
+		r->undo = find_op(r->bench->kind, op->undo);
+		if (!r->op)
+			continue;
+		for (t = 0; t < threads; t++) {
+			draw_order(r, &r->place[t], seq, t, t * share, share);
+			calibrate(r, &r->place[t]);
+			/* Together they shall take as long. */
+			r->place[t].nr = r->place[0].nr;
+		}
+	}
+	for (rep = 0; rep < reps; rep++) {
+		for (i = 0; i < nr; i++) {
+			if (rivals[i].op)
+				repeat(&rivals[i], threads, rep);
+		}
+	}
+	for (i = 0; i < nr; i++) {
+		if (!rivals[i].op)
+			continue;
+		put_rows(&rivals[i], op, seq, threads, reps);
+		for (t = 0; t < threads; t++)
+			free(rivals[i].place[t].order);
+	}
+}
+
+/* Makes the timers and arms them, anyhow within the span. */
+static bool open_rival(struct rival *r, const struct bench_backend *kind, uint32_t n,
+		       unsigned int reps)
+{
+	uint64_t base;
+	unsigned int t;
+	uint32_t i;
+
+	r->bench = bench_open(kind, n, 0, 0);
+	if (!r->bench && bench_fit(kind, n) < n) {
+		n = bench_fit(kind, n);
+		r->bench = bench_open(kind, n, 0, 0);
+	}
+	if (!r->bench) {
+		bench_note("%s: cannot hold %u timers here", kind->name, n);
+		return false;
+	}
+	if (r->bench->usable < r->bench->n)
+		bench_note("%s: of %u timers, %u can be operated on here", kind->name, n,
+			   r->bench->usable);
+	base = bench_now() + TIMEOUT;
+	if (kind->begin)
+		kind->begin(r->bench);
+	for (i = 0; i < r->bench->usable; i++)
+		kind->arm(r->bench, &r->bench->handle[i], 1, base + bench_random() % SPAN);
+	for (t = 0; t < MAX_THREADS; t++)
+		r->place[t].when = base + SPAN;
+	r->ns = bench_alloc(reps, sizeof(*r->ns));
+	r->rate = bench_alloc(reps, sizeof(*r->rate));
+	r->gain = bench_alloc(reps, sizeof(*r->gain));
+	return true;
+}
+
+static void close_rival(struct rival *r)
+{
+	bench_close(r->bench);
+	free(r->ns);
+	free(r->rate);
+	free(r->gain);
+}
+
+/*
+ * All operations with @n timers. @few: only of the deadline table, and what
+ * it is compared with to see that it grows as memory does.
+ */
+void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few)
+{
+	struct rival rivals[bench_nr_backends];
+	unsigned int nr = 0, i;
+	enum sequence seq;
+
+	memset(rivals, 0, sizeof(rivals));
+	for (i = 0; i < bench_nr_backends; i++) {
+		const struct bench_backend *kind = bench_backends[i];
+
+		if (!bench_wanted(kind) || kind->threads < threads)
+			continue;
+		if (few && kind != &bench_store && kind != &bench_exchange &&
+		    kind != &bench_called && kind != &bench_table && kind != &bench_libtwheel)
+			continue;
+		if (n > kind->max_n) {
+			bench_note("%s: no more than %u timers: %s", kind->name, kind->max_n,
+				   kind->why);
+			continue;
+		}
+		nr += open_rival(&rivals[nr], kind, n, reps);
+	}
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		for (seq = ops[i].first; seq <= ops[i].last; seq++)
+			measure_op(rivals, nr, &ops[i], seq, threads, reps);
+	}
+	for (i = 0; i < nr; i++)
+		close_rival(&rivals[i]);
+}

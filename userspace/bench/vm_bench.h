@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the parts of vm_bench share, beside bench.h.
+ *
+ *   vm_bench.c		the command line; the CPU time of all processors
+ *   vm_wheel.c		/dev/twheel by hand: one by one, in batches, by KICK
+ *   vm_create.c	what it costs to make a timer and to end it
+ *   vm_expire.c	what expiring costs, all in, and how late it is
+ *   vm_memory.c	what an armed timer takes of the kernel's memory
+ *   vm_heartbeat.c	connections that send heartbeats
+ *   vm_quiet.c		an idle wheel, and a million timers at one instant
+ */
+#ifndef VM_BENCH_H
+#define VM_BENCH_H
+
+#include <linux/twheel.h>
+
+#include "bench.h"
+
+/* Operations of a batch, slots of a KICK. */
+#define VM_BATCH	256U
+/* Far enough that nothing expires meanwhile. */
+#define VM_FAR		(3600 * NSEC_PER_SEC)
+
+extern const struct bench_backend vm_twheel, vm_batch, vm_kick;
+
+int vm_wheel(uint32_t max_timers, uint64_t tick_ns);
+void vm_do(int fd, struct twheel_op *ops, unsigned int nr);
+struct twheel_stats vm_stats(int fd);
+uint64_t vm_all_cpu(void);
+
+bool vm_wanted(const char *backend);
+void vm_rows(const char *op, const char *backend, uint32_t n, const char *pattern,
+	     const char *unit, double *values, unsigned int reps);
+
+void vm_create(unsigned int reps);
+void vm_expire(unsigned int reps);
+void vm_memory(void);
+void vm_idle(void);
+void vm_storm(unsigned int reps);
+void vm_heartbeat(unsigned int reps);
+
+#endif /* VM_BENCH_H */

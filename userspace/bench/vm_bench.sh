@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# userspace/bench/vm_bench.sh PROGRAM [KERNEL]: runs vm_bench in the VM, rows on
+# stdout. A single processor, emulated, with a clock that counts instructions,
+# one a nanosecond: so the rows do not depend on what else the host does. They
+# know nothing of caches.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+program=${1:?which vm_bench?}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cp "$program" "$dir/vm_bench"
+
+# Where instructions are counted, a copy should not take one for each byte.
+"$top/vm/run.sh" --kernel "${2:-6.12}" --name vm-bench --limit 600 --timeout 620 --exact \
+	--qemu '-smp 1 -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-erms' \
+	--bin "$dir/vm_bench" --run 'vm_bench -r 1' >"$dir/out" || true
+
+# 100,000 timerfds that expire in a second keep the hrtimer interrupt so busy that
+# the kernel remarks on it; nothing else may have gone wrong.
+if ! grep -Eq '^twheel-vm: verdict: (PASS|FAIL: kernel log: hrtimer: interrupt took [0-9]+ ns)' \
+	"$dir/out"; then
+	cat "$dir/out" >&2
+	die "vm_bench failed"
+fi
+grep -P '\t' "$dir/out"

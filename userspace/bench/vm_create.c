@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to make a timer and to end it again, as a server does for each
+ * connection or request; and to move one. In thread CPU time, beside as many
+ * timers as stand armed.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libtwheel.h"
+#include "vm_bench.h"
+
+/* Timers that stand armed. */
+#define STANDING	1000U
+/* Pairs in a repetition. */
+#define PAIRS		(40 * VM_BATCH)
+#define MAX_REPS	25U
+
+/**
+ * struct maker - something that makes and ends timers
+ * @name: in the rows
+ * @open: begins
+ * @make: makes and arms the @nr timers from @first on, for @when and later
+ * @end: ends them
+ * @at_once: so many are made before they are ended
+ * @armed: how many are armed, if the backend can say, as a check; or NULL
+ * @close: the end, when all timers are ended
+ */
+struct maker {
+	const char *name;
+	void (*open)(void);
+	void (*make)(unsigned int first, unsigned int nr, uint64_t when);
+	void (*end)(unsigned int first, unsigned int nr);
+	unsigned int at_once;
+	uint64_t (*armed)(void);
+	void (*close)(void);
+};
+
+static int fd;
+static struct twheel_op made[STANDING + VM_BATCH];
+
+/* /dev/twheel */
+
+static void open_wheel(void)
+{
+	fd = vm_wheel(0, 0);
+}
+
+static void close_wheel(void)
+{
+	close(fd);
+}
+
+static uint64_t armed_wheel(void)
+{
+	return vm_stats(fd).armed;
+}
+
+static void ioctl_make(unsigned int first, unsigned int nr, uint64_t when)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++) {
+		made[i].timer = (struct twheel_timer) {
+			.deadline_ns = when + i,
+			.flags = TWHEEL_ABSTIME,
+			.user_data = i,
+		};
+		if (ioctl(fd, TWHEEL_IOC_REGISTER, &made[i].timer))
+			bench_die("TWHEEL_IOC_REGISTER");
+	}
+}
+
+static void ioctl_end(unsigned int first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++) {
+		struct twheel_timer timer = { .id = made[i].timer.id };
+
+		if (ioctl(fd, TWHEEL_IOC_CANCEL, &timer) || timer.state != TWHEEL_ARMED)
+			bench_die("TWHEEL_IOC_CANCEL");
+	}
+}
+
+static void batch_make(unsigned int first, unsigned int nr, uint64_t when)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		made[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.deadline_ns = when + i,
+			.timer.flags = TWHEEL_ABSTIME,
+			.timer.user_data = i,
+		};
+	vm_do(fd, made + first, nr);
+}
+
+static void batch_end(unsigned int first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		made[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_CANCEL,
+			.timer.id = made[i].timer.id,
+		};
+	vm_do(fd, made + first, nr);
+}
+
+/* libtwheel over it */
+
+static struct twheel_ctx *ctx;
+static uint64_t ids[STANDING + VM_BATCH];
+
+static void open_lib(void)
+{
+	struct twheel_options options = {
+		.size = sizeof(options),
+		.flags = TWHEEL_OPEN_KERNEL,
+	};
+
+	if (twheel_open(&options, &ctx))
+		bench_die("twheel_open");
+}
+
+static void close_lib(void)
+{
+	twheel_close(ctx);
+}
+
+static void lib_make(unsigned int first, unsigned int nr, uint64_t when)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		if (twheel_start(ctx, when + i, i, &ids[i]))
+			bench_die("twheel_start");
+}
+
+static void lib_end(unsigned int first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		if (twheel_stop(ctx, ids[i]) != 1)
+			bench_die("twheel_stop");
+}
+
+/* A timerfd each, in an epoll set */
+
+static int fds[STANDING + VM_BATCH];
+
+static void open_epoll(void)
+{
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd < 0)
+		bench_die("epoll_create1");
+}
+
+static struct itimerspec at(uint64_t when)
+{
+	return (struct itimerspec) {
+		.it_value = { .tv_sec = when / NSEC_PER_SEC, .tv_nsec = when % NSEC_PER_SEC },
+	};
+}
+
+static void timerfd_make(unsigned int first, unsigned int nr, uint64_t when)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+		struct itimerspec its = at(when + i);
+
+		fds[i] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+		if (fds[i] < 0 || timerfd_settime(fds[i], TFD_TIMER_ABSTIME, &its, NULL) ||
+		    epoll_ctl(fd, EPOLL_CTL_ADD, fds[i], &event))
+			bench_die("timerfd");
+	}
+}
+
+static void timerfd_end(unsigned int first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		close(fds[i]);
+}
+
+/* A POSIX timer each */
+
+static timer_t posix[STANDING + VM_BATCH];
+
+static void open_nothing(void)
+{
+}
+
+static void posix_make(unsigned int first, unsigned int nr, uint64_t when)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++) {
+		struct itimerspec its = at(when + i);
+
+		if (timer_create(CLOCK_MONOTONIC, &event, &posix[i]) ||
+		    timer_settime(posix[i], TIMER_ABSTIME, &its, NULL))
+			bench_die("timer_create");
+	}
+}
+
+static void posix_end(unsigned int first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = first; i < first + nr; i++)
+		timer_delete(posix[i]);
+}
+
+static const struct maker makers[] = {
+	{ "twheel", open_wheel, ioctl_make, ioctl_end, 1, armed_wheel, close_wheel },
+	{ "twheel-batch", open_wheel, batch_make, batch_end, VM_BATCH, armed_wheel, close_wheel },
+	{ "libtwheel", open_lib, lib_make, lib_end, 1, NULL, close_lib },
+	{ "timerfd", open_epoll, timerfd_make, timerfd_end, 1, NULL, close_wheel },
+	{ "posix", open_nothing, posix_make, posix_end, 1, NULL, open_nothing },
+};
+
+static double pairs(const struct maker *m)
+{
+	uint64_t when = bench_now() + VM_FAR, start;
+	unsigned int i;
+
+	m->open();
+	m->make(0, STANDING, when);
+	/* What comes with the first is not what each costs. */
+	m->make(STANDING, m->at_once, when);
+	m->end(STANDING, m->at_once);
+	start = bench_thread_cpu();
+	for (i = 0; i < PAIRS; i += m->at_once) {
+		m->make(STANDING, m->at_once, when + i);
+		m->end(STANDING, m->at_once);
+	}
+	start = bench_thread_cpu() - start;
+	if (m->armed && m->armed() != STANDING)
+		bench_die("timers that were not ended");
+	m->end(0, STANDING);
+	m->close();
+	return (double)start / PAIRS;
+}
+
+static const struct bench_backend *const movers[] = {
+	&vm_twheel, &vm_batch, &vm_kick, &bench_timerfd, &bench_posix,
+};
+
+/* Each of @n timers, in random order, to another time. */
+static double moves(const struct bench_backend *kind, uint32_t n)
+{
+	struct bench *b = bench_open(kind, n, 0, 0);
+	uint64_t *handles, start, when = bench_now() + VM_FAR;
+	uint32_t *order, i;
+
+	if (!b)
+		bench_die(kind->name);
+	order = bench_alloc(n, sizeof(*order));
+	handles = bench_alloc(n, sizeof(*handles));
+	for (i = 0; i < n; i++)
+		order[i] = i;
+	bench_shuffle(order, n);
+	for (i = 0; i < n; i++)
+		handles[i] = b->handle[order[i]];
+	kind->arm(b, handles, n, when + 3600 * NSEC_PER_SEC);
+	bench_shuffle(order, n);
+	for (i = 0; i < n; i++)
+		handles[i] = b->handle[order[i]];
+	/* To an earlier time, so that the table needs its KICKs. */
+	start = bench_thread_cpu();
+	kind->move(b, handles, n, when);
+	start = bench_thread_cpu() - start;
+	bench_close(b);
+	free(handles);
+	free(order);
+	return (double)start / n;
+}
+
+void vm_create(unsigned int reps)
+{
+	double values[8][MAX_REPS];
+	unsigned int rep, i;
+	const uint32_t n = 10000;
+
+	for (rep = 0; rep < reps; rep++)
+		for (i = 0; i < ARRAY_SIZE(makers); i++)
+			if (vm_wanted(makers[i].name))
+				values[i][rep] = pairs(&makers[i]);
+	for (i = 0; i < ARRAY_SIZE(makers); i++)
+		vm_rows("create", makers[i].name, STANDING, "pair", "ns", values[i], reps);
+	for (rep = 0; rep < reps; rep++)
+		for (i = 0; i < ARRAY_SIZE(movers); i++)
+			if (vm_wanted(movers[i]->name))
+				values[i][rep] = moves(movers[i], n);
+	for (i = 0; i < ARRAY_SIZE(movers); i++)
+		vm_rows("move", movers[i]->name, n, "random,earlier", "ns", values[i], reps);
+}

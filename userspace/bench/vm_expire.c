@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What expiring costs, when everything is counted: interrupts, softirqs and
+ * workers too, which no thread is charged for. So the time that the processors
+ * were idle is subtracted from all there was. And how late the program is that
+ * waits for its timers.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "vm_bench.h"
+
+#define MAX_REPS	25U
+/* Expirations come within this time. */
+#define SPAN		NSEC_PER_SEC
+/* For how many the cost is measured, and the lateness. */
+#define MANY		100000U
+#define SOME		10000U
+#define PATIENCE	(30 * NSEC_PER_SEC)
+/* The resolution of epoll_wait(), and so of libev, as near as a tick comes. */
+#define COARSE		(1ULL << 20)
+
+static const struct bench_backend *const kinds[] = {
+	&vm_twheel, &bench_timeout, &bench_timerfd, &bench_io_uring, &bench_libev, &bench_heap,
+};
+
+#define KINDS	ARRAY_SIZE(kinds)
+
+static const struct {
+	const char *op;
+	unsigned int of_10000;
+} quantiles[] = {
+	{ "late_p50", 5000 },
+	{ "late_p99", 9900 },
+	{ "late_p999", 9990 },
+	{ "late_max", 10000 },
+};
+
+#define QUANTILES	ARRAY_SIZE(quantiles)
+
+/**
+ * struct account - of what was due and what came
+ * @due: when each timer is
+ * @late: by how much each was
+ * @times: how often each came
+ * @nr: how many came
+ * @clocked: the clock is read for each, which is not to be in what it costs
+ */
+struct account {
+	uint64_t *due;
+	uint64_t *late;
+	uint8_t *times;
+	uint32_t nr;
+	bool clocked;
+};
+
+static void hear(struct bench *b, uint32_t index)
+{
+	struct account *a = b->heard;
+
+	a->times[index]++;
+	a->nr++;
+	if (a->clocked)
+		a->late[index] = bench_now() - a->due[index];
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * @n timers at random instants within a second. To arm them takes some longer
+ * than others; so if the first was due by then, all is done again with more
+ * time. @tick is the resolution of a wheel, 0 for the default. Return: the CPU time
+ * for each in us; in @late their lateness.
+ */
+static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick, bool clocked,
+		     double late[QUANTILES])
+{
+	uint64_t lead = 100 * NSEC_PER_MSEC + n * 5 * NSEC_PER_USEC;
+	uint64_t start, cpu, patience;
+	struct account a = { .clocked = clocked };
+	struct bench *b;
+	uint32_t i, at;
+	bool bad = false;
+	double cost;
+
+	for (;;) {
+		b = bench_open(kind, n, 0, tick);
+		if (!b)
+			bench_die(kind->name);
+		a.due = bench_alloc(n + BENCH_SPARE, sizeof(*a.due));
+		a.late = bench_alloc(n + BENCH_SPARE, sizeof(*a.late));
+		a.times = bench_alloc(n + BENCH_SPARE, sizeof(*a.times));
+		a.nr = 0;
+		b->heard = &a;
+		b->sink = hear;
+		start = bench_now() + lead;
+		for (i = 0; i < n; i++)
+			a.due[i] = start + bench_random() % SPAN;
+		if (kind->begin)
+			kind->begin(b);
+		for (i = 0; i < n; i++)
+			kind->arm(b, &b->handle[i], 1, a.due[i]);
+		if (bench_now() < start)
+			break;
+		bench_close(b);
+		free(a.due);
+		free(a.late);
+		free(a.times);
+		lead *= 2;
+	}
+	cpu = vm_all_cpu();
+	kind->deliver(b, start + SPAN + 20 * NSEC_PER_MSEC);
+	patience = bench_now() + PATIENCE;
+	while (a.nr < n && bench_now() < patience)
+		kind->deliver(b, bench_now() + 20 * NSEC_PER_MSEC);
+	cost = (vm_all_cpu() - cpu) / 1000.0 / n;
+	for (i = 0; i < n; i++) {
+		bad |= a.times[i] != 1;
+		/* Below zero is early. */
+		bad |= (int64_t)a.late[i] < 0;
+	}
+	if (bad || b->failed) {
+		fprintf(stderr, "%s: of %u timers %u came\n", kind->name, n, a.nr);
+		exit(1);
+	}
+	qsort(a.late, n, sizeof(*a.late), compare);
+	for (i = 0; i < QUANTILES; i++) {
+		at = (uint64_t)n * quantiles[i].of_10000 / 10000;
+		late[i] = a.late[at < n ? at : n - 1] / 1000.0;
+	}
+	bench_close(b);
+	free(a.due);
+	free(a.late);
+	free(a.times);
+	return cost;
+}
+
+static bool is_wheel(const struct bench_backend *kind)
+{
+	return kind == &vm_twheel || kind == &bench_timeout;
+}
+
+void vm_expire(unsigned int reps)
+{
+	double cost[KINDS][MAX_REPS], coarse[KINDS][MAX_REPS];
+	double late[KINDS][QUANTILES][MAX_REPS], lateness[QUANTILES];
+	unsigned int rep, k, q;
+
+	for (rep = 0; rep < reps; rep++)
+		for (k = 0; k < KINDS; k++) {
+			if (!vm_wanted(kinds[k]->name))
+				continue;
+			expire(kinds[k], SOME, 0, true, lateness);
+			for (q = 0; q < QUANTILES; q++)
+				late[k][q][rep] = lateness[q];
+			cost[k][rep] = expire(kinds[k], MANY, 0, false, lateness);
+			if (is_wheel(kinds[k]))
+				coarse[k][rep] = expire(kinds[k], MANY, COARSE, false, lateness);
+		}
+	for (k = 0; k < KINDS; k++)
+		vm_rows("expire", kinds[k]->name, MANY, "random", "us", cost[k], reps);
+	for (k = 0; k < KINDS; k++)
+		if (is_wheel(kinds[k]))
+			vm_rows("expire", kinds[k]->name, MANY, "random,1ms", "us", coarse[k],
+				reps);
+	for (q = 0; q < QUANTILES; q++)
+		for (k = 0; k < KINDS; k++)
+			vm_rows(quantiles[q].op, kinds[k]->name, SOME, "random", "us",
+				late[k][q], reps);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an armed timer takes of the kernel's memory: what a memory cgroup of its
+ * own is charged for, or, where no cgroup can be made, what the whole machine
+ * has less of.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vm_bench.h"
+
+#define ROOT	"/sys/fs/cgroup"
+
+/* Writes @text to the file @path. Return: whether that went well. */
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* The number that follows @name in the file @path; negative if there is none. */
+static double get(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "re");
+	size_t len = strlen(name);
+	double value = -1;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, len) && (line[len] == ' ' || line[len] == ':'))
+			value = atof(line + len + 1);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* What is in use, but for what programs and files have. */
+static double machine_bytes(void)
+{
+	static const char *const others[] = {
+		"MemFree", "Buffers", "Cached", "AnonPages", "PageTables",
+	};
+	double left = get("/proc/meminfo", "MemTotal");
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		left -= get("/proc/meminfo", others[i]);
+	return 1024 * left;
+}
+
+/* In a child, so that its cgroup has nothing else. */
+static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
+		    double bytes[2])
+{
+	double before, machine;
+	struct bench *b;
+	uint64_t when;
+	char stat[128];
+
+	snprintf(stat, sizeof(stat), "%s/memory.stat", cgroup);
+	/* One first, with all that comes with it but is not of a timer. */
+	b = bench_open(kind, 64, 0, 0);
+	if (!b)
+		bench_die(kind->name);
+	bench_close(b);
+	when = bench_now() + VM_FAR;
+	before = get(stat, "kernel") - get(stat, "pagetables");
+	machine = machine_bytes();
+	b = bench_open(kind, n, 0, 0);
+	if (!b)
+		bench_die(kind->name);
+	kind->arm(b, b->handle, n, when);
+	bytes[0] = get(stat, "kernel") - get(stat, "pagetables") - before;
+	bytes[1] = machine_bytes() - machine;
+	_exit(0);
+}
+
+static void row(const struct bench_backend *kind, uint32_t n)
+{
+	double *bytes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char cgroup[64], procs[96];
+	bool charged;
+	pid_t child;
+	int status;
+
+	snprintf(cgroup, sizeof(cgroup), ROOT "/twheel-bench-%d", getpid());
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
+	put(ROOT "/cgroup.subtree_control", "+memory");
+	charged = !mkdir(cgroup, 0755);
+	child = fork();
+	if (!child) {
+		if (charged && !put(procs, "0"))
+			_exit(1);
+		measure(kind, n, cgroup, bytes);
+	}
+	if (waitpid(child, &status, 0) != child || status)
+		bench_die("the child that has the timers");
+	if (charged)
+		rmdir(cgroup);
+	bytes[0] /= n;
+	bytes[1] /= n;
+	if (charged && bytes[0] > 0)
+		vm_rows("memory", kind->name, n, "cgroup", "bytes", &bytes[0], 1);
+	vm_rows("memory", kind->name, n, "machine", "bytes", &bytes[1], 1);
+	munmap(bytes, 4096);
+}
+
+void vm_memory(void)
+{
+	row(&vm_twheel, 1000000);
+	row(&bench_timerfd, 100000);
+	row(&bench_posix, 100000);
+	row(&bench_io_uring, 10000);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a wheel does to others: one that has a million timers and nothing to do,
+ * and one that has a million at one instant, beside another one's timers.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vm_bench.h"
+
+#define MILLION		1000000U
+#define MAX_REPS	25U
+/* For how long an idle wheel is watched. */
+#define WATCH		(10 * NSEC_PER_SEC)
+/* For how long a bystander is, with a timer each millisecond. */
+#define BYSTANDERS	2000U
+
+/* Makes a million timers, due at @when and, if @spread, within an hour after that. */
+static int make_million(struct twheel_op **made, uint64_t when, bool spread)
+{
+	struct twheel_op *ops = bench_alloc(MILLION, sizeof(*ops));
+	int fd = vm_wheel(MILLION, 0);
+	uint32_t i;
+
+	for (i = 0; i < MILLION; i++)
+		ops[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.flags = TWHEEL_ABSTIME,
+			.timer.deadline_ns = when + (spread ? bench_random() % VM_FAR : 0),
+			.timer.user_data = i,
+		};
+	vm_do(fd, ops, MILLION);
+	*made = ops;
+	return fd;
+}
+
+void vm_idle(void)
+{
+	struct twheel_stats before, after;
+	struct twheel_op *ops;
+	double wakeups, busy;
+	uint64_t cpu;
+	int fd;
+
+	cpu = vm_all_cpu();
+	bench_sleep_until(bench_now() + WATCH);
+	busy = (vm_all_cpu() - cpu) / 1e6;
+	vm_rows("idle_cpu", "none", 0, "10s", "ms", &busy, 1);
+
+	fd = make_million(&ops, bench_now() + VM_FAR, true);
+	before = vm_stats(fd);
+	cpu = vm_all_cpu();
+	bench_sleep_until(bench_now() + WATCH);
+	busy = (vm_all_cpu() - cpu) / 1e6;
+	after = vm_stats(fd);
+	if (after.armed != MILLION) {
+		fputs("of a million idle timers some are not armed\n", stderr);
+		exit(1);
+	}
+	wakeups = after.wakeups - before.wakeups;
+	vm_rows("idle_cpu", "twheel", MILLION, "10s", "ms", &busy, 1);
+	vm_rows("idle_wakeups", "twheel", MILLION, "10s", "1", &wakeups, 1);
+	close(fd);
+	free(ops);
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* A wheel with a timer each millisecond, from @when on. */
+static int make_bystander(uint64_t when)
+{
+	static struct twheel_op ops[BYSTANDERS];
+	int fd = vm_wheel(BYSTANDERS, 0);
+	uint32_t i;
+
+	for (i = 0; i < BYSTANDERS; i++)
+		ops[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.flags = TWHEEL_ABSTIME,
+			.timer.deadline_ns = when + i * NSEC_PER_MSEC,
+		};
+	vm_do(fd, ops, BYSTANDERS);
+	return fd;
+}
+
+/* Waits until all its timers have come. Return: how late the worst was, in us. */
+static double worst_of(int fd)
+{
+	struct twheel_stats stats;
+
+	while ((stats = vm_stats(fd)).expired < BYSTANDERS)
+		bench_sleep_until(bench_now() + 20 * NSEC_PER_MSEC);
+	close(fd);
+	return stats.worst_lateness_ns / 1000.0;
+}
+
+/* Reads @fd until all million have come, once each. */
+static void *read_million(void *arg)
+{
+	uint8_t *seen = bench_alloc(MILLION, 1);
+	struct twheel_event events[256];
+	int fd = *(int *)arg;
+	uint32_t left = MILLION;
+	ssize_t got, i;
+
+	while (left) {
+		got = read(fd, events, sizeof(events)) / (ssize_t)sizeof(*events);
+		if (got <= 0)
+			bench_sleep_until(bench_now() + NSEC_PER_MSEC);
+		for (i = 0; i < got; i++) {
+			if (seen[events[i].user_data]++) {
+				fputs("an event has come twice\n", stderr);
+				exit(1);
+			}
+			left--;
+		}
+	}
+	free(seen);
+	return NULL;
+}
+
+void vm_storm(unsigned int reps)
+{
+	double usual[MAX_REPS], worst[MAX_REPS], ratio, took[MAX_REPS];
+	struct twheel_op *ops;
+	pthread_t reader;
+	unsigned int rep;
+	uint64_t when;
+	uint32_t i;
+	int fd;
+
+	for (rep = 0; rep < reps; rep++) {
+		run_on(0);
+		usual[rep] = worst_of(make_bystander(bench_now() + 50 * NSEC_PER_MSEC));
+
+		/* All are made; then to move them all takes no longer. */
+		when = bench_now();
+		fd = make_million(&ops, when + VM_FAR, false);
+		when = 2 * bench_now() - when + 500 * NSEC_PER_MSEC;
+		for (i = 0; i < MILLION; i++) {
+			ops[i].opcode = TWHEEL_OP_REARM;
+			ops[i].timer.deadline_ns = when;
+			ops[i].timer.flags = TWHEEL_ABSTIME;
+		}
+		vm_do(fd, ops, MILLION);
+		if (vm_stats(fd).armed != MILLION) {
+			fputs("this machine is too slow for a million at once\n", stderr);
+			exit(1);
+		}
+		run_on(1);
+		pthread_create(&reader, NULL, read_million, &fd);
+		run_on(0);
+		worst[rep] = worst_of(make_bystander(when - 100 * NSEC_PER_MSEC));
+		pthread_join(reader, NULL);
+		took[rep] = (bench_now() - when) / 1e6;
+		close(fd);
+		free(ops);
+	}
+	vm_rows("storm_usual", "twheel", BYSTANDERS, "bystander", "us", usual, reps);
+	vm_rows("storm_worst", "twheel", MILLION, "bystander", "us", worst, reps);
+	vm_rows("storm_took", "twheel", MILLION, "read", "ms", took, reps);
+	/* Their medians: the values are sorted now. */
+	ratio = worst[reps / 2] / usual[reps / 2];
+	vm_rows("storm_ratio", "twheel", MILLION, "bystander", "x", &ratio, 1);
+}
