@@ -1,0 +1,852 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Every place in a call where memory may be refused or a copy may fault fails
+ * once: the first, the second, until the call has no more of them. Each time
+ * the call must say ENOMEM or EFAULT with all as it was before, or say what it
+ * did; and must succeed when it is made again.
+ *
+ * For kernels with FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY and
+ * FAULT_INJECTION_DEBUG_FS. Elsewhere it fails, as nothing would be tested.
+ */
+#include "stress.h"
+
+#include <setjmp.h>
+#include <sys/epoll.h>
+
+#define DEBUGFS		"/sys/kernel/debug/"
+#define KMEMLEAK	DEBUGFS "kmemleak"
+
+/* More than any call has; to find no end is a failure. */
+#define MOST_SITES	400
+
+/* Operations in a batch, and timers of the full scene: three groups of 16. */
+#define MANY		40
+#define UNREAD		20
+#define LISTED		128
+
+struct scene {
+	int fd;
+	int epoll;
+	size_t bytes;
+	struct twheel_table *map;
+	__u64 armed, idle, unread;
+	__u64 many[MANY];
+	char fdinfo[64];
+	/* What the deeds are done with. */
+	union {
+		struct twheel_setup setup;
+		struct twheel_info info;
+		struct twheel_timer timer;
+		struct twheel_stats stats;
+		struct twheel_drain drain;
+		__u32 slots[100];
+		struct twheel_timer timers[LISTED];
+		struct twheel_op ops[MANY];
+		struct twheel_event events[2 * UNREAD];
+		char text[4096];
+	} buf;
+};
+
+/* All that can be seen of a wheel. */
+struct snapshot {
+	struct twheel_info info;
+	struct twheel_stats stats;
+	int nr;
+	struct twheel_timer timers[LISTED];
+	__u64 words[LISTED];
+};
+
+struct deed {
+	const char *name;
+	/* How many places there are at least, so that none is passed over. */
+	unsigned int least;
+	void (*prepare)(struct __test_metadata *_metadata, struct scene *s);
+	/* Returns what the call does, or a negative errno. */
+	int (*act)(struct scene *s);
+	/* Has what happened been what @ret says? Without: nothing must have. */
+	bool (*right)(struct scene *s, int ret, const struct snapshot *before,
+		      const struct snapshot *after);
+	/*
+	 * The same, for an answer that could not be written when all was done. A
+	 * pointer that is simply bad is found out earlier.
+	 */
+	bool (*lost)(struct scene *s, int ret, const struct snapshot *before,
+		     const struct snapshot *after);
+};
+
+static bool set_fault(const char *file, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "%s", file);
+	return write_text(path, value);
+}
+
+/* Whether this kernel can refuse everything, and does so in silence. */
+static bool faults_are_there(void)
+{
+	return set_fault("failslab/ignore-gfp-wait", "N") &&
+	       set_fault("failslab/verbose", "0") &&
+	       set_fault("fail_page_alloc/ignore-gfp-wait", "N") &&
+	       set_fault("fail_page_alloc/ignore-gfp-highmem", "N") &&
+	       set_fault("fail_page_alloc/min-order", "0") &&
+	       set_fault("fail_page_alloc/verbose", "0") &&
+	       set_fault("fail_usercopy/verbose", "0") &&
+	       !access("/proc/thread-self/fail-nth", W_OK);
+}
+
+#define NO_FAULTS	"NO FAULT INJECTION HERE: this kernel tests nothing of this"
+
+/* One deed, in which the @nth place fails. Returns what it does. */
+static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, bool *injected)
+{
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	char text[16];
+	ssize_t len;
+	int ret;
+
+	len = snprintf(text, sizeof(text), "%u", nth);
+	if (fd < 0 || write(fd, text, len) != len)
+		exit(KSFT_FAIL);
+	ret = d->act(s);
+	/* To read the rest copies as well, and so may take the last of it. */
+	len = pread(fd, text, sizeof(text) - 1, 0);
+	text[len > 0 ? len : 0] = '\0';
+	*injected = len > 0 && !strtoul(text, NULL, 10);
+	while (pwrite(fd, "0", 1, 0) != 1)
+		;
+	close(fd);
+	return ret;
+}
+
+/* Without assertions: for use between a deed and its end. */
+static bool look(const struct scene *s, struct snapshot *snap)
+{
+	struct twheel_list l = { .timers = ptr_u64(snap->timers), .count = LISTED };
+	int i;
+
+	memset(snap, 0, sizeof(*snap));
+	if (call(s->fd, TWHEEL_IOC_INFO, &snap->info) || !conserved(s->fd, &snap->stats))
+		return false;
+	snap->nr = call(s->fd, TWHEEL_IOC_LIST, &l);
+	if (snap->nr < 0 || snap->stats.allocated != (__u64)snap->nr)
+		return false;
+	for (i = 0; s->map && i < snap->nr; i++) {
+		char *slots = (char *)s->map + s->map->slots_offset;
+
+		snap->words[i] = word((struct twheel_slot *)slots + (__u32)snap->timers[i].id);
+	}
+	return true;
+}
+
+static bool same(const struct snapshot *a, const struct snapshot *b)
+{
+	return same_counts(&a->stats, &b->stats) && a->nr == b->nr &&
+	       !memcmp(&a->info, &b->info, sizeof(a->info)) &&
+	       !memcmp(a->timers, b->timers, sizeof(a->timers)) &&
+	       !memcmp(a->words, b->words, sizeof(a->words));
+}
+
+/* Scenes */
+
+static void fresh(struct __test_metadata *_metadata, struct scene *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(s->fd, 0);
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_GE(s->epoll, 0);
+	s->bytes = info(_metadata, s->fd).table_bytes;
+	snprintf(s->fdinfo, sizeof(s->fdinfo), "/proc/thread-self/fdinfo/%d", s->fd);
+}
+
+static void fresh_map(struct __test_metadata *_metadata, struct scene *s)
+{
+	fresh(_metadata, s);
+	s->map = map_at(s->fd, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	ASSERT_TRUE(s->map != MAP_FAILED);
+}
+
+/* One timer in each state, many that are armed, and the table. */
+static void full(struct __test_metadata *_metadata, struct scene *s)
+{
+	fresh_map(_metadata, s);
+	s->armed = add(_metadata, s->fd, HOUR, TWHEEL_KEEP, 1);
+	s->idle = reserve(_metadata, s->fd, 2);
+	s->unread = add(_metadata, s->fd, 0, TWHEEL_KEEP, 3);
+	add_many(_metadata, s->fd, MANY, 2 * HOUR, TWHEEL_KEEP, 10, s->many);
+}
+
+static void all_unread(struct __test_metadata *_metadata, struct scene *s)
+{
+	fresh(_metadata, s);
+	add_many(_metadata, s->fd, UNREAD, 0, 0, 0, NULL);
+}
+
+static void end_scene(struct scene *s)
+{
+	if (s->map)
+		munmap(s->map, s->bytes);
+	close(s->epoll);
+	close(s->fd);
+}
+
+/* Deeds */
+
+static int do_open(struct scene *s)
+{
+	int fd = open(TWHEEL_DEVICE, O_RDWR | O_CLOEXEC);
+
+	(void)s;
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int do_setup(struct scene *s)
+{
+	s->buf.setup = (struct twheel_setup) {
+		.tick_ns = 1 << 22, .slot_bits = 8, .max_timers = 77,
+	};
+	return call(s->fd, TWHEEL_IOC_SETUP, &s->buf.setup);
+}
+
+static bool setup_right(struct scene *s, int ret, const struct snapshot *before,
+			const struct snapshot *after)
+{
+	(void)s;
+	return !ret && after->info.tick_ns == 1 << 22 && after->info.slot_bits == 8 &&
+	       after->info.max_timers == 77 && same_counts(&before->stats, &after->stats);
+}
+
+static int do_info(struct scene *s)
+{
+	return call(s->fd, TWHEEL_IOC_INFO, &s->buf.info);
+}
+
+static int do_stats(struct scene *s)
+{
+	return call(s->fd, TWHEEL_IOC_STATS, &s->buf.stats);
+}
+
+static int do_register(struct scene *s)
+{
+	s->buf.timer = (struct twheel_timer) { .deadline_ns = HOUR, .user_data = 99 };
+	return call(s->fd, TWHEEL_IOC_REGISTER, &s->buf.timer);
+}
+
+/* The timer that @snap has and @of has not is @t, and all others are alike. */
+static bool register_right(struct scene *s, int ret, const struct snapshot *before,
+			   const struct snapshot *after)
+{
+	const struct twheel_timer *last = &after->timers[after->nr - 1];
+
+	return !ret && after->nr == before->nr + 1 &&
+	       !memcmp(before->timers, after->timers, before->nr * sizeof(*last)) &&
+	       last->id == s->buf.timer.id && last->user_data == 99 &&
+	       last->state == TWHEEL_ARMED;
+}
+
+/* Nobody knows their ids: so they are gone. That they have been is all that is left. */
+static bool forgotten(struct scene *s, int ret, const struct snapshot *before,
+		      const struct snapshot *after)
+{
+	__u64 made = after->stats.registered - before->stats.registered;
+
+	(void)s;
+	return !ret && made && after->nr == before->nr &&
+	       !memcmp(before->timers, after->timers, sizeof(before->timers)) &&
+	       !memcmp(before->words, after->words, sizeof(before->words)) &&
+	       after->stats.cancelled - before->stats.cancelled == made;
+}
+
+static int do_rearm(struct scene *s)
+{
+	s->buf.timer = (struct twheel_timer) {
+		.id = s->unread, .deadline_ns = 3 * HOUR, .flags = TWHEEL_KEEP,
+	};
+	return call(s->fd, TWHEEL_IOC_REARM, &s->buf.timer);
+}
+
+/* The timer in @snap with this id, or NULL. */
+static const struct twheel_timer *find(const struct snapshot *snap, __u64 id)
+{
+	int i;
+
+	for (i = 0; i < snap->nr; i++)
+		if (snap->timers[i].id == id)
+			return &snap->timers[i];
+	return NULL;
+}
+
+static bool rearm_right(struct scene *s, int ret, const struct snapshot *before,
+			const struct snapshot *after)
+{
+	const struct twheel_timer *t = find(after, s->unread);
+
+	return !ret && t && t->state == TWHEEL_ARMED && t->deadline_ns > 2 * HOUR &&
+	       after->nr == before->nr && after->stats.withdrawn == 1 && !after->stats.unread;
+}
+
+static int do_cancel(struct scene *s)
+{
+	s->buf.timer = (struct twheel_timer) { .id = s->armed };
+	return call(s->fd, TWHEEL_IOC_CANCEL, &s->buf.timer);
+}
+
+static bool cancel_right(struct scene *s, int ret, const struct snapshot *before,
+			 const struct snapshot *after)
+{
+	return !ret && after->nr == before->nr - 1 && !find(after, s->armed);
+}
+
+static int do_get(struct scene *s)
+{
+	s->buf.timer = (struct twheel_timer) { .id = s->armed };
+	return call(s->fd, TWHEEL_IOC_GET, &s->buf.timer);
+}
+
+static int do_batch(struct scene *s, __u32 opcode, __u64 deadline)
+{
+	struct twheel_batch b = { .ops = ptr_u64(s->buf.ops), .count = MANY };
+	unsigned int i;
+
+	fill_ops(s->buf.ops, MANY, opcode, deadline, TWHEEL_KEEP);
+	for (i = 0; i < MANY; i++)
+		s->buf.ops[i].timer.id = s->many[i];
+	return call(s->fd, TWHEEL_IOC_BATCH, &b);
+}
+
+static int do_batch_register(struct scene *s)
+{
+	return do_batch(s, TWHEEL_OP_REGISTER, HOUR);
+}
+
+static int do_batch_rearm(struct scene *s)
+{
+	return do_batch(s, TWHEEL_OP_REARM, 3 * HOUR);
+}
+
+static int do_batch_cancel(struct scene *s)
+{
+	return do_batch(s, TWHEEL_OP_CANCEL, 0);
+}
+
+static int do_batch_get(struct scene *s)
+{
+	return do_batch(s, TWHEEL_OP_GET, 0);
+}
+
+/* Of the operations reported, those with result 0 were done, and no other. */
+static bool batch_register_right(struct scene *s, int ret, const struct snapshot *before,
+				 const struct snapshot *after)
+{
+	int i, made = 0;
+
+	for (i = 0; i < ret; i++) {
+		const struct twheel_op *op = &s->buf.ops[i];
+
+		if (op->result && op->result != -ENOMEM)
+			return false;
+		if (op->result)
+			continue;
+		if (!find(after, op->timer.id))
+			return false;
+		made++;
+	}
+	return after->nr == before->nr + made;
+}
+
+/*
+ * As above; but what a group has done stands, though its answers were lost.
+ * Of those not reported, no more than one group can have been.
+ */
+static bool batch_rearm_right(struct scene *s, int ret, const struct snapshot *before,
+			      const struct snapshot *after)
+{
+	int i, moved = 0;
+
+	for (i = 0; i < ret; i++)
+		if (s->buf.ops[i].result)
+			return false;
+	for (i = 0; i < MANY; i++) {
+		const struct twheel_timer *now = find(after, s->many[i]);
+		const struct twheel_timer *then = find(before, s->many[i]);
+
+		if (!now || !then)
+			return false;
+		if (now->deadline_ns != then->deadline_ns)
+			moved++;
+		else if (i < ret)
+			return false;
+	}
+	return after->stats.rearmed - before->stats.rearmed == (__u64)moved &&
+	       moved >= ret && moved <= ret + 16;
+}
+
+static bool batch_cancel_right(struct scene *s, int ret, const struct snapshot *before,
+			       const struct snapshot *after)
+{
+	int i, gone = before->nr - after->nr;
+
+	for (i = 0; i < ret; i++)
+		if (s->buf.ops[i].result)
+			return false;
+	for (i = 0; i < MANY; i++)
+		if (!find(after, s->many[i]) ? i >= gone : i < gone)
+			return false;
+	return gone >= ret && gone <= ret + 16;
+}
+
+static bool batch_get_right(struct scene *s, int ret, const struct snapshot *before,
+			    const struct snapshot *after)
+{
+	int i;
+
+	for (i = 0; i < ret; i++)
+		if (s->buf.ops[i].result || s->buf.ops[i].timer.state != TWHEEL_ARMED)
+			return false;
+	return same(before, after);
+}
+
+static int do_drain(struct scene *s, __u32 mode)
+{
+	s->buf.drain = (struct twheel_drain) { .mode = mode };
+	return call(s->fd, TWHEEL_IOC_DRAIN, &s->buf.drain);
+}
+
+static int do_drain_expire(struct scene *s)
+{
+	return do_drain(s, TWHEEL_DRAIN_EXPIRE);
+}
+
+static int do_drain_cancel(struct scene *s)
+{
+	return do_drain(s, TWHEEL_DRAIN_CANCEL);
+}
+
+static bool drain_expire_right(struct scene *s, int ret, const struct snapshot *before,
+			       const struct snapshot *after)
+{
+	return ret == MANY + 1 && s->buf.drain.count == MANY + 1 &&
+	       after->stats.unread == before->stats.unread + MANY + 1 && !after->stats.armed;
+}
+
+static bool drain_cancel_right(struct scene *s, int ret, const struct snapshot *before,
+			       const struct snapshot *after)
+{
+	return ret == MANY + 1 && s->buf.drain.count == MANY + 1 &&
+	       after->nr == before->nr - MANY - 1;
+}
+
+static int do_list(struct scene *s)
+{
+	__u32 cursor = 0;
+
+	return list(s->fd, s->buf.timers, LISTED, &cursor);
+}
+
+/* As many as are said, from the first on. */
+static bool list_right(struct scene *s, int ret, const struct snapshot *before,
+		       const struct snapshot *after)
+{
+	return ret > 0 && ret <= before->nr && same(before, after) &&
+	       !memcmp(s->buf.timers, before->timers, ret * sizeof(*before->timers));
+}
+
+static int do_kick(struct scene *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(s->buf.slots); i++)
+		s->buf.slots[i] = (__u32)s->many[i % MANY];
+	return kick_slots(s->fd, s->buf.slots, ARRAY_SIZE(s->buf.slots));
+}
+
+static bool kick_right(struct scene *s, int ret, const struct snapshot *before,
+		       const struct snapshot *after)
+{
+	/* In groups of 64. */
+	return (ret == 64 || ret == ARRAY_SIZE(s->buf.slots)) && same(before, after);
+}
+
+static int do_mmap(struct scene *s)
+{
+	void *p = map_at(s->fd, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	while (munmap(p, s->bytes))
+		;
+	return 0;
+}
+
+static int populate(struct scene *s, size_t offset)
+{
+	return madvise((char *)s->map + offset, PAGE, MADV_POPULATE_WRITE) ? -errno : 0;
+}
+
+static int do_populate_header(struct scene *s)
+{
+	return populate(s, 0);
+}
+
+static int do_populate_slots(struct scene *s)
+{
+	return populate(s, PAGE);
+}
+
+static sigjmp_buf bus;
+
+static void on_bus(int sig)
+{
+	(void)sig;
+	siglongjmp(bus, 1);
+}
+
+static int do_touch(struct scene *s)
+{
+	if (sigsetjmp(bus, 1))
+		return -EFAULT;
+	s->map->clock_id = s->map->magic;
+	return 0;
+}
+
+static bool touch_right(struct scene *s, int ret, const struct snapshot *before,
+			const struct snapshot *after)
+{
+	return !ret && s->map->magic == TWHEEL_TABLE_MAGIC && same(before, after);
+}
+
+static int do_read(struct scene *s)
+{
+	return read_now(s->fd, s->buf.events, 2 * UNREAD);
+}
+
+static int do_readv(struct scene *s)
+{
+	char *p = (char *)s->buf.events;
+	/* Events go across the borders of all of these. */
+	struct iovec v[] = {
+		{ p, 60 }, { p + 60, 100 }, { p + 160, sizeof(s->buf.events) - 160 },
+	};
+	ssize_t ret = readv(s->fd, v, ARRAY_SIZE(v));
+
+	return ret < 0 ? -errno : (int)(ret / sizeof(struct twheel_event));
+}
+
+/* Those that were read, in order, and the others can be read now. */
+static bool read_right(struct scene *s, int ret, const struct snapshot *before,
+		       const struct snapshot *after)
+{
+	int i, more = UNREAD - ret;
+
+	if (ret < 1 || ret > UNREAD || after->stats.delivered != (__u64)ret)
+		return false;
+	if (more && read_now(s->fd, s->buf.events + ret, UNREAD) != more)
+		return false;
+	for (i = 0; i < UNREAD; i++)
+		if (s->buf.events[i].user_data != (__u64)i)
+			return false;
+	return read_now(s->fd, s->buf.events, 1) == -EAGAIN &&
+	       before->nr - after->nr == ret;
+}
+
+static int do_poll(struct scene *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+	int ret = poll(&p, 1, 0);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static bool poll_right(struct scene *s, int ret, const struct snapshot *before,
+		       const struct snapshot *after)
+{
+	(void)s;
+	return ret == 1 && same(before, after);
+}
+
+static int do_epoll(struct scene *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->fd, &ev) ? -errno : 0;
+}
+
+static bool epoll_right(struct scene *s, int ret, const struct snapshot *before,
+			const struct snapshot *after)
+{
+	struct epoll_event ev;
+
+	return !ret && epoll_wait(s->epoll, &ev, 1, 0) == 1 && same(before, after);
+}
+
+static int do_fasync(struct scene *s)
+{
+	return fcntl(s->fd, F_SETFL, O_NONBLOCK | O_ASYNC) ? -errno : 0;
+}
+
+static bool fasync_right(struct scene *s, int ret, const struct snapshot *before,
+			 const struct snapshot *after)
+{
+	return !ret && fcntl(s->fd, F_GETFL) & O_ASYNC && same(before, after);
+}
+
+static int do_fdinfo(struct scene *s)
+{
+	int fd = open(s->fdinfo, O_RDONLY | O_CLOEXEC);
+	ssize_t ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = read(fd, s->buf.text, sizeof(s->buf.text) - 1);
+	if (ret < 0)
+		ret = -errno;
+	else
+		s->buf.text[ret] = '\0';
+	close(fd);
+	return ret;
+}
+
+static bool fdinfo_right(struct scene *s, int ret, const struct snapshot *before,
+			 const struct snapshot *after)
+{
+	return ret > 0 && strstr(s->buf.text, "twheel-next:") && same(before, after);
+}
+
+static bool deed_right(const struct deed *d, struct scene *s, int ret,
+		       const struct snapshot *before, const struct snapshot *after)
+{
+	return d->right ? d->right(s, ret, before, after) : !ret && same(before, after);
+}
+
+/* The page of the words must not be there yet. */
+static bool looks_now(const struct deed *d)
+{
+	return d->prepare != fresh_map;
+}
+
+/* Fails one place after the other. */
+static void sweep(struct __test_metadata *_metadata, const struct deed *d)
+{
+	unsigned int nth, survived = 0, refused = 0, lost = 0;
+	static struct snapshot before, after;
+	static struct scene s;
+	bool injected = true;
+
+	ASSERT_TRUE(faults_are_there())
+		TH_LOG(NO_FAULTS);
+	signal(SIGBUS, on_bus);
+	for (nth = 1; injected; nth++) {
+		int ret;
+
+		ASSERT_LT(nth, MOST_SITES);
+		d->prepare(_metadata, &s);
+		if (looks_now(d))
+			ASSERT_TRUE(look(&s, &before));
+		ret = act_failing(&s, d, nth, &injected);
+		ASSERT_TRUE(look(&s, &after));
+		if (!looks_now(d))
+			before = after;
+		if (ret < 0) {
+			ASSERT_TRUE(injected)
+				TH_LOG("%s: %s, though nothing failed", d->name, strerror(-ret));
+			ASSERT_TRUE(ret == -ENOMEM || ret == -EFAULT)
+				TH_LOG("%s: place %u: %s", d->name, nth, strerror(-ret));
+		}
+		if (ret >= 0) {
+			ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+				TH_LOG("%s: place %u: %d is not what it did", d->name, nth, ret);
+			survived += injected;
+		} else if (same(&before, &after)) {
+			refused++;
+			ret = d->act(&s);
+			ASSERT_GE(ret, 0)
+				TH_LOG("%s: place %u: then %s", d->name, nth, strerror(-ret));
+			ASSERT_TRUE(look(&s, &after));
+			ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+				TH_LOG("%s: place %u: then not done", d->name, nth);
+		} else {
+			lost++;
+			ASSERT_TRUE(d->lost && ret == -EFAULT &&
+				    d->lost(&s, 0, &before, &after))
+				TH_LOG("%s: place %u: %s, and half done", d->name, nth,
+				       strerror(-ret));
+		}
+		end_scene(&s);
+	}
+	TH_LOG("%s: %u places: %u refused it, %u it survived, %u took the answer alone",
+	       d->name, nth - 2, refused, survived, lost);
+	EXPECT_GE(nth - 2, d->least);
+	/* It is not always the answer: there are places before the deed as well. */
+	if (d->lost)
+		EXPECT_GE(refused, 1);
+}
+
+FIXTURE(fail_nth) {};
+
+FIXTURE_VARIANT(fail_nth) {
+	struct deed deed;
+};
+
+FIXTURE_SETUP(fail_nth)
+{
+	ASSERT_TRUE(is_root());
+}
+
+FIXTURE_TEARDOWN(fail_nth)
+{
+}
+
+FIXTURE_VARIANT_ADD(fail_nth, open) {
+	.deed = { "open", 5, fresh, do_open }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, setup) {
+	.deed = { "setup", 4, fresh, do_setup, setup_right, setup_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, info) {
+	.deed = { "info", 1, full, do_info }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, stats) {
+	.deed = { "stats", 1, full, do_stats }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, register) {
+	.deed = { "register", 5, fresh, do_register, register_right, forgotten }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, register_more) {
+	.deed = { "register_more", 2, full, do_register, register_right, forgotten }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, rearm) {
+	.deed = { "rearm", 2, full, do_rearm, rearm_right, rearm_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, cancel) {
+	.deed = { "cancel", 2, full, do_cancel, cancel_right, cancel_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, get) {
+	.deed = { "get", 2, full, do_get }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, batch_register) {
+	.deed = { "batch_register", 13, fresh, do_batch_register, batch_register_right, forgotten }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, batch_rearm) {
+	.deed = { "batch_rearm", 10, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, batch_cancel) {
+	.deed = { "batch_cancel", 10, full, do_batch_cancel, batch_cancel_right,
+		  batch_cancel_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, batch_get) {
+	.deed = { "batch_get", 10, full, do_batch_get, batch_get_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, drain_expire) {
+	.deed = { "drain_expire", 1, full, do_drain_expire, drain_expire_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, drain_cancel) {
+	.deed = { "drain_cancel", 1, full, do_drain_cancel, drain_cancel_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, list) {
+	.deed = { "list", 4, full, do_list, list_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, kick) {
+	.deed = { "kick", 3, full, do_kick, kick_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, mmap) {
+	.deed = { "mmap", 2, fresh, do_mmap }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, populate_header) {
+	.deed = { "populate_header", 1, fresh_map, do_populate_header, touch_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, populate_slots) {
+	.deed = { "populate_slots", 2, fresh_map, do_populate_slots, touch_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, touch) {
+	.deed = { "touch", 1, fresh_map, do_touch, touch_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, read) {
+	.deed = { "read", 2, all_unread, do_read, read_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, readv) {
+	.deed = { "readv", 2, all_unread, do_readv, read_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, poll) {
+	.deed = { "poll", 1, full, do_poll, poll_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, epoll) {
+	.deed = { "epoll", 2, full, do_epoll, epoll_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, fasync) {
+	.deed = { "fasync", 1, full, do_fasync, fasync_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, fdinfo) {
+	.deed = { "fdinfo", 3, full, do_fdinfo, fdinfo_right }
+};
+
+/* Whichever place fails: the errno is right, nothing has changed, and then it works. */
+TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
+{
+	sweep(_metadata, &variant->deed);
+}
+
+/* Registered last, so that it runs last. */
+FIXTURE(afterwards) {};
+
+FIXTURE_SETUP(afterwards)
+{
+	ASSERT_TRUE(is_root());
+}
+
+FIXTURE_TEARDOWN(afterwards)
+{
+}
+
+/* None of all that has left memory behind. */
+TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
+{
+	char text[4096];
+	ssize_t len;
+	int fd, i;
+
+	ASSERT_EQ(0, access(KMEMLEAK, R_OK))
+		TH_LOG("no kmemleak in this kernel: a leak would not be seen");
+	/* What is younger than 5 s is not reported; and the first scan only marks. */
+	sleep_ms(6000);
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(write_text(KMEMLEAK, "scan"));
+	fd = open(KMEMLEAK, O_RDONLY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	len = read(fd, text, sizeof(text) - 1);
+	ASSERT_GE(len, 0);
+	text[len] = '\0';
+	EXPECT_STREQ("", text);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

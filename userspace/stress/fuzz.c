@@ -1,0 +1,1409 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A fuzzer of the device: two processes run programs of calls on wheels that
+ * they share and on wheels of their own, while a third scribbles over the
+ * tables. Now and then all stand still, and everything must add up: on the
+ * wheels that were fuzzed, and on a neighbour that nobody has touched.
+ *
+ * With KCOV in the kernel and in the module, programs that reach new code are
+ * kept and mutated, with what the kernel compared their values to; without, the
+ * programs of corpus/ are mutated blindly.
+ *
+ *   --seconds N   stop after N seconds (60)
+ *   --calls N     stop after N calls (0: never)
+ *   --seed N      of all that is chosen (1)
+ *   --single 1    one process, no scribbler: with --blind, the same calls each time
+ *   --blind 1     no KCOV
+ *   --print 1     print a corpus that reaches all that was reached
+ *   --trace 1     print each program before it runs
+ */
+#include "stress.h"
+
+#include <ctype.h>
+#include <linux/kcov.h>
+#include <setjmp.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+
+static unsigned long long seconds = 60;
+static unsigned long long calls_wanted;
+static unsigned long long seed = 1;
+static unsigned long long single;
+static unsigned long long blind;
+static unsigned long long print;
+static unsigned long long trace;
+
+/* Programs */
+
+enum op {
+	OP_OPEN, OP_CLOSE, OP_SETUP, OP_INFO, OP_REGISTER, OP_REARM, OP_CANCEL, OP_GET,
+	OP_BATCH, OP_DRAIN, OP_LIST, OP_KICK, OP_STATS, OP_IOCTL, OP_READ, OP_READV,
+	OP_POLL, OP_EPOLL, OP_MMAP, OP_MUNMAP, OP_MREMAP, OP_MPROTECT, OP_MADVISE,
+	OP_EXCHANGE, OP_LOAD, OP_FASYNC, OP_FDINFO, OP_SLEEP, OP_FORK,
+	NR_OPS
+};
+
+/* And how often each is chosen, in comparison. */
+static const struct {
+	const char *name;
+	unsigned int weight;
+} ops[NR_OPS] = {
+	[OP_OPEN] = { "open", 3 },
+	[OP_CLOSE] = { "close", 2 },
+	[OP_SETUP] = { "setup", 3 },
+	[OP_INFO] = { "info", 1 },
+	[OP_REGISTER] = { "register", 14 },
+	[OP_REARM] = { "rearm", 10 },
+	[OP_CANCEL] = { "cancel", 6 },
+	[OP_GET] = { "get", 2 },
+	[OP_BATCH] = { "batch", 8 },
+	[OP_DRAIN] = { "drain", 2 },
+	[OP_LIST] = { "list", 2 },
+	[OP_KICK] = { "kick", 8 },
+	[OP_STATS] = { "stats", 1 },
+	[OP_IOCTL] = { "ioctl", 1 },
+	[OP_READ] = { "read", 10 },
+	[OP_READV] = { "readv", 2 },
+	[OP_POLL] = { "poll", 2 },
+	[OP_EPOLL] = { "epoll", 3 },
+	[OP_MMAP] = { "mmap", 3 },
+	[OP_MUNMAP] = { "munmap", 1 },
+	[OP_MREMAP] = { "mremap", 1 },
+	[OP_MPROTECT] = { "mprotect", 1 },
+	[OP_MADVISE] = { "madvise", 1 },
+	[OP_EXCHANGE] = { "exchange", 14 },
+	[OP_LOAD] = { "load", 1 },
+	[OP_FASYNC] = { "fasync", 1 },
+	[OP_FDINFO] = { "fdinfo", 1 },
+	[OP_SLEEP] = { "sleep", 2 },
+	[OP_FORK] = { "fork", 1 },
+};
+
+#define WHEELS		4U
+#define OWN		4U
+#define IDS		32U
+#define STEPS		16U
+#define VALUES		4U
+
+/* Bits of step.how. */
+#define HOW_POINTER	7U	/* where the argument is: enum place */
+#define HOW_FROM_NOW	8U	/* times count from now */
+#define HOW_RAW		16U	/* values are taken as they are, also for ids */
+
+enum place {
+	GOOD, GOOD_TOO, STILL_GOOD, NOWHERE, KERNEL, ACROSS_BORDER, READ_ONLY, IN_TABLE,
+};
+
+/**
+ * struct step - a call
+ * @op: enum op
+ * @fd: which wheel, or its table: below WHEELS a shared one, else one of the
+ *	process's own
+ * @which: of the ids, own wheels, or mappings
+ * @how: HOW_ bits
+ * @n: flags, counts and the like
+ * @v: times, and other values
+ */
+struct step {
+	__u8 op;
+	__u8 fd;
+	__u8 which;
+	__u8 how;
+	__u32 n;
+	__u64 v[VALUES];
+};
+
+struct program {
+	unsigned int nr;
+	struct step step[STEPS];
+};
+
+static void print_program(const struct program *p)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < p->nr; i++) {
+		const struct step *s = &p->step[i];
+
+		printf("%s %u %u %#x %#x", ops[s->op].name, s->fd, s->which, s->how, s->n);
+		for (j = 0; j < VALUES; j++)
+			printf(" %#llx", s->v[j]);
+		putchar('\n');
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* Of a line as printed. Returns whether it is one. */
+static bool parse_step(const char *line, size_t len, struct step *s)
+{
+	unsigned int i, nr = 0, op;
+	__u64 number[4 + VALUES];
+	char text[256], *word, *end, *save;
+
+	if (len >= sizeof(text))
+		return false;
+	memcpy(text, line, len);
+	text[len] = '\0';
+	word = strtok_r(text, " ", &save);
+	for (op = 0; word && op < NR_OPS; op++)
+		if (!strcmp(word, ops[op].name))
+			break;
+	if (!word || op == NR_OPS)
+		return false;
+	while ((word = strtok_r(NULL, " ", &save))) {
+		if (nr == ARRAY_SIZE(number))
+			return false;
+		number[nr++] = strtoull(word, &end, 0);
+		if (*end)
+			return false;
+	}
+	if (nr != ARRAY_SIZE(number))
+		return false;
+	*s = (struct step) {
+		.op = op, .fd = number[0], .which = number[1], .how = number[2], .n = number[3],
+	};
+	for (i = 0; i < VALUES; i++)
+		s->v[i] = number[4 + i];
+	return true;
+}
+
+/* All files of corpus/, one after the other. */
+static const char corpus_text[] =
+#include "corpus.inc"
+;
+
+/* What the processes share */
+
+#define CORPUS		4096U
+#define COVERAGE	65536U
+#define OPERANDS	1024U
+#define WORKERS		2U
+/* The workers and the scribbler. */
+#define PROCESSES	(WORKERS + 1)
+
+static struct shared {
+	/* The wheels, and the events read from each. */
+	int wheel[WHEELS];
+	unsigned long read[WHEELS];
+	/* How many there have been in the place of each, and in all. */
+	unsigned int replaced[WHEELS];
+	unsigned int generation;
+	/* All stand still while this is set and they have said so. */
+	unsigned int pause, stop;
+	unsigned int standing[PROCESSES];
+	unsigned long calls[PROCESSES], programs[PROCESSES];
+	__u64 hash;
+	/* What each is at, in case it does not come back. */
+	struct program now[WORKERS];
+
+	/* Programs, complete below @ready; the first @given are from the files. */
+	unsigned int nr, ready, given;
+	struct program corpus[CORPUS];
+	__u8 edges[COVERAGE];
+	__u8 blocks[COVERAGE];
+	unsigned int nr_blocks;
+
+	/* Constants that the kernel has compared something to, and that something. */
+	unsigned int nr_operands;
+	struct operand {
+		__u64 was, wanted;
+	} operand[OPERANDS];
+} *shared;
+
+/* Running a program */
+
+/* The state of one process. */
+static struct {
+	unsigned int nr;
+	__u64 seed;
+	int own[OWN];
+	int epoll;
+	__u64 ids[WHEELS + OWN][IDS];
+	unsigned int nr_ids[WHEELS + OWN];
+	/* Of the shared wheels, then such as programs make. */
+	struct {
+		char *at;
+		size_t len;
+	} map[WHEELS + OWN];
+	unsigned int replaced[WHEELS];
+	char *buffer, *border, *fixed;
+	sigjmp_buf fault;
+	unsigned long *kcov;
+	int kcov_fd;
+} me;
+
+#define PAGES_OF_BUFFER	1024U
+#define BUFFER		(PAGES_OF_BUFFER * PAGE)
+
+static void on_fault(int sig)
+{
+	(void)sig;
+	siglongjmp(me.fault, 1);
+}
+
+static int wheel(unsigned int fd)
+{
+	return fd < WHEELS ? shared->wheel[fd] : me.own[fd - WHEELS];
+}
+
+static __u64 random_below(__u64 n)
+{
+	return next_random(&me.seed) % n;
+}
+
+/* The address of an argument that is @data, or should have been. */
+static void *argument(const struct step *s, const void *data, size_t size)
+{
+	unsigned int m = s->fd % (WHEELS + OWN);
+
+	switch (s->how & HOW_POINTER) {
+	case NOWHERE:
+		return NULL;
+	case KERNEL:
+		return (void *)(uintptr_t)(~0ULL << 40);
+	case ACROSS_BORDER:
+		/* The last of it is not there. */
+		size = s->which % size;
+		if (data)
+			memcpy(me.border - size, data, size);
+		return me.border - size;
+	case READ_ONLY:
+		return me.fixed;
+	case IN_TABLE:
+		if (me.map[m].len >= size) {
+			char *p = me.map[m].at + (s->v[3] % (me.map[m].len - size + 1) & ~7UL);
+
+			if (data)
+				memcpy(p, data, size);
+			return p;
+		}
+	}
+	if (data)
+		memcpy(me.buffer, data, size);
+	return me.buffer;
+}
+
+static __u64 moment(const struct step *s, __u64 v)
+{
+	return s->how & HOW_FROM_NOW ? now(CLOCK_MONOTONIC) + (__s32)v : v;
+}
+
+static __u64 some_id(const struct step *s)
+{
+	unsigned int w = s->fd % (WHEELS + OWN);
+
+	if (s->how & HOW_RAW || !me.nr_ids[w])
+		return s->v[0];
+	return me.ids[w][s->which % IDS];
+}
+
+static void note_id(unsigned int w, __u64 id)
+{
+	me.ids[w][me.nr_ids[w]++ % IDS] = id;
+}
+
+static struct twheel_timer some_timer(const struct step *s)
+{
+	return (struct twheel_timer) {
+		.id = some_id(s),
+		.user_data = s->v[3],
+		.deadline_ns = moment(s, s->v[1]),
+		.period_ns = s->v[2],
+		/* Both have it seldom. */
+		.slack_ns = s->how & HOW_RAW ? s->v[3] : 0,
+		.flags = s->n,
+	};
+}
+
+static void run_verb(const struct step *s, unsigned int cmd)
+{
+	struct twheel_timer t = some_timer(s), *arg = argument(s, &t, sizeof(t));
+
+	if (!call(wheel(s->fd), cmd, arg) && cmd == TWHEEL_IOC_REGISTER)
+		note_id(s->fd, arg->id);
+}
+
+/* What takes a thousand times as long as the rest is done so much less often. */
+static bool seldom(void)
+{
+	return !random_below(100);
+}
+
+/* Few operations most of the time; their opcodes are the digits of v[0]. */
+static void run_batch(const struct step *s)
+{
+	unsigned int most = seldom() ? 0x1ffff : 0x1ff, i;
+	unsigned int count = s->n >> 24 == 0xff ? s->n & most : s->n % 40;
+	struct twheel_op *op = (struct twheel_op *)(me.buffer + PAGE);
+	unsigned int good = count < TWHEEL_BATCH_MAX ? count : TWHEEL_BATCH_MAX;
+	struct twheel_batch b = { .ops = ptr_u64(op), .count = count, .flags = s->n >> 30 == 2 };
+	struct twheel_timer t = some_timer(s);
+	int ret;
+
+	for (i = 0; i < good; i++) {
+		op[i] = (struct twheel_op) { .timer = t, .opcode = s->v[0] >> i % 16 * 4 & 7 };
+		op[i].timer.deadline_ns += i * s->v[2];
+		op[i].timer.period_ns = s->how & HOW_RAW ? s->v[2] : 0;
+		op[i].timer.id = me.ids[s->fd][(s->which + i) % IDS];
+		op[i].timer.flags = s->n & 7;
+	}
+	/* The operations, or the head, are where the pointer says. */
+	if (s->which & 1 && count)
+		b.ops = ptr_u64(argument(s, op, (count < 16 ? count : 16) * sizeof(*op)));
+	ret = call(wheel(s->fd), TWHEEL_IOC_BATCH,
+		   s->which & 1 ? &b : argument(s, &b, sizeof(b)));
+	for (i = 0; ret > 0 && b.ops == ptr_u64(op) && i < good; i++)
+		if (op[i].opcode == TWHEEL_OP_REGISTER && !op[i].result)
+			note_id(s->fd, op[i].timer.id);
+}
+
+static void run_kick(const struct step *s)
+{
+	unsigned int count = s->n >> 24 == 0xff ? s->n & 0xffff : s->n % 100, i;
+	__u32 *slots = (__u32 *)(me.buffer + PAGE);
+	struct twheel_kick k = { .slots = ptr_u64(slots), .count = count };
+
+	for (i = 0; i < count; i++)
+		slots[i] = s->how & HOW_RAW ? s->v[0] + i * s->v[1] :
+			   me.ids[s->fd][(s->which + i) % IDS];
+	if (s->which & 1 && count)
+		k.slots = ptr_u64(argument(s, slots, count * sizeof(*slots)));
+	call(wheel(s->fd), TWHEEL_IOC_KICK, s->which & 1 ? &k : argument(s, &k, sizeof(k)));
+}
+
+static void run_list(const struct step *s)
+{
+	struct twheel_list l = {
+		.timers = ptr_u64(me.buffer + PAGE),
+		.count = s->n % 1000,
+		.cursor = s->v[0],
+	};
+
+	if (s->which & 1)
+		l.timers = ptr_u64(argument(s, NULL, 64 * sizeof(struct twheel_timer)));
+	call(wheel(s->fd), TWHEEL_IOC_LIST, s->which & 1 ? &l : argument(s, &l, sizeof(l)));
+}
+
+static void run_setup(const struct step *s)
+{
+	struct twheel_setup t = {
+		.tick_ns = s->v[0],
+		.clock_id = s->v[1],
+		/* Small, so that a program does not take all memory. */
+		.max_timers = s->v[2] > 100000 && s->v[2] <= 1 << 24 ? 100000 : s->v[2],
+		.levels = s->v[3],
+		.slot_bits = s->v[3] >> 32,
+		.flags = s->n & 3,
+		.reserved = { s->n >> 8 == 0xabcdef },
+	};
+
+	call(wheel(s->fd), TWHEEL_IOC_SETUP, argument(s, &t, sizeof(t)));
+}
+
+/* Counts what has been delivered. */
+static void run_read(const struct step *s, bool vector)
+{
+	size_t size = s->n % 4000, some = s->v[0] % (size + 1);
+	char *p = argument(s, NULL, size + 1);
+	struct iovec v[] = { { p, some }, { p + some, size - some } };
+	ssize_t ret;
+
+	ret = vector ? readv(wheel(s->fd), v, ARRAY_SIZE(v)) : read(wheel(s->fd), p, size);
+	if (ret > 0 && s->fd < WHEELS)
+		__atomic_fetch_add(&shared->read[s->fd], ret / sizeof(struct twheel_event),
+				   __ATOMIC_RELAXED);
+}
+
+static void run_epoll(const struct step *s)
+{
+	struct epoll_event ev = {
+		.events = (s->v[0] & (EPOLLIN | EPOLLOUT | EPOLLPRI)) |
+			  (s->n & 1 ? EPOLLET : 0) | (s->n & 2 ? EPOLLONESHOT : 0) |
+			  (s->n & 4 ? EPOLLEXCLUSIVE : 0),
+	}, out[4];
+
+	if (s->which % 4)
+		epoll_ctl(me.epoll, s->which % 4, wheel(s->fd), &ev);
+	else
+		epoll_wait(me.epoll, out, ARRAY_SIZE(out), 0);
+}
+
+static void unmap(unsigned int m)
+{
+	if (me.map[m].len)
+		munmap(me.map[m].at, me.map[m].len);
+	me.map[m].len = 0;
+}
+
+static void run_mmap(const struct step *s)
+{
+	unsigned int m = WHEELS + s->which % OWN;
+	struct twheel_info i;
+	size_t len = s->v[0];
+	void *p;
+
+	if (!(s->how & HOW_RAW)) {
+		if (call(wheel(s->fd), TWHEEL_IOC_INFO, &i))
+			return;
+		len = i.table_bytes;
+	}
+	p = mmap(NULL, len, s->n ? s->n & 7 : PROT_READ | PROT_WRITE,
+		 s->how & HOW_FROM_NOW ? MAP_PRIVATE : MAP_SHARED, wheel(s->fd),
+		 s->how & HOW_RAW ? s->v[1] & ~(PAGE - 1) : 0);
+	if (p == MAP_FAILED)
+		return;
+	unmap(m);
+	me.map[m].at = p;
+	me.map[m].len = len;
+}
+
+/* What is done to mappings, a part of them or the whole. */
+static void run_mapping(const struct step *s)
+{
+	static const int advice[] = {
+		MADV_DONTNEED, MADV_WILLNEED, MADV_DONTFORK, MADV_DOFORK, MADV_REMOVE,
+		MADV_FREE, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_DODUMP, MADV_COLD,
+		MADV_PAGEOUT, MADV_POPULATE_READ, MADV_POPULATE_WRITE,
+	};
+	unsigned int m = WHEELS + s->which % OWN;
+	size_t len = me.map[m].len, from, part;
+	void *p;
+
+	if (!len)
+		return;
+	from = s->v[0] % len & ~(PAGE - 1);
+	/* The first pages are where the words are. */
+	part = s->v[1] % (len - from < 16 * PAGE ? len - from : 16 * PAGE) + 1;
+	switch (s->op) {
+	case OP_MUNMAP:
+		/* What is left of it is not ours to find any more. */
+		munmap(me.map[m].at + from, part);
+		if (from)
+			me.map[m].len = from;
+		else
+			unmap(m);
+		break;
+	case OP_MREMAP:
+		p = mremap(me.map[m].at, s->n & 1 ? 0 : len, s->n & 2 ? len + part : len,
+			   MREMAP_MAYMOVE);
+		if (p == MAP_FAILED)
+			break;
+		if (s->n & 1)
+			munmap(p, len);
+		else
+			me.map[m].at = p;
+		break;
+	case OP_MPROTECT:
+		mprotect(me.map[m].at + from, part, s->n & 7);
+		break;
+	case OP_MADVISE:
+		madvise(me.map[m].at + from, part, advice[s->n % ARRAY_SIZE(advice)]);
+		break;
+	}
+}
+
+static void run_exchange(const struct step *s)
+{
+	unsigned int m = s->fd % (WHEELS + OWN), max;
+	struct twheel_slot *slots;
+	__u32 slot;
+	__u64 t;
+
+	if (me.map[m].len <= PAGE)
+		return;
+	slots = (struct twheel_slot *)(me.map[m].at + PAGE);
+	max = (me.map[m].len - PAGE) / sizeof(*slots);
+	slot = (__u32)some_id(s) % max;
+	if (s->op == OP_LOAD) {
+		(void)word(&slots[slot]);
+		return;
+	}
+	t = s->n & 1 ? 0 : moment(s, s->v[1]);
+	swap_word(&slots[slot], t);
+	if (t <= wake(&slots[slot]) && s->n & 2)
+		kick_slots(wheel(s->fd), &slot, 1);
+}
+
+static void run_fdinfo(const struct step *s)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", wheel(s->fd));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (read(fd, me.buffer, PAGE) < 0)
+		me.buffer[0] = '\0';
+	close(fd);
+}
+
+/* A child that inherits it all, and writes once. */
+static void run_fork(const struct step *s)
+{
+	struct step exchange = *s;
+	pid_t pid = fork();
+
+	if (!pid) {
+		exchange.op = OP_EXCHANGE;
+		if (!sigsetjmp(me.fault, 0))
+			run_exchange(&exchange);
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
+static void run_open(const struct step *s)
+{
+	int *own = &me.own[s->which % OWN];
+
+	if (*own >= 0)
+		close(*own);
+	*own = open(TWHEEL_DEVICE, (s->n & 3 ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	me.nr_ids[WHEELS + s->which % OWN] = 0;
+}
+
+static void run_step(const struct step *s)
+{
+	int fd = wheel(s->fd);
+
+	/* What is under it may be gone, or may never have been there. */
+	if (sigsetjmp(me.fault, 0))
+		return;
+	switch (s->op) {
+	case OP_OPEN:
+		run_open(s);
+		break;
+	case OP_CLOSE:
+		if (me.own[s->which % OWN] >= 0)
+			close(me.own[s->which % OWN]);
+		me.own[s->which % OWN] = -1;
+		break;
+	case OP_SETUP:
+		run_setup(s);
+		break;
+	case OP_INFO:
+		call(fd, TWHEEL_IOC_INFO, argument(s, NULL, sizeof(struct twheel_info)));
+		break;
+	case OP_STATS:
+		call(fd, TWHEEL_IOC_STATS, argument(s, NULL, sizeof(struct twheel_stats)));
+		break;
+	case OP_REGISTER:
+		run_verb(s, TWHEEL_IOC_REGISTER);
+		break;
+	case OP_REARM:
+		run_verb(s, TWHEEL_IOC_REARM);
+		break;
+	case OP_CANCEL:
+		run_verb(s, TWHEEL_IOC_CANCEL);
+		break;
+	case OP_GET:
+		run_verb(s, TWHEEL_IOC_GET);
+		break;
+	case OP_BATCH:
+		run_batch(s);
+		break;
+	case OP_DRAIN: {
+		struct twheel_drain d = { .mode = s->n & 3, .reserved = s->n >> 24 == 0xff };
+
+		call(fd, TWHEEL_IOC_DRAIN, argument(s, &d, sizeof(d)));
+		break;
+	}
+	case OP_LIST:
+		run_list(s);
+		break;
+	case OP_KICK:
+		run_kick(s);
+		break;
+	case OP_IOCTL:
+		call(fd, s->v[0], argument(s, s->v, sizeof(s->v)));
+		break;
+	case OP_READ:
+		run_read(s, false);
+		break;
+	case OP_READV:
+		run_read(s, true);
+		break;
+	case OP_POLL: {
+		struct pollfd p = { .fd = fd, .events = s->n };
+
+		poll(&p, 1, 0);
+		break;
+	}
+	case OP_EPOLL:
+		run_epoll(s);
+		break;
+	case OP_MMAP:
+		run_mmap(s);
+		break;
+	case OP_MUNMAP:
+	case OP_MREMAP:
+	case OP_MPROTECT:
+	case OP_MADVISE:
+		run_mapping(s);
+		break;
+	case OP_EXCHANGE:
+	case OP_LOAD:
+		run_exchange(s);
+		break;
+	case OP_FASYNC:
+		fcntl(fd, F_SETOWN, getpid());
+		fcntl(fd, F_SETFL, O_NONBLOCK | (s->n & 1 ? O_ASYNC : 0));
+		break;
+	case OP_FDINFO:
+		run_fdinfo(s);
+		break;
+	case OP_SLEEP:
+		sleep_ns(s->n % (seldom() ? 1000000 : 10000));
+		break;
+	case OP_FORK:
+		if (seldom())
+			run_fork(s);
+		break;
+	}
+}
+
+/* As it was before the first program. */
+static void clean_up(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < OWN; i++) {
+		unmap(WHEELS + i);
+		if (me.own[i] >= 0)
+			close(me.own[i]);
+		me.own[i] = -1;
+		me.nr_ids[WHEELS + i] = 0;
+	}
+}
+
+/* The shared wheels may be others than before. */
+static void map_wheels(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < WHEELS; i++) {
+		struct twheel_info info;
+		void *p;
+
+		if (me.replaced[i] == shared->replaced[i])
+			continue;
+		me.replaced[i] = shared->replaced[i];
+		unmap(i);
+		me.nr_ids[i] = 0;
+		if (call(shared->wheel[i], TWHEEL_IOC_INFO, &info))
+			continue;
+		p = map_at(shared->wheel[i], info.table_bytes, PROT_READ | PROT_WRITE,
+			   MAP_SHARED, 0);
+		if (p == MAP_FAILED)
+			continue;
+		me.map[i].at = p;
+		me.map[i].len = info.table_bytes;
+	}
+}
+
+static void run_program(const struct program *p)
+{
+	unsigned int i;
+
+	map_wheels();
+	if (trace)
+		print_program(p);
+	for (i = 0; i < p->nr; i++)
+		run_step(&p->step[i]);
+	clean_up();
+	__atomic_fetch_add(&shared->calls[me.nr], p->nr, __ATOMIC_RELAXED);
+	shared->programs[me.nr]++;
+}
+
+/* Coverage */
+
+#define KCOV_WORDS	(1U << 16)
+
+/* Returns whether this process sees where it goes. */
+static bool open_kcov(void)
+{
+	me.kcov = NULL;
+	me.kcov_fd = blind ? -1 : open("/sys/kernel/debug/kcov", O_RDWR | O_CLOEXEC);
+	if (me.kcov_fd < 0)
+		return false;
+	if (ioctl(me.kcov_fd, KCOV_INIT_TRACE, KCOV_WORDS))
+		return false;
+	me.kcov = mmap(NULL, KCOV_WORDS * sizeof(*me.kcov), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       me.kcov_fd, 0);
+	if (me.kcov == MAP_FAILED)
+		me.kcov = NULL;
+	return me.kcov;
+}
+
+static void run_traced(const struct program *p, unsigned int mode)
+{
+	__atomic_store_n(&me.kcov[0], 0, __ATOMIC_RELAXED);
+	ioctl(me.kcov_fd, KCOV_ENABLE, mode);
+	run_program(p);
+	ioctl(me.kcov_fd, KCOV_DISABLE, 0);
+}
+
+static unsigned int nr_operands(void)
+{
+	unsigned int n = __atomic_load_n(&shared->nr_operands, __ATOMIC_RELAXED);
+
+	return n < OPERANDS ? n : OPERANDS;
+}
+
+static unsigned int mix(unsigned long pc)
+{
+	return (pc * 0x9e3779b97f4a7c15ULL) >> 48;
+}
+
+/* How many new edges the last run has found; and marks them, as blocks too. */
+static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks)
+{
+	unsigned long i, n = me.kcov[0], last = 0;
+	unsigned int found = 0;
+
+	for (i = 1; i <= n && i < KCOV_WORDS; i++) {
+		unsigned long pc = me.kcov[i];
+
+		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1)], 1,
+						  __ATOMIC_RELAXED))
+			found++;
+		if (!__atomic_exchange_n(&blocks[mix(pc)], 1, __ATOMIC_RELAXED)) {
+			__atomic_fetch_add(nr_blocks, 1, __ATOMIC_RELAXED);
+			found += !edges;
+		}
+		last = pc;
+	}
+	return found;
+}
+
+/*
+ * What the last run was compared to, where that is a constant of the code: each
+ * constant once, with what was found there last.
+ */
+static void note_operands(void)
+{
+	unsigned long i, n = me.kcov[0];
+
+	for (i = 0; i < n && 4 * i + 4 < KCOV_WORDS; i++) {
+		unsigned long *record = &me.kcov[1 + 4 * i];
+		unsigned int at;
+
+		if (!(record[0] & KCOV_CMP_CONST) || record[1] == record[2])
+			continue;
+		for (at = 0; at < nr_operands(); at++)
+			if (shared->operand[at].wanted == record[1])
+				break;
+		if (at == OPERANDS)
+			continue;
+		/* Two processes may note one constant; that does no harm. */
+		if (at == nr_operands())
+			at = __atomic_fetch_add(&shared->nr_operands, 1, __ATOMIC_RELAXED);
+		if (at < OPERANDS)
+			shared->operand[at] = (struct operand) { record[2], record[1] };
+	}
+}
+
+static void keep(const struct program *p)
+{
+	unsigned int at = __atomic_fetch_add(&shared->nr, 1, __ATOMIC_RELAXED);
+
+	if (at >= CORPUS)
+		return;
+	shared->corpus[at] = *p;
+	/* In order, so that what is below it is whole. */
+	while (__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) != at)
+		sched_yield();
+	__atomic_store_n(&shared->ready, at + 1, __ATOMIC_RELEASE);
+}
+
+/* Making programs */
+
+static __u64 random_value(void)
+{
+	static const __u64 edges[] = {
+		0, 1, 2, 16, 64, 255, 256, 4096, 65535, 65536, 99999, 100000, 1 << 19,
+		1000000, 1 << 20, 1 << 24, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
+		1ULL << 40, 1ULL << 62, 0x7fffffffffffffff, 0x8000000000000000,
+		0xfffffffffff80000, 0xfffffffffffffffe, 0xffffffffffffffff,
+	};
+	unsigned int n;
+
+	switch (random_below(6)) {
+	case 0:
+		return edges[random_below(ARRAY_SIZE(edges))];
+	case 1:
+		return edges[random_below(ARRAY_SIZE(edges))] + random_below(5) - 2;
+	case 2:
+		/* Around now, which most of what happens is. */
+		return random_below(4 * NS_PER_MS);
+	case 3:
+		n = nr_operands();
+		if (n)
+			return shared->operand[random_below(n)].wanted;
+		return random_below(64);
+	case 4:
+		return 1ULL << random_below(64);
+	default:
+		return next_random(&me.seed) >> random_below(64);
+	}
+}
+
+static unsigned int random_op(void)
+{
+	static unsigned int sum;
+	unsigned int op, at;
+
+	if (!sum)
+		for (op = 0; op < NR_OPS; op++)
+			sum += ops[op].weight;
+	at = random_below(sum);
+	for (op = 0; at >= ops[op].weight; op++)
+		at -= ops[op].weight;
+	return op;
+}
+
+static void random_step(struct step *s)
+{
+	unsigned int i;
+
+	*s = (struct step) {
+		.op = random_op(),
+		.fd = random_below(WHEELS + OWN),
+		.which = random_below(IDS),
+		/* A good pointer most of the time. */
+		.how = random_below(8) ? random_below(3) : random_below(8),
+		.n = random_below(3) ? random_below(8) : random_value(),
+	};
+	if (random_below(2))
+		s->how |= HOW_FROM_NOW;
+	if (!random_below(4))
+		s->how |= HOW_RAW;
+	for (i = 0; i < VALUES; i++)
+		s->v[i] = random_value();
+	/* Events have a size, which is seldom hit. */
+	if (s->op == OP_READ && random_below(4))
+		s->n = sizeof(struct twheel_event) * (1 + random_below(20));
+}
+
+/* Puts what the kernel wanted where it found something else. */
+static void hint(struct step *s)
+{
+	unsigned int n = nr_operands(), from = n ? random_below(n) : 0, i, j;
+
+	for (i = 0; i < n; i++) {
+		struct operand o = shared->operand[(from + i) % n];
+
+		if ((__u32)o.was == s->n) {
+			s->n = o.wanted;
+			return;
+		}
+		for (j = 0; j < VALUES; j++) {
+			if (o.was == s->v[j] || (__u32)o.was == s->v[j]) {
+				s->v[j] = o.wanted + random_below(3) - 1;
+				return;
+			}
+		}
+	}
+}
+
+static void mutate(struct program *p)
+{
+	unsigned int at, n = 1 + random_below(4);
+	struct step *s;
+
+	while (n--) {
+		at = random_below(p->nr);
+		s = &p->step[at];
+		switch (random_below(9)) {
+		case 0:
+			if (p->nr == STEPS)
+				break;
+			memmove(s + 1, s, (p->nr++ - at) * sizeof(*s));
+			random_step(s);
+			break;
+		case 1:
+			if (p->nr > 1)
+				memmove(s, s + 1, (--p->nr - at) * sizeof(*s));
+			break;
+		case 2:
+			s->v[random_below(VALUES)] = random_value();
+			break;
+		case 3:
+			s->v[random_below(VALUES)] += random_below(65) - 32;
+			break;
+		case 4:
+			s->n = random_below(2) ? random_value() : s->n ^ 1U << random_below(32);
+			break;
+		case 5:
+			s->how ^= 1U << random_below(5);
+			break;
+		case 6:
+			s->fd = random_below(WHEELS + OWN);
+			break;
+		case 7:
+			s->which = random_below(IDS);
+			break;
+		case 8:
+			hint(s);
+			break;
+		}
+	}
+}
+
+static void make_program(struct program *p)
+{
+	unsigned int ready = __atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE), n, i;
+
+	if (!ready || !random_below(6)) {
+		p->nr = 1 + random_below(STEPS);
+		for (i = 0; i < p->nr; i++)
+			random_step(&p->step[i]);
+		return;
+	}
+	*p = shared->corpus[random_below(ready)];
+	/* The end of another behind it. */
+	if (!random_below(4)) {
+		const struct program *other = &shared->corpus[random_below(ready)];
+
+		n = random_below(other->nr) + 1;
+		if (n > STEPS - p->nr)
+			n = STEPS - p->nr;
+		memcpy(&p->step[p->nr], &other->step[other->nr - n], n * sizeof(*p->step));
+		p->nr += n;
+	}
+	if (random_below(8))
+		mutate(p);
+}
+
+/* The processes */
+
+static void stand_still(void)
+{
+	while (__atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE) && !shared->stop) {
+		__atomic_store_n(&shared->standing[me.nr], 1, __ATOMIC_RELEASE);
+		sleep_ns(200000);
+	}
+	__atomic_store_n(&shared->standing[me.nr], 0, __ATOMIC_RELEASE);
+}
+
+static bool begin(unsigned int nr)
+{
+	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
+	unsigned int i;
+
+	me.nr = nr;
+	me.seed = (seed + 1) * 0x9e3779b97f4a7c15ULL + nr * 0xd1342543de82ef95ULL;
+	me.seed |= 1;
+	memset(me.replaced, 0, sizeof(me.replaced));
+	for (i = 0; i < OWN; i++)
+		me.own[i] = -1;
+	me.epoll = epoll_create1(EPOLL_CLOEXEC);
+	me.buffer = mmap(NULL, BUFFER + 3 * PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (me.buffer == MAP_FAILED || me.epoll < 0)
+		return false;
+	/* Behind the buffer: a page, one that is not there, one that is read only. */
+	me.border = me.buffer + BUFFER + PAGE;
+	me.fixed = me.buffer + BUFFER + 2 * PAGE;
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	signal(SIGIO, SIG_IGN);
+	return !mprotect(me.border, PAGE, PROT_NONE) && !mprotect(me.fixed, PAGE, PROT_READ);
+}
+
+static void one_program(void)
+{
+	struct program *p = &shared->now[me.nr];
+	unsigned int i;
+
+	make_program(p);
+	for (i = 0; i < p->nr * sizeof(*p->step); i++)
+		shared->hash = (shared->hash ^ ((__u8 *)p->step)[i]) * 0x100000001b3ULL;
+	if (!me.kcov) {
+		run_program(p);
+		return;
+	}
+	run_traced(p, KCOV_TRACE_PC);
+	if (new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
+		keep(p);
+	else if (random_below(64))
+		return;
+	run_traced(p, KCOV_TRACE_CMP);
+	note_operands();
+}
+
+static int work(unsigned int nr)
+{
+	if (!begin(nr))
+		return 1;
+	open_kcov();
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE)) {
+		stand_still();
+		one_program();
+	}
+	return 0;
+}
+
+/* Writes to the words and the header whatever it likes, whenever it likes. */
+static int scribble(unsigned int nr)
+{
+	if (!begin(nr))
+		return 1;
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE)) {
+		unsigned int i, m = random_below(WHEELS);
+		__u64 *words;
+
+		stand_still();
+		map_wheels();
+		if (!me.map[m].len || sigsetjmp(me.fault, 0))
+			continue;
+		words = (__u64 *)me.map[m].at;
+		for (i = 0; i < 64; i++) {
+			__u64 value = random_below(2) ? now(CLOCK_MONOTONIC) +
+				      random_below(4 * NS_PER_MS) - NS_PER_MS : random_value();
+			/* The words of the first slots, and seldom anything. */
+			__u64 at = random_below(64) ? PAGE / 8 + random_below(512) :
+				   random_below(me.map[m].len / 8);
+
+			__atomic_store_n(&words[at], value, __ATOMIC_RELAXED);
+		}
+		shared->calls[nr] += 64;
+		sleep_ns(100000);
+	}
+	return 0;
+}
+
+/* Standing still */
+
+/* A wheel that the others have no descriptor of. */
+struct neighbour {
+	int fd;
+	__u64 periodic;
+	__u64 deadline;
+	unsigned long events;
+};
+
+#define NEIGHBOUR_PERIOD	(10 * NS_PER_MS)
+#define NEIGHBOUR_TIMERS	100
+
+static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	struct twheel_timer t;
+
+	memset(n, 0, sizeof(*n));
+	n->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(n->fd, 0);
+	add_many(_metadata, n->fd, NEIGHBOUR_TIMERS, 1000 * HOUR, 0, 0, NULL);
+	n->periodic = add_periodic(_metadata, n->fd, NEIGHBOUR_PERIOD, NEIGHBOUR_PERIOD, 0);
+	ASSERT_EQ(0, get_timer(n->fd, n->periodic, &t));
+	n->deadline = t.deadline_ns;
+}
+
+/* Every period of it has come, none twice and none early; and nothing else. */
+static void check_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	struct twheel_stats s;
+	struct twheel_event ev;
+
+	while (read_now(n->fd, &ev, 1) == 1) {
+		ASSERT_EQ(n->periodic, ev.id);
+		ASSERT_EQ(n->deadline, ev.deadline_ns);
+		ASSERT_LE(ev.deadline_ns, ev.expired_ns);
+		ASSERT_GE(ev.expirations, 1);
+		n->deadline += ev.expirations * NEIGHBOUR_PERIOD;
+		n->events++;
+	}
+	ASSERT_TRUE(conserved(n->fd, &s));
+	ASSERT_EQ(NEIGHBOUR_TIMERS + 1, s.allocated);
+	ASSERT_EQ(0, s.displaced);
+	ASSERT_EQ(n->events, s.delivered);
+}
+
+/* One wheel after the other is replaced, each by one of another shape. */
+static void open_wheel(struct __test_metadata *_metadata, unsigned int i)
+{
+	static const struct twheel_setup shapes[] = {
+		{ .max_timers = 4096 },
+		{ .max_timers = 1000, .tick_ns = 1 << 16, .levels = 1, .slot_bits = 4 },
+		{ .max_timers = 4096, .tick_ns = 1 << 20, .slot_bits = 8 },
+		{ .max_timers = 65536, .tick_ns = 1 << 17, .levels = 2, .slot_bits = 4,
+		  .clock_id = CLOCK_BOOTTIME },
+		{ .max_timers = 300, .tick_ns = 1, .slot_bits = 16 },
+	};
+	struct twheel_setup s = shapes[shared->generation % ARRAY_SIZE(shapes)];
+
+	if (!is_root() && s.tick_ns && s.tick_ns < 100000)
+		s.tick_ns = 0;
+	if (shared->wheel[i] >= 0)
+		close(shared->wheel[i]);
+	shared->wheel[i] = wheel_open(O_NONBLOCK);
+	ASSERT_GE(shared->wheel[i], 0);
+	ASSERT_EQ(0, call(shared->wheel[i], TWHEEL_IOC_SETUP, &s));
+	shared->read[i] = 0;
+	shared->replaced[i]++;
+	shared->generation++;
+}
+
+static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
+{
+	unsigned int i;
+
+	for (i = 0; i < WHEELS; i++) {
+		struct twheel_stats s;
+
+		if (!conserved(shared->wheel[i], &s)) {
+			tell_stats("not conserved", &s);
+			ASSERT_TRUE(false);
+		}
+		ASSERT_EQ(s.allocated, (__u64)list_all(shared->wheel[i]));
+		ASSERT_EQ(s.delivered, shared->read[i]);
+		ASSERT_LE(s.armed + s.unread, s.allocated);
+		ASSERT_LE(s.worst_lateness_ns, s.expired ? NEVER : 0);
+	}
+	open_wheel(_metadata, point % WHEELS);
+}
+
+static bool all_standing(unsigned int processes)
+{
+	unsigned int i, ms;
+
+	for (ms = 0; ms < 120000; ms++) {
+		for (i = 0; i < processes; i++)
+			if (!__atomic_load_n(&shared->standing[i], __ATOMIC_ACQUIRE))
+				break;
+		if (i == processes)
+			return true;
+		sleep_ms(1);
+	}
+	return false;
+}
+
+static unsigned long all_calls(void)
+{
+	return shared->calls[0] + shared->calls[1];
+}
+
+static bool enough(__u64 start)
+{
+	return (calls_wanted && all_calls() >= calls_wanted) ||
+	       (seconds && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC);
+}
+
+/* Returns the pid of a process that shares our descriptors, but not our memory. */
+static pid_t start(int (*run)(unsigned int), unsigned int nr)
+{
+	pid_t pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(run(nr));
+	}
+	return pid;
+}
+
+static void load_corpus(struct __test_metadata *_metadata)
+{
+	const char *line = corpus_text, *end = line + sizeof(corpus_text) - 1;
+	struct program p = { 0 };
+
+	while (line < end) {
+		size_t len = (const char *)memchr(line, '\n', end - line) - line;
+
+		if (len && *line != '#') {
+			ASSERT_LT(p.nr, STEPS);
+			ASSERT_TRUE(parse_step(line, len, &p.step[p.nr]))
+				TH_LOG("corpus: %.*s", (int)len, line);
+			ASSERT_LT(p.step[p.nr].fd, WHEELS + OWN);
+			p.nr++;
+		} else if (!len && p.nr) {
+			keep(&p);
+			p.nr = 0;
+		}
+		line += len + 1;
+	}
+	if (p.nr)
+		keep(&p);
+	shared->given = shared->ready;
+}
+
+/*
+ * Prints a corpus that reaches every block which the whole corpus does: the
+ * programs that bring something new, without the steps that do not matter.
+ */
+static void print_corpus(void)
+{
+	static __u8 blocks[COVERAGE], before[COVERAGE];
+	unsigned int i, at, nr = 0, kept = 0;
+
+	for (i = shared->ready; i--; ) {
+		struct program p = shared->corpus[i], shorter;
+		unsigned int gain, was = nr;
+
+		memcpy(before, blocks, sizeof(blocks));
+		run_traced(&p, KCOV_TRACE_PC);
+		gain = new_edges(NULL, blocks, &nr);
+		if (!gain)
+			continue;
+		for (at = p.nr; at-- && p.nr > 1; ) {
+			shorter = p;
+			memmove(&shorter.step[at], &shorter.step[at + 1],
+				(--shorter.nr - at) * sizeof(*shorter.step));
+			memcpy(blocks, before, sizeof(blocks));
+			nr = was;
+			run_traced(&shorter, KCOV_TRACE_PC);
+			if (new_edges(NULL, blocks, &nr) >= gain)
+				p = shorter;
+		}
+		print_program(&p);
+		kept++;
+	}
+	printf("# corpus: %u programs for %u blocks\n", kept, nr);
+}
+
+FIXTURE(fuzz) {
+	struct neighbour neighbour;
+};
+
+FIXTURE_SETUP(fuzz)
+{
+	unsigned int i;
+
+	shared = shared_memory(sizeof(*shared));
+	ASSERT_TRUE(!!shared);
+	for (i = 0; i < WHEELS; i++)
+		shared->wheel[i] = -1;
+	for (i = 0; i < WHEELS; i++)
+		open_wheel(_metadata, i);
+	load_corpus(_metadata);
+	open_neighbour(_metadata, &self->neighbour);
+}
+
+FIXTURE_TEARDOWN(fuzz)
+{
+	unsigned int i;
+
+	check_neighbour(_metadata, &self->neighbour);
+	for (i = 0; i < WHEELS; i++)
+		close(shared->wheel[i]);
+	close(self->neighbour.fd);
+}
+
+/* Each program of the corpus can be printed and read again, and run. */
+TEST_F_TIMEOUT(fuzz, corpus, 300)
+{
+	unsigned int i;
+
+	EXPECT_GT(shared->given, 10);
+	ASSERT_TRUE(begin(0));
+	for (i = 0; i < shared->given; i++) {
+		run_program(&shared->corpus[i]);
+		check_neighbour(_metadata, &self->neighbour);
+	}
+	check_wheels(_metadata, 0);
+}
+
+/* Two runs from one seed make the same programs. */
+TEST_F(fuzz, reproducible)
+{
+	unsigned int run, i;
+	__u64 hash[2];
+
+	for (run = 0; run < 2; run++) {
+		ASSERT_TRUE(begin(0));
+		shared->hash = 0;
+		me.kcov = NULL;
+		for (i = 0; i < 200; i++)
+			one_program();
+		hash[run] = shared->hash;
+	}
+	EXPECT_EQ(hash[0], hash[1]);
+	check_wheels(_metadata, 0);
+}
+
+/* Whatever the processes do: when they stand still, everything adds up. */
+TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
+{
+	unsigned int points = 0, processes = single ? 0 : PROCESSES, i;
+	pid_t pid[PROCESSES] = { 0 };
+	__u64 began = now(CLOCK_MONOTONIC);
+	bool guided;
+
+	ASSERT_TRUE(begin(0));
+	guided = open_kcov();
+	if (!single && guided)
+		close(me.kcov_fd);
+	for (i = 0; i < processes; i++) {
+		pid[i] = start(i < WORKERS ? work : scribble, i);
+		ASSERT_GT(pid[i], 0);
+	}
+	while (!enough(began)) {
+		int status;
+
+		if (single)
+			for (i = 0; i < 2000 && !enough(began); i++)
+				one_program();
+		else
+			sleep_ms(500);
+		shared->pause = 1;
+		if (!all_standing(processes)) {
+			for (i = 0; i < WORKERS; i++)
+				print_program(&shared->now[i]);
+			ASSERT_TRUE(false)
+				TH_LOG("a process does not come back");
+		}
+		for (i = 0; i < processes; i++) {
+			pid_t dead = waitpid(pid[i], &status, WNOHANG);
+
+			ASSERT_EQ(0, dead);
+		}
+		check_wheels(_metadata, points++);
+		check_neighbour(_metadata, &self->neighbour);
+		__atomic_store_n(&shared->pause, 0, __ATOMIC_RELEASE);
+	}
+	shared->stop = 1;
+	for (i = 0; i < processes; i++) {
+		int status = 0;
+
+		EXPECT_EQ(pid[i], waitpid(pid[i], &status, 0));
+		EXPECT_EQ(0, status);
+	}
+	check_wheels(_metadata, points++);
+	TH_LOG("%lu calls in %lu programs, %lu stores, %u quiet points, seed %llu, %llu a second",
+	       all_calls(), shared->programs[0] + shared->programs[1], shared->calls[2], points,
+	       seed, all_calls() * NS_PER_SEC / (now(CLOCK_MONOTONIC) - began));
+	if (guided)
+		TH_LOG("%u blocks, %u programs kept, %u constants", shared->nr_blocks,
+		       shared->ready, nr_operands());
+	else
+		TH_LOG("blind: this kernel has no KCOV, or was not asked");
+	if (single && !guided)
+		TH_LOG("hash of the programs: %llx", shared->hash);
+	EXPECT_GT(all_calls(), 0);
+	/* The module has been built so that it tells where it is. */
+	if (guided)
+		EXPECT_GT(shared->nr_blocks, 100);
+	if (print && guided) {
+		if (!single)
+			open_kcov();
+		print_corpus();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct stress_option options[] = {
+		{ "seconds", &seconds },
+		{ "calls", &calls_wanted },
+		{ "seed", &seed },
+		{ "single", &single },
+		{ "blind", &blind },
+		{ "print", &print },
+		{ "trace", &trace },
+	};
+
+	take_options(&argc, argv, options, ARRAY_SIZE(options));
+	return test_harness_run(argc, argv);
+}

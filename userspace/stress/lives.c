@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How wheels end: closed at any moment, killed, handed on, watched by epoll and
+ * io_uring while they go, out of memory, and with the module in demand.
+ *
+ *   --count N   wheels opened, armed and closed (10,000); others do a part of it
+ *   --loads N   loads and unloads of the module under use (20)
+ */
+#include "stress.h"
+
+#include <linux/io_uring.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+
+#define MODULE		"/twheel.ko"
+#define REFCNT		"/sys/module/twheel/refcnt"
+#define CGROUP		"/sys/fs/cgroup"
+#define HERE		CGROUP "/twheel-stress"
+
+static unsigned long long count = 10000;
+static unsigned long long loads = 20;
+
+FIXTURE(lives) {
+	long long users;
+	__u64 seed;
+};
+
+FIXTURE_SETUP(lives)
+{
+	self->users = read_number(REFCNT);
+	self->seed = 1;
+}
+
+/* Every wheel is gone with its last descriptor and mapping. */
+FIXTURE_TEARDOWN(lives)
+{
+	unsigned int ms;
+
+	/* The last reference may go with a work of the kernel's. */
+	for (ms = 0; ms < PATIENCE_MS && read_number(REFCNT) != self->users; ms++)
+		sleep_ms(1);
+	EXPECT_EQ(self->users, read_number(REFCNT));
+}
+
+/* Without assertions, for children. */
+static __u64 arm_new(int fd, __u64 deadline, __u64 period)
+{
+	struct twheel_timer t = { .deadline_ns = deadline, .period_ns = period };
+
+	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
+		_exit(1);
+	return t.id;
+}
+
+/*
+ * Opens a wheel, arms timers that are about to expire, and closes it at whatever
+ * phase of a tick that happens to be; some are mapped, some read.
+ */
+static void one_life(__u64 *seed, size_t bytes)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	unsigned int i, kind = next_random(seed) % 8;
+	struct twheel_event ev;
+	void *p = MAP_FAILED;
+
+	if (fd < 0)
+		_exit(2);
+	if (kind == 1) {
+		p = map_at(fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+		if (p == MAP_FAILED || ((struct twheel_table *)p)->magic != TWHEEL_TABLE_MAGIC)
+			_exit(3);
+	}
+	for (i = 0; i <= kind; i++)
+		arm_new(fd, next_random(seed) % NS_PER_MS, i == 2 ? NS_PER_MS : 0);
+	if (kind == 2)
+		sleep_ns(next_random(seed) % NS_PER_MS);
+	if (kind == 3)
+		read_now(fd, &ev, 1);
+	close(fd);
+	if (p != MAP_FAILED) {
+		/* It is still there, and so are its timers. */
+		swap_word((struct twheel_slot *)((char *)p + PAGE), 1);
+		munmap(p, bytes);
+	}
+}
+
+/* Open, arm, close: two processes at a time, --count wheels in all. */
+TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
+{
+	int fd = wheel_open(O_NONBLOCK), status;
+	size_t bytes = info(_metadata, fd).table_bytes;
+	__u64 start = now(CLOCK_MONOTONIC);
+	unsigned long i;
+	pid_t pid[2];
+	unsigned int p;
+
+	close(fd);
+	for (p = 0; p < 2; p++) {
+		pid[p] = fork();
+		ASSERT_GE(pid[p], 0);
+		if (pid[p])
+			continue;
+		pin(p);
+		self->seed += p;
+		for (i = p; i < count; i += 2)
+			one_life(&self->seed, bytes);
+		_exit(0);
+	}
+	for (p = 0; p < 2; p++) {
+		ASSERT_EQ(pid[p], waitpid(pid[p], &status, 0));
+		EXPECT_EQ(0, status);
+	}
+	TH_LOG("%llu wheels, %llu a second", count,
+	       count * NS_PER_SEC / (now(CLOCK_MONOTONIC) - start));
+}
+
+/* Does all sorts of things for ever; is killed in one of them. */
+static void busy(__u64 seed, int inherited)
+{
+	static struct twheel_op ops[2000];
+	static struct twheel_event ev[100];
+	struct table t = { 0 };
+
+	for (;;) {
+		int fd = seed % 5 ? wheel_open(O_NONBLOCK) : inherited;
+		struct twheel_info i;
+		unsigned int n;
+
+		fill_ops(ops, ARRAY_SIZE(ops), TWHEEL_OP_REGISTER, NS_PER_MS, 0);
+		batch(fd, ops, ARRAY_SIZE(ops));
+		if (call(fd, TWHEEL_IOC_INFO, &i))
+			_exit(1);
+		t.fd = fd;
+		t.bytes = i.table_bytes;
+		t.head = map_at(fd, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+		if (t.head != MAP_FAILED) {
+			t.slots = (void *)((char *)t.head + t.head->slots_offset);
+			for (n = 0; n < 100; n++)
+				arm(&t, n, now(CLOCK_MONOTONIC) + next_random(&seed) % NS_PER_MS);
+		}
+		drain(fd, next_random(&seed) & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
+		read_now(fd, ev, ARRAY_SIZE(ev));
+		if (next_random(&seed) & 1) {
+			/* Blocks until it is killed, or an event comes. */
+			fcntl(fd, F_SETFL, 0);
+			arm_new(fd, NS_PER_MS, 0);
+			read_now(fd, ev, 1);
+			fcntl(fd, F_SETFL, O_NONBLOCK);
+		}
+		if (t.head != MAP_FAILED)
+			munmap(t.head, t.bytes);
+		if (fd != inherited)
+			close(fd);
+	}
+}
+
+/* kill -9 at random points: nothing is left but what others hold, and that works on. */
+TEST_F_TIMEOUT(lives, killed, UNLIMITED)
+{
+	unsigned long n = count / 20 ? count / 20 : 1, i;
+	int fd = wheel_open(O_NONBLOCK), status;
+	struct twheel_stats s;
+
+	ASSERT_GE(fd, 0);
+	for (i = 0; i < n; i++) {
+		pid_t pid = fork();
+
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			busy(next_random(&self->seed) + i, fd);
+		}
+		next_random(&self->seed);
+		sleep_ns(self->seed % (20 * NS_PER_MS));
+		kill(pid, SIGKILL);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		ASSERT_TRUE(conserved(fd, &s));
+		/* What the dead have left on the wheel that we hold, too. */
+		if (i % 10 == 0) {
+			struct twheel_event ev[64];
+
+			ASSERT_LE(0, drain(fd, TWHEEL_DRAIN_CANCEL));
+			while (read_now(fd, ev, ARRAY_SIZE(ev)) > 0)
+				;
+		}
+	}
+	TH_LOG("%lu killed", n);
+	expect_conserved(_metadata, fd);
+	close(fd);
+}
+
+/* A descriptor passed over a socket to another user's process outlives who opened it. */
+TEST_F_TIMEOUT(lives, handed_on, 600)
+{
+	unsigned long n = count / 100 ? count / 100 : 1, i;
+
+	for (i = 0; i < n; i++) {
+		char space[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 'x';
+		struct iovec iov = { &byte, 1 };
+		struct msghdr msg = {
+			.msg_iov = &iov, .msg_iovlen = 1,
+			.msg_control = space, .msg_controllen = sizeof(space),
+		};
+		int pair[2], fd, status, got;
+		struct twheel_event ev[8];
+		struct cmsghdr *cmsg;
+		struct twheel_stats s;
+		pid_t pid;
+
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			be_nobody(_metadata);
+			fd = wheel_open(O_NONBLOCK);
+			arm_new(fd, 0, 0);
+			arm_new(fd, NS_PER_MS * (1 + i % 20), 0);
+			arm_new(fd, HOUR, 0);
+			cmsg = CMSG_FIRSTHDR(&msg);
+			cmsg->cmsg_level = SOL_SOCKET;
+			cmsg->cmsg_type = SCM_RIGHTS;
+			cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+			memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+			_exit(sendmsg(pair[0], &msg, 0) != 1);
+		}
+		/* It is gone before we look, and so is its memory. */
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status);
+		ASSERT_EQ(1, recvmsg(pair[1], &msg, MSG_CMSG_CLOEXEC));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		ASSERT_TRUE(!!cmsg);
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+		got = collect(fd, ev, 2);
+		ASSERT_EQ(2, got);
+		ASSERT_TRUE(conserved(fd, &s));
+		ASSERT_EQ(1, s.armed);
+		arm_new(fd, 0, 0);
+		ASSERT_EQ(1, read_now(fd, ev, 8));
+		close(fd);
+		close(pair[0]);
+		close(pair[1]);
+	}
+}
+
+/* A descriptor in a socket that nobody ever receives: closed with the socket. */
+TEST_F_TIMEOUT(lives, in_flight, 600)
+{
+	unsigned long n = count / 100 ? count / 100 : 1, i;
+
+	for (i = 0; i < n; i++) {
+		char space[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 'x';
+		struct iovec iov = { &byte, 1 };
+		struct msghdr msg = {
+			.msg_iov = &iov, .msg_iovlen = 1,
+			.msg_control = space, .msg_controllen = sizeof(space),
+		};
+		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+		int pair[2], fd = wheel_open(O_NONBLOCK);
+
+		ASSERT_GE(fd, 0);
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+		add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, 0, 0);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+		ASSERT_EQ(1, sendmsg(pair[0], &msg, 0));
+		close(fd);
+		close(pair[0]);
+		close(pair[1]);
+	}
+}
+
+static int watch(int epoll, int fd, __u32 events)
+{
+	struct epoll_event ev = { .events = events };
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* Whether a wait comes back with one event, before patience is lost. */
+static bool awoken(int epoll)
+{
+	struct epoll_event ev;
+
+	return epoll_wait(epoll, &ev, 1, PATIENCE_MS) == 1;
+}
+
+/* epoll in epoll, four deep, each way to watch: no wake-up is lost, whenever it comes. */
+TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
+{
+	static const __u32 ways[] = { EPOLLIN, EPOLLIN | EPOLLET };
+	unsigned long n = count / 10 ? count / 10 : 1, i;
+	unsigned int way, k;
+	int ep[4];
+
+	for (way = 0; way < ARRAY_SIZE(ways); way++) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		ASSERT_GE(fd, 0);
+		for (k = 0; k < ARRAY_SIZE(ep); k++) {
+			ep[k] = epoll_create1(EPOLL_CLOEXEC);
+			ASSERT_EQ(0, watch(ep[k], k ? ep[k - 1] : fd, ways[way]));
+		}
+		for (i = 0; i < n; i++) {
+			struct twheel_event ev;
+			int got;
+
+			add(_metadata, fd, next_random(&self->seed) % (2 * NS_PER_MS), 0, i);
+			ASSERT_TRUE(awoken(ep[3]))
+				TH_LOG("round %lu of way %u", i, way);
+			got = read_now(fd, &ev, 1);
+			ASSERT_EQ(1, got);
+			ASSERT_EQ(i, ev.user_data);
+		}
+		/* The wheel goes first, with a timer about to expire. */
+		add(_metadata, fd, NS_PER_MS / 2, 0, 0);
+		close(fd);
+		for (k = 0; k < ARRAY_SIZE(ep); k++)
+			close(ep[k]);
+	}
+}
+
+/* EPOLLONESHOT is told once, EPOLLET of each new batch, EPOLLEXCLUSIVE to one at least. */
+TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
+{
+	unsigned long n = count / 10 ? count / 10 : 1, i;
+	struct epoll_event ev;
+	struct twheel_event e;
+
+	for (i = 0; i < n; i++) {
+		int fd = wheel_open(O_NONBLOCK), one = epoll_create1(EPOLL_CLOEXEC);
+		int edge = epoll_create1(EPOLL_CLOEXEC), sole[2], k;
+
+		ASSERT_EQ(0, watch(one, fd, EPOLLIN | EPOLLONESHOT));
+		ASSERT_EQ(0, watch(edge, fd, EPOLLIN | EPOLLET));
+		for (k = 0; k < 2; k++) {
+			sole[k] = epoll_create1(EPOLL_CLOEXEC);
+			ASSERT_EQ(0, watch(sole[k], fd, EPOLLIN | EPOLLEXCLUSIVE));
+		}
+		add(_metadata, fd, i % 3 * 100000, 0, 0);
+		ASSERT_TRUE(awoken(edge));
+		ASSERT_TRUE(awoken(one));
+		ASSERT_GE(epoll_wait(sole[0], &ev, 1, 0) + epoll_wait(sole[1], &ev, 1, 0), 1);
+		add(_metadata, fd, 0, 0, 0);
+		ASSERT_TRUE(awoken(edge));
+		ASSERT_EQ(0, epoll_wait(edge, &ev, 1, 0));
+		ASSERT_EQ(0, epoll_wait(one, &ev, 1, 0));
+		ASSERT_EQ(1, read_now(fd, &e, 1));
+		/* Another thread may be about to be woken when it goes. */
+		add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, 0, 0);
+		close(fd);
+		ASSERT_EQ(0, epoll_wait(edge, &ev, 1, 0));
+		close(one);
+		close(edge);
+		close(sole[0]);
+		close(sole[1]);
+	}
+}
+
+/* A ring of io_uring, by hand. */
+struct ring {
+	int fd;
+	struct io_uring_params p;
+	char *sq, *cq;
+	size_t sq_size, cq_size;
+	struct io_uring_sqe *sqes;
+};
+
+static bool open_ring(struct ring *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->fd = syscall(SYS_io_uring_setup, 8, &r->p);
+	if (r->fd < 0)
+		return false;
+	r->sq_size = r->p.sq_off.array + r->p.sq_entries * sizeof(__u32);
+	r->cq_size = r->p.cq_off.cqes + r->p.cq_entries * sizeof(struct io_uring_cqe);
+	r->sq = map_at(r->fd, r->sq_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       IORING_OFF_SQ_RING);
+	r->cq = map_at(r->fd, r->cq_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       IORING_OFF_CQ_RING);
+	r->sqes = map_at(r->fd, r->p.sq_entries * sizeof(*r->sqes), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, IORING_OFF_SQES);
+	return r->sq != MAP_FAILED && r->cq != MAP_FAILED && (void *)r->sqes != MAP_FAILED;
+}
+
+static void close_ring(struct ring *r)
+{
+	munmap(r->sqes, r->p.sq_entries * sizeof(*r->sqes));
+	munmap(r->cq, r->cq_size);
+	munmap(r->sq, r->sq_size);
+	close(r->fd);
+}
+
+static bool submit(struct ring *r, const struct io_uring_sqe *sqe)
+{
+	__u32 *tail = (__u32 *)(r->sq + r->p.sq_off.tail);
+	__u32 at = *tail & *(__u32 *)(r->sq + r->p.sq_off.ring_mask);
+
+	r->sqes[at] = *sqe;
+	((__u32 *)(r->sq + r->p.sq_off.array))[at] = at;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	return syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0) == 1;
+}
+
+/* The next completion, waited for until @patience ms are over. */
+static bool reap(struct ring *r, struct io_uring_cqe *cqe, int patience)
+{
+	__u32 *head = (__u32 *)(r->cq + r->p.cq_off.head);
+	__u32 *tail = (__u32 *)(r->cq + r->p.cq_off.tail);
+	struct pollfd p = { .fd = r->fd, .events = POLLIN };
+
+	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE) && poll(&p, 1, patience) != 1)
+		return false;
+	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
+		return false;
+	*cqe = ((struct io_uring_cqe *)(r->cq + r->p.cq_off.cqes))
+		[*head & *(__u32 *)(r->cq + r->p.cq_off.ring_mask)];
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* io_uring polls and reads a wheel; and has one that was closed, or goes itself, first. */
+TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
+{
+	unsigned long n = count / 10 ? count / 10 : 1, i;
+
+	for (i = 0; i < n; i++) {
+		int fd = wheel_open(O_NONBLOCK * (i & 1));
+		struct io_uring_sqe poll = {
+			.opcode = IORING_OP_POLL_ADD, .fd = fd, .poll32_events = POLLIN,
+			.user_data = 1,
+		};
+		struct twheel_event ev[2] = { 0 };
+		struct io_uring_sqe read = {
+			.opcode = IORING_OP_READ, .fd = fd, .addr = ptr_u64(&ev[0]),
+			.len = sizeof(ev), .user_data = 2,
+		};
+		struct io_uring_cqe cqe;
+		struct ring r;
+
+		ASSERT_GE(fd, 0);
+		ASSERT_TRUE(open_ring(&r))
+			TH_LOG("no io_uring in this kernel: %s", strerror(errno));
+		ASSERT_TRUE(submit(&r, &poll));
+		add(_metadata, fd, i % 4 * 100000, 0, i);
+		switch (i % 5) {
+		case 0:
+		case 1:
+			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_EQ(1, cqe.user_data);
+			ASSERT_TRUE(cqe.res & POLLIN);
+			ASSERT_TRUE(submit(&r, &read));
+			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_EQ(2, cqe.user_data);
+			ASSERT_EQ(sizeof(ev[0]), cqe.res);
+			ASSERT_EQ(i, ev[0].user_data);
+			close(fd);
+			break;
+		case 2:
+			/* The request holds it until it is done. */
+			close(fd);
+			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+			ASSERT_EQ(1, cqe.user_data);
+			break;
+		case 3:
+			/* With a request under way, and a read, too. */
+			ASSERT_TRUE(submit(&r, &read));
+			close(fd);
+			break;
+		case 4:
+			close_ring(&r);
+			add(_metadata, fd, 0, 0, 0);
+			close(fd);
+			continue;
+		}
+		close_ring(&r);
+	}
+}
+
+/* Opens wheels with all that goes into them until there is no more. */
+static void open_without_end(void)
+{
+	unsigned long i;
+	size_t bytes = 0;
+
+	for (i = 0; ; i++) {
+		struct twheel_info info;
+		int fd = wheel_open(O_NONBLOCK);
+		char *p;
+
+		if (fd < 0)
+			_exit(errno == ENOMEM ? 0 : 10);
+		if (!bytes && !call(fd, TWHEEL_IOC_INFO, &info))
+			bytes = info.table_bytes;
+		if (i % 3 == 0) {
+			struct twheel_timer t = { .deadline_ns = HOUR };
+			int ret = verb(fd, TWHEEL_IOC_REGISTER, &t);
+
+			if (ret)
+				_exit(ret == -ENOMEM ? 0 : 11);
+		}
+		if (i % 3 == 1) {
+			p = map_at(fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+			if (p == MAP_FAILED)
+				_exit(errno == ENOMEM ? 0 : 12);
+			if (madvise(p, 64 * PAGE, MADV_POPULATE_WRITE))
+				_exit(errno == ENOMEM || errno == EFAULT ? 0 : 13);
+		}
+	}
+}
+
+/* Who opens wheels for ever in a cgroup of 12 MiB gets ENOMEM, or is killed; nobody else. */
+TEST_F_TIMEOUT(lives, cgroup, 600)
+{
+	unsigned int i, killed = 0, refused = 0, n = 5;
+	int fd = wheel_open(O_NONBLOCK), status;
+	struct twheel_stats s;
+	char text[32];
+	__u64 id;
+
+	ASSERT_TRUE(is_root());
+	id = add(_metadata, fd, HOUR, 0, 5);
+	if (access(CGROUP "/cgroup.controllers", F_OK))
+		mount("cgroup2", CGROUP, "cgroup2", 0, NULL);
+	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	for (i = 0; i < n; i++) {
+		pid_t pid;
+
+		ASSERT_EQ(0, mkdir(HERE, 0755));
+		ASSERT_TRUE(write_text(HERE "/memory.max", "12M"))
+			TH_LOG("no memory controller here");
+		write_text(HERE "/memory.swap.max", "0");
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			snprintf(text, sizeof(text), "%d", getpid());
+			if (!write_text(HERE "/cgroup.procs", text))
+				_exit(9);
+			be_nobody(_metadata);
+			open_without_end();
+		}
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			killed++;
+		else
+			refused += status == 0;
+		ASSERT_EQ(i + 1, killed + refused)
+			TH_LOG("status %#x", status);
+		/* All that it had comes back, if not at once. */
+		for (status = 0; status < PATIENCE_MS && rmdir(HERE); status++)
+			sleep_ms(1);
+		ASSERT_NE(0, access(HERE, F_OK));
+		ASSERT_TRUE(conserved(fd, &s));
+		ASSERT_EQ(TWHEEL_ARMED, state(fd, id));
+	}
+	TH_LOG("%u were refused, %u killed", refused, killed);
+	close(fd);
+}
+
+static int load(void)
+{
+	int fd = open(MODULE, O_RDONLY | O_CLOEXEC), ret;
+
+	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* Uses a wheel as long as there is the device; comes back when it goes. */
+static void use_for_ever(unsigned int nr)
+{
+	__u64 seed = nr + 1;
+	unsigned int i;
+
+	pin(nr);
+	for (;;) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		if (fd < 0) {
+			sched_yield();
+			continue;
+		}
+		/* With hrtimers and works under way when it is closed. */
+		for (i = 0; i < 4; i++)
+			arm_new(fd, next_random(&seed) % (NS_PER_MS / 4), 0);
+		sleep_ns(next_random(&seed) % (NS_PER_MS / 2));
+		close(fd);
+		if (next_random(&seed) % 4 == 0)
+			sleep_ns(NS_PER_MS);
+	}
+}
+
+/* The module out and in again, with two processes that open it whenever they can. */
+TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
+{
+	unsigned long done = 0, refused = 0;
+	pid_t pid[2];
+	int i, ret;
+
+	ASSERT_TRUE(is_root());
+	ASSERT_EQ(0, access(MODULE, R_OK))
+		TH_LOG("only in the machine of vm/run.sh");
+	for (i = 0; i < 2; i++) {
+		pid[i] = fork();
+		ASSERT_GE(pid[i], 0);
+		if (!pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			use_for_ever(i);
+		}
+	}
+	while (done < loads) {
+		if (syscall(SYS_delete_module, "twheel", O_NONBLOCK)) {
+			ASSERT_EQ(EWOULDBLOCK, errno);
+			refused++;
+			sched_yield();
+			continue;
+		}
+		ret = load();
+		ASSERT_EQ(0, ret);
+		done++;
+	}
+	for (i = 0; i < 2; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	TH_LOG("%lu unloads and loads, %lu refused as it was open", done, refused);
+	/* It was in use. */
+	EXPECT_GT(refused, 0);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct stress_option options[] = {
+		{ "count", &count },
+		{ "loads", &loads },
+	};
+
+	take_options(&argc, argv, options, ARRAY_SIZE(options));
+	return test_harness_run(argc, argv);
+}

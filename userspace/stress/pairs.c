@@ -1,0 +1,1074 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pairs of calls that race: two threads, a call each, --loops N times.
+ *
+ * Where in the other's call each begins is learned: it is put off by a random
+ * delay around the point at which, so far, either has come first as often as
+ * the other. So most loops are decided within the windows that matter. Each
+ * loop must add up, whoever was first; and a pair in which one has never been
+ * first has tested nothing, and fails.
+ */
+#include "stress.h"
+
+#include <linux/futex.h>
+#include <sys/epoll.h>
+
+/* Timers in a batch of a pair. */
+#define MANY	32U
+
+static unsigned long long loops = 100000;
+static unsigned long long seed = 1;
+
+enum outcome { A_FIRST, B_FIRST, BETWEEN, WRONG, OUTCOMES };
+
+/* Passed when the other thread has set its value. */
+struct gate {
+	unsigned int value;
+	unsigned int asleep;
+};
+
+/* How long to wait awake while the other prepares, and where both must be awake. */
+#define APART_NS	(20 * NS_PER_US)
+#define TOGETHER_NS	(100 * NS_PER_US)
+
+struct race {
+	/* The wheel and table of the pair, and another for those who close it. */
+	int fd, other;
+	struct table t, map;
+	int epoll;
+	unsigned long loop;
+	/* When b() begins, in place of another thread, if it is not 0. */
+	__u64 at;
+
+	/* What a() and b() did: the call's return and what came back. */
+	int ra, rb;
+	struct twheel_timer ta, tb;
+	struct twheel_event ea[8], eb[8];
+	struct twheel_op opa[MANY], opb[MANY];
+	struct twheel_stats before, after, seen;
+	struct twheel_timer listed[8];
+	__u64 id[MANY];
+	__u64 word;
+	void *p;
+
+	/* What was found to be wrong, and in which loop. */
+	const char *wrong;
+
+	/* How the two are made to meet. */
+	__u64 seed;
+	__u64 start_a, start_b;
+	__u64 end_a, begin_a, end_b, begin_b;
+	__s64 bias;
+	__u64 length;
+	unsigned long outcomes[OUTCOMES], overlaps;
+	struct gate go, ready, done;
+	bool stop;
+};
+
+struct pair {
+	void (*prepare)(struct race *r);
+	void (*a)(struct race *r);
+	/* NULL: what a() races with is the expiry at race.at. */
+	void (*b)(struct race *r);
+	enum outcome (*judge)(struct race *r);
+	/* Of so many loops one is run, as it takes so long; but 20 at the least. */
+	unsigned int share;
+};
+
+static struct race race;
+
+static enum outcome wrong(struct race *r, const char *what)
+{
+	if (!r->wrong)
+		r->wrong = what;
+	return WRONG;
+}
+
+/*
+ * Waits for the other thread: awake at first, for @ns, so that the two are in
+ * step; then asleep, as it may need this processor, or an emulator the one below.
+ */
+static void await(struct gate *g, unsigned int value, __u64 ns)
+{
+	__u64 end = 0;
+	unsigned int seen;
+
+	while ((seen = __atomic_load_n(&g->value, __ATOMIC_SEQ_CST)) != value) {
+		__u64 t = now(CLOCK_MONOTONIC);
+
+		if (!end)
+			end = t + ns;
+		if (t < end)
+			continue;
+		__atomic_store_n(&g->asleep, 1, __ATOMIC_SEQ_CST);
+		syscall(SYS_futex, &g->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+		__atomic_store_n(&g->asleep, 0, __ATOMIC_SEQ_CST);
+	}
+}
+
+static void announce(struct gate *g, unsigned int value)
+{
+	__atomic_store_n(&g->value, value, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&g->asleep, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &g->value, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static __u64 spin_until(__u64 time)
+{
+	__u64 t;
+
+	do {
+		t = now(CLOCK_MONOTONIC);
+	} while (t < time);
+	return t;
+}
+
+static void *other_thread(void *arg)
+{
+	const struct pair *pair = arg;
+	struct race *r = &race;
+	unsigned int round = 0;
+
+	pin(1);
+	for (;;) {
+		await(&r->go, ++round, APART_NS);
+		if (r->stop)
+			return NULL;
+		announce(&r->ready, round);
+		/* Set by then. */
+		await(&r->go, ++round, TOGETHER_NS);
+		r->begin_b = spin_until(r->start_b);
+		pair->b(r);
+		r->end_b = now(CLOCK_MONOTONIC);
+		announce(&r->done, round);
+	}
+}
+
+/* Sets the two starts: r->bias and a random part, positive if b() is to be later. */
+static void choose_starts(struct race *r)
+{
+	__u64 spread = r->length + 1000;
+	__s64 delay = r->bias + (__s64)(next_random(&r->seed) % (2 * spread)) - (__s64)spread;
+	__u64 start = r->at ? r->at : now(CLOCK_MONOTONIC) + 2000;
+
+	r->start_a = start + (delay < 0 ? -delay : 0);
+	r->start_b = start + (delay > 0 ? delay : 0);
+}
+
+/* Moves the bias to where either is first. */
+static void learn(struct race *r, enum outcome first, bool alone)
+{
+	__u64 mine = r->end_a - r->begin_a;
+	__u64 its = alone ? mine : r->end_b - r->begin_b;
+	__s64 limit;
+
+	/* One in which the machine stood still teaches nothing. */
+	if (mine + its < NS_PER_MS)
+		r->length += ((__s64)(mine + its) - (__s64)r->length) / 8;
+	if (first == A_FIRST)
+		r->bias -= r->length / 16 + 10;
+	else if (first == B_FIRST)
+		r->bias += r->length / 16 + 10;
+	limit = 4 * r->length + 2 * NS_PER_MS;
+	if (r->bias > limit)
+		r->bias = limit;
+	if (r->bias < -limit)
+		r->bias = -limit;
+}
+
+static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
+{
+	unsigned long n = loops / pair->share > 20 ? loops / pair->share : 20;
+	struct race *r = &race;
+	unsigned int round = 0;
+	struct twheel_stats s;
+	pthread_t thread;
+	__u64 start;
+
+	r->seed = seed;
+	/* Before anybody knows: about that of a call. */
+	r->length = 5000;
+	pin(0);
+	if (pair->b)
+		ASSERT_EQ(0, pthread_create(&thread, NULL, other_thread, (void *)pair));
+	start = now(CLOCK_MONOTONIC);
+	for (r->loop = 0; r->loop < n && !r->wrong; r->loop++) {
+		enum outcome first;
+
+		pair->prepare(r);
+		if (r->wrong)
+			break;
+		if (pair->b) {
+			announce(&r->go, ++round);
+			await(&r->ready, round, TOGETHER_NS);
+		}
+		choose_starts(r);
+		if (pair->b)
+			announce(&r->go, ++round);
+		r->begin_a = spin_until(r->start_a);
+		pair->a(r);
+		r->end_a = now(CLOCK_MONOTONIC);
+		if (pair->b) {
+			await(&r->done, round, APART_NS);
+			r->overlaps += r->begin_a < r->end_b && r->begin_b < r->end_a;
+		}
+		first = pair->judge(r);
+		if (first != WRONG && !conserved(r->fd, &s)) {
+			tell_stats("not conserved", &s);
+			first = wrong(r, "conservation");
+		}
+		r->outcomes[first]++;
+		learn(r, first, !pair->b);
+	}
+	if (pair->b) {
+		r->stop = true;
+		announce(&r->go, ++round);
+		pthread_join(thread, NULL);
+	}
+	TH_LOG("%lu loops, %llu a second: A first in %lu, B in %lu, between %lu; %lu overlapped",
+	       r->loop, r->loop * NS_PER_SEC / (now(CLOCK_MONOTONIC) - start + 1),
+	       r->outcomes[A_FIRST], r->outcomes[B_FIRST], r->outcomes[BETWEEN], r->overlaps);
+	EXPECT_EQ(NULL, r->wrong)
+		TH_LOG("loop %lu: %s; ra %d rb %d states %u %u", r->loop, r->wrong, r->ra,
+		       r->rb, r->ta.state, r->tb.state);
+	/* They did race. */
+	EXPECT_GT(r->outcomes[A_FIRST], 0);
+	EXPECT_GT(r->outcomes[B_FIRST], 0);
+	if (pair->b)
+		EXPECT_GT(r->overlaps, 0);
+}
+
+FIXTURE(pairs) {};
+
+/* Short ticks, where they are allowed, so that expiries do not take long. */
+FIXTURE_SETUP(pairs)
+{
+	struct twheel_setup s = { .tick_ns = is_root() ? 1 << 16 : 0 };
+
+	race.fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(race.fd, 0);
+	ASSERT_EQ(0, call(race.fd, TWHEEL_IOC_SETUP, &s));
+	race.epoll = epoll_create1(EPOLL_CLOEXEC);
+	ASSERT_GE(race.epoll, 0);
+	race.t = map_table(_metadata, race.fd);
+}
+
+FIXTURE_TEARDOWN(pairs)
+{
+	expect_conserved(_metadata, race.fd);
+	unmap_table(&race.t);
+	close(race.epoll);
+	close(race.fd);
+}
+
+/* Without assertions, which only the thread of the test can make. */
+static __u64 timer(struct race *r, int fd, __u64 deadline, __u32 flags, __u64 user_data)
+{
+	struct twheel_timer t = {
+		.deadline_ns = deadline, .flags = flags, .user_data = user_data,
+	};
+
+	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
+		wrong(r, "REGISTER");
+	return t.id;
+}
+
+static void timers(struct race *r, int fd, unsigned int n, __u64 deadline, __u32 flags)
+{
+	unsigned int i;
+
+	fill_ops(r->opa, n, TWHEEL_OP_REGISTER, deadline, flags);
+	if (batch(fd, r->opa, n) != (int)n)
+		wrong(r, "BATCH of REGISTER");
+	for (i = 0; i < n; i++) {
+		if (r->opa[i].result)
+			wrong(r, "REGISTER in a BATCH");
+		r->id[i] = r->opa[i].timer.id;
+	}
+}
+
+static bool nothing_unread(struct race *r)
+{
+	return read_now(r->fd, r->ea, 1) == -EAGAIN;
+}
+
+/* A wheel for one loop. */
+static void open_other(struct race *r)
+{
+	r->other = wheel_open(O_NONBLOCK);
+	if (r->other < 0)
+		wrong(r, "open");
+}
+
+/* The table of that, already touched. */
+static void map_other(struct race *r)
+{
+	r->map.fd = r->other;
+	r->map.bytes = r->t.bytes;
+	r->map.tick = DEFAULT_TICK;
+	r->map.head = map_at(r->other, r->map.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	if (r->map.head == MAP_FAILED) {
+		wrong(r, "mmap");
+		return;
+	}
+	r->map.slots = (void *)((char *)r->map.head + r->map.head->slots_offset);
+}
+
+static void close_other(struct race *r)
+{
+	r->rb = close(r->other) ? -errno : 0;
+}
+
+#define PAIR(name, ...)							\
+	static const struct pair name##_pair = { __VA_ARGS__ };		\
+	TEST_F_TIMEOUT(pairs, name, UNLIMITED)				\
+	{								\
+		run_pair(_metadata, &name##_pair);			\
+	}
+
+/* CANCEL against REARM that makes it expire: no event of it is read any more. */
+static void cancel_rearm_prepare(struct race *r)
+{
+	r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1);
+}
+
+static void do_cancel(struct race *r)
+{
+	r->ra = cancel_timer(r->fd, r->id[0], &r->ta);
+}
+
+static void do_rearm_now(struct race *r)
+{
+	r->rb = rearm_timer(r->fd, r->id[0], 0, TWHEEL_KEEP, &r->tb);
+}
+
+static enum outcome cancel_rearm_judge(struct race *r)
+{
+	if (r->ra)
+		return wrong(r, "CANCEL");
+	if (!nothing_unread(r))
+		return wrong(r, "an event after CANCEL");
+	if (r->rb == -ENOENT && r->ta.state == TWHEEL_ARMED)
+		return A_FIRST;
+	if (!r->rb && r->tb.state == TWHEEL_ARMED && r->ta.state == TWHEEL_EXPIRED)
+		return B_FIRST;
+	return wrong(r, "states");
+}
+
+PAIR(cancel_rearm, cancel_rearm_prepare, do_cancel, do_rearm_now, cancel_rearm_judge, 1)
+
+/* REARM for now against REARM for later: the later one decides, and saw the other. */
+static void rearm_rearm_prepare(struct race *r)
+{
+	if (!r->loop)
+		r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1);
+	else if (rearm(r->fd, r->id[0], HOUR, TWHEEL_KEEP) < 0)
+		wrong(r, "REARM");
+	conserved(r->fd, &r->before);
+}
+
+static void do_rearm_later(struct race *r)
+{
+	r->ra = rearm_timer(r->fd, r->id[0], 2 * HOUR, TWHEEL_KEEP, &r->ta);
+}
+
+static enum outcome rearm_rearm_judge(struct race *r)
+{
+	conserved(r->fd, &r->after);
+	if (r->ra || r->rb)
+		return wrong(r, "REARM");
+	if (r->after.armings != r->before.armings + 2)
+		return wrong(r, "two armings");
+	if (r->ta.state == TWHEEL_ARMED && r->tb.state == TWHEEL_ARMED) {
+		if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].id != r->id[0])
+			return wrong(r, "its event");
+		return A_FIRST;
+	}
+	if (r->ta.state != TWHEEL_EXPIRED || r->tb.state != TWHEEL_ARMED)
+		return wrong(r, "states");
+	if (!nothing_unread(r))
+		return wrong(r, "an event that was withdrawn");
+	return B_FIRST;
+}
+
+PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
+
+/* DRAIN, both ways in turn, against CANCEL: each timer is counted by one of them. */
+static void drain_cancel_prepare(struct race *r)
+{
+	timers(r, r->fd, 4, HOUR, 0);
+}
+
+static void do_drain_either(struct race *r)
+{
+	r->ra = drain(r->fd, r->loop & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
+}
+
+static void do_cancel_b(struct race *r)
+{
+	r->rb = cancel_timer(r->fd, r->id[2], &r->tb);
+}
+
+static enum outcome drain_cancel_judge(struct race *r)
+{
+	bool expire = r->loop & 1;
+	bool armed = !r->rb && r->tb.state == TWHEEL_ARMED;
+	int unread = read_now(r->fd, r->ea, 8);
+
+	if (r->ra + armed != 4)
+		return wrong(r, "four timers");
+	if (unread != (expire ? 3 : -EAGAIN))
+		return wrong(r, "events");
+	if (armed)
+		return B_FIRST;
+	if (expire ? r->rb || r->tb.state != TWHEEL_EXPIRED : r->rb != -ENOENT)
+		return wrong(r, "CANCEL");
+	return A_FIRST;
+}
+
+PAIR(drain_cancel, drain_cancel_prepare, do_drain_either, do_cancel_b, drain_cancel_judge, 1)
+
+/* A BATCH of CANCEL against a BATCH of REARM, in groups of 16: each pair adds up. */
+static void batch_batch_prepare(struct race *r)
+{
+	unsigned int i;
+
+	timers(r, r->fd, MANY, HOUR, TWHEEL_KEEP);
+	fill_ops(r->opa, MANY, TWHEEL_OP_CANCEL, 0, 0);
+	fill_ops(r->opb, MANY, TWHEEL_OP_REARM, 0, TWHEEL_KEEP);
+	for (i = 0; i < MANY; i++) {
+		r->opa[i].timer.id = r->id[i];
+		r->opb[i].timer.id = r->id[i];
+	}
+}
+
+static void do_batch_a(struct race *r)
+{
+	r->ra = batch(r->fd, r->opa, MANY);
+}
+
+static void do_batch_b(struct race *r)
+{
+	r->rb = batch(r->fd, r->opb, MANY);
+}
+
+static enum outcome batch_batch_judge(struct race *r)
+{
+	unsigned int i, gone = 0;
+
+	if (r->ra != MANY || r->rb != MANY)
+		return wrong(r, "BATCH");
+	for (i = 0; i < MANY; i++) {
+		const struct twheel_op *a = &r->opa[i], *b = &r->opb[i];
+		bool first = b->result == -ENOENT;
+
+		if (a->result || (b->result && !first))
+			return wrong(r, "a result");
+		if (a->timer.state != (first ? TWHEEL_ARMED : TWHEEL_EXPIRED))
+			return wrong(r, "a state");
+		gone += first;
+	}
+	if (!nothing_unread(r))
+		return wrong(r, "an event after CANCEL");
+	return gone == MANY ? A_FIRST : gone ? BETWEEN : B_FIRST;
+}
+
+PAIR(batch_batch, batch_batch_prepare, do_batch_a, do_batch_b, batch_batch_judge, 1)
+
+/* REGISTER against the close of its descriptor, with timers about to expire. */
+static void close_ioctl_prepare(struct race *r)
+{
+	open_other(r);
+	timer(r, r->other, next_random(&r->seed) % NS_PER_MS, 0, 0);
+}
+
+static void do_register_other(struct race *r)
+{
+	r->ta = (struct twheel_timer) { .deadline_ns = r->loop & 1 ? HOUR : 0 };
+	r->ra = verb(r->other, TWHEEL_IOC_REGISTER, &r->ta);
+}
+
+static enum outcome close_judge(struct race *r)
+{
+	if (r->rb)
+		return wrong(r, "close");
+	if (r->ra == -EBADF)
+		return B_FIRST;
+	return r->ra ? wrong(r, "the call") : A_FIRST;
+}
+
+PAIR(close_ioctl, close_ioctl_prepare, do_register_other, close_other, close_judge, 1)
+
+/* mmap against close: a mapping that came to be is a whole one. */
+static void mmap_close_prepare(struct race *r)
+{
+	open_other(r);
+	r->id[0] = timer(r, r->other, HOUR, 0, 0);
+}
+
+static void do_mmap(struct race *r)
+{
+	r->p = map_at(r->other, r->t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	r->ra = r->p == MAP_FAILED ? -errno : 0;
+}
+
+static enum outcome mmap_close_judge(struct race *r)
+{
+	struct twheel_table *head = r->p;
+	struct twheel_slot *slot;
+
+	if (!r->ra) {
+		if (head->magic != TWHEEL_TABLE_MAGIC)
+			return wrong(r, "the header");
+		slot = (struct twheel_slot *)((char *)r->p + head->slots_offset);
+		if (swap_word(slot + (__u32)r->id[0], 0) < HOUR)
+			return wrong(r, "the word");
+		munmap(r->p, r->t.bytes);
+	}
+	return close_judge(r);
+}
+
+PAIR(mmap_close, mmap_close_prepare, do_mmap, close_other, mmap_close_judge, 1)
+
+/* fork against close: the child has the descriptor or not, and the mapping anyway. */
+static void fork_close_prepare(struct race *r)
+{
+	open_other(r);
+	map_other(r);
+	if (!r->wrong)
+		r->id[0] = timer(r, r->other, HOUR, 0, 0);
+}
+
+static void do_fork(struct race *r)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct twheel_stats s;
+		int ret = call(r->other, TWHEEL_IOC_STATS, &s);
+
+		if (!disarm(&r->map, r->id[0]))
+			_exit(3);
+		_exit(ret == -EBADF ? 1 : ret ? 2 : s.allocated != 1);
+	}
+	r->ra = pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static enum outcome fork_close_judge(struct race *r)
+{
+	if (word(slot_of(&r->map, r->id[0])))
+		return wrong(r, "what the child wrote");
+	munmap(r->map.head, r->map.bytes);
+	if (r->rb || !WIFEXITED(r->ra))
+		return wrong(r, "close or fork");
+	if (!WEXITSTATUS(r->ra))
+		return A_FIRST;
+	return WEXITSTATUS(r->ra) == 1 ? B_FIRST : wrong(r, "in the child");
+}
+
+PAIR(fork_close, fork_close_prepare, do_fork, close_other, fork_close_judge, 50)
+
+/*
+ * An exchange, to disarm or to move in turn, at the moment of the expiry: old is
+ * the deadline and no event comes, or 0 and exactly one does.
+ */
+static void exchange_expiry_prepare(struct race *r)
+{
+	if (!r->loop)
+		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
+	/* Armed there, it expires there, while the exchange is made here. */
+	pin(1);
+	r->at = now(CLOCK_MONOTONIC) + 4 * r->t.tick;
+	if (rearm(r->fd, r->id[0], r->at, TWHEEL_KEEP | TWHEEL_ABSTIME) < 0)
+		wrong(r, "REARM");
+	pin(0);
+}
+
+static void do_exchange(struct race *r)
+{
+	r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->at + HOUR : 0);
+}
+
+static enum outcome exchange_expiry_judge(struct race *r)
+{
+	bool moved = r->loop & 1;
+
+	if (r->word && r->word != r->at)
+		return wrong(r, "the old word");
+	/* Armed anew while its event was unread, or about to be: that is withdrawn. */
+	if (moved && kick(r->fd, r->id[0]) != 1)
+		return wrong(r, "KICK");
+	if (read_now(r->fd, r->ea, 8) != (moved || r->word ? -EAGAIN : 1))
+		return wrong(r, "events");
+	if (state(r->fd, r->id[0]) != (int)(moved ? TWHEEL_ARMED : TWHEEL_IDLE))
+		return wrong(r, "the state");
+	return r->word ? A_FIRST : B_FIRST;
+}
+
+PAIR(exchange_expiry, exchange_expiry_prepare, do_exchange, NULL, exchange_expiry_judge, 1)
+
+/* Two readers of three events: each event is read once, in order. */
+static void read_read_prepare(struct race *r)
+{
+	timers(r, r->fd, 3, 0, 0);
+}
+
+static void do_read_a(struct race *r)
+{
+	r->ra = read_now(r->fd, r->ea, 2);
+}
+
+static void do_read_b(struct race *r)
+{
+	r->rb = read_now(r->fd, r->eb, 2);
+}
+
+static enum outcome read_read_judge(struct race *r)
+{
+	if (r->ra + r->rb != 3 || r->ra < 1 || r->rb < 1)
+		return wrong(r, "three events");
+	if (r->ra == 2 && r->ea[0].id == r->id[0] && r->ea[1].id == r->id[1] &&
+	    r->eb[0].id == r->id[2])
+		return A_FIRST;
+	if (r->rb == 2 && r->eb[0].id == r->id[0] && r->eb[1].id == r->id[1] &&
+	    r->ea[0].id == r->id[2])
+		return B_FIRST;
+	return wrong(r, "their order");
+}
+
+PAIR(read_read, read_read_prepare, do_read_a, do_read_b, read_read_judge, 1)
+
+/* poll and epoll_wait, in turn, against close. */
+static void poll_close_prepare(struct race *r)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	open_other(r);
+	timer(r, r->other, 0, 0, 0);
+	if (r->loop & 1 && epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->other, &ev))
+		wrong(r, "epoll_ctl");
+}
+
+static void do_poll(struct race *r)
+{
+	struct pollfd p = { .fd = r->other, .events = POLLIN };
+	struct epoll_event ev;
+
+	if (r->loop & 1) {
+		r->ra = epoll_wait(r->epoll, &ev, 1, 0) == 1 ? 0 : -EBADF;
+		return;
+	}
+	r->ra = -EIO;
+	if (poll(&p, 1, 0) == 1)
+		r->ra = p.revents == POLLIN ? 0 : p.revents == POLLNVAL ? -EBADF : -EIO;
+}
+
+PAIR(poll_close, poll_close_prepare, do_poll, close_other, close_judge, 1)
+
+/*
+ * STATS against each verb in turn: what it says is what was before, or what is
+ * after, and nothing between.
+ */
+static void stats_any_prepare(struct race *r)
+{
+	r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 0);
+	r->id[1] = timer(r, r->fd, 0, TWHEEL_KEEP, 0);
+	if (r->loop % 6 == 5)
+		swap_word(slot_of(&r->t, r->id[0]), 1);
+	conserved(r->fd, &r->before);
+}
+
+static void do_stats(struct race *r)
+{
+	r->ra = conserved(r->fd, &r->seen) ? 0 : -EBADMSG;
+}
+
+static void do_any(struct race *r)
+{
+	switch (r->loop % 6) {
+	case 0:
+		do_rearm_now(r);
+		break;
+	case 1:
+		r->rb = cancel_timer(r->fd, r->id[0], &r->tb);
+		break;
+	case 2:
+		r->tb = (struct twheel_timer) { .deadline_ns = 0 };
+		r->rb = verb(r->fd, TWHEEL_IOC_REGISTER, &r->tb);
+		break;
+	case 3:
+		do_read_b(r);
+		break;
+	case 4:
+		r->rb = drain(r->fd, TWHEEL_DRAIN_EXPIRE);
+		break;
+	case 5:
+		r->rb = kick(r->fd, r->id[0]);
+		break;
+	}
+}
+
+static enum outcome stats_any_judge(struct race *r)
+{
+	if (r->ra || r->rb < 0)
+		return wrong(r, "a call");
+	conserved(r->fd, &r->after);
+	cancel(r->fd, r->id[0]);
+	cancel(r->fd, r->id[1]);
+	while (read_now(r->fd, r->ea, 8) > 0)
+		;
+	if (same_counts(&r->seen, &r->before))
+		return A_FIRST;
+	return same_counts(&r->seen, &r->after) ? B_FIRST : wrong(r, "neither before nor after");
+}
+
+PAIR(stats_any, stats_any_prepare, do_stats, do_any, stats_any_judge, 1)
+
+/*
+ * A processor is taken away while timers that were armed there expire: all do,
+ * none early. A is the processor's going, and first if a timer expired after.
+ */
+#define CPU1	"/sys/devices/system/cpu/cpu1/online"
+
+static void cpu_offline_prepare(struct race *r)
+{
+	unsigned int i;
+	__u64 spread;
+
+	if (!r->loop && access(CPU1, W_OK))
+		wrong(r, "there is no second processor that can be taken away");
+	/* Over the time that it took the last time, and half of that. */
+	spread = r->loop ? (r->word - r->begin_a) * 3 / 2 : 60 * NS_PER_MS;
+	fill_ops(r->opb, MANY, TWHEEL_OP_REGISTER, 0, 0);
+	for (i = 0; i < MANY; i++)
+		r->opb[i].timer.deadline_ns = next_random(&r->seed) % spread;
+}
+
+static void do_offline(struct race *r)
+{
+	r->ra = write_text(CPU1, "0") ? 0 : -EIO;
+	r->word = now(CLOCK_MONOTONIC);
+	if (!write_text(CPU1, "1"))
+		r->ra = -EIO;
+}
+
+static void do_arm_here(struct race *r)
+{
+	pin(1);
+	r->rb = batch(r->fd, r->opb, MANY);
+}
+
+static enum outcome cpu_offline_judge(struct race *r)
+{
+	unsigned int have = 0, before = 0;
+	int i, got;
+
+	if (r->ra || r->rb != MANY)
+		return wrong(r, "offline, online, or BATCH");
+	while (have < MANY) {
+		got = take(r->fd, r->ea, 8, PATIENCE_MS);
+		if (got <= 0)
+			return wrong(r, "an expiry that never came");
+		for (i = 0; i < got; i++) {
+			if (r->ea[i].expired_ns < r->ea[i].deadline_ns)
+				return wrong(r, "early");
+			before += r->ea[i].expired_ns < r->word;
+		}
+		have += got;
+	}
+	if (have != MANY)
+		return wrong(r, "more events than timers");
+	return before == MANY ? B_FIRST : A_FIRST;
+}
+
+PAIR(cpu_offline_expiry, cpu_offline_prepare, do_offline, do_arm_here, cpu_offline_judge, 1000)
+
+/* Arming through the table against close of the wheel that is mapped. */
+static void exchange_close_prepare(struct race *r)
+{
+	fork_close_prepare(r);
+}
+
+static void do_arm_other(struct race *r)
+{
+	swap_word(slot_of(&r->map, r->id[0]), 1 + r->loop % 2 * now(CLOCK_MONOTONIC));
+	r->ra = kick(r->other, r->id[0]);
+}
+
+static enum outcome exchange_close_judge(struct race *r)
+{
+	/* Open as long as it is mapped: the word is there, and armed or expired. */
+	swap_word(slot_of(&r->map, r->id[0]), r->start_a + NS_PER_MS);
+	if (r->map.head->magic != TWHEEL_TABLE_MAGIC)
+		return wrong(r, "the header");
+	munmap(r->map.head, r->map.bytes);
+	if (r->ra == 1)
+		r->ra = 0;
+	return close_judge(r);
+}
+
+PAIR(exchange_close, exchange_close_prepare, do_arm_other, close_other, exchange_close_judge, 1)
+
+/* KICK of a timer that is due by its word, against CANCEL. */
+static void kick_cancel_prepare(struct race *r)
+{
+	cancel_rearm_prepare(r);
+	swap_word(slot_of(&r->t, r->id[0]), 1);
+}
+
+static void do_kick(struct race *r)
+{
+	r->ra = kick(r->fd, r->id[0]);
+}
+
+static void do_cancel_it(struct race *r)
+{
+	r->rb = cancel_timer(r->fd, r->id[0], &r->tb);
+}
+
+static enum outcome kick_cancel_judge(struct race *r)
+{
+	if (r->rb)
+		return wrong(r, "CANCEL");
+	if (!nothing_unread(r))
+		return wrong(r, "an event after CANCEL");
+	if (r->ra == 1 && r->tb.state == TWHEEL_EXPIRED)
+		return A_FIRST;
+	if (!r->ra && r->tb.state == TWHEEL_ARMED && r->tb.deadline_ns == 1)
+		return B_FIRST;
+	return wrong(r, "states");
+}
+
+PAIR(kick_cancel, kick_cancel_prepare, do_kick, do_cancel_it, kick_cancel_judge, 1)
+
+/* An exchange against a KICK of the same slot: seen or not, one event comes of it. */
+static void exchange_kick_prepare(struct race *r)
+{
+	if (!r->loop)
+		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
+}
+
+static void do_exchange_past(struct race *r)
+{
+	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
+	r->ra = wake(slot_of(&r->t, r->id[0])) == NEVER ? 0 : -EBADMSG;
+}
+
+static void do_kick_b(struct race *r)
+{
+	r->rb = kick(r->fd, r->id[0]);
+}
+
+static enum outcome exchange_kick_judge(struct race *r)
+{
+	bool seen = !word(slot_of(&r->t, r->id[0]));
+
+	if (r->ra || r->rb != 1 || r->word)
+		return wrong(r, "KICK, or the words");
+	if (state(r->fd, r->id[0]) != (int)(seen ? TWHEEL_EXPIRED : TWHEEL_ARMED))
+		return wrong(r, "the state");
+	/* As who arms has to, for wake_ns was later. */
+	if (kick(r->fd, r->id[0]) != 1)
+		return wrong(r, "its own KICK");
+	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
+		return wrong(r, "one event");
+	return seen ? A_FIRST : B_FIRST;
+}
+
+PAIR(exchange_kick, exchange_kick_prepare, do_exchange_past, do_kick_b, exchange_kick_judge, 1)
+
+/*
+ * A word that changes again and again while it is looked at, and then rests on an
+ * arming that is due: whatever came of those before, that one comes.
+ */
+static void do_flips(struct race *r)
+{
+	struct twheel_slot *slot = slot_of(&r->t, r->id[0]);
+	unsigned int i, n = next_random(&r->seed) % 16;
+
+	for (i = 0; i < n; i++)
+		swap_word(slot, i % 3 ? r->start_a + HOUR * (i % 2) : i % 2);
+	r->word = 2 + r->loop % 1000;
+	swap_word(slot, r->word);
+}
+
+static enum outcome flips_kick_judge(struct race *r)
+{
+	bool seen = !word(slot_of(&r->t, r->id[0]));
+	int got;
+
+	if (r->rb != 1 || kick(r->fd, r->id[0]) != 1)
+		return wrong(r, "KICK");
+	got = read_now(r->fd, r->ea, 8);
+	if (got != 1 || r->ea[0].deadline_ns != r->word)
+		return wrong(r, "the event of the last arming");
+	return seen ? A_FIRST : B_FIRST;
+}
+
+PAIR(flips_kick, exchange_kick_prepare, do_flips, do_kick_b, flips_kick_judge, 1)
+
+/* DRAIN against a read: all are read once, in the end. */
+static void drain_read_prepare(struct race *r)
+{
+	timers(r, r->fd, 2, 0, 0);
+	timers(r, r->fd, 2, HOUR, 0);
+}
+
+static void do_drain_expire(struct race *r)
+{
+	r->ra = drain(r->fd, TWHEEL_DRAIN_EXPIRE);
+}
+
+static void do_read_all(struct race *r)
+{
+	r->rb = read_now(r->fd, r->eb, 8);
+}
+
+static enum outcome drain_read_judge(struct race *r)
+{
+	int rest = read_now(r->fd, r->ea, 8);
+
+	if (r->ra != 2)
+		return wrong(r, "DRAIN");
+	if (r->rb == 4 && rest == -EAGAIN)
+		return A_FIRST;
+	return r->rb == 2 && rest == 2 ? B_FIRST : wrong(r, "four events");
+}
+
+PAIR(drain_read, drain_read_prepare, do_drain_expire, do_read_all, drain_read_judge, 1)
+
+/* LIST against REGISTER and CANCEL in turn: those that nobody touches are seen once. */
+static void list_register_prepare(struct race *r)
+{
+	if (!r->loop)
+		timers(r, r->fd, 3, HOUR, TWHEEL_KEEP);
+	if (r->loop & 1)
+		r->id[3] = timer(r, r->fd, HOUR, 0, 3);
+}
+
+static void do_list(struct race *r)
+{
+	__u32 cursor = 0;
+
+	r->ra = list(r->fd, r->listed, ARRAY_SIZE(r->listed), &cursor);
+}
+
+static void do_new_or_cancel(struct race *r)
+{
+	if (r->loop & 1)
+		r->rb = cancel(r->fd, r->id[3]) == TWHEEL_ARMED ? 0 : -EBADMSG;
+	else
+		r->id[3] = timer(r, r->fd, HOUR, 0, 3);
+}
+
+static enum outcome list_register_judge(struct race *r)
+{
+	unsigned int seen[4] = { 0 };
+	int i;
+
+	if (r->rb || r->ra < 3 || r->ra > 4)
+		return wrong(r, "LIST, or CANCEL");
+	for (i = 0; i < r->ra; i++)
+		seen[r->listed[i].user_data % 4]++;
+	if (seen[0] != 1 || seen[1] != 1 || seen[2] != 1)
+		return wrong(r, "each once");
+	if (!(r->loop & 1) && cancel(r->fd, r->id[3]) != TWHEEL_ARMED)
+		return wrong(r, "CANCEL");
+	return seen[3] == (r->loop & 1) ? A_FIRST : B_FIRST;
+}
+
+PAIR(list_register, list_register_prepare, do_list, do_new_or_cancel, list_register_judge, 1)
+
+/* SETUP against the first REGISTER: shaped, or EBUSY, and the timer is armed. */
+static void setup_register_prepare(struct race *r)
+{
+	open_other(r);
+}
+
+static void do_setup(struct race *r)
+{
+	struct twheel_setup s = { .tick_ns = 1 << 22, .slot_bits = 8, .max_timers = 4 };
+
+	r->ra = call(r->other, TWHEEL_IOC_SETUP, &s);
+}
+
+static void do_first(struct race *r)
+{
+	r->tb = (struct twheel_timer) { .deadline_ns = HOUR };
+	r->rb = verb(r->other, TWHEEL_IOC_REGISTER, &r->tb);
+}
+
+static enum outcome setup_register_judge(struct race *r)
+{
+	struct twheel_info i;
+	bool shaped;
+
+	if (r->rb || (r->ra && r->ra != -EBUSY))
+		return wrong(r, "SETUP or REGISTER");
+	if (call(r->other, TWHEEL_IOC_INFO, &i) || state(r->other, r->tb.id) != TWHEEL_ARMED)
+		return wrong(r, "the timer");
+	shaped = i.tick_ns == 1 << 22 && i.slot_bits == 8 && i.max_timers == 4;
+	if (shaped != !r->ra)
+		return wrong(r, "the shape");
+	if (cancel(r->other, r->tb.id) != TWHEEL_ARMED || close(r->other))
+		return wrong(r, "CANCEL");
+	return shaped ? A_FIRST : B_FIRST;
+}
+
+PAIR(setup_register, setup_register_prepare, do_setup, do_first, setup_register_judge, 1)
+
+/* The first touch of a page of the table against the REGISTER that needs it. */
+static void fault_register_prepare(struct race *r)
+{
+	open_other(r);
+	map_other(r);
+}
+
+static void do_touch(struct race *r)
+{
+	r->word = word(r->map.slots);
+}
+
+static enum outcome fault_register_judge(struct race *r)
+{
+	__u64 there = word(slot_of(&r->map, r->tb.id));
+
+	if (r->rb || (__u32)r->tb.id)
+		return wrong(r, "REGISTER");
+	if (there != r->tb.deadline_ns || (r->word && r->word != there))
+		return wrong(r, "another page");
+	munmap(r->map.head, r->map.bytes);
+	close(r->other);
+	return r->word ? B_FIRST : A_FIRST;
+}
+
+PAIR(fault_register, fault_register_prepare, do_touch, do_first, fault_register_judge, 1)
+
+/* A read against CANCEL of what is read: one of the two has it. */
+static void read_cancel_prepare(struct race *r)
+{
+	r->id[0] = timer(r, r->fd, 0, 0, 1);
+}
+
+static enum outcome read_cancel_judge(struct race *r)
+{
+	if (r->ra == 1 && r->rb == -ENOENT)
+		return A_FIRST;
+	if (r->ra == -EAGAIN && !r->rb && r->tb.state == TWHEEL_EXPIRED)
+		return B_FIRST;
+	return wrong(r, "both, or none");
+}
+
+PAIR(read_cancel, read_cancel_prepare, do_read_a, do_cancel_it, read_cancel_judge, 1)
+
+int main(int argc, char **argv)
+{
+	static const struct stress_option options[] = {
+		{ "loops", &loops },
+		{ "seed", &seed },
+	};
+
+	take_options(&argc, argv, options, ARRAY_SIZE(options));
+	return test_harness_run(argc, argv);
+}

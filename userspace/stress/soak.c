@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * --seconds N of everything at a time, checked each second:
+ *
+ *   a wheel that is used by ioctl, by two workers and two readers, where every
+ *   arming is accounted for: as an event that was read, or as what REARM or
+ *   CANCEL found
+ *   a wheel that is used through its table, next to a writer of rubbish
+ *   a wheel of periodic timers, of which no period may be missing
+ */
+#include "stress.h"
+
+static unsigned long long seconds = 60;
+static unsigned long long seed = 1;
+
+#define WORKERS		2
+#define READERS		2
+#define TIMERS		1000U
+#define PERIODIC	50U
+
+static struct {
+	bool stop;
+	/* By ioctl; through the table; periodic. */
+	int wheel, mapped, periodic;
+	struct table table;
+
+	/* What the workers did to the first, and what the readers got. */
+	unsigned long armed, found_armed, found_expired, found_idle;
+	unsigned long events, early;
+	/* Of the second. */
+	unsigned long stores, kicks;
+	/* The first thing that was wrong. */
+	const char *wrong;
+} all;
+
+static void wrong(const char *what)
+{
+	const char *none = NULL;
+
+	__atomic_compare_exchange_n(&all.wrong, &none, what, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+static bool over(void)
+{
+	return __atomic_load_n(&all.stop, __ATOMIC_ACQUIRE) || all.wrong;
+}
+
+static void count(unsigned long *what, unsigned long n)
+{
+	__atomic_fetch_add(what, n, __ATOMIC_RELAXED);
+}
+
+/* Ends what was armed before, by what it found. */
+static void account(int found)
+{
+	switch (found) {
+	case TWHEEL_ARMED:
+		count(&all.found_armed, 1);
+		break;
+	case TWHEEL_EXPIRED:
+		count(&all.found_expired, 1);
+		break;
+	case TWHEEL_IDLE:
+		count(&all.found_idle, 1);
+		break;
+	default:
+		wrong("REARM or CANCEL of a timer that is kept");
+	}
+}
+
+/* Kept timers of its own, moved, ended and made anew for ever. */
+static void *work(void *arg)
+{
+	__u64 random = seed * 97 + (uintptr_t)arg, ids[TIMERS];
+	struct twheel_timer t;
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++)
+		ids[i] = 0;
+	while (!over()) {
+		__u64 delay = next_random(&random) % (20 * NS_PER_MS);
+
+		i = next_random(&random) % TIMERS;
+		if (ids[i] && delay % 4) {
+			account(rearm(all.wheel, ids[i], delay, TWHEEL_KEEP));
+			count(&all.armed, 1);
+			continue;
+		}
+		if (ids[i])
+			account(cancel(all.wheel, ids[i]));
+		t = (struct twheel_timer) { .deadline_ns = delay, .flags = TWHEEL_KEEP };
+		if (verb(all.wheel, TWHEEL_IOC_REGISTER, &t))
+			wrong("REGISTER");
+		ids[i] = t.id;
+		count(&all.armed, 1);
+		if (delay % 64 == 0)
+			sleep_ns(delay / 4);
+	}
+	for (i = 0; i < TIMERS; i++)
+		if (ids[i])
+			account(cancel(all.wheel, ids[i]));
+	return NULL;
+}
+
+static void *read_events(void *arg)
+{
+	struct twheel_event ev[32];
+	int got, i;
+
+	(void)arg;
+	while (!over()) {
+		if (!readable(all.wheel, 10))
+			continue;
+		got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
+		for (i = 0; i < got; i++)
+			count(&all.early, ev[i].expired_ns < ev[i].deadline_ns);
+		if (got > 0)
+			count(&all.events, got);
+		else if (got != -EAGAIN)
+			wrong("read");
+	}
+	return NULL;
+}
+
+/* Heartbeats, as the protocol wants them, and what comes of them is read. */
+static void *beat(void *arg)
+{
+	struct twheel_event ev[32];
+	__u64 random = seed * 89, t;
+	__u32 slot;
+
+	(void)arg;
+	while (!over()) {
+		slot = next_random(&random) % (TIMERS / 2);
+		t = now(CLOCK_MONOTONIC) + next_random(&random) % (5 * NS_PER_MS);
+		arm(&all.table, slot, t);
+		count(&all.stores, 1);
+		if (random % 128 == 0)
+			disarm(&all.table, slot);
+		if (random % 1024 == 0)
+			while (read_now(all.mapped, ev, ARRAY_SIZE(ev)) > 0)
+				;
+	}
+	return NULL;
+}
+
+/* Rubbish in the upper half of the timers, and kicks of anything. */
+static void *scribble(void *arg)
+{
+	__u64 random = seed * 83;
+	__u32 slot;
+
+	(void)arg;
+	while (!over()) {
+		slot = TIMERS / 2 + next_random(&random) % (TIMERS / 2);
+		all.table.slots[slot].deadline_ns = next_random(&random) >> random % 64;
+		all.table.slots[slot].wake_ns = random;
+		if (random % 16 == 0) {
+			slot = random >> 32;
+			if (kick_slots(all.mapped, &slot, 1) < 0)
+				wrong("KICK");
+			count(&all.kicks, 1);
+			sleep_ns(NS_PER_MS);
+		}
+	}
+	return NULL;
+}
+
+/* Where each periodic timer has got to. */
+static __u64 expected[PERIODIC];
+
+static __u64 period_of(unsigned int i)
+{
+	return (i + 1) * NS_PER_MS;
+}
+
+static unsigned long read_periods(void)
+{
+	struct twheel_event ev[32];
+	unsigned long periods = 0;
+	int got, i;
+
+	while ((got = read_now(all.periodic, ev, ARRAY_SIZE(ev))) > 0) {
+		for (i = 0; i < got; i++) {
+			unsigned int nr = ev[i].user_data;
+
+			if (nr >= PERIODIC || ev[i].deadline_ns != expected[nr])
+				wrong("a period is missing, or came twice");
+			else
+				expected[nr] += ev[i].expirations * period_of(nr);
+			if (ev[i].expired_ns < ev[i].deadline_ns || !ev[i].expirations)
+				wrong("early");
+			periods += ev[i].expirations;
+		}
+	}
+	return periods;
+}
+
+static void check_conserved(const char *which, int fd)
+{
+	struct twheel_stats s;
+
+	if (conserved(fd, &s))
+		return;
+	tell_stats(which, &s);
+	wrong(which);
+}
+
+FIXTURE(soak) {};
+
+FIXTURE_SETUP(soak)
+{
+	unsigned int i;
+
+	all.wheel = wheel_open(O_NONBLOCK);
+	all.mapped = wheel_open(O_NONBLOCK);
+	all.periodic = wheel_open(O_NONBLOCK);
+	ASSERT_GE(all.wheel, 0);
+	ASSERT_GE(all.mapped, 0);
+	ASSERT_GE(all.periodic, 0);
+	all.table = map_table(_metadata, all.mapped);
+	add_many(_metadata, all.mapped, TIMERS, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
+	for (i = 0; i < PERIODIC; i++) {
+		struct twheel_timer t = {
+			.deadline_ns = period_of(i),
+			.period_ns = period_of(i),
+			.user_data = i,
+		};
+
+		ASSERT_EQ(0, verb(all.periodic, TWHEEL_IOC_REGISTER, &t));
+		expected[i] = t.deadline_ns;
+	}
+}
+
+FIXTURE_TEARDOWN(soak)
+{
+	expect_conserved(_metadata, all.wheel);
+	expect_conserved(_metadata, all.mapped);
+	expect_conserved(_metadata, all.periodic);
+	unmap_table(&all.table);
+	close(all.wheel);
+	close(all.mapped);
+	close(all.periodic);
+}
+
+/* Nothing is lost, doubled or early, each second and in the end. */
+TEST_F_TIMEOUT(soak, everything, UNLIMITED)
+{
+	pthread_t threads[WORKERS + READERS + 2];
+	struct twheel_event ev[32];
+	unsigned long periods = 0;
+	struct twheel_stats s;
+	unsigned int i, n = 0, second;
+	int got;
+
+	for (i = 0; i < WORKERS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[n++], NULL, work, (void *)(uintptr_t)i));
+	for (i = 0; i < READERS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[n++], NULL, read_events, NULL));
+	ASSERT_EQ(0, pthread_create(&threads[n++], NULL, beat, NULL));
+	ASSERT_EQ(0, pthread_create(&threads[n++], NULL, scribble, NULL));
+	for (second = 0; second < seconds && !all.wrong; second++) {
+		sleep_ms(1000);
+		check_conserved("the wheel that is used by ioctl", all.wheel);
+		check_conserved("the wheel that is used through its table", all.mapped);
+		check_conserved("the periodic wheel", all.periodic);
+		periods += read_periods();
+	}
+	__atomic_store_n(&all.stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(NULL, all.wrong)
+		TH_LOG("after %u s: %s", second, all.wrong);
+
+	/* All timers of the workers are cancelled, so nothing can be left to read. */
+	got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
+	EXPECT_EQ(-EAGAIN, got);
+	EXPECT_EQ(0, all.early);
+	ASSERT_TRUE(conserved(all.wheel, &s));
+	EXPECT_EQ(0, s.allocated);
+	EXPECT_EQ(all.armed, s.armings);
+	EXPECT_EQ(all.events, s.delivered);
+	EXPECT_EQ(all.found_expired, s.withdrawn);
+	EXPECT_EQ(all.found_armed, s.displaced);
+	/* Each arming has ended once: read, or found. What was found idle had been read. */
+	EXPECT_EQ(all.armed, all.events + all.found_armed + all.found_expired);
+	EXPECT_EQ(all.events, all.found_idle);
+	EXPECT_GT(all.events, 0);
+	EXPECT_GT(all.found_armed, 0);
+	EXPECT_GT(periods, 0);
+	EXPECT_GT(all.stores, 0);
+	TH_LOG("%u s: %lu armings, %lu read, %lu moved or cancelled, %lu withdrawn", second,
+	       all.armed, all.events, all.found_armed, all.found_expired);
+	TH_LOG("%lu exchanges, %lu kicks, %lu periods", all.stores, all.table.kicks + all.kicks,
+	       periods);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct stress_option options[] = {
+		{ "seconds", &seconds },
+		{ "seed", &seed },
+	};
+
+	take_options(&argc, argv, options, ARRAY_SIZE(options));
+	return test_harness_run(argc, argv);
+}

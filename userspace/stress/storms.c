@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an ordinary user can do to a machine with /dev/twheel: two processes of
+ * nobody's, one on each processor, do their worst for --seconds N each, beside
+ * a bystander with a timer of 1 ms on a wheel of its own, and one on a timerfd.
+ *
+ * How punctual these two are is the machine's matter, most of all where it is
+ * emulated. But the wheel's must be so about as well as the timerfd's, which
+ * suffers the same; and as well as beside two processes that only spin. That
+ * nothing stalls the kernel's log must tell.
+ */
+#include "stress.h"
+
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+
+static unsigned long long seconds = 5;
+
+#define ATTACKERS	2
+#define PERIOD		NS_PER_MS
+/* Lateness is counted up to here, in steps of STEP. */
+#define STEP		(50 * NS_PER_US)
+#define STEPS		20000U
+
+/* How late what was waited for has been. */
+struct lateness {
+	unsigned int samples;
+	__u64 worst;
+	unsigned int late[STEPS];
+};
+
+static struct shared {
+	bool go, stop;
+	/* The wheel that both attackers have, if that is the attack. */
+	int fd;
+	/* What each has done, and what it found wrong. */
+	unsigned long done[ATTACKERS];
+	const char *wrong[ATTACKERS];
+	struct lateness wheel, timerfd;
+} *shared;
+
+struct storm {
+	/* In the parent, before the attackers are there; may be NULL. */
+	void (*prepare)(struct __test_metadata *_metadata);
+	/* One round of the attack of attacker @nr; may keep its state. */
+	void (*attack)(unsigned int nr);
+	/* In each attacker when it is over; may be NULL. */
+	void (*end)(unsigned int nr);
+	/* What is counted in done[]. */
+	const char *unit;
+};
+
+static void late_by(struct lateness *l, __u64 late)
+{
+	__u64 step = late / STEP;
+
+	l->samples++;
+	l->late[step < STEPS ? step : STEPS - 1]++;
+	if (late > l->worst)
+		l->worst = late;
+}
+
+/* What 99 of 100 are not later than. */
+static __u64 percentile(const struct lateness *l)
+{
+	unsigned int i, sum = 0;
+
+	for (i = 0; i < STEPS; i++) {
+		sum += l->late[i];
+		if (sum >= (unsigned long)l->samples * 99 / 100)
+			break;
+	}
+	return (i + 1) * STEP;
+}
+
+/* Both wait in one poll, so that what they differ in is what they are. */
+static int stand_by(void)
+{
+	struct itimerspec its = { .it_interval = { .tv_nsec = PERIOD } };
+	struct twheel_timer t = { .period_ns = PERIOD };
+	int tfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), fd = wheel_open(O_NONBLOCK);
+	struct pollfd p[] = { { fd, POLLIN }, { tfd, POLLIN } };
+	__u64 next = now(CLOCK_MONOTONIC) + 10 * NS_PER_MS, count;
+	struct twheel_event ev;
+
+	t.deadline_ns = next;
+	t.flags = TWHEEL_ABSTIME;
+	its.it_value.tv_sec = next / NS_PER_SEC;
+	its.it_value.tv_nsec = next % NS_PER_SEC;
+	if (fd < 0 || tfd < 0 || verb(fd, TWHEEL_IOC_REGISTER, &t) ||
+	    timerfd_settime(tfd, TFD_TIMER_ABSTIME, &its, NULL))
+		return 1;
+	while (!__atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE)) {
+		poll(p, ARRAY_SIZE(p), 1000);
+		if (p[0].revents & POLLIN && read_now(fd, &ev, 1) == 1)
+			late_by(&shared->wheel, now(CLOCK_MONOTONIC) - ev.deadline_ns);
+		if (p[1].revents & POLLIN && read(tfd, &count, sizeof(count)) > 0) {
+			late_by(&shared->timerfd, now(CLOCK_MONOTONIC) - next);
+			next += count * PERIOD;
+		}
+	}
+	return 0;
+}
+
+static void wrong(unsigned int nr, const char *what)
+{
+	if (!shared->wrong[nr])
+		shared->wrong[nr] = what;
+}
+
+static bool storm_over(void)
+{
+	return __atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE);
+}
+
+/* In the time of the storm, or of what it is compared to. */
+static void run_once(struct __test_metadata *_metadata, const struct storm *storm)
+{
+	pid_t pid[ATTACKERS + 1];
+	unsigned int i;
+
+	memset(shared, 0, sizeof(*shared));
+	shared->fd = -1;
+	if (storm->prepare)
+		storm->prepare(_metadata);
+	for (i = 0; i <= ATTACKERS; i++) {
+		pid[i] = fork();
+		ASSERT_GE(pid[i], 0);
+		if (pid[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (i == ATTACKERS)
+			_exit(stand_by());
+		pin(i);
+		while (!storm_over() && !shared->wrong[i])
+			storm->attack(i);
+		if (storm->end)
+			storm->end(i);
+		_exit(0);
+	}
+	sleep_ms(seconds * 1000);
+	__atomic_store_n(&shared->stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i <= ATTACKERS; i++) {
+		int status = -1;
+
+		EXPECT_EQ(pid[i], waitpid(pid[i], &status, 0));
+		EXPECT_EQ(0, status);
+	}
+	if (shared->fd >= 0) {
+		expect_conserved(_metadata, shared->fd);
+		close(shared->fd);
+	}
+	TH_LOG("%lu %s", shared->done[0] + shared->done[1], storm->unit);
+	TH_LOG("99 of 100 late by up to %llu us (timerfd %llu), worst %llu (%llu)",
+	       percentile(&shared->wheel) / 1000, percentile(&shared->timerfd) / 1000,
+	       shared->wheel.worst / 1000, shared->timerfd.worst / 1000);
+	for (i = 0; i < ATTACKERS; i++) {
+		EXPECT_EQ(NULL, shared->wrong[i])
+			TH_LOG("attacker %u: %s", i, shared->wrong[i]);
+		EXPECT_GT(shared->done[i], 0);
+	}
+}
+
+static void spin(unsigned int nr)
+{
+	shared->done[nr]++;
+}
+
+/*
+ * Both have been waited for a little at least; the wheel is about as punctual as
+ * the timerfd; and as beside spinning processes, when it was late by @usual.
+ */
+static bool punctual(__u64 usual)
+{
+	const struct lateness *w = &shared->wheel, *t = &shared->timerfd;
+
+	return w->samples > 10 && t->samples > 10 &&
+	       percentile(w) <= 3 * percentile(t) + 5 * NS_PER_MS &&
+	       percentile(w) <= 4 * usual + 20 * NS_PER_MS;
+}
+
+static void run_storm(struct __test_metadata *_metadata, const struct storm *storm)
+{
+	static const struct storm spinning = { .attack = spin, .unit = "turns of nothing" };
+	unsigned int tries;
+	__u64 usual;
+
+	shared = shared_memory(sizeof(*shared));
+	ASSERT_TRUE(!!shared);
+	for (tries = 1; ; tries++) {
+		run_once(_metadata, &spinning);
+		usual = percentile(&shared->wheel);
+		run_once(_metadata, storm);
+		/* It may have been the host that stood still for one of them. */
+		if (punctual(usual) || tries == 3)
+			break;
+	}
+	EXPECT_TRUE(punctual(usual));
+}
+
+FIXTURE(storms) {};
+
+FIXTURE_SETUP(storms)
+{
+	be_nobody(_metadata);
+}
+
+FIXTURE_TEARDOWN(storms)
+{
+}
+
+#define STORM(name, ...)						\
+	static const struct storm name##_storm = { __VA_ARGS__ };	\
+	TEST_F_TIMEOUT(storms, name, UNLIMITED)				\
+	{								\
+		run_storm(_metadata, &name##_storm);			\
+	}
+
+/* A wheel of its own for each attacker. */
+static int mine(const struct twheel_setup *shape)
+{
+	static int fd = -1;
+	struct twheel_setup s;
+
+	if (fd >= 0)
+		return fd;
+	fd = wheel_open(O_NONBLOCK);
+	if (shape) {
+		s = *shape;
+		if (call(fd, TWHEEL_IOC_SETUP, &s))
+			exit(1);
+	}
+	return fd;
+}
+
+static void expect_mine_conserved(unsigned int nr)
+{
+	struct twheel_stats s;
+
+	if (!conserved(mine(NULL), &s)) {
+		tell_stats("an attacker's wheel", &s);
+		wrong(nr, "conservation");
+	}
+}
+
+/* 100,000 timers of one tick, re-armed in the past without end from two processors. */
+#define PAST	100000U
+
+static __u64 past_ids[PAST];
+
+static void past_prepare(struct __test_metadata *_metadata)
+{
+	shared->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(shared->fd, 0);
+	add_many(_metadata, shared->fd, PAST, now(CLOCK_MONOTONIC) + 500 * NS_PER_MS,
+		 TWHEEL_KEEP | TWHEEL_ABSTIME, 0, past_ids);
+}
+
+static void past_attack(unsigned int nr)
+{
+	static struct twheel_op ops[PAST / ATTACKERS];
+	unsigned int i;
+
+	fill_ops(ops, ARRAY_SIZE(ops), TWHEEL_OP_REARM, 1 + shared->done[nr] % 3,
+		 TWHEEL_KEEP | TWHEEL_ABSTIME);
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		ops[i].timer.id = past_ids[i * ATTACKERS + nr];
+	if (batch(shared->fd, ops, ARRAY_SIZE(ops)) != ARRAY_SIZE(ops))
+		wrong(nr, "BATCH");
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		if (ops[i].result)
+			wrong(nr, "REARM");
+	shared->done[nr] += ARRAY_SIZE(ops);
+}
+
+static void past_end(unsigned int nr)
+{
+	struct twheel_stats s;
+
+	if (!conserved(shared->fd, &s) || s.unread != PAST)
+		wrong(nr, "all of them are unread now");
+}
+
+STORM(rearm_in_the_past, past_prepare, past_attack, past_end, "re-armed")
+
+/* 1,000 timers with the smallest period of the smallest tick, read as fast as can be. */
+static const struct twheel_setup smallest = { .tick_ns = 100000 };
+
+#define SMALLEST_TICK	(1U << 16)
+
+static void periodic_timers(unsigned int nr, unsigned int n, __u64 period)
+{
+	static struct twheel_op ops[1000];
+	unsigned int i;
+
+	fill_ops(ops, n, TWHEEL_OP_REGISTER, period, 0);
+	for (i = 0; i < n; i++)
+		ops[i].timer.period_ns = period;
+	if (batch(mine(NULL), ops, n) != (int)n || ops[n - 1].result)
+		wrong(nr, "BATCH of REGISTER");
+}
+
+static void tick_attack(unsigned int nr)
+{
+	static struct twheel_event ev[1000];
+	int fd = mine(&smallest), got, i;
+
+	if (!shared->done[nr]) {
+		periodic_timers(nr, 1000, SMALLEST_TICK);
+		sleep_ms(1);
+	}
+	got = read_now(fd, ev, ARRAY_SIZE(ev));
+	for (i = 0; i < got; i++) {
+		if (ev[i].expired_ns < ev[i].deadline_ns)
+			wrong(nr, "early");
+		shared->done[nr] += ev[i].expirations;
+	}
+}
+
+STORM(smallest_ticks, NULL, tick_attack, expect_mine_conserved, "expirations")
+
+/* The same that nobody reads costs nothing: each expires once. */
+static void unread_attack(unsigned int nr)
+{
+	mine(&smallest);
+	if (!shared->done[nr])
+		periodic_timers(nr, 1000, SMALLEST_TICK);
+	shared->done[nr]++;
+	sleep_ms(1);
+}
+
+static void unread_end(unsigned int nr)
+{
+	struct twheel_stats s;
+
+	sleep_ms(100);
+	if (!conserved(mine(NULL), &s) || s.expired != 1000 || s.unread != 1000)
+		wrong(nr, "each has expired once");
+}
+
+STORM(smallest_unread, NULL, unread_attack, unread_end, "ms")
+
+/* Periods since 1970, of the smallest tick: as many as there were, at once. */
+static void overrun_attack(unsigned int nr)
+{
+	static const struct twheel_setup shape = {
+		.tick_ns = 100000, .flags = TWHEEL_SETUP_REALTIME,
+	};
+	struct twheel_timer t = {
+		.deadline_ns = 1, .period_ns = SMALLEST_TICK, .flags = TWHEEL_ABSTIME,
+	};
+	int fd = mine(&shape);
+	struct twheel_event ev;
+	__u64 before, after;
+
+	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
+		wrong(nr, "REGISTER");
+	before = now(CLOCK_REALTIME);
+	if (read_now(fd, &ev, 1) != 1 || ev.id != t.id)
+		wrong(nr, "its event");
+	after = now(CLOCK_REALTIME);
+	if (ev.expirations < (before - 1) / SMALLEST_TICK ||
+	    ev.expirations > (after - 1) / SMALLEST_TICK + 1)
+		wrong(nr, "how many periods");
+	if (cancel(fd, t.id) < (int)TWHEEL_ARMED)
+		wrong(nr, "armed for its next period");
+	/* It may have expired again meanwhile; then CANCEL has withdrawn that. */
+	if (read_now(fd, &ev, 1) != -EAGAIN)
+		wrong(nr, "an event after CANCEL");
+	shared->done[nr]++;
+}
+
+STORM(overruns_since_1970, NULL, overrun_attack, expect_mine_conserved, "times")
+
+/* The largest batches there are. */
+static void batch_attack(unsigned int nr)
+{
+	static struct twheel_op ops[TWHEEL_BATCH_MAX];
+	int fd = mine(NULL);
+	unsigned int i;
+
+	fill_ops(ops, TWHEEL_BATCH_MAX, TWHEEL_OP_REGISTER, (shared->done[nr] & 1) * HOUR, 0);
+	if (batch(fd, ops, TWHEEL_BATCH_MAX) != TWHEEL_BATCH_MAX)
+		wrong(nr, "BATCH of REGISTER");
+	for (i = 0; i < TWHEEL_BATCH_MAX; i++)
+		ops[i].opcode = TWHEEL_OP_CANCEL;
+	if (batch(fd, ops, TWHEEL_BATCH_MAX) != TWHEEL_BATCH_MAX)
+		wrong(nr, "BATCH of CANCEL");
+	for (i = 0; i < TWHEEL_BATCH_MAX; i++)
+		if (ops[i].result)
+			wrong(nr, "CANCEL");
+	shared->done[nr]++;
+}
+
+STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs of batches")
+
+/* A million, drained into events, read; and again, cancelled; and again, closed. */
+#define MILLION		1000000U
+
+static void many(unsigned int nr, int fd, unsigned int n, __u64 deadline, __u32 flags)
+{
+	static struct twheel_op ops[4096];
+	unsigned int done;
+
+	for (done = 0; done < n; done += ARRAY_SIZE(ops)) {
+		unsigned int some = n - done < ARRAY_SIZE(ops) ? n - done : ARRAY_SIZE(ops);
+
+		fill_ops(ops, some, TWHEEL_OP_REGISTER, deadline, flags);
+		if (batch(fd, ops, some) != (int)some || ops[some - 1].result)
+			wrong(nr, "BATCH of REGISTER");
+	}
+}
+
+static void million_attack(unsigned int nr)
+{
+	static struct twheel_event ev[4096];
+	int fd = wheel_open(O_NONBLOCK), got;
+	struct twheel_stats s;
+	unsigned int sum = 0;
+
+	many(nr, fd, MILLION, HOUR, 0);
+	if (shared->done[nr] % 3 == 0) {
+		if (drain(fd, TWHEEL_DRAIN_EXPIRE) != (int)MILLION)
+			wrong(nr, "DRAIN");
+		while ((got = read_now(fd, ev, ARRAY_SIZE(ev))) > 0)
+			sum += got;
+		if (sum != MILLION)
+			wrong(nr, "a million events");
+	} else if (shared->done[nr] % 3 == 1) {
+		if (drain(fd, TWHEEL_DRAIN_CANCEL) != (int)MILLION)
+			wrong(nr, "DRAIN");
+	}
+	if (!conserved(fd, &s))
+		wrong(nr, "conservation");
+	close(fd);
+	shared->done[nr]++;
+}
+
+STORM(drain_and_close_millions, NULL, million_attack, NULL, "millions")
+
+/* A million that expire at one instant, again and again. */
+static void instant_attack(unsigned int nr)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	struct twheel_stats s;
+
+	many(nr, fd, MILLION / 4, now(CLOCK_MONOTONIC) + 2 * NS_PER_SEC, TWHEEL_ABSTIME);
+	do {
+		sleep_ms(10);
+		if (!conserved(fd, &s))
+			wrong(nr, "conservation");
+	} while (s.expired != MILLION / 4 && !shared->wrong[nr]);
+	/* No visit has touched more than this. */
+	if (s.wakeups < s.expired / 256)
+		wrong(nr, "too many in one visit");
+	close(fd);
+	shared->done[nr] += MILLION / 4;
+}
+
+STORM(one_instant, NULL, instant_attack, NULL, "expirations")
+
+/* Words of 4,096 timers that never stand still around now, and are kicked. */
+#define FLIPPED	4096U
+
+static void flip_prepare(struct __test_metadata *_metadata)
+{
+	shared->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(shared->fd, 0);
+	add_many(_metadata, shared->fd, FLIPPED, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
+}
+
+static void flip_attack(unsigned int nr)
+{
+	static struct twheel_slot *slots;
+	static __u32 kicked[FLIPPED];
+	struct twheel_event ev[64];
+	unsigned int i;
+	__u64 t;
+
+	if (!slots) {
+		struct twheel_info info;
+		char *p;
+
+		if (call(shared->fd, TWHEEL_IOC_INFO, &info))
+			exit(1);
+		p = map_at(shared->fd, info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+		if (p == MAP_FAILED)
+			exit(1);
+		slots = (void *)(p + ((struct twheel_table *)p)->slots_offset);
+		for (i = 0; i < FLIPPED; i++)
+			kicked[i] = i;
+	}
+	t = now(CLOCK_MONOTONIC);
+	for (i = 0; i < FLIPPED; i++)
+		swap_word(&slots[i], i % 3 ? t + i % 64 * DEFAULT_TICK : 1);
+	if (nr) {
+		if (kick_slots(shared->fd, kicked, FLIPPED) != FLIPPED)
+			wrong(nr, "KICK");
+		while (read_now(shared->fd, ev, ARRAY_SIZE(ev)) > 0)
+			;
+	}
+	shared->done[nr] += FLIPPED;
+}
+
+STORM(flipped_words, flip_prepare, flip_attack, NULL, "words written")
+
+/*
+ * One level of 16 short ticks, and very many timers beyond its horizon: each of
+ * them is looked at when the earliest has left. So that one leaves in each round.
+ */
+static const struct twheel_setup one_level = {
+	.tick_ns = 100000, .levels = 1, .slot_bits = 4,
+};
+
+#define ROUND	(16ULL * SMALLEST_TICK)
+#define FAR	200000U
+
+static unsigned long armed_near[ATTACKERS];
+
+static void rounds_attack(unsigned int nr)
+{
+	int fd = mine(&one_level);
+	struct twheel_timer t = { .deadline_ns = 2 * SMALLEST_TICK };
+
+	if (!armed_near[nr]++)
+		many(nr, fd, FAR, HOUR, 0);
+	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
+		wrong(nr, "REGISTER");
+	sleep_ns(ROUND);
+	/* Whether it is armed, unread, or late is all the same here. */
+	if (cancel(fd, t.id) < 0)
+		wrong(nr, "CANCEL");
+	shared->done[nr]++;
+}
+
+static void rounds_end(unsigned int nr)
+{
+	struct twheel_stats s;
+
+	if (!conserved(mine(NULL), &s))
+		wrong(nr, "conservation");
+	printf("# attacker %u: %llu timers looked at for %lu that were armed, %llu visits\n", nr,
+	       s.cascaded, armed_near[nr], s.wakeups);
+	fflush(stdout);
+}
+
+STORM(rounds, NULL, rounds_attack, rounds_end, "armed")
+
+int main(int argc, char **argv)
+{
+	static const struct stress_option options[] = {
+		{ "seconds", &seconds },
+	};
+
+	take_options(&argc, argv, options, ARRAY_SIZE(options));
+	return test_harness_run(argc, argv);
+}

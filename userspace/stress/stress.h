@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the hostile tests share beyond those of the device: options, and a
+ * conservation check for threads and children, where no assertion can be made.
+ */
+#ifndef STRESS_H
+#define STRESS_H
+
+#include "table.h"
+
+#include <sched.h>
+
+/* For TEST_F_TIMEOUT: as long as the count that was asked for takes. */
+#define UNLIMITED	1000000
+
+struct stress_option {
+	const char *name;
+	unsigned long long *value;
+};
+
+/*
+ * Takes "--name NUMBER" out of the arguments, for each of the options; the rest
+ * is for the harness. Not one that is none, or has no number: exit 2.
+ */
+static inline void take_options(int *argc, char **argv, const struct stress_option *options,
+				unsigned int nr)
+{
+	int from, to = 1;
+	unsigned int i;
+	char *end;
+
+	for (from = 1; from < *argc; from++) {
+		if (strncmp(argv[from], "--", 2)) {
+			argv[to++] = argv[from];
+			continue;
+		}
+		for (i = 0; i < nr; i++)
+			if (!strcmp(argv[from] + 2, options[i].name))
+				break;
+		if (i == nr || from + 1 == *argc) {
+			fprintf(stderr, "%s: unknown, or without its number\n", argv[from]);
+			exit(2);
+		}
+		*options[i].value = strtoull(argv[++from], &end, 0);
+		if (*end || end == argv[from]) {
+			fprintf(stderr, "%s: no number\n", argv[from]);
+			exit(2);
+		}
+	}
+	argv[to] = NULL;
+	*argc = to;
+}
+
+/* What must hold at any moment. @s: the numbers by which it does or does not. */
+static inline bool conserved(int fd, struct twheel_stats *s)
+{
+	if (call(fd, TWHEEL_IOC_STATS, s))
+		return false;
+	return s->armings == s->expired + s->displaced + s->armed &&
+	       s->expired == s->delivered + s->withdrawn + s->unread;
+}
+
+static inline void tell_stats(const char *of, const struct twheel_stats *s)
+{
+	printf("# %s: armings %llu = expired %llu + displaced %llu + armed %llu;"
+	       " expired = delivered %llu + withdrawn %llu + unread %llu; timers %llu\n",
+	       of, s->armings, s->expired, s->displaced, s->armed, s->delivered, s->withdrawn,
+	       s->unread, s->allocated);
+	fflush(stdout);
+}
+
+/* Whether this thread could be put on @cpu alone. */
+static inline bool pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* How many events one read gives, or a negative errno. */
+static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
+{
+	ssize_t ret = read(fd, ev, max * sizeof(*ev));
+
+	return ret < 0 ? -errno : (int)(ret / (ssize_t)sizeof(*ev));
+}
+
+/* @n operations alike, numbered by their user_data. */
+static inline void fill_ops(struct twheel_op *ops, unsigned int n, __u32 opcode,
+			    __u64 deadline, __u32 flags)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ops[i] = (struct twheel_op) {
+			.opcode = opcode,
+			.timer.user_data = i,
+			.timer.deadline_ns = deadline,
+			.timer.flags = flags,
+			.result = 1,
+		};
+}
+
+/* Memory that the children share, or NULL. */
+static inline void *shared_memory(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+#endif /* STRESS_H */
