@@ -88,7 +88,7 @@ static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
 }
 
 static inline void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
-			    u64 deadline, u64 now)
+				   u64 deadline, u64 now)
 {
 	twheel_unlink(t, e);
 	if (e->state == TWHEEL_TAKEN)

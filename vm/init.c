@@ -503,10 +503,11 @@ static void check_lockdep(void)
 /* The counters of the module, which outlive it: a name each, and its bytes. */
 static void show_gcov(void)
 {
-	char script[] = "find /sys/kernel/debug/gcov -name '*.gcda' -path '*/" MODULE "*' |"
-			"while read -r file; do"
-			"  echo \"twheel-vm: gcov: $file\"; base64 $file;"
-			"done; echo 'twheel-vm: counted'";
+	char script[] =
+		"cd /sys/kernel/debug/gcov;"
+		"for f in $(find -name '*.gcda' -path '*/" MODULE "*');"
+		"do echo twheel-vm: gcov: $f; base64 $f; done;"
+		"echo twheel-vm: counted";
 	char *argv[] = { "/bin/sh", "-c", script, NULL };
 	int status;
 

@@ -145,7 +145,7 @@ shell() {
 # Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
 # ours.
 spelling() {
-	codespell -L nd,fro,parm "${texts[@]}"
+	codespell -L nd,fro,parm,inout,tyes "${texts[@]}"
 }
 
 # What modinfo has to tell of the module.

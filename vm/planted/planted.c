@@ -123,10 +123,11 @@ static int planted_active(void)
 
 static int planted_leak(void)
 {
-	void *volatile p = kmalloc(333, GFP_KERNEL);
+	void *p = kmalloc(333, GFP_KERNEL);
 
-	p = NULL;
-	return 0;
+	/* So that the compiler believes that it is used. */
+	OPTIMIZER_HIDE_VAR(p);
+	return p ? 0 : -ENOMEM;
 }
 
 static DEFINE_SPINLOCK(lock_a);
@@ -195,9 +196,11 @@ static int planted_context(void)
 
 static int planted_shift(void)
 {
-	/* The compiler must not know it. */
-	volatile int by = 70;
+	unsigned int by = 7;
 
+	/* The compiler must not know it. */
+	OPTIMIZER_HIDE_VAR(by);
+	by *= 10;
 	return 1ULL << by == 3 ? -EIO : 0;
 }
 
@@ -212,11 +215,12 @@ static void __user *user_page(void)
 
 static int planted_copy(void)
 {
-	volatile size_t size = 1024;
+	size_t size = 1024;
 	void __user *to = user_page();
 	void *p = kzalloc(64, GFP_KERNEL);
 	int err = 0;
 
+	OPTIMIZER_HIDE_VAR(size);
 	if (!p || !to || copy_to_user(to, p, size))
 		err = -EFAULT;
 	kfree(p);

@@ -100,7 +100,7 @@ static __u64 fnv(__u64 hash, __u64 value)
 }
 
 /* An expiration as it must be: not early, and late by @allowed at most. */
-static __u64 note(struct __test_metadata *_metadata, FIXTURE_DATA(exact) *self,
+static __u64 note(struct __test_metadata *_metadata, struct _test_data_exact *self,
 		  const struct twheel_event *ev, __u64 allowed)
 {
 	__u64 late = ev->expired_ns - ev->deadline_ns;
@@ -121,7 +121,7 @@ static __u64 note(struct __test_metadata *_metadata, FIXTURE_DATA(exact) *self,
  * Takes @n expirations as they come, each of another timer, in their order: 99 in
  * 100 late by a tick and the wake-up at most.
  */
-static void take_all(struct __test_metadata *_metadata, FIXTURE_DATA(exact) *self,
+static void take_all(struct __test_metadata *_metadata, struct _test_data_exact *self,
 		     unsigned int n)
 {
 	bool *seen = calloc(n, sizeof(*seen));
@@ -284,7 +284,8 @@ TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 	sleep_ns(HOUR);
 	if (variant->levels) {
 		/* It goes round, and may look at what is there once in each. */
-		EXPECT_LE(stats(_metadata, self->fd).wakeups, before + HOUR / (self->tick << 16) + 1);
+		EXPECT_LE(stats(_metadata, self->fd).wakeups,
+			  before + HOUR / (self->tick << 16) + 1);
 	} else {
 		EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
 	}

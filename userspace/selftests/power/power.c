@@ -56,7 +56,7 @@ FIXTURE_TEARDOWN(power)
 }
 
 /* A timer each 10 ms, for as long as it may take, and one in an hour. */
-static unsigned int arm_row(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
+static unsigned int arm_row(struct __test_metadata *_metadata, struct _test_data_power *self,
 			    unsigned int seconds)
 {
 	const unsigned int n = seconds * 100;
@@ -70,7 +70,7 @@ static unsigned int arm_row(struct __test_metadata *_metadata, FIXTURE_DATA(powe
 }
 
 /* All of the row come, in order, and the one in an hour does not. */
-static void expect_row(struct __test_metadata *_metadata, FIXTURE_DATA(power) *self,
+static void expect_row(struct __test_metadata *_metadata, struct _test_data_power *self,
 		       unsigned int n)
 {
 	struct twheel_event ev[64];
