@@ -67,6 +67,18 @@ model:
 coverage:
 	kunit/coverage.sh
 
+fuzz:
+	@vm/deps.sh check
+	userspace/core/fuzz.sh
+
+bench:
+	@vm/deps.sh bench
+	@userspace/bench/run.sh $(if $(HERE),--here)
+
+bench-full:
+	@vm/deps.sh bench
+	@userspace/bench/run.sh --full $(if $(HERE),--here)
+
 # The droppings of the kernel's build are listed here, so that it takes no
 # kernel to be rid of them.
 clean:
@@ -88,9 +100,13 @@ help:
 	@echo 'make kunit            the suites of the wheel, in user-mode Linux'
 	@echo 'make model            the protocol of the deadline table, by spin'
 	@echo 'make coverage         what of the wheel they reach'
+	@echo 'make fuzz             the wheel and the timers against models, natively'
+	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
+	@echo '                      HERE=1 with the /dev/twheel of this machine'
+	@echo 'make bench-full       with all numbers of timers'
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace load unload dkms-install dkms-remove \
 	vm demo check lint \
-	kunit model coverage clean help
+	kunit model coverage fuzz bench bench-full clean help

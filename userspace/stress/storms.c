@@ -443,15 +443,18 @@ static void instant_attack(unsigned int nr)
 {
 	int fd = wheel_open(O_NONBLOCK);
 	struct twheel_stats s;
+	bool ahead;
 
 	many(nr, fd, MILLION / 4, now(CLOCK_MONOTONIC) + 2 * NS_PER_SEC, TWHEEL_ABSTIME);
+	/* Else some were armed too late, and expired in the call that armed them. */
+	ahead = conserved(fd, &s) && !s.expired;
 	do {
 		sleep_ms(10);
 		if (!conserved(fd, &s))
 			wrong(nr, "conservation");
 	} while (s.expired != MILLION / 4 && !shared->wrong[nr]);
 	/* No visit has touched more than this. */
-	if (s.wakeups < s.expired / 256)
+	if (ahead && s.wakeups < s.expired / 256)
 		wrong(nr, "too many in one visit");
 	close(fd);
 	shared->done[nr] += MILLION / 4;

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# userspace/bench/run.sh [--full] [--here]: every bench, and what of the numbers
+# it reaches; exits with 1 if one is missed.
+#
+#   --full  all numbers of timers, and more repetitions
+#   --here  with this machine's /dev/twheel, in place of an emulated one's
+#
+# The rows are in build/bench/rows.tsv and rows.json; userspace/bench/compare
+# compares those of two runs, userspace/bench/plot.sh draws them.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+here=$top/userspace/bench
+out=$build/bench
+full=()
+on=vm
+while [ $# -gt 0 ]; do
+	case $1 in
+	--full) full=(--full) ;;
+	--here) on=here ;;
+	*) die "unknown: $1" ;;
+	esac
+	shift
+done
+
+if [ $on = here ] && ! [ -w /dev/twheel ]; then
+	die "there is no /dev/twheel for us: make load"
+fi
+mkdir -p "$out"
+rm -f "$out"/*.tsv
+quietly make -s -C "$here" O="$out"
+
+# part NAME COMMAND...: its rows.
+part() {
+	local start=$SECONDS
+
+	echo "bench: $1 ..." >&2
+	if ! "${@:2}" >"$out/$1.tsv" 2>"$logs/bench-$1.log"; then
+		cat "$logs/bench-$1.log" >&2
+		die "bench: $1 failed"
+	fi
+	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
+}
+
+part native "$out/bench" "${full[@]}"
+part uml "$top/kunit/bench.sh" ${full:+full=1}
+if [ $on = here ]; then
+	part here env TWHEEL_BACKEND=kernel "$out/bench" --where=here --only=libtwheel "${full[@]}"
+	part device env TWHEEL_BACKEND=kernel "$out/vm_bench"
+else
+	part device "$here/vm_bench.sh" "$out/vm_bench"
+fi
+
+awk 'NR == 1 || !/^where\t/' "$out"/*.tsv >"$out/rows"
+mv "$out/rows" "$out/rows.tsv"
+"$here/json" "$out/rows.tsv" >"$out/rows.json"
+cat "$out/rows.tsv"
+"$here/judge" "$out/rows.tsv"
