@@ -31,6 +31,11 @@ all)
 		[[ $test = lib_* && $kernel != 6.12 ]] || run+=(--run "/bin32/$test")
 	done
 	run+=(--run lib_cxx_test)
+	# Eight threads at one wheel for a minute, each timeout accounted for.
+	if [ "$kernel" = 6.12 ]; then
+		run+=(--run "TWHEEL_TEST_SECONDS=60 lib_thread_test -T timers \
+			-T never_forgotten -T come_and_go -T keys -v kernel_8")
+	fi
 	for test in "$tests"/*_test.sh; do
 		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
 	done

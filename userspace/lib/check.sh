@@ -66,8 +66,19 @@ check() {
 	build "$1" "$dir" && run_all "$1" "$dir" "$2"
 }
 
+# Eight threads at one wheel for a minute, each arming accounted for.
+minute() {
+	local status=0
+
+	TWHEEL_TEST_SECONDS=60 "${fixed[@]}" "$build/lib-thread/lib_thread_test" \
+		-T timeouts -T never_forgotten -T come_and_go -T keys -v inprocess_8 || status=$?
+	[ $status = 0 ] || printf 'not '
+	echo "ok $1 - thread: lib_thread_test, for a minute"
+	return $status
+} 2>&1
+
 echo 'TAP version 14'
-echo "1..$((2 * ${#tests[@]}))"
+echo "1..$((2 * ${#tests[@]} + 1))"
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 check address,undefined $((1 + ${#tests[@]})) >"$out" 2>&1 &
@@ -75,4 +86,6 @@ status=0
 check thread 1 || status=1
 wait $! || status=1
 cat "$out"
+minute $((1 + 2 * ${#tests[@]})) >"$out" || status=1
+sed '/ok [0-9]* - thread/!s/^/    /' "$out"
 exit $status
