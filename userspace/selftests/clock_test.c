@@ -12,21 +12,6 @@
 
 #define MINUTE	(60 * NS_PER_SEC)
 
-static int wheel_on(int clock)
-{
-	struct twheel_setup s = {
-		.clock_id = clock,
-		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
-	};
-	int fd = wheel_open(O_NONBLOCK);
-
-	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 /* Moves the wall clock, and with it CLOCK_TAI. */
 static void step(struct __test_metadata *_metadata, long long ns)
 {

@@ -687,21 +687,6 @@ TEST_F(periodic, end_of_time)
 
 /* Clocks */
 
-static int wheel_on(int clock)
-{
-	struct twheel_setup s = {
-		.clock_id = clock,
-		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
-	};
-	int fd = wheel_open(O_NONBLOCK);
-
-	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 FIXTURE(wall_clock) {
 	int fd;
 	struct table t;

@@ -549,43 +549,6 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 
 /* ---- Two processes on one wheel ---- */
 
-static void send_fd(struct __test_metadata *_metadata, int socket, int fd)
-{
-	char data = 0, control[CMSG_SPACE(sizeof(int))] = { };
-	struct iovec iov = { &data, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	ASSERT_EQ(1, sendmsg(socket, &msg, 0));
-}
-
-static int receive_fd(int socket)
-{
-	char data, control[CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { &data, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&msg))
-		return -1;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
-	return fd;
-}
-
 FIXTURE(passed) {
 	struct twheel_ctx *w;
 	int socket[2];
@@ -656,7 +619,7 @@ TEST_F(passed, moved_by_another)
 		twheel_close(self->w);
 		mover(self->socket[1], 300);
 	}
-	send_fd(_metadata, self->socket[0], twheel_fd(self->w));
+	ASSERT_TRUE(send_fd(self->socket[0], twheel_fd(self->w)));
 	ASSERT_EQ(sizeof(t.id), write(self->socket[0], &t.id, sizeof(t.id)));
 	start = now(CLOCK_MONOTONIC);
 	do {

@@ -632,43 +632,6 @@ TEST_F(reading, child_outlives_parent)
 	EXPECT_EQ(0, status);
 }
 
-static void send_fd(struct __test_metadata *_metadata, int socket, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	ASSERT_EQ(1, sendmsg(socket, &msg, 0));
-}
-
-static int receive_fd(struct __test_metadata *_metadata, int socket)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-
-	ASSERT_EQ(1, recvmsg(socket, &msg, MSG_CMSG_CLOEXEC));
-	ASSERT_TRUE(!!CMSG_FIRSTHDR(&msg));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
-}
-
 /* SCM_RIGHTS: a wheel under way in a message lives, and works after its sender closed it. */
 TEST_F(reading, passed_by_message)
 {
@@ -679,12 +642,12 @@ TEST_F(reading, passed_by_message)
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	id = add(_metadata, fd, 50 * NS_PER_MS, TWHEEL_KEEP, 8);
-	send_fd(_metadata, pair[0], fd);
+	ASSERT_TRUE(send_fd(pair[0], fd));
 	close(fd);
 	close(pair[0]);
 	/* It expires while nobody has it open. */
 	sleep_ms(100);
-	fd = receive_fd(_metadata, pair[1]);
+	fd = receive_fd(pair[1]);
 	ASSERT_GE(fd, 0);
 	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
 	EXPECT_EQ(8, ev.user_data);
@@ -711,10 +674,10 @@ TEST_F(reading, passed_to_nobody)
 		int fd;
 
 		be_nobody(_metadata);
-		fd = receive_fd(_metadata, pair[1]);
+		fd = receive_fd(pair[1]);
 		_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
 	}
-	send_fd(_metadata, pair[0], self->fd);
+	ASSERT_TRUE(send_fd(pair[0], self->fd));
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
 	EXPECT_TRUE(readable(self->fd, PATIENCE_MS));

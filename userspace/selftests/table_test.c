@@ -508,42 +508,6 @@ TEST_F(table, exec)
 	EXPECT_EQ(users - 1, read_number(REFCNT));
 }
 
-static void send_fd(struct __test_metadata *_metadata, int via, int fd)
-{
-	char control[CMSG_SPACE(sizeof(fd))] = { 0 };
-	struct iovec iov = { .iov_base = (char *)"x", .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	ASSERT_EQ(1, sendmsg(via, &msg, 0));
-}
-
-static int receive_fd(int via)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-
-	if (recvmsg(via, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
-}
-
 /*
  * A descriptor is sent to a process that had no part in the wheel: it maps the
  * table for itself, moves a timer, and both see the words of the other.
@@ -578,7 +542,7 @@ TEST_F(table, passed_descriptor)
 		_exit(_metadata->exit_code);
 	}
 	close(pair[1]);
-	send_fd(_metadata, pair[0], self->fd);
+	ASSERT_TRUE(send_fd(pair[0], self->fd));
 	t = map_table(_metadata, self->fd);
 	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 2);
 	ASSERT_EQ(sizeof(id), write(pair[0], &id, sizeof(id)));

@@ -260,6 +260,60 @@ static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
 	return have;
 }
 
+/* A wheel on a clock. Returns its descriptor, or -1. */
+static inline int wheel_on(int clock)
+{
+	struct twheel_setup s = {
+		.clock_id = clock,
+		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+	int fd = wheel_open(O_NONBLOCK);
+
+	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Passes @fd over a socket, with a byte. Returns whether it went. */
+static inline bool send_fd(int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(fd))] = {}, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(socket, &msg, 0) == 1;
+}
+
+/* What send_fd() has sent, or -1. */
+static inline int receive_fd(int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1;
+
+	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
 /* A fresh one-shot timer; the test ends here if there is none. */
 static inline __u64 add(struct __test_metadata *_metadata, int fd, __u64 deadline,
 			__u32 flags, __u64 user_data)

@@ -197,15 +197,8 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
 	for (i = 0; i < n; i++) {
-		char space[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 'x';
-		struct iovec iov = { &byte, 1 };
-		struct msghdr msg = {
-			.msg_iov = &iov, .msg_iovlen = 1,
-			.msg_control = space, .msg_controllen = sizeof(space),
-		};
 		int pair[2], fd, status, got;
 		struct twheel_event ev[8];
-		struct cmsghdr *cmsg;
 		struct twheel_stats s;
 		pid_t pid;
 
@@ -218,20 +211,13 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 			arm_new(fd, 0, 0);
 			arm_new(fd, NS_PER_MS * (1 + i % 20), 0);
 			arm_new(fd, HOUR, 0);
-			cmsg = CMSG_FIRSTHDR(&msg);
-			cmsg->cmsg_level = SOL_SOCKET;
-			cmsg->cmsg_type = SCM_RIGHTS;
-			cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-			_exit(sendmsg(pair[0], &msg, 0) != 1);
+			_exit(!send_fd(pair[0], fd));
 		}
 		/* It is gone before we look, and so is its memory. */
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		ASSERT_EQ(0, status);
-		ASSERT_EQ(1, recvmsg(pair[1], &msg, MSG_CMSG_CLOEXEC));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		ASSERT_TRUE(!!cmsg);
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+		fd = receive_fd(pair[1]);
+		ASSERT_GE(fd, 0);
 		got = collect(fd, ev, 2);
 		ASSERT_EQ(2, got);
 		ASSERT_TRUE(conserved(fd, &s));
@@ -250,23 +236,12 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
 	for (i = 0; i < n; i++) {
-		char space[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 'x';
-		struct iovec iov = { &byte, 1 };
-		struct msghdr msg = {
-			.msg_iov = &iov, .msg_iovlen = 1,
-			.msg_control = space, .msg_controllen = sizeof(space),
-		};
-		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 		int pair[2], fd = wheel_open(O_NONBLOCK);
 
 		ASSERT_GE(fd, 0);
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 		add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, 0, 0);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-		ASSERT_EQ(1, sendmsg(pair[0], &msg, 0));
+		ASSERT_TRUE(send_fd(pair[0], fd));
 		close(fd);
 		close(pair[0]);
 		close(pair[1]);
