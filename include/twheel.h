@@ -60,8 +60,8 @@ struct twheel_node {
  * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
  *
- * Private to twheel.c, but for reading @cascaded and @shape. The caller
- * serialises all calls on one wheel.
+ * Private to twheel.c and to the inlines below, but for reading @cascaded and
+ * @shape. The caller serialises all calls on one wheel.
  */
 struct twheel {
 	u64 clk;

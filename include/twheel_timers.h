@@ -26,7 +26,7 @@
  *	may be asked without the lock.
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
- * @stats: what has happened, but for what twheel_timers_stats() adds
+ * @stats: what has happened, but for what twheel_stats() adds
  */
 struct twheel_timers {
 	struct twheel wheel;

@@ -254,9 +254,7 @@ static int inprocess_counters(struct twheel_ctx *wheel, struct twheel_stats *sta
 
 	if (!p)
 		return -ECHILD;
-	*stats = p->timers.stats;
-	stats->allocated = p->timers.slots.used;
-	stats->cascaded = p->timers.wheel.cascaded;
+	twheel_stats(&p->timers, stats);
 	leave(p);
 	return 0;
 }
