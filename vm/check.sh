@@ -29,12 +29,9 @@ stage() {
 }
 
 build_all() {
-	local harness kernel
+	local kernel
 
-	harness=$("$top/vm/source.sh")/tools/testing/selftests &&
-		make -C "$top/userspace" all selftests KSELFTEST="$harness" &&
-		make -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32 ||
-		return
+	"$top/vm/programs.sh" || return
 	for kernel in "${kernels[@]}"; do
 		"$top/vm/module.sh" "$kernel" || return
 	done

@@ -115,10 +115,10 @@ compiler() {
 # What a kernel of our own is named by: all that it is made from.
 fingerprint() {
 	{
-		dpkg-query -W -f '${Version}\n' "$source"
-		"$(compiler "$1")" --version
-		cat "$top/vm/config/base.config" "$top/vm/config/$1.config"
-		declare -f compile
+		dpkg-query -W -f '${Version}\n' "$source" &&
+			"$(compiler "$1")" --version &&
+			cat "$top/vm/config/base.config" "$top/vm/config/$1.config" &&
+			declare -f compile
 	} | sha256sum | cut -c 1-16
 }
 
