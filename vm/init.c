@@ -23,6 +23,7 @@
  *   twheel.emulated=1		the processor is emulated: the shell says so
  *   twheel.port=DEVICE		where we speak, in place of /dev/ttyS1
  *   twheel.gcov=1		shows what gcov counted in the module
+ *   maxcpus=1			start the other processors only now
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
  *
  * The kernel has a port to itself. The other one is ours: the programs' output
@@ -33,6 +34,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -194,6 +196,43 @@ static void raise_limits(void)
 	struct rlimit nofile = { 65536, 65536 };
 
 	setrlimit(RLIMIT_NOFILE, &nofile);
+}
+
+/*
+ * A processor that counts instructions lets another run only while it pauses or
+ * sleeps (QEMU 7.2), and a kernel before 6.5 waits for a new one in a loop that does
+ * neither: so something else does.
+ */
+static void start_processors(void)
+{
+	char path[64];
+	pid_t pause;
+	int cpu, fd;
+
+	pause = fork();
+	if (!pause) {
+		for (;;)
+#if defined(__x86_64__)
+			__builtin_ia32_pause();
+#elif defined(__aarch64__)
+			__asm__ volatile("yield");
+#else
+			sched_yield();
+#endif
+	}
+	for (cpu = 1;; cpu++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		if (write(fd, "1", 1) < 0)
+			fail("cannot start processor %d: %s", cpu, strerror(errno));
+		close(fd);
+	}
+	if (pause > 0) {
+		kill(pause, SIGKILL);
+		waitpid(pause, NULL, 0);
+	}
 }
 
 /* Returns whether it is loaded. */
@@ -550,6 +589,8 @@ int main(void)
 		setenv("TWHEEL_TEST_SLOW", option("twheel.slow"), 1);
 	raise_limits();
 	loopback_up();
+	if (option("maxcpus"))
+		start_processors();
 
 	kmsg = open_log();
 

@@ -175,7 +175,7 @@ if [ -n "$exact" ]; then
 		-icount 'shift=3,sleep=off'
 		-rtc 'base=2026-01-01T00:00:00,clock=vm'
 	)
-	words+=(nokaslr twheel.emulated=1)
+	words+=(nokaslr maxcpus=1 tsc=reliable twheel.emulated=1)
 elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
 	qemu+=(-accel kvm -cpu host)
 else
