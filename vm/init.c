@@ -24,6 +24,7 @@
  *   twheel.port=DEVICE		where we speak, in place of /dev/ttyS1
  *   twheel.gcov=1		shows what gcov counted in the module
  *   maxcpus=1			start the other processors only now
+ *   twheel.settle=SECONDS	wait as long before anything else
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
  *
  * The kernel has a port to itself. The other one is ours: the programs' output
@@ -597,6 +598,8 @@ int main(void)
 	uname(&name);
 	say("kernel: %s", name.release);
 	check_clock();
+	if (number_option("twheel.settle", 0))
+		sleep(number_option("twheel.settle", 0));
 	loaded = load_module();
 	if (shell)
 		run_shell(shell);

@@ -17,7 +17,7 @@
 #   --append TEXT     more for the kernel's command line
 #   --memory SIZE     of the machine (default: 1G, more for debug kernels)
 #   --slow N          gives N times the time, for --limit and --timeout and, as
-#                     TWHEEL_TEST_SLOW, to tests (default: 1, 4 for debug kernels)
+#                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels)
 #   --exact           counts instructions for a clock: two runs give the same
 #                     times, to the nanosecond, and idle time takes no time
 #   --qemu 'OPTIONS'  more for QEMU
@@ -85,8 +85,6 @@ if [ $# -gt 1 ]; then
 	commands+=("$(printf '%q ' "$@")")
 fi
 [ -n "$shell" ] || [ ${#commands[@]} -gt 0 ] || die "nothing to run"
-# In its first seconds the kernel puts its clock right.
-[ -z "$exact" ] || commands=('sleep 60' "${commands[@]}")
 
 name=${name:-$kernel.$$}
 console=$logs/$name.console.log
@@ -106,7 +104,7 @@ has() {
 
 if has KASAN KCSAN KMSAN PROVE_LOCKING; then
 	memory=${memory:-2G}
-	slow=${slow:-4}
+	slow=${slow:-10}
 fi
 limit=$((limit * ${slow:-1}))
 timeout=$((timeout * ${slow:-1}))
@@ -145,7 +143,9 @@ while read -r program; do
 		echo "run.sh: $program cannot run there: link it with -static" >&2
 	fi
 done <"$dir/programs"
-(cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$dir/initramfs"
+# The same bytes from the same files, for machines that must do the same again.
+find "$root" -exec touch -h -d @0 {} +
+(cd "$root" && find . | sort | cpio --quiet -o -H newc -R 0:0 --reproducible) >"$dir/initramfs"
 
 # The machine itself. The kernel's log goes to one port, ours is another.
 if has ARM64; then
@@ -166,24 +166,26 @@ qemu+=(
 	-kernel "$image" -initrd "$dir/initramfs"
 	-chardev "file,id=log,path=$console" "${ports[@]}"
 )
+# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it does with
+# cmpxchg8b (see userspace/selftests/emulated.h): no processor of ours has that.
 now=$(date +%s)
 if [ -n "$exact" ]; then
 	# A year in which all is as it was in the other run, and nothing random.
 	now=1767225600
 	qemu+=(
-		-accel 'tcg,thread=single' -cpu 'max,-rdrand,-rdseed'
-		-icount 'shift=3,sleep=off'
+		-seed 1
+		-accel 'tcg,thread=single' -icount 'shift=3,sleep=off'
 		-rtc 'base=2026-01-01T00:00:00,clock=vm'
 	)
-	words+=(nokaslr maxcpus=1 tsc=reliable twheel.emulated=1)
+	has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
+	# In its first seconds the kernel puts its clock right.
+	words+=(nokaslr maxcpus=1 tsc=reliable twheel.settle=60 twheel.emulated=1)
 elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
 	qemu+=(-accel kvm -cpu host)
 else
 	qemu+=(-accel 'tcg,thread=multi')
-	words+=(twheel.emulated=1)
-	# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it
-	# does with cmpxchg8b: see userspace/selftests/emulated.h.
 	has ARM64 S390 || qemu+=(-cpu 'max,-cx16')
+	words+=(twheel.emulated=1)
 fi
 words+=(
 	ignore_loglevel log_buf_len=4M printk.devkmsg=on
