@@ -4,9 +4,14 @@
 # vm/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
 # machine. WHAT is
 #
-#   all     with 64-bit and with 32-bit programs (the default)
-#   64      with 64-bit programs, or those of the kernel's architecture
-#   races   those of 64 in which threads meet
+#   all      with 64-bit and with 32-bit programs (the default)
+#   64       with 64-bit programs, or those of the kernel's architecture
+#   races    what takes threads that truly meet, as 64-bit programs
+#   races32  the same as 32-bit programs
+#
+# The clock of the machine counts instructions (see --exact of vm/run.sh): how
+# busy the host is, no test can notice. That takes one processor of the host, which
+# plays all of the machine's in turn. For races each has its own.
 #
 # The programs are those of vm/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
@@ -18,45 +23,69 @@ what=${2:-all}
 shift $(($# > 1 ? 2 : 1))
 tests=$top/userspace/selftests
 run=()
+options=(--exact --append nowatchdog)
 bins=(--bin "$build/user")
+
+# The tests that one processor at a time is enough for.
+programs() {
+	local test
+
+	for test in "$tests"/*_test.c; do
+		test=$(basename "$test" .c)
+		case $test in
+		race_test | table_race_test | lib_thread_test) ;;
+		lib_*) [ "$what" != all ] || echo "$test" ;;
+		*) echo "$test" ;;
+		esac
+	done
+}
+
+# races [DIRECTORY]: each timeout of the library's threads is accounted for, for a
+# minute; the wheel in the process is raced natively, by userspace/lib/check.sh.
+races() {
+	local dir=${1-}
+
+	run=(--run "${dir}race_test" --run "${dir}table_race_test"
+		--run "TWHEEL_TEST_SECONDS=60 ${dir}lib_thread_test -t timeouts -v kernel_8"
+		--run "${dir}lib_thread_test -v kernel_2 -v kernel_8")
+	options=()
+}
 
 case $what in
 all)
 	bins+=(--bin "$build/user32:/bin32" --bin "$tests:/tests")
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
-	for test in "$tests"/*_test.c; do
-		test=$(basename "$test" .c)
+	for test in $(programs); do
 		run+=(--run "$test")
 		# Once is enough of the library.
 		[[ $test = lib_* && $kernel != 6.12 ]] || run+=(--run "/bin32/$test")
 	done
 	run+=(--run lib_cxx_test)
-	# Eight threads at one wheel for a minute, each timeout accounted for.
-	if [ "$kernel" = 6.12 ]; then
-		run+=(--run "TWHEEL_TEST_SECONDS=60 lib_thread_test -T timers \
-			-T never_forgotten -T come_and_go -T keys -v kernel_8")
-	fi
 	for test in "$tests"/*_test.sh; do
 		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
 	done
 	;;
 64)
-	for test in "$tests"/*_test.c; do
-		test=$(basename "$test" .c)
-		[[ $test = lib_* ]] || run+=(--run "$test")
+	for test in $(programs); do
+		run+=(--run "$test")
 	done
 	;;
 races)
-	for test in kick doors race table_race; do
-		run+=(--run "${test}_test")
-	done
+	races
+	;;
+races32)
+	bins=(--bin "$build/user32:/bin32")
+	races /bin32/
 	;;
 *)
 	die "unknown: $what"
 	;;
 esac
 case $kernel in
-arm64-* | s390x-*) bins=(--bin "$build/user-${kernel%%-*}") ;;
+arm64-* | s390x-*)
+	quietly "$top/vm/programs.sh" "${kernel%%-*}"
+	bins=(--bin "$build/user-${kernel%%-*}")
+	;;
 esac
-exec "$top/vm/run.sh" --kernel "$kernel" --name "vm-$kernel" --raw --limit 300 \
-	--timeout 1200 --log-ok 'minor 250 is taken' "${bins[@]}" "$@" "${run[@]}"
+exec "$top/vm/run.sh" --kernel "$kernel" --name "vm-$kernel-$what" --raw --limit 300 \
+	--timeout 1200 --log-ok 'minor 250 is taken' "${options[@]}" "${bins[@]}" "$@" "${run[@]}"

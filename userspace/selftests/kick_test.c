@@ -790,7 +790,7 @@ TEST_F(kick, slack)
 
 		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 		looks = wake(slot_of(&self->t, t.id));
-		deadline = t.deadline_ns + (i + 1) * 31 * NS_PER_MS;
+		deadline = t.deadline_ns + (i + 1) * 231 * NS_PER_MS;
 		/* The first half later, the others by way of idle. */
 		if (i >= 2)
 			old = disarm(&self->t, t.id);

@@ -440,7 +440,7 @@ TEST_F(polling, io_uring_poll)
 	struct io_uring_sqe sqe = {
 		.opcode = IORING_OP_POLL_ADD,
 		.fd = self->fd,
-		.poll32_events = POLLIN,
+		.poll_events = POLLIN,
 	};
 	struct ring r;
 
