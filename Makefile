@@ -52,6 +52,9 @@ demo:
 check:
 	@vm/check.sh
 
+check-full:
+	@vm/check.sh --full
+
 lint:
 	@vm/deps.sh check
 	@vm/lint.sh
@@ -96,6 +99,7 @@ help:
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make check            all tests, each in its kernels'
+	@echo 'make check-full       and those that take hours, as far as 90 minutes go'
 	@echo 'make lint             the static ones alone'
 	@echo 'make kunit            the suites of the wheel, in user-mode Linux'
 	@echo 'make model            the protocol of the deadline table, by spin'
@@ -108,5 +112,5 @@ help:
 	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace load unload dkms-install dkms-remove \
-	vm demo check lint \
+	vm demo check check-full lint \
 	kunit model coverage fuzz bench bench-full clean help

@@ -1,48 +1,133 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make check: runs every test there is. A line for each stage, what failed in
-# full, and the sums on the last line. The whole output of a stage is in
-# build/logs/STAGE.log.
+# vm/check.sh [--full]: make check, and make check-full. A line for each stage when
+# it has ended, with what failed in full, and the sums on the last line. The whole
+# output of a stage is in build/logs/STAGE.log.
+#
+# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and says
+# which it has cut: these count as skipped, and the run as failed.
 
 . "$(dirname "$0")/lib.sh"
 
-kernels=(6.12 6.1)
+full=
+case ${1-} in
+--full) full=1 ;;
+'') ;;
+*) die "unknown: $1" ;;
+esac
+minutes=${TWHEEL_CHECK_MINUTES:-80}
 
-# stage NAME tap|plain COMMAND...: runs it, and reports when it has ended.
-# Beware: set -e is off in a function that is run like this.
+names=()
+kinds=()
+commands=()
+
+# stage NAME tap|plain COMMAND...: one more to run.
 stage() {
-	local name=$1 tap=0 status=0 start=$SECONDS report passed failed skipped
-	[ "$2" = plain ] || tap=1
-	shift 2
+	names+=("$1")
+	kinds+=("$2")
+	commands+=("$(printf '%q ' "${@:3}")")
+}
 
-	"$@" >"$logs/$name.log" 2>&1 </dev/null || status=$?
-	report=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
-		-f "$top/vm/tally.awk" "$logs/$name.log")
-	read -r passed failed skipped <"$results/$name"
+# report NAME SECONDS TEXT: under the counts of a stage.
+report() {
+	local passed failed skipped
+
+	read -r passed failed skipped <"$results/$1"
 	(
 		flock 8
-		printf '%-12s %5d passed, %d failed, %d skipped %6d s\n' "$name" \
-			"$passed" "$failed" "$skipped" $((SECONDS - start))
-		[ -z "$report" ] || printf '%s\n' "$report"
+		printf '%-14s %5d passed, %d failed, %d skipped %6d s\n' "$1" \
+			"$passed" "$failed" "$skipped" "$2"
+		[ -z "$3" ] || printf '%s\n' "$3"
 	) 8>"$results/.lock"
 }
 
-build_all() {
-	local kernel
+# Beware: set -e is off in a function that is run like this.
+run_stage() {
+	local name=${names[$1]} tap=0 status=0 start=$SECONDS text
 
-	"$top/vm/programs.sh" || return
-	for kernel in "${kernels[@]}"; do
-		"$top/vm/module.sh" "$kernel" || return
+	[ "${kinds[$1]}" = plain ] || tap=1
+	if [ -n "$full" ] && [ "$SECONDS" -ge $((minutes * 60)) ]; then
+		echo "0 0 1" >"$results/$name"
+		report "$name" 0 "    cut: $minutes minutes are over"
+		return
+	fi
+	eval "${commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+	text=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
+		-f "$top/vm/tally.awk" "$logs/$name.log")
+	report "$name" $((SECONDS - start)) "$text"
+}
+
+# Prints the number of the stage that is next.
+take() {
+	local next
+
+	exec 7>"$results/.queue"
+	flock 7
+	read -r next <"$results/.next"
+	echo $((next + 1)) >"$results/.next"
+	echo "$next"
+}
+
+# Runs one stage after the other, until there are none.
+work() {
+	local next
+
+	while next=$(take) && [ "$next" -lt ${#names[@]} ]; do
+		run_stage "$next"
 	done
 }
+
+build_all() {
+	"$top/vm/programs.sh" || return
+	"$top/vm/module.sh" 6.12 || return
+	"$top/vm/module.sh" 6.1
+}
+
+stage build plain build_all
+# The longest first, so that no processor waits for another's at the end.
+if [ -n "$full" ]; then
+	stage stress tap "$top/vm/stress.sh" debug full
+	stage stress-6.12 tap "$top/vm/stress.sh" 6.12 full
+	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
+	stage debug-all tap "$top/vm/suite.sh" debug all
+	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
+	stage exact tap "$top/vm/exact.sh"
+	stage gate-debug tap "$top/vm/gate.sh" debug
+	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
+	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
+	stage module tap "$top/vm/coverage.sh"
+	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
+	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
+	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
+	stage races32 tap "$top/vm/suite.sh" 6.12 races32
+	stage power tap "$top/vm/power.sh"
+	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
+	stage kmsan tap "$top/vm/suite.sh" kmsan 64
+	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
+fi
+stage vm-6.12 tap "$top/vm/suite.sh" 6.12
+stage debug tap "$top/vm/suite.sh" debug 64
+stage vm-6.1 tap "$top/vm/suite.sh" 6.1
+stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
+stage lib tap "$top/userspace/lib/check.sh"
+stage kcsan tap "$top/vm/suite.sh" kcsan races
+stage rt tap "$top/vm/suite.sh" 6.12-rt 64
+stage fuzz tap "$top/userspace/core/fuzz.sh"
+stage lint tap "$top/vm/lint.sh"
+stage gate tap "$top/vm/gate.sh"
+stage packaging tap "$top/packaging/test.sh"
+stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
+stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
+stage model tap "$top/doc/model/run.sh"
+stage core tap make -C "$top/userspace/core" check
+stage coverage plain "$top/kunit/coverage.sh"
 
 results=$build/results
 rm -rf "$results"
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind.
-for name in build vm-6.12 vm-6.1 gate kunit-6.12 kunit-6.1 lint model core coverage \
-	lib fuzz packaging; do
+for name in "${names[@]}"; do
 	echo "0 1 0" >"$results/$name"
 done
 
@@ -61,25 +146,9 @@ sums() {
 trap sums EXIT
 
 "$top/vm/deps.sh" check
-stage build plain build_all
-
-# Two lanes. A machine has virtual processors of its own, which notice when
-# they have to wait for a real one; so the rest yields.
-(
-	stage vm-6.12 tap "$top/vm/suite.sh" 6.12
-	stage vm-6.1 tap "$top/vm/suite.sh" 6.1
-	stage gate tap "$top/vm/gate.sh"
-) &
-(
-	renice -n 19 "$BASHPID" >/dev/null
-	stage kunit-6.12 tap "$top/kunit/run.sh" 6.12
-	stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
-	stage lint tap "$top/vm/lint.sh"
-	stage model tap "$top/doc/model/run.sh"
-	stage core tap make -C "$top/userspace/core" check
-	stage coverage plain "$top/kunit/coverage.sh"
-	stage lib tap "$top/userspace/lib/check.sh"
-	stage fuzz tap "$top/userspace/core/fuzz.sh"
-	stage packaging tap "$top/packaging/test.sh"
-) &
+run_stage 0
+echo 1 >"$results/.next"
+for ((worker = $(nproc); worker > 0; worker--)); do
+	work &
+done
 wait

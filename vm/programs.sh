@@ -10,8 +10,8 @@
 harness=$("$top/vm/source.sh")/tools/testing/selftests
 case ${1-} in
 '')
-	make -C "$top/userspace" all selftests KSELFTEST="$harness"
-	make -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32
 	;;
 arm64 | s390x)
 	cross=${1/arm64/aarch64}-linux-gnu-
