@@ -11,26 +11,16 @@
 . "$(dirname "$0")/../vm/lib.sh"
 
 packaging=$top/packaging
-number=0
-failed=0
-
-result() {
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number $2"
-		return
-	fi
-	failed=1
-	sed 's/^/# /' "$scratch/out"
-	echo "not ok $number $2"
-}
+# shellcheck source=../userspace/selftests/tap.sh
+. "$top/userspace/selftests/tap.sh"
 
 # check NAME COMMAND...: passes if that succeeds.
 check() {
-	local status=0 name=$1
+	local name=$1
 
 	shift
-	"$@" >"$scratch/out" 2>&1 </dev/null || status=$?
+	status=0
+	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
 	result $status "$name"
 }
 
@@ -42,14 +32,14 @@ listing() {
 # ---- Inside ----
 
 fresh_directories() {
-	local dir
+	local where
 
 	mkdir -p /lib/modules /var/lib/dkms
-	for dir in /usr/src /lib/modules /var/lib/dkms; do
-		mount -t tmpfs "test" "$dir"
+	for where in /usr/src /lib/modules /var/lib/dkms; do
+		mount -t tmpfs "test" "$where"
 	done
-	cp -a /etc "$scratch/etc"
-	mount --bind "$scratch/etc" /etc
+	cp -a /etc "$dir/etc"
+	mount --bind "$dir/etc" /etc
 	rm -f /etc/udev/rules.d/*twheel*
 }
 
@@ -137,13 +127,13 @@ inside() {
 	check "remove" "$packaging/dkms.sh" remove
 	check "nothing is left" nothing_is_left
 	check "remove what is not there" "$packaging/dkms.sh" remove
-	echo "$number $failed" >"$scratch/sums"
+	echo "$number $failures" >"$dir/sums"
 }
 
 # ---- Outside ----
 
 if [ "${1:-}" = --inside ]; then
-	scratch=$2
+	dir=$2
 	inside "$3" "$4"
 	exit
 fi
@@ -152,14 +142,13 @@ echo 'TAP version 13'
 "$top/vm/deps.sh" build
 need dkms kmod
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
-scratch=$(mktemp -d)
-trap 'as_root rm -rf "$scratch"' EXIT
+dir=$(mktemp -d)
+trap 'as_root rm -rf "$dir"' EXIT
 before=$(listing)
-as_root unshare -m "$0" --inside "$scratch" "${kernels[@]}" || echo "Bail out! exit $?"
-read -r number failed <"$scratch/sums"
+as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
+read -r number failures <"$dir/sums"
 after=$(listing)
 status=0
-diff <(echo "$before") <(echo "$after") >"$scratch/out" || status=1
+diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"
-echo "1..$number"
-exit "$failed"
+the_end

@@ -15,26 +15,7 @@ ctl=$(command -v "${TWHEELCTL:-twheelctl}")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
-number=0
-failures=0
-status=0
-
-# result STATUS NAME: one line of TAP, and what there was to see if it is bad.
-result() {
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number $2"
-		return
-	fi
-	failures=$((failures + 1))
-	echo "not ok $number $2"
-	{
-		echo "status $status"
-		head -n 20 "$dir/out"
-		echo "stderr:"
-		head -n 20 "$dir/err"
-	} | sed 's/^/# /'
-}
+. "$(dirname "$0")/tap.sh"
 
 # Runs twheelctl with these arguments. A hang is status 143.
 run() {
@@ -71,22 +52,8 @@ stop() {
 	wait $pid 2>/dev/null || status=$?
 }
 
-status_is() {
-	is=0
-	[ "$status" -eq "$1" ] || is=1
-	result $is "$2: status $1"
-}
-
 output_is() {
-	is=0
-	[ "$(cat "$dir/out")" = "$1" ] || is=1
-	result $is "$2"
-}
-
-output_has() {
-	is=0
-	grep -Eq -e "$1" "$dir/out" || is=1
-	result $is "$2"
+	holds "$2" [ "$(cat "$dir/out")" = "$1" ]
 }
 
 output_lacks() {
@@ -96,22 +63,16 @@ output_lacks() {
 }
 
 error_has() {
-	is=0
-	grep -Eq -e "$1" "$dir/err" || is=1
-	result $is "$2"
+	holds "$2" grep -Eq -e "$1" "$dir/err"
 }
 
 lines_are() {
-	is=0
-	[ "$(wc -l <"$dir/out")" -eq "$1" ] || is=1
-	result $is "$2"
+	holds "$2" [ "$(wc -l <"$dir/out")" -eq "$1" ]
 }
 
 # awk_holds PROGRAM NAME: PROGRAM sees the output and exits with 0.
 awk_holds() {
-	is=0
-	awk "$1" "$dir/out" >/dev/null 2>&1 || is=1
-	result $is "$2"
+	holds "$2" awk "$1" "$dir/out"
 }
 
 # Each line of the output is a JSON object with the schema number: what is
@@ -903,5 +864,4 @@ test_stat
 test_wheel
 test_device
 test_absent_module
-echo "1..$number"
-[ $failures -eq 0 ]
+the_end

@@ -9,31 +9,7 @@ set -eu
 server=${IDLE_SERVER:-idle_server}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-number=0
-failures=0
-
-result() {
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number $2"
-		return
-	fi
-	failures=$((failures + 1))
-	echo "not ok $number $2"
-	sed 's/^/# /' "$dir/out" "$dir/err"
-}
-
-status_is() {
-	is=0
-	[ "$status" -eq "$1" ] || is=1
-	result $is "$2: status $1"
-}
-
-output_has() {
-	is=0
-	grep -Eq -e "$1" "$dir/out" || is=1
-	result $is "$2"
-}
+. "$(dirname "$0")/tap.sh"
 
 run() {
 	status=0
@@ -52,9 +28,7 @@ told() {
 
 # equal NUMBER NUMBER NAME
 equal() {
-	is=0
-	[ "$1" = "$2" ] || is=1
-	result $is "$3: $1, $2"
+	holds "$3: $1, $2" [ "$1" = "$2" ]
 }
 
 # A machine that stands still for a whole timeout makes talkers fall silent. Not
@@ -87,13 +61,10 @@ demo() {
 
 	# What is announced to the wheel is what was not running: a connection
 	# that comes, and the progress. That a timeout is moved needs no call.
-	is=0
-	[ "$(told 'to announce')" -le $((100 + seconds + 1)) ] || is=1
-	result $is "$backend: no move is announced"
+	holds "$backend: no move is announced" \
+		[ "$(told 'to announce')" -le $((100 + seconds + 1)) ]
 	equal "$(told 'for slots')" 2 "$backend: 64 slots a call"
-	is=0
-	[ "$(told heartbeats)" -gt 500 ] || is=1
-	result $is "$backend: moves"
+	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
 	equal "$(told "$2")" \
 		$(($(told 'to announce') + $(told 'for slots') + $(told 'to take back'))) \
 		"$backend: the sum of the calls"
@@ -138,9 +109,8 @@ while ! grep -q kicked "$dir/out" && [ $tries -lt 300 ]; do
 done
 read -r after _ </proc/uptime
 output_has '^kicked connection [0-9]+, [0-9.]+ ms late, 0 open$' "server: kicks the silent one"
-is=0
-[ "$(echo "$after $before" | awk '{ print ($1 - $2 >= 4.98) }')" = 1 ] || is=1
-result $is "server: what it said prolonged its stay"
+holds "server: what it said prolonged its stay" \
+	awk -v after="$after" -v before="$before" 'BEGIN { exit !(after - before >= 4.98) }'
 kill $pid
 wait $pid 2>/dev/null || true
 
@@ -152,5 +122,4 @@ for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0 --timeout=5
 	status_is 2 "$wrong"
 done
 
-echo "1..$number"
-[ $failures -eq 0 ]
+the_end

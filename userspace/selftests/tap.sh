@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh
+# Sourced by tests that are scripts: one line of TAP for each assertion. Before it,
+# the script makes the directory $dir; run() and its like leave there what the
+# program printed, and its status in $status.
+
+: "${dir:?}"
+number=0
+failures=0
+status=0
+
+# result STATUS NAME: one line of TAP, and what there was to see if it is bad.
+result() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number $2"
+		return
+	fi
+	failures=$((failures + 1))
+	echo "not ok $number $2"
+	{
+		echo "status $status"
+		head -n 40 "$dir/out"
+		[ ! -s "$dir/err" ] || { echo "stderr:" && head -n 20 "$dir/err"; }
+	} | sed 's/^/# /'
+}
+
+# holds NAME COMMAND...: passes if the command succeeds. What it prints is not shown.
+holds() {
+	name=$1
+	shift
+	is=0
+	"$@" >/dev/null 2>&1 || is=1
+	result $is "$name"
+}
+
+status_is() {
+	holds "$2: status $1" [ "$status" -eq "$1" ]
+}
+
+output_has() {
+	holds "$2" grep -Eq -e "$1" "$dir/out"
+}
+
+# The plan, and whether all was well.
+the_end() {
+	echo "1..$number"
+	[ "$failures" -eq 0 ]
+}
