@@ -45,8 +45,11 @@ check()
 }
 
 echo 'TAP version 13'
-echo '1..3'
+echo '1..6'
 check 'two writers and the kernel: exactly once, never early, never lost' 0
 check 'without the second read a timer is lost, and that is found' 1 -DNO_SECOND_READ
 check 'with a store for the cmpxchg an arming is lost, and that is found' 1 -DPLAIN_STORE
+check 'started by a store, with the barrier later: the same' 0 -DSTARTER
+check 'without that barrier a timer is lost, and that is found' 1 -DSTARTER -DNO_BARRIER
+check 'nor can it do without the second read' 1 -DSTARTER -DNO_SECOND_READ
 exit $failed

@@ -12,7 +12,13 @@
  * an event, or an exchange that got it back; and when all is quiet an armed
  * word is queued at its deadline or before.
  *
- * -DNO_SECOND_READ and -DPLAIN_STORE are mutations that must be found.
+ * -DSTARTER has, in place of the writers, a thread of libtwheel that starts a
+ * timeout in a free slot, whose word is 0 and nobody else's: by a store, which is
+ * seen when the processor likes, a full barrier some time later, and then as above.
+ * When it stops one, that is an exchange.
+ *
+ * -DNO_SECOND_READ, -DPLAIN_STORE and, with -DSTARTER, -DNO_BARRIER are mutations
+ * that must be found.
  */
 #ifndef TICKS
 #define TICKS 2		/* time goes 0 .. TICKS */
@@ -120,6 +126,62 @@ proctype writer()
 	busy--
 }
 
+#ifdef STARTER
+byte buffer;		/* a store that is not seen yet; 0: none */
+
+active proctype processor()
+{
+end:	do
+	:: atomic {
+		buffer != 0 ->
+		word = buffer;
+		buffer = 0;
+		armings++
+	}
+	od
+}
+
+proctype starter()
+{
+	byte n, t, old, w, d, looks;
+	bool undecided;
+
+	do
+	:: n == ROUNDS + 1 -> break
+	:: else ->
+		n++;
+		select(t : 1 .. TICKS);
+		assert(word == 0);
+		buffer = t;
+#ifndef NO_BARRIER
+		buffer == 0;
+#endif
+		w = wake;
+		if
+		:: t <= w ->
+			buffer == 0;
+			atomic { !lock -> lock = true };
+			look();
+			lock = false
+		:: else
+		fi;
+		/* The last is left to expire. */
+		if
+		:: n <= ROUNDS ->
+			buffer == 0;
+			atomic {
+				old = word;
+				word = 0;
+				gotten = gotten + (old != 0 -> 1 : 0)
+			}
+		:: else
+		fi
+	od;
+	buffer == 0;
+	busy--
+}
+#endif
+
 /* The clock and the softirq: a tick may pass at any time, looks take theirs. */
 active proctype kernel()
 {
@@ -139,10 +201,17 @@ end:	do
 }
 
 init {
+#ifdef STARTER
+	atomic {
+		busy = 1;
+		run starter()
+	};
+#else
 	atomic {
 		run writer();
 		run writer()
 	};
+#endif
 	/* Time is over, nobody is at it, nothing is due in the wheel. */
 	(busy == 0 && now == TICKS + 2 && !lock && !(queued != 0 && queued <= now));
 	/* Queued past the end: by a bounded look, to be done at the next tick. */
