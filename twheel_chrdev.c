@@ -198,15 +198,20 @@ static void twheel_program(struct twheel_file *w, u64 now)
 	hrtimer_start(&w->timer, ns_to_ktime(next - w->offset), HRTIMER_MODE_ABS_SOFT);
 }
 
-/* Ends what twheel_lock() began at @now. What became ready is there; now wake. */
+/*
+ * Ends what twheel_lock() began at @now. What went out of use is freed, and what
+ * became ready is there; now wake.
+ */
 static void twheel_unlock(struct twheel_file *w, u64 now)
 	__releases(&w->lock)
 {
+	struct twheel_garbage garbage = twheel_slots_garbage(&w->timers.slots);
 	bool news = w->timers.news;
 
 	w->timers.news = false;
 	twheel_program(w, now);
 	spin_unlock_bh(&w->lock);
+	twheel_slots_dispose(&garbage);
 	if (!news)
 		return;
 	wake_up_interruptible(&w->readers);

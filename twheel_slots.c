@@ -139,6 +139,7 @@ void twheel_slots_free(struct twheel_slots *s)
 		kfree(block);
 		cond_resched();
 	}
+	twheel_slots_dispose(&s->garbage);
 	free_page((unsigned long)s->header);
 	kvfree(s->dir);
 }
@@ -249,12 +250,27 @@ struct twheel_entry *twheel_slots_get(struct twheel_slots *s)
 	return e;
 }
 
+static void discard(void **pile, void *piece)
+{
+	*(void **)piece = *pile;
+	*pile = piece;
+}
+
+static void *salvage(void **pile)
+{
+	void *piece = *pile;
+
+	*pile = *(void **)piece;
+	return piece;
+}
+
 /**
  * twheel_slots_put() - end a timer
  * @s: the slots
  * @e: the timer, in no list
  *
- * Memory is given back when a second chunk is all free.
+ * Memory is given back when a second chunk is all free; but not here, under the
+ * lock: the page allocator may have 2,000 pages to tidy up, of others too.
  */
 void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
 {
@@ -272,14 +288,28 @@ void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
 		s->spare = chunk;
 		return;
 	}
-	kfree(chunk->entries);
+	discard(&s->garbage.entries, chunk->entries);
 	chunk->entries = NULL;
 	list_move(&chunk->link, &s->holes);
 	words = page_at(block_at(s, chunk->first), chunk->first);
 	if (!--*users_at(block_at(s, chunk->first), chunk->first) && !s->mapped) {
-		free_page((unsigned long)*words);
+		discard(&s->garbage.words, *words);
 		*words = NULL;
 	}
+}
+
+/**
+ * twheel_slots_dispose() - free what has been given back
+ * @garbage: what twheel_slots_garbage() returned
+ *
+ * Context: any, without the lock.
+ */
+void twheel_slots_dispose(struct twheel_garbage *garbage)
+{
+	while (garbage->entries)
+		kfree(salvage(&garbage->entries));
+	while (garbage->words)
+		free_page((unsigned long)salvage(&garbage->words));
 }
 
 /* The block of @slot, made if there is none; NULL if out of memory. */

@@ -75,6 +75,17 @@ struct twheel_block;
 struct twheel_chunk;
 
 /**
+ * struct twheel_garbage - memory that is out of use, each piece of which begins
+ *	with the address of the next
+ * @entries: the timers of chunks
+ * @words: pages
+ */
+struct twheel_garbage {
+	void *entries;
+	void *words;
+};
+
+/**
  * struct twheel_slots - all slots of a wheel
  * @dir: the blocks
  * @header: the first page of the mapping, NULL until it is asked for
@@ -86,6 +97,7 @@ struct twheel_chunk;
  *	last
  * @holes: chunks whose memory was given back
  * @spare: a chunk that is all free and keeps its memory for the next timer
+ * @garbage: what was given back, for twheel_slots_dispose()
  */
 struct twheel_slots {
 	struct twheel_block **dir;
@@ -97,6 +109,7 @@ struct twheel_slots {
 	struct list_head avail;
 	struct list_head holes;
 	struct twheel_chunk *spare;
+	struct twheel_garbage garbage;
 };
 
 int twheel_slots_init(struct twheel_slots *s, u32 max);
@@ -112,6 +125,16 @@ u64 twheel_slots_live(const struct twheel_slots *s, u32 nr,
 struct twheel_entry *twheel_slots_get(struct twheel_slots *s);
 void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e);
 int twheel_slots_grow(struct twheel_slots *s, spinlock_t *lock);
+void twheel_slots_dispose(struct twheel_garbage *garbage);
+
+/* What has been given back since the last time, for twheel_slots_dispose(). */
+static inline struct twheel_garbage twheel_slots_garbage(struct twheel_slots *s)
+{
+	struct twheel_garbage garbage = s->garbage;
+
+	s->garbage = (struct twheel_garbage){};
+	return garbage;
+}
 
 u64 twheel_slots_bytes(const struct twheel_slots *s);
 struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff);

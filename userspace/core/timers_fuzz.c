@@ -809,8 +809,9 @@ static void do_page(struct run *r)
  * No more is kept than live timers need, and a chunk for the next: of a table that
  * is not mapped, whose pages would stay.
  */
-static void check_memory(const struct run *r)
+static void check_memory(struct run *r)
 {
+	struct twheel_garbage garbage = twheel_slots_garbage(&r->t.slots);
 	const struct twheel_slots *s = &r->t.slots;
 	u64 blocks = s->max / (TWHEEL_CHUNK * 64) + 1;
 	u64 chunks = 1, pages = 1;
@@ -818,6 +819,7 @@ static void check_memory(const struct run *r)
 	u32 page = U32_MAX;
 	u32 slot;
 
+	twheel_slots_dispose(&garbage);
 	FUZZ_CHECK(twheel_slots_bytes(s), ==, pages_of(r) * PAGE_SIZE);
 	if (s->mapped)
 		return;
