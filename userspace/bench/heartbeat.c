@@ -248,10 +248,14 @@ int heartbeat_run(struct heartbeat *h)
 	return 0;
 }
 
-/* As much as leaves a timerfd each some time to breathe. */
+/*
+ * As much as leaves a timerfd each some time to breathe. A power of two: the tick of
+ * a wheel is one, and would else be finer than the time is compressed by, and a
+ * timeout of other levels than it is in real time.
+ */
 unsigned int heartbeat_compress(uint32_t n)
 {
-	return n > 100000 ? 6 : 25;
+	return n > 100000 ? 8 : 16;
 }
 
 static const struct {
