@@ -12,6 +12,7 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
+#include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
@@ -191,6 +192,16 @@ struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
 				      const struct twheel_entry *e)
 {
 	return &chunk_at(s, e->slot >> CHUNK_BITS)->words[e->slot & (CHUNK - 1)];
+}
+
+/**
+ * twheel_slots_prefetch() - have fetched what a look at a timer begins with
+ * @s: the slots
+ * @e: a live timer, which may be far away in memory
+ */
+void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e)
+{
+	prefetchw(e);
 }
 
 /**

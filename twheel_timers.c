@@ -301,9 +301,13 @@ void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 	while ((node = twheel_expire(&t->wheel, now, &budget))) {
 		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
 		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+		struct twheel_node *next = twheel_upcoming(&t->wheel);
 		u64 planned = e->deadline;
 		u64 late;
 
+		if (next)
+			twheel_slots_prefetch(&t->slots,
+					      container_of(next, struct twheel_entry, node));
 		if (!twheel_expire_planned(t, e, slot, now)) {
 			e->state = TWHEEL_TAKEN;
 			twheel_look(t, e, slot, now);

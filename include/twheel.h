@@ -10,6 +10,7 @@
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
 
+#include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/types.h>
@@ -145,6 +146,23 @@ static inline struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 	--*budget;
 	__hlist_del(&node->link);
 	return node;
+}
+
+/**
+ * twheel_upcoming() - what twheel_expire() will probably come to next
+ * @w: the wheel
+ *
+ * For the caller to have fetched meanwhile: nodes are far apart in memory.
+ *
+ * Return: that node, which is still queued; NULL: not known, or none.
+ */
+static inline struct twheel_node *twheel_upcoming(const struct twheel *w)
+{
+	unsigned int level = w->visiting ? fls(w->visiting) - 1 : 0;
+	struct hlist_head *head = &w->bucket[w->shape.levels << w->shape.slot_bits];
+	struct hlist_node *first = head[level].first;
+
+	return first ? hlist_entry(first, struct twheel_node, link) : NULL;
 }
 
 #endif /* _TWHEEL_H */

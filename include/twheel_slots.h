@@ -120,6 +120,7 @@ struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id);
 struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot);
 struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
 				      const struct twheel_entry *e);
+void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e);
 u64 twheel_slots_live(const struct twheel_slots *s, u32 nr,
 		      struct twheel_entry **entries);
 struct twheel_entry *twheel_slots_get(struct twheel_slots *s);

@@ -88,7 +88,16 @@ struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id)
 struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
 				      const struct twheel_entry *e)
 {
-	return &of_slots(s)->words[e->slot];
+	struct inprocess *p = of_slots(s);
+
+	/* Known without a look at the timer, which may be far. */
+	return &p->words[e - p->entries];
+}
+
+void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e)
+{
+	__builtin_prefetch(e, 1);
+	__builtin_prefetch(twheel_slots_word(s, e), 1);
 }
 
 u64 twheel_slots_live(const struct twheel_slots *s, u32 chunk, struct twheel_entry **entries)
