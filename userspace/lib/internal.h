@@ -42,7 +42,7 @@
 /* In place of a deadline: there is no timeout. */
 #define TWHEEL_STOPPED	(UINT64_MAX - 1)
 
-/* Slots that a thread collects for one KICK. */
+/* Slots that a thread collects: those that need it go into one KICK. */
 #define TWHEEL_KICKS	64U
 /* Slots that are asked for at a time. */
 #define TWHEEL_REFILL	64U
@@ -95,7 +95,7 @@ struct twheel_shadow {
  * @nr_kicks: how many of @kicks
  * @nr_queued: how many of @queued
  * @nr_idle: how many of @idle
- * @kicks: slots that the wheel must be told of
+ * @kicks: slots that the wheel must be told of, or where that is to be found out
  * @queued: free slots that the wheel still is to look at, the latest last
  * @idle: free slots that it has forgotten
  */
@@ -187,6 +187,17 @@ static inline void twheel_count(uint64_t *p, uint64_t more)
 	__atomic_fetch_add(p, more, __ATOMIC_RELAXED);
 }
 
+/* What makes an exchange just before a full barrier. */
+static inline void twheel_after_exchange(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	/* The instruction is one. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /*
  * Exchanges the word of a slot: publishes what was written before, and is a
  * full barrier before the read of wake_ns that follows. It is A of the model
@@ -196,12 +207,7 @@ static inline uint64_t twheel_exchange(struct twheel_slot *slot, uint64_t deadli
 {
 	uint64_t old = __atomic_exchange_n(&slot->deadline_ns, deadline_ns, __ATOMIC_SEQ_CST);
 
-#if defined(__x86_64__) || defined(__i386__)
-	/* The instruction is one. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
+	twheel_after_exchange();
 	return old;
 }
 

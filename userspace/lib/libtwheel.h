@@ -246,8 +246,9 @@ void twheel_usage(const struct twheel_ctx *wheel, struct twheel_usage *usage);
  * Each started timeout is stopped once, whether its event has been read or
  * not: until then the id is its own.
  *
- * One exchange, if this thread has a free slot that the wheel will look at
- * anyway before @deadline_ns, and it takes that one first. Slots come by the
+ * No system call, if this thread has a free slot that the wheel will look at
+ * anyway before @deadline_ns, and it takes that one first; if the wheel looks in
+ * this very moment, that is found out by the next twheel_flush(). Slots come by the
  * 64; a thread keeps some free ones for itself, and up to four cache lines of
  * them are shared with no other thread.
  *

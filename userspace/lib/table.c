@@ -129,25 +129,49 @@ static bool is_pending(const struct twheel_slot *slot)
 	return deadline && deadline <= twheel_wake(slot);
 }
 
-int twheel_flush_cache(struct twheel_ctx *wheel, struct twheel_cache *cache)
+/*
+ * Leaves those that the wheel has to be told of. For what was armed by a store, as
+ * twheel_start() does, this is the full barrier of A: after it wake_ns is read.
+ */
+static void sift_kicks(struct twheel_ctx *wheel, struct twheel_cache *cache)
 {
-	unsigned int i, nr = 0;
-	int ret;
+	unsigned int nr = __atomic_exchange_n(&cache->nr_kicks, 0, __ATOMIC_SEQ_CST);
+	unsigned int i, kept = 0;
 
-	for (i = 0; i < cache->nr_kicks; i++) {
+	twheel_after_exchange();
+	for (i = 0; i < nr; i++) {
 		if (is_pending(&wheel->slots[cache->kicks[i]]))
-			cache->kicks[nr++] = cache->kicks[i];
+			cache->kicks[kept++] = cache->kicks[i];
 	}
-	cache->nr_kicks = nr;
-	if (!nr)
-		return 0;
-	ret = wheel->backend->kick(wheel, cache->kicks, nr);
+	cache->nr_kicks = kept;
+}
+
+static int send_kicks(struct twheel_ctx *wheel, struct twheel_cache *cache)
+{
+	unsigned int nr = cache->nr_kicks;
+	int ret = wheel->backend->kick(wheel, cache->kicks, nr);
+
 	if (ret < 0)
 		return ret;
 	cache->nr_kicks = 0;
 	twheel_count(&wheel->usage.kicks, 1);
 	twheel_count(&wheel->usage.kicked, nr);
 	return 0;
+}
+
+int twheel_flush_cache(struct twheel_ctx *wheel, struct twheel_cache *cache)
+{
+	if (!cache->nr_kicks)
+		return 0;
+	sift_kicks(wheel, cache);
+	return cache->nr_kicks ? send_kicks(wheel, cache) : 0;
+}
+
+/* Makes room. If it were for a few only, there soon would be none again. */
+static int make_room(struct twheel_ctx *wheel, struct twheel_cache *cache)
+{
+	sift_kicks(wheel, cache);
+	return cache->nr_kicks > TWHEEL_KICKS / 2 ? send_kicks(wheel, cache) : 0;
 }
 
 /* The wheel is to be told of @slot: before the thread sleeps, or if it is many. */
@@ -164,7 +188,7 @@ int twheel_collect(struct twheel_ctx *wheel, struct twheel_cache *cache, uint32_
 	if (cache->nr_kicks && cache->kicks[cache->nr_kicks - 1] == slot)
 		return 0;
 	if (cache->nr_kicks == TWHEEL_KICKS) {
-		ret = twheel_flush_cache(wheel, cache);
+		ret = make_room(wheel, cache);
 		if (ret)
 			return ret;
 	}

@@ -8,6 +8,11 @@
  * wheel still is to look at: unless the new deadline is earlier than that, it
  * needs no KICK.
  *
+ * The word of a free slot is 0, and nobody changes that but the thread that has
+ * it. So there is nothing to learn from what was there, and a timeout is started
+ * by a store. Whether it needs a KICK is asked before the thread sleeps, after
+ * one full barrier for all that it has started.
+ *
  *   free in a cache  --start-->  started  --stop-->  free in a cache
  *        |    ^                                          |    ^
  *      spill  refill  <-->  pool of the wheel  <-->    spill  refill
@@ -346,7 +351,7 @@ void twheel_forget_timeout(struct twheel_ctx *wheel, uint64_t id)
 	pthread_mutex_unlock(&wheel->home->reading);
 }
 
-/* The end of twheel_start(), if the wheel has to be told. */
+/* The end of twheel_start(), if the thread has collected as many as it can. */
 static rare int announce_start(struct twheel_ctx *wheel, struct twheel_cache *cache, uint64_t id)
 {
 	int err = twheel_collect(wheel, cache, id);
@@ -366,11 +371,14 @@ static inline int start_slot(struct twheel_ctx *wheel, struct twheel_cache *cach
 	twheel_store(&shadow->user_data, user_data);
 	twheel_store(&shadow->deadline_ns, deadline_ns);
 	*id = twheel_load(&shadow->id);
-	twheel_exchange(slot, deadline_ns);
+	/* A, but for its barrier, which comes in sift_kicks(). */
+	__atomic_store_n(&slot->deadline_ns, deadline_ns, __ATOMIC_RELEASE);
 	/* One that is brief has the slot of the last, which is collected already. */
-	if (deadline_ns <= twheel_wake(slot) &&
-	    (!cache->nr_kicks || cache->kicks[cache->nr_kicks - 1] != nr))
+	if (cache->nr_kicks && cache->kicks[cache->nr_kicks - 1] == nr)
+		return 0;
+	if (unlikely(cache->nr_kicks == TWHEEL_KICKS))
 		return announce_start(wheel, cache, *id);
+	cache->kicks[cache->nr_kicks++] = nr;
 	return 0;
 }
 
