@@ -270,7 +270,9 @@ static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_
 {
 	u64 left = twheel_successor(e, e->deadline, now);
 
-	twheel_look_step(slot);
+	/* Most were moved, and then need no exchange here. */
+	if (READ_ONCE(slot->deadline_ns) != e->deadline)
+		return false;
 	if (cmpxchg64(&slot->deadline_ns, e->deadline, left) != e->deadline)
 		return false;
 	twheel_look_step(slot);
