@@ -36,6 +36,9 @@
 /* Timers that are found to be no events while that many are looked for. */
 #define LOOKS	256U
 
+/* What is beyond this is in large pages, where the machine has them for the asking. */
+#define LARGE_PAGE	(2UL << 20)
+
 /**
  * struct inprocess - a wheel
  * @lock: protects all below
@@ -268,6 +271,19 @@ static int inprocess_counters(struct twheel_ctx *wheel, struct twheel_stats *sta
 	return 0;
 }
 
+/*
+ * Many timers are anywhere in memory, which then is a lot. A few shall not take a
+ * large page. It is no failure if there are none.
+ */
+static void *map_slots(size_t bytes)
+{
+	char *p = twheel_map(bytes);
+
+	if (p && bytes > LARGE_PAGE)
+		madvise(p + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
+	return p;
+}
+
 static void inprocess_free(struct inprocess *p)
 {
 	size_t max = p->timers.slots.max;
@@ -346,8 +362,8 @@ int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *w
 	p->clock = setup.clock_id;
 	p->set = TWHEEL_NEVER;
 	p->mem = calloc(1, twheel_bytes(&shape));
-	p->entries = twheel_map((size_t)setup.max_timers * sizeof(*p->entries));
-	p->words = twheel_map((size_t)setup.max_timers * sizeof(*p->words));
+	p->entries = map_slots((size_t)setup.max_timers * sizeof(*p->entries));
+	p->words = map_slots((size_t)setup.max_timers * sizeof(*p->words));
 	p->fd = timerfd_create(p->clock == CLOCK_TAI ? CLOCK_REALTIME : p->clock,
 			       TFD_NONBLOCK | TFD_CLOEXEC);
 	if (p->fd < 0)
