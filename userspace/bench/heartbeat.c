@@ -170,6 +170,31 @@ static void arm_all(struct crowd *c)
 		c->start = bench_now();
 }
 
+/*
+ * Who is who: the connections of a thread have timers side by side, as made by that
+ * thread, and take their turns in an order that has nothing to do with it.
+ */
+static void shuffle_crowd(struct crowd *c)
+{
+	uint32_t *order = bench_alloc(c->h->n, sizeof(*order));
+	uint32_t nr = 0, begin, group, i;
+	unsigned int thread;
+
+	for (thread = 0; thread < c->h->threads; thread++) {
+		begin = nr;
+		for (group = 0; group < c->groups; group++) {
+			for (i = first_of(c, group, thread); i < first_of(c, group, thread + 1); i++)
+				c->index[i] = nr++;
+		}
+		for (i = begin; i < nr; i++)
+			order[i] = i;
+		bench_shuffle(order + begin, nr - begin);
+	}
+	for (i = 0; i < c->h->n; i++)
+		c->index[i] = order[c->index[i]];
+	free(order);
+}
+
 static void open_crowd(struct crowd *c)
 {
 	uint32_t n = c->h->n, i;
@@ -178,9 +203,7 @@ static void open_crowd(struct crowd *c)
 	c->index = bench_alloc(n, sizeof(*c->index));
 	c->due = bench_alloc(n, sizeof(*c->due));
 	c->came = bench_alloc(n, sizeof(*c->came));
-	for (i = 0; i < n; i++)
-		c->index[i] = i;
-	bench_shuffle(c->index, n);
+	shuffle_crowd(c);
 	for (i = 0; c->b && i < n; i++)
 		c->handle[i] = c->b->handle[c->index[i]];
 }
