@@ -7,6 +7,7 @@
 #   pair.svg               a request deadline: armed and disarmed at once
 #   threads.svg            two threads on one wheel, or behind one mutex
 #   expire.svg             expirations at random instants within a second
+#   heartbeat.svg          connections that send heartbeats, all CPU time
 #   core.svg               the wheel in the kernel, beside timer_list and hrtimer
 #
 # A picture that there are no rows for is not drawn.
@@ -100,6 +101,36 @@ bars() {
 		awk -v b="$backend" -v ours="$(is_ours "$backend" && echo 1 || echo 0)" \
 			'$1 == b { print $0, ours }' "$tmp/all" | tail -n 1
 	done >"$tmp/$name"
+	draw_bars "$1" "$2" "$3"
+}
+
+# beats NAME TITLE YLABEL: all heartbeats, less what the generator alone takes.
+beats() {
+	awk -F'\t' '$2 == "heartbeat" && $11 != "no" && ($1 == "native" || $1 == "here") {
+		key = $3 " " $4 " " $5
+		value[key] = $7
+		if (!(key in seen) && $3 != "none")
+			order[++nr] = key
+		seen[key] = 1
+	}
+	END {
+		for (i = 1; i <= nr; i++) {
+			split(order[i], part, " ")
+			none = value["none " part[2] " " part[3]]
+			many = ""
+			if (part[3] > 1)
+				many = ", " part[3] " threads"
+			printf("\"%s, %d%s\" %s %.4g 0 %d\n", part[1], part[2], many, part[2],
+				value[order[i]] - none, part[1] == "libtwheel")
+		}
+	}' "${files[@]}" | sort -s -t, -k2,2n >"$tmp/$1"
+	draw_bars "$1" "$2" "$3"
+}
+
+# draw_bars NAME TITLE YLABEL: of $tmp/NAME: backend, n, value, half of spread, ours
+draw_bars() {
+	local name=$1
+
 	[ -s "$tmp/$name" ] || return 0
 	gnuplot <<-EOF
 		$style
@@ -112,8 +143,8 @@ bars() {
 		set xtics rotate by -40
 		set xrange [-0.6:*]
 		set offsets 0, 0.6, 0, 0
-		set bmargin 6
-		set rmargin 3
+		set bmargin 9
+		set rmargin 12
 		unset key
 		colour(ours) = ours > 0 ? 0xd01c1c : 0x1f77b4
 		plot '$tmp/$name' using 0:3:(\$3 - \$4):(\$3 + \$4):(0.6):(colour(\$5)):xtic(1) \
@@ -134,3 +165,4 @@ bars threads 'two threads move deadlines of their own among 10,000' 'million a s
 	$users rate_move 2 random 10000
 bars expire '10,000 expirations at random instants within a second' 'us of CPU each' \
 	$users expire_own 1 random 10000
+beats heartbeat 'a heartbeat of one of so many connections: all CPU time for timers' 'ns of CPU'

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/bench/run.sh [--full] [--here]: every bench, and what of the numbers
-# it reaches; exits with 1 if one is missed.
+# userspace/bench/run.sh [--full] [--here] [PART...]: every bench, and what of the
+# numbers it reaches; exits with 1 if one is missed.
 #
 #   --full  all numbers of timers, and more repetitions
 #   --here  with this machine's /dev/twheel, in place of an emulated one's
+#   PART    these alone: ops, threads, expire, heartbeat (native), uml, device.
+#           Of the others the rows of the last run are taken, if there are any
 #
 # The rows are in build/bench/rows.tsv and rows.json; userspace/bench/compare
 # compares those of two runs, userspace/bench/plot.sh draws them.
@@ -20,6 +22,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--full) full=(--full) ;;
 	--here) on=here ;;
+	ops | threads | expire | heartbeat | uml | device) break ;;
 	*) die "unknown: $1" ;;
 	esac
 	shift
@@ -29,7 +32,10 @@ if [ $on = here ] && ! [ -w /dev/twheel ]; then
 	die "there is no /dev/twheel for us: make load"
 fi
 mkdir -p "$out"
-rm -f "$out"/*.tsv
+if [ $# = 0 ]; then
+	rm -f "$out"/*.tsv
+	set -- ops threads expire heartbeat uml device
+fi
 quietly make -s -C "$here" O="$out"
 
 # part NAME COMMAND...: its rows.
@@ -38,22 +44,44 @@ part() {
 
 	echo "bench: $1 ..." >&2
 	if ! "${@:2}" >"$out/$1.tsv" 2>"$logs/bench-$1.log"; then
+		rm "$out/$1.tsv"
 		cat "$logs/bench-$1.log" >&2
 		die "bench: $1 failed"
 	fi
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
-part native "$out/bench" "${full[@]}"
-part uml "$top/kunit/bench.sh" ${full:+full=1}
-if [ $on = here ]; then
-	part here env TWHEEL_BACKEND=kernel "$out/bench" --where=here --only=libtwheel "${full[@]}"
-	part device env TWHEEL_BACKEND=kernel "$out/vm_bench"
-else
-	part device "$here/vm_bench.sh" "$out/vm_bench"
-fi
+# The machine that it is, for who reads the rows elsewhere.
+machine() {
+	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
+		"$(nproc) processors, $(uname -sr)"
+}
 
-awk 'NR == 1 || !/^where\t/' "$out"/*.tsv >"$out/rows"
+for name; do
+	case $name in
+	ops | expire | heartbeat) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
+	threads) part threads "$out/bench" --part=threads,calls "${full[@]}" ;;
+	uml) part uml "$top/kunit/bench.sh" ${full:+full=1} ;;
+	device)
+		if [ $on = here ]; then
+			part here env TWHEEL_BACKEND=kernel "$out/bench" --only=libtwheel \
+				"${full[@]}"
+			part device env TWHEEL_BACKEND=kernel "$out/vm_bench"
+		else
+			rm -f "$out/here.tsv"
+			part device "$here/vm_bench.sh" "$out/vm_bench"
+		fi
+		;;
+	*) die "no such part: $name" ;;
+	esac
+done
+
+rm -f "$out/rows.tsv"
+{
+	awk '{ print; exit }' "$out"/*.tsv
+	machine
+	awk '!/^where\t/' "$out"/*.tsv
+} >"$out/rows"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
 cat "$out/rows.tsv"
