@@ -21,7 +21,7 @@
 
 /* Operations in a batch, and timers of the full scene: three groups of 16. */
 #define MANY		40
-#define UNREAD		20
+#define UNREAD		40
 #define LISTED		128
 
 struct scene {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pairs of calls that race: two threads, a call each, --loops N times.
+ * Pairs of calls that race: two threads, a call each.
+ *
+ *   --loops N     times (100,000), or fewer where it takes very long
+ *   --seconds N   for each pair, and the rest of its loops is cut (0: never)
+ *   --seed N      of all that is chosen (1)
  *
  * Where in the other's call each begins is learned: it is put off by a random
  * delay around the point at which, so far, either has come first as often as
@@ -10,26 +14,18 @@
  */
 #include "stress.h"
 
-#include <linux/futex.h>
 #include <sys/epoll.h>
 
 /* Timers in a batch of a pair. */
 #define MANY	32U
+/* Loops, whatever time they take. */
+#define LEAST	20U
 
 static unsigned long long loops = 100000;
+static unsigned long long seconds;
 static unsigned long long seed = 1;
 
 enum outcome { A_FIRST, B_FIRST, BETWEEN, WRONG, OUTCOMES };
-
-/* Passed when the other thread has set its value. */
-struct gate {
-	unsigned int value;
-	unsigned int asleep;
-};
-
-/* How long to wait awake while the other prepares, and where both must be awake. */
-#define APART_NS	(20 * NS_PER_US)
-#define TOGETHER_NS	(100 * NS_PER_US)
 
 struct race {
 	/* The wheel and table of the pair, and another for those who close it. */
@@ -37,7 +33,9 @@ struct race {
 	struct table t, map;
 	int epoll;
 	unsigned long loop;
-	/* When b() begins, in place of another thread, if it is not 0. */
+	/* When it began, for the pairs; by the clock of the wheels. */
+	__u64 begun;
+	/* When that expires which b() has armed, if it is not 0. */
 	__u64 at;
 
 	/* What a() and b() did: the call's return and what came back. */
@@ -48,31 +46,33 @@ struct race {
 	struct twheel_stats before, after, seen;
 	struct twheel_timer listed[8];
 	__u64 id[MANY];
-	__u64 word;
+	__u64 word, offline;
 	void *p;
 
 	/* What was found to be wrong, and in which loop. */
 	const char *wrong;
 
-	/* How the two are made to meet. */
+	/* How the two are made to meet; times of ticks(). */
 	__u64 seed;
 	__u64 start_a, start_b;
 	__u64 end_a, begin_a, end_b, begin_b;
 	__s64 bias;
 	__u64 length;
 	unsigned long outcomes[OUTCOMES], overlaps;
-	struct gate go, ready, done;
+	/* The loop that the other thread may begin, and that which it has ended. */
+	unsigned long go, done;
 	bool stop;
 };
 
 struct pair {
 	void (*prepare)(struct race *r);
 	void (*a)(struct race *r);
-	/* NULL: what a() races with is the expiry at race.at. */
 	void (*b)(struct race *r);
 	enum outcome (*judge)(struct race *r);
-	/* Of so many loops one is run, as it takes so long; but 20 at the least. */
+	/* Of so many loops one is run, as it takes so long; but LEAST of them. */
 	unsigned int share;
+	/* What a() races with is what b() has armed before, at race.at. */
+	bool expires;
 };
 
 static struct race race;
@@ -85,41 +85,64 @@ static enum outcome wrong(struct race *r, const char *what)
 }
 
 /*
- * Waits for the other thread: awake at first, for @ns, so that the two are in
- * step; then asleep, as it may need this processor, or an emulator the one below.
+ * Time for the two threads. Where the clock is a system call, which takes longer
+ * than some of what is raced here, that of the processor.
  */
-static void await(struct gate *g, unsigned int value, __u64 ns)
+static inline __u64 ticks(void)
 {
-	__u64 end = 0;
-	unsigned int seen;
-
-	while ((seen = __atomic_load_n(&g->value, __ATOMIC_SEQ_CST)) != value) {
-		__u64 t = now(CLOCK_MONOTONIC);
-
-		if (!end)
-			end = t + ns;
-		if (t < end)
-			continue;
-		__atomic_store_n(&g->asleep, 1, __ATOMIC_SEQ_CST);
-		syscall(SYS_futex, &g->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-		__atomic_store_n(&g->asleep, 0, __ATOMIC_SEQ_CST);
-	}
+#if defined(__x86_64__) || defined(__i386__)
+	return __builtin_ia32_rdtsc();
+#else
+	return now(CLOCK_MONOTONIC);
+#endif
 }
 
-static void announce(struct gate *g, unsigned int value)
+/* Of these, in a microsecond. */
+static __u64 ticks_per_us;
+
+static void measure_ticks(void)
 {
-	__atomic_store_n(&g->value, value, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&g->asleep, __ATOMIC_SEQ_CST))
-		syscall(SYS_futex, &g->value, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	__u64 ns = now(CLOCK_MONOTONIC), t = ticks();
+
+	sleep_ms(20);
+	t = ticks() - t;
+	ns = now(CLOCK_MONOTONIC) - ns;
+	ticks_per_us = t * NS_PER_US / ns ?: 1;
+}
+
+/*
+ * Waits for the other thread, awake, so that the two are in step. An emulator
+ * that has one processor for both then gives it to the other.
+ */
+static inline void relax(unsigned int turn)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+	/* Others may want this processor. */
+	if (turn % 1024 == 1023)
+		sched_yield();
+}
+
+static void await(const unsigned long *gate, unsigned long value)
+{
+	unsigned int turn = 0;
+
+	while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) != value)
+		relax(turn++);
+}
+
+static void announce(unsigned long *gate, unsigned long value)
+{
+	__atomic_store_n(gate, value, __ATOMIC_RELEASE);
 }
 
 static __u64 spin_until(__u64 time)
 {
 	__u64 t;
 
-	do {
-		t = now(CLOCK_MONOTONIC);
-	} while (t < time);
+	while ((t = ticks()) < time)
+		relax(0);
 	return t;
 }
 
@@ -127,19 +150,16 @@ static void *other_thread(void *arg)
 {
 	const struct pair *pair = arg;
 	struct race *r = &race;
-	unsigned int round = 0;
+	unsigned long round = 0;
 
 	pin(1);
 	for (;;) {
-		await(&r->go, ++round, APART_NS);
+		await(&r->go, ++round);
 		if (r->stop)
 			return NULL;
-		announce(&r->ready, round);
-		/* Set by then. */
-		await(&r->go, ++round, TOGETHER_NS);
 		r->begin_b = spin_until(r->start_b);
 		pair->b(r);
-		r->end_b = now(CLOCK_MONOTONIC);
+		r->end_b = ticks();
 		announce(&r->done, round);
 	}
 }
@@ -147,94 +167,116 @@ static void *other_thread(void *arg)
 /* Sets the two starts: r->bias and a random part, positive if b() is to be later. */
 static void choose_starts(struct race *r)
 {
-	__u64 spread = r->length + 1000;
+	__u64 spread = r->length + ticks_per_us;
 	__s64 delay = r->bias + (__s64)(next_random(&r->seed) % (2 * spread)) - (__s64)spread;
-	__u64 start = r->at ? r->at : now(CLOCK_MONOTONIC) + 2000;
+	__u64 start = ticks() + ticks_per_us;
 
 	r->start_a = start + (delay < 0 ? -delay : 0);
 	r->start_b = start + (delay > 0 ? delay : 0);
 }
 
-/* Moves the bias to where either is first. */
-static void learn(struct race *r, enum outcome first, bool alone)
+/* The same, once it is known when it expires what b() has armed. */
+static void choose_start(struct race *r)
 {
-	__u64 mine = r->end_a - r->begin_a;
-	__u64 its = alone ? mine : r->end_b - r->begin_b;
+	__s64 left = r->at - now(CLOCK_MONOTONIC), late = r->start_a - r->start_b;
+
+	r->start_a = ticks() + (left > 0 ? left * ticks_per_us / NS_PER_US : 0) + late;
+}
+
+/* Moves the bias to where either is first. */
+static void learn(struct race *r, enum outcome first)
+{
+	__u64 mine = r->end_a - r->begin_a, its = r->at ? mine : r->end_b - r->begin_b;
+	__u64 late = r->begin_a - r->start_a + (r->at ? 0 : r->begin_b - r->start_b);
 	__s64 limit;
 
 	/* One in which the machine stood still teaches nothing. */
-	if (mine + its < NS_PER_MS)
+	if (mine + its < 10000 * ticks_per_us)
 		r->length += ((__s64)(mine + its) - (__s64)r->length) / 8;
+	if (late > r->length)
+		return;
 	if (first == A_FIRST)
 		r->bias -= r->length / 16 + 10;
 	else if (first == B_FIRST)
 		r->bias += r->length / 16 + 10;
-	limit = 4 * r->length + 2 * NS_PER_MS;
+	limit = 4 * r->length + 100 * ticks_per_us;
 	if (r->bias > limit)
 		r->bias = limit;
 	if (r->bias < -limit)
 		r->bias = -limit;
 }
 
+/* What is counted wrong stays so: it need not be asked in each loop. */
+#define CONSERVED_EACH	16
+
+static void check_counts(struct race *r)
+{
+	struct twheel_stats s;
+
+	if (conserved(r->fd, &s))
+		return;
+	tell_stats("not conserved", &s);
+	wrong(r, "conservation, here or a few loops ago");
+}
+
 static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 {
-	unsigned long n = loops / pair->share > 20 ? loops / pair->share : 20;
+	unsigned long n = loops / pair->share > LEAST ? loops / pair->share : LEAST;
 	struct race *r = &race;
-	unsigned int round = 0;
-	struct twheel_stats s;
 	pthread_t thread;
-	__u64 start;
+	__u64 start, end;
 
 	r->seed = seed;
+	measure_ticks();
 	/* Before anybody knows: about that of a call. */
-	r->length = 5000;
+	r->length = 5 * ticks_per_us;
 	pin(0);
-	if (pair->b)
-		ASSERT_EQ(0, pthread_create(&thread, NULL, other_thread, (void *)pair));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, other_thread, (void *)pair));
 	start = now(CLOCK_MONOTONIC);
+	end = start + seconds * NS_PER_SEC;
 	for (r->loop = 0; r->loop < n && !r->wrong; r->loop++) {
 		enum outcome first;
 
+		if (seconds && r->loop >= LEAST && now(CLOCK_MONOTONIC) > end)
+			break;
+		r->begun = now(CLOCK_MONOTONIC);
 		pair->prepare(r);
 		if (r->wrong)
 			break;
-		if (pair->b) {
-			announce(&r->go, ++round);
-			await(&r->ready, round, TOGETHER_NS);
-		}
 		choose_starts(r);
-		if (pair->b)
-			announce(&r->go, ++round);
+		announce(&r->go, r->loop + 1);
+		if (pair->expires) {
+			await(&r->done, r->loop + 1);
+			choose_start(r);
+		}
 		r->begin_a = spin_until(r->start_a);
 		pair->a(r);
-		r->end_a = now(CLOCK_MONOTONIC);
-		if (pair->b) {
-			await(&r->done, round, APART_NS);
+		r->end_a = ticks();
+		await(&r->done, r->loop + 1);
+		if (!pair->expires)
 			r->overlaps += r->begin_a < r->end_b && r->begin_b < r->end_a;
-		}
 		first = pair->judge(r);
-		if (first != WRONG && !conserved(r->fd, &s)) {
-			tell_stats("not conserved", &s);
-			first = wrong(r, "conservation");
-		}
+		if (r->loop % CONSERVED_EACH == 0)
+			check_counts(r);
 		r->outcomes[first]++;
-		learn(r, first, !pair->b);
+		learn(r, first);
 	}
-	if (pair->b) {
-		r->stop = true;
-		announce(&r->go, ++round);
-		pthread_join(thread, NULL);
-	}
+	r->stop = true;
+	announce(&r->go, r->loop + 1);
+	pthread_join(thread, NULL);
+	check_counts(r);
 	TH_LOG("%lu loops, %llu a second: A first in %lu, B in %lu, between %lu; %lu overlapped",
 	       r->loop, r->loop * NS_PER_SEC / (now(CLOCK_MONOTONIC) - start + 1),
 	       r->outcomes[A_FIRST], r->outcomes[B_FIRST], r->outcomes[BETWEEN], r->overlaps);
+	if (r->loop < n)
+		TH_LOG("cut: %lu loops were asked for", n);
 	EXPECT_EQ(NULL, r->wrong)
 		TH_LOG("loop %lu: %s; ra %d rb %d states %u %u", r->loop, r->wrong, r->ra,
 		       r->rb, r->ta.state, r->tb.state);
 	/* They did race. */
 	EXPECT_GT(r->outcomes[A_FIRST], 0);
 	EXPECT_GT(r->outcomes[B_FIRST], 0);
-	if (pair->b)
+	if (!pair->expires)
 		EXPECT_GT(r->overlaps, 0);
 }
 
@@ -577,12 +619,14 @@ static void exchange_expiry_prepare(struct race *r)
 {
 	if (!r->loop)
 		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
-	/* Armed there, it expires there, while the exchange is made here. */
-	pin(1);
+}
+
+/* Armed there, it expires there, while the exchange is made here. */
+static void do_arm_soon(struct race *r)
+{
 	r->at = now(CLOCK_MONOTONIC) + 4 * r->t.tick;
 	if (rearm(r->fd, r->id[0], r->at, TWHEEL_KEEP | TWHEEL_ABSTIME) < 0)
 		wrong(r, "REARM");
-	pin(0);
 }
 
 static void do_exchange(struct race *r)
@@ -606,7 +650,8 @@ static enum outcome exchange_expiry_judge(struct race *r)
 	return r->word ? A_FIRST : B_FIRST;
 }
 
-PAIR(exchange_expiry, exchange_expiry_prepare, do_exchange, NULL, exchange_expiry_judge, 1)
+PAIR(exchange_expiry, exchange_expiry_prepare, do_exchange, do_arm_soon, exchange_expiry_judge,
+     1, .expires = true)
 
 /* Two readers of three events: each event is read once, in order. */
 static void read_read_prepare(struct race *r)
@@ -739,7 +784,7 @@ static void cpu_offline_prepare(struct race *r)
 	if (!r->loop && access(CPU1, W_OK))
 		wrong(r, "there is no second processor that can be taken away");
 	/* Over the time that it took the last time, and half of that. */
-	spread = r->loop ? (r->word - r->begin_a) * 3 / 2 : 60 * NS_PER_MS;
+	spread = r->loop ? r->word * 3 / 2 : 60 * NS_PER_MS;
 	fill_ops(r->opb, MANY, TWHEEL_OP_REGISTER, 0, 0);
 	for (i = 0; i < MANY; i++)
 		r->opb[i].timer.deadline_ns = next_random(&r->seed) % spread;
@@ -747,8 +792,11 @@ static void cpu_offline_prepare(struct race *r)
 
 static void do_offline(struct race *r)
 {
+	__u64 start = now(CLOCK_MONOTONIC);
+
 	r->ra = write_text(CPU1, "0") ? 0 : -EIO;
-	r->word = now(CLOCK_MONOTONIC);
+	r->offline = now(CLOCK_MONOTONIC);
+	r->word = r->offline - start;
 	if (!write_text(CPU1, "1"))
 		r->ra = -EIO;
 }
@@ -773,7 +821,7 @@ static enum outcome cpu_offline_judge(struct race *r)
 		for (i = 0; i < got; i++) {
 			if (r->ea[i].expired_ns < r->ea[i].deadline_ns)
 				return wrong(r, "early");
-			before += r->ea[i].expired_ns < r->word;
+			before += r->ea[i].expired_ns < r->offline;
 		}
 		have += got;
 	}
@@ -799,7 +847,7 @@ static void do_arm_other(struct race *r)
 static enum outcome exchange_close_judge(struct race *r)
 {
 	/* Open as long as it is mapped: the word is there, and armed or expired. */
-	swap_word(slot_of(&r->map, r->id[0]), r->start_a + NS_PER_MS);
+	swap_word(slot_of(&r->map, r->id[0]), r->begun + NS_PER_MS);
 	if (r->map.head->magic != TWHEEL_TABLE_MAGIC)
 		return wrong(r, "the header");
 	munmap(r->map.head, r->map.bytes);
@@ -888,7 +936,7 @@ static void do_flips(struct race *r)
 	unsigned int i, n = next_random(&r->seed) % 16;
 
 	for (i = 0; i < n; i++)
-		swap_word(slot, i % 3 ? r->start_a + HOUR * (i % 2) : i % 2);
+		swap_word(slot, i % 3 ? r->begun + HOUR * (i % 2) : i % 2);
 	r->word = 2 + r->loop % 1000;
 	swap_word(slot, r->word);
 }
@@ -1066,6 +1114,7 @@ int main(int argc, char **argv)
 {
 	static const struct stress_option options[] = {
 		{ "loops", &loops },
+		{ "seconds", &seconds },
 		{ "seed", &seed },
 	};
 
