@@ -136,6 +136,52 @@ TEST_F(table, refusals)
 	EXPECT_EQ(0, try_map(self->fd, bytes, RW, MAP_SHARED, 0));
 }
 
+/*
+ * Lengths and offsets, each with each, of which one pair is right. In pages; from the
+ * 2^52nd on an offset does not fit what a file can have.
+ */
+TEST_F(table, lengths_and_offsets)
+{
+	struct twheel_setup s = { .max_timers = 1000 };
+	__u64 lengths[] = { 0, 1, 0, 0, 0, 1 << 20, 1ULL << 31, (1ULL << 52) - 1 };
+	__u64 offsets[] = { 0, 1, 0, 0, 0, 1ULL << 31, 1ULL << 51, (1ULL << 52) - 1 };
+	unsigned int i, j, good = 0;
+	__u64 pages;
+
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	pages = info(_metadata, self->fd).table_bytes / PAGE;
+	for (i = 2; i < 5; i++)
+		lengths[i] = offsets[i] = pages + i - 3;
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		for (j = 0; j < ARRAY_SIZE(offsets); j++) {
+			size_t length = lengths[i] * PAGE;
+			int ret;
+
+			/* Else the program itself could not say what it wants. */
+			if (length / PAGE != lengths[i])
+				continue;
+			/* Past the library, which knows limits of its own. */
+#ifdef __x86_64__
+			ret = syscall(SYS_mmap, NULL, length, RW, MAP_SHARED, self->fd,
+				      offsets[j] * PAGE) == -1 ? -errno : 0;
+#else
+			ret = try_map(self->fd, length, RW, MAP_SHARED, offsets[j] * PAGE);
+#endif
+			if (length == pages * PAGE && !offsets[j]) {
+				EXPECT_EQ(0, ret);
+				good++;
+				continue;
+			}
+			/* What is too long, or ends too late, mm does not even ask us about. */
+			EXPECT_TRUE(ret == -EINVAL || ret == -ENOMEM || ret == -EOVERFLOW)
+				TH_LOG("%llu pages at %llu: %d", lengths[i], offsets[j], ret);
+			if (lengths[i] && lengths[i] <= 1 << 20 && offsets[j] < 1ULL << 51)
+				EXPECT_EQ(-EINVAL, ret);
+		}
+	}
+	EXPECT_EQ(1, good);
+}
+
 /* Runs @what in a process of its own. Returns the signal that ended it, or 0. */
 #define KILLED_BY(what) ({ \
 	int __status = 0; \

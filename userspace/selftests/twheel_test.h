@@ -72,6 +72,39 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 
 #define ptr_u64(p)	((__u64)(uintptr_t)(p))
 
+static inline void on_interruption(int sig)
+{
+	(void)sig;
+}
+
+/* In a new process: a signal, and again and again. Calls begin anew after it. */
+static inline void be_interrupted(void)
+{
+	const char *us = getenv("TWHEEL_TEST_SIGNALS");
+	struct sigaction action = { .sa_handler = on_interruption, .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM };
+	struct itimerspec its = {
+		.it_value.tv_nsec = atoi(us) * NS_PER_US,
+		.it_interval.tv_nsec = atoi(us) * NS_PER_US,
+	};
+	timer_t timer;
+
+	if (sigaction(SIGVTALRM, &action, NULL) ||
+	    timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	    timer_settime(timer, 0, &its, NULL))
+		_exit(KSFT_FAIL);
+}
+
+/*
+ * TWHEEL_TEST_SIGNALS=N in the environment: each process of a test gets a signal
+ * each N us, wherever it is in the kernel. All must be as it is without.
+ */
+static __attribute__((constructor)) void interrupt_children(void)
+{
+	if (getenv("TWHEEL_TEST_SIGNALS"))
+		pthread_atfork(NULL, NULL, be_interrupted);
+}
+
 /* The result of an ioctl as the kernel gives it: negative is an errno. */
 static inline int call(int fd, unsigned int cmd, void *arg)
 {
@@ -221,9 +254,17 @@ static inline int list_all(int fd)
 
 static inline bool readable(int fd, int timeout_ms)
 {
+	__u64 end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int ret;
 
-	return poll(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
+	/* Nobody restarts it after a signal; see interrupt_children(). */
+	while ((ret = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR) {
+		__u64 t = now(CLOCK_MONOTONIC);
+
+		timeout_ms = t < end ? (end - t) / NS_PER_MS : 0;
+	}
+	return ret == 1 && p.revents & POLLIN;
 }
 
 /*

@@ -849,4 +849,84 @@ TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 	close(fd);
 }
 
+#define CGROUP		"/sys/fs/cgroup/"
+#define HERE		CGROUP "twheel-pages"
+
+/* What the group @HERE has of the kernel's pages, those for objects left out; in bytes. */
+static long long pages_here(void)
+{
+	static const char *const others[] = {
+		"kernel_stack", "pagetables", "sec_pagetables", "percpu", "vmalloc", "slab",
+	};
+	long long bytes, pages = -1;
+	char name[64];
+	unsigned int i;
+	FILE *f;
+
+	/* The kernel brings it up to date each 2 s. */
+	sleep_ms(5000);
+	f = fopen(HERE "/memory.stat", "re");
+	while (f && fscanf(f, "%63s %lld", name, &bytes) == 2) {
+		if (!strcmp(name, "kernel"))
+			pages = bytes;
+		for (i = 0; i < ARRAY_SIZE(others); i++)
+			if (!strcmp(name, others[i]))
+				pages -= bytes;
+	}
+	if (f)
+		fclose(f);
+	return pages;
+}
+
+/* Fails each place of those that have to do with pages, and does not look. */
+static void fail_all(struct __test_metadata *_metadata)
+{
+	static const struct deed deeds[] = {
+		{ "register", 5, fresh, do_register },
+		{ "batch_register", 13, fresh, do_batch_register },
+		{ "populate_slots", 2, fresh_map, do_populate_slots },
+		{ "touch", 1, fresh_map, do_touch },
+	};
+	static struct scene s;
+	unsigned int i, nth;
+	bool injected;
+
+	for (i = 0; i < ARRAY_SIZE(deeds); i++) {
+		injected = true;
+		for (nth = 1; injected; nth++) {
+			ASSERT_LT(nth, MOST_SITES);
+			deeds[i].prepare(_metadata, &s);
+			act_failing(&s, &deeds[i], nth, &injected);
+			end_scene(&s);
+		}
+	}
+}
+
+/* Nor whole pages, which kmemleak does not look after: the group that pays knows. */
+TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
+{
+	enum { ROUNDS = 12 };
+	long long before, after;
+	unsigned int round;
+
+	ASSERT_TRUE(faults_are_there())
+		TH_LOG(NO_FAULTS);
+	signal(SIGBUS, on_bus);
+	write_text(CGROUP "cgroup.subtree_control", "+memory");
+	ASSERT_EQ(0, mkdir(HERE, 0755));
+	ASSERT_TRUE(write_text(HERE "/cgroup.procs", "0"));
+	/* Once for all that is made once. */
+	fail_all(_metadata);
+	before = pages_here();
+	ASSERT_GE(before, 0)
+		TH_LOG("no memory controller here");
+	for (round = 0; round < ROUNDS; round++)
+		fail_all(_metadata);
+	after = pages_here();
+	EXPECT_LT(after - before, ROUNDS * (long long)PAGE / 2)
+		TH_LOG("%lld bytes more, after %d rounds", after - before, ROUNDS);
+	ASSERT_TRUE(write_text(CGROUP "cgroup.procs", "0"));
+	rmdir(HERE);
+}
+
 TEST_HARNESS_MAIN

@@ -5,6 +5,7 @@
  *
  *   --count N   wheels opened, armed and closed (10,000); others do a part of it
  *   --loads N   loads and unloads of the module under use (20)
+ *   --seconds N for each of these; the rest is cut (0: never)
  */
 #include "stress.h"
 
@@ -20,16 +21,19 @@
 
 static unsigned long long count = 10000;
 static unsigned long long loads = 20;
+static unsigned long long seconds;
 
 FIXTURE(lives) {
 	long long users;
 	__u64 seed;
+	__u64 start;
 };
 
 FIXTURE_SETUP(lives)
 {
 	self->users = read_number(REFCNT);
 	self->seed = 1;
+	self->start = now(CLOCK_MONOTONIC);
 }
 
 /* Every wheel is gone with its last descriptor and mapping. */
@@ -41,6 +45,20 @@ FIXTURE_TEARDOWN(lives)
 	for (ms = 0; ms < PATIENCE_MS && read_number(REFCNT) != self->users; ms++)
 		sleep_ms(1);
 	EXPECT_EQ(self->users, read_number(REFCNT));
+}
+
+/* Whether the time is over; never before there was a round. */
+static bool over(__u64 start, unsigned long done)
+{
+	return seconds && done && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC;
+}
+
+/* How many rounds there were of those wanted. */
+static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned long wanted)
+{
+	TH_LOG("%lu rounds", done);
+	if (done < wanted)
+		TH_LOG("cut: %lu rounds were asked for", wanted);
 }
 
 /* Without assertions, for children. */
@@ -90,11 +108,11 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 {
 	int fd = wheel_open(O_NONBLOCK), status;
 	size_t bytes = info(_metadata, fd).table_bytes;
-	__u64 start = now(CLOCK_MONOTONIC);
-	unsigned long i;
+	unsigned long *done = shared_memory(PAGE), i;
 	pid_t pid[2];
 	unsigned int p;
 
+	ASSERT_TRUE(!!done);
 	close(fd);
 	for (p = 0; p < 2; p++) {
 		pid[p] = fork();
@@ -103,16 +121,17 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 			continue;
 		pin(p);
 		self->seed += p;
-		for (i = p; i < count; i += 2)
+		for (i = p; i < count && !over(self->start, i / 2); i += 2) {
 			one_life(&self->seed, bytes);
+			done[p]++;
+		}
 		_exit(0);
 	}
 	for (p = 0; p < 2; p++) {
 		ASSERT_EQ(pid[p], waitpid(pid[p], &status, 0));
 		EXPECT_EQ(0, status);
 	}
-	TH_LOG("%llu wheels, %llu a second", count,
-	       count * NS_PER_SEC / (now(CLOCK_MONOTONIC) - start));
+	tell(_metadata, done[0] + done[1], count);
 }
 
 /* Does all sorts of things for ever; is killed in one of them. */
@@ -163,7 +182,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 	struct twheel_stats s;
 
 	ASSERT_GE(fd, 0);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !over(self->start, i); i++) {
 		pid_t pid = fork();
 
 		ASSERT_GE(pid, 0);
@@ -186,7 +205,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 				;
 		}
 	}
-	TH_LOG("%lu killed", n);
+	tell(_metadata, i, n);
 	expect_conserved(_metadata, fd);
 	close(fd);
 }
@@ -196,7 +215,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 {
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !over(self->start, i); i++) {
 		int pair[2], fd, status, got;
 		struct twheel_event ev[8];
 		struct twheel_stats s;
@@ -228,6 +247,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 		close(pair[0]);
 		close(pair[1]);
 	}
+	tell(_metadata, i, n);
 }
 
 /* A descriptor in a socket that nobody ever receives: closed with the socket. */
@@ -235,7 +255,7 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 {
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !over(self->start, i); i++) {
 		int pair[2], fd = wheel_open(O_NONBLOCK);
 
 		ASSERT_GE(fd, 0);
@@ -246,6 +266,197 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 		close(pair[0]);
 		close(pair[1]);
 	}
+	tell(_metadata, i, n);
+}
+
+/* Whether the header of the table is in the @pipe that a page went to. */
+static bool table_in_pipe(int pipe)
+{
+	struct twheel_table head = { 0 };
+
+	return read(pipe, &head, sizeof(head)) == sizeof(head) &&
+	       head.magic == TWHEEL_TABLE_MAGIC;
+}
+
+/*
+ * A mapping outlives its descriptor: it is written to, by a child too, and its
+ * timers expire; and a page of it that a pipe holds outlives the mapping.
+ */
+TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
+{
+	unsigned long n = count / 10 ? count / 10 : 1, i;
+
+	for (i = 0; i < n && !over(self->start, i); i++) {
+		int fd = wheel_open(O_NONBLOCK), ends[2], status = 0;
+		struct table t = map_table(_metadata, fd);
+		struct iovec page = { t.head, PAGE };
+		__u64 ids[2];
+		pid_t pid;
+
+		ids[0] = reserve(_metadata, fd, 0);
+		ids[1] = add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, TWHEEL_KEEP, 1);
+		ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
+		/* The page itself, as the pipe is not told to own it. */
+		if (i % 4 == 0)
+			ASSERT_EQ(PAGE, vmsplice(ends[1], &page, 1, 0));
+		close(fd);
+		swap_word(slot_of(&t, ids[0]), now(CLOCK_MONOTONIC) + NS_PER_MS / 8);
+		if (i % 16 == 0) {
+			pid = fork();
+			ASSERT_GE(pid, 0);
+			if (!pid) {
+				swap_word(slot_of(&t, ids[1]), 1);
+				_exit(t.head->magic != TWHEEL_TABLE_MAGIC);
+			}
+			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+			ASSERT_EQ(0, status);
+		}
+		ASSERT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
+		if (i % 8 == 0)
+			sleep_ns(NS_PER_MS / 4);
+		unmap_table(&t);
+		if (i % 4 == 0)
+			ASSERT_TRUE(table_in_pipe(ends[0]));
+		close(ends[0]);
+		close(ends[1]);
+	}
+	tell(_metadata, i, n);
+}
+
+/* Slots that are used again and again, all of one allocation. */
+#define REUSED	64
+
+static struct {
+	/* What the slots were called before, which names nothing any more. */
+	__u64 stale[REUSED];
+	bool stop;
+	unsigned long acted, tries;
+	int fd;
+} reuse;
+
+/* Acts on stale ids for ever. All of it must fail. */
+static void *act_on_stale(void *arg)
+{
+	struct twheel_op ops[REUSED];
+	unsigned int i, round;
+
+	(void)arg;
+	for (round = 0; !__atomic_load_n(&reuse.stop, __ATOMIC_ACQUIRE); round++) {
+		fill_ops(ops, REUSED, TWHEEL_OP_REARM + round % 3, 0, TWHEEL_KEEP);
+		for (i = 0; i < REUSED; i++)
+			ops[i].timer.id = __atomic_load_n(&reuse.stale[i], __ATOMIC_RELAXED);
+		if (batch(reuse.fd, ops, REUSED) != REUSED)
+			reuse.acted++;
+		for (i = 0; i < REUSED; i++)
+			reuse.acted += ops[i].result != -ENOENT;
+		reuse.tries += REUSED;
+	}
+	return NULL;
+}
+
+/* An id that has ended never acts on the timer that has its slot now. */
+TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
+{
+	static struct twheel_op ops[2 * REUSED];
+	__u64 ids[REUSED];
+	unsigned long n = count * 100 / REUSED, i;
+	unsigned int k;
+	pthread_t thread;
+
+	reuse.fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(reuse.fd, 0);
+	add_many(_metadata, reuse.fd, REUSED, HOUR, 0, 0, ids);
+	/* Generations that there have not been yet. */
+	for (k = 0; k < REUSED; k++)
+		reuse.stale[k] = (__u32)ids[k] | 1ULL << 63;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, act_on_stale, NULL));
+	for (i = 0; i < n && !over(self->start, i); i++) {
+		fill_ops(ops, REUSED, TWHEEL_OP_CANCEL, 0, 0);
+		fill_ops(ops + REUSED, REUSED, TWHEEL_OP_REGISTER, HOUR, 0);
+		for (k = 0; k < REUSED; k++)
+			ops[k].timer.id = ids[k];
+		ASSERT_EQ(2 * REUSED, batch(reuse.fd, ops, 2 * REUSED));
+		for (k = 0; k < REUSED; k++) {
+			const struct twheel_op *made = &ops[REUSED + k];
+
+			ASSERT_EQ(0, ops[k].result);
+			ASSERT_EQ(TWHEEL_ARMED, ops[k].timer.state);
+			ASSERT_EQ(0, made->result);
+			ASSERT_LT((__u32)made->timer.id, REUSED);
+			ids[k] = made->timer.id;
+		}
+		for (k = 0; k < REUSED; k++)
+			__atomic_store_n(&reuse.stale[k], ops[k].timer.id, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&reuse.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, reuse.acted);
+	EXPECT_GT(reuse.tries, 0);
+	TH_LOG("%lu times a slot was used again, %lu times an old id was tried", i * REUSED,
+	       reuse.tries);
+	tell(_metadata, i, n);
+	expect_conserved(_metadata, reuse.fd);
+	close(reuse.fd);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+/*
+ * Waits for the event on @mine, then makes one on @its; and so on, @rounds times, or
+ * until the time is over since @start, if that is not 0. Returns how many times.
+ */
+static unsigned long ping(int mine, int its, unsigned long rounds, __u64 start)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct twheel_event ev;
+	unsigned long i;
+
+	/* A read that waits for too long is interrupted. */
+	sigaction(SIGALRM, &action, NULL);
+	for (i = 0; i < rounds && !(start && over(start, i)); i++) {
+		if (i % 256 == 0)
+			alarm(2 * PATIENCE_MS / 1000);
+		/* Sometimes poll waits for it, and sometimes read does. */
+		if ((i % 2 && !readable(mine, PATIENCE_MS)) ||
+		    read(mine, &ev, sizeof(ev)) != sizeof(ev))
+			break;
+		arm_new(its, i % 3 * 50000, 0);
+	}
+	alarm(0);
+	return i;
+}
+
+/* Back and forth between two processes: no wake-up is lost. */
+TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
+{
+	int here = wheel_open(0), there = wheel_open(0), status;
+	unsigned long i;
+	pid_t pid;
+
+	ASSERT_GE(here, 0);
+	ASSERT_GE(there, 0);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin(1);
+		ping(there, here, ~0UL, 0);
+		_exit(1);
+	}
+	pin(0);
+	arm_new(there, 0, 0);
+	i = ping(here, there, count, self->start);
+	EXPECT_TRUE(i == count || over(self->start, i))
+		TH_LOG("nobody woke up in round %lu", i);
+	tell(_metadata, i, count);
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	close(here);
+	close(there);
 }
 
 static int watch(int epoll, int fd, __u32 events)
@@ -279,7 +490,7 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 			ep[k] = epoll_create1(EPOLL_CLOEXEC);
 			ASSERT_EQ(0, watch(ep[k], k ? ep[k - 1] : fd, ways[way]));
 		}
-		for (i = 0; i < n; i++) {
+		for (i = 0; i < n && !over(self->start, i); i++) {
 			struct twheel_event ev;
 			int got;
 
@@ -295,6 +506,8 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 		close(fd);
 		for (k = 0; k < ARRAY_SIZE(ep); k++)
 			close(ep[k]);
+		tell(_metadata, i, n);
+		self->start = now(CLOCK_MONOTONIC);
 	}
 }
 
@@ -305,7 +518,7 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 	struct epoll_event ev;
 	struct twheel_event e;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !over(self->start, i); i++) {
 		int fd = wheel_open(O_NONBLOCK), one = epoll_create1(EPOLL_CLOEXEC);
 		int edge = epoll_create1(EPOLL_CLOEXEC), sole[2], k;
 
@@ -333,6 +546,7 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 		close(sole[0]);
 		close(sole[1]);
 	}
+	tell(_metadata, i, n);
 }
 
 /* A ring of io_uring, by hand. */
@@ -402,7 +616,7 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 {
 	unsigned long n = count / 10 ? count / 10 : 1, i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !over(self->start, i); i++) {
 		int fd = wheel_open(O_NONBLOCK * (i & 1));
 		struct io_uring_sqe poll = {
 			.opcode = IORING_OP_POLL_ADD, .fd = fd, .poll32_events = POLLIN,
@@ -453,6 +667,7 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 		}
 		close_ring(&r);
 	}
+	tell(_metadata, i, n);
 }
 
 /* Opens wheels with all that goes into them until there is no more. */
@@ -586,7 +801,7 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 			use_for_ever(i);
 		}
 	}
-	while (done < loads) {
+	while (done < loads && !over(self->start, done)) {
 		if (syscall(SYS_delete_module, "twheel", O_NONBLOCK)) {
 			ASSERT_EQ(EWOULDBLOCK, errno);
 			refused++;
@@ -601,7 +816,8 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 		kill(pid[i], SIGKILL);
 		waitpid(pid[i], NULL, 0);
 	}
-	TH_LOG("%lu unloads and loads, %lu refused as it was open", done, refused);
+	TH_LOG("%lu unloads refused, as it was open", refused);
+	tell(_metadata, done, loads);
 	/* It was in use. */
 	EXPECT_GT(refused, 0);
 }
@@ -611,6 +827,7 @@ int main(int argc, char **argv)
 	static const struct stress_option options[] = {
 		{ "count", &count },
 		{ "loads", &loads },
+		{ "seconds", &seconds },
 	};
 
 	take_options(&argc, argv, options, ARRAY_SIZE(options));
