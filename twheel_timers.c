@@ -273,6 +273,7 @@ static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_
 	/* Most were moved, and then need no exchange here. */
 	if (READ_ONCE(slot->deadline_ns) != e->deadline)
 		return false;
+	twheel_look_step(slot);
 	if (cmpxchg64(&slot->deadline_ns, e->deadline, left) != e->deadline)
 		return false;
 	twheel_look_step(slot);

@@ -619,7 +619,7 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 	for (i = 0; i < n && !over(self->start, i); i++) {
 		int fd = wheel_open(O_NONBLOCK * (i & 1));
 		struct io_uring_sqe poll = {
-			.opcode = IORING_OP_POLL_ADD, .fd = fd, .poll32_events = POLLIN,
+			.opcode = IORING_OP_POLL_ADD, .fd = fd, .poll_events = POLLIN,
 			.user_data = 1,
 		};
 		struct twheel_event ev[2] = { 0 };
