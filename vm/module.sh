@@ -7,7 +7,7 @@
 # kernel keeps its own objects. Some variants bring arguments of their own:
 #
 #   kcov    says which code a system call ran
-#   gcov    counts how often each line ran
+#   gcov    counts how often each line ran, without the branches that UBSAN adds
 #   canary  has a pattern in each local variable that nothing was written to
 
 . "$(dirname "$0")/lib.sh"
@@ -19,7 +19,7 @@ shift $(($# > 1 ? 2 : 1))
 variables=()
 case ${dir##*/"$kernel"} in
 -kcov) variables+=(KCOV_INSTRUMENT=y) ;;
--gcov) variables+=(GCOV_PROFILE=y) ;;
+-gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
 -canary) variables+=(KCFLAGS=-ftrivial-auto-var-init=pattern) ;;
 esac
 from=$("$top/vm/kernel.sh" "$kernel")

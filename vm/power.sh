@@ -13,5 +13,5 @@ gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthrea
 	-isystem "$harness" -I"$top/include/uapi" \
 	-o "$bin/power" "$top/userspace/selftests/power/power.c"
 # With its HPET the emulated machine does not wake.
-exec "$top/vm/run.sh" --kernel "$kernel" --name "power-$kernel" --raw --limit 600 \
+exec "$top/vm/run.sh" --kernel "$kernel" --exact --name "power-$kernel" --raw --limit 600 \
 	--timeout 900 --append no_console_suspend --qemu '-machine pc,hpet=off' --bin "$bin" -- power "${@:2}"

@@ -16,6 +16,7 @@
  *   leak     loses what it allocated
  *   order    takes two locks in one order, and in the other
  *   irq      shares a lock with an interrupt that may come while it is held
+ *   hardirq  takes a lock that sleeps on PREEMPT_RT in an interrupt
  *   atomic   sleeps with a lock held
  *   context  takes a lock that sleeps on PREEMPT_RT with one held that spins
  *   shift    shifts by more than there is
@@ -147,6 +148,15 @@ static int planted_order(void)
 	return 0;
 }
 
+static DEFINE_RAW_SPINLOCK(raw);
+
+static enum hrtimer_restart planted_spins(struct hrtimer *timer)
+{
+	raw_spin_lock(&raw);
+	raw_spin_unlock(&raw);
+	return HRTIMER_NORESTART;
+}
+
 static enum hrtimer_restart planted_locks(struct hrtimer *timer)
 {
 	spin_lock(&lock_a);
@@ -154,13 +164,13 @@ static enum hrtimer_restart planted_locks(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Runs planted_locks() in an interrupt, also on PREEMPT_RT. */
-static void interrupt_locks(void)
+/* Runs @function in an interrupt, also on PREEMPT_RT. */
+static void interrupt(enum hrtimer_restart (*function)(struct hrtimer *))
 {
 	static struct hrtimer timer;
 
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	timer.function = planted_locks;
+	timer.function = function;
 	hrtimer_start(&timer, ms_to_ktime(1), HRTIMER_MODE_REL_HARD);
 	msleep(100);
 	hrtimer_cancel(&timer);
@@ -169,9 +179,15 @@ static void interrupt_locks(void)
 static int planted_irq(void)
 {
 	/* Held alone by us, so that it is not the timer that waits. */
-	spin_lock(&lock_a);
-	spin_unlock(&lock_a);
-	interrupt_locks();
+	raw_spin_lock(&raw);
+	raw_spin_unlock(&raw);
+	interrupt(planted_spins);
+	return 0;
+}
+
+static int planted_hardirq(void)
+{
+	interrupt(planted_locks);
 	return 0;
 }
 
@@ -182,8 +198,6 @@ static int planted_atomic(void)
 	spin_unlock(&lock_a);
 	return 0;
 }
-
-static DEFINE_RAW_SPINLOCK(raw);
 
 static int planted_context(void)
 {
@@ -220,7 +234,9 @@ static int planted_copy(void)
 	void *p = kzalloc(64, GFP_KERNEL);
 	int err = 0;
 
+	/* The compiler must not know how much is too much. */
 	OPTIMIZER_HIDE_VAR(size);
+	OPTIMIZER_HIDE_VAR(p);
 	if (!p || !to || copy_to_user(to, p, size))
 		err = -EFAULT;
 	kfree(p);
@@ -316,6 +332,7 @@ static const struct {
 	{ "leak", planted_leak },
 	{ "order", planted_order },
 	{ "irq", planted_irq },
+	{ "hardirq", planted_hardirq },
 	{ "atomic", planted_atomic },
 	{ "context", planted_context },
 	{ "shift", planted_shift },
