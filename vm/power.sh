@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/power.sh [KERNEL [OPTION-OF-THE-TEST...]]: processors come and go, and the machine sleeps.
+# vm/power.sh [KERNEL]: processors come and go, and the machine sleeps. In two
+# machines: while one whose clock counts instructions sleeps, its clock stands
+# still, so nothing would wake it.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -12,6 +14,13 @@ harness=$("$top/vm/source.sh")/tools/testing/selftests
 gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
 	-isystem "$harness" -I"$top/include/uapi" \
 	-o "$bin/power" "$top/userspace/selftests/power/power.c"
-# With its HPET the emulated machine does not wake.
-exec "$top/vm/run.sh" --kernel "$kernel" --exact --name "power-$kernel" --raw --limit 600 \
-	--timeout 900 --append no_console_suspend --qemu '-machine pc,hpet=off' --bin "$bin" -- power "${@:2}"
+
+# machine NAME OPTION... -- COMMAND: with its HPET the emulated machine does not wake.
+machine() {
+	"$top/vm/run.sh" --kernel "$kernel" --name "power-$kernel-$1" --raw --limit 600 \
+		--timeout 900 --append no_console_suspend --qemu '-machine pc,hpet=off' \
+		--bin "$bin" "${@:2}"
+}
+
+machine awake --exact -- power -T sleeps
+machine asleep -- power -t sleeps

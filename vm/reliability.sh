@@ -49,6 +49,10 @@ figures() {
 				if ($0 !~ many && $0 !~ share)
 					next
 				sub(/^ *(ok [0-9]+( -)?|#) /, "")
+				# Neither where a test said it, nor what two runs are compared by.
+				sub(/^[^ ]*\.c:[0-9]+:/, "")
+				sub(/, hash [0-9a-f]+$/, "")
+				gsub(/ +/, " ")
 				gsub(/\|/, "\\|")
 				if (!seen[$0]++)
 					print "| " stage " | " $0 " |"
