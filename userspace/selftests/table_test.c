@@ -150,8 +150,10 @@ TEST_F(table, lengths_and_offsets)
 
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	pages = info(_metadata, self->fd).table_bytes / PAGE;
-	for (i = 2; i < 5; i++)
-		lengths[i] = offsets[i] = pages + i - 3;
+	for (i = 2; i < 5; i++) {
+		lengths[i] = pages + i - 3;
+		offsets[i] = lengths[i];
+	}
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		for (j = 0; j < ARRAY_SIZE(offsets); j++) {
 			size_t length = lengths[i] * PAGE;

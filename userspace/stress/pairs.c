@@ -615,7 +615,7 @@ PAIR(fork_close, fork_close_prepare, do_fork, close_other, fork_close_judge, 50)
  * An exchange, to disarm or to move in turn, at the moment of the expiry: old is
  * the deadline and no event comes, or 0 and exactly one does.
  */
-static void exchange_expiry_prepare(struct race *r)
+static void expiry_prepare(struct race *r)
 {
 	if (!r->loop)
 		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
@@ -634,7 +634,7 @@ static void do_exchange(struct race *r)
 	r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->at + HOUR : 0);
 }
 
-static enum outcome exchange_expiry_judge(struct race *r)
+static enum outcome expiry_judge(struct race *r)
 {
 	bool moved = r->loop & 1;
 
@@ -650,8 +650,7 @@ static enum outcome exchange_expiry_judge(struct race *r)
 	return r->word ? A_FIRST : B_FIRST;
 }
 
-PAIR(exchange_expiry, exchange_expiry_prepare, do_exchange, do_arm_soon, exchange_expiry_judge,
-     1, .expires = true)
+PAIR(exchange_expiry, expiry_prepare, do_exchange, do_arm_soon, expiry_judge, 1, true)
 
 /*
  * An exchange at the moment at which the kernel looks at a timer that has been moved
@@ -673,7 +672,7 @@ static void do_move_back(struct race *r)
 	r->ra = t <= wake(slot) ? kick(r->fd, r->id[0]) : 0;
 }
 
-static enum outcome exchange_look_judge(struct race *r)
+static enum outcome look_judge(struct race *r)
 {
 	if (r->word != r->at + HOUR || r->ra < 0)
 		return wrong(r, "the old word, or KICK");
@@ -684,8 +683,7 @@ static enum outcome exchange_look_judge(struct race *r)
 	return r->ra ? B_FIRST : A_FIRST;
 }
 
-PAIR(exchange_look, exchange_expiry_prepare, do_move_back, do_arm_and_move, exchange_look_judge,
-     1, .expires = true)
+PAIR(exchange_look, expiry_prepare, do_move_back, do_arm_and_move, look_judge, 1, true)
 
 /* Two readers of three events: each event is read once, in order. */
 static void read_read_prepare(struct race *r)
