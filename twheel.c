@@ -54,11 +54,6 @@
 
 #include "twheel.h"
 
-static inline unsigned int nr_buckets(const struct twheel *w)
-{
-	return w->shape.levels << w->shape.slot_bits;
-}
-
 /* Shift from ticks to bucket numbers of @level. */
 static inline unsigned int level_shift(const struct twheel *w, unsigned int level)
 {
@@ -68,7 +63,7 @@ static inline unsigned int level_shift(const struct twheel *w, unsigned int leve
 /* Level whose buckets are the coarsest not wider than 2^@order ticks. */
 static inline unsigned int order_level(const struct twheel *w, unsigned int order)
 {
-	return min(order * w->recip >> 16, w->shape.levels - 1);
+	return min(order * w->recip >> 16, w->top);
 }
 
 static inline unsigned int bucket_of(const struct twheel *w, unsigned int level,
@@ -79,7 +74,7 @@ static inline unsigned int bucket_of(const struct twheel *w, unsigned int level,
 
 static inline struct hlist_head *visited(const struct twheel *w, unsigned int level)
 {
-	return &w->bucket[nr_buckets(w) + level];
+	return &w->bucket[w->buckets + level];
 }
 
 /* First tick whose start is not before @deadline: this is what never early means. */
@@ -146,10 +141,12 @@ void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
 		.sweep_min = TWHEEL_NEVER,
 		.mask = (1U << shape->slot_bits) - 1,
 		.recip = (1U << 16) / shape->slot_bits + 1,
+		.top = shape->levels - 1,
+		.buckets = shape->levels << shape->slot_bits,
 		.shape = *shape,
 		.occupied = mem,
 	};
-	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(nr_buckets(w)));
+	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(w->buckets));
 }
 
 /*
@@ -162,20 +159,21 @@ static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
 	u64 distance = node->tick - w->clk;
 	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */
 	unsigned int level = order_level(w, fls64((distance - 1) | 1) - 1);
-	unsigned int shift, idx;
+	struct hlist_head *head;
+	unsigned int shift;
 	u64 number;
 
 	level = max(level, floor);
 	shift = level_shift(w, level);
 	number = node->tick >> shift;
-	idx = bucket_of(w, level, number);
+	head = &w->bucket[bucket_of(w, level, number)];
 
-	if (hlist_empty(&w->bucket[idx])) {
-		__set_bit(idx, w->occupied);
+	if (hlist_empty(head)) {
+		__set_bit(head - w->bucket, w->occupied);
 		w->next = min(w->next, number << shift);
 	}
-	hlist_add_head(&node->link, &w->bucket[idx]);
-	if (level == w->shape.levels - 1) {
+	hlist_add_head(&node->link, head);
+	if (level == w->top) {
 		u64 start = number << shift;
 
 		w->next = min(w->next, start);
@@ -228,24 +226,6 @@ bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
 	return true;
 }
 
-/**
- * twheel_del() - take a queued node out
- * @w: the wheel
- * @node: a node that twheel_add() queued and twheel_expire() has not returned
- *
- * O(1), wherever the node is. The wheel may still ask to be looked at for it.
- */
-void twheel_del(struct twheel *w, struct twheel_node *node)
-{
-	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
-	bool alone = !node->link.next;
-
-	__hlist_del(&node->link);
-	/* The first of a bucket is pointed to by the bucket, so that names it. */
-	if (alone && head >= w->bucket && head < w->bucket + nr_buckets(w))
-		__clear_bit(head - w->bucket, w->occupied);
-}
-
 /* Tick of the first visit after clk, TWHEEL_NEVER if all buckets are empty. */
 static u64 first_visit(const struct twheel *w)
 {
@@ -259,7 +239,10 @@ static u64 first_visit(const struct twheel *w)
 		u64 from = (w->clk >> shift) + 1;
 		unsigned int here, bit;
 
-		if (level == w->shape.levels - 1)
+		/* From here on the next visits of all levels come later than that. */
+		if (first <= from << shift)
+			break;
+		if (level == w->top)
 			from = max(from, w->bound >> shift);
 		here = bucket_of(w, level, from);
 		bit = find_next_bit(w->occupied, base + size, here);
@@ -275,34 +258,22 @@ static u64 first_visit(const struct twheel *w)
 }
 
 /**
- * twheel_set_time() - tell an idle wheel the time
+ * twheel_set_back() - the clock has been set back
  * @w: the wheel
- * @now: the time in ns
+ * @tick: the time, in ticks
  *
- * Moves the wheel on to @now, unless something is due: then it stays, for
- * twheel_expire() to do that first.
- *
- * If the clock has been set back, so is the wheel. Everything stays where it
- * is: bucket numbers are compared from the new time on, so a bucket may be
- * visited a turn too early, which leaves or re-queues what is not due, but
- * never too late.
+ * For twheel_set_time(), which see.
  */
-void twheel_set_time(struct twheel *w, u64 now)
+void twheel_set_back(struct twheel *w, u64 tick)
 {
-	u64 tick = now >> w->shape.shift;
-
-	if (tick < w->clk) {
-		w->clk = tick;
-		w->next = first_visit(w);
-	} else if (tick < w->next && !w->visiting) {
-		w->clk = tick;
-	}
+	w->clk = tick;
+	w->next = first_visit(w);
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */
 static void start_visits(struct twheel *w)
 {
-	unsigned int top = w->shape.levels - 1;
+	unsigned int top = w->top;
 	unsigned int level;
 
 	w->clk = w->next;
@@ -332,6 +303,33 @@ static void start_visits(struct twheel *w)
 	w->next = first_visit(w);
 }
 
+/*
+ * Moves the nodes of @head down, as many as @budget allows, until one comes that
+ * is due already. They all leave from the front, so the front is put right once.
+ */
+static void move_down(struct twheel *w, struct hlist_head *head, unsigned int *budget)
+{
+	struct hlist_node *first = head->first;
+	unsigned int left = *budget;
+
+	while (first && left) {
+		struct twheel_node *node = hlist_entry(first, struct twheel_node, link);
+
+		if (node->tick <= w->clk)
+			break;
+		first = first->next;
+		left--;
+		/* On the level of its slack still, if it has one. */
+		enqueue(w, node, node->tick & w->mask ? 0 :
+			order_level(w, __ffs64(node->tick)));
+	}
+	head->first = first;
+	if (first)
+		first->pprev = &head->first;
+	w->cascaded += *budget - left;
+	*budget = left;
+}
+
 /**
  * twheel_visit() - turn the wheel until a node comes that is due
  * @w: the wheel
@@ -357,14 +355,14 @@ struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget
 			}
 			if (!*budget)
 				return NULL;
-			--*budget;
 			node = hlist_entry(head->first, struct twheel_node, link);
+			if (node->tick > w->clk) {
+				move_down(w, head, budget);
+				continue;
+			}
+			--*budget;
 			__hlist_del(&node->link);
-			if (node->tick <= w->clk)
-				return node;
-			w->cascaded++;
-			/* On the level of its slack still, if it has one. */
-			enqueue(w, node, order_level(w, __ffs64(node->tick)));
+			return node;
 		}
 		if (w->next > now >> w->shape.shift)
 			break;

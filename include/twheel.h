@@ -60,6 +60,8 @@ struct twheel_node {
  * @shape: as given to twheel_init()
  * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
+ * @top: the highest level
+ * @buckets: how many there are
  *
  * Private to twheel.c and to the inlines below, but for reading @cascaded and
  * @shape. The caller serialises all calls on one wheel.
@@ -75,6 +77,8 @@ struct twheel {
 	u32 visiting;
 	u32 mask;
 	u32 recip;
+	u32 top;
+	u32 buckets;
 	struct twheel_shape shape;
 };
 
@@ -83,11 +87,51 @@ size_t twheel_bytes(const struct twheel_shape *shape);
 u64 twheel_horizon(const struct twheel_shape *shape);
 void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
 		 u64 now);
-void twheel_set_time(struct twheel *w, u64 now);
+void twheel_set_back(struct twheel *w, u64 tick);
 bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
 		u64 slack);
-void twheel_del(struct twheel *w, struct twheel_node *node);
 struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget);
+
+/**
+ * twheel_set_time() - tell an idle wheel the time
+ * @w: the wheel
+ * @now: the time in ns
+ *
+ * Moves the wheel on to @now, unless something is due: then it stays, for
+ * twheel_expire() to do that first.
+ *
+ * If the clock has been set back, so is the wheel. Everything stays where it
+ * is: bucket numbers are compared from the new time on, so a bucket may be
+ * visited a turn too early, which leaves or re-queues what is not due, but
+ * never too late.
+ */
+static inline void twheel_set_time(struct twheel *w, u64 now)
+{
+	u64 tick = now >> w->shape.shift;
+
+	if (tick < w->clk)
+		twheel_set_back(w, tick);
+	else if (tick < w->next && !w->visiting)
+		w->clk = tick;
+}
+
+/**
+ * twheel_del() - take a queued node out
+ * @w: the wheel
+ * @node: a node that twheel_add() queued and twheel_expire() has not returned
+ *
+ * O(1), wherever the node is. The wheel may still ask to be looked at for it.
+ */
+static inline void twheel_del(struct twheel *w, struct twheel_node *node)
+{
+	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
+	bool alone = !node->link.next;
+
+	__hlist_del(&node->link);
+	/* The first of a bucket is pointed to by the bucket, so that names it. */
+	if (alone && head >= w->bucket && head < w->bucket + w->buckets)
+		__clear_bit(head - w->bucket, w->occupied);
+}
 
 /**
  * twheel_next() - when must twheel_expire() be called?
@@ -134,7 +178,7 @@ static inline bool twheel_due(const struct twheel *w, u64 now)
 static inline struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 						unsigned int *budget)
 {
-	struct hlist_head *head = &w->bucket[w->shape.levels << w->shape.slot_bits];
+	struct hlist_head *head = &w->bucket[w->buckets];
 	struct twheel_node *node;
 
 	/* In the midst of the finest bucket, as mostly, there is little to do. */
