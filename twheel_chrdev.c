@@ -65,7 +65,7 @@
 /* Timers touched before the lock is dropped. */
 #define TWHEEL_BUDGET		256U
 /* Operations of a batch, or timers of a list, done at a time. */
-#define TWHEEL_GROUP		16U
+#define TWHEEL_GROUP		24U
 /* Events copied by a read at a time. */
 #define TWHEEL_EVENTS		32U
 
@@ -88,6 +88,9 @@ static_assert(sizeof(struct twheel_event) == 40);
 static_assert(sizeof(struct twheel_stats) == 704);
 static_assert(sizeof(struct twheel_table) == 32);
 static_assert(sizeof(struct twheel_slot) == 16);
+
+/* So they are on two pages at most, and twheel_probe() has seen both. */
+static_assert(sizeof(struct twheel_op[TWHEEL_GROUP]) <= PAGE_SIZE);
 
 static unsigned int max_timers = 1U << 20;
 module_param(max_timers, uint, 0644);
@@ -214,7 +217,8 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 	twheel_slots_dispose(&garbage);
 	if (!news)
 		return;
-	wake_up_interruptible(&w->readers);
+	if (wq_has_sleeper(&w->readers))
+		wake_up_interruptible(&w->readers);
 	wake_up_interruptible_poll(&w->pollers, EPOLLIN | EPOLLRDNORM);
 	kill_fasync(&w->fasync, SIGIO, POLL_IN);
 }
@@ -246,26 +250,21 @@ static void twheel_work(struct work_struct *work)
 /* Does up to TWHEEL_GROUP operations, each with its own result. May sleep. */
 static void twheel_exec(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
 {
-	unsigned int i = 0;
+	unsigned int done = 0;
 
-	while (i < nr) {
+	while (done < nr) {
 		u64 now = twheel_lock(w);
-		int err = 0;
+		int err;
 
-		for (; i < nr; i++) {
-			err = twheel_apply(&w->timers, &ops[i], now);
-			if (err == -EAGAIN)
-				break;
-			ops[i].result = err;
-		}
+		done += twheel_apply(&w->timers, ops + done, nr - done, now);
 		twheel_unlock(w, now);
-		if (err == -EAGAIN) {
-			mutex_lock(&w->mutex);
-			err = twheel_slots_grow(&w->timers.slots, &w->lock);
-			mutex_unlock(&w->mutex);
-			if (err)
-				ops[i++].result = err;
-		}
+		if (done == nr)
+			break;
+		mutex_lock(&w->mutex);
+		err = twheel_slots_grow(&w->timers.slots, &w->lock);
+		mutex_unlock(&w->mutex);
+		if (err)
+			ops[done++].result = err;
 	}
 }
 
@@ -328,7 +327,7 @@ static long twheel_ioctl_timer(struct twheel_file *w, u32 opcode,
 static noinline_for_stack long
 twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 {
-	struct twheel_op ops[TWHEEL_GROUP];
+	struct twheel_op ops[TWHEEL_GROUP] __uninitialized;
 	struct twheel_op __user *uptr;
 	struct twheel_batch batch;
 	unsigned int done = 0;
@@ -346,7 +345,8 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 		/* Whole operations that can be read, and written back. */
 		size -= copy_from_user(ops, uptr + done, size);
 		size = rounddown(size, sizeof(*ops));
-		size -= copy_to_user(uptr + done, ops, size);
+		if (size && twheel_probe(uptr + done, ops, size))
+			size -= copy_to_user(uptr + done, ops, size);
 		good = size / sizeof(*ops);
 		twheel_exec(w, ops, good);
 		if (copy_to_user(uptr + done, ops, good * sizeof(*ops))) {
@@ -642,8 +642,8 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
  */
 static int twheel_deliver(struct twheel_file *w, struct iov_iter *to)
 {
-	struct twheel_event events[TWHEEL_EVENTS];
-	struct twheel_entry *claimed[TWHEEL_EVENTS];
+	struct twheel_event events[TWHEEL_EVENTS] __uninitialized;
+	struct twheel_entry *claimed[TWHEEL_EVENTS] __uninitialized;
 	size_t room = iov_iter_count(to) / sizeof(*events);
 	unsigned int nr, good;
 	size_t copied;
@@ -680,7 +680,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
 			if (iov_iter_count(to) < sizeof(struct twheel_event) ||
-			    signal_pending(current))
+			    hlist_empty(&w->timers.ready) || signal_pending(current))
 				break;
 			cond_resched();
 			continue;
@@ -694,7 +694,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (done)
 			break;
 		/* None of those looked at was an event any more; go on. */
-		if (!list_empty(&w->timers.ready)) {
+		if (!hlist_empty(&w->timers.ready)) {
 			if (signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;
@@ -704,13 +704,14 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		}
 		if (nowait)
 			break;
-		ret = wait_event_interruptible_exclusive(w->readers, !list_empty(&w->timers.ready));
+		ret = wait_event_interruptible_exclusive(w->readers,
+							 !hlist_empty(&w->timers.ready));
 		if (ret)
 			break;
 	}
 
 	/* One reader was woken for all that had expired: hand on what is left. */
-	if (!list_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
+	if (!hlist_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
 		wake_up_interruptible(&w->readers);
 	return done ?: ret;
 }
@@ -728,7 +729,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 * If the wake-up came before we were added, its lock has made ready
 	 * visible to us. We cannot have missed both.
 	 */
-	return list_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
+	return hlist_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
 static int twheel_fasync(int fd, struct file *file, int on)
@@ -847,7 +848,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	spin_lock_init(&w->lock);
 	mutex_init(&w->mutex);
-	INIT_LIST_HEAD(&w->timers.ready);
+	twheel_ready_init(&w->timers);
 	INIT_WORK(&w->work, twheel_work);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);

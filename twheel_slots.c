@@ -12,85 +12,22 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
-#include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
 #include "twheel_slots.h"
 
-/* A chunk of 64 timers is an allocation of 4 KiB; 64 chunks share a block. */
-#define CHUNK_BITS	6
-#define CHUNK		(1U << CHUNK_BITS)
-#define BLOCK_BITS	6
-#define BLOCK		(1U << BLOCK_BITS)
+static_assert(TWHEEL_BLOCK_PAGES >= 1);
 
-/* Words in a page of the mapping, and pages for the words of a block. */
-#define WORDS		(PAGE_SIZE / sizeof(struct twheel_slot))
-#define BLOCK_PAGES	(CHUNK * BLOCK / WORDS)
-
-static_assert(BLOCK_PAGES >= 1);
-
-/**
- * struct twheel_chunk - where 64 timers are
- * @entries: the timers, or NULL while there are none
- * @words: their words
- * @free: a bit per slot that is free
- * @link: in twheel_slots.avail, in twheel_slots.holes, or empty if full
- * @first: number of its first slot
- * @gen: generation last given out here. It outlives @entries, so an id does
- *	not come back before 2^32 timers were made in this chunk.
- */
-struct twheel_chunk {
-	struct twheel_entry *entries;
-	struct twheel_slot *words;
-	u64 free;
-	struct list_head link;
-	u32 first;
-	u32 gen;
-};
-
-/**
- * struct twheel_block - 64 chunks and their pages
- * @chunk: the chunks
- * @words: pages of the mapping, NULL where nobody needs one
- * @users: how many chunks with memory have their words in that page
- */
-struct twheel_block {
-	struct twheel_chunk chunk[BLOCK];
-	struct twheel_slot *words[BLOCK_PAGES];
-	unsigned int users[BLOCK_PAGES];
-};
+/* How many chunks use the page of @slot in its block. */
+static unsigned int *users_at(struct twheel_block *block, u32 slot)
+{
+	return &block->users[slot % TWHEEL_BLOCK / TWHEEL_WORDS];
+}
 
 static size_t nr_blocks(const struct twheel_slots *s)
 {
-	return DIV_ROUND_UP(s->max, CHUNK * BLOCK);
-}
-
-static struct twheel_block *block_at(const struct twheel_slots *s, u32 slot)
-{
-	return s->dir[slot / (CHUNK * BLOCK)];
-}
-
-/* The page of @slot in its block, and how many chunks use that. */
-static struct twheel_slot **page_at(struct twheel_block *block, u32 slot)
-{
-	return &block->words[slot % (CHUNK * BLOCK) / WORDS];
-}
-
-static unsigned int *users_at(struct twheel_block *block, u32 slot)
-{
-	return &block->users[slot % (CHUNK * BLOCK) / WORDS];
-}
-
-static struct twheel_chunk *chunk_at(const struct twheel_slots *s, u32 nr)
-{
-	return &s->dir[nr >> BLOCK_BITS]->chunk[nr & (BLOCK - 1)];
-}
-
-/* The slots of @chunk that exist: the last chunk may have fewer than 64. */
-static u64 chunk_mask(const struct twheel_slots *s, const struct twheel_chunk *chunk)
-{
-	return U64_MAX >> (CHUNK - min(s->max - chunk->first, CHUNK));
+	return DIV_ROUND_UP(s->max, TWHEEL_BLOCK);
 }
 
 /**
@@ -133,9 +70,9 @@ void twheel_slots_free(struct twheel_slots *s)
 
 		if (!block)
 			continue;
-		for (i = 0; i < BLOCK; i++)
+		for (i = 0; i < TWHEEL_CHUNKS; i++)
 			kfree(block->chunk[i].entries);
-		for (i = 0; i < BLOCK_PAGES; i++)
+		for (i = 0; i < TWHEEL_BLOCK_PAGES; i++)
 			free_page((unsigned long)block->words[i]);
 		kfree(block);
 		cond_resched();
@@ -143,65 +80,6 @@ void twheel_slots_free(struct twheel_slots *s)
 	twheel_slots_dispose(&s->garbage);
 	free_page((unsigned long)s->header);
 	kvfree(s->dir);
-}
-
-/**
- * twheel_slots_at() - the live timer in a slot
- * @s: the slots
- * @slot: any number; user space may have given it
- *
- * Return: the timer, or NULL.
- */
-struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot)
-{
-	u32 nr = slot >> CHUNK_BITS;
-	struct twheel_chunk *chunk;
-	struct twheel_entry *e;
-
-	if (nr >= s->chunks)
-		return NULL;
-	chunk = chunk_at(s, array_index_nospec(nr, s->chunks));
-	if (!chunk->entries)
-		return NULL;
-	e = &chunk->entries[slot & (CHUNK - 1)];
-	return e->gen ? e : NULL;
-}
-
-/**
- * twheel_slots_find() - the live timer with an id
- * @s: the slots
- * @id: any number; user space may have given it
- *
- * Return: the timer, or NULL.
- */
-struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id)
-{
-	struct twheel_entry *e = twheel_slots_at(s, (u32)id);
-
-	return e && e->gen == id >> 32 ? e : NULL;
-}
-
-/**
- * twheel_slots_word() - the word of a timer, in the mapping
- * @s: the slots
- * @e: a live timer
- *
- * Return: its slot of the table. User space writes there at any time.
- */
-struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
-				      const struct twheel_entry *e)
-{
-	return &chunk_at(s, e->slot >> CHUNK_BITS)->words[e->slot & (CHUNK - 1)];
-}
-
-/**
- * twheel_slots_prefetch() - have fetched what a look at a timer begins with
- * @s: the slots
- * @e: a live timer, which may be far away in memory
- */
-void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e)
-{
-	prefetchw(e);
 }
 
 /**
@@ -219,46 +97,9 @@ u64 twheel_slots_live(const struct twheel_slots *s, u32 nr,
 
 	if (nr >= s->chunks)
 		return 0;
-	chunk = chunk_at(s, array_index_nospec(nr, s->chunks));
+	chunk = twheel_chunk_at(s, array_index_nospec(nr, s->chunks));
 	*entries = chunk->entries;
-	return *entries ? chunk_mask(s, chunk) & ~chunk->free : 0;
-}
-
-/**
- * twheel_slots_get() - make a timer
- * @s: the slots
- *
- * Return: the timer, idle, with a new id and all else zero; -ENOSPC if there
- * are as many as may be; -EAGAIN if twheel_slots_grow() is needed first.
- */
-struct twheel_entry *twheel_slots_get(struct twheel_slots *s)
-{
-	struct twheel_chunk *chunk;
-	struct twheel_entry *e;
-	unsigned int i;
-
-	if (s->used == s->max)
-		return ERR_PTR(-ENOSPC);
-	chunk = list_first_entry_or_null(&s->avail, struct twheel_chunk, link);
-	if (!chunk)
-		return ERR_PTR(-EAGAIN);
-	if (chunk == s->spare)
-		s->spare = NULL;
-	i = __ffs64(chunk->free);
-	chunk->free &= chunk->free - 1;
-	if (!chunk->free)
-		list_del_init(&chunk->link);
-	if (!++chunk->gen)
-		chunk->gen = 1;
-
-	e = &chunk->entries[i];
-	*e = (struct twheel_entry) {
-		.gen = chunk->gen,
-		.slot = chunk->first + i,
-		.state = TWHEEL_IDLE,
-	};
-	s->used++;
-	return e;
+	return chunk->live;
 }
 
 static void discard(void **pile, void *piece)
@@ -276,34 +117,27 @@ static void *salvage(void **pile)
 }
 
 /**
- * twheel_slots_put() - end a timer
+ * twheel_slots_empty() - a chunk has no timer any more
  * @s: the slots
- * @e: the timer, in no list
+ * @chunk: the chunk
  *
- * Memory is given back when a second chunk is all free; but not here, under the
- * lock: the page allocator may have 2,000 pages to tidy up, of others too.
+ * The first %TWHEEL_SPARES of them keep their memory for the next timers, another
+ * gives it back; but not here, under the lock: the page allocator may have 2,000
+ * pages to tidy up, of others too.
  */
-void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
+void twheel_slots_empty(struct twheel_slots *s, struct twheel_chunk *chunk)
 {
-	struct twheel_chunk *chunk = chunk_at(s, e->slot >> CHUNK_BITS);
 	struct twheel_slot **words;
 
-	e->gen = 0;
-	chunk->free |= 1ULL << (e->slot & (CHUNK - 1));
-	s->used--;
-	if (list_empty(&chunk->link))
-		list_add(&chunk->link, &s->avail);
-	if (chunk->free != chunk_mask(s, chunk))
-		return;
-	if (!s->spare) {
-		s->spare = chunk;
+	if (s->spares < TWHEEL_SPARES) {
+		s->spares++;
 		return;
 	}
 	discard(&s->garbage.entries, chunk->entries);
 	chunk->entries = NULL;
 	list_move(&chunk->link, &s->holes);
-	words = page_at(block_at(s, chunk->first), chunk->first);
-	if (!--*users_at(block_at(s, chunk->first), chunk->first) && !s->mapped) {
+	words = twheel_page_at(twheel_block_at(s, chunk->first), chunk->first);
+	if (!--*users_at(twheel_block_at(s, chunk->first), chunk->first) && !s->mapped) {
 		discard(&s->garbage.words, *words);
 		*words = NULL;
 	}
@@ -326,8 +160,8 @@ void twheel_slots_dispose(struct twheel_garbage *garbage)
 /* The block of @slot, made if there is none; NULL if out of memory. */
 static struct twheel_block *block_of(struct twheel_slots *s, u32 slot)
 {
-	u32 first = round_down(slot, CHUNK * BLOCK);
-	struct twheel_block *block = block_at(s, slot);
+	u32 first = round_down(slot, TWHEEL_BLOCK);
+	struct twheel_block *block = twheel_block_at(s, slot);
 	unsigned int i;
 
 	if (block)
@@ -335,11 +169,16 @@ static struct twheel_block *block_of(struct twheel_slots *s, u32 slot)
 	block = kzalloc(sizeof(*block), TWHEEL_GFP);
 	if (!block)
 		return NULL;
-	for (i = 0; i < BLOCK; i++) {
-		INIT_LIST_HEAD(&block->chunk[i].link);
-		block->chunk[i].first = first + i * CHUNK;
+	for (i = 0; i < TWHEEL_CHUNKS; i++) {
+		struct twheel_chunk *chunk = &block->chunk[i];
+
+		INIT_LIST_HEAD(&chunk->link);
+		chunk->first = first + i * TWHEEL_CHUNK;
+		if (chunk->first < s->max)
+			chunk->exist = U64_MAX >> (TWHEEL_CHUNK -
+						   min(s->max - chunk->first, TWHEEL_CHUNK));
 	}
-	s->dir[slot / (CHUNK * BLOCK)] = block;
+	s->dir[slot / TWHEEL_BLOCK] = block;
 	return block;
 }
 
@@ -368,19 +207,18 @@ int twheel_slots_grow(struct twheel_slots *s, spinlock_t *lock)
 			break;
 		/* Only here do holes get fewer and chunks more. */
 		chunk = list_first_entry_or_null(&s->holes, struct twheel_chunk, link);
-		slot = chunk ? chunk->first : s->chunks * CHUNK;
-		block = block_at(s, slot);
-		words = block ? page_at(block, slot) : NULL;
+		slot = chunk ? chunk->first : s->chunks * TWHEEL_CHUNK;
+		block = twheel_block_at(s, slot);
+		words = block ? twheel_page_at(block, slot) : NULL;
 		backed = words && *words;
 		if (entries && words && (backed || page)) {
 			if (!backed)
 				swap(*(void **)words, page);
 			(*users_at(block, slot))++;
 			if (!chunk)
-				chunk = chunk_at(s, s->chunks++);
+				chunk = twheel_chunk_at(s, s->chunks++);
 			chunk->entries = entries;
-			chunk->words = *words + slot % WORDS;
-			chunk->free = chunk_mask(s, chunk);
+			s->spares++;
 			list_move(&chunk->link, &s->avail);
 			entries = NULL;
 			break;
@@ -391,7 +229,7 @@ int twheel_slots_grow(struct twheel_slots *s, spinlock_t *lock)
 		if (!block_of(s, slot))
 			goto free;
 		if (!entries)
-			entries = kcalloc(CHUNK, sizeof(*entries), TWHEEL_GFP);
+			entries = kcalloc(TWHEEL_CHUNK, sizeof(*entries), TWHEEL_GFP);
 		if (!page && !backed)
 			page = (void *)get_zeroed_page(TWHEEL_GFP);
 		if (!entries || !(page || backed))
@@ -433,12 +271,12 @@ struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff)
 	if (pgoff >= twheel_slots_bytes(s) >> PAGE_SHIFT)
 		return NULL;
 	if (pgoff) {
-		u32 slot = (pgoff - 1) * WORDS;
+		u32 slot = (pgoff - 1) * TWHEEL_WORDS;
 
 		block = block_of(s, slot);
 		if (!block)
 			return ERR_PTR(-ENOMEM);
-		page = (void **)page_at(block, slot);
+		page = (void **)twheel_page_at(block, slot);
 	} else {
 		page = (void **)&s->header;
 	}

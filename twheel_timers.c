@@ -29,9 +29,9 @@
 
 /*
  * Timers that an arming takes off the wheel because they are due before it: so
- * many that 16 armings under one hold of the lock touch 256, themselves too.
+ * many that 24 armings under one hold of the lock touch 240, themselves too.
  */
-#define TWHEEL_ARM_BUDGET	15U
+#define TWHEEL_ARM_BUDGET	9U
 /* Looks at one word in one visit; then it waits for the next tick. */
 #define TWHEEL_LOOKS		4
 
@@ -70,7 +70,9 @@ static inline void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e
 		twheel_del(&t->wheel, &e->node);
 		e->state = TWHEEL_TAKEN;
 	} else if (e->state == TWHEEL_EXPIRED) {
-		list_del(&e->ready);
+		if (!e->ready.next)
+			t->ready_end = e->ready.pprev;
+		__hlist_del(&e->ready);
 		t->stats.unread--;
 		t->stats.withdrawn++;
 		e->state = TWHEEL_IDLE;
@@ -87,30 +89,51 @@ static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
 	e->state = TWHEEL_IDLE;
 }
 
-static inline void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
-				   u64 deadline, u64 now)
+/* Makes @e, which is nowhere, the last of the ready list. */
+static inline void twheel_link_ready(struct twheel_timers *t, struct twheel_entry *e,
+				     u64 now)
+{
+	e->state = TWHEEL_EXPIRED;
+	e->expired_ns = now;
+	e->ready.next = NULL;
+	e->ready.pprev = t->ready_end;
+	WRITE_ONCE(*t->ready_end, &e->ready);
+	t->ready_end = &e->ready.next;
+	t->stats.expired++;
+	t->stats.unread++;
+	t->news = true;
+}
+
+static void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
+			    u64 deadline, u64 now)
 {
 	twheel_unlink(t, e);
 	if (e->state == TWHEEL_TAKEN)
 		t->stats.armed--;
 	else
 		t->stats.armings++;
-	e->state = TWHEEL_EXPIRED;
 	e->deadline = deadline;
-	e->expired_ns = now;
-	list_add_tail(&e->ready, &t->ready);
-	t->stats.expired++;
-	t->stats.unread++;
-	t->news = true;
+	twheel_link_ready(t, e, now);
 }
 
-/* For a @deadline after @now, or in a tick that the wheel has not reached yet. */
+/*
+ * Puts @e, which is in no list, into the wheel. For a @deadline after @now, or in a
+ * tick that the wheel has not reached yet.
+ */
+static __always_inline void twheel_link_wheel(struct twheel_timers *t,
+					      struct twheel_entry *e, u64 deadline,
+					      u64 slack, u64 now)
+{
+	e->deadline = deadline;
+	twheel_set_time(&t->wheel, now);
+	WARN_ON_ONCE(!twheel_add(&t->wheel, &e->node, deadline, slack));
+}
+
+/* The same, wherever it was. */
 static void twheel_to_wheel(struct twheel_timers *t, struct twheel_entry *e,
 			    u64 deadline, u64 slack, u64 now)
 {
 	twheel_unlink(t, e);
-	twheel_set_time(&t->wheel, now);
-	WARN_ON_ONCE(!twheel_add(&t->wheel, &e->node, deadline, slack));
 	if (e->state == TWHEEL_TAKEN) {
 		t->stats.moved++;
 	} else {
@@ -118,7 +141,7 @@ static void twheel_to_wheel(struct twheel_timers *t, struct twheel_entry *e,
 		t->stats.armed++;
 	}
 	e->state = TWHEEL_ARMED;
-	e->deadline = deadline;
+	twheel_link_wheel(t, e, deadline, slack, now);
 }
 
 /* The look */
@@ -277,8 +300,8 @@ static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_
 	if (cmpxchg64(&slot->deadline_ns, e->deadline, left) != e->deadline)
 		return false;
 	twheel_look_step(slot);
-	e->state = TWHEEL_TAKEN;
-	twheel_to_ready(t, e, e->deadline, now);
+	t->stats.armed--;
+	twheel_link_ready(t, e, now);
 	twheel_publish(t, slot, TWHEEL_NEVER);
 	/* B, pairs with A in user space. */
 	smp_mb();
@@ -318,8 +341,9 @@ void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 		if (e->state != TWHEEL_EXPIRED || e->past)
 			continue;
 		late = now - max(planned, e->deadline);
-		t->stats.lateness[late ? fls64(late) - 1 : 0]++;
-		t->stats.worst_lateness_ns = max(t->stats.worst_lateness_ns, late);
+		t->stats.lateness[fls64(late | 1) - 1]++;
+		if (late > t->stats.worst_lateness_ns)
+			t->stats.worst_lateness_ns = late;
 	}
 }
 
@@ -337,69 +361,35 @@ static u64 twheel_wanted(const struct twheel_timer *arg, u64 now)
 
 /*
  * Puts @deadline into the word of @e, as user space does, and takes @e from
- * where it was. Return: the state that it was in, and in @before its deadline.
+ * where it was: then it is idle. Return: the state that it was in, and in @before
+ * its deadline.
  */
-static u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
-			   struct twheel_slot *slot, u64 deadline, u64 *before)
+static __always_inline u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
+					   struct twheel_slot *slot, u64 deadline,
+					   u64 *before)
 {
 	u32 state;
 
 	*before = xchg(&slot->deadline_ns, deadline);
-	if (e->state == TWHEEL_IDLE)
-		return *before ? TWHEEL_ARMED : TWHEEL_IDLE;
-	if (twheel_unread(e, *before)) {
-		state = TWHEEL_EXPIRED;
-		*before = e->deadline;
-	} else {
-		state = *before ? TWHEEL_ARMED : TWHEEL_IDLE;
+	state = *before ? TWHEEL_ARMED : TWHEEL_IDLE;
+	if (e->state == TWHEEL_ARMED) {
+		twheel_del(&t->wheel, &e->node);
+		t->stats.armed--;
+		t->stats.displaced++;
+		e->state = TWHEEL_IDLE;
+	} else if (e->state == TWHEEL_EXPIRED) {
+		if (twheel_unread(e, *before)) {
+			state = TWHEEL_EXPIRED;
+			*before = e->deadline;
+		}
+		twheel_unlink(t, e);
 	}
-	twheel_to_idle(t, e);
 	return state;
-}
-
-/* Arms @e, or not, as @arg says. Return and @before as twheel_exchange(). */
-static u32 twheel_set(struct twheel_timers *t, struct twheel_entry *e,
-		      struct twheel_slot *slot, const struct twheel_timer *arg, u64 now,
-		      u64 *before)
-{
-	u64 deadline = twheel_wanted(arg, now);
-	u32 state = twheel_exchange(t, e, slot, deadline, before);
-
-	e->period = arg->period_ns;
-	e->slack = arg->slack_ns;
-	e->flags = arg->flags;
-	if (deadline > now) {
-		/* A look that finds there what has just been put there. */
-		e->last = false;
-		twheel_look_step(slot);
-		twheel_plan(t, e, slot, deadline, now);
-		/* B, pairs with A in user space. */
-		smp_mb();
-		twheel_look_step(slot);
-		if (READ_ONCE(slot->deadline_ns) == deadline)
-			return state;
-	} else if (deadline) {
-		/* What is due at once comes behind what was due before it. */
-		twheel_run(t, now, TWHEEL_ARM_BUDGET);
-	}
-	twheel_look(t, e, slot, now);
-	return state;
-}
-
-/* Ends the timer @e, wherever it is. */
-static void twheel_end(struct twheel_timers *t, struct twheel_entry *e,
-		       struct twheel_slot *slot)
-{
-	twheel_to_idle(t, e);
-	WRITE_ONCE(slot->deadline_ns, 0);
-	WRITE_ONCE(slot->wake_ns, TWHEEL_NEVER);
-	twheel_slots_put(&t->slots, e);
 }
 
 /* Where @e is, and for when. */
-static inline void twheel_report_state(const struct twheel_entry *e,
-				       const struct twheel_slot *slot,
-				       struct twheel_timer *out)
+static void twheel_report_state(const struct twheel_entry *e, const struct twheel_slot *slot,
+				struct twheel_timer *out)
 {
 	u64 deadline = READ_ONCE(slot->deadline_ns);
 
@@ -410,6 +400,52 @@ static inline void twheel_report_state(const struct twheel_entry *e,
 		out->deadline_ns = deadline;
 		out->state = deadline ? TWHEEL_ARMED : TWHEEL_IDLE;
 	}
+}
+
+/*
+ * Arms the idle @e, or not, as @arg says; @deadline is in its word already. Puts
+ * where it is then, and for when, into @arg.
+ */
+static __always_inline void twheel_arm(struct twheel_timers *t, struct twheel_entry *e,
+				       struct twheel_slot *slot, struct twheel_timer *arg,
+				       u64 deadline, u64 now)
+{
+	e->period = arg->period_ns;
+	e->slack = arg->slack_ns;
+	e->flags = arg->flags;
+	if (deadline > now) {
+		/* A look that finds there what has just been put there. */
+		e->state = TWHEEL_ARMED;
+		e->past = false;
+		e->last = false;
+		twheel_look_step(slot);
+		t->stats.armings++;
+		t->stats.armed++;
+		twheel_link_wheel(t, e, deadline, arg->slack_ns, now);
+		twheel_publish(t, slot, deadline);
+		/* B, pairs with A in user space. */
+		smp_mb();
+		twheel_look_step(slot);
+		if (READ_ONCE(slot->deadline_ns) == deadline) {
+			arg->deadline_ns = deadline;
+			arg->state = TWHEEL_ARMED;
+			return;
+		}
+	} else if (deadline) {
+		/* What is due at once comes behind what was due before it. */
+		twheel_run(t, now, TWHEEL_ARM_BUDGET);
+	}
+	twheel_look(t, e, slot, now);
+	twheel_report_state(e, slot, arg);
+}
+
+/* Ends the timer @e, which is idle. */
+static inline void twheel_end(struct twheel_timers *t, struct twheel_entry *e,
+			      struct twheel_slot *slot)
+{
+	WRITE_ONCE(slot->deadline_ns, 0);
+	WRITE_ONCE(slot->wake_ns, TWHEEL_NEVER);
+	twheel_slots_put(&t->slots, e);
 }
 
 static void twheel_report(const struct twheel_entry *e, const struct twheel_slot *slot,
@@ -423,11 +459,12 @@ static void twheel_report(const struct twheel_entry *e, const struct twheel_slot
 	twheel_report_state(e, slot, out);
 }
 
-static int twheel_register(struct twheel_timers *t, struct twheel_timer *arg, u64 now)
+static __always_inline int twheel_register(struct twheel_timers *t, struct twheel_timer *arg,
+					   u64 now)
 {
+	u64 deadline = twheel_wanted(arg, now);
 	struct twheel_entry *e;
 	struct twheel_slot *slot;
-	u64 before;
 
 	/* A timer that is neither armed nor kept would be of no use. */
 	if ((arg->flags & TWHEEL_DISARMED) && !(arg->flags & TWHEEL_KEEP))
@@ -439,51 +476,45 @@ static int twheel_register(struct twheel_timers *t, struct twheel_timer *arg, u6
 	t->stats.registered++;
 	e->user_data = arg->user_data;
 	slot = twheel_slots_word(&t->slots, e);
-	twheel_set(t, e, slot, arg, now, &before);
+	/* What was there means nothing. */
+	WRITE_ONCE(slot->deadline_ns, deadline);
+	twheel_arm(t, e, slot, arg, deadline, now);
 	/* The rest is what was asked for. */
 	arg->id = twheel_entry_id(e);
-	twheel_report_state(e, slot, arg);
 	return 0;
 }
 
-static void twheel_rearm(struct twheel_timers *t, struct twheel_entry *e,
-			 struct twheel_slot *slot, struct twheel_timer *arg, u64 now)
+static __always_inline void twheel_rearm(struct twheel_timers *t, struct twheel_entry *e,
+					 struct twheel_slot *slot, struct twheel_timer *arg,
+					 u64 now)
 {
-	u64 before;
+	u64 deadline = twheel_wanted(arg, now), before;
 	u32 state;
 
 	t->stats.rearmed++;
-	state = twheel_set(t, e, slot, arg, now, &before);
-	twheel_report(e, slot, arg);
+	state = twheel_exchange(t, e, slot, deadline, &before);
+	twheel_arm(t, e, slot, arg, deadline, now);
+	/* The rest is what was asked for. */
+	arg->user_data = e->user_data;
 	arg->state = state;
 }
 
-static void twheel_cancel(struct twheel_timers *t, struct twheel_entry *e,
-			  struct twheel_slot *slot, struct twheel_timer *arg)
+static __always_inline void twheel_cancel(struct twheel_timers *t, struct twheel_entry *e,
+					  struct twheel_slot *slot,
+					  struct twheel_timer *arg)
 {
-	u64 before;
-	u32 state;
-
 	t->stats.cancelled++;
-	state = twheel_exchange(t, e, slot, 0, &before);
-	twheel_report(e, slot, arg);
-	arg->state = state;
-	arg->deadline_ns = before;
+	arg->state = twheel_exchange(t, e, slot, 0, &arg->deadline_ns);
+	arg->user_data = e->user_data;
+	arg->period_ns = e->period;
+	arg->slack_ns = e->slack;
+	arg->flags = e->flags;
 	twheel_end(t, e, slot);
 }
 
-/**
- * twheel_apply() - do one operation
- * @t: the timers
- * @op: what to do. Its timer is changed only if that succeeds.
- * @now: the time
- *
- * Everything is checked before anything is changed.
- *
- * Return: 0; -EINVAL, -ENOENT or -ENOSPC as the header of the ABI says; -EAGAIN
- * if twheel_slots_grow() is needed first.
- */
-int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now)
+/* Does @op. Return: its result, or -EAGAIN; as twheel_apply() says. */
+static __always_inline int twheel_apply_one(struct twheel_timers *t, struct twheel_op *op,
+					    u64 now)
 {
 	struct twheel_timer *arg = &op->timer;
 	bool arms = op->opcode == TWHEEL_OP_REGISTER || op->opcode == TWHEEL_OP_REARM;
@@ -510,6 +541,35 @@ int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now)
 	else
 		twheel_report(e, slot, arg);
 	return 0;
+}
+
+/**
+ * twheel_apply() - do operations
+ * @t: the timers
+ * @ops: what to do. The timer of one is changed only if that succeeds; what came
+ *	of it is in its result: 0; -EINVAL, -ENOENT or -ENOSPC as the header of
+ *	the ABI says.
+ * @nr: how many
+ * @now: the time
+ *
+ * Of each, everything is checked before anything is changed.
+ *
+ * Return: how many were done. If not all, then twheel_slots_grow() is needed
+ * before the next.
+ */
+unsigned int twheel_apply(struct twheel_timers *t, struct twheel_op *ops, unsigned int nr,
+			  u64 now)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		int err = twheel_apply_one(t, &ops[i], now);
+
+		if (err == -EAGAIN)
+			break;
+		ops[i].result = err;
+	}
+	return i;
 }
 
 /**
@@ -541,6 +601,7 @@ static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u3
 
 	if (armed && mode == TWHEEL_DRAIN_CANCEL) {
 		t->stats.cancelled++;
+		twheel_to_idle(t, e);
 		twheel_end(t, e, slot);
 		return true;
 	}
@@ -643,7 +704,8 @@ void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats)
  * periods that have passed, whether or not its tick or slack has; until it was
  * drained, if it was.
  */
-static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
+static inline void twheel_put_event(struct twheel_event *event,
+				    const struct twheel_entry *e, u64 now)
 {
 	u64 until = e->last ? e->expired_ns : now;
 	u64 expirations = 1;
@@ -652,7 +714,7 @@ static struct twheel_event twheel_event(const struct twheel_entry *e, u64 now)
 		expirations = 0;
 	else if (e->period && until > e->deadline)
 		expirations += div64_u64(until - e->deadline, e->period);
-	return (struct twheel_event) {
+	*event = (struct twheel_event) {
 		.id = twheel_entry_id(e),
 		.user_data = e->user_data,
 		.deadline_ns = e->deadline,
@@ -691,27 +753,26 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed
 			  struct twheel_event *events, unsigned int nr,
 			  unsigned int budget, u64 now)
 {
-	struct twheel_entry *e, *next;
+	struct hlist_node **at = &t->ready.first;
 	unsigned int i = 0;
 
-	list_for_each_entry_safe(e, next, &t->ready, ready) {
-		struct twheel_slot *slot;
+	while (i < nr && *at) {
+		struct twheel_entry *e = hlist_entry(*at, struct twheel_entry, ready);
+		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 
-		if (i == nr)
-			break;
-		slot = twheel_slots_word(&t->slots, e);
-		if (!twheel_leave(slot, twheel_successor(e, e->deadline, e->expired_ns),
-				  twheel_successor(e, e->deadline, now))) {
-			if (!budget--)
-				break;
-			twheel_look(t, e, slot, now);
-			/* The word has come back: for the next claim. */
-			if (next->ready.prev == &e->ready)
-				break;
+		if (twheel_leave(slot, twheel_successor(e, e->deadline, e->expired_ns),
+				 twheel_successor(e, e->deadline, now))) {
+			claimed[i] = e;
+			twheel_put_event(&events[i++], e, now);
+			at = &e->ready.next;
 			continue;
 		}
-		claimed[i] = e;
-		events[i++] = twheel_event(e, now);
+		if (!budget--)
+			break;
+		twheel_look(t, e, slot, now);
+		/* The word has come back: for the next claim. */
+		if (*at == &e->ready)
+			break;
 	}
 	return i;
 }
@@ -733,8 +794,13 @@ void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
 
 	/* They are the first of the list, and leave it together. */
 	if (delivered) {
-		t->ready.next = claimed[delivered - 1]->ready.next;
-		t->ready.next->prev = &t->ready;
+		struct hlist_node *rest = claimed[delivered - 1]->ready.next;
+
+		WRITE_ONCE(t->ready.first, rest);
+		if (rest)
+			rest->pprev = &t->ready.first;
+		else
+			t->ready_end = &t->ready.first;
 	}
 	t->stats.unread -= delivered;
 	t->stats.delivered += delivered;

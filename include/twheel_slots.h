@@ -38,7 +38,7 @@
  * @user_data: the user's
  * @period: 0, or ns from one expiration to the next
  * @slack: how late it may be
- * @gen: generation, the high half of the id; 0 while the slot is free
+ * @gen: generation, the high half of the id
  * @slot: the low half of the id
  * @flags: TWHEEL_ABSTIME and so on, of the last arming
  * @state: where it is: TWHEEL_IDLE, TWHEEL_ARMED (in the wheel, at the
@@ -50,7 +50,7 @@ struct twheel_entry {
 	union {
 		struct twheel_node node;
 		struct {
-			struct list_head ready;
+			struct hlist_node ready;
 			u64 expired_ns;
 		};
 	};
@@ -61,7 +61,7 @@ struct twheel_entry {
 	u32 gen;
 	u32 slot : 24;
 	u32 flags : 3;
-	u32 state : 2;
+	u32 state : 3;
 	u32 past : 1;
 	u32 last : 1;
 };
@@ -71,8 +71,35 @@ static_assert(sizeof(struct twheel_entry) <= 64);
 /* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
 #define TWHEEL_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
+/* So many that batches of 256 timers come and go without an allocation. */
+#define TWHEEL_SPARES		4U
+
+/* Timers and chunks of a block; words of a page, and pages for those of a block. */
+#define TWHEEL_BLOCK		4096U
+#define TWHEEL_CHUNKS		(TWHEEL_BLOCK / TWHEEL_CHUNK)
+#define TWHEEL_WORDS		(PAGE_SIZE / sizeof(struct twheel_slot))
+#define TWHEEL_BLOCK_PAGES	(TWHEEL_BLOCK / TWHEEL_WORDS)
+
+/**
+ * struct twheel_chunk - where 64 timers are
+ * @entries: the timers, or NULL while there are none
+ * @exist: a bit per slot that there is: the last chunk may have fewer than 64
+ * @live: a bit per slot that is not free
+ * @link: in twheel_slots.avail, in twheel_slots.holes, or empty if full
+ * @first: number of its first slot
+ * @gen: generation last given out here. It outlives @entries, so an id does
+ *	not come back before 2^32 timers were made in this chunk.
+ */
+struct twheel_chunk {
+	struct twheel_entry *entries;
+	u64 exist;
+	u64 live;
+	struct list_head link;
+	u32 first;
+	u32 gen;
+};
+
 struct twheel_block;
-struct twheel_chunk;
 
 /**
  * struct twheel_garbage - memory that is out of use, each piece of which begins
@@ -96,7 +123,7 @@ struct twheel_garbage {
  * @avail: chunks that have memory and a free slot, first the one that was full
  *	last
  * @holes: chunks whose memory was given back
- * @spare: a chunk that is all free and keeps its memory for the next timer
+ * @spares: how many chunks are all free and keep their memory
  * @garbage: what was given back, for twheel_slots_dispose()
  */
 struct twheel_slots {
@@ -108,7 +135,7 @@ struct twheel_slots {
 	u32 chunks;
 	struct list_head avail;
 	struct list_head holes;
-	struct twheel_chunk *spare;
+	unsigned int spares;
 	struct twheel_garbage garbage;
 };
 
@@ -116,15 +143,9 @@ int twheel_slots_init(struct twheel_slots *s, u32 max);
 void twheel_slots_adopt(struct twheel_slots *s);
 void twheel_slots_free(struct twheel_slots *s);
 
-struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id);
-struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot);
-struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
-				      const struct twheel_entry *e);
-void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e);
 u64 twheel_slots_live(const struct twheel_slots *s, u32 nr,
 		      struct twheel_entry **entries);
-struct twheel_entry *twheel_slots_get(struct twheel_slots *s);
-void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e);
+void twheel_slots_empty(struct twheel_slots *s, struct twheel_chunk *chunk);
 int twheel_slots_grow(struct twheel_slots *s, spinlock_t *lock);
 void twheel_slots_dispose(struct twheel_garbage *garbage);
 
@@ -143,6 +164,171 @@ struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff);
 static inline u64 twheel_entry_id(const struct twheel_entry *e)
 {
 	return (u64)e->gen << 32 | e->slot;
+}
+
+/* What each operation needs. libtwheel has slots of its own and brings these, too. */
+#ifdef TWHEEL_OWN_SLOTS
+
+struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot);
+struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
+				      const struct twheel_entry *e);
+void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e);
+struct twheel_entry *twheel_slots_get(struct twheel_slots *s);
+void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e);
+
+#else
+
+#include <linux/bitops.h>
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/prefetch.h>
+
+/**
+ * struct twheel_block - 64 chunks and their pages
+ * @words: pages of the mapping, NULL where nobody needs one
+ * @chunk: the chunks
+ * @users: how many chunks with memory have their words in that page
+ */
+struct twheel_block {
+	struct twheel_slot *words[TWHEEL_BLOCK_PAGES];
+	struct twheel_chunk chunk[TWHEEL_CHUNKS];
+	unsigned int users[TWHEEL_BLOCK_PAGES];
+};
+
+static inline struct twheel_block *twheel_block_at(const struct twheel_slots *s, u32 slot)
+{
+	return s->dir[slot / TWHEEL_BLOCK];
+}
+
+/* The page of @slot in its block. */
+static inline struct twheel_slot **twheel_page_at(struct twheel_block *block, u32 slot)
+{
+	return &block->words[slot % TWHEEL_BLOCK / TWHEEL_WORDS];
+}
+
+static inline struct twheel_chunk *twheel_chunk_at(const struct twheel_slots *s, u32 nr)
+{
+	return &s->dir[nr / TWHEEL_CHUNKS]->chunk[nr % TWHEEL_CHUNKS];
+}
+
+/**
+ * twheel_slots_at() - the live timer in a slot
+ * @s: the slots
+ * @slot: any number; user space may have given it
+ *
+ * Return: the timer, or NULL.
+ */
+static inline struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot)
+{
+	u32 nr = slot / TWHEEL_CHUNK;
+	struct twheel_chunk *chunk;
+
+	if (nr >= s->chunks)
+		return NULL;
+	chunk = twheel_chunk_at(s, array_index_nospec(nr, s->chunks));
+	slot %= TWHEEL_CHUNK;
+	return chunk->live >> slot & 1 ? &chunk->entries[slot] : NULL;
+}
+
+/**
+ * twheel_slots_word() - the word of a timer, in the mapping
+ * @s: the slots
+ * @e: a live timer
+ *
+ * Return: its slot of the table. User space writes there at any time.
+ */
+static inline struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
+						    const struct twheel_entry *e)
+{
+	u32 slot = e->slot;
+
+	return *twheel_page_at(twheel_block_at(s, slot), slot) + slot % TWHEEL_WORDS;
+}
+
+/**
+ * twheel_slots_prefetch() - have fetched what a look at a timer begins with
+ * @s: the slots
+ * @e: a live timer, which may be far away in memory
+ */
+static inline void twheel_slots_prefetch(const struct twheel_slots *s,
+					 const struct twheel_entry *e)
+{
+	prefetchw(e);
+}
+
+/**
+ * twheel_slots_get() - make a timer
+ * @s: the slots
+ *
+ * Return: the timer, idle, with a new id and no flags, the rest for the caller to
+ * fill in; -ENOSPC if there are as many as may be; -EAGAIN if twheel_slots_grow()
+ * is needed first.
+ */
+static inline struct twheel_entry *twheel_slots_get(struct twheel_slots *s)
+{
+	struct twheel_chunk *chunk;
+	struct twheel_entry *e;
+	unsigned int i;
+	u64 free;
+
+	if (s->used == s->max)
+		return ERR_PTR(-ENOSPC);
+	chunk = list_first_entry_or_null(&s->avail, struct twheel_chunk, link);
+	if (!chunk)
+		return ERR_PTR(-EAGAIN);
+	s->spares -= !chunk->live;
+	free = chunk->exist & ~chunk->live;
+	i = __ffs64(free);
+	chunk->live |= 1ULL << i;
+	if (!(free & (free - 1)))
+		list_del_init(&chunk->link);
+	if (!++chunk->gen)
+		chunk->gen = 1;
+	s->used++;
+
+	e = &chunk->entries[i];
+	e->gen = chunk->gen;
+	e->slot = chunk->first + i;
+	e->flags = 0;
+	e->state = TWHEEL_IDLE;
+	e->past = false;
+	e->last = false;
+	return e;
+}
+
+/**
+ * twheel_slots_put() - end a timer
+ * @s: the slots
+ * @e: the timer, in no list
+ */
+static inline void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
+{
+	u32 slot = e->slot;
+	struct twheel_chunk *chunk = twheel_chunk_at(s, slot / TWHEEL_CHUNK);
+
+	chunk->live &= ~(1ULL << (slot % TWHEEL_CHUNK));
+	s->used--;
+	if (list_empty(&chunk->link))
+		list_add(&chunk->link, &s->avail);
+	if (!chunk->live)
+		twheel_slots_empty(s, chunk);
+}
+
+#endif /* TWHEEL_OWN_SLOTS */
+
+/**
+ * twheel_slots_find() - the live timer with an id
+ * @s: the slots
+ * @id: any number; user space may have given it
+ *
+ * Return: the timer, or NULL.
+ */
+static inline struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id)
+{
+	struct twheel_entry *e = twheel_slots_at(s, (u32)id);
+
+	return e && e->gen == id >> 32 ? e : NULL;
 }
 
 #endif /* _TWHEEL_SLOTS_H */

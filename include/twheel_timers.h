@@ -24,6 +24,7 @@
  * @slots: where all are, and their words
  * @ready: the expired ones, in the order of their ticks. Whether it is empty
  *	may be asked without the lock.
+ * @ready_end: where the next of these is linked
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
  * @stats: what has happened, but for what twheel_stats() adds
@@ -31,7 +32,8 @@
 struct twheel_timers {
 	struct twheel wheel;
 	struct twheel_slots slots;
-	struct list_head ready;
+	struct hlist_head ready;
+	struct hlist_node **ready_end;
 	bool used;
 	bool news;
 	struct twheel_stats stats;
@@ -42,8 +44,15 @@ static inline u64 twheel_tick_ns(const struct twheel_timers *t)
 	return 1ULL << t->wheel.shape.shift;
 }
 
+static inline void twheel_ready_init(struct twheel_timers *t)
+{
+	t->ready.first = NULL;
+	t->ready_end = &t->ready.first;
+}
+
 void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget);
-int twheel_apply(struct twheel_timers *t, struct twheel_op *op, u64 now);
+unsigned int twheel_apply(struct twheel_timers *t, struct twheel_op *ops, unsigned int nr,
+			  u64 now);
 bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now);
 unsigned int twheel_drain(struct twheel_timers *t, u32 *chunk, u32 mode, u64 now);
 int twheel_list(const struct twheel_timers *t, u32 *cursor,

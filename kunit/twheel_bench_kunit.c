@@ -563,20 +563,16 @@ static void timers_make(struct kunit *test, struct bench *b)
 	twheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
 	KUNIT_ASSERT_EQ(test, twheel_slots_init(&b->timers.slots, b->nr), 0);
 	twheel_slots_adopt(&b->timers.slots);
-	INIT_LIST_HEAD(&b->timers.ready);
+	twheel_ready_init(&b->timers);
 	b->now = 1;
 }
 
 static inline int timers_do(struct bench *b, struct twheel_op *op)
 {
-	int err = twheel_apply(&b->timers, op, b->now);
-
-	while (err == -EAGAIN) {
-		err = twheel_slots_grow(&b->timers.slots, &b->lock);
-		if (!err)
-			err = twheel_apply(&b->timers, op, b->now);
-	}
-	return err;
+	while (!twheel_apply(&b->timers, op, 1, b->now))
+		if (twheel_slots_grow(&b->timers.slots, &b->lock))
+			return -ENOMEM;
+	return op->result;
 }
 
 static inline int timers_arm(struct bench *b, u32 i, u64 deadline)

@@ -114,7 +114,8 @@ static void look_arm(struct kunit *test, struct look_test *lt, const struct look
 	};
 
 	current_test = NULL;
-	KUNIT_ASSERT_EQ(test, 0, twheel_apply(&lt->timers, &op, row->planned - 10 * TICK));
+	KUNIT_ASSERT_EQ(test, 1U, twheel_apply(&lt->timers, &op, 1, row->planned - 10 * TICK));
+	KUNIT_ASSERT_EQ(test, 0, op.result);
 	lt->e = twheel_slots_find(&lt->timers.slots, op.timer.id);
 	lt->slot = twheel_slots_word(&lt->timers.slots, lt->e);
 	lt->step = 0;
@@ -149,7 +150,8 @@ static void look_act(struct kunit *test, struct look_test *lt, const struct look
 	lt->taken += !!row->word;
 	lt->stored++;
 	lt->last = row->rearm;
-	KUNIT_EXPECT_EQ(test, 0, twheel_apply(&lt->timers, &op, lt->now));
+	KUNIT_EXPECT_EQ(test, 1U, twheel_apply(&lt->timers, &op, 1, lt->now));
+	KUNIT_EXPECT_EQ(test, 0, op.result);
 }
 
 /* What must hold whenever nobody is in the middle of anything. */
@@ -229,7 +231,7 @@ static void look_every_interleaving(struct kunit *test)
 
 		memset(lt, 0, sizeof(*lt));
 		memset(mem, 0, twheel_bytes(&shape));
-		INIT_LIST_HEAD(&lt->timers.ready);
+		twheel_ready_init(&lt->timers);
 		lt->now = START;
 		twheel_init(&lt->timers.wheel, &shape, mem, START - 200 * TICK);
 		KUNIT_ASSERT_EQ(test, 0, twheel_slots_init(&lt->timers.slots, 1));

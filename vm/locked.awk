@@ -55,7 +55,7 @@ function report(why)
 
 # Whether anything is ready may be asked at any time. Growth takes the lock itself.
 {
-	gsub(/list_empty\(&w->timers\.ready\)/, "")
+	gsub(/hlist_empty\(&w->timers\.ready\)/, "")
 	gsub(/twheel_slots_grow\(&w->timers\.slots, &w->lock\)/, "")
 }
 !held && !(name in alone) && ($0 ~ members || $0 ~ verbs) {

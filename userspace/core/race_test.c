@@ -131,7 +131,7 @@ static bool turn(bool last)
 		ends(events[i].deadline_ns);
 	}
 	over = last && twheel_next(&timers.wheel) == TWHEEL_NEVER && !nr &&
-	       list_empty(&timers.ready);
+	       hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
 	/* A tick that is not done with stays, or all would be late. */
@@ -243,7 +243,7 @@ static void set_up(void)
 	unsigned int i;
 
 	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
-	INIT_LIST_HEAD(&timers.ready);
+	twheel_ready_init(&timers);
 	twheel_init(&timers.wheel, &shape, kzalloc(twheel_bytes(&shape), 0), now_ns());
 	if (twheel_slots_init(&timers.slots, TIMERS))
 		abort();
@@ -256,7 +256,7 @@ static void set_up(void)
 			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
 		};
 
-		if (twheel_apply(&timers, &op, now_ns()))
+		if (twheel_apply(&timers, &op, 1, now_ns()) != 1 || op.result)
 			abort();
 		pthread_mutex_init(&turns[i], NULL);
 		slots[i] = (u32)op.timer.id;

@@ -352,10 +352,9 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 /* Does @op, with memory that may run out. Return: as the device. */
 static int apply(struct run *r, struct twheel_op *op)
 {
-	int err;
-
-	while ((err = twheel_apply(&r->t, op, r->now)) == -EAGAIN) {
+	while (!twheel_apply(&r->t, op, 1, r->now)) {
 		unsigned int kind = feed_byte(r->f);
+		int err;
 
 		FUZZ_CHECK(op->opcode, ==, TWHEEL_OP_REGISTER);
 		memory_left = kind & 7 ? ~0UL : kind >> 6;
@@ -364,9 +363,9 @@ static int apply(struct run *r, struct twheel_op *op)
 			FUZZ_CHECK(memory_left, ==, 0);
 		memory_left = ~0UL;
 		if (err)
-			break;
+			return err;
 	}
-	return err;
+	return op->result;
 }
 
 static void do_register(struct run *r, struct user_timer *u)
@@ -480,7 +479,7 @@ static void do_nonsense(struct run *r)
 		return;
 	before = op;
 	FUZZ_CHECK(apply(r, &op), ==, kind >> 6 == 3 ? -EINVAL : -ENOENT);
-	FUZZ_CHECK(memcmp(&op, &before, sizeof(op)), ==, 0);
+	FUZZ_CHECK(memcmp(&op.timer, &before.timer, sizeof(op.timer)), ==, 0);
 }
 
 /*
@@ -666,8 +665,8 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned i
 		was_read(r, of[i]);
 	follow_all(r);
 	/* Where there was room for more, only what became due meanwhile is left. */
-	if (got < nr && got <= fit && budget == AMPLE && !list_empty(&r->t.ready))
-		FUZZ_CHECK(container_of(r->t.ready.next, struct twheel_entry, ready)->expired_ns,
+	if (got < nr && got <= fit && budget == AMPLE && !hlist_empty(&r->t.ready))
+		FUZZ_CHECK(container_of(r->t.ready.first, struct twheel_entry, ready)->expired_ns,
 			   ==, r->now);
 }
 
@@ -806,7 +805,7 @@ static void do_page(struct run *r)
 }
 
 /*
- * No more is kept than live timers need, and a chunk for the next: of a table that
+ * No more is kept than live timers need, and chunks for the next: of a table that
  * is not mapped, whose pages would stay.
  */
 static void check_memory(struct run *r)
@@ -814,7 +813,7 @@ static void check_memory(struct run *r)
 	struct twheel_garbage garbage = twheel_slots_garbage(&r->t.slots);
 	const struct twheel_slots *s = &r->t.slots;
 	u64 blocks = s->max / (TWHEEL_CHUNK * 64) + 1;
-	u64 chunks = 1, pages = 1;
+	u64 chunks = TWHEEL_SPARES, pages = TWHEEL_SPARES;
 	u32 chunk = U32_MAX;
 	u32 page = U32_MAX;
 	u32 slot;
@@ -922,7 +921,7 @@ static void empty(struct run *r)
 	unsigned int i;
 
 	do_drain(r, TWHEEL_DRAIN_EXPIRE);
-	while (!list_empty(&r->t.ready))
+	while (!hlist_empty(&r->t.ready))
 		do_read(r, EVENTS, EVENTS, AMPLE);
 	for (i = 0; i < r->timers; i++)
 		if (r->timer[i].id)
@@ -965,7 +964,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
-	INIT_LIST_HEAD(&r.t.ready);
+	twheel_ready_init(&r.t);
 	twheel_init(&r.t.wheel, &shape, mem, r.now);
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;

@@ -36,10 +36,4 @@ static inline void list_del(struct list_head *entry)
 	entry->prev->next = entry->next;
 }
 
-#define list_for_each_entry_safe(pos, n, head, member)				\
-	for (pos = container_of((head)->next, typeof(*pos), member),		\
-	     n = container_of(pos->member.next, typeof(*pos), member);		\
-	     &pos->member != (head);						\
-	     pos = n, n = container_of(n->member.next, typeof(*n), member))
-
 #endif /* _SHIM_LINUX_LIB_LIST_H */
