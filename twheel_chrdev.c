@@ -64,7 +64,11 @@
 
 /* Timers touched before the lock is dropped. */
 #define TWHEEL_BUDGET		256U
-/* Operations of a batch, or timers of a list, done at a time. */
+/*
+ * Operations of a batch, or timers of a list, done at a time. Where memory ends
+ * in the midst of them, one at a time: a copy of many stops up to 16 bytes too
+ * early on some architectures (arm64), which may be one more than there is room for.
+ */
 #define TWHEEL_GROUP		24U
 /* Events copied by a read at a time. */
 #define TWHEEL_EVENTS		32U
@@ -329,6 +333,7 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 {
 	struct twheel_op ops[TWHEEL_GROUP] __uninitialized;
 	struct twheel_op __user *uptr;
+	unsigned int group = TWHEEL_GROUP;
 	struct twheel_batch batch;
 	unsigned int done = 0;
 
@@ -338,7 +343,7 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 		return -EINVAL;
 	uptr = twheel_user_ptr(batch.ops);
 	while (done < batch.count) {
-		unsigned int nr = min(batch.count - done, TWHEEL_GROUP);
+		unsigned int nr = min(batch.count - done, group);
 		size_t size = nr * sizeof(*ops);
 		unsigned int good;
 
@@ -354,9 +359,11 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 			good = 0;
 		}
 		done += good;
-		if (good < nr && !done)
-			return -EFAULT;
-		if (good < nr || fatal_signal_pending(current))
+		if (good < nr && nr == 1)
+			return done ?: -EFAULT;
+		if (good < nr)
+			group = 1;
+		if (fatal_signal_pending(current))
 			break;
 		cond_resched();
 	}
@@ -391,6 +398,7 @@ static noinline_for_stack long
 twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 {
 	struct twheel_timer timers[TWHEEL_GROUP];
+	unsigned int group = TWHEEL_GROUP;
 	struct twheel_timer __user *uptr;
 	struct twheel_list list;
 	unsigned int done = 0;
@@ -401,8 +409,8 @@ twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 		return -EFAULT;
 	uptr = twheel_user_ptr(list.timers);
 	list.count = min_t(u32, list.count, INT_MAX);
-	while (done < list.count && !left && !fatal_signal_pending(current)) {
-		unsigned int nr = min(list.count - done, TWHEEL_GROUP);
+	while (done < list.count && !fatal_signal_pending(current)) {
+		unsigned int nr = min(list.count - done, group);
 		int got;
 
 		spin_lock_bh(&w->lock);
@@ -417,6 +425,10 @@ twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 			list.cursor = (u32)timers[got].id;
 		}
 		done += got;
+		if (left && nr == 1)
+			break;
+		if (left)
+			group = 1;
 		cond_resched();
 	}
 	if (put_user(list.cursor, &arg->cursor) || (left && !done))
@@ -429,6 +441,7 @@ twheel_ioctl_kick(struct twheel_file *w, const struct twheel_kick __user *arg)
 {
 	u32 slots[TWHEEL_KICKS];
 	struct twheel_kick kick;
+	unsigned int group = TWHEEL_KICKS;
 	unsigned int done = 0;
 	u32 __user *uptr;
 	long looked = 0;
@@ -439,14 +452,16 @@ twheel_ioctl_kick(struct twheel_file *w, const struct twheel_kick __user *arg)
 		return -EINVAL;
 	uptr = twheel_user_ptr(kick.slots);
 	while (done < kick.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(kick.count - done, TWHEEL_KICKS);
+		unsigned int nr = min(kick.count - done, group);
 		unsigned int good, i;
 		u64 now;
 
 		good = nr - DIV_ROUND_UP(copy_from_user(slots, uptr + done, nr * sizeof(*slots)),
 					 sizeof(*slots));
-		if (!good && !done)
-			return -EFAULT;
+		if (good < nr && nr == 1)
+			return done ? looked : -EFAULT;
+		if (good < nr)
+			group = 1;
 		now = twheel_lock(w);
 		/* What has come due goes first, as with the other door. */
 		twheel_run(&w->timers, now, TWHEEL_KICKS);
@@ -454,8 +469,6 @@ twheel_ioctl_kick(struct twheel_file *w, const struct twheel_kick __user *arg)
 			looked += twheel_kick(&w->timers, slots[i], now);
 		twheel_unlock(w, now);
 		done += good;
-		if (good < nr)
-			break;
 		cond_resched();
 	}
 	return looked;
@@ -633,14 +646,15 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 /* read and poll */
 
 /*
- * Copies up to TWHEEL_EVENTS events to @to and consumes those that were copied
- * whole. All under the lock and without page faults, so that to everybody else
- * an event is either unread or delivered: a CANCEL meanwhile knows which.
+ * Copies up to @max events, of %TWHEEL_EVENTS at most, to @to and consumes those
+ * that were copied whole. All under the lock and without page faults, so that to
+ * everybody else an event is either unread or delivered: a CANCEL meanwhile knows
+ * which.
  *
  * Return: how many were delivered; -EAGAIN if none is ready; -EFAULT if the
  * user's page has to be brought in first.
  */
-static int twheel_deliver(struct twheel_file *w, struct iov_iter *to)
+static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
 	struct twheel_event events[TWHEEL_EVENTS] __uninitialized;
 	struct twheel_entry *claimed[TWHEEL_EVENTS] __uninitialized;
@@ -651,7 +665,7 @@ static int twheel_deliver(struct twheel_file *w, struct iov_iter *to)
 
 	now = twheel_lock(w);
 	nr = twheel_claim(&w->timers, claimed, events,
-			  min_t(size_t, room, TWHEEL_EVENTS),
+			  min_t(size_t, room, max),
 			  TWHEEL_BUDGET - TWHEEL_EVENTS, now);
 	pagefault_disable();
 	copied = copy_to_iter(events, nr * sizeof(*events), to);
@@ -670,15 +684,17 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct file *file = iocb->ki_filp;
 	struct twheel_file *w = file->private_data;
 	bool nowait = (file->f_flags & O_NONBLOCK) || (iocb->ki_flags & IOCB_NOWAIT);
+	unsigned int max = TWHEEL_EVENTS;
 	ssize_t done = 0;
 	int ret;
 
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	for (;;) {
-		ret = twheel_deliver(w, to);
+		ret = twheel_deliver(w, to, max);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
+			max = TWHEEL_EVENTS;
 			if (iov_iter_count(to) < sizeof(struct twheel_event) ||
 			    hlist_empty(&w->timers.ready) || signal_pending(current))
 				break;
@@ -686,6 +702,8 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			continue;
 		}
 		if (ret == -EFAULT) {
+			/* There is room for one. With more, the copy may not get that far. */
+			max = 1;
 			if (fault_in_iov_iter_writeable(to, sizeof(struct twheel_event)) ||
 			    fatal_signal_pending(current))
 				break;
