@@ -183,7 +183,9 @@ static void shuffle_crowd(struct crowd *c)
 	for (thread = 0; thread < c->h->threads; thread++) {
 		begin = nr;
 		for (group = 0; group < c->groups; group++) {
-			for (i = first_of(c, group, thread); i < first_of(c, group, thread + 1); i++)
+			uint32_t end = first_of(c, group, thread + 1);
+
+			for (i = first_of(c, group, thread); i < end; i++)
 				c->index[i] = nr++;
 		}
 		for (i = begin; i < nr; i++)
