@@ -54,7 +54,7 @@ part() {
 # The machine that it is, for who reads the rows elsewhere.
 machine() {
 	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
-		"$(nproc) processors, $(uname -sr)"
+		"$(nproc) processors, Linux $(uname -r | sed 's/[-+].*//')"
 }
 
 for name; do
