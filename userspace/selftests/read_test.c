@@ -115,8 +115,12 @@ TEST_F(reading, any_size)
 			sleep_ms(1);
 		while (next < N) {
 			size_t fit = size / EVENT < N - next ? size / EVENT : N - next;
+			ssize_t got = read(self->fd, ev, size) / EVENT;
 
-			ASSERT_EQ(fit * EVENT, read(self->fd, ev, size));
+			/* A signal may end it after the first. */
+			if (are_interrupted() && got > 0 && got < (ssize_t)fit)
+				fit = got;
+			ASSERT_EQ(fit, got);
 			for (k = 0; k < fit; k++)
 				ASSERT_EQ(next++, ev[k].user_data);
 		}
@@ -414,6 +418,11 @@ TEST_F(reading, close_while_blocked)
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(-1, fcntl(fd, F_GETFD));
 	pthread_join(r.thread, NULL);
+	/* Begun anew after a signal, it has nothing to read from. */
+	if (are_interrupted() && r.ret < 0) {
+		EXPECT_EQ(EBADF, r.err);
+		return;
+	}
 	EXPECT_EQ(EVENT, r.ret);
 	EXPECT_EQ(31, r.ev.user_data);
 }

@@ -97,11 +97,17 @@ static inline void be_interrupted(void)
 
 /*
  * TWHEEL_TEST_SIGNALS=N in the environment: each process of a test gets a signal
- * each N us, wherever it is in the kernel. All must be as it is without.
+ * each N us, wherever it is in the kernel. All must be as it is without; but poll,
+ * epoll and io_uring_enter, which never begin anew, say EINTR.
  */
+static inline bool are_interrupted(void)
+{
+	return getenv("TWHEEL_TEST_SIGNALS");
+}
+
 static __attribute__((constructor)) void interrupt_children(void)
 {
-	if (getenv("TWHEEL_TEST_SIGNALS"))
+	if (are_interrupted())
 		pthread_atfork(NULL, NULL, be_interrupted);
 }
 

@@ -334,7 +334,7 @@ static bool seldom(void)
 static void run_batch(const struct step *s)
 {
 	unsigned int most = seldom() ? 0x1ffff : 0x1ff, i;
-	unsigned int count = s->n >> 24 == 0xff ? s->n & most : s->n % 40;
+	unsigned int count = s->n >> 24 == 0xff ? s->n & most : s->n % 20;
 	struct twheel_op *op = (struct twheel_op *)(me.buffer + PAGE);
 	unsigned int good = count < TWHEEL_BATCH_MAX ? count : TWHEEL_BATCH_MAX;
 	struct twheel_batch b = { .ops = ptr_u64(op), .count = count, .flags = s->n >> 30 == 2 };
@@ -653,7 +653,8 @@ static void run_step(const struct step *s)
 		fcntl(fd, F_SETFL, O_NONBLOCK | (s->n & 1 ? O_ASYNC : 0));
 		break;
 	case OP_FDINFO:
-		run_fdinfo(s);
+		if (random_below(10) == 0)
+			run_fdinfo(s);
 		break;
 	case OP_SLEEP:
 		sleep_ns(s->n % (seldom() ? 1000000 : 10000));

@@ -30,7 +30,9 @@ struct lateness {
 };
 
 static struct shared {
-	bool go, stop;
+	bool stop;
+	/* How many of the attackers and the bystander have begun. */
+	unsigned int there;
 	/* The wheel that both attackers have, if that is the attack. */
 	int fd;
 	/* What each has done, and what it found wrong. */
@@ -129,15 +131,19 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		if (pid[i])
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (i < ATTACKERS)
+			pin(i);
+		__atomic_fetch_add(&shared->there, 1, __ATOMIC_RELEASE);
 		if (i == ATTACKERS)
 			_exit(stand_by());
-		pin(i);
 		while (!storm_over() && !shared->wrong[i])
 			storm->attack(i);
 		if (storm->end)
 			storm->end(i);
 		_exit(0);
 	}
+	while (__atomic_load_n(&shared->there, __ATOMIC_ACQUIRE) <= ATTACKERS)
+		sleep_ms(10);
 	sleep_ms(seconds * 1000);
 	__atomic_store_n(&shared->stop, true, __ATOMIC_RELEASE);
 	for (i = 0; i <= ATTACKERS; i++) {
