@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: the hostile
+# tests of userspace/stress in machines of this kernel, TAP out. What a budget was
+# too small for is said in lines that begin with "# " and have "cut:" in them.
+#
+#   --pairs N     seconds for each pair of calls that race
+#   --fuzz N      for the fuzzer
+#   --lives N     for each way in which wheels end
+#   --storms N    for each storm, twice
+#   --soak N      for the soak
+#   --only WHAT   one of these alone, or fail_nth or cmdspace
+#   --parallel    with a processor of the host's for each of the machine's
+#
+# The seconds are those of the machine. Without --parallel it counts instructions for
+# a clock, has one processor of the host's for its two, and gives it to the other
+# each 20 us, where calls take longer each 100 us: so calls meet wherever either
+# is, the host may be busy, and what was found is found again.
+#
+# fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
+# goes in those with KCOV: vm/config/debug.config. The others pass it by.
+
+. "$(dirname "$0")/lib.sh"
+
+kernel=${1:?which kernel?}
+tier=${2:?short or full?}
+shift 2
+only=
+parallel=
+case $tier in
+short)
+	pairs=1 fuzz=30 lives=4 storms=1 soak=10
+	loops=100000 calls=0 count=10000 loads=10
+	;;
+full)
+	pairs=60 fuzz=900 lives=120 storms=5 soak=600
+	loops=1000000 calls=20000000 count=1000000 loads=200
+	;;
+*) die "unknown: $tier" ;;
+esac
+while [ $# -gt 0 ]; do
+	case $1 in
+	--pairs) pairs=$2 ;;
+	--fuzz) fuzz=$2 ;;
+	--lives) lives=$2 ;;
+	--storms) storms=$2 ;;
+	--soak) soak=$2 ;;
+	--only) only=$2 ;;
+	--parallel) parallel=1 ;;
+	--) break ;;
+	*) die "unknown option: $1" ;;
+	esac
+	[ "$1" = --parallel ] || shift
+	shift
+done
+[ $# -eq 0 ] || shift
+
+quietly make -C "$top/userspace/stress" \
+	KSELFTEST="$("$top/vm/source.sh")/tools/testing/selftests"
+options=(--kernel "$kernel" --name "stress-$kernel" --raw --limit 10000 --timeout 20000
+	--bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
+config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
+watching=
+turn=20
+if grep -qx 'CONFIG_KCOV=y' "$config"; then
+	watching=1
+	turn=100
+	options+=(--variant kcov)
+fi
+
+if [ -z "$parallel" ]; then
+	# Any clock of the machine that comes to an end is a turn. This one is that of
+	# a network which nobody is in.
+	options+=(--exact --qemu "-netdev hubport,id=turn,hubid=0
+		-object filter-buffer,id=turns,netdev=turn,interval=$turn")
+fi
+
+run=()
+# part NAME ARGUMENT...: one of the programs.
+part() {
+	[ -n "$only" ] && [ "$only" != "$1" ] || run+=(--run "$*")
+}
+
+if [ -n "$watching" ]; then
+	part fail_nth
+else
+	part cmdspace
+	part storms --seconds "$storms"
+fi
+part fuzz --seconds "$fuzz" --calls "$calls"
+part pairs --loops "$loops" --seconds "$pairs"
+part lives --count "$count" --loads "$loads" --seconds "$lives"
+if [ "$tier" = full ] || [ "$only" = soak ]; then
+	part soak --seconds "$soak"
+fi
+[ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
+exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"
