@@ -4,7 +4,7 @@
 # vm/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
 # of misbehaviour in a machine and expects the rig to find it, and gives the tally
 # broken logs to count. With the name of a debug kernel, it plants what only
-# that one can find.
+# that one can find; with "canary", what shows in that variant of the module.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -115,6 +115,15 @@ rt-debug)
 kmsan)
 	plant kmsan padding
 	found "bytes that nothing was written to" 'kernel log: BUG: KMSAN: kernel-infoleak'
+	the_end
+	;;
+canary)
+	# Whatever kernel it is: a module that was built like that.
+	mkdir -p "$build/canary"
+	gcc -O2 -Wall -Wextra -Werror -std=gnu11 -static -o "$build/canary/canary" \
+		"$top/vm/canary.c"
+	boot canary --kernel 6.12 --variant canary --exact --bin "$build/canary" -- canary
+	ok "canary: a member that nothing was written to" says 'nothing was written to: fefefefe'
 	the_end
 	;;
 '') ;;

@@ -8,7 +8,8 @@
 #
 #   kcov    says which code a system call ran
 #   gcov    counts how often each line ran, without the branches that UBSAN adds
-#   canary  has a pattern in each local variable that nothing was written to
+#   canary  has a pattern in each local variable that nothing was written to, but
+#           for padding, which gcc clears
 
 . "$(dirname "$0")/lib.sh"
 

@@ -24,6 +24,7 @@
  *   race     counts without a lock, in two threads
  *   foreign  reads plainly what somebody unknown to the kernel's eyes writes
  *   padding  gives a program bytes that nothing was written to
+ *   field    gives it a member that nothing was written to
  */
 #include <linux/bug.h>
 #include <linux/delay.h>
@@ -46,6 +47,10 @@
 static char *bug = "";
 module_param(bug, charp, 0444);
 MODULE_PARM_DESC(bug, "what to do: see the source");
+
+static unsigned long page;
+module_param(page, ulong, 0444);
+MODULE_PARM_DESC(page, "where it has written in the program that loaded it");
 
 static struct file *held;
 
@@ -221,9 +226,8 @@ static int planted_shift(void)
 /* A page of the program that loads us. */
 static void __user *user_page(void)
 {
-	unsigned long page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
-				     MAP_ANONYMOUS | MAP_PRIVATE, 0);
-
+	page = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+		       MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	return IS_ERR_VALUE(page) ? NULL : (void __user *)page;
 }
 
@@ -318,6 +322,20 @@ static int planted_padding(void)
 	return !to || copy_to_user(to, &s, sizeof(s)) ? -EFAULT : 0;
 }
 
+static int planted_field(void)
+{
+	struct {
+		u32 one;
+		u32 unset;
+		u64 two;
+	} s;
+	void __user *to = user_page();
+
+	s.one = 1;
+	s.two = 2;
+	return !to || copy_to_user(to, &s, sizeof(s)) ? -EFAULT : 0;
+}
+
 static const struct {
 	const char *name;
 	int (*plant)(void);
@@ -340,6 +358,7 @@ static const struct {
 	{ "race", planted_race },
 	{ "foreign", planted_foreign },
 	{ "padding", planted_padding },
+	{ "field", planted_field },
 };
 
 static int __init planted_init(void)
