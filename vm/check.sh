@@ -86,26 +86,10 @@ build_all() {
 
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
-if [ -n "$full" ]; then
-	stage stress tap "$top/vm/stress.sh" debug full
-	stage stress-6.12 tap "$top/vm/stress.sh" 6.12 full
-	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
-	stage debug-all tap "$top/vm/suite.sh" debug all
-	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
-	stage exact tap "$top/vm/exact.sh"
-	stage gate-debug tap "$top/vm/gate.sh" debug
-	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
-	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
-	stage module tap "$top/vm/coverage.sh"
-	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
-	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
-	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
-	stage races32 tap "$top/vm/suite.sh" 6.12 races32
-	stage power tap "$top/vm/power.sh"
-	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
-	stage kmsan tap "$top/vm/suite.sh" kmsan 64
-	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
-fi
+tier=${full:+full}
+tier=${tier:-short}
+stage stress tap "$top/vm/stress.sh" debug "$tier"
+stage stress-6.12 tap "$top/vm/stress.sh" 6.12 "$tier"
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
 stage debug tap "$top/vm/suite.sh" debug 64
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1
@@ -122,6 +106,24 @@ stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
 stage model tap "$top/doc/model/run.sh"
 stage core tap make -C "$top/userspace/core" check
 stage coverage plain "$top/kunit/coverage.sh"
+# And these, of which the last ones can be done without most easily.
+if [ -n "$full" ]; then
+	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
+	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
+	stage exact tap "$top/vm/exact.sh"
+	stage gate-debug tap "$top/vm/gate.sh" debug
+	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
+	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
+	stage module tap "$top/vm/coverage.sh"
+	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
+	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
+	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
+	stage races32 tap "$top/vm/suite.sh" 6.12 races32
+	stage power tap "$top/vm/power.sh"
+	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
+	stage kmsan tap "$top/vm/suite.sh" kmsan 64
+	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
+fi
 
 results=$build/results
 rm -rf "$results"

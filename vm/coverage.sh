@@ -36,8 +36,8 @@ fi
 cd "$out"
 need gcc-12
 gcov-12 -b -c "${files[@]/%/.gcda}" >gcov.log 2>&1
-# What a file of the module is called there: of the headers, one has code of ours.
-sources=(twheel.c twheel.h twheel_slots.c twheel_timers.c twheel_chrdev.c)
+# What a file of the module is called there: of the headers, two have code of ours.
+sources=(twheel.c twheel.h twheel_slots.c twheel_slots.h twheel_timers.c twheel_chrdev.c)
 
 awk -v min_lines=$min_lines -v min_branches=$min_branches \
 	-v reasons="$top/vm/coverage.reasons" '
