@@ -511,8 +511,17 @@ const struct bench_backend bench_rearm = {
 #define CALLS_MSEC	1000U
 #define CALLS_TIMEOUT	(200 * NSEC_PER_MSEC)
 #define REQUESTS	50U
+/* A machine that stands still for longer than the timeout lets them expire. */
+#define CALLS_TRIES	5U
 
-static double calls_once(bool *bad)
+static void hear_late(struct bench *b, uint32_t index)
+{
+	(void)index;
+	*(bool *)b->heard = true;
+}
+
+/* @bad: something went wrong; @late: as a timeout expired, it means nothing. */
+static double calls_once(bool *bad, bool *late)
 {
 	struct bench *b = bench_open(&bench_timeout, 0, 0, 0);
 	uint64_t ids[REQUESTS], before, calls, when;
@@ -520,6 +529,10 @@ static double calls_once(bool *bad)
 
 	if (!b)
 		bench_die("calls");
+	*bad = false;
+	*late = false;
+	b->sink = hear_late;
+	b->heard = late;
 	before = count_calls(b);
 	when = bench_now();
 	for (msec = 0; msec < CALLS_MSEC; msec++) {
@@ -550,14 +563,20 @@ void bench_calls(unsigned int reps)
 		.pattern = "paced",
 		.unit = "per_1000_pairs",
 	};
+	bool bad = false, once, late;
+	unsigned int i, tries;
 	double calls[reps];
-	bool bad = false;
-	unsigned int i;
 
 	if (!bench_wanted(&bench_libtwheel))
 		return;
-	for (i = 0; i < reps; i++)
-		calls[i] = calls_once(&bad);
+	for (i = 0; i < reps; i++) {
+		for (tries = 1; ; tries++) {
+			calls[i] = calls_once(&once, &late);
+			if (!late || tries == CALLS_TRIES)
+				break;
+		}
+		bad |= once;
+	}
 	row.checked = bad ? "no" : "yes";
 	bench_row(&row, calls, reps);
 }
