@@ -148,8 +148,8 @@ draw_bars() {
 		unset key
 		colour(ours) = ours > 0 ? 0xd01c1c : 0x1f77b4
 		plot '$tmp/$name' using 0:3:(\$3 - \$4):(\$3 + \$4):(0.6):(colour(\$5)):xtic(1) \
-				with boxerrorbars lc rgb variable, \
-			'' using 0:(\$3 * 1.4):(sprintf('%.3g', \$3)) with labels
+				with boxerrorbars lc rgb variable title '', \
+			'' using 0:(\$3 * 1.4):(sprintf('%.3g', \$3)) with labels title ''
 	EOF
 }
 
