@@ -21,9 +21,9 @@ files=(twheel_core twheel_slots twheel_timers twheel_chrdev)
 if [ $# -eq 0 ]; then
 	out=$build/coverage-kernel
 	rm -rf "$out"
-	"$top/vm/programs.sh" >/dev/null
-	make -s -C "$top/userspace/stress" \
-		KSELFTEST="$("$top/vm/source.sh")/tools/testing/selftests" >/dev/null
+	quietly "$top/vm/programs.sh"
+	quietly make -s -C "$top/userspace/stress" \
+		KSELFTEST="$("$top/vm/source.sh")/tools/testing/selftests"
 	"$top/vm/suite.sh" debug 64 --exact --name coverage --gcov "$out" \
 		--bin "$build/stress/fail_nth" --run fail_nth >"$logs/coverage.suite.log" 2>&1 || {
 		tail -n 40 "$logs/coverage.suite.log"

@@ -118,7 +118,7 @@ TEST_F_TIMEOUT(power, processor_is_gone, 120)
 	ASSERT_TRUE(write_text(CPU_ONLINE, "1"));
 }
 
-/* Each of these goes a step further towards sleep, and turns back after 5 s. */
+/* Each of these goes a step further towards sleep, and turns back after a second. */
 TEST_F_TIMEOUT(power, almost_sleeps, 180)
 {
 	static const char *const levels[] = {
