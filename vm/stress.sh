@@ -15,7 +15,7 @@
 #
 # The seconds are those of the machine. Without --parallel it counts instructions for
 # a clock, has one processor of the host's for its two, and gives it to the other
-# each 20 us, where calls take longer each 100 us: so calls meet wherever either
+# each 40 us, where calls take longer each 100 us: so calls meet wherever either
 # is, the host may be busy, and what was found is found again.
 #
 # fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
@@ -62,7 +62,7 @@ options=(--kernel "$kernel" --name "stress-$kernel" --raw --limit 10000 --timeou
 	--bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
-turn=20
+turn=40
 if grep -qx 'CONFIG_KCOV=y' "$config"; then
 	watching=1
 	turn=100
