@@ -154,6 +154,15 @@ for word in "${words[@]}"; do
 	ok "a log with '$word'" says "fail: kernel log: $word planted"
 done
 
+# A report of the OOM killer, and a trace that comes after it.
+oom="for l in 'good invoked oom-killer: x' x 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
+boot oom --oom-ok good --run "$oom"
+ok "a report of the OOM killer that was expected passes" test "$status" -eq 0
+boot oom --oom-ok goo --run "$oom"
+ok "one that was not" says 'fail: kernel log: Call Trace:'
+boot oom --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
+ok "another behind it" says 'fail: kernel log: Call Trace:'
+
 boot load --params no_such_thing=1,max_timers=x -- true
 ok "a module that cannot be loaded" says 'fail: cannot load the module'
 

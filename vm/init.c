@@ -12,6 +12,7 @@
  *   /vm/commands	what to run, a shell command per line
  *   /vm/forbidden	what must not be in the kernel log, a text per line
  *   /vm/log-ok	what our module may have to say, a text per line
+ *   /vm/oom-ok	programs that may make the kernel out of memory, a name per line
  *
  * and on the kernel's command line, all optional,
  *
@@ -458,6 +459,25 @@ static int open_log(void)
 }
 
 /*
+ * Whether @text begins to tell where the kernel was out of memory, which one of
+ * @programs has made happen: it comes once, in the first lines of that report.
+ */
+static bool of_oom(char *const *programs, const char *text)
+{
+	static unsigned int lines;
+
+	if (strstr(text, " invoked oom-killer: "))
+		for (lines = 0; *programs && !lines; programs++)
+			if (!strncmp(text, *programs, strlen(*programs)) &&
+			    text[strlen(*programs)] == ' ')
+				lines = 6;
+	if (!lines || !lines-- || strcmp(text, "Call Trace:"))
+		return false;
+	lines = 0;
+	return true;
+}
+
+/*
  * The kernel's log since we were started. Our module does its work
  * silently, so a line of it is a complaint too, but for those about its
  * signature, which the loader prints in its name.
@@ -466,6 +486,7 @@ static void scan_log(int kmsg)
 {
 	char *const *forbidden = read_lines("/vm/forbidden");
 	char *const *allowed = read_lines("/vm/log-ok");
+	char *const *starved = read_lines("/vm/oom-ok");
 	char record[8192];
 
 	if (!*forbidden)
@@ -488,6 +509,8 @@ static void scan_log(int kmsg)
 		text++;
 		text[strcspn(text, "\n")] = '\0';
 
+		if (of_oom(starved, text))
+			continue;
 		if (any_in(forbidden, text))
 			fail("kernel log: %s", text);
 		else if (!strncmp(text, MODULE ": ", strlen(MODULE ": ")) &&

@@ -14,6 +14,8 @@
 #   --timeout SECONDS for the whole (default: 300)
 #   --params A=1,B=2  parameters of the module
 #   --log-ok TEXT     a line of the module that is no complaint
+#   --oom-ok PROGRAM  may make the kernel out of memory; where that was, which
+#                     is what the report of it begins with, is no complaint
 #   --append TEXT     more for the kernel's command line
 #   --memory SIZE     of the machine (default: 1G, more for debug kernels)
 #   --slow N          gives N times the time, for --limit and --timeout and, as
@@ -52,6 +54,7 @@ shell=
 bins=()
 commands=()
 log_ok=()
+oom_ok=()
 
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -62,6 +65,7 @@ while [ $# -gt 0 ]; do
 	--timeout) timeout=$2 ;;
 	--params) params=$2 ;;
 	--log-ok) log_ok+=("$2") ;;
+	--oom-ok) oom_ok+=("$2") ;;
 	--append) append=$2 ;;
 	--variant) variant=$2 ;;
 	--memory) memory=$2 ;;
@@ -124,6 +128,7 @@ cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
 forbidden=$root/vm/forbidden
 grep -v ${slow:+-e 'interrupt took'} -e '^$' "$top/vm/forbidden" >"$forbidden"
 printf '%s\n' "${log_ok[@]}" >"$root/vm/log-ok"
+printf '%s\n' "${oom_ok[@]}" >"$root/vm/oom-ok"
 printf '%s\n' "${commands[@]}" >"$root/vm/commands"
 printf '%s\n' 'root::0:0:root:/:/bin/sh' 'nobody::65534:65534:nobody:/:/bin/sh' \
 	>"$root/etc/passwd"
@@ -289,6 +294,14 @@ said=$(tr -d '\r' <"$output" | sed -n "s/^${shell:+.*}twheel-vm: verdict: //p" |
 verdict=$said
 # What the kernel said after the verdict counts as well.
 tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
+	awk -v programs=" ${oom_ok[*]} " '
+		/ invoked oom-killer: / {
+			match($0, /[^ ]+ invoked/)
+			name = substr($0, RSTART, RLENGTH - length("invoked"))
+			lines = index(programs, " " name) ? 6 : 0
+		}
+		lines && lines-- && /Call Trace:$/ { lines = 0; next }
+		{ print }' |
 	grep -F -f "$forbidden" >"$dir/complaints" || true
 complaint=$(head -n 1 "$dir/complaints")
 if [ -n "$shell" ] && [ "$status" -eq 0 ] && [ -z "$said$complaint" ] &&
