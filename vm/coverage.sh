@@ -105,8 +105,10 @@ awk -v min_lines=$min_lines -v min_branches=$min_branches \
 			l += lines[f]; lh += hit[f]; b += branches[f]; bh += taken[f]
 		}
 		pl = percent(lh, l); pb = percent(bh, b)
-		printf "%sok 1 the module in the kernel: %.2f %% of lines\n", pl < min_lines ? "not " : "", pl
-		printf "%sok 2 the module in the kernel: %.2f %% of branches\n", pb < min_branches ? "not " : "", pb
+		printf "%sok 1 the module in the kernel: %.2f %% of lines\n",
+			pl < min_lines ? "not " : "", pl
+		printf "%sok 2 the module in the kernel: %.2f %% of branches\n",
+			pb < min_branches ? "not " : "", pb
 		printf "%sok 3 each error return was reached, or has a reason\n", unexplained ? "not " : ""
 		print "1..3"
 		exit pl < min_lines || pb < min_branches || unexplained || !l
