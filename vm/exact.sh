@@ -23,8 +23,8 @@ one='-smp 1'
 
 # once RUN OPTION...: the first run's output is for the reader.
 once() {
-	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --exact --append "$quiet" --qemu "$one" \
-		--limit 0 --timeout 900 --bin "$bin" "${@:2}" -- exact
+	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --exact \
+		--append "$quiet" --qemu "$one" --limit 0 --timeout 900 --bin "$bin" "${@:2}" -- exact
 }
 
 # What both runs must agree on.

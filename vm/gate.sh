@@ -88,7 +88,7 @@ debug)
 	found "a lock shared with an interrupt" 'kernel log: WARNING: inconsistent lock state'
 	boot debug-copy --kernel debug --exact -- insmod /planted.ko bug=copy
 	ok "debug: a machine with copy fails" refused
-	ok "debug: more than the object to a program" says 'usercopy: Kernel memory exposure attempt'
+	ok "debug: more than the object to a program" says 'RIP: 0010:usercopy_abort'
 	boot debug-stop --kernel debug --exact -- insmod /planted.ko bug=uaf
 	ok "debug: the first report is the last" says 'the machine died without a verdict'
 	the_end
