@@ -22,6 +22,8 @@
 #                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels)
 #   --exact           counts instructions for a clock: two runs give the same
 #                     times, to the nanosecond, and idle time takes no time
+#   --settle SECONDS  of an exact machine before it begins, for its kernel to put the
+#                     clock right (default: 60)
 #   --qemu 'OPTIONS'  more for QEMU
 #   --gcov DIR        the module counts what runs; puts that into DIR
 #   --name NAME       of the logs: build/logs/NAME.output.log has the output,
@@ -46,6 +48,7 @@ append=
 memory=
 slow=
 exact=
+settle=60
 more=
 gcov=
 name=
@@ -71,6 +74,7 @@ while [ $# -gt 0 ]; do
 	--memory) memory=$2 ;;
 	--slow) slow=$2 ;;
 	--exact) exact=1 ;;
+	--settle) settle=$2 ;;
 	--qemu) more=$2 ;;
 	--gcov) gcov=$2 ;;
 	--name) name=$2 ;;
@@ -189,8 +193,7 @@ if [ -n "$exact" ]; then
 		-rtc 'base=2026-01-01T00:00:00,clock=vm'
 	)
 	has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
-	# In its first seconds the kernel puts its clock right.
-	words+=(nokaslr maxcpus=1 tsc=reliable twheel.settle=60 twheel.emulated=1)
+	words+=(nokaslr maxcpus=1 tsc=reliable "twheel.settle=$settle" twheel.emulated=1)
 elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
 	qemu+=(-accel kvm -cpu host)
 else

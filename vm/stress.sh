@@ -72,7 +72,7 @@ fi
 if [ -z "$parallel" ]; then
 	# Any clock of the machine that comes to an end is a turn. This one is that of
 	# a network which nobody is in.
-	options+=(--exact --qemu "-netdev hubport,id=turn,hubid=0
+	options+=(--exact --settle 5 --qemu "-netdev hubport,id=turn,hubid=0
 		-object filter-buffer,id=turns,netdev=turn,interval=$turn")
 fi
 
