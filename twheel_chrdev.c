@@ -332,8 +332,8 @@ static noinline_for_stack long
 twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 {
 	struct twheel_op ops[TWHEEL_GROUP] __uninitialized;
-	struct twheel_op __user *uptr;
 	unsigned int group = TWHEEL_GROUP;
+	struct twheel_op __user *uptr;
 	struct twheel_batch batch;
 	unsigned int done = 0;
 
@@ -356,7 +356,7 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 		twheel_exec(w, ops, good);
 		if (copy_to_user(uptr + done, ops, good * sizeof(*ops))) {
 			twheel_forget(w, ops, good);
-			good = 0;
+			return done ?: -EFAULT;
 		}
 		done += good;
 		if (good < nr && nr == 1)
@@ -398,8 +398,8 @@ static noinline_for_stack long
 twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 {
 	struct twheel_timer timers[TWHEEL_GROUP];
-	unsigned int group = TWHEEL_GROUP;
 	struct twheel_timer __user *uptr;
+	unsigned int group = TWHEEL_GROUP;
 	struct twheel_list list;
 	unsigned int done = 0;
 	size_t left = 0;

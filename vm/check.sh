@@ -121,6 +121,7 @@ if [ -n "$full" ]; then
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage power tap "$top/vm/power.sh"
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
+	stage gate-canary tap "$top/vm/gate.sh" canary
 	stage kmsan tap "$top/vm/suite.sh" kmsan 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
 fi

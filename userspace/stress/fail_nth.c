@@ -19,8 +19,10 @@
 /* More than any call has; to find no end is a failure. */
 #define MOST_SITES	400
 
-/* Operations in a batch, and timers of the full scene: three groups of 16. */
-#define MANY		40
+/* What the module does at a time, of a batch or a list. */
+#define GROUP		24
+/* Operations in a batch, and timers of the full scene: three groups. */
+#define MANY		56
 #define UNREAD		40
 #define LISTED		128
 
@@ -382,7 +384,7 @@ static bool batch_rearm_right(struct scene *s, int ret, const struct snapshot *b
 			return false;
 	}
 	return after->stats.rearmed - before->stats.rearmed == (__u64)moved &&
-	       moved >= ret && moved <= ret + 16;
+	       moved >= ret && moved <= ret + GROUP;
 }
 
 static bool batch_cancel_right(struct scene *s, int ret, const struct snapshot *before,
@@ -396,7 +398,7 @@ static bool batch_cancel_right(struct scene *s, int ret, const struct snapshot *
 	for (i = 0; i < MANY; i++)
 		if (!find(after, s->many[i]) ? i >= gone : i < gone)
 			return false;
-	return gone >= ret && gone <= ret + 16;
+	return gone >= ret && gone <= ret + GROUP;
 }
 
 static bool batch_get_right(struct scene *s, int ret, const struct snapshot *before,
@@ -741,16 +743,16 @@ FIXTURE_VARIANT_ADD(fail_nth, batch_register) {
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_rearm) {
-	.deed = { "batch_rearm", 10, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
+	.deed = { "batch_rearm", 7, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_cancel) {
-	.deed = { "batch_cancel", 10, full, do_batch_cancel, batch_cancel_right,
+	.deed = { "batch_cancel", 7, full, do_batch_cancel, batch_cancel_right,
 		  batch_cancel_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_get) {
-	.deed = { "batch_get", 10, full, do_batch_get, batch_get_right }
+	.deed = { "batch_get", 7, full, do_batch_get, batch_get_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, drain_expire) {
