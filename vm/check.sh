@@ -108,6 +108,7 @@ stage core tap make -C "$top/userspace/core" check
 stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
+	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
 	stage exact tap "$top/vm/exact.sh"

@@ -8,7 +8,7 @@
 #   --pairs N     seconds for each pair of calls that race
 #   --fuzz N      for the fuzzer
 #   --lives N     for each way in which wheels end
-#   --storms N    for each storm, twice
+#   --storms N    for each storm, twice; only with --parallel
 #   --soak N      for the soak
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --parallel    with a processor of the host's for each of the machine's
@@ -86,13 +86,16 @@ if [ -n "$watching" ]; then
 	part fail_nth
 else
 	part cmdspace
-	part storms --seconds "$storms"
 fi
 part fuzz --seconds "$fuzz" --calls "$calls"
 part pairs --loops "$loops" --seconds "$pairs"
 part lives --count "$count" --loads "$loads" --seconds "$lives"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --seconds "$soak"
+fi
+# Who is punctual beside them is for processors that are truly two.
+if [ -n "$parallel" ] && [ -z "$watching" ]; then
+	part storms --seconds "$storms"
 fi
 [ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"
