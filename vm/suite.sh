@@ -46,7 +46,8 @@ races() {
 	local dir=${1-}
 
 	run=(--run "${dir}race_test" --run "${dir}table_race_test"
-		--run "TWHEEL_TEST_SECONDS=60 ${dir}lib_thread_test -t timeouts -v kernel_8"
+		--run "TWHEEL_TEST_SECONDS=60 ${dir}lib_thread_test -T timers \
+			-T never_forgotten -T come_and_go -T keys -v kernel_8"
 		--run "${dir}lib_thread_test -v kernel_2 -v kernel_8")
 	options=()
 }
