@@ -11,6 +11,12 @@
 . "$(dirname "$0")/../vm/lib.sh"
 
 packaging=$top/packaging
+if [ "${1:-}" = --inside ]; then
+	dir=$2
+else
+	dir=$(mktemp -d)
+	trap 'as_root rm -rf "$dir"' EXIT
+fi
 # shellcheck source=../userspace/selftests/tap.sh
 . "$top/userspace/selftests/tap.sh"
 
@@ -133,7 +139,6 @@ inside() {
 # ---- Outside ----
 
 if [ "${1:-}" = --inside ]; then
-	dir=$2
 	inside "$3" "$4"
 	exit
 fi
@@ -142,8 +147,6 @@ echo 'TAP version 13'
 "$top/vm/deps.sh" build
 need dkms kmod
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
-dir=$(mktemp -d)
-trap 'as_root rm -rf "$dir"' EXIT
 before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
