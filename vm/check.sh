@@ -92,10 +92,11 @@ stage stress tap "$top/vm/stress.sh" debug "$tier"
 stage stress-6.12 tap "$top/vm/stress.sh" 6.12 "$tier"
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
 stage debug tap "$top/vm/suite.sh" debug 64
+stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
+stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage lib tap "$top/userspace/lib/check.sh"
-stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage fuzz tap "$top/userspace/core/fuzz.sh"
 stage lint tap "$top/vm/lint.sh"

@@ -237,6 +237,24 @@ static void start_processors(void)
 	}
 }
 
+/* Races of the kernel itself, which KCSAN would stop at. */
+static void forgive_races(void)
+{
+	/* Sets a flag that its poller reads as it likes. */
+	static const char *const known[] = { "!pollwake" };
+	size_t i;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		fd = open("/sys/kernel/debug/kcsan", O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			return;
+		if (write(fd, known[i], strlen(known[i])) < 0)
+			fail("KCSAN knows no %s: %s", known[i] + 1, strerror(errno));
+		close(fd);
+	}
+}
+
 /* Returns whether it is loaded. */
 static bool load_module(void)
 {
@@ -613,6 +631,7 @@ int main(void)
 		setenv("TWHEEL_TEST_SLOW", option("twheel.slow"), 1);
 	raise_limits();
 	loopback_up();
+	forgive_races();
 	if (option("maxcpus"))
 		start_processors();
 

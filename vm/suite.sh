@@ -7,7 +7,9 @@
 #   all      with 64-bit and with 32-bit programs (the default)
 #   64       with 64-bit programs, or those of the kernel's architecture
 #   races    what takes threads that truly meet, as 64-bit programs
-#   races32  the same as 32-bit programs
+#   threads  the same of the library: each timeout is accounted for, for a minute;
+#            the wheel in the process is raced natively, by userspace/lib/check.sh
+#   races32  both as 32-bit programs
 #
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
@@ -40,15 +42,16 @@ programs() {
 	done
 }
 
-# races [DIRECTORY]: each timeout of the library's threads is accounted for, for a
-# minute; the wheel in the process is raced natively, by userspace/lib/check.sh.
+# races DIRECTORY, threads DIRECTORY: those there.
 races() {
-	local dir=${1-}
+	run+=(--run "$1/race_test" --run "$1/table_race_test")
+	options=()
+}
 
-	run=(--run "${dir}race_test" --run "${dir}table_race_test"
-		--run "TWHEEL_TEST_SECONDS=60 ${dir}lib_thread_test -T timers \
+threads() {
+	run+=(--run "TWHEEL_TEST_SECONDS=60 $1/lib_thread_test -T timers \
 			-T never_forgotten -T come_and_go -T keys -v kernel_8"
-		--run "${dir}lib_thread_test -v kernel_2 -v kernel_8")
+		--run "$1/lib_thread_test -v kernel_2 -v kernel_8")
 	options=()
 }
 
@@ -75,11 +78,15 @@ all)
 	done
 	;;
 races)
-	races
+	races /bin
+	;;
+threads)
+	threads /bin
 	;;
 races32)
 	bins=(--bin "$build/user32:/bin32")
-	races /bin32/
+	races /bin32
+	threads /bin32
 	;;
 *)
 	die "unknown: $what"
