@@ -23,8 +23,7 @@ if [ $# -eq 0 ]; then
 	out=$build/coverage-kernel
 	rm -rf "$out"
 	quietly "$top/vm/programs.sh"
-	quietly make -s -C "$top/userspace/stress" \
-		KSELFTEST="$("$top/vm/source.sh")/tools/testing/selftests"
+	quietly "$top/vm/programs.sh" stress
 	"$top/vm/suite.sh" debug 64 --exact --name coverage --gcov "$out" \
 		--bin "$build/stress/fail_nth" --run fail_nth >"$logs/coverage.suite.log" 2>&1 || {
 		tail -n 40 "$logs/coverage.suite.log"

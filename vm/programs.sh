@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/programs.sh [ARCHITECTURE]: builds the programs and the tests of the device:
-# into build/user and build/user32, or, for arm64 or s390x, the tests into
-# build/user-ARCHITECTURE.
+# vm/programs.sh [arm64 | s390x | stress]: builds the programs and the tests of the
+# device, into build/user and build/user32; or the tests for that architecture, into
+# build/user-ARCHITECTURE; or the hostile ones, into build/stress. One at a time.
 
 . "$(dirname "$0")/lib.sh"
 
 harness=$("$top/vm/source.sh")/tools/testing/selftests
+exec 9>"$build/.programs.lock"
+flock 9
 case ${1-} in
 '')
 	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness"
@@ -23,6 +25,9 @@ arm64 | s390x)
 		[[ $test = lib_* ]] || echo "$out/$test"
 	done | xargs make -C "$top/userspace" KSELFTEST="$harness" O="$out" CC="${cross}gcc" \
 		AR="${cross}ar" LD="${cross}ld" OBJCOPY="${cross}objcopy"
+	;;
+stress)
+	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness"
 	;;
 *)
 	die "unknown: $1"

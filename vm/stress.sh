@@ -56,8 +56,7 @@ while [ $# -gt 0 ]; do
 done
 [ $# -eq 0 ] || shift
 
-quietly make -C "$top/userspace/stress" \
-	KSELFTEST="$("$top/vm/source.sh")/tools/testing/selftests"
+quietly "$top/vm/programs.sh" stress
 options=(--kernel "$kernel" --name "stress-$kernel" --raw --limit 10000 --timeout 20000
 	--bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
