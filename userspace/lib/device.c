@@ -299,8 +299,8 @@ TWHEEL_PUBLIC void twheel_close(struct twheel_ctx *wheel)
 {
 	if (!wheel)
 		return;
-	twheel_forget_caches(wheel);
 	twheel_end_timeouts(wheel);
+	twheel_forget_caches(wheel);
 	wheel->backend->close(wheel);
 	munmap(wheel->shadow, (size_t)wheel->nr_slots * sizeof(*wheel->shadow));
 	free_wheel(wheel);

@@ -374,7 +374,8 @@ int twheel_disarm(struct twheel_ctx *wheel, uint64_t id);
  * @wheel: the wheel
  *
  * One system call for all of it, none if there is nothing to tell. Call it
- * before you sleep anywhere but in twheel_wait(). A thread that ends flushes.
+ * before you sleep anywhere but in twheel_wait(). A thread that ends flushes, and
+ * twheel_close() does so for all.
  *
  * Return: 0, or a negative errno.
  */

@@ -106,14 +106,16 @@ found:
 	return cache;
 }
 
-/* The wheel is closed. */
+/* The wheel is closed. Others who share it shall have what was armed until then. */
 void twheel_forget_caches(struct twheel_ctx *wheel)
 {
 	struct twheel_cache *cache;
 
 	lock_registry();
-	for (cache = wheel->home->caches; cache; cache = cache->sibling)
+	for (cache = wheel->home->caches; cache; cache = cache->sibling) {
+		twheel_flush_cache(wheel, cache);
 		twheel_store(&cache->serial, 0);
+	}
 	wheel->home->caches = NULL;
 	unlock_registry();
 }

@@ -759,6 +759,23 @@ TEST_F(passed, close)
 	EXPECT_EQ(TWHEEL_ARMED, twheel_cancel(self->w, t.id));
 }
 
+/* What was armed of a shared timer before the close is armed, not only written. */
+TEST_F(passed, close_sends)
+{
+	struct twheel_timer t = { .user_data = 9, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+	struct twheel_event ev;
+	struct twheel_ctx *w;
+
+	ASSERT_EQ(0, twheel_register(self->w, &t));
+	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
+	EXPECT_EQ(0, twheel_arm(w, t.id, twheel_now(w) + NS_PER_MS));
+	twheel_close(w);
+	EXPECT_EQ(1, twheel_wait(self->w, 5 * NS_PER_SEC));
+	EXPECT_EQ(1, twheel_read(self->w, &ev, 1));
+	EXPECT_EQ(9, ev.user_data);
+	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+}
+
 /* Killed in the middle of everything: the others, and the wheel, go on. */
 TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 {
