@@ -416,8 +416,10 @@ twheel_ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 		spin_lock_bh(&w->lock);
 		got = twheel_list(&w->timers, &list.cursor, timers, nr, TWHEEL_BUDGET);
 		spin_unlock_bh(&w->lock);
-		if (got < 0)
+		if (got < 0) {
+			left = 0;
 			break;
+		}
 		left = copy_to_user(uptr + done, timers, got * sizeof(*timers));
 		if (left) {
 			got -= DIV_ROUND_UP(left, sizeof(*timers));
