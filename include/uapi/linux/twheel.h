@@ -320,7 +320,9 @@ struct twheel_table {
 /**
  * struct twheel_slot - one timer in the mapping
  * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is
- *	when it expires. Written by atomic exchange only.
+ *	when it expires. Written by atomic exchange only; but a word that is 0,
+ *	of a timer without a period, may be armed by a store if nobody else arms
+ *	that timer meanwhile, and a full barrier comes before @wake_ns is read.
  * @wake_ns: the kernel's word: at deadlines later than this it looks by
  *	itself; ~0: it will not look.
  *
