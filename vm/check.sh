@@ -92,7 +92,6 @@ stage stress tap "$top/vm/stress.sh" debug "$tier"
 stage stress-6.12 tap "$top/vm/stress.sh" 6.12 "$tier"
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
 stage debug tap "$top/vm/suite.sh" debug 64
-stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage threads tap "$top/vm/suite.sh" 6.12 threads
@@ -110,6 +109,7 @@ stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
+	stage kcsan tap "$top/vm/suite.sh" kcsan races
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
 	stage exact tap "$top/vm/exact.sh"
