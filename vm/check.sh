@@ -109,6 +109,8 @@ stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 10 --parallel
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
 	stage kcsan tap "$top/vm/suite.sh" kcsan races
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64

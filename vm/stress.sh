@@ -87,8 +87,12 @@ else
 	part cmdspace
 fi
 part fuzz --seconds "$fuzz" --calls "$calls"
-part pairs --loops "$loops" --seconds "$pairs"
-part lives --count "$count" --loads "$loads" --seconds "$lives"
+# A module is loaded, and a processor goes, while all others wait; in turns, one may
+# wait for ever.
+without=(-T loads_and_unloads -T cpu_offline_expiry)
+[ -z "$parallel" ] || without=()
+part pairs --loops "$loops" --seconds "$pairs" "${without[@]}"
+part lives --count "$count" --loads "$loads" --seconds "$lives" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --seconds "$soak"
 fi
