@@ -415,8 +415,8 @@ static void run_shell(const char *window)
 		puts("A machine without " DEVICE ": dmesg may tell why.");
 	else
 		puts("A machine with " DEVICE ". Try: twheelctl info\n"
-		     "The examples are oneshot, periodic, poll_many and idle_server; static\n"
-		     "programs that you put into build/user are here as well.");
+		     "The examples are there, too (oneshot, dead_man, idle_server ...), and\n"
+		     "static programs that you put into build/user.");
 	if (option("twheel.emulated"))
 		puts("The processor is emulated: lateness here says nothing about a real machine.");
 	if (!pipe)
