@@ -80,6 +80,7 @@ work() {
 
 build_all() {
 	"$top/vm/programs.sh" || return
+	"$top/vm/programs.sh" stress || return
 	"$top/vm/module.sh" 6.12 || return
 	"$top/vm/module.sh" 6.1
 }
@@ -87,11 +88,9 @@ build_all() {
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
 tier=${full:+full}
-tier=${tier:-short}
-stage stress tap "$top/vm/stress.sh" debug "$tier"
-stage stress-6.12 tap "$top/vm/stress.sh" 6.12 "$tier"
+stage stress-6.12 tap "$top/vm/stress.sh" 6.12 "${tier:-short}"
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
-stage debug tap "$top/vm/suite.sh" debug 64
+stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage threads tap "$top/vm/suite.sh" 6.12 threads
@@ -108,6 +107,7 @@ stage core tap make -C "$top/userspace/core" check
 stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
+	stage stress tap "$top/vm/stress.sh" debug full
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
 	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 10 --parallel
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
