@@ -739,7 +739,7 @@ FIXTURE_VARIANT_ADD(fail_nth, get) {
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_register) {
-	.deed = { "batch_register", 13, fresh, do_batch_register, batch_register_right, forgotten }
+	.deed = { "batch_register", 11, fresh, do_batch_register, batch_register_right, forgotten }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_rearm) {
@@ -885,7 +885,7 @@ static void fail_all(struct __test_metadata *_metadata)
 {
 	static const struct deed deeds[] = {
 		{ "register", 5, fresh, do_register },
-		{ "batch_register", 13, fresh, do_batch_register },
+		{ "batch_register", 11, fresh, do_batch_register },
 		{ "populate_slots", 2, fresh_map, do_populate_slots },
 		{ "touch", 1, fresh_map, do_touch },
 	};
