@@ -659,7 +659,7 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
 	struct twheel_event events[TWHEEL_EVENTS] __uninitialized;
-	struct twheel_entry *claimed[TWHEEL_EVENTS] __uninitialized;
+	struct twheel_claimed claimed[TWHEEL_EVENTS] __uninitialized;
 	size_t room = iov_iter_count(to) / sizeof(*events);
 	unsigned int nr, good;
 	size_t copied;

@@ -286,7 +286,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 /*
  * The look at @e, just taken off the wheel, as it mostly ends: its word is what
  * it was planned for, so it is due, and nothing is due before it. Return: whether
- * it was so; else nothing has been done.
+ * it was so, and still is; else it has been looked at.
  */
 static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_entry *e,
 					 struct twheel_slot *slot, u64 now)
@@ -295,10 +295,10 @@ static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_
 
 	/* Most were moved, and then need no exchange here. */
 	if (READ_ONCE(slot->deadline_ns) != e->deadline)
-		return false;
+		goto moved;
 	twheel_look_step(slot);
 	if (cmpxchg64(&slot->deadline_ns, e->deadline, left) != e->deadline)
-		return false;
+		goto moved;
 	twheel_look_step(slot);
 	t->stats.armed--;
 	twheel_link_ready(t, e, now);
@@ -306,9 +306,14 @@ static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_
 	/* B, pairs with A in user space. */
 	smp_mb();
 	twheel_look_step(slot);
-	if (READ_ONCE(slot->deadline_ns) != left)
-		twheel_look(t, e, slot, now);
-	return true;
+	if (READ_ONCE(slot->deadline_ns) == left)
+		return true;
+	twheel_look(t, e, slot, now);
+	return false;
+moved:
+	e->state = TWHEEL_TAKEN;
+	twheel_look(t, e, slot, now);
+	return false;
 }
 
 /**
@@ -327,20 +332,21 @@ void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 	while ((node = twheel_expire(&t->wheel, now, &budget))) {
 		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
 		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
-		struct twheel_node *next = twheel_upcoming(&t->wheel);
-		u64 planned = e->deadline;
+		struct twheel_node *next = twheel_upcoming(node);
+		u64 due = e->deadline;
 		u64 late;
 
 		if (next)
 			twheel_slots_prefetch(&t->slots,
 					      container_of(next, struct twheel_entry, node));
 		if (!twheel_expire_planned(t, e, slot, now)) {
-			e->state = TWHEEL_TAKEN;
-			twheel_look(t, e, slot, now);
+			if (e->state != TWHEEL_EXPIRED)
+				continue;
+			due = max(due, e->deadline);
 		}
-		if (e->state != TWHEEL_EXPIRED || e->past)
+		if (e->past)
 			continue;
-		late = now - max(planned, e->deadline);
+		late = now - due;
 		t->stats.lateness[fls64(late | 1) - 1]++;
 		if (late > t->stats.worst_lateness_ns)
 			t->stats.worst_lateness_ns = late;
@@ -707,13 +713,14 @@ void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats)
 static inline void twheel_put_event(struct twheel_event *event,
 				    const struct twheel_entry *e, u64 now)
 {
-	u64 until = e->last ? e->expired_ns : now;
-	u64 expirations = 1;
+	u64 expirations = e->deadline <= e->expired_ns;
 
-	if (e->deadline > e->expired_ns)
-		expirations = 0;
-	else if (e->period && until > e->deadline)
-		expirations += div64_u64(until - e->deadline, e->period);
+	if (e->period && expirations) {
+		u64 until = e->last ? e->expired_ns : now;
+
+		if (until > e->deadline)
+			expirations += div64_u64(until - e->deadline, e->period);
+	}
 	*event = (struct twheel_event) {
 		.id = twheel_entry_id(e),
 		.user_data = e->user_data,
@@ -749,7 +756,7 @@ static bool twheel_leave(struct twheel_slot *slot, u64 from, u64 to)
  *
  * Return: how many.
  */
-unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed,
+unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claimed,
 			  struct twheel_event *events, unsigned int nr,
 			  unsigned int budget, u64 now)
 {
@@ -762,7 +769,7 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed
 
 		if (twheel_leave(slot, twheel_successor(e, e->deadline, e->expired_ns),
 				 twheel_successor(e, e->deadline, now))) {
-			claimed[i] = e;
+			claimed[i] = (struct twheel_claimed) { e, slot };
 			twheel_put_event(&events[i++], e, now);
 			at = &e->ready.next;
 			continue;
@@ -787,14 +794,14 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed
  *
  * Those delivered are consumed, and the others are as if nothing had been.
  */
-void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
+void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
 		   unsigned int nr, unsigned int delivered, u64 now)
 {
 	unsigned int i;
 
 	/* They are the first of the list, and leave it together. */
 	if (delivered) {
-		struct hlist_node *rest = claimed[delivered - 1]->ready.next;
+		struct hlist_node *rest = claimed[delivered - 1].entry->ready.next;
 
 		WRITE_ONCE(t->ready.first, rest);
 		if (rest)
@@ -805,8 +812,8 @@ void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
 	t->stats.unread -= delivered;
 	t->stats.delivered += delivered;
 	for (i = 0; i < delivered; i++) {
-		struct twheel_entry *e = claimed[i];
-		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+		struct twheel_entry *e = claimed[i].entry;
+		struct twheel_slot *slot = claimed[i].slot;
 
 		e->state = TWHEEL_IDLE;
 		/* Armed for the next period; or by the user, about to kick. */
@@ -816,10 +823,10 @@ void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
 			twheel_end(t, e, slot);
 	}
 	for (; i < nr; i++) {
-		struct twheel_entry *e = claimed[i];
+		struct twheel_entry *e = claimed[i].entry;
 
 		/* If it fails, the next claim finds what the user wrote. */
-		twheel_leave(twheel_slots_word(&t->slots, e),
+		twheel_leave(claimed[i].slot,
 			     twheel_successor(e, e->deadline, now),
 			     twheel_successor(e, e->deadline, e->expired_ns));
 	}

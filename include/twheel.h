@@ -194,19 +194,17 @@ static inline struct twheel_node *twheel_expire(struct twheel *w, u64 now,
 
 /**
  * twheel_upcoming() - what twheel_expire() will probably come to next
- * @w: the wheel
+ * @node: what it has returned just now, and nothing has been done with yet
  *
  * For the caller to have fetched meanwhile: nodes are far apart in memory.
  *
- * Return: that node, which is still queued; NULL: not known, or none.
+ * Return: the node that was queued behind it, and still is; NULL if none was.
  */
-static inline struct twheel_node *twheel_upcoming(const struct twheel *w)
+static inline struct twheel_node *twheel_upcoming(const struct twheel_node *node)
 {
-	unsigned int level = w->visiting ? fls(w->visiting) - 1 : 0;
-	struct hlist_head *head = &w->bucket[w->shape.levels << w->shape.slot_bits];
-	struct hlist_node *first = head[level].first;
+	struct hlist_node *next = node->link.next;
 
-	return first ? hlist_entry(first, struct twheel_node, link) : NULL;
+	return next ? hlist_entry(next, struct twheel_node, link) : NULL;
 }
 
 #endif /* _TWHEEL_H */

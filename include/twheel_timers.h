@@ -59,10 +59,20 @@ int twheel_list(const struct twheel_timers *t, u32 *cursor,
 		struct twheel_timer *out, unsigned int nr, unsigned int budget);
 void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats);
 
-unsigned int twheel_claim(struct twheel_timers *t, struct twheel_entry **claimed,
+/**
+ * struct twheel_claimed - a timer whose event is on its way to a reader
+ * @entry: it
+ * @slot: its word
+ */
+struct twheel_claimed {
+	struct twheel_entry *entry;
+	struct twheel_slot *slot;
+};
+
+unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claimed,
 			  struct twheel_event *events, unsigned int nr,
 			  unsigned int budget, u64 now);
-void twheel_settle(struct twheel_timers *t, struct twheel_entry **claimed,
+void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
 		   unsigned int nr, unsigned int delivered, u64 now);
 
 #endif /* _TWHEEL_TIMERS_H */

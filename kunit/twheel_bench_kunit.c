@@ -630,7 +630,7 @@ static u32 timers_turn(struct bench *b)
 static u32 timers_read(struct bench *b, u64 now, void (*see)(struct bench *b,
 							     const struct twheel_event *event))
 {
-	struct twheel_entry *claimed[16];
+	struct twheel_claimed claimed[16];
 	struct twheel_event events[16];
 	u32 done = 0, got, i;
 

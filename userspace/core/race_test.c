@@ -112,7 +112,7 @@ static void fail(const char *what, u64 count)
 /* A turn of the wheel, and what there is to read. Return: whether time is over. */
 static bool turn(bool last)
 {
-	struct twheel_entry *claimed[EVENTS];
+	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	unsigned int nr, i;
 	bool over, hurry;

@@ -646,7 +646,7 @@ static void was_read(struct run *r, struct user_timer *u)
 /* Reads up to @nr events, of which @fit arrive. */
 static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned int budget)
 {
-	struct twheel_entry *claimed[EVENTS];
+	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	struct user_timer *of[EVENTS];
 	u64 withdrawn = r->t.stats.withdrawn;

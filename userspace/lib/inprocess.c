@@ -224,7 +224,7 @@ static int inprocess_kick(struct twheel_ctx *wheel, const uint32_t *slots, unsig
 
 static int inprocess_read(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr)
 {
-	struct twheel_entry *claimed[EVENTS];
+	struct twheel_claimed claimed[EVENTS];
 	unsigned int want, got;
 	uint64_t ticks;
 	size_t done = 0;
