@@ -205,33 +205,39 @@ TWHEEL_PUBLIC int twheel_flush(struct twheel_ctx *wheel)
 	return cache ? twheel_flush_cache(wheel, cache) : 0;
 }
 
-/* The end of twheel_arm(), if the wheel has to be told. */
-static rare int announce(struct twheel_ctx *wheel, uint32_t nr, uint64_t old)
+/* The end of twheel_arm(), if the wheel has to be told; as it always has of 0. */
+static rare int announce(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns, uint64_t old)
 {
-	int err = twheel_collect(wheel, twheel_cache(wheel), nr);
+	int err;
 
+	/* The word's own 0 would be to disarm. */
+	if (!deadline_ns)
+		old |= twheel_exchange(&wheel->slots[(uint32_t)id], 1);
+	err = twheel_collect(wheel, twheel_cache(wheel), id);
 	return err ? err : !!old;
 }
 
-/* The generation is never 0. Of others one cannot tell. */
+/* Of others one cannot tell. */
 static inline bool can_be(const struct twheel_ctx *wheel, uint64_t id)
 {
 	return (uint32_t)id < wheel->nr_slots && id >> 32;
 }
 
+/*
+ * How many words are fetched at a time is how many calls a processor can have begun:
+ * where the table is larger than its caches, each instruction here has its price.
+ */
 TWHEEL_PUBLIC int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
 {
-	uint32_t nr = id;
 	struct twheel_slot *slot;
 	uint64_t old;
 
 	if (unlikely(!can_be(wheel, id)))
 		return -ENOENT;
-	slot = &wheel->slots[nr];
-	deadline_ns += !deadline_ns;
+	slot = &wheel->slots[(uint32_t)id];
 	old = twheel_exchange(slot, deadline_ns);
 	if (unlikely(deadline_ns <= twheel_wake(slot)))
-		return announce(wheel, nr, old);
+		return announce(wheel, id, deadline_ns, old);
 	return !!old;
 }
 
