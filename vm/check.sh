@@ -107,27 +107,30 @@ stage core tap make -C "$top/userspace/core" check
 stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
-	stage stress tap "$top/vm/stress.sh" debug full
-	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 10 --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
+	# Where the machine is slow, what the budget allows: it says what it has cut.
+	stage stress tap "$top/vm/stress.sh" debug full --parallel \
+		--fuzz 300 --pairs 10 --lives 10 --soak 60
 	stage kcsan tap "$top/vm/suite.sh" kcsan races
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
+	stage module tap "$top/vm/coverage.sh"
+	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
+	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 10 --parallel
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
 	stage exact tap "$top/vm/exact.sh"
+	stage power tap "$top/vm/power.sh"
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
 	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
-	stage module tap "$top/vm/coverage.sh"
 	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
 	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
-	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
-	stage races32 tap "$top/vm/suite.sh" 6.12 races32
-	stage power tap "$top/vm/power.sh"
-	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
-	stage gate-canary tap "$top/vm/gate.sh" canary
 	stage kmsan tap "$top/vm/suite.sh" kmsan 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
+	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
+	stage races32 tap "$top/vm/suite.sh" 6.12 races32
+	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
+	stage gate-canary tap "$top/vm/gate.sh" canary
 fi
 
 results=$build/results
