@@ -26,6 +26,9 @@ userspace:
 	@$(programs)
 	@echo 'the programs are in build/user'
 
+install:
+	@$(MAKE) -s -C userspace install
+
 load: modules
 	$(SUDO) insmod twheel.ko $(PARAMS)
 
@@ -94,6 +97,7 @@ help:
 	@echo 'make modules          twheel.ko alone'
 	@echo 'make userspace        the programs alone, into build/user'
 	@echo 'make modules_install  twheel.ko to where modprobe finds it'
+	@echo 'make install          twheelctl, its manual page and the library into PREFIX'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
@@ -111,6 +115,6 @@ help:
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
-.PHONY: all modules modules_install userspace load unload dkms-install dkms-remove \
+.PHONY: all modules modules_install userspace install load unload dkms-install dkms-remove \
 	vm demo check check-full lint \
 	kunit model coverage fuzz bench bench-full clean help

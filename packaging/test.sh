@@ -30,9 +30,10 @@ check() {
 	result $status "$name"
 }
 
-# What the machine has of us, where DKMS writes to.
+# What the machine has of us, where DKMS writes to; not each has all of these.
 listing() {
-	find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' -ls 2>/dev/null | sort
+	{ find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' -ls || true; } \
+		2>/dev/null | sort
 }
 
 # ---- Inside ----
@@ -83,7 +84,7 @@ has_node() {
 
 # Whatever has the name, but for the kernels.
 nothing_is_left() {
-	! find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' | grep .
+	! listing | grep .
 }
 
 has_rule() {
@@ -136,6 +137,27 @@ inside() {
 	echo "$number $failures" >"$dir/sums"
 }
 
+# What make install puts where, and whether it is of use there.
+installed_files() {
+	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr install &&
+		diff <(cd "$dir/root/usr" && find . ! -type d | sort) - <<-END
+			./bin/twheelctl
+			./include/libtwheel.h
+			./include/libtwheel_keyed.h
+			./include/linux/twheel.h
+			./lib/libtwheel.a
+			./lib/libtwheel.so
+			./lib/libtwheel.so.0
+			./lib/libtwheel.so.0.1.0
+			./lib/pkgconfig/libtwheel.pc
+			./share/man/man1/twheelctl.1
+		END
+}
+
+runs() {
+	"$dir/root/usr/bin/twheelctl" --version
+}
+
 # ---- Outside ----
 
 if [ "${1:-}" = --inside ]; then
@@ -151,6 +173,8 @@ before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
+check "install the programs" installed_files
+check "twheelctl, installed" runs
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"

@@ -425,6 +425,11 @@ static void run_shell(const char *window)
 	wait_for(start(argv, true), &status, 0);
 	/* The end of the session hung up all that had it open. */
 	open_port(window);
+	/* What a person did last says nothing of the whole. */
+	if (pipe && WIFSIGNALED(status))
+		say("exit: signal %d", WTERMSIG(status));
+	else if (pipe)
+		say("exit: %d", WEXITSTATUS(status));
 }
 
 /* The lines of @path, ended by NULL; none if there is no such file. */

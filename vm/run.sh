@@ -29,7 +29,8 @@
 #   --name NAME       of the logs: build/logs/NAME.output.log has the output,
 #                     build/logs/NAME.console.log all that the kernel said
 #   --raw             shows init's own lines, too
-#   --shell           a shell instead of a command, without limits
+#   --shell           a shell instead of a command, without limits. A script on
+#                     stdin takes its place, and its exit status is that of this
 #
 # QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses
 # the host's.
@@ -346,4 +347,9 @@ fi
 if [ -n "$gcov" ]; then
 	unpack_gcov
 fi
-[ "$verdict" = PASS ]
+[ "$verdict" = PASS ] || exit 1
+if [ -n "$shell" ]; then
+	left=$(tr -d '\r' <"$output" | sed -n 's/^.*twheel-vm: exit: //p' | tail -n 1)
+	[[ $left != signal* ]] || left=$((128 + ${left#signal }))
+	exit "${left:-0}"
+fi
