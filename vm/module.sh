@@ -21,7 +21,7 @@ variables=()
 case ${dir##*/"$kernel"} in
 -kcov) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
--canary) variables+=(KCFLAGS=-ftrivial-auto-var-init=pattern) ;;
+-canary) variables+=('KCFLAGS=-ftrivial-auto-var-init=pattern -DTWHEEL_CANARY') ;;
 esac
 from=$("$top/vm/kernel.sh" "$kernel")
 headers=$from/headers
