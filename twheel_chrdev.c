@@ -71,7 +71,7 @@
  */
 #define TWHEEL_GROUP		24U
 /* Events copied by a read at a time. */
-#define TWHEEL_EVENTS		32U
+#define TWHEEL_EVENTS		28U
 
 /* Slots looked at by a KICK at a time. */
 #define TWHEEL_KICKS		64U

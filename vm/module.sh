@@ -17,12 +17,15 @@ kernel=${1:?which kernel?}
 dir=$build/modules/$kernel${2:+-$2}
 shift $(($# > 1 ? 2 : 1))
 
+# A warning of any of these kernels' compilers is one of ours.
+flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
 -kcov) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
--canary) variables+=('KCFLAGS=-ftrivial-auto-var-init=pattern -DTWHEEL_CANARY') ;;
+-canary) flags+=' -ftrivial-auto-var-init=pattern -DTWHEEL_CANARY' ;;
 esac
+variables+=("KCFLAGS=$flags")
 from=$("$top/vm/kernel.sh" "$kernel")
 headers=$from/headers
 [ -d "$headers" ] || die "kernel $kernel has no headers"
