@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/check.sh [--full]: make check, and make check-full. A line for each stage when
-# it has ended, with what failed in full, and the sums on the last line. The whole
-# output of a stage is in build/logs/STAGE.log.
+# vm/check.sh [--full] [STAGE...]: make check, and make check-full. A line for each
+# stage when it has ended, with what failed in full, and the sums on the last line. The
+# whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
+# while what others have left in build/results stays there, and counts.
 #
 # The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and says
 # which it has cut: these count as skipped, and the run as failed.
@@ -11,11 +12,11 @@
 . "$(dirname "$0")/lib.sh"
 
 full=
-case ${1-} in
---full) full=1 ;;
-'') ;;
-*) die "unknown: $1" ;;
-esac
+if [ "${1-}" = --full ]; then
+	full=1
+	shift
+fi
+wanted=" $* "
 minutes=${TWHEEL_CHECK_MINUTES:-80}
 
 names=()
@@ -24,6 +25,7 @@ commands=()
 
 # stage NAME tap|plain COMMAND...: one more to run.
 stage() {
+	[[ $wanted = "  " || $1 = build || $wanted = *" $1 "* ]] || return 0
 	names+=("$1")
 	kinds+=("$2")
 	commands+=("$(printf '%q ' "${@:3}")")
@@ -132,8 +134,10 @@ if [ -n "$full" ]; then
 	stage gate-canary tap "$top/vm/gate.sh" canary
 fi
 
+[ ${#names[@]} -ge 2 ] || die "no such stage: $*"
+
 results=$build/results
-rm -rf "$results"
+[ $# -gt 0 ] || rm -rf "$results"
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind.
 for name in "${names[@]}"; do
