@@ -240,8 +240,13 @@ static void start_processors(void)
 /* Races of the kernel itself, which KCSAN would stop at. */
 static void forgive_races(void)
 {
-	/* A flag that the poller reads as it likes, and what the scheduler's tick asks. */
-	static const char *const known[] = { "!pollwake", "!hrtimer_active" };
+	/*
+	 * A flag that the poller reads as it likes, what the scheduler's tick asks, and
+	 * whether the tick came while a processor went idle.
+	 */
+	static const char *const known[] = {
+		"!pollwake", "!hrtimer_active", "!tick_nohz_idle_got_tick",
+	};
 	size_t i;
 	int fd;
 
