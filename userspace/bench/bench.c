@@ -170,6 +170,6 @@ int main(int argc, char **argv)
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, slow_reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
-		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, full ? slow_reps : 1);
+		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps);
 	return 0;
 }
