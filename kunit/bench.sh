@@ -64,8 +64,24 @@ trap 'rm -f "$linux"' EXIT
 install "$dir/linux" "$linux"
 exec 9>&-
 
-"$linux" mem=4G console=tty kunit_shutdown=halt 'kunit.filter_glob=twheel_bench' \
-	"${@/#/twheel_bench_kunit.}" </dev/null >"$log" 2>&1 || true
+# A kernel has its own memory by pages of 2 MiB at least, and a timer that is not in
+# a cache then costs one wait for memory, not one for the page's address too. Here its
+# memory is a file: in such pages, if we are root and may mount one.
+run() {
+	"$linux" mem=4G console=tty kunit_shutdown=halt 'kunit.filter_glob=twheel_bench' "$@"
+}
+large() {
+	mount -t tmpfs -o huge=always "twheel-bench" "$dir/memory" &&
+		TMPDIR=$dir/memory run "$@"
+}
+mkdir -p "$dir/memory"
+export -f run large
+export linux dir
+set -- "${@/#/twheel_bench_kunit.}"
+{ [ "$(id -u)" = 0 ] && unshare -m bash -c 'large "$@"' large "$@"; } \
+	</dev/null >"$log" 2>&1 || true
+# Where that could not begin.
+grep -q '^# Totals: ' "$log" || run "$@" </dev/null >"$log" 2>&1 || true
 
 grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
 	tail -n 40 "$log" >&2
