@@ -241,11 +241,13 @@ static void start_processors(void)
 static void forgive_races(void)
 {
 	/*
-	 * A flag that the poller reads as it likes, what the scheduler's tick asks, and
-	 * whether the tick came while a processor went idle.
+	 * A flag that the poller reads as it likes, what the scheduler's tick asks,
+	 * whether the tick came while a processor went idle, and of which queue a work
+	 * is that is queued at that moment.
 	 */
 	static const char *const known[] = {
 		"!pollwake", "!hrtimer_active", "!tick_nohz_idle_got_tick",
+		"!__pwq_activate_work",
 	};
 	size_t i;
 	int fd;
