@@ -242,12 +242,12 @@ static void forgive_races(void)
 {
 	/*
 	 * A flag that the poller reads as it likes, what the scheduler's tick asks,
-	 * whether the tick came while a processor went idle, and of which queue a work
-	 * is that is queued at that moment.
+	 * whether the tick came while a processor went idle, and what a work says of itself
+	 * while it is queued.
 	 */
 	static const char *const known[] = {
 		"!pollwake", "!hrtimer_active", "!tick_nohz_idle_got_tick",
-		"!__pwq_activate_work",
+		"!queue_work_on",
 	};
 	size_t i;
 	int fd;
