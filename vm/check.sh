@@ -89,7 +89,7 @@ build_all() {
 
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
-stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short
+stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
 stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1

@@ -650,7 +650,8 @@ test_stat() {
 	status_is 0 "stat"
 	output_has '^ +armed +unread +expired +moved +cascaded +wakeups' "stat: header"
 	is=0
-	[ "$(grep -cE '^ +3 +[0-9]+ +[1-9][0-9]* ' "$dir/out")" -eq 2 ] || is=1
+	# A row may be taken while their events are on the way.
+	[ "$(awk '/^ +[0-9]/ && $1 + $2 == 3 && $3 > 0' "$dir/out" | wc -l)" -eq 2 ] || is=1
 	result $is "stat: two rows, with expirations in both"
 	output_has '#+$' "stat: histogram"
 	output_has '^worst [0-9]' "stat: worst lateness"
