@@ -131,7 +131,6 @@ static int kernel_attach(struct twheel_ctx *wheel, int fd)
 	wheel->table = p;
 	wheel->slots = (struct twheel_slot *)((char *)p + head.slots_offset);
 	wheel->nr_slots = head.slots;
-	wheel->least_id = TWHEEL_LEAST_ID;
 	return 0;
 }
 

@@ -373,7 +373,6 @@ int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *w
 	wheel->fd = p->fd;
 	wheel->slots = p->words;
 	wheel->nr_slots = setup.max_timers;
-	wheel->least_id = TWHEEL_LEAST_ID;
 	wheel->info = (struct twheel_info) {
 		.features = TWHEEL_FEATURE_TABLE,
 		.tick_ns = twheel_tick_ns(&p->timers),

@@ -136,15 +136,11 @@ struct twheel_home {
 	unsigned int room;
 };
 
-/* The generation of an id is never 0. */
-#define TWHEEL_LEAST_ID	(1ULL << 32)
-
 /**
  * struct twheel_ctx - a wheel
  * @slots: the words
  * @nr_slots: how many
  * @fd: to poll
- * @least_id: TWHEEL_LEAST_ID, as it is compared with in fewer instructions from here
  * @serial: tells it from all others of this process
  * @shadow: one per slot
  * @backend: the kind
@@ -159,7 +155,6 @@ struct twheel_ctx {
 	struct twheel_slot *slots;
 	uint32_t nr_slots;
 	int fd;
-	uint64_t least_id;
 	uint64_t serial;
 	struct twheel_shadow *shadow;
 	const struct twheel_backend *backend;

@@ -220,7 +220,7 @@ static rare int announce(struct twheel_ctx *wheel, uint64_t id, uint64_t deadlin
 /* Of others one cannot tell. */
 static inline bool can_be(const struct twheel_ctx *wheel, uint64_t id)
 {
-	return (uint32_t)id < wheel->nr_slots && id >= wheel->least_id;
+	return (uint32_t)id < wheel->nr_slots && id >> 32;
 }
 
 /*
