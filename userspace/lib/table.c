@@ -205,19 +205,21 @@ TWHEEL_PUBLIC int twheel_flush(struct twheel_ctx *wheel)
 	return cache ? twheel_flush_cache(wheel, cache) : 0;
 }
 
-/* The end of twheel_arm(), if the wheel has to be told; as it always has of 0. */
-static rare int announce(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns, uint64_t old)
+/* The end of twheel_arm(), if the wheel has to be told. */
+static rare int announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old)
 {
-	int err;
+	int err = twheel_collect(wheel, twheel_cache(wheel), id);
 
-	/* The word's own 0 would be to disarm. */
-	if (!deadline_ns)
-		old |= twheel_exchange(&wheel->slots[(uint32_t)id], 1);
-	err = twheel_collect(wheel, twheel_cache(wheel), id);
 	return err ? err : !!old;
 }
 
-/* Of others one cannot tell. */
+/* For 0, which was long ago; in the word it would be to disarm. */
+static rare int arm_in_the_past(struct twheel_ctx *wheel, uint64_t id)
+{
+	return twheel_arm(wheel, id, 1);
+}
+
+/* The generation is never 0. Of others one cannot tell. */
 static inline bool can_be(const struct twheel_ctx *wheel, uint64_t id)
 {
 	return (uint32_t)id < wheel->nr_slots && id >> 32;
@@ -234,10 +236,12 @@ TWHEEL_PUBLIC int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t dea
 
 	if (unlikely(!can_be(wheel, id)))
 		return -ENOENT;
+	if (unlikely(!deadline_ns))
+		return arm_in_the_past(wheel, id);
 	slot = &wheel->slots[(uint32_t)id];
 	old = twheel_exchange(slot, deadline_ns);
 	if (unlikely(deadline_ns <= twheel_wake(slot)))
-		return announce(wheel, id, deadline_ns, old);
+		return announce(wheel, id, old);
 	return !!old;
 }
 
