@@ -43,6 +43,7 @@ run_checkpatch() {
 #   in compat.h, that it asks for the version: this is what it is for
 #   in programs and tests, what macros that only the kernel has would do better,
 #   and rules for macros that those of a test harness cannot keep
+#   in the header that programs of any dialect include, the words for inline
 checkpatch() {
 	local all=EMBEDDED_FUNCTION_NAME,LONG_LINE_STRING,BIT_MACRO
 	local programs=ARRAY_SIZE,CAMELCASE,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY
@@ -54,7 +55,7 @@ checkpatch() {
 	programs+=,MACRO_WITH_FLOW_CONTROL
 	for file in "${c_files[@]}"; do
 		case $file in
-		../include/compat.h) ;;
+		../include/compat.h | ../userspace/lib/libtwheel.h) ;;
 		../userspace/* | ../kunit/* | ../vm/init.c) user+=("$file") ;;
 		*) kernel+=("$file") ;;
 		esac
@@ -63,6 +64,8 @@ checkpatch() {
 		../include/compat.h || status=1
 	run_checkpatch "$all" "${kernel[@]}" || status=1
 	run_checkpatch "$all,$programs" "${user[@]}" || status=1
+	run_checkpatch "$all,$programs",INLINE,COMPLEX_MACRO \
+		../userspace/lib/libtwheel.h || status=1
 	return "$status"
 }
 

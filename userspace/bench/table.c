@@ -63,14 +63,14 @@ static int open_wheel(struct bench *b)
 		errno = -err;
 		return -1;
 	}
-	table->slots = table->wheel->slots;
-	table->index = bench_alloc(table->wheel->nr_slots, sizeof(*table->index));
+	table->slots = table->wheel->words.slots;
+	table->index = bench_alloc(table->wheel->words.nr_slots, sizeof(*table->index));
 	table->n = b->n;
 	table->users = 1;
 	if (!strcmp(twheel_backend(table->wheel), "inprocess")) {
 		uintptr_t first = (uintptr_t)table->slots & -4096UL;
 
-		madvise((void *)first, (size_t)table->wheel->nr_slots * sizeof(*table->slots),
+		madvise((void *)first, (size_t)table->wheel->words.nr_slots * sizeof(*table->slots),
 			MADV_NOHUGEPAGE);
 	}
 	b->state = table;
@@ -299,8 +299,8 @@ static inline int table_arm_one(void *it, uint64_t handle, uint64_t when)
 	struct table *table = it;
 	struct twheel_slot *slot = &table->slots[(uint32_t)handle];
 
-	twheel_exchange(slot, when);
-	if (unlikely(when <= twheel_wake(slot)))
+	__twheel_exchange(slot, when);
+	if (unlikely(when <= __twheel_wake(slot)))
 		return table_kick(table->wheel, handle);
 	return 0;
 }
@@ -310,7 +310,7 @@ static inline int table_cancel_one(void *it, uint64_t handle, uint64_t when)
 	struct table *table = it;
 
 	(void)when;
-	return twheel_exchange(&table->slots[(uint32_t)handle], 0) ? 0 : -1;
+	return __twheel_exchange(&table->slots[(uint32_t)handle], 0) ? 0 : -1;
 }
 
 BENCH_LOOPS(table, b->state, table_arm_one, table_arm_one, table_cancel_one)

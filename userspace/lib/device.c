@@ -129,8 +129,8 @@ static int kernel_attach(struct twheel_ctx *wheel, int fd)
 	wheel->backend = &kernel_backend;
 	wheel->fd = fd;
 	wheel->table = p;
-	wheel->slots = (struct twheel_slot *)((char *)p + head.slots_offset);
-	wheel->nr_slots = head.slots;
+	wheel->words.slots = (struct twheel_slot *)((char *)p + head.slots_offset);
+	wheel->words.nr_slots = head.slots;
 	return 0;
 }
 
@@ -208,7 +208,7 @@ static int finish_open(struct twheel_ctx *wheel, int err, struct twheel_ctx **ou
 
 static int map_shadow(struct twheel_ctx *wheel)
 {
-	wheel->shadow = twheel_map((size_t)wheel->nr_slots * sizeof(*wheel->shadow));
+	wheel->shadow = twheel_map((size_t)wheel->words.nr_slots * sizeof(*wheel->shadow));
 	return wheel->shadow ? 0 : -ENOMEM;
 }
 
@@ -302,7 +302,7 @@ TWHEEL_PUBLIC void twheel_close(struct twheel_ctx *wheel)
 	twheel_end_timeouts(wheel);
 	twheel_forget_caches(wheel);
 	wheel->backend->close(wheel);
-	munmap(wheel->shadow, (size_t)wheel->nr_slots * sizeof(*wheel->shadow));
+	munmap(wheel->shadow, (size_t)wheel->words.nr_slots * sizeof(*wheel->shadow));
 	free_wheel(wheel);
 }
 

@@ -371,8 +371,8 @@ int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *w
 	wheel->backend = &inprocess_backend;
 	wheel->inprocess = p;
 	wheel->fd = p->fd;
-	wheel->slots = p->words;
-	wheel->nr_slots = setup.max_timers;
+	wheel->words.slots = p->words;
+	wheel->words.nr_slots = setup.max_timers;
 	wheel->info = (struct twheel_info) {
 		.features = TWHEEL_FEATURE_TABLE,
 		.tick_ns = twheel_tick_ns(&p->timers),

@@ -138,8 +138,7 @@ struct twheel_home {
 
 /**
  * struct twheel_ctx - a wheel
- * @slots: the words
- * @nr_slots: how many
+ * @words: where the words are; first, as programs look for it there
  * @fd: to poll
  * @serial: tells it from all others of this process
  * @shadow: one per slot
@@ -152,8 +151,7 @@ struct twheel_home {
  * @usage: what it has cost; counted atomically
  */
 struct twheel_ctx {
-	struct twheel_slot *slots;
-	uint32_t nr_slots;
+	struct twheel_words words;
 	int fd;
 	uint64_t serial;
 	struct twheel_shadow *shadow;
@@ -166,11 +164,6 @@ struct twheel_ctx {
 	/* A 32-bit compiler would let them straddle cache lines. */
 	_Alignas(8) struct twheel_usage usage;
 };
-
-static inline uint64_t twheel_wake(const struct twheel_slot *slot)
-{
-	return __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED);
-}
 
 static inline uint64_t twheel_load(const uint64_t *p)
 {
@@ -185,30 +178,6 @@ static inline void twheel_store(uint64_t *p, uint64_t value)
 static inline void twheel_count(uint64_t *p, uint64_t more)
 {
 	__atomic_fetch_add(p, more, __ATOMIC_RELAXED);
-}
-
-/* What makes an exchange just before a full barrier. */
-static inline void twheel_after_exchange(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	/* The instruction is one. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
-
-/*
- * Exchanges the word of a slot: publishes what was written before, and is a
- * full barrier before the read of wake_ns that follows. It is A of the model
- * of the module, and pairs with B in twheel_look().
- */
-static inline uint64_t twheel_exchange(struct twheel_slot *slot, uint64_t deadline_ns)
-{
-	uint64_t old = __atomic_exchange_n(&slot->deadline_ns, deadline_ns, __ATOMIC_SEQ_CST);
-
-	twheel_after_exchange();
-	return old;
 }
 
 /* Zeroed memory that is there when touched; a fork zeroes it for the child. */

@@ -63,6 +63,7 @@
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
 
+#include <errno.h>
 #include <linux/twheel.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -405,6 +406,111 @@ int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events, size_t co
  * there was a signal.
  */
 int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns);
+
+/* ---- Inline ---- */
+
+/*
+ * twheel_arm() and twheel_disarm() are functions of the library, and here once
+ * more: a call costs about half as much as the exchange itself. Compilers that
+ * know how put them in its place; with TWHEEL_NO_INLINE defined they do not.
+ * What has two underscores is for these two, and part of the library's ABI.
+ */
+
+/**
+ * struct twheel_words - what a wheel begins with
+ * @slots: the words
+ * @nr_slots: how many
+ */
+struct twheel_words {
+	struct twheel_slot *slots;
+	uint32_t nr_slots;
+};
+
+#if defined(__GNUC__) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2
+
+/* The parts, of which the library has no functions. */
+#define __TWHEEL_PART	extern __inline__ __attribute__((__gnu_inline__, __always_inline__))
+
+__TWHEEL_PART uint64_t __twheel_wake(const struct twheel_slot *slot)
+{
+	return __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED);
+}
+
+/* What makes an exchange just before a full barrier. */
+__TWHEEL_PART void __twheel_after_exchange(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	/* The instruction is one. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/*
+ * Exchanges the word of a slot: publishes what was written before, and is a
+ * full barrier before the read of wake_ns that follows. It is A of the model
+ * of the module, and pairs with B in twheel_look().
+ */
+__TWHEEL_PART uint64_t __twheel_exchange(struct twheel_slot *slot, uint64_t deadline_ns)
+{
+	uint64_t old = __atomic_exchange_n(&slot->deadline_ns, deadline_ns, __ATOMIC_SEQ_CST);
+
+	__twheel_after_exchange();
+	return old;
+}
+
+/* The end of twheel_arm(), if the wheel has to be told. */
+int __twheel_announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old);
+
+/* The generation is never 0. Of others one cannot tell. */
+__TWHEEL_PART int __twheel_can_be(const struct twheel_ctx *wheel, uint64_t id)
+{
+	return (uint32_t)id < ((const struct twheel_words *)wheel)->nr_slots && id >> 32;
+}
+
+__TWHEEL_PART struct twheel_slot *__twheel_word(const struct twheel_ctx *wheel, uint64_t id)
+{
+	return ((const struct twheel_words *)wheel)->slots + (uint32_t)id;
+}
+
+/* As the library itself has it: the two, for those who call them. */
+#ifndef TWHEEL_INLINE
+#define TWHEEL_INLINE	extern __inline__ __attribute__((__gnu_inline__))
+#endif
+
+#ifndef TWHEEL_NO_INLINE
+
+/*
+ * How many words are fetched at a time is how many of these a processor can have
+ * begun: where the table is larger than its caches, each instruction has its price.
+ */
+TWHEEL_INLINE int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
+{
+	struct twheel_slot *slot;
+	uint64_t old;
+
+	if (__builtin_expect(!__twheel_can_be(wheel, id), 0))
+		return -ENOENT;
+	/* Long ago; in the word it would be to disarm. */
+	if (__builtin_expect(!deadline_ns, 0))
+		return twheel_arm(wheel, id, 1);
+	slot = __twheel_word(wheel, id);
+	old = __twheel_exchange(slot, deadline_ns);
+	if (__builtin_expect(deadline_ns <= __twheel_wake(slot), 0))
+		return __twheel_announce(wheel, id, old);
+	return !!old;
+}
+
+TWHEEL_INLINE int twheel_disarm(struct twheel_ctx *wheel, uint64_t id)
+{
+	if (__builtin_expect(!__twheel_can_be(wheel, id), 0))
+		return -ENOENT;
+	return !!__twheel_exchange(__twheel_word(wheel, id), 0);
+}
+
+#endif /* TWHEEL_NO_INLINE */
+#endif /* __GNUC__ */
 
 #ifdef __cplusplus
 }

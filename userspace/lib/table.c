@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+/* Has libtwheel.h define the library's twheel_arm() and twheel_disarm(). */
+#define TWHEEL_INLINE	__attribute__((visibility("default")))
 #include "internal.h"
 
 __thread struct twheel_cache *twheel_caches
@@ -128,7 +130,7 @@ static bool is_pending(const struct twheel_slot *slot)
 {
 	uint64_t deadline = __atomic_load_n(&slot->deadline_ns, __ATOMIC_ACQUIRE);
 
-	return deadline && deadline <= twheel_wake(slot);
+	return deadline && deadline <= __twheel_wake(slot);
 }
 
 /*
@@ -140,9 +142,9 @@ static void sift_kicks(struct twheel_ctx *wheel, struct twheel_cache *cache)
 	unsigned int nr = __atomic_exchange_n(&cache->nr_kicks, 0, __ATOMIC_SEQ_CST);
 	unsigned int i, kept = 0;
 
-	twheel_after_exchange();
+	__twheel_after_exchange();
 	for (i = 0; i < nr; i++) {
-		if (is_pending(&wheel->slots[cache->kicks[i]]))
+		if (is_pending(__twheel_word(wheel, cache->kicks[i])))
 			cache->kicks[kept++] = cache->kicks[i];
 	}
 	cache->nr_kicks = kept;
@@ -205,51 +207,9 @@ TWHEEL_PUBLIC int twheel_flush(struct twheel_ctx *wheel)
 	return cache ? twheel_flush_cache(wheel, cache) : 0;
 }
 
-/* The end of twheel_arm(), if the wheel has to be told. */
-static rare int announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old)
+TWHEEL_PUBLIC int __twheel_announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old)
 {
 	int err = twheel_collect(wheel, twheel_cache(wheel), id);
 
 	return err ? err : !!old;
-}
-
-/* For 0, which was long ago; in the word it would be to disarm. */
-static rare int arm_in_the_past(struct twheel_ctx *wheel, uint64_t id)
-{
-	return twheel_arm(wheel, id, 1);
-}
-
-/* The generation is never 0. Of others one cannot tell. */
-static inline bool can_be(const struct twheel_ctx *wheel, uint64_t id)
-{
-	return (uint32_t)id < wheel->nr_slots && id >> 32;
-}
-
-/*
- * How many words are fetched at a time is how many calls a processor can have begun:
- * where the table is larger than its caches, each instruction here has its price.
- */
-TWHEEL_PUBLIC int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
-{
-	struct twheel_slot *slot;
-	uint64_t old;
-
-	if (unlikely(!can_be(wheel, id)))
-		return -ENOENT;
-	if (unlikely(!deadline_ns))
-		return arm_in_the_past(wheel, id);
-	slot = &wheel->slots[(uint32_t)id];
-	old = twheel_exchange(slot, deadline_ns);
-	if (unlikely(deadline_ns <= twheel_wake(slot)))
-		return announce(wheel, id, old);
-	return !!old;
-}
-
-TWHEEL_PUBLIC int twheel_disarm(struct twheel_ctx *wheel, uint64_t id)
-{
-	uint32_t nr = id;
-
-	if (unlikely(!can_be(wheel, id)))
-		return -ENOENT;
-	return !!twheel_exchange(&wheel->slots[nr], 0);
 }

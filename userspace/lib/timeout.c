@@ -54,7 +54,7 @@ static inline uint64_t real_deadline(uint64_t deadline_ns)
 
 static bool is_queued(const struct twheel_ctx *wheel, uint32_t slot)
 {
-	return twheel_wake(&wheel->slots[slot]) != TWHEEL_ASLEEP;
+	return __twheel_wake(__twheel_word(wheel, slot)) != TWHEEL_ASLEEP;
 }
 
 /* The first @nr of the pool, or as many as there are, go to the cache. */
@@ -286,7 +286,7 @@ static struct twheel_shadow *find_started(struct twheel_ctx *wheel, uint64_t id)
 	struct twheel_shadow *shadow;
 
 	/* An id of 0 is that of every slot that is not ours. */
-	if (unlikely((uint32_t)id >= wheel->nr_slots || !id))
+	if (unlikely((uint32_t)id >= wheel->words.nr_slots || !id))
 		return NULL;
 	shadow = &wheel->shadow[(uint32_t)id];
 	if (unlikely(twheel_load(&shadow->id) != id ||
@@ -365,7 +365,7 @@ static inline int start_slot(struct twheel_ctx *wheel, struct twheel_cache *cach
 			     uint64_t deadline_ns, uint64_t user_data, uint64_t *id)
 {
 	struct twheel_shadow *shadow = &wheel->shadow[nr];
-	struct twheel_slot *slot = &wheel->slots[nr];
+	struct twheel_slot *slot = __twheel_word(wheel, nr);
 
 	deadline_ns = real_deadline(deadline_ns);
 	twheel_store(&shadow->user_data, user_data);
@@ -431,7 +431,7 @@ static rare int move_claimed(struct twheel_ctx *wheel, uint64_t id, uint64_t dea
 	err = withdraw(wheel, id, twheel_load(&wheel->shadow[(uint32_t)id].deadline_ns));
 	if (err == -ENOENT) {
 		/* Somebody else's word, perhaps. */
-		__atomic_compare_exchange_n(&wheel->slots[(uint32_t)id].deadline_ns, &deadline_ns,
+		__atomic_compare_exchange_n(&__twheel_word(wheel, id)->deadline_ns, &deadline_ns,
 					    0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 		forget_slot(wheel, id);
 	}
@@ -448,13 +448,13 @@ TWHEEL_PUBLIC int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t de
 
 	if (unlikely(!shadow))
 		return -ENOENT;
-	slot = &wheel->slots[(uint32_t)id];
+	slot = __twheel_word(wheel, id);
 	deadline_ns = real_deadline(deadline_ns);
 	/* From here on the event of the old deadline is dropped, if it was not read. */
 	before = __atomic_exchange_n(&shadow->deadline_ns, deadline_ns, __ATOMIC_ACQ_REL);
-	if (unlikely(!twheel_exchange(slot, deadline_ns) && before))
+	if (unlikely(!__twheel_exchange(slot, deadline_ns) && before))
 		return move_claimed(wheel, id, deadline_ns);
-	if (unlikely(deadline_ns <= twheel_wake(slot)))
+	if (unlikely(deadline_ns <= __twheel_wake(slot)))
 		err = twheel_collect(wheel, twheel_cache(wheel), id);
 	return err ? err : !!before;
 }
@@ -481,7 +481,7 @@ TWHEEL_PUBLIC int twheel_stop(struct twheel_ctx *wheel, uint64_t id)
 {
 	if (unlikely(!find_started(wheel, id)))
 		return -ENOENT;
-	if (unlikely(!twheel_exchange(&wheel->slots[(uint32_t)id], 0)))
+	if (unlikely(!__twheel_exchange(__twheel_word(wheel, id), 0)))
 		return stop_claimed(wheel, id);
 	put_slot(wheel, id);
 	return 1;
@@ -502,7 +502,7 @@ size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size
 		struct twheel_shadow *shadow;
 		bool ours = false;
 
-		if (slot < wheel->nr_slots) {
+		if (slot < wheel->words.nr_slots) {
 			shadow = &wheel->shadow[slot];
 			if (twheel_load(&shadow->id) == events[i].id) {
 				if (!__atomic_compare_exchange_n(&shadow->deadline_ns, &deadline,

@@ -701,6 +701,40 @@ TEST_F(lib, wake_waiter)
 	EXPECT_EQ(0, twheel_stop(self->w, id));
 }
 
+/*
+ * twheel_arm() and twheel_disarm() are in the header and in the library: a
+ * pointer to them is to those of the library, which do the same.
+ */
+TEST_F(lib, by_pointer)
+{
+	int (*volatile arm)(struct twheel_ctx *wheel, uint64_t id, uint64_t when) = twheel_arm;
+	int (*volatile disarm)(struct twheel_ctx *wheel, uint64_t id) = twheel_disarm;
+	struct twheel_timer t = {
+		.user_data = 3,
+		.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+	};
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, twheel_register(self->w, &t));
+	EXPECT_EQ(-ENOENT, arm(self->w, (uint32_t)t.id, 1));
+	EXPECT_EQ(-ENOENT, arm(self->w, t.id | UINT32_MAX, 1));
+	EXPECT_EQ(-ENOENT, disarm(self->w, (uint32_t)t.id));
+	EXPECT_EQ(-ENOENT, disarm(self->w, t.id | UINT32_MAX));
+	EXPECT_EQ(0, disarm(self->w, t.id));
+	EXPECT_EQ(0, arm(self->w, t.id, UINT64_MAX));
+	EXPECT_EQ(1, twheel_arm(self->w, t.id, UINT64_MAX));
+	EXPECT_EQ(1, disarm(self->w, t.id));
+	EXPECT_EQ(0, twheel_disarm(self->w, t.id));
+	EXPECT_EQ(0, twheel_arm(self->w, t.id, UINT64_MAX));
+	/* 0 is long ago. */
+	EXPECT_EQ(1, arm(self->w, t.id, 0));
+	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.user_data);
+	EXPECT_EQ(0, arm(self->w, t.id, twheel_now(self->w)));
+	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.user_data);
+}
+
 /* ---- Fork ---- */
 
 /* An id of 0, which is what a program has that has none yet, is no timer's. */
