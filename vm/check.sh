@@ -134,7 +134,9 @@ if [ -n "$full" ]; then
 	stage gate-canary tap "$top/vm/gate.sh" canary
 fi
 
-[ ${#names[@]} -ge 2 ] || die "no such stage: $*"
+for name; do
+	[[ " ${names[*]} " = *" $name "* ]] || die "no such stage: $name"
+done
 
 results=$build/results
 [ $# -gt 0 ] || rm -rf "$results"
