@@ -163,6 +163,34 @@ ok "one that was not" says 'fail: kernel log: Call Trace:'
 boot oom --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
 ok "another behind it" says 'fail: kernel log: Call Trace:'
 
+# What KCSAN tells of a race, to its end: of the kernel, of ours, and of neither.
+race() {
+	local line lines=("BUG: KCSAN: data-race in $1 / $1" "$2" "$3")
+
+	for line in "${lines[@]}"; do
+		echo "echo '$line' >/dev/kmsg;"
+	done
+}
+end='====='
+boot races --run "$(race alone ' alone+0x1/0x2' $end)"
+ok "a race of the kernel's own passes" test "$status" -eq 0
+boot races --run "$(race alone ' alone+0x1/0x2' $end)" \
+	--run "$(race ours ' twheel_x+0x1/0x2 [twheel]' $end)" \
+	--run "$(race more ' alone+0x1/0x2' 'WARNING: x')"
+ok "one of ours" says 'fail: kernel log: BUG: KCSAN: data-race in ours / ours'
+ok "what is in the middle of one" says 'fail: kernel log: WARNING: x'
+ok "one without an end" says 'fail: kernel log: BUG: KCSAN: data-race in more / more'
+! says 'fail: kernel log: BUG: KCSAN: data-race in alone'
+ok "and no other" test $? -eq 0
+
+# A shell, with a script on stdin.
+boot shell --shell <<<'exit 7'
+ok "a script in a shell that fails" test "$status" -eq 7
+boot shell --shell <<<'true'
+ok "one that succeeds" test "$status" -eq 0
+boot shell --shell <<<'kill -SEGV $$'
+ok "one that crashes" test "$status" -eq 139
+
 boot load --params no_such_thing=1,max_timers=x -- true
 ok "a module that cannot be loaded" says 'fail: cannot load the module'
 

@@ -237,18 +237,14 @@ static void start_processors(void)
 	}
 }
 
-/* Races of the kernel itself, which KCSAN would stop at. */
+/* Races of the kernel itself that our module may be in the middle of. */
 static void forgive_races(void)
 {
 	/*
-	 * A flag that the poller reads as it likes, what the scheduler's tick asks,
-	 * whether the tick came while a processor went idle, and what a work says of itself
-	 * while it is queued.
+	 * A flag that the poller reads as it likes, and what a work says of itself while
+	 * it is queued.
 	 */
-	static const char *const known[] = {
-		"!pollwake", "!hrtimer_active", "!tick_nohz_idle_got_tick",
-		"!queue_work_on",
-	};
+	static const char *const known[] = { "!pollwake", "!queue_work_on" };
 	size_t i;
 	int fd;
 
@@ -507,6 +503,37 @@ static bool of_oom(char *const *programs, const char *text)
 	return true;
 }
 
+static bool is_ours(const char *text)
+{
+	return strstr(text, " [" MODULE "]") || strstr(text, " [planted]");
+}
+
+/*
+ * A kernel has races of its own. What KCSAN tells of one is held back until a line
+ * names our module, which makes it a complaint, or it ends without.
+ */
+static bool of_race(const char *text)
+{
+	static const char begin[] = "BUG: KCSAN: ", end[] = "=====";
+	static char *race;
+
+	if (!race) {
+		if (strncmp(text, begin, strlen(begin)))
+			return false;
+		race = strdup(text);
+		return true;
+	}
+	if (is_ours(text))
+		fail("kernel log: %s", race);
+	else if (strncmp(text, end, strlen(end)))
+		return false;
+	else
+		say("of the kernel's own: %s", race);
+	free(race);
+	race = NULL;
+	return true;
+}
+
 /*
  * The kernel's log since we were started. Our module does its work
  * silently, so a line of it is a complaint too, but for those about its
@@ -526,8 +553,11 @@ static void scan_log(int kmsg)
 		ssize_t len = read(kmsg, record, sizeof(record) - 1);
 		char *text;
 
-		if (len < 0 && errno == EAGAIN)
+		if (len < 0 && errno == EAGAIN) {
+			/* A report without an end is ours. */
+			of_race(" [" MODULE "]");
 			return;
+		}
 		if (len < 0) {
 			fail("cannot read the kernel log: %s", strerror(errno));
 			return;
@@ -539,7 +569,7 @@ static void scan_log(int kmsg)
 		text++;
 		text[strcspn(text, "\n")] = '\0';
 
-		if (of_oom(starved, text))
+		if (of_oom(starved, text) || of_race(text))
 			continue;
 		if (any_in(forbidden, text))
 			fail("kernel log: %s", text);
