@@ -70,7 +70,7 @@
  * early on some architectures (arm64), which may be one more than there is room for.
  */
 #define TWHEEL_GROUP		24U
-/* Events copied by a read at a time. */
+/* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define TWHEEL_EVENTS		28U
 
 /* Slots looked at by a KICK at a time. */
