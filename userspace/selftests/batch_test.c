@@ -417,15 +417,22 @@ struct churn {
 
 #define CHURNED	(1ULL << 40)
 
-/* Adds and removes timers of its own until it is told to stop. */
+/*
+ * Adds and removes timers of its own until it is told to stop. Now and then it
+ * sleeps: on PREEMPT_RT who releases a lock may take it again before the one that it
+ * has woken for it, for as long as it goes on.
+ */
 static void *churn(void *arg)
 {
 	struct churn *c = arg;
 	__u64 ids[200] = { 0 }, seed = 12;
+	unsigned int calls = 0;
 
 	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
 		unsigned int i = next_random(&seed) % ARRAY_SIZE(ids);
 
+		if (!(++calls % 16))
+			sleep_ms(1);
 		if (ids[i]) {
 			c->errors += cancel(c->fd, ids[i]) != TWHEEL_ARMED;
 			ids[i] = 0;
