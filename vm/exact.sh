@@ -17,14 +17,10 @@ gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthrea
 
 # Without these two, which look at the clocks all the time, days pass faster.
 quiet='nowatchdog tsc=reliable'
-# One processor: of two, QEMU may take either first after an interrupt, as its
-# own threads come, and on a busy host these come otherwise.
-one='-smp 1'
-
 # once RUN OPTION...: the first run's output is for the reader.
 once() {
-	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --exact \
-		--append "$quiet" --qemu "$one" --limit 0 --timeout 900 --bin "$bin" "${@:2}" -- exact
+	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --alike \
+		--append "$quiet" --limit 0 --timeout 900 --bin "$bin" "${@:2}" -- exact
 }
 
 # What both runs must agree on.

@@ -20,8 +20,10 @@
 #   --memory SIZE     of the machine (default: 1G, more for debug kernels)
 #   --slow N          gives N times the time, for --limit and --timeout and, as
 #                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels)
-#   --exact           counts instructions for a clock: two runs give the same
-#                     times, to the nanosecond, and idle time takes no time
+#   --exact           counts instructions for a clock: how busy the host is cannot be
+#                     noticed, and idle time takes no time
+#   --alike           that, with one processor: two runs give the same times, to
+#                     the nanosecond
 #   --settle SECONDS  of an exact machine before it begins, for its kernel to put the
 #                     clock right (default: 60)
 #   --qemu 'OPTIONS'  more for QEMU
@@ -49,6 +51,7 @@ append=
 memory=
 slow=
 exact=
+alike=
 settle=60
 more=
 gcov=
@@ -80,12 +83,13 @@ while [ $# -gt 0 ]; do
 	--gcov) gcov=$2 ;;
 	--name) name=$2 ;;
 	--raw) raw=1 ;;
+	--alike) exact=1 alike=1 ;;
 	--shell) shell=1 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
 	case $1 in
-	--raw | --shell | --exact) shift ;;
+	--raw | --shell | --exact | --alike) shift ;;
 	*) shift 2 ;;
 	esac
 done
@@ -99,7 +103,8 @@ name=${name:-$kernel.$$}
 console=$logs/$name.console.log
 output=$logs/$name.output.log
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+machine=
+trap '[ -z "$machine" ] || kill "$machine" 2>/dev/null || true; rm -rf "$dir"' EXIT
 
 [ -z "$gcov" ] || variant=gcov
 modules=$("$top/vm/module.sh" "$kernel" ${variant:+"$variant"})
@@ -219,8 +224,23 @@ words+=(
 if has KCSAN; then
 	words+=(kcsan.early_enable=1 panic_on_warn=0)
 fi
+[ -z "$alike" ] || qemu+=(-smp 1)
 # shellcheck disable=SC2206
 qemu+=($more)
+
+# Of two processors, QEMU may take either first after an interrupt, as its own threads
+# come. Of these, the one that advances the clock of a machine at rest may do so before
+# the one that plays the processor has added what it executed last (QEMU 7.2): so they
+# have one processor of the host's, and the former only what the latter leaves.
+in_turn() {
+	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $$ >/dev/null
+	(
+		until [ -s "$console" ]; do
+			sleep 0.1
+		done
+		chrt --idle -p 0 "$(cat "$dir/pid")"
+	) &
+}
 
 # Notes how much of the time that it could have run, in percent, the emulator
 # had to wait for a processor of the host.
@@ -270,6 +290,7 @@ unpack_gcov() {
 
 status=0
 : >"$output"
+: >"$console"
 if [ -n "$shell" ] && ! [ -t 0 ]; then
 	words+=(twheel.shell=pipe)
 	exec 3<&0
@@ -282,16 +303,22 @@ elif [ -n "$shell" ]; then
 	"${qemu[@]}" -append "${words[*]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
+	[ -z "$alike" ] || in_turn
 	watch_waiting &
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
 	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
+	# To a file, so that no reader can make the machine wait.
 	# shellcheck disable=SC2016
 	timeout --foreground -k 5 "$timeout" \
 		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" \
-		"${qemu[@]}" -append "${words[*]}" -chardev stdio,id=tty </dev/null |
-		tee "$output" | sed -u -e "$counted" -e "${raw:+#}$filter" ||
-		status=${PIPESTATUS[0]}
+		"${qemu[@]}" -append "${words[*]}" -chardev "file,id=tty,path=$output" \
+		</dev/null &
+	machine=$!
+	tail -s 0.2 -n +1 -f --pid="$machine" "$output" |
+		sed -u -e "$counted" -e "${raw:+#}$filter"
+	wait "$machine" || status=$?
+	machine=
 	wait
 	# Some consoles keep the last end of a line for themselves.
 	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
