@@ -93,6 +93,10 @@ races32)
 	;;
 esac
 case $kernel in
+debug)
+	# All of it is searched for leaks, twice.
+	options+=(--memory 768M)
+	;;
 arm64-* | s390x-*)
 	quietly "$top/vm/programs.sh" "${kernel%%-*}"
 	bins=(--bin "$build/user-${kernel%%-*}")
