@@ -510,20 +510,24 @@ static bool is_ours(const char *text)
 
 /*
  * A kernel has races of its own. What KCSAN tells of one is held back until a line
- * names our module, which makes it a complaint, or it ends without.
+ * names our module, which makes it a complaint, or it ends without. What an interrupt
+ * does is not of what it has interrupted.
  */
 static bool of_race(const char *text)
 {
 	static const char begin[] = "BUG: KCSAN: ", end[] = "=====";
+	static bool interrupted;
 	static char *race;
 
+	/* The stacks are indented. */
+	interrupted = *text == ' ' && (interrupted || !strncmp(text, " asm_", strlen(" asm_")));
 	if (!race) {
 		if (strncmp(text, begin, strlen(begin)))
 			return false;
 		race = strdup(text);
 		return true;
 	}
-	if (is_ours(text))
+	if (is_ours(text) && !interrupted)
 		fail("kernel log: %s", race);
 	else if (strncmp(text, end, strlen(end)))
 		return false;
@@ -555,6 +559,7 @@ static void scan_log(int kmsg)
 
 		if (len < 0 && errno == EAGAIN) {
 			/* A report without an end is ours. */
+			of_race("");
 			of_race(" [" MODULE "]");
 			return;
 		}

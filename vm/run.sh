@@ -338,7 +338,8 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		lines && lines-- && /Call Trace:$/ { lines = 0; next }
 		# Of the kernel'"'"'s own races: see of_race() in init.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
-		race && / \[(twheel|planted)\]/ { print race; race = "" }
+		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
+		race && !interrupted && / \[(twheel|planted)\]/ { print race; race = "" }
 		race && /=====/ { race = "" }
 		{ print }
 		END { print race }' |
