@@ -165,6 +165,10 @@ struct twheel_ctx {
 	_Alignas(8) struct twheel_usage usage;
 };
 
+/* What is inline in programs looks for them there, and so. */
+_Static_assert(!offsetof(struct twheel_ctx, words), "a wheel begins with its words");
+_Static_assert(offsetof(struct twheel_words, nr_slots) == sizeof(void *), "part of the ABI");
+
 static inline uint64_t twheel_load(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);

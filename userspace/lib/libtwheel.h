@@ -411,9 +411,10 @@ int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns);
 
 /*
  * twheel_arm() and twheel_disarm() are functions of the library, and here once
- * more: a call costs about half as much as the exchange itself. Compilers that
- * know how put them in its place; with TWHEEL_NO_INLINE defined they do not.
- * What has two underscores is for these two, and part of the library's ABI.
+ * more, as they are short: where the table is larger than a processor's caches, it
+ * waits for fewer words at a time if it has a call to make for each. Compilers that
+ * know how put them in the place of a call; with TWHEEL_NO_INLINE defined they do
+ * not. What has two underscores is for these two, and part of the library's ABI.
  */
 
 /**
@@ -426,7 +427,7 @@ struct twheel_words {
 	uint32_t nr_slots;
 };
 
-#if defined(__GNUC__) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2
+#if defined(__GNUC__)
 
 /* The parts, of which the library has no functions. */
 #define __TWHEEL_PART	extern __inline__ __attribute__((__gnu_inline__, __always_inline__))
@@ -479,7 +480,7 @@ __TWHEEL_PART struct twheel_slot *__twheel_word(const struct twheel_ctx *wheel, 
 #define TWHEEL_INLINE	extern __inline__ __attribute__((__gnu_inline__))
 #endif
 
-#ifndef TWHEEL_NO_INLINE
+#if !defined(TWHEEL_NO_INLINE) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2
 
 /*
  * How many words are fetched at a time is how many of these a processor can have
@@ -509,7 +510,7 @@ TWHEEL_INLINE int twheel_disarm(struct twheel_ctx *wheel, uint64_t id)
 	return !!__twheel_exchange(__twheel_word(wheel, id), 0);
 }
 
-#endif /* TWHEEL_NO_INLINE */
+#endif /* !TWHEEL_NO_INLINE */
 #endif /* __GNUC__ */
 
 #ifdef __cplusplus
