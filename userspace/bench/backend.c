@@ -11,6 +11,7 @@ const struct bench_backend *const bench_backends[] = {
 	&bench_called,
 	&bench_table,
 	&bench_libtwheel,
+	&bench_libtwheel_mutex,
 	&bench_timeout,
 	&bench_rearm,
 	&bench_wheel,

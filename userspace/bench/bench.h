@@ -232,7 +232,8 @@ extern const struct bench_backend *const bench_backends[];
 extern const unsigned int bench_nr_backends;
 
 extern const struct bench_backend bench_store, bench_exchange, bench_called, bench_table;
-extern const struct bench_backend bench_libtwheel, bench_timeout, bench_rearm;
+extern const struct bench_backend bench_libtwheel, bench_libtwheel_mutex;
+extern const struct bench_backend bench_timeout, bench_rearm;
 extern const struct bench_backend bench_wheel, bench_wheel_mutex, bench_lazy;
 extern const struct bench_backend bench_heap, bench_heap_mutex;
 extern const struct bench_backend bench_libev, bench_libev_mutex;

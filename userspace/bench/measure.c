@@ -125,7 +125,7 @@ static uint64_t count_ousted(void)
 	return usage.ru_nivcsw;
 }
 
-/* @nr operations from where @place is, in sections that name no timer twice. */
+/* @nr operations from where @place is, in sections: what is undone is no timer twice. */
 static void run(struct rival *r, struct place *place, uint64_t nr)
 {
 	const struct bench_backend *kind = r->bench->kind;
@@ -157,7 +157,12 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 	place->ousted = count_ousted() - ousted;
 }
 
-/* The order of one thread's timers, which are those from @first on. */
+/*
+ * The order of one thread's timers, which are those from @first on. At random means
+ * any of them each time: if it were each of them once, in one round after the
+ * other, the next would always be the one that is due first, the worst of all for a
+ * heap. What is disarmed, though, must not come twice before it is armed again.
+ */
 static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		       unsigned int thread, uint32_t first, uint32_t nr)
 {
@@ -167,8 +172,6 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 	for (i = 0; i < nr; i++)
 		shuffled[i] = i;
 	bench_shuffle(shuffled, nr);
-
-	/* What is disarmed must not come twice before it is armed again. */
 	if (!r->undo && len < MIN_ORDER)
 		len = (MIN_ORDER + nr - 1) / nr * nr;
 	place->order = bench_alloc(len, sizeof(*place->order));
@@ -177,8 +180,10 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 	for (i = 0; i < len; i++) {
 		uint32_t index = first + i % nr;
 
-		if (seq == RANDOM)
-			index = first + shuffled[i % nr];
+		if (seq == RANDOM && r->undo)
+			index = first + shuffled[i];
+		else if (seq == RANDOM)
+			index = first + bench_random() % nr;
 		else if (seq == HOT)
 			index = r->bench->n + thread;
 		place->order[i] = r->bench->handle[index];
@@ -360,10 +365,13 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 			r->place[t].nr = r->place[0].nr;
 		}
 	}
+	/* Each time another is the first. */
 	for (rep = 0; rep < reps; rep++) {
 		for (i = 0; i < nr; i++) {
-			if (rivals[i].op)
-				repeat(&rivals[i], threads, rep);
+			struct rival *r = &rivals[(i + rep) % nr];
+
+			if (r->op)
+				repeat(r, threads, rep);
 		}
 	}
 	for (i = 0; i < nr; i++) {

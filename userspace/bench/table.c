@@ -406,6 +406,22 @@ const struct bench_backend bench_libtwheel = {
 	.close = close_table,
 };
 
+/* As one has it who does not trust it: needless, and beside the others behind one. */
+const struct bench_backend bench_libtwheel_mutex = {
+	.name = "libtwheel+mutex",
+	.max_n = 10000000,
+	.threads = 2,
+	.locked = true,
+	.open = share_timers,
+	.arm = lib_loop_arm,
+	.move = lib_loop_move,
+	.cancel = lib_loop_cancel,
+	.pair = lib_pair,
+	.turnover = lib_loop_turnover,
+	.deliver = deliver,
+	.close = close_table,
+};
+
 /*
  * libtwheel's timeouts. They have no slack, and as to stop one ends its id, one
  * that is not armed is one that is not due within the time of the bench.
