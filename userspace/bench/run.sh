@@ -28,8 +28,13 @@ while [ $# -gt 0 ]; do
 	shift
 done
 
-if [ $on = here ] && ! [ -w /dev/twheel ]; then
-	die "there is no /dev/twheel for us: make load"
+# Whose table, and where the device is: the rows of what is here say "here".
+table=()
+device=("$here/vm_bench.sh")
+if [ $on = here ]; then
+	[ -w /dev/twheel ] || die "there is no /dev/twheel for us: make load"
+	table=(env TWHEEL_BACKEND=kernel)
+	device=("${table[@]}")
 fi
 mkdir -p "$out"
 if [ $# = 0 ]; then
@@ -59,19 +64,11 @@ machine() {
 
 for name; do
 	case $name in
-	ops | expire | heartbeat) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
-	threads) part threads "$out/bench" --part=threads,calls "${full[@]}" ;;
+	ops) part ops "${table[@]}" "$out/bench" --part=ops "${full[@]}" ;;
+	threads) part threads "${table[@]}" "$out/bench" --part=threads,calls "${full[@]}" ;;
+	expire | heartbeat) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
 	uml) part uml "$top/kunit/bench.sh" ${full:+full=1} ;;
-	device)
-		if [ $on = here ]; then
-			part here env TWHEEL_BACKEND=kernel "$out/bench" --only=libtwheel \
-				"${full[@]}"
-			part device env TWHEEL_BACKEND=kernel "$out/vm_bench"
-		else
-			rm -f "$out/here.tsv"
-			part device "$here/vm_bench.sh" "$out/vm_bench"
-		fi
-		;;
+	device) part device "${device[@]}" "$out/vm_bench" ;;
 	*) die "no such part: $name" ;;
 	esac
 done
