@@ -269,6 +269,8 @@ int heartbeat_run(struct heartbeat *h)
 		h->bad = "connections were kicked that were not silent for so long";
 	else if (c.b && h->kicked != c.groups * SILENT)
 		h->bad = "silent connections were not kicked";
+	else if (h->late_ns > (SLACK + TICK) / h->compress + h->behind_ns + NSEC_PER_SEC)
+		h->bad = "silent connections were kicked more than a second too late";
 	close_crowd(&c);
 	return 0;
 }

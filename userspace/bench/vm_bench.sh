@@ -13,15 +13,12 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cp "$program" "$dir/vm_bench"
 
-# Where instructions are counted, a copy should not take one for each byte.
-"$top/vm/run.sh" --kernel "${2:-6.12}" --name vm-bench --limit 600 --timeout 620 --exact \
-	--qemu '-smp 1 -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-erms' \
-	--bin "$dir/vm_bench" --run 'vm_bench -r 1' >"$dir/out" || true
-
+# Where instructions are counted, a copy should not take one for each byte. And
 # 100,000 timerfds that expire in a second keep the hrtimer interrupt so busy that
-# the kernel remarks on it; nothing else may have gone wrong.
-if ! grep -Eq '^twheel-vm: verdict: (PASS|FAIL: kernel log: hrtimer: interrupt took [0-9]+ ns)' \
-	"$dir/out"; then
+# the kernel remarks on it, as it may on slow machines.
+if ! "$top/vm/run.sh" --kernel "${2:-6.12}" --name vm-bench --limit 600 --timeout 620 --exact \
+	--qemu '-smp 1 -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-cx16,-erms' \
+	--slow 1 --bin "$dir/vm_bench" --run 'vm_bench -r 1' >"$dir/out"; then
 	cat "$dir/out" >&2
 	die "vm_bench failed"
 fi

@@ -103,15 +103,22 @@ static void row(const struct bench_backend *kind, uint32_t n)
 			_exit(1);
 		measure(kind, n, cgroup, bytes);
 	}
-	if (waitpid(child, &status, 0) != child || status)
-		bench_die("the child that has the timers");
+	if (waitpid(child, &status, 0) != child)
+		bench_die("waitpid");
 	if (charged)
 		rmdir(cgroup);
+	if (status) {
+		bench_note("%s: cannot hold %u timers here", kind->name, n);
+		munmap(bytes, 4096);
+		return;
+	}
 	bytes[0] /= n;
 	bytes[1] /= n;
 	if (charged && bytes[0] > 0)
 		vm_rows("memory", kind->name, n, "cgroup", "bytes", &bytes[0], 1);
-	vm_rows("memory", kind->name, n, "machine", "bytes", &bytes[1], 1);
+	/* Of few, what else the machine does is more. */
+	if (bytes[1] > 0)
+		vm_rows("memory", kind->name, n, "machine", "bytes", &bytes[1], 1);
 	munmap(bytes, 4096);
 }
 
