@@ -27,8 +27,12 @@
 #define TIMEOUT		(3600 * NSEC_PER_SEC)
 /* How far they lie apart when they are first armed. */
 #define SPAN		(5 * NSEC_PER_SEC)
-/* So long a repetition of an operation shall take; that of a few, less. */
+/*
+ * So long a repetition of an operation shall take; that of a few, less. That of two
+ * threads takes longer, as more can come in between.
+ */
 #define TARGET		(4 * NSEC_PER_MSEC)
+#define TARGET_TWO	(4 * TARGET)
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -192,20 +196,20 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 }
 
 /* How many operations are a repetition; this warms up, too. */
-static void calibrate(struct rival *r, struct place *place)
+static void calibrate(struct rival *r, struct place *place, uint64_t target)
 {
 	uint64_t nr = 64;
 
 	for (;;) {
 		run(r, place, nr);
-		if (place->cpu >= TARGET / 8 || nr >= MAX_OPS)
+		if (place->cpu >= target / 8 || nr >= MAX_OPS)
 			break;
 		nr *= 4;
 	}
-	place->nr = nr * TARGET / (place->cpu ? place->cpu : 1) + 1;
+	place->nr = nr * target / (place->cpu ? place->cpu : 1) + 1;
 	if (place->nr > MAX_OPS)
 		place->nr = MAX_OPS;
-	if (place->nr < nr && place->cpu < TARGET)
+	if (place->nr < nr && place->cpu < target)
 		place->nr = nr;
 }
 
@@ -360,7 +364,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 			continue;
 		for (t = 0; t < threads; t++) {
 			draw_order(r, &r->place[t], seq, t, t * share, share);
-			calibrate(r, &r->place[t]);
+			calibrate(r, &r->place[t], threads > 1 ? TARGET_TWO : TARGET);
 			/* Together they shall take as long. */
 			r->place[t].nr = r->place[0].nr;
 		}
