@@ -28,11 +28,12 @@
 /* How far they lie apart when they are first armed. */
 #define SPAN		(5 * NSEC_PER_SEC)
 /*
- * So long a repetition of an operation shall take; that of a few, less. That of two
- * threads takes longer, as more can come in between.
+ * So long a repetition of an operation shall take; that of a few, less. For two
+ * threads, where more can come in between, what costs little is done for longer.
  */
 #define TARGET		(4 * NSEC_PER_MSEC)
 #define TARGET_TWO	(4 * TARGET)
+#define LITTLE		50
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -196,9 +197,9 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 }
 
 /* How many operations are a repetition; this warms up, too. */
-static void calibrate(struct rival *r, struct place *place, uint64_t target)
+static void calibrate(struct rival *r, struct place *place, unsigned int threads)
 {
-	uint64_t nr = 64;
+	uint64_t nr = 64, target = TARGET;
 
 	for (;;) {
 		run(r, place, nr);
@@ -206,6 +207,8 @@ static void calibrate(struct rival *r, struct place *place, uint64_t target)
 			break;
 		nr *= 4;
 	}
+	if (threads > 1 && place->cpu < LITTLE * nr)
+		target = TARGET_TWO;
 	place->nr = nr * target / (place->cpu ? place->cpu : 1) + 1;
 	if (place->nr > MAX_OPS)
 		place->nr = MAX_OPS;
@@ -364,7 +367,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 			continue;
 		for (t = 0; t < threads; t++) {
 			draw_order(r, &r->place[t], seq, t, t * share, share);
-			calibrate(r, &r->place[t], threads > 1 ? TARGET_TWO : TARGET);
+			calibrate(r, &r->place[t], threads);
 			/* Together they shall take as long. */
 			r->place[t].nr = r->place[0].nr;
 		}
