@@ -100,6 +100,7 @@ stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage fuzz tap "$top/userspace/core/fuzz.sh"
 stage lint tap "$top/vm/lint.sh"
 stage gate tap "$top/vm/gate.sh"
+stage bench tap "$top/userspace/bench/test.sh"
 stage packaging tap "$top/packaging/test.sh"
 stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
 stage kunit-6.1 tap "$top/kunit/run.sh" 6.1

@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# userspace/bench/test.sh: that the bench measures none that does not do its work, that
+# the judge passes over nothing, and that compare sees what got worse. How fast
+# anything is, nothing here looks at. Prints TAP.
+
+# Many of these functions are called by ok().
+# shellcheck disable=SC2016,SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+here=$top/userspace/bench
+out=$build/bench-test
+kept=$top/doc/bench/rows.tsv
+number=0
+failed=0
+mkdir -p "$out"
+
+# ok NAME COMMAND...: passes if the command succeeds.
+ok() {
+	local name=$1
+
+	shift
+	number=$((number + 1))
+	if "$@" >"$out/said" 2>&1; then
+		echo "ok $number - $name"
+	else
+		sed 's/^/# /' "$out/said"
+		echo "not ok $number - $name"
+		failed=1
+	fi
+}
+
+# status N COMMAND...: whether that is its exit status.
+status() {
+	local got=0
+
+	"${@:2}" || got=$?
+	[ "$got" -eq "$1" ]
+}
+
+# The kept rows, but for what awk CONDITION says of the columns; or changed by it.
+without() {
+	awk -F '\t' "/^#/ || !($1)" "$kept" >"$out/rows.tsv"
+}
+changed() {
+	awk -F '\t' -v OFS='\t' "!/^#/ { $1 } { print }" "$kept" >"$out/rows.tsv"
+}
+
+# judged NUMBER WORDS: the judge fails, and says so of this number.
+judged() {
+	status 1 "$here/judge" "$out/rows.tsv" >"$out/judged" || return
+	grep -q "^$1 .*$2" "$out/judged" || {
+		cat "$out/judged"
+		return 1
+	}
+}
+
+# All that are on the list have worked, with as few timers as it takes.
+measured() {
+	"$out/bench" --part=ops,threads,calls --n=200 --reps=1 >"$out/measured" || return
+	if grep -P '\tno$' "$out/measured"; then
+		return 1
+	fi
+	sed -n 's/^\t\&bench_\([a-z_]*\),$/\1/p' "$here/backend.c" >"$out/listed"
+	grep -v '^#' "$out/measured" | cut -f 3 | sort -u >"$out/names"
+	[ "$(grep -vcx backend "$out/names")" -eq "$(wc -l <"$out/listed")" ] || {
+		cat "$out/names"
+		return 1
+	}
+}
+
+json() {
+	"$here/json" "$kept" | python3 -c '
+import json, sys
+rows = json.load(sys.stdin)
+assert len(rows) == int(sys.argv[1]), len(rows)
+assert all(isinstance(row["value"], (int, float)) for row in rows)' \
+		"$(grep -c '^[^#]*.[0-9]' "$kept")"
+}
+
+quietly make -s -C "$here" O="$out"
+ok "each backend does its work, and has rows" measured
+ok "json: the rows" json
+ok "judge: the rows of doc/bench reach all" "$here/judge" "$kept"
+
+# name / condition of what is missing / number that is then not measured
+while IFS=/ read -r name condition which; do
+	without "$condition"
+	ok "judge: without $name" judged "$which" 'not measured'
+done <<'END'
+what libtwheel does at random/$3 == "libtwheel" && $4 == 100000 && $6 == "random"/N1
+timerfd/$3 == "timerfd" && $2 == "cancel"/N2
+requests/$2 == "brief"/N3
+system calls/$2 == "calls"/N3
+libev behind a mutex/$3 == "libev+mutex"/N4
+the second thread/$2 == "gain_move" && $3 == "libtwheel" && $4 == 1000000/N4
+timer_list/$3 == "timer_list"/N5
+ten million in the kernel/$1 == "uml" && $4 == 10000000 && $2 == "cascade"/N6
+ten million/$1 == "native" && $4 == 10000000/N6
+batches/$3 == "twheel-batch"/N7
+expirations/$2 == "expire" && $3 == "twheel"/N8
+memory/$2 == "memory"/N9
+an idle machine/$2 == "idle_cpu" && $3 == "none"/N10
+the bystander/$2 == "storm_ratio"/N11
+a million heartbeats/$2 == "heartbeat" && $4 == 1000000/N12
+END
+while IFS=/ read -r name change which words; do
+	changed "$change"
+	ok "judge: $name" judged "$which" "$words"
+done <<'END'
+twice the time/if ($3 == "libtwheel" && $2 == "move") $7 *= 2/N1/MISSED
+a backend that does not do its work/if ($3 == "libtwheel" && $2 == "move") $11 = "no"/N1/not measured
+one wake-up/if ($2 == "idle_wakeups") $7 = 1/N10/MISSED
+END
+
+ok "compare: nothing has changed" status 0 "$here/compare" "$kept" "$kept"
+while IFS=/ read -r name change; do
+	changed "$change"
+	ok "compare: $name" status 1 "$here/compare" "$kept" "$out/rows.tsv"
+done <<'END'
+a row costs five times as much/if ($2 == "idle_cpu" && $3 == "none") $7 *= 5
+what was nothing is something/if ($2 == "idle_wakeups") $7 = 50
+a backend does not do its work any more/if ($3 == "heap") $11 = "no"
+END
+without '$2 == "storm_ratio"'
+ok "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
+changed 'if ($2 == "move" && $3 == "heap") $7 /= 10'
+ok "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
+
+echo "1..$number"
+exit $failed
