@@ -66,20 +66,30 @@ exec 9>&-
 
 # A kernel maps its own memory by 2 MiB and more, mostly, and a timer that is not in a
 # cache then costs one wait for memory, not one for the page's address too. Here its
-# memory is a file: in such pages, if we are root and may mount one.
+# memory is a file: in such pages, if we are root, may mount one and get them.
 run() {
 	"$linux" mem=4G console=tty kunit_shutdown=halt 'kunit.filter_glob=twheel_bench' "$@"
 }
 large() {
-	mount -t tmpfs -o huge=always twheel-bench "$memory" || return
+	local before
+
+	mount -t tmpfs -o huge=always,size=5g twheel-bench "$memory" || return
+	before=$(in_large)
+	head -c 64M /dev/zero >"$memory/try"
+	[ $(($(in_large) - before)) -ge 60000 ] || return
+	rm "$memory/try"
 	: >"$dir/large"
 	TMPDIR=$memory run "$@"
+}
+# KiB of the machine's files in memory.
+in_large() {
+	sed -n 's/^ShmemHugePages: *\([0-9]*\) kB/\1/p' /proc/meminfo
 }
 memory=$dir/memory
 pages=large
 rm -f "$dir/large"
 mkdir -p "$memory"
-export -f run large
+export -f run large in_large
 export linux dir memory
 set -- "${@/#/twheel_bench_kunit.}"
 { [ "$(id -u)" = 0 ] && unshare -m bash -c 'large "$@"' large "$@"; } \
