@@ -414,7 +414,8 @@ int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns);
  * more, as they are short: where the table is larger than a processor's caches, it
  * waits for fewer words at a time if it has a call to make for each. Compilers that
  * know how put them in the place of a call; with TWHEEL_NO_INLINE defined they do
- * not. What has two underscores is for these two, and part of the library's ABI.
+ * not. What has two underscores here, and struct twheel_words, are the library's own;
+ * the struct and __twheel_announce() are part of its ABI.
  */
 
 /**
@@ -475,12 +476,15 @@ __TWHEEL_PART struct twheel_slot *__twheel_word(const struct twheel_ctx *wheel, 
 	return ((const struct twheel_words *)wheel)->slots + (uint32_t)id;
 }
 
-/* As the library itself has it: the two, for those who call them. */
-#ifndef TWHEEL_INLINE
+/* The library defines this, and so gets the functions that are called. */
+#ifdef TWHEEL_INLINE
+#define __TWHEEL_HERE	1
+#else
 #define TWHEEL_INLINE	extern __inline__ __attribute__((__gnu_inline__))
+#define __TWHEEL_HERE	(__GCC_ATOMIC_LLONG_LOCK_FREE == 2)
 #endif
 
-#if !defined(TWHEEL_NO_INLINE) && __GCC_ATOMIC_LLONG_LOCK_FREE == 2
+#if __TWHEEL_HERE && !defined(TWHEEL_NO_INLINE)
 
 /*
  * How many words are fetched at a time is how many of these a processor can have

@@ -12,6 +12,7 @@
 
 /* Has libtwheel.h define the library's twheel_arm() and twheel_disarm(). */
 #define TWHEEL_INLINE	__attribute__((visibility("default")))
+#undef TWHEEL_NO_INLINE
 #include "internal.h"
 
 __thread struct twheel_cache *twheel_caches
