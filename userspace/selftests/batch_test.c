@@ -412,6 +412,7 @@ TEST_F(many, list_pages)
 struct churn {
 	int fd;
 	bool stop;
+	unsigned int calls;
 	unsigned int errors;
 };
 
@@ -426,12 +427,11 @@ static void *churn(void *arg)
 {
 	struct churn *c = arg;
 	__u64 ids[200] = { 0 }, seed = 12;
-	unsigned int calls = 0;
 
 	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
 		unsigned int i = next_random(&seed) % ARRAY_SIZE(ids);
 
-		if (!(++calls % 16))
+		if (!(__atomic_add_fetch(&c->calls, 1, __ATOMIC_RELAXED) % 16))
 			sleep_ms(1);
 		if (ids[i]) {
 			c->errors += cancel(c->fd, ids[i]) != TWHEEL_ARMED;
@@ -449,7 +449,7 @@ static void *churn(void *arg)
 /* A timer that nobody touches is seen exactly once, while others come and go. */
 TEST_F(many, list_while_others_change)
 {
-	enum { N = 1000, ROUNDS = 30 };
+	enum { N = 1000, ROUNDS = 30, CALLS = 1000 };
 	struct churn c = { .fd = self->fd };
 	struct twheel_timer page[50];
 	pthread_t thread;
@@ -462,7 +462,9 @@ TEST_F(many, list_while_others_change)
 	for (i = 0; i < N; i += 2)
 		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, ids[i]));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, churn, &c));
-	for (round = 0; round < ROUNDS; round++) {
+	/* And for as long as the others have not done much. */
+	for (round = 0; round < ROUNDS ||
+	     __atomic_load_n(&c.calls, __ATOMIC_RELAXED) < CALLS; round++) {
 		unsigned char seen[N] = { 0 };
 		__u32 cursor = 0;
 
