@@ -503,9 +503,10 @@ static bool of_oom(char *const *programs, const char *text)
 	return true;
 }
 
+/* Of a stack, which is indented. */
 static bool is_ours(const char *text)
 {
-	return strstr(text, " [" MODULE "]") || strstr(text, " [planted]");
+	return *text == ' ' && (strstr(text, " [" MODULE "]") || strstr(text, " [planted]"));
 }
 
 /*
@@ -529,10 +530,10 @@ static bool of_race(const char *text)
 	}
 	if (is_ours(text) && !interrupted)
 		fail("kernel log: %s", race);
-	else if (strncmp(text, end, strlen(end)))
-		return false;
-	else
+	else if (!strncmp(text, end, strlen(end)))
 		say("of the kernel's own: %s", race);
+	else
+		return false;
 	free(race);
 	race = NULL;
 	return true;

@@ -233,12 +233,12 @@ qemu+=($more)
 # the one that plays the processor has added what it executed last (QEMU 7.2): so they
 # have one processor of the host's, and the former only what the latter leaves.
 in_turn() {
-	taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $$ >/dev/null
 	(
 		until [ -s "$console" ]; do
+			kill -0 "$machine" 2>/dev/null || exit 0
 			sleep 0.1
 		done
-		chrt --idle -p 0 "$(cat "$dir/pid")"
+		chrt --idle -p 0 "$(cat "$dir/pid")" >/dev/null
 	) &
 }
 
@@ -303,7 +303,7 @@ elif [ -n "$shell" ]; then
 	"${qemu[@]}" -append "${words[*]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
-	[ -z "$alike" ] || in_turn
+	[ -z "$alike" ] || taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $$ >/dev/null
 	watch_waiting &
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
@@ -315,6 +315,7 @@ else
 		"${qemu[@]}" -append "${words[*]}" -chardev "file,id=tty,path=$output" \
 		</dev/null &
 	machine=$!
+	[ -z "$alike" ] || in_turn
 	tail -s 0.2 -n +1 -f --pid="$machine" "$output" |
 		sed -u -e "$counted" -e "${raw:+#}$filter"
 	wait "$machine" || status=$?
@@ -336,10 +337,10 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 			lines = index(programs, " " name) ? 6 : 0
 		}
 		lines && lines-- && /Call Trace:$/ { lines = 0; next }
-		# Of the kernel'"'"'s own races: see of_race() in init.c.
+		# A race of the kernel alone: see of_race() in init.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
-		race && !interrupted && / \[(twheel|planted)\]/ { print race; race = "" }
+		race && !interrupted && /\]  .* \[(twheel|planted)\]/ { print race; race = "" }
 		race && /=====/ { race = "" }
 		{ print }
 		END { print race }' |
