@@ -33,6 +33,7 @@
  */
 #define TARGET		(4 * NSEC_PER_MSEC)
 #define TARGET_TWO	(4 * TARGET)
+/* Nanoseconds for an operation. */
 #define LITTLE		50
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
@@ -164,9 +165,10 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 
 /*
  * The order of one thread's timers, which are those from @first on. At random means
- * any of them each time: if it were each of them once, in one round after the
- * other, the next would always be the one that is due first, the worst of all for a
- * heap. What is disarmed, though, must not come twice before it is armed again.
+ * that any may come next, so that in a round of all some come twice and a third do not:
+ * if it were each of them once, in one round after the other, the next would always
+ * be the one that is due first, the worst of all for a heap. What is disarmed, though,
+ * must not come twice before it is armed again.
  */
 static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		       unsigned int thread, uint32_t first, uint32_t nr)

@@ -22,10 +22,18 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--full) full=(--full) ;;
 	--here) on=here ;;
-	ops | threads | expire | heartbeat | uml | device) break ;;
-	*) die "unknown: $1" ;;
+	*) break ;;
 	esac
 	shift
+done
+for name; do
+	case $name in
+	ops | threads | expire | heartbeat | uml | device) ;;
+	*)
+		sed -n 's/^# \?//p' "$0" | sed -n '3,/^The rows/p' | sed '$d' >&2
+		die "no such part: $name"
+		;;
+	esac
 done
 
 # Whose table, and where the device is: the rows of what is here say "here".
@@ -69,7 +77,6 @@ for name; do
 	expire | heartbeat) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
 	uml) part uml "$top/kunit/bench.sh" ${full:+full=1} ;;
 	device) part device "${device[@]}" "$out/vm_bench" ;;
-	*) die "no such part: $name" ;;
 	esac
 done
 
