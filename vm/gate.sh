@@ -176,9 +176,9 @@ race() {
 	done
 }
 end='====='
-boot races --run "$(race alone ' alone+0x1/0x2' $end)"
+boot races --exact --run "$(race alone ' alone+0x1/0x2' $end)"
 ok "a race of the kernel's own passes" test "$status" -eq 0
-boot races --run "$(race alone ' alone+0x1/0x2' $end)" \
+boot races --exact --run "$(race alone ' alone+0x1/0x2' $end)" \
 	--run "$(race irq ' asm_sysvec_x+0x1/0x2' ' twheel_x+0x1/0x2 [twheel]')" \
 	--run "for l in 'Workqueue: x [twheel]' $end; do echo \"\$l\" >/dev/kmsg; done" \
 	--run "$(race ours ' twheel_x+0x1/0x2 [twheel]' $end)" \
