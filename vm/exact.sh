@@ -17,6 +17,7 @@ gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthrea
 
 # Without these two, which look at the clocks all the time, days pass faster.
 quiet='nowatchdog tsc=reliable'
+
 # once RUN OPTION...: the first run's output is for the reader.
 once() {
 	"$top/vm/run.sh" --kernel "$kernel" --name "exact-$kernel-$1" --alike \

@@ -56,7 +56,7 @@ the_end() {
 }
 
 # plant KERNEL BUG...: one after the other in one machine, which goes on. Where a
-# bug takes two processors, these take turns as QEMU counts, alike in each run.
+# bug takes two processors, these take turns as QEMU counts.
 plant() {
 	local bug kernel=$1 run=()
 

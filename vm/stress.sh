@@ -57,8 +57,8 @@ done
 [ $# -eq 0 ] || shift
 
 quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel${only:+-$only}" --raw --limit 10000 --timeout 20000
-	--bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
+options=(--kernel "$kernel" --name "stress-$kernel${only:+-$only}" --raw --limit 10000
+	--timeout 20000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
 turn=40

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/bench/test.sh: that the bench measures none that does not do its work, that
-# the judge passes over nothing, and that compare sees what got worse. How fast
-# anything is, nothing here looks at. Prints TAP.
+# userspace/bench/test.sh: that each backend does its work and has its rows, that the
+# judge passes over nothing, and that compare sees what got worse. How fast anything
+# is, nothing here looks at. Prints TAP.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2016,SC2317
