@@ -198,6 +198,9 @@ ok "one that succeeds" test "$status" -eq 0
 boot shell --shell <<<'kill -SEGV $$'
 ok "one that crashes" test "$status" -eq 139
 
+boot coarse --append highres=off -- true
+ok "a machine whose timers go by a tick" says 'fail: no timers of high resolution'
+
 boot load --params no_such_thing=1,max_timers=x -- true
 ok "a module that cannot be loaded" says 'fail: cannot load the module'
 
