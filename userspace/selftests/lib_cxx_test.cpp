@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * libtwheel from C++: the headers compile, and the names are those of the
- * library, all of them. What it does is tested in C.
+ * library, with what is inline and, by -DTWHEEL_NO_INLINE, without. What it does is
+ * tested in C.
  */
-#define TWHEEL_NO_INLINE
 #include <libtwheel.h>
 #include <libtwheel_keyed.h>
 
