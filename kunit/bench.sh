@@ -60,7 +60,7 @@ rm -rf "$dir/lib/twheel"
 grep -qx CONFIG_HIGH_RES_TIMERS=y "$dir/.config" || die "no high resolution"
 # So that they need not wait for the run.
 linux=$(mktemp "$dir/linux.XXXXXX")
-trap 'rm -f "$linux"' EXIT
+trap 'rm -f "$linux" "$linux.pages"' EXIT
 install "$dir/linux" "$linux"
 exec 9>&-
 
@@ -78,7 +78,7 @@ large() {
 	head -c 64M /dev/zero >"$memory/try"
 	[ $(($(in_large) - before)) -ge 60000 ] || return
 	rm "$memory/try"
-	: >"$dir/large"
+	echo large >"$pages"
 	TMPDIR=$memory run "$@"
 }
 # KiB of the machine's files in memory.
@@ -86,16 +86,15 @@ in_large() {
 	sed -n 's/^ShmemHugePages: *\([0-9]*\) kB/\1/p' /proc/meminfo
 }
 memory=$dir/memory
-pages=large
-rm -f "$dir/large"
+pages=$linux.pages
+echo small >"$pages"
 mkdir -p "$memory"
 export -f run large in_large
-export linux dir memory
+export linux pages memory
 set -- "${@/#/twheel_bench_kunit.}"
 { [ "$(id -u)" = 0 ] && unshare -m bash -c 'large "$@"' large "$@"; } \
 	</dev/null >"$log" 2>&1 || true
-if [ ! -e "$dir/large" ]; then
-	pages=small
+if [ "$(cat "$pages")" = small ]; then
 	run "$@" </dev/null >"$log" 2>&1 || true
 fi
 
@@ -104,5 +103,5 @@ grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
 	die "the bench failed: $log"
 }
 printf 'where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\n'
-echo "# uml: the kernel's memory is in $pages pages"
+echo "# uml: the kernel's memory is in $(cat "$pages") pages"
 sed -n 's/^.*bench-row: //p' "$log"
