@@ -19,6 +19,8 @@
 #define CHECK_GRACE	(60 * NSEC_PER_MSEC)
 /* Not within the check. */
 #define CHECK_FAR	(3600 * NSEC_PER_SEC)
+/* Of those who take a time that they have read before for the present one. */
+#define CHECK_EARLY	(10 * NSEC_PER_MSEC)
 /* A machine that stands still for longer than CHECK_FROM is no fault of theirs. */
 #define CHECK_TRIES	3U
 
@@ -36,7 +38,7 @@
  * @late: by how much each was; UINT64_MAX if it did not come
  * @nr: how many came
  * @early: how many of those before their time
- * @wrong: how many of those that should not have, or not again
+ * @wrong: how many of those that should not have, or not again, or much too early
  */
 struct account {
 	uint64_t *due;
@@ -72,6 +74,7 @@ static void hear(struct bench *b, uint32_t index)
 		return;
 	}
 	a->nr++;
+	a->wrong += now + CHECK_EARLY < a->due[index];
 	a->early += now < a->due[index];
 	a->late[index] = now < a->due[index] ? 0 : now - a->due[index];
 }
