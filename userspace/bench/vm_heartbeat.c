@@ -8,19 +8,26 @@
 #include "vm_bench.h"
 
 #define CONNECTIONS	100000U
+/* Of io_uring, which searches a list of all for each heartbeat. */
+#define FEW		2000U
 #define MAX_REPS	25U
 
 static const struct {
 	const struct bench_backend *kind;
+	uint32_t n;
 	unsigned int threads;
 } runs[] = {
-	{ NULL, 1 },
-	{ &bench_libtwheel, 1 },
-	{ &bench_heap, 1 },
-	{ &bench_timerfd, 1 },
-	{ NULL, 4 },
-	{ &bench_libtwheel, 4 },
-	{ &bench_heap_mutex, 4 },
+	{ NULL, CONNECTIONS, 1 },
+	{ &bench_libtwheel, CONNECTIONS, 1 },
+	{ &bench_heap, CONNECTIONS, 1 },
+	{ &bench_libev, CONNECTIONS, 1 },
+	{ &bench_timerfd, CONNECTIONS, 1 },
+	{ NULL, CONNECTIONS, 4 },
+	{ &bench_libtwheel, CONNECTIONS, 4 },
+	{ &bench_heap_mutex, CONNECTIONS, 4 },
+	{ NULL, FEW, 1 },
+	{ &bench_libtwheel, FEW, 1 },
+	{ &bench_io_uring, FEW, 1 },
 };
 
 static const char *name_of(unsigned int run)
@@ -32,7 +39,7 @@ static double beat(unsigned int run, unsigned int compress)
 {
 	struct heartbeat h = {
 		.kind = runs[run].kind,
-		.n = CONNECTIONS,
+		.n = runs[run].n,
 		.threads = runs[run].threads,
 		.compress = compress,
 		.cpu = vm_all_cpu,
@@ -53,7 +60,6 @@ void vm_heartbeat(unsigned int reps)
 	double ns[ARRAY_SIZE(runs)][MAX_REPS];
 	struct bench_row row = {
 		.op = "heartbeat",
-		.n = CONNECTIONS,
 		.unit = "ns",
 		.checked = "yes",
 	};
@@ -69,6 +75,7 @@ void vm_heartbeat(unsigned int reps)
 		if (!vm_wanted(name_of(run)))
 			continue;
 		row.backend = name_of(run);
+		row.n = runs[run].n;
 		row.threads = runs[run].threads;
 		bench_row(&row, ns[run], reps);
 	}
