@@ -86,6 +86,18 @@ static void check_names(const char *list)
 	free(copy);
 }
 
+static const char all_parts[] = "ops,threads,calls,expire,heartbeat";
+
+static void check_parts(const char *list)
+{
+	char *copy = strdup(list), *name, *rest = copy;
+
+	while ((name = strsep(&rest, ",")))
+		if (!bench_is_listed(all_parts, name))
+			usage("no such part", name);
+	free(copy);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -103,7 +115,7 @@ int main(int argc, char **argv)
 	struct numbers expire = { { 10000, 100000 }, 2 };
 	struct numbers beats = { { 100000, 1000000 }, 2 };
 	unsigned int reps = 7, slow_reps = 3, i;
-	const char *part = "ops,threads,calls,expire,heartbeat";
+	const char *part = all_parts;
 	const char *backend = getenv("TWHEEL_BACKEND");
 	bool full = false, chosen = false;
 	char *end;
@@ -121,6 +133,7 @@ int main(int argc, char **argv)
 			bench_only = optarg;
 			break;
 		case 'p':
+			check_parts(optarg);
 			part = optarg;
 			break;
 		case 'w':

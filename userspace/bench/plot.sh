@@ -50,7 +50,7 @@ order='exchange table libtwheel libtwheel-timeout twheel core timers timer_list 
 
 # A colour each; what is ours is drawn thick.
 colours=('#777777' '#d01c1c' '#1f77b4' '#17becf' '#2ca02c' '#9467bd' '#8c564b' '#e377c2'
-	'#bcbd22' '#ff7f0e' '#111111')
+	'#bcbd22' '#ff7f0e' '#111111' '#98df8a')
 ours='libtwheel twheel core'
 
 is_ours() {
@@ -154,10 +154,10 @@ draw_bars() {
 }
 
 users='here,native'
-all=(exchange libtwheel wheel lazy heap libev libevent libuv timerfd posix io_uring)
-curves move 'a deadline is moved later, timers in random order' $users move random "${all[@]}"
-curves cancel 'a deadline is disarmed, timers in random order' $users cancel random "${all[@]}"
-curves core 'in the kernel: a timer is moved, in random order' uml move random \
+all=(exchange libtwheel libtwheel-timeout wheel lazy heap libev libevent libuv timerfd posix io_uring)
+curves move 'a deadline is moved later, timers at random' $users move random "${all[@]}"
+curves cancel 'a deadline is disarmed, timers at random' $users cancel random "${all[@]}"
+curves core 'in the kernel: timers are moved at random' uml move random \
 	core timers timer_list hrtimer
 bars pair 'a request deadline, armed and disarmed, beside 100,000 others' 'ns of CPU' \
 	$users pair 1 hot 100000

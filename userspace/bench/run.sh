@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # userspace/bench/run.sh [--full] [--here] [PART...]: every bench, and what of the
-# numbers it reaches; exits with 1 if one is missed.
+# numbers it reaches; exits with 1 if one is missed. What else the machine does
+# shows in the native parts.
 #
 #   --full  all numbers of timers, and more repetitions
 #   --here  with this machine's /dev/twheel, in place of an emulated one's
 #   PART    these alone: ops, threads, expire, heartbeat (native), uml, device.
-#           Of the others the rows of the last run are taken, if there are any
+#           Of the others the rows of the last run are taken, if there are any,
+#           and what there are no rows for is not judged
 #
 # The rows are in build/bench/rows.tsv and rows.json; userspace/bench/compare
 # compares those of two runs, userspace/bench/plot.sh draws them.
@@ -64,10 +66,38 @@ part() {
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
-# The machine that it is, for who reads the rows elsewhere.
+# The machine that it is, and what was measured there, for who reads the rows
+# elsewhere or later.
 machine() {
 	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
 		"$(nproc) processors, Linux $(uname -r | sed 's/[-+].*//')"
+	echo "# $(date -u +%F), twheel" \
+		"$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')"
+}
+
+# The numbers whose parts have rows.
+numbers() {
+	local number part parts
+
+	while read -r number parts; do
+		for part in $parts; do
+			[ -e "$out/$part.tsv" ] || continue 2
+		done
+		echo "$number"
+	done <<-'END'
+		N1 ops
+		N2 ops
+		N3 ops threads
+		N4 threads
+		N5 uml
+		N6 ops uml
+		N7 device
+		N8 device
+		N9 device
+		N10 device
+		N11 device
+		N12 heartbeat device
+	END
 }
 
 for name; do
@@ -89,4 +119,8 @@ rm -f "$out/rows.tsv"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
 cat "$out/rows.tsv"
-"$here/judge" "$out/rows.tsv"
+mapfile -t judged < <(numbers)
+[ ${#judged[@]} = 0 ] || "$here/judge" only="$(
+	IFS=,
+	echo "${judged[*]}"
+)" "$out/rows.tsv"

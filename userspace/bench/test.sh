@@ -71,6 +71,14 @@ measured() {
 	}
 }
 
+# Each fault of a backend that check_test knows is found.
+checks() {
+	"$out/check_test" >"$out/checked" || {
+		cat "$out/checked"
+		return 1
+	}
+}
+
 json() {
 	"$here/json" "$kept" | python3 -c '
 import json, sys
@@ -82,8 +90,14 @@ assert all(isinstance(row["value"], (int, float)) for row in rows)' \
 
 quietly make -s -C "$here" O="$out"
 ok "each backend does its work, and has rows" measured
+ok "who does not do the work is found out" checks
+ok "bench: a part that there is not" status 2 "$out/bench" --part=typo
 ok "json: the rows" json
 ok "judge: the rows of doc/bench reach all" "$here/judge" "$kept"
+
+ok "judge: a number that there is not" status 2 "$here/judge" only=N13 "$kept"
+without '$2 == "calls"'
+ok "judge: one number, whatever the others are" status 0 "$here/judge" only=N4 "$out/rows.tsv"
 
 # name / condition of what is missing / number that is then not measured
 while IFS=/ read -r name condition which; do
