@@ -16,7 +16,7 @@
 # The seconds are those of the machine. Without --parallel it counts instructions for
 # a clock, has one processor of the host's for its two, and gives it to the other
 # each 40 us, where calls take longer each 100 us: so calls meet wherever either
-# is, the host may be busy, and what was found is found again.
+# is, and the host may be busy.
 #
 # fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
 # goes in those with KCOV: vm/config/debug.config. The others pass it by.
