@@ -97,6 +97,21 @@ debug)
 	ok "debug: the first report is the last" says 'the machine died without a verdict'
 	the_end
 	;;
+uml)
+	plant uml context atomic active shift uaf leak
+	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
+	found "lockdep is off after its first report" 'lockdep has given up'
+	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
+	found "an armed timer freed" 'kernel log: ODEBUG: free active'
+	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
+	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
+	found "a leak" 'memory: unreferenced object'
+	plant uml order
+	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
+	boot uml-stop --kernel uml -- insmod /planted.ko bug=uaf
+	ok "uml: the first report is the last" says 'the machine died without a verdict'
+	the_end
+	;;
 kcsan)
 	plant kcsan race foreign
 	found "two who count" 'kernel log: BUG: KCSAN: data-race in planted_counts'

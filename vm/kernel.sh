@@ -3,7 +3,7 @@
 #
 # vm/kernel.sh NAME: prints the directory of a kernel. In it are
 #
-#   bzImage   what to boot
+#   bzImage   what to boot, or of user-mode Linux to run
 #   headers/  what to build modules against (KDIR)
 #   make      variables for make, if modules for it need some
 #   busybox   if that of this machine does not run there
@@ -17,13 +17,15 @@
 #   kcsan      data races
 #   rt-debug   PREEMPT_RT, with lockdep and debug objects
 #   kmsan      what goes out to user space without having been written
+#   uml        what debug has, as far as there is such for user-mode Linux: a
+#              program of this machine's, with one processor and at its speed
 #
 # Debian's kernels are unpacked, not installed: no hook of the package runs.
 # What has been unpacked stays in use, and needs no network, until it is
 # removed from the cache. Then the newest comes.
 #
 # The others are built from Debian's source, by vm/config/base.config and that
-# of their name. The name in the cache leads to a directory that is named after
+# of their name, and uml by its own alone. The name in the cache leads to a directory that is named after
 # all that went into it, so what changes is built anew, and only once.
 
 . "$(dirname "$0")/lib.sh"
@@ -112,13 +114,28 @@ compiler() {
 	esac
 }
 
+# The files that say what a kernel of our own has, and who compiles it.
+fragments() {
+	[ "$1" = uml ] || echo "$top/vm/config/base.config"
+	echo "$top/vm/config/$1.config"
+}
+recipe() {
+	case $1 in
+	uml) echo compile_uml ;;
+	*) echo compile ;;
+	esac
+}
+
 # What a kernel of our own is named by: all that it is made from.
 fingerprint() {
+	local files
+
+	mapfile -t files < <(fragments "$1")
 	{
 		dpkg-query -W -f '${Version}\n' "$source" &&
 			"$(compiler "$1")" --version &&
-			cat "$top/vm/config/base.config" "$top/vm/config/$1.config" &&
-			declare -f compile
+			cat "${files[@]}" &&
+			declare -f "$(recipe "$1")"
 	} | sha256sum | cut -c 1-16
 }
 
@@ -155,9 +172,31 @@ compile() {
 		cp .config "$dir/headers"
 }
 
+# compile_uml DIR COMPILER FRAGMENT...: the same for user-mode Linux, whose modules
+# need what it takes from arch/x86.
+compile_uml() {
+	local dir=$1 missing make=(make -s ARCH=um)
+
+	shift 2
+	cat "$@" >fragment &&
+		"${make[@]}" KCONFIG_ALLCONFIG=fragment allnoconfig &&
+		"${make[@]}" olddefconfig || return
+	missing=$(refused "$@")
+	[ -z "$missing" ] || die "not to be had: ${missing//$'\n'/, }"
+	"${make[@]}" "-j$(nproc)" linux modules &&
+		mkdir "$dir" &&
+		install -s linux "$dir/bzImage" &&
+		"${make[@]}" run-command \
+			KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $dir/headers" &&
+		find arch/x86/Makefile* arch/x86/include arch/x86/um \( -name '*.h' -o -name 'Makefile*' \) \
+			-exec cp --parents {} "$dir/headers" \; &&
+		echo ARCH=um >"$dir/make" &&
+		cp .config "$dir/headers"
+}
+
 # Two thirds of the source, in which we have no share.
 unwanted=(
-	'arch/[!x]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'tools/testing/*' 'samples/*.[ch]'
+	'arch/[!ux]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'tools/testing/*' 'samples/*.[ch]'
 	'sound/*.[ch]' 'drivers/gpu/*.[ch]' 'drivers/infiniband/*.[ch]'
 	'drivers/media/*.[ch]' 'drivers/net/ethernet/*.[ch]'
 	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
@@ -165,7 +204,7 @@ unwanted=(
 
 # own NAME DIR: a kernel of our own.
 own() {
-	local tmp
+	local tmp files
 
 	need $source xz-utils make flex bison bc libelf-dev libssl-dev perl python3 rsync
 	echo "building kernel $1, which takes a while" >&2
@@ -173,16 +212,16 @@ own() {
 	# shellcheck disable=SC2064
 	trap "rm -rf '$tmp'" EXIT
 	tar -xJf "/usr/src/$source.tar.xz" -C "$tmp" "${unwanted[@]/#/--exclude=$source/}"
+	mapfile -t files < <(fragments "$1")
 	(
 		cd "$tmp/$source"
 		renice -n 10 "$BASHPID" >/dev/null
-		compile "$tmp/made" "$(compiler "$1")" \
-			"$top/vm/config/base.config" "$top/vm/config/$1.config"
+		"$(recipe "$1")" "$tmp/made" "$(compiler "$1")" "${files[@]}"
 	) >"$kernels/.$1.log" 2>&1 </dev/null || {
 		tail -n 30 "$kernels/.$1.log" >&2
 		die "cannot build kernel $1"
 	}
-	echo "CC=$(compiler "$1")" >"$tmp/made/make"
+	echo "CC=$(compiler "$1")" >>"$tmp/made/make"
 	rm -rf "${kernels:?}/$2"
 	mv "$tmp/made" "$kernels/$2"
 }

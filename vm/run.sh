@@ -35,7 +35,8 @@
 #                     stdin takes its place, and its exit status is that of this
 #
 # QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses
-# the host's.
+# the host's. User-mode Linux (--kernel uml) is a program of the host's, with its
+# time, so that --exact and --alike mean nothing to it; and it has no --shell.
 #
 # A kernel that watches itself makes an emulated processor slow: it then does not
 # count as a complaint that an interrupt took long.
@@ -126,6 +127,11 @@ if has KASAN KCSAN KMSAN PROVE_LOCKING; then
 	memory=${memory:-2G}
 	slow=${slow:-10}
 fi
+if has UML; then
+	[ -z "$shell" ] || die "there is no shell in user-mode Linux"
+	exact=
+	alike=
+fi
 limit=$((limit * ${slow:-1}))
 timeout=$((timeout * ${slow:-1}))
 
@@ -177,40 +183,44 @@ elif has S390; then
 	qemu=(qemu-system-s390x -cpu max)
 	ports=(-device "sclpconsole,chardev=log" -device "sclplmconsole,chardev=tty")
 	words=(console=ttysclp0 twheel.port=/dev/sclp_line0)
+elif has UML; then
+	words=(console=tty0 twheel.port=/dev/tty1)
 else
 	qemu=(qemu-system-x86_64)
 	ports=(-serial chardev:log -serial chardev:tty)
 	words=(console=ttyS0)
 fi
-qemu+=(
-	-smp 2 -m "${memory:-1G}" -no-reboot -no-user-config -nodefaults -display none
-	-kernel "$image" -initrd "$dir/initramfs"
-	-chardev "file,id=log,path=$console" "${ports[@]}"
-)
-# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it does with
-# cmpxchg8b (see userspace/selftests/emulated.h): no processor of ours has that.
 now=$(date +%s)
-if [ -n "$exact" ]; then
-	# A year in which all is as it was in the other run, and nothing random.
-	now=1767225600
+if ! has UML; then
 	qemu+=(
-		-seed 1
-		-accel 'tcg,thread=single' -icount "shift=$shift,sleep=off"
-		-rtc 'base=2026-01-01T00:00:00,clock=vm'
+		-smp 2 -m "${memory:-1G}" -no-reboot -no-user-config -nodefaults -display none
+		-kernel "$image" -initrd "$dir/initramfs"
+		-chardev "file,id=log,path=$console" "${ports[@]}"
 	)
-	has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
-	words+=(nokaslr "twheel.settle=$settle")
-elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
-	qemu+=(-accel kvm -cpu host)
-else
-	qemu+=(-accel 'tcg,thread=multi')
-	has ARM64 S390 || qemu+=(-cpu 'max,-cx16')
+	# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it does with
+	# cmpxchg8b (see userspace/selftests/emulated.h): no processor of ours has that.
+	if [ -n "$exact" ]; then
+		# A year in which all is as it was in the other run, and nothing random.
+		now=1767225600
+		qemu+=(
+			-seed 1
+			-accel 'tcg,thread=single' -icount "shift=$shift,sleep=off"
+			-rtc 'base=2026-01-01T00:00:00,clock=vm'
+		)
+		has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
+		words+=(nokaslr "twheel.settle=$settle")
+	elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
+		qemu+=(-accel kvm -cpu host)
+	else
+		qemu+=(-accel 'tcg,thread=multi')
+		has ARM64 S390 || qemu+=(-cpu 'max,-cx16')
+	fi
+	# While it boots, a kernel patches its own code much. A processor that QEMU emulates
+	# beside another may run into half of that (seen in sched_clock_idle_wakeup_event()),
+	# so the others come when init says so.
+	[ -z "$exact" ] && [ "${VM_ACCEL:-tcg}" = kvm ] ||
+		words+=(maxcpus=1 tsc=reliable twheel.emulated=1)
 fi
-# While it boots, a kernel patches its own code much. A processor that QEMU emulates
-# beside another may run into half of that (seen in sched_clock_idle_wakeup_event()),
-# so the others come when init says so.
-[ -z "$exact" ] && [ "${VM_ACCEL:-tcg}" = kvm ] ||
-	words+=(maxcpus=1 tsc=reliable twheel.emulated=1)
 words+=(
 	ignore_loglevel log_buf_len=4M printk.devkmsg=on
 	panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1
@@ -224,9 +234,42 @@ words+=(
 if has KCSAN; then
 	words+=(kcsan.early_enable=1 panic_on_warn=0)
 fi
+if [ -n "$shell" ] && ! [ -t 0 ]; then
+	words+=(twheel.shell=pipe)
+elif [ -n "$shell" ]; then
+	size=$(stty size 2>/dev/null || echo 24 80)
+	words+=("twheel.shell=${size/ /x}")
+fi
 [ -z "$alike" ] || qemu+=(-smp 1)
-# shellcheck disable=SC2206
-qemu+=($more)
+if has UML; then
+	# What it is run with, and the words for its kernel, are one list.
+	program=("$image" "mem=${memory:-1G}" "initrd=$dir/initramfs" con=null ssl=null
+		"con0=null,fd:1" "con1=null,fd:3" "${words[@]}")
+else
+	# shellcheck disable=SC2206
+	program=("${qemu[@]}" $more -append "${words[*]}")
+fi
+
+# Of those that we may have: alone from here on.
+last_processor() {
+	taskset -cp "$(taskset -cp "$BASHPID" | sed 's/.*[ ,-]//')" "$BASHPID" >/dev/null
+}
+
+# What is not a shell. Its output goes to a file, so that no reader can make the machine
+# wait.
+launch() {
+	if has UML; then
+		# Its programs are processes which it is told of at each of their calls:
+		# two processors would have to wake each other.
+		last_processor
+		exec 3>"$output" >"$console" 2>&1
+	else
+		program+=(-chardev "file,id=tty,path=$output")
+	fi
+	# shellcheck disable=SC2016
+	exec timeout --foreground -k 5 "$timeout" \
+		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${program[@]}" </dev/null
+}
 
 # Of two processors, QEMU may take either first after an interrupt, as its own threads
 # come. Of these, the one that advances the clock of a machine at rest may do so before
@@ -292,28 +335,19 @@ status=0
 : >"$output"
 : >"$console"
 if [ -n "$shell" ] && ! [ -t 0 ]; then
-	words+=(twheel.shell=pipe)
 	exec 3<&0
-	"${qemu[@]}" -append "${words[*]}" \
-		-chardev "stdio,id=tty,signal=off,logfile=$output" \
+	"${program[@]}" -chardev "stdio,id=tty,signal=off,logfile=$output" \
 		< <(feed <&3 2>/dev/null) 3<&- || status=$?
 elif [ -n "$shell" ]; then
-	size=$(stty size 2>/dev/null || echo 24 80)
-	words+=("twheel.shell=${size/ /x}")
-	"${qemu[@]}" -append "${words[*]}" -mon tty \
+	"${program[@]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
-	[ -z "$alike" ] || taskset -cp "$(taskset -cp $$ | sed 's/.*[ ,-]//')" $$ >/dev/null
+	[ -z "$alike" ] || last_processor
 	watch_waiting &
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
 	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
-	# To a file, so that no reader can make the machine wait.
-	# shellcheck disable=SC2016
-	timeout --foreground -k 5 "$timeout" \
-		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" \
-		"${qemu[@]}" -append "${words[*]}" -chardev "file,id=tty,path=$output" \
-		</dev/null &
+	launch &
 	machine=$!
 	[ -z "$alike" ] || in_turn
 	tail -s 0.2 -n +1 -f --pid="$machine" "$output" |

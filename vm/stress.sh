@@ -18,6 +18,8 @@
 # each 40 us, where calls take longer each 100 us: so calls meet wherever either
 # is, and the host may be busy.
 #
+# User-mode Linux (uml) has one processor, and the host's time in any case.
+#
 # fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
 # goes in those with KCOV: vm/config/debug.config. The others pass it by.
 
@@ -57,7 +59,7 @@ done
 [ $# -eq 0 ] || shift
 
 quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel${only:+-$only}" --raw --limit 10000
+options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 10000
 	--timeout 20000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
