@@ -17,8 +17,6 @@
 #define CHECK_FROM	(100 * NSEC_PER_MSEC)
 #define CHECK_SPAN	(60 * NSEC_PER_MSEC)
 #define CHECK_GRACE	(60 * NSEC_PER_MSEC)
-/* Not within the check. */
-#define CHECK_FAR	(3600 * NSEC_PER_SEC)
 /* Of those who take a time that they have read before for the present one. */
 #define CHECK_EARLY	(10 * NSEC_PER_MSEC)
 /* A machine that stands still for longer than CHECK_FROM is no fault of theirs. */
@@ -89,7 +87,9 @@ static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t wh
 
 /*
  * A third of the timers are left as they were armed, a third are moved, some of
- * those to an earlier time, and a third disarmed. Return: "yes", "early", "no".
+ * those to an earlier time, and a third disarmed; of those that were left, some end
+ * and begin again. The spare ones are armed for within the time of the check and
+ * disarmed at once. Return: "yes", "early", "no".
  */
 static const char *check_once(const struct bench_backend *kind)
 {
@@ -115,11 +115,18 @@ static const char *check_once(const struct bench_backend *kind)
 		} else if (i % 3 == 2 && kind->cancel) {
 			a.due[i] = 0;
 			one(b, kind->cancel, i, 0);
+		} else if (i % 3 == 0 && i % 2 && kind->turnover) {
+			a.due[i] = start + bench_random() % CHECK_SPAN;
+			one(b, kind->turnover, i, a.due[i]);
 		}
 		expected += !!a.due[i];
 	}
-	for (i = 0; kind->pair && i < n; i++)
-		one(b, kind->pair, n + i % BENCH_SPARE, start + CHECK_FAR);
+	for (i = 0; i < n; i++) {
+		BENCH_PROTO((*pair)) = i % 2 && kind->brief ? kind->brief : kind->pair;
+
+		if (pair)
+			one(b, pair, n + i % BENCH_SPARE, start + bench_random() % CHECK_SPAN);
+	}
 	kind->deliver(b, start + CHECK_SPAN + CHECK_GRACE);
 	/* This machine may have stood still. */
 	for (i = 0; i < 100 && a.nr < expected; i++)

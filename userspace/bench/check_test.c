@@ -83,6 +83,11 @@ static BENCH_PROTO(forget)
 	(void)when;
 }
 
+static BENCH_PROTO(arm_alone)
+{
+	bench_heap.move(b, handle, nr, when);
+}
+
 static int cannot_open(struct bench *b)
 {
 	(void)b;
@@ -104,6 +109,8 @@ int main(void)
 		{ "does not move", "no", bench_heap },
 		{ "is a bit early", "early", bench_heap },
 		{ "refuses one operation", "no", bench_heap },
+		{ "leaves a pair armed", "no", bench_heap },
+		{ "turns nothing over", "no", bench_heap },
 		{ "cannot be opened", "no", bench_heap },
 	};
 	unsigned int i, failed = 0;
@@ -115,7 +122,9 @@ int main(void)
 	cases[5].kind.move = forget;
 	cases[6].kind.arm = arm_early;
 	cases[7].kind.move = refuse_one;
-	cases[8].kind.open = cannot_open;
+	cases[8].kind.pair = arm_alone;
+	cases[9].kind.turnover = forget;
+	cases[10].kind.open = cannot_open;
 	printf("1..%zu\n", ARRAY_SIZE(cases));
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		const char *verdict;
