@@ -107,7 +107,7 @@ bars() {
 # beats NAME TITLE YLABEL: all heartbeats, less what the generator alone takes.
 beats() {
 	awk -F'\t' '$2 == "heartbeat" && $11 != "no" && ($1 == "native" || $1 == "here") {
-		key = $3 " " $4 " " $5
+		key = $3 " " $4 " " $5 " " $1
 		value[key] = $7
 		if (!(key in seen) && $3 != "none")
 			order[++nr] = key
@@ -116,7 +116,9 @@ beats() {
 	END {
 		for (i = 1; i <= nr; i++) {
 			split(order[i], part, " ")
-			none = value["none " part[2] " " part[3]]
+			if (!(("none " part[2] " " part[3] " " part[4]) in seen))
+				continue
+			none = value["none " part[2] " " part[3] " " part[4]]
 			many = ""
 			if (part[3] > 1)
 				many = ", " part[3] " threads"
@@ -158,7 +160,7 @@ all=(exchange libtwheel libtwheel-timeout wheel lazy heap libev libevent libuv t
 curves move 'a deadline is moved later, timers at random' $users move random "${all[@]}"
 curves cancel 'a deadline is disarmed, timers at random' $users cancel random "${all[@]}"
 curves core 'in the kernel: timers are moved at random' uml move random \
-	core timers timer_list hrtimer
+	core core+lock timers timer_list hrtimer
 bars pair 'a request deadline, armed and disarmed, beside 100,000 others' 'ns of CPU' \
 	$users pair 1 hot 100000
 bars threads 'two threads move deadlines of their own among 10,000' 'million a second' \

@@ -53,12 +53,20 @@ if [ $# = 0 ]; then
 fi
 quietly make -s -C "$here" O="$out"
 
+# measured NAME: what was measured, and when, for who reads its rows later.
+measured() {
+	echo "# $1: $(date -u +%F), twheel" \
+		"$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')"
+}
+
 # part NAME COMMAND...: its rows.
 part() {
 	local start=$SECONDS
 
 	echo "bench: $1 ..." >&2
-	if ! "${@:2}" >"$out/$1.tsv" 2>"$logs/bench-$1.log"; then
+	if ! {
+		"${@:2}" && measured "$1"
+	} >"$out/$1.tsv" 2>"$logs/bench-$1.log"; then
 		rm "$out/$1.tsv"
 		cat "$logs/bench-$1.log" >&2
 		die "bench: $1 failed"
@@ -66,13 +74,10 @@ part() {
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
-# The machine that it is, and what was measured there, for who reads the rows
-# elsewhere or later.
+# The machine that it is, for who reads the rows elsewhere.
 machine() {
 	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
 		"$(nproc) processors, Linux $(uname -r | sed 's/[-+].*//')"
-	echo "# $(date -u +%F), twheel" \
-		"$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')"
 }
 
 # The numbers whose parts have rows.

@@ -23,4 +23,5 @@ if ! "$top/vm/run.sh" --kernel "${2:-6.12}" --name vm-bench --limit 600 --timeou
 	die "vm_bench failed"
 fi
 grep -P '\t' "$dir/out"
-echo "# vm(emulated): a ns is an instruction, so another repetition would tell nothing new"
+echo "# vm(emulated): a ns is an instruction, not a time; costs are the same each time,"
+echo "# vm(emulated): how late something is depends on the moment, and there is one of it"
