@@ -698,7 +698,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			done += ret * sizeof(struct twheel_event);
 			max = TWHEEL_EVENTS;
 			if (iov_iter_count(to) < sizeof(struct twheel_event) ||
-			    hlist_empty(&w->timers.ready) || signal_pending(current))
+			    hlist_empty(&w->timers.ready) || fatal_signal_pending(current))
 				break;
 			cond_resched();
 			continue;

@@ -4,6 +4,8 @@
  */
 #include "twheel_test.h"
 
+#include <sys/time.h>
+
 #define EVENT	sizeof(struct twheel_event)
 
 FIXTURE(reading) {
@@ -397,6 +399,31 @@ TEST_F(reading, pending_signal_and_events)
 	raise(SIGUSR1);
 	unread(_metadata, self->fd, 3);
 	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+}
+
+static void on_tick(int sig)
+{
+	(void)sig;
+}
+
+/* Nor does one that comes in the middle: all that are there and fit come. */
+TEST_F(reading, signals_and_many_events)
+{
+	enum { MANY = 4096, ROUNDS = 4 };
+	static struct twheel_event ev[MANY];
+	struct sigaction action = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+	/* More often, and a slow machine would do nothing else. */
+	unsigned int us = 100 * slowness();
+	struct itimerval each = { { 0, us }, { 0, us } }, none = { };
+	unsigned int round;
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	for (round = 0; round < ROUNDS; round++) {
+		unread(_metadata, self->fd, MANY);
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
+		EXPECT_EQ(MANY * EVENT, read(self->fd, ev, sizeof(ev)));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+	}
 }
 
 /* kill -9 ends a blocked read. */
