@@ -246,7 +246,8 @@ static int inprocess_read(struct twheel_ctx *wheel, struct twheel_event *events,
 		got = twheel_claim(&p->timers, claimed, events + done, want, LOOKS, now);
 		twheel_settle(&p->timers, claimed, got, got, now);
 		done += got;
-	} while (got && done < nr);
+		/* Of those looked at, none may have been an event any more. */
+	} while (done < nr && !hlist_empty(&p->timers.ready));
 	leave(p);
 	return done;
 }

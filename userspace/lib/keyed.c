@@ -233,7 +233,8 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 		if (got < 0)
 			return total ? total : got;
 		total += got;
-	} while (got == EVENTS);
+		/* What others have on the wheel was left out: fewer do not mean the last. */
+	} while (got > 0);
 	return total;
 }
 

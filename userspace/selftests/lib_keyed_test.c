@@ -228,6 +228,39 @@ TEST_F(keyed, foreign_timer)
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
+static void count(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	(void)key;
+	(void)len;
+	(void)user_data;
+	++*(unsigned int *)arg;
+}
+
+/* Nor do they end a run before all keys that have expired are out. */
+TEST_F(keyed, foreign_among_many)
+{
+	enum { MANY = 300 };
+	unsigned int i, counted = 0;
+	uint64_t first = twheel_now(self->w);
+	struct twheel_stats s;
+
+	for (i = 0; i < MANY; i++) {
+		struct twheel_timer t = { .deadline_ns = first, .flags = TWHEEL_ABSTIME };
+
+		if (i % 100 == 30)
+			ASSERT_EQ(0, twheel_register(self->w, &t));
+		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first, 0));
+	}
+	ASSERT_EQ(0, twheel_flush(self->w));
+	/* Until they are all there; the wheel in the process is turned by who reads. */
+	while (strcmp(twheel_backend(self->w), "inprocess") &&
+	       !twheel_counters(self->w, &s) && s.unread < MANY)
+		usleep(1000);
+	EXPECT_EQ(MANY, twheel_keyed_run(self->k, count, &counted));
+	EXPECT_EQ(MANY, counted);
+	EXPECT_EQ(0, twheel_keyed_count(self->k));
+}
+
 /* A forked child has no keys, and takes no event of its parent's. */
 TEST_F(keyed, fork)
 {
