@@ -5,6 +5,7 @@
  * JSON numbers are exact integers, times in ns. An id is a string, because it
  * has more bits than the numbers of many JSON readers.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,10 +138,20 @@ bool check_format(const char *format)
 	return true;
 }
 
+/* What was drained long before its deadline is as early as a number can say. */
+static __s64 lateness(const struct twheel_event *e)
+{
+	if (e->deadline_ns <= e->expired_ns)
+		return e->expired_ns - e->deadline_ns;
+	if (e->deadline_ns - e->expired_ns > INT64_MAX)
+		return -INT64_MAX;
+	return -(__s64)(e->deadline_ns - e->expired_ns);
+}
+
 static void print_formatted(const struct roster *r, const char *format,
 			    const struct twheel_event *e)
 {
-	__s64 late = e->expired_ns - e->deadline_ns;
+	__s64 late = lateness(e);
 	char buf[SECONDS_LEN];
 
 	for (; *format; format++) {
@@ -187,7 +198,7 @@ static void print_formatted(const struct roster *r, const char *format,
 void print_event(const struct conf *conf, const struct roster *r,
 		 const char *format, const struct twheel_event *e)
 {
-	__s64 late = e->expired_ns - e->deadline_ns;
+	__s64 late = lateness(e);
 	char seconds[SECONDS_LEN];
 	char text[DURATION_LEN];
 

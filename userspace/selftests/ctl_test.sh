@@ -467,6 +467,15 @@ test_monitor() {
 }
 
 test_shell() {
+	# Farther away than a difference of times can be.
+	run_shell <<-END
+		add 213503d,label=far
+		drain
+		wait
+	END
+	status_is 0 "shell: a far timer is drained"
+	output_has ' far  *-106751d23h  drained' "shell: and is not late"
+
 	# Ids and times are as they come.
 	run_shell <<-END
 		# a comment, and an empty line
