@@ -191,8 +191,9 @@ static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
  *
  * With slack, the deadline is put off to a border of the coarsest level whose
  * buckets are no wider than the slack, and the node is queued in the bucket
- * that begins there (or above). It shares its wake-up with all others of that
- * border and does not move down.
+ * that begins there. It shares its wake-up with all others of that border and
+ * does not move down; unless it is farther away than that level reaches: then it
+ * is in a bucket above, and moves down to its border when it is near.
  *
  * O(1). Call twheel_set_time() before, so that the distance is measured from
  * now and not from the last expiry.
