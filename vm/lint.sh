@@ -106,14 +106,15 @@ layout() {
 	rm -r "$dir"
 }
 
-# rules FILE...: what semantic patches find in the module. What they say of
-# themselves is left out, unless they fail.
+# rules FILE...: what semantic patches find in the module, or in $looked_at. What they
+# say of themselves is left out, unless they fail.
 rules() {
+	export looked_at=${looked_at:-twheel*.c}
 	# shellcheck disable=SC2016
 	printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" sh -c '
 		found=$(spatch -D report --no-show-diff --very-quiet --local-includes \
 			-I include -I include/uapi --cocci-file "$1" \
-			twheel*.c 2>"$0.$$") || { cat "$0.$$"; echo "$1: failed"; }
+			$looked_at 2>"$0.$$") || { cat "$0.$$"; echo "$1: failed"; }
 		rm "$0.$$"
 		[ -z "$found" ] || echo "$found"' "$logs/spatch"
 }
@@ -139,6 +140,18 @@ kernel_rules() {
 
 locked() {
 	awk -f vm/locked.awk twheel_chrdev.c
+}
+
+# That they find what they are for.
+bite() {
+	local rule wrong=vm/cocci/wrong.c
+
+	for rule in vm/cocci/*.cocci; do
+		looked_at=$wrong rules "$rule" | grep -q "^$wrong" ||
+			echo "$rule finds nothing in $wrong"
+	done
+	awk -f vm/locked.awk "$wrong" | grep -q 'wrong_lock.*without the lock' ||
+		echo "vm/locked.awk finds nothing in $wrong"
 }
 
 shell() {
@@ -190,7 +203,7 @@ check() {
 	fi
 }
 
-echo 1..11
+echo 1..12
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -199,6 +212,7 @@ check "the ABI on four architectures" layout
 check "rules of our own" rules vm/cocci/*.cocci
 check "rules of the kernel" kernel_rules
 check "what needs the lock has it" locked
+check "what is wrong is found" bite
 check shellcheck shell
 check codespell spelling
 check "metadata of the module" metadata
