@@ -482,7 +482,7 @@ static enum outcome drain_cancel_judge(struct race *r)
 
 PAIR(drain_cancel, drain_cancel_prepare, do_drain_either, do_cancel_b, drain_cancel_judge, 1)
 
-/* A BATCH of CANCEL against a BATCH of REARM, in groups of 16: each pair adds up. */
+/* A BATCH of CANCEL against a BATCH of REARM, in groups of 24: each pair adds up. */
 static void batch_batch_prepare(struct race *r)
 {
 	unsigned int i;
