@@ -6,8 +6,9 @@
 # whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
 # while what others have left in build/results stays there, and counts.
 #
-# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and says
-# which it has cut: these count as skipped, and the run as failed.
+# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
+# more than ten minutes beyond that. What it has cut counts as skipped, or as failed
+# if it had begun, and the run as failed. It ends with what vm/reliability.sh has to say.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -19,7 +20,7 @@ fi
 wanted=" $* "
 minutes=${TWHEEL_CHECK_MINUTES:-80}
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
-sleepers=' uml '
+sleepers=' uml gate-uml '
 
 names=()
 kinds=()
@@ -48,7 +49,7 @@ report() {
 
 # Beware: set -e is off in a function that is run like this.
 run_stage() {
-	local name=${names[$1]} tap=0 status=0 start=$SECONDS text
+	local name=${names[$1]} tap=0 status=0 start=$SECONDS text cuts=
 
 	[ "${kinds[$1]}" = plain ] || tap=1
 	if [ -n "$full" ] && [ "$SECONDS" -ge $((minutes * 60)) ]; then
@@ -56,9 +57,22 @@ run_stage() {
 		report "$name" 0 "    cut: $minutes minutes are over"
 		return
 	fi
-	eval "${commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+	# The first is a function of ours.
+	if [ -n "$full" ] && [ "$1" -gt 0 ]; then
+		timeout $((minutes * 60 + 600 - SECONDS)) bash -c "${commands[$1]}" \
+			>"$logs/$name.log" 2>&1 </dev/null || status=$?
+	else
+		eval "${commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+	fi
 	text=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
 		-f "$top/vm/tally.awk" "$logs/$name.log")
+	if [ -n "$full" ] && [ "$status" -eq 124 ]; then
+		text+=$'\n'"    cut: $minutes minutes, and ten more, are over"
+	fi
+	# What had a budget of its own, and was cut by that.
+	[ -z "$full" ] ||
+		cuts=$(tr -d '\r' <"$logs/$name.log" | grep -ao '[a-z_]*:cut: .*' | sed 's/^/    /')
+	text+=${text:+${cuts:+$'\n'}}$cuts
 	report "$name" $((SECONDS - start)) "$text"
 }
 
@@ -100,25 +114,25 @@ build_all() {
 
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
-stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
-stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
-stage vm-6.1 tap "$top/vm/suite.sh" 6.1
-stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
-stage threads tap "$top/vm/suite.sh" 6.12 threads
-stage kcsan tap "$top/vm/suite.sh" kcsan races
-stage lib tap "$top/userspace/lib/check.sh"
-stage rt tap "$top/vm/suite.sh" 6.12-rt 64
-stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
-stage fuzz tap "$top/userspace/core/fuzz.sh" ${full:+--operations 100000000}
-stage lint tap "$top/vm/lint.sh"
 stage gate tap "$top/vm/gate.sh"
+stage kcsan tap "$top/vm/suite.sh" kcsan races
+stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
 stage gate-uml tap "$top/vm/gate.sh" uml
+stage vm-6.1 tap "$top/vm/suite.sh" 6.1
+stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel --fuzz 10
+stage lib tap "$top/userspace/lib/check.sh"
+stage threads tap "$top/vm/suite.sh" 6.12 threads
+stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
+stage lint tap "$top/vm/lint.sh"
+stage fuzz tap "$top/userspace/core/fuzz.sh" ${full:+--operations 100000000}
+stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
+stage rt tap "$top/vm/suite.sh" 6.12-rt 64
+stage model tap "$top/doc/model/run.sh"
 stage bench tap "$top/userspace/bench/test.sh"
-stage packaging tap "$top/packaging/test.sh"
 stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
 stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
-stage model tap "$top/doc/model/run.sh"
+stage packaging tap "$top/packaging/test.sh"
 stage core tap make -C "$top/userspace/core" check
 stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
@@ -159,11 +173,19 @@ results=$build/results
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind.
 for name in "${names[@]}"; do
-	echo "0 1 0" >"$results/$name"
+	echo "0 1 0 unseen" >"$results/$name"
 done
+# What vm/reliability.sh says of the run, while this is not one of some stages.
+rm -f "$results/.run"
+if [ $# -eq 0 ]; then
+	commit=$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')
+	echo "${full:-short} $(date -u +%F) $commit" >"$results/.run"
+fi
 
 # However this ends, the sums are its last line.
 sums() {
+	grep -l unseen "$results"/* | sed 's|.*/|never ended: |' || true
+	[ -z "$full" ] || [ ! -e "$results/.run" ] || "$top/vm/reliability.sh" || true
 	cat "$results"/* | awk '
 		{ passed += $1; failed += $2; skipped += $3 }
 		END {
