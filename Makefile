@@ -77,6 +77,28 @@ fuzz:
 	@vm/deps.sh check
 	userspace/core/fuzz.sh
 
+# Each of the rigs by itself, for as long as make check-full gives it, or longer.
+gate:
+	@vm/deps.sh check
+	@vm/gate.sh $(KERNEL)
+
+suite:
+	@vm/deps.sh check
+	@vm/programs.sh
+	@vm/suite.sh $(or $(KERNEL),6.12) $(if $(filter-out 6.%,$(KERNEL)),64)
+
+stress:
+	@vm/deps.sh check
+	@vm/stress.sh $(or $(KERNEL),6.12) full --parallel
+
+soak:
+	@vm/deps.sh check
+	@vm/stress.sh $(or $(KERNEL),6.12) full --only soak --soak $(or $(SECONDS),3600) --parallel
+
+exact power:
+	@vm/deps.sh check
+	@vm/$@.sh
+
 bench:
 	@vm/deps.sh bench
 	@userspace/bench/run.sh $(if $(HERE),--here)
@@ -109,6 +131,8 @@ help:
 	@echo 'make model            the protocol of the deadline table, by spin'
 	@echo 'make coverage         what of the wheel its suites reach'
 	@echo 'make fuzz             the wheel and the timers against models, natively'
+	@echo 'make gate, suite, stress, soak, exact, power  one of the rigs by itself;'
+	@echo '                      KERNEL=NAME of vm/kernel.sh, SECONDS= of an hour of soak'
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'
@@ -117,4 +141,4 @@ help:
 
 .PHONY: all modules modules_install userspace install load unload dkms-install dkms-remove \
 	vm demo check check-full lint \
-	kunit model coverage fuzz bench bench-full clean help
+	kunit model coverage fuzz gate suite stress soak exact power bench bench-full clean help
