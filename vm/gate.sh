@@ -108,6 +108,14 @@ uml)
 	found "a leak" 'memory: unreferenced object'
 	plant uml order
 	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
+	plant uml irq
+	found "a lock shared with an interrupt" 'kernel log: WARNING: inconsistent lock state'
+	plant uml bounds list
+	found "an index out of bounds" 'kernel log: UBSAN: array-index-out-of-bounds'
+	ok "uml: an entry that is on no list" says '__list_del_entry_valid_or_report'
+	boot uml-copy --kernel uml -- insmod /planted.ko bug=copy
+	ok "uml: a machine with copy fails" refused
+	ok "uml: more than the object to a program" says 'usercopy_abort'
 	boot uml-stop --kernel uml -- insmod /planted.ko bug=uaf
 	ok "uml: the first report is the last" says 'the machine died without a verdict'
 	the_end

@@ -381,7 +381,8 @@ static void run(char *command, long limit)
 		say("exit: %d", WEXITSTATUS(status));
 }
 
-static void run_all(long limit)
+/* And @after each of them that. */
+static void run_all(long limit, void (*after)(void))
 {
 	FILE *list = fopen("/vm/commands", "re");
 	char *line = NULL;
@@ -396,6 +397,8 @@ static void run_all(long limit)
 		if (line[len - 1] == '\n')
 			line[len - 1] = '\0';
 		run(line, limit);
+		if (after)
+			after();
 	}
 	free(line);
 	fclose(list);
@@ -699,7 +702,8 @@ int main(void)
 	if (shell)
 		run_shell(shell);
 	else
-		run_all(number_option("twheel.limit", 0));
+		run_all(number_option("twheel.limit", 0),
+			option("twheel.leaks") ? scan_for_leaks : NULL);
 	kill_all();
 	scan_for_leaks();
 	if (loaded) {

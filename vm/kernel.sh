@@ -175,7 +175,7 @@ compile() {
 # compile_uml DIR COMPILER FRAGMENT...: the same for user-mode Linux, whose modules
 # need what it takes from arch/x86.
 compile_uml() {
-	local dir=$1 missing make=(make -s ARCH=um)
+	local dir=$1 missing make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
 	shift 2
 	cat "$@" >fragment &&

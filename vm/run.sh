@@ -19,11 +19,13 @@
 #   --append TEXT     more for the kernel's command line
 #   --memory SIZE     of the machine (default: 1G, more for debug kernels)
 #   --slow N          gives N times the time, for --limit and --timeout and, as
-#                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels)
+#                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels,
+#                     4 for user-mode Linux)
 #   --exact           counts instructions for a clock: how busy the host is cannot be
 #                     noticed, and idle time takes no time
 #   --alike           that, with one processor: two runs give the same times, to
 #                     the nanosecond
+#   --leaks           looks for lost memory after each command, not at the end alone
 #   --settle SECONDS  of an exact machine before it begins, for its kernel to put the
 #                     clock right (default: 60)
 #   --qemu 'OPTIONS'  more for QEMU
@@ -53,6 +55,7 @@ memory=
 slow=
 exact=
 alike=
+leaks=
 settle=60
 more=
 gcov=
@@ -85,12 +88,13 @@ while [ $# -gt 0 ]; do
 	--name) name=$2 ;;
 	--raw) raw=1 ;;
 	--alike) exact=1 alike=1 ;;
+	--leaks) leaks=1 ;;
 	--shell) shell=1 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
 	case $1 in
-	--raw | --shell | --exact | --alike) shift ;;
+	--raw | --shell | --exact | --alike | --leaks) shift ;;
 	*) shift 2 ;;
 	esac
 done
@@ -117,6 +121,10 @@ has() {
 	printf 'CONFIG_%s=y\n' "$@" | grep -qxF -f - "$kdir/headers/.config"
 }
 
+# What is no emulator's is slow because it shares a processor with others.
+if has UML; then
+	slow=${slow:-4}
+fi
 # Of 2^shift ns an instruction; what KMSAN adds to it is not to be seen as a stall.
 shift=3
 if has KMSAN; then
@@ -226,7 +234,7 @@ words+=(
 	panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1
 	sysctl.kernel.panic_on_rcu_stall=1
 	"twheel.now=$now" "twheel.limit=$limit"
-	${slow:+"twheel.slow=$slow"} ${gcov:+twheel.gcov=1}
+	${slow:+"twheel.slow=$slow"} ${leaks:+twheel.leaks=1} ${gcov:+twheel.gcov=1}
 	${params:+"twheel.params=$params"}
 	${append:+"$append"}
 )
@@ -243,8 +251,8 @@ fi
 [ -z "$alike" ] || qemu+=(-smp 1)
 if has UML; then
 	# What it is run with, and the words for its kernel, are one list.
-	program=("$image" "mem=${memory:-1G}" "initrd=$dir/initramfs" con=null ssl=null
-		"con0=null,fd:1" "con1=null,fd:3" "${words[@]}")
+	program=("$image" "mem=${memory:-1G}" "uml_dir=$dir/" "initrd=$dir/initramfs"
+		con=null ssl=null "con0=null,fd:1" "con1=null,fd:3" "${words[@]}")
 else
 	# shellcheck disable=SC2206
 	program=("${qemu[@]}" $more -append "${words[*]}")
@@ -344,6 +352,7 @@ elif [ -n "$shell" ]; then
 else
 	[ -z "$alike" ] || last_processor
 	watch_waiting &
+	watcher=$!
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
 	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
@@ -354,6 +363,8 @@ else
 		sed -u -e "$counted" -e "${raw:+#}$filter"
 	wait "$machine" || status=$?
 	machine=
+	# It has nothing to watch if that did not even begin.
+	[ -s "$dir/pid" ] || kill "$watcher"
 	wait
 	# Some consoles keep the last end of a line for themselves.
 	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"

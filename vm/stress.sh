@@ -21,7 +21,7 @@
 # User-mode Linux (uml) has one processor, and the host's time in any case.
 #
 # fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
-# goes in those with KCOV: vm/config/debug.config. The others pass it by.
+# goes in those with KCOV: vm/config/debug.config and uml.config. The others pass it by.
 
 . "$(dirname "$0")/lib.sh"
 

@@ -13,7 +13,9 @@
 #
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
-# plays all of the machine's in turn. For races each has its own.
+# plays all of the machine's in turn. For races each has its own. User-mode Linux has
+# the host's time; its memory is searched for leaks after each program, and what
+# reads does so once more under a hail of signals.
 #
 # The programs are those of vm/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
@@ -83,9 +85,11 @@ all)
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T no_memory -T map_and_unmap' ;;
 		# What has two processors, and what vm/config/uml.config says it lacks.
 		uml/million_test) continue ;;
+		uml/expiry_test) test+=' -T arm_is_bounded' ;;
 		uml/clock_test | uml/doors_test) test+=' -F namespace' ;;
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
+		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test") ;;
 		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
 		esac
 		run+=(--run "$test")
@@ -110,6 +114,9 @@ case $kernel in
 debug)
 	# All of it is searched for leaks, twice.
 	options+=(--memory 768M)
+	;;
+uml)
+	options+=(--leaks)
 	;;
 arm64-* | s390x-*)
 	quietly "$top/vm/programs.sh" "${kernel%%-*}"

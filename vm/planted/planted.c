@@ -20,6 +20,8 @@
  *   atomic   sleeps with a lock held
  *   context  takes a lock that sleeps on PREEMPT_RT with one held that spins
  *   shift    shifts by more than there is
+ *   bounds   reads past the end of an array
+ *   list     takes off a list what has been taken off
  *   copy     gives a program more than the object that it was to have
  *   race     counts without a lock, in two threads
  *   foreign  reads plainly what somebody unknown to the kernel's eyes writes
@@ -223,6 +225,27 @@ static int planted_shift(void)
 	return 1ULL << by == 3 ? -EIO : 0;
 }
 
+static int planted_bounds(void)
+{
+	static int array[4];
+	unsigned int at = 6;
+
+	/* The compiler must not know it. */
+	OPTIMIZER_HIDE_VAR(at);
+	return READ_ONCE(array[at]) == 1 ? -EIO : 0;
+}
+
+static int planted_list(void)
+{
+	LIST_HEAD(list);
+	struct list_head entry;
+
+	list_add(&entry, &list);
+	list_del(&entry);
+	list_del(&entry);
+	return 0;
+}
+
 /* A page of the program that loads us. */
 static void __user *user_page(void)
 {
@@ -354,6 +377,8 @@ static const struct {
 	{ "atomic", planted_atomic },
 	{ "context", planted_context },
 	{ "shift", planted_shift },
+	{ "bounds", planted_bounds },
+	{ "list", planted_list },
 	{ "copy", planted_copy },
 	{ "race", planted_race },
 	{ "foreign", planted_foreign },
