@@ -158,6 +158,8 @@ if [ -n "$full" ]; then
 	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
 	stage kmsan tap "$top/vm/suite.sh" kmsan 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
+	stage debug-32 tap "$top/vm/suite.sh" debug 32
+	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary

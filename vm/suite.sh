@@ -6,6 +6,7 @@
 #
 #   all      with 64-bit and with 32-bit programs (the default)
 #   64       with 64-bit programs, or those of the kernel's architecture
+#   32       with 32-bit programs
 #   races    what takes threads that truly meet, as 64-bit programs
 #   threads  the same of the library: each timeout is accounted for, for a minute;
 #            the wheel in the process is raced natively, by userspace/lib/check.sh
@@ -71,7 +72,12 @@ all)
 		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
 	done
 	;;
-64)
+64 | 32)
+	dir=
+	if [ "$what" = 32 ]; then
+		bins=(--bin "$build/user32:/bin32")
+		dir=/bin32/
+	fi
 	for test in $(programs); do
 		# The sizes of slabs tell nothing there; kmemleak looks after them.
 		[[ $kernel/$test != debug/module_test ]] ||
@@ -89,10 +95,10 @@ all)
 		uml/clock_test | uml/doors_test) test+=' -F namespace' ;;
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
-		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test") ;;
+		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
 		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
 		esac
-		run+=(--run "$test")
+		run+=(--run "$dir$test")
 	done
 	;;
 races)
