@@ -51,6 +51,7 @@
  * @left: word that the expiry has left
  * @deadline: of that event
  * @expired: of that event
+ * @taken: when that was taken off the wheel; a drain may say a later @expired
  */
 struct user_timer {
 	u64 id;
@@ -69,6 +70,7 @@ struct user_timer {
 	u64 left;
 	u64 deadline;
 	u64 expired;
+	u64 taken;
 };
 
 /**
@@ -174,6 +176,7 @@ static void has_expired(struct user_timer *u, u64 now)
 	u->came = u->prompt;
 	u->deadline = u->word;
 	u->expired = now;
+	u->taken = now;
 	u->left = period_after(u, u->word, now);
 	u->word = u->left;
 }
@@ -629,7 +632,7 @@ static void was_read(struct run *r, struct user_timer *u)
 {
 	/* A KICK may find it due before its tick has ended. */
 	u64 tick = min(contract_tick(shape_of(r), u->deadline, 0),
-		       u->expired >> shape_of(r)->shift);
+		       u->taken >> shape_of(r)->shift);
 
 	r->delivered++;
 	if (u->came && !u->drained) {
@@ -709,6 +712,7 @@ static void do_drain(struct run *r, u32 mode)
 			u->drained = true;
 			u->deadline = u->word;
 			u->expired = r->now;
+			u->taken = r->now;
 			armed++;
 		}
 		u->word = 0;
