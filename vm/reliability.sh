@@ -49,7 +49,7 @@ figures() {
 			}
 			{ sub(/\r$/, "") }
 			/^ *(ok [0-9]+|#) / || $0 ~ share {
-				if ($0 !~ many && $0 !~ share)
+				if (/:cut:/ || ($0 !~ many && $0 !~ share))
 					next
 				sub(/^ *(ok [0-9]+( -)?|#) /, "")
 				# Neither where a test said it, nor what two runs are compared by.
