@@ -22,12 +22,14 @@ minutes=${TWHEEL_CHECK_MINUTES:-80}
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 
+known=()
 names=()
 kinds=()
 commands=()
 
 # stage NAME tap|plain COMMAND...: one more to run.
 stage() {
+	known+=("$1")
 	[[ $wanted = "  " || $1 = build || $wanted = *" $1 "* ]] || return 0
 	names+=("$1")
 	kinds+=("$2")
@@ -167,7 +169,7 @@ if [ -n "$full" ]; then
 fi
 
 for name; do
-	[[ " ${names[*]} " = *" $name "* ]] || die "no such stage: $name"
+	[[ " ${names[*]} " = *" $name "* ]] || die "no such stage: $name; there are: ${known[*]}"
 done
 
 results=$build/results
