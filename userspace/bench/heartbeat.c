@@ -290,15 +290,13 @@ static const struct {
 	unsigned int threads;
 	/* With as many connections as a timerfd each allows. */
 	bool fewer;
-	/* With the least number of connections alone. */
-	bool least;
 } runs[] = {
 	{ NULL, 1, false },
 	{ &bench_libtwheel, 1, false },
 	{ &bench_heap, 1, false },
-	{ &bench_wheel, 1, false, true },
-	{ &bench_lazy, 1, false, true },
-	{ &bench_libev, 1, false, true },
+	{ &bench_wheel, 1, false },
+	{ &bench_lazy, 1, false },
+	{ &bench_libev, 1, false },
 	{ NULL, 4, false },
 	{ &bench_libtwheel, 4, false },
 	{ &bench_heap_mutex, 4, false },
@@ -359,8 +357,6 @@ void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps)
 	for (i = 0; i < ARRAY_SIZE(runs); i++) {
 		results[i].ns = bench_alloc(reps, sizeof(*results[i].ns));
 		if (runs[i].kind && !bench_wanted(runs[i].kind))
-			continue;
-		if (runs[i].least && before)
 			continue;
 		/* With nobody else, the generator is measured already. */
 		if (runs[i].fewer && !runs[i].kind && fewer == n)
