@@ -812,4 +812,30 @@ TEST_F(lib, fork)
 	EXPECT_EQ(8, ev.user_data);
 }
 
+/*
+ * An event that is one no more when it is looked at, as the timer was armed in the past
+ * meanwhile, makes way for the new one in the same read. Another thread, which has not
+ * flushed, would leave the word so.
+ */
+TEST_F(lib, armed_anew_unread)
+{
+	struct twheel_timer t[2] = { };
+	struct twheel_event ev[4];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		t[i].flags = TWHEEL_KEEP | TWHEEL_ABSTIME;
+		t[i].deadline_ns = 1;
+		t[i].user_data = i;
+		ASSERT_EQ(0, twheel_register(self->w, &t[i]));
+	}
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(1, twheel_read(self->w, ev, 1));
+	i = !ev[0].user_data;
+	__atomic_exchange_n(&__twheel_word(self->w, t[i].id)->deadline_ns, 2, __ATOMIC_SEQ_CST);
+	EXPECT_EQ(1, twheel_read(self->w, ev, 4));
+	EXPECT_EQ(t[i].id, ev[0].id);
+	EXPECT_EQ(2, ev[0].deadline_ns);
+}
+
 TEST_HARNESS_MAIN
