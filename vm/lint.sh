@@ -71,6 +71,7 @@ checkpatch() {
 
 # What the compiler warns of with W=1, and what sparse does, for one kernel.
 module() {
+	quietly vm/kernel.sh "$1" || return
 	rm -rf "$build/modules/$1-lint"
 	vm/module.sh "$1" lint W=1 C=1 2>&1 >/dev/null | sed '/^Skipping BTF/d'
 }
