@@ -25,8 +25,9 @@
 # removed from the cache. Then the newest comes.
 #
 # The others are built from Debian's source, by vm/config/base.config and that
-# of their name, and uml by its own alone. The name in the cache leads to a directory that is named after
-# all that went into it, so what changes is built anew, and only once.
+# of their name, and uml by its own alone. The name in the cache leads to a
+# directory that is named after all that went into it, so what changes is built
+# anew, and only once.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -135,7 +136,7 @@ fingerprint() {
 		dpkg-query -W -f '${Version}\n' "$source" &&
 			"$(compiler "$1")" --version &&
 			cat "${files[@]}" &&
-			declare -f "$(recipe "$1")"
+			declare -f configure install_headers "$(recipe "$1")"
 	} | sha256sum | cut -c 1-16
 }
 
@@ -153,45 +154,50 @@ refused() {
 		done
 }
 
-# compile DIR COMPILER FRAGMENT...: a kernel, in the source tree that we are in.
-# set -e is off here.
-compile() {
-	local dir=$1 missing make=(make -s CC="$2" HOSTCC="$2")
+# What is called in the source tree that we are in, in which set -e is off.
 
-	shift 2
+# configure FRAGMENT...: with the command ${make[@]}.
+configure() {
+	local missing
+
 	cat "$@" >fragment &&
 		"${make[@]}" KCONFIG_ALLCONFIG=fragment allnoconfig &&
 		"${make[@]}" olddefconfig || return
 	missing=$(refused "$@")
 	[ -z "$missing" ] || die "not to be had: ${missing//$'\n'/, }"
-	"${make[@]}" "-j$(nproc)" bzImage modules &&
-		mkdir "$dir" &&
-		cp arch/x86/boot/bzImage "$dir" &&
-		"${make[@]}" run-command \
-			KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $dir/headers" &&
-		cp .config "$dir/headers"
+}
+
+# install_headers DIR: what modules are built with.
+install_headers() {
+	"${make[@]}" run-command \
+		KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $1/headers" &&
+		cp .config "$1/headers"
+}
+
+# compile DIR COMPILER FRAGMENT...: a kernel.
+compile() {
+	local make=(make -s CC="$2" HOSTCC="$2")
+
+	configure "${@:3}" &&
+		"${make[@]}" "-j$(nproc)" bzImage modules &&
+		mkdir "$1" &&
+		cp arch/x86/boot/bzImage "$1" &&
+		install_headers "$1"
 }
 
 # compile_uml DIR COMPILER FRAGMENT...: the same for user-mode Linux, whose modules
 # need what it takes from arch/x86.
 compile_uml() {
-	local dir=$1 missing make=(make -s ARCH=um CC="$2" HOSTCC="$2")
+	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	shift 2
-	cat "$@" >fragment &&
-		"${make[@]}" KCONFIG_ALLCONFIG=fragment allnoconfig &&
-		"${make[@]}" olddefconfig || return
-	missing=$(refused "$@")
-	[ -z "$missing" ] || die "not to be had: ${missing//$'\n'/, }"
-	"${make[@]}" "-j$(nproc)" linux modules &&
-		mkdir "$dir" &&
-		install -s linux "$dir/bzImage" &&
-		"${make[@]}" run-command \
-			KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $dir/headers" &&
+	configure "${@:3}" &&
+		"${make[@]}" "-j$(nproc)" linux modules &&
+		mkdir "$1" &&
+		install -s linux "$1/bzImage" &&
+		install_headers "$1" &&
 		find arch/x86/Makefile* arch/x86/include arch/x86/um \( -name '*.h' -o -name 'Makefile*' \) \
-			-exec cp --parents {} "$dir/headers" \; &&
-		echo ARCH=um >"$dir/make" &&
-		cp .config "$dir/headers"
+			-exec cp --parents {} "$1/headers" \; &&
+		echo ARCH=um >"$1/make"
 }
 
 # Two thirds of the source, in which we have no share.
