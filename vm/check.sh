@@ -182,14 +182,20 @@ done
 # What vm/reliability.sh says of the run, while this is not one of some stages.
 rm -f "$results/.run"
 if [ $# -eq 0 ]; then
-	commit=$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')
-	echo "${full:-short} $(date -u +%F) $commit" >"$results/.run"
+	commit=$(git -C "$top" describe --always --dirty 2>/dev/null || echo uncommitted)
+	run="${full:-short} $(date -u +%F) $commit"
+	echo "$run" >"$results/.run"
 fi
 
 # However this ends, the sums are its last line.
 sums() {
 	grep -l unseen "$results"/* | sed 's|.*/|never ended: |' || true
-	[ -z "$full" ] || [ ! -e "$results/.run" ] || "$top/vm/reliability.sh" || true
+	if [ -n "$full" ] && [ -e "$results/.run" ]; then
+		made=$(find "$cache/kernels" -mindepth 2 -maxdepth 2 -name bzImage \
+			-cnewer "$results/.run" 2>/dev/null | wc -l) || true
+		echo "$run $((SECONDS / 60)) $made" >"$results/.run"
+		"$top/vm/reliability.sh" || true
+	fi
 	cat "$results"/* | awk '
 		{ passed += $1; failed += $2; skipped += $3 }
 		END {
@@ -205,7 +211,8 @@ trap sums EXIT
 "$top/vm/deps.sh" check
 run_stage 0
 echo 1 >"$results/.next"
-doze &
+run_all "$loners"
+run_all "$sleepers" &
 for ((worker = $(nproc); worker > 0; worker--)); do
 	work &
 done

@@ -12,7 +12,7 @@
 doc=$top/doc/reliability.md
 results=$build/results
 [ -e "$results/.run" ] || die "nothing has been run"
-read -r tier day commit <"$results/.run"
+read -r tier day commit minutes made <"$results/.run"
 
 # The stages, in the order in which they ended.
 names() {
@@ -64,7 +64,8 @@ figures() {
 }
 
 tables() {
-	echo "Commit $commit, $day, on $(nproc) processors."
+	echo "Commit $commit, $day, on $(nproc) processors, ${minutes:-?} minutes," \
+		"in which ${made:-?} kernels were fetched or built."
 	echo
 	stages
 	echo
