@@ -32,7 +32,7 @@ only=
 parallel=
 case $tier in
 short)
-	pairs=1 fuzz=30 lives=4 storms=1 soak=10
+	pairs=2 fuzz=30 lives=4 storms=1 soak=10
 	loops=100000 calls=0 count=10000 loads=10
 	;;
 full)
