@@ -52,7 +52,6 @@ report() {
 	) 8>"$results/.lock"
 }
 
-# Beware: set -e is off in a function that is run like this.
 run_stage() {
 	local name=${names[$1]} tap=0 status=0 start=$SECONDS text cuts=
 
@@ -76,7 +75,8 @@ run_stage() {
 	fi
 	# What had a budget of its own, and was cut by that.
 	[ -z "$full" ] ||
-		cuts=$(tr -d '\r' <"$logs/$name.log" | grep -ao '[a-z_]*:cut: .*' | sed 's/^/    /')
+		cuts=$(tr -d '\r' <"$logs/$name.log" |
+			LC_ALL=C sed -n 's/.*[^a-z_]\([a-z_]*:cut: .*\)/    \1/p')
 	text+=${text:+${cuts:+$'\n'}}$cuts
 	report "$name" $((SECONDS - start)) "$text"
 }

@@ -25,7 +25,7 @@ stages() {
 	echo '| stage | passed | failed | skipped |'
 	echo '|---|---|---|---|'
 	names | while read -r name; do
-		read -r passed failed skipped <"$results/$name"
+		read -r passed failed skipped _ <"$results/$name"
 		echo "| $name | $passed | $failed | $skipped |"
 	done
 }
