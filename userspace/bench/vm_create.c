@@ -31,7 +31,7 @@
  * @make: makes and arms the @nr timers from @first on, for @when and later
  * @end: ends them
  * @at_once: so many are made before they are ended
- * @armed: how many are armed, if the backend can say, as a check; or NULL
+ * @armed: how many are armed, as a check; or NULL, where @end checks each
  * @close: the end, when all timers are ended
  */
 struct maker {
@@ -197,6 +197,19 @@ static void timerfd_end(unsigned int first, unsigned int nr)
 		close(fds[i]);
 }
 
+/* Of those that stand, and the one that has been ended. */
+static uint64_t armed_timerfds(void)
+{
+	struct itimerspec its;
+	uint64_t armed = 0;
+	unsigned int i;
+
+	for (i = 0; i <= STANDING; i++)
+		armed += !timerfd_gettime(fds[i], &its) &&
+			 (its.it_value.tv_sec || its.it_value.tv_nsec);
+	return armed;
+}
+
 /* A POSIX timer each */
 
 static timer_t posix[STANDING + VM_BATCH];
@@ -227,12 +240,24 @@ static void posix_end(unsigned int first, unsigned int nr)
 		timer_delete(posix[i]);
 }
 
+static uint64_t armed_posix(void)
+{
+	struct itimerspec its;
+	uint64_t armed = 0;
+	unsigned int i;
+
+	for (i = 0; i <= STANDING; i++)
+		armed += !timer_gettime(posix[i], &its) &&
+			 (its.it_value.tv_sec || its.it_value.tv_nsec);
+	return armed;
+}
+
 static const struct maker makers[] = {
 	{ "twheel", open_wheel, ioctl_make, ioctl_end, 1, armed_wheel, close_wheel },
 	{ "twheel-batch", open_wheel, batch_make, batch_end, VM_BATCH, armed_wheel, close_wheel },
 	{ "libtwheel", open_lib, lib_make, lib_end, 1, NULL, close_lib },
-	{ "timerfd", open_epoll, timerfd_make, timerfd_end, 1, NULL, close_wheel },
-	{ "posix", open_nothing, posix_make, posix_end, 1, NULL, open_nothing },
+	{ "timerfd", open_epoll, timerfd_make, timerfd_end, 1, armed_timerfds, close_wheel },
+	{ "posix", open_nothing, posix_make, posix_end, 1, armed_posix, open_nothing },
 };
 
 static double pairs(const struct maker *m)
