@@ -127,11 +127,11 @@ BENCH_LOOPS(heap, b->state, heap_move_one, heap_move_one, heap_cancel_one)
 static uint64_t expire(struct bench *b)
 {
 	struct heap *h = b->state;
-	uint64_t next;
+	uint64_t now = bench_now(), next;
 
 	if (b->lock)
 		pthread_mutex_lock(b->lock);
-	while (h->nr && h->items[0].deadline <= bench_now()) {
+	while (h->nr && h->items[0].deadline <= now) {
 		uint32_t index = h->items[0].index;
 
 		heap_cancel_one(h, index, 0);

@@ -15,7 +15,8 @@
 #include "twheel.h"
 #include "bench.h"
 
-#define SHIFT		20
+/* A tick of 0.5 ms, as that of libtwheel if nothing else is asked for. */
+#define SHIFT		19
 #define SLOT_BITS	6
 
 /**
@@ -100,21 +101,19 @@ static uint64_t turn(struct bench *b)
 {
 	struct wheel *w = b->state;
 	unsigned int budget = UINT_MAX;
+	uint64_t now = bench_now(), next;
 	struct twheel_node *node;
-	uint64_t next;
 
 	if (b->lock)
 		pthread_mutex_lock(b->lock);
 	for (;;) {
 		struct timer *timer;
-		uint64_t now;
 
-		node = twheel_expire(&w->wheel, bench_now(), &budget);
+		node = twheel_expire(&w->wheel, now, &budget);
 		if (!node)
 			break;
 		timer = container_of(node, struct timer, node);
 		timer->queued = 0;
-		now = bench_now();
 		/* The lazy one was told of another time meanwhile, or of none. */
 		if (timer->deadline > now) {
 			queue(w, timer, timer->deadline);
