@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "bench.h"
 #include "heartbeat.h"
@@ -123,6 +124,9 @@ int main(int argc, char **argv)
 
 	if (backend && !strcmp(backend, "kernel"))
 		bench_where = "here";
+	/* libtwheel would ask for large pages, and others do not. */
+	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
+		bench_die("prctl");
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
 		case 'f':
