@@ -4,7 +4,10 @@
  *
  * All backends are open at the same time, with the same number of timers armed,
  * and take turns: the repetitions are the outer loop, so that whatever this
- * machine does meanwhile, it does to all. What is measured is the CPU time of the
+ * machine does meanwhile, it does to all. In each repetition the turns are drawn
+ * anew, and each backend goes on for a while before it is measured: so that it has
+ * in the caches what it uses itself, and not what the one before it did, which may
+ * have been the same table. What is measured is the CPU time of the
  * thread, and for throughput the time on the wall. In which order the timers
  * come is drawn before, so that to follow it costs the same for all.
  *
@@ -35,6 +38,8 @@
 #define TARGET_TWO	(4 * TARGET)
 /* Nanoseconds for an operation. */
 #define LITTLE		50
+/* Before it is measured, a backend does what it will do so many times as long. */
+#define WARM_UP		2U
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -306,6 +311,7 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 	double rate = 0, alone;
 	unsigned int tries, i;
 
+	run(r, &r->place[0], WARM_UP * r->place[0].nr);
 	/* With more threads, this is what their gain is measured by. */
 	for (tries = 1; ; tries++) {
 		run(r, &r->place[0], r->place[0].nr);
@@ -313,6 +319,9 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 			break;
 	}
 	alone = rate_of(&r->place[0]);
+	/* What the others have in their caches. */
+	if (threads > 1)
+		run_both(r, threads);
 	for (tries = 1; threads > 1 && !run_both(r, threads) && tries < MAX_TRIES; tries++)
 		;
 	for (i = 0; i < threads; i++) {
@@ -357,6 +366,7 @@ static void put_rows(const struct rival *r, const struct op *op, enum sequence s
 static void measure_op(struct rival *rivals, unsigned int nr, const struct op *op,
 		       enum sequence seq, unsigned int threads, unsigned int reps)
 {
+	uint32_t turns[bench_nr_backends];
 	unsigned int i, t, rep;
 
 	for (i = 0; i < nr; i++) {
@@ -374,13 +384,13 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 			r->place[t].nr = r->place[0].nr;
 		}
 	}
-	/* Each time another is the first. */
+	for (i = 0; i < nr; i++)
+		turns[i] = i;
 	for (rep = 0; rep < reps; rep++) {
+		bench_shuffle(turns, nr);
 		for (i = 0; i < nr; i++) {
-			struct rival *r = &rivals[(i + rep) % nr];
-
-			if (r->op)
-				repeat(r, threads, rep);
+			if (rivals[turns[i]].op)
+				repeat(&rivals[turns[i]], threads, rep);
 		}
 	}
 	for (i = 0; i < nr; i++) {
