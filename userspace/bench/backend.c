@@ -76,6 +76,7 @@ struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t 
 	b->kind = kind;
 	b->n = n;
 	b->usable = n;
+	b->threads = 1;
 	b->slack = slack;
 	b->tick = tick;
 	b->handle = bench_alloc(n + BENCH_SPARE, sizeof(*b->handle));

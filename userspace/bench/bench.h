@@ -56,6 +56,9 @@ struct bench;
  * @turnover: disarms armed timers, and arms each again
  * @deliver: calls bench_deliver() for each that expires, and returns when the
  *	clock has reached @until
+ * @reach: how many timers can be operated on, from the first on; NULL: as
+ *	bench.usable says
+ * @cpu: CPU time so far of those who do the operations; NULL: that of the caller
  * @calls: system calls so far that the operations have cost; NULL: not known
  * @close: ends all
  *
@@ -78,6 +81,8 @@ struct bench_backend {
 	void (*brief)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*turnover)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*deliver)(struct bench *b, uint64_t until);
+	uint32_t (*reach)(struct bench *b);
+	uint64_t (*cpu)(struct bench *b);
 	uint64_t (*calls)(struct bench *b);
 	void (*close)(struct bench *b);
 };
@@ -87,8 +92,9 @@ struct bench_backend {
  * @kind: the backend
  * @state: its own
  * @n: how many timers, without the spare ones
- * @usable: how many of these can be operated on: the first. The others are
- *	armed, and that is all
+ * @usable: how many of these the caller can operate on: the first. The others are
+ *	armed, and that is all, if there is no &bench_backend.reach beyond
+ * @threads: how many threads use it at a time
  * @slack: by how many ns they may be late, for those who can use it
  * @tick: the resolution in ns that is wanted of wheels
  * @handle: by which they are named
@@ -103,6 +109,7 @@ struct bench {
 	void *state;
 	uint32_t n;
 	uint32_t usable;
+	unsigned int threads;
 	uint64_t slack;
 	uint64_t tick;
 	uint64_t *handle;

@@ -136,6 +136,16 @@ static uint64_t count_ousted(void)
 	return usage.ru_nivcsw;
 }
 
+static uint64_t cpu_of(struct bench *b)
+{
+	return b->kind->cpu ? b->kind->cpu(b) : bench_thread_cpu();
+}
+
+static uint32_t reach_of(struct bench *b)
+{
+	return b->kind->reach ? b->kind->reach(b) : b->usable;
+}
+
 /* @nr operations from where @place is, in sections: what is undone is no timer twice. */
 static void run(struct rival *r, struct place *place, uint64_t nr)
 {
@@ -149,11 +159,11 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 		part = place->len - place->pos < nr ? place->len - place->pos : nr;
 		handle = place->order + place->pos;
 		wall_start = bench_now();
-		cpu_start = bench_thread_cpu();
+		cpu_start = cpu_of(r->bench);
 		if (kind->begin)
 			kind->begin(r->bench);
 		r->op(r->bench, handle, part, place->when);
-		cpu += bench_thread_cpu() - cpu_start;
+		cpu += cpu_of(r->bench) - cpu_start;
 		wall += bench_now() - wall_start;
 		place->when += part * BENCH_STEP;
 		if (r->undo) {
@@ -371,7 +381,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 
 	for (i = 0; i < nr; i++) {
 		struct rival *r = &rivals[i];
-		uint32_t share = r->bench->usable / threads;
+		uint32_t share = reach_of(r->bench) / threads;
 
 		r->op = find_op(r->bench->kind, op->offset);
 		r->undo = find_op(r->bench->kind, op->undo);
@@ -404,7 +414,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 
 /* Makes the timers and arms them, anyhow within the span. */
 static bool open_rival(struct rival *r, const struct bench_backend *kind, uint32_t n,
-		       unsigned int reps)
+		       unsigned int threads, unsigned int reps)
 {
 	uint64_t base;
 	unsigned int t;
@@ -419,9 +429,10 @@ static bool open_rival(struct rival *r, const struct bench_backend *kind, uint32
 		bench_note("%s: cannot hold %u timers here", kind->name, n);
 		return false;
 	}
-	if (r->bench->usable < r->bench->n)
+	r->bench->threads = threads;
+	if (reach_of(r->bench) < r->bench->n)
 		bench_note("%s: of %u timers, %u can be operated on here", kind->name, n,
-			   r->bench->usable);
+			   reach_of(r->bench));
 	base = bench_now() + TIMEOUT;
 	if (kind->begin)
 		kind->begin(r->bench);
@@ -467,7 +478,7 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 				   kind->why);
 			continue;
 		}
-		nr += open_rival(&rivals[nr], kind, n, reps);
+		nr += open_rival(&rivals[nr], kind, n, threads, reps);
 	}
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		for (seq = ops[i].first; seq <= ops[i].last; seq++)

@@ -3,12 +3,16 @@
  * A timerfd each, in one epoll set.
  *
  * Where a process may not have so many descriptors, threads with tables of their
- * own hold the rest. These are in the kernel's queue like the others, but only
- * the first can be operated on.
+ * own have the rest, in no epoll set. They do the operations on these, for one
+ * thread that waits for them: what comes to each of them at a time is done in its
+ * order, and then what comes to the next. Only the time that this takes is counted,
+ * and not how it is handed over.
  */
 #define _GNU_SOURCE
 #include <linux/close_range.h>
+#include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -22,35 +26,61 @@
 #define RESERVE	1024U
 
 /**
+ * struct job - operations on timerfds of one table
+ * @op: which
+ * @bench: whose
+ * @handle: the timers
+ * @nr: how many
+ * @when: deadline of the first
+ */
+struct job {
+	BENCH_PROTO((*op));
+	struct bench *bench;
+	const uint64_t *handle;
+	size_t nr;
+	uint64_t when;
+};
+
+/**
  * struct holder - a thread with a table of descriptors of its own
  * @thread: it
- * @nr: how many timerfds it holds
  * @crew: all holders
+ * @handle: of the timers it has
+ * @nr: how many
+ * @failed: it could not get them
+ * @go: there is a job, or it is to leave
+ * @job: that
+ * @leave: it is to
  */
 struct holder {
 	pthread_t thread;
-	uint32_t nr;
 	struct crew *crew;
+	uint64_t *handle;
+	uint32_t nr;
+	bool failed;
+	sem_t go;
+	struct job job;
+	bool leave;
 };
 
 /**
  * struct crew - those who hold what is beyond this process's limit
- * @lock: protects what follows
- * @changed: one of these has
  * @holder: the threads
  * @nr: how many
- * @ready: how many have armed what they hold
- * @failed: one of them could not
- * @leave: they shall end
+ * @done: one of them has done what it was to do
+ * @spent: CPU time that operations took
+ * @sorted: handles by their holder
+ * @room: for so many
+ * @count: of these, by holder; 0 is the caller
  */
 struct crew {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	struct holder *holder;
 	unsigned int nr;
-	unsigned int ready;
-	bool failed;
-	bool leave;
+	sem_t done;
+	uint64_t spent;
+	uint64_t *sorted;
+	size_t room;
+	size_t *count;
 };
 
 struct timerfds {
@@ -59,6 +89,9 @@ struct timerfds {
 	uint32_t nr;
 	struct crew crew;
 };
+
+/* A handle is a descriptor, and above it whose: 0 is the caller's own. */
+#define OWNER_SHIFT	32
 
 /* A descriptor each, of those that a process may have. */
 static uint32_t timerfd_limit(void)
@@ -77,15 +110,16 @@ static int make_timerfd(void)
 #define HOLD_FROM	(3600 * NSEC_PER_SEC)
 #define HOLD_SPAN	(5 * NSEC_PER_SEC)
 
-static bool hold_some(uint32_t nr)
+static bool hold_some(struct holder *holder)
 {
 	uint64_t base = bench_now() + HOLD_FROM;
+	uint64_t owner = holder - holder->crew->holder + 1;
 	uint32_t i;
 
 	/* A table of our own, and nothing of the others' in it. */
 	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
 		return false;
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < holder->nr; i++) {
 		uint64_t when = base + bench_random() % HOLD_SPAN;
 		struct itimerspec its = {
 			.it_value.tv_sec = when / NSEC_PER_SEC,
@@ -95,63 +129,138 @@ static bool hold_some(uint32_t nr)
 
 		if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &its, NULL))
 			return false;
+		holder->handle[i] = owner << OWNER_SHIFT | fd;
 	}
 	return true;
+}
+
+static void do_job(struct crew *crew, const struct job *job)
+{
+	uint64_t start = bench_thread_cpu();
+
+	job->op(job->bench, job->handle, job->nr, job->when);
+	crew->spent += bench_thread_cpu() - start;
+}
+
+static void wait_for(sem_t *sem)
+{
+	while (sem_wait(sem))
+		;
 }
 
 static void *hold(void *arg)
 {
 	struct holder *holder = arg;
-	struct crew *crew = holder->crew;
-	bool held = hold_some(holder->nr);
 
-	pthread_mutex_lock(&crew->lock);
-	crew->ready++;
-	crew->failed |= !held;
-	pthread_cond_broadcast(&crew->changed);
-	while (!crew->leave)
-		pthread_cond_wait(&crew->changed, &crew->lock);
-	pthread_mutex_unlock(&crew->lock);
-	/* Its table ends with the thread. */
-	return NULL;
+	holder->failed = !hold_some(holder);
+	for (;;) {
+		sem_post(&holder->crew->done);
+		wait_for(&holder->go);
+		/* Its table ends with the thread. */
+		if (holder->leave)
+			return NULL;
+		do_job(holder->crew, &holder->job);
+	}
 }
 
-/* The timerfds that are beyond the limit are armed all the same, in the one queue. */
-static bool hire(struct crew *crew, uint32_t nr, uint32_t limit)
+/* One after the other, so that a number each is drawn from the one generator. */
+static bool hire(struct crew *crew, uint64_t *handle, uint32_t nr, uint32_t limit)
 {
-	bool fine;
-
-	pthread_mutex_init(&crew->lock, NULL);
-	pthread_cond_init(&crew->changed, NULL);
+	sem_init(&crew->done, 0, 0);
 	crew->holder = bench_alloc(nr / limit + 1, sizeof(*crew->holder));
+	crew->count = bench_alloc(nr / limit + 2, sizeof(*crew->count));
 	while (nr) {
 		struct holder *holder = &crew->holder[crew->nr++];
 
 		holder->crew = crew;
+		holder->handle = handle;
 		holder->nr = nr < limit ? nr : limit;
+		sem_init(&holder->go, 0, 0);
+		handle += holder->nr;
 		nr -= holder->nr;
 		if (pthread_create(&holder->thread, NULL, hold, holder))
 			bench_die("pthread_create");
+		wait_for(&crew->done);
+		if (holder->failed)
+			return false;
 	}
-	pthread_mutex_lock(&crew->lock);
-	while (crew->ready < crew->nr)
-		pthread_cond_wait(&crew->changed, &crew->lock);
-	fine = !crew->failed;
-	pthread_mutex_unlock(&crew->lock);
-	return fine;
+	return true;
 }
 
 static void dismiss(struct crew *crew)
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&crew->lock);
-	crew->leave = true;
-	pthread_cond_broadcast(&crew->changed);
-	pthread_mutex_unlock(&crew->lock);
-	for (i = 0; i < crew->nr; i++)
+	for (i = 0; i < crew->nr; i++) {
+		crew->holder[i].leave = true;
+		sem_post(&crew->holder[i].go);
 		pthread_join(crew->holder[i].thread, NULL);
+	}
+	free(crew->sorted);
+	free(crew->count);
 	free(crew->holder);
+}
+
+/* @op for each handle, by those who have the descriptors. */
+static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handle, size_t nr,
+		      uint64_t when)
+{
+	struct crew *crew = &((struct timerfds *)b->state)->crew;
+	size_t end = 0, i;
+	unsigned int owner;
+
+	if (crew->room < nr) {
+		free(crew->sorted);
+		crew->sorted = bench_alloc(nr, sizeof(*crew->sorted));
+		crew->room = nr;
+	}
+	memset(crew->count, 0, (crew->nr + 1) * sizeof(*crew->count));
+	for (i = 0; i < nr; i++)
+		crew->count[handle[i] >> OWNER_SHIFT]++;
+	/* Where the next of each goes. */
+	for (owner = 0; owner <= crew->nr; owner++) {
+		end += crew->count[owner];
+		crew->count[owner] = end - crew->count[owner];
+	}
+	for (i = 0; i < nr; i++)
+		crew->sorted[crew->count[handle[i] >> OWNER_SHIFT]++] = handle[i];
+	/* And now where its last has been. */
+	for (owner = 0, i = 0; owner <= crew->nr; i = crew->count[owner++]) {
+		struct job job = {
+			op, b, crew->sorted + i, crew->count[owner] - i, when + i * BENCH_STEP
+		};
+		struct holder *holder = &crew->holder[owner - 1];
+
+		if (!job.nr)
+			continue;
+		if (!owner) {
+			do_job(crew, &job);
+			continue;
+		}
+		holder->job = job;
+		sem_post(&holder->go);
+		wait_for(&crew->done);
+	}
+}
+
+/* Two threads have the caller's descriptors. */
+static bool is_shared(const struct bench *b)
+{
+	const struct timerfds *t = b->state;
+
+	return t->crew.nr && b->threads == 1;
+}
+
+static uint64_t timerfd_cpu(struct bench *b)
+{
+	const struct timerfds *t = b->state;
+
+	return is_shared(b) ? t->crew.spent : bench_thread_cpu();
+}
+
+static uint32_t timerfd_reach(struct bench *b)
+{
+	return is_shared(b) ? b->n : b->usable;
 }
 
 static void timerfd_close(struct bench *b)
@@ -180,7 +289,7 @@ static int timerfd_open(struct bench *b)
 	t->fd = bench_alloc(b->usable + BENCH_SPARE, sizeof(*t->fd));
 	t->loop = epoll_create1(EPOLL_CLOEXEC);
 	b->state = t;
-	if (!hire(&t->crew, b->n - b->usable, limit)) {
+	if (!hire(&t->crew, b->handle + b->usable, b->n - b->usable, limit)) {
 		timerfd_close(b);
 		return -1;
 	}
@@ -210,7 +319,7 @@ static inline int timerfd_arm_one(void *it, uint64_t handle, uint64_t when)
 	};
 
 	(void)it;
-	return timerfd_settime(handle, TFD_TIMER_ABSTIME, &its, NULL);
+	return timerfd_settime((int)handle, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
 static inline int timerfd_cancel_one(void *it, uint64_t handle, uint64_t when)
@@ -219,7 +328,22 @@ static inline int timerfd_cancel_one(void *it, uint64_t handle, uint64_t when)
 	return timerfd_arm_one(it, handle, 0);
 }
 
-BENCH_LOOPS(timerfd, b->state, timerfd_arm_one, timerfd_arm_one, timerfd_cancel_one)
+BENCH_LOOPS(own, b->state, timerfd_arm_one, timerfd_arm_one, timerfd_cancel_one)
+
+#define SHARED(op)							\
+static BENCH_PROTO(timerfd_##op)					\
+{									\
+	if (is_shared(b))						\
+		share_out(b, own_##op, handle, nr, when);		\
+	else								\
+		own_##op(b, handle, nr, when);				\
+}
+
+SHARED(arm)
+SHARED(move)
+SHARED(cancel)
+SHARED(pair)
+SHARED(turnover)
 
 static void timerfd_deliver(struct bench *b, uint64_t until)
 {
@@ -252,6 +376,8 @@ const struct bench_backend bench_timerfd = {
 	.threads = BENCH_SPARE,
 	.open = timerfd_open,
 	BENCH_OPS(timerfd),
+	.reach = timerfd_reach,
+	.cpu = timerfd_cpu,
 	.deliver = timerfd_deliver,
 	.close = timerfd_close,
 };
