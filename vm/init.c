@@ -353,6 +353,19 @@ static pid_t start(char *const argv[], bool interactive)
 	_exit(127);
 }
 
+/* How @command has ended. */
+static void judge(int status, const char *command)
+{
+	if (WIFSIGNALED(status)) {
+		fail("signal %d: %s", WTERMSIG(status), command);
+		say("exit: signal %d", WTERMSIG(status));
+	} else {
+		if (WEXITSTATUS(status))
+			fail("status %d: %s", WEXITSTATUS(status), command);
+		say("exit: %d", WEXITSTATUS(status));
+	}
+}
+
 static void run(char *command, long limit)
 {
 	char *argv[] = { "/bin/sh", "-c", command, NULL };
@@ -371,14 +384,7 @@ static void run(char *command, long limit)
 		say("exit: timeout");
 		return;
 	}
-	if (WIFSIGNALED(status))
-		fail("signal %d: %s", WTERMSIG(status), command);
-	else if (WEXITSTATUS(status))
-		fail("status %d: %s", WEXITSTATUS(status), command);
-	if (WIFSIGNALED(status))
-		say("exit: signal %d", WTERMSIG(status));
-	else
-		say("exit: %d", WEXITSTATUS(status));
+	judge(status, command);
 }
 
 /* And @after each of them that. */
@@ -432,10 +438,8 @@ static void run_shell(const char *window)
 	/* The end of the session hung up all that had it open. */
 	open_port(window);
 	/* What a person did last says nothing of the whole. */
-	if (pipe && WIFSIGNALED(status))
-		say("exit: signal %d", WTERMSIG(status));
-	else if (pipe)
-		say("exit: %d", WEXITSTATUS(status));
+	if (pipe)
+		judge(status, "the script on stdin");
 }
 
 /* The lines of @path, ended by NULL; none if there is no such file. */

@@ -431,9 +431,11 @@ fi
 if [ -n "$gcov" ]; then
 	unpack_gcov
 fi
-[ "$verdict" = PASS ] || exit 1
+# Of a script it is the status that tells more.
+left=0
 if [ -n "$shell" ]; then
 	left=$(tr -d '\r' <"$output" | sed -n 's/^.*twheel-vm: exit: //p' | tail -n 1)
 	[[ $left != signal* ]] || left=$((128 + ${left#signal }))
-	exit "${left:-0}"
 fi
+[ "$verdict" = PASS ] || [ "${left:-0}" -ne 0 ] || left=1
+exit "${left:-0}"
