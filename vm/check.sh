@@ -156,6 +156,7 @@ if [ -n "$full" ]; then
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
+	stage gate-stalls tap "$top/vm/gate.sh" stalls
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
 	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug

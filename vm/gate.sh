@@ -4,7 +4,8 @@
 # vm/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
 # of misbehaviour in a machine and expects the rig to find it, and gives the tally
 # broken logs to count. With the name of a debug kernel, it plants what only
-# that one can find; with "canary", what shows in that variant of the module.
+# that one can find; with "canary", what shows in that variant of the module; with
+# "stalls", what goes on for too long.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -76,7 +77,7 @@ found() {
 kernel=${1-}
 case $kernel in
 debug)
-	plant debug context atomic active shift uaf leak
+	plant debug context atomic active shift uaf slab vmalloc leak
 	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "lockdep is off after its first report" 'lockdep has given up'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
@@ -84,6 +85,8 @@ debug)
 	ok "debug: its name" says 'hint: planted_timer'
 	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
 	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
+	found "past the end of kmalloc()" 'kernel log: BUG: KASAN: slab-out-of-bounds in look_beyond'
+	found "past the end of vmalloc()" 'kernel log: BUG: KASAN: vmalloc-out-of-bounds in look_beyond'
 	found "a leak" 'memory: unreferenced object'
 	# Lockdep tells of one only.
 	plant debug order
@@ -98,13 +101,15 @@ debug)
 	the_end
 	;;
 uml)
-	plant uml context atomic active shift uaf leak
+	plant uml context atomic active shift uaf slab vmalloc leak
 	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "lockdep is off after its first report" 'lockdep has given up'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
 	found "an armed timer freed" 'kernel log: ODEBUG: free active'
 	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
 	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
+	found "past the end of kmalloc()" 'kernel log: BUG: KASAN: slab-out-of-bounds in look_beyond'
+	found "past the end of vmalloc()" 'kernel log: BUG: KASAN: vmalloc-out-of-bounds in look_beyond'
 	found "a leak" 'memory: unreferenced object'
 	plant uml order
 	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
@@ -144,6 +149,19 @@ kmsan)
 	found "bytes that nothing was written to" 'kernel log: BUG: KMSAN: kernel-infoleak'
 	the_end
 	;;
+stalls)
+	boot stall-hung --exact --limit 400 -- insmod /planted.ko bug=hung
+	ok "a task that hangs" says 'INFO: task insmod'
+	ok "that ends it" says 'the machine died without a verdict'
+	# Of two who watch for the same, one is told not to.
+	boot stall-soft --append rcupdate.rcu_cpu_stall_suppress=1 -- insmod /planted.ko bug=spin
+	ok "a processor that is kept" says 'BUG: soft lockup - CPU#'
+	ok "that ends it" says 'the machine died without a verdict'
+	boot stall-rcu --append nosoftlockup -- insmod /planted.ko bug=spin
+	ok "one that RCU waits for" says 'rcu: INFO: rcu'
+	ok "that ends it" says 'the machine died without a verdict'
+	the_end
+	;;
 canary)
 	# Whatever kernel it is: a module that was built like that.
 	mkdir -p "$build/canary"
@@ -181,13 +199,15 @@ for word in "${words[@]}"; do
 	ok "a log with '$word'" says "fail: kernel log: $word planted"
 done
 
+# What any kernel will do for is seen in user-mode Linux, which boots in a second.
+
 # A report of the OOM killer, and a trace that comes after it.
 oom="for l in 'good invoked oom-killer: x' x 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
-boot oom --oom-ok good --run "$oom"
+boot oom --kernel uml --oom-ok good --run "$oom"
 ok "a report of the OOM killer that was expected passes" test "$status" -eq 0
-boot oom --oom-ok goo --run "$oom"
+boot oom --kernel uml --oom-ok goo --run "$oom"
 ok "one that was not" says 'fail: kernel log: Call Trace:'
-boot oom --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
+boot oom --kernel uml --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
 ok "another behind it" says 'fail: kernel log: Call Trace:'
 
 # What KCSAN tells of a race, to its end: of the kernel, of ours, and of neither.
@@ -199,9 +219,9 @@ race() {
 	done
 }
 end='====='
-boot races --exact --run "$(race alone ' alone+0x1/0x2' $end)"
+boot races --kernel uml --run "$(race alone ' alone+0x1/0x2' $end)"
 ok "a race of the kernel's own passes" test "$status" -eq 0
-boot races --exact --run "$(race alone ' alone+0x1/0x2' $end)" \
+boot races --kernel uml --run "$(race alone ' alone+0x1/0x2' $end)" \
 	--run "$(race irq ' asm_sysvec_x+0x1/0x2' ' twheel_x+0x1/0x2 [twheel]')" \
 	--run "for l in 'Workqueue: x [twheel]' $end; do echo \"\$l\" >/dev/kmsg; done" \
 	--run "$(race ours ' twheel_x+0x1/0x2 [twheel]' $end)" \
@@ -216,6 +236,7 @@ ok "one that the module was interrupted by is not of it" \
 # A shell, with a script on stdin.
 boot shell --shell <<<'exit 7'
 ok "a script in a shell that fails" test "$status" -eq 7
+ok "and its verdict" refused
 boot shell --shell <<<'true'
 ok "one that succeeds" test "$status" -eq 0
 boot shell --shell <<<'kill -SEGV $$'
@@ -224,7 +245,7 @@ ok "one that crashes" test "$status" -eq 139
 boot coarse --append highres=off -- true
 ok "a machine whose timers go by a tick" says 'fail: no timers of high resolution'
 
-boot load --params no_such_thing=1,max_timers=x -- true
+boot load --kernel uml --params no_such_thing=1,max_timers=x -- true
 ok "a module that cannot be loaded" says 'fail: cannot load the module'
 
 # What a machine does not survive.

@@ -8,10 +8,14 @@
  *   oops   is one that it does not survive
  *   hang   stops every CPU, with interrupts off
  *   minor  has the minor number that twheel asks for
+ *   hung   waits for minutes for what does not come
+ *   spin   keeps its processor for a minute, with interrupts on
  *
  * These only a kernel that looks for them notices:
  *
  *   uaf      reads memory that was freed
+ *   slab     reads past the end of what kmalloc() gave
+ *   vmalloc  reads past the end of what vmalloc() gave
  *   active   frees a timer that is armed
  *   leak     loses what it allocated
  *   order    takes two locks in one order, and in the other
@@ -33,18 +37,22 @@
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/miscdevice.h>
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/processor.h>
+#include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 static char *bug = "";
 module_param(bug, charp, 0444);
@@ -101,6 +109,23 @@ static int planted_minor(void)
 	return misc_register(&minor);
 }
 
+static int planted_hung(void)
+{
+	schedule_timeout_uninterruptible(300 * HZ);
+	return 0;
+}
+
+static int planted_spin(void)
+{
+	unsigned long end = jiffies + 60 * HZ;
+
+	preempt_disable();
+	while (time_before(jiffies, end))
+		cpu_relax();
+	preempt_enable();
+	return 0;
+}
+
 static int planted_uaf(void)
 {
 	int *p = kzalloc(64, GFP_KERNEL);
@@ -109,6 +134,34 @@ static int planted_uaf(void)
 		return -ENOMEM;
 	kfree(p);
 	return READ_ONCE(*p) == 1 ? -EIO : 0;
+}
+
+/* Whatever is behind @size bytes at @p. */
+static noinline int look_beyond(const char *p, size_t size)
+{
+	if (!p)
+		return -ENOMEM;
+	/* The compiler must not know it. */
+	OPTIMIZER_HIDE_VAR(size);
+	return READ_ONCE(p[size]) == 1 ? -EIO : 0;
+}
+
+static int planted_slab(void)
+{
+	char *p = kzalloc(100, GFP_KERNEL);
+	int err = look_beyond(p, 100);
+
+	kfree(p);
+	return err;
+}
+
+static int planted_vmalloc(void)
+{
+	char *p = vzalloc(100);
+	int err = look_beyond(p, 100);
+
+	vfree(p);
+	return err;
 }
 
 static enum hrtimer_restart planted_timer(struct hrtimer *timer)
@@ -368,7 +421,11 @@ static const struct {
 	{ "oops", planted_oops },
 	{ "hang", planted_hang },
 	{ "minor", planted_minor },
+	{ "hung", planted_hung },
+	{ "spin", planted_spin },
 	{ "uaf", planted_uaf },
+	{ "slab", planted_slab },
+	{ "vmalloc", planted_vmalloc },
 	{ "active", planted_active },
 	{ "leak", planted_leak },
 	{ "order", planted_order },
