@@ -63,8 +63,7 @@ lint:
 	@vm/lint.sh
 
 kunit:
-	kunit/run.sh 6.12
-	kunit/run.sh 6.1
+	set -e; for kernel in $(or $(KERNEL),6.12 6.1); do kunit/run.sh $$kernel; done
 
 model:
 	@vm/deps.sh check
@@ -127,7 +126,7 @@ help:
 	@echo 'make check            the tests that CI runs, each in its kernels'
 	@echo 'make check-full       and those that take longer, as far as 90 minutes go'
 	@echo 'make lint             the static ones alone'
-	@echo 'make kunit            the suites of the wheel, in user-mode Linux'
+	@echo 'make kunit            the suites of the wheel, in user-mode Linux; KERNEL=6.1, 6.12'
 	@echo 'make model            the protocol of the deadline table, by spin'
 	@echo 'make coverage         what of the wheel its suites reach'
 	@echo 'make fuzz             the wheel and the timers against models, natively'
