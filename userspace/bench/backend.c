@@ -101,6 +101,12 @@ uint32_t bench_fit(const struct bench_backend *kind, uint32_t n)
 	return n < most ? n : most;
 }
 
+/* CPU time of operations so far: what it is more after them than before is theirs. */
+uint64_t bench_cpu(struct bench *b)
+{
+	return b->kind->cpu ? b->kind->cpu(b) : bench_thread_cpu();
+}
+
 void bench_close(struct bench *b)
 {
 	if (b->failed)

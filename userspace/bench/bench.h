@@ -58,7 +58,8 @@ struct bench;
  *	clock has reached @until
  * @reach: how many timers can be operated on, from the first on; NULL: as
  *	bench.usable says
- * @cpu: CPU time so far of those who do the operations; NULL: that of the caller
+ * @cpu: CPU time that operations have taken so far, whoever did them; NULL: that of
+ *	the caller
  * @calls: system calls so far that the operations have cost; NULL: not known
  * @close: ends all
  *
@@ -95,6 +96,7 @@ struct bench_backend {
  * @usable: how many of these the caller can operate on: the first. The others are
  *	armed, and that is all, if there is no &bench_backend.reach beyond
  * @threads: how many threads use it at a time
+ * @least: so many operations at least are a repetition
  * @slack: by how many ns they may be late, for those who can use it
  * @tick: the resolution in ns that is wanted of wheels
  * @handle: by which they are named
@@ -110,6 +112,7 @@ struct bench {
 	uint32_t n;
 	uint32_t usable;
 	unsigned int threads;
+	uint64_t least;
 	uint64_t slack;
 	uint64_t tick;
 	uint64_t *handle;
@@ -257,6 +260,7 @@ struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t 
 			 uint64_t tick);
 void bench_close(struct bench *b);
 uint32_t bench_fit(const struct bench_backend *kind, uint32_t n);
+uint64_t bench_cpu(struct bench *b);
 
 /* clock.c */
 

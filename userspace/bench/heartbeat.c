@@ -236,6 +236,7 @@ int heartbeat_run(struct heartbeat *h)
 		c.b = bench_open(h->kind, h->n, SLACK / h->compress, TICK / h->compress);
 		if (!c.b)
 			return -1;
+		c.b->threads = h->threads;
 		c.b->sink = hear;
 		c.b->heard = &c;
 	}

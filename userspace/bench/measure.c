@@ -5,11 +5,12 @@
  * All backends are open at the same time, with the same number of timers armed,
  * and take turns: the repetitions are the outer loop, so that whatever this
  * machine does meanwhile, it does to all. In each repetition the turns are drawn
- * anew, and each backend goes on for a while before it is measured: so that it has
- * in the caches what it uses itself, and not what the one before it did, which may
- * have been the same table. What is measured is the CPU time of the
- * thread, and for throughput the time on the wall. In which order the timers
- * come is drawn before, so that to follow it costs the same for all.
+ * anew, and each backend goes on for a while before it is measured, twice through
+ * its timers if that does not take too long: so that it has in the caches, as far as
+ * these go, what it uses itself, and not what the one before it did, which may have
+ * had the same table. What is measured is the CPU time of the operations, and for
+ * throughput the time on the wall. In which order the timers come is drawn before,
+ * so that to follow it costs the same for all.
  *
  * Nothing is subtracted. Included are a read of eight bytes of that order for
  * each operation, and two reads of the clock of the thread for each section.
@@ -38,8 +39,9 @@
 #define TARGET_TWO	(4 * TARGET)
 /* Nanoseconds for an operation. */
 #define LITTLE		50
-/* Before it is measured, a backend does what it will do so many times as long. */
+/* Before it is measured, a backend goes on for so many times as long, or up to that. */
 #define WARM_UP		2U
+#define WARM_UP_MAX	12U
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -136,11 +138,6 @@ static uint64_t count_ousted(void)
 	return usage.ru_nivcsw;
 }
 
-static uint64_t cpu_of(struct bench *b)
-{
-	return b->kind->cpu ? b->kind->cpu(b) : bench_thread_cpu();
-}
-
 static uint32_t reach_of(struct bench *b)
 {
 	return b->kind->reach ? b->kind->reach(b) : b->usable;
@@ -159,11 +156,11 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 		part = place->len - place->pos < nr ? place->len - place->pos : nr;
 		handle = place->order + place->pos;
 		wall_start = bench_now();
-		cpu_start = cpu_of(r->bench);
+		cpu_start = bench_cpu(r->bench);
 		if (kind->begin)
 			kind->begin(r->bench);
 		r->op(r->bench, handle, part, place->when);
-		cpu += cpu_of(r->bench) - cpu_start;
+		cpu += bench_cpu(r->bench) - cpu_start;
 		wall += bench_now() - wall_start;
 		place->when += part * BENCH_STEP;
 		if (r->undo) {
@@ -216,7 +213,7 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 /* How many operations are a repetition; this warms up, too. */
 static void calibrate(struct rival *r, struct place *place, unsigned int threads)
 {
-	uint64_t nr = 64, target = TARGET;
+	uint64_t nr = r->bench->least > 64 ? r->bench->least : 64, target = TARGET;
 
 	for (;;) {
 		run(r, place, nr);
@@ -231,6 +228,8 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 		place->nr = MAX_OPS;
 	if (place->nr < nr && place->cpu < target)
 		place->nr = nr;
+	if (place->nr < r->bench->least)
+		place->nr = r->bench->least;
 }
 
 /**
@@ -315,13 +314,25 @@ static bool run_both(struct rival *r, unsigned int threads)
 	return alone;
 }
 
+static void warm_up(struct rival *r)
+{
+	struct place *place = &r->place[0];
+	uint64_t nr = WARM_UP * place->len;
+
+	if (nr > WARM_UP_MAX * place->nr)
+		nr = WARM_UP_MAX * place->nr;
+	if (nr < WARM_UP * place->nr)
+		nr = WARM_UP * place->nr;
+	run(r, place, nr);
+}
+
 static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 {
 	uint64_t cpu = 0, nr = 0;
 	double rate = 0, alone;
 	unsigned int tries, i;
 
-	run(r, &r->place[0], WARM_UP * r->place[0].nr);
+	warm_up(r);
 	/* With more threads, this is what their gain is measured by. */
 	for (tries = 1; ; tries++) {
 		run(r, &r->place[0], r->place[0].nr);
@@ -463,7 +474,12 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 	struct rival rivals[bench_nr_backends];
 	unsigned int nr = 0, i;
 	enum sequence seq;
+	cpu_set_t allowed;
+	bool pinned = threads == 1 && !sched_getaffinity(0, sizeof(allowed), &allowed);
 
+	/* Those who have threads do the same work where the others do it. */
+	if (pinned)
+		pin(1);
 	memset(rivals, 0, sizeof(rivals));
 	for (i = 0; i < bench_nr_backends; i++) {
 		const struct bench_backend *kind = bench_backends[i];
@@ -486,4 +502,6 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 	}
 	for (i = 0; i < nr; i++)
 		close_rival(&rivals[i]);
+	if (pinned)
+		sched_setaffinity(0, sizeof(allowed), &allowed);
 }

@@ -24,6 +24,10 @@
 
 /* Of the descriptors, for others. */
 #define RESERVE	1024U
+/* A handle is a descriptor, and above it whose: 0 is the caller's own. */
+#define OWNER_SHIFT	32
+/* For each table in a repetition, so that the hand-over is lost in them. */
+#define EACH	200U
 
 /**
  * struct job - operations on timerfds of one table
@@ -90,15 +94,20 @@ struct timerfds {
 	struct crew crew;
 };
 
-/* A handle is a descriptor, and above it whose: 0 is the caller's own. */
-#define OWNER_SHIFT	32
-
 /* A descriptor each, of those that a process may have. */
 static uint32_t timerfd_limit(void)
 {
 	uint64_t most = bench_raise_limit(RLIMIT_NOFILE, bench_timerfd.max_n + RESERVE);
 
 	return most > RESERVE + BENCH_SPARE ? most - RESERVE - BENCH_SPARE : 0;
+}
+
+static struct itimerspec to_itimerspec(uint64_t when)
+{
+	return (struct itimerspec) {
+		.it_value.tv_sec = when / NSEC_PER_SEC,
+		.it_value.tv_nsec = when % NSEC_PER_SEC,
+	};
 }
 
 static int make_timerfd(void)
@@ -120,11 +129,9 @@ static bool hold_some(struct holder *holder)
 	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
 		return false;
 	for (i = 0; i < holder->nr; i++) {
-		uint64_t when = base + bench_random() % HOLD_SPAN;
-		struct itimerspec its = {
-			.it_value.tv_sec = when / NSEC_PER_SEC,
-			.it_value.tv_nsec = when % NSEC_PER_SEC,
-		};
+		/* Each thread draws the same numbers. */
+		uint64_t when = base + (bench_random() + owner * NSEC_PER_USEC) % HOLD_SPAN;
+		struct itimerspec its = to_itimerspec(when);
 		int fd = make_timerfd();
 
 		if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &its, NULL))
@@ -156,14 +163,16 @@ static void *hold(void *arg)
 	for (;;) {
 		sem_post(&holder->crew->done);
 		wait_for(&holder->go);
-		/* Its table ends with the thread. */
 		if (holder->leave)
-			return NULL;
+			break;
 		do_job(holder->crew, &holder->job);
 	}
+	/* The table would end with the thread, some time after it has been joined. */
+	close_range(3, ~0U, 0);
+	return NULL;
 }
 
-/* One after the other, so that a number each is drawn from the one generator. */
+/* One after the other: where the machine has no more, that is known at once. */
 static bool hire(struct crew *crew, uint64_t *handle, uint32_t nr, uint32_t limit)
 {
 	sem_init(&crew->done, 0, 0);
@@ -178,8 +187,10 @@ static bool hire(struct crew *crew, uint64_t *handle, uint32_t nr, uint32_t limi
 		sem_init(&holder->go, 0, 0);
 		handle += holder->nr;
 		nr -= holder->nr;
-		if (pthread_create(&holder->thread, NULL, hold, holder))
-			bench_die("pthread_create");
+		if (pthread_create(&holder->thread, NULL, hold, holder)) {
+			crew->nr--;
+			return false;
+		}
 		wait_for(&crew->done);
 		if (holder->failed)
 			return false;
@@ -201,7 +212,10 @@ static void dismiss(struct crew *crew)
 	free(crew->holder);
 }
 
-/* @op for each handle, by those who have the descriptors. */
+/*
+ * @op for each handle, by those who have the descriptors; the deadlines are those
+ * of the order in which it is done.
+ */
 static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handle, size_t nr,
 		      uint64_t when)
 {
@@ -229,16 +243,14 @@ static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handl
 		struct job job = {
 			op, b, crew->sorted + i, crew->count[owner] - i, when + i * BENCH_STEP
 		};
-		struct holder *holder = &crew->holder[owner - 1];
-
 		if (!job.nr)
 			continue;
 		if (!owner) {
 			do_job(crew, &job);
 			continue;
 		}
-		holder->job = job;
-		sem_post(&holder->go);
+		crew->holder[owner - 1].job = job;
+		sem_post(&crew->holder[owner - 1].go);
 		wait_for(&crew->done);
 	}
 }
@@ -256,6 +268,80 @@ static uint64_t timerfd_cpu(struct bench *b)
 	const struct timerfds *t = b->state;
 
 	return is_shared(b) ? t->crew.spent : bench_thread_cpu();
+}
+
+static inline int timerfd_arm_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct itimerspec its = to_itimerspec(when);
+
+	(void)it;
+	return timerfd_settime((int)handle, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+static inline int timerfd_cancel_one(void *it, uint64_t handle, uint64_t when)
+{
+	(void)when;
+	return timerfd_arm_one(it, handle, 0);
+}
+
+BENCH_LOOPS(own, b->state, timerfd_arm_one, timerfd_arm_one, timerfd_cancel_one)
+
+/* Whether it is armed for then, or for never. */
+static inline int armed_for_one(void *it, uint64_t handle, uint64_t when)
+{
+	uint64_t before = bench_now(), left;
+	struct itimerspec its;
+
+	(void)it;
+	if (timerfd_gettime((int)handle, &its))
+		return -1;
+	left = its.it_value.tv_sec * NSEC_PER_SEC + its.it_value.tv_nsec;
+	return before + left <= when && when <= bench_now() + left ? 0 : -1;
+}
+
+static inline int idle_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct itimerspec its;
+
+	(void)it;
+	(void)when;
+	return timerfd_gettime((int)handle, &its) || its.it_value.tv_sec || its.it_value.tv_nsec ?
+		-1 : 0;
+}
+
+static BENCH_PROTO(armed_for)
+{
+	bench_each(b, b->state, handle, nr, when, armed_for_one);
+}
+
+static BENCH_PROTO(idle)
+{
+	bench_each(b, b->state, handle, nr, when, idle_one);
+}
+
+/*
+ * Each of a crew does what it is told to the timer that is meant, as its descriptors
+ * have the same numbers as those of the others.
+ */
+static void check_crew(struct bench *b)
+{
+	uint64_t *handle = bench_alloc(b->n, sizeof(*handle)), when = bench_now() + HOLD_FROM;
+	uint32_t *order = bench_alloc(b->n, sizeof(*order)), i;
+
+	for (i = 0; i < b->n; i++)
+		order[i] = i;
+	bench_shuffle(order, b->n);
+	for (i = 0; i < b->n; i++)
+		handle[i] = b->handle[order[i]];
+	share_out(b, own_move, handle, b->n, when);
+	share_out(b, armed_for, handle, b->n, when);
+	/* Every second of them. */
+	share_out(b, own_cancel, handle, b->n / 2, when);
+	share_out(b, idle, handle, b->n / 2, when);
+	share_out(b, own_arm, handle, b->n / 2, when);
+	share_out(b, armed_for, handle, b->n / 2, when);
+	free(order);
+	free(handle);
 }
 
 static uint32_t timerfd_reach(struct bench *b)
@@ -308,30 +394,18 @@ static int timerfd_open(struct bench *b)
 		t->fd[t->nr++] = fd;
 		b->handle[index] = fd;
 	}
+	if (t->crew.nr) {
+		bench_note("timerfd: of %u timers, %u are those of %u threads", b->n,
+			   b->n - b->usable, t->crew.nr);
+		b->least = EACH * (t->crew.nr + 1);
+		check_crew(b);
+	}
 	return 0;
 }
 
-static inline int timerfd_arm_one(void *it, uint64_t handle, uint64_t when)
-{
-	struct itimerspec its = {
-		.it_value.tv_sec = when / NSEC_PER_SEC,
-		.it_value.tv_nsec = when % NSEC_PER_SEC,
-	};
-
-	(void)it;
-	return timerfd_settime((int)handle, TFD_TIMER_ABSTIME, &its, NULL);
-}
-
-static inline int timerfd_cancel_one(void *it, uint64_t handle, uint64_t when)
-{
-	(void)when;
-	return timerfd_arm_one(it, handle, 0);
-}
-
-BENCH_LOOPS(own, b->state, timerfd_arm_one, timerfd_arm_one, timerfd_cancel_one)
-
 #define SHARED(op)							\
-static BENCH_PROTO(timerfd_##op)					\
+static void timerfd_##op(struct bench *b, const uint64_t *handle,	\
+			 size_t nr, uint64_t when)			\
 {									\
 	if (is_shared(b))						\
 		share_out(b, own_##op, handle, nr, when);		\

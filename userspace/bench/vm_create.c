@@ -308,9 +308,9 @@ static double moves(const struct bench_backend *kind, uint32_t n)
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
 	/* To an earlier time, so that the table needs its KICKs. */
-	start = bench_thread_cpu();
+	start = bench_cpu(b);
 	kind->move(b, handles, n, when);
-	start = bench_thread_cpu() - start;
+	start = bench_cpu(b) - start;
 	bench_close(b);
 	free(handles);
 	free(order);
