@@ -145,7 +145,7 @@ if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
 	stage stress tap "$top/vm/stress.sh" debug full --parallel \
 		--fuzz 60 --pairs 10 --lives 10 --soak 60
-	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz 1800
+	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz 2100
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
