@@ -6,6 +6,7 @@
 #include "table.h"
 
 #include <sys/mount.h>
+#include <sys/prctl.h>
 
 #define REFCNT	"/sys/module/twheel/refcnt"
 #define CGROUP	"/sys/fs/cgroup"
@@ -726,6 +727,9 @@ TEST_F(table, no_memory)
 
 		/* Rather than try the same page for ever. */
 		alarm(PATIENCE_MS / 1000);
+		/* A core would be charged to who has no memory left, who is killed then. */
+		if (prctl(PR_SET_DUMPABLE, 0))
+			_exit(2);
 		if (!enter_cgroup())
 			_exit(2);
 		/* Tables of pages first: for these one is killed. */
