@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
 	--operations)
 		operations=$2
 		random=$2
-		armings=2000000
+		armings=10000000
 		shift
 		;;
 	--keep) keep=1 ;;
