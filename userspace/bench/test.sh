@@ -72,12 +72,12 @@ measured() {
 	}
 }
 
-# Of the newest rows none is missing; what a machine does not reach, the README says.
+# Of the newest rows none is missing, and no more is missed than the README says.
 newest() {
-	"$here/judge" "$top/doc/bench/rows.tsv" >"$out/judged" || {
-		cat "$out/judged"
-		grep -q ' MISSED' "$out/judged" && ! grep 'not measured' "$out/judged"
-	}
+	"$here/judge" "$top/doc/bench/rows.tsv" >"$out/judged" || true
+	cat "$out/judged"
+	! grep 'not measured' "$out/judged" &&
+		[ "$(sed -n 's/ .* MISSED.*//p' "$out/judged" | xargs)" = 'N1 N2 N6' ]
 }
 
 # Each fault of a backend that check_test knows is found.
