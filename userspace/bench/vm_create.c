@@ -198,16 +198,25 @@ static void timerfd_end(unsigned int first, unsigned int nr)
 }
 
 /* Of those that stand, and the one that has been ended. */
-static uint64_t armed_timerfds(void)
+static uint64_t count_armed(int (*get)(unsigned int i, struct itimerspec *its))
 {
 	struct itimerspec its;
 	uint64_t armed = 0;
 	unsigned int i;
 
 	for (i = 0; i <= STANDING; i++)
-		armed += !timerfd_gettime(fds[i], &its) &&
-			 (its.it_value.tv_sec || its.it_value.tv_nsec);
+		armed += !get(i, &its) && (its.it_value.tv_sec || its.it_value.tv_nsec);
 	return armed;
+}
+
+static int get_timerfd(unsigned int i, struct itimerspec *its)
+{
+	return timerfd_gettime(fds[i], its);
+}
+
+static uint64_t armed_timerfds(void)
+{
+	return count_armed(get_timerfd);
 }
 
 /* A POSIX timer each */
@@ -240,16 +249,14 @@ static void posix_end(unsigned int first, unsigned int nr)
 		timer_delete(posix[i]);
 }
 
+static int get_posix(unsigned int i, struct itimerspec *its)
+{
+	return timer_gettime(posix[i], its);
+}
+
 static uint64_t armed_posix(void)
 {
-	struct itimerspec its;
-	uint64_t armed = 0;
-	unsigned int i;
-
-	for (i = 0; i <= STANDING; i++)
-		armed += !timer_gettime(posix[i], &its) &&
-			 (its.it_value.tv_sec || its.it_value.tv_nsec);
-	return armed;
+	return count_armed(get_posix);
 }
 
 static const struct maker makers[] = {
