@@ -31,7 +31,8 @@ stages() {
 }
 
 # What was counted in thousands, said to be a share, or is a figure of its kind
-# whatever it is: of each stage the lines of TAP that tell it. A number that is only a name (a seed, a size) tells nothing.
+# whatever it is: of each stage the lines of TAP that tell it. A number that is
+# only a name (a seed, a size) tells nothing.
 figures() {
 	local name
 
