@@ -21,7 +21,7 @@ wanted=" $* "
 minutes=${TWHEEL_CHECK_MINUTES:-80}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
-loners=' stress-6.12 pairs '
+loners=' stress-6.12 core-races pairs '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 
@@ -130,7 +130,8 @@ stage lib tap "$top/userspace/lib/check.sh"
 stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
-stage fuzz tap "$top/userspace/core/fuzz.sh" ${full:+--operations 100000000}
+stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations 100000000}
+stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--operations 100000000}
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage model tap "$top/doc/model/run.sh"
@@ -149,6 +150,7 @@ if [ -n "$full" ]; then
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
+	stage kmsan tap "$top/vm/suite.sh" kmsan 64
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
@@ -162,7 +164,6 @@ if [ -n "$full" ]; then
 	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
 	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
 	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
-	stage kmsan tap "$top/vm/suite.sh" kmsan 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
 	stage debug-32 tap "$top/vm/suite.sh" debug 32
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
