@@ -335,7 +335,7 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 	unsigned int group = TWHEEL_GROUP;
 	struct twheel_op __user *uptr;
 	struct twheel_batch batch;
-	unsigned int done = 0;
+	long done = 0;
 
 	if (copy_from_user(&batch, arg, sizeof(batch)))
 		return -EFAULT;
@@ -343,7 +343,7 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 		return -EINVAL;
 	uptr = twheel_user_ptr(batch.ops);
 	while (done < batch.count) {
-		unsigned int nr = min(batch.count - done, group);
+		unsigned int nr = min_t(u32, batch.count - done, group);
 		size_t size = nr * sizeof(*ops);
 		unsigned int good;
 
