@@ -711,18 +711,16 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				break;
 			continue;
 		}
-		if (done)
-			break;
 		/* None of those looked at was an event any more; go on. */
 		if (!hlist_empty(&w->timers.ready)) {
-			if (signal_pending(current)) {
+			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;
 			}
 			cond_resched();
 			continue;
 		}
-		if (nowait)
+		if (done || nowait)
 			break;
 		ret = wait_event_interruptible_exclusive(w->readers,
 							 !hlist_empty(&w->timers.ready));

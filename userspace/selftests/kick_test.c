@@ -576,6 +576,26 @@ TEST_F(kick, unread_and_armed_without_kick)
 	EXPECT_EQ(N / 2, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 }
 
+/*
+ * As many whole events as are there: also those behind more that have been armed anew
+ * than a read looks at in one go.
+ */
+TEST_F(kick, read_beyond_what_was_armed)
+{
+	enum { BEFORE = 28, ARMED = 600, AFTER = 50, N = BEFORE + ARMED + AFTER };
+	static struct twheel_event ev[N];
+	unsigned int i;
+	__u64 ids[N];
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP, 0, ids);
+	for (i = BEFORE; i < BEFORE + ARMED; i++)
+		EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
+				       now(CLOCK_MONOTONIC) + HOUR));
+	EXPECT_EQ(BEFORE + AFTER, take(self->fd, ev, N, 0));
+	EXPECT_EQ(ARMED, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+}
+
 /* The verb */
 
 /* What is wrong with a KICK, and that it then does nothing. */
