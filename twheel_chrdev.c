@@ -737,6 +737,8 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 static __poll_t twheel_poll(struct file *file, poll_table *wait)
 {
 	struct twheel_file *w = file->private_data;
+	bool readable;
+	u64 now;
 
 	poll_wait(file, &w->pollers, wait);
 	/*
@@ -747,7 +749,12 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 * If the wake-up came before we were added, its lock has made ready
 	 * visible to us. We cannot have missed both.
 	 */
-	return hlist_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
+	if (hlist_empty(&w->timers.ready))
+		return 0;
+	now = twheel_lock(w);
+	readable = twheel_readable(&w->timers, TWHEEL_BUDGET, now);
+	twheel_unlock(w, now);
+	return readable ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static int twheel_fasync(int fd, struct file *file, int on)

@@ -785,6 +785,30 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claime
 }
 
 /**
+ * twheel_readable() - is there an event?
+ * @t: the timers
+ * @budget: how many timers may be looked at
+ * @now: the time
+ *
+ * A timer whose word user space has changed since it expired is no event any more,
+ * and is looked at: if all are such, nothing else may ever come to do so.
+ *
+ * Return: false if not; true if so, or if the budget was not enough to tell.
+ */
+bool twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now)
+{
+	while (t->ready.first) {
+		struct twheel_entry *e = hlist_entry(t->ready.first, struct twheel_entry, ready);
+		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
+
+		if (twheel_unread(e, READ_ONCE(slot->deadline_ns)) || !budget--)
+			return true;
+		twheel_look(t, e, slot, now);
+	}
+	return false;
+}
+
+/**
  * twheel_settle() - end what twheel_claim() began
  * @t: the timers
  * @claimed: as it gave them

@@ -121,6 +121,9 @@ static bool turn(bool last)
 	pthread_mutex_lock(&lock);
 	now = now_ns();
 	twheel_run(&timers, now, BUDGET);
+	/* Now and then somebody asks before. */
+	if (now / TICK % 5 == 0)
+		twheel_readable(&timers, BUDGET, now);
 	nr = twheel_claim(&timers, claimed, events, EVENTS, BUDGET, now);
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;

@@ -673,11 +673,25 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned i
 			   ==, r->now);
 }
 
+/* There is an event if the user is owed one. */
+static void do_poll(struct run *r)
+{
+	bool readable = twheel_readable(&r->t, AMPLE, r->now);
+	unsigned int i;
+
+	follow_all(r);
+	for (i = 0; i < r->timers && !has_event(&r->timer[i]); i++)
+		;
+	FUZZ_CHECK(readable, ==, i < r->timers);
+}
+
 static void do_some_read(struct run *r)
 {
 	unsigned int kind = feed_byte(r->f);
 	unsigned int nr = kind & 0x80 ? EVENTS : kind % (EVENTS + 1);
 
+	if (kind & 0x08)
+		do_poll(r);
 	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1),
 		kind & 0x10 ? AMPLE : feed_below(r->f, 4));
 }

@@ -5,6 +5,8 @@
  */
 #include "table.h"
 
+#include <sys/epoll.h>
+
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 
@@ -594,6 +596,40 @@ TEST_F(kick, read_beyond_what_was_armed)
 	EXPECT_EQ(BEFORE + AFTER, take(self->fd, ev, N, 0));
 	EXPECT_EQ(ARMED, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+}
+
+/*
+ * A disarm for good, by an exchange and nothing else: poll() does not call for a read
+ * that would wait for ever.
+ */
+TEST_F(kick, disarmed_unread_is_not_polled)
+{
+	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
+	__u64 other = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, self->fd, &event));
+	while (stats(_metadata, self->fd).unread < 2)
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_NE(0, disarm(&self->t, id));
+	/* There is the other one. */
+	EXPECT_TRUE(readable(self->fd, 0));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	EXPECT_NE(0, disarm(&self->t, other));
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+	EXPECT_EQ(2, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(-1, read(self->fd, &ev, sizeof(ev)));
+	EXPECT_EQ(EAGAIN, errno);
+	/* And then armed anew, it is told of. */
+	EXPECT_EQ(0, arm(&self->t, id, now(CLOCK_MONOTONIC) + NS_PER_MS));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, PATIENCE_MS));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(id, ev.id);
+	close(epoll);
 }
 
 /* The verb */
