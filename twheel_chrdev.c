@@ -370,6 +370,23 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 	return done;
 }
 
+/* What was due before a call comes before what the call makes readable. May sleep. */
+static void twheel_run_due(struct twheel_file *w)
+{
+	u64 start = 0, now;
+	bool due;
+
+	do {
+		now = twheel_lock(w);
+		start = start ?: now;
+		twheel_run(&w->timers, now, TWHEEL_BUDGET);
+		/* The clock may have been set back meanwhile. */
+		due = twheel_due(&w->timers.wheel, min(start, now));
+		twheel_unlock(w, now);
+		cond_resched();
+	} while (due && !fatal_signal_pending(current));
+}
+
 static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 {
 	struct twheel_drain drain;
@@ -382,6 +399,8 @@ static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user
 	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
 		return -EINVAL;
 	drain.count = 0;
+	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
+		twheel_run_due(w);
 	do {
 		u64 now = twheel_lock(w);
 

@@ -790,6 +790,33 @@ TEST_F(wall_clock, order)
 	EXPECT_EQ(0, wrong);
 }
 
+/*
+ * A DRAIN right after it, when more is due than has been taken yet: what was due comes
+ * first, in order, and then what was not, in whatever slots they are.
+ */
+TEST_F(wall_clock, order_of_drain)
+{
+	enum { FAR = 100, MANY = 1000, TIMES = 50, DUE = TIMES * MANY, N = FAR + DUE };
+	__u64 start = now(variant->clock) + 30 * MINUTE, last = 0;
+	static struct twheel_event ev[N];
+	unsigned int i, wrong = 0;
+
+	add_many(_metadata, self->fd, FAR, start + HOUR, TWHEEL_ABSTIME, 0, NULL);
+	for (i = TIMES; i; i--)
+		add_many(_metadata, self->fd, MANY, start + i * NS_PER_SEC, TWHEEL_ABSTIME, 0,
+			 NULL);
+	set_clock(_metadata, self->base, 60 * MINUTE);
+	EXPECT_GE(drain(self->fd, TWHEEL_DRAIN_EXPIRE), FAR);
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 tick = tick_of(&self->t, ev[i].deadline_ns);
+
+		wrong += tick < last || ev[i].expirations != (i < DUE);
+		last = tick;
+	}
+	EXPECT_EQ(0, wrong);
+}
+
 /* Backward: nothing expires before the clock is there again, whenever it was armed. */
 TEST_F(wall_clock, backward)
 {
