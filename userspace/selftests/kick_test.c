@@ -6,7 +6,6 @@
 #include "table.h"
 
 #include <sys/epoll.h>
-
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 
