@@ -14,6 +14,7 @@
  *   --seed N      of all that is chosen (1)
  *   --single 1    one process, no scribbler: with --blind, the same calls each time
  *   --blind 1     no KCOV
+ *   --guided 1    fail where there is none
  *   --print 1     print a corpus that reaches all that was reached
  *   --trace 1     print each program before it runs
  */
@@ -30,6 +31,7 @@ static unsigned long long calls_wanted;
 static unsigned long long seed = 1;
 static unsigned long long single;
 static unsigned long long blind;
+static unsigned long long insist;
 static unsigned long long print;
 static unsigned long long trace;
 
@@ -1117,6 +1119,8 @@ struct neighbour {
 
 #define NEIGHBOUR_PERIOD	(10 * NS_PER_MS)
 #define NEIGHBOUR_TIMERS	100
+/* A period that is late by more has been lost. */
+#define NEIGHBOUR_PATIENCE	(10 * NS_PER_SEC)
 
 static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
 {
@@ -1134,6 +1138,7 @@ static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *
 /* Every period of it has come, none twice and none early; and nothing else. */
 static void check_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
 {
+	__u64 before = now(CLOCK_MONOTONIC);
 	struct twheel_stats s;
 	struct twheel_event ev;
 
@@ -1145,6 +1150,7 @@ static void check_neighbour(struct __test_metadata *_metadata, struct neighbour 
 		n->deadline += ev.expirations * NEIGHBOUR_PERIOD;
 		n->events++;
 	}
+	ASSERT_GE(n->deadline + NEIGHBOUR_PATIENCE, before);
 	ASSERT_TRUE(conserved(n->fd, &s));
 	ASSERT_EQ(NEIGHBOUR_TIMERS + 1, s.allocated);
 	ASSERT_EQ(0, s.displaced);
@@ -1438,6 +1444,7 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 	/* The module has been built so that it tells where it is. */
 	if (guided)
 		EXPECT_GT(shared->nr_blocks, 100);
+	EXPECT_TRUE(guided || !insist);
 	if (print && guided) {
 		if (!single)
 			open_kcov();
@@ -1453,6 +1460,7 @@ int main(int argc, char **argv)
 		{ "seed", &seed },
 		{ "single", &single },
 		{ "blind", &blind },
+		{ "guided", &insist },
 		{ "print", &print },
 		{ "trace", &trace },
 	};

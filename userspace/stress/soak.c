@@ -4,8 +4,9 @@
  *
  *   a wheel that is used by ioctl, by two workers and two readers, where every
  *   arming is accounted for: as an event that was read, or as what REARM or
- *   CANCEL found
- *   a wheel that is used through its table, next to a writer of rubbish
+ *   CANCEL found; and some, which nobody touches in time, as expired
+ *   a wheel that is used through its table, next to a writer of rubbish; where
+ *   that does not write, no word is left when its time has come
  *   a wheel of periodic timers, of which no period may be missing
  */
 #include "stress.h"
@@ -17,6 +18,10 @@ static unsigned long long seed = 1;
 #define READERS		2
 #define TIMERS		1000U
 #define PERIODIC	50U
+/* Of a worker's timers, so many are left alone until they must have expired. */
+#define ALONE		50U
+/* What takes longer than this will never come. */
+#define PATIENCE	(5 * NS_PER_SEC)
 
 static struct {
 	bool stop;
@@ -26,7 +31,7 @@ static struct {
 
 	/* What the workers did to the first, and what the readers got. */
 	unsigned long armed, found_armed, found_expired, found_idle;
-	unsigned long events, early;
+	unsigned long events, early, alone;
 	/* Of the second. */
 	unsigned long stores, kicks;
 	/* The first thing that was wrong. */
@@ -72,7 +77,7 @@ static void account(int found)
 /* Kept timers of its own, moved, ended and made anew for ever. */
 static void *work(void *arg)
 {
-	__u64 random = seed * 97 + (uintptr_t)arg, ids[TIMERS];
+	__u64 random = seed * 97 + (uintptr_t)arg, ids[TIMERS], due[ALONE] = { 0 };
 	struct twheel_timer t;
 	unsigned int i;
 
@@ -82,6 +87,20 @@ static void *work(void *arg)
 		__u64 delay = next_random(&random) % (20 * NS_PER_MS);
 
 		i = next_random(&random) % TIMERS;
+		if (i < ALONE && ids[i]) {
+			int found;
+
+			if (now(CLOCK_MONOTONIC) < due[i] + PATIENCE)
+				continue;
+			found = rearm(all.wheel, ids[i], delay, TWHEEL_KEEP);
+			due[i] = now(CLOCK_MONOTONIC) + delay;
+			account(found);
+			count(&all.armed, 1);
+			count(&all.alone, 1);
+			if (found == TWHEEL_ARMED)
+				wrong("a timer that has not expired");
+			continue;
+		}
 		if (ids[i] && delay % 4) {
 			account(rearm(all.wheel, ids[i], delay, TWHEEL_KEEP));
 			count(&all.armed, 1);
@@ -93,6 +112,8 @@ static void *work(void *arg)
 		if (verb(all.wheel, TWHEEL_IOC_REGISTER, &t))
 			wrong("REGISTER");
 		ids[i] = t.id;
+		if (i < ALONE)
+			due[i] = now(CLOCK_MONOTONIC) + delay;
 		count(&all.armed, 1);
 		if (delay % 64 == 0)
 			sleep_ns(delay / 4);
@@ -123,11 +144,24 @@ static void *read_events(void *arg)
 	return NULL;
 }
 
-/* Heartbeats, as the protocol wants them, and what comes of them is read. */
-static void *beat(void *arg)
+static void read_table(void)
 {
 	struct twheel_event ev[32];
-	__u64 random = seed * 89, t;
+	int got, i;
+
+	while ((got = read_now(all.mapped, ev, ARRAY_SIZE(ev))) > 0)
+		for (i = 0; i < got; i++)
+			if (ev[i].expired_ns < ev[i].deadline_ns)
+				wrong("early, of the table");
+}
+
+/*
+ * Heartbeats, as the protocol wants them, and what comes of them is read. In the end
+ * all have come: no word is left.
+ */
+static void *beat(void *arg)
+{
+	__u64 random = seed * 89, t = 0;
 	__u32 slot;
 
 	(void)arg;
@@ -139,9 +173,15 @@ static void *beat(void *arg)
 		if (random % 128 == 0)
 			disarm(&all.table, slot);
 		if (random % 1024 == 0)
-			while (read_now(all.mapped, ev, ARRAY_SIZE(ev)) > 0)
-				;
+			read_table();
 	}
+	for (slot = 0; slot < TIMERS / 2; slot++) {
+		while (word(&all.table.slots[slot]) && now(CLOCK_MONOTONIC) < t + PATIENCE)
+			sleep_ms(1);
+		if (word(&all.table.slots[slot]))
+			wrong("a timeout that has not come");
+	}
+	read_table();
 	return NULL;
 }
 
@@ -177,6 +217,7 @@ static __u64 period_of(unsigned int i)
 
 static unsigned long read_periods(void)
 {
+	__u64 before = now(CLOCK_MONOTONIC);
 	struct twheel_event ev[32];
 	unsigned long periods = 0;
 	int got, i;
@@ -194,6 +235,9 @@ static unsigned long read_periods(void)
 			periods += ev[i].expirations;
 		}
 	}
+	for (i = 0; i < (int)PERIODIC; i++)
+		if (expected[i] + PATIENCE < before)
+			wrong("a period that has not come");
 	return periods;
 }
 
@@ -290,8 +334,9 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	EXPECT_GT(all.found_armed, 0);
 	EXPECT_GT(periods, 0);
 	EXPECT_GT(all.stores, 0);
-	TH_LOG("%u s: %lu armings, %lu read, %lu moved or cancelled, %lu withdrawn", second,
-	       all.armed, all.events, all.found_armed, all.found_expired);
+	EXPECT_TRUE(all.alone > 0 || second <= PATIENCE / NS_PER_SEC);
+	TH_LOG("%u s: %lu armings, %lu read, %lu moved or cancelled, %lu withdrawn, %lu left alone",
+	       second, all.armed, all.events, all.found_armed, all.found_expired, all.alone);
 	TH_LOG("%lu exchanges, %lu kicks, %lu periods", all.stores, all.table.kicks + all.kicks,
 	       periods);
 }
