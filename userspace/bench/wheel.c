@@ -22,15 +22,21 @@
 /**
  * struct timer - one timer
  * @node: its place in the wheel
- * @deadline: when it is due; 0 if it is not armed
- * @queued: for when it is in the wheel; 0 if it is not
- * @index: who it is
+ * @deadline: of the eager one: when it is due; 0 if it is not armed
  */
 struct timer {
 	struct twheel_node node;
 	uint64_t deadline;
+};
+
+/**
+ * struct moment - of the lazy one, which needs no more of most timers it is told of
+ * @deadline: when it is due; 0 if it is not armed
+ * @queued: for when it is in the wheel; 0 if it is not
+ */
+struct moment {
+	uint64_t deadline;
 	uint64_t queued;
-	uint32_t index;
 };
 
 struct wheel {
@@ -39,7 +45,11 @@ struct wheel {
 	uint64_t slack;
 	void *mem;
 	struct timer *timers;
+	/* NULL: it is the eager one. */
+	struct moment *moments;
 };
+
+static bool lazy_expired(struct wheel *w, struct moment *moment, uint64_t now);
 
 static int wheel_open(struct bench *b)
 {
@@ -56,10 +66,8 @@ static int wheel_open(struct bench *b)
 	twheel_init(&w->wheel, &shape, w->mem, bench_now());
 	w->slack = b->slack;
 	bench_alarm_open(&w->alarm);
-	for (i = 0; i < b->n + BENCH_SPARE; i++) {
-		w->timers[i].index = i;
+	for (i = 0; i < b->n + BENCH_SPARE; i++)
 		b->handle[i] = (uintptr_t)&w->timers[i];
-	}
 	b->state = w;
 	return 0;
 }
@@ -70,6 +78,7 @@ static void wheel_close(struct bench *b)
 
 	close(w->alarm.fd);
 	free(w->timers);
+	free(w->moments);
 	free(w->mem);
 	free(w);
 }
@@ -80,17 +89,10 @@ static inline struct timer *timer_of(uint64_t handle)
 }
 
 /* What is due already is due at the next tick. */
-static inline void queue(struct wheel *w, struct timer *timer, uint64_t when)
+static inline void queue(struct wheel *w, struct twheel_node *node, uint64_t when)
 {
-	timer->queued = when;
-	while (!twheel_add(&w->wheel, &timer->node, when, w->slack))
+	while (!twheel_add(&w->wheel, node, when, w->slack))
 		when += 1ULL << w->wheel.shape.shift;
-}
-
-static inline void unqueue(struct wheel *w, struct timer *timer)
-{
-	twheel_del(&w->wheel, &timer->node);
-	timer->queued = 0;
 }
 
 /*
@@ -106,25 +108,18 @@ static uint64_t turn(struct bench *b)
 
 	if (b->lock)
 		pthread_mutex_lock(b->lock);
-	for (;;) {
-		struct timer *timer;
+	while ((node = twheel_expire(&w->wheel, now, &budget))) {
+		struct timer *timer = container_of(node, struct timer, node);
+		uint32_t index = timer - w->timers;
 
-		node = twheel_expire(&w->wheel, now, &budget);
-		if (!node)
-			break;
-		timer = container_of(node, struct timer, node);
-		timer->queued = 0;
-		/* The lazy one was told of another time meanwhile, or of none. */
-		if (timer->deadline > now) {
-			queue(w, timer, timer->deadline);
-		} else if (timer->deadline) {
-			timer->deadline = 0;
-			if (b->lock)
-				pthread_mutex_unlock(b->lock);
-			bench_deliver(b, timer->index);
-			if (b->lock)
-				pthread_mutex_lock(b->lock);
-		}
+		timer->deadline = 0;
+		if (w->moments && !lazy_expired(w, &w->moments[index], now))
+			continue;
+		if (b->lock)
+			pthread_mutex_unlock(b->lock);
+		bench_deliver(b, index);
+		if (b->lock)
+			pthread_mutex_lock(b->lock);
 	}
 	next = twheel_next(&w->wheel);
 	if (b->lock)
@@ -148,30 +143,32 @@ static inline int eager_arm_one(void *it, uint64_t handle, uint64_t when)
 	struct timer *timer = timer_of(handle);
 
 	timer->deadline = when;
-	queue(it, timer, when);
+	queue(it, &timer->node, when);
 	return 0;
 }
 
 static inline int eager_cancel_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct timer *timer = timer_of(handle);
+	struct wheel *w = it;
 
 	(void)when;
-	if (!timer->queued)
+	if (!timer->deadline)
 		return -1;
 	timer->deadline = 0;
-	unqueue(it, timer);
+	twheel_del(&w->wheel, &timer->node);
 	return 0;
 }
 
 static inline int eager_move_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct timer *timer = timer_of(handle);
+	struct wheel *w = it;
 
-	if (timer->queued)
-		unqueue(it, timer);
+	if (timer->deadline)
+		twheel_del(&w->wheel, &timer->node);
 	timer->deadline = when;
-	queue(it, timer, when);
+	queue(w, &timer->node, when);
 	return 0;
 }
 
@@ -190,7 +187,7 @@ const struct bench_backend bench_wheel = {
 const struct bench_backend bench_wheel_mutex = {
 	.name = "wheel+mutex",
 	.max_n = 10000000,
-	.threads = BENCH_SPARE,
+	.threads = BENCH_THREADS,
 	.locked = true,
 	.open = wheel_open,
 	BENCH_OPS(eager),
@@ -200,28 +197,67 @@ const struct bench_backend bench_wheel_mutex = {
 
 /* Lazy */
 
+static inline struct twheel_node *node_of(const struct wheel *w, const struct moment *moment)
+{
+	return &w->timers[moment - w->moments].node;
+}
+
+static inline void queue_lazily(struct wheel *w, struct moment *moment)
+{
+	moment->queued = moment->deadline;
+	queue(w, node_of(w, moment), moment->queued);
+}
+
 static inline int lazy_arm_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct timer *timer = timer_of(handle);
+	struct moment *moment = (struct moment *)(uintptr_t)handle;
+	struct wheel *w = it;
 
-	timer->deadline = when;
-	if (timer->queued && timer->queued <= when)
+	moment->deadline = when;
+	if (moment->queued && moment->queued <= when)
 		return 0;
-	if (timer->queued)
-		unqueue(it, timer);
-	queue(it, timer, when);
+	if (moment->queued)
+		twheel_del(&w->wheel, node_of(w, moment));
+	queue_lazily(w, moment);
 	return 0;
 }
 
 static inline int lazy_cancel_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct timer *timer = timer_of(handle);
+	struct moment *moment = (struct moment *)(uintptr_t)handle;
 
 	(void)it;
 	(void)when;
-	if (!timer->deadline)
+	if (!moment->deadline)
 		return -1;
-	timer->deadline = 0;
+	moment->deadline = 0;
+	return 0;
+}
+
+/* Whether the timer has expired; it may have been told of another time, or of none. */
+static bool lazy_expired(struct wheel *w, struct moment *moment, uint64_t now)
+{
+	bool expired = moment->deadline && moment->deadline <= now;
+
+	moment->queued = 0;
+	if (expired)
+		moment->deadline = 0;
+	else if (moment->deadline)
+		queue_lazily(w, moment);
+	return expired;
+}
+
+static int lazy_open(struct bench *b)
+{
+	struct wheel *w;
+	uint32_t i;
+
+	if (wheel_open(b))
+		return -1;
+	w = b->state;
+	w->moments = bench_alloc(b->n + BENCH_SPARE, sizeof(*w->moments));
+	for (i = 0; i < b->n + BENCH_SPARE; i++)
+		b->handle[i] = (uintptr_t)&w->moments[i];
 	return 0;
 }
 
@@ -231,7 +267,7 @@ const struct bench_backend bench_lazy = {
 	.name = "lazy",
 	.max_n = 10000000,
 	.threads = 1,
-	.open = wheel_open,
+	.open = lazy_open,
 	BENCH_OPS(lazy),
 	.deliver = wheel_deliver,
 	.close = wheel_close,
