@@ -162,14 +162,16 @@ while IFS=/ read -r name change; do
 	changed "$change"
 	ok "compare: $name" status 1 "$here/compare" "$kept" "$out/rows.tsv"
 done <<'END'
-a row costs five times as much/if ($2 == "idle_cpu" && $3 == "none") $7 *= 5
+a row costs five times as much/if ($2 == "idle_cpu" && $3 == "twheel") $7 *= 5
 what was nothing is something/if ($2 == "idle_wakeups") $7 = 50
-a rate that is none/if ($2 == "rate_move" && $3 == "heap+mutex") $7 = 0
-a row of a wide spread costs ten times as much/if ($2 == "move" && $3 == "io_uring") { $7 *= 10; $9 = 300 }
-a backend does not do its work any more/if ($3 == "heap") $11 = "no"
+a rate that is none/if ($2 == "rate_move" && $3 == "libtwheel") $7 = 0
+a row of a wide spread costs ten times as much/if ($2 == "move" && $3 == "table") { $7 *= 10; $9 = 300 }
+a backend does not do its work any more/if ($3 == "libtwheel-timeout") $11 = "no"
 END
 without '$2 == "storm_ratio"'
 ok "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
+changed 'if ($3 == "heap") $7 *= 10; if ($3 == "timerfd") $4 = 5; if ($2 ~ /^late_/) $7 *= 10'
+ok "compare: others are worse, or gone" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 changed 'if ($2 == "move" && $3 == "heap") $7 /= 10; if ($2 == "gain_move") $7 *= 10'
 ok "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 
