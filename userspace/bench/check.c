@@ -184,17 +184,17 @@ static const struct {
 #define QUANTILES	ARRAY_SIZE(quantiles)
 
 /*
- * Arms all timers of @b, for within a second from a moment when that is done.
+ * Arms all timers of @b, for within @span from a moment when that is done.
  * Return: that moment; 0 if it took longer than @lead, and some are late.
  */
-static uint64_t arm_within_a_second(struct bench *b, struct account *a, uint64_t lead)
+static uint64_t arm_within(struct bench *b, struct account *a, uint64_t span, uint64_t lead)
 {
 	const struct bench_backend *kind = b->kind;
 	uint64_t start = bench_now() + lead;
 	uint32_t i;
 
 	for (i = 0; i < b->n; i++)
-		a->due[i] = start + bench_random() % EXPIRE_SPAN;
+		a->due[i] = start + bench_random() % span;
 	if (kind->begin)
 		kind->begin(b);
 	for (i = 0; i < b->n; i++)
@@ -202,10 +202,14 @@ static uint64_t arm_within_a_second(struct bench *b, struct account *a, uint64_t
 	return bench_now() < start ? start : 0;
 }
 
-/* Return: whether all came, once each, and nothing was refused. */
-static bool expire_once(const struct bench_backend *kind, uint32_t n, double *cost,
+/*
+ * @n of @of that would expire within a second: as many at a time.
+ * Return: whether all came, once each, and nothing was refused.
+ */
+static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, double *cost,
 			double late[QUANTILES], bool *early)
 {
+	uint64_t span = EXPIRE_SPAN * n / of;
 	uint64_t start = 0, lead, cpu, patience;
 	struct bench *b = NULL;
 	struct account a;
@@ -218,14 +222,16 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, double *co
 			bench_close(b);
 		}
 		b = bench_open(kind, n, 0, 0);
-		if (!b)
+		if (!b) {
+			bench_note("%s: cannot hold %u timers here", kind->name, n);
 			return false;
+		}
 		open_account(&a, b);
 		b->sink = hear;
-		start = arm_within_a_second(b, &a, lead);
+		start = arm_within(b, &a, span, lead);
 	}
 	cpu = bench_process_cpu();
-	kind->deliver(b, start + EXPIRE_SPAN + EXPIRE_GRACE);
+	kind->deliver(b, start + span + EXPIRE_GRACE);
 	patience = bench_now() + EXPIRE_PATIENCE;
 	while (a.nr < n && bench_now() < patience)
 		kind->deliver(b, bench_now() + EXPIRE_GRACE);
@@ -307,7 +313,10 @@ static void close_expiry(struct expiry *e, const struct bench_backend *kind, uns
 	free(e->cost);
 }
 
-/* @n timers at random instants within a second, of each in turn, @reps times. */
+/*
+ * @n timers at random instants within a second, or as many as there can be in a part of it,
+ * of each in turn, @reps times.
+ */
 void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
 {
 	struct expiry expiries[bench_nr_backends];
@@ -323,7 +332,8 @@ void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
 
 			if (!e->n)
 				continue;
-			if (!expire_once(bench_backends[k], e->n, &e->cost[rep], late, &e->early))
+			if (!expire_once(bench_backends[k], e->n, n, &e->cost[rep], late,
+					 &e->early))
 				e->n = 0;
 			for (q = 0; q < QUANTILES; q++)
 				e->late[q][rep] = late[q];
