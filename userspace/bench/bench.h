@@ -30,8 +30,10 @@
 
 /* From the deadline of one operation to that of the next. */
 #define BENCH_STEP	1000ULL
-/* Timers beside the n of a bench, one for each thread. */
-#define BENCH_SPARE	4U
+/* Threads at most. */
+#define BENCH_THREADS	4U
+/* Timers beside the n of a bench: so many that those of two threads share no line. */
+#define BENCH_SPARE	16U
 
 struct bench;
 

@@ -169,7 +169,7 @@ const struct bench_backend bench_heap = {
 const struct bench_backend bench_heap_mutex = {
 	.name = "heap+mutex",
 	.max_n = 10000000,
-	.threads = BENCH_SPARE,
+	.threads = BENCH_THREADS,
 	.locked = true,
 	.open = heap_open,
 	BENCH_OPS(heap),

@@ -155,7 +155,7 @@ static void arm_all(struct crowd *c)
 	c->start = bench_now() + NSEC_PER_MSEC;
 	/* It takes a while. */
 	if (b)
-		c->start += c->h->n * NSEC_PER_USEC;
+		c->start += c->h->n * NSEC_PER_USEC / 5;
 	for (group = 0; b && group < c->groups; group++) {
 		uint64_t when = c->start + timeout - beat_ns + group * STEP;
 
@@ -223,7 +223,7 @@ static void close_crowd(struct crowd *c)
 /* Return: 0, or -1 if this machine cannot. */
 int heartbeat_run(struct heartbeat *h)
 {
-	struct talker talkers[BENCH_SPARE] = {};
+	struct talker talkers[BENCH_THREADS] = {};
 	struct crowd c = { .h = h, .groups = BEAT / h->compress / STEP };
 	unsigned int i;
 
@@ -277,13 +277,13 @@ int heartbeat_run(struct heartbeat *h)
 }
 
 /*
- * As much as leaves a timerfd each some time to breathe. A power of two: the tick of
- * a wheel is one, and would else be finer than the time is compressed by, and a
- * timeout of other levels than it is in real time.
+ * As much as leaves a timerfd each some time to breathe, and a mutex of four threads. A
+ * power of two: the tick of a wheel is one, and would else be finer than the time is
+ * compressed by, and a timeout of other levels than it is in real time.
  */
-unsigned int heartbeat_compress(uint32_t n)
+unsigned int heartbeat_compress(uint32_t n, unsigned int threads)
 {
-	return n > 100000 ? 8 : 16;
+	return n > 100000 && threads > 1 ? 8 : 16;
 }
 
 static const struct {
@@ -328,8 +328,7 @@ static bool run_once(struct heartbeat *h, double *ns)
 	return !h->bad;
 }
 
-static void put_row(unsigned int run, const struct result *r, unsigned int compress,
-		    unsigned int reps)
+static void put_row(unsigned int run, const struct result *r, unsigned int reps)
 {
 	char pattern[32];
 	struct bench_row row = {
@@ -342,14 +341,14 @@ static void put_row(unsigned int run, const struct result *r, unsigned int compr
 		.checked = "yes",
 	};
 
-	snprintf(pattern, sizeof(pattern), "paced/%u", compress);
+	snprintf(pattern, sizeof(pattern), "paced/%u", heartbeat_compress(r->n, row.threads));
 	bench_row(&row, r->ns, reps);
 }
 
 /* Of each backend with @n connections, and of the generator alone: "none". */
 void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps)
 {
-	unsigned int compress = heartbeat_compress(n), i, rep;
+	unsigned int i, rep;
 	struct result results[ARRAY_SIZE(runs)] = {};
 	uint32_t fewer = bench_fit(&bench_timerfd, n);
 
@@ -370,7 +369,7 @@ void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps)
 				.kind = runs[i].kind,
 				.n = results[i].n,
 				.threads = runs[i].threads,
-				.compress = compress,
+				.compress = heartbeat_compress(results[i].n, runs[i].threads),
 				.cpu = bench_process_cpu,
 			};
 
@@ -380,7 +379,7 @@ void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps)
 	}
 	for (i = 0; i < ARRAY_SIZE(runs); i++) {
 		if (results[i].n)
-			put_row(i, &results[i], compress, reps);
+			put_row(i, &results[i], reps);
 		free(results[i].ns);
 	}
 }

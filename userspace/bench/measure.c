@@ -39,9 +39,11 @@
 #define TARGET_TWO	(4 * TARGET)
 /* Nanoseconds for an operation. */
 #define LITTLE		50
-/* Before it is measured, a backend goes on for so many times as long, or up to that. */
+/* Before it is measured, a backend goes on for so many times as long; or up to that. */
 #define WARM_UP		2U
-#define WARM_UP_MAX	12U
+#define WARM_UP_MAX	(12 * TARGET)
+/* A round of all is gone through in any case, if it takes no longer than this. */
+#define WARM_UP_ROUND	(200 * NSEC_PER_MSEC)
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -60,6 +62,7 @@ static const char *const sequence_name[] = { "sequential", "random", "hot" };
  * @pos: which is next
  * @when: deadline of the next
  * @nr: how many operations to do in a repetition
+ * @warm_up: and how many before it
  * @cpu: CPU time that they took
  * @wall: time on the wall
  * @start: when they began
@@ -72,6 +75,7 @@ struct place {
 	size_t pos;
 	uint64_t when;
 	uint64_t nr;
+	uint64_t warm_up;
 	uint64_t cpu;
 	uint64_t wall;
 	uint64_t start;
@@ -204,10 +208,31 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		else if (seq == RANDOM)
 			index = first + bench_random() % nr;
 		else if (seq == HOT)
-			index = r->bench->n + thread;
+			index = r->bench->n + thread * (BENCH_SPARE / MAX_THREADS);
 		place->order[i] = r->bench->handle[index];
 	}
 	free(shuffled);
+}
+
+/*
+ * Twice through all timers, if there is time for that, or once: where no timer comes
+ * twice in a round, less than a round would have warmed none of those that are
+ * measured after it. What is measured for longer needs no more of it.
+ */
+static void plan_warm_up(const struct rival *r, struct place *place, uint64_t ns, uint64_t nr)
+{
+	double each = (double)(ns ? ns : 1) / nr;
+	uint64_t most = WARM_UP_MAX / each, least = WARM_UP * TARGET / each;
+
+	if (place->len * each <= WARM_UP_ROUND && most < place->len)
+		most = place->len;
+	place->warm_up = WARM_UP * place->len;
+	if (place->warm_up > most)
+		place->warm_up = most;
+	if (place->warm_up < least)
+		place->warm_up = least;
+	if (place->warm_up < r->bench->least)
+		place->warm_up = r->bench->least;
 }
 
 /* How many operations are a repetition; this warms up, too. */
@@ -221,7 +246,8 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 			break;
 		nr *= 4;
 	}
-	if (threads > 1 && place->cpu < LITTLE * nr)
+	/* Who waits for a mutex takes longer anyway. */
+	if (threads > 1 && place->cpu < LITTLE * nr && !r->bench->lock)
 		target = TARGET_TWO;
 	place->nr = nr * target / (place->cpu ? place->cpu : 1) + 1;
 	if (place->nr > MAX_OPS)
@@ -230,6 +256,7 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 		place->nr = nr;
 	if (place->nr < r->bench->least)
 		place->nr = r->bench->least;
+	plan_warm_up(r, place, place->cpu, nr);
 }
 
 /**
@@ -314,25 +341,13 @@ static bool run_both(struct rival *r, unsigned int threads)
 	return alone;
 }
 
-static void warm_up(struct rival *r)
-{
-	struct place *place = &r->place[0];
-	uint64_t nr = WARM_UP * place->len;
-
-	if (nr > WARM_UP_MAX * place->nr)
-		nr = WARM_UP_MAX * place->nr;
-	if (nr < WARM_UP * place->nr)
-		nr = WARM_UP * place->nr;
-	run(r, place, nr);
-}
-
 static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 {
 	uint64_t cpu = 0, nr = 0;
 	double rate = 0, alone;
 	unsigned int tries, i;
 
-	warm_up(r);
+	run(r, &r->place[0], r->place[0].warm_up);
 	/* With more threads, this is what their gain is measured by. */
 	for (tries = 1; ; tries++) {
 		run(r, &r->place[0], r->place[0].nr);

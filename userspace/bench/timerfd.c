@@ -447,7 +447,7 @@ const struct bench_backend bench_timerfd = {
 	.max_n = 1000000,
 	.why = "a descriptor each, of which a process has no more than fs.nr_open",
 	.limit = timerfd_limit,
-	.threads = BENCH_SPARE,
+	.threads = BENCH_THREADS,
 	.open = timerfd_open,
 	BENCH_OPS(timerfd),
 	.reach = timerfd_reach,

@@ -35,13 +35,13 @@ static const char *name_of(unsigned int run)
 	return runs[run].kind ? runs[run].kind->name : "none";
 }
 
-static double beat(unsigned int run, unsigned int compress)
+static double beat(unsigned int run)
 {
 	struct heartbeat h = {
 		.kind = runs[run].kind,
 		.n = runs[run].n,
 		.threads = runs[run].threads,
-		.compress = compress,
+		.compress = heartbeat_compress(runs[run].n, runs[run].threads),
 		.cpu = vm_all_cpu,
 	};
 
@@ -56,7 +56,7 @@ static double beat(unsigned int run, unsigned int compress)
 
 void vm_heartbeat(unsigned int reps)
 {
-	unsigned int compress = heartbeat_compress(CONNECTIONS), run, rep;
+	unsigned int run, rep;
 	double ns[ARRAY_SIZE(runs)][MAX_REPS];
 	struct bench_row row = {
 		.op = "heartbeat",
@@ -65,18 +65,19 @@ void vm_heartbeat(unsigned int reps)
 	};
 	char pattern[32];
 
-	snprintf(pattern, sizeof(pattern), "paced/%u", compress);
 	row.pattern = pattern;
 	for (rep = 0; rep < reps; rep++)
 		for (run = 0; run < ARRAY_SIZE(runs); run++)
 			if (vm_wanted(name_of(run)))
-				ns[run][rep] = beat(run, compress);
+				ns[run][rep] = beat(run);
 	for (run = 0; run < ARRAY_SIZE(runs); run++) {
 		if (!vm_wanted(name_of(run)))
 			continue;
 		row.backend = name_of(run);
 		row.n = runs[run].n;
 		row.threads = runs[run].threads;
+		snprintf(pattern, sizeof(pattern), "paced/%u",
+			 heartbeat_compress(row.n, row.threads));
 		bench_row(&row, ns[run], reps);
 	}
 }
