@@ -42,8 +42,12 @@
 /* Before it is measured, a backend goes on for so many times as long; or up to that. */
 #define WARM_UP		2U
 #define WARM_UP_MAX	(12 * TARGET)
-/* A round of all is gone through in any case, if it takes no longer than this. */
-#define WARM_UP_ROUND	(200 * NSEC_PER_MSEC)
+/*
+ * A round of all is gone through in any case, if it takes no longer than this: what has
+ * 100,000 timers in the kernel. Two threads are compared with what has them in user space.
+ */
+#define WARM_UP_ROUND	(400 * NSEC_PER_MSEC)
+#define WARM_UP_ROUND_TWO	(50 * NSEC_PER_MSEC)
 /* The order is at least so long, lest a cache holds it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
@@ -59,6 +63,7 @@ static const char *const sequence_name[] = { "sequential", "random", "hot" };
  * struct place - where one thread is
  * @order: handles in the order in which it takes them
  * @len: how many; it begins anew after the last
+ * @timers: of how many timers
  * @pos: which is next
  * @when: deadline of the next
  * @nr: how many operations to do in a repetition
@@ -72,6 +77,7 @@ static const char *const sequence_name[] = { "sequential", "random", "hot" };
 struct place {
 	uint64_t *order;
 	size_t len;
+	uint32_t timers;
 	size_t pos;
 	uint64_t when;
 	uint64_t nr;
@@ -199,6 +205,7 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		len = (MIN_ORDER + nr - 1) / nr * nr;
 	place->order = bench_alloc(len, sizeof(*place->order));
 	place->len = len;
+	place->timers = seq == HOT ? 1 : nr;
 	place->pos = 0;
 	for (i = 0; i < len; i++) {
 		uint32_t index = first + i % nr;
@@ -219,14 +226,16 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
  * twice in a round, less than a round would have warmed none of those that are
  * measured after it. What is measured for longer needs no more of it.
  */
-static void plan_warm_up(const struct rival *r, struct place *place, uint64_t ns, uint64_t nr)
+static void plan_warm_up(const struct rival *r, struct place *place, unsigned int threads,
+			 uint64_t ns, uint64_t nr)
 {
+	uint64_t longest = threads > 1 ? WARM_UP_ROUND_TWO : WARM_UP_ROUND;
 	double each = (double)(ns ? ns : 1) / nr;
 	uint64_t most = WARM_UP_MAX / each, least = WARM_UP * TARGET / each;
 
-	if (place->len * each <= WARM_UP_ROUND && most < place->len)
-		most = place->len;
-	place->warm_up = WARM_UP * place->len;
+	if (place->timers * each <= longest && most < place->timers)
+		most = place->timers;
+	place->warm_up = WARM_UP * place->timers;
 	if (place->warm_up > most)
 		place->warm_up = most;
 	if (place->warm_up < least)
@@ -246,8 +255,7 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 			break;
 		nr *= 4;
 	}
-	/* Who waits for a mutex takes longer anyway. */
-	if (threads > 1 && place->cpu < LITTLE * nr && !r->bench->lock)
+	if (threads > 1 && place->cpu < LITTLE * nr)
 		target = TARGET_TWO;
 	place->nr = nr * target / (place->cpu ? place->cpu : 1) + 1;
 	if (place->nr > MAX_OPS)
@@ -256,7 +264,7 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 		place->nr = nr;
 	if (place->nr < r->bench->least)
 		place->nr = r->bench->least;
-	plan_warm_up(r, place, place->cpu, nr);
+	plan_warm_up(r, place, threads, place->cpu, nr);
 }
 
 /**
