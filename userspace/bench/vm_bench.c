@@ -13,6 +13,9 @@
 
 #include "vm_bench.h"
 
+/* So many at a time, as expirations and as connections. */
+#define TIMERFDS	100000U
+
 /* Whether all that was asked for is checked is seen first. */
 static const struct bench_backend *const checked[] = {
 	&vm_twheel, &vm_batch, &vm_kick, &bench_libtwheel, &bench_timeout,
@@ -117,6 +120,11 @@ int main(int argc, char **argv)
 	setrlimit(RLIMIT_NOFILE, &many);
 	setenv("TWHEEL_BACKEND", "kernel", 1);
 	bench_where = emulated() ? "vm(emulated)" : "here";
+	if (vm_wanted(bench_timerfd.name) && bench_fit(&bench_timerfd, TIMERFDS) < TIMERFDS) {
+		fprintf(stderr, "vm_bench: %u timerfds take as many descriptors: be root, or have the hard limit raised (ulimit -Hn)\n",
+			TIMERFDS);
+		return 1;
+	}
 	bench_row_header();
 
 	for (i = 0; i < ARRAY_SIZE(checked); i++) {
