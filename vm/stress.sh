@@ -11,6 +11,7 @@
 #   --storms N    for each storm, twice; only with --parallel
 #   --soak N      for the soak
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
+#   --not WHAT    all but that one
 #   --parallel    with a processor of the host's for each of the machine's
 #
 # The seconds are those of the machine. Without --parallel it counts instructions for
@@ -21,7 +22,8 @@
 # User-mode Linux (uml) has one processor, and the host's time in any case.
 #
 # fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
-# goes in those with KCOV: vm/config/debug.config and uml.config. The others pass it by.
+# goes in those with KCOV, and must: vm/config/debug.config and uml.config. The others
+# pass it by.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -29,14 +31,15 @@ kernel=${1:?which kernel?}
 tier=${2:?short or full?}
 shift 2
 only=
+not=
 parallel=
 case $tier in
 short)
-	pairs=2 fuzz=30 lives=4 storms=1 soak=10
+	pairs=4 fuzz=30 lives=4 storms=1 soak=10
 	loops=100000 calls=0 count=10000 loads=10
 	;;
 full)
-	pairs=60 fuzz=900 lives=120 storms=5 soak=600
+	pairs=80 fuzz=900 lives=120 storms=5 soak=600
 	loops=1000000 calls=20000000 count=1000000 loads=200
 	;;
 *) die "unknown: $tier" ;;
@@ -49,6 +52,7 @@ while [ $# -gt 0 ]; do
 	--storms) storms=$2 ;;
 	--soak) soak=$2 ;;
 	--only) only=$2 ;;
+	--not) not=$2 ;;
 	--parallel) parallel=1 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
@@ -80,15 +84,14 @@ fi
 run=()
 # part NAME ARGUMENT...: one of the programs.
 part() {
-	[ -n "$only" ] && [ "$only" != "$1" ] || run+=(--run "$*")
+	[ "${only:-$1}" != "$1" ] || [ "$not" = "$1" ] || run+=(--run "$*")
 }
 
 if [ -n "$watching" ]; then
 	part fail_nth
-else
-	part cmdspace
 fi
-part fuzz --seconds "$fuzz" --calls "$calls"
+part cmdspace
+part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}"
 # A module is loaded, and a processor goes, while all others wait; in turns, one may
 # wait for ever.
 without=(-T loads_and_unloads -T cpu_offline_expiry)

@@ -3,7 +3,8 @@
  * Pairs of calls that race: two threads, a call each.
  *
  *   --loops N     times (100,000), or fewer where it takes very long
- *   --seconds N   for each pair, and the rest of its loops is cut (0: never)
+ *   --seconds N   for each pair, and the rest of its loops is cut; for one that would
+ *                 not do them all in that time, a quarter of it (0: never)
  *   --seed N      of all that is chosen (1)
  *
  * Where in the other's call each begins is learned: it is put off by a random
@@ -36,8 +37,9 @@ struct race {
 	unsigned long loop;
 	/* When it began, for the pairs; by the clock of the wheels. */
 	__u64 begun;
-	/* When that expires which b() has armed, if it is not 0. */
+	/* When that expires which b() has armed, if it is not 0; so long before it does. */
 	__u64 at;
+	__u64 lead;
 
 	/* What a() and b() did: the call's return and what came back. */
 	int ra, rb;
@@ -229,14 +231,19 @@ static bool raced(const struct race *r, const struct pair *pair)
 	       (pair->expires || r->overlaps >= some);
 }
 
-/* Whether the time is over; those that have not met yet have LONGER times as much. */
-static bool is_over(const struct race *r, const struct pair *pair, __u64 start)
+/*
+ * Whether the time is over, or a quarter of it, and all of @n loops are too many for
+ * it; those that have not met yet have LONGER times as much.
+ */
+static bool is_over(const struct race *r, const struct pair *pair, unsigned long n, __u64 start)
 {
-	__u64 spent = now(CLOCK_MONOTONIC) - start;
+	__u64 spent = now(CLOCK_MONOTONIC) - start, budget = seconds * NS_PER_SEC;
 
-	if (!seconds || r->loop < LEAST || spent < seconds * NS_PER_SEC)
+	if (!seconds || r->loop < LEAST || spent < budget / 4)
 		return false;
-	return raced(r, pair) || spent >= LONGER * seconds * NS_PER_SEC;
+	if (spent < budget && r->loop * budget >= n * spent)
+		return false;
+	return raced(r, pair) || spent >= LONGER * budget;
 }
 
 static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
@@ -256,7 +263,7 @@ static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 	for (r->loop = 0; r->loop < n && !r->wrong; r->loop++) {
 		enum outcome first;
 
-		if (is_over(r, pair, start))
+		if (is_over(r, pair, n, start))
 			break;
 		r->begun = now(CLOCK_MONOTONIC);
 		pair->prepare(r);
@@ -300,7 +307,7 @@ FIXTURE(pairs) {};
 /* Short ticks, where they are allowed, so that expiries do not take long. */
 FIXTURE_SETUP(pairs)
 {
-	struct twheel_setup s = { .tick_ns = is_root() ? 1 << 16 : 0 };
+	struct twheel_setup s = { .tick_ns = is_root() ? 1 << 13 : 0 };
 
 	race.fd = wheel_open(O_NONBLOCK);
 	ASSERT_GE(race.fd, 0);
@@ -636,12 +643,22 @@ static void expiry_prepare(struct race *r)
 		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
 }
 
-/* Armed there, it expires there, while the exchange is made here. */
+/*
+ * Armed there, it expires there, while the exchange is made here: soon, but not before
+ * REARM is done, however long this takes here.
+ */
 static void do_arm_soon(struct race *r)
 {
-	r->at = now(CLOCK_MONOTONIC) + 4 * r->t.tick;
+	__u64 least = 4 * r->t.tick, start = now(CLOCK_MONOTONIC);
+
+	if (!r->lead)
+		r->lead = 4 * least;
+	r->at = start + r->lead;
 	if (rearm(r->fd, r->id[0], r->at, TWHEEL_KEEP | TWHEEL_ABSTIME) < 0)
 		wrong(r, "REARM");
+	r->lead += ((__s64)(least + 2 * (now(CLOCK_MONOTONIC) - start)) - (__s64)r->lead) / 8;
+	if (r->lead > NS_PER_MS)
+		r->lead = NS_PER_MS;
 }
 
 static void do_exchange(struct race *r)
