@@ -7,8 +7,10 @@
 # while what others have left in build/results stays there, and counts.
 #
 # The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
-# more than ten minutes beyond that. What it has cut counts as skipped, or as failed
-# if it had begun, and the run as failed. It ends with what vm/reliability.sh has to say.
+# more than ten minutes beyond that. What it has cut so counts as skipped, or as failed
+# if it had begun, and the run as failed. What a stage has cut, as it has a budget
+# of its own, is printed; vm/targets.sh judges, in the end, whether what was done is
+# enough. Then comes what vm/reliability.sh has to say.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,9 +23,11 @@ wanted=" $* "
 minutes=${TWHEEL_CHECK_MINUTES:-80}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
-loners=' stress-6.12 core-races pairs '
+loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1 '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
+# When all others have ended.
+last=' targets '
 
 known=()
 names=()
@@ -53,16 +57,17 @@ report() {
 }
 
 run_stage() {
-	local name=${names[$1]} tap=0 status=0 start=$SECONDS text cuts=
+	local name=${names[$1]} tap=0 status=0 start=$SECONDS text cuts='' limited=$full
 
 	[ "${kinds[$1]}" = plain ] || tap=1
-	if [ -n "$full" ] && [ "$SECONDS" -ge $((minutes * 60)) ]; then
+	# The first is a function of ours, and the last takes no time.
+	[[ $1 != 0 && $last != *" $name "* ]] || limited=
+	if [ -n "$limited" ] && [ "$SECONDS" -ge $((minutes * 60)) ]; then
 		echo "0 0 1" >"$results/$name"
 		report "$name" 0 "    cut: $minutes minutes are over"
 		return
 	fi
-	# The first is a function of ours.
-	if [ -n "$full" ] && [ "$1" -gt 0 ]; then
+	if [ -n "$limited" ]; then
 		timeout $((minutes * 60 + 600 - SECONDS)) bash -c "${commands[$1]}" \
 			>"$logs/$name.log" 2>&1 </dev/null || status=$?
 	else
@@ -106,7 +111,7 @@ work() {
 	local next
 
 	while next=$(take) && [ "$next" -lt ${#names[@]} ]; do
-		[[ $loners$sleepers = *" ${names[next]} "* ]] || run_stage "$next"
+		[[ $loners$sleepers$last = *" ${names[next]} "* ]] || run_stage "$next"
 	done
 }
 
@@ -144,9 +149,10 @@ stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
-	stage stress tap "$top/vm/stress.sh" debug full --parallel \
-		--fuzz 60 --pairs 10 --lives 10 --soak 60
+	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
+		--fuzz 120 --lives 10 --soak 60
 	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz 2100
+	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives 60
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
@@ -154,7 +160,8 @@ if [ -n "$full" ]; then
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 20 --parallel
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 80 --parallel
+	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs 40 --parallel
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
@@ -167,10 +174,13 @@ if [ -n "$full" ]; then
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
 	stage debug-32 tap "$top/vm/suite.sh" debug 32
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
+	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
+	stage races-6.1 tap "$top/vm/suite.sh" 6.1 races
 	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
 	stage gate-canary tap "$top/vm/gate.sh" canary
+	stage targets tap "$top/vm/targets.sh"
 fi
 
 for name; do
@@ -222,3 +232,4 @@ for ((worker = $(nproc); worker > 0; worker--)); do
 	work &
 done
 wait
+run_all "$last"

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# vm/targets.sh: what make check-full has to have done, by what its stages have
+# printed, in build/logs: a line of TAP for each figure.
+
+. "$(dirname "$0")/lib.sh"
+
+number=0
+failed=0
+
+# target WHAT REACHED NEEDED: numbers, of which a fraction does not count.
+target() {
+	local verdict=ok
+
+	number=$((number + 1))
+	if [ -z "$2" ] || [ "${2%.*}" -lt "$3" ]; then
+		verdict='not ok'
+		failed=1
+	fi
+	echo "$verdict $number $1: ${2:-none} (needs $3)"
+}
+
+# said STAGES PATTERN: what the group in this is, in each line of their logs that has it.
+said() {
+	local name
+
+	for name in $1; do
+		tr -d '\r' 2>/dev/null <"$logs/$name.log" | sed -nE "s/$2/\1/p" || true
+	done
+}
+
+sum() {
+	awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+least() {
+	sort -n | head -n 1
+}
+
+# passed STAGE...: how many of these have, and nothing in them has failed.
+passed() {
+	local name good=0 passed failed skipped
+
+	for name; do
+		read -r passed failed skipped _ 2>/dev/null <"$build/results/$name" || continue
+		[ "$passed" = 0 ] || [ "$((failed + skipped))" != 0 ] || good=$((good + 1))
+	done
+	echo "$good"
+}
+
+pairs='pairs pairs-debug kcsan-pairs stress-6.12'
+loops='.*:([0-9]+) loops, .*'
+models='^ok .*[ ,]([0-9]+) operations.*'
+echo TAP version 13
+target 'lines of the module that were reached in the kernel, in percent' \
+	"$(said module '.*in the kernel: ([0-9.]+) % of lines')" 95
+target 'branches' "$(said module '.*in the kernel: ([0-9.]+) % of branches')" 90
+target 'calls of which each place that can fail did fail, once' \
+	"$(said stress '.*each_place:[a-z_]*: ([1-9])[0-9]* places: .*' | wc -l)" 23
+target 'loops of two calls that race' "$(said "$pairs" "$loops" | sum)" 12000000
+target 'pairs of calls with 1000000 loops' \
+	"$(said pairs "$loops" | awk '$1 >= 1000000' | wc -l)" 14
+target 'calls of the fuzzer' \
+	"$(said 'calls stress fuzz-uml stress-6.12' '.*:([0-9]+) calls and exchanges in .*' | sum)" \
+	20000000
+target 'models of the core' "$(said fuzz "$models" | wc -l)" 4
+target 'operations of the one with the fewest' "$(said fuzz "$models" | least)" 100000000
+target 'armings of the races of the core, each' \
+	"$(said core-races '.* ([0-9]+) armings: .*' | least)" 10000000
+target 'kernels' "$(passed vm-6.12 vm-6.1 rt rt-6.1)" 4
+target 'machines of 64 bits, of 32, and of the other order of bytes' \
+	"$(passed vm-6.12 debug-32 s390x)" 3
+echo "1..$number"
+exit $failed
