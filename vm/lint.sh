@@ -12,7 +12,8 @@
 cd "$top"
 need clang-14 coccinelle pahole python3
 source=$(vm/source.sh)
-header=include/uapi/linux/twheel.h
+uapi=include/uapi
+header=$uapi/linux/twheel.h
 
 # The project's own: what else lies about in the checkout is not our business.
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
@@ -82,7 +83,7 @@ padding() {
 
 	for bits in 64 32; do
 		gcc "-m$bits" -idirafter /usr/include/x86_64-linux-gnu -std=c99 -pedantic \
-			-Wall -Wextra -Wpadded -Iinclude/uapi -fsyntax-only \
+			-Wall -Wextra -Wpadded -I"$uapi" -fsyntax-only \
 			-include "$header" -x c /dev/null
 	done
 }
@@ -99,7 +100,7 @@ layout() {
 	} >"$dir/abi.c"
 	for arch in x86_64 i386 aarch64 s390x; do
 		clang-14 --target="$arch-linux-gnu" -idirafter /usr/include/x86_64-linux-gnu \
-			-Iinclude/uapi -g -c -o "$dir/$arch.o" "$dir/abi.c" &&
+			-I"$uapi" -g -c -o "$dir/$arch.o" "$dir/abi.c" &&
 			pahole --sort "$dir/$arch.o" >"$dir/$arch" || return
 		grep -q '^struct twheel_setup {' "$dir/$arch" || echo "$arch: no structs"
 		diff -u --label x86_64 --label "$arch" "$dir/x86_64" "$dir/$arch" || true
@@ -143,9 +144,29 @@ locked() {
 	awk -f vm/locked.awk twheel_chrdev.c
 }
 
+# finds NAME WORDS COMMAND...: that this says so.
+finds() {
+	grep -qF -e "$2" <<<"$("${@:3}" 2>&1 || true)" || echo "$1 finds nothing wrong with what is"
+}
+
 # That they find what they are for.
 bite() {
-	local rule wrong=vm/cocci/wrong.c
+	local rule wrong=vm/cocci/wrong.c dir
+
+	dir=$(mktemp -d)
+	mkdir "$dir/linux"
+	printf 'struct twheel_setup {\n\tunsigned long a;\n\tchar b;\n};\n' >"$dir/linux/twheel.h"
+	(
+		uapi=$dir
+		header=$dir/linux/twheel.h
+		finds padding '[-Wpadded]' padding
+		finds layout '--- x86_64' layout
+	)
+	printf 'int f(void)\n{\n\treturn (1);\n}\n' >build/wrong.c
+	finds checkpatch RETURN_PARENTHESES run_checkpatch LONG_LINE wrong.c
+	rm -r "$dir" build/wrong.c
+	finds sparse 'dereference of noderef expression' vm/module.sh 6.12 lint-wrong C=1 WRONG=y
+	finds W=1 unused-const-variable vm/module.sh 6.12 lint-wrong W=1 WRONG=y
 
 	for rule in vm/cocci/*.cocci; do
 		looked_at=$wrong rules "$rule" | grep -q "^$wrong" ||
