@@ -88,6 +88,9 @@ debug)
 	found "past the end of kmalloc()" 'kernel log: BUG: KASAN: slab-out-of-bounds in look_beyond'
 	found "past the end of vmalloc()" 'kernel log: BUG: KASAN: vmalloc-out-of-bounds in look_beyond'
 	found "a leak" 'memory: unreferenced object'
+	plant debug bounds list
+	found "an index out of bounds" 'kernel log: UBSAN: array-index-out-of-bounds'
+	ok "debug: an entry that is on no list" says '__list_del_entry_valid_or_report'
 	# Lockdep tells of one only.
 	plant debug order
 	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
