@@ -507,8 +507,12 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 	for (i = 0; i < bench_nr_backends; i++) {
 		const struct bench_backend *kind = bench_backends[i];
 
-		if (!bench_wanted(kind) || kind->threads < threads)
+		if (!bench_wanted(kind))
 			continue;
+		if (kind->threads < threads) {
+			bench_note("%s: for one thread", kind->name);
+			continue;
+		}
 		if (few && kind != &bench_store && kind != &bench_exchange &&
 		    kind != &bench_called && kind != &bench_table && kind != &bench_libtwheel)
 			continue;
