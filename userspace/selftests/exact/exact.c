@@ -15,6 +15,10 @@
 #define WAKE_UP		(200 * NS_PER_US)
 /* What it takes to move a timer down by a level, 100 of its instructions. */
 #define MOVE		800ULL
+/* What any other wheel may keep the processor for: a budget of it under its lock. */
+#define HOLD		(200 * NS_PER_US)
+/* And the kernel, which takes pages back in bulk, some 300,000 instructions of it at a time. */
+#define PAGES		(4 * NS_PER_MS)
 /* Of the machine's time. */
 #define TEST_DAYS	(60 * 24 * 3600)
 
@@ -319,6 +323,102 @@ TEST_F_TIMEOUT(exact, wall_clock, TEST_DAYS)
 		ASSERT_EQ(0, settimeofday(&tv, NULL));
 	}
 	EXPECT_EQ(0, take_all(_metadata, self, 400));
+}
+
+#define BEATS		500U
+#define STORM		300000U
+
+/* Half a second of timers, a millisecond from each other. */
+static void begin_beats(struct __test_metadata *_metadata, struct _test_data_exact *self)
+{
+	__u64 first = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
+	unsigned int i;
+
+	for (i = 0; i < BEATS; i++)
+		add(_metadata, self->fd, first + i * NS_PER_MS, TWHEEL_ABSTIME, i);
+	ASSERT_LT(now(CLOCK_MONOTONIC), first);
+}
+
+/* Late by a tick, a wake-up and @more at most, all of them. */
+static void end_beats(struct __test_metadata *_metadata, struct _test_data_exact *self,
+		      const char *beside, __u64 more)
+{
+	unsigned int taken = 0;
+	struct twheel_event ev[64];
+	__u64 worst = 0;
+
+	while (taken < BEATS) {
+		int i, got = take(self->fd, ev, ARRAY_SIZE(ev), -1);
+
+		ASSERT_GT(got, 0);
+		for (i = 0; i < got; i++) {
+			__u64 late = note(_metadata, self, &ev[i], self->tick + WAKE_UP + more);
+
+			if (late > worst)
+				worst = late;
+		}
+		taken += got;
+	}
+	printf("# %s: a neighbour %llu us late at the worst\n", beside, worst / NS_PER_US);
+}
+
+static void read_all(struct __test_metadata *_metadata, int fd, struct twheel_event *ev)
+{
+	unsigned int taken = 0;
+
+	while (taken < STORM) {
+		int got = take(fd, ev, 4096, -1);
+
+		ASSERT_GT(got, 0);
+		taken += got;
+	}
+}
+
+/*
+ * On one processor, beside whoever does what takes longest, with hundreds of thousands
+ * of timers: nobody is late by more than a budget under a lock takes, or, where memory
+ * comes and goes, by what the kernel takes for that.
+ */
+TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
+{
+	struct twheel_event *ev = calloc(4096, sizeof(*ev));
+	int fd = wheel_open(O_NONBLOCK);
+	__u64 instant;
+
+	ASSERT_TRUE(!!ev);
+	/* All memory is there. */
+	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
+	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_CANCEL));
+
+	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
+	begin_beats(_metadata, self);
+	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_EXPIRE));
+	end_beats(_metadata, self, "DRAIN, all readable", HOLD);
+
+	begin_beats(_metadata, self);
+	read_all(_metadata, fd, ev);
+	end_beats(_metadata, self, "read", PAGES);
+
+	begin_beats(_metadata, self);
+	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
+	end_beats(_metadata, self, "BATCH", PAGES);
+
+	begin_beats(_metadata, self);
+	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_CANCEL));
+	end_beats(_metadata, self, "DRAIN, all cancelled", PAGES);
+
+	instant = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
+	add_many(_metadata, fd, STORM, instant, TWHEEL_ABSTIME, 0, NULL);
+	/* In the midst of the beats. */
+	sleep_ns(instant - 100 * NS_PER_MS - now(CLOCK_MONOTONIC));
+	begin_beats(_metadata, self);
+	end_beats(_metadata, self, "one instant", HOLD);
+	ASSERT_EQ(STORM, stats(_metadata, fd).unread);
+
+	begin_beats(_metadata, self);
+	close(fd);
+	end_beats(_metadata, self, "close", PAGES);
+	free(ev);
 }
 
 TEST_HARNESS_MAIN
