@@ -152,6 +152,7 @@ if [ -n "$full" ]; then
 	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
 		--fuzz 120 --lives 10 --soak 60
 	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz 2100
+	stage signals tap "$top/vm/suite.sh" uml signals
 	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives 60
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64

@@ -11,6 +11,7 @@
 #   threads  the same of the library: each timeout is accounted for, for a minute;
 #            the wheel in the process is raced natively, by userspace/lib/check.sh
 #   races32  both as 32-bit programs
+#   signals  what sleeps and copies, under a signal each millisecond
 #
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
@@ -111,6 +112,14 @@ races32)
 	bins=(--bin "$build/user32:/bin32")
 	races /bin32
 	threads /bin32
+	;;
+signals)
+	# Who polls, or counts how often it was switched, sees them.
+	for test in batch_test 'fault_test -T argument_across_border' \
+		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_is_not_polled' \
+		read_test setup_test table_test timer_test; do
+		run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test")
+	done
 	;;
 *)
 	die "unknown: $what"
