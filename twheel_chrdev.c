@@ -756,8 +756,8 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 static __poll_t twheel_poll(struct file *file, poll_table *wait)
 {
 	struct twheel_file *w = file->private_data;
-	bool readable;
-	u64 now;
+	u64 rounds = 0, now;
+	int ret;
 
 	poll_wait(file, &w->pollers, wait);
 	/*
@@ -768,12 +768,18 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 * If the wake-up came before we were added, its lock has made ready
 	 * visible to us. We cannot have missed both.
 	 */
-	if (hlist_empty(&w->timers.ready))
-		return 0;
-	now = twheel_lock(w);
-	readable = twheel_readable(&w->timers, TWHEEL_BUDGET, now);
-	twheel_unlock(w, now);
-	return readable ? EPOLLIN | EPOLLRDNORM : 0;
+	do {
+		if (hlist_empty(&w->timers.ready))
+			return 0;
+		now = twheel_lock(w);
+		/* All that are there now: whose words never rest may well have an event. */
+		if (!rounds)
+			rounds = w->timers.stats.unread / TWHEEL_BUDGET + 1;
+		ret = twheel_readable(&w->timers, TWHEEL_BUDGET, now);
+		twheel_unlock(w, now);
+		cond_resched();
+	} while (ret == -EAGAIN && --rounds && !fatal_signal_pending(current));
+	return ret ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static int twheel_fasync(int fd, struct file *file, int on)

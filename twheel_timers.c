@@ -793,19 +793,21 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claime
  * A timer whose word user space has changed since it expired is no event any more,
  * and is looked at: if all are such, nothing else may ever come to do so.
  *
- * Return: false if not; true if so, or if the budget was not enough to tell.
+ * Return: 1 if so, 0 if not; -EAGAIN if the budget was not enough to tell.
  */
-bool twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now)
+int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now)
 {
 	while (t->ready.first) {
 		struct twheel_entry *e = hlist_entry(t->ready.first, struct twheel_entry, ready);
 		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 
-		if (twheel_unread(e, READ_ONCE(slot->deadline_ns)) || !budget--)
-			return true;
+		if (twheel_unread(e, READ_ONCE(slot->deadline_ns)))
+			return 1;
+		if (!budget--)
+			return -EAGAIN;
 		twheel_look(t, e, slot, now);
 	}
-	return false;
+	return 0;
 }
 
 /**

@@ -72,7 +72,7 @@ struct twheel_claimed {
 unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claimed,
 			  struct twheel_event *events, unsigned int nr,
 			  unsigned int budget, u64 now);
-bool twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now);
+int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now);
 void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
 		   unsigned int nr, unsigned int delivered, u64 now);
 

@@ -676,7 +676,7 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned i
 /* There is an event if the user is owed one. */
 static void do_poll(struct run *r)
 {
-	bool readable = twheel_readable(&r->t, AMPLE, r->now);
+	int readable = twheel_readable(&r->t, AMPLE, r->now);
 	unsigned int i;
 
 	follow_all(r);

@@ -631,6 +631,25 @@ TEST_F(kick, disarmed_unread_is_not_polled)
 	close(epoll);
 }
 
+/* The same of more of them than are looked at under one hold of the lock. */
+TEST_F(kick, many_disarmed_unread_are_not_polled)
+{
+	enum { N = 1000 };
+	unsigned int i, armed = 0;
+	__u64 ids[N];
+
+	for (i = 0; i < N; i++)
+		ids[i] = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
+	while (stats(_metadata, self->fd).unread < N)
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	for (i = 0; i < N; i++)
+		armed += disarm(&self->t, ids[i]) != 0;
+	EXPECT_EQ(N, armed);
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+	EXPECT_EQ(N, stats(_metadata, self->fd).withdrawn);
+}
+
 /* The verb */
 
 /* What is wrong with a KICK, and that it then does nothing. */
