@@ -111,7 +111,7 @@ layout() {
 # rules FILE...: what semantic patches find in the module, or in $looked_at. What they
 # say of themselves is left out, unless they fail.
 rules() {
-	export looked_at=${looked_at:-twheel*.c}
+	export looked_at=${looked_at:-twheel*.c include/twheel*.h}
 	# shellcheck disable=SC2016
 	printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" sh -c '
 		found=$(spatch -D report --no-show-diff --very-quiet --local-includes \
@@ -149,9 +149,26 @@ finds() {
 	grep -qF -e "$2" <<<"$("${@:3}" 2>&1 || true)" || echo "$1 finds nothing wrong with what is"
 }
 
+# finds_planted RULE: that what it says, in the input, is of each line that names it in
+# vm/cocci/wrong.c, and there is one.
+finds_planted() {
+	local lines
+
+	lines=$(sed -n "\|/\* $1 \*/|=" vm/cocci/wrong.c)
+	[ -n "$lines" ] || echo "$1: nothing is planted"
+	awk -F : -v rule="$1" -v lines="$lines" '
+		{ found[$2] = 1 }
+		END {
+			split(lines, line, "\n")
+			for (i in line)
+				if (!found[line[i]])
+					print rule " does not find line " line[i]
+		}'
+}
+
 # That they find what they are for.
 bite() {
-	local rule wrong=vm/cocci/wrong.c dir
+	local rule name wrong=vm/cocci/wrong.c dir
 
 	dir=$(mktemp -d)
 	mkdir "$dir/linux"
@@ -169,11 +186,10 @@ bite() {
 	finds W=1 unused-const-variable vm/module.sh 6.12 lint-wrong W=1 WRONG=y
 
 	for rule in vm/cocci/*.cocci; do
-		looked_at=$wrong rules "$rule" | grep -q "^$wrong" ||
-			echo "$rule finds nothing in $wrong"
+		name=${rule##*/}
+		finds_planted "${name%.cocci}" <<<"$(looked_at=$wrong rules "$rule")"
 	done
-	awk -f vm/locked.awk "$wrong" | grep -q 'wrong_lock.*without the lock' ||
-		echo "vm/locked.awk finds nothing in $wrong"
+	finds_planted locked <<<"$(awk -f vm/locked.awk "$wrong")"
 }
 
 shell() {

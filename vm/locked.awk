@@ -2,7 +2,8 @@
 #
 # What twheel_file.lock protects is touched with it held: behind twheel_lock() or
 # spin_lock_bh() and before the unlock, or in a function that asserts it. So are
-# the calls into twheel_timers.c, which does not know the lock and cannot.
+# the calls into twheel_timers.c, which does not know the lock and cannot. What may
+# allocate for the slots is called with twheel_file.mutex held.
 #
 #   awk -f locked.awk twheel_chrdev.c
 #
@@ -34,7 +35,7 @@ function report(why)
 /^\{/ {
 	inside = 1
 	held = entered
-	asserted = entered = 0
+	asserted = entered = mutex = 0
 }
 /^\t__(releases|must_hold)\(&w->lock\)/ { entered = 1 }
 !inside || /^[\t ]*\/?\*/ { next }
@@ -52,6 +53,10 @@ function report(why)
 	held = 0
 	next
 }
+
+/[^a-z_]mutex_lock\(&w->mutex\)/ { mutex = 1 }
+/[^a-z_]mutex_unlock\(&w->mutex\)/ { mutex = 0 }
+/[^a-z_]twheel_slots_(grow|page)\(/ && !mutex { report("without the mutex") }
 
 # Whether anything is ready may be asked at any time. Growth takes the lock itself.
 {

@@ -25,9 +25,9 @@ index > bound
 (
 table[<+... index@p ...+>]
 |
-chunk_at(..., <+... index@p ...+>)
+twheel_chunk_at(..., <+... index@p ...+>)
 |
-block_at(..., <+... index@p ...+>)
+twheel_block_at(..., <+... index@p ...+>)
 )
 
 @script:python depends on report@

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A violation of each of the rules beside this, and of vm/locked.awk: each must find
- * its own here. Nothing compiles it.
+ * Violations of each of the rules beside this, and of vm/locked.awk. Each line with one
+ * names the rule, which must find it. Nothing compiles this.
  */
 #include <linux/uaccess.h>
 
@@ -9,7 +9,7 @@
 
 static u64 wrong_access(struct twheel_slot *slot)
 {
-	return slot->wake_ns;
+	return slot->wake_ns; /* table_access */
 }
 
 static int wrong_fetch(struct twheel_kick __user *from)
@@ -18,7 +18,7 @@ static int wrong_fetch(struct twheel_kick __user *from)
 
 	if (copy_from_user(&once, from, sizeof(once)))
 		return -EFAULT;
-	if (copy_from_user(&twice, from, sizeof(twice)))
+	if (copy_from_user(&twice, from, sizeof(twice))) /* double_fetch */
 		return -EFAULT;
 	return once.count != twice.count;
 }
@@ -27,10 +27,29 @@ static int wrong_index(const int *table, unsigned int size, unsigned int index)
 {
 	if (index >= size)
 		return -EINVAL;
-	return table[index];
+	return table[index]; /* nospec */
+}
+
+static u64 wrong_chunk(const struct twheel_slots *s, u32 nr)
+{
+	if (nr >= s->chunks)
+		return 0;
+	return twheel_chunk_at(s, nr)->live; /* nospec */
+}
+
+static unsigned int wrong_block(const struct twheel_slots *s, u32 slot)
+{
+	if (slot >= s->max)
+		return 0;
+	return twheel_block_at(s, slot)->users[0]; /* nospec */
 }
 
 static u64 wrong_lock(struct twheel_file *w)
 {
-	return w->offset;
+	return w->offset; /* locked */
+}
+
+static int wrong_growth(struct twheel_file *w)
+{
+	return twheel_slots_grow(&w->timers.slots, &w->lock); /* locked */
 }
