@@ -172,7 +172,8 @@ TEST_F(period, rearm_turns_on)
 		EXPECT_EQ(id, ev.id);
 		EXPECT_EQ(6, ev.user_data);
 	}
-	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id) | TWHEEL_ARMED);
+	/* Armed, or due again and not yet read. */
+	EXPECT_GE(cancel(self->fd, id), TWHEEL_ARMED);
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 

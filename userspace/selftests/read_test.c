@@ -4,6 +4,7 @@
  */
 #include "twheel_test.h"
 
+#include <sched.h>
 #include <sys/time.h>
 
 #define EVENT	sizeof(struct twheel_event)
@@ -710,27 +711,37 @@ TEST_F(reading, passed_by_message)
 	close(pair[1]);
 }
 
-/* SCM_RIGHTS to nobody: a wheel is whose descriptor it is. */
+/*
+ * SCM_RIGHTS to nobody, and to nobody in a user namespace of his own, where the kernel
+ * has these: a wheel is whose descriptor it is.
+ */
 TEST_F(reading, passed_to_nobody)
 {
-	int pair[2], status;
+	int pair[2], status, apart;
 	pid_t pid;
 
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-	pid = fork();
-	ASSERT_GE(pid, 0);
-	if (!pid) {
-		struct twheel_timer t = { .user_data = 15 };
-		int fd;
+	for (apart = 0; apart < 2; apart++) {
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			struct twheel_timer t = { .user_data = 15 };
+			int fd;
 
-		be_nobody(_metadata);
-		fd = receive_fd(pair[1]);
-		_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
+			be_nobody(_metadata);
+			if (apart && unshare(CLONE_NEWUSER) && errno != EINVAL)
+				_exit(2);
+			fd = receive_fd(pair[1]);
+			_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
+		}
+		ASSERT_TRUE(send_fd(pair[0], self->fd));
+		EXPECT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(0, status);
+		close(pair[0]);
+		close(pair[1]);
 	}
-	ASSERT_TRUE(send_fd(pair[0], self->fd));
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
 	EXPECT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_EQ(2, stats(_metadata, self->fd).registered);
 }
 
 TEST_HARNESS_MAIN

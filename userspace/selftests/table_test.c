@@ -243,6 +243,9 @@ TEST_F(table, remap)
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(MAP_FAILED, mremap(t.head, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
 	EXPECT_EQ(EFAULT, errno);
+	/* Nor a second one, of a part of it. */
+	EXPECT_EQ(MAP_FAILED, mremap(t.head, 0, t.bytes, MREMAP_MAYMOVE));
+	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(-1, mprotect(t.head, t.bytes, PROT_READ | PROT_EXEC));
 	EXPECT_EQ(EACCES, errno);
 	EXPECT_EQ(-1, mprotect(t.slots, PAGE, RW | PROT_EXEC));
@@ -368,6 +371,48 @@ TEST_F(table, dontneed)
 	EXPECT_EQ(0, madvise(t.head, t.bytes, MADV_DONTNEED));
 	EXPECT_EQ(deadline + 9, word(slot_of(&t, id)));
 	EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
+	unmap_table(&t);
+}
+
+/* A child has the mapping, but where MADV_DONTFORK is in force; nothing makes holes in it. */
+TEST_F(table, advice)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline = word(slot_of(&t, id));
+
+	EXPECT_EQ(0, madvise(t.head, t.bytes, MADV_DONTFORK));
+	EXPECT_EQ(SIGSEGV, KILLED_BY(swap_word(slot_of(&t, id), 0)));
+	EXPECT_EQ(0, madvise(t.head, t.bytes, MADV_DOFORK));
+	EXPECT_EQ(0, KILLED_BY(swap_word(slot_of(&t, id), deadline + 5)));
+	EXPECT_EQ(deadline + 5, word(slot_of(&t, id)));
+	EXPECT_EQ(-1, madvise(t.head, t.bytes, MADV_REMOVE));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(deadline + 5, word(slot_of(&t, id)));
+	unmap_table(&t);
+}
+
+/* Neither is it in a core dump: it is of no use there. */
+TEST_F(table, not_dumped)
+{
+	struct table t = map_table(_metadata, self->fd);
+	FILE *f = fopen("/proc/self/smaps", "re");
+	char line[256], mark[32] = "", flags[256] = "";
+	bool here = false;
+
+	ASSERT_TRUE(!!f);
+	snprintf(mark, sizeof(mark), "%lx-", (unsigned long)(uintptr_t)t.head);
+	while (fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, mark, strlen(mark)))
+			here = true;
+		if (here && !strncmp(line, "VmFlags:", 8)) {
+			snprintf(flags, sizeof(flags), "%s", line);
+			break;
+		}
+	}
+	fclose(f);
+	EXPECT_TRUE(!!strstr(flags, " dd ")) TH_LOG("%s", flags);
+	EXPECT_TRUE(!!strstr(flags, " de "));
+	EXPECT_FALSE(!!strstr(flags, " me "));
 	unmap_table(&t);
 }
 
