@@ -285,7 +285,7 @@ TEST(unload_while_open)
 {
 	long long users = read_number(REFCNT);
 	struct twheel_event ev;
-	int fd, copy;
+	int fd, copy, pair[2];
 
 	SKIP_UNLESS_ROOT();
 	fd = wheel_open(O_NONBLOCK);
@@ -301,6 +301,16 @@ TEST(unload_while_open)
 	EXPECT_EQ(users + 1, read_number(REFCNT));
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
 	EXPECT_EQ(EWOULDBLOCK, errno);
+	/* Nor while it is in a message, and nobody has it open. */
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	ASSERT_TRUE(send_fd(pair[0], copy));
+	close(copy);
+	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	copy = receive_fd(pair[1]);
+	ASSERT_GE(copy, 0);
+	close(pair[0]);
+	close(pair[1]);
 	/* And it works on. */
 	add(_metadata, copy, NS_PER_MS, 0, 0);
 	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));

@@ -173,7 +173,7 @@ TEST_F(period, rearm_turns_on)
 		EXPECT_EQ(6, ev.user_data);
 	}
 	/* Armed, or due again and not yet read. */
-	EXPECT_GE(cancel(self->fd, id), TWHEEL_ARMED);
+	EXPECT_GE(cancel(self->fd, id), (int)TWHEEL_ARMED);
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 

@@ -193,7 +193,7 @@ TEST_F(race, cancel_is_final)
 		spin_ns(next_random(&seed) % NS_PER_MS);
 		ret = cancel(self->fd, id);
 		expired += ret == TWHEEL_EXPIRED;
-		ASSERT_GE(ret, TWHEEL_ARMED);
+		ASSERT_GE(ret, (int)TWHEEL_ARMED);
 		late += read(self->fd, &ev, EVENT) > 0;
 	}
 	EXPECT_EQ(0, late);
@@ -534,7 +534,7 @@ TEST_F(race, conservation)
 	__atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
 	pthread_join(c.thread, NULL);
 	/* The one that nobody moved is periodic still, and would go on for ever. */
-	EXPECT_GE(cancel(self->fd, ids[0]), TWHEEL_ARMED);
+	EXPECT_GE(cancel(self->fd, ids[0]), (int)TWHEEL_ARMED);
 	stop_reader(_metadata, &r);
 	EXPECT_EQ(0, c.wrong);
 }
