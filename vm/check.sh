@@ -161,7 +161,7 @@ if [ -n "$full" ]; then
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 80 --parallel
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 110 --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs 40 --parallel
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
 	stage exact tap "$top/vm/exact.sh"
@@ -191,9 +191,10 @@ done
 results=$build/results
 [ $# -gt 0 ] || rm -rf "$results"
 mkdir -p "$results"
-# A stage that dies without a word leaves this behind.
+# A stage that dies without a word leaves this behind, and no log of an earlier one.
 for name in "${names[@]}"; do
 	echo "0 1 0 unseen" >"$results/$name"
+	rm -f "$logs/$name.log"
 done
 # What vm/reliability.sh says of the run, while this is not one of some stages.
 rm -f "$results/.run"

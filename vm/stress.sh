@@ -8,7 +8,8 @@
 #   --pairs N     seconds for each pair of calls that race
 #   --fuzz N      for the fuzzer
 #   --lives N     for each way in which wheels end
-#   --storms N    for each storm, twice; only with --parallel
+#   --storms N    for each storm, and as long without one, for how late others are then;
+#                 only with --parallel, and the latter not where the kernel watches itself
 #   --soak N      for the soak
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --not WHAT    all but that one
@@ -39,7 +40,7 @@ short)
 	loops=100000 calls=0 count=10000 loads=10
 	;;
 full)
-	pairs=80 fuzz=900 lives=120 storms=5 soak=600
+	pairs=110 fuzz=900 lives=120 storms=5 soak=600
 	loops=1000000 calls=20000000 count=1000000 loads=200
 	;;
 *) die "unknown: $tier" ;;
@@ -101,9 +102,10 @@ part lives --count "$count" --loads "$loads" --seconds "$lives" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --seconds "$soak"
 fi
-# Who is punctual beside them is for processors that are truly two.
-if [ -n "$parallel" ] && [ -z "$watching" ]; then
-	part storms --seconds "$storms"
+# Who is punctual beside them is for processors that are truly two, and a kernel that
+# does nothing else.
+if [ -n "$parallel" ]; then
+	part storms --seconds "$storms" --late "${watching:-0}"
 fi
 [ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"
