@@ -8,6 +8,8 @@
  * emulated. But the wheel's must be so about as well as the timerfd's, which
  * suffers the same; and as well as beside two processes that only spin. That
  * nothing stalls the kernel's log must tell.
+ *
+ *   --late 1   however late they are, as where the kernel watches itself
  */
 #include "stress.h"
 
@@ -15,6 +17,7 @@
 #include <sys/timerfd.h>
 
 static unsigned long long seconds = 5;
+static unsigned long long late;
 
 #define ATTACKERS	2
 #define PERIOD		NS_PER_MS
@@ -48,8 +51,9 @@ struct storm {
 	void (*attack)(unsigned int nr);
 	/* In each attacker when it is over; may be NULL. */
 	void (*end)(unsigned int nr);
-	/* What is counted in done[]. */
+	/* What is counted in done[], and how many of that each attacker does at least. */
 	const char *unit;
+	unsigned long rounds;
 };
 
 static void late_by(struct lateness *l, __u64 late)
@@ -115,6 +119,26 @@ static bool storm_over(void)
 	return __atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE);
 }
 
+static bool nobody_died(void)
+{
+	siginfo_t info = { 0 };
+
+	waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+	return !info.si_pid;
+}
+
+/* Whether an attacker has not yet done each kind of its rounds. */
+static bool too_few(const struct storm *storm)
+{
+	unsigned int i;
+
+	for (i = 0; i < ATTACKERS; i++)
+		if (__atomic_load_n(&shared->done[i], __ATOMIC_RELAXED) < storm->rounds &&
+		    !__atomic_load_n(&shared->wrong[i], __ATOMIC_RELAXED))
+			return nobody_died();
+	return false;
+}
+
 /* In the time of the storm, or of what it is compared to. */
 static void run_once(struct __test_metadata *_metadata, const struct storm *storm)
 {
@@ -145,6 +169,8 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 	while (__atomic_load_n(&shared->there, __ATOMIC_ACQUIRE) <= ATTACKERS)
 		sleep_ms(10);
 	sleep_ms(seconds * 1000);
+	while (too_few(storm))
+		sleep_ms(10);
 	__atomic_store_n(&shared->stop, true, __ATOMIC_RELEASE);
 	for (i = 0; i <= ATTACKERS; i++) {
 		int status = -1;
@@ -193,6 +219,10 @@ static void run_storm(struct __test_metadata *_metadata, const struct storm *sto
 
 	shared = shared_memory(sizeof(*shared));
 	ASSERT_TRUE(!!shared);
+	if (late) {
+		run_once(_metadata, storm);
+		return;
+	}
 	for (tries = 1; ; tries++) {
 		run_once(_metadata, &spinning);
 		usual = percentile(&shared->wheel);
@@ -442,7 +472,7 @@ static void million_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
-STORM(drain_and_close_millions, NULL, million_attack, NULL, "millions")
+STORM(drain_and_close_millions, NULL, million_attack, NULL, "millions", 3)
 
 /* A million that expire at one instant, again and again. */
 static void instant_attack(unsigned int nr)
@@ -559,6 +589,7 @@ int main(int argc, char **argv)
 {
 	static const struct stress_option options[] = {
 		{ "seconds", &seconds },
+		{ "late", &late },
 	};
 
 	take_options(&argc, argv, options, ARRAY_SIZE(options));
