@@ -119,6 +119,8 @@ ktap=$build/twheel.ktap
 python3 $kunit exec --arch=um --build_dir="$build" --timeout=120 --raw_output=kunit \
 	$args 'twheel*' > "$ktap" || failed=1
 cat "$ktap"
+# Of a warning no case knows.
+! grep -E '(WARNING|BUG): ' "$ktap" || failed=1
 
 # kunit.py sees what is missing, as after a crash. What has no results below it counts.
 python3 $kunit parse "$ktap" > "$log" || failed=1
