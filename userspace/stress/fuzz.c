@@ -244,9 +244,23 @@ static void on_fault(int sig)
 	siglongjmp(me.fault, 1);
 }
 
-static int wheel(unsigned int fd)
+/* The wheel of a step: where the program has none of this number, a shared one. */
+static unsigned int wheel_of(const struct step *s)
 {
-	return fd < WHEELS ? shared->wheel[fd] : me.own[fd - WHEELS];
+	return s->fd < WHEELS || me.own[s->fd - WHEELS] >= 0 ? s->fd : s->fd % WHEELS;
+}
+
+static int wheel(const struct step *s)
+{
+	unsigned int w = wheel_of(s);
+
+	return w < WHEELS ? shared->wheel[w] : me.own[w - WHEELS];
+}
+
+/* And so its mapping. */
+static unsigned int map_of(const struct step *s)
+{
+	return me.map[s->fd].len ? s->fd : s->fd % WHEELS;
 }
 
 static __u64 random_below(__u64 n)
@@ -257,7 +271,7 @@ static __u64 random_below(__u64 n)
 /* The address of an argument that is @data, or should have been. */
 static void *argument(const struct step *s, const void *data, size_t size)
 {
-	unsigned int m = s->fd % (WHEELS + OWN);
+	unsigned int m = map_of(s);
 
 	switch (s->how & HOW_POINTER) {
 	case NOWHERE:
@@ -293,7 +307,7 @@ static __u64 moment(const struct step *s, __u64 v)
 
 static __u64 some_id(const struct step *s)
 {
-	unsigned int w = s->fd % (WHEELS + OWN);
+	unsigned int w = wheel_of(s);
 
 	if (s->how & HOW_RAW || !me.nr_ids[w])
 		return s->v[0];
@@ -322,8 +336,8 @@ static void run_verb(const struct step *s, unsigned int cmd)
 {
 	struct twheel_timer t = some_timer(s), *arg = argument(s, &t, sizeof(t));
 
-	if (!call(wheel(s->fd), cmd, arg) && cmd == TWHEEL_IOC_REGISTER)
-		note_id(s->fd, arg->id);
+	if (!call(wheel(s), cmd, arg) && cmd == TWHEEL_IOC_REGISTER)
+		note_id(wheel_of(s), arg->id);
 }
 
 /* What takes a thousand times as long as the rest is done so much less often. */
@@ -347,17 +361,17 @@ static void run_batch(const struct step *s)
 		op[i] = (struct twheel_op) { .timer = t, .opcode = s->v[0] >> i % 16 * 4 & 7 };
 		op[i].timer.deadline_ns += i * s->v[2];
 		op[i].timer.period_ns = s->how & HOW_RAW ? s->v[2] : 0;
-		op[i].timer.id = me.ids[s->fd][(s->which + i) % IDS];
+		op[i].timer.id = me.ids[wheel_of(s)][(s->which + i) % IDS];
 		op[i].timer.flags = s->n & 7;
 	}
 	/* The operations, or the head, are where the pointer says. */
 	if (s->which & 1 && count)
 		b.ops = ptr_u64(argument(s, op, (count < 16 ? count : 16) * sizeof(*op)));
-	ret = call(wheel(s->fd), TWHEEL_IOC_BATCH,
+	ret = call(wheel(s), TWHEEL_IOC_BATCH,
 		   s->which & 1 ? &b : argument(s, &b, sizeof(b)));
 	for (i = 0; ret > 0 && b.ops == ptr_u64(op) && i < good; i++)
 		if (op[i].opcode == TWHEEL_OP_REGISTER && !op[i].result)
-			note_id(s->fd, op[i].timer.id);
+			note_id(wheel_of(s), op[i].timer.id);
 }
 
 static void run_kick(const struct step *s)
@@ -368,10 +382,10 @@ static void run_kick(const struct step *s)
 
 	for (i = 0; i < count; i++)
 		slots[i] = s->how & HOW_RAW ? s->v[0] + i * s->v[1] :
-			   me.ids[s->fd][(s->which + i) % IDS];
+			   me.ids[wheel_of(s)][(s->which + i) % IDS];
 	if (s->which & 1 && count)
 		k.slots = ptr_u64(argument(s, slots, count * sizeof(*slots)));
-	call(wheel(s->fd), TWHEEL_IOC_KICK, s->which & 1 ? &k : argument(s, &k, sizeof(k)));
+	call(wheel(s), TWHEEL_IOC_KICK, s->which & 1 ? &k : argument(s, &k, sizeof(k)));
 }
 
 static void run_list(const struct step *s)
@@ -384,7 +398,7 @@ static void run_list(const struct step *s)
 
 	if (s->which & 1)
 		l.timers = ptr_u64(argument(s, NULL, 64 * sizeof(struct twheel_timer)));
-	call(wheel(s->fd), TWHEEL_IOC_LIST, s->which & 1 ? &l : argument(s, &l, sizeof(l)));
+	call(wheel(s), TWHEEL_IOC_LIST, s->which & 1 ? &l : argument(s, &l, sizeof(l)));
 }
 
 static void run_setup(const struct step *s)
@@ -400,7 +414,7 @@ static void run_setup(const struct step *s)
 		.reserved = { s->n >> 8 == 0xabcdef },
 	};
 
-	call(wheel(s->fd), TWHEEL_IOC_SETUP, argument(s, &t, sizeof(t)));
+	call(wheel(s), TWHEEL_IOC_SETUP, argument(s, &t, sizeof(t)));
 }
 
 /* Counts what has been delivered. */
@@ -411,10 +425,10 @@ static void run_read(const struct step *s, bool vector)
 	struct iovec v[] = { { p, some }, { p + some, size - some } };
 	ssize_t ret;
 
-	ret = vector ? readv(wheel(s->fd), v, ARRAY_SIZE(v)) : read(wheel(s->fd), p, size);
-	if (ret > 0 && s->fd < WHEELS)
-		__atomic_fetch_add(&shared->read[s->fd], ret / sizeof(struct twheel_event),
-				   __ATOMIC_RELAXED);
+	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
+	if (ret > 0 && wheel_of(s) < WHEELS)
+		__atomic_fetch_add(&shared->read[wheel_of(s)],
+				   ret / sizeof(struct twheel_event), __ATOMIC_RELAXED);
 }
 
 static void run_epoll(const struct step *s)
@@ -426,7 +440,7 @@ static void run_epoll(const struct step *s)
 	}, out[4];
 
 	if (s->which % 4)
-		epoll_ctl(me.epoll, s->which % 4, wheel(s->fd), &ev);
+		epoll_ctl(me.epoll, s->which % 4, wheel(s), &ev);
 	else
 		epoll_wait(me.epoll, out, ARRAY_SIZE(out), 0);
 }
@@ -446,12 +460,12 @@ static void run_mmap(const struct step *s)
 	void *p;
 
 	if (!(s->how & HOW_RAW)) {
-		if (call(wheel(s->fd), TWHEEL_IOC_INFO, &i))
+		if (call(wheel(s), TWHEEL_IOC_INFO, &i))
 			return;
 		len = i.table_bytes;
 	}
 	p = mmap(NULL, len, s->n ? s->n & 7 : PROT_READ | PROT_WRITE,
-		 s->how & HOW_FROM_NOW ? MAP_PRIVATE : MAP_SHARED, wheel(s->fd),
+		 s->how & HOW_FROM_NOW ? MAP_PRIVATE : MAP_SHARED, wheel(s),
 		 s->how & HOW_RAW ? s->v[1] & ~(PAGE - 1) : 0);
 	if (p == MAP_FAILED)
 		return;
@@ -507,7 +521,7 @@ static void run_mapping(const struct step *s)
 
 static void run_exchange(const struct step *s)
 {
-	unsigned int m = s->fd % (WHEELS + OWN), max;
+	unsigned int m = map_of(s), max;
 	struct twheel_slot *slots;
 	__u32 slot;
 	__u64 t;
@@ -524,7 +538,7 @@ static void run_exchange(const struct step *s)
 	t = s->n & 1 ? 0 : moment(s, s->v[1]);
 	swap_word(&slots[slot], t);
 	if (t <= wake(&slots[slot]) && s->n & 2)
-		kick_slots(wheel(s->fd), &slot, 1);
+		kick_slots(wheel(s), &slot, 1);
 }
 
 static void run_fdinfo(const struct step *s)
@@ -532,7 +546,7 @@ static void run_fdinfo(const struct step *s)
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", wheel(s->fd));
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", wheel(s));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -569,7 +583,7 @@ static void run_open(const struct step *s)
 
 static void run_step(const struct step *s)
 {
-	int fd = wheel(s->fd);
+	int fd = wheel(s);
 
 	/* What is under it may be gone, or may never have been there. */
 	if (sigsetjmp(me.fault, 0))
@@ -707,10 +721,27 @@ static void map_wheels(void)
 	}
 }
 
-/* Whether it is a call of the device, or an exchange in its table. */
+/* Whether it will be a call of the device, or an exchange in its table. */
 static bool is_call(const struct step *s)
 {
-	return s->op != OP_LOAD && s->op != OP_FDINFO && s->op != OP_SLEEP && s->op != OP_FORK;
+	switch (s->op) {
+	case OP_CLOSE:
+		return me.own[s->which % OWN] >= 0;
+	case OP_MUNMAP:
+	case OP_MREMAP:
+	case OP_MPROTECT:
+	case OP_MADVISE:
+		return me.map[WHEELS + s->which % OWN].len;
+	case OP_EXCHANGE:
+		return me.map[map_of(s)].len > PAGE;
+	case OP_LOAD:
+	case OP_FDINFO:
+	case OP_SLEEP:
+	case OP_FORK:
+		return false;
+	default:
+		return true;
+	}
 }
 
 static void run_program(const struct program *p)
@@ -721,8 +752,8 @@ static void run_program(const struct program *p)
 	if (trace)
 		print_program(p);
 	for (i = 0; i < p->nr; i++) {
-		run_step(&p->step[i]);
 		calls += is_call(&p->step[i]);
+		run_step(&p->step[i]);
 	}
 	clean_up();
 	__atomic_fetch_add(&shared->calls[me.nr], calls, __ATOMIC_RELAXED);
