@@ -122,6 +122,8 @@ beats() {
 			many = ""
 			if (part[3] > 1)
 				many = ", " part[3] " threads"
+			if (part[4] == "here")
+				many = many ", here"
 			printf("\"%s, %d%s\" %s %.4g 0 %d\n", part[1], part[2], many, part[2],
 				value[order[i]] - none, part[1] == "libtwheel")
 		}

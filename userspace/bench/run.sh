@@ -11,8 +11,8 @@
 #           Of the others the rows of the last run are taken, if there are any,
 #           and what there are no rows for is not judged
 #
-# The rows are in build/bench/rows.tsv and rows.json; userspace/bench/compare
-# compares those of two runs, userspace/bench/plot.sh draws them.
+# The rows are in build/bench/rows.tsv and rows.json, and as pictures beside these;
+# userspace/bench/compare compares those of two runs.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -52,6 +52,8 @@ if [ $# = 0 ]; then
 	set -- ops threads expire heartbeat uml device
 fi
 quietly make -s -C "$here" O="$out"
+# Before all else, and not after half an hour.
+[[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >/dev/null || die "the device cannot be measured here"
 
 # measured NAME: what was measured, and when, for who reads its rows later.
 measured() {
@@ -66,11 +68,11 @@ part() {
 	echo "bench: $1 ..." >&2
 	if ! {
 		"${@:2}" && measured "$1"
-	} >"$out/$1.tsv" 2>"$logs/bench-$1.log"; then
-		rm "$out/$1.tsv"
+	} >"$out/$1.new" 2>"$logs/bench-$1.log"; then
 		cat "$logs/bench-$1.log" >&2
 		die "bench: $1 failed"
 	fi
+	mv "$out/$1.new" "$out/$1.tsv"
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
@@ -123,6 +125,7 @@ rm -f "$out/rows.tsv"
 } >"$out/rows"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
+"$here/plot.sh" "$out/rows.tsv" "$out" || echo "bench: no pictures" >&2
 cat "$out/rows.tsv"
 mapfile -t judged < <(numbers)
 [ ${#judged[@]} = 0 ] || "$here/judge" only="$(
