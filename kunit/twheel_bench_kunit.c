@@ -864,23 +864,29 @@ static const u32 numbers[] = { 1000, 10000, 100000, 1000000, 10000000 };
 /* In 1/1000 ns; 0 where nothing has been measured. */
 static u64 values[ARRAY_SIZE(numbers)][ARRAY_SIZE(backends)][MEASURES][MAX_REPS];
 
+/* What takes longest is repeated less often, unless all is asked for. */
+static unsigned int reps_of(u32 nr)
+{
+	return nr > MOVES && !full ? min(reps, 3U) : reps;
+}
+
 static void put_rows(u32 nr, u64 (*of_backend)[MEASURES][MAX_REPS])
 {
-	unsigned int i, m;
+	unsigned int times = reps_of(nr), i, m;
 
 	for (m = 0; m < MEASURES; m++) {
 		for (i = 0; i < ARRAY_SIZE(backends); i++) {
 			u64 *v = of_backend[i][m];
 			u64 median;
 
-			sort(v, reps, sizeof(*v), compare, NULL);
-			median = v[reps / 2];
+			sort(v, times, sizeof(*v), compare, NULL);
+			median = v[times / 2];
 			if (!median)
 				continue;
 			pr_info("bench-row: uml\t%s\t%s\t%u\t1\t%s\t%llu.%02llu\tns\t%llu\t%u\tyes\n",
 				measures[m].op, backends[i].name, nr, measures[m].pattern,
 				median / 1000, median % 1000 / 10,
-				(v[reps - 1] - v[0]) * 100 / median, reps);
+				(v[times - 1] - v[0]) * 100 / median, times);
 		}
 	}
 }
@@ -896,6 +902,10 @@ static void bench_measure(struct kunit *test)
 
 	if (only && nr != only) {
 		kunit_skip(test, "only %u", only);
+		return;
+	}
+	if (rep >= reps_of(nr)) {
+		kunit_skip(test, "repeated %u times", reps_of(nr));
 		return;
 	}
 	bench_make(test, &b, nr);
@@ -916,7 +926,7 @@ static void bench_measure(struct kunit *test)
 	if (b.chunk)
 		objects_free(&b);
 	bench_free(&b);
-	if (rep == reps - 1)
+	if (rep == reps_of(nr) - 1)
 		put_rows(nr, values[number]);
 }
 

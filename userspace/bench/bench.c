@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "heartbeat.h"
@@ -87,6 +88,17 @@ static void check_names(const char *list)
 	free(copy);
 }
 
+/* What ten million timers of each of the backends take, all open at once. */
+#define ALL_GIB	14U
+
+/* How many timers of each there may be at once. */
+static uint32_t room_for_all(void)
+{
+	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+
+	return bytes >> 30 >= ALL_GIB ? UINT32_MAX : 1000000;
+}
+
 static const char all_parts[] = "ops,threads,calls,expire,heartbeat";
 
 static void check_parts(const char *list)
@@ -115,10 +127,11 @@ int main(int argc, char **argv)
 	struct numbers two = { { 10000, 1000000 }, 2 };
 	struct numbers expire = { { 10000, 100000 }, 2 };
 	struct numbers beats = { { 100000, 1000000 }, 2 };
-	unsigned int reps = 7, slow_reps = 3, i;
+	unsigned int reps = 7, two_reps = 5, slow_reps = 3, i;
 	const char *part = all_parts;
 	const char *backend = getenv("TWHEEL_BACKEND");
 	bool full = false, chosen = false;
+	uint32_t room;
 	char *end;
 	int opt;
 
@@ -142,6 +155,7 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			reps = parse_number(optarg, &end, 1000);
+			two_reps = reps;
 			slow_reps = reps;
 			break;
 		case 'n':
@@ -166,8 +180,14 @@ int main(int argc, char **argv)
 		two = (struct numbers) { { 1000, 10000, 100000, 1000000, 10000000 }, 5 };
 		expire = (struct numbers) { { 10000, 100000, 1000000 }, 3 };
 		reps = 11;
+		two_reps = 11;
+		slow_reps = 5;
 	}
 
+	room = room_for_all();
+	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
+		bench_note("with more than %u timers, of few: that takes %u GiB of memory",
+			   room, ALL_GIB);
 	bench_row_header();
 	/*
 	 * No large pages for anybody: libtwheel asks for them, the table has none, as
@@ -179,17 +199,18 @@ int main(int argc, char **argv)
 	for (i = 0; i < bench_nr_backends; i++)
 		bench_wanted(bench_backends[i]);
 	for (i = 0; bench_is_listed(part, "ops") && i < one.nr; i++)
-		bench_measure(one.n[i], 1, reps, false);
+		bench_measure(one.n[i], 1, reps, !chosen && one.n[i] > room);
 	/* To see that it goes on as memory does. */
 	if (bench_is_listed(part, "ops") && !full && !chosen)
 		bench_measure(10000000, 1, reps, true);
 	for (i = 0; bench_is_listed(part, "threads") && i < two.nr; i++)
-		bench_measure(two.n[i], 2, reps, false);
+		bench_measure(two.n[i], 2, two_reps, !full && !chosen);
 	if (bench_is_listed(part, "calls"))
 		bench_calls(slow_reps);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, slow_reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
-		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps);
+		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps,
+				!full && !chosen);
 	return 0;
 }

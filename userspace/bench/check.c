@@ -7,6 +7,7 @@
  * no other comes, and none before its time. Who gives all but some of them too
  * early has that said of him in each row.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,13 +95,17 @@ static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t wh
 static const char *check_once(const struct bench_backend *kind)
 {
 	uint32_t n = CHECK_TIMERS, expected = 0, i;
-	struct bench *b = bench_open(kind, n, 0, 0);
 	const char *verdict = "yes";
+	struct bench *b;
 	uint64_t start;
 	struct account a;
 
-	if (!b)
+	errno = 0;
+	b = bench_open(kind, n, 0, 0);
+	if (!b) {
+		bench_note("%s: %s", kind->name, errno ? strerror(errno) : "cannot be opened");
 		return "no";
+	}
 	open_account(&a, b);
 	b->sink = hear;
 	start = bench_now() + CHECK_FROM;

@@ -41,6 +41,6 @@ struct heartbeat {
 int heartbeat_run(struct heartbeat *h);
 unsigned int heartbeat_compress(uint32_t n, unsigned int threads);
 
-void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps);
+void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps, bool few);
 
 #endif /* HEARTBEAT_H */

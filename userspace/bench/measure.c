@@ -195,12 +195,15 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		       unsigned int thread, uint32_t first, uint32_t nr)
 {
-	uint32_t *shuffled = bench_alloc(nr, sizeof(*shuffled));
+	uint32_t *shuffled = NULL;
 	size_t len = nr, i;
 
-	for (i = 0; i < nr; i++)
-		shuffled[i] = i;
-	bench_shuffle(shuffled, nr);
+	if (seq == RANDOM && r->undo) {
+		shuffled = bench_alloc(nr, sizeof(*shuffled));
+		for (i = 0; i < nr; i++)
+			shuffled[i] = i;
+		bench_shuffle(shuffled, nr);
+	}
 	if (!r->undo && len < MIN_ORDER)
 		len = (MIN_ORDER + nr - 1) / nr * nr;
 	place->order = bench_alloc(len, sizeof(*place->order));
@@ -210,7 +213,7 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 	for (i = 0; i < len; i++) {
 		uint32_t index = first + i % nr;
 
-		if (seq == RANDOM && r->undo)
+		if (shuffled)
 			index = first + shuffled[i];
 		else if (seq == RANDOM)
 			index = first + bench_random() % nr;
@@ -351,7 +354,7 @@ static bool run_both(struct rival *r, unsigned int threads)
 
 static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 {
-	uint64_t cpu = 0, nr = 0;
+	uint64_t cpu = 0, nr = 0, whole[MAX_THREADS];
 	double rate = 0, alone;
 	unsigned int tries, i;
 
@@ -363,9 +366,18 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 			break;
 	}
 	alone = rate_of(&r->place[0]);
-	/* What the others have in their caches. */
+	/* What the others have in their caches: of a round, or a part of what is measured. */
+	for (i = 0; i < threads; i++) {
+		whole[i] = r->place[i].nr;
+		if (r->place[i].timers < whole[i])
+			r->place[i].nr = r->place[i].timers;
+		if (r->place[i].nr < whole[i] / 4)
+			r->place[i].nr = whole[i] / 4;
+	}
 	if (threads > 1)
 		run_both(r, threads);
+	for (i = 0; i < threads; i++)
+		r->place[i].nr = whole[i];
 	for (tries = 1; threads > 1 && !run_both(r, threads) && tries < MAX_TRIES; tries++)
 		;
 	for (i = 0; i < threads; i++) {
@@ -489,8 +501,8 @@ static void close_rival(struct rival *r)
 }
 
 /*
- * All operations with @n timers. @few: only of the deadline table, and what
- * it is compared with to see that it grows as memory does.
+ * All operations with @n timers. @few: of one thread those of the library, and what
+ * they are compared with to see that they grow as memory does; of two, but turnover.
  */
 void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few)
 {
@@ -513,8 +525,7 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 			bench_note("%s: for one thread", kind->name);
 			continue;
 		}
-		if (few && kind != &bench_store && kind != &bench_exchange &&
-		    kind != &bench_called && kind != &bench_table && kind != &bench_libtwheel)
+		if (few && threads == 1 && kind != &bench_exchange && kind != &bench_libtwheel)
 			continue;
 		if (n > kind->max_n) {
 			bench_note("%s: no more than %u timers: %s", kind->name, kind->max_n,
@@ -524,6 +535,8 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 		nr += open_rival(&rivals[nr], kind, n, threads, reps);
 	}
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		if (few && threads > 1 && ops[i].offset == OP(turnover))
+			continue;
 		for (seq = ops[i].first; seq <= ops[i].last; seq++)
 			measure_op(rivals, nr, &ops[i], seq, threads, reps);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * vm_bench [-r REPS] [-b BACKEND] [WHAT...]: what /dev/twheel costs, end to end, and what the
- * kernel's other timers do. Rows go to stdout, as from bench.
+ * kernel's other timers do. Rows go to stdout, as from bench. WHAT is what the usage says;
+ * check is whether all can be measured here, which the others begin with.
  *
  * It needs the module, and says on each row where it ran: on an emulated
  * processor ratios mean something, and times do not.
@@ -26,9 +27,24 @@ static const struct bench_backend *const checked[] = {
 /* The only one that is asked for, or NULL. */
 static const char *only;
 
+/* Of @checked, those that cannot work here, as the kernel may not have them. */
+static bool useless[ARRAY_SIZE(checked)];
+
 bool vm_wanted(const char *backend)
 {
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(checked); i++)
+		if (useless[i] && !strcmp(backend, checked[i]->name))
+			return false;
 	return !only || !strcmp(backend, only);
+}
+
+/* Whether there is nothing to measure without it. */
+static bool is_ours(const struct bench_backend *kind)
+{
+	return kind == &vm_twheel || kind == &vm_batch || kind == &vm_kick ||
+	       kind == &bench_libtwheel || kind == &bench_timeout;
 }
 
 void vm_rows(const char *op, const char *backend, uint32_t n, const char *pattern,
@@ -112,7 +128,7 @@ int main(int argc, char **argv)
 			reps = atoi(optarg);
 	}
 	if (opt != -1 || reps < 1 || reps > 25) {
-		fputs("usage: vm_bench [-r REPS] [-b BACKEND] [create|expire|heartbeat|memory|idle|storm]...\n",
+		fputs("usage: vm_bench [-r REPS] [-b BACKEND] [check|create|expire|heartbeat|memory|idle|storm]...\n",
 		      stderr);
 		return 2;
 	}
@@ -133,11 +149,13 @@ int main(int argc, char **argv)
 		if (!vm_wanted(checked[i]->name))
 			continue;
 		verdict = bench_check(checked[i]);
-		if (strcmp(verdict, "yes")) {
-			fprintf(stderr, "vm_bench: %s does not do the work: %s\n",
-				checked[i]->name, verdict);
+		if (!strcmp(verdict, "yes"))
+			continue;
+		fprintf(stderr, "vm_bench: %s does not do the work: %s\n", checked[i]->name,
+			verdict);
+		if (is_ours(checked[i]))
 			return 1;
-		}
+		useless[i] = true;
 	}
 	if (wanted(argc, argv, "create"))
 		vm_create(reps);
@@ -148,7 +166,7 @@ int main(int argc, char **argv)
 	if (wanted(argc, argv, "memory"))
 		vm_memory();
 	if (wanted(argc, argv, "idle"))
-		vm_idle();
+		vm_idle(reps);
 	if (wanted(argc, argv, "storm"))
 		vm_storm(reps < 3 ? reps : 3);
 	return 0;

@@ -36,7 +36,7 @@ void vm_rows(const char *op, const char *backend, uint32_t n, const char *patter
 void vm_create(unsigned int reps);
 void vm_expire(unsigned int reps);
 void vm_memory(void);
-void vm_idle(void);
+void vm_idle(unsigned int reps);
 void vm_storm(unsigned int reps);
 void vm_heartbeat(unsigned int reps);
 

@@ -290,8 +290,19 @@ static double pairs(const struct maker *m)
 	return (double)start / PAIRS;
 }
 
-static const struct bench_backend *const movers[] = {
-	&vm_twheel, &vm_batch, &vm_kick, &bench_timerfd, &bench_posix,
+static const struct {
+	const struct bench_backend *kind;
+	uint32_t n;
+} movers[] = {
+	{ &vm_twheel, 10000 },
+	{ &vm_batch, 10000 },
+	{ &vm_kick, 10000 },
+	{ &bench_timerfd, 10000 },
+	{ &bench_posix, 10000 },
+	{ &bench_libev, 10000 },
+	{ &bench_heap, 10000 },
+	/* Which searches a list of all for each. */
+	{ &bench_io_uring, 1000 },
 };
 
 /* Each of @n timers, in random order, to another time. */
@@ -310,12 +321,16 @@ static double moves(const struct bench_backend *kind, uint32_t n)
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
+	if (kind->begin)
+		kind->begin(b);
 	kind->arm(b, handles, n, when + 3600 * NSEC_PER_SEC);
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
 	/* To an earlier time, so that the table needs its KICKs. */
 	start = bench_cpu(b);
+	if (kind->begin)
+		kind->begin(b);
 	kind->move(b, handles, n, when);
 	start = bench_cpu(b) - start;
 	bench_close(b);
@@ -328,7 +343,6 @@ void vm_create(unsigned int reps)
 {
 	double values[8][MAX_REPS];
 	unsigned int rep, i;
-	const uint32_t n = 10000;
 
 	for (rep = 0; rep < reps; rep++)
 		for (i = 0; i < ARRAY_SIZE(makers); i++)
@@ -338,8 +352,9 @@ void vm_create(unsigned int reps)
 		vm_rows("create", makers[i].name, STANDING, "pair", "ns", values[i], reps);
 	for (rep = 0; rep < reps; rep++)
 		for (i = 0; i < ARRAY_SIZE(movers); i++)
-			if (vm_wanted(movers[i]->name))
-				values[i][rep] = moves(movers[i], n);
+			if (vm_wanted(movers[i].kind->name))
+				values[i][rep] = moves(movers[i].kind, movers[i].n);
 	for (i = 0; i < ARRAY_SIZE(movers); i++)
-		vm_rows("move", movers[i]->name, n, "random,earlier", "ns", values[i], reps);
+		vm_rows("move", movers[i].kind->name, movers[i].n, "random,earlier", "ns",
+			values[i], reps);
 }

@@ -72,12 +72,26 @@ static double machine_bytes(void)
 	return 1024 * left - kept_bytes();
 }
 
+/* What is measured: by the cgroup, of that in slabs and by vmalloc(), and by the machine. */
+enum { CHARGED, SLAB, VMALLOC, MACHINE, MEASURES };
+
+static const char *const measures[] = { "cgroup", "cgroup,slab", "cgroup,vmalloc", "machine" };
+
+static void look(const char *stat, double bytes[MEASURES])
+{
+	bytes[CHARGED] = get(stat, "kernel") - get(stat, "pagetables");
+	bytes[SLAB] = get(stat, "slab");
+	bytes[VMALLOC] = get(stat, "vmalloc");
+	bytes[MACHINE] = machine_bytes();
+}
+
 /* In a child, so that its cgroup has nothing else. */
 static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
-		    double bytes[2])
+		    double bytes[MEASURES])
 {
-	double before, machine;
+	double before[MEASURES];
 	struct bench *b;
+	unsigned int i;
 	uint64_t when;
 	char stat[128];
 
@@ -88,14 +102,14 @@ static void measure(const struct bench_backend *kind, uint32_t n, const char *cg
 		bench_die(kind->name);
 	bench_close(b);
 	when = bench_now() + VM_FAR;
-	before = get(stat, "kernel") - get(stat, "pagetables");
-	machine = machine_bytes();
+	look(stat, before);
 	b = bench_open(kind, n, 0, 0);
 	if (!b)
 		bench_die(kind->name);
 	kind->arm(b, b->handle, n, when);
-	bytes[0] = get(stat, "kernel") - get(stat, "pagetables") - before;
-	bytes[1] = machine_bytes() - machine;
+	look(stat, bytes);
+	for (i = 0; i < MEASURES; i++)
+		bytes[i] -= before[i];
 	_exit(0);
 }
 
@@ -103,10 +117,13 @@ static void row(const struct bench_backend *kind, uint32_t n)
 {
 	double *bytes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char cgroup[64], procs[96];
+	unsigned int i;
 	bool charged;
 	pid_t child;
 	int status;
 
+	if (!vm_wanted(kind->name))
+		return;
 	/* An ordinary user may not have as many. */
 	n = bench_fit(kind, n);
 	snprintf(cgroup, sizeof(cgroup), ROOT "/twheel-bench-%d", getpid());
@@ -123,13 +140,12 @@ static void row(const struct bench_backend *kind, uint32_t n)
 		bench_die("the child that has the timers");
 	if (charged)
 		rmdir(cgroup);
-	bytes[0] /= n;
-	bytes[1] /= n;
-	if (charged && bytes[0] > 0)
-		vm_rows("memory", kind->name, n, "cgroup", "bytes", &bytes[0], 1);
-	/* Of few, what else the machine does is more. */
-	if (bytes[1] > 0)
-		vm_rows("memory", kind->name, n, "machine", "bytes", &bytes[1], 1);
+	for (i = 0; i < MEASURES; i++) {
+		bytes[i] /= n;
+		/* Of few, what else the machine does is more. */
+		if ((charged || i == MACHINE) && bytes[i] > 0)
+			vm_rows("memory", kind->name, n, measures[i], "bytes", &bytes[i], 1);
+	}
 	munmap(bytes, 4096);
 }
 
