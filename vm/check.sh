@@ -8,9 +8,10 @@
 #
 # The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
 # more than ten minutes beyond that. What it has cut so counts as skipped, or as failed
-# if it had begun, and the run as failed. What a stage has cut, as it has a budget
-# of its own, is printed; vm/targets.sh judges, in the end, whether what was done is
-# enough. Then comes what vm/reliability.sh has to say.
+# if it had begun, and the run as failed. What is done by the million has a share of the
+# time: as much as vm/targets.sh asks for with 160 minutes, and a tenth of it with 80 or
+# fewer. Each such cut is printed; vm/targets.sh judges, in the end, whether the share
+# has been done. Then comes what vm/reliability.sh has to say.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,6 +22,9 @@ if [ "${1-}" = --full ]; then
 fi
 wanted=" $* "
 minutes=${TWHEEL_CHECK_MINUTES:-80}
+# In percent.
+share=$(((minutes - 80) * 100 / 80))
+share=$((share > 100 ? 100 : share < 10 ? 10 : share))
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1 '
@@ -122,6 +126,11 @@ build_all() {
 	"$top/vm/module.sh" 6.1
 }
 
+# share NUMBER: of what is done with all the time.
+share() {
+	echo $(($1 * share / 100))
+}
+
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
@@ -135,7 +144,7 @@ stage lib tap "$top/userspace/lib/check.sh"
 stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
-stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations 100000000}
+stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
 stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--operations 100000000}
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
@@ -151,9 +160,9 @@ if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
 	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
 		--fuzz 120 --lives 10 --soak 60
-	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz 2100
+	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 3000)"
 	stage signals tap "$top/vm/suite.sh" uml signals
-	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives 60
+	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 60)"
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
@@ -161,9 +170,12 @@ if [ -n "$full" ]; then
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs 110 --parallel
-	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs 40 --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 30 --parallel
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 110)" \
+		--parallel
+	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 40)" \
+		--parallel
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 30)" \
+		--parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
@@ -181,7 +193,7 @@ if [ -n "$full" ]; then
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
 	stage gate-canary tap "$top/vm/gate.sh" canary
-	stage targets tap "$top/vm/targets.sh"
+	stage targets tap "$top/vm/targets.sh" "$share"
 fi
 
 for name; do
