@@ -87,7 +87,7 @@ all)
 		# only counts maps and unmaps so long that RCU complains.
 		case $kernel/$test in
 		kmsan/million_test) continue ;;
-		kmsan/module_test) test+=' -T cgroup' ;;
+		kmsan/module_test) test+=' -T cgroup -T unload_while_sent' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T no_memory -T map_and_unmap' ;;
 		# What has two processors, and what vm/config/uml.config says it lacks.
