@@ -6,10 +6,10 @@
 # whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
 # while what others have left in build/results stays there, and counts.
 #
-# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
+# The full one begins no further stage after TWHEEL_CHECK_MINUTES (100), and gives none
 # more than ten minutes beyond that. What it has cut so counts as skipped, or as failed
 # if it had begun, and the run as failed. What is done by the million has a share of the
-# time: as much as vm/targets.sh asks for with 160 minutes, and a tenth of it with 80 or
+# time: as much as vm/targets.sh asks for with 180 minutes, and a tenth of it with 100 or
 # fewer. Each such cut is printed; vm/targets.sh judges, in the end, whether the share
 # has been done. Then comes what vm/reliability.sh has to say.
 
@@ -21,9 +21,9 @@ if [ "${1-}" = --full ]; then
 	shift
 fi
 wanted=" $* "
-minutes=${TWHEEL_CHECK_MINUTES:-80}
+minutes=${TWHEEL_CHECK_MINUTES:-100}
 # In percent.
-share=$(((minutes - 80) * 100 / 80))
+share=$(((minutes - 90) * 100 / 90))
 share=$((share > 100 ? 100 : share < 10 ? 10 : share))
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
@@ -171,9 +171,9 @@ if [ -n "$full" ]; then
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
 	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 110)" \
-		--parallel
+		--loops "$(share 1000000)" --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 40)" \
-		--parallel
+		--loops "$(share 1000000)" --parallel
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 30)" \
 		--parallel
 	stage exact tap "$top/vm/exact.sh"

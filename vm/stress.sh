@@ -48,6 +48,7 @@ esac
 while [ $# -gt 0 ]; do
 	case $1 in
 	--pairs) pairs=$2 ;;
+	--loops) loops=$2 ;;
 	--fuzz) fuzz=$2 ;;
 	--lives) lives=$2 ;;
 	--storms) storms=$2 ;;

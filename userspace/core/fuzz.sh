@@ -7,7 +7,7 @@
 # libFuzzer under the sanitizers, by random operations without, and raced; or the
 # one without the other. Prints TAP, with the number of operations in each line. By
 # default libFuzzer has 20 s for each of the two; with --operations, each of the two,
-# and of the random ones, does so many (100000000 is what make check-full asks for),
+# and of the random ones, does so many (make check-full asks for 100000000, where it has the time),
 # and the races arm 10000000 times, not 300000.
 #
 # The threads that race turn in loops while they wait for each other, so that these
