@@ -257,10 +257,15 @@ static int wheel(const struct step *s)
 	return w < WHEELS ? shared->wheel[w] : me.own[w - WHEELS];
 }
 
-/* And so its mapping. */
+/* And a mapping, of whatever wheel, or that of a shared one. */
 static unsigned int map_of(const struct step *s)
 {
 	return me.map[s->fd].len ? s->fd : s->fd % WHEELS;
+}
+
+static bool has_slots(unsigned int map)
+{
+	return me.map[map].len >= PAGE + sizeof(struct twheel_slot);
 }
 
 static __u64 random_below(__u64 n)
@@ -526,7 +531,7 @@ static void run_exchange(const struct step *s)
 	__u32 slot;
 	__u64 t;
 
-	if (me.map[m].len <= PAGE)
+	if (!has_slots(m))
 		return;
 	slots = (struct twheel_slot *)(me.map[m].at + PAGE);
 	max = (me.map[m].len - PAGE) / sizeof(*slots);
@@ -721,7 +726,7 @@ static void map_wheels(void)
 	}
 }
 
-/* Whether it will be a call of the device, or an exchange in its table. */
+/* Whether it is for the device, or an exchange in its table, where there is one. */
 static bool is_call(const struct step *s)
 {
 	switch (s->op) {
@@ -733,7 +738,7 @@ static bool is_call(const struct step *s)
 	case OP_MADVISE:
 		return me.map[WHEELS + s->which % OWN].len;
 	case OP_EXCHANGE:
-		return me.map[map_of(s)].len > PAGE;
+		return has_slots(map_of(s));
 	case OP_LOAD:
 	case OP_FDINFO:
 	case OP_SLEEP:
