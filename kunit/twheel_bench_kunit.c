@@ -47,7 +47,7 @@ MODULE_PARM_DESC(full, "All with 10^7 timers, not the wheel alone");
 
 static unsigned int reps = 5;
 module_param(reps, uint, 0);
-MODULE_PARM_DESC(reps, "Repetitions, 1 to 25");
+MODULE_PARM_DESC(reps, "Repetitions, 1 to 25; of what takes longest 3 at most, unless full");
 
 static unsigned int only;
 module_param(only, uint, 0);

@@ -185,10 +185,10 @@ int main(int argc, char **argv)
 	}
 
 	room = room_for_all();
+	bench_row_header();
 	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
 		bench_note("with more than %u timers, of few: that takes %u GiB of memory",
 			   room, ALL_GIB);
-	bench_row_header();
 	/*
 	 * No large pages for anybody: libtwheel asks for them, the table has none, as
 	 * that of the device, and what others get is as this machine is set up.

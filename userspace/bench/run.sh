@@ -53,7 +53,7 @@ if [ $# = 0 ]; then
 fi
 quietly make -s -C "$here" O="$out"
 # Before all else, and not after half an hour.
-[[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >/dev/null || die "the device cannot be measured here"
+[[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >&2 || die "the device cannot be measured here"
 
 # measured NAME: what was measured, and when, for who reads its rows later.
 measured() {
