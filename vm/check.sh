@@ -6,12 +6,12 @@
 # whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
 # while what others have left in build/results stays there, and counts.
 #
-# The full one begins no further stage after TWHEEL_CHECK_MINUTES (100), and gives none
+# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
 # more than ten minutes beyond that. What it has cut so counts as skipped, or as failed
-# if it had begun, and the run as failed. What is done by the million has a share of the
-# time: as much as vm/targets.sh asks for with 180 minutes, and a tenth of it with 100 or
-# fewer. Each such cut is printed; vm/targets.sh judges, in the end, whether the share
-# has been done. Then comes what vm/reliability.sh has to say.
+# if it had begun, and the run as failed. Of what is done by the million it does
+# TWHEEL_CHECK_SHARE (10) percent, and gives it as much of the time that all would have.
+# Each such cut is printed; vm/targets.sh judges, in the end, whether the share has been
+# done. Then comes what vm/reliability.sh has to say.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,10 +21,8 @@ if [ "${1-}" = --full ]; then
 	shift
 fi
 wanted=" $* "
-minutes=${TWHEEL_CHECK_MINUTES:-100}
-# In percent.
-share=$(((minutes - 90) * 100 / 90))
-share=$((share > 100 ? 100 : share < 10 ? 10 : share))
+minutes=${TWHEEL_CHECK_MINUTES:-80}
+share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1 '

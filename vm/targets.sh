@@ -3,7 +3,7 @@
 #
 # vm/targets.sh [SHARE]: what make check-full has to have done, by what its stages have
 # printed, in build/logs: a line of TAP for each figure. Of what is done by the million
-# it is SHARE percent, of 100, as the run has had the time for.
+# it is SHARE percent, or 100.
 
 . "$(dirname "$0")/lib.sh"
 
