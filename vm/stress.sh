@@ -6,7 +6,9 @@
 # too small for is said in lines that begin with "# " and have "cut:" in them.
 #
 #   --pairs N     seconds for each pair of calls that race
+#   --loops N     and how many loops end a pair sooner
 #   --fuzz N      for the fuzzer
+#   --calls N     and how many calls end it sooner
 #   --lives N     for each way in which wheels end
 #   --storms N    for each storm, and as long without one, for how late others are then;
 #                 only with --parallel, and the latter not where the kernel watches itself
@@ -50,6 +52,7 @@ while [ $# -gt 0 ]; do
 	--pairs) pairs=$2 ;;
 	--loops) loops=$2 ;;
 	--fuzz) fuzz=$2 ;;
+	--calls) calls=$2 ;;
 	--lives) lives=$2 ;;
 	--storms) storms=$2 ;;
 	--soak) soak=$2 ;;
@@ -65,7 +68,7 @@ done
 [ $# -eq 0 ] || shift
 
 quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 10000
+options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 15000
 	--timeout 20000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
