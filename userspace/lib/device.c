@@ -189,8 +189,11 @@ static struct twheel_ctx *new_wheel(void)
 	return wheel;
 }
 
+/* No thread has a cache of it. */
 static void free_wheel(struct twheel_ctx *wheel)
 {
+	free(wheel->home->ids);
+	free(wheel->home->pool);
 	munmap(wheel->home, sizeof(*wheel->home));
 	free(wheel);
 }

@@ -13,8 +13,8 @@
 int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, size_t count,
 		       bool timeouts)
 {
+	int ret, cancellable;
 	size_t kept = 0;
-	int ret;
 
 	if (!count)
 		return -EINVAL;
@@ -26,8 +26,10 @@ int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, si
 
 	/*
 	 * A timeout whose event is on its way from the backend to the caller is
-	 * neither stopped nor read yet. Who needs to know waits for this lock.
+	 * neither stopped nor read yet. Who needs to know waits for this lock, so a
+	 * thread must not be cancelled in a read.
 	 */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	pthread_mutex_lock(&wheel->home->reading);
 	do {
 		ret = wheel->backend->read(wheel, events, count);
@@ -35,6 +37,7 @@ int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, si
 			kept = twheel_filter(wheel, events, ret, timeouts);
 	} while (ret > 0 && !kept);
 	pthread_mutex_unlock(&wheel->home->reading);
+	pthread_setcancelstate(cancellable, NULL);
 	return ret < 0 ? ret : (int)kept;
 }
 

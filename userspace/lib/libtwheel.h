@@ -59,6 +59,8 @@
  *    may be under way when twheel_close() is called, and one timeout is
  *    started, moved and stopped by one thread at a time.
  *  - None may be called from a signal handler.
+ *  - A thread that is cancelled ends in twheel_wait(), and not where others would
+ *    wait for it. Let it not be in twheel_open() or twheel_close() then.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H

@@ -537,6 +537,4 @@ void twheel_end_timeouts(struct twheel_ctx *wheel)
 		}
 		wheel->backend->exec(wheel, ops, nr);
 	}
-	free(home->ids);
-	free(home->pool);
 }
