@@ -169,6 +169,12 @@ struct twheel_ctx {
 _Static_assert(!offsetof(struct twheel_ctx, words), "a wheel begins with its words");
 _Static_assert(offsetof(struct twheel_words, nr_slots) == sizeof(void *), "part of the ABI");
 
+/* A wheel in the process, of which this is a forked child. */
+static inline bool twheel_is_gone(const struct twheel_ctx *wheel)
+{
+	return wheel->inprocess && !wheel->home->here;
+}
+
 static inline uint64_t twheel_load(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);

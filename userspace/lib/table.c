@@ -205,7 +205,9 @@ TWHEEL_PUBLIC int twheel_flush(struct twheel_ctx *wheel)
 {
 	struct twheel_cache *cache = twheel_find_cache(wheel, false);
 
-	return cache ? twheel_flush_cache(wheel, cache) : 0;
+	if (!cache)
+		return twheel_is_gone(wheel) ? -ECHILD : 0;
+	return twheel_flush_cache(wheel, cache);
 }
 
 TWHEEL_PUBLIC int __twheel_announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old)

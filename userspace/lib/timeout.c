@@ -447,7 +447,7 @@ TWHEEL_PUBLIC int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t de
 	int err = 0;
 
 	if (unlikely(!shadow))
-		return -ENOENT;
+		return twheel_is_gone(wheel) ? -ECHILD : -ENOENT;
 	slot = __twheel_word(wheel, id);
 	deadline_ns = real_deadline(deadline_ns);
 	/* From here on the event of the old deadline is dropped, if it was not read. */
@@ -480,7 +480,7 @@ static rare int stop_claimed(struct twheel_ctx *wheel, uint64_t id)
 TWHEEL_PUBLIC int twheel_stop(struct twheel_ctx *wheel, uint64_t id)
 {
 	if (unlikely(!find_started(wheel, id)))
-		return -ENOENT;
+		return twheel_is_gone(wheel) ? -ECHILD : -ENOENT;
 	if (unlikely(!__twheel_exchange(__twheel_word(wheel, id), 0)))
 		return stop_claimed(wheel, id);
 	put_slot(wheel, id);
