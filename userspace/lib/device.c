@@ -75,8 +75,12 @@ static int kernel_read(struct twheel_ctx *wheel, struct twheel_event *events, si
 {
 	struct iovec iov = { .iov_base = events, .iov_len = nr * sizeof(*events) };
 	/* The descriptor may be a blocking one that somebody passed. */
-	ssize_t ret = preadv2(wheel->fd, &iov, 1, -1, RWF_NOWAIT);
+	ssize_t ret;
 
+	/* It does not wait, but what it has skipped may have taken until a signal. */
+	do {
+		ret = preadv2(wheel->fd, &iov, 1, -1, RWF_NOWAIT);
+	} while (ret < 0 && errno == EINTR);
 	if (ret < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	return ret / sizeof(*events);

@@ -266,12 +266,21 @@ static void *do_meanwhile(void *arg)
 
 static pthread_t meanwhile_thread;
 
+/* How often a signal comes first. */
+static unsigned int interruptions;
+
 /* In place of the C library's. */
 ssize_t preadv2(int fd, const struct iovec *iov, int count,
 		off_t offset __attribute__((unused)), int flags)
 {
-	ssize_t ret = syscall(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
+	ssize_t ret;
 
+	if (interruptions) {
+		interruptions--;
+		errno = EINTR;
+		return -1;
+	}
+	ret = syscall(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
 	if (ret > 0 && meanwhile) {
 		pthread_create(&meanwhile_thread, NULL, do_meanwhile, meanwhile);
 		meanwhile = NULL;
@@ -323,6 +332,18 @@ TEST_F(on_its_way, stop)
 	EXPECT_EQ(1, twheel_read(self->m.w, &ev, 1));
 	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
 	EXPECT_EQ(0, self->m.ret);
+}
+
+/* A signal while the kernel looks for one among what is none any more is nobody's error. */
+TEST_F(on_its_way, signal)
+{
+	struct twheel_event ev;
+
+	ASSERT_EQ(1, twheel_wait(self->m.w, PATIENCE_MS * NS_PER_MS));
+	interruptions = 2;
+	EXPECT_EQ(1, twheel_read(self->m.w, &ev, 1));
+	EXPECT_EQ(0, interruptions);
+	EXPECT_EQ(0, twheel_stop(self->m.w, self->m.id));
 }
 
 /* Moved then, it is dropped; the new deadline has its event. */
