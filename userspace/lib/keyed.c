@@ -23,6 +23,7 @@
  * struct item - a key
  * @hh: its place in the table
  * @next: the next of those that leave together
+ * @runs: of twheel_keyed, when it was set
  * @id: its timeout
  * @user_data: the caller's
  * @len: of @key
@@ -31,16 +32,25 @@
 struct item {
 	UT_hash_handle hh;
 	struct item *next;
+	uint64_t runs;
 	uint64_t id;
 	uint64_t user_data;
 	size_t len;
 	unsigned char key[];
 };
 
+/**
+ * struct twheel_keyed - timeouts by key
+ * @wheel: of all of them
+ * @lock: protects what follows
+ * @items: the table
+ * @runs: how often twheel_keyed_run() was called
+ */
 struct twheel_keyed {
 	struct twheel_ctx *wheel;
 	pthread_mutex_t lock;
 	struct item *items;
+	uint64_t runs;
 };
 
 /*
@@ -118,6 +128,7 @@ static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t dea
 
 	if (!item)
 		return -ENOMEM;
+	item->runs = k->runs;
 	item->user_data = user_data;
 	item->len = len;
 	memcpy(item->key, key, len);
@@ -147,6 +158,7 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
+		item->runs = k->runs;
 		item->user_data = user_data;
 		ret = move(k, item, deadline_ns);
 		if (!ret)
@@ -212,6 +224,8 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 	struct twheel_event events[EVENTS];
 	struct item *first, **last;
 	int i, got, total = 0;
+	bool again = false;
+	uint64_t run = 0;
 
 	if (is_child(k))
 		return -ECHILD;
@@ -219,6 +233,8 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 		first = NULL;
 		last = &first;
 		pthread_mutex_lock(&k->lock);
+		if (!run)
+			run = ++k->runs;
 		got = twheel_take_events(k->wheel, events, EVENTS, true);
 		for (i = 0; i < got; i++) {
 			struct item *item = (struct item *)(uintptr_t)events[i].user_data;
@@ -227,14 +243,18 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 			item->next = NULL;
 			*last = item;
 			last = &item->next;
+			again |= item->runs >= run;
 		}
 		pthread_mutex_unlock(&k->lock);
 		leave(first, fn, arg);
 		if (got < 0)
 			return total ? total : got;
 		total += got;
-		/* What others have on the wheel was left out: fewer do not mean the last. */
-	} while (got > 0);
+		/*
+		 * What others have on the wheel was left out: fewer do not mean the last.
+		 * But what was set meanwhile may be so for ever, by @fn.
+		 */
+	} while (got > 0 && !again);
 	return total;
 }
 

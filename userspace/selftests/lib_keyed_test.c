@@ -162,6 +162,35 @@ TEST_F(keyed, from_inside)
 	EXPECT_EQ(0, twheel_keyed_remove(self->k, "new", 3, NULL));
 }
 
+static void set_for_ever(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct left *left = arg;
+
+	if (++left->count < 1000)
+		twheel_keyed_set(left->k, key, len, 1, user_data);
+}
+
+/* What it sets is due at once: run comes back, and what is left can be waited for. */
+TEST_F(keyed, for_ever)
+{
+	struct left left = { .k = self->k };
+	char key[16];
+	int i, ret;
+
+	/* Those that were there before have their turn. */
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "key%d", i);
+		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), 1, 0));
+	}
+	ret = twheel_keyed_run(self->k, set_for_ever, &left);
+	EXPECT_GE(ret, 200);
+	EXPECT_LT(ret, 300);
+	EXPECT_EQ(ret, left.count);
+	EXPECT_EQ(200, twheel_keyed_count(self->k));
+	EXPECT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(200, twheel_keyed_drain(self->k, NULL, NULL));
+}
+
 TEST_F(keyed, drain)
 {
 	struct left left = { };
