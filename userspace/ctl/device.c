@@ -286,7 +286,9 @@ bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready)
 		.tv_sec = timeout / NSEC_PER_SEC,
 		.tv_nsec = timeout % NSEC_PER_SEC,
 	};
-	int ret = ppoll(pfd, 2, timeout == FOREVER ? NULL : &ts, NULL);
+	/* What a time_t of 32 bits cannot hold is for ever, too. */
+	bool fits = (__u64)ts.tv_sec == timeout / NSEC_PER_SEC;
+	int ret = ppoll(pfd, 2, timeout == FOREVER || !fits ? NULL : &ts, NULL);
 
 	if (ret < 0 && errno != EINTR)
 		die(STATUS_FAILURE, "poll: %s", strerror(errno));

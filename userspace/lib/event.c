@@ -50,7 +50,7 @@ TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *eve
 TWHEEL_PUBLIC int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns)
 {
 	struct pollfd pollfd = { .fd = wheel->fd, .events = POLLIN };
-	struct timespec ts;
+	struct timespec ts, *limit = NULL;
 	int ret = twheel_flush(wheel);
 
 	if (ret)
@@ -58,7 +58,10 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns)
 	if (timeout_ns >= 0) {
 		ts.tv_sec = timeout_ns / NSEC_PER_SEC;
 		ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
+		/* For ever is the nearest where a time_t has 32 bits: 68 years. */
+		if (ts.tv_sec == (int64_t)(timeout_ns / NSEC_PER_SEC))
+			limit = &ts;
 	}
-	ret = ppoll(&pollfd, 1, timeout_ns < 0 ? NULL : &ts, NULL);
+	ret = ppoll(&pollfd, 1, limit, NULL);
 	return ret < 0 ? -errno : ret;
 }

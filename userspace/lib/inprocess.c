@@ -375,7 +375,6 @@ int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *w
 	wheel->words.slots = p->words;
 	wheel->words.nr_slots = setup.max_timers;
 	wheel->info = (struct twheel_info) {
-		.features = TWHEEL_FEATURE_TABLE,
 		.tick_ns = twheel_tick_ns(&p->timers),
 		.min_tick_ns = 1,
 		.horizon_ns = twheel_horizon(&shape),

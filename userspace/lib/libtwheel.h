@@ -198,7 +198,8 @@ uint64_t twheel_now(const struct twheel_ctx *wheel);
 /**
  * twheel_info() - what the wheel is
  * @wheel: the wheel
- * @info: out: as from the ioctl
+ * @info: out: as from the ioctl; a wheel in the process has no
+ *	%TWHEEL_FEATURE_TABLE, as there is nothing to map
  */
 void twheel_info(const struct twheel_ctx *wheel, struct twheel_info *info);
 

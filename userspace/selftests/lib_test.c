@@ -189,7 +189,8 @@ TEST_F(lib, options)
 	EXPECT_EQ(1 << 20, i.max_timers);
 	EXPECT_EQ(6, i.slot_bits);
 	EXPECT_EQ(8, i.levels);
-	EXPECT_EQ(TWHEEL_FEATURE_TABLE, i.features & TWHEEL_FEATURE_TABLE);
+	EXPECT_EQ(variant->flags & TWHEEL_OPEN_KERNEL ? TWHEEL_FEATURE_TABLE : 0, i.features);
+	EXPECT_EQ(!i.features, !i.table_bytes);
 
 	o.tick_ns = 200000;
 	o.clock_id = CLOCK_BOOTTIME;
