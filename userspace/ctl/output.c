@@ -67,6 +67,9 @@ void json_string(const char *key, const char *value)
 			printf("\\%c", c);
 		else if (c < ' ')
 			printf("\\u%04x", c);
+		else if (c > '~')
+			/* A path, or no command at all, in who knows which encoding. */
+			fputs("\\ufffd", stdout);
 		else
 			putchar(c);
 	}

@@ -376,9 +376,16 @@ static int cmd_help(struct shell *sh, char **word)
 	char synopsis[64];
 	size_t i;
 
-	(void)sh;
 	(void)word;
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (sh->conf.json) {
+			json_open("command");
+			json_string("name", commands[i].name);
+			json_string("args", commands[i].args);
+			json_string("what", commands[i].what);
+			json_close();
+			continue;
+		}
 		snprintf(synopsis, sizeof(synopsis), "%s %s", commands[i].name,
 			 commands[i].args);
 		printf("%-22s %s\n", synopsis, commands[i].what);

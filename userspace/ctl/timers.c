@@ -32,9 +32,10 @@ static const char *parse_count(const char *text, size_t len, unsigned int *count
 	return NULL;
 }
 
-/* Letters first, so that no name looks like an id. */
+/* Letters first, so that no name looks like an id; t1, t2 are those without a label. */
 static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
 {
+	size_t digits = len ? strspn(text + 1, "0123456789") : 0;
 	size_t i;
 
 	if (!len || len >= NAME_LEN)
@@ -44,6 +45,8 @@ static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
 	for (i = 0; i < len; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
 			return "a label is made of letters, digits, '.', '_' and '-'";
+	if (*text == 't' && digits && digits == len - 1)
+		return "t and a number is what timers without a label are called";
 	memcpy(name, text, len);
 	name[len] = '\0';
 	return NULL;
@@ -107,7 +110,7 @@ const char *parse_spec(const char *text, struct spec *s)
 
 	*s = (struct spec){ .count = 1 };
 	if (is_word(text, len, "idle")) {
-		s->flags = TWHEEL_DISARMED | TWHEEL_KEEP;
+		s->flags = TWHEEL_DISARMED;
 	} else if (*text == '@') {
 		s->flags = TWHEEL_ABSTIME;
 		why = parse_duration_part(text + 1, len - 1, NSEC_PER_SEC, &s->deadline);
@@ -192,7 +195,8 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		.deadline_ns = s->deadline,
 		.period_ns = s->period,
 		.slack_ns = s->slack,
-		.flags = s->flags,
+		/* What is made idle has to be kept, or it would be nothing. */
+		.flags = s->flags | (s->flags & TWHEEL_DISARMED ? TWHEEL_KEEP : 0),
 	};
 	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
 	ret = wheel_register(w, t);

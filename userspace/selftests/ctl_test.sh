@@ -252,6 +252,7 @@ test_usage() {
 		monitor --add 1s,count=1x
 		monitor --add 1s,label=
 		monitor --add 1s,label=1a
+		monitor --add 1s,label=t1
 		monitor --add 1s,label=a"b
 		monitor --add 1s,label=abcdefghijklmnopqrstuvwx
 		monitor --add @1,periodic
@@ -547,6 +548,17 @@ test_shell() {
 		END
 	)" "shell: rearm keeps what is not said"
 
+	run_shell <<-END
+		add 10s,label=a
+		rearm a idle
+		get a
+		rearm a 1ms
+		wait 1
+		list
+	END
+	output_has '^timer a 0x[0-9a-f]+ idle$' "shell: rearm idle"
+	output_has '^listed 0$' "shell: and keeps no timer that was not to be kept"
+
 	run_shell --json <<-END
 		add 10s
 		get t1
@@ -565,6 +577,14 @@ test_shell() {
 	value_is status 5 "shell --json: an error has its status"
 	value_is delivered 1 "shell stats: delivered"
 	value_is rearmed 1 "shell stats: rearmed"
+
+	printf 'help\n\377\nadd 1s\n' | run_shell --json
+	json_is_valid "shell --json: help, and a command that is none"
+	is=0
+	[ "$(sed 's/.*"type":"\([a-z]*\)".*/\1/' "$dir/out" | uniq | tr '\n' ' ')" = \
+		"command error added " ] || is=1
+	result $is "shell --json: help is a record for each command"
+	output_has '"command":"\\ufffd"' "shell --json: what is not text"
 
 	run_shell <<-END
 		add 1h
