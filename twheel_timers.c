@@ -465,6 +465,15 @@ static void twheel_report(const struct twheel_entry *e, const struct twheel_slot
 	twheel_report_state(e, slot, out);
 }
 
+/* What GET says is final: of what was disarmed through the table no event comes. */
+static void twheel_get(struct twheel_timers *t, struct twheel_entry *e,
+		       struct twheel_slot *slot, struct twheel_timer *out, u64 now)
+{
+	if (e->state == TWHEEL_EXPIRED && !twheel_unread(e, READ_ONCE(slot->deadline_ns)))
+		twheel_look(t, e, slot, now);
+	twheel_report(e, slot, out);
+}
+
 static __always_inline int twheel_register(struct twheel_timers *t, struct twheel_timer *arg,
 					   u64 now)
 {
@@ -545,7 +554,7 @@ static __always_inline int twheel_apply_one(struct twheel_timers *t, struct twhe
 	else if (op->opcode == TWHEEL_OP_CANCEL)
 		twheel_cancel(t, e, slot, arg);
 	else
-		twheel_report(e, slot, arg);
+		twheel_get(t, e, slot, arg, now);
 	return 0;
 }
 

@@ -584,6 +584,23 @@ TEST_F(periodic, disarm_unread)
 	EXPECT_EQ(0, stats(_metadata, self->fd).delivered);
 }
 
+/* The same, and GET, which is final: not even the same word brings the event back. */
+TEST_F(periodic, disarm_unread_and_get)
+{
+	struct twheel_event ev;
+	__u64 held;
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	held = disarm(&self->t, self->id);
+	EXPECT_NE(0, held);
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(0, swap_word(self->slot, held));
+	EXPECT_EQ(1, kick(self->fd, self->id));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(held, ev.deadline_ns);
+}
+
 /* The same, and CANCEL: it was idle by then, for the exchange has got the deadline. */
 TEST_F(periodic, disarm_unread_and_cancel)
 {

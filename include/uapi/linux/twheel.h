@@ -331,7 +331,9 @@ struct twheel_table {
  * To arm or move: exchange @deadline_ns for the absolute time, then (a full
  * barrier between) read @wake_ns; if the time is not later, KICK. To disarm:
  * exchange it for 0. If that gives 0, the timer was idle or has expired; else no
- * event of that arming will come. A periodic timer's word is its next deadline.
+ * event of that arming will come. A periodic timer's word is its next deadline;
+ * while an expiration of it is unread, GET or KICK after the disarm withdraws that.
+ * Without one, who puts back the very word that he has taken changes nothing.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
