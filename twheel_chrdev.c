@@ -700,6 +700,20 @@ static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned i
 	return nr ? -EFAULT : -EAGAIN;
 }
 
+/*
+ * Brings in the user's page of the next event, by a store where the event will
+ * be: what can be faulted in is not always what a store is let through to (a
+ * shadow stack; memory with another tag). May sleep. Return: whether there is room.
+ */
+static bool twheel_make_room(struct iov_iter *to)
+{
+	static const struct twheel_event nothing;
+	size_t copied = copy_to_iter(&nothing, sizeof(nothing), to);
+
+	iov_iter_revert(to, copied);
+	return copied == sizeof(nothing);
+}
+
 static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
@@ -725,9 +739,13 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret == -EFAULT) {
 			/* There is room for one. With more, the copy may not get that far. */
 			max = 1;
-			if (fault_in_iov_iter_writeable(to, sizeof(struct twheel_event)) ||
-			    fatal_signal_pending(current))
+			if (!twheel_make_room(to))
 				break;
+			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
+				ret = -ERESTARTSYS;
+				break;
+			}
+			cond_resched();
 			continue;
 		}
 		/* None of those looked at was an event any more; go on. */

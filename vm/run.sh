@@ -184,7 +184,8 @@ find "$root" -exec touch -h -d @0 {} +
 
 # The machine itself. The kernel's log goes to one port, ours is another.
 if has ARM64; then
-	qemu=(qemu-system-aarch64 -machine virt -cpu cortex-a76)
+	# With tags on memory, which are a way of their own to fault.
+	qemu=(qemu-system-aarch64 -machine "virt,mte=on" -cpu "max,pauth-impdef=on,sve=off,sme=off")
 	ports=(-serial chardev:log -device "pci-serial,chardev=tty")
 	words=(console=ttyAMA0 twheel.port=/dev/ttyS0)
 elif has S390; then

@@ -4,6 +4,12 @@
  */
 #include "twheel_test.h"
 
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#endif
+
 FIXTURE(fault) {
 	int fd;
 	__u64 id;
@@ -402,6 +408,35 @@ TEST_F(fault, read_buffer)
 	EXPECT_EQ(EFAULT, errno);
 	expect_unread(_metadata, self->fd, 0);
 }
+
+#ifdef __aarch64__
+/*
+ * Memory with another tag than the pointer's can be faulted in, but not stored to:
+ * EFAULT for that as well, or what was read before.
+ */
+TEST_F(fault, read_other_tag)
+{
+	struct twheel_event ev;
+	struct iovec iov[2] = { { &ev, sizeof(ev) }, { NULL, sizeof(ev) } };
+	void *page;
+
+	/* The machine of vm/run.sh has that. */
+	ASSERT_TRUE(!!(getauxval(AT_HWCAP2) & HWCAP2_MTE));
+	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE | PR_MTE_TCF_SYNC,
+			   0, 0, 0));
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_MTE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	/* The memory's is 0. */
+	iov[1].iov_base = (void *)((uintptr_t)page | 1UL << 56);
+	make_unread(_metadata, self->fd);
+	EXPECT_EQ(-1, read(self->fd, iov[1].iov_base, sizeof(ev)));
+	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(sizeof(ev), readv(self->fd, iov, 2));
+	EXPECT_EQ(0, ev.user_data);
+	expect_unread(_metadata, self->fd, 1);
+}
+#endif
 
 /* A first event that does not fit before a bad page: EFAULT, and it is not lost. */
 TEST_F(fault, read_first_event_across_border)
