@@ -64,6 +64,10 @@
 
 /* Timers touched before the lock is dropped. */
 #define TWHEEL_BUDGET		256U
+/* Of them, a wheel's in a softirq in any case: what its turn costs without any. */
+#define TWHEEL_SHARE		8U
+/* Turns of wheels with less between them are in one softirq. */
+#define TWHEEL_PAUSE_NS		(10 * NSEC_PER_USEC)
 /*
  * Operations of a batch, or timers of a list, done at a time. Where memory ends
  * in the midst of them, one at a time: a copy of many stops up to 16 bytes too
@@ -154,6 +158,19 @@ struct twheel_file {
  */
 static struct workqueue_struct *twheel_wq;
 
+/**
+ * struct twheel_softirq - what the softirqs of a CPU have done
+ * @ended: when the last turn of a wheel did, by CLOCK_MONOTONIC
+ * @left: of the budget that wheels share whose turns follow each other
+ */
+struct twheel_softirq {
+	u64 ended;
+	unsigned int left;
+};
+
+/* Used by softirqs, of which there is one at a time on a CPU. */
+static DEFINE_PER_CPU(struct twheel_softirq, twheel_softirq);
+
 /* Time */
 
 /* The time on the wheel's clock, as the process that opened it sees that. */
@@ -227,16 +244,31 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 	kill_fasync(&w->fasync, SIGIO, POLL_IN);
 }
 
+/*
+ * One softirq runs all hrtimers of the CPU that are due. So that many wheels at
+ * one instant do not make it longer than one would, their turns share a budget;
+ * what is beyond it, or a wheel's share, the worker does.
+ */
 static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
-	u64 now = twheel_lock(w);
+	struct twheel_softirq *softirq = this_cpu_ptr(&twheel_softirq);
+	unsigned int budget, touched;
+	u64 now;
 
+	if (ktime_get_ns() - softirq->ended >= TWHEEL_PAUSE_NS)
+		softirq->left = TWHEEL_BUDGET;
+	budget = max(softirq->left, TWHEEL_SHARE);
+
+	now = twheel_lock(w);
 	w->programmed = TWHEEL_NEVER;
 	w->timers.stats.wakeups++;
-	twheel_run(&w->timers, now, TWHEEL_BUDGET);
+	touched = budget - twheel_run(&w->timers, now, budget);
 	/* This programs the timer anew, so it need not be restarted. */
 	twheel_unlock(w, now);
+
+	softirq->left -= min(touched, softirq->left);
+	softirq->ended = ktime_get_ns();
 	return HRTIMER_NORESTART;
 }
 

@@ -324,8 +324,10 @@ moved:
  *
  * What its word calls for later is queued again; the rest is ready to be read.
  * If the budget was not enough, twheel_due() of the wheel says so.
+ *
+ * Return: how much of the budget is left.
  */
-void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
+unsigned int twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 {
 	struct twheel_node *node;
 
@@ -351,6 +353,7 @@ void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 		if (late > t->stats.worst_lateness_ns)
 			t->stats.worst_lateness_ns = late;
 	}
+	return budget;
 }
 
 /* The verbs */

@@ -50,7 +50,7 @@ static inline void twheel_ready_init(struct twheel_timers *t)
 	t->ready_end = &t->ready.first;
 }
 
-void twheel_run(struct twheel_timers *t, u64 now, unsigned int budget);
+unsigned int twheel_run(struct twheel_timers *t, u64 now, unsigned int budget);
 unsigned int twheel_apply(struct twheel_timers *t, struct twheel_op *ops, unsigned int nr,
 			  u64 now);
 bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now);

@@ -8,6 +8,7 @@
  */
 #include "../table.h"
 
+#include <sched.h>
 #include <sys/time.h>
 
 #define DAY		(24 * HOUR)
@@ -19,6 +20,8 @@
 #define HOLD		(200 * NS_PER_US)
 /* And the kernel, which takes pages back in bulk, some 300,000 instructions of it at a time. */
 #define PAGES		(4 * NS_PER_MS)
+/* And a wheel that has used up what all have together in a softirq: its turn, and its share. */
+#define TURN		(20 * NS_PER_US)
 /* Of the machine's time. */
 #define TEST_DAYS	(60 * 24 * 3600)
 
@@ -424,6 +427,61 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 	close(fd);
 	end_beats(_metadata, self, "close", PAGES);
 	free(ev);
+}
+
+#define WHEELS		100U
+#define EACH		250U
+
+/* Sleeps for a millisecond, @times over, before all other processes; how late at the worst. */
+static __u64 worst_sleep(struct __test_metadata *_metadata, unsigned int times)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	__u64 at = now(CLOCK_MONOTONIC), worst = 0;
+
+	ASSERT_EQ(0, sched_setscheduler(0, SCHED_FIFO, &first));
+	while (times--) {
+		struct timespec ts;
+		__u64 late;
+
+		at += NS_PER_MS;
+		ts = (struct timespec) { at / NS_PER_SEC, at % NS_PER_SEC };
+		ASSERT_EQ(0, clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL));
+		late = now(CLOCK_MONOTONIC) - at;
+		if (late > worst)
+			worst = late;
+	}
+	first.sched_priority = 0;
+	ASSERT_EQ(0, sched_setscheduler(0, SCHED_OTHER, &first));
+	return worst;
+}
+
+/*
+ * On one processor, many wheels with timers that are due at one instant, of each fewer
+ * than a budget: a process waits for that of a softirq, not for all of them together.
+ */
+TEST_F_TIMEOUT(exact, many_wheels, TEST_DAYS)
+{
+	__u64 instant = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC, worst;
+	static struct twheel_event ev[EACH];
+	int fd[WHEELS];
+	unsigned int i;
+
+	for (i = 0; i < WHEELS; i++) {
+		fd[i] = wheel_open(O_NONBLOCK);
+		ASSERT_GE(fd[i], 0);
+		add_many(_metadata, fd[i], EACH, instant, TWHEEL_ABSTIME, 0, NULL);
+	}
+	/* Through the moves to the lower levels, and the instant. */
+	sleep_ns(instant - 200 * NS_PER_MS - now(CLOCK_MONOTONIC));
+	worst = worst_sleep(_metadata, 300);
+	printf("# many wheels: a process %llu us late at the worst\n", worst / NS_PER_US);
+	EXPECT_LE(worst, WAKE_UP + HOLD + WHEELS * TURN);
+	self->hash = fnv(self->hash, worst);
+	sleep_ns(NS_PER_SEC);
+	for (i = 0; i < WHEELS; i++) {
+		ASSERT_EQ(EACH, take(fd[i], ev, EACH, 0));
+		close(fd[i]);
+	}
 }
 
 TEST_HARNESS_MAIN
