@@ -485,19 +485,23 @@ TEST_F(kick, not_kept)
 TEST_F(kick, order)
 {
 	enum { N = 200 };
-	__u64 start = now(CLOCK_MONOTONIC) + AHEAD, seed = 11, last = 0;
+	__u64 ahead = AHEAD, start, seed = 11, last = 0;
 	struct twheel_event ev[N];
 	__u32 slots[N];
 	unsigned int i;
 
-	for (i = 0; i < N; i++) {
-		__u64 id = i % 2 ? reserve(_metadata, self->fd, i) :
-				   add(_metadata, self->fd, start, TWHEEL_ABSTIME, i);
-
-		slots[i] = id;
-		swap_word(slot_of(&self->t, id), start + next_random(&seed) % (80 * NS_PER_MS));
-	}
-	EXPECT_EQ(N, kick_slots(self->fd, slots, N));
+	for (i = 0; i < N; i++)
+		slots[i] = i % 2 ? reserve(_metadata, self->fd, i) :
+				   add(_metadata, self->fd, HOUR, TWHEEL_KEEP, i);
+	/* All of them before the first is due: what is due already comes in the order of KICK. */
+	do {
+		start = now(CLOCK_MONOTONIC) + ahead;
+		for (i = 0; i < N; i++)
+			swap_word(slot_of(&self->t, slots[i]),
+				  start + next_random(&seed) % (80 * NS_PER_MS));
+		EXPECT_EQ(N, kick_slots(self->fd, slots, N));
+		ahead *= 2;
+	} while (now(CLOCK_MONOTONIC) >= start);
 	ASSERT_EQ(N, collect(self->fd, ev, N));
 	for (i = 0; i < N; i++) {
 		__u64 tick = (ev[i].deadline_ns + self->t.tick - 1) / self->t.tick;
