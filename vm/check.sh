@@ -158,7 +158,7 @@ if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
 	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
 		--fuzz 120 --lives 10 --soak 60
-	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 12000)" \
+	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 20000)" \
 		--calls "$(share 20000000)"
 	stage signals tap "$top/vm/suite.sh" uml signals
 	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 60)"

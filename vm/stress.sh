@@ -68,8 +68,8 @@ done
 [ $# -eq 0 ] || shift
 
 quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 15000
-	--timeout 20000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
+options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 25000
+	--timeout 30000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
 turn=40
