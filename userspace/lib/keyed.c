@@ -255,6 +255,9 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 		 * But what was set meanwhile may be so for ever, by @fn.
 		 */
 	} while (got > 0 && !again);
+	/* What @fn armed in the last round may be all that there is to wake up for. */
+	if (again)
+		twheel_flush(k->wheel);
 	return total;
 }
 

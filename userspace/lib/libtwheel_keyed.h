@@ -98,7 +98,8 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  *
  * Never waits. Call it when twheel_fd() of the wheel is readable. As soon as it
  * takes out a key that was set while it runs, as @fn may do, it leaves the rest
- * to the next call, for which the descriptor stays readable.
+ * to the next call, for which the descriptor stays readable: who asks for edges
+ * calls it until it returns 0.
  *
  * Return: how many there were, or a negative errno.
  */

@@ -187,7 +187,8 @@ TEST_F(keyed, for_ever)
 	EXPECT_LT(ret, 300);
 	EXPECT_EQ(ret, left.count);
 	EXPECT_EQ(200, twheel_keyed_count(self->k));
-	EXPECT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	/* Nothing has to be flushed for that. */
+	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
 	EXPECT_EQ(200, twheel_keyed_drain(self->k, NULL, NULL));
 }
 
