@@ -203,11 +203,12 @@ int twheel_collect(struct twheel_ctx *wheel, struct twheel_cache *cache, uint32_
 
 TWHEEL_PUBLIC int twheel_flush(struct twheel_ctx *wheel)
 {
-	struct twheel_cache *cache = twheel_find_cache(wheel, false);
+	struct twheel_cache *cache;
 
-	if (!cache)
-		return twheel_is_gone(wheel) ? -ECHILD : 0;
-	return twheel_flush_cache(wheel, cache);
+	if (twheel_is_gone(wheel))
+		return -ECHILD;
+	cache = twheel_find_cache(wheel, false);
+	return cache ? twheel_flush_cache(wheel, cache) : 0;
 }
 
 TWHEEL_PUBLIC int __twheel_announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old)

@@ -785,9 +785,9 @@ TEST_F(lib, fork)
 	if (!child) {
 		if (variant->flags & TWHEEL_OPEN_INPROCESS) {
 			if (twheel_read(self->w, &ev, 1) != -ECHILD ||
+			    twheel_start(self->w, 1, 1, &other) != -ECHILD ||
 			    twheel_wait(self->w, 0) != -ECHILD ||
 			    twheel_flush(self->w) != -ECHILD ||
-			    twheel_start(self->w, 1, 1, &other) != -ECHILD ||
 			    twheel_move(self->w, mine, 1) != -ECHILD ||
 			    twheel_stop(self->w, mine) != -ECHILD ||
 			    twheel_cancel(self->w, id) != -ECHILD)
