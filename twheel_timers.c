@@ -468,13 +468,20 @@ static void twheel_report(const struct twheel_entry *e, const struct twheel_slot
 	twheel_report_state(e, slot, out);
 }
 
-/* What GET says is final: of what was disarmed through the table no event comes. */
+/*
+ * What GET says is final: of what was disarmed through the table no event comes.
+ * So an event is one as of the look at the word which has decided that.
+ */
 static void twheel_get(struct twheel_timers *t, struct twheel_entry *e,
 		       struct twheel_slot *slot, struct twheel_timer *out, u64 now)
 {
 	if (e->state == TWHEEL_EXPIRED && !twheel_unread(e, READ_ONCE(slot->deadline_ns)))
 		twheel_look(t, e, slot, now);
 	twheel_report(e, slot, out);
+	if (e->state == TWHEEL_EXPIRED) {
+		out->deadline_ns = e->deadline;
+		out->state = TWHEEL_EXPIRED;
+	}
 }
 
 static __always_inline int twheel_register(struct twheel_timers *t, struct twheel_timer *arg,
