@@ -769,10 +769,14 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			continue;
 		}
 		if (ret == -EFAULT) {
-			/* There is room for one. With more, the copy may not get that far. */
-			max = 1;
 			if (!twheel_make_room(to))
 				break;
+			/* No signal is heeded for one fault, but for those without end. */
+			if (max > 1) {
+				/* With more, the copy may not get that far. */
+				max = 1;
+				continue;
+			}
 			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;
