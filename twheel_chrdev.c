@@ -66,8 +66,8 @@
 #define TWHEEL_BUDGET		256U
 /* Of them, a wheel's in a softirq in any case: what its turn costs without any. */
 #define TWHEEL_SHARE		8U
-/* Turns of wheels with less between them are in one softirq. */
-#define TWHEEL_PAUSE_NS		(10 * NSEC_PER_USEC)
+/* The pause between turns that gives back one of the shared ones: 100 us give all. */
+#define TWHEEL_PAUSE_NS		400U
 /*
  * Operations of a batch, or timers of a list, done at a time. Where memory ends
  * in the midst of them, one at a time: a copy of many stops up to 16 bytes too
@@ -246,18 +246,19 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 
 /*
  * One softirq runs all hrtimers of the CPU that are due. So that many wheels at
- * one instant do not make it longer than one would, their turns share a budget;
- * what is beyond it, or a wheel's share, the worker does.
+ * one instant do not make it longer than one would, their turns share a budget,
+ * which pauses between them refill; what is beyond it, or a wheel's share, the
+ * worker does.
  */
 static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
 	struct twheel_softirq *softirq = this_cpu_ptr(&twheel_softirq);
+	u64 refill = (ktime_get_ns() - softirq->ended) / TWHEEL_PAUSE_NS;
 	unsigned int budget, touched;
 	u64 now;
 
-	if (ktime_get_ns() - softirq->ended >= TWHEEL_PAUSE_NS)
-		softirq->left = TWHEEL_BUDGET;
+	softirq->left = min_t(u64, TWHEEL_BUDGET, softirq->left + refill);
 	budget = max(softirq->left, TWHEEL_SHARE);
 
 	now = twheel_lock(w);
