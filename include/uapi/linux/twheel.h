@@ -263,7 +263,8 @@ struct twheel_event {
  * @delivered: events read.
  * @armings: times that a timer was armed, by whatever door.
  * @displaced: armings that ended unexpired: re-armed, cancelled or dropped.
- * @withdrawn: expirations that REARM or CANCEL took back unread.
+ * @withdrawn: expirations that were taken back unread: by REARM, CANCEL, or the
+ *	word in the mapping.
  * @moved: timers looked at, found to have another deadline, and queued anew.
  * @cascaded: times that a timer moved down a level, or went round the top one.
  * @wakeups: times that the wheel was turned by its own timer, or in portions by
@@ -333,7 +334,7 @@ struct twheel_table {
  * exchange it for 0. If that gives 0, the timer was idle or has expired; else no
  * event of that arming will come. A periodic timer's word is its next deadline;
  * while an expiration of it is unread, GET or KICK after the disarm withdraws that.
- * Without one, who puts back the very word that he has taken changes nothing.
+ * Without one, who puts back the very word that he has taken may change nothing.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
