@@ -448,8 +448,19 @@ static void do_cancel(struct run *r, struct user_timer *u)
 static void do_get(struct run *r, struct user_timer *u)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = u->id };
+	bool stale = u->unread && !has_event(u);
+	bool behind = twheel_due(&r->t.wheel, r->now);
+	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
+	/* What was armed or disarmed over its event is looked at, as by KICK: that event is none. */
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
+	if (stale) {
+		u->lax = false;
+		if (behind)
+			u->prompt = false;
+		follow(r, u);
+	}
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
 }
