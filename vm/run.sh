@@ -367,7 +367,7 @@ else
 	# The process of user-mode Linux aborts at times when its kernel has powered down:
 	# one in some hundred. By then the machine has said all that it had to.
 	if has UML && [ "$status" -eq 134 ] &&
-		tail -n 1 "$console" | grep -q 'reboot: Power down'; then
+		grep . "$console" | tail -n 1 | grep -q 'reboot: Power down'; then
 		status=0
 	fi
 	# It has nothing to watch if that did not even begin.

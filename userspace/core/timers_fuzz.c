@@ -453,7 +453,7 @@ static void do_get(struct run *r, struct user_timer *u)
 	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
-	/* What was armed or disarmed over its event is looked at, as by KICK: that event is none. */
+	/* What was armed or disarmed over its event is looked at, and that event is none. */
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
 	if (stale) {
 		u->lax = false;
