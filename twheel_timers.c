@@ -477,6 +477,7 @@ static void twheel_get(struct twheel_timers *t, struct twheel_entry *e,
 {
 	if (e->state == TWHEEL_EXPIRED && !twheel_unread(e, READ_ONCE(slot->deadline_ns)))
 		twheel_look(t, e, slot, now);
+	twheel_look_step(slot);
 	twheel_report(e, slot, out);
 	if (e->state == TWHEEL_EXPIRED) {
 		out->deadline_ns = e->deadline;

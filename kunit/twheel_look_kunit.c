@@ -207,58 +207,126 @@ static u64 look_claimed(struct look_test *lt, const struct look_row *row)
 	return claimed;
 }
 
+/* What a test of every script needs. */
+struct look_room {
+	struct twheel_shape shape;
+	struct look_test *lt;
+	void *mem;
+	/* Which twheel_slots_grow() wants; nobody contends for it. */
+	spinlock_t lock;
+};
+
+static void look_init(struct kunit *test, struct look_room *room)
+{
+	*room = (struct look_room) { .shape = { .shift = SHIFT, .slot_bits = 6 } };
+	spin_lock_init(&room->lock);
+	room->shape.levels = twheel_max_levels(SHIFT, room->shape.slot_bits);
+	room->lt = kunit_kzalloc(test, sizeof(*room->lt), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, room->lt);
+	room->mem = kunit_kzalloc(test, twheel_bytes(&room->shape), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, room->mem);
+}
+
+/* A new wheel with the timer of @row, and script @n for its user. */
+static void look_begin(struct kunit *test, struct look_room *room, unsigned int n,
+		       const struct look_row *row)
+{
+	struct look_test *lt = room->lt;
+	unsigned int i;
+
+	memset(lt, 0, sizeof(*lt));
+	memset(room->mem, 0, twheel_bytes(&room->shape));
+	twheel_ready_init(&lt->timers);
+	lt->now = START;
+	twheel_init(&lt->timers.wheel, &room->shape, room->mem, START - 200 * TICK);
+	KUNIT_ASSERT_EQ(test, 0, twheel_slots_init(&lt->timers.slots, 1));
+	twheel_slots_adopt(&lt->timers.slots);
+	KUNIT_ASSERT_EQ(test, 0, twheel_slots_grow(&lt->timers.slots, &room->lock));
+	for (i = 0; i < STEPS; i++, n /= CHOICES)
+		lt->script[i] = n % CHOICES;
+	look_arm(test, lt, row);
+}
+
+/* Return: whether the test goes on. */
+static bool look_end(struct kunit *test, struct look_test *lt)
+{
+	current_test = NULL;
+	twheel_slots_free(&lt->timers.slots);
+	if (test->status != KUNIT_FAILURE)
+		return true;
+	kunit_info(test, "script %u%u%u%u%u%u", lt->script[0], lt->script[1],
+		   lt->script[2], lt->script[3], lt->script[4], lt->script[5]);
+	return false;
+}
+
+static unsigned int look_scripts(void)
+{
+	unsigned int scripts = 1, i;
+
+	for (i = 0; i < STEPS; i++)
+		scripts *= CHOICES;
+	return scripts;
+}
+
 static void look_every_interleaving(struct kunit *test)
 {
 	const struct look_row *row = test->param_value;
-	struct twheel_shape shape = { .shift = SHIFT, .slot_bits = 6 };
-	struct look_test *lt = kunit_kzalloc(test, sizeof(*lt), GFP_KERNEL);
-	unsigned int scripts = 1;
-	unsigned int i, n;
-	/* Which twheel_slots_grow() wants; nobody contends for it. */
-	spinlock_t lock;
-	void *mem;
+	struct look_room room;
+	struct look_test *lt;
+	unsigned int n;
 
-	KUNIT_ASSERT_NOT_NULL(test, lt);
-	spin_lock_init(&lock);
-	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
-	mem = kunit_kzalloc(test, twheel_bytes(&shape), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	for (i = 0; i < STEPS; i++)
-		scripts *= CHOICES;
-
-	for (n = 0; n < scripts; n++) {
-		unsigned int rest = n;
-
-		memset(lt, 0, sizeof(*lt));
-		memset(mem, 0, twheel_bytes(&shape));
-		twheel_ready_init(&lt->timers);
-		lt->now = START;
-		twheel_init(&lt->timers.wheel, &shape, mem, START - 200 * TICK);
-		KUNIT_ASSERT_EQ(test, 0, twheel_slots_init(&lt->timers.slots, 1));
-		twheel_slots_adopt(&lt->timers.slots);
-		KUNIT_ASSERT_EQ(test, 0, twheel_slots_grow(&lt->timers.slots, &lock));
-		for (i = 0; i < STEPS; i++, rest /= CHOICES)
-			lt->script[i] = rest % CHOICES;
-
-		look_arm(test, lt, row);
+	look_init(test, &room);
+	lt = room.lt;
+	for (n = 0; n < look_scripts(); n++) {
+		look_begin(test, &room, n, row);
 		look_act(test, lt, row);
 		while (lt->kick) {
 			lt->kick = false;
 			twheel_kick(&lt->timers, lt->e->slot, lt->now);
 		}
 		look_check(test, lt, look_claimed(lt, row));
-		current_test = NULL;
-		twheel_slots_free(&lt->timers.slots);
-		if (test->status == KUNIT_FAILURE) {
-			kunit_info(test, "script %u%u%u%u%u%u", lt->script[0], lt->script[1],
-				   lt->script[2], lt->script[3], lt->script[4], lt->script[5]);
+		if (!look_end(test, lt))
 			return;
-		}
+	}
+}
+
+/*
+ * GET of a timer that has expired, with the user at its word before and meanwhile: it
+ * says that there is an event exactly if one is left, which nobody can bring back then.
+ */
+static void get_every_interleaving(struct kunit *test)
+{
+	static const struct look_row row = { "", START - 1, START - 1, 2 * TICK };
+	struct look_room room;
+	struct look_test *lt;
+	unsigned int n;
+
+	look_init(test, &room);
+	lt = room.lt;
+	for (n = 0; n < look_scripts(); n++) {
+		struct twheel_op op = { .opcode = TWHEEL_OP_GET };
+
+		look_begin(test, &room, n, &row);
+		current_test = NULL;
+		twheel_run(&lt->timers, lt->now, AMPLE);
+		KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->state, TWHEEL_EXPIRED);
+		current_test = lt;
+		twheel_look_step(lt->slot);
+		op.timer.id = twheel_entry_id(lt->e);
+		KUNIT_EXPECT_EQ(test, 1U, twheel_apply(&lt->timers, &op, 1, lt->now));
+		KUNIT_EXPECT_EQ(test, 0, op.result);
+		KUNIT_EXPECT_EQ(test, op.timer.state == TWHEEL_EXPIRED,
+				lt->e->state == TWHEEL_EXPIRED);
+		if (op.timer.state == TWHEEL_EXPIRED)
+			KUNIT_EXPECT_EQ(test, op.timer.deadline_ns, lt->e->deadline);
+		if (!look_end(test, lt))
+			return;
 	}
 }
 
 static struct kunit_case look_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
+	KUNIT_CASE(get_every_interleaving),
 	{}
 };
 
