@@ -427,6 +427,30 @@ TEST_F(reading, signals_and_many_events)
 	}
 }
 
+/* Nor one that comes as the user's page is brought in. */
+TEST_F(reading, signals_and_faults)
+{
+	enum { MANY = 1000, SWEEP = 200 };
+	struct sigaction action = { .sa_handler = on_tick };
+	unsigned int i;
+	void *page;
+
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	unread(_metadata, self->fd, MANY);
+	for (i = 0; i < MANY; i++) {
+		struct itimerval once = { .it_value.tv_usec = 1 + i % SWEEP * slowness() };
+		struct itimerval none = { };
+
+		ASSERT_EQ(0, madvise(page, 4096, MADV_DONTNEED));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &once, NULL));
+		EXPECT_EQ(EVENT, read(self->fd, page, EVENT));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+	}
+	EXPECT_EQ(0, munmap(page, 4096));
+}
+
 /* kill -9 ends a blocked read. */
 TEST_F(reading, killed)
 {
