@@ -56,8 +56,27 @@ void json_bool(const char *key, bool value)
 	fputs(value ? "true" : "false", stdout);
 }
 
+/* How many bytes the character beyond ASCII at @s has in UTF-8; 0 if that is none. */
+static unsigned int utf8_len(const unsigned char *s)
+{
+	/* What may follow the first byte: no character has two spellings, and none is a half. */
+	unsigned char least = *s == 0xe0 ? 0xa0 : *s == 0xf0 ? 0x90 : 0x80;
+	unsigned char most = *s == 0xed ? 0x9f : *s == 0xf4 ? 0x8f : 0xbf;
+	unsigned int len, i;
+
+	if (*s < 0xc2 || *s > 0xf4 || s[1] < least || s[1] > most)
+		return 0;
+	len = *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : 4;
+	for (i = 2; i < len; i++)
+		if (s[i] < 0x80 || s[i] > 0xbf)
+			return 0;
+	return len;
+}
+
 void json_string(const char *key, const char *value)
 {
+	unsigned int len;
+
 	json_key(key);
 	putchar('"');
 	for (; *value; value++) {
@@ -67,11 +86,13 @@ void json_string(const char *key, const char *value)
 			printf("\\%c", c);
 		else if (c < ' ')
 			printf("\\u%04x", c);
-		else if (c > '~')
+		else if (c < 0x80)
+			putchar(c);
+		else if ((len = utf8_len((const unsigned char *)value)))
+			value += fwrite(value, 1, len, stdout) - 1;
+		else
 			/* A path, or no command at all, in who knows which encoding. */
 			fputs("\\ufffd", stdout);
-		else
-			putchar(c);
 	}
 	putchar('"');
 }

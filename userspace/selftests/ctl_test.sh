@@ -585,6 +585,15 @@ test_shell() {
 		"command error added " ] || is=1
 	result $is "shell --json: help is a record for each command"
 	output_has '"command":"\\ufffd"' "shell --json: what is not text"
+	# Two bytes, three and four; one that could be shorter, and a half of a pair.
+	good='\303\274\342\202\254\360\237\230\200'
+	# shellcheck disable=SC2059
+	printf "$good"'\300\257\355\240\200x\n' | run_shell --json
+	is=0
+	# shellcheck disable=SC2059
+	LC_ALL=C grep -qF "$(printf '"command":"'"$good"'\\ufffd\\ufffd\\ufffd\\ufffd\\ufffdx"')" \
+		"$dir/out" || is=1
+	result $is "shell --json: what is UTF-8, and what is not"
 
 	run_shell <<-END
 		add 1h
