@@ -548,6 +548,9 @@ test_shell() {
 		END
 	)" "shell: rearm keeps what is not said"
 
+	run monitor --idle-timeout=30000d --add 10ms
+	status_is 0 "monitor: an idle time-out of more than 2^31 s"
+
 	run_shell <<-END
 		add 10s,label=a
 		rearm a idle

@@ -6,6 +6,7 @@
 #include "lib_test.h"
 
 #include <sched.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
@@ -605,6 +606,64 @@ TEST_F(lib, wait_signal)
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &it, NULL));
 	EXPECT_EQ(-EINTR, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+}
+
+/* Longer than a time_t of 32 bits can tell; and yet there is something to read. */
+TEST_F(lib, wait_a_century)
+{
+	struct twheel_event ev;
+	uint64_t id;
+
+	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
+	EXPECT_EQ(1, twheel_wait(self->w, 100 * 365 * 24 * HOUR));
+	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
+}
+
+struct cancelled {
+	struct twheel_ctx *w;
+	sem_t requested;
+	int got;
+	/* Not on the stack of the thread, where an address sanitizer would forget it. */
+	struct twheel_event ev;
+};
+
+/* Reads when its end has been requested, and ends after that. */
+static void *read_and_end(void *arg)
+{
+	struct cancelled *c = arg;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	sem_wait(&c->requested);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	c->got = twheel_read(c->w, &c->ev, 1);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is cancelled does not keep others from reading. */
+TEST_F(lib, cancelled)
+{
+	uint64_t at = twheel_now(self->w) + 20 * NS_PER_MS;
+	struct cancelled c = { .w = self->w, .got = -1 };
+	struct twheel_event ev[2];
+	uint64_t id[2];
+	pthread_t thread;
+	void *ret;
+
+	/* Not due yet: so a wheel in the process looks at its timerfd when it is read. */
+	ASSERT_EQ(0, twheel_start(self->w, at, 1, &id[0]));
+	ASSERT_EQ(0, twheel_start(self->w, at, 1, &id[1]));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	ASSERT_EQ(0, sem_init(&c.requested, 0, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_and_end, &c));
+	ASSERT_EQ(0, pthread_cancel(thread));
+	ASSERT_EQ(0, sem_post(&c.requested));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(PTHREAD_CANCELED, ret);
+	/* None, if what was readable was only a reason to look. */
+	ASSERT_GE(c.got, 0);
+	EXPECT_EQ(2 - c.got, lib_collect(self->w, ev, 2 - c.got));
+	ASSERT_EQ(0, sem_destroy(&c.requested));
 }
 
 /* Starts @n timeouts that are due within 50 ms, some time after all are started. */
