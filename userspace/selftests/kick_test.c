@@ -492,7 +492,7 @@ TEST_F(kick, order)
 
 	for (i = 0; i < N; i++)
 		slots[i] = i % 2 ? reserve(_metadata, self->fd, i) :
-				   add(_metadata, self->fd, HOUR, TWHEEL_KEEP, i);
+				   add(_metadata, self->fd, HOUR, 0, i);
 	/* All of them before the first is due: what is due already comes in the order of KICK. */
 	do {
 		start = now(CLOCK_MONOTONIC) + ahead;
