@@ -64,7 +64,7 @@
 
 /* Timers touched before the lock is dropped. */
 #define TWHEEL_BUDGET		256U
-/* Of them, a wheel's in a softirq in any case: what its turn costs without any. */
+/* Of them, a wheel's in a softirq in any case: few do not wait for the worker. */
 #define TWHEEL_SHARE		8U
 /* The pause between turns that gives back one of the shared ones: 100 us give all. */
 #define TWHEEL_PAUSE_NS		400U

@@ -364,8 +364,9 @@ else
 		sed -u -e "$counted" -e "${raw:+#}$filter"
 	wait "$machine" || status=$?
 	machine=
-	# The process of user-mode Linux aborts at times when its kernel has powered down:
-	# one in some hundred. By then the machine has said all that it had to.
+	# The process of user-mode Linux may abort when its kernel has powered down (seen once;
+	# its main() tells of signals that come as it halts). With that for its last word, the
+	# machine has said all that it had to; one that panics has not.
 	if has UML && [ "$status" -eq 134 ] &&
 		grep . "$console" | tail -n 1 | grep -q 'reboot: Power down'; then
 		status=0
