@@ -75,12 +75,11 @@ static unsigned int utf8_len(const unsigned char *s)
 
 void json_string(const char *key, const char *value)
 {
-	unsigned int len;
-
 	json_key(key);
 	putchar('"');
 	for (; *value; value++) {
 		unsigned char c = *value;
+		unsigned int len = utf8_len((const unsigned char *)value);
 
 		if (c == '"' || c == '\\')
 			printf("\\%c", c);
@@ -88,7 +87,7 @@ void json_string(const char *key, const char *value)
 			printf("\\u%04x", c);
 		else if (c < 0x80)
 			putchar(c);
-		else if ((len = utf8_len((const unsigned char *)value)))
+		else if (len)
 			value += fwrite(value, 1, len, stdout) - 1;
 		else
 			/* A path, or no command at all, in who knows which encoding. */
