@@ -40,6 +40,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/nsproxy.h>
+#include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -881,15 +882,16 @@ static const struct vm_operations_struct twheel_vm_ops = {
 
 /*
  * The whole table or nothing, shared, from the start. It can be inherited and
- * moved, but neither grow nor be executed. The mapping holds the file, so the
- * pages stay as long as it does.
+ * moved, but neither grow nor be executed. For a process that has all executable
+ * that it can read, as old 32-bit ones do, nobody has asked for that. The mapping
+ * holds the file, so the pages stay as long as it does.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct twheel_file *w = file->private_data;
 	u64 bytes;
 
-	if (vma->vm_flags & VM_EXEC)
+	if ((vma->vm_flags & VM_EXEC) && !(current->personality & READ_IMPLIES_EXEC))
 		return -EPERM;
 	/* Of a read-only descriptor VM_SHARED is not set. */
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff)
@@ -904,7 +906,7 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	spin_unlock_bh(&w->lock);
 	if (vma->vm_end - vma->vm_start != bytes)
 		return -EINVAL;
-	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_private_data = w;
 	vma->vm_ops = &twheel_vm_ops;

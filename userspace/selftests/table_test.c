@@ -6,6 +6,7 @@
 #include "table.h"
 
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 
 #define REFCNT	"/sys/module/twheel/refcnt"
@@ -391,27 +392,53 @@ TEST_F(table, advice)
 	unmap_table(&t);
 }
 
+/* What the kernel says of a mapping, as in smaps: each flag with a space before and behind. */
+static void flags_of(struct __test_metadata *_metadata, const struct table *t, char *flags,
+		     size_t size)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	char line[256], mark[32] = "";
+	bool here = false;
+
+	ASSERT_TRUE(!!f);
+	snprintf(mark, sizeof(mark), "%lx-", (unsigned long)(uintptr_t)t->head);
+	*flags = '\0';
+	while (!*flags && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, mark, strlen(mark)))
+			here = true;
+		if (here && !strncmp(line, "VmFlags:", 8))
+			snprintf(flags, size, "%s", line);
+	}
+	fclose(f);
+	TH_LOG("%s", flags);
+}
+
 /* Neither is it in a core dump: it is of no use there. */
 TEST_F(table, not_dumped)
 {
 	struct table t = map_table(_metadata, self->fd);
-	FILE *f = fopen("/proc/self/smaps", "re");
-	char line[256], mark[32] = "", flags[256] = "";
-	bool here = false;
+	char flags[256];
 
-	ASSERT_TRUE(!!f);
-	snprintf(mark, sizeof(mark), "%lx-", (unsigned long)(uintptr_t)t.head);
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, mark, strlen(mark)))
-			here = true;
-		if (here && !strncmp(line, "VmFlags:", 8)) {
-			snprintf(flags, sizeof(flags), "%s", line);
-			break;
-		}
-	}
-	fclose(f);
-	EXPECT_TRUE(!!strstr(flags, " dd ")) TH_LOG("%s", flags);
+	flags_of(_metadata, &t, flags, sizeof(flags));
+	EXPECT_TRUE(!!strstr(flags, " dd "));
 	EXPECT_TRUE(!!strstr(flags, " de "));
+	EXPECT_FALSE(!!strstr(flags, " me "));
+	unmap_table(&t);
+}
+
+/* A process that can execute all that it can read has the table, too; but not to execute. */
+TEST_F(table, read_implies_exec)
+{
+	int before = personality(~0U);
+	char flags[256];
+	struct table t;
+
+	ASSERT_EQ(before, personality(before | READ_IMPLIES_EXEC));
+	t = map_table(_metadata, self->fd);
+	EXPECT_EQ(0, mprotect(t.head, t.bytes, PROT_READ));
+	flags_of(_metadata, &t, flags, sizeof(flags));
+	EXPECT_TRUE(!!strstr(flags, " rd "));
+	EXPECT_FALSE(!!strstr(flags, " ex "));
 	EXPECT_FALSE(!!strstr(flags, " me "));
 	unmap_table(&t);
 }
