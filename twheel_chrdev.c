@@ -611,6 +611,14 @@ static int twheel_shape(struct twheel_file *w, struct twheel_setup *setup)
 	struct twheel_slots slots;
 	int err = -ENOMEM;
 	void *mem;
+	bool used;
+
+	/* What is refused in any case is not refused for want of memory. */
+	spin_lock_bh(&w->lock);
+	used = w->timers.used;
+	spin_unlock_bh(&w->lock);
+	if (used)
+		return -EBUSY;
 
 	shape.levels = min(setup->levels ?: most, most);
 	mem = kvzalloc(twheel_bytes(&shape), TWHEEL_GFP);
