@@ -155,7 +155,8 @@ struct twheel_file {
 /*
  * For the work that a softirq must not do, of all wheels, a budget of each in
  * turn. Nobody's control group pays for it, so it has one CPU at most, whatever
- * users do; an administrator can say which, and how many, in sysfs.
+ * users do, or one of each NUMA node from Linux 6.9 on; an administrator can say
+ * which, and how many, in sysfs.
  */
 static struct workqueue_struct *twheel_wq;
 
