@@ -77,6 +77,8 @@
 #define TWHEEL_GROUP		24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define TWHEEL_EVENTS		28U
+/* Timers that a read looks at meanwhile, which are no events any more. */
+#define TWHEEL_LOOKS_A_READ	(TWHEEL_BUDGET - TWHEEL_EVENTS)
 
 /* Slots looked at by a KICK at a time. */
 #define TWHEEL_KICKS		64U
@@ -713,12 +715,14 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
  * Copies up to @max events, of %TWHEEL_EVENTS at most, to @to and consumes those
  * that were copied whole. All under the lock and without page faults, so that to
  * everybody else an event is either unread or delivered: a CANCEL meanwhile knows
- * which.
+ * which. @unread: out: how many there were before.
  *
- * Return: how many were delivered; -EAGAIN if none is ready; -EFAULT if the
- * user's page has to be brought in first.
+ * Return: how many were delivered; -EAGAIN if none is ready, or none of those that
+ * were looked at was an event any more; -EFAULT if the user's page has to be brought
+ * in first.
  */
-static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
+static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max,
+			  u64 *unread)
 {
 	struct twheel_event events[TWHEEL_EVENTS] __uninitialized;
 	struct twheel_claimed claimed[TWHEEL_EVENTS] __uninitialized;
@@ -728,9 +732,9 @@ static int twheel_deliver(struct twheel_file *w, struct iov_iter *to, unsigned i
 	u64 now;
 
 	now = twheel_lock(w);
-	nr = twheel_claim(&w->timers, claimed, events,
-			  min_t(size_t, room, max),
-			  TWHEEL_BUDGET - TWHEEL_EVENTS, now);
+	*unread = w->timers.stats.unread;
+	nr = twheel_claim(&w->timers, claimed, events, min_t(size_t, room, max),
+			  TWHEEL_LOOKS_A_READ, now);
 	pagefault_disable();
 	copied = copy_to_iter(events, nr * sizeof(*events), to);
 	pagefault_enable();
@@ -763,16 +767,18 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct twheel_file *w = file->private_data;
 	bool nowait = (file->f_flags & O_NONBLOCK) || (iocb->ki_flags & IOCB_NOWAIT);
 	unsigned int max = TWHEEL_EVENTS;
+	u64 vain = 0, turns = 0, unread;
 	ssize_t done = 0;
 	int ret;
 
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	for (;;) {
-		ret = twheel_deliver(w, to, max);
+		ret = twheel_deliver(w, to, max, &unread);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
 			max = TWHEEL_EVENTS;
+			vain = 0;
 			if (iov_iter_count(to) < sizeof(struct twheel_event) ||
 			    hlist_empty(&w->timers.ready) || fatal_signal_pending(current))
 				break;
@@ -795,8 +801,14 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			cond_resched();
 			continue;
 		}
-		/* None of those looked at was an event any more; go on. */
-		if (!hlist_empty(&w->timers.ready)) {
+		/*
+		 * None of those looked at was an event any more. Another may be, so go on
+		 * until each that was there has had its look. Words that never rest are
+		 * looked at for ever by those only who wait.
+		 */
+		if (!vain++)
+			turns = unread / TWHEEL_LOOKS_A_READ + 1;
+		if (!hlist_empty(&w->timers.ready) && (vain <= turns || !(done || nowait))) {
 			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;

@@ -797,9 +797,6 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claime
 		if (!budget--)
 			break;
 		twheel_look(t, e, slot, now);
-		/* The word has come back: for the next claim. */
-		if (*at == &e->ready)
-			break;
 	}
 	return i;
 }

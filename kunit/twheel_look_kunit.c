@@ -247,6 +247,29 @@ static void look_begin(struct kunit *test, struct look_room *room, unsigned int 
 	look_arm(test, lt, row);
 }
 
+/* The same, when the timer has expired and the user has taken his first step. */
+static void look_begin_expired(struct kunit *test, struct look_room *room, unsigned int n,
+			       const struct look_row *row)
+{
+	struct look_test *lt = room->lt;
+
+	look_begin(test, room, n, row);
+	current_test = NULL;
+	twheel_run(&lt->timers, lt->now, AMPLE);
+	KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->state, TWHEEL_EXPIRED);
+	current_test = lt;
+	twheel_look_step(lt->slot);
+}
+
+/* The user tells of what he has to tell of. */
+static void look_kicks(struct look_test *lt)
+{
+	while (lt->kick) {
+		lt->kick = false;
+		twheel_kick(&lt->timers, lt->e->slot, lt->now);
+	}
+}
+
 /* Return: whether the test goes on. */
 static bool look_end(struct kunit *test, struct look_test *lt)
 {
@@ -280,10 +303,7 @@ static void look_every_interleaving(struct kunit *test)
 	for (n = 0; n < look_scripts(); n++) {
 		look_begin(test, &room, n, row);
 		look_act(test, lt, row);
-		while (lt->kick) {
-			lt->kick = false;
-			twheel_kick(&lt->timers, lt->e->slot, lt->now);
-		}
+		look_kicks(lt);
 		look_check(test, lt, look_claimed(lt, row));
 		if (!look_end(test, lt))
 			return;
@@ -306,12 +326,7 @@ static void get_every_interleaving(struct kunit *test)
 	for (n = 0; n < look_scripts(); n++) {
 		struct twheel_op op = { .opcode = TWHEEL_OP_GET };
 
-		look_begin(test, &room, n, &row);
-		current_test = NULL;
-		twheel_run(&lt->timers, lt->now, AMPLE);
-		KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->state, TWHEEL_EXPIRED);
-		current_test = lt;
-		twheel_look_step(lt->slot);
+		look_begin_expired(test, &room, n, &row);
 		op.timer.id = twheel_entry_id(lt->e);
 		KUNIT_EXPECT_EQ(test, 1U, twheel_apply(&lt->timers, &op, 1, lt->now));
 		KUNIT_EXPECT_EQ(test, 0, op.result);
@@ -324,9 +339,42 @@ static void get_every_interleaving(struct kunit *test)
 	}
 }
 
+/*
+ * A reader at a timer that has expired, with the user at its word before and meanwhile:
+ * he is told that there is nothing only when nothing is ready.
+ */
+static void claim_every_interleaving(struct kunit *test)
+{
+	static const struct look_row row = { "", START - 1, START - 1 };
+	struct look_room room;
+	struct look_test *lt;
+	unsigned int n;
+
+	look_init(test, &room);
+	lt = room.lt;
+	for (n = 0; n < look_scripts(); n++) {
+		struct twheel_claimed claimed;
+		struct twheel_event event;
+		unsigned int nr;
+
+		look_begin_expired(test, &room, n, &row);
+		nr = twheel_claim(&lt->timers, &claimed, &event, 1, AMPLE, lt->now);
+		if (!nr)
+			KUNIT_EXPECT_TRUE(test, hlist_empty(&lt->timers.ready));
+		else if (event.deadline_ns == lt->last)
+			lt->last = 0;
+		twheel_settle(&lt->timers, &claimed, nr, nr, lt->now);
+		look_kicks(lt);
+		look_check(test, lt, look_claimed(lt, &row));
+		if (!look_end(test, lt))
+			return;
+	}
+}
+
 static struct kunit_case look_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
 	KUNIT_CASE(get_every_interleaving),
+	KUNIT_CASE(claim_every_interleaving),
 	{}
 };
 
