@@ -44,7 +44,8 @@
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
  * @tick_ns: the resolution that is wanted. The wheel takes the largest power
- *	of two that is not above it. Default: 1 ms, which gives 2^19 ns.
+ *	of two that is not above it. Default: 1 ms, which gives 2^19 ns; or the
+ *	module's parameter min_tick_ns, if that is longer.
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI; for
  *	CLOCK_REALTIME leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: how many timers may exist at a time.
@@ -253,7 +254,8 @@ struct twheel_event {
 
 /**
  * struct twheel_stats - what the wheel has done so far (TWHEEL_IOC_STATS)
- * @armed: timers that are armed now.
+ * @armed: timers that are armed now; as @unread, as of when the kernel looked at
+ *	each last: what was exchanged in the mapping since counts from the next look.
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
  * @registered: timers made.
