@@ -113,19 +113,21 @@ static void race_cancel(struct __test_metadata *_metadata, int fd, unsigned int 
 	unsigned int group, i;
 	unsigned char *events = calloc(RACES, 1);
 	unsigned char *cancelled = calloc(RACES, 1);
+	__u64 seed = 17, lead = NS_PER_MS;
 	struct reader r[2];
-	__u64 seed = 17;
 
 	for (i = 0; i < readers; i++)
 		start_reader(_metadata, &r[i], fd, events, RACES, readers == 1);
 	for (group = 0; group < RACES; group += GROUP) {
-		__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS +
-				 next_random(&seed) % (NS_PER_MS / 2);
+		__u64 start = now(CLOCK_MONOTONIC);
+		__u64 deadline = start + lead + next_random(&seed) % (NS_PER_MS / 2);
 		__u64 ids[GROUP];
 
 		for (i = 0; i < GROUP; i++)
 			ids[i] = add(_metadata, fd, deadline + i * 10000,
 				     TWHEEL_ABSTIME | keep, group + i);
+		/* A slow machine must not come too late for all of the next group. */
+		lead = NS_PER_MS + now(CLOCK_MONOTONIC) - start;
 		spin_ns(next_random(&seed) % (3 * NS_PER_MS));
 		for (i = 0; i < GROUP; i++) {
 			int ret = cancel(fd, ids[i]);
