@@ -15,6 +15,11 @@
 
 #include "internal.h"
 
+/* Of Linux 5.14. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
+
 #define DEVICE	"/dev/twheel"
 
 #define OPEN_FLAGS	(TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS | TWHEEL_OPEN_REALTIME)
@@ -120,6 +125,11 @@ static int kernel_attach(struct twheel_ctx *wheel, int fd)
 	p = mmap(NULL, wheel->table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
+	/* Its first page, while a lack of memory can be told from a crash. */
+	if (madvise(p, sizeof(head), MADV_POPULATE_WRITE) && errno == EFAULT) {
+		munmap(p, wheel->table_bytes);
+		return -ENOMEM;
+	}
 	/* Others can write there: it is read once, and then checked. */
 	memcpy(&head, p, sizeof(head));
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -266,6 +276,9 @@ TWHEEL_PUBLIC int twheel_open(const struct twheel_options *options, struct twhee
 	backend = choose_backend(o.flags);
 	if (backend < 0)
 		return backend;
+	err = twheel_init_caches();
+	if (err)
+		return err;
 	setup = (struct twheel_setup) {
 		.tick_ns = o.tick_ns,
 		.clock_id = o.clock_id,
@@ -288,9 +301,12 @@ TWHEEL_PUBLIC int twheel_open(const struct twheel_options *options, struct twhee
 
 TWHEEL_PUBLIC int twheel_from_fd(int fd, struct twheel_ctx **out)
 {
-	struct twheel_ctx *wheel = new_wheel();
-	int err;
+	int err = twheel_init_caches();
+	struct twheel_ctx *wheel;
 
+	if (err)
+		return err;
+	wheel = new_wheel();
 	if (!wheel)
 		return -ENOMEM;
 	err = kernel_attach(wheel, fd);

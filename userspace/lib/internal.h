@@ -208,6 +208,7 @@ static inline int twheel_inprocess_open(struct twheel_ctx *wheel,
 int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *setup);
 #endif
 
+int twheel_init_caches(void);
 struct twheel_cache *twheel_find_cache(struct twheel_ctx *wheel, bool make);
 void twheel_forget_caches(struct twheel_ctx *wheel);
 int twheel_flush_cache(struct twheel_ctx *wheel, struct twheel_cache *cache);

@@ -56,10 +56,23 @@ static void end_caches(void *unused)
 	unlock_registry();
 }
 
+static int twheel_init_error;
+
 static void init_caches(void)
 {
-	pthread_key_create(&twheel_key, end_caches);
-	pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+	twheel_init_error = -pthread_key_create(&twheel_key, end_caches);
+	if (twheel_init_error)
+		return;
+	twheel_init_error = -pthread_atfork(lock_registry, unlock_registry, unlock_registry);
+	if (twheel_init_error)
+		pthread_key_delete(twheel_key);
+}
+
+/* Before the first wheel. Return: 0, or why there can be no caches in this process. */
+int twheel_init_caches(void)
+{
+	pthread_once(&twheel_once, init_caches);
+	return twheel_init_error;
 }
 
 /* The cache of this thread, which becomes the first to be found; or NULL. */
@@ -83,7 +96,6 @@ struct twheel_cache *twheel_find_cache(struct twheel_ctx *wheel, bool make)
 		link = dead;
 		cache = *link;
 	} else {
-		pthread_once(&twheel_once, init_caches);
 		cache = twheel_map(sizeof(*cache));
 		/* Anything but NULL has the key's function called. */
 		if (!cache || pthread_setspecific(twheel_key, cache)) {

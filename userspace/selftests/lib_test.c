@@ -104,6 +104,19 @@ TEST(environment)
 	}
 }
 
+/* A process without a key for its threads' memory learns it at once. */
+TEST(no_key_left)
+{
+	struct twheel_ctx *w = NULL;
+	pthread_key_t key;
+
+	while (!pthread_key_create(&key, NULL))
+		;
+	EXPECT_EQ(-EAGAIN, twheel_open(NULL, &w));
+	EXPECT_EQ(-EAGAIN, twheel_from_fd(-1, &w));
+	EXPECT_EQ(NULL, w);
+}
+
 TEST(from_fd_refuses)
 {
 	struct twheel_ctx *w;
@@ -114,6 +127,12 @@ TEST(from_fd_refuses)
 	/* It stays ours. */
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(-EBADF, twheel_from_fd(fd, &w));
+	if (!have_device())
+		return;
+	fd = open(TWHEEL_DEVICE, O_RDONLY);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-EACCES, twheel_from_fd(fd, &w));
+	EXPECT_EQ(0, close(fd));
 }
 
 static bool scribbled;
