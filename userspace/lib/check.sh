@@ -13,7 +13,7 @@
 tests=(lib_test lib_timeout_test lib_keyed_test lib_thread_test)
 # The variants, fixtures and tests that are not for here.
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
-without+=(-T drained_elsewhere -T scribbled_header -T clock_set)
+without+=(-T scribbled_header -T clock_set)
 without+=(-T fallback -T not_our_device)
 without+=(-T no_system_call -T counted_system_calls -T move_and_read)
 

@@ -158,11 +158,12 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
-		item->runs = k->runs;
-		item->user_data = user_data;
 		ret = move(k, item, deadline_ns);
-		if (!ret)
+		if (!ret) {
+			item->runs = k->runs;
+			item->user_data = user_data;
 			ret = 1;
+		}
 	} else {
 		ret = add(k, key, len, deadline_ns, user_data);
 	}

@@ -217,31 +217,71 @@ TEST_F(keyed, drain)
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
-/* Another process drains the wheel: keys stay, and begin anew when they are set or moved. */
-TEST(drained_elsewhere)
-{
-	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
-	struct left left = { };
+/* ---- Another process drains ---- */
+
+enum { DRAINED_KEYS = 64 };
+
+FIXTURE(drained) {
 	struct twheel_keyed *k;
 	struct twheel_ctx *w;
+};
+
+FIXTURE_SETUP(drained)
+{
+	struct twheel_options o = {
+		.size = sizeof(o),
+		.flags = TWHEEL_OPEN_KERNEL,
+		.max_timers = DRAINED_KEYS,
+	};
 
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (!have_device())
 		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&o, &k));
-	w = twheel_keyed_wheel(k);
-	EXPECT_EQ(0, twheel_keyed_set(k, "set", 3, twheel_now(w) + HOUR, 1));
-	EXPECT_EQ(0, twheel_keyed_set(k, "moved", 5, twheel_now(w) + HOUR, 2));
-	EXPECT_EQ(0, twheel_keyed_set(k, "gone", 4, twheel_now(w) + HOUR, 3));
-	EXPECT_EQ(0, twheel_keyed_set(k, "left", 4, twheel_now(w) + HOUR, 4));
-	EXPECT_EQ(4, drain(twheel_fd(w), TWHEEL_DRAIN_CANCEL));
-	EXPECT_EQ(1, twheel_keyed_set(k, "set", 3, twheel_now(w), 1));
-	EXPECT_EQ(0, twheel_keyed_move(k, "moved", 5, twheel_now(w)));
-	EXPECT_EQ(0, twheel_keyed_remove(k, "gone", 4, NULL));
-	EXPECT_EQ(2, keyed_collect(k, note, &left, 2));
+	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	self->w = twheel_keyed_wheel(self->k);
+}
+
+FIXTURE_TEARDOWN(drained)
+{
+	twheel_keyed_close(self->k);
+}
+
+/* Keys stay, and begin anew when they are set or moved. */
+TEST_F(drained, begins_anew)
+{
+	struct left left = { };
+	uint64_t first = twheel_now(self->w);
+
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "set", 3, first + HOUR, 1));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "moved", 5, first + HOUR, 2));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "gone", 4, first + HOUR, 3));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "left", 4, first + HOUR, 4));
+	EXPECT_EQ(4, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(1, twheel_keyed_set(self->k, "set", 3, first, 1));
+	EXPECT_EQ(0, twheel_keyed_move(self->k, "moved", 5, first));
+	EXPECT_EQ(0, twheel_keyed_remove(self->k, "gone", 4, NULL));
+	EXPECT_EQ(2, keyed_collect(self->k, note, &left, 2));
 	EXPECT_EQ(3, left.data[0] + left.data[1]);
-	EXPECT_EQ(1, twheel_keyed_count(k));
-	twheel_keyed_close(k);
+	EXPECT_EQ(1, twheel_keyed_count(self->k));
+}
+
+/* A key that cannot begin anew is as it was. */
+TEST_F(drained, no_room)
+{
+	uint64_t i, data = 0, first = twheel_now(self->w);
+
+	for (i = 0; i < DRAINED_KEYS; i++)
+		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, i));
+	EXPECT_EQ(DRAINED_KEYS, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < DRAINED_KEYS; i++) {
+		struct twheel_timer t = { .deadline_ns = HOUR };
+
+		EXPECT_EQ(0, twheel_register(self->w, &t));
+	}
+	i = 7;
+	EXPECT_EQ(-ENOSPC, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, 1000));
+	EXPECT_EQ(0, twheel_keyed_remove(self->k, &i, sizeof(i), &data));
+	EXPECT_EQ(7, data);
 }
 
 /* What somebody else has registered on the wheel of the keys is none of them. */
