@@ -26,8 +26,8 @@ userspace:
 	@$(programs)
 	@echo 'the programs are in build/user'
 
-install:
-	@$(MAKE) -s -C userspace install
+install uninstall:
+	@$(MAKE) -s -C userspace $@
 
 load: modules
 	$(SUDO) insmod twheel.ko $(PARAMS)
@@ -119,6 +119,7 @@ help:
 	@echo 'make userspace        the programs alone, into build/user'
 	@echo 'make modules_install  twheel.ko to where modprobe finds it'
 	@echo 'make install          twheelctl, its manual page and the library into PREFIX'
+	@echo 'make uninstall        and out of it'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
@@ -138,6 +139,6 @@ help:
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched: those are kept in ~/.cache/twheel'
 
-.PHONY: all modules modules_install userspace install load unload dkms-install dkms-remove \
-	vm demo check check-full lint \
+.PHONY: all modules modules_install userspace install uninstall load unload \
+	dkms-install dkms-remove vm demo check check-full lint \
 	kunit model coverage fuzz gate suite stress soak exact power bench bench-full clean help

@@ -158,6 +158,11 @@ runs() {
 	"$dir/root/usr/bin/twheelctl" --version
 }
 
+uninstalled() {
+	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr uninstall &&
+		[ -z "$(find "$dir/root" ! -type d)" ]
+}
+
 # ---- Outside ----
 
 if [ "${1:-}" = --inside ]; then
@@ -175,6 +180,7 @@ read -r number failures <"$dir/sums"
 after=$(listing)
 check "install the programs" installed_files
 check "twheelctl, installed" runs
+check "uninstall the programs" uninstalled
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"
