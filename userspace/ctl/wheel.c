@@ -304,6 +304,8 @@ static void add_random(struct picture *p)
 
 		if (bits < RANDOM_BITS)
 			bits += random() % (RANDOM_BITS - bits);
+		else if (bits > 62)
+			bits = 62;
 		spec.deadline = (1ULL << bits) +
 				((((__u64)random() << 31) ^ random()) & ((1ULL << bits) - 1));
 		ret = roster_add(&p->roster, &p->wheel, &spec, &t);
