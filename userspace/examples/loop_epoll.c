@@ -27,10 +27,14 @@ static unsigned int read_wheel(struct twheel_ctx *wheel)
 {
 	struct twheel_event events[64];
 	unsigned int total = 0;
-	int count;
+	int count, i;
 
-	while ((count = twheel_read(wheel, events, 64)) > 0)
+	while ((count = twheel_read(wheel, events, 64)) > 0) {
+		/* Each is stopped once, or its slot stays in use. */
+		for (i = 0; i < count; i++)
+			check("stop", twheel_stop(wheel, events[i].id));
 		total += count;
+	}
 	check("read", count);
 	return total;
 }

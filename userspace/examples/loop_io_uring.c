@@ -45,7 +45,7 @@ static unsigned int by_poll(struct io_uring *ring, struct twheel_ctx *wheel)
 	struct twheel_event events[EVENTS];
 	unsigned int expired = 0, i;
 	uint64_t id;
-	int count;
+	int count, j;
 
 	for (i = 0; i < TIMEOUTS; i++)
 		check("start", twheel_start(wheel, twheel_now(wheel) + i % 200 * MSEC, i, &id));
@@ -53,8 +53,12 @@ static unsigned int by_poll(struct io_uring *ring, struct twheel_ctx *wheel)
 		check("flush", twheel_flush(wheel));
 		io_uring_prep_poll_add(io_uring_get_sqe(ring), twheel_fd(wheel), POLLIN);
 		wait_one(ring);
-		while ((count = twheel_read(wheel, events, EVENTS)) > 0)
+		while ((count = twheel_read(wheel, events, EVENTS)) > 0) {
+			/* Each is stopped once, or its slot stays in use. */
+			for (j = 0; j < count; j++)
+				check("stop", twheel_stop(wheel, events[j].id));
 			expired += count;
+		}
 		check("read", count);
 	}
 	return expired;

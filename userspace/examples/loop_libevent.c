@@ -31,12 +31,16 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct twheel_event events[64];
 	struct twheel_ctx *wheel = arg;
-	int count;
+	int count, i;
 
 	(void)fd;
 	(void)what;
-	while ((count = twheel_read(wheel, events, 64)) > 0)
+	while ((count = twheel_read(wheel, events, 64)) > 0) {
+		/* Each is stopped once, or its slot stays in use. */
+		for (i = 0; i < count; i++)
+			check("stop", twheel_stop(wheel, events[i].id));
 		expired += count;
+	}
 	check("read", count);
 }
 

@@ -36,12 +36,16 @@ static void on_readable(uv_poll_t *poll, int status, int what)
 {
 	struct wheel_handle *h = poll->data;
 	struct twheel_event events[64];
-	int count;
+	int count, i;
 
 	(void)status;
 	(void)what;
-	while ((count = twheel_read(h->wheel, events, 64)) > 0)
+	while ((count = twheel_read(h->wheel, events, 64)) > 0) {
+		/* Each is stopped once, or its slot stays in use. */
+		for (i = 0; i < count; i++)
+			check("stop", twheel_stop(h->wheel, events[i].id));
 		expired += count;
+	}
 	check("read", count);
 	if (expired == TIMEOUTS)
 		uv_stop(poll->loop);

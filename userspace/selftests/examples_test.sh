@@ -12,10 +12,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/tap.sh"
 
-# example BACKEND NAME
+# example BACKEND NAME [ARGUMENT]
 example() {
 	status=0
-	TWHEEL_BACKEND=$1 "$examples/$2" >"$dir/out" 2>&1 || status=$?
+	TWHEEL_BACKEND=$1 "$examples/$2" ${3:+"$3"} >"$dir/out" 2>&1 || status=$?
 	status_is 0 "$2, $1"
 }
 
@@ -32,6 +32,13 @@ output_has '^exactly the silent ones were reported$' "dead_man: both of them"
 for backend in kernel inprocess; do
 	example $backend request_deadline
 	output_has "given up; $backend wheel, [0-9]+ system calls" "request_deadline: its wheel"
+	printf 'a\nb\n\na\nthe last' >"$dir/names"
+	example $backend by_key 0.2 <"$dir/names"
+	sort "$dir/out" >"$dir/sorted"
+	printf '%s is %s\n' a here a silent b here b silent 'the last' here 'the last' silent \
+		>"$dir/wanted"
+	holds "by_key, $backend: each came, and fell silent, once" \
+		cmp "$dir/wanted" "$dir/sorted"
 	example $backend loop_epoll
 	for name in loop_libevent loop_libuv loop_io_uring; do
 		[ ! -e "$examples/$name" ] || example $backend $name
