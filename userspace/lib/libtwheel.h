@@ -17,16 +17,20 @@
  *	...
  *	twheel_move(wheel, id, twheel_now(wheel) + 5000000000);
  *	...
- *	while (twheel_wait(wheel, -1) > 0)
- *		while (twheel_read(wheel, &event, 1) > 0)
+ *	while (twheel_wait(wheel, -1) > 0) {
+ *		while (twheel_read(wheel, &event, 1) > 0) {
  *			printf("timeout %llu\n", event.user_data);
+ *			twheel_stop(wheel, event.id);
+ *		}
+ *	}
  *
  * Two kinds
  *
  *   timeouts	twheel_start(), twheel_move(), twheel_stop(). Short-lived or
  *		long, one-shot, made and ended without a system call: their slots
  *		are kept for the next. After a stop that returned 1, the event
- *		will not be read. This is what most programs want.
+ *		will not be read. Each is stopped once, also when its event has been
+ *		read: until then its slot is not free. This is what most programs want.
  *
  *   timers	twheel_register() and so on: all that <linux/twheel.h> offers
  *		(periods, slack, flags), a system call each. twheel_arm() and
@@ -52,7 +56,9 @@
  *
  * Rules for all functions
  *
- *  - What can fail returns a negative errno, and has then changed nothing.
+ *  - What can fail returns a negative errno, and has then changed nothing. Only
+ *    the memory of a kernel wheel's table comes page by page, as it is first
+ *    written to: a process whose control group has none left gets a SIGBUS.
  *  - Times are nanoseconds on the clock of the wheel, see twheel_now(). A
  *    deadline is absolute; one in the past expires at once, and 0 counts as 1.
  *  - Any thread may call any function at any time, but for two rules: nothing
@@ -104,7 +110,8 @@ struct twheel_ctx;
  * @flags: TWHEEL_OPEN_, or 0
  * @tick_ns: its resolution; the largest power of two not above it is taken
  * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
- * @max_timers: how many timers and timeouts there may be
+ * @max_timers: how many timers and slots for timeouts there may be; each thread
+ *	that starts timeouts keeps up to 256 slots for itself, see twheel_start()
  * @levels: levels of the hierarchy
  * @slot_bits: each has 2^slot_bits buckets
  *
@@ -132,7 +139,8 @@ struct twheel_options {
  * Return: 0; -EINVAL: impossible options, or a TWHEEL_BACKEND unknown; -E2BIG:
  * options that only a later version knows; -EPERM: so small a tick needs
  * CAP_SYS_RESOURCE; -EOPNOTSUPP: no such backend in this library or module;
- * -ENOMEM; or why the device or the timerfd cannot be opened.
+ * -ENOMEM; -EAGAIN: the process has no pthread_key_t left; or why the device or
+ * the timerfd cannot be opened.
  */
 int twheel_open(const struct twheel_options *options, struct twheel_ctx **wheel);
 
@@ -151,8 +159,8 @@ int twheel_open(const struct twheel_options *options, struct twheel_ctx **wheel)
  * slots have not gone to timers of yet another process, whose words would be
  * taken for theirs: so drain only where nobody registers.
  *
- * Return: 0; -ENOTTY: not a wheel; -EBADF; -EOPNOTSUPP: the module has no
- * table; -ENOMEM.
+ * Return: 0; -ENOTTY: not a wheel; -EBADF; -EACCES: open for reading only;
+ * -EOPNOTSUPP: the module has no table; -ENOMEM; -EAGAIN: see twheel_open().
  */
 int twheel_from_fd(int fd, struct twheel_ctx **wheel);
 
@@ -222,7 +230,9 @@ int twheel_counters(struct twheel_ctx *wheel, struct twheel_stats *stats);
  *	were not read yet, or when another process had drained them
  *
  * Each is one system call of a kernel wheel, but for @kicked. To start, move
- * and stop timeouts, and to arm and disarm timers, made no others.
+ * and stop timeouts, and to arm and disarm timers, made no others of it. What a
+ * process takes for its memory is not counted: each thread maps a page or two for
+ * each wheel that it uses. A forked child goes on from its parent's counts.
  */
 struct twheel_usage {
 	uint64_t kicks;
@@ -250,13 +260,14 @@ void twheel_usage(const struct twheel_ctx *wheel, struct twheel_usage *usage);
  * Each started timeout is stopped once, whether its event has been read or
  * not: until then the id is its own.
  *
- * No system call, if this thread has a free slot that the wheel will look at
- * anyway before @deadline_ns, and it takes that one first; if the wheel looks in
- * this very moment, that is found out by the next twheel_flush(). Slots come by the
- * 64; a thread keeps some free ones for itself, and up to four cache lines of
+ * It takes the slot that this thread has freed last. No system call, if the wheel
+ * will look at that one before @deadline_ns anyway; if the wheel looks in this very
+ * moment, that is found out by the next twheel_flush(). Slots come by the 64, of
+ * which a thread keeps up to 256 free ones for itself; up to four cache lines of
  * them are shared with no other thread.
  *
- * Return: 0; -ENOSPC: max_timers reached; -ENOMEM.
+ * Return: 0; -ENOSPC: max_timers reached, with the free slots that other threads
+ * keep; -ENOMEM.
  */
 int twheel_start(struct twheel_ctx *wheel, uint64_t deadline_ns, uint64_t user_data,
 		 uint64_t *id);
