@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every place in a call where memory may be refused or a copy may fault fails
- * once: the first, the second, until the call has no more of them. Each time
+ * Every place in a call where memory may be refused or a copy may fault fails:
+ * the first, the second, until the call has no more of them; objects first, then
+ * pages, and all of that some times over. Each time
  * the call must say ENOMEM or EFAULT with all as it was before, or say what it
  * did; and must succeed when it is made again.
  *
@@ -10,11 +11,13 @@
  */
 #include "stress.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <sys/epoll.h>
 
 #define DEBUGFS		"/sys/kernel/debug/"
 #define KMEMLEAK	DEBUGFS "kmemleak"
+#define SLABS		"/sys/kernel/slab"
 
 /* More than any call has; to find no end is a failure. */
 #define MOST_SITES	400
@@ -60,7 +63,7 @@ struct snapshot {
 
 struct deed {
 	const char *name;
-	/* How many places there are at least, so that none is passed over. */
+	/* How many places there are at least, for objects and for pages. */
 	unsigned int least;
 	void (*prepare)(struct __test_metadata *_metadata, struct scene *s);
 	/* Returns what the call does, or a negative errno. */
@@ -84,17 +87,54 @@ static bool set_fault(const char *file, const char *value)
 	return write_text(path, value);
 }
 
+/* What is refused: objects or pages; and what copies, in either case. */
+enum refused { OBJECTS, PAGES, NR_REFUSED };
+
+/*
+ * How often it is gone through all places. Beside what it is asked for, the kernel takes
+ * objects for its accounts and pages for its slabs, now and then: a place more, so that
+ * by its number another is passed over. Both at a time, there would be many more.
+ */
+#define SWEEPS	4
+
+/*
+ * Has all caches refuse objects when they are told to, but those of the kernel's notes
+ * about objects: each of those would be a place of its own.
+ */
+static bool mark_caches(void)
+{
+	DIR *dir = opendir(SLABS);
+	struct dirent *entry;
+	unsigned int marked = 0;
+	char path[512];
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), SLABS "/%s/failslab", entry->d_name);
+		if (strncmp(entry->d_name, "kmemleak_", 9) &&
+		    strncmp(entry->d_name, "debug_objects_", 14))
+			marked += write_text(path, "1");
+	}
+	if (dir)
+		closedir(dir);
+	return marked;
+}
+
 /* Whether this kernel can refuse everything, and does so in silence. */
 static bool faults_are_there(void)
 {
-	return set_fault("failslab/ignore-gfp-wait", "N") &&
+	return mark_caches() && set_fault("failslab/cache-filter", "Y") &&
 	       set_fault("failslab/verbose", "0") &&
-	       set_fault("fail_page_alloc/ignore-gfp-wait", "N") &&
 	       set_fault("fail_page_alloc/ignore-gfp-highmem", "N") &&
 	       set_fault("fail_page_alloc/min-order", "0") &&
 	       set_fault("fail_page_alloc/verbose", "0") &&
 	       set_fault("fail_usercopy/verbose", "0") &&
 	       !access("/proc/thread-self/fail-nth", W_OK);
+}
+
+static bool refuse(enum refused what)
+{
+	return set_fault("failslab/ignore-gfp-wait", what == OBJECTS ? "N" : "Y") &&
+	       set_fault("fail_page_alloc/ignore-gfp-wait", what == PAGES ? "N" : "Y");
 }
 
 #define NO_FAULTS	"NO FAULT INJECTION HERE: this kernel tests nothing of this"
@@ -212,6 +252,16 @@ static int do_setup(struct scene *s)
 		.tick_ns = 1 << 22, .slot_bits = 8, .max_timers = 77,
 	};
 	return call(s->fd, TWHEEL_IOC_SETUP, &s->buf.setup);
+}
+
+/* Refused in any case, and not for want of memory. */
+static int do_setup_used(struct scene *s)
+{
+	int ret = do_setup(s);
+
+	if (ret == -EBUSY)
+		return 0;
+	return ret == -EFAULT ? ret : -EPROTO;
 }
 
 static bool setup_right(struct scene *s, int ret, const struct snapshot *before,
@@ -624,59 +674,81 @@ static bool deed_right(const struct deed *d, struct scene *s, int ret,
 	return d->right ? d->right(s, ret, before, after) : !ret && same(before, after);
 }
 
+/* What came of it, by place; and how many places there were in a round at most. */
+struct tally {
+	unsigned int most, refused, survived, lost;
+};
+
+/* Fails place @nth of a deed, and sees what came of it. Return: whether there was one. */
+static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, unsigned int nth,
+		       struct tally *tally)
+{
+	static struct snapshot before, after;
+	static struct scene s;
+	bool injected;
+	int ret;
+
+	d->prepare(_metadata, &s);
+	/* Of a mapping that no timer is in, this touches no page. */
+	ASSERT_TRUE(look(&s, &before));
+	ret = act_failing(&s, d, nth, &injected);
+	ASSERT_TRUE(look(&s, &after));
+	if (ret < 0) {
+		ASSERT_TRUE(injected)
+			TH_LOG("%s: %s, though nothing failed", d->name, strerror(-ret));
+		ASSERT_TRUE(ret == -ENOMEM || ret == -EFAULT)
+			TH_LOG("%s: place %u: %s", d->name, nth, strerror(-ret));
+	}
+	if (ret >= 0) {
+		ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+			TH_LOG("%s: place %u: %d is not what it did", d->name, nth, ret);
+		tally->survived += injected;
+	} else if (same(&before, &after)) {
+		tally->refused++;
+		ret = d->act(&s);
+		ASSERT_GE(ret, 0)
+			TH_LOG("%s: place %u: then %s", d->name, nth, strerror(-ret));
+		ASSERT_TRUE(look(&s, &after));
+		ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
+			TH_LOG("%s: place %u: then not done", d->name, nth);
+	} else {
+		tally->lost++;
+		ASSERT_TRUE(d->lost && ret == -EFAULT && d->lost(&s, 0, &before, &after))
+			TH_LOG("%s: place %u: %s, and half done", d->name, nth,
+			       strerror(-ret));
+	}
+	end_scene(&s);
+	return injected;
+}
+
 /* Fails one place after the other. */
 static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 {
-	unsigned int nth, survived = 0, refused = 0, lost = 0;
-	static struct snapshot before, after;
-	static struct scene s;
-	bool injected = true;
+	struct tally of[NR_REFUSED] = { };
+	unsigned int round, nth;
+	enum refused what;
 
 	ASSERT_TRUE(faults_are_there())
 		TH_LOG(NO_FAULTS);
 	signal(SIGBUS, on_bus);
-	for (nth = 1; injected; nth++) {
-		int ret;
+	for (what = 0; what < NR_REFUSED; what++) {
+		struct tally *tally = &of[what];
 
-		ASSERT_LT(nth, MOST_SITES);
-		d->prepare(_metadata, &s);
-		/* Of a mapping that no timer is in, this touches no page. */
-		ASSERT_TRUE(look(&s, &before));
-		ret = act_failing(&s, d, nth, &injected);
-		ASSERT_TRUE(look(&s, &after));
-		if (ret < 0) {
-			ASSERT_TRUE(injected)
-				TH_LOG("%s: %s, though nothing failed", d->name, strerror(-ret));
-			ASSERT_TRUE(ret == -ENOMEM || ret == -EFAULT)
-				TH_LOG("%s: place %u: %s", d->name, nth, strerror(-ret));
+		ASSERT_TRUE(refuse(what));
+		for (round = 0; round < SWEEPS; round++) {
+			for (nth = 1; fail_place(_metadata, d, nth, tally); nth++)
+				ASSERT_LT(nth, MOST_SITES);
+			if (nth - 1 > tally->most)
+				tally->most = nth - 1;
 		}
-		if (ret >= 0) {
-			ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
-				TH_LOG("%s: place %u: %d is not what it did", d->name, nth, ret);
-			survived += injected;
-		} else if (same(&before, &after)) {
-			refused++;
-			ret = d->act(&s);
-			ASSERT_GE(ret, 0)
-				TH_LOG("%s: place %u: then %s", d->name, nth, strerror(-ret));
-			ASSERT_TRUE(look(&s, &after));
-			ASSERT_TRUE(deed_right(d, &s, ret, &before, &after))
-				TH_LOG("%s: place %u: then not done", d->name, nth);
-		} else {
-			lost++;
-			ASSERT_TRUE(d->lost && ret == -EFAULT &&
-				    d->lost(&s, 0, &before, &after))
-				TH_LOG("%s: place %u: %s, and half done", d->name, nth,
-				       strerror(-ret));
-		}
-		end_scene(&s);
+		TH_LOG("%s, %s: %u places: %u times refused, %u survived, %u the answer alone",
+		       d->name, what == PAGES ? "pages" : "objects", tally->most,
+		       tally->refused, tally->survived, tally->lost);
 	}
-	TH_LOG("%s: %u places: %u refused it, %u it survived, %u took the answer alone",
-	       d->name, nth - 2, refused, survived, lost);
-	EXPECT_GE(nth - 2, d->least);
+	EXPECT_GE(of[OBJECTS].most + of[PAGES].most, d->least);
 	/* It is not always the answer: there are places before the deed as well. */
 	if (d->lost)
-		EXPECT_GE(refused, 1);
+		EXPECT_GE(of[OBJECTS].refused, 1);
 }
 
 FIXTURE(fail_nth) {};
@@ -695,76 +767,80 @@ FIXTURE_TEARDOWN(fail_nth)
 }
 
 FIXTURE_VARIANT_ADD(fail_nth, open) {
-	.deed = { "open", 5, fresh, do_open }
+	.deed = { "open", 7, fresh, do_open }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, setup) {
-	.deed = { "setup", 4, fresh, do_setup, setup_right, setup_right }
+	.deed = { "setup", 6, fresh, do_setup, setup_right, setup_right }
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, setup_used) {
+	.deed = { "setup_used", 2, full, do_setup_used }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, info) {
-	.deed = { "info", 1, full, do_info }
+	.deed = { "info", 2, full, do_info }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, stats) {
-	.deed = { "stats", 1, full, do_stats }
+	.deed = { "stats", 2, full, do_stats }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, register) {
-	.deed = { "register", 5, fresh, do_register, register_right, forgotten }
+	.deed = { "register", 9, fresh, do_register, register_right, forgotten }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, register_more) {
-	.deed = { "register_more", 2, full, do_register, register_right, forgotten }
+	.deed = { "register_more", 4, full, do_register, register_right, forgotten }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, rearm) {
-	.deed = { "rearm", 2, full, do_rearm, rearm_right, rearm_right }
+	.deed = { "rearm", 4, full, do_rearm, rearm_right, rearm_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, cancel) {
-	.deed = { "cancel", 2, full, do_cancel, cancel_right, cancel_right }
+	.deed = { "cancel", 4, full, do_cancel, cancel_right, cancel_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, get) {
-	.deed = { "get", 2, full, do_get }
+	.deed = { "get", 4, full, do_get }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_register) {
-	.deed = { "batch_register", 11, fresh, do_batch_register, batch_register_right, forgotten }
+	.deed = { "batch_register", 16, fresh, do_batch_register, batch_register_right, forgotten }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_rearm) {
-	.deed = { "batch_rearm", 7, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
+	.deed = { "batch_rearm", 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_cancel) {
-	.deed = { "batch_cancel", 7, full, do_batch_cancel, batch_cancel_right,
+	.deed = { "batch_cancel", 14, full, do_batch_cancel, batch_cancel_right,
 		  batch_cancel_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, batch_get) {
-	.deed = { "batch_get", 7, full, do_batch_get, batch_get_right }
+	.deed = { "batch_get", 14, full, do_batch_get, batch_get_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, drain_expire) {
-	.deed = { "drain_expire", 1, full, do_drain_expire, drain_expire_right }
+	.deed = { "drain_expire", 2, full, do_drain_expire, drain_expire_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, drain_cancel) {
-	.deed = { "drain_cancel", 1, full, do_drain_cancel, drain_cancel_right }
+	.deed = { "drain_cancel", 2, full, do_drain_cancel, drain_cancel_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, list) {
-	.deed = { "list", 4, full, do_list, list_right }
+	.deed = { "list", 8, full, do_list, list_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, kick) {
-	.deed = { "kick", 3, full, do_kick, kick_right }
+	.deed = { "kick", 6, full, do_kick, kick_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, mmap) {
-	.deed = { "mmap", 2, fresh, do_mmap }
+	.deed = { "mmap", 3, fresh, do_mmap }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, populate_header) {
@@ -776,23 +852,23 @@ FIXTURE_VARIANT_ADD(fail_nth, populate_slots) {
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, touch) {
-	.deed = { "touch", 1, fresh_map, do_touch, touch_right }
+	.deed = { "touch", 2, fresh_map, do_touch, touch_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, read) {
-	.deed = { "read", 2, all_unread, do_read, read_right }
+	.deed = { "read", 4, all_unread, do_read, read_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, readv) {
-	.deed = { "readv", 2, all_unread, do_readv, read_right }
+	.deed = { "readv", 8, all_unread, do_readv, read_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, poll) {
-	.deed = { "poll", 1, full, do_poll, poll_right }
+	.deed = { "poll", 2, full, do_poll, poll_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, epoll) {
-	.deed = { "epoll", 2, full, do_epoll, epoll_right }
+	.deed = { "epoll", 5, full, do_epoll, epoll_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, fasync) {
@@ -800,7 +876,7 @@ FIXTURE_VARIANT_ADD(fail_nth, fasync) {
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, fdinfo) {
-	.deed = { "fdinfo", 3, full, do_fdinfo, fdinfo_right }
+	.deed = { "fdinfo", 8, full, do_fdinfo, fdinfo_right }
 };
 
 /* Whichever place fails: the errno is right, nothing has changed, and then it works. */
@@ -882,15 +958,20 @@ static void fail_all(struct __test_metadata *_metadata)
 		{ "touch", 1, fresh_map, do_touch },
 	};
 	static struct scene s;
+	enum refused what;
 	unsigned int i, nth;
 	bool injected;
 
-	for (i = 0; i < ARRAY_SIZE(deeds); i++) {
+	for (i = 0; i < NR_REFUSED * ARRAY_SIZE(deeds); i++) {
+		what = i % NR_REFUSED;
+		ASSERT_TRUE(refuse(what));
 		injected = true;
 		for (nth = 1; injected; nth++) {
+			const struct deed *d = &deeds[i / NR_REFUSED];
+
 			ASSERT_LT(nth, MOST_SITES);
-			deeds[i].prepare(_metadata, &s);
-			act_failing(&s, &deeds[i], nth, &injected);
+			d->prepare(_metadata, &s);
+			act_failing(&s, d, nth, &injected);
 			end_scene(&s);
 		}
 	}
