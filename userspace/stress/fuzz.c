@@ -210,6 +210,7 @@ static struct shared {
 	unsigned int nr_operands;
 	struct operand {
 		__u64 was, wanted;
+		unsigned int met;
 	} operand[OPERANDS];
 } *shared;
 
@@ -768,6 +769,13 @@ static void run_program(const struct program *p)
 /* Coverage */
 
 #define KCOV_WORDS	(1U << 16)
+/*
+ * Programs that are tried for a constant, but for the first times that it is met: values
+ * such as 0 are many.
+ */
+#define RUNS_AN_OPERAND	6U
+#define TIMES_NEW	30U
+#define OPERANDS_A_CONSTANT	8U
 
 /* Returns whether this process sees where it goes. */
 static bool open_kcov(void)
@@ -849,7 +857,9 @@ static void note_operands(void)
 		if (at == nr_operands())
 			at = __atomic_fetch_add(&shared->nr_operands, 1, __ATOMIC_RELAXED);
 		if (at < OPERANDS)
-			shared->operand[at] = (struct operand) { record[2], record[1] };
+			shared->operand[at] = (struct operand) {
+				record[2], record[1], shared->operand[at].met,
+			};
 	}
 }
 
@@ -864,6 +874,106 @@ static void keep(const struct program *p)
 	while (__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) != at)
 		sched_yield();
 	__atomic_store_n(&shared->ready, at + 1, __ATOMIC_RELEASE);
+}
+
+/* How often at most a program is to be tried for this constant, which is in the notes. */
+static unsigned int runs_for(__u64 wanted)
+{
+	unsigned int at;
+
+	for (at = 0; at < nr_operands(); at++)
+		if (shared->operand[at].wanted == wanted)
+			return shared->operand[at].met++ < TIMES_NEW ? ~0U : RUNS_AN_OPERAND;
+	return RUNS_AN_OPERAND;
+}
+
+/*
+ * What one run was compared to, and not equal to: constants, each with a few of the values
+ * that were there, of which a batch has many.
+ */
+static unsigned int take_operands(struct operand *found, unsigned int most)
+{
+	unsigned long i, n = me.kcov[0];
+	unsigned int nr = 0, at, same;
+
+	for (i = 0; i < n && 4 * i + 4 < KCOV_WORDS && nr < most; i++) {
+		unsigned long *record = &me.kcov[1 + 4 * i];
+
+		if (!(record[0] & KCOV_CMP_CONST) || record[1] == record[2])
+			continue;
+		for (at = 0, same = 0; at < nr && same < OPERANDS_A_CONSTANT; at++)
+			if (found[at].wanted == record[1])
+				same += found[at].was == record[2] ? OPERANDS_A_CONSTANT : 1;
+		if (same < OPERANDS_A_CONSTANT)
+			found[nr++] = (struct operand) { .was = record[2], .wanted = record[1] };
+	}
+	return nr;
+}
+
+/* Puts the constant for value @at of a step, if it is what was compared. */
+static bool give(struct step *s, unsigned int at, const struct operand *o)
+{
+	if (at == VALUES) {
+		if (s->n != (__u32)o->was)
+			return false;
+		s->n = o->wanted;
+		return true;
+	}
+	/* The whole of it, or the lower bits. */
+	if (s->v[at] == o->was)
+		s->v[at] = o->wanted;
+	else if ((__u32)s->v[at] == o->was)
+		s->v[at] = (s->v[at] & ~0xffffffffULL) | (__u32)o->wanted;
+	else if ((__u16)s->v[at] == o->was)
+		s->v[at] = (s->v[at] & ~0xffffULL) | (__u16)o->wanted;
+	else
+		return false;
+	return true;
+}
+
+/*
+ * Tries for @operand the values of @p that it may have been compared with, one at a time,
+ * but @most. Return: whether one of them comes somewhere new; that is in @p then.
+ */
+static bool try_operand(struct program *p, const struct operand *operand, unsigned int most)
+{
+	unsigned int i, runs = 0;
+	struct program next;
+
+	for (i = 0; i < p->nr * (VALUES + 1) && runs < most; i++) {
+		next = *p;
+		if (!give(&next.step[i / (VALUES + 1)], i % (VALUES + 1), operand))
+			continue;
+		runs++;
+		shared->now[me.nr] = next;
+		run_traced(&next, KCOV_TRACE_PC);
+		if (!new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
+			continue;
+		keep(&next);
+		*p = next;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * What a program has been compared to may lead further: puts that in the place of what
+ * was compared with it, and goes on from what comes somewhere new.
+ */
+static void follow(const struct program *found)
+{
+	static struct operand operands[256];
+	struct program p = *found;
+	unsigned int nr, i;
+
+	do {
+		run_traced(&p, KCOV_TRACE_CMP);
+		note_operands();
+		nr = take_operands(operands, ARRAY_SIZE(operands));
+		for (i = 0; i < nr; i++)
+			if (try_operand(&p, &operands[i], runs_for(operands[i].wanted)))
+				break;
+	} while (i < nr);
 }
 
 /* Making programs */
@@ -1074,12 +1184,13 @@ static void one_program(void)
 		return;
 	}
 	run_traced(p, KCOV_TRACE_PC);
-	if (new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
+	if (new_edges(shared->edges, shared->blocks, &shared->nr_blocks)) {
 		keep(p);
-	else if (random_below(64))
-		return;
-	run_traced(p, KCOV_TRACE_CMP);
-	note_operands();
+		follow(p);
+	} else if (!random_below(500)) {
+		/* What leads further may lie on a way that is not new any more. */
+		follow(p);
+	}
 }
 
 static int work(unsigned int nr)
@@ -1205,14 +1316,18 @@ static int list_whole(int fd)
 	return ret < 0 ? ret : total;
 }
 
-/* One wheel after the other is replaced, each by one of another shape. */
+/*
+ * One wheel after the other is replaced, each by one of another shape. Where timers go
+ * round, each is looked at in each round: of two levels and 65536 timers, which is two
+ * million looks a second, a slow machine would do nothing else, and come late for ever.
+ */
 static void open_wheel(struct __test_metadata *_metadata, unsigned int i)
 {
 	static const struct twheel_setup shapes[] = {
 		{ .max_timers = 4096 },
 		{ .max_timers = 1000, .tick_ns = 1 << 16, .levels = 1, .slot_bits = 4 },
 		{ .max_timers = 4096, .tick_ns = 1 << 20, .slot_bits = 8 },
-		{ .max_timers = 65536, .tick_ns = 1 << 17, .levels = 2, .slot_bits = 4,
+		{ .max_timers = 65536, .tick_ns = 1 << 17, .levels = 3, .slot_bits = 4,
 		  .clock_id = CLOCK_BOOTTIME },
 		{ .max_timers = 300, .tick_ns = 1, .slot_bits = 16 },
 	};
@@ -1262,6 +1377,49 @@ static bool all_standing(unsigned int processes)
 		sleep_ms(1);
 	}
 	return false;
+}
+
+static void show_file(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		printf("# %s: %s", name, line);
+	if (f)
+		fclose(f);
+}
+
+/* Of a process that does not come back: where it is, and what the wheels do meanwhile. */
+static void show_lost(const pid_t *pid, unsigned int processes)
+{
+	unsigned int i;
+
+	for (i = 0; i < WORKERS; i++)
+		print_program(&shared->now[i]);
+	for (i = 0; i < processes; i++) {
+		if (__atomic_load_n(&shared->standing[i], __ATOMIC_ACQUIRE))
+			continue;
+		printf("# process %u:\n", i);
+		show_file(pid[i], "stat");
+		show_file(pid[i], "syscall");
+		show_file(pid[i], "stack");
+	}
+	for (i = 0; i < WHEELS; i++) {
+		struct twheel_stats s;
+		struct twheel_info in;
+
+		if (call(shared->wheel[i], TWHEEL_IOC_STATS, &s) ||
+		    call(shared->wheel[i], TWHEEL_IOC_INFO, &in))
+			continue;
+		tell_stats("wheel", &s);
+		printf("#   tick %llu ns, %u levels of %u bits: %llu moved, %llu cascaded, %llu wake-ups, %llu ns late at the worst\n",
+		       in.tick_ns, in.levels, in.slot_bits, s.moved, s.cascaded, s.wakeups,
+		       s.worst_lateness_ns);
+	}
+	fflush(stdout);
 }
 
 static unsigned long all_calls(void)
@@ -1442,8 +1600,7 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 			wait_for_programs(began);
 		shared->pause = 1;
 		if (!all_standing(processes)) {
-			for (i = 0; i < WORKERS; i++)
-				print_program(&shared->now[i]);
+			show_lost(pid, processes);
 			ASSERT_TRUE(false)
 				TH_LOG("a process does not come back");
 		}
