@@ -13,9 +13,10 @@ set -eu
 usage()
 {
 	cat <<-EOF
-	usage: run.sh [--kasan] VERSION [NAME=VALUE...]
+	usage: run.sh [--kasan] [--planted CASE] VERSION [NAME=VALUE...]
 
 	  --kasan     with KASAN, which finds what the wheel does to memory
+	  --planted   only this case, with a bug (see vm/gate.sh kunit)
 	  VERSION     of the kernel: 6.12, 6.1
 	  NAME=VALUE  parameter of the random suite: seed=42 ops=1000000
 	EOF
@@ -70,6 +71,10 @@ plant()
 	obj-y := twheel.o twheel_slots.o twheel_kunit.o twheel_turn_kunit.o \
 		twheel_model_kunit.o twheel_look_kunit.o
 	EOF
+	[ ! "$planted" ] || {
+		ln -s "$top/vm/planted/twheel_planted_kunit.c" "$1/lib/twheel"
+		echo 'obj-y += twheel_planted_kunit.o' >> "$1/lib/twheel/Makefile"
+	}
 	grep -qx 'obj-y += twheel/' "$1/lib/Makefile" ||
 		echo 'obj-y += twheel/' >> "$1/lib/Makefile"
 }
@@ -78,6 +83,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(dirname "$here")
 kasan=
 [ "${1-}" != --kasan ] || { kasan=1; shift; }
+planted=
+suites='twheel*'
+[ "${1-}" != --planted ] || { planted=$2 suites=twheel_planted.$2; shift 2; }
 version=${1-}
 case $version in
 6.1|6.12) shift ;;
@@ -117,7 +125,7 @@ ktap=$build/twheel.ktap
 # A report of KASAN fails the case in which it comes; there is only the first.
 # shellcheck disable=SC2086
 python3 $kunit exec --arch=um --build_dir="$build" --timeout=120 --raw_output=kunit \
-	$args 'twheel*' > "$ktap" || failed=1
+	$args "$suites" > "$ktap" || failed=1
 cat "$ktap"
 # Of a warning no case knows.
 ! grep -E '(WARNING|BUG): ' "$ktap" || failed=1

@@ -25,7 +25,8 @@ minutes=${TWHEEL_CHECK_MINUTES:-80}
 share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
-loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1 '
+loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1'
+loners+=' s390x-races arm64-races '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # When all others have ended.
@@ -187,10 +188,14 @@ if [ -n "$full" ]; then
 	stage debug-32 tap "$top/vm/suite.sh" debug 32
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
+	stage s390x-races tap "$top/vm/suite.sh" s390x-6.1 races
+	stage arm64-races tap "$top/vm/suite.sh" arm64-6.12 races
 	stage races-6.1 tap "$top/vm/suite.sh" 6.1 races
 	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
+	stage gate-kunit tap "$top/vm/gate.sh" kunit
+	stage gate-tests tap "$top/vm/gate.sh" tests
 	stage gate-canary tap "$top/vm/gate.sh" canary
 	stage targets tap "$top/vm/targets.sh" "$share"
 fi

@@ -5,7 +5,8 @@
 # of misbehaviour in a machine and expects the rig to find it, and gives the tally
 # broken logs to count. With the name of a debug kernel, it plants what only
 # that one can find; with "canary", what shows in that variant of the module; with
-# "stalls", what goes on for too long.
+# "stalls", what goes on for too long; with "tests", bugs in the module itself, for
+# the tests of the device.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -163,6 +164,10 @@ stalls)
 	boot stall-rcu --append nosoftlockup -- insmod /planted.ko bug=spin
 	ok "one that RCU waits for" says 'rcu: INFO: rcu'
 	ok "that ends it" says 'the machine died without a verdict'
+	boot stall-busy --exact -- insmod /planted.ko bug=busy
+	ok "an interrupt that is due again at its end" \
+		says 'fail: kernel log: hrtimer: interrupt took'
+	ok "a machine with it fails" refused
 	the_end
 	;;
 canary)
@@ -172,6 +177,59 @@ canary)
 		"$top/vm/canary.c"
 	boot canary --kernel 6.12 --variant canary --exact --bin "$build/canary" -- canary
 	ok "canary: a member that nothing was written to" says 'nothing was written to: fefefefe'
+	the_end
+	;;
+kunit)
+	# suite CASE: the output is in $output, the exit status in $status.
+	suite() {
+		status=0
+		output=$("$top/kunit/run.sh" --kasan --planted "planted_$1" 6.12 2>&1) || status=$?
+		printf '%s\n' "$output" | sed 's/^/# /'
+	}
+	suite nothing
+	ok "a suite without a bug passes" test "$status" -eq 0
+	suite uaf
+	ok "use after free in a case" says 'BUG: KASAN: slab-use-after-free in planted_uaf'
+	ok "fails it" says ': 0 passed, 1 failed'
+	ok "and the run" test "$status" -eq 1
+	suite warn
+	ok "a warning that the case does not know" says ': 1 passed, 0 failed'
+	ok "fails the run" test "$status" -eq 1
+	suite expect
+	ok "an expectation that is not met fails the run" test "$status" -eq 1
+	suite oops
+	ok "a kernel that dies" says 'Kernel panic - not syncing: planted'
+	ok "fails the run" test "$status" -eq 1
+	suite skip
+	ok "a case that is skipped fails the run" test "$status" -eq 1
+	the_end
+	;;
+tests)
+	# mutant KERNEL BUG BIN COMMAND: the module with that bug, and a test of it.
+	mutant() {
+		boot "tests-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
+			--log-ok 'minor 250 is taken' --bin "$build/$3" --run "$4"
+	}
+	quietly "$top/vm/programs.sh"
+	quietly "$top/vm/programs.sh" stress
+	mutant uml leak stress 'fail_nth -v register -t nothing_leaked'
+	ok "what is not freed where memory ends" says 'not ok 2 afterwards.nothing_leaked'
+	mutant uml unchecked stress 'fail_nth -v open'
+	ok "memory that nobody asks for whether it is there" \
+		says 'the machine died without a verdict'
+	mutant uml forget stress 'fail_nth -v register'
+	ok "a timer that stays when its id cannot be told" \
+		says 'not ok 1 fail_nth.register.each_place'
+	mutant uml count stress 'fuzz --seconds 60 --guided 1'
+	ok "an expiration that is not counted" says '# not conserved: '
+	mutant uml maze stress 'fuzz --seconds 200 --guided 1'
+	ok "what only two numbers of 32 and 64 bits lead to" says 'WARNING: CPU: 0 PID'
+	mutant 6.12 store user 'table_race_test -t claim -t disarm_at_expiry'
+	ok "an expiry that is claimed by a store" says ' table_race.claim'
+	ok "fails its test" refused
+	mutant 6.12 second user 'table_race_test -t second_read -t disarm_at_expiry'
+	ok "a word that is not read again" says ' table_race.second_read'
+	ok "fails its test" refused
 	the_end
 	;;
 '') ;;

@@ -10,6 +10,7 @@
 #   gcov    counts how often each line ran, without the branches that UBSAN adds
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
+#   bug-X   has the bug of vm/planted/X.patch, and says which code a system call ran
 
 . "$(dirname "$0")/lib.sh"
 
@@ -21,7 +22,7 @@ shift $(($# > 1 ? 2 : 1))
 flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
--kcov) variables+=(KCOV_INSTRUMENT=y) ;;
+-kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
 -canary) flags+=' -ftrivial-auto-var-init=pattern -DTWHEEL_CANARY' ;;
 esac
@@ -40,6 +41,14 @@ find "$dir" -type l -delete
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
 cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
+if [[ ${dir##*/"$kernel"} = -bug-* ]]; then
+	bug=$top/vm/planted/${dir##*-bug-}.patch
+	# A copy of its own, as links lead to the checkout.
+	file=$(sed -n 's|^+++ b/||p' "$bug")
+	rm "$dir/$file"
+	cp "$top/$file" "$dir"
+	patch -s -d "$dir" -p1 <"$bug" >&2
+fi
 for m in "$dir" "$dir/planted"; do
 	make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done

@@ -10,6 +10,7 @@
  *   minor  has the minor number that twheel asks for
  *   hung   waits for minutes for what does not come
  *   spin   keeps its processor for a minute, with interrupts on
+ *   busy   has a timer that is due again whenever its interrupt ends
  *
  * These only a kernel that looks for them notices:
  *
@@ -45,6 +46,7 @@
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
@@ -120,6 +122,8 @@ static int planted_spin(void)
 	unsigned long end = jiffies + 60 * HZ;
 
 	preempt_disable();
+	/* Whether or not anybody else has something to wait for. */
+	start_poll_synchronize_rcu();
 	while (time_before(jiffies, end))
 		cpu_relax();
 	preempt_enable();
@@ -248,6 +252,22 @@ static int planted_irq(void)
 static int planted_hardirq(void)
 {
 	interrupt(planted_locks);
+	return 0;
+}
+
+static ktime_t busy_until;
+
+static enum hrtimer_restart planted_again(struct hrtimer *timer)
+{
+	hrtimer_forward_now(timer, ns_to_ktime(NSEC_PER_USEC));
+	udelay(5);
+	return ktime_before(ktime_get(), busy_until) ? HRTIMER_RESTART : HRTIMER_NORESTART;
+}
+
+static int planted_busy(void)
+{
+	busy_until = ktime_add_ms(ktime_get(), 50);
+	interrupt(planted_again);
 	return 0;
 }
 
@@ -423,6 +443,7 @@ static const struct {
 	{ "minor", planted_minor },
 	{ "hung", planted_hung },
 	{ "spin", planted_spin },
+	{ "busy", planted_busy },
 	{ "uaf", planted_uaf },
 	{ "slab", planted_slab },
 	{ "vmalloc", planted_vmalloc },
