@@ -17,15 +17,19 @@ const struct bench_backend *const bench_backends[] = {
 	&bench_wheel,
 	&bench_wheel_mutex,
 	&bench_lazy,
+	&bench_lazy_mutex,
 	&bench_heap,
 	&bench_heap_mutex,
 	&bench_libev,
 	&bench_libev_mutex,
 	&bench_libevent,
+	&bench_libevent_mutex,
 	&bench_libuv,
+	&bench_libuv_mutex,
 	&bench_timerfd,
 	&bench_posix,
 	&bench_io_uring,
+	&bench_io_uring_mutex,
 };
 
 const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);

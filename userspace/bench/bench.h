@@ -45,6 +45,7 @@ struct bench;
  * @limit: how many this machine lets it hold, or NULL: as many
  * @threads: how many threads may use one at a time
  * @locked: they take a mutex around each operation
+ * @together: it is measured with several threads only
  * @open: makes @n + %BENCH_SPARE timers, none of them armed, and their handles;
  *	0, or -1 if this machine cannot
  * @begin: called in the time that is measured, before operations that take
@@ -75,6 +76,7 @@ struct bench_backend {
 	uint32_t (*limit)(void);
 	unsigned int threads;
 	bool locked;
+	bool together;
 	int (*open)(struct bench *b);
 	void (*begin)(struct bench *b);
 	void (*arm)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
@@ -246,11 +248,14 @@ extern const unsigned int bench_nr_backends;
 extern const struct bench_backend bench_store, bench_exchange, bench_called, bench_table;
 extern const struct bench_backend bench_libtwheel, bench_libtwheel_mutex;
 extern const struct bench_backend bench_timeout, bench_rearm;
-extern const struct bench_backend bench_wheel, bench_wheel_mutex, bench_lazy;
+extern const struct bench_backend bench_wheel, bench_wheel_mutex;
+extern const struct bench_backend bench_lazy, bench_lazy_mutex;
 extern const struct bench_backend bench_heap, bench_heap_mutex;
 extern const struct bench_backend bench_libev, bench_libev_mutex;
-extern const struct bench_backend bench_libevent, bench_libuv;
-extern const struct bench_backend bench_timerfd, bench_posix, bench_io_uring;
+extern const struct bench_backend bench_libevent, bench_libevent_mutex;
+extern const struct bench_backend bench_libuv, bench_libuv_mutex;
+extern const struct bench_backend bench_timerfd, bench_posix;
+extern const struct bench_backend bench_io_uring, bench_io_uring_mutex;
 
 /* backend.c */
 

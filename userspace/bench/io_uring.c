@@ -66,6 +66,7 @@ static void reap(struct bench *b)
 	}
 }
 
+/* With the lock held, if there is one. */
 static void flush(struct bench *b)
 {
 	struct uring *u = b->state;
@@ -124,35 +125,43 @@ static inline int uring_cancel_one(void *it, uint64_t handle, uint64_t when)
 BENCH_LOOPS(uring_loop, b, uring_arm_one, uring_move_one, uring_cancel_one)
 
 /* What is left of the last batch goes, too. */
+static void flush_rest(struct bench *b)
+{
+	if (b->lock)
+		pthread_mutex_lock(b->lock);
+	flush(b);
+	if (b->lock)
+		pthread_mutex_unlock(b->lock);
+}
 
 static BENCH_PROTO(uring_arm)
 {
 	uring_loop_arm(b, handle, nr, when);
-	flush(b);
+	flush_rest(b);
 }
 
 static BENCH_PROTO(uring_move)
 {
 	uring_loop_move(b, handle, nr, when);
-	flush(b);
+	flush_rest(b);
 }
 
 static BENCH_PROTO(uring_cancel)
 {
 	uring_loop_cancel(b, handle, nr, when);
-	flush(b);
+	flush_rest(b);
 }
 
 static BENCH_PROTO(uring_pair)
 {
 	uring_loop_pair(b, handle, nr, when);
-	flush(b);
+	flush_rest(b);
 }
 
 static BENCH_PROTO(uring_turnover)
 {
 	uring_loop_turnover(b, handle, nr, when);
-	flush(b);
+	flush_rest(b);
 }
 
 static void uring_deliver(struct bench *b, uint64_t until)
@@ -177,6 +186,20 @@ const struct bench_backend bench_io_uring = {
 	.max_n = 100000,
 	.why = "each operation searches the list of all",
 	.threads = 1,
+	.open = uring_open,
+	BENCH_OPS(uring),
+	.deliver = uring_deliver,
+	.close = uring_close,
+};
+
+/* A ring is one thread's at a time. */
+const struct bench_backend bench_io_uring_mutex = {
+	.name = "io_uring+mutex",
+	.max_n = 100000,
+	.why = "each operation searches the list of all",
+	.threads = 2,
+	.locked = true,
+	.together = true,
 	.open = uring_open,
 	BENCH_OPS(uring),
 	.deliver = uring_deliver,

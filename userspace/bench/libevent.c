@@ -185,3 +185,24 @@ const struct bench_backend bench_libevent = {
 	.deliver = libevent_deliver,
 	.close = libevent_close,
 };
+
+static void libevent_begin(struct bench *b)
+{
+	struct loop *l = b->state;
+
+	l->now = bench_now();
+}
+
+/* From outside the loop, where two threads can be: without its cached time. */
+const struct bench_backend bench_libevent_mutex = {
+	.name = "libevent+mutex",
+	.max_n = 10000000,
+	.threads = 2,
+	.locked = true,
+	.together = true,
+	.open = libevent_open,
+	.begin = libevent_begin,
+	BENCH_OPS(inner),
+	.deliver = libevent_deliver,
+	.close = libevent_close,
+};

@@ -110,3 +110,16 @@ const struct bench_backend bench_libuv = {
 	.deliver = libuv_deliver,
 	.close = libuv_close,
 };
+
+const struct bench_backend bench_libuv_mutex = {
+	.name = "libuv+mutex",
+	.max_n = 10000000,
+	.threads = 2,
+	.locked = true,
+	.together = true,
+	.open = libuv_open,
+	.begin = libuv_begin,
+	BENCH_OPS(libuv),
+	.deliver = libuv_deliver,
+	.close = libuv_close,
+};

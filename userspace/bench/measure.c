@@ -525,6 +525,8 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 			bench_note("%s: for one thread", kind->name);
 			continue;
 		}
+		if (kind->together && threads == 1)
+			continue;
 		if (few && threads == 1 && kind != &bench_exchange && kind != &bench_libtwheel)
 			continue;
 		if (n > kind->max_n) {

@@ -46,7 +46,8 @@ style='
 
 # Who is to be seen first: ours, then the others.
 order='exchange table libtwheel libtwheel-timeout twheel core timers timer_list hrtimer lazy wheel
-	wheel+mutex heap heap+mutex libev libev+mutex libevent libuv timerfd posix io_uring'
+	lazy+mutex wheel+mutex heap heap+mutex libev libev+mutex libevent libevent+mutex libuv
+	libuv+mutex timerfd posix io_uring'
 
 # A colour each; what is ours is drawn thick.
 colours=('#777777' '#d01c1c' '#1f77b4' '#17becf' '#2ca02c' '#9467bd' '#8c564b' '#e377c2'

@@ -49,6 +49,13 @@ changed() {
 	awk -F '\t' -v OFS='\t' "!/^#/ { $1 } { print }" "$kept" >"$out/rows.tsv"
 }
 
+# And with what a timer of libtwheel takes of the program: BYTES.
+own() {
+	cp "$kept" "$out/rows.tsv"
+	printf '%s\t' 'vm(emulated)' memory libtwheel 1000000 1 own "$1" bytes 0 1 |
+		sed 's/$/yes\n/' >>"$out/rows.tsv"
+}
+
 # judged NUMBER WORDS: the judge fails, and says so of this number.
 judged() {
 	status 1 "$here/judge" "$out/rows.tsv" >"$out/judged" || return
@@ -188,6 +195,11 @@ twice the time/if ($3 == "libtwheel" && $2 == "move") $7 *= 2/N1/MISSED
 a backend that does not do its work/if ($3 == "libtwheel" && $2 == "move") $11 = "no"/N1/not measured
 one wake-up/if ($2 == "idle_wakeups") $7 = 1/N10/MISSED
 END
+
+own 0.004
+ok "judge: next to nothing of the program" "$here/judge" "$out/rows.tsv"
+own 4
+ok "judge: four bytes of the program" judged N9 MISSED
 
 ok "compare: nothing has changed" status 0 "$here/compare" "$kept" "$kept"
 while IFS=/ read -r name change; do

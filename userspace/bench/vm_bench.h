@@ -6,7 +6,7 @@
  *   vm_wheel.c		/dev/twheel by hand: one by one, in batches, by KICK
  *   vm_create.c	what it costs to make a timer and to end it
  *   vm_expire.c	what expiring costs, all in, and how late it is
- *   vm_memory.c	what an armed timer takes of the kernel's memory
+ *   vm_memory.c	what an armed timer takes of memory
  *   vm_heartbeat.c	connections that send heartbeats
  *   vm_quiet.c		an idle wheel, and a million timers at one instant
  */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an armed timer takes of the kernel's memory: what the whole machine has less
- * of, and, where a memory cgroup can be made, what that is charged for.
+ * What an armed timer takes of memory: of the kernel's, what the whole machine has less
+ * of and, where a memory cgroup can be made, what that is charged for; and of the
+ * program's own.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <libtwheel.h>
 
 #include "vm_bench.h"
 
@@ -72,10 +76,15 @@ static double machine_bytes(void)
 	return 1024 * left - kept_bytes();
 }
 
-/* What is measured: by the cgroup, of that in slabs and by vmalloc(), and by the machine. */
-enum { CHARGED, SLAB, VMALLOC, MACHINE, MEASURES };
+/*
+ * What is measured: by the cgroup, of that in slabs and by vmalloc(), by the machine, and
+ * what the program has.
+ */
+enum { CHARGED, SLAB, VMALLOC, MACHINE, OWN, MEASURES };
 
-static const char *const measures[] = { "cgroup", "cgroup,slab", "cgroup,vmalloc", "machine" };
+static const char *const measures[] = {
+	"cgroup", "cgroup,slab", "cgroup,vmalloc", "machine", "own",
+};
 
 static void look(const char *stat, double bytes[MEASURES])
 {
@@ -83,19 +92,18 @@ static void look(const char *stat, double bytes[MEASURES])
 	bytes[SLAB] = get(stat, "slab");
 	bytes[VMALLOC] = get(stat, "vmalloc");
 	bytes[MACHINE] = machine_bytes();
+	bytes[OWN] = 1024 * get("/proc/self/status", "RssAnon");
 }
 
-/* In a child, so that its cgroup has nothing else. */
-static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
-		    double bytes[MEASURES])
+/* Without what the bench itself has for each. */
+static void measure_backend(const struct bench_backend *kind, uint32_t n, const char *stat,
+			    double bytes[MEASURES])
 {
 	double before[MEASURES];
 	struct bench *b;
 	unsigned int i;
 	uint64_t when;
-	char stat[128];
 
-	snprintf(stat, sizeof(stat), "%s/memory.stat", cgroup);
 	/* One first, with all that comes with it but is not of a timer. */
 	b = bench_open(kind, 64, 0, 0);
 	if (!b)
@@ -110,6 +118,60 @@ static void measure(const struct bench_backend *kind, uint32_t n, const char *cg
 	look(stat, bytes);
 	for (i = 0; i < MEASURES; i++)
 		bytes[i] -= before[i];
+	bytes[OWN] -= (n + BENCH_SPARE) * sizeof(*b->handle);
+}
+
+/*
+ * libtwheel, as a program uses it: timers that are registered, or timeouts that are
+ * started, and the program has the number of each.
+ */
+static void measure_library(bool timeouts, uint32_t n, const char *stat, double bytes[MEASURES])
+{
+	struct twheel_options options = { .size = sizeof(options), .max_timers = n + 1024 };
+	uint64_t *id = bench_alloc(n, sizeof(*id)), when = bench_now() + VM_FAR;
+	double before[MEASURES];
+	struct twheel_ctx *wheel;
+	unsigned int i;
+	uint32_t t;
+	int err;
+
+	memset(id, 1, n * sizeof(*id));
+	look(stat, before);
+	err = twheel_open(&options, &wheel);
+	for (t = 0; !err && t < n; t++) {
+		struct twheel_timer timer = {
+			.deadline_ns = when + t,
+			.flags = TWHEEL_ABSTIME,
+			.user_data = t,
+		};
+
+		if (timeouts) {
+			err = twheel_start(wheel, when + t, t, &id[t]);
+		} else {
+			err = twheel_register(wheel, &timer);
+			id[t] = timer.id;
+		}
+	}
+	if (err) {
+		errno = -err;
+		bench_die("libtwheel");
+	}
+	look(stat, bytes);
+	for (i = 0; i < MEASURES; i++)
+		bytes[i] -= before[i];
+}
+
+/* In a child, so that its cgroup has nothing else. */
+static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
+		    double bytes[MEASURES])
+{
+	char stat[128];
+
+	snprintf(stat, sizeof(stat), "%s/memory.stat", cgroup);
+	if (kind == &bench_libtwheel || kind == &bench_timeout)
+		measure_library(kind == &bench_timeout, n, stat, bytes);
+	else
+		measure_backend(kind, n, stat, bytes);
 	_exit(0);
 }
 
@@ -143,7 +205,9 @@ static void row(const struct bench_backend *kind, uint32_t n)
 	for (i = 0; i < MEASURES; i++) {
 		bytes[i] /= n;
 		/* Of few, what else the machine does is more. */
-		if ((charged || i == MACHINE) && bytes[i] > 0)
+		if (bytes[i] < 0)
+			bytes[i] = 0;
+		if (i == OWN || ((charged || i == MACHINE) && bytes[i] > 0))
 			vm_rows("memory", kind->name, n, measures[i], "bytes", &bytes[i], 1);
 	}
 	munmap(bytes, 4096);
@@ -152,6 +216,10 @@ static void row(const struct bench_backend *kind, uint32_t n)
 void vm_memory(void)
 {
 	row(&vm_twheel, 1000000);
+	row(&bench_libtwheel, 1000000);
+	row(&bench_timeout, 1000000);
+	row(&bench_heap, 1000000);
+	row(&bench_libev, 1000000);
 	row(&bench_timerfd, 100000);
 	row(&bench_posix, 100000);
 	row(&bench_io_uring, 10000);

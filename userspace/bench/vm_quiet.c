@@ -46,6 +46,41 @@ static double watch(void)
 	return (vm_all_cpu() - cpu) / 1e6;
 }
 
+static void hear_nothing(struct bench *b, uint32_t index)
+{
+	fprintf(stderr, "%s: timer %u has expired, an hour early\n", b->kind->name, index);
+	exit(1);
+}
+
+/* Others, each in a loop that waits for the first of its timers. */
+static void idle_rival(const struct bench_backend *kind, uint32_t n, unsigned int reps)
+{
+	double ms[MAX_REPS];
+	unsigned int rep;
+	struct bench *b;
+	uint64_t cpu;
+
+	if (!vm_wanted(kind->name))
+		return;
+	n = bench_fit(kind, n);
+	b = bench_open(kind, n, 0, 0);
+	if (!b)
+		bench_die(kind->name);
+	b->sink = hear_nothing;
+	if (kind->begin)
+		kind->begin(b);
+	kind->arm(b, b->handle, n, bench_now() + VM_FAR);
+	/* What the first turn of its loop has to do is of arming them. */
+	kind->deliver(b, bench_now() + NSEC_PER_MSEC);
+	for (rep = 0; rep < reps; rep++) {
+		cpu = vm_all_cpu();
+		kind->deliver(b, bench_now() + WATCH);
+		ms[rep] = (vm_all_cpu() - cpu) / 1e6;
+	}
+	bench_close(b);
+	vm_rows("idle_cpu", kind->name, n, "10s", "ms", ms, reps);
+}
+
 /*
  * An idle machine, with a million timers and without, in turns: what else it does then
  * may fall into the one or the other.
@@ -76,6 +111,12 @@ void vm_idle(unsigned int reps)
 	vm_rows("idle_cpu", "twheel", MILLION, "10s", "ms", busy, reps);
 	/* In all that time. */
 	vm_rows("idle_wakeups", "twheel", MILLION, "10s", "1", &wakeups, 1);
+	idle_rival(&bench_libtwheel, MILLION, reps);
+	idle_rival(&bench_heap, MILLION, reps);
+	idle_rival(&bench_libev, MILLION, reps);
+	idle_rival(&bench_timerfd, 100000, reps);
+	idle_rival(&bench_posix, 100000, reps);
+	idle_rival(&bench_io_uring, 10000, reps);
 }
 
 static void run_on(int cpu)

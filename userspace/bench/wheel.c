@@ -272,3 +272,15 @@ const struct bench_backend bench_lazy = {
 	.deliver = wheel_deliver,
 	.close = wheel_close,
 };
+
+const struct bench_backend bench_lazy_mutex = {
+	.name = "lazy+mutex",
+	.max_n = 10000000,
+	.threads = 2,
+	.locked = true,
+	.together = true,
+	.open = lazy_open,
+	BENCH_OPS(lazy),
+	.deliver = wheel_deliver,
+	.close = wheel_close,
+};
