@@ -172,19 +172,22 @@ static bool twheel_unread(const struct twheel_entry *e, u64 deadline)
 	       deadline == twheel_successor(e, e->deadline, e->expired_ns);
 }
 
-/* Nothing to do for @e if its word is @deadline, before and after a look. */
-static bool twheel_settled(const struct twheel_entry *e, u64 deadline, bool looked)
+/*
+ * Nothing to do for @e if its word is @deadline: before anything was decided of it,
+ * or after that, and what was decided has been published.
+ */
+static bool twheel_settled(const struct twheel_entry *e, u64 deadline, bool decided)
 {
 	switch (e->state) {
 	case TWHEEL_ARMED:
-		if (!looked)
+		if (!decided)
 			return deadline == e->deadline;
 		/* Later, or not at all, will be seen in time. */
 		return !deadline || deadline >= e->deadline;
 	case TWHEEL_EXPIRED:
 		return twheel_unread(e, deadline);
 	case TWHEEL_IDLE:
-		return looked && !deadline;
+		return decided && !deadline;
 	default:
 		return false;
 	}
@@ -234,6 +237,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 			struct twheel_slot *slot, u64 now)
 {
 	u64 tick = now & ~(twheel_tick_ns(t) - 1);
+	bool decided = false;
 	unsigned int looks;
 	u64 at;
 
@@ -241,7 +245,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 		u64 deadline = READ_ONCE(slot->deadline_ns);
 		u64 next;
 
-		if (twheel_settled(e, deadline, looks))
+		if (twheel_settled(e, deadline, decided))
 			return;
 		if (looks == TWHEEL_LOOKS) {
 			at = tick + twheel_tick_ns(t);
@@ -269,11 +273,13 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 		} else {
 			u64 left = twheel_successor(e, deadline, now);
 
+			/* Moved under our hands, and nothing is decided by that. */
 			if (cmpxchg64(&slot->deadline_ns, deadline, left) != deadline)
 				continue;
 			twheel_to_ready(t, e, deadline, now);
 			twheel_publish(t, slot, TWHEEL_NEVER);
 		}
+		decided = true;
 		/* B, pairs with A in user space. */
 		smp_mb();
 		twheel_look_step(slot);

@@ -77,8 +77,9 @@ struct look_row {
 	u64 planned;
 	u64 period;
 	u64 slack;
-	/* In place of what the wheel does, a REARM for then. */
+	/* In place of what the wheel does, a REARM for then, with these flags. */
 	u64 rearm;
+	u32 flags;
 };
 
 /* The word differs from the plan where the user has moved it before. */
@@ -92,6 +93,9 @@ static const struct look_row looks[] = {
 	{ "moved far away by REARM", START + 2 * TICK, START + 2 * TICK, 0, 0,
 	  START + 1800 * TICK },
 	{ "armed by REARM", 0, START + 2 * TICK, 0, 0, START + 1800 * TICK },
+	{ "due at once by REARM", START + 2 * TICK, START + 2 * TICK, 0, 0, START - 1 },
+	{ "disarmed by REARM", START + 2 * TICK, START + 2 * TICK, 0, 0, START - 1,
+	  TWHEEL_DISARMED },
 };
 
 static void look_describe(const struct look_row *row, char *desc)
@@ -138,18 +142,19 @@ static void look_act(struct kunit *test, struct look_test *lt, const struct look
 		.timer = {
 			.id = twheel_entry_id(lt->e),
 			.deadline_ns = row->rearm,
-			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP | row->flags,
 		},
 		.opcode = TWHEEL_OP_REARM,
 	};
+	bool disarms = row->flags & TWHEEL_DISARMED;
 
 	if (!row->rearm) {
 		twheel_run(&lt->timers, lt->now, AMPLE);
 		return;
 	}
 	lt->taken += !!row->word;
-	lt->stored++;
-	lt->last = row->rearm;
+	lt->stored += !disarms;
+	lt->last = disarms ? 0 : row->rearm;
 	KUNIT_EXPECT_EQ(test, 1U, twheel_apply(&lt->timers, &op, 1, lt->now));
 	KUNIT_EXPECT_EQ(test, 0, op.result);
 }
