@@ -407,8 +407,13 @@ twheel_ioctl_batch(struct twheel_file *w, const struct twheel_batch __user *arg)
 	return done;
 }
 
-/* What was due before a call comes before what the call makes readable. May sleep. */
-static void twheel_run_due(struct twheel_file *w)
+/*
+ * What was due before a call comes before what the call makes readable. May sleep,
+ * and where timers go round a wheel that has no time for them all, take minutes.
+ *
+ * Return: 0; -ERESTARTNOINTR for a signal, which the call has done nothing before.
+ */
+static int twheel_run_due(struct twheel_file *w)
 {
 	u64 start = 0, now;
 	bool due;
@@ -421,13 +426,15 @@ static void twheel_run_due(struct twheel_file *w)
 		due = twheel_due(&w->timers.wheel, min(start, now));
 		twheel_unlock(w, now);
 		cond_resched();
-	} while (due && !fatal_signal_pending(current));
+	} while (due && !signal_pending(current));
+	return due ? -ERESTARTNOINTR : 0;
 }
 
 static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 {
 	struct twheel_drain drain;
 	u32 chunk = 0;
+	int err;
 
 	if (copy_from_user(&drain, arg, sizeof(drain)) ||
 	    twheel_probe(arg, &drain, sizeof(drain)))
@@ -436,8 +443,11 @@ static long twheel_ioctl_drain(struct twheel_file *w, struct twheel_drain __user
 	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
 		return -EINVAL;
 	drain.count = 0;
-	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
-		twheel_run_due(w);
+	if (drain.mode == TWHEEL_DRAIN_EXPIRE) {
+		err = twheel_run_due(w);
+		if (err)
+			return err;
+	}
 	do {
 		u64 now = twheel_lock(w);
 

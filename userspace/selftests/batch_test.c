@@ -4,6 +4,9 @@
  */
 #include "twheel_test.h"
 
+#include <setjmp.h>
+#include <sys/time.h>
+
 FIXTURE(many) {
 	int fd;
 };
@@ -336,6 +339,45 @@ TEST_F(many, drain_many)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	free(seen);
 	free(ev);
+}
+
+static sigjmp_buf out;
+
+static void get_out(int signal)
+{
+	(void)signal;
+	siglongjmp(out, 1);
+}
+
+/*
+ * Of a wheel that is late for seconds, as 20,000 timers are looked at in each of its short
+ * rounds, what is due comes before DRAIN_EXPIRE drains. A signal does not wait for that.
+ */
+TEST_F(many, signal_before_drain)
+{
+	enum { FAR = 20000, NEAR = 500 };
+	const __u64 far_away = HOUR, step = 2 * NS_PER_MS;
+	struct twheel_setup s = { .tick_ns = 1 << 17, .levels = 1, .slot_bits = 4 };
+	struct sigaction sa = { .sa_handler = get_out };
+	struct itimerval soon = { .it_value.tv_usec = 50000 }, never = { 0 };
+	volatile int drained = -1;
+	unsigned int i;
+
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
+	add_many(_metadata, self->fd, FAR, far_away, 0, 0, NULL);
+	for (i = 0; i < NEAR; i++)
+		add(_metadata, self->fd, i * step, 0, 0);
+	sleep_ms(NEAR * step / NS_PER_MS);
+	if (!sigsetjmp(out, 1)) {
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+		drained = drain(self->fd, TWHEEL_DRAIN_EXPIRE);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	/* Nothing was done before; or the machine was so fast that the wheel was not late. */
+	if (drained < 0)
+		drained = stats(_metadata, self->fd).armed;
+	EXPECT_GE(drained, FAR);
 }
 
 /* LIST of an empty wheel, of none, and from behind the end: 0. */
