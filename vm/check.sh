@@ -170,7 +170,7 @@ if [ -n "$full" ]; then
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 110)" \
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 400)" \
 		--loops "$(share 1000000)" --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 40)" \
 		--loops "$(share 1000000)" --parallel
