@@ -243,6 +243,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 
 	for (looks = 0; ; looks++) {
 		u64 deadline = READ_ONCE(slot->deadline_ns);
+		bool last = e->last;
 		u64 next;
 
 		if (twheel_settled(e, deadline, decided))
@@ -274,8 +275,10 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 			u64 left = twheel_successor(e, deadline, now);
 
 			/* Moved under our hands, and nothing is decided by that. */
-			if (cmpxchg64(&slot->deadline_ns, deadline, left) != deadline)
+			if (cmpxchg64(&slot->deadline_ns, deadline, left) != deadline) {
+				e->last = last;
 				continue;
+			}
 			twheel_to_ready(t, e, deadline, now);
 			twheel_publish(t, slot, TWHEEL_NEVER);
 		}
