@@ -576,6 +576,7 @@ static long twheel_ioctl_info(struct twheel_file *w, struct twheel_info __user *
 static int twheel_setup_check(struct twheel_setup *setup)
 {
 	u32 limit = min(READ_ONCE(max_timers_limit), TWHEEL_SLOTS_MAX);
+	u64 least = READ_ONCE(min_tick_ns);
 
 	if ((setup->flags & ~TWHEEL_SETUP_REALTIME) ||
 	    memchr_inv(setup->reserved, 0, sizeof(setup->reserved)))
@@ -603,8 +604,8 @@ static int twheel_setup_check(struct twheel_setup *setup)
 		return -EINVAL;
 
 	if (!setup->tick_ns)
-		setup->tick_ns = max_t(u64, TWHEEL_DEFAULT_TICK_NS, READ_ONCE(min_tick_ns));
-	if (setup->tick_ns < READ_ONCE(min_tick_ns) && !capable(CAP_SYS_RESOURCE))
+		setup->tick_ns = max_t(u64, TWHEEL_DEFAULT_TICK_NS, least);
+	if (setup->tick_ns < least && !capable(CAP_SYS_RESOURCE))
 		return -EPERM;
 	return 0;
 }
