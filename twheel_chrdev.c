@@ -994,6 +994,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 	spin_lock_init(&w->lock);
 	mutex_init(&w->mutex);
 	twheel_ready_init(&w->timers);
+	w->timers.lock = &w->lock;
 	INIT_WORK(&w->work, twheel_work);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);

@@ -340,6 +340,7 @@ unsigned int twheel_run(struct twheel_timers *t, u64 now, unsigned int budget)
 {
 	struct twheel_node *node;
 
+	twheel_assert_held(t);
 	while ((node = twheel_expire(&t->wheel, now, &budget))) {
 		struct twheel_entry *e = container_of(node, struct twheel_entry, node);
 		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
@@ -597,6 +598,7 @@ unsigned int twheel_apply(struct twheel_timers *t, struct twheel_op *ops, unsign
 {
 	unsigned int i;
 
+	twheel_assert_held(t);
 	for (i = 0; i < nr; i++) {
 		int err = twheel_apply_one(t, &ops[i], now);
 
@@ -619,6 +621,7 @@ bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now)
 {
 	struct twheel_entry *e = twheel_slots_at(&t->slots, slot);
 
+	twheel_assert_held(t);
 	if (!e)
 		return false;
 	twheel_look(t, e, twheel_slots_word(&t->slots, e), now);
@@ -672,6 +675,7 @@ unsigned int twheel_drain(struct twheel_timers *t, u32 *chunk, u32 mode, u64 now
 	u64 live = twheel_slots_live(&t->slots, *chunk, &entries);
 	unsigned int count = 0;
 
+	twheel_assert_held(t);
 	for (; live; live &= live - 1)
 		count += twheel_drain_one(t, &entries[__ffs64(live)], mode, now);
 	if (++*chunk >= t->slots.chunks)
@@ -696,6 +700,7 @@ int twheel_list(const struct twheel_timers *t, u32 *cursor,
 	int got = 0;
 	bool end;
 
+	twheel_assert_held(t);
 	for (;;) {
 		struct twheel_entry *entries;
 		u32 chunk = slot / TWHEEL_CHUNK;
@@ -727,6 +732,7 @@ int twheel_list(const struct twheel_timers *t, u32 *cursor,
  */
 void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats)
 {
+	twheel_assert_held(t);
 	*stats = t->stats;
 	stats->allocated = t->slots.used;
 	stats->cascaded = t->wheel.cascaded;
@@ -792,6 +798,7 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claime
 	struct hlist_node **at = &t->ready.first;
 	unsigned int i = 0;
 
+	twheel_assert_held(t);
 	while (i < nr && *at) {
 		struct twheel_entry *e = hlist_entry(*at, struct twheel_entry, ready);
 		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
@@ -823,6 +830,7 @@ bool twheel_first_unread(const struct twheel_timers *t)
 {
 	const struct twheel_entry *e;
 
+	twheel_assert_held(t);
 	if (!t->ready.first)
 		return false;
 	e = hlist_entry(t->ready.first, struct twheel_entry, ready);
@@ -842,6 +850,7 @@ bool twheel_first_unread(const struct twheel_timers *t)
  */
 int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now)
 {
+	twheel_assert_held(t);
 	while (!twheel_first_unread(t)) {
 		struct twheel_entry *e;
 
@@ -870,6 +879,7 @@ void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
 {
 	unsigned int i;
 
+	twheel_assert_held(t);
 	/* They are the first of the list, and leave it together. */
 	if (delivered) {
 		struct hlist_node *rest = claimed[delivered - 1].entry->ready.next;

@@ -11,6 +11,8 @@
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
 
+#include <linux/lockdep.h>
+#include <linux/spinlock_types.h>
 #include <linux/types.h>
 
 #include <linux/twheel.h>
@@ -28,6 +30,7 @@
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
  * @stats: what has happened, but for what twheel_stats() adds
+ * @lock: that of the wheel, for lockdep; NULL where there is none, as in tests
  */
 struct twheel_timers {
 	struct twheel wheel;
@@ -37,7 +40,14 @@ struct twheel_timers {
 	bool used;
 	bool news;
 	struct twheel_stats stats;
+	spinlock_t *lock;
 };
+
+static inline void twheel_assert_held(const struct twheel_timers *t)
+{
+	if (t->lock)
+		lockdep_assert_held(t->lock);
+}
 
 static inline u64 twheel_tick_ns(const struct twheel_timers *t)
 {

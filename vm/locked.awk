@@ -2,7 +2,7 @@
 #
 # What twheel_file.lock protects is touched with it held: behind twheel_lock() or
 # spin_lock_bh() and before the unlock, or in a function that asserts it. So are
-# the calls into twheel_timers.c, which does not know the lock and cannot. What may
+# the calls into twheel_timers.c, which asserts it, too, where there is lockdep. What may
 # allocate for the slots is called with twheel_file.mutex held.
 #
 #   awk -f locked.awk twheel_chrdev.c
@@ -13,6 +13,7 @@ BEGIN {
 	# Of struct twheel_file, and the verbs on what is in there.
 	members = "w->(timers|mem|programmed|clock_id|offset|dying)[^a-z_]"
 	verbs = "[^a-z_]twheel_(now|program|run|apply|kick|drain|list|stats|claim|settle|due" \
+		"|readable|first_unread" \
 		"|next|horizon|tick_ns|init|slots_bytes|slots_adopt)\\("
 
 	# Nobody else has the wheel yet, or any more.
