@@ -505,11 +505,17 @@ size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size
 		if (slot < wheel->words.nr_slots) {
 			shadow = &wheel->shadow[slot];
 			if (twheel_load(&shadow->id) == events[i].id) {
+				/*
+				 * Of this timeout while its deadline is there: who ends it
+				 * waits for us until then, and not any more after that.
+				 */
+				uint64_t user_data = twheel_load(&shadow->user_data);
+
 				if (!__atomic_compare_exchange_n(&shadow->deadline_ns, &deadline,
 								 0, false, __ATOMIC_ACQ_REL,
 								 __ATOMIC_RELAXED))
 					continue;
-				events[i].user_data = twheel_load(&shadow->user_data);
+				events[i].user_data = user_data;
 				ours = true;
 			} else if (twheel_load(&shadow->next_id) == events[i].id) {
 				continue;
