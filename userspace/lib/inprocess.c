@@ -159,16 +159,19 @@ static void program(struct inprocess *p)
 	struct itimerspec its = {};
 	u64 next = hlist_empty(&p->timers.ready) ? twheel_next(&p->timers.wheel) : 1;
 
+	/* There is no timerfd of CLOCK_TAI: seconds ahead of CLOCK_REALTIME. */
+	if (p->clock == CLOCK_TAI && next > 1 && next < INT64_MAX)
+		next -= (read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) +
+			 NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC;
 	if (next == p->set)
 		return;
 	p->set = next;
 	if (next < INT64_MAX) {
-		/* There is no timerfd of CLOCK_TAI: seconds ahead of CLOCK_REALTIME. */
-		if (p->clock == CLOCK_TAI && next > 1)
-			next -= (read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) +
-				 NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC;
 		its.it_value.tv_sec = next / NSEC_PER_SEC;
 		its.it_value.tv_nsec = next % NSEC_PER_SEC;
+		/* What a time_t of 32 bits cannot hold does not come while that lasts. */
+		if ((u64)its.it_value.tv_sec != next / NSEC_PER_SEC)
+			its.it_value = (struct timespec) {};
 	}
 	/* ECANCELED says that the clock was set just now, and has set the timer. */
 	timerfd_settime(p->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &its, NULL);

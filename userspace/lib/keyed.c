@@ -7,6 +7,7 @@
  * key is either in the table or has left.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,10 +96,18 @@ TWHEEL_PUBLIC struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *k
 	return k->wheel;
 }
 
+/* Neither does the table count so many bytes, nor is there memory for them. */
+static bool is_too_long(size_t len)
+{
+	return len > UINT_MAX - sizeof(struct item);
+}
+
 static struct item *find(struct twheel_keyed *k, const void *key, size_t len)
 {
 	struct item *item;
 
+	if (is_too_long(len))
+		return NULL;
 	HASH_FIND(hh, k->items, key, len, item);
 	return item;
 }
@@ -151,7 +160,7 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	struct item *item;
 	int ret;
 
-	if (!len)
+	if (!len || is_too_long(len))
 		return -EINVAL;
 	if (is_child(k))
 		return -ECHILD;

@@ -64,7 +64,7 @@
  *  - Any thread may call any function at any time, but for two rules: nothing
  *    may be under way when twheel_close() is called, and one timeout is
  *    started, moved and stopped by one thread at a time.
- *  - None may be called from a signal handler.
+ *  - None may be called from a signal handler, nor may that fork().
  *  - A thread that is cancelled ends in twheel_wait(), and not where others would
  *    wait for it. Let it not be in twheel_open() or twheel_close() then.
  */
@@ -109,7 +109,8 @@ struct twheel_ctx;
  * @size: sizeof(struct twheel_options), so that it can grow
  * @flags: TWHEEL_OPEN_, or 0
  * @tick_ns: its resolution; the largest power of two not above it is taken
- * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
+ * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI; that the last has
+ *	another offset, a wheel in the process hears when it is next called
  * @max_timers: how many timers and slots for timeouts there may be; each thread
  *	that starts timeouts keeps up to 256 slots for itself, see twheel_start()
  * @levels: levels of the hierarchy

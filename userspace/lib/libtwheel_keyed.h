@@ -61,7 +61,7 @@ struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *keyed);
  * @user_data: comes back when it leaves
  *
  * Return: 0: it is new; 1: one that was there has been replaced; -EINVAL: no
- * bytes; -ENOSPC, -ENOMEM.
+ * bytes, or nearly 4 GiB and more; -ENOSPC, -ENOMEM.
  */
 int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
 		     uint64_t deadline_ns, uint64_t user_data);
@@ -108,7 +108,7 @@ int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 /**
  * twheel_keyed_drain() - take out everything
  * @keyed: the keys
- * @fn: is given each, in the order in which they were set; or NULL
+ * @fn: is given each, in the order in which they were first set; or NULL
  * @arg: for @fn
  *
  * Return: how many there were.

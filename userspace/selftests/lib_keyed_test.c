@@ -89,6 +89,9 @@ TEST_F(keyed, verbs)
 
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 0));
+	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", SIZE_MAX, at, 0));
+	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "", SIZE_MAX, at));
+	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "", SIZE_MAX, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "a", 1, at + 30 * NS_PER_MS, 1));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 2));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "a\0b", 3, at + HOUR, 3));
