@@ -89,6 +89,7 @@ void usage_error(const struct verb *verb, const char *fmt, ...)
 void hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *error_text(int err);
 int error_status(int err);
+void end_output(void);
 __u64 number_option(const struct verb *verb, const char *option,
 		    const char *text, __u64 max);
 __u64 duration_option(const struct verb *verb, const char *option,

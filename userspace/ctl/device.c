@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -43,6 +44,16 @@ static bool module_is_installed(const char *release)
 	return found;
 }
 
+/* Is its source where DKMS takes it from? */
+static bool source_is_installed(void)
+{
+	glob_t found;
+	bool is = !glob("/usr/src/twheel-*/dkms.conf", 0, NULL, &found);
+
+	globfree(&found);
+	return is;
+}
+
 static void hint_absent(const char *path)
 {
 	struct utsname uts;
@@ -55,6 +66,9 @@ static void hint_absent(const char *path)
 		     path);
 	else if (module_is_installed(uts.release))
 		hint("the module is not loaded: modprobe twheel");
+	else if (source_is_installed())
+		hint("the module is not built for Linux %s: install its headers, then dkms autoinstall",
+		     uts.release);
 	else
 		hint("the module is not loaded: in the source of twheel, make load; or make vm, for a machine that has it");
 }
@@ -68,6 +82,10 @@ static void hint_permission(const char *path)
 
 	if (stat(path, &st)) {
 		hint("its directory may not be searched");
+		return;
+	}
+	if (!access(path, R_OK | W_OK)) {
+		hint("not by its mode, which allows it: a container needs --device=%s", path);
 		return;
 	}
 	/* Not getgrgid(), which a static program cannot have. */
@@ -262,7 +280,11 @@ bool wheel_nothing_left(struct wheel *w)
 {
 	struct twheel_stats stats;
 
-	return wheel_stats(w, &stats) || !(stats.armed + stats.unread);
+	int ret = wheel_stats(w, &stats);
+
+	if (ret)
+		die(error_status(-ret), "cannot read the counters: %s", error_text(-ret));
+	return !(stats.armed + stats.unread);
 }
 
 /**
@@ -272,7 +294,7 @@ bool wheel_nothing_left(struct wheel *w)
  * @timeout: in ns, or FOREVER
  * @other_ready: whether @other_fd can be read; may be NULL
  *
- * A signal ends the wait as well.
+ * A signal ends the wait as well. Whose output goes nowhere any more waits for nothing.
  *
  * Return: whether @fd can be read.
  */
@@ -288,8 +310,10 @@ bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready)
 	};
 	/* What a time_t of 32 bits cannot hold is for ever, too. */
 	bool fits = (__u64)ts.tv_sec == timeout / NSEC_PER_SEC;
-	int ret = ppoll(pfd, 2, timeout == FOREVER || !fits ? NULL : &ts, NULL);
+	int ret;
 
+	end_output();
+	ret = ppoll(pfd, 2, timeout == FOREVER || !fits ? NULL : &ts, NULL);
 	if (ret < 0 && errno != EINTR)
 		die(STATUS_FAILURE, "poll: %s", strerror(errno));
 	if (other_ready)

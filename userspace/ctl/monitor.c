@@ -57,6 +57,8 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 	if (optind < argc)
 		usage_error(verb, "unknown argument %s: timers are armed by --add",
 			    argv[optind]);
+	if (m->format && m->conf.json)
+		usage_error(verb, "--format is not for --json");
 	if (!m->load.count)
 		usage_error(verb, "nothing to wait for: --add a timer");
 }

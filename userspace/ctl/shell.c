@@ -280,8 +280,9 @@ static int print_events(struct shell *sh, __u64 limit)
 	int count, i;
 
 	count = wheel_read(&sh->wheel, events, limit < EVENTS ? limit : EVENTS);
+	/* Over the prompt, however short that is which comes. */
 	if (count > 0 && sh->interactive)
-		printf("\r");
+		printf("\r%*s\r", (int)strlen(PROMPT), "");
 	for (i = 0; i < count; i++)
 		print_event(&sh->conf, &sh->roster, sh->format, &events[i]);
 	return count;
@@ -525,6 +526,8 @@ static int run_shell(const struct verb *verb, int argc, char **argv)
 			break;
 		}
 	}
+	if (sh.format && sh.conf.json)
+		usage_error(verb, "--format is not for --json");
 	if (optind < argc)
 		usage_error(verb, "takes no argument: commands come from stdin");
 	sh.interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !sh.conf.json;
@@ -541,7 +544,7 @@ const struct verb verb_shell = {
 	.args = "",
 	.summary = "Hold a wheel, and do what stdin says: add, rearm, cancel, list ...",
 	.help = "One command a line; the command \"help\" lists them; # begins a comment.\n"
-		"Ends at the end of stdin.\n"
+		"Ends at the end of stdin, with status 0 whatever failed, but with -e.\n"
 		"\n"
 		"  -e, --errexit         end at the first command that fails, with its status:\n"
 		"                        2 usage, 5 no such timer, 6 limit, 124 nothing came\n"

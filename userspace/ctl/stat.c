@@ -28,13 +28,12 @@ static void on_signal(int sig)
 }
 
 /*
- * The lateness that @percent of the expirations between two readings do not
+ * The lateness in ns that @percent of the expirations between two readings do not
  * exceed: the upper end of a bucket of the histogram, or the worst ever if that
- * is less.
+ * is less. Return: whether there were any.
  */
-static const char *percentile(char buf[DURATION_LEN],
-			      const struct twheel_stats *from,
-			      const struct twheel_stats *to, unsigned int percent)
+static bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
+		       unsigned int percent, __u64 *ns)
 {
 	__u64 total = 0, sum = 0, bound = ~0ULL;
 	unsigned int i;
@@ -42,7 +41,7 @@ static const char *percentile(char buf[DURATION_LEN],
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
 		total += to->lateness[i] - from->lateness[i];
 	if (!total)
-		return "-";
+		return false;
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS - 1; i++) {
 		sum += to->lateness[i] - from->lateness[i];
 		if (sum * 100 >= total * percent)
@@ -52,7 +51,8 @@ static const char *percentile(char buf[DURATION_LEN],
 		bound = 1ULL << (i + 1);
 	if (bound > to->worst_lateness_ns)
 		bound = to->worst_lateness_ns;
-	return duration_text(buf, bound);
+	*ns = bound;
+	return true;
 }
 
 static void print_header(void)
@@ -65,33 +65,41 @@ static void print_header(void)
 static void print_row(const struct conf *conf, const struct twheel_stats *from,
 		      const struct twheel_stats *to, __u64 elapsed)
 {
-	char p50[DURATION_LEN], p99[DURATION_LEN], worst[DURATION_LEN];
+	char half[DURATION_LEN], most[DURATION_LEN], worst[DURATION_LEN];
+	__u64 p50, p99;
+	bool any = percentile(from, to, 50, &p50) && percentile(from, to, 99, &p99);
 
 	if (conf->json) {
 		json_open("stats");
 		json_u64("elapsed_ns", elapsed);
 		json_stats_fields(to);
+		if (any) {
+			json_u64("p50_ns", p50);
+			json_u64("p99_ns", p99);
+		}
 		json_close();
 		return;
 	}
 	printf("%8llu %7llu %7llu %7llu %8llu %7llu %9s %9s %9s\n", to->armed,
 	       to->unread, to->expired - from->expired, to->moved - from->moved,
 	       to->cascaded - from->cascaded, to->wakeups - from->wakeups,
-	       percentile(p50, from, to, 50),
-	       percentile(p99, from, to, 99),
+	       any ? duration_text(half, p50) : "-",
+	       any ? duration_text(most, p99) : "-",
 	       duration_text(worst, to->worst_lateness_ns));
 }
 
-/* Reads expirations until @end, on the monotonic clock, or a signal. */
+/* Reads expirations until @end, on the monotonic clock, or a signal; once in any case. */
 static void consume(struct wheel *w, __u64 end)
 {
 	struct twheel_event events[EVENTS];
 	__u64 now;
 
-	while (!interrupted && (now = monotonic_now()) < end)
-		if (wait_input(w->fd, -1, end - now, NULL) &&
+	do {
+		now = monotonic_now();
+		if (wait_input(w->fd, -1, now < end ? end - now : 0, NULL) &&
 		    wheel_read(w, events, EVENTS) < 0)
 			die(STATUS_FAILURE, "cannot read the wheel");
+	} while (!interrupted && now < end);
 }
 
 static void get_stats(struct wheel *w, struct twheel_stats *stats)
@@ -121,7 +129,8 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 
 static int run_stat(const struct verb *verb, int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	/* A wait ends all the same, and a row is printed whole. */
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	__u64 interval = NSEC_PER_SEC;
 	struct roster roster = { };
 	struct load load = { };
@@ -169,9 +178,10 @@ const struct verb verb_stat = {
 	.summary = "Put a load on a wheel and print its counters every interval.",
 	.help = "The wheel is its own: the wheels of other programs cannot be seen. expired,\n"
 		"moved, cascaded and wakeups count within the interval, as do the percentiles of\n"
-		"the lateness; worst is since the start. At the end, or on SIGINT or SIGTERM,\n"
-		"comes the histogram of the lateness. INTERVAL without a unit is in seconds;\n"
-		"without COUNT there is no end, without INTERVAL one row after 1s.\n"
+		"the lateness; worst is since the start, and so are all counters of --json.\n"
+		"At the end, or on SIGINT or SIGTERM, comes the histogram of the lateness.\n"
+		"INTERVAL without a unit is in seconds; without COUNT there is no end, without\n"
+		"INTERVAL one row after 1s.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",
 	.shortopts = "a:",

@@ -221,11 +221,41 @@ static void clock_option(const struct verb *verb, const char *text,
 		    text);
 }
 
+/**
+ * end_output() - have everything printed
+ *
+ * Or say why that cannot be, and exit.
+ */
+void end_output(void)
+{
+	errno = 0;
+	if (fflush(stdout) || ferror(stdout))
+		die(STATUS_FAILURE, "cannot write: %s",
+		    errno ? strerror(errno) : "some of the output is lost");
+}
+
 static void print_help(const struct verb *verb)
 {
 	printf("Usage: twheelctl %s [OPTION]...%s%s\n%s\n\n%s%s%s", verb->name,
 	       *verb->args ? " " : "", verb->args, verb->summary, verb->help,
 	       common_help, lifetime_note);
+}
+
+/* Getopt has stopped at argv[optind - 1], or in the word behind it; see there. */
+static _Noreturn void option_error(const struct verb *verb, const char *word,
+				   const char *shortopts, const struct option *longopts)
+{
+	const struct option *o;
+
+	/* One that getopt does not know at all has no value. */
+	if (!optopt)
+		usage_error(verb, "unknown option %s", word);
+	for (o = longopts; o->name; o++)
+		if (o->val == optopt && !o->has_arg)
+			usage_error(verb, "--%s takes no argument", o->name);
+	if (!strchr(shortopts, optopt))
+		usage_error(verb, "unknown option -%c", optopt);
+	usage_error(verb, "unknown option %s", word);
 }
 
 /**
@@ -264,6 +294,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		switch (opt) {
 		case 'h':
 			print_help(verb);
+			end_output();
 			exit(STATUS_OK);
 		case 'j':
 			conf->json = true;
@@ -284,6 +315,8 @@ int next_option(const struct verb *verb, int argc, char **argv,
 			break;
 		case OPT_SLOT_BITS:
 			conf->setup.slot_bits = number_option(verb, "--slot-bits", optarg, 16);
+			if (conf->setup.slot_bits < 4)
+				usage_error(verb, "--slot-bits takes a number from 4 to 16");
 			break;
 		case OPT_MAX_TIMERS:
 			conf->setup.max_timers = number_option(verb, "--max-timers", optarg,
@@ -292,7 +325,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		case ':':
 			usage_error(verb, "%s needs an argument", argv[optind - 1]);
 		case '?':
-			usage_error(verb, "unknown option %s", argv[optind - 1]);
+			option_error(verb, argv[optind - 1], shortopts, longopts);
 		default:
 			return opt;
 		}
@@ -307,8 +340,9 @@ static void print_overview(FILE *out)
 		"Timing wheels from the command line.\n\n");
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-	fprintf(out, "  %-8s %s\n\n%s", "help", "This text; help VERB says more of a verb.",
-		lifetime_note);
+	fprintf(out, "  %-8s %s\n\n"
+		"  -V, --version  the version of twheelctl; info has the module's\n\n%s",
+		"help", "This text; help VERB says more of a verb.", lifetime_note);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -332,7 +366,8 @@ static int run_help(int argc, char **argv)
 {
 	const struct verb *verb;
 
-	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) {
+	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help") ||
+	    !strcmp(argv[1], "help")) {
 		print_overview(stdout);
 		return STATUS_OK;
 	}
@@ -371,10 +406,11 @@ static int run_option(int argc, char **argv)
 	case 'V':
 		printf("twheelctl %s\n", VERSION);
 		return STATUS_OK;
-	default:
-		hint("twheelctl --help");
-		return STATUS_USAGE;
+	case -1:
+		complain("there is no verb");
 	}
+	hint("twheelctl --help");
+	return STATUS_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -393,7 +429,6 @@ int main(int argc, char **argv)
 		status = run_option(argc, argv);
 	else
 		status = run_verb(argv[1], argc - 1, argv + 1);
-	if (fflush(stdout) || ferror(stdout))
-		die(STATUS_FAILURE, "cannot write: %s", strerror(errno));
+	end_output();
 	return status;
 }

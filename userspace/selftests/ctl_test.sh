@@ -172,6 +172,28 @@ test_front() {
 	status=0
 	"$ctl" info >/dev/full 2>"$dir/err" || status=$?
 	status_is 1 "output that cannot be written"
+	for line in "monitor --add 10ms,periodic" "stat 100ms" "wheel --interval=50ms" "info --help"; do
+		status=0
+		# shellcheck disable=SC2086
+		timeout 60 "$ctl" $line >/dev/full 2>"$dir/err" </dev/null || status=$?
+		status_is 1 "$line: output that cannot be written"
+		error_has "^twheelctl: cannot write: " "$line: says so"
+	done
+
+	run after -5s
+	error_has '^twheelctl: after: unknown option -5$' "an unknown short option is named"
+	run monitor --add 5s -qx
+	error_has '^twheelctl: monitor: unknown option -x$' "the same, among others"
+	run info --json=1
+	error_has '^twheelctl: info: --json takes no argument$' "an option without argument, with one"
+	for word in -- -; do
+		run $word
+		status_is 2 "only $word"
+		error_has '^twheelctl: there is no verb' "only $word: says why"
+	done
+	run help help
+	status_is 0 "help help"
+	output_has '^ +-V, --version' "help help: the overview, with the version"
 }
 
 test_info() {
@@ -261,11 +283,13 @@ test_usage() {
 		monitor --add 1s -n 0
 		monitor --add 1s -n -1
 		monitor --add 1s -n 2x
+		monitor --add 1s -F %n --json
 		monitor --add 1s -F %z
 		monitor --add 1s -F %
 		monitor --add 1s --idle-timeout forever
 		shell extra
 		shell -F %z
+		shell -F %n --json
 		stat 0
 		stat 1 0
 		stat 1 x
@@ -702,6 +726,7 @@ test_stat() {
 	json_has "stat --json" elapsed_ns armed unread allocated registered rearmed cancelled \
 		expired delivered armings displaced withdrawn moved cascaded wakeups \
 		worst_lateness_ns
+	json_has "stat --json: its percentiles" p50_ns p99_ns
 	# Of periodic timers some may be unread just now.
 	value_is allocated 100 "stat: its own load is 100 timers"
 	awk_holds 'NR == 1 { match($0, /"elapsed_ns":[0-9]+/)
@@ -878,6 +903,12 @@ test_absent_module() {
 	run info
 	status_is 3 "module not loaded"
 	error_has '^hint: the module is not loaded: .*make load' "not installed: hint"
+	mkdir -p /usr/src/twheel-1.2
+	: >/usr/src/twheel-1.2/dkms.conf
+	run info
+	error_has '^hint: the module is not built for Linux [^ ]+: .* dkms autoinstall$' \
+		"DKMS has it, but not for this kernel: hint"
+	rm -r /usr/src/twheel-1.2
 	modules=/lib/modules/$(uname -r)
 	mkdir -p "$modules"
 	echo 'updates/dkms/twheelish.ko:' >"$modules/modules.dep"
