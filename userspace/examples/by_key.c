@@ -3,7 +3,8 @@
  * How does a program have timeouts by name, without keeping ids?
  *
  * It is told of signs of life, a name in each line, and says who has been silent
- * for some seconds: tail -F access.log | cut -d ' ' -f 1 | by_key 30
+ * for some seconds:
+ * tail -F access.log | stdbuf -oL cut -d ' ' -f 1 | by_key 30
  *
  * The keys have a wheel of their own, which lives in the loop as any other does:
  * its descriptor, and twheel_flush() before the loop sleeps.
@@ -39,28 +40,52 @@ static void is_silent(const void *key, size_t len, uint64_t user_data, void *arg
 static size_t hear(struct twheel_keyed *keys, const char *text, size_t len, uint64_t deadline)
 {
 	const char *name = text, *end;
+	int known;
 
 	while ((end = memchr(name, '\n', text + len - name))) {
-		/* 1: somebody we know. */
-		if (end > name && twheel_keyed_set(keys, name, end - name, deadline, 0) == 0)
-			printf("%.*s is here\n", (int)(end - name), name);
+		if (end > name) {
+			known = twheel_keyed_set(keys, name, end - name, deadline, 0);
+			check("set", known);
+			if (!known)
+				printf("%.*s is here\n", (int)(end - name), name);
+		}
 		name = end + 1;
 	}
 	fflush(stdout);
 	return name - text;
 }
 
+/* Reads what there is, up to @size in @text, of which @have are left from before. */
+static size_t listen_to(struct pollfd *in, struct twheel_keyed *keys, char *text, size_t size,
+			size_t have, uint64_t timeout)
+{
+	/* With room for an end, if the last line, or a very long one, has none. */
+	ssize_t got = read(in->fd, text + have, size - 1 - have);
+	size_t used;
+
+	check("read", got < 0 ? -errno : 0);
+	have += got;
+	if (!got)
+		in->fd = -1;
+	if ((!got || have == size - 1) && !memchr(text, '\n', have))
+		text[have++] = '\n';
+	used = hear(keys, text, have, twheel_now(twheel_keyed_wheel(keys)) + timeout);
+	memmove(text, text + used, have - used);
+	return have - used;
+}
+
 int main(int argc, char **argv)
 {
-	double seconds = argc > 1 ? atof(argv[1]) : 30;
+	char *end = "";
+	double seconds = argc > 1 ? strtod(argv[1], &end) : 30;
 	struct pollfd fds[2] = { { .fd = 0, .events = POLLIN }, { .events = POLLIN } };
 	struct twheel_keyed *keys;
 	struct twheel_ctx *wheel;
 	char text[4096];
+	unsigned int rounds;
 	size_t have = 0;
-	ssize_t got;
 
-	if (argc > 2 || !(seconds > 0 && seconds < 1e6)) {
+	if (argc > 2 || *end || !(seconds > 0 && seconds < 1e6)) {
 		fprintf(stderr, "usage: by_key [SECONDS]\n");
 		return 2;
 	}
@@ -73,21 +98,15 @@ int main(int argc, char **argv)
 		check("flush", twheel_flush(wheel));
 		if (poll(fds, 2, -1) < 0)
 			check("poll", -errno);
+		/* What waits there is heard before anyone is called silent. */
+		for (rounds = 0; rounds < 1024 && fds[0].fd >= 0 && fds[0].revents; rounds++) {
+			have = listen_to(&fds[0], keys, text, sizeof(text), have,
+					 seconds * NSEC_PER_SEC);
+			if (poll(fds, 1, 0) < 0)
+				check("poll", -errno);
+		}
 		if (fds[1].revents)
 			check("run", twheel_keyed_run(keys, is_silent, NULL));
-		if (fds[0].fd < 0 || !fds[0].revents)
-			continue;
-		/* With room for an end, if the last line, or a very long one, has none. */
-		got = read(0, text + have, sizeof(text) - 1 - have);
-		check("read", got < 0 ? -errno : 0);
-		have += got;
-		if (!got)
-			fds[0].fd = -1;
-		if ((!got || have == sizeof(text) - 1) && !memchr(text, '\n', have))
-			text[have++] = '\n';
-		got = hear(keys, text, have, twheel_now(wheel) + seconds * NSEC_PER_SEC);
-		have -= got;
-		memmove(text, text + got, have);
 	}
 	twheel_keyed_close(keys);
 	return 0;

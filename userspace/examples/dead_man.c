@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -82,7 +83,7 @@ static int receive(int sock, uint64_t *id)
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
+	} control = { };
 	struct iovec iov = { id, sizeof(*id) };
 	struct msghdr msg = {
 		.msg_iov = &iov,
@@ -94,6 +95,11 @@ static int receive(int sock, uint64_t *id)
 
 	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(*id))
 		die("recvmsg");
+	/* There is none where no descriptor was free for it. */
+	if (!CMSG_FIRSTHDR(&msg) || control.header.cmsg_type != SCM_RIGHTS) {
+		fprintf(stderr, "dead_man: no descriptor came\n");
+		exit(1);
+	}
 	memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
 	return fd;
 }
@@ -131,6 +137,8 @@ static void hire(struct twheel_ctx *wheel, struct worker *w)
 	if (w->pid < 0)
 		die("fork");
 	if (!w->pid) {
+		/* Without a supervisor it is not to go on. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* It needs no more than what it is given. */
 		twheel_close(wheel);
 		work(sock[1]);
@@ -145,10 +153,11 @@ static bool supervise(struct twheel_ctx *wheel, uint64_t until)
 {
 	struct twheel_event event;
 	uint64_t now;
+	int got;
 
 	while ((now = twheel_now(wheel)) < until) {
 		check("wait", twheel_wait(wheel, until - now));
-		while (twheel_read(wheel, &event, 1) == 1) {
+		while ((got = twheel_read(wheel, &event, 1)) == 1) {
 			struct worker *w = (struct worker *)(uintptr_t)event.user_data;
 
 			if (!w->sent_at || event.deadline_ns > twheel_now(wheel))
@@ -157,6 +166,7 @@ static bool supervise(struct twheel_ctx *wheel, uint64_t until)
 			printf("%s: silent, known %llu us after its last deadline\n", w->what,
 			       (unsigned long long)(event.expired_ns - event.deadline_ns) / 1000);
 		}
+		check("read", got);
 	}
 	return true;
 }

@@ -141,21 +141,36 @@ static void accept_all(struct server *s)
 {
 	for (;;) {
 		int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int ret;
 
 		if (fd < 0) {
-			if (errno == EAGAIN)
+			switch (errno) {
+			case EAGAIN:
+			/* Until there is room again. */
+			case ENFILE:
+			case EMFILE:
+			case ENOBUFS:
+			case ENOMEM:
 				return;
-			if (errno == EINTR || errno == ECONNABORTED)
-				continue;
-			die("accept");
+			case EBADF:
+			case EINVAL:
+			case ENOTSOCK:
+				die("accept");
+			}
+			/* The others are of one connection that did not come about. */
+			continue;
 		}
 		/* Turned away: left in the backlog, it would wake us for ever. */
 		if (s->open == s->max_open || (unsigned int)fd >= s->room) {
 			close(fd);
 			continue;
 		}
-		check("twheel_start", twheel_start(s->wheel, now_ns() + s->timeout, fd,
-						   &s->conn[fd].timeout));
+		ret = twheel_start(s->wheel, now_ns() + s->timeout, fd, &s->conn[fd].timeout);
+		if (ret == -ENOSPC || ret == -ENOMEM) {
+			close(fd);
+			continue;
+		}
+		check("twheel_start", ret);
 		s->open++;
 		s->accepted++;
 		watch(s, fd);
@@ -173,7 +188,8 @@ static void heard_from(struct server *s, int fd)
 	s->moves++;
 }
 
-static void read_connection(struct server *s, int fd)
+/* Return: whether something had arrived, be it the end. */
+static bool read_connection(struct server *s, int fd)
 {
 	char data[4096];
 	ssize_t len = recv(fd, data, sizeof(data), 0);
@@ -183,6 +199,9 @@ static void read_connection(struct server *s, int fd)
 		heard_from(s, fd);
 	else if (!len || (errno != EAGAIN && errno != EINTR))
 		forget(s, fd);
+	else
+		return false;
+	return true;
 }
 
 static void kick(struct server *s, const struct twheel_event *event)
@@ -190,6 +209,9 @@ static void kick(struct server *s, const struct twheel_event *event)
 	__u64 late = now_ns() - event->deadline_ns;
 	int fd = event->user_data;
 
+	/* It may be one of more than epoll_wait() told of. */
+	if (read_connection(s, fd))
+		return;
 	s->late[late ? 63 - __builtin_clzll(late) : 0]++;
 	if (s->worst_late < late)
 		s->worst_late = late;

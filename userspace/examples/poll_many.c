@@ -7,6 +7,7 @@
  * beside a pipe whose writer goes silent; user_data tells the timers apart.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -53,6 +54,9 @@ static unsigned int read_wheel(int wheel, bool expired[TIMERS])
 	ssize_t bytes = read(wheel, events, sizeof(events));
 	unsigned int count, i;
 
+	/* Somebody may have moved or cancelled what woke us: then there is nothing. */
+	if (bytes < 0 && errno == EAGAIN)
+		return 0;
 	if (bytes < 0)
 		die("read");
 	count = bytes / sizeof(events[0]);

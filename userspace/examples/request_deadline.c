@@ -3,9 +3,8 @@
  * How does a server give up requests that take too long?
  *
  * A timeout is started with each request and stopped with its answer. Nearly
- * all are stopped, so what counts is what that costs: two exchanges on a word
- * of memory, and a system call for some thousands of them. What
- * stop returns decides who has the last word: 1, and the timeout will never
+ * all are stopped, so what counts is what that costs: a store to a word of memory
+ * and an exchange, and a system call for some thousands of them. What stop returns decides who has the last word: 1, and the timeout will never
  * be heard of again; 0, and the loop has read its event and given up already.
  */
 #include <stdbool.h>
@@ -56,9 +55,12 @@ static void begin(struct server *s, struct request *r, bool lost)
 
 static void answer(struct server *s, struct request *r)
 {
-	if (twheel_stop(s->wheel, r->timeout) == 1)
-		s->answered++;
-	/* Else it has been given up. The answer comes too late. */
+	int stopped = twheel_stop(s->wheel, r->timeout);
+
+	if (stopped < 0)
+		die("stop", stopped);
+	s->answered += stopped;
+	/* Or it has been given up. The answer comes too late. */
 	r->open = false;
 }
 
@@ -118,7 +120,7 @@ int main(void)
 		read_wheel(&s);
 	}
 	twheel_usage(s.wheel, &usage);
-	printf("%u requests answered, %u given up; %s wheel, %llu system calls for the timeouts\n",
+	printf("%u requests answered, %u given up; %s wheel, %llu calls of it for the timeouts\n",
 	       s.answered, s.given_up, twheel_backend(s.wheel),
 	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));
 	twheel_close(s.wheel);
