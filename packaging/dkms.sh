@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # packaging/dkms.sh install|remove: gives the module to DKMS, which builds and
-# installs it for the running kernel (KERNELVER= names another), and for each
-# that comes later; or takes it back, with all that was built. As root.
+# installs it for the running kernel (KERNELVER= names another), for the others that
+# are here with their headers, and for each that comes later; or takes it back, with all
+# that was built. As root.
 #
 # From the next boot on, or after modprobe, /dev/twheel is there; the first to
 # open it loads the module.
@@ -66,6 +67,12 @@ install)
 	install -D -m 644 packaging/60-twheel.rules "$rules"
 	reload_rules
 	dkms install "twheel/$(version)" -k "$kernel"
+	# One may be the next that is booted, and DKMS comes to those only that come now.
+	for other in /lib/modules/*/build; do
+		other=$(basename "$(dirname "$other")")
+		[ "$other" = "$kernel" ] || dkms install "twheel/$(version)" -k "$other" ||
+			echo "dkms.sh: not for $other" >&2
+	done
 	echo "installed for $kernel; modprobe twheel loads it"
 	;;
 remove)

@@ -131,6 +131,7 @@ inside() {
 
 	check "install anew" env KERNELVER="$first" "$packaging/dkms.sh" install
 	check "anew: installed" is_installed "$first" "$version"
+	check "anew: and for $second" is_installed "$second" "$version"
 	check "remove" "$packaging/dkms.sh" remove
 	check "nothing is left" nothing_is_left
 	check "remove what is not there" "$packaging/dkms.sh" remove
