@@ -541,4 +541,131 @@ TEST_F(race, conservation)
 	EXPECT_EQ(0, c.wrong);
 }
 
+/*
+ * What calls are handed, alone in REGION bytes at a multiple of that, and with nothing
+ * behind it that could be written to: a bit of it that flips, also of an address, leads
+ * nowhere else.
+ */
+#define FLIPPED_BITS	20
+#define REGION		(1UL << FLIPPED_BITS)
+#define BEHIND		(256 * REGION)
+#define HANDED		64U
+
+struct argument {
+	union {
+		struct twheel_timer timer;
+		struct twheel_setup setup;
+		struct twheel_batch batch;
+		struct twheel_drain drain;
+		struct twheel_list list;
+		struct twheel_kick kick;
+	};
+	struct twheel_op ops[HANDED];
+	struct twheel_timer timers[HANDED];
+	__u32 slots[HANDED];
+};
+
+struct bit_flipper {
+	pthread_t thread;
+	struct argument *arg;
+	bool stop;
+	unsigned long flips;
+};
+
+static void *flip_bits(void *arg)
+{
+	struct bit_flipper *f = arg;
+	__u32 *words = (__u32 *)f->arg;
+	__u64 seed = 91;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
+		__u64 random = next_random(&seed);
+		/* Mostly of what is read first. */
+		unsigned int nr = random & 1 ? sizeof(struct twheel_timer) : sizeof(*f->arg);
+
+		__atomic_fetch_xor(&words[(random >> 8) % (nr / sizeof(*words))],
+				   1U << (random >> 40) % FLIPPED_BITS, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&f->flips, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* A call of each kind in turn, with what is right until it is flipped. */
+static int call_flipped(int fd, struct argument *arg, unsigned int kind, const __u64 *ids)
+{
+	unsigned int i;
+
+	for (i = 0; i < HANDED; i++) {
+		arg->slots[i] = ids[i];
+		arg->ops[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REARM,
+			.timer.id = ids[i],
+			.timer.deadline_ns = NS_PER_MS,
+			.timer.flags = TWHEEL_KEEP,
+		};
+	}
+	switch (kind % 7) {
+	case 0:
+		arg->batch = (struct twheel_batch) { .ops = ptr_u64(arg->ops), .count = HANDED };
+		return call(fd, TWHEEL_IOC_BATCH, arg);
+	case 1:
+		arg->kick = (struct twheel_kick) { .slots = ptr_u64(arg->slots), .count = HANDED };
+		return call(fd, TWHEEL_IOC_KICK, arg);
+	case 2:
+		arg->list = (struct twheel_list) { .timers = ptr_u64(arg->timers), .count = HANDED };
+		return call(fd, TWHEEL_IOC_LIST, arg);
+	case 3:
+		arg->timer = arg->ops[0].timer;
+		return call(fd, TWHEEL_IOC_REARM, arg);
+	case 4:
+		arg->timer = (struct twheel_timer) { .deadline_ns = NS_PER_MS };
+		return call(fd, TWHEEL_IOC_REGISTER, arg);
+	case 5:
+		arg->drain = (struct twheel_drain) { .mode = TWHEEL_DRAIN_EXPIRE };
+		return call(fd, TWHEEL_IOC_DRAIN, arg);
+	default:
+		arg->setup = (struct twheel_setup) { .tick_ns = NS_PER_MS };
+		return call(fd, TWHEEL_IOC_SETUP, arg);
+	}
+}
+
+/* Class 10: what a call has checked it does not fetch again. */
+TEST_F_TIMEOUT(race, flipped_arguments, 120)
+{
+	enum { CALLS = 20000, FLIPS = 10000000 };
+	const __u64 end = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
+	struct bit_flipper f = { .stop = false };
+	struct twheel_event ev[HANDED];
+	__u64 ids[HANDED];
+	unsigned int i, wrong = 0, done = 0;
+	unsigned long flips = 0;
+	char *map;
+
+	map = mmap(NULL, REGION + BEHIND, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	f.arg = (struct argument *)(((uintptr_t)map + REGION - 1) & -REGION);
+	ASSERT_EQ(0, mprotect(f.arg, REGION, PROT_READ | PROT_WRITE));
+	for (i = 0; i < HANDED; i++)
+		ids[i] = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, i);
+	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip_bits, &f));
+	for (i = 0; i < CALLS || (flips < FLIPS && now(CLOCK_MONOTONIC) < end); i++) {
+		int ret = call_flipped(self->fd, f.arg, i, ids);
+
+		done += ret >= 0;
+		wrong += ret < 0 && ret != -EINVAL && ret != -EFAULT && ret != -ENOENT &&
+			 ret != -EBUSY && ret != -EPERM && ret != -ENOSPC;
+		/* Periods that flips made may bring more than can be read. */
+		wrong += read(self->fd, ev, sizeof(ev)) < 0 && errno != EAGAIN;
+		flips = __atomic_load_n(&f.flips, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&f.stop, true, __ATOMIC_RELEASE);
+	pthread_join(f.thread, NULL);
+	TH_LOG("%lu flips, %u of %u calls done", flips, done, i);
+	EXPECT_EQ(0, wrong);
+	EXPECT_GT(done, 0);
+	EXPECT_LT(done, i);
+	EXPECT_GE(drain(self->fd, TWHEEL_DRAIN_CANCEL), 0);
+	munmap(map, REGION + BEHIND);
+}
+
 TEST_HARNESS_MAIN
