@@ -84,7 +84,8 @@ gate:
 suite:
 	@vm/deps.sh check
 	@vm/programs.sh
-	@vm/suite.sh $(or $(KERNEL),6.12) $(if $(filter-out 6.%,$(KERNEL)),64)
+	@vm/suite.sh $(or $(KERNEL),6.12) \
+		$(or $(SUITE),$(if $(filter-out 6.12 6.1,$(KERNEL)),64,all))
 
 stress:
 	@vm/deps.sh check
@@ -96,7 +97,11 @@ soak:
 
 exact power:
 	@vm/deps.sh check
-	@vm/$@.sh
+	@vm/$@.sh $(KERNEL)
+
+coverage-module:
+	@vm/deps.sh check
+	@vm/coverage.sh
 
 bench:
 	@vm/deps.sh bench
@@ -130,9 +135,11 @@ help:
 	@echo 'make kunit            the suites of the wheel, in user-mode Linux; KERNEL=6.1, 6.12'
 	@echo 'make model            the protocol of the deadline table, by spin'
 	@echo 'make coverage         what of the wheel its suites reach'
+	@echo 'make coverage-module  what of the module its tests reach, in a kernel'
 	@echo 'make fuzz             the wheel and the timers against models, natively'
 	@echo 'make gate, suite, stress, soak, exact, power  one of the rigs by itself;'
-	@echo '                      KERNEL=NAME of vm/kernel.sh, SECONDS= of an hour of soak'
+	@echo '                      KERNEL=NAME of vm/kernel.sh (or, of a gate, of vm/gate.sh),'
+	@echo '                      SUITE= of vm/suite.sh, SECONDS= of an hour of soak'
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'
@@ -141,4 +148,5 @@ help:
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove vm demo check check-full lint \
-	kunit model coverage fuzz gate suite stress soak exact power bench bench-full clean help
+	kunit model coverage coverage-module fuzz gate suite stress soak exact power \
+	bench bench-full clean help

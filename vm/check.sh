@@ -158,7 +158,7 @@ stage coverage plain "$top/kunit/coverage.sh"
 if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
 	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
-		--fuzz 120 --lives 10 --soak 60
+		--fuzz "$(share 1200)" --lives "$(share 100)" --soak "$(share 600)"
 	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 20000)" \
 		--calls "$(share 20000000)"
 	stage signals tap "$top/vm/suite.sh" uml signals
@@ -229,6 +229,7 @@ sums() {
 		echo "$run $((SECONDS / 60)) $made" >"$results/.run"
 		"$top/vm/reliability.sh" || true
 	fi
+	[ ! -e "$results/.run" ] || echo "after $((SECONDS / 60)) minutes"
 	cat "$results"/* | awk '
 		{ passed += $1; failed += $2; skipped += $3 }
 		END {

@@ -76,6 +76,15 @@ target 'models of the core' "$(said fuzz "$models" | wc -l)" 4
 target 'operations of the one with the fewest' "$(said fuzz "$models" | least)" "$(of 100000000)"
 target 'armings of the races of the core, each' \
 	"$(said core-races '.* ([0-9]+) armings: .*' | least)" 10000000
+target 'expirations that were read and compared, none of them early' "$({
+	said soak '.* armings, ([0-9]+) read, .*'
+	said storms '.*:([0-9]+) expirations.*'
+} | sum)" 10000000
+# What is in planted ones is meant to be complained of.
+machines=$(find "$logs" -name '*.output.log' ! -name 'gate-*')
+target 'machines whose kernels, watching themselves or not, had nothing to say' \
+	"$(xargs -r grep -l '^twheel-vm: verdict: PASS' <<<"$machines" | wc -l)" \
+	"$(wc -w <<<"$machines")"
 target 'kernels' "$(passed vm-6.12 vm-6.1 rt rt-6.1)" 4
 target 'machines of 64 bits, of 32, and of the other order of bytes' \
 	"$(passed vm-6.12 debug-32 s390x)" 3
