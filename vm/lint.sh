@@ -29,7 +29,8 @@ files() {
 
 mapfile -t c_files < <(files -name '*.[ch]' ! -name '*.mod.c' | sed 's|^|../|')
 mapfile -t scripts < <(files -exec grep -qm1 -E '^#! ?/bin/(ba)?sh|shellcheck shell=' {} \;)
-mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name COPYING)
+mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name COPYING \
+	! -path '*/LICENSES/*')
 
 # run_checkpatch TYPES-TO-IGNORE FILE... It leaves a file where it runs.
 run_checkpatch() {

@@ -178,8 +178,9 @@ void twheel_close(struct twheel_ctx *wheel);
  * @wheel: the wheel
  *
  * Lent, for poll, epoll and the like: readable when twheel_read() may have
- * something. Do not read it and do not close it. That of a kernel wheel can be
- * passed to another process, for twheel_from_fd().
+ * something. Do not close it, nor read it, but for a kernel wheel that has timers
+ * only. That of a kernel wheel can be passed to another process, for
+ * twheel_from_fd().
  *
  * Return: the descriptor.
  */
