@@ -612,7 +612,10 @@ static int call_flipped(int fd, struct argument *arg, unsigned int kind, const _
 		arg->kick = (struct twheel_kick) { .slots = ptr_u64(arg->slots), .count = HANDED };
 		return call(fd, TWHEEL_IOC_KICK, arg);
 	case 2:
-		arg->list = (struct twheel_list) { .timers = ptr_u64(arg->timers), .count = HANDED };
+		arg->list = (struct twheel_list) {
+			.timers = ptr_u64(arg->timers),
+			.count = HANDED,
+		};
 		return call(fd, TWHEEL_IOC_LIST, arg);
 	case 3:
 		arg->timer = arg->ops[0].timer;
