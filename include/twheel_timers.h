@@ -40,6 +40,7 @@ struct twheel_timers {
 	bool used;
 	bool news;
 	struct twheel_stats stats;
+	/* Protects all of this. */
 	spinlock_t *lock;
 };
 

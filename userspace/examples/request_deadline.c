@@ -4,8 +4,9 @@
  *
  * A timeout is started with each request and stopped with its answer. Nearly
  * all are stopped, so what counts is what that costs: a store to a word of memory
- * and an exchange, and a system call for some thousands of them. What stop returns decides who has the last word: 1, and the timeout will never
- * be heard of again; 0, and the loop has read its event and given up already.
+ * and an exchange, and a system call for some thousands of them. What stop returns
+ * decides who has the last word: 1, and the timeout will never be heard of again;
+ * 0, and the loop has read its event and given up already.
  */
 #include <stdbool.h>
 #include <stdio.h>
