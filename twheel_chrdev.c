@@ -845,7 +845,6 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 {
 	struct twheel_file *w = file->private_data;
 	u64 rounds = 0, now;
-	bool first;
 	int ret;
 
 	poll_wait(file, &w->pollers, wait);
@@ -857,14 +856,9 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 * If the wake-up came before we were added, its lock has made ready
 	 * visible to us. We cannot have missed both.
 	 */
-	if (hlist_empty(&w->timers.ready))
-		return 0;
-	spin_lock_bh(&w->lock);
-	first = twheel_first_unread(&w->timers);
-	spin_unlock_bh(&w->lock);
-	if (first)
-		return EPOLLIN | EPOLLRDNORM;
 	do {
+		if (hlist_empty(&w->timers.ready))
+			return 0;
 		now = twheel_lock(w);
 		/* All that are there now: whose words never rest may well have an event. */
 		if (!rounds)

@@ -818,26 +818,6 @@ unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claime
 }
 
 /**
- * twheel_first_unread() - is the first timer that is ready an event?
- * @t: the timers
- *
- * It mostly is, and then nothing more need be done, nor the time be known. If it
- * is none, twheel_readable() tells whether another is.
- *
- * Return: whether it is.
- */
-bool twheel_first_unread(const struct twheel_timers *t)
-{
-	const struct twheel_entry *e;
-
-	twheel_assert_held(t);
-	if (!t->ready.first)
-		return false;
-	e = hlist_entry(t->ready.first, struct twheel_entry, ready);
-	return twheel_unread(e, READ_ONCE(twheel_slots_word(&t->slots, e)->deadline_ns));
-}
-
-/**
  * twheel_readable() - is there an event?
  * @t: the timers
  * @budget: how many timers may be looked at
@@ -851,17 +831,17 @@ bool twheel_first_unread(const struct twheel_timers *t)
 int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now)
 {
 	twheel_assert_held(t);
-	while (!twheel_first_unread(t)) {
-		struct twheel_entry *e;
+	while (t->ready.first) {
+		struct twheel_entry *e = hlist_entry(t->ready.first, struct twheel_entry, ready);
+		struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 
-		if (!t->ready.first)
-			return 0;
+		if (twheel_unread(e, READ_ONCE(slot->deadline_ns)))
+			return 1;
 		if (!budget--)
 			return -EAGAIN;
-		e = hlist_entry(t->ready.first, struct twheel_entry, ready);
-		twheel_look(t, e, twheel_slots_word(&t->slots, e), now);
+		twheel_look(t, e, slot, now);
 	}
-	return 1;
+	return 0;
 }
 
 /**

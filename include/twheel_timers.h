@@ -83,7 +83,6 @@ struct twheel_claimed {
 unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claimed,
 			  struct twheel_event *events, unsigned int nr,
 			  unsigned int budget, u64 now);
-bool twheel_first_unread(const struct twheel_timers *t);
 int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now);
 void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
 		   unsigned int nr, unsigned int delivered, u64 now);
