@@ -59,7 +59,7 @@ races() {
 threads() {
 	run+=(--run "TWHEEL_TEST_SECONDS=60 $1/lib_thread_test -T timers \
 			-T never_forgotten -T come_and_go -T keys -v kernel_8"
-		--run "$1/lib_thread_test -v kernel_2 -v kernel_8")
+		--run "$1/lib_thread_test -V inprocess_2 -V inprocess_4 -V inprocess_8")
 	options=()
 }
 
