@@ -14,17 +14,22 @@ n=0
 failed=0
 
 # errors [-DMUTATION]: how many errors a search of all states finds. The search
-# ends at the first, and one that was cut short says nothing.
+# ends at the first; one that was cut short, and found none, says nothing.
 errors()
 {
-	spin "$@" -a "$here/table.pml" >spin.log
-	gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c
-	./pan -m1000000 >pan.log
-	if grep -q 'max search depth too small' pan.log; then
-		echo 'search cut short'
-	else
-		sed -n 's/.*errors: //p' pan.log
+	local found
+
+	rm -f pan pan.c pan.log
+	if ! { spin "$@" -a "$here/table.pml" && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c &&
+		./pan -m1000000; } >pan.log 2>&1; then
+		echo 'no search'
+		return
 	fi
+	found=$(sed -n 's/.*errors: //p' pan.log)
+	if [ "$found" = 0 ] && grep -Eq 'not completed|too small' pan.log; then
+		found='cut short'
+	fi
+	echo "$found"
 }
 
 # check NAME WANTED [-DMUTATION]
