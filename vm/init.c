@@ -504,7 +504,7 @@ static bool of_oom(char *const *programs, const char *text)
 			if (!strncmp(text, *programs, strlen(*programs)) &&
 			    text[strlen(*programs)] == ' ')
 				lines = 6;
-	if (!lines || !lines-- || strcmp(text, "Call Trace:"))
+	if (!lines || !lines-- || strcasecmp(text, "Call Trace:"))
 		return false;
 	lines = 0;
 	return true;

@@ -389,7 +389,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 			name = substr($0, RSTART, RLENGTH - length("invoked"))
 			lines = index(programs, " " name) ? 6 : 0
 		}
-		lines && lines-- && /Call Trace:$/ { lines = 0; next }
+		lines && lines-- && /Call [Tt]race:$/ { lines = 0; next }
 		# A race of the kernel alone: see of_race() in init.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
