@@ -419,6 +419,9 @@ elif ! grep -q 'twheel-vm: begin' "$console"; then
 	verdict="FAIL: there is no kernel log"
 elif [ "$said" = PASS ] && [ -n "$complaint" ]; then
 	verdict="FAIL: kernel log: $complaint"
+elif [ -z "$shell" ] && [ "$said" = PASS ] &&
+	[ "$(grep -c 'twheel-vm: exit: ' "$output")" -ne "$(wc -l <"$root/vm/commands")" ]; then
+	verdict="FAIL: not all commands were run"
 fi
 # Of all complaints, this one the kernel also has when an emulated processor
 # gets no time: an interrupt seems to take long, whatever is done in it. Not where
