@@ -16,7 +16,7 @@ target() {
 	local verdict=ok
 
 	number=$((number + 1))
-	if [ -z "$2" ] || [ "${2%.*}" -lt "$3" ]; then
+	if ! [[ $2 =~ ^[0-9]+(\.[0-9]+)?$ ]] || [ "${2%.*}" -lt "$3" ]; then
 		verdict='not ok'
 		failed=1
 	fi
@@ -38,7 +38,7 @@ of() {
 }
 
 sum() {
-	awk '{ sum += $1 } END { print sum + 0 }'
+	awk '{ sum += $1 } END { printf "%.0f\n", sum }'
 }
 
 least() {
@@ -56,7 +56,7 @@ passed() {
 	echo "$good"
 }
 
-pairs='pairs pairs-debug kcsan-pairs stress-6.12'
+pairs='pairs pairs-debug kcsan-pairs'
 loops='.*:([0-9]+) loops, .*'
 models='^ok .*[ ,]([0-9]+) operations.*'
 echo TAP version 13
@@ -76,15 +76,23 @@ target 'models of the core' "$(said fuzz "$models" | wc -l)" 4
 target 'operations of the one with the fewest' "$(said fuzz "$models" | least)" "$(of 100000000)"
 target 'armings of the races of the core, each' \
 	"$(said core-races '.* ([0-9]+) armings: .*' | least)" 10000000
-target 'expirations that were read and compared, none of them early' "$({
+target 'events that were read and compared, none of them early' "$({
 	said soak '.* armings, ([0-9]+) read, .*'
-	said storms '.*:([0-9]+) expirations.*'
+	said storms '.*:([0-9]+) events.*'
 } | sum)" 10000000
 # What is in planted ones is meant to be complained of.
-machines=$(find "$logs" -name '*.output.log' ! -name 'gate-*')
+machines=0
+good=0
+for log in "$logs"/*.output.log; do
+	if [ -e "$log" ] && [[ ${log##*/} != gate-* ]]; then
+		machines=$((machines + 1))
+		# The machine's own comes first, and counts for as long as nobody objects.
+		[ "$(tr -d '\r' <"$log" | sed -n 's/.*twheel-vm: verdict: //p' |
+			tail -n 1)" != PASS ] || good=$((good + 1))
+	fi
+done
 target 'machines whose kernels, watching themselves or not, had nothing to say' \
-	"$(xargs -r grep -l '^twheel-vm: verdict: PASS' <<<"$machines" | wc -l)" \
-	"$(wc -w <<<"$machines")"
+	"$good" "$((machines ? machines : 1))"
 target 'kernels' "$(passed vm-6.12 vm-6.1 rt rt-6.1)" 4
 target 'machines of 64 bits, of 32, and of the other order of bytes' \
 	"$(passed vm-6.12 debug-32 s390x)" 3
