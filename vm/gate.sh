@@ -225,10 +225,10 @@ tests)
 	mutant uml maze stress 'fuzz --seconds 200 --guided 1'
 	ok "what only two numbers of 32 and 64 bits lead to" says 'WARNING: CPU: 0 PID'
 	mutant 6.12 store user 'table_race_test -t claim -t disarm_at_expiry'
-	ok "an expiry that is claimed by a store" says ' table_race.claim'
+	ok "an expiry that is claimed by a store" says 'FAIL  table_race.claim'
 	ok "fails its test" refused
 	mutant 6.12 second user 'table_race_test -t second_read -t disarm_at_expiry'
-	ok "a word that is not read again" says ' table_race.second_read'
+	ok "a word that is not read again" says 'FAIL  table_race.second_read'
 	ok "fails its test" refused
 	the_end
 	;;
@@ -418,5 +418,46 @@ twheel-vm: run: two_test
 twheel-vm: exit: 0
 twheel-vm: verdict: FAIL: signal 11: one_test
 END
+ok "tally: a program whose end was lost" counts "3 1 0" 0 1 <<'END'
+twheel-vm: run: one_test
+1..2
+ok 1 one
+and twheel-vm: exit: 0
+twheel-vm: run: two_test
+1..1
+ok 1 two
+twheel-vm: exit: 0
+twheel-vm: verdict: PASS
+END
+ok "tally: a program that ran no test" counts "1 0 1" 0 1 <<<$'1..1\n    1..0\nok 1 program'
+ok "tally: a failure that was expected" counts "1 1 0" 0 1 <<<$'1..2\nok 1 a # XFAIL b\nok 2 c'
+
+# What a whole run has to have done, by logs that do not show it.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+mkdir -p "$copy"/{vm,build/{logs,results}}
+cp "$top"/vm/{lib,targets}.sh "$copy/vm"
+
+# targets GOOD: that so many have been reached.
+targets() {
+	local good
+
+	good=$("$copy/vm/targets.sh" | grep -c '^ok ')
+	[ "$good" = "$1" ] || {
+		echo "# $good, not $1" >&2
+		return 1
+	}
+}
+
+ok "targets: nothing was run" targets 0
+for percent in 96 97; do
+	echo "ok 1 the module in the kernel: $percent.00 % of lines"
+done >"$copy/build/logs/module.log"
+ok "targets: two numbers where one is wanted" targets 0
+sed -i 2d "$copy/build/logs/module.log"
+printf 'twheel-vm: verdict: %s\n' PASS 'FAIL: kernel log' >"$copy/build/logs/a.output.log"
+ok "targets: one was reached; a machine that was found out" targets 1
+sed -i 2d "$copy/build/logs/a.output.log"
+ok "targets: two" targets 2
 
 the_end
