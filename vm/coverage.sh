@@ -110,6 +110,6 @@ awk -v min_lines=$min_lines -v min_branches=$min_branches \
 			pb < min_branches ? "not " : "", pb
 		printf "%sok 3 each error return was reached, or has a reason\n", unexplained ? "not " : ""
 		print "1..3"
-		exit pl < min_lines || pb < min_branches || unexplained || !l
+		exit pl < min_lines || pb < min_branches || unexplained || !l || !b
 	}
 ' "${sources[@]/%/.gcov}"

@@ -16,6 +16,11 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 
 mkdir -p "$logs"
 
+# The addresses of a process that is not randomized are those that sanitizers expect.
+# shellcheck disable=SC2034
+fixed=()
+! setarch -R true 2>/dev/null || fixed=(setarch -R)
+
 die() {
 	echo "${0##*/}: $*" >&2
 	exit 1

@@ -24,10 +24,6 @@ export UBSAN_OPTIONS=print_stacktrace=1
 harness=$("$top/vm/source.sh")/tools/testing/selftests
 selftests=$top/userspace/selftests
 
-# The addresses of a process that is not randomized are those that they expect.
-fixed=()
-! setarch -R true 2>/dev/null || fixed=(setarch -R)
-
 # build KIND DIR: the library and its tests for a sanitizer
 build() {
 	local test flags=(-O1 -g -fno-sanitize-recover=all)

@@ -8,6 +8,9 @@
 set -eu
 
 examples=${EXAMPLES:-/bin}
+# Those are built for this machine's programs alone.
+left_out=yes
+[ "$(uname -m)$examples" != x86_64/bin ] || left_out=
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/tap.sh"
@@ -41,7 +44,9 @@ for backend in kernel inprocess; do
 		cmp "$dir/wanted" "$dir/sorted"
 	example $backend loop_epoll
 	for name in loop_libevent loop_libuv loop_io_uring; do
-		[ ! -e "$examples/$name" ] || example $backend $name
+		if [ -z "$left_out" ] || [ -e "$examples/$name" ]; then
+			example $backend $name
+		fi
 	done
 done
 the_end
