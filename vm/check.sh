@@ -205,7 +205,11 @@ for name; do
 done
 
 results=$build/results
-[ $# -gt 0 ] || rm -rf "$results"
+if [ $# -eq 0 ]; then
+	rm -rf "$results"
+	# What vm/targets.sh counts.
+	rm -f "$logs"/*.output.log
+fi
 mkdir -p "$results"
 # A stage that dies without a word leaves this behind, and no log of an earlier one.
 for name in "${names[@]}"; do

@@ -39,11 +39,11 @@ parallel=
 case $tier in
 short)
 	pairs=4 fuzz=30 lives=4 storms=1 soak=10
-	loops=100000 calls=0 count=10000 loads=10
+	loops=100000 calls=0 count=10000 loads=10 limit=2500
 	;;
 full)
 	pairs=110 fuzz=900 lives=120 storms=5 soak=600
-	loops=1000000 calls=20000000 count=1000000 loads=200
+	loops=1000000 calls=20000000 count=1000000 loads=200 limit=25000
 	;;
 *) die "unknown: $tier" ;;
 esac
@@ -68,8 +68,8 @@ done
 [ $# -eq 0 ] || shift
 
 quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit 25000
-	--timeout 30000 --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
+options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit "$limit"
+	--timeout $((limit + limit / 5)) --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
 turn=40
