@@ -288,6 +288,8 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 		twheel_look_step(slot);
 	}
 	e->past |= e->state != TWHEEL_TAKEN;
+	/* What was drained is not what is armed now. */
+	e->last = false;
 	twheel_to_wheel(t, e, at, 0, now);
 	twheel_publish(t, slot, at);
 }

@@ -53,21 +53,25 @@ static void twheel_look_step(struct twheel_slot *slot)
 {
 	struct look_test *lt = current_test;
 	unsigned int move;
-	u64 old;
+	u64 word, old;
 
 	if (!lt || lt->step == STEPS)
 		return;
 	move = lt->script[lt->step++];
 	if (move == NOTHING)
 		return;
-	old = xchg(&slot->deadline_ns, moves[move]);
+	word = moves[move];
+	/* Each that is due differs from the one before, so that the kernel sees it. */
+	if (word && word < START)
+		word -= lt->step * TICK;
+	old = xchg(&slot->deadline_ns, word);
 	lt->taken += !!old;
-	if (old || moves[move])
-		lt->last = moves[move];
-	if (!moves[move])
+	if (old || word)
+		lt->last = word;
+	if (!word)
 		return;
 	lt->stored++;
-	if (moves[move] <= READ_ONCE(slot->wake_ns))
+	if (word <= READ_ONCE(slot->wake_ns))
 		lt->kick = true;
 }
 
@@ -183,6 +187,8 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 	}
 
 	if (e->state == TWHEEL_ARMED) {
+		/* A drain is of what was armed before. */
+		KUNIT_EXPECT_FALSE(test, e->last);
 		/* The kernel comes before the word, or at the next tick. */
 		if (word > lt->now)
 			KUNIT_EXPECT_LE(test, e->deadline, word);
