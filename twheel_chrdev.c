@@ -814,13 +814,14 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		}
 		/*
 		 * None of those looked at was an event any more. Another may be, so go on
-		 * until each that was there has had its look. Words that never rest are
-		 * looked at for ever by those only who wait.
+		 * until each that was there has had its look, whatever signals come. Words
+		 * that never rest are looked at for ever by those only who wait.
 		 */
 		if (!vain++)
 			turns = unread / TWHEEL_LOOKS_A_READ + 1;
 		if (!hlist_empty(&w->timers.ready) && (vain <= turns || !(done || nowait))) {
-			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
+			if (vain <= turns ? fatal_signal_pending(current) :
+					    signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;
 			}

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 FIXTURE(kick) {
 	int fd;
@@ -600,6 +601,35 @@ TEST_F(kick, read_beyond_what_was_armed)
 	EXPECT_EQ(BEFORE + AFTER, take(self->fd, ev, N, 0));
 	EXPECT_EQ(ARMED, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+}
+
+/* And as long as one may still be there, no signal ends the search, O_NONBLOCK or not. */
+TEST_F(kick, signals_and_what_was_armed)
+{
+	enum { ARMED = 3000, ROUNDS = 4 };
+	struct sigaction sa = { .sa_handler = count_signal };
+	/* More often, and a slow machine would do nothing else. */
+	unsigned int us = 100 * slowness();
+	struct itimerval each = { { 0, us }, { 0, us } }, none = { };
+	static __u64 ids[ARMED + 1];
+	unsigned int round, i;
+
+	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
+	for (round = 0; round < ROUNDS; round++) {
+		struct twheel_event ev;
+
+		ASSERT_EQ(0, fcntl(self->fd, F_SETFL, round % 2 ? O_NONBLOCK : 0));
+		add_many(_metadata, self->fd, ARMED + 1, 0, TWHEEL_KEEP, 0, ids);
+		for (i = 0; i < ARMED; i++)
+			EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
+					       now(CLOCK_MONOTONIC) + HOUR));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
+		EXPECT_EQ((int)sizeof(ev), read(self->fd, &ev, sizeof(ev)));
+		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+		EXPECT_EQ(ids[ARMED], ev.id);
+		for (i = 0; i <= ARMED; i++)
+			EXPECT_LE(0, cancel(self->fd, ids[i]));
+	}
 }
 
 /*
