@@ -216,17 +216,23 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 	return 0;
 }
 
-/* Gives each of a list to @fn, and frees it. */
+/*
+ * Gives each of a list to @fn, and frees it. Nobody else knows of them any more, so a
+ * thread is not cancelled in the midst.
+ */
 static void leave(struct item *item, twheel_keyed_fn fn, void *arg)
 {
 	struct item *next;
+	int cancellable;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	for (; item; item = next) {
 		next = item->next;
 		if (fn)
 			fn(item->key, item->len, item->user_data, arg);
 		free(item);
 	}
+	pthread_setcancelstate(cancellable, NULL);
 }
 
 TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)

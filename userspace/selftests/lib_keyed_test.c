@@ -220,6 +220,60 @@ TEST_F(keyed, drain)
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
+struct cancelled {
+	struct twheel_keyed *k;
+	bool drain;
+	int told;
+};
+
+static void cancel_me(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct cancelled *c = arg;
+
+	(void)key;
+	(void)len;
+	(void)user_data;
+	c->told++;
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+static void *run_cancelled(void *arg)
+{
+	struct cancelled *c = arg;
+
+	if (c->drain)
+		twheel_keyed_drain(c->k, cancel_me, c);
+	else
+		twheel_keyed_run(c->k, cancel_me, c);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Each key that was set leaves exactly once, also where the thread told of it ends. */
+TEST_F(keyed, cancelled_in_callback)
+{
+	struct cancelled c = { .k = self->k };
+	int ways, i;
+
+	for (ways = 0; ways < 2; ways++) {
+		pthread_t thread;
+		void *ret;
+
+		c.drain = ways;
+		c.told = 0;
+		for (i = 0; i < 10; i++)
+			EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), 1, 0));
+		ASSERT_EQ(0, twheel_flush(self->w));
+		ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, run_cancelled, &c));
+		ASSERT_EQ(0, pthread_join(thread, &ret));
+		EXPECT_EQ(PTHREAD_CANCELED, ret);
+		EXPECT_EQ(10, c.told + (int)twheel_keyed_count(self->k));
+		EXPECT_EQ(10 - c.told, twheel_keyed_drain(self->k, NULL, NULL));
+	}
+}
+
 /* ---- Another process drains ---- */
 
 enum { DRAINED_KEYS = 64 };
