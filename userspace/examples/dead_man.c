@@ -127,6 +127,7 @@ static void hire(struct twheel_ctx *wheel, struct worker *w)
 		.deadline_ns = 10 * SILENCE_NS,
 		.flags = TWHEEL_KEEP,
 	};
+	pid_t supervisor = getpid();
 	int sock[2];
 
 	check("register", twheel_register(wheel, &timer));
@@ -139,8 +140,11 @@ static void hire(struct twheel_ctx *wheel, struct worker *w)
 	if (!w->pid) {
 		/* Without a supervisor it is not to go on. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != supervisor)
+			_exit(1);
 		/* It needs no more than what it is given. */
 		twheel_close(wheel);
+		close(sock[0]);
 		work(sock[1]);
 	}
 	pass(sock[0], twheel_fd(wheel), w->timer);

@@ -108,12 +108,14 @@ struct server {
 	unsigned int late[BUCKETS];
 	__u64 worst_late;
 
-	/* A timeout for the line each second. */
+	/* Timeouts for the line each second, and for listening again. */
 	uint64_t progress;
+	uint64_t listening;
 };
 
-/* Its user_data: no connection has this descriptor. */
+/* Their user_data: no connection has these descriptors. */
 #define PROGRESS	(~0ULL)
+#define LISTENING	(~1ULL)
 
 static void watch(const struct server *s, int fd)
 {
@@ -137,6 +139,28 @@ static void forget(struct server *s, int fd)
 	close(fd);
 }
 
+static void listen_to(const struct server *s, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.fd = s->listener };
+
+	if (epoll_ctl(s->loop, EPOLL_CTL_MOD, s->listener, &ev))
+		die("epoll_ctl");
+}
+
+/* For a while: who waits to be accepted would wake us all the time. */
+static void stop_listening(struct server *s)
+{
+	__u64 until = now_ns() + NSEC_PER_SEC / 10;
+	int ret;
+
+	if (s->listening)
+		ret = twheel_move(s->wheel, s->listening, until);
+	else
+		ret = twheel_start(s->wheel, until, LISTENING, &s->listening);
+	if (ret >= 0)
+		listen_to(s, 0);
+}
+
 static void accept_all(struct server *s)
 {
 	for (;;) {
@@ -146,11 +170,13 @@ static void accept_all(struct server *s)
 		if (fd < 0) {
 			switch (errno) {
 			case EAGAIN:
+				return;
 			/* Until there is room again. */
 			case ENFILE:
 			case EMFILE:
 			case ENOBUFS:
 			case ENOMEM:
+				stop_listening(s);
 				return;
 			case EBADF:
 			case EINVAL:
@@ -247,6 +273,8 @@ static void read_wheel(struct server *s)
 			/* One whose event was read can be moved on as well. */
 			check("twheel_move", twheel_move(s->wheel, s->progress,
 							 now_ns() + NSEC_PER_SEC));
+		} else if (events[i].user_data == LISTENING) {
+			listen_to(s, EPOLLIN);
 		} else {
 			kick(s, &events[i]);
 		}

@@ -33,7 +33,10 @@ static int wait_one(struct io_uring *ring)
 	int res;
 
 	check("submit", io_uring_submit(ring));
-	check("wait", io_uring_wait_cqe(ring, &cqe));
+	do {
+		res = io_uring_wait_cqe(ring, &cqe);
+	} while (res == -EINTR);
+	check("wait", res);
 	res = cqe->res;
 	io_uring_cqe_seen(ring, cqe);
 	check("completion", res);

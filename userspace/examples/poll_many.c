@@ -93,8 +93,10 @@ int main(void)
 		struct epoll_event ready[2];
 		int n = epoll_wait(loop, ready, 2, -1);
 
-		if (n < 0)
+		if (n < 0 && errno != EINTR)
 			die("epoll_wait");
+		if (n < 0)
+			continue;
 		wakeups++;
 		while (n--) {
 			char text[16];

@@ -30,6 +30,17 @@ output_has '^due at [0-9]+ ms: ([3-9]|[1-9][0-9]+) period\(s\)$' "periodic: thos
 output_has '^cancelled, it was ' "periodic: its end"
 example kernel poll_many
 output_has '^[0-9]+ timers, [0-9]+ wake-ups, one descriptor$' "poll_many: all of them"
+# Stopped by Ctrl-Z, and told to go on, while it waits.
+status=0
+"$examples/poll_many" >"$dir/out" 2>&1 &
+for _ in 1 2 3 4 5 6; do
+	usleep 50000
+	kill -STOP $! || break
+	usleep 10000
+	kill -CONT $!
+done
+wait $! || status=$?
+status_is 0 "poll_many: interrupted"
 example kernel dead_man
 output_has '^exactly the silent ones were reported$' "dead_man: both of them"
 for backend in kernel inprocess; do
