@@ -15,7 +15,7 @@ static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
 
 	ret = roster_add(r, w, spec, &t);
 	while (!ret) {
-		wait_input(w->fd, -1, FOREVER, NULL);
+		wait_input(w->fd, -1, FOREVER, NULL, NULL);
 		ret = wheel_read(w, event, 1);
 	}
 	if (ret < 0)

@@ -15,6 +15,7 @@
 #define TWHEELCTL_COMMON_H
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -119,7 +120,8 @@ bool wheel_nothing_left(struct wheel *w);
 /* How long wait_input() waits if it may wait for ever. */
 #define FOREVER	(~0ULL)
 
-bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready);
+bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready,
+		const sigset_t *signals);
 __u64 monotonic_now(void);
 
 /* duration.c */

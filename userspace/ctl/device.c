@@ -156,6 +156,13 @@ void wheel_open(struct wheel *w, const struct conf *conf)
 	int ret;
 
 	w->fd = open(conf->device, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	/* The wheel is not to stand in for an input or output that was closed. */
+	if (w->fd >= 0 && w->fd <= STDERR_FILENO) {
+		int low = w->fd;
+
+		w->fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		close(low);
+	}
 	if (w->fd < 0) {
 		int err = errno;
 
@@ -293,12 +300,14 @@ bool wheel_nothing_left(struct wheel *w)
  * @other_fd: another, or -1
  * @timeout: in ns, or FOREVER
  * @other_ready: whether @other_fd can be read; may be NULL
+ * @signals: what to block meanwhile, in place of what is blocked; may be NULL
  *
  * A signal ends the wait as well. Whose output goes nowhere any more waits for nothing.
  *
  * Return: whether @fd can be read.
  */
-bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready)
+bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready,
+		const sigset_t *signals)
 {
 	struct pollfd pfd[2] = {
 		{ .fd = fd, .events = POLLIN },
@@ -313,7 +322,7 @@ bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready)
 	int ret;
 
 	end_output();
-	ret = ppoll(pfd, 2, timeout == FOREVER || !fits ? NULL : &ts, NULL);
+	ret = ppoll(pfd, 2, timeout == FOREVER || !fits ? NULL : &ts, signals);
 	if (ret < 0 && errno != EINTR)
 		die(STATUS_FAILURE, "poll: %s", strerror(errno));
 	if (other_ready)

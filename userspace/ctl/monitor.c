@@ -103,7 +103,7 @@ static int watch(struct monitor *m, struct wheel *w)
 			continue;
 		if (wheel_nothing_left(w))
 			return m->limit ? STATUS_NOTHING_CAME : STATUS_OK;
-		if (!wait_input(w->fd, -1, m->idle, NULL) && m->idle != FOREVER)
+		if (!wait_input(w->fd, -1, m->idle, NULL, NULL) && m->idle != FOREVER)
 			return STATUS_NOTHING_CAME;
 	}
 }

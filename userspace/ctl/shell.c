@@ -301,7 +301,7 @@ static int cmd_sleep(struct shell *sh, char **word)
 	if (__builtin_add_overflow(now, ns, &end))
 		end = ~0ULL;
 	for (; now < end; now = monotonic_now()) {
-		if (!wait_input(sh->wheel.fd, -1, end - now, NULL))
+		if (!wait_input(sh->wheel.fd, -1, end - now, NULL, NULL))
 			continue;
 		ret = print_events(sh, EVENTS);
 		if (ret < 0)
@@ -335,7 +335,7 @@ static int cmd_wait(struct shell *sh, char **word)
 					      "nothing is left that could expire");
 			break;
 		}
-		wait_input(sh->wheel.fd, -1, FOREVER, NULL);
+		wait_input(sh->wheel.fd, -1, FOREVER, NULL, NULL);
 	}
 	return STATUS_OK;
 }
@@ -488,7 +488,7 @@ static int loop(struct shell *sh)
 	while (!sh->quit && !sh->input_ended) {
 		bool line_came;
 
-		if (wait_input(sh->wheel.fd, STDIN_FILENO, FOREVER, &line_came)) {
+		if (wait_input(sh->wheel.fd, STDIN_FILENO, FOREVER, &line_came, NULL)) {
 			int ret = print_events(sh, EVENTS);
 
 			if (ret < 0)

@@ -92,12 +92,21 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
 static void consume(struct wheel *w, __u64 end)
 {
 	struct twheel_event events[EVENTS];
+	sigset_t ours, others;
+	bool ready;
 	__u64 now;
 
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
 	do {
 		now = monotonic_now();
-		if (wait_input(w->fd, -1, now < end ? end - now : 0, NULL) &&
-		    wheel_read(w, events, EVENTS) < 0)
+		/* A signal is noticed before the wait, or ends it: nothing is between. */
+		sigprocmask(SIG_BLOCK, &ours, &others);
+		ready = wait_input(w->fd, -1, now < end && !interrupted ? end - now : 0, NULL,
+				   &others);
+		sigprocmask(SIG_SETMASK, &others, NULL);
+		if (ready && wheel_read(w, events, EVENTS) < 0)
 			die(STATUS_FAILURE, "cannot read the wheel");
 	} while (!interrupted && now < end);
 }

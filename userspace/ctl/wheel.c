@@ -323,7 +323,7 @@ static void consume(struct picture *p)
 	__u64 now;
 
 	while ((now = monotonic_now()) < end)
-		if (wait_input(p->wheel.fd, -1, end - now, NULL) &&
+		if (wait_input(p->wheel.fd, -1, end - now, NULL, NULL) &&
 		    wheel_read(&p->wheel, events, TIMERS) < 0)
 			die(STATUS_FAILURE, "cannot read the wheel");
 }

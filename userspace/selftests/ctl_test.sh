@@ -633,6 +633,15 @@ test_shell() {
 	output_has '^registered +2$' "shell stats: registered"
 	output_has '^displaced +2$' "shell stats: displaced"
 
+	status=0
+	timeout 60 "$ctl" shell >"$dir/out" 2>"$dir/err" <&- || status=$?
+	status_is 1 "shell: without an input"
+	holds "shell: and says so" grep -q '^twheelctl: stdin: ' "$dir/err"
+	status=0
+	: >"$dir/out"
+	timeout 60 "$ctl" info 2>"$dir/err" </dev/null >&- || status=$?
+	status_is 1 "info: without an output"
+
 	# The expiration comes while the shell waits for a line.
 	: >"$dir/out"
 	(
@@ -749,6 +758,12 @@ test_stat() {
 	stop -INT
 	status_is 0 "stat: SIGINT ends it"
 	output_has '^worst [0-9]' "stat: SIGINT: and the histogram comes"
+
+	# Nothing else would end the wait, for an hour.
+	start stat --add 10h 1h
+	stop -TERM
+	status_is 0 "stat: SIGTERM ends it where nothing comes"
+	output_has '^no expiration yet$' "stat: SIGTERM: and what there is of a histogram"
 }
 
 test_wheel() {
