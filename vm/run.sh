@@ -26,6 +26,9 @@
 #   --alike           that, with one processor: two runs give the same times, to
 #                     the nanosecond
 #   --leaks           looks for lost memory after each command, not at the end alone
+#   --turns US        of an exact machine's processors, which take turns when any clock
+#                     comes to an end: at least so often (default: 1000 for debug
+#                     kernels, whose own clocks may leave one waiting for minutes)
 #   --settle SECONDS  of an exact machine before it begins, for its kernel to put the
 #                     clock right (default: 60)
 #   --qemu 'OPTIONS'  more for QEMU
@@ -57,6 +60,7 @@ exact=
 alike=
 leaks=
 settle=60
+turns=
 more=
 gcov=
 name=
@@ -83,6 +87,7 @@ while [ $# -gt 0 ]; do
 	--slow) slow=$2 ;;
 	--exact) exact=1 ;;
 	--settle) settle=$2 ;;
+	--turns) turns=$2 ;;
 	--qemu) more=$2 ;;
 	--gcov) gcov=$2 ;;
 	--name) name=$2 ;;
@@ -134,6 +139,7 @@ fi
 if has KASAN KCSAN KMSAN PROVE_LOCKING; then
 	memory=${memory:-2G}
 	slow=${slow:-10}
+	turns=${turns:-1000}
 fi
 if has UML; then
 	[ -z "$shell" ] || die "there is no shell in user-mode Linux"
@@ -218,6 +224,11 @@ if ! has UML; then
 		)
 		has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
 		words+=(nokaslr "twheel.settle=$settle")
+		# The clock of a network which nobody is in.
+		[ -z "$turns" ] || qemu+=(
+			-netdev 'hubport,id=turn,hubid=0'
+			-object "filter-buffer,id=turns,netdev=turn,interval=$turns"
+		)
 	elif [ "${VM_ACCEL:-tcg}" = kvm ]; then
 		qemu+=(-accel kvm -cpu host)
 	else

@@ -80,10 +80,7 @@ if grep -qx 'CONFIG_KCOV=y' "$config"; then
 fi
 
 if [ -z "$parallel" ]; then
-	# Any clock of the machine that comes to an end is a turn. This one is that of
-	# a network which nobody is in.
-	options+=(--exact --settle 5 --qemu "-netdev hubport,id=turn,hubid=0
-		-object filter-buffer,id=turns,netdev=turn,interval=$turn")
+	options+=(--exact --settle 5 --turns "$turn")
 fi
 
 run=()
