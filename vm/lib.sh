@@ -17,8 +17,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 mkdir -p "$logs"
 
 # The addresses of a process that is not randomized are those that sanitizers expect.
-# shellcheck disable=SC2034
 fixed=()
+# shellcheck disable=SC2034
 ! setarch -R true 2>/dev/null || fixed=(setarch -R)
 
 die() {

@@ -131,11 +131,12 @@ kernel_rules() {
 	if ! [ -d "$dir" ]; then
 		rm -rf "$dir.tmp"
 		mkdir -p "$dir.tmp"
-		tar -xJf "/usr/src/$base.tar.xz" -C "$dir.tmp" --strip-components=3 \
-			"$base/scripts/coccinelle" && mv "$dir.tmp" "$dir" || {
+		if ! tar -xJf "/usr/src/$base.tar.xz" -C "$dir.tmp" --strip-components=3 \
+			"$base/scripts/coccinelle"; then
 			echo "the kernel's rules cannot be unpacked"
 			return
-		}
+		fi
+		mv "$dir.tmp" "$dir"
 	fi
 	mapfile -t all < <(grep -rL 'ocaml' "$dir" --include='*.cocci' |
 		grep -vE '/(bq27|clk|device|devm|iounmap|irq|newline|of_|pci|platform|pm_|put_dev)' | sort)
