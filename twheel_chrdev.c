@@ -203,6 +203,12 @@ static u64 twheel_lock(struct twheel_file *w)
 	return twheel_now(w);
 }
 
+/* Whether the clock ever gets to @next, by what the hrtimer counts, which must not wrap. */
+static bool twheel_comes(const struct twheel_file *w, u64 next)
+{
+	return next < KTIME_MAX && next - w->offset < KTIME_MAX;
+}
+
 /*
  * Sees to it that the wheel is turned when it must be: by the hrtimer, which
  * is never armed in the past and only moved to an earlier time; or, if that
@@ -219,8 +225,7 @@ static void twheel_program(struct twheel_file *w, u64 now)
 		queue_work(twheel_wq, &w->work);
 		return;
 	}
-	/* The clock will not get there, and the difference must not wrap. */
-	if (next >= KTIME_MAX || next - w->offset >= KTIME_MAX)
+	if (!twheel_comes(w, next))
 		return;
 	w->programmed = next;
 	hrtimer_start(&w->timer, ns_to_ktime(next - w->offset), HRTIMER_MODE_ABS_SOFT);
@@ -249,6 +254,23 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 }
 
 /*
+ * What twheel_program() does, from within the hrtimer: to be restarted costs less
+ * than to be started anew. It is queued already if the clock was set back and
+ * somebody came before us.
+ */
+static enum hrtimer_restart twheel_restart(struct twheel_file *w, u64 now)
+{
+	u64 next = twheel_next(&w->timers.wheel);
+
+	lockdep_assert_held(&w->lock);
+	if (next <= now || w->dying || !twheel_comes(w, next) || hrtimer_is_queued(&w->timer))
+		return HRTIMER_NORESTART;
+	w->programmed = next;
+	hrtimer_set_expires(&w->timer, ns_to_ktime(next - w->offset));
+	return HRTIMER_RESTART;
+}
+
+/*
  * One softirq runs all hrtimers of the CPU that are due. So that many wheels at
  * one instant do not make it longer than one would, their turns share a budget,
  * which pauses between them refill; what is beyond it, or a wheel's share, the
@@ -259,6 +281,7 @@ static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
 	struct twheel_softirq *softirq = this_cpu_ptr(&twheel_softirq);
 	u64 refill = (ktime_get_ns() - softirq->ended) / TWHEEL_PAUSE_NS;
+	enum hrtimer_restart restart;
 	unsigned int budget, touched;
 	u64 now;
 
@@ -269,12 +292,12 @@ static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 	w->programmed = TWHEEL_NEVER;
 	w->timers.stats.wakeups++;
 	touched = budget - twheel_run(&w->timers, now, budget);
-	/* This programs the timer anew, so it need not be restarted. */
+	restart = twheel_restart(w, now);
 	twheel_unlock(w, now);
 
 	softirq->left -= min(touched, softirq->left);
 	softirq->ended = ktime_get_ns();
-	return HRTIMER_NORESTART;
+	return restart;
 }
 
 static void twheel_work(struct work_struct *work)
