@@ -120,7 +120,8 @@ MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE 
  * @lock: protects all below it, unless it says otherwise
  * @timers: the timers
  * @mem: the buckets of their wheel
- * @programmed: when @timer will run, TWHEEL_NEVER if it will not
+ * @programmed: when @timer will run, TWHEEL_NEVER if none waits for that; 0 if
+ *              the worker sees to it
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
  * @dying: release has begun: program nothing
@@ -254,16 +255,30 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 }
 
 /*
- * What twheel_program() does, from within the hrtimer: to be restarted costs less
- * than to be started anew. It is queued already if the clock was set back and
- * somebody came before us.
+ * From within the hrtimer, which fired at what @w->programmed says: to be restarted
+ * costs less than to be started by twheel_program(), to which all else is left. It
+ * is queued already if somebody moved it to an earlier time since it fired, by a
+ * clock set back, or by a reading of the clock that had grown old.
+ *
+ * A clock set back since it fired must not be waited for on this CPU: the softirq
+ * goes by what the clock was when it began, and would run the hrtimer again until
+ * the clock is there. The worker starts it when the softirq is done with it.
  */
 static enum hrtimer_restart twheel_restart(struct twheel_file *w, u64 now)
 {
 	u64 next = twheel_next(&w->timers.wheel);
+	bool back = now < w->programmed;
 
 	lockdep_assert_held(&w->lock);
-	if (next <= now || w->dying || !twheel_comes(w, next) || hrtimer_is_queued(&w->timer))
+	w->programmed = TWHEEL_NEVER;
+	if (next <= now || w->dying || !twheel_comes(w, next))
+		return HRTIMER_NORESTART;
+	if (back) {
+		w->programmed = 0;
+		queue_work(twheel_wq, &w->work);
+		return HRTIMER_NORESTART;
+	}
+	if (hrtimer_is_queued(&w->timer))
 		return HRTIMER_NORESTART;
 	w->programmed = next;
 	hrtimer_set_expires(&w->timer, ns_to_ktime(next - w->offset));
@@ -289,7 +304,6 @@ static enum hrtimer_restart twheel_timer(struct hrtimer *timer)
 	budget = max(softirq->left, TWHEEL_SHARE);
 
 	now = twheel_lock(w);
-	w->programmed = TWHEEL_NEVER;
 	w->timers.stats.wakeups++;
 	touched = budget - twheel_run(&w->timers, now, budget);
 	restart = twheel_restart(w, now);
@@ -305,6 +319,8 @@ static void twheel_work(struct work_struct *work)
 	struct twheel_file *w = container_of(work, struct twheel_file, work);
 	u64 now = twheel_lock(w);
 
+	if (!w->programmed)
+		w->programmed = TWHEEL_NEVER;
 	w->timers.stats.wakeups++;
 	twheel_run(&w->timers, now, TWHEEL_BUDGET);
 	/* If more is due this queues the work again, behind that of others. */
@@ -1039,7 +1055,10 @@ static int twheel_release(struct inode *inode, struct file *file)
 {
 	struct twheel_file *w = file->private_data;
 
-	/* From here on neither of the two starts the other, or itself. */
+	/*
+	 * From here on neither of the two decides to start the other, or itself; a
+	 * restart that was decided before is undone with the hrtimer.
+	 */
 	spin_lock_bh(&w->lock);
 	w->dying = true;
 	spin_unlock_bh(&w->lock);

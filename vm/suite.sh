@@ -51,7 +51,8 @@ programs() {
 
 # races DIRECTORY, threads DIRECTORY: those there.
 races() {
-	run+=(--run "$1/race_test" --run "$1/table_race_test")
+	run+=(--run "$1/race_test" --run "$1/table_race_test"
+		--run "$1/clock_test -t backward_in_softirq")
 	[[ $kernel != s390x-* ]] || run+=(--run "$1/million_test")
 	options=()
 }

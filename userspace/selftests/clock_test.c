@@ -250,6 +250,60 @@ out:
 	free(ev);
 }
 
+static void on_cpu(struct __test_metadata *_metadata, int nr)
+{
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(nr, &cpu);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
+}
+
+/*
+ * Backward while the softirq is between two wheels that are due: it goes on by what
+ * the clock was when it began, by which these are due for as long as it lasts. The
+ * hrtimers stay where they were started, and the clock is set elsewhere.
+ */
+TEST_F(set, backward_in_softirq)
+{
+	enum { WHEELS = 256, STEPS = 20, MOST = 8 };
+	__u64 before[WHEELS], deadline;
+	struct twheel_event ev;
+	int fds[WHEELS];
+	cpu_set_t all;
+	int i, n;
+
+	if (!variant->moves)
+		return;
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(all), &all));
+	for (i = 0; i < WHEELS; i++) {
+		fds[i] = wheel_on(variant->clock);
+		ASSERT_GE(fds[i], 0);
+	}
+	for (n = 0; n < STEPS; n++) {
+		on_cpu(_metadata, 0);
+		deadline = now(variant->clock) + 100 * NS_PER_MS;
+		for (i = 0; i < WHEELS; i++)
+			add(_metadata, fds[i], deadline, TWHEEL_ABSTIME, n);
+		if (CPU_COUNT(&all) > 1)
+			on_cpu(_metadata, 1);
+		for (i = 0; i < WHEELS; i++)
+			before[i] = stats(_metadata, fds[i]).wakeups;
+		while (now(variant->clock) < deadline + n * 50 * NS_PER_US)
+			sleep_ns(10 * NS_PER_US);
+		step(_metadata, -2LL * NS_PER_SEC);
+		sleep_ms(20);
+		for (i = 0; i < WHEELS; i++)
+			EXPECT_LE(stats(_metadata, fds[i]).wakeups - before[i], MOST);
+		step(_metadata, 2LL * NS_PER_SEC);
+		for (i = 0; i < WHEELS; i++)
+			EXPECT_EQ(1, take(fds[i], &ev, 1, PATIENCE_MS));
+	}
+	for (i = 0; i < WHEELS; i++)
+		close(fds[i]);
+	EXPECT_EQ(0, sched_setaffinity(0, sizeof(all), &all));
+}
+
 /*
  * Forward, and at once something more: it is due as well, but waits behind
  * the many that were due before it. Its own lateness is none.
