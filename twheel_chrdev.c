@@ -207,6 +207,7 @@ static u64 twheel_lock(struct twheel_file *w)
 /* Whether the clock ever gets to @next, by what the hrtimer counts, which must not wrap. */
 static bool twheel_comes(const struct twheel_file *w, u64 next)
 {
+	lockdep_assert_held(&w->lock);
 	return next < KTIME_MAX && next - w->offset < KTIME_MAX;
 }
 
