@@ -156,7 +156,7 @@ TEST_F(polling, epoll_edge_loop)
 	for (i = 0; i < N; i++)
 		add(_metadata, self->fd, next_random(&seed) % (100 * NS_PER_MS), 0, 0);
 	while (got < N && epolled(self->ep, PATIENCE_MS)) {
-		while ((ret = read(self->fd, ev, sizeof(ev))) > 0)
+		while ((ret = read_events(self->fd, ev, sizeof(ev))) > 0)
 			got += ret / EVENT;
 		ASSERT_EQ(EAGAIN, errno);
 	}
@@ -196,7 +196,7 @@ static void *epoll_and_read(void *arg)
 
 		if (!epolled(w->ep, 50))
 			continue;
-		while ((ret = read(w->fd, ev, sizeof(ev))) > 0)
+		while ((ret = read_events(w->fd, ev, sizeof(ev))) > 0)
 			w->got += ret / EVENT;
 	}
 	return NULL;

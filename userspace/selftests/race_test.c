@@ -51,7 +51,7 @@ static void *read_all(void *arg)
 		struct twheel_event ev[8];
 		int i, ret;
 
-		ret = read(r->fd, ev, sizeof(ev));
+		ret = read_events(r->fd, ev, sizeof(ev));
 		if (ret < 0) {
 			r->errors += errno != EAGAIN;
 			if (stop)
@@ -196,7 +196,7 @@ TEST_F(race, cancel_is_final)
 		ret = cancel(self->fd, id);
 		expired += ret == TWHEEL_EXPIRED;
 		ASSERT_GE(ret, (int)TWHEEL_ARMED);
-		late += read(self->fd, &ev, EVENT) > 0;
+		late += read_events(self->fd, &ev, EVENT) > 0;
 	}
 	EXPECT_EQ(0, late);
 	EXPECT_GT(expired, 0);
@@ -658,7 +658,7 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 		wrong += ret < 0 && ret != -EINVAL && ret != -EFAULT && ret != -ENOENT &&
 			 ret != -EBUSY && ret != -EPERM && ret != -ENOSPC;
 		/* Periods that flips made may bring more than can be read. */
-		wrong += read(self->fd, ev, sizeof(ev)) < 0 && errno != EAGAIN;
+		wrong += read_events(self->fd, ev, sizeof(ev)) < 0 && errno != EAGAIN;
 		flips = __atomic_load_n(&f.flips, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&f.stop, true, __ATOMIC_RELEASE);

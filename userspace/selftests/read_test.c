@@ -61,7 +61,7 @@ TEST_F(reading, fewer_than_fit)
 
 	unread(_metadata, self->fd, 3);
 	poison(&ev);
-	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 	EXPECT_EQ(2, ev[2].user_data);
 	/* Not a byte behind them. */
 	EXPECT_EQ(0xcccccccccccccccc, ev[3].id);
@@ -75,11 +75,11 @@ TEST_F(reading, more_than_fit)
 
 	unread(_metadata, self->fd, 5);
 	poison(&ev);
-	EXPECT_EQ(2 * EVENT, read(self->fd, ev, 2 * EVENT + EVENT / 2));
+	EXPECT_EQ(2 * EVENT, read_events(self->fd, ev, 2 * EVENT + EVENT / 2));
 	EXPECT_EQ(0, ev[0].user_data);
 	EXPECT_EQ(1, ev[1].user_data);
 	EXPECT_EQ(0xcccccccccccccccc, ev[2].id);
-	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 	EXPECT_EQ(2, ev[0].user_data);
 	EXPECT_EQ(4, ev[2].user_data);
 }
@@ -94,7 +94,7 @@ TEST_F(reading, many)
 	add_many(_metadata, self->fd, N, 0, 0, 0, NULL);
 	while (stats(_metadata, self->fd).unread < N)
 		sleep_ms(1);
-	EXPECT_EQ(N * EVENT, read(self->fd, ev, (N + 1) * EVENT));
+	EXPECT_EQ(N * EVENT, read_events(self->fd, ev, (N + 1) * EVENT));
 	for (i = 0; i < N; i++)
 		EXPECT_EQ(1, ev[i].expirations);
 	free(ev);
@@ -118,7 +118,7 @@ TEST_F(reading, any_size)
 			sleep_ms(1);
 		while (next < N) {
 			size_t fit = size / EVENT < N - next ? size / EVENT : N - next;
-			ssize_t got = read(self->fd, ev, size) / EVENT;
+			ssize_t got = read_events(self->fd, ev, size) / EVENT;
 
 			/* A signal may end it after the first. */
 			if (are_interrupted() && got > 0 && got < (ssize_t)fit)
@@ -160,7 +160,7 @@ TEST_F(reading, no_position)
 	EXPECT_EQ(ESPIPE, errno);
 	EXPECT_EQ(-1, lseek(self->fd, 0, SEEK_CUR));
 	EXPECT_EQ(ESPIPE, errno);
-	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
 /* EINVAL: nothing can be written. EBADF if it was not even opened for that. */
@@ -184,14 +184,14 @@ TEST_F(reading, nonblock_by_open)
 	struct twheel_event ev;
 
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(EAGAIN, errno);
 	add(_metadata, fd, HOUR, 0, 0);
-	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(EAGAIN, errno);
 	add(_metadata, fd, 0, 0, 0);
-	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
-	EXPECT_EQ(-1, read(fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
+	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(EAGAIN, errno);
 	close(fd);
 }
@@ -202,11 +202,11 @@ TEST_F(reading, nonblock_by_fcntl)
 	struct twheel_event ev;
 
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
-	EXPECT_EQ(-1, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(-1, read_events(self->fd, &ev, EVENT));
 	EXPECT_EQ(EAGAIN, errno);
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
 	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
 /* RWF_NOWAIT: this one read does not block. */
@@ -229,7 +229,7 @@ TEST_F(reading, blocks)
 
 	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 3);
 	poison(&ev);
-	EXPECT_EQ(EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(EVENT, read_events(self->fd, ev, sizeof(ev)));
 	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
 	EXPECT_EQ(3, ev[0].user_data);
 }
@@ -253,7 +253,7 @@ static void *read_once(void *arg)
 	struct reader *r = arg;
 
 	__atomic_store_n(&r->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
-	r->ret = read(r->fd, &r->ev, EVENT);
+	r->ret = read_events(r->fd, &r->ev, EVENT);
 	r->err = errno;
 	return NULL;
 }
@@ -366,7 +366,7 @@ TEST_F(reading, interrupted)
 	EXPECT_EQ(EINTR, r.err);
 	/* Nothing was lost. */
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
-	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
 /* With SA_RESTART the read goes on. */
@@ -399,7 +399,7 @@ TEST_F(reading, pending_signal_and_events)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	raise(SIGUSR1);
 	unread(_metadata, self->fd, 3);
-	EXPECT_EQ(3 * EVENT, read(self->fd, ev, sizeof(ev)));
+	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 }
 
 static void on_tick(int sig)
@@ -422,7 +422,7 @@ TEST_F(reading, signals_and_many_events)
 	for (round = 0; round < ROUNDS; round++) {
 		unread(_metadata, self->fd, MANY);
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
-		EXPECT_EQ(MANY * EVENT, read(self->fd, ev, sizeof(ev)));
+		EXPECT_EQ(MANY * EVENT, read_events(self->fd, ev, sizeof(ev)));
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
 	}
 }
@@ -462,7 +462,7 @@ TEST_F(reading, killed)
 	if (!pid) {
 		struct twheel_event ev;
 
-		if (read(self->fd, &ev, EVENT) < 0)
+		if (read_events(self->fd, &ev, EVENT) < 0)
 			_exit(1);
 		_exit(0);
 	}
@@ -499,7 +499,7 @@ static void *read_until_stop(void *arg)
 
 	for (;;) {
 		struct twheel_event ev[3];
-		ssize_t ret = read(r->fd, ev, sizeof(ev));
+		ssize_t ret = read_events(r->fd, ev, sizeof(ev));
 		unsigned int i;
 
 		if (ret <= 0 || ret % EVENT) {
@@ -599,7 +599,7 @@ TEST_F(reading, interrupted_reader_hands_on)
 		pthread_join(b.thread, NULL);
 		EXPECT_EQ(EVENT, b.ret);
 		if (a.ret < 0 && round & 1)
-			a.ret = read(self->fd, &a.ev, EVENT);
+			a.ret = read_events(self->fd, &a.ev, EVENT);
 		EXPECT_FALSE(readable(self->fd, 0));
 	}
 }
@@ -621,7 +621,7 @@ TEST_F(reading, ping_pong)
 		for (i = 0; i < ROUNDS; i++) {
 			struct twheel_timer t = { .deadline_ns = i % 3 * 300000 };
 
-			if (read(self->fd, &ev, EVENT) != EVENT ||
+			if (read_events(self->fd, &ev, EVENT) != EVENT ||
 			    call(other, TWHEEL_IOC_REGISTER, &t))
 				_exit(1);
 		}
@@ -629,7 +629,7 @@ TEST_F(reading, ping_pong)
 	}
 	for (i = 0; i < ROUNDS; i++) {
 		add(_metadata, self->fd, i % 2 * 100000, 0, i);
-		ASSERT_EQ(EVENT, read(other, &ev, EVENT));
+		ASSERT_EQ(EVENT, read_events(other, &ev, EVENT));
 	}
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
@@ -645,7 +645,7 @@ TEST_F(reading, dup)
 
 	ASSERT_GE(fd, 0);
 	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 5);
-	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(5, ev.user_data);
 	EXPECT_FALSE(readable(self->fd, 0));
 	EXPECT_EQ(TWHEEL_IDLE, state(fd, id));
@@ -681,7 +681,7 @@ TEST_F(reading, fork_shares)
 	ASSERT_GE(pid, 0);
 	if (!pid)
 		_exit(rearm(self->fd, id, 0, 0) == TWHEEL_ARMED ? 0 : 1);
-	EXPECT_EQ(EVENT, read(self->fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 	EXPECT_EQ(6, ev.user_data);
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
@@ -700,7 +700,7 @@ TEST_F(reading, child_outlives_parent)
 	if (!pid) {
 		struct twheel_event ev;
 
-		_exit(read(fd, &ev, EVENT) == EVENT && ev.user_data == 7 ? 0 : 1);
+		_exit(read_events(fd, &ev, EVENT) == EVENT && ev.user_data == 7 ? 0 : 1);
 	}
 	close(fd);
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
@@ -724,11 +724,11 @@ TEST_F(reading, passed_by_message)
 	sleep_ms(100);
 	fd = receive_fd(pair[1]);
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(8, ev.user_data);
 	EXPECT_EQ(TWHEEL_IDLE, state(fd, id));
 	add(_metadata, fd, 0, 0, 9);
-	EXPECT_EQ(EVENT, read(fd, &ev, EVENT));
+	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(9, ev.user_data);
 	expect_conserved(_metadata, fd);
 	close(fd);

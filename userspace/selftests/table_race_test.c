@@ -127,7 +127,7 @@ static void *read_all(void *arg)
 	for (;;) {
 		bool stop = stopped(&r->stop);
 		struct twheel_event ev[16];
-		int i, ret = read(r->fd, ev, sizeof(ev));
+		int i, ret = read_events(r->fd, ev, sizeof(ev));
 
 		if (ret < 0) {
 			r->wrong += errno != EAGAIN;
@@ -427,7 +427,7 @@ static void *count_events(void *arg)
 	for (;;) {
 		bool stop = stopped(&c->stop);
 		struct twheel_event ev[16];
-		int i, ret = read(c->fd, ev, sizeof(ev));
+		int i, ret = read_events(c->fd, ev, sizeof(ev));
 
 		if (ret < 0 && stop)
 			return NULL;
@@ -758,7 +758,7 @@ static void *read_periods(void *arg)
 	struct twheel_event ev[16];
 
 	while (!stopped(&r->stop)) {
-		int ret = read(r->fd, ev, sizeof(ev));
+		int ret = read_events(r->fd, ev, sizeof(ev));
 
 		if (ret > 0)
 			__atomic_fetch_add(&r->got, ret / EVENT, __ATOMIC_RELAXED);
@@ -890,7 +890,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbours, 120)
 			struct twheel_event ev[64];
 			int k;
 
-			ret = read(self->fd, ev, sizeof(ev));
+			ret = read_events(self->fd, ev, sizeof(ev));
 			for (k = 0; k < ret / (int)EVENT; k++) {
 				wrong += ev[k].expired_ns < ev[k].deadline_ns;
 				if (ev[k].id != honest)
@@ -951,7 +951,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 		struct twheel_event ev[16];
 
 		for (;;)
-			if (read(fd, ev, sizeof(ev)) < 0 && errno != EAGAIN)
+			if (read_events(fd, ev, sizeof(ev)) < 0 && errno != EAGAIN)
 				_exit(1);
 	}
 	/* Whatever was read becomes unread again. */
@@ -1093,7 +1093,7 @@ static void *use_all(void *arg)
 		case 9:
 		case 10:
 		case 11:
-			ret = read(fd, ev, sizeof(ev));
+			ret = read_events(fd, ev, sizeof(ev));
 			if (ret < 0)
 				ret = errno == EAGAIN ? 0 : -errno;
 			break;
@@ -1193,7 +1193,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 				if (r % 8)
 					arm(&t, ids[r % N], now(CLOCK_MONOTONIC) +
 					    (r >> 8) % (2 * NS_PER_MS));
-				else if (read(self->fd, ev, 4 * EVENT) < 0 && errno != EAGAIN)
+				else if (read_events(self->fd, ev, 4 * EVENT) < 0 && errno != EAGAIN)
 					_exit(1);
 			}
 		}

@@ -277,6 +277,33 @@ static inline bool readable(int fd, int timeout_ms)
 }
 
 /*
+ * Nothing comes before its deadline, but what was drained, which says so. In any
+ * process of a test, so this ends it.
+ */
+static inline void check_events(const struct twheel_event *ev, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if ((ev[i].expired_ns < ev[i].deadline_ns) == !ev[i].expirations)
+			continue;
+		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations\n",
+			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations);
+		abort();
+	}
+}
+
+/* read(2), of events that are then looked at. */
+static inline ssize_t read_events(int fd, struct twheel_event *ev, size_t size)
+{
+	ssize_t ret = read(fd, ev, size);
+
+	if (ret > 0)
+		check_events(ev, ret / sizeof(*ev));
+	return ret;
+}
+
+/*
  * One read of up to @max events, waiting for the first. Returns how many, 0
  * if none came in time, or a negative errno.
  */
@@ -287,7 +314,7 @@ static inline int take(int fd, struct twheel_event *ev, unsigned int max, int ti
 	memset(ev, POISON, max * sizeof(*ev));
 	if (!readable(fd, timeout_ms))
 		return 0;
-	ret = read(fd, ev, max * sizeof(*ev));
+	ret = read_events(fd, ev, max * sizeof(*ev));
 	if (ret < 0)
 		return -errno;
 	return ret % sizeof(*ev) ? -EBADMSG : (int)(ret / sizeof(*ev));

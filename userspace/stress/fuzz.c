@@ -432,6 +432,9 @@ static void run_read(const struct step *s, bool vector)
 	ssize_t ret;
 
 	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
+	/* Elsewhere another process may have been at them. */
+	if (ret > 0 && p == me.buffer)
+		check_events((void *)p, ret / sizeof(struct twheel_event));
 	if (ret > 0 && wheel_of(s) < WHEELS)
 		__atomic_fetch_add(&shared->read[wheel_of(s)],
 				   ret / sizeof(struct twheel_event), __ATOMIC_RELAXED);

@@ -124,7 +124,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void *read_events(void *arg)
+static void *read_them(void *arg)
 {
 	struct twheel_event ev[32];
 	int got, i;
@@ -301,7 +301,7 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	for (i = 0; i < WORKERS; i++)
 		ASSERT_EQ(0, pthread_create(&threads[n++], NULL, work, (void *)(uintptr_t)i));
 	for (i = 0; i < READERS; i++)
-		ASSERT_EQ(0, pthread_create(&threads[n++], NULL, read_events, NULL));
+		ASSERT_EQ(0, pthread_create(&threads[n++], NULL, read_them, NULL));
 	ASSERT_EQ(0, pthread_create(&threads[n++], NULL, beat, NULL));
 	ASSERT_EQ(0, pthread_create(&threads[n++], NULL, scribble, NULL));
 	for (second = 0; second < seconds && !all.wrong; second++) {

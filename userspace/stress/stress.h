@@ -82,7 +82,7 @@ static inline bool pin(unsigned int cpu)
 /* How many events one read gives, or a negative errno. */
 static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
 {
-	ssize_t ret = read(fd, ev, max * sizeof(*ev));
+	ssize_t ret = read_events(fd, ev, max * sizeof(*ev));
 
 	return ret < 0 ? -errno : (int)(ret / (ssize_t)sizeof(*ev));
 }
