@@ -689,6 +689,8 @@ static int twheel_shape(struct twheel_file *w, struct twheel_setup *setup)
 		swap(w->mem, mem);
 		swap(w->timers.slots, slots);
 		twheel_slots_adopt(&w->timers.slots);
+		w->timers.slots.lock = &w->lock;
+		w->timers.slots.mutex = &w->mutex;
 		w->clock_id = setup->clock_id;
 		w->offset = 0;
 		if (w->clock_id == CLOCK_MONOTONIC)
@@ -1029,7 +1031,6 @@ static int twheel_open(struct inode *inode, struct file *file)
 	spin_lock_init(&w->lock);
 	mutex_init(&w->mutex);
 	twheel_ready_init(&w->timers);
-	w->timers.lock = &w->lock;
 	INIT_WORK(&w->work, twheel_work);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);

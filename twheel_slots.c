@@ -11,6 +11,7 @@
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -18,6 +19,11 @@
 #include "twheel_slots.h"
 
 static_assert(TWHEEL_BLOCK_PAGES >= 1);
+
+static void assert_mutex(const struct twheel_slots *s)
+{
+	lockdep_assert(!s->mutex || lockdep_is_held(s->mutex));
+}
 
 /* How many chunks use the page of @slot in its block. */
 static unsigned int *users_at(struct twheel_block *block, u32 slot)
@@ -95,6 +101,7 @@ u64 twheel_slots_live(const struct twheel_slots *s, u32 nr,
 {
 	const struct twheel_chunk *chunk;
 
+	twheel_slots_assert_held(s);
 	if (nr >= s->chunks)
 		return 0;
 	chunk = twheel_chunk_at(s, array_index_nospec(nr, s->chunks));
@@ -129,6 +136,7 @@ void twheel_slots_empty(struct twheel_slots *s, struct twheel_chunk *chunk)
 {
 	struct twheel_slot **words;
 
+	twheel_slots_assert_held(s);
 	if (s->spares < TWHEEL_SPARES) {
 		s->spares++;
 		return;
@@ -164,6 +172,7 @@ static struct twheel_block *block_of(struct twheel_slots *s, u32 slot)
 	struct twheel_block *block = twheel_block_at(s, slot);
 	unsigned int i;
 
+	assert_mutex(s);
 	if (block)
 		return block;
 	block = kzalloc(sizeof(*block), TWHEEL_GFP);
@@ -201,6 +210,7 @@ int twheel_slots_grow(struct twheel_slots *s, spinlock_t *lock)
 	int err = 0;
 	u32 slot;
 
+	assert_mutex(s);
 	for (;;) {
 		spin_lock_bh(lock);
 		if (!list_empty(&s->avail) || s->used == s->max)
@@ -268,6 +278,7 @@ struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff)
 	struct twheel_block *block;
 	void **page;
 
+	assert_mutex(s);
 	if (pgoff >= twheel_slots_bytes(s) >> PAGE_SHIFT)
 		return NULL;
 	if (pgoff) {

@@ -65,6 +65,7 @@ static u64 twheel_after(u64 start, u64 delta)
 #define TWHEEL_TAKEN		3U
 
 static inline void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e)
+	__must_hold(t->slots.lock)
 {
 	if (e->state == TWHEEL_ARMED) {
 		twheel_del(&t->wheel, &e->node);
@@ -80,6 +81,7 @@ static inline void twheel_unlink(struct twheel_timers *t, struct twheel_entry *e
 }
 
 static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
+	__must_hold(t->slots.lock)
 {
 	twheel_unlink(t, e);
 	if (e->state == TWHEEL_TAKEN) {
@@ -92,6 +94,7 @@ static void twheel_to_idle(struct twheel_timers *t, struct twheel_entry *e)
 /* Makes @e, which is nowhere, the last of the ready list. */
 static inline void twheel_link_ready(struct twheel_timers *t, struct twheel_entry *e,
 				     u64 now)
+	__must_hold(t->slots.lock)
 {
 	e->state = TWHEEL_EXPIRED;
 	e->expired_ns = now;
@@ -106,6 +109,7 @@ static inline void twheel_link_ready(struct twheel_timers *t, struct twheel_entr
 
 static void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
 			    u64 deadline, u64 now)
+	__must_hold(t->slots.lock)
 {
 	twheel_unlink(t, e);
 	if (e->state == TWHEEL_TAKEN)
@@ -123,6 +127,7 @@ static void twheel_to_ready(struct twheel_timers *t, struct twheel_entry *e,
 static __always_inline void twheel_link_wheel(struct twheel_timers *t,
 					      struct twheel_entry *e, u64 deadline,
 					      u64 slack, u64 now)
+	__must_hold(t->slots.lock)
 {
 	e->deadline = deadline;
 	twheel_set_time(&t->wheel, now);
@@ -132,6 +137,7 @@ static __always_inline void twheel_link_wheel(struct twheel_timers *t,
 /* The same, wherever it was. */
 static void twheel_to_wheel(struct twheel_timers *t, struct twheel_entry *e,
 			    u64 deadline, u64 slack, u64 now)
+	__must_hold(t->slots.lock)
 {
 	twheel_unlink(t, e);
 	if (e->state == TWHEEL_TAKEN) {
@@ -199,6 +205,7 @@ static bool twheel_settled(const struct twheel_entry *e, u64 deadline, bool deci
  */
 static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *slot,
 			   u64 deadline)
+	__must_hold(t->slots.lock)
 {
 	u64 start = (deadline - 1) & ~(twheel_tick_ns(t) - 1);
 
@@ -208,6 +215,7 @@ static void twheel_publish(const struct twheel_timers *t, struct twheel_slot *sl
 /* Plans the next look at @e for @deadline, which is after @now, and says so. */
 static inline void twheel_plan(struct twheel_timers *t, struct twheel_entry *e,
 			       struct twheel_slot *slot, u64 deadline, u64 now)
+	__must_hold(t->slots.lock)
 {
 	e->past = false;
 	twheel_to_wheel(t, e, deadline, e->slack, now);
@@ -235,6 +243,7 @@ static inline void twheel_plan(struct twheel_timers *t, struct twheel_entry *e,
  */
 static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
 			struct twheel_slot *slot, u64 now)
+	__must_hold(t->slots.lock)
 {
 	u64 tick = now & ~(twheel_tick_ns(t) - 1);
 	bool decided = false;
@@ -301,6 +310,7 @@ static void twheel_look(struct twheel_timers *t, struct twheel_entry *e,
  */
 static inline bool twheel_expire_planned(struct twheel_timers *t, struct twheel_entry *e,
 					 struct twheel_slot *slot, u64 now)
+	__must_hold(t->slots.lock)
 {
 	u64 left = twheel_successor(e, e->deadline, now);
 
@@ -388,6 +398,7 @@ static u64 twheel_wanted(const struct twheel_timer *arg, u64 now)
 static __always_inline u32 twheel_exchange(struct twheel_timers *t, struct twheel_entry *e,
 					   struct twheel_slot *slot, u64 deadline,
 					   u64 *before)
+	__must_hold(t->slots.lock)
 {
 	u32 state;
 
@@ -430,6 +441,7 @@ static void twheel_report_state(const struct twheel_entry *e, const struct twhee
 static __always_inline void twheel_arm(struct twheel_timers *t, struct twheel_entry *e,
 				       struct twheel_slot *slot, struct twheel_timer *arg,
 				       u64 deadline, u64 now)
+	__must_hold(t->slots.lock)
 {
 	e->period = arg->period_ns;
 	e->slack = arg->slack_ns;
@@ -463,6 +475,7 @@ static __always_inline void twheel_arm(struct twheel_timers *t, struct twheel_en
 /* Ends the timer @e, which is idle. */
 static inline void twheel_end(struct twheel_timers *t, struct twheel_entry *e,
 			      struct twheel_slot *slot)
+	__must_hold(t->slots.lock)
 {
 	WRITE_ONCE(slot->deadline_ns, 0);
 	WRITE_ONCE(slot->wake_ns, TWHEEL_NEVER);
@@ -486,6 +499,7 @@ static void twheel_report(const struct twheel_entry *e, const struct twheel_slot
  */
 static void twheel_get(struct twheel_timers *t, struct twheel_entry *e,
 		       struct twheel_slot *slot, struct twheel_timer *out, u64 now)
+	__must_hold(t->slots.lock)
 {
 	if (e->state == TWHEEL_EXPIRED && !twheel_unread(e, READ_ONCE(slot->deadline_ns)))
 		twheel_look(t, e, slot, now);
@@ -499,6 +513,7 @@ static void twheel_get(struct twheel_timers *t, struct twheel_entry *e,
 
 static __always_inline int twheel_register(struct twheel_timers *t, struct twheel_timer *arg,
 					   u64 now)
+	__must_hold(t->slots.lock)
 {
 	u64 deadline = twheel_wanted(arg, now);
 	struct twheel_entry *e;
@@ -525,6 +540,7 @@ static __always_inline int twheel_register(struct twheel_timers *t, struct twhee
 static __always_inline void twheel_rearm(struct twheel_timers *t, struct twheel_entry *e,
 					 struct twheel_slot *slot, struct twheel_timer *arg,
 					 u64 now)
+	__must_hold(t->slots.lock)
 {
 	u64 deadline = twheel_wanted(arg, now), before;
 	u32 state;
@@ -540,6 +556,7 @@ static __always_inline void twheel_rearm(struct twheel_timers *t, struct twheel_
 static __always_inline void twheel_cancel(struct twheel_timers *t, struct twheel_entry *e,
 					  struct twheel_slot *slot,
 					  struct twheel_timer *arg)
+	__must_hold(t->slots.lock)
 {
 	t->stats.cancelled++;
 	arg->state = twheel_exchange(t, e, slot, 0, &arg->deadline_ns);
@@ -553,6 +570,7 @@ static __always_inline void twheel_cancel(struct twheel_timers *t, struct twheel
 /* Does @op. Return: its result, or -EAGAIN; as twheel_apply() says. */
 static __always_inline int twheel_apply_one(struct twheel_timers *t, struct twheel_op *op,
 					    u64 now)
+	__must_hold(t->slots.lock)
 {
 	struct twheel_timer *arg = &op->timer;
 	bool arms = op->opcode == TWHEEL_OP_REGISTER || op->opcode == TWHEEL_OP_REARM;
@@ -633,6 +651,7 @@ bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now)
 /* Drains the timer @e if it is armed. Return: whether it was. */
 static bool twheel_drain_one(struct twheel_timers *t, struct twheel_entry *e, u32 mode,
 			     u64 now)
+	__must_hold(t->slots.lock)
 {
 	struct twheel_slot *slot = twheel_slots_word(&t->slots, e);
 	u64 deadline = xchg(&slot->deadline_ns, 0);

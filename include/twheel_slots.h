@@ -16,6 +16,7 @@
 
 #include <linux/build_bug.h>
 #include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/mm_types.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
@@ -99,6 +100,7 @@ struct twheel_chunk {
 	u32 gen;
 };
 
+struct mutex;
 struct twheel_block;
 
 /**
@@ -125,6 +127,8 @@ struct twheel_garbage {
  * @holes: chunks whose memory was given back
  * @spares: how many chunks are all free and keep their memory
  * @garbage: what was given back, for twheel_slots_dispose()
+ * @lock: the spinlock of the wheel, for lockdep; NULL where there is none, as in tests
+ * @mutex: the same of its mutex
  */
 struct twheel_slots {
 	struct twheel_block **dir;
@@ -137,7 +141,16 @@ struct twheel_slots {
 	struct list_head holes;
 	unsigned int spares;
 	struct twheel_garbage garbage;
+	/* Protects all of this; see the top of twheel_slots.c. */
+	spinlock_t *lock;
+	/* Has what allocates for it one at a time. */
+	struct mutex *mutex;
 };
+
+static inline void twheel_slots_assert_held(const struct twheel_slots *s)
+{
+	lockdep_assert(!s->lock || lockdep_is_held(s->lock));
+}
 
 int twheel_slots_init(struct twheel_slots *s, u32 max);
 void twheel_slots_adopt(struct twheel_slots *s);
@@ -154,6 +167,7 @@ static inline struct twheel_garbage twheel_slots_garbage(struct twheel_slots *s)
 {
 	struct twheel_garbage garbage = s->garbage;
 
+	twheel_slots_assert_held(s);
 	s->garbage = (struct twheel_garbage){};
 	return garbage;
 }
@@ -224,6 +238,7 @@ static inline struct twheel_entry *twheel_slots_at(const struct twheel_slots *s,
 	u32 nr = slot / TWHEEL_CHUNK;
 	struct twheel_chunk *chunk;
 
+	twheel_slots_assert_held(s);
 	if (nr >= s->chunks)
 		return NULL;
 	chunk = twheel_chunk_at(s, array_index_nospec(nr, s->chunks));
@@ -243,6 +258,7 @@ static inline struct twheel_slot *twheel_slots_word(const struct twheel_slots *s
 {
 	u32 slot = e->slot;
 
+	twheel_slots_assert_held(s);
 	return *twheel_page_at(twheel_block_at(s, slot), slot) + slot % TWHEEL_WORDS;
 }
 
@@ -272,6 +288,7 @@ static inline struct twheel_entry *twheel_slots_get(struct twheel_slots *s)
 	unsigned int i;
 	u64 free;
 
+	twheel_slots_assert_held(s);
 	if (s->used == s->max)
 		return ERR_PTR(-ENOSPC);
 	chunk = list_first_entry_or_null(&s->avail, struct twheel_chunk, link);
@@ -307,6 +324,7 @@ static inline void twheel_slots_put(struct twheel_slots *s, struct twheel_entry 
 	u32 slot = e->slot;
 	struct twheel_chunk *chunk = twheel_chunk_at(s, slot / TWHEEL_CHUNK);
 
+	twheel_slots_assert_held(s);
 	chunk->live &= ~(1ULL << (slot % TWHEEL_CHUNK));
 	s->used--;
 	if (list_empty(&chunk->link))
@@ -325,6 +343,7 @@ static inline void twheel_slots_put(struct twheel_slots *s, struct twheel_entry 
  * Return: the timer, or NULL.
  */
 static inline struct twheel_entry *twheel_slots_find(const struct twheel_slots *s, u64 id)
+	__must_hold(s->lock)
 {
 	struct twheel_entry *e = twheel_slots_at(s, (u32)id);
 

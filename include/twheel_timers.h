@@ -11,8 +11,6 @@
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
 
-#include <linux/lockdep.h>
-#include <linux/spinlock_types.h>
 #include <linux/types.h>
 
 #include <linux/twheel.h>
@@ -21,7 +19,7 @@
 #include "twheel_slots.h"
 
 /**
- * struct twheel_timers - all timers of a wheel
+ * struct twheel_timers - all timers of a wheel, which its lock protects
  * @wheel: where the armed ones are
  * @slots: where all are, and their words
  * @ready: the expired ones, in the order of their ticks. Whether it is empty
@@ -30,7 +28,6 @@
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
  * @stats: what has happened, but for what twheel_stats() adds
- * @lock: that of the wheel, for lockdep; NULL where there is none, as in tests
  */
 struct twheel_timers {
 	struct twheel wheel;
@@ -40,14 +37,11 @@ struct twheel_timers {
 	bool used;
 	bool news;
 	struct twheel_stats stats;
-	/* Protects all of this. */
-	spinlock_t *lock;
 };
 
 static inline void twheel_assert_held(const struct twheel_timers *t)
 {
-	if (t->lock)
-		lockdep_assert_held(t->lock);
+	twheel_slots_assert_held(&t->slots);
 }
 
 static inline u64 twheel_tick_ns(const struct twheel_timers *t)

@@ -145,7 +145,8 @@ kernel_rules() {
 }
 
 locked() {
-	awk -f vm/locked.awk twheel_chrdev.c
+	awk -f vm/locked.awk include/twheel_slots.h twheel_slots.c include/twheel_timers.h \
+		twheel_timers.c twheel_chrdev.c
 }
 
 # finds NAME WORDS COMMAND...: that this says so.

@@ -53,3 +53,39 @@ static int wrong_growth(struct twheel_file *w)
 {
 	return twheel_slots_grow(&w->timers.slots, &w->lock); /* locked */
 }
+
+static void wrong_slots(struct twheel_slots *s) /* locked */
+{
+	s->used--;
+}
+
+void wrong_promise(struct twheel_slots *s) /* locked */
+	__must_hold(s->lock)
+{
+	s->used--;
+}
+
+static void right_promise(struct twheel_slots *s)
+	__must_hold(s->lock)
+{
+	s->used--;
+}
+
+/* The name of one that needs no lock. */
+static void discard(struct twheel_slots *s)
+{
+	right_promise(s); /* locked */
+}
+
+static void wrong_mutex(struct twheel_slots *s)
+{
+	assert_mutex(s);
+	right_promise(s); /* locked */
+}
+
+static void wrong_sometimes(struct twheel_slots *s, bool at_all) /* locked */
+{
+	if (at_all)
+		twheel_slots_assert_held(s);
+	s->used--;
+}
