@@ -275,12 +275,14 @@ u64 twheel_slots_bytes(const struct twheel_slots *s)
  */
 struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff)
 {
+	pgoff_t pages = twheel_slots_bytes(s) >> PAGE_SHIFT;
 	struct twheel_block *block;
 	void **page;
 
 	assert_mutex(s);
-	if (pgoff >= twheel_slots_bytes(s) >> PAGE_SHIFT)
+	if (pgoff >= pages)
 		return NULL;
+	pgoff = array_index_nospec(pgoff, pages);
 	if (pgoff) {
 		u32 slot = (pgoff - 1) * TWHEEL_WORDS;
 
