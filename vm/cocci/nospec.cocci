@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //
 // A number that may be the user's, and was found to be in bounds, is an index
-// only through array_index_nospec(): the processor may run ahead of the check.
+// only through array_index_nospec(): the processor may run ahead of the check. So
+// is one that was made of it. What a loop counts is the kernel's,
+// and 0 is no bound of a table.
 
 virtual report
 
@@ -11,15 +13,45 @@ position p;
 @@
 array_index_nospec(index@p, size)
 
+@counted@
+expression index, bound;
+position q;
+statement S;
+@@
+(
+for (...; <+... \(index@q < bound\|index@q <= bound\) ...+>; ...) S
+|
+while (<+... \(index@q < bound\|index@q <= bound\) ...+>) S
+)
+
+@sign@
+expression index;
+position q;
+@@
+(
+index@q < 0
+|
+index@q <= 0
+|
+index@q > 0
+|
+index@q >= 0
+)
+
 @checked exists@
 local idexpression index;
 expression bound, other, table;
 position p != good.p;
+position q != { counted.q, sign.q };
 @@
 (
-index >= bound
+index@q >= bound
 |
-index > bound
+index@q > bound
+|
+index@q < bound
+|
+index@q <= bound
 )
 ... when != index = other
 (
@@ -28,6 +60,12 @@ table[<+... index@p ...+>]
 twheel_chunk_at(..., <+... index@p ...+>)
 |
 twheel_block_at(..., <+... index@p ...+>)
+|
+twheel_page_at(..., <+... index@p ...+>)
+|
+users_at(..., <+... index@p ...+>)
+|
+block_of(..., <+... index@p ...+>)
 )
 
 @script:python depends on report@
@@ -35,3 +73,48 @@ p << checked.p;
 i << checked.index;
 @@
 coccilib.report.print_report(p[0], "%s was checked, and is an index without array_index_nospec()" % i)
+
+@derived exists@
+local idexpression index;
+identifier made;
+type T;
+expression bound, other, table;
+position p != good.p;
+position q != { counted.q, sign.q };
+@@
+(
+index@q >= bound
+|
+index@q > bound
+|
+index@q < bound
+|
+index@q <= bound
+)
+... when != index = other
+(
+made = <+... index@p ...+>;
+|
+T made = <+... index@p ...+>;
+)
+... when != made = other
+(
+table[<+... made ...+>]
+|
+twheel_chunk_at(..., <+... made ...+>)
+|
+twheel_block_at(..., <+... made ...+>)
+|
+twheel_page_at(..., <+... made ...+>)
+|
+users_at(..., <+... made ...+>)
+|
+block_of(..., <+... made ...+>)
+)
+
+@script:python depends on report@
+p << derived.p;
+i << derived.index;
+m << derived.made;
+@@
+coccilib.report.print_report(p[0], "%s was checked, and %s is an index made of it without array_index_nospec()" % (i, m))

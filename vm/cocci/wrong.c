@@ -44,6 +44,38 @@ static unsigned int wrong_block(const struct twheel_slots *s, u32 slot)
 	return twheel_block_at(s, slot)->users[0]; /* nospec */
 }
 
+static int wrong_below(const int *table, unsigned int size, unsigned int index)
+{
+	if (index < size)
+		return table[index]; /* nospec */
+	return -EINVAL;
+}
+
+static struct page *wrong_page(struct twheel_slots *s, pgoff_t pgoff)
+{
+	struct twheel_block *block;
+
+	if (pgoff >= twheel_slots_bytes(s) >> PAGE_SHIFT)
+		return NULL;
+	if (pgoff) {
+		u32 slot = (pgoff - 1) * TWHEEL_WORDS; /* nospec */
+
+		block = block_of(s, slot);
+		return block ? virt_to_page(*twheel_page_at(block, slot)) : NULL;
+	}
+	return NULL;
+}
+
+static int wrong_half(const int *table, unsigned int size, unsigned int index)
+{
+	unsigned int half;
+
+	if (index >= size)
+		return -EINVAL;
+	half = index / 2; /* nospec */
+	return table[half];
+}
+
 static u64 wrong_lock(struct twheel_file *w)
 {
 	return w->offset; /* locked */
