@@ -4,7 +4,8 @@
 # vm/coverage.sh [LOG-DIRECTORY]: how much of the module its tests reach, in a
 # kernel: by gcov, of one machine that runs the suite and the failing calls. Fails
 # below 95 % of the lines or 90 % of the branches, and for each error return that
-# was not reached and has no reason in vm/coverage.reasons.
+# was not reached and has no reason in vm/coverage.reasons, and for each reason whose
+# line is not there any more.
 #
 # The directory (build/coverage-kernel) is left with what was counted: FILE.gcov
 # has a count for each line. Given one, it only reads what is there.
@@ -81,15 +82,16 @@ awk -v min_lines=$min_lines -v min_branches=$min_branches \
 		if (count == "-")
 			next
 		lines[file]++
+		text = line_text
+		gsub(/^[ \t]+|[ \t]+$/, "", text)
+		key = function_name "|" text
+		there[key] = 1
 		if (count !~ /^#|^=|^0\*?$/) {
 			hit[file]++
 			next
 		}
-		text = line_text
-		gsub(/^[ \t]+|[ \t]+$/, "", text)
 		if (text !~ /-E[A-Z]+|return err|goto |VM_FAULT_SIGBUS/)
 			next
-		key = function_name "|" text
 		if (key in reason)
 			printf "# %s:%d: %s: %s: %s\n", file, number, function_name, text, reason[key]
 		else {
@@ -103,6 +105,11 @@ awk -v min_lines=$min_lines -v min_branches=$min_branches \
 			report(f, lines[f], hit[f], branches[f], taken[f])
 			l += lines[f]; lh += hit[f]; b += branches[f]; bh += taken[f]
 		}
+		for (key in reason)
+			if (!(key in there)) {
+				printf "# coverage.reasons: %s: there is no such line\n", key
+				unexplained++
+			}
 		pl = percent(lh, l); pb = percent(bh, b)
 		printf "%sok 1 the module in the kernel: %.2f %% of lines\n",
 			pl < min_lines ? "not " : "", pl
