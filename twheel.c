@@ -282,6 +282,7 @@ static void start_visits(struct twheel *w)
 		unsigned int shift = level_shift(w, level);
 		u64 number = w->clk >> shift;
 		unsigned int idx = bucket_of(w, level, number);
+		bool full;
 
 		if (number << shift != w->clk)
 			break;
@@ -295,7 +296,8 @@ static void start_visits(struct twheel *w)
 			w->bound = max(w->sweep_min >> shift << shift, w->clk);
 			w->sweep_min = TWHEEL_NEVER;
 		}
-		if (!test_bit(idx, w->occupied))
+		full = test_bit(idx, w->occupied);
+		if (!full)
 			continue;
 		__clear_bit(idx, w->occupied);
 		hlist_move_list(&w->bucket[idx], visited(w, level));
