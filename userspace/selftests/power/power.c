@@ -144,10 +144,12 @@ TEST_F_TIMEOUT(power, sleeps, 180)
 	unsigned int round, n;
 
 	for (round = 0; round < 3; round++) {
-		__u64 before = slept(), asleep, expired;
+		__u64 before = slept(), asleep, armed, due;
+		__u64 expired = stats(_metadata, self->fd).expired;
 		char alarm[8];
 
 		n = arm_row(_metadata, self, 3);
+		armed = now(self->clock);
 		snprintf(alarm, sizeof(alarm), "+%d", SLEEP_S);
 		ASSERT_TRUE(write_text(WAKE_ALARM, "0"));
 		ASSERT_TRUE(write_text(WAKE_ALARM, alarm));
@@ -156,9 +158,10 @@ TEST_F_TIMEOUT(power, sleeps, 180)
 		/* It was asleep, or this has shown nothing. */
 		ASSERT_GE(asleep, NS_PER_SEC);
 		if (self->clock == CLOCK_BOOTTIME) {
-			ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-			expired = stats(_metadata, self->fd).expired;
-			EXPECT_GE(expired, asleep / (10 * NS_PER_MS) / 2);
+			due = (now(self->clock) - armed) / (10 * NS_PER_MS);
+			/* The host may have other things to do than this machine. */
+			sleep_ms(100);
+			EXPECT_GE(stats(_metadata, self->fd).expired - expired, due < n ? due : n);
 		}
 		expect_row(_metadata, self, n);
 	}
