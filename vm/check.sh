@@ -25,7 +25,7 @@ minutes=${TWHEEL_CHECK_MINUTES:-80}
 share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
-loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs rt-races races-6.1'
+loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
 loners+=' s390x-races arm64-races '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
@@ -162,7 +162,7 @@ if [ -n "$full" ]; then
 	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 20000)" \
 		--calls "$(share 20000000)"
 	stage signals tap "$top/vm/suite.sh" uml signals
-	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 60)"
+	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 150)"
 	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
@@ -172,10 +172,9 @@ if [ -n "$full" ]; then
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
 	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 400)" \
 		--loops "$(share 1000000)" --parallel
-	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 40)" \
+	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 200)" \
 		--loops "$(share 1000000)" --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 30)" \
-		--parallel
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 25 --parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
@@ -187,6 +186,7 @@ if [ -n "$full" ]; then
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
 	stage debug-32 tap "$top/vm/suite.sh" debug 32
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
+	stage debug-races tap "$top/vm/suite.sh" debug races
 	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
 	stage s390x-races tap "$top/vm/suite.sh" s390x-6.1 races
 	stage arm64-races tap "$top/vm/suite.sh" arm64-6.12 races

@@ -44,7 +44,7 @@ figures() {
 			BEGIN {
 				many = "[0-9][0-9][0-9][0-9]+ ([a-z]+ )?(operations|armings|" \
 					"expirations|events|loops|calls|opens|looks|timers|" \
-					"words|times|states|programs|exchanges|blocks)"
+					"words|times|states|programs|exchanges|blocks|flips)"
 				share = "[0-9.]+ % of (lines|branches)|[0-9]+ (loops|rounds|" \
 					"places|unloads|killed)|late by|needs|:cut:"
 			}

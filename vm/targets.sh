@@ -32,6 +32,11 @@ said() {
 	done
 }
 
+# rounds TEST: how many there were, of what ends or comes and goes.
+rounds() {
+	said 'lives lives-uml stress' ".*lives\\.c:[0-9]+:$1:([0-9]+) rounds.*" | sum
+}
+
 # of NUMBER: that share of it.
 of() {
 	echo $(($1 * share / 100))
@@ -69,9 +74,19 @@ target 'calls of which each place that can fail did fail, once' \
 target 'loops of two calls that race' "$(said "$pairs" "$loops" | sum)" "$(of 12000000)"
 target "pairs of calls with $(of 1000000) loops" \
 	"$(said pairs "$loops" | awk -v all="$(of 1000000)" '$1 >= all' | wc -l)" 14
-target 'calls of the fuzzer, guided' \
+target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
+target 'programs killed with wheels in use' "$(rounds killed)" 1000
+target 'mappings that outlived their descriptor' "$(rounds mapping_stays)" "$(of 100000)"
+target 'wheels closed in epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
+target 'and in each other way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
+target 'and of io_uring' "$(rounds io_uring)" "$(of 100000)"
+target 'loads and unloads of the module in use' "$(rounds loads_and_unloads)" "$(of 1000)"
+target 'calls of the fuzzer, guided, and exchanges' \
 	"$(said 'calls stress fuzz-uml' '.*:([0-9]+) calls and exchanges in .*' | sum)" \
 	"$(of 20000000)"
+target 'flips of arguments under calls, where fewest' \
+	"$(said 'races-6.12 rt-races debug-races' \
+		'.*:flipped_arguments:([0-9]+) flips.*' | least)" 10000000
 target 'models of the core' "$(said fuzz "$models" | wc -l)" 4
 target 'operations of the one with the fewest' "$(said fuzz "$models" | least)" "$(of 100000000)"
 target 'armings of the races of the core, each' \
