@@ -1193,7 +1193,8 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 				if (r % 8)
 					arm(&t, ids[r % N], now(CLOCK_MONOTONIC) +
 					    (r >> 8) % (2 * NS_PER_MS));
-				else if (read_events(self->fd, ev, 4 * EVENT) < 0 && errno != EAGAIN)
+				else if (read_events(self->fd, ev, 4 * EVENT) < 0 &&
+					 errno != EAGAIN)
 					_exit(1);
 			}
 		}

@@ -285,7 +285,9 @@ static inline void check_events(const struct twheel_event *ev, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if ((ev[i].expired_ns < ev[i].deadline_ns) == !ev[i].expirations)
+		bool early = ev[i].expired_ns < ev[i].deadline_ns;
+
+		if (early == !ev[i].expirations)
 			continue;
 		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations\n",
 			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations);
