@@ -4,44 +4,30 @@
  * nobody's, one on each processor, do their worst for --seconds N each, beside
  * a bystander with a timer of 1 ms on a wheel of its own, and one on a timerfd.
  *
- * How punctual these two are is the machine's matter, most of all where it is
- * emulated. But the wheel's must be so about as well as the timerfd's, which
- * suffers the same; and as well as beside two processes that only spin. That
- * nothing stalls the kernel's log must tell.
+ * The wheel's timer must be about as punctual as the timerfd's; and as beside two
+ * processes that only spin. That nothing stalls the kernel's log must tell.
  *
  *   --late 1   however late they are, as where the kernel watches itself
  */
+#include "bystander.h"
 #include "stress.h"
 
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 
 static unsigned long long seconds = 5;
 static unsigned long long late;
 
 #define ATTACKERS	2
-#define PERIOD		NS_PER_MS
-/* Lateness is counted up to here, in steps of STEP. */
-#define STEP		(50 * NS_PER_US)
-#define STEPS		20000U
-
-/* How late what was waited for has been. */
-struct lateness {
-	unsigned int samples;
-	__u64 worst;
-	unsigned int late[STEPS];
-};
 
 static struct shared {
-	bool stop;
 	/* How many of the attackers and the bystander have begun. */
 	unsigned int there;
 	/* The wheel that both attackers have, if that is the attack. */
 	int fd;
 	/* What each has done, and what it found wrong. */
 	unsigned long done[ATTACKERS];
-	const char *wrong[ATTACKERS];
-	struct lateness wheel, timerfd;
+	const char *wrong[ATTACKERS + 1];
+	struct bystander bystander;
 } *shared;
 
 struct storm {
@@ -56,58 +42,6 @@ struct storm {
 	unsigned long rounds;
 };
 
-static void late_by(struct lateness *l, __u64 late)
-{
-	__u64 step = late / STEP;
-
-	l->samples++;
-	l->late[step < STEPS ? step : STEPS - 1]++;
-	if (late > l->worst)
-		l->worst = late;
-}
-
-/* What 99 of 100 are not later than. */
-static __u64 percentile(const struct lateness *l)
-{
-	unsigned int i, sum = 0;
-
-	for (i = 0; i < STEPS; i++) {
-		sum += l->late[i];
-		if (sum >= (unsigned long)l->samples * 99 / 100)
-			break;
-	}
-	return (i + 1) * STEP;
-}
-
-/* Both wait in one poll, so that what they differ in is what they are. */
-static int stand_by(void)
-{
-	struct itimerspec its = { .it_interval = { .tv_nsec = PERIOD } };
-	struct twheel_timer t = { .period_ns = PERIOD };
-	int tfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), fd = wheel_open(O_NONBLOCK);
-	struct pollfd p[] = { { fd, POLLIN }, { tfd, POLLIN } };
-	__u64 next = now(CLOCK_MONOTONIC) + 10 * NS_PER_MS, count;
-	struct twheel_event ev;
-
-	t.deadline_ns = next;
-	t.flags = TWHEEL_ABSTIME;
-	its.it_value.tv_sec = next / NS_PER_SEC;
-	its.it_value.tv_nsec = next % NS_PER_SEC;
-	if (fd < 0 || tfd < 0 || verb(fd, TWHEEL_IOC_REGISTER, &t) ||
-	    timerfd_settime(tfd, TFD_TIMER_ABSTIME, &its, NULL))
-		return 1;
-	while (!__atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE)) {
-		poll(p, ARRAY_SIZE(p), 1000);
-		if (p[0].revents & POLLIN && read_now(fd, &ev, 1) == 1)
-			late_by(&shared->wheel, now(CLOCK_MONOTONIC) - ev.deadline_ns);
-		if (p[1].revents & POLLIN && read(tfd, &count, sizeof(count)) > 0) {
-			late_by(&shared->timerfd, now(CLOCK_MONOTONIC) - next);
-			next += count * PERIOD;
-		}
-	}
-	return 0;
-}
-
 static void wrong(unsigned int nr, const char *what)
 {
 	if (!shared->wrong[nr])
@@ -116,7 +50,7 @@ static void wrong(unsigned int nr, const char *what)
 
 static bool storm_over(void)
 {
-	return __atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&shared->bystander.stop, __ATOMIC_ACQUIRE);
 }
 
 static bool nobody_died(void)
@@ -158,8 +92,10 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		if (i < ATTACKERS)
 			pin(i);
 		__atomic_fetch_add(&shared->there, 1, __ATOMIC_RELEASE);
-		if (i == ATTACKERS)
-			_exit(stand_by());
+		if (i == ATTACKERS) {
+			shared->wrong[i] = stand_by(&shared->bystander, wheel_open(O_NONBLOCK));
+			_exit(0);
+		}
 		while (!storm_over() && !shared->wrong[i])
 			storm->attack(i);
 		if (storm->end)
@@ -171,7 +107,7 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 	sleep_ms(seconds * 1000);
 	while (too_few(storm))
 		sleep_ms(10);
-	__atomic_store_n(&shared->stop, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared->bystander.stop, true, __ATOMIC_RELEASE);
 	for (i = 0; i <= ATTACKERS; i++) {
 		int status = -1;
 
@@ -183,9 +119,9 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		close(shared->fd);
 	}
 	TH_LOG("%lu %s", shared->done[0] + shared->done[1], storm->unit);
-	TH_LOG("99 of 100 late by up to %llu us (timerfd %llu), worst %llu (%llu)",
-	       percentile(&shared->wheel) / 1000, percentile(&shared->timerfd) / 1000,
-	       shared->wheel.worst / 1000, shared->timerfd.worst / 1000);
+	LOG_BYSTANDER(&shared->bystander);
+	EXPECT_EQ(NULL, shared->wrong[ATTACKERS])
+		TH_LOG("the bystander: %s", shared->wrong[ATTACKERS]);
 	for (i = 0; i < ATTACKERS; i++) {
 		EXPECT_EQ(NULL, shared->wrong[i])
 			TH_LOG("attacker %u: %s", i, shared->wrong[i]);
@@ -199,16 +135,16 @@ static void spin(unsigned int nr)
 }
 
 /*
- * Both have been waited for a little at least; the wheel is about as punctual as
- * the timerfd; and as beside spinning processes, when it was late by @usual.
+ * The wheel is about as punctual as the timerfd; and half of the time as beside
+ * spinning processes, when it was late by @usual: whom the host stood still for then
+ * may have been late for a while, but not for that long.
  */
 static bool punctual(__u64 usual)
 {
-	const struct lateness *w = &shared->wheel, *t = &shared->timerfd;
+	const struct bystander *b = &shared->bystander;
 
-	return w->samples > 10 && t->samples > 10 &&
-	       percentile(w) <= 3 * percentile(t) + 5 * NS_PER_MS &&
-	       percentile(w) <= 4 * usual + 20 * NS_PER_MS;
+	return as_punctual(b, 3, 5 * NS_PER_MS, 100 * NS_PER_MS) &&
+	       percentile(&b->wheel, 50) <= 4 * usual + 20 * NS_PER_MS;
 }
 
 static void run_storm(struct __test_metadata *_metadata, const struct storm *storm)
@@ -225,7 +161,7 @@ static void run_storm(struct __test_metadata *_metadata, const struct storm *sto
 	}
 	for (tries = 1; ; tries++) {
 		run_once(_metadata, &spinning);
-		usual = percentile(&shared->wheel);
+		usual = percentile(&shared->bystander.wheel, 50);
 		run_once(_metadata, storm);
 		/* It may have been the host that stood still for one of them. */
 		if (punctual(usual) || tries == 3)
