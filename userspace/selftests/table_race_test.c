@@ -4,6 +4,7 @@
  * that an exchange has got back, an event that was read, or what an ioctl has
  * said. And what is written there, at whatever moment, harms this wheel only.
  */
+#include "bystander.h"
 #include "table.h"
 
 #include <sched.h>
@@ -797,33 +798,19 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 
 /* Neighbours */
 
-/*
- * Another wheel: one timer, periodic, that is read at once. Tells the longest
- * time that an event was late, by the clock of the wheel.
- */
+/* Another wheel: one timer, periodic, that is read at once. */
 struct neighbour {
 	pthread_t thread;
 	int fd;
-	bool stop;
-	unsigned int got;
-	unsigned int early;
-	__u64 worst;
+	struct bystander b;
+	const char *wrong;
 };
 
 static void *watch(void *arg)
 {
 	struct neighbour *n = arg;
 
-	while (!stopped(&n->stop)) {
-		struct twheel_event ev;
-
-		if (take(n->fd, &ev, 1, 100) != 1)
-			continue;
-		n->got++;
-		n->early += ev.expired_ns < ev.deadline_ns;
-		if (ev.expired_ns - ev.deadline_ns > n->worst)
-			n->worst = ev.expired_ns - ev.deadline_ns;
-	}
+	n->wrong = stand_by(&n->b, n->fd);
 	return NULL;
 }
 
@@ -831,19 +818,22 @@ static void start_neighbour(struct __test_metadata *_metadata, struct neighbour 
 {
 	*n = (struct neighbour) { .fd = wheel_open(O_NONBLOCK) };
 	ASSERT_GE(n->fd, 0);
-	add_periodic(_metadata, n->fd, NS_PER_MS, NS_PER_MS, 0);
 	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch, n));
 }
 
-/* Loosely, as an emulated machine has bad moments; but it was never locked out. */
+/*
+ * Loosely, as an emulated machine has bad moments, and nobody tries again; but it was
+ * never locked out.
+ */
 static void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
 {
-	stop_and_join(n->thread, &n->stop);
-	TH_LOG("the neighbour: %u events, %llu us late at the worst", n->got,
-	       n->worst / NS_PER_US);
-	EXPECT_EQ(0, n->early);
-	EXPECT_GT(n->got, 10);
-	EXPECT_LT(n->worst, 3 * NS_PER_SEC);
+	__u64 bad = slowness() * NS_PER_SEC;
+
+	stop_and_join(n->thread, &n->b.stop);
+	LOG_BYSTANDER(&n->b);
+	EXPECT_EQ(NULL, n->wrong)
+		TH_LOG("the neighbour: %s", n->wrong);
+	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
 	expect_conserved(_metadata, n->fd);
 	close(n->fd);
 }
