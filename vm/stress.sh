@@ -11,7 +11,8 @@
 #   --calls N     and how many calls end it sooner
 #   --lives N     for each way in which wheels end
 #   --storms N    for each storm, and as long without one, for how late others are then;
-#                 only with --parallel, and the latter not where the kernel watches itself
+#                 only with --parallel, or alone; the latter not where the kernel watches
+#                 itself
 #   --soak N      for the soak
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --not WHAT    all but that one
@@ -20,7 +21,8 @@
 # The seconds are those of the machine. Without --parallel it counts instructions for
 # a clock, has one processor of the host's for its two, and gives it to the other
 # each 40 us, where calls take longer each 100 us: so calls meet wherever either
-# is, and the host may be busy.
+# is, and the host may be busy. For storms it has but one, as in turns one may wait for
+# a second, and the timers on it.
 #
 # User-mode Linux (uml) has one processor, and the host's time in any case.
 #
@@ -79,7 +81,11 @@ if grep -qx 'CONFIG_KCOV=y' "$config"; then
 	options+=(--variant kcov)
 fi
 
-if [ -z "$parallel" ]; then
+exactly=
+if [ -z "$parallel" ] && [ "$only" = storms ]; then
+	exactly=1
+	options+=(--alike --settle 5)
+elif [ -z "$parallel" ]; then
 	options+=(--exact --settle 5 --turns "$turn")
 fi
 
@@ -103,10 +109,10 @@ part lives --count "$count" --loads "$loads" --seconds "$lives" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --seconds "$soak"
 fi
-# Who is punctual beside them is for processors that are truly two, and a kernel that
-# does nothing else.
-if [ -n "$parallel" ]; then
-	part storms --seconds "$storms" --late "${watching:-0}"
+# Who is punctual beside them is for processors that are truly two, or one; and a kernel
+# that does nothing else.
+if [ -n "$parallel$exactly" ]; then
+	part storms --seconds "$storms" --late "${watching:-0}" --exact "${exactly:-0}"
 fi
 [ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"
