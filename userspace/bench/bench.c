@@ -111,6 +111,25 @@ static void check_parts(const char *list)
 	free(copy);
 }
 
+static void *do_nothing(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/*
+ * In a process of one thread the C library locks and unlocks a mutex without an
+ * atomic instruction. No program that needs the mutex is one.
+ */
+static void be_threaded(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, do_nothing, NULL))
+		bench_die("pthread_create");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -195,6 +214,7 @@ int main(int argc, char **argv)
 	 */
 	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
 		bench_note("there may be large pages");
+	be_threaded();
 	/* All before the first is measured: who does not do the work, is not. */
 	for (i = 0; i < bench_nr_backends; i++)
 		bench_wanted(bench_backends[i]);
