@@ -268,7 +268,7 @@ static void twheel_unlock(struct twheel_file *w, u64 now)
 static enum hrtimer_restart twheel_restart(struct twheel_file *w, u64 now)
 {
 	u64 next = twheel_next(&w->timers.wheel);
-	bool back = now < w->programmed;
+	bool back = w->programmed != TWHEEL_NEVER && now < w->programmed;
 
 	lockdep_assert_held(&w->lock);
 	w->programmed = TWHEEL_NEVER;
@@ -320,8 +320,13 @@ static void twheel_work(struct work_struct *work)
 	struct twheel_file *w = container_of(work, struct twheel_file, work);
 	u64 now = twheel_lock(w);
 
-	if (!w->programmed)
-		w->programmed = TWHEEL_NEVER;
+	if (!w->programmed) {
+		/* What is started while it runs stays with its softirq. */
+		if (hrtimer_active(&w->timer) && !hrtimer_is_queued(&w->timer))
+			queue_work(twheel_wq, &w->work);
+		else
+			w->programmed = TWHEEL_NEVER;
+	}
 	w->timers.stats.wakeups++;
 	twheel_run(&w->timers, now, TWHEEL_BUDGET);
 	/* If more is due this queues the work again, behind that of others. */
