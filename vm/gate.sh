@@ -220,6 +220,9 @@ tests)
 	mutant uml forget stress 'fail_nth -v register'
 	ok "a timer that stays when its id cannot be told" \
 		says 'not ok 1 fail_nth.register.each_place'
+	mutant 6.12 early user 'read_test -t many'
+	ok "an event from before its deadline" says '# event 0 of '
+	ok "fails its test" refused
 	mutant uml count stress 'fuzz --seconds 60 --guided 1'
 	ok "an expiration that is not counted" says '# not conserved: '
 	mutant uml maze stress 'fuzz --seconds 200 --guided 1'

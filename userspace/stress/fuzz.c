@@ -432,7 +432,8 @@ static void run_read(const struct step *s, bool vector)
 	ssize_t ret;
 
 	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
-	/* Elsewhere another process may have been at them. */
+	/* Elsewhere another process may have been at them, and another may have drained. */
+	may_be_early = true;
 	if (ret > 0 && p == me.buffer)
 		check_events((void *)p, ret / sizeof(struct twheel_event));
 	if (ret > 0 && wheel_of(s) < WHEELS)
