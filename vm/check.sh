@@ -176,7 +176,8 @@ if [ -n "$full" ]; then
 		--loops "$(share 1000000)" --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 200)" \
 		--loops "$(share 1000000)" --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives 25 --parallel
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 250)" \
+		--parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
 	stage gate-stalls tap "$top/vm/gate.sh" stalls

@@ -77,10 +77,10 @@ target "pairs of calls with $(of 1000000) loops" \
 target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
 target 'programs killed with wheels in use' "$(rounds killed)" 1000
 target 'mappings that outlived their descriptor' "$(rounds mapping_stays)" "$(of 100000)"
-target 'wheels closed in epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
-target 'and in each other way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
+target 'events through epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
+target 'wheels closed in each way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
 target 'and of io_uring' "$(rounds io_uring)" "$(of 100000)"
-target 'loads and unloads of the module in use' "$(rounds loads_and_unloads)" "$(of 1000)"
+target 'loads and unloads of the module in use' "$(rounds loads_and_unloads)" 100
 target 'calls of the fuzzer, guided, and exchanges' \
 	"$(said 'calls stress fuzz-uml' '.*:([0-9]+) calls and exchanges in .*' | sum)" \
 	"$(of 20000000)"
