@@ -16,7 +16,7 @@
 BEGIN {
 	# Of struct twheel_file, and the verbs on what is in there.
 	members = "w->(timers|mem|programmed|clock_id|offset|dying)[^a-z_]"
-	verbs = "[^a-z_]twheel_(now|program|run|apply|kick|drain|list|stats|claim|settle|due" \
+	verbs = "[^a-z_]twheel_(now|comes|program|restart|run|apply|kick|drain|list|stats|claim|settle|due" \
 		"|readable" \
 		"|next|horizon|tick_ns|init|slots_bytes|slots_adopt)\\("
 
@@ -107,7 +107,7 @@ function know(	i, f)
 }
 /^\t__(releases|must_hold)\(&w->lock\)/ { entered = 1 }
 /^\t__must_hold\(.*lock\)/ { promised = "lock" }
-!inside || /^[\t ]*\/?\*/ { next }
+!inside || /^[\t ]*(\/\*|\*( |\/|$))/ { next }
 
 # At its outermost level: it is asserted each time.
 /^\t(twheel_(slots_)?assert_held\(|lockdep_assert.*->lock\))/ { sure = "lock" }
