@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -124,10 +125,15 @@ static void *do_nothing(void *unused)
  */
 static void be_threaded(void)
 {
+	sigset_t all, before;
 	pthread_t thread;
 
+	/* Signals are for who waits for them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (pthread_create(&thread, NULL, do_nothing, NULL))
 		bench_die("pthread_create");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 int main(int argc, char **argv)
