@@ -49,11 +49,9 @@ changed() {
 	awk -F '\t' -v OFS='\t' "!/^#/ { $1 } { print }" "$kept" >"$out/rows.tsv"
 }
 
-# And with what a timer of libtwheel takes of the program: BYTES.
+# What a timer of libtwheel takes of the program is BYTES.
 own() {
-	cp "$kept" "$out/rows.tsv"
-	printf '%s\t' 'vm(emulated)' memory libtwheel 1000000 1 own "$1" bytes 0 1 |
-		sed 's/$/yes\n/' >>"$out/rows.tsv"
+	changed "if (\$3 == \"libtwheel\" && \$6 == \"own\") \$7 = $1"
 }
 
 # judged NUMBER WORDS: the judge fails, and says so of this number.
@@ -183,6 +181,7 @@ ten million/$1 == "native" && $4 == 10000000/N6
 batches/$3 == "twheel-batch"/N7
 expirations/$2 == "expire" && $3 == "twheel"/N8
 memory/$2 == "memory"/N9
+memory of the program/$3 == "libtwheel" && $6 == "own"/N9
 an idle machine/$2 == "idle_cpu" && $3 == "none"/N10
 the bystander/$2 == "storm_ratio"/N11
 a million heartbeats/$2 == "heartbeat" && $4 == 1000000/N12
