@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A program that is killed in a call on very many timers is gone soon, and not when all
+ * of these are done. What the call has not come to is as it was.
+ */
+#include "table.h"
+
+#include <sched.h>
+
+/* As many as the largest batch. */
+#define MANY	TWHEEL_BATCH_MAX
+
+/* On a machine with much else to do a call may end before its program is killed. */
+#define TRIES	50
+
+struct many {
+	int fd;
+	struct table table;
+	/* Operations, entries or events of MANY, that parent and child see. */
+	void *area;
+	size_t bytes;
+	__u32 *slots;
+	__u64 *ids;
+	/* What was counted before the call. */
+	struct twheel_stats before;
+};
+
+FIXTURE(killed) {
+	struct many many;
+};
+
+FIXTURE_VARIANT(killed) {
+	/* MANY things to do. */
+	void (*prepare)(struct __test_metadata *_metadata, struct many *m);
+	void (*act)(const struct many *m);
+	/* How many were done. */
+	__u64 (*done)(struct __test_metadata *_metadata, const struct many *m);
+};
+
+FIXTURE_SETUP(killed)
+{
+	struct many *m = &self->many;
+
+	m->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(m->fd, 0);
+	m->table = map_table(_metadata, m->fd);
+	m->bytes = MANY * sizeof(struct twheel_op);
+	m->area = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	ASSERT_TRUE(m->area != MAP_FAILED);
+	m->slots = calloc(MANY, sizeof(*m->slots));
+	m->ids = calloc(MANY, sizeof(*m->ids));
+	ASSERT_TRUE(m->slots && m->ids);
+}
+
+FIXTURE_TEARDOWN(killed)
+{
+	struct many *m = &self->many;
+
+	expect_conserved(_metadata, m->fd);
+	free(m->ids);
+	free(m->slots);
+	munmap(m->area, m->bytes);
+	unmap_table(&m->table);
+	close(m->fd);
+}
+
+static void prepare_ops(struct __test_metadata *_metadata, struct many *m)
+{
+	struct twheel_op *ops = m->area;
+	unsigned int i;
+
+	(void)_metadata;
+	for (i = 0; i < MANY; i++)
+		ops[i] = (struct twheel_op) {
+			.timer.deadline_ns = HOUR,
+			.opcode = TWHEEL_OP_REGISTER,
+		};
+}
+
+static void prepare_timers(struct __test_metadata *_metadata, struct many *m)
+{
+	memset(m->area, 0, m->bytes);
+	add_many(_metadata, m->fd, MANY, HOUR, 0, 0, NULL);
+}
+
+/* Each with a deadline that needs a KICK. */
+static void prepare_words(struct __test_metadata *_metadata, struct many *m)
+{
+	__u64 nearer = now(CLOCK_MONOTONIC) + HOUR / 2;
+	unsigned int i;
+
+	add_many(_metadata, m->fd, MANY, HOUR, 0, 0, m->ids);
+	for (i = 0; i < MANY; i++) {
+		m->slots[i] = m->ids[i];
+		swap_word(slot_of(&m->table, m->ids[i]), nearer);
+	}
+}
+
+static void prepare_events(struct __test_metadata *_metadata, struct many *m)
+{
+	add_many(_metadata, m->fd, MANY, 0, 0, 0, NULL);
+	while (stats(_metadata, m->fd).unread < MANY)
+		sleep_ms(1);
+}
+
+static void act_batch(const struct many *m)
+{
+	batch(m->fd, m->area, MANY);
+}
+
+static void act_drain_cancel(const struct many *m)
+{
+	drain(m->fd, TWHEEL_DRAIN_CANCEL);
+}
+
+static void act_drain_expire(const struct many *m)
+{
+	drain(m->fd, TWHEEL_DRAIN_EXPIRE);
+}
+
+static void act_list(const struct many *m)
+{
+	__u32 cursor = 0;
+
+	list(m->fd, m->area, MANY, &cursor);
+}
+
+static void act_kick(const struct many *m)
+{
+	kick_slots(m->fd, m->slots, MANY);
+}
+
+static void act_read(const struct many *m)
+{
+	/* What it returns, nobody lives to see. */
+	if (read(m->fd, m->area, MANY * sizeof(struct twheel_event)) < 0)
+		_exit(1);
+}
+
+static __u64 done_registered(struct __test_metadata *_metadata, const struct many *m)
+{
+	return stats(_metadata, m->fd).registered - m->before.registered;
+}
+
+static __u64 done_cancelled(struct __test_metadata *_metadata, const struct many *m)
+{
+	return stats(_metadata, m->fd).cancelled - m->before.cancelled;
+}
+
+static __u64 done_expired(struct __test_metadata *_metadata, const struct many *m)
+{
+	return stats(_metadata, m->fd).expired - m->before.expired;
+}
+
+static __u64 done_listed(struct __test_metadata *_metadata, const struct many *m)
+{
+	const struct twheel_timer *timers = m->area;
+	unsigned int n = 0;
+
+	(void)_metadata;
+	while (n < MANY && __atomic_load_n(&timers[n].id, __ATOMIC_ACQUIRE))
+		n++;
+	return n;
+}
+
+static __u64 done_moved(struct __test_metadata *_metadata, const struct many *m)
+{
+	return stats(_metadata, m->fd).moved - m->before.moved;
+}
+
+static __u64 done_delivered(struct __test_metadata *_metadata, const struct many *m)
+{
+	return stats(_metadata, m->fd).delivered - m->before.delivered;
+}
+
+FIXTURE_VARIANT_ADD(killed, in_batch) {
+	prepare_ops, act_batch, done_registered
+};
+
+FIXTURE_VARIANT_ADD(killed, in_drain_cancel) {
+	prepare_timers, act_drain_cancel, done_cancelled
+};
+
+FIXTURE_VARIANT_ADD(killed, in_drain_expire) {
+	prepare_timers, act_drain_expire, done_expired
+};
+
+FIXTURE_VARIANT_ADD(killed, in_list) {
+	prepare_timers, act_list, done_listed
+};
+
+FIXTURE_VARIANT_ADD(killed, in_kick) {
+	prepare_words, act_kick, done_moved
+};
+
+FIXTURE_VARIANT_ADD(killed, in_read) {
+	prepare_events, act_read, done_delivered
+};
+
+/* Ended by the signal, with some done and some not. */
+TEST_F_TIMEOUT(killed, midway, 300)
+{
+	struct many *m = &self->many;
+	__u64 done = MANY;
+	unsigned int i;
+
+	for (i = 0; i < TRIES && done == MANY; i++) {
+		int status;
+		pid_t pid;
+
+		variant->prepare(_metadata, m);
+		m->before = stats(_metadata, m->fd);
+		pid = fork();
+		ASSERT_GE(pid, 0);
+		if (!pid) {
+			variant->act(m);
+			pause();
+			_exit(0);
+		}
+		while (!variant->done(_metadata, m))
+			sched_yield();
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		done = variant->done(_metadata, m);
+		ASSERT_LE(done, MANY);
+		/* What was done was done whole, and the rest has not changed. */
+		expect_conserved(_metadata, m->fd);
+		drain(m->fd, TWHEEL_DRAIN_CANCEL);
+		collect(m->fd, m->area, stats(_metadata, m->fd).unread);
+		ASSERT_EQ(0, stats(_metadata, m->fd).allocated);
+	}
+	EXPECT_LT(done, MANY);
+	printf("# %llu of %u were done\n", done, MANY);
+}
+
+TEST_HARNESS_MAIN
