@@ -16,8 +16,8 @@
 BEGIN {
 	# Of struct twheel_file, and the verbs on what is in there.
 	members = "w->(timers|mem|programmed|clock_id|offset|dying)[^a-z_]"
-	verbs = "[^a-z_]twheel_(now|comes|program|restart|run|apply|kick|drain|list|stats|claim|settle|due" \
-		"|readable" \
+	verbs = "[^a-z_]twheel_(now|comes|program|restart|run|apply|kick|drain|list|stats" \
+		"|claim|settle|due|readable" \
 		"|next|horizon|tick_ns|init|slots_bytes|slots_adopt)\\("
 
 	# Nobody else has the wheel yet, or any more.
