@@ -144,7 +144,7 @@ help:
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'
 	@echo 'make clean            removes what all of these built, but for the kernels that'
-	@echo '                      were fetched: those are kept in ~/.cache/twheel'
+	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove vm demo check check-full lint \

@@ -6,7 +6,7 @@
 # broken logs to count. With the name of a debug kernel, it plants what only
 # that one can find; with "canary", what shows in that variant of the module; with
 # "stalls", what goes on for too long; with "tests", bugs in the module itself, for
-# the tests of the device.
+# the tests of the device; with "kunit", what kunit/run.sh must see.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317

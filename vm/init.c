@@ -27,6 +27,7 @@
  *   maxcpus=1			start the other processors only now
  *   twheel.settle=SECONDS	wait as long before anything else
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
+ *   twheel.leaks=1		looks for lost memory after each command
  *
  * The kernel has a port to itself. The other one is ours: the programs' output
  * and, on lines that begin with "twheel-vm:", what is going on. The last of

@@ -15,9 +15,9 @@
 #
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
-# plays all of the machine's in turn. For races each has its own. S/390 has but one
-# then, and what needs two is with the races: it waits for a lock without a pause, and
-# QEMU before 8.1 may give a processor that does so each turn of the one that has the
+# plays all of the machine's in turn. For races each has its own. S/390 and the
+# kernel "debug" have but one then, and what needs two is with the races: S/390 waits for a
+# lock without a pause, and QEMU before 8.1 may give a processor that does so each turn of the one that has the
 # lock ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount"). User-mode Linux has
 # the host's time; its memory is searched for leaks after each program, and what
 # reads does so once more under a hail of signals.

@@ -5,9 +5,9 @@
 #
 # The wheel, its timers and its slots in user space, against models of them: by
 # libFuzzer under the sanitizers, by random operations without, and raced; or the
-# one without the other. Prints TAP, with the number of operations in each line. By
+# one without the other. Prints TAP, with the number of operations, or armings, that were done. By
 # default libFuzzer has 20 s for each of the two; with --operations, each of the two,
-# and of the random ones, does so many (make check-full asks for 100000000, where it has the time),
+# and of the random ones, does so many (make check-full asks for its share of 100000000),
 # and the races arm 10000000 times, not 300000.
 #
 # The threads that race turn in loops while they wait for each other, so that these

@@ -398,7 +398,7 @@ const struct verb verb_wheel = {
 	.help = "Each row is a level, each cell a bucket (several, where a level has more than\n"
 		"64); the present one is shown in reverse, or marked below where the terminal\n"
 		"has no colour or NO_COLOR is set. At the end of a row is the number of timers\n"
-		"in it, in k or M if it is long. Drawn anew until no timer is left.\n"
+		"in it, in k or M if it is long. Drawn anew until nothing is armed or unread.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help\n"
 		"  -r, --random=N        N timers of random delays; default without --add: 200\n"
