@@ -91,6 +91,7 @@ all)
 		# It has no cgroups and no sockets; a million takes it half an hour, two of the
 		# six of killed_test more than seven minutes, and what only counts maps and
 		# unmaps so long that RCU complains.
+		case $kernel/$test in
 		kmsan/million_test | kmsan/killed_test) continue ;;
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
