@@ -322,10 +322,10 @@ static void twheel_work(struct work_struct *work)
 
 	if (!w->programmed) {
 		/* What is started while it runs stays with its softirq. */
-		if (hrtimer_active(&w->timer) && !hrtimer_is_queued(&w->timer))
-			queue_work(twheel_wq, &w->work);
-		else
-			w->programmed = TWHEEL_NEVER;
+		spin_unlock_bh(&w->lock);
+		hrtimer_cancel(&w->timer);
+		now = twheel_lock(w);
+		w->programmed = TWHEEL_NEVER;
 	}
 	w->timers.stats.wakeups++;
 	twheel_run(&w->timers, now, TWHEEL_BUDGET);
