@@ -777,7 +777,7 @@ FIXTURE_TEARDOWN(fail_nth)
 }
 
 FIXTURE_VARIANT_ADD(fail_nth, open) {
-	.deed = { "open", 7, fresh, do_open }
+	.deed = { "open", 5, fresh, do_open }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, setup) {
