@@ -80,7 +80,11 @@ found() {
 kernel=${1-}
 case $kernel in
 debug)
-	plant debug context atomic active shift uaf slab vmalloc leak
+	plant debug rcu preempt refcount fortify context atomic active shift uaf slab vmalloc leak
+	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
+	ok "debug: a reference to what nobody holds" says 'at lib/refcount.c:'
+	ok "debug: more than a member has room for" says 'planted_fortify'
 	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "lockdep is off after its first report" 'lockdep has given up'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
@@ -102,12 +106,18 @@ debug)
 	boot debug-copy --kernel debug --exact -- insmod /planted.ko bug=copy
 	ok "debug: a machine with copy fails" refused
 	ok "debug: more than the object to a program" says 'RIP: 0010:usercopy_abort'
+	boot debug-queue --kernel debug --exact --qemu "-smp 1" \
+		--append 'nowatchdog rcupdate.rcu_cpu_stall_suppress=1' -- insmod /planted.ko bug=spin
+	found "work that waits for a processor" 'kernel log: BUG: workqueue lockup'
 	boot debug-stop --kernel debug --exact -- insmod /planted.ko bug=uaf
 	ok "debug: the first report is the last" says 'the machine died without a verdict'
 	the_end
 	;;
 uml)
-	plant uml context atomic active shift uaf slab vmalloc leak
+	plant uml rcu refcount fortify context atomic active shift uaf slab vmalloc leak
+	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	ok "uml: a reference to what nobody holds" says 'at lib/refcount.c:'
+	ok "uml: more than a member has room for" says 'planted_fortify'
 	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "lockdep is off after its first report" 'lockdep has given up'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
@@ -132,13 +142,16 @@ uml)
 	the_end
 	;;
 kcsan)
-	plant kcsan race foreign
+	plant kcsan race foreign turns
 	found "two who count" 'kernel log: BUG: KCSAN: data-race in planted_counts'
 	found "a plain read of what others write" 'kernel log: BUG: KCSAN: data-race in planted_reads'
+	found "what only the order of memory keeps apart" 'kernel log: BUG: KCSAN: data-race in take_turns'
 	the_end
 	;;
 rt-debug)
-	plant rt-debug context active
+	plant rt-debug rcu preempt context active
+	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
 	found "a lock that sleeps below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
 	found "an armed timer freed" 'kernel log: ODEBUG: free active'

@@ -9,7 +9,7 @@
  *   hang   stops every CPU, with interrupts off
  *   minor  has the minor number that twheel asks for
  *   hung   waits for minutes for what does not come
- *   spin   keeps its processor for a minute, with interrupts on
+ *   spin   keeps its processor for a minute, with interrupts on, and has work wait for it
  *   busy   has a timer that is due again whenever its interrupt ends
  *
  * These only a kernel that looks for them notices:
@@ -28,7 +28,12 @@
  *   bounds   reads past the end of an array
  *   list     takes off a list what has been taken off
  *   copy     gives a program more than the object that it was to have
+ *   fortify  writes more than a member has room for
+ *   refcount takes a reference to what nobody holds any more
+ *   rcu      looks at what RCU may have freed
+ *   preempt  asks which processor it is on, and may be on another then
  *   race     counts without a lock, in two threads
+ *   turns    counts in two threads that take turns, by a word that orders nothing
  *   foreign  reads plainly what somebody unknown to the kernel's eyes writes
  *   padding  gives a program bytes that nothing was written to
  *   field    gives it a member that nothing was written to
@@ -47,6 +52,7 @@
 #include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
@@ -55,6 +61,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 static char *bug = "";
 module_param(bug, charp, 0444);
@@ -117,11 +124,18 @@ static int planted_hung(void)
 	return 0;
 }
 
+static void planted_nothing(struct work_struct *work)
+{
+}
+
+static DECLARE_WORK(waits, planted_nothing);
+
 static int planted_spin(void)
 {
 	unsigned long end = jiffies + 60 * HZ;
 
 	preempt_disable();
+	schedule_work_on(smp_processor_id(), &waits);
 	/* Whether or not anybody else has something to wait for. */
 	start_poll_synchronize_rcu();
 	while (time_before(jiffies, end))
@@ -343,6 +357,41 @@ static int planted_copy(void)
 	return err;
 }
 
+static int planted_fortify(void)
+{
+	static const char from[16] = "of two members";
+	struct {
+		char one[8];
+		char two[8];
+	} to = {};
+	size_t size = 12;
+
+	/* The compiler must not know how much is too much. */
+	OPTIMIZER_HIDE_VAR(size);
+	memcpy(to.one, from, size);
+	return READ_ONCE(to.two[0]) == 1 ? -EIO : 0;
+}
+
+static int planted_refcount(void)
+{
+	refcount_t nobody = REFCOUNT_INIT(0);
+
+	refcount_inc(&nobody);
+	return 0;
+}
+
+static int __rcu *shared;
+
+static int planted_rcu(void)
+{
+	return rcu_dereference(shared) ? -EIO : 0;
+}
+
+static int planted_preempt(void)
+{
+	return smp_processor_id() < nr_cpu_ids ? 0 : -EIO;
+}
+
 static unsigned long counter;
 
 static int planted_counts(void *unused)
@@ -351,6 +400,33 @@ static int planted_counts(void *unused)
 		counter++;
 		cond_resched();
 	}
+	return 0;
+}
+
+static unsigned int turn;
+
+static noinline void take_turns(unsigned int mine)
+{
+	while (!kthread_should_stop()) {
+		/* By which the other's count is seen, were it there. */
+		if (smp_load_acquire(&turn) == mine) {
+			counter++;
+			/* As if it were smp_store_release(). */
+			WRITE_ONCE(turn, !mine);
+		}
+		cond_resched();
+	}
+}
+
+static int planted_first(void *unused)
+{
+	take_turns(0);
+	return 0;
+}
+
+static int planted_second(void *unused)
+{
+	take_turns(1);
 	return 0;
 }
 
@@ -397,6 +473,11 @@ static int two_threads(int (*one)(void *), int (*other)(void *))
 static int planted_race(void)
 {
 	return two_threads(planted_counts, planted_counts);
+}
+
+static int planted_turns(void)
+{
+	return two_threads(planted_first, planted_second);
 }
 
 static int planted_foreign(void)
@@ -458,7 +539,12 @@ static const struct {
 	{ "bounds", planted_bounds },
 	{ "list", planted_list },
 	{ "copy", planted_copy },
+	{ "fortify", planted_fortify },
+	{ "refcount", planted_refcount },
+	{ "rcu", planted_rcu },
+	{ "preempt", planted_preempt },
 	{ "race", planted_race },
+	{ "turns", planted_turns },
 	{ "foreign", planted_foreign },
 	{ "padding", planted_padding },
 	{ "field", planted_field },
@@ -477,6 +563,7 @@ module_init(planted_init);
 
 static void __exit planted_exit(void)
 {
+	flush_work(&waits);
 	if (held)
 		filp_close(held, NULL);
 	if (!strcmp(bug, "minor"))
