@@ -26,7 +26,7 @@ share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
-loners+=' s390x-races arm64-races '
+loners+=' s390x-races arm64-races stress-32 '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # When all others have ended.
@@ -121,6 +121,7 @@ work() {
 build_all() {
 	"$top/vm/programs.sh" || return
 	"$top/vm/programs.sh" stress || return
+	"$top/vm/programs.sh" stress32 || return
 	"$top/vm/module.sh" 6.12 || return
 	"$top/vm/module.sh" 6.1
 }
@@ -187,7 +188,9 @@ if [ -n "$full" ]; then
 	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
 	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
-	stage debug-32 tap "$top/vm/suite.sh" debug 32
+	stage debug-32 tap "$top/vm/suite.sh" debug 32 --bin "$build/stress32/fail_nth:/bin32" \
+		--run /bin32/fail_nth
+	stage stress-32 tap "$top/vm/stress.sh" 6.12 short --32 --parallel
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage debug-races tap "$top/vm/suite.sh" debug races
 	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/programs.sh [arm64 | s390x | stress]: builds the programs and the tests of the
+# vm/programs.sh [arm64 | s390x | stress | stress32]: builds the programs and the tests of the
 # device, into build/user and build/user32; or the tests for that architecture, into
-# build/user-ARCHITECTURE; or the hostile ones, into build/stress. One at a time.
+# build/user-ARCHITECTURE; or the hostile ones, into build/stress or build/stress32. One at a
+# time.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -28,6 +29,9 @@ arm64 | s390x)
 	;;
 stress)
 	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness"
+	;;
+stress32)
+	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness" BITS=32
 	;;
 *)
 	die "unknown: $1"

@@ -17,6 +17,7 @@
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --not WHAT    all but that one
 #   --parallel    with a processor of the host's for each of the machine's
+#   --32          as 32-bit programs
 #
 # The seconds are those of the machine. Without --parallel it counts instructions for
 # a clock, has one processor of the host's for its two, and gives it to the other
@@ -38,6 +39,7 @@ shift 2
 only=
 not=
 parallel=
+bits=
 case $tier in
 short)
 	pairs=4 fuzz=30 lives=4 storms=1 soak=10
@@ -61,17 +63,20 @@ while [ $# -gt 0 ]; do
 	--only) only=$2 ;;
 	--not) not=$2 ;;
 	--parallel) parallel=1 ;;
+	--32) bits=32 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
-	[ "$1" = --parallel ] || shift
-	shift
+	case $1 in
+	--parallel | --32) shift ;;
+	*) shift 2 ;;
+	esac
 done
 [ $# -eq 0 ] || shift
 
-quietly "$top/vm/programs.sh" stress
-options=(--kernel "$kernel" --name "stress-$kernel-$tier${only:+-$only}" --raw --limit "$limit"
-	--timeout $((limit + limit / 5)) --bin "$build/stress" --oom-ok lives --log-ok 'minor 250 is taken')
+quietly "$top/vm/programs.sh" "stress$bits"
+options=(--kernel "$kernel" --name "stress$bits-$kernel-$tier${only:+-$only}" --raw --limit "$limit"
+	--timeout $((limit + limit / 5)) --bin "$build/stress$bits" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
 watching=
 turn=40
