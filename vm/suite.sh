@@ -16,11 +16,11 @@
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
 # plays all of the machine's in turn. For races each has its own. S/390 and the
-# kernel "debug" have but one then, and what needs two is with the races: S/390 waits for a
-# lock without a pause, and QEMU before 8.1 may give a processor that does so each turn of the one that has the
-# lock ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount"). User-mode Linux has
-# the host's time; its memory is searched for leaks after each program, and what
-# reads does so once more under a hail of signals.
+# kernels "debug" and "kmsan" have but one then, and what needs two is with the races: who
+# waits for a lock without a pause may be given each turn of the one that has it, by QEMU
+# before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount"). User-mode Linux
+# has the host's time; its memory is searched for leaks after each program, and what reads
+# does so once more under a hail of signals.
 #
 # The programs are those of vm/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
@@ -53,7 +53,7 @@ programs() {
 races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
-	[[ $kernel != s390x-* ]] || run+=(--run "$1/million_test")
+	[[ $kernel != s390x-* && $kernel != debug ]] || run+=(--run "$1/million_test")
 	options=()
 }
 
@@ -104,7 +104,7 @@ all)
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
 		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
-		s390x-*/million_test) continue ;;
+		s390x-*/million_test | debug/million_test) continue ;;
 		esac
 		run+=(--run "$dir$test")
 	done
@@ -133,10 +133,11 @@ signals)
 	;;
 esac
 case $kernel in
-debug)
-	# All of it is searched for leaks, twice. Of two processors that take turns, one that
-	# does not rest may have them all for a minute, as in such a search.
-	options+=(--memory 768M)
+debug | kmsan)
+	# All of it is searched for leaks, twice.
+	[ "$kernel" = kmsan ] || options+=(--memory 768M)
+	# Of two processors that take turns, one that does not rest may have them all for a
+	# minute, as in such a search, or while it waits for the other's lock.
 	[[ $what = *races* || $what = threads ]] || options+=(--qemu "-smp 1")
 	;;
 uml)
