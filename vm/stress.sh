@@ -89,7 +89,8 @@ fi
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
 	exactly=1
-	options+=(--alike --settle 5)
+	# Not even by chance.
+	options+=(--alike --settle 5 --append twheel.hangs=0)
 elif [ -z "$parallel" ]; then
 	options+=(--exact --settle 5 --turns "$turn")
 fi
