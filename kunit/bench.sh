@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# kunit/bench.sh [NAME=VALUE...]: what the wheel costs in the kernel, beside
-# hrtimer and timer_list: rows on stdout, with a header line.
+# kunit/bench.sh [--build | NAME=VALUE...]: what the wheel costs in the kernel, beside
+# hrtimer and timer_list: rows on stdout, with a header line. Or builds alone.
 #
 #   full=1  all with 10^7 timers, not the wheel alone
 #   reps=N  repetitions; with more than a million no more than 3, unless full=1
@@ -58,6 +58,7 @@ rm -rf "$dir/lib/twheel"
 		--kconfig_add=CONFIG_HIGH_RES_TIMERS=y
 )
 grep -qx CONFIG_HIGH_RES_TIMERS=y "$dir/.config" || die "no high resolution"
+[ "${1-}" != --build ] || exit 0
 # So that they need not wait for the run.
 linux=$(mktemp "$dir/linux.XXXXXX")
 trap 'rm -f "$linux" "$linux.pages"' EXIT
