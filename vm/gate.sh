@@ -64,7 +64,7 @@ plant() {
 
 	shift
 	# See vm/suite.sh.
-	[ "$kernel" != debug ] || alone=(--qemu "-smp 1")
+	[ "$kernel" != debug ] || alone=(--qemu "-smp 1" --memory 768M)
 	for bug in "$@"; do
 		run+=(--run "insmod /planted.ko bug=$bug; rmmod planted; true")
 	done
@@ -103,13 +103,13 @@ debug)
 	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
 	plant debug irq
 	found "a lock shared with an interrupt" 'kernel log: WARNING: inconsistent lock state'
-	boot debug-copy --kernel debug --exact -- insmod /planted.ko bug=copy
+	boot debug-copy --kernel debug --memory 768M --exact -- insmod /planted.ko bug=copy
 	ok "debug: a machine with copy fails" refused
 	ok "debug: more than the object to a program" says 'RIP: 0010:usercopy_abort'
-	boot debug-queue --kernel debug --exact --qemu "-smp 1" \
+	boot debug-queue --kernel debug --memory 768M --exact --qemu "-smp 1" \
 		--append 'nowatchdog rcupdate.rcu_cpu_stall_suppress=1' -- insmod /planted.ko bug=spin
 	found "work that waits for a processor" 'kernel log: BUG: workqueue lockup'
-	boot debug-stop --kernel debug --exact -- insmod /planted.ko bug=uaf
+	boot debug-stop --kernel debug --memory 768M --exact -- insmod /planted.ko bug=uaf
 	ok "debug: the first report is the last" says 'the machine died without a verdict'
 	the_end
 	;;
