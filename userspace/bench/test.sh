@@ -183,6 +183,7 @@ ten million/$1 == "native" && $4 == 10000000/N6
 batches/$3 == "twheel-batch"/N7
 expirations/$2 == "expire" && $3 == "twheel"/N8
 memory/$2 == "memory"/N9
+memory by its cgroup/$2 == "memory" && $6 == "cgroup"/N9
 memory of the program/$3 == "libtwheel" && $6 == "own"/N9
 an idle machine/$2 == "idle_cpu" && $3 == "none"/N10
 the bystander/$2 == "storm_ratio"/N11
@@ -195,6 +196,10 @@ done <<'END'
 twice the time/if ($3 == "libtwheel" && $2 == "move") $7 *= 2/N1/MISSED
 a backend that does not do its work/if ($3 == "libtwheel" && $2 == "move") $11 = "no"/N1/not measured
 one wake-up/if ($2 == "idle_wakeups") $7 = 1/N10/MISSED
+a ratio that is no number/if ($2 == "storm_ratio") $7 = "-nan"/N11/not measured
+a heartbeat that costs less than nothing/if ($2 == "heartbeat" && $3 == "libtwheel") $7 = 1/N12/not measured
+arming at random/if ($1 == "uml" && $2 == "arm" && $3 == "core" && $6 == "random") $7 *= 10/N5/MISSED
+few connections/if ($2 == "heartbeat" && $3 == "timerfd") $4 = 10/N12/not measured
 END
 
 own 0.004
@@ -212,6 +217,7 @@ what was nothing is something/if ($2 == "idle_wakeups") $7 = 50
 a rate that is none/if ($2 == "rate_move" && $3 == "libtwheel") $7 = 0
 a row of a wide spread costs ten times as much/if ($2 == "move" && $3 == "table") { $7 *= 10; $9 = 300 }
 a backend does not do its work any more/if ($3 == "libtwheel-timeout") $11 = "no"
+some more instructions/if ($1 == "vm(emulated)" && $2 == "expire" && $3 == "twheel") $7 *= 1.05
 END
 without '$2 == "idle_wakeups"'
 ok "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
