@@ -111,12 +111,19 @@ numbers() {
 # it would: that is when the kernel of the bench is built, which may be from nothing.
 builder=
 if [[ $on = vm && " $* " = *" device "*" uml "* ]]; then
-	"$top/kunit/bench.sh" --build >"$logs/bench-build.log" 2>&1 &
+	setsid nice "$top/kunit/bench.sh" --build >"$logs/bench-build.log" 2>&1 &
 	builder=$!
+	# However this ends, it does not go on beside what is measured next.
+	trap '[ -z "$builder" ] || kill -- "-$builder" 2>/dev/null || true' EXIT
 fi
-# built: no build goes on beside a measurement. What fails in it fails in its part again.
+# built: no build goes on beside a measurement, and none is in vain.
 built() {
-	[ -z "$builder" ] || wait "$builder" || true
+	[ -n "$builder" ] || return 0
+	wait "$builder" || {
+		builder=
+		cat "$logs/bench-build.log" >&2
+		die "bench: the kernel cannot be built"
+	}
 	builder=
 }
 
@@ -141,6 +148,7 @@ mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
 "$here/plot.sh" "$out/rows.tsv" "$out" || echo "bench: no pictures" >&2
 cat "$out/rows.tsv"
+echo "bench: $((SECONDS / 60)) minutes" >&2
 mapfile -t judged < <(numbers)
 [ ${#judged[@]} = 0 ] || "$here/judge" only="$(
 	IFS=,
