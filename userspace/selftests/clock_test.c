@@ -103,6 +103,38 @@ TEST_F(set, forward)
 	EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
 }
 
+/* To 2001 and to 2038, and beyond what 32 bits of seconds hold. */
+TEST_F(set, years)
+{
+	static const __u64 years[] = {
+		1000000000 * NS_PER_SEC, 2147480000 * NS_PER_SEC,
+		(1ULL << 31) * NS_PER_SEC - 30 * NS_PER_MS,
+	};
+	__u64 far = now(variant->clock) + 120 * MINUTE, near;
+	struct twheel_event ev[4];
+	unsigned int i;
+
+	add(_metadata, self->fd, far, TWHEEL_ABSTIME, 100);
+	for (i = 0; i < ARRAY_SIZE(years) - (sizeof(time_t) < 8); i++) {
+		step(_metadata, years[i] - now(CLOCK_REALTIME));
+		/* What was far is due where the clock has passed it. */
+		if (i == 1 && variant->moves) {
+			ASSERT_EQ(1, collect(self->fd, ev, 1));
+			EXPECT_EQ(100, ev[0].user_data);
+			EXPECT_EQ(far, ev[0].deadline_ns);
+			EXPECT_GE(ev[0].expired_ns, far);
+		}
+		EXPECT_FALSE(readable(self->fd, 1));
+		near = now(variant->clock) + 60 * NS_PER_MS;
+		add(_metadata, self->fd, near, TWHEEL_ABSTIME, i);
+		ASSERT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
+		EXPECT_EQ(i, ev[0].user_data);
+		EXPECT_EQ(near, ev[0].deadline_ns);
+		EXPECT_GE(ev[0].expired_ns, near);
+		EXPECT_GE(now(variant->clock), ev[0].expired_ns);
+	}
+}
+
 /* Backward: nothing that was armed before expires until the clock is there again. */
 TEST_F(set, backward_armed_before)
 {
@@ -371,7 +403,7 @@ FIXTURE_VARIANT(namespace) {
 FIXTURE_VARIANT_ADD(namespace, monotonic_ahead)
 {
 	.clock = CLOCK_MONOTONIC,
-	.monotonic = 86400,
+	.monotonic = 1000000,
 	.boottime = 777777,
 };
 
@@ -379,7 +411,7 @@ FIXTURE_VARIANT_ADD(namespace, boottime_ahead)
 {
 	.clock = CLOCK_BOOTTIME,
 	.monotonic = 777777,
-	.boottime = 86400,
+	.boottime = 1000000,
 };
 
 /* Not by more than the machine has been up: the clock must not become negative. */
