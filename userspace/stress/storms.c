@@ -139,27 +139,37 @@ static void spin(unsigned int nr)
 	shared->done[nr]++;
 }
 
+/* How late the bystander's wheel was beside what only spins. */
+struct usual {
+	__u64 half;
+	__u64 most;
+	__u64 worst;
+};
+
 /*
  * The wheel is about as punctual as the timerfd; and half of the time as beside
- * spinning processes, when it was late by @usual: whom the host stood still for then
- * may have been late for a while, but not for that long.
+ * spinning processes: whom the host stood still for then may have been late for a while,
+ * but not for that long. Where no host can, all the time: the kernel's own threads work
+ * for the storm as well, and so take a slice each, which delays the timerfd, too.
  */
-static bool punctual(__u64 usual)
+static bool punctual(const struct usual *usual)
 {
 	const struct bystander *b = &shared->bystander;
 
 	if (exact)
 		return as_punctual(b, 1, SLICE, 2 * SLICE) &&
-		       percentile(&b->wheel, 50) <= usual + SLICE;
+		       percentile(&b->wheel, 50) <= usual->half + SLICE &&
+		       percentile(&b->wheel, 99) <= usual->most + 3 * SLICE &&
+		       b->wheel.worst <= usual->worst + 4 * SLICE;
 	return as_punctual(b, 3, 5 * NS_PER_MS, 100 * NS_PER_MS) &&
-	       percentile(&b->wheel, 50) <= 4 * usual + 20 * NS_PER_MS;
+	       percentile(&b->wheel, 50) <= 4 * usual->half + 20 * NS_PER_MS;
 }
 
 static void run_storm(struct __test_metadata *_metadata, const struct storm *storm)
 {
 	static const struct storm spinning = { .attack = spin, .unit = "turns of nothing" };
 	unsigned int tries;
-	__u64 usual;
+	struct usual usual;
 
 	shared = shared_memory(sizeof(*shared));
 	ASSERT_TRUE(!!shared);
@@ -169,13 +179,15 @@ static void run_storm(struct __test_metadata *_metadata, const struct storm *sto
 	}
 	for (tries = 1; ; tries++) {
 		run_once(_metadata, &spinning);
-		usual = percentile(&shared->bystander.wheel, 50);
+		usual.half = percentile(&shared->bystander.wheel, 50);
+		usual.most = percentile(&shared->bystander.wheel, 99);
+		usual.worst = shared->bystander.wheel.worst;
 		run_once(_metadata, storm);
 		/* It may have been the host that stood still for one of them. */
-		if (punctual(usual) || exact || tries == 3)
+		if (punctual(&usual) || exact || tries == 3)
 			break;
 	}
-	EXPECT_TRUE(punctual(usual));
+	EXPECT_TRUE(punctual(&usual));
 }
 
 FIXTURE(storms) {};
