@@ -71,7 +71,7 @@ static void *pointer(unsigned int i, void *read_only, void *good)
 		0x00007ffffffff000,
 #else
 		0xc0000000,
-		0xfffff000,
+		0xffffe000,
 #endif
 	};
 
