@@ -3,7 +3,8 @@
 # What twheel_file.lock protects is touched with it held: behind twheel_lock() or
 # spin_lock_bh() and before the unlock, or in a function that asserts it. So are
 # the calls into twheel_timers.c, which asserts it, too, where there is lockdep. What may
-# allocate for the slots is called with twheel_file.mutex held.
+# allocate for the slots is called with twheel_file.mutex held; what waits for the hrtimer or
+# the worker, which take the lock, without it.
 #
 # In the other files each function asserts the lock or the mutex; or it is static and
 # says __must_hold(), and is called by such alone; or it is listed below, with why.
@@ -137,6 +138,10 @@ core && /^\}/ { know() }
 /[^a-z_]mutex_lock\(&w->mutex\)/ { mutex = 1 }
 /[^a-z_]mutex_unlock\(&w->mutex\)/ { mutex = 0 }
 /[^a-z_]twheel_slots_(grow|page)\(/ && !mutex { report("without the mutex") }
+
+(held || asserted) && /[^a-z_](hrtimer_cancel|cancel_work_sync|flush_work(queue)?|drain_workqueue)\(/ {
+	report("waits with the lock for who takes it")
+}
 
 # Whether anything is ready may be asked at any time. Growth takes the lock itself.
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //
 // The words of the deadline table belong to user space: each access is one
-// READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more.
+// READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more. Both at a time are none
+// of these.
 
 virtual report
 
@@ -31,7 +32,18 @@ slot->word@p
 twheel_slots_word(...)->word@p
 )
 
+@whole@
+struct twheel_slot *slot;
+position p;
+@@
+  *slot@p
+
 @script:python depends on report@
 p << bad.p;
 @@
 coccilib.report.print_report(p[0], "plain access to a word of the table")
+
+@script:python depends on report@
+p << whole.p;
+@@
+coccilib.report.print_report(p[0], "plain access to both words of the table")

@@ -12,6 +12,11 @@ static u64 wrong_access(struct twheel_slot *slot)
 	return slot->wake_ns; /* table_access */
 }
 
+static void wrong_store(struct twheel_slot *slot)
+{
+	*slot = (struct twheel_slot) { .wake_ns = TWHEEL_NEVER }; /* table_access */
+}
+
 static int wrong_fetch(struct twheel_kick __user *from)
 {
 	struct twheel_kick once, twice;
@@ -79,6 +84,13 @@ static int wrong_half(const int *table, unsigned int size, unsigned int index)
 static u64 wrong_lock(struct twheel_file *w)
 {
 	return w->offset; /* locked */
+}
+
+static void wrong_wait(struct twheel_file *w)
+{
+	spin_lock_bh(&w->lock);
+	hrtimer_cancel(&w->timer); /* locked */
+	spin_unlock_bh(&w->lock);
 }
 
 static int wrong_growth(struct twheel_file *w)
