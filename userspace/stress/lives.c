@@ -687,36 +687,51 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 	tell(_metadata, i, n);
 }
 
-/* Opens wheels with all that goes into them until there is no more. */
+/* How often there is no more, until somebody is content. */
+#define REFUSALS	1000
+
+/* Opens wheels with all that goes into them when there is no more, too. */
 static void open_without_end(void)
 {
+	unsigned int refused = 0;
 	unsigned long i;
 	size_t bytes = 0;
 
-	for (i = 0; ; i++) {
+	for (i = 0; refused < REFUSALS; i++) {
 		struct twheel_info info;
 		int fd = wheel_open(O_NONBLOCK);
 		char *p;
 
-		if (fd < 0)
-			_exit(errno == ENOMEM ? 0 : 10);
+		if (fd < 0) {
+			if (errno != ENOMEM)
+				_exit(10);
+			refused++;
+			continue;
+		}
 		if (!bytes && !call(fd, TWHEEL_IOC_INFO, &info))
 			bytes = info.table_bytes;
 		if (i % 3 == 0) {
 			struct twheel_timer t = { .deadline_ns = HOUR };
 			int ret = verb(fd, TWHEEL_IOC_REGISTER, &t);
 
-			if (ret)
-				_exit(ret == -ENOMEM ? 0 : 11);
+			if (ret && ret != -ENOMEM)
+				_exit(11);
+			refused += !!ret;
 		}
 		if (i % 3 == 1) {
 			p = map_at(fd, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
-			if (p == MAP_FAILED)
-				_exit(errno == ENOMEM ? 0 : 12);
-			if (madvise(p, 64 * PAGE, MADV_POPULATE_WRITE))
-				_exit(errno == ENOMEM || errno == EFAULT ? 0 : 13);
+			if (p == MAP_FAILED) {
+				if (errno != ENOMEM)
+					_exit(12);
+				refused++;
+			} else if (madvise(p, 64 * PAGE, MADV_POPULATE_WRITE)) {
+				if (errno != ENOMEM && errno != EFAULT)
+					_exit(13);
+				refused++;
+			}
 		}
 	}
+	_exit(0);
 }
 
 /* Who opens wheels for ever in a cgroup of 12 MiB gets ENOMEM, or is killed; nobody else. */
