@@ -80,7 +80,7 @@ found() {
 kernel=${1-}
 case $kernel in
 debug)
-	plant debug rcu preempt refcount fortify context atomic active shift uaf slab vmalloc leak
+	plant debug rcu preempt refcount fortify context atomic active work shift uaf slab vmalloc leak
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
 	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
 	ok "debug: a reference to what nobody holds" says 'at lib/refcount.c:'
@@ -90,6 +90,7 @@ debug)
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
 	found "an armed timer freed" 'kernel log: ODEBUG: free active'
 	ok "debug: its name" says 'hint: planted_timer'
+	ok "debug: queued work freed" says 'hint: planted_nothing'
 	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
 	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
 	found "past the end of kmalloc()" 'kernel log: BUG: KASAN: slab-out-of-bounds in look_beyond'
@@ -114,7 +115,7 @@ debug)
 	the_end
 	;;
 uml)
-	plant uml rcu refcount fortify context atomic active shift uaf slab vmalloc leak
+	plant uml rcu refcount fortify context atomic active work shift uaf slab vmalloc leak
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
 	ok "uml: a reference to what nobody holds" says 'at lib/refcount.c:'
 	ok "uml: more than a member has room for" says 'planted_fortify'
@@ -122,6 +123,7 @@ uml)
 	found "lockdep is off after its first report" 'lockdep has given up'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
 	found "an armed timer freed" 'kernel log: ODEBUG: free active'
+	ok "uml: queued work freed" says 'hint: planted_nothing'
 	found "a shift too far" 'kernel log: UBSAN: shift-out-of-bounds'
 	found "use after free" 'kernel log: BUG: KASAN: slab-use-after-free in planted_uaf'
 	found "past the end of kmalloc()" 'kernel log: BUG: KASAN: slab-out-of-bounds in look_beyond'
@@ -242,6 +244,8 @@ tests)
 	ok "fails its test" refused
 	mutant uml count stress 'fuzz --seconds 60 --guided 1'
 	ok "an expiration that is not counted" says '# not conserved: '
+	mutant uml lost stress 'fuzz --seconds 60 --guided 1'
+	ok "a timer that its bucket has forgotten" says ' timers that are armed do not come'
 	mutant uml maze stress 'fuzz --seconds 200 --guided 1'
 	ok "what only two numbers of 32 and 64 bits lead to" says 'WARNING: CPU: 0 PID'
 	mutant 6.12 store user 'table_race_test -t claim -t disarm_at_expiry'

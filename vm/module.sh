@@ -46,7 +46,7 @@ if [[ ${dir##*/"$kernel"} = -bug-* ]]; then
 	# A copy of its own, as links lead to the checkout.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
 	rm "$dir/$file"
-	cp "$top/$file" "$dir"
+	cp "$top/$file" "$dir/$file"
 	patch -s -d "$dir" -p1 <"$bug" >&2
 fi
 for m in "$dir" "$dir/planted"; do

@@ -18,6 +18,7 @@
  *   slab     reads past the end of what kmalloc() gave
  *   vmalloc  reads past the end of what vmalloc() gave
  *   active   frees a timer that is armed
+ *   work     frees work that is queued
  *   leak     loses what it allocated
  *   order    takes two locks in one order, and in the other
  *   irq      shares a lock with an interrupt that may come while it is held
@@ -185,6 +186,27 @@ static int planted_vmalloc(void)
 static enum hrtimer_restart planted_timer(struct hrtimer *timer)
 {
 	return HRTIMER_NORESTART;
+}
+
+static void planted_sleeps(struct work_struct *work)
+{
+	msleep(100);
+}
+
+static int planted_work(void)
+{
+	static DECLARE_WORK(first, planted_sleeps);
+	struct workqueue_struct *queue = alloc_ordered_workqueue("planted", 0);
+	struct work_struct *second = kmalloc(sizeof(*second), GFP_KERNEL);
+
+	if (!queue || !second)
+		return -ENOMEM;
+	INIT_WORK(second, planted_nothing);
+	queue_work(queue, &first);
+	queue_work(queue, second);
+	kfree(second);
+	destroy_workqueue(queue);
+	return 0;
 }
 
 static int planted_active(void)
@@ -529,6 +551,7 @@ static const struct {
 	{ "slab", planted_slab },
 	{ "vmalloc", planted_vmalloc },
 	{ "active", planted_active },
+	{ "work", planted_work },
 	{ "leak", planted_leak },
 	{ "order", planted_order },
 	{ "irq", planted_irq },
