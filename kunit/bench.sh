@@ -5,7 +5,7 @@
 # hrtimer and timer_list: rows on stdout, with a header line. Or builds alone.
 #
 #   full=1  all with 10^7 timers, not the wheel alone
-#   reps=N  repetitions; with more than a million no more than 3, unless full=1
+#   reps=N  repetitions; with a million and more no more than 3, unless full=1
 #   only=N  with N timers alone
 #
 # It runs natively, in user-mode Linux; source and build are kept where

@@ -867,7 +867,7 @@ static u64 values[ARRAY_SIZE(numbers)][ARRAY_SIZE(backends)][MEASURES][MAX_REPS]
 /* What takes longest is repeated less often, unless all is asked for. */
 static unsigned int reps_of(u32 nr)
 {
-	return nr > MOVES && !full ? min(reps, 3U) : reps;
+	return nr >= MOVES && !full ? min(reps, 3U) : reps;
 }
 
 static void put_rows(u32 nr, u64 (*of_backend)[MEASURES][MAX_REPS])
