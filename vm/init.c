@@ -29,7 +29,7 @@
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
  *   twheel.leaks=1		looks for lost memory after each command
  *   twheel.hangs=N		how often timers that are due may wait for a later interrupt:
- *				3, by chance
+ *				3, by chance, unless it says otherwise
  *
  * The kernel has a port to itself. The other one is ours: the programs' output
  * and, on lines that begin with "twheel-vm:", what is going on. The last of

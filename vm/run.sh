@@ -224,6 +224,8 @@ if ! has UML; then
 		)
 		has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
 		words+=(nokaslr "twheel.settle=$settle")
+		# Nor do timers that are due wait for a later interrupt by chance.
+		[[ $append = *twheel.hangs=* ]] || words+=(twheel.hangs=0)
 		# The clock of a network which nobody is in.
 		[ -z "$turns" ] || qemu+=(
 			-netdev 'hubport,id=turn,hubid=0'

@@ -89,8 +89,7 @@ fi
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
 	exactly=1
-	# Not even by chance.
-	options+=(--alike --settle 5 --append twheel.hangs=0)
+	options+=(--alike --settle 5)
 elif [ -z "$parallel" ]; then
 	options+=(--exact --settle 5 --turns "$turn")
 fi
