@@ -819,6 +819,13 @@ static bool twheel_make_room(struct iov_iter *to)
 	return copied == sizeof(nothing);
 }
 
+/* One reader is woken for all that has expired: if something is left, another comes. */
+static void twheel_hand_on(struct twheel_file *w)
+{
+	if (!hlist_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
+		wake_up_interruptible(&w->readers);
+}
+
 static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
@@ -844,6 +851,8 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			continue;
 		}
 		if (ret == -EFAULT) {
+			/* Nobody else is to wait for a page of this one's. */
+			twheel_hand_on(w);
 			if (!twheel_make_room(to))
 				break;
 			/* No signal is heeded for one fault, but for those without end. */
@@ -883,9 +892,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			break;
 	}
 
-	/* One reader was woken for all that had expired: hand on what is left. */
-	if (!hlist_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
-		wake_up_interruptible(&w->readers);
+	twheel_hand_on(w);
 	return done ?: ret;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "twheel_test.h"
 
+#include <linux/userfaultfd.h>
 #include <sched.h>
 #include <sys/time.h>
 
@@ -241,6 +242,8 @@ struct reader {
 	ssize_t ret;
 	int err;
 	struct twheel_event ev;
+	/* Where to, if not there. */
+	struct twheel_event *to;
 	/* Stops at an event with this user_data. */
 	__u64 stop;
 	unsigned int got;
@@ -253,7 +256,7 @@ static void *read_once(void *arg)
 	struct reader *r = arg;
 
 	__atomic_store_n(&r->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
-	r->ret = read_events(r->fd, &r->ev, EVENT);
+	r->ret = read_events(r->fd, r->to ?: &r->ev, EVENT);
 	r->err = errno;
 	return NULL;
 }
@@ -280,11 +283,29 @@ static void wait_until_blocked(struct reader *r)
 	}
 }
 
-static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd)
+static void start_reader_to(struct __test_metadata *_metadata, struct reader *r, int fd, void *to)
 {
-	*r = (struct reader) { .fd = fd };
+	*r = (struct reader) { .fd = fd, .to = to };
 	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_once, r));
 	wait_until_blocked(r);
+}
+
+static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd)
+{
+	start_reader_to(_metadata, r, fd, NULL);
+}
+
+/* Whether it comes back before patience is lost. */
+static bool joined(struct reader *r)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < PATIENCE_MS; ms++) {
+		if (!pthread_tryjoin_np(r->thread, NULL))
+			return true;
+		sleep_ms(1);
+	}
+	return false;
 }
 
 /* A blocked reader sees what is armed by another thread for now. */
@@ -602,6 +623,54 @@ TEST_F(reading, interrupted_reader_hands_on)
 			a.ret = read_events(self->fd, &a.ev, EVENT);
 		EXPECT_FALSE(readable(self->fd, 0));
 	}
+}
+
+/* One page of memory that is there when userfaultfd @uffd says so. */
+static void *page_of(struct __test_metadata *_metadata, int uffd)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range.len = 4096, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	void *page;
+
+	ASSERT_GE(uffd, 0)
+		TH_LOG("no userfaultfd: %s", strerror(errno));
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	range.range.start = (uintptr_t)page;
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_API, &api));
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_REGISTER, &range));
+	return page;
+}
+
+/* A reader whose memory takes long to come hands the wake-up on, and has the next event. */
+TEST_F(reading, faulting_reader_hands_on)
+{
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct twheel_event *page = page_of(_metadata, uffd);
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)page, 4096 } };
+	struct reader a, b;
+	bool handed_on;
+
+	start_reader_to(_metadata, &a, self->fd, page);
+	start_reader(_metadata, &b, self->fd);
+	add(_metadata, self->fd, 0, 0, 5);
+	/* The first is where its memory is not. */
+	ASSERT_TRUE(readable(uffd, PATIENCE_MS));
+	handed_on = joined(&b);
+	EXPECT_TRUE(handed_on);
+	ASSERT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+	add(_metadata, self->fd, 0, 0, 6);
+	ASSERT_TRUE(joined(&a));
+	EXPECT_EQ(EVENT, a.ret);
+	if (!handed_on)
+		ASSERT_TRUE(joined(&b));
+	EXPECT_EQ(EVENT, b.ret);
+	EXPECT_EQ(5, b.ev.user_data);
+	EXPECT_EQ(6, page->user_data);
+	EXPECT_EQ(0, munmap(page, 4096));
+	close(uffd);
 }
 
 /* Back and forth: no wake-up is lost between sleeping and expiring. */
