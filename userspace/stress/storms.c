@@ -45,6 +45,8 @@ struct storm {
 	/* What is counted in done[], and how many of that each attacker does at least. */
 	const char *unit;
 	unsigned long rounds;
+	/* For how many slices more than usual others wait, where that is known; 0: one. */
+	unsigned int slices;
 };
 
 static void wrong(unsigned int nr, const char *what)
@@ -152,15 +154,16 @@ struct usual {
  * but not for that long. Where no host can, all the time: the kernel's own threads work
  * for the storm as well, and so take a slice each, which delays the timerfd, too.
  */
-static bool punctual(const struct usual *usual)
+static bool punctual(const struct storm *storm, const struct usual *usual)
 {
+	const __u64 more = (storm->slices ?: 1) * SLICE;
 	const struct bystander *b = &shared->bystander;
 
 	if (exact)
 		return as_punctual(b, 1, SLICE, 2 * SLICE) &&
 		       percentile(&b->wheel, 50) <= usual->half + SLICE &&
-		       percentile(&b->wheel, 99) <= usual->most + 3 * SLICE &&
-		       b->wheel.worst <= usual->worst + 4 * SLICE;
+		       percentile(&b->wheel, 99) <= usual->most + more &&
+		       b->wheel.worst <= usual->worst + more;
 	return as_punctual(b, 3, 5 * NS_PER_MS, 100 * NS_PER_MS) &&
 	       percentile(&b->wheel, 50) <= 4 * usual->half + 20 * NS_PER_MS;
 }
@@ -184,10 +187,10 @@ static void run_storm(struct __test_metadata *_metadata, const struct storm *sto
 		usual.worst = shared->bystander.wheel.worst;
 		run_once(_metadata, storm);
 		/* It may have been the host that stood still for one of them. */
-		if (punctual(&usual) || exact || tries == 3)
+		if (punctual(storm, &usual) || exact || tries == 3)
 			break;
 	}
-	EXPECT_TRUE(punctual(&usual));
+	EXPECT_TRUE(punctual(storm, &usual));
 }
 
 FIXTURE(storms) {};
@@ -273,7 +276,8 @@ static void past_end(unsigned int nr)
 		wrong(nr, "all of them are unread now");
 }
 
-STORM(rearm_in_the_past, past_prepare, past_attack, past_end, "re-armed")
+/* The worker has its slice as well. */
+STORM(rearm_in_the_past, past_prepare, past_attack, past_end, "re-armed", .slices = 2)
 
 /* 1,000 timers with the smallest period of the smallest tick, read as fast as can be. */
 static const struct twheel_setup smallest = { .tick_ns = 100000 };
@@ -302,11 +306,10 @@ static void tick_attack(unsigned int nr)
 		sleep_ms(1);
 	}
 	got = read_now(fd, ev, ARRAY_SIZE(ev));
-	for (i = 0; i < got; i++) {
-		if (ev[i].expired_ns < ev[i].deadline_ns)
-			wrong(nr, "early");
+	if (any_early(ev, got))
+		wrong(nr, "early");
+	for (i = 0; i < got; i++)
 		shared->done[nr]++;
-	}
 }
 
 STORM(smallest_ticks, NULL, tick_attack, expect_mine_conserved, "events")
@@ -384,7 +387,8 @@ static void batch_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
-STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs of batches")
+STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs of batches", 3,
+	.slices = 3)
 
 /* A million, drained into events, read; and again, cancelled; and again, closed. */
 #define MILLION		1000000U
@@ -539,7 +543,7 @@ static void rounds_end(unsigned int nr)
 	fflush(stdout);
 }
 
-STORM(rounds, NULL, rounds_attack, rounds_end, "armed")
+STORM(rounds, NULL, rounds_attack, rounds_end, "armed", 10)
 
 int main(int argc, char **argv)
 {

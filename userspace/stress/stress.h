@@ -87,6 +87,21 @@ static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
 	return ret < 0 ? -errno : (int)(ret / (ssize_t)sizeof(*ev));
 }
 
+/*
+ * Whether one of the @n events that were read just now is early: by what the kernel says
+ * itself, or by the clock, if that is CLOCK_MONOTONIC.
+ */
+static inline bool any_early(const struct twheel_event *ev, int n)
+{
+	__u64 t = now(CLOCK_MONOTONIC);
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (ev[i].expired_ns < ev[i].deadline_ns || ev[i].expired_ns > t)
+			return true;
+	return false;
+}
+
 /* @n operations alike, numbered by their user_data. */
 static inline void fill_ops(struct twheel_op *ops, unsigned int n, __u32 opcode,
 			    __u64 deadline, __u32 flags)

@@ -108,13 +108,17 @@ static __u64 fnv(__u64 hash, __u64 value)
 	return hash;
 }
 
-/* An expiration as it must be: not early, and late by @allowed at most. */
+/*
+ * An expiration that was read just now as it must be: not early, by the clock either, and
+ * late by @allowed at most.
+ */
 static __u64 note(struct __test_metadata *_metadata, struct _test_data_exact *self,
 		  const struct twheel_event *ev, __u64 allowed)
 {
 	__u64 late = ev->expired_ns - ev->deadline_ns;
 
 	ASSERT_GE(ev->expired_ns, ev->deadline_ns);
+	ASSERT_GE(now(CLOCK_MONOTONIC), ev->expired_ns);
 	ASSERT_LE(late, allowed) {
 		TH_LOG("a deadline %llu ns from the start", ev->deadline_ns - self->start);
 	}
@@ -181,6 +185,8 @@ TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 			if (!near)
 				continue;
 			ASSERT_EQ(1, take(self->fd, &ev, 1, -1));
+			/* Until who waits for it has it, too. */
+			ASSERT_LE(now(CLOCK_MONOTONIC) - ev.deadline_ns, self->tick + WAKE_UP);
 			note(_metadata, self, &ev, self->tick + WAKE_UP);
 		}
 	}
