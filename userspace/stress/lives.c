@@ -6,6 +6,7 @@
  *   --count N   wheels opened, armed and closed (10,000); others do a part of it
  *   --loads N   loads and unloads of the module under use (20)
  *   --seconds N for each of these; the rest is cut (0: never)
+ *   --seed N    of all that is chosen (1)
  */
 #include "stress.h"
 
@@ -22,6 +23,7 @@
 static unsigned long long count = 10000;
 static unsigned long long loads = 20;
 static unsigned long long seconds;
+static unsigned long long seed = 1;
 
 FIXTURE(lives) {
 	long long users;
@@ -32,7 +34,7 @@ FIXTURE(lives) {
 FIXTURE_SETUP(lives)
 {
 	self->users = read_number(REFCNT);
-	self->seed = 1;
+	self->seed = seed ?: 1;
 	self->start = now(CLOCK_MONOTONIC);
 }
 
@@ -450,12 +452,13 @@ static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned 
 /* Back and forth between two processes: no wake-up is lost. */
 TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
 {
+	struct twheel_setup shape = { .tick_ns = 100000 };
 	int here = wheel_open(0), there = wheel_open(0), status;
 	unsigned long i;
 	pid_t pid;
 
-	ASSERT_GE(here, 0);
-	ASSERT_GE(there, 0);
+	ASSERT_EQ(0, call(here, TWHEEL_IOC_SETUP, &shape));
+	ASSERT_EQ(0, call(there, TWHEEL_IOC_SETUP, &shape));
 	pid = fork();
 	ASSERT_GE(pid, 0);
 	if (!pid) {
@@ -491,41 +494,41 @@ static bool awoken(int epoll)
 	return epoll_wait(epoll, &ev, 1, PATIENCE_MS) == 1;
 }
 
+/* A wheel below four epolls, an event of it, and its end. */
+static void nest(struct __test_metadata *_metadata, __u32 way, __u64 *seed)
+{
+	int fd = wheel_open(O_NONBLOCK), ep[4], got;
+	struct twheel_event ev;
+	unsigned int k;
+
+	ASSERT_GE(fd, 0);
+	for (k = 0; k < ARRAY_SIZE(ep); k++) {
+		ep[k] = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_EQ(0, watch(ep[k], k ? ep[k - 1] : fd, way));
+	}
+	add(_metadata, fd, next_random(seed) % NS_PER_MS, 0, 7);
+	ASSERT_TRUE(awoken(ep[3]));
+	got = read_now(fd, &ev, 1);
+	ASSERT_EQ(1, got);
+	ASSERT_EQ(7, ev.user_data);
+	/* It goes first, with a timer about to expire; or they do, which watch it. */
+	add(_metadata, fd, next_random(seed) % (NS_PER_MS / 2), 0, 0);
+	if (*seed & 1 << 20)
+		close(fd);
+	for (k = 0; k < ARRAY_SIZE(ep); k++)
+		close(ep[k]);
+	if (!(*seed & 1 << 20))
+		close(fd);
+}
+
 /* epoll in epoll, four deep, each way to watch: no wake-up is lost, whenever it comes. */
 TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 {
-	static const __u32 ways[] = { EPOLLIN, EPOLLIN | EPOLLET };
 	unsigned long n = count / 10 ? count / 10 : 1, i;
-	unsigned int way, k;
-	int ep[4];
 
-	for (way = 0; way < ARRAY_SIZE(ways); way++) {
-		int fd = wheel_open(O_NONBLOCK);
-
-		ASSERT_GE(fd, 0);
-		for (k = 0; k < ARRAY_SIZE(ep); k++) {
-			ep[k] = epoll_create1(EPOLL_CLOEXEC);
-			ASSERT_EQ(0, watch(ep[k], k ? ep[k - 1] : fd, ways[way]));
-		}
-		for (i = 0; i < n && !over(self->start, i); i++) {
-			struct twheel_event ev;
-			int got;
-
-			add(_metadata, fd, next_random(&self->seed) % (2 * NS_PER_MS), 0, i);
-			ASSERT_TRUE(awoken(ep[3]))
-				TH_LOG("round %lu of way %u", i, way);
-			got = read_now(fd, &ev, 1);
-			ASSERT_EQ(1, got);
-			ASSERT_EQ(i, ev.user_data);
-		}
-		/* The wheel goes first, with a timer about to expire. */
-		add(_metadata, fd, NS_PER_MS / 2, 0, 0);
-		close(fd);
-		for (k = 0; k < ARRAY_SIZE(ep); k++)
-			close(ep[k]);
-		tell(_metadata, i, n);
-		self->start = now(CLOCK_MONOTONIC);
-	}
+	for (i = 0; i < n && !over(self->start, i); i++)
+		nest(_metadata, i % 2 ? EPOLLIN : EPOLLIN | EPOLLET, &self->seed);
+	tell(_metadata, i, n);
 }
 
 /* EPOLLONESHOT is told once, EPOLLET of each new batch, EPOLLEXCLUSIVE to one at least. */
@@ -860,6 +863,7 @@ int main(int argc, char **argv)
 		{ "count", &count },
 		{ "loads", &loads },
 		{ "seconds", &seconds },
+		{ "seed", &seed },
 	};
 
 	take_options(&argc, argv, options, ARRAY_SIZE(options));
