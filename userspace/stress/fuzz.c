@@ -1693,9 +1693,9 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 	if (single && !guided)
 		TH_LOG("hash of the programs: %llx", shared->hash);
 	EXPECT_GT(all_calls(), 0);
-	/* The module has been built so that it tells where it is. */
+	/* The module has been built so that it tells where it is, and most of it was reached. */
 	if (guided)
-		EXPECT_GT(shared->nr_blocks, 100);
+		EXPECT_GT(shared->nr_blocks, 700);
 	EXPECT_TRUE(guided || !insist);
 	if (print && guided) {
 		if (!single)
