@@ -10,6 +10,9 @@
 /* As many as the largest batch. */
 #define MANY	TWHEEL_BATCH_MAX
 
+/* What a call does between two looks at whether its process is to die, at most. */
+#define BUDGET	256
+
 /* On a machine with much else to do a call may end before its program is killed. */
 #define TRIES	50
 
@@ -198,15 +201,20 @@ FIXTURE_VARIANT_ADD(killed, in_read) {
 	prepare_events, act_read, done_delivered
 };
 
-/* Ended by the signal, with some done and some not. */
+/*
+ * Ended by the signal, with some done and some not: with one processor, no more than a
+ * budget of them after it. A busy machine may spoil one try, not each.
+ */
 TEST_F_TIMEOUT(killed, midway, 300)
 {
+	bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
 	struct many *m = &self->many;
-	__u64 done = MANY;
+	__u64 done = MANY, after = 0;
 	unsigned int i;
 
-	for (i = 0; i < TRIES && done == MANY; i++) {
+	for (i = 0; i < TRIES && (done == MANY || (alone && after > BUDGET)); i++) {
 		int status;
+		__u64 seen;
 		pid_t pid;
 
 		variant->prepare(_metadata, m);
@@ -218,13 +226,14 @@ TEST_F_TIMEOUT(killed, midway, 300)
 			pause();
 			_exit(0);
 		}
-		while (!variant->done(_metadata, m))
+		while (!(seen = variant->done(_metadata, m)))
 			sched_yield();
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 		done = variant->done(_metadata, m);
 		ASSERT_LE(done, MANY);
+		after = done - seen;
 		/* What was done was done whole, and the rest has not changed. */
 		expect_conserved(_metadata, m->fd);
 		drain(m->fd, TWHEEL_DRAIN_CANCEL);
@@ -232,7 +241,8 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		ASSERT_EQ(0, stats(_metadata, m->fd).allocated);
 	}
 	EXPECT_LT(done, MANY);
-	printf("# %llu of %u were done\n", done, MANY);
+	EXPECT_TRUE(!alone || after <= BUDGET);
+	printf("# %llu of %u were done, %llu of them after the signal\n", done, MANY, after);
 }
 
 TEST_HARNESS_MAIN
