@@ -507,7 +507,7 @@ static bool of_oom(char *const *programs, const char *text)
 		for (lines = 0; *programs && !lines; programs++)
 			if (!strncmp(text, *programs, strlen(*programs)) &&
 			    text[strlen(*programs)] == ' ')
-				lines = 6;
+				lines = 8;
 	if (!lines || !lines-- || strcasecmp(text, "Call Trace:"))
 		return false;
 	lines = 0;

@@ -400,7 +400,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		/ invoked oom-killer: / {
 			match($0, /[^ ]+ invoked/)
 			name = substr($0, RSTART, RLENGTH - length("invoked"))
-			lines = index(programs, " " name) ? 6 : 0
+			lines = index(programs, " " name) ? 8 : 0
 		}
 		lines && lines-- && /Call [Tt]race:$/ { lines = 0; next }
 		# A race of the kernel alone: see of_race() in init.c.
