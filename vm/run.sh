@@ -272,9 +272,18 @@ else
 	program=("${qemu[@]}" $more -append "${words[*]}")
 fi
 
-# Of those that we may have: alone from here on.
-last_processor() {
-	taskset -cp "$(taskset -cp "$BASHPID" | sed 's/.*[ ,-]//')" "$BASHPID" >/dev/null
+# Alone from here on: the last of those that we may have that no other machine has so,
+# for as long as anybody has the lock open.
+one_processor() {
+	local processor range
+
+	for processor in $(for range in $(taskset -cp "$BASHPID" | sed 's/.*: //; s/,/ /g'); do
+		seq "${range%-*}" "${range#*-}"
+	done | sort -rn); do
+		exec 9>"$cache/.processor-$processor"
+		! flock -n 9 || break
+	done
+	taskset -cp "$processor" "$BASHPID" >/dev/null
 }
 
 # What is not a shell. Its output goes to a file, so that no reader can make the machine
@@ -283,7 +292,7 @@ launch() {
 	if has UML; then
 		# Its programs are processes which it is told of at each of their calls:
 		# two processors would have to wake each other.
-		last_processor
+		one_processor
 		exec 3>"$output" >"$console" 2>&1
 	else
 		program+=(-chardev "file,id=tty,path=$output")
@@ -364,7 +373,7 @@ elif [ -n "$shell" ]; then
 	"${program[@]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
-	[ -z "$alike" ] || last_processor
+	[ -z "$alike" ] || one_processor
 	watch_waiting &
 	watcher=$!
 	# Of init's own lines only the bad ones are for the reader.
