@@ -153,12 +153,14 @@ kcsan)
 	the_end
 	;;
 rt-debug)
-	plant rt-debug rcu preempt context active
+	plant rt-debug rcu preempt context active work list
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
 	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
 	found "a lock that sleeps below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
 	found "an armed timer freed" 'kernel log: ODEBUG: free active'
+	ok "rt-debug: queued work freed" says 'hint: planted_nothing'
+	ok "rt-debug: an entry that is on no list" says '__list_del_entry_valid_or_report'
 	plant rt-debug hardirq
 	found "a lock that sleeps, in an interrupt" 'kernel log: [ BUG: Invalid wait context ]'
 	plant rt-debug irq
@@ -242,6 +244,17 @@ tests)
 	mutant 6.12 early user 'read_test -t many'
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused
+	mutant 6.12 keeps user 'read_test -t faulting_reader_hands_on'
+	ok "a reader that keeps others waiting as its memory comes" refused
+	mutant uml ahead stress 'soak --seconds 5'
+	ok "a wheel that is ahead of its clock" says ' s: early'
+	ok "fails its test" refused
+	mutant uml freed stress 'lives -t open_arm_close --count 100'
+	ok "a wheel that is freed while its hrtimer is armed" says 'ODEBUG: free active'
+	mutant 6.12 torn stress 'pairs -t stats_any --seconds 20'
+	ok "numbers that others change while they are read" says 'not ok 1 pairs.stats_any'
+	mutant 6.12 claims stress 'pairs -t read_cancel --seconds 20'
+	ok "an event that is cancelled while it is read" refused
 	mutant uml count stress 'fuzz --seconds 60 --guided 1'
 	ok "an expiration that is not counted" says '# not conserved: '
 	mutant uml lost stress 'fuzz --seconds 60 --guided 1'
