@@ -14,6 +14,7 @@
 #                 only with --parallel, or alone; the latter not where the kernel watches
 #                 itself
 #   --soak N      for the soak
+#   --seed N      of what is chosen at random; another each time in the full tier
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --not WHAT    all but that one
 #   --parallel    with a processor of the host's for each of the machine's
@@ -43,11 +44,11 @@ bits=
 case $tier in
 short)
 	pairs=4 fuzz=30 lives=4 storms=1 soak=10
-	loops=100000 calls=0 count=10000 loads=10 limit=2500
+	loops=100000 calls=0 count=10000 loads=10 limit=2500 seed=1
 	;;
 full)
 	pairs=110 fuzz=900 lives=120 storms=5 soak=600
-	loops=1000000 calls=20000000 count=1000000 loads=200 limit=25000
+	loops=1000000 calls=20000000 count=1000000 loads=200 limit=25000 seed=$SRANDOM
 	;;
 *) die "unknown: $tier" ;;
 esac
@@ -60,6 +61,7 @@ while [ $# -gt 0 ]; do
 	--lives) lives=$2 ;;
 	--storms) storms=$2 ;;
 	--soak) soak=$2 ;;
+	--seed) seed=$2 ;;
 	--only) only=$2 ;;
 	--not) not=$2 ;;
 	--parallel) parallel=1 ;;
@@ -104,15 +106,15 @@ if [ -n "$watching" ]; then
 	part fail_nth
 fi
 part cmdspace
-part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}"
+part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"
 # A module is loaded, and a processor goes, while all others wait; in turns, one may
-# wait for ever.
+# wait for ever. With one processor there are no turns.
 without=(-T loads_and_unloads -T cpu_offline_expiry)
-[ -z "$parallel" ] || without=()
-part pairs --loops "$loops" --seconds "$pairs" "${without[@]}"
-part lives --count "$count" --loads "$loads" --seconds "$lives" "${without[@]}"
+[ -z "$parallel" ] && [ "$kernel" != uml ] || without=()
+part pairs --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
+part lives --count "$count" --loads "$loads" --seconds "$lives" --seed "$seed" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
-	part soak --seconds "$soak"
+	part soak --seconds "$soak" --seed "$seed"
 fi
 # Who is punctual beside them is for processors that are truly two, or one; and a kernel
 # that does nothing else.
