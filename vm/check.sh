@@ -82,9 +82,8 @@ run_stage() {
 		text+=$'\n'"    cut: $minutes minutes, and ten more, are over"
 	fi
 	# What had a budget of its own, and was cut by that.
-	[ -z "$full" ] ||
-		cuts=$(tr -d '\r' <"$logs/$name.log" |
-			LC_ALL=C sed -n 's/.*[^a-z_]\([a-z_]*:cut: .*\)/    \1/p')
+	cuts=$(tr -d '\r' <"$logs/$name.log" |
+		LC_ALL=C sed -n 's/.*[^a-z_]\([a-z_]*:cut: .*\)/    \1/p')
 	text+=${text:+${cuts:+$'\n'}}$cuts
 	report "$name" $((SECONDS - start)) "$text"
 }
@@ -173,7 +172,7 @@ if [ -n "$full" ]; then
 	stage module tap "$top/vm/coverage.sh"
 	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
 	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 400)" \
+	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 600)" \
 		--loops "$(share 1000000)" --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 200)" \
 		--loops "$(share 1000000)" --parallel
