@@ -18,7 +18,7 @@ cp "$program" "$dir/vm_bench"
 # not take one for each byte. And 100,000 timerfds that expire in a second keep the hrtimer
 # interrupt so busy that the kernel remarks on it, as it may on slow machines.
 machine() {
-	"$top/vm/run.sh" --kernel "$kernel" --name "vm-bench-$1" --limit 600 --timeout 620 --exact \
+	"$top/vm/run.sh" --kernel "$kernel" --name "vm-bench-$1" --limit 600 --timeout 620 --alike \
 		--qemu '-smp 1 -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-cx16,-erms' \
 		--slow 1 --bin "$dir/vm_bench" "${@:2}" >"$dir/$1"
 }

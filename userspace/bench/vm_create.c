@@ -290,6 +290,35 @@ static double pairs(const struct maker *m)
 	return (double)start / PAIRS;
 }
 
+/* Where a timer is a part of what it times, to make one is to arm it. */
+static const struct bench_backend *const inline_makers[] = {
+	&bench_libev, &bench_heap, &bench_io_uring,
+};
+
+static double inline_pairs(const struct bench_backend *kind)
+{
+	struct bench *b = bench_open(kind, STANDING, 0, 0);
+	uint64_t when = bench_now() + VM_FAR, start;
+	unsigned int i;
+
+	if (!b)
+		bench_die(kind->name);
+	if (kind->begin)
+		kind->begin(b);
+	kind->arm(b, b->handle, STANDING, when);
+	kind->pair(b, b->handle + STANDING, BENCH_SPARE, when);
+	start = bench_cpu(b);
+	if (kind->begin)
+		kind->begin(b);
+	for (i = 0; i < PAIRS; i += BENCH_SPARE)
+		kind->pair(b, b->handle + STANDING, BENCH_SPARE, when + i);
+	start = bench_cpu(b) - start;
+	if (b->failed)
+		bench_die("timers that were not ended");
+	bench_close(b);
+	return (double)start / PAIRS;
+}
+
 static const struct {
 	const struct bench_backend *kind;
 	uint32_t n;
@@ -350,6 +379,12 @@ void vm_create(unsigned int reps)
 				values[i][rep] = pairs(&makers[i]);
 	for (i = 0; i < ARRAY_SIZE(makers); i++)
 		vm_rows("create", makers[i].name, STANDING, "pair", "ns", values[i], reps);
+	for (rep = 0; rep < reps; rep++)
+		for (i = 0; i < ARRAY_SIZE(inline_makers); i++)
+			if (vm_wanted(inline_makers[i]->name))
+				values[i][rep] = inline_pairs(inline_makers[i]);
+	for (i = 0; i < ARRAY_SIZE(inline_makers); i++)
+		vm_rows("create", inline_makers[i]->name, STANDING, "pair", "ns", values[i], reps);
 	for (rep = 0; rep < reps; rep++)
 		for (i = 0; i < ARRAY_SIZE(movers); i++)
 			if (vm_wanted(movers[i].kind->name))

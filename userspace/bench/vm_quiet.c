@@ -17,9 +17,14 @@
 #define WATCH		(10 * NSEC_PER_SEC)
 /* For how long a bystander is, with a timer each millisecond. */
 #define BYSTANDERS	2000U
+/* For how long nothing is done before. */
+#define SETTLE		(5 * NSEC_PER_SEC)
 
-/* Makes a million timers, due at @when and, if @spread, within an hour after that. */
-static int make_million(struct twheel_op **made, uint64_t when, bool spread)
+/*
+ * Makes a million timers, due at @when and, if @spread, within an hour after that; with
+ * these flags more.
+ */
+static int make_million(struct twheel_op **made, uint64_t when, bool spread, uint32_t flags)
 {
 	struct twheel_op *ops = bench_alloc(MILLION, sizeof(*ops));
 	int fd = vm_wheel(MILLION, 0);
@@ -28,7 +33,7 @@ static int make_million(struct twheel_op **made, uint64_t when, bool spread)
 	for (i = 0; i < MILLION; i++)
 		ops[i] = (struct twheel_op) {
 			.opcode = TWHEEL_OP_REGISTER,
-			.timer.flags = TWHEEL_ABSTIME,
+			.timer.flags = TWHEEL_ABSTIME | flags,
 			.timer.deadline_ns = when + (spread ? bench_random() % VM_FAR : 0),
 			.timer.user_data = i,
 		};
@@ -95,7 +100,7 @@ void vm_idle(unsigned int reps)
 
 	for (rep = 0; rep < reps; rep++) {
 		none[rep] = watch();
-		fd = make_million(&ops, bench_now() + VM_FAR, true);
+		fd = make_million(&ops, bench_now() + VM_FAR, true, 0);
 		before = vm_stats(fd);
 		busy[rep] = watch();
 		after = vm_stats(fd);
@@ -156,6 +161,9 @@ static double worst_of(int fd)
 	return stats.worst_lateness_ns / 1000.0;
 }
 
+/* When the last of those on one instant had come. */
+static uint64_t all_read;
+
 /* Reads @fd until all million have come, once each. */
 static void *read_million(void *arg)
 {
@@ -177,51 +185,166 @@ static void *read_million(void *arg)
 			left--;
 		}
 	}
+	all_read = bench_now();
 	free(seen);
 	return NULL;
 }
 
-void vm_storm(unsigned int reps)
+/**
+ * struct crowd - many timers of a rival that are due at once
+ * @kind: the rival
+ * @n: how many
+ * @when: when they are due
+ * @armed: when the last of them was armed
+ * @left: how many have not come
+ */
+struct crowd {
+	const struct bench_backend *kind;
+	uint32_t n;
+	uint64_t when;
+	uint64_t armed;
+	uint32_t left;
+};
+
+static void count_down(struct bench *b, uint32_t index)
 {
-	double usual[MAX_REPS], worst[MAX_REPS], ratio, took[MAX_REPS];
+	struct crowd *crowd = b->heard;
+
+	(void)index;
+	crowd->left--;
+}
+
+static struct bench *make_crowd(struct crowd *crowd)
+{
+	struct bench *b = bench_open(crowd->kind, crowd->n, 0, 0);
+	uint32_t i;
+
+	if (!b)
+		bench_die(crowd->kind->name);
+	if (crowd->kind->begin)
+		crowd->kind->begin(b);
+	for (i = 0; i < crowd->n; i++)
+		crowd->kind->arm(b, &b->handle[i], 1, crowd->when);
+	crowd->armed = bench_now();
+	b->sink = count_down;
+	b->heard = crowd;
+	crowd->left = crowd->n;
+	return b;
+}
+
+static void *run_crowd(void *arg)
+{
+	struct crowd *crowd = arg;
+	struct bench *b = make_crowd(crowd);
+
+	while (crowd->left)
+		crowd->kind->deliver(b, bench_now() + NSEC_PER_MSEC);
+	all_read = bench_now();
+	bench_close(b);
+	return NULL;
+}
+
+/* What as many of others on one instant do to a wheel. */
+static void storm_rival(const struct bench_backend *kind, uint32_t n, unsigned int reps)
+{
+	struct crowd crowd = { .kind = kind, .n = bench_fit(kind, n) };
+	double worst[MAX_REPS], took[MAX_REPS];
+	unsigned int rep;
+	pthread_t thread;
+	uint64_t start;
+
+	if (!vm_wanted(kind->name))
+		return;
+	for (rep = 0; rep < reps; rep++) {
+		/* Once to see how long it takes. */
+		start = bench_now();
+		crowd.when = start + VM_FAR;
+		bench_close(make_crowd(&crowd));
+		crowd.when = bench_now() + 2 * (bench_now() - start) + 500 * NSEC_PER_MSEC;
+		run_on(1);
+		if (pthread_create(&thread, NULL, run_crowd, &crowd))
+			bench_die("pthread_create");
+		run_on(0);
+		worst[rep] = worst_of(make_bystander(crowd.when - 100 * NSEC_PER_MSEC));
+		pthread_join(thread, NULL);
+		took[rep] = (all_read - crowd.when) / 1e6;
+		if (crowd.armed > crowd.when) {
+			fprintf(stderr, "this machine is too slow for %u of %s at once\n",
+				crowd.n, kind->name);
+			exit(1);
+		}
+	}
+	vm_rows("storm_worst", kind->name, crowd.n, "bystander", "us", worst, reps);
+	vm_rows("storm_took", kind->name, crowd.n, "read", "ms", took, reps);
+}
+
+/*
+ * A million on one instant. Return: how late the worst of a bystander is, in us. @took:
+ * how long it takes until all are read, in ms.
+ */
+static double storm(uint32_t flags, double *took)
+{
 	struct twheel_op *ops;
 	pthread_t reader;
-	unsigned int rep;
 	uint64_t when;
+	double worst;
 	uint32_t i;
 	int fd;
+
+	/* What others have given back, the kernel goes through each second. */
+	bench_sleep_until(bench_now() + SETTLE);
+	/* All are made; then to move them all takes no longer. */
+	when = bench_now();
+	fd = make_million(&ops, when + VM_FAR, false, flags);
+	when = 2 * bench_now() - when + 500 * NSEC_PER_MSEC;
+	for (i = 0; i < MILLION; i++) {
+		ops[i].opcode = TWHEEL_OP_REARM;
+		ops[i].timer.deadline_ns = when;
+		ops[i].timer.flags = TWHEEL_ABSTIME | flags;
+	}
+	vm_do(fd, ops, MILLION);
+	if (vm_stats(fd).armed != MILLION) {
+		fputs("this machine is too slow for a million at once\n", stderr);
+		exit(1);
+	}
+	run_on(1);
+	pthread_create(&reader, NULL, read_million, &fd);
+	run_on(0);
+	worst = worst_of(make_bystander(when - 100 * NSEC_PER_MSEC));
+	pthread_join(reader, NULL);
+	*took = (all_read - when) / 1e6;
+	close(fd);
+	free(ops);
+	return worst;
+}
+
+/*
+ * Those of connections, which keep theirs, are what the ratio is of. Where each ends with
+ * its event, the kernel takes back the memory of many at a time, with interrupts off, as it
+ * does of any program: what is late then waits for that.
+ */
+void vm_storm(unsigned int reps)
+{
+	double usual[MAX_REPS], worst[MAX_REPS], once[MAX_REPS], ratio;
+	double took[MAX_REPS], once_took[MAX_REPS];
+	unsigned int rep;
 
 	for (rep = 0; rep < reps; rep++) {
 		run_on(0);
 		usual[rep] = worst_of(make_bystander(bench_now() + 50 * NSEC_PER_MSEC));
-
-		/* All are made; then to move them all takes no longer. */
-		when = bench_now();
-		fd = make_million(&ops, when + VM_FAR, false);
-		when = 2 * bench_now() - when + 500 * NSEC_PER_MSEC;
-		for (i = 0; i < MILLION; i++) {
-			ops[i].opcode = TWHEEL_OP_REARM;
-			ops[i].timer.deadline_ns = when;
-			ops[i].timer.flags = TWHEEL_ABSTIME;
-		}
-		vm_do(fd, ops, MILLION);
-		if (vm_stats(fd).armed != MILLION) {
-			fputs("this machine is too slow for a million at once\n", stderr);
-			exit(1);
-		}
-		run_on(1);
-		pthread_create(&reader, NULL, read_million, &fd);
-		run_on(0);
-		worst[rep] = worst_of(make_bystander(when - 100 * NSEC_PER_MSEC));
-		pthread_join(reader, NULL);
-		took[rep] = (bench_now() - when) / 1e6;
-		close(fd);
-		free(ops);
+		worst[rep] = storm(TWHEEL_KEEP, &took[rep]);
+		once[rep] = storm(0, &once_took[rep]);
 	}
 	vm_rows("storm_usual", "twheel", BYSTANDERS, "bystander", "us", usual, reps);
 	vm_rows("storm_worst", "twheel", MILLION, "bystander", "us", worst, reps);
+	vm_rows("storm_worst", "twheel", MILLION, "bystander,once", "us", once, reps);
 	vm_rows("storm_took", "twheel", MILLION, "read", "ms", took, reps);
+	vm_rows("storm_took", "twheel", MILLION, "read,once", "ms", once_took, reps);
 	/* The values are sorted now: the worst of all, by what is usual. */
 	ratio = worst[reps - 1] / usual[reps / 2];
 	vm_rows("storm_ratio", "twheel", MILLION, "bystander", "x", &ratio, 1);
+	storm_rival(&bench_heap, MILLION, 1);
+	storm_rival(&bench_libev, MILLION, 1);
+	storm_rival(&bench_timerfd, 100000, 1);
+	storm_rival(&bench_io_uring, 10000, 1);
 }
