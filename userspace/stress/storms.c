@@ -388,7 +388,7 @@ static void batch_attack(unsigned int nr)
 }
 
 STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs of batches", 3,
-	.slices = 3)
+	.slices = 4)
 
 /* A million, drained into events, read; and again, cancelled; and again, closed. */
 #define MILLION		1000000U
