@@ -111,7 +111,7 @@ numbers() {
 # it would: that is when the kernel of the bench is built, which may be from nothing.
 builder=
 if [[ $on = vm && " $* " = *" device "*" uml "* ]]; then
-	setsid nice "$top/kunit/bench.sh" --build >"$logs/bench-build.log" 2>&1 &
+	setsid chrt --idle 0 "$top/kunit/bench.sh" --build >"$logs/bench-build.log" 2>&1 &
 	builder=$!
 	# However this ends, it does not go on beside what is measured next.
 	trap '[ -z "$builder" ] || kill -- "-$builder" 2>/dev/null || true' EXIT

@@ -207,7 +207,7 @@ static void row(const struct bench_backend *kind, uint32_t n)
 		/* Of few, what else the machine does is more. */
 		if (bytes[i] < 0)
 			bytes[i] = 0;
-		if (i == OWN || (charged && i == VMALLOC) ||
+		if (i == OWN || (i == VMALLOC && bytes[CHARGED] > 0) ||
 		    ((charged || i == MACHINE) && bytes[i] > 0))
 			vm_rows("memory", kind->name, n, measures[i], "bytes", &bytes[i], 1);
 	}
