@@ -387,8 +387,7 @@ static void batch_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
-STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs of batches", 3,
-	.slices = 4)
+STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3, .slices = 4)
 
 /* A million, drained into events, read; and again, cancelled; and again, closed. */
 #define MILLION		1000000U
