@@ -162,6 +162,7 @@ ok "judge: rows that reach all" "$here/judge" "$kept"
 ok "judge: those of another EPYC" kept_of epyc "N4 N6"
 ok "judge: those of a Xeon" kept_of xeon "N1 N2 N6"
 ok "judge: those of a busy host" kept_of busy "N3 N4 N5"
+ok "judge: those of timers that end at once" kept_of once "N11"
 
 ok "judge: a number that there is not" status 2 "$here/judge" only=N13 "$kept"
 without '$2 == "calls"'
