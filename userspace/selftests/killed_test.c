@@ -15,6 +15,8 @@
 
 /* On a machine with much else to do a call may end before its program is killed. */
 #define TRIES	50
+/* And the program may go on before it is; but not each time. */
+#define SPOILT	2
 
 struct many {
 	int fd;
@@ -203,16 +205,17 @@ FIXTURE_VARIANT_ADD(killed, in_read) {
 
 /*
  * Ended by the signal, with some done and some not: with one processor, no more than a
- * budget of them after it. A busy machine may spoil one try, not each.
+ * budget of them after it.
  */
 TEST_F_TIMEOUT(killed, midway, 300)
 {
 	bool alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
 	struct many *m = &self->many;
 	__u64 done = MANY, after = 0;
-	unsigned int i;
+	unsigned int i, spoilt = 0;
+	bool again = true;
 
-	for (i = 0; i < TRIES && (done == MANY || (alone && after > BUDGET)); i++) {
+	for (i = 0; again && i < TRIES; i++) {
 		int status;
 		__u64 seen;
 		pid_t pid;
@@ -234,6 +237,7 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		done = variant->done(_metadata, m);
 		ASSERT_LE(done, MANY);
 		after = done - seen;
+		again = done == MANY || (alone && after > BUDGET && ++spoilt <= SPOILT);
 		/* What was done was done whole, and the rest has not changed. */
 		expect_conserved(_metadata, m->fd);
 		drain(m->fd, TWHEEL_DRAIN_CANCEL);
@@ -241,7 +245,7 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		ASSERT_EQ(0, stats(_metadata, m->fd).allocated);
 	}
 	EXPECT_LT(done, MANY);
-	EXPECT_TRUE(!alone || after <= BUDGET);
+	EXPECT_LE(spoilt, SPOILT);
 	printf("# %llu of %u were done, %llu of them after the signal\n", done, MANY, after);
 }
 
