@@ -52,9 +52,9 @@ complete() {
 			END { print length(done) }'
 }
 
-# rounds TEST: how many there were, of what ends or comes and goes.
+# rounds TEST [WHAT]: how many there were, of what ends or comes and goes.
 rounds() {
-	said 'lives lives-uml stress' ".*lives\\.c:[0-9]+:$1:([0-9]+) rounds.*" | sum
+	said 'lives lives-uml stress' ".*lives\\.c:[0-9]+:$1:([0-9]+) ${2:-rounds}.*" | sum
 }
 
 # of NUMBER: that share of it.
@@ -96,6 +96,7 @@ target "pairs of calls with $(of 1000000) loops, or their share of these" "$(com
 target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
 target 'programs killed with wheels in use' "$(rounds killed)" 1000
 target 'mappings that outlived their descriptor' "$(rounds mapping_stays)" "$(of 100000)"
+target 'events through epolls of epolls' "$(rounds nested_epoll events)" "$(of 100000)"
 target 'wheels closed below epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
 target 'wheels closed in each way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
 target 'and of io_uring' "$(rounds io_uring)" "$(of 100000)"

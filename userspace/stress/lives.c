@@ -494,25 +494,34 @@ static bool awoken(int epoll)
 	return epoll_wait(epoll, &ev, 1, PATIENCE_MS) == 1;
 }
 
-/* A wheel below four epolls, an event of it, and its end. */
+/* Of a wheel, before it ends. */
+#define NESTED_EVENTS	8
+
+/* A wheel below four epolls, its events one after the other, and its end. */
 static void nest(struct __test_metadata *_metadata, __u32 way, __u64 *seed)
 {
-	int fd = wheel_open(O_NONBLOCK), ep[4], got;
-	struct twheel_event ev;
-	unsigned int k;
+	struct twheel_setup shape = { .tick_ns = 100000 };
+	int fd = wheel_open(O_NONBLOCK), ep[4];
+	unsigned int i, k;
 
-	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &shape));
 	for (k = 0; k < ARRAY_SIZE(ep); k++) {
 		ep[k] = epoll_create1(EPOLL_CLOEXEC);
 		ASSERT_EQ(0, watch(ep[k], k ? ep[k - 1] : fd, way));
 	}
-	add(_metadata, fd, next_random(seed) % NS_PER_MS, 0, 7);
-	ASSERT_TRUE(awoken(ep[3]));
-	got = read_now(fd, &ev, 1);
-	ASSERT_EQ(1, got);
-	ASSERT_EQ(7, ev.user_data);
+	for (i = 0; i < NESTED_EVENTS; i++) {
+		struct twheel_event ev;
+		int got;
+
+		add(_metadata, fd, next_random(seed) % (NS_PER_MS / 8), 0, i);
+		ASSERT_TRUE(awoken(ep[3]))
+			TH_LOG("event %u", i);
+		got = read_now(fd, &ev, 1);
+		ASSERT_EQ(1, got);
+		ASSERT_EQ(i, ev.user_data);
+	}
 	/* It goes first, with a timer about to expire; or they do, which watch it. */
-	add(_metadata, fd, next_random(seed) % (NS_PER_MS / 2), 0, 0);
+	add(_metadata, fd, next_random(seed) % (NS_PER_MS / 8), 0, 0);
 	if (*seed & 1 << 20)
 		close(fd);
 	for (k = 0; k < ARRAY_SIZE(ep); k++)
@@ -528,6 +537,7 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 
 	for (i = 0; i < n && !over(self->start, i); i++)
 		nest(_metadata, i % 2 ? EPOLLIN : EPOLLIN | EPOLLET, &self->seed);
+	TH_LOG("%lu events", i * NESTED_EVENTS);
 	tell(_metadata, i, n);
 }
 
