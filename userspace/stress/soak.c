@@ -134,7 +134,7 @@ static void *read_them(void *arg)
 		if (!readable(all.wheel, 10))
 			continue;
 		got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
-		if (any_early(ev, got))
+		if (ahead_of_clock(ev, got))
 			wrong("early");
 		if (got > 0)
 			count(&all.events, got);
@@ -150,7 +150,7 @@ static void read_table(void)
 	int got;
 
 	while ((got = read_now(all.mapped, ev, ARRAY_SIZE(ev))) > 0)
-		if (any_early(ev, got))
+		if (ahead_of_clock(ev, got))
 			wrong("early, of the table");
 }
 
@@ -222,7 +222,7 @@ static unsigned long read_periods(void)
 	int got, i;
 
 	while ((got = read_now(all.periodic, ev, ARRAY_SIZE(ev))) > 0) {
-		if (any_early(ev, got))
+		if (ahead_of_clock(ev, got))
 			wrong("early, of the periodic");
 		for (i = 0; i < got; i++) {
 			unsigned int nr = ev[i].user_data;

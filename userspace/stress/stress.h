@@ -88,16 +88,17 @@ static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
 }
 
 /*
- * Whether one of the @n events that were read just now is early: by what the kernel says
- * itself, or by the clock, if that is CLOCK_MONOTONIC.
+ * Whether one of the @n events that were read just now says that it expired later, by
+ * CLOCK_MONOTONIC, which is the wheel's. That none did before its deadline, read_events()
+ * has seen.
  */
-static inline bool any_early(const struct twheel_event *ev, int n)
+static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 {
 	__u64 t = now(CLOCK_MONOTONIC);
 	int i;
 
 	for (i = 0; i < n; i++)
-		if (ev[i].expired_ns < ev[i].deadline_ns || ev[i].expired_ns > t)
+		if (ev[i].expired_ns > t)
 			return true;
 	return false;
 }
