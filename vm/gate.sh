@@ -245,7 +245,10 @@ tests)
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused
 	mutant 6.12 keeps user 'read_test -t faulting_reader_hands_on'
-	ok "a reader that keeps others waiting as its memory comes" refused
+	ok "a reader that keeps others waiting as its memory comes" \
+		says 'not ok 1 reading.faulting_reader_hands_on'
+	mutant uml deaf user 'killed_test -v in_drain_cancel'
+	ok "a call that heeds a kill too late" says 'not ok 1 killed.in_drain_cancel.midway'
 	mutant uml ahead stress 'soak --seconds 5'
 	ok "a wheel that is ahead of its clock" says ' s: early'
 	ok "fails its test" refused
@@ -307,13 +310,16 @@ done
 # What any kernel will do for is seen in user-mode Linux, which boots in a second.
 
 # A report of the OOM killer, and a trace that comes after it.
-oom="for l in 'good invoked oom-killer: x' x 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
+report="for l in 'good invoked oom-killer: x' 2 3 4 5 6 7"
+oom="$report 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
 boot oom --kernel uml --oom-ok good --run "$oom"
 ok "a report of the OOM killer that was expected passes" test "$status" -eq 0
 boot oom --kernel uml --oom-ok goo --run "$oom"
 ok "one that was not" says 'fail: kernel log: Call Trace:'
 boot oom --kernel uml --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
 ok "another behind it" says 'fail: kernel log: Call Trace:'
+boot oom --kernel uml --oom-ok good --run "$report 8 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
+ok "one that is too far down to be of it" says 'fail: kernel log: Call Trace:'
 
 # What KCSAN tells of a race, to its end: of the kernel, of ours, and of neither.
 race() {

@@ -497,7 +497,8 @@ static int open_log(void)
 
 /*
  * Whether @text begins to tell where the kernel was out of memory, which one of
- * @programs has made happen: it comes once, in the first lines of that report.
+ * @programs has made happen: it comes once, in the first lines of that report, in user-mode
+ * Linux in the eighth.
  */
 static bool of_oom(char *const *programs, const char *text)
 {
