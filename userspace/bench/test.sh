@@ -130,6 +130,19 @@ device() {
 		}' "$out/device"
 }
 
+# What needs the device and a crowd, where a ns is an instruction: a slower machine has no
+# time for a million at once.
+crowd() {
+	"$here/vm_bench.sh" "$out/vm_bench" 6.12 'vm_bench -r 1 -b twheel create storm' \
+		>"$out/crowd" || return
+	awk -F '\t' '
+		$3 == "twheel" && $7 > 0 && $11 == "yes" { seen[$2]++ }
+		END {
+			exit !seen["create"] || seen["storm_usual"] != 1 || seen["storm_worst"] != 2 ||
+				seen["storm_took"] != 2 || seen["storm_ratio"] != 1
+		}' "$out/crowd"
+}
+
 # The pictures that the README shows, and the others, of the kept rows.
 plots() {
 	local name
@@ -156,6 +169,7 @@ ok "timerfds beyond the limit of descriptors" crew
 ok "who does not do the work is found out" checks
 ok "bench: a part that there is not" status 2 "$out/bench" --part=typo
 ok "the device, in place of the library's own table" device
+ok "timers made, and a crowd beside another wheel" crowd
 ok "plots" plots
 ok "json: the rows" json
 ok "judge: rows that reach all" "$here/judge" "$kept"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/bench/vm_bench.sh PROGRAM [KERNEL]: runs vm_bench in the VM, rows on
-# stdout. Machines of a single processor, emulated, with a clock that counts instructions,
+# userspace/bench/vm_bench.sh PROGRAM [KERNEL [COMMAND...]]: runs vm_bench in the VM, or
+# these commands, rows on stdout. Machines of a single processor, emulated, with a clock that counts instructions,
 # one a nanosecond: so the rows do not depend on what else the host does. They
 # know nothing of caches.
 
@@ -23,14 +23,22 @@ machine() {
 		--slow 1 --bin "$dir/vm_bench" "${@:2}" >"$dir/$1"
 }
 
-# As neither notices the other.
-machine rates --run 'vm_bench -r 1 create expire' &
-rates=$!
 status=0
-machine rest --run 'vm_bench -r 1 heartbeat memory' --run 'vm_bench -r 5 idle' \
-	--run 'vm_bench -r 3 storm' || status=$?
-wait "$rates" || status=$?
-cat "$dir/rates" "$dir/rest" >"$dir/out"
+if [ $# -gt 2 ]; then
+	runs=()
+	for run in "${@:3}"; do
+		runs+=(--run "$run")
+	done
+	machine out "${runs[@]}" || status=$?
+else
+	# As neither notices the other.
+	machine rates --run 'vm_bench -r 1 create expire' &
+	rates=$!
+	machine rest --run 'vm_bench -r 1 heartbeat memory' --run 'vm_bench -r 5 idle' \
+		--run 'vm_bench -r 3 storm' || status=$?
+	wait "$rates" || status=$?
+	cat "$dir/rates" "$dir/rest" >"$dir/out"
+fi
 if [ "$status" -ne 0 ]; then
 	cat "$dir/out" >&2
 	die "vm_bench failed"
