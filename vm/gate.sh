@@ -291,6 +291,9 @@ ok "an interrupt that takes long, once, passes" test "$status" -eq 0
 boot no-chance --exact --settle 5 --append twheel.hangs=-1 --run "$took"
 ok "more of them than may be by chance do not" refused
 
+boot stale --exact --append page_poison=1 --run 'insmod /planted.ko bug=stale; rmmod planted'
+ok "a page written to that was given back" says 'fail: kernel log: pagealloc: memory corruption'
+
 # All that a machine survives, in one.
 planted=()
 for word in "${words[@]}"; do

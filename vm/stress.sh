@@ -113,6 +113,8 @@ without=(-T loads_and_unloads -T cpu_offline_expiry)
 [ "$kernel" != uml ] || without=(-T cpu_offline_expiry)
 [ -z "$parallel" ] || without=()
 part pairs --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
+# A page that was given back must not be written to, where the kernel can see that.
+[ -n "$only" ] && [ "$only" != lives ] || options+=(--append page_poison=1)
 part lives --count "$count" --loads "$loads" --seconds "$lives" --seed "$seed" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --seconds "$soak" --seed "$seed"

@@ -32,7 +32,9 @@ what=${2:-all}
 shift $(($# > 1 ? 2 : 1))
 tests=$top/userspace/selftests
 run=()
-options=(--exact --append nowatchdog)
+# A page that was given back must not be written to, where the kernel can see that.
+poison=page_poison=1
+options=(--exact --append "nowatchdog $poison")
 bins=(--bin "$build/user")
 
 # The tests that one processor at a time is enough for.
@@ -54,7 +56,7 @@ races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
 	[[ $kernel != s390x-* && $kernel != debug ]] || run+=(--run "$1/million_test")
-	options=()
+	options=(--append $poison)
 }
 
 threads() {

@@ -17,6 +17,7 @@
  *   uaf      reads memory that was freed
  *   slab     reads past the end of what kmalloc() gave
  *   vmalloc  reads past the end of what vmalloc() gave
+ *   stale    writes to a page that it gave back, as a program may that still maps it
  *   active   frees a timer that is armed
  *   work     frees work that is queued
  *   leak     loses what it allocated
@@ -181,6 +182,25 @@ static int planted_vmalloc(void)
 
 	vfree(p);
 	return err;
+}
+
+/* As a program's: KASAN sees none of those. */
+static noinline __no_sanitize_address void store_unseen(u8 *p)
+{
+	*(volatile u8 *)p = 0;
+}
+
+static int planted_stale(void)
+{
+	unsigned long page = __get_free_page(GFP_KERNEL);
+
+	if (!page)
+		return -ENOMEM;
+	free_page(page);
+	store_unseen((u8 *)page);
+	/* What was freed last is given out first. */
+	free_page(__get_free_page(GFP_KERNEL));
+	return 0;
 }
 
 static enum hrtimer_restart planted_timer(struct hrtimer *timer)
@@ -550,6 +570,7 @@ static const struct {
 	{ "uaf", planted_uaf },
 	{ "slab", planted_slab },
 	{ "vmalloc", planted_vmalloc },
+	{ "stale", planted_stale },
 	{ "active", planted_active },
 	{ "work", planted_work },
 	{ "leak", planted_leak },
