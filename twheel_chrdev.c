@@ -861,7 +861,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 				max = 1;
 				continue;
 			}
-			if (done ? fatal_signal_pending(current) : signal_pending(current)) {
+			if (signal_pending(current)) {
 				ret = -ERESTARTSYS;
 				break;
 			}
