@@ -26,6 +26,12 @@
 #ifndef CONFIG_64BIT
 #error "The words of the table are exchanged as 64 bits, by xchg()"
 #endif
+#ifdef CONFIG_PARISC
+#error "There xchg() is a lock of the kernel's, which user space does not take"
+#endif
+#if defined(CONFIG_MIPS) || defined(CONFIG_SPARC)
+#error "There what user space writes may lie in a cache that the kernel does not look into"
+#endif
 
 /*
  * Timers that an arming takes off the wheel because they are due before it: so
