@@ -326,10 +326,13 @@ struct twheel_table {
  * struct twheel_slot - one timer in the mapping
  * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is
  *	when it expires. Written by atomic exchange only; but a word that is 0,
- *	of a timer without a period, may be armed by a store if nobody else arms
- *	that timer meanwhile, and a full barrier comes before @wake_ns is read.
- * @wake_ns: the kernel's word: at deadlines later than this it looks by
- *	itself; ~0: it will not look.
+ *	of a timer without a period, may be armed by an atomic store if nobody else
+ *	arms that timer meanwhile, and a full barrier comes before @wake_ns is read.
+ * @wake_ns: the kernel's word, to be read atomically: at deadlines later than
+ *	this it looks by itself; ~0: it will not look.
+ *
+ * Atomic is what is done with all 64 bits at once: a plain access of a 32-bit
+ * program is two.
  *
  * To arm or move: exchange @deadline_ns for the absolute time, then (a full
  * barrier between) read @wake_ns; if the time is not later, KICK. To disarm:
