@@ -96,6 +96,7 @@ struct place {
  * @ns: CPU time of an operation, by repetition
  * @rate: million operations a second, by repetition
  * @gain: that by what one of the threads does alone, by repetition
+ * @crowded: in how many repetitions of it the threads had no processor each
  * @op: what is measured now
  * @undo: what puts back what @op did, not measured; or NULL
  */
@@ -105,6 +106,7 @@ struct rival {
 	double *ns;
 	double *rate;
 	double *gain;
+	unsigned int crowded;
 	void (*op)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*undo)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 };
@@ -378,8 +380,12 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 		run_both(r, threads);
 	for (i = 0; i < threads; i++)
 		r->place[i].nr = whole[i];
-	for (tries = 1; threads > 1 && !run_both(r, threads) && tries < MAX_TRIES; tries++)
-		;
+	for (tries = 1; threads > 1 && !run_both(r, threads); tries++) {
+		if (tries == MAX_TRIES) {
+			r->crowded++;
+			break;
+		}
+	}
 	for (i = 0; i < threads; i++) {
 		const struct place *place = &r->place[i];
 
@@ -409,6 +415,9 @@ static void put_rows(const struct rival *r, const struct op *op, enum sequence s
 	bench_row(&row, r->ns, reps);
 	if (threads == 1)
 		return;
+	if (r->crowded)
+		bench_note("%s: %s, %s: in %u of %u repetitions the threads had no processor each",
+			   row.backend, row.op, row.pattern, r->crowded, reps);
 	row.op = name;
 	snprintf(name, sizeof(name), "rate_%s", op->name);
 	row.unit = "Mop/s";
@@ -431,6 +440,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 
 		r->op = find_op(r->bench->kind, op->offset);
 		r->undo = find_op(r->bench->kind, op->undo);
+		r->crowded = 0;
 		if (!r->op)
 			continue;
 		for (t = 0; t < threads; t++) {
