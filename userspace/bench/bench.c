@@ -152,10 +152,10 @@ int main(int argc, char **argv)
 	struct numbers two = { { 10000, 1000000 }, 2 };
 	struct numbers expire = { { 10000, 100000 }, 2 };
 	struct numbers beats = { { 100000, 1000000 }, 2 };
-	unsigned int reps = 5, two_reps = 4, slow_reps = 3, i;
+	unsigned int reps = 5, two_reps = 4, slow_reps = 3, many_reps, i;
 	const char *part = all_parts;
 	const char *backend = getenv("TWHEEL_BACKEND");
-	bool full = false, chosen = false;
+	bool full = false, chosen = false, few;
 	uint32_t room;
 	char *end;
 	int opt;
@@ -209,6 +209,9 @@ int main(int argc, char **argv)
 		slow_reps = 5;
 	}
 
+	/* Then the many, of what takes the longest, are repeated once less. */
+	few = !full && !chosen;
+	many_reps = few && slow_reps > 1 ? slow_reps - 1 : slow_reps;
 	room = room_for_all();
 	bench_row_header();
 	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
@@ -227,18 +230,15 @@ int main(int argc, char **argv)
 	for (i = 0; bench_is_listed(part, "ops") && i < one.nr; i++)
 		bench_measure(one.n[i], 1, reps, !chosen && one.n[i] > room);
 	/* To see that it goes on as memory does. */
-	if (bench_is_listed(part, "ops") && !full && !chosen)
+	if (bench_is_listed(part, "ops") && few)
 		bench_measure(10000000, 1, reps, true);
 	for (i = 0; bench_is_listed(part, "threads") && i < two.nr; i++)
-		bench_measure(two.n[i], 2, two_reps, !full && !chosen);
+		bench_measure(two.n[i], 2, two_reps, few);
 	if (bench_is_listed(part, "calls"))
 		bench_calls(slow_reps);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
-		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, slow_reps);
+		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, i ? many_reps : slow_reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
-		/* A million take the longest. */
-		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0,
-				i && !full && !chosen ? slow_reps - 1 : slow_reps,
-				!full && !chosen);
+		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, i ? many_reps : slow_reps, few);
 	return 0;
 }
