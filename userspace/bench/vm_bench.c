@@ -182,6 +182,6 @@ int main(int argc, char **argv)
 	if (wanted(argc, argv, "idle"))
 		vm_idle(reps);
 	if (wanted(argc, argv, "storm"))
-		vm_storm(reps < 3 ? reps : 3);
+		vm_storm(reps);
 	return 0;
 }

@@ -11,7 +11,9 @@
 program=${1:?which vm_bench?}
 kernel=${2:-6.12}
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+rates=
+# However this ends, none goes on beside what is measured next.
+trap '[ -z "$rates" ] || kill -- "-$rates" 2>/dev/null || true; rm -rf "$dir"' EXIT
 cp "$program" "$dir/vm_bench"
 
 # machine NAME COMMAND...: runs these in one. Where instructions are counted, a copy should
@@ -31,12 +33,14 @@ if [ $# -gt 2 ]; then
 	done
 	machine out "${runs[@]}" || status=$?
 else
-	# As neither notices the other.
-	machine rates --run 'vm_bench -r 1 create expire' &
+	# As neither notices the other. Each takes about as long.
+	set -m
+	machine rates --run 'vm_bench -r 1 create expire' --run 'vm_bench -r 1 heartbeat memory' &
+	set +m
 	rates=$!
-	machine rest --run 'vm_bench -r 1 heartbeat memory' --run 'vm_bench -r 5 idle' \
-		--run 'vm_bench -r 3 storm' || status=$?
+	machine rest --run 'vm_bench -r 5 idle' --run 'vm_bench -r 5 storm' || status=$?
 	wait "$rates" || status=$?
+	rates=
 	cat "$dir/rates" "$dir/rest" >"$dir/out"
 fi
 if [ "$status" -ne 0 ]; then
