@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include "bench.h"
 
@@ -72,7 +71,6 @@ static const char *const sequence_name[] = { "sequential", "random", "hot" };
  * @wall: time on the wall
  * @start: when they began
  * @end: when they were done
- * @ousted: how often meanwhile the thread had to leave its processor to another
  */
 struct place {
 	uint64_t *order;
@@ -86,7 +84,6 @@ struct place {
 	uint64_t wall;
 	uint64_t start;
 	uint64_t end;
-	uint64_t ousted;
 };
 
 /**
@@ -140,14 +137,10 @@ static BENCH_PROTO((*find_op(const struct bench_backend *kind, size_t offset)))
 	return op;
 }
 
-/* How often this thread had to leave its processor. One that waits leaves by itself. */
-static uint64_t count_ousted(void)
+/* Whether the thread had a processor all but a tenth of the time. */
+static bool had_processor(const struct place *place)
 {
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_THREAD, &usage))
-		bench_die("getrusage");
-	return usage.ru_nivcsw;
+	return 10 * place->cpu >= 9 * place->wall;
 }
 
 static uint32_t reach_of(struct bench *b)
@@ -159,7 +152,7 @@ static uint32_t reach_of(struct bench *b)
 static void run(struct rival *r, struct place *place, uint64_t nr)
 {
 	const struct bench_backend *kind = r->bench->kind;
-	uint64_t cpu = 0, wall = 0, cpu_start, wall_start, ousted = count_ousted();
+	uint64_t cpu = 0, wall = 0, cpu_start, wall_start;
 	const uint64_t *handle;
 	size_t part;
 
@@ -184,7 +177,6 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 	place->end = bench_now();
 	place->cpu = cpu;
 	place->wall = wall;
-	place->ousted = count_ousted() - ousted;
 }
 
 /*
@@ -347,9 +339,9 @@ static bool run_both(struct rival *r, unsigned int threads)
 	}
 	for (i = 0; i < threads; i++)
 		pthread_join(id[i], NULL);
-	/* Who waits for a mutex is ousted by the one that has it, too. */
+	/* Who waits for a mutex leaves its processor as well. */
 	for (i = 0; i < threads; i++)
-		alone &= (locked || !r->place[i].ousted) &&
+		alone &= (locked || had_processor(&r->place[i])) &&
 			 have_met(&r->place[0], &r->place[i]);
 	return alone;
 }
@@ -364,7 +356,7 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 	/* With more threads, this is what their gain is measured by. */
 	for (tries = 1; ; tries++) {
 		run(r, &r->place[0], r->place[0].nr);
-		if (threads == 1 || !r->place[0].ousted || tries == MAX_TRIES)
+		if (threads == 1 || had_processor(&r->place[0]) || tries == MAX_TRIES)
 			break;
 	}
 	alone = rate_of(&r->place[0]);
