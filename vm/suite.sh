@@ -56,7 +56,7 @@ races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
 	[[ $kernel != s390x-* && $kernel != debug ]] || run+=(--run "$1/million_test")
-	options=(--append $poison)
+	options=(--append "$poison")
 }
 
 threads() {

@@ -187,7 +187,7 @@ static int planted_vmalloc(void)
 /* As a program's: KASAN sees none of those. */
 static noinline __no_sanitize_address void store_unseen(u8 *p)
 {
-	*(volatile u8 *)p = 0;
+	WRITE_ONCE(*p, 0);
 }
 
 static int planted_stale(void)
