@@ -652,9 +652,15 @@ TEST_F(reading, faulting_reader_hands_on)
 	struct uffdio_zeropage zero = { .range = { (uintptr_t)page, 4096 } };
 	struct reader a, b;
 	bool handed_on;
+	sigset_t signals;
 
+	/* Who waits first is the first, but if a signal has it begin anew. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGVTALRM);
+	ASSERT_EQ(0, pthread_sigmask(SIG_BLOCK, &signals, NULL));
 	start_reader_to(_metadata, &a, self->fd, page);
 	start_reader(_metadata, &b, self->fd);
+	ASSERT_EQ(0, pthread_sigmask(SIG_UNBLOCK, &signals, NULL));
 	add(_metadata, self->fd, 0, 0, 5);
 	/* The first is where its memory is not. */
 	ASSERT_TRUE(readable(uffd, PATIENCE_MS));
