@@ -21,6 +21,7 @@
 #include "stress.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <linux/kcov.h>
 #include <setjmp.h>
 #include <sys/epoll.h>
@@ -206,11 +207,15 @@ static struct shared {
 	__u8 blocks[COVERAGE];
 	unsigned int nr_blocks;
 
-	/* Constants that the kernel has compared something to, and that something. */
+	/*
+	 * Constants that the kernel has compared something to, where, and that something;
+	 * and how many programs were tried for it.
+	 */
 	unsigned int nr_operands;
 	struct operand {
 		__u64 was, wanted;
-		unsigned int met;
+		unsigned long place;
+		unsigned int tried;
 	} operand[OPERANDS];
 } *shared;
 
@@ -234,6 +239,10 @@ static struct {
 	sigjmp_buf fault;
 	unsigned long *kcov;
 	int kcov_fd;
+	/* The last program's calls, and where in @kcov each begins. */
+	unsigned int nr_steps;
+	unsigned long begins[STEPS];
+	__u8 op[STEPS];
 } me;
 
 #define PAGES_OF_BUFFER	1024U
@@ -763,8 +772,11 @@ static void run_program(const struct program *p)
 		print_program(p);
 	for (i = 0; i < p->nr; i++) {
 		calls += is_call(&p->step[i]);
+		me.op[i] = p->step[i].op;
+		me.begins[i] = me.kcov ? __atomic_load_n(&me.kcov[0], __ATOMIC_RELAXED) : 0;
 		run_step(&p->step[i]);
 	}
+	me.nr_steps = p->nr;
 	clean_up();
 	__atomic_fetch_add(&shared->calls[me.nr], calls, __ATOMIC_RELAXED);
 	shared->programs[me.nr]++;
@@ -773,12 +785,8 @@ static void run_program(const struct program *p)
 /* Coverage */
 
 #define KCOV_WORDS	(1U << 16)
-/*
- * Programs that are tried for a constant, but for the first times that it is met: values
- * such as 0 are many.
- */
-#define RUNS_AN_OPERAND	6U
-#define TIMES_NEW	30U
+/* Programs that are tried for what one has been compared to. */
+#define TRIES		200U
 #define OPERANDS_A_CONSTANT	8U
 
 /* Returns whether this process sees where it goes. */
@@ -817,16 +825,21 @@ static unsigned int mix(unsigned long pc)
 	return (pc * 0x9e3779b97f4a7c15ULL) >> 48;
 }
 
-/* How many new edges the last run has found; and marks them, as blocks too. */
+/*
+ * How many new edges the last run has found; and marks them, as blocks too. Each kind of call
+ * has edges of its own: what follows is another way on, even where the code is shared.
+ */
 static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks)
 {
 	unsigned long i, n = me.kcov[0], last = 0;
-	unsigned int found = 0;
+	unsigned int found = 0, step = 0;
 
 	for (i = 1; i <= n && i < KCOV_WORDS; i++) {
 		unsigned long pc = me.kcov[i];
 
-		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1)], 1,
+		while (step + 1 < me.nr_steps && me.begins[step + 1] < i)
+			step++;
+		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1 ^ me.op[step])], 1,
 						  __ATOMIC_RELAXED))
 			found++;
 		if (!__atomic_exchange_n(&blocks[mix(pc)], 1, __ATOMIC_RELAXED)) {
@@ -838,9 +851,25 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	return found;
 }
 
+/* The note of a comparison, whose place is not full. Two processes may make one each: no harm. */
+static struct operand *find_operand(unsigned long place, __u64 wanted)
+{
+	unsigned int at;
+
+	for (at = 0; at < nr_operands(); at++)
+		if (shared->operand[at].place == place && shared->operand[at].wanted == wanted)
+			return &shared->operand[at];
+	if (at < OPERANDS)
+		at = __atomic_fetch_add(&shared->nr_operands, 1, __ATOMIC_RELAXED);
+	if (at >= OPERANDS)
+		return NULL;
+	shared->operand[at] = (struct operand) { .place = place, .wanted = wanted };
+	return &shared->operand[at];
+}
+
 /*
- * What the last run was compared to, where that is a constant of the code: each
- * constant once, with what was found there last.
+ * What the last run was compared to, where that is a constant of the code: each with what
+ * was found there last.
  */
 static void note_operands(void)
 {
@@ -848,22 +877,13 @@ static void note_operands(void)
 
 	for (i = 0; i < n && 4 * i + 4 < KCOV_WORDS; i++) {
 		unsigned long *record = &me.kcov[1 + 4 * i];
-		unsigned int at;
+		struct operand *o;
 
 		if (!(record[0] & KCOV_CMP_CONST) || record[1] == record[2])
 			continue;
-		for (at = 0; at < nr_operands(); at++)
-			if (shared->operand[at].wanted == record[1])
-				break;
-		if (at == OPERANDS)
-			continue;
-		/* Two processes may note one constant; that does no harm. */
-		if (at == nr_operands())
-			at = __atomic_fetch_add(&shared->nr_operands, 1, __ATOMIC_RELAXED);
-		if (at < OPERANDS)
-			shared->operand[at] = (struct operand) {
-				record[2], record[1], shared->operand[at].met,
-			};
+		o = find_operand(record[3], record[1]);
+		if (o)
+			o->was = record[2];
 	}
 }
 
@@ -878,17 +898,6 @@ static void keep(const struct program *p)
 	while (__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) != at)
 		sched_yield();
 	__atomic_store_n(&shared->ready, at + 1, __ATOMIC_RELEASE);
-}
-
-/* How often at most a program is to be tried for this constant, which is in the notes. */
-static unsigned int runs_for(__u64 wanted)
-{
-	unsigned int at;
-
-	for (at = 0; at < nr_operands(); at++)
-		if (shared->operand[at].wanted == wanted)
-			return shared->operand[at].met++ < TIMES_NEW ? ~0U : RUNS_AN_OPERAND;
-	return RUNS_AN_OPERAND;
 }
 
 /*
@@ -906,10 +915,12 @@ static unsigned int take_operands(struct operand *found, unsigned int most)
 		if (!(record[0] & KCOV_CMP_CONST) || record[1] == record[2])
 			continue;
 		for (at = 0, same = 0; at < nr && same < OPERANDS_A_CONSTANT; at++)
-			if (found[at].wanted == record[1])
+			if (found[at].place == record[3] && found[at].wanted == record[1])
 				same += found[at].was == record[2] ? OPERANDS_A_CONSTANT : 1;
 		if (same < OPERANDS_A_CONSTANT)
-			found[nr++] = (struct operand) { .was = record[2], .wanted = record[1] };
+			found[nr++] = (struct operand) {
+				.was = record[2], .wanted = record[1], .place = record[3],
+			};
 	}
 	return nr;
 }
@@ -936,19 +947,22 @@ static bool give(struct step *s, unsigned int at, const struct operand *o)
 }
 
 /*
- * Tries for @operand the values of @p that it may have been compared with, one at a time,
- * but @most. Return: whether one of them comes somewhere new; that is in @p then.
+ * Tries for @operand the values of @p that it may have been compared with, one at a time.
+ * Return: whether one of them comes somewhere new; that is in @p then.
  */
-static bool try_operand(struct program *p, const struct operand *operand, unsigned int most)
+static bool try_operand(struct program *p, const struct operand *operand, unsigned int *tries)
 {
-	unsigned int i, runs = 0;
+	struct operand *note = find_operand(operand->place, operand->wanted);
 	struct program next;
+	unsigned int i;
 
-	for (i = 0; i < p->nr * (VALUES + 1) && runs < most; i++) {
+	for (i = 0; i < p->nr * (VALUES + 1) && *tries; i++) {
 		next = *p;
 		if (!give(&next.step[i / (VALUES + 1)], i % (VALUES + 1), operand))
 			continue;
-		runs++;
+		--*tries;
+		if (note)
+			note->tried++;
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
 		if (!new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
@@ -960,22 +974,38 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 	return false;
 }
 
+static int by_tried(const void *a, const void *b)
+{
+	const struct operand *x = a, *y = b;
+
+	return (x->tried > y->tried) - (x->tried < y->tried);
+}
+
 /*
  * What a program has been compared to may lead further: puts that in the place of what
- * was compared with it, and goes on from what comes somewhere new.
+ * was compared with it, what was tried least first, and goes on from what comes somewhere
+ * new.
  */
 static void follow(const struct program *found)
 {
 	static struct operand operands[256];
 	struct program p = *found;
-	unsigned int nr, i;
+	unsigned int nr, i, tries;
 
 	do {
 		run_traced(&p, KCOV_TRACE_CMP);
 		note_operands();
 		nr = take_operands(operands, ARRAY_SIZE(operands));
+		for (i = 0; i < nr; i++) {
+			const struct operand *note = find_operand(operands[i].place,
+								  operands[i].wanted);
+
+			operands[i].tried = note ? note->tried : UINT_MAX;
+		}
+		qsort(operands, nr, sizeof(*operands), by_tried);
+		tries = TRIES;
 		for (i = 0; i < nr; i++)
-			if (try_operand(&p, &operands[i], runs_for(operands[i].wanted)))
+			if (try_operand(&p, &operands[i], &tries))
 				break;
 	} while (i < nr);
 }
