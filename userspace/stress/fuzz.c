@@ -782,6 +782,16 @@ static void run_program(const struct program *p)
 	shared->programs[me.nr]++;
 }
 
+/* Between two programs. */
+static void stand_still(void)
+{
+	while (__atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE) && !shared->stop) {
+		__atomic_store_n(&shared->standing[me.nr], 1, __ATOMIC_RELEASE);
+		sleep_ns(200000);
+	}
+	__atomic_store_n(&shared->standing[me.nr], 0, __ATOMIC_RELEASE);
+}
+
 /* Coverage */
 
 #define KCOV_WORDS	(1U << 16)
@@ -956,13 +966,14 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 	struct program next;
 	unsigned int i;
 
-	for (i = 0; i < p->nr * (VALUES + 1) && *tries; i++) {
+	for (i = 0; i < p->nr * (VALUES + 1) && *tries && !shared->stop; i++) {
 		next = *p;
 		if (!give(&next.step[i / (VALUES + 1)], i % (VALUES + 1), operand))
 			continue;
 		--*tries;
 		if (note)
 			note->tried++;
+		stand_still();
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
 		if (!new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
@@ -1170,15 +1181,6 @@ static void make_program(struct program *p)
 }
 
 /* The processes */
-
-static void stand_still(void)
-{
-	while (__atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE) && !shared->stop) {
-		__atomic_store_n(&shared->standing[me.nr], 1, __ATOMIC_RELEASE);
-		sleep_ns(200000);
-	}
-	__atomic_store_n(&shared->standing[me.nr], 0, __ATOMIC_RELEASE);
-}
 
 static bool begin(unsigned int nr)
 {
