@@ -75,6 +75,8 @@ while [ $# -gt 0 ]; do
 	esac
 done
 [ $# -eq 0 ] || shift
+# One that hangs is not to take as long as all of them may.
+[ "$only" != fuzz ] || limit=$((fuzz + 600))
 
 quietly "$top/vm/programs.sh" "stress$bits"
 options=(--kernel "$kernel" --name "stress$bits-$kernel-$tier${only:+-$only}" --raw --limit "$limit"

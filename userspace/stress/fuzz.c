@@ -12,7 +12,7 @@
  *   --seconds N   stop after N seconds (60)
  *   --calls N     stop after N calls, or exchanges in the table (0: never)
  *   --seed N      of all that is chosen (1)
- *   --single 1    one process, no scribbler: with --blind, the same calls each time
+ *   --single 1    one process, no scribbler: with --blind, the same programs each time
  *   --blind 1     no KCOV
  *   --guided 1    fail where there is none
  *   --print 1     print a corpus that reaches all that was reached
@@ -121,10 +121,27 @@ struct program {
 	struct step step[STEPS];
 };
 
+/* Whatever has been written over it. */
+static bool is_program(const struct program *p)
+{
+	unsigned int i;
+
+	if (!p->nr || p->nr > STEPS)
+		return false;
+	for (i = 0; i < p->nr; i++)
+		if (p->step[i].op >= NR_OPS || p->step[i].fd >= WHEELS + OWN)
+			return false;
+	return true;
+}
+
 static void print_program(const struct program *p)
 {
 	unsigned int i, j;
 
+	if (!is_program(p)) {
+		printf("# not a program\n");
+		return;
+	}
 	for (i = 0; i < p->nr; i++) {
 		const struct step *s = &p->step[i];
 
@@ -192,8 +209,9 @@ static struct shared {
 	/* How many there have been in the place of each, and in all. */
 	unsigned int replaced[WHEELS];
 	unsigned int generation;
-	/* All stand still while this is set and they have said so. */
+	/* All stand still while this is not 0, for the time that has this number. */
 	unsigned int pause, stop;
+	/* And the last for which each has. */
 	unsigned int standing[PROCESSES];
 	unsigned long calls[PROCESSES], programs[PROCESSES];
 	__u64 hash;
@@ -237,20 +255,25 @@ static struct {
 	unsigned int replaced[WHEELS];
 	char *buffer, *border, *fixed;
 	sigjmp_buf fault;
+	volatile sig_atomic_t may_fault;
 	unsigned long *kcov;
 	int kcov_fd;
-	/* The last program's calls, and where in @kcov each begins. */
+	/* The last program's calls, and where in @kcov each begins, and what cleans up. */
 	unsigned int nr_steps;
-	unsigned long begins[STEPS];
-	__u8 op[STEPS];
+	unsigned long begins[STEPS + 1];
+	unsigned long op[STEPS + 1];
 } me;
 
 #define PAGES_OF_BUFFER	1024U
 #define BUFFER		(PAGES_OF_BUFFER * PAGE)
 
+/* In a step, of what it had mapped; else of the fuzzer, which must not go on. */
 static void on_fault(int sig)
 {
-	(void)sig;
+	if (!me.may_fault) {
+		signal(sig, SIG_DFL);
+		return;
+	}
 	siglongjmp(me.fault, 1);
 }
 
@@ -311,7 +334,7 @@ static void *argument(const struct step *s, const void *data, size_t size)
 		}
 	}
 	if (data)
-		memcpy(me.buffer, data, size);
+		memmove(me.buffer, data, size);
 	return me.buffer;
 }
 
@@ -381,7 +404,7 @@ static void run_batch(const struct step *s)
 	}
 	/* The operations, or the head, are where the pointer says. */
 	if (s->which & 1 && count)
-		b.ops = ptr_u64(argument(s, op, (count < 16 ? count : 16) * sizeof(*op)));
+		b.ops = ptr_u64(argument(s, op, good * sizeof(*op)));
 	ret = call(wheel(s), TWHEEL_IOC_BATCH,
 		   s->which & 1 ? &b : argument(s, &b, sizeof(b)));
 	for (i = 0; ret > 0 && b.ops == ptr_u64(op) && i < good; i++)
@@ -411,8 +434,8 @@ static void run_list(const struct step *s)
 		.cursor = s->v[0],
 	};
 
-	if (s->which & 1)
-		l.timers = ptr_u64(argument(s, NULL, 64 * sizeof(struct twheel_timer)));
+	if (s->which & 1 && l.count)
+		l.timers = ptr_u64(argument(s, NULL, l.count * sizeof(struct twheel_timer)));
 	call(wheel(s), TWHEEL_IOC_LIST, s->which & 1 ? &l : argument(s, &l, sizeof(l)));
 }
 
@@ -600,13 +623,10 @@ static void run_open(const struct step *s)
 	me.nr_ids[WHEELS + s->which % OWN] = 0;
 }
 
-static void run_step(const struct step *s)
+static void run_op(const struct step *s)
 {
 	int fd = wheel(s);
 
-	/* What is under it may be gone, or may never have been there. */
-	if (sigsetjmp(me.fault, 0))
-		return;
 	switch (s->op) {
 	case OP_OPEN:
 		run_open(s);
@@ -652,9 +672,13 @@ static void run_step(const struct step *s)
 	case OP_KICK:
 		run_kick(s);
 		break;
-	case OP_IOCTL:
-		call(fd, s->v[0], argument(s, s->v, sizeof(s->v)));
+	case OP_IOCTL: {
+		/* The first may be a pointer, and what the kernel writes there must be ours. */
+		__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
+
+		call(fd, s->v[0], argument(s, words, sizeof(words)));
 		break;
+	}
 	case OP_READ:
 		run_read(s, false);
 		break;
@@ -699,6 +723,16 @@ static void run_step(const struct step *s)
 			run_fork(s);
 		break;
 	}
+}
+
+static void run_step(const struct step *s)
+{
+	/* What is under it may be gone, or may never have been there. */
+	if (!sigsetjmp(me.fault, 0)) {
+		me.may_fault = true;
+		run_op(s);
+	}
+	me.may_fault = false;
 }
 
 /* As it was before the first program. */
@@ -763,6 +797,13 @@ static bool is_call(const struct step *s)
 	}
 }
 
+static void begin_step(unsigned int at, unsigned int op)
+{
+	me.nr_steps = at + 1;
+	me.op[at] = op;
+	me.begins[at] = me.kcov ? __atomic_load_n(&me.kcov[0], __ATOMIC_RELAXED) : 0;
+}
+
 static void run_program(const struct program *p)
 {
 	unsigned int i, calls = 0;
@@ -772,11 +813,10 @@ static void run_program(const struct program *p)
 		print_program(p);
 	for (i = 0; i < p->nr; i++) {
 		calls += is_call(&p->step[i]);
-		me.op[i] = p->step[i].op;
-		me.begins[i] = me.kcov ? __atomic_load_n(&me.kcov[0], __ATOMIC_RELAXED) : 0;
+		begin_step(i, p->step[i].op);
 		run_step(&p->step[i]);
 	}
-	me.nr_steps = p->nr;
+	begin_step(i, NR_OPS);
 	clean_up();
 	__atomic_fetch_add(&shared->calls[me.nr], calls, __ATOMIC_RELAXED);
 	shared->programs[me.nr]++;
@@ -785,11 +825,12 @@ static void run_program(const struct program *p)
 /* Between two programs. */
 static void stand_still(void)
 {
-	while (__atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE) && !shared->stop) {
-		__atomic_store_n(&shared->standing[me.nr], 1, __ATOMIC_RELEASE);
+	unsigned int pause;
+
+	while ((pause = __atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE)) && !shared->stop) {
+		__atomic_store_n(&shared->standing[me.nr], pause, __ATOMIC_RELEASE);
 		sleep_ns(200000);
 	}
-	__atomic_store_n(&shared->standing[me.nr], 0, __ATOMIC_RELEASE);
 }
 
 /* Coverage */
@@ -847,10 +888,12 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	for (i = 1; i <= n && i < KCOV_WORDS; i++) {
 		unsigned long pc = me.kcov[i];
 
-		while (step + 1 < me.nr_steps && me.begins[step + 1] < i)
+		while (step + 1 < me.nr_steps && me.begins[step + 1] < i) {
 			step++;
-		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1 ^ me.op[step])], 1,
-						  __ATOMIC_RELAXED))
+			last = 0;
+		}
+		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1 ^ me.op[step] << 56)],
+						  1, __ATOMIC_RELAXED))
 			found++;
 		if (!__atomic_exchange_n(&blocks[mix(pc)], 1, __ATOMIC_RELAXED)) {
 			__atomic_fetch_add(nr_blocks, 1, __ATOMIC_RELAXED);
@@ -1155,6 +1198,18 @@ static void mutate(struct program *p)
 	}
 }
 
+static const struct program *some_kept(unsigned int ready)
+{
+	const struct program *p = &shared->corpus[random_below(ready)];
+
+	if (!is_program(p)) {
+		printf("# what was kept has been written over\n");
+		fflush(stdout);
+		abort();
+	}
+	return p;
+}
+
 static void make_program(struct program *p)
 {
 	unsigned int ready = __atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE), n, i;
@@ -1165,10 +1220,10 @@ static void make_program(struct program *p)
 			random_step(&p->step[i]);
 		return;
 	}
-	*p = shared->corpus[random_below(ready)];
+	*p = *some_kept(ready);
 	/* The end of another behind it. */
 	if (!random_below(4)) {
-		const struct program *other = &shared->corpus[random_below(ready)];
+		const struct program *other = some_kept(ready);
 
 		n = random_below(other->nr) + 1;
 		if (n > STEPS - p->nr)
@@ -1269,8 +1324,13 @@ static int scribble(unsigned int nr)
 		}
 		next = all_programs() + PROGRAMS_A_SCRIBBLE;
 		map_wheels();
-		if (!me.map[m].len || sigsetjmp(me.fault, 0))
+		if (!me.map[m].len)
 			continue;
+		if (sigsetjmp(me.fault, 0)) {
+			me.may_fault = false;
+			continue;
+		}
+		me.may_fault = true;
 		words = (__u64 *)me.map[m].at;
 		for (i = 0; i < 64; i++) {
 			__u64 value = random_below(4) ? random_value() :
@@ -1282,6 +1342,7 @@ static int scribble(unsigned int nr)
 
 			__atomic_store_n(&words[at], value, __ATOMIC_RELAXED);
 		}
+		me.may_fault = false;
 		shared->calls[nr] += 64;
 	}
 	return 0;
@@ -1455,14 +1516,26 @@ static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
 	open_wheel(_metadata, point % WHEELS);
 }
 
-static bool all_standing(unsigned int processes)
+static bool is_standing(unsigned int nr)
+{
+	return __atomic_load_n(&shared->standing[nr], __ATOMIC_ACQUIRE) == shared->pause;
+}
+
+static bool all_standing(const pid_t *pid, unsigned int processes)
 {
 	unsigned int i, ms;
 
 	for (ms = 0; ms < 120000; ms++) {
-		for (i = 0; i < processes; i++)
-			if (!__atomic_load_n(&shared->standing[i], __ATOMIC_ACQUIRE))
-				break;
+		for (i = 0; i < processes; i++) {
+			siginfo_t gone = { 0 };
+
+			if (is_standing(i))
+				continue;
+			if (waitid(P_PID, pid[i], &gone, WEXITED | WNOHANG | WNOWAIT) ||
+			    gone.si_pid)
+				return false;
+			break;
+		}
 		if (i == processes)
 			return true;
 		sleep_ms(1);
@@ -1491,7 +1564,7 @@ static void show_lost(const pid_t *pid, unsigned int processes)
 	for (i = 0; i < WORKERS; i++)
 		print_program(&shared->now[i]);
 	for (i = 0; i < processes; i++) {
-		if (__atomic_load_n(&shared->standing[i], __ATOMIC_ACQUIRE))
+		if (is_standing(i))
 			continue;
 		printf("# process %u:\n", i);
 		show_file(pid[i], "stat");
@@ -1689,8 +1762,8 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 				one_program();
 		else
 			wait_for_programs(began);
-		shared->pause = 1;
-		if (!all_standing(processes)) {
+		__atomic_store_n(&shared->pause, points + 1, __ATOMIC_RELEASE);
+		if (!all_standing(pid, processes)) {
 			show_lost(pid, processes);
 			ASSERT_TRUE(false)
 				TH_LOG("a process does not come back");
@@ -1718,8 +1791,9 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 	if (all_calls() < calls_wanted)
 		TH_LOG("cut: %llu calls were asked for", calls_wanted);
 	if (guided)
-		TH_LOG("%u blocks, %u programs kept, %u constants", shared->nr_blocks,
-		       shared->ready, nr_operands());
+		TH_LOG("%u blocks, %u programs kept%s, %u constants", shared->nr_blocks,
+		       shared->ready, shared->ready == CORPUS ? ", no more have room" : "",
+		       nr_operands());
 	else
 		TH_LOG("blind: this kernel has no KCOV, or was not asked");
 	if (single && !guided)
