@@ -11,8 +11,8 @@
 #           Of the others the rows of the last run are taken, if there are any,
 #           and what there are no rows for is not judged
 #
-# The rows are in build/bench/rows.tsv and rows.json, and as pictures beside these;
-# userspace/bench/compare compares those of two runs.
+# The rows are in build/bench/rows.tsv and rows.json, and as pictures beside these; those
+# of the run before in rows.before.tsv: userspace/bench/compare compares two of them.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -20,10 +20,14 @@ here=$top/userspace/bench
 out=$build/bench
 full=()
 on=vm
+usage() {
+	sed -n 's/^# \?//p' "$0" | sed -n '3,/^The rows/p' | sed '$d'
+}
 while [ $# -gt 0 ]; do
 	case $1 in
 	--full) full=(--full) ;;
 	--here) on=here ;;
+	--help) usage && exit ;;
 	*) break ;;
 	esac
 	shift
@@ -32,7 +36,7 @@ for name; do
 	case $name in
 	ops | threads | expire | heartbeat | uml | device) ;;
 	*)
-		sed -n 's/^# \?//p' "$0" | sed -n '3,/^The rows/p' | sed '$d' >&2
+		usage >&2
 		die "no such part: $name"
 		;;
 	esac
@@ -47,8 +51,12 @@ if [ $on = here ]; then
 	device=("${table[@]}")
 fi
 mkdir -p "$out"
+[ ! -e "$out/rows.tsv" ] || mv "$out/rows.tsv" "$out/rows.before.tsv"
+parts=(device expire heartbeat ops threads uml)
 if [ $# = 0 ]; then
-	rm -f "$out"/*.tsv
+	for name in "${parts[@]}"; do
+		rm -f "$out/$name.tsv"
+	done
 	set -- device ops threads expire heartbeat uml
 fi
 quietly make -s -C "$here" O="$out"
@@ -138,11 +146,14 @@ for name; do
 	esac
 done
 
-rm -f "$out/rows.tsv"
+files=()
+for name in "${parts[@]}"; do
+	[ ! -e "$out/$name.tsv" ] || files+=("$out/$name.tsv")
+done
 {
-	awk '{ print; exit }' "$out"/*.tsv
+	head -n 1 "${files[0]}"
 	machine
-	awk '!/^where\t/' "$out"/*.tsv
+	awk '!/^where\t/' "${files[@]}"
 } >"$out/rows"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"

@@ -41,6 +41,10 @@ status() {
 	[ "$got" -eq "$1" ]
 }
 
+in_out() {
+	(cd "$out" && "$@")
+}
+
 # The kept rows, but for what awk CONDITION says of the columns; or changed by it.
 without() {
 	awk -F '\t' "/^#/ || !($1)" "$kept" >"$out/rows.tsv"
@@ -260,6 +264,15 @@ changed 'if ($2 == "move" && $3 == "heap") $7 /= 10; if ($2 == "gain_move") $7 *
 ok "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 
 ok "compare: what are not rows" status 2 "$here/compare" "$kept" "$top/README.md"
+head -n 1 "$kept" >"$out/rows.tsv"
+ok "compare: no rows before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
+: >"$out/rows.tsv"
+ok "compare: nothing before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
+cp "$kept" "$out/it's a=b.tsv"
+# To be found from where it is.
+ok "compare: any name" in_out "$here/compare" "it's a=b.tsv" "it's a=b.tsv"
+ok "judge: what are not rows" status 2 "$here/judge" "$top/README.md"
+ok "judge: nothing" status 2 "$here/judge"
 
 echo "1..$number"
 exit $failed
