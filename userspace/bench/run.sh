@@ -51,17 +51,19 @@ if [ $on = here ]; then
 	device=("${table[@]}")
 fi
 mkdir -p "$out"
-[ ! -e "$out/rows.tsv" ] || mv "$out/rows.tsv" "$out/rows.before.tsv"
 parts=(device expire heartbeat ops threads uml)
+all=
 if [ $# = 0 ]; then
-	for name in "${parts[@]}"; do
-		rm -f "$out/$name.tsv"
-	done
+	all=1
 	set -- device ops threads expire heartbeat uml
 fi
 quietly make -s -C "$here" O="$out"
 # Before all else, and not after half an hour.
 [[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >&2 || die "the device cannot be measured here"
+
+for name in ${all:+"${parts[@]}"}; do
+	rm -f "$out/$name.tsv"
+done
 
 # measured NAME: what was measured, and when, for who reads its rows later.
 measured() {
@@ -155,6 +157,7 @@ done
 	machine
 	awk '!/^where\t/' "${files[@]}"
 } >"$out/rows"
+[ ! -e "$out/rows.tsv" ] || mv "$out/rows.tsv" "$out/rows.before.tsv"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
 "$here/plot.sh" "$out/rows.tsv" "$out" || echo "bench: no pictures" >&2

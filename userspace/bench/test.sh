@@ -45,6 +45,10 @@ in_out() {
 	(cd "$out" && "$@")
 }
 
+piped() {
+	"$here/compare" <(cat "$kept") <(cat "$kept")
+}
+
 # The kept rows, but for what awk CONDITION says of the columns; or changed by it.
 without() {
 	awk -F '\t' "/^#/ || !($1)" "$kept" >"$out/rows.tsv"
@@ -254,6 +258,7 @@ half of all are ten times as late/if ($2 == "late_p50" && $3 == "libtwheel") $7 
 a rate that is none/if ($2 == "rate_move" && $3 == "libtwheel") $7 = 0
 a row of a wide spread costs ten times as much/if ($2 == "move" && $3 == "table") { $7 *= 10; $9 = 300 }
 a backend does not do its work any more/if ($3 == "libtwheel-timeout") $11 = "no"
+a bystander that is later/if ($2 == "storm_ratio" && $6 == "bystander") $7 *= 3
 some more instructions/if ($1 == "vm(emulated)" && $2 == "expire" && $3 == "twheel") $7 *= 1.05
 END
 without '$2 == "idle_wakeups"'
@@ -273,6 +278,8 @@ cp "$kept" "$out/it's a=b.tsv"
 ok "compare: any name" in_out "$here/compare" "it's a=b.tsv" "it's a=b.tsv"
 ok "judge: what are not rows" status 2 "$here/judge" "$top/README.md"
 ok "judge: nothing" status 2 "$here/judge"
+ok "judge: any name" in_out "$here/judge" "it's a=b.tsv"
+ok "compare: what is piped" piped
 
 echo "1..$number"
 exit $failed
