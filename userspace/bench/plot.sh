@@ -36,13 +36,21 @@ rows() {
 
 files=("$@")
 
+# The machine, and what was measured on it, which a picture does not say by itself.
+label=$(awk '
+	/^# .* processors?, / && !machine { machine = substr($0, 3) }
+	/^# [a-z]+: [-0-9]+, twheel / && !seen[$5]++ { commits = commits " " $5 }
+	END { print machine (commits ? "; twheel" commits : "") }' "${files[@]}")
+label=${label//[\"\\\`\$]/}
+
 style='
 	set terminal svg size 800,500 noenhanced font "sans,12" background "white"
 	set grid ytics lc rgb "#dddddd"
 	set border 3
 	set tics nomirror
 	set key outside right top
-'
+'"	set label 99 \"$label\" at screen 0.99, screen 0.98 right font ',9' tc rgb '#777777'
+"
 
 # Who is to be seen first: ours, then the others.
 order='exchange table libtwheel libtwheel-timeout twheel core timers timer_list hrtimer lazy wheel
@@ -148,13 +156,13 @@ draw_bars() {
 		set xtics rotate by -40
 		set xrange [-0.6:*]
 		set offsets 0, 0.6, 0, 0
-		set bmargin 9
-		set rmargin 12
+		set bmargin 11
+		set rmargin 18
 		unset key
 		colour(ours) = ours > 0 ? 0xd01c1c : 0x1f77b4
 		plot '$tmp/$name' using 0:3:(\$3 - \$4):(\$3 + \$4):(0.6):(colour(\$5)):xtic(1) \
 				with boxerrorbars lc rgb variable title '', \
-			'' using 0:(\$3 * 1.4):(sprintf('%.3g', \$3)) with labels title ''
+			'' using 0:(\$3 * 1.4):(sprintf(\$3 < 1000 ? '%.3g' : '%.0f', \$3)) with labels title ''
 	EOF
 }
 
