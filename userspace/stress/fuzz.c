@@ -836,7 +836,7 @@ static void stand_still(void)
 /* Coverage */
 
 #define KCOV_WORDS	(1U << 16)
-/* Programs that are tried for what one has been compared to. */
+/* Programs that are tried for what one has been compared to, until one comes somewhere new. */
 #define TRIES		200U
 #define OPERANDS_A_CONSTANT	8U
 
@@ -904,7 +904,10 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	return found;
 }
 
-/* The note of a comparison, whose place is not full. Two processes may make one each: no harm. */
+/*
+ * The note of a comparison: a new one if there is none yet, and NULL where there is no room.
+ * Two processes may make one each; that does no harm.
+ */
 static struct operand *find_operand(unsigned long place, __u64 wanted)
 {
 	unsigned int at;
@@ -1000,8 +1003,8 @@ static bool give(struct step *s, unsigned int at, const struct operand *o)
 }
 
 /*
- * Tries for @operand the values of @p that it may have been compared with, one at a time.
- * Return: whether one of them comes somewhere new; that is in @p then.
+ * Tries for @operand the values of @p that it may have been compared with, one at a time,
+ * while there are @tries left. Return: whether one of them comes somewhere new; that is in @p then.
  */
 static bool try_operand(struct program *p, const struct operand *operand, unsigned int *tries)
 {
