@@ -871,7 +871,7 @@ static unsigned int nr_operands(void)
 	return n < OPERANDS ? n : OPERANDS;
 }
 
-static unsigned int mix(unsigned long pc)
+static unsigned int mix(__u64 pc)
 {
 	return (pc * 0x9e3779b97f4a7c15ULL) >> 48;
 }
@@ -886,14 +886,14 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	unsigned int found = 0, step = 0;
 
 	for (i = 1; i <= n && i < KCOV_WORDS; i++) {
-		unsigned long pc = me.kcov[i];
+		__u64 pc = me.kcov[i], edge;
 
 		while (step + 1 < me.nr_steps && me.begins[step + 1] < i) {
 			step++;
 			last = 0;
 		}
-		if (edges && !__atomic_exchange_n(&edges[mix(pc ^ last << 1 ^ me.op[step] << 56)],
-						  1, __ATOMIC_RELAXED))
+		edge = pc ^ last << 1 ^ (__u64)me.op[step] << 56;
+		if (edges && !__atomic_exchange_n(&edges[mix(edge)], 1, __ATOMIC_RELAXED))
 			found++;
 		if (!__atomic_exchange_n(&blocks[mix(pc)], 1, __ATOMIC_RELAXED)) {
 			__atomic_fetch_add(nr_blocks, 1, __ATOMIC_RELAXED);
