@@ -259,13 +259,14 @@ tests)
 	mutant 6.12 torn stress 'pairs -t stats_any --seconds 20'
 	ok "numbers that others change while they are read" says 'not ok 1 pairs.stats_any'
 	mutant 6.12 claims stress 'pairs -t read_cancel --seconds 20'
-	ok "an event that is cancelled while it is read" refused
+	ok "an event that is cancelled while it is read" says 'both, or none'
+	ok "fails its test" refused
 	mutant uml count stress 'fuzz --seconds 60 --guided 1'
 	ok "an expiration that is not counted" says '# not conserved: '
 	mutant uml lost stress 'fuzz --seconds 60 --guided 1'
 	ok "a timer that its bucket has forgotten" says ' timers that are armed do not come'
 	mutant uml maze stress 'fuzz --seconds 200 --guided 1'
-	ok "what only two numbers of 32 and 64 bits lead to" says 'WARNING: CPU: 0 PID'
+	ok "what only two numbers of 32 and 64 bits lead to" says 'both numbers'
 	mutant 6.12 store user 'table_race_test -t claim -t disarm_at_expiry'
 	ok "an expiry that is claimed by a store" says 'FAIL  table_race.claim'
 	ok "fails its test" refused
@@ -323,6 +324,12 @@ boot oom --kernel uml --oom-ok goo --run "$oom"
 ok "one that was not" says 'fail: kernel log: Call Trace:'
 boot oom --kernel uml --oom-ok good --run "$oom; echo 'Call Trace:' >/dev/kmsg"
 ok "another behind it" says 'fail: kernel log: Call Trace:'
+stack="$oom; for l in ' ? psi_memstall_leave+0x82/0xb0'"
+boot oom --kernel uml --oom-ok good --run "$stack ' x+0x1/0x2'; do echo \"\$l\" >/dev/kmsg; done"
+ok "whatever functions are in its stack" test "$status" -eq 0
+boot oom --kernel uml --oom-ok good --run "$stack 'a stall' ' of stalls'; do echo \"\$l\" >/dev/kmsg; done"
+ok "what comes behind that" says 'fail: kernel log: a stall'
+ok "to its end" says 'fail: kernel log:  of stalls'
 boot oom --kernel uml --oom-ok good --run "$report 8 'Call Trace:'; do echo \"\$l\" >/dev/kmsg; done"
 ok "one that is too far down to be of it" says 'fail: kernel log: Call Trace:'
 

@@ -496,23 +496,26 @@ static int open_log(void)
 }
 
 /*
- * Whether @text begins to tell where the kernel was out of memory, which one of
- * @programs has made happen: it comes once, in the first lines of that report, in user-mode
- * Linux in the eighth.
+ * Whether @text is of the stack in a report that the kernel was out of memory, which one of
+ * @programs has made happen. It comes once, in the first lines of the report, in user-mode
+ * Linux in the eighth; what is indented below is who had called whom, whatever their names.
  */
 static bool of_oom(char *const *programs, const char *text)
 {
 	static unsigned int lines;
+	static bool in_stack;
 
 	if (strstr(text, " invoked oom-killer: "))
 		for (lines = 0; *programs && !lines; programs++)
 			if (!strncmp(text, *programs, strlen(*programs)) &&
 			    text[strlen(*programs)] == ' ')
 				lines = 8;
-	if (!lines || !lines-- || strcasecmp(text, "Call Trace:"))
-		return false;
-	lines = 0;
-	return true;
+	if (in_stack && *text == ' ')
+		return true;
+	in_stack = lines && lines-- && !strcasecmp(text, "Call Trace:");
+	if (in_stack)
+		lines = 0;
+	return in_stack;
 }
 
 /* Of a stack, which is indented. */

@@ -411,7 +411,10 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 			name = substr($0, RSTART, RLENGTH - length("invoked"))
 			lines = index(programs, " " name) ? 8 : 0
 		}
-		lines && lines-- && /Call [Tt]race:$/ { lines = 0; next }
+		# Its stack: see of_oom() in init.c.
+		stack && /\]  / { next }
+		{ stack = lines && lines-- && /Call [Tt]race:$/ }
+		stack { lines = 0; next }
 		# A race of the kernel alone: see of_race() in init.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
