@@ -246,6 +246,9 @@ tests)
 	mutant 6.12 early user 'read_test -t many'
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused
+	mutant 6.12 early stress 'fuzz -t conservation --seconds 60'
+	ok "and one of the fuzzer" says '# event '
+	ok "fails its test" refused
 	mutant 6.12 keeps user 'read_test -t faulting_reader_hands_on'
 	ok "a reader that keeps others waiting as its memory comes" \
 		says 'not ok 1 reading.faulting_reader_hands_on'

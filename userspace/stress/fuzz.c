@@ -343,6 +343,12 @@ static __u64 moment(const struct step *s, __u64 v)
 	return s->how & HOW_FROM_NOW ? now(CLOCK_MONOTONIC) + (__s32)v : v;
 }
 
+/* Never drained into what can be read: of these, no event may be early. */
+static bool is_spared(unsigned int w)
+{
+	return w < WHEELS && w % 2;
+}
+
 static __u64 some_id(const struct step *s)
 {
 	unsigned int w = wheel_of(s);
@@ -464,8 +470,10 @@ static void run_read(const struct step *s, bool vector)
 	ssize_t ret;
 
 	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
-	/* Elsewhere another process may have been at them, and another may have drained. */
-	may_be_early = true;
+	/* A fault may have ended a step of ours that drained. */
+	draining = 0;
+	may_be_early = !is_spared(wheel_of(s));
+	/* Elsewhere another process may have been at them. */
 	if (ret > 0 && p == me.buffer)
 		check_events((void *)p, ret / sizeof(struct twheel_event));
 	if (ret > 0 && wheel_of(s) < WHEELS)
@@ -623,6 +631,29 @@ static void run_open(const struct step *s)
 	me.nr_ids[WHEELS + s->which % OWN] = 0;
 }
 
+static void run_drain(const struct step *s)
+{
+	struct twheel_drain d = { .mode = s->n & 3, .reserved = s->n >> 24 == 0xff };
+	void *arg = argument(s, &d, sizeof(d));
+
+	/* What others may write to may say any mode. */
+	if (is_spared(wheel_of(s))) {
+		d.mode &= ~TWHEEL_DRAIN_EXPIRE;
+		arg = &d;
+	}
+	call(wheel(s), TWHEEL_IOC_DRAIN, arg);
+}
+
+static void run_ioctl(const struct step *s)
+{
+	/* The first may be a pointer, and what the kernel writes there must be ours. */
+	__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
+	unsigned int cmd = s->v[0];
+
+	if (cmd != TWHEEL_IOC_DRAIN || !is_spared(wheel_of(s)))
+		call(wheel(s), cmd, argument(s, words, sizeof(words)));
+}
+
 static void run_op(const struct step *s)
 {
 	int fd = wheel(s);
@@ -660,25 +691,18 @@ static void run_op(const struct step *s)
 	case OP_BATCH:
 		run_batch(s);
 		break;
-	case OP_DRAIN: {
-		struct twheel_drain d = { .mode = s->n & 3, .reserved = s->n >> 24 == 0xff };
-
-		call(fd, TWHEEL_IOC_DRAIN, argument(s, &d, sizeof(d)));
+	case OP_DRAIN:
+		run_drain(s);
 		break;
-	}
 	case OP_LIST:
 		run_list(s);
 		break;
 	case OP_KICK:
 		run_kick(s);
 		break;
-	case OP_IOCTL: {
-		/* The first may be a pointer, and what the kernel writes there must be ours. */
-		__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
-
-		call(fd, s->v[0], argument(s, words, sizeof(words)));
+	case OP_IOCTL:
+		run_ioctl(s);
 		break;
-	}
 	case OP_READ:
 		run_read(s, false);
 		break;

@@ -184,6 +184,8 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 	struct twheel_stats s;
 
 	ASSERT_GE(fd, 0);
+	/* One of them may have drained what another of us reads. */
+	may_be_early = true;
 	for (i = 0; i < n && !over(self->start, i); i++) {
 		pid_t pid = fork();
 
