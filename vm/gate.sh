@@ -252,6 +252,9 @@ tests)
 	mutant 6.12 keeps user 'read_test -t faulting_reader_hands_on'
 	ok "a reader that keeps others waiting as its memory comes" \
 		says 'not ok 1 reading.faulting_reader_hands_on'
+	mutant 6.12 stale stress 'pairs -t reuse_stale --seconds 5'
+	ok "an id that is given out again" says 'REGISTER, or the old id'
+	ok "fails its test" refused
 	mutant uml deaf user 'killed_test -v in_drain_cancel'
 	ok "a call that heeds a kill too late" says 'not ok 1 killed.in_drain_cancel.midway'
 	mutant uml ahead stress 'soak --seconds 5'
