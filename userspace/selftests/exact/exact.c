@@ -185,7 +185,7 @@ TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 			if (!near)
 				continue;
 			ASSERT_EQ(1, take(self->fd, &ev, 1, -1));
-			/* Until who waits for it has it, too, for whom a kernel's thread may run. */
+			/* Until who waits for it has it; a thread of the kernel may come first. */
 			noticed = now(CLOCK_MONOTONIC) - ev.deadline_ns;
 			waited += noticed > self->tick + WAKE_UP;
 			ASSERT_LE(noticed, self->tick + 2 * WAKE_UP);
