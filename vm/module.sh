@@ -37,6 +37,17 @@ fi
 mkdir -p "$dir"
 exec 9>"$dir/.lock"
 flock 9
+# All that goes in. Where that is what is there, not even make is asked, which takes seconds.
+made=$(
+	printf '%s\n' "$(readlink -f "$from")" "${variables[@]}"
+	find "$top"/*.c "$top"/{Kbuild,include,kunit,vm/planted} -type f ! -name '*.mod.c' \
+		\( -name '*.[ch]' -o -name Kbuild -o -name '*.patch' \) -exec sha256sum {} + | sort
+)
+if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)" = "$made" ]; then
+	echo "$dir"
+	exit
+fi
+rm -f "$dir/.made"
 find "$dir" -type l -delete
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
@@ -52,4 +63,5 @@ fi
 for m in "$dir" "$dir/planted"; do
 	make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done
+[ $# -gt 0 ] || echo "$made" >"$dir/.made"
 echo "$dir"
