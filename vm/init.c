@@ -27,7 +27,7 @@
  *   maxcpus=1			start the other processors only now
  *   twheel.settle=SECONDS	wait as long before anything else
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
- *   twheel.leaks=1		looks for lost memory after each command
+ *   twheel.leaks=1		looks for lost memory after each command; 0: never
  *   twheel.hangs=N		how often timers that are due may wait for a later interrupt:
  *				3, by chance, unless it says otherwise
  *
@@ -640,10 +640,12 @@ static void scan_log(int kmsg)
  */
 static void scan_for_leaks(void)
 {
-	int fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
-	int scans = 2;
+	int scans = 2, fd;
 	char **lines;
 
+	if (!number_option("twheel.leaks", 1))
+		return;
+	fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	sleep(KMEMLEAK_AGE);
