@@ -165,7 +165,8 @@ if [ -n "$full" ]; then
 		--calls "$(share 20000000)"
 	stage signals tap "$top/vm/suite.sh" uml signals
 	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 150)"
-	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" --run fail_nth
+	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" \
+		--run "fail_nth -F load"
 	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
 	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
 	stage kmsan tap "$top/vm/suite.sh" kmsan 64
@@ -180,6 +181,7 @@ if [ -n "$full" ]; then
 		--parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
+	stage gate-stock tap "$top/vm/gate.sh" stock
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
@@ -188,7 +190,7 @@ if [ -n "$full" ]; then
 	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
 	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
 	stage debug-32 tap "$top/vm/suite.sh" debug 32 --bin "$build/stress32/fail_nth:/bin32" \
-		--run /bin32/fail_nth
+		--run "/bin32/fail_nth -F load"
 	stage stress-32 tap "$top/vm/stress.sh" 6.12 short --32 --parallel
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage debug-races tap "$top/vm/suite.sh" debug races

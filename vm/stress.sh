@@ -105,7 +105,8 @@ part() {
 }
 
 if [ -n "$watching" ]; then
-	part fail_nth
+	# Loading has many places, most of the kernel: see vm/coverage.sh and UML for these.
+	part fail_nth -F load
 fi
 part cmdspace
 part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"

@@ -895,6 +895,79 @@ TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 	sweep(_metadata, &variant->deed);
 }
 
+#define MODULE		"/twheel.ko"
+
+static struct {
+	char *at;
+	size_t size;
+} module;
+
+/* Not by its file, for which the kernel says in its log that it has no memory. */
+static int do_load(struct scene *s)
+{
+	(void)s;
+	return syscall(SYS_init_module, module.at, module.size, "") ? -errno : 0;
+}
+
+static const struct deed load = { .name = "load", .act = do_load };
+
+FIXTURE(load) {};
+
+FIXTURE_SETUP(load)
+{
+	int fd = open(MODULE, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	ASSERT_TRUE(is_root());
+	ASSERT_EQ(0, fstat(fd, &st));
+	module.size = st.st_size;
+	module.at = malloc(module.size);
+	ASSERT_TRUE(module.at);
+	ASSERT_EQ(st.st_size, read(fd, module.at, module.size));
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(load)
+{
+	free(module.at);
+}
+
+/* The kernel's own places as well: the module is there whole, or not at all. */
+TEST_F_TIMEOUT(load, each_place, UNLIMITED)
+{
+	enum refused what;
+
+	ASSERT_TRUE(faults_are_there())
+		TH_LOG(NO_FAULTS);
+	for (what = 0; what < NR_REFUSED; what++) {
+		unsigned int nth, refused = 0;
+		bool injected = true;
+
+		ASSERT_TRUE(refuse(what));
+		for (nth = 1; injected; nth++) {
+			int ret;
+
+			ASSERT_LT(nth, 10 * MOST_SITES);
+			ASSERT_EQ(0, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+			ret = act_failing(NULL, &load, nth, &injected);
+			ASSERT_TRUE(!ret || (injected && (ret == -ENOMEM || ret == -EFAULT)))
+				TH_LOG("place %u: %s", nth, strerror(-ret));
+			ASSERT_EQ(!ret, !access("/sys/module/twheel", F_OK));
+			ASSERT_EQ(!ret, !access("/sys/class/misc/twheel", F_OK));
+			ASSERT_EQ(!ret, !access("/sys/devices/virtual/workqueue/twheel", F_OK));
+			if (ret) {
+				refused++;
+				ASSERT_EQ(0, do_load(NULL));
+			}
+		}
+		TH_LOG("load, %s: %u places: %u times refused",
+		       what == PAGES ? "pages" : "objects", nth - 2, refused);
+		/* Where there are no pages, there are others. */
+		if (what == OBJECTS)
+			EXPECT_GE(refused, 50);
+	}
+}
+
 /* Registered last, so that it runs last. */
 FIXTURE(afterwards) {};
 
