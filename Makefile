@@ -85,7 +85,8 @@ suite:
 	@vm/deps.sh check
 	@vm/programs.sh
 	@vm/suite.sh $(or $(KERNEL),6.12) \
-		$(or $(SUITE),$(if $(filter-out 6.12 6.1,$(KERNEL)),64,all))
+		$(or $(SUITE),$(if $(VARIANT)$(filter-out 6.12 6.1,$(KERNEL)),64,all)) \
+		$(addprefix --variant ,$(VARIANT))
 
 stress:
 	@vm/deps.sh check
@@ -139,7 +140,8 @@ help:
 	@echo 'make fuzz             the wheel and the timers against models, natively'
 	@echo 'make gate, suite, stress, soak, exact, power  one of the rigs by itself;'
 	@echo '                      KERNEL=NAME of vm/kernel.sh (or, of a gate, of vm/gate.sh),'
-	@echo '                      SUITE= of vm/suite.sh, SECONDS= of an hour of soak'
+	@echo '                      SUITE= of vm/suite.sh, VARIANT= of the module there (canary),'
+	@echo '                      SECONDS= of an hour of soak'
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'

@@ -810,13 +810,6 @@ TEST_F(reading, passed_by_message)
 	close(pair[1]);
 }
 
-/* Where there are none, or not for nobody, it stays in ours. */
-static void in_user_namespace(void)
-{
-	if (unshare(CLONE_NEWUSER) && errno != EINVAL && errno != EPERM && errno != ENOSPC)
-		_exit(2);
-}
-
 /*
  * SCM_RIGHTS to nobody, and to nobody in a user namespace of his own, where the kernel
  * has these: a wheel is whose descriptor it is.
@@ -827,6 +820,10 @@ TEST_F(reading, passed_to_nobody)
 	pid_t pid;
 
 	for (apart = 0; apart < 2; apart++) {
+		if (apart && access("/proc/self/ns/user", F_OK)) {
+			TH_LOG("this kernel has no user namespaces");
+			break;
+		}
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 		pid = fork();
 		ASSERT_GE(pid, 0);
@@ -835,8 +832,8 @@ TEST_F(reading, passed_to_nobody)
 			int fd;
 
 			be_nobody(_metadata);
-			if (apart)
-				in_user_namespace();
+			if (apart && unshare(CLONE_NEWUSER))
+				_exit(2);
 			fd = receive_fd(pair[1]);
 			_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
 		}
@@ -847,7 +844,7 @@ TEST_F(reading, passed_to_nobody)
 		close(pair[1]);
 	}
 	EXPECT_TRUE(readable(self->fd, PATIENCE_MS));
-	EXPECT_EQ(2, stats(_metadata, self->fd).registered);
+	EXPECT_EQ(apart, stats(_metadata, self->fd).registered);
 }
 
 TEST_HARNESS_MAIN

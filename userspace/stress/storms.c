@@ -438,7 +438,7 @@ static void million_attack(unsigned int nr)
 
 STORM(drain_and_close_millions, NULL, million_attack, NULL, "millions", 3)
 
-/* A million that expire at one instant, again and again. */
+/* Many that expire at one instant, again and again. */
 static void instant_attack(unsigned int nr)
 {
 	int fd = wheel_open(O_NONBLOCK);
