@@ -133,6 +133,7 @@ share() {
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
+stage gate-stock tap "$top/vm/gate.sh" stock
 stage gate tap "$top/vm/gate.sh"
 stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
@@ -181,7 +182,6 @@ if [ -n "$full" ]; then
 		--parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
-	stage gate-stock tap "$top/vm/gate.sh" stock
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
