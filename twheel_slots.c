@@ -295,5 +295,7 @@ struct page *twheel_slots_page(struct twheel_slots *s, pgoff_t pgoff)
 	}
 	if (!*page)
 		*page = (void *)get_zeroed_page(TWHEEL_GFP);
-	return *page ? virt_to_page(*page) : ERR_PTR(-ENOMEM);
+	if (!*page)
+		return ERR_PTR(-ENOMEM);
+	return virt_to_page(*page);
 }
