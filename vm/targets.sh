@@ -115,6 +115,10 @@ target 'events that were read and compared, none of them early' "$({
 	said soak '.* armings, ([0-9]+) read, .*'
 	said storms '.*:([0-9]+) events.*'
 } | sum)" 10000000
+target 'seconds of the soak, whose sums were right in each' \
+	"$(said soak '.*soak\.c:[0-9]+:[a-z_]*:([0-9]+) s: [0-9]+ armings, .*' | sum)" "$(of 600)"
+target 'wake-ups of two processes, each by a timer of the other' "$(rounds ping_pong)" 10000
+target 'machines that slept and woke, and whose processors came and went' "$(passed power)" 1
 # What is in planted ones is meant to be complained of.
 machines=0
 good=0
