@@ -170,7 +170,7 @@ static unsigned int take_all(struct __test_metadata *_metadata, struct _test_dat
 /* From one tick on, as many in each power of two of that; the near ones alone. */
 TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 {
-	/* Before the kernel's own threads, as of RCU, which anything else may be kept waiting by. */
+	/* Before the kernel's own threads, as that of RCU, which would keep anybody waiting. */
 	const struct sched_param first = { .sched_priority = 1 };
 	const unsigned int per_octave = 32;
 	struct twheel_event ev;
