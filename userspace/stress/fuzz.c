@@ -390,11 +390,18 @@ static bool seldom(void)
 	return !random_below(100);
 }
 
-/* Few operations most of the time; their opcodes are the digits of v[0]. */
+/* How many a call takes: fewer than @few most of the time, else up to @most, a mask. */
+static unsigned int count_of(const struct step *s, unsigned int few, unsigned int most)
+{
+	if (s->n >> 24 != 0xff)
+		return s->n % few;
+	return s->n & (seldom() ? most : 0x1ff);
+}
+
+/* The opcodes are the digits of v[0]. */
 static void run_batch(const struct step *s)
 {
-	unsigned int most = seldom() ? 0x1ffff : 0x1ff, i;
-	unsigned int count = s->n >> 24 == 0xff ? s->n & most : s->n % 20;
+	unsigned int count = count_of(s, 20, 0x1ffff), i;
 	struct twheel_op *op = (struct twheel_op *)(me.buffer + PAGE);
 	unsigned int good = count < TWHEEL_BATCH_MAX ? count : TWHEEL_BATCH_MAX;
 	struct twheel_batch b = { .ops = ptr_u64(op), .count = count, .flags = s->n >> 30 == 2 };
@@ -420,7 +427,7 @@ static void run_batch(const struct step *s)
 
 static void run_kick(const struct step *s)
 {
-	unsigned int count = s->n >> 24 == 0xff ? s->n & 0xffff : s->n % 100, i;
+	unsigned int count = count_of(s, 100, 0xffff), i;
 	__u32 *slots = (__u32 *)(me.buffer + PAGE);
 	struct twheel_kick k = { .slots = ptr_u64(slots), .count = count };
 
@@ -888,6 +895,15 @@ static void run_traced(const struct program *p, unsigned int mode)
 	ioctl(me.kcov_fd, KCOV_DISABLE, 0);
 }
 
+/*
+ * Whether the last run has filled the trace. It took a hundred times as long as others, and so
+ * would what is made of it: such are neither kept nor followed, or little else would be run.
+ */
+static bool was_long(void)
+{
+	return me.kcov[0] + 1 >= KCOV_WORDS;
+}
+
 static unsigned int nr_operands(void)
 {
 	unsigned int n = __atomic_load_n(&shared->nr_operands, __ATOMIC_RELAXED);
@@ -926,6 +942,16 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 		last = pc;
 	}
 	return found;
+}
+
+/* Whether the last run is one to keep, as it has come somewhere new. */
+static bool leads_on(void)
+{
+	bool is_long = was_long();
+
+	/* The blocks of one that was too long have been reached; its edges may be by another. */
+	return new_edges(is_long ? NULL : shared->edges, shared->blocks, &shared->nr_blocks) &&
+	       !is_long;
 }
 
 /*
@@ -1046,7 +1072,7 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 		stand_still();
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
-		if (!new_edges(shared->edges, shared->blocks, &shared->nr_blocks))
+		if (!leads_on())
 			continue;
 		keep(&next);
 		*p = next;
@@ -1302,10 +1328,10 @@ static void one_program(void)
 		return;
 	}
 	run_traced(p, KCOV_TRACE_PC);
-	if (new_edges(shared->edges, shared->blocks, &shared->nr_blocks)) {
+	if (leads_on()) {
 		keep(p);
 		follow(p);
-	} else if (!random_below(500)) {
+	} else if (!was_long() && !random_below(500)) {
 		/* What leads further may lie on a way that is not new any more. */
 		follow(p);
 	}
