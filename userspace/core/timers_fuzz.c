@@ -962,10 +962,42 @@ static void empty(struct run *r)
 	FUZZ_CHECK(r->live, ==, 0);
 }
 
+/* So many that chunks and pages are given back, beside those that are kept. */
+#define REFILL		(32 * TWHEEL_CHUNK)
+
+static void fill(struct run *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->timers && i < REFILL; i++)
+		if (!r->timer[i].id)
+			do_register(r, &r->timer[i]);
+	follow_all(r);
+	check_memory(r);
+}
+
+/*
+ * Every other chunk gives its memory back and gets some again, then those between: a page
+ * goes with the last chunk that uses it, not before and not later. Of a few timers all
+ * chunks are kept.
+ */
+static void turn_over(struct run *r)
+{
+	unsigned int i, turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		for (i = 0; i < r->timers && i < REFILL; i++)
+			if (r->timer[i].id &&
+			    (u32)r->timer[i].id / TWHEEL_CHUNK % 2 == turn)
+				do_cancel(r, &r->timer[i]);
+		check_memory(r);
+		fill(r);
+	}
+}
+
 /* What has been emptied can be filled again, and then nothing is left of it. */
 static void end(struct run *r)
 {
-	unsigned int i;
 	u64 pgoff;
 
 	empty(r);
@@ -973,10 +1005,8 @@ static void end(struct run *r)
 		if (r->page[pgoff])
 			FUZZ_CHECK(twheel_slots_page(&r->t.slots, pgoff) == r->page[pgoff], ==,
 				   true);
-	for (i = 0; i < r->timers && i < 4 * TWHEEL_CHUNK; i++)
-		do_register(r, &r->timer[i]);
-	follow_all(r);
-	check_memory(r);
+	fill(r);
+	turn_over(r);
 	empty(r);
 	twheel_slots_free(&r->t.slots);
 	FUZZ_CHECK(memory_used, ==, 0);
