@@ -10,11 +10,7 @@
 
 kernel=${1:-6.12}
 bin=$build/exact
-mkdir -p "$bin"
-harness=$("$top/vm/source.sh")/tools/testing/selftests
-gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
-	-isystem "$harness" -I"$top/include/uapi" \
-	-o "$bin/exact" "$top/userspace/selftests/exact/exact.c"
+quietly "$top/vm/programs.sh" exact
 
 # Without these two, which look at the clocks all the time, days pass faster.
 quiet='nowatchdog tsc=reliable'

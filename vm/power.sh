@@ -10,11 +10,7 @@
 
 kernel=${1:-6.12}
 bin=$build/power
-mkdir -p "$bin"
-harness=$("$top/vm/source.sh")/tools/testing/selftests
-gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
-	-isystem "$harness" -I"$top/include/uapi" \
-	-o "$bin/power" "$top/userspace/selftests/power/power.c"
+quietly "$top/vm/programs.sh" power
 
 # machine NAME OPTION... -- COMMAND: with its HPET the emulated machine does not wake.
 machine() {

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/programs.sh [arm64 | s390x | stress | stress32]: builds the programs and the tests of the
-# device, into build/user and build/user32; or the tests for that architecture, into
-# build/user-ARCHITECTURE; or the hostile ones, into build/stress or build/stress32. One at a
-# time.
+# vm/programs.sh [arm64 | s390x | stress | stress32 | exact | power]: builds the programs and the
+# tests of the device, into build/user and build/user32; or the tests for that architecture, into
+# build/user-ARCHITECTURE; or the hostile ones, into build/stress or build/stress32; or those of
+# vm/exact.sh or vm/power.sh, into build/exact or build/power. One at a time.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -32,6 +32,14 @@ stress)
 	;;
 stress32)
 	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness" BITS=32
+	;;
+exact | power)
+	mkdir -p "$build/$1"
+	gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
+		-isystem "$harness" -I"$top/include/uapi" \
+		-o "$build/.$1" "$top/userspace/selftests/$1/$1.c"
+	# Another machine may just be made of what is there.
+	mv "$build/.$1" "$build/$1/$1"
 	;;
 *)
 	die "unknown: $1"
