@@ -15,7 +15,7 @@
  *   --single 1    one process, no scribbler: with --blind, the same programs each time
  *   --blind 1     no KCOV
  *   --guided 1    fail where there is none
- *   --print 1     print a corpus that reaches all that was reached
+ *   --print 1     print a corpus that reaches all that was reached but by long programs
  *   --trace 1     print each program before it runs
  */
 #include "stress.h"
@@ -1072,8 +1072,12 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 		stand_still();
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
-		if (!leads_on())
+		if (!leads_on()) {
+			/* The other values may be as good at that. */
+			if (was_long())
+				*tries /= 2;
 			continue;
+		}
 		keep(&next);
 		*p = next;
 		return true;
