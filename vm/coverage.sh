@@ -52,7 +52,8 @@ awk -v min_lines=$min_lines -v min_branches=$min_branches \
 	}
 	function not_reached() {
 		if (key in reason)
-			printf "# %s:%d: %s: %s: %s\n", file, number, function_name, text, reason[key]
+			printf "# %s:%d: %s: %s: %s\n", file, number, function_name, text,
+				reason[key]
 		else {
 			printf "# %s:%d: %s: %s: not reached\n", file, number, function_name, text
 			unexplained++
