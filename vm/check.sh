@@ -178,7 +178,7 @@ if [ -n "$full" ]; then
 		--loops "$(share 1000000)" --parallel
 	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 200)" \
 		--loops "$(share 1000000)" --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 250)" \
+	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 400)" \
 		--parallel
 	stage exact tap "$top/vm/exact.sh"
 	stage power tap "$top/vm/power.sh"
