@@ -59,7 +59,8 @@ the_end() {
 }
 
 # plant KERNEL BUG...: one after the other in one machine, which goes on. Where a
-# bug takes two processors, these take turns as QEMU counts.
+# bug takes two processors, these take turns as QEMU counts. Of what ODEBUG has to say
+# the kernel prints five reports, of which each bug takes one or two.
 plant() {
 	local bug kernel=$1 run=() alone=()
 
@@ -81,8 +82,10 @@ found() {
 kernel=${1-}
 case $kernel in
 debug)
-	plant debug rcu preempt refcount fortify context atomic active work shift uaf slab vmalloc leak
+	plant debug rcu twice preempt refcount fortify context atomic active work shift uaf slab \
+		vmalloc leak
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	found "what RCU is told to free twice" 'kernel log: ODEBUG: activate active'
 	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
 	ok "debug: a reference to what nobody holds" says 'at lib/refcount.c:'
 	ok "debug: more than a member has room for" says 'planted_fortify'
@@ -108,6 +111,9 @@ debug)
 	boot debug-copy --kernel debug --memory 768M --exact -- insmod /planted.ko bug=copy
 	ok "debug: a machine with copy fails" refused
 	ok "debug: more than the object to a program" says 'RIP: 0010:usercopy_abort'
+	boot debug-put --kernel debug --memory 768M --exact -- insmod /planted.ko bug=put
+	ok "debug: a machine with put fails" refused
+	ok "debug: a page that is given back twice" says 'linux/mm.h:'
 	boot debug-queue --kernel debug --memory 768M --exact --qemu "-smp 1" \
 		--append 'nowatchdog rcupdate.rcu_cpu_stall_suppress=1' -- insmod /planted.ko bug=spin
 	found "work that waits for a processor" 'kernel log: BUG: workqueue lockup'
@@ -116,8 +122,9 @@ debug)
 	the_end
 	;;
 uml)
-	plant uml rcu refcount fortify context atomic active work shift uaf slab vmalloc leak
+	plant uml rcu twice refcount fortify context atomic active work shift uaf slab vmalloc leak
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	found "what RCU is told to free twice" 'kernel log: ODEBUG: activate active'
 	ok "uml: a reference to what nobody holds" says 'at lib/refcount.c:'
 	ok "uml: more than a member has room for" says 'planted_fortify'
 	found "a lock that may sleep below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
@@ -140,6 +147,9 @@ uml)
 	boot uml-copy --kernel uml -- insmod /planted.ko bug=copy
 	ok "uml: a machine with copy fails" refused
 	ok "uml: more than the object to a program" says 'usercopy_abort'
+	boot uml-put --kernel uml -- insmod /planted.ko bug=put
+	ok "uml: a machine with put fails" refused
+	ok "uml: a page that is given back twice" says 'put_page_testzero'
 	boot uml-stop --kernel uml -- insmod /planted.ko bug=uaf
 	ok "uml: the first report is the last" says 'the machine died without a verdict'
 	the_end
@@ -151,11 +161,17 @@ kcsan)
 	# Where two take turns anyway, neither is there while the other's write is delayed.
 	boot kcsan-turns --kernel kcsan --append panic_on_warn=0 -- insmod /planted.ko bug=turns
 	found "what only the order of memory keeps apart" 'kernel log: BUG: KCSAN: data-race in take_turns'
+	# With one processor, nobody else is there while a write is delayed.
+	boot kcsan-tick --kernel kcsan --append panic_on_warn=0 --qemu "-smp 1" \
+		-- insmod /planted.ko bug=tick
+	found "an interrupt that counts as well" \
+		'kernel log: BUG: KCSAN: data-race in planted_counts_too'
 	the_end
 	;;
 rt-debug)
-	plant rt-debug rcu preempt context active work list
+	plant rt-debug rcu twice preempt context active work list
 	found "what RCU may have freed" 'kernel log: WARNING: suspicious RCU usage'
+	found "what RCU is told to free twice" 'kernel log: ODEBUG: activate active'
 	found "a processor that it may leave" 'kernel log: BUG: using smp_processor_id() in preemptible'
 	found "a lock that sleeps below one that spins" 'kernel log: [ BUG: Invalid wait context ]'
 	found "sleep with a lock held" 'kernel log: BUG: sleeping function called from invalid context'
@@ -285,13 +301,14 @@ stock)
 	the_end
 	;;
 tests)
-	# mutant KERNEL BUG BIN COMMAND: the module with that bug, and a test of it.
+	# mutant KERNEL BUG BIN COMMAND [OPTION...]: the module with that bug, and a test of it.
 	mutant() {
 		boot "tests-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
-			--log-ok 'minor 250 is taken' --bin "$build/$3" --run "$4"
+			--log-ok 'minor 250 is taken' --bin "$build/$3" "${@:5}" --run "$4"
 	}
-	quietly "$top/vm/programs.sh"
-	quietly "$top/vm/programs.sh" stress
+	for bin in '' stress exact power; do
+		quietly "$top/vm/programs.sh" ${bin:+"$bin"}
+	done
 	# In a machine just begun it may be pages of slabs that cannot be had, and none is lost.
 	four='fail_nth -v register; fail_nth -v register; fail_nth -v register; fail_nth -v register'
 	mutant uml leak stress "$four -t nothing_leaked"
@@ -306,6 +323,8 @@ tests)
 	mutant uml forget stress 'fail_nth -v register'
 	ok "a timer that stays when its id cannot be told" \
 		says 'not ok 1 fail_nth.register.each_place'
+	mutant uml half stress 'fail_nth -f load'
+	ok "what is left of a module that was not loaded" says 'not ok 1 load.each_place'
 	mutant 6.12 early user 'read_test -t many'
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused
@@ -323,7 +342,8 @@ tests)
 	mutant uml ahead stress 'soak --seconds 5'
 	ok "a wheel that is ahead of its clock" says ' s: early'
 	ok "fails its test" refused
-	mutant uml freed stress 'lives -t open_arm_close --count 100'
+	# For an hour: one that fires on the way may end the machine before a word of it is out.
+	mutant uml freed user 'timer_test -t get'
 	ok "a wheel that is freed while its hrtimer is armed" says 'ODEBUG: free active'
 	mutant 6.12 torn stress 'pairs -t stats_any --seconds 20'
 	ok "numbers that others change while they are read" says 'not ok 1 pairs.stats_any'
@@ -338,6 +358,21 @@ tests)
 	ok "what only two numbers of 32 and 64 bits lead to" says 'both numbers'
 	mutant 6.12 store user 'table_race_test -t claim -t disarm_at_expiry'
 	ok "an expiry that is claimed by a store" says 'FAIL  table_race.claim'
+	ok "fails its test" refused
+	# What these need is said in the scripts that run them.
+	alike=(--alike --append 'nowatchdog tsc=reliable')
+	mutant 6.12 slow exact 'exact -t every_distance' "${alike[@]}"
+	ok "a wheel that comes a millisecond later" says 'FAIL  exact.tick_524us.every_distance'
+	ok "fails its test" refused
+	mutant 6.12 greedy exact 'exact -t beside_storms' "${alike[@]}"
+	ok "one that does all at once, which others wait for" says 'FAIL  exact.tick_524us.beside_storms'
+	ok "fails its test" refused
+	storm='storms -t one_instant --seconds 1 --exact 1'
+	mutant 6.12 greedy stress "$storm" --alike --settle 5
+	ok "and the storm of one instant" says 'not ok 1 storms.one_instant'
+	mutant 6.12 awake power 'power -t sleeps' --qemu '-machine pc,hpet=off' \
+		--append 'no_console_suspend'
+	ok "a clock that stands still while the machine sleeps" says 'FAIL  power.boottime.sleeps'
 	ok "fails its test" refused
 	mutant 6.12 second user 'table_race_test -t second_read -t disarm_at_expiry'
 	ok "a word that is not read again" says 'FAIL  table_race.second_read'

@@ -12,6 +12,8 @@
 cd "$top"
 need clang-14 coccinelle pahole python3
 source=$(vm/source.sh)
+# Where the kernel's rules come to lie.
+coccinelle=$cache/coccinelle/${source##*/}
 uapi=include/uapi
 header=$uapi/linux/twheel.h
 
@@ -125,9 +127,8 @@ rules() {
 # Of the kernel's own rules, those that need no OCaml compiler and are not of
 # kinds of devices that we have not.
 kernel_rules() {
-	local dir base=linux-source-6.12 all
+	local dir=$coccinelle base=linux-source-6.12 all
 
-	dir=$cache/coccinelle/${source##*/}
 	if ! [ -d "$dir" ]; then
 		rm -rf "$dir.tmp"
 		mkdir -p "$dir.tmp"
@@ -194,6 +195,7 @@ bite() {
 		name=${rule##*/}
 		finds_planted "${name%.cocci}" <<<"$(looked_at=$wrong rules "$rule")"
 	done
+	finds_planted kfree <<<"$(looked_at=$wrong rules "$coccinelle/free/kfree.cocci")"
 	finds_planted locked <<<"$(awk -f vm/locked.awk "$wrong")"
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Violations of each of the rules beside this, and of vm/locked.awk. Each line with one
- * names the rule, which must find it. Nothing compiles this.
+ * Violations of each of the rules beside this, of one of the kernel's, and of vm/locked.awk. Each
+ * line with one names the rule, which must find it. Nothing compiles this.
  */
 #include <linux/uaccess.h>
 
@@ -26,6 +26,12 @@ static int wrong_fetch(struct twheel_kick __user *from)
 	if (copy_from_user(&twice, from, sizeof(twice))) /* double_fetch */
 		return -EFAULT;
 	return once.count != twice.count;
+}
+
+static u64 wrong_free(struct twheel_kick *kick)
+{
+	kfree(kick);
+	return kick->slots; /* kfree */
 }
 
 static int wrong_index(const int *table, unsigned int size, unsigned int index)

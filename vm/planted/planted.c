@@ -33,9 +33,12 @@
  *   fortify  writes more than a member has room for
  *   refcount takes a reference to what nobody holds any more
  *   rcu      looks at what RCU may have freed
+ *   twice    has RCU free what it is about to free
+ *   put      gives a page back that it has given back
  *   preempt  asks which processor it is on, and may be on another then
  *   race     counts without a lock, in two threads
  *   turns    counts in two threads that take turns, by a word that orders nothing
+ *   tick     counts in a thread, and in an interrupt of its processor
  *   foreign  reads plainly what somebody unknown to the kernel's eyes writes
  *   padding  gives a program bytes that nothing was written to
  *   field    gives it a member that nothing was written to
@@ -48,6 +51,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -429,6 +433,34 @@ static int planted_rcu(void)
 	return rcu_dereference(shared) ? -EIO : 0;
 }
 
+static struct rcu_head head;
+
+static void planted_later(struct rcu_head *unused)
+{
+}
+
+static int planted_twice(void)
+{
+	/* So that the first is not over before the second. */
+	rcu_read_lock();
+	call_rcu(&head, planted_later);
+	call_rcu(&head, planted_later);
+	rcu_read_unlock();
+	rcu_barrier();
+	return 0;
+}
+
+static int planted_put(void)
+{
+	struct page *p = alloc_page(GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	put_page(p);
+	put_page(p);
+	return 0;
+}
+
 static int planted_preempt(void)
 {
 	return smp_processor_id() < nr_cpu_ids ? 0 : -EIO;
@@ -442,6 +474,31 @@ static int planted_counts(void *unused)
 		counter++;
 		cond_resched();
 	}
+	return 0;
+}
+
+static enum hrtimer_restart planted_counts_too(struct hrtimer *timer)
+{
+	counter++;
+	hrtimer_forward_now(timer, ns_to_ktime(100 * NSEC_PER_USEC));
+	return HRTIMER_RESTART;
+}
+
+static noinline int planted_tick(void)
+{
+	unsigned long end = jiffies + 3 * HZ;
+	struct hrtimer timer;
+
+	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	timer.function = planted_counts_too;
+	hrtimer_start(&timer, ms_to_ktime(1), HRTIMER_MODE_REL_PINNED_HARD);
+	while (time_before(jiffies, end)) {
+		counter++;
+		/* In memory, each time. */
+		barrier();
+	}
+	hrtimer_cancel(&timer);
+	destroy_hrtimer_on_stack(&timer);
 	return 0;
 }
 
@@ -586,9 +643,12 @@ static const struct {
 	{ "fortify", planted_fortify },
 	{ "refcount", planted_refcount },
 	{ "rcu", planted_rcu },
+	{ "twice", planted_twice },
+	{ "put", planted_put },
 	{ "preempt", planted_preempt },
 	{ "race", planted_race },
 	{ "turns", planted_turns },
+	{ "tick", planted_tick },
 	{ "foreign", planted_foreign },
 	{ "padding", planted_padding },
 	{ "field", planted_field },
