@@ -1073,7 +1073,7 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
 		if (!leads_on()) {
-			/* The other values may be as good at that. */
+			/* So may those be that have other values in its place. */
 			if (was_long())
 				*tries /= 2;
 			continue;

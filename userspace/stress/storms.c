@@ -461,7 +461,7 @@ static void instant_attack(unsigned int nr)
 }
 
 /* Until that instant, of each, however short the storm. */
-STORM(one_instant, NULL, instant_attack, NULL, "timers", .rounds = 1)
+STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4)
 
 /* Words of 4,096 timers that never stand still around now, and are kicked. */
 #define FLIPPED	4096U
