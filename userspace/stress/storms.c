@@ -460,8 +460,12 @@ static void instant_attack(unsigned int nr)
 	shared->done[nr] += MILLION / 4;
 }
 
-/* Until that instant, of each, however short the storm. */
-STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4)
+/*
+ * Until that instant, of each, however short the storm. What is left of each instant then
+ * is for a worker, and each wheel's has its slice as well.
+ */
+STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4,
+      .at_worst = ATTACKERS)
 
 /* Words of 4,096 timers that never stand still around now, and are kicked. */
 #define FLIPPED	4096U
