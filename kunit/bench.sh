@@ -11,45 +11,13 @@
 # It runs natively, in user-mode Linux; source and build are kept where
 # kunit/run.sh keeps them.
 
-. "$(dirname "$0")/../vm/lib.sh"
+. "$(dirname "$0")/tree.sh"
 
-version=6.12
-need "linux-source-$version" bc bison flex gcc libelf-dev make python3 xz-utils
-
-tree=$cache/uml-$(dpkg-query -W -f '${Version}' "linux-source-$version")
+take_tree 6.12
+plant twheel.o twheel_slots.o twheel_timers.o twheel_bench_kunit.o
 dir=$tree.build-bench
 log=$logs/kunit-bench.log
 mkdir -p "$dir"
-
-unpack() {
-	local new
-
-	[ ! -d "$tree" ] || return 0
-	new=$(mktemp -d "$tree.XXXXXX")
-	echo "unpacking linux-source-$version" >&2
-	tar -C "$new" --strip-components=1 -xf "/usr/src/linux-source-$version.tar.xz"
-	mv -T "$new" "$tree"
-}
-
-# Puts the wheel and the bench into the source tree, as links.
-plant() {
-	rm -rf "$tree/lib/twheel"
-	mkdir "$tree/lib/twheel"
-	ln -s "$top"/twheel{,_slots,_timers}.c "$top"/include "$top"/kunit/*.[ch] \
-		"$tree/lib/twheel"
-	cat >"$tree/lib/twheel/Makefile" <<-'END'
-		ccflags-y := -I$(srctree)/lib/twheel/include -I$(srctree)/lib/twheel/include/uapi -Werror
-		obj-y := twheel.o twheel_slots.o twheel_timers.o twheel_bench_kunit.o
-	END
-	grep -qx 'obj-y += twheel/' "$tree/lib/Makefile" ||
-		echo 'obj-y += twheel/' >>"$tree/lib/Makefile"
-}
-
-# Others build their kernels from the same tree.
-exec 9>"$tree.lock"
-flock 9
-unpack
-plant
 rm -rf "$dir/lib/twheel"
 (
 	cd "$tree"
