@@ -147,7 +147,7 @@ stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
 stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
-stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--operations 100000000}
+stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--armings 10000000}
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage model tap "$top/doc/model/run.sh"

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/core/fuzz.sh [models | races] [--seconds N | --operations N] [--keep]
+# userspace/core/fuzz.sh [models | races] [--seconds N | --operations N] [--armings N]
+#                        [--keep]
 #
 # The wheel, its timers and its slots in user space, against models of them: by
 # libFuzzer under the sanitizers, by random operations without, and raced; or the
 # one without the other. Prints TAP, with the number of operations, or armings, that were done. By
 # default libFuzzer has 20 s for each of the two; with --operations, each of the two,
-# and of the random ones, does so many (make check-full asks for its share of 100000000),
-# and the races arm 10000000 times, not 300000.
+# and of the random ones, does so many (make check-full asks for its share of 100000000).
+# The races arm 300000 times, or as --armings says.
 #
 # The threads that race turn in loops while they wait for each other, so that these
 # take ten times as long where something else wants a processor.
@@ -35,9 +36,9 @@ while [ $# -gt 0 ]; do
 	--operations)
 		operations=$2
 		random=$2
-		armings=10000000
 		shift
 		;;
+	--armings) armings=$2 && shift ;;
 	--keep) keep=1 ;;
 	*) die "unknown: $1" ;;
 	esac
