@@ -66,8 +66,9 @@ sum() {
 	awk '{ sum += $1 } END { printf "%.0f\n", sum }'
 }
 
+# least NUMBER: of so many numbers; of more or fewer there is none.
 least() {
-	sort -n | head -n 1
+	sort -n | awk -v nr="$1" 'NR == 1 { least = $1 } END { if (NR == nr) print least }'
 }
 
 # passed STAGE...: how many of these have, and nothing in them has failed.
@@ -106,17 +107,17 @@ target 'calls of the fuzzer, guided, and exchanges' \
 	"$(of 20000000)"
 target 'flips of arguments under calls, where fewest' \
 	"$(said 'races-6.12 rt-races debug-races' \
-		'.*:flipped_arguments:([0-9]+) flips.*' | least)" 10000000
+		'.*:flipped_arguments:([0-9]+) flips.*' | least 3)" 10000000
 target 'models of the core' "$(said fuzz "$models" | wc -l)" 4
-target 'operations of the one with the fewest' "$(said fuzz "$models" | least)" "$(of 100000000)"
+target 'operations of the one with the fewest' "$(said fuzz "$models" | least 4)" "$(of 100000000)"
 target 'armings of the races of the core, each' \
-	"$(said core-races '.* ([0-9]+) armings: .*' | least)" 10000000
+	"$(said core-races '.* ([0-9]+) armings: .*' | least 2)" 10000000
 target 'events that were read and compared, none of them early' "$({
 	said soak '.* armings, ([0-9]+) read, .*'
 	said storms '.*:([0-9]+) events.*'
 } | sum)" 10000000
 target 'seconds of the soak, whose sums were right in each' \
-	"$(said soak '.*soak\.c:[0-9]+:[a-z_]*:([0-9]+) s: [0-9]+ armings, .*' | sum)" "$(of 600)"
+	"$(said soak '.*soak\.c:[0-9]+:[a-z_]*:([0-9]+) s: [0-9]+ armings, .*' | sum)" 600
 target 'wake-ups of two processes, each by a timer of the other' "$(rounds ping_pong)" 10000
 target 'machines that slept and woke, and whose processors came and went' "$(passed power)" 1
 # What is in planted ones is meant to be complained of.
@@ -134,7 +135,7 @@ target 'machines whose kernels, watching themselves or not, had nothing to say' 
 	"$good" "$((machines ? machines : 1))"
 target 'kernels' "$(passed vm-6.12 vm-6.1 rt rt-6.1)" 4
 target 'machines of 64 bits, of 32, and of the other order of bytes' \
-	"$(passed vm-6.12 debug-32 s390x)" 3
+	"$(passed vm-6.12 vm-6.1 debug-32 s390x)" 4
 [ "$share" = 100 ] ||
 	echo "# targets:cut: $share % of 12000000 and 1000000 loops, 20000000 calls, 100000000 operations"
 echo "1..$number"
