@@ -89,6 +89,8 @@ if grep -qx 'CONFIG_KCOV=y' "$config"; then
 	turn=100
 	options+=(--variant kcov)
 fi
+late=
+! grep -qxE 'CONFIG_(KASAN|KCSAN|KMSAN|PROVE_LOCKING)=y' "$config" || late=1
 
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
@@ -113,8 +115,8 @@ part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$
 # A module is loaded, and a processor goes, while all others wait; in turns, one may
 # wait for ever. With one processor there are no turns, and none can go.
 without=(-T loads_and_unloads -T cpu_offline_expiry)
-[ "$kernel" != uml ] || without=(-T cpu_offline_expiry)
 [ -z "$parallel" ] || without=()
+[ "$kernel" != uml ] || without=(-T cpu_offline_expiry)
 part pairs --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
 # A page that was given back must not be written to, where the kernel can see that.
 [ -n "$only" ] && [ "$only" != lives ] || options+=(--append page_poison=1)
@@ -125,7 +127,7 @@ fi
 # Who is punctual beside them is for processors that are truly two, or one; and a kernel
 # that does nothing else.
 if [ -n "$parallel$exactly" ]; then
-	part storms --seconds "$storms" --late "${watching:-0}" --exact "${exactly:-0}"
+	part storms --seconds "$storms" --late "${late:-0}" --exact "${exactly:-0}"
 fi
 [ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"
