@@ -412,7 +412,8 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 
 	p[0] = (struct pollfd) { .fd = self->fd, .events = POLLIN };
 	p[1] = (struct pollfd) { .fd = other, .events = POLLIN };
-	while ((got < STORM || others < BYSTANDERS) && poll(p, 2, PATIENCE_MS) > 0) {
+	while ((got < STORM || others < BYSTANDERS) &&
+	       poll_again(p, 2, PATIENCE_MS) > 0) {
 		int ret;
 
 		ret = p[1].revents ? take(other, ev, 64, 0) : 0;

@@ -37,7 +37,14 @@ static short polled(int fd, int timeout_ms)
 		.events = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM | POLLPRI,
 	};
 
-	return poll(&p, 1, timeout_ms) < 0 ? -1 : p.revents;
+	switch (poll_again(&p, 1, timeout_ms)) {
+	case 0:
+		return 0;
+	case 1:
+		return p.revents;
+	default:
+		return -1;
+	}
 }
 
 /* poll(): POLLIN and POLLRDNORM while anything is unread, and never anything else. */

@@ -280,19 +280,29 @@ static inline int list_all(int fd)
 	return ret < 0 ? ret : total;
 }
 
-static inline bool readable(int fd, int timeout_ms)
+/*
+ * As poll(), and again after a signal: nobody restarts it (see interrupt_children()). As
+ * its time is over poll looks once more: what must come, with all patience, and is found
+ * then alone has woken nobody, and does not count.
+ */
+static inline int poll_again(struct pollfd *p, nfds_t nr, int timeout_ms)
 {
-	__u64 end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	__u64 end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS, t;
+	bool must = timeout_ms == PATIENCE_MS;
 	int ret;
 
-	/* Nobody restarts it after a signal; see interrupt_children(). */
-	while ((ret = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR) {
-		__u64 t = now(CLOCK_MONOTONIC);
-
+	while ((ret = poll(p, nr, timeout_ms)) < 0 && errno == EINTR) {
+		t = now(CLOCK_MONOTONIC);
 		timeout_ms = t < end ? (end - t) / NS_PER_MS : 0;
 	}
-	return ret == 1 && p.revents & POLLIN;
+	return ret > 0 && must && now(CLOCK_MONOTONIC) >= end ? 0 : ret;
+}
+
+static inline bool readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll_again(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
 }
 
 /* In this order: who is about to says that it may have before it ends. */

@@ -633,7 +633,8 @@ static bool reap(struct ring *r, struct io_uring_cqe *cqe, int patience)
 	__u32 *tail = (__u32 *)(r->cq + r->p.cq_off.tail);
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
 
-	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE) && poll(&p, 1, patience) != 1)
+	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE) &&
+	    poll_again(&p, 1, patience) != 1)
 		return false;
 	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
 		return false;

@@ -1175,7 +1175,7 @@ static void do_poll_long(struct race *r)
 {
 	struct pollfd p = { .fd = r->other, .events = POLLIN };
 
-	r->ra = poll(&p, 1, PATIENCE_MS) != 1 ? -EIO :
+	r->ra = poll_again(&p, 1, PATIENCE_MS) != 1 ? -EIO :
 		p.revents == POLLIN ? 0 : p.revents == POLLNVAL ? -EBADF : -EIO;
 }
 
