@@ -45,8 +45,12 @@ says() {
 	grep -qF -e "$1" <<<"$output"
 }
 
+never() {
+	! "$@"
+}
+
 never_says() {
-	! says "$1"
+	never says "$1"
 }
 
 refused() {
@@ -346,6 +350,7 @@ tests)
 	ok "fails its test" refused
 	mutant uml freed stress 'lives -t open_arm_close --count 100'
 	ok "a wheel that is freed while its hrtimer is armed" refused
+	ok "in a machine that has come to the test of it" says 'twheel-vm: run: lives'
 	# One that fires on the way may end the machine before a word of it is out; not one in an hour.
 	mutant uml freed user 'timer_test -t get'
 	ok "what is said of that" says 'ODEBUG: free active'
@@ -373,7 +378,8 @@ tests)
 	ok "fails its test" refused
 	storm='storms -t one_instant --seconds 1 --exact 1'
 	mutant 6.12 greedy stress "$storm" --alike --settle 5
-	ok "and the storm of one instant" says 'not ok 1 storms.one_instant'
+	ok "and the storm of one instant" says '!= punctual(storm, &usual)'
+	ok "fails its test" refused
 	mutant 6.12 awake power 'power -t sleeps' --qemu '-machine pc,hpet=off' \
 		--append 'no_console_suspend'
 	ok "a clock that stands still while the machine sleeps" says 'FAIL  power.boottime.sleeps'
@@ -574,5 +580,104 @@ printf 'twheel-vm: verdict: %s\n' PASS 'FAIL: kernel log' >"$copy/build/logs/a.o
 ok "targets: one was reached; a machine that was found out" targets 1
 sed -i 2d "$copy/build/logs/a.output.log"
 ok "targets: two" targets 2
+
+# What the kernel has reached of the module, by files that gcov might have written.
+lines() {
+	printf '%9s:%5d:\t%s\n' "$@"
+}
+{
+	echo 'function one called 1 returned 100% blocks executed 90%'
+	lines 1 1 'if (a)'
+	echo 'branch  0 taken 5'
+	echo 'branch  1 taken 3 (fallthrough)'
+	lines '#####' 2 '	return -EIO;'
+	for line in {3..20}; do
+		lines 1 "$line" 'a++;'
+	done
+} >"$copy/one.gcov"
+echo 'one | return -EIO; | why not' >"$copy/reasons"
+
+# covered VERDICTS: of one.gcov, as "1not 23" for ok 1, not ok 2, ok 3.
+covered() {
+	local verdicts
+
+	verdicts=$(cd "$copy" && awk -v min_lines=95 -v min_branches=90 -v reasons=reasons \
+		-f "$top/vm/coverage.awk" one.gcov | sed -n 's/^\(not \)\?ok \([0-9]\).*/\1\2/p' |
+		tr -d '\n')
+	[ "$verdicts" = "$1" ] || {
+		echo "# $verdicts, not $1" >&2
+		return 1
+	}
+}
+ok "coverage: enough of it" covered 123
+mv "$copy/reasons" "$copy/why"
+: >"$copy/reasons"
+ok "coverage: an error return that was not reached, without a reason" covered '12not 3'
+cp "$copy/why" "$copy/reasons"
+echo 'one | return -EPERM; | it is gone' >>"$copy/reasons"
+ok "coverage: a reason whose line is not there" covered '12not 3'
+cp "$copy/why" "$copy/reasons"
+lines '#####' 21 'b++;' >>"$copy/one.gcov"
+ok "coverage: too few of the lines" covered 'not 123'
+sed -i '$d' "$copy/one.gcov"
+sed -i '$a branch  0 never executed' "$copy/one.gcov"
+ok "coverage: too few of the branches" covered '1not 23'
+sed -i '$d' "$copy/one.gcov"
+lines 1 21 'if (WARN_ON(a))' >>"$copy/one.gcov"
+ok "coverage: a branch that would not be counted" covered '1not 23'
+sed -i '$d' "$copy/one.gcov"
+sed -i 's/return -EIO;/a++;/; 2s/if (a)/return a ? 0 : -EIO;/; s/taken 3/taken 0/' \
+	"$copy/one.gcov"
+: >"$copy/reasons"
+ok "coverage: one of two returns of a line" covered '1not 2not 3'
+
+# Two runs of the exact machine, which are made up: lines of times, the first's and the
+# second's, and whether it fails.
+cp "$top/vm/exact.sh" "$copy/vm"
+for script in programs module; do
+	printf '#!/bin/sh\n' >"$copy/vm/$script.sh"
+done
+cat >"$copy/vm/run.sh" <<'END'
+#!/bin/bash
+case $* in
+*exact-6.12-1\ *) lines=$FIRST nr=1 ;;
+*) lines=$SECOND nr=2 ;;
+esac
+seq -f '# row %g, hash 1f' "$lines" >"${0%/vm/run.sh}/build/logs/exact-6.12-$nr.output.log"
+[ "$nr" != "$FAILS" ]
+END
+chmod +x "$copy"/vm/*.sh
+alike() {
+	FIRST=$1 SECOND=$2 FAILS=${3-} "$copy/vm/exact.sh" >"$copy/exact.log" 2>&1
+}
+# differ WORDS FIRST SECOND: for that reason.
+differ() {
+	! alike "${@:2}" && grep -q "$1" "$copy/exact.log"
+}
+ok "exact: two runs with the same times" alike 24 24
+ok "exact: with others" differ 'two runs, two results' 24 25
+ok "exact: with too few" differ 'no times to compare' 23 23
+ok "exact: a first run that fails" never alike 24 24 1
+ok "exact: a second" differ 'the second run failed' 24 24 2
+
+# What may go into doc/reliability.md.
+cp "$top/vm/reliability.sh" "$copy/vm"
+rm -f "$copy/build/results"/*
+mkdir "$copy/doc"
+written() {
+	printf '<!-- the run -->\nold\n<!-- end of the run -->\n' >"$copy/doc/reliability.md"
+	"$copy/vm/reliability.sh" --write >/dev/null 2>&1
+	! grep -qx old "$copy/doc/reliability.md"
+}
+for run in short 1; do
+	echo "$run 2000-01-01 abc 1 0" >"$copy/build/results/.run"
+	echo '1 0 0' >"$copy/build/results/one"
+	[ $run = 1 ] || ok "tables: not of a short run" never written
+done
+ok "tables: of a whole one" written
+echo '1 1 0' >"$copy/build/results/two"
+ok "tables: not of one in which a test failed" never written
+echo '1 0 1' >"$copy/build/results/two"
+ok "tables: nor of one that was cut" never written
 
 the_end
