@@ -391,8 +391,7 @@ static void batch_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
-STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3,
-	.slices = 3, .at_worst = 4)
+STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3, 3, 4)
 
 /* A million, drained into events, read; and again, cancelled; and again, closed. */
 #define MILLION		1000000U
@@ -469,8 +468,7 @@ static void instant_attack(unsigned int nr)
  * Until that instant, of each, however short the storm. What is left of each instant then
  * is for a worker, and each wheel's has its slice as well.
  */
-STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4,
-	.at_worst = ATTACKERS)
+STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4, .at_worst = ATTACKERS)
 
 /* Words of 4,096 timers that never stand still around now, and are kicked. */
 #define FLIPPED	4096U
