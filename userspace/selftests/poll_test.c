@@ -91,6 +91,8 @@ TEST_F(polling, select)
 	FD_SET(self->fd, &except);
 	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 0);
 	EXPECT_EQ(1, select(self->fd + 1, &in, &out, &except, &patience));
+	/* Woken up, and not by its last look: there is time left. */
+	EXPECT_NE(0, patience.tv_sec + patience.tv_usec);
 	EXPECT_TRUE(FD_ISSET(self->fd, &in));
 	EXPECT_FALSE(FD_ISSET(self->fd, &out));
 	EXPECT_FALSE(FD_ISSET(self->fd, &except));
