@@ -631,8 +631,8 @@ sed -i 's/return -EIO;/a++;/; 2s/if (a)/return a ? 0 : -EIO;/; s/taken 3/taken 0
 : >"$copy/reasons"
 ok "coverage: one of two returns of a line" covered '1not 2not 3'
 
-# Two runs of the exact machine, which are made up: lines of times, the first's and the
-# second's, and whether it fails.
+# Two runs of the exact machine, which are made up: how many times the first prints, how
+# many the second, and which of them fails, if one does.
 cp "$top/vm/exact.sh" "$copy/vm"
 for script in programs module; do
 	printf '#!/bin/sh\n' >"$copy/vm/$script.sh"
