@@ -2,7 +2,8 @@
 //
 // The words of the deadline table belong to user space: each access is one
 // READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more. Both at a time are none
-// of these.
+// of these. The header of the table is theirs as well, but the module writes it and
+// never reads it.
 
 virtual report
 
@@ -23,6 +24,7 @@ cmpxchg64(&\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
 
 @bad@
 struct twheel_slot *slot;
+struct twheel_slot entry;
 identifier word =~ "^(deadline_ns|wake_ns)$";
 position p != good.p;
 @@
@@ -30,6 +32,8 @@ position p != good.p;
 slot->word@p
 |
 twheel_slots_word(...)->word@p
+|
+entry.word@p
 )
 
 @whole@

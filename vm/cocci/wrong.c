@@ -28,6 +28,62 @@ static int wrong_fetch(struct twheel_kick __user *from)
 	return once.count != twice.count;
 }
 
+static u64 wrong_word(const struct twheel_slots *s)
+{
+	return twheel_slots_word(s, 1)->deadline_ns; /* table_access */
+}
+
+static u64 wrong_place(struct twheel_slot *slots)
+{
+	return slots[1].deadline_ns; /* table_access */
+}
+
+static int wrong_get(u32 __user *from)
+{
+	u32 once, twice;
+
+	if (get_user(once, from))
+		return -EFAULT;
+	if (get_user(twice, from)) /* double_fetch */
+		return -EFAULT;
+	return once != twice;
+}
+
+static int wrong_gets(u32 __user *from)
+{
+	u32 once, twice;
+
+	if (__get_user(once, from))
+		return -EFAULT;
+	if (__get_user(twice, from)) /* double_fetch */
+		return -EFAULT;
+	return once != twice;
+}
+
+static int wrong_member(struct twheel_kick __user *from)
+{
+	struct twheel_kick once __uninitialized;
+	u32 count;
+
+	if (copy_from_user(&once, from, sizeof(once)))
+		return -EFAULT;
+	if (get_user(count, &from->count)) /* double_fetch */
+		return -EFAULT;
+	return once.count != count;
+}
+
+static int wrong_part(struct twheel_kick __user *from)
+{
+	struct twheel_kick once;
+	u64 slots;
+
+	if (copy_from_user(&once, from, sizeof(once)))
+		return -EFAULT;
+	if (copy_from_user(&slots, &from->slots, sizeof(slots))) /* double_fetch */
+		return -EFAULT;
+	return once.slots != slots;
+}
+
 static u64 wrong_free(struct twheel_kick *kick)
 {
 	kfree(kick);
