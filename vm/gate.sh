@@ -630,6 +630,8 @@ sed -i 's/return -EIO;/a++;/; 2s/if (a)/return a ? 0 : -EIO;/; s/taken 3/taken 0
 	"$copy/one.gcov"
 : >"$copy/reasons"
 ok "coverage: one of two returns of a line" covered '1not 2not 3'
+sed -i '2s/-EIO/VM_FAULT_SIGBUS/' "$copy/one.gcov"
+ok "coverage: or of a page that is not there" covered '1not 2not 3'
 
 # Two runs of the exact machine, which are made up: how many times the first prints, how
 # many the second, and which of them fails, if one does.
@@ -674,7 +676,12 @@ for run in short 1; do
 	echo '1 0 0' >"$copy/build/results/one"
 	[ $run = 1 ] || ok "tables: not of a short run" never written
 done
+echo '# 7 killed' >"$copy/build/logs/one.log"
+echo '# 8 killed' >"$copy/build/logs/gate-one.log"
+echo '1 0 0' >"$copy/build/results/gate-one"
 ok "tables: of a whole one" written
+ok "tables: with its figures" grep -q ' one | 7 killed' "$copy/doc/reliability.md"
+ok "tables: but those of what was planted" never grep -q '8 killed' "$copy/doc/reliability.md"
 echo '1 1 0' >"$copy/build/results/two"
 ok "tables: not of one in which a test failed" never written
 echo '1 0 1' >"$copy/build/results/two"
