@@ -329,6 +329,8 @@ tests)
 		says 'not ok 1 fail_nth.register.each_place'
 	mutant uml half stress 'fail_nth -f load'
 	ok "what is left of a module that was not loaded" says 'not ok 1 load.each_place'
+	mutant uml uncharged user 'table_test -t charged_for_all'
+	ok "timers that no cgroup is charged for" says 'not ok 1 table.charged_for_all'
 	mutant 6.12 early user 'read_test -t many'
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused

@@ -97,7 +97,7 @@ all)
 		kmsan/million_test | kmsan/killed_test) continue ;;
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
-		kmsan/table_test) test+=' -T passed_descriptor -T charged -T no_memory -T map_and_unmap' ;;
+		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
 		# What has two processors, and what vm/config/uml.config says it lacks.
 		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;

@@ -777,6 +777,43 @@ TEST_F(table, charged)
 	rmdir(CGROUP "/twheel-test");
 }
 
+/* So is what a wheel is made of, to who opens it, and each timer, to who makes it. */
+TEST_F(table, charged_for_all)
+{
+	enum { SLACK = 2 << 20, WHEELS = 800, TIMERS = 200000 };
+	/* Of each wheel the buckets alone, and of each timer its entry and its word. */
+	enum { OF_WHEEL = 4096, OF_TIMER = 64 + sizeof(struct twheel_slot) };
+	struct twheel_setup s = { .max_timers = 1 << 21 };
+	long long before, opened, made;
+	int status, i;
+	pid_t pid;
+
+	SKIP_UNLESS_ROOT();
+	if (!make_cgroup())
+		SKIP(return, NO_CGROUP);
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		_metadata->exit_code = KSFT_PASS;
+		ASSERT_TRUE(enter_cgroup());
+		before = in_cgroup();
+		for (i = 0; i < WHEELS; i++)
+			ASSERT_GE(wheel_open(0), 0);
+		opened = in_cgroup();
+		EXPECT_GT(opened - before, WHEELS * OF_WHEEL - SLACK / 2);
+		add_many(_metadata, self->fd, TIMERS, HOUR, 0, 0, NULL);
+		made = in_cgroup();
+		EXPECT_GT(made - opened, TIMERS * OF_TIMER - SLACK);
+		TH_LOG("%lld kB, opened %lld, made %lld", before / 1024, opened / 1024,
+		       made / 1024);
+		_exit(_metadata->exit_code);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	rmdir(CGROUP "/twheel-test");
+}
+
 /* A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
 TEST_F(table, no_memory)
 {
