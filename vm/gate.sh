@@ -423,21 +423,33 @@ ok "one that is too far down to be of it" says 'fail: kernel log: Call Trace:'
 
 # What KCSAN tells of a race, to its end: of the kernel, of ours, and of neither.
 race() {
-	local line lines=("BUG: KCSAN: data-race in $1 / $1" "$2" "$3")
+	local line lines=("BUG: KCSAN: data-race in $1 / $1" "${@:2}")
 
 	for line in "${lines[@]}"; do
-		echo "echo '$line' >/dev/kmsg;"
+		echo "echo \"$line\" >/dev/kmsg;"
 	done
 }
 end='====='
-boot races "${in_uml[@]}" --run "$(race alone ' alone+0x1/0x2' $end)"
+by='of 8 bytes by task 5 on cpu 0:'
+variable="read to 0x\$(sed -n 's/ . jiffies_64\$//p' /proc/kallsyms) $by"
+boot races "${in_uml[@]}" --run "$(race alone ' alone+0x1/0x2' $end)" \
+	--run "$(race theirs "$variable" ' alone+0x1/0x2' ' twheel_x+0x1/0x2 [twheel]' $end)"
 ok "a race of the kernel's own passes" test "$status" -eq 0
+ok "as does one in a variable of the kernel's, with the module above it" \
+	says "of the kernel's own: BUG: KCSAN: data-race in theirs"
 boot races "${in_uml[@]}" --run "$(race alone ' alone+0x1/0x2' $end)" \
 	--run "$(race irq ' asm_sysvec_x+0x1/0x2' ' twheel_x+0x1/0x2 [twheel]')" \
 	--run "for l in 'Workqueue: x [twheel]' $end; do echo \"\$l\" >/dev/kmsg; done" \
+	--run "$(race direct "$variable" ' twheel_x+0x1/0x2 [twheel]' $end)" \
+	--run "$(race heap "read to 0xffff888012345678 $by" ' alone+0x1/0x2' \
+		' twheel_x+0x1/0x2 [twheel]' $end)" \
 	--run "$(race ours ' twheel_x+0x1/0x2 [twheel]' $end)" \
 	--run "$(race more ' alone+0x1/0x2' 'WARNING: x')"
 ok "one of ours" says 'fail: kernel log: BUG: KCSAN: data-race in ours / ours'
+ok "one in the kernel's variable that the module reads itself" \
+	says 'fail: kernel log: BUG: KCSAN: data-race in direct / direct'
+ok "one in memory that was allocated" \
+	says 'fail: kernel log: BUG: KCSAN: data-race in heap / heap'
 ok "what is in the middle of one" says 'fail: kernel log: WARNING: x'
 ok "one without an end" says 'fail: kernel log: BUG: KCSAN: data-race in more / more'
 ok "and no other" never_says 'fail: kernel log: BUG: KCSAN: data-race in alone'

@@ -524,16 +524,39 @@ static bool is_ours(const char *text)
 	return *text == ' ' && (strstr(text, " [" MODULE "]") || strstr(text, " [planted]"));
 }
 
+/* Whether that address is one of the kernel's own functions or static variables. */
+static bool of_kernel(unsigned long long address)
+{
+	static unsigned long long start = ULLONG_MAX, end;
+	unsigned long long value;
+	char name[128];
+	FILE *symbols = end ? NULL : fopen("/proc/kallsyms", "r");
+
+	while (symbols && fscanf(symbols, "%llx %*c %127s%*[^\n]", &value, name) == 2) {
+		if (!strcmp(name, "_stext"))
+			start = value;
+		else if (!strcmp(name, "_end"))
+			end = value;
+	}
+	if (symbols)
+		fclose(symbols);
+	return address >= start && address < end;
+}
+
 /*
  * A kernel has races of its own. What KCSAN tells of one is held back until a line
  * names our module, which makes it a complaint, or it ends without. What an interrupt
- * does is not of what it has interrupted.
+ * does is not of what it has interrupted. And in a variable of the kernel's own it is
+ * the kernel that races, whoever has called it, but where our module itself reads or
+ * writes it.
  */
 static bool of_race(const char *text)
 {
-	static const char begin[] = "BUG: KCSAN: ", end[] = "=====";
-	static bool interrupted;
+	static const char begin[] = "BUG: KCSAN: ", end[] = "=====", at[] = " to 0x";
+	static bool interrupted, theirs, direct;
 	static char *race;
+	const char *address = *text == ' ' ? NULL : strstr(text, at);
+	bool ours;
 
 	/* The stacks are indented. */
 	interrupted = *text == ' ' && (interrupted || !strncmp(text, " asm_", strlen(" asm_")));
@@ -541,9 +564,18 @@ static bool of_race(const char *text)
 		if (strncmp(text, begin, strlen(begin)))
 			return false;
 		race = strdup(text);
+		theirs = false;
 		return true;
 	}
-	if (is_ours(text) && !interrupted)
+	if (address) {
+		theirs = of_kernel(strtoull(address + strlen(at), NULL, 16));
+		direct = true;
+		return false;
+	}
+	ours = is_ours(text) && !interrupted && (!theirs || direct);
+	/* Who reads or writes it is the first of a stack. */
+	direct = false;
+	if (ours)
 		fail("kernel log: %s", race);
 	else if (!strncmp(text, end, strlen(end)))
 		say("of the kernel's own: %s", race);
