@@ -26,7 +26,7 @@ share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
-loners+=' s390x-races arm64-races stress-32 exact '
+loners+=' s390x-races arm64-races stress-32 exact gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # When all others have ended.
@@ -181,6 +181,7 @@ if [ -n "$full" ]; then
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 400)" \
 		--parallel
 	stage exact tap "$top/vm/exact.sh"
+	stage gate-core tap "$top/vm/gate.sh" core
 	stage power tap "$top/vm/power.sh"
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
 	stage gate-debug tap "$top/vm/gate.sh" debug

@@ -6,8 +6,8 @@
 # broken logs to count. With the name of a debug kernel, it plants what only
 # that one can find; with "stock", what takes Debian's, or QEMU; with "canary", what shows
 # in that variant of the module; with "stalls", what goes on for too long; with "tests",
-# bugs in the module itself, for the tests of the device; with "kunit", what kunit/run.sh
-# must see.
+# bugs in the module itself, for the tests of the device; with "core", bugs of the wheel,
+# for those of it in user space; with "kunit", what kunit/run.sh must see.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -81,6 +81,19 @@ plant() {
 
 found() {
 	ok "$kernel: $1" says "fail: $2"
+}
+
+# mutant KERNEL BUG BIN COMMAND [OPTION...]: the module with that bug, and a test of it.
+made=' '
+mutant() {
+	local bin=${3#user}
+
+	if [[ $made != *" $3 "* ]]; then
+		quietly "$top/vm/programs.sh" ${bin:+"$bin"}
+		made+="$3 "
+	fi
+	boot "tests-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
+		--log-ok 'minor 250 is taken' --bin "$build/$3" "${@:5}" --run "$4"
 }
 
 kernel=${1-}
@@ -170,6 +183,10 @@ kcsan)
 		-- insmod /planted.ko bug=tick
 	found "an interrupt that counts as well" \
 		'kernel log: BUG: KCSAN: data-race in planted_counts_too'
+	# And in the module, beside the test that is there for it.
+	mutant kcsan plain user 'table_race_test -t flippers_and_neighbours'
+	ok "kcsan: a word of the table that is read plainly" says 'BUG: KCSAN: data-race in twheel_'
+	ok "kcsan: fails the run" refused
 	the_end
 	;;
 rt-debug)
@@ -193,6 +210,9 @@ rt-debug)
 kmsan)
 	plant kmsan padding
 	found "bytes that nothing was written to" 'kernel log: BUG: KMSAN: kernel-infoleak'
+	mutant kmsan stray user 'uapi_test -t no_stray_bytes' --exact --qemu "-smp 1"
+	ok "kmsan: a member of the module's that has no value" says 'BUG: KMSAN: kernel-infoleak'
+	ok "kmsan: fails the run" refused
 	the_end
 	;;
 stalls)
@@ -219,6 +239,73 @@ canary)
 		"$top/vm/canary.c"
 	boot canary --kernel 6.12 --variant canary --exact --bin "$build/canary" -- canary
 	ok "canary: a member that nothing was written to" says 'nothing was written to: fefefefe'
+	mutant 6.12 stray user 'uapi_test -t no_stray_bytes' --variant canary-bug-stray --exact
+	ok "canary: one of the module's" says 'has_canary(&(i), sizeof(i))'
+	ok "canary: fails its test" says 'not ok 1 global.no_stray_bytes'
+	the_end
+	;;
+core)
+	need make gcc libc6-dev clang-14 libclang-rt-14-dev patch
+	copy=$(mktemp -d)
+	trap 'rm -rf "$copy"' EXIT
+	export TSAN_OPTIONS=halt_on_error=1
+	# core BUG PROGRAM ARGUMENT...: with that bug; the output is in $output, the exit
+	# status in $status.
+	core() {
+		local dir=$copy/$1
+
+		mkdir -p "$dir/userspace/lib"
+		cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
+		cp -r "$top/userspace/core" "$dir/userspace"
+		cp -r "$top/userspace/lib/include" "$dir/userspace/lib"
+		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/vm/planted/$1.patch"
+		quietly make -s -C "$dir/userspace/core" O="$dir/out" "$dir/out/$2"
+		status=0
+		output=$("${fixed[@]}" "$dir/out/$2" "${@:3}" 2>&1) || status=$?
+		printf '%s\n' "$output" | sed 's/^/# /'
+	}
+	broken() {
+		[ "$status" -ne 0 ]
+	}
+	# The inputs that are known of a fuzzer.
+	known() {
+		local line inputs=0
+
+		grep -v '^#' "$top/userspace/core/corpus/$1" | while read -r line; do
+			inputs=$((inputs + 1))
+			base64 -d <<<"$line" >"$copy/$1-$inputs"
+		done
+	}
+	known wheel
+	known timers
+
+	core none differential operations=300000
+	ok "core: without a bug the models agree" test "$status" -eq 0
+	core none race armings=100000
+	ok "core: and no arming is lost" test "$status" -eq 0
+	core lost differential operations=300000
+	ok "core: a timer that its bucket has forgotten" broken
+	ok "core: by the model of the wheel" says 'not ok 1 '
+	core lost wheel_fuzzer "$copy"/wheel-*
+	ok "core: and by its fuzzer" broken
+	core count differential operations=300000
+	ok "core: an expiration that is not counted" broken
+	ok "core: by the model of the timers" says 'not ok 2 '
+	core count timers_fuzzer "$copy"/timers-*
+	ok "core: and by their fuzzer" broken
+	core store race armings=100000
+	ok "core: an expiry that is claimed by a store" broken
+	core second race armings=100000
+	ok "core: a word that is not read again" broken
+	core plain race_tsan armings=100000
+	ok "core: one that is read plainly" says 'WARNING: ThreadSanitizer: data race'
+	ok "core: fails the race" broken
+	core beyond timers_fuzzer "$copy"/timers-*
+	ok "core: past the end of what was allocated" says 'heap-buffer-overflow'
+	ok "core: fails the fuzzer" broken
+	core shift core_test
+	ok "core: a shift too far" says 'shift exponent'
+	ok "core: fails the suites" broken
 	the_end
 	;;
 kunit)
@@ -305,14 +392,6 @@ stock)
 	the_end
 	;;
 tests)
-	# mutant KERNEL BUG BIN COMMAND [OPTION...]: the module with that bug, and a test of it.
-	mutant() {
-		boot "tests-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
-			--log-ok 'minor 250 is taken' --bin "$build/$3" "${@:5}" --run "$4"
-	}
-	for bin in '' stress exact power; do
-		quietly "$top/vm/programs.sh" ${bin:+"$bin"}
-	done
 	# In a machine just begun it may be pages of slabs that cannot be had, and none is lost.
 	four='fail_nth -v register; fail_nth -v register; fail_nth -v register; fail_nth -v register'
 	mutant uml leak stress "$four -t nothing_leaked"

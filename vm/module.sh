@@ -11,6 +11,7 @@
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
 #   bug-X   has the bug of vm/planted/X.patch, and says which code a system call ran
+#   canary-bug-X   has both
 
 . "$(dirname "$0")/lib.sh"
 
@@ -24,7 +25,7 @@ variables=()
 case ${dir##*/"$kernel"} in
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
--canary) flags+=' -ftrivial-auto-var-init=pattern -DTWHEEL_CANARY' ;;
+-canary*) flags+=' -ftrivial-auto-var-init=pattern -DTWHEEL_CANARY' ;;
 esac
 variables+=("KCFLAGS=$flags")
 from=$("$top/vm/kernel.sh" "$kernel")
@@ -52,7 +53,7 @@ find "$dir" -type l -delete
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
 cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
-if [[ ${dir##*/"$kernel"} = -bug-* ]]; then
+if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/vm/planted/${dir##*-bug-}.patch
 	# A copy of its own, as links lead to the checkout.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
