@@ -48,7 +48,7 @@ short)
 	;;
 full)
 	pairs=110 fuzz=900 lives=120 storms=5 soak=600
-	loops=1000000 calls=20000000 count=1000000 loads=200 limit=25000 seed=$((SRANDOM | 1))
+	loops=1000000 calls=20000000 count=1000000 loads=1000 limit=25000 seed=$((SRANDOM | 1))
 	;;
 *) die "unknown: $tier" ;;
 esac

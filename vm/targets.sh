@@ -52,9 +52,9 @@ complete() {
 			END { print length(done) }'
 }
 
-# rounds TEST [WHAT]: how many there were, of what ends or comes and goes.
+# rounds TEST [WHAT [STAGES]]: how many there were, of what ends or comes and goes.
 rounds() {
-	said 'lives lives-uml stress' ".*lives\\.c:[0-9]+:$1:([0-9]+) ${2:-rounds}.*" | sum
+	said "${3:-lives lives-uml stress}" ".*lives\\.c:[0-9]+:$1:([0-9]+) ${2:-rounds}.*" | sum
 }
 
 # of NUMBER: that share of it.
@@ -95,13 +95,21 @@ target 'calls of which each place that can fail did fail, once' \
 target 'loops of two calls that race' "$(said "$pairs" "$loops" | sum)" "$(of 12000000)"
 target "pairs of calls with $(of 1000000) loops, or their share of these" "$(complete)" 14
 target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
+target 'of these under KASAN, on two processors' "$(rounds open_arm_close rounds stress)" 300
+target 'and on one' "$(rounds open_arm_close rounds lives-uml)" 5000
 target 'programs killed with wheels in use' "$(rounds killed)" 1000
 target 'mappings that outlived their descriptor' "$(rounds mapping_stays)" "$(of 100000)"
+target 'of these under KASAN' "$(rounds mapping_stays rounds 'lives-uml stress')" 1000
 target 'events through epolls of epolls' "$(rounds nested_epoll events)" "$(of 100000)"
 target 'wheels closed below epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
 target 'wheels closed in each way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
 target 'and of io_uring' "$(rounds io_uring)" "$(of 100000)"
-target 'loads and unloads of the module in use' "$(rounds loads_and_unloads)" 200
+target 'loads and unloads of the module in use, on two processors' \
+	"$(rounds loads_and_unloads rounds lives)" "$(of 1000)"
+target 'and under KASAN' "$(rounds loads_and_unloads rounds 'lives-uml stress')" 200
+target 'times that an old id was tried' \
+	"$(said 'lives lives-uml' '.*:stale_ids:.* ([0-9]+) times an old id was tried' | sum)" \
+	"$(of 30000000)"
 target 'calls of the fuzzer, guided, and exchanges' \
 	"$(said 'calls stress fuzz-uml' '.*:([0-9]+) calls and exchanges in .*' | sum)" \
 	"$(of 20000000)"
