@@ -26,7 +26,7 @@ share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
-loners+=' s390x-races arm64-races stress-32 exact gate-core '
+loners+=' s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # When all others have ended.
@@ -193,6 +193,8 @@ if [ -n "$full" ]; then
 	stage debug-32 tap "$top/vm/suite.sh" debug 32 --bin "$build/stress32/fail_nth:/bin32" \
 		--run "/bin32/fail_nth -F load"
 	stage stress-32 tap "$top/vm/stress.sh" 6.12 short --32 --parallel
+	stage stress-6.1 tap "$top/vm/stress.sh" 6.1 short --parallel --fuzz 10
+	stage stress-rt tap "$top/vm/stress.sh" 6.12-rt short --parallel --fuzz 10
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage debug-races tap "$top/vm/suite.sh" debug races
 	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
