@@ -609,13 +609,14 @@ static long long hangs(void)
  */
 static bool of_chance(const char *text)
 {
+	long long times;
 	unsigned long ns;
 
-	if (sscanf(text, "hrtimer: interrupt took %lu ns", &ns) != 1 ||
-	    hangs() > number_option("twheel.hangs", 3))
+	if (sscanf(text, "hrtimer: interrupt took %lu ns", &ns) != 1)
 		return false;
-	say("not often: %s", text);
-	return true;
+	times = hangs();
+	say("%lld times: %s", times, text);
+	return times <= number_option("twheel.hangs", 3);
 }
 
 /*
