@@ -409,7 +409,11 @@ tests)
 	mutant uml half stress 'fail_nth -f load'
 	ok "what is left of a module that was not loaded" says 'not ok 1 load.each_place'
 	mutant uml uncharged user 'table_test -t charged_for_all'
-	ok "timers that no cgroup is charged for" says 'not ok 1 table.charged_for_all'
+	ok "timers that no cgroup is charged for" says 'TIMERS * OF_TIMER'
+	ok "fails its test" refused
+	mutant uml unpaid user 'table_test -t charged_for_all'
+	ok "nor for wheels" says 'WHEELS * OF_WHEEL'
+	ok "fails its test" refused
 	mutant 6.12 early user 'read_test -t many'
 	ok "an event from before its deadline" says '# event 0 of '
 	ok "fails its test" refused

@@ -781,8 +781,8 @@ TEST_F(table, charged)
 TEST_F(table, charged_for_all)
 {
 	enum { SLACK = 2 << 20, WHEELS = 800, TIMERS = 200000 };
-	/* Of each wheel the buckets alone, and of each timer its entry and its word. */
-	enum { OF_WHEEL = 4096, OF_TIMER = 64 + sizeof(struct twheel_slot) };
+	/* Of each wheel the most, which is its buckets; of each timer its entry and its word. */
+	enum { OF_WHEEL = 10240, OF_TIMER = 64 + sizeof(struct twheel_slot) };
 	struct twheel_setup s = { .max_timers = 1 << 21 };
 	long long before, opened, made;
 	int status, i;
