@@ -527,7 +527,7 @@ boot races "${in_uml[@]}" --run "$(race alone ' alone+0x1/0x2' $end)" \
 	--run "$(race heap "read to 0xffff888012345678 $by" ' alone+0x1/0x2' \
 		' twheel_x+0x1/0x2 [twheel]' $end)" \
 	--run "$(race ours ' twheel_x+0x1/0x2 [twheel]' $end)" \
-	--run "$(race more ' alone+0x1/0x2' 'WARNING: x')"
+	--run "$(race more "$variable" ' alone+0x1/0x2' 'WARNING: x')"
 ok "one of ours" says 'fail: kernel log: BUG: KCSAN: data-race in ours / ours'
 ok "one in the kernel's variable that the module reads itself" \
 	says 'fail: kernel log: BUG: KCSAN: data-race in direct / direct'

@@ -572,9 +572,13 @@ static bool of_race(const char *text)
 		direct = true;
 		return false;
 	}
+	/* Of the next stack nothing is known yet. */
+	if (!*text)
+		theirs = false;
 	ours = is_ours(text) && !interrupted && (!theirs || direct);
 	/* Who reads or writes it is the first of a stack. */
-	direct = false;
+	if (*text == ' ')
+		direct = false;
 	if (ours)
 		fail("kernel log: %s", race);
 	else if (!strncmp(text, end, strlen(end)))
