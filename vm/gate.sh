@@ -92,7 +92,7 @@ mutant() {
 		quietly "$top/vm/programs.sh" ${bin:+"$bin"}
 		made+="$3 "
 	fi
-	boot "tests-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
+	boot "tests-$1-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
 		--log-ok 'minor 250 is taken' --bin "$build/$3" "${@:5}" --run "$4"
 }
 
@@ -185,7 +185,8 @@ kcsan)
 		'kernel log: BUG: KCSAN: data-race in planted_counts_too'
 	# And in the module, beside the test that is there for it.
 	mutant kcsan plain user 'table_race_test -t flippers_and_neighbours'
-	ok "kcsan: a word of the table that is read plainly" says 'BUG: KCSAN: data-race in twheel_'
+	ok "kcsan: a word of the table that is read plainly" \
+		says 'fail: kernel log: BUG: KCSAN: data-race in twheel_'
 	ok "kcsan: fails the run" refused
 	the_end
 	;;
@@ -283,6 +284,11 @@ core)
 	ok "core: without a bug the models agree" test "$status" -eq 0
 	core none race armings=100000
 	ok "core: and no arming is lost" test "$status" -eq 0
+	core none wheel_fuzzer "$copy"/wheel-*
+	ok "core: nor do the inputs that are known of the wheel's fuzzer find any" \
+		test "$status" -eq 0
+	core none timers_fuzzer "$copy"/timers-*
+	ok "core: or those of the timers'" test "$status" -eq 0
 	core lost differential operations=300000
 	ok "core: a timer that its bucket has forgotten" broken
 	ok "core: by the model of the wheel" says 'not ok 1 '

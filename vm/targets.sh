@@ -95,18 +95,20 @@ target 'calls of which each place that can fail did fail, once' \
 target 'loops of two calls that race' "$(said "$pairs" "$loops" | sum)" "$(of 12000000)"
 target "pairs of calls with $(of 1000000) loops, or their share of these" "$(complete)" 14
 target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
-target 'of these under KASAN, on two processors' "$(rounds open_arm_close rounds stress)" 300
-target 'and on one' "$(rounds open_arm_close rounds lives-uml)" 5000
+target 'of these under KASAN, on two processors' "$(rounds open_arm_close rounds stress)" "$(of 3000)"
+target 'and on one' "$(rounds open_arm_close rounds lives-uml)" "$(of 50000)"
 target 'programs killed with wheels in use' "$(rounds killed)" 1000
 target 'mappings that outlived their descriptor' "$(rounds mapping_stays)" "$(of 100000)"
-target 'of these under KASAN' "$(rounds mapping_stays rounds 'lives-uml stress')" 1000
+target 'of these under KASAN' "$(rounds mapping_stays rounds 'lives-uml stress')" \
+	"$(of 10000)"
 target 'events through epolls of epolls' "$(rounds nested_epoll events)" "$(of 100000)"
 target 'wheels closed below epolls of epolls' "$(rounds nested_epoll)" "$(of 100000)"
 target 'wheels closed in each way of epoll' "$(rounds ways_of_epoll)" "$(of 100000)"
 target 'and of io_uring' "$(rounds io_uring)" "$(of 100000)"
 target 'loads and unloads of the module in use, on two processors' \
 	"$(rounds loads_and_unloads rounds lives)" "$(of 1000)"
-target 'and under KASAN' "$(rounds loads_and_unloads rounds 'lives-uml stress')" 200
+target 'and under KASAN' "$(rounds loads_and_unloads rounds 'lives-uml stress')" \
+	"$(of 2000)"
 target 'times that an old id was tried' \
 	"$(said 'lives lives-uml' '.*:stale_ids:.* ([0-9]+) times an old id was tried' | sum)" \
 	"$(of 30000000)"
