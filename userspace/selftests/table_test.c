@@ -736,40 +736,24 @@ static bool enter_cgroup(void)
 	return write_text(CGROUP "/twheel-test/cgroup.procs", text);
 }
 
-/* Pages come on demand, and are charged to the cgroup of who touches them. */
-TEST_F(table, charged)
+/* What each CPU charges in advance, and what a process itself needs. */
+#define SLACK	(2 << 20)
+
+/* Has a process of that cgroup look at what it is charged for the wheel @fd, and with it. */
+static void charge(struct __test_metadata *_metadata, int fd,
+		   void (*look)(struct __test_metadata *_metadata, int fd))
 {
-	/* What each CPU charges in advance, and what the process itself needs. */
-	enum { SLACK = 2 << 20 };
 	struct twheel_setup s = { .max_timers = 1 << 21 };
-	long long before, mapped, touched;
-	struct table t;
 	int status;
 	pid_t pid;
 
-	SKIP_UNLESS_ROOT();
-	if (!make_cgroup())
-		SKIP(return, NO_CGROUP);
-	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	pid = fork();
 	ASSERT_GE(pid, 0);
 	if (!pid) {
 		_metadata->exit_code = KSFT_PASS;
 		ASSERT_TRUE(enter_cgroup());
-		before = in_cgroup();
-		t = map_table(_metadata, self->fd);
-		mapped = in_cgroup();
-		EXPECT_EQ(PAGE + (32 << 20), t.bytes);
-		EXPECT_LT(mapped - before, SLACK);
-		memset(t.slots, 0, t.bytes - PAGE);
-		touched = in_cgroup();
-		EXPECT_GT(touched - mapped, (32 << 20) - SLACK);
-		/* A second mapping costs its page tables only. */
-		t = map_table(_metadata, self->fd);
-		memset(t.slots, 0, t.bytes - PAGE);
-		EXPECT_LT(in_cgroup() - touched, SLACK);
-		TH_LOG("%lld kB, mapped %lld, touched %lld", before / 1024, mapped / 1024,
-		       touched / 1024);
+		look(_metadata, fd);
 		_exit(_metadata->exit_code);
 	}
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
@@ -777,41 +761,59 @@ TEST_F(table, charged)
 	rmdir(CGROUP "/twheel-test");
 }
 
-/* So is what a wheel is made of, to who opens it, and each timer, to who makes it. */
-TEST_F(table, charged_for_all)
+static void touch_pages(struct __test_metadata *_metadata, int fd)
 {
-	enum { SLACK = 2 << 20, WHEELS = 800, TIMERS = 200000 };
-	/* Of each wheel the most, which is its buckets; of each timer its entry and its word. */
-	enum { OF_WHEEL = 10240, OF_TIMER = 64 + sizeof(struct twheel_slot) };
-	struct twheel_setup s = { .max_timers = 1 << 21 };
-	long long before, opened, made;
-	int status, i;
-	pid_t pid;
+	long long before = in_cgroup(), mapped, touched;
+	struct table t = map_table(_metadata, fd);
 
+	mapped = in_cgroup();
+	EXPECT_EQ(PAGE + (32 << 20), t.bytes);
+	EXPECT_LT(mapped - before, SLACK);
+	memset(t.slots, 0, t.bytes - PAGE);
+	touched = in_cgroup();
+	EXPECT_GT(touched - mapped, (32 << 20) - SLACK);
+	/* A second mapping costs its page tables only. */
+	t = map_table(_metadata, fd);
+	memset(t.slots, 0, t.bytes - PAGE);
+	EXPECT_LT(in_cgroup() - touched, SLACK);
+	TH_LOG("%lld kB, mapped %lld, touched %lld", before / 1024, mapped / 1024,
+	       touched / 1024);
+}
+
+/* Pages come on demand, and are charged to the cgroup of who touches them. */
+TEST_F(table, charged)
+{
 	SKIP_UNLESS_ROOT();
 	if (!make_cgroup())
 		SKIP(return, NO_CGROUP);
-	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-	pid = fork();
-	ASSERT_GE(pid, 0);
-	if (!pid) {
-		_metadata->exit_code = KSFT_PASS;
-		ASSERT_TRUE(enter_cgroup());
-		before = in_cgroup();
-		for (i = 0; i < WHEELS; i++)
-			ASSERT_GE(wheel_open(0), 0);
-		opened = in_cgroup();
-		EXPECT_GT(opened - before, WHEELS * OF_WHEEL - SLACK / 2);
-		add_many(_metadata, self->fd, TIMERS, HOUR, 0, 0, NULL);
-		made = in_cgroup();
-		EXPECT_GT(made - opened, TIMERS * OF_TIMER - SLACK);
-		TH_LOG("%lld kB, opened %lld, made %lld", before / 1024, opened / 1024,
-		       made / 1024);
-		_exit(_metadata->exit_code);
-	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
-	rmdir(CGROUP "/twheel-test");
+	charge(_metadata, self->fd, touch_pages);
+}
+
+static void make_all(struct __test_metadata *_metadata, int fd)
+{
+	enum { WHEELS = 800, TIMERS = 200000 };
+	/* Of each wheel the most, which is its buckets; of each timer its entry and its word. */
+	enum { OF_WHEEL = 10240, OF_TIMER = 64 + sizeof(struct twheel_slot) };
+	long long before = in_cgroup(), opened, made;
+	int i;
+
+	for (i = 0; i < WHEELS; i++)
+		ASSERT_GE(wheel_open(0), 0);
+	opened = in_cgroup();
+	EXPECT_GT(opened - before, WHEELS * OF_WHEEL - SLACK / 2);
+	add_many(_metadata, fd, TIMERS, HOUR, 0, 0, NULL);
+	made = in_cgroup();
+	EXPECT_GT(made - opened, TIMERS * OF_TIMER - SLACK);
+	TH_LOG("%lld kB, opened %lld, made %lld", before / 1024, opened / 1024, made / 1024);
+}
+
+/* So is what a wheel is made of, to who opens it, and each timer, to who makes it. */
+TEST_F(table, charged_for_all)
+{
+	SKIP_UNLESS_ROOT();
+	if (!make_cgroup())
+		SKIP(return, NO_CGROUP);
+	charge(_metadata, self->fd, make_all);
 }
 
 /* A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
