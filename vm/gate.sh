@@ -6,8 +6,9 @@
 # broken logs to count. With the name of a debug kernel, it plants what only
 # that one can find; with "stock", what takes Debian's, or QEMU; with "canary", what shows
 # in that variant of the module; with "stalls", what goes on for too long; with "tests",
-# bugs in the module itself, for the tests of the device; with "core", bugs of the wheel,
-# for those of it in user space; with "kunit", what kunit/run.sh must see.
+# bugs in the module itself, for the tests of the device; with "core", bugs of the wheel
+# and of libtwheel, for what is looked for in user space; with "kunit", what kunit/run.sh
+# must see.
 
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
@@ -246,7 +247,7 @@ canary)
 	the_end
 	;;
 core)
-	need make gcc libc6-dev clang-14 libclang-rt-14-dev patch
+	need make gcc libc6-dev uthash-dev clang-14 libclang-rt-14-dev patch
 	copy=$(mktemp -d)
 	trap 'rm -rf "$copy"' EXIT
 	export TSAN_OPTIONS=halt_on_error=1
@@ -255,14 +256,29 @@ core)
 	core() {
 		local dir=$copy/$1
 
-		mkdir -p "$dir/userspace/lib"
-		cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
-		cp -r "$top/userspace/core" "$dir/userspace"
-		cp -r "$top/userspace/lib/include" "$dir/userspace/lib"
-		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/vm/planted/$1.patch"
+		plant "$1"
 		quietly make -s -C "$dir/userspace/core" O="$dir/out" "$dir/out/$2"
+		seen "${fixed[@]}" "$dir/out/$2" "${@:3}"
+	}
+	# lib BUG SANITIZERS PROGRAM ARGUMENT...: likewise, of libtwheel.
+	lib() {
+		plant "$1"
+		seen "$copy/$1/userspace/lib/check.sh" "${@:2}"
+	}
+	# plant BUG: makes a copy of the sources that has it.
+	plant() {
+		local dir=$copy/$1
+
+		[ ! -d "$dir" ] || return 0
+		mkdir -p "$dir"/{userspace,vm}
+		cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
+		cp -r "$top"/userspace/{core,lib,selftests} "$dir/userspace"
+		cp "$top"/vm/{lib,source}.sh "$dir/vm"
+		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/vm/planted/$1.patch"
+	}
+	seen() {
 		status=0
-		output=$("${fixed[@]}" "$dir/out/$2" "${@:3}" 2>&1) || status=$?
+		output=$("$@" 2>&1) || status=$?
 		printf '%s\n' "$output" | sed 's/^/# /'
 	}
 	broken() {
@@ -312,6 +328,21 @@ core)
 	core shift core_test
 	ok "core: a shift too far" says 'shift exponent'
 	ok "core: fails the suites" broken
+
+	threads=(-V kernel_2 -V kernel_8 -V inprocess_4 -V inprocess_8 -t timeouts)
+	lib none thread lib_thread_test "${threads[@]}"
+	ok "lib: without a bug the threads agree" test "$status" -eq 0
+	lib none address,undefined lib_test -V kernel -t timer_verbs
+	ok "lib: and one alone is right" test "$status" -eq 0
+	lib early_unlock thread lib_thread_test "${threads[@]}"
+	ok "lib: what is done without its lock" says 'WARNING: ThreadSanitizer: data race'
+	ok "lib: fails the threads" broken
+	lib small address,undefined lib_test -V kernel -t timer_verbs
+	ok "lib: past the end of what was allocated" says 'heap-buffer-overflow'
+	ok "lib: fails the test" broken
+	lib shift address,undefined lib_test -V kernel -t timer_verbs
+	ok "lib: a shift too far" says 'shift exponent'
+	ok "lib: fails the test" broken
 	the_end
 	;;
 kunit)

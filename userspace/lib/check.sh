@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# libtwheel's tests on this machine, over the wheel in the process, with
-# sanitizers: for threads, for addresses and undefined behaviour. Prints TAP.
+# userspace/lib/check.sh [SANITIZERS TEST [ARGUMENT...]]: libtwheel's tests on this
+# machine, over the wheel in the process, with sanitizers: for threads, for addresses and
+# undefined behaviour. Prints TAP. With arguments, it is one program alone.
 #
 # What needs the module, root, or the library as it is built for use, is left
 # to the tests in the VM. TWHEEL_TEST_SECONDS says how long the threads of each
@@ -72,6 +73,14 @@ minute() {
 	echo "ok $1 - thread: lib_thread_test, for a minute"
 	return $status
 } 2>&1
+
+if [ $# -gt 0 ]; then
+	dir=$build/lib-${1%%,*}
+	mkdir -p "$dir"
+	tests=("$2")
+	build "$1" "$dir"
+	exec "${fixed[@]}" "$dir/$2" "${@:3}"
+fi
 
 echo 'TAP version 14'
 echo "1..$((2 * ${#tests[@]} + 1))"
