@@ -93,9 +93,15 @@ ASSERT_OFFSET(twheel_stats, lateness, 120);
 ASSERT_OFFSET(twheel_stats, reserved, 632);
 
 ASSERT_SIZE(twheel_table, 32);
+ASSERT_OFFSET(twheel_table, magic, 0);
+ASSERT_OFFSET(twheel_table, slots_offset, 4);
+ASSERT_OFFSET(twheel_table, slot_size, 8);
+ASSERT_OFFSET(twheel_table, slots, 12);
 ASSERT_OFFSET(twheel_table, tick_ns, 16);
+ASSERT_OFFSET(twheel_table, clock_id, 24);
 ASSERT_OFFSET(twheel_table, features, 28);
 ASSERT_SIZE(twheel_slot, 16);
+ASSERT_OFFSET(twheel_slot, deadline_ns, 0);
 ASSERT_OFFSET(twheel_slot, wake_ns, 8);
 
 /* The command numbers are what programs were compiled with. */

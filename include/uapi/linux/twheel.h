@@ -337,9 +337,11 @@ struct twheel_table {
  * To arm or move: exchange @deadline_ns for the absolute time, then (a full
  * barrier between) read @wake_ns; if the time is not later, KICK. To disarm:
  * exchange it for 0. If that gives 0, the timer was idle or has expired; else no
- * event of that arming will come. A periodic timer's word is its next deadline;
- * while an expiration of it is unread, GET or KICK after the disarm withdraws that.
- * Without one, who puts back the very word that he has taken may change nothing.
+ * event of that arming will come. Arming a timer whose expiration is unread
+ * withdraws that: at the KICK, or at a read, poll or GET that comes upon it
+ * before. A periodic timer's word is its next deadline; while an expiration of
+ * it is unread, GET or KICK after the disarm withdraws that. Without one, who
+ * puts back the very word that he has taken may change nothing.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
