@@ -92,8 +92,8 @@ whole() {
 	[ "$1" = once ] || grep '^vm(' "$top/doc/bench/once.tsv"
 }
 
-# kept_of MACHINE MISSED: none of its rows is missing, and no more is missed than the
-# README says.
+# kept_of MACHINE MISSED: none of its rows is missing, and no more is missed than is said
+# beside them.
 kept_of() {
 	whole "$1" >"$out/rows.tsv"
 	"$here/judge" "$out/rows.tsv" >"$out/judged" || true
@@ -160,7 +160,7 @@ crowd() {
 		}' "$out/crowd" && "$here/judge" only=N11 "$out/crowd"
 }
 
-# The pictures that the README shows, and the others, of the kept rows.
+# The pictures that are shown beside the rows, and the others, of the kept rows.
 plots() {
 	local name
 

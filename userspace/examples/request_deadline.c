@@ -121,7 +121,7 @@ int main(void)
 		read_wheel(&s);
 	}
 	twheel_usage(s.wheel, &usage);
-	printf("%u requests answered, %u given up; %s wheel, %llu calls of it for the timeouts\n",
+	printf("%u requests answered, %u given up; %s wheel, %llu calls of the wheel for the timeouts\n",
 	       s.answered, s.given_up, twheel_backend(s.wheel),
 	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));
 	twheel_close(s.wheel);

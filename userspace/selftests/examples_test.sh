@@ -45,7 +45,7 @@ example kernel dead_man
 output_has '^exactly the silent ones were reported$' "dead_man: both of them"
 for backend in kernel inprocess; do
 	example $backend request_deadline
-	output_has "given up; $backend wheel, [0-9]+ calls of it" "request_deadline: its wheel"
+	output_has "given up; $backend wheel, [0-9]+ calls of the wheel" "request_deadline: its wheel"
 	printf 'a\nb\n\na\nthe last' >"$dir/names"
 	example $backend by_key 0.2 <"$dir/names"
 	sort "$dir/out" >"$dir/sorted"
