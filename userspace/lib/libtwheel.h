@@ -30,7 +30,9 @@
  *		long, one-shot, made and ended without a system call: their slots
  *		are kept for the next. After a stop that returned 1, the event
  *		will not be read. Each is stopped once, also when its event has been
- *		read: until then its slot is not free. This is what most programs want.
+ *		read: until then its slot is not free. After that its id may be what
+ *		the next start returns: who uses it again moves or stops another
+ *		timeout. This is what most programs want.
  *
  *   timers	twheel_register() and so on: all that <linux/twheel.h> offers
  *		(periods, slack, flags), a system call each. twheel_arm() and
@@ -42,17 +44,19 @@
  * An arming that the wheel has to be told of (an idle timeout, or one moved to
  * an earlier time) is collected by the thread that made it. twheel_wait() and
  * twheel_read() send what their thread has collected. A thread that sleeps
- * elsewhere, in a loop of its own say, calls twheel_flush() before.
+ * elsewhere, in a loop of its own say, calls twheel_flush() before; so does one
+ * that works for long, as until then the wheel may not know of these.
  *
  * Two backends
  *
  * The wheel is the kernel's (/dev/twheel) or, where that cannot be opened, one
  * in this process, of the same source, behind a timerfd. twheel_open() chooses,
- * and twheel_backend() tells. All functions do the same over both. What only
- * the kernel can do: be shared with other processes, and go on when this one
- * hangs. A wheel in the process is turned by those who read it; twheel_fd() may
- * become readable without an event, and in a forked child it is gone: -ECHILD,
- * but for twheel_arm() and twheel_disarm(), which do nothing there.
+ * and twheel_backend() tells. Both have all functions. What only the kernel can
+ * do: be shared with other processes, go on when this one hangs, and take the
+ * ioctls of <linux/twheel.h>. A wheel in the process takes any tick. It is turned
+ * by those who read it, so a timer that is due and not read yet counts as armed;
+ * twheel_fd() may become readable without an event, and in a forked child it is
+ * gone: -ECHILD, but for twheel_arm() and twheel_disarm(), which do nothing there.
  *
  * Rules for all functions
  *
@@ -135,7 +139,8 @@ struct twheel_options {
  *
  * Without a flag that names a backend it is the kernel's if /dev/twheel is
  * there and may be opened, and else one in the process. The environment
- * variable TWHEEL_BACKEND, "kernel" or "inprocess", overrides the flags.
+ * variable TWHEEL_BACKEND, "kernel" or "inprocess", overrides the flags, but where
+ * it is empty, or the program has more rights than who calls it (secure_getenv()).
  *
  * Return: 0; -EINVAL: impossible options, or a TWHEEL_BACKEND unknown; -E2BIG:
  * options that only a later version knows; -EPERM: so small a tick needs
@@ -293,6 +298,10 @@ int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
  * @wheel: the wheel
  * @id: a timeout that was started and not stopped
  *
+ * The id is free then, and may be what the next twheel_start() returns. If that
+ * is 0, the event may still be in an array that this thread goes through: pass it
+ * over by a mark of the program's own, not by its id.
+ *
  * Return: 1: its event was not read and never will be; 0: its event has been
  * read, by this thread or another; -ENOENT: no such timeout, or another process
  * has drained it.
@@ -350,7 +359,7 @@ int twheel_get(struct twheel_ctx *wheel, struct twheel_timer *timer);
  * @ops: what to do; result is 0 or a negative errno, each its own
  * @count: how many, at most %TWHEEL_BATCH_MAX
  *
- * Return: how many were done; -EINVAL: too many.
+ * Return: how many have a result, failed ones included; -EINVAL: too many.
  */
 int twheel_batch(struct twheel_ctx *wheel, struct twheel_op *ops, unsigned int count);
 

@@ -169,8 +169,8 @@ struct twheel_op {
  * @count: its length, at most %TWHEEL_BATCH_MAX.
  * @flags: zero.
  *
- * Done in order. One that fails stops nothing. The ioctl returns how many
- * were done, and EFAULT only if none was.
+ * Done in order. One that fails stops nothing. The ioctl returns how many have
+ * a result, failed ones included, and EFAULT only if none has.
  */
 struct twheel_batch {
 	__u64 ops;
