@@ -155,6 +155,13 @@ installed_files() {
 		END
 }
 
+# Before anything is there.
+relative_refused() {
+	! make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=usr install &&
+		! make -s -C "$top/userspace/lib" O="$dir/user" PREFIX=usr install &&
+		[ ! -e "$dir/root" ]
+}
+
 runs() {
 	"$dir/root/usr/bin/twheelctl" --version
 }
@@ -179,6 +186,7 @@ before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
+check "a relative PREFIX is refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
 check "uninstall the programs" uninstalled
