@@ -396,8 +396,8 @@ static void read_all(struct __test_metadata *_metadata, int fd, struct twheel_ev
 
 /*
  * On one processor, beside whoever does what takes longest, with hundreds of thousands
- * of timers: nobody is late by more than a budget under a lock takes, or, where memory
- * comes and goes, by what the kernel takes for that.
+ * of timers: nobody is late by more than a budget under a lock takes, or two if all are
+ * due at once, or, where memory comes and goes, by what the kernel takes for that.
  */
 TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 {
@@ -432,7 +432,8 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 	/* In the midst of the beats. */
 	sleep_ns(instant - 100 * NS_PER_MS - now(CLOCK_MONOTONIC));
 	begin_beats(_metadata, self);
-	end_beats(_metadata, self, "one instant", HOLD);
+	/* What does not fit into its share of the softirq waits for the worker, as the other's. */
+	end_beats(_metadata, self, "one instant", 2 * HOLD);
 	/* Those that the worker has not come to yet have nobody beside them now. */
 	sleep_ns(2 * NS_PER_SEC);
 	ASSERT_EQ(STORM, stats(_metadata, fd).unread);
