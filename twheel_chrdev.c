@@ -947,16 +947,15 @@ static vm_fault_t twheel_fault(struct vm_fault *vmf)
 		vmf->page = page;
 	}
 	if (!vmf->pgoff && !IS_ERR_OR_NULL(page)) {
+		/* User space may have written to it; others read it meanwhile. */
 		header = page_address(page);
-		*header = (struct twheel_table) {
-			.magic = TWHEEL_TABLE_MAGIC,
-			.slots_offset = PAGE_SIZE,
-			.slot_size = sizeof(struct twheel_slot),
-			.slots = w->timers.slots.max,
-			.tick_ns = twheel_tick_ns(&w->timers),
-			.clock_id = w->clock_id,
-			.features = TWHEEL_FEATURE_TABLE,
-		};
+		WRITE_ONCE(header->magic, TWHEEL_TABLE_MAGIC);
+		WRITE_ONCE(header->slots_offset, PAGE_SIZE);
+		WRITE_ONCE(header->slot_size, sizeof(struct twheel_slot));
+		WRITE_ONCE(header->slots, w->timers.slots.max);
+		WRITE_ONCE(header->tick_ns, twheel_tick_ns(&w->timers));
+		WRITE_ONCE(header->clock_id, w->clock_id);
+		WRITE_ONCE(header->features, TWHEEL_FEATURE_TABLE);
 	}
 	mutex_unlock(&w->mutex);
 	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */

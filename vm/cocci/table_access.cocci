@@ -2,8 +2,8 @@
 //
 // The words of the deadline table belong to user space: each access is one
 // READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more. Both at a time are none
-// of these. The header of the table is theirs as well, but the module writes it and
-// never reads it.
+// of these. The header of the table is theirs as well: each member is one WRITE_ONCE(),
+// and never read.
 
 virtual report
 
@@ -42,6 +42,31 @@ position p;
 @@
   *slot@p
 
+@good_header@
+struct twheel_table *header;
+identifier member;
+position p;
+@@
+WRITE_ONCE(header->member@p, ...)
+
+@bad_header@
+struct twheel_table *header;
+struct twheel_table copy;
+identifier member;
+position p != good_header.p;
+@@
+(
+header->member@p
+|
+copy.member@p
+)
+
+@whole_header@
+struct twheel_table *header;
+position p;
+@@
+  *header@p
+
 @script:python depends on report@
 p << bad.p;
 @@
@@ -51,3 +76,13 @@ coccilib.report.print_report(p[0], "plain access to a word of the table")
 p << whole.p;
 @@
 coccilib.report.print_report(p[0], "plain access to both words of the table")
+
+@script:python depends on report@
+p << bad_header.p;
+@@
+coccilib.report.print_report(p[0], "not a WRITE_ONCE() of a member of the table's header")
+
+@script:python depends on report@
+p << whole_header.p;
+@@
+coccilib.report.print_report(p[0], "plain access to the table's header")

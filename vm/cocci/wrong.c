@@ -38,6 +38,22 @@ static u64 wrong_place(struct twheel_slot *slots)
 	return slots[1].deadline_ns; /* table_access */
 }
 
+static void wrong_header(struct twheel_table *header)
+{
+	*header = (struct twheel_table) { .magic = TWHEEL_TABLE_MAGIC }; /* table_access */
+	header->magic = TWHEEL_TABLE_MAGIC; /* table_access */
+}
+
+static u32 wrong_slots(struct twheel_table *header)
+{
+	return READ_ONCE(header->slots); /* table_access */
+}
+
+static u32 wrong_copy(struct twheel_table header)
+{
+	return header.slots; /* table_access */
+}
+
 static int wrong_get(u32 __user *from)
 {
 	u32 once, twice;
