@@ -155,11 +155,16 @@ installed_files() {
 		END
 }
 
-# Before anything is there.
+# Each that is relative, in both directories.
 relative_refused() {
-	! make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=usr install &&
-		! make -s -C "$top/userspace/lib" O="$dir/user" PREFIX=usr install &&
-		[ ! -e "$dir/root" ]
+	local where what
+
+	for where in "$top"/userspace{,/lib}; do
+		for what in PREFIX LIBDIR DESTDIR; do
+			make -n -C "$where" O="$dir/user" "$what=relative" install 2>&1 |
+				grep 'PREFIX, LIBDIR and DESTDIR are absolute' || return
+		done
+	done
 }
 
 runs() {
@@ -186,7 +191,7 @@ before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
-check "a relative PREFIX is refused" relative_refused
+check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
 check "uninstall the programs" uninstalled
