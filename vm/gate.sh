@@ -256,17 +256,17 @@ core)
 	core() {
 		local dir=$copy/$1
 
-		plant "$1"
+		copy_with "$1"
 		quietly make -s -C "$dir/userspace/core" O="$dir/out" "$dir/out/$2"
 		seen "${fixed[@]}" "$dir/out/$2" "${@:3}"
 	}
 	# lib BUG SANITIZERS PROGRAM ARGUMENT...: likewise, of libtwheel.
 	lib() {
-		plant "$1"
+		copy_with "$1"
 		seen "$copy/$1/userspace/lib/check.sh" "${@:2}"
 	}
-	# plant BUG: makes a copy of the sources that has it.
-	plant() {
+	# copy_with BUG: makes a copy of the sources that has it.
+	copy_with() {
 		local dir=$copy/$1
 
 		[ ! -d "$dir" ] || return 0

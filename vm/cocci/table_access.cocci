@@ -67,6 +67,12 @@ position p;
 @@
   *header@p
 
+@moved_header@
+struct twheel_table *header;
+position p;
+@@
+  \(memcpy\|memmove\|memset\)(header@p, ...)
+
 @script:python depends on report@
 p << bad.p;
 @@
@@ -84,5 +90,10 @@ coccilib.report.print_report(p[0], "not a WRITE_ONCE() of a member of the table'
 
 @script:python depends on report@
 p << whole_header.p;
+@@
+coccilib.report.print_report(p[0], "plain access to the table's header")
+
+@script:python depends on report@
+p << moved_header.p;
 @@
 coccilib.report.print_report(p[0], "plain access to the table's header")

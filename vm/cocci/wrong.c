@@ -44,9 +44,19 @@ static void wrong_header(struct twheel_table *header)
 	header->magic = TWHEEL_TABLE_MAGIC; /* table_access */
 }
 
-static u32 wrong_slots(struct twheel_table *header)
+static u32 wrong_read(struct twheel_table *header)
 {
 	return READ_ONCE(header->slots); /* table_access */
+}
+
+static void wrong_clear(struct twheel_table *header)
+{
+	memset(header, 0, 32); /* table_access */
+}
+
+static void wrong_write(struct twheel_table *header, const struct twheel_table *from)
+{
+	memcpy(header, from, 32); /* table_access */
 }
 
 static u32 wrong_copy(struct twheel_table header)
