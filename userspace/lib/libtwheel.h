@@ -54,9 +54,9 @@
  * and twheel_backend() tells. Both have all functions. What only the kernel can
  * do: be shared with other processes, go on when this one hangs, and take the
  * ioctls of <linux/twheel.h>. A wheel in the process takes any tick. It is turned
- * by those who read it, so a timer that is due and not read yet counts as armed;
- * twheel_fd() may become readable without an event, and in a forked child it is
- * gone: -ECHILD, but for twheel_arm() and twheel_disarm(), which do nothing there.
+ * by those who read it, so a timer that is due may count as armed until the next
+ * read; twheel_fd() may become readable without an event, and in a forked child it
+ * is gone: -ECHILD, but for twheel_arm() and twheel_disarm(), which do nothing there.
  *
  * Rules for all functions
  *
@@ -298,9 +298,9 @@ int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
  * @wheel: the wheel
  * @id: a timeout that was started and not stopped
  *
- * The id is free then, and may be what the next twheel_start() returns. If that
- * is 0, the event may still be in an array that this thread goes through: pass it
- * over by a mark of the program's own, not by its id.
+ * The id is free then, and the next twheel_start() may give it out. If this
+ * returns 0, the event may still be in an array that the thread goes through: pass
+ * it over by a mark of the program's own, not by its id.
  *
  * Return: 1: its event was not read and never will be; 0: its event has been
  * read, by this thread or another; -ENOENT: no such timeout, or another process
