@@ -161,8 +161,8 @@ relative_refused() {
 
 	for where in "$top"/userspace{,/lib}; do
 		for what in PREFIX LIBDIR DESTDIR; do
-			make -n -C "$where" O="$dir/user" "$what=relative" install 2>&1 |
-				grep 'PREFIX, LIBDIR and DESTDIR are absolute' || return
+			grep 'PREFIX, LIBDIR and DESTDIR are absolute' <<<"$(make -n -C "$where" \
+				O="$dir/user" "$what=relative" install 2>&1)" || return
 		done
 	done
 }
