@@ -190,10 +190,15 @@ compile() {
 compile_uml() {
 	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	# The registers of a program, which it takes from the processor all or not at all: 11,008
-	# bytes where that has AMX. It has room for 2,696, so no program ran there.
-	sed -i 's/(HOST_FP_SIZE, 2696)/(HOST_FP_SIZE, 12288)/' arch/x86/um/user-offsets.c &&
-		grep -q 12288 arch/x86/um/user-offsets.c &&
+	# It keeps 2,696 bytes of a program's registers, which the host takes back whole or not
+	# at all: 11,008 where the processor has AMX, so that no program ran there. Those beyond
+	# are of what no program has asked for, and zero.
+	sed -i -e '/^int restore_fp_registers/,/^}/ {
+			s/struct iovec iov;/static unsigned long whole[2048];\n\t&/
+			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/
+			s/iov.iov_len = .*/iov.iov_len = sizeof(whole);/
+		}' -e 's/^#include <stdlib.h>/&\n#include <string.h>/' arch/x86/um/os-Linux/registers.c &&
+		grep 'iov_len = sizeof(whole)' arch/x86/um/os-Linux/registers.c &&
 		configure "${@:3}" &&
 		"${make[@]}" "-j$(nproc)" linux modules &&
 		mkdir "$1" &&
