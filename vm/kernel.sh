@@ -190,9 +190,9 @@ compile() {
 compile_uml() {
 	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	# It keeps 2,696 bytes of a program's registers, which the host takes back whole or not
-	# at all: 11,008 where the processor has AMX, so that no program ran there. Those beyond
-	# are of what no program has asked for, and zero.
+	# User-mode Linux keeps 2,696 bytes of a program's registers. The host takes all of them
+	# back or none: 11,008 bytes where the processor has AMX, so that no program ran there.
+	# What is beyond belongs to what no program here asks for, and is zero.
 	sed -i -e '/^int restore_fp_registers/,/^}/ {
 			s/struct iovec iov;/static unsigned long whole[2048];\n\t&/
 			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/
