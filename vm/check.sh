@@ -26,7 +26,7 @@ share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
-loners+=' s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
+loners+=' rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # When all others have ended.
@@ -180,6 +180,8 @@ if [ -n "$full" ]; then
 		--loops "$(share 1000000)" --parallel
 	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 400)" \
 		--parallel
+	# Alone at the end it would leave a processor idle.
+	stage gate-tests tap "$top/vm/gate.sh" tests
 	stage exact tap "$top/vm/exact.sh"
 	stage gate-core tap "$top/vm/gate.sh" core
 	stage power tap "$top/vm/power.sh"
@@ -198,6 +200,7 @@ if [ -n "$full" ]; then
 	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
 	stage debug-races tap "$top/vm/suite.sh" debug races
 	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
+	stage rt-debug-races tap "$top/vm/suite.sh" rt-debug races
 	stage s390x-races tap "$top/vm/suite.sh" s390x-6.1 races
 	stage arm64-races tap "$top/vm/suite.sh" arm64-6.12 races
 	stage races-6.1 tap "$top/vm/suite.sh" 6.1 races
@@ -205,7 +208,6 @@ if [ -n "$full" ]; then
 	stage races32 tap "$top/vm/suite.sh" 6.12 races32
 	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
 	stage gate-kunit tap "$top/vm/gate.sh" kunit
-	stage gate-tests tap "$top/vm/gate.sh" tests
 	stage gate-canary tap "$top/vm/gate.sh" canary
 	stage targets tap "$top/vm/targets.sh" "$share"
 fi

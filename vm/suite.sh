@@ -16,11 +16,11 @@
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
 # plays all of the machine's in turn. For races each has its own. S/390 and the
-# kernels "debug" and "kmsan" have but one then, and what needs two is with the races: who
-# waits for a lock without a pause may be given each turn of the one that has it, by QEMU
-# before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount"). User-mode Linux
-# has the host's time; its memory is searched for leaks after each program, and what reads
-# does so once more under a hail of signals.
+# kernels "debug", "rt-debug" and "kmsan" have but one then, and what needs two is with
+# the races: who waits for a lock without a pause may be given each turn of the one that
+# has it, by QEMU before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount").
+# User-mode Linux has the host's time; its memory is searched for leaks after each
+# program, and what reads does so once more under a hail of signals.
 #
 # The programs are those of vm/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
@@ -135,11 +135,12 @@ signals)
 	;;
 esac
 case $kernel in
-debug | kmsan)
+debug | rt-debug | kmsan)
 	# All of it is searched for leaks, twice.
-	[ "$kernel" = kmsan ] || options+=(--memory 768M)
-	# Of two processors that take turns, one that does not rest may have them all for a
-	# minute, as in such a search, or while it waits for the other's lock.
+	[ "$kernel" != debug ] || options+=(--memory 768M)
+	# Of two processors that take turns, one that does not rest may have them all for two
+	# minutes, as in such a search, or while it waits for the other's lock; and the work
+	# that the other has got is not done meanwhile.
 	[[ $what = *races* || $what = threads ]] || options+=(--qemu "-smp 1")
 	;;
 uml)
