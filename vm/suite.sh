@@ -55,7 +55,7 @@ programs() {
 races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
-	[[ $kernel != s390x-* && $kernel != debug ]] || run+=(--run "$1/million_test")
+	[[ $kernel != s390x-* && $kernel != *debug ]] || run+=(--run "$1/million_test")
 	options=(--append "$poison")
 }
 
@@ -106,7 +106,7 @@ all)
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
 		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
-		s390x-*/million_test | debug/million_test) continue ;;
+		s390x-*/million_test | debug/million_test | rt-debug/million_test) continue ;;
 		esac
 		run+=(--run "$dir$test")
 	done
