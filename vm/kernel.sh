@@ -198,7 +198,10 @@ compile_uml() {
 			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/
 			s/iov.iov_len = .*/iov.iov_len = sizeof(whole);/
 		}' -e 's/^#include <stdlib.h>/&\n#include <string.h>/' arch/x86/um/os-Linux/registers.c &&
-		grep 'iov_len = sizeof(whole)' arch/x86/um/os-Linux/registers.c &&
+		{
+			grep -q 'iov_len = sizeof(whole)' arch/x86/um/os-Linux/registers.c ||
+				die "registers.c of user-mode Linux is not what it was"
+		} &&
 		configure "${@:3}" &&
 		"${make[@]}" "-j$(nproc)" linux modules &&
 		mkdir "$1" &&
