@@ -42,6 +42,12 @@ position p;
 @@
   *slot@p
 
+@moved@
+struct twheel_slot *slot;
+position p;
+@@
+  \(memcpy\|memmove\|memset\|memcmp\)(..., \(slot@p\|twheel_slots_word@p(...)\), ...)
+
 @good_header@
 struct twheel_table *header;
 identifier member;
@@ -71,7 +77,7 @@ position p;
 struct twheel_table *header;
 position p;
 @@
-  \(memcpy\|memmove\|memset\)(header@p, ...)
+  \(memcpy\|memmove\|memset\|memcmp\)(..., header@p, ...)
 
 @script:python depends on report@
 p << bad.p;
@@ -80,6 +86,11 @@ coccilib.report.print_report(p[0], "plain access to a word of the table")
 
 @script:python depends on report@
 p << whole.p;
+@@
+coccilib.report.print_report(p[0], "plain access to both words of the table")
+
+@script:python depends on report@
+p << moved.p;
 @@
 coccilib.report.print_report(p[0], "plain access to both words of the table")
 

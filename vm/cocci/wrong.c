@@ -59,6 +59,21 @@ static void wrong_write(struct twheel_table *header, const struct twheel_table *
 	memcpy(header, from, 32); /* table_access */
 }
 
+static void wrong_save(void *to, struct twheel_table *header)
+{
+	memcpy(to, header, 32); /* table_access */
+}
+
+static void wrong_forget(struct twheel_slot *slot)
+{
+	memset(slot, 0, sizeof(*slot)); /* table_access */
+}
+
+static void wrong_keep(void *to, const struct twheel_slots *s, struct twheel_entry *e)
+{
+	memcpy(to, twheel_slots_word(s, e), 16); /* table_access */
+}
+
 static u32 wrong_copy(struct twheel_table header)
 {
 	return header.slots; /* table_access */
