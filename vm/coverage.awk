@@ -71,7 +71,7 @@ FNR == 1 {
 	if (count !~ /^#|^=|^0\*?$/) {
 		hit[file]++
 		chosen = text ~ /\?.*(-E[A-Z]+|VM_FAULT_SIGBUS)/
-	} else if (text ~ /-E[A-Z]+|return err|goto |VM_FAULT_SIGBUS/) {
+	} else if (text ~ /-E[A-Z]+|return err|PTR_ERR\(|goto |VM_FAULT_SIGBUS/) {
 		not_reached()
 	}
 }
