@@ -286,6 +286,10 @@ one_processor() {
 	taskset -cp "$processor" "$BASHPID" >/dev/null
 }
 
+# Whoever runs the emulator by this writes down which process that is.
+# shellcheck disable=SC2016
+told=(bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid")
+
 # What is not a shell. Its output goes to a file, so that no reader can make the machine
 # wait.
 launch() {
@@ -297,9 +301,7 @@ launch() {
 	else
 		program+=(-chardev "file,id=tty,path=$output")
 	fi
-	# shellcheck disable=SC2016
-	exec timeout --foreground -k 5 "$timeout" \
-		bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid" "${program[@]}" </dev/null
+	exec timeout --foreground -k 5 "$timeout" "${told[@]}" "${program[@]}" </dev/null
 }
 
 # Of two processors, QEMU may take either first after an interrupt, as its own threads
@@ -365,17 +367,17 @@ unpack_gcov() {
 status=0
 : >"$output"
 : >"$console"
+[ -z "$alike" ] || one_processor
+watch_waiting &
+watcher=$!
 if [ -n "$shell" ] && ! [ -t 0 ]; then
 	exec 3<&0
-	"${program[@]}" -chardev "stdio,id=tty,signal=off,logfile=$output" \
+	"${told[@]}" "${program[@]}" -chardev "stdio,id=tty,signal=off,logfile=$output" \
 		< <(feed <&3 2>/dev/null) 3<&- || status=$?
 elif [ -n "$shell" ]; then
-	"${program[@]}" -mon tty \
+	"${told[@]}" "${program[@]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
-	[ -z "$alike" ] || one_processor
-	watch_waiting &
-	watcher=$!
 	# Of init's own lines only the bad ones are for the reader.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
 	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
@@ -393,12 +395,12 @@ else
 		grep . "$console" | tail -n 1 | grep -q 'reboot: Power down'; then
 		status=0
 	fi
-	# It has nothing to watch if that did not even begin.
-	[ -s "$dir/pid" ] || kill "$watcher"
-	wait
 	# Some consoles keep the last end of a line for themselves.
 	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
 fi
+# It has nothing to watch if that did not even begin.
+[ -s "$dir/pid" ] || kill "$watcher"
+wait "$watcher" || true
 
 # What ran in the shell may have left a line without an end before it.
 said=$(tr -d '\r' <"$output" | sed -n "s/^${shell:+.*}twheel-vm: verdict: //p" | tail -n 1)
