@@ -131,7 +131,7 @@ help:
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make check            the tests that CI runs, each in its kernels'
-	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (80)'
+	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (90)'
 	@echo 'make lint             the static ones alone'
 	@echo 'make kunit            the suites of the wheel, in user-mode Linux; KERNEL=6.1, 6.12'
 	@echo 'make model            the protocol of the deadline table, by spin'

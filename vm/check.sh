@@ -6,9 +6,9 @@
 # whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
 # while what others have left in build/results stays there, and counts.
 #
-# The full one begins no further stage after TWHEEL_CHECK_MINUTES (80), and gives none
-# more than ten minutes beyond that. What it has cut so counts as skipped, or as failed
-# if it had begun, and the run as failed. Of what is done by the million it does
+# The full one takes no longer than TWHEEL_CHECK_MINUTES (90), and begins no stage in the
+# last five of these. What it has cut so counts as skipped, or as failed if it had begun,
+# and the run as failed. Of what is done by the million it does
 # TWHEEL_CHECK_SHARE (10) percent, and gives it as much of the time that all would have.
 # Each such cut is printed; vm/targets.sh judges, in the end, whether the share has been
 # done. Then comes what vm/reliability.sh has to say.
@@ -21,7 +21,7 @@ if [ "${1-}" = --full ]; then
 	shift
 fi
 wanted=" $* "
-minutes=${TWHEEL_CHECK_MINUTES:-80}
+minutes=${TWHEEL_CHECK_MINUTES:-90}
 share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
@@ -65,13 +65,13 @@ run_stage() {
 	[ "${kinds[$1]}" = plain ] || tap=1
 	# The first is a function of ours, and the last takes no time.
 	[[ $1 != 0 && $last != *" $name "* ]] || limited=
-	if [ -n "$limited" ] && [ "$SECONDS" -ge $((minutes * 60)) ]; then
+	if [ -n "$limited" ] && [ "$SECONDS" -ge $((minutes * 60 - 300)) ]; then
 		echo "0 0 1" >"$results/$name"
-		report "$name" 0 "    cut: $minutes minutes are over"
+		report "$name" 0 "    cut: $minutes minutes are soon over"
 		return
 	fi
 	if [ -n "$limited" ]; then
-		timeout $((minutes * 60 + 600 - SECONDS)) bash -c "${commands[$1]}" \
+		timeout $((minutes * 60 - SECONDS)) bash -c "${commands[$1]}" \
 			>"$logs/$name.log" 2>&1 </dev/null || status=$?
 	else
 		eval "${commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
@@ -79,7 +79,7 @@ run_stage() {
 	text=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
 		-f "$top/vm/tally.awk" "$logs/$name.log")
 	if [ -n "$full" ] && [ "$status" -eq 124 ]; then
-		text+=$'\n'"    cut: $minutes minutes, and ten more, are over"
+		text+=$'\n'"    cut: $minutes minutes are over"
 	fi
 	# What had a budget of its own, and was cut by that.
 	cuts=$(tr -d '\r' <"$logs/$name.log" |
