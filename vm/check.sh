@@ -29,6 +29,8 @@ loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races
 loners+=' rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
+# What goes on for a minute in the full one.
+[ -n "$full" ] || export TWHEEL_RACE_SECONDS=${TWHEEL_RACE_SECONDS:-10}
 # When all others have ended.
 last=' targets '
 
@@ -133,7 +135,6 @@ share() {
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
 stage vm-6.12 tap "$top/vm/suite.sh" 6.12
-stage gate-stock tap "$top/vm/gate.sh" stock
 stage gate tap "$top/vm/gate.sh"
 stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
@@ -185,6 +186,7 @@ if [ -n "$full" ]; then
 	stage exact tap "$top/vm/exact.sh"
 	stage gate-core tap "$top/vm/gate.sh" core
 	stage power tap "$top/vm/power.sh"
+	stage gate-stock tap "$top/vm/gate.sh" stock
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
