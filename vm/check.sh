@@ -122,7 +122,7 @@ work() {
 build_all() {
 	"$top/vm/programs.sh" || return
 	"$top/vm/programs.sh" stress || return
-	"$top/vm/programs.sh" stress32 || return
+	[ -z "$full" ] || "$top/vm/programs.sh" stress32 || return
 	"$top/vm/module.sh" 6.12 || return
 	"$top/vm/module.sh" 6.1
 }
@@ -138,7 +138,6 @@ stage vm-6.12 tap "$top/vm/suite.sh" 6.12
 stage gate tap "$top/vm/gate.sh"
 stage kcsan tap "$top/vm/suite.sh" kcsan races
 stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
-stage gate-uml tap "$top/vm/gate.sh" uml
 stage vm-6.1 tap "$top/vm/suite.sh" 6.1
 stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel --fuzz 10
 # Where an interrupt that takes long does so whatever the host does.
@@ -147,12 +146,12 @@ stage lib tap "$top/userspace/lib/check.sh"
 stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
+stage bench tap "$top/userspace/bench/test.sh"
 stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
 stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--armings 10000000}
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage model tap "$top/doc/model/run.sh"
-stage bench tap "$top/userspace/bench/test.sh"
 stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
 stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
 stage packaging tap "$top/packaging/test.sh"
@@ -188,6 +187,7 @@ if [ -n "$full" ]; then
 	stage power tap "$top/vm/power.sh"
 	stage gate-stock tap "$top/vm/gate.sh" stock
 	stage gate-stalls tap "$top/vm/gate.sh" stalls
+	stage gate-uml tap "$top/vm/gate.sh" uml
 	stage gate-debug tap "$top/vm/gate.sh" debug
 	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
 	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
