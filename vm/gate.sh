@@ -207,6 +207,10 @@ rt-debug)
 	found "a lock shared with an interrupt" 'kernel log: WARNING: inconsistent lock state'
 	plant rt-debug order
 	found "locks in two orders" 'kernel log: WARNING: possible circular locking dependency detected'
+	# And in the module, beside a race that is there for it.
+	mutant rt-debug store user 'table_race_test -t claim -t disarm_at_expiry'
+	ok "rt-debug: an expiry that is claimed by a store" says 'FAIL  table_race.claim'
+	ok "rt-debug: fails its test" refused
 	the_end
 	;;
 kmsan)
