@@ -30,7 +30,7 @@ loners+=' rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt 
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # What goes on for a minute in the full one.
-[ -n "$full" ] || export TWHEEL_RACE_SECONDS=${TWHEEL_RACE_SECONDS:-10}
+[ -n "$full" ] || export TWHEEL_RACE_SECONDS=${TWHEEL_RACE_SECONDS:-4}
 # When all others have ended.
 last=' targets '
 
