@@ -23,8 +23,8 @@
  *   ENOTTY  unknown command
  *   ENOENT  no live timer has this id
  *   EBUSY   SETUP after the first timer or mapping
- *   EACCES  mmap() to write by a descriptor that is not open for that;
- *           mprotect() to execute
+ *   EACCES  mmap() or mprotect() beyond the mode of the descriptor; mprotect()
+ *           to execute
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
  *   ENOSPC  the wheel holds max_timers already
  *   ENOMEM  no memory, or none left in the memory cgroup
