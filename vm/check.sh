@@ -8,10 +8,10 @@
 #
 # The full one takes no longer than TWHEEL_CHECK_MINUTES (90), and begins no stage in the
 # last five of these. What it has cut so counts as skipped, or as failed if it had begun,
-# and the run as failed. Of what is done by the million it does
-# TWHEEL_CHECK_SHARE (10) percent, and gives it as much of the time that all would have.
-# Each such cut is printed; vm/targets.sh judges, in the end, whether the share has been
-# done. Then comes what vm/reliability.sh has to say.
+# and the run as failed. Of what is done by the million it does TWHEEL_CHECK_SHARE (10)
+# percent, and gives it as much of the time that all would have. Each such cut is printed;
+# vm/targets.sh judges, in the end, whether the share has been done. Then comes what
+# vm/reliability.sh has to say.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -29,7 +29,7 @@ loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races
 loners+=' rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
-# What goes on for a minute in the full one.
+# How long the threads of libtwheel race: in the full one for a minute.
 [ -n "$full" ] || export TWHEEL_RACE_SECONDS=${TWHEEL_RACE_SECONDS:-4}
 # When all others have ended.
 last=' targets '
