@@ -192,7 +192,7 @@ bite() {
 		'The bug is mended.' >build/wrong.md
 	finds prose 'build/wrong.md:1: begins badly' awk -f vm/prose.awk build/wrong.md
 	finds prose 'build/wrong.md:3: begins badly' awk -f vm/prose.awk build/wrong.md
-	finds prose 'build/wrong.md:3: 44 words' awk -f vm/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:3: 43 words' awk -f vm/prose.awk build/wrong.md
 	finds prose 'build/wrong.md:4: say fix' awk -f vm/prose.awk build/wrong.md
 	rm -r "$dir" build/wrong.c build/wrong.md
 	finds sparse 'dereference of noderef expression' vm/module.sh 6.12 lint-wrong C=2 WRONG=y
