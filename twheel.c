@@ -56,6 +56,7 @@
 #include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/prefetch.h>
 
 #include "twheel.h"
 
@@ -353,16 +354,20 @@ static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *bu
 }
 
 /**
- * wheel_visit() - turn the wheel until a node comes that is due
+ * wheel_expire() - take the next node that is due off the wheel
  * @w: the wheel
  * @now: the time in ns
  * @budget: how many nodes may be touched; less those that were, on return
  *
- * For wheel_expire(), which see.
+ * Nodes come in the order of their ticks. When the budget is used up the visit
+ * stays where it is, to be continued by the next call; whatever is added or
+ * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
+ * time. The node returned is not queued any more and may be added again.
  *
- * Return: as wheel_expire().
+ * Return: a node whose deadline is not after @now, or NULL if there is none or
+ * the budget is used up: wheel_due() knows which.
  */
-struct wheel_node *wheel_visit(struct wheel *w, u64 now, unsigned int *budget)
+struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 {
 	wheel_set_time(w, now);
 	for (;;) {
@@ -383,6 +388,8 @@ struct wheel_node *wheel_visit(struct wheel *w, u64 now, unsigned int *budget)
 				continue;
 			}
 			--*budget;
+			/* Nodes are far apart in memory, and the next will be wanted soon. */
+			prefetchw(node->link.next);
 			__hlist_del(&node->link);
 			return node;
 		}

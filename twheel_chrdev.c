@@ -197,46 +197,29 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 	return done;
 }
 
-/* Turns the wheel until no marks are left of those that were there, or until all is done. */
-static void turn_marks(struct twheel_file *w)
-{
-	bool marked;
-	u64 now;
-
-	now = file_begin(w);
-	w->timers.line = 0;
-	for (;;) {
-		timers_turn(&w->timers, now, TURN_BUDGET, LOOK_AND_WITHDRAW);
-		marked = w->timers.marked;
-		file_finish(w, now);
-		if (!marked || fatal_signal_pending(current))
-			return;
-		cond_resched();
-		now = file_begin(w);
-	}
-}
-
 /*
- * Takes what was due when a call began, so that it comes before what the call makes
- * readable. Words that are moved to the past meanwhile do not prolong this.
+ * Turns the wheel until all is done that was marked or due when the call began. Words
+ * that are moved to the past meanwhile do not prolong this for ever.
  */
-static void turn_due(struct twheel_file *w)
+static void turn_all(struct twheel_file *w, enum look look)
 {
-	u64 now = file_begin(w), start = now;
-	u32 turns = w->pages.store.used / (TURN_BUDGET / 2) + 1;
+	u64 start = 0, now;
+	u32 turns = 0;
+	bool done;
 
-	for (;;) {
-		timers_turn(&w->timers, now, TURN_BUDGET, LOOK);
-		/* The clock may have been set back meanwhile. */
-		if (!--turns || timers_next(&w->timers) > min(start, now))
-			break;
-		file_finish(w, now);
-		if (fatal_signal_pending(current))
-			return;
-		cond_resched();
+	do {
 		now = file_begin(w);
-	}
-	file_finish(w, now);
+		if (!start) {
+			start = now;
+			turns = w->pages.store.used / (TURN_BUDGET / 2) + 2;
+			w->timers.line = 0;
+		}
+		timers_turn(&w->timers, now, TURN_BUDGET, look);
+		/* The clock may have been set back meanwhile. */
+		done = timers_next(&w->timers) > min(start, now);
+		file_finish(w, now);
+		cond_resched();
+	} while (!done && --turns && !fatal_signal_pending(current));
 }
 
 static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
@@ -254,7 +237,7 @@ static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 	if (put_user(drain.count, &arg->count))
 		return -EFAULT;
 	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
-		turn_due(w);
+		turn_all(w, LOOK);
 	do {
 		u64 now = file_begin(w);
 
@@ -325,7 +308,7 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 	/* A bad pointer changes nothing. */
 	if (kick.count && get_user(slots[0], uptr))
 		return -EFAULT;
-	turn_marks(w);
+	turn_all(w, LOOK_AND_WITHDRAW);
 	while (done < kick.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min(kick.count - done, group);
 		unsigned int i;

@@ -26,7 +26,6 @@
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
-#include <linux/prefetch.h>
 
 #include "twheel_timers.h"
 
@@ -79,6 +78,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			continue;
 		if (!budget) {
 			set_bit(line, summary_of(t));
+			t->marked = true;
 			return 0;
 		}
 		/* The mark goes before the look: one that comes later stays. */
@@ -118,14 +118,12 @@ static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, e
 		t->line += __ffs64(bits);
 		if (t->line >= lines)
 			break;
-		if (!budget) {
-			t->marked = true;
-			return 0;
-		}
-		budget--;
+		t->marked = !budget;
 		/* A full barrier: the marks of the line are read after it. */
-		if (test_and_clear_bit(t->line, summary))
-			budget = take_line(t, t->line, now, budget, look);
+		if (budget && test_and_clear_bit(t->line, summary))
+			budget = take_line(t, t->line, now, budget - 1, look);
+		if (t->marked)
+			return 0;
 		t->line++;
 	}
 	t->line = 0;
@@ -140,13 +138,9 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 
 	while ((node = wheel_expire(&t->wheel, now, &budget))) {
 		struct timer *e = container_of(node, struct timer, node);
-		struct wheel_node *next = wheel_upcoming(node);
 		u64 due = e->deadline;
 		u64 late;
 
-		/* Timers are far apart in memory. */
-		if (next)
-			prefetchw(next);
 		e->place = TIMER_TAKEN;
 		reconcile(t, e, word_of(t, e), now, LOOK);
 		if (e->place != TIMER_READY || e->past)

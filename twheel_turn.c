@@ -87,7 +87,7 @@ static bool comes(const struct twheel_file *w, u64 next)
 static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 {
 	lockdep_assert_held(&w->lock);
-	if (!comes(w, next))
+	if (next && !comes(w, next))
 		next = WHEEL_NEVER;
 	w->programmed = timers_publish_next(&w->timers, next, now);
 	return w->programmed == WHEEL_NEVER ? KTIME_MAX :

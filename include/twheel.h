@@ -93,7 +93,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem,
 void wheel_set_back(struct wheel *w, u64 tick);
 bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline,
 		u64 slack);
-struct wheel_node *wheel_visit(struct wheel *w, u64 now, unsigned int *budget);
+struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);
 
 /**
  * wheel_set_time() - tell an idle wheel the time
@@ -166,52 +166,6 @@ static inline u64 wheel_next(const struct wheel *w)
 static inline bool wheel_due(const struct wheel *w, u64 now)
 {
 	return wheel_next(w) <= now;
-}
-
-/**
- * wheel_expire() - take the next node that is due off the wheel
- * @w: the wheel
- * @now: the time in ns
- * @budget: how many nodes may be touched; less those that were, on return
- *
- * Nodes come in the order of their ticks. When the budget is used up the visit
- * stays where it is, to be continued by the next call; whatever is added or
- * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
- * time. The node returned is not queued any more and may be added again.
- *
- * Return: a node whose deadline is not after @now, or NULL if there is none or
- * the budget is used up: wheel_due() knows which.
- */
-static inline struct wheel_node *wheel_expire(struct wheel *w, u64 now,
-						unsigned int *budget)
-{
-	struct hlist_head *head = &w->bucket[w->buckets];
-	struct wheel_node *node;
-
-	/* In the midst of the finest bucket, as mostly, there is little to do. */
-	if (w->visiting != 1 || !head->first || !*budget || now >> w->shape.shift < w->clk)
-		return wheel_visit(w, now, budget);
-	node = hlist_entry(head->first, struct wheel_node, link);
-	if (node->tick > w->clk)
-		return wheel_visit(w, now, budget);
-	--*budget;
-	__hlist_del(&node->link);
-	return node;
-}
-
-/**
- * wheel_upcoming() - what wheel_expire() will probably come to next
- * @node: what it has returned just now, and nothing has been done with yet
- *
- * For the caller to have fetched meanwhile: nodes are far apart in memory.
- *
- * Return: the node that was queued behind it, and still is; NULL if none was.
- */
-static inline struct wheel_node *wheel_upcoming(const struct wheel_node *node)
-{
-	struct hlist_node *next = node->link.next;
-
-	return next ? hlist_entry(next, struct wheel_node, link) : NULL;
 }
 
 #endif /* _TWHEEL_H */
