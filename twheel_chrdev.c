@@ -254,7 +254,6 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 {
 	struct twheel_timer timers[GROUP];
 	struct twheel_timer __user *uptr;
-	unsigned int group = GROUP;
 	struct twheel_list list;
 	unsigned int done = 0;
 
@@ -263,28 +262,26 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 	uptr = user_ptr(list.timers);
 	list.count = min_t(u32, list.count, INT_MAX);
 	while (done < list.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(list.count - done, group);
-		u32 cursor = list.cursor;
+		unsigned int nr = min(list.count - done, GROUP);
+		unsigned int good;
 		int got;
 
 		spin_lock_bh(&w->lock);
-		got = timers_list(&w->timers, &cursor, timers, nr, TURN_BUDGET);
+		got = timers_list(&w->timers, &list.cursor, timers, nr, TURN_BUDGET);
 		spin_unlock_bh(&w->lock);
-		if (got < 0) {
-			list.cursor = cursor;
+		if (got < 0)
+			break;
+		good = got - DIV_ROUND_UP(copy_to_user(uptr + done, timers,
+						       got * sizeof(*timers)),
+					  sizeof(*timers));
+		done += good;
+		if (good < got) {
+			/* To go on with the first that did not arrive. */
+			list.cursor = (u32)timers[good].id;
+			if (!done)
+				return -EFAULT;
 			break;
 		}
-		if (copy_to_user(uptr + done, timers, got * sizeof(*timers))) {
-			if (nr == 1) {
-				if (!done)
-					return -EFAULT;
-				break;
-			}
-			group = 1;
-			continue;
-		}
-		list.cursor = cursor;
-		done += got;
 		cond_resched();
 	}
 	return put_user(list.cursor, &arg->cursor) ? -EFAULT : done;
@@ -591,23 +588,6 @@ static int twheel_fasync(int fd, struct file *file, int on)
 
 /* The mapping */
 
-static vm_fault_t twheel_fault(struct vm_fault *vmf)
-{
-	struct twheel_file *w = vmf->vma->vm_private_data;
-	struct page *page = pages_get(&w->pages, vmf->pgoff);
-
-	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
-	if (IS_ERR_OR_NULL(page))
-		return VM_FAULT_SIGBUS;
-	get_page(page);
-	vmf->page = page;
-	return 0;
-}
-
-static const struct vm_operations_struct twheel_vm_ops = {
-	.fault	= twheel_fault,
-};
-
 /* Describes the table. User space may have written there, and others read it meanwhile. */
 static void describe(struct twheel_file *w, struct twheel_table *table)
 {
@@ -636,7 +616,7 @@ static void describe(struct twheel_file *w, struct twheel_table *table)
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct twheel_file *w = file->private_data;
-	struct page *page;
+	struct twheel_table *table;
 	int err = -EINVAL;
 
 	if ((vma->vm_flags & VM_EXEC) && !(current->personality & READ_IMPLIES_EXEC))
@@ -644,15 +624,15 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	/* VM_SHARED is not set if the descriptor is read-only. */
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff)
 		return -EINVAL;
-	page = pages_get(&w->pages, 0);
-	if (IS_ERR(page))
-		return PTR_ERR(page);
+	table = pages_header(&w->pages);
+	if (!table)
+		return -ENOMEM;
 	spin_lock_bh(&w->lock);
 	if (vma->vm_end - vma->vm_start == store_bytes(w->pages.store.max, PAGE_SIZE)) {
 		/* From here on the shape is fixed. */
 		w->timers.used = true;
-		w->pages.store.table = page_address(page);
-		describe(w, w->pages.store.table);
+		w->pages.store.table = table;
+		describe(w, table);
 		err = 0;
 	}
 	spin_unlock_bh(&w->lock);
@@ -660,8 +640,8 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 		return err;
 	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
 	vm_flags_set(vma, VM_IO | VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_private_data = w;
-	vma->vm_ops = &twheel_vm_ops;
+	vma->vm_private_data = &w->pages;
+	vma->vm_ops = &pages_vm_ops;
 	return 0;
 }
 

@@ -16,8 +16,8 @@
  * A kmem_cache would need a pointer for each slot (8 bytes of 80) to find the timer
  * of an id, and the list of all timers would have to walk these.
  *
- * pages_grow() and pages_get() allocate, under the mutex and without the lock of the
- * wheel. The xarray is read under RCU, so the lock is enough to read it.
+ * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without the
+ * lock of the wheel. The xarray is read under RCU, so the lock is enough to read it.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -174,22 +174,40 @@ unlock:
 	return err;
 }
 
+static vm_fault_t pages_fault(struct vm_fault *vmf)
+{
+	struct pages *p = vmf->vma->vm_private_data;
+	struct chunk *chunk = NULL;
+
+	mutex_lock(&p->mutex);
+	if (vmf->pgoff < store_bytes(p->store.max, PAGE_SIZE) >> PAGE_SHIFT)
+		chunk = get_chunk(p, vmf->pgoff);
+	mutex_unlock(&p->mutex);
+	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
+	if (!chunk)
+		return VM_FAULT_SIGBUS;
+	vmf->page = virt_to_page(chunk->page);
+	get_page(vmf->page);
+	return 0;
+}
+
+const struct vm_operations_struct pages_vm_ops = {
+	.fault	= pages_fault,
+};
+
 /**
- * pages_get() - a page of the mapping
+ * pages_header() - have the header page
  * @p: the store
- * @pgoff: which
  *
- * Context: may sleep.
- * Return: the page, without a reference of its own; NULL beyond the end; -ENOMEM.
+ * Context: may sleep. Return: the header, which the caller puts into the store when it
+ * is filled in; NULL if out of memory.
  */
-struct page *pages_get(struct pages *p, pgoff_t pgoff)
+struct twheel_table *pages_header(struct pages *p)
 {
 	struct chunk *chunk;
 
-	if (pgoff >= store_bytes(p->store.max, PAGE_SIZE) >> PAGE_SHIFT)
-		return NULL;
 	mutex_lock(&p->mutex);
-	chunk = get_chunk(p, pgoff);
+	chunk = get_chunk(p, 0);
 	mutex_unlock(&p->mutex);
-	return chunk ? virt_to_page(chunk->page) : ERR_PTR(-ENOMEM);
+	return chunk ? chunk->page : NULL;
 }

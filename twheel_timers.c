@@ -236,50 +236,27 @@ static u64 wanted_deadline(const struct twheel_timer *arg, u64 now)
 	return check_add_overflow(now, arg->deadline_ns, &sum) ? WHEEL_NEVER : sum;
 }
 
-/*
- * Puts @deadline into the word of @e, as user space does, and takes @e from where it
- * was. Puts into @out when it was due, and the state that it was in.
- */
-static void exchange(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		     u64 deadline, struct twheel_timer *out)
-	__must_hold(t->store->lock)
-{
-	out->deadline_ns = xchg(&slot->deadline_ns, deadline);
-	out->state = out->deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
-	if (e->place == TIMER_READY) {
-		out->deadline_ns = e->deadline;
-		out->state = TWHEEL_EXPIRED;
-	}
-	timer_to_idle(t, e);
-}
-
-/* Puts into @out where @e is, and for when. */
-static void report_state(const struct timer *e, const struct twheel_slot *slot,
-			 struct twheel_timer *out)
-{
-	if (e->place == TIMER_READY) {
-		out->deadline_ns = e->deadline;
-		out->state = TWHEEL_EXPIRED;
-	} else {
-		out->deadline_ns = READ_ONCE(slot->deadline_ns);
-		out->state = out->deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
-	}
-}
-
 static void report(const struct timer *e, const struct twheel_slot *slot,
 		   struct twheel_timer *out)
 {
-	out->id = timer_id(e);
-	out->user_data = e->user_data;
-	out->period_ns = e->period;
-	out->slack_ns = e->slack;
-	out->flags = e->flags;
-	report_state(e, slot, out);
+	*out = (struct twheel_timer) {
+		.id = timer_id(e),
+		.user_data = e->user_data,
+		.deadline_ns = e->deadline,
+		.period_ns = e->period,
+		.slack_ns = e->slack,
+		.flags = e->flags,
+		.state = TWHEEL_EXPIRED,
+	};
+	if (e->place == TIMER_READY)
+		return;
+	out->deadline_ns = READ_ONCE(slot->deadline_ns);
+	out->state = out->deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
 /* Arms the idle @e as @arg says; @deadline is in its word already, 0 for none. */
 static void arm(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		const struct twheel_timer *arg, u64 deadline, u64 now)
+		struct twheel_timer *arg, u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
 	e->period = arg->period_ns;
@@ -289,6 +266,7 @@ static void arm(struct timers *t, struct timer *e, struct twheel_slot *slot,
 	if (deadline && deadline <= now)
 		take_due(t, now, ARM_BUDGET);
 	reconcile(t, e, slot, now, LOOK);
+	report(e, slot, arg);
 }
 
 /* Ends the timer @e, which is idle. */
@@ -320,63 +298,56 @@ static int verb_register(struct timers *t, struct twheel_timer *arg, u64 now)
 	/* The word of a slot without a timer means nothing. */
 	WRITE_ONCE(slot->deadline_ns, deadline);
 	arm(t, e, slot, arg, deadline, now);
-	report(e, slot, arg);
 	return 0;
-}
-
-static void verb_rearm(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		       struct twheel_timer *arg, u64 now)
-	__must_hold(t->store->lock)
-{
-	u64 deadline = wanted_deadline(arg, now);
-	u32 before;
-
-	t->stats.rearmed++;
-	exchange(t, e, slot, deadline, arg);
-	before = arg->state;
-	arm(t, e, slot, arg, deadline, now);
-	report(e, slot, arg);
-	arg->state = before;
-}
-
-static void verb_cancel(struct timers *t, struct timer *e, struct twheel_slot *slot,
-			struct twheel_timer *arg)
-	__must_hold(t->store->lock)
-{
-	t->stats.cancelled++;
-	report(e, slot, arg);
-	exchange(t, e, slot, 0, arg);
-	end(t, e, slot);
 }
 
 /* Does @op. Everything is checked before anything is changed. */
 static int apply(struct timers *t, struct twheel_op *op, u64 now)
 	__must_hold(t->store->lock)
 {
-	struct twheel_timer *arg = &op->timer;
-	bool arms = op->opcode == TWHEEL_OP_REGISTER || op->opcode == TWHEEL_OP_REARM;
+	struct twheel_timer *arg = &op->timer, before;
 	struct twheel_slot *slot;
 	struct timer *e;
+	u64 deadline;
 
 	if (arg->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
 		return -EINVAL;
-	if (arms && arg->period_ns && arg->period_ns < timers_tick_ns(t))
+	if (op->opcode < TWHEEL_OP_REGISTER || op->opcode > TWHEEL_OP_GET)
+		return -EINVAL;
+	if (op->opcode <= TWHEEL_OP_REARM && arg->period_ns &&
+	    arg->period_ns < timers_tick_ns(t))
 		return -EINVAL;
 	if (op->opcode == TWHEEL_OP_REGISTER)
 		return verb_register(t, arg, now);
-	if (op->opcode < TWHEEL_OP_REGISTER || op->opcode > TWHEEL_OP_GET)
-		return -EINVAL;
 
 	e = store_find(t->store, arg->id);
 	if (!e)
 		return -ENOENT;
 	slot = word_of(t, e);
-	if (op->opcode == TWHEEL_OP_REARM)
-		verb_rearm(t, e, slot, arg, now);
-	else if (op->opcode == TWHEEL_OP_CANCEL)
-		verb_cancel(t, e, slot, arg);
-	else
-		report(e, slot, arg);
+	report(e, slot, &before);
+	if (op->opcode == TWHEEL_OP_GET) {
+		*arg = before;
+		return 0;
+	}
+
+	/* The same exchange as in user space, and the same look. */
+	deadline = op->opcode == TWHEEL_OP_REARM ? wanted_deadline(arg, now) : 0;
+	before.deadline_ns = xchg(&slot->deadline_ns, deadline);
+	before.state = before.deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
+	if (e->place == TIMER_READY) {
+		before.deadline_ns = e->deadline;
+		before.state = TWHEEL_EXPIRED;
+	}
+	timer_to_idle(t, e);
+	if (op->opcode == TWHEEL_OP_REARM) {
+		t->stats.rearmed++;
+		arm(t, e, slot, arg, deadline, now);
+		arg->state = before.state;
+	} else {
+		t->stats.cancelled++;
+		end(t, e, slot);
+		*arg = before;
+	}
 	return 0;
 }
 

@@ -30,6 +30,9 @@ struct pages {
 void pages_init(struct pages *p, spinlock_t *lock);
 void pages_free(struct pages *p);
 int pages_grow(struct pages *p);
-struct page *pages_get(struct pages *p, pgoff_t pgoff);
+struct twheel_table *pages_header(struct pages *p);
+
+/* Of a mapping whose vm_private_data is the store. */
+extern const struct vm_operations_struct pages_vm_ops;
 
 #endif /* _TWHEEL_PAGES_H */
