@@ -611,7 +611,8 @@ static void describe(struct twheel_file *w, struct twheel_table *table)
  * The whole table or nothing, shared, from the start. It can be inherited and moved, but
  * neither grow nor be executed. For a process that has all executable that it can read,
  * as old 32-bit ones do, nobody has asked for that. The mapping holds the file, so the
- * pages stay as long as it does. VM_IO keeps mlockall() from touching all of them.
+ * pages stay as long as it does. VM_LOCKONFAULT, without VM_LOCKED, keeps mlockall() from
+ * touching all of them.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -638,8 +639,8 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	spin_unlock_bh(&w->lock);
 	if (err)
 		return err;
-	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC);
-	vm_flags_set(vma, VM_IO | VM_DONTEXPAND | VM_DONTDUMP);
+	vm_flags_clear(vma, VM_EXEC | VM_MAYEXEC | VM_LOCKED);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_LOCKONFAULT);
 	vma->vm_private_data = &w->pages;
 	vma->vm_ops = &pages_vm_ops;
 	return 0;

@@ -94,6 +94,7 @@ static_assert(sizeof(struct timer) <= 64);
  * @used: how many there are
  * @fresh: the first slot that has had no timer yet
  * @room: the first slot without memory
+ * @gen: the generation that was given out last: an id comes again after 2^32 others
  * @free: the slots below @fresh that have no timer, the latest first
  * @table: the header page of the mapping; NULL if nobody has mapped it
  * @lock: the spinlock of the wheel, for lockdep; NULL where there is none
@@ -103,6 +104,7 @@ struct store {
 	u32 used;
 	u32 fresh;
 	u32 room;
+	u32 gen;
 	struct hlist_head free;
 	struct twheel_table *table;
 	spinlock_t *lock;
@@ -194,8 +196,9 @@ static inline struct timer *store_get(struct store *s)
 	} else {
 		return ERR_PTR(-EAGAIN);
 	}
-	if (!++e->gen)
-		e->gen = 1;
+	if (!++s->gen)
+		s->gen = 1;
+	e->gen = s->gen;
 	e->flags = 0;
 	e->place = TIMER_IDLE;
 	e->past = false;
