@@ -69,7 +69,6 @@
 #define COPY_TRIES		16
 
 #define DEFAULT_TICK_NS		NSEC_PER_MSEC
-#define DEFAULT_BITS		6
 
 static_assert(sizeof(struct twheel_setup) == 40);
 static_assert(sizeof(struct twheel_info) == 96);
@@ -96,8 +95,6 @@ MODULE_PARM_DESC(max_timers_limit, "The most timers that a SETUP may ask for (de
 static unsigned int min_tick_ns = 100 * NSEC_PER_USEC;
 module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
-
-#define FEATURES		(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS)
 
 /* Does operations, each with its own result. May sleep. */
 static void do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
@@ -340,59 +337,29 @@ static noinline_for_stack long ioctl_stats(struct twheel_file *w,
 
 static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 {
-	struct twheel_info info = {
-		.features = FEATURES,
-		.min_tick_ns = READ_ONCE(min_tick_ns),
-	};
+	struct twheel_info info;
 
 	spin_lock_bh(&w->lock);
-	info.tick_ns = timers_tick_ns(&w->timers);
-	info.horizon_ns = wheel_horizon(&w->timers.wheel.shape);
+	timers_info(&w->timers, &info);
 	info.table_bytes = store_bytes(w->pages.store.max, PAGE_SIZE);
 	info.clock_id = w->clock_id;
-	info.max_timers = w->pages.store.max;
-	info.levels = w->timers.wheel.shape.levels;
-	info.slot_bits = w->timers.wheel.shape.slot_bits;
 	spin_unlock_bh(&w->lock);
+	info.min_tick_ns = READ_ONCE(min_tick_ns);
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
 /* Fills in the defaults and checks the rest. Return: 0, -EINVAL or -EPERM. */
 static int check_setup(struct twheel_setup *setup)
 {
-	u32 limit = min(READ_ONCE(max_timers_limit), STORE_MAX);
+	u32 most = max(min(READ_ONCE(max_timers_limit), STORE_MAX), 1U);
 	u64 least = READ_ONCE(min_tick_ns);
+	int err;
 
-	if ((setup->flags & ~TWHEEL_SETUP_REALTIME) ||
-	    memchr_inv(setup->reserved, 0, sizeof(setup->reserved)))
-		return -EINVAL;
-
-	if (setup->flags & TWHEEL_SETUP_REALTIME) {
-		if (setup->clock_id != CLOCK_REALTIME)
-			return -EINVAL;
-	} else if (!setup->clock_id) {
-		setup->clock_id = CLOCK_MONOTONIC;
-	} else if (setup->clock_id != CLOCK_MONOTONIC &&
-		   setup->clock_id != CLOCK_BOOTTIME && setup->clock_id != CLOCK_TAI) {
-		return -EINVAL;
-	}
-
-	if (!setup->max_timers)
-		setup->max_timers = clamp(READ_ONCE(max_timers), 1U, max(limit, 1U));
-	else if (setup->max_timers > limit)
-		return -EINVAL;
-
-	if (!setup->slot_bits)
-		setup->slot_bits = DEFAULT_BITS;
-	if (setup->slot_bits < WHEEL_MIN_SLOT_BITS ||
-	    setup->slot_bits > WHEEL_MAX_SLOT_BITS || setup->levels > WHEEL_MAX_LEVELS)
-		return -EINVAL;
-
-	if (!setup->tick_ns)
-		setup->tick_ns = max_t(u64, DEFAULT_TICK_NS, least);
-	if (setup->tick_ns < least && !capable(CAP_SYS_RESOURCE))
-		return -EPERM;
-	return 0;
+	err = timers_check_setup(setup, clamp(READ_ONCE(max_timers), 1U, most), most,
+				 max_t(u64, DEFAULT_TICK_NS, least));
+	if (!err && setup->tick_ns < least && !capable(CAP_SYS_RESOURCE))
+		err = -EPERM;
+	return err;
 }
 
 /*
@@ -588,25 +555,6 @@ static int twheel_fasync(int fd, struct file *file, int on)
 
 /* The mapping */
 
-/* Describes the table. User space may have written there, and others read it meanwhile. */
-static void describe(struct twheel_file *w, struct twheel_table *table)
-{
-	u32 max = w->pages.store.max;
-
-	lockdep_assert_held(&w->lock);
-	WRITE_ONCE(table->magic, TWHEEL_TABLE_MAGIC);
-	WRITE_ONCE(table->slots_offset, PAGE_SIZE);
-	WRITE_ONCE(table->slot_size, sizeof(struct twheel_slot));
-	WRITE_ONCE(table->slots, max);
-	WRITE_ONCE(table->tick_ns, timers_tick_ns(&w->timers));
-	WRITE_ONCE(table->clock_id, w->clock_id);
-	WRITE_ONCE(table->features, FEATURES);
-	WRITE_ONCE(table->next_ns, w->programmed);
-	WRITE_ONCE(table->marks_offset, store_marks_offset(max, PAGE_SIZE));
-	WRITE_ONCE(table->summary_offset, STORE_SUMMARY_OFFSET);
-	WRITE_ONCE(table->summary_shift, STORE_LINE_SHIFT);
-}
-
 /*
  * The whole table or nothing, shared, from the start. It can be inherited and moved, but
  * neither grow nor be executed. For a process that has all executable that it can read,
@@ -630,10 +578,7 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 		return -ENOMEM;
 	spin_lock_bh(&w->lock);
 	if (vma->vm_end - vma->vm_start == store_bytes(w->pages.store.max, PAGE_SIZE)) {
-		/* From here on the shape is fixed. */
-		w->timers.used = true;
-		w->pages.store.table = table;
-		describe(w, table);
+		timers_map(&w->timers, table, PAGE_SIZE, w->clock_id, w->programmed);
 		err = 0;
 	}
 	spin_unlock_bh(&w->lock);

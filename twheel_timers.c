@@ -26,6 +26,7 @@
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
+#include <linux/time.h>
 
 #include "twheel_timers.h"
 
@@ -44,6 +45,80 @@ void timers_init(struct timers *t, struct store *store)
 {
 	t->store = store;
 	t->ready_end = &t->ready.first;
+}
+
+/**
+ * timers_check_setup() - fill in the defaults, and check the rest
+ * @setup: in, out: the wheel that is wanted
+ * @max_timers: how many timers by default
+ * @most: how many at most
+ * @tick_ns: the tick by default
+ *
+ * Return: 0 or -EINVAL.
+ */
+int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns)
+{
+	bool realtime = setup->flags & TWHEEL_SETUP_REALTIME;
+
+	if ((setup->flags & ~TWHEEL_SETUP_REALTIME) || setup->reserved[0] ||
+	    setup->reserved[1] || setup->reserved[2])
+		return -EINVAL;
+	if (!setup->clock_id && !realtime)
+		setup->clock_id = CLOCK_MONOTONIC;
+	if (realtime ? setup->clock_id != CLOCK_REALTIME :
+	    setup->clock_id != CLOCK_MONOTONIC && setup->clock_id != CLOCK_BOOTTIME &&
+	    setup->clock_id != CLOCK_TAI)
+		return -EINVAL;
+	setup->max_timers = setup->max_timers ?: max_timers;
+	setup->slot_bits = setup->slot_bits ?: 6;
+	setup->tick_ns = setup->tick_ns ?: tick_ns;
+	return setup->max_timers > most || setup->slot_bits < WHEEL_MIN_SLOT_BITS ||
+	       setup->slot_bits > WHEEL_MAX_SLOT_BITS || setup->levels > WHEEL_MAX_LEVELS ?
+	       -EINVAL : 0;
+}
+
+/**
+ * timers_info() - what the wheel is
+ * @t: the timers
+ * @info: out: without clock_id, min_tick_ns and table_bytes, which are the caller's
+ */
+void timers_info(const struct timers *t, struct twheel_info *info)
+{
+	*info = (struct twheel_info) {
+		.features = TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS,
+		.tick_ns = timers_tick_ns(t),
+		.horizon_ns = wheel_horizon(&t->wheel.shape),
+		.max_timers = t->store->max,
+		.levels = t->wheel.shape.levels,
+		.slot_bits = t->wheel.shape.slot_bits,
+	};
+}
+
+/**
+ * timers_map() - describe the table, and look for marks from now on
+ * @t: the timers, whose shape is fixed by this
+ * @table: the header page. User space may have written there, and others read it
+ *	meanwhile
+ * @page: the size of a page
+ * @clock_id: the clock of the wheel
+ * @next: when the wheel will be turned next
+ */
+void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next)
+{
+	timers_assert_held(t);
+	t->used = true;
+	t->store->table = table;
+	WRITE_ONCE(table->magic, TWHEEL_TABLE_MAGIC);
+	WRITE_ONCE(table->slots_offset, page);
+	WRITE_ONCE(table->slot_size, sizeof(struct twheel_slot));
+	WRITE_ONCE(table->slots, t->store->max);
+	WRITE_ONCE(table->tick_ns, timers_tick_ns(t));
+	WRITE_ONCE(table->clock_id, clock_id);
+	WRITE_ONCE(table->features, TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS);
+	WRITE_ONCE(table->next_ns, next);
+	WRITE_ONCE(table->marks_offset, store_marks_offset(t->store->max, page));
+	WRITE_ONCE(table->summary_offset, STORE_SUMMARY_OFFSET);
+	WRITE_ONCE(table->summary_shift, STORE_LINE_SHIFT);
 }
 
 static struct twheel_slot *word_of(const struct timers *t, const struct timer *e)

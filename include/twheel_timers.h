@@ -11,6 +11,9 @@
 #include "twheel_word.h"
 
 void timers_init(struct timers *t, struct store *store);
+int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns);
+void timers_info(const struct timers *t, struct twheel_info *info);
+void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next);
 
 unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look);
 u64 timers_next(const struct timers *t);
