@@ -348,47 +348,34 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
-/* Fills in the defaults and checks the rest. Return: 0, -EINVAL or -EPERM. */
-static int check_setup(struct twheel_setup *setup)
+/*
+ * Gives the wheel the shape that @setup asks for, and says there and at @arg, if there is
+ * one, what it really is. Commits when that has been written.
+ * Return: 0, -EINVAL, -EPERM, -ENOMEM, -EFAULT, or -EBUSY for a wheel in use.
+ */
+static int set_up(struct twheel_file *w, struct twheel_setup *setup,
+		  struct twheel_setup __user *arg)
 {
 	u32 most = max(min(READ_ONCE(max_timers_limit), STORE_MAX), 1U);
 	u64 least = READ_ONCE(min_tick_ns);
+	u64 wanted_ns = setup->tick_ns;
+	struct wheel_shape shape;
+	void *mem;
+	bool used;
 	int err;
 
 	err = timers_check_setup(setup, clamp(READ_ONCE(max_timers), 1U, most), most,
-				 max_t(u64, DEFAULT_TICK_NS, least));
-	if (!err && setup->tick_ns < least && !capable(CAP_SYS_RESOURCE))
-		err = -EPERM;
-	return err;
-}
-
-/*
- * Gives the wheel the shape that @setup asks for, which check_setup() has passed, and
- * says in it and at @arg, if there is one, what it really is. Commits when that has
- * been written. Return: 0, -ENOMEM, -EFAULT, or -EBUSY.
- */
-static int set_shape(struct twheel_file *w, struct twheel_setup *setup,
-		     struct twheel_setup __user *arg)
-{
-	struct wheel_shape shape = {
-		.shift = fls64(setup->tick_ns) - 1,
-		.slot_bits = setup->slot_bits,
-	};
-	unsigned int most = wheel_max_levels(shape.shift, shape.slot_bits);
-	int err = -EBUSY;
-	void *mem;
-	bool used;
-
-	/* A wheel in use refuses, also for want of memory, and writes nothing. */
+				 max_t(u64, DEFAULT_TICK_NS, least), &shape);
+	if (err)
+		return err;
+	if (wanted_ns && wanted_ns < least && !capable(CAP_SYS_RESOURCE))
+		return -EPERM;
+	/* A wheel in use refuses whatever else fails, and writes nothing. */
 	spin_lock_bh(&w->lock);
 	used = w->timers.used;
 	spin_unlock_bh(&w->lock);
 	if (used)
-		return err;
-
-	shape.levels = min(setup->levels ?: most, most);
-	setup->tick_ns = 1ULL << shape.shift;
-	setup->levels = shape.levels;
+		return -EBUSY;
 	mem = kvzalloc(wheel_bytes(&shape), STORE_GFP);
 	if (!mem)
 		return -ENOMEM;
@@ -398,27 +385,23 @@ static int set_shape(struct twheel_file *w, struct twheel_setup *setup,
 	}
 
 	spin_lock_bh(&w->lock);
-	if (!w->timers.used) {
+	used = w->timers.used;
+	if (!used) {
 		swap(w->mem, mem);
 		w->pages.store.max = setup->max_timers;
 		file_set_clock(w, setup->clock_id);
 		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w));
-		err = 0;
 	}
 	spin_unlock_bh(&w->lock);
 	kvfree(mem);
-	return err;
+	return used ? -EBUSY : 0;
 }
 
 static long ioctl_setup(struct twheel_file *w, struct twheel_setup __user *arg)
 {
 	struct twheel_setup setup;
-	int err;
 
-	if (copy_from_user(&setup, arg, sizeof(setup)))
-		return -EFAULT;
-	err = check_setup(&setup);
-	return err ?: set_shape(w, &setup, arg);
+	return copy_from_user(&setup, arg, sizeof(setup)) ? -EFAULT : set_up(w, &setup, arg);
 }
 
 static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
@@ -640,9 +623,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 	w->offset_monotonic = timespec64_to_ns(&monotonic);
 	w->offset_boottime = timespec64_to_ns(&boottime);
 
-	err = check_setup(&setup);
-	if (!err)
-		err = set_shape(w, &setup, NULL);
+	err = set_up(w, &setup, NULL);
 	if (err) {
 		kfree(w);
 		return err;

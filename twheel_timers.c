@@ -48,15 +48,17 @@ void timers_init(struct timers *t, struct store *store)
 }
 
 /**
- * timers_check_setup() - fill in the defaults, and check the rest
- * @setup: in, out: the wheel that is wanted
+ * timers_check_setup() - check the wheel that is wanted
+ * @setup: in: what is wanted, with zeroes for the defaults. Out: what the wheel is
  * @max_timers: how many timers by default
  * @most: how many at most
  * @tick_ns: the tick by default
+ * @shape: out: for wheel_init()
  *
  * Return: 0 or -EINVAL.
  */
-int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns)
+int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
+		       struct wheel_shape *shape)
 {
 	bool realtime = setup->flags & TWHEEL_SETUP_REALTIME;
 
@@ -71,10 +73,18 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
 		return -EINVAL;
 	setup->max_timers = setup->max_timers ?: max_timers;
 	setup->slot_bits = setup->slot_bits ?: 6;
-	setup->tick_ns = setup->tick_ns ?: tick_ns;
-	return setup->max_timers > most || setup->slot_bits < WHEEL_MIN_SLOT_BITS ||
-	       setup->slot_bits > WHEEL_MAX_SLOT_BITS || setup->levels > WHEEL_MAX_LEVELS ?
-	       -EINVAL : 0;
+	if (setup->max_timers > most || setup->slot_bits < WHEEL_MIN_SLOT_BITS ||
+	    setup->slot_bits > WHEEL_MAX_SLOT_BITS || setup->levels > WHEEL_MAX_LEVELS)
+		return -EINVAL;
+
+	shape->shift = fls64(setup->tick_ns ?: tick_ns) - 1;
+	shape->slot_bits = setup->slot_bits;
+	shape->levels = wheel_max_levels(shape->shift, shape->slot_bits);
+	if (setup->levels)
+		shape->levels = min(shape->levels, setup->levels);
+	setup->tick_ns = 1ULL << shape->shift;
+	setup->levels = shape->levels;
+	return 0;
 }
 
 /**
