@@ -72,8 +72,7 @@ static inline unsigned int order_level(const struct wheel *w, unsigned int order
 	return min(order * w->recip >> 16, w->top);
 }
 
-static inline unsigned int bucket_of(const struct wheel *w, unsigned int level,
-				     u64 number)
+static inline unsigned int bucket_of(const struct wheel *w, unsigned int level, u64 number)
 {
 	return (level << w->shape.slot_bits) + ((unsigned int)number & w->mask);
 }
@@ -138,8 +137,7 @@ u64 wheel_horizon(const struct wheel_shape *shape)
  *	own, to free when the wheel is no longer used
  * @now: the time in ns
  */
-void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem,
-		 u64 now)
+void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now)
 {
 	*w = (struct wheel) {
 		.clk = now >> shape->shift,
@@ -221,8 +219,7 @@ static __always_inline void enqueue(struct wheel *w, struct wheel_node *node,
  * Return: true if queued; false if the wheel is past @deadline already. Then
  * nothing was done, and it is for the caller to expire the node.
  */
-bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline,
-		u64 slack)
+bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack)
 {
 	u64 tick = deadline_tick(w, deadline);
 	u64 slack_ticks = slack >> w->shape.shift;

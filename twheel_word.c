@@ -29,7 +29,7 @@
 #include <linux/minmax.h>
 #include <linux/overflow.h>
 
-#include "twheel_word.h"
+#include "twheel_timers.h"
 
 #ifndef CONFIG_64BIT
 #error "The words of the table are exchanged as 64 bits, by xchg()"

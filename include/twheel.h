@@ -88,11 +88,9 @@ struct wheel {
 unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits);
 size_t wheel_bytes(const struct wheel_shape *shape);
 u64 wheel_horizon(const struct wheel_shape *shape);
-void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem,
-		 u64 now);
+void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now);
 void wheel_set_back(struct wheel *w, u64 tick);
-bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline,
-		u64 slack);
+bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack);
 struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);
 
 /**
