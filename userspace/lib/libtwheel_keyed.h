@@ -2,17 +2,14 @@
 /*
  * libtwheel_keyed: timeouts by key, for those who do not want to keep ids.
  *
- * A key is any string of bytes. Setting a key that is there replaces it; a key
- * leaves when it expires, is removed or drained. Whatever races with whatever,
- * each key that was set leaves exactly once, by one of these. If another process
- * drains the wheel, the keys stay, but expire only if they are set or moved again.
+ * A key is any string of bytes. Setting a key that is there replaces it. A key leaves when
+ * it expires, is removed or drained: exactly once, whatever races with whatever.
  *
- * It has a wheel to itself, for twheel_wait(), twheel_fd() and twheel_flush():
- * see there about sleeping elsewhere. What another process that was given the
- * descriptor registers there is nobody's: its events are dropped. In a forked
- * child there are no keys, and all that can fail is -ECHILD. It is part of libtwheel, and its rules
- * hold here, too. A mutex protects the keys; it is not held while a function
- * of the caller's runs, so that one may use the keys as it likes.
+ * The keys have a wheel to themselves, for twheel_wait() and twheel_fd(). In a forked child
+ * there are no keys, and every function that can fail returns -ECHILD. A mutex protects the
+ * keys. It is not held while a function of the caller runs: that may use the keys, throw,
+ * jump, fork or end its thread. The keys that it leaves behind come with the next
+ * twheel_keyed_run().
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H
@@ -31,12 +28,12 @@ typedef void (*twheel_keyed_fn)(const void *key, size_t len, uint64_t user_data,
 
 /**
  * twheel_keyed_open() - make an empty set of keys
- * @options: of its wheel, see twheel_open()
  * @keyed: out: for twheel_keyed_close() to end
+ * @options: of its wheel, see twheel_open()
  *
  * Return: as twheel_open().
  */
-int twheel_keyed_open(const struct twheel_options *options, struct twheel_keyed **keyed);
+int twheel_keyed_open(struct twheel_keyed **keyed, const struct twheel_options *options);
 
 /**
  * twheel_keyed_close() - end it, with all keys and the wheel
@@ -50,7 +47,7 @@ void twheel_keyed_close(struct twheel_keyed *keyed);
  *
  * Return: the wheel, lent: to be waited for, not to be read or closed.
  */
-struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *keyed);
+struct twheel *twheel_keyed_wheel(const struct twheel_keyed *keyed);
 
 /**
  * twheel_keyed_set() - set a key, or replace it
@@ -59,12 +56,13 @@ struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *keyed);
  * @len: how many, not 0
  * @deadline_ns: when it expires
  * @user_data: comes back when it leaves
+ * @old: out: the user_data of a key that was there; or NULL
  *
- * Return: 0: it is new; 1: one that was there has been replaced; -EINVAL: no
+ * Return: 0: it is new; 1: one that was there has been replaced, see @old; -EINVAL: no
  * bytes, or nearly 4 GiB and more; -ENOSPC, -ENOMEM.
  */
 int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
-		     uint64_t deadline_ns, uint64_t user_data);
+		     uint64_t deadline_ns, uint64_t user_data, uint64_t *old);
 
 /**
  * twheel_keyed_move() - give a key another deadline
