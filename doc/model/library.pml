@@ -236,7 +236,7 @@ inline check_return(a, ret) {
 /* The owner is quiet. */
 inline check_quiet() {
 	atomic {
-		assert(word == 0 || armed);
+		assert((word == 0 && event == 0) || armed);
 		assert(word == 0 || (place != READY && (place == QUEUED || mark)))
 	}
 }
