@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libtwheel: timeouts that are moved much more often than they expire.
+ * libtwheel: timers that are moved much more often than they expire.
  *
- * A wheel holds timers. It is one descriptor, to be put into whatever loop the
- * program has; the library starts no thread and owns no loop. To arm, move or
- * disarm a timer is one atomic exchange on a word that the program shares with the
- * wheel: no lock and, as a rule, no system call.
+ * A wheel holds the timers. It is one descriptor for the loop that the program has.
+ * The library starts no thread and owns no loop. A timer that is armed is moved or
+ * disarmed by one atomic instruction, without a lock or a system call.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -18,63 +17,81 @@
  *	...
  *	while (twheel_wait(wheel, -1) > 0) {
  *		while (twheel_read(wheel, &event, 1) > 0) {
- *			printf("timeout %llu\n", event.user_data);
+ *			printf("timer %llu\n", event.user_data);
  *			twheel_del(wheel, event.id);
  *		}
  *	}
  *
- * Rules
+ * The life of a timer
  *
- *  - An int is 0 or more, or a negative errno. Then nothing has changed.
- *  - Times are nanoseconds on the clock of the wheel, see twheel_now(). A deadline is
- *    absolute. One in the past expires at once, and 0 counts as 1.
- *  - A timer is the program's from twheel_add() to twheel_del(), expired or not. When a
- *    call that arms it has returned, it is armed: its thread may sleep or end, and a
- *    thread that sleeps in twheel_wait() wakes for it.
- *  - Any thread may call any function at any time, with three exceptions. Nothing may
- *    be under way when twheel_close() is called. While one thread is in twheel_clear() or
- *    twheel_del(), no other thread may change the same timer. No function may be called
- *    from a signal handler.
- *  - A forked child that uses a wheel of its parent gets -ECHILD. It may close it.
- *  - A thread that is cancelled ends in twheel_wait() or in a handler, and nowhere else.
+ *   twheel_add()	makes a timer and arms it
+ *   twheel_set()	gives it another deadline, whether it is armed or has expired
+ *   twheel_clear()	disarms it; the program keeps the id
+ *   twheel_del()	disarms it and gives it back
  *
- * A loop per thread, a wheel per thread: then the thread that reads an event is the one
- * that ends the timer. Where threads share a wheel, an event may be stale: another thread
- * may have set, cleared or deleted the timer since the event was read. Those calls
- * have returned 0 then. The program tells by a mark of its own, or by the id: ids are not
- * given twice, so compare it with the id that the object has now.
+ * A timer belongs to the program from add to del, whether it expires or not. When one
+ * of these functions has returned, the wheel knows. There is nothing to flush.
  *
  * Two backends
  *
- * A wheel is the kernel's (/dev/twheel), or one in this process, of the same source, behind
- * a timerfd. Both have all functions. Only the kernel's can be shared with other
- * processes, and goes on when this process hangs. A wheel in the process is turned by
- * the threads that wait for it or read it; its descriptor may become readable without an
- * event.
+ * The wheel is the kernel's (/dev/twheel), or it is one in this process, behind a
+ * timerfd. Both have all functions. Only the kernel's can be shared with other
+ * processes, and goes on when this process hangs. The in-process wheel accepts any
+ * tick. Only a wait, a read or a kick turns it, so an unread timer that is due may
+ * be reported as armed, and twheel_fd() may be readable without an event.
+ *
+ * Threads
+ *
+ *  - Any thread may call any function at any time. No call may be under way when
+ *    twheel_close() is called.
+ *  - Two threads may call twheel_set() for one timer at the same time. While
+ *    twheel_clear() or twheel_del() runs, no other thread may set, clear or delete
+ *    the same timer.
+ *  - If threads share a wheel, a thread may read the event of a timer that belongs to
+ *    another. That event is stale if the owner has moved the timer meanwhile. To avoid
+ *    this, give each loop a thread and a wheel of its own. To detect it, lock the
+ *    object of the timer and compare its deadline with that of the event.
+ *  - A thread that is canceled ends in twheel_wait(), and in no other function.
+ *  - Call no function from a signal handler, and do not fork in one.
+ *
+ * Fork
+ *
+ * In a child, all functions on a wheel of the parent return -ECHILD, or do nothing. Only
+ * twheel_fd(), twheel_backend(), twheel_now(), twheel_after() and twheel_close() work. To
+ * use the kernel's wheel in the child, call twheel_open_fd() with its descriptor.
+ *
+ * Times are nanoseconds on the clock of the wheel, see twheel_now(). A deadline is
+ * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 never comes.
+ *
+ * Timers of one deadline expire in the order in which they were armed if the deadline is
+ * so near that the finest level holds it (33 ms by default). Farther away, this is not
+ * promised.
+ *
+ * Functions that return int return 0 or more, or a negative errno. After an error
+ * nothing has changed. The memory of a kernel wheel's table comes page by page:
+ * a process whose memory cgroup is exhausted gets a SIGBUS.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
 
-#include <errno.h>
 #include <linux/twheel.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
+#if defined(__GNUC__) && !defined(__clang__)
+/* A function here may have the name of a struct, as stat() has. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 #endif
 
 #define TWHEEL_VERSION_MAJOR	0
 #define TWHEEL_VERSION_MINOR	2
 #define TWHEEL_VERSION_PATCH	0
 
-/**
- * twheel_version() - the version of the library that runs
- *
- * Return: "MAJOR.MINOR.PATCH".
- */
-const char *twheel_version(void);
-
-/* A wheel: one descriptor, no thread of its own. */
+/* A wheel. */
 struct twheel;
 
 /* ---- Opening and closing ---- */
@@ -84,23 +101,24 @@ struct twheel;
 #define TWHEEL_OPEN_KERNEL	(1U << 0)
 /* A wheel in this process. */
 #define TWHEEL_OPEN_INPROCESS	(1U << 1)
-/* On CLOCK_REALTIME, for which @clock_id stays 0. */
+/* On CLOCK_REALTIME; leave @clock_id 0. */
 #define TWHEEL_OPEN_REALTIME	(1U << 2)
-/* Each id is checked before anything is done: finds every use of a stale one. */
+/* Check each id before anything is changed: a stale one is -ENOENT everywhere. */
 #define TWHEEL_OPEN_CHECKED	(1U << 3)
 
 /**
  * struct twheel_options - the wheel that is wanted
  * @size: sizeof(struct twheel_options), so that it can grow
  * @flags: TWHEEL_OPEN_, or 0
- * @tick_ns: its resolution; the largest power of two not above it is taken
+ * @tick_ns: the resolution. The wheel takes the largest power of two not above it
  * @slack_ns: how late the timers of twheel_add() may be beyond their tick
  * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
- * @max_timers: how many timers there may be
+ * @max_timers: how many timers there may be. Deleted ones are kept for the next add and
+ *	count: each thread keeps up to 128 of them. The first twheel_wake() takes one, too
  * @levels: levels of the hierarchy
- * @slot_bits: each has 2^slot_bits buckets
+ * @slot_bits: each level has 2^slot_bits buckets
  *
- * 0 is the default of each. See &struct twheel_setup.
+ * Zero in a field means the default. See &struct twheel_setup.
  */
 struct twheel_options {
 	uint32_t size;
@@ -115,33 +133,33 @@ struct twheel_options {
 
 /**
  * twheel_open() - make a wheel
- * @wheel: out: the wheel, for twheel_close() to end
- * @options: what is wanted, or NULL for the default of everything
+ * @wheel: out: the wheel, for twheel_close()
+ * @options: what is wanted, or NULL for the defaults
  *
- * Without a flag that names a backend it is the kernel's if /dev/twheel is there and may
- * be opened, and else one in the process. The environment variable TWHEEL_BACKEND,
- * "kernel" or "inprocess", overrides the flags. TWHEEL_CHECKED=1 means
- * %TWHEEL_OPEN_CHECKED. Neither counts where secure_getenv() ignores it.
+ * If no flag names a backend, the wheel is the kernel's. If /dev/twheel is not there, or
+ * the process may not open it, the wheel is one in this process. The environment variable
+ * TWHEEL_BACKEND ("kernel" or "inprocess") overrides the flags. TWHEEL_CHECKED=1 sets
+ * %TWHEEL_OPEN_CHECKED. A setuid program ignores both variables.
  *
- * Return: 0; -EINVAL: impossible options, or a TWHEEL_BACKEND unknown; -E2BIG: options
- * that only a later version knows; -EPERM: so small a tick needs CAP_SYS_RESOURCE;
- * -EOPNOTSUPP: no such backend in this library or module; -ENOMEM; -EAGAIN: the process
- * has no pthread_key_t left; or why the device or the timerfd cannot be opened.
+ * Return: 0; -EINVAL: impossible options, or an unknown TWHEEL_BACKEND; -E2BIG: options
+ * of a later version; -EPERM: so small a tick needs CAP_SYS_RESOURCE; -EOPNOTSUPP: this
+ * library or module has no such backend; -ENOMEM; with %TWHEEL_OPEN_KERNEL, why
+ * the device cannot be opened: -ENOENT: the module is not loaded; -EACCES: not permitted.
  */
 int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 
 /**
- * twheel_open_fd() - use a wheel that another process has opened
- * @wheel: out: the wheel, for twheel_close() to end
- * @fd: a descriptor of /dev/twheel, inherited or passed over a socket. If this succeeds
- *	it belongs to the wheel
+ * twheel_open_fd() - use a kernel wheel that another process has opened
+ * @wheel: out: the wheel, for twheel_close()
+ * @fd: a descriptor of /dev/twheel, inherited or passed over a socket. If this
+ *	succeeds, it belongs to the wheel
  *
- * All that have the descriptor share the timers of REGISTER: see twheel_submit(). An
- * event goes to one reader. The timers of twheel_add() are this process's own, which
- * therefore should be the only one that reads.
+ * All processes that have the descriptor share the timers of REGISTER: an id that one
+ * has registered can be set by the other, and an event goes to one reader. Timers of
+ * twheel_add() are not shared. The process that adds them must be the only reader.
  *
  * Return: 0; -ENOTTY: not a wheel; -EBADF; -EACCES: open for reading only; -EOPNOTSUPP:
- * the module is older; -ENOMEM; -EAGAIN: see twheel_open().
+ * the module has no marks; -ENOMEM.
  */
 int twheel_open_fd(struct twheel **wheel, int fd);
 
@@ -149,8 +167,8 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  * twheel_close() - end the use of a wheel
  * @wheel: the wheel, or NULL
  *
- * The timers of twheel_add() end. Those of REGISTER do if nobody else has the
- * descriptor. In a forked child it frees what the child has, and no timer ends.
+ * The timers of twheel_add() end. Those of REGISTER end if nobody else has the
+ * descriptor. In a child of fork() this frees the child's part only.
  */
 void twheel_close(struct twheel *wheel);
 
@@ -158,41 +176,12 @@ void twheel_close(struct twheel *wheel);
  * twheel_fd() - the descriptor to wait for
  * @wheel: the wheel
  *
- * Lent, for poll, epoll and the like: readable when twheel_read() may have something. Do
- * not close or read it. That of a kernel wheel can be passed to another process.
+ * For poll, epoll and the like. It is readable when twheel_read() may have something.
+ * Do not close or read it.
  *
- * Return: the descriptor, never below 3.
+ * Return: the descriptor. It is never below 3, unless twheel_open_fd() was given it.
  */
 int twheel_fd(const struct twheel *wheel);
-
-/**
- * twheel_now() - the time on the clock of a wheel
- * @wheel: the wheel
- *
- * Return: ns. No system call, as far as the C library can do without.
- */
-uint64_t twheel_now(const struct twheel *wheel);
-
-/**
- * twheel_after() - the time that is a delay from now
- * @wheel: the wheel
- * @delay_ns: the delay
- *
- * Return: ns; what lies past the end of time is ~0, never.
- */
-uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
-
-/**
- * twheel_next() - no deadline comes before this
- * @wheel: the wheel
- *
- * For loops that are embedded by a number. A lower bound, without a system call: it may
- * be earlier than the first deadline, and an event comes up to a tick later. Of timers
- * with slack it bounds the events.
- *
- * Return: ns; 0: something is due; ~0: no timer is armed.
- */
-uint64_t twheel_next(const struct twheel *wheel);
 
 /**
  * twheel_backend() - whose wheel it is
@@ -203,33 +192,63 @@ uint64_t twheel_next(const struct twheel *wheel);
 const char *twheel_backend(const struct twheel *wheel);
 
 /**
+ * twheel_now() - the time on the clock of a wheel
+ * @wheel: the wheel
+ *
+ * Return: ns.
+ */
+uint64_t twheel_now(const struct twheel *wheel);
+
+/**
+ * twheel_after() - a deadline from a delay
+ * @wheel: the wheel
+ * @delay_ns: how long from now
+ *
+ * Return: the deadline; ~0 (never) if that is past the end of time.
+ */
+uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
+
+/**
+ * twheel_next() - when may there be something to read?
+ * @wheel: the wheel
+ *
+ * For loops that are embedded by a number instead of a descriptor. No system call. The
+ * answer may be too early, never too late: call twheel_read() then until it returns 0, and
+ * ask again. It accounts for what this process has armed. If other processes arm timers of
+ * the wheel as well, wait for twheel_fd() instead.
+ *
+ * Return: no event comes before this. 0: there may be one now. ~0: none is armed.
+ */
+uint64_t twheel_next(const struct twheel *wheel);
+
+/**
  * twheel_info() - what the wheel is
  * @wheel: the wheel
- * @info: out: as from the ioctl; table_bytes is 0 for a wheel in the process
+ * @info: out: as from the ioctl. An in-process wheel has a table_bytes of 0
  *
- * Return: 0; -ECHILD.
+ * Return: 0, or -ECHILD.
  */
 int twheel_info(const struct twheel *wheel, struct twheel_info *info);
 
 /**
  * twheel_stats() - what the wheel has done so far
  * @wheel: the wheel
- * @stats: out: as from the ioctl; what was exchanged counts from when the wheel has
- *	looked at it. Free slots that the library keeps count as allocated
+ * @stats: out: as from the ioctl. The timers that the library keeps for the next
+ *	twheel_add() count as allocated
  *
  * Return: 0, or a negative errno.
  */
 int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
 
 /**
- * struct twheel_usage - system calls that timers have cost
- * @kicks: a deadline came before every other thing that the wheel waited for
- * @refills: slots were asked for, 64 at a time
- * @withdrawn: a timer was set, cleared or deleted when it had expired and its event was
- *	unread
+ * struct twheel_usage - what arming has cost this process in system calls
+ * @kicks: armings that came before the next turn of the wheel
+ * @refills: times that twheel_add() asked for timers, 64 at a time
+ * @withdrawn: times that set, clear or del met a timer that had expired, and asked
+ *	the wheel to withdraw the event
  *
- * Each is one system call of a kernel wheel. twheel_add(), twheel_set(), twheel_clear() and
- * twheel_del() made no others of it.
+ * Each is one system call of a kernel wheel. The functions add, set, clear and del make no
+ * others, except for memory of the process.
  */
 struct twheel_usage {
 	uint64_t kicks;
@@ -238,138 +257,157 @@ struct twheel_usage {
 };
 
 /**
- * twheel_usage() - what timers have cost so far
+ * twheel_usage() - what arming has cost so far
  * @wheel: the wheel
  * @usage: out
  *
- * Return: 0; -ECHILD.
+ * Return: 0, or -ECHILD.
  */
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
+
+/**
+ * twheel_version() - the version of the library that runs
+ *
+ * Return: "MAJOR.MINOR.PATCH".
+ */
+const char *twheel_version(void);
 
 /* ---- Timers ---- */
 
 /**
- * twheel_add() - make a timer, and arm it
+ * twheel_add() - make a timer and arm it
  * @wheel: the wheel
- * @deadline: when it expires
+ * @deadline: when it expires; ~0: not until twheel_set() moves it
  * @user_data: comes back in its events
- * @id: out: for the other functions
+ * @id: out: for the functions below
  *
- * Return: 0; -ENOSPC: max_timers reached, with up to 128 free slots that each thread
- * keeps; -ENOMEM; -ECHILD.
+ * An id is not given out twice in 2^32 adds of its slot, so a stale id differs from the id
+ * of its successor.
+ *
+ * Return: 0; -ENOSPC: max_timers reached; -ENOMEM; -ECHILD.
  */
 int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint64_t *id);
 
 /**
- * twheel_set() - give a timer another deadline: arm, move, arm again
+ * twheel_set() - arm, move, or arm again
  * @wheel: the wheel
- * @id: a timer
- * @deadline: when it expires now
+ * @id: a timer of twheel_add(), or of REGISTER with %TWHEEL_KEEP
+ * @deadline: when it expires
  *
- * One exchange if it is armed. If it has expired and its event is unread, the event is
- * withdrawn.
+ * If the timer is armed, this is one atomic exchange. If it is not, a lock is taken. A
+ * thread in twheel_read() may hold the lock for the length of one read. The id is
+ * checked only then, unless the wheel is checked: see %TWHEEL_OPEN_CHECKED.
  *
- * Return: 1: this ended an arming of which no event was read nor ever will be; 0: there
- * was none, or its event has been read; -ENOENT: no such timer, as far as that is
- * noticed: an armed timer is moved whatever the high half of @id is, unless the wheel
- * is %TWHEEL_OPEN_CHECKED; -ECHILD.
+ * Return: 1: an arming was ended, whose event was not read and never will be; 0: there was
+ * none, or its event has been read; -ENOENT: the id is stale; -ECHILD.
  */
 int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
 
 /**
- * twheel_clear() - disarm a timer, and keep it
+ * twheel_clear() - disarm a timer and keep it
  * @wheel: the wheel
- * @id: a timer
+ * @id: as for twheel_set()
  *
- * Return: as twheel_set().
+ * Return: as twheel_set(). If this returns 0, an event of the timer may still be in an
+ * array that a thread goes through.
  */
 int twheel_clear(struct twheel *wheel, uint64_t id);
 
 /**
- * twheel_del() - disarm a timer, and give it back
+ * twheel_del() - disarm a timer and give it back
  * @wheel: the wheel
- * @id: a timer. The id is not given out again
+ * @id: any timer. Its id is stale from then on
  *
- * Return: as twheel_set(); a stale @id is always -ENOENT.
+ * If this returns 1, the object that user_data names can be freed. If it returns 0, an
+ * event may still be in an array that a thread goes through: the reader must then free
+ * the object.
+ *
+ * Return: as twheel_set().
  */
 int twheel_del(struct twheel *wheel, uint64_t id);
 
 /* ---- Waiting and reading ---- */
 
 /**
- * twheel_wait() - wait until there may be something to read
+ * twheel_wait() - wait until there is something to read
  * @wheel: the wheel
- * @timeout_ns: for how long at most; negative: for ever
+ * @timeout_ns: how long at most; negative: for ever
  *
- * Return: 1: there may be something to read, or twheel_wake() was called: then call
- * twheel_read(); 0: the time is up; -EINTR: there was a signal; -ECHILD.
+ * Return: 1: there is something to read, or twheel_wake() was called; 0: the time is up;
+ * -EINTR: a signal came; -ECHILD.
  */
 int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
 
 /**
- * twheel_wake() - end a wait of another thread
+ * twheel_wake() - end a wait
  * @wheel: the wheel
  *
- * The descriptor becomes readable, without an event. If no thread waits, the next
- * twheel_wait() returns at once. twheel_read() ends that.
+ * Ends a twheel_wait() of another thread. If no thread waits, the next wait returns at
+ * once. The descriptor becomes readable until the next twheel_read(), so a loop that waits
+ * for twheel_fd() wakes, too.
  *
- * Return: 0, or a negative errno.
+ * Return: 0; -ENOSPC or -ENOMEM: only at the first call; -ECHILD.
  */
 int twheel_wake(struct twheel *wheel);
 
 /**
  * twheel_read() - take events
  * @wheel: the wheel
- * @events: out: in the order of their ticks. Equal deadlines come in the order in which they
- *	were armed, if they were armed within 64 ticks of the deadline; beyond, the order
- *	of equals is not specified
+ * @events: out: in the order of their ticks
  * @n: how many there is room for
  *
  * Never waits.
  *
- * Return: how many; 0: there are none now; -EINVAL: no room; -ECHILD.
+ * Return: how many; 0: there is none now; -EINVAL: no room; -ECHILD.
  */
 int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int n);
 
-/* ---- All that <linux/twheel.h> has beyond that ---- */
+/* ---- What <linux/twheel.h> has beyond that ---- */
 
 /**
- * twheel_submit() - do operations: periods, slack, timers that are shared
+ * twheel_submit() - do operations, in order
  * @wheel: the wheel
- * @ops: what to do, as for TWHEEL_IOC_BATCH; result is 0 or a negative errno, each its own
+ * @ops: what to do: TWHEEL_OP_, with periods, slack and flags. Each has its own result
  * @n: how many, at most %TWHEEL_BATCH_MAX
  *
- * Ids of twheel_add() and of TWHEEL_OP_REGISTER are taken here and by all functions
- * alike. CANCEL of a timer of twheel_add() is twheel_del(); a REARM keeps it, whatever
- * the flags. twheel_set() needs %TWHEEL_KEEP of a timer of REGISTER.
+ * GET, REARM and CANCEL take ids of twheel_add(), too. For those, CANCEL is
+ * twheel_del(), and a timer stays the program's whatever the flags say.
  *
  * Return: how many have a result, failed ones included; -EINVAL: too many; -ECHILD.
  */
 int twheel_submit(struct twheel *wheel, struct twheel_op *ops, unsigned int n);
 
 /**
- * twheel_list() - the live timers, a part at a time
+ * twheel_list() - report the timers
  * @wheel: the wheel
  * @timers: out
- * @n: how many there is room for
+ * @n: how many there is room for, not 0
  * @cursor: in: 0 at first. Out: where to go on
  *
- * Return: how many; 0: there are no more; a negative errno.
+ * A timer that nobody touches meanwhile is seen exactly once.
+ *
+ * Return: how many, 0 at the end; -EINVAL: no room; -ECHILD.
  */
 int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int n,
 		uint32_t *cursor);
 
 /**
- * twheel_drain() - every armed timer at once
+ * twheel_drain() - end every arming at once
  * @wheel: the wheel
- * @mode: %TWHEEL_DRAIN_EXPIRE: makes them readable. %TWHEEL_DRAIN_CANCEL: drops their
- *	armings. Timers of REGISTER end by that, those of twheel_add() are kept
+ * @mode: %TWHEEL_DRAIN_EXPIRE: each timer that is armed can be read now. %TWHEEL_DRAIN_CANCEL:
+ *	each timer that is armed is ended, and its id becomes stale
  *
- * Return: how many there were; -EINVAL; -ECHILD.
+ * If another process cancels all timers of a shared wheel, the ids of this process's
+ * twheel_add() become stale as well. The slow way of set, clear and del notices that.
+ *
+ * Return: how many; -EINVAL: no such mode; -ECHILD.
  */
 int twheel_drain(struct twheel *wheel, unsigned int mode);
 
 #ifdef __cplusplus
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 
