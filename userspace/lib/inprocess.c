@@ -88,7 +88,7 @@ static int grow(struct twheel *w, struct inprocess *p)
 	    twheel__arena_grow(&p->marks, lines / 8))
 		return -ENOMEM;
 	p->store.room = room;
-	__atomic_store_n(&w->nr_slots, room, __ATOMIC_RELEASE);
+	set_nr_words(w, room);
 	return 0;
 }
 

@@ -156,8 +156,9 @@ struct cold {
 /**
  * struct twheel - the part of a wheel that a forked child finds zeroed
  * @words: where the words are
- * @nr_slots: how many of them can be touched
+ * @nr_slots: how many of them the fast ways may touch: none, if @special
  * @special: ids are checked, or a sanitizer wants to know
+ * @nr_words: how many can be touched
  * @marks: a bit for each slot
  * @summary: a bit for 2^@shift slots
  * @next_ns: when the wheel will be turned next
@@ -172,6 +173,7 @@ struct twheel {
 	struct twheel_slot *words;
 	uint32_t nr_slots;
 	uint32_t special;
+	uint32_t nr_words;
 	uint64_t *marks;
 	uint64_t *summary;
 	uint64_t *next_ns;
@@ -201,6 +203,14 @@ static inline void count(uint64_t *p)
 static inline bool is_child(const struct twheel *w)
 {
 	return !w->serial;
+}
+
+/* More words can be touched. */
+static inline void set_nr_words(struct twheel *w, uint32_t nr)
+{
+	__atomic_store_n(&w->nr_words, nr, __ATOMIC_RELEASE);
+	if (!w->special)
+		__atomic_store_n(&w->nr_slots, nr, __ATOMIC_RELEASE);
 }
 
 /* open.c */

@@ -166,7 +166,7 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	cold->table = p;
 	cold->table_bytes = cold->info.table_bytes;
 	w->words = (struct twheel_slot *)(p + head.slots_offset);
-	w->nr_slots = head.slots;
+	set_nr_words(w, head.slots);
 	w->marks = (uint64_t *)(p + head.marks_offset);
 	w->summary = (uint64_t *)(p + head.summary_offset);
 	w->shift = head.summary_shift;

@@ -51,28 +51,32 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 }
 
 /* The wheel would not look in time: marks the slot, and kicks if no turn comes before. */
-static rare void announce(struct twheel *w, uint32_t slot, uint64_t deadline)
+static rare int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
 {
 	set_mark(w->marks, slot);
 	set_mark(w->summary, slot >> w->shift);
-	if (deadline > __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST))
-		return;
-	count(&w->cold->usage.kicks);
-	w->cold->backend->kick(w);
+	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST)) {
+		count(&w->cold->usage.kicks);
+		w->cold->backend->kick(w);
+	}
+	return 1;
 }
 
-static inline void announce_if_needed(struct twheel *w, uint32_t slot, uint64_t deadline)
+/* After an exchange: would the wheel look in time? */
+static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 {
-	if (unlikely(deadline <= __atomic_load_n(&w->words[slot].wake_ns, __ATOMIC_RELAXED)))
-		announce(w, slot, deadline);
+	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
 }
 
 /* Arms a word that is 0. */
-static void arm(struct twheel *w, uint32_t slot, uint64_t deadline)
+static inline void arm(struct twheel *w, uint32_t nr, uint64_t deadline)
 {
-	__atomic_exchange_n(&w->words[slot].deadline_ns, deadline, __ATOMIC_SEQ_CST);
+	struct twheel_slot *slot = &w->words[nr];
+
+	__atomic_exchange_n(&slot->deadline_ns, deadline, __ATOMIC_SEQ_CST);
 	after_exchange();
-	announce_if_needed(w, slot, deadline);
+	if (!is_seen(slot, deadline))
+		announce(w, nr, deadline);
 }
 
 /* Whether @id is that of a timer of ours. */
@@ -235,9 +239,7 @@ static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadl
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	if (unlikely(w->special & SPECIAL_TSAN))
 		__tsan_release(shadow);
-	__atomic_exchange_n(&w->words[slot].deadline_ns, deadline, __ATOMIC_SEQ_CST);
-	after_exchange();
-	announce_if_needed(w, slot, deadline);
+	arm(w, slot, deadline);
 	return 0;
 }
 
@@ -345,12 +347,52 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
 	return ret;
 }
 
-/* Is @id that of a timer? What costs too much to ask always. */
-static int check_id(struct twheel *w, uint64_t id)
+/* Moves the timer if its word is not 0. */
+static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
+{
+	struct twheel_slot *slot = &w->words[(uint32_t)id];
+	uint64_t old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
+
+	deadline += !deadline;
+	do {
+		if (unlikely(!old))
+			return change_slowly(w, id, deadline);
+	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
+						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
+	after_exchange();
+	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline);
+}
+
+static inline int clear_word(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+
+	if (unlikely(!__atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0,
+					  __ATOMIC_SEQ_CST)))
+		return change_slowly(w, id, 0);
+	/* A periodic timer may have an event of the periods before. */
+	if (shadow && shadow->periodic)
+		return change_slowly(w, id, 0) < 0 ? -ENOENT : 1;
+	if (shadow)
+		__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/*
+ * May the word of @id be changed? This is asked if the slot is beyond those of the fast way:
+ * in a forked child, or if there is more to do.
+ */
+static int look_closer(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow = find_shadow(w, id);
 	struct twheel_timer timer = { .id = id };
 
+	if (is_child(w))
+		return -ECHILD;
+	if ((uint32_t)id >= w->nr_words || !(id >> 32))
+		return -ENOENT;
+	if (shadow && (w->special & SPECIAL_TSAN))
+		__tsan_release(shadow);
 	if (!(w->special & SPECIAL_CHECKED))
 		return 0;
 	if (shadow)
@@ -358,64 +400,32 @@ static int check_id(struct twheel *w, uint64_t id)
 	return exec_one(w, TWHEEL_OP_GET, &timer);
 }
 
-/* Before a change: @id is beyond the slots, or this is a child, or the wheel is special. */
-static rare int look_closer(struct twheel *w, uint64_t id)
+static rare int set_closely(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	if (is_child(w))
-		return -ECHILD;
-	if ((uint32_t)id >= w->nr_slots || !(id >> 32))
-		return -ENOENT;
-	if ((w->special & SPECIAL_TSAN) && find_shadow(w, id))
-		__tsan_release(find_shadow(w, id));
-	return check_id(w, id);
+	int err = look_closer(w, id);
+
+	return err ? err : set_word(w, id, deadline);
+}
+
+static rare int clear_closely(struct twheel *w, uint64_t id)
+{
+	int err = look_closer(w, id);
+
+	return err ? err : clear_word(w, id);
 }
 
 TWHEEL_PUBLIC int twheel_set(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	struct twheel_slot *slot;
-	uint64_t old;
-	int err;
-
-	if (unlikely((uint32_t)id >= w->nr_slots || w->special)) {
-		err = look_closer(w, id);
-		if (err)
-			return err;
-	}
-	if (unlikely(!deadline))
-		deadline = 1;
-	slot = &w->words[(uint32_t)id];
-	old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
-	while (likely(old)) {
-		if (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
-							  __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)))
-			continue;
-		after_exchange();
-		announce_if_needed(w, id, deadline);
-		return 1;
-	}
-	return change_slowly(w, id, deadline);
+	if (unlikely((uint32_t)id >= w->nr_slots))
+		return set_closely(w, id, deadline);
+	return set_word(w, id, deadline);
 }
 
 TWHEEL_PUBLIC int twheel_clear(struct twheel *w, uint64_t id)
 {
-	struct shadow *shadow;
-	int err;
-
-	if (unlikely((uint32_t)id >= w->nr_slots || w->special)) {
-		err = look_closer(w, id);
-		if (err)
-			return err;
-	}
-	if (unlikely(!__atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0,
-					  __ATOMIC_SEQ_CST)))
-		return change_slowly(w, id, 0);
-	shadow = find_shadow(w, id);
-	/* A periodic timer may have an event of the periods before. */
-	if (shadow && shadow->periodic)
-		return change_slowly(w, id, 0) < 0 ? -ENOENT : 1;
-	if (shadow)
-		__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
-	return 1;
+	if (unlikely((uint32_t)id >= w->nr_slots))
+		return clear_closely(w, id);
+	return clear_word(w, id);
 }
 
 /* Ends a timer of REGISTER. */
