@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * A hierarchical timing wheel that expires every timer at its own tick.
  *
@@ -23,7 +23,7 @@
  * coarse bucket and lets it be late by up to an eighth of its delay, the
  * lateness is one tick at every distance. The price is that a timer which does
  * expire is touched once more per level; most timeouts never do. A timer whose
- * owner allows slack is not moved down at all, see twheel_add().
+ * owner allows slack is not moved down at all, see wheel_add().
  *
  * Bucket n of level l is visited at tick n << (l * slot_bits), its first. So
  *
@@ -44,101 +44,106 @@
  * timers are only added, and learned anew by a sweep of one revolution when
  * the earliest has left.
  *
+ * Timers of one tick that were armed within the reach of the finest level expire
+ * in the order in which they were armed: its buckets are filled at the end.
+ * Timers that moved down to it were armed earlier and are put in front. After
+ * one move they are in order, too; after more, the order is not specified.
+ *
  * Time never wraps: it is 64 bits of ns, and a tick is at least one. The
- * caller's clock may be set back, see twheel_set_time().
+ * caller's clock may be set back, see wheel_set_time().
  */
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/prefetch.h>
 
 #include "twheel.h"
 
 /* Shift from ticks to bucket numbers of @level. */
-static inline unsigned int level_shift(const struct twheel *w, unsigned int level)
+static inline unsigned int level_shift(const struct wheel *w, unsigned int level)
 {
 	return level * w->shape.slot_bits;
 }
 
 /* Level whose buckets are the coarsest not wider than 2^@order ticks. */
-static inline unsigned int order_level(const struct twheel *w, unsigned int order)
+static inline unsigned int order_level(const struct wheel *w, unsigned int order)
 {
 	return min(order * w->recip >> 16, w->top);
 }
 
-static inline unsigned int bucket_of(const struct twheel *w, unsigned int level,
-				     u64 number)
+static inline unsigned int bucket_of(const struct wheel *w, unsigned int level, u64 number)
 {
 	return (level << w->shape.slot_bits) + ((unsigned int)number & w->mask);
 }
 
-static inline struct hlist_head *visited(const struct twheel *w, unsigned int level)
+static inline struct hlist_head *visited(const struct wheel *w, unsigned int level)
 {
 	return &w->bucket[w->buckets + level];
 }
 
 /* First tick whose start is not before @deadline: this is what never early means. */
-static inline u64 deadline_tick(const struct twheel *w, u64 deadline)
+static inline u64 deadline_tick(const struct wheel *w, u64 deadline)
 {
 	return deadline ? ((deadline - 1) >> w->shape.shift) + 1 : 0;
 }
 
 /**
- * twheel_max_levels() - how many levels a deadline of 64 bits can use
+ * wheel_max_levels() - how many levels a deadline of 64 bits can use
  * @shift: a tick is 2^shift ns
  * @slot_bits: a level has 2^slot_bits buckets
  *
  * Return: the number of levels that span every deadline.
  */
-unsigned int twheel_max_levels(unsigned int shift, unsigned int slot_bits)
+unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits)
 {
 	return (64 - shift + slot_bits - 1) / slot_bits;
 }
 
 /**
- * twheel_bytes() - how much memory a wheel needs
+ * wheel_bytes() - how much memory a wheel needs
  * @shape: the shape that it will have
  *
- * Return: the size in bytes of what twheel_init() wants as @mem.
+ * Return: the size in bytes of what wheel_init() wants as @mem.
  */
-size_t twheel_bytes(const struct twheel_shape *shape)
+size_t wheel_bytes(const struct wheel_shape *shape)
 {
 	size_t buckets = (size_t)shape->levels << shape->slot_bits;
 
 	return BITS_TO_LONGS(buckets) * sizeof(unsigned long) +
-	       (buckets + shape->levels) * sizeof(struct hlist_head);
+	       (buckets + shape->levels) * sizeof(struct hlist_head) +
+	       sizeof(struct hlist_node **) * (1UL << shape->slot_bits);
 }
 
 /**
- * twheel_horizon() - the span of all levels
+ * wheel_horizon() - the span of all levels
  * @shape: the shape of the wheel
  *
  * Return: the longest distance in ns at which a timer is reached without going
- * round the top level, or %TWHEEL_NEVER where there is no such limit.
+ * round the top level, or %WHEEL_NEVER where there is no such limit.
  */
-u64 twheel_horizon(const struct twheel_shape *shape)
+u64 wheel_horizon(const struct wheel_shape *shape)
 {
 	unsigned int bits = shape->shift + shape->levels * shape->slot_bits;
 
-	return bits < 64 ? 1ULL << bits : TWHEEL_NEVER;
+	return bits < 64 ? 1ULL << bits : WHEEL_NEVER;
 }
 
 /**
- * twheel_init() - make an empty wheel
+ * wheel_init() - make an empty wheel
  * @w: the wheel
- * @shape: its shape, within the limits that &struct twheel_shape names
- * @mem: twheel_bytes() of zeroed memory, aligned for a pointer; the caller's
+ * @shape: its shape, within the limits that &struct wheel_shape names
+ * @mem: wheel_bytes() of zeroed memory, aligned for a pointer; the caller's
  *	own, to free when the wheel is no longer used
  * @now: the time in ns
  */
-void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
-		 u64 now)
+void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now)
 {
-	*w = (struct twheel) {
+	*w = (struct wheel) {
 		.clk = now >> shape->shift,
-		.next = TWHEEL_NEVER,
-		.bound = TWHEEL_NEVER,
-		.sweep_min = TWHEEL_NEVER,
+		.next = WHEEL_NEVER,
+		.bound = WHEEL_NEVER,
+		.sweep_min = WHEEL_NEVER,
 		.mask = (1U << shape->slot_bits) - 1,
 		.recip = (1U << 16) / shape->slot_bits + 1,
 		.top = shape->levels - 1,
@@ -147,18 +152,21 @@ void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
 		.occupied = mem,
 	};
 	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(w->buckets));
+	w->tail = (struct hlist_node ***)(w->bucket + w->buckets + shape->levels);
 }
 
 /*
- * Links @node, whose tick is after clk, at @floor or the level for its distance.
+ * Links @node, whose tick is after clk, at @floor or the level for its distance;
+ * in front of its bucket, or at the end in one of the finest level, if @append.
  * In a bucket that is not empty, its bit is set and the visit is known already.
  */
-static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
-				    unsigned int floor)
+static __always_inline void enqueue(struct wheel *w, struct wheel_node *node,
+				    unsigned int floor, bool append)
 {
 	u64 distance = node->tick - w->clk;
 	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */
 	unsigned int level = order_level(w, fls64((distance - 1) | 1) - 1);
+	struct hlist_node ***tail;
 	struct hlist_head *head;
 	unsigned int shift;
 	u64 number;
@@ -168,11 +176,21 @@ static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
 	number = node->tick >> shift;
 	head = &w->bucket[bucket_of(w, level, number)];
 
+	tail = &w->tail[number & w->mask];
 	if (hlist_empty(head)) {
 		__set_bit(head - w->bucket, w->occupied);
 		w->next = min(w->next, number << shift);
+		hlist_add_head(&node->link, head);
+		if (!level)
+			*tail = &node->link.next;
+	} else if (append && !level) {
+		node->link.next = NULL;
+		node->link.pprev = *tail;
+		**tail = &node->link;
+		*tail = &node->link.next;
+	} else {
+		hlist_add_head(&node->link, head);
 	}
-	hlist_add_head(&node->link, head);
 	if (level == w->top) {
 		u64 start = number << shift;
 
@@ -183,7 +201,7 @@ static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
 }
 
 /**
- * twheel_add() - queue a node
+ * wheel_add() - queue a node
  * @w: the wheel
  * @node: a node that is not queued
  * @deadline: when it is due, in ns
@@ -195,14 +213,13 @@ static __always_inline void enqueue(struct twheel *w, struct twheel_node *node,
  * does not move down; unless it is farther away than that level reaches: then it
  * is in a bucket above, and moves down to its border when it is near.
  *
- * O(1). Call twheel_set_time() before, so that the distance is measured from
+ * O(1). Call wheel_set_time() before, so that the distance is measured from
  * now and not from the last expiry.
  *
  * Return: true if queued; false if the wheel is past @deadline already. Then
  * nothing was done, and it is for the caller to expire the node.
  */
-bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
-		u64 slack)
+bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack)
 {
 	u64 tick = deadline_tick(w, deadline);
 	u64 slack_ticks = slack >> w->shape.shift;
@@ -223,16 +240,16 @@ bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
 			floor = 0;
 	}
 	node->tick = tick;
-	enqueue(w, node, floor);
+	enqueue(w, node, floor, true);
 	return true;
 }
 
-/* Tick of the first visit after clk, TWHEEL_NEVER if all buckets are empty. */
-static u64 first_visit(const struct twheel *w)
+/* Tick of the first visit after clk, WHEEL_NEVER if all buckets are empty. */
+static u64 first_visit(const struct wheel *w)
 {
 	unsigned int size = 1U << w->shape.slot_bits;
 	unsigned int level;
-	u64 first = TWHEEL_NEVER;
+	u64 first = WHEEL_NEVER;
 
 	for (level = 0; level < w->shape.levels; level++) {
 		unsigned int shift = level_shift(w, level);
@@ -259,20 +276,20 @@ static u64 first_visit(const struct twheel *w)
 }
 
 /**
- * twheel_set_back() - the clock has been set back
+ * wheel_set_back() - the clock has been set back
  * @w: the wheel
  * @tick: the time, in ticks
  *
- * For twheel_set_time(), which see.
+ * For wheel_set_time(), which see.
  */
-void twheel_set_back(struct twheel *w, u64 tick)
+void wheel_set_back(struct wheel *w, u64 tick)
 {
 	w->clk = tick;
 	w->next = first_visit(w);
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */
-static void start_visits(struct twheel *w)
+static void start_visits(struct wheel *w)
 {
 	unsigned int top = w->top;
 	unsigned int level;
@@ -294,7 +311,7 @@ static void start_visits(struct twheel *w)
 		if (level == top && w->clk > w->bound &&
 		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
 			w->bound = max(w->sweep_min >> shift << shift, w->clk);
-			w->sweep_min = TWHEEL_NEVER;
+			w->sweep_min = WHEEL_NEVER;
 		}
 		full = test_bit(idx, w->occupied);
 		if (!full)
@@ -310,13 +327,13 @@ static void start_visits(struct twheel *w)
  * Moves the nodes of @head down, as many as @budget allows, until one comes that
  * is due already. They all leave from the front, so the front is put right once.
  */
-static void move_down(struct twheel *w, struct hlist_head *head, unsigned int *budget)
+static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *budget)
 {
 	struct hlist_node *first = head->first;
 	unsigned int left = *budget;
 
 	while (first && left) {
-		struct twheel_node *node = hlist_entry(first, struct twheel_node, link);
+		struct wheel_node *node = hlist_entry(first, struct wheel_node, link);
 
 		if (node->tick <= w->clk)
 			break;
@@ -324,7 +341,7 @@ static void move_down(struct twheel *w, struct hlist_head *head, unsigned int *b
 		left--;
 		/* On the level of its slack still, if it has one. */
 		enqueue(w, node, node->tick & w->mask ? 0 :
-			order_level(w, __ffs64(node->tick)));
+			order_level(w, __ffs64(node->tick)), false);
 	}
 	head->first = first;
 	if (first)
@@ -334,23 +351,27 @@ static void move_down(struct twheel *w, struct hlist_head *head, unsigned int *b
 }
 
 /**
- * twheel_visit() - turn the wheel until a node comes that is due
+ * wheel_expire() - take the next node that is due off the wheel
  * @w: the wheel
  * @now: the time in ns
  * @budget: how many nodes may be touched; less those that were, on return
  *
- * For twheel_expire(), which see.
+ * Nodes come in the order of their ticks. When the budget is used up the visit
+ * stays where it is, to be continued by the next call; whatever is added or
+ * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
+ * time. The node returned is not queued any more and may be added again.
  *
- * Return: as twheel_expire().
+ * Return: a node whose deadline is not after @now, or NULL if there is none or
+ * the budget is used up: wheel_due() knows which.
  */
-struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget)
+struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 {
-	twheel_set_time(w, now);
+	wheel_set_time(w, now);
 	for (;;) {
 		while (w->visiting) {
 			unsigned int level = fls(w->visiting) - 1;
 			struct hlist_head *head = visited(w, level);
-			struct twheel_node *node;
+			struct wheel_node *node;
 
 			if (hlist_empty(head)) {
 				w->visiting &= ~(1U << level);
@@ -358,12 +379,14 @@ struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget
 			}
 			if (!*budget)
 				return NULL;
-			node = hlist_entry(head->first, struct twheel_node, link);
+			node = hlist_entry(head->first, struct wheel_node, link);
 			if (node->tick > w->clk) {
 				move_down(w, head, budget);
 				continue;
 			}
 			--*budget;
+			/* Nodes are far apart in memory, and the next will be wanted soon. */
+			prefetchw(node->link.next);
 			__hlist_del(&node->link);
 			return node;
 		}
@@ -371,6 +394,6 @@ struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget
 			break;
 		start_visits(w);
 	}
-	twheel_set_time(w, now);
+	wheel_set_time(w, now);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * A hierarchical timing wheel: the mechanism alone.
  *
@@ -15,38 +15,38 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-#define TWHEEL_MIN_SLOT_BITS	4
-#define TWHEEL_MAX_SLOT_BITS	16
-#define TWHEEL_MAX_LEVELS	16
+#define WHEEL_MIN_SLOT_BITS	4
+#define WHEEL_MAX_SLOT_BITS	16
+#define WHEEL_MAX_LEVELS	16
 
 /* The end of time: a moment that never comes. Every "now" lies before it. */
-#define TWHEEL_NEVER		U64_MAX
+#define WHEEL_NEVER		U64_MAX
 
 /**
- * struct twheel_shape - the three numbers that make a wheel
+ * struct wheel_shape - the three numbers that make a wheel
  * @shift: a tick is 2^shift ns; 0 to 63
- * @slot_bits: a level has 2^slot_bits buckets; %TWHEEL_MIN_SLOT_BITS to
- *	%TWHEEL_MAX_SLOT_BITS
- * @levels: 1 to twheel_max_levels()
+ * @slot_bits: a level has 2^slot_bits buckets; %WHEEL_MIN_SLOT_BITS to
+ *	%WHEEL_MAX_SLOT_BITS
+ * @levels: 1 to wheel_max_levels()
  */
-struct twheel_shape {
+struct wheel_shape {
 	unsigned int shift;
 	unsigned int slot_bits;
 	unsigned int levels;
 };
 
 /**
- * struct twheel_node - what is queued; embed it in the timer
+ * struct wheel_node - what is queued; embed it in the timer
  * @link: in a bucket, or in a list of the caller's while it is not queued
  * @tick: when it is due; the wheel's while it is queued
  */
-struct twheel_node {
+struct wheel_node {
 	struct hlist_node link;
 	u64 tick;
 };
 
 /**
- * struct twheel - a wheel
+ * struct wheel - a wheel
  * @clk: all that is due at this tick or before has left the buckets
  * @next: no bucket needs a visit before this tick; may be earlier than needed
  *	after a deletion, never later
@@ -56,8 +56,10 @@ struct twheel_node {
  * @occupied: a bit per bucket: it is not empty
  * @bucket: the buckets, level after level, then one list per level of nodes
  *	whose bucket is being visited
+ * @tail: for each bucket of the finest level that is not empty: where its next
+ *	node is linked
  * @visiting: a bit per level: the list of visited nodes may not be empty
- * @shape: as given to twheel_init()
+ * @shape: as given to wheel_init()
  * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
  * @top: the highest level
@@ -66,7 +68,7 @@ struct twheel_node {
  * Private to twheel.c and to the inlines below, but for reading @cascaded and
  * @shape. The caller serialises all calls on one wheel.
  */
-struct twheel {
+struct wheel {
 	u64 clk;
 	u64 next;
 	u64 bound;
@@ -74,137 +76,94 @@ struct twheel {
 	u64 cascaded;
 	unsigned long *occupied;
 	struct hlist_head *bucket;
+	struct hlist_node ***tail;
 	u32 visiting;
 	u32 mask;
 	u32 recip;
 	u32 top;
 	u32 buckets;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 };
 
-unsigned int twheel_max_levels(unsigned int shift, unsigned int slot_bits);
-size_t twheel_bytes(const struct twheel_shape *shape);
-u64 twheel_horizon(const struct twheel_shape *shape);
-void twheel_init(struct twheel *w, const struct twheel_shape *shape, void *mem,
-		 u64 now);
-void twheel_set_back(struct twheel *w, u64 tick);
-bool twheel_add(struct twheel *w, struct twheel_node *node, u64 deadline,
-		u64 slack);
-struct twheel_node *twheel_visit(struct twheel *w, u64 now, unsigned int *budget);
+unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits);
+size_t wheel_bytes(const struct wheel_shape *shape);
+u64 wheel_horizon(const struct wheel_shape *shape);
+void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now);
+void wheel_set_back(struct wheel *w, u64 tick);
+bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack);
+struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);
 
 /**
- * twheel_set_time() - tell an idle wheel the time
+ * wheel_set_time() - tell an idle wheel the time
  * @w: the wheel
  * @now: the time in ns
  *
  * Moves the wheel on to @now, unless something is due: then it stays, for
- * twheel_expire() to do that first.
+ * wheel_expire() to do that first.
  *
  * If the clock has been set back, so is the wheel. Everything stays where it
  * is: bucket numbers are compared from the new time on, so a bucket may be
  * visited a turn too early, which leaves or re-queues what is not due, but
  * never too late.
  */
-static inline void twheel_set_time(struct twheel *w, u64 now)
+static inline void wheel_set_time(struct wheel *w, u64 now)
 {
 	u64 tick = now >> w->shape.shift;
 
 	if (tick < w->clk)
-		twheel_set_back(w, tick);
+		wheel_set_back(w, tick);
 	else if (tick < w->next && !w->visiting)
 		w->clk = tick;
 }
 
 /**
- * twheel_del() - take a queued node out
+ * wheel_del() - take a queued node out
  * @w: the wheel
- * @node: a node that twheel_add() queued and twheel_expire() has not returned
+ * @node: a node that wheel_add() queued and wheel_expire() has not returned
  *
  * O(1), wherever the node is. The wheel may still ask to be looked at for it.
  */
-static inline void twheel_del(struct twheel *w, struct twheel_node *node)
+static inline void wheel_del(struct wheel *w, struct wheel_node *node)
 {
 	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
-	bool alone = !node->link.next;
+	bool last = !node->link.next;
 
 	__hlist_del(&node->link);
-	/* The first of a bucket is pointed to by the bucket, so that names it. */
-	if (alone && head >= w->bucket && head < w->bucket + w->buckets)
+	if (!last)
+		return;
+	/* The bucket points to its first node, so pprev of a lone node names it. */
+	if (head >= w->bucket && head < w->bucket + w->buckets)
 		__clear_bit(head - w->bucket, w->occupied);
+	else if (w->tail[node->tick & w->mask] == &node->link.next)
+		w->tail[node->tick & w->mask] = node->link.pprev;
 }
 
 /**
- * twheel_next() - when must twheel_expire() be called?
+ * wheel_next() - when must wheel_expire() be called?
  * @w: the wheel
  *
  * Return: the first moment in ns at which anything has to be done, which may
- * be in the past; %TWHEEL_NEVER if there is none. Only twheel_add() makes it
+ * be in the past; %WHEEL_NEVER if there is none. Only wheel_add() makes it
  * earlier, and a clock that is set back.
  */
-static inline u64 twheel_next(const struct twheel *w)
+static inline u64 wheel_next(const struct wheel *w)
 {
 	u64 tick = w->visiting ? w->clk : w->next;
 
-	return tick > U64_MAX >> w->shape.shift ? TWHEEL_NEVER : tick << w->shape.shift;
+	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
 }
 
 /**
- * twheel_due() - is there anything to do?
+ * wheel_due() - is there anything to do?
  * @w: the wheel
  * @now: the time in ns
  *
- * Return: whether twheel_expire() at @now has work. That may be work without
+ * Return: whether wheel_expire() at @now has work. That may be work without
  * a result: nodes to move down, or a bucket that has been emptied meanwhile.
  */
-static inline bool twheel_due(const struct twheel *w, u64 now)
+static inline bool wheel_due(const struct wheel *w, u64 now)
 {
-	return twheel_next(w) <= now;
-}
-
-/**
- * twheel_expire() - take the next node that is due off the wheel
- * @w: the wheel
- * @now: the time in ns
- * @budget: how many nodes may be touched; less those that were, on return
- *
- * Nodes come in the order of their ticks. When the budget is used up the visit
- * stays where it is, to be continued by the next call; whatever is added or
- * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
- * time. The node returned is not queued any more and may be added again.
- *
- * Return: a node whose deadline is not after @now, or NULL if there is none or
- * the budget is used up: twheel_due() knows which.
- */
-static inline struct twheel_node *twheel_expire(struct twheel *w, u64 now,
-						unsigned int *budget)
-{
-	struct hlist_head *head = &w->bucket[w->buckets];
-	struct twheel_node *node;
-
-	/* In the midst of the finest bucket, as mostly, there is little to do. */
-	if (w->visiting != 1 || !head->first || !*budget || now >> w->shape.shift < w->clk)
-		return twheel_visit(w, now, budget);
-	node = hlist_entry(head->first, struct twheel_node, link);
-	if (node->tick > w->clk)
-		return twheel_visit(w, now, budget);
-	--*budget;
-	__hlist_del(&node->link);
-	return node;
-}
-
-/**
- * twheel_upcoming() - what twheel_expire() will probably come to next
- * @node: what it has returned just now, and nothing has been done with yet
- *
- * For the caller to have fetched meanwhile: nodes are far apart in memory.
- *
- * Return: the node that was queued behind it, and still is; NULL if none was.
- */
-static inline struct twheel_node *twheel_upcoming(const struct twheel_node *node)
-{
-	struct hlist_node *next = node->link.next;
-
-	return next ? hlist_entry(next, struct twheel_node, link) : NULL;
+	return wheel_next(w) <= now;
 }
 
 #endif /* _TWHEEL_H */

@@ -1,12 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The timers of a wheel: what the verbs do, the look at the deadline table,
- * and the events.
+ * The timers of a wheel: where each is and what its word asks for (twheel_word.c), and
+ * what can be done with all of them (twheel_timers.c).
  *
- * Everything here is handed the time and runs under the lock of the wheel; it
- * never sleeps, and knows no clock, file or user pointer. The words of the
- * table are the exception that it exists for: user space changes them at any
- * moment.
+ * Everything here is handed the time and runs under the lock of the wheel; it never
+ * sleeps, and knows no clock, file or user pointer. The words are the exception that it
+ * exists for: user space exchanges them at any moment.
  */
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
@@ -16,69 +15,75 @@
 #include <linux/twheel.h>
 
 #include "twheel.h"
-#include "twheel_slots.h"
+#include "twheel_store.h"
 
 /**
- * struct twheel_timers - all timers of a wheel, which its lock protects
- * @wheel: where the armed ones are
- * @slots: where all are, and their words
- * @ready: the expired ones, in the order of their ticks. Whether it is empty
- *	may be asked without the lock.
+ * struct timers - the timers of a wheel
+ * @wheel: where the queued ones are
+ * @store: all of them, and their words
+ * @ready: the expired ones, in the order of their ticks. Whether it is empty may
+ *	be asked without the lock
  * @ready_end: where the next of these is linked
+ * @marked: the budget of a turn did not reach all marks
+ * @line: where the sweep of the marks goes on
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
- * @stats: what has happened, but for what twheel_stats() adds
+ * @stats: what has happened, but for what timers_stats() adds
  */
-struct twheel_timers {
-	struct twheel wheel;
-	struct twheel_slots slots;
+struct timers {
+	struct wheel wheel;
+	struct store *store;
 	struct hlist_head ready;
 	struct hlist_node **ready_end;
+	u32 line;
+	bool marked;
 	bool used;
 	bool news;
 	struct twheel_stats stats;
 };
 
-static inline void twheel_assert_held(const struct twheel_timers *t)
+/* Whether a look may withdraw an event whose timer has been armed over. */
+enum look { LOOK, LOOK_AND_WITHDRAW };
+
+static inline void timers_assert_held(const struct timers *t)
+	__must_hold(t->store->lock)
 {
-	twheel_slots_assert_held(&t->slots);
+	store_assert_held(t->store);
 }
 
-static inline u64 twheel_tick_ns(const struct twheel_timers *t)
+static inline u64 timers_tick_ns(const struct timers *t)
 {
 	return 1ULL << t->wheel.shape.shift;
 }
 
-static inline void twheel_ready_init(struct twheel_timers *t)
-{
-	t->ready.first = NULL;
-	t->ready_end = &t->ready.first;
-}
+/* twheel_word.c */
+u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
+void timer_to_idle(struct timers *t, struct timer *e);
+void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
+		    u64 deadline, u64 now);
+void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
+	       enum look look);
 
-unsigned int twheel_run(struct twheel_timers *t, u64 now, unsigned int budget);
-unsigned int twheel_apply(struct twheel_timers *t, struct twheel_op *ops, unsigned int nr,
-			  u64 now);
-bool twheel_kick(struct twheel_timers *t, u32 slot, u64 now);
-unsigned int twheel_drain(struct twheel_timers *t, u32 *chunk, u32 mode, u64 now);
-int twheel_list(const struct twheel_timers *t, u32 *cursor,
-		struct twheel_timer *out, unsigned int nr, unsigned int budget);
-void twheel_stats(const struct twheel_timers *t, struct twheel_stats *stats);
+/* twheel_timers.c */
+void timers_init(struct timers *t, struct store *store);
+int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
+		       struct wheel_shape *shape);
+void timers_info(const struct timers *t, struct twheel_info *info);
+void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next);
 
-/**
- * struct twheel_claimed - a timer whose event is on its way to a reader
- * @entry: it
- * @slot: its word
- */
-struct twheel_claimed {
-	struct twheel_entry *entry;
-	struct twheel_slot *slot;
-};
+unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look);
+u64 timers_next(const struct timers *t);
+u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 
-unsigned int twheel_claim(struct twheel_timers *t, struct twheel_claimed *claimed,
-			  struct twheel_event *events, unsigned int nr,
-			  unsigned int budget, u64 now);
-int twheel_readable(struct twheel_timers *t, unsigned int budget, u64 now);
-void twheel_settle(struct twheel_timers *t, struct twheel_claimed *claimed,
-		   unsigned int nr, unsigned int delivered, u64 now);
+unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now);
+bool timers_kick(struct timers *t, u32 slot, u64 now);
+u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now);
+int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
+		unsigned int nr, unsigned int budget);
+void timers_stats(const struct timers *t, struct twheel_stats *stats);
+
+unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
+			 u64 now);
+void timers_consume(struct timers *t, unsigned int nr, u64 now);
 
 #endif /* _TWHEEL_TIMERS_H */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR MIT) */
 /*
  * /dev/twheel: a timing wheel in the kernel, for very many timeouts.
  *
@@ -73,6 +73,8 @@ struct twheel_setup {
 /* Feature bits of &struct twheel_info and &struct twheel_table. */
 /* The wheel can be mapped, and TWHEEL_IOC_KICK is there. */
 #define TWHEEL_FEATURE_TABLE	(1U << 0)
+/* The table has marks, and next_ns. */
+#define TWHEEL_FEATURE_MARKS	(1U << 1)
 
 /**
  * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
@@ -202,12 +204,13 @@ struct twheel_drain {
 };
 
 /**
- * struct twheel_kick - look at these slots of the table now (TWHEEL_IOC_KICK)
- * @slots: address of an array of __u32, the low halves of ids.
- * @count: its length.
+ * struct twheel_kick - turn the wheel now (TWHEEL_IOC_KICK)
+ * @slots: address of an array of __u32, the low halves of ids: slots to look at.
+ * @count: its length. 0 is right: marked slots are looked at in any case, first.
  * @flags: zero.
  *
- * The ioctl returns how many slots had a timer and were looked at; the others
+ * An event that is unread is withdrawn if user space has changed the word of its
+ * timer since it expired. The ioctl returns how many of these slots had a timer and were looked at; the others
  * are passed over. EFAULT only if none could be read; EINVAL if @count is more than
  * can be returned, 2^31 - 1.
  */
@@ -256,8 +259,8 @@ struct twheel_event {
 
 /**
  * struct twheel_stats - what the wheel has done so far (TWHEEL_IOC_STATS)
- * @armed: timers that are armed now; as @unread, as of when the kernel looked at
- *	each last: what was exchanged in the mapping since counts from the next look.
+ * @armed: timers that are armed now, as of when the kernel looked at each last: what
+ *	was exchanged in the mapping since counts from the next look.
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
  * @registered: timers made.
@@ -267,8 +270,8 @@ struct twheel_event {
  * @delivered: events read.
  * @armings: times that a timer was armed, by whatever door.
  * @displaced: armings that ended unexpired: re-armed, cancelled or dropped.
- * @withdrawn: expirations that were taken back unread: by REARM, CANCEL, or the
- *	word in the mapping.
+ * @withdrawn: expirations that were taken back unread: by REARM, CANCEL, or a KICK
+ *	after the word was changed.
  * @moved: timers looked at, found to have another deadline, and queued anew.
  * @cascaded: times that a timer moved down a level, or went round the top one.
  * @wakeups: times that the wheel was turned by its own timer, or in portions by
@@ -305,14 +308,23 @@ struct twheel_stats {
 #define TWHEEL_TABLE_MAGIC	0x6c656877U	/* "whel" */
 
 /**
- * struct twheel_table - the first page of the mapping
+ * struct twheel_table - the beginning of the mapping
  * @magic: %TWHEEL_TABLE_MAGIC
  * @slots_offset: bytes from here to the first &struct twheel_slot.
  * @slot_size: bytes from one slot to the next.
  * @slots: how many there are.
  * @tick_ns: as in &struct twheel_info.
  * @clock_id: as in &struct twheel_info.
- * @features: as in &struct twheel_info.
+ * @features: as in &struct twheel_info. The rest is there if it has
+ *	%TWHEEL_FEATURE_MARKS.
+ * @next_ns: the kernel's word, to be read atomically: when it will turn the wheel
+ *	next. 0: at once. ~0: never.
+ * @marks_offset: bytes from here to the marks, one bit for each slot: bit n % 64 of
+ *	the __u64 number n / 64 for slot n. Set by atomic or.
+ * @summary_offset: bytes from here to the summary, one bit for 2^@summary_shift
+ *	slots, in the same form.
+ * @summary_shift: see there.
+ * @reserved: zero for now.
  */
 struct twheel_table {
 	__u32 magic;
@@ -322,28 +334,39 @@ struct twheel_table {
 	__u64 tick_ns;
 	__u32 clock_id;
 	__u32 features;
+	__u64 next_ns;
+	__u32 marks_offset;
+	__u32 summary_offset;
+	__u32 summary_shift;
+	__u32 reserved[3];
 };
 
 /**
  * struct twheel_slot - one timer in the mapping
- * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is
- *	when it expires. Written by atomic exchange only; but a word that is 0,
- *	of a timer without a period, may be armed by an atomic store if nobody else
- *	arms that timer meanwhile, and a full barrier comes before @wake_ns is read.
- * @wake_ns: the kernel's word, to be read atomically: at deadlines later than
- *	this it looks by itself; ~0: it will not look.
+ * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is when it
+ *	expires. Written by atomic exchange only.
+ * @wake_ns: the kernel's word, to be read atomically: at deadlines later than this it
+ *	looks by itself. ~0: it will not look.
  *
- * Atomic is what is done with all 64 bits at once: a plain access of a 32-bit
- * program is two.
+ * Atomic means all 64 bits at once: a plain access of a 32-bit program is two.
  *
- * To arm or move: exchange @deadline_ns for the absolute time, then (a full
- * barrier between) read @wake_ns; if the time is not later, KICK. To disarm:
- * exchange it for 0. If that gives 0, the timer was idle or has expired; else no
- * event of that arming will come. Arming a timer whose expiration is unread
- * withdraws that: at the KICK, or at a read, poll or GET that comes upon it
- * before. A periodic timer's word is its next deadline; while an expiration of
- * it is unread, GET or KICK after the disarm withdraws that. Without one, who
- * puts back the very word that he has taken may change nothing.
+ * To arm or move a timer to t:
+ *
+ *  1. Exchange @deadline_ns for t, an absolute time. Full barrier.
+ *  2. Read @wake_ns. If t is later, that is all.
+ *  3. Set the mark of the slot if it is not set. Then set the bit of the summary if
+ *     it is not set. Full barrier.
+ *  4. Read next_ns of the header. If t is later, that is all.
+ *  5. TWHEEL_IOC_KICK, with a count of 0.
+ *
+ * To disarm: exchange @deadline_ns for 0. If that gives 0, the timer was idle or has
+ * expired; else no event of that arming will come.
+ *
+ * To arm a timer whose expiration is unread withdraws that at the KICK. A read that
+ * comes before delivers it, and the new arming stands. A KICK that lists the slot
+ * withdraws for certain; by its mark, only if no turn has taken that before. A periodic timer's word is its
+ * next deadline: to exchange it for 0 ends that period and those after it, and an
+ * unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;

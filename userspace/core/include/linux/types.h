@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * What the wheel core needs of the kernel's header of this name, so that it
  * compiles unchanged in user space. The same holds for all headers here.

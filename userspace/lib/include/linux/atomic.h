@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * What twheel_timers.c needs of the kernel's header of this name, beyond what
  * ../../../core/include has for twheel.c. The same holds for all headers here.

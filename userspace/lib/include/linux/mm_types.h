@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
 #ifndef _SHIM_LINUX_MM_TYPES_H
 #define _SHIM_LINUX_MM_TYPES_H
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The store of the module: pages that user space maps, and the timers that belong
+ * to them.
+ */
+#ifndef _TWHEEL_PAGES_H
+#define _TWHEEL_PAGES_H
+
+#include <linux/mm_types.h>
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+
+#include "twheel_store.h"
+
+/* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
+#define STORE_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/**
+ * struct pages - the store of a wheel in the module
+ * @store: what is common to all stores
+ * @chunks: &struct chunk, by page of the mapping
+ * @mutex: serializes what allocates
+ */
+struct pages {
+	struct store store;
+	struct xarray chunks;
+	struct mutex mutex;
+};
+
+void pages_init(struct pages *p, spinlock_t *lock);
+void pages_free(struct pages *p);
+int pages_grow(struct pages *p);
+struct twheel_table *pages_header(struct pages *p);
+
+/* Of a mapping whose vm_private_data is the store. */
+extern const struct vm_operations_struct pages_vm_ops;
+
+#endif /* _TWHEEL_PAGES_H */

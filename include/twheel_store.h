@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The store of a wheel: what leads from a slot number, the low half of an id, to
+ * a timer, to its word and to its mark.
+ *
+ * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in
+ * plain memory. Either brings the three functions that are declared extern; the
+ * linker chooses. All else is here. The caller holds the lock of the wheel.
+ */
+#ifndef _TWHEEL_STORE_H
+#define _TWHEEL_STORE_H
+
+#include <linux/build_bug.h>
+#include <linux/err.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/nospec.h>
+#include <linux/spinlock_types.h>
+#include <linux/types.h>
+
+#include <linux/twheel.h>
+
+#include "twheel.h"
+
+/* As many slots as timer.slot can number. */
+#define STORE_MAX		(1U << 24)
+/* A bit of the summary stands for the marks of so many slots. */
+#define STORE_LINE_SHIFT	10U
+#define STORE_LINE		(1U << STORE_LINE_SHIFT)
+/* Where the summary begins in the header page, which has room for STORE_MAX slots. */
+#define STORE_SUMMARY_OFFSET	2048U
+
+static_assert(STORE_SUMMARY_OFFSET + STORE_MAX / STORE_LINE / 8 <= 4096);
+
+/**
+ * enum timer_place - where a timer is
+ * @TIMER_FREE: its slot has no timer
+ * @TIMER_IDLE: nowhere
+ * @TIMER_QUEUED: in the wheel, to be looked at
+ * @TIMER_TAKEN: just off the wheel, still counted as armed. Only while the lock is
+ *	held, until a look decides on one of the others
+ * @TIMER_READY: on the ready list: it has an event
+ */
+enum timer_place {
+	TIMER_FREE,
+	TIMER_IDLE,
+	TIMER_QUEUED,
+	TIMER_TAKEN,
+	TIMER_READY,
+};
+
+/**
+ * struct timer - one timer
+ * @node: while queued: its place in the wheel. While free: link of store.free
+ * @ready: while ready: its place on the ready list
+ * @expired_ns: while ready: when it was taken off the wheel
+ * @deadline: while queued: the word that the last look found. While ready: the
+ *	deadline that was reached
+ * @user_data: the user's
+ * @period: 0, or ns from one expiration to the next
+ * @slack: how late it may be
+ * @gen: generation, the high half of the id
+ * @slot: the low half of the id
+ * @flags: TWHEEL_ABSTIME and so on, of the last arming by a verb
+ * @place: an enum timer_place
+ * @past: it was due already when it was queued, so its lateness is not ours
+ * @drained: its periods end with the event that it has
+ */
+struct timer {
+	union {
+		struct wheel_node node;
+		struct {
+			struct hlist_node ready;
+			u64 expired_ns;
+		};
+	};
+	u64 deadline;
+	u64 user_data;
+	u64 period;
+	u64 slack;
+	u32 gen;
+	u32 slot : 24;
+	u32 flags : 3;
+	u32 place : 3;
+	u32 past : 1;
+	u32 drained : 1;
+};
+
+static_assert(sizeof(struct timer) <= 64);
+
+/**
+ * struct store - the slots of a wheel
+ * @max: how many timers there may be
+ * @used: how many there are
+ * @fresh: the first slot that has had no timer yet
+ * @room: the first slot without memory
+ * @gen: the generation that was given out last: an id comes again after 2^32 others
+ * @free: the slots below @fresh that have no timer, the latest first
+ * @table: the header page of the mapping; NULL if nobody has mapped it
+ * @lock: the spinlock of the wheel, for lockdep; NULL where there is none
+ */
+struct store {
+	u32 max;
+	u32 used;
+	u32 fresh;
+	u32 room;
+	u32 gen;
+	struct hlist_head free;
+	struct twheel_table *table;
+	spinlock_t *lock;
+};
+
+/* The memory of the timer in @slot, which is below @room. */
+extern struct timer *store_timer(const struct store *s, u32 slot);
+/* The word of @slot, which is below @room. User space writes there at any time. */
+extern struct twheel_slot *store_word(const struct store *s, u32 slot);
+/*
+ * The marks of the line that @slot, the first of a line, begins: STORE_LINE bits.
+ * NULL if user space has not touched that page.
+ */
+extern u64 *store_marks(const struct store *s, u32 slot);
+
+static inline void store_assert_held(const struct store *s)
+{
+	lockdep_assert(!s->lock || lockdep_is_held(s->lock));
+}
+
+/* The bits of the summary. Of a store that is mapped. */
+static inline u64 *store_summary(const struct store *s)
+{
+	return (u64 *)((char *)s->table + STORE_SUMMARY_OFFSET);
+}
+
+/* Where the mapping has its parts, in bytes; pages are of @page bytes. */
+static inline u64 store_marks_offset(u32 max, u64 page)
+{
+	u64 bytes = (u64)max * sizeof(struct twheel_slot);
+
+	return page + ((bytes + page - 1) & ~(page - 1));
+}
+
+static inline u64 store_bytes(u32 max, u64 page)
+{
+	/* Whole lines, so that one can be taken without a look at its end. */
+	u64 bytes = (((u64)max + STORE_LINE - 1) & ~(u64)(STORE_LINE - 1)) / 8;
+
+	return store_marks_offset(max, page) + ((bytes + page - 1) & ~(page - 1));
+}
+
+/* The live timer in @slot, or NULL. @slot is any number; user space may have given it. */
+static inline struct timer *store_at(const struct store *s, u32 slot)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (slot >= s->fresh)
+		return NULL;
+	e = store_timer(s, array_index_nospec(slot, s->fresh));
+	return e->place == TIMER_FREE ? NULL : e;
+}
+
+static inline u64 timer_id(const struct timer *e)
+{
+	return (u64)e->gen << 32 | e->slot;
+}
+
+/* The live timer with @id, any number, or NULL. */
+static inline struct timer *store_find(const struct store *s, u64 id)
+{
+	struct timer *e = store_at(s, (u32)id);
+
+	return e && e->gen == id >> 32 ? e : NULL;
+}
+
+/**
+ * store_get() - make a timer
+ * @s: the store
+ *
+ * Return: the timer, idle, with a new id and no flags, the rest for the caller to
+ * fill in; -ENOSPC if there are as many as may be; -EAGAIN if there has to be more
+ * room first.
+ */
+static inline struct timer *store_get(struct store *s)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (s->used == s->max)
+		return ERR_PTR(-ENOSPC);
+	if (!hlist_empty(&s->free)) {
+		e = hlist_entry(s->free.first, struct timer, node.link);
+		__hlist_del(&e->node.link);
+	} else if (s->fresh < s->room) {
+		e = store_timer(s, s->fresh);
+		e->slot = s->fresh++;
+	} else {
+		return ERR_PTR(-EAGAIN);
+	}
+	if (!++s->gen)
+		s->gen = 1;
+	e->gen = s->gen;
+	e->flags = 0;
+	e->place = TIMER_IDLE;
+	e->past = false;
+	e->drained = false;
+	s->used++;
+	return e;
+}
+
+/**
+ * store_put() - end a timer
+ * @s: the store
+ * @e: the timer, in no list
+ */
+static inline void store_put(struct store *s, struct timer *e)
+{
+	store_assert_held(s);
+	e->place = TIMER_FREE;
+	hlist_add_head(&e->node.link, &s->free);
+	s->used--;
+}
+
+#endif /* _TWHEEL_STORE_H */

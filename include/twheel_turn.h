@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* An open file, and what turns its wheel. */
+#ifndef _TWHEEL_TURN_H
+#define _TWHEEL_TURN_H
+
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "twheel_pages.h"
+#include "twheel_timers.h"
+
+/* Timers touched before the lock is dropped. */
+#define TURN_BUDGET		256U
+
+/**
+ * struct twheel_file - a wheel
+ * @lock: protects all below it, unless it says otherwise. Taken with softirqs off,
+ *	because the hrtimer expires in one
+ * @timers: the timers
+ * @mem: the buckets of their wheel
+ * @programmed: when @timer will run, WHEEL_NEVER if nothing waits for that; 0 if
+ *	the worker turns the wheel next. The header of the table says the same
+ * @clock_id: clock of all times here; with @offset, as the opener sees it
+ * @offset: what the opener's time namespace adds to the clock
+ * @dying: release has begun: program nothing
+ * @pages: the store of @timers
+ * @timer: turns the wheel; takes the lock
+ * @work: turns it when more is due than a softirq should do; takes the lock
+ * @readers: blocked in read(), each waiting exclusively
+ * @pollers: in poll() and epoll
+ * @fasync: who gets SIGIO
+ * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
+ * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
+ */
+struct twheel_file {
+	spinlock_t lock;
+	struct timers timers;
+	void *mem;
+	u64 programmed;
+	clockid_t clock_id;
+	u64 offset;
+	bool dying;
+	struct pages pages;
+
+	/* Outside of the lock. */
+	struct hrtimer timer;
+	struct work_struct work;
+	wait_queue_head_t readers;
+	wait_queue_head_t pollers;
+	struct fasync_struct *fasync;
+	u64 offset_monotonic;
+	u64 offset_boottime;
+};
+
+u64 file_now(const struct twheel_file *w);
+u64 file_begin(struct twheel_file *w) __acquires(&w->lock);
+void file_finish(struct twheel_file *w, u64 now) __releases(&w->lock);
+void file_set_clock(struct twheel_file *w, clockid_t clock_id);
+void file_init_turns(struct twheel_file *w);
+void file_stop_turns(struct twheel_file *w);
+
+int turn_init(void);
+void turn_exit(void);
+
+#endif /* _TWHEEL_TURN_H */

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What turns a wheel: its clock, its lock, an hrtimer and a worker.
+ *
+ * Whatever is done to a wheel is done between file_begin() and file_finish(). The
+ * latter sees to the next turn and wakes those who wait for events.
+ *
+ * The hrtimer is programmed for the first moment at which anything must be done. It
+ * runs in a softirq, where a turn has a budget; a worker does what is beyond it. The
+ * time of the next turn is published in the header of the table, so that user space
+ * knows when its marks will be seen.
+ */
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/percpu.h>
+#include <linux/poll.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "twheel_turn.h"
+
+/* A wheel has so many of the softirq's budget in any case: few do not wait for the worker. */
+#define TURN_SHARE		8U
+/* The pause between turns that gives back one of the budget: 100 us give all. */
+#define TURN_PAUSE_NS		400U
+
+/*
+ * Does the work that a softirq must not do, of all wheels, a budget of each in turn.
+ * Nobody's control group pays for it, so it has one CPU at most, whatever users do,
+ * or one of each NUMA node from Linux 6.9 on. An administrator can say which, and how
+ * many, in sysfs.
+ */
+static struct workqueue_struct *turn_wq;
+
+/*
+ * What the softirqs of a CPU have left of their budget, and when the last turn of a
+ * wheel ended there. One turn takes all that is left by an exchange and gives back
+ * the rest by an addition: so on PREEMPT_RT another softirq may preempt it.
+ */
+static DEFINE_PER_CPU(unsigned int, turn_left);
+static DEFINE_PER_CPU(u64, turn_ended);
+
+/**
+ * file_now() - the time
+ * @w: the wheel, with its lock held
+ *
+ * Return: ns on the wheel's clock, as the process that opened it sees that.
+ */
+u64 file_now(const struct twheel_file *w)
+{
+	lockdep_assert_held(&w->lock);
+
+	switch (w->clock_id) {
+	case CLOCK_BOOTTIME:
+		return ktime_get_boottime_ns() + w->offset;
+	case CLOCK_REALTIME:
+		return ktime_get_real_ns();
+	case CLOCK_TAI:
+		return ktime_get_clocktai_ns();
+	default:
+		return ktime_get_ns() + w->offset;
+	}
+}
+
+/**
+ * file_begin() - begin to do something to a wheel
+ * @w: the wheel
+ *
+ * Return: the time, with the lock held.
+ */
+u64 file_begin(struct twheel_file *w)
+{
+	spin_lock_bh(&w->lock);
+	return file_now(w);
+}
+
+/* Whether the clock ever gets to @next, by what the hrtimer counts, which must not wrap. */
+static bool comes(const struct twheel_file *w, u64 next)
+{
+	return next < KTIME_MAX && next - w->offset < KTIME_MAX;
+}
+
+/* Notes and publishes that @next is the next turn. Return: what the hrtimer must be set to. */
+static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
+{
+	lockdep_assert_held(&w->lock);
+	if (next && !comes(w, next))
+		next = WHEEL_NEVER;
+	w->programmed = timers_publish_next(&w->timers, next, now);
+	return w->programmed == WHEEL_NEVER ? KTIME_MAX :
+	       ns_to_ktime(w->programmed - w->offset);
+}
+
+static void start_timer(struct twheel_file *w, u64 next, u64 now)
+{
+	ktime_t expires = note_next(w, next, now);
+
+	if (expires != KTIME_MAX)
+		hrtimer_start(&w->timer, expires, HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Moves the next turn to an earlier time, if it has become earlier. */
+static void program(struct twheel_file *w, u64 now)
+{
+	u64 next = timers_next(&w->timers);
+
+	lockdep_assert_held(&w->lock);
+	if (next >= w->programmed || w->dying)
+		return;
+	if (next <= now)
+		queue_work(turn_wq, &w->work);
+	else if (comes(w, next))
+		start_timer(w, next, now);
+}
+
+/**
+ * file_finish() - end what file_begin() began
+ * @w: the wheel
+ * @now: what file_begin() returned
+ *
+ * What became ready is there; now wake.
+ */
+void file_finish(struct twheel_file *w, u64 now)
+{
+	bool news = w->timers.news;
+
+	w->timers.news = false;
+	program(w, now);
+	spin_unlock_bh(&w->lock);
+	if (!news)
+		return;
+	if (wq_has_sleeper(&w->readers))
+		wake_up_interruptible(&w->readers);
+	wake_up_interruptible_poll(&w->pollers, EPOLLIN | EPOLLRDNORM);
+	kill_fasync(&w->fasync, SIGIO, POLL_IN);
+}
+
+/*
+ * After the turn for which the hrtimer fired. To restart it costs less than to start
+ * it from within.
+ *
+ * A clock that was set back since must not be waited for on this CPU: the softirq goes
+ * by what the clock was when it began, and would run the hrtimer again until the clock
+ * is there. The worker starts it when the softirq is done with it.
+ */
+static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
+{
+	u64 next = timers_next(&w->timers);
+	ktime_t expires;
+
+	/* It may have been started anew, for an earlier time, since it fired. */
+	if (w->dying || hrtimer_is_queued(&w->timer))
+		return HRTIMER_NORESTART;
+	if (next > now && now >= w->programmed) {
+		expires = note_next(w, next, now);
+		if (expires == KTIME_MAX)
+			return HRTIMER_NORESTART;
+		/* The worker takes marks that are set again and again. */
+		if (w->programmed >= next) {
+			hrtimer_set_expires(&w->timer, expires);
+			return HRTIMER_RESTART;
+		}
+	}
+	note_next(w, 0, now);
+	queue_work(turn_wq, &w->work);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * One softirq runs all hrtimers of the CPU that are due. So that many wheels at one
+ * instant do not make it longer than one would, their turns share a budget, which
+ * pauses between them refill.
+ */
+static enum hrtimer_restart turn_timer(struct hrtimer *timer)
+{
+	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
+	u64 refill = (ktime_get_ns() - this_cpu_read(turn_ended)) / TURN_PAUSE_NS;
+	unsigned int left = min_t(u64, TURN_BUDGET, this_cpu_xchg(turn_left, 0) + refill);
+	unsigned int budget = max(left, TURN_SHARE);
+	enum hrtimer_restart ret;
+	unsigned int touched;
+	u64 now = file_begin(w);
+
+	w->timers.stats.wakeups++;
+	touched = budget - timers_turn(&w->timers, now, budget, LOOK);
+	ret = restart(w, now);
+	file_finish(w, now);
+
+	this_cpu_add(turn_left, left - min(touched, left));
+	this_cpu_write(turn_ended, ktime_get_ns());
+	return ret;
+}
+
+static void turn_work(struct work_struct *work)
+{
+	struct twheel_file *w = container_of(work, struct twheel_file, work);
+	u64 now = file_begin(w);
+
+	if (!w->programmed) {
+		/* An hrtimer that is started while it runs stays with its softirq. */
+		spin_unlock_bh(&w->lock);
+		hrtimer_cancel(&w->timer);
+		now = file_begin(w);
+	}
+	w->timers.stats.wakeups++;
+	timers_turn(&w->timers, now, TURN_BUDGET, LOOK);
+	if (!w->programmed && !w->dying) {
+		u64 next = timers_next(&w->timers);
+
+		/* What is left waits behind the work of others. */
+		if (next <= now)
+			queue_work(turn_wq, &w->work);
+		else
+			start_timer(w, next, now);
+	}
+	file_finish(w, now);
+}
+
+/**
+ * file_set_clock() - choose the clock of a wheel
+ * @w: the wheel, of which no timer has been made: its hrtimer was never started
+ * @clock_id: the clock
+ */
+void file_set_clock(struct twheel_file *w, clockid_t clock_id)
+{
+	w->clock_id = clock_id;
+	w->offset = 0;
+	if (clock_id == CLOCK_MONOTONIC)
+		w->offset = w->offset_monotonic;
+	else if (clock_id == CLOCK_BOOTTIME)
+		w->offset = w->offset_boottime;
+	hrtimer_setup(&w->timer, turn_timer, clock_id, HRTIMER_MODE_ABS_SOFT);
+}
+
+/**
+ * file_init_turns() - make a wheel that can be turned
+ * @w: the wheel, zeroed. file_set_clock() must follow
+ */
+void file_init_turns(struct twheel_file *w)
+{
+	spin_lock_init(&w->lock);
+	INIT_WORK(&w->work, turn_work);
+	init_waitqueue_head(&w->readers);
+	init_waitqueue_head(&w->pollers);
+	w->programmed = WHEEL_NEVER;
+}
+
+/**
+ * file_stop_turns() - turn a wheel no more
+ * @w: the wheel, which no call uses
+ *
+ * Context: may sleep.
+ */
+void file_stop_turns(struct twheel_file *w)
+{
+	/*
+	 * From here on neither of the two decides to start the other, or itself; a
+	 * restart that was decided before is undone with the hrtimer.
+	 */
+	spin_lock_bh(&w->lock);
+	w->dying = true;
+	spin_unlock_bh(&w->lock);
+	hrtimer_cancel(&w->timer);
+	cancel_work_sync(&w->work);
+}
+
+int turn_init(void)
+{
+	turn_wq = alloc_workqueue("twheel", WQ_UNBOUND | WQ_SYSFS, 1);
+	return turn_wq ? 0 : -ENOMEM;
+}
+
+void turn_exit(void)
+{
+	destroy_workqueue(turn_wq);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * One timer and its word.
+ *
+ * The word, which user space exchanges as it likes, is the truth about when a
+ * timer is due. The wheel only holds the place where the kernel has planned to
+ * look at the word. reconcile() brings the two together; every arming, look and
+ * expiry goes through it.
+ *
+ *   user                                  kernel, in reconcile()
+ *   old = xchg(deadline_ns, t)    (A)     queue at the word that was read
+ *   read wake_ns                          wake_ns = start of its tick
+ *   t <= wake_ns: mark the slot,          full barrier              (B)
+ *     or KICK                             read deadline_ns again
+ *
+ * A pairs with B: if the user has read the old wake_ns, then the second read
+ * sees t. An expiry is claimed by cmpxchg: if both change the word, one gets the
+ * old value. The kernel gets it, and there is an event; or the user, and there is
+ * none. After a claim nothing is read again: the timer waits on the ready list,
+ * and whoever takes it from there looks at its word.
+ *
+ * doc/model/table.pml is the model of this and of the marks.
+ */
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/limits.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+
+#include "twheel_timers.h"
+
+#ifndef CONFIG_64BIT
+#error "The words of the table are exchanged as 64 bits, by xchg()"
+#endif
+#ifdef CONFIG_PARISC
+#error "There xchg() takes a lock of the kernel, which user space does not take"
+#endif
+#if defined(CONFIG_MIPS) || defined(CONFIG_SPARC)
+#error "There user space may write to a cache that the kernel does not look into"
+#endif
+
+/* Looks at one word in one visit; then it waits for the next tick. */
+#define WORD_LOOKS	4
+
+/* The suites play user space between the steps of a look. In the module this is nothing. */
+#ifndef word_step
+static inline void word_step(struct twheel_slot *slot)
+{
+}
+#endif
+
+/* Takes @e out of the list that it is in. Then it is idle, or taken. */
+static inline void detach(struct timers *t, struct timer *e)
+	__must_hold(t->store->lock)
+{
+	if (e->place == TIMER_QUEUED) {
+		wheel_del(&t->wheel, &e->node);
+		e->place = TIMER_TAKEN;
+	} else if (e->place == TIMER_READY) {
+		if (!e->ready.next)
+			t->ready_end = e->ready.pprev;
+		__hlist_del(&e->ready);
+		t->stats.unread--;
+		t->stats.withdrawn++;
+		e->place = TIMER_IDLE;
+	}
+}
+
+/**
+ * timer_to_idle() - take a timer from where it is
+ * @t: the timers
+ * @e: the timer. Its arming ends unexpired, or its event is withdrawn
+ */
+void timer_to_idle(struct timers *t, struct timer *e)
+{
+	timers_assert_held(t);
+	detach(t, e);
+	if (e->place == TIMER_TAKEN) {
+		t->stats.armed--;
+		t->stats.displaced++;
+	}
+	e->place = TIMER_IDLE;
+}
+
+/*
+ * Tells user space until when the kernel does not look: a move to a time up to
+ * the start of the tick of @deadline has to be marked.
+ */
+static inline void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
+{
+	u64 start = (deadline - 1) & ~(timers_tick_ns(t) - 1);
+
+	WRITE_ONCE(slot->wake_ns, deadline == WHEEL_NEVER ? WHEEL_NEVER : start);
+}
+
+/**
+ * timer_to_ready() - make the event of a timer
+ * @t: the timers
+ * @e: the timer, without an event. Its word was swapped away
+ * @slot: its word
+ * @deadline: the deadline that was reached, or drained
+ * @now: the time
+ */
+void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
+		    u64 deadline, u64 now)
+{
+	timers_assert_held(t);
+	detach(t, e);
+	if (e->place == TIMER_TAKEN)
+		t->stats.armed--;
+	else
+		t->stats.armings++;
+	e->place = TIMER_READY;
+	e->deadline = deadline;
+	e->expired_ns = now;
+	e->ready.next = NULL;
+	e->ready.pprev = t->ready_end;
+	WRITE_ONCE(*t->ready_end, &e->ready);
+	t->ready_end = &e->ready.next;
+	t->stats.expired++;
+	t->stats.unread++;
+	t->news = true;
+	publish(t, slot, WHEEL_NEVER);
+}
+
+/* Queues @e at @at, a tick that the wheel has not reached, and says so. */
+static inline void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot,
+			    u64 at, u64 slack, u64 now)
+	__must_hold(t->store->lock)
+{
+	detach(t, e);
+	if (e->place == TIMER_TAKEN) {
+		t->stats.moved++;
+	} else {
+		t->stats.armings++;
+		t->stats.armed++;
+	}
+	e->place = TIMER_QUEUED;
+	wheel_set_time(&t->wheel, now);
+	WARN_ON_ONCE(!wheel_add(&t->wheel, &e->node, at, slack));
+	publish(t, slot, at);
+}
+
+/**
+ * timer_successor() - what an expiry leaves in a word
+ * @e: the timer
+ * @deadline: the deadline that was reached
+ * @now: the time
+ *
+ * Return: the first period after @now, or 0.
+ */
+u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
+{
+	u64 periods = 1, sum;
+
+	if (!e->period || e->drained)
+		return 0;
+	if (now > deadline)
+		periods += div64_u64(now - deadline, e->period);
+	/* The product is at most one period after now, so only the sum can overflow. */
+	return check_add_overflow(deadline, periods * e->period, &sum) ? WHEEL_NEVER : sum;
+}
+
+/*
+ * When @e, due at @word, has its turn: events come in the order of their ticks, so
+ * a timer that the wheel is late with queues behind those that are due before it.
+ * Return: the time to queue at, or 0 if that is now.
+ */
+static inline u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
+{
+	u64 tick_ns = timers_tick_ns(t);
+	u64 tick = now & ~(tick_ns - 1);
+	u64 next = wheel_next(&t->wheel);
+	u64 at = min(word, tick);
+
+	if (next >= tick)
+		return 0;
+	/* A new arming goes to its own tick, or the first that the wheel has not begun. */
+	if (e->place != TIMER_TAKEN)
+		at = min(tick, max(word, next + tick_ns));
+	return next < at ? at : 0;
+}
+
+/* Is @e where @word wants it? @again: it was put there for a word that was read before. */
+static inline bool is_settled(const struct timer *e, u64 word, bool again, enum look look)
+{
+	switch (e->place) {
+	case TIMER_QUEUED:
+		/* Later, or not at all, will be seen in time. */
+		return word == e->deadline || (again && (!word || word > e->deadline));
+	case TIMER_READY:
+		return look == LOOK ||
+		       word == timer_successor(e, e->deadline, e->expired_ns);
+	case TIMER_IDLE:
+		return again && !word;
+	default:
+		return false;
+	}
+}
+
+/**
+ * reconcile() - put a timer where its word wants it
+ * @t: the timers
+ * @e: the timer: idle, queued, taken or ready
+ * @slot: its word
+ * @now: the time
+ * @look: whether an event may be withdrawn because user space has armed or
+ *	disarmed the timer since. With %LOOK, @e stays on the ready list
+ *
+ * Whatever is read in the word is believed of this timer only, once. A word that
+ * never stands still is left alone until the next tick.
+ */
+void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
+	       enum look look)
+{
+	bool again = false;
+	unsigned int looks;
+
+	timers_assert_held(t);
+	for (looks = 0; ; looks++) {
+		u64 word = READ_ONCE(slot->deadline_ns);
+		u64 at;
+
+		if (is_settled(e, word, again, look))
+			return;
+		word_step(slot);
+		if (e->place == TIMER_READY)
+			detach(t, e);
+		/* The next arming of a drained timer has its periods again. */
+		if (word && e->place == TIMER_IDLE)
+			e->drained = false;
+		if (looks == WORD_LOOKS) {
+			at = (now | (timers_tick_ns(t) - 1)) + 1;
+			e->past |= e->place != TIMER_TAKEN;
+			e->deadline = at;
+			to_wheel(t, e, slot, at, 0, now);
+			return;
+		}
+		if (!word) {
+			timer_to_idle(t, e);
+			publish(t, slot, WHEEL_NEVER);
+		} else if (word > now) {
+			e->past = false;
+			e->deadline = word;
+			to_wheel(t, e, slot, word, e->slack, now);
+		} else {
+			at = turn_of(t, e, word, now);
+			if (at) {
+				e->past |= e->place != TIMER_TAKEN;
+				e->deadline = word;
+				to_wheel(t, e, slot, at, 0, now);
+				return;
+			}
+			if (cmpxchg64(&slot->deadline_ns, word,
+				      timer_successor(e, word, now)) == word) {
+				timer_to_ready(t, e, slot, word, now);
+				return;
+			}
+			/* Moved under our hands. */
+			continue;
+		}
+		again = true;
+		/* B, pairs with A in user space. */
+		smp_mb();
+		word_step(slot);
+	}
+}
