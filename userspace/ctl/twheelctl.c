@@ -64,6 +64,9 @@ static const char common_help[] =
 	"\n"
 	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d; a bare number\n"
 	"is milliseconds.\n"
+	"\n"
+	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
+	"which needs no module.\n"
 	"\n";
 
 /* Prints one line to stderr, in the way of all errors of this program. */

@@ -119,7 +119,9 @@ int main(void)
 			die("wait", err);
 		read_wheel(&s);
 	}
-	twheel_usage(s.wheel, &usage);
+	err = twheel_usage(s.wheel, &usage);
+	if (err)
+		die("usage", err);
 	printf("%u requests answered, %u given up; %s wheel, %llu calls of the wheel for the timeouts\n",
 	       s.answered, s.given_up, twheel_backend(s.wheel),
 	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));

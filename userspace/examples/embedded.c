@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How does a wheel live in a loop that takes a number, and no descriptor?
+ *
+ * Some loops are embedded in others by a time-out: "sleep, but no longer than this".
+ * libuv calls it uv_backend_timeout(), GLib asks each source in prepare(). twheel_next()
+ * is that number: no event comes before it, and it costs no system call. It can be too
+ * early, because the wheel has something to do that is no event. Then the read finds
+ * nothing, and the loop asks again.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libtwheel.h>
+
+#define TIMERS	100
+#define MSEC	1000000ULL
+
+struct timer {
+	uint64_t id;
+	/* ~0 if it is not armed. */
+	uint64_t deadline;
+	bool again;
+};
+
+static void check(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "embedded: %s: %s\n", what, strerror(-ret));
+	exit(1);
+}
+
+/* What the host may sleep at most, in ms as poll() takes it; -1 is for ever. */
+static int host_timeout(const struct twheel *wheel)
+{
+	uint64_t now = twheel_now(wheel);
+	uint64_t next = twheel_next(wheel);
+	uint64_t ms;
+
+	if (next == ~0ULL)
+		return -1;
+	if (next <= now)
+		return 0;
+	/* Up: a host that wakes too early finds nothing, and is asked again at once. */
+	ms = (next - now + MSEC - 1) / MSEC;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+/* Reads until there is nothing, as the next number counts from there. */
+static unsigned int after_sleep(struct twheel *wheel, struct timer *timers, bool *right)
+{
+	struct twheel_event events[16];
+	unsigned int expired = 0;
+	int count, i;
+
+	while ((count = twheel_read(wheel, events, 16)) > 0) {
+		for (i = 0; i < count; i++) {
+			struct timer *t = &timers[events[i].user_data];
+
+			if (twheel_now(wheel) < t->deadline)
+				*right = false;
+			t->deadline = ~0ULL;
+			expired++;
+			if (t->again) {
+				t->again = false;
+				t->deadline = twheel_after(wheel, 50 * MSEC);
+				check("set", twheel_set(wheel, t->id, t->deadline));
+			}
+		}
+	}
+	check("read", count);
+	return expired;
+}
+
+/* The dumb way to know what comes first, to see whether twheel_next() is right. */
+static uint64_t earliest(const struct timer *timers)
+{
+	uint64_t first = ~0ULL;
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++)
+		if (first > timers[i].deadline)
+			first = timers[i].deadline;
+	return first;
+}
+
+int main(void)
+{
+	static struct timer timers[TIMERS];
+	unsigned int expired = 0, turns = 0, i;
+	struct twheel_info info;
+	struct twheel *wheel;
+	bool right = true;
+
+	check("open", twheel_open(&wheel, NULL));
+	check("info", twheel_info(wheel, &info));
+	right = twheel_next(wheel) == ~0ULL;
+	for (i = 0; i < TIMERS; i++) {
+		struct timer *t = &timers[i];
+
+		t->deadline = twheel_after(wheel, (1 + i * 37 % 400) * MSEC);
+		t->again = i % 4 == 0;
+		check("add", twheel_add(wheel, t->deadline, i, &t->id));
+	}
+
+	/* Every fourth expires twice. */
+	while (expired < TIMERS + TIMERS / 4) {
+		uint64_t next = twheel_next(wheel);
+
+		/* An event comes within the tick that begins with its deadline. */
+		if (next > earliest(timers) + info.tick_ns) {
+			printf("an event comes before %llu\n", (unsigned long long)next);
+			right = false;
+		}
+		/* The host, which would have descriptors of its own. */
+		if (poll(NULL, 0, host_timeout(wheel)) < 0)
+			perror("poll");
+		expired += after_sleep(wheel, timers, &right);
+		turns++;
+	}
+	for (i = 0; i < TIMERS; i++)
+		check("del", twheel_del(wheel, timers[i].id));
+	twheel_close(wheel);
+	printf("%u expirations in %u turns of the host's loop\n", expired, turns);
+	puts(right ? "twheel_next() was never too late" : "this cannot happen");
+	return right ? 0 : 1;
+}
