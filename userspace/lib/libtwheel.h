@@ -74,6 +74,7 @@
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
 
+#include <errno.h>
 #include <linux/twheel.h>
 #include <stddef.h>
 #include <stdint.h>
