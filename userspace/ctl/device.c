@@ -159,7 +159,7 @@ static _Noreturn void refuse_shape(const struct conf *conf, int err)
 	else if (err == EINVAL && limit && conf->shape.max_timers > limit)
 		hint("max_timers_limit, a parameter of the module, is %u", limit);
 	else if (err == EINVAL)
-		hint("levels are 1 to 16, slot bits 4 to 16");
+		hint("levels are 1 to 16, slot bits 4 to 16; no wheel has more than 2^24 timers");
 	exit(error_status(err));
 }
 

@@ -35,19 +35,23 @@ static void check(const char *what, int ret)
 	exit(1);
 }
 
-/* What the host may sleep at most, in ms as poll() takes it; -1 is for ever. */
-static int host_timeout(const struct twheel *wheel)
+/*
+ * What the host may sleep at most, in ms as poll() takes it; -1 is for ever. An event is
+ * ready at the end of a tick. A host that wakes within that tick finds nothing, and asks
+ * again and again until it has passed. So the tick is added, and the ms are rounded up.
+ */
+static int host_timeout(const struct twheel *wheel, uint64_t tick_ns)
 {
-	uint64_t now = twheel_now(wheel);
 	uint64_t next = twheel_next(wheel);
+	uint64_t now = twheel_now(wheel);
 	uint64_t ms;
 
 	if (next == ~0ULL)
 		return -1;
-	if (next <= now)
+	/* An event waits already. */
+	if (next + tick_ns <= now)
 		return 0;
-	/* Up: a host that wakes too early finds nothing, and is asked again at once. */
-	ms = (next - now + MSEC - 1) / MSEC;
+	ms = (next + tick_ns - now + MSEC - 1) / MSEC;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
@@ -118,7 +122,7 @@ int main(void)
 			right = false;
 		}
 		/* The host, which would have descriptors of its own. */
-		if (poll(NULL, 0, host_timeout(wheel)) < 0)
+		if (poll(NULL, 0, host_timeout(wheel, info.tick_ns)) < 0)
 			perror("poll");
 		expired += after_sleep(wheel, timers, &right);
 		turns++;
