@@ -44,8 +44,8 @@ for backend in $backends; do
 	status=0
 	TWHEEL_BACKEND=$backend "$examples/poll_many" >"$dir/out" 2>&1 &
 	for _ in 1 2 3 4 5 6; do
-		sleep 0.05
-		kill -STOP $! || break
+		sleep 0.04
+		kill -STOP $! 2>/dev/null || break
 		sleep 0.01
 		kill -CONT $!
 	done
