@@ -38,21 +38,21 @@ int main()
 	std::puts("TAP version 13\n1..10");
 	options.size = sizeof(options);
 	options.flags = TWHEEL_OPEN_INPROCESS;
-	check(!twheel_open(&options, &wheel), "open");
+	check(!twheel_open(&wheel, &options), "open");
 	if (!wheel)
 		return 1;
 	check(!std::strcmp(twheel_backend(wheel), "inprocess"), "backend");
-	check(!twheel_start(wheel, twheel_now(wheel) + 1000000, 42, &id), "start");
+	check(!twheel_add(wheel, twheel_now(wheel) + 1000000, 42, &id), "start");
 	while (!got && twheel_wait(wheel, -1) == 1)
 		got = twheel_read(wheel, &event, 1);
 	check(got == 1 && event.user_data == 42, "read");
-	check(!twheel_stop(wheel, id), "stop");
+	check(!twheel_del(wheel, id), "stop");
 	timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED;
-	check(!twheel_register(wheel, &timer), "register");
-	check(!twheel_arm(wheel, timer.id, ~0ULL) && twheel_disarm(wheel, timer.id) == 1, "arm");
+	check(!lib_register(wheel, &timer), "register");
+	check(!twheel_set(wheel, timer.id, ~0ULL) && twheel_clear(wheel, timer.id) == 1, "arm");
 	twheel_close(wheel);
 
-	check(!twheel_keyed_open(&options, &keyed), "keyed open");
+	check(!twheel_keyed_open(&keyed, &options), "keyed open");
 	if (!keyed)
 		return 1;
 	check(!twheel_keyed_set(keyed, "key", 3, 1, 7), "keyed set");

@@ -8,7 +8,7 @@
 
 FIXTURE(keyed) {
 	struct twheel_keyed *k;
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_VARIANT(keyed) {
@@ -32,7 +32,7 @@ FIXTURE_SETUP(keyed)
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (variant->flags & TWHEEL_OPEN_KERNEL && !have_device())
 		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	ASSERT_EQ(0, twheel_keyed_open(&self->k, &o));
 	self->w = twheel_keyed_wheel(self->k);
 }
 
@@ -207,7 +207,6 @@ TEST_F(keyed, drain)
 		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key),
 					      i % 2 ? 1 : twheel_now(self->w) + HOUR, i));
 	}
-	ASSERT_EQ(0, twheel_flush(self->w));
 	EXPECT_EQ(40, twheel_keyed_drain(self->k, note, &left));
 	EXPECT_EQ(40, left.count);
 	for (i = 0; i < 40; i++) {
@@ -264,7 +263,6 @@ TEST_F(keyed, cancelled_in_callback)
 		c.told = 0;
 		for (i = 0; i < 10; i++)
 			EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), 1, 0));
-		ASSERT_EQ(0, twheel_flush(self->w));
 		ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 		ASSERT_EQ(0, pthread_create(&thread, NULL, run_cancelled, &c));
 		ASSERT_EQ(0, pthread_join(thread, &ret));
@@ -280,7 +278,7 @@ enum { DRAINED_KEYS = 64 };
 
 FIXTURE(drained) {
 	struct twheel_keyed *k;
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_SETUP(drained)
@@ -294,7 +292,7 @@ FIXTURE_SETUP(drained)
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (!have_device())
 		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	ASSERT_EQ(0, twheel_keyed_open(&self->k, &o));
 	self->w = twheel_keyed_wheel(self->k);
 }
 
@@ -333,7 +331,7 @@ TEST_F(drained, no_room)
 	for (i = 0; i < DRAINED_KEYS; i++) {
 		struct twheel_timer t = { .deadline_ns = HOUR };
 
-		EXPECT_EQ(0, twheel_register(self->w, &t));
+		EXPECT_EQ(0, lib_register(self->w, &t));
 	}
 	i = 7;
 	EXPECT_EQ(-ENOSPC, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, 1000));
@@ -347,11 +345,11 @@ TEST_F(keyed, foreign_timer)
 	struct twheel_timer t = { .user_data = 1 };
 	struct left left = { };
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
+	ASSERT_EQ(0, lib_register(self->w, &t));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, twheel_now(self->w) + NS_PER_MS, 7));
 	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
 	EXPECT_EQ(7, left.data[0]);
-	EXPECT_EQ(-ENOENT, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, t.id));
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
@@ -375,13 +373,12 @@ TEST_F(keyed, foreign_among_many)
 		struct twheel_timer t = { .deadline_ns = first, .flags = TWHEEL_ABSTIME };
 
 		if (i % 100 == 30)
-			ASSERT_EQ(0, twheel_register(self->w, &t));
+			ASSERT_EQ(0, lib_register(self->w, &t));
 		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first, 0));
 	}
-	ASSERT_EQ(0, twheel_flush(self->w));
 	/* Until they are all there; the wheel in the process is turned by who reads. */
 	while (strcmp(twheel_backend(self->w), "inprocess") &&
-	       !twheel_counters(self->w, &s) && s.unread < MANY)
+	       !twheel_stats(self->w, &s) && s.unread < MANY)
 		usleep(1000);
 	EXPECT_EQ(MANY, twheel_keyed_run(self->k, count, &counted));
 	EXPECT_EQ(MANY, counted);
@@ -396,7 +393,6 @@ TEST_F(keyed, fork)
 	pid_t pid;
 
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 7));
-	ASSERT_EQ(0, twheel_flush(self->w));
 	pid = fork();
 	ASSERT_GE(pid, 0);
 	if (!pid) {

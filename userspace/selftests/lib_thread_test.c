@@ -43,7 +43,7 @@ static void count(uint64_t *p, uint64_t more)
 }
 
 /* A deadline that is mostly near, so that it races with the wheel. */
-static uint64_t some_deadline(struct twheel_ctx *w, __u64 *seed)
+static uint64_t some_deadline(struct twheel *w, __u64 *seed)
 {
 	uint64_t at = twheel_now(w);
 	uint64_t dice = next_random(seed);
@@ -61,7 +61,7 @@ static uint64_t some_deadline(struct twheel_ctx *w, __u64 *seed)
 }
 
 FIXTURE(threads) {
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_VARIANT(threads) {
@@ -119,7 +119,7 @@ FIXTURE_TEARDOWN(threads)
 /* ---- The end of a thread ---- */
 
 struct ending {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	sem_t done;
 	int errors;
 };
@@ -132,10 +132,10 @@ static void *use_and_end(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(id); i++)
-		if (twheel_start(e->w, twheel_now(e->w) + HOUR, i, &id[i]))
+		if (twheel_add(e->w, twheel_now(e->w) + HOUR, i, &id[i]))
 			__atomic_fetch_add(&e->errors, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < ARRAY_SIZE(id); i++)
-		if (twheel_stop(e->w, id[i]) != 1)
+		if (twheel_del(e->w, id[i]) != 1)
 			__atomic_fetch_add(&e->errors, 1, __ATOMIC_RELAXED);
 	sem_post(&e->done);
 	return NULL;
@@ -152,7 +152,7 @@ TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 
 	ASSERT_EQ(0, sem_init(&e.done, 0, 0));
 	do {
-		ASSERT_EQ(0, twheel_open(&o, &e.w));
+		ASSERT_EQ(0, twheel_open(&e.w, &o));
 		for (i = 0; i < variant->threads; i++)
 			ASSERT_EQ(0, pthread_create(&thread[i], NULL, use_and_end, &e));
 		for (i = 0; i < variant->threads; i++)
@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 #define STARTS	(1 << 20)
 
 struct stress {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	/* By number of the start: events that were read, and that were answered for. */
 	uint8_t *events;
 	uint8_t *answers;
@@ -227,7 +227,7 @@ static void *stress_timeouts(void *arg)
 				/* Enough for now. */
 				nr--;
 				__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-			} else if (twheel_start(s->w, some_deadline(s->w, &seed), t->number,
+			} else if (twheel_add(s->w, some_deadline(s->w, &seed), t->number,
 						&t->id)) {
 				nr--;
 				count(&s->errors, 1);
@@ -237,7 +237,7 @@ static void *stress_timeouts(void *arg)
 			t = &own[next_random(&seed) % nr];
 			if (s->answers[t->number] == 255)
 				continue;
-			ret = twheel_move(s->w, t->id, some_deadline(s->w, &seed));
+			ret = twheel_set(s->w, t->id, some_deadline(s->w, &seed));
 			if (ret < 0) {
 				count(was_drained(s, ret), 1);
 				*t = own[--nr];
@@ -246,7 +246,7 @@ static void *stress_timeouts(void *arg)
 			s->answers[t->number] += ret == 0;
 		} else if (dice == 5 && nr) {
 			t = &own[next_random(&seed) % nr];
-			ret = twheel_stop(s->w, t->id);
+			ret = twheel_del(s->w, t->id);
 			if (ret < 0)
 				count(was_drained(s, ret), 1);
 			s->answers[t->number] += ret == 0;
@@ -307,7 +307,7 @@ TEST_F_TIMEOUT(threads, timeouts, STRESS_TIMEOUT)
 #define TIMERS	4
 
 struct shared {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	uint64_t id[MAX_THREADS];
 	uint64_t arms;
 	/* Armings that an exchange found and ended. */
@@ -329,7 +329,7 @@ static void *stress_timers(void *arg)
 
 		switch (next_random(&seed) % 8) {
 		case 0:
-			ret = twheel_disarm(s->w, id);
+			ret = twheel_clear(s->w, id);
 			ended += ret == 1;
 			break;
 		case 1:
@@ -340,7 +340,7 @@ static void *stress_timers(void *arg)
 			ret = twheel_flush(s->w);
 			break;
 		default:
-			ret = twheel_arm(s->w, id, some_deadline(s->w, &seed));
+			ret = twheel_set(s->w, id, some_deadline(s->w, &seed));
 			ended += ret == 1;
 			arms++;
 		}
@@ -369,7 +369,7 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 
-		ASSERT_EQ(0, twheel_register(self->w, &t));
+		ASSERT_EQ(0, lib_register(self->w, &t));
 		s.id[i] = t.id;
 	}
 	for (i = 0; i < variant->threads; i++)
@@ -378,17 +378,17 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	for (i = 0; i < variant->threads; i++)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
 	for (i = 0; i < TIMERS; i++)
-		s.ended += twheel_disarm(self->w, s.id[i]) == 1;
+		s.ended += twheel_clear(self->w, s.id[i]) == 1;
 	/* What had expired is read still; a timer that comes last shows the end. */
 	while ((n = twheel_read(self->w, ev, 16)) > 0)
 		s.read += n;
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_timer t = { .id = s.id[i] };
 
-		ASSERT_EQ(0, twheel_get(self->w, &t));
+		ASSERT_EQ(0, lib_get(self->w, &t));
 		EXPECT_EQ(TWHEEL_IDLE, t.state);
 	}
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	TH_LOG("%llu armings, %llu ended, %llu expired, %llu withdrawn",
 	       (unsigned long long)s.arms, (unsigned long long)s.ended,
 	       (unsigned long long)stats.expired, (unsigned long long)stats.withdrawn);
@@ -415,16 +415,16 @@ static void *arm_and_wait(void *arg)
 
 		/* Later, earlier, off and on: whatever it was, the last counts. */
 		for (i = next_random(&seed) % 4; i; i--)
-			twheel_arm(s->w, id, some_deadline(s->w, &seed));
+			twheel_set(s->w, id, some_deadline(s->w, &seed));
 		if (next_random(&seed) % 2)
-			twheel_disarm(s->w, id);
+			twheel_clear(s->w, id);
 		at += next_random(&seed) % NS_PER_MS;
-		twheel_arm(s->w, id, at);
+		twheel_set(s->w, id, at);
 		do {
 			struct twheel_timer t = { .id = id };
 
 			if (twheel_wait(s->w, 1 * NS_PER_MS) < 0 || twheel_read(s->w, ev, 4) < 0 ||
-			    twheel_get(s->w, &t))
+			    lib_get(s->w, &t))
 				count(&s->errors, 1);
 			seen = t.state;
 			if (now(CLOCK_MONOTONIC) > end) {
@@ -448,7 +448,7 @@ TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 	for (i = 0; i < variant->threads; i++) {
 		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 
-		ASSERT_EQ(0, twheel_register(self->w, &t));
+		ASSERT_EQ(0, lib_register(self->w, &t));
 		s.id[i] = t.id;
 	}
 	for (i = 0; i < variant->threads; i++)
@@ -471,26 +471,26 @@ static void *come_and_go(void *arg)
 		.flags = TWHEEL_OPEN_INPROCESS,
 		.max_timers = 1000,
 	};
-	struct twheel_ctx *own;
+	struct twheel *own;
 	uint64_t id[20], other;
 	unsigned int i, started = 0;
 
 	/* Between two wheels, one of which goes. */
 	if (!strcmp(twheel_backend(s->w), "kernel"))
 		o.flags = TWHEEL_OPEN_KERNEL;
-	if (twheel_open(&o, &own)) {
+	if (twheel_open(&own, &o)) {
 		count(&s->errors, 1);
 		return NULL;
 	}
 	for (i = 0; i < 20; i++) {
-		if (!twheel_start(s->w, some_deadline(s->w, &seed), 0, &id[started]))
+		if (!twheel_add(s->w, some_deadline(s->w, &seed), 0, &id[started]))
 			started++;
-		if (twheel_start(own, twheel_now(own) + HOUR, 0, &other))
+		if (twheel_add(own, twheel_now(own) + HOUR, 0, &other))
 			count(&s->errors, 1);
 	}
 	twheel_close(own);
 	for (i = 0; i < started; i++) {
-		if (twheel_stop(s->w, id[i]) < 0)
+		if (twheel_del(s->w, id[i]) < 0)
 			count(&s->errors, 1);
 	}
 	count(&s->read, started);
@@ -516,7 +516,7 @@ TEST_F_TIMEOUT(threads, come_and_go, STRESS_TIMEOUT)
 	EXPECT_EQ(0, s.errors);
 	EXPECT_NE(0, s.read);
 	/* As many slots as were in use at once, not more. */
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	EXPECT_LE(stats.allocated, 2 * 64 * variant->threads);
 }
 
@@ -541,7 +541,7 @@ static void has_left(const void *key, size_t len, uint64_t user_data, void *arg)
 static void *stress_keys(void *arg)
 {
 	struct keys *keys = arg;
-	struct twheel_ctx *w = twheel_keyed_wheel(keys->k);
+	struct twheel *w = twheel_keyed_wheel(keys->k);
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 
 	while (!stopped()) {
@@ -583,7 +583,7 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 	struct keys keys = { };
 	unsigned int i;
 
-	ASSERT_EQ(0, twheel_keyed_open(&o, &keys.k));
+	ASSERT_EQ(0, twheel_keyed_open(&keys.k, &o));
 	for (i = 0; i < variant->threads; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_keys, &keys));
 	run_for(seconds());
@@ -600,7 +600,7 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 /* ---- Two processes on one wheel ---- */
 
 FIXTURE(passed) {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	int socket[2];
 };
 
@@ -625,7 +625,7 @@ FIXTURE_TEARDOWN(passed)
 static void mover(int socket, unsigned int moves)
 {
 	struct twheel_timer t;
-	struct twheel_ctx *w;
+	struct twheel *w;
 	struct twheel_info i;
 	uint64_t id;
 	int fd;
@@ -633,15 +633,15 @@ static void mover(int socket, unsigned int moves)
 	fd = receive_fd(socket);
 	/* A blocking descriptor: reading does not wait all the same. */
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	if (fd < 0 || twheel_from_fd(fd, &w) || twheel_fd(w) != fd ||
+	if (fd < 0 || twheel_open_fd(&w, fd) || twheel_fd(w) != fd ||
 	    strcmp(twheel_backend(w), "kernel") || read(socket, &id, sizeof(id)) != sizeof(id))
 		_exit(2);
 	twheel_info(w, &i);
 	t.id = id;
-	if (i.tick_ns != DEFAULT_TICK || twheel_get(w, &t) || t.user_data != 5)
+	if (i.tick_ns != DEFAULT_TICK || lib_get(w, &t) || t.user_data != 5)
 		_exit(3);
 	for (; moves; moves--) {
-		twheel_arm(w, id, twheel_now(w) + 100 * NS_PER_MS);
+		twheel_set(w, id, twheel_now(w) + 100 * NS_PER_MS);
 		sleep_ms(1);
 	}
 	twheel_close(w);
@@ -661,7 +661,7 @@ TEST_F(passed, moved_by_another)
 	int status;
 	pid_t child;
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
+	ASSERT_EQ(0, lib_register(self->w, &t));
 	child = fork();
 	ASSERT_GE(child, 0);
 	if (!child) {
@@ -681,7 +681,7 @@ TEST_F(passed, moved_by_another)
 	EXPECT_GE(now(CLOCK_MONOTONIC), start + 100 * NS_PER_MS);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
 /* What a process that shares the timers does, in two threads. */
@@ -689,7 +689,7 @@ static void share(struct shared *s, int fd)
 {
 	pthread_t thread;
 
-	if (twheel_from_fd(fd, &s->w) ||
+	if (twheel_open_fd(&s->w, fd) ||
 	    pthread_create(&thread, NULL, stress_timers, s))
 		_exit(2);
 	run_for(seconds());
@@ -731,10 +731,10 @@ TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 	ended = s[0].ended + s[1].ended;
 	read = s[0].read + s[1].read;
 	for (i = 0; i < TIMERS; i++)
-		ended += twheel_disarm(self->w, s->id[i]) == 1;
+		ended += twheel_clear(self->w, s->id[i]) == 1;
 	while ((n = twheel_read(self->w, &ev, 1)) > 0)
 		read++;
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	EXPECT_EQ(s[0].arms + s[1].arms, ended + stats.expired);
 	EXPECT_EQ(read, stats.delivered);
 	EXPECT_EQ(0, stats.unread);
@@ -793,20 +793,19 @@ TEST_F(passed, close)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR };
 	struct twheel_stats s;
-	struct twheel_ctx *w;
+	struct twheel *w;
 	uint64_t id;
 	int i;
 
-	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
+	ASSERT_EQ(0, twheel_open_fd(&w, dup(twheel_fd(self->w))));
 	for (i = 0; i < 200; i++)
-		ASSERT_EQ(0, twheel_start(w, 1, i, &id));
-	ASSERT_EQ(0, twheel_flush(w));
-	ASSERT_EQ(0, twheel_register(w, &t));
+		ASSERT_EQ(0, twheel_add(w, 1, i, &id));
+	ASSERT_EQ(0, lib_register(w, &t));
 	twheel_close(w);
-	ASSERT_EQ(0, twheel_counters(self->w, &s));
+	ASSERT_EQ(0, twheel_stats(self->w, &s));
 	EXPECT_EQ(1, s.allocated);
 	EXPECT_EQ(0, s.unread);
-	EXPECT_EQ(TWHEEL_ARMED, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(self->w, t.id));
 }
 
 /* What was armed of a shared timer before the close is armed, not only written. */
@@ -814,16 +813,16 @@ TEST_F(passed, close_sends)
 {
 	struct twheel_timer t = { .user_data = 9, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 	struct twheel_event ev;
-	struct twheel_ctx *w;
+	struct twheel *w;
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
-	EXPECT_EQ(0, twheel_arm(w, t.id, twheel_now(w) + NS_PER_MS));
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	ASSERT_EQ(0, twheel_open_fd(&w, dup(twheel_fd(self->w))));
+	EXPECT_EQ(0, twheel_set(w, t.id, twheel_now(w) + NS_PER_MS));
 	twheel_close(w);
 	EXPECT_EQ(1, twheel_wait(self->w, 5 * NS_PER_SEC));
 	EXPECT_EQ(1, twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(9, ev.user_data);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
 /* Killed in the middle of everything: the others, and the wheel, go on. */
@@ -839,7 +838,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		struct shared s = { };
 		struct stress st = { };
 		pthread_t thread[2];
-		struct twheel_ctx *w;
+		struct twheel *w;
 		int status, n;
 		pid_t child;
 
@@ -848,7 +847,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		if (!child) {
 			unsigned int i;
 
-			if (twheel_from_fd(dup(twheel_fd(self->w)), &w))
+			if (twheel_open_fd(&w, dup(twheel_fd(self->w))))
 				_exit(1);
 			st.w = w;
 			s.w = w;
@@ -860,7 +859,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 					.flags = TWHEEL_KEEP,
 				};
 
-				twheel_register(w, &t);
+				lib_register(w, &t);
 				s.id[i] = t.id;
 			}
 			pthread_create(&thread[0], NULL, stress_timers, &s);
@@ -875,7 +874,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 
 		/* What it has left behind is readable, and does not hide what is ours. */
 		at = twheel_now(self->w) + NS_PER_MS;
-		ASSERT_EQ(0, twheel_start(self->w, at, 4242 + STARTS, &id));
+		ASSERT_EQ(0, twheel_add(self->w, at, 4242 + STARTS, &id));
 		do {
 			n = twheel_wait(self->w, PATIENCE_MS * NS_PER_MS);
 			ASSERT_EQ(1, n);
@@ -884,7 +883,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		} while (!n || ev.id != id);
 		EXPECT_EQ(4242 + STARTS, ev.user_data);
 		EXPECT_EQ(at, ev.deadline_ns);
-		EXPECT_EQ(0, twheel_stop(self->w, id));
+		EXPECT_EQ(0, twheel_del(self->w, id));
 		rounds++;
 	}
 }
