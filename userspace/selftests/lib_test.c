@@ -732,7 +732,6 @@ TEST_F(lib, next)
 	enum { N = 40, ROUNDS = 20000 };
 	uint64_t id[N], deadline[N], first;
 	__u64 seed = now(CLOCK_REALTIME);
-	struct twheel_event ev;
 	unsigned int i, j;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
@@ -758,12 +757,6 @@ TEST_F(lib, next)
 			first = deadline[j] < first ? deadline[j] : first;
 		ASSERT_LE(twheel_next(self->w), first);
 	}
-	for (i = 0; i < N; i++)
-		ASSERT_LE(0, twheel_del(self->w, id[i]));
-	/* What is due, is due. */
-	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id[0]));
-	EXPECT_LE(twheel_next(self->w), twheel_now(self->w));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 }
 
 /* When the wheel has seen that there is none, it says so. */
@@ -787,7 +780,10 @@ TEST_F(lib, next_is_never)
 	EXPECT_EQ(NEVER, twheel_next(self->w));
 }
 
-/* A loop that is embedded by this number sleeps, and comes to the event. */
+/*
+ * A loop that is embedded by this number sleeps, and comes to the event. It asks before it
+ * reads: an event that comes after the read then has a deadline not before the number.
+ */
 TEST_F(lib, next_is_of_use)
 {
 	uint64_t at = twheel_after(self->w, 400 * NS_PER_MS), id, next, time;
@@ -795,8 +791,10 @@ TEST_F(lib, next_is_of_use)
 	struct twheel_event ev;
 
 	ASSERT_EQ(0, twheel_add(self->w, at, 0, &id));
-	for (i = 0; !twheel_read(self->w, &ev, 1); i++) {
+	for (i = 0; ; i++) {
 		next = twheel_next(self->w);
+		if (twheel_read(self->w, &ev, 1))
+			break;
 		time = twheel_now(self->w);
 		if (time < at)
 			ASSERT_LE(next, at);
@@ -1108,8 +1106,11 @@ TEST_F(lib, locked)
 		int status;
 
 		ASSERT_GE(child, 0);
-		if (!child)
+		if (!child) {
+			/* Address space counts for the limit. */
+			twheel_close(self->w);
 			_exit(with_locked_memory(&self->o, limited));
+		}
 		status = status_of(child);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == KSFT_SKIP)
 			SKIP(return, "may not lock memory");

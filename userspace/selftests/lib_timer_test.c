@@ -201,8 +201,9 @@ TEST_F(lib, stale_ids)
 		} else {
 			EXPECT_EQ(1, twheel_clear(self->w, id));
 		}
-		if (i == 2)
+		if (i == 2) {
 			ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+		}
 		EXPECT_EQ(-ENOENT, twheel_set(self->w, old, 9));
 		EXPECT_EQ(-ENOENT, twheel_clear(self->w, old));
 		EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
@@ -521,6 +522,7 @@ TEST_F(lib, timer_verbs)
 
 	poison(&t);
 	t.id = id;
+	t.flags = 0;
 	ASSERT_EQ(0, lib_get(self->w, &t));
 	EXPECT_EQ(id, t.id);
 	EXPECT_EQ(7, t.user_data);
@@ -648,6 +650,7 @@ TEST_F(lib, period_of_added)
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
+	t = (struct twheel_timer) { .id = id, .deadline_ns = period, .period_ns = period };
 	EXPECT_EQ(0, lib_rearm(self->w, &t));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	ASSERT_TRUE(is_unread(self->w));
@@ -791,13 +794,16 @@ static int compare_ids(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Threads do not share cache lines. What a thread has armed outlives it. */
+/*
+ * Threads do not share cache lines, except where 64 slots that one of them has got end.
+ * What a thread has armed outlives it.
+ */
 TEST_F(lib, threads_apart)
 {
 	struct twheel_event ev[200];
 	uint64_t ids[4][100], all[400];
+	unsigned int i, j, shared = 0;
 	pthread_t thread[4];
-	unsigned int i, j;
 
 	/* Off the border of a line. */
 	reserve_timer(_metadata, self->w, 0);
@@ -815,9 +821,10 @@ TEST_F(lib, threads_apart)
 	for (i = 1; i < 400; i++) {
 		ASSERT_NE(all[i - 1] >> 2, all[i] >> 2);
 		/* The slot is in the upper bits: 4 slots of 16 bytes a line. */
-		if (all[i - 1] >> 4 == all[i] >> 4)
-			ASSERT_EQ(all[i - 1] & 3, all[i] & 3);
+		shared += all[i - 1] >> 4 == all[i] >> 4 && (all[i - 1] & 3) != (all[i] & 3);
 	}
+	TH_LOG("%u lines shared", shared);
+	EXPECT_LE(shared, 8);
 	for (i = 0; i < 400; i += 200)
 		ASSERT_EQ(200, lib_collect(self->w, ev, 200));
 	EXPECT_TRUE(quiet(self->w));
@@ -928,9 +935,19 @@ static void compute(uint64_t ns)
 		;
 }
 
-/* In place of the C library's. */
-ssize_t preadv2(int fd, const struct iovec *iov, int count,
-		off_t offset __attribute__((unused)), int flags)
+/* In place of the C library's: by the name that its user's headers give it. */
+ssize_t hooked_preadv2(int fd, const struct iovec *iov, int count, long offset, int flags)
+	__asm__("preadv2");
+ssize_t hooked_preadv64v2(int fd, const struct iovec *iov, int count, int64_t offset, int flags)
+	__asm__("preadv64v2");
+
+ssize_t hooked_preadv2(int fd, const struct iovec *iov, int count, long offset, int flags)
+{
+	return hooked_preadv64v2(fd, iov, count, offset, flags);
+}
+
+ssize_t hooked_preadv64v2(int fd, const struct iovec *iov, int count,
+			  int64_t offset __attribute__((unused)), int flags)
 {
 	ssize_t ret;
 
@@ -1170,28 +1187,36 @@ TEST_F_TIMEOUT(lib, random_order, 120)
 	EXPECT_EQ((N + 63) / 64, u.refills);
 }
 
-/* The wheel is kicked by what is due before its next turn, and by nothing else. */
+/*
+ * The wheel is kicked by what is due before its next turn, and by nothing else. One level
+ * of 34 s: so it turns at deadlines alone.
+ */
 TEST_F(lib, kick_border)
 {
-	uint64_t at = twheel_now(self->w) + HOUR, start = (at - 1) & ~(DEFAULT_TICK - 1);
+	struct twheel_options o = self->o;
 	struct twheel_usage u;
-	uint64_t id, other;
+	uint64_t at, start, id, other;
+	struct twheel *w;
 
-	ASSERT_EQ(0, twheel_add(self->w, at, 0, &id));
-	ASSERT_EQ(0, twheel_usage(self->w, &u));
+	o.levels = 1;
+	o.slot_bits = 16;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_after(w, 20 * SECOND);
+	start = (at - 1) & ~(DEFAULT_TICK - 1);
+	ASSERT_EQ(0, twheel_add(w, at, 0, &id));
+	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(1, u.kicks);
 	/* Within the tick at which the wheel looks by itself. */
-	EXPECT_EQ(1, twheel_set(self->w, id, start + 1));
+	EXPECT_EQ(1, twheel_set(w, id, start + 1));
 	/* Later. */
-	ASSERT_EQ(0, twheel_add(self->w, at + 2 * DEFAULT_TICK, 0, &other));
-	EXPECT_EQ(1, twheel_set(self->w, other, at + 1 + DEFAULT_TICK));
-	ASSERT_EQ(0, twheel_usage(self->w, &u));
+	ASSERT_EQ(0, twheel_add(w, at + 2 * DEFAULT_TICK, 0, &other));
+	EXPECT_EQ(1, twheel_set(w, other, at + 1 + DEFAULT_TICK));
+	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(1, u.kicks);
-	EXPECT_EQ(1, twheel_set(self->w, id, start));
-	ASSERT_EQ(0, twheel_usage(self->w, &u));
+	EXPECT_EQ(1, twheel_set(w, id, start));
+	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(2, u.kicks);
-	EXPECT_EQ(1, twheel_del(self->w, id));
-	EXPECT_EQ(1, twheel_del(self->w, other));
+	twheel_close(w);
 }
 
 /* Does what it is asked, between two calls that a tracer knows. */
@@ -1438,10 +1463,9 @@ TEST_F_TIMEOUT(lib, counted_system_calls, 120)
 	       (unsigned long long)m->kicks, (unsigned long long)m->earlier);
 	EXPECT_NE(0, m->kicks);
 	EXPECT_LE(m->kicks, m->earlier);
+	EXPECT_LE(calls, m->kicks);
 	if (variant->flags & TWHEEL_OPEN_KERNEL)
 		EXPECT_EQ(m->kicks, calls);
-	else
-		EXPECT_LE(calls, m->kicks);
 }
 
 /* ---- Step by step ---- */
