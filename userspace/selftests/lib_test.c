@@ -1060,14 +1060,19 @@ TEST_F(lib, not_overcommitted)
 /* What a process does that locks what it has, and will have. */
 static int with_locked_memory(const struct twheel_options *o, bool limited)
 {
-	struct rlimit limit = { .rlim_cur = 16 << 20, .rlim_max = 16 << 20 };
 	struct memory before, after;
+	struct rlimit limit;
 	struct twheel_event ev;
 	struct twheel *w[3];
 	uint64_t id;
 
 	must_end_soon();
 	if (limited) {
+		if (getrlimit(RLIMIT_MEMLOCK, &limit))
+			return KSFT_SKIP;
+		if (limit.rlim_max > 16 << 20)
+			limit.rlim_max = 16 << 20;
+		limit.rlim_cur = limit.rlim_max;
 		if (setrlimit(RLIMIT_MEMLOCK, &limit))
 			return KSFT_SKIP;
 		/* For root there is no limit. */
