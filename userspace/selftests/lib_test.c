@@ -569,7 +569,7 @@ static void *wait_and_read(void *arg)
 			break;
 		r->ret = twheel_read(r->w, &r->ev, 1);
 	} while (!r->ret);
-	r->woken = now(CLOCK_MONOTONIC);
+	__atomic_store_n(&r->woken, now(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
 	if (r->loop)
 		close(fd);
 	return NULL;
