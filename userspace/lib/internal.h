@@ -267,9 +267,10 @@ static inline struct cache *find_cache(const struct twheel *w)
 	return likely(cache && cache->serial == w->serial) ? cache : NULL;
 }
 
-/* timer.c */
+/* timer.c, event.c */
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
 void twheel__end_timers(struct twheel *w);
+void twheel__make_wake_timer(struct twheel *w);
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
 void twheel__lose(struct shadow *shadow);
 

@@ -76,11 +76,13 @@ static void free_wheel(struct twheel *w)
 static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 {
 	if (!err) {
-		err = twheel__arena_init(&w->cold->shadow, (size_t)w->cold->info.max_timers *
+		err = twheel__arena_init(&w->cold->shadow, (w->cold->info.max_timers + 1UL) *
 					 sizeof(struct shadow));
 		w->shadow = (struct shadow *)w->cold->shadow.base;
 		if (!err)
 			err = twheel__enroll(w);
+		if (!err)
+			twheel__make_wake_timer(w);
 		if (err) {
 			if (w->cold->fd == lent)
 				w->cold->fd = -1;
@@ -196,7 +198,8 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 	setup = (struct twheel_setup) {
 		.tick_ns = o.tick_ns,
 		.clock_id = o.clock_id,
-		.max_timers = o.max_timers,
+		/* One more, for twheel_wake(). */
+		.max_timers = o.max_timers ? o.max_timers + 1 : 0,
 		.levels = o.levels,
 		.slot_bits = o.slot_bits,
 		.flags = o.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
@@ -206,7 +209,15 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 		return -ENOMEM;
 	w->cold->slack_ns = o.slack_ns;
 	set_checked(w, o.flags);
-	return finish_open(w, open_backend(w, backend, &setup), -1, wheel);
+	err = open_backend(w, backend, &setup);
+	/* As many as may be have no room for that. */
+	if (err == -EINVAL && setup.max_timers) {
+		setup.max_timers--;
+		err = open_backend(w, backend, &setup);
+	}
+	if (!err && o.max_timers)
+		w->cold->info.max_timers = o.max_timers;
+	return finish_open(w, err, -1, wheel);
 }
 
 TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
@@ -278,19 +289,20 @@ TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
 
 /*
  * What is marked and not looked at yet comes after the next turn, or there was a KICK. A
- * timer expires at the first tick that is not before its deadline.
+ * timer expires at the first tick that is not before its deadline. So the bound is less than
+ * a tick before the turn; when that has passed, the turn is what there is to wait for.
  */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
-	uint64_t next, tick_ns;
+	uint64_t next, bound;
 
 	if (is_child(w))
 		return UINT64_MAX;
 	next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
-	tick_ns = w->cold->info.tick_ns;
-	if (next == UINT64_MAX || next < tick_ns)
+	if (next == UINT64_MAX || next < w->cold->info.tick_ns)
 		return next;
-	return next - tick_ns + 1;
+	bound = next - w->cold->info.tick_ns + 1;
+	return twheel_now(w) < bound ? bound : next;
 }
 
 TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
