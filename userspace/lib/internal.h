@@ -249,6 +249,9 @@ struct thread {
 extern __thread struct thread *twheel__self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* Set by twheel__process_init(). */
+extern size_t twheel__page_size __attribute__((visibility("hidden")));
+
 int twheel__process_init(void);
 int twheel__enroll(struct twheel *w);
 void twheel__dismiss(struct twheel *w);

@@ -219,8 +219,8 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * accounts for what this process has armed. If other processes arm timers of the wheel as
  * well, wait for twheel_fd() instead.
  *
- * Return: ns, at most the first deadline. An event comes up to a tick after that, so within
- * this tick it is the time of the event. ~0: no timer is armed.
+ * Return: ns, at most the first deadline. Its event comes up to a tick later: a loop that
+ * finds nothing then should sleep for a tick. ~0: no timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 

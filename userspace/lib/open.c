@@ -23,8 +23,6 @@
 #define STRING(x)	#x
 #define DOTTED(a, b, c)	STRING(a) "." STRING(b) "." STRING(c)
 
-static size_t page_size;
-
 TWHEEL_PUBLIC const char *twheel_version(void)
 {
 	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
@@ -33,7 +31,7 @@ TWHEEL_PUBLIC const char *twheel_version(void)
 /* The page behind the one that a fork wipes leads to what stays. */
 struct cold *twheel__cold(const struct twheel *w)
 {
-	return *(struct cold **)((char *)w + page_size);
+	return *(struct cold **)((char *)w + twheel__page_size);
 }
 
 static struct twheel *new_wheel(void)
@@ -41,17 +39,16 @@ static struct twheel *new_wheel(void)
 	struct cold *cold = calloc(1, sizeof(*cold));
 	struct twheel *w;
 
-	page_size = sysconf(_SC_PAGESIZE);
 	if (!cold)
 		return NULL;
-	w = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
 		free(cold);
 		return NULL;
 	}
 	/* If it is refused, the fork handler does this. */
-	madvise(w, page_size, MADV_WIPEONFORK);
-	*(struct cold **)((char *)w + page_size) = cold;
+	madvise(w, twheel__page_size, MADV_WIPEONFORK);
+	*(struct cold **)((char *)w + twheel__page_size) = cold;
 	w->cold = cold;
 	cold->fd = -1;
 	cold->pid = getpid();
@@ -69,7 +66,7 @@ static void free_wheel(struct twheel *w)
 	twheel__arena_free(&cold->shadow);
 	free(cold->pool);
 	free(cold);
-	munmap(w, 2 * page_size);
+	munmap(w, 2 * twheel__page_size);
 }
 
 /* The backend is there, or @err says why not. If this fails, @lent is not closed. */
@@ -289,20 +286,19 @@ TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
 
 /*
  * What is marked and not looked at yet comes after the next turn, or there was a KICK. A
- * timer expires at the first tick that is not before its deadline. So the bound is less than
- * a tick before the turn; when that has passed, the turn is what there is to wait for.
+ * timer expires at the first tick that is not before its deadline, so that is less than a
+ * tick before the turn.
  */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
-	uint64_t next, bound;
+	uint64_t next;
 
 	if (is_child(w))
 		return UINT64_MAX;
 	next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
 	if (next == UINT64_MAX || next < w->cold->info.tick_ns)
 		return next;
-	bound = next - w->cold->info.tick_ns + 1;
-	return twheel_now(w) < bound ? bound : next;
+	return next - w->cold->info.tick_ns + 1;
 }
 
 TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
