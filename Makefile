@@ -124,7 +124,7 @@ help:
 	@echo 'make modules          twheel.ko alone'
 	@echo 'make userspace        the programs alone, into build/user'
 	@echo 'make modules_install  twheel.ko to where modprobe finds it'
-	@echo 'make install          twheelctl, its manual page and the library into PREFIX'
+	@echo 'make install          twheelctl, the library and their manual pages into PREFIX'
 	@echo 'make uninstall        and out of it'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'

@@ -270,14 +270,15 @@ u64 timers_next(const struct timers *t)
 
 static bool has_marks(const struct timers *t)
 {
-	u32 words = DIV_ROUND_UP(t->store->fresh, STORE_LINE * 64);
+	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE);
 	unsigned long *summary = summary_of(t);
 	u32 i;
 
-	for (i = 0; i < words; i++)
+	for (i = 0; i < lines / 64; i++)
 		if (READ_ONCE(summary[i]))
 			return true;
-	return false;
+	/* Bits beyond the timers are nobody's, and stay. */
+	return lines % 64 && READ_ONCE(summary[i]) << (64 - lines % 64);
 }
 
 /**

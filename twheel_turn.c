@@ -154,16 +154,19 @@ static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 	/* It may have been started anew, for an earlier time, since it fired. */
 	if (w->dying || hrtimer_is_queued(&w->timer))
 		return HRTIMER_NORESTART;
-	if (next <= now || now < w->programmed) {
-		note_next(w, 0, now);
-		queue_work(turn_wq, &w->work);
-		return HRTIMER_NORESTART;
+	if (next > now && now >= w->programmed) {
+		expires = note_next(w, next, now);
+		if (expires == KTIME_MAX)
+			return HRTIMER_NORESTART;
+		/* The worker takes marks that are set again and again. */
+		if (w->programmed >= next) {
+			hrtimer_set_expires(&w->timer, expires);
+			return HRTIMER_RESTART;
+		}
 	}
-	expires = note_next(w, next, now);
-	if (expires == KTIME_MAX)
-		return HRTIMER_NORESTART;
-	hrtimer_set_expires(&w->timer, expires);
-	return HRTIMER_RESTART;
+	note_next(w, 0, now);
+	queue_work(turn_wq, &w->work);
+	return HRTIMER_NORESTART;
 }
 
 /*

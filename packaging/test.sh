@@ -152,6 +152,7 @@ installed_files() {
 			./lib/libtwheel.so.0.1.0
 			./lib/pkgconfig/libtwheel.pc
 			./share/man/man1/twheelctl.1
+			./share/man/man3/libtwheel.3
 		END
 }
 

@@ -32,7 +32,8 @@ files() {
 mapfile -t c_files < <(files -name '*.[ch]' ! -name '*.mod.c' | sed 's|^|../|')
 mapfile -t scripts < <(files -exec grep -qm1 -E '^#! ?/bin/(ba)?sh|shellcheck shell=' {} \;)
 mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name COPYING \
-	! -path '*/LICENSES/*')
+	! -path '*LICENSES/*')
+mapfile -t prose < <(files \( -name '*.md' -o -path 'doc/man/*' \))
 
 # run_checkpatch TYPES-TO-IGNORE FILE... It leaves a file where it runs.
 run_checkpatch() {
@@ -187,7 +188,13 @@ bite() {
 	)
 	printf 'int f(void)\n{\n\treturn (1);\n}\n' >build/wrong.c
 	finds checkpatch RETURN_PARENTHESES run_checkpatch LONG_LINE wrong.c
-	rm -r "$dir" build/wrong.c
+	printf 'Of these two:\n\n- Who reads%s ends.\n- %s\n' "$(printf ' on%.0s' {1..40})" \
+		'The bug is mended.' >build/wrong.md
+	finds prose 'build/wrong.md:1: begins badly' awk -f vm/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:3: begins badly' awk -f vm/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:3: 43 words' awk -f vm/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:4: say fix' awk -f vm/prose.awk build/wrong.md
+	rm -r "$dir" build/wrong.c build/wrong.md
 	finds sparse 'dereference of noderef expression' vm/module.sh 6.12 lint-wrong C=2 WRONG=y
 	finds W=1 unused-const-variable vm/module.sh 6.12 lint-wrong W=1 WRONG=y
 
@@ -201,6 +208,10 @@ bite() {
 
 shell() {
 	shellcheck -x -P SCRIPTDIR "${scripts[@]}"
+}
+
+prose() {
+	awk -f vm/prose.awk "${prose[@]}"
 }
 
 # Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
@@ -248,7 +259,7 @@ check() {
 	fi
 }
 
-echo 1..12
+echo 1..13
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -260,5 +271,7 @@ check "what needs the lock has it" locked
 check "what is wrong is found" bite
 check shellcheck shell
 check codespell spelling
+check "prose" prose
+awk -f vm/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
 check "metadata of the module" metadata
 exit $failed

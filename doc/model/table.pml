@@ -1,224 +1,514 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The protocol of the deadline table: one slot, two writers, one kernel, every
- * interleaving, sequentially consistent (the exchanges and cmpxchg are full
- * barriers, so that is what the code sees).
+ * The protocol of the deadline table: words, marks, their summary and next_ns; two
+ * users and one kernel, in every interleaving. Memory is sequentially consistent
+ * here. In the code, full barriers stand where the order matters.
  *
- * A writer moves or disarms the deadline by an exchange, then reads wake and
- * kicks if the kernel would not look in time. The kernel looks when the place
- * where the timer is queued comes up, or when it is kicked.
+ * A user exchanges a word and reads wake_ns. If the kernel would not look in time,
+ * the user sets the mark of the slot, then the summary bit of the line, and reads
+ * next_ns. If the next turn comes too late, the user kicks. "Only if it is not set"
+ * needs no step of its own: to set a bit that is set changes nothing.
  *
- * Checked: no expiry before its deadline; each arming ends in exactly one of
- * an event, or an exchange that got it back; and when all is quiet an armed
- * word is queued at its deadline or before.
+ * The kernel turns when the hrtimer fires, when the worker runs, and at a KICK. It
+ * also puts a timer back when its event is read. The lock of the wheel is not in the
+ * model, because one process does all of this. A turn has a budget. With -DBUDGET it
+ * may end at any mark, and at any timer that is due.
  *
- * -DSTARTER has, in place of the writers, a thread of libtwheel that starts a
- * timeout in a free slot, whose word is 0 and nobody else's: by a store, which is
- * seen when the processor likes, a full barrier some time later, and then as above.
- * When it stops one, that is an exchange.
+ * A tick is 1. Time goes from 0 to TICKS. The first state is any quiet state of a
+ * wheel without marks; with -DFRESH its timers are idle.
  *
- * -DNO_SECOND_READ, -DPLAIN_STORE and, with -DSTARTER, -DNO_BARRIER are mutations
- * that must be found.
+ * Checked:
+ * - no arming expires before its deadline;
+ * - each arming ends once: by an event that is read, by an event that a KICK
+ *   withdraws, or by an exchange that gets the arming back;
+ * - no arming is lost. When the kernel is quiet and the call that armed the word is
+ *   over, one of three things holds. The timer is queued at the deadline or before,
+ *   and a turn comes by then. Or its mark is set, and a turn comes by the deadline.
+ *   Or an event of the timer is unread. If the deadline has passed at the last turn,
+ *   the next tick counts in its place. The other user may stop anywhere in its call.
+ *
+ * With SLOTS 1, both users have the same slot. With SLOTS 2 each has one; LINES says
+ * whether they share the summary bit. Each slot has a word of marks of its own.
+ *
+ * Mutations that must be found:
+ * -DNO_SECOND_READ	the kernel does not read the word again
+ * -DPLAIN_STORE	it ends an arming by a store in place of the cmpxchg
+ * -DWAKE_FIRST		the user reads wake_ns before the exchange
+ * -DNEXT_FIRST		the user reads next_ns before it sets the mark
+ * -DSUMMARY_BEFORE_MARK	it sets the summary bit before the mark
+ * -DSUMMARY_FIRST	the kernel reads the summary before it publishes next_ns
+ * -DNO_REREAD		it does not read the summary again
+ * -DCLEAR_AFTER	it clears a mark after its look
+ * -DSUMMARY_AFTER	it clears a summary bit after the marks of the line
+ * -DLEFT_BEHIND	with BUDGET: a turn that leaves marks does not ask for another
+ * -DKICK_GOES_ON	with BUDGET: a KICK begins where the last sweep ended
  */
-#ifndef TICKS
-#define TICKS 2		/* time goes 0 .. TICKS */
+#ifndef SLOTS
+#define SLOTS 1
+#endif
+#ifndef LINES
+#define LINES 1
 #endif
 #ifndef ROUNDS
-#define ROUNDS 2	/* exchanges by each writer */
+#define ROUNDS 1	/* exchanges by user 0; user 1 makes one */
+#endif
+#ifndef TICKS
+#define TICKS 3		/* deadlines are 1 .. TICKS */
 #endif
 #define NEVER 255
 #define LOOKS 2		/* looks at one word per visit */
+/* The places of a timer. */
+#define IDLE 0
+#define QUEUED 1
+#define TAKEN 2
+#define READY 3		/* it has an unread event */
+/* What the kernel does. In each step it touches the mapping once. */
+#define QUIET 0
+#define SWEEP 1		/* the summary */
+#define MARKS 2		/* the marks of a line */
+#define DUE 3		/* what is due */
+#define LOOK 4		/* reads a word */
+#define CLAIM 5		/* ends an arming */
+#define SAY 6		/* writes wake_ns */
+#define PUBLISH 7	/* writes next_ns */
+#define REREAD 8	/* reads the summary again */
+#define AGAIN 9		/* writes next_ns again */
+#define CLEAR 10	/* clears a mark too late */
+/* Why it does that: a KICK of user 0 or 1, or one of these. */
+#define HRTIMER 2
+#define WORKER 3
+#define READING 4
 
+#define line_of(slot) ((slot) % LINES)
+
+/* The mapping. */
+byte word[SLOTS];	/* deadline_ns: 0 is disarmed */
+byte wake[SLOTS];	/* wake_ns */
+bool mark[SLOTS];
+bool summary[LINES];
+byte next = NEVER;	/* next_ns: when the hrtimer fires; 0 if the worker turns next */
+
+/* The kernel's own. */
 byte now;
-byte word;		/* deadline_ns: 0 is disarmed */
-byte wake = NEVER;	/* wake_ns */
-byte queued;		/* where the wheel has it; 0: nowhere */
-bool lock;
+byte turned;		/* the time of the last turn */
+byte place[SLOTS];
+byte at[SLOTS];		/* where a timer is queued */
+bool marked;		/* the budget did not reach all marks */
+byte line;		/* where the sweep goes on */
+bool work;		/* the worker is queued */
+byte kick[2];		/* of each user: 1 begins, 2 goes on, 0 is over */
+byte step = QUIET;
+bool started;		/* init has chosen the first state */
 
-byte armings;		/* words other than 0 that were stored */
-byte events;		/* expiries claimed */
-byte gotten;		/* armings that an exchange got back */
-byte busy = 2;		/* writers that are not done */
+/* What the checks know. */
+byte alive[SLOTS];	/* armings that have not ended */
+byte unsaid[SLOTS];	/* whose arming is in the word, if that call is not over */
 
-/* The kernel's look at the slot, under the lock. */
-inline look() {
+#define later(a, b) ((a) > (b) -> (a) : (b))
+#define in_time(s, t) ((t) <= later(word[s], turned + 1))
+#define turns_by(t) (work || (next != 0 && next <= (t)))
+
+#define is_safe(s) ( \
+	word[s] == 0 || unsaid[s] != 0 || place[s] == READY || \
+	(place[s] == QUEUED && in_time(s, at[s]) && turns_by(at[s])) || \
+	(mark[s] && summary[line_of(s)] && turns_by(later(word[s], turned + 1))))
+
+#define is_once(s) \
+	(alive[s] == (word[s] != 0 -> 1 : 0) + (place[s] == READY -> 1 : 0))
+
+inline check(s) {
+	assert(is_once(s));
+	assert(is_safe(s))
+}
+
+#if LINES == 1
+#define has_marks() (summary[0])
+#else
+#define has_marks() (summary[0] || summary[1])
+#endif
+
+#ifdef BUDGET
+#define may_end() true
+#else
+#define may_end() false
+#endif
+
+/* The lock is taken. */
+inline begin(reason, first) {
+	why = reason;
+	turned = now;
+	step = first
+}
+
+/* The lock is dropped. */
+inline finish() {
+	if
+	:: why < 2 && n > turned -> kick[why] = 0
+	:: why < 2 && n <= turned && may_end() -> kick[why] = 0	/* killed */
+	:: else
+	fi;
+	why = 0;
+	s = 0;
+	d = 0;
+	n = 0;
 	looks = 0;
-	do
-	:: atomic { d = word };
-	   undecided = false;
-	   if
-	   :: d == 0 ->
-		queued = 0;
-		wake = NEVER
-	   :: d > now ->
-		queued = d;
-		wake = d
-	   :: else ->
-		assert(d <= now);
-#ifdef PLAIN_STORE
-		word = 0;
-		events++;
-		queued = 0;
-		wake = NEVER
+	back = 0;
+	step = QUIET;
+	check(0);
+	check(SLOTS - 1)
+}
+
+inline next_line() {
+	line++;
+	s = 0;
+	if
+	:: line == LINES -> line = 0; step = DUE
+	:: else -> step = SWEEP
+	fi
+}
+
+inline look(return_to) {
+	back = return_to;
+	looks = 0;
+	step = LOOK
+}
+
+/* The look at slot s is over. */
+inline go_back() {
+	looks = 0;
+	d = 0;
+	step = back;
+	if
+	:: back == PUBLISH
+	:: back == DUE -> s++
+	:: back == MARKS ->
+#ifdef CLEAR_AFTER
+		step = CLEAR
 #else
-		if
-		:: atomic { word == d -> word = 0 };
-			events++;
-			queued = 0;
-			wake = NEVER
-		:: atomic { word != d -> skip };
-			/* Moved under our hands: look again. */
-			undecided = true
-		fi
+		s++
 #endif
-	   fi;
-	   looks++;
-#ifdef NO_SECOND_READ
-	   break
-#else
-	   atomic { d = word };
-	   if
-	   :: !undecided && (d == 0 || (queued != 0 && queued <= d)) -> break
-	   :: else ->
-		if
-		:: looks == LOOKS ->
-			/* A word that never stands still waits for the next tick. */
-			queued = now + 1;
-			wake = now;
-			break
-		:: else
-		fi
-	   fi
-#endif
-	od
+	fi
 }
 
-proctype writer()
-{
-	byte n, t, old, w, d, looks;
-	bool undecided;
-
-	do
-	:: n == ROUNDS -> break
-	:: else ->
-		n++;
-		/* Disarm, or arm for any time, past ones included. */
-		select(t : 0 .. TICKS);
-		atomic {
-			old = word;
-			word = t;
-			armings = armings + (t != 0 -> 1 : 0);
-			gotten = gotten + (old != 0 -> 1 : 0)
-		};
-		if
-		:: t == 0
-		:: else ->
-			w = wake;
-			if
-			:: t <= w ->
-				atomic { !lock -> lock = true };
-				look();
-				lock = false
-			:: else
-			fi
-		fi
-	od;
-	busy--
+/* When anything is to be done next. */
+inline find_next() {
+	n = (marked -> 0 : NEVER);
+	if
+	:: place[0] == QUEUED && at[0] < n -> n = at[0]
+	:: else
+	fi;
+	if
+	:: place[SLOTS - 1] == QUEUED && at[SLOTS - 1] < n -> n = at[SLOTS - 1]
+	:: else
+	fi
 }
 
-#ifdef STARTER
-byte buffer;		/* a store that is not seen yet; 0: none */
-
-active proctype processor()
-{
-end:	do
-	:: atomic {
-		buffer != 0 ->
-		word = buffer;
-		buffer = 0;
-		armings++
-	}
-	od
-}
-
-proctype starter()
-{
-	byte n, t, old, w, d, looks;
-	bool undecided;
-
-	do
-	:: n == ROUNDS + 1 -> break
-	:: else ->
-		n++;
-		select(t : 1 .. TICKS);
-		assert(word == 0);
-		buffer = t;
-#ifndef NO_BARRIER
-		buffer == 0;
-#endif
-		w = wake;
-		if
-		:: t <= w ->
-			buffer == 0;
-			atomic { !lock -> lock = true };
-			look();
-			lock = false
-		:: else
-		fi;
-		/* The last is left to expire. */
-		if
-		:: n <= ROUNDS ->
-			buffer == 0;
-			atomic {
-				old = word;
-				word = 0;
-				gotten = gotten + (old != 0 -> 1 : 0)
-			}
-		:: else
-		fi
-	od;
-	buffer == 0;
-	busy--
-}
-#endif
-
-/* The clock and the softirq: a tick may pass at any time, looks take theirs. */
 active proctype kernel()
 {
-	byte d, looks;
-	bool undecided;
+	byte why, s, d, n, looks, back;
 
+	started;
 end:	do
-	:: now < TICKS + 2 -> now++
-	:: queued != 0 && queued <= now ->
-		atomic { !lock -> lock = true };
+	:: atomic { step == QUIET && now < TICKS -> now++ }
+	:: atomic { step == QUIET && next != 0 && next <= now -> begin(HRTIMER, SWEEP) }
+	:: atomic { step == QUIET && work -> work = false; begin(WORKER, SWEEP) }
+	:: atomic {
+		step == QUIET && (kick[0] != 0 || kick[1] != 0) ->
 		if
-		:: queued != 0 && queued <= now -> look()
+		:: kick[0] != 0 -> begin(0, SWEEP)
+		:: kick[1] != 0 -> begin(1, SWEEP)
+		fi;
+		if
+#ifndef KICK_GOES_ON
+		:: kick[why] == 1 -> line = 0
+#endif
 		:: else
 		fi;
-		lock = false
+		kick[why] = 2
+	   }
+	:: atomic {
+		step == QUIET && (place[0] == READY || place[SLOTS - 1] == READY) ->
+		begin(READING, PUBLISH);
+		if
+		:: place[0] == READY
+		:: place[SLOTS - 1] == READY -> s = SLOTS - 1
+		fi;
+		place[s] = IDLE;
+		alive[s]--;
+		if
+		:: word[s] != 0 -> look(PUBLISH)
+		:: else
+		fi
+	   }
+
+	:: atomic {
+		step == SWEEP ->
+		marked = false;
+		if
+		:: !summary[line] -> next_line()
+		:: summary[line] ->
+#ifndef SUMMARY_AFTER
+			summary[line] = false;
+#endif
+			step = MARKS
+		:: may_end() && summary[line] ->
+			marked = true;
+			step = DUE
+		fi
+	   }
+	:: atomic {
+		step == MARKS ->
+		if
+		:: s == SLOTS ->
+#ifdef SUMMARY_AFTER
+			summary[line] = false;
+#endif
+			next_line()
+		:: s < SLOTS && !(line_of(s) == line && mark[s]) -> s++
+		:: s < SLOTS && line_of(s) == line && mark[s] ->
+#ifndef CLEAR_AFTER
+			mark[s] = false;
+#endif
+			look(MARKS)
+		:: may_end() && s < SLOTS && line_of(s) == line && mark[s] ->
+			summary[line] = true;
+#ifdef LEFT_BEHIND
+			next_line()
+#else
+			marked = true;
+			s = 0;
+			step = DUE
+#endif
+		fi
+	   }
+	:: atomic {
+		step == DUE ->
+		if
+		:: s == SLOTS -> step = PUBLISH
+		:: may_end() -> step = PUBLISH
+		:: s < SLOTS && place[s] == QUEUED && at[s] <= turned ->
+			place[s] = TAKEN;
+			look(DUE)
+		:: s < SLOTS && !(place[s] == QUEUED && at[s] <= turned) -> s++
+		fi
+	   }
+
+	/* Puts the timer where its word wants it. */
+	:: atomic {
+		step == LOOK ->
+		d = word[s];
+		if
+		:: place[s] == QUEUED &&
+		   (d == at[s] || (looks != 0 && (d == 0 || d > at[s]))) -> go_back()
+		:: place[s] == READY && (why > 1 || d == 0) -> go_back()
+		:: place[s] == IDLE && looks != 0 && d == 0 -> go_back()
+		:: else ->
+			/* A KICK withdraws an event that was armed over. */
+			if
+			:: place[s] == READY -> place[s] = IDLE; alive[s]--
+			:: else
+			fi;
+			looks++;
+			if
+			:: looks > LOOKS ->
+				/* A word that never stands still waits for a tick. */
+				place[s] = QUEUED;
+				at[s] = turned + 1;
+				step = SAY
+			:: looks <= LOOKS && d == 0 ->
+				place[s] = IDLE;
+				step = SAY
+			:: looks <= LOOKS && d > turned ->
+				place[s] = QUEUED;
+				at[s] = d;
+				step = SAY
+			:: looks <= LOOKS && d != 0 && d <= turned ->
+				step = CLAIM
+			fi
+		fi
+	   }
+	:: atomic {
+		step == CLAIM ->
+		if
+#ifdef PLAIN_STORE
+		:: true ->
+#else
+		:: word[s] == d ->
+#endif
+			assert(word[s] <= now);
+			word[s] = 0;
+			place[s] = READY;
+			step = SAY
+#ifndef PLAIN_STORE
+		:: else -> step = LOOK	/* Moved under our hands. */
+#endif
+		fi
+	   }
+	:: atomic {
+		step == SAY ->
+		wake[s] = (place[s] == QUEUED -> at[s] - 1 : NEVER);
+		if
+#ifdef NO_SECOND_READ
+		:: true -> go_back()
+#else
+		:: place[s] == READY || looks > LOOKS -> go_back()
+		:: else -> step = LOOK
+#endif
+		fi
+	   }
+#ifdef CLEAR_AFTER
+	:: atomic { step == CLEAR -> mark[s] = false; s++; step = MARKS }
+#endif
+
+	/* Only the hrtimer, and a worker that it left, put the next turn off. */
+	:: atomic {
+		step == PUBLISH ->
+		find_next();
+		if
+		:: n <= turned && (why == HRTIMER || (why == WORKER && next == 0)) ->
+			next = 0;
+			work = true;
+			finish()
+		:: n <= turned && !(why == HRTIMER || (why == WORKER && next == 0)) ->
+			work = true;
+			finish()
+		:: n > turned && n >= next && why != HRTIMER && !(why == WORKER && next == 0) ->
+			finish()
+		:: n > turned && (n < next || why == HRTIMER || (why == WORKER && next == 0)) ->
+#ifdef SUMMARY_FIRST
+			step = REREAD
+#else
+			next = n;
+#ifdef NO_REREAD
+			finish()
+#else
+			step = REREAD
+#endif
+#endif
+		fi
+	   }
+	:: atomic {
+		step == REREAD ->
+		if
+		:: n > turned + 1 && has_marks() ->
+			n = turned + 1;
+			step = AGAIN
+		:: else ->
+#ifdef SUMMARY_FIRST
+			step = AGAIN
+#else
+			finish()
+#endif
+		fi
+	   }
+	:: atomic { step == AGAIN -> next = n; finish() }
 	od
+}
+
+proctype user(byte me)
+{
+	byte slot, rounds, t, w, n;
+
+	slot = me % SLOTS;
+	do
+	:: rounds == (me == 0 -> ROUNDS : 1) -> break
+	:: rounds < (me == 0 -> ROUNDS : 1) ->
+#ifdef WAKE_FIRST
+		w = wake[slot];
+#endif
+		/* Disarm, or arm for any time, past ones included. */
+		atomic {
+			rounds++;
+			select(t : 0 .. TICKS);
+			alive[slot] = alive[slot] + (t != 0 -> 1 : 0) - (word[slot] != 0 -> 1 : 0);
+			word[slot] = t;
+			unsaid[slot] = (t != 0 -> me + 1 : 0);
+			if
+			:: t == 0 -> goto over
+			:: else
+			fi
+		};
+		atomic {
+#ifndef WAKE_FIRST
+			w = wake[slot];
+#endif
+			if
+			:: t > w -> goto over
+			:: else -> w = 0
+			fi
+		};
+#ifdef NEXT_FIRST
+		n = next;
+#endif
+#ifdef SUMMARY_BEFORE_MARK
+		summary[line_of(slot)] = true;
+		mark[slot] = true;
+#else
+		mark[slot] = true;
+		summary[line_of(slot)] = true;
+#endif
+		atomic {
+#ifndef NEXT_FIRST
+			n = next;
+#endif
+			if
+			:: t > n -> goto over
+			:: else -> kick[me] = 1
+			fi
+		};
+		atomic { kick[me] == 0 -> goto over };
+over:		atomic {
+			t = 0;
+			w = 0;
+			n = 0;
+			if
+			:: unsaid[slot] == me + 1 -> unsaid[slot] = 0
+			:: else
+			fi;
+			if
+			:: step == QUIET -> check(slot)
+			:: else
+			fi
+		}
+	od
+}
+
+/* Any quiet state of a timer: idle, with an event, or queued and moved later since. */
+inline start(s) {
+	wake[s] = NEVER;
+	if
+	:: true
+#ifndef FRESH
+	:: place[s] = READY; alive[s] = 1
+	:: place[s] = QUEUED;
+		select(q : 1 .. TICKS);
+		at[s] = q;
+		wake[s] = q - 1;
+		next = (q < next -> q : next);
+		select(t : q - 1 .. TICKS);
+		word[s] = (t < q -> 0 : t);
+		alive[s] = (t < q -> 0 : 1)
+#endif
+	fi
 }
 
 init {
-#ifdef STARTER
+	byte q, t;
+
 	atomic {
-		busy = 1;
-		run starter()
-	};
-#else
-	atomic {
-		run writer();
-		run writer()
-	};
+		start(0);
+#if SLOTS == 2
+		start(1);
 #endif
-	/* Time is over, nobody is at it, nothing is due in the wheel. */
-	(busy == 0 && now == TICKS + 2 && !lock && !(queued != 0 && queued <= now));
-	/* Queued past the end: by a bounded look, to be done at the next tick. */
-	if
-	:: queued == 0 ->
-		assert(word == 0);
-		assert(armings == events + gotten)
-	:: else
-	fi
+		/* A turn that has become needless, or that looks too early. */
+		if
+		:: true
+		:: next > 1 -> next = 1
+		fi;
+		q = 0;
+		t = 0;
+		started = true;
+		run user(0);
+		run user(1)
+	}
 }

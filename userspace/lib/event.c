@@ -1,67 +1,125 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Waiting and reading. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <errno.h>
+/* Waiting, waking and reading. */
+#include "internal.h"
+
 #include <limits.h>
 #include <poll.h>
 
-#include "internal.h"
+/*
+ * Leaves those of @n events that are to be handed out, as the timers of this process know
+ * them. Under cold.reading. Return: how many.
+ */
+static unsigned int filter(struct twheel *w, struct twheel_event *events, unsigned int n)
+{
+	unsigned int i, kept = 0;
 
-/* As twheel_read(); of timeouts alone, if @timeouts. */
-int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, size_t count,
-		       bool timeouts)
+	for (i = 0; i < n; i++) {
+		struct twheel_event *event = &events[i];
+		struct shadow *shadow = find_shadow(w, event->id);
+
+		if (event->id == w->cold->wake_id)
+			continue;
+		if (shadow && load64(&shadow->kernel_id) == event->id) {
+			uint64_t id = load64(&shadow->id);
+
+			/* Whoever else has the descriptor may arm what is not theirs. */
+			if (!id || !shadow->armed)
+				continue;
+			if (!shadow->periodic)
+				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+			if (w->special & SPECIAL_TSAN)
+				__tsan_acquire(shadow);
+			event->id = id;
+			event->user_data = load64(&shadow->user_data);
+		}
+		events[kept++] = *event;
+	}
+	return kept;
+}
+
+TWHEEL_PUBLIC int twheel_read(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
 	int ret, cancellable;
-	size_t kept = 0;
+	unsigned int kept = 0;
 
-	if (!count)
+	if (is_child(w))
+		return -ECHILD;
+	if (!n)
 		return -EINVAL;
-	if (count > INT_MAX / sizeof(*events))
-		count = INT_MAX / sizeof(*events);
-	ret = twheel_flush(wheel);
-	if (ret)
-		return ret;
+	if (n > INT_MAX / sizeof(*events))
+		n = INT_MAX / sizeof(*events);
 
 	/*
-	 * A timeout whose event is on its way from the backend to the caller is
-	 * neither stopped nor read yet. Who needs to know waits for this lock, so a
-	 * thread must not be cancelled in a read.
+	 * An event on its way from the backend to the caller is neither withdrawn nor read
+	 * yet. Threads that need to know wait for this lock, so a reader must not be
+	 * cancelled here.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-	pthread_mutex_lock(&wheel->home->reading);
+	pthread_mutex_lock(&w->cold->reading);
 	do {
-		ret = wheel->backend->read(wheel, events, count);
+		ret = w->cold->backend->read(w, events, n);
 		if (ret > 0)
-			kept = twheel_filter(wheel, events, ret, timeouts);
+			kept = filter(w, events, ret);
 	} while (ret > 0 && !kept);
-	pthread_mutex_unlock(&wheel->home->reading);
+	pthread_mutex_unlock(&w->cold->reading);
 	pthread_setcancelstate(cancellable, NULL);
 	return ret < 0 ? ret : (int)kept;
 }
 
-TWHEEL_PUBLIC int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events,
-			      size_t count)
+TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 {
-	return twheel_take_events(wheel, events, count, false);
+	struct pollfd pollfd = { .events = POLLIN };
+	struct timespec ts, *limit = NULL;
+	uint64_t until = 0;
+	int ret;
+
+	if (is_child(w))
+		return -ECHILD;
+	pollfd.fd = w->cold->fd;
+	if (timeout_ns > 0)
+		until = twheel__clock(CLOCK_MONOTONIC) + timeout_ns;
+	for (;;) {
+		if (timeout_ns >= 0) {
+			ts.tv_sec = timeout_ns / NSEC_PER_SEC;
+			ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
+			/* For ever is the nearest where a time_t has 32 bits: 68 years. */
+			limit = ts.tv_sec == (int64_t)(timeout_ns / NSEC_PER_SEC) ? &ts : NULL;
+		}
+		ret = ppoll(&pollfd, 1, limit, NULL);
+		if (ret < 0)
+			return -errno;
+		if (!ret || w->cold->backend->ready(w))
+			return ret;
+		/* It had to be turned, and nothing came of that. */
+		if (timeout_ns >= 0) {
+			uint64_t now = twheel__clock(CLOCK_MONOTONIC);
+
+			timeout_ns = until > now ? until - now : 0;
+		}
+	}
 }
 
-TWHEEL_PUBLIC int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns)
+TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 {
-	struct pollfd pollfd = { .fd = wheel->fd, .events = POLLIN };
-	struct timespec ts, *limit = NULL;
-	int ret = twheel_flush(wheel);
+	struct twheel_op op = { .opcode = TWHEEL_OP_REARM };
+	int ret;
 
-	if (ret)
-		return ret;
-	if (timeout_ns >= 0) {
-		ts.tv_sec = timeout_ns / NSEC_PER_SEC;
-		ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
-		/* For ever is the nearest where a time_t has 32 bits: 68 years. */
-		if (ts.tv_sec == (int64_t)(timeout_ns / NSEC_PER_SEC))
-			limit = &ts;
-	}
-	ret = ppoll(&pollfd, 1, limit, NULL);
-	return ret < 0 ? -errno : ret;
+	if (is_child(w))
+		return -ECHILD;
+	pthread_mutex_lock(&w->cold->reading);
+	/* A timer that expires at once, and whose event nobody gets. */
+	op.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME;
+	op.timer.deadline_ns = 1;
+	op.timer.id = w->cold->wake_id;
+	if (!w->cold->wake_id)
+		op.opcode = TWHEEL_OP_REGISTER;
+	ret = w->cold->backend->exec(w, &op, 1);
+	if (ret >= 0)
+		ret = op.result;
+	if (!ret)
+		w->cold->wake_id = op.timer.id;
+	else if (ret == -ENOENT)
+		w->cold->wake_id = 0;
+	pthread_mutex_unlock(&w->cold->reading);
+	return ret;
 }

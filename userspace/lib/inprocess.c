@@ -1,171 +1,117 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The wheel in this process: what /dev/twheel does, behind a mutex and a
- * timerfd, by the same twheel.c and twheel_timers.c.
+ * The wheel in this process: what /dev/twheel does, behind a mutex and a timerfd, by the
+ * same twheel.c, twheel_word.c and twheel_timers.c.
  *
- * The words are memory of the process, which its threads exchange without the
- * mutex. What is different is who turns the wheel: whoever reads it, which the
- * timerfd asks for when there is something to do, and nobody in between. So
- * the timerfd is readable while anything is unread, too.
+ * Words, marks and next_ns are memory of the process. What is different is who turns the
+ * wheel: a thread that waits for it or reads it, which the timerfd asks for when there is
+ * something to do. So the timerfd is set to the time of the next turn, and is readable
+ * while anything is unread, too.
  *
- * Nothing is hostile here and no softirq has to be kept short, so all that is
- * due is expired at once. Memory is address space until it is touched.
- *
- * The two are GPL-2.0, and so is a library that has this file; one that is
- * built with WITHOUT_FALLBACK=1 has not.
+ * Nothing is hostile here and no softirq has to be kept short, so a turn has no budget.
  */
-#include <errno.h>
+#include "internal.h"
+
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <linux/err.h>
-#include <linux/limits.h>
+#include <linux/minmax.h>
 
-#include "internal.h"
 #include "twheel_timers.h"
 
 #define DEFAULT_TICK_NS		1000000ULL
-#define DEFAULT_SLOT_BITS	6U
 #define DEFAULT_TIMERS		(1U << 20)
-
-/* Events that are claimed at a time. */
-#define EVENTS	64U
-/* Timers that are found to be no events while that many are looked for. */
-#define LOOKS	256U
-
-/* What is beyond this is in large pages, where the machine has them for the asking. */
-#define LARGE_PAGE	(2UL << 20)
+/* The header page of the table, as it would be mapped. */
+#define HEADER			4096U
 
 /**
  * struct inprocess - a wheel
  * @lock: protects all below
  * @timers: the timers, and what has happened to them
+ * @store: where they are
  * @mem: the buckets
  * @entries: a timer per slot
  * @words: a word per slot
- * @free: those of @entries that have been used and are not now
- * @fresh: the first that was never used
- * @gen: generation that was given out last
- * @fd: the timerfd
+ * @marks: a bit per slot
  * @clock: of the wheel
- * @set: when @fd becomes readable, or has; TWHEEL_NEVER if never
+ * @set: what the timerfd is set to; WHEEL_NEVER if to nothing
+ * @programmed: when the wheel will be turned next, as published
  */
 struct inprocess {
 	pthread_mutex_t lock;
-	struct twheel_timers timers;
+	struct timers timers;
+	struct store store;
 	void *mem;
-	struct twheel_entry *entries;
-	struct twheel_slot *words;
-	struct hlist_head free;
-	u32 fresh;
-	u32 gen;
-	int fd;
+	struct arena entries;
+	struct arena words;
+	struct arena marks;
 	clockid_t clock;
 	u64 set;
+	u64 programmed;
 };
 
-/* The slots, for twheel_timers.c; see twheel_slots.h */
+/* The store */
 
-static struct inprocess *of_slots(const struct twheel_slots *s)
+static struct inprocess *of_store(const struct store *s)
 {
-	return container_of(s, struct inprocess, timers.slots);
+	return container_of(s, struct inprocess, store);
 }
 
-struct twheel_entry *twheel_slots_at(const struct twheel_slots *s, u32 slot)
+struct timer *store_timer(const struct store *s, u32 slot)
 {
-	struct inprocess *p = of_slots(s);
-
-	return slot < p->fresh && p->entries[slot].gen ? &p->entries[slot] : NULL;
+	return (struct timer *)of_store(s)->entries.base + slot;
 }
 
-struct twheel_slot *twheel_slots_word(const struct twheel_slots *s,
-				      const struct twheel_entry *e)
+struct twheel_slot *store_word(const struct store *s, u32 slot)
 {
-	struct inprocess *p = of_slots(s);
-
-	/* Known without a look at the timer, which may be far. */
-	return &p->words[e - p->entries];
+	return (struct twheel_slot *)of_store(s)->words.base + slot;
 }
 
-void twheel_slots_prefetch(const struct twheel_slots *s, const struct twheel_entry *e)
+u64 *store_marks(const struct store *s, u32 slot)
 {
-	__builtin_prefetch(e, 1);
-	__builtin_prefetch(twheel_slots_word(s, e), 1);
+	return (u64 *)of_store(s)->marks.base + slot / 64;
 }
 
-u64 twheel_slots_live(const struct twheel_slots *s, u32 chunk, struct twheel_entry **entries)
+/* Makes room for more timers: half as many again. Return: 0 or -ENOMEM. */
+static int grow(struct twheel *w, struct inprocess *p)
 {
-	struct inprocess *p = of_slots(s);
-	u64 live = 0;
-	u32 i;
+	u64 room = min((u64)p->store.max, p->store.room + p->store.room / 2 + 1024ULL);
+	u64 lines = (room + STORE_LINE - 1) & ~(u64)(STORE_LINE - 1);
 
-	*entries = &p->entries[chunk * TWHEEL_CHUNK];
-	for (i = 0; i < TWHEEL_CHUNK; i++)
-		live |= (u64)!!twheel_slots_at(s, chunk * TWHEEL_CHUNK + i) << i;
-	return live;
-}
-
-struct twheel_entry *twheel_slots_get(struct twheel_slots *s)
-{
-	struct inprocess *p = of_slots(s);
-	struct twheel_entry *e;
-
-	if (!hlist_empty(&p->free)) {
-		e = hlist_entry(p->free.first, struct twheel_entry, node.link);
-		__hlist_del(&e->node.link);
-	} else if (p->fresh < s->max) {
-		e = &p->entries[p->fresh++];
-	} else {
-		return ERR_PTR(-ENOSPC);
-	}
-	if (!++p->gen)
-		p->gen = 1;
-	*e = (struct twheel_entry) {
-		.gen = p->gen,
-		.slot = e - p->entries,
-		.state = TWHEEL_IDLE,
-	};
-	__atomic_store_n(&p->words[e->slot].wake_ns, TWHEEL_ASLEEP, __ATOMIC_RELAXED);
-	s->used++;
-	return e;
-}
-
-void twheel_slots_put(struct twheel_slots *s, struct twheel_entry *e)
-{
-	e->gen = 0;
-	hlist_add_head(&e->node.link, &of_slots(s)->free);
-	s->used--;
+	if (twheel__arena_grow(&p->entries, room * sizeof(struct timer)) ||
+	    twheel__arena_grow(&p->words, room * sizeof(struct twheel_slot)) ||
+	    twheel__arena_grow(&p->marks, lines / 8))
+		return -ENOMEM;
+	p->store.room = room;
+	set_nr_words(w, room);
+	return 0;
 }
 
 /* Time */
 
-static u64 read_clock(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /*
- * Sees to it that the timerfd is readable when somebody has to come: while
- * anything is unread, and when the wheel has something to do.
+ * Sets the timerfd, so that it is readable while anything is unread, and when the wheel
+ * has to be turned.
  */
-static void program(struct inprocess *p)
+static void set_timer(struct twheel *w, struct inprocess *p)
 {
+	u64 next = hlist_empty(&p->timers.ready) ? p->programmed : 1;
 	struct itimerspec its = {};
-	u64 next = hlist_empty(&p->timers.ready) ? twheel_next(&p->timers.wheel) : 1;
 
-	/* There is no timerfd of CLOCK_TAI: seconds ahead of CLOCK_REALTIME. */
-	if (p->clock == CLOCK_TAI && next > 1 && next < INT64_MAX)
-		next -= (read_clock(CLOCK_TAI) - read_clock(CLOCK_REALTIME) +
-			 NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC;
 	if (next == p->set)
 		return;
 	p->set = next;
+	/* 0 would disarm it. */
+	next = next ?: 1;
+	/* There is no timerfd of CLOCK_TAI: seconds ahead of CLOCK_REALTIME. */
+	if (p->clock == CLOCK_TAI && next > 1 && next < INT64_MAX)
+		next -= (twheel__clock(CLOCK_TAI) - twheel__clock(CLOCK_REALTIME) +
+			 NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC;
 	if (next < INT64_MAX) {
 		its.it_value.tv_sec = next / NSEC_PER_SEC;
 		its.it_value.tv_nsec = next % NSEC_PER_SEC;
@@ -174,130 +120,163 @@ static void program(struct inprocess *p)
 			its.it_value = (struct timespec) {};
 	}
 	/* ECANCELED says that the clock was set just now, and has set the timer. */
-	timerfd_settime(p->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &its, NULL);
+	timerfd_settime(w->cold->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &its, NULL);
+}
+
+/* Return: the wheel, with its lock held. */
+static struct inprocess *enter(struct twheel *w, u64 *now)
+{
+	struct inprocess *p = w->cold->inprocess;
+
+	pthread_mutex_lock(&p->lock);
+	*now = twheel__clock(p->clock);
+	return p;
+}
+
+static void leave(struct twheel *w, struct inprocess *p, u64 now)
+{
+	u64 next = timers_next(&p->timers);
+
+	/* Later only after a turn, which sets it to never. */
+	if (next < p->programmed)
+		p->programmed = timers_publish_next(&p->timers, next, now);
+	set_timer(w, p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Turns the wheel if it must be; a KICK says so. */
+static void turn(struct inprocess *p, u64 now, enum look look)
+{
+	if (look == LOOK && now < p->programmed && !wheel_due(&p->timers.wheel, now))
+		return;
+	p->timers.stats.wakeups++;
+	timers_turn(&p->timers, now, UINT_MAX, look);
+	p->programmed = timers_publish_next(&p->timers, timers_next(&p->timers), now);
 }
 
 /* The backend */
 
-/* Return: the wheel with its lock held, or NULL in a forked child. */
-static struct inprocess *enter(const struct twheel_ctx *wheel, u64 *now)
+static int inprocess_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
 {
-	struct inprocess *p = wheel->inprocess;
-
-	if (!wheel->home->here)
-		return NULL;
-	pthread_mutex_lock(&p->lock);
-	*now = read_clock(p->clock);
-	return p;
-}
-
-static void leave(struct inprocess *p)
-{
-	program(p);
-	pthread_mutex_unlock(&p->lock);
-}
-
-static int inprocess_exec(struct twheel_ctx *wheel, struct twheel_op *ops, unsigned int nr)
-{
+	unsigned int done = 0;
 	u64 now;
-	struct inprocess *p = enter(wheel, &now);
+	struct inprocess *p = enter(w, &now);
 
-	if (!p)
-		return -ECHILD;
-	/* Here it always gets through: there is nothing to grow. */
-	twheel_apply(&p->timers, ops, nr, now);
-	leave(p);
-	return nr;
-}
-
-static int inprocess_kick(struct twheel_ctx *wheel, const uint32_t *slots, unsigned int nr)
-{
-	unsigned int i;
-	int looked = 0;
-	u64 now;
-	struct inprocess *p = enter(wheel, &now);
-
-	if (!p)
-		return -ECHILD;
-	for (i = 0; i < nr; i++)
-		looked += twheel_kick(&p->timers, slots[i], now);
-	leave(p);
-	return looked;
-}
-
-static int inprocess_read(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr)
-{
-	struct twheel_claimed claimed[EVENTS];
-	unsigned int want, got;
-	uint64_t ticks;
-	size_t done = 0;
-	u64 now;
-	struct inprocess *p = enter(wheel, &now);
-
-	if (!p)
-		return -ECHILD;
-	/* If it has fired, for a deadline or as the clock was set, it has to be set anew. */
-	if (hlist_empty(&p->timers.ready) &&
-	    (read(p->fd, &ticks, sizeof(ticks)) > 0 || errno != EAGAIN))
-		p->set = TWHEEL_NEVER;
-	if (twheel_due(&p->timers.wheel, now)) {
-		p->timers.stats.wakeups++;
-		twheel_run(&p->timers, now, UINT_MAX);
+	for (;;) {
+		done += timers_apply(&p->timers, ops + done, n - done, now);
+		if (done == n)
+			break;
+		if (grow(w, p))
+			ops[done++].result = -ENOMEM;
 	}
-	do {
-		want = nr - done < EVENTS ? nr - done : EVENTS;
-		got = twheel_claim(&p->timers, claimed, events + done, want, LOOKS, now);
-		twheel_settle(&p->timers, claimed, got, got, now);
-		done += got;
-		/* Of those looked at, none may have been an event any more. */
-	} while (done < nr && !hlist_empty(&p->timers.ready));
-	leave(p);
-	return done;
+	leave(w, p, now);
+	return n;
 }
 
-static int inprocess_counters(struct twheel_ctx *wheel, struct twheel_stats *stats)
+static int inprocess_kick(struct twheel *w)
 {
 	u64 now;
-	struct inprocess *p = enter(wheel, &now);
+	struct inprocess *p = enter(w, &now);
 
-	if (!p)
-		return -ECHILD;
-	twheel_stats(&p->timers, stats);
-	leave(p);
+	p->timers.line = 0;
+	turn(p, now, LOOK_AND_WITHDRAW);
+	leave(w, p, now);
 	return 0;
 }
 
 /*
- * Many timers are anywhere in memory, which then is a lot. A few shall not take a
- * large page. It is no failure if there are none.
+ * Turns the wheel for a thread that found the descriptor readable, or reads. If the
+ * timerfd has fired, for a deadline or because the clock was set, it has to be set anew.
  */
-static void *map_slots(size_t bytes)
+static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
-	char *p = twheel_map(bytes);
+	uint64_t ticks;
 
-	if (p && bytes > LARGE_PAGE)
-		madvise(p + LARGE_PAGE, bytes - LARGE_PAGE, MADV_HUGEPAGE);
-	return p;
+	if (hlist_empty(&p->timers.ready) &&
+	    (read(w->cold->fd, &ticks, sizeof(ticks)) > 0 || errno != EAGAIN))
+		p->set = WHEEL_NEVER;
+	turn(p, now, LOOK);
+}
+
+static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigned int n)
+{
+	unsigned int got;
+	u64 now;
+	struct inprocess *p = enter(w, &now);
+
+	look_at_clock(w, p, now);
+	got = timers_peek(&p->timers, events, n, now);
+	timers_consume(&p->timers, got, now);
+	leave(w, p, now);
+	return got;
+}
+
+static bool inprocess_ready(struct twheel *w)
+{
+	u64 now;
+	struct inprocess *p = enter(w, &now);
+	bool ready;
+
+	look_at_clock(w, p, now);
+	ready = !hlist_empty(&p->timers.ready);
+	leave(w, p, now);
+	return ready;
+}
+
+static int inprocess_list(struct twheel *w, struct twheel_timer *timers, unsigned int n,
+			  uint32_t *cursor)
+{
+	u64 now;
+	struct inprocess *p = enter(w, &now);
+	int got = timers_list(&p->timers, cursor, timers, min(n, (unsigned int)INT_MAX),
+			      UINT_MAX);
+
+	leave(w, p, now);
+	return got < 0 ? 0 : got;
+}
+
+static int inprocess_drain(struct twheel *w, unsigned int mode)
+{
+	u32 slot = 0;
+	u64 now, count;
+	struct inprocess *p;
+
+	if (mode != TWHEEL_DRAIN_EXPIRE && mode != TWHEEL_DRAIN_CANCEL)
+		return -EINVAL;
+	p = enter(w, &now);
+	/* What is due comes before what the drain makes readable. */
+	turn(p, now, LOOK);
+	count = timers_drain(&p->timers, &slot, mode, UINT_MAX, now);
+	leave(w, p, now);
+	return count;
+}
+
+static int inprocess_stats(struct twheel *w, struct twheel_stats *stats)
+{
+	u64 now;
+	struct inprocess *p = enter(w, &now);
+
+	timers_stats(&p->timers, stats);
+	leave(w, p, now);
+	return 0;
 }
 
 static void inprocess_free(struct inprocess *p)
 {
-	size_t max = p->timers.slots.max;
-
-	if (p->fd >= 0)
-		close(p->fd);
-	if (p->entries)
-		munmap(p->entries, max * sizeof(*p->entries));
-	if (p->words)
-		munmap(p->words, max * sizeof(*p->words));
-	pthread_mutex_destroy(&p->lock);
+	twheel__arena_free(&p->entries);
+	twheel__arena_free(&p->words);
+	twheel__arena_free(&p->marks);
+	free(p->store.table);
 	free(p->mem);
 	free(p);
 }
 
-static void inprocess_close(struct twheel_ctx *wheel)
+static void inprocess_close(struct twheel *w)
 {
-	inprocess_free(wheel->inprocess);
+	struct cold *cold = twheel__cold(w);
+
+	close(cold->fd);
+	inprocess_free(cold->inprocess);
 }
 
 static const struct twheel_backend inprocess_backend = {
@@ -305,86 +284,77 @@ static const struct twheel_backend inprocess_backend = {
 	.exec	= inprocess_exec,
 	.kick	= inprocess_kick,
 	.read	= inprocess_read,
-	.counters = inprocess_counters,
+	.ready	= inprocess_ready,
+	.list	= inprocess_list,
+	.drain	= inprocess_drain,
+	.stats	= inprocess_stats,
 	.close	= inprocess_close,
 };
 
-/* Fills in the defaults and checks the rest, as the module does. */
-static int check_setup(struct twheel_setup *setup)
+/* A timerfd that no daemon() overwrites. Return: it, or a negative errno. */
+static int make_timerfd(clockid_t clock)
 {
-	if (setup->flags & TWHEEL_SETUP_REALTIME) {
-		if (setup->clock_id != CLOCK_REALTIME)
-			return -EINVAL;
-	} else if (!setup->clock_id) {
-		setup->clock_id = CLOCK_MONOTONIC;
-	} else if (setup->clock_id != CLOCK_MONOTONIC &&
-		   setup->clock_id != CLOCK_BOOTTIME && setup->clock_id != CLOCK_TAI) {
-		return -EINVAL;
-	}
-	if (!setup->max_timers)
-		setup->max_timers = DEFAULT_TIMERS;
-	if (!setup->slot_bits)
-		setup->slot_bits = DEFAULT_SLOT_BITS;
-	if (!setup->tick_ns)
-		setup->tick_ns = DEFAULT_TICK_NS;
-	if (setup->max_timers > TWHEEL_SLOTS_MAX || setup->slot_bits < TWHEEL_MIN_SLOT_BITS ||
-	    setup->slot_bits > TWHEEL_MAX_SLOT_BITS || setup->levels > TWHEEL_MAX_LEVELS)
-		return -EINVAL;
-	return 0;
+	int fd = timerfd_create(clock == CLOCK_TAI ? CLOCK_REALTIME : clock,
+				TFD_NONBLOCK | TFD_CLOEXEC);
+	int higher;
+
+	if (fd < 0)
+		return -errno;
+	if (fd > 2)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	close(fd);
+	return higher < 0 ? -errno : higher;
 }
 
-int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *wanted)
+int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 {
 	struct twheel_setup setup = *wanted;
-	struct twheel_shape shape = {};
+	struct wheel_shape shape;
 	struct inprocess *p;
-	unsigned int most;
-	int err;
+	int fd, err;
 
-	err = check_setup(&setup);
+	err = timers_check_setup(&setup, DEFAULT_TIMERS, STORE_MAX, DEFAULT_TICK_NS, &shape);
 	if (err)
 		return err;
-	shape.shift = 63 - __builtin_clzll(setup.tick_ns);
-	shape.slot_bits = setup.slot_bits;
-	most = twheel_max_levels(shape.shift, shape.slot_bits);
-	shape.levels = setup.levels && setup.levels < most ? setup.levels : most;
-
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	pthread_mutex_init(&p->lock, NULL);
-	twheel_ready_init(&p->timers);
-	p->timers.slots.max = setup.max_timers;
+	twheel__mutex_init(&p->lock);
+	timers_init(&p->timers, &p->store);
+	p->store.max = setup.max_timers;
 	p->clock = setup.clock_id;
-	p->set = TWHEEL_NEVER;
-	p->mem = calloc(1, twheel_bytes(&shape));
-	p->entries = map_slots((size_t)setup.max_timers * sizeof(*p->entries));
-	p->words = map_slots((size_t)setup.max_timers * sizeof(*p->words));
-	p->fd = timerfd_create(p->clock == CLOCK_TAI ? CLOCK_REALTIME : p->clock,
-			       TFD_NONBLOCK | TFD_CLOEXEC);
-	if (p->fd < 0)
-		err = -errno;
-	else if (!p->mem || !p->entries || !p->words)
-		err = -ENOMEM;
-	if (err) {
+	p->set = WHEEL_NEVER;
+	p->programmed = WHEEL_NEVER;
+	p->mem = calloc(1, wheel_bytes(&shape));
+	p->store.table = calloc(1, HEADER);
+	if (!p->mem || !p->store.table ||
+	    twheel__arena_init(&p->entries, (size_t)setup.max_timers * sizeof(struct timer)) ||
+	    twheel__arena_init(&p->words,
+			       (size_t)setup.max_timers * sizeof(struct twheel_slot)) ||
+	    twheel__arena_init(&p->marks, setup.max_timers / 8 + STORE_LINE / 8)) {
 		inprocess_free(p);
-		return err;
+		return -ENOMEM;
 	}
-	twheel_init(&p->timers.wheel, &shape, p->mem, read_clock(p->clock));
+	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock));
+	timers_map(&p->timers, p->store.table, HEADER, p->clock, WHEEL_NEVER);
+	fd = make_timerfd(p->clock);
+	if (fd < 0) {
+		inprocess_free(p);
+		return fd;
+	}
 
-	wheel->backend = &inprocess_backend;
-	wheel->inprocess = p;
-	wheel->fd = p->fd;
-	wheel->words.slots = p->words;
-	wheel->words.nr_slots = setup.max_timers;
-	wheel->info = (struct twheel_info) {
-		.tick_ns = twheel_tick_ns(&p->timers),
-		.min_tick_ns = 1,
-		.horizon_ns = twheel_horizon(&shape),
-		.clock_id = p->clock,
-		.max_timers = setup.max_timers,
-		.levels = shape.levels,
-		.slot_bits = shape.slot_bits,
-	};
+	w->cold->backend = &inprocess_backend;
+	w->cold->inprocess = p;
+	w->cold->fd = fd;
+	timers_info(&p->timers, &w->cold->info);
+	w->cold->info.features = 0;
+	w->cold->info.clock_id = p->clock;
+	w->cold->info.min_tick_ns = 1;
+	w->words = (struct twheel_slot *)p->words.base;
+	w->marks = (uint64_t *)p->marks.base;
+	w->summary = (uint64_t *)store_summary(&p->store);
+	w->next_ns = (uint64_t *)&p->store.table->next_ns;
+	w->shift = STORE_LINE_SHIFT;
 	return 0;
 }

@@ -2,27 +2,34 @@
 /*
  * What the parts of libtwheel share.
  *
- *   device.c	opening a wheel, and the kernel's backend
+ *   open.c	opening and closing, and what a wheel is
+ *   process.c	what a process and its threads have: the registry, forks, caches
+ *   timer.c	add, set, clear, del
+ *   submit.c	operations, lists, drains
+ *   event.c	waiting, waking, reading
+ *   kernel.c	the kernel's backend
  *   inprocess.c	the other backend
- *   timer.c	timers: what goes to the backend as it is
- *   table.c	the words: arm, disarm, and the kicks that follow
- *   timeout.c	timeouts, in slots that are kept for the next
- *   event.c	waiting and reading
- *   keyed.c	timeouts by key
+ *   arena.c	arrays that grow in place
+ *   keyed.c	timeouts by key, on the public functions alone
  *
- * Locks, from the outside in:
- *   twheel_registry		which thread has caches of which wheel
- *     twheel_home.reading	between the backend's read and the caller
- *       twheel_home.lock		the slots that no thread has
- *         that of inprocess.c
- * None is taken to arm, move or disarm.
+ * Locks, from the outside in. All inherit priority. An armed timer is moved, cleared and
+ * deleted without any.
+ *   the registry's		opening, closing, ends of threads, first use by a thread
+ *   cold.reading		between the backend's read and the caller
+ *     cold.pool_lock		free slots that no thread has
+ *       inprocess.lock		the wheel in the process
  */
 #ifndef LIBTWHEEL_INTERNAL_H
 #define LIBTWHEEL_INTERNAL_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "libtwheel.h"
@@ -31,214 +38,274 @@
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-/* What is rare stands apart, so that the rest needs no stack. */
+/* A rare path stands apart, so that the rest needs no stack. */
 #define rare		__attribute__((noinline, cold))
 
 #define NSEC_PER_SEC	1000000000ULL
 
 /* What wake_ns is where the wheel will not look. */
-#define TWHEEL_ASLEEP	UINT64_MAX
+#define ASLEEP		UINT64_MAX
 
-/* In place of a deadline: there is no timeout. */
-#define TWHEEL_STOPPED	(UINT64_MAX - 1)
-
-/* Slots that a thread collects: those that need it go into one KICK. */
-#define TWHEEL_KICKS	64U
 /* Slots that are asked for at a time. */
-#define TWHEEL_REFILL	64U
-/* Free slots of either kind that a thread keeps. */
-#define TWHEEL_FREE	(2 * TWHEEL_REFILL)
+#define REFILL		64U
+/* Free slots that a thread keeps of a wheel. */
+#define KEPT		(2 * REFILL)
 
-struct twheel_ctx;
+/**
+ * struct arena - an array that grows in place
+ * @base: where it begins
+ * @reserved: bytes of address space
+ * @usable: how many of these can be touched
+ */
+struct arena {
+	char *base;
+	size_t reserved;
+	size_t usable;
+};
+
+int twheel__arena_init(struct arena *arena, size_t bytes);
+int twheel__arena_grow(struct arena *arena, size_t bytes);
+void twheel__arena_free(struct arena *arena);
+
+/**
+ * struct shadow - what this process knows of a slot
+ * @kernel_id: id of the slot's timer, which the backend knows; 0 if it is not ours
+ * @id: id that was given out for it; 0 while it is free
+ * @user_data: of the timer
+ * @count: how many adds the slot has had
+ * @armed: an arming is outstanding: none of its events was handed out, nor was it cleared.
+ *	Changed under cold.reading, or by the thread that the timer is the only one of
+ * @periodic: armed with a period, so an event leaves it armed
+ */
+struct shadow {
+	uint64_t kernel_id;
+	uint64_t id;
+	uint64_t user_data;
+	uint32_t count;
+	uint8_t armed;
+	uint8_t periodic;
+};
 
 /**
  * struct twheel_backend - a kind of wheel
  * @name: as twheel_backend() tells it
- * @exec: does @nr operations, each with its own result; returns how many
- * @kick: looks at slots
+ * @exec: does @n operations, each with its own result; returns how many
+ * @kick: turns the wheel now
  * @read: takes events, without waiting; returns how many
- * @counters: as twheel_counters()
+ * @ready: after the descriptor became readable: is there anything to read?
+ * @list: as twheel_list()
+ * @drain: as twheel_drain()
+ * @stats: as twheel_stats()
  * @close: ends it
  */
 struct twheel_backend {
 	const char *name;
-	int (*exec)(struct twheel_ctx *wheel, struct twheel_op *ops, unsigned int nr);
-	int (*kick)(struct twheel_ctx *wheel, const uint32_t *slots, unsigned int nr);
-	int (*read)(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr);
-	int (*counters)(struct twheel_ctx *wheel, struct twheel_stats *stats);
-	void (*close)(struct twheel_ctx *wheel);
+	int (*exec)(struct twheel *w, struct twheel_op *ops, unsigned int n);
+	int (*kick)(struct twheel *w);
+	int (*read)(struct twheel *w, struct twheel_event *events, unsigned int n);
+	bool (*ready)(struct twheel *w);
+	int (*list)(struct twheel *w, struct twheel_timer *timers, unsigned int n,
+		    uint32_t *cursor);
+	int (*drain)(struct twheel *w, unsigned int mode);
+	int (*stats)(struct twheel *w, struct twheel_stats *stats);
+	void (*close)(struct twheel *w);
 };
 
 /**
- * struct twheel_shadow - what this process knows of a slot
- * @id: of a slot that is ours for timeouts, else 0
- * @deadline_ns: when the timeout is due; 0 once its event has been handed out;
- *	%TWHEEL_STOPPED if none is started. An event with another deadline is
- *	one that was moved over or stopped.
- * @user_data: of the timeout
- * @next_id: of the slot once the timeout, which was drained, is done with; else
- *	0
- */
-struct twheel_shadow {
-	uint64_t id;
-	uint64_t deadline_ns;
-	uint64_t user_data;
-	uint64_t next_id;
-};
-
-/**
- * struct twheel_cache - what a thread has of a wheel
- * @serial: of the wheel; 0 when that has been closed, or after a fork
- * @wheel: the wheel
- * @next: next cache of the thread
- * @sibling: next cache of the wheel
- * @nr_kicks: how many of @kicks
- * @nr_queued: how many of @queued
- * @nr_idle: how many of @idle
- * @kicks: slots that the wheel must be told of, or where that is to be found out
- * @queued: free slots that the wheel still is to look at, the latest last
- * @idle: free slots that it has forgotten
- */
-struct twheel_cache {
-	uint64_t serial;
-	struct twheel_ctx *wheel;
-	struct twheel_cache *next;
-	struct twheel_cache *sibling;
-	unsigned int nr_kicks;
-	unsigned int nr_queued;
-	unsigned int nr_idle;
-	uint32_t kicks[TWHEEL_KICKS];
-	uint32_t queued[TWHEEL_FREE];
-	uint32_t idle[TWHEEL_FREE];
-};
-
-/**
- * struct twheel_home - what is this process's own, and not a forked child's
- * @here: true; a child finds all of this zero
- * @reading: held from the backend's read until its events are handed out
- * @lock: protects what follows
- * @caches: those of all threads; protected by twheel_registry instead
- * @ids: all slots that are ours for timeouts, and some that were
- * @pool: those of them that no thread has
- * @nr_ids: how many of @ids
- * @nr_pool: how many of @pool
- * @room: of @ids and @pool
- */
-struct twheel_home {
-	bool here;
-	pthread_mutex_t reading;
-	pthread_mutex_t lock;
-	struct twheel_cache *caches;
-	uint64_t *ids;
-	uint32_t *pool;
-	unsigned int nr_ids;
-	unsigned int nr_pool;
-	unsigned int room;
-};
-
-/**
- * struct twheel_ctx - a wheel
- * @words: where the words are; first, as programs look for it there
+ * struct cold - the part of a wheel that a forked child keeps
  * @fd: to poll
- * @serial: tells it from all others of this process
- * @shadow: one per slot
+ * @pid: the process that opened the wheel
  * @backend: the kind
- * @home: see there
- * @inprocess: of inprocess.c
- * @table: the mapping
- * @table_bytes: its size
  * @info: what it is
- * @usage: what it has cost; counted atomically
+ * @slack_ns: of the timers of twheel_add()
+ * @blocking: the descriptor may be one that blocks
+ * @no_preadv2: preadv2() is not to be had
+ * @table: the mapping of a kernel wheel
+ * @table_bytes: its size
+ * @inprocess: of inprocess.c
+ * @shadow: a &struct shadow for each slot that was ever ours, and those before it
+ * @reading: held from the backend's read until its events are handed out
+ * @pool_lock: protects what follows
+ * @pool: free slots that no thread has
+ * @nr_pool: how many
+ * @pool_room: how many there is room for
+ * @wake_id: of the timer that twheel_wake() uses, or 0; under @reading
+ * @usage: counted atomically
  */
-struct twheel_ctx {
-	struct twheel_words words;
+struct cold {
 	int fd;
-	uint64_t serial;
-	struct twheel_shadow *shadow;
+	pid_t pid;
 	const struct twheel_backend *backend;
-	struct twheel_home *home;
-	void *inprocess;
+	struct twheel_info info;
+	uint64_t slack_ns;
+	bool blocking;
+	bool no_preadv2;
 	void *table;
 	size_t table_bytes;
-	struct twheel_info info;
-	/* A 32-bit compiler would let them straddle cache lines. */
+	struct inprocess *inprocess;
+	struct arena shadow;
+	pthread_mutex_t reading;
+	pthread_mutex_t pool_lock;
+	uint32_t *pool;
+	uint32_t nr_pool;
+	uint32_t pool_room;
+	uint64_t wake_id;
 	_Alignas(8) struct twheel_usage usage;
 };
 
-/* What is inline in programs looks for them there, and so. */
-_Static_assert(!offsetof(struct twheel_ctx, words), "a wheel begins with its words");
-_Static_assert(offsetof(struct twheel_words, nr_slots) == sizeof(void *), "part of the ABI");
+/**
+ * struct twheel - the part of a wheel that a forked child finds zeroed
+ * @words: where the words are
+ * @nr_slots: how many of them the fast ways may touch: none, if @special
+ * @special: ids are checked, or a sanitizer wants to know
+ * @nr_words: how many can be touched
+ * @marks: a bit for each slot
+ * @summary: a bit for 2^@shift slots
+ * @next_ns: when the wheel will be turned next
+ * @shift: see there
+ * @index: of the wheel, in this process
+ * @serial: tells it from all others of this process
+ * @shadow: cold.shadow
+ * @nr_shadows: how many of them
+ * @cold: the rest
+ */
+struct twheel {
+	struct twheel_slot *words;
+	uint32_t nr_slots;
+	uint32_t special;
+	uint32_t nr_words;
+	uint64_t *marks;
+	uint64_t *summary;
+	uint64_t *next_ns;
+	uint32_t shift;
+	uint32_t index;
+	uint64_t serial;
+	struct shadow *shadow;
+	uint32_t nr_shadows;
+	struct cold *cold;
+};
 
-/* A wheel in the process, of which this is a forked child. */
-static inline bool twheel_is_gone(const struct twheel_ctx *wheel)
-{
-	return wheel->inprocess && !wheel->home->here;
-}
+/* Why twheel.special is not 0. */
+#define SPECIAL_CHECKED	1U
+#define SPECIAL_TSAN	2U
 
-static inline uint64_t twheel_load(const uint64_t *p)
+static inline uint64_t load64(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-static inline void twheel_store(uint64_t *p, uint64_t value)
+static inline void count(uint64_t *p)
 {
-	__atomic_store_n(p, value, __ATOMIC_RELAXED);
+	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
 }
 
-static inline void twheel_count(uint64_t *p, uint64_t more)
+/* Whether this is a forked child of the process that opened @w. */
+static inline bool is_child(const struct twheel *w)
 {
-	__atomic_fetch_add(p, more, __ATOMIC_RELAXED);
+	return !w->serial;
 }
 
-/* Zeroed memory that is there when touched; a fork zeroes it for the child. */
-void *twheel_map(size_t bytes);
+/* More words can be touched. */
+static inline void set_nr_words(struct twheel *w, uint32_t nr)
+{
+	__atomic_store_n(&w->nr_words, nr, __ATOMIC_RELEASE);
+	if (!w->special)
+		__atomic_store_n(&w->nr_slots, nr, __ATOMIC_RELEASE);
+}
 
+/* open.c */
+struct cold *twheel__cold(const struct twheel *w);
+uint64_t twheel__clock(int clock_id);
+
+/* process.c */
+/**
+ * struct cache - free slots that a thread has of a wheel
+ * @serial: of the wheel; another one means that the slots are nobody's
+ * @nr: how many
+ * @slots: they, the latest last
+ */
+struct cache {
+	uint64_t serial;
+	uint32_t nr;
+	uint32_t slots[KEPT];
+};
+
+/**
+ * struct thread - what a thread has
+ * @caches: by index of the wheel
+ * @nr_caches: how many
+ * @owner: the registry that it is in
+ * @next: next thread there
+ * @prev: where this is linked
+ */
+struct thread {
+	struct cache **caches;
+	uint32_t nr_caches;
+	struct registry *owner;
+	struct thread *next;
+	struct thread **prev;
+};
+
+extern __thread struct thread *twheel__self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+int twheel__process_init(void);
+int twheel__enroll(struct twheel *w);
+void twheel__dismiss(struct twheel *w);
+struct cache *twheel__make_cache(struct twheel *w);
+int twheel__mutex_init(pthread_mutex_t *mutex);
+
+/* The cache of this thread, or NULL. */
+static inline struct cache *find_cache(const struct twheel *w)
+{
+	struct thread *self = twheel__self;
+	struct cache *cache;
+
+	if (unlikely(!self || w->index >= self->nr_caches))
+		return NULL;
+	cache = self->caches[w->index];
+	return likely(cache && cache->serial == w->serial) ? cache : NULL;
+}
+
+/* timer.c */
+void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
+void twheel__end_timers(struct twheel *w);
+int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
+void twheel__lose(struct shadow *shadow);
+
+/* The shadow of @slot if that is ours, or NULL. */
+static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)
+{
+	struct shadow *shadow;
+
+	if (slot >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE))
+		return NULL;
+	shadow = &w->shadow[slot];
+	return load64(&shadow->kernel_id) ? shadow : NULL;
+}
+
+/* kernel.c, inprocess.c */
+int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
+int twheel__kernel_attach(struct twheel *w, int fd);
 /* Without inprocess.c there is no other backend to fall back on. */
 #ifdef WITHOUT_FALLBACK
-#define TWHEEL_FALLBACK	false
-static inline int twheel_inprocess_open(struct twheel_ctx *wheel,
-					const struct twheel_setup *setup)
+#define FALLBACK	false
+static inline int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup)
 {
-	(void)wheel;
+	(void)w;
 	(void)setup;
 	return -EOPNOTSUPP;
 }
 #else
-#define TWHEEL_FALLBACK	true
-int twheel_inprocess_open(struct twheel_ctx *wheel, const struct twheel_setup *setup);
+#define FALLBACK	true
+int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup);
 #endif
 
-int twheel_init_caches(void);
-struct twheel_cache *twheel_find_cache(struct twheel_ctx *wheel, bool make);
-void twheel_forget_caches(struct twheel_ctx *wheel);
-int twheel_flush_cache(struct twheel_ctx *wheel, struct twheel_cache *cache);
-int twheel_collect(struct twheel_ctx *wheel, struct twheel_cache *cache, uint32_t slot);
-void twheel_spill_cache(struct twheel_ctx *wheel, struct twheel_cache *cache);
-void twheel_end_timeouts(struct twheel_ctx *wheel);
-void twheel_forget_timeout(struct twheel_ctx *wheel, uint64_t id);
-size_t twheel_filter(struct twheel_ctx *wheel, struct twheel_event *events, size_t nr,
-		     bool timeouts);
-int twheel_take_events(struct twheel_ctx *wheel, struct twheel_event *events, size_t count,
-		       bool timeouts);
-
-/* The caches of this thread, the latest used first. */
-extern __thread struct twheel_cache *twheel_caches
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-/* The cache of this thread if it is the first of those, as it mostly is; or NULL. */
-static inline struct twheel_cache *twheel_first_cache(const struct twheel_ctx *wheel)
-{
-	struct twheel_cache *cache = twheel_caches;
-
-	return likely(cache && twheel_load(&cache->serial) == wheel->serial) ? cache : NULL;
-}
-
-/* The cache of this thread, made if there is none; NULL if out of memory. */
-static inline struct twheel_cache *twheel_cache(struct twheel_ctx *wheel)
-{
-	struct twheel_cache *cache = twheel_first_cache(wheel);
-
-	return likely(cache) ? cache : twheel_find_cache(wheel, true);
-}
+/*
+ * ThreadSanitizer does not see that an event comes after the arming that it is of. In a
+ * program that has it, these tell it so.
+ */
+extern void __tsan_release(void *addr) __attribute__((weak));
+extern void __tsan_acquire(void *addr) __attribute__((weak));
 
 #endif /* LIBTWHEEL_INTERNAL_H */

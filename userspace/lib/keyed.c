@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Timeouts by key.
+ * Timeouts by key, on the public functions of libtwheel alone.
  *
- * A key is an item in a hash table, and a timeout whose user_data is the item.
- * Events are read under the mutex that protects the table, so to all others a
- * key is either in the table or has left.
+ * A key is an item in a hash table, and a timer whose slot leads to the item. Events are
+ * read under the mutex that protects the tables, so to all others a key is either in the
+ * table or has left. What has left waits in a list of the object until a handler gets it: a
+ * handler that throws, jumps or ends its thread loses nothing of that.
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
+/* Strangers may choose keys, so the hash has a seed that they do not know. */
+static uint64_t hash_key(const void *key, size_t len);
+#define HASH_FUNCTION(key, len, hash)	((hash) = (unsigned int)hash_key(key, len))
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "internal.h"
 #include "libtwheel_keyed.h"
+
+#define TWHEEL_PUBLIC	__attribute__((visibility("default")))
 
 /* Events that are read at a time. */
 #define EVENTS	64
@@ -23,9 +33,10 @@
 /**
  * struct item - a key
  * @hh: its place in the table
- * @next: the next of those that leave together
- * @runs: of twheel_keyed, when it was set
- * @id: its timeout
+ * @next: the next of those that have left
+ * @prev: where this is linked
+ * @run: of twheel_keyed, when it was set
+ * @id: its timer
  * @user_data: the caller's
  * @len: of @key
  * @key: its bytes
@@ -33,7 +44,8 @@
 struct item {
 	UT_hash_handle hh;
 	struct item *next;
-	uint64_t runs;
+	struct item **prev;
+	uint64_t run;
 	uint64_t id;
 	uint64_t user_data;
 	size_t len;
@@ -45,53 +57,166 @@ struct item {
  * @wheel: of all of them
  * @lock: protects what follows
  * @items: the table
+ * @by_slot: the items by the slots of their timers; others are not trusted to have given
+ *	user_data that is an item
+ * @nr_slots: how many
+ * @left: those that have left it and that no handler was given
+ * @left_end: where the next of these is linked
+ * @given: those that a handler has, or has run away with
  * @runs: how often twheel_keyed_run() was called
  */
 struct twheel_keyed {
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	pthread_mutex_t lock;
 	struct item *items;
+	struct item **by_slot;
+	uint32_t nr_slots;
+	struct item *left;
+	struct item **left_end;
+	struct item *given;
 	uint64_t runs;
 };
 
+static uint64_t seed[2];
+static pthread_once_t seeded = PTHREAD_ONCE_INIT;
+
+static void make_seed(void)
+{
+	struct timespec now;
+
+	if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	seed[0] = (uintptr_t)&now ^ now.tv_nsec;
+	seed[1] = (uintptr_t)&make_seed ^ now.tv_sec;
+}
+
+static inline uint64_t rotate(uint64_t x, int bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static inline void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[0] = rotate(v[0], 32);
+	v[2] += v[3];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] += v[3];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[2] += v[1];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[2] = rotate(v[2], 32);
+}
+
 /*
- * A forked child has none of this: neither the timeouts nor, as another thread
- * may have been in the middle of something, the table and its mutex.
+ * SipHash-1-3, after J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF"
+ * (2012), which hash tables of many languages use.
+ */
+static uint64_t hash_key(const void *key, size_t len)
+{
+	uint64_t v[4] = {
+		seed[0] ^ 0x736f6d6570736575ULL, seed[1] ^ 0x646f72616e646f6dULL,
+		seed[0] ^ 0x6c7967656e657261ULL, seed[1] ^ 0x7465646279746573ULL,
+	};
+	const unsigned char *bytes = key;
+	uint64_t word, last = (uint64_t)len << 56;
+	size_t i;
+
+	for (i = 0; i + 8 <= len; i += 8) {
+		memcpy(&word, bytes + i, 8);
+		v[3] ^= word;
+		sip_round(v);
+		v[0] ^= word;
+	}
+	for (word = 0; i < len; i++)
+		word |= (uint64_t)bytes[i] << 8 * (i % 8);
+	last |= word;
+	v[3] ^= last;
+	sip_round(v);
+	v[0] ^= last;
+	v[2] ^= 0xff;
+	sip_round(v);
+	sip_round(v);
+	sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/*
+ * A forked child has none of this: neither the timers nor, as another thread may have been
+ * in the middle of something, the table and its mutex.
  */
 static bool is_child(const struct twheel_keyed *k)
 {
-	return !k->wheel->home->here;
+	struct twheel_info info;
+
+	return twheel_info(k->wheel, &info) == -ECHILD;
 }
 
-TWHEEL_PUBLIC int twheel_keyed_open(const struct twheel_options *options,
-				    struct twheel_keyed **keyed)
+TWHEEL_PUBLIC int twheel_keyed_open(struct twheel_keyed **keyed,
+				    const struct twheel_options *options)
 {
 	struct twheel_keyed *k = calloc(1, sizeof(*k));
+	pthread_mutexattr_t attr;
 	int err;
 
 	if (!k)
 		return -ENOMEM;
-	err = twheel_open(options, &k->wheel);
+	pthread_once(&seeded, make_seed);
+	err = twheel_open(&k->wheel, options);
 	if (err) {
 		free(k);
 		return err;
 	}
-	pthread_mutex_init(&k->lock, NULL);
+	k->left_end = &k->left;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	if (pthread_mutex_init(&k->lock, &attr))
+		pthread_mutex_init(&k->lock, NULL);
+	pthread_mutexattr_destroy(&attr);
 	*keyed = k;
 	return 0;
 }
 
+/* Takes @item out of the list that it is in. */
+static void unlink_item(struct twheel_keyed *k, struct item *item)
+{
+	*item->prev = item->next;
+	if (item->next)
+		item->next->prev = item->prev;
+	else if (k->left_end == &item->next)
+		k->left_end = item->prev;
+}
+
+static void free_list(struct item *item)
+{
+	struct item *next;
+
+	for (; item; item = next) {
+		next = item->next;
+		free(item);
+	}
+}
+
 TWHEEL_PUBLIC void twheel_keyed_close(struct twheel_keyed *k)
 {
+	struct item *item, *next;
+
 	if (!k)
 		return;
-	twheel_keyed_drain(k, NULL, NULL);
+	HASH_ITER(hh, k->items, item, next) {
+		HASH_DELETE(hh, k->items, item);
+		free(item);
+	}
+	free_list(k->left);
+	free_list(k->given);
+	free(k->by_slot);
 	twheel_close(k->wheel);
-	pthread_mutex_destroy(&k->lock);
 	free(k);
 }
 
-TWHEEL_PUBLIC struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *k)
+TWHEEL_PUBLIC struct twheel *twheel_keyed_wheel(const struct twheel_keyed *k)
 {
 	return k->wheel;
 }
@@ -112,24 +237,53 @@ static struct item *find(struct twheel_keyed *k, const void *key, size_t len)
 	return item;
 }
 
-/* Takes @item out of the table, and ends its timeout. */
-static void take(struct twheel_keyed *k, struct item *item)
+/* Takes @item out of the table, and ends its timer. It has left, and waits for a handler. */
+static void leave(struct twheel_keyed *k, struct item *item)
 {
 	HASH_DELETE(hh, k->items, item);
-	twheel_stop(k->wheel, item->id);
+	k->by_slot[(uint32_t)item->id] = NULL;
+	twheel_del(k->wheel, item->id);
+	item->next = NULL;
+	item->prev = k->left_end;
+	*k->left_end = item;
+	k->left_end = &item->next;
 }
 
-/* Gives @item another deadline. A timeout that another process has drained begins anew. */
-static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline_ns)
+/* Gives @item a timer. Return: 0 or a negative errno. */
+static int add_timer(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
-	int ret = twheel_move(k->wheel, item->id, deadline_ns);
+	int err = twheel_add(k->wheel, deadline, 0, &item->id);
+	uint32_t slot = item->id, nr = k->nr_slots;
+	struct item **bigger;
+
+	if (err)
+		return err;
+	if (slot >= nr) {
+		nr = slot + slot / 2 + EVENTS;
+		bigger = realloc(k->by_slot, nr * sizeof(*bigger));
+		if (!bigger) {
+			twheel_del(k->wheel, item->id);
+			return -ENOMEM;
+		}
+		memset(bigger + k->nr_slots, 0, (nr - k->nr_slots) * sizeof(*bigger));
+		k->by_slot = bigger;
+		k->nr_slots = nr;
+	}
+	k->by_slot[slot] = item;
+	return 0;
+}
+
+/* Gives @item another deadline. A timer that another process has drained begins anew. */
+static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline)
+{
+	int ret = twheel_set(k->wheel, item->id, deadline);
 
 	if (ret == -ENOENT)
-		ret = twheel_start(k->wheel, deadline_ns, (uintptr_t)item, &item->id);
+		ret = add_timer(k, item, deadline);
 	return ret < 0 ? ret : 0;
 }
 
-static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t deadline_ns,
+static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t deadline,
 	       uint64_t user_data)
 {
 	struct item *item = malloc(sizeof(*item) + len);
@@ -137,7 +291,7 @@ static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t dea
 
 	if (!item)
 		return -ENOMEM;
-	item->runs = k->runs;
+	item->run = k->runs;
 	item->user_data = user_data;
 	item->len = len;
 	memcpy(item->key, key, len);
@@ -146,7 +300,7 @@ static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t dea
 		free(item);
 		return -ENOMEM;
 	}
-	err = twheel_start(k->wheel, deadline_ns, (uintptr_t)item, &item->id);
+	err = add_timer(k, item, deadline);
 	if (err) {
 		HASH_DELETE(hh, k->items, item);
 		free(item);
@@ -155,7 +309,7 @@ static int add(struct twheel_keyed *k, const void *key, size_t len, uint64_t dea
 }
 
 TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size_t len,
-				   uint64_t deadline_ns, uint64_t user_data)
+				   uint64_t deadline, uint64_t user_data, uint64_t *old)
 {
 	struct item *item;
 	int ret;
@@ -167,21 +321,23 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {
-		ret = move(k, item, deadline_ns);
+		ret = move(k, item, deadline);
 		if (!ret) {
-			item->runs = k->runs;
+			if (old)
+				*old = item->user_data;
+			item->run = k->runs;
 			item->user_data = user_data;
 			ret = 1;
 		}
 	} else {
-		ret = add(k, key, len, deadline_ns, user_data);
+		ret = add(k, key, len, deadline, user_data);
 	}
 	pthread_mutex_unlock(&k->lock);
 	return ret;
 }
 
 TWHEEL_PUBLIC int twheel_keyed_move(struct twheel_keyed *k, const void *key, size_t len,
-				    uint64_t deadline_ns)
+				    uint64_t deadline)
 {
 	int ret = -ENOENT;
 	struct item *item;
@@ -191,7 +347,7 @@ TWHEEL_PUBLIC int twheel_keyed_move(struct twheel_keyed *k, const void *key, siz
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item)
-		ret = move(k, item, deadline_ns);
+		ret = move(k, item, deadline);
 	pthread_mutex_unlock(&k->lock);
 	return ret;
 }
@@ -205,8 +361,10 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 		return -ECHILD;
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
-	if (item)
-		take(k, item);
+	if (item) {
+		leave(k, item);
+		unlink_item(k, item);
+	}
 	pthread_mutex_unlock(&k->lock);
 	if (!item)
 		return -ENOENT;
@@ -216,85 +374,124 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
 	return 0;
 }
 
-/*
- * Gives each of a list to @fn, and frees it. Nobody else knows of them any more, so a
- * thread is not cancelled in the midst.
+/**
+ * struct visit - a handler that runs
+ * @keyed: of which keys
+ * @item: the key that it was given
+ * @over: it has returned
  */
-static void leave(struct item *item, twheel_keyed_fn fn, void *arg)
-{
-	struct item *next;
-	int cancellable;
+struct visit {
+	struct twheel_keyed *keyed;
+	struct item *item;
+	bool over;
+};
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-	for (; item; item = next) {
-		next = item->next;
+/*
+ * After a handler, however that ended, but for a jump. If it threw or its thread ends, the
+ * rest is for another run, which the descriptor asks for.
+ */
+static void end_visit(struct visit *visit)
+{
+	struct twheel_keyed *k = visit->keyed;
+	bool rest;
+
+	if (is_child(k))
+		return;
+	pthread_mutex_lock(&k->lock);
+	unlink_item(k, visit->item);
+	rest = k->left;
+	pthread_mutex_unlock(&k->lock);
+	free(visit->item);
+	if (!visit->over && rest)
+		twheel_wake(k->wheel);
+}
+
+/*
+ * Gives the first that has left to @fn, with no lock held. It stays in a list of its own
+ * meanwhile, for a handler that jumps away. Return: whether there was one.
+ */
+static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&k->lock);
+	item = k->left;
+	if (item) {
+		unlink_item(k, item);
+		item->next = k->given;
+		item->prev = &k->given;
+		if (item->next)
+			item->next->prev = &item->next;
+		k->given = item;
+	}
+	pthread_mutex_unlock(&k->lock);
+	if (item) {
+		__attribute__((cleanup(end_visit))) struct visit visit = { k, item, false };
+
 		if (fn)
 			fn(item->key, item->len, item->user_data, arg);
-		free(item);
+		visit.over = true;
 	}
-	pthread_setcancelstate(cancellable, NULL);
+	return item;
+}
+
+/* Has what has expired leave. Return: how many, or a negative errno. */
+static int take_expired(struct twheel_keyed *k, uint64_t run, bool *again)
+{
+	struct twheel_event events[EVENTS];
+	int i, got, taken = 0;
+
+	got = twheel_read(k->wheel, events, EVENTS);
+	for (i = 0; i < got; i++) {
+		uint32_t slot = events[i].id;
+		struct item *item = slot < k->nr_slots ? k->by_slot[slot] : NULL;
+
+		/* What another process registers there is nobody's. */
+		if (!item || item->id != events[i].id)
+			continue;
+		*again |= item->run >= run;
+		leave(k, item);
+		taken++;
+	}
+	return got < 0 ? got : taken;
 }
 
 TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
-	struct twheel_event events[EVENTS];
-	struct item *first, **last;
-	int i, got, total = 0;
 	bool again = false;
 	uint64_t run = 0;
+	int got, total = 0;
 
-	if (is_child(k))
-		return -ECHILD;
 	do {
-		first = NULL;
-		last = &first;
+		if (is_child(k))
+			return -ECHILD;
 		pthread_mutex_lock(&k->lock);
 		if (!run)
 			run = ++k->runs;
-		got = twheel_take_events(k->wheel, events, EVENTS, true);
-		for (i = 0; i < got; i++) {
-			struct item *item = (struct item *)(uintptr_t)events[i].user_data;
-
-			take(k, item);
-			item->next = NULL;
-			*last = item;
-			last = &item->next;
-			again |= item->runs >= run;
-		}
+		got = take_expired(k, run, &again);
 		pthread_mutex_unlock(&k->lock);
-		leave(first, fn, arg);
-		if (got < 0)
-			return total ? total : got;
-		total += got;
-		/*
-		 * What others have on the wheel was left out: fewer do not mean the last.
-		 * But what was set meanwhile may be so for ever, by @fn.
-		 */
+		while (!is_child(k) && hand_out(k, fn, arg))
+			total++;
+		/* What was set meanwhile may be so for ever, by @fn. */
 	} while (got > 0 && !again);
-	/* What @fn armed in the last round may be all that there is to wake up for. */
-	if (again)
-		twheel_flush(k->wheel);
-	return total;
+	if (is_child(k))
+		return -ECHILD;
+	return got < 0 && !total ? got : total;
 }
 
 TWHEEL_PUBLIC size_t twheel_keyed_drain(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
-	struct item *first = NULL, **last = &first;
 	struct item *item, *next;
 	size_t total = 0;
 
 	if (is_child(k))
 		return 0;
 	pthread_mutex_lock(&k->lock);
-	HASH_ITER(hh, k->items, item, next) {
-		take(k, item);
-		item->next = NULL;
-		*last = item;
-		last = &item->next;
-		total++;
-	}
+	HASH_ITER(hh, k->items, item, next)
+		leave(k, item);
 	pthread_mutex_unlock(&k->lock);
-	leave(first, fn, arg);
+	while (!is_child(k) && hand_out(k, fn, arg))
+		total++;
 	return total;
 }
 

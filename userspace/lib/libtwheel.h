@@ -1,76 +1,75 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libtwheel: timeouts that are moved much more often than they expire.
+ * libtwheel: timers that are moved much more often than they expire.
  *
- * A wheel holds the timeouts. It is one descriptor, to be put into whatever
- * loop the program has; the library starts no thread and owns no loop. To arm,
- * move or disarm a timeout is one atomic exchange on a word that the program
- * shares with the wheel: no lock and, but for those that twheel_flush() sends
- * together, no system call.
+ * A wheel holds the timers. It is one descriptor for the loop that the program has.
+ * The library starts no thread and owns no loop. A timer that is armed is moved or
+ * disarmed by one atomic instruction, without a lock or a system call.
  *
- *	struct twheel_ctx *wheel;
+ *	struct twheel *wheel;
  *	struct twheel_event event;
  *	uint64_t id;
  *
- *	twheel_open(NULL, &wheel);
- *	twheel_start(wheel, twheel_now(wheel) + 5000000000, 42, &id);
+ *	twheel_open(&wheel, NULL);
+ *	twheel_add(wheel, twheel_after(wheel, 5000000000), 42, &id);
  *	...
- *	twheel_move(wheel, id, twheel_now(wheel) + 5000000000);
+ *	twheel_set(wheel, id, twheel_after(wheel, 5000000000));
  *	...
  *	while (twheel_wait(wheel, -1) > 0) {
  *		while (twheel_read(wheel, &event, 1) > 0) {
- *			printf("timeout %llu\n", event.user_data);
- *			twheel_stop(wheel, event.id);
+ *			printf("timer %llu\n", event.user_data);
+ *			twheel_del(wheel, event.id);
  *		}
  *	}
  *
- * Two kinds
+ * The life of a timer
  *
- *   timeouts	twheel_start(), twheel_move(), twheel_stop(). Short-lived or
- *		long, one-shot, made and ended without a system call: their slots
- *		are kept for the next. After a stop that returned 1, the event
- *		will not be read. Each is stopped once, also when its event has been
- *		read: until then its slot is not free. After that its id may be what
- *		the next start returns: who uses it again moves or stops another
- *		timeout. This is what most programs want.
+ *   twheel_add()	makes a timer and arms it
+ *   twheel_set()	gives it another deadline, whether it is armed or has expired
+ *   twheel_clear()	disarms it; the program keeps the id
+ *   twheel_del()	disarms it and gives it back
  *
- *   timers	twheel_register() and so on: all that <linux/twheel.h> offers
- *		(periods, slack, flags), a system call each. twheel_arm() and
- *		twheel_disarm() move those that were registered with
- *		%TWHEEL_KEEP, from any process that has the descriptor.
- *
- * Before you sleep
- *
- * An arming that the wheel has to be told of (an idle timeout, or one moved to
- * an earlier time) is collected by the thread that made it. twheel_wait() and
- * twheel_read() send what their thread has collected. A thread that sleeps
- * elsewhere, in a loop of its own say, calls twheel_flush() before; so does one
- * that works for long, as until then the wheel may not know of these.
+ * A timer belongs to the program from add to del, whether it expires or not. When one
+ * of these functions has returned, the wheel knows. There is nothing to flush.
  *
  * Two backends
  *
- * The wheel is the kernel's (/dev/twheel) or, where that cannot be opened, one
- * in this process, of the same source, behind a timerfd. twheel_open() chooses,
- * and twheel_backend() tells. Both have all functions. What only the kernel can
- * do: be shared with other processes, go on when this one hangs, and take the
- * ioctls of <linux/twheel.h>. A wheel in the process takes any tick. It is turned
- * by those who read it, so a timer that is due may count as armed until the next
- * read; twheel_fd() may become readable without an event, and in a forked child it
- * is gone: -ECHILD, but for twheel_arm() and twheel_disarm(), which do nothing there.
+ * The wheel is the kernel's (/dev/twheel), or it is one in this process, behind a
+ * timerfd. Both have all functions. Only the kernel's can be shared with other
+ * processes, and goes on when this process hangs. The in-process wheel accepts any
+ * tick. Only a wait, a read or a kick turns it, so an unread timer that is due may
+ * be reported as armed, and twheel_fd() may be readable without an event.
  *
- * Rules for all functions
+ * Threads
  *
- *  - What can fail returns a negative errno, and has then changed nothing. Only
- *    the memory of a kernel wheel's table comes page by page, as it is first
- *    written to: a process whose control group has none left gets a SIGBUS.
- *  - Times are nanoseconds on the clock of the wheel, see twheel_now(). A
- *    deadline is absolute; one in the past expires at once, and 0 counts as 1.
- *  - Any thread may call any function at any time, but for two rules: nothing
- *    may be under way when twheel_close() is called, and one timeout is
- *    started, moved and stopped by one thread at a time.
- *  - None may be called from a signal handler, nor may that fork().
- *  - A thread that is cancelled ends in twheel_wait(), and not where others would
- *    wait for it. Let it not be in twheel_open() or twheel_close() then.
+ *  - Any thread may call any function at any time. No call may be under way when
+ *    twheel_close() is called.
+ *  - Two threads may call twheel_set() for one timer at the same time. While
+ *    twheel_clear() or twheel_del() runs, no other thread may set, clear or delete
+ *    the same timer.
+ *  - If threads share a wheel, a thread may read the event of a timer that belongs to
+ *    another. That event is stale if the owner has moved the timer meanwhile. To avoid
+ *    this, give each loop a thread and a wheel of its own. To detect it, lock the
+ *    object of the timer and compare its deadline with that of the event.
+ *  - A thread that is canceled ends in twheel_wait(), and in no other function.
+ *  - Call no function from a signal handler, and do not fork in one.
+ *
+ * Fork
+ *
+ * In a child, all functions on a wheel of the parent return -ECHILD, or do nothing. Only
+ * twheel_fd(), twheel_backend(), twheel_now(), twheel_after() and twheel_close() work. To
+ * use the kernel's wheel in the child, call twheel_open_fd() with its descriptor.
+ *
+ * Times are nanoseconds on the clock of the wheel, see twheel_now(). A deadline is
+ * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 never comes.
+ *
+ * Timers of one deadline expire in the order in which they were armed if the deadline is
+ * so near that the finest level holds it (33 ms by default). Farther away, this is not
+ * promised.
+ *
+ * Functions that return int return 0 or more, or a negative errno. After an error
+ * nothing has changed. The memory of a kernel wheel's table comes page by page:
+ * a process whose memory cgroup is exhausted gets a SIGBUS.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
@@ -82,21 +81,19 @@
 
 #ifdef __cplusplus
 extern "C" {
+#if defined(__GNUC__) && !defined(__clang__)
+/* A function here may have the name of a struct, as stat() has. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 #endif
 
 #define TWHEEL_VERSION_MAJOR	0
-#define TWHEEL_VERSION_MINOR	1
+#define TWHEEL_VERSION_MINOR	2
 #define TWHEEL_VERSION_PATCH	0
 
-/**
- * twheel_version() - the version of the library that runs
- *
- * Return: "MAJOR.MINOR.PATCH".
- */
-const char *twheel_version(void);
-
 /* A wheel. */
-struct twheel_ctx;
+struct twheel;
 
 /* ---- Opening and closing ---- */
 
@@ -105,27 +102,30 @@ struct twheel_ctx;
 #define TWHEEL_OPEN_KERNEL	(1U << 0)
 /* A wheel in this process. */
 #define TWHEEL_OPEN_INPROCESS	(1U << 1)
-/* On CLOCK_REALTIME, for which @clock_id stays 0. */
+/* On CLOCK_REALTIME; leave @clock_id 0. */
 #define TWHEEL_OPEN_REALTIME	(1U << 2)
+/* Check each id before anything is changed: a stale one is -ENOENT everywhere. */
+#define TWHEEL_OPEN_CHECKED	(1U << 3)
 
 /**
  * struct twheel_options - the wheel that is wanted
  * @size: sizeof(struct twheel_options), so that it can grow
  * @flags: TWHEEL_OPEN_, or 0
- * @tick_ns: its resolution; the largest power of two not above it is taken
- * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI; that the last has
- *	another offset, a wheel in the process hears when it is next called
- * @max_timers: how many timers and slots for timeouts there may be; each thread
- *	that starts timeouts keeps up to 256 slots for itself, see twheel_start()
+ * @tick_ns: the resolution. The wheel takes the largest power of two not above it
+ * @slack_ns: how late the timers of twheel_add() may be beyond their tick
+ * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
+ * @max_timers: how many timers there may be. Deleted ones are kept for the next add and
+ *	count: each thread keeps up to 128 of them. The first twheel_wake() takes one, too
  * @levels: levels of the hierarchy
- * @slot_bits: each has 2^slot_bits buckets
+ * @slot_bits: each level has 2^slot_bits buckets
  *
- * 0 is the default of each. See &struct twheel_setup.
+ * Zero in a field means the default. See &struct twheel_setup.
  */
 struct twheel_options {
 	uint32_t size;
 	uint32_t flags;
 	uint64_t tick_ns;
+	uint64_t slack_ns;
 	uint32_t clock_id;
 	uint32_t max_timers;
 	uint32_t levels;
@@ -134,62 +134,55 @@ struct twheel_options {
 
 /**
  * twheel_open() - make a wheel
- * @options: what is wanted, or NULL for the default of everything
- * @wheel: out: the wheel, for twheel_close() to end
+ * @wheel: out: the wheel, for twheel_close()
+ * @options: what is wanted, or NULL for the defaults
  *
- * Without a flag that names a backend it is the kernel's if /dev/twheel is
- * there and may be opened, and else one in the process. The environment
- * variable TWHEEL_BACKEND, "kernel" or "inprocess", overrides the flags, but where
- * it is empty, or the program has more rights than who calls it (secure_getenv()).
+ * If no flag names a backend, the wheel is the kernel's. If /dev/twheel is not there, or
+ * the process may not open it, the wheel is one in this process. The environment variable
+ * TWHEEL_BACKEND ("kernel" or "inprocess") overrides the flags. TWHEEL_CHECKED=1 sets
+ * %TWHEEL_OPEN_CHECKED. A setuid program ignores both variables.
  *
- * Return: 0; -EINVAL: impossible options, or a TWHEEL_BACKEND unknown; -E2BIG:
- * options that only a later version knows; -EPERM: so small a tick needs
- * CAP_SYS_RESOURCE; -EOPNOTSUPP: no such backend in this library or module;
- * -ENOMEM; -EAGAIN: the process has no pthread_key_t left; or why the device or
- * the timerfd cannot be opened.
+ * Return: 0; -EINVAL: impossible options, or an unknown TWHEEL_BACKEND; -E2BIG: options
+ * of a later version; -EPERM: so small a tick needs CAP_SYS_RESOURCE; -EOPNOTSUPP: this
+ * library or module has no such backend; -ENOMEM; with %TWHEEL_OPEN_KERNEL, why
+ * the device cannot be opened: -ENOENT: the module is not loaded; -EACCES: not permitted.
  */
-int twheel_open(const struct twheel_options *options, struct twheel_ctx **wheel);
+int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 
 /**
- * twheel_from_fd() - use a wheel that another process has opened
- * @fd: a descriptor of /dev/twheel, inherited or passed over a socket. It
- *	belongs to the wheel from now on, if this succeeds.
- * @wheel: out: the wheel, for twheel_close() to end
+ * twheel_open_fd() - use a kernel wheel that another process has opened
+ * @wheel: out: the wheel, for twheel_close()
+ * @fd: a descriptor of /dev/twheel, inherited or passed over a socket. If this
+ *	succeeds, it belongs to the wheel
  *
- * Timers are shared by all who have the descriptor: an id that one has
- * registered can be armed by the other, and an event goes to one reader.
- * Timeouts are not: those of twheel_start() are to be read by the process that
- * started them, which therefore should be the only reader. If another drains the
- * wheel by %TWHEEL_DRAIN_CANCEL, those that were armed have ended: no event comes,
- * and twheel_move() and twheel_stop() say -ENOENT. That is noticed as long as their
- * slots have not gone to timers of yet another process, whose words would be
- * taken for theirs: so drain only where nobody registers.
+ * All processes that have the descriptor share the timers of REGISTER: an id that one
+ * has registered can be set by the other, and an event goes to one reader. Timers of
+ * twheel_add() are not shared. The process that adds them must be the only reader.
  *
- * Return: 0; -ENOTTY: not a wheel; -EBADF; -EACCES: open for reading only;
- * -EOPNOTSUPP: the module has no table; -ENOMEM; -EAGAIN: see twheel_open().
+ * Return: 0; -ENOTTY: not a wheel; -EBADF; -EACCES: open for reading only; -EOPNOTSUPP:
+ * the module has no marks; -ENOMEM.
  */
-int twheel_from_fd(int fd, struct twheel_ctx **wheel);
+int twheel_open_fd(struct twheel **wheel, int fd);
 
 /**
  * twheel_close() - end the use of a wheel
  * @wheel: the wheel, or NULL
  *
- * Its timeouts end. Its timers do if nobody else has the descriptor.
+ * The timers of twheel_add() end. Those of REGISTER end if nobody else has the
+ * descriptor. In a child of fork() this frees the child's part only.
  */
-void twheel_close(struct twheel_ctx *wheel);
+void twheel_close(struct twheel *wheel);
 
 /**
  * twheel_fd() - the descriptor to wait for
  * @wheel: the wheel
  *
- * Lent, for poll, epoll and the like: readable when twheel_read() may have
- * something. Do not close it, nor read it, but for a kernel wheel that has timers
- * only. That of a kernel wheel can be passed to another process, for
- * twheel_from_fd().
+ * For poll, epoll and the like. It is readable when twheel_read() may have something.
+ * Do not close or read it.
  *
- * Return: the descriptor.
+ * Return: the descriptor. It is never below 3, unless twheel_open_fd() was given it.
  */
-int twheel_fd(const struct twheel_ctx *wheel);
+int twheel_fd(const struct twheel *wheel);
 
 /**
  * twheel_backend() - whose wheel it is
@@ -197,352 +190,225 @@ int twheel_fd(const struct twheel_ctx *wheel);
  *
  * Return: "kernel" or "inprocess".
  */
-const char *twheel_backend(const struct twheel_ctx *wheel);
+const char *twheel_backend(const struct twheel *wheel);
 
 /**
  * twheel_now() - the time on the clock of a wheel
  * @wheel: the wheel
  *
- * As the clock is in the time namespace of the caller: of use to those in that of
- * who opened the wheel.
- *
- * Return: ns. No system call, as far as the C library can do without.
+ * Return: ns.
  */
-uint64_t twheel_now(const struct twheel_ctx *wheel);
+uint64_t twheel_now(const struct twheel *wheel);
+
+/**
+ * twheel_after() - a deadline from a delay
+ * @wheel: the wheel
+ * @delay_ns: how long from now
+ *
+ * Return: the deadline; ~0 (never) if that is past the end of time.
+ */
+uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
+
+/**
+ * twheel_next() - when may there be something to read?
+ * @wheel: the wheel
+ *
+ * For loops that are embedded by a number instead of a descriptor. No system call. The
+ * answer may be too early, never too late: call twheel_read() then until it returns 0, and
+ * ask again. It accounts for what this process has armed. If other processes arm timers of
+ * the wheel as well, wait for twheel_fd() instead.
+ *
+ * Return: no event comes before this. 0: there may be one now. ~0: none is armed.
+ */
+uint64_t twheel_next(const struct twheel *wheel);
 
 /**
  * twheel_info() - what the wheel is
  * @wheel: the wheel
- * @info: out: as from the ioctl; a wheel in the process has no
- *	%TWHEEL_FEATURE_TABLE, as there is nothing to map
+ * @info: out: as from the ioctl. An in-process wheel has a table_bytes of 0
+ *
+ * Return: 0, or -ECHILD.
  */
-void twheel_info(const struct twheel_ctx *wheel, struct twheel_info *info);
+int twheel_info(const struct twheel *wheel, struct twheel_info *info);
 
 /**
- * twheel_counters() - what the wheel has done so far
+ * twheel_stats() - what the wheel has done so far
  * @wheel: the wheel
- * @stats: out: as from the ioctl; what was done through the table counts from
- *	when the wheel has looked at it
+ * @stats: out: as from the ioctl. The timers that the library keeps for the next
+ *	twheel_add() count as allocated
  *
  * Return: 0, or a negative errno.
  */
-int twheel_counters(struct twheel_ctx *wheel, struct twheel_stats *stats);
+int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
 
 /**
- * struct twheel_usage - what the table has cost this process
- * @kicks: times that twheel_flush() had something to send
- * @kicked: slots that it sent
- * @refills: times that slots for timeouts were asked for, or given back unused
- * @withdrawn: timeouts that were stopped or moved when they had expired and
- *	were not read yet, or when another process had drained them
+ * struct twheel_usage - what arming has cost this process in system calls
+ * @kicks: armings that came before the next turn of the wheel
+ * @refills: times that twheel_add() asked for timers, 64 at a time
+ * @withdrawn: times that set, clear or del met a timer that had expired, and asked
+ *	the wheel to withdraw the event
  *
- * Each is one system call of a kernel wheel, but for @kicked. To start, move
- * and stop timeouts, and to arm and disarm timers, made no others of it. What a
- * process takes for its memory is not counted: each thread maps a page or two for
- * each wheel that it uses. A forked child goes on from its parent's counts.
+ * Each is one system call of a kernel wheel. The functions add, set, clear and del make no
+ * others, except for memory of the process.
  */
 struct twheel_usage {
 	uint64_t kicks;
-	uint64_t kicked;
 	uint64_t refills;
 	uint64_t withdrawn;
 };
 
 /**
- * twheel_usage() - what the table has cost so far
+ * twheel_usage() - what arming has cost so far
  * @wheel: the wheel
  * @usage: out
+ *
+ * Return: 0, or -ECHILD.
  */
-void twheel_usage(const struct twheel_ctx *wheel, struct twheel_usage *usage);
-
-/* ---- Timeouts ---- */
-
-/**
- * twheel_start() - start a timeout
- * @wheel: the wheel
- * @deadline_ns: when it expires
- * @user_data: comes back in its event
- * @id: out: for twheel_move() and twheel_stop()
- *
- * Each started timeout is stopped once, whether its event has been read or
- * not: until then the id is its own.
- *
- * It takes the slot that this thread has freed last. No system call, if the wheel
- * will look at that one before @deadline_ns anyway; if the wheel looks in this very
- * moment, that is found out by the next twheel_flush(). Slots come by the 64, of
- * which a thread keeps up to 256 free ones for itself; up to four cache lines of
- * them are shared with no other thread.
- *
- * Return: 0; -ENOSPC: max_timers reached, with the free slots that other threads
- * keep; -ENOMEM.
- */
-int twheel_start(struct twheel_ctx *wheel, uint64_t deadline_ns, uint64_t user_data,
-		 uint64_t *id);
+int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 
 /**
- * twheel_move() - give a timeout another deadline
- * @wheel: the wheel
- * @id: a timeout that was started and not stopped
- * @deadline_ns: when it expires now
+ * twheel_version() - the version of the library that runs
  *
- * The new deadline is armed even if the event of the old one has been read.
- *
- * Return: 1: of the old deadline no event was read, and none will be; 0: its
- * event has been read, by this thread or another; -ENOENT: no such timeout, or
- * another process has drained it, see twheel_from_fd().
+ * Return: "MAJOR.MINOR.PATCH".
  */
-int twheel_move(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
-
-/**
- * twheel_stop() - end a timeout
- * @wheel: the wheel
- * @id: a timeout that was started and not stopped
- *
- * The id is free then, and the next twheel_start() may give it out. If this
- * returns 0, the event may still be in an array that the thread goes through: pass
- * it over by a mark of the program's own, not by its id.
- *
- * Return: 1: its event was not read and never will be; 0: its event has been
- * read, by this thread or another; -ENOENT: no such timeout, or another process
- * has drained it.
- */
-int twheel_stop(struct twheel_ctx *wheel, uint64_t id);
+const char *twheel_version(void);
 
 /* ---- Timers ---- */
 
 /**
- * twheel_register() - make a timer, and arm it
+ * twheel_add() - make a timer and arm it
  * @wheel: the wheel
- * @timer: in: user_data, deadline_ns (a delay without %TWHEEL_ABSTIME),
- *	period_ns, slack_ns, flags. Out: id, the absolute deadline, and the rest
+ * @deadline: when it expires; ~0: not until twheel_set() moves it
+ * @user_data: comes back in its events
+ * @id: out: for the functions below
  *
- * Return: 0; -EINVAL, -ENOSPC, -ENOMEM as <linux/twheel.h> says.
+ * An id is not given out twice in 2^32 adds of its slot, so a stale id differs from the id
+ * of its successor.
+ *
+ * Return: 0; -ENOSPC: max_timers reached; -ENOMEM; -ECHILD.
  */
-int twheel_register(struct twheel_ctx *wheel, struct twheel_timer *timer);
+int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint64_t *id);
 
 /**
- * twheel_rearm() - give a timer another deadline, period, slack and flags
+ * twheel_set() - arm, move, or arm again
  * @wheel: the wheel
- * @timer: in: id and those. Out: state is what it was before
+ * @id: a timer of twheel_add(), or of REGISTER with %TWHEEL_KEEP
+ * @deadline: when it expires
  *
- * An expiration that was not read yet is withdrawn.
+ * If the timer is armed, this is one atomic exchange. If it is not, a lock is taken. A
+ * thread in twheel_read() may hold the lock for the length of one read. The id is
+ * checked only then, unless the wheel is checked: see %TWHEEL_OPEN_CHECKED.
  *
- * Return: 0; -ENOENT: no such timer; -EINVAL.
+ * Return: 1: an arming was ended, whose event was not read and never will be; 0: there was
+ * none, or its event has been read; -ENOENT: the id is stale; -ECHILD.
  */
-int twheel_rearm(struct twheel_ctx *wheel, struct twheel_timer *timer);
+int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
 
 /**
- * twheel_cancel() - end a timer
+ * twheel_clear() - disarm a timer and keep it
  * @wheel: the wheel
- * @id: the timer
+ * @id: as for twheel_set()
  *
- * The kernel has no event of it afterwards. A thread that is in twheel_read()
- * meanwhile may have taken it just before.
- *
- * Return: what it was, %TWHEEL_IDLE, %TWHEEL_ARMED or %TWHEEL_EXPIRED (the event
- * is withdrawn); -ENOENT: no such timer.
+ * Return: as twheel_set(). If this returns 0, an event of the timer may still be in an
+ * array that a thread goes through.
  */
-int twheel_cancel(struct twheel_ctx *wheel, uint64_t id);
+int twheel_clear(struct twheel *wheel, uint64_t id);
 
 /**
- * twheel_get() - read a timer
+ * twheel_del() - disarm a timer and give it back
  * @wheel: the wheel
- * @timer: in: id. Out: all of it
+ * @id: any timer. Its id is stale from then on
  *
- * Return: 0; -ENOENT: no such timer.
+ * If this returns 1, the object that user_data names can be freed. If it returns 0, an
+ * event may still be in an array that a thread goes through: the reader must then free
+ * the object.
+ *
+ * Return: as twheel_set().
  */
-int twheel_get(struct twheel_ctx *wheel, struct twheel_timer *timer);
-
-/**
- * twheel_batch() - many of these four in one call
- * @wheel: the wheel
- * @ops: what to do; result is 0 or a negative errno, each its own
- * @count: how many, at most %TWHEEL_BATCH_MAX
- *
- * Return: how many have a result, failed ones included; -EINVAL: too many.
- */
-int twheel_batch(struct twheel_ctx *wheel, struct twheel_op *ops, unsigned int count);
-
-/**
- * twheel_arm() - arm or move a timer by its word in the table
- * @wheel: the wheel
- * @id: a timer registered with %TWHEEL_KEEP, here or by another process. What
- *	is no timer any more is not noticed: its slot is armed, whoever has it.
- * @deadline_ns: when it expires
- *
- * One exchange, and nothing more if it is moved to a later time.
- *
- * Return: 1 if it was armed; 0 if it was idle, or has expired: an event that
- * was not read yet is withdrawn when the arming is flushed; -ENOENT: there can
- * be no such timer.
- */
-int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns);
-
-/**
- * twheel_disarm() - disarm a timer by its word in the table
- * @wheel: the wheel
- * @id: as for twheel_arm()
- *
- * That arming ends here, and no other: if it was made over an expiration that
- * was not read, and was not flushed, that one may be read still. twheel_rearm()
- * with %TWHEEL_DISARMED withdraws it in any case.
- *
- * Return: 1: it was armed, and no event of that arming will be read; 0: it was
- * idle, or has expired, and twheel_rearm() or twheel_cancel() know which;
- * -ENOENT: there can be no such timer.
- */
-int twheel_disarm(struct twheel_ctx *wheel, uint64_t id);
+int twheel_del(struct twheel *wheel, uint64_t id);
 
 /* ---- Waiting and reading ---- */
 
 /**
- * twheel_flush() - tell the wheel what this thread has collected
+ * twheel_wait() - wait until there is something to read
+ * @wheel: the wheel
+ * @timeout_ns: how long at most; negative: for ever
+ *
+ * Return: 1: there is something to read, or twheel_wake() was called; 0: the time is up;
+ * -EINTR: a signal came; -ECHILD.
+ */
+int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
+
+/**
+ * twheel_wake() - end a wait
  * @wheel: the wheel
  *
- * One system call for all of it, none if there is nothing to tell. Call it
- * before you sleep anywhere but in twheel_wait(). A thread that ends flushes, and
- * twheel_close() does so for all.
+ * Ends a twheel_wait() of another thread. If no thread waits, the next wait returns at
+ * once. The descriptor becomes readable until the next twheel_read(), so a loop that waits
+ * for twheel_fd() wakes, too.
  *
- * Return: 0, or a negative errno.
+ * Return: 0; -ENOSPC or -ENOMEM: only at the first call; -ECHILD.
  */
-int twheel_flush(struct twheel_ctx *wheel);
+int twheel_wake(struct twheel *wheel);
 
 /**
  * twheel_read() - take events
  * @wheel: the wheel
  * @events: out: in the order of their ticks
- * @count: how many there is room for
+ * @n: how many there is room for
  *
- * Flushes first. Never waits: see twheel_wait(), or wait for twheel_fd().
- * Timers and timeouts are told apart by user_data or id.
+ * Never waits.
  *
- * Return: how many; 0: there are none now; -EINVAL: no room; -ECHILD.
+ * Return: how many; 0: there is none now; -EINVAL: no room; -ECHILD.
  */
-int twheel_read(struct twheel_ctx *wheel, struct twheel_event *events, size_t count);
+int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int n);
+
+/* ---- What <linux/twheel.h> has beyond that ---- */
 
 /**
- * twheel_wait() - wait until there may be something to read
+ * twheel_submit() - do operations, in order
  * @wheel: the wheel
- * @timeout_ns: for how long at most; negative: for ever
+ * @ops: what to do: TWHEEL_OP_, with periods, slack and flags. Each has its own result
+ * @n: how many, at most %TWHEEL_BATCH_MAX
  *
- * Flushes first.
+ * GET, REARM and CANCEL take ids of twheel_add(), too. For those, CANCEL is
+ * twheel_del(), and a timer stays the program's whatever the flags say.
  *
- * Return: 1: twheel_read() may have something; 0: the time has passed; -EINTR:
- * there was a signal.
+ * Return: how many have a result, failed ones included; -EINVAL: too many; -ECHILD.
  */
-int twheel_wait(struct twheel_ctx *wheel, int64_t timeout_ns);
-
-/* ---- Inline ---- */
-
-/*
- * twheel_arm() and twheel_disarm() are functions of the library, and here once
- * more, as they are short: where the table is larger than a processor's caches, it
- * waits for fewer words at a time if it has a call to make for each. Compilers that
- * know how put them in the place of a call; with TWHEEL_NO_INLINE defined they do
- * not. What has two underscores here, and struct twheel_words, are the library's own;
- * the struct and __twheel_announce() are part of its ABI.
- */
+int twheel_submit(struct twheel *wheel, struct twheel_op *ops, unsigned int n);
 
 /**
- * struct twheel_words - what a wheel begins with
- * @slots: the words
- * @nr_slots: how many
+ * twheel_list() - report the timers
+ * @wheel: the wheel
+ * @timers: out
+ * @n: how many there is room for, not 0
+ * @cursor: in: 0 at first. Out: where to go on
+ *
+ * A timer that nobody touches meanwhile is seen exactly once.
+ *
+ * Return: how many, 0 at the end; -EINVAL: no room; -ECHILD.
  */
-struct twheel_words {
-	struct twheel_slot *slots;
-	uint32_t nr_slots;
-};
+int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int n,
+		uint32_t *cursor);
 
-#if defined(__GNUC__)
-
-/* The parts, of which the library has no functions. */
-#define __TWHEEL_PART	extern __inline__ __attribute__((__gnu_inline__, __always_inline__))
-
-__TWHEEL_PART uint64_t __twheel_wake(const struct twheel_slot *slot)
-{
-	return __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED);
-}
-
-/* What makes an exchange just before a full barrier. */
-__TWHEEL_PART void __twheel_after_exchange(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	/* The instruction is one. */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-#else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
-
-/*
- * Exchanges the word of a slot: publishes what was written before, and is a
- * full barrier before the read of wake_ns that follows. It is A of the model
- * of the module, and pairs with B in twheel_look().
+/**
+ * twheel_drain() - end every arming at once
+ * @wheel: the wheel
+ * @mode: %TWHEEL_DRAIN_EXPIRE: each timer that is armed can be read now. %TWHEEL_DRAIN_CANCEL:
+ *	each timer that is armed is ended, and its id becomes stale
+ *
+ * If another process cancels all timers of a shared wheel, the ids of this process's
+ * twheel_add() become stale as well. The slow way of set, clear and del notices that.
+ *
+ * Return: how many; -EINVAL: no such mode; -ECHILD.
  */
-__TWHEEL_PART uint64_t __twheel_exchange(struct twheel_slot *slot, uint64_t deadline_ns)
-{
-	uint64_t old = __atomic_exchange_n(&slot->deadline_ns, deadline_ns, __ATOMIC_SEQ_CST);
-
-	__twheel_after_exchange();
-	return old;
-}
-
-/* The end of twheel_arm(), if the wheel has to be told. */
-int __twheel_announce(struct twheel_ctx *wheel, uint64_t id, uint64_t old);
-
-/* The generation is never 0. Of others one cannot tell. */
-__TWHEEL_PART int __twheel_can_be(const struct twheel_ctx *wheel, uint64_t id)
-{
-	return (uint32_t)id < ((const struct twheel_words *)wheel)->nr_slots && id >> 32;
-}
-
-__TWHEEL_PART struct twheel_slot *__twheel_word(const struct twheel_ctx *wheel, uint64_t id)
-{
-	return ((const struct twheel_words *)wheel)->slots + (uint32_t)id;
-}
-
-/* The library defines this, and so gets the functions that are called. */
-#ifdef TWHEEL_INLINE
-#define __TWHEEL_HERE	1
-#else
-#define TWHEEL_INLINE	extern __inline__ __attribute__((__gnu_inline__))
-#define __TWHEEL_HERE	(__GCC_ATOMIC_LLONG_LOCK_FREE == 2)
-#endif
-
-#if __TWHEEL_HERE && !defined(TWHEEL_NO_INLINE)
-
-/*
- * How many words are fetched at a time is how many of these a processor can have
- * begun: where the table is larger than its caches, each instruction has its price.
- */
-TWHEEL_INLINE int twheel_arm(struct twheel_ctx *wheel, uint64_t id, uint64_t deadline_ns)
-{
-	struct twheel_slot *slot;
-	uint64_t old;
-
-	if (__builtin_expect(!__twheel_can_be(wheel, id), 0))
-		return -ENOENT;
-	/* Long ago; in the word it would be to disarm. */
-	if (__builtin_expect(!deadline_ns, 0))
-		return twheel_arm(wheel, id, 1);
-	slot = __twheel_word(wheel, id);
-	old = __twheel_exchange(slot, deadline_ns);
-	if (__builtin_expect(deadline_ns <= __twheel_wake(slot), 0))
-		return __twheel_announce(wheel, id, old);
-	return !!old;
-}
-
-TWHEEL_INLINE int twheel_disarm(struct twheel_ctx *wheel, uint64_t id)
-{
-	if (__builtin_expect(!__twheel_can_be(wheel, id), 0))
-		return -ENOENT;
-	return !!__twheel_exchange(__twheel_word(wheel, id), 0);
-}
-
-#endif /* !TWHEEL_NO_INLINE */
-#endif /* __GNUC__ */
+int twheel_drain(struct twheel *wheel, unsigned int mode);
 
 #ifdef __cplusplus
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 

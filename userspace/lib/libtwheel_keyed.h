@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libtwheel_keyed: timeouts by key, for those who do not want to keep ids.
+ * libtwheel_keyed: timeouts by key, for programs that do not want to keep ids.
  *
- * A key is any string of bytes. Setting a key that is there replaces it; a key
- * leaves when it expires, is removed or drained. Whatever races with whatever,
- * each key that was set leaves exactly once, by one of these. If another process
- * drains the wheel, the keys stay, but expire only if they are set or moved again.
+ * A key is any string of bytes. Setting a key that is there replaces it. A key leaves
+ * when it expires, is removed or drained. Each key that was set leaves exactly once.
  *
- * It has a wheel to itself, for twheel_wait(), twheel_fd() and twheel_flush():
- * see there about sleeping elsewhere. What another process that was given the
- * descriptor registers there is nobody's: its events are dropped. In a forked
- * child there are no keys, and all that can fail is -ECHILD. It is part of libtwheel, and its rules
- * hold here, too. A mutex protects the keys; it is not held while a function
- * of the caller's runs, so that one may use the keys as it likes.
+ * The keys have a wheel to themselves, for twheel_wait(), twheel_fd() and so on. In a
+ * forked child there are no keys: what can fail returns -ECHILD. A mutex protects the
+ * keys. No function of the caller's is called while it is held, so a handler may
+ * use the keys. It may also throw, longjmp(), exit or fork: the keys
+ * behind it in the batch are not lost, and come at the next call.
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H
@@ -26,21 +23,21 @@ extern "C" {
 /* Timeouts by key. */
 struct twheel_keyed;
 
-/* Is given each key that leaves, which is valid until it returns. */
+/* Is given each key that leaves. @key is valid until the handler returns. */
 typedef void (*twheel_keyed_fn)(const void *key, size_t len, uint64_t user_data, void *arg);
 
 /**
  * twheel_keyed_open() - make an empty set of keys
- * @options: of its wheel, see twheel_open()
  * @keyed: out: for twheel_keyed_close() to end
+ * @options: of its wheel, see twheel_open()
  *
  * Return: as twheel_open().
  */
-int twheel_keyed_open(const struct twheel_options *options, struct twheel_keyed **keyed);
+int twheel_keyed_open(struct twheel_keyed **keyed, const struct twheel_options *options);
 
 /**
  * twheel_keyed_close() - end it, with all keys and the wheel
- * @keyed: the keys, or NULL
+ * @keyed: the keys, or NULL. No handler may be running
  */
 void twheel_keyed_close(struct twheel_keyed *keyed);
 
@@ -48,35 +45,36 @@ void twheel_keyed_close(struct twheel_keyed *keyed);
  * twheel_keyed_wheel() - the wheel of the keys
  * @keyed: the keys
  *
- * Return: the wheel, lent: to be waited for, not to be read or closed.
+ * Return: the wheel. Wait for it, but do not read or close it.
  */
-struct twheel_ctx *twheel_keyed_wheel(const struct twheel_keyed *keyed);
+struct twheel *twheel_keyed_wheel(const struct twheel_keyed *keyed);
 
 /**
  * twheel_keyed_set() - set a key, or replace it
  * @keyed: the keys
  * @key: its bytes, which are copied
  * @len: how many, not 0
- * @deadline_ns: when it expires
+ * @deadline: when it expires
  * @user_data: comes back when it leaves
+ * @old: out: if this returns 1, the user_data that was replaced; or NULL
  *
  * Return: 0: it is new; 1: one that was there has been replaced; -EINVAL: no
- * bytes, or nearly 4 GiB and more; -ENOSPC, -ENOMEM.
+ * bytes, or nearly 4 GiB and more; -ENOSPC, -ENOMEM, -ECHILD.
  */
 int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
-		     uint64_t deadline_ns, uint64_t user_data);
+		     uint64_t deadline, uint64_t user_data, uint64_t *old);
 
 /**
  * twheel_keyed_move() - give a key another deadline
  * @keyed: the keys
  * @key: its bytes
  * @len: how many
- * @deadline_ns: when it expires now
+ * @deadline: when it expires now
  *
- * Return: 0; -ENOENT: no such key, so it has left.
+ * Return: 0; -ENOENT: no such key, so it has left; -ECHILD.
  */
 int twheel_keyed_move(struct twheel_keyed *keyed, const void *key, size_t len,
-		      uint64_t deadline_ns);
+		      uint64_t deadline);
 
 /**
  * twheel_keyed_remove() - take a key out
@@ -85,7 +83,7 @@ int twheel_keyed_move(struct twheel_keyed *keyed, const void *key, size_t len,
  * @len: how many
  * @user_data: out: as set; or NULL
  *
- * Return: 0; -ENOENT: no such key, so it has left.
+ * Return: 0; -ENOENT: no such key, so it has left; -ECHILD.
  */
 int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
 			uint64_t *user_data);
@@ -96,22 +94,22 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * @fn: is given each; or NULL
  * @arg: for @fn
  *
- * Never waits. Call it when twheel_fd() of the wheel is readable. As soon as it
- * takes out a key that was set while it runs, as @fn may do, it leaves the rest
- * to the next call, for which the descriptor stays readable: who asks for edges
- * calls it until it returns 0.
+ * Never waits. Call it when twheel_fd() of the wheel is readable. A key that is set while
+ * this runs is left to the next call, for which the descriptor stays readable. A program
+ * that uses edge-triggered epoll must call it until it returns 0.
  *
- * Return: how many there were, or a negative errno.
+ * Return: how many there were, or a negative errno. -ECHILD: also if @fn has forked and
+ * this is the child.
  */
 int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 
 /**
  * twheel_keyed_drain() - take out everything
  * @keyed: the keys
- * @fn: is given each, in the order in which they were first set; or NULL
+ * @fn: is given each; or NULL
  * @arg: for @fn
  *
- * Return: how many there were.
+ * Return: how many there were; 0 in a forked child.
  */
 size_t twheel_keyed_drain(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 

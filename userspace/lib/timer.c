@@ -1,14 +1,283 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Timers: what goes to the backend as it is. */
-#include <errno.h>
-
+/*
+ * Timers: add, set, clear, del.
+ *
+ * A slot is a timer that the wheel keeps for this process, idle. twheel_add() takes one
+ * from those that the thread has, twheel_del() puts it there.
+ *
+ *   free in a cache  --add-->  the program's  --del-->  free in a cache
+ *        |    ^                                             |    ^
+ *      spill  refill  <-->  pool of the wheel  <-->       spill  refill
+ *                                 ^
+ *                          REGISTER, 64 at a time
+ *
+ * A word that is not 0 proves that no event of the timer is outstanding. Then one
+ * exchange moves or disarms it, and nothing else has to be asked. A word that is 0 is
+ * armed under cold.reading alone: the timer was cleared, or it has expired, and its event
+ * is unread, or on its way from the backend's read to the caller, or handed out. An event
+ * is on its way only under cold.reading. shadow.armed says whether one is outstanding;
+ * then REARM withdraws it.
+ *
+ * doc/model/library.pml is the model of this.
+ *
+ * If another process drains the wheel, it may end a timer of ours. Who finds 0 in its word
+ * is told so by REARM, and gives up the slot.
+ */
 #include "internal.h"
 
+#include <stdlib.h>
+
+/* A full barrier behind an atomic operation that changes memory. */
+static inline void after_exchange(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	/* The instruction is one. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* Sets @bit if it is not set. */
+static inline void set_mark(uint64_t *bits, uint32_t bit)
+{
+	uint64_t mask = 1ULL << bit % 64;
+
+	bits += bit / 64;
+	if (!(__atomic_load_n(bits, __ATOMIC_SEQ_CST) & mask))
+		__atomic_fetch_or(bits, mask, __ATOMIC_SEQ_CST);
+	/* If it was set: the exchange of the word came before, and loads stay in order. */
+	after_exchange();
+}
+
+/* The wheel would not look in time: marks the slot, and kicks if no turn comes before. */
+static rare int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
+{
+	set_mark(w->marks, slot);
+	set_mark(w->summary, slot >> w->shift);
+	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST)) {
+		count(&w->cold->usage.kicks);
+		w->cold->backend->kick(w);
+	}
+	return 1;
+}
+
+/* After an exchange: would the wheel look in time? */
+static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
+{
+	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
+}
+
+/* Arms a word that is 0. */
+static inline void arm(struct twheel *w, uint32_t nr, uint64_t deadline)
+{
+	struct twheel_slot *slot = &w->words[nr];
+
+	__atomic_exchange_n(&slot->deadline_ns, deadline, __ATOMIC_SEQ_CST);
+	after_exchange();
+	if (!is_seen(slot, deadline))
+		announce(w, nr, deadline);
+}
+
+/* Whether @id is that of a timer of ours. */
+static inline bool is_live(const struct shadow *shadow, uint64_t id)
+{
+	return load64(&shadow->id) == id;
+}
+
+/* Slots */
+
+/* Gives free slots to the pool, which has room for all slots that are ours. */
+void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep)
+{
+	struct cold *cold = w->cold;
+
+	pthread_mutex_lock(&cold->pool_lock);
+	while (cache->nr > keep)
+		cold->pool[cold->nr_pool++] = cache->slots[--cache->nr];
+	pthread_mutex_unlock(&cold->pool_lock);
+}
+
+/* Room in the pool and in the shadow for slots up to @last. Under pool_lock. */
+static int reserve(struct twheel *w, uint32_t last)
+{
+	struct cold *cold = w->cold;
+	uint32_t room = last + 1 + REFILL;
+	uint32_t *pool;
+	int err;
+
+	err = twheel__arena_grow(&cold->shadow, ((size_t)last + 1) * sizeof(struct shadow));
+	if (err)
+		return err;
+	if (cold->pool_room < room) {
+		pool = realloc(cold->pool, 2 * (size_t)room * sizeof(*pool));
+		if (!pool)
+			return -ENOMEM;
+		cold->pool = pool;
+		cold->pool_room = 2 * room;
+	}
+	if (w->nr_shadows <= last)
+		__atomic_store_n(&w->nr_shadows, last + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Has the wheel make slots, into the pool. Under pool_lock. */
+static int make_slots(struct twheel *w)
+{
+	struct twheel_op ops[REFILL] = {};
+	struct cold *cold = w->cold;
+	unsigned int i, made = 0;
+	uint32_t last = 0;
+	int done, err = 0;
+
+	for (i = 0; i < REFILL; i++) {
+		ops[i].opcode = TWHEEL_OP_REGISTER;
+		ops[i].timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED;
+		ops[i].timer.slack_ns = cold->slack_ns;
+	}
+	count(&cold->usage.refills);
+	done = cold->backend->exec(w, ops, REFILL);
+	if (done < 0)
+		return done;
+	for (i = 0; i < (unsigned int)done; i++) {
+		if (ops[i].result) {
+			err = err ? err : ops[i].result;
+			continue;
+		}
+		ops[made++] = ops[i];
+		if ((uint32_t)ops[i].timer.id > last)
+			last = ops[i].timer.id;
+	}
+	if (!made)
+		return err ? err : -ENOMEM;
+	err = reserve(w, last);
+	if (err) {
+		for (i = 0; i < made; i++)
+			ops[i].opcode = TWHEEL_OP_CANCEL;
+		cold->backend->exec(w, ops, made);
+		return err;
+	}
+	/* The lowest is taken first. */
+	while (made--) {
+		uint32_t slot = ops[made].timer.id;
+
+		__atomic_store_n(&w->shadow[slot].kernel_id, ops[made].timer.id,
+				 __ATOMIC_RELAXED);
+		cold->pool[cold->nr_pool++] = slot;
+	}
+	return 0;
+}
+
+static int refill(struct twheel *w, struct cache *cache)
+{
+	struct cold *cold = w->cold;
+	uint32_t nr;
+	int err = 0;
+
+	pthread_mutex_lock(&cold->pool_lock);
+	if (!cold->nr_pool)
+		err = make_slots(w);
+	if (!err) {
+		nr = cold->nr_pool < REFILL ? cold->nr_pool : REFILL;
+		/* In the same order: what is last in the pool is taken first. */
+		cold->nr_pool -= nr;
+		for (cache->nr = 0; cache->nr < nr; cache->nr++)
+			cache->slots[cache->nr] = cold->pool[cold->nr_pool + cache->nr];
+	}
+	pthread_mutex_unlock(&cold->pool_lock);
+	return err;
+}
+
+static rare void put_slot_slowly(struct twheel *w, uint32_t slot)
+{
+	struct cache *cache = twheel__make_cache(w);
+	struct cache alone = { .nr = 1, .slots = { slot } };
+
+	if (!cache) {
+		twheel__spill(w, &alone, 0);
+		return;
+	}
+	if (cache->nr == KEPT)
+		twheel__spill(w, cache, KEPT / 2);
+	cache->slots[cache->nr++] = slot;
+}
+
+static inline void put_slot(struct twheel *w, struct shadow *shadow, uint32_t slot)
+{
+	struct cache *cache = find_cache(w);
+
+	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
+	if (unlikely(!cache || cache->nr == KEPT))
+		put_slot_slowly(w, slot);
+	else
+		cache->slots[cache->nr++] = slot;
+}
+
+/* The wheel has no such timer any more. */
+void twheel__lose(struct shadow *shadow)
+{
+	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELAXED);
+}
+
+/* add */
+
+static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadline,
+			   uint64_t user_data, uint64_t *id)
+{
+	uint32_t slot = cache->slots[--cache->nr];
+	struct shadow *shadow = &w->shadow[slot];
+
+	if (unlikely(!deadline))
+		deadline = 1;
+	if (unlikely(!++shadow->count))
+		shadow->count = 1;
+	*id = (uint64_t)shadow->count << 32 | slot;
+	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->id, *id, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->periodic, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
+	if (unlikely(w->special & SPECIAL_TSAN))
+		__tsan_release(shadow);
+	arm(w, slot, deadline);
+	return 0;
+}
+
+static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_data, uint64_t *id)
+{
+	struct cache *cache;
+	int err;
+
+	if (is_child(w))
+		return -ECHILD;
+	cache = twheel__make_cache(w);
+	if (!cache)
+		return -ENOMEM;
+	if (!cache->nr) {
+		err = refill(w, cache);
+		if (err)
+			return err;
+	}
+	return add_slot(w, cache, deadline, user_data, id);
+}
+
+TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_data,
+			     uint64_t *id)
+{
+	struct cache *cache = find_cache(w);
+
+	if (unlikely(!cache || !cache->nr))
+		return add_slowly(w, deadline, user_data, id);
+	return add_slot(w, cache, deadline, user_data, id);
+}
+
+/* set, clear, del */
+
 /* One operation. Return: 0 or a negative errno. */
-static int exec_one(struct twheel_ctx *wheel, uint32_t opcode, struct twheel_timer *timer)
+static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *timer)
 {
 	struct twheel_op op = { .timer = *timer, .opcode = opcode };
-	int ret = wheel->backend->exec(wheel, &op, 1);
+	int ret = w->cold->backend->exec(w, &op, 1);
 
 	if (ret < 0)
 		return ret;
@@ -18,50 +287,207 @@ static int exec_one(struct twheel_ctx *wheel, uint32_t opcode, struct twheel_tim
 	return 0;
 }
 
-TWHEEL_PUBLIC int twheel_register(struct twheel_ctx *wheel, struct twheel_timer *timer)
+/*
+ * Ends the arming that is outstanding, and its event, and arms as @timer says. Under
+ * cold.reading. Return: whether there was one, or a negative errno.
+ */
+int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer)
 {
-	int err = exec_one(wheel, TWHEEL_OP_REGISTER, timer);
+	int err;
 
-	if (!err)
-		twheel_forget_timeout(wheel, timer->id);
-	return err;
+	timer->id = kernel_id;
+	count(&w->cold->usage.withdrawn);
+	err = exec_one(w, TWHEEL_OP_REARM, timer);
+	return err ? err : timer->state != TWHEEL_IDLE;
 }
 
-TWHEEL_PUBLIC int twheel_rearm(struct twheel_ctx *wheel, struct twheel_timer *timer)
-{
-	return exec_one(wheel, TWHEEL_OP_REARM, timer);
-}
-
-TWHEEL_PUBLIC int twheel_cancel(struct twheel_ctx *wheel, uint64_t id)
+/* The same of a timer of REGISTER, whose period, slack and flags stay. */
+static int rearm_foreign(struct twheel *w, uint64_t id, uint64_t deadline)
 {
 	struct twheel_timer timer = { .id = id };
-	int ret = exec_one(wheel, TWHEEL_OP_CANCEL, &timer);
+	int err = exec_one(w, TWHEEL_OP_GET, &timer);
 
-	return ret ? ret : (int)timer.state;
+	if (err)
+		return err;
+	timer.flags &= TWHEEL_KEEP;
+	timer.flags |= deadline ? TWHEEL_ABSTIME : TWHEEL_DISARMED;
+	timer.deadline_ns = deadline;
+	return twheel__withdraw(w, id, &timer);
 }
 
-TWHEEL_PUBLIC int twheel_get(struct twheel_ctx *wheel, struct twheel_timer *timer)
+/* Sets or, with a @deadline of 0, clears a timer whose word is 0, or may be. */
+static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	/* Of the rest nothing may be refused: it is not looked at. */
-	struct twheel_timer get = { .id = timer->id };
-	int ret = exec_one(wheel, TWHEEL_OP_GET, &get);
+	struct shadow *shadow = find_shadow(w, id);
+	struct twheel_timer timer = {
+		.deadline_ns = deadline,
+		.slack_ns = w->cold->slack_ns,
+		.flags = TWHEEL_KEEP | (deadline ? TWHEEL_ABSTIME : TWHEEL_DISARMED),
+	};
+	int ret = 0;
 
-	if (!ret)
-		*timer = get;
+	pthread_mutex_lock(&w->cold->reading);
+	if (!shadow) {
+		ret = rearm_foreign(w, id, deadline);
+	} else if (!is_live(shadow, id)) {
+		ret = -ENOENT;
+	} else if (shadow->armed) {
+		ret = twheel__withdraw(w, shadow->kernel_id, &timer);
+		if (ret == -ENOENT)
+			twheel__lose(shadow);
+		else if (ret >= 0)
+			__atomic_store_n(&shadow->armed, !!deadline, __ATOMIC_RELAXED);
+	} else if (deadline) {
+		__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
+		if (w->special & SPECIAL_TSAN)
+			__tsan_release(shadow);
+		arm(w, id, deadline);
+	}
+	pthread_mutex_unlock(&w->cold->reading);
 	return ret;
 }
 
-TWHEEL_PUBLIC int twheel_batch(struct twheel_ctx *wheel, struct twheel_op *ops,
-			       unsigned int count)
+/* Moves the timer if its word is not 0. */
+static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	int i, done;
+	struct twheel_slot *slot = &w->words[(uint32_t)id];
+	uint64_t old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
 
-	if (count > TWHEEL_BATCH_MAX)
-		return -EINVAL;
-	done = wheel->backend->exec(wheel, ops, count);
-	for (i = 0; i < done; i++) {
-		if (ops[i].opcode == TWHEEL_OP_REGISTER && !ops[i].result)
-			twheel_forget_timeout(wheel, ops[i].timer.id);
+	deadline += !deadline;
+	do {
+		if (unlikely(!old))
+			return change_slowly(w, id, deadline);
+	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
+						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
+	after_exchange();
+	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline);
+}
+
+static inline int clear_word(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+
+	if (unlikely(!__atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0,
+					  __ATOMIC_SEQ_CST)))
+		return change_slowly(w, id, 0);
+	/* A periodic timer may have an event of the periods before. */
+	if (shadow && shadow->periodic)
+		return change_slowly(w, id, 0) < 0 ? -ENOENT : 1;
+	if (shadow)
+		__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/*
+ * May the word of @id be changed? This is asked if the slot is beyond those of the fast way:
+ * in a forked child, or if there is more to do.
+ */
+static int look_closer(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+	struct twheel_timer timer = { .id = id };
+
+	if (is_child(w))
+		return -ECHILD;
+	if ((uint32_t)id >= w->nr_words || !(id >> 32))
+		return -ENOENT;
+	if (shadow && (w->special & SPECIAL_TSAN))
+		__tsan_release(shadow);
+	if (!(w->special & SPECIAL_CHECKED))
+		return 0;
+	if (shadow)
+		return is_live(shadow, id) ? 0 : -ENOENT;
+	return exec_one(w, TWHEEL_OP_GET, &timer);
+}
+
+static rare int set_closely(struct twheel *w, uint64_t id, uint64_t deadline)
+{
+	int err = look_closer(w, id);
+
+	return err ? err : set_word(w, id, deadline);
+}
+
+static rare int clear_closely(struct twheel *w, uint64_t id)
+{
+	int err = look_closer(w, id);
+
+	return err ? err : clear_word(w, id);
+}
+
+TWHEEL_PUBLIC int twheel_set(struct twheel *w, uint64_t id, uint64_t deadline)
+{
+	if (unlikely((uint32_t)id >= w->nr_slots))
+		return set_closely(w, id, deadline);
+	return set_word(w, id, deadline);
+}
+
+TWHEEL_PUBLIC int twheel_clear(struct twheel *w, uint64_t id)
+{
+	if (unlikely((uint32_t)id >= w->nr_slots))
+		return clear_closely(w, id);
+	return clear_word(w, id);
+}
+
+/* Ends a timer of REGISTER. */
+static rare int cancel_foreign(struct twheel *w, uint64_t id)
+{
+	struct twheel_timer timer = { .id = id };
+	int err;
+
+	pthread_mutex_lock(&w->cold->reading);
+	err = exec_one(w, TWHEEL_OP_CANCEL, &timer);
+	pthread_mutex_unlock(&w->cold->reading);
+	return err ? err : timer.state != TWHEEL_IDLE;
+}
+
+TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+	uint64_t old;
+	int ret = 1;
+
+	if (unlikely(!shadow))
+		return is_child(w) ? -ECHILD : cancel_foreign(w, id);
+	if (unlikely(!is_live(shadow, id)))
+		return -ENOENT;
+	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
+	/* A periodic timer may have an event of the periods before. */
+	if (unlikely(!old || shadow->periodic)) {
+		ret = change_slowly(w, id, 0);
+		if (ret < 0)
+			return ret;
+		ret |= !!old;
 	}
-	return done;
+	put_slot(w, shadow, id);
+	return ret;
+}
+
+/* The wheel is closed: others that have the descriptor shall not hear of our timers. */
+void twheel__end_timers(struct twheel *w)
+{
+	struct twheel_op ops[REFILL];
+	unsigned int n = 0;
+	uint32_t slot;
+
+	for (slot = 0; slot < w->nr_shadows; slot++) {
+		if (!w->shadow[slot].kernel_id)
+			continue;
+		ops[n++] = (struct twheel_op) {
+			.timer.id = w->shadow[slot].kernel_id,
+			.opcode = TWHEEL_OP_CANCEL,
+		};
+		if (n == REFILL) {
+			w->cold->backend->exec(w, ops, n);
+			n = 0;
+		}
+	}
+	if (n)
+		w->cold->backend->exec(w, ops, n);
+	if (w->cold->wake_id) {
+		ops[0] = (struct twheel_op) {
+			.timer.id = w->cold->wake_id,
+			.opcode = TWHEEL_OP_CANCEL,
+		};
+		w->cold->backend->exec(w, ops, 1);
+	}
 }

@@ -32,7 +32,7 @@
 struct scene {
 	int fd;
 	int epoll;
-	size_t bytes;
+	size_t bytes, marks;
 	struct twheel_table *map;
 	__u64 armed, idle, unread;
 	__u64 many[MANY];
@@ -201,6 +201,7 @@ static void fresh(struct __test_metadata *_metadata, struct scene *s)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_GE(s->epoll, 0);
 	s->bytes = info(_metadata, s->fd).table_bytes;
+	s->marks = marks_offset(info(_metadata, s->fd).max_timers);
 	snprintf(s->fdinfo, sizeof(s->fdinfo), "/proc/thread-self/fdinfo/%d", s->fd);
 }
 
@@ -536,21 +537,6 @@ static int do_mmap(struct scene *s)
 	return 0;
 }
 
-static int populate(struct scene *s, size_t offset)
-{
-	return madvise((char *)s->map + offset, PAGE, MADV_POPULATE_WRITE) ? -errno : 0;
-}
-
-static int do_populate_header(struct scene *s)
-{
-	return populate(s, 0);
-}
-
-static int do_populate_slots(struct scene *s)
-{
-	return populate(s, PAGE);
-}
-
 static sigjmp_buf bus;
 
 static void on_bus(int sig)
@@ -559,12 +545,28 @@ static void on_bus(int sig)
 	siglongjmp(bus, 1);
 }
 
-static int do_touch(struct scene *s)
+/* The first store to a page of the table. */
+static int touch(struct scene *s, size_t offset)
 {
 	if (sigsetjmp(bus, 1))
 		return -EFAULT;
-	s->map->clock_id = s->map->magic;
+	*(volatile __u64 *)((char *)s->map + offset) = 0;
 	return 0;
+}
+
+static int do_touch(struct scene *s)
+{
+	return touch(s, offsetof(struct twheel_table, clock_id));
+}
+
+static int do_touch_slots(struct scene *s)
+{
+	return touch(s, PAGE);
+}
+
+static int do_touch_marks(struct scene *s)
+{
+	return touch(s, s->marks);
 }
 
 static bool touch_right(struct scene *s, int ret, const struct snapshot *before,
@@ -853,12 +855,12 @@ FIXTURE_VARIANT_ADD(fail_nth, mmap) {
 	.deed = { "mmap", 3, fresh, do_mmap }
 };
 
-FIXTURE_VARIANT_ADD(fail_nth, populate_header) {
-	.deed = { "populate_header", 1, fresh_map, do_populate_header, touch_right }
+FIXTURE_VARIANT_ADD(fail_nth, touch_marks) {
+	.deed = { "touch_marks", 2, fresh_map, do_touch_marks, touch_right }
 };
 
-FIXTURE_VARIANT_ADD(fail_nth, populate_slots) {
-	.deed = { "populate_slots", 2, fresh_map, do_populate_slots, touch_right }
+FIXTURE_VARIANT_ADD(fail_nth, touch_slots) {
+	.deed = { "touch_slots", 2, fresh_map, do_touch_slots, touch_right }
 };
 
 FIXTURE_VARIANT_ADD(fail_nth, touch) {
@@ -1037,7 +1039,8 @@ static void fail_all(struct __test_metadata *_metadata)
 	static const struct deed deeds[] = {
 		{ "register", .prepare = fresh, .act = do_register },
 		{ "batch_register", .prepare = fresh, .act = do_batch_register },
-		{ "populate_slots", .prepare = fresh_map, .act = do_populate_slots },
+		{ "touch_slots", .prepare = fresh_map, .act = do_touch_slots },
+		{ "touch_marks", .prepare = fresh_map, .act = do_touch_marks },
 		{ "touch", .prepare = fresh_map, .act = do_touch },
 	};
 	static struct scene s;

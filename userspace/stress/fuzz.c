@@ -2,8 +2,8 @@
 /*
  * A fuzzer of the device: two processes run programs of calls on wheels that
  * they share and on wheels of their own, while a third scribbles over the
- * tables. Now and then all stand still, and everything must add up: on the
- * wheels that were fuzzed, and on a neighbour that nobody has touched.
+ * tables, marks included. Now and then all stand still, and everything must add up:
+ * on the wheels that were fuzzed, and on a neighbour that nobody has touched.
  *
  * With KCOV in the kernel and in the module, programs that reach new code are
  * kept and mutated, with what the kernel compared their values to; without, the
@@ -42,7 +42,7 @@ enum op {
 	OP_OPEN, OP_CLOSE, OP_SETUP, OP_INFO, OP_REGISTER, OP_REARM, OP_CANCEL, OP_GET,
 	OP_BATCH, OP_DRAIN, OP_LIST, OP_KICK, OP_STATS, OP_IOCTL, OP_READ, OP_READV,
 	OP_POLL, OP_EPOLL, OP_MMAP, OP_MUNMAP, OP_MREMAP, OP_MPROTECT, OP_MADVISE,
-	OP_EXCHANGE, OP_LOAD, OP_FASYNC, OP_FDINFO, OP_SLEEP, OP_FORK,
+	OP_EXCHANGE, OP_MARK, OP_LOAD, OP_FASYNC, OP_FDINFO, OP_SLEEP, OP_FORK,
 	NR_OPS
 };
 
@@ -75,6 +75,7 @@ static const struct {
 	[OP_MPROTECT] = { "mprotect", 1 },
 	[OP_MADVISE] = { "madvise", 1 },
 	[OP_EXCHANGE] = { "exchange", 14 },
+	[OP_MARK] = { "mark", 6 },
 	[OP_LOAD] = { "load", 1 },
 	[OP_FASYNC] = { "fasync", 1 },
 	[OP_FDINFO] = { "fdinfo", 1 },
@@ -251,6 +252,8 @@ static struct {
 	struct {
 		char *at;
 		size_t len;
+		/* Where the marks begin. */
+		size_t marks;
 	} map[WHEELS + OWN];
 	unsigned int replaced[WHEELS];
 	char *buffer, *border, *fixed;
@@ -349,6 +352,15 @@ static bool is_spared(unsigned int w)
 	return w < WHEELS && w % 2;
 }
 
+/*
+ * Of the events of this one none is ever withdrawn: no program of REARM, CANCEL or KICK,
+ * the only ones that may, is run on it. So each of them must be read in the end.
+ */
+static bool is_final(unsigned int w)
+{
+	return w == 2;
+}
+
 static __u64 some_id(const struct step *s)
 {
 	unsigned int w = wheel_of(s);
@@ -380,6 +392,8 @@ static void run_verb(const struct step *s, unsigned int cmd)
 {
 	struct twheel_timer t = some_timer(s), *arg = argument(s, &t, sizeof(t));
 
+	if (is_final(wheel_of(s)) && cmd != TWHEEL_IOC_REGISTER)
+		cmd = TWHEEL_IOC_GET;
 	if (!call(wheel(s), cmd, arg) && cmd == TWHEEL_IOC_REGISTER)
 		note_id(wheel_of(s), arg->id);
 }
@@ -406,20 +420,23 @@ static void run_batch(const struct step *s)
 	unsigned int good = count < TWHEEL_BATCH_MAX ? count : TWHEEL_BATCH_MAX;
 	struct twheel_batch b = { .ops = ptr_u64(op), .count = count, .flags = s->n >> 30 == 2 };
 	struct twheel_timer t = some_timer(s);
+	bool final = is_final(wheel_of(s));
 	int ret;
 
 	for (i = 0; i < good; i++) {
 		op[i] = (struct twheel_op) { .timer = t, .opcode = s->v[0] >> i % 16 * 4 & 7 };
+		if (final && op[i].opcode > TWHEEL_OP_REGISTER)
+			op[i].opcode |= TWHEEL_OP_GET;
 		op[i].timer.deadline_ns += i * s->v[2];
 		op[i].timer.period_ns = s->how & HOW_RAW ? s->v[2] : 0;
 		op[i].timer.id = me.ids[wheel_of(s)][(s->which + i) % IDS];
 		op[i].timer.flags = s->n & 7;
 	}
 	/* The operations, or the head, are where the pointer says. */
-	if (s->which & 1 && count)
+	if (s->which & 1 && count && !final)
 		b.ops = ptr_u64(argument(s, op, good * sizeof(*op)));
 	ret = call(wheel(s), TWHEEL_IOC_BATCH,
-		   s->which & 1 ? &b : argument(s, &b, sizeof(b)));
+		   s->which & 1 || final ? &b : argument(s, &b, sizeof(b)));
 	for (i = 0; ret > 0 && b.ops == ptr_u64(op) && i < good; i++)
 		if (op[i].opcode == TWHEEL_OP_REGISTER && !op[i].result)
 			note_id(wheel_of(s), op[i].timer.id);
@@ -431,6 +448,8 @@ static void run_kick(const struct step *s)
 	__u32 *slots = (__u32 *)(me.buffer + PAGE);
 	struct twheel_kick k = { .slots = ptr_u64(slots), .count = count };
 
+	if (is_final(wheel_of(s)))
+		return;
 	for (i = 0; i < count; i++)
 		slots[i] = s->how & HOW_RAW ? s->v[0] + i * s->v[1] :
 			   me.ids[wheel_of(s)][(s->which + i) % IDS];
@@ -516,11 +535,10 @@ static void run_mmap(const struct step *s)
 	size_t len = s->v[0];
 	void *p;
 
-	if (!(s->how & HOW_RAW)) {
-		if (call(wheel(s), TWHEEL_IOC_INFO, &i))
-			return;
+	if (call(wheel(s), TWHEEL_IOC_INFO, &i))
+		return;
+	if (!(s->how & HOW_RAW))
 		len = i.table_bytes;
-	}
 	p = mmap(NULL, len, s->n ? s->n & 7 : PROT_READ | PROT_WRITE,
 		 s->how & HOW_FROM_NOW ? MAP_PRIVATE : MAP_SHARED, wheel(s),
 		 s->how & HOW_RAW ? s->v[1] & ~(PAGE - 1) : 0);
@@ -529,6 +547,7 @@ static void run_mmap(const struct step *s)
 	unmap(m);
 	me.map[m].at = p;
 	me.map[m].len = len;
+	me.map[m].marks = marks_offset(i.max_timers);
 }
 
 /* What is done to mappings, a part of them or the whole. */
@@ -576,6 +595,17 @@ static void run_mapping(const struct step *s)
 	}
 }
 
+static void mark_slot(unsigned int map, __u32 slot)
+{
+	char *at = me.map[map].at;
+
+	if (me.map[map].len <= me.map[map].marks)
+		return;
+	set_bit_of((__u64 *)(at + me.map[map].marks), slot);
+	set_bit_of((__u64 *)(at + SUMMARY_OFFSET), slot / LINE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 static void run_exchange(const struct step *s)
 {
 	unsigned int m = map_of(s), max;
@@ -594,8 +624,34 @@ static void run_exchange(const struct step *s)
 	}
 	t = s->n & 1 ? 0 : moment(s, s->v[1]);
 	swap_word(&slots[slot], t);
-	if (t <= wake(&slots[slot]) && s->n & 2)
-		kick_slots(wheel(s), &slot, 1);
+	if (t > wake(&slots[slot]) || !(s->n & 6))
+		return;
+	if (s->n & 4) {
+		mark_slot(m, slot);
+		/* At a place that programs may have written to. */
+		if (t > ((struct twheel_table *)me.map[m].at)->next_ns)
+			return;
+	}
+	if (!is_final(wheel_of(s)))
+		kick_slots(wheel(s), &slot, !(s->n & 4));
+}
+
+/* As it should be done, or as it should not. */
+static void run_mark(const struct step *s)
+{
+	unsigned int m = map_of(s), lines;
+	char *at = me.map[m].at;
+
+	if (!has_slots(m))
+		return;
+	lines = (me.map[m].len - me.map[m].marks) * 8 / LINE;
+	if (s->how & HOW_RAW)
+		scatter_marks((__u64 *)(at + me.map[m].marks), (__u64 *)(at + SUMMARY_OFFSET),
+			      s->n % 4 && !seldom() ? 1 : lines, s->v[0]);
+	else
+		mark_slot(m, (__u32)some_id(s) % (lines * LINE));
+	if (s->n & 4 && !is_final(wheel_of(s)))
+		turn_now(wheel(s));
 }
 
 static void run_fdinfo(const struct step *s)
@@ -657,8 +713,12 @@ static void run_ioctl(const struct step *s)
 	__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
 	unsigned int cmd = s->v[0];
 
-	if (cmd != TWHEEL_IOC_DRAIN || !is_spared(wheel_of(s)))
-		call(wheel(s), cmd, argument(s, words, sizeof(words)));
+	if (cmd == TWHEEL_IOC_DRAIN && is_spared(wheel_of(s)))
+		return;
+	if (is_final(wheel_of(s)) && (cmd == TWHEEL_IOC_REARM || cmd == TWHEEL_IOC_CANCEL ||
+				      cmd == TWHEEL_IOC_BATCH || cmd == TWHEEL_IOC_KICK))
+		return;
+	call(wheel(s), cmd, argument(s, words, sizeof(words)));
 }
 
 static void run_op(const struct step *s)
@@ -738,6 +798,9 @@ static void run_op(const struct step *s)
 	case OP_LOAD:
 		run_exchange(s);
 		break;
+	case OP_MARK:
+		run_mark(s);
+		break;
 	case OP_FASYNC:
 		fcntl(fd, F_SETOWN, getpid());
 		fcntl(fd, F_SETFL, O_NONBLOCK | (s->n & 1 ? O_ASYNC : 0));
@@ -802,6 +865,7 @@ static void map_wheels(void)
 			continue;
 		me.map[i].at = p;
 		me.map[i].len = info.table_bytes;
+		me.map[i].marks = marks_offset(info.max_timers);
 	}
 }
 
@@ -817,6 +881,7 @@ static bool is_call(const struct step *s)
 	case OP_MADVISE:
 		return me.map[WHEELS + s->which % OWN].len;
 	case OP_EXCHANGE:
+	case OP_MARK:
 		return has_slots(map_of(s));
 	case OP_LOAD:
 	case OP_FDINFO:
@@ -1362,7 +1427,17 @@ static unsigned long all_programs(void)
 	       __atomic_load_n(&shared->programs[1], __ATOMIC_RELAXED);
 }
 
-/* Writes to the words and the header whatever it likes, whenever it likes. */
+/* Of any line, or of the first. */
+static void scribble_marks(unsigned int m)
+{
+	unsigned int lines = (me.map[m].len - me.map[m].marks) * 8 / LINE;
+	char *at = me.map[m].at;
+
+	scatter_marks((__u64 *)(at + me.map[m].marks), (__u64 *)(at + SUMMARY_OFFSET),
+		      random_below(4) ? 1 : lines, random_value());
+}
+
+/* Writes to the words, marks and the header whatever it likes, whenever it likes. */
 static int scribble(unsigned int nr)
 {
 	static unsigned long next;
@@ -1398,6 +1473,8 @@ static int scribble(unsigned int nr)
 				   random_below(me.map[m].len / 8);
 
 			__atomic_store_n(&words[at], value, __ATOMIC_RELAXED);
+			if (i % 16 == 0)
+				scribble_marks(m);
 		}
 		me.may_fault = false;
 		shared->calls[nr] += 64;
@@ -1522,9 +1599,10 @@ static int count_overdue(int fd, const struct twheel_info *info, __u64 before)
 
 /*
  * What is counted as armed does come: the sums alone would not tell.
- * Of words that have changed unannounced, the kernel is told first.
+ * Of words that have changed unannounced, the kernel is told first: by their slots, or
+ * by marks in mapping @m if there is one.
  */
-static void check_all_come(struct __test_metadata *_metadata, int fd)
+static void check_all_come(struct __test_metadata *_metadata, int fd, int m)
 {
 	static struct twheel_timer page[4096];
 	static __u32 slots[ARRAY_SIZE(page)];
@@ -1537,10 +1615,13 @@ static void check_all_come(struct __test_metadata *_metadata, int fd)
 
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_INFO, &info));
 	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0) {
-		for (i = 0; i < ret; i++)
+		for (i = 0; i < ret; i++) {
 			slots[i] = page[i].id;
-		kick.count = ret;
-		ASSERT_EQ(ret, call(fd, TWHEEL_IOC_KICK, &kick));
+			if (m >= 0)
+				mark_slot(m, slots[i]);
+		}
+		kick.count = m >= 0 ? 0 : ret;
+		ASSERT_EQ(kick.count, call(fd, TWHEEL_IOC_KICK, &kick));
 	}
 	ASSERT_EQ(0, ret);
 	/* The finest buckets, and what moves down to them. */
@@ -1567,10 +1648,15 @@ static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
 		ASSERT_EQ(s.delivered, shared->read[i]);
 		ASSERT_LE(s.armed + s.unread, s.allocated);
 		ASSERT_LE(s.worst_lateness_ns, s.expired ? NEVER : 0);
+		if (is_final(i))
+			ASSERT_EQ(0, s.withdrawn);
 	}
+	map_wheels();
 	/* What it may read now, nobody adds up any more. */
-	check_all_come(_metadata, shared->wheel[point % WHEELS]);
-	open_wheel(_metadata, point % WHEELS);
+	i = point % WHEELS;
+	check_all_come(_metadata, shared->wheel[i],
+		       point / WHEELS % 2 && me.map[i].len ? (int)i : -1);
+	open_wheel(_metadata, i);
 }
 
 static bool is_standing(unsigned int nr)
@@ -1773,6 +1859,49 @@ TEST_F_TIMEOUT(fuzz, corpus, 300)
 	for (i = 0; i < shared->given; i++) {
 		run_program(&shared->corpus[i]);
 		check_neighbour(_metadata, &self->neighbour);
+	}
+	check_wheels(_metadata, 0);
+}
+
+/*
+ * Marks that nobody sets again come to rest, wherever there are any: beyond the timers
+ * too. A wheel that has nothing else to do wakes nobody.
+ */
+TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
+{
+	unsigned int i, kind, quiet, ms;
+
+	ASSERT_TRUE(begin(0));
+	for (i = 0; i < 5; i++) {
+		unsigned int w = i % WHEELS, lines;
+		struct twheel_stats s, before;
+		char *at;
+
+		open_wheel(_metadata, w);
+		map_wheels();
+		ASSERT_GT(me.map[w].len, 0);
+		at = me.map[w].at;
+		lines = (me.map[w].len - me.map[w].marks) * 8 / LINE;
+		add_many(_metadata, shared->wheel[w], 10, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0,
+			 NULL);
+		for (kind = 0; kind < 4; kind++) {
+			/* A turn by itself, as a KICK does not ask for the next. */
+			add_many(_metadata, shared->wheel[w], 1, NS_PER_MS, TWHEEL_KEEP, 0,
+				 NULL);
+			scatter_marks((__u64 *)(at + me.map[w].marks),
+				      (__u64 *)(at + SUMMARY_OFFSET), lines, kind + 4);
+			memset(at + SUMMARY_OFFSET, kind == 3 ? 0 : 0xff, 64);
+			quiet = 0;
+			ASSERT_EQ(0, call(shared->wheel[w], TWHEEL_IOC_STATS, &before));
+			for (ms = 0; ms < PATIENCE_MS && quiet < 3; ms += 20) {
+				sleep_ms(20);
+				ASSERT_EQ(0, call(shared->wheel[w], TWHEEL_IOC_STATS, &s));
+				quiet = s.wakeups == before.wakeups ? quiet + 1 : 0;
+				before = s;
+			}
+			ASSERT_EQ(3, quiet)
+				TH_LOG("shape %u, marks %u: %llu wake-ups", i, kind, s.wakeups);
+		}
 	}
 	check_wheels(_metadata, 0);
 }

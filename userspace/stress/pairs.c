@@ -724,6 +724,41 @@ static enum outcome look_judge(struct race *r)
 
 PAIR(exchange_look, expiry_prepare, do_move_back, do_arm_and_move, look_judge, 1, true)
 
+/*
+ * An idle timer is armed, by a mark, when the wheel turns for another: the turn finds
+ * the mark, or who sets it finds that the next turn comes too late, and kicks.
+ */
+static void mark_turn_prepare(struct race *r)
+{
+	expiry_prepare(r);
+	if (!r->loop)
+		r->id[1] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 2);
+}
+
+static void do_arm_by_mark(struct race *r)
+{
+	r->ra = arm_by_mark(&r->t, r->id[1], r->at + 2 * r->t.tick);
+}
+
+static enum outcome mark_turn_judge(struct race *r)
+{
+	int have = 0, got;
+
+	for (; have < 2; have += got) {
+		got = take(r->fd, &r->ea[have], 2 - have, PATIENCE_MS);
+		if (got <= 0)
+			return wrong(r, "an event that never came");
+	}
+	if (r->ra < 0)
+		return wrong(r, "KICK");
+	if (r->ea[0].id != r->id[0] || r->ea[1].id != r->id[1] ||
+	    r->ea[1].deadline_ns != r->at + 2 * r->t.tick)
+		return wrong(r, "the events");
+	return r->ra ? B_FIRST : A_FIRST;
+}
+
+PAIR(mark_turn, mark_turn_prepare, do_arm_by_mark, do_arm_soon, mark_turn_judge, 1, true)
+
 /* Two readers of three events: each event is read once, in order. */
 static void read_read_prepare(struct race *r)
 {
@@ -912,7 +947,12 @@ static void exchange_close_prepare(struct race *r)
 static void do_arm_other(struct race *r)
 {
 	swap_word(slot_of(&r->map, r->id[0]), 1 + r->loop % 2 * now(CLOCK_MONOTONIC));
-	r->ra = kick(r->other, r->id[0]);
+	if (r->loop % 4 < 2) {
+		r->ra = kick(r->other, r->id[0]);
+		return;
+	}
+	set_mark(&r->map, r->id[0]);
+	r->ra = turn_now(r->other);
 }
 
 static enum outcome exchange_close_judge(struct race *r)
@@ -1026,6 +1066,141 @@ static enum outcome flips_kick_judge(struct race *r)
 }
 
 PAIR(flips_kick, exchange_kick_prepare, do_flips, do_kick_b, flips_kick_judge, 1)
+
+/*
+ * A word that is exchanged and marked, against a KICK for something else: seen or not,
+ * the mark is there for the next.
+ */
+static void do_mark_past(struct race *r)
+{
+	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
+	set_mark(&r->t, r->id[0]);
+}
+
+static void do_turn_b(struct race *r)
+{
+	r->rb = turn_now(r->fd);
+}
+
+static enum outcome mark_kick_judge(struct race *r)
+{
+	bool seen = !word(slot_of(&r->t, r->id[0]));
+
+	if (r->word || r->rb)
+		return wrong(r, "KICK, or the word");
+	if (turn_now(r->fd))
+		return wrong(r, "its own KICK");
+	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
+		return wrong(r, "one event");
+	return seen ? A_FIRST : B_FIRST;
+}
+
+PAIR(mark_kick, exchange_kick_prepare, do_mark_past, do_turn_b, mark_kick_judge, 1)
+
+/*
+ * The same while all bits are set, or any, again and again: none of this hides a mark
+ * that is set in the end as it should.
+ */
+static void do_flip_marks(struct race *r)
+{
+	struct twheel_slot *slot = slot_of(&r->t, r->id[0]);
+	unsigned int i, n = next_random(&r->seed) % 8;
+
+	for (i = 0; i < n; i++) {
+		swap_word(slot, i % 3 ? r->begun + HOUR * (i % 2) : i % 2);
+		scatter_marks(marks_of(&r->t), summary_of(&r->t), 2, next_random(&r->seed));
+	}
+	r->word = 2 + r->loop % 1000;
+	swap_word(slot, r->word);
+	set_mark(&r->t, r->id[0]);
+}
+
+static enum outcome flip_marks_judge(struct race *r)
+{
+	bool seen = !word(slot_of(&r->t, r->id[0]));
+	int got;
+
+	if (r->rb || turn_now(r->fd))
+		return wrong(r, "KICK");
+	got = read_now(r->fd, r->ea, 8);
+	/* A turn that was not a KICK has taken the mark, and left an event of the flips. */
+	if (got == 1 && r->ea[0].deadline_ns != r->word)
+		got = read_now(r->fd, r->ea, 8);
+	if (got != 1 || r->ea[0].deadline_ns != r->word)
+		return wrong(r, "the event of the last arming");
+	return seen ? A_FIRST : B_FIRST;
+}
+
+PAIR(flip_marks, exchange_kick_prepare, do_flip_marks, do_turn_b, flip_marks_judge, 1)
+
+/*
+ * A read of an event whose timer has been armed over and marked, against the KICK: the
+ * event is read or withdrawn, and the new arming stands either way.
+ */
+static void armed_over_prepare(struct race *r)
+{
+	if (!r->loop)
+		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP, 1);
+	else if (rearm(r->fd, r->id[0], 0, TWHEEL_KEEP) != TWHEEL_ARMED)
+		wrong(r, "REARM");
+	r->word = r->begun + HOUR;
+	swap_word(slot_of(&r->t, r->id[0]), r->word);
+	set_mark(&r->t, r->id[0]);
+	conserved(r->fd, &r->before);
+}
+
+static enum outcome armed_over_judge(struct race *r)
+{
+	struct twheel_timer t;
+	bool first = r->ra == 1;
+
+	conserved(r->fd, &r->after);
+	if (r->rb || r->ra != (first ? 1 : -EAGAIN))
+		return wrong(r, "read, or KICK");
+	if (r->after.withdrawn != r->before.withdrawn + !first ||
+	    r->after.delivered != r->before.delivered + first)
+		return wrong(r, "delivered or withdrawn");
+	if (!nothing_unread(r))
+		return wrong(r, "another event");
+	if (get_timer(r->fd, r->id[0], &t) || t.state != TWHEEL_ARMED || t.deadline_ns != r->word)
+		return wrong(r, "the new arming");
+	return first ? A_FIRST : B_FIRST;
+}
+
+PAIR(armed_over_read, armed_over_prepare, do_read_a, do_turn_b, armed_over_judge, 1)
+
+/*
+ * A read of an event against an arming over it that is marked but not kicked: nothing
+ * has withdrawn the event, so it is read. By the clock, who was first.
+ */
+static void unread_prepare(struct race *r)
+{
+	if (!r->loop)
+		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP, 1);
+	else if (rearm(r->fd, r->id[0], 0, TWHEEL_KEEP) != TWHEEL_ARMED)
+		wrong(r, "REARM");
+	r->word = r->begun + HOUR;
+}
+
+static void do_arm_over(struct race *r)
+{
+	swap_word(slot_of(&r->t, r->id[0]), r->word);
+	set_mark(&r->t, r->id[0]);
+}
+
+static enum outcome unread_judge(struct race *r)
+{
+	if (r->ra != 1 || r->ea[0].id != r->id[0])
+		return wrong(r, "the event");
+	if (turn_now(r->fd) || state(r->fd, r->id[0]) != TWHEEL_ARMED ||
+	    word(slot_of(&r->t, r->id[0])) != r->word)
+		return wrong(r, "the new arming");
+	if (!nothing_unread(r))
+		return wrong(r, "another event");
+	return r->end_a < r->end_b ? A_FIRST : B_FIRST;
+}
+
+PAIR(unread_arm_over, unread_prepare, do_read_a, do_arm_over, unread_judge, 1)
 
 /* DRAIN against a read: all are read once, in the end. */
 static void drain_read_prepare(struct race *r)
@@ -1163,6 +1338,41 @@ static enum outcome fault_register_judge(struct race *r)
 }
 
 PAIR(fault_register, fault_register_prepare, do_touch, do_first, fault_register_judge, 1)
+
+/* The first touch of the marks, by who arms, against a KICK that would find none. */
+static void fault_kick_prepare(struct race *r)
+{
+	open_other(r);
+	map_other(r);
+	if (!r->wrong)
+		r->id[0] = timer(r, r->other, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
+}
+
+static void do_mark_other(struct race *r)
+{
+	swap_word(slot_of(&r->map, r->id[0]), 1);
+	set_mark(&r->map, r->id[0]);
+}
+
+static void do_turn_other(struct race *r)
+{
+	r->rb = turn_now(r->other);
+}
+
+static enum outcome fault_kick_judge(struct race *r)
+{
+	bool seen = !word(slot_of(&r->map, r->id[0]));
+
+	if (r->rb || turn_now(r->other))
+		return wrong(r, "KICK");
+	if (read_now(r->other, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
+		return wrong(r, "one event");
+	munmap(r->map.head, r->map.bytes);
+	close(r->other);
+	return seen ? A_FIRST : B_FIRST;
+}
+
+PAIR(fault_kick, fault_kick_prepare, do_mark_other, do_turn_other, fault_kick_judge, 1)
 
 /* poll() blocks while the wheel is closed under it: it still wakes up. */
 static void poll_blocked_prepare(struct race *r)

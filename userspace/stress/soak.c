@@ -5,8 +5,8 @@
  *   a wheel that is used by ioctl, by two workers and two readers, where every
  *   arming is accounted for: as an event that was read, or as what REARM or
  *   CANCEL found; and some, which nobody touches in time, as expired
- *   a wheel that is used through its table, next to a writer of rubbish; where
- *   that does not write, no word is left when its time has come
+ *   a wheel that is used through its table, by marks, next to a writer of rubbish;
+ *   where that does not write, no word is left when its time has come
  *   a wheel of periodic timers, of which no period may be missing
  */
 #include "stress.h"
@@ -167,7 +167,8 @@ static void *beat(void *arg)
 	while (!over()) {
 		slot = next_random(&random) % (TIMERS / 2);
 		t = now(CLOCK_MONOTONIC) + next_random(&random) % (5 * NS_PER_MS);
-		arm(&all.table, slot, t);
+		if (arm_by_mark(&all.table, slot, t) < 0)
+			wrong("KICK");
 		count(&all.stores, 1);
 		if (random % 128 == 0)
 			disarm(&all.table, slot);
@@ -184,7 +185,7 @@ static void *beat(void *arg)
 	return NULL;
 }
 
-/* Rubbish in the upper half of the timers, and kicks of anything. */
+/* Rubbish in the upper half of the timers, marks and kicks of anything. */
 static void *scribble(void *arg)
 {
 	__u64 random = seed * 83;
@@ -195,6 +196,7 @@ static void *scribble(void *arg)
 		slot = TIMERS / 2 + next_random(&random) % (TIMERS / 2);
 		all.table.slots[slot].deadline_ns = next_random(&random) >> random % 64;
 		all.table.slots[slot].wake_ns = random;
+		set_mark(&all.table, random % 4 ? slot : random % 65536);
 		if (random % 16 == 0) {
 			slot = random >> 32;
 			if (kick_slots(all.mapped, &slot, 1) < 0)

@@ -470,6 +470,15 @@ static void instant_attack(unsigned int nr)
  */
 STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4, .at_worst = ATTACKERS)
 
+static size_t table_bytes(int fd)
+{
+	struct twheel_info info;
+
+	if (call(fd, TWHEEL_IOC_INFO, &info))
+		exit(1);
+	return info.table_bytes;
+}
+
 /* Words of 4,096 timers that never stand still around now, and are kicked. */
 #define FLIPPED	4096U
 
@@ -489,12 +498,9 @@ static void flip_attack(unsigned int nr)
 	__u64 t;
 
 	if (!slots) {
-		struct twheel_info info;
-		char *p;
+		char *p = map_at(shared->fd, table_bytes(shared->fd), PROT_READ | PROT_WRITE,
+				 MAP_SHARED, 0);
 
-		if (call(shared->fd, TWHEEL_IOC_INFO, &info))
-			exit(1);
-		p = map_at(shared->fd, info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 		if (p == MAP_FAILED)
 			exit(1);
 		slots = (void *)(p + ((struct twheel_table *)p)->slots_offset);
@@ -514,6 +520,54 @@ static void flip_attack(unsigned int nr)
 }
 
 STORM(flipped_words, flip_prepare, flip_attack, NULL, "words written")
+
+/*
+ * All marks of 100,000 timers with short ticks are set without end, with and without a
+ * summary, and the words of some never stand still. Nobody kicks: the wheel sees to it
+ * by itself, a budget at a time.
+ */
+#define MARKED	100000U
+
+static void mark_prepare(struct __test_metadata *_metadata)
+{
+	struct twheel_setup s = { .tick_ns = 100000 };
+
+	shared->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(shared->fd, 0);
+	ASSERT_EQ(0, call(shared->fd, TWHEEL_IOC_SETUP, &s));
+	add_many(_metadata, shared->fd, MARKED, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
+	add_many(_metadata, shared->fd, 1, SMALLEST_TICK, TWHEEL_KEEP, 0, NULL);
+}
+
+static void mark_attack(unsigned int nr)
+{
+	const unsigned int lines = MARKED / LINE + 1;
+	static struct twheel_event ev[1000];
+	static struct table t;
+	static __u64 random;
+	unsigned int i;
+
+	if (!t.head) {
+		random = nr + 1;
+		t.fd = shared->fd;
+		t.head = map_at(t.fd, table_bytes(t.fd), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+		if (t.head == MAP_FAILED)
+			exit(1);
+		t.slots = (void *)((char *)t.head + t.head->slots_offset);
+	}
+	scatter_marks(marks_of(&t), summary_of(&t), lines,
+		      nr ? next_random(&random) : 4 * (random++ % 2));
+	/* Armed for now, so that marks are not all that there is to do. */
+	for (i = nr; i < 64; i += ATTACKERS)
+		swap_word(&t.slots[i * LINE], i % 3 ? now(CLOCK_MONOTONIC) : 1);
+	if (nr)
+		while (read_now(t.fd, ev, ARRAY_SIZE(ev)) == ARRAY_SIZE(ev))
+			;
+	shared->done[nr] += lines;
+}
+
+/* The worker has its slice as well. */
+STORM(restless_marks, mark_prepare, mark_attack, NULL, "lines marked", .slices = 2)
 
 /*
  * One level of 16 short ticks, and very many timers beyond its horizon: each of

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the hostile tests share beyond those of the device: options, and a
- * conservation check for threads and children, where no assertion can be made.
+ * What the hostile tests share beyond those of the device: options, the marks of
+ * the table, and a conservation check for threads and children, where no assertion
+ * can be made.
  */
 #ifndef STRESS_H
 #define STRESS_H
@@ -117,6 +118,92 @@ static inline void fill_ops(struct twheel_op *ops, unsigned int n, __u32 opcode,
 			.timer.flags = flags,
 			.result = 1,
 		};
+}
+
+/* A bit of the summary stands for so many slots. */
+#define LINE		(1U << 10)
+
+/* Where the marks begin in the table of so many timers, whatever the header says. */
+static inline size_t marks_offset(__u32 max_timers)
+{
+	size_t words = (size_t)max_timers * sizeof(struct twheel_slot);
+
+	return PAGE + ((words + PAGE - 1) & ~(PAGE - 1));
+}
+
+#define SUMMARY_OFFSET	2048U
+
+/* The marks of @t. */
+static inline __u64 *marks_of(const struct table *t)
+{
+	return (__u64 *)((char *)t->head + t->head->marks_offset);
+}
+
+/* Its summary. */
+static inline __u64 *summary_of(const struct table *t)
+{
+	return (__u64 *)((char *)t->head + t->head->summary_offset);
+}
+
+static inline void set_bit_of(__u64 *bits, __u32 nr)
+{
+	__u64 bit = 1ULL << nr % 64;
+
+	if (!(__atomic_load_n(&bits[nr / 64], __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(&bits[nr / 64], bit, __ATOMIC_SEQ_CST);
+}
+
+/* Asks the kernel to look at the slot of @id when it turns the wheel next. */
+static inline void set_mark(const struct table *t, __u64 id)
+{
+	set_bit_of(marks_of(t), (__u32)id);
+	set_bit_of(summary_of(t), (__u32)id / LINE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* When that will be. */
+static inline __u64 next_turn(const struct table *t)
+{
+	return __atomic_load_n(&t->head->next_ns, __ATOMIC_SEQ_CST);
+}
+
+/* A KICK without slots. */
+static inline int turn_now(int fd)
+{
+	return kick_slots(fd, NULL, 0);
+}
+
+/* The protocol to arm or move by a mark. Returns whether it took a KICK, or its error. */
+static inline int arm_by_mark(struct table *t, __u64 id, __u64 deadline)
+{
+	struct twheel_slot *slot = slot_of(t, id);
+	int ret;
+
+	swap_word(slot, deadline);
+	if (deadline > wake(slot))
+		return 0;
+	set_mark(t, id);
+	if (deadline > next_turn(t))
+		return 0;
+	ret = turn_now(t->fd);
+	__atomic_fetch_add(&t->kicks, 1, __ATOMIC_RELAXED);
+	return ret < 0 ? ret : 1;
+}
+
+/*
+ * Marks as no program should set them, of the first line or @lines of them: all bits,
+ * any bits, a summary without marks, or marks without a summary.
+ */
+static inline void scatter_marks(__u64 *marks, __u64 *summary, unsigned int lines, __u64 random)
+{
+	unsigned int i;
+
+	for (i = 0; i < lines * (LINE / 64) && random % 4 != 2; i++)
+		__atomic_store_n(&marks[i], random % 4 ? random << i % 64 : NEVER,
+				 __ATOMIC_RELAXED);
+	for (i = 0; i <= lines / 64 && random % 4 != 3; i++)
+		__atomic_store_n(&summary[i], random % 4 == 1 ? random : NEVER,
+				 __ATOMIC_SEQ_CST);
 }
 
 /* Memory that the children share, or NULL. */

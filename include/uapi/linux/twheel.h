@@ -363,7 +363,8 @@ struct twheel_table {
  * expired; else no event of that arming will come.
  *
  * To arm a timer whose expiration is unread withdraws that at the KICK. A read that
- * comes before delivers it, and the new arming stands. A periodic timer's word is its
+ * comes before delivers it, and the new arming stands. A KICK that lists the slot
+ * withdraws for certain; by its mark, only if no turn has taken that before. A periodic timer's word is its
  * next deadline: to exchange it for 0 ends that period and those after it, and an
  * unread event stays.
  */

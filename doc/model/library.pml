@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The verbs of libtwheel on one timer: its owner, a reader, the kernel, in every
+ * interleaving.
+ *
+ * The owner calls set, clear, and del followed by add in the same slot. A reader
+ * takes events from the kernel and hands them out. Both share two things in the
+ * library: the mutex, and the flag "armed", which says that an event may come. set
+ * takes no lock and does not touch the flag if it finds an arming in the word. It
+ * writes nothing if it finds 0, because an event may be outstanding then.
+ *
+ * table.pml checks how the kernel learns of a word. So its part is short here: a
+ * mark is taken at any time, by a turn or by the KICK of another thread. Any queued
+ * arming may be due. A word holds the number of its arming in place of a time.
+ *
+ * Checked:
+ * - set, clear and del return 1 exactly if the arming that they ended gave no event
+ *   and never will;
+ * - an event is handed out once, with the id of its arming, and never after the
+ *   call that ended the arming has returned;
+ * - no arming is lost: when the owner is quiet, the kernel has queued the word, or
+ *   its mark is set.
+ *
+ * -DSETTERS has two threads in place of the owner, which set the timer at once.
+ * Then each return is not compared; the sum of all is.
+ *
+ * Mutations that must be found:
+ * -DEXCHANGE_FIRST	set exchanges the word before it knows whether it is 0; under
+ *			the mutex it takes that back if the kernel has not claimed it
+ * -DNO_TAKE_BACK	the same, and does not take it back
+ * -DNO_LOCK		the reader does not hold the mutex
+ * -DNO_WITHDRAWAL	clear and del do not withdraw an event
+ */
+#ifndef ROUNDS
+#define ROUNDS 4	/* calls of the owner, or of each of two threads */
+#endif
+#define ARMINGS 10
+#define IDLE 0		/* places of the timer in the kernel */
+#define QUEUED 1
+#define READY 2		/* it has an unread event */
+#define ALIVE 0		/* what became of an arming */
+#define ENDED 1		/* got back by an exchange, or its event was withdrawn */
+#define HANDED 2	/* its event was handed out */
+#if defined(NO_TAKE_BACK) && !defined(EXCHANGE_FIRST)
+#define EXCHANGE_FIRST
+#endif
+
+byte word;		/* deadline_ns: the number of the arming, 0 is disarmed */
+byte place = IDLE;
+byte event;		/* the arming whose event is unread, 0 for none */
+bool mark;
+bool mutex;		/* of the library */
+bool armed;		/* shadow of the slot: an event may come */
+bool id;		/* shadow: changes with each add */
+
+/* What the checks know. */
+byte last;		/* number of the last arming */
+byte fate[ARMINGS];
+bool given[ARMINGS];	/* id of the timer at that arming */
+byte rets;		/* sum of what the calls returned */
+byte ended;		/* armings that ended without an event */
+byte busy;		/* threads that are not done */
+
+#define is_free() (!mutex)
+#define take() atomic { is_free() -> mutex = true }
+#define drop() mutex = false
+
+/* Ends arming @a without an event. */
+inline end_of(a) {
+	assert(fate[a] == ALIVE);
+	fate[a] = ENDED;
+	ended++
+}
+
+inline new_arming() {
+	last++;
+	given[last] = id;
+	word = last
+}
+
+/* REARM, or with @arms false REARM with DISARMED. The kernel holds its lock. */
+inline rearm(arms) {
+	atomic {
+		if
+		:: word != 0 -> end_of(word)
+		:: else
+		fi;
+		if
+		:: event != 0 -> end_of(event); event = 0
+		:: else
+		fi;
+		if
+		:: arms -> new_arming(); place = QUEUED
+		:: else -> word = 0; place = IDLE
+		fi
+	}
+}
+
+/* A later time than the wheel waits for needs no mark. */
+inline announce() {
+	if
+	:: place == QUEUED
+	:: mark = true
+	fi
+}
+
+#ifdef EXCHANGE_FIRST
+inline set(ret) {
+	atomic {
+		old = word;
+		if
+		:: old != 0 -> end_of(old)
+		:: else
+		fi;
+		new_arming();
+		mine = word
+	};
+	announce();
+	if
+	:: old != 0 -> ret = 1
+	:: else ->
+		take();
+		ret = armed;
+#ifdef NO_TAKE_BACK
+		if
+		:: ret -> rearm(true)
+		:: else
+		fi;
+		armed = true;
+#else
+		atomic {
+			old = word;
+			word = 0
+		};
+		if
+		:: old != mine ->
+			/* GET says whether there is an event. */
+			armed = (event != 0)
+		:: old == mine && ret ->
+			atomic {	/* REARM */
+				word = mine;
+				if
+				:: event != 0 -> end_of(event); event = 0
+				:: else
+				fi;
+				place = QUEUED
+			};
+			armed = true
+		:: else ->
+			armed = true;
+			word = mine;
+			announce()
+		fi;
+#endif
+		drop()
+	fi
+}
+#else
+inline set(ret) {
+	do
+	:: atomic { old = word };
+	   if
+	   :: old != 0 ->
+		if
+		:: atomic {
+			word == old ->
+			end_of(old);
+			new_arming()
+		   };
+		   announce();
+		   ret = 1;
+		   break
+		:: atomic { word != old -> skip }
+		fi
+	   :: else ->
+		/* No reader is at it. If another thread has armed it by now, REARM ends that. */
+		take();
+		ret = armed;
+		if
+		:: armed -> rearm(true)
+		:: else ->
+			armed = true;
+			atomic { new_arming() };
+			announce()
+		fi;
+		drop();
+		break
+	   fi
+	od
+}
+#endif
+
+inline clear(ret) {
+	atomic {
+		old = word;
+		word = 0;
+		if
+		:: old != 0 -> end_of(old)
+		:: else
+		fi
+	};
+	if
+	:: old != 0 ->
+		/* No event is outstanding, so no reader looks at the flag. */
+		armed = false;
+		ret = 1
+	:: else ->
+		take();
+		ret = armed;
+#ifndef NO_WITHDRAWAL
+		if
+		:: armed -> rearm(false)
+		:: else
+		fi;
+#endif
+		armed = false;
+		drop()
+	fi
+}
+
+/* A slot that del gave back: nothing is outstanding. */
+inline add() {
+	atomic { id = !id; armed = true };
+	atomic { new_arming() };
+	announce()
+}
+
+/* What a call must have returned that ended @a, 0 for none. */
+inline check_return(a, ret) {
+	atomic {
+		assert(ret == (a != 0 && fate[a] == ENDED));
+		assert(a == 0 || fate[a] != ALIVE)
+	}
+}
+
+/* The owner is quiet. */
+inline check_quiet() {
+	atomic {
+		assert((word == 0 && event == 0) || armed);
+		assert(word == 0 || (place != READY && (place == QUEUED || mark)))
+	}
+}
+
+proctype owner()
+{
+	byte n, old, before, mine;
+	bool ret;
+
+	do
+	:: n == ROUNDS -> break
+	:: else ->
+		n++;
+		before = mine;
+		if
+		:: set(ret);
+		   mine = last;
+		   check_return(before, ret)
+		:: clear(ret);
+		   mine = 0;
+		   check_return(before, ret)
+		:: clear(ret);		/* del, then add */
+		   check_return(before, ret);
+		   rets = rets + ret;
+		   ret = false;
+		   add();
+		   mine = last
+		fi;
+		rets = rets + ret;
+		ret = false;
+		check_quiet()
+	od;
+	atomic {
+		assert(rets == ended);
+		busy--
+	}
+}
+
+proctype setter()
+{
+	byte n, old, mine;
+	bool ret;
+
+	do
+	:: n == ROUNDS -> break
+	:: else ->
+		n++;
+		set(ret);
+		rets = rets + ret;
+		ret = false
+	od;
+	atomic {
+		busy--;
+		if
+		:: busy == 0 -> assert(rets == ended)
+		:: else
+		fi
+	};
+	if
+	:: busy == 0 -> check_quiet()
+	:: else
+	fi
+}
+
+active proctype reader()
+{
+	byte got;
+
+end:	do
+	:: event != 0 ->
+#ifndef NO_LOCK
+		take();
+#endif
+		atomic {
+			got = event;
+			event = 0;
+			if
+			:: got == 0
+			:: got != 0 && word != 0 -> place = QUEUED
+			:: got != 0 && word == 0 -> place = IDLE
+			fi
+		};
+		if
+		:: got != 0 ->
+			atomic { assert(id == given[got]) };
+			armed = false;
+			atomic {
+				assert(fate[got] == ALIVE);
+				fate[got] = HANDED;
+				got = 0
+			}
+		:: else
+		fi
+#ifndef NO_LOCK
+		; drop()
+#endif
+	od
+}
+
+active proctype kernel()
+{
+end:	do
+	/* A turn takes the mark. It leaves an event where it is. */
+	:: atomic {
+		mark ->
+		mark = false;
+		if
+		:: place == READY
+		:: place != READY && word != 0 -> place = QUEUED
+		:: place != READY && word == 0 -> place = IDLE
+		fi
+	   }
+	/* A KICK of another thread takes it, and withdraws an event that was armed over. */
+	:: atomic {
+		mark ->
+		mark = false;
+		if
+		:: place == READY && word == 0
+		:: place == READY && word != 0 -> end_of(event); event = 0; place = QUEUED
+		:: place != READY && word != 0 -> place = QUEUED
+		:: place != READY && word == 0 -> place = IDLE
+		fi
+	   }
+	/* The queued arming is due, or it has gone. */
+	:: atomic {
+		place == QUEUED && word == 0 -> place = IDLE
+	   }
+	:: atomic {
+		place == QUEUED && word != 0 ->
+		event = word;
+		word = 0;
+		place = READY
+	   }
+	od
+}
+
+init {
+	atomic {
+#ifdef SETTERS
+		busy = 2;
+		run setter();
+		run setter()
+#else
+		busy = 1;
+		run owner()
+#endif
+	}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* The kernel's backend: /dev/twheel. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT	0x00000008
+#endif
+
+static int kernel_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
+{
+	static const unsigned long cmd[] = {
+		[TWHEEL_OP_REGISTER] = TWHEEL_IOC_REGISTER,
+		[TWHEEL_OP_REARM] = TWHEEL_IOC_REARM,
+		[TWHEEL_OP_CANCEL] = TWHEEL_IOC_CANCEL,
+		[TWHEEL_OP_GET] = TWHEEL_IOC_GET,
+	};
+	struct twheel_batch batch = { .ops = (uintptr_t)ops, .count = n };
+	int ret;
+
+	if (n == 1 && ops->opcode < sizeof(cmd) / sizeof(*cmd) && cmd[ops->opcode]) {
+		ops->result = ioctl(w->cold->fd, cmd[ops->opcode], &ops->timer) ? -errno : 0;
+		return 1;
+	}
+	ret = ioctl(w->cold->fd, TWHEEL_IOC_BATCH, &batch);
+	return ret < 0 ? -errno : ret;
+}
+
+static int kernel_kick(struct twheel *w)
+{
+	struct twheel_kick kick = {};
+
+	return ioctl(w->cold->fd, TWHEEL_IOC_KICK, &kick) < 0 ? -errno : 0;
+}
+
+/*
+ * A descriptor that somebody passed may be one that blocks. A reader of another process
+ * can then come between poll and read; preadv2() is for that, where it is to be had.
+ */
+static ssize_t read_nowait(struct cold *cold, struct twheel_event *events, size_t bytes)
+{
+	struct iovec iov = { .iov_base = events, .iov_len = bytes };
+	struct pollfd pollfd = { .fd = cold->fd, .events = POLLIN };
+	ssize_t ret;
+
+	if (!cold->blocking)
+		return read(cold->fd, events, bytes);
+	if (!cold->no_preadv2) {
+		ret = preadv2(cold->fd, &iov, 1, -1, RWF_NOWAIT);
+		if (ret >= 0 || (errno != ENOSYS && errno != EPERM && errno != EOPNOTSUPP))
+			return ret;
+		cold->no_preadv2 = true;
+	}
+	if (poll(&pollfd, 1, 0) == 1)
+		return read(cold->fd, events, bytes);
+	errno = EAGAIN;
+	return -1;
+}
+
+static int kernel_read(struct twheel *w, struct twheel_event *events, unsigned int n)
+{
+	ssize_t ret = read_nowait(w->cold, events, n * sizeof(*events));
+
+	if (ret < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	return ret / sizeof(*events);
+}
+
+static bool kernel_ready(struct twheel *w)
+{
+	(void)w;
+	return true;
+}
+
+static int kernel_list(struct twheel *w, struct twheel_timer *timers, unsigned int n,
+		       uint32_t *cursor)
+{
+	struct twheel_list list = { .timers = (uintptr_t)timers, .count = n, .cursor = *cursor };
+	int ret = ioctl(w->cold->fd, TWHEEL_IOC_LIST, &list);
+
+	if (ret < 0)
+		return -errno;
+	*cursor = list.cursor;
+	return ret;
+}
+
+static int kernel_drain(struct twheel *w, unsigned int mode)
+{
+	struct twheel_drain drain = { .mode = mode };
+	int ret = ioctl(w->cold->fd, TWHEEL_IOC_DRAIN, &drain);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static int kernel_stats(struct twheel *w, struct twheel_stats *stats)
+{
+	return ioctl(w->cold->fd, TWHEEL_IOC_STATS, stats) ? -errno : 0;
+}
+
+static void kernel_close(struct twheel *w)
+{
+	struct cold *cold = twheel__cold(w);
+
+	munmap(cold->table, cold->table_bytes);
+	if (cold->fd >= 0)
+		close(cold->fd);
+}
+
+static const struct twheel_backend kernel_backend = {
+	.name	= "kernel",
+	.exec	= kernel_exec,
+	.kick	= kernel_kick,
+	.read	= kernel_read,
+	.ready	= kernel_ready,
+	.list	= kernel_list,
+	.drain	= kernel_drain,
+	.stats	= kernel_stats,
+	.close	= kernel_close,
+};
+
+/* Others can write to the header: it is read once, and then checked. */
+static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
+{
+	uint64_t bits = ((uint64_t)head->slots + 63) / 64 * 8;
+
+	return head->magic == TWHEEL_TABLE_MAGIC &&
+	       head->slot_size == sizeof(struct twheel_slot) &&
+	       head->slots == info->max_timers && head->slots_offset % 16 == 0 &&
+	       head->marks_offset % 8 == 0 && head->summary_offset % 8 == 0 &&
+	       head->summary_shift < 32 &&
+	       head->slots_offset + (uint64_t)head->slots * 16 <= info->table_bytes &&
+	       head->marks_offset + bits <= info->table_bytes &&
+	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
+}
+
+/* Takes the wheel behind @fd, which stays the caller's if this fails. */
+int twheel__kernel_attach(struct twheel *w, int fd)
+{
+	struct cold *cold = w->cold;
+	struct twheel_table head;
+	char *p;
+
+	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
+		return -errno;
+	if (!(cold->info.features & TWHEEL_FEATURE_MARKS))
+		return -EOPNOTSUPP;
+	p = mmap(NULL, cold->info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	memcpy(&head, p, sizeof(head));
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!is_sane(&head, &cold->info)) {
+		munmap(p, cold->info.table_bytes);
+		return -EOPNOTSUPP;
+	}
+	cold->backend = &kernel_backend;
+	cold->fd = fd;
+	cold->blocking = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	cold->table = p;
+	cold->table_bytes = cold->info.table_bytes;
+	w->words = (struct twheel_slot *)(p + head.slots_offset);
+	set_nr_words(w, head.slots);
+	w->marks = (uint64_t *)(p + head.marks_offset);
+	w->summary = (uint64_t *)(p + head.summary_offset);
+	w->shift = head.summary_shift;
+	w->next_ns = (uint64_t *)(p + offsetof(struct twheel_table, next_ns));
+	return 0;
+}
+
+/* A new wheel of the wanted shape, behind the descriptor of @w. */
+int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup)
+{
+	struct twheel_setup shape = *setup;
+
+	if (ioctl(w->cold->fd, TWHEEL_IOC_SETUP, &shape))
+		return -errno;
+	return twheel__kernel_attach(w, w->cold->fd);
+}

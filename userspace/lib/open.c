@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* Opening and closing, and what a wheel is. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK	18
+#endif
+#ifndef CLOCK_TAI
+#define CLOCK_TAI	11
+#endif
+
+#define DEVICE	"/dev/twheel"
+
+#define OPEN_BACKEND	(TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS)
+#define OPEN_FLAGS	(OPEN_BACKEND | TWHEEL_OPEN_REALTIME | TWHEEL_OPEN_CHECKED)
+
+#define STRING(x)	#x
+#define DOTTED(a, b, c)	STRING(a) "." STRING(b) "." STRING(c)
+
+static size_t page_size;
+
+TWHEEL_PUBLIC const char *twheel_version(void)
+{
+	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
+}
+
+/* The page behind the one that a fork wipes leads to what stays. */
+struct cold *twheel__cold(const struct twheel *w)
+{
+	return *(struct cold **)((char *)w + page_size);
+}
+
+static struct twheel *new_wheel(void)
+{
+	struct cold *cold = calloc(1, sizeof(*cold));
+	struct twheel *w;
+
+	page_size = sysconf(_SC_PAGESIZE);
+	if (!cold)
+		return NULL;
+	w = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED) {
+		free(cold);
+		return NULL;
+	}
+	/* If it is refused, the fork handler does this. */
+	madvise(w, page_size, MADV_WIPEONFORK);
+	*(struct cold **)((char *)w + page_size) = cold;
+	w->cold = cold;
+	cold->fd = -1;
+	cold->pid = getpid();
+	if (__tsan_release)
+		w->special = SPECIAL_TSAN;
+	twheel__mutex_init(&cold->reading);
+	twheel__mutex_init(&cold->pool_lock);
+	return w;
+}
+
+static void free_wheel(struct twheel *w)
+{
+	struct cold *cold = twheel__cold(w);
+
+	twheel__arena_free(&cold->shadow);
+	free(cold->pool);
+	free(cold);
+	munmap(w, 2 * page_size);
+}
+
+/* The backend is there, or @err says why not. If this fails, @lent is not closed. */
+static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
+{
+	if (!err) {
+		err = twheel__arena_init(&w->cold->shadow, (size_t)w->cold->info.max_timers *
+					 sizeof(struct shadow));
+		w->shadow = (struct shadow *)w->cold->shadow.base;
+		if (!err)
+			err = twheel__enroll(w);
+		if (err) {
+			if (w->cold->fd == lent)
+				w->cold->fd = -1;
+			w->cold->backend->close(w);
+		}
+	}
+	if (err) {
+		free_wheel(w);
+		return err;
+	}
+	*out = w;
+	return 0;
+}
+
+/* There is no device, or not for us. Any other error is one. */
+static bool is_absent(int err)
+{
+	return err == -ENOENT || err == -ENODEV || err == -ENXIO || err == -EACCES ||
+	       err == -EPERM;
+}
+
+/* Moves @fd away from those that stand for standard input, output and error. */
+static int move_up(int fd)
+{
+	int higher;
+
+	if (fd < 0 || fd > 2)
+		return fd;
+	higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (higher >= 0)
+		close(fd);
+	return higher;
+}
+
+static int open_backend(struct twheel *w, int backend, const struct twheel_setup *setup)
+{
+	int fd, err;
+
+	if (backend == TWHEEL_OPEN_INPROCESS)
+		return twheel__inprocess_open(w, setup);
+	fd = move_up(open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC));
+	if (fd >= 0) {
+		w->cold->fd = fd;
+		err = twheel__kernel_open(w, setup);
+		if (err)
+			close(fd);
+		return err;
+	}
+	err = -errno;
+	if (!backend && FALLBACK && is_absent(err))
+		return twheel__inprocess_open(w, setup);
+	return err;
+}
+
+/* Return: flags of one backend, 0 for either, or -EINVAL. */
+static int choose_backend(uint32_t flags)
+{
+	const char *name = secure_getenv("TWHEEL_BACKEND");
+
+	if ((flags & OPEN_BACKEND) == OPEN_BACKEND)
+		return -EINVAL;
+	if (!name || !*name)
+		return flags & OPEN_BACKEND;
+	if (!strcmp(name, "kernel"))
+		return TWHEEL_OPEN_KERNEL;
+	if (!strcmp(name, "inprocess"))
+		return TWHEEL_OPEN_INPROCESS;
+	return -EINVAL;
+}
+
+/* Of any version: members that this one does not know must not be used. */
+static int copy_options(struct twheel_options *to, const struct twheel_options *from)
+{
+	const char *bytes = (const char *)from;
+	size_t i;
+
+	if (from->size < offsetof(struct twheel_options, tick_ns))
+		return -EINVAL;
+	for (i = sizeof(*to); i < from->size; i++) {
+		if (bytes[i])
+			return -E2BIG;
+	}
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	return to->flags & ~OPEN_FLAGS ? -EINVAL : 0;
+}
+
+static void set_checked(struct twheel *w, uint32_t flags)
+{
+	const char *checked = secure_getenv("TWHEEL_CHECKED");
+
+	if ((flags & TWHEEL_OPEN_CHECKED) || (checked && !strcmp(checked, "1")))
+		w->special |= SPECIAL_CHECKED;
+}
+
+TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
+{
+	struct twheel_options o = {};
+	struct twheel_setup setup;
+	struct twheel *w;
+	int backend, err;
+
+	if (options) {
+		err = copy_options(&o, options);
+		if (err)
+			return err;
+	}
+	backend = choose_backend(o.flags);
+	if (backend < 0)
+		return backend;
+	err = twheel__process_init();
+	if (err)
+		return err;
+	setup = (struct twheel_setup) {
+		.tick_ns = o.tick_ns,
+		.clock_id = o.clock_id,
+		.max_timers = o.max_timers,
+		.levels = o.levels,
+		.slot_bits = o.slot_bits,
+		.flags = o.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+	w = new_wheel();
+	if (!w)
+		return -ENOMEM;
+	w->cold->slack_ns = o.slack_ns;
+	set_checked(w, o.flags);
+	return finish_open(w, open_backend(w, backend, &setup), -1, wheel);
+}
+
+TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
+{
+	int err = twheel__process_init();
+	struct twheel *w;
+	int own = fd;
+
+	if (err)
+		return err;
+	w = new_wheel();
+	if (!w)
+		return -ENOMEM;
+	set_checked(w, 0);
+	if (fd >= 0 && fd <= 2) {
+		own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (own < 0)
+			err = -errno;
+	}
+	if (!err)
+		err = twheel__kernel_attach(w, own);
+	err = finish_open(w, err, own, wheel);
+	if (own != fd && own >= 0)
+		close(err ? own : fd);
+	return err;
+}
+
+TWHEEL_PUBLIC void twheel_close(struct twheel *w)
+{
+	if (!w)
+		return;
+	if (!is_child(w))
+		twheel__end_timers(w);
+	twheel__dismiss(w);
+	twheel__cold(w)->backend->close(w);
+	free_wheel(w);
+}
+
+TWHEEL_PUBLIC int twheel_fd(const struct twheel *w)
+{
+	return twheel__cold(w)->fd;
+}
+
+TWHEEL_PUBLIC const char *twheel_backend(const struct twheel *w)
+{
+	return twheel__cold(w)->backend->name;
+}
+
+uint64_t twheel__clock(int clock_id)
+{
+	struct timespec ts;
+
+	clock_gettime(clock_id, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+TWHEEL_PUBLIC uint64_t twheel_now(const struct twheel *w)
+{
+	return twheel__clock(twheel__cold(w)->info.clock_id);
+}
+
+TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
+{
+	uint64_t deadline;
+
+	return __builtin_add_overflow(twheel_now(w), delay_ns, &deadline) ? UINT64_MAX :
+	       deadline;
+}
+
+/*
+ * What is marked and not looked at yet comes after the next turn, or there was a KICK. A
+ * timer expires at the first tick that is not before its deadline.
+ */
+TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
+{
+	uint64_t next, tick_ns;
+
+	if (is_child(w))
+		return UINT64_MAX;
+	next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
+	tick_ns = w->cold->info.tick_ns;
+	if (next == UINT64_MAX || next < tick_ns)
+		return next;
+	return next - tick_ns + 1;
+}
+
+TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
+{
+	if (is_child(w))
+		return -ECHILD;
+	*info = w->cold->info;
+	return 0;
+}
+
+TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
+{
+	return is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
+}
+
+TWHEEL_PUBLIC int twheel_usage(const struct twheel *w, struct twheel_usage *usage)
+{
+	if (is_child(w))
+		return -ECHILD;
+	usage->kicks = load64(&w->cold->usage.kicks);
+	usage->refills = load64(&w->cold->usage.refills);
+	usage->withdrawn = load64(&w->cold->usage.withdrawn);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * The wheel's sources have the names of the module. In a static library these would be
+ * anybody's, so here they get a prefix.
+ */
+#define wheel_max_levels	twheel__wheel_max_levels
+#define wheel_bytes		twheel__wheel_bytes
+#define wheel_horizon		twheel__wheel_horizon
+#define wheel_init		twheel__wheel_init
+#define wheel_set_back		twheel__wheel_set_back
+#define wheel_add		twheel__wheel_add
+#define wheel_expire		twheel__wheel_expire
+#define store_timer		twheel__store_timer
+#define store_word		twheel__store_word
+#define store_marks		twheel__store_marks
+#define timer_successor		twheel__timer_successor
+#define timer_to_idle		twheel__timer_to_idle
+#define timer_to_ready		twheel__timer_to_ready
+#define reconcile		twheel__reconcile
+#define timers_init		twheel__timers_init
+#define timers_check_setup	twheel__timers_check_setup
+#define timers_info		twheel__timers_info
+#define timers_map		twheel__timers_map
+#define timers_turn		twheel__timers_turn
+#define timers_next		twheel__timers_next
+#define timers_publish_next	twheel__timers_publish_next
+#define timers_apply		twheel__timers_apply
+#define timers_kick		twheel__timers_kick
+#define timers_drain		twheel__timers_drain
+#define timers_list		twheel__timers_list
+#define timers_stats		twheel__timers_stats
+#define timers_peek		twheel__timers_peek
+#define timers_consume		twheel__timers_consume

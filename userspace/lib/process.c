@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * What a process and its threads have of wheels.
+ *
+ * A forked child must find out that a wheel is its parent's, at no cost to the parent.
+ * So what the fast paths read is in memory that a fork wipes (MADV_WIPEONFORK): the child
+ * finds no slots there and leaves the fast path. Where that is refused or ignored, the
+ * child handler of pthread_atfork() wipes it. The handler takes no lock, and walks a table
+ * from which nothing is ever freed; so it can run at any moment, in any order.
+ *
+ * The registry has one lock for what is rare. Another thread may hold it when a process
+ * forks; so it belongs to one process, and a child makes one of its own.
+ *
+ * A thread has a cache of free slots for each wheel that it uses, found by the wheel's
+ * index. A wheel that is closed leaves its serial behind, by which a cache is known to be
+ * old. A thread that ends gives its slots back.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Segments of the table of wheels, each twice as large as the one before. */
+#define SEGMENTS	20
+#define SEGMENT_0	64U
+
+/**
+ * struct registry - what a process has
+ * @pid: the process
+ * @lock: protects what follows, and the table of wheels but for the fork handler
+ * @threads: those that have caches
+ * @free: indices of wheels that were closed
+ * @nr_free: how many
+ * @room: how many there is room for
+ */
+struct registry {
+	pid_t pid;
+	pthread_mutex_t lock;
+	struct thread *threads;
+	uint32_t *free;
+	uint32_t nr_free;
+	uint32_t room;
+};
+
+__thread struct thread *twheel__self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static struct registry *registry;
+static struct twheel **segments[SEGMENTS];
+/* The table keeps this as well, which a leak checker looks into. */
+static struct cold **colds[SEGMENTS];
+static uint32_t nr_indices;
+static uint64_t last_serial;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+static int init_error;
+
+int twheel__mutex_init(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	int err;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	err = pthread_mutex_init(mutex, &attr);
+	/* Where the kernel has no such futexes. */
+	if (err)
+		err = pthread_mutex_init(mutex, NULL);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
+}
+
+/* The registry of this process, locked; NULL if out of memory. */
+static struct registry *lock_registry(void)
+{
+	struct registry *r = __atomic_load_n(&registry, __ATOMIC_ACQUIRE);
+	pid_t pid = getpid();
+
+	while (!r || r->pid != pid) {
+		struct registry *mine = calloc(1, sizeof(*mine));
+
+		if (!mine)
+			return NULL;
+		mine->pid = pid;
+		twheel__mutex_init(&mine->lock);
+		if (__atomic_compare_exchange_n(&registry, &r, mine, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE)) {
+			r = mine;
+		} else {
+			pthread_mutex_destroy(&mine->lock);
+			free(mine);
+		}
+	}
+	pthread_mutex_lock(&r->lock);
+	return r;
+}
+
+static void unlock_registry(struct registry *r)
+{
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Which segment an index is in; makes *@index that in the segment. */
+static unsigned int segment_of(uint32_t *index)
+{
+	unsigned int s = 0;
+
+	while (*index >= SEGMENT_0 << s) {
+		*index -= SEGMENT_0 << s;
+		s++;
+	}
+	return s;
+}
+
+static void wipe(struct twheel *w)
+{
+	__atomic_store_n(&w->nr_slots, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->nr_shadows, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->serial, 0, __ATOMIC_RELAXED);
+}
+
+static void after_fork(void)
+{
+	pid_t pid = getpid();
+	unsigned int s, i;
+
+	for (s = 0; s < SEGMENTS; s++) {
+		struct twheel **segment = __atomic_load_n(&segments[s], __ATOMIC_ACQUIRE);
+
+		for (i = 0; segment && i < SEGMENT_0 << s; i++) {
+			struct twheel *w = __atomic_load_n(&segment[i], __ATOMIC_ACQUIRE);
+
+			/* A handler that ran before this one may have opened a wheel. */
+			if (w && twheel__cold(w)->pid != pid)
+				wipe(w);
+		}
+	}
+}
+
+/* The slots of a thread that ends go to others. */
+static void end_thread(void *arg)
+{
+	struct thread *self = arg;
+	struct registry *r = lock_registry();
+	uint32_t i;
+
+	twheel__self = NULL;
+	if (!r)
+		return;
+	for (i = 0; i < self->nr_caches; i++) {
+		struct cache *cache = self->caches[i];
+		uint32_t index = i;
+		unsigned int s = segment_of(&index);
+		struct twheel *w = segments[s] ? segments[s][index] : NULL;
+
+		if (cache && w && cache->serial == w->serial && !is_child(w))
+			twheel__spill(w, cache, 0);
+		free(cache);
+	}
+	if (self->owner == r) {
+		*self->prev = self->next;
+		if (self->next)
+			self->next->prev = self->prev;
+	}
+	unlock_registry(r);
+	free(self->caches);
+	free(self);
+}
+
+static void init_process(void)
+{
+	init_error = -pthread_key_create(&key, end_thread);
+	if (init_error)
+		return;
+	has_key = true;
+	init_error = -pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* Before the first wheel. Return: 0, or why there can be none. */
+int twheel__process_init(void)
+{
+	pthread_once(&once, init_process);
+	return init_error;
+}
+
+/*
+ * The library leaves the process, perhaps as part of a plugin: no thread that ends may
+ * come back to it. What other threads have may still be in use, if the process exits.
+ */
+__attribute__((destructor)) static void leave_process(void)
+{
+	if (has_key)
+		pthread_key_delete(key);
+	has_key = false;
+}
+
+/* Gives @w an index and a serial. Return: 0 or -ENOMEM. */
+int twheel__enroll(struct twheel *w)
+{
+	struct registry *r = lock_registry();
+	uint32_t index, at;
+	unsigned int s;
+
+	if (!r)
+		return -ENOMEM;
+	index = r->nr_free ? r->free[r->nr_free - 1] : nr_indices;
+	at = index;
+	s = segment_of(&at);
+	if (s >= SEGMENTS)
+		goto no_memory;
+	if (!segments[s]) {
+		struct twheel **segment = calloc(SEGMENT_0 << s, sizeof(*segment));
+		struct cold **other = calloc(SEGMENT_0 << s, sizeof(*other));
+
+		if (!segment || !other) {
+			free(segment);
+			free(other);
+			goto no_memory;
+		}
+		colds[s] = other;
+		__atomic_store_n(&segments[s], segment, __ATOMIC_RELEASE);
+	}
+	/* So that it can be put back. */
+	if (r->room <= index) {
+		uint32_t room = index ? 2 * index : SEGMENT_0;
+		uint32_t *bigger = realloc(r->free, room * sizeof(*bigger));
+
+		if (!bigger)
+			goto no_memory;
+		r->free = bigger;
+		r->room = room;
+	}
+	if (r->nr_free)
+		r->nr_free--;
+	else
+		nr_indices++;
+	w->index = index;
+	w->serial = ++last_serial;
+	colds[s][at] = w->cold;
+	__atomic_store_n(&segments[s][at], w, __ATOMIC_RELEASE);
+	unlock_registry(r);
+	return 0;
+
+no_memory:
+	unlock_registry(r);
+	return -ENOMEM;
+}
+
+/* @w is closed: nobody finds it any more. */
+void twheel__dismiss(struct twheel *w)
+{
+	struct registry *r = lock_registry();
+	unsigned int s, i;
+
+	/* A child knows its parent's index no more, and never gives it out. */
+	if (!r || is_child(w)) {
+		for (s = 0; s < SEGMENTS && segments[s]; s++)
+			for (i = 0; i < SEGMENT_0 << s; i++)
+				if (segments[s][i] == w) {
+					segments[s][i] = NULL;
+					colds[s][i] = NULL;
+				}
+	} else {
+		i = w->index;
+		s = segment_of(&i);
+		__atomic_store_n(&segments[s][i], NULL, __ATOMIC_RELEASE);
+		colds[s][i] = NULL;
+		r->free[r->nr_free++] = w->index;
+	}
+	if (r)
+		unlock_registry(r);
+}
+
+/* The cache of this thread, made if there is none; NULL if out of memory. */
+struct cache *twheel__make_cache(struct twheel *w)
+{
+	struct thread *self = twheel__self;
+	struct cache *cache = NULL;
+	struct registry *r;
+
+	r = lock_registry();
+	if (!r)
+		return NULL;
+	if (!self) {
+		self = calloc(1, sizeof(*self));
+		/* Anything but NULL has the key's function called. */
+		if (!self || (has_key && pthread_setspecific(key, self))) {
+			free(self);
+			goto unlock;
+		}
+		twheel__self = self;
+	}
+	if (self->owner != r) {
+		self->owner = r;
+		self->next = r->threads;
+		self->prev = &r->threads;
+		if (self->next)
+			self->next->prev = &self->next;
+		r->threads = self;
+	}
+	if (w->index >= self->nr_caches) {
+		uint32_t nr = w->index + 16 + w->index / 2;
+		struct cache **bigger = realloc(self->caches, nr * sizeof(*bigger));
+
+		if (!bigger)
+			goto unlock;
+		memset(bigger + self->nr_caches, 0,
+		       (nr - self->nr_caches) * sizeof(*bigger));
+		self->caches = bigger;
+		self->nr_caches = nr;
+	}
+	cache = self->caches[w->index];
+	if (!cache) {
+		cache = calloc(1, sizeof(*cache));
+		self->caches[w->index] = cache;
+	}
+	if (cache && cache->serial != w->serial) {
+		cache->serial = w->serial;
+		cache->nr = 0;
+	}
+unlock:
+	unlock_registry(r);
+	return cache;
+}

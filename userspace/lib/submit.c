@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * Operations, lists and drains: what <linux/twheel.h> has, with the ids of this process.
+ *
+ * The timers of twheel_add() have other ids and other user_data than the wheel knows, and
+ * are always kept. So an operation on one is done by itself, under cold.reading, where
+ * none of its events is on its way.
+ */
+#include "internal.h"
+
+/* Makes what the wheel says of a timer of ours what the program knows. */
+static void translate(const struct shadow *shadow, struct twheel_timer *timer)
+{
+	timer->id = load64(&shadow->id);
+	timer->user_data = load64(&shadow->user_data);
+	timer->flags &= ~TWHEEL_KEEP;
+}
+
+/* Does @op on the timer of ours that @shadow is of. Return: its result. */
+static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
+{
+	struct twheel_op own = *op;
+	uint64_t id = op->timer.id;
+	int ret;
+
+	if (own.opcode == TWHEEL_OP_CANCEL) {
+		/* What it was is asked first; then it is deleted as by its owner. */
+		own.opcode = TWHEEL_OP_GET;
+		ret = do_own(w, shadow, &own);
+		if (ret)
+			return ret;
+		ret = twheel_del(w, id);
+		if (ret < 0)
+			return ret;
+		op->timer = own.timer;
+		if (!ret)
+			op->timer.state = TWHEEL_IDLE;
+		return 0;
+	}
+	pthread_mutex_lock(&w->cold->reading);
+	if (load64(&shadow->id) != id) {
+		ret = -ENOENT;
+		goto unlock;
+	}
+	own.timer.id = shadow->kernel_id;
+	if (own.opcode == TWHEEL_OP_REARM)
+		own.timer.flags |= TWHEEL_KEEP;
+	ret = w->cold->backend->exec(w, &own, 1);
+	if (ret >= 0)
+		ret = own.result;
+	if (ret == -ENOENT)
+		twheel__lose(shadow);
+	if (ret)
+		goto unlock;
+	if (own.opcode == TWHEEL_OP_REARM) {
+		__atomic_store_n(&shadow->armed, !(own.timer.flags & TWHEEL_DISARMED),
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&shadow->periodic, !!own.timer.period_ns, __ATOMIC_RELAXED);
+	}
+	translate(shadow, &own.timer);
+	op->timer = own.timer;
+unlock:
+	pthread_mutex_unlock(&w->cold->reading);
+	return ret;
+}
+
+TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigned int n)
+{
+	unsigned int done = 0, run;
+
+	if (is_child(w))
+		return -ECHILD;
+	if (n > TWHEEL_BATCH_MAX)
+		return -EINVAL;
+	while (done < n) {
+		struct shadow *shadow = NULL;
+		int ret;
+
+		/* As many as the wheel can do at once: no timers of ours. */
+		for (run = 0; done + run < n; run++) {
+			struct twheel_op *op = &ops[done + run];
+
+			if (op->opcode == TWHEEL_OP_REARM || op->opcode == TWHEEL_OP_CANCEL ||
+			    op->opcode == TWHEEL_OP_GET)
+				shadow = find_shadow(w, op->timer.id);
+			if (shadow)
+				break;
+		}
+		if (run) {
+			ret = w->cold->backend->exec(w, ops + done, run);
+			if (ret < 0)
+				return done ? (int)done : ret;
+			done += ret;
+			if ((unsigned int)ret < run)
+				break;
+		}
+		if (shadow) {
+			ops[done].result = do_own(w, shadow, &ops[done]);
+			done++;
+		}
+	}
+	return done;
+}
+
+TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, unsigned int n,
+			      uint32_t *cursor)
+{
+	int got, i, kept = 0;
+
+	if (is_child(w))
+		return -ECHILD;
+	while (n && !kept) {
+		got = w->cold->backend->list(w, timers, n, cursor);
+		if (got <= 0)
+			return got;
+		for (i = 0; i < got; i++) {
+			struct shadow *shadow = find_shadow(w, timers[i].id);
+
+			if (timers[i].id == w->cold->wake_id)
+				continue;
+			if (shadow && load64(&shadow->kernel_id) == timers[i].id) {
+				/* One that is free is nobody's business. */
+				if (!load64(&shadow->id))
+					continue;
+				translate(shadow, &timers[i]);
+			}
+			timers[kept++] = timers[i];
+		}
+	}
+	return kept;
+}
+
+/* Drops the armings of the timers of ours, which stay. Return: how many. */
+static int clear_own(struct twheel *w)
+{
+	uint32_t slot, slots = __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE);
+	int count = 0;
+
+	for (slot = 0; slot < slots; slot++) {
+		struct shadow *shadow = &w->shadow[slot];
+
+		if (!load64(&shadow->id))
+			continue;
+		if (__atomic_exchange_n(&w->words[slot].deadline_ns, 0, __ATOMIC_SEQ_CST)) {
+			if (!shadow->periodic)
+				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+			count++;
+		}
+	}
+	return count;
+}
+
+TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
+{
+	int own = 0, ret;
+
+	if (is_child(w))
+		return -ECHILD;
+	if (mode == TWHEEL_DRAIN_CANCEL)
+		own = clear_own(w);
+	ret = w->cold->backend->drain(w, mode);
+	return ret < 0 ? ret : own + ret;
+}
