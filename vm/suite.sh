@@ -126,7 +126,7 @@ races32)
 signals)
 	# Who polls, or counts how often it was switched, sees them.
 	for test in batch_test 'fault_test -T argument_across_border' \
-		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_is_not_polled' \
+		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_stays' \
 		read_test setup_test table_test timer_test; do
 		run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test")
 	done
