@@ -69,8 +69,9 @@ race() {
 	local status=0
 
 	TWHEEL_TEST_SECONDS=$seconds "${fixed[@]}" "$build/lib-thread/lib_thread_test" \
-		-T close_and_end -T handed_over -T calls_of_pairs -T never_forgotten \
-		-T nobody_oversleeps -T come_and_go -T keys -v inprocess_8 || status=$?
+		-T close_and_end -T handed_over -T calls_of_pairs -T locks_inherit \
+		-T never_forgotten -T nobody_oversleeps -T come_and_go -T keys \
+		-v inprocess_8 || status=$?
 	[ $status = 0 ] || printf 'not '
 	echo "ok $1 - thread: lib_thread_test, for $seconds s"
 	return $status
