@@ -108,7 +108,7 @@ sanitized() {
 	local dir=$1 source=$user/selftests/lib_builds.c
 
 	export TSAN_OPTIONS=halt_on_error=1
-	flags=(-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all)
+	flags=(-O1 -g "-fsanitize=address,undefined" -fno-sanitize-recover=all)
 	if ok "address: a program" compile "$dir" asan "$source" "$dir/libtwheel.a" -- -ldl; then
 		ok "address: a wheel that is left open is no leak" \
 			"${fixed[@]}" "$dir/asan" left_open || true
