@@ -16,7 +16,7 @@ tests=(lib_test lib_timer_test lib_keyed_test lib_thread_test lib_process_test)
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
 without+=(-T scribbled_header -T clock_set)
 without+=(-T fallback -T not_our_device)
-without+=(-T no_system_call -T counted_system_calls -T move_and_read)
+without+=(-T no_system_call -T counted_system_calls -T set_and_read)
 
 seconds=${TWHEEL_RACE_SECONDS:-60}
 export TWHEEL_TEST_SECONDS=${TWHEEL_TEST_SECONDS:-1}

@@ -1003,14 +1003,18 @@ static bool measure(struct memory *m)
 }
 
 /* Opens @n wheels with a timer each. Returns an error, or 0. */
-static int open_many(const struct twheel_options *o, struct twheel **w, unsigned int n)
+static int open_many(const struct twheel_options *options, struct twheel **w, unsigned int n)
 {
+	struct twheel_options o = *options;
 	unsigned int i;
 	uint64_t id;
 	int ret;
 
+	/* The addresses of 32 bits are soon reserved. */
+	if (sizeof(long) == 4)
+		o.max_timers = 4096;
 	for (i = 0; i < n; i++) {
-		ret = twheel_open(&w[i], o);
+		ret = twheel_open(&w[i], &o);
 		if (ret) {
 			while (i--)
 				twheel_close(w[i]);
