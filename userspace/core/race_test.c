@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The protocol of the deadline table, raced: writers who exchange words and kick,
+ * The protocol of the deadline table, raced: writers who exchange words, mark and kick,
  * and a kernel that turns the wheel and reads the events, natively and under
  * ThreadSanitizer, by the code of the module.
  *
@@ -21,9 +21,7 @@
 
 #include <linux/atomic.h>
 #include <linux/limits.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
-
+#include "store.h"
 #include "twheel_timers.h"
 
 #define TIMERS		6
@@ -40,7 +38,9 @@
 #define BUDGET		8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct twheel_timers timers;
+static struct timers timers;
+/* When the wheel will be turned next; published. */
+static u64 programmed = WHEEL_NEVER;
 static struct twheel_slot *words[TIMERS];
 static u32 slots[TIMERS];
 /*
@@ -69,7 +69,7 @@ static u32 *done;
 static u64 got_back, kicks, early, late, lost, failures;
 
 /* For race_step.h. A look in four or so is interrupted, and then at each step. */
-void twheel_look_step(struct twheel_slot *slot)
+void word_step(struct twheel_slot *slot)
 {
 	static unsigned int step;
 	unsigned int yields;
@@ -109,10 +109,21 @@ static void fail(const char *what, u64 count)
 	failures++;
 }
 
-/* A turn of the wheel, and what there is to read. Return: whether time is over. */
+/* As file_finish(): the next turn may have become an earlier one. */
+static void finish(u64 now)
+{
+	u64 next = timers_next(&timers);
+
+	if (next < programmed)
+		programmed = timers_publish_next(&timers, next, now);
+}
+
+/*
+ * A turn of the wheel if it is time, and what there is to read. Return: whether time is
+ * over.
+ */
 static bool turn(bool last)
 {
-	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	unsigned int nr, i;
 	bool over, hurry;
@@ -120,25 +131,26 @@ static bool turn(bool last)
 
 	pthread_mutex_lock(&lock);
 	now = now_ns();
-	twheel_run(&timers, now, BUDGET);
-	/* Now and then somebody asks before. */
-	if (now / TICK % 5 == 0)
-		twheel_readable(&timers, BUDGET, now);
-	nr = twheel_claim(&timers, claimed, events, EVENTS, BUDGET, now);
+	if (programmed <= now) {
+		timers_turn(&timers, now, BUDGET, LOOK);
+		programmed = timers_publish_next(&timers, timers_next(&timers), now);
+	}
+	/* Now and then nobody reads. */
+	nr = now / TICK % 3 ? timers_peek(&timers, events, EVENTS, now) : 0;
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
-	twheel_settle(&timers, claimed, nr, i, now);
+	timers_consume(&timers, i, now);
+	finish(now);
 	while (i--) {
 		early += events[i].deadline_ns > events[i].expired_ns;
 		check_late(events[i].deadline_ns, events[i].expired_ns);
 		ends(events[i].deadline_ns);
 	}
-	over = last && twheel_next(&timers.wheel) == TWHEEL_NEVER && !nr &&
-	       hlist_empty(&timers.ready);
+	over = last && programmed == WHEEL_NEVER && !nr && hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
 	/* A tick that is not done with stays, or all would be late. */
-	if (hurry && !twheel_due(&timers.wheel, now))
+	if (hurry && programmed > now)
 		__atomic_fetch_add(&clock_ticks, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return over;
@@ -155,10 +167,22 @@ static void *kernel(void *unused)
 	return unused;
 }
 
-static void kick(u32 slot)
+/* The wheel would not look in time. */
+static void announce(u32 slot, u64 deadline)
 {
+	u64 now;
+
+	set_bit(slot, (unsigned long *)store_marks(timers.store, 0));
+	set_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(timers.store));
+	/* C of twheel_timers.c. */
+	smp_mb();
+	if (deadline > READ_ONCE(timers.store->table->next_ns))
+		return;
 	pthread_mutex_lock(&lock);
-	twheel_kick(&timers, slot, now_ns());
+	now = now_ns();
+	timers.line = 0;
+	timers_turn(&timers, now, 8 * BUDGET, LOOK_AND_WITHDRAW);
+	finish(now);
 	pthread_mutex_unlock(&lock);
 	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
 }
@@ -202,7 +226,7 @@ static void exchange(unsigned int i, u64 to, bool patient)
 	if (!patient)
 		pthread_mutex_unlock(&turns[i]);
 	if (to && to <= READ_ONCE(words[i]->wake_ns))
-		kick(slots[i]);
+		announce(slots[i], to);
 	if (to)
 		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
 	if (patient) {
@@ -241,30 +265,24 @@ static void *writer(void *arg)
 
 static void set_up(void)
 {
-	struct twheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
-	struct spinlock unused = {};
+	struct wheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
 	unsigned int i;
 
-	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
-	twheel_ready_init(&timers);
-	twheel_init(&timers.wheel, &shape, kzalloc(twheel_bytes(&shape), 0), now_ns());
-	if (twheel_slots_init(&timers.slots, TIMERS))
-		abort();
-	twheel_slots_adopt(&timers.slots);
-	if (twheel_slots_grow(&timers.slots, &unused))
-		abort();
+	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
+	timers_init(&timers, core_store_make(TIMERS, true));
+	core_store_grow(timers.store);
+	wheel_init(&timers.wheel, &shape, calloc(1, wheel_bytes(&shape)), now_ns());
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_op op = {
 			.opcode = TWHEEL_OP_REGISTER,
 			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
 		};
 
-		if (twheel_apply(&timers, &op, 1, now_ns()) != 1 || op.result)
+		if (timers_apply(&timers, &op, 1, now_ns()) != 1 || op.result)
 			abort();
 		pthread_mutex_init(&turns[i], NULL);
 		slots[i] = (u32)op.timer.id;
-		words[i] = twheel_slots_word(&timers.slots,
-					     twheel_slots_find(&timers.slots, op.timer.id));
+		words[i] = store_word(timers.store, slots[i]);
 	}
 }
 

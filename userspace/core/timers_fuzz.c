@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_timers.c and twheel_slots.c against what their users know.
+ * twheel_timers.c and twheel_word.c against what their users know.
  *
- * Of each timer the user knows the word that is in the table, and the event
- * that he has not read. From that follows what each verb must answer, and what
- * may have become of the timer after each: nothing, or the expiry of a word
- * that was due. What must have expired is found by looking at all of them.
+ * Of each timer the user knows the word that is in the table, and the event that he has
+ * not read. From that follows what each verb must answer, and what may have become of the
+ * timer after each: nothing, or the expiry of a word that was due. What must have expired
+ * is found by looking at all of them. An event is final: only REARM, CANCEL and KICK
+ * withdraw it.
  *
- * The user keeps to the protocol of the table, unless he does not: a timer whose
- * KICK was left out may be late, and nothing else.
+ * The user keeps to the protocol of the table, unless he does not: a timer that was
+ * neither kicked nor marked may be late, and nothing else. Now and then he scribbles on
+ * the marks and the summary, which makes nobody late.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <linux/atomic.h>
 #include <linux/err.h>
-#include <linux/gfp.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
-#include <linux/spinlock.h>
 
 #include "fuzz.h"
+#include "store.h"
 #include "twheel_timers.h"
 
 #define AMPLE	(~0U)
@@ -28,8 +29,6 @@
 #define KICK_RUN	64U
 /* Events of a claim. */
 #define EVENTS		16U
-/* Words in a page. */
-#define WORDS		(PAGE_SIZE / sizeof(struct twheel_slot))
 /* The kernel's clocks end here. */
 #define NOW_MAX		((u64)S64_MAX)
 
@@ -42,10 +41,11 @@
  * @period: as armed by ioctl
  * @slack: as armed by ioctl
  * @flags: as armed by ioctl
- * @unread: has an event, if @word is @left
+ * @unread: has an event
  * @last: of that event: the periods end with it
  * @drained: that event was drained
  * @lax: a KICK is owed, or it was due when the clock was set back: may be late
+ * @marked: a mark is all that was owed: late until the next turn
  * @prompt: is in the wheel since before its tick, so it comes in its turn
  * @came: that event came in its turn
  * @left: word that the expiry has left
@@ -65,6 +65,7 @@ struct user_timer {
 	bool last;
 	bool drained;
 	bool lax;
+	bool marked;
 	bool prompt;
 	bool came;
 	u64 left;
@@ -77,13 +78,12 @@ struct user_timer {
  * struct run - timers, and what their user knows
  * @f: the decisions
  * @t: the timers
- * @lock: of them
  * @now: the time
  * @timer: the user's
  * @timers: how many he wants at most
  * @of_slot: which of them has had a slot last
- * @mappable: the table may be mapped
- * @page: pages of the mapping, where they were first seen
+ * @programmed: when the wheel will be turned next, as the header says
+ * @withdraws: a KICK has come since the timers were followed
  * @live: how many he has
  * @reached: the tick of the latest event of a prompt timer that was read
  * @serial: of the latest user_data
@@ -94,15 +94,13 @@ struct user_timer {
  */
 struct run {
 	struct feed *f;
-	struct twheel_timers t;
-	/* Free whenever it is taken. */
-	spinlock_t lock;
+	struct timers t;
 	u64 now;
 	struct user_timer *timer;
 	unsigned int timers;
 	struct user_timer **of_slot;
-	bool mappable;
-	struct page **page;
+	u64 programmed;
+	bool withdraws;
 	unsigned int live;
 	u64 reached;
 	u64 serial;
@@ -112,14 +110,14 @@ struct run {
 	u64 delivered;
 };
 
-static const struct twheel_shape *shape_of(const struct run *r)
+static const struct wheel_shape *shape_of(const struct run *r)
 {
 	return &r->t.wheel.shape;
 }
 
-static struct twheel_entry *entry_of(const struct run *r, const struct user_timer *u)
+static struct timer *timer_of(const struct run *r, const struct user_timer *u)
 {
-	struct twheel_entry *e = twheel_slots_find(&r->t.slots, u->id);
+	struct timer *e = store_find(r->t.store, u->id);
 
 	FUZZ_CHECK(!e, ==, false);
 	return e;
@@ -127,14 +125,14 @@ static struct twheel_entry *entry_of(const struct run *r, const struct user_time
 
 static struct twheel_slot *word_of(const struct run *r, const struct user_timer *u)
 {
-	return twheel_slots_word(&r->t.slots, entry_of(r, u));
+	return store_word(r->t.store, (u32)u->id);
 }
 
 /* What the user knows */
 
 static bool has_event(const struct user_timer *u)
 {
-	return u->unread && u->word == u->left;
+	return u->unread;
 }
 
 static bool is_armed(const struct user_timer *u)
@@ -163,7 +161,7 @@ static u64 period_after(const struct user_timer *u, u64 deadline, u64 now)
 	next += u->period;
 	if (now > deadline)
 		next += (now - deadline) / u->period * u->period;
-	return next > U64_MAX ? TWHEEL_NEVER : next;
+	return next > U64_MAX ? WHEEL_NEVER : next;
 }
 
 static void has_expired(struct user_timer *u, u64 now)
@@ -171,6 +169,7 @@ static void has_expired(struct user_timer *u, u64 now)
 	FUZZ_CHECK(u->word, !=, 0);
 	FUZZ_CHECK(u->word, <=, now);
 	u->unread = true;
+	u->marked = false;
 	u->last = false;
 	u->drained = false;
 	u->came = u->prompt;
@@ -190,7 +189,7 @@ static void was_armed(struct run *r, struct user_timer *u, bool lax)
 
 static void has_ended(struct run *r, struct user_timer *u)
 {
-	FUZZ_CHECK(!twheel_slots_find(&r->t.slots, u->id), ==, true);
+	FUZZ_CHECK(!store_find(r->t.store, u->id), ==, true);
 	*u = (struct user_timer){ .dead = u->id };
 	r->live--;
 }
@@ -198,35 +197,37 @@ static void has_ended(struct run *r, struct user_timer *u)
 /* Learns what has become of @u, and checks that it may have. */
 static void follow(struct run *r, struct user_timer *u)
 {
-	const struct twheel_entry *e;
+	const struct timer *e;
 	const struct twheel_slot *slot;
 
 	if (!u->id)
 		return;
-	e = entry_of(r, u);
-	slot = twheel_slots_word(&r->t.slots, e);
-	if (u->unread && e->state != TWHEEL_EXPIRED) {
-		FUZZ_CHECK(has_event(u), ==, false);
+	e = timer_of(r, u);
+	slot = word_of(r, u);
+	/* An event ends by a KICK only, and only if the word was changed. */
+	if (u->unread && (e->place != TIMER_READY || slot->deadline_ns != u->word)) {
+		FUZZ_CHECK(r->withdraws, ==, true);
+		FUZZ_CHECK(u->word, !=, u->left);
 		u->unread = false;
 	}
-	if (slot->deadline_ns != u->word || (e->state == TWHEEL_EXPIRED && !u->unread)) {
+	if (slot->deadline_ns != u->word || (e->place == TIMER_READY && !u->unread)) {
 		has_expired(u, r->now);
 		FUZZ_CHECK(slot->deadline_ns, ==, u->left);
-		FUZZ_CHECK(e->state, ==, TWHEEL_EXPIRED);
+		FUZZ_CHECK(e->place, ==, TIMER_READY);
 		FUZZ_CHECK(e->deadline, ==, u->deadline);
 		FUZZ_CHECK(e->expired_ns, ==, u->expired);
 	}
 	/* Where the user need not kick, the kernel must come. */
-	if (e->state == TWHEEL_ARMED)
-		FUZZ_CHECK(slot->wake_ns, <=, e->deadline);
+	if (e->place == TIMER_QUEUED)
+		FUZZ_CHECK(slot->wake_ns, <=, tick_start(shape_of(r), e->node.tick));
 	else
-		FUZZ_CHECK(slot->wake_ns, ==, TWHEEL_NEVER);
+		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
 }
 
 /* Follows all, and finds what the wheel would forget. */
 static void follow_all(struct run *r)
 {
-	u64 next = twheel_next(&r->t.wheel);
+	u64 next = wheel_next(&r->t.wheel);
 	unsigned int i;
 
 	for (i = 0; i < r->timers; i++) {
@@ -235,6 +236,49 @@ static void follow_all(struct run *r)
 		follow(r, u);
 		if (u->id && is_armed(u) && !u->lax)
 			FUZZ_CHECK(next, <=, max(r->now, due_at(r, u, u->slack)));
+		/* A mark is enough if a turn comes before the deadline, or at the next tick. */
+		if (u->id && u->marked)
+			FUZZ_CHECK(r->programmed, <=,
+				   max(u->word, (r->now | (timers_tick_ns(&r->t) - 1)) + 1));
+	}
+	r->withdraws = false;
+}
+
+/* What the owner of a wheel does when he has done something to it. */
+static void finish(struct run *r)
+{
+	u64 next = timers_next(&r->t);
+
+	if (next < r->programmed)
+		r->programmed = timers_publish_next(&r->t, next, r->now);
+}
+
+/* A turn, and what follows from it. */
+static void turn(struct run *r, unsigned int budget, enum look look)
+{
+	unsigned int i;
+
+	r->withdraws |= look == LOOK_AND_WITHDRAW;
+	/* A look in passing at one that was moved and is due lets it wait for the next tick. */
+	for (i = 0; i < r->timers && r->t.store->table; i++) {
+		struct user_timer *u = &r->timer[i];
+
+		if (u->id && is_armed(u) && u->word <= r->now &&
+		    timer_of(r, u)->deadline != u->word)
+			u->prompt = false;
+	}
+	timers_turn(&r->t, r->now, budget, look);
+	r->programmed = timers_publish_next(&r->t, timers_next(&r->t), r->now);
+	for (i = 0; i < r->timers; i++) {
+		struct user_timer *u = &r->timer[i];
+		u32 slot = u->id;
+
+		/* Behind where the sweep has begun, a mark waits for the next. */
+		if (!u->id || !u->marked ||
+		    test_bit(slot % 64, (unsigned long *)store_marks(r->t.store, 0) + slot / 64))
+			continue;
+		u->marked = false;
+		u->lax = false;
 	}
 }
 
@@ -267,7 +311,7 @@ static u64 any_time(struct run *r)
 
 	switch (kind & 15) {
 	case 0:
-		return kind & 16 ? TWHEEL_NEVER - (kind >> 5) : kind >> 5;
+		return kind & 16 ? WHEEL_NEVER - (kind >> 5) : kind >> 5;
 	case 1:
 		/* The same as another's. */
 		return any_timer(r)->word;
@@ -278,7 +322,7 @@ static u64 any_time(struct run *r)
 		return time_before(r->now, feed_distance(r->f, shape_of(r)->shift));
 	default:
 		distance = feed_distance(r->f, shape_of(r)->shift);
-		return r->now + min(distance, TWHEEL_NEVER - r->now);
+		return r->now + min(distance, WHEEL_NEVER - r->now);
 	}
 }
 
@@ -297,7 +341,7 @@ static void any_arming(struct run *r, struct twheel_timer *arg)
 		arg->deadline_ns = arg->deadline_ns > r->now ? arg->deadline_ns - r->now : 0;
 	}
 	if ((kind & 0x60) == 0)
-		arg->period_ns = twheel_tick_ns(&r->t) + feed_distance(r->f, shape_of(r)->shift);
+		arg->period_ns = timers_tick_ns(&r->t) + feed_distance(r->f, shape_of(r)->shift);
 	if ((kind & 0x180) == 0x80)
 		arg->slack_ns = feed_distance(r->f, shape_of(r)->shift);
 	if (!feed_byte(r->f))
@@ -311,7 +355,7 @@ static int refusal(const struct run *r, const struct twheel_timer *arg)
 {
 	if (arg->flags & ~7U)
 		return -EINVAL;
-	return arg->period_ns && arg->period_ns < twheel_tick_ns(&r->t) ? -EINVAL : 0;
+	return arg->period_ns && arg->period_ns < timers_tick_ns(&r->t) ? -EINVAL : 0;
 }
 
 static u64 wanted(const struct run *r, const struct twheel_timer *arg)
@@ -320,7 +364,7 @@ static u64 wanted(const struct run *r, const struct twheel_timer *arg)
 		return 0;
 	if (arg->flags & TWHEEL_ABSTIME)
 		return arg->deadline_ns ? arg->deadline_ns : 1;
-	return arg->deadline_ns > U64_MAX - r->now ? TWHEEL_NEVER : r->now + arg->deadline_ns;
+	return arg->deadline_ns > U64_MAX - r->now ? WHEEL_NEVER : r->now + arg->deadline_ns;
 }
 
 /* The user's part of an arming by ioctl, which was done just now. */
@@ -331,6 +375,7 @@ static void arm(struct run *r, struct user_timer *u, const struct twheel_timer *
 	u->slack = arg->slack_ns;
 	u->flags = arg->flags;
 	u->unread = false;
+	u->marked = false;
 	was_armed(r, u, false);
 	/* What is past has others expire before it. */
 	if (u->word && u->word <= r->now)
@@ -355,13 +400,13 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 /* Does @op, with memory that may run out. Return: as the device. */
 static int apply(struct run *r, struct twheel_op *op)
 {
-	while (!twheel_apply(&r->t, op, 1, r->now)) {
+	while (!timers_apply(&r->t, op, 1, r->now)) {
 		unsigned int kind = feed_byte(r->f);
 		int err;
 
 		FUZZ_CHECK(op->opcode, ==, TWHEEL_OP_REGISTER);
 		memory_left = kind & 7 ? ~0UL : kind >> 6;
-		err = twheel_slots_grow(&r->t.slots, &r->lock);
+		err = core_store_grow(r->t.store);
 		if (err)
 			FUZZ_CHECK(memory_left, ==, 0);
 		memory_left = ~0UL;
@@ -381,14 +426,14 @@ static void do_register(struct run *r, struct user_timer *u)
 	op.timer.user_data = ++r->serial;
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = twheel_due(&r->t.wheel, r->now);
+	behind = wheel_due(&r->t.wheel, r->now);
 	err = apply(r, &op);
 	if (refusal(r, &want) ||
 	    ((want.flags & TWHEEL_DISARMED) && !(want.flags & TWHEEL_KEEP))) {
 		FUZZ_CHECK(err, ==, -EINVAL);
 		return;
 	}
-	if (r->live == r->t.slots.max) {
+	if (r->live == r->t.store->max) {
 		FUZZ_CHECK(err, ==, -ENOSPC);
 		return;
 	}
@@ -397,7 +442,7 @@ static void do_register(struct run *r, struct user_timer *u)
 		return;
 	}
 	FUZZ_CHECK(op.timer.id >> 32, !=, 0);
-	FUZZ_CHECK((u32)op.timer.id, <, r->t.slots.max);
+	FUZZ_CHECK((u32)op.timer.id, <, r->t.store->max);
 	FUZZ_CHECK(op.timer.id, !=, u->dead);
 	*u = (struct user_timer){ .id = op.timer.id, .data = r->serial };
 	r->of_slot[(u32)u->id] = u;
@@ -421,7 +466,7 @@ static void do_rearm(struct run *r, struct user_timer *u)
 
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = twheel_due(&r->t.wheel, r->now);
+	behind = wheel_due(&r->t.wheel, r->now);
 	err = apply(r, &op);
 	FUZZ_CHECK(err, ==, refusal(r, &want));
 	if (err)
@@ -448,19 +493,10 @@ static void do_cancel(struct run *r, struct user_timer *u)
 static void do_get(struct run *r, struct user_timer *u)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = u->id };
-	bool stale = u->unread && !has_event(u);
-	bool behind = twheel_due(&r->t.wheel, r->now);
 	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
-	/* What was armed or disarmed over its event is looked at, and that event is none. */
-	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
-	if (stale) {
-		u->lax = false;
-		if (behind)
-			u->prompt = false;
-		follow(r, u);
-	}
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
 }
@@ -489,7 +525,7 @@ static void do_nonsense(struct run *r)
 		op.opcode = kind & 32 ? 0 : 5 + kind % 32;
 		break;
 	}
-	if (kind >> 6 == 0 && twheel_slots_find(&r->t.slots, op.timer.id))
+	if (kind >> 6 == 0 && store_find(r->t.store, op.timer.id))
 		return;
 	before = op;
 	FUZZ_CHECK(apply(r, &op), ==, kind >> 6 == 3 ? -EINVAL : -ENOENT);
@@ -505,47 +541,95 @@ static bool kick(struct run *r, struct user_timer *u)
 	unsigned int kind = feed_byte(r->f);
 	bool behind;
 
-	twheel_run(&r->t, r->now, KICK_RUN);
+	turn(r, KICK_RUN, LOOK_AND_WITHDRAW);
 	if (!(kind & 7)) {
 		u32 slot = feed_below(r->f, 65536) << (kind >> 4);
-		bool live = slot < r->t.slots.max && r->of_slot[slot] &&
+		bool live = slot < r->t.store->max && r->of_slot[slot] &&
 			    r->of_slot[slot]->id && (u32)r->of_slot[slot]->id == slot;
 
-		FUZZ_CHECK(twheel_kick(&r->t, slot, r->now), ==, live);
+		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
+		r->withdraws = true;
 	}
-	behind = twheel_due(&r->t.wheel, r->now);
-	FUZZ_CHECK(twheel_kick(&r->t, (u32)u->id, r->now), ==, true);
+	behind = wheel_due(&r->t.wheel, r->now);
+	FUZZ_CHECK(timers_kick(&r->t, (u32)u->id, r->now), ==, true);
 	u->lax = false;
+	u->marked = false;
 	/* Kicked in passing, it may wait for the next tick. */
 	if (behind)
 		u->prompt = false;
+	finish(r);
 	follow_all(r);
 	return behind;
 }
 
+/* Marks the slot of @u by the protocol. Return: whether a KICK is owed. */
+static bool mark(struct run *r, struct user_timer *u)
+{
+	u32 slot = u->id;
+
+	set_bit(slot, (unsigned long *)store_marks(r->t.store, 0));
+	set_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(r->t.store));
+	return u->word <= r->t.store->table->next_ns;
+}
+
 /* Moves or disarms @u through the table. */
-static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
+static void do_exchange(struct run *r, struct user_timer *u, u64 to, unsigned int kind)
 {
 	struct twheel_slot *slot = word_of(r, u);
 	bool later = is_armed(u) && !u->lax && to > u->word;
 	u64 wake = slot->wake_ns;
+	bool idle = timer_of(r, u)->place == TIMER_IDLE;
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
 	/* Later is for nothing, if the wheel is where it should be. */
-	if (later && !twheel_due(&r->t.wheel, r->now))
+	if (later && !wheel_due(&r->t.wheel, r->now))
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
+	u->marked = false;
 	if (!to)
 		return;
 	/* What the user owes from before he does not owe for this one. */
 	was_armed(r, u, to <= wake);
-	if (!u->lax || lazy)
+	if (!u->lax || kind == 7)
 		return;
+	if (r->t.store->table && kind & 1) {
+		if (!mark(r, u)) {
+			/* Of one that waits for its reader nothing is promised before. */
+			u->marked = idle;
+			return;
+		}
+		/* A KICK with a count of 0. */
+		r->t.line = 0;
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		u->lax = false;
+		u->prompt = false;
+		follow_all(r);
+		return;
+	}
 	if (!kick(r, u) && is_armed(u))
 		FUZZ_CHECK(u->word, >, r->now);
 	if (is_armed(u))
 		was_armed(r, u, false);
+}
+
+/* Writes into the marks and the summary what comes to his mind. */
+static void do_scribble(struct run *r)
+{
+	unsigned int kind = feed_byte(r->f);
+
+	if (!r->t.store->table)
+		return;
+	if (kind & 1)
+		memset(store_marks(r->t.store, 0), feed_byte(r->f), r->t.store->max / 8);
+	if (kind & 2)
+		memset(store_summary(r->t.store), feed_byte(r->f), kind & 4 ? 2048 : 8);
+	if (kind & 8)
+		r->t.store->table->tick_ns = feed_u64(r->f);
+	/* A mark that was set is set still. */
+	for (kind = 0; kind < r->timers; kind++)
+		if (r->timer[kind].id && r->timer[kind].marked)
+			mark(r, &r->timer[kind]);
 }
 
 /* Timers that were taken off the wheel, or off the ready list for nothing. */
@@ -560,11 +644,13 @@ static void run(struct run *r, unsigned int budget)
 {
 	u64 before = touched(r);
 
-	twheel_run(&r->t, r->now, budget);
-	FUZZ_CHECK(touched(r) - before, <=, budget);
+	turn(r, budget, LOOK);
+	/* Of a word of marks it may do the rest. */
+	if (budget < AMPLE - 64)
+		FUZZ_CHECK(touched(r) - before, <=, budget + 64);
 	follow_all(r);
 	if (budget == AMPLE)
-		FUZZ_CHECK(twheel_next(&r->t.wheel), >, r->now);
+		FUZZ_CHECK(wheel_next(&r->t.wheel), >, r->now);
 }
 
 static void do_advance(struct run *r)
@@ -578,10 +664,10 @@ static void do_advance(struct run *r)
 		now = time_after(now, feed_distance(r->f, shape_of(r)->shift));
 		break;
 	case 2:
-		now = max(now, twheel_next(&r->t.wheel) - 1);
+		now = max(now, wheel_next(&r->t.wheel) - 1);
 		break;
 	case 3:
-		now = max(now, twheel_next(&r->t.wheel));
+		now = max(now, wheel_next(&r->t.wheel));
 		break;
 	}
 	r->now = min(now, NOW_MAX);
@@ -619,22 +705,29 @@ static struct user_timer *check_event(struct run *r, const struct twheel_event *
 {
 	struct user_timer *u = find(r, event->id);
 	u64 expirations = 1;
-	u64 until;
+	u64 next;
 
-	/* It was found to be none, looked at, and was due at once. */
-	if (!has_event(u))
-		has_expired(u, r->now);
+	FUZZ_CHECK(has_event(u), ==, true);
 	FUZZ_CHECK(event->user_data, ==, u->data);
 	FUZZ_CHECK(event->deadline_ns, ==, u->deadline);
 	FUZZ_CHECK(event->expired_ns, ==, u->expired);
-	/* A drain is the end of its periods. */
-	until = u->last ? u->expired : r->now;
-	if (u->deadline > u->expired) {
+	if (u->deadline > u->expired)
 		FUZZ_CHECK(u->drained, ==, true);
-		expirations = 0;
-	} else if (u->period && until > u->deadline) {
-		expirations += (until - u->deadline) / u->period;
+	/*
+	 * The periods that have passed until now are claimed with it, unless the word was
+	 * changed, or a drain was the end of them.
+	 */
+	next = period_after(u, u->deadline, max(r->now, u->expired));
+	if (u->period && !u->last && (u->word == u->left || next == u->left)) {
+		if (u->word == u->left)
+			u->word = next;
+		u->left = next;
+		u->expired = max(r->now, u->expired);
 	}
+	if (u->deadline > event->expired_ns)
+		expirations = 0;
+	if (u->period && u->expired > u->deadline)
+		expirations += (u->expired - u->deadline) / u->period;
 	FUZZ_CHECK(event->expirations, ==, expirations);
 	return u;
 }
@@ -651,49 +744,47 @@ static void was_read(struct run *r, struct user_timer *u)
 		r->reached = tick;
 	}
 	u->unread = false;
-	u->word = u->last ? 0 : period_after(u, u->deadline, r->now);
+	u->marked = false;
 	was_armed(r, u, false);
-	if (!(u->flags & TWHEEL_KEEP) && !u->word)
+	if (!(u->flags & TWHEEL_KEEP) && !u->word && (!u->period || u->last))
 		has_ended(r, u);
 }
 
 /* Reads up to @nr events, of which @fit arrive. */
-static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned int budget)
+static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 {
-	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	struct user_timer *of[EVENTS];
 	u64 withdrawn = r->t.stats.withdrawn;
 	unsigned int got, i, j;
 
-	got = twheel_claim(&r->t, claimed, events, nr, budget, r->now);
+	got = timers_peek(&r->t, events, nr, r->now);
 	FUZZ_CHECK(got, <=, nr);
-	FUZZ_CHECK(r->t.stats.withdrawn - withdrawn, <=, budget);
 	for (i = 0; i < got; i++) {
 		of[i] = check_event(r, &events[i]);
 		for (j = 0; j < i; j++)
 			FUZZ_CHECK(of[j] == of[i], ==, false);
 	}
-	twheel_settle(&r->t, claimed, got, min(fit, got), r->now);
+	timers_consume(&r->t, min(fit, got), r->now);
 	for (i = 0; i < got && i < fit; i++)
 		was_read(r, of[i]);
+	finish(r);
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
 	follow_all(r);
 	/* Where there was room for more, only what became due meanwhile is left. */
-	if (got < nr && got <= fit && budget == AMPLE && !hlist_empty(&r->t.ready))
-		FUZZ_CHECK(container_of(r->t.ready.first, struct twheel_entry, ready)->expired_ns,
+	if (got < nr && got <= fit && !hlist_empty(&r->t.ready))
+		FUZZ_CHECK(container_of(r->t.ready.first, struct timer, ready)->expired_ns,
 			   ==, r->now);
 }
 
 /* There is an event if the user is owed one. */
 static void do_poll(struct run *r)
 {
-	int readable = twheel_readable(&r->t, AMPLE, r->now);
 	unsigned int i;
 
-	follow_all(r);
 	for (i = 0; i < r->timers && !has_event(&r->timer[i]); i++)
 		;
-	FUZZ_CHECK(readable, ==, i < r->timers);
+	FUZZ_CHECK(!hlist_empty(&r->t.ready), ==, i < r->timers);
 }
 
 static void do_some_read(struct run *r)
@@ -703,8 +794,7 @@ static void do_some_read(struct run *r)
 
 	if (kind & 0x08)
 		do_poll(r);
-	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1),
-		kind & 0x10 ? AMPLE : feed_below(r->f, 4));
+	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1));
 }
 
 static void do_drain(struct run *r, u32 mode)
@@ -712,18 +802,18 @@ static void do_drain(struct run *r, u32 mode)
 	unsigned int drained = 0;
 	unsigned int armed = 0;
 	unsigned int i;
-	u32 chunk = 0;
+	u32 slot = 0;
 
-	while (chunk != U32_MAX)
-		drained += twheel_drain(&r->t, &chunk, mode, r->now);
+	while (slot != U32_MAX)
+		drained += timers_drain(&r->t, &slot, mode, 1 + feed_below(r->f, 64), r->now);
+	finish(r);
 	for (i = 0; i < r->timers; i++) {
 		struct user_timer *u = &r->timer[i];
 
 		if (!u->id)
 			continue;
 		if (!is_armed(u)) {
-			u->unread = has_event(u);
-			if (u->unread && !u->last && u->period)
+			if (u->unread && !u->last && u->word && u->word == u->left)
 				u->expired = max(u->expired, r->now);
 			u->last = u->unread;
 		} else if (mode == TWHEEL_DRAIN_CANCEL) {
@@ -743,6 +833,7 @@ static void do_drain(struct run *r, u32 mode)
 		u->word = 0;
 		u->left = 0;
 		u->lax = false;
+		u->marked = false;
 	}
 	FUZZ_CHECK(drained, ==, armed);
 }
@@ -756,7 +847,7 @@ static void do_list(struct run *r)
 	int got, i;
 
 	for (;;) {
-		got = twheel_list(&r->t, &cursor, out, 1 + feed_below(r->f, EVENTS), 64);
+		got = timers_list(&r->t, &cursor, out, 1 + feed_below(r->f, EVENTS), 64);
 		if (got < 0)
 			break;
 		for (i = 0; i < got; i++) {
@@ -780,7 +871,7 @@ static void check_stats(const struct run *r)
 	u64 late = 0;
 	unsigned int i;
 
-	twheel_stats(&r->t, &s);
+	timers_stats(&r->t, &s);
 	FUZZ_CHECK(s.armings, ==, s.expired + s.displaced + s.armed);
 	FUZZ_CHECK(s.expired, ==, s.delivered + s.withdrawn + s.unread);
 	FUZZ_CHECK(s.allocated, ==, r->live);
@@ -791,78 +882,6 @@ static void check_stats(const struct run *r)
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
 		late += s.lateness[i];
 	FUZZ_CHECK(late, <=, s.expired);
-}
-
-/* Pages of the mapping, the header's too. */
-static u64 pages_of(const struct run *r)
-{
-	return 1 + (r->t.slots.max + WORDS - 1) / WORDS;
-}
-
-/* A page of the mapping is touched; words of no timer mean nothing. */
-static void do_page(struct run *r)
-{
-	u64 pages = pages_of(r);
-	unsigned int kind = feed_byte(r->f);
-	u64 pgoff = feed_below(r->f, 65536) % (pages + 2);
-	struct twheel_slot *slot;
-	u32 nr;
-
-	r->t.used = true;
-	r->t.slots.mapped = true;
-	memory_left = kind & 3 ? ~0UL : kind >> 7;
-	slot = (struct twheel_slot *)twheel_slots_page(&r->t.slots, pgoff);
-	if (pgoff >= pages)
-		FUZZ_CHECK(!slot, ==, true);
-	else if (memory_left)
-		FUZZ_CHECK(IS_ERR_OR_NULL(slot), ==, false);
-	memory_left = ~0UL;
-	if (IS_ERR_OR_NULL(slot))
-		return;
-	/* Where it is it stays, as it is mapped. */
-	if (!r->page[pgoff])
-		r->page[pgoff] = (struct page *)slot;
-	FUZZ_CHECK(r->page[pgoff] == (struct page *)slot, ==, true);
-	if (!pgoff)
-		return;
-	nr = (pgoff - 1) * WORDS + kind * 37 % WORDS;
-	slot += kind * 37 % WORDS;
-	if (twheel_slots_at(&r->t.slots, nr))
-		return;
-	slot->deadline_ns = any_time(r);
-	slot->wake_ns = any_time(r);
-}
-
-/*
- * No more is kept than live timers need, and chunks for the next: of a table that
- * is not mapped, whose pages would stay.
- */
-static void check_memory(struct run *r)
-{
-	struct twheel_garbage garbage = twheel_slots_garbage(&r->t.slots);
-	const struct twheel_slots *s = &r->t.slots;
-	u64 blocks = s->max / (TWHEEL_CHUNK * 64) + 1;
-	u64 chunks = TWHEEL_SPARES, pages = TWHEEL_SPARES;
-	u32 chunk = U32_MAX;
-	u32 page = U32_MAX;
-	u32 slot;
-
-	twheel_slots_dispose(&garbage);
-	FUZZ_CHECK(twheel_slots_bytes(s), ==, pages_of(r) * PAGE_SIZE);
-	if (s->mapped)
-		return;
-	for (slot = 0; slot < s->max; slot++) {
-		const struct user_timer *u = r->of_slot[slot];
-
-		if (!u || !u->id || (u32)u->id != slot)
-			continue;
-		chunks += slot / TWHEEL_CHUNK != chunk;
-		pages += slot / WORDS != page;
-		chunk = slot / TWHEEL_CHUNK;
-		page = slot / WORDS;
-	}
-	pages = min(pages, pages_of(r) - 1);
-	FUZZ_CHECK(memory_used, <=, 1 + blocks + chunks + pages);
 }
 
 static void operate(struct run *r)
@@ -893,12 +912,12 @@ static void operate(struct run *r)
 	case 9 ... 16:
 		u = live_timer(r);
 		if (u)
-			do_exchange(r, u, any_time(r), op >> 5 == 7);
+			do_exchange(r, u, any_time(r), op >> 5);
 		break;
 	case 17:
 		u = live_timer(r);
 		if (u)
-			do_exchange(r, u, 0, false);
+			do_exchange(r, u, 0, 0);
 		break;
 	case 18:
 		u = live_timer(r);
@@ -920,12 +939,10 @@ static void operate(struct run *r)
 		do_nonsense(r);
 		break;
 	case 28:
-		if (r->mappable)
-			do_page(r);
+		do_scribble(r);
 		break;
 	case 29:
 		check_stats(r);
-		check_memory(r);
 		do_list(r);
 		break;
 	case 30:
@@ -951,88 +968,46 @@ static void empty(struct run *r)
 
 	do_drain(r, TWHEEL_DRAIN_EXPIRE);
 	while (!hlist_empty(&r->t.ready))
-		do_read(r, EVENTS, EVENTS, AMPLE);
+		do_read(r, EVENTS, EVENTS);
 	for (i = 0; i < r->timers; i++)
 		if (r->timer[i].id)
 			do_cancel(r, &r->timer[i]);
 	check_stats(r);
-	check_memory(r);
 	FUZZ_CHECK(r->t.stats.armed, ==, 0);
 	FUZZ_CHECK(r->t.stats.unread, ==, 0);
 	FUZZ_CHECK(r->live, ==, 0);
 }
 
-/* So many that chunks and pages are given back, beside those that are kept. */
-#define REFILL		(32 * TWHEEL_CHUNK)
-
-static void fill(struct run *r)
+/* What has been emptied can be filled again. */
+static void end(struct run *r)
 {
 	unsigned int i;
 
-	for (i = 0; i < r->timers && i < REFILL; i++)
-		if (!r->timer[i].id)
-			do_register(r, &r->timer[i]);
+	empty(r);
+	for (i = 0; i < r->timers; i++)
+		do_register(r, &r->timer[i]);
 	follow_all(r);
-	check_memory(r);
-}
-
-/*
- * Every other chunk gives its memory back and gets some again, then those between: a page
- * goes with the last chunk that uses it, not before and not later. Of a few timers all
- * chunks are kept.
- */
-static void turn_over(struct run *r)
-{
-	unsigned int i, turn;
-
-	for (turn = 0; turn < 2; turn++) {
-		for (i = 0; i < r->timers && i < REFILL; i++)
-			if (r->timer[i].id &&
-			    (u32)r->timer[i].id / TWHEEL_CHUNK % 2 == turn)
-				do_cancel(r, &r->timer[i]);
-		check_memory(r);
-		fill(r);
-	}
-}
-
-/* What has been emptied can be filled again, and then nothing is left of it. */
-static void end(struct run *r)
-{
-	u64 pgoff;
-
 	empty(r);
-	for (pgoff = 0; pgoff < pages_of(r); pgoff++)
-		if (r->page[pgoff])
-			FUZZ_CHECK(twheel_slots_page(&r->t.slots, pgoff) == r->page[pgoff], ==,
-				   true);
-	fill(r);
-	turn_over(r);
-	empty(r);
-	twheel_slots_free(&r->t.slots);
-	FUZZ_CHECK(memory_used, ==, 0);
+	core_store_free(r->t.store);
 }
 
 void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 {
 	struct run r = { .f = f, .timers = timers };
-	struct twheel_shape shape = feed_shape(f);
+	struct wheel_shape shape = feed_shape(f);
 	unsigned int kind = feed_byte(f);
-	void *mem = fuzz_zalloc(twheel_bytes(&shape));
+	void *mem = fuzz_zalloc(wheel_bytes(&shape));
 	u32 max;
 	u64 i;
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
-	twheel_ready_init(&r.t);
-	twheel_init(&r.t.wheel, &shape, mem, r.now);
+	wheel_init(&r.t.wheel, &shape, mem, r.now);
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
-	if (twheel_slots_init(&r.t.slots, max))
-		abort();
-	r.mappable = kind & 4;
-	r.page = fuzz_zalloc(pages_of(&r) * sizeof(*r.page));
-	twheel_slots_adopt(&r.t.slots);
+	timers_init(&r.t, core_store_make(max, kind & 12));
+	r.programmed = WHEEL_NEVER;
 	/* A generator would take long to make many. */
 	for (i = 0; f->random && i < timers / 2; i++)
 		do_register(&r, &r.timer[i]);
@@ -1041,7 +1016,6 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 		fuzz_operations++;
 	}
 	end(&r);
-	free(r.page);
 	free(r.of_slot);
 	free(r.timer);
 	free(mem);

@@ -490,8 +490,6 @@ TEST_F_TIMEOUT(keyed, colliding, 300)
 
 /* ---- Another process drains ---- */
 
-enum { DRAINED_KEYS = 64 };
-
 FIXTURE(drained) {
 	struct twheel_keyed *k;
 	struct twheel *w;
@@ -502,7 +500,6 @@ FIXTURE_SETUP(drained)
 	struct twheel_options o = {
 		.size = sizeof(o),
 		.flags = TWHEEL_OPEN_KERNEL,
-		.max_timers = DRAINED_KEYS,
 	};
 
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
@@ -534,25 +531,6 @@ TEST_F(drained, begins_anew)
 	EXPECT_EQ(2, keyed_collect(self->k, note, &left, 2));
 	EXPECT_EQ(3, left.data[0] + left.data[1]);
 	EXPECT_EQ(1, twheel_keyed_count(self->k));
-}
-
-/* A key that cannot begin anew is as it was. */
-TEST_F(drained, no_room)
-{
-	uint64_t i, data = 0, first = twheel_now(self->w);
-
-	for (i = 0; i < DRAINED_KEYS; i++)
-		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, i, NULL));
-	EXPECT_EQ(DRAINED_KEYS, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
-	for (i = 0; i < DRAINED_KEYS; i++) {
-		struct twheel_timer t = { .deadline_ns = HOUR };
-
-		EXPECT_EQ(0, lib_register(self->w, &t));
-	}
-	i = 7;
-	EXPECT_EQ(-ENOSPC, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, 1000, NULL));
-	EXPECT_EQ(0, twheel_keyed_remove(self->k, &i, sizeof(i), &data));
-	EXPECT_EQ(7, data);
 }
 
 /* What somebody else has registered on the wheel of the keys is none of them. */

@@ -950,6 +950,25 @@ TEST_F(lib, read_is_enough)
 	}
 }
 
+/* O_NONBLOCK is the file's: who shares it may clear it, and reading does not wait for that. */
+TEST_F(lib, nonblock_is_shared)
+{
+	struct twheel_event ev;
+	uint64_t id;
+	int fd;
+
+	if (variant->flags & TWHEEL_OPEN_INPROCESS)
+		SKIP(return, "nobody shares it");
+	fd = dup(twheel_fd(self->w));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	close(fd);
+}
+
 /* ---- Memory ---- */
 
 struct memory {
@@ -984,14 +1003,18 @@ static bool measure(struct memory *m)
 }
 
 /* Opens @n wheels with a timer each. Returns an error, or 0. */
-static int open_many(const struct twheel_options *o, struct twheel **w, unsigned int n)
+static int open_many(const struct twheel_options *options, struct twheel **w, unsigned int n)
 {
+	struct twheel_options o = *options;
 	unsigned int i;
 	uint64_t id;
 	int ret;
 
+	/* The addresses of 32 bits are soon reserved. */
+	if (sizeof(long) == 4)
+		o.max_timers = 4096;
 	for (i = 0; i < n; i++) {
-		ret = twheel_open(&w[i], o);
+		ret = twheel_open(&w[i], &o);
 		if (ret) {
 			while (i--)
 				twheel_close(w[i]);
