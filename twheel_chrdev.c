@@ -301,10 +301,8 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 	if (kick.flags || kick.count > INT_MAX)
 		return -EINVAL;
 	uptr = user_ptr(kick.slots);
-	/* A bad pointer changes nothing. */
-	if (kick.count && get_user(slots[0], uptr))
-		return -EFAULT;
-	turn_all(w, LOOK_AND_WITHDRAW);
+	if (!kick.count)
+		turn_all(w, LOOK_AND_WITHDRAW);
 	while (done < kick.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min(kick.count - done, group);
 		unsigned int i;
@@ -312,10 +310,13 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 
 		if (copy_from_user(slots, uptr + done, nr * sizeof(*slots))) {
 			if (nr == 1)
-				break;
+				return done ? looked : -EFAULT;
 			group = 1;
 			continue;
 		}
+		/* A bad pointer changes nothing. */
+		if (!done)
+			turn_all(w, LOOK_AND_WITHDRAW);
 		now = file_begin(w);
 		for (i = 0; i < nr; i++)
 			looked += timers_kick(&w->timers, slots[i], now);
