@@ -1108,7 +1108,8 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 		bool seen[N] = { false };
 
 		for (i = 0; i < N; i++)
-			ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, NS_PER_MS), i, &id[i]));
+			ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, NS_PER_MS), i,
+						&id[i]));
 		ASSERT_EQ(N, lib_collect(self->w, ev, N));
 		for (i = 0; i < N; i++) {
 			ASSERT_LT(ev[i].user_data, N);
