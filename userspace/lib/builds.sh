@@ -60,7 +60,8 @@ with_library() {
 names_are_ours() {
 	local others
 
-	others=$(nm -g --defined-only "$1" | awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
+	others=$(nm -g --defined-only "$1" |
+		awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
 	echo "$others"
 	[ -z "$others" ]
 }
