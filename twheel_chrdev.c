@@ -36,6 +36,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/nospec.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -63,7 +64,7 @@
 #define GROUP			24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define EVENTS			28U
-/* Slots that a KICK looks at at a time. */
+/* Slots of a KICK that are copied at a time. */
 #define KICKS			64U
 /* Tries to copy one event out before its page counts as bad. */
 #define COPY_TRIES		16
@@ -276,7 +277,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 		done += good;
 		if (good < got) {
 			/* To go on with the first that did not arrive. */
-			list.cursor = (u32)timers[good].id;
+			list.cursor = (u32)timers[array_index_nospec(good, GROUP)].id;
 			if (!done)
 				return -EFAULT;
 			break;
