@@ -133,7 +133,7 @@ struct bench {
 	u32 *victim;
 	u32 *redelay;
 	u64 *ids;
-	struct twheel wheel;
+	struct wheel wheel;
 	void *mem;
 	/* As the device's, which core+lock takes. */
 	spinlock_t lock;
@@ -230,28 +230,28 @@ static void memory_run(struct kunit *test, struct bench *b, struct cost *cost)
 
 /* The wheel alone */
 
-static const struct twheel_shape bench_shape = { .shift = 19, .slot_bits = 6, .levels = 8 };
+static const struct wheel_shape bench_shape = { .shift = 19, .slot_bits = 6, .levels = 8 };
 
 static void core_reset(struct bench *b)
 {
-	memset(b->mem, 0, twheel_bytes(&bench_shape));
-	twheel_init(&b->wheel, &bench_shape, b->mem, 0);
+	memset(b->mem, 0, wheel_bytes(&bench_shape));
+	wheel_init(&b->wheel, &bench_shape, b->mem, 0);
 }
 
 static inline void core_arm(struct bench *b, struct object *o, u32 delay)
 {
-	twheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
+	wheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
 }
 
 static inline void core_cancel(struct bench *b, struct object *o)
 {
-	twheel_del(&b->wheel, &o->entry.node);
+	wheel_del(&b->wheel, &o->entry.node);
 }
 
 static inline void core_move(struct bench *b, struct object *o, u32 delay)
 {
-	twheel_del(&b->wheel, &o->entry.node);
-	twheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
+	wheel_del(&b->wheel, &o->entry.node);
+	wheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
 }
 
 /* Turns the wheel to @now and returns how many came. */
@@ -260,7 +260,7 @@ static u32 core_expire(struct bench *b, u64 now)
 	unsigned int budget = U32_MAX;
 	u32 nr = 0;
 
-	while (twheel_expire(&b->wheel, now, &budget))
+	while (wheel_expire(&b->wheel, now, &budget))
 		nr++;
 	return nr;
 }
@@ -276,11 +276,11 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 		core_reset(b);
 		for (i = 0; i < b->nr; i++)
 			core_arm(b, object(b, b->order[i]), 0);
-		now = twheel_next(&b->wheel);
+		now = wheel_next(&b->wheel);
 		/* Down to the tick in which all are. */
 		while (now < FAR_NS) {
 			core_expire(b, now);
-			now = twheel_next(&b->wheel);
+			now = wheel_next(&b->wheel);
 		}
 		start = cpu_ns();
 		came = core_expire(b, now);
@@ -292,7 +292,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 			core_arm(b, object(b, i), b->delay[i]);
 		came = 0;
 		start = cpu_ns();
-		while ((now = twheel_next(&b->wheel)) != TWHEEL_NEVER)
+		while ((now = wheel_next(&b->wheel)) != WHEEL_NEVER)
 			came += core_expire(b, now);
 		count(&cost[EXPIRE_SPREAD], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, came, b->nr);
@@ -301,7 +301,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 		for (i = 0; i < b->nr; i++) {
 			u64 delay = delay_ns(b->delay[b->order[i]] & ((1U << BUCKET_BITS) - 1));
 
-			twheel_add(&b->wheel, &object(b, b->order[i])->entry.node,
+			wheel_add(&b->wheel, &object(b, b->order[i])->entry.node,
 				   (3ULL << 31) + delay + 1, 0);
 		}
 		start = cpu_ns();
@@ -316,7 +316,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 static bool core_check(struct bench *b, struct object *objects)
 {
 	unsigned int budget, came = 0;
-	struct twheel_node *node;
+	struct wheel_node *node;
 	u64 now;
 	u32 i;
 
@@ -331,9 +331,9 @@ static bool core_check(struct bench *b, struct object *objects)
 					    delay_ns(i % 4 == 1 ? b->redelay[i] : b->delay[i]);
 		objects[i].entry.user_data = i % 4 == 2;
 	}
-	while ((now = twheel_next(&b->wheel)) != TWHEEL_NEVER) {
+	while ((now = wheel_next(&b->wheel)) != WHEEL_NEVER) {
 		budget = U32_MAX;
-		while ((node = twheel_expire(&b->wheel, now, &budget))) {
+		while ((node = wheel_expire(&b->wheel, now, &budget))) {
 			struct twheel_entry *e = container_of(node, struct twheel_entry, node);
 
 			if (e->deadline > now || now - e->deadline >= 1 << bench_shape.shift ||
@@ -560,7 +560,7 @@ static void timers_make(struct kunit *test, struct bench *b)
 {
 	core_reset(b);
 	memset(&b->timers, 0, sizeof(b->timers));
-	twheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
+	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
 	KUNIT_ASSERT_EQ(test, twheel_slots_init(&b->timers.slots, b->nr), 0);
 	twheel_slots_adopt(&b->timers.slots);
 	twheel_ready_init(&b->timers);
@@ -621,7 +621,7 @@ static u32 timers_turn(struct bench *b)
 {
 	u64 next;
 
-	while ((next = twheel_next(&b->timers.wheel)) != TWHEEL_NEVER)
+	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER)
 		twheel_run(&b->timers, next, U32_MAX);
 	return b->timers.stats.unread;
 }
@@ -696,7 +696,7 @@ static void timers_run(struct kunit *test, struct bench *b, struct cost *cost)
 		for (i = 0; i < b->nr; i++)
 			xchg(&timers_word(b, (u32)b->ids[i])->deadline_ns, 16 * FAR_NS);
 		start = cpu_ns();
-		while ((b->now = twheel_next(&b->timers.wheel)) < 8 * FAR_NS)
+		while ((b->now = wheel_next(&b->timers.wheel)) < 8 * FAR_NS)
 			twheel_run(&b->timers, b->now, U32_MAX);
 		count(&cost[LOOK], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.armed, b->nr);
@@ -741,7 +741,7 @@ static bool timers_check(struct kunit *test, struct bench *b)
 		else if (i % 4 == 2)
 			timers_cancel(b, i);
 	}
-	while ((next = twheel_next(&b->timers.wheel)) != TWHEEL_NEVER) {
+	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER) {
 		b->now = next;
 		twheel_run(&b->timers, next, U32_MAX);
 		timers_read(b, next, see_event);
@@ -784,7 +784,7 @@ static void bench_make(struct kunit *test, struct bench *b, u32 nr)
 	*b = (struct bench) { .nr = nr, .rounds = max(MOVES / nr, 1U) };
 	b->moves = MOVES / b->rounds;
 	spin_lock_init(&b->lock);
-	b->mem = bench_alloc(test, 1, twheel_bytes(&bench_shape));
+	b->mem = bench_alloc(test, 1, wheel_bytes(&bench_shape));
 	b->ids = bench_alloc(test, nr, sizeof(*b->ids));
 	b->order = bench_alloc(test, nr, sizeof(*b->order));
 	b->delay = bench_alloc(test, nr, sizeof(*b->delay));

@@ -9,22 +9,22 @@
 
 struct size_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	unsigned int max_levels;
 	u64 horizon;
 };
 
 static const struct size_row sizes[] = {
-	{ "64 buckets span 64 bits of 2^19 ns in 8 levels", { 19, 6, 8 }, 8, TWHEEL_NEVER },
+	{ "64 buckets span 64 bits of 2^19 ns in 8 levels", { 19, 6, 8 }, 8, WHEEL_NEVER },
 	{ "7 levels of them are not enough", { 19, 6, 7 }, 8, 1ULL << 61 },
 	{ "one level of them spans 2^25 ns", { 19, 6, 1 }, 8, 1ULL << 25 },
-	{ "64 buckets span 64 bits of 1 ns in 11 levels", { 0, 6, 11 }, 11, TWHEEL_NEVER },
-	{ "16 buckets span 64 bits of 1 ns in 16 levels", { 0, 4, 16 }, 16, TWHEEL_NEVER },
+	{ "64 buckets span 64 bits of 1 ns in 11 levels", { 0, 6, 11 }, 11, WHEEL_NEVER },
+	{ "16 buckets span 64 bits of 1 ns in 16 levels", { 0, 4, 16 }, 16, WHEEL_NEVER },
 	{ "15 levels of them span 2^60 ns", { 0, 4, 15 }, 16, 1ULL << 60 },
-	{ "65536 buckets span 64 bits of 1 ns in 4 levels", { 0, 16, 4 }, 4, TWHEEL_NEVER },
+	{ "65536 buckets span 64 bits of 1 ns in 4 levels", { 0, 16, 4 }, 4, WHEEL_NEVER },
 	{ "3 levels of 65536 buckets of 2^15 ns span 2^63 ns", { 15, 16, 3 }, 4, 1ULL << 63 },
 	{ "512 buckets of 2^20 ns span 2^29 ns", { 20, 9, 1 }, 5, 1ULL << 29 },
-	{ "ticks of 2^63 ns need one level", { 63, 4, 1 }, 1, TWHEEL_NEVER },
+	{ "ticks of 2^63 ns need one level", { 63, 4, 1 }, 1, WHEEL_NEVER },
 };
 
 static void describe_size(const struct size_row *row, char *desc)
@@ -39,18 +39,19 @@ static void size_test(struct kunit *test)
 	const struct size_row *row = test->param_value;
 	unsigned int buckets = row->shape.levels << row->shape.slot_bits;
 
-	KUNIT_EXPECT_EQ(test, twheel_max_levels(row->shape.shift, row->shape.slot_bits),
+	KUNIT_EXPECT_EQ(test, wheel_max_levels(row->shape.shift, row->shape.slot_bits),
 			row->max_levels);
-	KUNIT_EXPECT_EQ(test, twheel_horizon(&row->shape), row->horizon);
-	/* A list and a bit for each bucket, and a list for each level. */
-	KUNIT_EXPECT_EQ(test, twheel_bytes(&row->shape),
+	KUNIT_EXPECT_EQ(test, wheel_horizon(&row->shape), row->horizon);
+	/* A list and a bit for each bucket, a list for each level, and the ends of the finest. */
+	KUNIT_EXPECT_EQ(test, wheel_bytes(&row->shape),
 			(buckets + row->shape.levels) * sizeof(struct hlist_head) +
-			BITS_TO_LONGS(buckets) * sizeof(long));
+			BITS_TO_LONGS(buckets) * sizeof(long) +
+			(sizeof(struct hlist_node **) << row->shape.slot_bits));
 }
 
 struct edge_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	unsigned int order;
 };
 
@@ -104,7 +105,7 @@ KUNIT_ARRAY_PARAM(edge, edges, describe_edge);
 static void edge_test(struct kunit *test)
 {
 	const struct edge_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	u64 edge = 1ULL << row->order;
 	const u64 starts[] = {
@@ -128,7 +129,7 @@ static void edge_test(struct kunit *test)
 					now = tick_start(w, starts[i] + 1) - 1;
 				restart(w, now);
 				KUNIT_EXPECT_TRUE(test, add_at(w, timer, tick));
-				KUNIT_EXPECT_EQ(test, twheel_next(w),
+				KUNIT_EXPECT_EQ(test, wheel_next(w),
 						tick_start(w, first_look(w, starts[i], tick)));
 				KUNIT_ASSERT_EQ_MSG(test, fires_at(test, w, &timer->node, now), at,
 						    "from tick %llu to %llu", starts[i], tick);
@@ -141,7 +142,7 @@ static void edge_test(struct kunit *test)
 static void revolution_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	unsigned int level, i;
 	u64 times;
@@ -202,8 +203,8 @@ static u64 phase_ns(unsigned int shift, unsigned int i)
 static void phase_test(struct kunit *test)
 {
 	const struct phase_row *row = test->param_value;
-	struct twheel_shape shape = { .shift = row->shift, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_shape shape = { .shift = row->shift, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	unsigned int nr = 2U << min(row->shift, 7U);
 	u64 base = 1000ULL << row->shift;
@@ -219,7 +220,7 @@ static void phase_test(struct kunit *test)
 			if (deadline <= now)
 				continue;
 			restart(w, now);
-			KUNIT_ASSERT_TRUE(test, twheel_add(w, &timer->node, deadline, 0));
+			KUNIT_ASSERT_TRUE(test, wheel_add(w, &timer->node, deadline, 0));
 			at = fires_at(test, w, &timer->node, now);
 			KUNIT_ASSERT_LE_MSG(test, deadline, at, "early, at phase %llu", now - base);
 			KUNIT_ASSERT_LT_MSG(test, at - deadline, 1ULL << row->shift,
@@ -230,7 +231,7 @@ static void phase_test(struct kunit *test)
 
 struct far_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	u64 now;
 	u64 deadline;
 	u64 slack;
@@ -247,19 +248,19 @@ static const struct far_row fars[] = {
 	{ "the default reaches the last tick there is", { 19, 6, 0 },
 	  1, -1ULL << 19, 0, -1ULL << 19 },
 	{ "the default rounds what is after the last tick to never", { 19, 6, 0 },
-	  1, (-1ULL << 19) + 1, 0, TWHEEL_NEVER },
+	  1, (-1ULL << 19) + 1, 0, WHEEL_NEVER },
 	{ "the default takes the last ns there is for never", { 19, 6, 0 },
-	  1, U64_MAX - 1, 0, TWHEEL_NEVER },
+	  1, U64_MAX - 1, 0, WHEEL_NEVER },
 	{ "the default never reaches never", { 19, 6, 0 },
-	  1, U64_MAX, 0, TWHEEL_NEVER },
+	  1, U64_MAX, 0, WHEEL_NEVER },
 	{ "the default never reaches never, slack or not", { 19, 6, 0 },
-	  1, U64_MAX, U64_MAX, TWHEEL_NEVER },
+	  1, U64_MAX, U64_MAX, WHEEL_NEVER },
 	{ "512 buckets go round to 2^62 ns without a look between", { 20, 9, 1 },
 	  77ULL << 20, 1ULL << 62, 0, 1ULL << 62 },
 	{ "512 buckets go round to the last tick there is", { 20, 9, 1 },
 	  77ULL << 20, -1ULL << 20, 0, -1ULL << 20 },
 	{ "512 buckets never reach never", { 20, 9, 1 },
-	  77ULL << 20, U64_MAX, 0, TWHEEL_NEVER },
+	  77ULL << 20, U64_MAX, 0, WHEEL_NEVER },
 	{ "3 levels go round to the last tick there is", { 19, 6, 3 },
 	  77ULL << 20, -1ULL << 19, 0, -1ULL << 19 },
 	{ "ticks of 1 ns reach the last ns there is", { 0, 4, 0 },
@@ -267,11 +268,11 @@ static const struct far_row fars[] = {
 	{ "ticks of 1 ns reach the last ns there is in one level", { 0, 4, 1 },
 	  0, U64_MAX - 1, 0, U64_MAX - 1 },
 	{ "ticks of 1 ns never reach never", { 0, 4, 0 },
-	  0, U64_MAX, 0, TWHEEL_NEVER },
+	  0, U64_MAX, 0, WHEEL_NEVER },
 	{ "ticks of 1 ns never reach never in one level", { 0, 4, 1 },
-	  0, U64_MAX, 0, TWHEEL_NEVER },
+	  0, U64_MAX, 0, WHEEL_NEVER },
 	{ "ticks of 1 ns never reach never, slack or not", { 0, 4, 0 },
-	  0, U64_MAX, U64_MAX, TWHEEL_NEVER },
+	  0, U64_MAX, U64_MAX, WHEEL_NEVER },
 	{ "slack waits for the last border there is", { 0, 4, 0 },
 	  0, (-1ULL << 4) - 1, 16, -1ULL << 4 },
 	{ "slack takes the last border there is itself", { 0, 4, 0 },
@@ -281,11 +282,11 @@ static const struct far_row fars[] = {
 	{ "slack without end has no border to wait for either", { 0, 4, 0 },
 	  0, U64_MAX - 1, U64_MAX, U64_MAX - 1 },
 	{ "slack may end behind the end of time", { 19, 6, 0 },
-	  0, -1ULL << 19, U64_MAX, TWHEEL_NEVER },
+	  0, -1ULL << 19, U64_MAX, WHEEL_NEVER },
 	{ "ticks of 2^63 ns round 1 up to the only one", { 63, 4, 0 },
 	  0, 1, 0, 1ULL << 63 },
 	{ "ticks of 2^63 ns have none after it", { 63, 4, 0 },
-	  0, (1ULL << 63) + 1, 0, TWHEEL_NEVER },
+	  0, (1ULL << 63) + 1, 0, WHEEL_NEVER },
 };
 
 static void describe_far(const struct far_row *row, char *desc)
@@ -298,23 +299,23 @@ KUNIT_ARRAY_PARAM(far, fars, describe_far);
 static void far_test(struct kunit *test)
 {
 	const struct far_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, row->now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, row->now);
 	struct timer *timer = make_timers(test, 1);
 
-	KUNIT_EXPECT_TRUE(test, twheel_add(w, &timer->node, row->deadline, row->slack));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, row->deadline, row->slack));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->now), row->fires);
-	if (row->fires != TWHEEL_NEVER)
+	if (row->fires != WHEEL_NEVER)
 		return;
 	/* Nothing expires it, and it can still be taken out. */
-	KUNIT_EXPECT_EQ(test, expire_all(test, w, TWHEEL_NEVER - 1), 0U);
-	twheel_del(w, &timer->node);
-	KUNIT_EXPECT_EQ(test, expire_all(test, w, TWHEEL_NEVER - 1), 0U);
-	KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, expire_all(test, w, WHEEL_NEVER - 1), 0U);
+	wheel_del(w, &timer->node);
+	KUNIT_EXPECT_EQ(test, expire_all(test, w, WHEEL_NEVER - 1), 0U);
+	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
 struct counter_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	u64 start;
 };
 
@@ -346,15 +347,15 @@ static void counter_test(struct kunit *test)
 	const struct counter_row *row = test->param_value;
 	u64 last = (U64_MAX - 1) >> row->shape.shift;
 	u64 now = row->start << row->shape.shift;
-	struct twheel *w = twheel_kunit_make(test, row->shape, now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	unsigned int nr = min_t(u64, last - row->start, 40);
 	struct timer *timers = make_timers(test, nr + 1);
-	struct twheel_node *node;
+	struct wheel_node *node;
 	unsigned int i;
 
 	for (i = nr; i--; )
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], row->start + 1 + i));
-	KUNIT_EXPECT_TRUE(test, twheel_add(w, &timers[nr].node, TWHEEL_NEVER, 0));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[nr].node, WHEEL_NEVER, 0));
 
 	for (i = 0; i < nr; i++) {
 		node = turn(test, w, &now, 3);
@@ -398,17 +399,17 @@ KUNIT_ARRAY_PARAM(past, pasts, describe_past);
 static void past_test(struct kunit *test)
 {
 	const struct past_row *row = test->param_value;
-	struct twheel_shape shape = { .shift = 4, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_shape shape = { .shift = 4, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	unsigned int slack;
 
 	/* Whether slack is allowed makes no difference to that. */
 	for (slack = 0; slack <= 16; slack += 16) {
 		restart(w, 0);
-		twheel_set_time(w, row->now);
+		wheel_set_time(w, row->now);
 		timer->node.tick = 4711;
-		KUNIT_EXPECT_EQ(test, twheel_add(w, &timer->node, row->deadline, slack),
+		KUNIT_EXPECT_EQ(test, wheel_add(w, &timer->node, row->deadline, slack),
 				row->fires != 0);
 		if (row->fires) {
 			KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->now),
@@ -416,14 +417,14 @@ static void past_test(struct kunit *test)
 			continue;
 		}
 		KUNIT_EXPECT_EQ(test, timer->node.tick, 4711ULL);
-		KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
-		KUNIT_EXPECT_EQ(test, expire_all(test, w, TWHEEL_NEVER - 1), 0U);
+		KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
+		KUNIT_EXPECT_EQ(test, expire_all(test, w, WHEEL_NEVER - 1), 0U);
 	}
 }
 
 struct slack_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	u64 slack;
 	/* Every so many ticks there is a border. */
 	u64 width;
@@ -462,7 +463,7 @@ KUNIT_ARRAY_PARAM(slack, slacks, describe_slack);
 static void slack_test(struct kunit *test)
 {
 	const struct slack_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	const u64 start = 12345;
 	const u64 delays[] = {
@@ -482,10 +483,10 @@ static void slack_test(struct kunit *test)
 			continue;
 		restart(w, now);
 		/* Not on a tick, so that rounding has to be done first. */
-		KUNIT_EXPECT_TRUE(test, twheel_add(w, &timer->node,
+		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node,
 						   deadline - (1ULL << row->shape.shift >> 1),
 						   row->slack));
-		KUNIT_EXPECT_EQ(test, twheel_next(w), tick_start(w, border));
+		KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, border));
 		at = fires_at(test, w, &timer->node, now);
 		KUNIT_ASSERT_EQ_MSG(test, at, tick_start(w, border), "delay of %llu ticks",
 				    delays[i]);
@@ -497,17 +498,17 @@ static void slack_test(struct kunit *test)
 /* Beyond the reach of its level it moves down to there and no further. */
 static void slack_far_test(struct kunit *test)
 {
-	struct twheel_shape shape = { .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 77);
+	struct wheel_shape shape = { .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 77);
 	struct timer *timer = make_timers(test, 1);
 
 	/* Level 3, but 64 ns wide buckets are in level 1. */
-	KUNIT_EXPECT_TRUE(test, twheel_add(w, &timer->node, 1000000, 64));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 1000000, 64));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, 77), 1000000ULL);
 	KUNIT_EXPECT_EQ(test, w->cascaded, 2ULL);
 
 	restart(w, 77);
-	KUNIT_EXPECT_TRUE(test, twheel_add(w, &timer->node, 1000001, 64));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 1000001, 64));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, 77), 1000064ULL);
 	KUNIT_EXPECT_LE(test, w->cascaded, 2ULL);
 }
@@ -515,15 +516,15 @@ static void slack_far_test(struct kunit *test)
 /* Who allows slack is woken with others. */
 static void slack_shared_test(struct kunit *test)
 {
-	struct twheel_shape shape = { .shift = 19, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timers = make_timers(test, 64);
 	unsigned int i;
 	u64 now = 0;
 
 	for (i = 0; i < 64; i++) {
 		timers[i].tick = i + 1;
-		KUNIT_EXPECT_TRUE(test, twheel_add(w, &timers[i].node,
+		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[i].node,
 						   tick_start(w, timers[i].tick),
 						   tick_start(w, 64)));
 	}
@@ -564,8 +565,8 @@ KUNIT_ARRAY_PARAM(seconds, seconds, describe_seconds);
 static void seconds_test(struct kunit *test)
 {
 	const struct seconds_row *row = test->param_value;
-	struct twheel_shape shape = { .shift = SECOND, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, row->start << SECOND);
+	struct wheel_shape shape = { .shift = SECOND, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, row->start << SECOND);
 	struct timer *timer = make_timers(test, 1);
 
 	KUNIT_EXPECT_TRUE(test, add_at(w, timer, row->start + 7100));
@@ -578,11 +579,11 @@ static void next_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
 	const u64 start = 4711;
-	struct twheel *w = twheel_kunit_make(test, row->shape, start << row->shape.shift);
+	struct wheel *w = twheel_kunit_make(test, row->shape, start << row->shape.shift);
 	struct timer *timers = make_timers(test, SCATTERED);
 	u64 now = start << row->shape.shift;
-	u64 first = TWHEEL_NEVER;
-	u64 next = TWHEEL_NEVER;
+	u64 first = WHEEL_NEVER;
+	u64 next = WHEEL_NEVER;
 	u32 state = 2;
 	unsigned int i;
 
@@ -593,14 +594,14 @@ static void next_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
 		first = min(first, tick_start(w, tick));
 		next = min(next, tick_start(w, first_look(w, start, tick)));
-		KUNIT_EXPECT_EQ(test, twheel_next(w), next);
-		KUNIT_EXPECT_FALSE(test, twheel_due(w, next - 1));
-		KUNIT_EXPECT_TRUE(test, twheel_due(w, next));
+		KUNIT_EXPECT_EQ(test, wheel_next(w), next);
+		KUNIT_EXPECT_FALSE(test, wheel_due(w, next - 1));
+		KUNIT_EXPECT_TRUE(test, wheel_due(w, next));
 	}
 
 	/* And later on it never asks for less than the first of them needs. */
 	for (i = 0; i < SCATTERED; i++) {
-		struct twheel_node *node = turn(test, w, &now, AMPLE);
+		struct wheel_node *node = turn(test, w, &now, AMPLE);
 
 		KUNIT_ASSERT_NOT_NULL(test, node);
 		KUNIT_ASSERT_EQ(test, now, tick_start(w, timer_of(node)->tick));

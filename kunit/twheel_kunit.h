@@ -2,7 +2,7 @@
 /*
  * What the suites of the wheel share.
  *
- * "Turns" are done as the owner of a wheel does it, from one twheel_next() to
+ * "Turns" are done as the owner of a wheel does it, from one wheel_next() to
  * the next, and just before each it is made sure that nothing comes early.
  * Times are in ns; what is called a tick is in ticks.
  */
@@ -17,21 +17,21 @@
 #include "twheel.h"
 
 /* Makes a wheel that lives as long as the test. No @levels: as many as make sense. */
-static inline struct twheel *twheel_kunit_make(struct kunit *test, struct twheel_shape shape,
+static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_shape shape,
 					       u64 now)
 {
-	struct twheel *w;
+	struct wheel *w;
 	void *mem;
 
 	if (!shape.levels)
-		shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
+		shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
 
 	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, w);
-	mem = kunit_kzalloc(test, twheel_bytes(&shape), GFP_KERNEL);
+	mem = kunit_kzalloc(test, wheel_bytes(&shape), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 
-	twheel_init(w, &shape, mem, now);
+	wheel_init(w, &shape, mem, now);
 	return w;
 }
 
@@ -42,14 +42,14 @@ static inline struct twheel *twheel_kunit_make(struct kunit *test, struct twheel
 #define SCATTERED	100U
 
 struct timer {
-	struct twheel_node node;
+	struct wheel_node node;
 	u64 tick;
 	unsigned int fired;
 };
 
 struct shape_row {
 	const char *name;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 };
 
 static const struct shape_row shapes[] = {
@@ -71,11 +71,11 @@ static void describe_shape(const struct shape_row *row, char *desc)
 KUNIT_ARRAY_PARAM(shape, shapes, describe_shape);
 
 /* Begins anew with a wheel that is empty and whose memory is zeroed therefore. */
-static inline void restart(struct twheel *w, u64 now)
+static inline void restart(struct wheel *w, u64 now)
 {
-	struct twheel_shape shape = w->shape;
+	struct wheel_shape shape = w->shape;
 
-	twheel_init(w, &shape, w->occupied, now);
+	wheel_init(w, &shape, w->occupied, now);
 }
 
 static inline struct timer *make_timers(struct kunit *test, unsigned int nr)
@@ -86,20 +86,20 @@ static inline struct timer *make_timers(struct kunit *test, unsigned int nr)
 	return timers;
 }
 
-static inline struct timer *timer_of(struct twheel_node *node)
+static inline struct timer *timer_of(struct wheel_node *node)
 {
 	return hlist_entry(node, struct timer, node);
 }
 
-static inline u64 tick_start(const struct twheel *w, u64 tick)
+static inline u64 tick_start(const struct wheel *w, u64 tick)
 {
 	return tick << w->shape.shift;
 }
 
-static inline bool add_at(struct twheel *w, struct timer *timer, u64 tick)
+static inline bool add_at(struct wheel *w, struct timer *timer, u64 tick)
 {
 	timer->tick = tick;
-	return twheel_add(w, &timer->node, tick_start(w, tick), 0);
+	return wheel_add(w, &timer->node, tick_start(w, tick), 0);
 }
 
 /* The same numbers in each run; more of them than a test can think of. */
@@ -110,7 +110,7 @@ static inline u32 scattered(u32 *state)
 }
 
 /* Where the timer of a @tick is looked at first, from the contract alone. */
-static inline u64 first_look(const struct twheel *w, u64 clk, u64 tick)
+static inline u64 first_look(const struct wheel *w, u64 clk, u64 tick)
 {
 	unsigned int bits = w->shape.slot_bits;
 	unsigned int level = 0;
@@ -121,67 +121,67 @@ static inline u64 first_look(const struct twheel *w, u64 clk, u64 tick)
 }
 
 /* Takes off all that is due at @now, without regard to cost, and counts it. */
-static inline unsigned int expire_all(struct kunit *test, struct twheel *w, u64 now)
+static inline unsigned int expire_all(struct kunit *test, struct wheel *w, u64 now)
 {
 	unsigned int budget = AMPLE;
-	struct twheel_node *node;
+	struct wheel_node *node;
 	unsigned int nr = 0;
 
-	while ((node = twheel_expire(w, now, &budget))) {
+	while ((node = wheel_expire(w, now, &budget))) {
 		KUNIT_EXPECT_LE(test, tick_start(w, timer_of(node)->tick), now);
 		timer_of(node)->fired++;
 		nr++;
 	}
-	KUNIT_EXPECT_FALSE(test, twheel_due(w, now));
+	KUNIT_EXPECT_FALSE(test, wheel_due(w, now));
 	return nr;
 }
 
 /* Nobody is in @w any more, and it asks for nothing. */
-static inline void expect_idle(struct kunit *test, struct twheel *w, u64 now)
+static inline void expect_idle(struct kunit *test, struct wheel *w, u64 now)
 {
 	/* The end of a visit is only seen by the call that finds nobody else. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 0U);
-	KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
 /*
  * Turns @w until a node comes out. Returns it and moves *@now to where that
  * was, or returns NULL if nothing will ever come.
  */
-static inline struct twheel_node *turn(struct kunit *test, struct twheel *w, u64 *now,
+static inline struct wheel_node *turn(struct kunit *test, struct wheel *w, u64 *now,
 				       unsigned int max_looks)
 {
-	struct twheel_node *node;
+	struct wheel_node *node;
 	unsigned int budget = AMPLE;
 	unsigned int looks;
 
 	for (looks = 0; looks < max_looks; looks++) {
-		u64 next = twheel_next(w);
+		u64 next = wheel_next(w);
 
-		if (next == TWHEEL_NEVER)
+		if (next == WHEEL_NEVER)
 			return NULL;
 		if (next > *now) {
-			node = twheel_expire(w, next - 1, &budget);
+			node = wheel_expire(w, next - 1, &budget);
 			KUNIT_EXPECT_PTR_EQ_MSG(test, node, NULL, "early at %llu", next - 1);
 			*now = next;
 		}
-		node = twheel_expire(w, *now, &budget);
+		node = wheel_expire(w, *now, &budget);
 		if (node)
 			return node;
 	}
-	KUNIT_EXPECT_EQ_MSG(test, twheel_next(w), TWHEEL_NEVER, "%u looks at %llu for nothing",
+	KUNIT_EXPECT_EQ_MSG(test, wheel_next(w), WHEEL_NEVER, "%u looks at %llu for nothing",
 			    looks, *now);
 	return NULL;
 }
 
 /* Turns @w, in which only @node is, and returns when that came out. */
-static inline u64 fires_at(struct kunit *test, struct twheel *w, struct twheel_node *node, u64 now)
+static inline u64 fires_at(struct kunit *test, struct wheel *w, struct wheel_node *node, u64 now)
 {
 	/* One look for each level, and an empty one where @node has been before. */
-	struct twheel_node *out = turn(test, w, &now, w->shape.levels + 1);
+	struct wheel_node *out = turn(test, w, &now, w->shape.levels + 1);
 
 	if (!out)
-		return TWHEEL_NEVER;
+		return WHEEL_NEVER;
 	KUNIT_EXPECT_PTR_EQ(test, out, node);
 	expect_idle(test, w, now);
 	return now;

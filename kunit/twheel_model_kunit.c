@@ -30,12 +30,12 @@ MODULE_PARM_DESC(ops, "Number of operations on each wheel (default 200000)");
 #define FAR_ORDER	40
 
 /*
- * @deadline: as given to twheel_add()
+ * @deadline: as given to wheel_add()
  * @due: tick at which the model expires it; node.tick is the wheel's opinion
  * @queued: in model.queue
  */
 struct model_timer {
-	struct twheel_node node;
+	struct wheel_node node;
 	u64 deadline;
 	u64 due;
 	bool queued;
@@ -51,7 +51,7 @@ struct model_timer {
  */
 struct model {
 	struct kunit *test;
-	struct twheel *w;
+	struct wheel *w;
 	u64 now;
 	u64 random;
 	unsigned long op;
@@ -96,7 +96,7 @@ static u64 any_size(struct model *m, unsigned int order)
 /* Some ns: often about a border of a tick or of a level. */
 static u64 any_distance(struct model *m)
 {
-	const struct twheel_shape *shape = &m->w->shape;
+	const struct wheel_shape *shape = &m->w->shape;
 	unsigned int order = min(shape->shift + FAR_ORDER, 63U);
 	unsigned int level;
 
@@ -115,7 +115,7 @@ static u64 any_distance(struct model *m)
 /* A time is before the end of time. */
 static u64 later(u64 now, u64 distance)
 {
-	return now + min(distance, TWHEEL_NEVER - 1 - now);
+	return now + min(distance, WHEEL_NEVER - 1 - now);
 }
 
 static u64 earlier(u64 now, u64 distance)
@@ -133,13 +133,13 @@ static u64 start_of(const struct model *m, u64 tick)
 {
 	unsigned int shift = m->w->shape.shift;
 
-	return tick > U64_MAX >> shift ? TWHEEL_NEVER : tick << shift;
+	return tick > U64_MAX >> shift ? WHEEL_NEVER : tick << shift;
 }
 
-/* The contract of twheel_add(), spelt out. */
+/* The contract of wheel_add(), spelt out. */
 static u64 model_due(struct model *m, u64 deadline, u64 slack)
 {
-	const struct twheel_shape *shape = &m->w->shape;
+	const struct wheel_shape *shape = &m->w->shape;
 	u64 slack_ticks = slack >> shape->shift;
 	u64 due = deadline >> shape->shift;
 	unsigned int level;
@@ -189,7 +189,7 @@ static void model_remove(struct model *m, struct model_timer *t)
 /* The first moment at which a timer is due. */
 static u64 model_next(const struct model *m)
 {
-	return m->nr_queued ? start_of(m, m->queue[0]->due) : TWHEEL_NEVER;
+	return m->nr_queued ? start_of(m, m->queue[0]->due) : WHEEL_NEVER;
 }
 
 static void add(struct model *m, struct model_timer *t)
@@ -200,16 +200,16 @@ static void add(struct model *m, struct model_timer *t)
 
 	t->deadline = below(m, 16) ? m->now + any_distance(m) : earlier(m->now, any_distance(m));
 	if (t->deadline < m->now && below(m, 2))
-		t->deadline = below(m, 2) ? 0 : TWHEEL_NEVER - below(m, 3);
+		t->deadline = below(m, 2) ? 0 : WHEEL_NEVER - below(m, 3);
 	t->due = model_due(m, t->deadline, slack);
 
 	if (below(m, 2)) {
-		twheel_set_time(m->w, m->now);
+		wheel_set_time(m->w, m->now);
 		m->told = true;
 	}
 	/* A wheel with something to do has to do that first. */
-	behind = !m->told || twheel_due(m->w, m->now);
-	added = twheel_add(m->w, &t->node, t->deadline, slack);
+	behind = !m->told || wheel_due(m->w, m->now);
+	added = wheel_add(m->w, &t->node, t->deadline, slack);
 	if (!behind)
 		MODEL_ASSERT(m, EQ, added, model_due(m, t->deadline, 0) > now_tick(m));
 	if (added)
@@ -220,7 +220,7 @@ static void add(struct model *m, struct model_timer *t)
 
 static void del(struct model *m, struct model_timer *t)
 {
-	twheel_del(m->w, &t->node);
+	wheel_del(m->w, &t->node);
 	model_remove(m, t);
 }
 
@@ -234,11 +234,11 @@ static void expire(struct model *m, unsigned int budget)
 {
 	u64 cascaded = m->w->cascaded;
 	unsigned int left = budget;
-	struct twheel_node *node;
+	struct wheel_node *node;
 	u64 expired = 0;
 
 	m->told = false;
-	while ((node = twheel_expire(m->w, m->now, &left))) {
+	while ((node = wheel_expire(m->w, m->now, &left))) {
 		struct model_timer *t = hlist_entry(&node->link, struct model_timer, node.link);
 
 		MODEL_ASSERT(m, EQ, t->queued, true);
@@ -260,7 +260,7 @@ static void expire(struct model *m, unsigned int budget)
 	if (left) {
 		m->told = true;
 		MODEL_ASSERT(m, LT, m->now, model_next(m));
-		MODEL_ASSERT(m, LT, m->now, twheel_next(m->w));
+		MODEL_ASSERT(m, LT, m->now, wheel_next(m->w));
 	}
 }
 
@@ -282,13 +282,13 @@ static void advance(struct model *m)
 	case 3:
 	case 4:
 		/* As the owner of a wheel does it. */
-		now = max(now, twheel_next(m->w));
+		now = max(now, wheel_next(m->w));
 		break;
 	default:
 		now = later(now, any_distance(m));
 		break;
 	}
-	m->now = min(now, TWHEEL_NEVER - 1);
+	m->now = min(now, WHEEL_NEVER - 1);
 	expire(m, below(m, 3) ? AMPLE : 1 + below(m, 4));
 }
 
@@ -296,7 +296,7 @@ static void set_back(struct model *m)
 {
 	m->now = earlier(m->now, any_distance(m));
 	if (below(m, 2)) {
-		twheel_set_time(m->w, m->now);
+		wheel_set_time(m->w, m->now);
 		m->told = true;
 	} else {
 		expire(m, below(m, 2) ? AMPLE : 1);
@@ -319,10 +319,10 @@ static void operate(struct model *m)
 	} else {
 		set_back(m);
 	}
-	MODEL_ASSERT(m, LE, twheel_next(m->w), model_next(m));
+	MODEL_ASSERT(m, LE, wheel_next(m->w), model_next(m));
 }
 
-static void begin(struct model *m, const struct twheel_shape *shape)
+static void begin(struct model *m, const struct wheel_shape *shape)
 {
 	switch (below(m, 5)) {
 	case 0:
@@ -333,7 +333,7 @@ static void begin(struct model *m, const struct twheel_shape *shape)
 		m->now = ((1ULL << 32) - 10) << min(shape->shift, 31U);
 		break;
 	case 2:
-		m->now = TWHEEL_NEVER - 1 - any_size(m, 63);
+		m->now = WHEEL_NEVER - 1 - any_size(m, 63);
 		break;
 	case 3:
 		m->now = 1ULL << below(m, 64);
@@ -344,7 +344,7 @@ static void begin(struct model *m, const struct twheel_shape *shape)
 	}
 	m->told = true;
 	/* An empty wheel has left its memory as it got it. */
-	twheel_init(m->w, shape, m->w->occupied, m->now);
+	wheel_init(m->w, shape, m->w->occupied, m->now);
 }
 
 static void end(struct model *m)
@@ -355,9 +355,9 @@ static void end(struct model *m)
 		del(m, m->queue[below(m, m->nr_queued)]);
 
 	/* One look at most for a visit that was not over, one for what is gone. */
-	for (looks = 0; twheel_next(m->w) != TWHEEL_NEVER; looks++) {
+	for (looks = 0; wheel_next(m->w) != WHEEL_NEVER; looks++) {
 		MODEL_ASSERT(m, LT, looks, 2U);
-		m->now = max(m->now, twheel_next(m->w));
+		m->now = max(m->now, wheel_next(m->w));
 		expire(m, AMPLE);
 	}
 }
@@ -365,7 +365,7 @@ static void end(struct model *m)
 static void twheel_model_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
-	struct twheel_shape shape;
+	struct wheel_shape shape;
 	struct model *m;
 
 	while (!seed)

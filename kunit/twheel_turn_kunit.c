@@ -15,7 +15,7 @@ static void move_test(struct kunit *test)
 		size * size + 1, 1ULL << 33,
 	};
 	u64 now = start << row->shape.shift;
-	struct twheel *w = twheel_kunit_make(test, row->shape, now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	struct timer *timers = make_timers(test, 2);
 	unsigned int from, to;
 
@@ -23,13 +23,13 @@ static void move_test(struct kunit *test)
 		for (to = 0; to < ARRAY_SIZE(delays); to++) {
 			u64 first = min(delays[from], delays[to]);
 			u64 last = max(delays[from], delays[to]);
-			struct twheel_node *node;
+			struct wheel_node *node;
 
 			now = tick_start(w, start);
 			restart(w, now);
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[0], start + delays[from]));
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[1], start + delays[from]));
-			twheel_del(w, &timers[0].node);
+			wheel_del(w, &timers[0].node);
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[0], start + delays[to]));
 
 			node = turn(test, w, &now, 4 * w->shape.levels);
@@ -50,7 +50,7 @@ static void move_test(struct kunit *test)
 static void heartbeat_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *timer = make_timers(test, 1);
 	u64 tick = 0;
 	u64 now;
@@ -59,8 +59,8 @@ static void heartbeat_test(struct kunit *test)
 	while (tick < 100000) {
 		tick += 997;
 		KUNIT_ASSERT_EQ(test, expire_all(test, w, tick_start(w, tick)), 0U);
-		twheel_del(w, &timer->node);
-		twheel_set_time(w, tick_start(w, tick));
+		wheel_del(w, &timer->node);
+		wheel_set_time(w, tick_start(w, tick));
 		KUNIT_EXPECT_TRUE(test, add_at(w, timer, tick + 1000));
 	}
 	now = tick_start(w, tick);
@@ -78,18 +78,18 @@ static void heartbeat_test(struct kunit *test)
 #define VISITED		8U
 #define VISITED_TICK	69ULL
 
-static struct twheel *begin_visit(struct kunit *test, struct timer *timers, unsigned int budget)
+static struct wheel *begin_visit(struct kunit *test, struct timer *timers, unsigned int budget)
 {
-	struct twheel_shape shape = { .shift = 19, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
-	struct twheel_node *node;
+	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_node *node;
 	unsigned int i;
 
 	for (i = 0; i < VISITED; i++) {
 		timers[i].fired = 0;
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
 	}
-	while ((node = twheel_expire(w, tick_start(w, VISITED_TICK), &budget)))
+	while ((node = wheel_expire(w, tick_start(w, VISITED_TICK), &budget)))
 		timer_of(node)->fired++;
 	KUNIT_EXPECT_EQ(test, budget, 0U);
 	return w;
@@ -126,12 +126,12 @@ static void visit_del_test(struct kunit *test)
 	unsigned int budget, i;
 
 	for (budget = 0; budget <= 2 * VISITED; budget++) {
-		struct twheel *w = begin_visit(test, timers, budget);
+		struct wheel *w = begin_visit(test, timers, budget);
 		unsigned int before = 0;
 
 		for (i = 0; i < VISITED; i++) {
 			if (row->mask >> i & 1 && !timers[i].fired) {
-				twheel_del(w, &timers[i].node);
+				wheel_del(w, &timers[i].node);
 				before |= 1U << i;
 			}
 		}
@@ -139,7 +139,7 @@ static void visit_del_test(struct kunit *test)
 		for (i = 0; i < VISITED; i++)
 			KUNIT_EXPECT_EQ_MSG(test, timers[i].fired, before >> i & 1 ? 0U : 1U,
 					    "timer %u, budget %u", i, budget);
-		KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+		KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 	}
 }
 
@@ -153,7 +153,7 @@ static void visit_add_test(struct kunit *test)
 	unsigned int budget, i;
 
 	for (budget = 0; budget <= 2 * VISITED; budget++) {
-		struct twheel *w = begin_visit(test, timers, budget);
+		struct wheel *w = begin_visit(test, timers, budget);
 
 		now = tick_start(w, VISITED_TICK);
 		for (i = 0; i < ARRAY_SIZE(delays); i++)
@@ -163,7 +163,7 @@ static void visit_add_test(struct kunit *test)
 		for (i = 0; i < VISITED; i++)
 			KUNIT_EXPECT_EQ(test, timers[i].fired, 1U);
 		for (i = 0; i < ARRAY_SIZE(delays); i++) {
-			struct twheel_node *node = turn(test, w, &now, 2 * w->shape.levels);
+			struct wheel_node *node = turn(test, w, &now, 2 * w->shape.levels);
 
 			KUNIT_ASSERT_PTR_EQ_MSG(test, node, &added[i].node,
 						"timer %u, budget %u", i, budget);
@@ -181,12 +181,12 @@ static void visit_add_due_test(struct kunit *test)
 	unsigned int budget;
 
 	for (budget = 0; budget <= 2 * VISITED; budget++) {
-		struct twheel *w = begin_visit(test, timers, budget);
+		struct wheel *w = begin_visit(test, timers, budget);
 		/* Until the last timer has moved down, the wheel is behind. */
 		bool behind = budget < VISITED;
 		unsigned int left = behind ? VISITED : 2 * VISITED - budget;
 
-		KUNIT_EXPECT_TRUE(test, twheel_due(w, tick_start(w, VISITED_TICK)) ||
+		KUNIT_EXPECT_TRUE(test, wheel_due(w, tick_start(w, VISITED_TICK)) ||
 				  budget == 2 * VISITED);
 		KUNIT_EXPECT_EQ_MSG(test, add_at(w, added, VISITED_TICK), behind,
 				    "budget %u", budget);
@@ -199,10 +199,10 @@ static void visit_add_due_test(struct kunit *test)
 static void rearm_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	u64 size = 1ULL << row->shape.slot_bits;
 	struct timer *timers = make_timers(test, VISITED);
-	struct twheel_node *node;
+	struct wheel_node *node;
 	unsigned int i, round;
 
 	for (i = 0; i < VISITED; i++)
@@ -210,7 +210,7 @@ static void rearm_test(struct kunit *test)
 	for (round = 1; round <= 100; round++) {
 		unsigned int budget = AMPLE;
 
-		while ((node = twheel_expire(w, tick_start(w, round * size), &budget))) {
+		while ((node = wheel_expire(w, tick_start(w, round * size), &budget))) {
 			struct timer *timer = timer_of(node);
 
 			KUNIT_ASSERT_EQ(test, ++timer->fired, round);
@@ -222,7 +222,7 @@ static void rearm_test(struct kunit *test)
 }
 
 /* Scatters timers over about 2^14 ticks, some of them on the same tick. */
-static void scatter(struct kunit *test, struct twheel *w, struct timer *timers)
+static void scatter(struct kunit *test, struct wheel *w, struct timer *timers)
 {
 	unsigned int i;
 	u32 state = 1;
@@ -239,22 +239,100 @@ static void order_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
 	u64 now = 4711ULL << row->shape.shift;
-	struct twheel *w = twheel_kunit_make(test, row->shape, now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	struct timer *timers = make_timers(test, SCATTERED);
 	unsigned int budget = AMPLE;
-	struct twheel_node *node;
+	struct wheel_node *node;
 	unsigned int nr = 0;
 	u64 tick = 0;
 
 	scatter(test, w, timers);
 	now += tick_start(w, 1 << 15);
-	while ((node = twheel_expire(w, now, &budget))) {
+	while ((node = wheel_expire(w, now, &budget))) {
 		KUNIT_EXPECT_LE(test, tick, timer_of(node)->tick);
 		tick = timer_of(node)->tick;
 		nr++;
 	}
 	KUNIT_EXPECT_EQ(test, nr, SCATTERED);
-	KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
+}
+
+/* Timers of one tick, and which of them are deleted before others come. */
+struct equal_row {
+	const char *name;
+	struct wheel_shape shape;
+	/* From where each half of them is armed, before a tick that all share. */
+	u64 first;
+	u64 second;
+	unsigned int deleted;
+};
+
+#define EQUALS		8U
+
+static const struct equal_row equals[] = {
+	{ "in reach of the finest level", { 19, 6, 0 }, 5, 5, 0 },
+	{ "the last of them", { 19, 6, 0 }, 64, 1, 0 },
+	{ "without the first", { 19, 6, 0 }, 40, 40, 0x01 },
+	{ "without the last that was there", { 19, 6, 0 }, 40, 40, 0x08 },
+	{ "without any that was there", { 19, 6, 0 }, 40, 40, 0x0f },
+	{ "without every other", { 19, 6, 0 }, 40, 39, 0x55 },
+	{ "moved down once", { 19, 6, 0 }, 500, 500, 0 },
+	{ "half of them moved down once", { 19, 6, 0 }, 500, 3, 0 },
+	{ "half of them moved down once, without the last", { 19, 6, 0 }, 500, 3, 0x08 },
+	{ "in reach of one level of 512", { 20, 9, 1 }, 300, 4, 0 },
+	{ "in reach of 16 buckets of 1 ns", { 0, 4, 0 }, 16, 1, 0x40 },
+	{ "moved down once to 16 buckets", { 0, 4, 0 }, 200, 2, 0 },
+};
+
+static void describe_equal(const struct equal_row *row, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
+}
+
+KUNIT_ARRAY_PARAM(equal, equals, describe_equal);
+
+/* They come in the order in which they were armed, at whatever budget. */
+static void equal_test(struct kunit *test)
+{
+	const struct equal_row *row = test->param_value;
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct timer *timers = make_timers(test, EQUALS);
+	const u64 tick = 0x12347;
+	unsigned int budget, i;
+
+	for (budget = 1; budget <= 3; budget++) {
+		unsigned int left = budget;
+		struct wheel_node *node;
+
+		restart(w, tick_start(w, tick - row->first));
+		for (i = 0; i < EQUALS; i++) {
+			u64 from = i < EQUALS / 2 ? row->first : row->second;
+
+			/* What is to be moved down is, on the way. */
+			KUNIT_EXPECT_EQ(test, expire_all(test, w, tick_start(w, tick - from)), 0U);
+			if (i == EQUALS / 2) {
+				unsigned int j;
+
+				for (j = 0; j < EQUALS / 2; j++)
+					if (row->deleted >> j & 1)
+						wheel_del(w, &timers[j].node);
+			}
+			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
+		}
+		for (i = EQUALS / 2; i < EQUALS; i++)
+			if (row->deleted >> i & 1)
+				wheel_del(w, &timers[i].node);
+		for (i = 0; i < EQUALS; i++) {
+			if (row->deleted >> i & 1)
+				continue;
+			do {
+				left = left ?: budget;
+				node = wheel_expire(w, tick_start(w, tick), &left);
+			} while (!node && wheel_due(w, tick_start(w, tick)));
+			KUNIT_ASSERT_PTR_EQ_MSG(test, node, &timers[i].node, "timer %u", i);
+		}
+		expect_idle(test, w, tick_start(w, tick));
+	}
 }
 
 /* However often it has to stop, it loses nothing and comes in the same order. */
@@ -262,13 +340,13 @@ static void budget_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
 	u64 now = 4711ULL << row->shape.shift;
-	struct twheel *whole = twheel_kunit_make(test, row->shape, now);
+	struct wheel *whole = twheel_kunit_make(test, row->shape, now);
 	struct timer *wanted = make_timers(test, SCATTERED);
 	struct timer *timers = make_timers(test, SCATTERED);
 	unsigned int budget;
 
 	for (budget = 1; budget <= 16; budget *= 2) {
-		struct twheel *w = twheel_kunit_make(test, row->shape, now);
+		struct wheel *w = twheel_kunit_make(test, row->shape, now);
 		u64 end = now + tick_start(w, 1 << 15);
 		unsigned int whole_left = AMPLE;
 		unsigned int left = 0;
@@ -279,16 +357,16 @@ static void budget_test(struct kunit *test)
 		scatter(test, whole, wanted);
 		scatter(test, w, timers);
 		for (;;) {
-			struct twheel_node *node = twheel_expire(w, end, &left);
-			struct twheel_node *other;
+			struct wheel_node *node = wheel_expire(w, end, &left);
+			struct wheel_node *other;
 
 			if (node) {
-				other = twheel_expire(whole, end, &whole_left);
+				other = wheel_expire(whole, end, &whole_left);
 				KUNIT_ASSERT_NOT_NULL(test, other);
 				KUNIT_ASSERT_EQ(test, timer_of(node) - timers,
 						timer_of(other) - wanted);
 				nr++;
-			} else if (twheel_due(w, end)) {
+			} else if (wheel_due(w, end)) {
 				KUNIT_ASSERT_EQ(test, left, 0U);
 				left = budget;
 				touched += budget;
@@ -299,12 +377,12 @@ static void budget_test(struct kunit *test)
 
 		KUNIT_EXPECT_EQ(test, nr, SCATTERED);
 		KUNIT_EXPECT_EQ(test, touched - left, nr + w->cascaded);
-		KUNIT_EXPECT_PTR_EQ(test, twheel_expire(whole, end, &whole_left), NULL);
+		KUNIT_EXPECT_PTR_EQ(test, wheel_expire(whole, end, &whole_left), NULL);
 		KUNIT_EXPECT_EQ(test, w->cascaded, whole->cascaded);
 	}
 }
 
-/* How a wheel gets from one time to the next; 0: by twheel_next(). */
+/* How a wheel gets from one time to the next; 0: by wheel_next(). */
 static const u64 steps[] = { 0, 1, 37, 64, 5000 };
 
 /* At one jump, from look to look, or in steps: the same, in the same order. */
@@ -314,8 +392,8 @@ static void jump_test(struct kunit *test)
 	u64 start = 4711ULL << row->shape.shift;
 	struct timer *wanted = make_timers(test, SCATTERED);
 	struct timer *timers = make_timers(test, SCATTERED);
-	struct twheel *jumping = twheel_kunit_make(test, row->shape, start);
-	struct twheel *stepping = twheel_kunit_make(test, row->shape, start);
+	struct wheel *jumping = twheel_kunit_make(test, row->shape, start);
+	struct wheel *stepping = twheel_kunit_make(test, row->shape, start);
 	u64 end = start + tick_start(jumping, 1 << 15);
 	unsigned int i;
 
@@ -329,13 +407,13 @@ static void jump_test(struct kunit *test)
 		scatter(test, jumping, wanted);
 		scatter(test, stepping, timers);
 		while (now < end) {
-			struct twheel_node *node, *other;
+			struct wheel_node *node, *other;
 
 			now = steps[i] ? now + tick_start(stepping, steps[i]) :
-			      twheel_next(stepping);
+			      wheel_next(stepping);
 			now = min(now, end);
-			while ((node = twheel_expire(stepping, now, &budget))) {
-				other = twheel_expire(jumping, end, &budget);
+			while ((node = wheel_expire(stepping, now, &budget))) {
+				other = wheel_expire(jumping, end, &budget);
 				KUNIT_ASSERT_NOT_NULL(test, other);
 				KUNIT_ASSERT_EQ(test, timer_of(node) - timers,
 						timer_of(other) - wanted);
@@ -354,7 +432,7 @@ static void huge_jump_test(struct kunit *test)
 	const struct shape_row *row = test->param_value;
 	const u64 start = 12345;
 	const unsigned int nr = 41;
-	struct twheel *w = twheel_kunit_make(test, row->shape, start << row->shape.shift);
+	struct wheel *w = twheel_kunit_make(test, row->shape, start << row->shape.shift);
 	struct timer *timers = make_timers(test, nr);
 	u64 end = tick_start(w, start + (1ULL << 40));
 	unsigned int budget, i;
@@ -367,10 +445,10 @@ static void huge_jump_test(struct kunit *test)
 	 * with all others in them for each timer that leaves.
 	 */
 	budget = nr * w->shape.levels;
-	if (twheel_horizon(&w->shape) != TWHEEL_NEVER)
+	if (wheel_horizon(&w->shape) != WHEEL_NEVER)
 		budget += 2 * nr * nr;
 	for (i = 0; i < nr; i++)
-		KUNIT_EXPECT_PTR_EQ_MSG(test, twheel_expire(w, end, &budget), &timers[i].node,
+		KUNIT_EXPECT_PTR_EQ_MSG(test, wheel_expire(w, end, &budget), &timers[i].node,
 					"timer %u, budget left %u", i, budget);
 	expect_idle(test, w, end);
 }
@@ -388,7 +466,7 @@ static void present_test(struct kunit *test)
 	const struct shape_row *row = test->param_value;
 	const u64 start = 37;
 	u64 now = start << row->shape.shift;
-	struct twheel *w = twheel_kunit_make(test, row->shape, now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	unsigned int nr = min(1U << row->shape.slot_bits, 50U);
 	struct timer *timers = make_timers(test, nr + 1);
 	u64 turn = 1ULL << min(w->shape.levels, 2U) * row->shape.slot_bits;
@@ -420,8 +498,8 @@ static void present_test(struct kunit *test)
 static void round_test(struct kunit *test)
 {
 	const u64 ticks[] = { 20, 1000, 3014, 5012 };
-	struct twheel_shape shape = { .slot_bits = 4, .levels = 1 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_shape shape = { .slot_bits = 4, .levels = 1 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timers = make_timers(test, ARRAY_SIZE(ticks));
 	unsigned int i;
 	u64 now = 0;
@@ -440,21 +518,21 @@ static void idle_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
 	u64 now = 4711ULL << row->shape.shift;
-	struct twheel *w = twheel_kunit_make(test, row->shape, now);
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
 	struct timer *timers = make_timers(test, SCATTERED);
 	unsigned int i;
 
 	scatter(test, w, timers);
 	for (i = 0; i < SCATTERED; i++)
-		twheel_del(w, &timers[i].node);
+		wheel_del(w, &timers[i].node);
 	KUNIT_EXPECT_PTR_EQ(test, turn(test, w, &now, 1), NULL);
-	KUNIT_EXPECT_EQ(test, twheel_next(w), TWHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, w->cascaded, 0ULL);
 
 	/* It can be put to use again. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now + tick_start(w, 1 << 20)), 0U);
 	now += tick_start(w, 1 << 20);
-	KUNIT_EXPECT_TRUE(test, twheel_add(w, &timers->node, now + 1, 0));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers->node, now + 1, 0));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timers->node, now), now + tick_start(w, 1));
 }
 
@@ -462,7 +540,7 @@ static void idle_test(struct kunit *test)
 static void share_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *timers = make_timers(test, 3);
 	unsigned int i, j;
 
@@ -476,8 +554,8 @@ static void share_test(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[0], 1000));
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[1], 1000));
 			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[2], 1000));
-			twheel_del(w, &timers[i].node);
-			twheel_del(w, &timers[j].node);
+			wheel_del(w, &timers[i].node);
+			wheel_del(w, &timers[j].node);
 			KUNIT_EXPECT_EQ_MSG(test, fires_at(test, w, &timers[last].node, 0),
 					    tick_start(w, 1000), "%u and %u deleted", i, j);
 		}
@@ -487,32 +565,32 @@ static void share_test(struct kunit *test)
 /* A wheel that is told the time measures from there; it never skips a timer. */
 static void set_time_test(struct kunit *test)
 {
-	struct twheel_shape shape = { .shift = 19, .slot_bits = 6 };
-	struct twheel *w = twheel_kunit_make(test, shape, 0);
+	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
 	struct timer *timers = make_timers(test, 4);
 	u64 now;
 
 	/* Nothing is due: a timer of the next tick is in level 0, not far away. */
-	twheel_set_time(w, tick_start(w, 1000000));
+	wheel_set_time(w, tick_start(w, 1000000));
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[0], 1000064));
-	KUNIT_EXPECT_EQ(test, twheel_next(w), tick_start(w, 1000064));
+	KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, 1000064));
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 1000000));
 
 	/* Up to the tick before what is due. */
-	twheel_set_time(w, tick_start(w, 1000063));
+	wheel_set_time(w, tick_start(w, 1000063));
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 1000063));
 
 	/* Something is due: that is done first, whatever has been told. */
-	twheel_set_time(w, tick_start(w, 1000064));
+	wheel_set_time(w, tick_start(w, 1000064));
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[1], 1000064));
 	now = tick_start(w, 2000010);
-	twheel_set_time(w, now);
+	wheel_set_time(w, now);
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[2], 1000065));
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[3], 2000040));
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 3U);
 	KUNIT_EXPECT_EQ(test, timers[3].fired, 0U);
 
-	/* twheel_expire() tells the time as well: the last visit was at 2000000. */
+	/* wheel_expire() tells the time as well: the last visit was at 2000000. */
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 2000005));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timers[3].node, now), tick_start(w, 2000040));
 }
@@ -527,7 +605,7 @@ static void setback_test(struct kunit *test)
 	const u64 late = 1000000;
 	const u64 delays[] = { 1, 50, 64, 100, 5000, 1ULL << 20 };
 	const unsigned int nr = ARRAY_SIZE(delays);
-	struct twheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
 	struct timer *before = make_timers(test, nr);
 	struct timer *after = make_timers(test, nr);
 	unsigned int i, j, told;
@@ -542,14 +620,14 @@ static void setback_test(struct kunit *test)
 			for (j = 0; j < nr; j++)
 				KUNIT_EXPECT_TRUE(test, add_at(w, &before[j], late + delays[j]));
 			if (told)
-				twheel_set_time(w, now);
+				wheel_set_time(w, now);
 			else
 				KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 0U);
 			for (j = 0; j < nr; j++)
 				KUNIT_EXPECT_TRUE(test, add_at(w, &after[j], early + delays[j]));
 
 			for (j = 0; j < 2 * nr; j++) {
-				struct twheel_node *node = turn(test, w, &now, AMPLE);
+				struct wheel_node *node = turn(test, w, &now, AMPLE);
 				struct timer *timer;
 
 				KUNIT_ASSERT_NOT_NULL(test, node);
@@ -572,12 +650,12 @@ static void visit_setback_test(struct kunit *test)
 
 	for (budget = 0; budget <= 2 * VISITED; budget++) {
 		for (ticks = 1; ticks <= VISITED_TICK; ticks++) {
-			struct twheel *w = begin_visit(test, timers, budget);
+			struct wheel *w = begin_visit(test, timers, budget);
 			unsigned int gone = budget > VISITED ? budget - VISITED : 0;
 			u64 now = tick_start(w, VISITED_TICK - ticks);
 
 			if (ticks & 1)
-				twheel_set_time(w, now);
+				wheel_set_time(w, now);
 			KUNIT_ASSERT_EQ_MSG(test, expire_all(test, w, now), 0U,
 					    "budget %u, %u ticks back", budget, ticks);
 			for (i = gone; i < VISITED; i++) {
@@ -598,6 +676,7 @@ static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE(visit_add_due_test),
 	KUNIT_CASE_PARAM(rearm_test, shape_gen_params),
 	KUNIT_CASE_PARAM(order_test, shape_gen_params),
+	KUNIT_CASE_PARAM(equal_test, equal_gen_params),
 	KUNIT_CASE_PARAM(budget_test, shape_gen_params),
 	KUNIT_CASE_PARAM(jump_test, shape_gen_params),
 	KUNIT_CASE_PARAM(huge_jump_test, shape_gen_params),

@@ -122,7 +122,7 @@ static inline u64 feed_distance(struct feed *f, unsigned int shift)
 /* Times stop at their ends; "now" is before the last. */
 static inline u64 time_after(u64 time, u64 distance)
 {
-	return distance < TWHEEL_NEVER - 1 - time ? time + distance : TWHEEL_NEVER - 1;
+	return distance < WHEEL_NEVER - 1 - time ? time + distance : WHEEL_NEVER - 1;
 }
 
 static inline u64 time_before(u64 time, u64 distance)
@@ -139,24 +139,24 @@ static inline u64 feed_start(struct feed *f, unsigned int shift)
 	case 1:
 		return ((1ULL << 32) - 10) << (shift < 31 ? shift : 31);
 	case 2:
-		return time_before(TWHEEL_NEVER - 1, feed_distance(f, shift));
+		return time_before(WHEEL_NEVER - 1, feed_distance(f, shift));
 	default:
 		return feed_u64(f) >> 1;
 	}
 }
 
 /* Any shape; large ones are rare, as they take long to make. */
-static inline struct twheel_shape feed_shape(struct feed *f)
+static inline struct wheel_shape feed_shape(struct feed *f)
 {
 	unsigned int most;
-	struct twheel_shape shape = {
+	struct wheel_shape shape = {
 		.shift = feed_below(f, 64),
-		.slot_bits = TWHEEL_MIN_SLOT_BITS + feed_below(f, 4),
+		.slot_bits = WHEEL_MIN_SLOT_BITS + feed_below(f, 4),
 	};
 
 	if (!feed_below(f, 64))
-		shape.slot_bits = TWHEEL_MAX_SLOT_BITS - feed_below(f, 9);
-	most = twheel_max_levels(shape.shift, shape.slot_bits);
+		shape.slot_bits = WHEEL_MAX_SLOT_BITS - feed_below(f, 9);
+	most = wheel_max_levels(shape.shift, shape.slot_bits);
 	shape.levels = feed_below(f, 2) ? most : 1 + feed_below(f, most);
 	return shape;
 }
@@ -171,12 +171,12 @@ static inline void *fuzz_zalloc(size_t size)
 }
 
 /*
- * The contract of twheel_add(): the tick at which a deadline expires. The first
+ * The contract of wheel_add(): the tick at which a deadline expires. The first
  * that begins at the deadline or after; or the first border after that of the
  * coarsest level whose buckets are not wider than the slack, unless time ends
  * before.
  */
-static inline u64 contract_tick(const struct twheel_shape *shape, u64 deadline, u64 slack)
+static inline u64 contract_tick(const struct wheel_shape *shape, u64 deadline, u64 slack)
 {
 	u64 tick_ns = 1ULL << shape->shift;
 	u64 tick = deadline / tick_ns + !!(deadline % tick_ns);
@@ -194,9 +194,9 @@ static inline u64 contract_tick(const struct twheel_shape *shape, u64 deadline, 
 }
 
 /* When @tick begins. */
-static inline u64 tick_start(const struct twheel_shape *shape, u64 tick)
+static inline u64 tick_start(const struct wheel_shape *shape, u64 tick)
 {
-	return tick > U64_MAX >> shape->shift ? TWHEEL_NEVER : tick << shape->shift;
+	return tick > U64_MAX >> shape->shift ? WHEEL_NEVER : tick << shape->shift;
 }
 
 #endif /* _FUZZ_H */

@@ -133,12 +133,12 @@ static bool turn(bool last)
 		check_late(events[i].deadline_ns, events[i].expired_ns);
 		ends(events[i].deadline_ns);
 	}
-	over = last && twheel_next(&timers.wheel) == TWHEEL_NEVER && !nr &&
+	over = last && wheel_next(&timers.wheel) == WHEEL_NEVER && !nr &&
 	       hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
 	/* A tick that is not done with stays, or all would be late. */
-	if (hurry && !twheel_due(&timers.wheel, now))
+	if (hurry && !wheel_due(&timers.wheel, now))
 		__atomic_fetch_add(&clock_ticks, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return over;
@@ -241,13 +241,13 @@ static void *writer(void *arg)
 
 static void set_up(void)
 {
-	struct twheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
+	struct wheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
 	struct spinlock unused = {};
 	unsigned int i;
 
-	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
+	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
 	twheel_ready_init(&timers);
-	twheel_init(&timers.wheel, &shape, kzalloc(twheel_bytes(&shape), 0), now_ns());
+	wheel_init(&timers.wheel, &shape, kzalloc(wheel_bytes(&shape), 0), now_ns());
 	if (twheel_slots_init(&timers.slots, TIMERS))
 		abort();
 	twheel_slots_adopt(&timers.slots);

@@ -112,7 +112,7 @@ struct run {
 	u64 delivered;
 };
 
-static const struct twheel_shape *shape_of(const struct run *r)
+static const struct wheel_shape *shape_of(const struct run *r)
 {
 	return &r->t.wheel.shape;
 }
@@ -163,7 +163,7 @@ static u64 period_after(const struct user_timer *u, u64 deadline, u64 now)
 	next += u->period;
 	if (now > deadline)
 		next += (now - deadline) / u->period * u->period;
-	return next > U64_MAX ? TWHEEL_NEVER : next;
+	return next > U64_MAX ? WHEEL_NEVER : next;
 }
 
 static void has_expired(struct user_timer *u, u64 now)
@@ -220,13 +220,13 @@ static void follow(struct run *r, struct user_timer *u)
 	if (e->state == TWHEEL_ARMED)
 		FUZZ_CHECK(slot->wake_ns, <=, e->deadline);
 	else
-		FUZZ_CHECK(slot->wake_ns, ==, TWHEEL_NEVER);
+		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
 }
 
 /* Follows all, and finds what the wheel would forget. */
 static void follow_all(struct run *r)
 {
-	u64 next = twheel_next(&r->t.wheel);
+	u64 next = wheel_next(&r->t.wheel);
 	unsigned int i;
 
 	for (i = 0; i < r->timers; i++) {
@@ -267,7 +267,7 @@ static u64 any_time(struct run *r)
 
 	switch (kind & 15) {
 	case 0:
-		return kind & 16 ? TWHEEL_NEVER - (kind >> 5) : kind >> 5;
+		return kind & 16 ? WHEEL_NEVER - (kind >> 5) : kind >> 5;
 	case 1:
 		/* The same as another's. */
 		return any_timer(r)->word;
@@ -278,7 +278,7 @@ static u64 any_time(struct run *r)
 		return time_before(r->now, feed_distance(r->f, shape_of(r)->shift));
 	default:
 		distance = feed_distance(r->f, shape_of(r)->shift);
-		return r->now + min(distance, TWHEEL_NEVER - r->now);
+		return r->now + min(distance, WHEEL_NEVER - r->now);
 	}
 }
 
@@ -320,7 +320,7 @@ static u64 wanted(const struct run *r, const struct twheel_timer *arg)
 		return 0;
 	if (arg->flags & TWHEEL_ABSTIME)
 		return arg->deadline_ns ? arg->deadline_ns : 1;
-	return arg->deadline_ns > U64_MAX - r->now ? TWHEEL_NEVER : r->now + arg->deadline_ns;
+	return arg->deadline_ns > U64_MAX - r->now ? WHEEL_NEVER : r->now + arg->deadline_ns;
 }
 
 /* The user's part of an arming by ioctl, which was done just now. */
@@ -381,7 +381,7 @@ static void do_register(struct run *r, struct user_timer *u)
 	op.timer.user_data = ++r->serial;
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = twheel_due(&r->t.wheel, r->now);
+	behind = wheel_due(&r->t.wheel, r->now);
 	err = apply(r, &op);
 	if (refusal(r, &want) ||
 	    ((want.flags & TWHEEL_DISARMED) && !(want.flags & TWHEEL_KEEP))) {
@@ -421,7 +421,7 @@ static void do_rearm(struct run *r, struct user_timer *u)
 
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = twheel_due(&r->t.wheel, r->now);
+	behind = wheel_due(&r->t.wheel, r->now);
 	err = apply(r, &op);
 	FUZZ_CHECK(err, ==, refusal(r, &want));
 	if (err)
@@ -449,7 +449,7 @@ static void do_get(struct run *r, struct user_timer *u)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = u->id };
 	bool stale = u->unread && !has_event(u);
-	bool behind = twheel_due(&r->t.wheel, r->now);
+	bool behind = wheel_due(&r->t.wheel, r->now);
 	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
@@ -514,7 +514,7 @@ static bool kick(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(twheel_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
 	}
-	behind = twheel_due(&r->t.wheel, r->now);
+	behind = wheel_due(&r->t.wheel, r->now);
 	FUZZ_CHECK(twheel_kick(&r->t, (u32)u->id, r->now), ==, true);
 	u->lax = false;
 	/* Kicked in passing, it may wait for the next tick. */
@@ -533,7 +533,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
 	/* Later is for nothing, if the wheel is where it should be. */
-	if (later && !twheel_due(&r->t.wheel, r->now))
+	if (later && !wheel_due(&r->t.wheel, r->now))
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
 	if (!to)
@@ -564,7 +564,7 @@ static void run(struct run *r, unsigned int budget)
 	FUZZ_CHECK(touched(r) - before, <=, budget);
 	follow_all(r);
 	if (budget == AMPLE)
-		FUZZ_CHECK(twheel_next(&r->t.wheel), >, r->now);
+		FUZZ_CHECK(wheel_next(&r->t.wheel), >, r->now);
 }
 
 static void do_advance(struct run *r)
@@ -578,10 +578,10 @@ static void do_advance(struct run *r)
 		now = time_after(now, feed_distance(r->f, shape_of(r)->shift));
 		break;
 	case 2:
-		now = max(now, twheel_next(&r->t.wheel) - 1);
+		now = max(now, wheel_next(&r->t.wheel) - 1);
 		break;
 	case 3:
-		now = max(now, twheel_next(&r->t.wheel));
+		now = max(now, wheel_next(&r->t.wheel));
 		break;
 	}
 	r->now = min(now, NOW_MAX);
@@ -1015,16 +1015,16 @@ static void end(struct run *r)
 void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 {
 	struct run r = { .f = f, .timers = timers };
-	struct twheel_shape shape = feed_shape(f);
+	struct wheel_shape shape = feed_shape(f);
 	unsigned int kind = feed_byte(f);
-	void *mem = fuzz_zalloc(twheel_bytes(&shape));
+	void *mem = fuzz_zalloc(wheel_bytes(&shape));
 	u32 max;
 	u64 i;
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
 	twheel_ready_init(&r.t);
-	twheel_init(&r.t.wheel, &shape, mem, r.now);
+	wheel_init(&r.t.wheel, &shape, mem, r.now);
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));

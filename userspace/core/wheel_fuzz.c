@@ -27,7 +27,7 @@ struct queued {
 };
 
 struct timer {
-	struct twheel_node node;
+	struct wheel_node node;
 	u64 deadline;
 	u64 tick;
 	bool queued;
@@ -48,7 +48,7 @@ struct timer {
  */
 struct run {
 	struct feed *f;
-	struct twheel w;
+	struct wheel w;
 	u64 now;
 	bool told;
 	bool wandered;
@@ -100,7 +100,7 @@ static void array_remove(struct run *r, struct timer *t)
 /* When the first in the array is due. */
 static u64 array_next(const struct run *r)
 {
-	return r->nr ? tick_start(&r->w.shape, r->array[0].tick) : TWHEEL_NEVER;
+	return r->nr ? tick_start(&r->w.shape, r->array[0].tick) : WHEEL_NEVER;
 }
 
 static struct timer *any_timer(struct run *r)
@@ -110,7 +110,7 @@ static struct timer *any_timer(struct run *r)
 
 static void add(struct run *r, struct timer *t)
 {
-	const struct twheel_shape *shape = &r->w.shape;
+	const struct wheel_shape *shape = &r->w.shape;
 	unsigned int kind = feed_byte(r->f);
 	u64 distance = feed_distance(r->f, shape->shift);
 	u64 slack = kind & 1 ? feed_distance(r->f, shape->shift) : 0;
@@ -124,12 +124,12 @@ static void add(struct run *r, struct timer *t)
 					    time_before(r->now, distance);
 	t->tick = contract_tick(shape, t->deadline, slack);
 	if (kind & 0x20) {
-		twheel_set_time(&r->w, r->now);
+		wheel_set_time(&r->w, r->now);
 		r->told = true;
 	}
 	/* A wheel that has something to do stays where it is. */
-	behind = !r->told || twheel_due(&r->w, r->now);
-	added = twheel_add(&r->w, &t->node, t->deadline, slack);
+	behind = !r->told || wheel_due(&r->w, r->now);
+	added = wheel_add(&r->w, &t->node, t->deadline, slack);
 	if (!behind)
 		FUZZ_CHECK(added, ==, contract_tick(shape, t->deadline, 0) >
 				      r->now >> shape->shift);
@@ -143,21 +143,21 @@ static void add(struct run *r, struct timer *t)
 
 static void del(struct run *r, struct timer *t)
 {
-	twheel_del(&r->w, &t->node);
+	wheel_del(&r->w, &t->node);
 	array_remove(r, t);
 }
 
 /* Expires what is due, as far as @budget goes. */
 static void expire(struct run *r, unsigned int budget)
 {
-	const struct twheel_shape *shape = &r->w.shape;
+	const struct wheel_shape *shape = &r->w.shape;
 	u64 cascaded = r->w.cascaded;
 	unsigned int left = budget;
-	struct twheel_node *node;
+	struct wheel_node *node;
 	u64 expired = 0;
 
 	r->told = false;
-	while ((node = twheel_expire(&r->w, r->now, &left))) {
+	while ((node = wheel_expire(&r->w, r->now, &left))) {
 		struct timer *t = hlist_entry(&node->link, struct timer, node.link);
 		unsigned int kind = feed_byte(r->f);
 
@@ -183,7 +183,7 @@ static void expire(struct run *r, unsigned int budget)
 		return;
 	r->told = true;
 	FUZZ_CHECK(array_next(r), >, r->now);
-	FUZZ_CHECK(twheel_next(&r->w), >, r->now);
+	FUZZ_CHECK(wheel_next(&r->w), >, r->now);
 }
 
 static void advance(struct run *r)
@@ -204,10 +204,10 @@ static void advance(struct run *r)
 		break;
 	case 3:
 		/* As the owner of a wheel does it. */
-		now = max(now, twheel_next(&r->w));
+		now = max(now, wheel_next(&r->w));
 		break;
 	}
-	r->now = min(now, TWHEEL_NEVER - 1);
+	r->now = min(now, WHEEL_NEVER - 1);
 	expire(r, kind & 0x30 ? AMPLE : (kind >> 6) + 1);
 }
 
@@ -216,7 +216,7 @@ static void set_back(struct run *r)
 	r->now = time_before(r->now, feed_distance(r->f, r->w.shape.shift));
 	r->wandered = true;
 	if (feed_below(r->f, 2)) {
-		twheel_set_time(&r->w, r->now);
+		wheel_set_time(&r->w, r->now);
 		r->told = true;
 	} else {
 		expire(r, feed_below(r->f, 2) ? AMPLE : 1);
@@ -248,38 +248,38 @@ static void operate(struct run *r)
 			add(r, t);
 		break;
 	}
-	FUZZ_CHECK(twheel_next(&r->w), <=, array_next(r));
+	FUZZ_CHECK(wheel_next(&r->w), <=, array_next(r));
 }
 
 /* Whatever was in it, a wheel that is empty is so after two looks at most. */
 static void empty(struct run *r)
 {
-	const struct twheel_shape *shape = &r->w.shape;
+	const struct wheel_shape *shape = &r->w.shape;
 	unsigned int looks;
 
 	while (r->nr)
 		del(r, &r->timer[r->array[feed_below(r->f, min(r->nr, 65536U))].timer]);
-	for (looks = 0; twheel_next(&r->w) != TWHEEL_NEVER; looks++) {
+	for (looks = 0; wheel_next(&r->w) != WHEEL_NEVER; looks++) {
 		FUZZ_CHECK(looks, <, 2);
-		r->now = max(r->now, twheel_next(&r->w));
+		r->now = max(r->now, wheel_next(&r->w));
 		expire(r, AMPLE);
 	}
 	/* Where no level goes round, a node moves down at most once a level. */
-	if (!r->wandered && shape->levels == twheel_max_levels(shape->shift, shape->slot_bits))
+	if (!r->wandered && shape->levels == wheel_max_levels(shape->shift, shape->slot_bits))
 		FUZZ_CHECK(r->w.cascaded, <=, r->adds * (shape->levels - 1));
 }
 
 void wheel_fuzz(struct feed *f, unsigned int timers, u64 operations)
 {
 	struct run r = { .f = f, .timers = timers, .told = true };
-	struct twheel_shape shape = feed_shape(f);
-	void *mem = fuzz_zalloc(twheel_bytes(&shape));
+	struct wheel_shape shape = feed_shape(f);
+	void *mem = fuzz_zalloc(wheel_bytes(&shape));
 	u64 i;
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.array = fuzz_zalloc(timers * sizeof(*r.array));
 	r.now = feed_start(f, shape.shift);
-	twheel_init(&r.w, &shape, mem, r.now);
+	wheel_init(&r.w, &shape, mem, r.now);
 	for (i = 0; i < operations && !feed_over(f); i++) {
 		operate(&r);
 		fuzz_operations++;
