@@ -892,7 +892,7 @@ static u64 armed_of(const struct word_wheel *w)
 /* A turn has a budget, and the next one goes on where it ended. */
 static void mark_budget(struct kunit *test)
 {
-	static const unsigned int budgets[] = { 2, 8, 64, 256, 1000 };
+	static const unsigned int budgets[] = { 3, 8, 64, 256, 1000 };
 	struct word_wheel *w = wheel_alloc(test);
 	unsigned int b;
 

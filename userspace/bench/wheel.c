@@ -25,7 +25,7 @@
  * @deadline: of the eager one: when it is due; 0 if it is not armed
  */
 struct timer {
-	struct twheel_node node;
+	struct wheel_node node;
 	uint64_t deadline;
 };
 
@@ -40,7 +40,7 @@ struct moment {
 };
 
 struct wheel {
-	struct twheel wheel;
+	struct wheel wheel;
 	struct bench_alarm alarm;
 	uint64_t slack;
 	void *mem;
@@ -54,16 +54,16 @@ static bool lazy_expired(struct wheel *w, struct moment *moment, uint64_t now);
 static int wheel_open(struct bench *b)
 {
 	struct wheel *w = bench_alloc(1, sizeof(*w));
-	struct twheel_shape shape = {
+	struct wheel_shape shape = {
 		.shift = b->tick ? 63 - __builtin_clzll(b->tick) : SHIFT,
 		.slot_bits = SLOT_BITS,
 	};
 	uint32_t i;
 
-	shape.levels = twheel_max_levels(shape.shift, shape.slot_bits);
-	w->mem = bench_alloc(1, twheel_bytes(&shape));
+	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
+	w->mem = bench_alloc(1, wheel_bytes(&shape));
 	w->timers = bench_alloc(b->n + BENCH_SPARE, sizeof(*w->timers));
-	twheel_init(&w->wheel, &shape, w->mem, bench_now());
+	wheel_init(&w->wheel, &shape, w->mem, bench_now());
 	w->slack = b->slack;
 	bench_alarm_open(&w->alarm);
 	for (i = 0; i < b->n + BENCH_SPARE; i++)
@@ -89,9 +89,9 @@ static inline struct timer *timer_of(uint64_t handle)
 }
 
 /* What is due already is due at the next tick. */
-static inline void queue(struct wheel *w, struct twheel_node *node, uint64_t when)
+static inline void queue(struct wheel *w, struct wheel_node *node, uint64_t when)
 {
-	while (!twheel_add(&w->wheel, node, when, w->slack))
+	while (!wheel_add(&w->wheel, node, when, w->slack))
 		when += 1ULL << w->wheel.shape.shift;
 }
 
@@ -104,11 +104,11 @@ static uint64_t turn(struct bench *b)
 	struct wheel *w = b->state;
 	unsigned int budget = UINT_MAX;
 	uint64_t now = bench_now(), next;
-	struct twheel_node *node;
+	struct wheel_node *node;
 
 	if (b->lock)
 		pthread_mutex_lock(b->lock);
-	while ((node = twheel_expire(&w->wheel, now, &budget))) {
+	while ((node = wheel_expire(&w->wheel, now, &budget))) {
 		struct timer *timer = container_of(node, struct timer, node);
 		uint32_t index = timer - w->timers;
 
@@ -121,7 +121,7 @@ static uint64_t turn(struct bench *b)
 		if (b->lock)
 			pthread_mutex_lock(b->lock);
 	}
-	next = twheel_next(&w->wheel);
+	next = wheel_next(&w->wheel);
 	if (b->lock)
 		pthread_mutex_unlock(b->lock);
 	return next;
@@ -156,7 +156,7 @@ static inline int eager_cancel_one(void *it, uint64_t handle, uint64_t when)
 	if (!timer->deadline)
 		return -1;
 	timer->deadline = 0;
-	twheel_del(&w->wheel, &timer->node);
+	wheel_del(&w->wheel, &timer->node);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ static inline int eager_move_one(void *it, uint64_t handle, uint64_t when)
 	struct wheel *w = it;
 
 	if (timer->deadline)
-		twheel_del(&w->wheel, &timer->node);
+		wheel_del(&w->wheel, &timer->node);
 	timer->deadline = when;
 	queue(w, &timer->node, when);
 	return 0;
@@ -197,7 +197,7 @@ const struct bench_backend bench_wheel_mutex = {
 
 /* Lazy */
 
-static inline struct twheel_node *node_of(const struct wheel *w, const struct moment *moment)
+static inline struct wheel_node *node_of(const struct wheel *w, const struct moment *moment)
 {
 	return &w->timers[moment - w->moments].node;
 }
@@ -217,7 +217,7 @@ static inline int lazy_arm_one(void *it, uint64_t handle, uint64_t when)
 	if (moment->queued && moment->queued <= when)
 		return 0;
 	if (moment->queued)
-		twheel_del(&w->wheel, node_of(w, moment));
+		wheel_del(&w->wheel, node_of(w, moment));
 	queue_lazily(w, moment);
 	return 0;
 }

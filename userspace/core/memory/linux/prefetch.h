@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-#ifndef _SHIM_LINUX_PREFETCH_H
-#define _SHIM_LINUX_PREFETCH_H
-
-#define prefetchw(p)	__builtin_prefetch(p, 1)
-
-#endif /* _SHIM_LINUX_PREFETCH_H */
