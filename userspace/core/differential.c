@@ -31,8 +31,8 @@ static const struct layer {
 		"twheel.c and a sorted array", wheel_fuzz,
 		{ { 4, 1000 }, { 48, 5000 }, { 192, 20000 }, { 192, 20000 }, { 6000, 100000 } },
 	}, {
-		"twheel_timers.c, twheel_slots.c and what their users know", timers_fuzz,
-		{ { 4, 1000 }, { 48, 20000 }, { 48, 20000 }, { 192, 10000 }, { 9000, 1000 } },
+		"twheel_timers.c, twheel_word.c and what their users know", timers_fuzz,
+		{ { 4, 1000 }, { 48, 20000 }, { 48, 20000 }, { 192, 10000 }, { 4000, 2000 } },
 	},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Between the steps of a look, others get their turn: see race_test.c. */
 struct twheel_slot;
-void twheel_look_step(struct twheel_slot *slot);
-#define twheel_look_step twheel_look_step
+void word_step(struct twheel_slot *slot);
+#define word_step word_step

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The protocol of the deadline table, raced: writers who exchange words and kick,
- * and a kernel that turns the wheel and reads the events, natively and under
- * ThreadSanitizer, by the code of the module.
+ * The protocol of the deadline table, raced: writers who exchange words, mark and kick,
+ * and a kernel that reads the events and turns the wheel when next_ns says so, natively
+ * and under ThreadSanitizer, by the code of the module.
  *
  * No two armings have the same deadline: in the low bits of each is its number.
  * So of each is known what it ended in, which must be one thing: an exchange
@@ -20,10 +20,11 @@
 #include <string.h>
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/limits.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
+#include <linux/minmax.h>
 
+#include "store.h"
 #include "twheel_timers.h"
 
 #define TIMERS		6
@@ -40,7 +41,10 @@
 #define BUDGET		8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct twheel_timers timers;
+static struct timers timers;
+static struct flat flat;
+/* When the wheel will be turned next, as it was published. */
+static u64 programmed = WHEEL_NEVER;
 static struct twheel_slot *words[TIMERS];
 static u32 slots[TIMERS];
 /*
@@ -66,10 +70,10 @@ static unsigned char *ended;
 static bool *replaced;
 /* When its writer was done with it, in ticks; 0 until then. */
 static u32 *done;
-static u64 got_back, kicks, early, late, lost, failures;
+static u64 got_back, marked, kicks, listed, early, late, lost, failures;
 
 /* For race_step.h. A look in four or so is interrupted, and then at each step. */
-void twheel_look_step(struct twheel_slot *slot)
+void word_step(struct twheel_slot *slot)
 {
 	static unsigned int step;
 	unsigned int yields;
@@ -109,10 +113,26 @@ static void fail(const char *what, u64 count)
 	failures++;
 }
 
-/* A turn of the wheel, and what there is to read. Return: whether time is over. */
+/* As a turn of the wheel ends. */
+static void publish_next(u64 now)
+{
+	u64 next = timers_next(&timers);
+
+	programmed = timers_publish_next(&timers, next <= now ? 0 : next, now);
+}
+
+/* As any other call ends. */
+static void finish(u64 now)
+{
+	u64 next = timers_next(&timers);
+
+	if (next < programmed && next > now)
+		programmed = timers_publish_next(&timers, next, now);
+}
+
+/* What there is to read, after a turn if it is time for that. Return: whether all is over. */
 static bool turn(bool last)
 {
-	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	unsigned int nr, i;
 	bool over, hurry;
@@ -120,25 +140,25 @@ static bool turn(bool last)
 
 	pthread_mutex_lock(&lock);
 	now = now_ns();
-	twheel_run(&timers, now, BUDGET);
-	/* Now and then somebody asks before. */
-	if (now / TICK % 5 == 0)
-		twheel_readable(&timers, BUDGET, now);
-	nr = twheel_claim(&timers, claimed, events, EVENTS, BUDGET, now);
+	if (programmed <= now) {
+		timers_turn(&timers, now, BUDGET, LOOK);
+		publish_next(now);
+	}
+	nr = timers_peek(&timers, events, EVENTS, now);
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
-	twheel_settle(&timers, claimed, nr, i, now);
+	timers_consume(&timers, i, now);
+	finish(now);
 	while (i--) {
 		early += events[i].deadline_ns > events[i].expired_ns;
 		check_late(events[i].deadline_ns, events[i].expired_ns);
 		ends(events[i].deadline_ns);
 	}
-	over = last && wheel_next(&timers.wheel) == WHEEL_NEVER && !nr &&
-	       hlist_empty(&timers.ready);
+	over = last && programmed == WHEEL_NEVER && !nr && hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
 	/* A tick that is not done with stays, or all would be late. */
-	if (hurry && !wheel_due(&timers.wheel, now))
+	if (hurry && programmed > now)
 		__atomic_fetch_add(&clock_ticks, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	return over;
@@ -155,12 +175,39 @@ static void *kernel(void *unused)
 	return unused;
 }
 
-static void kick(u32 slot)
+/* Without a list it goes by the marks. */
+static void kick(u32 slot, bool list)
 {
+	u64 now;
+
 	pthread_mutex_lock(&lock);
-	twheel_kick(&timers, slot, now_ns());
+	now = now_ns();
+	if (list) {
+		timers_kick(&timers, slot, now);
+		finish(now);
+	} else {
+		timers.line = 0;
+		timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
+		publish_next(now);
+	}
 	pthread_mutex_unlock(&lock);
-	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(list ? &listed : &kicks, 1, __ATOMIC_RELAXED);
+}
+
+/* The recipe, from the mark on. Return: whether there must be a KICK. */
+static bool mark(u32 slot, u64 to)
+{
+	unsigned long *marks = (unsigned long *)flat.marks + slot / 64;
+	unsigned long *summary = (unsigned long *)store_summary(&flat.store);
+
+	if (!(READ_ONCE(*marks) >> slot % 64 & 1))
+		set_bit(slot % 64, marks);
+	if (!(READ_ONCE(*summary) & 1))
+		set_bit(0, summary);
+	/* C */
+	smp_mb();
+	__atomic_fetch_add(&marked, 1, __ATOMIC_RELAXED);
+	return to <= READ_ONCE(flat.store.table->next_ns);
 }
 
 /* Waits for the event of @deadline, with nobody else at its word. */
@@ -183,7 +230,7 @@ static void await(u64 deadline)
 		__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
 }
 
-static void exchange(unsigned int i, u64 to, bool patient)
+static void exchange(unsigned int i, u64 to, bool patient, bool list)
 {
 	u64 now, old;
 
@@ -201,8 +248,8 @@ static void exchange(unsigned int i, u64 to, bool patient)
 		latest[i] = to;
 	if (!patient)
 		pthread_mutex_unlock(&turns[i]);
-	if (to && to <= READ_ONCE(words[i]->wake_ns))
-		kick(slots[i]);
+	if (to && to <= READ_ONCE(words[i]->wake_ns) && (list || mark(slots[i], to)))
+		kick(slots[i], list);
 	if (to)
 		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
 	if (patient) {
@@ -231,9 +278,9 @@ static void *writer(void *arg)
 		if ((random >> 50) % 8 == 0)
 			to += 70;
 		__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
-		exchange(i, to * TICK + number, (random >> 44) % 16 == 0);
+		exchange(i, to * TICK + number, (random >> 44) % 16 == 0, (random >> 60) == 0);
 		if ((random >> 56) % 4 == 0)
-			exchange(i, 0, false);
+			exchange(i, 0, false, false);
 	}
 	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -242,29 +289,26 @@ static void *writer(void *arg)
 static void set_up(void)
 {
 	struct wheel_shape shape = { .shift = NUMBER_BITS, .slot_bits = 4 };
-	struct spinlock unused = {};
 	unsigned int i;
 
 	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
-	twheel_ready_init(&timers);
-	wheel_init(&timers.wheel, &shape, kzalloc(wheel_bytes(&shape), 0), now_ns());
-	if (twheel_slots_init(&timers.slots, TIMERS))
-		abort();
-	twheel_slots_adopt(&timers.slots);
-	if (twheel_slots_grow(&timers.slots, &unused))
-		abort();
+	wheel_init(&timers.wheel, &shape, calloc(1, wheel_bytes(&shape)), now_ns());
+	flat_init(&flat, TIMERS);
+	flat_grow(&flat, TIMERS);
+	flat_touch(&flat, 0);
+	timers_init(&timers, &flat.store);
+	timers_map(&timers, flat.header, FLAT_PAGE, 1, programmed);
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_op op = {
 			.opcode = TWHEEL_OP_REGISTER,
 			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
 		};
 
-		if (twheel_apply(&timers, &op, 1, now_ns()) != 1 || op.result)
+		if (timers_apply(&timers, &op, 1, now_ns()) != 1 || op.result)
 			abort();
 		pthread_mutex_init(&turns[i], NULL);
 		slots[i] = (u32)op.timer.id;
-		words[i] = twheel_slots_word(&timers.slots,
-					     twheel_slots_find(&timers.slots, op.timer.id));
+		words[i] = store_word(&flat.store, slots[i]);
 	}
 }
 
@@ -295,8 +339,10 @@ static void check(void)
 	fail("nothing came back", !got_back);
 	fail("nothing was moved", !s->moved);
 	fail("nothing was withdrawn", !s->withdrawn);
-	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; %llu kicks\n",
-	       armings, got_back, s->delivered, s->withdrawn, kicks);
+	fail("no mark was left to the kernel", marked == kicks);
+	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; ",
+	       armings, got_back, s->delivered, s->withdrawn);
+	printf("%llu marks, %llu kicks for these, %llu with a list\n", marked, kicks, listed);
 }
 
 static bool set_param(const char *arg)

@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_timers.c and twheel_slots.c against what their users know.
+ * twheel_timers.c and twheel_word.c against what their users know.
  *
  * Of each timer the user knows the word that is in the table, and the event
  * that he has not read. From that follows what each verb must answer, and what
  * may have become of the timer after each: nothing, or the expiry of a word
- * that was due. What must have expired is found by looking at all of them.
+ * that was due. An event stays until it is read, or withdrawn by REARM, CANCEL or a KICK.
+ * What must have expired is found by looking at all of them.
  *
- * The user keeps to the protocol of the table, unless he does not: a timer whose
- * KICK was left out may be late, and nothing else.
+ * The user keeps to the protocol of the table, by marks or by a KICK that lists the
+ * slot, unless he does not: a timer whose KICK was left out may be late, and nothing else.
+ * Others scribble where he has his marks.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/err.h>
-#include <linux/gfp.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
-#include <linux/spinlock.h>
 
 #include "fuzz.h"
+#include "store.h"
 #include "twheel_timers.h"
 
 #define AMPLE	(~0U)
-/* Timers that a KICK runs before, as the device does. */
-#define KICK_RUN	64U
-/* Events of a claim. */
+/* Events of a read. */
 #define EVENTS		16U
-/* Words in a page. */
-#define WORDS		(PAGE_SIZE / sizeof(struct twheel_slot))
 /* The kernel's clocks end here. */
 #define NOW_MAX		((u64)S64_MAX)
 
@@ -42,7 +40,7 @@
  * @period: as armed by ioctl
  * @slack: as armed by ioctl
  * @flags: as armed by ioctl
- * @unread: has an event, if @word is @left
+ * @unread: has an event
  * @last: of that event: the periods end with it
  * @drained: that event was drained
  * @lax: a KICK is owed, or it was due when the clock was set back: may be late
@@ -77,13 +75,14 @@ struct user_timer {
  * struct run - timers, and what their user knows
  * @f: the decisions
  * @t: the timers
- * @lock: of them
+ * @flat: where they are
  * @now: the time
+ * @programmed: when the wheel will be turned next
+ * @scribbled: next_ns in the header is not what the kernel has written
  * @timer: the user's
  * @timers: how many he wants at most
  * @of_slot: which of them has had a slot last
  * @mappable: the table may be mapped
- * @page: pages of the mapping, where they were first seen
  * @live: how many he has
  * @reached: the tick of the latest event of a prompt timer that was read
  * @serial: of the latest user_data
@@ -94,15 +93,15 @@ struct user_timer {
  */
 struct run {
 	struct feed *f;
-	struct twheel_timers t;
-	/* Free whenever it is taken. */
-	spinlock_t lock;
+	struct timers t;
+	struct flat flat;
 	u64 now;
+	u64 programmed;
+	bool scribbled;
 	struct user_timer *timer;
 	unsigned int timers;
 	struct user_timer **of_slot;
 	bool mappable;
-	struct page **page;
 	unsigned int live;
 	u64 reached;
 	u64 serial;
@@ -117,9 +116,14 @@ static const struct wheel_shape *shape_of(const struct run *r)
 	return &r->t.wheel.shape;
 }
 
-static struct twheel_entry *entry_of(const struct run *r, const struct user_timer *u)
+static struct store *store_of(const struct run *r)
 {
-	struct twheel_entry *e = twheel_slots_find(&r->t.slots, u->id);
+	return r->t.store;
+}
+
+static struct timer *entry_of(const struct run *r, const struct user_timer *u)
+{
+	struct timer *e = store_find(store_of(r), u->id);
 
 	FUZZ_CHECK(!e, ==, false);
 	return e;
@@ -127,24 +131,46 @@ static struct twheel_entry *entry_of(const struct run *r, const struct user_time
 
 static struct twheel_slot *word_of(const struct run *r, const struct user_timer *u)
 {
-	return twheel_slots_word(&r->t.slots, entry_of(r, u));
+	return store_word(store_of(r), entry_of(r, u)->slot);
+}
+
+static struct twheel_table *header_of(const struct run *r)
+{
+	return store_of(r)->table;
 }
 
 /* What the user knows */
 
-static bool has_event(const struct user_timer *u)
-{
-	return u->unread && u->word == u->left;
-}
-
 static bool is_armed(const struct user_timer *u)
 {
-	return u->word && !has_event(u);
+	return u->word && !u->unread;
+}
+
+/* Has an event, which he has armed or disarmed over. */
+static bool is_stale(const struct user_timer *u)
+{
+	return u->unread && u->word != u->left;
 }
 
 static u32 state_of(const struct user_timer *u)
 {
-	return has_event(u) ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
+	return u->unread ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
+}
+
+/* The next turn will find its mark. */
+static bool is_marked(const struct run *r, const struct user_timer *u)
+{
+	u32 slot = (u32)u->id;
+
+	return header_of(r) && r->flat.touched[slot / STORE_LINE / FLAT_LINES] &&
+	       r->flat.marks[slot / 64] >> slot % 64 & 1 &&
+	       test_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(store_of(r)));
+}
+
+/* The end of the present tick. */
+static u64 next_tick(const struct run *r)
+{
+	return (r->now | (timers_tick_ns(&r->t) - 1)) + 1;
 }
 
 /* When it must have expired; without slack, the start of its tick. */
@@ -190,7 +216,7 @@ static void was_armed(struct run *r, struct user_timer *u, bool lax)
 
 static void has_ended(struct run *r, struct user_timer *u)
 {
-	FUZZ_CHECK(!twheel_slots_find(&r->t.slots, u->id), ==, true);
+	FUZZ_CHECK(!store_find(store_of(r), u->id), ==, true);
 	*u = (struct user_timer){ .dead = u->id };
 	r->live--;
 }
@@ -198,29 +224,43 @@ static void has_ended(struct run *r, struct user_timer *u)
 /* Learns what has become of @u, and checks that it may have. */
 static void follow(struct run *r, struct user_timer *u)
 {
-	const struct twheel_entry *e;
+	const struct timer *e;
 	const struct twheel_slot *slot;
 
 	if (!u->id)
 		return;
 	e = entry_of(r, u);
-	slot = twheel_slots_word(&r->t.slots, e);
-	if (u->unread && e->state != TWHEEL_EXPIRED) {
-		FUZZ_CHECK(has_event(u), ==, false);
-		u->unread = false;
-	}
-	if (slot->deadline_ns != u->word || (e->state == TWHEEL_EXPIRED && !u->unread)) {
+	slot = word_of(r, u);
+	/* An event is final. */
+	if (u->unread)
+		FUZZ_CHECK(e->place, ==, TIMER_READY);
+	if (slot->deadline_ns != u->word || (e->place == TIMER_READY && !u->unread)) {
+		FUZZ_CHECK(u->unread, ==, false);
 		has_expired(u, r->now);
 		FUZZ_CHECK(slot->deadline_ns, ==, u->left);
-		FUZZ_CHECK(e->state, ==, TWHEEL_EXPIRED);
+	}
+	if (u->unread) {
+		FUZZ_CHECK(e->place, ==, TIMER_READY);
 		FUZZ_CHECK(e->deadline, ==, u->deadline);
 		FUZZ_CHECK(e->expired_ns, ==, u->expired);
 	}
-	/* Where the user need not kick, the kernel must come. */
-	if (e->state == TWHEEL_ARMED)
-		FUZZ_CHECK(slot->wake_ns, <=, e->deadline);
+	FUZZ_CHECK(e->place, !=, TIMER_TAKEN);
+	/* Where the user need not mark, the kernel must come. */
+	if (e->place == TIMER_QUEUED)
+		FUZZ_CHECK(slot->wake_ns, <=,
+			   max(e->deadline, tick_start(shape_of(r), e->node.tick)));
 	else
 		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
+}
+
+/* The wheel will look at @u in time, by itself. */
+static bool is_known(const struct run *r, const struct user_timer *u)
+{
+	const struct timer *e = entry_of(r, u);
+
+	return e->place == TIMER_QUEUED &&
+	       contract_tick(shape_of(r), e->deadline, 0) <=
+	       contract_tick(shape_of(r), u->word, 0);
 }
 
 /* Follows all, and finds what the wheel would forget. */
@@ -233,9 +273,26 @@ static void follow_all(struct run *r)
 		struct user_timer *u = &r->timer[i];
 
 		follow(r, u);
-		if (u->id && is_armed(u) && !u->lax)
+		if (!u->id || !is_armed(u) || u->lax)
+			continue;
+		if (is_known(r, u)) {
 			FUZZ_CHECK(next, <=, max(r->now, due_at(r, u, u->slack)));
+		} else {
+			FUZZ_CHECK(is_marked(r, u), ==, true);
+			FUZZ_CHECK(r->programmed, <=, max(next_tick(r), u->word));
+		}
 	}
+}
+
+/* What the owner of a wheel does at the end of each call, if it was not a turn. */
+static void finish(struct run *r)
+{
+	u64 next = timers_next(&r->t);
+
+	if (next >= r->programmed || next <= r->now)
+		return;
+	r->programmed = timers_publish_next(&r->t, next, r->now);
+	r->scribbled = false;
 }
 
 /* Decisions */
@@ -297,7 +354,7 @@ static void any_arming(struct run *r, struct twheel_timer *arg)
 		arg->deadline_ns = arg->deadline_ns > r->now ? arg->deadline_ns - r->now : 0;
 	}
 	if ((kind & 0x60) == 0)
-		arg->period_ns = twheel_tick_ns(&r->t) + feed_distance(r->f, shape_of(r)->shift);
+		arg->period_ns = timers_tick_ns(&r->t) + feed_distance(r->f, shape_of(r)->shift);
 	if ((kind & 0x180) == 0x80)
 		arg->slack_ns = feed_distance(r->f, shape_of(r)->shift);
 	if (!feed_byte(r->f))
@@ -311,7 +368,7 @@ static int refusal(const struct run *r, const struct twheel_timer *arg)
 {
 	if (arg->flags & ~7U)
 		return -EINVAL;
-	return arg->period_ns && arg->period_ns < twheel_tick_ns(&r->t) ? -EINVAL : 0;
+	return arg->period_ns && arg->period_ns < timers_tick_ns(&r->t) ? -EINVAL : 0;
 }
 
 static u64 wanted(const struct run *r, const struct twheel_timer *arg)
@@ -344,7 +401,7 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 {
 	FUZZ_CHECK(arg->id, ==, u->id);
 	FUZZ_CHECK(arg->user_data, ==, u->data);
-	FUZZ_CHECK(arg->deadline_ns, ==, has_event(u) ? u->deadline : u->word);
+	FUZZ_CHECK(arg->deadline_ns, ==, u->unread ? u->deadline : u->word);
 	FUZZ_CHECK(arg->period_ns, ==, u->period);
 	FUZZ_CHECK(arg->slack_ns, ==, u->slack);
 	FUZZ_CHECK(arg->flags, ==, u->flags);
@@ -352,22 +409,15 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 
 /* Verbs */
 
-/* Does @op, with memory that may run out. Return: as the device. */
+/* Does @op, with room that runs out. Return: its result. */
 static int apply(struct run *r, struct twheel_op *op)
 {
-	while (!twheel_apply(&r->t, op, 1, r->now)) {
-		unsigned int kind = feed_byte(r->f);
-		int err;
-
+	while (!timers_apply(&r->t, op, 1, r->now)) {
 		FUZZ_CHECK(op->opcode, ==, TWHEEL_OP_REGISTER);
-		memory_left = kind & 7 ? ~0UL : kind >> 6;
-		err = twheel_slots_grow(&r->t.slots, &r->lock);
-		if (err)
-			FUZZ_CHECK(memory_left, ==, 0);
-		memory_left = ~0UL;
-		if (err)
-			return err;
+		FUZZ_CHECK(store_of(r)->room, <, store_of(r)->max);
+		flat_grow(&r->flat, 1 + feed_byte(r->f));
 	}
+	finish(r);
 	return op->result;
 }
 
@@ -388,16 +438,13 @@ static void do_register(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(err, ==, -EINVAL);
 		return;
 	}
-	if (r->live == r->t.slots.max) {
+	if (r->live == store_of(r)->max) {
 		FUZZ_CHECK(err, ==, -ENOSPC);
 		return;
 	}
-	if (err) {
-		FUZZ_CHECK(err, ==, -ENOMEM);
-		return;
-	}
+	FUZZ_CHECK(err, ==, 0);
 	FUZZ_CHECK(op.timer.id >> 32, !=, 0);
-	FUZZ_CHECK((u32)op.timer.id, <, r->t.slots.max);
+	FUZZ_CHECK((u32)op.timer.id, <, store_of(r)->max);
 	FUZZ_CHECK(op.timer.id, !=, u->dead);
 	*u = (struct user_timer){ .id = op.timer.id, .data = r->serial };
 	r->of_slot[(u32)u->id] = u;
@@ -405,7 +452,7 @@ static void do_register(struct run *r, struct user_timer *u)
 	r->registered++;
 	arm(r, u, &want);
 	/* What is past comes at once, unless others come before it. */
-	if (!behind && u->word && !has_event(u))
+	if (!behind && is_armed(u))
 		FUZZ_CHECK(u->word, >, r->now);
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
@@ -448,19 +495,8 @@ static void do_cancel(struct run *r, struct user_timer *u)
 static void do_get(struct run *r, struct user_timer *u)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = u->id };
-	bool stale = u->unread && !has_event(u);
-	bool behind = wheel_due(&r->t.wheel, r->now);
-	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
-	/* What was armed or disarmed over its event is looked at, and that event is none. */
-	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
-	if (stale) {
-		u->lax = false;
-		if (behind)
-			u->prompt = false;
-		follow(r, u);
-	}
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
 }
@@ -489,11 +525,46 @@ static void do_nonsense(struct run *r)
 		op.opcode = kind & 32 ? 0 : 5 + kind % 32;
 		break;
 	}
-	if (kind >> 6 == 0 && twheel_slots_find(&r->t.slots, op.timer.id))
+	if (kind >> 6 == 0 && store_find(store_of(r), op.timer.id))
 		return;
 	before = op;
 	FUZZ_CHECK(apply(r, &op), ==, kind >> 6 == 3 ? -EINVAL : -ENOENT);
 	FUZZ_CHECK(memcmp(&op.timer, &before.timer, sizeof(op.timer)), ==, 0);
+}
+
+/* A turn. @look: as a KICK does it, or the wheel itself. */
+static void turn(struct run *r, unsigned int budget, enum look look)
+{
+	u64 withdrawn = r->t.stats.withdrawn;
+	unsigned int i, stale = 0;
+	u64 next;
+
+	if (look == LOOK_AND_WITHDRAW) {
+		r->t.line = 0;
+		for (i = 0; i < r->timers; i++) {
+			struct user_timer *u = &r->timer[i];
+
+			if (!u->id || !is_marked(r, u))
+				continue;
+			stale += is_stale(u);
+			u->unread &= !is_stale(u);
+		}
+	}
+	for (i = 0; i < r->timers; i++) {
+		/* Looked at in passing, it may wait for the next tick. */
+		if (r->timer[i].id && is_marked(r, &r->timer[i]) && !r->t.line && budget == AMPLE)
+			r->timer[i].lax = r->timer[i].prompt = false;
+	}
+	timers_turn(&r->t, r->now, budget, look);
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
+	next = timers_next(&r->t);
+	r->programmed = timers_publish_next(&r->t, next <= r->now ? 0 : next, r->now);
+	r->scribbled = false;
+	if (budget == AMPLE)
+		FUZZ_CHECK(next, >, r->now);
+	if (header_of(r))
+		FUZZ_CHECK(header_of(r)->next_ns, ==, r->programmed);
+	follow_all(r);
 }
 
 /*
@@ -505,17 +576,24 @@ static bool kick(struct run *r, struct user_timer *u)
 	unsigned int kind = feed_byte(r->f);
 	bool behind;
 
-	twheel_run(&r->t, r->now, KICK_RUN);
+	if (kind & 0x10)
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
 	if (!(kind & 7)) {
 		u32 slot = feed_below(r->f, 65536) << (kind >> 4);
-		bool live = slot < r->t.slots.max && r->of_slot[slot] &&
-			    r->of_slot[slot]->id && (u32)r->of_slot[slot]->id == slot;
+		struct user_timer *other = slot < store_of(r)->max ? r->of_slot[slot] : NULL;
+		bool live = other && other->id && (u32)other->id == slot;
 
-		FUZZ_CHECK(twheel_kick(&r->t, slot, r->now), ==, live);
+		if (live) {
+			other->unread &= !is_stale(other);
+			other->lax = other->prompt = false;
+		}
+		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
 	}
 	behind = wheel_due(&r->t.wheel, r->now);
-	FUZZ_CHECK(twheel_kick(&r->t, (u32)u->id, r->now), ==, true);
+	u->unread &= !is_stale(u);
+	FUZZ_CHECK(timers_kick(&r->t, (u32)u->id, r->now), ==, true);
+	finish(r);
 	u->lax = false;
 	/* Kicked in passing, it may wait for the next tick. */
 	if (behind)
@@ -524,11 +602,25 @@ static bool kick(struct run *r, struct user_timer *u)
 	return behind;
 }
 
-/* Moves or disarms @u through the table. */
+/* Sets the mark of a slot by the recipe. */
+static void mark(struct run *r, u32 slot)
+{
+	unsigned long *marks = (unsigned long *)flat_touch(&r->flat, slot);
+	unsigned long *summary = (unsigned long *)store_summary(store_of(r));
+
+	if (!test_bit(slot % 64, marks))
+		set_bit(slot % 64, marks);
+	if (!test_bit(slot >> STORE_LINE_SHIFT, summary))
+		set_bit(slot >> STORE_LINE_SHIFT, summary);
+	smp_mb();
+}
+
+/* Moves or disarms @u through the table. @lazy: leaves out the KICK, or the mark. */
 static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 {
+	unsigned int kind = header_of(r) ? feed_byte(r->f) : 0;
 	struct twheel_slot *slot = word_of(r, u);
-	bool later = is_armed(u) && !u->lax && to > u->word;
+	bool later = is_armed(u) && !u->lax && !is_marked(r, u) && to > u->word;
 	u64 wake = slot->wake_ns;
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
@@ -540,10 +632,27 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 		return;
 	/* What the user owes from before he does not owe for this one. */
 	was_armed(r, u, to <= wake);
-	if (!u->lax || lazy)
+	if (!u->lax)
 		return;
-	if (!kick(r, u) && is_armed(u))
+	if (kind & 1) {
+		mark(r, (u32)u->id);
+		/* Where others have scribbled, nobody knows. */
+		if (to > READ_ONCE(header_of(r)->next_ns)) {
+			u->lax = r->scribbled;
+			return;
+		}
+	}
+	if (lazy)
+		return;
+	if (kind & 1) {
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		FUZZ_CHECK(is_stale(u), ==, false);
+		FUZZ_CHECK(u->lax, ==, false);
+		if (is_armed(u))
+			FUZZ_CHECK(u->word, >, r->now);
+	} else if (!kick(r, u) && is_armed(u)) {
 		FUZZ_CHECK(u->word, >, r->now);
+	}
 	if (is_armed(u))
 		was_armed(r, u, false);
 }
@@ -560,11 +669,9 @@ static void run(struct run *r, unsigned int budget)
 {
 	u64 before = touched(r);
 
-	twheel_run(&r->t, r->now, budget);
-	FUZZ_CHECK(touched(r) - before, <=, budget);
-	follow_all(r);
-	if (budget == AMPLE)
-		FUZZ_CHECK(wheel_next(&r->t.wheel), >, r->now);
+	turn(r, budget, LOOK);
+	/* A word of marks may exceed its half. */
+	FUZZ_CHECK(touched(r) - before, <=, budget + 64ULL);
 }
 
 static void do_advance(struct run *r)
@@ -578,15 +685,15 @@ static void do_advance(struct run *r)
 		now = time_after(now, feed_distance(r->f, shape_of(r)->shift));
 		break;
 	case 2:
-		now = max(now, wheel_next(&r->t.wheel) - 1);
+		now = max(now, r->programmed - 1);
 		break;
 	case 3:
-		now = max(now, wheel_next(&r->t.wheel));
+		now = max(now, r->programmed);
 		break;
 	}
 	r->now = min(now, NOW_MAX);
 	/* Not yet is a budget, too. */
-	run(r, kind & 0x30 ? AMPLE : kind >> 6);
+	run(r, kind & 0x30 ? AMPLE : (kind >> 6) * 7);
 }
 
 static void do_set_back(struct run *r)
@@ -599,7 +706,8 @@ static void do_set_back(struct run *r)
 	r->reached = 0;
 	for (i = 0; i < r->timers; i++) {
 		/* What was due and had not come may wait until the clock is there again. */
-		if (is_armed(&r->timer[i]) && r->timer[i].word <= before)
+		if (is_armed(&r->timer[i]) &&
+		    (r->timer[i].word <= before || is_marked(r, &r->timer[i])))
 			r->timer[i].lax = true;
 		r->timer[i].prompt = false;
 		r->timer[i].came = false;
@@ -614,26 +722,34 @@ static struct user_timer *find(struct run *r, u64 id)
 	return u;
 }
 
-/* An event that was claimed: it must be what the user is owed. */
+/* An event that was peeked at: it must be what the user is owed. */
 static struct user_timer *check_event(struct run *r, const struct twheel_event *event)
 {
 	struct user_timer *u = find(r, event->id);
+	u64 now = max(r->now, u->expired);
 	u64 expirations = 1;
-	u64 until;
+	u64 next;
 
-	/* It was found to be none, looked at, and was due at once. */
-	if (!has_event(u))
-		has_expired(u, r->now);
+	FUZZ_CHECK(u->unread, ==, true);
 	FUZZ_CHECK(event->user_data, ==, u->data);
 	FUZZ_CHECK(event->deadline_ns, ==, u->deadline);
 	FUZZ_CHECK(event->expired_ns, ==, u->expired);
-	/* A drain is the end of its periods. */
-	until = u->last ? u->expired : r->now;
+	/*
+	 * The periods until now are counted, unless a drain was the end of them, or the
+	 * user has moved the word. That they were is known to the next reader.
+	 */
+	next = u->last ? 0 : period_after(u, u->deadline, now);
+	if (u->left && (u->word == u->left || next == u->left)) {
+		if (u->word == u->left)
+			u->word = next;
+		u->left = next;
+		u->expired = now;
+	}
 	if (u->deadline > u->expired) {
 		FUZZ_CHECK(u->drained, ==, true);
 		expirations = 0;
-	} else if (u->period && until > u->deadline) {
-		expirations += (until - u->deadline) / u->period;
+	} else if (u->period) {
+		expirations += (u->expired - u->deadline) / u->period;
 	}
 	FUZZ_CHECK(event->expirations, ==, expirations);
 	return u;
@@ -651,49 +767,43 @@ static void was_read(struct run *r, struct user_timer *u)
 		r->reached = tick;
 	}
 	u->unread = false;
-	u->word = u->last ? 0 : period_after(u, u->deadline, r->now);
 	was_armed(r, u, false);
-	if (!(u->flags & TWHEEL_KEEP) && !u->word)
+	if (!u->word && !(u->flags & TWHEEL_KEEP) && (!u->period || u->last))
 		has_ended(r, u);
 }
 
 /* Reads up to @nr events, of which @fit arrive. */
-static void do_read(struct run *r, unsigned int nr, unsigned int fit, unsigned int budget)
+static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 {
-	struct twheel_claimed claimed[EVENTS];
 	struct twheel_event events[EVENTS];
 	struct user_timer *of[EVENTS];
 	u64 withdrawn = r->t.stats.withdrawn;
+	u64 unread = r->t.stats.unread;
 	unsigned int got, i, j;
 
-	got = twheel_claim(&r->t, claimed, events, nr, budget, r->now);
-	FUZZ_CHECK(got, <=, nr);
-	FUZZ_CHECK(r->t.stats.withdrawn - withdrawn, <=, budget);
+	got = timers_peek(&r->t, events, nr, r->now);
+	FUZZ_CHECK(got, ==, min((u64)nr, unread));
 	for (i = 0; i < got; i++) {
 		of[i] = check_event(r, &events[i]);
 		for (j = 0; j < i; j++)
 			FUZZ_CHECK(of[j] == of[i], ==, false);
 	}
-	twheel_settle(&r->t, claimed, got, min(fit, got), r->now);
+	timers_consume(&r->t, min(fit, got), r->now);
+	finish(r);
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
 	for (i = 0; i < got && i < fit; i++)
 		was_read(r, of[i]);
 	follow_all(r);
-	/* Where there was room for more, only what became due meanwhile is left. */
-	if (got < nr && got <= fit && budget == AMPLE && !hlist_empty(&r->t.ready))
-		FUZZ_CHECK(container_of(r->t.ready.first, struct twheel_entry, ready)->expired_ns,
-			   ==, r->now);
 }
 
 /* There is an event if the user is owed one. */
 static void do_poll(struct run *r)
 {
-	int readable = twheel_readable(&r->t, AMPLE, r->now);
 	unsigned int i;
 
-	follow_all(r);
-	for (i = 0; i < r->timers && !has_event(&r->timer[i]); i++)
+	for (i = 0; i < r->timers && !r->timer[i].unread; i++)
 		;
-	FUZZ_CHECK(readable, ==, i < r->timers);
+	FUZZ_CHECK(!hlist_empty(&r->t.ready), ==, i < r->timers);
 }
 
 static void do_some_read(struct run *r)
@@ -703,38 +813,39 @@ static void do_some_read(struct run *r)
 
 	if (kind & 0x08)
 		do_poll(r);
-	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1),
-		kind & 0x10 ? AMPLE : feed_below(r->f, 4));
+	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1));
 }
 
 static void do_drain(struct run *r, u32 mode)
 {
-	unsigned int drained = 0;
-	unsigned int armed = 0;
+	u64 drained = 0;
+	u64 armed = 0;
 	unsigned int i;
-	u32 chunk = 0;
+	u32 slot = 0;
 
-	while (chunk != U32_MAX)
-		drained += twheel_drain(&r->t, &chunk, mode, r->now);
+	while (slot != U32_MAX)
+		drained += timers_drain(&r->t, &slot, mode, 1 + feed_byte(r->f), r->now);
+	finish(r);
 	for (i = 0; i < r->timers; i++) {
 		struct user_timer *u = &r->timer[i];
 
 		if (!u->id)
 			continue;
-		if (!is_armed(u)) {
-			u->unread = has_event(u);
-			if (u->unread && !u->last && u->period)
+		if (u->unread) {
+			/* It is its last; the periods until now are counted. */
+			if (u->word && u->word == u->left)
 				u->expired = max(u->expired, r->now);
-			u->last = u->unread;
-		} else if (mode == TWHEEL_DRAIN_CANCEL) {
+			u->last = true;
+		} else if (u->word && mode == TWHEEL_DRAIN_CANCEL) {
 			has_ended(r, u);
 			r->cancelled++;
 			armed++;
 			continue;
-		} else {
+		} else if (u->word) {
 			u->unread = true;
 			u->last = true;
 			u->drained = true;
+			u->came = false;
 			u->deadline = u->word;
 			u->expired = r->now;
 			u->taken = r->now;
@@ -756,7 +867,7 @@ static void do_list(struct run *r)
 	int got, i;
 
 	for (;;) {
-		got = twheel_list(&r->t, &cursor, out, 1 + feed_below(r->f, EVENTS), 64);
+		got = timers_list(&r->t, &cursor, out, 1 + feed_below(r->f, EVENTS), 64);
 		if (got < 0)
 			break;
 		for (i = 0; i < got; i++) {
@@ -780,7 +891,7 @@ static void check_stats(const struct run *r)
 	u64 late = 0;
 	unsigned int i;
 
-	twheel_stats(&r->t, &s);
+	timers_stats(&r->t, &s);
 	FUZZ_CHECK(s.armings, ==, s.expired + s.displaced + s.armed);
 	FUZZ_CHECK(s.expired, ==, s.delivered + s.withdrawn + s.unread);
 	FUZZ_CHECK(s.allocated, ==, r->live);
@@ -793,76 +904,59 @@ static void check_stats(const struct run *r)
 	FUZZ_CHECK(late, <=, s.expired);
 }
 
-/* Pages of the mapping, the header's too. */
-static u64 pages_of(const struct run *r)
+/* The table is mapped; words of no timer mean nothing, and marks may be of nobody. */
+static void do_scribble(struct run *r)
 {
-	return 1 + (r->t.slots.max + WORDS - 1) / WORDS;
-}
-
-/* A page of the mapping is touched; words of no timer mean nothing. */
-static void do_page(struct run *r)
-{
-	u64 pages = pages_of(r);
 	unsigned int kind = feed_byte(r->f);
-	u64 pgoff = feed_below(r->f, 65536) % (pages + 2);
-	struct twheel_slot *slot;
-	u32 nr;
+	u32 nr = feed_below(r->f, min(store_of(r)->max, 65536U));
+	struct twheel_table *header;
+	unsigned long *summary;
+	unsigned int i;
 
-	r->t.used = true;
-	r->t.slots.mapped = true;
-	memory_left = kind & 3 ? ~0UL : kind >> 7;
-	slot = (struct twheel_slot *)twheel_slots_page(&r->t.slots, pgoff);
-	if (pgoff >= pages)
-		FUZZ_CHECK(!slot, ==, true);
-	else if (memory_left)
-		FUZZ_CHECK(IS_ERR_OR_NULL(slot), ==, false);
-	memory_left = ~0UL;
-	if (IS_ERR_OR_NULL(slot))
+	if (!header_of(r)) {
+		memset(r->flat.header, kind & 1 ? 0 : 0xff, sizeof(*header));
+		timers_map(&r->t, r->flat.header, FLAT_PAGE, 1, r->programmed);
 		return;
-	/* Where it is it stays, as it is mapped. */
-	if (!r->page[pgoff])
-		r->page[pgoff] = (struct page *)slot;
-	FUZZ_CHECK(r->page[pgoff] == (struct page *)slot, ==, true);
-	if (!pgoff)
-		return;
-	nr = (pgoff - 1) * WORDS + kind * 37 % WORDS;
-	slot += kind * 37 % WORDS;
-	if (twheel_slots_at(&r->t.slots, nr))
-		return;
-	slot->deadline_ns = any_time(r);
-	slot->wake_ns = any_time(r);
-}
-
-/*
- * No more is kept than live timers need, and chunks for the next: of a table that
- * is not mapped, whose pages would stay.
- */
-static void check_memory(struct run *r)
-{
-	struct twheel_garbage garbage = twheel_slots_garbage(&r->t.slots);
-	const struct twheel_slots *s = &r->t.slots;
-	u64 blocks = s->max / (TWHEEL_CHUNK * 64) + 1;
-	u64 chunks = TWHEEL_SPARES, pages = TWHEEL_SPARES;
-	u32 chunk = U32_MAX;
-	u32 page = U32_MAX;
-	u32 slot;
-
-	twheel_slots_dispose(&garbage);
-	FUZZ_CHECK(twheel_slots_bytes(s), ==, pages_of(r) * PAGE_SIZE);
-	if (s->mapped)
-		return;
-	for (slot = 0; slot < s->max; slot++) {
-		const struct user_timer *u = r->of_slot[slot];
-
-		if (!u || !u->id || (u32)u->id != slot)
-			continue;
-		chunks += slot / TWHEEL_CHUNK != chunk;
-		pages += slot / WORDS != page;
-		chunk = slot / TWHEEL_CHUNK;
-		page = slot / WORDS;
 	}
-	pages = min(pages, pages_of(r) - 1);
-	FUZZ_CHECK(memory_used, <=, 1 + blocks + chunks + pages);
+	header = header_of(r);
+	summary = (unsigned long *)store_summary(store_of(r));
+	switch (kind & 7) {
+	case 0:
+		if (nr < store_of(r)->room && !store_at(store_of(r), nr)) {
+			r->flat.words[nr].deadline_ns = any_time(r);
+			r->flat.words[nr].wake_ns = any_time(r);
+		}
+		break;
+	case 1:
+		mark(r, nr);
+		break;
+	case 2:
+		/* Without the summary, or the marks. */
+		set_bit(nr % 64, (unsigned long *)flat_touch(&r->flat, nr));
+		break;
+	case 3:
+		set_bit(feed_below(r->f, STORE_MAX / STORE_LINE), summary);
+		break;
+	case 4:
+		*flat_touch(&r->flat, nr) = ~0ULL;
+		mark(r, nr);
+		break;
+	case 5:
+		/* Gone, with the looks that they stood for. */
+		for (i = 0; i < r->timers; i++)
+			if (r->timer[i].id && is_marked(r, &r->timer[i]))
+				r->timer[i].lax = true;
+		*flat_touch(&r->flat, nr) = feed_u64(r->f);
+		summary[0] = feed_u64(r->f);
+		break;
+	case 6:
+		header->next_ns = any_time(r);
+		r->scribbled = true;
+		break;
+	case 7:
+		header->slots = header->marks_offset = header->summary_shift = kind;
+		break;
+	}
 }
 
 static void operate(struct run *r)
@@ -921,11 +1015,10 @@ static void operate(struct run *r)
 		break;
 	case 28:
 		if (r->mappable)
-			do_page(r);
+			do_scribble(r);
 		break;
 	case 29:
 		check_stats(r);
-		check_memory(r);
 		do_list(r);
 		break;
 	case 30:
@@ -951,70 +1044,32 @@ static void empty(struct run *r)
 
 	do_drain(r, TWHEEL_DRAIN_EXPIRE);
 	while (!hlist_empty(&r->t.ready))
-		do_read(r, EVENTS, EVENTS, AMPLE);
+		do_read(r, EVENTS, EVENTS);
 	for (i = 0; i < r->timers; i++)
 		if (r->timer[i].id)
 			do_cancel(r, &r->timer[i]);
 	check_stats(r);
-	check_memory(r);
 	FUZZ_CHECK(r->t.stats.armed, ==, 0);
 	FUZZ_CHECK(r->t.stats.unread, ==, 0);
 	FUZZ_CHECK(r->live, ==, 0);
 }
 
-/* So many that chunks and pages are given back, beside those that are kept. */
-#define REFILL		(32 * TWHEEL_CHUNK)
-
-static void fill(struct run *r)
+/* What has been emptied can be filled again. */
+static void end(struct run *r)
 {
 	unsigned int i;
 
-	for (i = 0; i < r->timers && i < REFILL; i++)
-		if (!r->timer[i].id)
-			do_register(r, &r->timer[i]);
+	empty(r);
+	for (i = 0; i < r->timers && i < 2048; i++)
+		do_register(r, &r->timer[i]);
 	follow_all(r);
-	check_memory(r);
-}
-
-/*
- * Every other chunk gives its memory back and gets some again, then those between: a page
- * goes with the last chunk that uses it, not before and not later. Of a few timers all
- * chunks are kept.
- */
-static void turn_over(struct run *r)
-{
-	unsigned int i, turn;
-
-	for (turn = 0; turn < 2; turn++) {
-		for (i = 0; i < r->timers && i < REFILL; i++)
-			if (r->timer[i].id &&
-			    (u32)r->timer[i].id / TWHEEL_CHUNK % 2 == turn)
-				do_cancel(r, &r->timer[i]);
-		check_memory(r);
-		fill(r);
-	}
-}
-
-/* What has been emptied can be filled again, and then nothing is left of it. */
-static void end(struct run *r)
-{
-	u64 pgoff;
-
 	empty(r);
-	for (pgoff = 0; pgoff < pages_of(r); pgoff++)
-		if (r->page[pgoff])
-			FUZZ_CHECK(twheel_slots_page(&r->t.slots, pgoff) == r->page[pgoff], ==,
-				   true);
-	fill(r);
-	turn_over(r);
-	empty(r);
-	twheel_slots_free(&r->t.slots);
-	FUZZ_CHECK(memory_used, ==, 0);
+	FUZZ_CHECK(store_of(r)->used, ==, 0);
 }
 
 void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 {
-	struct run r = { .f = f, .timers = timers };
+	struct run r = { .f = f, .timers = timers, .programmed = WHEEL_NEVER };
 	struct wheel_shape shape = feed_shape(f);
 	unsigned int kind = feed_byte(f);
 	void *mem = fuzz_zalloc(wheel_bytes(&shape));
@@ -1023,16 +1078,13 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
-	twheel_ready_init(&r.t);
 	wheel_init(&r.t.wheel, &shape, mem, r.now);
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
-	if (twheel_slots_init(&r.t.slots, max))
-		abort();
+	flat_init(&r.flat, max);
+	timers_init(&r.t, &r.flat.store);
 	r.mappable = kind & 4;
-	r.page = fuzz_zalloc(pages_of(&r) * sizeof(*r.page));
-	twheel_slots_adopt(&r.t.slots);
 	/* A generator would take long to make many. */
 	for (i = 0; f->random && i < timers / 2; i++)
 		do_register(&r, &r.timer[i]);
@@ -1041,7 +1093,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 		fuzz_operations++;
 	}
 	end(&r);
-	free(r.page);
+	flat_free(&r.flat);
 	free(r.of_slot);
 	free(r.timer);
 	free(mem);
