@@ -208,7 +208,9 @@ static void turn_all(struct twheel_file *w, enum look look)
 		now = file_begin(w);
 		if (!start) {
 			start = now;
-			turns = w->pages.store.used / (TURN_BUDGET / 2) + 2;
+			/* A timer is touched once on each level, and when it expires. */
+			turns = w->pages.store.used / (TURN_BUDGET / 2) *
+				(w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
 			w->timers.line = 0;
 		}
 		timers_turn(&w->timers, now, TURN_BUDGET, look);

@@ -138,9 +138,11 @@ static struct twheel_slot *word_of(const struct timers *t, const struct timer *e
 
 /* The turn */
 
-static_assert(sizeof(unsigned long) == sizeof(u64));
+/* The bits of u64 are those of unsigned long, for atomic operations on one. */
+static_assert(sizeof(unsigned long) == sizeof(u64) ||
+	      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
-static unsigned long *summary_of(const struct timers *t)
+static unsigned long *summary_bits(const struct timers *t)
 {
 	return (unsigned long *)store_summary(t->store);
 }
@@ -162,7 +164,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 		if (!bits)
 			continue;
 		if (!budget) {
-			set_bit(line, summary_of(t));
+			set_bit(line, summary_bits(t));
 			t->marked = true;
 			return 0;
 		}
@@ -193,8 +195,7 @@ static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, e
 	if (!t->store->table)
 		return budget;
 	while (t->line < lines) {
-		unsigned long *summary = summary_of(t);
-		u64 bits = READ_ONCE(summary[t->line / 64]) >> (t->line % 64);
+		u64 bits = READ_ONCE(store_summary(t->store)[t->line / 64]) >> (t->line % 64);
 
 		if (!bits) {
 			t->line = (t->line / 64 + 1) * 64;
@@ -205,7 +206,7 @@ static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, e
 			break;
 		t->marked = !budget;
 		/* A full barrier: the marks of the line are read after it. */
-		if (budget && test_and_clear_bit(t->line, summary))
+		if (budget && test_and_clear_bit(t->line, summary_bits(t)))
 			budget = take_line(t, t->line, now, budget - 1, look);
 		if (t->marked)
 			return 0;
@@ -271,7 +272,7 @@ u64 timers_next(const struct timers *t)
 static bool has_marks(const struct timers *t)
 {
 	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE);
-	unsigned long *summary = summary_of(t);
+	u64 *summary = store_summary(t->store);
 	u32 i;
 
 	for (i = 0; i < lines / 64; i++)

@@ -335,6 +335,42 @@ static void equal_test(struct kunit *test)
 	}
 }
 
+/*
+ * Timers of one tick come in the order in which they were added, if that was within reach
+ * of the finest level; also around one that was taken out, and behind one that moved down.
+ */
+static void equals_test(struct kunit *test)
+{
+	const struct shape_row *row = test->param_value;
+	u64 now = 4711ULL << row->shape.shift;
+	struct wheel *w = twheel_kunit_make(test, row->shape, now);
+	struct timer *timers = make_timers(test, 12);
+	u64 reach = 1ULL << row->shape.slot_bits;
+	u64 tick = w->clk + reach + reach / 2;
+	unsigned int budget = AMPLE;
+	struct wheel_node *node;
+	unsigned int i;
+
+	/* The first two are beyond the finest level, if there is another. */
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
+	KUNIT_EXPECT_TRUE(test, !wheel_expire(w, now + tick_start(w, reach), &budget));
+	for (i = 2; i < 12; i++)
+		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
+	/* One in the middle, and the last. */
+	wheel_del(w, &timers[5].node);
+	wheel_del(w, &timers[11].node);
+	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[11], tick));
+	now = tick << row->shape.shift;
+	for (i = 0; (node = wheel_expire(w, now, &budget)); i++) {
+		i += i == 5;
+		/* Of one level alone, it goes round, and the first two are turned over. */
+		if (i >= 2 || w->top)
+			KUNIT_EXPECT_TRUE(test, timer_of(node) == &timers[i]);
+	}
+	KUNIT_EXPECT_EQ(test, i, 12U);
+}
+
 /* However often it has to stop, it loses nothing and comes in the same order. */
 static void budget_test(struct kunit *test)
 {
@@ -676,6 +712,7 @@ static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE(visit_add_due_test),
 	KUNIT_CASE_PARAM(rearm_test, shape_gen_params),
 	KUNIT_CASE_PARAM(order_test, shape_gen_params),
+	KUNIT_CASE_PARAM(equals_test, shape_gen_params),
 	KUNIT_CASE_PARAM(equal_test, equal_gen_params),
 	KUNIT_CASE_PARAM(budget_test, shape_gen_params),
 	KUNIT_CASE_PARAM(jump_test, shape_gen_params),

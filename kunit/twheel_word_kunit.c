@@ -559,7 +559,7 @@ static unsigned long *mark_bits(const struct word_wheel *w)
 	return (unsigned long *)store_marks(w->timers.store, 0);
 }
 
-static unsigned long *summary_bits(const struct word_wheel *w)
+static unsigned long *summary_map(const struct word_wheel *w)
 {
 	return (unsigned long *)((char *)marks_header(w) + marks_header(w)->summary_offset);
 }
@@ -567,7 +567,7 @@ static unsigned long *summary_bits(const struct word_wheel *w)
 static void mark(const struct word_wheel *w, u32 slot)
 {
 	set_bit(slot, mark_bits(w));
-	set_bit(slot >> marks_header(w)->summary_shift, summary_bits(w));
+	set_bit(slot >> marks_header(w)->summary_shift, summary_map(w));
 }
 
 static struct twheel_slot *slot_of(const struct word_wheel *w, u32 slot)
@@ -640,7 +640,7 @@ static void user_marks(struct mark_test *mt, unsigned int place)
 			set_bit(mt->slot, mark_bits(w));
 			break;
 		case SUMMARY:
-			set_bit(mt->slot >> STORE_LINE_SHIFT, summary_bits(w));
+			set_bit(mt->slot >> STORE_LINE_SHIFT, summary_map(w));
 			break;
 		case NEXT:
 			mt->kick = mt->to <= READ_ONCE(marks_header(w)->next_ns);
@@ -923,7 +923,7 @@ static void mark_budget(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, armed_of(w), (u64)SLOTS);
 		KUNIT_EXPECT_LE(test, turns, 2 * SLOTS / budget + 6);
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
-		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_bits(w), 64));
+		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_map(w), 64));
 		KUNIT_EXPECT_EQ(test, w->timers.line, 0U);
 		wheel_end(w);
 	}
@@ -962,17 +962,17 @@ static void mark_of_nobody(struct kunit *test)
 	mark(w, 100);
 	mark(w, 1500);
 	/* Beyond all slots: in the summary's first word, and its last. */
-	set_bit(3, summary_bits(w));
-	set_bit(63, summary_bits(w));
-	set_bit(STORE_MAX / STORE_LINE - 1, summary_bits(w));
+	set_bit(3, summary_map(w));
+	set_bit(63, summary_map(w));
+	set_bit(STORE_MAX / STORE_LINE - 1, summary_map(w));
 	next = marks_turn(w, START, AMPLE);
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, armed_of(w), 0ULL);
-	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_bits(w)));
+	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
 	/* These do not hurry anybody, and wait for timers. */
-	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_bits(w)));
-	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_bits(w)));
-	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_bits(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
 	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 5, START));
 	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 1500, START));
 	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, U32_MAX, START));
@@ -985,8 +985,8 @@ static void mark_of_nobody(struct kunit *test)
 	}
 	next = marks_turn(w, START, AMPLE);
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
-	KUNIT_EXPECT_FALSE(test, test_bit(1, summary_bits(w)));
-	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_bits(w)));
+	KUNIT_EXPECT_FALSE(test, test_bit(1, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
 	wheel_end(w);
 }
 
@@ -999,10 +999,10 @@ static void mark_without_page(struct kunit *test)
 	wheel_begin(test, w, SLOTS, START);
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
 	marks_map(test, w, WHEEL_NEVER);
-	bitmap_fill(summary_bits(w), 128);
+	bitmap_fill(summary_map(w), 128);
 	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
-	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_bits(w)));
-	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_bits(w)));
+	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
 	wheel_end(w);
 }
 

@@ -333,18 +333,18 @@ core)
 	ok "core: a shift too far" says 'shift exponent'
 	ok "core: fails the suites" broken
 
-	threads=(-V kernel_2 -V kernel_8 -V inprocess_4 -V inprocess_8 -t timeouts)
+	threads=(-V kernel_2 -V kernel_8 -V inprocess_4 -V inprocess_8 -t timers)
 	lib none thread lib_thread_test "${threads[@]}"
 	ok "lib: without a bug the threads agree" test "$status" -eq 0
-	lib none address,undefined lib_test -V kernel -t timer_verbs
+	lib none address,undefined lib_timer_test -V kernel -t timer_verbs
 	ok "lib: and one alone is right" test "$status" -eq 0
 	lib early_unlock thread lib_thread_test "${threads[@]}"
 	ok "lib: what is done without its lock" says 'WARNING: ThreadSanitizer: data race'
 	ok "lib: fails the threads" broken
-	lib small address,undefined lib_test -V kernel -t timer_verbs
+	lib small address,undefined lib_timer_test -V kernel -t timer_verbs
 	ok "lib: past the end of what was allocated" says 'heap-buffer-overflow'
 	ok "lib: fails the test" broken
-	lib shift address,undefined lib_test -V kernel -t timer_verbs
+	lib shift address,undefined lib_timer_test -V kernel -t timer_verbs
 	ok "lib: a shift too far" says 'shift exponent'
 	ok "lib: fails the test" broken
 	the_end

@@ -230,7 +230,7 @@ metadata() {
 	done <<-'END'
 		alias: devname:twheel
 		alias: char-major-10-250
-		license: GPL
+		license: Dual MIT/GPL
 		author: twheel contributors
 		version: [0-9][0-9.]*
 		description: ..*

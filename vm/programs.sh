@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/programs.sh [arm64 | s390x | stress | stress32 | exact | power]: builds the programs and the
-# tests of the device, into build/user and build/user32; or the tests for that architecture, into
-# build/user-ARCHITECTURE; or the hostile ones, into build/stress or build/stress32; or those of
-# vm/exact.sh or vm/power.sh, into build/exact or build/power. One at a time.
+# vm/programs.sh [device | arm64 | s390x | stress | stress32 | exact | power]: builds the
+# programs and all tests, into build/user and build/user32; or the tests of the device alone,
+# into the same; or these for that architecture, into build/user-ARCHITECTURE; or the hostile
+# ones, into build/stress or build/stress32; or those of vm/exact.sh or vm/power.sh, into
+# build/exact or build/power. One at a time.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -16,16 +17,15 @@ case ${1-} in
 	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness"
 	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32
 	;;
+device)
+	make -j "$(nproc)" -C "$top/userspace" devicetests KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/userspace" devicetests KSELFTEST="$harness" BITS=32
+	;;
 arm64 | s390x)
 	cross=${1/arm64/aarch64}-linux-gnu-
 	need "gcc-${cross%-}" "libc6-dev-$1-cross"
-	out=$build/user-$1
-	tests=("$top"/userspace/selftests/*_test.c)
-	tests=("${tests[@]##*/}")
-	for test in "${tests[@]%.c}"; do
-		[[ $test = lib_* ]] || echo "$out/$test"
-	done | xargs make -C "$top/userspace" KSELFTEST="$harness" O="$out" CC="${cross}gcc" \
-		AR="${cross}ar" LD="${cross}ld" OBJCOPY="${cross}objcopy"
+	make -C "$top/userspace" devicetests KSELFTEST="$harness" O="$build/user-$1" \
+		CC="${cross}gcc"
 	;;
 stress)
 	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness"

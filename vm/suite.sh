@@ -8,7 +8,7 @@
 #   64       with 64-bit programs, or those of the kernel's architecture
 #   32       with 32-bit programs
 #   races    what takes threads that truly meet, as 64-bit programs
-#   threads  the same of the library: each timeout is accounted for, for a minute, or
+#   threads  the same of the library: each timer is accounted for, for a minute, or
 #            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
 #            userspace/lib/check.sh
 #   races32  both as 32-bit programs
@@ -61,8 +61,10 @@ races() {
 }
 
 threads() {
-	run+=(--run "TWHEEL_TEST_SECONDS=${TWHEEL_RACE_SECONDS:-60} $1/lib_thread_test -T timers \
-			-T never_forgotten -T come_and_go -T keys -v kernel_8"
+	run+=(--run "TWHEEL_TEST_SECONDS=${TWHEEL_RACE_SECONDS:-60} $1/lib_thread_test \
+			-T close_and_end -T set_by_all -T handed_over -T calls_of_pairs \
+			-T locks_inherit -T never_forgotten -T nobody_oversleeps -T come_and_go \
+			-T keys -v kernel_8"
 		--run "$1/lib_thread_test -V inprocess_2 -V inprocess_4 -V inprocess_8")
 	options=()
 }
@@ -126,7 +128,7 @@ races32)
 signals)
 	# Who polls, or counts how often it was switched, sees them.
 	for test in batch_test 'fault_test -T argument_across_border' \
-		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_is_not_polled' \
+		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_stays' \
 		read_test setup_test table_test timer_test; do
 		run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test")
 	done

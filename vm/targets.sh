@@ -35,7 +35,7 @@ said() {
 # The pairs that there must be, and of so many loops how many one has of them.
 needed='cancel_rearm 1;rearm_rearm 1;drain_cancel 1;batch_batch 1;close_ioctl 1;mmap_close 1'
 needed+=';fork_close 50;exchange_expiry 1;read_read 1;poll_close 1;stats_any 1'
-needed+=';cpu_offline_expiry 1000;exchange_close 1;kick_cancel 1'
+needed+=';cpu_offline_expiry 1000;exchange_close 1;kick_cancel 1;mark_kick 1;armed_over_read 1'
 
 # complete: how many of these have done all their loops.
 complete() {
@@ -93,7 +93,7 @@ target 'calls of which each place that can fail did fail, once' \
 	"$(said stress '.*each_place:([a-z_]*), [a-z]*: [1-9][0-9]* places: .*' | sort -u |
 		wc -l)" 28
 target 'loops of two calls that race' "$(said "$pairs" "$loops" | sum)" "$(of 12000000)"
-target "pairs of calls with $(of 1000000) loops, or their share of these" "$(complete)" 14
+target "pairs of calls with $(of 1000000) loops, or their share of these" "$(complete)" 16
 target 'wheels opened, armed and closed' "$(rounds open_arm_close)" "$(of 1000000)"
 target 'of these under KASAN, on two processors' "$(rounds open_arm_close rounds stress)" "$(of 3000)"
 target 'and on one' "$(rounds open_arm_close rounds lives-uml)" "$(of 50000)"

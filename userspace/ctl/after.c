@@ -15,8 +15,8 @@ static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
 
 	ret = roster_add(r, w, spec, &t);
 	while (!ret) {
-		wait_input(w->fd, -1, FOREVER, NULL, NULL);
-		ret = wheel_read(w, event, 1);
+		wait_input(w, -1, FOREVER, NULL, NULL);
+		ret = twheel_read(w->twheel, event, 1);
 	}
 	if (ret < 0)
 		die(error_status(-ret), "cannot wait: %s", error_text(-ret));

@@ -3,13 +3,13 @@
  * twheelctl: what its verbs share.
  *
  *   twheelctl.c   the table of verbs, options, errors
- *   device.c      the wheel: thin functions around the ioctls, nothing else
+ *   device.c      opens the wheel, or says why not; waits for it
  *   duration.c    "1h30m" to nanoseconds and back
  *   timers.c      what --add says, and the names of the timers made from it
  *   output.c      records for people and as JSON
  *
- * Functions that talk to the wheel return 0 or a count, or a negative errno.
- * Times are nanoseconds.
+ * The wheel is libtwheel's. Functions that use it return 0 or a count, or a
+ * negative errno. Times are nanoseconds.
  */
 #ifndef TWHEELCTL_COMMON_H
 #define TWHEELCTL_COMMON_H
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include <linux/twheel.h>
+#include <libtwheel.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -45,10 +45,14 @@ enum {
 
 #define DEVICE		"/dev/twheel"
 
-/* What the options that all verbs share have said. */
+/*
+ * What the options that all verbs share have said. @device is DEVICE unless the
+ * user named one.
+ */
 struct conf {
 	const char *device;
-	struct twheel_setup setup;
+	bool names_device;
+	struct twheel_options shape;
 	bool json;
 };
 
@@ -99,29 +103,22 @@ void *grow_array(void *array, size_t used, size_t *room, size_t size);
 
 /* device.c */
 struct wheel {
-	int fd;
+	struct twheel *twheel;
 	struct twheel_info info;
 };
 
 void wheel_open(struct wheel *w, const struct conf *conf);
 void wheel_close(struct wheel *w);
-__u64 wheel_now(const struct wheel *w);
-int wheel_register(struct wheel *w, struct twheel_timer *t);
-int wheel_rearm(struct wheel *w, struct twheel_timer *t);
-int wheel_cancel(struct wheel *w, struct twheel_timer *t);
-int wheel_get(struct wheel *w, struct twheel_timer *t);
-int wheel_drain(struct wheel *w, unsigned int mode, __u64 *count);
-int wheel_list(struct wheel *w, struct twheel_timer *t, unsigned int count,
-	       unsigned int *cursor);
-int wheel_stats(struct wheel *w, struct twheel_stats *stats);
-int wheel_read(struct wheel *w, struct twheel_event *events, unsigned int count);
+bool wheel_is_kernel(const struct wheel *w);
+int wheel_do(struct wheel *w, unsigned int opcode, struct twheel_timer *t);
+void wheel_stats(struct wheel *w, struct twheel_stats *stats);
 bool wheel_nothing_left(struct wheel *w);
 
 /* How long wait_input() waits if it may wait for ever. */
 #define FOREVER	(~0ULL)
 
-bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready,
-		const sigset_t *signals);
+bool wait_input(const struct wheel *w, int other_fd, __u64 timeout,
+		bool *other_ready, const sigset_t *signals);
 __u64 monotonic_now(void);
 
 /* duration.c */

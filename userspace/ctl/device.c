@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The wheel: thin functions around open, ioctl, read and poll.
+ * Opens the wheel, or says why that cannot be; and waits for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -103,13 +103,6 @@ static void hint_permission(const char *path)
 		fclose(f);
 }
 
-static int wheel_ioctl(const struct wheel *w, unsigned long cmd, void *arg)
-{
-	int ret = ioctl(w->fd, cmd, arg);
-
-	return ret < 0 ? -errno : ret;
-}
-
 /* The most timers that a wheel may ask for; 0 if the module does not tell. */
 static unsigned int max_timers_limit(void)
 {
@@ -124,26 +117,123 @@ static unsigned int max_timers_limit(void)
 	return limit;
 }
 
-static void set_shape(struct wheel *w, const struct conf *conf)
+static _Noreturn void refuse_other_device(const struct conf *conf)
 {
-	static const struct twheel_setup defaults;
-	struct twheel_setup setup = conf->setup;
+	complain("%s is not a twheel device", conf->device);
+	hint_absent(conf->device);
+	exit(STATUS_NO_DEVICE);
+}
+
+/* Says that the device cannot be opened and what may be done about it; exits. */
+static _Noreturn void refuse_device(const struct conf *conf, int err)
+{
+	if (err == ENOTTY)
+		refuse_other_device(conf);
+	complain("cannot open %s: %s", conf->device, strerror(err));
+	switch (err) {
+	case ENOENT:
+	case ENOTDIR:
+	case ENODEV:
+	case ENXIO:
+		hint_absent(conf->device);
+		exit(STATUS_NO_DEVICE);
+	case EACCES:
+	case EPERM:
+		hint_permission(conf->device);
+		exit(STATUS_NO_PERMISSION);
+	case EINVAL:
+		hint("TWHEEL_BACKEND in the environment is kernel or inprocess");
+		exit(STATUS_USAGE);
+	default:
+		exit(error_status(err));
+	}
+}
+
+static _Noreturn void refuse_shape(const struct conf *conf, int err)
+{
 	unsigned int limit = max_timers_limit();
+
+	complain("cannot shape the wheel: %s", error_text(err));
+	if (err == EPERM)
+		hint("so short a tick needs CAP_SYS_RESOURCE; twheelctl info shows the shortest without");
+	else if (err == EINVAL && limit && conf->shape.max_timers > limit)
+		hint("max_timers_limit, a parameter of the module, is %u", limit);
+	else if (err == EINVAL)
+		hint("levels are 1 to 16, slot bits 4 to 16; no wheel has more than 2^24 timers");
+	exit(error_status(err));
+}
+
+static bool has_shape(const struct conf *conf)
+{
+	static const struct twheel_options defaults;
+
+	return memcmp(&conf->shape, &defaults, sizeof(defaults));
+}
+
+/*
+ * The kernel's wheel, or the one in the process where TWHEEL_BACKEND asks for it.
+ * The library has one errno for both, the device and the shape: where the default
+ * shape can be had, the shape was at fault.
+ */
+static void open_default(struct wheel *w, const struct conf *conf)
+{
+	struct twheel_options options = conf->shape;
 	int ret;
 
-	if (!memcmp(&setup, &defaults, sizeof(setup)))
-		return;
-	ret = wheel_ioctl(w, TWHEEL_IOC_SETUP, &setup);
+	options.size = sizeof(options);
+	options.flags |= TWHEEL_OPEN_KERNEL;
+	ret = twheel_open(&w->twheel, &options);
 	if (!ret)
 		return;
-	complain("cannot shape the wheel: %s", error_text(-ret));
-	if (ret == -EPERM)
-		hint("so short a tick needs CAP_SYS_RESOURCE; twheelctl info shows the shortest without");
-	else if (ret == -EINVAL && limit && setup.max_timers > limit)
-		hint("max_timers_limit, a parameter of the module, is %u", limit);
-	else if (ret == -EINVAL)
-		hint("levels are 1 to 16, slot bits 4 to 16");
-	exit(error_status(-ret));
+	if (has_shape(conf)) {
+		struct twheel_options plain = {
+			.size = sizeof(plain),
+			.flags = TWHEEL_OPEN_KERNEL,
+		};
+		struct twheel *other;
+
+		if (!twheel_open(&other, &plain))
+			refuse_shape(conf, -ret);
+	}
+	refuse_device(conf, -ret);
+}
+
+/*
+ * A node elsewhere. The library takes its descriptor as it is, so the shape is
+ * asked for here: the only ioctl of this program.
+ */
+static void open_node(struct wheel *w, const struct conf *conf)
+{
+	struct twheel_setup setup = {
+		.tick_ns = conf->shape.tick_ns,
+		.clock_id = conf->shape.clock_id,
+		.max_timers = conf->shape.max_timers,
+		.levels = conf->shape.levels,
+		.slot_bits = conf->shape.slot_bits,
+		.flags = conf->shape.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
+	};
+	int fd = open(conf->device, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int ret;
+
+	/* The wheel is not to stand in for an input or output that was closed. */
+	if (fd >= 0 && fd <= STDERR_FILENO) {
+		int low = fd;
+
+		fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		close(low);
+	}
+	if (fd < 0)
+		refuse_device(conf, errno);
+	if (has_shape(conf) && ioctl(fd, TWHEEL_IOC_SETUP, &setup)) {
+		if (errno == ENOTTY)
+			refuse_other_device(conf);
+		refuse_shape(conf, errno);
+	}
+	ret = twheel_open_fd(&w->twheel, fd);
+	if (ret == -ENOTTY || ret == -EINVAL)
+		refuse_other_device(conf);
+	if (ret)
+		die(error_status(-ret), "%s: %s", conf->device, error_text(-ret));
 }
 
 /**
@@ -155,131 +245,59 @@ void wheel_open(struct wheel *w, const struct conf *conf)
 {
 	int ret;
 
-	w->fd = open(conf->device, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	/* The wheel is not to stand in for an input or output that was closed. */
-	if (w->fd >= 0 && w->fd <= STDERR_FILENO) {
-		int low = w->fd;
-
-		w->fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		close(low);
-	}
-	if (w->fd < 0) {
-		int err = errno;
-
-		complain("cannot open %s: %s", conf->device, strerror(err));
-		switch (err) {
-		case ENOENT:
-		case ENOTDIR:
-		case ENODEV:
-		case ENXIO:
-			hint_absent(conf->device);
-			exit(STATUS_NO_DEVICE);
-		case EACCES:
-		case EPERM:
-			hint_permission(conf->device);
-			exit(STATUS_NO_PERMISSION);
-		default:
-			exit(error_status(err));
-		}
-	}
-	ret = wheel_ioctl(w, TWHEEL_IOC_INFO, &w->info);
-	if (ret == -ENOTTY || ret == -EINVAL) {
-		complain("%s is not a twheel device", conf->device);
-		hint_absent(conf->device);
-		exit(STATUS_NO_DEVICE);
-	}
-	if (!ret) {
-		set_shape(w, conf);
-		ret = wheel_ioctl(w, TWHEEL_IOC_INFO, &w->info);
-	}
+	if (conf->names_device)
+		open_node(w, conf);
+	else
+		open_default(w, conf);
+	ret = twheel_info(w->twheel, &w->info);
 	if (ret)
 		die(error_status(-ret), "%s: %s", conf->device, error_text(-ret));
 }
 
 void wheel_close(struct wheel *w)
 {
-	close(w->fd);
+	twheel_close(w->twheel);
 }
 
-static __u64 clock_now(clockid_t clock)
+bool wheel_is_kernel(const struct wheel *w)
 {
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
-/* The time on the wheel's clock. */
-__u64 wheel_now(const struct wheel *w)
-{
-	return clock_now(w->info.clock_id);
+	return !strcmp(twheel_backend(w->twheel), "kernel");
 }
 
 __u64 monotonic_now(void)
 {
-	return clock_now(CLOCK_MONOTONIC);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-int wheel_register(struct wheel *w, struct twheel_timer *t)
+/**
+ * wheel_do() - one verb on one timer
+ * @w: the wheel
+ * @opcode: TWHEEL_OP_
+ * @t: the timer, in and out
+ *
+ * Return: 0, or a negative errno.
+ */
+int wheel_do(struct wheel *w, unsigned int opcode, struct twheel_timer *t)
 {
-	return wheel_ioctl(w, TWHEEL_IOC_REGISTER, t);
-}
+	struct twheel_op op = { .timer = *t, .opcode = opcode };
+	int ret = twheel_submit(w->twheel, &op, 1);
 
-int wheel_rearm(struct wheel *w, struct twheel_timer *t)
-{
-	return wheel_ioctl(w, TWHEEL_IOC_REARM, t);
-}
-
-int wheel_cancel(struct wheel *w, struct twheel_timer *t)
-{
-	return wheel_ioctl(w, TWHEEL_IOC_CANCEL, t);
-}
-
-int wheel_get(struct wheel *w, struct twheel_timer *t)
-{
-	return wheel_ioctl(w, TWHEEL_IOC_GET, t);
-}
-
-int wheel_drain(struct wheel *w, unsigned int mode, __u64 *count)
-{
-	struct twheel_drain drain = { .mode = mode };
-	int ret = wheel_ioctl(w, TWHEEL_IOC_DRAIN, &drain);
-
-	*count = drain.count;
-	return ret < 0 ? ret : 0;
-}
-
-/* Returns how many were copied to @t, 0 at the end. */
-int wheel_list(struct wheel *w, struct twheel_timer *t, unsigned int count,
-	       unsigned int *cursor)
-{
-	struct twheel_list list = {
-		.timers = (unsigned long)t,
-		.count = count,
-		.cursor = *cursor,
-	};
-	int ret = wheel_ioctl(w, TWHEEL_IOC_LIST, &list);
-
-	*cursor = list.cursor;
-	return ret;
-}
-
-int wheel_stats(struct wheel *w, struct twheel_stats *stats)
-{
-	return wheel_ioctl(w, TWHEEL_IOC_STATS, stats);
-}
-
-/* Returns how many events there were, 0 if none is unread. */
-int wheel_read(struct wheel *w, struct twheel_event *events, unsigned int count)
-{
-	ssize_t ret;
-
-	do {
-		ret = read(w->fd, events, count * sizeof(*events));
-	} while (ret < 0 && errno == EINTR);
 	if (ret < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	return ret / sizeof(*events);
+		return ret;
+	*t = op.timer;
+	return op.result;
+}
+
+/* Reads the counters, or exits. */
+void wheel_stats(struct wheel *w, struct twheel_stats *stats)
+{
+	int ret = twheel_stats(w->twheel, stats);
+
+	if (ret)
+		die(error_status(-ret), "cannot read the counters: %s", error_text(-ret));
 }
 
 /* True if nothing will expire any more unless something is armed. */
@@ -287,16 +305,13 @@ bool wheel_nothing_left(struct wheel *w)
 {
 	struct twheel_stats stats;
 
-	int ret = wheel_stats(w, &stats);
-
-	if (ret)
-		die(error_status(-ret), "cannot read the counters: %s", error_text(-ret));
+	wheel_stats(w, &stats);
 	return !(stats.armed + stats.unread);
 }
 
 /**
  * wait_input() - wait for something to read
- * @fd: the wheel's
+ * @w: the wheel
  * @other_fd: another, or -1
  * @timeout: in ns, or FOREVER
  * @other_ready: whether @other_fd can be read; may be NULL
@@ -304,13 +319,13 @@ bool wheel_nothing_left(struct wheel *w)
  *
  * A signal ends the wait as well. Whose output goes nowhere any more waits for nothing.
  *
- * Return: whether @fd can be read.
+ * Return: whether there may be an event.
  */
-bool wait_input(int fd, int other_fd, __u64 timeout, bool *other_ready,
-		const sigset_t *signals)
+bool wait_input(const struct wheel *w, int other_fd, __u64 timeout,
+		bool *other_ready, const sigset_t *signals)
 {
 	struct pollfd pfd[2] = {
-		{ .fd = fd, .events = POLLIN },
+		{ .fd = twheel_fd(w->twheel), .events = POLLIN },
 		{ .fd = other_fd, .events = POLLIN },
 	};
 	struct timespec ts = {

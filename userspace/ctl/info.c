@@ -16,12 +16,17 @@ static const char *module_version(char *buf, size_t size)
 	return buf;
 }
 
-static void print_json(const struct conf *conf, const struct twheel_info *info,
-		       const char *version)
+static void print_json(const struct conf *conf, const struct wheel *w)
 {
+	const struct twheel_info *info = &w->info;
+	char version[64];
+
 	json_open("info");
-	json_string("device", conf->device);
-	json_string("module_version", version);
+	json_string("backend", twheel_backend(w->twheel));
+	if (wheel_is_kernel(w)) {
+		json_string("device", conf->device);
+		json_string("module_version", module_version(version, sizeof(version)));
+	}
 	json_string("clock", clock_name(info->clock_id));
 	json_u64("tick_ns", info->tick_ns);
 	json_u64("min_tick_ns", info->min_tick_ns);
@@ -34,18 +39,24 @@ static void print_json(const struct conf *conf, const struct twheel_info *info,
 	json_close();
 }
 
-static void print_table(const struct conf *conf, const struct twheel_info *info,
-			const char *version)
+static void print_table(const struct conf *conf, const struct wheel *w)
 {
+	const struct twheel_info *info = &w->info;
 	char buf[DURATION_LEN];
+	char version[64];
 
-	printf("device      %s\n", conf->device);
-	printf("module      %s\n", version);
+	if (wheel_is_kernel(w)) {
+		printf("device      %s\n", conf->device);
+		printf("module      %s\n", module_version(version, sizeof(version)));
+	} else {
+		printf("device      none: the wheel is in this process\n");
+	}
 	printf("clock       %s\n", clock_name(info->clock_id));
 	printf("tick        %s (2^%d ns)\n", duration_text(buf, info->tick_ns),
 	       __builtin_ctzll(info->tick_ns));
-	printf("min tick    %s without CAP_SYS_RESOURCE\n",
-	       duration_text(buf, info->min_tick_ns));
+	if (wheel_is_kernel(w))
+		printf("min tick    %s without CAP_SYS_RESOURCE\n",
+		       duration_text(buf, info->min_tick_ns));
 	printf("levels      %u of %u buckets\n", info->levels, 1U << info->slot_bits);
 	printf("horizon     %s\n", info->horizon_ns == ~0ULL ? "every deadline" :
 	       duration_text(buf, info->horizon_ns));
@@ -60,7 +71,6 @@ static void print_table(const struct conf *conf, const struct twheel_info *info,
 static int run_info(const struct verb *verb, int argc, char **argv)
 {
 	struct conf conf = { };
-	char version[64];
 	struct wheel w;
 
 	while (next_option(verb, argc, argv, &conf) != -1)
@@ -68,11 +78,10 @@ static int run_info(const struct verb *verb, int argc, char **argv)
 	if (optind < argc)
 		usage_error(verb, "takes no argument");
 	wheel_open(&w, &conf);
-	module_version(version, sizeof(version));
 	if (conf.json)
-		print_json(&conf, &w.info, version);
+		print_json(&conf, &w);
 	else
-		print_table(&conf, &w.info, version);
+		print_table(&conf, &w);
 	wheel_close(&w);
 	return STATUS_OK;
 }

@@ -73,7 +73,7 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 		json_u64("timers", made);
 		json_string("clock", clock_name(w->info.clock_id));
 		json_u64("tick_ns", w->info.tick_ns);
-		json_u64("now_ns", wheel_now(w));
+		json_u64("now_ns", twheel_now(w->twheel));
 		json_close();
 	} else {
 		printf("%u timers, clock %s, tick %s\n", made,
@@ -88,7 +88,7 @@ static int watch(struct monitor *m, struct wheel *w)
 	__u64 seen = 0;
 
 	for (;;) {
-		int count = wheel_read(w, events, EVENTS);
+		int count = twheel_read(w->twheel, events, EVENTS);
 		int i;
 
 		if (count < 0)
@@ -103,7 +103,7 @@ static int watch(struct monitor *m, struct wheel *w)
 			continue;
 		if (wheel_nothing_left(w))
 			return m->limit ? STATUS_NOTHING_CAME : STATUS_OK;
-		if (!wait_input(w->fd, -1, m->idle, NULL, NULL) && m->idle != FOREVER)
+		if (!wait_input(w, -1, m->idle, NULL, NULL) && m->idle != FOREVER)
 			return STATUS_NOTHING_CAME;
 	}
 }

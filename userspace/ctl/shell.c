@@ -153,7 +153,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 		why = "a timer that exists takes no count and no label";
 	if (why)
 		return failed(sh, STATUS_USAGE, word[2], why);
-	ret = wheel_get(&sh->wheel, &t);
+	ret = wheel_do(&sh->wheel, TWHEEL_OP_GET, &t);
 	if (ret)
 		return refused(sh, word[1], ret);
 	t.deadline_ns = spec.deadline;
@@ -162,7 +162,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 	if (spec.says_slack)
 		t.slack_ns = spec.slack;
 	t.flags = spec.flags | (t.flags & TWHEEL_KEEP);
-	ret = wheel_rearm(&sh->wheel, &t);
+	ret = wheel_do(&sh->wheel, TWHEEL_OP_REARM, &t);
 	if (ret) {
 		status = refused(sh, word[1], ret);
 		hint_spec(&sh->wheel, &spec, ret);
@@ -182,7 +182,7 @@ static int cmd_cancel(struct shell *sh, char **word)
 
 	if (!find_timer(sh, word[1], &t.id, &entry))
 		return refused(sh, word[1], -ENOENT);
-	ret = wheel_cancel(&sh->wheel, &t);
+	ret = wheel_do(&sh->wheel, TWHEEL_OP_CANCEL, &t);
 	if (ret)
 		return refused(sh, word[1], ret);
 	if (entry)
@@ -199,7 +199,7 @@ static int cmd_get(struct shell *sh, char **word)
 
 	if (!find_timer(sh, word[1], &t.id, &entry))
 		return refused(sh, word[1], -ENOENT);
-	ret = wheel_get(&sh->wheel, &t);
+	ret = wheel_do(&sh->wheel, TWHEEL_OP_GET, &t);
 	if (ret)
 		return refused(sh, word[1], ret);
 	print_timer(sh, "timer", &t, false);
@@ -214,7 +214,7 @@ static int cmd_list(struct shell *sh, char **word)
 	int count, i;
 
 	(void)word;
-	while ((count = wheel_list(&sh->wheel, timers, EVENTS, &cursor)) > 0) {
+	while ((count = twheel_list(sh->wheel.twheel, timers, EVENTS, &cursor)) > 0) {
 		for (i = 0; i < count; i++)
 			print_timer(sh, "timer", &timers[i], false);
 		total += count;
@@ -234,22 +234,21 @@ static int cmd_list(struct shell *sh, char **word)
 static int cmd_drain(struct shell *sh, char **word)
 {
 	unsigned int mode = TWHEEL_DRAIN_EXPIRE;
-	__u64 count;
-	int ret;
+	int count;
 
 	if (word[1] && !strcmp(word[1], "cancel"))
 		mode = TWHEEL_DRAIN_CANCEL;
 	else if (word[1] && strcmp(word[1], "expire"))
 		return failed(sh, STATUS_USAGE, word[1], "expire (default) or cancel");
-	ret = wheel_drain(&sh->wheel, mode, &count);
-	if (ret)
-		return refused(sh, NULL, ret);
+	count = twheel_drain(sh->wheel.twheel, mode);
+	if (count < 0)
+		return refused(sh, NULL, count);
 	if (sh->conf.json) {
 		json_open("drained");
 		json_u64("timers", count);
 		json_close();
 	} else {
-		printf("drained %llu\n", count);
+		printf("drained %d\n", count);
 	}
 	return STATUS_OK;
 }
@@ -260,7 +259,7 @@ static int cmd_stats(struct shell *sh, char **word)
 	int ret;
 
 	(void)word;
-	ret = wheel_stats(&sh->wheel, &stats);
+	ret = twheel_stats(sh->wheel.twheel, &stats);
 	if (ret)
 		return refused(sh, NULL, ret);
 	if (sh->conf.json) {
@@ -279,7 +278,7 @@ static int print_events(struct shell *sh, __u64 limit)
 	struct twheel_event events[EVENTS];
 	int count, i;
 
-	count = wheel_read(&sh->wheel, events, limit < EVENTS ? limit : EVENTS);
+	count = twheel_read(sh->wheel.twheel, events, limit < EVENTS ? limit : EVENTS);
 	/* Over the prompt, however short that is which comes. */
 	if (count > 0 && sh->interactive)
 		printf("\r%*s\r", (int)strlen(PROMPT), "");
@@ -301,7 +300,7 @@ static int cmd_sleep(struct shell *sh, char **word)
 	if (__builtin_add_overflow(now, ns, &end))
 		end = ~0ULL;
 	for (; now < end; now = monotonic_now()) {
-		if (!wait_input(sh->wheel.fd, -1, end - now, NULL, NULL))
+		if (!wait_input(&sh->wheel, -1, end - now, NULL, NULL))
 			continue;
 		ret = print_events(sh, EVENTS);
 		if (ret < 0)
@@ -335,7 +334,7 @@ static int cmd_wait(struct shell *sh, char **word)
 					      "nothing is left that could expire");
 			break;
 		}
-		wait_input(sh->wheel.fd, -1, FOREVER, NULL, NULL);
+		wait_input(&sh->wheel, -1, FOREVER, NULL, NULL);
 	}
 	return STATUS_OK;
 }
@@ -488,12 +487,13 @@ static int loop(struct shell *sh)
 	while (!sh->quit && !sh->input_ended) {
 		bool line_came;
 
-		if (wait_input(sh->wheel.fd, STDIN_FILENO, FOREVER, &line_came, NULL)) {
+		if (wait_input(&sh->wheel, STDIN_FILENO, FOREVER, &line_came, NULL)) {
 			int ret = print_events(sh, EVENTS);
 
 			if (ret < 0)
 				die(error_status(-ret), "read: %s", error_text(-ret));
-			if (!line_came)
+			/* What woke us may have been withdrawn: then the prompt stands. */
+			if (ret && !line_came)
 				prompt(sh);
 		}
 		if (line_came) {

@@ -103,20 +103,12 @@ static void consume(struct wheel *w, __u64 end)
 		now = monotonic_now();
 		/* A signal is noticed before the wait, or ends it: nothing is between. */
 		sigprocmask(SIG_BLOCK, &ours, &others);
-		ready = wait_input(w->fd, -1, now < end && !interrupted ? end - now : 0, NULL,
+		ready = wait_input(w, -1, now < end && !interrupted ? end - now : 0, NULL,
 				   &others);
 		sigprocmask(SIG_SETMASK, &others, NULL);
-		if (ready && wheel_read(w, events, EVENTS) < 0)
+		if (ready && twheel_read(w->twheel, events, EVENTS) < 0)
 			die(STATUS_FAILURE, "cannot read the wheel");
 	} while (!interrupted && now < end);
-}
-
-static void get_stats(struct wheel *w, struct twheel_stats *stats)
-{
-	int ret = wheel_stats(w, stats);
-
-	if (ret)
-		die(error_status(-ret), "cannot read the counters: %s", error_text(-ret));
 }
 
 static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
@@ -129,7 +121,7 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 	/* The wheel is ours: all of its counters began at 0, before it was loaded. */
 	for (row = 1; row <= count && !interrupted; row++) {
 		consume(w, start + row * interval);
-		get_stats(w, &after);
+		wheel_stats(w, &after);
 		print_row(conf, &before, &after, monotonic_now() - start);
 		before = after;
 	}

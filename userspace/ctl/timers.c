@@ -159,7 +159,7 @@ void note_arming(struct entry *e, const struct wheel *w, const struct spec *s,
 {
 	e->first_deadline = t->deadline_ns;
 	if (s->flags & TWHEEL_ABSTIME || t->deadline_ns == ~0ULL)
-		e->armed_at = wheel_now(w);
+		e->armed_at = twheel_now(w->twheel);
 	else
 		e->armed_at = t->deadline_ns - s->deadline;
 }
@@ -186,7 +186,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		if (e) {
 			struct twheel_timer old = { .id = e->id };
 
-			if (!wheel_get(w, &old))
+			if (!wheel_do(w, TWHEEL_OP_GET, &old))
 				return -EEXIST;
 		}
 	}
@@ -199,7 +199,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		.flags = s->flags | (s->flags & TWHEEL_DISARMED ? TWHEEL_KEEP : 0),
 	};
 	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
-	ret = wheel_register(w, t);
+	ret = wheel_do(w, TWHEEL_OP_REGISTER, t);
 	if (ret)
 		return ret;
 	e = &r->entry[r->count++];

@@ -13,7 +13,6 @@
 
 #include "common.h"
 
-#define VERSION		"0.1.0"
 #define MAX_OPTIONS	32
 
 static const struct verb * const verbs[] = {
@@ -65,6 +64,9 @@ static const char common_help[] =
 	"\n"
 	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d; a bare number\n"
 	"is milliseconds.\n"
+	"\n"
+	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
+	"which needs no module.\n"
 	"\n";
 
 /* Prints one line to stderr, in the way of all errors of this program. */
@@ -198,22 +200,22 @@ __u64 duration_option(const struct verb *verb, const char *option,
 }
 
 static void clock_option(const struct verb *verb, const char *text,
-			 struct twheel_setup *setup)
+			 struct twheel_options *shape)
 {
 	static const unsigned int clocks[] = {
 		CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI,
 	};
 	size_t i;
 
-	setup->clock_id = 0;
-	setup->flags = 0;
+	shape->clock_id = 0;
+	shape->flags = 0;
 	if (!strcmp(text, clock_name(CLOCK_REALTIME))) {
-		setup->flags = TWHEEL_SETUP_REALTIME;
+		shape->flags = TWHEEL_OPEN_REALTIME;
 		return;
 	}
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		if (!strcmp(text, clock_name(clocks[i]))) {
-			setup->clock_id = clocks[i];
+			shape->clock_id = clocks[i];
 			return;
 		}
 	}
@@ -301,25 +303,26 @@ int next_option(const struct verb *verb, int argc, char **argv,
 			break;
 		case OPT_DEVICE:
 			conf->device = optarg;
+			conf->names_device = true;
 			break;
 		case OPT_CLOCK:
-			clock_option(verb, optarg, &conf->setup);
+			clock_option(verb, optarg, &conf->shape);
 			break;
 		case OPT_TICK:
-			conf->setup.tick_ns = duration_option(verb, "--tick", optarg);
-			if (!conf->setup.tick_ns)
+			conf->shape.tick_ns = duration_option(verb, "--tick", optarg);
+			if (!conf->shape.tick_ns)
 				usage_error(verb, "--tick must be above 0");
 			break;
 		case OPT_LEVELS:
-			conf->setup.levels = number_option(verb, "--levels", optarg, 16);
+			conf->shape.levels = number_option(verb, "--levels", optarg, 16);
 			break;
 		case OPT_SLOT_BITS:
-			conf->setup.slot_bits = number_option(verb, "--slot-bits", optarg, 16);
-			if (conf->setup.slot_bits < 4)
+			conf->shape.slot_bits = number_option(verb, "--slot-bits", optarg, 16);
+			if (conf->shape.slot_bits < 4)
 				usage_error(verb, "--slot-bits takes a number from 4 to 16");
 			break;
 		case OPT_MAX_TIMERS:
-			conf->setup.max_timers = number_option(verb, "--max-timers", optarg,
+			conf->shape.max_timers = number_option(verb, "--max-timers", optarg,
 							       ~0U);
 			break;
 		case ':':
@@ -404,7 +407,7 @@ static int run_option(int argc, char **argv)
 		print_overview(stdout);
 		return STATUS_OK;
 	case 'V':
-		printf("twheelctl %s\n", VERSION);
+		printf("twheelctl %s\n", twheel_version());
 		return STATUS_OK;
 	case -1:
 		complain("there is no verb");

@@ -137,7 +137,7 @@ static void count_timers(struct picture *p, __u64 now)
 	p->idle = 0;
 	p->due = 0;
 	p->armed = 0;
-	while ((count = wheel_list(&p->wheel, timers, TIMERS, &cursor)) > 0) {
+	while ((count = twheel_list(p->wheel.twheel, timers, TIMERS, &cursor)) > 0) {
 		for (i = 0; i < count; i++) {
 			const struct twheel_timer *t = &timers[i];
 			long where;
@@ -279,7 +279,7 @@ static void print_json(const struct picture *p, __u64 now)
 
 static void show(struct picture *p)
 {
-	__u64 now = wheel_now(&p->wheel);
+	__u64 now = twheel_now(p->wheel.twheel);
 
 	count_timers(p, now);
 	if (p->conf.json)
@@ -323,8 +323,8 @@ static void consume(struct picture *p)
 	__u64 now;
 
 	while ((now = monotonic_now()) < end)
-		if (wait_input(p->wheel.fd, -1, end - now, NULL, NULL) &&
-		    wheel_read(&p->wheel, events, TIMERS) < 0)
+		if (wait_input(&p->wheel, -1, end - now, NULL, NULL) &&
+		    twheel_read(p->wheel.twheel, events, TIMERS) < 0)
 			die(STATUS_FAILURE, "cannot read the wheel");
 }
 

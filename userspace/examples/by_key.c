@@ -6,8 +6,8 @@
  * for some seconds:
  * tail -F access.log | stdbuf -oL cut -d ' ' -f 1 | by_key 30
  *
- * The keys have a wheel of their own, which lives in the loop as any other does:
- * its descriptor, and twheel_flush() before the loop sleeps.
+ * The keys have a wheel of their own, whose descriptor lives in the loop as that of
+ * any other wheel does.
  */
 #include <errno.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ static size_t hear(struct twheel_keyed *keys, const char *text, size_t len, uint
 
 	while ((end = memchr(name, '\n', text + len - name))) {
 		if (end > name) {
-			known = twheel_keyed_set(keys, name, end - name, deadline, 0);
+			known = twheel_keyed_set(keys, name, end - name, deadline, 0, NULL);
 			check("set", known);
 			if (!known)
 				printf("%.*s is here\n", (int)(end - name), name);
@@ -69,7 +69,7 @@ static size_t listen_to(struct pollfd *in, struct twheel_keyed *keys, char *text
 		in->fd = -1;
 	if ((!got || have == size - 1) && !memchr(text, '\n', have))
 		text[have++] = '\n';
-	used = hear(keys, text, have, twheel_now(twheel_keyed_wheel(keys)) + timeout);
+	used = hear(keys, text, have, twheel_after(twheel_keyed_wheel(keys), timeout));
 	memmove(text, text + used, have - used);
 	return have - used;
 }
@@ -80,7 +80,6 @@ int main(int argc, char **argv)
 	double seconds = argc > 1 ? strtod(argv[1], &end) : 30;
 	struct pollfd fds[2] = { { .fd = 0, .events = POLLIN }, { .events = POLLIN } };
 	struct twheel_keyed *keys;
-	struct twheel_ctx *wheel;
 	char text[4096];
 	unsigned int rounds;
 	size_t have = 0;
@@ -89,13 +88,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: by_key [SECONDS]\n");
 		return 2;
 	}
-	check("open", twheel_keyed_open(NULL, &keys));
-	wheel = twheel_keyed_wheel(keys);
-	fds[1].fd = twheel_fd(wheel);
+	check("open", twheel_keyed_open(&keys, NULL));
+	fds[1].fd = twheel_fd(twheel_keyed_wheel(keys));
 
 	/* Until the last of them is silent, and no more can come. */
 	while (fds[0].fd >= 0 || twheel_keyed_count(keys)) {
-		check("flush", twheel_flush(wheel));
 		if (poll(fds, 2, -1) < 0)
 			check("poll", -errno);
 		/* What waits there is heard before anyone is called silent. */

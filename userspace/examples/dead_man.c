@@ -3,13 +3,14 @@
  * How does a supervisor hear that a worker hangs, whatever it hangs in?
  *
  * The supervisor has a wheel and a timer for each worker. A worker gets the
- * descriptor and the id of its timer, and moves that on while it is well: one
+ * descriptor and the id of its timer, and moves the timer on while it is well: one
  * exchange on a word that both can see. When it does not, for whatever reason,
  * the timer expires, and the supervisor reads the event. Nothing in the worker
  * has to run for that, so it works for one that was killed, that spins, or
  * that is stopped.
  *
- * It takes the kernel's wheel: one in a process could not be shared.
+ * Timers that processes share are made by REGISTER, which twheel_submit() does.
+ * The wheel must be the kernel's, because one in a process cannot be shared.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -108,30 +109,30 @@ static int receive(int sock, uint64_t *id)
 static void work(int sock)
 {
 	struct timespec beat = { .tv_nsec = BEAT_NS };
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	uint64_t timer;
 
-	check("from_fd", twheel_from_fd(receive(sock, &timer), &wheel));
+	check("open_fd", twheel_open_fd(&wheel, receive(sock, &timer)));
 	for (;;) {
-		check("arm", twheel_arm(wheel, timer, twheel_now(wheel) + SILENCE_NS));
-		/* Before it sleeps: needed if its timer had expired, free if not. */
-		check("flush", twheel_flush(wheel));
+		check("set", twheel_set(wheel, timer, twheel_after(wheel, SILENCE_NS)));
 		nanosleep(&beat, NULL);
 	}
 }
 
-static void hire(struct twheel_ctx *wheel, struct worker *w)
+static void hire(struct twheel *wheel, struct worker *w)
 {
-	struct twheel_timer timer = {
-		.user_data = (uintptr_t)w,
-		.deadline_ns = 10 * SILENCE_NS,
-		.flags = TWHEEL_KEEP,
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REGISTER,
+		.timer.user_data = (uintptr_t)w,
+		.timer.deadline_ns = 10 * SILENCE_NS,
+		.timer.flags = TWHEEL_KEEP,
 	};
 	pid_t supervisor = getpid();
 	int sock[2];
 
-	check("register", twheel_register(wheel, &timer));
-	w->timer = timer.id;
+	check("submit", twheel_submit(wheel, &op, 1));
+	check("register", op.result);
+	w->timer = op.timer.id;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		die("socketpair");
 	w->pid = fork();
@@ -142,7 +143,7 @@ static void hire(struct twheel_ctx *wheel, struct worker *w)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != supervisor)
 			_exit(1);
-		/* It needs no more than what it is given. */
+		/* A wheel is not used across fork(): the child opens its own descriptor. */
 		twheel_close(wheel);
 		close(sock[0]);
 		work(sock[1]);
@@ -153,7 +154,7 @@ static void hire(struct twheel_ctx *wheel, struct worker *w)
 }
 
 /* Reads for a while. Returns false if a worker was reported that is well. */
-static bool supervise(struct twheel_ctx *wheel, uint64_t until)
+static bool supervise(struct twheel *wheel, uint64_t until)
 {
 	struct twheel_event event;
 	uint64_t now;
@@ -184,12 +185,12 @@ int main(void)
 		{ .what = "killed", .signal = SIGKILL },
 		{ .what = "well, too" },
 	};
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	unsigned int i;
 	bool right;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	check("open", twheel_open(&options, &wheel));
+	check("open", twheel_open(&wheel, &options));
 	for (i = 0; i < WORKERS; i++)
 		hire(wheel, &workers[i]);
 	right = supervise(wheel, twheel_now(wheel) + PEACE_NS);

@@ -2,12 +2,12 @@
 /*
  * How does a server kick the connections that fell silent?
  *
- * One epoll loop, one wheel, one timeout per connection. It is started when the
- * connection comes, moved whenever something arrives, and stopped when the peer
+ * One epoll loop, one wheel, one timer per connection. It is added when the
+ * connection comes, moved whenever something arrives, and deleted when the peer
  * leaves. One that expires names a connection that was silent all that time: it
  * is closed. There is no list to search, no heap to maintain, no tick while
- * nothing happens; and to move a timeout, which is what this server does all day,
- * is one exchange on a word of memory and no system call.
+ * nothing happens. To move a timer is what this server does all day: one exchange on
+ * a word of memory and no system call.
  *
  * The file has four parts: the server, which is the example; a crowd of
  * clients, some of which fall silent, that judges the server by its own clock
@@ -78,12 +78,12 @@ static const char *msec_text(char buf[24], __u64 ns)
 
 /* A connection; its descriptor is its place in the array of them. */
 struct conn {
-	/* Id of its timeout, 0 if there is no such connection. */
-	uint64_t timeout;
+	/* Id of its timer, 0 if there is no such connection. */
+	uint64_t timer;
 };
 
 struct server {
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	int loop;
 	int listener;
 	/* Readable when the server shall end; -1 if never. */
@@ -99,7 +99,7 @@ struct server {
 	unsigned int open;
 	unsigned int accepted;
 	unsigned int kicked;
-	/* Times that something was heard, each a timeout moved. */
+	/* Times that something was heard, each a timer moved. */
 	__u64 moves;
 	/* Reads of the wheel, and the events that they brought. */
 	__u64 reads;
@@ -108,7 +108,7 @@ struct server {
 	unsigned int late[BUCKETS];
 	__u64 worst_late;
 
-	/* Timeouts for the line each second, and for listening again. */
+	/* Timers for the line each second, and for listening again. */
 	uint64_t progress;
 	uint64_t listening;
 };
@@ -126,14 +126,14 @@ static void watch(const struct server *s, int fd)
 }
 
 /*
- * Stops the timeout, even if it has expired: then the wheel takes the expiration
- * back, or we have read it already. None is read after this, so the next
- * connection can have the descriptor.
+ * Deletes the timer, even if it has expired: then the wheel withdraws the event, or we
+ * have read it already. None is read after this, so the next connection can have the
+ * descriptor.
  */
 static void forget(struct server *s, int fd)
 {
-	check("twheel_stop", twheel_stop(s->wheel, s->conn[fd].timeout));
-	s->conn[fd].timeout = 0;
+	check("twheel_del", twheel_del(s->wheel, s->conn[fd].timer));
+	s->conn[fd].timer = 0;
 	s->open--;
 	/* This takes it out of the epoll set as well. */
 	close(fd);
@@ -154,9 +154,9 @@ static void stop_listening(struct server *s)
 	int ret;
 
 	if (s->listening)
-		ret = twheel_move(s->wheel, s->listening, until);
+		ret = twheel_set(s->wheel, s->listening, until);
 	else
-		ret = twheel_start(s->wheel, until, LISTENING, &s->listening);
+		ret = twheel_add(s->wheel, until, LISTENING, &s->listening);
 	if (ret >= 0)
 		listen_to(s, 0);
 }
@@ -191,12 +191,12 @@ static void accept_all(struct server *s)
 			close(fd);
 			continue;
 		}
-		ret = twheel_start(s->wheel, now_ns() + s->timeout, fd, &s->conn[fd].timeout);
+		ret = twheel_add(s->wheel, now_ns() + s->timeout, fd, &s->conn[fd].timer);
 		if (ret == -ENOSPC || ret == -ENOMEM) {
 			close(fd);
 			continue;
 		}
-		check("twheel_start", ret);
+		check("twheel_add", ret);
 		s->open++;
 		s->accepted++;
 		watch(s, fd);
@@ -204,13 +204,13 @@ static void accept_all(struct server *s)
 }
 
 /*
- * Something arrived, so the connection lives: its timeout begins again, from now
+ * Something arrived, so the connection lives: its timer begins again, from now
  * and not from when the loop woke up, as it may have arrived since.
  */
 static void heard_from(struct server *s, int fd)
 {
-	/* Had it expired just now, unread, the expiration is taken back. */
-	check("twheel_move", twheel_move(s->wheel, s->conn[fd].timeout, now_ns() + s->timeout));
+	/* If it has expired just now and is unread, the event is withdrawn. */
+	check("twheel_set", twheel_set(s->wheel, s->conn[fd].timer, now_ns() + s->timeout));
 	s->moves++;
 }
 
@@ -270,9 +270,9 @@ static void read_wheel(struct server *s)
 	for (i = 0; i < count; i++) {
 		if (events[i].user_data == PROGRESS) {
 			print_progress(s);
-			/* One whose event was read can be moved on as well. */
-			check("twheel_move", twheel_move(s->wheel, s->progress,
-							 now_ns() + NSEC_PER_SEC));
+			/* It has expired, and is armed again. */
+			check("twheel_set", twheel_set(s->wheel, s->progress,
+						       now_ns() + NSEC_PER_SEC));
 		} else if (events[i].user_data == LISTENING) {
 			listen_to(s, EPOLLIN);
 		} else {
@@ -289,8 +289,6 @@ static void serve(struct server *s)
 		bool wheel_ready = false, listener_ready = false;
 		int i, count;
 
-		/* The wheel has to know of what was started before we sleep. */
-		check("twheel_flush", twheel_flush(s->wheel));
 		count = epoll_wait(s->loop, ready, EVENTS, -1);
 		if (count < 0 && errno != EINTR)
 			die("epoll_wait");
@@ -364,7 +362,7 @@ static void start_server(struct server *s, unsigned int *port)
 		die("memory");
 
 	/* The kernel's, or one in this process if there is no /dev/twheel. */
-	check("twheel_open", twheel_open(NULL, &s->wheel));
+	check("twheel_open", twheel_open(&s->wheel, NULL));
 	s->loop = epoll_create1(EPOLL_CLOEXEC);
 	if (s->loop < 0)
 		die("epoll_create1");
@@ -376,8 +374,8 @@ static void start_server(struct server *s, unsigned int *port)
 
 	s->started = now_ns();
 	if (!s->verbose)
-		check("twheel_start", twheel_start(s->wheel, s->started + NSEC_PER_SEC, PROGRESS,
-						   &s->progress));
+		check("twheel_add", twheel_add(s->wheel, s->started + NSEC_PER_SEC, PROGRESS,
+					       &s->progress));
 }
 
 static void print_histogram(const struct server *s)
@@ -615,21 +613,24 @@ static int run_clients(unsigned int count, __u64 timeout, unsigned int port, int
 	return verdict(&crowd);
 }
 
-/* What the timeouts have cost, as the library counts it. */
+/* What the timers have cost, as the library counts it. */
 static void print_cost(const struct server *s, const struct twheel_stats *stats)
 {
 	bool kernel = !strcmp(twheel_backend(s->wheel), "kernel");
 	struct twheel_usage usage;
+	uint64_t calls;
 
-	twheel_usage(s->wheel, &usage);
-	printf("server: %llu heartbeats, each of which moved a timeout\n", s->moves);
-	printf("server: %llu %s to start, move and stop them all: %llu to announce, %llu for slots, %llu to take back\n",
-	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn),
-	       kernel ? "system calls" : "calls of the wheel",
+	check("twheel_usage", twheel_usage(s->wheel, &usage));
+	calls = usage.kicks + usage.refills + usage.withdrawn;
+	printf("server: %llu heartbeats, each of which moved a timer\n", s->moves);
+	printf("server: %llu %s to add, move and delete them all: %llu kicks, %llu for more timers, %llu to withdraw\n",
+	       (unsigned long long)calls, kernel ? "system calls" : "calls of the wheel",
 	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
 	       (unsigned long long)usage.withdrawn);
-	printf("server: %llu reads of %llu expirations; the wheel woke up %llu times and found %llu moved\n",
-	       s->reads, s->events, stats->wakeups, stats->moved);
+	printf("server: that is %s than one for each of %llu turns of the wheel\n",
+	       calls <= stats->wakeups ? "no more" : "more", stats->wakeups);
+	printf("server: %llu reads of %llu events; the wheel found %llu moved\n",
+	       s->reads, s->events, stats->moved);
 }
 
 static int run_demo(struct server *s, bool emulated)
@@ -654,7 +655,7 @@ static int run_demo(struct server *s, bool emulated)
 	if (pid < 0)
 		die("fork");
 	if (!pid) {
-		/* All that a child has of the wheel is the descriptor. */
+		/* The wheel is the server's: a child cannot use it. */
 		twheel_close(s->wheel);
 		close(s->loop);
 		close(s->listener);
@@ -664,7 +665,7 @@ static int run_demo(struct server *s, bool emulated)
 	serve(s);
 	told = read(end[0], &held_up, sizeof(held_up)) == sizeof(held_up);
 
-	check("twheel_counters", twheel_counters(s->wheel, &stats));
+	check("twheel_stats", twheel_stats(s->wheel, &stats));
 	print_histogram(s);
 	if (emulated)
 		printf("(the processor is emulated: lateness here says nothing about a real machine)\n");
@@ -693,7 +694,8 @@ static int run_demo(struct server *s, bool emulated)
 struct calls {
 	/* Of /dev/twheel, by number. */
 	unsigned int verb[VERBS];
-	/* The library reads the kernel's wheel by preadv2(). */
+	/* Reads of its descriptor, which the first of these verbs tells. */
+	uint64_t wheel;
 	unsigned int reads;
 	/* What a wheel in the process has in place of all these. */
 	unsigned int alarms;
@@ -701,14 +703,16 @@ struct calls {
 
 static void note_call(struct calls *calls, uint64_t nr, const uint64_t *args)
 {
-	if (nr == SYS_ioctl && _IOC_TYPE(args[1]) == TWHEEL_IOC_MAGIC)
+	if (nr == SYS_ioctl && _IOC_TYPE(args[1]) == TWHEEL_IOC_MAGIC) {
 		calls->verb[_IOC_NR(args[1]) % VERBS]++;
-	else if (nr == SYS_preadv2)
-		calls->reads++;
-	else if (nr == SYS_timerfd_settime)
+		calls->wheel = args[0];
+	} else if (nr == SYS_read || nr == SYS_readv || nr == SYS_preadv2) {
+		calls->reads += calls->wheel && args[0] == calls->wheel;
+	} else if (nr == SYS_timerfd_settime) {
 		calls->alarms++;
+	}
 #ifdef SYS_timerfd_settime64
-	else if (nr == SYS_timerfd_settime64)
+	if (nr == SYS_timerfd_settime64)
 		calls->alarms++;
 #endif
 }
@@ -725,7 +729,7 @@ static void print_calls(const struct calls *calls)
 	for (i = 0; i < VERBS; i++)
 		if (calls->verb[i])
 			printf(" %u %s,", calls->verb[i], name[i]);
-	printf(" %u preadv2, %u timerfd_settime\n", calls->reads, calls->alarms);
+	printf(" %u reads, %u timerfd_settime\n", calls->reads, calls->alarms);
 }
 
 /*

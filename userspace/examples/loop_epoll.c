@@ -2,8 +2,8 @@
 /*
  * How does a wheel live in an epoll loop of your own?
  *
- * Its descriptor is added once. twheel_flush() comes before epoll_wait(), so
- * that the wheel knows of what was armed since; twheel_read() when it is ready.
+ * Its descriptor is added once, and twheel_read() is called when it is ready. That
+ * is all: a timer is armed when twheel_add() or twheel_set() has returned.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include <libtwheel.h>
 
-#define TIMEOUTS	1000
+#define TIMERS	1000
 #define MSEC		1000000ULL
 
 static void check(const char *what, int err)
@@ -23,16 +23,16 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-static unsigned int read_wheel(struct twheel_ctx *wheel)
+static unsigned int read_wheel(struct twheel *wheel)
 {
 	struct twheel_event events[64];
 	unsigned int total = 0;
 	int count, i;
 
 	while ((count = twheel_read(wheel, events, 64)) > 0) {
-		/* Each is stopped once, or its slot stays in use. */
+		/* An expired timer stays the program's until it is deleted. */
 		for (i = 0; i < count; i++)
-			check("stop", twheel_stop(wheel, events[i].id));
+			check("del", twheel_del(wheel, events[i].id));
 		total += count;
 	}
 	check("read", count);
@@ -44,24 +44,23 @@ int main(void)
 	unsigned int expired = 0, turns = 0, i;
 	struct epoll_event ev = { .events = EPOLLIN };
 	int loop = epoll_create1(EPOLL_CLOEXEC);
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	uint64_t id;
 
-	check("open", twheel_open(NULL, &wheel));
+	check("open", twheel_open(&wheel, NULL));
 	if (loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev)) {
 		perror("epoll");
 		return 1;
 	}
-	for (i = 0; i < TIMEOUTS; i++)
-		check("start", twheel_start(wheel, twheel_now(wheel) + i % 200 * MSEC, i, &id));
+	for (i = 0; i < TIMERS; i++)
+		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
 
-	while (expired < TIMEOUTS) {
-		check("flush", twheel_flush(wheel));
+	while (expired < TIMERS) {
 		if (epoll_wait(loop, &ev, 1, -1) == 1)
 			expired += read_wheel(wheel);
 		turns++;
 	}
-	printf("%u timeouts in %u turns of the loop\n", expired, turns);
+	printf("%u timers in %u turns of the loop\n", expired, turns);
 	twheel_close(wheel);
 	return 0;
 }

@@ -2,9 +2,8 @@
 /*
  * How does a wheel live in libevent's loop?
  *
- * Its descriptor is a persistent read event. libevent has no hook before it
- * sleeps for a single source, so a loop that is turned by hand, as here, calls
- * twheel_flush() between turns; or each callback does that arms something.
+ * Its descriptor is a persistent read event, whose callback reads the wheel. Any
+ * other callback can arm timers, and the loop need not hear of it.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 
 #include <libtwheel.h>
 
-#define TIMEOUTS	1000
+#define TIMERS	1000
 #define MSEC		1000000ULL
 
 static unsigned int expired;
@@ -30,15 +29,15 @@ static void check(const char *what, int err)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	struct twheel_event events[64];
-	struct twheel_ctx *wheel = arg;
+	struct twheel *wheel = arg;
 	int count, i;
 
 	(void)fd;
 	(void)what;
 	while ((count = twheel_read(wheel, events, 64)) > 0) {
-		/* Each is stopped once, or its slot stays in use. */
+		/* An expired timer stays the program's until it is deleted. */
 		for (i = 0; i < count; i++)
-			check("stop", twheel_stop(wheel, events[i].id));
+			check("del", twheel_del(wheel, events[i].id));
 		expired += count;
 	}
 	check("read", count);
@@ -47,25 +46,23 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 int main(void)
 {
 	struct event_base *base = event_base_new();
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	struct event *event;
 	unsigned int i;
 	uint64_t id;
 
-	check("open", twheel_open(NULL, &wheel));
+	check("open", twheel_open(&wheel, NULL));
 	event = event_new(base, twheel_fd(wheel), EV_READ | EV_PERSIST, on_readable, wheel);
 	if (!event || event_add(event, NULL)) {
 		fprintf(stderr, "loop_libevent: no event\n");
 		return 1;
 	}
-	for (i = 0; i < TIMEOUTS; i++)
-		check("start", twheel_start(wheel, twheel_now(wheel) + i % 200 * MSEC, i, &id));
+	for (i = 0; i < TIMERS; i++)
+		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
 
-	while (expired < TIMEOUTS) {
-		check("flush", twheel_flush(wheel));
+	while (expired < TIMERS)
 		event_base_loop(base, EVLOOP_ONCE);
-	}
-	printf("%u timeouts in libevent's loop\n", expired);
+	printf("%u timers in libevent's loop\n", expired);
 	event_free(event);
 	event_base_free(base);
 	twheel_close(wheel);

@@ -2,8 +2,8 @@
 /*
  * How does a wheel live in libuv's loop?
  *
- * Its descriptor is a poll handle, and a prepare handle, which runs just before
- * the loop sleeps, calls twheel_flush(). The rest of the program need not know.
+ * Its descriptor is a poll handle, whose callback reads the wheel. Any other
+ * callback can arm timers, and the loop need not hear of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include <libtwheel.h>
 
-#define TIMEOUTS	1000
+#define TIMERS	1000
 #define MSEC		1000000ULL
 
 static unsigned int expired;
@@ -26,66 +26,50 @@ static void check(const char *what, int err)
 }
 
 /* The adapter. */
-struct wheel_handle {
-	struct twheel_ctx *wheel;
-	uv_poll_t poll;
-	uv_prepare_t prepare;
-};
-
 static void on_readable(uv_poll_t *poll, int status, int what)
 {
-	struct wheel_handle *h = poll->data;
+	struct twheel *wheel = poll->data;
 	struct twheel_event events[64];
 	int count, i;
 
 	(void)status;
 	(void)what;
-	while ((count = twheel_read(h->wheel, events, 64)) > 0) {
-		/* Each is stopped once, or its slot stays in use. */
+	while ((count = twheel_read(wheel, events, 64)) > 0) {
+		/* An expired timer stays the program's until it is deleted. */
 		for (i = 0; i < count; i++)
-			check("stop", twheel_stop(h->wheel, events[i].id));
+			check("del", twheel_del(wheel, events[i].id));
 		expired += count;
 	}
 	check("read", count);
-	if (expired == TIMEOUTS)
+	if (expired == TIMERS)
 		uv_stop(poll->loop);
 }
 
-static void before_sleep(uv_prepare_t *prepare)
+static void add_wheel(uv_loop_t *loop, uv_poll_t *poll, struct twheel *wheel)
 {
-	struct wheel_handle *h = prepare->data;
-
-	check("flush", twheel_flush(h->wheel));
-}
-
-static void add_wheel(uv_loop_t *loop, struct wheel_handle *h)
-{
-	h->poll.data = h;
-	h->prepare.data = h;
-	check("poll", uv_poll_init(loop, &h->poll, twheel_fd(h->wheel)));
-	check("poll", uv_poll_start(&h->poll, UV_READABLE, on_readable));
-	check("prepare", uv_prepare_init(loop, &h->prepare));
-	check("prepare", uv_prepare_start(&h->prepare, before_sleep));
+	poll->data = wheel;
+	check("poll", uv_poll_init(loop, poll, twheel_fd(wheel)));
+	check("poll", uv_poll_start(poll, UV_READABLE, on_readable));
 }
 
 int main(void)
 {
 	uv_loop_t *loop = uv_default_loop();
-	struct wheel_handle h;
+	struct twheel *wheel;
+	uv_poll_t poll;
 	unsigned int i;
 	uint64_t id;
 
-	check("open", twheel_open(NULL, &h.wheel));
-	add_wheel(loop, &h);
-	for (i = 0; i < TIMEOUTS; i++)
-		check("start", twheel_start(h.wheel, twheel_now(h.wheel) + i % 200 * MSEC, i,
-					    &id));
+	check("open", twheel_open(&wheel, NULL));
+	add_wheel(loop, &poll, wheel);
+	for (i = 0; i < TIMERS; i++)
+		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
 	uv_run(loop, UV_RUN_DEFAULT);
-	printf("%u timeouts in libuv's loop\n", expired);
+	printf("%u timers in libuv's loop\n", expired);
 
-	uv_close((uv_handle_t *)&h.poll, NULL);
-	uv_close((uv_handle_t *)&h.prepare, NULL);
+	/* The loop lets go of the descriptor before the wheel is closed. */
+	uv_close((uv_handle_t *)&poll, NULL);
 	uv_run(loop, UV_RUN_DEFAULT);
-	twheel_close(h.wheel);
-	return expired == TIMEOUTS ? 0 : 1;
+	twheel_close(wheel);
+	return expired == TIMERS ? 0 : 1;
 }

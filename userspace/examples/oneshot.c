@@ -2,38 +2,50 @@
 /*
  * How do I get a first expiration?
  *
- * Open a wheel, register a timer, read its event. Everything else of the
- * device is there to do this for very many timers at once.
+ * Open a wheel, add a timer, wait, read its event. Everything else is there to do
+ * this for very many timers at once.
  */
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include <linux/twheel.h>
+#include <libtwheel.h>
+
+#define MSEC	1000000ULL
+
+/* The library returns a negative errno. */
+static void check(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "oneshot: %s: %s\n", what, strerror(-ret));
+	exit(1);
+}
 
 int main(void)
 {
-	/* A delay of 250 ms; user_data comes back in the event. */
-	struct twheel_timer timer = { .deadline_ns = 250000000, .user_data = 42 };
 	struct twheel_event event;
-	int wheel;
+	struct twheel *wheel;
+	uint64_t id;
+	int got;
 
-	wheel = open("/dev/twheel", O_RDWR | O_CLOEXEC);
-	if (wheel < 0 || ioctl(wheel, TWHEEL_IOC_REGISTER, &timer)) {
-		perror("/dev/twheel");
-		return 1;
-	}
+	/* The kernel's wheel, or one in this process if there is no /dev/twheel. */
+	check("open", twheel_open(&wheel, NULL));
 
-	/* Blocks until there is at least one whole event. */
-	if (read(wheel, &event, sizeof(event)) != sizeof(event)) {
-		perror("read");
-		return 1;
-	}
+	/* In 250 ms; the 42 comes back in the event. */
+	check("add", twheel_add(wheel, twheel_after(wheel, 250 * MSEC), 42, &id));
+
+	/* A wait can end with nothing to read: then it is waited again. */
+	do {
+		check("wait", twheel_wait(wheel, -1));
+		got = twheel_read(wheel, &event, 1);
+		check("read", got);
+	} while (!got);
 	printf("timer %llu expired, %llu us late\n", event.user_data,
 	       (event.expired_ns - event.deadline_ns) / 1000);
 
-	/* The timer ended with its event, the wheel ends with its descriptor. */
-	close(wheel);
+	/* The timer is ours until we give it back, expired or not. */
+	check("del", twheel_del(wheel, id));
+	twheel_close(wheel);
 	return 0;
 }

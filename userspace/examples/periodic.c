@@ -4,43 +4,67 @@
  *
  * The deadlines are first + k * period and do not drift, however late each of
  * them is read. A reader that was away gets one event, which says how many
- * periods it stands for.
+ * periods it stands for. Periods are one of the things that twheel_submit() has
+ * beyond twheel_add().
  */
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include <linux/twheel.h>
+#include <libtwheel.h>
 
 #define MSEC	1000000ULL
 #define PERIOD	(100 * MSEC)
 #define ROUNDS	5
 
+static void check(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "periodic: %s: %s\n", what, strerror(-ret));
+	exit(1);
+}
+
+/* One operation. There is a result of the call, and one of the operation. */
+static void submit(const char *what, struct twheel *wheel, struct twheel_op *op)
+{
+	check(what, twheel_submit(wheel, op, 1));
+	check(what, op->result);
+}
+
+static struct twheel_event wait_for_event(struct twheel *wheel)
+{
+	struct twheel_event event;
+	int got;
+
+	do {
+		check("wait", twheel_wait(wheel, -1));
+		got = twheel_read(wheel, &event, 1);
+		check("read", got);
+	} while (!got);
+	return event;
+}
+
 int main(void)
 {
-	struct twheel_timer timer = {
-		.deadline_ns = PERIOD,
-		.period_ns = PERIOD,
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REGISTER,
+		.timer.deadline_ns = PERIOD,
+		.timer.period_ns = PERIOD,
 	};
 	unsigned long long start;
-	int wheel, i;
+	struct twheel *wheel;
+	int i;
 
-	wheel = open("/dev/twheel", O_RDWR | O_CLOEXEC);
-	if (wheel < 0 || ioctl(wheel, TWHEEL_IOC_REGISTER, &timer)) {
-		perror("/dev/twheel");
-		return 1;
-	}
+	check("open", twheel_open(&wheel, NULL));
+	submit("register", wheel, &op);
 
-	/* The deadline came back absolute. */
-	start = timer.deadline_ns - PERIOD;
+	/* The deadline was a delay, and came back absolute. */
+	start = op.timer.deadline_ns - PERIOD;
 	for (i = 0; i < ROUNDS; i++) {
-		struct twheel_event event;
+		struct twheel_event event = wait_for_event(wheel);
 
-		if (read(wheel, &event, sizeof(event)) != sizeof(event)) {
-			perror("read");
-			return 1;
-		}
 		/* deadline_ns is that of the first of these periods. */
 		printf("due at %llu ms: %llu period(s)\n",
 		       (event.deadline_ns - start) / MSEC, event.expirations);
@@ -51,12 +75,10 @@ int main(void)
 	}
 
 	/* Says what the timer was; after it, none of its events will be read. */
-	if (ioctl(wheel, TWHEEL_IOC_CANCEL, &timer)) {
-		perror("cancel");
-		return 1;
-	}
+	op.opcode = TWHEEL_OP_CANCEL;
+	submit("cancel", wheel, &op);
 	printf("cancelled, it was %s\n",
-	       timer.state == TWHEEL_ARMED ? "armed" : "expired and not read");
-	close(wheel);
+	       op.timer.state == TWHEEL_ARMED ? "armed" : "expired and not read");
+	twheel_close(wheel);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * How do many timers live in an event loop, beside other descriptors?
  *
  * The wheel is one descriptor in the epoll set, whatever the number of its
- * timers, and one read() returns as many events as fit. Here 1,000 timers run
+ * timers, and one twheel_read() returns as many events as fit. Here 1,000 timers run
  * beside a pipe whose writer goes silent; user_data tells the timers apart.
  */
 #define _GNU_SOURCE
@@ -13,10 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <linux/twheel.h>
+#include <libtwheel.h>
 
 #define TIMERS	1000
 #define MSEC	1000000ULL
@@ -27,6 +26,15 @@ static void die(const char *what)
 	exit(1);
 }
 
+/* The library returns a negative errno. */
+static void check(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	errno = -ret;
+	die(what);
+}
+
 static void watch(int loop, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
@@ -35,54 +43,45 @@ static void watch(int loop, int fd)
 		die("epoll_ctl");
 }
 
-/* Registers timer number @i, due in 1 to 500 ms. */
-static void add_timer(int wheel, unsigned int i)
+/* Adds timer number @i, due in 1 to 500 ms. */
+static void add_timer(struct twheel *wheel, unsigned int i)
 {
-	struct twheel_timer timer = {
-		.deadline_ns = (1 + i % 500) * MSEC,
-		.user_data = i,
-	};
+	uint64_t id;
 
-	if (ioctl(wheel, TWHEEL_IOC_REGISTER, &timer))
-		die("register");
+	check("add", twheel_add(wheel, twheel_after(wheel, (1 + i % 500) * MSEC), i, &id));
 }
 
-/* Reads what has expired, and marks it. Returns how many timers that were. */
-static unsigned int read_wheel(int wheel, bool expired[TIMERS])
+/* Reads events and gives their timers back. Returns how many timers expired. */
+static unsigned int read_wheel(struct twheel *wheel, bool expired[TIMERS])
 {
 	struct twheel_event events[256];
-	ssize_t bytes = read(wheel, events, sizeof(events));
-	unsigned int count, i;
+	int count = twheel_read(wheel, events, 256);
+	int i;
 
-	/* Somebody may have moved or cancelled what woke us: then there is nothing. */
-	if (bytes < 0 && errno == EAGAIN)
-		return 0;
-	if (bytes < 0)
-		die("read");
-	count = bytes / sizeof(events[0]);
+	check("read", count);
 	for (i = 0; i < count; i++) {
 		unsigned long long which = events[i].user_data;
 
 		if (expired[which])
 			printf("timer %llu expired twice: this cannot happen\n", which);
 		expired[which] = true;
+		check("del", twheel_del(wheel, events[i].id));
 	}
 	return count;
 }
 
 int main(void)
 {
-	int wheel = open("/dev/twheel", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	int loop = epoll_create1(EPOLL_CLOEXEC);
 	unsigned int i, count = 0, wakeups = 0;
 	static bool expired[TIMERS];
+	struct twheel *wheel;
 	int pipefd[2];
 
-	if (wheel < 0)
-		die("/dev/twheel");
+	check("open", twheel_open(&wheel, NULL));
 	if (loop < 0 || pipe2(pipefd, O_CLOEXEC))
 		die("descriptors");
-	watch(loop, wheel);
+	watch(loop, twheel_fd(wheel));
 	watch(loop, pipefd[0]);
 	for (i = 0; i < TIMERS; i++)
 		add_timer(wheel, i);
@@ -101,7 +100,7 @@ int main(void)
 		while (n--) {
 			char text[16];
 
-			if (ready[n].data.fd == wheel) {
+			if (ready[n].data.fd == twheel_fd(wheel)) {
 				count += read_wheel(wheel, expired);
 				continue;
 			}
@@ -110,5 +109,6 @@ int main(void)
 		}
 	}
 	printf("%u timers, %u wake-ups, one descriptor\n", count, wakeups);
+	twheel_close(wheel);
 	return 0;
 }

@@ -2,11 +2,11 @@
 /*
  * How does a server give up requests that take too long?
  *
- * A timeout is started with each request and stopped with its answer. Nearly
- * all are stopped, so what counts is what that costs: a store to a word of memory
- * and an exchange, and a system call for some thousands of them. What stop returns
- * decides who has the last word: 1, and the timeout will never be heard of again;
- * 0, and the loop has read its event and given up already.
+ * A timer is added with each request and deleted with its answer. Nearly all are
+ * deleted before they expire, so the cost of these two counts: an exchange on a word
+ * of memory each, and a system call for some thousands of them. The answer of
+ * twheel_del() decides who has the last word. 1: no event will come. 0: the loop
+ * has read the event and given up already.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,13 +22,13 @@
 #define DEADLINE_NS	50000000ULL
 
 struct request {
-	uint64_t timeout;
+	uint64_t timer;
 	bool open;
 	bool lost;
 };
 
 struct server {
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	struct request request[AT_A_TIME];
 	unsigned int answered;
 	unsigned int given_up;
@@ -46,22 +46,21 @@ static void begin(struct server *s, struct request *r, bool lost)
 	int err;
 
 	/* user_data leads from the event back to the request. */
-	err = twheel_start(s->wheel, twheel_now(s->wheel) + DEADLINE_NS, (uintptr_t)r,
-			   &r->timeout);
+	err = twheel_add(s->wheel, twheel_after(s->wheel, DEADLINE_NS), (uintptr_t)r, &r->timer);
 	if (err)
-		die("start", err);
+		die("add", err);
 	r->open = true;
 	r->lost = lost;
 }
 
 static void answer(struct server *s, struct request *r)
 {
-	int stopped = twheel_stop(s->wheel, r->timeout);
+	int in_time = twheel_del(s->wheel, r->timer);
 
-	if (stopped < 0)
-		die("stop", stopped);
-	s->answered += stopped;
-	/* Or it has been given up. The answer comes too late. */
+	if (in_time < 0)
+		die("del", in_time);
+	/* With 0 the request has been given up: the answer comes too late. */
+	s->answered += in_time;
 	r->open = false;
 }
 
@@ -102,7 +101,7 @@ int main(void)
 	unsigned int place = 0, i;
 	int err;
 
-	err = twheel_open(NULL, &s.wheel);
+	err = twheel_open(&s.wheel, NULL);
 	if (err)
 		die("open", err);
 	for (i = 0; i < REQUESTS; i++) {
@@ -120,7 +119,9 @@ int main(void)
 			die("wait", err);
 		read_wheel(&s);
 	}
-	twheel_usage(s.wheel, &usage);
+	err = twheel_usage(s.wheel, &usage);
+	if (err)
+		die("usage", err);
 	printf("%u requests answered, %u given up; %s wheel, %llu calls of the wheel for the timeouts\n",
 	       s.answered, s.given_up, twheel_backend(s.wheel),
 	       (unsigned long long)(usage.kicks + usage.refills + usage.withdrawn));

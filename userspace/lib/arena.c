@@ -4,13 +4,19 @@
  * usable as it is needed. So it costs what is used, also where memory is not overcommitted
  * or is locked, and a pointer into it stays good.
  */
+#include "internal.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "internal.h"
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE	0x100000
+#endif
 
 /* The first part; each further one doubles what there is. */
 #define FIRST		(64UL << 10)
+/* So much is reserved at a time where little may be locked. */
+#define PIECE		(1UL << 20)
 /* What lies beyond this is in large pages, where the machine has them for the asking. */
 #define LARGE_PAGE	(2UL << 20)
 
@@ -19,18 +25,45 @@ static size_t round_up(size_t bytes, size_t page)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
+/* Reserves @bytes, at @at if that is not NULL. After mlockall() they would count as locked. */
+static void *reserve(void *at, size_t bytes)
+{
+	void *p = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+		       (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	munlock(p, bytes);
+	/* Before Linux 4.17 the address is a hint. */
+	if (at && p != at) {
+		munmap(p, bytes);
+		return NULL;
+	}
+	return p;
+}
+
 int twheel__arena_init(struct arena *arena, size_t bytes)
 {
+	size_t piece;
+
 	arena->reserved = round_up(bytes, sysconf(_SC_PAGESIZE));
 	arena->usable = 0;
-	arena->base = mmap(NULL, arena->reserved, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (arena->base == MAP_FAILED) {
-		arena->base = NULL;
+	arena->base = reserve(NULL, arena->reserved);
+	if (arena->base || errno != EAGAIN)
+		return arena->base ? 0 : -ENOMEM;
+	/* For a moment it would be more than may be locked: in pieces, next to each other. */
+	bytes = arena->reserved;
+	piece = bytes < PIECE ? bytes : PIECE;
+	arena->base = reserve(NULL, piece);
+	if (!arena->base)
 		return -ENOMEM;
+	for (arena->reserved = piece; arena->reserved < bytes; arena->reserved += piece) {
+		piece = bytes - arena->reserved < PIECE ? bytes - arena->reserved : PIECE;
+		if (!reserve(arena->base + arena->reserved, piece)) {
+			twheel__arena_free(arena);
+			return -ENOMEM;
+		}
 	}
-	/* After mlockall() it would count as locked. */
-	munlock(arena->base, arena->reserved);
 	return 0;
 }
 

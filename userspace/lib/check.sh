@@ -11,12 +11,12 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-tests=(lib_test lib_timeout_test lib_keyed_test lib_thread_test)
+tests=(lib_test lib_timer_test lib_keyed_test lib_thread_test lib_process_test)
 # The variants, fixtures and tests that are not for here.
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
 without+=(-T scribbled_header -T clock_set)
 without+=(-T fallback -T not_our_device)
-without+=(-T no_system_call -T counted_system_calls -T move_and_read)
+without+=(-T no_system_call -T counted_system_calls -T set_and_read)
 
 seconds=${TWHEEL_RACE_SECONDS:-60}
 export TWHEEL_TEST_SECONDS=${TWHEEL_TEST_SECONDS:-1}
@@ -69,7 +69,9 @@ race() {
 	local status=0
 
 	TWHEEL_TEST_SECONDS=$seconds "${fixed[@]}" "$build/lib-thread/lib_thread_test" \
-		-T timeouts -T never_forgotten -T come_and_go -T keys -v inprocess_8 || status=$?
+		-T close_and_end -T handed_over -T calls_of_pairs -T locks_inherit \
+		-T never_forgotten -T nobody_oversleeps -T come_and_go -T keys \
+		-v inprocess_8 || status=$?
 	[ $status = 0 ] || printf 'not '
 	echo "ok $1 - thread: lib_thread_test, for $seconds s"
 	return $status

@@ -99,27 +99,41 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 	}
 }
 
+/*
+ * What twheel_wake() has expire at once; its event is nobody's. If there is no room for it
+ * yet, as in a wheel that others share, it is made when it is wanted.
+ */
+void twheel__make_wake_timer(struct twheel *w)
+{
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REGISTER,
+		.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+	};
+
+	if (w->cold->backend->exec(w, &op, 1) == 1 && !op.result)
+		w->cold->wake_id = op.timer.id;
+}
+
 TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 {
-	struct twheel_op op = { .opcode = TWHEEL_OP_REARM };
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REARM,
+		.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME,
+		.timer.deadline_ns = 1,
+	};
 	int ret;
 
 	if (is_child(w))
 		return -ECHILD;
 	pthread_mutex_lock(&w->cold->reading);
-	/* A timer that expires at once, and whose event nobody gets. */
-	op.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME;
-	op.timer.deadline_ns = 1;
 	op.timer.id = w->cold->wake_id;
-	if (!w->cold->wake_id)
-		op.opcode = TWHEEL_OP_REGISTER;
 	ret = w->cold->backend->exec(w, &op, 1);
-	if (ret >= 0)
-		ret = op.result;
-	if (!ret)
-		w->cold->wake_id = op.timer.id;
-	else if (ret == -ENOENT)
-		w->cold->wake_id = 0;
+	/* There is none, or another process has drained it. */
+	if (ret == 1 && op.result == -ENOENT) {
+		op.opcode = TWHEEL_OP_REGISTER;
+		ret = w->cold->backend->exec(w, &op, 1);
+		w->cold->wake_id = ret == 1 && !op.result ? op.timer.id : 0;
+	}
 	pthread_mutex_unlock(&w->cold->reading);
-	return ret;
+	return ret < 0 ? ret : op.result;
 }

@@ -249,6 +249,9 @@ struct thread {
 extern __thread struct thread *twheel__self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* Set by twheel__process_init(). */
+extern size_t twheel__page_size __attribute__((visibility("hidden")));
+
 int twheel__process_init(void);
 int twheel__enroll(struct twheel *w);
 void twheel__dismiss(struct twheel *w);
@@ -267,9 +270,10 @@ static inline struct cache *find_cache(const struct twheel *w)
 	return likely(cache && cache->serial == w->serial) ? cache : NULL;
 }
 
-/* timer.c */
+/* timer.c, event.c */
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
 void twheel__end_timers(struct twheel *w);
+void twheel__make_wake_timer(struct twheel *w);
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
 void twheel__lose(struct shadow *shadow);
 

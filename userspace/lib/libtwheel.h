@@ -30,7 +30,7 @@
  *   twheel_del()	disarms it and gives it back
  *
  * A timer belongs to the program from add to del, whether it expires or not. When one
- * of these functions has returned, the wheel knows. There is nothing to flush.
+ * of these functions has returned, the wheel knows.
  *
  * Two backends
  *
@@ -210,15 +210,17 @@ uint64_t twheel_now(const struct twheel *wheel);
 uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
 
 /**
- * twheel_next() - when may there be something to read?
+ * twheel_next() - no deadline comes before this
  * @wheel: the wheel
  *
  * For loops that are embedded by a number instead of a descriptor. No system call. The
- * answer may be too early, never too late: call twheel_read() then until it returns 0, and
- * ask again. It accounts for what this process has armed. If other processes arm timers of
- * the wheel as well, wait for twheel_fd() instead.
+ * answer may be too early, never too late. It does not know of events that wait to be
+ * read: ask, then call twheel_read() until it returns 0, then sleep until the answer. It
+ * accounts for what this process has armed. If other processes arm timers of the wheel as
+ * well, wait for twheel_fd() instead.
  *
- * Return: no event comes before this. 0: there may be one now. ~0: none is armed.
+ * Return: ns, at most the first deadline. Its event comes up to a tick later: a loop that
+ * finds nothing then should sleep for a tick. ~0: no timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 

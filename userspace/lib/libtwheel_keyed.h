@@ -94,8 +94,9 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * @fn: is given each; or NULL
  * @arg: for @fn
  *
- * Never waits. Call it when twheel_fd() of the wheel is readable. A key that is set while
- * this runs is left to the next call, for which the descriptor stays readable. A program
+ * Never waits. Call it when twheel_fd() of the wheel is readable. Keys that are set while
+ * this runs may be so for ever: once it takes one out, it ends with that batch of 64 and
+ * leaves the rest to the next call, for which the descriptor stays readable. A program
  * that uses edge-triggered epoll must call it until it returns 0.
  *
  * Return: how many there were, or a negative errno. -ECHILD: also if @fn has forked and

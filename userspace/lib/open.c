@@ -23,8 +23,6 @@
 #define STRING(x)	#x
 #define DOTTED(a, b, c)	STRING(a) "." STRING(b) "." STRING(c)
 
-static size_t page_size;
-
 TWHEEL_PUBLIC const char *twheel_version(void)
 {
 	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
@@ -33,7 +31,7 @@ TWHEEL_PUBLIC const char *twheel_version(void)
 /* The page behind the one that a fork wipes leads to what stays. */
 struct cold *twheel__cold(const struct twheel *w)
 {
-	return *(struct cold **)((char *)w + page_size);
+	return *(struct cold **)((char *)w + twheel__page_size);
 }
 
 static struct twheel *new_wheel(void)
@@ -41,17 +39,16 @@ static struct twheel *new_wheel(void)
 	struct cold *cold = calloc(1, sizeof(*cold));
 	struct twheel *w;
 
-	page_size = sysconf(_SC_PAGESIZE);
 	if (!cold)
 		return NULL;
-	w = mmap(NULL, 2 * page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
 		free(cold);
 		return NULL;
 	}
 	/* If it is refused, the fork handler does this. */
-	madvise(w, page_size, MADV_WIPEONFORK);
-	*(struct cold **)((char *)w + page_size) = cold;
+	madvise(w, twheel__page_size, MADV_WIPEONFORK);
+	*(struct cold **)((char *)w + twheel__page_size) = cold;
 	w->cold = cold;
 	cold->fd = -1;
 	cold->pid = getpid();
@@ -69,18 +66,20 @@ static void free_wheel(struct twheel *w)
 	twheel__arena_free(&cold->shadow);
 	free(cold->pool);
 	free(cold);
-	munmap(w, 2 * page_size);
+	munmap(w, 2 * twheel__page_size);
 }
 
 /* The backend is there, or @err says why not. If this fails, @lent is not closed. */
 static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 {
 	if (!err) {
-		err = twheel__arena_init(&w->cold->shadow, (size_t)w->cold->info.max_timers *
+		err = twheel__arena_init(&w->cold->shadow, (w->cold->info.max_timers + 1UL) *
 					 sizeof(struct shadow));
 		w->shadow = (struct shadow *)w->cold->shadow.base;
 		if (!err)
 			err = twheel__enroll(w);
+		if (!err)
+			twheel__make_wake_timer(w);
 		if (err) {
 			if (w->cold->fd == lent)
 				w->cold->fd = -1;
@@ -196,7 +195,8 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 	setup = (struct twheel_setup) {
 		.tick_ns = o.tick_ns,
 		.clock_id = o.clock_id,
-		.max_timers = o.max_timers,
+		/* One more, for twheel_wake(). */
+		.max_timers = o.max_timers ? o.max_timers + 1 : 0,
 		.levels = o.levels,
 		.slot_bits = o.slot_bits,
 		.flags = o.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
@@ -206,7 +206,15 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 		return -ENOMEM;
 	w->cold->slack_ns = o.slack_ns;
 	set_checked(w, o.flags);
-	return finish_open(w, open_backend(w, backend, &setup), -1, wheel);
+	err = open_backend(w, backend, &setup);
+	/* As many as may be have no room for that. */
+	if (err == -EINVAL && setup.max_timers) {
+		setup.max_timers--;
+		err = open_backend(w, backend, &setup);
+	}
+	if (!err && o.max_timers)
+		w->cold->info.max_timers = o.max_timers;
+	return finish_open(w, err, -1, wheel);
 }
 
 TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
@@ -278,19 +286,19 @@ TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
 
 /*
  * What is marked and not looked at yet comes after the next turn, or there was a KICK. A
- * timer expires at the first tick that is not before its deadline.
+ * timer expires at the first tick that is not before its deadline, so that is less than a
+ * tick before the turn.
  */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
-	uint64_t next, tick_ns;
+	uint64_t next;
 
 	if (is_child(w))
 		return UINT64_MAX;
 	next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
-	tick_ns = w->cold->info.tick_ns;
-	if (next == UINT64_MAX || next < tick_ns)
+	if (next == UINT64_MAX || next < w->cold->info.tick_ns)
 		return next;
-	return next - tick_ns + 1;
+	return next - w->cold->info.tick_ns + 1;
 }
 
 TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)

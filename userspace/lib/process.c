@@ -33,6 +33,7 @@
  * @free: indices of wheels that were closed
  * @nr_free: how many
  * @room: how many there is room for
+ * @older: of the parent, if this process was forked: not lost, and not used
  */
 struct registry {
 	pid_t pid;
@@ -41,10 +42,13 @@ struct registry {
 	uint32_t *free;
 	uint32_t nr_free;
 	uint32_t room;
+	struct registry *older;
 };
 
 __thread struct thread *twheel__self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+size_t twheel__page_size;
 
 static struct registry *registry;
 static struct twheel **segments[SEGMENTS];
@@ -85,6 +89,7 @@ static struct registry *lock_registry(void)
 		if (!mine)
 			return NULL;
 		mine->pid = pid;
+		mine->older = r;
 		twheel__mutex_init(&mine->lock);
 		if (__atomic_compare_exchange_n(&registry, &r, mine, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE)) {
@@ -172,6 +177,7 @@ static void end_thread(void *arg)
 
 static void init_process(void)
 {
+	twheel__page_size = sysconf(_SC_PAGESIZE);
 	init_error = -pthread_key_create(&key, end_thread);
 	if (init_error)
 		return;

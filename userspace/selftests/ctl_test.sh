@@ -204,8 +204,9 @@ test_info() {
 	output_has '^levels +8 of 64 buckets' "info: default levels"
 	run info --json
 	json_is_valid "info --json"
-	json_has "info --json" device module_version clock tick_ns min_tick_ns levels \
+	json_has "info --json" backend device module_version clock tick_ns min_tick_ns levels \
 		slot_bits horizon_ns max_timers table_bytes features
+	value_is backend kernel "info: whose wheel"
 	value_is module_version "$(cat /sys/module/twheel/version)" "info: version of the module"
 
 	for clock in monotonic boottime realtime tai; do
@@ -658,6 +659,13 @@ test_shell() {
 	printf 'add 0,label=x\ncancel x\nwait\n' | run_shell
 	output_has '^cancelled x .* was expired' "shell: cancel withdraws what was not read"
 	lines_are 2 "shell: and it does not come"
+	# An expiration is an event until it is read, whoever looks at the timer meanwhile.
+	printf 'add 0,label=x\nget x\nlist\nstats\ndrain\nget x\nwait\n' | run_shell -F 'came %n'
+	is=0
+	[ "$(grep -c '^timer x 0x[0-9a-f]* expired' "$dir/out")" -eq 3 ] || is=1
+	result $is "shell: get, list, stats and drain withdraw nothing"
+	output_has '^drained 0$' "shell: what has expired is not drained"
+	output_has '^came x$' "shell: and it comes"
 	printf 'add 1ms,periodic\nwait 3\nquit\n' | run_shell -F %n
 	output_has '^t1$' "shell: wait N"
 	printf 'add 1ms,label=x\nwait\nadd 1ms,label=x\nwait\n' | run_shell -F 'came %n'
@@ -844,6 +852,55 @@ test_wheel() {
 	output_lacks "$(printf '\033')" "wheel: no escapes where there is no terminal"
 }
 
+# The wheel in the process, for those who ask for it. It needs no device.
+test_inprocess() {
+	export TWHEEL_BACKEND=inprocess
+	run info
+	status_is 0 "in process: info"
+	output_has '^device +none: ' "in process: info: no device"
+	output_lacks '^module' "in process: info: no module"
+	output_has '^tick +524\.288us' "in process: info: default tick"
+	run info --json --clock=boottime --tick=1us --levels=3 --slot-bits=9 --max-timers=77
+	json_is_valid "in process: info --json"
+	value_is backend inprocess "in process: its name"
+	value_is clock boottime "in process: --clock"
+	value_is tick_ns 512 "in process: --tick"
+	value_is levels 3 "in process: --levels"
+	value_is slot_bits 9 "in process: --slot-bits"
+	value_is max_timers 77 "in process: --max-timers"
+	run info --max-timers=16777217
+	status_is 2 "in process: too many timers"
+	error_has '^twheelctl: cannot shape the wheel: ' "in process: too many timers: says so"
+	run after 20ms echo hello
+	output_is "hello" "in process: after"
+	run monitor -F %n --add 200ms,label=b --add 20ms,label=a --add 400ms
+	output_is "$(printf 'a\nb\nt1')" "in process: monitor"
+	run monitor --add 20ms,periodic -n 4 --idle-timeout 10s
+	status_is 0 "in process: monitor, periodic"
+	run monitor --add 1h --idle-timeout 50ms
+	status_is 124 "in process: nothing came"
+	run monitor --max-timers=2 --add 1h,count=3
+	status_is 6 "in process: a full wheel"
+	printf 'add 0,label=x\nadd 1h,keep\nrearm t1 2h\ncancel t1\nlist\nwait\nlist\n' |
+		run_shell -F 'came %n'
+	output_has '^rearmed t1 .* was armed' "in process: shell: rearm"
+	output_has '^cancelled t1 .* was armed' "in process: shell: cancel"
+	output_has '^listed 1$' "in process: shell: list"
+	output_has '^came x$' "in process: shell: wait"
+	run stat --add 10ms,periodic,count=3 300ms 2
+	status_is 0 "in process: stat"
+	output_has '#+$' "in process: stat: histogram"
+	run wheel --once --random=300
+	awk_holds 'NR == 1 { split($0, w, /[ ,]+/); exit w[4] + w[6] != 300 }' "in process: wheel"
+	run info --device=/nonexistent
+	status_is 3 "in process: a device that is named is used"
+	export TWHEEL_BACKEND=sundial
+	run info
+	status_is 2 "an unknown backend"
+	error_has '^hint: TWHEEL_BACKEND ' "an unknown backend: hint"
+	unset TWHEEL_BACKEND
+}
+
 # Each row of the table of exit statuses that has to do with the device.
 test_device() {
 	run info --device=/nonexistent
@@ -950,6 +1007,7 @@ test_shell
 test_shell_errors
 test_stat
 test_wheel
+test_inprocess
 test_device
 test_absent_module
 the_end

@@ -184,9 +184,11 @@ TEST_F(doors, drain)
 			continue;
 		}
 		ASSERT_EQ(2, take(self->fd, ev, 4, 0));
+		/* In the order of their slots, whichever these are. */
+		EXPECT_NE(ev[0].id, ev[1].id);
 		for (k = 0; k < 2; k++) {
-			EXPECT_EQ(k ? armed : moved, ev[k].id);
-			EXPECT_EQ(self->later + k, ev[k].deadline_ns);
+			EXPECT_TRUE(ev[k].id == moved || ev[k].id == armed);
+			EXPECT_EQ(self->later + (ev[k].id == armed), ev[k].deadline_ns);
 			EXPECT_EQ(0, ev[k].expirations);
 		}
 		EXPECT_EQ(-ENOENT, cancel(self->fd, moved));
@@ -261,13 +263,15 @@ TEST_F(doors, batch)
 /* Whose event is unread, and whose word has been exchanged since */
 
 /*
- * Armed anew, the old event is as good as withdrawn: no read would return it.
- * So the verbs tell of the new arming, with or without a KICK, and end that.
+ * Law 6: the event stays until it is read, or withdrawn by REARM, CANCEL or a KICK. After
+ * the KICK, the verbs tell of the new arming, and end that. Before it they tell of the
+ * event; what only looks leaves it, and what is read is followed by the new arming.
  */
 FIXTURE(unread) {
 	int fd;
 	struct table t;
 	__u64 later;
+	__u64 first;
 	__u64 id;
 };
 
@@ -287,12 +291,16 @@ FIXTURE_VARIANT_ADD(unread, not_kicked)
 
 FIXTURE_SETUP(unread)
 {
+	struct twheel_timer t;
+
 	self->fd = wheel_open(O_NONBLOCK);
 	ASSERT_GE(self->fd, 0);
 	self->t = map_table(_metadata, self->fd);
 	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
 	self->id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
-	ASSERT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
+	ASSERT_EQ(0, get_timer(self->fd, self->id, &t));
+	ASSERT_EQ(TWHEEL_EXPIRED, t.state);
+	self->first = t.deadline_ns;
 	EXPECT_EQ(0, swap_word(slot_of(&self->t, self->id), self->later));
 	if (variant->kick)
 		EXPECT_EQ(1, kick(self->fd, self->id));
@@ -300,39 +308,66 @@ FIXTURE_SETUP(unread)
 
 FIXTURE_TEARDOWN(unread)
 {
-	/* In no case is the first event read. */
 	EXPECT_TRUE(nothing_to_read(self->fd));
 	expect_conserved(_metadata, self->fd);
 	unmap_table(&self->t);
 	close(self->fd);
 }
 
+/* The event of the first arming, which nobody has withdrawn. */
+static void expect_first(struct __test_metadata *_metadata, int fd, __u64 id, __u64 first)
+{
+	struct twheel_event ev[2];
+
+	EXPECT_TRUE(readable(fd, 0));
+	ASSERT_EQ(1, take(fd, ev, 2, 0));
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(first, ev[0].deadline_ns);
+	EXPECT_EQ(1, ev[0].expirations);
+	EXPECT_EQ(0, stats(_metadata, fd).withdrawn);
+}
+
 TEST_F(unread, read)
 {
+	struct twheel_timer t;
+
+	if (!variant->kick)
+		expect_first(_metadata, self->fd, self->id, self->first);
+	else
+		EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 	EXPECT_TRUE(nothing_to_read(self->fd));
-	/* Now it has. */
-	EXPECT_FALSE(readable(self->fd, 0));
-	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, self->id));
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	/* The new arming stands, and the kernel has looked. */
+	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(tick_of(&self->t, self->later), wake(slot_of(&self->t, self->id)));
 }
 
 TEST_F(unread, get)
 {
+	__u32 expected = variant->kick ? TWHEEL_ARMED : TWHEEL_EXPIRED;
+	__u64 deadline = variant->kick ? self->later : self->first;
 	struct twheel_timer t;
 	__u32 cursor = 0;
 
 	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(expected, t.state);
+	EXPECT_EQ(deadline, t.deadline_ns);
 	EXPECT_EQ(1, list(self->fd, &t, 1, &cursor));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(expected, t.state);
+	EXPECT_EQ(deadline, t.deadline_ns);
+	if (!variant->kick)
+		expect_first(_metadata, self->fd, self->id, self->first);
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, self->id));
 }
 
 TEST_F(unread, rearm)
 {
-	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, self->id, HOUR, TWHEEL_KEEP));
+	EXPECT_EQ(variant->kick ? TWHEEL_ARMED : TWHEEL_EXPIRED,
+		  (__u32)rearm(self->fd, self->id, HOUR, TWHEEL_KEEP));
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
 }
 
 TEST_F(unread, cancel)
@@ -340,14 +375,21 @@ TEST_F(unread, cancel)
 	struct twheel_timer t;
 
 	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(self->later, t.deadline_ns);
+	EXPECT_EQ(variant->kick ? TWHEEL_ARMED : TWHEEL_EXPIRED, t.state);
+	EXPECT_EQ(variant->kick ? self->later : self->first, t.deadline_ns);
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
 
+/* DRAIN ends the new arming, and withdraws nothing. */
 TEST_F(unread, drain_cancel)
 {
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
+	if (!variant->kick) {
+		expect_first(_metadata, self->fd, self->id, self->first);
+		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+		return;
+	}
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
@@ -356,7 +398,13 @@ TEST_F(unread, drain_expire)
 {
 	struct twheel_event ev[2];
 
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
+	if (!variant->kick) {
+		expect_first(_metadata, self->fd, self->id, self->first);
+		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+		return;
+	}
 	EXPECT_EQ(1, take(self->fd, ev, 2, 0));
 	EXPECT_EQ(self->later, ev[0].deadline_ns);
 	EXPECT_EQ(0, ev[0].expirations);
@@ -530,61 +578,78 @@ TEST_F(periodic, disarm)
 	EXPECT_EQ(deadline, ev.deadline_ns);
 }
 
-/* Disarmed by exchange while its event is unread: no event will come, and all verbs know. */
+/*
+ * Disarmed by exchange while its event is unread: the event stays (section 6) until it is
+ * read, or a verb withdraws it; no period comes after it.
+ */
 TEST_F(periodic, disarm_unread)
 {
+	enum { READ, KICKED, GOT, LISTED, DRAINED, REARMED, WAYS };
+	struct twheel_event ev;
 	struct twheel_timer t;
-	unsigned int i;
+	unsigned int way;
 
-	for (i = 0; i < 6; i++) {
+	for (way = 0; way < WAYS; way++) {
+		bool stays = way != KICKED && way != REARMED;
+		__u64 held, withdrawn = stats(_metadata, self->fd).withdrawn;
 		__u32 cursor = 0;
-		__u64 held;
 
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 		held = disarm(&self->t, self->id);
 		EXPECT_TRUE(on_grid(self->first + PERIOD, held));
-		switch (i) {
-		case 0:
-			EXPECT_TRUE(nothing_to_read(self->fd));
-			EXPECT_FALSE(readable(self->fd, 0));
-			break;
-		case 1:
+		switch (way) {
+		case KICKED:
 			EXPECT_EQ(1, kick(self->fd, self->id));
 			break;
-		case 2:
+		case GOT:
 			EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
-			EXPECT_EQ(TWHEEL_IDLE, t.state);
-			EXPECT_EQ(0, t.deadline_ns);
+			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+			EXPECT_EQ(self->first, t.deadline_ns);
 			break;
-		case 3:
+		case LISTED:
 			EXPECT_EQ(1, list(self->fd, &t, 1, &cursor));
-			EXPECT_EQ(TWHEEL_IDLE, t.state);
-			EXPECT_EQ(0, t.deadline_ns);
+			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+			EXPECT_EQ(self->first, t.deadline_ns);
 			break;
-		case 4:
+		case DRAINED:
 			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 			break;
-		case 5:
+		case REARMED:
 			t = (struct twheel_timer) {
 				.id = self->id,
 				.flags = variant->flags | TWHEEL_DISARMED,
 			};
 			EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REARM, &t));
-			EXPECT_EQ(TWHEEL_IDLE, t.state);
+			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 			break;
 		}
+		EXPECT_EQ(withdrawn + !stays, stats(_metadata, self->fd).withdrawn);
+		if (stays) {
+			EXPECT_TRUE(readable(self->fd, 0));
+			ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+			EXPECT_EQ(self->first, ev.deadline_ns);
+			/* Those that the expiry found, and none since. */
+			EXPECT_EQ(held, self->first + ev.expirations * PERIOD);
+		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
+		/* A drain was its end, unless it is kept. */
+		if (way == DRAINED && !variant->flags) {
+			EXPECT_EQ(-ENOENT, state(self->fd, self->id));
+			self->id = add_periodic(_metadata, self->fd, HOUR, PERIOD, 0);
+			self->slot = slot_of(&self->t, self->id);
+			EXPECT_NE(0, disarm(&self->t, self->id));
+		}
 		/* It is there still, and periodic as before (but for the last). */
 		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
 		self->first = now(CLOCK_MONOTONIC);
-		EXPECT_EQ(0, arm(&self->t, self->id, self->first));
+		EXPECT_EQ(0, swap_word(self->slot, self->first));
+		EXPECT_EQ(1, kick(self->fd, self->id));
 	}
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
-	EXPECT_EQ(0, stats(_metadata, self->fd).delivered);
 }
 
-/* The same, and GET, which is final: not even the same word brings the event back. */
+/* The same, and GET, which withdraws nothing: the same word again, and all is as it was. */
 TEST_F(periodic, disarm_unread_and_get)
 {
 	struct twheel_event ev;
@@ -593,15 +658,19 @@ TEST_F(periodic, disarm_unread_and_get)
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	held = disarm(&self->t, self->id);
 	EXPECT_NE(0, held);
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 	EXPECT_EQ(0, swap_word(self->slot, held));
 	EXPECT_EQ(1, kick(self->fd, self->id));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(held, ev.deadline_ns);
+	EXPECT_EQ(self->first, ev.deadline_ns);
+	self->first += ev.expirations * PERIOD;
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(self->first, ev.deadline_ns);
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* The same, and CANCEL: it was idle by then, for the exchange has got the deadline. */
+/* The same, and CANCEL, which tells of the event, and withdraws it (law 5). */
 TEST_F(periodic, disarm_unread_and_cancel)
 {
 	struct twheel_timer t;
@@ -609,35 +678,51 @@ TEST_F(periodic, disarm_unread_and_cancel)
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_NE(0, disarm(&self->t, self->id));
 	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
-	EXPECT_EQ(TWHEEL_IDLE, t.state);
-	EXPECT_EQ(0, t.deadline_ns);
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+	EXPECT_EQ(self->first, t.deadline_ns);
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
-/* The same, and DRAIN_EXPIRE: there is nothing to drain. */
+/* The same, and DRAIN_EXPIRE: there is nothing to drain, and the event stays. */
 TEST_F(periodic, disarm_unread_and_drain)
 {
+	struct twheel_event ev;
+
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_NE(0, disarm(&self->t, self->id));
 	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_FALSE(readable(self->fd, 0));
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(self->first, ev.deadline_ns);
+	EXPECT_GE(ev.expirations, 1);
+	EXPECT_TRUE(nothing_to_read(self->fd));
 }
 
-/* Moved while its event is unread: the event is withdrawn, with KICK or without. */
+/*
+ * Moved while its event is unread: a read before the KICK delivers the event, a KICK
+ * withdraws it (section 6). The new arming comes in either case.
+ */
 TEST_F(periodic, move_unread)
 {
 	struct twheel_event ev;
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		__u64 deadline;
+		__u64 deadline, held;
 
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 		deadline = now(CLOCK_MONOTONIC) + AHEAD;
-		EXPECT_NE(0, swap_word(self->slot, deadline));
-		if (i)
+		held = swap_word(self->slot, deadline);
+		EXPECT_NE(0, held);
+		if (i) {
 			EXPECT_EQ(1, kick(self->fd, self->id));
+			EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+		} else {
+			ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+			EXPECT_EQ(self->first, ev.deadline_ns);
+			EXPECT_EQ(held, self->first + ev.expirations * PERIOD);
+		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
 		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 		EXPECT_EQ(deadline, ev.deadline_ns);

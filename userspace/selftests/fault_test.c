@@ -136,6 +136,65 @@ TEST_F(fault, register_read_only)
 	}
 }
 
+/* The same where the state could be told, but not the id before it. */
+TEST_F(fault, register_across_border)
+{
+	const size_t size = sizeof(struct twheel_timer);
+	struct twheel_event ev;
+	size_t missing;
+
+	for (missing = 4; missing < size; missing += 4) {
+		char *end = border(_metadata, PROT_READ | PROT_WRITE);
+		long page = sysconf(_SC_PAGESIZE);
+		struct twheel_timer t = { .deadline_ns = missing % 8 ? 0 : HOUR }, after;
+
+		memcpy(end + missing - size, &t, size);
+		ASSERT_EQ(0, mprotect(end - page, page, PROT_READ));
+		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REGISTER, end + missing - size))
+			TH_LOG("%zu missing", missing);
+		memcpy(&after, end + missing - size, size);
+		EXPECT_EQ(0, memcmp(&t, &after, offsetof(struct twheel_timer, flags)));
+		EXPECT_EQ(1, stats(_metadata, self->fd).allocated);
+		EXPECT_EQ(0, take(self->fd, &ev, 1, 0));
+	}
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+}
+
+/*
+ * What is asked is not written to before it is done, nor if it is refused: another thread
+ * may read it, or write there. Only the members that are answers are.
+ */
+TEST_F(fault, argument_is_left_alone)
+{
+	struct twheel_timer t = {
+		.id = self->id ^ 1ULL << 40,
+		.user_data = 7,
+		.deadline_ns = 8,
+		.period_ns = HOUR,
+		.slack_ns = 9,
+		.flags = TWHEEL_KEEP,
+		.state = 10,
+	};
+	struct twheel_timer before = t;
+	struct twheel_op op;
+
+	EXPECT_EQ(-ENOENT, call(self->fd, TWHEEL_IOC_REARM, &t));
+	EXPECT_EQ(0, memcmp(&t, &before, sizeof(t)));
+	EXPECT_EQ(-ENOENT, call(self->fd, TWHEEL_IOC_CANCEL, &t));
+	EXPECT_EQ(0, memcmp(&t, &before, sizeof(t)));
+	EXPECT_EQ(-ENOENT, call(self->fd, TWHEEL_IOC_GET, &t));
+	EXPECT_EQ(0, memcmp(&t, &before, sizeof(t)));
+	t.period_ns = 1;
+	before = t;
+	EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_EQ(0, memcmp(&t, &before, sizeof(t)));
+	op = (struct twheel_op) { .timer = t, .opcode = TWHEEL_OP_REGISTER, .result = 1 };
+	EXPECT_EQ(1, batch(self->fd, &op, 1));
+	EXPECT_EQ(-EINVAL, op.result);
+	EXPECT_EQ(0, memcmp(&op.timer, &before, sizeof(t)));
+	EXPECT_EQ(TWHEEL_OP_REGISTER, op.opcode);
+}
+
 /* REARM and CANCEL that cannot tell the state do nothing. */
 TEST_F(fault, rearm_and_cancel_read_only)
 {
@@ -198,12 +257,23 @@ TEST(setup_read_only)
 	struct twheel_setup s = { .tick_ns = 1 << 24, .slot_bits = 8, .max_timers = 7 };
 	int fd = wheel_open(O_NONBLOCK);
 	struct twheel_info before, after;
+	size_t missing;
 
 	ASSERT_GE(fd, 0);
 	before = info(_metadata, fd);
 	EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, read_only(_metadata, &s, sizeof(s))));
 	after = info(_metadata, fd);
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	/* Nor where only its end cannot be written. */
+	for (missing = 4; missing < sizeof(s); missing += 4) {
+		char *end = border(_metadata, PROT_READ | PROT_WRITE);
+
+		memcpy(end + missing - sizeof(s), &s, sizeof(s));
+		ASSERT_EQ(0, mprotect(end, sysconf(_SC_PAGESIZE), PROT_READ));
+		EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, end + missing - sizeof(s)));
+		after = info(_metadata, fd);
+		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	}
 	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	close(fd);
 }

@@ -555,8 +555,8 @@ TEST_F(kick, disarm_unread)
 }
 
 /*
- * A thousand unread events, each other one armed anew without a KICK, which is
- * against the rules: the rest is read, once.
+ * Law 6: read withdraws nothing. A thousand unread events, each other one armed anew
+ * without a KICK: all are read, once, and then the new armings stand (section 6).
  */
 TEST_F(kick, unread_and_armed_without_kick)
 {
@@ -564,79 +564,94 @@ TEST_F(kick, unread_and_armed_without_kick)
 	unsigned char seen[N] = { 0 };
 	struct twheel_event ev[64];
 	unsigned int i, wrong = 0;
-	__u64 ids[N];
+	__u64 ids[N], later = now(CLOCK_MONOTONIC) + HOUR;
 	int ret, k;
 
 	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP, 0, ids);
 	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
 	for (i = 0; i < N; i += 2)
-		EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
-				       now(CLOCK_MONOTONIC) + HOUR));
+		EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]), later + i));
 	while ((ret = take(self->fd, ev, ARRAY_SIZE(ev), 0)) > 0)
 		for (k = 0; k < ret; k++)
 			seen[ev[k].user_data % N]++;
 	for (i = 0; i < N; i++)
-		wrong += seen[i] != i % 2;
+		wrong += seen[i] != 1;
 	EXPECT_EQ(0, wrong);
 	EXPECT_EQ(N / 2, stats(_metadata, self->fd).armed);
-	EXPECT_EQ(N / 2, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+	for (i = 0; i < N; i += 2)
+		wrong += wake(slot_of(&self->t, ids[i])) != tick_of(&self->t, later + i);
+	EXPECT_EQ(0, wrong);
 	EXPECT_EQ(N / 2, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 }
 
-/*
- * As many whole events as are there: also those behind many times more that have been
- * armed anew than a read looks at in one go.
- */
-TEST_F(kick, read_beyond_what_was_armed)
+/* Law 3: an arming over an unread event comes after it, due by then or not. */
+TEST_F(kick, armed_over_and_read)
 {
-	enum { BEFORE = 28, ARMED = 5000, AFTER = 50, N = BEFORE + ARMED + AFTER };
-	static struct twheel_event ev[N];
-	unsigned int i;
-	__u64 ids[N];
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	__u64 soon = now(CLOCK_MONOTONIC) + AHEAD;
+	struct twheel_event ev[2];
 
-	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP, 0, ids);
-	for (i = BEFORE; i < BEFORE + ARMED; i++)
-		EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
-				       now(CLOCK_MONOTONIC) + HOUR));
-	EXPECT_EQ(BEFORE + AFTER, take(self->fd, ev, N, 0));
-	EXPECT_EQ(ARMED, stats(_metadata, self->fd).armed);
-	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
+	/* With room for one event: a read of two would go on to the other. */
+	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), 5));
+	ASSERT_EQ(1, take(self->fd, ev, 1, 0));
+	EXPECT_NE(5, ev[0].deadline_ns);
+	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), soon));
+	ASSERT_EQ(1, take(self->fd, ev, 1, 0));
+	EXPECT_EQ(5, ev[0].deadline_ns);
+	expect_event(_metadata, self->fd, id, soon);
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+	/* A timer that is not kept ends with the event, unless its word is armed. */
+	id = add(_metadata, self->fd, 0, 0, 0);
+	soon = now(CLOCK_MONOTONIC) + AHEAD;
+	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), soon));
+	ASSERT_EQ(1, take(self->fd, ev, 2, 0));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	expect_event(_metadata, self->fd, id, soon);
+	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 
-/* And as long as one may still be there, no signal ends the search, O_NONBLOCK or not. */
-TEST_F(kick, signals_and_what_was_armed)
+/*
+ * Law 4: what is ready is read whole, in one call, under a hail of signals, whether its
+ * timers have been armed over or not, and whether the descriptor blocks or not.
+ */
+TEST_F(kick, signals_and_armed_over)
 {
-	enum { ARMED = 3000, ROUNDS = 4 };
+	enum { N = 3000, ROUNDS = 4 };
 	struct sigaction sa = { .sa_handler = count_signal };
 	/* More often, and a slow machine would do nothing else. */
 	unsigned int us = 100 * slowness();
 	struct itimerval each = { { 0, us }, { 0, us } }, none = { };
-	static __u64 ids[ARMED + 1];
+	static struct twheel_event ev[N];
+	static __u64 ids[N];
 	unsigned int round, i;
 
 	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
 	for (round = 0; round < ROUNDS; round++) {
-		struct twheel_event ev;
+		unsigned int wrong = 0;
 
 		ASSERT_EQ(0, fcntl(self->fd, F_SETFL, round % 2 ? O_NONBLOCK : 0));
-		add_many(_metadata, self->fd, ARMED + 1, 0, TWHEEL_KEEP, 0, ids);
-		for (i = 0; i < ARMED; i++)
+		add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP, 0, ids);
+		for (i = 0; i < N; i += 3)
 			EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
 					       now(CLOCK_MONOTONIC) + HOUR));
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
-		EXPECT_EQ((int)sizeof(ev), read(self->fd, &ev, sizeof(ev)));
+		EXPECT_EQ((int)sizeof(ev), read_events(self->fd, ev, sizeof(ev)));
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
-		EXPECT_EQ(ids[ARMED], ev.id);
-		for (i = 0; i <= ARMED; i++)
-			EXPECT_LE(0, cancel(self->fd, ids[i]));
+		for (i = 0; i < N; i++) {
+			wrong += ev[i].id != ids[i];
+			wrong += cancel(self->fd, ids[i]) != (int)(i % 3 ? TWHEEL_IDLE :
+								   TWHEEL_ARMED);
+		}
+		EXPECT_EQ(0, wrong);
 	}
 }
 
 /*
- * A disarm for good, by an exchange and nothing else: poll() does not call for a read
- * that would wait for ever.
+ * Section 6: an unread event of a periodic timer stays when the timer is disarmed by its
+ * word. Law 6: poll and read withdraw nothing, a KICK does, of the slots that it lists.
  */
-TEST_F(kick, disarmed_unread_is_not_polled)
+TEST_F(kick, disarmed_unread_stays)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
 	__u64 other = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
@@ -648,14 +663,22 @@ TEST_F(kick, disarmed_unread_is_not_polled)
 	while (stats(_metadata, self->fd).unread < 2)
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_NE(0, disarm(&self->t, id));
-	/* There is the other one. */
+	EXPECT_NE(0, disarm(&self->t, other));
 	EXPECT_TRUE(readable(self->fd, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	EXPECT_NE(0, disarm(&self->t, other));
+	/* A KICK of nothing is about marks, and there is none. */
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(2, stats(_metadata, self->fd).unread);
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	EXPECT_TRUE(readable(self->fd, 0));
+	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
+	EXPECT_EQ(other, ev.id);
+	EXPECT_EQ(1, ev.expirations);
 	EXPECT_FALSE(readable(self->fd, 0));
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
-	EXPECT_EQ(2, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, other));
 	EXPECT_EQ(-1, read(self->fd, &ev, sizeof(ev)));
 	EXPECT_EQ(EAGAIN, errno);
 	/* And then armed anew, it is told of. */
@@ -667,19 +690,25 @@ TEST_F(kick, disarmed_unread_is_not_polled)
 }
 
 /* The same of more of them than are looked at under one hold of the lock. */
-TEST_F(kick, many_disarmed_unread_are_not_polled)
+TEST_F(kick, many_disarmed_unread)
 {
 	enum { N = 1000 };
 	unsigned int i, armed = 0;
+	__u32 slots[N];
 	__u64 ids[N];
 
-	for (i = 0; i < N; i++)
+	for (i = 0; i < N; i++) {
 		ids[i] = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, TWHEEL_KEEP);
+		slots[i] = ids[i];
+	}
 	while (stats(_metadata, self->fd).unread < N)
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	for (i = 0; i < N; i++)
 		armed += disarm(&self->t, ids[i]) != 0;
 	EXPECT_EQ(N, armed);
+	EXPECT_TRUE(readable(self->fd, 0));
+	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
+	EXPECT_EQ(N, kick_slots(self->fd, slots, N));
 	EXPECT_FALSE(readable(self->fd, 0));
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(N, stats(_metadata, self->fd).withdrawn);

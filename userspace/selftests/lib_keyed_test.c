@@ -4,11 +4,13 @@
  */
 #include "lib_test.h"
 
+#include <setjmp.h>
+
 #include <libtwheel_keyed.h>
 
 FIXTURE(keyed) {
 	struct twheel_keyed *k;
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_VARIANT(keyed) {
@@ -32,7 +34,7 @@ FIXTURE_SETUP(keyed)
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (variant->flags & TWHEEL_OPEN_KERNEL && !have_device())
 		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	ASSERT_EQ(0, twheel_keyed_open(&self->k, &o));
 	self->w = twheel_keyed_wheel(self->k);
 }
 
@@ -42,7 +44,7 @@ FIXTURE_TEARDOWN(keyed)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_keyed_close(self->k);
-	no_leaks(_metadata);
+	EXPECT_FALSE(leaks());
 }
 
 /* What has left, in order. */
@@ -88,16 +90,19 @@ TEST_F(keyed, verbs)
 	unsigned int i;
 
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
-	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 0));
-	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", SIZE_MAX, at, 0));
+	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 0, NULL));
+	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", SIZE_MAX, at, 0, NULL));
 	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "", SIZE_MAX, at));
 	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "", SIZE_MAX, NULL));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "a", 1, at + 30 * NS_PER_MS, 1));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 2));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "a\0b", 3, at + HOUR, 3));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "a", 1, at + 30 * NS_PER_MS, 1, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 2, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "a\0b", 3, at + HOUR, 3, NULL));
 	EXPECT_EQ(3, twheel_keyed_count(self->k));
-	/* Set replaces deadline and data. */
-	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + 60 * NS_PER_MS, 4));
+	/* Set replaces deadline and data, and hands the old data back. */
+	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 5, &data));
+	EXPECT_EQ(2, data);
+	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + 60 * NS_PER_MS, 4, NULL));
+	data = 9;
 	EXPECT_EQ(3, twheel_keyed_count(self->k));
 	EXPECT_EQ(0, twheel_keyed_move(self->k, "a", 1, at + 90 * NS_PER_MS));
 	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "b", 1, at));
@@ -126,9 +131,9 @@ TEST_F(keyed, expired_unread)
 {
 	struct left left = { };
 
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "x", 1, 1, 0));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "y", 1, 1, 0));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "z", 1, 1, 0));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "x", 1, 1, 0, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "y", 1, 1, 0, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "z", 1, 1, 0, NULL));
 	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 	EXPECT_EQ(3, twheel_keyed_count(self->k));
 	EXPECT_EQ(0, twheel_keyed_remove(self->k, "x", 1, NULL));
@@ -147,9 +152,9 @@ static void set_again(const void *key, size_t len, uint64_t user_data, void *arg
 
 	note(key, len, user_data, arg);
 	if (left->count < 3)
-		twheel_keyed_set(left->k, key, len, 1, user_data + 1);
+		twheel_keyed_set(left->k, key, len, 1, user_data + 1, NULL);
 	else
-		twheel_keyed_set(left->k, "new", 3, later, 0);
+		twheel_keyed_set(left->k, "new", 3, later, 0, NULL);
 }
 
 /* The function may use the keys, the one that it is given among them. */
@@ -157,7 +162,7 @@ TEST_F(keyed, from_inside)
 {
 	struct left left = { .k = self->k };
 
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 10));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 10, NULL));
 	EXPECT_EQ(3, keyed_collect(self->k, set_again, &left, 3));
 	EXPECT_EQ(3, left.count);
 	EXPECT_EQ(12, left.data[2]);
@@ -170,7 +175,7 @@ static void set_for_ever(const void *key, size_t len, uint64_t user_data, void *
 	struct left *left = arg;
 
 	if (++left->count < 1000)
-		twheel_keyed_set(left->k, key, len, 1, user_data);
+		twheel_keyed_set(left->k, key, len, 1, user_data, NULL);
 }
 
 /* What it sets is due at once: run comes back, and what is left can be waited for. */
@@ -183,14 +188,13 @@ TEST_F(keyed, for_ever)
 	/* Those that were there before have their turn. */
 	for (i = 0; i < 200; i++) {
 		snprintf(key, sizeof(key), "key%d", i);
-		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), 1, 0));
+		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), 1, 0, NULL));
 	}
 	ret = twheel_keyed_run(self->k, set_for_ever, &left);
 	EXPECT_GE(ret, 200);
 	EXPECT_LT(ret, 300);
 	EXPECT_EQ(ret, left.count);
 	EXPECT_EQ(200, twheel_keyed_count(self->k));
-	/* Nothing has to be flushed for that. */
 	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
 	EXPECT_EQ(200, twheel_keyed_drain(self->k, NULL, NULL));
 }
@@ -198,6 +202,7 @@ TEST_F(keyed, for_ever)
 TEST_F(keyed, drain)
 {
 	struct left left = { };
+	bool seen[40] = { };
 	char key[16];
 	uint64_t i;
 
@@ -205,82 +210,289 @@ TEST_F(keyed, drain)
 		snprintf(key, sizeof(key), "key%llu", (unsigned long long)i);
 		/* Some have expired, unread. */
 		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key),
-					      i % 2 ? 1 : twheel_now(self->w) + HOUR, i));
+					      i % 2 ? 1 : twheel_now(self->w) + HOUR, i, NULL));
 	}
-	ASSERT_EQ(0, twheel_flush(self->w));
 	EXPECT_EQ(40, twheel_keyed_drain(self->k, note, &left));
 	EXPECT_EQ(40, left.count);
 	for (i = 0; i < 40; i++) {
-		snprintf(key, sizeof(key), "key%llu", (unsigned long long)i);
+		ASSERT_LT(left.data[i], 40);
+		snprintf(key, sizeof(key), "key%llu", (unsigned long long)left.data[i]);
 		EXPECT_STREQ(key, left.keys[i]);
-		EXPECT_EQ(i, left.data[i]);
+		EXPECT_FALSE(seen[left.data[i]]);
+		seen[left.data[i]] = true;
 	}
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 	EXPECT_EQ(0, twheel_keyed_drain(self->k, NULL, NULL));
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
-struct cancelled {
+/* A value from malloc() is not lost when its key is set again. */
+TEST_F(keyed, old_value)
+{
+	uint64_t at = twheel_now(self->w) + HOUR, old = 0;
+	char key[16];
+	unsigned int i, j;
+
+	for (j = 0; j < 3; j++) {
+		for (i = 0; i < 100; i++) {
+			char *value = malloc(32);
+
+			ASSERT_TRUE(!!value);
+			snprintf(value, 32, "%u of %u", j, i);
+			snprintf(key, sizeof(key), "key%u", i);
+			ASSERT_EQ(!!j, twheel_keyed_set(self->k, key, strlen(key), at,
+							(uintptr_t)value, &old));
+			if (!j)
+				continue;
+			snprintf(key, sizeof(key), "%u of %u", j - 1, i);
+			EXPECT_STREQ(key, (char *)(uintptr_t)old);
+			free((void *)(uintptr_t)old);
+		}
+	}
+	for (i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "key%u", i);
+		EXPECT_EQ(0, twheel_keyed_remove(self->k, key, strlen(key), &old));
+		free((void *)(uintptr_t)old);
+	}
+	/* One that failed has replaced nothing. */
+	old = 7;
+	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 1, &old));
+	EXPECT_EQ(7, old);
+}
+
+/* ---- Handlers that do not return ---- */
+
+enum { BATCH = 10 };
+
+enum leaving { BY_JUMP, BY_CANCEL, BY_EXIT, NR_LEAVING };
+
+struct leaver {
 	struct twheel_keyed *k;
+	enum leaving how;
 	bool drain;
-	int told;
+	/* By key. */
+	unsigned int told[BATCH];
+	/* After how many keys, from now on. */
+	int after;
+	jmp_buf out;
 };
 
-static void cancel_me(const void *key, size_t len, uint64_t user_data, void *arg)
+static void leave_after(const void *key, size_t len, uint64_t user_data, void *arg)
 {
-	struct cancelled *c = arg;
+	struct leaver *l = arg;
 
-	(void)key;
 	(void)len;
 	(void)user_data;
-	c->told++;
+	l->told[*(const int *)key]++;
+	if (--l->after)
+		return;
+	if (l->how == BY_JUMP)
+		longjmp(l->out, 1);
+	if (l->how == BY_EXIT)
+		pthread_exit(l);
 	pthread_cancel(pthread_self());
 	pthread_testcancel();
 }
 
-static void *run_cancelled(void *arg)
+static void run_or_drain(struct leaver *l)
 {
-	struct cancelled *c = arg;
-
-	if (c->drain)
-		twheel_keyed_drain(c->k, cancel_me, c);
+	if (l->drain)
+		twheel_keyed_drain(l->k, leave_after, l);
 	else
-		twheel_keyed_run(c->k, cancel_me, c);
+		twheel_keyed_run(l->k, leave_after, l);
+}
+
+static void run_and_come_back(struct leaver *l)
+{
+	if (!setjmp(l->out))
+		run_or_drain(l);
+}
+
+static void *run_and_leave(void *arg)
+{
+	run_or_drain(arg);
 	pthread_testcancel();
 	return NULL;
 }
 
-/* Each key that was set leaves exactly once, also where the thread told of it ends. */
-TEST_F(keyed, cancelled_in_callback)
+/* Each key leaves exactly once, and the rest of the batch comes with the next run. */
+TEST_F(keyed, leaving_handlers)
 {
-	struct cancelled c = { .k = self->k };
-	int ways, i;
+	int way, i, old;
 
-	for (ways = 0; ways < 2; ways++) {
+	for (way = 0; way < 2 * NR_LEAVING; way++) {
+		struct leaver l = {
+			.k = self->k,
+			.how = way / 2,
+			.drain = way % 2,
+			.after = 3,
+		};
+		struct twheel_event ev;
 		pthread_t thread;
 		void *ret;
 
-		c.drain = ways;
-		c.told = 0;
-		for (i = 0; i < 10; i++)
-			EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), 1, 0));
-		ASSERT_EQ(0, twheel_flush(self->w));
-		ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-		ASSERT_EQ(0, pthread_create(&thread, NULL, run_cancelled, &c));
-		ASSERT_EQ(0, pthread_join(thread, &ret));
-		EXPECT_EQ(PTHREAD_CANCELED, ret);
-		EXPECT_EQ(10, c.told + (int)twheel_keyed_count(self->k));
-		EXPECT_EQ(10 - c.told, twheel_keyed_drain(self->k, NULL, NULL));
+		TH_LOG("%s, %s", l.drain ? "drain" : "run",
+		       l.how == BY_JUMP ? "longjmp" : l.how == BY_EXIT ? "pthread_exit" : "cancel");
+		for (i = 0; i < BATCH; i++)
+			EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), 1, 0, NULL));
+		ASSERT_TRUE(is_unread(self->w));
+		if (l.how == BY_JUMP) {
+			run_and_come_back(&l);
+			/* The thread is as it was. */
+			EXPECT_EQ(0, pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old));
+			EXPECT_EQ(PTHREAD_CANCEL_ENABLE, old);
+		} else {
+			ASSERT_EQ(0, pthread_create(&thread, NULL, run_and_leave, &l));
+			ASSERT_EQ(0, pthread_join(thread, &ret));
+			EXPECT_EQ(l.how == BY_EXIT ? (void *)&l : PTHREAD_CANCELED, ret);
+			EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
+		}
+		EXPECT_EQ(0, l.after);
+		l.drain = false;
+		run_or_drain(&l);
+		for (i = 0; i < BATCH; i++)
+			EXPECT_EQ(1, l.told[i]);
+		EXPECT_EQ(0, twheel_keyed_count(self->k));
+		EXPECT_EQ(0, twheel_keyed_run(self->k, NULL, NULL));
+		EXPECT_EQ(0, twheel_keyed_drain(self->k, NULL, NULL));
+		EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
+		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	}
+}
+
+/* A key that has left is not there, though its handler has not run yet. */
+static void use_the_others(const void *key, size_t len, uint64_t user_data, void *arg)
+{
+	struct leaver *l = arg;
+	int i, me = *(const int *)key;
+
+	(void)user_data;
+	l->told[me]++;
+	for (i = 0; i < BATCH; i++) {
+		int ret = twheel_keyed_move(l->k, &i, len, NEVER);
+
+		if (ret != -ENOENT && (ret || l->told[i]))
+			l->told[i] += 100;
+	}
+}
+
+/* Each of those that a handler moves has not left; all others have. */
+TEST_F(keyed, moved_in_handler)
+{
+	struct leaver l = { .k = self->k };
+	int i;
+
+	for (i = 0; i < BATCH; i++)
+		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), 1, 0, NULL));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(BATCH, twheel_keyed_run(self->k, use_the_others, &l) +
+			 (int)twheel_keyed_count(self->k));
+	twheel_keyed_drain(self->k, use_the_others, &l);
+	for (i = 0; i < BATCH; i++)
+		EXPECT_EQ(1, l.told[i]);
+}
+
+/* ---- Keys that strangers choose ---- */
+
+enum { STRANGERS = 20000 };
+
+struct chosen {
+	__u32 a, b, c;
+};
+
+/* One round of the hash that uthash takes if it is not told of another. */
+static struct chosen mix(struct chosen s)
+{
+	s.a -= s.b; s.a -= s.c; s.a ^= s.c >> 13;
+	s.b -= s.c; s.b -= s.a; s.b ^= s.a << 8;
+	s.c -= s.a; s.c -= s.b; s.c ^= s.b >> 13;
+	s.a -= s.b; s.a -= s.c; s.a ^= s.c >> 12;
+	s.b -= s.c; s.b -= s.a; s.b ^= s.a << 16;
+	s.c -= s.a; s.c -= s.b; s.c ^= s.b >> 5;
+	s.a -= s.b; s.a -= s.c; s.a ^= s.c >> 3;
+	s.b -= s.c; s.b -= s.a; s.b ^= s.a << 10;
+	s.c -= s.a; s.c -= s.b; s.c ^= s.b >> 15;
+	return s;
+}
+
+/* Each step of it, undone. */
+static struct chosen unmix(struct chosen s)
+{
+	s.c ^= s.b >> 15; s.c += s.b; s.c += s.a;
+	s.b ^= s.a << 10; s.b += s.a; s.b += s.c;
+	s.a ^= s.c >> 3; s.a += s.c; s.a += s.b;
+	s.c ^= s.b >> 5; s.c += s.b; s.c += s.a;
+	s.b ^= s.a << 16; s.b += s.a; s.b += s.c;
+	s.a ^= s.c >> 12; s.a += s.c; s.a += s.b;
+	s.c ^= s.b >> 13; s.c += s.b; s.c += s.a;
+	s.b ^= s.a << 8; s.b += s.a; s.b += s.c;
+	s.a ^= s.c >> 13; s.a += s.c; s.a += s.b;
+	return s;
+}
+
+/* What that hash makes of a key of 12 bytes. */
+static __u32 default_hash(struct chosen key)
+{
+	struct chosen s = { key.a + 0x9e3779b9, key.b + 0x9e3779b9, key.c + 0xfeedbeef };
+
+	s = mix(s);
+	s.c += sizeof(key);
+	return mix(s).c;
+}
+
+/* The key of 12 bytes, number @i, of which it makes what it makes of all of them. */
+static struct chosen colliding(__u32 i)
+{
+	struct chosen s = unmix((struct chosen) { i * 2654435761U, i, 0x12345678 });
+
+	s.c -= sizeof(s);
+	s = unmix(s);
+	return (struct chosen) { s.a - 0x9e3779b9, s.b - 0x9e3779b9, s.c - 0xfeedbeef };
+}
+
+/* CPU time to set, find and remove those keys; 0: it failed. */
+static uint64_t cost_of_keys(struct twheel_keyed *k, bool collide)
+{
+	uint64_t start = now(CLOCK_THREAD_CPUTIME_ID), seed = 88172645463325252ULL;
+	static struct chosen keys[STRANGERS];
+	__u32 i;
+
+	for (i = 0; i < STRANGERS; i++) {
+		keys[i] = collide ? colliding(i) :
+			  (struct chosen) { i, next_random((__u64 *)&seed), i };
+		if (twheel_keyed_set(k, &keys[i], sizeof(keys[i]), NEVER, i, NULL))
+			return 0;
+	}
+	for (i = 0; i < STRANGERS; i++) {
+		if (twheel_keyed_move(k, &keys[i], sizeof(keys[i]), NEVER) ||
+		    twheel_keyed_remove(k, &keys[i], sizeof(keys[i]), NULL))
+			return 0;
+	}
+	return now(CLOCK_THREAD_CPUTIME_ID) - start;
+}
+
+/* Keys that all collide in that hash cost what others cost: else 200 times as much. */
+TEST_F_TIMEOUT(keyed, colliding, 300)
+{
+	uint64_t random, chosen;
+	__u32 i;
+
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(0x12345678, default_hash(colliding(i)));
+	random = cost_of_keys(self->k, false);
+	chosen = cost_of_keys(self->k, true);
+	TH_LOG("%llu ns a key, %llu ns if they collide", (unsigned long long)random / STRANGERS,
+	       (unsigned long long)chosen / STRANGERS);
+	ASSERT_NE(0, random);
+	ASSERT_NE(0, chosen);
+	EXPECT_LT(chosen, 20 * random);
 }
 
 /* ---- Another process drains ---- */
 
-enum { DRAINED_KEYS = 64 };
-
 FIXTURE(drained) {
 	struct twheel_keyed *k;
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_SETUP(drained)
@@ -288,13 +500,12 @@ FIXTURE_SETUP(drained)
 	struct twheel_options o = {
 		.size = sizeof(o),
 		.flags = TWHEEL_OPEN_KERNEL,
-		.max_timers = DRAINED_KEYS,
 	};
 
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (!have_device())
 		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&o, &self->k));
+	ASSERT_EQ(0, twheel_keyed_open(&self->k, &o));
 	self->w = twheel_keyed_wheel(self->k);
 }
 
@@ -309,36 +520,17 @@ TEST_F(drained, begins_anew)
 	struct left left = { };
 	uint64_t first = twheel_now(self->w);
 
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "set", 3, first + HOUR, 1));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "moved", 5, first + HOUR, 2));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "gone", 4, first + HOUR, 3));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "left", 4, first + HOUR, 4));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "set", 3, first + HOUR, 1, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "moved", 5, first + HOUR, 2, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "gone", 4, first + HOUR, 3, NULL));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "left", 4, first + HOUR, 4, NULL));
 	EXPECT_EQ(4, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
-	EXPECT_EQ(1, twheel_keyed_set(self->k, "set", 3, first, 1));
+	EXPECT_EQ(1, twheel_keyed_set(self->k, "set", 3, first, 1, NULL));
 	EXPECT_EQ(0, twheel_keyed_move(self->k, "moved", 5, first));
 	EXPECT_EQ(0, twheel_keyed_remove(self->k, "gone", 4, NULL));
 	EXPECT_EQ(2, keyed_collect(self->k, note, &left, 2));
 	EXPECT_EQ(3, left.data[0] + left.data[1]);
 	EXPECT_EQ(1, twheel_keyed_count(self->k));
-}
-
-/* A key that cannot begin anew is as it was. */
-TEST_F(drained, no_room)
-{
-	uint64_t i, data = 0, first = twheel_now(self->w);
-
-	for (i = 0; i < DRAINED_KEYS; i++)
-		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, i));
-	EXPECT_EQ(DRAINED_KEYS, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
-	for (i = 0; i < DRAINED_KEYS; i++) {
-		struct twheel_timer t = { .deadline_ns = HOUR };
-
-		EXPECT_EQ(0, twheel_register(self->w, &t));
-	}
-	i = 7;
-	EXPECT_EQ(-ENOSPC, twheel_keyed_set(self->k, &i, sizeof(i), first + HOUR, 1000));
-	EXPECT_EQ(0, twheel_keyed_remove(self->k, &i, sizeof(i), &data));
-	EXPECT_EQ(7, data);
 }
 
 /* What somebody else has registered on the wheel of the keys is none of them. */
@@ -347,11 +539,11 @@ TEST_F(keyed, foreign_timer)
 	struct twheel_timer t = { .user_data = 1 };
 	struct left left = { };
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, twheel_now(self->w) + NS_PER_MS, 7));
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, twheel_now(self->w) + NS_PER_MS, 7, NULL));
 	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
 	EXPECT_EQ(7, left.data[0]);
-	EXPECT_EQ(-ENOENT, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, t.id));
 	EXPECT_EQ(0, twheel_keyed_run(self->k, note, &left));
 }
 
@@ -375,13 +567,12 @@ TEST_F(keyed, foreign_among_many)
 		struct twheel_timer t = { .deadline_ns = first, .flags = TWHEEL_ABSTIME };
 
 		if (i % 100 == 30)
-			ASSERT_EQ(0, twheel_register(self->w, &t));
-		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first, 0));
+			ASSERT_EQ(0, lib_register(self->w, &t));
+		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first, 0, NULL));
 	}
-	ASSERT_EQ(0, twheel_flush(self->w));
-	/* Until they are all there; the wheel in the process is turned by who reads. */
+	/* Until they are all there; the wheel in the process is turned by its readers. */
 	while (strcmp(twheel_backend(self->w), "inprocess") &&
-	       !twheel_counters(self->w, &s) && s.unread < MANY)
+	       !twheel_stats(self->w, &s) && s.unread < MANY)
 		usleep(1000);
 	EXPECT_EQ(MANY, twheel_keyed_run(self->k, count, &counted));
 	EXPECT_EQ(MANY, counted);
@@ -395,13 +586,12 @@ TEST_F(keyed, fork)
 	int status;
 	pid_t pid;
 
-	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 7));
-	ASSERT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 7, NULL));
 	pid = fork();
 	ASSERT_GE(pid, 0);
 	if (!pid) {
 		bool right = twheel_keyed_run(self->k, note, &left) == -ECHILD &&
-			     twheel_keyed_set(self->k, "k", 1, 1, 7) == -ECHILD &&
+			     twheel_keyed_set(self->k, "k", 1, 1, 7, NULL) == -ECHILD &&
 			     twheel_keyed_move(self->k, "k", 1, 1) == -ECHILD &&
 			     twheel_keyed_remove(self->k, "k", 1, NULL) == -ECHILD &&
 			     !twheel_keyed_count(self->k) &&
@@ -423,7 +613,7 @@ TEST_F(keyed, close_full)
 
 	for (i = 0; i < 1000; i++)
 		ASSERT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i),
-					      twheel_now(self->w) + HOUR, i));
+					      twheel_now(self->w) + HOUR, i, NULL));
 	EXPECT_EQ(1000, twheel_keyed_count(self->k));
 }
 

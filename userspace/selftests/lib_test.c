@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: opening, timers, waiting and reading, over both backends. Each
- * sentence of the header has a test here or in its siblings.
+ * libtwheel: opening, waiting and reading, over both backends. Each sentence of
+ * the header has a test here or in its siblings.
  */
 #include "lib_test.h"
+#include "filter.h"
 
 #include <sched.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 
@@ -27,13 +30,13 @@ TEST(version)
 TEST(default_backend)
 {
 	struct twheel_options o = { .size = sizeof(o) };
-	struct twheel_ctx *w;
+	struct twheel *w;
 
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
-	ASSERT_EQ(0, twheel_open(NULL, &w));
+	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ(have_device() ? "kernel" : "inprocess", twheel_backend(w));
 	twheel_close(w);
-	ASSERT_EQ(0, twheel_open(&o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &o));
 	EXPECT_STREQ(have_device() ? "kernel" : "inprocess", twheel_backend(w));
 	twheel_close(w);
 	twheel_close(NULL);
@@ -43,30 +46,30 @@ TEST(default_backend)
 TEST(fallback)
 {
 	struct twheel_options kernel = { .size = sizeof(kernel), .flags = TWHEEL_OPEN_KERNEL };
-	struct twheel_ctx *w;
+	struct twheel *w;
 
 	SKIP_UNLESS_ROOT();
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("none", "/dev", "tmpfs", 0, "mode=755"))
 		SKIP(return, "cannot hide /dev here");
-	ASSERT_EQ(0, twheel_open(NULL, &w));
+	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
 	twheel_close(w);
-	EXPECT_EQ(-ENOENT, twheel_open(&kernel, &w));
+	EXPECT_EQ(-ENOENT, twheel_open(&w, &kernel));
 
 	ASSERT_EQ(0, mknod(TWHEEL_DEVICE, S_IFCHR | 0600, makedev(1, 3)));
 	be_nobody(_metadata);
-	ASSERT_EQ(0, twheel_open(NULL, &w));
+	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
 	twheel_close(w);
-	EXPECT_EQ(-EACCES, twheel_open(&kernel, &w));
+	EXPECT_EQ(-EACCES, twheel_open(&w, &kernel));
 }
 
 /* A file of that name which is no wheel is an error, not a reason to go on without. */
 TEST(not_our_device)
 {
-	struct twheel_ctx *w;
+	struct twheel *w;
 
 	SKIP_UNLESS_ROOT();
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
@@ -74,64 +77,65 @@ TEST(not_our_device)
 	    mount("none", "/dev", "tmpfs", 0, "mode=755"))
 		SKIP(return, "cannot hide /dev here");
 	ASSERT_EQ(0, mknod(TWHEEL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));
-	EXPECT_EQ(-ENOTTY, twheel_open(NULL, &w));
+	EXPECT_EQ(-ENOTTY, twheel_open(&w, NULL));
 }
 
+/* TWHEEL_BACKEND */
 TEST(environment)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
-	struct twheel_ctx *w;
+	struct twheel *w;
 
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "inprocess", 1));
-	ASSERT_EQ(0, twheel_open(&o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &o));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
 	twheel_close(w);
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "sundial", 1));
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
-	EXPECT_EQ(-EINVAL, twheel_open(NULL, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, NULL));
 	/* Empty is as good as not set. */
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "", 1));
 	o.flags = TWHEEL_OPEN_INPROCESS;
-	ASSERT_EQ(0, twheel_open(&o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &o));
 	twheel_close(w);
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "kernel", 1));
 	if (have_device()) {
-		ASSERT_EQ(0, twheel_open(&o, &w));
+		ASSERT_EQ(0, twheel_open(&w, &o));
 		EXPECT_STREQ("kernel", twheel_backend(w));
 		twheel_close(w);
 	} else {
-		EXPECT_EQ(-ENOENT, twheel_open(&o, &w));
+		EXPECT_EQ(-ENOENT, twheel_open(&w, &o));
 	}
 }
 
 /* A process without a key for its threads' memory learns it at once. */
 TEST(no_key_left)
 {
-	struct twheel_ctx *w = NULL;
+	struct twheel *w = NULL;
 	pthread_key_t key;
 
 	while (!pthread_key_create(&key, NULL))
 		;
-	EXPECT_EQ(-EAGAIN, twheel_open(NULL, &w));
-	EXPECT_EQ(-EAGAIN, twheel_from_fd(-1, &w));
+	EXPECT_EQ(-EAGAIN, twheel_open(&w, NULL));
+	EXPECT_EQ(-EAGAIN, twheel_open_fd(&w, -1));
 	EXPECT_EQ(NULL, w);
 }
 
 TEST(from_fd_refuses)
 {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	int fd = open("/dev/null", O_RDWR);
 
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(-ENOTTY, twheel_from_fd(fd, &w));
+	EXPECT_EQ(-ENOTTY, twheel_open_fd(&w, fd));
 	/* It stays ours. */
 	EXPECT_EQ(0, close(fd));
-	EXPECT_EQ(-EBADF, twheel_from_fd(fd, &w));
+	EXPECT_EQ(-EBADF, twheel_open_fd(&w, fd));
 	if (!have_device())
 		return;
 	fd = open(TWHEEL_DEVICE, O_RDONLY);
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(-EACCES, twheel_from_fd(fd, &w));
+	EXPECT_EQ(-EACCES, twheel_open_fd(&w, fd));
 	EXPECT_EQ(0, close(fd));
 }
 
@@ -148,6 +152,15 @@ static void *scribble(void *arg)
 		__atomic_store_n(&head->slots_offset,
 				 i % 3 ? good.slots_offset : i % 5 ? 0xfffffff0 : 4,
 				 __ATOMIC_RELAXED);
+		__atomic_store_n(&head->marks_offset,
+				 i % 7 ? good.marks_offset : i % 2 ? 0xfffffff8 : 4,
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&head->summary_offset,
+				 i % 5 ? good.summary_offset : i % 2 ? 0xfffffff8 : 4,
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&head->summary_shift,
+				 i % 11 ? good.summary_shift : i % 2 ? 0 : 64,
+				 __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
@@ -157,7 +170,7 @@ TEST(scribbled_header)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
 	__u64 end = now(CLOCK_MONOTONIC) + 2 * NS_PER_SEC;
-	struct twheel_ctx *w, *other;
+	struct twheel *w, *other;
 	struct twheel_info info;
 	unsigned int i, good = 0;
 	pthread_t thread;
@@ -166,21 +179,21 @@ TEST(scribbled_header)
 
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &w);
-	twheel_info(w, &info);
+	ASSERT_EQ(0, twheel_info(w, &info));
 	head = mmap(NULL, info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, twheel_fd(w), 0);
 	ASSERT_TRUE(head != MAP_FAILED);
 	ASSERT_EQ(TWHEEL_TABLE_MAGIC, ((struct twheel_table *)head)->magic);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, head));
 	for (i = 0; i < 500 && now(CLOCK_MONOTONIC) < end; i++) {
-		int fd = dup(twheel_fd(w)), ret = twheel_from_fd(fd, &other);
+		int fd = dup(twheel_fd(w)), ret = twheel_open_fd(&other, fd);
 
 		if (ret) {
 			ASSERT_EQ(-EOPNOTSUPP, ret);
 			close(fd);
 			continue;
 		}
-		ASSERT_EQ(0, twheel_start(other, twheel_now(other) + HOUR, 0, &id));
-		ASSERT_EQ(1, twheel_stop(other, id));
+		ASSERT_EQ(0, twheel_add(other, twheel_now(other) + HOUR, 0, &id));
+		ASSERT_EQ(1, twheel_del(other, id));
 		twheel_close(other);
 		good++;
 	}
@@ -199,27 +212,27 @@ TEST_F(lib, options)
 		char more[8];
 	} later = { .o = self->o };
 	struct twheel_info i;
-	struct twheel_ctx *w;
+	struct twheel *w;
 
 	EXPECT_STREQ(variant->flags & TWHEEL_OPEN_KERNEL ? "kernel" : "inprocess",
 		     twheel_backend(self->w));
-	twheel_info(self->w, &i);
+	ASSERT_EQ(0, twheel_info(self->w, &i));
 	EXPECT_EQ(DEFAULT_TICK, i.tick_ns);
 	EXPECT_EQ(CLOCK_MONOTONIC, i.clock_id);
 	EXPECT_EQ(1 << 20, i.max_timers);
 	EXPECT_EQ(6, i.slot_bits);
 	EXPECT_EQ(8, i.levels);
-	EXPECT_EQ(variant->flags & TWHEEL_OPEN_KERNEL ? TWHEEL_FEATURE_TABLE : 0, i.features);
-	EXPECT_EQ(!i.features, !i.table_bytes);
+	/* Only a table of the kernel can be mapped. */
+	EXPECT_EQ(variant->flags & TWHEEL_OPEN_KERNEL, i.table_bytes ? TWHEEL_OPEN_KERNEL : 0);
 
 	o.tick_ns = 200000;
 	o.clock_id = CLOCK_BOOTTIME;
 	o.max_timers = 100;
 	o.levels = 2;
 	o.slot_bits = 8;
-	ASSERT_EQ(0, twheel_open(&o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &o));
 	poison(&i);
-	twheel_info(w, &i);
+	ASSERT_EQ(0, twheel_info(w, &i));
 	EXPECT_EQ(131072, i.tick_ns);
 	EXPECT_EQ(CLOCK_BOOTTIME, i.clock_id);
 	EXPECT_EQ(100, i.max_timers);
@@ -230,43 +243,43 @@ TEST_F(lib, options)
 
 	/* Of an earlier and of a later version. */
 	o.size = offsetof(struct twheel_options, clock_id);
-	ASSERT_EQ(0, twheel_open(&o, &w));
-	twheel_info(w, &i);
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	ASSERT_EQ(0, twheel_info(w, &i));
 	EXPECT_EQ(131072, i.tick_ns);
 	EXPECT_EQ(CLOCK_MONOTONIC, i.clock_id);
 	twheel_close(w);
 	later.o.size = sizeof(later);
-	ASSERT_EQ(0, twheel_open(&later.o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &later.o));
 	twheel_close(w);
 	later.more[7] = 1;
-	EXPECT_EQ(-E2BIG, twheel_open(&later.o, &w));
+	EXPECT_EQ(-E2BIG, twheel_open(&w, &later.o));
 
 	o = self->o;
 	o.size = 0;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
-	o.flags |= 1 << 3;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	o.flags |= 1 << 4;
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o.flags = TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
 	o.slot_bits = 3;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o.slot_bits = 17;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
 	o.levels = 17;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
 	o.max_timers = (1 << 24) + 1;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
 	o.clock_id = CLOCK_PROCESS_CPUTIME_ID;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o = self->o;
 	o.flags |= TWHEEL_OPEN_REALTIME;
 	o.clock_id = CLOCK_MONOTONIC;
-	EXPECT_EQ(-EINVAL, twheel_open(&o, &w));
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 }
 
 /* Each clock: the time, never early, and an event in the end. */
@@ -278,20 +291,20 @@ TEST_F(lib, clocks)
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		struct twheel_options o = self->o;
 		struct twheel_event ev;
-		struct twheel_ctx *w;
+		struct twheel *w;
 		uint64_t id, at, before;
 
 		if (clocks[i] == CLOCK_REALTIME)
 			o.flags |= TWHEEL_OPEN_REALTIME;
 		else
 			o.clock_id = clocks[i];
-		ASSERT_EQ(0, twheel_open(&o, &w));
+		ASSERT_EQ(0, twheel_open(&w, &o));
 		before = now(clocks[i]);
 		at = twheel_now(w);
 		EXPECT_LE(before, at);
 		EXPECT_GE(now(clocks[i]), at);
 		at += 30 * NS_PER_MS;
-		ASSERT_EQ(0, twheel_start(w, at, i, &id));
+		ASSERT_EQ(0, twheel_add(w, at, i, &id));
 		ASSERT_EQ(1, lib_collect(w, &ev, 1));
 		EXPECT_GE(now(clocks[i]), at);
 		EXPECT_EQ(i, ev.user_data);
@@ -307,16 +320,16 @@ TEST_F(lib, clock_set)
 	uint64_t base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC), start, id, far, at;
 	struct twheel_options o = self->o;
 	struct twheel_event ev;
-	struct twheel_ctx *w;
+	struct twheel *w;
 	struct timespec ts;
 
 	if (!have_device() || !is_root())
 		SKIP(return, "only where the clock is nobody's: in the test machine");
 	o.flags |= TWHEEL_OPEN_REALTIME;
-	ASSERT_EQ(0, twheel_open(&o, &w));
+	ASSERT_EQ(0, twheel_open(&w, &o));
 	start = now(CLOCK_REALTIME);
-	ASSERT_EQ(0, twheel_start(w, start + 600 * SECOND, 1, &id));
-	ASSERT_EQ(0, twheel_start(w, start + 7200 * SECOND, 2, &far));
+	ASSERT_EQ(0, twheel_add(w, start + 600 * SECOND, 1, &id));
+	ASSERT_EQ(0, twheel_add(w, start + 7200 * SECOND, 2, &far));
 	EXPECT_TRUE(quiet(w));
 	ts = (struct timespec) { (start + 3600 * SECOND) / SECOND, 0 };
 	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
@@ -324,20 +337,19 @@ TEST_F(lib, clock_set)
 	EXPECT_EQ(1, ev.user_data);
 	EXPECT_TRUE(quiet(w));
 	/* Back: it is due when the clock gets there again. */
-	ASSERT_EQ(1, twheel_move(w, far, now(CLOCK_REALTIME) + 100 * NS_PER_MS));
-	ASSERT_EQ(0, twheel_flush(w));
+	ASSERT_EQ(1, twheel_set(w, far, now(CLOCK_REALTIME) + 100 * NS_PER_MS));
 	start -= 3600 * SECOND;
 	ts = (struct timespec) { start / SECOND, 0 };
 	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
 	sleep_ms(200);
 	EXPECT_TRUE(quiet(w));
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
-	ASSERT_EQ(1, twheel_move(w, far, at));
+	ASSERT_EQ(1, twheel_set(w, far, at));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(2, ev.user_data);
 	/* A moment that has been may come again: unread, and not noticed yet, */
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
-	ASSERT_EQ(0, twheel_move(w, far, at));
+	ASSERT_EQ(0, twheel_set(w, far, at));
 	ASSERT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
 	ts = (struct timespec) { start / SECOND, 0 };
 	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
@@ -348,7 +360,7 @@ TEST_F(lib, clock_set)
 	/* or armed again. */
 	ts = (struct timespec) { start / SECOND, 0 };
 	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-	ASSERT_EQ(0, twheel_move(w, far, at));
+	ASSERT_EQ(0, twheel_set(w, far, at));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
@@ -356,232 +368,6 @@ TEST_F(lib, clock_set)
 	ts = (struct timespec) { base / SECOND, base % SECOND };
 	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
 	twheel_close(w);
-}
-
-/* ---- Timers ---- */
-
-TEST_F(lib, timer_verbs)
-{
-	struct twheel_timer t = {
-		.user_data = 7,
-		.deadline_ns = HOUR,
-		.flags = TWHEEL_KEEP,
-		.slack_ns = 5,
-	};
-	uint64_t before = twheel_now(self->w), id;
-	struct twheel_event ev;
-
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_GE(t.deadline_ns, before + HOUR);
-	EXPECT_LE(t.deadline_ns, twheel_now(self->w) + HOUR);
-	id = t.id;
-	EXPECT_NE(0, id >> 32);
-
-	poison(&t);
-	t.id = id;
-	ASSERT_EQ(0, twheel_get(self->w, &t));
-	EXPECT_EQ(id, t.id);
-	EXPECT_EQ(7, t.user_data);
-	EXPECT_EQ(5, t.slack_ns);
-	EXPECT_EQ(TWHEEL_KEEP, t.flags);
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-
-	t = (struct twheel_timer) { .id = id, .deadline_ns = 1, .flags = TWHEEL_KEEP };
-	ASSERT_EQ(0, twheel_rearm(self->w, &t));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(id, ev.id);
-	EXPECT_EQ(7, ev.user_data);
-	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
-	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
-	EXPECT_EQ(1, ev.expirations);
-
-	/* Kept, idle; then expired and unread. */
-	t = (struct twheel_timer) { .id = id, .deadline_ns = 0, .flags = TWHEEL_KEEP };
-	ASSERT_EQ(0, twheel_rearm(self->w, &t));
-	EXPECT_EQ(TWHEEL_IDLE, t.state);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	EXPECT_EQ(TWHEEL_EXPIRED, twheel_cancel(self->w, id));
-	EXPECT_EQ(-ENOENT, twheel_cancel(self->w, id));
-	t.id = id;
-	EXPECT_EQ(-ENOENT, twheel_get(self->w, &t));
-	t.flags = 0;
-	EXPECT_EQ(-ENOENT, twheel_rearm(self->w, &t));
-	EXPECT_TRUE(quiet(self->w));
-
-	/* An id does not come back, be it the same slot. */
-	t = (struct twheel_timer) { .deadline_ns = HOUR };
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	EXPECT_NE(id, t.id);
-	EXPECT_EQ(-ENOENT, twheel_cancel(self->w, id));
-	EXPECT_EQ(TWHEEL_ARMED, twheel_cancel(self->w, t.id));
-
-	t = (struct twheel_timer) { .deadline_ns = 1, .flags = 1 << 3 };
-	EXPECT_EQ(-EINVAL, twheel_register(self->w, &t));
-	t = (struct twheel_timer) { .deadline_ns = 1, .flags = TWHEEL_DISARMED };
-	EXPECT_EQ(-EINVAL, twheel_register(self->w, &t));
-	t = (struct twheel_timer) { .deadline_ns = 1, .period_ns = DEFAULT_TICK - 1 };
-	EXPECT_EQ(-EINVAL, twheel_register(self->w, &t));
-	/* What failed has changed nothing. */
-	EXPECT_EQ(1, t.deadline_ns);
-	EXPECT_EQ(0, t.id);
-}
-
-TEST_F(lib, batch)
-{
-	struct twheel_op ops[3] = {
-		{ .opcode = TWHEEL_OP_REGISTER, .timer.deadline_ns = HOUR, .result = -1 },
-		{ .opcode = 77, .result = -1 },
-		{ .opcode = TWHEEL_OP_REGISTER, .timer.deadline_ns = HOUR, .result = -1 },
-	};
-	struct twheel_op get = { .opcode = 0 };
-
-	EXPECT_EQ(3, twheel_batch(self->w, ops, 3));
-	EXPECT_EQ(0, ops[0].result);
-	EXPECT_EQ(-EINVAL, ops[1].result);
-	EXPECT_EQ(0, ops[2].result);
-	EXPECT_NE(ops[0].timer.id, ops[2].timer.id);
-	ops[0].opcode = TWHEEL_OP_CANCEL;
-	ops[2].opcode = TWHEEL_OP_GET;
-	EXPECT_EQ(3, twheel_batch(self->w, ops, 3));
-	EXPECT_EQ(TWHEEL_ARMED, ops[0].timer.state);
-	EXPECT_EQ(TWHEEL_ARMED, ops[2].timer.state);
-	EXPECT_EQ(0, twheel_batch(self->w, ops, 0));
-	EXPECT_EQ(1, twheel_batch(self->w, &get, 1));
-	EXPECT_EQ(-EINVAL, get.result);
-	EXPECT_EQ(-EINVAL, twheel_batch(self->w, ops, TWHEEL_BATCH_MAX + 1));
-}
-
-/* Fixed rate, a count for who comes late, and REARM to end it. */
-TEST_F(lib, period)
-{
-	uint64_t period = 8 * NS_PER_MS, start = twheel_now(self->w) + period, next = start;
-	struct twheel_timer t = {
-		.deadline_ns = start,
-		.period_ns = period,
-		.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
-	};
-	struct twheel_event ev;
-	unsigned int i;
-
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	for (i = 0; i < 5; i++) {
-		if (i == 3)
-			sleep_ms(50);
-		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-		EXPECT_GE(twheel_now(self->w), next);
-		EXPECT_EQ(next, ev.deadline_ns);
-		EXPECT_GE(ev.expired_ns, next);
-		EXPECT_GE(ev.expirations, i == 3 ? 5 : 1);
-		next += ev.expirations * period;
-	}
-	/* The word has the next one; disarmed there, it ends. */
-	EXPECT_EQ(0, (t.deadline_ns - start) % period);
-	twheel_disarm(self->w, t.id);
-	while (lib_take(self->w, &ev, 1, QUIET_MS) > 0)
-		;
-	ASSERT_EQ(0, twheel_get(self->w, &t));
-	EXPECT_EQ(TWHEEL_IDLE, t.state);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
-}
-
-static int lib_state(struct twheel_ctx *w, uint64_t id)
-{
-	struct twheel_timer t = { .id = id };
-	int ret = twheel_get(w, &t);
-
-	return ret ? ret : (int)t.state;
-}
-
-TEST_F(lib, arm_disarm)
-{
-	uint64_t id = reserve_timer(_metadata, self->w, 9), at, moved;
-	struct twheel_event ev;
-
-	EXPECT_EQ(0, twheel_disarm(self->w, id));
-	at = twheel_now(self->w) + 400 * NS_PER_MS;
-	EXPECT_EQ(0, twheel_arm(self->w, id, at));
-	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	/* Later: not at the old time. */
-	moved = at + 60 * NS_PER_MS;
-	EXPECT_EQ(1, twheel_arm(self->w, id, moved));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_GE(twheel_now(self->w), moved);
-	EXPECT_EQ(moved, ev.deadline_ns);
-	EXPECT_EQ(9, ev.user_data);
-	EXPECT_EQ(id, ev.id);
-
-	/* Earlier: not only at the old time. */
-	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	at = twheel_now(self->w) + 5 * NS_PER_MS;
-	EXPECT_EQ(1, twheel_arm(self->w, id, at));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_GE(ev.expired_ns, at);
-	EXPECT_EQ(at, ev.deadline_ns);
-
-	/* Disarmed for good. */
-	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + 5 * NS_PER_MS));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	EXPECT_EQ(1, twheel_disarm(self->w, id));
-	EXPECT_EQ(0, twheel_disarm(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
-
-	/* 0 counts as 1, and what is past is due. */
-	EXPECT_EQ(0, twheel_arm(self->w, id, 0));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(1, ev.deadline_ns);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, id));
-
-	EXPECT_EQ(-ENOENT, twheel_arm(self->w, 0xffffffff, 1));
-	EXPECT_EQ(-ENOENT, twheel_disarm(self->w, 0xffffffff));
-	EXPECT_EQ(-ENOENT, twheel_arm(self->w, 1 << 20, 1));
-}
-
-/* Expired and unread: disarm does not know, arm has it withdrawn when flushed. */
-TEST_F(lib, arm_over_unread)
-{
-	uint64_t id = reserve_timer(_metadata, self->w, 0), at;
-	struct twheel_timer t;
-	struct twheel_event ev;
-
-	twheel_arm(self->w, id, 1);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	EXPECT_EQ(0, twheel_disarm(self->w, id));
-	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
-	at = twheel_now(self->w) + 30 * NS_PER_MS;
-	EXPECT_EQ(0, twheel_arm(self->w, id, at));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(at, ev.deadline_ns);
-	EXPECT_TRUE(quiet(self->w));
-
-	/* Disarmed before that, it is the old one again; after it, there is none. */
-	twheel_arm(self->w, id, 1);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
-	EXPECT_EQ(1, twheel_disarm(self->w, id));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(1, ev.deadline_ns);
-	EXPECT_TRUE(quiet(self->w));
-	twheel_arm(self->w, id, 1);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	EXPECT_EQ(1, twheel_disarm(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-	/* Or by an ioctl. */
-	twheel_arm(self->w, id, 1);
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	EXPECT_EQ(0, twheel_arm(self->w, id, twheel_now(self->w) + HOUR));
-	EXPECT_EQ(1, twheel_disarm(self->w, id));
-	t = (struct twheel_timer) { .id = id, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
-	ASSERT_EQ(0, twheel_rearm(self->w, &t));
-	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
-	EXPECT_TRUE(quiet(self->w));
 }
 
 /* ---- Waiting and reading ---- */
@@ -597,13 +383,12 @@ TEST_F(lib, wait)
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(-EINVAL, twheel_read(self->w, &ev, 0));
 
-	/* So does reading. */
-	ASSERT_EQ(0, twheel_start(self->w, 1, 0, &id));
+	/* An arming in the past needs no wait. */
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id));
 	EXPECT_EQ(1, twheel_read(self->w, &ev, 1));
-	EXPECT_EQ(0, twheel_stop(self->w, id));
+	EXPECT_EQ(0, twheel_del(self->w, id));
 
-	/* It flushes: else this would wait for ever. */
-	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
 	EXPECT_EQ(1, twheel_wait(self->w, -1));
 	EXPECT_TRUE(readable(twheel_fd(self->w), 0));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
@@ -633,13 +418,13 @@ TEST_F(lib, wait_a_century)
 	struct twheel_event ev;
 	uint64_t id;
 
-	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
 	EXPECT_EQ(1, twheel_wait(self->w, 100 * 365 * 24 * HOUR));
 	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
 }
 
 struct cancelled {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	sem_t requested;
 	int got;
 	/* Not on the stack of the thread, where an address sanitizer would forget it. */
@@ -670,8 +455,8 @@ TEST_F(lib, cancelled)
 	void *ret;
 
 	/* Not due yet: so a wheel in the process looks at its timerfd when it is read. */
-	ASSERT_EQ(0, twheel_start(self->w, at, 1, &id[0]));
-	ASSERT_EQ(0, twheel_start(self->w, at, 1, &id[1]));
+	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[0]));
+	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[1]));
 	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 	ASSERT_EQ(0, sem_init(&c.requested, 0, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_and_end, &c));
@@ -685,8 +470,8 @@ TEST_F(lib, cancelled)
 	ASSERT_EQ(0, sem_destroy(&c.requested));
 }
 
-/* Starts @n timeouts that are due within 50 ms, some time after all are started. */
-static void start_ahead(struct __test_metadata *_metadata, struct twheel_ctx *w, unsigned int n,
+/* Adds @n timers that are due within 50 ms, some time after all are added. */
+static void start_ahead(struct __test_metadata *_metadata, struct twheel *w, unsigned int n,
 			uint64_t *id)
 {
 	uint64_t lead = 50 * NS_PER_MS, start;
@@ -697,13 +482,12 @@ static void start_ahead(struct __test_metadata *_metadata, struct twheel_ctx *w,
 	for (;; lead *= 2) {
 		start = twheel_now(w) + lead;
 		for (i = 0; i < n; i++)
-			ASSERT_EQ(0, twheel_start(w, start + next_random(&seed) % (50 * NS_PER_MS),
-						  i, &id[i]));
-		ASSERT_EQ(0, twheel_flush(w));
+			ASSERT_EQ(0, twheel_add(w, start + next_random(&seed) % (50 * NS_PER_MS),
+						i, &id[i]));
 		if (twheel_now(w) < start)
 			break;
 		for (i = 0; i < n; i++)
-			ASSERT_EQ(1, twheel_stop(w, id[i]));
+			ASSERT_EQ(1, twheel_del(w, id[i]));
 	}
 	/* All are due before the first is read. */
 	while (twheel_now(w) < start + 60 * NS_PER_MS)
@@ -747,178 +531,671 @@ TEST_F(lib, not_readable_for_nothing)
 	uint64_t id, at = twheel_now(self->w) + 20 * NS_PER_MS;
 	struct twheel_event ev;
 
-	ASSERT_EQ(0, twheel_start(self->w, at, 0, &id));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	EXPECT_EQ(1, twheel_move(self->w, id, at + HOUR));
+	ASSERT_EQ(0, twheel_add(self->w, at, 0, &id));
+	EXPECT_EQ(1, twheel_set(self->w, id, at + HOUR));
 	sleep_ms(60);
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
-	EXPECT_EQ(1, twheel_stop(self->w, id));
+	EXPECT_EQ(1, twheel_del(self->w, id));
 }
+
+/* ---- Nothing to flush ---- */
+
+struct waiter {
+	struct twheel *w;
+	/* Uses epoll, not twheel_wait(). */
+	bool loop;
+	int ret;
+	uint64_t woken;
+	struct twheel_event ev;
+};
 
 static void *wait_and_read(void *arg)
 {
-	struct twheel_ctx *w = arg;
-	struct twheel_event ev;
+	struct waiter *r = arg;
+	struct epoll_event epoll = { .events = EPOLLIN };
+	int fd = -1;
 
-	return (void *)(long)lib_collect(w, &ev, 1);
+	if (r->loop) {
+		fd = epoll_create1(EPOLL_CLOEXEC);
+		epoll_ctl(fd, EPOLL_CTL_ADD, twheel_fd(r->w), &epoll);
+	}
+	do {
+		if (r->loop)
+			r->ret = epoll_wait(fd, &epoll, 1, PATIENCE_MS);
+		else
+			r->ret = twheel_wait(r->w, -1);
+		if (r->ret != 1)
+			break;
+		r->ret = twheel_read(r->w, &r->ev, 1);
+	} while (!r->ret);
+	__atomic_store_n(&r->woken, now(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+	if (r->loop)
+		close(fd);
+	return NULL;
 }
 
-/* A thread that waits hears of what another arms and flushes. */
-TEST_F(lib, wake_waiter)
+static void *add_and_end(void *arg)
 {
-	pthread_t thread;
-	void *got;
+	struct waiter *r = arg;
 	uint64_t id;
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_and_read, self->w));
-	sleep_ms(30);
-	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + 10 * NS_PER_MS, 0, &id));
-	ASSERT_EQ(0, twheel_flush(self->w));
-	ASSERT_EQ(0, pthread_join(thread, &got));
-	EXPECT_EQ(1, (long)got);
-	EXPECT_EQ(0, twheel_stop(self->w, id));
+	return (void *)(long)twheel_add(r->w, twheel_after(r->w, 100 * NS_PER_MS), 3, &id);
 }
 
 /*
- * twheel_arm() and twheel_disarm() are in the header and in the library: a
- * pointer to them is to those of the library, which do the same.
+ * A thread that waits for ever wakes for what another has armed, which calls nothing
+ * after it: by a new timer, by one that is moved to an earlier time, by one that is
+ * armed again, and by one of a thread that has ended.
  */
-TEST_F(lib, by_pointer)
+TEST_F_TIMEOUT(lib, nothing_to_flush, 120)
 {
-	int (*volatile arm)(struct twheel_ctx *wheel, uint64_t id, uint64_t when) = twheel_arm;
-	int (*volatile disarm)(struct twheel_ctx *wheel, uint64_t id) = twheel_disarm;
-	struct twheel_timer t = {
-		.user_data = 3,
-		.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
-	};
-	struct twheel_event ev;
+	unsigned int way, loop;
+	pthread_t thread, other;
+	uint64_t id, armed;
+	void *ret;
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	EXPECT_EQ(-ENOENT, arm(self->w, (uint32_t)t.id, 1));
-	EXPECT_EQ(-ENOENT, arm(self->w, t.id | UINT32_MAX, 1));
-	EXPECT_EQ(-ENOENT, disarm(self->w, (uint32_t)t.id));
-	EXPECT_EQ(-ENOENT, disarm(self->w, t.id | UINT32_MAX));
-	EXPECT_EQ(0, disarm(self->w, t.id));
-	EXPECT_EQ(0, arm(self->w, t.id, UINT64_MAX));
-	EXPECT_EQ(1, twheel_arm(self->w, t.id, UINT64_MAX));
-	EXPECT_EQ(1, disarm(self->w, t.id));
-	EXPECT_EQ(0, twheel_disarm(self->w, t.id));
-	EXPECT_EQ(0, twheel_arm(self->w, t.id, UINT64_MAX));
-	/* 0 is long ago. */
-	EXPECT_EQ(1, arm(self->w, t.id, 0));
-	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.user_data);
-	EXPECT_EQ(0, arm(self->w, t.id, twheel_now(self->w)));
-	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.user_data);
+	for (way = 0; way < 4; way++) {
+		for (loop = 0; loop < 2; loop++) {
+			struct waiter r = { .w = self->w, .loop = loop };
+
+			TH_LOG("way %u, %s", way, loop ? "epoll" : "twheel_wait()");
+			if (way == 1)
+				ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 3,
+							&id));
+			if (way == 2) {
+				ASSERT_EQ(0, twheel_add(self->w, 1, 3, &id));
+				ASSERT_EQ(1, lib_collect(self->w, &r.ev, 1));
+			}
+			ASSERT_EQ(0, pthread_create(&thread, NULL, wait_and_read, &r));
+			sleep_ms(50);
+			armed = now(CLOCK_MONOTONIC);
+			switch (way) {
+			case 0:
+				ASSERT_EQ(0, twheel_add(self->w,
+							twheel_after(self->w, 100 * NS_PER_MS), 3,
+							&id));
+				break;
+			case 1:
+			case 2:
+				ASSERT_EQ(way == 1,
+					  twheel_set(self->w, id,
+						     twheel_after(self->w, 100 * NS_PER_MS)));
+				break;
+			case 3:
+				ASSERT_EQ(0, pthread_create(&other, NULL, add_and_end, &r));
+				ASSERT_EQ(0, pthread_join(other, &ret));
+				ASSERT_EQ(0, (long)ret);
+			}
+			sleep_ms(2000);
+			EXPECT_NE(0, __atomic_load_n(&r.woken, __ATOMIC_RELAXED));
+			ASSERT_EQ(0, pthread_join(thread, NULL));
+			EXPECT_EQ(1, r.ret);
+			EXPECT_EQ(3, r.ev.user_data);
+			EXPECT_LT(r.woken, armed + 1500 * NS_PER_MS);
+			EXPECT_GE(r.woken, armed + 100 * NS_PER_MS);
+			EXPECT_EQ(0, twheel_del(self->w, r.ev.id));
+		}
+	}
 }
 
-/* ---- Fork ---- */
+/* ---- A wake-up for the waiter ---- */
 
-/* An id of 0, which is what a program has that has none yet, is no timer's. */
-TEST_F(lib, no_id)
+static void *wait_for_ever(void *arg)
 {
-	struct twheel_timer t = {
-		.user_data = 3,
-		.deadline_ns = HOUR,
-		.flags = TWHEEL_KEEP,
-	};
+	struct waiter *r = arg;
+
+	r->ret = twheel_wait(r->w, -1);
+	return NULL;
+}
+
+TEST_F(lib, wake)
+{
+	struct waiter r = { .w = self->w, .ret = -1 };
 	struct twheel_event ev;
+	pthread_t thread;
 	unsigned int i;
 	uint64_t id;
 
-	/* On a new wheel, and when slot 0 is a timer's. */
-	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(-ENOENT, twheel_stop(self->w, 0));
-		EXPECT_EQ(-ENOENT, twheel_move(self->w, 0, 1));
-		EXPECT_EQ(-ENOENT, twheel_arm(self->w, 0, 1));
-		EXPECT_EQ(-ENOENT, twheel_disarm(self->w, 0));
-		EXPECT_EQ(-ENOENT, twheel_cancel(self->w, 0));
-		if (!i) {
-			ASSERT_EQ(0, twheel_register(self->w, &t));
-			EXPECT_EQ(0, (uint32_t)t.id);
-		}
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_ever, &r));
+		/* Before it waits, or while. */
+		sleep_ms(i * 30);
+		EXPECT_EQ(0, twheel_wake(self->w));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+		EXPECT_EQ(1, r.ret);
+		/* There is nothing to read, and that ends it. */
+		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+		EXPECT_EQ(0, twheel_wait(self->w, 20 * NS_PER_MS));
+		EXPECT_FALSE(readable(twheel_fd(self->w), 0));
 	}
-	EXPECT_EQ(0, twheel_get(self->w, &t));
-	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(0, twheel_start(self->w, twheel_now(self->w), 5, &id));
-	EXPECT_NE(0, id);
-	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(5, ev.user_data);
-	EXPECT_EQ(0, twheel_stop(self->w, id));
-}
+	/* It is for loops as well, and often is once. */
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(0, twheel_wake(self->w));
+	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
 
-/* In the child: a kernel wheel is shared, timeouts are not; one in the process is gone. */
-TEST_F(lib, fork)
-{
-	uint64_t id = reserve_timer(_metadata, self->w, 77), mine, other;
-	struct twheel_event ev;
-	int status;
-	pid_t child;
-
-	ASSERT_EQ(0, twheel_start(self->w, twheel_now(self->w) + HOUR, 1, &mine));
-	child = fork();
-	ASSERT_GE(child, 0);
-	if (!child) {
-		if (variant->flags & TWHEEL_OPEN_INPROCESS) {
-			if (twheel_read(self->w, &ev, 1) != -ECHILD ||
-			    twheel_start(self->w, 1, 1, &other) != -ECHILD ||
-			    twheel_wait(self->w, 0) != -ECHILD ||
-			    twheel_flush(self->w) != -ECHILD ||
-			    twheel_move(self->w, mine, 1) != -ECHILD ||
-			    twheel_stop(self->w, mine) != -ECHILD ||
-			    twheel_cancel(self->w, id) != -ECHILD)
-				_exit(1);
-		} else {
-			/* Not the parent's timeout; a slot of its own. */
-			if (twheel_stop(self->w, mine) != -ENOENT ||
-			    twheel_start(self->w, twheel_now(self->w) + HOUR, 2, &other) ||
-			    other == mine || twheel_stop(self->w, other) != 1)
-				_exit(2);
-			if (twheel_arm(self->w, id, 5) != 0 || twheel_flush(self->w))
-				_exit(3);
-		}
-		twheel_close(self->w);
-		_exit(0);
-	}
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	ASSERT_EQ(0, status);
-	if (variant->flags & TWHEEL_OPEN_KERNEL) {
-		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-		EXPECT_EQ(77, ev.user_data);
-		EXPECT_EQ(5, ev.deadline_ns);
-	}
-	EXPECT_EQ(1, twheel_stop(self->w, mine));
-	ASSERT_EQ(0, twheel_start(self->w, 6, 8, &mine));
+	/* It hides no event, and takes no place from one. */
+	ASSERT_EQ(0, twheel_add(self->w, 1, 7, &id));
+	EXPECT_EQ(0, twheel_wake(self->w));
+	ASSERT_TRUE(is_unread(self->w));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(7, ev.user_data);
+	EXPECT_EQ(0, twheel_del(self->w, id));
+	twheel_read(self->w, &ev, 1);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(0, twheel_wake(self->w));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 20 * NS_PER_MS), 8, &id));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_EQ(8, ev.user_data);
 }
 
-/*
- * An event that is one no more when it is looked at, as the timer was armed in the past
- * meanwhile, makes way for the new one in the same read. Another thread, which has not
- * flushed, would leave the word so.
- */
-TEST_F(lib, armed_anew_unread)
+/* It is no timer: nobody lists it, drains it or finds it in the way. */
+TEST_F(lib, wake_is_hidden)
 {
-	struct twheel_timer t[2] = { };
-	struct twheel_event ev[4];
+	struct twheel_options o = self->o;
+	struct twheel_timer t[4];
+	struct twheel_event ev;
+	uint32_t cursor = 0;
+	struct twheel *w;
+	unsigned int i;
+	uint64_t id;
+
+	EXPECT_EQ(0, twheel_wake(self->w));
+	EXPECT_EQ(0, twheel_list(self->w, t, 4, &cursor));
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, twheel_wake(self->w));
+		EXPECT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	}
+	/* Where the wheel is full. */
+	o.max_timers = 64;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	while (!twheel_add(w, twheel_after(w, HOUR), 0, &id))
+		;
+	EXPECT_EQ(0, twheel_wake(w));
+	EXPECT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(0, twheel_read(w, &ev, 1));
+	EXPECT_EQ(0, twheel_wait(w, 0));
+	twheel_close(w);
+}
+
+/* ---- When is the next one? ---- */
+
+/* No deadline comes before twheel_next(), right after whatever was done. */
+TEST_F(lib, next)
+{
+	enum { N = 40, ROUNDS = 20000 };
+	uint64_t id[N], deadline[N], first;
+	__u64 seed = now(CLOCK_REALTIME);
+	unsigned int i, j;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	EXPECT_EQ(NEVER, twheel_next(self->w));
+	for (i = 0; i < N; i++) {
+		deadline[i] = twheel_after(self->w, HOUR + next_random(&seed) % HOUR);
+		ASSERT_EQ(0, twheel_add(self->w, deadline[i], i, &id[i]));
+	}
+	for (i = 0; i < ROUNDS; i++) {
+		j = next_random(&seed) % N;
+		if (next_random(&seed) % 4) {
+			/* In an hour, in three, or in a century. */
+			uint64_t delay = next_random(&seed) % 2 ? HOUR :
+					 next_random(&seed) % 2 ? 3 * HOUR : 876600 * HOUR;
+
+			deadline[j] = twheel_after(self->w, delay + next_random(&seed) % HOUR);
+			ASSERT_LE(0, twheel_set(self->w, id[j], deadline[j]));
+		} else {
+			deadline[j] = NEVER;
+			ASSERT_LE(0, twheel_clear(self->w, id[j]));
+		}
+		for (first = NEVER, j = 0; j < N; j++)
+			first = deadline[j] < first ? deadline[j] : first;
+		ASSERT_LE(twheel_next(self->w), first);
+	}
+}
+
+/* When the wheel has seen that there is none, it says so. */
+TEST_F(lib, next_is_never)
+{
+	struct twheel_event ev;
+	unsigned int i;
+	uint64_t id;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 20 * NS_PER_MS), 0, &id));
+	EXPECT_NE(NEVER, twheel_next(self->w));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(NEVER, twheel_next(self->w));
+	/* A deadline that has been cleared is passed first. */
+	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, 20 * NS_PER_MS)));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	for (i = 0; i < PATIENCE_MS / 10 && twheel_next(self->w) != NEVER; i++) {
+		sleep_ms(10);
+		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	}
+	EXPECT_EQ(NEVER, twheel_next(self->w));
+}
+
+/*
+ * A loop that is embedded by this number sleeps, and comes to the event. It asks before it
+ * reads: an event that comes after the read then has a deadline not before the number.
+ */
+TEST_F(lib, next_is_of_use)
+{
+	uint64_t at = twheel_after(self->w, 400 * NS_PER_MS), id, next, time;
+	unsigned int i, idle = 0;
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, twheel_add(self->w, at, 0, &id));
+	for (i = 0; ; i++) {
+		next = twheel_next(self->w);
+		if (twheel_read(self->w, &ev, 1))
+			break;
+		time = twheel_now(self->w);
+		if (time < at)
+			ASSERT_LE(next, at);
+		idle += next <= time;
+		/* The event comes up to a tick later. */
+		sleep_ns(next > time ? next - time : DEFAULT_TICK);
+	}
+	TH_LOG("%u turns of the loop, %u of them a tick", i, idle);
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_LE(i, 100);
+}
+
+/* ---- Equal deadlines ---- */
+
+/* Armed within 64 ticks of their deadline, they come in the order of arming. */
+TEST_F(lib, order_of_equals)
+{
+	enum { N = 8 };
+	unsigned int near, i, tries;
+	struct twheel_event ev[N];
+	uint64_t id[N], at;
+
+	for (near = 5; near <= 25; near += 10) {
+		for (tries = 0; ; tries++) {
+			ASSERT_LT(tries, 1000);
+			at = twheel_after(self->w, near * NS_PER_MS);
+			for (i = 0; i < N; i++)
+				ASSERT_EQ(0, twheel_add(self->w, at, i, &id[i]));
+			/* All were armed before it: else it says nothing. */
+			if (twheel_now(self->w) < at)
+				break;
+			for (i = 0; i < N; i++)
+				ASSERT_LE(0, twheel_del(self->w, id[i]));
+		}
+		ASSERT_EQ(N, lib_collect(self->w, ev, N));
+		for (i = 0; i < N; i++)
+			EXPECT_EQ(i, ev[i].user_data);
+		/* Whatever slots they have. */
+		for (i = 0; i < N; i++)
+			EXPECT_EQ(0, twheel_del(self->w, id[i * 3 % N]));
+	}
+}
+
+/* ---- Whose descriptors ---- */
+
+/* A process that was started without the standard ones, and then gets them. */
+TEST_F(lib, low_descriptors)
+{
+	pid_t child = fork();
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		t[i].flags = TWHEEL_KEEP | TWHEEL_ABSTIME;
-		t[i].deadline_ns = 1;
-		t[i].user_data = i;
-		ASSERT_EQ(0, twheel_register(self->w, &t[i]));
+	ASSERT_GE(child, 0);
+	if (!child) {
+		struct twheel_event ev;
+		struct twheel *w, *more;
+		uint64_t id;
+		int fd;
+
+		must_end_soon();
+		for (fd = 0; fd < 3; fd++)
+			close(fd);
+		if (twheel_open(&w, &self->o) || twheel_open(&more, &self->o))
+			_exit(1);
+		if (twheel_fd(w) < 3 || twheel_fd(more) < 3)
+			_exit(2);
+		/* As daemon() does. */
+		for (fd = 0; fd < 3; fd++) {
+			if (fcntl(fd, F_GETFD) != -1)
+				_exit(3);
+			if (open("/dev/null", O_RDWR) != fd)
+				_exit(4);
+		}
+		if (twheel_add(w, twheel_after(w, NS_PER_MS), 9, &id) ||
+		    lib_collect(w, &ev, 1) != 1 || ev.user_data != 9)
+			_exit(5);
+		twheel_close(more);
+		if (variant->flags & TWHEEL_OPEN_KERNEL) {
+			/* One that was passed as one of these. */
+			if (dup2(twheel_fd(w), 0) || twheel_open_fd(&more, 0) ||
+			    twheel_fd(more) < 3 || twheel_add(more, 1, 8, &id))
+				_exit(6);
+			close(0);
+			if (lib_collect(more, &ev, 1) != 1 || ev.user_data != 8)
+				_exit(7);
+			twheel_close(more);
+		}
+		twheel_close(w);
+		_exit(0);
 	}
-	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	ASSERT_EQ(1, twheel_read(self->w, ev, 1));
-	i = !ev[0].user_data;
-	__atomic_exchange_n(&__twheel_word(self->w, t[i].id)->deadline_ns, 2, __ATOMIC_SEQ_CST);
-	EXPECT_EQ(1, twheel_read(self->w, ev, 4));
-	EXPECT_EQ(t[i].id, ev[0].id);
-	EXPECT_EQ(2, ev[0].deadline_ns);
+	i = status_of(child);
+	EXPECT_EQ(0, i);
+}
+
+/* ---- A filter that knows only read(2) ---- */
+
+/* In a process that may not call preadv2(). */
+static int without_preadv2(const struct twheel_options *o, int err, bool blocking)
+{
+	struct twheel_event ev;
+	struct twheel *w, *own;
+	uint64_t id;
+	int fd;
+
+	must_end_soon();
+	if (!refuse_call(SYS_preadv2, err))
+		return KSFT_SKIP;
+	if (twheel_open(&own, o))
+		return 1;
+	w = own;
+	if (blocking) {
+		fd = dup(twheel_fd(own));
+		if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) ||
+		    twheel_open_fd(&w, fd))
+			return 2;
+	}
+	if (twheel_read(w, &ev, 1))
+		return 3;
+	if (twheel_add(w, twheel_after(w, 10 * NS_PER_MS), 5, &id) ||
+	    twheel_wait(w, -1) != 1 || lib_collect(w, &ev, 1) != 1 || ev.user_data != 5)
+		return 4;
+	/* Unread, then withdrawn: this does not wait for another. */
+	if (twheel_set(w, id, 1) || !is_unread(w) || twheel_clear(w, id) != 1 ||
+	    twheel_read(w, &ev, 1))
+		return 5;
+	if (blocking)
+		twheel_close(w);
+	twheel_close(own);
+	return 0;
+}
+
+TEST_F(lib, read_is_enough)
+{
+	static const int errors[] = { EPERM, ENOSYS };
+	unsigned int i, blocking;
+	int status;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		for (blocking = 0; blocking < 2; blocking++) {
+			pid_t child;
+
+			if (blocking && variant->flags & TWHEEL_OPEN_INPROCESS)
+				continue;
+			child = fork();
+			ASSERT_GE(child, 0);
+			if (!child)
+				_exit(without_preadv2(&self->o, errors[i], blocking));
+			status = status_of(child);
+			if (WIFEXITED(status) && WEXITSTATUS(status) == KSFT_SKIP)
+				SKIP(return, "no filters here");
+			TH_LOG("%s, %s", strerror(errors[i]), blocking ? "blocking" : "as opened");
+			EXPECT_EQ(0, status);
+		}
+	}
+}
+
+/* O_NONBLOCK is the file's: who shares it may clear it, and reading does not wait for that. */
+TEST_F(lib, nonblock_is_shared)
+{
+	struct twheel_event ev;
+	uint64_t id;
+	int fd;
+
+	if (variant->flags & TWHEEL_OPEN_INPROCESS)
+		SKIP(return, "nobody shares it");
+	fd = dup(twheel_fd(self->w));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	close(fd);
+}
+
+/* ---- Memory ---- */
+
+struct memory {
+	unsigned long long resident;
+	/* What counts where memory is not overcommitted. */
+	unsigned long long committed;
+	unsigned long long locked;
+};
+
+/* In kB, as the kernel tells it. */
+static bool measure(struct memory *m)
+{
+	unsigned long long size = 0, value;
+	FILE *f = fopen("/proc/self/smaps", "re");
+	char line[256];
+
+	*m = (struct memory) { };
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Size: %llu kB", &value) == 1)
+			size = value;
+		else if (sscanf(line, "Rss: %llu kB", &value) == 1)
+			m->resident += value;
+		else if (sscanf(line, "Locked: %llu kB", &value) == 1)
+			m->locked += value;
+		else if (!strncmp(line, "VmFlags:", 8) && strstr(line, " ac"))
+			m->committed += size;
+	}
+	fclose(f);
+	return true;
+}
+
+/* Opens @n wheels with a timer each. Returns an error, or 0. */
+static int open_many(const struct twheel_options *options, struct twheel **w, unsigned int n)
+{
+	struct twheel_options o = *options;
+	unsigned int i;
+	uint64_t id;
+	int ret;
+
+	/* The addresses of 32 bits are soon reserved. */
+	if (sizeof(long) == 4)
+		o.max_timers = 4096;
+	for (i = 0; i < n; i++) {
+		ret = twheel_open(&w[i], &o);
+		if (ret) {
+			while (i--)
+				twheel_close(w[i]);
+			return ret;
+		}
+		if (twheel_add(w[i], twheel_after(w[i], HOUR), 0, &id))
+			return -EBADMSG;
+	}
+	return 0;
+}
+
+static void close_many(struct twheel **w, unsigned int n)
+{
+	while (n--)
+		twheel_close(w[n]);
+}
+
+#define THP	"/sys/kernel/mm/transparent_hugepage/enabled"
+
+/* Three wheels are small, be it where large pages are given without the asking. */
+TEST_F(lib, small)
+{
+	struct memory before, after;
+	struct twheel *w[3];
+
+	if (SANITIZED)
+		SKIP(return, "the sanitizer has memory of its own");
+	if (machine_is_ours() && !write_text(THP, "always"))
+		TH_LOG("no large pages here");
+	ASSERT_TRUE(measure(&before));
+	ASSERT_EQ(0, open_many(&self->o, w, 3));
+	ASSERT_TRUE(measure(&after));
+	TH_LOG("%llu kB more", after.resident - before.resident);
+	EXPECT_LT(after.resident, before.resident + 1024);
+	close_many(w, 3);
+	if (machine_is_ours())
+		write_text(THP, "madvise");
+}
+
+#define OVERCOMMIT	"/proc/sys/vm/overcommit_memory"
+
+/* Nor does an open promise more than is used. */
+TEST_F(lib, not_overcommitted)
+{
+	enum { N = 40 };
+	struct memory before, after;
+	struct twheel *w[N];
+	int ret;
+
+	if (SANITIZED)
+		SKIP(return, "the sanitizer has memory of its own");
+	ASSERT_TRUE(measure(&before));
+	ASSERT_EQ(0, open_many(&self->o, w, N));
+	ASSERT_TRUE(measure(&after));
+	TH_LOG("%llu kB more", after.committed - before.committed);
+	EXPECT_LT(after.committed, before.committed + N * 512);
+	close_many(w, N);
+	if (!machine_is_ours() || !write_text(OVERCOMMIT, "2"))
+		return;
+	ret = open_many(&self->o, w, N);
+	write_text(OVERCOMMIT, "0");
+	ASSERT_EQ(0, ret);
+	close_many(w, N);
+}
+
+/* What a process does that locks what it has, and will have. */
+static int with_locked_memory(const struct twheel_options *o, bool limited)
+{
+	struct memory before, after;
+	struct rlimit limit;
+	struct twheel_event ev;
+	struct twheel *w[3];
+	uint64_t id;
+
+	must_end_soon();
+	if (limited) {
+		if (getrlimit(RLIMIT_MEMLOCK, &limit))
+			return KSFT_SKIP;
+		if (limit.rlim_max > 16 << 20)
+			limit.rlim_max = 16 << 20;
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_MEMLOCK, &limit))
+			return KSFT_SKIP;
+		/* For root there is no limit. */
+		if (is_root() && (setresgid(NOBODY, NOBODY, NOBODY) ||
+				  setresuid(NOBODY, NOBODY, NOBODY)))
+			return KSFT_SKIP;
+		prctl(PR_SET_DUMPABLE, 1);
+	}
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return KSFT_SKIP;
+	if (!measure(&before))
+		return 1;
+	if (open_many(o, w, 3))
+		return 2;
+	if (!measure(&after))
+		return 3;
+	if (after.locked > before.locked + 4096)
+		return 4;
+	if (after.resident > before.resident + 4096)
+		return 5;
+	if (twheel_add(w[0], twheel_after(w[0], NS_PER_MS), 5, &id) ||
+	    lib_collect(w[0], &ev, 1) != 1 || ev.id != id)
+		return 6;
+	close_many(w, 3);
+	return 0;
+}
+
+TEST_F(lib, locked)
+{
+	unsigned int limited;
+
+	if (SANITIZED)
+		SKIP(return, "the sanitizer locks nothing");
+	for (limited = 0; limited < 2; limited++) {
+		pid_t child = fork();
+		int status;
+
+		ASSERT_GE(child, 0);
+		if (!child) {
+			/* Address space counts for the limit. */
+			twheel_close(self->w);
+			_exit(with_locked_memory(&self->o, limited));
+		}
+		status = status_of(child);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == KSFT_SKIP)
+			SKIP(return, "may not lock memory");
+		TH_LOG("%s", limited ? "within a limit" : "without a limit");
+		EXPECT_EQ(0, status);
+	}
+}
+
+/* ---- Any number of wheels ---- */
+
+/* CPU time of a pair of add and del in each of @n wheels in turn, the best of some. */
+static uint64_t cost_of_pair(struct twheel **w, unsigned int n)
+{
+	uint64_t best = NEVER, start, cost, id;
+	unsigned int round, i, j, pairs = 0;
+
+	for (round = 0; round < 5; round++) {
+		start = now(CLOCK_THREAD_CPUTIME_ID);
+		for (pairs = j = 0; j < 8000 / n; j++) {
+			for (i = 0; i < n; i++, pairs++) {
+				if (twheel_add(w[i], HOUR * 1000000, i, &id) ||
+				    twheel_del(w[i], id) != 1)
+					return 0;
+			}
+		}
+		cost = now(CLOCK_THREAD_CPUTIME_ID) - start;
+		best = cost < best ? cost : best;
+	}
+	return best / pairs;
+}
+
+/*
+ * A pair costs beside 2,000 wheels what it costs beside 8, but for the lines of memory
+ * that do not fit into a cache. By a wide ratio: to look for each in vain would be 1,000.
+ */
+TEST_F_TIMEOUT(lib, many_wheels, 120)
+{
+	enum { FEW = 8, MANY = 2000 };
+	struct rlimit limit = { .rlim_cur = MANY + 100, .rlim_max = MANY + 100 };
+	static struct twheel *w[MANY];
+	struct rlimit had;
+	uint64_t few, many;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &had));
+	if (had.rlim_max > limit.rlim_max)
+		limit.rlim_max = had.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP(return, "not that many descriptors");
+	ASSERT_EQ(0, open_many(&self->o, w, MANY));
+	few = cost_of_pair(w, FEW);
+	many = cost_of_pair(w, MANY);
+	TH_LOG("%llu ns beside %d, %llu ns beside %d", (unsigned long long)few, FEW,
+	       (unsigned long long)many, MANY);
+	ASSERT_NE(0, few);
+	ASSERT_NE(0, many);
+	EXPECT_LT(many, 40 * few);
+	close_many(w, MANY);
 }
 
 TEST_HARNESS_MAIN

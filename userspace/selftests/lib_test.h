@@ -16,20 +16,32 @@
 
 #define SECOND	NS_PER_SEC
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED	true
+#else
+#define SANITIZED	false
+#endif
+
 static inline bool have_device(void)
 {
 	return !access(TWHEEL_DEVICE, R_OK | W_OK);
+}
+
+/* The machine is for tests alone: its clock and its knobs may be changed. */
+static inline bool machine_is_ours(void)
+{
+	return have_device() && is_root();
 }
 
 /* One kind of wheel; not this one where there is no module. */
 #define OPEN_OR_SKIP(options, wheel) do { \
 	if ((options)->flags & TWHEEL_OPEN_KERNEL && !have_device()) \
 		SKIP(return, "no " TWHEEL_DEVICE); \
-	ASSERT_EQ(0, twheel_open((options), (wheel))); \
+	ASSERT_EQ(0, twheel_open((wheel), (options))); \
 } while (0)
 
 /* Waits for the first event, and reads up to @max. Returns how many, or an errno. */
-static inline int lib_take(struct twheel_ctx *w, struct twheel_event *ev, unsigned int max,
+static inline int lib_take(struct twheel *w, struct twheel_event *ev, unsigned int max,
 			   int timeout_ms)
 {
 	uint64_t end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS;
@@ -43,8 +55,8 @@ static inline int lib_take(struct twheel_ctx *w, struct twheel_event *ev, unsign
 		if (ret || at >= end)
 			return ret;
 		/*
-		 * What becomes readable without an event must not be so for ever.
-		 * And what is there without being readable is not found.
+		 * A wheel that becomes readable without an event must not stay so. An
+		 * event that does not make it readable is not found.
 		 */
 		ret = twheel_wait(w, end - at);
 		if (ret <= 0)
@@ -52,7 +64,7 @@ static inline int lib_take(struct twheel_ctx *w, struct twheel_event *ev, unsign
 	}
 }
 
-static inline int lib_collect(struct twheel_ctx *w, struct twheel_event *ev, unsigned int n)
+static inline int lib_collect(struct twheel *w, struct twheel_event *ev, unsigned int n)
 {
 	unsigned int have = 0;
 
@@ -69,36 +81,66 @@ static inline int lib_collect(struct twheel_ctx *w, struct twheel_event *ev, uns
 }
 
 /* Nothing comes for a while. */
-static inline bool quiet(struct twheel_ctx *w)
+static inline bool quiet(struct twheel *w)
 {
 	struct twheel_event ev;
 
 	return !lib_take(w, &ev, 1, QUIET_MS);
 }
 
-/* The conservation of armings and of expirations, at any moment. */
-static inline void lib_conserved(struct __test_metadata *_metadata, struct twheel_ctx *w)
+/* Waits until an event is there, and leaves it. */
+static inline bool is_unread(struct twheel *w)
 {
-	struct twheel_stats s;
-
-	poison(&s);
-	EXPECT_EQ(0, twheel_counters(w, &s));
-	EXPECT_EQ(s.armings, s.expired + s.displaced + s.armed);
-	EXPECT_EQ(s.expired, s.delivered + s.withdrawn + s.unread);
+	return twheel_wait(w, PATIENCE_MS * NS_PER_MS) == 1;
 }
 
-/* Under the address sanitizer: nothing is left of what was closed. */
-static inline void no_leaks(struct __test_metadata *_metadata)
+/* One operation. Returns its result. */
+static inline int lib_op(struct twheel *w, uint32_t opcode, struct twheel_timer *t)
 {
-#ifdef __SANITIZE_ADDRESS__
-	EXPECT_EQ(0, __lsan_do_recoverable_leak_check());
-#else
-	(void)_metadata;
-#endif
+	struct twheel_op op = { .timer = *t, .opcode = opcode, .result = -EBADMSG };
+	int ret = twheel_submit(w, &op, 1);
+
+	if (ret != 1)
+		return ret < 0 ? ret : -EBADMSG;
+	*t = op.timer;
+	return op.result;
 }
 
-/* A kept timer, not armed yet. */
-static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct twheel_ctx *w,
+static inline int lib_register(struct twheel *w, struct twheel_timer *t)
+{
+	return lib_op(w, TWHEEL_OP_REGISTER, t);
+}
+
+static inline int lib_rearm(struct twheel *w, struct twheel_timer *t)
+{
+	return lib_op(w, TWHEEL_OP_REARM, t);
+}
+
+static inline int lib_get(struct twheel *w, struct twheel_timer *t)
+{
+	return lib_op(w, TWHEEL_OP_GET, t);
+}
+
+/* The state that CANCEL found, or a negative errno. */
+static inline int lib_cancel(struct twheel *w, uint64_t id)
+{
+	struct twheel_timer t = { .id = id };
+	int ret = lib_op(w, TWHEEL_OP_CANCEL, &t);
+
+	return ret ? ret : (int)t.state;
+}
+
+/* The state that GET finds, or a negative errno. */
+static inline int lib_state(struct twheel *w, uint64_t id)
+{
+	struct twheel_timer t = { .id = id };
+	int ret = lib_get(w, &t);
+
+	return ret ? ret : (int)t.state;
+}
+
+/* A kept timer of REGISTER, not armed yet. */
+static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct twheel *w,
 				     uint64_t user_data)
 {
 	struct twheel_timer t = {
@@ -106,14 +148,51 @@ static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct t
 		.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
 	};
 
-	ASSERT_EQ(0, twheel_register(w, &t));
+	ASSERT_EQ(0, lib_register(w, &t));
 	ASSERT_EQ(TWHEEL_IDLE, t.state);
 	return t.id;
 }
 
+/* The conservation of armings and of expirations, at any moment. */
+static inline void lib_conserved(struct __test_metadata *_metadata, struct twheel *w)
+{
+	struct twheel_stats s;
+
+	poison(&s);
+	EXPECT_EQ(0, twheel_stats(w, &s));
+	EXPECT_EQ(s.armings, s.expired + s.displaced + s.armed);
+	EXPECT_EQ(s.expired, s.delivered + s.withdrawn + s.unread);
+}
+
+/* Under the address sanitizer: whether anything is left of what was closed. */
+static inline bool leaks(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	return __lsan_do_recoverable_leak_check();
+#else
+	return false;
+#endif
+}
+
+/* A child of fork() ends so if it hangs. */
+static inline void must_end_soon(void)
+{
+	alarm(20);
+}
+
+/* Waits for @child. Returns its status as from waitpid(). */
+static inline int status_of(pid_t child)
+{
+	int status = -1;
+
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
 FIXTURE(lib) {
 	struct twheel_options o;
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_VARIANT(lib) {
@@ -133,6 +212,7 @@ FIXTURE_VARIANT_ADD(lib, inprocess)
 FIXTURE_SETUP(lib)
 {
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	ASSERT_EQ(0, unsetenv("TWHEEL_CHECKED"));
 	self->o = (struct twheel_options) { .size = sizeof(self->o), .flags = variant->flags };
 	OPEN_OR_SKIP(&self->o, &self->w);
 }
@@ -143,7 +223,7 @@ FIXTURE_TEARDOWN(lib)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_close(self->w);
-	no_leaks(_metadata);
+	EXPECT_FALSE(leaks());
 }
 
 #endif /* LIB_TEST_H */

@@ -6,9 +6,12 @@
  * Each runs for TWHEEL_TEST_SECONDS, 2 if that is not set.
  */
 #include "lib_test.h"
+#include "filter.h"
 
+#include <linux/futex.h>
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <libtwheel_keyed.h>
 
@@ -43,7 +46,7 @@ static void count(uint64_t *p, uint64_t more)
 }
 
 /* A deadline that is mostly near, so that it races with the wheel. */
-static uint64_t some_deadline(struct twheel_ctx *w, __u64 *seed)
+static uint64_t some_deadline(struct twheel *w, __u64 *seed)
 {
 	uint64_t at = twheel_now(w);
 	uint64_t dice = next_random(seed);
@@ -61,7 +64,7 @@ static uint64_t some_deadline(struct twheel_ctx *w, __u64 *seed)
 }
 
 FIXTURE(threads) {
-	struct twheel_ctx *w;
+	struct twheel *w;
 };
 
 FIXTURE_VARIANT(threads) {
@@ -113,13 +116,13 @@ FIXTURE_TEARDOWN(threads)
 		return;
 	lib_conserved(_metadata, self->w);
 	twheel_close(self->w);
-	no_leaks(_metadata);
+	EXPECT_FALSE(leaks());
 }
 
 /* ---- The end of a thread ---- */
 
 struct ending {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	sem_t done;
 	int errors;
 };
@@ -132,10 +135,10 @@ static void *use_and_end(void *arg)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(id); i++)
-		if (twheel_start(e->w, twheel_now(e->w) + HOUR, i, &id[i]))
+		if (twheel_add(e->w, twheel_now(e->w) + HOUR, i, &id[i]))
 			__atomic_fetch_add(&e->errors, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < ARRAY_SIZE(id); i++)
-		if (twheel_stop(e->w, id[i]) != 1)
+		if (twheel_del(e->w, id[i]) != 1)
 			__atomic_fetch_add(&e->errors, 1, __ATOMIC_RELAXED);
 	sem_post(&e->done);
 	return NULL;
@@ -152,7 +155,7 @@ TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 
 	ASSERT_EQ(0, sem_init(&e.done, 0, 0));
 	do {
-		ASSERT_EQ(0, twheel_open(&o, &e.w));
+		ASSERT_EQ(0, twheel_open(&e.w, &o));
 		for (i = 0; i < variant->threads; i++)
 			ASSERT_EQ(0, pthread_create(&thread[i], NULL, use_and_end, &e));
 		for (i = 0; i < variant->threads; i++)
@@ -165,18 +168,18 @@ TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 	ASSERT_EQ(0, sem_destroy(&e.done));
 }
 
-/* ---- Timeouts: threads with timeouts of their own, and all of them read ---- */
+/* ---- Timers: threads with timers of their own, and all of them read ---- */
 
-/* Timeouts that a thread has at a time, and what it starts in all at most. */
+/* Timers that a thread has at a time, and what it adds in all at most. */
 #define OWN	64
-#define STARTS	(1 << 20)
+#define ADDS	(1 << 20)
 
 struct stress {
-	struct twheel_ctx *w;
-	/* By number of the start: events that were read, and that were answered for. */
+	struct twheel *w;
+	/* By number of the add: events that were read, and that were answered for. */
 	uint8_t *events;
 	uint8_t *answers;
-	uint64_t starts;
+	uint64_t adds;
 	uint64_t read;
 	uint64_t errors;
 	/* Those that another process has drained; or that is an error. */
@@ -192,7 +195,7 @@ static void stress_read(struct stress *s, int max)
 	if (n < 0)
 		count(&s->errors, 1);
 	for (i = 0; i < n; i++) {
-		if (ev[i].user_data >= STARTS || ev[i].expired_ns < ev[i].deadline_ns ||
+		if (ev[i].user_data >= ADDS || ev[i].expired_ns < ev[i].deadline_ns ||
 		    ev[i].expirations != 1 || twheel_now(s->w) < ev[i].deadline_ns)
 			count(&s->errors, 1);
 		else
@@ -207,64 +210,87 @@ static uint64_t *was_drained(struct stress *s, int err)
 	return s->drains && err == -ENOENT ? &s->drained : &s->errors;
 }
 
-static void *stress_timeouts(void *arg)
+struct own {
+	uint64_t id;
+	uint64_t number;
+	/* It was armed, and no answer has said how that ended. */
+	bool armed;
+};
+
+/* The answer of a verb on @t. A 0 is of an event if it was armed, and a 1 only then. */
+static bool stress_answer(struct stress *s, struct own *t, int ret)
+{
+	if (ret < 0) {
+		count(was_drained(s, ret), 1);
+		return false;
+	}
+	if (t->armed)
+		s->answers[t->number] += !ret;
+	else if (ret)
+		count(&s->errors, 1);
+	return true;
+}
+
+static void *stress_timers(void *arg)
 {
 	struct stress *s = arg;
-	struct { uint64_t id, number; } own[OWN], *t;
+	struct own own[OWN], *t;
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 	unsigned int nr = 0;
-	int ret;
 
 	while (!stopped() || nr) {
-		unsigned int dice = next_random(&seed) % 8;
+		unsigned int dice = next_random(&seed) % 16;
 
 		if (stopped())
-			dice = 5;
-		if (dice < 2 && nr < OWN) {
+			dice = 10;
+		if (dice < 4 && nr < OWN) {
 			t = &own[nr++];
-			t->number = __atomic_fetch_add(&s->starts, 1, __ATOMIC_RELAXED);
-			if (t->number >= STARTS) {
+			t->number = __atomic_fetch_add(&s->adds, 1, __ATOMIC_RELAXED);
+			t->armed = true;
+			if (t->number >= ADDS) {
 				/* Enough for now. */
 				nr--;
 				__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-			} else if (twheel_start(s->w, some_deadline(s->w, &seed), t->number,
-						&t->id)) {
+			} else if (twheel_add(s->w, some_deadline(s->w, &seed), t->number,
+					      &t->id)) {
 				nr--;
 				count(&s->errors, 1);
 			}
-		} else if (dice < 5 && nr) {
+		} else if (dice < 9 && nr) {
 			/* At most 255 events each, for the arrays. */
 			t = &own[next_random(&seed) % nr];
 			if (s->answers[t->number] == 255)
 				continue;
-			ret = twheel_move(s->w, t->id, some_deadline(s->w, &seed));
-			if (ret < 0) {
-				count(was_drained(s, ret), 1);
+			if (stress_answer(s, t, twheel_set(s->w, t->id,
+							   some_deadline(s->w, &seed))))
+				t->armed = true;
+			else
 				*t = own[--nr];
-				continue;
-			}
-			s->answers[t->number] += ret == 0;
-		} else if (dice == 5 && nr) {
+		} else if (dice == 9 && nr) {
 			t = &own[next_random(&seed) % nr];
-			ret = twheel_stop(s->w, t->id);
-			if (ret < 0)
-				count(was_drained(s, ret), 1);
-			s->answers[t->number] += ret == 0;
+			if (stress_answer(s, t, twheel_clear(s->w, t->id)))
+				t->armed = false;
+			else
+				*t = own[--nr];
+		} else if (dice < 12 && nr) {
+			t = &own[next_random(&seed) % nr];
+			stress_answer(s, t, twheel_del(s->w, t->id));
 			*t = own[--nr];
-		} else if (dice == 6) {
+		} else if (dice == 12) {
+			if (twheel_wait(s->w, 0) < 0 || twheel_wake(s->w))
+				count(&s->errors, 1);
+		} else {
 			stress_read(s, 1 + next_random(&seed) % 16);
-		} else if (twheel_flush(s->w)) {
-			count(&s->errors, 1);
 		}
 	}
 	return NULL;
 }
 
 /*
- * Each event is answered for by exactly one 0 from move or stop, and each 0 has
- * its event: so no event is read twice, for another timeout, or after the 1.
+ * Each event is answered for by exactly one 0 of a verb, and each 0 that says so has its
+ * event: so no event is read twice, for another timer, or after the 1.
  */
-TEST_F_TIMEOUT(threads, timeouts, STRESS_TIMEOUT)
+TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 {
 	struct stress s = { .w = self->w };
 	pthread_t thread[MAX_THREADS];
@@ -272,27 +298,26 @@ TEST_F_TIMEOUT(threads, timeouts, STRESS_TIMEOUT)
 	unsigned int i, wrong = 0;
 	uint64_t answers = 0;
 
-	s.events = calloc(STARTS, 1);
-	s.answers = calloc(STARTS, 1);
+	s.events = calloc(ADDS, 1);
+	s.answers = calloc(ADDS, 1);
 	ASSERT_TRUE(s.events && s.answers);
 	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timeouts, &s));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
 	run_for(seconds());
 	for (i = 0; i < variant->threads; i++)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
-	/* All are stopped. */
+	/* All are deleted. */
 	stress_read(&s, 16);
 	sleep_ms(QUIET_MS);
 	stress_read(&s, 16);
-	for (i = 0; i < STARTS; i++) {
+	for (i = 0; i < ADDS; i++) {
 		answers += s.answers[i];
 		wrong += s.answers[i] != s.events[i];
 	}
-	twheel_usage(self->w, &usage);
-	TH_LOG("%llu started, %llu read, %llu withdrawn, %llu kicks of %llu slots",
-	       (unsigned long long)s.starts, (unsigned long long)s.read,
-	       (unsigned long long)usage.withdrawn, (unsigned long long)usage.kicks,
-	       (unsigned long long)usage.kicked);
+	ASSERT_EQ(0, twheel_usage(self->w, &usage));
+	TH_LOG("%llu added, %llu read, %llu withdrawn, %llu kicks", (unsigned long long)s.adds,
+	       (unsigned long long)s.read, (unsigned long long)usage.withdrawn,
+	       (unsigned long long)usage.kicks);
 	EXPECT_EQ(0, s.errors);
 	EXPECT_EQ(0, wrong);
 	EXPECT_EQ(answers, s.read);
@@ -302,21 +327,21 @@ TEST_F_TIMEOUT(threads, timeouts, STRESS_TIMEOUT)
 	free(s.answers);
 }
 
-/* ---- Timers: threads that all arm and disarm the same ones, and read ---- */
+/* ---- Timers that all threads set, and read ---- */
 
 #define TIMERS	4
 
 struct shared {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	uint64_t id[MAX_THREADS];
 	uint64_t arms;
-	/* Armings that an exchange found and ended. */
+	/* Armings that a verb found and ended. */
 	uint64_t ended;
 	uint64_t read;
 	uint64_t errors;
 };
 
-static void *stress_timers(void *arg)
+static void *stress_shared(void *arg)
 {
 	struct shared *s = arg;
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
@@ -327,20 +352,11 @@ static void *stress_timers(void *arg)
 	while (!stopped()) {
 		uint64_t id = s->id[next_random(&seed) % TIMERS];
 
-		switch (next_random(&seed) % 8) {
-		case 0:
-			ret = twheel_disarm(s->w, id);
-			ended += ret == 1;
-			break;
-		case 1:
+		if (!(next_random(&seed) % 8)) {
 			ret = twheel_read(s->w, ev, 1 + next_random(&seed) % 8);
 			got += ret > 0 ? ret : 0;
-			break;
-		case 2:
-			ret = twheel_flush(s->w);
-			break;
-		default:
-			ret = twheel_arm(s->w, id, some_deadline(s->w, &seed));
+		} else {
+			ret = twheel_set(s->w, id, some_deadline(s->w, &seed));
 			ended += ret == 1;
 			arms++;
 		}
@@ -353,51 +369,259 @@ static void *stress_timers(void *arg)
 	return NULL;
 }
 
-/*
- * An arming ends by the exchange that finds it, or by an expiration; and an
- * expiration by being read or withdrawn.
- */
-TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
+/* An arming ends by the verb that says so, or by being read; be it of add or of REGISTER. */
+static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsigned int threads,
+		       bool added)
 {
-	struct shared s = { .w = self->w };
+	struct shared s = { .w = w };
 	pthread_t thread[MAX_THREADS];
 	struct twheel_event ev[16];
 	struct twheel_stats stats;
 	unsigned int i;
 	int n;
 
+	__atomic_store_n(&stop, false, __ATOMIC_SEQ_CST);
 	for (i = 0; i < TIMERS; i++) {
-		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
-
-		ASSERT_EQ(0, twheel_register(self->w, &t));
-		s.id[i] = t.id;
+		if (added) {
+			ASSERT_EQ(0, twheel_add(w, NEVER, 0, &s.id[i]));
+			ASSERT_EQ(1, twheel_clear(w, s.id[i]));
+		} else {
+			s.id[i] = reserve_timer(_metadata, w, 0);
+		}
 	}
+	for (i = 0; i < threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_shared, &s));
+	run_for(seconds());
+	for (i = 0; i < threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	for (i = 0; i < TIMERS; i++)
+		s.ended += twheel_clear(w, s.id[i]) == 1;
+	/* Nothing is left of them. */
+	while ((n = twheel_read(w, ev, 16)) > 0)
+		s.read += n;
+	for (i = 0; i < TIMERS; i++)
+		EXPECT_EQ(TWHEEL_IDLE, lib_state(w, s.id[i]));
+	ASSERT_EQ(0, twheel_stats(w, &stats));
+	TH_LOG("%llu armings, %llu ended, %llu read", (unsigned long long)s.arms,
+	       (unsigned long long)s.ended, (unsigned long long)s.read);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(s.arms, s.ended + s.read);
+	EXPECT_EQ(0, stats.unread);
+	EXPECT_NE(0, s.read);
+	for (i = 0; i < TIMERS; i++)
+		EXPECT_EQ(0, twheel_del(w, s.id[i]));
+}
+
+TEST_F_TIMEOUT(threads, set_by_all, STRESS_TIMEOUT)
+{
+	set_by_all(_metadata, self->w, variant->threads, true);
+	set_by_all(_metadata, self->w, variant->threads, false);
+}
+
+/* ---- What a thread hands to another, in an event ---- */
+
+#define HANDED	10000
+
+struct parcel {
+	uint64_t number;
+	uint64_t id;
+};
+
+static void *hand_over(void *arg)
+{
+	struct shared *s = arg;
+	uint64_t i;
+
+	for (i = 0; i < HANDED; i++) {
+		struct parcel *p = malloc(sizeof(*p));
+
+		p->number = i;
+		/* By the add itself, or by a set after it. From then on it is the reader's. */
+		if (twheel_add(s->w, i % 2 ? NEVER : 1, (uintptr_t)p, &p->id)) {
+			count(&s->errors, 1);
+			break;
+		}
+		if (i % 2 && twheel_set(s->w, p->id, 1) != 1)
+			count(&s->errors, 1);
+	}
+	return NULL;
+}
+
+/*
+ * A thread fills in what user_data points to, and the one that reads the event uses it:
+ * for the thread sanitizer, which knows of no order through a kernel.
+ */
+TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
+{
+	unsigned int i, left = HANDED * (variant->threads / 2);
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	struct twheel_event ev[16];
+	int n, j;
+
+	for (i = 0; i < variant->threads / 2; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, hand_over, &s));
+	while (left) {
+		n = lib_take(self->w, ev, 16, PATIENCE_MS);
+		ASSERT_GT(n, 0);
+		for (j = 0; j < n; j++) {
+			struct parcel *p = (struct parcel *)(uintptr_t)ev[j].user_data;
+
+			EXPECT_LT(p->number, HANDED);
+			EXPECT_EQ(ev[j].id, p->id);
+			ASSERT_EQ(0, twheel_del(self->w, p->id));
+			free(p);
+		}
+		left -= n;
+	}
+	for (i = 0; i < variant->threads / 2; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	EXPECT_EQ(0, s.errors);
+}
+
+/* ---- What two threads cost ---- */
+
+#define PAIRS	200000
+
+static void *pairs(void *arg)
+{
+	struct shared *s = arg;
+	uint64_t id[32];
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		count(&s->errors, !!twheel_add(s->w, twheel_after(s->w, HOUR), i, &id[i]));
+	for (; i < PAIRS; i++) {
+		if (twheel_del(s->w, id[i % 32]) != 1 ||
+		    twheel_add(s->w, twheel_after(s->w, HOUR), i, &id[i % 32]))
+			count(&s->errors, 1);
+	}
+	return NULL;
+}
+
+/* Requests that end in time: at most a system call for each turn of the wheel. */
+TEST_F_TIMEOUT(threads, calls_of_pairs, STRESS_TIMEOUT)
+{
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	struct twheel_usage usage;
+	struct twheel_stats stats;
+	unsigned int i;
+
 	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, pairs, &s));
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	ASSERT_EQ(0, twheel_usage(self->w, &usage));
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
+	TH_LOG("%llu kicks, %llu refills, %llu wake-ups", (unsigned long long)usage.kicks,
+	       (unsigned long long)usage.refills, (unsigned long long)stats.wakeups);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(0, usage.withdrawn);
+	EXPECT_LE(usage.refills, variant->threads);
+	EXPECT_LE(usage.kicks, stats.wakeups + 2 * variant->threads);
+}
+
+/* ---- No inversion ---- */
+
+/* A sanitizer has locks of its own. */
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__SANITIZE_THREAD__) && \
+	!defined(__SANITIZE_ADDRESS__)
+
+#ifdef __x86_64__
+#define REG_RESULT	REG_RAX
+static const int call_registers[] = { REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8 };
+#else
+#define REG_RESULT	REG_EAX
+static const int call_registers[] = { REG_EBX, REG_ECX, REG_EDX, REG_ESI, REG_EDI };
+#endif
+
+/* The sixth argument of a call that the filter lets pass. */
+#define OURS	0x7eel
+
+static uint64_t waits_inheriting, waits_plainly;
+
+/* Counts how a thread goes to sleep for a lock, and does what it wanted. */
+static void on_futex(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	greg_t *r = uc->uc_mcontext.gregs;
+	long arg[5], ret;
+	unsigned int i;
+	int op;
+
+	(void)sig;
+	for (i = 0; i < 5; i++)
+		arg[i] = r[call_registers[i]];
+	op = arg[1] & FUTEX_CMD_MASK;
+	if (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2)
+		count(&waits_inheriting, 1);
+	else if (op == FUTEX_WAIT)
+		count(&waits_plainly, 1);
+	ret = syscall(info->si_syscall, arg[0], arg[1], arg[2], arg[3], arg[4], OURS);
+	r[REG_RESULT] = ret < 0 ? -errno : ret;
+}
+
+static bool watch_futexes(void)
+{
+	struct sock_filter code[] = {
+		FILTER_LOAD(offsetof(struct seccomp_data, nr)),
+		FILTER_UNLESS(SYS_futex, 3),
+		FILTER_LOAD(FILTER_ARGUMENT(5)),
+		FILTER_UNLESS(OURS, 2),
+		FILTER_RETURN(SECCOMP_RET_ALLOW),
+		FILTER_RETURN(SECCOMP_RET_ALLOW),
+		FILTER_RETURN(SECCOMP_RET_TRAP),
+	};
+
+	return install_filter(code, ARRAY_SIZE(code));
+}
+
+static void *contend(void *arg)
+{
+	struct shared *s = arg;
+	struct twheel_event ev[16];
+	uint64_t id;
+
+	if (twheel_add(s->w, 1, 0, &id)) {
+		count(&s->errors, 1);
+		return NULL;
+	}
+	if (!watch_futexes()) {
+		count(&s->arms, 1);
+		return NULL;
+	}
+	while (!stopped()) {
+		if (twheel_set(s->w, id, 1) < 0 || twheel_read(s->w, ev, 16) < 0 ||
+		    twheel_clear(s->w, id) < 0)
+			count(&s->errors, 1);
+	}
+	return NULL;
+}
+
+/* Threads that meet at a lock of the library sleep there so that its owner inherits. */
+TEST_F_TIMEOUT(threads, locks_inherit, STRESS_TIMEOUT)
+{
+	struct sigaction action = { .sa_sigaction = on_futex, .sa_flags = SA_SIGINFO };
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS];
+	unsigned int i;
+
+	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, contend, &s));
 	run_for(seconds());
 	for (i = 0; i < variant->threads; i++)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
-	for (i = 0; i < TIMERS; i++)
-		s.ended += twheel_disarm(self->w, s.id[i]) == 1;
-	/* What had expired is read still; a timer that comes last shows the end. */
-	while ((n = twheel_read(self->w, ev, 16)) > 0)
-		s.read += n;
-	for (i = 0; i < TIMERS; i++) {
-		struct twheel_timer t = { .id = s.id[i] };
-
-		ASSERT_EQ(0, twheel_get(self->w, &t));
-		EXPECT_EQ(TWHEEL_IDLE, t.state);
-	}
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
-	TH_LOG("%llu armings, %llu ended, %llu expired, %llu withdrawn",
-	       (unsigned long long)s.arms, (unsigned long long)s.ended,
-	       (unsigned long long)stats.expired, (unsigned long long)stats.withdrawn);
+	if (s.arms)
+		SKIP(return, "no filters here");
+	TH_LOG("%llu waits, %llu without inheritance", (unsigned long long)waits_inheriting,
+	       (unsigned long long)waits_plainly);
 	EXPECT_EQ(0, s.errors);
-	EXPECT_EQ(s.arms, s.ended + stats.expired);
-	EXPECT_EQ(s.read, stats.delivered);
-	EXPECT_EQ(0, stats.unread);
-	EXPECT_NE(0, s.read);
+	EXPECT_EQ(0, waits_plainly);
 }
+
+#endif
 
 /* ---- An armed timer is not forgotten ---- */
 
@@ -415,16 +639,16 @@ static void *arm_and_wait(void *arg)
 
 		/* Later, earlier, off and on: whatever it was, the last counts. */
 		for (i = next_random(&seed) % 4; i; i--)
-			twheel_arm(s->w, id, some_deadline(s->w, &seed));
+			twheel_set(s->w, id, some_deadline(s->w, &seed));
 		if (next_random(&seed) % 2)
-			twheel_disarm(s->w, id);
+			twheel_clear(s->w, id);
 		at += next_random(&seed) % NS_PER_MS;
-		twheel_arm(s->w, id, at);
+		twheel_set(s->w, id, at);
 		do {
 			struct twheel_timer t = { .id = id };
 
 			if (twheel_wait(s->w, 1 * NS_PER_MS) < 0 || twheel_read(s->w, ev, 4) < 0 ||
-			    twheel_get(s->w, &t))
+			    lib_get(s->w, &t))
 				count(&s->errors, 1);
 			seen = t.state;
 			if (now(CLOCK_MONOTONIC) > end) {
@@ -448,7 +672,7 @@ TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 	for (i = 0; i < variant->threads; i++) {
 		struct twheel_timer t = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 
-		ASSERT_EQ(0, twheel_register(self->w, &t));
+		ASSERT_EQ(0, lib_register(self->w, &t));
 		s.id[i] = t.id;
 	}
 	for (i = 0; i < variant->threads; i++)
@@ -458,6 +682,101 @@ TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
 	EXPECT_EQ(0, s.errors);
 	EXPECT_NE(0, s.read);
+}
+
+/* ---- Nobody oversleeps ---- */
+
+struct sleeper {
+	struct shared *s;
+	sem_t event;
+	uint64_t id;
+	/* Of the latest event. */
+	uint64_t deadline_ns;
+};
+
+static void *arm_and_sleep(void *arg)
+{
+	struct sleeper *me = arg;
+	struct shared *s = me->s;
+	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
+
+	while (!stopped()) {
+		struct timespec limit;
+		uint64_t at, i;
+
+		for (i = next_random(&seed) % 4; i; i--)
+			twheel_set(s->w, me->id, some_deadline(s->w, &seed));
+		at = some_deadline(s->w, &seed);
+		if (at > twheel_after(s->w, HOUR / 2))
+			at = twheel_now(s->w);
+		twheel_set(s->w, me->id, at);
+		clock_gettime(CLOCK_REALTIME, &limit);
+		limit.tv_sec += PATIENCE_MS / 1000;
+		/* The events of those before may come as well. */
+		do {
+			if (sem_timedwait(&me->event, &limit) && errno == ETIMEDOUT) {
+				count(&s->errors, 1);
+				return NULL;
+			}
+		} while (__atomic_load_n(&me->deadline_ns, __ATOMIC_ACQUIRE) != at);
+		count(&s->arms, 1);
+	}
+	return NULL;
+}
+
+static void *wait_for_all(void *arg)
+{
+	struct shared *s = arg;
+	struct twheel_event ev[4];
+	int i, n;
+
+	while (!__atomic_load_n(&s->ended, __ATOMIC_ACQUIRE)) {
+		if (twheel_wait(s->w, -1) != 1)
+			count(&s->errors, 1);
+		n = twheel_read(s->w, ev, 4);
+		if (n < 0)
+			count(&s->errors, 1);
+		for (i = 0; i < n; i++) {
+			struct sleeper *sleeper = (struct sleeper *)(uintptr_t)ev[i].user_data;
+
+			__atomic_store_n(&sleeper->deadline_ns, ev[i].deadline_ns,
+					 __ATOMIC_RELEASE);
+			sem_post(&sleeper->event);
+		}
+	}
+	return NULL;
+}
+
+/* One thread waits without a limit, and others arm and sleep: each event comes. */
+TEST_F_TIMEOUT(threads, nobody_oversleeps, STRESS_TIMEOUT)
+{
+	struct sleeper sleepers[MAX_THREADS];
+	struct shared s = { .w = self->w };
+	pthread_t thread[MAX_THREADS], reader;
+	unsigned int i;
+
+	for (i = 0; i < variant->threads; i++) {
+		sleepers[i] = (struct sleeper) { .s = &s };
+		ASSERT_EQ(0, sem_init(&sleepers[i].event, 0, 0));
+		ASSERT_EQ(0, twheel_add(self->w, NEVER, (uintptr_t)&sleepers[i],
+					&sleepers[i].id));
+	}
+	ASSERT_EQ(0, pthread_create(&reader, NULL, wait_for_all, &s));
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_and_sleep, &sleepers[i]));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	__atomic_store_n(&s.ended, 1, __ATOMIC_RELEASE);
+	ASSERT_EQ(0, twheel_wake(self->w));
+	ASSERT_EQ(0, pthread_join(reader, NULL));
+	TH_LOG("%llu armings", (unsigned long long)s.arms);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_NE(0, s.arms);
+	for (i = 0; i < variant->threads; i++) {
+		EXPECT_EQ(0, twheel_del(self->w, sleepers[i].id));
+		sem_destroy(&sleepers[i].event);
+	}
 }
 
 /* ---- Threads that come and go, wheels that open and close ---- */
@@ -471,26 +790,26 @@ static void *come_and_go(void *arg)
 		.flags = TWHEEL_OPEN_INPROCESS,
 		.max_timers = 1000,
 	};
-	struct twheel_ctx *own;
+	struct twheel *own;
 	uint64_t id[20], other;
 	unsigned int i, started = 0;
 
 	/* Between two wheels, one of which goes. */
 	if (!strcmp(twheel_backend(s->w), "kernel"))
 		o.flags = TWHEEL_OPEN_KERNEL;
-	if (twheel_open(&o, &own)) {
+	if (twheel_open(&own, &o)) {
 		count(&s->errors, 1);
 		return NULL;
 	}
 	for (i = 0; i < 20; i++) {
-		if (!twheel_start(s->w, some_deadline(s->w, &seed), 0, &id[started]))
+		if (!twheel_add(s->w, some_deadline(s->w, &seed), 0, &id[started]))
 			started++;
-		if (twheel_start(own, twheel_now(own) + HOUR, 0, &other))
+		if (twheel_add(own, twheel_now(own) + HOUR, 0, &other))
 			count(&s->errors, 1);
 	}
 	twheel_close(own);
 	for (i = 0; i < started; i++) {
-		if (twheel_stop(s->w, id[i]) < 0)
+		if (twheel_del(s->w, id[i]) < 0)
 			count(&s->errors, 1);
 	}
 	count(&s->read, started);
@@ -516,7 +835,7 @@ TEST_F_TIMEOUT(threads, come_and_go, STRESS_TIMEOUT)
 	EXPECT_EQ(0, s.errors);
 	EXPECT_NE(0, s.read);
 	/* As many slots as were in use at once, not more. */
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	EXPECT_LE(stats.allocated, 2 * 64 * variant->threads);
 }
 
@@ -541,11 +860,12 @@ static void has_left(const void *key, size_t len, uint64_t user_data, void *arg)
 static void *stress_keys(void *arg)
 {
 	struct keys *keys = arg;
-	struct twheel_ctx *w = twheel_keyed_wheel(keys->k);
+	struct twheel *w = twheel_keyed_wheel(keys->k);
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 
 	while (!stopped()) {
 		unsigned char key = next_random(&seed) % 64;
+		uint64_t old;
 		int ret = 0;
 
 		switch (next_random(&seed) % 8) {
@@ -561,13 +881,16 @@ static void *stress_keys(void *arg)
 				twheel_keyed_drain(keys->k, has_left, keys);
 			break;
 		case 3:
-			ret = twheel_flush(w);
+			ret = twheel_wait(w, 0);
 			break;
 		case 4:
 			ret = twheel_keyed_move(keys->k, &key, 1, some_deadline(w, &seed));
 			break;
 		default:
-			ret = twheel_keyed_set(keys->k, &key, 1, some_deadline(w, &seed), key);
+			ret = twheel_keyed_set(keys->k, &key, 1, some_deadline(w, &seed), key,
+					       &old);
+			if (ret == 1 && old != key)
+				count(&keys->errors, 1);
 			count(&keys->set, ret == 0);
 		}
 		if (ret < 0 && ret != -ENOENT)
@@ -583,7 +906,7 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 	struct keys keys = { };
 	unsigned int i;
 
-	ASSERT_EQ(0, twheel_keyed_open(&o, &keys.k));
+	ASSERT_EQ(0, twheel_keyed_open(&keys.k, &o));
 	for (i = 0; i < variant->threads; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_keys, &keys));
 	run_for(seconds());
@@ -600,7 +923,7 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 /* ---- Two processes on one wheel ---- */
 
 FIXTURE(passed) {
-	struct twheel_ctx *w;
+	struct twheel *w;
 	int socket[2];
 };
 
@@ -625,7 +948,7 @@ FIXTURE_TEARDOWN(passed)
 static void mover(int socket, unsigned int moves)
 {
 	struct twheel_timer t;
-	struct twheel_ctx *w;
+	struct twheel *w;
 	struct twheel_info i;
 	uint64_t id;
 	int fd;
@@ -633,15 +956,14 @@ static void mover(int socket, unsigned int moves)
 	fd = receive_fd(socket);
 	/* A blocking descriptor: reading does not wait all the same. */
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	if (fd < 0 || twheel_from_fd(fd, &w) || twheel_fd(w) != fd ||
+	if (fd < 0 || twheel_open_fd(&w, fd) || twheel_fd(w) != fd ||
 	    strcmp(twheel_backend(w), "kernel") || read(socket, &id, sizeof(id)) != sizeof(id))
 		_exit(2);
-	twheel_info(w, &i);
-	t.id = id;
-	if (i.tick_ns != DEFAULT_TICK || twheel_get(w, &t) || t.user_data != 5)
+	t = (struct twheel_timer) { .id = id };
+	if (twheel_info(w, &i) || i.tick_ns != DEFAULT_TICK || lib_get(w, &t) || t.user_data != 5)
 		_exit(3);
 	for (; moves; moves--) {
-		twheel_arm(w, id, twheel_now(w) + 100 * NS_PER_MS);
+		twheel_set(w, id, twheel_now(w) + 100 * NS_PER_MS);
 		sleep_ms(1);
 	}
 	twheel_close(w);
@@ -661,7 +983,7 @@ TEST_F(passed, moved_by_another)
 	int status;
 	pid_t child;
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
+	ASSERT_EQ(0, lib_register(self->w, &t));
 	child = fork();
 	ASSERT_GE(child, 0);
 	if (!child) {
@@ -681,7 +1003,7 @@ TEST_F(passed, moved_by_another)
 	EXPECT_GE(now(CLOCK_MONOTONIC), start + 100 * NS_PER_MS);
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
 /* What a process that shares the timers does, in two threads. */
@@ -689,8 +1011,8 @@ static void share(struct shared *s, int fd)
 {
 	pthread_t thread;
 
-	if (twheel_from_fd(fd, &s->w) ||
-	    pthread_create(&thread, NULL, stress_timers, s))
+	if (twheel_open_fd(&s->w, fd) ||
+	    pthread_create(&thread, NULL, stress_shared, s))
 		_exit(2);
 	run_for(seconds());
 	pthread_join(thread, NULL);
@@ -731,16 +1053,16 @@ TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 	ended = s[0].ended + s[1].ended;
 	read = s[0].read + s[1].read;
 	for (i = 0; i < TIMERS; i++)
-		ended += twheel_disarm(self->w, s->id[i]) == 1;
+		ended += twheel_clear(self->w, s->id[i]) == 1;
 	while ((n = twheel_read(self->w, &ev, 1)) > 0)
 		read++;
-	ASSERT_EQ(0, twheel_counters(self->w, &stats));
-	EXPECT_EQ(s[0].arms + s[1].arms, ended + stats.expired);
+	ASSERT_EQ(0, twheel_stats(self->w, &stats));
+	EXPECT_EQ(s[0].arms + s[1].arms, ended + read);
 	EXPECT_EQ(read, stats.delivered);
 	EXPECT_EQ(0, stats.unread);
 }
 
-/* One drains what the other starts, moves, stops and reads: that ends once, too. */
+/* One drains what the other adds, sets, deletes and reads: that ends once, too. */
 TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 {
 	struct stress s = { .w = self->w, .drains = true };
@@ -749,8 +1071,8 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	int status;
 	pid_t child;
 
-	s.events = calloc(STARTS, 1);
-	s.answers = calloc(STARTS, 1);
+	s.events = calloc(ADDS, 1);
+	s.answers = calloc(ADDS, 1);
 	ASSERT_TRUE(s.events && s.answers);
 	child = fork();
 	ASSERT_GE(child, 0);
@@ -762,7 +1084,7 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 		}
 	}
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timeouts, &s));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
 	run_for(seconds());
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
@@ -772,13 +1094,13 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	stress_read(&s, 16);
 	sleep_ms(QUIET_MS);
 	stress_read(&s, 16);
-	for (i = 0; i < STARTS; i++) {
+	for (i = 0; i < ADDS; i++) {
 		if (s.answers[i] == s.events[i])
 			continue;
 		wrong++;
 		TH_LOG("%u: %u events, %u answers", i, s.events[i], s.answers[i]);
 	}
-	TH_LOG("%llu started, %llu read, %llu drained", (unsigned long long)s.starts,
+	TH_LOG("%llu added, %llu read, %llu drained", (unsigned long long)s.adds,
 	       (unsigned long long)s.read, (unsigned long long)s.drained);
 	EXPECT_EQ(0, s.errors);
 	EXPECT_EQ(0, wrong);
@@ -788,42 +1110,41 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	free(s.answers);
 }
 
-/* The timeouts of a process end with its wheel, its timers do not. */
+/* The timers of add end with the wheel of their process, those of REGISTER do not. */
 TEST_F(passed, close)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR };
 	struct twheel_stats s;
-	struct twheel_ctx *w;
+	struct twheel *w;
 	uint64_t id;
 	int i;
 
-	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
+	ASSERT_EQ(0, twheel_open_fd(&w, dup(twheel_fd(self->w))));
 	for (i = 0; i < 200; i++)
-		ASSERT_EQ(0, twheel_start(w, 1, i, &id));
-	ASSERT_EQ(0, twheel_flush(w));
-	ASSERT_EQ(0, twheel_register(w, &t));
+		ASSERT_EQ(0, twheel_add(w, 1, i, &id));
+	ASSERT_EQ(0, lib_register(w, &t));
 	twheel_close(w);
-	ASSERT_EQ(0, twheel_counters(self->w, &s));
+	ASSERT_EQ(0, twheel_stats(self->w, &s));
 	EXPECT_EQ(1, s.allocated);
 	EXPECT_EQ(0, s.unread);
-	EXPECT_EQ(TWHEEL_ARMED, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(self->w, t.id));
 }
 
-/* What was armed of a shared timer before the close is armed, not only written. */
-TEST_F(passed, close_sends)
+/* What was armed of a shared timer before the close stays armed. */
+TEST_F(passed, close_and_expire)
 {
 	struct twheel_timer t = { .user_data = 9, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 	struct twheel_event ev;
-	struct twheel_ctx *w;
+	struct twheel *w;
 
-	ASSERT_EQ(0, twheel_register(self->w, &t));
-	ASSERT_EQ(0, twheel_from_fd(dup(twheel_fd(self->w)), &w));
-	EXPECT_EQ(0, twheel_arm(w, t.id, twheel_now(w) + NS_PER_MS));
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	ASSERT_EQ(0, twheel_open_fd(&w, dup(twheel_fd(self->w))));
+	EXPECT_EQ(0, twheel_set(w, t.id, twheel_now(w) + NS_PER_MS));
 	twheel_close(w);
 	EXPECT_EQ(1, twheel_wait(self->w, 5 * NS_PER_SEC));
 	EXPECT_EQ(1, twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(9, ev.user_data);
-	EXPECT_EQ(TWHEEL_IDLE, twheel_cancel(self->w, t.id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
 /* Killed in the middle of everything: the others, and the wheel, go on. */
@@ -839,7 +1160,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		struct shared s = { };
 		struct stress st = { };
 		pthread_t thread[2];
-		struct twheel_ctx *w;
+		struct twheel *w;
 		int status, n;
 		pid_t child;
 
@@ -848,23 +1169,23 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		if (!child) {
 			unsigned int i;
 
-			if (twheel_from_fd(dup(twheel_fd(self->w)), &w))
+			if (twheel_open_fd(&w, dup(twheel_fd(self->w))))
 				_exit(1);
 			st.w = w;
 			s.w = w;
-			st.events = calloc(STARTS, 1);
-			st.answers = calloc(STARTS, 1);
+			st.events = calloc(ADDS, 1);
+			st.answers = calloc(ADDS, 1);
 			for (i = 0; i < TIMERS; i++) {
 				struct twheel_timer t = {
 					.deadline_ns = HOUR,
 					.flags = TWHEEL_KEEP,
 				};
 
-				twheel_register(w, &t);
+				lib_register(w, &t);
 				s.id[i] = t.id;
 			}
-			pthread_create(&thread[0], NULL, stress_timers, &s);
-			pthread_create(&thread[1], NULL, stress_timeouts, &st);
+			pthread_create(&thread[0], NULL, stress_shared, &s);
+			pthread_create(&thread[1], NULL, stress_timers, &st);
 			pause();
 			_exit(1);
 		}
@@ -875,16 +1196,16 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 
 		/* What it has left behind is readable, and does not hide what is ours. */
 		at = twheel_now(self->w) + NS_PER_MS;
-		ASSERT_EQ(0, twheel_start(self->w, at, 4242 + STARTS, &id));
+		ASSERT_EQ(0, twheel_add(self->w, at, 4242 + ADDS, &id));
 		do {
 			n = twheel_wait(self->w, PATIENCE_MS * NS_PER_MS);
 			ASSERT_EQ(1, n);
 			n = twheel_read(self->w, &ev, 1);
 			ASSERT_GE(n, 0);
 		} while (!n || ev.id != id);
-		EXPECT_EQ(4242 + STARTS, ev.user_data);
+		EXPECT_EQ(4242 + ADDS, ev.user_data);
 		EXPECT_EQ(at, ev.deadline_ns);
-		EXPECT_EQ(0, twheel_stop(self->w, id));
+		EXPECT_EQ(0, twheel_del(self->w, id));
 		rounds++;
 	}
 }

@@ -99,7 +99,9 @@ static inline int kick(int fd, __u64 id)
 	return kick_slots(fd, &slot, 1);
 }
 
-/* What the protocol asks of who arms or moves. Returns what was there before. */
+/*
+ * What the protocol asks of who arms or moves, without marks: a KICK that lists the slot
+ * where the kernel would look too late. Returns what was there before. */
 static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
 {
 	struct twheel_slot *slot = slot_of(t, id);
@@ -107,6 +109,71 @@ static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
 
 	if (deadline <= wake(slot)) {
 		kick(t->fd, id);
+		__atomic_fetch_add(&t->kicks, 1, __ATOMIC_RELAXED);
+	}
+	return old;
+}
+
+/* The word of 64 marks with that of @slot, and the word of the summary with its line. */
+static inline __u64 *marks_of(const struct table *t, __u32 slot)
+{
+	return (__u64 *)((char *)t->head + t->head->marks_offset) + slot / 64;
+}
+
+static inline __u64 *summary_of(const struct table *t, __u32 slot)
+{
+	return (__u64 *)((char *)t->head + t->head->summary_offset) +
+	       (slot >> t->head->summary_shift) / 64;
+}
+
+static inline __u64 mark_bit(__u32 slot)
+{
+	return 1ULL << slot % 64;
+}
+
+static inline __u64 summary_bit(const struct table *t, __u32 slot)
+{
+	return 1ULL << (slot >> t->head->summary_shift) % 64;
+}
+
+static inline bool is_marked(const struct table *t, __u32 slot)
+{
+	return __atomic_load_n(marks_of(t, slot), __ATOMIC_SEQ_CST) & mark_bit(slot);
+}
+
+static inline bool is_summed(const struct table *t, __u32 slot)
+{
+	return __atomic_load_n(summary_of(t, slot), __ATOMIC_SEQ_CST) & summary_bit(t, slot);
+}
+
+/* Sets the mark of @slot, then its bit of the summary; a full barrier behind each. */
+static inline void mark(const struct table *t, __u32 slot)
+{
+	if (!is_marked(t, slot))
+		__atomic_fetch_or(marks_of(t, slot), mark_bit(slot), __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!is_summed(t, slot))
+		__atomic_fetch_or(summary_of(t, slot), summary_bit(t, slot), __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* When the wheel turns next. */
+static inline __u64 next_turn(const struct table *t)
+{
+	return __atomic_load_n(&t->head->next_ns, __ATOMIC_SEQ_CST);
+}
+
+/* As arm(), by the marks: a system call only where the wheel would turn too late. */
+static inline __u64 arm_marked(struct table *t, __u64 id, __u64 deadline)
+{
+	struct twheel_slot *slot = slot_of(t, id);
+	__u64 old = swap_word(slot, deadline);
+
+	if (deadline > wake(slot))
+		return old;
+	mark(t, id);
+	if (deadline <= next_turn(t)) {
+		kick_slots(t->fd, NULL, 0);
 		__atomic_fetch_add(&t->kicks, 1, __ATOMIC_RELAXED);
 	}
 	return old;

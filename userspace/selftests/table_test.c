@@ -32,23 +32,33 @@ FIXTURE_TEARDOWN(table)
 	close(self->fd);
 }
 
-/* INFO tells that there is a table, and what to map: one page, then 16 bytes a slot. */
+/* How many bytes of whole pages hold @bytes. */
+static __u64 pages_of(__u64 bytes)
+{
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* What to map for @slots: the header, 16 bytes a slot, one bit a slot in whole lines of 1024. */
+static __u64 table_bytes(__u64 slots)
+{
+	return PAGE + pages_of(slots * 16) + pages_of((slots + 1023) / 1024 * 128);
+}
+
+/* INFO tells that there is a table with marks, and what to map. */
 TEST_F(table, info)
 {
-	static const __u32 sizes[] = { 1, 255, 256, 257, 5000, 1 << 20, 1 << 24 };
+	static const __u32 sizes[] = { 1, 255, 256, 257, 5000, 32768, 32769, 1 << 20, 1 << 24 };
 	unsigned int i;
 
-	EXPECT_EQ(TWHEEL_FEATURE_TABLE, info(_metadata, self->fd).features);
-	EXPECT_EQ(PAGE + info(_metadata, self->fd).max_timers * 16ULL,
+	EXPECT_EQ(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS,
+		  info(_metadata, self->fd).features);
+	EXPECT_EQ(table_bytes(info(_metadata, self->fd).max_timers),
 		  info(_metadata, self->fd).table_bytes);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct twheel_setup s = { .max_timers = sizes[i] };
-		__u64 bytes;
 
 		ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-		bytes = info(_metadata, self->fd).table_bytes;
-		EXPECT_EQ(0, bytes % PAGE);
-		EXPECT_EQ(PAGE + (sizes[i] * 16ULL + PAGE - 1) / PAGE * PAGE, bytes);
+		EXPECT_EQ(table_bytes(sizes[i]), info(_metadata, self->fd).table_bytes);
 	}
 }
 
@@ -61,7 +71,7 @@ TEST_F(table, header)
 		{ .tick_ns = 1 << 30, .clock_id = CLOCK_TAI, .max_timers = 70000 },
 		{ .flags = TWHEEL_SETUP_REALTIME },
 	};
-	unsigned int i;
+	unsigned int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct twheel_setup s = rows[i];
@@ -81,7 +91,17 @@ TEST_F(table, header)
 		EXPECT_EQ(in.clock_id, t.head->clock_id);
 		EXPECT_EQ(in.features, t.head->features);
 		EXPECT_LE(t.head->slots_offset + (__u64)t.head->slots * t.head->slot_size,
-			  t.bytes);
+			  t.head->marks_offset);
+		EXPECT_LE(t.head->marks_offset + t.head->slots / 8, t.bytes);
+		EXPECT_EQ(0, t.head->marks_offset % sizeof(__u64));
+		EXPECT_EQ(0, t.head->summary_offset % sizeof(__u64));
+		EXPECT_GE(t.head->summary_offset, sizeof(*t.head));
+		EXPECT_LE(t.head->summary_offset +
+			  ((__u64)t.head->slots >> t.head->summary_shift) / 8,
+			  t.head->slots_offset);
+		EXPECT_EQ(NEVER, t.head->next_ns);
+		for (k = 0; k < ARRAY_SIZE(t.head->reserved); k++)
+			EXPECT_EQ(0, t.head->reserved[k]);
 		unmap_table(&t);
 		close(fd);
 	}
@@ -336,7 +356,7 @@ TEST_F(table, whole)
 
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	t = map_table(_metadata, self->fd);
-	for (i = 0; i < (t.bytes - PAGE) / sizeof(*t.slots); i++) {
+	for (i = 0; i < (t.head->marks_offset - PAGE) / sizeof(*t.slots); i++) {
 		wrong += word(&t.slots[i]) != 0;
 		swap_word(&t.slots[i], i + 1);
 		t.slots[i].wake_ns = 3 * i;
@@ -359,6 +379,60 @@ TEST_F(table, whole)
 	EXPECT_FALSE(readable(self->fd, 0));
 	EXPECT_EQ(s.max_timers - 1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 	unmap_table(&t);
+}
+
+/* A field of /proc/self/status, in kB, or -1. */
+static long long status_kb(const char *field)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	long long kb = -1;
+	char line[128];
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, field, strlen(field)))
+			sscanf(line + strlen(field), ": %lld kB", &kb);
+	fclose(f);
+	return kb;
+}
+
+/*
+ * Section 6: pages come on demand. Also to a process that has all its memory locked, now
+ * and in the future, or that asks for all pages at once: it gets those that it touches.
+ */
+TEST_F(table, locked_in_memory)
+{
+	static const int populate[] = { 0, MAP_POPULATE };
+	struct twheel_setup s = { .max_timers = 1 << 22 };
+	long long locked, resident;
+	unsigned int i;
+	__u64 id;
+
+	if (!is_root())
+		SKIP(return, "needs root, or a limit of locked memory above the table");
+	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
+	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
+	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	for (i = 0; i < ARRAY_SIZE(populate); i++) {
+		size_t bytes = info(_metadata, self->fd).table_bytes;
+		struct twheel_table *head;
+		struct twheel_slot *slot;
+
+		status_kb("VmRSS");
+		locked = status_kb("VmLck");
+		resident = status_kb("VmRSS");
+		head = map_at(self->fd, bytes, RW, MAP_SHARED | populate[i], 0);
+		ASSERT_TRUE(head != MAP_FAILED);
+		slot = (struct twheel_slot *)((char *)head + head->slots_offset) + (__u32)id;
+		EXPECT_NE(0, swap_word(slot, HOUR));
+		EXPECT_LT(status_kb("VmLck") - locked, 1024);
+		EXPECT_LT(status_kb("VmRSS") - resident, 1024);
+		TH_LOG("%zu kB mapped, %lld locked, %lld resident", bytes / 1024,
+		       status_kb("VmLck") - locked, status_kb("VmRSS") - resident);
+		munmap(head, bytes);
+	}
+	munlockall();
 }
 
 /* MADV_DONTNEED drops pages of the process, not words of the table. */
@@ -767,7 +841,7 @@ static void touch_pages(struct __test_metadata *_metadata, int fd)
 	struct table t = map_table(_metadata, fd);
 
 	mapped = in_cgroup();
-	EXPECT_EQ(PAGE + (32 << 20), t.bytes);
+	EXPECT_EQ(table_bytes(1 << 21), t.bytes);
 	EXPECT_LT(mapped - before, SLACK);
 	memset(t.slots, 0, t.bytes - PAGE);
 	touched = in_cgroup();
@@ -794,6 +868,8 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 	enum { WHEELS = 800, TIMERS = 200000 };
 	/* Of each wheel the most, which is its buckets; of each timer its entry and its word. */
 	enum { OF_WHEEL = 10240, OF_TIMER = 64 + sizeof(struct twheel_slot) };
+	/* N9: a timer, all in. */
+	enum { AT_MOST = 96 };
 	long long before = in_cgroup(), opened, made;
 	int i;
 
@@ -804,6 +880,7 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 	add_many(_metadata, fd, TIMERS, HOUR, 0, 0, NULL);
 	made = in_cgroup();
 	EXPECT_GT(made - opened, TIMERS * OF_TIMER - SLACK);
+	EXPECT_LT(made - opened, TIMERS * AT_MOST);
 	TH_LOG("%lld kB, opened %lld, made %lld", before / 1024, opened / 1024, made / 1024);
 }
 

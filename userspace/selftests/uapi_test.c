@@ -92,7 +92,7 @@ ASSERT_OFFSET(twheel_stats, worst_lateness_ns, 112);
 ASSERT_OFFSET(twheel_stats, lateness, 120);
 ASSERT_OFFSET(twheel_stats, reserved, 632);
 
-ASSERT_SIZE(twheel_table, 32);
+ASSERT_SIZE(twheel_table, 64);
 ASSERT_OFFSET(twheel_table, magic, 0);
 ASSERT_OFFSET(twheel_table, slots_offset, 4);
 ASSERT_OFFSET(twheel_table, slot_size, 8);
@@ -100,6 +100,12 @@ ASSERT_OFFSET(twheel_table, slots, 12);
 ASSERT_OFFSET(twheel_table, tick_ns, 16);
 ASSERT_OFFSET(twheel_table, clock_id, 24);
 ASSERT_OFFSET(twheel_table, features, 28);
+ASSERT_OFFSET(twheel_table, next_ns, 32);
+ASSERT_OFFSET(twheel_table, marks_offset, 40);
+ASSERT_OFFSET(twheel_table, summary_offset, 44);
+ASSERT_OFFSET(twheel_table, summary_shift, 48);
+ASSERT_OFFSET(twheel_table, reserved, 52);
+
 ASSERT_SIZE(twheel_slot, 16);
 ASSERT_OFFSET(twheel_slot, deadline_ns, 0);
 ASSERT_OFFSET(twheel_slot, wake_ns, 8);
@@ -125,6 +131,7 @@ TEST(constants)
 {
 	EXPECT_EQ(1U, TWHEEL_SETUP_REALTIME);
 	EXPECT_EQ(1U, TWHEEL_FEATURE_TABLE);
+	EXPECT_EQ(2U, TWHEEL_FEATURE_MARKS);
 	EXPECT_EQ(1U, TWHEEL_ABSTIME);
 	EXPECT_EQ(2U, TWHEEL_KEEP);
 	EXPECT_EQ(4U, TWHEEL_DISARMED);
@@ -440,7 +447,7 @@ TEST(outputs_are_whole)
 	ASSERT_GE(fd, 0);
 	i = info(_metadata, fd);
 	EXPECT_EQ(0, memcmp(i.reserved, zero, sizeof(i.reserved)));
-	EXPECT_EQ(0, i.features & ~TWHEEL_FEATURE_TABLE);
+	EXPECT_EQ(0, i.features & ~(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS));
 	/* Nothing has happened, so nothing is counted. */
 	s = stats(_metadata, fd);
 	EXPECT_EQ(0, memcmp(&s, zero, sizeof(s)));

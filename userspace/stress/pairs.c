@@ -1122,11 +1122,14 @@ static enum outcome flip_marks_judge(struct race *r)
 
 	if (r->rb || turn_now(r->fd))
 		return wrong(r, "KICK");
-	got = read_now(r->fd, r->ea, 8);
+	/* A word that did not stand still waits for the next tick. */
+	got = take(r->fd, r->ea, 8, PATIENCE_MS);
 	/* A turn that was not a KICK has taken the mark, and left an event of the flips. */
 	if (got == 1 && r->ea[0].deadline_ns != r->word)
-		got = read_now(r->fd, r->ea, 8);
-	if (got != 1 || r->ea[0].deadline_ns != r->word)
+		got = take(r->fd, r->ea, 8, PATIENCE_MS);
+	/* Or one read has both. */
+	if (got < 1 || got > 2 || r->ea[got - 1].deadline_ns != r->word ||
+	    (got == 2 && r->ea[0].deadline_ns == r->word))
 		return wrong(r, "the event of the last arming");
 	return seen ? A_FIRST : B_FIRST;
 }

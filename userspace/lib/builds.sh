@@ -1,0 +1,190 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# userspace/lib/builds.sh: libtwheel as others build it, with each compiler, C library and
+# option that one may meet. The library, the tool and examples are built, and these run over
+# the wheel in the process. Prints TAP.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+need gcc g++ clang-14 libc6-dev musl-tools uthash-dev
+
+user=$top/userspace
+out=$build/lib-builds
+number=0
+failed=0
+log=$logs/builds-last.log
+export TWHEEL_BACKEND=inprocess
+
+# ok NAME COMMAND...: one line, and what the command printed if it fails, as this then does.
+ok() {
+	local status=0
+
+	number=$((number + 1))
+	"${@:2}" >"$log" 2>&1 || status=$?
+	if [ "$status" = 0 ]; then
+		echo "ok $number - $1"
+	else
+		failed=1
+		echo "not ok $number - $1"
+		{ echo "status $status"; tail -n 40 "$log"; } | sed 's/^/# /'
+	fi
+	return $status
+}
+
+# build_library DIR MAKE-VARIABLE...
+build_library() {
+	make -s -C "$user/lib" O="$1" "${@:2}"
+}
+
+# compile DIR NAME SOURCE... -- OPTION...: with $cc and $flags
+compile() {
+	local dir=$1 name=$2 sources=()
+
+	shift 2
+	while [ "$1" != -- ]; do
+		sources+=("$1")
+		shift
+	done
+	shift
+	"${cc[@]}" "${flags[@]}" -Wall -Wextra -Wno-missing-field-initializers -Werror -pthread \
+		-I"$user/lib" -I"$top/include/uapi" -o "$dir/$name" "${sources[@]}" "$@"
+}
+
+# With the directory of a shared library.
+with_library() {
+	LD_LIBRARY_PATH=$1 timeout 60 "${@:2}"
+}
+
+# Each name of the archive that others could have is ours.
+names_are_ours() {
+	local others
+
+	others=$(nm -g --defined-only "$1" | awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
+	echo "$others"
+	[ -z "$others" ]
+}
+
+# What the shared library exports is what the headers declare.
+names_are_declared() {
+	diff <(nm -D --defined-only "$1" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort) \
+		<(grep -h '^[a-z].*(' "$user"/lib/libtwheel.h "$user"/lib/libtwheel_keyed.h |
+			grep -o '\<twheel_[a-z_]*(' | tr -d '(' | sort -u)
+}
+
+# program DIR NAME SOURCE... -- OPTION...: is built, and runs.
+program() {
+	! ok "${1##*/}: $2" compile "$@" || ok "${1##*/}: $2 runs" with_library "$1" "$1/$2" || true
+}
+
+# programs DIR STATIC: the tool and examples of the library in DIR; STATIC is -static where
+# that can be.
+programs() {
+	local dir=$1 static=$2 name
+
+	! ok "${dir##*/}: the tool" compile "$dir" twheelctl "$user"/ctl/*.c "$dir/libtwheel.a" -- \
+		-std=gnu11 ||
+		ok "${dir##*/}: the tool says its version" timeout 60 "$dir/twheelctl" --version || true
+	for name in request_deadline by_key; do
+		program "$dir" $name "$user/examples/$name.c" "$dir/libtwheel.a" -- -std=gnu11 -Wshadow
+		[ -z "$static" ] || program "$dir" $name-static "$user/examples/$name.c" \
+			"$dir/libtwheel.a" -- -std=gnu11 -static
+		program "$dir" $name-shared "$user/examples/$name.c" -- -std=gnu11 -L"$dir" -ltwheel
+	done
+}
+
+# plugin DIR NAME OPTION...: a plugin with the library in it, or that shares it
+plugin() {
+	local dir=$1 name=$2
+
+	! ok "${dir##*/}: $name" compile "$dir" "$name" "$user/selftests/lib_plugin.c" -- \
+		-fPIC -shared "${@:3}" ||
+		ok "${dir##*/}: $name is unloaded before its thread ends" \
+			with_library "$dir" "$dir/loader" dlclose "$dir/$name" || true
+}
+
+# sanitized DIR: programs with a sanitizer, and the library in DIR without one
+sanitized() {
+	local dir=$1 source=$user/selftests/lib_builds.c
+
+	export TSAN_OPTIONS=halt_on_error=1
+	flags=(-O1 -g "-fsanitize=address,undefined" -fno-sanitize-recover=all)
+	if ok "address: a program" compile "$dir" asan "$source" "$dir/libtwheel.a" -- -ldl; then
+		ok "address: a wheel that is left open is no leak" \
+			"${fixed[@]}" "$dir/asan" left_open || true
+		ok "address: memory that is handed over" "${fixed[@]}" "$dir/asan" handed || true
+		ok "address: nor does a plugin leave anything" \
+			"${fixed[@]}" "$dir/asan" dlclose "$dir/plugin.so" || true
+	fi
+	flags=(-O1 -g -fsanitize=thread)
+	if ok "thread: a program" compile "$dir" tsan "$source" "$dir/libtwheel.a" -- -ldl; then
+		ok "thread: a wheel that is left open" "${fixed[@]}" "$dir/tsan" left_open || true
+		ok "thread: memory that is handed over" "${fixed[@]}" "$dir/tsan" handed || true
+	fi
+	! ok "thread: a program that shares it" compile "$dir" tsan-shared "$source" -- \
+		-L"$dir" -ltwheel -ldl ||
+		ok "thread: memory that is handed over through it" env LD_LIBRARY_PATH="$dir" \
+			"${fixed[@]}" "$dir/tsan-shared" handed || true
+}
+
+# One compiler's C++, of standard $2.
+cxx() {
+	cc=("$1")
+	flags=(-O2 -g -std="$2" -Wshadow)
+	program "$out/gcc" "cxx-$1-$2" "$user/selftests/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
+}
+
+# kind NAME CC STATIC FLAG...: all of it, built so
+kind() {
+	local dir=$out/$1
+
+	read -r -a cc <<<"$2"
+	flags=("${@:4}")
+	ok "$1: the library" build_library "$dir" CC="$2" CFLAGS="${flags[*]}" || return 0
+	ok "$1: its names in the archive" names_are_ours "$dir/libtwheel.a" || true
+	ok "$1: and those that it exports" names_are_declared "$dir/libtwheel.so" || true
+	programs "$dir" "$3"
+	ok "$1: a program that loads plugins" compile "$dir" loader \
+		"$user/selftests/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
+	plugin "$dir" plugin.so "$dir/libtwheel.a"
+	plugin "$dir" plugin-shared.so -L"$dir" -ltwheel
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+echo 'TAP version 14'
+kind gcc gcc -static -O2 -g
+sanitized "$out/gcc"
+for standard in c++11 c++17; do
+	cxx g++ $standard
+	cxx clang++-14 $standard
+done
+kind gcc-strict gcc '' -O3 -Wshadow -Wformat=2 -Wundef
+kind clang clang-14 -static -O2 -g
+kind lto gcc -static -g -O2 -flto=auto -ffat-lto-objects
+cc=(gcc)
+flags=(-O2)
+# By a program that has none of it.
+program "$out/lto" by_key-plain "$user/examples/by_key.c" "$out/lto/libtwheel.a" -- -std=gnu11
+# The kernel's headers, which musl has none of, after its own.
+kind musl musl-gcc -static -O2 -g -idirafter /usr/include \
+	-idirafter "/usr/include/$(gcc -print-multiarch)"
+for header in linux/twheel.h libtwheel.h libtwheel_keyed.h; do
+	ok "<$header> by itself, C99" gcc -std=c99 -pedantic -Wall -Wextra -Wshadow -Werror \
+		-I"$user/lib" -I"$top/include/uapi" -include "$header" -x c -fsyntax-only \
+		- <<<'extern int anything;' || true
+done
+cc=(gcc)
+flags=(-O2)
+if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_FALLBACK=1 &&
+	ok 'without the fallback: a program' compile "$out/without" loader \
+		"$user/selftests/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
+	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
+fi
+if command -v valgrind >/dev/null; then
+	ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true
+else
+	echo "ok $((number += 1)) - valgrind: by_key # SKIP there is no valgrind"
+fi
+echo "1..$number"
+exit $failed

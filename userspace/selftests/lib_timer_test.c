@@ -1,0 +1,1822 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libtwheel: timers, and what it costs to add, set, clear and delete them, over
+ * both backends.
+ */
+#include "lib_test.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+
+/* ---- The verbs ---- */
+
+TEST_F(lib, add)
+{
+	uint64_t at = twheel_now(self->w) + 20 * NS_PER_MS, id, other;
+	struct twheel_event ev[2];
+
+	ASSERT_EQ(0, twheel_add(self->w, at, 42, &id));
+	ASSERT_EQ(0, twheel_add(self->w, at + HOUR, 43, &other));
+	EXPECT_NE(id, other);
+	EXPECT_NE(0, id >> 32);
+	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
+	EXPECT_EQ(42, ev[0].user_data);
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(at, ev[0].deadline_ns);
+	EXPECT_GE(ev[0].expired_ns, at);
+	EXPECT_EQ(1, ev[0].expirations);
+	/* Its event was read: that is what del says, and the id ends. */
+	EXPECT_EQ(0, twheel_del(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, at));
+	EXPECT_EQ(-ENOENT, twheel_clear(self->w, id));
+	EXPECT_EQ(1, twheel_del(self->w, other));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, other));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* 0 counts as 1, and is due. */
+	ASSERT_EQ(0, twheel_add(self->w, 0, 44, &id));
+	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
+	EXPECT_EQ(1, ev[0].deadline_ns);
+	EXPECT_EQ(0, twheel_del(self->w, id));
+}
+
+/* Past the end of time is never. */
+TEST_F(lib, after)
+{
+	uint64_t before = twheel_now(self->w), at = twheel_after(self->w, SECOND), id;
+
+	EXPECT_GE(at, before + SECOND);
+	EXPECT_LE(at, twheel_now(self->w) + SECOND);
+	EXPECT_EQ(NEVER, twheel_after(self->w, NEVER));
+	EXPECT_EQ(NEVER, twheel_after(self->w, NEVER - before));
+	ASSERT_EQ(0, twheel_add(self->w, NEVER, 0, &id));
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+}
+
+/* Deleted when it had expired and was not read: never read. */
+TEST_F(lib, del_unread)
+{
+	struct twheel_event ev;
+	uint64_t id, again;
+
+	ASSERT_EQ(0, twheel_add(self->w, 0, 1, &id));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	/* Nobody is woken for it either. */
+	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* Nor is it, if the slot is used again before anybody reads. */
+	ASSERT_EQ(0, twheel_add(self->w, 0, 1, &id));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 2, &again));
+	EXPECT_EQ((uint32_t)id, (uint32_t)again);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, again));
+	ASSERT_EQ(0, twheel_add(self->w, 5, 3, &again));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.user_data);
+	EXPECT_EQ(again, ev.id);
+	EXPECT_EQ(5, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_del(self->w, again));
+}
+
+TEST_F(lib, set)
+{
+	uint64_t at = twheel_now(self->w) + 400 * NS_PER_MS, id;
+	struct twheel_usage before, after;
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, twheel_add(self->w, at, 5, &id));
+	/* Later: not at the old time. */
+	EXPECT_EQ(1, twheel_set(self->w, id, at + 60 * NS_PER_MS));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at + 60 * NS_PER_MS, ev.deadline_ns);
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(id, ev.id);
+	/* After its event: armed anew, and 0 tells of the event. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 3));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.deadline_ns);
+	EXPECT_EQ(5, ev.user_data);
+	/* Expired and unread: withdrawn. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 4));
+	ASSERT_TRUE(is_unread(self->w));
+	at = twheel_now(self->w) + 30 * NS_PER_MS;
+	ASSERT_EQ(0, twheel_usage(self->w, &before));
+	EXPECT_EQ(1, twheel_set(self->w, id, at));
+	ASSERT_EQ(0, twheel_usage(self->w, &after));
+	EXPECT_EQ(before.withdrawn + 1, after.withdrawn);
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->w));
+	/* The same, to a time that has passed as well: one event, of the new arming. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 6));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_set(self->w, id, 7));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(7, ev.deadline_ns);
+	EXPECT_TRUE(quiet(self->w));
+	/* Earlier, not only at the old time; and 0 counts as 1. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + HOUR));
+	EXPECT_EQ(1, twheel_set(self->w, id, 0));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_del(self->w, id));
+}
+
+TEST_F(lib, clear)
+{
+	struct twheel_event ev;
+	uint64_t id;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), 5, &id));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
+	/* It is the program's still. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 1));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	/* Unread. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 2));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	/* Cleared, and deleted then: there was no arming to end. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_del(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+}
+
+/* ---- Ids ---- */
+
+/* What is no id, and what has been one. */
+TEST_F(lib, stale_ids)
+{
+	uint64_t at = twheel_after(self->w, HOUR), old, id, seen[100];
+	struct twheel_timer t;
+	struct twheel_event ev;
+	unsigned int i, j;
+
+	/* Ids are not given twice, though their slots are. */
+	for (i = 0; i < ARRAY_SIZE(seen); i++) {
+		ASSERT_EQ(0, twheel_add(self->w, at, i, &seen[i]));
+		EXPECT_EQ((uint32_t)seen[0], (uint32_t)seen[i]);
+		EXPECT_NE(0, seen[i] >> 32);
+		for (j = 0; j < i; j++)
+			ASSERT_NE(seen[j], seen[i]);
+		EXPECT_EQ(1, twheel_del(self->w, seen[i]));
+	}
+	old = seen[0];
+	/* The slot is free. */
+	EXPECT_EQ(-ENOENT, twheel_set(self->w, old, 1));
+	EXPECT_EQ(-ENOENT, twheel_clear(self->w, old));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
+	EXPECT_TRUE(quiet(self->w));
+	/* It is another's that is armed: del finds it, and all of submit does. */
+	ASSERT_EQ(0, twheel_add(self->w, at, 7, &id));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
+	EXPECT_EQ(-ENOENT, lib_state(self->w, old));
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, old));
+	t = (struct twheel_timer) { .id = old, .deadline_ns = 1 };
+	EXPECT_EQ(-ENOENT, lib_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	/* Another's that is cleared, is unread, or was read: each of them finds it. */
+	for (i = 0; i < 3; i++) {
+		if (i) {
+			EXPECT_EQ(0, twheel_set(self->w, id, i));
+			ASSERT_TRUE(is_unread(self->w));
+		} else {
+			EXPECT_EQ(1, twheel_clear(self->w, id));
+		}
+		if (i == 2) {
+			ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+		}
+		EXPECT_EQ(-ENOENT, twheel_set(self->w, old, 9));
+		EXPECT_EQ(-ENOENT, twheel_clear(self->w, old));
+		EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
+		if (i == 1) {
+			ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+			EXPECT_EQ(id, ev.id);
+			EXPECT_EQ(1, ev.deadline_ns);
+			EXPECT_EQ(7, ev.user_data);
+		}
+		EXPECT_TRUE(quiet(self->w));
+	}
+	EXPECT_EQ(0, twheel_set(self->w, id, 3));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.deadline_ns);
+}
+
+/* Ids that cannot be. */
+TEST_F(lib, impossible_ids)
+{
+	uint64_t impossible[] = {
+		UINT32_MAX, 1ULL << 32 | UINT32_MAX, 1 << 20, 1ULL << 32 | 1 << 20,
+		1ULL << 32 | ((1 << 20) - 1), 1ULL << 32 | 1 << 19, NEVER,
+	};
+	unsigned int i, round;
+	uint64_t id;
+
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < ARRAY_SIZE(impossible); i++) {
+			EXPECT_EQ(-ENOENT, twheel_set(self->w, impossible[i], 1));
+			EXPECT_EQ(-ENOENT, twheel_clear(self->w, impossible[i]));
+			EXPECT_EQ(-ENOENT, twheel_del(self->w, impossible[i]));
+			EXPECT_EQ(-ENOENT, lib_state(self->w, impossible[i]));
+			EXPECT_EQ(-ENOENT, lib_cancel(self->w, impossible[i]));
+		}
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 0, &id));
+	}
+	EXPECT_TRUE(quiet(self->w));
+}
+
+/* An id of 0, which is what a program has that has none yet, is no timer's. */
+TEST_F(lib, no_id)
+{
+	struct twheel_timer t = {
+		.user_data = 3,
+		.deadline_ns = HOUR,
+		.flags = TWHEEL_KEEP,
+	};
+	struct twheel_event ev;
+	unsigned int i;
+	uint64_t id;
+
+	/* On a new wheel, and when it has a timer. */
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-ENOENT, twheel_del(self->w, 0));
+		EXPECT_EQ(-ENOENT, twheel_set(self->w, 0, 1));
+		EXPECT_EQ(-ENOENT, twheel_clear(self->w, 0));
+		EXPECT_EQ(-ENOENT, lib_cancel(self->w, 0));
+		if (!i) {
+			ASSERT_EQ(0, lib_register(self->w, &t));
+		}
+	}
+	EXPECT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(0, twheel_add(self->w, twheel_now(self->w), 5, &id));
+	EXPECT_NE(0, id);
+	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(0, twheel_del(self->w, id));
+}
+
+/* A wheel that checks finds every use of a stale id, whatever state its successor is in. */
+static void expect_checked(struct __test_metadata *_metadata, struct twheel *w)
+{
+	uint64_t at = twheel_after(w, HOUR), old, id;
+	struct twheel_timer t;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (i) {
+			old = reserve_timer(_metadata, w, 0);
+			EXPECT_EQ(TWHEEL_IDLE, lib_cancel(w, old));
+			/* In its slot, or in another. */
+			t = (struct twheel_timer) { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
+			ASSERT_EQ(0, lib_register(w, &t));
+			id = t.id;
+		} else {
+			ASSERT_EQ(0, twheel_add(w, at, 1, &old));
+			EXPECT_EQ(1, twheel_del(w, old));
+			ASSERT_EQ(0, twheel_add(w, at, 2, &id));
+			EXPECT_EQ((uint32_t)old, (uint32_t)id);
+		}
+		EXPECT_EQ(-ENOENT, twheel_set(w, old, 1));
+		EXPECT_EQ(-ENOENT, twheel_clear(w, old));
+		EXPECT_EQ(-ENOENT, twheel_del(w, old));
+		EXPECT_EQ(-ENOENT, twheel_set(w, (uint32_t)id, 1));
+		EXPECT_EQ(-ENOENT, twheel_clear(w, id ^ 1ULL << 63));
+		EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
+		EXPECT_TRUE(quiet(w));
+		/* And takes those that are right. */
+		EXPECT_EQ(1, twheel_set(w, id, at));
+		EXPECT_EQ(1, twheel_clear(w, id));
+		EXPECT_EQ(0, twheel_set(w, id, at));
+		EXPECT_EQ(1, twheel_del(w, id));
+		EXPECT_EQ(-ENOENT, twheel_clear(w, id));
+	}
+}
+
+TEST_F(lib, checked)
+{
+	struct twheel_options o = self->o;
+	struct twheel *w;
+
+	o.flags |= TWHEEL_OPEN_CHECKED;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	expect_checked(_metadata, w);
+	twheel_close(w);
+	/* By the environment. */
+	ASSERT_EQ(0, setenv("TWHEEL_CHECKED", "1", 1));
+	ASSERT_EQ(0, twheel_open(&w, &self->o));
+	expect_checked(_metadata, w);
+	twheel_close(w);
+}
+
+/* An event in an array may be stale: its id tells. */
+TEST_F(lib, stale_event)
+{
+	struct twheel_event ev[2];
+	uint64_t id[2], again;
+
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id[0]));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 1, &id[1]));
+	ASSERT_EQ(2, lib_collect(self->w, ev, 2));
+	/* The callback of the first ends the second; its slot has another timer. */
+	EXPECT_EQ(0, twheel_del(self->w, ev[1].id));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 2, &again));
+	EXPECT_EQ((uint32_t)ev[1].id, (uint32_t)again);
+	EXPECT_NE(ev[1].id, again);
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, ev[1].id));
+	EXPECT_EQ(1, twheel_del(self->w, again));
+	EXPECT_EQ(0, twheel_del(self->w, ev[0].id));
+}
+
+/* ---- One kind of id ---- */
+
+/* A timer of REGISTER, by the verbs. */
+TEST_F(lib, registered_by_verbs)
+{
+	uint64_t id = reserve_timer(_metadata, self->w, 9), at, moved;
+	struct twheel_event ev;
+
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	at = twheel_now(self->w) + 400 * NS_PER_MS;
+	EXPECT_EQ(0, twheel_set(self->w, id, at));
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
+	/* Later: not at the old time. */
+	moved = at + 60 * NS_PER_MS;
+	EXPECT_EQ(1, twheel_set(self->w, id, moved));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_GE(twheel_now(self->w), moved);
+	EXPECT_EQ(moved, ev.deadline_ns);
+	EXPECT_EQ(9, ev.user_data);
+	EXPECT_EQ(id, ev.id);
+
+	/* Earlier: not only at the old time. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + HOUR));
+	at = twheel_now(self->w) + 5 * NS_PER_MS;
+	EXPECT_EQ(1, twheel_set(self->w, id, at));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_GE(ev.expired_ns, at);
+	EXPECT_EQ(at, ev.deadline_ns);
+
+	/* Disarmed for good. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + 50 * NS_PER_MS));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
+
+	/* Unread: withdrawn, and the answer says so. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 1));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
+	at = twheel_now(self->w) + 30 * NS_PER_MS;
+	EXPECT_EQ(1, twheel_set(self->w, id, at));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_set(self->w, id, 1));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* 0 counts as 1, and what is past is due. */
+	EXPECT_EQ(0, twheel_set(self->w, id, 0));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(0, twheel_del(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, 1));
+
+	/* Deleted when armed, and unread. */
+	id = reserve_timer(_metadata, self->w, 9);
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	EXPECT_EQ(-ENOENT, lib_state(self->w, id));
+	id = reserve_timer(_metadata, self->w, 9);
+	EXPECT_EQ(0, twheel_set(self->w, id, 1));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+}
+
+/* A timer of add, by the operations. */
+TEST_F(lib, added_by_operations)
+{
+	uint64_t at = twheel_after(self->w, HOUR), id, read;
+	struct twheel_event ev;
+	struct twheel_timer t;
+
+	ASSERT_EQ(0, twheel_add(self->w, at, 21, &id));
+	poison(&t);
+	t.id = id;
+	t.flags = 0;
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(id, t.id);
+	EXPECT_EQ(21, t.user_data);
+	EXPECT_EQ(at, t.deadline_ns);
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	/* REARM keeps it, whatever the flags; a verb arms it again. */
+	t = (struct twheel_timer) { .id = id, .deadline_ns = NS_PER_MS };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	EXPECT_EQ(id, t.id);
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(21, ev.user_data);
+	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
+	EXPECT_EQ(0, twheel_set(self->w, id, 2));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
+	/* It withdraws. */
+	t = (struct twheel_timer) { .id = id, .deadline_ns = HOUR };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(1, twheel_set(self->w, id, 3));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(3, ev.deadline_ns);
+
+	/* CANCEL is del: idle, armed, unread. */
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, id));
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, 1));
+	ASSERT_EQ(0, twheel_add(self->w, at, 22, &id));
+	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(self->w, id));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 23, &id));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(TWHEEL_EXPIRED, lib_cancel(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 24, &read));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(24, ev.user_data);
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, read));
+}
+
+/* Slack, asked for the whole wheel or by REARM: later than without, and never early. */
+TEST_F(lib, slack)
+{
+	struct twheel_options o = self->o;
+	struct twheel_event ev;
+	struct twheel_timer t;
+	struct twheel *w;
+	uint64_t at, id;
+
+	o.slack_ns = 100 * NS_PER_MS;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_after(w, 5 * NS_PER_MS);
+	ASSERT_EQ(0, twheel_add(w, at, 1, &id));
+	t = (struct twheel_timer) { .id = id };
+	ASSERT_EQ(0, lib_get(w, &t));
+	EXPECT_EQ(o.slack_ns, t.slack_ns);
+	ASSERT_EQ(1, lib_collect(w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, at);
+	/* It is kept by those that go the slow way. */
+	EXPECT_EQ(0, twheel_set(w, id, 1));
+	ASSERT_TRUE(is_unread(w));
+	EXPECT_EQ(1, twheel_set(w, id, twheel_after(w, HOUR)));
+	t = (struct twheel_timer) { .id = id };
+	ASSERT_EQ(0, lib_get(w, &t));
+	EXPECT_EQ(o.slack_ns, t.slack_ns);
+	twheel_close(w);
+}
+
+/* ---- Operations ---- */
+
+TEST_F(lib, timer_verbs)
+{
+	struct twheel_timer t = {
+		.user_data = 7,
+		.deadline_ns = HOUR,
+		.flags = TWHEEL_KEEP,
+		.slack_ns = 5,
+	};
+	uint64_t before = twheel_now(self->w), id;
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_GE(t.deadline_ns, before + HOUR);
+	EXPECT_LE(t.deadline_ns, twheel_now(self->w) + HOUR);
+	id = t.id;
+	EXPECT_NE(0, id >> 32);
+
+	poison(&t);
+	t.id = id;
+	t.flags = 0;
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(id, t.id);
+	EXPECT_EQ(7, t.user_data);
+	EXPECT_EQ(5, t.slack_ns);
+	EXPECT_EQ(TWHEEL_KEEP, t.flags);
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+
+	t = (struct twheel_timer) { .id = id, .deadline_ns = 1, .flags = TWHEEL_KEEP };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(7, ev.user_data);
+	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
+	EXPECT_EQ(1, ev.expirations);
+
+	/* Kept, idle; then expired and unread. */
+	t = (struct twheel_timer) { .id = id, .deadline_ns = 0, .flags = TWHEEL_KEEP };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	EXPECT_EQ(TWHEEL_EXPIRED, lib_cancel(self->w, id));
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, id));
+	t.id = id;
+	EXPECT_EQ(-ENOENT, lib_get(self->w, &t));
+	t.flags = 0;
+	EXPECT_EQ(-ENOENT, lib_rearm(self->w, &t));
+	EXPECT_TRUE(quiet(self->w));
+
+	/* An id does not come back, be it the same slot. */
+	t = (struct twheel_timer) { .deadline_ns = HOUR };
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	EXPECT_NE(id, t.id);
+	EXPECT_EQ(-ENOENT, lib_cancel(self->w, id));
+	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(self->w, t.id));
+
+	t = (struct twheel_timer) { .deadline_ns = 1, .flags = 1 << 3 };
+	EXPECT_EQ(-EINVAL, lib_register(self->w, &t));
+	t = (struct twheel_timer) { .deadline_ns = 1, .flags = TWHEEL_DISARMED };
+	EXPECT_EQ(-EINVAL, lib_register(self->w, &t));
+	t = (struct twheel_timer) { .deadline_ns = 1, .period_ns = DEFAULT_TICK - 1 };
+	EXPECT_EQ(-EINVAL, lib_register(self->w, &t));
+	/* What failed has changed nothing. */
+	EXPECT_EQ(1, t.deadline_ns);
+	EXPECT_EQ(0, t.id);
+}
+
+TEST_F(lib, submit)
+{
+	struct twheel_op ops[3] = {
+		{ .opcode = TWHEEL_OP_REGISTER, .timer.deadline_ns = HOUR, .result = -1 },
+		{ .opcode = 77, .result = -1 },
+		{ .opcode = TWHEEL_OP_REGISTER, .timer.deadline_ns = HOUR, .result = -1 },
+	};
+	struct twheel_op get = { .opcode = 0 };
+
+	EXPECT_EQ(3, twheel_submit(self->w, ops, 3));
+	EXPECT_EQ(0, ops[0].result);
+	EXPECT_EQ(-EINVAL, ops[1].result);
+	EXPECT_EQ(0, ops[2].result);
+	EXPECT_NE(ops[0].timer.id, ops[2].timer.id);
+	ops[0].opcode = TWHEEL_OP_CANCEL;
+	ops[2].opcode = TWHEEL_OP_GET;
+	EXPECT_EQ(3, twheel_submit(self->w, ops, 3));
+	EXPECT_EQ(TWHEEL_ARMED, ops[0].timer.state);
+	EXPECT_EQ(TWHEEL_ARMED, ops[2].timer.state);
+	EXPECT_EQ(0, twheel_submit(self->w, ops, 0));
+	EXPECT_EQ(1, twheel_submit(self->w, &get, 1));
+	EXPECT_EQ(-EINVAL, get.result);
+	EXPECT_EQ(-EINVAL, twheel_submit(self->w, ops, TWHEEL_BATCH_MAX + 1));
+}
+
+/* Fixed rate, a count for who comes late, and REARM to end it. */
+TEST_F(lib, period)
+{
+	uint64_t period = 8 * NS_PER_MS, start = twheel_now(self->w) + period, next = start;
+	struct twheel_timer t = {
+		.deadline_ns = start,
+		.period_ns = period,
+		.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
+	};
+	struct twheel_event ev;
+	unsigned int i;
+
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	for (i = 0; i < 5; i++) {
+		if (i == 3)
+			sleep_ms(50);
+		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+		EXPECT_GE(twheel_now(self->w), next);
+		EXPECT_EQ(next, ev.deadline_ns);
+		EXPECT_GE(ev.expired_ns, next);
+		EXPECT_GE(ev.expirations, i == 3 ? 5 : 1);
+		next += ev.expirations * period;
+	}
+	/* The word has the next one; disarmed there, it ends. */
+	EXPECT_EQ(0, (t.deadline_ns - start) % period);
+	twheel_clear(self->w, t.id);
+	while (lib_take(self->w, &ev, 1, QUIET_MS) > 0)
+		;
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
+}
+
+/* A timer of add may have periods, which end by the verbs. */
+TEST_F(lib, period_of_added)
+{
+	uint64_t period = 8 * NS_PER_MS, id;
+	struct twheel_timer t;
+	struct twheel_event ev;
+	unsigned int i;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 31, &id));
+	t = (struct twheel_timer) { .id = id, .deadline_ns = period, .period_ns = period };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+		EXPECT_EQ(id, ev.id);
+		EXPECT_EQ(31, ev.user_data);
+		EXPECT_NE(0, ev.expirations);
+	}
+	/* An event of the periods before is withdrawn as well. */
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	t = (struct twheel_timer) { .id = id, .deadline_ns = period, .period_ns = period };
+	EXPECT_EQ(0, lib_rearm(self->w, &t));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	/* The slot has no period for its next timer. */
+	ASSERT_EQ(0, twheel_add(self->w, 1, 32, &id));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(32, ev.user_data);
+	EXPECT_EQ(1, ev.expirations);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(0, twheel_del(self->w, id));
+}
+
+/* All that the program has, and no slot that the library keeps. */
+TEST_F(lib, list)
+{
+	enum { ADDED = 150, REGISTERED = 30 };
+	struct twheel_timer part[16], t;
+	unsigned int i, total = 0, seen = 0;
+	static uint64_t id[ADDED];
+	uint32_t cursor = 0;
+	int n;
+
+	EXPECT_EQ(0, twheel_list(self->w, part, 16, &cursor));
+	for (i = 0; i < ADDED; i++)
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id[i]));
+	for (i = 0; i < REGISTERED; i++) {
+		t = (struct twheel_timer) { .user_data = 1000, .deadline_ns = HOUR };
+		ASSERT_EQ(0, lib_register(self->w, &t));
+	}
+	for (i = 0; i < ADDED; i += 2)
+		ASSERT_EQ(1, twheel_del(self->w, id[i]));
+	ASSERT_EQ(1, twheel_clear(self->w, id[1]));
+	cursor = 0;
+	while ((n = twheel_list(self->w, part, 16, &cursor)) > 0) {
+		ASSERT_LE(n, 16);
+		for (i = 0; i < (unsigned int)n; i++) {
+			total++;
+			EXPECT_EQ(part[i].id == id[1] ? TWHEEL_IDLE : TWHEEL_ARMED, part[i].state);
+			if (part[i].user_data == 1000)
+				continue;
+			ASSERT_LT(part[i].user_data, ADDED);
+			EXPECT_EQ(id[part[i].user_data], part[i].id);
+			EXPECT_EQ(1, part[i].user_data % 2);
+			seen++;
+		}
+	}
+	EXPECT_EQ(0, n);
+	EXPECT_EQ(ADDED / 2, seen);
+	EXPECT_EQ(ADDED / 2 + REGISTERED, total);
+}
+
+/* Every armed timer at once; those of add are kept. */
+TEST_F(lib, drain)
+{
+	enum { N = 100 };
+	struct twheel_timer t = { .user_data = N, .deadline_ns = HOUR };
+	struct twheel_event ev[N + 1];
+	uint64_t id[N];
+	unsigned int i;
+
+	EXPECT_EQ(-EINVAL, twheel_drain(self->w, 0));
+	EXPECT_EQ(-EINVAL, twheel_drain(self->w, 3));
+	for (i = 0; i < N; i++)
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id[i]));
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	EXPECT_EQ(1, twheel_clear(self->w, id[0]));
+	EXPECT_EQ(N, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(1, twheel_del(self->w, id[1]));
+	ASSERT_EQ(N - 1, lib_collect(self->w, ev, N - 1));
+	for (i = 0; i < N - 1; i++) {
+		EXPECT_EQ(0, ev[i].expirations);
+		if (ev[i].user_data < N)
+			EXPECT_EQ(id[ev[i].user_data], ev[i].id);
+	}
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, t.id));
+
+	/* Dropped: what was unread stays so. */
+	EXPECT_EQ(0, twheel_set(self->w, id[2], 1));
+	ASSERT_TRUE(is_unread(self->w));
+	for (i = 3; i < N; i++)
+		EXPECT_EQ(0, twheel_set(self->w, id[i], twheel_after(self->w, HOUR)));
+	t = (struct twheel_timer) { .deadline_ns = HOUR };
+	ASSERT_EQ(0, lib_register(self->w, &t));
+	EXPECT_EQ(N - 3 + 1, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
+	EXPECT_EQ(id[2], ev[0].id);
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(-ENOENT, lib_state(self->w, t.id));
+	/* There is no arming to end, and the timers serve again. */
+	for (i = 3; i < N; i++)
+		EXPECT_EQ(0, i % 2 ? twheel_set(self->w, id[i], 1) : twheel_del(self->w, id[i]));
+	ASSERT_EQ((N - 3 + 1) / 2, lib_collect(self->w, ev, (N - 3 + 1) / 2));
+	EXPECT_TRUE(quiet(self->w));
+	ASSERT_EQ(0, twheel_add(self->w, 1, N + 1, &id[0]));
+	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
+	EXPECT_EQ(N + 1, ev[0].user_data);
+}
+
+/* ---- Slots ---- */
+
+/* As many as there may be, and the slots of those that were deleted serve again. */
+TEST_F(lib, full)
+{
+	struct twheel_options o = self->o;
+	struct twheel *w;
+	uint64_t id[201];
+	unsigned int round, i;
+
+	o.max_timers = 200;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 200; i++)
+			ASSERT_EQ(0, twheel_add(w, twheel_now(w) + HOUR, i, &id[i]));
+		EXPECT_EQ(-ENOSPC, twheel_add(w, twheel_now(w) + HOUR, i, &id[200]));
+		for (i = 0; i < 200; i++)
+			ASSERT_EQ(1, twheel_del(w, id[i]));
+	}
+	twheel_close(w);
+}
+
+static void *add_many_here(void *arg)
+{
+	uint64_t *id = arg;
+	struct twheel *w = (struct twheel *)(uintptr_t)id[0];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		twheel_add(w, twheel_now(w) + 20 * NS_PER_MS, 1000 + i, &id[i]);
+	return NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * Threads do not share cache lines, except where 64 slots that one of them has got end.
+ * What a thread has armed outlives it.
+ */
+TEST_F(lib, threads_apart)
+{
+	struct twheel_event ev[200];
+	uint64_t ids[4][100], all[400];
+	unsigned int i, j, shared = 0;
+	pthread_t thread[4];
+
+	/* Off the border of a line. */
+	reserve_timer(_metadata, self->w, 0);
+	for (i = 0; i < 4; i++) {
+		ids[i][0] = (uintptr_t)self->w;
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, add_many_here, ids[i]));
+	}
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	for (i = 0; i < 4; i++) {
+		for (j = 0; j < 100; j++)
+			all[i * 100 + j] = (ids[i][j] & 0xffffffff) << 2 | i;
+	}
+	qsort(all, 400, sizeof(*all), compare_ids);
+	for (i = 1; i < 400; i++) {
+		ASSERT_NE(all[i - 1] >> 2, all[i] >> 2);
+		/* The slot is in the upper bits: 4 slots of 16 bytes a line. */
+		shared += all[i - 1] >> 4 == all[i] >> 4 && (all[i - 1] & 3) != (all[i] & 3);
+	}
+	TH_LOG("%u lines shared", shared);
+	EXPECT_LE(shared, 8);
+	for (i = 0; i < 400; i += 200)
+		ASSERT_EQ(200, lib_collect(self->w, ev, 200));
+	EXPECT_TRUE(quiet(self->w));
+}
+
+static void *add_and_del(void *arg)
+{
+	struct twheel *w = arg;
+	uint64_t id[100];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		twheel_add(w, twheel_now(w) + HOUR, 0, &id[i]);
+	for (i = 0; i < 100; i++)
+		twheel_del(w, id[i]);
+	return NULL;
+}
+
+/* The slots of threads that ended are used by others: no leak. */
+TEST_F(lib, threads_end)
+{
+	struct twheel_options o = self->o;
+	struct twheel_usage usage;
+	struct twheel_stats s;
+	struct twheel *w;
+	pthread_t thread;
+	unsigned int i;
+
+	o.max_timers = 256;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, add_and_del, w));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+	}
+	ASSERT_EQ(0, twheel_usage(w, &usage));
+	EXPECT_LE(usage.refills, 3);
+	ASSERT_EQ(0, twheel_stats(w, &s));
+	EXPECT_LE(s.allocated, 192);
+	twheel_close(w);
+}
+
+static void *del_all(void *arg)
+{
+	uint64_t *id = arg;
+	struct twheel *w = (struct twheel *)(uintptr_t)id[1000];
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++)
+		id[i] = twheel_del(w, id[i]) == 1;
+	return NULL;
+}
+
+/* Deleted by another thread than added: the slots find their way back. */
+TEST_F(lib, del_elsewhere)
+{
+	uint64_t at = twheel_now(self->w) + HOUR;
+	struct twheel_usage usage;
+	static uint64_t id[1001];
+	unsigned int round, i;
+	pthread_t thread;
+
+	for (round = 0; round < 10; round++) {
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(0, twheel_add(self->w, at, i, &id[i]));
+		id[1000] = (uintptr_t)self->w;
+		ASSERT_EQ(0, pthread_create(&thread, NULL, del_all, id));
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(1, id[i]);
+	}
+	ASSERT_EQ(0, twheel_usage(self->w, &usage));
+	EXPECT_LE(usage.refills, 20);
+}
+
+/* ---- An event on its way ---- */
+
+/* What another thread does between the kernel's read and the library's return. */
+static struct meanwhile {
+	int (*act)(struct meanwhile *m);
+	struct twheel *w;
+	uint64_t id;
+	uint64_t deadline_ns;
+	int ret;
+} *meanwhile;
+
+static void *do_meanwhile(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	m->ret = m->act(m);
+	return NULL;
+}
+
+static pthread_t meanwhile_thread;
+
+/* How often a signal comes first. */
+static unsigned int interruptions;
+
+/* CPU time that a thread needs between the two, and whether it is there. */
+static unsigned int compute_ms;
+static bool computing;
+
+static void compute(uint64_t ns)
+{
+	uint64_t end = now(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (now(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
+}
+
+/* In place of the C library's: by the name that its user's headers give it. */
+ssize_t hooked_preadv2(int fd, const struct iovec *iov, int count, long offset, int flags)
+	__asm__("preadv2");
+ssize_t hooked_preadv64v2(int fd, const struct iovec *iov, int count, int64_t offset, int flags)
+	__asm__("preadv64v2");
+
+ssize_t hooked_preadv2(int fd, const struct iovec *iov, int count, long offset, int flags)
+{
+	return hooked_preadv64v2(fd, iov, count, offset, flags);
+}
+
+ssize_t hooked_preadv64v2(int fd, const struct iovec *iov, int count,
+			  int64_t offset __attribute__((unused)), int flags)
+{
+	ssize_t ret;
+
+	if (interruptions) {
+		interruptions--;
+		errno = EINTR;
+		return -1;
+	}
+	ret = syscall(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
+	if (ret > 0 && meanwhile) {
+		pthread_create(&meanwhile_thread, NULL, do_meanwhile, meanwhile);
+		meanwhile = NULL;
+		sleep_ms(QUIET_MS);
+	}
+	if (ret > 0 && compute_ms) {
+		__atomic_store_n(&computing, true, __ATOMIC_SEQ_CST);
+		compute(compute_ms * NS_PER_MS);
+	}
+	return ret;
+}
+
+static int act_del(struct meanwhile *m)
+{
+	return twheel_del(m->w, m->id);
+}
+
+static int act_clear(struct meanwhile *m)
+{
+	return twheel_clear(m->w, m->id);
+}
+
+static int act_set(struct meanwhile *m)
+{
+	return twheel_set(m->w, m->id, m->deadline_ns);
+}
+
+FIXTURE(on_its_way) {
+	struct twheel *own;
+	struct meanwhile m;
+};
+
+/* With a descriptor that blocks, which preadv2() is for in any case. */
+FIXTURE_SETUP(on_its_way)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	int fd;
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->own);
+	fd = dup(twheel_fd(self->own));
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));
+	ASSERT_EQ(0, twheel_open_fd(&self->m.w, fd));
+	ASSERT_EQ(0, twheel_add(self->m.w, 1, 5, &self->m.id));
+	self->m.ret = -1;
+}
+
+FIXTURE_TEARDOWN(on_its_way)
+{
+	if (!self->own)
+		return;
+	lib_conserved(_metadata, self->own);
+	twheel_close(self->m.w);
+	twheel_close(self->own);
+}
+
+/* Lets another thread act while an event is on its way. Returns its answer. */
+static int act_meanwhile(struct __test_metadata *_metadata, struct meanwhile *m, int expected)
+{
+	struct twheel_event ev;
+
+	ASSERT_TRUE(is_unread(m->w));
+	meanwhile = m;
+	EXPECT_EQ(expected, twheel_read(m->w, &ev, 1));
+	ASSERT_EQ(0, pthread_join(meanwhile_thread, NULL));
+	return m->ret;
+}
+
+/* Deleted then, the event is handed out, and del waits to say so. */
+TEST_F(on_its_way, del)
+{
+	self->m.act = act_del;
+	EXPECT_EQ(0, act_meanwhile(_metadata, &self->m, 1));
+	EXPECT_TRUE(quiet(self->m.w));
+}
+
+TEST_F(on_its_way, clear)
+{
+	self->m.act = act_clear;
+	EXPECT_EQ(0, act_meanwhile(_metadata, &self->m, 1));
+	EXPECT_TRUE(quiet(self->m.w));
+	EXPECT_EQ(0, twheel_del(self->m.w, self->m.id));
+}
+
+/* A signal while the kernel looks for one among withdrawn events is nobody's error. */
+TEST_F(on_its_way, signal)
+{
+	struct twheel_event ev;
+
+	ASSERT_TRUE(is_unread(self->m.w));
+	interruptions = 2;
+	EXPECT_EQ(1, twheel_read(self->m.w, &ev, 1));
+	EXPECT_EQ(0, interruptions);
+	EXPECT_EQ(0, twheel_del(self->m.w, self->m.id));
+}
+
+/* Set then, it is handed out as well; the new deadline has its own event. */
+TEST_F(on_its_way, set)
+{
+	uint64_t deadlines[] = { twheel_after(self->m.w, 300 * NS_PER_MS), 2, 1 };
+	struct twheel_event ev;
+	unsigned int i;
+
+	self->m.act = act_set;
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		self->m.deadline_ns = deadlines[i];
+		EXPECT_EQ(0, act_meanwhile(_metadata, &self->m, 1));
+		ASSERT_EQ(1, lib_collect(self->m.w, &ev, 1));
+		EXPECT_EQ(self->m.deadline_ns, ev.deadline_ns);
+		EXPECT_EQ(5, ev.user_data);
+		EXPECT_TRUE(quiet(self->m.w));
+		EXPECT_EQ(0, twheel_set(self->m.w, self->m.id, 1));
+	}
+	EXPECT_EQ(1, twheel_del(self->m.w, self->m.id));
+}
+
+/* ---- No inversion ---- */
+
+/* This thread, alone of its priority on the first processor. */
+static bool be_urgent(int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	return !sched_setaffinity(0, sizeof(first), &first) &&
+	       !sched_setscheduler(0, priority ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+static void *read_as_low(void *arg)
+{
+	struct meanwhile *m = arg;
+	struct twheel_event ev;
+
+	be_urgent(0);
+	m->ret = twheel_read(m->w, &ev, 1);
+	return NULL;
+}
+
+static void *compute_as_middle(void *arg)
+{
+	uint64_t end = now(CLOCK_MONOTONIC) + 3 * SECOND;
+
+	(void)arg;
+	be_urgent(10);
+	while (now(CLOCK_MONOTONIC) < end)
+		;
+	return NULL;
+}
+
+static void *set_as_high(void *arg)
+{
+	uint64_t *took = arg, start;
+
+	be_urgent(20);
+	start = now(CLOCK_MONOTONIC);
+	took[1] = twheel_set((struct twheel *)(uintptr_t)took[1], took[2], NEVER);
+	took[0] = now(CLOCK_MONOTONIC) - start;
+	return NULL;
+}
+
+/*
+ * A thread of low priority is in a read, one of high priority sets the timer whose event
+ * that is, and one between them computes: the high one waits for the low one alone.
+ */
+TEST_F_TIMEOUT(on_its_way, inheritance, 60)
+{
+	struct meanwhile m = self->m;
+	pthread_t low, middle, high;
+	uint64_t took[3] = { 0, (uintptr_t)m.w, m.id };
+
+	ASSERT_TRUE(is_unread(m.w));
+	if (!be_urgent(30))
+		SKIP(return, "no priorities here");
+	compute_ms = 300;
+	ASSERT_EQ(0, pthread_create(&low, NULL, read_as_low, &m));
+	while (!__atomic_load_n(&computing, __ATOMIC_SEQ_CST))
+		sleep_ms(1);
+	ASSERT_EQ(0, pthread_create(&high, NULL, set_as_high, took));
+	sleep_ms(20);
+	ASSERT_EQ(0, pthread_create(&middle, NULL, compute_as_middle, NULL));
+	ASSERT_EQ(0, pthread_join(high, NULL));
+	compute_ms = 0;
+	ASSERT_EQ(0, pthread_join(middle, NULL));
+	ASSERT_EQ(0, pthread_join(low, NULL));
+	ASSERT_TRUE(be_urgent(0));
+	TH_LOG("%llu ms", (unsigned long long)(took[0] / NS_PER_MS));
+	EXPECT_LT(took[0], 1500 * NS_PER_MS);
+	EXPECT_EQ(1, m.ret);
+	EXPECT_EQ(0, took[1]);
+	EXPECT_EQ(1, twheel_del(m.w, m.id));
+}
+
+/* ---- What it costs ---- */
+
+/* Pairs of add and del cost nothing, after the first few. */
+TEST_F_TIMEOUT(lib, pairs_are_free, 120)
+{
+	enum { WINDOW = 32, PAIRS = 100000 };
+	uint64_t id[WINDOW] = { 0 };
+	struct twheel_usage u;
+	unsigned int i;
+
+	for (i = 0; i < PAIRS; i++) {
+		uint64_t *one = &id[i % WINDOW];
+
+		if (i >= WINDOW)
+			ASSERT_EQ(1, twheel_del(self->w, *one));
+		ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR + i, i, one));
+	}
+	ASSERT_EQ(0, twheel_usage(self->w, &u));
+	EXPECT_LE(u.kicks, 3);
+	EXPECT_LE(u.refills, 1);
+	EXPECT_EQ(0, u.withdrawn);
+	for (i = 0; i < WINDOW; i++)
+		EXPECT_EQ(1, twheel_del(self->w, id[i]));
+}
+
+/* Deadlines in random order cost what comes before all others: about ln n of n. */
+TEST_F_TIMEOUT(lib, random_order, 120)
+{
+	enum { N = 100000 };
+	uint64_t start = twheel_after(self->w, HOUR), id;
+	__u64 seed = now(CLOCK_REALTIME);
+	struct twheel_usage u;
+	unsigned int i;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	for (i = 0; i < N; i++)
+		ASSERT_EQ(0, twheel_add(self->w, start + next_random(&seed) % HOUR, i, &id));
+	ASSERT_EQ(0, twheel_usage(self->w, &u));
+	TH_LOG("%llu kicks", (unsigned long long)u.kicks);
+	EXPECT_LE(u.kicks, 60);
+	EXPECT_EQ((N + 63) / 64, u.refills);
+}
+
+/*
+ * The wheel is kicked by what is due before its next turn, and by nothing else. One level
+ * of 34 s: so it turns at deadlines alone.
+ */
+TEST_F(lib, kick_border)
+{
+	struct twheel_options o = self->o;
+	struct twheel_usage u;
+	uint64_t at, start, id, other;
+	struct twheel *w;
+
+	o.levels = 1;
+	o.slot_bits = 16;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_after(w, 20 * SECOND);
+	start = (at - 1) & ~(DEFAULT_TICK - 1);
+	ASSERT_EQ(0, twheel_add(w, at, 0, &id));
+	ASSERT_EQ(0, twheel_usage(w, &u));
+	EXPECT_EQ(1, u.kicks);
+	/* Within the tick at which the wheel looks by itself. */
+	EXPECT_EQ(1, twheel_set(w, id, start + 1));
+	/* Later. */
+	ASSERT_EQ(0, twheel_add(w, at + 2 * DEFAULT_TICK, 0, &other));
+	EXPECT_EQ(1, twheel_set(w, other, at + 1 + DEFAULT_TICK));
+	ASSERT_EQ(0, twheel_usage(w, &u));
+	EXPECT_EQ(1, u.kicks);
+	EXPECT_EQ(1, twheel_set(w, id, start));
+	ASSERT_EQ(0, twheel_usage(w, &u));
+	EXPECT_EQ(2, u.kicks);
+	twheel_close(w);
+}
+
+/* Does what it is asked, between two calls that a tracer knows. */
+#define TIMERS	100000
+#define MOVES	1000000
+/* One in 256 of these to an earlier time. */
+#define EARLIER	250000
+
+struct moves {
+	/* What the library has counted, of kicks. */
+	uint64_t kicks;
+	/* Moves to a time before all others. */
+	uint64_t earlier;
+};
+
+static void move_later(struct twheel *w, const uint64_t *id)
+{
+	/* Once, as on some machines it is a system call, which the tracer sees. */
+	uint64_t at = twheel_now(w) + 2 * HOUR;
+	__u64 seed = 88172645463325252ULL;
+	unsigned int i;
+
+	syscall(SYS_getppid);
+	for (i = 0; i < MOVES; i++) {
+		if (twheel_set(w, id[next_random(&seed) % TIMERS], at + i) != 1 ||
+		    twheel_next(w) > at)
+			_exit(5);
+	}
+	syscall(SYS_getppid);
+}
+
+/* Timers of REGISTER, later and later. */
+static void child_moves_registered(struct twheel *w, struct moves *m __attribute__((unused)))
+{
+	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
+	static uint64_t id[TIMERS];
+	unsigned int i, n, j;
+
+	if (!ops)
+		_exit(3);
+	for (i = 0; i < TIMERS; i += n) {
+		n = TIMERS - i < TWHEEL_BATCH_MAX ? TIMERS - i : TWHEEL_BATCH_MAX;
+		for (j = 0; j < n; j++)
+			ops[j] = (struct twheel_op) {
+				.opcode = TWHEEL_OP_REGISTER,
+				.timer.flags = TWHEEL_KEEP,
+				.timer.deadline_ns = HOUR,
+			};
+		if (twheel_submit(w, ops, n) != (int)n)
+			_exit(4);
+		for (j = 0; j < n; j++)
+			id[i + j] = ops[j].timer.id;
+	}
+	move_later(w, id);
+}
+
+static void child_adds(struct twheel *w, uint64_t *id)
+{
+	uint64_t at = twheel_now(w) + HOUR;
+	unsigned int i;
+
+	for (i = 0; i < TIMERS; i++) {
+		if (twheel_add(w, at + i, i, &id[i]))
+			_exit(4);
+	}
+}
+
+/* Timers of add, later and later. */
+static void child_moves(struct twheel *w, struct moves *m __attribute__((unused)))
+{
+	static uint64_t id[TIMERS];
+
+	child_adds(w, id);
+	move_later(w, id);
+}
+
+/* Timers that come and go, of a constant delay. */
+static void child_pairs(struct twheel *w, struct moves *m __attribute__((unused)))
+{
+	uint64_t id[64], at;
+	unsigned int i;
+
+	at = twheel_now(w) + HOUR;
+	for (i = 0; i < 64; i++) {
+		if (twheel_add(w, at + i, i, &id[i]))
+			_exit(4);
+	}
+	syscall(SYS_getppid);
+	for (; i < MOVES; i++) {
+		if (twheel_del(w, id[i % 64]) != 1 || twheel_add(w, at + i, i, &id[i % 64]))
+			_exit(5);
+	}
+	syscall(SYS_getppid);
+}
+
+/* Timers that are moved earlier, but not before the next one of all. */
+static void child_marks(struct twheel *w, struct moves *m __attribute__((unused)))
+{
+	static uint64_t id[TIMERS];
+	__u64 seed = 88172645463325252ULL;
+	uint64_t at, first;
+	unsigned int i;
+
+	child_adds(w, id);
+	at = twheel_now(w);
+	if (twheel_add(w, at + HOUR / 4, 0, &first))
+		_exit(4);
+	syscall(SYS_getppid);
+	for (i = 0; i < MOVES; i++) {
+		if (twheel_set(w, id[next_random(&seed) % TIMERS],
+			       at + HOUR / 2 + next_random(&seed) % (HOUR / 4)) != 1)
+			_exit(5);
+	}
+	syscall(SYS_getppid);
+}
+
+/* Timers that are now and then moved to before all others. */
+static void child_moves_earlier(struct twheel *w, struct moves *m)
+{
+	static uint64_t id[TIMERS];
+	__u64 seed = 88172645463325252ULL;
+	struct twheel_usage before, after;
+	uint64_t at;
+	unsigned int i;
+
+	child_adds(w, id);
+	at = twheel_now(w) + 2 * HOUR;
+	twheel_usage(w, &before);
+	syscall(SYS_getppid);
+	for (i = 0; i < EARLIER; i++) {
+		__u64 dice = next_random(&seed);
+		bool earlier = !(dice % 256);
+
+		m->earlier += earlier;
+		/* Half an hour and more from now, and never twice at one tick. */
+		if (twheel_set(w, id[(dice >> 8) % TIMERS],
+			       earlier ? at - HOUR - HOUR / 2 - i * DEFAULT_TICK : at + i) != 1)
+			_exit(5);
+	}
+	syscall(SYS_getppid);
+	twheel_usage(w, &after);
+	m->kicks = after.kicks - before.kicks;
+}
+
+/* A child that is traced, and has stopped itself. 0: this is the child. */
+static pid_t fork_traced(struct __test_metadata *_metadata)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			_exit(2);
+		raise(SIGSTOP);
+		return 0;
+	}
+	ASSERT_GT(child, 0);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFSTOPPED(status)) TH_LOG("no tracing here");
+	ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, child, NULL,
+			    PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+	return child;
+}
+
+/* Lets @child run into its next system call. Returns the number, or -1 if it has ended. */
+static int run_to_call(struct __test_metadata *_metadata, pid_t child, int *status)
+{
+	struct { __u8 op, pad[3]; __u32 arch; uint64_t ip, sp, nr, args[6]; } info;
+
+	for (;;) {
+		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, child, NULL, NULL));
+		ASSERT_EQ(child, waitpid(child, status, 0));
+		if (!WIFSTOPPED(*status))
+			return -1;
+		if (WSTOPSIG(*status) != (SIGTRAP | 0x80))
+			continue;
+		ASSERT_GT(ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof(info), &info), 0);
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			return info.nr;
+	}
+}
+
+/* Without a stable clock of the processor, the C library has to ask the kernel. */
+static bool reads_clock(int nr)
+{
+#ifdef SYS_clock_gettime64
+	if (nr == SYS_clock_gettime64)
+		return true;
+#endif
+	return nr == SYS_clock_gettime;
+}
+
+/*
+ * Runs @act in a child. Returns how many system calls it makes between its marks,
+ * but for those that read the clock.
+ */
+static unsigned int count_calls(struct __test_metadata *_metadata, const struct twheel_options *o,
+				void (*act)(struct twheel *w, struct moves *m),
+				struct moves *m)
+{
+	pid_t child = fork_traced(_metadata);
+	unsigned int calls = 0, marks = 0;
+	int status, nr;
+
+	if (!child) {
+		struct twheel *w;
+
+		if (twheel_open(&w, o))
+			_exit(3);
+		act(w, m);
+		_exit(0);
+	}
+	while ((nr = run_to_call(_metadata, child, &status)) >= 0) {
+		if (nr == SYS_getppid)
+			marks++;
+		else if (marks == 1 && !reads_clock(nr))
+			calls++;
+	}
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(2, marks);
+	return calls;
+}
+
+/* To move 100,000 timers a million times takes no system call: a tracer counts. */
+TEST_F_TIMEOUT(lib, no_system_call, 300)
+{
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves_registered, NULL));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves, NULL));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_marks, NULL));
+}
+
+/* A move to before all others takes one each, and they are counted. */
+TEST_F_TIMEOUT(lib, counted_system_calls, 120)
+{
+	struct moves *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int calls;
+
+	ASSERT_TRUE(m != MAP_FAILED);
+	calls = count_calls(_metadata, &self->o, child_moves_earlier, m);
+	TH_LOG("%u system calls, %llu kicks, %llu moves to before all others", calls,
+	       (unsigned long long)m->kicks, (unsigned long long)m->earlier);
+	EXPECT_NE(0, m->kicks);
+	EXPECT_LE(m->kicks, m->earlier);
+	EXPECT_LE(calls, m->kicks);
+	if (variant->flags & TWHEEL_OPEN_KERNEL)
+		EXPECT_EQ(m->kicks, calls);
+}
+
+/* ---- Step by step ---- */
+
+/*
+ * Steps of a set before which another thread reads, each in a round of its own: some more
+ * than it takes to the lock.
+ */
+#define STEPS	(sizeof(long) == 8 ? 200 : 400)
+
+struct steps {
+	struct twheel *w;
+	/* The round in which the other thread may read; that it has done with; in all. */
+	unsigned int go;
+	unsigned int done;
+	unsigned int rounds;
+	bool read;
+	/* Of those rounds, in which there was an event; and the answer was a lie. */
+	unsigned int events;
+	unsigned int wrong;
+};
+
+static void *read_at_step(void *arg)
+{
+	struct steps *s = arg;
+	struct twheel_event ev;
+	unsigned int round;
+
+	for (round = 0; round < STEPS; round++) {
+		while (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) == round)
+			sched_yield();
+		s->read = twheel_read(s->w, &ev, 1) == 1;
+		__atomic_store_n(&s->done, round + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void child_steps(const struct twheel_options *o, struct steps *s)
+{
+	pthread_t thread;
+	uint64_t id;
+	int ret;
+
+	if (twheel_open(&s->w, o) || pthread_create(&thread, NULL, read_at_step, s))
+		_exit(3);
+	while (s->rounds < STEPS) {
+		if (twheel_add(s->w, 1, 0, &id))
+			_exit(4);
+		syscall(SYS_getppid);
+		ret = twheel_set(s->w, id, NEVER);
+		s->rounds++;
+		while (__atomic_load_n(&s->done, __ATOMIC_ACQUIRE) < s->rounds)
+			sched_yield();
+		s->events += s->read;
+		s->wrong += ret != !s->read;
+		if (twheel_del(s->w, id) != 1)
+			_exit(5);
+	}
+	_exit(0);
+}
+
+/*
+ * An event that is unread, and read by another thread before the first step of a
+ * set, or the second, and so on: the answer tells whether it was.
+ */
+TEST_F_TIMEOUT(lib, set_and_read, 120)
+{
+	struct steps *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int round, step, ms;
+	pid_t child;
+	int status;
+
+	ASSERT_TRUE(s != MAP_FAILED);
+	child = fork_traced(_metadata);
+	if (!child)
+		child_steps(&self->o, s);
+	for (round = 0; round < STEPS; round++) {
+		int nr;
+
+		do {
+			nr = run_to_call(_metadata, child, &status);
+			ASSERT_GE(nr, 0);
+		} while (nr != SYS_getppid);
+		for (step = 0; step <= round && s->rounds == round; step++) {
+			ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, child, NULL, NULL));
+			ASSERT_EQ(child, waitpid(child, &status, 0));
+			ASSERT_TRUE(WIFSTOPPED(status));
+		}
+		__atomic_store_n(&s->go, round + 1, __ATOMIC_RELEASE);
+		/* If it waits for the lock, that is another order. */
+		for (ms = 0; ms < 20 && __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == round; ms++)
+			sleep_ms(1);
+	}
+	while (run_to_call(_metadata, child, &status) >= 0)
+		;
+	EXPECT_EQ(0, status);
+	TH_LOG("%u of %u read", s->events, s->rounds);
+	EXPECT_EQ(0, s->wrong);
+	EXPECT_EQ(STEPS, s->rounds);
+	EXPECT_NE(0, s->events);
+	EXPECT_NE(STEPS, s->events);
+}
+
+/* ---- Another process drains ---- */
+
+FIXTURE(drained) {
+	struct twheel *w;
+};
+
+FIXTURE_SETUP(drained)
+{
+	struct twheel_options o = {
+		.size = sizeof(o),
+		.flags = TWHEEL_OPEN_KERNEL,
+		.max_timers = 256,
+	};
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	OPEN_OR_SKIP(&o, &self->w);
+}
+
+FIXTURE_TEARDOWN(drained)
+{
+	if (!self->w)
+		return;
+	lib_conserved(_metadata, self->w);
+	twheel_close(self->w);
+}
+
+static void add_some(struct __test_metadata *_metadata, struct twheel *w, uint64_t delay,
+		       uint64_t *id, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, twheel_add(w, twheel_now(w) + delay, i, &id[i]));
+}
+
+/* All @n are added, come, and have no slot but their own. */
+static void all_come(struct __test_metadata *_metadata, struct twheel *w, unsigned int n)
+{
+	bool seen[256] = { false };
+	struct twheel_event ev[256];
+	uint64_t id[256];
+	unsigned int i;
+
+	add_some(_metadata, w, 20 * NS_PER_MS, id, n);
+	ASSERT_EQ(n, lib_collect(w, ev, n));
+	for (i = 0; i < n; i++) {
+		ASSERT_LT(ev[i].user_data, n);
+		EXPECT_FALSE(seen[ev[i].user_data]);
+		EXPECT_EQ(id[ev[i].user_data], ev[i].id);
+		seen[ev[i].user_data] = true;
+	}
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(0, twheel_del(w, id[i]));
+	EXPECT_TRUE(quiet(w));
+}
+
+/* What was armed has ended, and its owner is told; the rest is as it was. */
+TEST_F(drained, told)
+{
+	enum { N = 200 };
+	uint64_t id[N], read, unread, spare;
+	struct twheel_event ev;
+	struct twheel_stats s;
+	unsigned int i;
+
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &read));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &unread));
+	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
+	add_some(_metadata, self->w, HOUR, id, N);
+	/* A slot that is free when it happens. */
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 0, &spare));
+	ASSERT_EQ(1, twheel_del(self->w, spare));
+	/* The drain sees the words, whatever the kernel has looked at. */
+	EXPECT_EQ(N, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < N; i++) {
+		EXPECT_EQ(-ENOENT, i % 2 ? twheel_del(self->w, id[i]) :
+					   twheel_set(self->w, id[i], 1));
+		EXPECT_EQ(-ENOENT, twheel_del(self->w, id[i]));
+	}
+	EXPECT_EQ(1, twheel_del(self->w, unread));
+	EXPECT_EQ(0, twheel_del(self->w, read));
+	EXPECT_TRUE(quiet(self->w));
+	all_come(_metadata, self->w, 256);
+	ASSERT_EQ(0, twheel_stats(self->w, &s));
+	EXPECT_EQ(256, s.allocated);
+	EXPECT_EQ(0, s.armed);
+}
+
+/* Made readable now, they are events like others. */
+TEST_F(drained, expire)
+{
+	struct twheel_event ev[10];
+	uint64_t id[10];
+	unsigned int i;
+
+	add_some(_metadata, self->w, HOUR, id, 10);
+	EXPECT_EQ(10, drain(twheel_fd(self->w), TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(1, twheel_del(self->w, id[0]));
+	ASSERT_EQ(9, lib_collect(self->w, ev, 9));
+	for (i = 0; i < 9; i++)
+		EXPECT_EQ(0, ev[i].expirations);
+	for (i = 1; i < 10; i++)
+		EXPECT_EQ(0, twheel_del(self->w, id[i]));
+	all_come(_metadata, self->w, 10);
+}
+
+/* Slots that the kernel gives out again are not lent twice: their owners are told. */
+TEST_F(drained, slots_of_added)
+{
+	uint64_t id[256], more;
+	unsigned int i, round;
+
+	for (round = 0; round < 3; round++) {
+		add_some(_metadata, self->w, HOUR, id, 256);
+		EXPECT_EQ(256, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+		/* In one of those slots. */
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 0, &more));
+		for (i = 0; i < 256; i++)
+			EXPECT_EQ(-ENOENT, twheel_del(self->w, id[i]));
+		EXPECT_EQ(1, twheel_del(self->w, more));
+		for (i = 0; i < 256; i++)
+			EXPECT_EQ(-ENOENT, twheel_del(self->w, id[i]));
+		all_come(_metadata, self->w, 256);
+	}
+}
+
+/* Slots that go to timers of REGISTER are left alone. */
+TEST_F(drained, slots_of_registered)
+{
+	struct twheel_op ops[128] = { };
+	struct twheel_timer t;
+	uint64_t id[128];
+	unsigned int i;
+
+	add_some(_metadata, self->w, HOUR, id, 128);
+	EXPECT_EQ(128, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < 128; i++)
+		ops[i] = (struct twheel_op) {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.deadline_ns = HOUR,
+			.timer.flags = TWHEEL_KEEP,
+		};
+	ASSERT_EQ(64, twheel_submit(self->w, ops, 64));
+	for (i = 64; i < 128; i++)
+		ASSERT_EQ(0, lib_register(self->w, &ops[i].timer));
+	for (i = 0; i < 128; i++)
+		EXPECT_EQ(-ENOENT, twheel_del(self->w, id[i]));
+	for (i = 0; i < 128; i++) {
+		t = (struct twheel_timer) { .id = ops[i].timer.id };
+		ASSERT_EQ(0, lib_get(self->w, &t));
+		EXPECT_EQ(TWHEEL_ARMED, t.state);
+		EXPECT_EQ(ops[i].timer.deadline_ns, t.deadline_ns);
+	}
+	all_come(_metadata, self->w, 128);
+}
+
+/* ---- Random ---- */
+
+/* One thread against a model: each verb, at random. */
+TEST_F_TIMEOUT(lib, model, 120)
+{
+	enum { N = 300, ROUNDS = 30000 };
+	struct { uint64_t id, deadline; bool added, armed; } *m, model[N] = { };
+	__u64 seed = now(CLOCK_REALTIME);
+	uint64_t at;
+	struct twheel_event ev[32];
+	unsigned int i, j, reads = 0;
+	int n, state;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	for (i = 0; i < ROUNDS; i++) {
+		m = &model[next_random(&seed) % N];
+		at = twheel_now(self->w) + next_random(&seed) % (5 * NS_PER_MS);
+		if (!(next_random(&seed) % 8))
+			at += HOUR;
+		if (!(next_random(&seed) % 4)) {
+			n = twheel_read(self->w, ev, 1 + next_random(&seed) % 32);
+			ASSERT_GE(n, 0);
+			at = twheel_now(self->w);
+			for (j = 0; j < (unsigned int)n; j++) {
+				ASSERT_LT(ev[j].user_data, N);
+				m = &model[ev[j].user_data];
+				ASSERT_TRUE(m->added);
+				ASSERT_TRUE(m->armed);
+				ASSERT_EQ(m->id, ev[j].id);
+				ASSERT_EQ(m->deadline, ev[j].deadline_ns);
+				ASSERT_LE(m->deadline, ev[j].expired_ns);
+				ASSERT_LE(ev[j].expired_ns, at);
+				m->armed = false;
+				reads++;
+			}
+			continue;
+		}
+		if (!m->added) {
+			if (m->id)
+				ASSERT_EQ(-ENOENT, twheel_del(self->w, m->id));
+			ASSERT_EQ(0, twheel_add(self->w, at, m - model, &m->id));
+			m->added = m->armed = true;
+			m->deadline = at;
+			continue;
+		}
+		switch (next_random(&seed) % 8) {
+		case 0:
+		case 1:
+			ASSERT_EQ(m->armed, twheel_del(self->w, m->id));
+			m->added = m->armed = false;
+			break;
+		case 2:
+			ASSERT_EQ(m->armed, twheel_clear(self->w, m->id));
+			m->armed = false;
+			break;
+		case 3:
+			state = lib_state(self->w, m->id);
+			ASSERT_EQ(m->armed, state != TWHEEL_IDLE);
+			if (state == TWHEEL_EXPIRED)
+				ASSERT_LE(m->deadline, twheel_now(self->w));
+			break;
+		default:
+			ASSERT_EQ(m->armed, twheel_set(self->w, m->id, at));
+			m->armed = true;
+			m->deadline = at;
+		}
+	}
+	EXPECT_NE(0, reads);
+	/* What is armed, and is not far off, comes. */
+	for (i = 0; i < N; i++) {
+		if (model[i].armed && model[i].deadline > twheel_now(self->w) + HOUR / 2) {
+			EXPECT_EQ(1, twheel_clear(self->w, model[i].id));
+			model[i].armed = false;
+		}
+	}
+	while ((n = lib_take(self->w, ev, 32, 200)) > 0) {
+		for (j = 0; j < (unsigned int)n; j++) {
+			m = &model[ev[j].user_data];
+			ASSERT_TRUE(m->armed);
+			m->armed = false;
+		}
+	}
+	for (i = 0; i < N; i++)
+		EXPECT_FALSE(model[i].armed);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,761 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The marks, section 6 of the design: a timer that is armed, or moved earlier, is marked,
+ * and the kernel looks when it turns next. next_ns says when that is, so a KICK is needed
+ * only where the deadline comes before it.
+ */
+#include "bystander.h"
+#include "table.h"
+
+FIXTURE(marks) {
+	int fd;
+	struct table t;
+};
+
+FIXTURE_SETUP(marks)
+{
+	self->fd = wheel_open(O_NONBLOCK);
+	ASSERT_GE(self->fd, 0);
+	self->t = map_table(_metadata, self->fd);
+	ASSERT_TRUE(self->t.head->features & TWHEEL_FEATURE_MARKS);
+}
+
+FIXTURE_TEARDOWN(marks)
+{
+	expect_conserved(_metadata, self->fd);
+	unmap_table(&self->t);
+	close(self->fd);
+}
+
+/* The end of the tick that @deadline is in: the wheel turns then at the latest. */
+static __u64 tick_end(const struct table *t, __u64 deadline)
+{
+	return tick_of(t, deadline) + t->tick;
+}
+
+static bool next_becomes(const struct table *t, __u64 value)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < PATIENCE_MS; ms++) {
+		if (next_turn(t) == value)
+			return true;
+		sleep_ms(1);
+	}
+	return false;
+}
+
+/* The one event there is: of @id, for @deadline, not early. */
+static void expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline)
+{
+	struct twheel_event ev[2];
+
+	ASSERT_EQ(1, take(fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(deadline, ev[0].deadline_ns);
+	EXPECT_FALSE(readable(fd, 0));
+}
+
+/* What next_ns says */
+
+/* ~0 of an idle wheel; then the first turn; ~0 again when nothing is left. */
+TEST_F(marks, next_of_few)
+{
+	__u64 deadline, far, id;
+	struct twheel_event ev;
+
+	EXPECT_EQ(NEVER, next_turn(&self->t));
+	id = reserve(_metadata, self->fd, 0);
+	EXPECT_EQ(NEVER, next_turn(&self->t));
+	far = now(CLOCK_MONOTONIC) + HOUR;
+	EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, far, TWHEEL_ABSTIME | TWHEEL_KEEP));
+	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, far));
+	deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	add(_metadata, self->fd, deadline, TWHEEL_ABSTIME, 0);
+	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
+	EXPECT_NE(0, disarm(&self->t, id));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	/* The place of the disarmed one comes up, or an ioctl sees it. */
+	EXPECT_EQ(1, kick(self->fd, id));
+	add(_metadata, self->fd, NS_PER_MS, 0, 0);
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_TRUE(next_becomes(&self->t, NEVER));
+}
+
+/* A mapping that is made later finds it there. */
+TEST_F(marks, next_in_fresh_mapping)
+{
+	int fd = wheel_open(O_NONBLOCK);
+	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+	struct twheel_event ev;
+	struct table t, other;
+
+	add(_metadata, fd, deadline, TWHEEL_ABSTIME, 0);
+	t = map_table(_metadata, fd);
+	other = map_table(_metadata, fd);
+	EXPECT_LE(next_turn(&t), tick_end(&t, deadline));
+	EXPECT_EQ(next_turn(&t), next_turn(&other));
+	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_TRUE(next_becomes(&t, NEVER));
+	unmap_table(&t);
+	unmap_table(&other);
+	close(fd);
+}
+
+/* Never late: whatever is armed by whatever door, the wheel turns before that is over. */
+TEST_F(marks, next_is_never_late)
+{
+	enum { N = 500, ROUNDS = 4 };
+	unsigned int round, i, late = 0;
+	__u64 seed = 5, ids[N];
+	static struct twheel_event ev[N];
+
+	for (round = 0; round < ROUNDS; round++) {
+		__u64 first = NEVER;
+
+		add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+		for (i = 0; i < N; i++) {
+			__u64 next, deadline = now(CLOCK_MONOTONIC) + AHEAD +
+				next_random(&seed) % (round % 2 ? HOUR : NS_PER_SEC);
+
+			if (i % 3)
+				arm_marked(&self->t, ids[i], deadline);
+			else
+				rearm(self->fd, ids[i], deadline, TWHEEL_ABSTIME | TWHEEL_KEEP);
+			if (deadline < first)
+				first = deadline;
+			/* It may have turned then, and be at work. */
+			next = next_turn(&self->t);
+			if (next > tick_end(&self->t, first) &&
+			    now(CLOCK_MONOTONIC) < first)
+				late++;
+		}
+		EXPECT_EQ(0, late);
+		EXPECT_LE(N, drain(self->fd, TWHEEL_DRAIN_EXPIRE) +
+			     stats(_metadata, self->fd).unread);
+		EXPECT_EQ(N, take(self->fd, ev, N, 0));
+		for (i = 0; i < N; i++)
+			EXPECT_GE(cancel(self->fd, ids[i]), 0);
+	}
+}
+
+/* Arming by marks */
+
+/* An idle timer, armed by a mark alone where the wheel turns earlier: it comes in time. */
+TEST_F(marks, no_kick)
+{
+	static const unsigned int after[] = { 0, 1, 50, 300 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(after); i++) {
+		__u64 id = reserve(_metadata, self->fd, i), first, deadline;
+		struct twheel_event ev[2];
+
+		first = now(CLOCK_MONOTONIC) + AHEAD;
+		add(_metadata, self->fd, first, TWHEEL_ABSTIME, 99);
+		deadline = tick_end(&self->t, first) + after[i] * NS_PER_MS + 1;
+		ASSERT_LT(next_turn(&self->t), deadline);
+		EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
+		ASSERT_EQ(2, collect(self->fd, ev, 2));
+		EXPECT_EQ(99, ev[0].user_data);
+		EXPECT_EQ(id, ev[1].id);
+		EXPECT_EQ(deadline, ev[1].deadline_ns);
+		EXPECT_FALSE(readable(self->fd, 0));
+	}
+	/* Their lateness counts from their own deadlines, and there was no system call. */
+	EXPECT_EQ(0, self->t.kicks);
+	EXPECT_EQ(0, stats(_metadata, self->fd).rearmed);
+}
+
+/* Moved earlier by a mark, and to a time after the next turn. */
+TEST_F(marks, moved_earlier)
+{
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	__u64 first = now(CLOCK_MONOTONIC) + AHEAD, deadline = first + 50 * NS_PER_MS;
+	struct twheel_event ev[2];
+
+	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 0);
+	EXPECT_NE(0, arm_marked(&self->t, id, deadline));
+	EXPECT_TRUE(is_marked(&self->t, id) || now(CLOCK_MONOTONIC) > first);
+	ASSERT_EQ(2, collect(self->fd, ev, 2));
+	EXPECT_EQ(id, ev[1].id);
+	EXPECT_EQ(deadline, ev[1].deadline_ns);
+	EXPECT_EQ(0, self->t.kicks);
+	EXPECT_GE(stats(_metadata, self->fd).moved, 1);
+}
+
+/* On an idle wheel, or before the next turn, a KICK of nothing does it, and returns 0. */
+TEST_F(marks, kick_looks_at_marks)
+{
+	__u64 a = reserve(_metadata, self->fd, 1), b = reserve(_metadata, self->fd, 2);
+	__u64 deadline = now(CLOCK_MONOTONIC) + 2 * AHEAD;
+
+	swap_word(slot_of(&self->t, a), deadline);
+	EXPECT_EQ(NEVER, wake(slot_of(&self->t, a)));
+	mark(&self->t, a);
+	EXPECT_EQ(NEVER, next_turn(&self->t));
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot_of(&self->t, a)));
+	EXPECT_FALSE(is_marked(&self->t, a));
+	EXPECT_FALSE(is_summed(&self->t, a));
+	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
+
+	/* Earlier, by the recipe. */
+	deadline -= AHEAD;
+	EXPECT_EQ(0, arm_marked(&self->t, b, deadline));
+	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot_of(&self->t, b)));
+	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
+	expect_event(_metadata, self->fd, b, deadline);
+	expect_event(_metadata, self->fd, a, deadline + AHEAD);
+	/* What is due already is readable when the KICK returns. */
+	EXPECT_EQ(0, arm_marked(&self->t, a, 1));
+	EXPECT_TRUE(readable(self->fd, 0));
+	expect_event(_metadata, self->fd, a, 1);
+}
+
+/* A KICK with a list tells how many of the list were looked at; the marks come first. */
+TEST_F(marks, kick_with_list)
+{
+	__u64 listed[2] = { reserve(_metadata, self->fd, 0), reserve(_metadata, self->fd, 1) };
+	__u64 marked = reserve(_metadata, self->fd, 2), both = reserve(_metadata, self->fd, 3);
+	__u32 slots[] = { listed[0], 0xffffffff, both, listed[1], 1000 };
+	static const __u64 order[] = { 2, 3, 0, 1 };
+	struct twheel_event ev[5];
+	unsigned int i;
+
+	swap_word(slot_of(&self->t, listed[0]), 1);
+	swap_word(slot_of(&self->t, listed[1]), 2);
+	swap_word(slot_of(&self->t, marked), 3);
+	swap_word(slot_of(&self->t, both), 4);
+	mark(&self->t, marked);
+	mark(&self->t, both);
+	EXPECT_EQ(3, kick_slots(self->fd, slots, ARRAY_SIZE(slots)));
+	ASSERT_EQ(4, take(self->fd, ev, 5, 0));
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ(order[i], ev[i].user_data);
+	/* A list that cannot be read changes nothing, nor does it look at marks. */
+	swap_word(slot_of(&self->t, marked), 5);
+	mark(&self->t, marked);
+	EXPECT_EQ(-EFAULT, kick_slots(self->fd, NULL, 1));
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_TRUE(is_marked(&self->t, marked));
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_TRUE(readable(self->fd, 0));
+}
+
+/* The turn takes the marks, and their bit of the summary, whoever turns the wheel. */
+TEST_F(marks, cleared_by_turn)
+{
+	__u64 id = reserve(_metadata, self->fd, 0), first;
+	struct twheel_event ev[2];
+
+	first = now(CLOCK_MONOTONIC) + AHEAD;
+	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 0);
+	swap_word(slot_of(&self->t, id), first + HOUR);
+	mark(&self->t, id);
+	if (now(CLOCK_MONOTONIC) < first) {
+		EXPECT_TRUE(is_marked(&self->t, id));
+		EXPECT_TRUE(is_summed(&self->t, id));
+	}
+	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_FALSE(is_marked(&self->t, id));
+	EXPECT_FALSE(is_summed(&self->t, id));
+	EXPECT_EQ(tick_of(&self->t, first + HOUR), wake(slot_of(&self->t, id)));
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+	/* A look where nothing has changed changes nothing. */
+	mark(&self->t, id);
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+	EXPECT_EQ(0, stats(_metadata, self->fd).moved);
+}
+
+/*
+ * A deadline moved later needs no mark; one disarmed neither. What was not marked, and is
+ * not listed, no KICK looks at.
+ */
+TEST_F(marks, without_mark)
+{
+	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
+	struct twheel_slot *slot = slot_of(&self->t, id);
+	__u64 deadline = word(slot) + HOUR, looks = wake(slot);
+
+	EXPECT_NE(0, arm_marked(&self->t, id, deadline));
+	EXPECT_FALSE(is_marked(&self->t, id));
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_TRUE(wake(slot) == looks || now(CLOCK_MONOTONIC) > looks);
+	EXPECT_TRUE(wake_becomes(slot, tick_of(&self->t, deadline)));
+	EXPECT_EQ(deadline, disarm(&self->t, id));
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot));
+	EXPECT_EQ(0, self->t.kicks);
+}
+
+/* Slots at the borders of words, lines and pages of marks. */
+TEST_F(marks, borders)
+{
+	enum { N = 70000 };
+	static const __u32 slots[] = {
+		0, 1, 62, 63, 64, 1022, 1023, 1024, 1025, 32767, 32768, 65535, 65536, 69631,
+		69632, N - 1,
+	};
+	static __u64 ids[N];
+	struct twheel_event ev[ARRAY_SIZE(slots) + 1];
+	__u64 start;
+	unsigned int i;
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	/* Each alone, then all together. */
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		ASSERT_EQ(slots[i], (__u32)ids[slots[i]]);
+		EXPECT_EQ(0, arm_marked(&self->t, ids[slots[i]], i + 1));
+		ASSERT_EQ(1, take(self->fd, ev, 2, 0));
+		EXPECT_EQ(ids[slots[i]], ev[0].id);
+		EXPECT_FALSE(is_marked(&self->t, slots[i]));
+	}
+	EXPECT_EQ(ARRAY_SIZE(slots), self->t.kicks);
+	start = now(CLOCK_MONOTONIC) + AHEAD;
+	for (i = 0; i < ARRAY_SIZE(slots); i++)
+		EXPECT_EQ(0, arm_marked(&self->t, ids[slots[i]], start + i));
+	ASSERT_EQ(ARRAY_SIZE(slots), collect(self->fd, ev, ARRAY_SIZE(slots)));
+	for (i = 0; i < ARRAY_SIZE(slots); i++)
+		EXPECT_EQ(ids[slots[ev[i].deadline_ns - start]], ev[i].id);
+}
+
+/* Unread events */
+
+/* Law 6: a KICK withdraws the event of a marked timer whose word was changed. */
+TEST_F(marks, kick_withdraws)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
+
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
+	EXPECT_EQ(1, self->t.kicks);
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	expect_event(_metadata, self->fd, id, deadline);
+	/* One whose word was not changed stays. */
+	mark(&self->t, id);
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
+	mark(&self->t, id);
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+}
+
+/*
+ * A turn that nobody has asked for withdraws nothing: the event stays, then the new arming
+ * takes effect, also where the turn has taken the mark before.
+ */
+TEST_F(marks, turn_withdraws_nothing)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
+	__u64 first = now(CLOCK_MONOTONIC) + AHEAD, deadline = first + AHEAD;
+	struct twheel_event ev[3];
+
+	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 8);
+	EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
+	EXPECT_EQ(0, self->t.kicks);
+	while (stats(_metadata, self->fd).unread < 2)
+		sleep_ms(1);
+	EXPECT_FALSE(is_marked(&self->t, id));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	ASSERT_EQ(2, take(self->fd, ev, 2, 0));
+	EXPECT_EQ(7, ev[0].user_data);
+	EXPECT_NE(deadline, ev[0].deadline_ns);
+	EXPECT_EQ(8, ev[1].user_data);
+	expect_event(_metadata, self->fd, id, deadline);
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+}
+
+/* So a KICK that lists the slot withdraws for certain. */
+TEST_F(marks, list_withdraws_for_certain)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
+	__u64 first = now(CLOCK_MONOTONIC) + AHEAD / 2, deadline = first + AHEAD;
+	struct twheel_event ev[2];
+
+	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 8);
+	EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
+	while (stats(_metadata, self->fd).unread < 2)
+		sleep_ms(1);
+	/* The mark is gone. */
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	ASSERT_EQ(1, take(self->fd, ev, 2, 0));
+	EXPECT_EQ(8, ev[0].user_data);
+	expect_event(_metadata, self->fd, id, deadline);
+}
+
+/* How many system calls */
+
+/*
+ * On a wheel that does not turn, a KICK is for a deadline that comes before all others: one
+ * for ascending deadlines, some for random ones.
+ */
+TEST_F(marks, kicks_are_records)
+{
+	enum { N = 1000 };
+	__u64 start = now(CLOCK_MONOTONIC) + HOUR, ids[N], seed = 21, least = NEVER;
+	int fd = wheel_open(O_NONBLOCK);
+	unsigned int i, records = 0;
+	struct table t;
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	for (i = 0; i < N; i++)
+		EXPECT_EQ(0, arm_marked(&self->t, ids[i], start + i * NS_PER_MS));
+	EXPECT_EQ(1, self->t.kicks);
+	EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+
+	/* Another, as the first one still turns where they were. */
+	t = map_table(_metadata, fd);
+	add_many(_metadata, fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	for (i = 0; i < N; i++) {
+		__u64 deadline = start + next_random(&seed) % HOUR;
+
+		records += deadline < least;
+		least = deadline < least ? deadline : least;
+		EXPECT_EQ(0, arm_marked(&t, ids[i], deadline));
+	}
+	TH_LOG("%lu KICKs, %u records of %u", t.kicks, records, N);
+	/* The wheel turns where its levels begin, a little earlier than it must. */
+	EXPECT_GE(t.kicks, 1);
+	EXPECT_LE(t.kicks, records);
+	EXPECT_EQ(N, drain(fd, TWHEEL_DRAIN_CANCEL));
+	unmap_table(&t);
+	close(fd);
+}
+
+/* 100,000 timers that are armed by marks, for within a second: all come, once, in time. */
+TEST_F_TIMEOUT(marks, many, 120)
+{
+	enum { N = 100000 };
+	struct twheel_event *ev = calloc(N, sizeof(*ev));
+	__u64 *ids = calloc(N, sizeof(*ids)), *deadlines = calloc(N, sizeof(*deadlines));
+	unsigned int i, round, wrong = 0;
+	struct twheel_stats before, after;
+	__u64 seed = 31;
+
+	ASSERT_TRUE(ev && ids && deadlines);
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	/* Soon, so that the wheel turns meanwhile; then all of them in the past. */
+	for (round = 0; round < 2; round++) {
+		unsigned int got;
+
+		before = stats(_metadata, self->fd);
+		self->t.kicks = 0;
+		for (i = 0; i < N; i++) {
+			__u64 start = round ? 0 : now(CLOCK_MONOTONIC) + 100 * NS_PER_MS;
+
+			deadlines[i] = start + 1 + next_random(&seed) % NS_PER_SEC;
+			if (!round) {
+				wrong += arm_marked(&self->t, ids[i], deadlines[i]) != 0;
+				continue;
+			}
+			wrong += swap_word(slot_of(&self->t, ids[i]), deadlines[i]) != 0;
+			mark(&self->t, ids[i]);
+		}
+		if (round) {
+			/* One KICK looks at all of them before it returns. */
+			EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+			EXPECT_EQ(N, stats(_metadata, self->fd).unread);
+		}
+		got = collect(self->fd, ev, N);
+		EXPECT_EQ(N, got);
+		for (i = 0; i < got; i++) {
+			__u64 who = ev[i].user_data;
+
+			wrong += who >= N || ev[i].id != ids[who] ||
+				 ev[i].deadline_ns != deadlines[who];
+			if (who < N)
+				deadlines[who] = 0;
+		}
+		EXPECT_EQ(0, wrong);
+		EXPECT_FALSE(readable(self->fd, 0));
+		after = stats(_metadata, self->fd);
+		EXPECT_EQ(N, after.armings - before.armings);
+		TH_LOG("%lu KICKs, %llu turns", self->t.kicks, after.wakeups - before.wakeups);
+		/* N19: not more than turns, and the first. */
+		EXPECT_LE(self->t.kicks, after.wakeups - before.wakeups + 1);
+	}
+	free(ev);
+	free(ids);
+	free(deadlines);
+}
+
+/* Many threads and processes */
+
+#define OWN	400
+
+/* Arms those of its timers that are idle, by the recipe, at random. */
+struct armer {
+	pthread_t thread;
+	struct table t;
+	const __u64 *ids;
+	__u64 seed;
+	bool stop;
+	unsigned long armed, past, disarmed;
+};
+
+static void *arm_at_random(void *arg)
+{
+	struct armer *a = arg;
+
+	while (!__atomic_load_n(&a->stop, __ATOMIC_ACQUIRE)) {
+		__u64 r = next_random(&a->seed), old;
+		__u64 deadline = now(CLOCK_MONOTONIC) + 1 + (r >> 16) % (20 * NS_PER_MS);
+
+		if (r % 16 == 0) {
+			deadline = now(CLOCK_MONOTONIC);
+			a->past++;
+		}
+		if (r % 8 == 1) {
+			old = disarm(&a->t, a->ids[r % OWN]);
+		} else {
+			old = arm_marked(&a->t, a->ids[r % OWN], deadline);
+			a->armed++;
+		}
+		/* What an exchange has got back will not be an event. */
+		a->disarmed += old != 0;
+		/* Of both, a turn of the wheel or a full core at times. */
+		if (r % 64 == 2)
+			sleep_ns((r >> 32) % NS_PER_MS);
+	}
+	return NULL;
+}
+
+/*
+ * Two threads that arm, move and disarm timers of their own at random, by the recipe, while
+ * another reads. Law 3, in the strict form: an event that is unread when its timer is armed
+ * over is withdrawn or read, each once. Nothing is lost.
+ */
+TEST_F_TIMEOUT(marks, threads, 120)
+{
+	unsigned long events = 0, kicks = 0, armed = 0, past = 0, taken = 0;
+	struct armer a[2] = { 0 };
+	struct twheel_stats s;
+	struct twheel_event ev[64];
+	__u64 ids[2 * OWN], end;
+	unsigned int i;
+
+	add_many(_metadata, self->fd, 2 * OWN, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	for (i = 0; i < 2; i++) {
+		a[i].t = self->t;
+		a[i].ids = ids + i * OWN;
+		a[i].seed = 41 + i;
+		ASSERT_EQ(0, pthread_create(&a[i].thread, NULL, arm_at_random, &a[i]));
+	}
+	end = now(CLOCK_MONOTONIC) + 2 * NS_PER_SEC;
+	while (now(CLOCK_MONOTONIC) < end) {
+		int ret = take(self->fd, ev, ARRAY_SIZE(ev), 10);
+
+		ASSERT_GE(ret, 0);
+		events += ret;
+	}
+	for (i = 0; i < 2; i++) {
+		__atomic_store_n(&a[i].stop, true, __ATOMIC_RELEASE);
+		pthread_join(a[i].thread, NULL);
+		kicks += a[i].t.kicks;
+		armed += a[i].armed;
+		past += a[i].past;
+		taken += a[i].disarmed;
+	}
+	/* All that is armed comes by itself. */
+	for (;;) {
+		int ret = take(self->fd, ev, ARRAY_SIZE(ev), 1000 * slowness());
+
+		ASSERT_GE(ret, 0);
+		events += ret;
+		if (!ret)
+			break;
+	}
+	s = stats(_metadata, self->fd);
+	TH_LOG("%lu armings, %lu taken back, %lu events, %llu withdrawn; %lu KICKs, %llu turns",
+	       armed, taken, events, s.withdrawn, kicks - past, s.wakeups);
+	EXPECT_EQ(0, s.unread);
+	EXPECT_EQ(0, s.armed);
+	EXPECT_EQ(events, s.delivered);
+	/* Each arming was taken back by an exchange, or was an event: read or withdrawn. */
+	EXPECT_EQ(armed, taken + events + s.withdrawn);
+	for (i = 0; i < 2 * OWN; i++)
+		EXPECT_EQ(0, word(&self->t.slots[(__u32)ids[i]]));
+	/* N19: at most one for each turn, and those to the past. */
+	EXPECT_LE(kicks, s.wakeups + past);
+}
+
+/* Who has it by fork marks as well, and both see the marks of the other. */
+TEST_F(marks, fork)
+{
+	enum { N = 64 };
+	__u64 ids[N], start = now(CLOCK_MONOTONIC) + AHEAD;
+	unsigned char seen[N] = { 0 };
+	struct twheel_event ev[N];
+	unsigned int i, wrong = 0;
+	int status;
+	pid_t pid;
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		for (i = 0; i < N; i += 2)
+			wrong += arm_marked(&self->t, ids[i], start + i) != 0;
+		_exit(wrong != 0);
+	}
+	for (i = 1; i < N; i += 2)
+		wrong += arm_marked(&self->t, ids[i], start + i) != 0;
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	for (i = 0; i < N; i++) {
+		__u64 who = ev[i].user_data % N;
+
+		wrong += seen[who]++ || ev[i].deadline_ns != start + who;
+	}
+	EXPECT_EQ(0, wrong);
+	/* A mark that the parent sees, and takes by its KICK. */
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		swap_word(slot_of(&self->t, ids[5]), 1);
+		mark(&self->t, ids[5]);
+		_exit(0);
+	}
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(is_marked(&self->t, ids[5]));
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	expect_event(_metadata, self->fd, ids[5], 1);
+}
+
+/* Hostile marks */
+
+/* Marks of slots that have no timer, or never had, are nobody's; and bits past the end. */
+TEST_F(marks, free_slots)
+{
+	__u64 alive = reserve(_metadata, self->fd, 0), dead = reserve(_metadata, self->fd, 0);
+	__u32 last = self->t.head->slots - 1;
+	unsigned int i;
+
+	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, dead));
+	for (i = 0; i < 10; i++) {
+		swap_word(slot_of(&self->t, dead), 1);
+		swap_word(&self->t.slots[last], 1);
+		mark(&self->t, dead);
+		mark(&self->t, 500);
+		mark(&self->t, 5000);
+		mark(&self->t, last);
+		EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+		EXPECT_FALSE(readable(self->fd, 0));
+		EXPECT_FALSE(is_marked(&self->t, dead));
+	}
+	EXPECT_EQ(0, stats(_metadata, self->fd).armings);
+	/* A summary of marks that are not there. */
+	memset(summary_of(&self->t, 0), 0xff, PAGE - self->t.head->summary_offset);
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, arm_marked(&self->t, alive, 1));
+	expect_event(_metadata, self->fd, alive, 1);
+	/* A wheel at rest stays so: no turn for what no slot can mean. */
+	EXPECT_TRUE(next_becomes(&self->t, NEVER));
+	i = stats(_metadata, self->fd).wakeups;
+	sleep_ms(100);
+	EXPECT_EQ(i, stats(_metadata, self->fd).wakeups);
+}
+
+/* All bits of all marks and of the summary, again and again, until it is killed. */
+static void mark_all_for_ever(struct table *t)
+{
+	size_t marks = t->bytes - t->head->marks_offset;
+	char *first = (char *)t->head + t->head->marks_offset;
+	char *summary = (char *)t->head + t->head->summary_offset;
+
+	for (;;) {
+		memset(first, 0xff, marks);
+		memset(summary, 0xff, PAGE - t->head->summary_offset);
+		t->head->next_ns = NEVER;
+	}
+}
+
+struct neighbour {
+	pthread_t thread;
+	int fd;
+	struct bystander b;
+	const char *wrong;
+};
+
+static void *watch(void *arg)
+{
+	struct neighbour *n = arg;
+
+	n->wrong = stand_by(&n->b, n->fd);
+	return NULL;
+}
+
+/*
+ * Law 9, and law 8: whoever sets all marks for ever harms timers of that wheel at most. Calls
+ * on it end, its own timers come still, and another wheel is punctual.
+ */
+TEST_F_TIMEOUT(marks, hostile_marks, 120)
+{
+	enum { N = 5000, ROUNDS = 30 };
+	__u64 bad = slowness() * NS_PER_SEC, honest, *ids = calloc(N, sizeof(*ids)), before;
+	struct twheel_setup s = { .max_timers = 1 << 16 };
+	struct neighbour n = { .fd = wheel_open(O_NONBLOCK) };
+	int fd = wheel_open(O_NONBLOCK), status;
+	struct table t;
+	unsigned int i;
+	pid_t pid;
+
+	ASSERT_TRUE(!!ids);
+	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
+	t = map_table(_metadata, fd);
+	add_many(_metadata, fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	honest = ids[N / 2];
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid)
+		mark_all_for_ever(&t);
+	ASSERT_EQ(0, pthread_create(&n.thread, NULL, watch, &n));
+	for (i = 0; i < ROUNDS; i++) {
+		__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
+		struct twheel_event ev;
+
+		/* He has written to next_ns as well, so ask in any case. */
+		EXPECT_EQ(0, swap_word(slot_of(&t, honest), deadline));
+		mark(&t, honest);
+		EXPECT_EQ(0, kick_slots(fd, NULL, 0));
+		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+		EXPECT_EQ(honest, ev.id);
+		EXPECT_EQ(deadline, ev.deadline_ns);
+		add(_metadata, fd, HOUR, 0, 0);
+		EXPECT_EQ(1, drain(fd, i % 2 ? TWHEEL_DRAIN_CANCEL : TWHEEL_DRAIN_EXPIRE));
+		if (i % 2 == 0)
+			EXPECT_EQ(1, take(fd, &ev, 1, 0));
+	}
+	__atomic_store_n(&n.b.stop, true, __ATOMIC_RELEASE);
+	pthread_join(n.thread, NULL);
+	LOG_BYSTANDER(&n.b);
+	EXPECT_EQ(NULL, n.wrong)
+		TH_LOG("the neighbour: %s", n.wrong);
+	EXPECT_TRUE(as_punctual(&n.b, 3, bad, bad));
+	kill(pid, SIGKILL);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(N, stats(_metadata, fd).allocated);
+	/* Then all is quiet: the marks are taken, and nothing is due. */
+	sleep_ms(50 * slowness());
+	before = stats(_metadata, fd).wakeups;
+	sleep_ms(100);
+	EXPECT_EQ(before, stats(_metadata, fd).wakeups);
+	expect_conserved(_metadata, fd);
+	expect_conserved(_metadata, n.fd);
+	unmap_table(&t);
+	close(fd);
+	close(n.fd);
+	free(ids);
+}
+
+TEST_HARNESS_MAIN
