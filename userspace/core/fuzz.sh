@@ -68,7 +68,7 @@ done_by() {
 complain() {
 	local input
 
-	grep -m 8 -E 'not so|ERROR|runtime error| in twheel_|ssertion' "$dir/$1.log" || tail -5 "$dir/$1.log"
+	grep -m 8 -E 'not so|ERROR|runtime error| in (wheel|timers?|store|reconcile)|ssertion' "$dir/$1.log" || tail -5 "$dir/$1.log"
 	for input in "$dir/$1"-*; do
 		[ ! -e "$input" ] || echo "input: $(base64 -w 0 "$input")"
 	done

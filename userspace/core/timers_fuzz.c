@@ -551,9 +551,14 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 		}
 	}
 	for (i = 0; i < r->timers; i++) {
+		struct user_timer *u = &r->timer[i];
+
+		if (!u->id || !is_marked(r, u))
+			continue;
 		/* Looked at in passing, it may wait for the next tick. */
-		if (r->timer[i].id && is_marked(r, &r->timer[i]) && !r->t.line && budget == AMPLE)
-			r->timer[i].lax = r->timer[i].prompt = false;
+		u->prompt = false;
+		if (budget == AMPLE && !r->t.line)
+			u->lax = false;
 	}
 	timers_turn(&r->t, r->now, budget, look);
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
