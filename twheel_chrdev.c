@@ -2,7 +2,7 @@
 /*
  * /dev/twheel: one open file is one timing wheel.
  *
- *   twheel_chrdev.c   open, ioctl, read, poll, mmap, fdinfo: copies, errnos
+ *   this file         open, ioctl, read, poll, mmap, fdinfo: copies, errnos
  *        |  file_begin(), file_finish()
  *   twheel_turn.c     what turns a wheel: clock, lock, hrtimer, worker
  *        |  timers_*(), handed the time
@@ -63,7 +63,7 @@
 #define GROUP			24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define EVENTS			28U
-/* Slots that a KICK looks at at a time. */
+/* Slots of a KICK that are looked at together. */
 #define KICKS			64U
 /* Tries to copy one event out before its page counts as bad. */
 #define COPY_TRIES		16

@@ -4,7 +4,7 @@
  * a timer, to its word and to its mark.
  *
  * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in
- * plain memory. Either brings the three functions that are declared extern; the
+ * plain memory. Either brings store_timer(), store_word() and store_marks(); the
  * linker chooses. All else is here. The caller holds the lock of the wheel.
  */
 #ifndef _TWHEEL_STORE_H
@@ -107,18 +107,19 @@ struct store {
 	u32 gen;
 	struct hlist_head free;
 	struct twheel_table *table;
+	/* Not ours. */
 	spinlock_t *lock;
 };
 
 /* The memory of the timer in @slot, which is below @room. */
-extern struct timer *store_timer(const struct store *s, u32 slot);
+struct timer *store_timer(const struct store *s, u32 slot);
 /* The word of @slot, which is below @room. User space writes there at any time. */
-extern struct twheel_slot *store_word(const struct store *s, u32 slot);
+struct twheel_slot *store_word(const struct store *s, u32 slot);
 /*
  * The marks of the line that @slot, the first of a line, begins: STORE_LINE bits.
  * NULL if user space has not touched that page.
  */
-extern u64 *store_marks(const struct store *s, u32 slot);
+u64 *store_marks(const struct store *s, u32 slot);
 
 static inline void store_assert_held(const struct store *s)
 {
@@ -166,6 +167,7 @@ static inline u64 timer_id(const struct timer *e)
 
 /* The live timer with @id, any number, or NULL. */
 static inline struct timer *store_find(const struct store *s, u64 id)
+	__must_hold(s->lock)
 {
 	struct timer *e = store_at(s, (u32)id);
 

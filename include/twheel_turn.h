@@ -36,6 +36,7 @@
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
  */
 struct twheel_file {
+	/* For what follows, up to the blank line. */
 	spinlock_t lock;
 	struct timers timers;
 	void *mem;

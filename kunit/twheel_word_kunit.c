@@ -24,7 +24,7 @@ static void word_step(struct twheel_slot *slot);
 /* The barrier between next_ns and the summary. */
 static void next_step(void);
 #undef smp_mb
-#define smp_mb() next_step()
+#define smp_mb() next_step() /* D of twheel_timers.c */
 #include "twheel_timers.c"
 
 #define SHIFT	20
@@ -55,6 +55,7 @@ static void word_step(struct twheel_slot *slot)
 
 static void next_step(void)
 {
+	/* What it stands for. */
 	mb();
 	if (at_next)
 		at_next();
@@ -587,6 +588,7 @@ static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
 	if (to > READ_ONCE(slot_of(w, slot)->wake_ns))
 		return false;
 	mark(w, slot);
+	/* C of twheel_timers.c. */
 	mb();
 	return to <= READ_ONCE(marks_header(w)->next_ns);
 }

@@ -323,7 +323,7 @@ core)
 	ok "core: an expiry that is claimed by a store" broken
 	core second race armings=100000
 	ok "core: a word that is not read again" broken
-	core unmarked race armings=100000
+	core unmarked race armings=400000
 	ok "core: marks that are not looked for again" broken
 	core plain race_tsan armings=100000
 	ok "core: one that is read plainly" says 'WARNING: ThreadSanitizer: data race'

@@ -147,8 +147,8 @@ kernel_rules() {
 }
 
 locked() {
-	awk -f vm/locked.awk include/twheel_slots.h twheel_slots.c include/twheel_timers.h \
-		twheel_timers.c twheel_chrdev.c
+	awk -f vm/locked.awk include/twheel_store.h twheel_store.c include/twheel_timers.h \
+		twheel_word.c twheel_timers.c twheel_turn.c twheel_chrdev.c
 }
 
 # finds NAME WORDS COMMAND...: that this says so.

@@ -11,6 +11,9 @@
  * stands while the wheel has work, so a word that is there two ticks after it was
  * due, and after its writer had kicked, is.
  *
+ * Where many kick, one finds the marks that a turn has missed of another. So in the end
+ * one writer is alone, and marks while the wheel turns for what he armed before.
+ *
  *   race_test [armings=NUMBER] [writers=NUMBER]
  */
 #include <pthread.h>
@@ -37,6 +40,8 @@
 #define PER_TICK	12
 /* Ticks after its own until an event must have been read. */
 #define PATIENCE	100
+/* One arming of so many is by the writer who is alone. */
+#define ALONE		16
 /* Timers that the kernel touches in a turn: few, so that others get the lock. */
 #define BUDGET		8
 
@@ -264,7 +269,7 @@ static void *writer(void *arg)
 	u64 random = nr + 1;
 	u64 number;
 
-	for (number = nr + 1; number <= armings; number += writers) {
+	for (number = nr + 1; number <= armings - armings / ALONE; number += writers) {
 		unsigned int i;
 		u64 to;
 
@@ -284,6 +289,32 @@ static void *writer(void *arg)
 	}
 	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/* Two armings at a time, the second of which is made while the wheel turns for the first. */
+static void write_alone(void)
+{
+	u64 number = armings - armings / ALONE;
+	unsigned int spins;
+	u64 to;
+
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
+	while (number + 2 <= armings) {
+		number++;
+		to = (now_ns() / TICK + 2) * TICK + number;
+		exchange(0, to, false, false);
+		while (now_ns() < to)
+			sched_yield();
+		for (spins = number * 37 % 1024; spins; spins--)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		number++;
+		exchange(1, (now_ns() / TICK + 3) * TICK + number, true, false);
+	}
+	/* Of an odd number one is left. */
+	if (number < armings)
+		exchange(2, (now_ns() / TICK + 1) * TICK + armings, true, false);
+	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 }
 
 static void set_up(void)
@@ -377,13 +408,15 @@ int main(int argc, char **argv)
 	if (!ended || !done || !replaced)
 		abort();
 	set_up();
-	writing = writers;
+	writing = writers + 1;
 	printf("TAP version 13\n1..1\n");
 	pthread_create(&thread[writers], NULL, kernel, NULL);
 	for (i = 0; i < writers; i++)
 		pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)i);
-	for (i = 0; i <= writers; i++)
+	for (i = 0; i < writers; i++)
 		pthread_join(thread[i], NULL);
+	write_alone();
+	pthread_join(thread[writers], NULL);
 	check();
 	printf("%s 1 %llu writers and the kernel, each arming accounted for\n",
 	       failures ? "not ok" : "ok", writers);

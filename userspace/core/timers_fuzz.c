@@ -590,7 +590,8 @@ static bool kick(struct run *r, struct user_timer *u)
 
 		if (live) {
 			other->unread &= !is_stale(other);
-			other->lax = other->prompt = false;
+			other->lax = false;
+			other->prompt = false;
 		}
 		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
@@ -617,6 +618,7 @@ static void mark(struct run *r, u32 slot)
 		set_bit(slot % 64, marks);
 	if (!test_bit(slot >> STORE_LINE_SHIFT, summary))
 		set_bit(slot >> STORE_LINE_SHIFT, summary);
+	/* C of twheel_timers.c. */
 	smp_mb();
 }
 
@@ -787,7 +789,7 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 	unsigned int got, i, j;
 
 	got = timers_peek(&r->t, events, nr, r->now);
-	FUZZ_CHECK(got, ==, min((u64)nr, unread));
+	FUZZ_CHECK(got, ==, min_t(u64, nr, unread));
 	for (i = 0; i < got; i++) {
 		of[i] = check_event(r, &events[i]);
 		for (j = 0; j < i; j++)
@@ -959,7 +961,9 @@ static void do_scribble(struct run *r)
 		r->scribbled = true;
 		break;
 	case 7:
-		header->slots = header->marks_offset = header->summary_shift = kind;
+		header->slots = kind;
+		header->marks_offset = kind;
+		header->summary_shift = kind;
 		break;
 	}
 }
