@@ -69,7 +69,7 @@ MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 enum measure {
 	ARM, ARM_RANDOM, MOVE, CANCEL, CANCEL_RANDOM, EXPIRE, EXPIRE_SPREAD, CASCADE,
-	LOOK, KICK, READ_EVENT, TOUCH, CHASE, MEASURES
+	LOOK_AND_MOVE, KICK, READ_EVENT, TOUCH, CHASE, MEASURES
 };
 
 static const struct {
@@ -84,7 +84,7 @@ static const struct {
 	[EXPIRE] = { "expire", "bucket,random" },
 	[EXPIRE_SPREAD] = { "expire", "spread" },
 	[CASCADE] = { "cascade", "random" },
-	[LOOK] = { "look", "spread" },
+	[LOOK_AND_MOVE] = { "look", "spread" },
 	[KICK] = { "kick", "random" },
 	[READ_EVENT] = { "read", "random" },
 	[TOUCH] = { "touch", "random" },
@@ -703,7 +703,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 		start = cpu_ns();
 		while ((b->now = wheel_next(&b->timers.wheel)) < 8 * FAR_NS)
 			timers_turn(&b->timers, b->now, U32_MAX, LOOK);
-		count(&cost[LOOK], &start, b->nr);
+		count(&cost[LOOK_AND_MOVE], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.armed, b->nr);
 		b->now = 8 * FAR_NS;
 		for (i = 0; i < b->nr; i++)
