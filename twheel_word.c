@@ -8,8 +8,8 @@
  * expiry goes through it.
  *
  *   user                                  kernel, in reconcile()
- *   old = xchg(deadline_ns, t)    (A)     queue at the word
- *   read wake_ns                          wake_ns = start of its tick
+ *   old = xchg(deadline_ns, t)    (A)     queue at the word just read
+ *   look at wake_ns                       wake_ns = start of its tick
  *   t <= wake_ns: mark the slot,          full barrier              (B)
  *     or KICK                             read deadline_ns again
  *
@@ -169,7 +169,6 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
  * Return: the time to queue at, or 0 if that is now.
  */
 static inline u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
-	__must_hold(t->store->lock)
 {
 	u64 tick_ns = timers_tick_ns(t);
 	u64 tick = now & ~(tick_ns - 1);

@@ -24,7 +24,7 @@
 struct pages {
 	struct store store;
 	struct xarray chunks;
-	/* May be held while memory is waited for. */
+	/* Serializes what allocates. */
 	struct mutex mutex;
 };
 

@@ -4,8 +4,8 @@
  * a timer, to its word and to its mark.
  *
  * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in
- * plain memory. Either brings store_timer(), store_word() and store_marks(); the
- * linker chooses. All else is here. The caller holds the lock of the wheel.
+ * plain memory. Either brings three functions; the linker
+ * chooses. All else is here. The caller holds the lock of the wheel.
  */
 #ifndef _TWHEEL_STORE_H
 #define _TWHEEL_STORE_H
@@ -107,7 +107,7 @@ struct store {
 	u32 gen;
 	struct hlist_head free;
 	struct twheel_table *table;
-	/* Not ours. */
+	/* Protects all of it. */
 	spinlock_t *lock;
 };
 
@@ -167,7 +167,6 @@ static inline u64 timer_id(const struct timer *e)
 
 /* The live timer with @id, any number, or NULL. */
 static inline struct timer *store_find(const struct store *s, u64 id)
-	__must_hold(s->lock)
 {
 	struct timer *e = store_at(s, (u32)id);
 

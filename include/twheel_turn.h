@@ -36,7 +36,7 @@
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
  */
 struct twheel_file {
-	/* For what follows, up to the blank line. */
+	/* Taken with softirqs off; by any context. */
 	spinlock_t lock;
 	struct timers timers;
 	void *mem;

@@ -12,7 +12,6 @@ const struct bench_backend *const bench_backends[] = {
 	&bench_table,
 	&bench_libtwheel,
 	&bench_libtwheel_mutex,
-	&bench_timeout,
 	&bench_rearm,
 	&bench_wheel,
 	&bench_wheel_mutex,

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 	for (i = 0; bench_is_listed(part, "threads") && i < two.nr; i++)
 		bench_measure(two.n[i], 2, two_reps, few);
 	if (bench_is_listed(part, "calls"))
-		bench_calls(slow_reps);
+		bench_calls(slow_reps, chosen ? one.n[one.nr - 1] : UINT32_MAX);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, i ? many_reps : slow_reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)

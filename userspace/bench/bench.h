@@ -7,6 +7,7 @@
  *   measure.c	one operation, many backends: repeated in turn, median and spread
  *   check.c	whether a backend does the work; and what its expirations cost
  *   heartbeat.c	connections that send heartbeats, and some that fall silent
+ *   calls.c	system calls that timers of libtwheel cost
  *   row.c	what comes out
  *   clock.c	clocks, chance and memory
  *   the others	a family of backends each
@@ -48,6 +49,7 @@ struct bench;
  * @together: it is measured with several threads only
  * @open: makes @n + %BENCH_SPARE timers, none of them armed, and their handles;
  *	0, or -1 if this machine cannot
+ * @settle: what happens in time once timers are armed, and is not measured; NULL: nothing
  * @begin: called in the time that is measured, before operations that take
  *	the present time from a loop which has read it; NULL if none does
  * @arm: arms idle timers
@@ -55,7 +57,7 @@ struct bench;
  * @cancel: disarms armed timers
  * @pair: arms idle timers, and disarms each at once
  * @brief: that, where it makes a difference that none of them lasts until the
- *	loop sleeps
+ *	wheel is turned
  * @turnover: disarms armed timers, and arms each again
  * @deliver: calls bench_deliver() for each that expires, and returns when the
  *	clock has reached @until
@@ -78,6 +80,7 @@ struct bench_backend {
 	bool locked;
 	bool together;
 	int (*open)(struct bench *b);
+	void (*settle)(struct bench *b);
 	void (*begin)(struct bench *b);
 	void (*arm)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*move)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
@@ -247,7 +250,7 @@ extern const unsigned int bench_nr_backends;
 
 extern const struct bench_backend bench_store, bench_exchange, bench_called, bench_table;
 extern const struct bench_backend bench_libtwheel, bench_libtwheel_mutex;
-extern const struct bench_backend bench_timeout, bench_rearm;
+extern const struct bench_backend bench_rearm;
 extern const struct bench_backend bench_wheel, bench_wheel_mutex;
 extern const struct bench_backend bench_lazy, bench_lazy_mutex;
 extern const struct bench_backend bench_heap, bench_heap_mutex;
@@ -326,7 +329,14 @@ void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 const char *bench_check(const struct bench_backend *kind);
 void bench_expire(uint32_t n, uint32_t before, unsigned int reps);
-void bench_calls(unsigned int reps);
+
+/* table.c */
+
+struct twheel *bench_wheel_of(struct bench *b);
+
+/* calls.c */
+
+void bench_calls(unsigned int reps, uint32_t most);
 
 /* measure.c */
 

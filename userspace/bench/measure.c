@@ -486,6 +486,8 @@ static bool open_rival(struct rival *r, const struct bench_backend *kind, uint32
 		kind->begin(r->bench);
 	for (i = 0; i < r->bench->usable; i++)
 		kind->arm(r->bench, &r->bench->handle[i], 1, base + bench_random() % SPAN);
+	if (kind->settle)
+		kind->settle(r->bench);
 	for (t = 0; t < MAX_THREADS; t++)
 		r->place[t].when = base + SPAN;
 	r->ns = bench_alloc(reps, sizeof(*r->ns));
@@ -529,7 +531,8 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 		}
 		if (kind->together && threads == 1)
 			continue;
-		if (few && threads == 1 && kind != &bench_exchange && kind != &bench_libtwheel)
+		if (few && threads == 1 && kind != &bench_exchange && kind != &bench_libtwheel &&
+		    kind != &bench_called)
 			continue;
 		if (n > kind->max_n) {
 			bench_note("%s: no more than %u timers: %s", kind->name, kind->max_n,

@@ -114,6 +114,8 @@ numbers() {
 		N10 device
 		N11 device
 		N12 heartbeat device
+		N13 ops threads
+		N19 threads
 	END
 }
 

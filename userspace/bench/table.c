@@ -29,7 +29,7 @@
  * @users: how many backends
  */
 struct table {
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	struct twheel_slot *slots;
 	uint32_t *index;
 	uint64_t *id;
@@ -40,7 +40,7 @@ struct table {
 /* That which others may use, too; or NULL. */
 static struct table *shared;
 
-static struct twheel_ctx *wheel_of(const struct bench *b)
+static struct twheel *wheel_of(const struct bench *b)
 {
 	return ((struct table *)b->state)->wheel;
 }
@@ -50,6 +50,7 @@ static int open_wheel(struct bench *b)
 	struct twheel_options options = {
 		.size = sizeof(options),
 		.tick_ns = b->tick,
+		.slack_ns = b->slack,
 		.max_timers = b->n + 1024,
 	};
 	struct table *table = bench_alloc(1, sizeof(*table));
@@ -57,20 +58,20 @@ static int open_wheel(struct bench *b)
 
 	if (!getenv("TWHEEL_BACKEND"))
 		options.flags = TWHEEL_OPEN_INPROCESS;
-	err = twheel_open(&options, &table->wheel);
+	err = twheel_open(&table->wheel, &options);
 	if (err) {
 		free(table);
 		errno = -err;
 		return -1;
 	}
-	table->slots = table->wheel->words.slots;
-	table->index = bench_alloc(table->wheel->words.nr_slots, sizeof(*table->index));
+	table->slots = table->wheel->words;
+	table->index = bench_alloc(options.max_timers, sizeof(*table->index));
 	table->n = b->n;
 	table->users = 1;
 	if (!strcmp(twheel_backend(table->wheel), "inprocess")) {
 		uintptr_t first = (uintptr_t)table->slots & -4096UL;
 
-		madvise((void *)first, (size_t)table->wheel->words.nr_slots * sizeof(*table->slots),
+		madvise((void *)first, (size_t)options.max_timers * sizeof(*table->slots),
 			MADV_NOHUGEPAGE);
 	}
 	b->state = table;
@@ -85,36 +86,31 @@ static void name_timer(struct bench *b, uint32_t index, uint64_t id)
 	table->index[(uint32_t)id] = index;
 }
 
+/* Not armed is what is not due within the time of the bench. */
+#define UNARMED	(INT64_MAX / 2)
+
 static int open_timers(struct bench *b)
 {
-	uint32_t i, nr = b->n + BENCH_SPARE;
-	struct twheel_op ops[64];
+	uint64_t id;
+	uint32_t i;
 
 	if (open_wheel(b))
 		return -1;
-	memset(ops, 0, sizeof(ops));
-	for (i = 0; i < nr; i++) {
-		struct twheel_op *op = &ops[i % ARRAY_SIZE(ops)];
-
-		*op = (struct twheel_op) {
-			.opcode = TWHEEL_OP_REGISTER,
-			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
-			.timer.slack_ns = b->slack,
-			.timer.user_data = i,
-		};
-		if (i % ARRAY_SIZE(ops) == ARRAY_SIZE(ops) - 1 || i == nr - 1) {
-			unsigned int j, count = i % ARRAY_SIZE(ops) + 1;
-
-			if (twheel_batch(wheel_of(b), ops, count) != (int)count)
-				bench_die("twheel_batch");
-			for (j = 0; j < count; j++) {
-				if (ops[j].result)
-					bench_die("register");
-				name_timer(b, ops[j].timer.user_data, ops[j].timer.id);
-			}
-		}
+	for (i = 0; i < b->n + BENCH_SPARE; i++) {
+		if (twheel_add(wheel_of(b), UNARMED, i, &id))
+			bench_die("twheel_add");
+		name_timer(b, i, id);
 	}
 	return 0;
+}
+
+/* The wheel is turned, as the loop of a program would in time: it finds what is marked. */
+static void turn_wheel(struct bench *b)
+{
+	struct twheel *wheel = wheel_of(b);
+
+	if (wheel->cold->backend->kick(wheel))
+		bench_die("kick");
 }
 
 /* Those of a backend that is open already, if there is one with as many. */
@@ -287,11 +283,25 @@ const struct bench_backend bench_called = {
 	.close = close_table,
 };
 
-/* The protocol by hand: exchange, read, compare, and KICK if it must be. */
+/* The protocol by hand: exchange, read, compare; mark, and KICK if it must be. */
 
-static __attribute__((noinline, cold)) int table_kick(struct twheel_ctx *wheel, uint32_t slot)
+static inline void set_mark(uint64_t *bits, uint32_t bit)
 {
-	return wheel->backend->kick(wheel, &slot, 1) == 1 ? 0 : -1;
+	uint64_t mask = 1ULL << bit % 64;
+
+	if (!(__atomic_load_n(&bits[bit / 64], __ATOMIC_SEQ_CST) & mask))
+		__atomic_fetch_or(&bits[bit / 64], mask, __ATOMIC_SEQ_CST);
+}
+
+static __attribute__((noinline, cold)) int table_mark(struct twheel *wheel, uint32_t slot,
+						      uint64_t when)
+{
+	set_mark(wheel->marks, slot);
+	set_mark(wheel->summary, slot >> wheel->shift);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (when > __atomic_load_n(wheel->next_ns, __ATOMIC_SEQ_CST))
+		return 0;
+	return wheel->cold->backend->kick(wheel);
 }
 
 static inline int table_arm_one(void *it, uint64_t handle, uint64_t when)
@@ -299,9 +309,9 @@ static inline int table_arm_one(void *it, uint64_t handle, uint64_t when)
 	struct table *table = it;
 	struct twheel_slot *slot = &table->slots[(uint32_t)handle];
 
-	__twheel_exchange(slot, when);
-	if (unlikely(when <= __twheel_wake(slot)))
-		return table_kick(table->wheel, handle);
+	__atomic_exchange_n(&slot->deadline_ns, when, __ATOMIC_SEQ_CST);
+	if (unlikely(when <= __atomic_load_n(&slot->wake_ns, __ATOMIC_SEQ_CST)))
+		return table_mark(table->wheel, handle, when);
 	return 0;
 }
 
@@ -310,7 +320,8 @@ static inline int table_cancel_one(void *it, uint64_t handle, uint64_t when)
 	struct table *table = it;
 
 	(void)when;
-	return __twheel_exchange(&table->slots[(uint32_t)handle], 0) ? 0 : -1;
+	return __atomic_exchange_n(&table->slots[(uint32_t)handle].deadline_ns, 0,
+				   __ATOMIC_SEQ_CST) ? 0 : -1;
 }
 
 BENCH_LOOPS(table, b->state, table_arm_one, table_arm_one, table_cancel_one)
@@ -318,7 +329,7 @@ BENCH_LOOPS(table, b->state, table_arm_one, table_arm_one, table_cancel_one)
 static void deliver(struct bench *b, uint64_t until)
 {
 	struct table *table = b->state;
-	struct twheel_ctx *wheel = table->wheel;
+	struct twheel *wheel = table->wheel;
 	struct twheel_event events[EVENTS];
 	uint64_t now;
 	int i, nr;
@@ -339,55 +350,82 @@ const struct bench_backend bench_table = {
 	.max_n = 10000000,
 	.threads = 2,
 	.open = share_timers,
+	.settle = turn_wheel,
 	BENCH_OPS(table),
 	.deliver = deliver,
 	.close = close_table,
 };
 
-/* libtwheel's timers, by their words; a pair is a timeout that starts and stops. */
+/* libtwheel. A pair is a timer that is added and deleted, and so is a turnover. */
 
-static inline int lib_arm_one(void *it, uint64_t handle, uint64_t when)
+static inline int lib_set_one(void *it, uint64_t handle, uint64_t when)
 {
-	return twheel_arm(it, handle, when);
+	return twheel_set(it, handle, when);
 }
 
-static inline int lib_cancel_one(void *it, uint64_t handle, uint64_t when)
+static inline int lib_clear_one(void *it, uint64_t handle, uint64_t when)
 {
 	(void)when;
-	return twheel_disarm(it, handle) - 1;
+	return twheel_clear(it, handle) - 1;
 }
 
-BENCH_LOOPS(lib_loop, wheel_of(b), lib_arm_one, lib_arm_one, lib_cancel_one)
-
-static inline int start_and_stop_one(void *it, uint64_t handle, uint64_t when)
+static inline int lib_pair_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct twheel_ctx *wheel = it;
+	struct twheel *wheel = it;
 	uint64_t id;
 
 	(void)handle;
-	if (twheel_start(wheel, when, 0, &id))
+	if (twheel_add(wheel, when, 0, &id))
 		return -1;
-	return twheel_stop(wheel, id) - 1;
+	return twheel_del(wheel, id) - 1;
+}
+
+static BENCH_PROTO(lib_sets)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_set_one);
+}
+
+static BENCH_PROTO(lib_clears)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_clear_one);
+}
+
+/* The wheel has found the first in flight, so it looks at the slot by itself. */
+static BENCH_PROTO(lib_pairs)
+{
+	struct twheel *wheel = wheel_of(b);
+	uint64_t id;
+
+	if (twheel_add(wheel, when, 0, &id) || wheel->cold->backend->kick(wheel) ||
+	    twheel_del(wheel, id) != 1)
+		b->failed++;
+	bench_each(b, wheel, handle, nr, when, lib_pair_one);
+}
+
+/* No turn of the wheel finds one in flight: each is marked. */
+static BENCH_PROTO(lib_briefs)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_pair_one);
 }
 
 /*
- * As in a loop: a timeout that is in flight when it sleeps has it flush. After
- * that the wheel looks at the slot by itself, and those that follow take it.
+ * One ends and another begins, in the same slot with another id. A program would have that
+ * at hand; here the library's own note of it is read, which twheel_del() needs in any case.
  */
-static BENCH_PROTO(lib_pair)
+static inline int lib_turnover_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct twheel_ctx *wheel = wheel_of(b);
+	struct twheel *wheel = it;
+	uint32_t slot = handle;
 	uint64_t id;
 
-	if (twheel_start(wheel, when, 0, &id) || twheel_flush(wheel) || twheel_stop(wheel, id) != 1)
-		b->failed++;
-	bench_each(b, wheel, handle, nr, when, start_and_stop_one);
+	if (twheel_del(wheel, wheel->shadow[slot].id) != 1 || twheel_add(wheel, when, slot, &id))
+		return -1;
+	return (uint32_t)id == slot ? 0 : -1;
 }
 
-/* The wheel never hears of them, as none lasts until the loop sleeps. */
-static BENCH_PROTO(lib_brief)
+static BENCH_PROTO(lib_turnovers)
 {
-	bench_each(b, wheel_of(b), handle, nr, when, start_and_stop_one);
+	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
 const struct bench_backend bench_libtwheel = {
@@ -395,12 +433,13 @@ const struct bench_backend bench_libtwheel = {
 	.max_n = 10000000,
 	.threads = 2,
 	.open = share_timers,
-	.arm = lib_loop_arm,
-	.move = lib_loop_move,
-	.cancel = lib_loop_cancel,
-	.pair = lib_pair,
-	.brief = lib_brief,
-	.turnover = lib_loop_turnover,
+	.settle = turn_wheel,
+	.arm = lib_sets,
+	.move = lib_sets,
+	.cancel = lib_clears,
+	.pair = lib_pairs,
+	.brief = lib_briefs,
+	.turnover = lib_turnovers,
 	.deliver = deliver,
 	.calls = count_calls,
 	.close = close_table,
@@ -413,98 +452,60 @@ const struct bench_backend bench_libtwheel_mutex = {
 	.threads = 2,
 	.locked = true,
 	.open = share_timers,
-	.arm = lib_loop_arm,
-	.move = lib_loop_move,
-	.cancel = lib_loop_cancel,
-	.pair = lib_pair,
-	.turnover = lib_loop_turnover,
+	.settle = turn_wheel,
+	.arm = lib_sets,
+	.move = lib_sets,
+	.cancel = lib_clears,
+	.pair = lib_pairs,
+	.turnover = lib_turnovers,
 	.deliver = deliver,
-	.close = close_table,
-};
-
-/*
- * libtwheel's timeouts. They have no slack, and as to stop one ends its id, one
- * that is not armed is one that is not due within the time of the bench.
- */
-
-#define UNARMED	(INT64_MAX / 2)
-
-static int open_timeouts(struct bench *b)
-{
-	uint64_t id;
-	uint32_t i;
-
-	if (open_wheel(b))
-		return -1;
-	for (i = 0; i < b->n + BENCH_SPARE; i++) {
-		if (twheel_start(wheel_of(b), UNARMED, 0, &id))
-			bench_die("twheel_start");
-		name_timer(b, i, id);
-	}
-	return twheel_flush(wheel_of(b));
-}
-
-static inline int timeout_move_one(void *it, uint64_t handle, uint64_t when)
-{
-	return twheel_move(it, handle, when);
-}
-
-static inline int timeout_turnover_one(void *it, uint64_t handle, uint64_t when)
-{
-	struct twheel_ctx *wheel = it;
-	uint64_t id;
-
-	/* The slot that was freed is the one that is taken, so handles stay. */
-	if (twheel_stop(wheel, handle) != 1 || twheel_start(wheel, when, 0, &id))
-		return -1;
-	return id == handle ? 0 : -1;
-}
-
-static BENCH_PROTO(timeout_moves)
-{
-	bench_each(b, wheel_of(b), handle, nr, when, timeout_move_one);
-}
-
-static BENCH_PROTO(timeout_turnovers)
-{
-	bench_each(b, wheel_of(b), handle, nr, when, timeout_turnover_one);
-}
-
-const struct bench_backend bench_timeout = {
-	.name = "libtwheel-timeout",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = open_timeouts,
-	.arm = timeout_moves,
-	.move = timeout_moves,
-	.turnover = timeout_turnovers,
-	.deliver = deliver,
-	.calls = count_calls,
 	.close = close_table,
 };
 
 /* By REARM: at once, under the lock of the wheel. */
 
-static inline int rearm_arm_one(void *it, uint64_t handle, uint64_t when)
+static int open_registered(struct bench *b)
 {
-	struct bench *b = it;
-	struct twheel_timer timer = {
-		.id = handle,
-		.deadline_ns = when,
-		.slack_ns = b->slack,
-		.flags = TWHEEL_KEEP | TWHEEL_ABSTIME,
+	uint32_t i;
+
+	if (open_wheel(b))
+		return -1;
+	for (i = 0; i < b->n + BENCH_SPARE; i++) {
+		struct twheel_op op = {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+			.timer.user_data = i,
+		};
+
+		if (twheel_submit(wheel_of(b), &op, 1) != 1 || op.result)
+			bench_die("register");
+		name_timer(b, i, op.timer.id);
+	}
+	return 0;
+}
+
+static int rearm(struct bench *b, uint64_t id, uint64_t when, uint32_t flags)
+{
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REARM,
+		.timer.id = id,
+		.timer.deadline_ns = when,
+		.timer.slack_ns = b->slack,
+		.timer.flags = TWHEEL_KEEP | flags,
 	};
 
-	return twheel_rearm(wheel_of(b), &timer);
+	return twheel_submit(wheel_of(b), &op, 1) == 1 ? op.result : -1;
+}
+
+static inline int rearm_arm_one(void *it, uint64_t handle, uint64_t when)
+{
+	return rearm(it, handle, when, TWHEEL_ABSTIME);
 }
 
 static inline int rearm_cancel_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct bench *b = it;
-	struct twheel_timer timer = { .id = handle, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
-
 	(void)when;
-	return twheel_rearm(wheel_of(b), &timer);
+	return rearm(it, handle, 0, TWHEEL_DISARMED);
 }
 
 BENCH_LOOPS(rearm, b, rearm_arm_one, rearm_arm_one, rearm_cancel_one)
@@ -513,86 +514,13 @@ const struct bench_backend bench_rearm = {
 	.name = "libtwheel-rearm",
 	.max_n = 10000000,
 	.threads = 2,
-	.open = open_timers,
+	.open = open_registered,
 	BENCH_OPS(rearm),
 	.deliver = deliver,
 	.close = close_table,
 };
 
-/*
- * How many system calls requests with a deadline cost: REQUESTS start each ms and
- * end in the next, none of them late, and the loop sleeps in between. The timeout
- * is short, as what it costs that the wheel looks at a slot is counted here.
- */
-#define CALLS_MSEC	1000U
-#define CALLS_TIMEOUT	(200 * NSEC_PER_MSEC)
-#define REQUESTS	50U
-/* A machine that stands still for longer than the timeout lets them expire. */
-#define CALLS_TRIES	5U
-
-static void hear_late(struct bench *b, uint32_t index)
+struct twheel *bench_wheel_of(struct bench *b)
 {
-	(void)index;
-	*(bool *)b->heard = true;
-}
-
-/* @bad: something went wrong; @late: as a timeout expired, it means nothing. */
-static double calls_once(bool *bad, bool *late)
-{
-	struct bench *b = bench_open(&bench_timeout, 0, 0, 0);
-	uint64_t ids[REQUESTS], before, calls, when;
-	unsigned int msec, i;
-
-	if (!b)
-		bench_die("calls");
-	*bad = false;
-	*late = false;
-	b->sink = hear_late;
-	b->heard = late;
-	before = count_calls(b);
-	when = bench_now();
-	for (msec = 0; msec < CALLS_MSEC; msec++) {
-		for (i = 0; i < REQUESTS; i++) {
-			if (msec && twheel_stop(wheel_of(b), ids[i]) != 1)
-				*bad = true;
-			if (twheel_start(wheel_of(b), bench_now() + CALLS_TIMEOUT, i, &ids[i]))
-				*bad = true;
-		}
-		when += NSEC_PER_MSEC;
-		b->kind->deliver(b, when);
-		/* Who stood still for so long may find them expired. */
-		if (bench_now() > when + CALLS_TIMEOUT / 2)
-			when = bench_now();
-	}
-	calls = count_calls(b) - before;
-	bench_close(b);
-	return 1000.0 * calls / (CALLS_MSEC * REQUESTS);
-}
-
-void bench_calls(unsigned int reps)
-{
-	struct bench_row row = {
-		.op = "calls",
-		.backend = bench_libtwheel.name,
-		.n = REQUESTS,
-		.threads = 1,
-		.pattern = "paced",
-		.unit = "per_1000_pairs",
-	};
-	bool bad = false, once, late;
-	unsigned int i, tries;
-	double calls[reps];
-
-	if (!bench_wanted(&bench_libtwheel))
-		return;
-	for (i = 0; i < reps; i++) {
-		for (tries = 1; ; tries++) {
-			calls[i] = calls_once(&once, &late);
-			if (!late || tries == CALLS_TRIES)
-				break;
-		}
-		bad |= once;
-	}
-	row.checked = bad ? "no" : "yes";
-	bench_row(&row, calls, reps);
+	return wheel_of(b);
 }

@@ -19,7 +19,7 @@
 
 /* Whether all that was asked for is checked is seen first. */
 static const struct bench_backend *const checked[] = {
-	&vm_twheel, &vm_batch, &vm_kick, &bench_libtwheel, &bench_timeout,
+	&vm_twheel, &vm_batch, &vm_kick, &bench_libtwheel,
 	&bench_timerfd, &bench_posix, &bench_io_uring, &bench_libev, &bench_heap,
 	&bench_heap_mutex,
 };
@@ -44,7 +44,7 @@ bool vm_wanted(const char *backend)
 static bool is_ours(const struct bench_backend *kind)
 {
 	return kind == &vm_twheel || kind == &vm_batch || kind == &vm_kick ||
-	       kind == &bench_libtwheel || kind == &bench_timeout;
+	       kind == &bench_libtwheel;
 }
 
 void vm_rows(const char *op, const char *backend, uint32_t n, const char *pattern,

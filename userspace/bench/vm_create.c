@@ -119,7 +119,7 @@ static void batch_end(unsigned int first, unsigned int nr)
 
 /* libtwheel over it */
 
-static struct twheel_ctx *ctx;
+static struct twheel *lib;
 static uint64_t ids[STANDING + VM_BATCH];
 
 static void open_lib(void)
@@ -129,13 +129,13 @@ static void open_lib(void)
 		.flags = TWHEEL_OPEN_KERNEL,
 	};
 
-	if (twheel_open(&options, &ctx))
+	if (twheel_open(&lib, &options))
 		bench_die("twheel_open");
 }
 
 static void close_lib(void)
 {
-	twheel_close(ctx);
+	twheel_close(lib);
 }
 
 static void lib_make(unsigned int first, unsigned int nr, uint64_t when)
@@ -143,8 +143,8 @@ static void lib_make(unsigned int first, unsigned int nr, uint64_t when)
 	unsigned int i;
 
 	for (i = first; i < first + nr; i++)
-		if (twheel_start(ctx, when + i, i, &ids[i]))
-			bench_die("twheel_start");
+		if (twheel_add(lib, when + i, i, &ids[i]))
+			bench_die("twheel_add");
 }
 
 static void lib_end(unsigned int first, unsigned int nr)
@@ -152,8 +152,8 @@ static void lib_end(unsigned int first, unsigned int nr)
 	unsigned int i;
 
 	for (i = first; i < first + nr; i++)
-		if (twheel_stop(ctx, ids[i]) != 1)
-			bench_die("twheel_stop");
+		if (twheel_del(lib, ids[i]) != 1)
+			bench_die("twheel_del");
 }
 
 /* A timerfd each, in an epoll set */

@@ -21,7 +21,7 @@
 #define COARSE		(1ULL << 20)
 
 static const struct bench_backend *const kinds[] = {
-	&vm_twheel, &bench_timeout, &bench_timerfd, &bench_io_uring, &bench_libev, &bench_heap,
+	&vm_twheel, &bench_libtwheel, &bench_timerfd, &bench_io_uring, &bench_libev, &bench_heap,
 };
 
 #define KINDS	ARRAY_SIZE(kinds)
@@ -142,7 +142,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 
 static bool is_wheel(const struct bench_backend *kind)
 {
-	return kind == &vm_twheel || kind == &bench_timeout;
+	return kind == &vm_twheel || kind == &bench_libtwheel;
 }
 
 void vm_expire(unsigned int reps)

@@ -122,34 +122,36 @@ static void measure_backend(const struct bench_backend *kind, uint32_t n, const 
 }
 
 /*
- * libtwheel, as a program uses it: timers that are registered, or timeouts that are
- * started, and the program has the number of each.
+ * libtwheel, as a program uses it: timers that are registered, or added, and the program
+ * has the number of each.
  */
-static void measure_library(bool timeouts, uint32_t n, const char *stat, double bytes[MEASURES])
+static void measure_library(bool added, uint32_t n, const char *stat, double bytes[MEASURES])
 {
 	struct twheel_options options = { .size = sizeof(options), .max_timers = n + 1024 };
 	uint64_t *id = bench_alloc(n, sizeof(*id)), when = bench_now() + VM_FAR;
 	double before[MEASURES];
-	struct twheel_ctx *wheel;
+	struct twheel *wheel;
 	unsigned int i;
 	uint32_t t;
 	int err;
 
 	memset(id, 1, n * sizeof(*id));
 	look(stat, before);
-	err = twheel_open(&options, &wheel);
+	err = twheel_open(&wheel, &options);
 	for (t = 0; !err && t < n; t++) {
-		struct twheel_timer timer = {
-			.deadline_ns = when + t,
-			.flags = TWHEEL_ABSTIME,
-			.user_data = t,
+		struct twheel_op op = {
+			.opcode = TWHEEL_OP_REGISTER,
+			.timer.deadline_ns = when + t,
+			.timer.flags = TWHEEL_ABSTIME,
+			.timer.user_data = t,
 		};
 
-		if (timeouts) {
-			err = twheel_start(wheel, when + t, t, &id[t]);
+		if (added) {
+			err = twheel_add(wheel, when + t, t, &id[t]);
 		} else {
-			err = twheel_register(wheel, &timer);
-			id[t] = timer.id;
+			err = twheel_submit(wheel, &op, 1);
+			err = err < 0 ? err : op.result;
+			id[t] = op.timer.id;
 		}
 	}
 	if (err) {
@@ -161,6 +163,9 @@ static void measure_library(bool timeouts, uint32_t n, const char *stat, double 
 		bytes[i] -= before[i];
 }
 
+/* The timers of twheel_add(), of which the library keeps an account. */
+static const struct bench_backend added = { .name = "libtwheel-add", .max_n = 10000000 };
+
 /* In a child, so that its cgroup has nothing else. */
 static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
 		    double bytes[MEASURES])
@@ -168,8 +173,8 @@ static void measure(const struct bench_backend *kind, uint32_t n, const char *cg
 	char stat[128];
 
 	snprintf(stat, sizeof(stat), "%s/memory.stat", cgroup);
-	if (kind == &bench_libtwheel || kind == &bench_timeout)
-		measure_library(kind == &bench_timeout, n, stat, bytes);
+	if (kind == &bench_libtwheel || kind == &added)
+		measure_library(kind == &added, n, stat, bytes);
 	else
 		measure_backend(kind, n, stat, bytes);
 	_exit(0);
@@ -218,7 +223,7 @@ void vm_memory(void)
 {
 	row(&vm_twheel, 1000000);
 	row(&bench_libtwheel, 1000000);
-	row(&bench_timeout, 1000000);
+	row(&added, 1000000);
 	row(&bench_heap, 1000000);
 	row(&bench_libev, 1000000);
 	row(&bench_timerfd, 100000);

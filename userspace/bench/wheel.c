@@ -39,7 +39,7 @@ struct moment {
 	uint64_t queued;
 };
 
-struct bench_wheel {
+struct own_wheel {
 	struct wheel wheel;
 	struct bench_alarm alarm;
 	uint64_t slack;
@@ -49,11 +49,11 @@ struct bench_wheel {
 	struct moment *moments;
 };
 
-static bool lazy_expired(struct bench_wheel *w, struct moment *moment, uint64_t now);
+static bool lazy_expired(struct own_wheel *w, struct moment *moment, uint64_t now);
 
 static int wheel_open(struct bench *b)
 {
-	struct bench_wheel *w = bench_alloc(1, sizeof(*w));
+	struct own_wheel *w = bench_alloc(1, sizeof(*w));
 	struct wheel_shape shape = {
 		.shift = b->tick ? 63 - __builtin_clzll(b->tick) : SHIFT,
 		.slot_bits = SLOT_BITS,
@@ -74,7 +74,7 @@ static int wheel_open(struct bench *b)
 
 static void wheel_close(struct bench *b)
 {
-	struct bench_wheel *w = b->state;
+	struct own_wheel *w = b->state;
 
 	close(w->alarm.fd);
 	free(w->timers);
@@ -89,7 +89,7 @@ static inline struct timer *timer_of(uint64_t handle)
 }
 
 /* What is due already is due at the next tick. */
-static inline void queue(struct bench_wheel *w, struct wheel_node *node, uint64_t when)
+static inline void queue(struct own_wheel *w, struct wheel_node *node, uint64_t when)
 {
 	while (!wheel_add(&w->wheel, node, when, w->slack))
 		when += 1ULL << w->wheel.shape.shift;
@@ -101,7 +101,7 @@ static inline void queue(struct bench_wheel *w, struct wheel_node *node, uint64_
  */
 static uint64_t turn(struct bench *b)
 {
-	struct bench_wheel *w = b->state;
+	struct own_wheel *w = b->state;
 	unsigned int budget = UINT_MAX;
 	uint64_t now = bench_now(), next;
 	struct wheel_node *node;
@@ -129,7 +129,7 @@ static uint64_t turn(struct bench *b)
 
 static void wheel_deliver(struct bench *b, uint64_t until)
 {
-	struct bench_wheel *w = b->state;
+	struct own_wheel *w = b->state;
 
 	do
 		bench_alarm_wait(&w->alarm, turn(b), until);
@@ -150,7 +150,7 @@ static inline int eager_arm_one(void *it, uint64_t handle, uint64_t when)
 static inline int eager_cancel_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct timer *timer = timer_of(handle);
-	struct bench_wheel *w = it;
+	struct own_wheel *w = it;
 
 	(void)when;
 	if (!timer->deadline)
@@ -163,7 +163,7 @@ static inline int eager_cancel_one(void *it, uint64_t handle, uint64_t when)
 static inline int eager_move_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct timer *timer = timer_of(handle);
-	struct bench_wheel *w = it;
+	struct own_wheel *w = it;
 
 	if (timer->deadline)
 		wheel_del(&w->wheel, &timer->node);
@@ -197,12 +197,12 @@ const struct bench_backend bench_wheel_mutex = {
 
 /* Lazy */
 
-static inline struct wheel_node *node_of(const struct bench_wheel *w, const struct moment *moment)
+static inline struct wheel_node *node_of(const struct own_wheel *w, const struct moment *moment)
 {
 	return &w->timers[moment - w->moments].node;
 }
 
-static inline void queue_lazily(struct bench_wheel *w, struct moment *moment)
+static inline void queue_lazily(struct own_wheel *w, struct moment *moment)
 {
 	moment->queued = moment->deadline;
 	queue(w, node_of(w, moment), moment->queued);
@@ -211,7 +211,7 @@ static inline void queue_lazily(struct bench_wheel *w, struct moment *moment)
 static inline int lazy_arm_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct moment *moment = (struct moment *)(uintptr_t)handle;
-	struct bench_wheel *w = it;
+	struct own_wheel *w = it;
 
 	moment->deadline = when;
 	if (moment->queued && moment->queued <= when)
@@ -235,7 +235,7 @@ static inline int lazy_cancel_one(void *it, uint64_t handle, uint64_t when)
 }
 
 /* Whether the timer has expired; it may have been told of another time, or of none. */
-static bool lazy_expired(struct bench_wheel *w, struct moment *moment, uint64_t now)
+static bool lazy_expired(struct own_wheel *w, struct moment *moment, uint64_t now)
 {
 	bool expired = moment->deadline && moment->deadline <= now;
 
@@ -249,7 +249,7 @@ static bool lazy_expired(struct bench_wheel *w, struct moment *moment, uint64_t 
 
 static int lazy_open(struct bench *b)
 {
-	struct bench_wheel *w;
+	struct own_wheel *w;
 	uint32_t i;
 
 	if (wheel_open(b))

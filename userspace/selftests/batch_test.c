@@ -346,9 +346,9 @@ static void on_alarm(int signal)
 }
 
 /*
- * A wheel that is late for seconds, as 20,000 timers are looked at in each of its short
- * rounds: what is due comes before DRAIN_EXPIRE drains. Under a hail of signals, of which
- * no call begins anew, that is done once, as a whole, and ends.
+ * A wheel that is late for seconds, because it looks at 20,000 timers in each of its short
+ * rounds. Under a hail of signals DRAIN_EXPIRE does not begin anew and ends: it takes what
+ * is due as far as its bound goes, and drains the rest.
  */
 TEST_F(many, drain_under_signals)
 {
@@ -379,7 +379,7 @@ TEST_F(many, drain_under_signals)
 	ASSERT_EQ(FAR + NEAR, collect(self->fd, ev, FAR + NEAR));
 	for (i = 0; i < FAR + NEAR; i++)
 		early += !ev[i].expirations;
-	EXPECT_EQ(drained, early);
+	EXPECT_EQ(FAR, early);
 	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 }
 

@@ -104,7 +104,7 @@ static void one_life(__u64 *seed, size_t bytes)
 		/* It is still there, and so are its timers. */
 		swap_word((struct twheel_slot *)((char *)p + PAGE), 1);
 		if (next_random(seed) & 1)
-			scatter_marks(marks_of(&t), summary_of(&t), 1, next_random(seed));
+			scatter_marks(all_marks(&t), all_summary(&t), 1, next_random(seed));
 		munmap(p, bytes);
 	}
 }
@@ -164,7 +164,7 @@ static void busy(__u64 seed, int inherited)
 			for (n = 0; n < 100; n++)
 				arm_by_mark(&t, n, now(CLOCK_MONOTONIC) +
 					    next_random(&seed) % NS_PER_MS);
-			scatter_marks(marks_of(&t), summary_of(&t), 2, next_random(&seed));
+			scatter_marks(all_marks(&t), all_summary(&t), 2, next_random(&seed));
 		}
 		drain(fd, next_random(&seed) & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
 		read_now(fd, ev, ARRAY_SIZE(ev));

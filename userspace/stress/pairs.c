@@ -1108,7 +1108,7 @@ static void do_flip_marks(struct race *r)
 
 	for (i = 0; i < n; i++) {
 		swap_word(slot, i % 3 ? r->begun + HOUR * (i % 2) : i % 2);
-		scatter_marks(marks_of(&r->t), summary_of(&r->t), 2, next_random(&r->seed));
+		scatter_marks(all_marks(&r->t), all_summary(&r->t), 2, next_random(&r->seed));
 	}
 	r->word = 2 + r->loop % 1000;
 	swap_word(slot, r->word);

@@ -134,13 +134,13 @@ static inline size_t marks_offset(__u32 max_timers)
 #define SUMMARY_OFFSET	2048U
 
 /* The marks of @t. */
-static inline __u64 *marks_of(const struct table *t)
+static inline __u64 *all_marks(const struct table *t)
 {
 	return (__u64 *)((char *)t->head + t->head->marks_offset);
 }
 
 /* Its summary. */
-static inline __u64 *summary_of(const struct table *t)
+static inline __u64 *all_summary(const struct table *t)
 {
 	return (__u64 *)((char *)t->head + t->head->summary_offset);
 }
@@ -156,15 +156,9 @@ static inline void set_bit_of(__u64 *bits, __u32 nr)
 /* Asks the kernel to look at the slot of @id when it turns the wheel next. */
 static inline void set_mark(const struct table *t, __u64 id)
 {
-	set_bit_of(marks_of(t), (__u32)id);
-	set_bit_of(summary_of(t), (__u32)id / LINE);
+	set_bit_of(all_marks(t), (__u32)id);
+	set_bit_of(all_summary(t), (__u32)id / LINE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-/* When that will be. */
-static inline __u64 next_turn(const struct table *t)
-{
-	return __atomic_load_n(&t->head->next_ns, __ATOMIC_SEQ_CST);
 }
 
 /* A KICK without slots. */

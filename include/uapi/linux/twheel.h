@@ -195,7 +195,8 @@ struct twheel_batch {
  * An arming that another thread makes meanwhile may be spared. A periodic
  * timer whose expiration is unread keeps that one event and is not armed again.
  * What is due by its tick when TWHEEL_DRAIN_EXPIRE begins expires first, in its
- * order; it was not drained, and does not count.
+ * order; it was not drained, and does not count. A wheel that is late by whole
+ * rounds of its levels drains some of it.
  */
 struct twheel_drain {
 	__u32 mode;
