@@ -36,6 +36,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/nospec.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -63,7 +64,7 @@
 #define GROUP			24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define EVENTS			28U
-/* Slots that a KICK looks at at a time. */
+/* Slots of a KICK that are copied at a time. */
 #define KICKS			64U
 /* Tries to copy one event out before its page counts as bad. */
 #define COPY_TRIES		16
@@ -276,7 +277,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 		done += good;
 		if (good < got) {
 			/* To go on with the first that did not arrive. */
-			list.cursor = (u32)timers[good].id;
+			list.cursor = (u32)timers[array_index_nospec(good, GROUP)].id;
 			if (!done)
 				return -EFAULT;
 			break;
@@ -301,10 +302,8 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 	if (kick.flags || kick.count > INT_MAX)
 		return -EINVAL;
 	uptr = user_ptr(kick.slots);
-	/* A bad pointer changes nothing. */
-	if (kick.count && get_user(slots[0], uptr))
-		return -EFAULT;
-	turn_all(w, LOOK_AND_WITHDRAW);
+	if (!kick.count)
+		turn_all(w, LOOK_AND_WITHDRAW);
 	while (done < kick.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min(kick.count - done, group);
 		unsigned int i;
@@ -312,10 +311,13 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 
 		if (copy_from_user(slots, uptr + done, nr * sizeof(*slots))) {
 			if (nr == 1)
-				break;
+				return done ? looked : -EFAULT;
 			group = 1;
 			continue;
 		}
+		/* A bad pointer changes nothing. */
+		if (!done)
+			turn_all(w, LOOK_AND_WITHDRAW);
 		now = file_begin(w);
 		for (i = 0; i < nr; i++)
 			looked += timers_kick(&w->timers, slots[i], now);

@@ -72,6 +72,7 @@ u64 file_now(const struct twheel_file *w)
  * Return: the time, with the lock held.
  */
 u64 file_begin(struct twheel_file *w)
+	__acquires(&w->lock)
 {
 	spin_lock_bh(&w->lock);
 	return file_now(w);
@@ -124,6 +125,7 @@ static void program(struct twheel_file *w, u64 now)
  * What became ready is there; now wake.
  */
 void file_finish(struct twheel_file *w, u64 now)
+	__releases(&w->lock)
 {
 	bool news = w->timers.news;
 

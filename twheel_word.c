@@ -8,8 +8,8 @@
  * expiry goes through it.
  *
  *   user                                  kernel, in reconcile()
- *   old = xchg(deadline_ns, t)    (A)     queue at the word that was read
- *   read wake_ns                          wake_ns = start of its tick
+ *   old = xchg(deadline_ns, t)    (A)     queue at the word just read
+ *   look at wake_ns                       wake_ns = start of its tick
  *   t <= wake_ns: mark the slot,          full barrier              (B)
  *     or KICK                             read deadline_ns again
  *

@@ -24,6 +24,7 @@
 struct pages {
 	struct store store;
 	struct xarray chunks;
+	/* Serializes what allocates. */
 	struct mutex mutex;
 };
 

@@ -4,8 +4,8 @@
  * a timer, to its word and to its mark.
  *
  * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in
- * plain memory. Either brings the three functions that are declared extern; the
- * linker chooses. All else is here. The caller holds the lock of the wheel.
+ * plain memory. Either brings three functions; the linker
+ * chooses. All else is here. The caller holds the lock of the wheel.
  */
 #ifndef _TWHEEL_STORE_H
 #define _TWHEEL_STORE_H
@@ -107,18 +107,19 @@ struct store {
 	u32 gen;
 	struct hlist_head free;
 	struct twheel_table *table;
+	/* Protects all of it. */
 	spinlock_t *lock;
 };
 
 /* The memory of the timer in @slot, which is below @room. */
-extern struct timer *store_timer(const struct store *s, u32 slot);
+struct timer *store_timer(const struct store *s, u32 slot);
 /* The word of @slot, which is below @room. User space writes there at any time. */
-extern struct twheel_slot *store_word(const struct store *s, u32 slot);
+struct twheel_slot *store_word(const struct store *s, u32 slot);
 /*
  * The marks of the line that @slot, the first of a line, begins: STORE_LINE bits.
  * NULL if user space has not touched that page.
  */
-extern u64 *store_marks(const struct store *s, u32 slot);
+u64 *store_marks(const struct store *s, u32 slot);
 
 static inline void store_assert_held(const struct store *s)
 {

@@ -36,6 +36,7 @@
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
  */
 struct twheel_file {
+	/* Taken with softirqs off; by any context. */
 	spinlock_t lock;
 	struct timers timers;
 	void *mem;

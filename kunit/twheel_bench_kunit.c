@@ -312,7 +312,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 			u64 delay = delay_ns(b->delay[b->order[i]] & ((1U << BUCKET_BITS) - 1));
 
 			wheel_add(&b->wheel, &object(b, b->order[i])->entry.node,
-				   (3ULL << 31) + delay + 1, 0);
+				  (3ULL << 31) + delay + 1, 0);
 		}
 		start = cpu_ns();
 		came = core_expire(b, 3ULL << 31);

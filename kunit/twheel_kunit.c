@@ -484,7 +484,7 @@ static void slack_test(struct kunit *test)
 		restart(w, now);
 		/* Not on a tick, so that rounding has to be done first. */
 		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node,
-						   deadline - (1ULL << row->shape.shift >> 1),
+						  deadline - (1ULL << row->shape.shift >> 1),
 						   row->slack));
 		KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, border));
 		at = fires_at(test, w, &timer->node, now);
@@ -525,7 +525,7 @@ static void slack_shared_test(struct kunit *test)
 	for (i = 0; i < 64; i++) {
 		timers[i].tick = i + 1;
 		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[i].node,
-						   tick_start(w, timers[i].tick),
+						  tick_start(w, timers[i].tick),
 						   tick_start(w, 64)));
 	}
 	KUNIT_ASSERT_NOT_NULL(test, turn(test, w, &now, 1));

@@ -18,7 +18,7 @@
 
 /* Makes a wheel that lives as long as the test. No @levels: as many as make sense. */
 static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_shape shape,
-					       u64 now)
+					      u64 now)
 {
 	struct wheel *w;
 	void *mem;
@@ -149,7 +149,7 @@ static inline void expect_idle(struct kunit *test, struct wheel *w, u64 now)
  * was, or returns NULL if nothing will ever come.
  */
 static inline struct wheel_node *turn(struct kunit *test, struct wheel *w, u64 *now,
-				       unsigned int max_looks)
+				      unsigned int max_looks)
 {
 	struct wheel_node *node;
 	unsigned int budget = AMPLE;

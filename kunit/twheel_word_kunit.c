@@ -425,6 +425,7 @@ struct marks_test {
 	struct timers timers;
 	struct pages pages;
 	struct wheel_shape shape;
+	/* Which pages_grow() wants; nobody contends for it. */
 	spinlock_t lock;
 	u64 now;
 };

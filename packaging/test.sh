@@ -149,7 +149,7 @@ installed_files() {
 			./lib/libtwheel.a
 			./lib/libtwheel.so
 			./lib/libtwheel.so.0
-			./lib/libtwheel.so.0.1.0
+			./lib/libtwheel.so.0.2.0
 			./lib/pkgconfig/libtwheel.pc
 			./share/man/man1/twheelctl.1
 			./share/man/man3/libtwheel.3

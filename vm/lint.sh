@@ -146,11 +146,6 @@ kernel_rules() {
 	rules "${all[@]}"
 }
 
-locked() {
-	awk -f vm/locked.awk include/twheel_slots.h twheel_slots.c include/twheel_timers.h \
-		twheel_timers.c twheel_chrdev.c
-}
-
 # finds NAME WORDS COMMAND...: that this says so.
 finds() {
 	grep -qF -e "$2" <<<"$("${@:3}" 2>&1 || true)" || echo "$1 finds nothing wrong with what is"
@@ -203,7 +198,6 @@ bite() {
 		finds_planted "${name%.cocci}" <<<"$(looked_at=$wrong rules "$rule")"
 	done
 	finds_planted kfree <<<"$(looked_at=$wrong rules "$coccinelle/free/kfree.cocci")"
-	finds_planted locked <<<"$(awk -f vm/locked.awk "$wrong")"
 }
 
 shell() {
@@ -259,7 +253,7 @@ check() {
 	fi
 }
 
-echo 1..13
+echo 1..12
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -267,7 +261,6 @@ check "padding of the ABI" padding
 check "the ABI on four architectures" layout
 check "rules of our own" rules vm/cocci/*.cocci
 check "rules of the kernel" kernel_rules
-check "what needs the lock has it" locked
 check "what is wrong is found" bite
 check shellcheck shell
 check codespell spelling

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	char *end = "";
 	double seconds = argc > 1 ? strtod(argv[1], &end) : 30;
 	struct pollfd fds[2] = { { .fd = 0, .events = POLLIN }, { .events = POLLIN } };
-	struct twheel_keyed *keys;
+	struct twheel_keyed *keys = NULL;
 	char text[4096];
 	unsigned int rounds;
 	size_t have = 0;

@@ -51,20 +51,25 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 	arena->base = reserve(NULL, arena->reserved);
 	if (arena->base || errno != EAGAIN)
 		return arena->base ? 0 : -ENOMEM;
-	/* For a moment it would be more than may be locked: in pieces, next to each other. */
+	/*
+	 * For a moment it would be more than may be locked. So it is reserved in pieces, each
+	 * below the one before, where the kernel puts mappings as well.
+	 */
 	bytes = arena->reserved;
 	piece = bytes < PIECE ? bytes : PIECE;
 	arena->base = reserve(NULL, piece);
-	if (!arena->base)
-		return -ENOMEM;
-	for (arena->reserved = piece; arena->reserved < bytes; arena->reserved += piece) {
+	for (arena->reserved = piece; arena->base && arena->reserved < bytes;
+	     arena->reserved += piece) {
+		char *below;
+
 		piece = bytes - arena->reserved < PIECE ? bytes - arena->reserved : PIECE;
-		if (!reserve(arena->base + arena->reserved, piece)) {
+		below = reserve(arena->base - piece, piece);
+		if (!below)
 			twheel__arena_free(arena);
-			return -ENOMEM;
-		}
+		else
+			arena->base = below;
 	}
-	return 0;
+	return arena->base ? 0 : -ENOMEM;
 }
 
 /* Makes the first @bytes usable, and perhaps more. Return: 0 or -ENOMEM. */

@@ -5,6 +5,9 @@
 # option that one may meet. The library, the tool and examples are built, and these run over
 # the wheel in the process. Prints TAP.
 
+# Many of these functions are called by others by their names.
+# shellcheck disable=SC2317
+
 . "$(dirname "$0")/../../vm/lib.sh"
 
 need gcc g++ clang-14 libc6-dev musl-tools uthash-dev
@@ -60,7 +63,8 @@ with_library() {
 names_are_ours() {
 	local others
 
-	others=$(nm -g --defined-only "$1" | awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
+	others=$(nm -g --defined-only "$1" |
+		awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
 	echo "$others"
 	[ -z "$others" ]
 }

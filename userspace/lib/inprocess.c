@@ -228,7 +228,7 @@ static int inprocess_list(struct twheel *w, struct twheel_timer *timers, unsigne
 {
 	u64 now;
 	struct inprocess *p = enter(w, &now);
-	int got = timers_list(&p->timers, cursor, timers, min(n, (unsigned int)INT_MAX),
+	int got = timers_list(&p->timers, cursor, timers, min_t(unsigned int, n, INT_MAX),
 			      UINT_MAX);
 
 	leave(w, p, now);

@@ -118,7 +118,6 @@ struct twheel_backend {
  * @backend: the kind
  * @info: what it is
  * @slack_ns: of the timers of twheel_add()
- * @blocking: the descriptor may be one that blocks
  * @no_preadv2: preadv2() is not to be had
  * @table: the mapping of a kernel wheel
  * @table_bytes: its size
@@ -138,7 +137,6 @@ struct cold {
 	const struct twheel_backend *backend;
 	struct twheel_info info;
 	uint64_t slack_ns;
-	bool blocking;
 	bool no_preadv2;
 	void *table;
 	size_t table_bytes;
@@ -150,6 +148,7 @@ struct cold {
 	uint32_t nr_pool;
 	uint32_t pool_room;
 	uint64_t wake_id;
+	/* A 32-bit compiler would let them straddle cache lines. */
 	_Alignas(8) struct twheel_usage usage;
 };
 
@@ -250,7 +249,7 @@ extern __thread struct thread *twheel__self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Set by twheel__process_init(). */
-extern size_t twheel__page_size __attribute__((visibility("hidden")));
+extern size_t twheel__page_size;
 
 int twheel__process_init(void);
 int twheel__enroll(struct twheel *w);
@@ -276,6 +275,7 @@ void twheel__end_timers(struct twheel *w);
 void twheel__make_wake_timer(struct twheel *w);
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
 void twheel__lose(struct shadow *shadow);
+void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
 
 /* The shadow of @slot if that is ours, or NULL. */
 static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)
@@ -309,7 +309,7 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup);
  * ThreadSanitizer does not see that an event comes after the arming that it is of. In a
  * program that has it, these tell it so.
  */
-extern void __tsan_release(void *addr) __attribute__((weak));
-extern void __tsan_acquire(void *addr) __attribute__((weak));
+void __tsan_release(void *addr) __attribute__((weak));
+void __tsan_acquire(void *addr) __attribute__((weak));
 
 #endif /* LIBTWHEEL_INTERNAL_H */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,25 +41,32 @@ static int kernel_kick(struct twheel *w)
 	return ioctl(w->cold->fd, TWHEEL_IOC_KICK, &kick) < 0 ? -errno : 0;
 }
 
+static ssize_t read_nowait(int fd, const struct iovec *iov)
+{
+#ifdef __GLIBC__
+	return preadv2(fd, iov, 1, -1, RWF_NOWAIT);
+#else
+	return syscall(SYS_preadv2, fd, iov, 1, -1L, -1L, RWF_NOWAIT);
+#endif
+}
+
 /*
- * A descriptor that somebody passed may be one that blocks. A reader of another process
- * can then come between poll and read; preadv2() is for that, where it is to be had.
+ * Whether the descriptor blocks is shared with all that have it. So the read says that it
+ * must not; where a filter or an old kernel does not know how, it is asked before.
  */
-static ssize_t read_nowait(struct cold *cold, struct twheel_event *events, size_t bytes)
+static ssize_t read_events(struct cold *cold, struct twheel_event *events, size_t bytes)
 {
 	struct iovec iov = { .iov_base = events, .iov_len = bytes };
 	struct pollfd pollfd = { .fd = cold->fd, .events = POLLIN };
 	ssize_t ret;
 
-	if (!cold->blocking)
-		return read(cold->fd, events, bytes);
 	if (!cold->no_preadv2) {
-		ret = preadv2(cold->fd, &iov, 1, -1, RWF_NOWAIT);
+		ret = read_nowait(cold->fd, &iov);
 		if (ret >= 0 || (errno != ENOSYS && errno != EPERM && errno != EOPNOTSUPP))
 			return ret;
 		cold->no_preadv2 = true;
 	}
-	if (poll(&pollfd, 1, 0) == 1)
+	if ((fcntl(cold->fd, F_GETFL) & O_NONBLOCK) || poll(&pollfd, 1, 0) == 1)
 		return read(cold->fd, events, bytes);
 	errno = EAGAIN;
 	return -1;
@@ -66,10 +74,13 @@ static ssize_t read_nowait(struct cold *cold, struct twheel_event *events, size_
 
 static int kernel_read(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
-	ssize_t ret = read_nowait(w->cold, events, n * sizeof(*events));
+	ssize_t ret;
 
+	do {
+		ret = read_events(w->cold, events, n * sizeof(*events));
+	} while (ret < 0 && errno == EINTR);
 	if (ret < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return errno == EAGAIN ? 0 : -errno;
 	return ret / sizeof(*events);
 }
 
@@ -162,7 +173,6 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	}
 	cold->backend = &kernel_backend;
 	cold->fd = fd;
-	cold->blocking = !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	cold->table = p;
 	cold->table_bytes = cold->info.table_bytes;
 	w->words = (struct twheel_slot *)(p + head.slots_offset);

@@ -41,7 +41,8 @@ static struct twheel *new_wheel(void)
 
 	if (!cold)
 		return NULL;
-	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
 		free(cold);
 		return NULL;

@@ -66,7 +66,7 @@ unlock:
 
 TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigned int n)
 {
-	unsigned int done = 0, run;
+	unsigned int done = 0, run, i;
 
 	if (is_child(w))
 		return -ECHILD;
@@ -90,6 +90,9 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 			ret = w->cold->backend->exec(w, ops + done, run);
 			if (ret < 0)
 				return done ? (int)done : ret;
+			for (i = done; i < done + ret; i++)
+				if (ops[i].opcode == TWHEEL_OP_REGISTER && !ops[i].result)
+					twheel__forget_slot(w, ops[i].timer.id);
 			done += ret;
 			if ((unsigned int)ret < run)
 				break;

@@ -121,6 +121,18 @@ static int reserve(struct twheel *w, uint32_t last)
 	return 0;
 }
 
+/*
+ * The wheel made a timer in @slot. If there was one of ours, another process has drained
+ * it: its id is stale from here on.
+ */
+void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
+{
+	struct shadow *shadow = find_shadow(w, kernel_id);
+
+	if (unlikely(shadow && load64(&shadow->kernel_id) != kernel_id))
+		twheel__lose(shadow);
+}
+
 /* Has the wheel make slots, into the pool. Under pool_lock. */
 static int make_slots(struct twheel *w)
 {
@@ -161,6 +173,7 @@ static int make_slots(struct twheel *w)
 	while (made--) {
 		uint32_t slot = ops[made].timer.id;
 
+		twheel__forget_slot(w, ops[made].timer.id);
 		__atomic_store_n(&w->shadow[slot].kernel_id, ops[made].timer.id,
 				 __ATOMIC_RELAXED);
 		cold->pool[cold->nr_pool++] = slot;
@@ -351,7 +364,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
 static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
-	uint64_t old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
+	__u64 old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
 
 	deadline += !deadline;
 	do {

@@ -6,6 +6,9 @@
 # the loop was. All but dead_man, which shares its wheel, run over both backends.
 # BACKENDS= names the backends if not both can be had.
 
+# An empty backend is no word.
+# shellcheck disable=SC2086
+
 set -eu
 
 examples=${EXAMPLES:-/bin}

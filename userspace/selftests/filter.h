@@ -17,9 +17,13 @@
 #define FILTER_UNLESS(value, jump) \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (jump))
 /* The low half of an argument. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FILTER_LOW_HALF	4
+#else
+#define FILTER_LOW_HALF	0
+#endif
 #define FILTER_ARGUMENT(n) \
-	((unsigned int)(offsetof(struct seccomp_data, args) + 8 * (n) + \
-			(__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0)))
+	((unsigned int)(offsetof(struct seccomp_data, args) + 8 * (n) + FILTER_LOW_HALF))
 
 static inline bool install_filter(struct sock_filter *code, unsigned short len)
 {

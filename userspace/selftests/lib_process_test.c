@@ -313,9 +313,8 @@ TEST_F(lib, handlers_of_fork)
 		TH_LOG("handlers that do %u", what);
 		EXPECT_EQ(0, status);
 		EXPECT_EQ(0, h.ret);
-		if (h.arms_before) {
+		if (h.arms_before)
 			EXPECT_EQ(1, lib_collect(h.w, &ev, 1));
-		}
 		twheel_close(h.w);
 	}
 }

@@ -101,7 +101,8 @@ static inline int kick(int fd, __u64 id)
 
 /*
  * What the protocol asks of who arms or moves, without marks: a KICK that lists the slot
- * where the kernel would look too late. Returns what was there before. */
+ * where the kernel would look too late. Returns what was there before.
+ */
 static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
 {
 	struct twheel_slot *slot = slot_of(t, id);

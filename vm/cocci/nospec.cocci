@@ -57,15 +57,13 @@ index@q <= bound
 (
 table[<+... index@p ...+>]
 |
-twheel_chunk_at(..., <+... index@p ...+>)
+store_timer(..., <+... index@p ...+>)
 |
-twheel_block_at(..., <+... index@p ...+>)
+store_word(..., <+... index@p ...+>)
 |
-twheel_page_at(..., <+... index@p ...+>)
+store_marks(..., <+... index@p ...+>)
 |
-users_at(..., <+... index@p ...+>)
-|
-block_of(..., <+... index@p ...+>)
+find_chunk(..., <+... index@p ...+>)
 )
 
 @script:python depends on report@
@@ -101,15 +99,13 @@ T made = <+... index@p ...+>;
 (
 table[<+... made ...+>]
 |
-twheel_chunk_at(..., <+... made ...+>)
+store_timer(..., <+... made ...+>)
 |
-twheel_block_at(..., <+... made ...+>)
+store_word(..., <+... made ...+>)
 |
-twheel_page_at(..., <+... made ...+>)
+store_marks(..., <+... made ...+>)
 |
-users_at(..., <+... made ...+>)
-|
-block_of(..., <+... made ...+>)
+find_chunk(..., <+... made ...+>)
 )
 
 @script:python depends on report@

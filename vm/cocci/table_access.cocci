@@ -13,13 +13,13 @@ identifier word =~ "^(deadline_ns|wake_ns)$";
 position p;
 @@
 (
-READ_ONCE(\(slot->word@p\|twheel_slots_word(...)->word@p\))
+READ_ONCE(\(slot->word@p\|store_word(...)->word@p\))
 |
-WRITE_ONCE(\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+WRITE_ONCE(\(slot->word@p\|store_word(...)->word@p\), ...)
 |
-xchg(&\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+xchg(&\(slot->word@p\|store_word(...)->word@p\), ...)
 |
-cmpxchg64(&\(slot->word@p\|twheel_slots_word(...)->word@p\), ...)
+cmpxchg64(&\(slot->word@p\|store_word(...)->word@p\), ...)
 )
 
 @bad@
@@ -31,7 +31,7 @@ position p != good.p;
 (
 slot->word@p
 |
-twheel_slots_word(...)->word@p
+store_word(...)->word@p
 |
 entry.word@p
 )
@@ -46,7 +46,7 @@ position p;
 struct twheel_slot *slot;
 position p;
 @@
-  \(memcpy\|memmove\|memset\|memcmp\)(..., \(slot@p\|twheel_slots_word@p(...)\), ...)
+  \(memcpy\|memmove\|memset\|memcmp\)(..., \(slot@p\|store_word@p(...)\), ...)
 
 @good_header@
 struct twheel_table *header;

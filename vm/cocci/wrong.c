@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Violations of each of the rules beside this, of one of the kernel's, and of vm/locked.awk. Each
- * line with one names the rule, which must find it. Nothing compiles this.
+ * Violations of each of the rules beside this, and of one of the kernel's. Each line with
+ * one names the rule, which must find it. Nothing compiles this.
  */
 #include <linux/uaccess.h>
 
-#include "twheel_slots.h"
+#include "twheel_store.h"
 
 static u64 wrong_access(struct twheel_slot *slot)
 {
@@ -14,7 +14,7 @@ static u64 wrong_access(struct twheel_slot *slot)
 
 static void wrong_store(struct twheel_slot *slot)
 {
-	*slot = (struct twheel_slot) { .wake_ns = TWHEEL_NEVER }; /* table_access */
+	*slot = (struct twheel_slot) { .wake_ns = WHEEL_NEVER }; /* table_access */
 }
 
 static int wrong_fetch(struct twheel_kick __user *from)
@@ -28,9 +28,9 @@ static int wrong_fetch(struct twheel_kick __user *from)
 	return once.count != twice.count;
 }
 
-static u64 wrong_word(const struct twheel_slots *s)
+static u64 wrong_word(const struct store *s)
 {
-	return twheel_slots_word(s, 1)->deadline_ns; /* table_access */
+	return store_word(s, 1)->deadline_ns; /* table_access */
 }
 
 static u64 wrong_place(struct twheel_slot *slots)
@@ -69,9 +69,9 @@ static void wrong_forget(struct twheel_slot *slot)
 	memset(slot, 0, 16); /* table_access */
 }
 
-static void wrong_keep(void *to, const struct twheel_slots *s, struct twheel_entry *e)
+static void wrong_keep(void *to, const struct store *s, struct timer *e)
 {
-	memcpy(to, twheel_slots_word(s, e), 16); /* table_access */
+	memcpy(to, store_word(s, e->slot), 16); /* table_access */
 }
 
 static u32 wrong_copy(struct twheel_table header)
@@ -138,18 +138,18 @@ static int wrong_index(const int *table, unsigned int size, unsigned int index)
 	return table[index]; /* nospec */
 }
 
-static u64 wrong_chunk(const struct twheel_slots *s, u32 nr)
+static u64 wrong_timer(const struct store *s, u32 nr)
 {
-	if (nr >= s->chunks)
+	if (nr >= s->fresh)
 		return 0;
-	return twheel_chunk_at(s, nr)->live; /* nospec */
+	return store_timer(s, nr)->user_data; /* nospec */
 }
 
-static unsigned int wrong_block(const struct twheel_slots *s, u32 slot)
+static u64 wrong_marks(const struct store *s, u32 slot)
 {
 	if (slot >= s->max)
 		return 0;
-	return twheel_block_at(s, slot)->users[0]; /* nospec */
+	return READ_ONCE(*store_marks(s, slot)); /* nospec */
 }
 
 static int wrong_below(const int *table, unsigned int size, unsigned int index)
@@ -159,17 +159,14 @@ static int wrong_below(const int *table, unsigned int size, unsigned int index)
 	return -EINVAL;
 }
 
-static struct page *wrong_page(struct twheel_slots *s, pgoff_t pgoff)
+static struct chunk *wrong_page(struct pages *p, pgoff_t pgoff)
 {
-	struct twheel_block *block;
-
-	if (pgoff >= twheel_slots_bytes(s) >> PAGE_SHIFT)
+	if (pgoff >= p->store.max)
 		return NULL;
 	if (pgoff) {
-		u32 slot = (pgoff - 1) * TWHEEL_WORDS; /* nospec */
+		u32 slot = (pgoff - 1) * WORDS; /* nospec */
 
-		block = block_of(s, slot);
-		return block ? virt_to_page(*twheel_page_at(block, slot)) : NULL;
+		return find_chunk(&p->store, slot);
 	}
 	return NULL;
 }
@@ -182,57 +179,4 @@ static int wrong_half(const int *table, unsigned int size, unsigned int index)
 		return -EINVAL;
 	half = index / 2; /* nospec */
 	return table[half];
-}
-
-static u64 wrong_lock(struct twheel_file *w)
-{
-	return w->offset; /* locked */
-}
-
-static void wrong_wait(struct twheel_file *w)
-{
-	spin_lock_bh(&w->lock);
-	hrtimer_cancel(&w->timer); /* locked */
-	spin_unlock_bh(&w->lock);
-}
-
-static int wrong_growth(struct twheel_file *w)
-{
-	return twheel_slots_grow(&w->timers.slots, &w->lock); /* locked */
-}
-
-static void wrong_slots(struct twheel_slots *s) /* locked */
-{
-	s->used--;
-}
-
-void wrong_promise(struct twheel_slots *s) /* locked */
-	__must_hold(s->lock)
-{
-	s->used--;
-}
-
-static void right_promise(struct twheel_slots *s)
-	__must_hold(s->lock)
-{
-	s->used--;
-}
-
-/* The name of one that needs no lock. */
-static void discard(struct twheel_slots *s)
-{
-	right_promise(s); /* locked */
-}
-
-static void wrong_mutex(struct twheel_slots *s)
-{
-	assert_mutex(s);
-	right_promise(s); /* locked */
-}
-
-static void wrong_sometimes(struct twheel_slots *s, bool at_all) /* locked */
-{
-	if (at_all)
-		twheel_slots_assert_held(s);
-	s->used--;
 }

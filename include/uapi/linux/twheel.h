@@ -211,9 +211,9 @@ struct twheel_drain {
  * @flags: zero.
  *
  * An event that is unread is withdrawn if user space has changed the word of its
- * timer since it expired. The ioctl returns how many of these slots had a timer and were looked at; the others
- * are passed over. EFAULT only if none could be read; EINVAL if @count is more than
- * can be returned, 2^31 - 1.
+ * timer since it expired. The ioctl returns how many of these slots had a timer and
+ * were looked at; the others are passed over. EFAULT only if none could be read; EINVAL
+ * if @count is more than can be returned, 2^31 - 1.
  */
 struct twheel_kick {
 	__u64 slots;
@@ -365,9 +365,9 @@ struct twheel_table {
  *
  * To arm a timer whose expiration is unread withdraws that at the KICK. A read that
  * comes before delivers it, and the new arming stands. A KICK that lists the slot
- * withdraws for certain; by its mark, only if no turn has taken that before. A periodic timer's word is its
- * next deadline: to exchange it for 0 ends that period and those after it, and an
- * unread event stays.
+ * withdraws for certain; by its mark, only if no turn has taken that before. A
+ * periodic timer's word is its next deadline: to exchange it for 0 ends that period and
+ * those after it, and an unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
