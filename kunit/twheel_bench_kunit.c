@@ -4,7 +4,7 @@
  * device puts around it, and with the verbs and the table on top, beside
  * hrtimer and timer_list. kunit/bench.sh runs it, in user-mode Linux.
  *
- * All have objects of the same size, allocated alike, in chunks of 64; all get
+ * All have objects of the same size, allocated alike, in chunks of 256; all get
  * the same deadlines, and the same objects in the same order. Each is first
  * checked to deliver what it should. A repetition goes through all of them
  * before the next begins, so what disturbs the machine disturbs all. Given are
@@ -19,6 +19,10 @@
  *   look     find at its old place that its word was moved to a later time
  *   kick     as move, but through the word
  *   read     take the event
+ *
+ *   lookup   from the number of a slot to its timer: by the xarray of the module's
+ *            store, by a directory of chunks, or of timers that are allocated alone
+ *   allocate memory for a timer and give it back, in chunks or alone
  *
  * And what the memory costs that all this is in: touch, a store to a random
  * timer; chase, to read from each where the next one is, as in a bucket.
@@ -54,8 +58,8 @@ module_param(only, uint, 0);
 MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 #define MAX_REPS	25U
-/* Objects of an allocation. */
-#define CHUNK		64U
+/* Objects that are allocated at a time, as the module does it. */
+#define CHUNK		256U
 /* Timers of a wheel of which all is known that a check needs. */
 #define CHECKED		1024U
 /* Moves in a repetition, and at least so many of the other operations. */
@@ -69,7 +73,7 @@ MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 enum measure {
 	ARM, ARM_RANDOM, MOVE, CANCEL, CANCEL_RANDOM, EXPIRE, EXPIRE_SPREAD, CASCADE,
-	LOOK_AND_MOVE, KICK, READ_EVENT, TOUCH, CHASE, MEASURES
+	LOOKS, KICK, READ_EVENT, LOOKUP, ALLOCATE, TOUCH, CHASE, MEASURES
 };
 
 static const struct {
@@ -84,9 +88,11 @@ static const struct {
 	[EXPIRE] = { "expire", "bucket,random" },
 	[EXPIRE_SPREAD] = { "expire", "spread" },
 	[CASCADE] = { "cascade", "random" },
-	[LOOK_AND_MOVE] = { "look", "spread" },
+	[LOOKS] = { "look", "spread" },
 	[KICK] = { "kick", "random" },
 	[READ_EVENT] = { "read", "random" },
+	[LOOKUP] = { "lookup", "random" },
+	[ALLOCATE] = { "allocate", "sequential" },
 	[TOUCH] = { "touch", "random" },
 	[CHASE] = { "chase", "random" },
 };
@@ -121,7 +127,7 @@ static_assert(sizeof(struct object) == 64);
  * @mem: its buckets
  * @lock: around it
  * @timers: the layer above
- * @pages: where these are
+ * @pages: where its timers are
  * @now: the time there
  * @base: what delays are counted from
  * @base_jiffies: the same
@@ -566,13 +572,12 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	memset(&b->timers, 0, sizeof(b->timers));
 	memset(&b->pages, 0, sizeof(b->pages));
 	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
-	pages_init(&b->pages, &b->lock);
 	b->pages.store.max = b->nr;
+	pages_init(&b->pages, &b->lock);
 	timers_init(&b->timers, &b->pages.store);
 	b->now = 1;
 }
 
-/* The lock is nobody else's, and taken where there is growth only. */
 static inline int verbs_do(struct bench *b, struct twheel_op *op)
 {
 	while (!timers_apply(&b->timers, op, 1, b->now))
@@ -634,12 +639,12 @@ static u32 verbs_turn(struct bench *b)
 
 /* Reads the events, as the device does it, but for the copy. Returns how many. */
 static u32 verbs_read(struct bench *b, u64 now, void (*see)(struct bench *b,
-							    const struct twheel_event *event))
+							     const struct twheel_event *event))
 {
 	struct twheel_event events[16];
 	u32 done = 0, got, i;
 
-	while ((got = timers_peek(&b->timers, events, 16, now))) {
+	while ((got = timers_peek(&b->timers, events, ARRAY_SIZE(events), now))) {
 		for (i = 0; see && i < got; i++)
 			see(b, &events[i]);
 		timers_consume(&b->timers, got, now);
@@ -703,7 +708,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 		start = cpu_ns();
 		while ((b->now = wheel_next(&b->timers.wheel)) < 8 * FAR_NS)
 			timers_turn(&b->timers, b->now, U32_MAX, LOOK);
-		count(&cost[LOOK_AND_MOVE], &start, b->nr);
+		count(&cost[LOOKS], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.armed, b->nr);
 		b->now = 8 * FAR_NS;
 		for (i = 0; i < b->nr; i++)
@@ -758,6 +763,95 @@ static bool verbs_check(struct kunit *test, struct bench *b)
 	return good;
 }
 
+/* The store, and what could be in its place */
+
+/* Random slots. The user's data is read, which is the number of the slot. */
+#define MEASURE_LOOKUP(test, b, cost, timer) do {				\
+	u64 start = cpu_ns(), sum = 0;						\
+	u32 at;									\
+										\
+	for (at = 0; at < MOVES; at++) {					\
+		u32 slot = (b)->victim[at];					\
+										\
+		sum += READ_ONCE((timer)->user_data);				\
+	}									\
+	count(&(cost)[LOOKUP], &start, MOVES);					\
+	for (at = 0; at < MOVES; at++)						\
+		sum -= (b)->victim[at];						\
+	KUNIT_EXPECT_EQ(test, sum, 0);						\
+} while (0)
+
+static void fill_store(struct kunit *test, struct bench *b)
+{
+	u32 i;
+
+	verbs_make(test, b);
+	for (i = 0; i < b->nr; i++)
+		KUNIT_ASSERT_EQ(test, verbs_arm(b, i, FAR_NS), 0);
+}
+
+static void xarray_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	const struct store *s = &b->pages.store;
+
+	fill_store(test, b);
+	MEASURE_LOOKUP(test, b, cost, store_timer(s, slot));
+	pages_free(&b->pages);
+}
+
+static void *bench_alloc(struct kunit *test, size_t nr, size_t size);
+
+static void directory_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	u32 nr = DIV_ROUND_UP(b->nr, CHUNK), i, round;
+	struct timer **chunks = bench_alloc(test, nr, sizeof(*chunks));
+	u64 start;
+
+	fill_store(test, b);
+	for (i = 0; i < nr; i++)
+		chunks[i] = store_timer(&b->pages.store, i * CHUNK);
+	MEASURE_LOOKUP(test, b, cost, &chunks[slot / CHUNK][slot % CHUNK]);
+	pages_free(&b->pages);
+	for (round = 0; round < b->rounds; round++) {
+		start = cpu_ns();
+		for (i = 0; i < nr; i++)
+			chunks[i] = kvcalloc(CHUNK, sizeof(**chunks), STORE_GFP);
+		for (i = 0; i < nr; i++)
+			kvfree(chunks[i]);
+		count(&cost[ALLOCATE], &start, nr * CHUNK);
+	}
+	kvfree(chunks);
+}
+
+static void cache_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	struct kmem_cache *cache = kmem_cache_create("twheel-bench", sizeof(struct timer), 0,
+						     SLAB_ACCOUNT, NULL);
+	struct timer **timers = bench_alloc(test, b->nr, sizeof(*timers));
+	u64 start;
+	u32 i, round;
+
+	KUNIT_ASSERT_NOT_NULL(test, cache);
+	for (round = 0; round < b->rounds; round++) {
+		start = cpu_ns();
+		for (i = 0; i < b->nr; i++)
+			timers[i] = kmem_cache_zalloc(cache, STORE_GFP);
+		if (round < b->rounds - 1)
+			for (i = 0; i < b->nr; i++)
+				kmem_cache_free(cache, timers[i]);
+		count(&cost[ALLOCATE], &start, b->nr);
+	}
+	for (i = 0; i < b->nr; i++)
+		timers[i]->user_data = i;
+	MEASURE_LOOKUP(test, b, cost, timers[slot]);
+	start = cpu_ns();
+	for (i = 0; i < b->nr; i++)
+		kmem_cache_free(cache, timers[i]);
+	count(&cost[ALLOCATE], &start, 0);
+	kvfree(timers);
+	kmem_cache_destroy(cache);
+}
+
 /* All of them */
 
 static const struct {
@@ -772,6 +866,9 @@ static const struct {
 	{ "timer_list", tl_run, false },
 	{ "hrtimer", hr_run, false },
 	{ "timers", verbs_run, false },
+	{ "xarray", xarray_run, false },
+	{ "directory", directory_run, false },
+	{ "kmem_cache", cache_run, false },
 };
 
 static void *bench_alloc(struct kunit *test, size_t nr, size_t size)
@@ -818,14 +915,14 @@ static void bench_free(struct bench *b)
 	kvfree(b->mem);
 }
 
-/* As the device does it: kcalloc() of 64. */
+/* As the module does it. */
 static void objects_make(struct kunit *test, struct bench *b)
 {
 	u32 i, nr = DIV_ROUND_UP(b->nr, CHUNK);
 
 	b->chunk = bench_alloc(test, nr, sizeof(*b->chunk));
 	for (i = 0; i < nr; i++) {
-		b->chunk[i] = kcalloc(CHUNK, sizeof(struct object), GFP_KERNEL);
+		b->chunk[i] = kvcalloc(CHUNK, sizeof(struct object), GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, b->chunk[i]);
 	}
 }
@@ -835,7 +932,7 @@ static void objects_free(struct bench *b)
 	u32 i;
 
 	for (i = 0; i < DIV_ROUND_UP(b->nr, CHUNK); i++)
-		kfree(b->chunk[i]);
+		kvfree(b->chunk[i]);
 	kvfree(b->chunk);
 	b->chunk = NULL;
 }
@@ -920,7 +1017,7 @@ static void bench_measure(struct kunit *test)
 
 		if (!backends[i].always && nr > MOVES && !full)
 			continue;
-		/* The verbs have memory of their own. */
+		/* The verbs, and what follows, have memory of their own. */
 		if (backends[i].run == verbs_run)
 			objects_free(&b);
 		backends[i].run(test, &b, cost);
