@@ -639,7 +639,7 @@ static u32 verbs_turn(struct bench *b)
 
 /* Reads the events, as the device does it, but for the copy. Returns how many. */
 static u32 verbs_read(struct bench *b, u64 now, void (*see)(struct bench *b,
-							     const struct twheel_event *event))
+							    const struct twheel_event *event))
 {
 	struct twheel_event events[16];
 	u32 done = 0, got, i;
