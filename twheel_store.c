@@ -11,10 +11,10 @@
  * wheel needs room for timers. It stays until the wheel ends: a word that user space
  * holds a mapping of cannot move, and a timer without its word would be of no use.
  *
- * An xarray leads from a page to its chunk, so an empty wheel costs nothing for what
- * it may hold. A flat directory of 2^20 slots would be 32 KiB of each wheel.
- * A kmem_cache would need a pointer for each slot (8 bytes of 80) to find the timer
- * of an id, and the list of all timers would have to walk these.
+ * An xarray leads from a page to its chunk: from a random slot to its timer takes 7 ns among
+ * 1,000 and 34 ns among 1,000,000. A flat directory takes 1 and 10 ns, but 32 KiB of each
+ * wheel of 2^20 slots. Timers in chunks cost 2 to 9 ns each to allocate and free, timers of
+ * a kmem_cache 38 to 46 ns, and 8 bytes for a pointer (kunit/bench.sh on an Intel Xeon).
  *
  * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without the
  * lock of the wheel. The xarray is read under RCU, so the lock is enough to read it.

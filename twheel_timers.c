@@ -94,6 +94,7 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
  */
 void timers_info(const struct timers *t, struct twheel_info *info)
 {
+	timers_assert_held(t);
 	*info = (struct twheel_info) {
 		.features = TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS,
 		.tick_ns = timers_tick_ns(t),
@@ -266,10 +267,12 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
  */
 u64 timers_next(const struct timers *t)
 {
+	timers_assert_held(t);
 	return t->marked ? 0 : wheel_next(&t->wheel);
 }
 
 static bool has_marks(const struct timers *t)
+	__must_hold(t->store->lock)
 {
 	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE);
 	u64 *summary = store_summary(t->store);
@@ -473,8 +476,10 @@ unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int 
  */
 bool timers_kick(struct timers *t, u32 slot, u64 now)
 {
-	struct timer *e = store_at(t->store, slot);
+	struct timer *e;
 
+	timers_assert_held(t);
+	e = store_at(t->store, slot);
 	if (e)
 		reconcile(t, e, word_of(t, e), now, LOOK_AND_WITHDRAW);
 	return e;

@@ -4,7 +4,7 @@
  * device puts around it, and with the verbs and the table on top, beside
  * hrtimer and timer_list. kunit/bench.sh runs it, in user-mode Linux.
  *
- * All have objects of the same size, allocated alike, in chunks of 64; all get
+ * All have objects of the same size, allocated alike, in chunks of 256; all get
  * the same deadlines, and the same objects in the same order. Each is first
  * checked to deliver what it should. A repetition goes through all of them
  * before the next begins, so what disturbs the machine disturbs all. Given are
@@ -19,6 +19,10 @@
  *   look     find at its old place that its word was moved to a later time
  *   kick     as move, but through the word
  *   read     take the event
+ *
+ *   lookup   from the number of a slot to its timer: by the xarray of the module's
+ *            store, by a directory of chunks, or of timers that are allocated alone
+ *   allocate memory for a timer and give it back, in chunks or alone
  *
  * And what the memory costs that all this is in: touch, a store to a random
  * timer; chase, to read from each where the next one is, as in a bucket.
@@ -38,7 +42,7 @@
 #include "compat.h"
 #include "twheel.h"
 #include "twheel_bench.h"
-#include "twheel_slots.h"
+#include "twheel_pages.h"
 #include "twheel_timers.h"
 
 static bool full;
@@ -54,6 +58,8 @@ module_param(only, uint, 0);
 MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 #define MAX_REPS	25U
+/* Objects that are allocated at a time, as the module does it. */
+#define CHUNK		256U
 /* Timers of a wheel of which all is known that a check needs. */
 #define CHECKED		1024U
 /* Moves in a repetition, and at least so many of the other operations. */
@@ -67,7 +73,7 @@ MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 enum measure {
 	ARM, ARM_RANDOM, MOVE, CANCEL, CANCEL_RANDOM, EXPIRE, EXPIRE_SPREAD, CASCADE,
-	LOOK, KICK, READ_EVENT, TOUCH, CHASE, MEASURES
+	LOOKS, KICK, READ_EVENT, LOOKUP, ALLOCATE, TOUCH, CHASE, MEASURES
 };
 
 static const struct {
@@ -82,9 +88,11 @@ static const struct {
 	[EXPIRE] = { "expire", "bucket,random" },
 	[EXPIRE_SPREAD] = { "expire", "spread" },
 	[CASCADE] = { "cascade", "random" },
-	[LOOK] = { "look", "spread" },
+	[LOOKS] = { "look", "spread" },
 	[KICK] = { "kick", "random" },
 	[READ_EVENT] = { "read", "random" },
+	[LOOKUP] = { "lookup", "random" },
+	[ALLOCATE] = { "allocate", "sequential" },
 	[TOUCH] = { "touch", "random" },
 	[CHASE] = { "chase", "random" },
 };
@@ -96,7 +104,7 @@ struct cost {
 
 struct object {
 	union {
-		struct twheel_entry entry;
+		struct timer entry;
 		struct hrtimer hrtimer;
 		struct timer_list timer;
 	};
@@ -119,6 +127,7 @@ static_assert(sizeof(struct object) == 64);
  * @mem: its buckets
  * @lock: around it
  * @timers: the layer above
+ * @pages: where its timers are
  * @now: the time there
  * @base: what delays are counted from
  * @base_jiffies: the same
@@ -137,7 +146,8 @@ struct bench {
 	void *mem;
 	/* As the device's, which core+lock takes. */
 	spinlock_t lock;
-	struct twheel_timers timers;
+	struct timers timers;
+	struct pages pages;
 	u64 now;
 	u64 base;
 	unsigned long base_jiffies;
@@ -155,7 +165,7 @@ static u32 scattered(void)
 
 static inline struct object *object(const struct bench *b, u32 i)
 {
-	return &b->chunk[i / TWHEEL_CHUNK][i % TWHEEL_CHUNK];
+	return &b->chunk[i / CHUNK][i % CHUNK];
 }
 
 /* What @ops operations have cost since *@start, which is moved to now. */
@@ -334,7 +344,7 @@ static bool core_check(struct bench *b, struct object *objects)
 	while ((now = wheel_next(&b->wheel)) != WHEEL_NEVER) {
 		budget = U32_MAX;
 		while ((node = wheel_expire(&b->wheel, now, &budget))) {
-			struct twheel_entry *e = container_of(node, struct twheel_entry, node);
+			struct timer *e = container_of(node, struct timer, node);
 
 			if (e->deadline > now || now - e->deadline >= 1 << bench_shape.shift ||
 			    e->user_data++)
@@ -556,26 +566,27 @@ static bool tl_check(struct bench *b, struct object *objects)
 
 /* The verbs */
 
-static void timers_make(struct kunit *test, struct bench *b)
+static void verbs_make(struct kunit *test, struct bench *b)
 {
 	core_reset(b);
 	memset(&b->timers, 0, sizeof(b->timers));
+	memset(&b->pages, 0, sizeof(b->pages));
 	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
-	KUNIT_ASSERT_EQ(test, twheel_slots_init(&b->timers.slots, b->nr), 0);
-	twheel_slots_adopt(&b->timers.slots);
-	twheel_ready_init(&b->timers);
+	b->pages.store.max = b->nr;
+	pages_init(&b->pages, &b->lock);
+	timers_init(&b->timers, &b->pages.store);
 	b->now = 1;
 }
 
-static inline int timers_do(struct bench *b, struct twheel_op *op)
+static inline int verbs_do(struct bench *b, struct twheel_op *op)
 {
-	while (!twheel_apply(&b->timers, op, 1, b->now))
-		if (twheel_slots_grow(&b->timers.slots, &b->lock))
+	while (!timers_apply(&b->timers, op, 1, b->now))
+		if (pages_grow(&b->pages))
 			return -ENOMEM;
 	return op->result;
 }
 
-static inline int timers_arm(struct bench *b, u32 i, u64 deadline)
+static inline int verbs_arm(struct bench *b, u32 i, u64 deadline)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REGISTER,
@@ -583,13 +594,13 @@ static inline int timers_arm(struct bench *b, u32 i, u64 deadline)
 		.timer.deadline_ns = deadline,
 		.timer.flags = TWHEEL_ABSTIME,
 	};
-	int err = timers_do(b, &op);
+	int err = verbs_do(b, &op);
 
 	b->ids[i] = op.timer.id;
 	return err;
 }
 
-static inline int timers_move(struct bench *b, u32 i, u64 deadline)
+static inline int verbs_move(struct bench *b, u32 i, u64 deadline)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REARM,
@@ -598,116 +609,115 @@ static inline int timers_move(struct bench *b, u32 i, u64 deadline)
 		.timer.flags = TWHEEL_ABSTIME,
 	};
 
-	return timers_do(b, &op);
+	return verbs_do(b, &op);
 }
 
-static inline int timers_cancel(struct bench *b, u32 i)
+static inline int verbs_cancel(struct bench *b, u32 i)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_CANCEL,
 		.timer.id = b->ids[i],
 	};
 
-	return timers_do(b, &op);
+	return verbs_do(b, &op);
 }
 
-static inline struct twheel_slot *timers_word(struct bench *b, u32 slot)
+static inline struct twheel_slot *verbs_word(struct bench *b, u32 slot)
 {
-	return twheel_slots_word(&b->timers.slots, twheel_slots_at(&b->timers.slots, slot));
+	return store_word(&b->pages.store, slot);
 }
 
 /* Takes all that is due until nothing is armed, returns how many came. */
-static u32 timers_turn(struct bench *b)
+static u32 verbs_turn(struct bench *b)
 {
 	u64 next;
 
 	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER)
-		twheel_run(&b->timers, next, U32_MAX);
+		timers_turn(&b->timers, next, U32_MAX, LOOK);
 	return b->timers.stats.unread;
 }
 
 /* Reads the events, as the device does it, but for the copy. Returns how many. */
-static u32 timers_read(struct bench *b, u64 now, void (*see)(struct bench *b,
-							     const struct twheel_event *event))
+static u32 verbs_read(struct bench *b, u64 now, void (*see)(struct bench *b,
+							    const struct twheel_event *event))
 {
-	struct twheel_claimed claimed[16];
 	struct twheel_event events[16];
 	u32 done = 0, got, i;
 
-	while ((got = twheel_claim(&b->timers, claimed, events, 16, 256, now))) {
+	while ((got = timers_peek(&b->timers, events, ARRAY_SIZE(events), now))) {
 		for (i = 0; see && i < got; i++)
 			see(b, &events[i]);
-		twheel_settle(&b->timers, claimed, got, got, now);
+		timers_consume(&b->timers, got, now);
 		done += got;
 	}
 	return done;
 }
 
-static void timers_run(struct kunit *test, struct bench *b, struct cost *cost)
+static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 {
 	u32 round, i;
 	int err = 0;
 	u64 start;
 
 	for (round = 0; round < b->rounds; round++) {
-		timers_make(test, b);
+		verbs_make(test, b);
 		start = cpu_ns();
 		for (i = 0; i < b->nr; i++)
-			err |= timers_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		count(&cost[ARM], &start, b->nr);
 		for (i = 0; i < b->moves; i++)
-			err |= timers_move(b, b->victim[i], FAR_NS + delay_ns(b->redelay[i]));
+			err |= verbs_move(b, b->victim[i], FAR_NS + delay_ns(b->redelay[i]));
 		count(&cost[MOVE], &start, b->moves);
 		for (i = 0; i < b->nr; i++)
-			err |= timers_cancel(b, b->order[i]);
+			err |= verbs_cancel(b, b->order[i]);
 		count(&cost[CANCEL_RANDOM], &start, b->nr);
 		for (i = 0; i < b->nr; i++)
-			err |= timers_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		start = cpu_ns();
 		for (i = 0; i < b->nr; i++)
-			err |= timers_cancel(b, i);
+			err |= verbs_cancel(b, i);
 		count(&cost[CANCEL], &start, b->nr);
 
 		/* All in one tick; taken in no order that memory knows. */
 		for (i = 0; i < b->nr; i++)
-			err |= timers_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		for (i = 0; i < b->nr; i++)
-			err |= timers_move(b, b->order[i], 3ULL << bench_shape.shift);
+			err |= verbs_move(b, b->order[i], 3ULL << bench_shape.shift);
 		b->now = 3ULL << bench_shape.shift;
 		start = cpu_ns();
-		twheel_run(&b->timers, b->now, U32_MAX);
+		timers_turn(&b->timers, b->now, U32_MAX, LOOK);
 		count(&cost[EXPIRE], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.unread, b->nr);
 		start = cpu_ns();
-		KUNIT_ASSERT_EQ(test, timers_read(b, b->now, NULL), b->nr);
+		KUNIT_ASSERT_EQ(test, verbs_read(b, b->now, NULL), b->nr);
 		count(&cost[READ_EVENT], &start, b->nr);
 
 		/* One tick after the other; and before, each was moved by its word. */
 		for (i = 0; i < b->nr; i++)
-			err |= timers_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		start = cpu_ns();
 		for (i = 0; i < b->moves; i++) {
 			u32 slot = (u32)b->ids[b->victim[i]];
 
-			xchg(&timers_word(b, slot)->deadline_ns, FAR_NS + delay_ns(b->redelay[i]));
-			twheel_kick(&b->timers, slot, b->now);
+			xchg(&verbs_word(b, slot)->deadline_ns, FAR_NS + delay_ns(b->redelay[i]));
+			timers_kick(&b->timers, slot, b->now);
 		}
 		count(&cost[KICK], &start, b->moves);
 		for (i = 0; i < b->nr; i++)
-			xchg(&timers_word(b, (u32)b->ids[i])->deadline_ns, 16 * FAR_NS);
+			xchg(&verbs_word(b, (u32)b->ids[i])->deadline_ns, 16 * FAR_NS);
 		start = cpu_ns();
 		while ((b->now = wheel_next(&b->timers.wheel)) < 8 * FAR_NS)
-			twheel_run(&b->timers, b->now, U32_MAX);
-		count(&cost[LOOK], &start, b->nr);
+			timers_turn(&b->timers, b->now, U32_MAX, LOOK);
+		count(&cost[LOOKS], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, b->timers.stats.armed, b->nr);
 		b->now = 8 * FAR_NS;
 		for (i = 0; i < b->nr; i++)
-			err |= timers_move(b, i, 9 * FAR_NS + delay_ns(b->delay[i]));
+			err |= verbs_move(b, i, 9 * FAR_NS + delay_ns(b->delay[i]));
 		start = cpu_ns();
-		KUNIT_ASSERT_EQ(test, timers_turn(b), b->nr);
+		KUNIT_ASSERT_EQ(test, verbs_turn(b), b->nr);
 		count(&cost[EXPIRE_SPREAD], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, err, 0);
-		twheel_slots_free(&b->timers.slots);
+		pages_free(&b->pages);
 	}
 }
 
@@ -726,31 +736,120 @@ static void see_event(struct bench *b, const struct twheel_event *event)
 	seen.times[i]++;
 }
 
-static bool timers_check(struct kunit *test, struct bench *b)
+static bool verbs_check(struct kunit *test, struct bench *b)
 {
 	bool good;
 	u64 next;
 	u32 i;
 
 	memset(&seen, 0, sizeof(seen));
-	timers_make(test, b);
+	verbs_make(test, b);
 	for (i = 0; i < CHECKED; i++) {
-		timers_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
+		verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		if (i % 4 == 1)
-			timers_move(b, i, FAR_NS + delay_ns(b->redelay[i]));
+			verbs_move(b, i, FAR_NS + delay_ns(b->redelay[i]));
 		else if (i % 4 == 2)
-			timers_cancel(b, i);
+			verbs_cancel(b, i);
 	}
 	while ((next = wheel_next(&b->timers.wheel)) != WHEEL_NEVER) {
 		b->now = next;
-		twheel_run(&b->timers, next, U32_MAX);
-		timers_read(b, next, see_event);
+		timers_turn(&b->timers, next, U32_MAX, LOOK);
+		verbs_read(b, next, see_event);
 	}
 	good = !seen.wrong;
 	for (i = 0; i < CHECKED; i++)
 		good &= seen.times[i] == (i % 4 != 2);
-	twheel_slots_free(&b->timers.slots);
+	pages_free(&b->pages);
 	return good;
+}
+
+/* The store, and what could be in its place */
+
+/* Random slots. The user's data is read, which is the number of the slot. */
+#define MEASURE_LOOKUP(test, b, cost, timer) do {				\
+	u64 start = cpu_ns(), sum = 0;						\
+	u32 at;									\
+										\
+	for (at = 0; at < MOVES; at++) {					\
+		u32 slot = (b)->victim[at];					\
+										\
+		sum += READ_ONCE((timer)->user_data);				\
+	}									\
+	count(&(cost)[LOOKUP], &start, MOVES);					\
+	for (at = 0; at < MOVES; at++)						\
+		sum -= (b)->victim[at];						\
+	KUNIT_EXPECT_EQ(test, sum, 0);						\
+} while (0)
+
+static void fill_store(struct kunit *test, struct bench *b)
+{
+	u32 i;
+
+	verbs_make(test, b);
+	for (i = 0; i < b->nr; i++)
+		KUNIT_ASSERT_EQ(test, verbs_arm(b, i, FAR_NS), 0);
+}
+
+static void xarray_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	const struct store *s = &b->pages.store;
+
+	fill_store(test, b);
+	MEASURE_LOOKUP(test, b, cost, store_timer(s, slot));
+	pages_free(&b->pages);
+}
+
+static void *bench_alloc(struct kunit *test, size_t nr, size_t size);
+
+static void directory_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	u32 nr = DIV_ROUND_UP(b->nr, CHUNK), i, round;
+	struct timer **chunks = bench_alloc(test, nr, sizeof(*chunks));
+	u64 start;
+
+	fill_store(test, b);
+	for (i = 0; i < nr; i++)
+		chunks[i] = store_timer(&b->pages.store, i * CHUNK);
+	MEASURE_LOOKUP(test, b, cost, &chunks[slot / CHUNK][slot % CHUNK]);
+	pages_free(&b->pages);
+	for (round = 0; round < b->rounds; round++) {
+		start = cpu_ns();
+		for (i = 0; i < nr; i++)
+			chunks[i] = kvcalloc(CHUNK, sizeof(**chunks), STORE_GFP);
+		for (i = 0; i < nr; i++)
+			kvfree(chunks[i]);
+		count(&cost[ALLOCATE], &start, nr * CHUNK);
+	}
+	kvfree(chunks);
+}
+
+static void cache_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	struct kmem_cache *cache = kmem_cache_create("twheel-bench", sizeof(struct timer), 0,
+						     SLAB_ACCOUNT, NULL);
+	struct timer **timers = bench_alloc(test, b->nr, sizeof(*timers));
+	u64 start;
+	u32 i, round;
+
+	KUNIT_ASSERT_NOT_NULL(test, cache);
+	for (round = 0; round < b->rounds; round++) {
+		start = cpu_ns();
+		for (i = 0; i < b->nr; i++)
+			timers[i] = kmem_cache_zalloc(cache, STORE_GFP);
+		if (round < b->rounds - 1)
+			for (i = 0; i < b->nr; i++)
+				kmem_cache_free(cache, timers[i]);
+		count(&cost[ALLOCATE], &start, b->nr);
+	}
+	for (i = 0; i < b->nr; i++)
+		timers[i]->user_data = i;
+	MEASURE_LOOKUP(test, b, cost, timers[slot]);
+	start = cpu_ns();
+	for (i = 0; i < b->nr; i++)
+		kmem_cache_free(cache, timers[i]);
+	count(&cost[ALLOCATE], &start, 0);
+	kvfree(timers);
+	kmem_cache_destroy(cache);
 }
 
 /* All of them */
@@ -766,7 +865,10 @@ static const struct {
 	{ "core+lock", locked_run, false },
 	{ "timer_list", tl_run, false },
 	{ "hrtimer", hr_run, false },
-	{ "timers", timers_run, false },
+	{ "timers", verbs_run, false },
+	{ "xarray", xarray_run, false },
+	{ "directory", directory_run, false },
+	{ "kmem_cache", cache_run, false },
 };
 
 static void *bench_alloc(struct kunit *test, size_t nr, size_t size)
@@ -813,14 +915,14 @@ static void bench_free(struct bench *b)
 	kvfree(b->mem);
 }
 
-/* As the device does it: kcalloc() of 64. */
+/* As the module does it. */
 static void objects_make(struct kunit *test, struct bench *b)
 {
-	u32 i, nr = DIV_ROUND_UP(b->nr, TWHEEL_CHUNK);
+	u32 i, nr = DIV_ROUND_UP(b->nr, CHUNK);
 
 	b->chunk = bench_alloc(test, nr, sizeof(*b->chunk));
 	for (i = 0; i < nr; i++) {
-		b->chunk[i] = kcalloc(TWHEEL_CHUNK, sizeof(struct object), GFP_KERNEL);
+		b->chunk[i] = kvcalloc(CHUNK, sizeof(struct object), GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, b->chunk[i]);
 	}
 }
@@ -829,8 +931,8 @@ static void objects_free(struct bench *b)
 {
 	u32 i;
 
-	for (i = 0; i < DIV_ROUND_UP(b->nr, TWHEEL_CHUNK); i++)
-		kfree(b->chunk[i]);
+	for (i = 0; i < DIV_ROUND_UP(b->nr, CHUNK); i++)
+		kvfree(b->chunk[i]);
 	kvfree(b->chunk);
 	b->chunk = NULL;
 }
@@ -847,7 +949,7 @@ static void bench_check(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hr_check(&b, objects));
 	memset(objects, 0, CHECKED * sizeof(*objects));
 	KUNIT_EXPECT_TRUE(test, tl_check(&b, objects));
-	KUNIT_EXPECT_TRUE(test, timers_check(test, &b));
+	KUNIT_EXPECT_TRUE(test, verbs_check(test, &b));
 	kvfree(objects);
 	bench_free(&b);
 }
@@ -915,8 +1017,8 @@ static void bench_measure(struct kunit *test)
 
 		if (!backends[i].always && nr > MOVES && !full)
 			continue;
-		/* The verbs have memory of their own. */
-		if (backends[i].run == timers_run)
+		/* The verbs, and what follows, have memory of their own. */
+		if (backends[i].run == verbs_run)
 			objects_free(&b);
 		backends[i].run(test, &b, cost);
 		for (m = 0; m < MEASURES; m++)

@@ -42,11 +42,11 @@ static void size_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_max_levels(row->shape.shift, row->shape.slot_bits),
 			row->max_levels);
 	KUNIT_EXPECT_EQ(test, wheel_horizon(&row->shape), row->horizon);
-	/* A list and a bit for each bucket, a list for each level, and the finest one's ends. */
+	/* A list and a bit for each bucket, a list for each level, and the ends of the finest. */
 	KUNIT_EXPECT_EQ(test, wheel_bytes(&row->shape),
 			(buckets + row->shape.levels) * sizeof(struct hlist_head) +
 			BITS_TO_LONGS(buckets) * sizeof(long) +
-			(sizeof(void *) << row->shape.slot_bits));
+			(sizeof(struct hlist_node **) << row->shape.slot_bits));
 }
 
 struct edge_row {
@@ -485,7 +485,7 @@ static void slack_test(struct kunit *test)
 		/* Not on a tick, so that rounding has to be done first. */
 		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node,
 						  deadline - (1ULL << row->shape.shift >> 1),
-						   row->slack));
+						  row->slack));
 		KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, border));
 		at = fires_at(test, w, &timer->node, now);
 		KUNIT_ASSERT_EQ_MSG(test, at, tick_start(w, border), "delay of %llu ticks",
@@ -526,7 +526,7 @@ static void slack_shared_test(struct kunit *test)
 		timers[i].tick = i + 1;
 		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[i].node,
 						  tick_start(w, timers[i].tick),
-						   tick_start(w, 64)));
+						  tick_start(w, 64)));
 	}
 	KUNIT_ASSERT_NOT_NULL(test, turn(test, w, &now, 1));
 	KUNIT_EXPECT_EQ(test, now, tick_start(w, 64));

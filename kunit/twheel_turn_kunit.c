@@ -257,6 +257,84 @@ static void order_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
+/* Timers of one tick, and which of them are deleted before others come. */
+struct equal_row {
+	const char *name;
+	struct wheel_shape shape;
+	/* From where each half of them is armed, before a tick that all share. */
+	u64 first;
+	u64 second;
+	unsigned int deleted;
+};
+
+#define EQUALS		8U
+
+static const struct equal_row equals[] = {
+	{ "in reach of the finest level", { 19, 6, 0 }, 5, 5, 0 },
+	{ "the last of them", { 19, 6, 0 }, 64, 1, 0 },
+	{ "without the first", { 19, 6, 0 }, 40, 40, 0x01 },
+	{ "without the last that was there", { 19, 6, 0 }, 40, 40, 0x08 },
+	{ "without any that was there", { 19, 6, 0 }, 40, 40, 0x0f },
+	{ "without every other", { 19, 6, 0 }, 40, 39, 0x55 },
+	{ "moved down once", { 19, 6, 0 }, 500, 500, 0 },
+	{ "half of them moved down once", { 19, 6, 0 }, 500, 3, 0 },
+	{ "half of them moved down once, without the last", { 19, 6, 0 }, 500, 3, 0x08 },
+	{ "in reach of one level of 512", { 20, 9, 1 }, 300, 4, 0 },
+	{ "in reach of 16 buckets of 1 ns", { 0, 4, 0 }, 16, 1, 0x40 },
+	{ "moved down once to 16 buckets", { 0, 4, 0 }, 200, 2, 0 },
+};
+
+static void describe_equal(const struct equal_row *row, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
+}
+
+KUNIT_ARRAY_PARAM(equal, equals, describe_equal);
+
+/* They come in the order in which they were armed, at whatever budget. */
+static void equal_test(struct kunit *test)
+{
+	const struct equal_row *row = test->param_value;
+	struct wheel *w = twheel_kunit_make(test, row->shape, 0);
+	struct timer *timers = make_timers(test, EQUALS);
+	const u64 tick = 0x12347;
+	unsigned int budget, i;
+
+	for (budget = 1; budget <= 3; budget++) {
+		unsigned int left = budget;
+		struct wheel_node *node;
+
+		restart(w, tick_start(w, tick - row->first));
+		for (i = 0; i < EQUALS; i++) {
+			u64 from = i < EQUALS / 2 ? row->first : row->second;
+
+			/* What is to be moved down is, on the way. */
+			KUNIT_EXPECT_EQ(test, expire_all(test, w, tick_start(w, tick - from)), 0U);
+			if (i == EQUALS / 2) {
+				unsigned int j;
+
+				for (j = 0; j < EQUALS / 2; j++)
+					if (row->deleted >> j & 1)
+						wheel_del(w, &timers[j].node);
+			}
+			KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
+		}
+		for (i = EQUALS / 2; i < EQUALS; i++)
+			if (row->deleted >> i & 1)
+				wheel_del(w, &timers[i].node);
+		for (i = 0; i < EQUALS; i++) {
+			if (row->deleted >> i & 1)
+				continue;
+			do {
+				left = left ?: budget;
+				node = wheel_expire(w, tick_start(w, tick), &left);
+			} while (!node && wheel_due(w, tick_start(w, tick)));
+			KUNIT_ASSERT_PTR_EQ_MSG(test, node, &timers[i].node, "timer %u", i);
+		}
+		expect_idle(test, w, tick_start(w, tick));
+	}
+}
+
 /*
  * Timers of one tick come in the order in which they were added, if that was within reach
  * of the finest level; also around one that was taken out, and behind one that moved down.
@@ -635,6 +713,7 @@ static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE_PARAM(rearm_test, shape_gen_params),
 	KUNIT_CASE_PARAM(order_test, shape_gen_params),
 	KUNIT_CASE_PARAM(equals_test, shape_gen_params),
+	KUNIT_CASE_PARAM(equal_test, equal_gen_params),
 	KUNIT_CASE_PARAM(budget_test, shape_gen_params),
 	KUNIT_CASE_PARAM(jump_test, shape_gen_params),
 	KUNIT_CASE_PARAM(huge_jump_test, shape_gen_params),

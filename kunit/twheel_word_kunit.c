@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite "twheel_word": a timer and its word, with user space writing between the steps of
- * reconcile(), in every way there is; and the marks, at each moment of a turn.
+ * Suite "twheel_word": reconcile() and the turn, with user space writing between their
+ * steps, in every way there is.
  *
- * The hook runs before the word is acted upon and after wake_ns has been published. Each
- * time a user does one thing by the protocol: nothing, an exchange with 0, or with a
- * deadline that is past, near or far, and notes whether he would have to kick. When the
- * look is done he kicks if he must; then what the protocol promises is checked.
+ * Each time a user does one thing by the protocol. With one word: nothing, an exchange
+ * with 0, or with a deadline that is past, near or far, at the two places that
+ * reconcile() has for it. With marks: the steps of the recipe, spread over these places
+ * and one more, where a turn has published next_ns and will read the summary again. When
+ * all is done the user kicks if he must; then the suite checks what the protocol promises.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -14,17 +15,119 @@
 
 #include <linux/twheel.h>
 
+#include "twheel_pages.h"
+
 static void word_step(struct twheel_slot *slot);
 #define word_step word_step
 #include "twheel_word.c"
+
+/* The barrier between next_ns and the summary. */
+static void next_step(void);
+#undef smp_mb
+#define smp_mb() next_step() /* D of twheel_timers.c */
 #include "twheel_timers.c"
-#include "twheel_pages.h"
 
 #define SHIFT	20
 #define TICK	BIT_ULL(SHIFT)
 #define START	(1000 * TICK)
-#define STEPS	6
 #define AMPLE	U32_MAX
+
+/* A wheel, as an open file has it */
+
+struct word_wheel {
+	struct timers timers;
+	struct pages pages;
+	struct wheel_shape shape;
+	void *mem;
+	/* Which pages_grow() wants; nobody contends for it. */
+	spinlock_t lock;
+};
+
+/* What happens at the steps: user space's part. */
+static void (*at_word)(struct twheel_slot *slot);
+static void (*at_next)(void);
+
+static void word_step(struct twheel_slot *slot)
+{
+	if (at_word)
+		at_word(slot);
+}
+
+static void next_step(void)
+{
+	/* What it stands for. */
+	mb();
+	if (at_next)
+		at_next();
+}
+
+static struct word_wheel *wheel_alloc(struct kunit *test)
+{
+	struct word_wheel *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	w->shape = (struct wheel_shape) { .shift = SHIFT, .slot_bits = 6 };
+	w->shape.levels = wheel_max_levels(SHIFT, w->shape.slot_bits);
+	w->mem = kunit_kzalloc(test, wheel_bytes(&w->shape), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, w->mem);
+	return w;
+}
+
+/* An empty one of @max timers, with room for all of them. */
+static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 now)
+{
+	at_word = NULL;
+	at_next = NULL;
+	memset(&w->timers, 0, sizeof(w->timers));
+	memset(&w->pages, 0, sizeof(w->pages));
+	memset(w->mem, 0, wheel_bytes(&w->shape));
+	wheel_init(&w->timers.wheel, &w->shape, w->mem, now);
+	spin_lock_init(&w->lock);
+	pages_init(&w->pages, &w->lock);
+	w->pages.store.max = max;
+	while (w->pages.store.room < max) {
+		u32 room = w->pages.store.room;
+
+		/* Only who has used the room gets more. */
+		w->pages.store.fresh = room;
+		KUNIT_ASSERT_EQ(test, 0, pages_grow(&w->pages));
+		KUNIT_ASSERT_LT(test, room, w->pages.store.room);
+	}
+	w->pages.store.fresh = 0;
+	/* There is one thread, so lockdep need not know that it has the lock. */
+	w->pages.store.lock = NULL;
+	timers_init(&w->timers, &w->pages.store);
+}
+
+static void wheel_end(struct word_wheel *w)
+{
+	at_word = NULL;
+	at_next = NULL;
+	pages_free(&w->pages);
+}
+
+static struct twheel_timer do_op(struct kunit *test, struct word_wheel *w, u32 opcode,
+				 struct twheel_timer timer, u64 now)
+{
+	struct twheel_op op = { .timer = timer, .opcode = opcode };
+
+	op.timer.flags |= TWHEEL_ABSTIME;
+	KUNIT_EXPECT_EQ(test, 1U, timers_apply(&w->timers, &op, 1, now));
+	KUNIT_EXPECT_EQ(test, 0, op.result);
+	return op.timer;
+}
+
+static void check_sums(struct kunit *test, const struct word_wheel *w)
+{
+	const struct twheel_stats *s = &w->timers.stats;
+
+	KUNIT_EXPECT_EQ(test, s->armings, s->expired + s->displaced + s->armed);
+	KUNIT_EXPECT_EQ(test, s->expired, s->delivered + s->withdrawn + s->unread);
+}
+
+/* One word */
+
+#define STEPS	6
 
 /* What a user may do in a step; a script is STEPS of these. */
 static const u64 moves[] = { 0, START - 5 * TICK, START + 3 * TICK + 7, START + 900 * TICK };
@@ -33,8 +136,8 @@ static const u64 moves[] = { 0, START - 5 * TICK, START + 3 * TICK + 7, START + 
 #define CHOICES	(ARRAY_SIZE(moves) + 1)
 
 struct look_test {
-	struct timers timers;
-	struct pages pages;
+	struct word_wheel *w;
+	struct timers *timers;
 	struct timer *e;
 	struct twheel_slot *slot;
 	u64 now;
@@ -51,13 +154,13 @@ struct look_test {
 
 static struct look_test *current_test;
 
-static void word_step(struct twheel_slot *slot)
+static void user_moves(struct twheel_slot *slot)
 {
 	struct look_test *lt = current_test;
 	unsigned int move;
 	u64 word, old;
 
-	if (!lt || lt->step == STEPS)
+	if (lt->step == STEPS)
 		return;
 	move = lt->script[lt->step++];
 	if (move == NOTHING)
@@ -111,80 +214,68 @@ static void look_describe(const struct look_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(look, looks, look_describe);
 
+/* Makes the timer of @row; from here on the user takes his steps. */
 static void look_arm(struct kunit *test, struct look_test *lt, const struct look_row *row)
 {
-	struct twheel_op op = {
-		.timer = {
-			.deadline_ns = row->planned,
-			.period_ns = row->period,
-			.slack_ns = row->slack,
-			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP,
-		},
-		.opcode = TWHEEL_OP_REGISTER,
+	struct twheel_timer timer = {
+		.deadline_ns = row->planned,
+		.period_ns = row->period,
+		.slack_ns = row->slack,
+		.flags = TWHEEL_KEEP,
 	};
 
-	current_test = NULL;
-	KUNIT_ASSERT_EQ(test, 1U, timers_apply(&lt->timers, &op, 1,
-					       min(row->planned, START) - 10 * TICK));
-	KUNIT_ASSERT_EQ(test, 0, op.result);
-	lt->e = store_find(lt->timers.store, op.timer.id);
-	lt->slot = store_word(lt->timers.store, lt->e->slot);
-	lt->step = 0;
-	lt->kick = false;
+	timer = do_op(test, lt->w, TWHEEL_OP_REGISTER, timer, min(row->planned, START) - 10 * TICK);
+	lt->e = store_find(lt->timers->store, timer.id);
+	KUNIT_ASSERT_NOT_NULL(test, lt->e);
+	lt->slot = store_word(lt->timers->store, lt->e->slot);
 	lt->stored = 1;
-	lt->taken = 0;
 	lt->last = row->word;
 	if (row->word != row->planned) {
 		xchg(&lt->slot->deadline_ns, row->word);
 		lt->taken++;
 		lt->stored += !!row->word;
 	}
-	current_test = lt;
+	at_word = user_moves;
 }
 
 /* What the wheel does at now, or the REARM, which exchanges the word as users do. */
 static void look_act(struct kunit *test, struct look_test *lt, const struct look_row *row)
 {
-	struct twheel_op op = {
-		.timer = {
-			.id = timer_id(lt->e),
-			.deadline_ns = row->rearm,
-			.flags = TWHEEL_ABSTIME | TWHEEL_KEEP | row->flags,
-		},
-		.opcode = TWHEEL_OP_REARM,
+	struct twheel_timer timer = {
+		.id = timer_id(lt->e),
+		.deadline_ns = row->rearm,
+		.flags = TWHEEL_KEEP | row->flags,
 	};
 	bool disarms = row->flags & TWHEEL_DISARMED;
 
 	if (!row->rearm) {
-		timers_turn(&lt->timers, lt->now, AMPLE, LOOK);
+		timers_turn(lt->timers, lt->now, AMPLE, LOOK);
 		return;
 	}
 	lt->taken += !!row->word;
 	lt->stored += !disarms;
 	lt->last = disarms ? 0 : row->rearm;
-	KUNIT_EXPECT_EQ(test, 1U, timers_apply(&lt->timers, &op, 1, lt->now));
-	KUNIT_EXPECT_EQ(test, 0, op.result);
+	do_op(test, lt->w, TWHEEL_OP_REARM, timer, lt->now);
 }
 
 /* What must hold whenever nobody is in the middle of anything. */
 static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 {
-	const struct twheel_stats *s = &lt->timers.stats;
+	const struct twheel_stats *s = &lt->timers->stats;
 	u64 word = lt->slot->deadline_ns;
 	u64 wake = lt->slot->wake_ns;
 	struct timer *e = lt->e;
 
-	KUNIT_EXPECT_EQ(test, s->armings, s->expired + s->displaced + s->armed);
-	KUNIT_EXPECT_EQ(test, s->expired, s->delivered + s->withdrawn + s->unread);
+	check_sums(test, lt->w);
 	KUNIT_EXPECT_EQ(test, s->armed, (u64)(e->place == TIMER_QUEUED));
 	KUNIT_EXPECT_EQ(test, s->unread, (u64)(e->place == TIMER_READY));
-	KUNIT_EXPECT_NE(test, (unsigned int)e->place, TIMER_TAKEN);
+	KUNIT_EXPECT_NE(test, (unsigned int)e->place, (unsigned int)TIMER_TAKEN);
 
 	/* Exactly once: taken back, claimed by the kernel, or still there. */
 	KUNIT_EXPECT_EQ(test, lt->stored, lt->taken + claimed + !!word);
 	/* And never lost: the last one is to come, or to be read. */
 	if (lt->last && word != lt->last) {
-		KUNIT_EXPECT_EQ(test, (unsigned int)e->place, TIMER_READY);
+		KUNIT_EXPECT_EQ(test, (unsigned int)e->place, (unsigned int)TIMER_READY);
 		KUNIT_EXPECT_EQ(test, e->deadline, lt->last);
 	}
 
@@ -201,8 +292,9 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 		/* And nobody kicks to go where the kernel looks anyway. */
 		KUNIT_EXPECT_LT(test, wake, e->deadline);
 	} else {
-		/* What is armed over an event waits for its reader. */
-		KUNIT_EXPECT_TRUE(test, !word || e->place == TIMER_READY);
+		KUNIT_EXPECT_TRUE(test, !word || (e->place == TIMER_READY &&
+						  word == timer_successor(e, e->deadline,
+									  e->expired_ns)));
 		KUNIT_EXPECT_EQ(test, wake, WHEEL_NEVER);
 	}
 	/* Early is only what was drained. */
@@ -216,67 +308,47 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
  */
 static u64 look_claimed(struct look_test *lt, const struct look_row *row)
 {
-	u64 claimed = lt->timers.stats.expired;
+	u64 claimed = lt->timers->stats.expired;
 
 	if (row->period)
 		lt->stored += claimed;
 	return claimed;
 }
 
-/* What a test of every script needs. */
-struct look_room {
-	struct wheel_shape shape;
-	struct look_test *lt;
-	void *mem;
-	/* Which pages_grow() wants; nobody contends for it. */
-	spinlock_t lock;
-};
-
-static void look_init(struct kunit *test, struct look_room *room)
+static struct look_test *look_alloc(struct kunit *test)
 {
-	*room = (struct look_room) { .shape = { .shift = SHIFT, .slot_bits = 6 } };
-	spin_lock_init(&room->lock);
-	room->shape.levels = wheel_max_levels(SHIFT, room->shape.slot_bits);
-	room->lt = kunit_kzalloc(test, sizeof(*room->lt), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, room->lt);
-	room->mem = kunit_kzalloc(test, wheel_bytes(&room->shape), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, room->mem);
+	struct look_test *lt = kunit_kzalloc(test, sizeof(*lt), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, lt);
+	lt->w = wheel_alloc(test);
+	return lt;
 }
 
 /* A new wheel with the timer of @row, and script @n for its user. */
-static void look_begin(struct kunit *test, struct look_room *room, unsigned int n,
+static void look_begin(struct kunit *test, struct look_test *lt, unsigned int n,
 		       const struct look_row *row)
 {
-	struct look_test *lt = room->lt;
+	struct word_wheel *w = lt->w;
 	unsigned int i;
 
-	memset(lt, 0, sizeof(*lt));
-	memset(room->mem, 0, wheel_bytes(&room->shape));
-	lt->pages.store.max = 1;
-	pages_init(&lt->pages, &room->lock);
-	timers_init(&lt->timers, &lt->pages.store);
-	lt->now = START;
-	wheel_init(&lt->timers.wheel, &room->shape, room->mem, START - 200 * TICK);
-	KUNIT_ASSERT_EQ(test, 0, pages_grow(&lt->pages));
-	/* From here on nobody holds it. */
-	lt->pages.store.lock = NULL;
+	*lt = (struct look_test) { .w = w, .timers = &w->timers, .now = START };
+	current_test = lt;
+	wheel_begin(test, w, 1, START - 200 * TICK);
 	for (i = 0; i < STEPS; i++, n /= CHOICES)
 		lt->script[i] = n % CHOICES;
 	look_arm(test, lt, row);
 }
 
-/* The same, when the timer has expired and the user has taken his first step. */
-static void look_begin_expired(struct kunit *test, struct look_room *room, unsigned int n,
-			       const struct look_row *row)
+/* The same, when the timer has an event and the user has taken his first step. */
+static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned int n,
+			     const struct look_row *row)
 {
-	struct look_test *lt = room->lt;
-
-	look_begin(test, room, n, row);
-	current_test = NULL;
-	timers_turn(&lt->timers, lt->now, AMPLE, LOOK);
-	KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, TIMER_READY);
-	current_test = lt;
-	word_step(lt->slot);
+	look_begin(test, lt, n, row);
+	at_word = NULL;
+	timers_turn(lt->timers, lt->now, AMPLE, LOOK);
+	KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, (unsigned int)TIMER_READY);
+	at_word = user_moves;
+	user_moves(lt->slot);
 }
 
 /* The user tells of what he has to tell of. */
@@ -284,15 +356,14 @@ static void look_kicks(struct look_test *lt)
 {
 	while (lt->kick) {
 		lt->kick = false;
-		timers_kick(&lt->timers, lt->e->slot, lt->now);
+		timers_kick(lt->timers, lt->e->slot, lt->now);
 	}
 }
 
 /* Return: whether the test goes on. */
 static bool look_end(struct kunit *test, struct look_test *lt)
 {
-	current_test = NULL;
-	pages_free(&lt->pages);
+	wheel_end(lt->w);
 	if (test->status != KUNIT_FAILURE)
 		return true;
 	kunit_info(test, "script %u%u%u%u%u%u", lt->script[0], lt->script[1],
@@ -312,14 +383,11 @@ static unsigned int look_scripts(void)
 static void look_every_interleaving(struct kunit *test)
 {
 	const struct look_row *row = test->param_value;
-	struct look_room room;
-	struct look_test *lt;
+	struct look_test *lt = look_alloc(test);
 	unsigned int n;
 
-	look_init(test, &room);
-	lt = room.lt;
 	for (n = 0; n < look_scripts(); n++) {
-		look_begin(test, &room, n, row);
+		look_begin(test, lt, n, row);
 		look_act(test, lt, row);
 		look_kicks(lt);
 		look_check(test, lt, look_claimed(lt, row));
@@ -328,58 +396,72 @@ static void look_every_interleaving(struct kunit *test)
 	}
 }
 
-/*
- * Law 6: GET of a timer that has expired says that there is an event, whatever the user does
- * to its word before and meanwhile.
- */
-static void get_every_interleaving(struct kunit *test)
+/* What asks only, and a turn, leave an event alone, whatever the user does to the word. */
+static void event_is_final(struct kunit *test)
 {
 	static const struct look_row row = { "", START - 1, START - 1, 2 * TICK };
-	struct look_room room;
-	struct look_test *lt;
+	struct look_test *lt = look_alloc(test);
 	unsigned int n;
 
-	look_init(test, &room);
-	lt = room.lt;
 	for (n = 0; n < look_scripts(); n++) {
-		struct twheel_op op = { .opcode = TWHEEL_OP_GET };
+		struct twheel_timer timer, listed;
+		struct twheel_event event;
+		u32 cursor = 0;
 
-		look_begin_expired(test, &room, n, &row);
-		op.timer.id = timer_id(lt->e);
-		KUNIT_EXPECT_EQ(test, 1U, timers_apply(&lt->timers, &op, 1, lt->now));
-		KUNIT_EXPECT_EQ(test, 0, op.result);
-		KUNIT_EXPECT_EQ(test, op.timer.state, TWHEEL_EXPIRED);
-		KUNIT_EXPECT_EQ(test, op.timer.deadline_ns, row.word);
-		KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, TIMER_READY);
+		look_begin_ready(test, lt, n, &row);
+		timer = do_op(test, lt->w, TWHEEL_OP_GET,
+			      (struct twheel_timer) { .id = timer_id(lt->e) }, lt->now);
+		KUNIT_EXPECT_EQ(test, timer.state, TWHEEL_EXPIRED);
+		KUNIT_EXPECT_EQ(test, timer.deadline_ns, START - 1);
+		KUNIT_EXPECT_EQ(test, 1, timers_list(lt->timers, &cursor, &listed, 1, 1));
+		KUNIT_EXPECT_EQ(test, listed.state, TWHEEL_EXPIRED);
+		reconcile(lt->timers, lt->e, lt->slot, lt->now, LOOK);
+		timers_turn(lt->timers, lt->now + 10 * TICK, AMPLE, LOOK);
+		KUNIT_EXPECT_EQ(test, lt->timers->stats.withdrawn, 0ULL);
+		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, START - 1);
 		if (!look_end(test, lt))
 			return;
 	}
 }
 
+static const struct look_row reads[] = {
+	{ "once", START - 1, START - 1 },
+	{ "periodic", START - 1, START - 1, 2 * TICK },
+};
+
+KUNIT_ARRAY_PARAM(read, reads, look_describe);
+
 /*
- * Law 6: a reader gets the event of a timer that has expired, whatever the user does to its
- * word before and meanwhile; and what the user has armed over it stands.
+ * A reader at an event, with the user at its word before and meanwhile: the event comes,
+ * and what was armed since takes effect then.
  */
 static void read_every_interleaving(struct kunit *test)
 {
-	static const struct look_row row = { "", START - 1, START - 1 };
-	struct look_room room;
-	struct look_test *lt;
+	const struct look_row *row = test->param_value;
+	struct look_test *lt = look_alloc(test);
 	unsigned int n;
 
-	look_init(test, &room);
-	lt = room.lt;
 	for (n = 0; n < look_scripts(); n++) {
 		struct twheel_event event;
+		u64 claimed;
 
-		look_begin_expired(test, &room, n, &row);
-		KUNIT_EXPECT_EQ(test, 1U, timers_peek(&lt->timers, &event, 1, lt->now));
-		KUNIT_EXPECT_EQ(test, event.deadline_ns, row.word);
+		look_begin_ready(test, lt, n, row);
+		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
+		KUNIT_EXPECT_EQ(test, event.deadline_ns, START - 1);
+		KUNIT_EXPECT_EQ(test, event.expirations, 1ULL);
 		if (event.deadline_ns == lt->last)
 			lt->last = 0;
-		timers_consume(&lt->timers, 1, lt->now);
+		/* User space knows no lock. */
+		user_moves(lt->slot);
+		timers_consume(lt->timers, 1, lt->now);
+		KUNIT_EXPECT_EQ(test, lt->timers->stats.delivered, 1ULL);
+		/* Nobody has to kick for what he did before the read. */
+		if (lt->step <= 2 && lt->e->place == TIMER_QUEUED && lt->slot->deadline_ns)
+			KUNIT_EXPECT_LE(test, lt->e->deadline, lt->slot->deadline_ns);
 		look_kicks(lt);
-		look_check(test, lt, look_claimed(lt, &row));
+		claimed = look_claimed(lt, row);
+		look_check(test, lt, claimed);
 		if (!look_end(test, lt))
 			return;
 	}
@@ -390,26 +472,37 @@ static void drained_every_interleaving(struct kunit *test)
 {
 	/* So that the first period after it is one of the user's moves. */
 	static const struct look_row row = { "", START + 898 * TICK, START + 898 * TICK, 2 * TICK };
-	struct look_room room;
-	struct look_test *lt;
-	unsigned int n;
+	struct look_test *lt = look_alloc(test);
+	unsigned int n, read;
 
-	look_init(test, &room);
-	lt = room.lt;
-	for (n = 0; n < look_scripts(); n++) {
+	for (n = 0; n < 2 * look_scripts(); n++) {
 		u32 slot = 0;
 		u64 claimed;
 
-		look_begin(test, &room, n, &row);
-		current_test = NULL;
-		KUNIT_EXPECT_EQ(test, 1ULL, timers_drain(&lt->timers, &slot,
-							 TWHEEL_DRAIN_EXPIRE, AMPLE,
-							 lt->now));
-		current_test = lt;
-		word_step(lt->slot);
+		read = n % 2;
+		look_begin(test, lt, n / 2, &row);
+		KUNIT_EXPECT_EQ(test, 1ULL, timers_drain(lt->timers, &slot, TWHEEL_DRAIN_EXPIRE,
+							 1, lt->now));
+		user_moves(lt->slot);
+		if (read) {
+			struct twheel_event event;
+
+			KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
+			KUNIT_EXPECT_EQ(test, event.expirations, 0ULL);
+			if (event.deadline_ns == lt->last && !lt->slot->deadline_ns)
+				lt->last = 0;
+			timers_consume(lt->timers, 1, lt->now);
+			/* That was its last period, and nobody has armed it again. */
+			if (!store_at(lt->timers->store, 0)) {
+				KUNIT_EXPECT_EQ(test, lt->stored, 1 + lt->taken);
+				if (!look_end(test, lt))
+					return;
+				continue;
+			}
+		}
 		look_kicks(lt);
 		/* The drain has left nothing in the word; later expiries leave a period. */
-		claimed = lt->timers.stats.expired;
+		claimed = lt->timers->stats.expired;
 		lt->stored += claimed - 1;
 		look_check(test, lt, claimed);
 		if (!look_end(test, lt))
@@ -417,249 +510,564 @@ static void drained_every_interleaving(struct kunit *test)
 	}
 }
 
-/* The marks */
+/* Marks */
 
-#define MARKED_TIMERS	3000U
+/* Three lines, the last of which is not whole, so that the summary has bits for nobody. */
+#define SLOTS	(2 * STORE_LINE + 100)
 
-struct marks_test {
-	struct timers timers;
-	struct pages pages;
-	struct wheel_shape shape;
-	/* Which pages_grow() wants; nobody contends for it. */
-	spinlock_t lock;
-	u64 now;
-};
-
-/* Has a page of the mapping, as a fault does. */
-static void touch_page(struct kunit *test, struct pages *pages, pgoff_t pgoff)
+/* Has the page of the mapping at @pgoff, as user space has that touches it. */
+static void touch_page(struct kunit *test, struct word_wheel *w, pgoff_t pgoff)
 {
 	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
 	struct vm_fault vmf = { .vma = vma, .pgoff = pgoff };
 
 	KUNIT_ASSERT_NOT_NULL(test, vma);
-	vma->vm_private_data = pages;
-	KUNIT_ASSERT_EQ(test, 0U, (__force unsigned int)pages_vm_ops.fault(&vmf));
+	vma->vm_private_data = &w->pages;
+	KUNIT_ASSERT_EQ(test, 0U, (unsigned int)pages_vm_ops.fault(&vmf));
 	put_page(vmf.page);
 }
 
-/* A mapped wheel with idle timers, of which none is marked. */
-static struct marks_test *marks_begin(struct kunit *test)
+static struct twheel_table *marks_header(const struct word_wheel *w)
 {
-	struct marks_test *mt = kunit_kzalloc(test, sizeof(*mt), GFP_KERNEL);
-	struct twheel_table *table;
-	unsigned int i;
-	void *mem;
+	return w->timers.store->table;
+}
 
-	current_test = NULL;
-	KUNIT_ASSERT_NOT_NULL(test, mt);
-	spin_lock_init(&mt->lock);
-	mt->pages.store.max = MARKED_TIMERS;
-	mt->shape = (struct wheel_shape) { .shift = SHIFT, .slot_bits = 6 };
-	mt->shape.levels = wheel_max_levels(SHIFT, mt->shape.slot_bits);
-	mem = kunit_kzalloc(test, wheel_bytes(&mt->shape), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	pages_init(&mt->pages, &mt->lock);
-	timers_init(&mt->timers, &mt->pages.store);
-	mt->now = START;
-	wheel_init(&mt->timers.wheel, &mt->shape, mem, mt->now);
-	table = pages_header(&mt->pages);
+/* Maps the wheel, without the page of its marks. */
+static void marks_map(struct kunit *test, struct word_wheel *w, u64 next)
+{
+	struct twheel_table *table = pages_header(&w->pages);
+
 	KUNIT_ASSERT_NOT_NULL(test, table);
-	while (mt->pages.store.room < MARKED_TIMERS) {
-		/* Room is made when there is none. */
-		mt->pages.store.fresh = mt->pages.store.room;
-		KUNIT_ASSERT_EQ(test, 0, pages_grow(&mt->pages));
-	}
-	mt->pages.store.fresh = 0;
-	mt->pages.store.lock = NULL;
-	for (i = 0; i < MARKED_TIMERS; i++) {
-		struct twheel_op op = {
-			.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
-			.opcode = TWHEEL_OP_REGISTER,
-		};
-
-		KUNIT_ASSERT_EQ(test, 1U, timers_apply(&mt->timers, &op, 1, mt->now));
-		KUNIT_ASSERT_EQ(test, 0, op.result);
-	}
-	touch_page(test, &mt->pages, store_marks_offset(MARKED_TIMERS, PAGE_SIZE) >> PAGE_SHIFT);
-	timers_map(&mt->timers, table, PAGE_SIZE, CLOCK_MONOTONIC, WHEEL_NEVER);
-	return mt;
+	timers_map(&w->timers, table, PAGE_SIZE, CLOCK_MONOTONIC, next);
 }
 
-static void marks_end(struct marks_test *mt)
+/* A mapped wheel with @nr idle timers, in the slots from 0 on. */
+static struct word_wheel *marks_begin(struct kunit *test, struct word_wheel *w, u32 nr)
 {
-	pages_free(&mt->pages);
+	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+	u32 i;
+
+	wheel_begin(test, w, SLOTS, START);
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, i, (u32)do_op(test, w, TWHEEL_OP_REGISTER, timer, START).id);
+	marks_map(test, w, WHEEL_NEVER);
+	touch_page(test, w, marks_header(w)->marks_offset >> PAGE_SHIFT);
+	return w;
 }
 
-/* Arms slot @nr by the protocol. Return: whether the user has to KICK. */
-static bool mark(struct marks_test *mt, u32 nr, u64 deadline)
+static unsigned long *mark_bits(const struct word_wheel *w)
 {
-	struct twheel_slot *slot = store_word(&mt->pages.store, nr);
+	return (unsigned long *)store_marks(w->timers.store, 0);
+}
 
-	xchg(&slot->deadline_ns, deadline);
-	if (deadline > slot->wake_ns)
+static unsigned long *summary_map(const struct word_wheel *w)
+{
+	return (unsigned long *)((char *)marks_header(w) + marks_header(w)->summary_offset);
+}
+
+static void mark(const struct word_wheel *w, u32 slot)
+{
+	set_bit(slot, mark_bits(w));
+	set_bit(slot >> marks_header(w)->summary_shift, summary_map(w));
+}
+
+static struct twheel_slot *slot_of(const struct word_wheel *w, u32 slot)
+{
+	return store_word(w->timers.store, slot);
+}
+
+static unsigned int place_of(const struct word_wheel *w, u32 slot)
+{
+	return store_timer(w->timers.store, slot)->place;
+}
+
+/* The recipe, but for the KICK. Return: whether there must be one. */
+static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
+{
+	xchg(&slot_of(w, slot)->deadline_ns, to);
+	if (to > READ_ONCE(slot_of(w, slot)->wake_ns))
 		return false;
-	set_bit(nr, (unsigned long *)store_marks(&mt->pages.store, 0));
-	set_bit(nr >> STORE_LINE_SHIFT, summary_bits(&mt->timers));
-	return deadline <= mt->pages.store.table->next_ns;
+	mark(w, slot);
+	/* C of twheel_timers.c. */
+	mb();
+	return to <= READ_ONCE(marks_header(w)->next_ns);
 }
 
-static struct timer *timer_of(struct marks_test *mt, u32 nr)
+/* A turn, and what the file does after it. Return: when the next one comes. */
+static u64 marks_turn(struct word_wheel *w, u64 now, unsigned int budget)
 {
-	return store_at(&mt->pages.store, nr);
+	timers_turn(&w->timers, now, budget, LOOK);
+	return timers_publish_next(&w->timers, timers_next(&w->timers), now);
 }
 
-/* A turn, and what it publishes. */
-static u64 turn(struct marks_test *mt, unsigned int budget, enum look look)
+/* The steps of the recipe, in their order, and where the user may be interrupted. */
+enum { EXCHANGE, MARK, SUMMARY, NEXT, RECIPE };
+enum { BEFORE, IN_SWEEP, AFTER_LOOK, IN_DUE, BETWEEN, AFTER, PLACES };
+
+/**
+ * struct mark_test - a user who arms a timer by the recipe, while the wheel turns
+ * @w: the wheel
+ * @slot: of the timer
+ * @to: the deadline
+ * @at: where he takes each step
+ * @place: where the turn is
+ * @done: how many steps he has taken
+ * @kick: he must kick
+ */
+struct mark_test {
+	struct word_wheel *w;
+	u32 slot;
+	u64 to;
+	unsigned int at[RECIPE];
+	unsigned int place;
+	unsigned int done;
+	bool kick;
+};
+
+static struct mark_test *current_mark;
+
+static void user_marks(struct mark_test *mt, unsigned int place)
 {
-	timers_turn(&mt->timers, mt->now, budget, look);
-	return timers_publish_next(&mt->timers, timers_next(&mt->timers), mt->now);
-}
+	struct word_wheel *w = mt->w;
 
-/* design.md 6: a mark is enough where the deadline comes after the next turn. */
-static void mark_is_seen_by_next_turn(struct kunit *test)
-{
-	struct marks_test *mt = marks_begin(test);
-
-	KUNIT_EXPECT_TRUE(test, mark(mt, 0, START + 10 * TICK));
-	KUNIT_EXPECT_EQ(test, turn(mt, AMPLE, LOOK_AND_WITHDRAW), START + 10 * TICK);
-	KUNIT_EXPECT_EQ(test, mt->pages.store.table->next_ns, START + 10 * TICK);
-	/* Later than that turn: no KICK. Earlier: a KICK. */
-	KUNIT_EXPECT_FALSE(test, mark(mt, 1, START + 10 * TICK + 1));
-	KUNIT_EXPECT_FALSE(test, mark(mt, 2999, START + 5000 * TICK));
-	KUNIT_EXPECT_TRUE(test, mark(mt, 2, START + 9 * TICK));
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 1)->place, TIMER_IDLE);
-	mt->now = START + 10 * TICK;
-	KUNIT_EXPECT_EQ(test, turn(mt, AMPLE, LOOK), START + 11 * TICK);
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 0)->place, TIMER_READY);
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 1)->place, TIMER_QUEUED);
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 2)->place, TIMER_READY);
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 2999)->place, TIMER_QUEUED);
-	marks_end(mt);
-}
-
-/* design.md 6: the summary is read again after next_ns was published. */
-static void mark_between_turn_and_publish(struct kunit *test)
-{
-	struct marks_test *mt = marks_begin(test);
-
-	KUNIT_EXPECT_TRUE(test, mark(mt, 0, START + TICK));
-	turn(mt, AMPLE, LOOK_AND_WITHDRAW);
-	mt->now = START + TICK;
-	timers_turn(&mt->timers, mt->now, AMPLE, LOOK);
-	/* Who still reads the old next_ns does not KICK. */
-	KUNIT_EXPECT_FALSE(test, mark(mt, 1, START + 3 * TICK));
-	KUNIT_EXPECT_EQ(test, timers_publish_next(&mt->timers, timers_next(&mt->timers), mt->now),
-			START + 2 * TICK);
-	KUNIT_EXPECT_EQ(test, mt->pages.store.table->next_ns, START + 2 * TICK);
-	mt->now = START + 2 * TICK;
-	KUNIT_EXPECT_EQ(test, turn(mt, AMPLE, LOOK), START + 3 * TICK);
-	KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, 1)->place, TIMER_QUEUED);
-	marks_end(mt);
-}
-
-/* Law 6: a turn withdraws nothing, a KICK does; the new arming stands in any case. */
-static void armed_over_unread(struct kunit *test)
-{
-	struct marks_test *mt = marks_begin(test);
-	struct twheel_event event;
-	u32 nr;
-
-	for (nr = 0; nr < 2; nr++)
-		mark(mt, nr, START - TICK);
-	turn(mt, AMPLE, LOOK);
-	for (nr = 0; nr < 2; nr++) {
-		KUNIT_EXPECT_EQ(test, (unsigned int)timer_of(mt, nr)->place, TIMER_READY);
-		mark(mt, nr, START + 5 * TICK);
+	for (; mt->done < RECIPE && mt->at[mt->done] <= place; mt->done++) {
+		switch (mt->done) {
+		case EXCHANGE:
+			xchg(&slot_of(w, mt->slot)->deadline_ns, mt->to);
+			/* The marks are for what the kernel would not look at. */
+			if (mt->to > READ_ONCE(slot_of(w, mt->slot)->wake_ns))
+				mt->done = NEXT;
+			break;
+		case MARK:
+			set_bit(mt->slot, mark_bits(w));
+			break;
+		case SUMMARY:
+			set_bit(mt->slot >> STORE_LINE_SHIFT, summary_map(w));
+			break;
+		case NEXT:
+			mt->kick = mt->to <= READ_ONCE(marks_header(w)->next_ns);
+			break;
+		}
 	}
-	turn(mt, AMPLE, LOOK);
-	KUNIT_EXPECT_EQ(test, mt->timers.stats.unread, 2ULL);
-	KUNIT_EXPECT_EQ(test, 1U, timers_peek(&mt->timers, &event, 1, mt->now));
-	KUNIT_EXPECT_EQ(test, event.deadline_ns, START - TICK);
-	timers_consume(&mt->timers, 1, mt->now);
-	KUNIT_EXPECT_EQ(test, mt->timers.stats.armed, 1ULL);
-	mark(mt, 1, START + 6 * TICK);
-	turn(mt, AMPLE, LOOK_AND_WITHDRAW);
-	KUNIT_EXPECT_EQ(test, mt->timers.stats.withdrawn, 1ULL);
-	KUNIT_EXPECT_EQ(test, mt->timers.stats.armed, 2ULL);
-	marks_end(mt);
 }
 
-/* Law 8: a turn keeps to its budget, and the sweep goes on where it was. */
-static void marks_and_budget(struct kunit *test)
+/* The first two looks are at the timer that was marked before, the others at what is due. */
+static void marks_at_word(struct twheel_slot *slot)
 {
-	struct marks_test *mt = marks_begin(test);
-	unsigned int turns = 0;
-	u64 armed = 0;
-	u32 nr;
+	struct mark_test *mt = current_mark;
 
-	for (nr = 0; nr < MARKED_TIMERS; nr++)
-		mark(mt, nr, START + (50 + nr % 7) * TICK);
-	do {
-		u64 before = armed;
-
-		KUNIT_ASSERT_LT(test, turns, 100U);
-		timers_turn(&mt->timers, mt->now, 256, LOOK);
-		armed = mt->timers.stats.armed;
-		/* Half of it, and what is left of a word of marks. */
-		KUNIT_EXPECT_LE(test, armed - before, 128ULL + 63);
-		turns++;
-		if (mt->timers.marked)
-			KUNIT_EXPECT_EQ(test, timers_next(&mt->timers), 0ULL);
-	} while (mt->timers.marked);
-	KUNIT_EXPECT_EQ(test, armed, (u64)MARKED_TIMERS);
-	KUNIT_EXPECT_EQ(test, turn(mt, AMPLE, LOOK), START + 50 * TICK);
-	marks_end(mt);
+	if (mt->place < IN_DUE && slot != slot_of(mt->w, mt->slot))
+		user_marks(mt, ++mt->place);
 }
 
-/* design.md 6: marks that are set again and again are taken once a turn. */
-static void marks_without_rest(struct kunit *test)
+static void marks_at_next(void)
 {
-	struct marks_test *mt = marks_begin(test);
-	unsigned int i;
+	user_marks(current_mark, BETWEEN);
+}
 
-	for (i = 0; i < 10; i++) {
-		memset(store_marks(&mt->pages.store, 0), 0xff, MARKED_TIMERS / 8);
-		memset(summary_bits(&mt->timers), 0xff, 8);
-		timers_turn(&mt->timers, mt->now, AMPLE, LOOK);
-		KUNIT_EXPECT_FALSE(test, mt->timers.marked);
-		memset(summary_bits(&mt->timers), 0xff, 8);
-		/* What is set again waits for the next tick, and that is all. */
-		KUNIT_EXPECT_EQ(test, timers_publish_next(&mt->timers,
-							  timers_next(&mt->timers), mt->now),
-				mt->now + TICK);
-		mt->now += TICK;
+struct mark_row {
+	const char *name;
+	/* The slot that the user marks, and the one at which the sweep is interrupted. */
+	u32 slot;
+	u32 other;
+	u64 to;
+	/* What the timer is armed for before; 0 if not at all. */
+	u64 from;
+};
+
+static const struct mark_row mark_rows[] = {
+	{ "armed soon, behind the sweep", 3, 70, START + TICK / 2, 0 },
+	{ "armed soon, before the sweep", 70, 3, START + TICK / 2, 0 },
+	{ "armed soon, beside the sweep", 4, 3, START + 2 * TICK, 0 },
+	{ "armed soon, in a line behind it", 5, 1500, START + 2 * TICK, 0 },
+	{ "armed soon, in a line before it", 1500, 5, START + 2 * TICK, 0 },
+	{ "armed soon, in the last line", 2100, 5, START + 5 * TICK + 1, 0 },
+	{ "armed for long, behind the sweep", 3, 70, START + 2000 * TICK, 0 },
+	{ "armed for the past, before it", 70, 3, START - TICK, 0 },
+	{ "moved from far to near", 3, 70, START + 2 * TICK, START + 5000 * TICK },
+	{ "moved from near to nearer", 70, 3, START + TICK, START + 3 * TICK },
+};
+
+static void mark_describe(const struct mark_row *row, char *desc)
+{
+	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(mark, mark_rows, mark_describe);
+
+/* Turns the wheel when it says so, until @slot has an event. Return: when that was. */
+static u64 turn_until_ready(struct word_wheel *w, u64 next, u32 slot)
+{
+	unsigned int turns;
+	u64 now = START;
+
+	for (turns = 0; turns < 100 && place_of(w, slot) != TIMER_READY; turns++) {
+		if (next == WHEEL_NEVER)
+			return WHEEL_NEVER;
+		now = max(now, next);
+		next = marks_turn(w, now, AMPLE);
 	}
-	/* Bits of lines without timers ask for nothing. */
-	turn(mt, AMPLE, LOOK);
-	KUNIT_EXPECT_EQ(test, turn(mt, AMPLE, LOOK), WHEEL_NEVER);
-	marks_end(mt);
+	return store_timer(w->timers.store, slot)->expired_ns;
 }
 
-static struct kunit_case look_cases[] = {
+static void mark_interleaved(struct kunit *test, struct mark_test *mt, const struct mark_row *row)
+{
+	struct twheel_timer timer = { .deadline_ns = START, .flags = TWHEEL_KEEP };
+	struct word_wheel *w = mt->w;
+	u64 next, came;
+
+	/* One is due, and one was marked, so that the turn has looks in both its parts. */
+	marks_begin(test, w, 2110);
+	timer.id = timer_id(store_timer(w->timers.store, 100));
+	do_op(test, w, TWHEEL_OP_REARM, timer, START - TICK);
+	if (row->from) {
+		timer.id = timer_id(store_timer(w->timers.store, mt->slot));
+		timer.deadline_ns = row->from;
+		do_op(test, w, TWHEEL_OP_REARM, timer, START - TICK);
+	}
+	timers_publish_next(&w->timers, timers_next(&w->timers), START - TICK);
+	arm_and_mark(w, row->other, START + 9000 * TICK);
+
+	current_mark = mt;
+	mt->done = 0;
+	mt->place = BEFORE;
+	mt->kick = false;
+	user_marks(mt, BEFORE);
+	at_word = marks_at_word;
+	at_next = marks_at_next;
+	next = marks_turn(w, START, AMPLE);
+	at_word = NULL;
+	at_next = NULL;
+	user_marks(mt, AFTER);
+	if (mt->kick) {
+		timers_turn(&w->timers, START, AMPLE, LOOK_AND_WITHDRAW);
+		next = timers_publish_next(&w->timers, timers_next(&w->timers), START);
+	}
+	KUNIT_EXPECT_EQ(test, place_of(w, row->other), (unsigned int)TIMER_QUEUED);
+	came = turn_until_ready(w, next, mt->slot);
+	KUNIT_EXPECT_GE(test, came, mt->to);
+	/* In the tick of its deadline, or the next one from now on. */
+	KUNIT_EXPECT_LE(test, came, (max(mt->to, START + 1) + TICK - 1) & ~(TICK - 1));
+	check_sums(test, w);
+	wheel_end(w);
+}
+
+static void mark_every_interleaving(struct kunit *test)
+{
+	const struct mark_row *row = test->param_value;
+	struct mark_test mt = { .w = wheel_alloc(test), .slot = row->slot, .to = row->to };
+	unsigned int *at = mt.at;
+
+	for (at[EXCHANGE] = BEFORE; at[EXCHANGE] < PLACES; at[EXCHANGE]++)
+		for (at[MARK] = at[EXCHANGE]; at[MARK] < PLACES; at[MARK]++)
+			for (at[SUMMARY] = at[MARK]; at[SUMMARY] < PLACES; at[SUMMARY]++)
+				for (at[NEXT] = at[SUMMARY]; at[NEXT] < PLACES; at[NEXT]++) {
+					mark_interleaved(test, &mt, row);
+					if (test->status != KUNIT_FAILURE)
+						continue;
+					kunit_info(test, "steps at %u %u %u %u", at[EXCHANGE],
+						   at[MARK], at[SUMMARY], at[NEXT]);
+					return;
+				}
+}
+
+/* The whole recipe where next_ns is published: the summary is read again. */
+static void mark_at_next_step(void)
+{
+	struct mark_test *mt = current_mark;
+
+	mt->kick |= arm_and_mark(mt->w, mt->slot, mt->to);
+}
+
+static void mark_reads_again(struct kunit *test)
+{
+	struct mark_test mt = { .w = wheel_alloc(test), .slot = 7, .to = START + 50 * TICK };
+	struct word_wheel *w = marks_begin(test, mt.w, 20);
+	u64 next;
+
+	/* The kernel comes before that, so the user needs no KICK. */
+	arm_and_mark(w, 3, START + 20 * TICK);
+	next = marks_turn(w, START, AMPLE);
+	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
+
+	/* With the new next_ns, the user leaves a mark just before it is read again. */
+	current_mark = &mt;
+	at_next = mark_at_next_step;
+	next = marks_turn(w, START + TICK, AMPLE);
+	KUNIT_EXPECT_FALSE(test, mt.kick);
+	KUNIT_EXPECT_EQ(test, next, START + 2 * TICK);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
+	at_next = NULL;
+	next = marks_turn(w, next, AMPLE);
+	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 7), (unsigned int)TIMER_QUEUED);
+	wheel_end(w);
+}
+
+/* What next_ns says, for who may read it. */
+static void next_is_published(struct kunit *test)
+{
+	struct word_wheel *w = wheel_alloc(test);
+
+	wheel_begin(test, w, SLOTS, START);
+	/* Nobody has mapped it. */
+	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 4711, START), 4711ULL);
+	wheel_end(w);
+
+	marks_begin(test, w, 20);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
+	/* Idle, it must be kicked; where it turns sooner, not. */
+	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 1, START + 9 * TICK));
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), START + 9 * TICK);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, START + 9 * TICK);
+	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 2, START + 9 * TICK));
+	KUNIT_EXPECT_FALSE(test, arm_and_mark(w, 3, START + 9 * TICK + 1));
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START + TICK, AMPLE), START + 9 * TICK);
+	/* A turn that is under way, or comes at once. */
+	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 0, START), 0ULL);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, 0ULL);
+	KUNIT_EXPECT_FALSE(test, arm_and_mark(w, 4, START + 2 * TICK));
+	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 0, START), 0ULL);
+	/* With a mark, a later turn comes at the next tick; an earlier one when it is. */
+	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 9 * TICK, START),
+			START + TICK);
+	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, START + TICK);
+	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 3, START), START + 3);
+	/* The kernel does not believe what is in the header. */
+	memset(marks_header(w), 0xff, sizeof(*marks_header(w)));
+	timers_turn(&w->timers, START, AMPLE, LOOK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 4), (unsigned int)TIMER_QUEUED);
+	KUNIT_EXPECT_EQ(test, timers_next(&w->timers), START + 2 * TICK);
+	wheel_end(w);
+}
+
+/* An event that was armed over: a turn leaves it, a KICK withdraws it. */
+static void mark_withdraws(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);
+	const struct twheel_stats *s = &w->timers.stats;
+	u64 now = START + TICK;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		arm_and_mark(w, i, START + 1);
+	marks_turn(w, START, AMPLE);
+	marks_turn(w, now, AMPLE);
+	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
+
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_TRUE(test, arm_and_mark(w, i, START + 9 * TICK));
+	/* The mark is taken by a turn, and the event stays. */
+	marks_turn(w, now, AMPLE);
+	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
+	/* So a KICK by marks knows nothing of it, */
+	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
+	/* but one that lists it does. */
+	KUNIT_EXPECT_TRUE(test, timers_kick(&w->timers, 0, now));
+	KUNIT_EXPECT_EQ(test, s->withdrawn, 1ULL);
+	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
+	/* Marked again, the KICK by marks does. */
+	mark(w, 1);
+	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
+	KUNIT_EXPECT_EQ(test, place_of(w, 1), (unsigned int)TIMER_QUEUED);
+	/* Of what nobody has changed, a KICK takes nothing back. */
+	mark(w, 3);
+	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_TRUE(test, timers_kick(&w->timers, 3, now));
+	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
+	KUNIT_EXPECT_EQ(test, s->unread, 2ULL);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
+/* Looks so far, at words that have changed. */
+static u64 armed_of(const struct word_wheel *w)
+{
+	return w->timers.stats.armed;
+}
+
+/* A turn has a budget, and the next one goes on where it ended. */
+static void mark_budget(struct kunit *test)
+{
+	static const unsigned int budgets[] = { 3, 8, 64, 256, 1000 };
+	struct word_wheel *w = wheel_alloc(test);
+	unsigned int b;
+
+	for (b = 0; b < ARRAY_SIZE(budgets); b++) {
+		unsigned int budget = budgets[b], turns = 0;
+		u64 before;
+		u32 i;
+
+		marks_begin(test, w, SLOTS);
+		for (i = 0; i < SLOTS; i++)
+			arm_and_mark(w, i, START + 5000 * TICK);
+		do {
+			before = armed_of(w);
+			KUNIT_EXPECT_EQ(test, w->timers.marked, turns > 0);
+			timers_turn(&w->timers, START, budget, LOOK);
+			turns++;
+			/* A word of marks may exceed its half. */
+			KUNIT_EXPECT_LE(test, armed_of(w) - before, budget / 2 + 64ULL);
+			/* In the order of the slots, from where it was. */
+			for (i = 0; i < armed_of(w); i++)
+				KUNIT_ASSERT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
+			/* What is left is asked for at once, also by whoever reads next_ns. */
+			if (armed_of(w) < SLOTS) {
+				KUNIT_EXPECT_EQ(test, timers_next(&w->timers), 0ULL);
+				KUNIT_EXPECT_LT(test, before, armed_of(w));
+			}
+		} while (timers_next(&w->timers) == 0 && turns < 2 * SLOTS);
+		KUNIT_EXPECT_EQ(test, armed_of(w), (u64)SLOTS);
+		KUNIT_EXPECT_LE(test, turns, 2 * SLOTS / budget + 6);
+		KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
+		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_map(w), 64));
+		KUNIT_EXPECT_EQ(test, w->timers.line, 0U);
+		wheel_end(w);
+	}
+}
+
+/* Whatever is marked, what is due has a share of each turn. */
+static void mark_leaves_room(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
+	u32 i;
+
+	for (i = 0; i < 200; i++)
+		arm_and_mark(w, i, START + 1);
+	while (timers_turn(&w->timers, START, AMPLE, LOOK), timers_next(&w->timers) <= START)
+		;
+	for (i = 200; i < SLOTS; i++)
+		arm_and_mark(w, i, START + 5000 * TICK);
+	timers_turn(&w->timers, START + TICK, 64, LOOK);
+	KUNIT_EXPECT_GE(test, w->timers.stats.expired, 32ULL);
+	KUNIT_EXPECT_LE(test, w->timers.stats.expired, 64ULL);
+	wheel_end(w);
+}
+
+/* Marks of slots without a timer, and lines beyond the slots: nobody's. */
+static void mark_of_nobody(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 70);
+	struct twheel_timer gone = { .id = timer_id(store_timer(w->timers.store, 5)) };
+	u64 next;
+
+	do_op(test, w, TWHEEL_OP_CANCEL, gone, START);
+	/* A slot whose timer has ended, one that has had none, and a line without any. */
+	slot_of(w, 5)->deadline_ns = START + TICK;
+	slot_of(w, 100)->deadline_ns = START + TICK;
+	mark(w, 5);
+	mark(w, 100);
+	mark(w, 1500);
+	/* Beyond all slots: in the summary's first word, and its last. */
+	set_bit(3, summary_map(w));
+	set_bit(63, summary_map(w));
+	set_bit(STORE_MAX / STORE_LINE - 1, summary_map(w));
+	next = marks_turn(w, START, AMPLE);
+	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
+	KUNIT_EXPECT_EQ(test, armed_of(w), 0ULL);
+	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
+	/* These do not hurry anybody, and wait for timers. */
+	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
+	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 5, START));
+	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 1500, START));
+	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, U32_MAX, START));
+
+	/* All slots have one: what is beyond is still nobody's. */
+	while (w->timers.store->used < SLOTS) {
+		struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+
+		do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
+	}
+	next = marks_turn(w, START, AMPLE);
+	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
+	KUNIT_EXPECT_FALSE(test, test_bit(1, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
+	wheel_end(w);
+}
+
+/* A summary of marks whose page nobody has touched. */
+static void mark_without_page(struct kunit *test)
+{
+	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
+	struct word_wheel *w = wheel_alloc(test);
+
+	wheel_begin(test, w, SLOTS, START);
+	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
+	marks_map(test, w, WHEEL_NEVER);
+	bitmap_fill(summary_map(w), 128);
+	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
+	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
+	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
+	wheel_end(w);
+}
+
+/* Somebody marks whatever is looked at, each time that it is, and moves it on. */
+static struct word_wheel *restless;
+static unsigned int restless_looks;
+
+static void marks_again(struct twheel_slot *slot)
+{
+	u32 nr = slot - slot_of(restless, 0);
+
+	restless_looks++;
+	xchg(&slot->deadline_ns, READ_ONCE(slot->deadline_ns) + TICK);
+	mark(restless, nr);
+}
+
+static void mark_again(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 200);
+	unsigned int turns;
+	u64 next = START;
+	u32 i;
+
+	restless = w;
+	for (i = 0; i < 200; i++)
+		arm_and_mark(w, i, START + 1000 * TICK + i);
+	at_word = marks_again;
+	for (turns = 0; turns < 10; turns++) {
+		u64 now = next;
+
+		restless_looks = 0;
+		next = marks_turn(w, now, AMPLE);
+		/* Once a turn, and then the wheel rests until the next tick. */
+		KUNIT_EXPECT_LE(test, restless_looks, 200U * 2 * (WORD_LOOKS + 1));
+		KUNIT_EXPECT_GE(test, restless_looks, 200U);
+		KUNIT_EXPECT_FALSE(test, w->timers.marked);
+		KUNIT_EXPECT_EQ(test, next, now + TICK);
+		KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
+	}
+	check_sums(test, w);
+	wheel_end(w);
+}
+
+static struct kunit_case word_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
+	KUNIT_CASE(event_is_final),
+	KUNIT_CASE_PARAM(read_every_interleaving, read_gen_params),
 	KUNIT_CASE(drained_every_interleaving),
-	KUNIT_CASE(get_every_interleaving),
-	KUNIT_CASE(read_every_interleaving),
+	KUNIT_CASE_PARAM(mark_every_interleaving, mark_gen_params),
+	KUNIT_CASE(mark_reads_again),
+	KUNIT_CASE(next_is_published),
+	KUNIT_CASE(mark_withdraws),
+	KUNIT_CASE(mark_budget),
+	KUNIT_CASE(mark_leaves_room),
+	KUNIT_CASE(mark_of_nobody),
+	KUNIT_CASE(mark_without_page),
+	KUNIT_CASE(mark_again),
 	{}
 };
 
-static struct kunit_suite look_suite = {
+static struct kunit_suite word_suite = {
 	.name = "twheel_word",
-	.test_cases = look_cases,
+	.test_cases = word_cases,
 };
 
-static struct kunit_case marks_cases[] = {
-	KUNIT_CASE(mark_is_seen_by_next_turn),
-	KUNIT_CASE(mark_between_turn_and_publish),
-	KUNIT_CASE(armed_over_unread),
-	KUNIT_CASE(marks_and_budget),
-	KUNIT_CASE(marks_without_rest),
-	{}
-};
-
-static struct kunit_suite marks_suite = {
-	.name = "twheel_marks",
-	.test_cases = marks_cases,
-};
-
-kunit_test_suites(&look_suite, &marks_suite);
+kunit_test_suite(word_suite);

@@ -187,7 +187,7 @@ kcsan)
 	# And in the module, beside the test that is there for it.
 	mutant kcsan plain user 'table_race_test -t flippers_and_neighbours'
 	ok "kcsan: a word of the table that is read plainly" \
-		says 'fail: kernel log: BUG: KCSAN: data-race in twheel_'
+		says 'fail: kernel log: BUG: KCSAN: data-race in reconcile'
 	ok "kcsan: fails the run" refused
 	the_end
 	;;
@@ -323,6 +323,8 @@ core)
 	ok "core: an expiry that is claimed by a store" broken
 	core second race armings=100000
 	ok "core: a word that is not read again" broken
+	core unmarked race armings=400000
+	ok "core: marks that are not looked for again" broken
 	core plain race_tsan armings=100000
 	ok "core: one that is read plainly" says 'WARNING: ThreadSanitizer: data race'
 	ok "core: fails the race" broken

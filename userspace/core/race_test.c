@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The protocol of the deadline table, raced: writers who exchange words, mark and kick,
- * and a kernel that turns the wheel and reads the events, natively and under
- * ThreadSanitizer, by the code of the module.
+ * and a kernel that reads the events and turns the wheel when next_ns says so, natively
+ * and under ThreadSanitizer, by the code of the module.
  *
  * No two armings have the same deadline: in the low bits of each is its number.
  * So of each is known what it ended in, which must be one thing: an exchange
@@ -10,6 +10,9 @@
  * which there must have been another arming. And none was forgotten: the clock
  * stands while the wheel has work, so a word that is there two ticks after it was
  * due, and after its writer had kicked, is.
+ *
+ * Where many kick, one finds the marks that a turn has missed of another. So in the end
+ * one writer is alone, and marks while the wheel turns for what he armed before.
  *
  *   race_test [armings=NUMBER] [writers=NUMBER]
  */
@@ -20,7 +23,10 @@
 #include <string.h>
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
+
 #include "store.h"
 #include "twheel_timers.h"
 
@@ -34,12 +40,15 @@
 #define PER_TICK	12
 /* Ticks after its own until an event must have been read. */
 #define PATIENCE	100
+/* One arming of so many is by the writer who is alone. */
+#define ALONE		16
 /* Timers that the kernel touches in a turn: few, so that others get the lock. */
 #define BUDGET		8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timers timers;
-/* When the wheel will be turned next; published. */
+static struct flat flat;
+/* When the wheel will be turned next, as it was published. */
 static u64 programmed = WHEEL_NEVER;
 static struct twheel_slot *words[TIMERS];
 static u32 slots[TIMERS];
@@ -66,7 +75,7 @@ static unsigned char *ended;
 static bool *replaced;
 /* When its writer was done with it, in ticks; 0 until then. */
 static u32 *done;
-static u64 got_back, kicks, early, late, lost, failures;
+static u64 got_back, marked, kicks, listed, early, late, lost, failures;
 
 /* For race_step.h. A look in four or so is interrupted, and then at each step. */
 void word_step(struct twheel_slot *slot)
@@ -109,19 +118,24 @@ static void fail(const char *what, u64 count)
 	failures++;
 }
 
-/* As file_finish(): the next turn may have become an earlier one. */
+/* As a turn of the wheel ends. */
+static void publish_next(u64 now)
+{
+	u64 next = timers_next(&timers);
+
+	programmed = timers_publish_next(&timers, next <= now ? 0 : next, now);
+}
+
+/* As any other call ends. */
 static void finish(u64 now)
 {
 	u64 next = timers_next(&timers);
 
-	if (next < programmed)
+	if (next < programmed && next > now)
 		programmed = timers_publish_next(&timers, next, now);
 }
 
-/*
- * A turn of the wheel if it is time, and what there is to read. Return: whether time is
- * over.
- */
+/* What there is to read, after a turn if it is time for that. Return: whether all is over. */
 static bool turn(bool last)
 {
 	struct twheel_event events[EVENTS];
@@ -133,10 +147,9 @@ static bool turn(bool last)
 	now = now_ns();
 	if (programmed <= now) {
 		timers_turn(&timers, now, BUDGET, LOOK);
-		programmed = timers_publish_next(&timers, timers_next(&timers), now);
+		publish_next(now);
 	}
-	/* Now and then nobody reads. */
-	nr = now / TICK % 3 ? timers_peek(&timers, events, EVENTS, now) : 0;
+	nr = timers_peek(&timers, events, EVENTS, now);
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
 	timers_consume(&timers, i, now);
@@ -167,24 +180,39 @@ static void *kernel(void *unused)
 	return unused;
 }
 
-/* The wheel would not look in time. */
-static void announce(u32 slot, u64 deadline)
+/* Without a list it goes by the marks. */
+static void kick(u32 slot, bool list)
 {
 	u64 now;
 
-	set_bit(slot, (unsigned long *)store_marks(timers.store, 0));
-	set_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(timers.store));
-	/* C of twheel_timers.c. */
-	smp_mb();
-	if (deadline > READ_ONCE(timers.store->table->next_ns))
-		return;
 	pthread_mutex_lock(&lock);
 	now = now_ns();
-	timers.line = 0;
-	timers_turn(&timers, now, 8 * BUDGET, LOOK_AND_WITHDRAW);
-	finish(now);
+	if (list) {
+		timers_kick(&timers, slot, now);
+		finish(now);
+	} else {
+		timers.line = 0;
+		timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
+		publish_next(now);
+	}
 	pthread_mutex_unlock(&lock);
-	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(list ? &listed : &kicks, 1, __ATOMIC_RELAXED);
+}
+
+/* The recipe, from the mark on. Return: whether there must be a KICK. */
+static bool mark(u32 slot, u64 to)
+{
+	unsigned long *marks = (unsigned long *)flat.marks + slot / 64;
+	unsigned long *summary = (unsigned long *)store_summary(&flat.store);
+
+	if (!(READ_ONCE(*marks) >> slot % 64 & 1))
+		set_bit(slot % 64, marks);
+	if (!(READ_ONCE(*summary) & 1))
+		set_bit(0, summary);
+	/* C */
+	smp_mb();
+	__atomic_fetch_add(&marked, 1, __ATOMIC_RELAXED);
+	return to <= READ_ONCE(flat.store.table->next_ns);
 }
 
 /* Waits for the event of @deadline, with nobody else at its word. */
@@ -207,7 +235,7 @@ static void await(u64 deadline)
 		__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
 }
 
-static void exchange(unsigned int i, u64 to, bool patient)
+static void exchange(unsigned int i, u64 to, bool patient, bool list)
 {
 	u64 now, old;
 
@@ -225,8 +253,8 @@ static void exchange(unsigned int i, u64 to, bool patient)
 		latest[i] = to;
 	if (!patient)
 		pthread_mutex_unlock(&turns[i]);
-	if (to && to <= READ_ONCE(words[i]->wake_ns))
-		announce(slots[i], to);
+	if (to && to <= READ_ONCE(words[i]->wake_ns) && (list || mark(slots[i], to)))
+		kick(slots[i], list);
 	if (to)
 		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
 	if (patient) {
@@ -241,7 +269,7 @@ static void *writer(void *arg)
 	u64 random = nr + 1;
 	u64 number;
 
-	for (number = nr + 1; number <= armings; number += writers) {
+	for (number = nr + 1; number <= armings - armings / ALONE; number += writers) {
 		unsigned int i;
 		u64 to;
 
@@ -255,12 +283,38 @@ static void *writer(void *arg)
 		if ((random >> 50) % 8 == 0)
 			to += 70;
 		__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
-		exchange(i, to * TICK + number, (random >> 44) % 16 == 0);
+		exchange(i, to * TICK + number, (random >> 44) % 16 == 0, (random >> 60) == 0);
 		if ((random >> 56) % 4 == 0)
-			exchange(i, 0, false);
+			exchange(i, 0, false, false);
 	}
 	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/* Two armings at a time, the second of which is made while the wheel turns for the first. */
+static void write_alone(void)
+{
+	u64 number = armings - armings / ALONE;
+	unsigned int spins;
+	u64 to;
+
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
+	while (number + 2 <= armings) {
+		number++;
+		to = (now_ns() / TICK + 2) * TICK + number;
+		exchange(0, to, false, false);
+		while (now_ns() < to)
+			sched_yield();
+		for (spins = number * 37 % 1024; spins; spins--)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		number++;
+		exchange(1, (now_ns() / TICK + 3) * TICK + number, true, false);
+	}
+	/* Of an odd number one is left. */
+	if (number < armings)
+		exchange(2, (now_ns() / TICK + 1) * TICK + armings, true, false);
+	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 }
 
 static void set_up(void)
@@ -269,9 +323,12 @@ static void set_up(void)
 	unsigned int i;
 
 	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
-	timers_init(&timers, core_store_make(TIMERS, true));
-	core_store_grow(timers.store);
 	wheel_init(&timers.wheel, &shape, calloc(1, wheel_bytes(&shape)), now_ns());
+	flat_init(&flat, TIMERS);
+	flat_grow(&flat, TIMERS);
+	flat_touch(&flat, 0);
+	timers_init(&timers, &flat.store);
+	timers_map(&timers, flat.header, FLAT_PAGE, 1, programmed);
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_op op = {
 			.opcode = TWHEEL_OP_REGISTER,
@@ -282,7 +339,7 @@ static void set_up(void)
 			abort();
 		pthread_mutex_init(&turns[i], NULL);
 		slots[i] = (u32)op.timer.id;
-		words[i] = store_word(timers.store, slots[i]);
+		words[i] = store_word(&flat.store, slots[i]);
 	}
 }
 
@@ -313,8 +370,10 @@ static void check(void)
 	fail("nothing came back", !got_back);
 	fail("nothing was moved", !s->moved);
 	fail("nothing was withdrawn", !s->withdrawn);
-	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; %llu kicks\n",
-	       armings, got_back, s->delivered, s->withdrawn, kicks);
+	fail("no mark was left to the kernel", marked == kicks);
+	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; ",
+	       armings, got_back, s->delivered, s->withdrawn);
+	printf("%llu marks, %llu kicks for these, %llu with a list\n", marked, kicks, listed);
 }
 
 static bool set_param(const char *arg)
@@ -349,13 +408,15 @@ int main(int argc, char **argv)
 	if (!ended || !done || !replaced)
 		abort();
 	set_up();
-	writing = writers;
+	writing = writers + 1;
 	printf("TAP version 13\n1..1\n");
 	pthread_create(&thread[writers], NULL, kernel, NULL);
 	for (i = 0; i < writers; i++)
 		pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)i);
-	for (i = 0; i <= writers; i++)
+	for (i = 0; i < writers; i++)
 		pthread_join(thread[i], NULL);
+	write_alone();
+	pthread_join(thread[writers], NULL);
 	check();
 	printf("%s 1 %llu writers and the kernel, each arming accounted for\n",
 	       failures ? "not ok" : "ok", writers);

@@ -1,89 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
+/* The store of the fuzzers and the race; see store.h. */
+#include <assert.h>
 #include <stdlib.h>
 
+#include <linux/list.h>
 #include <linux/minmax.h>
 
 #include "store.h"
 
-/* Slots of a step: few, so that steps are met, and no divisor of what else counts. */
-#define STEP	48U
-#define HEADER	4096U
-
-struct core_store {
-	struct store store;
-	struct timer *timers;
-	struct twheel_slot *words;
-	u64 *marks;
-	void *table;
-};
-
-unsigned long memory_left = ~0UL;
-
-static struct core_store *of(const struct store *s)
+static struct flat *flat_of(const struct store *s)
 {
-	return container_of(s, struct core_store, store);
+	return container_of(s, struct flat, store);
 }
 
 struct timer *store_timer(const struct store *s, u32 slot)
 {
-	return &of(s)->timers[slot];
+	assert(slot < s->room);
+	return &flat_of(s)->timers[slot];
 }
 
 struct twheel_slot *store_word(const struct store *s, u32 slot)
 {
-	return &of(s)->words[slot];
+	assert(slot < s->room);
+	return &flat_of(s)->words[slot];
 }
 
 u64 *store_marks(const struct store *s, u32 slot)
 {
-	return of(s)->marks + slot / 64;
+	struct flat *f = flat_of(s);
+
+	assert(slot < s->max && slot % STORE_LINE == 0);
+	return f->touched[slot / STORE_LINE / FLAT_LINES] ? f->marks + slot / 64 : NULL;
 }
 
-static void *zalloc(size_t size)
+static void *zalloc(size_t nr, size_t size)
 {
-	void *p = calloc(1, size);
+	void *mem = calloc(nr, size);
 
-	if (!p)
+	if (!mem)
 		abort();
-	return p;
+	return mem;
 }
 
-struct store *core_store_make(u32 max, bool mapped)
+/* Makes a store of @max slots, without room. */
+void flat_init(struct flat *f, u32 max)
 {
-	struct core_store *c = zalloc(sizeof(*c));
+	u32 lines = (max + STORE_LINE - 1) / STORE_LINE;
 
-	c->store.max = max;
-	c->timers = zalloc(max * sizeof(*c->timers));
-	c->words = zalloc(max * sizeof(*c->words));
-	c->marks = zalloc((max / STORE_LINE + 1) * STORE_LINE / 8);
-	c->table = zalloc(HEADER);
-	if (mapped) {
-		c->store.table = c->table;
-		c->store.table->next_ns = WHEEL_NEVER;
-	}
-	return &c->store;
+	*f = (struct flat) { .store.max = max };
+	f->timers = zalloc(max, sizeof(*f->timers));
+	f->words = zalloc(max, sizeof(*f->words));
+	f->marks = zalloc(lines, STORE_LINE / 8);
+	f->touched = zalloc(lines / FLAT_LINES + 1, sizeof(*f->touched));
+	f->header = zalloc(1, FLAT_PAGE);
 }
 
-void core_store_free(struct store *s)
+/* Makes room for @more timers, or all that there may be. */
+void flat_grow(struct flat *f, u32 more)
 {
-	struct core_store *c = of(s);
-
-	free(c->timers);
-	free(c->words);
-	free(c->marks);
-	free(c->table);
-	free(c);
+	f->store.room = min(f->store.room + more, f->store.max);
 }
 
-int core_store_grow(struct store *s)
+/* User space touches the marks of @slot. Return: the __u64 with its mark. */
+u64 *flat_touch(struct flat *f, u32 slot)
 {
-	if (!hlist_empty(&s->free) || s->fresh < s->room || s->room == s->max)
-		return 0;
-	if (!memory_left)
-		return -ENOMEM;
-	if (memory_left != ~0UL)
-		memory_left--;
-	s->room = min(s->room + STEP, s->max);
-	return 0;
+	f->touched[slot / STORE_LINE / FLAT_LINES] = true;
+	return f->marks + slot / 64;
+}
+
+void flat_free(struct flat *f)
+{
+	free(f->timers);
+	free(f->words);
+	free(f->marks);
+	free(f->touched);
+	free(f->header);
 }

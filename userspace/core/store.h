@@ -1,17 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A store for programs in user space: arrays that are there from the start, with room in steps. */
-#ifndef CORE_STORE_H
-#define CORE_STORE_H
+/*
+ * A small store for the fuzzers and the race: flat arrays, with room that grows in steps,
+ * so that a wheel meets the end of it.
+ */
+#ifndef _CORE_STORE_H
+#define _CORE_STORE_H
 
 #include "twheel_store.h"
 
-/* How many steps more of room there is memory for; ~0: for all. */
-extern unsigned long memory_left;
+/* The header page, and lines whose marks user space touches at once. */
+#define FLAT_PAGE	4096U
+#define FLAT_LINES	2U
 
-/* An empty store of @max slots, whose table is mapped if @mapped. */
-struct store *core_store_make(u32 max, bool mapped);
-void core_store_free(struct store *s);
-/* Makes room for some more. Return: 0, also if there is room or may not be more; -ENOMEM. */
-int core_store_grow(struct store *s);
+/**
+ * struct flat - a store
+ * @store: what is common to all stores
+ * @timers: a timer for each slot
+ * @words: a word for each slot
+ * @marks: a bit for each slot
+ * @touched: FLAT_LINES lines each: user space has touched their marks
+ * @header: the header page
+ */
+struct flat {
+	struct store store;
+	struct timer *timers;
+	struct twheel_slot *words;
+	u64 *marks;
+	bool *touched;
+	void *header;
+};
 
-#endif /* CORE_STORE_H */
+void flat_init(struct flat *f, u32 max);
+void flat_grow(struct flat *f, u32 more);
+u64 *flat_touch(struct flat *f, u32 slot);
+void flat_free(struct flat *f);
+
+#endif /* _CORE_STORE_H */

@@ -2,20 +2,21 @@
 /*
  * twheel_timers.c and twheel_word.c against what their users know.
  *
- * Of each timer the user knows the word that is in the table, and the event that he has
- * not read. From that follows what each verb must answer, and what may have become of the
- * timer after each: nothing, or the expiry of a word that was due. What must have expired
- * is found by looking at all of them. An event is final: only REARM, CANCEL and KICK
- * withdraw it.
+ * Of each timer the user knows the word that is in the table, and the event
+ * that he has not read. From that follows what each verb must answer, and what
+ * may have become of the timer after each: nothing, or the expiry of a word
+ * that was due. An event stays until it is read, or withdrawn by REARM, CANCEL or a KICK.
+ * What must have expired is found by looking at all of them.
  *
- * The user keeps to the protocol of the table, unless he does not: a timer that was
- * neither kicked nor marked may be late, and nothing else. Now and then he scribbles on
- * the marks and the summary, which makes nobody late.
+ * The user keeps to the protocol of the table, by marks or by a KICK that lists the
+ * slot, unless he does not: a timer whose KICK was left out may be late, and nothing else.
+ * Others scribble where he has his marks.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
@@ -25,9 +26,7 @@
 #include "twheel_timers.h"
 
 #define AMPLE	(~0U)
-/* Timers that a KICK runs before, as the device does. */
-#define KICK_RUN	64U
-/* Events of a claim. */
+/* Events of a read. */
 #define EVENTS		16U
 /* The kernel's clocks end here. */
 #define NOW_MAX		((u64)S64_MAX)
@@ -45,7 +44,6 @@
  * @last: of that event: the periods end with it
  * @drained: that event was drained
  * @lax: a KICK is owed, or it was due when the clock was set back: may be late
- * @marked: a mark is all that was owed: late until the next turn
  * @prompt: is in the wheel since before its tick, so it comes in its turn
  * @came: that event came in its turn
  * @left: word that the expiry has left
@@ -65,7 +63,6 @@ struct user_timer {
 	bool last;
 	bool drained;
 	bool lax;
-	bool marked;
 	bool prompt;
 	bool came;
 	u64 left;
@@ -78,12 +75,14 @@ struct user_timer {
  * struct run - timers, and what their user knows
  * @f: the decisions
  * @t: the timers
+ * @flat: where they are
  * @now: the time
+ * @programmed: when the wheel will be turned next
+ * @scribbled: next_ns in the header is not what the kernel has written
  * @timer: the user's
  * @timers: how many he wants at most
  * @of_slot: which of them has had a slot last
- * @programmed: when the wheel will be turned next, as the header says
- * @withdraws: a KICK has come since the timers were followed
+ * @mappable: the table may be mapped
  * @live: how many he has
  * @reached: the tick of the latest event of a prompt timer that was read
  * @serial: of the latest user_data
@@ -95,12 +94,14 @@ struct user_timer {
 struct run {
 	struct feed *f;
 	struct timers t;
+	struct flat flat;
 	u64 now;
+	u64 programmed;
+	bool scribbled;
 	struct user_timer *timer;
 	unsigned int timers;
 	struct user_timer **of_slot;
-	u64 programmed;
-	bool withdraws;
+	bool mappable;
 	unsigned int live;
 	u64 reached;
 	u64 serial;
@@ -115,9 +116,14 @@ static const struct wheel_shape *shape_of(const struct run *r)
 	return &r->t.wheel.shape;
 }
 
-static struct timer *timer_of(const struct run *r, const struct user_timer *u)
+static struct store *store_of(const struct run *r)
 {
-	struct timer *e = store_find(r->t.store, u->id);
+	return r->t.store;
+}
+
+static struct timer *entry_of(const struct run *r, const struct user_timer *u)
+{
+	struct timer *e = store_find(store_of(r), u->id);
 
 	FUZZ_CHECK(!e, ==, false);
 	return e;
@@ -125,24 +131,46 @@ static struct timer *timer_of(const struct run *r, const struct user_timer *u)
 
 static struct twheel_slot *word_of(const struct run *r, const struct user_timer *u)
 {
-	return store_word(r->t.store, (u32)u->id);
+	return store_word(store_of(r), entry_of(r, u)->slot);
+}
+
+static struct twheel_table *header_of(const struct run *r)
+{
+	return store_of(r)->table;
 }
 
 /* What the user knows */
 
-static bool has_event(const struct user_timer *u)
-{
-	return u->unread;
-}
-
 static bool is_armed(const struct user_timer *u)
 {
-	return u->word && !has_event(u);
+	return u->word && !u->unread;
+}
+
+/* Has an event, which he has armed or disarmed over. */
+static bool is_stale(const struct user_timer *u)
+{
+	return u->unread && u->word != u->left;
 }
 
 static u32 state_of(const struct user_timer *u)
 {
-	return has_event(u) ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
+	return u->unread ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
+}
+
+/* The next turn will find its mark. */
+static bool is_marked(const struct run *r, const struct user_timer *u)
+{
+	u32 slot = (u32)u->id;
+
+	return header_of(r) && r->flat.touched[slot / STORE_LINE / FLAT_LINES] &&
+	       r->flat.marks[slot / 64] >> slot % 64 & 1 &&
+	       test_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(store_of(r)));
+}
+
+/* The end of the present tick. */
+static u64 next_tick(const struct run *r)
+{
+	return (r->now | (timers_tick_ns(&r->t) - 1)) + 1;
 }
 
 /* When it must have expired; without slack, the start of its tick. */
@@ -169,7 +197,6 @@ static void has_expired(struct user_timer *u, u64 now)
 	FUZZ_CHECK(u->word, !=, 0);
 	FUZZ_CHECK(u->word, <=, now);
 	u->unread = true;
-	u->marked = false;
 	u->last = false;
 	u->drained = false;
 	u->came = u->prompt;
@@ -189,7 +216,7 @@ static void was_armed(struct run *r, struct user_timer *u, bool lax)
 
 static void has_ended(struct run *r, struct user_timer *u)
 {
-	FUZZ_CHECK(!store_find(r->t.store, u->id), ==, true);
+	FUZZ_CHECK(!store_find(store_of(r), u->id), ==, true);
 	*u = (struct user_timer){ .dead = u->id };
 	r->live--;
 }
@@ -202,26 +229,38 @@ static void follow(struct run *r, struct user_timer *u)
 
 	if (!u->id)
 		return;
-	e = timer_of(r, u);
+	e = entry_of(r, u);
 	slot = word_of(r, u);
-	/* An event ends by a KICK only, and only if the word was changed. */
-	if (u->unread && (e->place != TIMER_READY || slot->deadline_ns != u->word)) {
-		FUZZ_CHECK(r->withdraws, ==, true);
-		FUZZ_CHECK(u->word, !=, u->left);
-		u->unread = false;
-	}
+	/* An event is final. */
+	if (u->unread)
+		FUZZ_CHECK(e->place, ==, TIMER_READY);
 	if (slot->deadline_ns != u->word || (e->place == TIMER_READY && !u->unread)) {
+		FUZZ_CHECK(u->unread, ==, false);
 		has_expired(u, r->now);
 		FUZZ_CHECK(slot->deadline_ns, ==, u->left);
+	}
+	if (u->unread) {
 		FUZZ_CHECK(e->place, ==, TIMER_READY);
 		FUZZ_CHECK(e->deadline, ==, u->deadline);
 		FUZZ_CHECK(e->expired_ns, ==, u->expired);
 	}
-	/* Where the user need not kick, the kernel must come. */
+	FUZZ_CHECK(e->place, !=, TIMER_TAKEN);
+	/* Where the user need not mark, the kernel must come. */
 	if (e->place == TIMER_QUEUED)
-		FUZZ_CHECK(slot->wake_ns, <=, tick_start(shape_of(r), e->node.tick));
+		FUZZ_CHECK(slot->wake_ns, <=,
+			   max(e->deadline, tick_start(shape_of(r), e->node.tick)));
 	else
 		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
+}
+
+/* The wheel will look at @u in time, by itself. */
+static bool is_known(const struct run *r, const struct user_timer *u)
+{
+	const struct timer *e = entry_of(r, u);
+
+	return e->place == TIMER_QUEUED &&
+	       contract_tick(shape_of(r), e->deadline, 0) <=
+	       contract_tick(shape_of(r), u->word, 0);
 }
 
 /* Follows all, and finds what the wheel would forget. */
@@ -234,52 +273,26 @@ static void follow_all(struct run *r)
 		struct user_timer *u = &r->timer[i];
 
 		follow(r, u);
-		if (u->id && is_armed(u) && !u->lax)
+		if (!u->id || !is_armed(u) || u->lax)
+			continue;
+		if (is_known(r, u)) {
 			FUZZ_CHECK(next, <=, max(r->now, due_at(r, u, u->slack)));
-		/* A mark is enough if a turn comes before the deadline, or at the next tick. */
-		if (u->id && u->marked)
-			FUZZ_CHECK(r->programmed, <=,
-				   max(u->word, (r->now | (timers_tick_ns(&r->t) - 1)) + 1));
+		} else {
+			FUZZ_CHECK(is_marked(r, u), ==, true);
+			FUZZ_CHECK(r->programmed, <=, max(next_tick(r), u->word));
+		}
 	}
-	r->withdraws = false;
 }
 
-/* What the owner of a wheel does when he has done something to it. */
+/* What the owner of a wheel does at the end of each call, if it was not a turn. */
 static void finish(struct run *r)
 {
 	u64 next = timers_next(&r->t);
 
-	if (next < r->programmed)
-		r->programmed = timers_publish_next(&r->t, next, r->now);
-}
-
-/* A turn, and what follows from it. */
-static void turn(struct run *r, unsigned int budget, enum look look)
-{
-	unsigned int i;
-
-	r->withdraws |= look == LOOK_AND_WITHDRAW;
-	/* A look in passing at one that was moved and is due lets it wait for the next tick. */
-	for (i = 0; i < r->timers && r->t.store->table; i++) {
-		struct user_timer *u = &r->timer[i];
-
-		if (u->id && is_armed(u) && u->word <= r->now &&
-		    timer_of(r, u)->deadline != u->word)
-			u->prompt = false;
-	}
-	timers_turn(&r->t, r->now, budget, look);
-	r->programmed = timers_publish_next(&r->t, timers_next(&r->t), r->now);
-	for (i = 0; i < r->timers; i++) {
-		struct user_timer *u = &r->timer[i];
-		u32 slot = u->id;
-
-		/* Behind where the sweep has begun, a mark waits for the next. */
-		if (!u->id || !u->marked ||
-		    test_bit(slot % 64, (unsigned long *)store_marks(r->t.store, 0) + slot / 64))
-			continue;
-		u->marked = false;
-		u->lax = false;
-	}
+	if (next >= r->programmed || next <= r->now)
+		return;
+	r->programmed = timers_publish_next(&r->t, next, r->now);
+	r->scribbled = false;
 }
 
 /* Decisions */
@@ -375,7 +388,6 @@ static void arm(struct run *r, struct user_timer *u, const struct twheel_timer *
 	u->slack = arg->slack_ns;
 	u->flags = arg->flags;
 	u->unread = false;
-	u->marked = false;
 	was_armed(r, u, false);
 	/* What is past has others expire before it. */
 	if (u->word && u->word <= r->now)
@@ -389,7 +401,7 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 {
 	FUZZ_CHECK(arg->id, ==, u->id);
 	FUZZ_CHECK(arg->user_data, ==, u->data);
-	FUZZ_CHECK(arg->deadline_ns, ==, has_event(u) ? u->deadline : u->word);
+	FUZZ_CHECK(arg->deadline_ns, ==, u->unread ? u->deadline : u->word);
 	FUZZ_CHECK(arg->period_ns, ==, u->period);
 	FUZZ_CHECK(arg->slack_ns, ==, u->slack);
 	FUZZ_CHECK(arg->flags, ==, u->flags);
@@ -397,22 +409,15 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 
 /* Verbs */
 
-/* Does @op, with memory that may run out. Return: as the device. */
+/* Does @op, with room that runs out. Return: its result. */
 static int apply(struct run *r, struct twheel_op *op)
 {
 	while (!timers_apply(&r->t, op, 1, r->now)) {
-		unsigned int kind = feed_byte(r->f);
-		int err;
-
 		FUZZ_CHECK(op->opcode, ==, TWHEEL_OP_REGISTER);
-		memory_left = kind & 7 ? ~0UL : kind >> 6;
-		err = core_store_grow(r->t.store);
-		if (err)
-			FUZZ_CHECK(memory_left, ==, 0);
-		memory_left = ~0UL;
-		if (err)
-			return err;
+		FUZZ_CHECK(store_of(r)->room, <, store_of(r)->max);
+		flat_grow(&r->flat, 1 + feed_byte(r->f));
 	}
+	finish(r);
 	return op->result;
 }
 
@@ -433,16 +438,13 @@ static void do_register(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(err, ==, -EINVAL);
 		return;
 	}
-	if (r->live == r->t.store->max) {
+	if (r->live == store_of(r)->max) {
 		FUZZ_CHECK(err, ==, -ENOSPC);
 		return;
 	}
-	if (err) {
-		FUZZ_CHECK(err, ==, -ENOMEM);
-		return;
-	}
+	FUZZ_CHECK(err, ==, 0);
 	FUZZ_CHECK(op.timer.id >> 32, !=, 0);
-	FUZZ_CHECK((u32)op.timer.id, <, r->t.store->max);
+	FUZZ_CHECK((u32)op.timer.id, <, store_of(r)->max);
 	FUZZ_CHECK(op.timer.id, !=, u->dead);
 	*u = (struct user_timer){ .id = op.timer.id, .data = r->serial };
 	r->of_slot[(u32)u->id] = u;
@@ -450,7 +452,7 @@ static void do_register(struct run *r, struct user_timer *u)
 	r->registered++;
 	arm(r, u, &want);
 	/* What is past comes at once, unless others come before it. */
-	if (!behind && u->word && !has_event(u))
+	if (!behind && is_armed(u))
 		FUZZ_CHECK(u->word, >, r->now);
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
@@ -493,10 +495,8 @@ static void do_cancel(struct run *r, struct user_timer *u)
 static void do_get(struct run *r, struct user_timer *u)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = u->id };
-	u64 withdrawn = r->t.stats.withdrawn;
 
 	FUZZ_CHECK(apply(r, &op), ==, 0);
-	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
 	check_report(u, &op.timer);
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
 }
@@ -525,11 +525,51 @@ static void do_nonsense(struct run *r)
 		op.opcode = kind & 32 ? 0 : 5 + kind % 32;
 		break;
 	}
-	if (kind >> 6 == 0 && store_find(r->t.store, op.timer.id))
+	if (kind >> 6 == 0 && store_find(store_of(r), op.timer.id))
 		return;
 	before = op;
 	FUZZ_CHECK(apply(r, &op), ==, kind >> 6 == 3 ? -EINVAL : -ENOENT);
 	FUZZ_CHECK(memcmp(&op.timer, &before.timer, sizeof(op.timer)), ==, 0);
+}
+
+/* A turn. @look: as a KICK does it, or the wheel itself. */
+static void turn(struct run *r, unsigned int budget, enum look look)
+{
+	u64 withdrawn = r->t.stats.withdrawn;
+	unsigned int i, stale = 0;
+	u64 next;
+
+	if (look == LOOK_AND_WITHDRAW) {
+		r->t.line = 0;
+		for (i = 0; i < r->timers; i++) {
+			struct user_timer *u = &r->timer[i];
+
+			if (!u->id || !is_marked(r, u))
+				continue;
+			stale += is_stale(u);
+			u->unread &= !is_stale(u);
+		}
+	}
+	for (i = 0; i < r->timers; i++) {
+		struct user_timer *u = &r->timer[i];
+
+		if (!u->id || !is_marked(r, u))
+			continue;
+		/* Looked at in passing, it may wait for the next tick. */
+		u->prompt = false;
+		if (budget == AMPLE && !r->t.line)
+			u->lax = false;
+	}
+	timers_turn(&r->t, r->now, budget, look);
+	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn + stale);
+	next = timers_next(&r->t);
+	r->programmed = timers_publish_next(&r->t, next <= r->now ? 0 : next, r->now);
+	r->scribbled = false;
+	if (budget == AMPLE)
+		FUZZ_CHECK(next, >, r->now);
+	if (header_of(r))
+		FUZZ_CHECK(header_of(r)->next_ns, ==, r->programmed);
+	follow_all(r);
 }
 
 /*
@@ -541,95 +581,87 @@ static bool kick(struct run *r, struct user_timer *u)
 	unsigned int kind = feed_byte(r->f);
 	bool behind;
 
-	turn(r, KICK_RUN, LOOK_AND_WITHDRAW);
+	if (kind & 0x10)
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
 	if (!(kind & 7)) {
 		u32 slot = feed_below(r->f, 65536) << (kind >> 4);
-		bool live = slot < r->t.store->max && r->of_slot[slot] &&
-			    r->of_slot[slot]->id && (u32)r->of_slot[slot]->id == slot;
+		struct user_timer *other = slot < store_of(r)->max ? r->of_slot[slot] : NULL;
+		bool live = other && other->id && (u32)other->id == slot;
 
+		if (live) {
+			other->unread &= !is_stale(other);
+			other->lax = false;
+			other->prompt = false;
+		}
 		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
-		r->withdraws = true;
 	}
 	behind = wheel_due(&r->t.wheel, r->now);
+	u->unread &= !is_stale(u);
 	FUZZ_CHECK(timers_kick(&r->t, (u32)u->id, r->now), ==, true);
+	finish(r);
 	u->lax = false;
-	u->marked = false;
 	/* Kicked in passing, it may wait for the next tick. */
 	if (behind)
 		u->prompt = false;
-	finish(r);
 	follow_all(r);
 	return behind;
 }
 
-/* Marks the slot of @u by the protocol. Return: whether a KICK is owed. */
-static bool mark(struct run *r, struct user_timer *u)
+/* Sets the mark of a slot by the recipe. */
+static void mark(struct run *r, u32 slot)
 {
-	u32 slot = u->id;
+	unsigned long *marks = (unsigned long *)flat_touch(&r->flat, slot);
+	unsigned long *summary = (unsigned long *)store_summary(store_of(r));
 
-	set_bit(slot, (unsigned long *)store_marks(r->t.store, 0));
-	set_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(r->t.store));
-	return u->word <= r->t.store->table->next_ns;
+	if (!test_bit(slot % 64, marks))
+		set_bit(slot % 64, marks);
+	if (!test_bit(slot >> STORE_LINE_SHIFT, summary))
+		set_bit(slot >> STORE_LINE_SHIFT, summary);
+	/* C of twheel_timers.c. */
+	smp_mb();
 }
 
-/* Moves or disarms @u through the table. */
-static void do_exchange(struct run *r, struct user_timer *u, u64 to, unsigned int kind)
+/* Moves or disarms @u through the table. @lazy: leaves out the KICK, or the mark. */
+static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 {
+	unsigned int kind = header_of(r) ? feed_byte(r->f) : 0;
 	struct twheel_slot *slot = word_of(r, u);
-	bool later = is_armed(u) && !u->lax && to > u->word;
+	bool later = is_armed(u) && !u->lax && !is_marked(r, u) && to > u->word;
 	u64 wake = slot->wake_ns;
-	bool idle = timer_of(r, u)->place == TIMER_IDLE;
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
 	/* Later is for nothing, if the wheel is where it should be. */
 	if (later && !wheel_due(&r->t.wheel, r->now))
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
-	u->marked = false;
 	if (!to)
 		return;
 	/* What the user owes from before he does not owe for this one. */
 	was_armed(r, u, to <= wake);
-	if (!u->lax || kind == 7)
+	if (!u->lax)
 		return;
-	if (r->t.store->table && kind & 1) {
-		if (!mark(r, u)) {
-			/* Of one that waits for its reader nothing is promised before. */
-			u->marked = idle;
+	if (kind & 1) {
+		mark(r, (u32)u->id);
+		/* Where others have scribbled, nobody knows. */
+		if (to > READ_ONCE(header_of(r)->next_ns)) {
+			u->lax = r->scribbled;
 			return;
 		}
-		/* A KICK with a count of 0. */
-		r->t.line = 0;
-		turn(r, AMPLE, LOOK_AND_WITHDRAW);
-		u->lax = false;
-		u->prompt = false;
-		follow_all(r);
-		return;
 	}
-	if (!kick(r, u) && is_armed(u))
+	if (lazy)
+		return;
+	if (kind & 1) {
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
+		FUZZ_CHECK(is_stale(u), ==, false);
+		FUZZ_CHECK(u->lax, ==, false);
+		if (is_armed(u))
+			FUZZ_CHECK(u->word, >, r->now);
+	} else if (!kick(r, u) && is_armed(u)) {
 		FUZZ_CHECK(u->word, >, r->now);
+	}
 	if (is_armed(u))
 		was_armed(r, u, false);
-}
-
-/* Writes into the marks and the summary what comes to his mind. */
-static void do_scribble(struct run *r)
-{
-	unsigned int kind = feed_byte(r->f);
-
-	if (!r->t.store->table)
-		return;
-	if (kind & 1)
-		memset(store_marks(r->t.store, 0), feed_byte(r->f), r->t.store->max / 8);
-	if (kind & 2)
-		memset(store_summary(r->t.store), feed_byte(r->f), kind & 4 ? 2048 : 8);
-	if (kind & 8)
-		r->t.store->table->tick_ns = feed_u64(r->f);
-	/* A mark that was set is set still. */
-	for (kind = 0; kind < r->timers; kind++)
-		if (r->timer[kind].id && r->timer[kind].marked)
-			mark(r, &r->timer[kind]);
 }
 
 /* Timers that were taken off the wheel, or off the ready list for nothing. */
@@ -645,12 +677,8 @@ static void run(struct run *r, unsigned int budget)
 	u64 before = touched(r);
 
 	turn(r, budget, LOOK);
-	/* Of a word of marks it may do the rest. */
-	if (budget < AMPLE - 64)
-		FUZZ_CHECK(touched(r) - before, <=, budget + 64);
-	follow_all(r);
-	if (budget == AMPLE)
-		FUZZ_CHECK(wheel_next(&r->t.wheel), >, r->now);
+	/* A word of marks may exceed its half. */
+	FUZZ_CHECK(touched(r) - before, <=, budget + 64ULL);
 }
 
 static void do_advance(struct run *r)
@@ -664,15 +692,15 @@ static void do_advance(struct run *r)
 		now = time_after(now, feed_distance(r->f, shape_of(r)->shift));
 		break;
 	case 2:
-		now = max(now, wheel_next(&r->t.wheel) - 1);
+		now = max(now, r->programmed - 1);
 		break;
 	case 3:
-		now = max(now, wheel_next(&r->t.wheel));
+		now = max(now, r->programmed);
 		break;
 	}
 	r->now = min(now, NOW_MAX);
 	/* Not yet is a budget, too. */
-	run(r, kind & 0x30 ? AMPLE : kind >> 6);
+	run(r, kind & 0x30 ? AMPLE : (kind >> 6) * 7);
 }
 
 static void do_set_back(struct run *r)
@@ -685,7 +713,8 @@ static void do_set_back(struct run *r)
 	r->reached = 0;
 	for (i = 0; i < r->timers; i++) {
 		/* What was due and had not come may wait until the clock is there again. */
-		if (is_armed(&r->timer[i]) && r->timer[i].word <= before)
+		if (is_armed(&r->timer[i]) &&
+		    (r->timer[i].word <= before || is_marked(r, &r->timer[i])))
 			r->timer[i].lax = true;
 		r->timer[i].prompt = false;
 		r->timer[i].came = false;
@@ -700,34 +729,35 @@ static struct user_timer *find(struct run *r, u64 id)
 	return u;
 }
 
-/* An event that was claimed: it must be what the user is owed. */
+/* An event that was peeked at: it must be what the user is owed. */
 static struct user_timer *check_event(struct run *r, const struct twheel_event *event)
 {
 	struct user_timer *u = find(r, event->id);
+	u64 now = max(r->now, u->expired);
 	u64 expirations = 1;
 	u64 next;
 
-	FUZZ_CHECK(has_event(u), ==, true);
+	FUZZ_CHECK(u->unread, ==, true);
 	FUZZ_CHECK(event->user_data, ==, u->data);
 	FUZZ_CHECK(event->deadline_ns, ==, u->deadline);
 	FUZZ_CHECK(event->expired_ns, ==, u->expired);
-	if (u->deadline > u->expired)
-		FUZZ_CHECK(u->drained, ==, true);
 	/*
-	 * The periods that have passed until now are claimed with it, unless the word was
-	 * changed, or a drain was the end of them.
+	 * The periods until now are counted, unless a drain was the end of them, or the
+	 * user has moved the word. That they were is known to the next reader.
 	 */
-	next = period_after(u, u->deadline, max(r->now, u->expired));
-	if (u->period && !u->last && (u->word == u->left || next == u->left)) {
+	next = u->last ? 0 : period_after(u, u->deadline, now);
+	if (u->left && (u->word == u->left || next == u->left)) {
 		if (u->word == u->left)
 			u->word = next;
 		u->left = next;
-		u->expired = max(r->now, u->expired);
+		u->expired = now;
 	}
-	if (u->deadline > event->expired_ns)
+	if (u->deadline > u->expired) {
+		FUZZ_CHECK(u->drained, ==, true);
 		expirations = 0;
-	if (u->period && u->expired > u->deadline)
+	} else if (u->period) {
 		expirations += (u->expired - u->deadline) / u->period;
+	}
 	FUZZ_CHECK(event->expirations, ==, expirations);
 	return u;
 }
@@ -744,9 +774,8 @@ static void was_read(struct run *r, struct user_timer *u)
 		r->reached = tick;
 	}
 	u->unread = false;
-	u->marked = false;
 	was_armed(r, u, false);
-	if (!(u->flags & TWHEEL_KEEP) && !u->word && (!u->period || u->last))
+	if (!u->word && !(u->flags & TWHEEL_KEEP) && (!u->period || u->last))
 		has_ended(r, u);
 }
 
@@ -756,25 +785,22 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 	struct twheel_event events[EVENTS];
 	struct user_timer *of[EVENTS];
 	u64 withdrawn = r->t.stats.withdrawn;
+	u64 unread = r->t.stats.unread;
 	unsigned int got, i, j;
 
 	got = timers_peek(&r->t, events, nr, r->now);
-	FUZZ_CHECK(got, <=, nr);
+	FUZZ_CHECK(got, ==, min_t(u64, nr, unread));
 	for (i = 0; i < got; i++) {
 		of[i] = check_event(r, &events[i]);
 		for (j = 0; j < i; j++)
 			FUZZ_CHECK(of[j] == of[i], ==, false);
 	}
 	timers_consume(&r->t, min(fit, got), r->now);
-	for (i = 0; i < got && i < fit; i++)
-		was_read(r, of[i]);
 	finish(r);
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
+	for (i = 0; i < got && i < fit; i++)
+		was_read(r, of[i]);
 	follow_all(r);
-	/* Where there was room for more, only what became due meanwhile is left. */
-	if (got < nr && got <= fit && !hlist_empty(&r->t.ready))
-		FUZZ_CHECK(container_of(r->t.ready.first, struct timer, ready)->expired_ns,
-			   ==, r->now);
 }
 
 /* There is an event if the user is owed one. */
@@ -782,7 +808,7 @@ static void do_poll(struct run *r)
 {
 	unsigned int i;
 
-	for (i = 0; i < r->timers && !has_event(&r->timer[i]); i++)
+	for (i = 0; i < r->timers && !r->timer[i].unread; i++)
 		;
 	FUZZ_CHECK(!hlist_empty(&r->t.ready), ==, i < r->timers);
 }
@@ -799,32 +825,34 @@ static void do_some_read(struct run *r)
 
 static void do_drain(struct run *r, u32 mode)
 {
-	unsigned int drained = 0;
-	unsigned int armed = 0;
+	u64 drained = 0;
+	u64 armed = 0;
 	unsigned int i;
 	u32 slot = 0;
 
 	while (slot != U32_MAX)
-		drained += timers_drain(&r->t, &slot, mode, 1 + feed_below(r->f, 64), r->now);
+		drained += timers_drain(&r->t, &slot, mode, 1 + feed_byte(r->f), r->now);
 	finish(r);
 	for (i = 0; i < r->timers; i++) {
 		struct user_timer *u = &r->timer[i];
 
 		if (!u->id)
 			continue;
-		if (!is_armed(u)) {
-			if (u->unread && !u->last && u->word && u->word == u->left)
+		if (u->unread) {
+			/* It is its last; the periods until now are counted. */
+			if (u->word && u->word == u->left)
 				u->expired = max(u->expired, r->now);
-			u->last = u->unread;
-		} else if (mode == TWHEEL_DRAIN_CANCEL) {
+			u->last = true;
+		} else if (u->word && mode == TWHEEL_DRAIN_CANCEL) {
 			has_ended(r, u);
 			r->cancelled++;
 			armed++;
 			continue;
-		} else {
+		} else if (u->word) {
 			u->unread = true;
 			u->last = true;
 			u->drained = true;
+			u->came = false;
 			u->deadline = u->word;
 			u->expired = r->now;
 			u->taken = r->now;
@@ -833,7 +861,6 @@ static void do_drain(struct run *r, u32 mode)
 		u->word = 0;
 		u->left = 0;
 		u->lax = false;
-		u->marked = false;
 	}
 	FUZZ_CHECK(drained, ==, armed);
 }
@@ -884,6 +911,63 @@ static void check_stats(const struct run *r)
 	FUZZ_CHECK(late, <=, s.expired);
 }
 
+/* The table is mapped; words of no timer mean nothing, and marks may be of nobody. */
+static void do_scribble(struct run *r)
+{
+	unsigned int kind = feed_byte(r->f);
+	u32 nr = feed_below(r->f, min(store_of(r)->max, 65536U));
+	struct twheel_table *header;
+	unsigned long *summary;
+	unsigned int i;
+
+	if (!header_of(r)) {
+		memset(r->flat.header, kind & 1 ? 0 : 0xff, sizeof(*header));
+		timers_map(&r->t, r->flat.header, FLAT_PAGE, 1, r->programmed);
+		return;
+	}
+	header = header_of(r);
+	summary = (unsigned long *)store_summary(store_of(r));
+	switch (kind & 7) {
+	case 0:
+		if (nr < store_of(r)->room && !store_at(store_of(r), nr)) {
+			r->flat.words[nr].deadline_ns = any_time(r);
+			r->flat.words[nr].wake_ns = any_time(r);
+		}
+		break;
+	case 1:
+		mark(r, nr);
+		break;
+	case 2:
+		/* Without the summary, or the marks. */
+		set_bit(nr % 64, (unsigned long *)flat_touch(&r->flat, nr));
+		break;
+	case 3:
+		set_bit(feed_below(r->f, STORE_MAX / STORE_LINE), summary);
+		break;
+	case 4:
+		*flat_touch(&r->flat, nr) = ~0ULL;
+		mark(r, nr);
+		break;
+	case 5:
+		/* Gone, with the looks that they stood for. */
+		for (i = 0; i < r->timers; i++)
+			if (r->timer[i].id && is_marked(r, &r->timer[i]))
+				r->timer[i].lax = true;
+		*flat_touch(&r->flat, nr) = feed_u64(r->f);
+		summary[0] = feed_u64(r->f);
+		break;
+	case 6:
+		header->next_ns = any_time(r);
+		r->scribbled = true;
+		break;
+	case 7:
+		header->slots = kind;
+		header->marks_offset = kind;
+		header->summary_shift = kind;
+		break;
+	}
+}
+
 static void operate(struct run *r)
 {
 	unsigned int op = feed_byte(r->f);
@@ -912,12 +996,12 @@ static void operate(struct run *r)
 	case 9 ... 16:
 		u = live_timer(r);
 		if (u)
-			do_exchange(r, u, any_time(r), op >> 5);
+			do_exchange(r, u, any_time(r), op >> 5 == 7);
 		break;
 	case 17:
 		u = live_timer(r);
 		if (u)
-			do_exchange(r, u, 0, 0);
+			do_exchange(r, u, 0, false);
 		break;
 	case 18:
 		u = live_timer(r);
@@ -939,7 +1023,8 @@ static void operate(struct run *r)
 		do_nonsense(r);
 		break;
 	case 28:
-		do_scribble(r);
+		if (r->mappable)
+			do_scribble(r);
 		break;
 	case 29:
 		check_stats(r);
@@ -984,16 +1069,16 @@ static void end(struct run *r)
 	unsigned int i;
 
 	empty(r);
-	for (i = 0; i < r->timers; i++)
+	for (i = 0; i < r->timers && i < 2048; i++)
 		do_register(r, &r->timer[i]);
 	follow_all(r);
 	empty(r);
-	core_store_free(r->t.store);
+	FUZZ_CHECK(store_of(r)->used, ==, 0);
 }
 
 void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 {
-	struct run r = { .f = f, .timers = timers };
+	struct run r = { .f = f, .timers = timers, .programmed = WHEEL_NEVER };
 	struct wheel_shape shape = feed_shape(f);
 	unsigned int kind = feed_byte(f);
 	void *mem = fuzz_zalloc(wheel_bytes(&shape));
@@ -1006,8 +1091,9 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
-	timers_init(&r.t, core_store_make(max, kind & 12));
-	r.programmed = WHEEL_NEVER;
+	flat_init(&r.flat, max);
+	timers_init(&r.t, &r.flat.store);
+	r.mappable = kind & 4;
 	/* A generator would take long to make many. */
 	for (i = 0; f->random && i < timers / 2; i++)
 		do_register(&r, &r.timer[i]);
@@ -1016,6 +1102,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 		fuzz_operations++;
 	}
 	end(&r);
+	flat_free(&r.flat);
 	free(r.of_slot);
 	free(r.timer);
 	free(mem);
