@@ -79,8 +79,6 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 		w->shadow = (struct shadow *)w->cold->shadow.base;
 		if (!err)
 			err = twheel__enroll(w);
-		if (!err)
-			twheel__make_wake_timer(w);
 		if (err) {
 			if (w->cold->fd == lent)
 				w->cold->fd = -1;

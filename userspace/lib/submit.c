@@ -49,7 +49,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	if (ret >= 0)
 		ret = own.result;
 	if (ret == -ENOENT)
-		twheel__lose(shadow);
+		twheel__lose(w, shadow);
 	if (ret)
 		goto unlock;
 	if (own.opcode == TWHEEL_OP_REARM) {
