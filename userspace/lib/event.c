@@ -99,6 +99,21 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 	}
 }
 
+/*
+ * What twheel_wake() has expire at once; its event is nobody's. If there is no room for it
+ * yet, as in a wheel that others share, it is made when it is wanted.
+ */
+void twheel__make_wake_timer(struct twheel *w)
+{
+	struct twheel_op op = {
+		.opcode = TWHEEL_OP_REGISTER,
+		.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+	};
+
+	if (w->cold->backend->exec(w, &op, 1) == 1 && !op.result)
+		w->cold->wake_id = op.timer.id;
+}
+
 TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 {
 	struct twheel_op op = {
@@ -111,10 +126,9 @@ TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 	if (is_child(w))
 		return -ECHILD;
 	pthread_mutex_lock(&w->cold->reading);
-	/* It expires at once, and its event is nobody's. */
 	op.timer.id = w->cold->wake_id;
 	ret = w->cold->backend->exec(w, &op, 1);
-	/* There is none yet, or another process has drained it. */
+	/* There is none, or another process has drained it. */
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);

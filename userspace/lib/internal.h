@@ -128,7 +128,6 @@ struct twheel_backend {
  * @pool: free slots that no thread has
  * @nr_pool: how many
  * @pool_room: how many there is room for
- * @nr_own: slots that are ours; counted atomically
  * @wake_id: of the timer that twheel_wake() uses, or 0; under @reading
  * @usage: counted atomically
  */
@@ -148,7 +147,6 @@ struct cold {
 	uint32_t *pool;
 	uint32_t nr_pool;
 	uint32_t pool_room;
-	uint32_t nr_own;
 	uint64_t wake_id;
 	/* A 32-bit compiler would let them straddle cache lines. */
 	_Alignas(8) struct twheel_usage usage;
@@ -271,11 +269,12 @@ static inline struct cache *find_cache(const struct twheel *w)
 	return likely(cache && cache->serial == w->serial) ? cache : NULL;
 }
 
-/* timer.c */
+/* timer.c, event.c */
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
 void twheel__end_timers(struct twheel *w);
+void twheel__make_wake_timer(struct twheel *w);
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
-void twheel__lose(struct twheel *w, struct shadow *shadow);
+void twheel__lose(struct shadow *shadow);
 void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
 
 /* The shadow of @slot if that is ours, or NULL. */

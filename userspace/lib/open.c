@@ -79,6 +79,8 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 		w->shadow = (struct shadow *)w->cold->shadow.base;
 		if (!err)
 			err = twheel__enroll(w);
+		if (!err)
+			twheel__make_wake_timer(w);
 		if (err) {
 			if (w->cold->fd == lent)
 				w->cold->fd = -1;
@@ -310,7 +312,14 @@ TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
 
 TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
 {
-	return is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
+	int err = is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
+
+	/* The timer of twheel_wake() is nobody's business. */
+	if (!err && w->cold->wake_id) {
+		stats->allocated--;
+		stats->registered--;
+	}
+	return err;
 }
 
 TWHEEL_PUBLIC int twheel_usage(const struct twheel *w, struct twheel_usage *usage)

@@ -49,7 +49,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	if (ret >= 0)
 		ret = own.result;
 	if (ret == -ENOENT)
-		twheel__lose(w, shadow);
+		twheel__lose(shadow);
 	if (ret)
 		goto unlock;
 	if (own.opcode == TWHEEL_OP_REARM) {
@@ -74,12 +74,17 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		return -EINVAL;
 	while (done < n) {
 		struct shadow *shadow = NULL;
+		bool hidden = false;
 		int ret;
 
 		/* As many as the wheel can do at once: no timers of ours. */
 		for (run = 0; done + run < n; run++) {
 			struct twheel_op *op = &ops[done + run];
 
+			hidden = op->timer.id && op->timer.id == w->cold->wake_id &&
+				 op->opcode >= TWHEEL_OP_REARM && op->opcode <= TWHEEL_OP_GET;
+			if (hidden)
+				break;
 			if (op->opcode == TWHEEL_OP_REARM || op->opcode == TWHEEL_OP_CANCEL ||
 			    op->opcode == TWHEEL_OP_GET)
 				shadow = find_shadow(w, op->timer.id);
@@ -97,7 +102,9 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 			if ((unsigned int)ret < run)
 				break;
 		}
-		if (shadow) {
+		if (hidden) {
+			ops[done++].result = -ENOENT;
+		} else if (shadow) {
 			ops[done].result = do_own(w, shadow, &ops[done]);
 			done++;
 		}

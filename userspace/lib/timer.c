@@ -130,7 +130,7 @@ void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 	struct shadow *shadow = find_shadow(w, kernel_id);
 
 	if (unlikely(shadow && load64(&shadow->kernel_id) != kernel_id))
-		twheel__lose(w, shadow);
+		twheel__lose(shadow);
 }
 
 /* Has the wheel make slots, into the pool. Under pool_lock. */
@@ -138,23 +138,17 @@ static int make_slots(struct twheel *w)
 {
 	struct twheel_op ops[REFILL] = {};
 	struct cold *cold = w->cold;
-	uint32_t own = __atomic_load_n(&cold->nr_own, __ATOMIC_RELAXED);
-	unsigned int i, n = REFILL, made = 0;
+	unsigned int i, made = 0;
 	uint32_t last = 0;
 	int done, err = 0;
 
-	/* One more than may be asked for is there, for twheel_wake(). */
-	if (own >= cold->info.max_timers)
-		return -ENOSPC;
-	if (n > cold->info.max_timers - own)
-		n = cold->info.max_timers - own;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < REFILL; i++) {
 		ops[i].opcode = TWHEEL_OP_REGISTER;
 		ops[i].timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED;
 		ops[i].timer.slack_ns = cold->slack_ns;
 	}
 	count(&cold->usage.refills);
-	done = cold->backend->exec(w, ops, n);
+	done = cold->backend->exec(w, ops, REFILL);
 	if (done < 0)
 		return done;
 	for (i = 0; i < (unsigned int)done; i++) {
@@ -175,7 +169,6 @@ static int make_slots(struct twheel *w)
 		cold->backend->exec(w, ops, made);
 		return err;
 	}
-	__atomic_fetch_add(&cold->nr_own, made, __ATOMIC_RELAXED);
 	/* The lowest is taken first. */
 	while (made--) {
 		uint32_t slot = ops[made].timer.id;
@@ -234,9 +227,8 @@ static inline void put_slot(struct twheel *w, struct shadow *shadow, uint32_t sl
 }
 
 /* The wheel has no such timer any more. */
-void twheel__lose(struct twheel *w, struct shadow *shadow)
+void twheel__lose(struct shadow *shadow)
 {
-	__atomic_fetch_sub(&w->cold->nr_own, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELAXED);
 }
@@ -355,7 +347,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
 	} else if (shadow->armed) {
 		ret = twheel__withdraw(w, shadow->kernel_id, &timer);
 		if (ret == -ENOENT)
-			twheel__lose(w, shadow);
+			twheel__lose(shadow);
 		else if (ret >= 0)
 			__atomic_store_n(&shadow->armed, !!deadline, __ATOMIC_RELAXED);
 	} else if (deadline) {

@@ -510,7 +510,7 @@ test_shell() {
 		add 1h,period=1m,keep
 		add idle,label=i   # another comment
 		get a
-		get 0x100000000
+		get 0x200000001
 		rearm a 20s
 		rearm i 1h
 		rearm i idle

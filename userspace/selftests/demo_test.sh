@@ -77,7 +77,7 @@ equal "$(told kicks)" "$(counted KICK)" "counted: kicks"
 equal "$(told 'for more timers')" "$(counted BATCH)" "counted: for more timers"
 equal "$(told 'to withdraw')" "$(counted REARM)" "counted: to withdraw"
 equal "$(told 'reads')" "$(counted reads)" "counted: reads"
-output_has '^counted: 1 SETUP, 1 INFO,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
+output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
 	"counted: nothing else"
 
 demo inprocess 'calls of the wheel'
