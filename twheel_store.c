@@ -2,22 +2,23 @@
 /*
  * The store of the module.
  *
- *   page of the mapping     what is in it            chunk
- *   0                       header and summary       the page
- *   1 ...                   words of 256 slots       the page, and their 256 timers
- *   ...                     marks of 32,768 slots    the page
+ *   page of the mapping     what is in it
+ *   0                       header and summary
+ *   1 ...                   words of 256 slots; their timers are in the same block
+ *   ...                     marks of 32,768 slots
  *
- * (with pages of 4 KiB). A chunk comes when user space touches its page, or when the
- * wheel needs room for timers. It stays until the wheel ends: a word that user space
- * holds a mapping of cannot move, and a timer without its word would be of no use.
+ * (with pages of 4 KiB). A page comes when user space touches it, or when the wheel
+ * needs room for timers. It stays until the wheel ends, because user space may hold a
+ * mapping of it.
  *
- * An xarray leads from a page to its chunk: from a random slot to its timer takes 7 ns among
- * 1,000 and 34 ns among 1,000,000. A flat directory takes 1 and 10 ns, but 32 KiB of each
- * wheel of 2^20 slots. Timers in chunks cost 2 to 9 ns each to allocate and free, timers of
- * a kmem_cache 38 to 46 ns, and 8 bytes for a pointer (kunit/bench.sh on an Intel Xeon).
+ * An xarray holds the pages. The way from a slot to its timer is taken for each look,
+ * and would cost 7 ns there among 1,000 timers and 34 ns among 1,000,000. By the array
+ * of blocks it costs 1 and 10 ns. Timers in blocks cost 2 to 9 ns each to allocate and
+ * free, timers of a kmem_cache 38 to 46 ns, and 8 bytes for a pointer (kunit/bench.sh
+ * on an Intel Xeon).
  *
- * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without the
- * lock of the wheel. The xarray is read under RCU, so the lock is enough to read it.
+ * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without
+ * the lock of the wheel.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -33,49 +34,28 @@
 #define WORDS		((u32)(PAGE_SIZE / sizeof(struct twheel_slot)))
 #define MARKS		((u32)(PAGE_SIZE * BITS_PER_BYTE))
 
-/**
- * struct chunk - a page of the mapping
- * @page: its memory
- * @timers: of the slots whose words are there; NULL while there is no room for these
- */
-struct chunk {
-	void *page;
-	struct timer *timers;
-};
-
-/* The chunk of a page, or NULL. */
-static struct chunk *find_chunk(const struct store *s, pgoff_t pgoff)
+static struct block *find_block(const struct store *s, u32 slot)
 {
-	return xa_load(&container_of((struct store *)s, struct pages, store)->chunks, pgoff);
-}
-
-static struct chunk *words_chunk(const struct store *s, u32 slot)
-{
-	return find_chunk(s, 1 + slot / WORDS);
-}
-
-static pgoff_t first_marks(const struct store *s)
-{
-	return store_marks_offset(s->max, PAGE_SIZE) >> PAGE_SHIFT;
+	return &container_of(s, struct pages, store)->blocks[slot / WORDS];
 }
 
 struct timer *store_timer(const struct store *s, u32 slot)
 {
-	return &words_chunk(s, slot)->timers[slot % WORDS];
+	return &find_block(s, slot)->timers[slot % WORDS];
 }
 
 struct twheel_slot *store_word(const struct store *s, u32 slot)
 {
-	struct twheel_slot *words = words_chunk(s, slot)->page;
-
-	return &words[slot % WORDS];
+	return &find_block(s, slot)->words[slot % WORDS];
 }
 
 u64 *store_marks(const struct store *s, u32 slot)
 {
-	struct chunk *chunk = find_chunk(s, first_marks(s) + slot / MARKS);
+	struct pages *p = container_of((struct store *)s, struct pages, store);
+	pgoff_t first = store_marks_offset(s->max, PAGE_SIZE) >> PAGE_SHIFT;
+	u64 *marks = xa_load(&p->pages, first + slot / MARKS);
 
-	return chunk ? (u64 *)chunk->page + slot % MARKS / 64 : NULL;
+	return marks ? marks + slot % MARKS / 64 : NULL;
 }
 
 /**
@@ -86,17 +66,8 @@ u64 *store_marks(const struct store *s, u32 slot)
 void pages_init(struct pages *p, spinlock_t *lock)
 {
 	p->store.lock = lock;
-	xa_init_flags(&p->chunks, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&p->pages, XA_FLAGS_ACCOUNT);
 	mutex_init(&p->mutex);
-}
-
-static void free_chunk(struct chunk *chunk)
-{
-	if (!chunk)
-		return;
-	free_page((unsigned long)chunk->page);
-	kvfree(chunk->timers);
-	kfree(chunk);
 }
 
 /**
@@ -108,32 +79,54 @@ static void free_chunk(struct chunk *chunk)
  */
 void pages_free(struct pages *p)
 {
-	struct chunk *chunk;
-	unsigned long pgoff;
+	unsigned long i;
+	void *page;
 
-	xa_for_each(&p->chunks, pgoff, chunk) {
-		free_chunk(chunk);
+	for (i = 0; i < p->store.room; i += WORDS) {
+		kvfree(find_block(&p->store, i)->timers);
 		cond_resched();
 	}
-	xa_destroy(&p->chunks);
+	kvfree(p->blocks);
+	xa_for_each(&p->pages, i, page) {
+		free_page((unsigned long)page);
+		cond_resched();
+	}
+	xa_destroy(&p->pages);
 }
 
-/* The chunk of a page, made if there is none; NULL if out of memory. */
-static struct chunk *get_chunk(struct pages *p, pgoff_t pgoff)
+/* Page @pgoff of the mapping, made if there is none; NULL if out of memory. */
+static void *get_page_at(struct pages *p, pgoff_t pgoff)
 {
-	struct chunk *chunk = find_chunk(&p->store, pgoff);
+	void *page = xa_load(&p->pages, pgoff);
 
 	lockdep_assert_held(&p->mutex);
-	if (chunk)
-		return chunk;
-	chunk = kzalloc(sizeof(*chunk), STORE_GFP);
-	if (!chunk)
-		return NULL;
-	chunk->page = (void *)get_zeroed_page(STORE_GFP);
-	if (chunk->page && !xa_err(xa_store(&p->chunks, pgoff, chunk, STORE_GFP)))
-		return chunk;
-	free_chunk(chunk);
+	if (page)
+		return page;
+	page = (void *)get_zeroed_page(STORE_GFP);
+	if (page && !xa_err(xa_store(&p->pages, pgoff, page, STORE_GFP)))
+		return page;
+	free_page((unsigned long)page);
 	return NULL;
+}
+
+/* Has room for one more block than @nr. Return: 0 or -ENOMEM. */
+static int grow_blocks(struct pages *p, u32 nr)
+{
+	struct block *blocks;
+
+	/* They double: that is, at each power of two. */
+	if (nr & (nr - 1))
+		return 0;
+	blocks = kvcalloc(max(2 * nr, 1U), sizeof(*blocks), STORE_GFP);
+	if (!blocks)
+		return -ENOMEM;
+	spin_lock_bh(p->store.lock);
+	if (nr)
+		memcpy(blocks, p->blocks, nr * sizeof(*blocks));
+	swap(p->blocks, blocks);
+	spin_unlock_bh(p->store.lock);
+	kvfree(blocks);
+	return 0;
 }
 
 /**
@@ -146,8 +139,7 @@ static struct chunk *get_chunk(struct pages *p, pgoff_t pgoff)
 int pages_grow(struct pages *p)
 {
 	struct store *s = &p->store;
-	struct timer *timers;
-	struct chunk *chunk;
+	struct block block;
 	int err = 0;
 	u32 room;
 
@@ -158,15 +150,15 @@ int pages_grow(struct pages *p)
 	if (room == s->max)
 		goto unlock;
 	err = -ENOMEM;
-	chunk = get_chunk(p, 1 + room / WORDS);
-	if (!chunk)
+	block.words = get_page_at(p, 1 + room / WORDS);
+	if (!block.words || grow_blocks(p, room / WORDS))
 		goto unlock;
-	timers = kvcalloc(WORDS, sizeof(*timers), STORE_GFP);
-	if (!timers)
+	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
+	if (!block.timers)
 		goto unlock;
 	err = 0;
 	spin_lock_bh(s->lock);
-	chunk->timers = timers;
+	*find_block(s, room) = block;
 	s->room = min(room + WORDS, s->max);
 	spin_unlock_bh(s->lock);
 unlock:
@@ -177,16 +169,16 @@ unlock:
 static vm_fault_t pages_fault(struct vm_fault *vmf)
 {
 	struct pages *p = vmf->vma->vm_private_data;
-	struct chunk *chunk = NULL;
+	void *page = NULL;
 
 	mutex_lock(&p->mutex);
 	if (vmf->pgoff < store_bytes(p->store.max, PAGE_SIZE) >> PAGE_SHIFT)
-		chunk = get_chunk(p, vmf->pgoff);
+		page = get_page_at(p, vmf->pgoff);
 	mutex_unlock(&p->mutex);
 	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
-	if (!chunk)
+	if (!page)
 		return VM_FAULT_SIGBUS;
-	vmf->page = virt_to_page(chunk->page);
+	vmf->page = virt_to_page(page);
 	get_page(vmf->page);
 	return 0;
 }
@@ -204,10 +196,10 @@ const struct vm_operations_struct pages_vm_ops = {
  */
 struct twheel_table *pages_header(struct pages *p)
 {
-	struct chunk *chunk;
+	void *page;
 
 	mutex_lock(&p->mutex);
-	chunk = get_chunk(p, 0);
+	page = get_page_at(p, 0);
 	mutex_unlock(&p->mutex);
-	return chunk ? chunk->page : NULL;
+	return page;
 }

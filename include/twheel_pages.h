@@ -16,14 +16,26 @@
 #define STORE_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /**
+ * struct block - the slots of a page of words
+ * @words: the page
+ * @timers: their timers
+ */
+struct block {
+	struct twheel_slot *words;
+	struct timer *timers;
+};
+
+/**
  * struct pages - the store of a wheel in the module
  * @store: what is common to all stores
- * @chunks: &struct chunk, by page of the mapping
+ * @blocks: by slot; changed under the lock of the wheel
+ * @pages: of the mapping
  * @mutex: serializes what allocates
  */
 struct pages {
 	struct store store;
-	struct xarray chunks;
+	struct block *blocks;
+	struct xarray pages;
 	/* Serializes what allocates. */
 	struct mutex mutex;
 };

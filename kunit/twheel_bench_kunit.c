@@ -20,8 +20,8 @@
  *   kick     as move, but through the word
  *   read     take the event
  *
- *   lookup   from the number of a slot to its timer: by the xarray of the module's
- *            store, by a directory of chunks, or of timers that are allocated alone
+ *   lookup   from the number of a slot to its timer: by the blocks of the module's
+ *            store, by an xarray of them, or of timers that are allocated alone
  *   allocate memory for a timer and give it back, in chunks or alone
  *
  * And what the memory costs that all this is in: touch, a store to a random
@@ -790,37 +790,49 @@ static void fill_store(struct kunit *test, struct bench *b)
 		KUNIT_ASSERT_EQ(test, verbs_arm(b, i, FAR_NS), 0);
 }
 
-static void xarray_run(struct kunit *test, struct bench *b, struct cost *cost)
+static void *bench_alloc(struct kunit *test, size_t nr, size_t size);
+
+static void blocks_run(struct kunit *test, struct bench *b, struct cost *cost)
 {
+	u32 nr = DIV_ROUND_UP(b->nr, CHUNK), i, round;
 	const struct store *s = &b->pages.store;
+	struct timer **timers;
+	u64 start;
 
 	fill_store(test, b);
 	MEASURE_LOOKUP(test, b, cost, store_timer(s, slot));
 	pages_free(&b->pages);
-}
-
-static void *bench_alloc(struct kunit *test, size_t nr, size_t size);
-
-static void directory_run(struct kunit *test, struct bench *b, struct cost *cost)
-{
-	u32 nr = DIV_ROUND_UP(b->nr, CHUNK), i, round;
-	struct timer **chunks = bench_alloc(test, nr, sizeof(*chunks));
-	u64 start;
-
-	fill_store(test, b);
-	for (i = 0; i < nr; i++)
-		chunks[i] = store_timer(&b->pages.store, i * CHUNK);
-	MEASURE_LOOKUP(test, b, cost, &chunks[slot / CHUNK][slot % CHUNK]);
-	pages_free(&b->pages);
+	timers = bench_alloc(test, nr, sizeof(*timers));
 	for (round = 0; round < b->rounds; round++) {
 		start = cpu_ns();
 		for (i = 0; i < nr; i++)
-			chunks[i] = kvcalloc(CHUNK, sizeof(**chunks), STORE_GFP);
+			timers[i] = kvcalloc(CHUNK, sizeof(**timers), STORE_GFP);
 		for (i = 0; i < nr; i++)
-			kvfree(chunks[i]);
+			kvfree(timers[i]);
 		count(&cost[ALLOCATE], &start, nr * CHUNK);
 	}
-	kvfree(chunks);
+	kvfree(timers);
+}
+
+static struct timer *xarray_timer(struct xarray *blocks, u32 slot)
+{
+	return (struct timer *)xa_load(blocks, slot / CHUNK) + slot % CHUNK;
+}
+
+static void xarray_run(struct kunit *test, struct bench *b, struct cost *cost)
+{
+	struct xarray blocks;
+	u32 i;
+
+	xa_init(&blocks);
+	fill_store(test, b);
+	for (i = 0; i < b->nr; i += CHUNK)
+		KUNIT_ASSERT_EQ(test, 0, xa_err(xa_store(&blocks, i / CHUNK,
+							 store_timer(&b->pages.store, i),
+							 GFP_KERNEL)));
+	MEASURE_LOOKUP(test, b, cost, xarray_timer(&blocks, slot));
+	xa_destroy(&blocks);
+	pages_free(&b->pages);
 }
 
 static void cache_run(struct kunit *test, struct bench *b, struct cost *cost)
@@ -866,8 +878,8 @@ static const struct {
 	{ "timer_list", tl_run, false },
 	{ "hrtimer", hr_run, false },
 	{ "timers", verbs_run, false },
+	{ "blocks", blocks_run, false },
 	{ "xarray", xarray_run, false },
-	{ "directory", directory_run, false },
 	{ "kmem_cache", cache_run, false },
 };
 

@@ -159,14 +159,14 @@ static int wrong_below(const int *table, unsigned int size, unsigned int index)
 	return -EINVAL;
 }
 
-static struct chunk *wrong_page(struct pages *p, pgoff_t pgoff)
+static struct block *wrong_page(struct pages *p, pgoff_t pgoff)
 {
 	if (pgoff >= p->store.max)
 		return NULL;
 	if (pgoff) {
 		u32 slot = (pgoff - 1) * WORDS; /* nospec */
 
-		return find_chunk(&p->store, slot);
+		return find_block(&p->store, slot);
 	}
 	return NULL;
 }
