@@ -37,6 +37,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/nospec.h>
+#include <linux/pagemap.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -140,13 +141,23 @@ static void undo_registers(struct twheel_file *w, struct twheel_op *ops, unsigne
 	}
 }
 
+/*
+ * Can answers be written at @uptr? If they lie on two pages, this brings both in. On one
+ * page, the caller has stored an answer already.
+ */
+static bool both_writable(void __user *uptr, size_t size)
+{
+	return offset_in_page(uptr) + size <= PAGE_SIZE ||
+	       !fault_in_safe_writeable(uptr, size);
+}
+
 static long ioctl_timer(struct twheel_file *w, u32 opcode, struct twheel_timer __user *arg)
 {
 	struct twheel_op op = { .opcode = opcode };
 
 	/* The state is an answer only: to store it shows whether the answer can be written. */
 	if (copy_from_user(&op.timer, arg, sizeof(op.timer)) ||
-	    put_user(op.timer.state, &arg->state))
+	    put_user(op.timer.state, &arg->state) || !both_writable(arg, sizeof(op.timer)))
 		return -EFAULT;
 	do_ops(w, &op, 1);
 	if (op.result)
@@ -175,10 +186,9 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 		unsigned int nr = min_t(u32, batch.count - done, group);
 		unsigned int last = nr - 1;
 
-		/* They are on two pages at most; of both a result, an answer, is stored. */
 		if (copy_from_user(ops, uptr + done, nr * sizeof(*ops)) ||
-		    put_user(ops[0].result, &uptr[done].result) ||
-		    put_user(ops[last].result, &uptr[done + last].result)) {
+		    put_user(ops[last].result, &uptr[done + last].result) ||
+		    !both_writable(uptr + done, nr * sizeof(*ops))) {
 			if (nr == 1)
 				return done ?: -EFAULT;
 			group = 1;

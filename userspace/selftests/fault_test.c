@@ -209,25 +209,28 @@ TEST_F(fault, rearm_and_cancel_read_only)
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
-/* The same where only the end of the argument cannot be written. */
+/* The same where only the end of the argument, or only its begin, cannot be written. */
 TEST_F(fault, argument_across_read_only_border)
 {
 	static const unsigned int verbs[] = {
 		TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
 	};
 	struct twheel_stats before = stats(_metadata, self->fd), after;
-	const size_t size = sizeof(struct twheel_timer);
+	const size_t size = sizeof(struct twheel_timer), page = sysconf(_SC_PAGESIZE);
 	size_t missing;
 	unsigned int v;
 
-	for (v = 0; v < ARRAY_SIZE(verbs); v++) {
+	for (v = 0; v < 2 * ARRAY_SIZE(verbs); v++) {
+		bool begin = v >= ARRAY_SIZE(verbs);
+		unsigned int verb = verbs[v % ARRAY_SIZE(verbs)];
+
 		for (missing = 1; missing < size; missing++) {
 			struct twheel_timer t = { .id = self->id, .deadline_ns = 1000 };
 			char *end = border(_metadata, PROT_READ | PROT_WRITE);
 
 			memcpy(end + missing - size, &t, size);
-			ASSERT_EQ(0, mprotect(end, sysconf(_SC_PAGESIZE), PROT_READ));
-			EXPECT_EQ(-EFAULT, call(self->fd, verbs[v], end + missing - size))
+			ASSERT_EQ(0, mprotect(begin ? end - page : end, page, PROT_READ));
+			EXPECT_EQ(-EFAULT, call(self->fd, verb, end + missing - size))
 				TH_LOG("verb %u, %zu missing", v, missing);
 		}
 	}
