@@ -444,7 +444,7 @@ static void instant_attack(unsigned int nr)
 	struct twheel_stats s;
 	bool ahead;
 
-	many(nr, fd, MILLION / 4, now(CLOCK_MONOTONIC) + 4 * NS_PER_SEC, TWHEEL_ABSTIME);
+	many(nr, fd, MILLION / 4, now(CLOCK_MONOTONIC) + 8 * NS_PER_SEC, TWHEEL_ABSTIME);
 	/*
 	 * Else some were armed too late, and expired in the call that armed them: a host
 	 * may stand still for as long.
