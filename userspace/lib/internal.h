@@ -188,6 +188,11 @@ struct twheel {
 #define SPECIAL_CHECKED	1U
 #define SPECIAL_TSAN	2U
 
+static inline uint32_t load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t load64(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);

@@ -402,7 +402,7 @@ static int look_closer(struct twheel *w, uint64_t id)
 
 	if (is_child(w))
 		return -ECHILD;
-	if ((uint32_t)id >= w->nr_words || !(id >> 32))
+	if ((uint32_t)id >= load32(&w->nr_words) || !(id >> 32))
 		return -ENOENT;
 	if (shadow && (w->special & SPECIAL_TSAN))
 		__tsan_release(shadow);
@@ -429,14 +429,14 @@ static rare int clear_closely(struct twheel *w, uint64_t id)
 
 TWHEEL_PUBLIC int twheel_set(struct twheel *w, uint64_t id, uint64_t deadline)
 {
-	if (unlikely((uint32_t)id >= w->nr_slots || !(id >> 32)))
+	if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32)))
 		return set_closely(w, id, deadline);
 	return set_word(w, id, deadline);
 }
 
 TWHEEL_PUBLIC int twheel_clear(struct twheel *w, uint64_t id)
 {
-	if (unlikely((uint32_t)id >= w->nr_slots || !(id >> 32)))
+	if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32)))
 		return clear_closely(w, id);
 	return clear_word(w, id);
 }
