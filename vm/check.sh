@@ -143,6 +143,7 @@ stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel --fuzz 10
 # Where an interrupt that takes long does so whatever the host does.
 stage storms-exact tap "$top/vm/stress.sh" 6.12 short --only storms
 stage lib tap "$top/userspace/lib/check.sh"
+stage builds tap "$top/userspace/lib/builds.sh"
 stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"

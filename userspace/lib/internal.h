@@ -250,8 +250,14 @@ struct thread {
 	struct thread **prev;
 };
 
-extern __thread struct thread *twheel__self
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* By musl, such a variable is refused in what is loaded by dlopen(). */
+#ifdef __GLIBC__
+#define TLS_MODEL	__attribute__((tls_model("initial-exec")))
+#else
+#define TLS_MODEL
+#endif
+
+extern __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden")));
 
 /* Set by twheel__process_init(). */
 extern size_t twheel__page_size;

@@ -45,8 +45,7 @@ struct registry {
 	struct registry *older;
 };
 
-__thread struct thread *twheel__self
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+__thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden")));
 
 size_t twheel__page_size;
 
@@ -145,6 +144,16 @@ static void after_fork(void)
 	}
 }
 
+static void free_thread(struct thread *thread)
+{
+	uint32_t i;
+
+	for (i = 0; i < thread->nr_caches; i++)
+		free(thread->caches[i]);
+	free(thread->caches);
+	free(thread);
+}
+
 /* The slots of a thread that ends go to others. */
 static void end_thread(void *arg)
 {
@@ -163,7 +172,6 @@ static void end_thread(void *arg)
 
 		if (cache && w && cache->serial == w->serial && !is_child(w))
 			twheel__spill(w, cache, 0);
-		free(cache);
 	}
 	if (self->owner == r) {
 		*self->prev = self->next;
@@ -171,8 +179,7 @@ static void end_thread(void *arg)
 			self->next->prev = self->prev;
 	}
 	unlock_registry(r);
-	free(self->caches);
-	free(self);
+	free_thread(self);
 }
 
 static void init_process(void)
@@ -194,13 +201,42 @@ int twheel__process_init(void)
 
 /*
  * The library leaves the process, perhaps as part of a plugin: no thread that ends may
- * come back to it. What other threads have may still be in use, if the process exits.
+ * come back to it. If a wheel is open, then the process exits, and a thread may still
+ * use the memory.
  */
 __attribute__((destructor)) static void leave_process(void)
 {
+	struct registry *r = __atomic_load_n(&registry, __ATOMIC_ACQUIRE);
+	bool unused;
+	int s;
+
 	if (has_key)
 		pthread_key_delete(key);
 	has_key = false;
+	if (!r || r->pid != getpid() || r->older || pthread_mutex_trylock(&r->lock))
+		return;
+	unused = r->nr_free == nr_indices;
+	unlock_registry(r);
+	if (!unused)
+		return;
+	twheel__self = NULL;
+	registry = NULL;
+	nr_indices = 0;
+	while (r->threads) {
+		struct thread *thread = r->threads;
+
+		r->threads = thread->next;
+		free_thread(thread);
+	}
+	for (s = 0; s < SEGMENTS; s++) {
+		free(segments[s]);
+		free(colds[s]);
+		segments[s] = NULL;
+		colds[s] = NULL;
+	}
+	pthread_mutex_destroy(&r->lock);
+	free(r->free);
+	free(r);
 }
 
 /* Gives @w an index and a serial. Return: 0 or -ENOMEM. */
