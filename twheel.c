@@ -2,10 +2,9 @@
 /*
  * A hierarchical timing wheel that expires every timer at its own tick.
  *
- * After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels"
- * (SOSP 1987): scheme 7, levels of ever coarser buckets, where the timers of
- * a coarse bucket move down when the wheel reaches it. With one level it is
- * their scheme 6, the hashed wheel, where a timer waits for its round.
+ * After G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987):
+ * scheme 7. The timers of a coarse bucket move down when the wheel reaches it. With one
+ * level it is their scheme 6, the hashed wheel, where a timer waits for its round.
  *
  * With ticks of 2^19 ns and 64 buckets a level (the defaults of the device):
  *
@@ -19,11 +18,9 @@
  *     6       1 year 52 d           73 years        6 times
  *     7      73 years              the end of time  7 times
  *
- * Unlike kernel/time/timer.c (since 4.8), which leaves a far timer in its
- * coarse bucket and lets it be late by up to an eighth of its delay, the
- * lateness is one tick at every distance. The price is that a timer which does
- * expire is touched once more per level; most timeouts never do. A timer whose
- * owner allows slack is not moved down at all, see wheel_add().
+ * A timer is late by one tick at most, at every distance. kernel/time/timer.c (since 4.8)
+ * leaves a far timer in its coarse bucket, late by up to an eighth of its delay. The price
+ * is one more touch for each level, of a timer that expires; most timeouts never do.
  *
  * Bucket n of level l is visited at tick n << (l * slot_bits), its first. So
  *
@@ -32,25 +29,19 @@
  *     a timer at tick 260: 260 - 130 > 64, so level 1, bucket 260 >> 6 = 4,
  *     visited at tick 256, where it moves to level 0, bucket 260 & 63 = 4.
  *
- * A level holds a timer if the distance is no more than its 2^slot_bits
- * buckets. Of the bucket numbers clk + 1 .. clk + 2^slot_bits (in units of
- * that level) each belongs to one bucket, and the present one has been visited
- * already: what is put there is meant for the next turn. That is why a wheel
- * started off a border needs no special case.
+ * A level holds a timer if the distance is no more than its 2^slot_bits buckets. The
+ * present bucket has been visited already, so a timer put there waits for the next round.
  *
- * The top level takes whatever is farther still, and a visit leaves there what
- * is not near yet. So that these visits do not go on for nothing, @bound says
- * before which tick no timer of the top level needs one: exact as long as
- * timers are only added, and learned anew by a sweep of one revolution when
- * the earliest has left.
+ * The top level takes all farther timers, and a visit leaves there what is not near yet.
+ * @bound says before which tick no timer of the top level needs a visit. It is exact as
+ * long as timers are only added. When the earliest has left, a sweep of one revolution
+ * learns it anew.
  *
- * Timers of one tick that were armed within the reach of the finest level expire
- * in the order in which they were armed: its buckets are filled at the end.
- * Timers that moved down to it were armed earlier and are put in front. After
- * one move they are in order, too; after more, the order is not specified.
+ * Timers of one tick that were armed within the reach of the finest level expire in the
+ * order of their armings: its buckets are filled at the end. Timers that moved down to it
+ * were armed earlier and are put in front. After one move they are in order, too.
  *
- * Time never wraps: it is 64 bits of ns, and a tick is at least one. The
- * caller's clock may be set back, see wheel_set_time().
+ * Time never wraps: it is 64 bits of ns, and a tick is at least one.
  */
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
@@ -89,11 +80,9 @@ static inline u64 deadline_tick(const struct wheel *w, u64 deadline)
 }
 
 /**
- * wheel_max_levels() - how many levels a deadline of 64 bits can use
+ * wheel_max_levels() - how many levels span every deadline of 64 bits
  * @shift: a tick is 2^shift ns
  * @slot_bits: a level has 2^slot_bits buckets
- *
- * Return: the number of levels that span every deadline.
  */
 unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits)
 {
@@ -101,10 +90,8 @@ unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits)
 }
 
 /**
- * wheel_bytes() - how much memory a wheel needs
- * @shape: the shape that it will have
- *
- * Return: the size in bytes of what wheel_init() wants as @mem.
+ * wheel_bytes() - how many bytes wheel_init() wants as @mem
+ * @shape: the shape of the wheel
  */
 size_t wheel_bytes(const struct wheel_shape *shape)
 {
@@ -116,11 +103,8 @@ size_t wheel_bytes(const struct wheel_shape *shape)
 }
 
 /**
- * wheel_horizon() - the span of all levels
+ * wheel_horizon() - the span of all levels in ns, %WHEEL_NEVER if it is all time
  * @shape: the shape of the wheel
- *
- * Return: the longest distance in ns at which a timer is reached without going
- * round the top level, or %WHEEL_NEVER where there is no such limit.
  */
 u64 wheel_horizon(const struct wheel_shape *shape)
 {
@@ -133,8 +117,7 @@ u64 wheel_horizon(const struct wheel_shape *shape)
  * wheel_init() - make an empty wheel
  * @w: the wheel
  * @shape: its shape, within the limits that &struct wheel_shape names
- * @mem: wheel_bytes() of zeroed memory, aligned for a pointer; the caller's
- *	own, to free when the wheel is no longer used
+ * @mem: wheel_bytes() of zeroed memory, aligned for a pointer. The caller frees it
  * @now: the time in ns
  */
 void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now)
@@ -207,17 +190,14 @@ static __always_inline void enqueue(struct wheel *w, struct wheel_node *node,
  * @deadline: when it is due, in ns
  * @slack: by how many ns it may be late beyond the tick of its deadline
  *
- * With slack, the deadline is put off to a border of the coarsest level whose
- * buckets are no wider than the slack, and the node is queued in the bucket
- * that begins there. It shares its wake-up with all others of that border and
- * does not move down; unless it is farther away than that level reaches: then it
- * is in a bucket above, and moves down to its border when it is near.
+ * Slack puts the deadline off to a border of the coarsest level whose buckets are no
+ * wider than the slack. There the node shares its wake-up with others, and does not move
+ * down. If the border is beyond the reach of that level, the node moves down to it.
  *
- * O(1). Call wheel_set_time() before, so that the distance is measured from
- * now and not from the last expiry.
+ * O(1). Call wheel_set_time() before: the distance counts from that time.
  *
- * Return: true if queued; false if the wheel is past @deadline already. Then
- * nothing was done, and it is for the caller to expire the node.
+ * Return: true if queued; false if the wheel is past @deadline already. Then nothing was
+ * done, and the caller expires the node.
  */
 bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack)
 {
@@ -275,13 +255,7 @@ static u64 first_visit(const struct wheel *w)
 	return first;
 }
 
-/**
- * wheel_set_back() - the clock has been set back
- * @w: the wheel
- * @tick: the time, in ticks
- *
- * For wheel_set_time(), which see.
- */
+/* The clock has been set back to @tick: for wheel_set_time(). */
 void wheel_set_back(struct wheel *w, u64 tick)
 {
 	w->clk = tick;
@@ -304,9 +278,8 @@ static void start_visits(struct wheel *w)
 		if (number << shift != w->clk)
 			break;
 		/*
-		 * A whole turn after @bound, every timer of the top level has
-		 * been queued since then, and the earliest of them is known. If
-		 * that one has left already, the next turn is counted from here.
+		 * A whole round after @bound, all timers of the top level have been queued
+		 * since. The earliest is known; if it has left, the round begins here.
 		 */
 		if (level == top && w->clk > w->bound &&
 		    (number - (w->bound >> shift)) >> w->shape.slot_bits) {
@@ -356,13 +329,11 @@ static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *bu
  * @now: the time in ns
  * @budget: how many nodes may be touched; less those that were, on return
  *
- * Nodes come in the order of their ticks. When the budget is used up the visit
- * stays where it is, to be continued by the next call; whatever is added or
- * deleted meanwhile is right. Empty buckets cost nothing, whatever the jump in
- * time. The node returned is not queued any more and may be added again.
+ * Nodes come in the order of their ticks. When the budget is used up the next call goes
+ * on with the visit; nodes may be added and deleted meanwhile. Empty buckets cost nothing.
  *
- * Return: a node whose deadline is not after @now, or NULL if there is none or
- * the budget is used up: wheel_due() knows which.
+ * Return: a node whose deadline is not after @now, not queued any more; or NULL if there
+ * is none or the budget is used up: wheel_next() tells which.
  */
 struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 {

@@ -14,18 +14,18 @@
  *
  * An arrow means "may call". This file is the only one that knows user memory.
  *
- * Lifetime: everything belongs to the open file and is freed by its release, when no
- * call is under way and no mapping is left. A timer lives from REGISTER to CANCEL, or
- * until the event that ends it is read. Each call looks its id up anew.
+ * Lifetime: everything belongs to the open file and is freed by its release, when no call
+ * and no mapping is left. A timer lives from REGISTER to CANCEL, or until the event that
+ * ends it is read. Each call looks its id up anew.
  *
  * Locking:
  *   mmap_lock             of a process that faults on the mapping
  *     pages.mutex         the growth of the store; may sleep
  *       twheel_file.lock  everything that changes after open, see the struct
  *         locks of the wait queues, hrtimers and work queues
- * The lock is held for no more than TURN_BUDGET timers at a time: long work drops it in
- * between. User memory is never touched under the mutex, nor under the lock with page
- * faults on. (The words of the table are kernel memory that user space maps.)
+ * The lock is held for no more than TURN_BUDGET timers at a time. User memory is never
+ * touched under the mutex, nor under the lock with page faults on. (The words of the table
+ * are kernel memory that user space maps.)
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -59,8 +59,7 @@
 
 /*
  * Operations of a batch, or timers of a list, done at a time. Where memory ends in the
- * midst of them, one at a time: a copy of many stops up to 16 bytes too early on some
- * architectures (arm64), which may be one more than there is room for.
+ * midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
  */
 #define GROUP			24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
@@ -76,7 +75,6 @@ static_assert(sizeof(struct twheel_setup) == 40);
 static_assert(sizeof(struct twheel_info) == 96);
 static_assert(sizeof(struct twheel_timer) == 48);
 static_assert(sizeof(struct twheel_op) == 56);
-static_assert(offsetof(struct twheel_op, opcode) == 48);
 static_assert(sizeof(struct twheel_batch) == 16);
 static_assert(sizeof(struct twheel_drain) == 16);
 static_assert(sizeof(struct twheel_kick) == 16);
@@ -125,10 +123,7 @@ static void __user *user_ptr(u64 address)
 	return (void __user *)(uintptr_t)min_t(u64, address, ULONG_MAX);
 }
 
-/*
- * The answers could not be written, because somebody has unmapped them since they were
- * found to be writable: ends the timers that were made, as nobody knows their ids.
- */
+/* The answers were unmapped meanwhile: ends the timers whose ids nobody knows. */
 static void undo_registers(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
 {
 	unsigned int i;
@@ -141,10 +136,7 @@ static void undo_registers(struct twheel_file *w, struct twheel_op *ops, unsigne
 	}
 }
 
-/*
- * Can answers be written at @uptr? If they lie on two pages, this brings both in. On one
- * page, the caller has stored an answer already.
- */
+/* Can both pages of what lies on two be written to? The caller has stored to the last. */
 static bool both_writable(void __user *uptr, size_t size)
 {
 	return offset_in_page(uptr) + size <= PAGE_SIZE ||
@@ -171,7 +163,7 @@ static long ioctl_timer(struct twheel_file *w, u32 opcode, struct twheel_timer _
 static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 					   const struct twheel_batch __user *arg)
 {
-	struct twheel_op ops[GROUP] __uninitialized;
+	struct twheel_op ops[GROUP];
 	unsigned int group = GROUP;
 	struct twheel_op __user *uptr;
 	struct twheel_batch batch;
@@ -205,10 +197,7 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 	return done;
 }
 
-/*
- * Turns the wheel until all is done that was marked or due when the call began. Words
- * that are moved to the past meanwhile do not prolong this for ever.
- */
+/* Turns the wheel until all is done that was marked or due when the call began. */
 static void turn_all(struct twheel_file *w, enum look look)
 {
 	u64 start = 0, now;
@@ -363,9 +352,8 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 }
 
 /*
- * Gives the wheel the shape that @setup asks for, and says there and at @arg, if there is
- * one, what it really is. Commits when that has been written.
- * Return: 0, -EINVAL, -EPERM, -ENOMEM, -EFAULT, or -EBUSY for a wheel in use.
+ * Gives the wheel the shape that @setup asks for, after it has written there and at @arg,
+ * if there is one, what it really is.
  */
 static int set_up(struct twheel_file *w, struct twheel_setup *setup,
 		  struct twheel_setup __user *arg)
@@ -411,21 +399,16 @@ static int set_up(struct twheel_file *w, struct twheel_setup *setup,
 	return used ? -EBUSY : 0;
 }
 
-static long ioctl_setup(struct twheel_file *w, struct twheel_setup __user *arg)
-{
-	struct twheel_setup setup;
-
-	return copy_from_user(&setup, arg, sizeof(setup)) ? -EFAULT : set_up(w, &setup, arg);
-}
-
 static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 {
 	struct twheel_file *w = file->private_data;
 	void __user *arg = (void __user *)ptr;
+	struct twheel_setup setup;
 
 	switch (cmd) {
 	case TWHEEL_IOC_SETUP:
-		return ioctl_setup(w, arg);
+		return copy_from_user(&setup, arg, sizeof(setup)) ? -EFAULT :
+		       set_up(w, &setup, arg);
 	case TWHEEL_IOC_INFO:
 		return ioctl_info(w, arg);
 	case TWHEEL_IOC_REGISTER:
@@ -454,16 +437,14 @@ static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 /* read and poll */
 
 /*
- * Copies up to @max events, of %EVENTS at most, to @to and consumes those that were
- * copied whole. All under the lock and without page faults, so that to everybody else
- * an event is either unread or delivered: a CANCEL meanwhile knows which.
+ * Copies up to @max events, of %EVENTS at most, and consumes those that were copied whole.
+ * All under the lock and without page faults: a CANCEL meanwhile knows which are unread.
  *
- * Return: how many were delivered; -EAGAIN if none is ready; -EFAULT if the user's page
- * has to be brought in first.
+ * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first.
  */
 static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
-	struct twheel_event events[EVENTS] __uninitialized;
+	struct twheel_event events[EVENTS];
 	size_t room = iov_iter_count(to) / sizeof(*events);
 	u64 now = file_begin(w);
 	unsigned int nr, good;
@@ -537,8 +518,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 *   add to pollers (its lock)         add to ready (our lock)
 	 *   is ready empty?                   wake pollers (its lock)
 	 *
-	 * If the wake-up came before we were added, its lock has made ready visible
-	 * to us. We cannot have missed both.
+	 * If the wake-up came before we were added, its lock has made ready visible.
 	 */
 	return hlist_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
@@ -553,11 +533,9 @@ static int twheel_fasync(int fd, struct file *file, int on)
 /* The mapping */
 
 /*
- * The whole table or nothing, shared, from the start. It can be inherited and moved, but
- * neither grow nor be executed. For a process that has all executable that it can read,
- * as old 32-bit ones do, nobody has asked for that. The mapping holds the file, so the
- * pages stay as long as it does. VM_LOCKONFAULT, without VM_LOCKED, keeps mlockall() from
- * touching all of them.
+ * The whole table or nothing, shared, from the start. It can neither grow nor be executed;
+ * in a process whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked
+ * for that. VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -689,11 +667,9 @@ static int __init twheel_module_init(void)
 		return err;
 	err = misc_register(&twheel_misc);
 	if (err == -EBUSY) {
+		pr_info("minor %d is taken; the module will not load on open\n", TWHEEL_MINOR);
 		twheel_misc.minor = MISC_DYNAMIC_MINOR;
 		err = misc_register(&twheel_misc);
-		if (!err)
-			pr_info("minor %d is taken, using %d; the module will not load on open\n",
-				TWHEEL_MINOR, twheel_misc.minor);
 	}
 	if (err)
 		turn_exit();

@@ -72,8 +72,7 @@ void pages_init(struct pages *p, spinlock_t *lock)
 
 /**
  * pages_free() - end all slots and timers
- * @p: the store, which nobody uses any more. A page that user space still holds (in
- *	a pipe, say) lives until that lets go
+ * @p: the store, which nobody uses any more. Pages that a pipe holds stay for that
  *
  * Context: may sleep.
  */
@@ -188,11 +187,10 @@ const struct vm_operations_struct pages_vm_ops = {
 };
 
 /**
- * pages_header() - have the header page
+ * pages_header() - have the header page, which the caller puts into the store
  * @p: the store
  *
- * Context: may sleep. Return: the header, which the caller puts into the store when it
- * is filled in; NULL if out of memory.
+ * Context: may sleep. Return: NULL if out of memory.
  */
 struct twheel_table *pages_header(struct pages *p)
 {

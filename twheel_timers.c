@@ -2,13 +2,12 @@
 /*
  * The timers of a wheel: the turn, the verbs, the events.
  *
- * A timer is in one place: idle, queued in the wheel, or on the ready list. It is
- * its own event, so nothing is allocated when it expires and no queue can overflow.
- * A periodic timer goes back to the wheel when its event is read, and the event
- * counts the periods that passed: a reader who comes late costs nobody anything.
+ * A timer is in one place: idle, queued in the wheel, or on the ready list. It is its own
+ * event, so nothing is allocated when it expires and no queue can overflow. A periodic
+ * timer goes back to the wheel when its event is read; the event counts its periods.
  *
- * A turn takes the marks, by which user space asks for looks at its words, and then
- * what is due. When user space has marked a slot, it reads when the next turn is:
+ * A turn takes the marks, by which user space asks for looks at its words, and then what is
+ * due. When user space has marked a slot, it reads when the next turn is:
  *
  *   user                                  kernel, at the end of a turn
  *   set the mark, then the summary        next_ns = when it will turn next
@@ -30,10 +29,7 @@
 
 #include "twheel_timers.h"
 
-/*
- * Timers that an arming takes off the wheel because they are due before it: so
- * many that 24 armings under one hold of the lock touch 240, themselves too.
- */
+/* Timers that an arming takes off the wheel because they are due before it: 24 take 240. */
 #define ARM_BUDGET	9U
 
 /**
@@ -48,14 +44,12 @@ void timers_init(struct timers *t, struct store *store)
 }
 
 /**
- * timers_check_setup() - check the wheel that is wanted
+ * timers_check_setup() - check the wheel that is wanted, and return 0 or -EINVAL
  * @setup: in: what is wanted, with zeroes for the defaults. Out: what the wheel is
  * @max_timers: how many timers by default
  * @most: how many at most
  * @tick_ns: the tick by default
  * @shape: out: for wheel_init()
- *
- * Return: 0 or -EINVAL.
  */
 int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
 		       struct wheel_shape *shape)
@@ -108,8 +102,7 @@ void timers_info(const struct timers *t, struct twheel_info *info)
 /**
  * timers_map() - describe the table, and look for marks from now on
  * @t: the timers, whose shape is fixed by this
- * @table: the header page. User space may have written there, and others read it
- *	meanwhile
+ * @table: the header page. User space may have written there
  * @page: the size of a page
  * @clock_id: the clock of the wheel
  * @next: when the wheel will be turned next
@@ -149,8 +142,8 @@ static unsigned long *summary_bits(const struct timers *t)
 }
 
 /*
- * Takes the marks of @line, and looks at their slots. A word of them may exceed the
- * budget. Return: how much is left; marks that are left have their bit again.
+ * Takes the marks of @line, and looks at their slots; 64 of them may exceed the budget.
+ * Return: how much is left; marks that are left have their bit again.
  */
 static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
 			      enum look look)
@@ -183,9 +176,8 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 }
 
 /*
- * Sweeps the marks of all lines once, or as far as @budget goes, of which a line
- * takes one as well. Marks that are set again behind the sweep wait for the next.
- * Return: how much of the budget is left.
+ * Sweeps the marks of all lines once, as far as @budget goes; a line takes one as well.
+ * Marks that are set behind the sweep wait for the next. Return: what is left.
  */
 static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, enum look look)
 	__must_hold(t->store->lock)
@@ -246,9 +238,7 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
  * @budget: how many timers may be touched, about. Marks have half of it
  * @look: as for reconcile(), of the marked ones
  *
- * What the budget does not reach, timers_next() asks for.
- *
- * Return: how much of the budget is left.
+ * Return: how much of the budget is left. timers_next() asks for what it did not reach.
  */
 unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look)
 {
@@ -260,10 +250,8 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 }
 
 /**
- * timers_next() - when must the wheel be turned?
+ * timers_next() - when the wheel must be turned; a time that has come: at once
  * @t: the timers
- *
- * Return: when; a time that has come means at once; %WHEEL_NEVER.
  */
 u64 timers_next(const struct timers *t)
 {
@@ -291,8 +279,7 @@ static bool has_marks(const struct timers *t)
  * @next: when; 0 if a turn is under way or comes at once
  * @now: the time
  *
- * Return: when it must be turned: @next, or earlier if there are marks. This was
- * published.
+ * Return: what was published: @next, or earlier if there are marks.
  */
 u64 timers_publish_next(struct timers *t, u64 next, u64 now)
 {
@@ -444,8 +431,7 @@ static int apply(struct timers *t, struct twheel_op *op, u64 now)
 /**
  * timers_apply() - do operations
  * @t: the timers
- * @ops: what to do. The timer of an operation is changed only if that succeeds. Its
- *	result is 0; -EINVAL, -ENOENT or -ENOSPC as the header of the ABI says
+ * @ops: what to do. The results are 0, or errors as the header of the ABI has them
  * @nr: how many
  * @now: the time
  *
@@ -467,12 +453,10 @@ unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int 
 }
 
 /**
- * timers_kick() - look at a slot because user space says so
+ * timers_kick() - look at a slot, and return whether it has a timer
  * @t: the timers
  * @slot: any number
  * @now: the time
- *
- * Return: whether there is a timer.
  */
 bool timers_kick(struct timers *t, u32 slot, u64 now)
 {
@@ -581,9 +565,8 @@ void timers_stats(const struct timers *t, struct twheel_stats *stats)
 /* Events */
 
 /*
- * Adds the periods of @e that have passed until @now to @event, and claims them: the
- * word gets the first period after @now. If user space has changed the word, or a
- * drain has ended the periods, those that the expiry found are all.
+ * Adds the periods of @e until @now to @event, and claims them: the word gets the first
+ * period after @now. If user space has changed the word, those of the expiry are all.
  */
 static void count_periods(struct timers *t, struct timer *e, struct twheel_event *event,
 			  u64 now)
@@ -608,9 +591,7 @@ static void count_periods(struct timers *t, struct timer *e, struct twheel_event
  * @nr: how many at most
  * @now: the time
  *
- * They stay where they are until timers_consume() takes those that were delivered.
- *
- * Return: how many.
+ * Return: how many. They stay until timers_consume() takes those that were delivered.
  */
 unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 now)
@@ -642,8 +623,7 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
  * @nr: how many of those that timers_peek() has given under this hold of the lock
  * @now: the time
  *
- * A timer whose word is armed, for its next period or by user space since it expired,
- * goes back to the wheel. Of the others, those that are not kept end.
+ * A timer whose word is armed goes back to the wheel. The others end, unless kept.
  */
 void timers_consume(struct timers *t, unsigned int nr, u64 now)
 {

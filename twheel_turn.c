@@ -2,13 +2,12 @@
 /*
  * What turns a wheel: its clock, its lock, an hrtimer and a worker.
  *
- * Whatever is done to a wheel is done between file_begin() and file_finish(). The
- * latter sees to the next turn and wakes those who wait for events.
+ * Everything is done between file_begin() and file_finish(). The latter programs the next
+ * turn, and wakes those who wait for events.
  *
- * The hrtimer is programmed for the first moment at which anything must be done. It
- * runs in a softirq, where a turn has a budget; a worker does what is beyond it. The
- * time of the next turn is published in the header of the table, so that user space
- * knows when its marks will be seen.
+ * The hrtimer is programmed for the first moment at which anything must be done. It runs in
+ * a softirq, where a turn has a budget; a worker does what is beyond it. The header of the
+ * table has the time of the next turn, so user space knows when its marks will be seen.
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -22,32 +21,29 @@
 #include "compat.h"
 #include "twheel_turn.h"
 
-/* A wheel has so many of the softirq's budget in any case: few do not wait for the worker. */
+/* Each wheel has so many of the softirq's budget in any case. */
 #define TURN_SHARE		8U
 /* The pause between turns that gives back one of the budget: 100 us give all. */
 #define TURN_PAUSE_NS		400U
 
 /*
- * Does the work that a softirq must not do, of all wheels, a budget of each in turn.
- * Nobody's control group pays for it, so it has one CPU at most, whatever users do,
- * or one of each NUMA node from Linux 6.9 on. An administrator can say which, and how
- * many, in sysfs.
+ * Does what a softirq must not do, of all wheels, a budget of each in turn. No control
+ * group pays for it, so it has one CPU at most (from Linux 6.9 on: one of each NUMA node).
+ * Sysfs says which.
  */
 static struct workqueue_struct *turn_wq;
 
 /*
- * What the softirqs of a CPU have left of their budget, and when the last turn of a
- * wheel ended there. One turn takes all that is left by an exchange and gives back
- * the rest by an addition: so on PREEMPT_RT another softirq may preempt it.
+ * What the softirqs of a CPU have left of their budget, and when the last turn ended there.
+ * A turn takes all that is left by an exchange and gives back the rest by an addition: on
+ * PREEMPT_RT another softirq may preempt it.
  */
 static DEFINE_PER_CPU(unsigned int, turn_left);
 static DEFINE_PER_CPU(u64, turn_ended);
 
 /**
- * file_now() - the time
+ * file_now() - the time on the wheel's clock, as the process that opened it sees that
  * @w: the wheel, with its lock held
- *
- * Return: ns on the wheel's clock, as the process that opened it sees that.
  */
 u64 file_now(const struct twheel_file *w)
 {
@@ -66,10 +62,8 @@ u64 file_now(const struct twheel_file *w)
 }
 
 /**
- * file_begin() - begin to do something to a wheel
+ * file_begin() - take the lock of a wheel, and return the time
  * @w: the wheel
- *
- * Return: the time, with the lock held.
  */
 u64 file_begin(struct twheel_file *w)
 	__acquires(&w->lock)
@@ -84,7 +78,7 @@ static bool comes(const struct twheel_file *w, u64 next)
 	return next < KTIME_MAX && next - w->offset < KTIME_MAX;
 }
 
-/* Notes and publishes that @next is the next turn. Return: what the hrtimer must be set to. */
+/* Publishes that @next is the next turn. Return: what the hrtimer must be set to. */
 static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 {
 	lockdep_assert_held(&w->lock);
@@ -118,11 +112,9 @@ static void program(struct twheel_file *w, u64 now)
 }
 
 /**
- * file_finish() - end what file_begin() began
+ * file_finish() - program the next turn, release the lock and wake readers
  * @w: the wheel
  * @now: what file_begin() returned
- *
- * What became ready is there; now wake.
  */
 void file_finish(struct twheel_file *w, u64 now)
 	__releases(&w->lock)
@@ -141,12 +133,10 @@ void file_finish(struct twheel_file *w, u64 now)
 }
 
 /*
- * After the turn for which the hrtimer fired. To restart it costs less than to start
- * it from within.
+ * After the turn for which the hrtimer fired: a restart costs less than a start.
  *
- * A clock that was set back since must not be waited for on this CPU: the softirq goes
- * by what the clock was when it began, and would run the hrtimer again until the clock
- * is there. The worker starts it when the softirq is done with it.
+ * The softirq goes by what the clock was when it began. If the clock was set back since, it
+ * would run the hrtimer again until the clock is there. So the worker starts it then.
  */
 static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 {
@@ -171,11 +161,7 @@ static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 	return HRTIMER_NORESTART;
 }
 
-/*
- * One softirq runs all hrtimers of the CPU that are due. So that many wheels at one
- * instant do not make it longer than one would, their turns share a budget, which
- * pauses between them refill.
- */
+/* All wheels that are due in one softirq share a budget, which pauses between them refill. */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
@@ -223,7 +209,7 @@ static void turn_work(struct work_struct *work)
 
 /**
  * file_set_clock() - choose the clock of a wheel
- * @w: the wheel, of which no timer has been made: its hrtimer was never started
+ * @w: the wheel, whose hrtimer was never started
  * @clock_id: the clock
  */
 void file_set_clock(struct twheel_file *w, clockid_t clock_id)
@@ -238,8 +224,8 @@ void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 }
 
 /**
- * file_init_turns() - make a wheel that can be turned
- * @w: the wheel, zeroed. file_set_clock() must follow
+ * file_init_turns() - make a wheel that can be turned, after file_set_clock()
+ * @w: the wheel, zeroed
  */
 void file_init_turns(struct twheel_file *w)
 {
@@ -258,10 +244,7 @@ void file_init_turns(struct twheel_file *w)
  */
 void file_stop_turns(struct twheel_file *w)
 {
-	/*
-	 * From here on neither of the two decides to start the other, or itself; a
-	 * restart that was decided before is undone with the hrtimer.
-	 */
+	/* From here on neither of the two starts the other, or itself. */
 	spin_lock_bh(&w->lock);
 	w->dying = true;
 	spin_unlock_bh(&w->lock);

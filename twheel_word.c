@@ -2,10 +2,9 @@
 /*
  * One timer and its word.
  *
- * The word, which user space exchanges as it likes, is the truth about when a
- * timer is due. The wheel only holds the place where the kernel has planned to
- * look at the word. reconcile() brings the two together; every arming, look and
- * expiry goes through it.
+ * The word, which user space exchanges as it likes, says when a timer is due. The wheel
+ * holds the place where the kernel has planned to look at the word. reconcile() brings the
+ * two together; every arming, look, drain and expiry goes through it.
  *
  *   user                                  kernel, in reconcile()
  *   old = xchg(deadline_ns, t)    (A)     queue at the word just read
@@ -13,11 +12,10 @@
  *   t <= wake_ns: mark the slot,          full barrier              (B)
  *     or KICK                             read deadline_ns again
  *
- * A pairs with B: if the user has read the old wake_ns, then the second read
- * sees t. An expiry is claimed by cmpxchg: if both change the word, one gets the
- * old value. The kernel gets it, and there is an event; or the user, and there is
- * none. After a claim nothing is read again: the timer waits on the ready list,
- * and whoever takes it from there looks at its word.
+ * A pairs with B: if the user has read the old wake_ns, then the second read sees t. An
+ * expiry is claimed by cmpxchg: if both change the word, one gets the old value. If the
+ * kernel gets it, there is an event. Then nothing is read again: a look at the word follows
+ * when the timer leaves the ready list.
  *
  * doc/model/table.pml is the model of this and of the marks.
  */
@@ -69,9 +67,9 @@ static inline void detach(struct timers *t, struct timer *e)
 }
 
 /**
- * timer_to_idle() - take a timer from where it is
+ * timer_to_idle() - end the arming of a timer unexpired, or withdraw its event
  * @t: the timers
- * @e: the timer. Its arming ends unexpired, or its event is withdrawn
+ * @e: the timer
  */
 void timer_to_idle(struct timers *t, struct timer *e)
 {
@@ -84,10 +82,7 @@ void timer_to_idle(struct timers *t, struct timer *e)
 	e->place = TIMER_IDLE;
 }
 
-/*
- * Tells user space until when the kernel does not look: a move to a time up to
- * the start of the tick of @deadline has to be marked.
- */
+/* Publishes until when the kernel does not look: the start of the tick of @deadline. */
 static inline void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {
 	u64 start = (deadline - 1) & ~(timers_tick_ns(t) - 1);
@@ -98,8 +93,8 @@ static inline void publish(const struct timers *t, struct twheel_slot *slot, u64
 /**
  * timer_to_ready() - make the event of a timer
  * @t: the timers
- * @e: the timer, without an event. Its word was swapped away
- * @slot: its word
+ * @e: the timer, without an event
+ * @slot: its word, from which @deadline was swapped away
  * @deadline: the deadline that was reached, or drained
  * @now: the time
  */
@@ -144,12 +139,10 @@ static inline void to_wheel(struct timers *t, struct timer *e, struct twheel_slo
 }
 
 /**
- * timer_successor() - what an expiry leaves in a word
+ * timer_successor() - what an expiry leaves in a word: the first period after @now, or 0
  * @e: the timer
  * @deadline: the deadline that was reached
  * @now: the time
- *
- * Return: the first period after @now, or 0.
  */
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 {
@@ -164,9 +157,8 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 }
 
 /*
- * When @e, due at @word, has its turn: events come in the order of their ticks, so
- * a timer that the wheel is late with queues behind those that are due before it.
- * Return: the time to queue at, or 0 if that is now.
+ * When @e, due at @word, has its turn: events come in the order of their ticks, so it
+ * queues behind those that are due before it. Return: when, or 0 for now.
  */
 static inline u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
 {
@@ -206,11 +198,10 @@ static inline bool is_settled(const struct timer *e, u64 word, bool again, enum 
  * @e: the timer: idle, queued, taken or ready
  * @slot: its word
  * @now: the time
- * @look: whether an event may be withdrawn because user space has armed or
- *	disarmed the timer since. With %LOOK, @e stays on the ready list
+ * @look: whether an event is withdrawn if user space has changed the word since
  *
- * Whatever is read in the word is believed of this timer only, once. A word that
- * never stands still is left alone until the next tick.
+ * What is read in the word is used once, for this timer alone. A word that never stands
+ * still is left alone until the next tick.
  */
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the kernels that twheel builds for. The code uses the
- * newest name; older kernels are given it here, and nowhere else is a version
- * asked for.
+ * What differs between kernels. The code uses the newest names; here older kernels get
+ * them.
  */
 #ifndef _TWHEEL_COMPAT_H
 #define _TWHEEL_COMPAT_H
@@ -35,21 +34,6 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 {
 	vma->vm_flags &= ~flags;
 }
-#endif
-
-/* Of 6.9, and of what was released of older ones since. */
-#ifndef __uninitialized
-#if __has_attribute(__uninitialized__)
-#define __uninitialized	__attribute__((__uninitialized__))
-#else
-#define __uninitialized
-#endif
-#endif
-
-/* What is built to show what nobody has written to (vm/module.sh canary) has no exceptions. */
-#ifdef TWHEEL_CANARY
-#undef __uninitialized
-#define __uninitialized
 #endif
 
 #endif /* _TWHEEL_COMPAT_H */

@@ -2,10 +2,9 @@
 /*
  * A hierarchical timing wheel: the mechanism alone.
  *
- * It links nodes into buckets and says when something has to happen next. It
- * is handed the time and the memory; it knows no clock, lock, allocation,
- * file or user memory, and prints nothing. So the same source serves the
- * module, the KUnit suites and programs in user space.
+ * It links nodes into buckets and says when something has to happen next. It is handed the
+ * time and the memory; it knows no clock, lock, allocation, file or user memory. So the
+ * same source serves the module, the KUnit suites and programs in user space.
  */
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
@@ -48,16 +47,13 @@ struct wheel_node {
 /**
  * struct wheel - a wheel
  * @clk: all that is due at this tick or before has left the buckets
- * @next: no bucket needs a visit before this tick; may be earlier than needed
- *	after a deletion, never later
+ * @next: no bucket needs a visit before this tick; too early after some deletions
  * @bound: no timer of the top level needs a visit before this tick
  * @sweep_min: the earliest tick queued in the top level since @bound was set
  * @cascaded: how often a node was moved on by a visit
  * @occupied: a bit per bucket: it is not empty
- * @bucket: the buckets, level after level, then one list per level of nodes
- *	whose bucket is being visited
- * @tail: for each bucket of the finest level that is not empty: where its next
- *	node is linked
+ * @bucket: the buckets, level after level, then a list per level: of the visited bucket
+ * @tail: for each bucket of the finest level that is not empty: where to link the next
  * @visiting: a bit per level: the list of visited nodes may not be empty
  * @shape: as given to wheel_init()
  * @mask: 2^slot_bits - 1
@@ -65,8 +61,7 @@ struct wheel_node {
  * @top: the highest level
  * @buckets: how many there are
  *
- * Private to twheel.c and to the inlines below, but for reading @cascaded and
- * @shape. The caller serialises all calls on one wheel.
+ * Others read only @cascaded and @shape. The caller serializes all calls on one wheel.
  */
 struct wheel {
 	u64 clk;
@@ -98,13 +93,9 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);
  * @w: the wheel
  * @now: the time in ns
  *
- * Moves the wheel on to @now, unless something is due: then it stays, for
- * wheel_expire() to do that first.
- *
- * If the clock has been set back, so is the wheel. Everything stays where it
- * is: bucket numbers are compared from the new time on, so a bucket may be
- * visited a turn too early, which leaves or re-queues what is not due, but
- * never too late.
+ * Moves the wheel on to @now, unless something is due. If the clock has been set back, so
+ * is the wheel. All nodes stay where they are: a bucket may be visited a round too early,
+ * which leaves or re-queues what is not due, but never too late.
  */
 static inline void wheel_set_time(struct wheel *w, u64 now)
 {
@@ -121,7 +112,7 @@ static inline void wheel_set_time(struct wheel *w, u64 now)
  * @w: the wheel
  * @node: a node that wheel_add() queued and wheel_expire() has not returned
  *
- * O(1), wherever the node is. The wheel may still ask to be looked at for it.
+ * O(1). The wheel may still ask for a turn because of it.
  */
 static inline void wheel_del(struct wheel *w, struct wheel_node *node)
 {
@@ -142,28 +133,14 @@ static inline void wheel_del(struct wheel *w, struct wheel_node *node)
  * wheel_next() - when must wheel_expire() be called?
  * @w: the wheel
  *
- * Return: the first moment in ns at which anything has to be done, which may
- * be in the past; %WHEEL_NEVER if there is none. Only wheel_add() makes it
- * earlier, and a clock that is set back.
+ * Return: the first moment in ns at which anything has to be done, perhaps in the past;
+ * %WHEEL_NEVER if there is none. Only wheel_add() and a clock set back make it earlier.
  */
 static inline u64 wheel_next(const struct wheel *w)
 {
 	u64 tick = w->visiting ? w->clk : w->next;
 
 	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
-}
-
-/**
- * wheel_due() - is there anything to do?
- * @w: the wheel
- * @now: the time in ns
- *
- * Return: whether wheel_expire() at @now has work. That may be work without
- * a result: nodes to move down, or a bucket that has been emptied meanwhile.
- */
-static inline bool wheel_due(const struct wheel *w, u64 now)
-{
-	return wheel_next(w) <= now;
 }
 
 #endif /* _TWHEEL_H */

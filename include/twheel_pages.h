@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/*
- * The store of the module: pages that user space maps, and the timers that belong
- * to them.
- */
+/* The store of the module: pages that user space maps, and the timers that belong to them. */
 #ifndef _TWHEEL_PAGES_H
 #define _TWHEEL_PAGES_H
 

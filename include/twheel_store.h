@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The store of a wheel: what leads from a slot number, the low half of an id, to
- * a timer, to its word and to its mark.
+ * The store of a wheel: what leads from a slot, the low half of an id, to a timer, to its
+ * word and to its mark.
  *
- * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in
- * plain memory. Either brings three functions; the linker
- * chooses. All else is here. The caller holds the lock of the wheel.
+ * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in plain
+ * memory. Either brings three functions; the linker chooses. The caller holds the lock.
  */
 #ifndef _TWHEEL_STORE_H
 #define _TWHEEL_STORE_H
@@ -37,8 +36,7 @@ static_assert(STORE_SUMMARY_OFFSET + STORE_MAX / STORE_LINE / 8 <= 4096);
  * @TIMER_FREE: its slot has no timer
  * @TIMER_IDLE: nowhere
  * @TIMER_QUEUED: in the wheel, to be looked at
- * @TIMER_TAKEN: just off the wheel, still counted as armed. Only while the lock is
- *	held, until a look decides on one of the others
+ * @TIMER_TAKEN: just off the wheel, still counted as armed, until a look decides
  * @TIMER_READY: on the ready list: it has an event
  */
 enum timer_place {
@@ -54,8 +52,7 @@ enum timer_place {
  * @node: while queued: its place in the wheel. While free: link of store.free
  * @ready: while ready: its place on the ready list
  * @expired_ns: while ready: when it was taken off the wheel
- * @deadline: while queued: the word that the last look found. While ready: the
- *	deadline that was reached
+ * @deadline: while queued: the word as last seen. While ready: the deadline reached
  * @user_data: the user's
  * @period: 0, or ns from one expiration to the next
  * @slack: how late it may be
@@ -115,10 +112,7 @@ struct store {
 struct timer *store_timer(const struct store *s, u32 slot);
 /* The word of @slot, which is below @room. User space writes there at any time. */
 struct twheel_slot *store_word(const struct store *s, u32 slot);
-/*
- * The marks of the line that @slot, the first of a line, begins: STORE_LINE bits.
- * NULL if user space has not touched that page.
- */
+/* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);
 
 static inline void store_assert_held(const struct store *s)
@@ -177,9 +171,8 @@ static inline struct timer *store_find(const struct store *s, u64 id)
  * store_get() - make a timer
  * @s: the store
  *
- * Return: the timer, idle, with a new id and no flags, the rest for the caller to
- * fill in; -ENOSPC if there are as many as may be; -EAGAIN if there has to be more
- * room first.
+ * Return: the timer, idle, with a new id, the rest for the caller to fill in; -ENOSPC if
+ * there are as many as may be; -EAGAIN if there has to be more room first.
  */
 static inline struct timer *store_get(struct store *s)
 {

@@ -3,9 +3,8 @@
  * The timers of a wheel: where each is and what its word asks for (twheel_word.c), and
  * what can be done with all of them (twheel_timers.c).
  *
- * Everything here is handed the time and runs under the lock of the wheel; it never
- * sleeps, and knows no clock, file or user pointer. The words are the exception that it
- * exists for: user space exchanges them at any moment.
+ * Everything here is handed the time, runs under the lock of the wheel and never sleeps.
+ * User space exchanges the words at any moment.
  */
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
@@ -21,8 +20,7 @@
  * struct timers - the timers of a wheel
  * @wheel: where the queued ones are
  * @store: all of them, and their words
- * @ready: the expired ones, in the order of their ticks. Whether it is empty may
- *	be asked without the lock
+ * @ready: the expired ones, in order. Whether it is empty may be asked without the lock
  * @ready_end: where the next of these is linked
  * @marked: the budget of a turn did not reach all marks
  * @line: where the sweep of the marks goes on

@@ -17,12 +17,11 @@
 
 /**
  * struct twheel_file - a wheel
- * @lock: protects all below it, unless it says otherwise. Taken with softirqs off,
- *	because the hrtimer expires in one
+ * @lock: protects what follows. Taken with softirqs off: the hrtimer expires in one
  * @timers: the timers
  * @mem: the buckets of their wheel
- * @programmed: when @timer will run, WHEEL_NEVER if nothing waits for that; 0 if
- *	the worker turns the wheel next. The header of the table says the same
+ * @programmed: when @timer will run, or WHEEL_NEVER; 0 if the worker turns the wheel
+ *	next. The header of the table says the same
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
  * @dying: release has begun: program nothing

@@ -208,7 +208,7 @@ static void add(struct model *m, struct model_timer *t)
 		m->told = true;
 	}
 	/* A wheel with something to do has to do that first. */
-	behind = !m->told || wheel_due(m->w, m->now);
+	behind = !m->told || wheel_next(m->w) <= m->now;
 	added = wheel_add(m->w, &t->node, t->deadline, slack);
 	if (!behind)
 		MODEL_ASSERT(m, EQ, added, model_due(m, t->deadline, 0) > now_tick(m));

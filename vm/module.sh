@@ -25,7 +25,7 @@ variables=()
 case ${dir##*/"$kernel"} in
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
--canary*) flags+=' -ftrivial-auto-var-init=pattern -DTWHEEL_CANARY' ;;
+-canary*) flags+=' -ftrivial-auto-var-init=pattern' ;;
 esac
 variables+=("KCFLAGS=$flags")
 from=$("$top/vm/kernel.sh" "$kernel")

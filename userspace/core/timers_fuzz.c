@@ -431,7 +431,7 @@ static void do_register(struct run *r, struct user_timer *u)
 	op.timer.user_data = ++r->serial;
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = wheel_due(&r->t.wheel, r->now);
+	behind = wheel_next(&r->t.wheel) <= r->now;
 	err = apply(r, &op);
 	if (refusal(r, &want) ||
 	    ((want.flags & TWHEEL_DISARMED) && !(want.flags & TWHEEL_KEEP))) {
@@ -468,7 +468,7 @@ static void do_rearm(struct run *r, struct user_timer *u)
 
 	any_arming(r, &op.timer);
 	want = op.timer;
-	behind = wheel_due(&r->t.wheel, r->now);
+	behind = wheel_next(&r->t.wheel) <= r->now;
 	err = apply(r, &op);
 	FUZZ_CHECK(err, ==, refusal(r, &want));
 	if (err)
@@ -596,7 +596,7 @@ static bool kick(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
 		follow_all(r);
 	}
-	behind = wheel_due(&r->t.wheel, r->now);
+	behind = wheel_next(&r->t.wheel) <= r->now;
 	u->unread &= !is_stale(u);
 	FUZZ_CHECK(timers_kick(&r->t, (u32)u->id, r->now), ==, true);
 	finish(r);
@@ -632,7 +632,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
 	/* Later is for nothing, if the wheel is where it should be. */
-	if (later && !wheel_due(&r->t.wheel, r->now))
+	if (later && !wheel_next(&r->t.wheel) <= r->now)
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
 	if (!to)

@@ -128,7 +128,7 @@ static void add(struct run *r, struct timer *t)
 		r->told = true;
 	}
 	/* A wheel that has something to do stays where it is. */
-	behind = !r->told || wheel_due(&r->w, r->now);
+	behind = !r->told || wheel_next(&r->w) <= r->now;
 	added = wheel_add(&r->w, &t->node, t->deadline, slack);
 	if (!behind)
 		FUZZ_CHECK(added, ==, contract_tick(shape, t->deadline, 0) >

@@ -147,7 +147,7 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 /* Turns the wheel if it must be; a KICK says so. */
 static void turn(struct inprocess *p, u64 now, enum look look)
 {
-	if (look == LOOK && now < p->programmed && !wheel_due(&p->timers.wheel, now))
+	if (look == LOOK && now < p->programmed && now < wheel_next(&p->timers.wheel))
 		return;
 	p->timers.stats.wakeups++;
 	timers_turn(&p->timers, now, UINT_MAX, look);

@@ -248,7 +248,7 @@ TEST_F(loading, minor_is_taken)
 	while ((len = read(log, record, sizeof(record) - 1)) > 0) {
 		record[len] = '\0';
 		lines += !!strstr(record, ";twheel: ");
-		told += !!strstr(record, ";twheel: minor 250 is taken, using ");
+		told += !!strstr(record, ";twheel: minor 250 is taken;");
 	}
 	EXPECT_EQ(1, lines);
 	EXPECT_EQ(1, told);

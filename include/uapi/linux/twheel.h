@@ -2,19 +2,17 @@
 /*
  * /dev/twheel: a timing wheel in the kernel, for very many timeouts.
  *
- * One open of the device is one wheel. Timers are made, moved and ended by
- * ioctl; what has expired is announced by poll() and fetched by read(), as
- * whole &struct twheel_event. Every field has a fixed width and its natural
- * alignment: 32-bit and 64-bit programs see the same bytes.
+ * One open of the device is one wheel. Timers are made, moved and ended by ioctl. poll()
+ * reports expirations, and read() returns each as a whole &struct twheel_event. 32-bit and
+ * 64-bit programs see the same bytes.
  *
- * Times are nanoseconds on the clock of the wheel, as the time namespace of
- * the process that opened it shows that clock.
+ * Times are nanoseconds on the clock of the wheel, as the time namespace of the process
+ * that opened it shows that clock.
  *
- * mmap() of all &struct twheel_info.table_bytes, at offset 0 and MAP_SHARED,
- * gives the deadline table: &struct twheel_table, and &struct twheel_slot for
- * each timer. Its memory comes when it is touched: SIGBUS if there is none. The
- * mapping outlives the descriptor, and keeps the wheel; a child inherits it. It
- * can be moved, but neither grow (mremap() says EFAULT) nor be executed.
+ * mmap() of all &struct twheel_info.table_bytes, at offset 0 and MAP_SHARED, gives the
+ * deadline table: &struct twheel_table, and &struct twheel_slot for each timer. Its memory
+ * comes when it is touched: SIGBUS if there is none. The mapping keeps the wheel after
+ * close(); a child inherits it. It can neither grow nor be executed.
  *
  * Errors, one meaning each:
  *
@@ -28,8 +26,7 @@
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
  *   ENOSPC  the wheel holds max_timers already
  *   ENOMEM  no memory, or none left in the memory cgroup
- *   EFAULT  bad pointer; nothing was done, or what was done is the return value.
- *           If another thread unmaps it during the call, the answer alone is lost
+ *   EFAULT  bad pointer; nothing was done, or what was done is the return value
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
  *   EINTR   read(): a signal came before the first event
  */
@@ -39,26 +36,22 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Flags of &struct twheel_setup. */
-/* CLOCK_REALTIME is 0, which means "the default" as everywhere: ask by flag. */
+/* Flag of &struct twheel_setup: CLOCK_REALTIME, which is 0, as the default is. */
 #define TWHEEL_SETUP_REALTIME	(1U << 0)
 
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
- * @tick_ns: the resolution that is wanted. The wheel takes the largest power
- *	of two that is not above it. Default: 1 ms, which gives 2^19 ns; or the
- *	module's parameter min_tick_ns, if that is longer.
+ * @tick_ns: the resolution that is wanted. The wheel takes the largest power of two
+ *	that is not above it. Default: 1 ms (2^19 ns), or min_tick_ns if that is longer.
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI; for
  *	CLOCK_REALTIME leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: how many timers may exist at a time.
- * @levels: levels of the hierarchy, 1 to 16. One is a hashed wheel. No more
- *	are made than a 64-bit deadline can use.
+ * @levels: 1 to 16; one is a hashed wheel. No more than a 64-bit deadline can use.
  * @slot_bits: each level has 2^slot_bits buckets, 4 to 16. Default: 6.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
  * @reserved: zero.
  *
- * Zero in a field means the default. On return each field is what the wheel
- * really has.
+ * Zero in a field means the default. On return each field is what the wheel has.
  */
 struct twheel_setup {
 	__u64 tick_ns;
@@ -80,10 +73,9 @@ struct twheel_setup {
  * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
  * @features: TWHEEL_FEATURE_ bits.
  * @tick_ns: its resolution, a power of two.
- * @min_tick_ns: the smallest tick_ns that may be asked for without
- *	CAP_SYS_RESOURCE.
- * @horizon_ns: span of all levels; a deadline beyond it is exact as well, but
- *	goes round the top level. ~0 where the levels span every deadline.
+ * @min_tick_ns: the smallest tick_ns without CAP_SYS_RESOURCE.
+ * @horizon_ns: span of all levels, ~0 if it is all time. A deadline beyond it is exact
+ *	as well.
  * @table_bytes: how much to map; 0 where %TWHEEL_FEATURE_TABLE is not set.
  * @clock_id: CLOCK_ of its times.
  * @max_timers: how many timers may exist at a time.
@@ -121,20 +113,16 @@ struct twheel_info {
 
 /**
  * struct twheel_timer - one timer, the argument of each verb on one timer
- * @id: low 32 bits: its slot; high 32 bits: a generation that is never 0.
- *	Out for REGISTER, in for the others. Without %TWHEEL_KEEP or a period it
- *	ends when the event has been read.
+ * @id: low 32 bits: its slot; high 32 bits: a generation that is never 0. Out for
+ *	REGISTER. Without %TWHEEL_KEEP or a period it ends when the event has been read.
  * @user_data: comes back in each event. REGISTER takes it, REARM leaves it.
- * @deadline_ns: in: when it expires, or in how long. 0 counts as "now". What
- *	lies past the end of time never expires. Out: absolute, whatever the
- *	flags; 0 if idle.
+ * @deadline_ns: in: when it expires, or in how long. 0 counts as "now". Past the end of
+ *	time it never expires. Out: absolute; 0 if idle.
  * @period_ns: 0, or at least one tick: expires again at deadline + k * period.
- * @slack_ns: how late it may be beyond its tick, to save wake-ups.
- *	REARM replaces this, @period_ns and @flags as well.
- * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET
- *	only check that no unknown one is set.
- * @state: out. REGISTER, GET and LIST: what it is now. REARM and CANCEL: what
- *	it was before. Ignored on the way in.
+ * @slack_ns: how late it may be beyond its tick, to save wake-ups. REARM replaces this,
+ *	@period_ns and @flags as well.
+ * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET only check them.
+ * @state: out. REGISTER, GET, LIST: what it is now. REARM, CANCEL: what it was before.
  */
 struct twheel_timer {
 	__u64 id;
@@ -173,8 +161,8 @@ struct twheel_op {
  * @count: its length, at most %TWHEEL_BATCH_MAX.
  * @flags: zero.
  *
- * Done in order. One that fails stops nothing. The ioctl returns how many have
- * a result, failed ones included, and EFAULT only if none has.
+ * Done in order. One that fails stops nothing. The ioctl returns how many have a result,
+ * failed ones included, and EFAULT only if none has.
  */
 struct twheel_batch {
 	__u64 ops;
@@ -192,11 +180,9 @@ struct twheel_batch {
  * @reserved: zero.
  * @count: out: how many there were; the ioctl returns it too.
  *
- * An arming that another thread makes meanwhile may be spared. A periodic
- * timer whose expiration is unread keeps that one event and is not armed again.
- * What is due by its tick when TWHEEL_DRAIN_EXPIRE begins expires first, in its
- * order; it was not drained, and does not count. A wheel that is late by whole
- * rounds of its levels drains some of it.
+ * An arming that another thread makes meanwhile may be spared. A periodic timer whose
+ * expiration is unread keeps that one event and is not armed again. A timer that is due
+ * when TWHEEL_DRAIN_EXPIRE begins expires first, in its order, and does not count.
  */
 struct twheel_drain {
 	__u32 mode;
@@ -210,10 +196,9 @@ struct twheel_drain {
  * @count: its length. 0 is right: marked slots are looked at in any case, first.
  * @flags: zero.
  *
- * An event that is unread is withdrawn if user space has changed the word of its
- * timer since it expired. The ioctl returns how many of these slots had a timer and
- * were looked at; the others are passed over. EFAULT only if none could be read; EINVAL
- * if @count is more than can be returned, 2^31 - 1.
+ * An unread event is withdrawn if user space has changed the word of its timer since it
+ * expired. The ioctl returns how many of these slots had a timer. EFAULT only if none could
+ * be read; EINVAL if @count is above 2^31 - 1.
  */
 struct twheel_kick {
 	__u64 slots;
@@ -238,15 +223,13 @@ struct twheel_list {
 
 /**
  * struct twheel_event - what read() returns: a timer has expired
- * @id: of the timer. Unless it is kept, or periodic and not drained, the id ends
- *	here.
+ * @id: of the timer; it ends here, unless it is kept, or periodic and not drained.
  * @user_data: as registered.
- * @deadline_ns: when it should have expired (the first time, if @expirations
- *	is above 1).
+ * @deadline_ns: when it should have expired (the first time, if @expirations is above 1).
  * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late. Of a
  *	periodic timer that was drained unread: when that was.
- * @expirations: 1, or for a periodic timer the number of periods since the
- *	last event. 0: taken by TWHEEL_DRAIN_EXPIRE before its deadline.
+ * @expirations: 1, or the number of periods since the last event. 0: taken by
+ *	TWHEEL_DRAIN_EXPIRE before its deadline.
  */
 struct twheel_event {
 	__u64 id;
@@ -260,8 +243,7 @@ struct twheel_event {
 
 /**
  * struct twheel_stats - what the wheel has done so far (TWHEEL_IOC_STATS)
- * @armed: timers that are armed now, as of when the kernel looked at each last: what
- *	was exchanged in the mapping since counts from the next look.
+ * @armed: timers that are armed now, as of the kernel's last look at each.
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
  * @registered: timers made.
@@ -275,12 +257,10 @@ struct twheel_event {
  *	after the word was changed.
  * @moved: timers looked at, found to have another deadline, and queued anew.
  * @cascaded: times that a timer moved down a level, or went round the top one.
- * @wakeups: times that the wheel was turned by its own timer, or in portions by
- *	its worker.
+ * @wakeups: times that the wheel was turned by its own timer, or by its worker.
  * @worst_lateness_ns: the longest from a deadline to being taken off the wheel.
- * @lateness: how many were late by 2^i ns or more but less than 2^(i+1), in
- *	[i]; [0] has the zeroes too. A timer armed for a time that was already
- *	past is not late, and neither counted here nor in @worst_lateness_ns.
+ * @lateness: [i]: how many were late by 2^i ns or more but less than 2^(i+1); [0] has the
+ *	zeroes too. A timer armed for the past counts neither here nor as the worst.
  * @reserved: zero for now.
  *
  * At any moment: armings = expired + displaced + armed, and
@@ -320,10 +300,10 @@ struct twheel_stats {
  *	%TWHEEL_FEATURE_MARKS.
  * @next_ns: the kernel's word, to be read atomically: when it will turn the wheel
  *	next. 0: at once. ~0: never.
- * @marks_offset: bytes from here to the marks, one bit for each slot: bit n % 64 of
- *	the __u64 number n / 64 for slot n. Set by atomic or.
- * @summary_offset: bytes from here to the summary, one bit for 2^@summary_shift
- *	slots, in the same form.
+ * @marks_offset: bytes from here to the marks. Slot n has bit n % 64 of the __u64
+ *	number n / 64. Set by atomic or.
+ * @summary_offset: bytes from here to the summary: likewise a bit for 2^@summary_shift
+ *	slots.
  * @summary_shift: see there.
  * @reserved: zero for now.
  */
