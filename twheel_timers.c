@@ -29,8 +29,8 @@
 
 #include "twheel_timers.h"
 
-/* Timers that an arming takes off the wheel because they are due before it: 24 take 240. */
-#define ARM_BUDGET	9U
+/* Timers that an arming takes off the wheel because they are due before it: 24 take 120. */
+#define ARM_BUDGET	4U
 
 /**
  * timers_init() - make a wheel's timers usable

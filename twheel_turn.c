@@ -22,9 +22,9 @@
 #include "twheel_turn.h"
 
 /* Each wheel has so many of the softirq's budget in any case. */
-#define TURN_SHARE		8U
+#define TURN_SHARE		4U
 /* The pause between turns that gives back one of the budget: 100 us give all. */
-#define TURN_PAUSE_NS		400U
+#define TURN_PAUSE_NS		800U
 
 /*
  * Does what a softirq must not do, of all wheels, a budget of each in turn. No control

@@ -13,7 +13,7 @@
 #include "twheel_timers.h"
 
 /* Timers touched before the lock is dropped. */
-#define TURN_BUDGET		256U
+#define TURN_BUDGET		128U
 
 /**
  * struct twheel_file - a wheel

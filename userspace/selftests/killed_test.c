@@ -11,10 +11,10 @@
 #define MANY	TWHEEL_BATCH_MAX
 
 /* What a call does between two looks at whether its process is to die, at most. */
-#define BUDGET	256
+#define BUDGET	128
 
 /* On a machine with much else to do a call may end before its program is killed. */
-#define TRIES	50
+#define TRIES	200
 /* And the program may go on before it is; but not each time. */
 #define SPOILT	2
 

@@ -458,7 +458,7 @@ static void instant_attack(unsigned int nr)
 			wrong(nr, "conservation");
 	} while (s.expired != MILLION / 4 && !shared->wrong[nr]);
 	/* No visit has touched more than this. */
-	if (ahead && s.wakeups < s.expired / 256)
+	if (ahead && s.wakeups < s.expired / 128)
 		wrong(nr, "too many in one visit");
 	close(fd);
 	shared->done[nr] += MILLION / 4;
