@@ -35,6 +35,9 @@
 #define LANES_DEFAULT		4
 #define TOKEN_LEN		36
 
+/* A task is due at most this long after now. The caller has the clock and checks it. */
+#define TASK_AHEAD_MAX_MS	(100ULL * 366 * 24 * 3600 * 1000)
+
 /**
  * struct api_error - an answer that is an error
  * @status: HTTP status
