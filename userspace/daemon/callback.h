@@ -76,7 +76,7 @@ struct callback_loop {
  * @concurrency: requests at once (1000)
  * @host_concurrency: requests to one host at once (32)
  * @connect_timeout_ms: name, connection and TLS (5 s)
- * @low_speed_bytes: a request that is slower is ended, bytes a second (1) ...
+ * @low_speed_bytes: an answer that is slower is ended, bytes a second (64) ...
  * @low_speed_s: ... over as many seconds (10)
  * @answer_max: bytes of an answer that are read (64 KiB)
  * @allow: networks that are accepted in any case; copied
