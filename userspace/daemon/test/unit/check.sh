@@ -111,6 +111,11 @@ check pull_test "$json" "-ljansson -lm"
 check sign_test "sign.c units.c" "-lcrypto"
 check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
 
+status=0
+python3 "$here/page_test.py" >"$out/tap" || status=$?
+relay page_test
+line "$status" "page_test ends with status 0"
+
 if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
 	fuzz fuzz_json "$json" "-ljansson -lm"
 	fuzz fuzz_config "$config" ""
