@@ -568,6 +568,7 @@ struct member {
  * @heartbeat: each second
  * @curl: timeout of libcurl
  * @held: tasks that were taken
+ * @asked: tasks that takes on their way ask for
  * @held_bytes: their bodies
  * @running: requests that run, and tasks offered to workers
  * @ready: tasks that wait for a free slot
@@ -606,6 +607,7 @@ struct daemon {
 	struct timer heartbeat;
 	struct timer curl;
 	unsigned int held;
+	unsigned int asked;
 	uint64_t held_bytes;
 	unsigned int running;
 	struct held *ready;

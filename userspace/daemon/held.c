@@ -435,9 +435,9 @@ unsigned int held_room(const struct daemon *d, bool is_due)
 	const struct config *c = &d->config;
 	unsigned int room, used;
 
-	if (d->stopping || d->held >= c->hold_max || d->held_bytes >= c->hold_bytes)
+	if (d->stopping || d->held + d->asked >= c->hold_max || d->held_bytes >= c->hold_bytes)
 		return 0;
-	room = c->hold_max - d->held;
+	room = c->hold_max - d->held - d->asked;
 	if (!is_due)
 		return room;
 	/* Tasks that wait for a busy host take no slots of others. */

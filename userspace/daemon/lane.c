@@ -147,6 +147,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 	if (pulls(l))
 		q->asked -= asked;
 	if (result != STORE_OK || !take_answer(reply, &a)) {
+		d->asked -= asked;
 		d->metrics.takes[TAKE_FAILED]++;
 		l->limit = 0;
 		/* A lost answer may have taken the head: look again. After an outage up() does. */
@@ -158,7 +159,8 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	learn(l, &a);
-	/* The next take is sent before these tasks are handled. */
+	/* The next take is sent before these tasks are handled, and so these count as asked. */
+	d->asked += a.count - asked;
 	if (a.count && a.count >= asked && !a.paused)
 		l->again = true;
 	else
@@ -167,6 +169,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		l->again = false;
 		take(l);
 	}
+	d->asked -= a.count;
 	hold_all(l, reply, &a);
 	if (pulls(l)) {
 		l->again = false;
@@ -210,6 +213,7 @@ static void take(struct lane *l)
 		l->limit = space;
 	l->taking = true;
 	l->take_lease = lease_ms;
+	d->asked += l->limit;
 	if (pulls(l))
 		l->queue->asked += l->limit;
 	wheel_clear(d->wheel, &l->alarm);
@@ -310,7 +314,7 @@ static void remove_old(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
 
-	if (l->rank || !l->tasks)
+	if (l->rank)
 		return;
 	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
 	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
