@@ -177,6 +177,13 @@ struct asked_time {
 	uint64_t sent;
 };
 
+/* The others need not wait for their next heartbeat. */
+static void join(struct daemon *d)
+{
+	look_for_members(d);
+	daemon_publish(d, "changed", "members");
+}
+
 static void got_time(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct asked_time *at = arg;
@@ -190,7 +197,7 @@ static void got_time(void *arg, enum store_result result, const redisReply *repl
 			  strtoull(reply->element[1]->str, NULL, 10), at->sent,
 			  wheel_now(d->wheel));
 		if (first)
-			look_for_members(d);
+			join(d);
 	}
 	free(at);
 }
