@@ -59,6 +59,8 @@ struct waiter;
  * @index: its number
  * @rank: of this daemon in it
  * @next_ms: its first task is not due before; NEVER_MS: it has none
+ * @woken_ms: the earliest message since the take on its way was sent. The answer may be
+ *	older than the message
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
  * @limit: how many tasks the last take asked for; 0: after a pause
  * @tasks: tasks are there
@@ -84,6 +86,7 @@ struct lane {
 	unsigned int index;
 	unsigned int rank;
 	uint64_t next_ms;
+	uint64_t woken_ms;
 	uint64_t lease_end_ms;
 	unsigned int limit;
 	bool tasks;

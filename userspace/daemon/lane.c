@@ -61,6 +61,8 @@ void lane_wake(struct lane *l, uint64_t ms)
 {
 	l->queue->daemon->metrics.wakes++;
 	l->tasks = true;
+	if (ms < l->woken_ms)
+		l->woken_ms = ms;
 	if (ms >= l->next_ms)
 		return;
 	l->next_ms = ms;
@@ -126,7 +128,9 @@ static void learn(struct lane *l, const struct take_answer *a)
 	struct metrics *m = &l->queue->daemon->metrics;
 
 	l->queue->paused = a->paused;
-	l->next_ms = a->paused ? NEVER_MS : a->next_ms;
+	l->next_ms = a->next_ms < l->woken_ms ? a->next_ms : l->woken_ms;
+	if (a->paused)
+		l->next_ms = NEVER_MS;
 	l->lease_end_ms = a->lease_end_ms;
 	l->tasks = a->next_ms != NEVER_MS || a->lease_end_ms != NEVER_MS;
 	m->missed += a->missed;
@@ -173,6 +177,9 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 	hold_all(l, reply, &a);
 	if (pulls(l)) {
 		l->again = false;
+		/* Tasks that nobody waits for any more. */
+		report_flush(l);
+		waiter_settle(q);
 		lane_fed(q);
 		waiter_settle(q);
 	}
@@ -212,6 +219,7 @@ static void take(struct lane *l)
 	if (l->limit > space)
 		l->limit = space;
 	l->taking = true;
+	l->woken_ms = NEVER_MS;
 	l->take_lease = lease_ms;
 	d->asked += l->limit;
 	if (pulls(l))
