@@ -122,10 +122,20 @@ bool waiter_offer(struct queue *q, struct held *h)
 	return true;
 }
 
+/* Takes are on their way. */
+static bool asks(const struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		if (q->lane[i].taking)
+			return true;
+	}
+	return false;
+}
+
 static bool round_is_over(const struct queue *q)
 {
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		if (q->lane[i].taking || q->lane[i].starved)
+		if (q->lane[i].starved)
 			return false;
 	}
 	return true;
@@ -136,7 +146,8 @@ void waiter_settle(struct queue *q)
 	struct waiter *w, *next;
 	bool over;
 
-	if (!q->waiters)
+	/* What a take on its way brings would find nobody. */
+	if (!q->waiters || asks(q))
 		return;
 	over = round_is_over(q);
 	DL_FOREACH_SAFE(q->waiters, w, next) {
