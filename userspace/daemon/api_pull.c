@@ -124,16 +124,8 @@ static void extend(struct queue *q, const struct report_item *item, struct repor
 		     extended, one);
 }
 
-/* The retry policy of a task is in its body, which a report does not have. */
-static uint64_t nack_delay(const struct queue *q, const struct report_item *item)
-{
-	if (item->has_delay)
-		return item->delay_ms;
-	return task_backoff_ms(&q->settings.retry, 1, random_u64());
-}
-
 static void send_report(struct queue *q, const struct report_item *item, enum report_kind kind,
-			struct reporting_one *one)
+			uint64_t backoff_ms, struct reporting_one *one)
 {
 	struct outcome r = {
 		.holder = item->holder,
@@ -150,7 +142,7 @@ static void send_report(struct queue *q, const struct report_item *item, enum re
 		break;
 	case REPORT_NACK:
 		r.verdict = item->dead ? VERDICT_DEAD : VERDICT_RETRY;
-		r.delay_ms = nack_delay(q, item);
+		r.delay_ms = item->has_delay ? item->delay_ms : backoff_ms;
 		break;
 	default:
 		r.verdict = VERDICT_RELEASE;
@@ -158,6 +150,39 @@ static void send_report(struct queue *q, const struct report_item *item, enum re
 	}
 	q->attempts[r.verdict]++;
 	report_send(queue_lane(q, item->id), &r);
+}
+
+/* The retry policy of a task is in its body, which a report does not have. */
+static void looked(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct reporting_one *one = arg;
+	struct reporting *p = one->reporting;
+	struct retry retry = p->queue->settings.retry;
+	char id[TASK_ID_MAX + 1];
+	struct task_view view;
+	struct task_body body;
+	unsigned int attempt = 1;
+
+	if (result != STORE_OK) {
+		reported(one, REPORT_DOWN);
+		return;
+	}
+	if (look_answer_items(reply) && look_answer_item(reply, 0, id, &view)) {
+		attempt = view.attempts + 1;
+		if (view.body && body_decode(view.body, view.body_len, &body))
+			retry = body.retry;
+	}
+	send_report(p->queue, &p->report.item[one->index], REPORT_NACK,
+		    task_backoff_ms(&retry, attempt, random_u64()), one);
+}
+
+static void look_first(struct queue *q, const struct report_item *item, struct reporting_one *one)
+{
+	struct args a = { 0 };
+
+	look_get_args(&a, item->id);
+	store_script(q->daemon->store, SCRIPT_LOOK, q->name, queue_lane(q, item->id)->index, &a,
+		     looked, one);
 }
 
 static void report_on(struct request *r, struct queue *q, enum report_kind kind)
@@ -192,8 +217,10 @@ static void report_on(struct request *r, struct queue *q, enum report_kind kind)
 		one->index = i;
 		if (kind == REPORT_EXTEND)
 			extend(q, &report.item[i], one);
+		else if (kind == REPORT_NACK && !report.item[i].dead && !report.item[i].has_delay)
+			look_first(q, &report.item[i], one);
 		else
-			send_report(q, &report.item[i], kind, one);
+			send_report(q, &report.item[i], kind, 0, one);
 	}
 }
 
