@@ -98,7 +98,7 @@ struct api *api_new(struct daemon *d, char err[256]);
 void api_quiesce(struct api *api);
 
 /**
- * api_busy() - requests that have no answer yet
+ * api_busy() - requests whose answer was not sent yet
  */
 unsigned int api_busy(const struct api *api);
 
