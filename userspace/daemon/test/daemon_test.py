@@ -431,6 +431,19 @@ def pull_reports():
     equal(state(q, "n1"), "dead")
 
 
+@test("D9: a nack without a delay backs off as the task wants")
+def nack_backoff():
+    q = pull()
+    put(q, "nb", retry={"base": "200ms", "cap": "10s", "jitter": 0})
+    gaps = []
+    for _ in range(3):
+        task, = reserve(q)
+        equal(report(q, "nack", task)[0], 200)
+        gaps.append(a.call("GET", f"{q}/tasks/nb")[1]["due"] - now_ms())
+    for gap, want in zip(gaps, (200, 400, 800)):
+        assert want - 60 < gap <= want, gaps
+
+
 @test("pull: if a client disconnects in reserve, its tasks go to another")
 def pull_disconnect():
     q = pull()
@@ -471,14 +484,15 @@ def cancel():
     equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
     equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
     answers = []
-    for n in range(40):
-        put(path, f"c-{n}", callback=url, **{"in": "300ms"})
-    # Now the tasks are held, by either daemon. Each daemon is asked.
-    time.sleep(0.1)
+    begin = int(now_ms()) + 1200
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"c-{n}", "at": begin, "callback": url} for n in range(40)]})
+    # From 500 ms before on, the tasks are held, by either daemon. Each daemon is asked.
+    time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
     for n in range(40):
         status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{n}")
-        answers.append((status, answer["state"]))
-    time.sleep(0.6)
+        answers.append((status, answer.get("state")))
+    time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
     for n in range(40):
         if answers[n] == (200, "scheduled"):
             equal(sink.received(f"c-{n}"), [], f"c-{n} was canceled")
@@ -486,6 +500,40 @@ def cancel():
     print(f"# {recalled} of 40 were recalled")
     assert recalled >= 30, answers
     equal(a.call("GET", path)[1]["leased"], 0)
+
+
+@test("D8: a race of cancel and begin: after 200 no attempt begins")
+def cancel_race():
+    path, count, answers = push(lanes=8), 1500, {}
+    begin = int(now_ms()) + 700
+    for first in range(0, count, 500):
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"race-{n}", "at": begin + n % 500, "callback": {"url": sink.url + "/"}}
+            for n in range(first, first + 500)]})
+
+    def work(client, part):
+        # Each is canceled within 15 ms around its due time.
+        for n in sorted(range(part, count, 4), key=lambda n: n % 500):
+            wait = (begin + n % 500 - 5 - now_ms()) / 1000
+            if wait > 0:
+                time.sleep(wait)
+            answers[n] = client.call("DELETE", f"{path}/tasks/race-{n}")[0]
+    workers = [threading.Thread(target=work, args=(d.client(), part))
+               for part, d in enumerate((one, two, one, two))]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
+    time.sleep(0.3)
+    ran = {r["id"] for r in sink.received()}
+    wrong = [n for n in answers if answers[n] == 200 and f"race-{n}" in ran]
+    print(f"# canceled {sum(1 for x in answers.values() if x == 200)}, last attempt "
+          f"{sum(1 for x in answers.values() if x == 202)}, gone "
+          f"{sum(1 for x in answers.values() if x == 404)}")
+    equal(wrong, [], "ran after canceled")
+    lost = [n for n in answers if answers[n] == 404 and f"race-{n}" not in ran]
+    equal(lost, [], "gone without a run")
 
 
 @test("D8: cancel while the attempt runs: 202, and this attempt is the last")
@@ -576,7 +624,8 @@ def pause():
 @test("D4: after SIGKILL the tasks that a daemon had taken run by the end of their leases")
 def killed_daemon():
     d = Daemon(redis, "--lease=6s")
-    path = push(lanes=8)
+    path = push(lanes=32)
+    wait_until(lambda: one.metric("members") == 3)
     a.call("POST", f"{path}/tasks", {"tasks": [
         {"id": f"kd-{n}", "in": "800ms", "callback": {"url": sink.url + "/"}}
         for n in range(200)]})
@@ -607,6 +656,28 @@ def stopped_daemon():
     time.sleep(0.7)
     equal(len(other.received()), 100, "runs")
     equal((d.end(), e.end()), (0, 0))
+
+
+@test("D2: Redis's clock rules, if the daemon's is an hour ahead or behind")
+def wrong_clock():
+    shim = os.path.join(dir_, "shift_clock.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift_clock.c")
+    if subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source]).returncode:
+        return "SKIP there is no compiler"
+    for shift in (-3600, 3600):
+        own = Redis()
+        d = Daemon(own, env={"LD_PRELOAD": shim, "SHIFT_CLOCK": str(shift)})
+        c, other = d.client(), Sink()
+        c.call("PUT", "/v1/queues/s", {"mode": "push"})
+        due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"wc-{n}", "in": 300 + 7 * n, "callback": {"url": other.url + "/"}}
+            for n in range(100)]})[1]["tasks"]}
+        wait_until(lambda: len(other.received()) == 100)
+        late = sorted(r["at"] - due[r["id"]] for r in other.received())
+        assert 0 <= late[0] and late[98] < 250, (late[0], late[-5:])
+        skew = d.metric("clock_skew_seconds")
+        assert abs(skew + shift) < 1, skew
+        equal(d.end(), 0)
 
 
 @test("D3: a stall of Redis that is shorter than ahead less 200 ms makes no task late")
@@ -700,7 +771,7 @@ def full():
     equal(len(tasks), 3)
     equal(c.call("POST", "/v1/queues/s/ack", {"tasks": [
         {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
-    equal(c.call("GET", "/v1/queues/s")[1]["leased"], 0)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
     equal(d.end(), 0)
 
 
@@ -742,7 +813,7 @@ def impatient():
 
 @test("D6: with wait-replicas a put is accepted only when a replica has it")
 def wait_replicas():
-    own = Redis()
+    own = Redis("--repl-diskless-sync-delay", "0")
     d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms")
     c = d.client()
     c.call("PUT", "/v1/queues/s", {"mode": "pull"})
