@@ -61,6 +61,7 @@ struct waiter;
  * @next_ms: its first task is not due before; NEVER_MS: it has none
  * @woken_ms: the earliest message since the take on its way was sent. The answer may be
  *	older than the message
+ * @took_at: when the last take was sent
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
  * @limit: how many tasks the last take asked for; 0: after a pause
  * @tasks: tasks are there
@@ -87,6 +88,7 @@ struct lane {
 	unsigned int rank;
 	uint64_t next_ms;
 	uint64_t woken_ms;
+	uint64_t took_at;
 	uint64_t lease_end_ms;
 	unsigned int limit;
 	bool tasks;

@@ -15,6 +15,9 @@
 
 /* A take that found no room is repeated by the sweep at the latest. */
 #define FEW		16
+/* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
+#define GAP_MS		20
+#define SOON		(100 * NSEC_PER_MSEC)
 /* After a failure, the lane rests. */
 #define REST		(50 * NSEC_PER_MSEC)
 
@@ -45,7 +48,7 @@ static bool head_is_due(const struct lane *l)
 void lane_arm(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
-	uint64_t ahead = queue_ahead_ms(l->queue), at;
+	uint64_t ahead = queue_ahead_ms(l->queue), at, gap;
 
 	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
 	    !d->clock.known || (pulls(l) && !l->queue->waiters)) {
@@ -54,6 +57,10 @@ void lane_arm(struct lane *l)
 	}
 	/* Sure, so that few takes come too soon: no attempt begins before that anyway. */
 	at = clock_sure(&d->clock, l->next_ms > ahead ? l->next_ms - ahead : 0);
+	/* Tasks that come one by one share a take. */
+	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
+	if (at < gap && gap + SOON < clock_sure(&d->clock, l->next_ms))
+		at = gap;
 	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l));
 }
 
@@ -219,6 +226,7 @@ static void take(struct lane *l)
 	if (l->limit > space)
 		l->limit = space;
 	l->taking = true;
+	l->took_at = now_of(l);
 	l->woken_ms = NEVER_MS;
 	l->take_lease = lease_ms;
 	d->asked += l->limit;
