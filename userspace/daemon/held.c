@@ -19,7 +19,7 @@
 #include "daemon.h"
 #include "log.h"
 
-/* How long a task waits for a busy host before it is released. */
+/* A host that ends no request for so long is slow: the tasks that wait for it are released. */
 #define HOST_WAIT	(100 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
 #define HOST_DELAY_MS	200
@@ -29,6 +29,7 @@
  * struct host - a host that has as many requests as it may
  * @daemon: whose
  * @waiting: tasks that wait for it, in order
+ * @ended: when a request to it ended last
  * @timer: releases those that wait too long
  * @hh: in daemon.hosts
  * @key: scheme, name and port
@@ -36,6 +37,7 @@
 struct host {
 	struct daemon *daemon;
 	struct held *waiting;
+	uint64_t ended;
 	struct timer timer;
 	UT_hash_handle hh;
 	char key[HOST_KEY_LEN];
@@ -167,6 +169,7 @@ static void wait_for_host(struct held *h)
 		if (!host)
 			abort();
 		host->daemon = d;
+		host->ended = wheel_now(d->wheel);
 		memcpy(host->key, key, sizeof(key));
 		HASH_ADD_STR(d->hosts, key, host);
 	}
@@ -178,11 +181,23 @@ static void wait_for_host(struct held *h)
 	d->busy_hosts++;
 }
 
+/* Tasks may wait for a host that works, unless they need the room of others. */
+static bool host_works(const struct host *host, uint64_t now)
+{
+	const struct daemon *d = host->daemon;
+
+	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
+}
+
 static void too_long(struct timer *t, uint64_t now)
 {
 	struct host *host = container_of(t, struct host, timer);
 	struct daemon *d = host->daemon;
 
+	if (host_works(host, now)) {
+		wheel_arm(d->wheel, t, now + HOST_WAIT);
+		return;
+	}
 	while (host->waiting) {
 		struct held *h = host->waiting;
 		bool last = !h->rnext;
@@ -292,6 +307,7 @@ static void feed(struct daemon *d, const char *key)
 	if (host) {
 		struct held *h = host->waiting;
 
+		host->ended = wheel_now(d->wheel);
 		unlist(h);
 		start_request(h);
 	}
