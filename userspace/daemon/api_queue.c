@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Routes of queues, and /metrics. See api.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "counts.h"
+#include "daemon.h"
+#include "metrics.h"
+#include "script.h"
+
+#define REPLAY_MAX	10000
+#define REPLAY_DEFAULT	1000
+
+/* ---- Show ---- */
+
+static json_t *queue_to_json(const struct queue *q, const struct counts *c)
+{
+	static const char *const within[FORECASTS] = { "60s", "60m", "24h" };
+	json_t *o = queue_settings_to_json(&q->settings), *forecast = json_object();
+
+	json_object_set_new(o, "queue", json_string(q->name));
+	json_object_set_new(o, "paused", json_boolean(c->paused));
+	for (unsigned int i = 0; i < TASK_STATES; i++)
+		json_object_set_new(o, task_state_name(i), json_integer(c->state[i]));
+	if (c->oldest_due_ms != NEVER_MS)
+		json_object_set_new(o, "oldest_due", json_integer(c->oldest_due_ms));
+	for (unsigned int i = 0; i < FORECASTS; i++)
+		json_object_set_new(forecast, within[i], json_integer(c->within[i]));
+	json_object_set_new(o, "forecast", forecast);
+	return o;
+}
+
+static void show_all(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+	json_t *list;
+
+	if (census->result != STORE_OK) {
+		request_store_error(r, census->result);
+		return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < census->queues; i++)
+		json_array_append_new(list, queue_to_json(census->queue[i].queue,
+							  &census->queue[i].counts));
+	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
+					 (json_int_t)daemon_now_ms(r->daemon), "queues", list));
+}
+
+void route_queue_list(struct request *r)
+{
+	if (!store_up(r->daemon->store))
+		request_store_error(r, STORE_DOWN);
+	else
+		census_take(r->daemon, NULL, show_all, r);
+}
+
+static void show_one(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+
+	if (census->result != STORE_OK)
+		request_store_error(r, census->result);
+	else
+		request_answer(r, r->arg ? 201 : 200, queue_to_json(census->queue[0].queue,
+								    &census->queue[0].counts));
+}
+
+static void show_queue(struct request *r, struct queue *q)
+{
+	census_take(r->daemon, q, show_one, r);
+}
+
+void route_queue_get(struct request *r)
+{
+	request_with_queue(r, show_queue);
+}
+
+static void show_metrics(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+	size_t len;
+	char *text = metrics_text(r->daemon, census->result == STORE_OK ? census : NULL, &len);
+
+	request_text(r, text ? 200 : 500, "text/plain; version=0.0.4", text, len, false);
+}
+
+void route_metrics(struct request *r)
+{
+	struct census *none;
+
+	if (store_up(r->daemon->store)) {
+		census_take(r->daemon, NULL, show_metrics, r);
+		return;
+	}
+	none = calloc(1, sizeof(*none));
+	if (!none)
+		abort();
+	none->result = STORE_DOWN;
+	show_metrics(r, none);
+	free(none);
+}
+
+/* ---- Make, change ---- */
+
+/**
+ * struct setting - settings that are being stored
+ */
+struct setting {
+	struct request *request;
+	struct queue_settings settings;
+};
+
+static void stored(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct setting *s = arg;
+	struct request *r = s->request;
+	struct queue *q;
+	char text[100];
+
+	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
+		request_store_error(r, result == STORE_OK ? STORE_REFUSED : result);
+		free(s);
+		return;
+	}
+	q = queue_apply(r->daemon, r->queue, &s->settings);
+	snprintf(text, sizeof(text), "queue %s", r->queue);
+	daemon_publish(r->daemon, "changed", text);
+	/* HSET counts what it made. */
+	r->arg = reply->integer ? r : NULL;
+	if (q)
+		show_queue(r, q);
+	else
+		request_error(r, 503, "store_down", "queue", "there are as many queues as may be");
+	free(s);
+}
+
+static void store_settings(struct request *r, const struct queue_settings *settings)
+{
+	struct setting *s = calloc(1, sizeof(*s));
+	char key[160], *text;
+	struct args a = { 0 };
+
+	if (!s)
+		abort();
+	s->request = r;
+	s->settings = *settings;
+	text = json_text(queue_settings_to_json(settings), NULL);
+	if (!text)
+		abort();
+	args_text(&a, "HSET");
+	args_text(&a, store_key(r->daemon->store, key, "queues"));
+	args_text(&a, r->queue);
+	args_text(&a, text);
+	free(text);
+	store_command(r->daemon->store, NULL, &a, stored, s);
+}
+
+static void know_queue(void *arg, struct queue *q, enum store_result result)
+{
+	struct request *r = arg;
+	struct queue_settings settings;
+	struct api_error err;
+
+	if (!q && result != STORE_OK) {
+		request_store_error(r, result);
+		return;
+	}
+	if (!q && HASH_COUNT(r->daemon->queues) >= QUEUES_MAX) {
+		request_error(r, 429, "queue_full", "queue", "there are %d queues already",
+			      QUEUES_MAX);
+		return;
+	}
+	if (q)
+		settings = q->settings;
+	else
+		queue_settings_default(&settings);
+	if (queue_settings_parse(r->body ? r->body : "", r->len, &settings, &err))
+		request_fail(r, &err);
+	else if (q && settings.lanes != q->settings.lanes)
+		request_error(r, 400, "invalid", "lanes",
+			      "the number of lanes is set when the queue is made");
+	else if (q && settings.mode != q->settings.mode)
+		request_error(r, 400, "invalid", "mode",
+			      "the mode is set when the queue is made");
+	else
+		store_settings(r, &settings);
+}
+
+void route_queue_put(struct request *r)
+{
+	struct queue *q = queue_find(r->daemon, r->queue);
+
+	if (!store_up(r->daemon->store))
+		request_store_error(r, STORE_DOWN);
+	else if (q)
+		know_queue(r, q, STORE_OK);
+	else
+		queue_load(r->daemon, r->queue, know_queue, r);
+}
+
+/* ---- Pause, resume ---- */
+
+/**
+ * struct pausing - a queue that is being paused or resumed
+ * @request: the request
+ * @queue: its queue
+ * @pause: or resume
+ * @asked: how often the lanes were asked
+ * @left: lanes without an answer
+ * @result: of the lanes so far
+ * @sum: of the lanes
+ * @timer: asks again while daemons hold tasks
+ */
+struct pausing {
+	struct request *request;
+	struct queue *queue;
+	bool pause;
+	unsigned int asked;
+	unsigned int left;
+	enum store_result result;
+	struct pause_answer sum;
+	struct timer timer;
+};
+
+#define PAUSE_ASKS	10
+#define PAUSE_REST	(20 * NSEC_PER_MSEC)
+
+static void ask_pause(struct pausing *p);
+
+static void ask_again(struct timer *t, uint64_t now)
+{
+	(void)now;
+	ask_pause(container_of(t, struct pausing, timer));
+}
+
+static void answer_pausing(struct pausing *p)
+{
+	struct request *r = p->request;
+	struct daemon *d = r->daemon;
+	char text[100];
+
+	if (p->result != STORE_OK) {
+		request_store_error(r, p->result);
+	} else if (!p->pause) {
+		request_answer(r, 200, json_pack("{s:s,s:b}", "queue", p->queue->name,
+						 "paused", 0));
+	} else {
+		if (p->asked == 1) {
+			snprintf(text, sizeof(text), "pause %s", p->queue->name);
+			daemon_publish(d, "changed", text);
+			queue_release(p->queue);
+		}
+		if (p->sum.held && p->asked < PAUSE_ASKS) {
+			wheel_arm(d->wheel, &p->timer, wheel_now(d->wheel) + PAUSE_REST);
+			return;
+		}
+		request_answer(r, 200, json_pack("{s:s,s:b,s:I,s:b}", "queue", p->queue->name,
+						 "paused", 1, "leased",
+						 (json_int_t)(p->sum.begun + p->sum.held),
+						 "settled", !p->sum.held));
+	}
+	wheel_disarm(d->wheel, &p->timer);
+	free(p);
+}
+
+static void paused(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct pausing *p = arg;
+	struct pause_answer a;
+
+	if (result == STORE_OK && pause_answer(reply, &a)) {
+		p->sum.begun += a.begun;
+		p->sum.held += a.held;
+	} else {
+		p->result = result == STORE_OK ? STORE_REFUSED : result;
+	}
+	if (!--p->left)
+		answer_pausing(p);
+}
+
+static void ask_pause(struct pausing *p)
+{
+	struct queue *q = p->queue;
+
+	p->asked++;
+	p->sum = (struct pause_answer){ 0 };
+	p->left = q->settings.lanes;
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		struct args a = { 0 };
+
+		pause_args(&a, p->pause);
+		store_script(q->daemon->store, SCRIPT_PAUSE, q->name, i, &a, paused, p);
+	}
+}
+
+static void set_pause(struct request *r, struct queue *q, bool pause)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	p->request = r;
+	p->queue = q;
+	p->pause = pause;
+	p->timer.fn = ask_again;
+	q->paused = pause;
+	ask_pause(p);
+}
+
+static void pause_queue(struct request *r, struct queue *q)
+{
+	set_pause(r, q, true);
+}
+
+static void resume_queue(struct request *r, struct queue *q)
+{
+	set_pause(r, q, false);
+}
+
+void route_queue_pause(struct request *r)
+{
+	request_with_queue(r, pause_queue);
+}
+
+void route_queue_resume(struct request *r)
+{
+	request_with_queue(r, resume_queue);
+}
+
+/* ---- Replay ---- */
+
+/**
+ * struct replaying - dead tasks that are being replayed, lane by lane
+ */
+struct replaying {
+	struct request *request;
+	struct queue *queue;
+	unsigned int limit;
+	unsigned int lane;
+	unsigned int asked;
+	unsigned int replayed;
+	unsigned int left;
+	enum store_result result;
+};
+
+static void replay_lane(struct replaying *p);
+
+static void replay_done(struct replaying *p)
+{
+	if (p->result == STORE_OK && p->asked < p->limit && p->lane < p->queue->settings.lanes) {
+		replay_lane(p);
+		return;
+	}
+	if (p->result != STORE_OK && !p->replayed)
+		request_store_error(p->request, p->result);
+	else
+		request_answer(p->request, 200, json_pack("{s:i}", "replayed", p->replayed));
+	free(p);
+}
+
+static void replayed_one(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct replaying *p = arg;
+	struct change_answer a;
+
+	if (result != STORE_OK)
+		p->result = result;
+	else if (change_answer(reply, &a) && a.found && a.state == TASK_DEAD)
+		p->replayed++;
+	if (!--p->left)
+		replay_done(p);
+}
+
+static void replay_listed(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct replaying *p = arg;
+	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0, lane = p->lane++;
+
+	if (result != STORE_OK)
+		p->result = result;
+	p->left = 1;
+	for (unsigned int i = 0; i < n; i++) {
+		char id[TASK_ID_MAX + 1];
+		struct task_view view;
+		struct args a = { 0 };
+
+		if (!look_answer_item(reply, i, id, &view))
+			continue;
+		change_args(&a, id, CHANGE_REPLAY, false, 0);
+		p->left++;
+		p->asked++;
+		store_script(p->request->daemon->store, SCRIPT_CHANGE, p->queue->name, lane, &a,
+			     replayed_one, p);
+	}
+	if (!--p->left)
+		replay_done(p);
+}
+
+static void replay_lane(struct replaying *p)
+{
+	struct args a = { 0 };
+
+	look_list_args(&a, TASK_DEAD, 0, p->limit - p->asked);
+	store_script(p->request->daemon->store, SCRIPT_LOOK, p->queue->name, p->lane, &a,
+		     replay_listed, p);
+}
+
+static void replay_queue(struct request *r, struct queue *q)
+{
+	const char *limit = request_query(r, "limit");
+	struct replaying *p = calloc(1, sizeof(*p));
+	struct api_error err;
+
+	if (!p)
+		abort();
+	p->request = r;
+	p->queue = q;
+	p->limit = REPLAY_DEFAULT;
+	if (limit && limit_parse(limit, REPLAY_MAX, &p->limit, &err)) {
+		request_fail(r, &err);
+		free(p);
+		return;
+	}
+	replay_lane(p);
+}
+
+void route_queue_replay(struct request *r)
+{
+	request_with_queue(r, replay_queue);
+}

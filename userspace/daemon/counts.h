@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What queues hold, asked of Redis when somebody wants to know.
+ */
+#ifndef TWHEELD_COUNTS_H
+#define TWHEELD_COUNTS_H
+
+#include "daemon.h"
+#include "script.h"
+
+/**
+ * struct census - counts of queues
+ * @queues: how many
+ * @result: STORE_OK, or why the counts are not valid
+ * @queue: queues and their counts
+ */
+struct census {
+	size_t queues;
+	enum store_result result;
+	struct census_queue {
+		struct queue *queue;
+		struct counts counts;
+	} queue[];
+};
+
+/**
+ * census_take() - count
+ * @d: the daemon
+ * @only: this queue, or NULL for all
+ * @fn: called later with the counts, which are freed afterwards
+ * @arg: for @fn
+ */
+typedef void census_fn(void *arg, const struct census *census);
+void census_take(struct daemon *d, struct queue *only, census_fn *fn, void *arg);
+
+#endif /* TWHEELD_COUNTS_H */

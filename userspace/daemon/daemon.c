@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Start, stop, heartbeat, members, messages. See daemon.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef HAVE_SYSTEMD
+#include <systemd/sd-daemon.h>
+#endif
+
+#include "daemon.h"
+#include "log.h"
+
+#define BEAT		NSEC_PER_SEC
+/* How long a member lives without a heartbeat. */
+#define MEMBER_MS	5000
+/* Queues are read anew each so many heartbeats, in case that a message was lost. */
+#define RELOAD_BEATS	30
+/* After Redis was away, recover waits: reports and renewals come first. */
+#define CALM		(2 * NSEC_PER_SEC)
+#define CHECK_TIMEOUT	(10 * NSEC_PER_SEC)
+/* What the last reports have at the end of a stop. */
+#define LAST_WORDS	NSEC_PER_SEC
+
+static const char *const channels[] = { "wake", "recall", "verdict", "changed", NULL };
+
+static struct watch signals;
+static struct daemon *the_daemon;
+
+uint64_t random_u64(void)
+{
+	static uint64_t state;
+	uint64_t x;
+
+	while (!state) {
+		if (getrandom(&state, sizeof(state), 0) < 0)
+			state = time(NULL);
+	}
+	/* splitmix64 */
+	x = state += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+static uint64_t new_holder(void)
+{
+	uint64_t holder = 0;
+
+	/* 0 is "nobody". */
+	while (!holder) {
+		if (getrandom(&holder, sizeof(holder), 0) < 0)
+			holder = random_u64();
+	}
+	return holder;
+}
+
+static void notify(const char *text)
+{
+#ifdef HAVE_SYSTEMD
+	sd_notify(0, text);
+#else
+	(void)text;
+#endif
+}
+
+uint64_t daemon_now_ms(const struct daemon *d)
+{
+	struct timespec ts;
+
+	if (d->clock.known)
+		return clock_redis_ms(&d->clock, wheel_now(d->wheel));
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / NSEC_PER_MSEC;
+}
+
+const char *daemon_not_ready(const struct daemon *d)
+{
+	if (d->stopping)
+		return "twheeld stops";
+	return store_why(d->store);
+}
+
+void daemon_publish(struct daemon *d, const char *channel, const char *text)
+{
+	struct args a = { 0 };
+	char key[160];
+
+	args_text(&a, "PUBLISH");
+	args_text(&a, store_key(d->store, key, channel));
+	args_text(&a, text);
+	store_command(d->store, NULL, &a, NULL, NULL);
+}
+
+/* ---- Members ---- */
+
+static bool same_members(const struct daemon *d, const struct member *m, size_t count)
+{
+	return count == d->members && (!count || !memcmp(m, d->member, count * sizeof(*m)));
+}
+
+static void members(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct daemon *d = arg;
+	struct member *m;
+	size_t count = 0;
+
+	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY)
+		return;
+	m = calloc(reply->elements + 1, sizeof(*m));
+	if (!m)
+		return;
+	for (size_t i = 0; i < reply->elements; i++) {
+		const redisReply *r = reply->element[i];
+
+		if (r->type != REDIS_REPLY_STRING || r->len != MEMBER_LEN - 1 ||
+		    !strcmp(r->str, d->name))
+			continue;
+		memcpy(m[count++].name, r->str, MEMBER_LEN);
+	}
+	if (same_members(d, m, count)) {
+		free(m);
+		return;
+	}
+	free(d->member);
+	d->member = m;
+	d->members = count;
+	queue_rank_all(d);
+}
+
+static void command(struct daemon *d, store_fn *fn, unsigned int n, const char *const *word)
+{
+	struct args a = { 0 };
+
+	for (unsigned int i = 0; i < n; i++)
+		args_text(&a, word[i]);
+	store_command(d->store, NULL, &a, fn, d);
+}
+
+static void look_for_members(struct daemon *d)
+{
+	char key[160], now[24], end[24];
+	uint64_t ms = daemon_now_ms(d);
+
+	store_key(d->store, key, "members");
+	snprintf(now, sizeof(now), "(%" PRIu64, ms);
+	snprintf(end, sizeof(end), "%" PRIu64, ms + MEMBER_MS);
+	if (!d->stopping)
+		command(d, NULL, 4, (const char *[]){ "ZADD", key, end, d->name });
+	command(d, NULL, 4, (const char *[]){ "ZREMRANGEBYSCORE", key, "-inf", now });
+	command(d, members, 4, (const char *[]){ "ZRANGEBYSCORE", key, now, "+inf" });
+}
+
+static void leave(struct daemon *d)
+{
+	char key[160];
+
+	store_key(d->store, key, "members");
+	command(d, NULL, 3, (const char *[]){ "ZREM", key, d->name });
+	daemon_publish(d, "changed", "members");
+}
+
+static void told_time(struct daemon *d, uint64_t us, uint64_t sent, uint64_t received);
+
+/**
+ * struct asked_time - TIME that was asked for
+ */
+struct asked_time {
+	struct daemon *daemon;
+	uint64_t sent;
+};
+
+/* The others need not wait for their next heartbeat. */
+static void join(struct daemon *d)
+{
+	look_for_members(d);
+	daemon_publish(d, "changed", "members");
+}
+
+static void got_time(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct asked_time *at = arg;
+	struct daemon *d = at->daemon;
+
+	if (result == STORE_OK && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	    reply->element[0]->str && reply->element[1]->str) {
+		bool first = !d->clock.known;
+
+		told_time(d, strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+			  strtoull(reply->element[1]->str, NULL, 10), at->sent,
+			  wheel_now(d->wheel));
+		if (first)
+			join(d);
+	}
+	free(at);
+}
+
+static void ask_time(struct daemon *d)
+{
+	struct asked_time *at = malloc(sizeof(*at));
+	struct args a = { 0 };
+
+	if (!at)
+		abort();
+	at->daemon = d;
+	/* It is sent at the end of this turn: the bound is wider, and still true. */
+	at->sent = wheel_now(d->wheel);
+	args_text(&a, "TIME");
+	store_command(d->store, NULL, &a, got_time, at);
+}
+
+static void heartbeat(struct timer *t, uint64_t now)
+{
+	struct daemon *d = container_of(t, struct daemon, heartbeat);
+
+	wheel_arm(d->wheel, t, now + BEAT);
+	notify("WATCHDOG=1");
+	if (!store_up(d->store))
+		return;
+	d->beats++;
+	ask_time(d);
+	if (d->clock.known)
+		look_for_members(d);
+	store_ping(d->store);
+	if (d->beats % RELOAD_BEATS == 0)
+		queue_load_all(d);
+}
+
+/* ---- Events of the store ---- */
+
+static void told_time(struct daemon *d, uint64_t us, uint64_t sent, uint64_t received)
+{
+	if (!clock_sample(&d->clock, us, sent, received))
+		return;
+	log_line(LOG_WARNING, "a clock was set: all held tasks are armed anew");
+	held_rearm_all(d);
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++)
+			lane_arm(&q->lane[i]);
+	}
+}
+
+static void on_time(void *arg, uint64_t us, uint64_t sent, uint64_t received)
+{
+	told_time(arg, us, sent, received);
+}
+
+static void look_everywhere(struct daemon *d)
+{
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++)
+			lane_look(&q->lane[i]);
+	}
+}
+
+static void on_up(void *arg, bool changed)
+{
+	struct daemon *d = arg;
+
+	if (!d->connected) {
+		d->connected = true;
+		notify("READY=1");
+		log_line(LOG_NOTICE, "connected to Redis");
+	} else {
+		log_line(LOG_NOTICE, "connected to Redis again%s", changed ?
+			 ", which was started anew or is another one" : "");
+	}
+	if (d->check_only) {
+		loop_stop(d->loop);
+		return;
+	}
+	d->calm_until = wheel_now(d->wheel) + CALM;
+	if (changed) {
+		held_forget_all(d);
+		clock_forget(&d->clock);
+		d->holder = new_holder();
+	}
+	ask_time(d);
+	report_flush_all(d);
+	queue_load_all(d);
+	look_everywhere(d);
+}
+
+static void on_down(void *arg, const char *why)
+{
+	struct daemon *d = arg;
+
+	if (d->stopping)
+		return;
+	if (store_unfit(d->store) && !d->connected) {
+		log_line(LOG_ERR, "%s", store_why(d->store));
+		d->exit_code = 1;
+		loop_stop(d->loop);
+		return;
+	}
+	if (why || !d->complained)
+		log_line(LOG_ERR, "no Redis: %s", store_why(d->store));
+	d->complained = true;
+}
+
+static void on_subscribed(void *arg)
+{
+	struct daemon *d = arg;
+
+	/* Messages may have been missed. */
+	if (d->beats)
+		look_everywhere(d);
+}
+
+/* "queue/lane time" */
+static void wake(struct daemon *d, const char *text, size_t len)
+{
+	char line[128], name[QUEUE_NAME_MAX + 1];
+	unsigned int index;
+	struct queue *q;
+	uint64_t ms;
+
+	if (len >= sizeof(line))
+		return;
+	memcpy(line, text, len);
+	line[len] = '\0';
+	if (sscanf(line, "%64[A-Za-z0-9_-]/%u %" SCNu64, name, &index, &ms) != 3)
+		return;
+	q = queue_find(d, name);
+	if (!q)
+		queue_load(d, name, NULL, NULL);
+	else if (index < q->settings.lanes)
+		lane_wake(&q->lane[index], ms);
+}
+
+/* "members", "queue NAME" or "pause NAME" */
+static void changed(struct daemon *d, const char *text, size_t len)
+{
+	char line[128], name[QUEUE_NAME_MAX + 1];
+	struct queue *q;
+
+	if (len >= sizeof(line))
+		return;
+	memcpy(line, text, len);
+	line[len] = '\0';
+	if (!strcmp(line, "members") && d->clock.known && !d->stopping)
+		look_for_members(d);
+	else if (sscanf(line, "queue %64[A-Za-z0-9_-]", name) == 1)
+		queue_load(d, name, NULL, NULL);
+	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1 && (q = queue_find(d, name)))
+		queue_release(q);
+}
+
+static void on_message(void *arg, const char *channel, const char *text, size_t len)
+{
+	struct daemon *d = arg;
+
+	if (!strcmp(channel, "wake"))
+		wake(d, text, len);
+	else if (!strcmp(channel, "recall"))
+		recall_message(d, text, len);
+	else if (!strcmp(channel, "verdict"))
+		recall_verdict(d, text, len);
+	else if (!strcmp(channel, "changed"))
+		changed(d, text, len);
+}
+
+/* ---- Stop ---- */
+
+static void release_all(struct daemon *d)
+{
+	for (struct queue *q = d->queues; q; q = q->hh.next)
+		queue_release(q);
+}
+
+static void stop(struct daemon *d)
+{
+	if (d->stopping) {
+		/* A second signal does not wait. */
+		d->stop_by = 0;
+		return;
+	}
+	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
+	notify("STOPPING=1");
+	d->stopping = true;
+	d->stop_by = wheel_now(d->wheel) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
+	wheel_arm(d->wheel, &d->stop_timer, d->stop_by);
+	api_quiesce(d->api);
+	waiter_end_all(d);
+	release_all(d);
+	if (store_up(d->store))
+		leave(d);
+}
+
+static void end_of_patience(struct timer *t, uint64_t now)
+{
+	struct daemon *d = container_of(t, struct daemon, stop_timer);
+
+	if (d->last_words) {
+		loop_stop(d->loop);
+		return;
+	}
+	d->last_words = true;
+	held_abort_all(d);
+	report_flush_all(d);
+	wheel_arm(d->wheel, t, now + LAST_WORDS);
+}
+
+static void look_for_end(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!d->stopping)
+		return;
+	if (!d->stop_by && !d->last_words)
+		end_of_patience(&d->stop_timer, wheel_now(d->wheel));
+	if (!d->running && !d->reports && !api_busy(d->api))
+		loop_stop(d->loop);
+}
+
+static void signaled(struct watch *w, uint32_t events)
+{
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(w->fd, &info, sizeof(info)) == sizeof(info))
+		stop(the_daemon);
+}
+
+static int watch_signals(struct daemon *d)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals.fn = signaled;
+	signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (signals.fd < 0)
+		return -errno;
+	loop_watch(d->loop, &signals, EPOLLIN);
+	return 0;
+}
+
+/* ---- Start ---- */
+
+static int start_loop(struct daemon *d)
+{
+	const char *why;
+	struct store_events events = {
+		.arg = d,
+		.time = on_time,
+		.up = on_up,
+		.down = on_down,
+		.subscribed = on_subscribed,
+		.message = on_message,
+	};
+	int ret = wheel_open(&d->wheel, d->config.tick_ns, 0);
+
+	if (ret) {
+		log_line(LOG_ERR, "no wheel: %s", strerror(-ret));
+		return -1;
+	}
+	d->loop = loop_new(d->wheel);
+	if (!d->loop) {
+		log_line(LOG_ERR, "no epoll: %s", strerror(errno));
+		return -1;
+	}
+	d->holder = new_holder();
+	snprintf(d->name, sizeof(d->name), "%016" PRIx64, d->holder);
+	d->store = store_new(d->loop, d->wheel, &d->config, &events, channels, &why);
+	if (!d->store) {
+		log_line(LOG_ERR, "%s", why);
+		return -1;
+	}
+	return 0;
+}
+
+static void end(struct daemon *d)
+{
+	api_free(d->api);
+	queue_free_all(d);
+	held_stop(d);
+	store_free(d->store);
+	loop_free(d->loop);
+	wheel_close(d->wheel);
+	free(d->member);
+}
+
+int daemon_run(struct daemon *d)
+{
+	char err[256];
+
+	the_daemon = d;
+	d->heartbeat.fn = heartbeat;
+	d->stop_timer.fn = end_of_patience;
+	if (start_loop(d) || watch_signals(d) || held_start(d) ||
+	    wheel_prepare(d->wheel, &d->stop_timer))
+		return 1;
+	d->api = api_new(d, err);
+	if (!d->api) {
+		log_line(LOG_ERR, "%s", err);
+		return 1;
+	}
+	/* Requests first, then the puts of all of them, then what goes to Redis. */
+	loop_at_end(d->loop, put_flush_all, d);
+	loop_at_end(d->loop, store_flush, d->store);
+	loop_at_end(d->loop, look_for_end, d);
+	wheel_arm(d->wheel, &d->heartbeat, wheel_now(d->wheel) + BEAT);
+	log_line(LOG_NOTICE, "twheeld %s: %s wheel, member %s", DAEMON_VERSION,
+		 wheel_backend(d->wheel), d->name);
+	loop_run(d->loop);
+	end(d);
+	return d->exit_code;
+}
+
+static void check_ends(struct timer *t, uint64_t now)
+{
+	struct daemon *d = container_of(t, struct daemon, stop_timer);
+
+	(void)now;
+	log_line(LOG_ERR, "no Redis: %s", store_why(d->store));
+	d->exit_code = 1;
+	loop_stop(d->loop);
+}
+
+int daemon_check(struct daemon *d)
+{
+	d->check_only = true;
+	d->stop_timer.fn = check_ends;
+	if (start_loop(d))
+		return 1;
+	loop_at_end(d->loop, store_flush, d->store);
+	wheel_arm(d->wheel, &d->stop_timer, wheel_now(d->wheel) + CHECK_TIMEOUT);
+	loop_run(d->loop);
+	store_free(d->store);
+	loop_free(d->loop);
+	wheel_close(d->wheel);
+	return d->exit_code;
+}

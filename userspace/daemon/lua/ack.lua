@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- ack: report attempts.
+--
+-- ARGV: holder, then for each report six:
+--   id
+--   token
+--   verdict	0 ok, 1 retry, 2 dead, 3 release
+--   delay	of retry and release: due again so long from now. -1: of release, at the
+--		due time that the task has
+--   at		of release: the due time, instead of delay. 0: none
+--   note	the last error, empty: none
+--
+-- Answer: time, then for each report one of:
+--   0 applied, 1 stale, 2 applied and the task is dead
+--
+-- A task that was canceled while it was leased ends with any report. Only ok keeps it as
+-- done. A task with a period goes on with its next multiple after ok, and when its attempts
+-- are used. A dead verdict ends it.
+
+local APPLIED, STALE, IS_DEAD = 0, 1, 2
+local holder = holder_bytes(ARGV[1])
+local answer = { us }
+
+local function retry(id, h, delay, note)
+	h.attempts = h.attempts + 1
+	if h.attempts < h.limit then
+		schedule(id, h, now + delay)
+	elseif h.period > 0 then
+		next_period(id, h, true)
+	else
+		bury(id, h, note)
+		return IS_DEAD
+	end
+	return APPLIED
+end
+
+local function release(id, h, delay, at)
+	if at > 0 then
+		move(id, h, at)
+	elseif delay < 0 then
+		schedule(id, h, h.due)
+	else
+		schedule(id, h, now + delay)
+	end
+	return APPLIED
+end
+
+local function report(id, token, verdict, delay, at, note)
+	local h = get(id)
+	if not h or h.state ~= LEASED or h.token ~= token or h.holder ~= holder then
+		return STALE
+	end
+	if verdict == '0' then
+		if h.period > 0 and not is_last(h) then
+			next_period(id, h, true)
+		else
+			finish(id, h)
+		end
+		return APPLIED
+	end
+	if is_last(h) then
+		remove(id, h)
+		return APPLIED
+	end
+	if note ~= '' then
+		redis.call('HSET', NOTE, id, note)
+	end
+	if verdict == '1' then
+		return retry(id, h, delay, note)
+	elseif verdict == '3' then
+		return release(id, h, delay, at)
+	end
+	h.attempts = math.min(h.attempts + 1, 65535)
+	bury(id, h, note)
+	return IS_DEAD
+end
+
+for i = 2, #ARGV, 6 do
+	answer[#answer + 1] = report(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2],
+		tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), string.sub(ARGV[i + 5], 1, 256))
+end
+return answer

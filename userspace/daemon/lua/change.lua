@@ -1,0 +1,74 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- change: cancel, move, run or replay one task.
+--
+-- ARGV:
+--   id
+--   verb	0 cancel, 1 move, 2 run, 3 replay
+--   relative	0: time is absolute. 1: time counts from now
+--   time	of move
+--
+-- Answer: time, then the state that the task was in, or -1 if there is no such task. If
+-- there is one, then:
+--   due	of cancel, and of a replay of a task that is not dead: the due time that the
+--		task had. Else the due time that the user asked for
+--   holder	of a leased task; else 16 zeros
+--   token	of a leased task; else 0
+--   ahead	1: leased and not due yet, so a recall can do what was asked
+--   version
+--
+-- A leased task is not touched, except that a cancel sets "no further attempt". After that
+-- flag, move and run answer ahead = 0. All other tasks:
+--   cancel	the task is gone
+--   move	scheduled for time. A dead or done one starts with no attempts
+--   run	the same, for now
+--   replay	a dead task is scheduled for now, with no attempts. Others are not touched
+
+local id, verb = ARGV[1], ARGV[2]
+local at = tonumber(ARGV[4]) + (ARGV[3] == '1' and now or 0)
+
+local h = get(id)
+if not h then
+	return { us, -1 }
+end
+local state, due = h.state, h.due
+local holder, token = holder_hex(h.holder), h.token
+local ahead = state == LEASED and due > now
+if verb == '2' or (verb == '3' and state == BURIED) then
+	at = now
+end
+if verb == '1' or verb == '2' or (verb == '3' and state == BURIED) then
+	due = at
+end
+
+-- Runs again, under the same key.
+local function restart()
+	if state == FINISHED or state == BURIED then
+		h.attempts = 0
+		h.lost = 0
+	end
+end
+
+if verb == '0' then
+	if state == LEASED then
+		h.flags = h.flags - h.flags % 2 + LAST
+		set(id, h)
+	else
+		remove(id, h)
+	end
+elseif state == LEASED then
+	ahead = ahead and not is_last(h)
+elseif verb == '1' then
+	if state == SCHEDULED then
+		move(id, h, at)
+	else
+		restart()
+		h.flags = ASKED
+		schedule(id, h, at)
+	end
+elseif verb == '2' or state == BURIED then
+	restart()
+	h.flags = ASKED
+	schedule(id, h, at)
+end
+return { us, state, due, holder, token, ahead and 1 or 0, h.version }

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- look: read only.
+--
+-- ARGV: "counts"
+-- Answer: time, then
+--   scheduled, leased, done, dead	tasks in each state
+--   oldest	due time of the first scheduled task, or -1
+--   paused	1: it is
+--   60 s, 60 min, 24 h	scheduled tasks that are due until so long from now
+--
+-- ARGV: "get", id
+-- Answer: time, then the task, if there is one.
+--
+-- ARGV: "list", set, from, limit
+--   set	due, run, done or dead
+--   from	rank in the set
+--   limit	at most 1000 are listed
+-- Answer: time, then the tasks, in the order of the set. Bodies are left out after 1 MiB.
+--
+-- A task is a list of sixteen:
+--   id, state, due, first, version, attempts, lost, limit
+--   begun	1: leased, and its due time has come
+--   score	of its set: leased: end of the lease. done: end of the retention. dead: when it
+--		died. scheduled: 0
+--   period, late_after, late, keep
+--   note	empty: none
+--   body	empty: left out
+
+local size = 0
+
+local function view(id, score)
+	local h = get(id)
+	if not h then
+		return nil
+	end
+	local body = ''
+	if size < BYTES then
+		body = redis.call('HGET', BODY, id) or ''
+		size = size + #body
+	end
+	if h.state == SCHEDULED then
+		score = 0
+	end
+	return { id, h.state, h.due, h.first, h.version, h.attempts, h.lost, h.limit,
+		(h.state == LEASED and h.due <= now) and 1 or 0, tonumber(score), h.period,
+		h.late_after, h.late, h.keep, redis.call('HGET', NOTE, id) or '', body }
+end
+
+local function look_counts()
+	local function within(ms)
+		return redis.call('ZCOUNT', DUE, '-inf', now + ms)
+	end
+	return { us, redis.call('ZCARD', DUE), redis.call('ZCARD', RUN), redis.call('ZCARD', DONE),
+		redis.call('ZCARD', DEAD), first_score(DUE),
+		redis.call('HGET', CTL, 'paused') == '1' and 1 or 0,
+		within(60000), within(3600000), within(86400000) }
+end
+
+local function look_get(id)
+	local h = get(id)
+	return { us, h and view(id, redis.call('ZSCORE', SETS[h.state], id) or 0) or nil }
+end
+
+local function look_list(set, from, limit)
+	local keys = { due = DUE, run = RUN, done = DONE, dead = DEAD }
+	local found = redis.call('ZRANGE', keys[set], from, from + math.min(limit, 1000) - 1,
+		'WITHSCORES')
+	local answer = { us }
+	for i = 1, #found, 2 do
+		answer[#answer + 1] = view(found[i], found[i + 1])
+	end
+	return answer
+end
+
+if ARGV[1] == 'counts' then
+	return look_counts()
+elseif ARGV[1] == 'get' then
+	return look_get(ARGV[2])
+end
+return look_list(ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]))

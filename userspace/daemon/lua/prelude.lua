@@ -1,0 +1,212 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- What all scripts share: the keys, the clock, the header, and the states.
+--
+-- Redis runs a script as one text: a line "#!lua" with flags, this file, the script.
+-- embed.sh makes the texts.
+--
+-- KEYS: due run hdr body dead done note ctl, of one lane, so all have its hash tag.
+-- ARGV: flat. Each script states its own.
+-- An answer is a list. Its first element is Redis's time in microseconds.
+--
+-- Times and durations are milliseconds. A holder is 16 hex digits in ARGV and answers,
+-- and 8 bytes in the header. Ends that do not exist are -1.
+--
+-- States, as in answers: 0 scheduled, 1 leased, 2 done, 3 dead.
+--
+-- Header, big-endian, 64 bytes:
+--
+--   at  size  field
+--    0     1  format     1
+--    1     1  state      as above
+--    2     1  flags      1: no further attempt. 2: the user asked for this run
+--    3     1  late       policy: 0 run, 1 skip, 2 dead
+--    4     2  attempts   that were reported
+--    6     2  lost       leases that ended without a report
+--    8     2  limit      attempts in all
+--   10     4  missed     periods without a run before this one
+--   14     6  version    of seq, set by put
+--   20     6  due        due time
+--   26     6  first      due time before retries
+--   32     6  token      of seq, set by take; 0: not leased
+--   38     8  holder     of the take; 0: not leased
+--   46     6  period     0: none
+--   52     6  late_after when the task counts as late; 0: never
+--   58     6  keep       how long a done task stays
+--
+-- ctl: seq, next, paused, and counters: orphan, lost, missed, dead.
+-- next is never later than the head of due. Without a head it may be absent.
+--
+-- An earlier next is published on PREFIXwake as "QUEUE/LANE MS". The prefix is that of
+-- the keys, as in PREFIX{QUEUE/LANE}:ctl.
+
+local DUE, RUN, HDR, BODY, DEAD, DONE, NOTE, CTL = unpack(KEYS)
+
+local SCHEDULED, LEASED, FINISHED, BURIED = 0, 1, 2, 3
+local LAST, ASKED = 1, 2
+local LATE_SKIP, LATE_DEAD = 1, 2
+local BATCH, BYTES = 128, 1048576
+local NOBODY = string.rep('\0', 8)
+
+-- The only clock.
+local time = redis.call('TIME')
+local us = time[1] * 1000000 + time[2]
+local now = math.floor(us / 1000)
+
+local function text(n)
+	return string.format('%.0f', n)
+end
+
+local function pack(h)
+	return struct.pack('>BBBBHHHI4I6I6I6I6c8I6I6I6', 1, h.state, h.flags, h.late,
+		h.attempts, h.lost, h.limit, h.missed, h.version, h.due, h.first, h.token,
+		h.holder, h.period, h.late_after, h.keep)
+end
+
+local function unpack_header(s)
+	local h, format = {}
+	format, h.state, h.flags, h.late, h.attempts, h.lost, h.limit, h.missed, h.version,
+		h.due, h.first, h.token, h.holder, h.period, h.late_after, h.keep =
+		struct.unpack('>BBBBHHHI4I6I6I6I6c8I6I6I6', s)
+	return h
+end
+
+local function get(id)
+	local s = redis.call('HGET', HDR, id)
+	return s and unpack_header(s)
+end
+
+local function set(id, h)
+	redis.call('HSET', HDR, id, pack(h))
+end
+
+local function is_last(h)
+	return h.flags % 2 == LAST
+end
+
+local function is_asked(h)
+	return h.flags >= ASKED
+end
+
+local function holder_bytes(hex)
+	return struct.pack('>I4I4', tonumber(string.sub(hex, 1, 8), 16),
+		tonumber(string.sub(hex, 9, 16), 16))
+end
+
+local function holder_hex(bytes)
+	return string.format('%08x%08x', struct.unpack('>I4I4', bytes))
+end
+
+local function count(name, n)
+	if n > 0 then
+		redis.call('HINCRBY', CTL, name, n)
+	end
+end
+
+local function wake(ms)
+	local prefix, tag = string.match(CTL, '^(.*){(.*)}:ctl$')
+	redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))
+end
+
+-- Keeps next at or before the head.
+local function announce(ms)
+	local next = redis.call('HGET', CTL, 'next')
+	if not next or ms < tonumber(next) then
+		redis.call('HSET', CTL, 'next', text(ms))
+		wake(ms)
+	end
+end
+
+local function first_score(key)
+	local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+	return head[2] and tonumber(head[2]) or -1
+end
+
+-- The sets that have a task in a state.
+local SETS = { [SCHEDULED] = DUE, [LEASED] = RUN, [FINISHED] = DONE, [BURIED] = DEAD }
+
+local function leave(id, h)
+	redis.call('ZREM', SETS[h.state], id)
+	h.token = 0
+	h.holder = NOBODY
+end
+
+local function remove(id, h)
+	redis.call('ZREM', SETS[h.state], id)
+	redis.call('HDEL', HDR, id)
+	redis.call('HDEL', BODY, id)
+	redis.call('HDEL', NOTE, id)
+end
+
+-- Removes what is left of a task without a header or a body.
+local function remove_orphan(id)
+	for state = SCHEDULED, BURIED do
+		redis.call('ZREM', SETS[state], id)
+	end
+	redis.call('HDEL', HDR, id)
+	redis.call('HDEL', BODY, id)
+	redis.call('HDEL', NOTE, id)
+end
+
+local function schedule(id, h, due)
+	leave(id, h)
+	h.state = SCHEDULED
+	h.due = due
+	set(id, h)
+	redis.call('ZADD', DUE, due, id)
+	announce(due)
+end
+
+local function bury(id, h, note)
+	leave(id, h)
+	h.state = BURIED
+	set(id, h)
+	redis.call('ZADD', DEAD, now, id)
+	count('dead', 1)
+	if note ~= '' then
+		redis.call('HSET', NOTE, id, note)
+	end
+end
+
+-- The next multiple of the period that has not passed. ran: the one at first did run.
+local function next_period(id, h, ran)
+	local steps = math.max(1, math.ceil((now - h.first) / h.period))
+	local missed = steps - 1
+	if not ran then
+		missed = missed + h.missed + 1
+	end
+	h.missed = math.min(missed, 4294967295)
+	h.first = h.first + steps * h.period
+	h.attempts = 0
+	h.lost = 0
+	h.flags = 0
+	schedule(id, h, h.first)
+end
+
+local function finish(id, h)
+	if h.keep == 0 then
+		remove(id, h)
+		return
+	end
+	leave(id, h)
+	h.state = FINISHED
+	set(id, h)
+	redis.call('ZADD', DONE, now + h.keep, id)
+end
+
+-- Changes the due time. A run that may have begun keeps its first due time, and so its key.
+local function move(id, h, due)
+	if h.attempts == 0 and h.lost == 0 then
+		h.first = due
+	end
+	schedule(id, h, due)
+end
+
+-- What became of an id whose header or state does not fit the set that has it.
+local function misfit(id, h, key)
+	if h then
+		redis.call('ZREM', key, id)
+	else
+		remove_orphan(id)
+	end
+end

@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- sweep: remove old done and dead tasks.
+--
+-- ARGV: limit, dead-max, dead-keep
+--
+-- Answer: time, then
+--   removed	tasks that were removed
+--   done	those whose retention has ended
+--   old	dead ones, because they were dead for dead-keep
+--   many	dead ones, the oldest, because there were more than dead-max
+--   orphans	ids that were removed because they had no header
+--
+-- At most limit, and at most 128, of each.
+
+local limit = math.min(tonumber(ARGV[1]), BATCH)
+local dead_max, dead_keep = tonumber(ARGV[2]), tonumber(ARGV[3])
+local orphans = 0
+
+local function remove_all(ids, key, state)
+	local removed = 0
+	for _, id in ipairs(ids) do
+		local h = get(id)
+		if h and h.state == state then
+			remove(id, h)
+			removed = removed + 1
+		else
+			misfit(id, h, key)
+			orphans = orphans + 1
+		end
+	end
+	return removed
+end
+
+local function until_time(key, ms, state)
+	return remove_all(redis.call('ZRANGEBYSCORE', key, '-inf', ms, 'LIMIT', 0, limit), key, state)
+end
+
+local done = until_time(DONE, now, FINISHED)
+local old = until_time(DEAD, now - dead_keep, BURIED)
+local many = 0
+local over = math.min(redis.call('ZCARD', DEAD) - dead_max, limit)
+if over > 0 then
+	many = remove_all(redis.call('ZRANGE', DEAD, 0, over - 1), DEAD, BURIED)
+end
+count('orphan', orphans)
+return { us, done + old + many, done, old, many, orphans }

@@ -1,0 +1,139 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- take: lease the tasks that are due, earliest first.
+--
+-- ARGV: limit, lease, holder, ahead
+--
+-- Takes tasks with due <= now + ahead, at most limit, at most 128, and at most 1 MiB of
+-- bodies. The lease ends at max(now, due) + lease.
+--
+-- Answer: time, then
+--   paused	1: the lane gives nothing
+--   next	due time of the head that is left, or -1
+--   lease_end	earliest end of a lease, or -1
+--   missed	tasks that were skipped, and periods that were
+--   dead	tasks that were buried because they were late
+--   orphans	ids that were removed because they had no header
+-- then for each task eight, as a list:
+--   id
+--   token
+--   attempt	1, 2, 3 ...
+--   due
+--   first	due time before retries
+--   version
+--   missed	periods without a run before this one
+--   body
+--
+-- A task is late if now > first + late_after before its first attempt. A task that a user
+-- ran or replayed is never late. A late task with a period goes on with its next multiple.
+
+local limit = math.min(tonumber(ARGV[1]), BATCH)
+local lease, ahead = tonumber(ARGV[2]), tonumber(ARGV[4])
+local holder = holder_bytes(ARGV[3])
+-- So many bodies are read at once. More could be read in vain.
+local CHUNK = 16
+local ITEM = 128
+
+local answer = { us, 0, -1, -1, 0, 0, 0 }
+local missed, dead, orphans = 0, 0, 0
+local taken, size = {}, 0
+
+local function is_late(h)
+	return h.late ~= 0 and h.late_after > 0 and h.attempts == 0 and not is_asked(h) and
+		now > h.first + h.late_after
+end
+
+local function miss(id, h)
+	if h.period > 0 then
+		redis.call('HSET', NOTE, id, 'missed')
+		next_period(id, h, false)
+		missed = missed + 1
+	elseif h.late == LATE_DEAD then
+		bury(id, h, 'missed')
+		dead = dead + 1
+	else
+		if h.keep > 0 then
+			redis.call('HSET', NOTE, id, 'missed')
+		end
+		finish(id, h)
+		missed = missed + 1
+	end
+end
+
+-- Returns false if the answer is full.
+local function consider(id, header, body)
+	local h = header and unpack_header(header)
+	if not h or not body or h.state ~= SCHEDULED then
+		misfit(id, body and h, DUE)
+		orphans = orphans + 1
+	elseif is_late(h) then
+		miss(id, h)
+	elseif #taken > 0 and size + #body + ITEM > BYTES then
+		return false
+	else
+		size = size + #body + ITEM
+		taken[#taken + 1] = { id = id, h = h, body = body }
+	end
+	return true
+end
+
+local function collect(ids)
+	for from = 1, #ids, CHUNK do
+		local chunk = { unpack(ids, from, math.min(from + CHUNK - 1, #ids)) }
+		local headers = redis.call('HMGET', HDR, unpack(chunk))
+		local bodies = redis.call('HMGET', BODY, unpack(chunk))
+		for i, id in ipairs(chunk) do
+			if not consider(id, headers[i], bodies[i]) then
+				return
+			end
+		end
+	end
+end
+
+local function lease_all()
+	if #taken == 0 then
+		return
+	end
+	local seq = redis.call('HINCRBY', CTL, 'seq', #taken) - #taken
+	local headers, ends, ids = {}, {}, {}
+	for i, t in ipairs(taken) do
+		local h = t.h
+		h.state = LEASED
+		h.token = seq + i
+		h.holder = holder
+		ids[i] = t.id
+		headers[2 * i - 1] = t.id
+		headers[2 * i] = pack(h)
+		ends[2 * i - 1] = math.max(now, h.due) + lease
+		ends[2 * i] = t.id
+		answer[#answer + 1] = { t.id, h.token, h.attempts + 1, h.due, h.first, h.version,
+			h.missed, t.body }
+	end
+	redis.call('HSET', HDR, unpack(headers))
+	redis.call('ZREM', DUE, unpack(ids))
+	redis.call('ZADD', RUN, unpack(ends))
+end
+
+local function raise_next(head)
+	if head < 0 then
+		redis.call('HDEL', CTL, 'next')
+	else
+		redis.call('HSET', CTL, 'next', text(head))
+	end
+end
+
+if redis.call('HGET', CTL, 'paused') == '1' then
+	answer[2] = 1
+else
+	collect(redis.call('ZRANGEBYSCORE', DUE, '-inf', now + ahead, 'LIMIT', 0, limit))
+	lease_all()
+	raise_next(first_score(DUE))
+	count('missed', missed)
+	count('orphan', orphans)
+end
+answer[3] = first_score(DUE)
+answer[4] = first_score(RUN)
+answer[5] = missed
+answer[6] = dead
+answer[7] = orphans
+return answer

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which node a key is on. See route.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "route.h"
+
+const char *route_init(struct route *r, const struct redis_url *url)
+{
+	struct route_address *a = &r->node[0];
+
+	memset(r, 0, sizeof(*r));
+	r->kind = url->kind;
+	switch (url->kind) {
+	case REDIS_UNIX:
+		a->local = true;
+		memcpy(a->path, url->path, sizeof(a->path));
+		break;
+	case REDIS_TCP:
+		if (url->tls)
+			return "rediss:// is not supported by this build";
+		a->node = url->node[0];
+		a->db = url->db;
+		break;
+	case REDIS_SENTINEL:
+		return "sentinel:// is not supported by this build";
+	case REDIS_CLUSTER:
+		return "cluster:// is not supported by this build";
+	}
+	r->nodes = 1;
+	return NULL;
+}
+
+unsigned int route_node(const struct route *r, const char *tag)
+{
+	(void)r;
+	(void)tag;
+	return 0;
+}
+
+const char *route_name(const struct route *r, unsigned int node, char buf[ROUTE_NAME_LEN])
+{
+	const struct route_address *a = &r->node[node];
+
+	if (a->local)
+		snprintf(buf, ROUTE_NAME_LEN, "unix:%s", a->path);
+	else
+		snprintf(buf, ROUTE_NAME_LEN, "%s:%u", a->node.host, a->node.port);
+	return buf;
+}

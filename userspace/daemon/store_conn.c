@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One connection to Redis. See store_conn.h. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "store_conn.h"
+
+#define READ_LEN	65536
+/* Reads of one turn, so that a long answer does not keep the loop from its timers. */
+#define READS		16
+#define IOVS		64
+#define BACKOFF_MIN	(50 * NSEC_PER_MSEC)
+#define BACKOFF_MAX	NSEC_PER_SEC
+#define CONNECT_TIMEOUT	(2 * NSEC_PER_SEC)
+
+void commands_add(struct command_queue *q, struct command *cmd)
+{
+	cmd->next = NULL;
+	if (q->tail)
+		q->tail->next = cmd;
+	else
+		q->head = cmd;
+	q->tail = cmd;
+}
+
+struct command *commands_pop(struct command_queue *q)
+{
+	struct command *cmd = q->head;
+
+	if (!cmd)
+		return NULL;
+	q->head = cmd->next;
+	if (!q->head)
+		q->tail = NULL;
+	cmd->next = NULL;
+	return cmd;
+}
+
+void command_free(struct command *cmd)
+{
+	if (cmd->reply)
+		freeReplyObject(cmd->reply);
+	redisFreeCommand(cmd->text);
+	free(cmd);
+}
+
+static void look(struct conn *c)
+{
+	bool out = c->state == CONN_CONNECTING || c->unsent;
+
+	loop_watch(c->loop, &c->watch, EPOLLIN | (out ? EPOLLOUT : 0));
+}
+
+static void watch_head(struct conn *c)
+{
+	if (c->queue.head && !c->late.armed)
+		wheel_arm(c->wheel, &c->late, c->queue.head->deadline);
+}
+
+void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
+{
+	cmd->deadline = wheel_now(c->wheel) + timeout;
+	commands_add(&c->queue, cmd);
+	if (!c->unsent)
+		c->unsent = cmd;
+	watch_head(c);
+	loop_again(c->loop);
+}
+
+/* Moves the place of the next write by @n bytes. */
+static void wrote(struct conn *c, size_t n)
+{
+	while (n) {
+		size_t left = c->unsent->len - c->offset;
+
+		if (n < left) {
+			c->offset += n;
+			return;
+		}
+		n -= left;
+		c->offset = 0;
+		c->unsent = c->unsent->next;
+	}
+}
+
+void conn_flush(struct conn *c)
+{
+	while (c->unsent && c->state >= CONN_GREETING) {
+		uint64_t now = wheel_now(c->wheel);
+		struct iovec iov[IOVS];
+		struct command *cmd;
+		int count = 0;
+		ssize_t n;
+
+		for (cmd = c->unsent; cmd && count < IOVS; cmd = cmd->next) {
+			size_t offset = count ? 0 : c->offset;
+
+			iov[count].iov_base = cmd->text + offset;
+			iov[count++].iov_len = cmd->len - offset;
+			if (!offset)
+				cmd->sent = now;
+		}
+		n = writev(c->watch.fd, iov, count);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0) {
+			conn_close(c, strerror(errno));
+			return;
+		}
+		wrote(c, n);
+	}
+	/* What was not written at all was not sent. */
+	for (struct command *cmd = c->unsent; cmd; cmd = cmd->next) {
+		if (cmd != c->unsent || !c->offset)
+			cmd->sent = 0;
+	}
+	if (c->state >= CONN_CONNECTING)
+		look(c);
+}
+
+static void take_reply(struct conn *c, redisReply *reply, uint64_t received)
+{
+	struct command *cmd;
+
+	if (c->subscribe && reply->type == REDIS_REPLY_ARRAY) {
+		c->events->push(c, reply);
+		return;
+	}
+	cmd = commands_pop(&c->queue);
+	if (!cmd) {
+		freeReplyObject(reply);
+		return;
+	}
+	c->events->reply(c, cmd, reply, received);
+}
+
+static void read_replies(struct conn *c)
+{
+	static char buf[READ_LEN];
+
+	for (unsigned int i = 0; i < READS; i++) {
+		ssize_t n = read(c->watch.fd, buf, sizeof(buf));
+		uint64_t received = wheel_now(c->wheel);
+		void *reply;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			conn_close(c, n ? strerror(errno) : "Redis closed the connection");
+			return;
+		}
+		if (redisReaderFeed(c->reader, buf, n) != REDIS_OK) {
+			conn_close(c, c->reader->errstr);
+			return;
+		}
+		do {
+			reply = NULL;
+			if (redisReaderGetReply(c->reader, &reply) != REDIS_OK) {
+				conn_close(c, "Redis does not speak its protocol");
+				return;
+			}
+			if (reply)
+				take_reply(c, reply, received);
+			/* The answer may have ended the connection. */
+			if (c->state < CONN_GREETING)
+				return;
+		} while (reply);
+		if ((size_t)n < sizeof(buf))
+			return;
+	}
+}
+
+static void ready(struct watch *w, uint32_t events)
+{
+	struct conn *c = container_of(w, struct conn, watch);
+
+	if (c->state == CONN_CONNECTING) {
+		socklen_t len = sizeof(int);
+		int err = 0;
+
+		getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+		if (err) {
+			conn_close(c, strerror(err));
+			return;
+		}
+		if (!(events & EPOLLOUT))
+			return;
+		wheel_clear(c->wheel, &c->late);
+		c->state = CONN_GREETING;
+		c->events->opened(c);
+		return;
+	}
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		read_replies(c);
+	if (c->state >= CONN_GREETING && events & EPOLLOUT)
+		conn_flush(c);
+}
+
+static int connect_local(const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) && errno != EINPROGRESS) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static int connect_node(const struct redis_node *node)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+	struct addrinfo *list = NULL;
+	int fd = -EHOSTUNREACH;
+	char port[8];
+
+	snprintf(port, sizeof(port), "%u", node->port);
+	if (getaddrinfo(node->host, port, &hints, &list))
+		return -EHOSTUNREACH;
+	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		int one = 1;
+
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			continue;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+		if (connect(fd, a->ai_addr, a->ai_addrlen) && errno != EINPROGRESS) {
+			int err = -errno;
+
+			close(fd);
+			fd = err;
+		}
+	}
+	freeaddrinfo(list);
+	return fd;
+}
+
+static void later(struct conn *c)
+{
+	uint64_t now = wheel_now(c->wheel);
+
+	wheel_arm(c->wheel, &c->retry, now + c->backoff);
+	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
+}
+
+void conn_open(struct conn *c)
+{
+	int fd = c->address->local ? connect_local(c->address->path) :
+				     connect_node(&c->address->node);
+
+	if (fd < 0) {
+		c->events->closed(c, strerror(-fd));
+		later(c);
+		return;
+	}
+	c->reader = redisReaderCreate();
+	if (!c->reader) {
+		close(fd);
+		later(c);
+		return;
+	}
+	c->watch.fn = ready;
+	c->watch.fd = fd;
+	c->state = CONN_CONNECTING;
+	wheel_arm(c->wheel, &c->late, wheel_now(c->wheel) + CONNECT_TIMEOUT);
+	look(c);
+}
+
+static void end(struct conn *c)
+{
+	struct command *cmd;
+
+	wheel_clear(c->wheel, &c->late);
+	if (c->state != CONN_CLOSED) {
+		loop_watch(c->loop, &c->watch, 0);
+		close(c->watch.fd);
+		redisReaderFree(c->reader);
+		c->reader = NULL;
+	}
+	c->state = CONN_CLOSED;
+	c->unsent = NULL;
+	c->offset = 0;
+	while ((cmd = commands_pop(&c->queue))) {
+		cmd->result = cmd->sent ? STORE_UNKNOWN : STORE_DOWN;
+		commands_add(&c->failed, cmd);
+	}
+}
+
+void conn_close(struct conn *c, const char *why)
+{
+	char text[128];
+
+	/* The text may be the reader's own. */
+	snprintf(text, sizeof(text), "%s", why);
+	end(c);
+	loop_again(c->loop);
+	c->events->closed(c, text);
+	later(c);
+}
+
+void conn_ready(struct conn *c)
+{
+	c->state = CONN_READY;
+	c->backoff = BACKOFF_MIN;
+}
+
+static void too_late(struct timer *t, uint64_t now)
+{
+	struct conn *c = container_of(t, struct conn, late);
+
+	if (c->state == CONN_CONNECTING)
+		conn_close(c, "connecting takes too long");
+	else if (c->queue.head && c->queue.head->deadline <= now)
+		conn_close(c, "Redis does not answer");
+	else
+		watch_head(c);
+}
+
+static void again(struct timer *t, uint64_t now)
+{
+	(void)now;
+	conn_open(container_of(t, struct conn, retry));
+}
+
+int conn_init(struct conn *c)
+{
+	int ret;
+
+	c->state = CONN_CLOSED;
+	c->backoff = BACKOFF_MIN;
+	c->late.fn = too_late;
+	c->retry.fn = again;
+	ret = wheel_prepare(c->wheel, &c->late);
+	return ret ? ret : wheel_prepare(c->wheel, &c->retry);
+}
+
+void conn_free(struct conn *c)
+{
+	struct command *cmd;
+
+	end(c);
+	while ((cmd = commands_pop(&c->failed)))
+		command_free(cmd);
+	wheel_disarm(c->wheel, &c->late);
+	wheel_disarm(c->wheel, &c->retry);
+}

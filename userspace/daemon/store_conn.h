@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One connection to Redis: a socket, a queue of commands, a reader. Only store.c uses it.
+ *
+ *   queue   head ... sent ... | unsent ... tail
+ *           ^ next answer       ^ next write
+ */
+#ifndef TWHEELD_STORE_CONN_H
+#define TWHEELD_STORE_CONN_H
+
+#include <hiredis/hiredis.h>
+
+#include "loop.h"
+#include "route.h"
+#include "store.h"
+#include "wheel.h"
+
+struct conn;
+
+/**
+ * struct command - one that waits for its answer
+ * @next: the next in its queue
+ * @text: what is sent, as RESP; of redisFormatCommandArgv()
+ * @len: its length
+ * @tail: of EVALSHA: where the part behind the hash begins
+ * @argc: of EVALSHA: number of its arguments
+ * @script: of EVALSHA, else -1
+ * @evaluated: the source was sent, after NOSCRIPT
+ * @confirm: the answer waits for the WAIT behind it
+ * @sent: when its first byte was written; 0: not yet
+ * @deadline: when the connection is ended for it
+ * @fn: of the caller, or NULL
+ * @arg: for @fn
+ * @result: what becomes of it
+ * @reply: kept until the WAIT is answered
+ */
+struct command {
+	struct command *next;
+	char *text;
+	size_t len;
+	size_t tail;
+	unsigned int argc;
+	int script;
+	bool evaluated;
+	bool confirm;
+	uint64_t sent;
+	uint64_t deadline;
+	store_fn *fn;
+	void *arg;
+	enum store_result result;
+	redisReply *reply;
+};
+
+/**
+ * struct command_queue - commands in order
+ */
+struct command_queue {
+	struct command *head;
+	struct command *tail;
+};
+
+void commands_add(struct command_queue *q, struct command *cmd);
+struct command *commands_pop(struct command_queue *q);
+
+enum conn_state {
+	CONN_CLOSED,
+	CONN_CONNECTING,
+	/* Connected; store.c asks what the server is. */
+	CONN_GREETING,
+	CONN_READY,
+};
+
+/**
+ * struct conn_events - what a connection tells
+ * @opened: connected
+ * @reply: the answer to a command, which now belongs to the callee, as does the reply
+ * @push: an answer without a command
+ * @closed: it ended, and all its commands are in @failed of the connection
+ */
+struct conn_events {
+	void (*opened)(struct conn *c);
+	void (*reply)(struct conn *c, struct command *cmd, redisReply *reply, uint64_t received);
+	void (*push)(struct conn *c, redisReply *reply);
+	void (*closed)(struct conn *c, const char *why);
+};
+
+/**
+ * struct conn - a connection
+ * @loop: its loop
+ * @wheel: its timers
+ * @events: whom it tells
+ * @store: for store.c
+ * @node: number of its node, for store.c
+ * @address: where to connect
+ * @state: how far it is
+ * @subscribe: answers are messages
+ * @watch: of the socket
+ * @late: ends the connection when a command is too old
+ * @retry: connects again
+ * @backoff: until the next retry, ns
+ * @reader: of hiredis
+ * @queue: commands without an answer
+ * @unsent: the first that is not written in full
+ * @offset: how much of it is written
+ * @failed: commands that have failed; store.c empties it
+ */
+struct conn {
+	struct loop *loop;
+	struct wheel *wheel;
+	const struct conn_events *events;
+	struct store *store;
+	unsigned int node;
+	const struct route_address *address;
+	enum conn_state state;
+	bool subscribe;
+	struct watch watch;
+	struct timer late;
+	struct timer retry;
+	uint64_t backoff;
+	redisReader *reader;
+	struct command_queue queue;
+	struct command *unsent;
+	size_t offset;
+	struct command_queue failed;
+};
+
+/**
+ * conn_init() - prepare; the caller has set loop to address, and subscribe
+ *
+ * Return: 0, or a negative errno.
+ */
+int conn_init(struct conn *c);
+
+/**
+ * conn_open() - connect; if that fails, again later, until conn_free()
+ */
+void conn_open(struct conn *c);
+
+/**
+ * conn_close() - end the connection, and connect again later
+ * @c: the connection
+ * @why: for closed()
+ */
+void conn_close(struct conn *c, const char *why);
+
+/**
+ * conn_ready() - the server is one that we want
+ */
+void conn_ready(struct conn *c);
+
+void conn_free(struct conn *c);
+
+/**
+ * conn_push() - append a command
+ * @c: the connection
+ * @cmd: the command; belongs to the connection
+ * @timeout: until its deadline, ns
+ */
+void conn_push(struct conn *c, struct command *cmd, uint64_t timeout);
+
+/**
+ * conn_flush() - write what was appended
+ */
+void conn_flush(struct conn *c);
+
+void command_free(struct command *cmd);
+
+#endif /* TWHEELD_STORE_CONN_H */

@@ -1,0 +1,930 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""twheeld as its users see it: all routes, their errors, and the laws D1 to D17.
+
+  daemon_test.py PROGRAM [NAME...]
+"""
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, test,
+                 wait_until)
+
+redis = Redis()
+sink = Sink()
+one = Daemon(redis, "--lease=6s", "--max-lost=2")
+two = Daemon(redis, "--lease=6s", "--max-lost=2")
+a = one.client()
+b = two.client()
+numbers = iter(range(10 ** 6))
+
+
+def queue(**settings):
+    """A new queue. Return: its path."""
+    path = f"/v1/queues/q{next(numbers)}"
+    equal(a.call("PUT", path, settings)[0], 201, "a queue is made")
+    # The other daemon has heard of it.
+    wait_until(lambda: b.raw("GET", path)[0] == 200)
+    return path
+
+
+def push(**settings):
+    return queue(mode="push", **settings)
+
+
+def pull(**settings):
+    return queue(mode="pull", **settings)
+
+
+def put(path, task, client=a, **fields):
+    """Return: the answer to a task that is accepted."""
+    status, answer = client.call("PUT", f"{path}/tasks/{task}", fields)
+    if status not in (200, 201):
+        raise AssertionError(f"put: {status} {answer}")
+    return answer
+
+
+def state(path, task):
+    status, answer = a.call("GET", f"{path}/tasks/{task}")
+    return answer["state"] if status == 200 else None
+
+
+def reserve(path, client=a, limit=1, wait="3s", lease="30s"):
+    status, answer = client.call("POST", f"{path}/reserve",
+                                 {"limit": limit, "wait": wait, "lease": lease})
+    equal(status, 200, "reserve")
+    return answer["tasks"]
+
+
+def report(path, verb, task, client=a, **more):
+    body = {"tasks": [{"id": task["id"], "token": task["token"], **more}]}
+    return client.call("POST", f"{path}/{verb}", body)
+
+
+# ---- Routes ----
+
+@test("an error has a status, a code, a message and the field")
+def errors():
+    p, q = push(), pull()
+    url = sink.url + "/"
+    rows = [
+        ("GET", "/nothing", None, 404, "not_found", ""),
+        ("GET", "/v1/queues/none", None, 404, "not_found", "queue"),
+        ("POST", "/v1/queues/none/tasks", {}, 404, "not_found", "queue"),
+        ("POST", "/v1/queues/a.b/tasks", {}, 400, "invalid", "queue"),
+        ("PUT", p, {"mode": "other"}, 400, "invalid", "mode"),
+        ("PUT", p, {"lanes": 7}, 400, "invalid", "lanes"),
+        ("PUT", p, {"mode": "pull"}, 400, "invalid", "mode"),
+        ("PUT", p, {"color": 1}, 400, "invalid", "color"),
+        ("PATCH", p, {}, 405, "invalid", "method"),
+        ("POST", f"{p}/tasks", {"payload": 1}, 400, "invalid", "callback"),
+        ("POST", f"{p}/tasks", {"callback": {"url": "ftp://x/"}}, 400, "invalid", "callback.url"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "color": 1}, 400, "invalid", "color"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "in": "soon"}, 400, "invalid", "in"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "every": 50}, 400, "invalid", "every"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url, "headers": {"Host": "x"}}}, 400,
+         "invalid", "callback.headers.Host"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "id": "a b"}, 400, "invalid", "id"),
+        ("POST", f"{p}/tasks", "{", 400, "invalid", ""),
+        ("POST", f"{q}/tasks", {"callback": {"url": url}}, 400, "invalid", "callback"),
+        ("GET", f"{p}/tasks/none", None, 404, "not_found", "id"),
+        ("GET", f"{p}/tasks?state=odd", None, 400, "invalid", "state"),
+        ("GET", f"{p}/tasks?limit=0", None, 400, "invalid", "limit"),
+        ("GET", f"{p}/tasks?cursor=x", None, 400, "invalid", "cursor"),
+        ("PATCH", f"{p}/tasks/none", {"in": 1}, 404, "not_found", "id"),
+        ("PATCH", f"{p}/tasks/none", {}, 400, "invalid", None),
+        ("DELETE", f"{p}/tasks/none", None, 404, "not_found", "id"),
+        ("POST", f"{p}/tasks/none/run", None, 404, "not_found", "id"),
+        ("POST", f"{p}/tasks/none/replay", None, 404, "not_found", "id"),
+        ("POST", f"{p}/reserve", {}, 400, "invalid", "queue"),
+        ("POST", f"{q}/reserve", {"limit": 101}, 400, "invalid", "limit"),
+        ("POST", f"{q}/ack", {"tasks": []}, 400, "invalid", "tasks"),
+        ("POST", f"{q}/ack", {"tasks": [{"id": "x", "token": "no"}]}, 400, "invalid",
+         "tasks[0].token"),
+        ("POST", f"{q}/ack", {"tasks": [{"id": "x", "token": "%016x-1" % 5}]}, 410, "stale",
+         "token"),
+    ]
+    for method, path, body, status, code, field in rows:
+        got, answer = a.call(method, path, body)
+        row = f"{method} {path} {body}"
+        equal(got, status, row + f" {answer}")
+        equal(answer["error"]["code"], code, row)
+        assert answer["error"]["message"], row
+        if field is not None:
+            equal(answer["error"].get("field", ""), field, row)
+
+
+@test("a request above 4 MiB is refused: 413")
+def too_large():
+    status, answer = one.client().call("POST", f"{push()}/tasks", "x" * (5 << 20))
+    equal((status, answer["error"]["code"]), (413, "too_large"))
+
+
+@test("a changing request needs Content-Type JSON, and an Origin that is ours")
+def safe_requests():
+    path = f"{push()}/pause"
+    equal(a.call("POST", path, "", {"Content-Type": None})[0], 400)
+    equal(a.call("POST", path, "", {"Content-Type": "text/plain"})[0], 400)
+    equal(a.call("POST", path, "", {"Origin": "http://evil.example"})[0], 403)
+    equal(a.call("POST", path, "", {"Origin": "http://localhost"})[0], 200)
+
+
+@test("put answers created, replaced, kept, exists; a batch has one answer each, in order")
+def put_results():
+    q = pull()
+    answer = put(q, "x", **{"in": "1h"})
+    equal((answer["result"], answer["state"]), ("created", "scheduled"))
+    assert abs(answer["due"] - now_ms() - 3600000) < 2000
+    first = answer["version"]
+    answer = put(q, "x", **{"in": "2h", "payload": {"new": True}})
+    equal(answer["result"], "replaced")
+    assert answer["version"] != first
+    due = answer["due"]
+    answer = put(q, "x", **{"in": "3h", "if_exists": "keep"})
+    equal((answer["result"], answer["due"]), ("kept", due))
+    status, answer = a.call("PUT", f"{q}/tasks/x", {"if_exists": "fail"})
+    equal((status, answer["error"]["code"]), (409, "exists"))
+    status, answer = a.call("GET", f"{q}/tasks/x")
+    equal((status, answer["payload"], answer["due"]), (200, {"new": True}, due))
+    status, answer = a.call("POST", f"{q}/tasks", {"tasks": [
+        {"id": "b1", "in": "1h"}, {"id": "b!", "in": "1h"}, {"in": "1h"},
+        {"id": "x", "if_exists": "fail"}]})
+    equal(status, 200)
+    one_, bad, made_up, exists = answer["tasks"]
+    equal((one_["id"], one_["result"]), ("b1", "created"))
+    equal((bad["error"]["code"], bad["error"]["field"]), ("invalid", "id"))
+    equal(len(made_up["id"]), 32)
+    equal(exists["error"]["code"], "exists")
+
+
+@test("lists go page by page through all lanes, each task once")
+def lists():
+    q = pull(lanes=3)
+    a.call("POST", f"{q}/tasks", {"tasks": [{"id": f"t{n}", "in": "1h"} for n in range(25)]})
+    seen, cursor = [], ""
+    for _ in range(20):
+        status, answer = a.call("GET", f"{q}/tasks?limit=10" +
+                                (f"&cursor={cursor}" if cursor else ""))
+        equal(status, 200)
+        seen += [t["id"] for t in answer["tasks"]]
+        cursor = answer.get("cursor")
+        if not cursor:
+            break
+    equal(sorted(seen), sorted(f"t{n}" for n in range(25)))
+    counts = a.call("GET", q)[1]
+    equal((counts["scheduled"], counts["forecast"]["60s"], counts["forecast"]["24h"]),
+          (25, 0, 25))
+    names = [x["queue"] for x in a.call("GET", "/v1/queues")[1]["queues"]]
+    assert q.split("/")[-1] in names
+
+
+@test("/healthz, /readyz, /metrics and the page are served")
+def probes():
+    for path, word in (("/healthz", "alive"), ("/readyz", "ready"),
+                       ("/metrics", "twheeld_tasks{"), ("/", "<html")):
+        status, head, text = a.raw("GET", path)
+        equal(status, 200, path)
+        assert word in text, path
+    assert "Content-Security-Policy" in a.raw("GET", "/")[1]
+    wait_until(lambda: one.metric("members") == 2, 3)
+
+
+# ---- Push ----
+
+@test("D1, D2, D3: each task runs, once, never before the due time that the client was told")
+def on_time():
+    path, begin = push(), int(now_ms()) + 300
+    answers = a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"on_time-{n}", "at": begin + random.randrange(2500),
+         "callback": {"url": sink.url + "/"}} for n in range(500)]})[1]["tasks"]
+    due = {t["id"]: t["due"] for t in answers}
+    wait_until(lambda: len([r for r in sink.received() if r["id"] in due]) >= 500)
+    time.sleep(0.2)
+    got = [r for r in sink.received() if r["id"] in due]
+    equal(len(got), 500, "runs")
+    equal(len({r["id"] for r in got}), 500, "tasks")
+    late = sorted(r["at"] - due[r["id"]] for r in got)
+    assert late[0] >= 0, f"early by {-late[0]} ms"
+    print(f"# lateness p50 {late[250]:.2f} ms, p99 {late[495]:.2f} ms, last {late[-1]:.2f} ms")
+    assert late[495] < 250, f"p99 {late[495]} ms"
+    wait_until(lambda: state(path, "on_time-0") is None)
+
+
+@test("a callback has the task's headers and payload, and the daemon's headers")
+def callback_headers():
+    path = push()
+    answer = put(path, "h1", callback={"url": sink.url + "/x", "method": "PUT",
+                                       "headers": {"X-Mine": "7"}}, payload={"a": [1, 2]})
+    r = sink.wait_for("h1")[0]
+    equal((r["method"], r["path"], json.loads(r["body"])), ("PUT", "/x", {"a": [1, 2]}))
+    head = r["head"]
+    name = path.split("/")[-1]
+    equal(head["idempotency-key"], f"{name}/h1/{answer['version']}/{answer['due']}")
+    equal((head["x-mine"], head["twheel-queue"], head["twheel-attempt"]), ("7", name, "1"))
+    equal(head["content-type"], "application/json")
+    equal(int(head["twheel-scheduled-at"]), answer["due"])
+
+
+@test("D9: retries back off, the random part only adds, and all have one key")
+def retries():
+    path = push()
+    put(path, "r1", callback={"url": sink.url + "/fail/2"},
+        retry={"limit": 5, "base": "200ms", "cap": "1s", "jitter": 0.2})
+    got = sink.wait_for("r1", 3)
+    equal([r["attempt"] for r in got], [1, 2, 3])
+    equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
+    first, second = got[1]["at"] - got[0]["at"], got[2]["at"] - got[1]["at"]
+    assert 200 <= first < 200 * 1.2 + 150, first
+    assert 400 <= second < 400 * 1.2 + 150, second
+    wait_until(lambda: state(path, "r1") is None)
+
+
+@test("D9: Retry-After is obeyed if it is longer")
+def retry_after():
+    path = push()
+    put(path, "ra", callback={"url": sink.url + "/after/1"}, retry={"base": "100ms"})
+    got = sink.wait_for("ra", 2)
+    gap = got[1]["at"] - got[0]["at"]
+    assert 1000 <= gap < 1400, gap
+
+
+@test("D10: 410 and used attempts are dead; the dead are listed with their error, and replayed")
+def dead_letters():
+    path = push()
+    put(path, "gone", callback={"url": sink.url + "/status/410"})
+    put(path, "used", callback={"url": sink.url + "/status/500"},
+        retry={"limit": 2, "base": "100ms"})
+    wait_until(lambda: state(path, "gone") == "dead" and state(path, "used") == "dead")
+    equal(len(sink.received("used")), 2)
+    dead = a.call("GET", f"{path}/tasks?state=dead")[1]["tasks"]
+    equal(sorted(t["id"] for t in dead), ["gone", "used"])
+    assert all("410" in t["error"] or "500" in t["error"] for t in dead), dead
+    equal(a.call("POST", f"{path}/tasks/gone/replay")[0], 200)
+    sink.wait_for("gone", 2)
+    keys = {r["head"]["idempotency-key"] for r in sink.received("gone")}
+    equal(len(keys), 1, "a replay has the key of its run")
+    wait_until(lambda: state(path, "gone") == "dead")
+    equal(a.call("POST", f"{path}/replay?limit=10"), (200, {"replayed": 2}))
+    sink.wait_for("used", 3)
+
+
+@test("every: multiples of the first due time; retries are of one run")
+def periodic():
+    path = push()
+    due = put(path, "p1", callback={"url": sink.url + "/"}, every="300ms", **{"in": "200ms"})["due"]
+    got = sink.wait_for("p1", 4)
+    equal([int(r["head"]["twheel-scheduled-at"]) - due for r in got[:4]], [0, 300, 600, 900])
+    assert all(r["at"] >= int(r["head"]["twheel-scheduled-at"]) for r in got), "early"
+    equal(len({r["head"]["idempotency-key"] for r in got[:4]}), 4, "a key for each run")
+    assert a.call("DELETE", f"{path}/tasks/p1")[0] in (200, 202)
+    time.sleep(0.4)
+    count = len(sink.received("p1"))
+    time.sleep(0.7)
+    equal(len(sink.received("p1")), count, "runs after the cancellation")
+
+
+@test("D12: an overdue task runs, is skipped or buried, as its late policy says")
+def late():
+    path = push()
+    past = int(now_ms()) - 60000
+    url = {"url": sink.url + "/"}
+    for then in ("run", "skip", "dead"):
+        put(path, f"late-{then}", at=past, callback=url, keep="1h",
+            late={"after": "5s", "then": then})
+    sink.wait_for("late-run")
+    wait_until(lambda: state(path, "late-dead") == "dead")
+    wait_until(lambda: state(path, "late-skip") == "done")
+    equal(a.call("GET", f"{path}/tasks/late-dead")[1]["error"], "missed")
+    equal((sink.received("late-skip"), sink.received("late-dead")), ([], []))
+
+
+@test("keep: a done task stays readable, then goes")
+def kept():
+    path = push()
+    put(path, "k1", callback={"url": sink.url + "/"}, keep="1500ms")
+    wait_until(lambda: state(path, "k1") == "done")
+    wait_until(lambda: state(path, "k1") is None, 8)
+
+
+@test("D14: a slow endpoint delays no other")
+def slow_endpoint():
+    path, other = push(), Sink()
+    # 33 requests are more than a host may have.
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"slow-{n}", "callback": {"url": other.url + "/slow/1500"}} for n in range(80)]})
+    time.sleep(0.3)
+    due = {}
+    for n in range(20):
+        due[f"fast-{n}"] = put(path, f"fast-{n}", callback={"url": sink.url + "/"},
+                               **{"in": "100ms"})["due"]
+    for task, at in due.items():
+        r = sink.wait_for(task)[0]
+        assert r["at"] - at < 400, f"{task}: {r['at'] - at} ms late"
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 80, 15)
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 15)
+    got = other.received()
+    equal(len(got), 80, "each once: a release is no attempt")
+    equal({r["attempt"] for r in got}, {1})
+    at_once = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 1400) for x in got)
+    assert at_once <= 2 * 32, f"{at_once} requests at once by two daemons"
+
+
+@test("D15: a private address is dead at once, a redirect is not followed")
+def safe_callbacks():
+    own = Redis()
+    d = Daemon(own, "--callback-allow=192.0.2.0/24")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/private"}})
+    wait_until(lambda: c.call("GET", "/v1/queues/s/tasks/x")[1].get("state") == "dead")
+    error = c.call("GET", "/v1/queues/s/tasks/x")[1]["error"]
+    assert "loopback" in error or "refused" in error, error
+    equal(sink.received("x"), [])
+    equal(d.end(), 0)
+    path = push()
+    put(path, "redirected", callback={"url": sink.url + "/redirect"}, retry={"limit": 1})
+    wait_until(lambda: state(path, "redirected") == "dead")
+    equal([r["path"] for r in sink.received("redirected")], ["/redirect"])
+
+
+# ---- Pull ----
+
+@test("pull: reserve waits until the task is due; ack, and a second ack is stale")
+def pull_basic():
+    q = pull()
+    due = put(q, "w1", payload={"n": 1}, **{"in": "400ms"})["due"]
+    task, = reserve(q)
+    assert 0 <= now_ms() - due < 200, now_ms() - due
+    equal((task["id"], task["attempt"], task["payload"], task["first_due"]),
+          ("w1", 1, {"n": 1}, due))
+    equal(state(q, "w1"), "leased")
+    # Any daemon takes any report.
+    equal(report(q, "ack", task, b)[0], 200)
+    equal(state(q, "w1"), None)
+    status, answer = report(q, "ack", task)
+    equal((status, answer["error"]["code"]), (410, "stale"))
+
+
+@test("pull: an empty answer after wait, at once without wait; and limit")
+def pull_empty():
+    q = pull()
+    begin = time.monotonic()
+    equal(reserve(q, wait="300ms"), [])
+    assert 0.3 <= time.monotonic() - begin < 0.8
+    begin = time.monotonic()
+    equal(reserve(q, wait=0), [])
+    assert time.monotonic() - begin < 0.3
+    for n in range(6):
+        put(q, f"l{n}")
+    got = []
+    while len(got) < 6:
+        tasks = reserve(q, limit=4, wait=0)
+        assert 0 < len(tasks) <= 4, tasks
+        got += tasks
+    equal(len({t["id"] for t in got}), 6)
+    equal(a.call("POST", f"{q}/ack", {"tasks": [
+        {"id": t["id"], "token": t["token"]} for t in got]})[0], 200)
+
+
+@test("pull: a put wakes a worker that waits, also one of another daemon")
+def pull_wakes():
+    q = pull()
+    got = []
+
+    def work():
+        got.extend(reserve(q, two.client()))
+        got.append(now_ms())
+    t = threading.Thread(target=work)
+    t.start()
+    time.sleep(0.3)
+    due = put(q, "w2")["due"]
+    t.join()
+    equal(got[0]["id"], "w2")
+    assert got[1] - due < 150, f"{got[1] - due} ms"
+
+
+@test("pull: nack delays, buries; release is no attempt; extend keeps the lease")
+def pull_reports():
+    q = pull()
+    put(q, "n1")
+    task, = reserve(q)
+    equal(report(q, "nack", task, delay="300ms", error="not now")[0], 200)
+    answer = a.call("GET", f"{q}/tasks/n1")[1]
+    equal((answer["state"], answer["attempts"], answer["error"]), ("scheduled", 1, "not now"))
+    task, = reserve(q)
+    equal(task["attempt"], 2)
+    equal(report(q, "release", task)[0], 200)
+    task, = reserve(q, lease="1s")
+    equal(task["attempt"], 2)
+    equal(report(q, "extend", task, lease="30s")[0], 200)
+    time.sleep(1.6)
+    equal(state(q, "n1"), "leased")
+    status, answer = report(q, "nack", task, dead=True, error="broken")
+    equal(status, 200)
+    equal(state(q, "n1"), "dead")
+
+
+@test("D9: a nack without a delay backs off as the task wants")
+def nack_backoff():
+    q = pull()
+    put(q, "nb", retry={"base": "200ms", "cap": "10s", "jitter": 0})
+    gaps = []
+    for _ in range(3):
+        task, = reserve(q)
+        equal(report(q, "nack", task)[0], 200)
+        gaps.append(a.call("GET", f"{q}/tasks/nb")[1]["due"] - now_ms())
+    for gap, want in zip(gaps, (200, 400, 800)):
+        assert want - 60 < gap <= want, gaps
+
+
+@test("pull: if a client disconnects in reserve, its tasks go to another")
+def pull_disconnect():
+    q = pull()
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(one.path)
+    body = b'{"wait":"20s"}'
+    s.sendall(b"POST %s/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              b"Content-Length: %d\r\n\r\n%s" % (q.encode(), len(body), body))
+    time.sleep(0.3)
+    s.close()
+    time.sleep(0.1)
+    put(q, "d1")
+    begin = time.monotonic()
+    task, = reserve(q, b)
+    assert time.monotonic() - begin < 1
+    equal((task["id"], task["attempt"]), ("d1", 1))
+
+
+@test("D11: after max-lost leases without a report a task is dead, with the reason lost")
+def poison():
+    q = pull()
+    put(q, "poison")
+    for _ in range(2):
+        task, = reserve(q, lease="1s", wait="8s")
+    wait_until(lambda: state(q, "poison") == "dead", 12)
+    answer = a.call("GET", f"{q}/tasks/poison")[1]
+    equal((answer["error"], answer["lost"]), ("lost", 2))
+    equal(report(q, "ack", task)[0], 410)
+
+
+# ---- Cancel, move, replace, pause ----
+
+@test("D8: a canceled task does not run, whether it waits in Redis or is held by any daemon")
+def cancel():
+    path = push()
+    url = {"url": sink.url + "/"}
+    put(path, "c-far", callback=url, **{"in": "1h"})
+    equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
+    equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
+    answers = []
+    begin = int(now_ms()) + 1200
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"c-{n}", "at": begin, "callback": url} for n in range(40)]})
+    # From 500 ms before on, the tasks are held, by either daemon. Each daemon is asked.
+    time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
+    for n in range(40):
+        status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{n}")
+        answers.append((status, answer.get("state")))
+    time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
+    for n in range(40):
+        if answers[n] == (200, "scheduled"):
+            equal(sink.received(f"c-{n}"), [], f"c-{n} was canceled")
+    recalled = answers.count((200, "scheduled"))
+    print(f"# {recalled} of 40 were recalled")
+    assert recalled >= 30, answers
+    equal(a.call("GET", path)[1]["leased"], 0)
+
+
+@test("D8: a race of cancel and begin: after 200 no attempt begins")
+def cancel_race():
+    path, count, answers = push(lanes=8), 1500, {}
+    begin = int(now_ms()) + 700
+    for first in range(0, count, 500):
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"race-{n}", "at": begin + n % 500, "callback": {"url": sink.url + "/"}}
+            for n in range(first, first + 500)]})
+
+    def work(client, part):
+        # Each is canceled within 15 ms around its due time.
+        for n in sorted(range(part, count, 4), key=lambda n: n % 500):
+            wait = (begin + n % 500 - 5 - now_ms()) / 1000
+            if wait > 0:
+                time.sleep(wait)
+            answers[n] = client.call("DELETE", f"{path}/tasks/race-{n}")[0]
+    workers = [threading.Thread(target=work, args=(d.client(), part))
+               for part, d in enumerate((one, two, one, two))]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
+    time.sleep(0.3)
+    ran = {r["id"] for r in sink.received()}
+    wrong = [n for n in answers if answers[n] == 200 and f"race-{n}" in ran]
+    print(f"# canceled {sum(1 for x in answers.values() if x == 200)}, last attempt "
+          f"{sum(1 for x in answers.values() if x == 202)}, gone "
+          f"{sum(1 for x in answers.values() if x == 404)}")
+    equal(wrong, [], "ran after canceled")
+    lost = [n for n in answers if answers[n] == 404 and f"race-{n}" not in ran]
+    equal(lost, [], "gone without a run")
+
+
+@test("D8: cancel while the attempt runs: 202, and this attempt is the last")
+def cancel_running():
+    path = push()
+    put(path, "cr", callback={"url": sink.url + "/slow/400"})
+    sink.wait_for("cr")
+    equal(b.call("DELETE", f"{path}/tasks/cr"), (202, {"id": "cr", "state": "leased"}))
+    wait_until(lambda: state(path, "cr") is None)
+    put(path, "cf", callback={"url": sink.url + "/status/500"}, retry={"base": "200ms"})
+    sink.wait_for("cf")
+    wait_until(lambda: a.raw("DELETE", f"{path}/tasks/cf")[0] in (200, 202))
+    time.sleep(0.5)
+    equal(len(sink.received("cf")), 1)
+
+
+@test("D8: a task is moved, also one that is held; one that has begun answers 409")
+def move():
+    path = push()
+    url = {"url": sink.url + "/"}
+    put(path, "m-far", callback=url, **{"in": "1h"})
+    status, answer = b.call("PATCH", f"{path}/tasks/m-far", {"in": "300ms"})
+    equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
+    assert sink.wait_for("m-far")[0]["at"] >= answer["due"]
+    put(path, "m-held", callback=url, **{"in": "400ms"})
+    time.sleep(0.1)
+    for client in (a, b):
+        status, answer = client.call("PATCH", f"{path}/tasks/m-held", {"in": "700ms"})
+        equal(status, 200, str(answer))
+    got = sink.wait_for("m-held")
+    assert got[0]["at"] >= answer["due"], got[0]["at"] - answer["due"]
+    equal(int(got[0]["head"]["twheel-scheduled-at"]), answer["due"])
+    put(path, "m-runs", callback={"url": sink.url + "/slow/500"})
+    sink.wait_for("m-runs")
+    status, answer = a.call("PATCH", f"{path}/tasks/m-runs", {"in": "1h"})
+    equal((status, answer["error"]["code"]), (409, "leased"))
+    put(path, "m-now", callback=url, **{"in": "1h"})
+    equal(a.call("POST", f"{path}/tasks/m-now/run")[0], 200)
+    sink.wait_for("m-now", seconds=2)
+    put(path, "m-soon", callback=url, **{"in": "450ms"})
+    time.sleep(0.1)
+    begin = now_ms()
+    equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
+    assert sink.wait_for("m-soon")[0]["at"] - begin < 250
+
+
+@test("D8: put over a held task: one run, with the new body")
+def replace():
+    path = push()
+    url = {"url": sink.url + "/"}
+    for n in range(10):
+        put(path, f"rep-{n}", callback=url, payload="old", **{"in": "350ms"})
+    time.sleep(0.1)
+    for n in range(10):
+        answer = put(path, f"rep-{n}", a if n % 2 else b, callback=url, payload="new",
+                     **{"in": "600ms"})
+        equal((answer["result"], answer.get("was")), ("replaced", None))
+    time.sleep(0.9)
+    for n in range(10):
+        equal([json.loads(r["body"]) for r in sink.received(f"rep-{n}")], ["new"])
+    put(path, "rep-runs", callback={"url": sink.url + "/slow/300"}, payload="old")
+    sink.wait_for("rep-runs")
+    answer = put(path, "rep-runs", callback=url, payload="new")
+    equal((answer["result"], answer["was"]), ("replaced", "leased"))
+    got = sink.wait_for("rep-runs", 2)
+    equal([json.loads(r["body"]) for r in got], ["old", "new"])
+
+
+@test("a pause releases held tasks; nothing begins until resume")
+def pause():
+    path = push()
+    for n in range(20):
+        put(path, f"pa-{n}", callback={"url": sink.url + "/"}, **{"in": "400ms"})
+    time.sleep(0.1)
+    status, answer = b.call("POST", f"{path}/pause")
+    equal((status, answer["paused"], answer["settled"]), (200, True, True))
+    ran = len([r for r in sink.received() if str(r["id"]).startswith("pa-")])
+    time.sleep(0.8)
+    equal(len([r for r in sink.received() if str(r["id"]).startswith("pa-")]), ran)
+    equal(a.call("GET", path)[1]["paused"], True)
+    equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
+    for n in range(20):
+        equal(sink.wait_for(f"pa-{n}", seconds=3)[0]["attempt"], 1)
+
+
+# ---- Outages ----
+
+@test("D4: after SIGKILL the tasks that a daemon had taken run by the end of their leases")
+def killed_daemon():
+    d = Daemon(redis, "--lease=6s")
+    path = push(lanes=32)
+    wait_until(lambda: one.metric("members") == 3)
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"kd-{n}", "in": "800ms", "callback": {"url": sink.url + "/"}}
+        for n in range(200)]})
+    wait_until(lambda: d.metric("held") > 0)
+    d.end(signal.SIGKILL)
+    due = now_ms() + 800
+    wait_until(lambda: len({r["id"] for r in sink.received()
+                            if str(r["id"]).startswith("kd-")}) == 200, 12)
+    assert now_ms() - due < 6000 + 250 + 800, now_ms() - due
+    equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
+
+
+@test("D4: a daemon that was stopped past its leases begins nothing that others have")
+def stopped_daemon():
+    own = Redis()
+    d = Daemon(own, "--lease=6s")
+    e = Daemon(own, "--lease=6s")
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 8})
+    time.sleep(0.2)
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"sd-{n}", "in": "700ms", "callback": {"url": other.url + "/"}}
+        for n in range(100)]})
+    wait_until(lambda: e.metric("held") > 0)
+    e.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 12)
+    e.process.send_signal(signal.SIGCONT)
+    time.sleep(0.7)
+    equal(len(other.received()), 100, "runs")
+    equal((d.end(), e.end()), (0, 0))
+
+
+@test("D2: Redis's clock rules, if the daemon's is an hour ahead or behind")
+def wrong_clock():
+    shim = os.path.join(dir_, "shift_clock.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift_clock.c")
+    if subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source]).returncode:
+        return "SKIP there is no compiler"
+    for shift in (-3600, 3600):
+        own = Redis()
+        d = Daemon(own, env={"LD_PRELOAD": shim, "SHIFT_CLOCK": str(shift)})
+        c, other = d.client(), Sink()
+        c.call("PUT", "/v1/queues/s", {"mode": "push"})
+        due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"wc-{n}", "in": 300 + 7 * n, "callback": {"url": other.url + "/"}}
+            for n in range(100)]})[1]["tasks"]}
+        wait_until(lambda: len(other.received()) == 100)
+        late = sorted(r["at"] - due[r["id"]] for r in other.received())
+        assert 0 <= late[0] and late[98] < 250, (late[0], late[-5:])
+        skew = d.metric("clock_skew_seconds")
+        assert abs(skew + shift) < 1, skew
+        equal(d.end(), 0)
+
+
+@test("D3: a stall of Redis that is shorter than ahead less 200 ms makes no task late")
+def stalled_redis():
+    own = Redis()
+    d = Daemon(own)
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    begin = int(now_ms()) + 800
+    due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"st-{n}", "at": begin + 3 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})[1]["tasks"]}
+    time.sleep(max(0, (begin - now_ms()) / 1000 - 0.05))
+    own.stop()
+    time.sleep(0.3)
+    own.go_on()
+    wait_until(lambda: len(other.received()) == 100)
+    late = sorted(r["at"] - due[r["id"]] for r in other.received())
+    print(f"# lateness p50 {late[50]:.2f} ms, p99 {late[98]:.2f} ms")
+    assert 0 <= late[0] and late[98] < 150, late[-5:]
+    equal(d.end(), 0)
+
+
+@test("D5: Redis is killed and comes back: 503 meanwhile, nothing lost, on by itself")
+def killed_redis():
+    own = Redis("--appendfsync", "always")
+    d = Daemon(own)
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"kr-{n}", "in": 300 + 20 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})
+    time.sleep(0.7)
+    own.kill()
+    time.sleep(0.2)
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url}})
+    equal((status, answer["error"]["code"]), (503, "store_down"))
+    equal(c.raw("GET", "/readyz")[0], 503)
+    equal(c.raw("GET", "/healthz")[0], 200)
+    equal(c.raw("GET", "/metrics")[0], 200)
+    time.sleep(0.5)
+    own.start()
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0, 20)
+    counts = {}
+    for r in other.received():
+        counts[r["id"]] = counts.get(r["id"], 0) + 1
+    twice = sum(1 for n in counts.values() if n > 1)
+    print(f"# {twice} of 100 ran twice: their reports were lost with the connection")
+    equal(d.end(), 0)
+
+
+@test("D16: it refuses a Redis that evicts or is a replica, and says why")
+def unfit_redis():
+    for options, word in ((("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"),
+                           "evicts"),
+                          (("--replicaof", "127.0.0.1", "1"), "replica")):
+        own = Redis(*options)
+        d = Daemon(own, wait=False)
+        equal(d.process.wait(timeout=10), 1, word)
+        assert word in d.text(), d.text()
+        p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{own.path}", "--check"],
+                           capture_output=True, text=True, timeout=20)
+        equal(p.returncode, 1)
+        assert word in p.stderr, p.stderr
+        own.kill()
+    own = Redis("--appendonly", "no")
+    d = Daemon(own, "--strict=yes", wait=False)
+    equal(d.process.wait(timeout=10), 1, "strict")
+    d = Daemon(own)
+    assert "append-only" in d.text(), d.text()
+    equal(d.end(), 0)
+
+
+@test("D16: a full queue answers 429; a full Redis answers 503, and still drains")
+def full():
+    own = Redis()
+    d = Daemon(own)
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "pull", "lanes": 1, "lane_max": 3})
+    for n in range(3):
+        equal(c.call("PUT", f"/v1/queues/s/tasks/f{n}", {})[0], 201)
+    status, head, text = c.raw("PUT", "/v1/queues/s/tasks/f3", {})
+    equal((status, json.loads(text)["error"]["code"]), (429, "queue_full"))
+    assert int(head["Retry-After"]) >= 1
+    own.ask("CONFIG", "SET", "maxmemory", "1mb")
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/f0", {"payload": "x"})
+    equal((status, answer["error"]["code"]), (503, "store_full"))
+    tasks = c.call("POST", "/v1/queues/s/reserve", {"limit": 10})[1]["tasks"]
+    equal(len(tasks), 3)
+    equal(c.call("POST", "/v1/queues/s/ack", {"tasks": [
+        {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    equal(d.end(), 0)
+
+
+@test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")
+def graceful():
+    own = Redis()
+    d = Daemon(own)
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/runs", {"callback": {"url": other.url + "/slow/700"}})
+    c.call("PUT", "/v1/queues/s/tasks/held", {"in": "400ms", "callback": {"url": other.url}})
+    other.wait_for("runs")
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 3
+    e = Daemon(own)
+    c = e.client()
+    equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
+    other.wait_for("held", seconds=3)
+    equal([r["attempt"] for r in other.received("held")], [1])
+    equal(e.end(), 0)
+
+
+@test("D17: a request that does not end is given back after stop-timeout")
+def impatient():
+    own = Redis()
+    d = Daemon(own, "--stop-timeout=500ms")
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/9000"}})
+    other.wait_for("x")
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 2
+    e = Daemon(own)
+    other.wait_for("x", 2, seconds=3)
+    equal(e.end(signal.SIGKILL), -9)
+
+
+@test("D6: with wait-replicas a put is accepted only when a replica has it")
+def wait_replicas():
+    own = Redis("--repl-diskless-sync-delay", "0")
+    d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "pull"})
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {})
+    equal((status, answer["error"]["code"]), (503, "fate_unknown"))
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    own.ask("CONFIG", "SET", "port", str(port))
+    replica = Redis("--replicaof", "127.0.0.1", str(port))
+    wait_until(lambda: "state=online" in (own.ask("INFO", "replication") or ""))
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"})
+    equal((status, answer.get("result")), (200, "kept"))
+    equal(d.end(), 0)
+    replica.kill()
+
+
+@test("scripts are sent again after SCRIPT FLUSH")
+def script_flush():
+    q = pull()
+    redis.ask("SCRIPT", "FLUSH")
+    put(q, "x")
+    task, = reserve(q)
+    equal(report(q, "ack", task)[0], 200)
+
+
+# ---- Authentication, secrets ----
+
+@test("on TCP a token is asked for; no secret reaches a log, the page or the metrics")
+def secrets():
+    token, secret = "t0ken" + "x" * 40, "whsec_" + "c2VjcmV0" * 6
+    for name, text in (("token", token), ("secret", secret), ("password", "pa55word")):
+        path = os.path.join(dir_, name)
+        with open(path, "w") as f:
+            f.write(text + "\n")
+        os.chmod(path, 0o600)
+    own = Redis("--requirepass", "pa55word")
+    own_port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    d = Daemon(own, f"--token-file={dir_}/token", f"--secret-file={dir_}/secret",
+               f"--redis-password-file={dir_}/password", listen=f"127.0.0.1:{own_port}")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/signed", {"callback": {"url": sink.url + "/"}})
+    head = sink.wait_for("signed")[0]["head"]
+    assert head["webhook-signature"].startswith("v1,"), head
+
+    def tcp(path, headers):
+        conn = http.client.HTTPConnection("127.0.0.1", own_port, timeout=10)
+        conn.request("GET", path, None, headers)
+        answer = conn.getresponse()
+        return answer.status, answer.read().decode()
+    equal(tcp("/v1/queues", {})[0], 401)
+    equal(tcp("/v1/queues", {"Authorization": "Bearer wrong"})[0], 401)
+    equal(tcp("/v1/queues", {"Authorization": f"Bearer {token}"})[0], 200)
+    equal(tcp("/metrics", {})[0], 401)
+    equal(tcp("/healthz", {})[0], 200)
+    texts = [d.text(), c.raw("GET", "/metrics")[2], c.raw("GET", "/")[2],
+             c.raw("GET", "/v1/queues")[2]]
+    equal(d.end(), 0)
+    texts.append(d.text())
+    for text in texts:
+        for word in (token, secret, secret[6:], "pa55word"):
+            assert word not in text, "a secret is shown"
+
+
+@test("without a token, another name for this machine is refused: 403")
+def rebinding():
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    d = Daemon(redis, listen=f"127.0.0.1:{port}")
+    for host, want in (("evil.example", 403), (f"127.0.0.1:{port}", 200), ("localhost", 200)):
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        conn.request("GET", "/v1/queues", None, {"Host": host})
+        equal(conn.getresponse().status, want, host)
+    equal(d.end(), 0)
+
+
+@test("exit 2 for a wrong command line; --version; --check")
+def command_line():
+    def run(*words):
+        return subprocess.run([PROGRAM, "-c", "/dev/null", *words], capture_output=True,
+                              text=True, timeout=20)
+    equal(run("--color=red").returncode, 2)
+    equal(run("--lease=soon").returncode, 2)
+    p = run("--version")
+    equal((p.returncode, p.stdout.split()[0]), (0, "twheeld"))
+    equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
+
+
+@test("D13: a daemon takes no more than hold-max tasks")
+def bounded():
+    own = Redis()
+    d = Daemon(own, "--hold-max=50", "--ahead=5s")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"b{n}", "in": "4s", "callback": {"url": sink.url + "/"}} for n in range(500)]})
+    most = 0
+    for _ in range(10):
+        most = max(most, d.metric("held"))
+        time.sleep(0.05)
+    assert 0 < most <= 50, most
+    equal(d.end(), 0)
+    wait_until(lambda: True)
+
+
+@test("no daemon met an error that it could not explain")
+def clean_logs():
+    for d in (one, two):
+        for line in d.text().splitlines():
+            assert not line.startswith("<3>"), line
+        equal(d.process.poll(), None, "the daemon lives")
+        equal(d.end(), 0)
+
+
+if __name__ == "__main__":
+    run_all()

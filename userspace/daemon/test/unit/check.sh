@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Compiles the unit tests of the daemon with ASan and UBSan and runs them. Then it
+# runs the fuzzers for a while, if there is a clang with libFuzzer.
+#
+#   check.sh [SECONDS]   of each fuzzer; default 5, 0 for none
+#
+# One TAP stream: a line for each assertion, with the name of its program. Exit
+# status 0 if all are good. CC, CLANG and CFLAGS come from the environment.
+
+set -eu
+
+seconds=${1:-5}
+here=$(cd "$(dirname "$0")" && pwd)
+daemon=$(cd "$here/../.." && pwd)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+cc=${CC:-cc}
+clang=${CLANG:-clang-14}
+flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror"
+flags="$flags ${CFLAGS:-} -I$daemon -I$here"
+sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+sanitize="$sanitize -fno-omit-frame-pointer"
+
+json="json.c spec.c settings.c pull.c query.c body.c units.c"
+config="config.c config_value.c units.c address.c"
+callback="callback.c callback_host.c callback_header.c sign.c body.c units.c address.c"
+callback="$callback config_value.c"
+
+number=0
+failures=0
+
+# line GOOD NAME
+line() {
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		failures=$((failures + 1))
+		echo "not ok $number - $2"
+	fi
+}
+
+# build COMPILER PROGRAM "SOURCES" "FLAGS AND LIBRARIES"
+build() {
+	sources=
+	for source in $3; do
+		sources="$sources $daemon/$source"
+	done
+	# shellcheck disable=SC2086 # these are lists
+	"$1" $flags $sanitize -o "$out/$2" "$here/$2.c" $sources $4 >"$out/log" 2>&1
+}
+
+# Numbers the lines of a program anew, under its name.
+relay() {
+	while IFS= read -r text; do
+		case $text in
+		"ok "*) line 0 "$1: ${text#* - }" ;;
+		"not ok "*) line 1 "$1: ${text#* - }" ;;
+		"1.."*) ;;
+		"#"*) echo "$text" ;;
+		*) echo "# $text" ;;
+		esac
+	done <"$out/tap"
+}
+
+# check PROGRAM "SOURCES" "LIBRARIES" [ARGUMENT...]
+check() {
+	program=$1 sources=$2 libraries=$3
+	shift 3
+	if ! build "$cc" "$program" "$sources" "$libraries"; then
+		line 1 "$program compiles"
+		sed 's/^/# /' "$out/log"
+		return
+	fi
+	status=0
+	timeout 300 "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
+	relay "$program"
+	if [ -s "$out/err" ]; then
+		head -n 60 "$out/err" | sed 's/^/# /'
+	fi
+	line "$status" "$program ends with status 0"
+}
+
+# fuzz PROGRAM "SOURCES" "LIBRARIES"
+fuzz() {
+	if ! build "$clang" "$1" "$2" "-fsanitize=fuzzer $3"; then
+		line 1 "$1 compiles"
+		sed 's/^/# /' "$out/log"
+		return
+	fi
+	mkdir -p "$out/corpus.$1"
+	status=0
+	"$out/$1" -max_total_time="$seconds" -print_final_stats=1 \
+		-artifact_prefix="$out/" -max_len=4096 "$out/corpus.$1" \
+		$([ -d "$here/corpus/$1" ] && echo "$here/corpus/$1") \
+		>"$out/log" 2>&1 || status=$?
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/log")
+	[ "$status" -eq 0 ] || tail -n 40 "$out/log" | sed 's/^/# /'
+	line "$status" "$1: ${runs:-no} inputs in $seconds s break nothing"
+}
+
+check units_test "units.c" ""
+check address_test "address.c units.c" ""
+check config_test "$config" ""
+check body_test "body.c" ""
+check json_test "$json" "-ljansson -lm"
+check pull_test "$json" "-ljansson -lm"
+check sign_test "sign.c units.c" "-lcrypto"
+check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
+
+status=0
+python3 "$here/page_test.py" >"$out/tap" || status=$?
+relay page_test
+line "$status" "page_test ends with status 0"
+
+if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
+	fuzz fuzz_json "$json" "-ljansson -lm"
+	fuzz fuzz_config "$config" ""
+	fuzz fuzz_query "$json" "-ljansson -lm"
+	fuzz fuzz_body "body.c" ""
+else
+	line 0 "the fuzzers # SKIP no time for them, or no $clang"
+fi
+
+echo "1..$number"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The configuration: rows of a file or flags, and an error or a field.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "config_value.h"
+#include "tap.h"
+
+static struct config c;
+static char dir[] = "/tmp/twheeld-config.XXXXXX";
+static char conf[64], secret[64], token[64];
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		ok(false, "%s is written", path);
+}
+
+static void check_defaults(void)
+{
+	config_defaults(&c);
+	ok(c.redis.kind == REDIS_UNIX, "Redis is on a Unix socket by default");
+	is_text(c.redis.path, "/run/redis/redis-server.sock", "its path is Debian's");
+	is_text(c.prefix, "tw:", "the prefix is tw:");
+	is_number(c.listens, 1, "there is one address");
+	is_text(c.listen[0].text, "127.0.0.1:7733", "it is 127.0.0.1:7733");
+	ok(c.listen[0].local, "it is local");
+	is_number(c.lease_ms, 10000, "lease");
+	is_number(c.max_lost, 5, "max-lost");
+	is_number(c.batch, 128, "batch");
+	is_number(c.hold_max, 16384, "hold-max");
+	is_number(c.hold_bytes, 64 << 20, "hold-bytes");
+	is_number(c.ahead_ms, 500, "ahead");
+	is_number(c.wait_replicas, 0, "wait-replicas");
+	is_number(c.wait_timeout_ms, 500, "wait-timeout");
+	is_number(c.callback_concurrency, 1000, "callback-concurrency");
+	is_number(c.host_concurrency, 32, "host-concurrency");
+	is_number(c.allows, 0, "callback-allow");
+	is_number(c.lane_max, 1000000, "lane-max");
+	is_number(c.dead_max, 100000, "dead-max");
+	is_number(c.dead_keep_ms, 7 * 86400000ULL, "dead-keep");
+	ok(!c.strict, "strict");
+	is_number(c.stop_timeout_ms, 20000, "stop-timeout");
+	is_number(c.tick_ns, 131072, "tick");
+}
+
+/* A text of a file and its error; NULL if there is none. */
+static const struct {
+	const char *text;
+	const char *err;
+} files[] = {
+	{ "", NULL },
+	{ "# comment\n\n  # another\n", NULL },
+	{ "lease = 20s", NULL },
+	{ "lease=20s\r\n", NULL },
+	{ "\tlease\t=\t20s\t\n", NULL },
+	{ "lease = 20s\nlease = 30s\n", "f:2: lease: already set in line 1" },
+	{ "\n\nlease 20s\n", "f:3: not \"key = value\"" },
+	{ "leese = 20s\n", "f:1: unknown key \"leese\"" },
+	{ " = 20s\n", "f:1: unknown key \"\"" },
+	{ "lease =\n", "f:1: lease: \"\": empty" },
+	{ "lease = 3s\n", "f:1: lease: \"3s\": the least is 6s" },
+	{ "lease = 1h\n", "f:1: lease: \"1h\": the most is 15m" },
+	{ "lease = soon\n",
+	  "f:1: lease: \"soon\": not a duration (try 250ms, 30s, 5m, 2h, 7d)" },
+	{ "max-lost = 0\n", "f:1: max-lost: \"0\": the least is 1" },
+	{ "batch = 129\n", "f:1: batch: \"129\": the most is 128" },
+	{ "batch = 12x\n", "f:1: batch: \"12x\": not a number" },
+	{ "hold-bytes = 64X\n", "f:1: hold-bytes: \"64X\": not a size (try 65536, 64K, 64M)" },
+	{ "ahead = 6s\n", "f:1: ahead: \"6s\": the most is 5s" },
+	{ "strict = maybe\n", "f:1: strict: \"maybe\": neither yes nor no" },
+	{ "prefix = a b\n", "f:1: prefix: \"a b\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
+	{ "prefix = {a}\n", "f:1: prefix: \"{a}\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
+	{ "prefix =\n", "f:1: prefix: \"\": empty" },
+	{ "prefix = abcdefghijklmnopqrstuvwxyz0123456789\n",
+	  "f:1: prefix: \"abcdefghijklmnopqrstuvwxyz0123456789\": too long" },
+	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a user has no space" },
+	{ "callback-allow = 10.0.0.0/8, fd00::/8\ncallback-allow = 127.0.0.1\n", NULL },
+	{ "callback-allow = 10.0.0.1/8\n",
+	  "f:1: callback-allow: \"10.0.0.1/8\": a bit is set behind the prefix" },
+	{ "listen = 127.0.0.1:1\nlisten = [::1]:2\nlisten = unix:/run/t.sock\n", NULL },
+	{ "listen = example.com:1\n",
+	  "f:1: listen: \"example.com:1\": not ADDRESS:PORT, [IPV6]:PORT or unix:PATH" },
+	{ "listen = 127.0.0.1\n", "f:1: listen: \"127.0.0.1\": the port is missing" },
+	{ "listen = 127.0.0.1:0\n", "f:1: listen: \"127.0.0.1:0\": a port is 1 to 65535" },
+	{ "listen = 127.0.0.1:65536\n", "f:1: listen: \"127.0.0.1:65536\": a port is 1 to 65535" },
+	{ "listen = [::1\n", "f:1: listen: \"[::1\": \"[\" without \"]\"" },
+	{ "listen = unix:x\n", "f:1: listen: \"unix:x\": unix: needs an absolute path" },
+	{ "redis = http://x\n", "f:1: redis: \"http://x\": "
+	  "not unix:PATH, redis://, rediss://, sentinel:// or cluster://" },
+	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a number" },
+};
+
+static void check_files(void)
+{
+	char err[CONFIG_ERROR_LEN], name[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		const char *want = files[i].err;
+		int ret;
+
+		config_defaults(&c);
+		*err = '\0';
+		ret = config_text(&c, "f", files[i].text, strlen(files[i].text), err);
+		snprintf(name, sizeof(name), "file %zu %s", i, want ? "is refused" : "is read");
+		is_text(ret ? err : NULL, want, "%s", name);
+	}
+	config_defaults(&c);
+	ok(config_text(&c, "f", "lease\0= 1", 9, err), "a NUL byte is refused");
+	is_text(err, "f:1: a NUL byte", "and named");
+	config_text(&c, "f", "lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
+	ok(c.lease_ms == 20000 && c.strict && !strcmp(c.prefix, "a:"), "values arrive");
+	config_defaults(&c);
+	config_text(&c, "f", files[24].text, strlen(files[24].text), err);
+	is_number(c.allows, 3, "networks of several lines and commas are added up");
+	config_defaults(&c);
+	config_text(&c, "f", files[26].text, strlen(files[26].text), err);
+	is_number(c.listens, 3, "three addresses replace the default");
+}
+
+static const struct {
+	const char *text;
+	const char *why;
+	enum redis_kind kind;
+	const char *host;
+	uint16_t port;
+	size_t nodes;
+} urls[] = {
+	{ "unix:/run/redis.sock", NULL, REDIS_UNIX, "", 0, 0 },
+	{ "redis://localhost", NULL, REDIS_TCP, "localhost", 6379, 1 },
+	{ "redis://10.0.0.1:6380/3", NULL, REDIS_TCP, "10.0.0.1", 6380, 1 },
+	{ "redis://[fd00::1]:6380/", NULL, REDIS_TCP, "fd00::1", 6380, 1 },
+	{ "redis://[fd00::1]", NULL, REDIS_TCP, "fd00::1", 6379, 1 },
+	{ "rediss://redis.example:6380", NULL, REDIS_TCP, "redis.example", 6380, 1 },
+	{ "sentinel://a:1,b,c:3/mymaster", NULL, REDIS_SENTINEL, "a", 1, 3 },
+	{ "sentinel://a/m", NULL, REDIS_SENTINEL, "a", 26379, 1 },
+	{ "cluster://a:7000,[::1]:7001", NULL, REDIS_CLUSTER, "a", 7000, 2 },
+	{ "unix:redis.sock", "unix: needs an absolute path", 0, NULL, 0, 0 },
+	{ "redis://", "the host is missing", 0, NULL, 0, 0 },
+	{ "redis://:6379", "the host is missing", 0, NULL, 0, 0 },
+	{ "redis://a:b", "a port is 1 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a/70000", "a database is 0 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a/x", "a database is 0 to 65535", 0, NULL, 0, 0 },
+	{ "redis://a b", "not a host name", 0, NULL, 0, 0 },
+	{ "redis://u:p@a", "user and password go to redis-user and redis-password-file", 0,
+	  NULL, 0, 0 },
+	{ "redis://[zz]:1", "not an IPv6 address", 0, NULL, 0, 0 },
+	{ "redis://[::1]x", "not HOST:PORT", 0, NULL, 0, 0 },
+	{ "redis://a,b", "one host only; cluster:// takes more", 0, NULL, 0, 0 },
+	{ "sentinel://a:1", "the name of the master is missing", 0, NULL, 0, 0 },
+	{ "sentinel://a:1/", "the name of the master is missing", 0, NULL, 0, 0 },
+	{ "sentinel:///m", "the host is missing", 0, NULL, 0, 0 },
+	{ "cluster://a,", "the host is missing", 0, NULL, 0, 0 },
+	{ "cluster://a/1", "a cluster has one database only", 0, NULL, 0, 0 },
+	{ "", "not unix:PATH, redis://, rediss://, sentinel:// or cluster://", 0, NULL, 0, 0 },
+};
+
+static void check_urls(void)
+{
+	char many[CONFIG_NODES_MAX * 2 + 32] = "cluster://";
+	struct redis_url url;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(urls); i++) {
+		const char *why;
+
+		memset(&url, 0x55, sizeof(url));
+		why = redis_url_parse(urls[i].text, &url);
+		is_text(why, urls[i].why, "\"%s\" is %s", urls[i].text,
+			urls[i].why ? "refused" : "read");
+		if (why)
+			continue;
+		ok(url.kind == urls[i].kind && url.nodes == urls[i].nodes &&
+		   !strcmp(url.node[0].host, urls[i].host) &&
+		   url.node[0].port == urls[i].port, "its parts arrive");
+	}
+	redis_url_parse("rediss://a:1/7", &url);
+	ok(url.tls && url.db == 7, "rediss:// is TLS, and /7 is a database");
+	redis_url_parse("sentinel://a:1,b,c:3/mymaster", &url);
+	ok(!strcmp(url.master, "mymaster") && url.node[1].port == 26379 && !url.tls,
+	   "Sentinel has a name and a port of its own");
+	for (i = 0; i < CONFIG_NODES_MAX + 1; i++)
+		strcat(many, i ? ",a" : "a");
+	is_text(redis_url_parse(many, &url), "too many hosts", "33 hosts are refused");
+}
+
+/* Flags behind "-c conf", the text of that file, and the error. */
+static const struct {
+	const char *text;
+	const char *flag[3];
+	const char *err;
+} lines[] = {
+	{ "lease = 20s", { "--lease=30s" }, NULL },
+	{ "", { "--lease=3s" }, "--lease: \"3s\": the least is 6s" },
+	{ "", { "--lease" }, "--lease: needs a value: --lease=VALUE" },
+	{ "", { "--leese=3s" }, "unknown option \"--leese=3s\"" },
+	{ "", { "lease" }, "unknown argument \"lease\"" },
+	{ "", { "-x" }, "unknown argument \"-x\"" },
+	{ "listen = 0.0.0.0:1", { NULL }, "CONF:1: listen: \"0.0.0.0:1\": "
+	  "an address that others reach needs token-file" },
+	{ "listen = 0.0.0.0:1\ntoken-file = TOKEN", { NULL }, NULL },
+	{ "listen = 0.0.0.0:1", { "--listen=127.0.0.1:2", "--listen=unix:/x" }, NULL },
+	{ "", { "--listen=[::]:1" }, "--listen: \"[::]:1\": "
+	  "an address that others reach needs token-file" },
+	{ "redis-user = me", { NULL }, "CONF:1: redis-user: a user needs redis-password-file" },
+	{ "", { "--secret-file=/nonexistent" },
+	  "--secret-file: /nonexistent: No such file or directory" },
+	{ "secret-file = SECRET", { NULL }, NULL },
+	{ "secret-file = TOKEN", { NULL },
+	  "CONF:1: secret-file: TOKEN:1: a secret begins with whsec_" },
+};
+
+/* Replaces CONF, TOKEN and SECRET in a text. */
+static const char *fill(char *buf, size_t len, const char *text)
+{
+	const char *const names[][2] = {
+		{ "CONF", conf }, { "TOKEN", token }, { "SECRET", secret },
+	};
+	size_t n = 0, i;
+
+	while (*text && n + 1 < len) {
+		for (i = 0; i < ARRAY_SIZE(names); i++)
+			if (!strncmp(text, names[i][0], strlen(names[i][0])))
+				break;
+		if (i == ARRAY_SIZE(names)) {
+			buf[n++] = *text++;
+			continue;
+		}
+		n += (size_t)snprintf(buf + n, len - n, "%s", names[i][1]);
+		text += strlen(names[i][0]);
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
+static int read_line(const char *text, const char *const *flags, struct config_args *args,
+		     char *err)
+{
+	char *argv[8] = { "twheeld", "-c", conf };
+	char buf[512];
+	int argc = 3;
+
+	write_file(conf, fill(buf, sizeof(buf), text));
+	for (; *flags; flags++)
+		argv[argc++] = (char *)*flags;
+	*err = '\0';
+	return config_read(&c, args, argc, argv, err);
+}
+
+static void check_lines(void)
+{
+	char err[CONFIG_ERROR_LEN], want[CONFIG_ERROR_LEN];
+	struct config_args args;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lines); i++) {
+		int ret = read_line(lines[i].text, lines[i].flag, &args, err);
+
+		is_text(ret ? err : NULL,
+			lines[i].err ? fill(want, sizeof(want), lines[i].err) : NULL,
+			"command line %zu is %s", i, lines[i].err ? "refused" : "read");
+	}
+	read_line(lines[0].text, lines[0].flag, &args, err);
+	is_number(c.lease_ms, 30000, "a flag wins over the file");
+	read_line(lines[8].text, lines[8].flag, &args, err);
+	ok(c.listens == 2 && !strcmp(c.listen[0].text, "127.0.0.1:2"),
+	   "flags of a list replace the lines of the file");
+	read_line(lines[7].text, lines[7].flag, &args, err);
+	ok(c.tokens == 2 && !strcmp(c.token[1], "0123456789abcdef-2"), "two tokens are read");
+	read_line(lines[12].text, lines[12].flag, &args, err);
+	ok(c.secrets == 2 && c.secret[0].len == 24 && c.secret[1].len == 32,
+	   "two secrets are read");
+}
+
+static void check_options(void)
+{
+	char *missing[] = { "twheeld", "-c", "/nonexistent/x", NULL };
+	char *none[] = { "twheeld", "--check", NULL };
+	char *version[] = { "twheeld", "--version", "--leese=1", NULL };
+	char *joined[] = { "twheeld", conf, NULL };
+	char err[CONFIG_ERROR_LEN], minus_c[80];
+	struct config_args args;
+
+	ok(config_read(&c, &args, 3, missing, err), "a file that is named must exist");
+	is_text(err, "/nonexistent/x: No such file or directory", "the error names it");
+	ok(config_read(&c, &args, 2, missing, err), "-c alone is refused");
+	ok(!config_read(&c, &args, 2, none, err) && args.check && !args.file_named,
+	   "the default file need not exist");
+	ok(!config_read(&c, &args, 3, version, err) && args.version,
+	   "--version needs nothing else to be right");
+	write_file(conf, "lease = 25s\n");
+	snprintf(minus_c, sizeof(minus_c), "-c%s", conf);
+	joined[1] = minus_c;
+	ok(!config_read(&c, &args, 2, joined, err) && c.lease_ms == 25000, "-cFILE is -c FILE");
+	ok(strstr(config_usage(), "--check"), "there is a usage");
+}
+
+static void check_values(void)
+{
+	static const struct {
+		const char *text;
+		const char *why;
+	} rows[] = {
+		{ "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", NULL },
+		{ "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", "a secret begins with whsec_" },
+		{ "whsec_", "a secret has 24 to 64 bytes" },
+		{ "whsec_MDEy", "a secret has 24 to 64 bytes" },
+		{ "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI", "base64 needs its padding" },
+		{ "whsec_MDEy*zQ1Njc4OTAxMjM0NTY3ODkwMTIz", "not base64" },
+	};
+	struct listen_on on;
+	struct secret s;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		is_text(secret_parse(rows[i].text, &s), rows[i].why, "secret %zu is %s", i,
+			rows[i].why ? "refused" : "read");
+	ok(token_refused("short"), "a short token is refused");
+	ok(token_refused("0123456789 abcdef"), "a token with a space is refused");
+	ok(!listen_parse("localhost:80", &on) && on.local, "localhost is local");
+	ok(!listen_parse("*:80", &on) && !on.local, "* is not local");
+	ok(!listen_parse("[::1]:80", &on) && on.local &&
+	   ((struct sockaddr_in6 *)&on.sa)->sin6_port == htons(80), "[::1] is local");
+	ok(!listen_parse("unix:/run/x", &on) && on.local &&
+	   !strcmp(((struct sockaddr_un *)&on.sa)->sun_path, "/run/x"), "a socket is local");
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(conf, sizeof(conf), "%s/conf", dir);
+	snprintf(secret, sizeof(secret), "%s/secret", dir);
+	snprintf(token, sizeof(token), "%s/token", dir);
+	write_file(token, "0123456789abcdef-1\n\n0123456789abcdef-2\n");
+	write_file(secret, "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz\n"
+		   "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n");
+	check_defaults();
+	check_files();
+	check_urls();
+	check_lines();
+	check_options();
+	check_values();
+	unlink(conf);
+	unlink(secret);
+	unlink(token);
+	rmdir(dir);
+	return tap_end();
+}

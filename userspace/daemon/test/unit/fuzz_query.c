@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queries and tokens: what is accepted must be within its limits.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1), again[TOKEN_LEN];
+	uint64_t holder, token, h, t;
+	struct api_error err;
+	struct list_query q;
+
+	memcpy(text, data, size);
+	text[size] = '\0';
+	if (list_query_parse(text, &q, &err))
+		must(err.status == 400 && *err.message);
+	else
+		must(q.limit && q.limit <= LIST_LIMIT_MAX && q.state < TASK_STATES &&
+		     memchr(q.cursor, 0, sizeof(q.cursor)));
+	if (token_parse(text, &holder, &token)) {
+		token_text(again, holder, token);
+		must(token_parse(again, &h, &t) && h == holder && t == token);
+	}
+	must(task_id_valid(text) || !queue_name_valid(text));
+	free(text);
+	return 0;
+}

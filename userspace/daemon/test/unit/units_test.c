@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Durations, sizes, times and base64: rows of a text and its value.
+ */
+#include "tap.h"
+#include "units.h"
+
+#define BAD	UINT64_MAX
+
+struct row {
+	const char *text;
+	uint64_t value;
+};
+
+static const struct row durations[] = {
+	{ "0", 0 },
+	{ "0ms", 0 },
+	{ "250", 250 },
+	{ "250ms", 250 },
+	{ "30s", 30000 },
+	{ "5m", 300000 },
+	{ "2h", 7200000 },
+	{ "7d", 604800000 },
+	{ "1h30m", 5400000 },
+	{ "1.5s", 1500 },
+	{ "0.25s", 250 },
+	{ "1.0000s", 1000 },
+	{ "213503982334d", 213503982334 * MS_PER_DAY },
+	{ "213503982335d", BAD },
+	{ "1.0005s", BAD },
+	{ "1.5ms", BAD },
+	{ "1.5", BAD },
+	{ "", BAD },
+	{ "-1s", BAD },
+	{ "+1s", BAD },
+	{ " 1s", BAD },
+	{ "1s ", BAD },
+	{ "1 s", BAD },
+	{ "s", BAD },
+	{ "1.s", BAD },
+	{ ".5s", BAD },
+	{ "1us", BAD },
+	{ "1S", BAD },
+	{ "1s1h", BAD },
+	{ "1s1s", BAD },
+	{ "1h30", BAD },
+	{ "99999999999999999999s", BAD },
+	{ "18446744073709551615", UINT64_MAX - 1 },
+	{ "1e3", BAD },
+};
+
+static const struct row sizes[] = {
+	{ "0", 0 },
+	{ "65536", 65536 },
+	{ "64K", 65536 },
+	{ "64M", 64ULL << 20 },
+	{ "2G", 2ULL << 30 },
+	{ "1T", 1ULL << 40 },
+	{ "64k", BAD },
+	{ "64MB", BAD },
+	{ "M", BAD },
+	{ "", BAD },
+	{ "-1", BAD },
+	{ "99999999T", BAD },
+};
+
+static const struct row times[] = {
+	{ "0", 0 },
+	{ "1795766400000", 1795766400000 },
+	{ "1970-01-01T00:00:00Z", 0 },
+	{ "2026-11-27T08:00:00Z", 1795766400000 },
+	{ "2026-11-27T08:00:00.250Z", 1795766400250 },
+	{ "2026-11-27t08:00:00z", 1795766400000 },
+	{ "2026-11-27 08:00:00Z", 1795766400000 },
+	{ "2026-11-27T09:00:00+01:00", 1795766400000 },
+	{ "2026-11-27T02:30:00-05:30", 1795766400000 },
+	{ "2026-11-27T08:00:00.2500000001Z", 1795766400251 },
+	{ "2026-11-27T08:00:00.2500000000Z", 1795766400250 },
+	{ "2026-11-27T08:00:00.999999Z", 1795766401000 },
+	{ "2016-12-31T23:59:60Z", 1483228800000 },
+	{ "2000-02-29T00:00:00Z", 951782400000 },
+	{ "2024-02-29T00:00:00Z", 1709164800000 },
+	{ "9999-12-31T23:59:59.999Z", 253402300799999 },
+	{ "2023-02-29T00:00:00Z", BAD },
+	{ "2100-02-29T00:00:00Z", BAD },
+	{ "2026-13-01T00:00:00Z", BAD },
+	{ "2026-00-01T00:00:00Z", BAD },
+	{ "2026-01-00T00:00:00Z", BAD },
+	{ "2026-04-31T00:00:00Z", BAD },
+	{ "2026-01-01T24:00:00Z", BAD },
+	{ "2026-01-01T00:60:00Z", BAD },
+	{ "2026-01-01T00:00:61Z", BAD },
+	{ "2026-01-01T00:00:00", BAD },
+	{ "2026-01-01T00:00:00.Z", BAD },
+	{ "2026-01-01T00:00:00+0100", BAD },
+	{ "2026-01-01T00:00:00+24:00", BAD },
+	{ "2026-01-01T00:00:00Zx", BAD },
+	{ "2026-01-01", BAD },
+	{ "1969-12-31T23:59:59Z", BAD },
+	{ "", BAD },
+	{ "now", BAD },
+	{ "99999999999999999999", BAD },
+};
+
+static void check(const char *what, const struct row *rows, size_t count,
+		  const char *(*parse)(const char *, uint64_t *))
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		uint64_t got = 0x5555;
+		const char *why = parse(rows[i].text, &got);
+
+		if (rows[i].value == BAD)
+			ok(why && got == 0x5555, "%s \"%s\" is refused: %s", what,
+			   rows[i].text, why ? why : "no");
+		else if (rows[i].value == UINT64_MAX - 1)
+			ok(!why && got == UINT64_MAX, "%s \"%s\" is the largest", what,
+			   rows[i].text);
+		else
+			is_number(got, rows[i].value, "%s \"%s\" is read", what, rows[i].text);
+	}
+}
+
+static void check_format(void)
+{
+	static const struct row rows[] = {
+		{ "0ms", 0 }, { "1ms", 1 }, { "1s", 1000 }, { "1500ms", 1500 },
+		{ "10m", 600000 }, { "90m", 5400000 }, { "7d", 604800000 },
+	};
+	char buf[DURATION_LEN];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		is_text(format_duration(buf, rows[i].value), rows[i].text,
+			"%s is written", rows[i].text);
+}
+
+static void check_base64(void)
+{
+	static const char *const bad[] = {
+		"A", "AA", "AAA", "A===", "====", "AA=A", "AB==", "AAB=", "AA==AA==",
+		"A-==", "AA\n=", "AA==A",
+	};
+	uint8_t data[64], back[64];
+	char text[96];
+	size_t len, n, i;
+
+	for (len = 0; len < sizeof(data); len++) {
+		for (i = 0; i < len; i++)
+			data[i] = (uint8_t)(len * 37 + i * 101);
+		format_base64(text, data, len);
+		if (parse_base64(text, strlen(text), back, &n) || n != len ||
+		    memcmp(data, back, len))
+			break;
+	}
+	ok(len == sizeof(data), "base64 of 0 to 63 bytes comes back");
+	format_base64(text, (const uint8_t *)"foob", 4);
+	is_text(text, "Zm9vYg==", "base64 is that of RFC 4648");
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		ok(parse_base64(bad[i], strlen(bad[i]), back, &n), "base64 %zu is refused", i);
+	ok(!parse_base64("Zm9v", 4, NULL, &n) && n == 3, "base64 is checked without a result");
+}
+
+int main(void)
+{
+	check("duration", durations, ARRAY_SIZE(durations), parse_duration);
+	check("size", sizes, ARRAY_SIZE(sizes), parse_size);
+	check("time", times, ARRAY_SIZE(times), parse_time);
+	check_format();
+	check_base64();
+	return tap_end();
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheeld: runs delayed tasks across machines on Redis. Options, start, stop. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <curl/curl.h>
+
+#include "config.h"
+#include "daemon.h"
+
+#define EXIT_USAGE	2
+
+int main(int argc, char **argv)
+{
+	static struct daemon d;
+	struct config_args args;
+	char err[CONFIG_ERROR_LEN];
+	int ret;
+
+	if (config_read(&d.config, &args, argc, argv, err)) {
+		fprintf(stderr, "twheeld: %s\n", err);
+		return EXIT_USAGE;
+	}
+	if (args.help) {
+		fputs(config_usage(), stdout);
+		return 0;
+	}
+	if (args.version) {
+		printf("twheeld %s\n", DAEMON_VERSION);
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (args.check) {
+		ret = daemon_check(&d);
+		if (!ret)
+			puts("the configuration and Redis are fine");
+		return ret;
+	}
+	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
+		fputs("twheeld: libcurl cannot start\n", stderr);
+		return 1;
+	}
+	ret = daemon_run(&d);
+	curl_global_cleanup();
+	return ret;
+}
