@@ -52,6 +52,15 @@ demo:
 	@vm/run.sh --name demo --bin build/user/idle_server -- \
 		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
 
+twheeld:
+	@vm/deps.sh daemon
+	@$(MAKE) -s -C userspace/daemon
+	@echo 'the daemon is build/user/twheeld'
+
+demo-tasks:
+	@vm/deps.sh daemon
+	@$(MAKE) -s -C userspace/daemon demo
+
 check:
 	@vm/check.sh
 
@@ -130,6 +139,8 @@ help:
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
 	@echo 'make demo             a server with 1,000 connections in one'
+	@echo 'make twheeld          the daemon for delayed tasks, into build/user'
+	@echo 'make demo-tasks       1,000 callbacks by two daemons, one of which is killed'
 	@echo 'make check            the tests that CI runs, each in its kernels'
 	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (90)'
 	@echo 'make lint             the static ones alone'
@@ -149,6 +160,6 @@ help:
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
-	dkms-install dkms-remove vm demo check check-full lint \
+	dkms-install dkms-remove vm demo twheeld demo-tasks check check-full lint \
 	kunit model coverage coverage-module fuzz gate suite stress soak exact power \
 	bench bench-full clean help

@@ -4,6 +4,7 @@
 # vm/deps.sh [WHAT]: installs the Debian packages that are missing for
 #
 #   build   modules for the kernels of the VM, and programs
+#   daemon  twheeld, its tests and its demo
 #   vm      that, and booting them (the default)
 #   check   that, and everything that make check runs
 #   bench   what make bench runs
@@ -13,8 +14,15 @@
 # The compiler is the one that Debian's kernel headers ask for.
 packages=(make gcc gcc-12 libc6-dev uthash-dev pahole libelf1 libssl3)
 
+# Those of the daemon: hiredis and so on, and a Redis to run it with.
+daemon=(pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev libssl-dev)
+daemon+=(libsystemd-dev redis-server xxd python3)
+
 case ${1:-vm} in
 build) ;;
+daemon)
+	packages+=("${daemon[@]}")
+	;;
 vm | check)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils)
 	;;&
@@ -25,14 +33,14 @@ check)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
 	packages+=(perl sparse shellcheck codespell git spin coccinelle)
-	packages+=(clang-14 libclang-rt-14-dev dkms)
+	packages+=(clang-14 libclang-rt-14-dev dkms "${daemon[@]}")
 	;;&
 bench)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev gnuplot-nox)
 	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
 	;;&
-vm | check | bench) ;;
+daemon | vm | check | bench) ;;
 *)
 	die "unknown: $1"
 	;;
