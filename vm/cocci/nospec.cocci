@@ -63,7 +63,7 @@ store_word(..., <+... index@p ...+>)
 |
 store_marks(..., <+... index@p ...+>)
 |
-find_chunk(..., <+... index@p ...+>)
+find_block(..., <+... index@p ...+>)
 )
 
 @script:python depends on report@
@@ -105,7 +105,7 @@ store_word(..., <+... made ...+>)
 |
 store_marks(..., <+... made ...+>)
 |
-find_chunk(..., <+... made ...+>)
+find_block(..., <+... made ...+>)
 )
 
 @script:python depends on report@
