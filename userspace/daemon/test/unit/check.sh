@@ -109,6 +109,8 @@ check body_test "body.c" ""
 check json_test "$json" "-ljansson -lm"
 check pull_test "$json" "-ljansson -lm"
 check sign_test "sign.c units.c" "-lcrypto"
+check clock_test "clock.c" ""
+check task_test "task.c" ""
 check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
 
 status=0
