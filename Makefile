@@ -52,6 +52,9 @@ demo:
 	@vm/run.sh --name demo --bin build/user/idle_server -- \
 		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
 
+demo-tasks:
+	@$(MAKE) -s -C userspace/daemon demo
+
 check:
 	@vm/check.sh
 
@@ -129,6 +132,7 @@ help:
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
+	@echo 'make demo-tasks       1,000 callbacks by two daemons on Redis, one of them killed'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make check            the tests that CI runs, each in its kernels'
 	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (90)'
@@ -149,6 +153,6 @@ help:
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
-	dkms-install dkms-remove vm demo check check-full lint \
+	dkms-install dkms-remove vm demo demo-tasks check check-full lint \
 	kunit model coverage coverage-module fuzz gate suite stress soak exact power \
 	bench bench-full clean help
