@@ -446,6 +446,9 @@ class Walk:
         """Return: the name of a script, and its ARGV."""
         r = self.rng
         self.us += r.choice((0, 300, 5000, 100000, r.randrange(0, 1000000)))
+        if r.random() < .1:
+            # To the head, or just before it.
+            self.us = max(self.us, (self.model.head(SCHEDULED) - r.randrange(4)) * 1000)
         self.model.now = self.us // 1000
         weights = {"put": 20, "take": 25, "ack": 20, "renew": 6, "recover": 8, "change": 14,
                    "sweep": 2, "look": 3, "pause": 1 if not self.model.paused else 20}
