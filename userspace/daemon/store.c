@@ -508,9 +508,8 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	c->address = &s->route.node[node];
 	c->subscribe = subscribes;
 	ret = conn_init(c);
-	if (!ret)
-		conn_open(c);
-	return ret;
+	/* From the loop, so that nothing is told before the store is known. */
+	return ret ? ret : wheel_arm(s->wheel, &c->retry, 1);
 }
 
 static void run_failed(struct command_queue *q)

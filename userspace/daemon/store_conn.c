@@ -263,7 +263,7 @@ static void later(struct conn *c)
 	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-void conn_open(struct conn *c)
+static void conn_open(struct conn *c)
 {
 	int fd = c->address->local ? connect_local(c->address->path) :
 				     connect_node(&c->address->node);
