@@ -25,7 +25,7 @@
 #define RELOAD_BEATS	30
 /* After Redis was away, recover waits: reports and renewals come first. */
 #define CALM		(2 * NSEC_PER_SEC)
-#define CHECK_TIMEOUT	(10 * NSEC_PER_SEC)
+#define CHECK_TIMEOUT	(3 * NSEC_PER_SEC)
 /* What the last reports have at the end of a stop. */
 #define LAST_WORDS	NSEC_PER_SEC
 
