@@ -574,6 +574,7 @@ struct member {
  * @curl: timeout of libcurl
  * @held: tasks that were taken
  * @asked: tasks that takes on their way ask for
+ * @starved: lanes that found no room
  * @held_bytes: their bodies
  * @running: requests that run, and tasks offered to workers
  * @ready: tasks that wait for a free slot
@@ -613,6 +614,7 @@ struct daemon {
 	struct timer curl;
 	unsigned int held;
 	unsigned int asked;
+	unsigned int starved;
 	uint64_t held_bytes;
 	unsigned int running;
 	struct held *ready;

@@ -45,6 +45,16 @@ static bool head_is_due(const struct lane *l)
 	return l->next_ms <= daemon_now_ms(l->queue->daemon);
 }
 
+static void set_starved(struct lane *l, bool starved)
+{
+	struct daemon *d = l->queue->daemon;
+
+	if (l->starved == starved)
+		return;
+	l->starved = starved;
+	d->starved += starved ? 1 : -1;
+}
+
 void lane_arm(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
@@ -214,13 +224,13 @@ static void take(struct lane *l)
 		return;
 	space = room(l, &lease_ms);
 	if (!space) {
-		l->starved = true;
+		set_starved(l, true);
 		l->limit = 0;
 		/* The sweep still has to look for leases that end. */
 		lane_arm(l);
 		return;
 	}
-	l->starved = false;
+	set_starved(l, false);
 	l->limit = task_next_limit(l->limit, d->config.batch < BATCH_MAX ?
 				   d->config.batch : BATCH_MAX);
 	if (l->limit > space)
@@ -250,7 +260,7 @@ void lane_fed(struct queue *q)
 
 		if (!l->starved || !room(l, &lease_ms))
 			continue;
-		l->starved = false;
+		set_starved(l, false);
 		if (pulls(l) || head_is_due(l))
 			take(l);
 		else
@@ -262,7 +272,7 @@ void lane_fed_all(struct daemon *d)
 {
 	struct queue *q, *next;
 
-	if (d->stopping)
+	if (d->stopping || !d->starved)
 		return;
 	/* A few free slots are not worth a take, unless they are all that there will be. */
 	if (held_room(d, true) < FEW && d->running > FEW)
