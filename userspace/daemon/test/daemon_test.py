@@ -136,6 +136,24 @@ def safe_requests():
     equal(a.call("POST", path, "", {"Origin": "http://localhost"})[0], 200)
 
 
+@test("a queue is made once: of several daemons one makes it, and its lanes count")
+def made_once():
+    for n in range(10):
+        path, answers = f"/v1/queues/made-{n}", []
+
+        def make(d, lanes):
+            answers.append((d.client().call("PUT", path, {"lanes": lanes}), lanes))
+        workers = [threading.Thread(target=make, args=x) for x in ((one, 3), (two, 5))]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        made = [(x, lanes) for (status, x), lanes in answers if status == 201]
+        equal(len(made), 1, str(answers))
+        for c in (a, b):
+            equal(c.call("GET", path)[1]["lanes"], made[0][1])
+
+
 @test("put answers created, replaced, kept, exists; a batch has one answer each, in order")
 def put_results():
     q = pull()
@@ -898,6 +916,22 @@ def command_line():
     p = run("--version")
     equal((p.returncode, p.stdout.split()[0]), (0, "twheeld"))
     equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
+    p = run("--redis=unix:/nowhere", "--check")
+    equal(p.returncode, 1)
+    assert "No such file" in p.stderr, p.stderr
+
+
+@test("a daemon that starts before Redis waits for it")
+def early_start():
+    own = Redis()
+    own.kill()
+    d = Daemon(own, wait=False)
+    wait_until(lambda: os.path.exists(d.path))
+    equal(d.client().raw("GET", "/readyz")[0], 503)
+    own.start()
+    wait_until(lambda: d.client().raw("GET", "/readyz")[0] == 200)
+    equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
+    equal(d.end(), 0)
 
 
 @test("D13: a daemon takes no more than hold-max tasks")
