@@ -590,6 +590,20 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 	return s;
 }
 
+void store_close(struct store *s)
+{
+	for (unsigned int i = 0; i < s->route.nodes; i++) {
+		conn_end(&s->node[i].scripts);
+		conn_end(&s->node[i].messages);
+		conn_end(&s->node[i].puts);
+		/* Those whose WAIT failed just now. */
+		run_failed(&s->node[i].confirming);
+	}
+	/* What fails may send another command, which fails as well. */
+	for (unsigned int i = 0; i < 4; i++)
+		store_flush(s);
+}
+
 void store_free(struct store *s)
 {
 	struct command *cmd;

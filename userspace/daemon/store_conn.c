@@ -354,6 +354,12 @@ int conn_init(struct conn *c)
 	return ret ? ret : wheel_prepare(c->wheel, &c->retry);
 }
 
+void conn_end(struct conn *c)
+{
+	end(c);
+	wheel_clear(c->wheel, &c->retry);
+}
+
 void conn_free(struct conn *c)
 {
 	struct command *cmd;

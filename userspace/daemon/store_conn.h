@@ -141,6 +141,11 @@ int conn_init(struct conn *c);
 void conn_close(struct conn *c, const char *why);
 
 /**
+ * conn_end() - end the connection for ever; its commands are in @failed
+ */
+void conn_end(struct conn *c);
+
+/**
  * conn_ready() - the server is one that we want
  */
 void conn_ready(struct conn *c);
