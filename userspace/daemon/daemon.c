@@ -481,9 +481,11 @@ static int start_loop(struct daemon *d)
 
 static void end(struct daemon *d)
 {
+	store_close(d->store);
 	api_free(d->api);
-	queue_free_all(d);
+	/* Requests use the bodies of tasks. */
 	held_stop(d);
+	queue_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);
 	wheel_close(d->wheel);

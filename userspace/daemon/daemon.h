@@ -62,6 +62,7 @@ struct waiter;
  * @woken_ms: the earliest message since the take on its way was sent. The answer may be
  *	older than the message
  * @took_at: when the last take was sent
+ * @removed_at: when old tasks were removed last
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
  * @limit: how many tasks the last take asked for; 0: after a pause
  * @tasks: tasks are there
@@ -89,6 +90,7 @@ struct lane {
 	uint64_t next_ms;
 	uint64_t woken_ms;
 	uint64_t took_at;
+	uint64_t removed_at;
 	uint64_t lease_end_ms;
 	unsigned int limit;
 	bool tasks;
@@ -424,6 +426,11 @@ void report_flush(struct lane *l);
  * report_flush_all() - send all of them: Redis is back, or the daemon stops
  */
 void report_flush_all(struct daemon *d);
+
+/**
+ * report_free_all() - forget reports that cannot be sent any more
+ */
+void report_free_all(struct lane *l);
 
 /**
  * report_renew() - renew the leases of attempts that run

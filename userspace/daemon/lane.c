@@ -18,6 +18,8 @@
 /* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
 #define GAP_MS		20
 #define SOON		(100 * NSEC_PER_MSEC)
+/* How often old tasks are removed. */
+#define REMOVE		(4 * NSEC_PER_SEC)
 /* After a failure, the lane rests. */
 #define REST		(50 * NSEC_PER_MSEC)
 
@@ -335,13 +337,14 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 }
 
 /* The home removes what is old. */
-static void remove_old(struct lane *l)
+static void remove_old(struct lane *l, uint64_t now)
 {
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
 
-	if (l->rank)
+	if (l->rank || now < l->removed_at + REMOVE)
 		return;
+	l->removed_at = now;
 	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
 	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
 }
@@ -351,12 +354,11 @@ static void sweep_rings(struct timer *t, uint64_t now)
 	struct lane *l = container_of(t, struct lane, sweep);
 	struct daemon *d = l->queue->daemon;
 
-	(void)now;
 	if (store_up(d->store) && !d->stopping) {
 		if (l->starved)
 			recover(l);
 		take(l);
-		remove_old(l);
+		remove_old(l, now);
 	}
 	arm_sweep(l);
 }
@@ -404,6 +406,7 @@ void lane_free(struct lane *l)
 
 	while (l->held)
 		held_free(l->held);
+	report_free_all(l);
 	wheel_disarm(w, &l->alarm);
 	wheel_disarm(w, &l->recover);
 	wheel_disarm(w, &l->sweep);
