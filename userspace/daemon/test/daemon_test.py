@@ -684,7 +684,9 @@ def wrong_clock():
         return "SKIP there is no compiler"
     for shift in (-3600, 3600):
         own = Redis()
-        d = Daemon(own, env={"LD_PRELOAD": shim, "SHIFT_CLOCK": str(shift)})
+        d = Daemon(own, env={
+            "LD_PRELOAD": shim, "SHIFT_CLOCK": str(shift),
+            "ASAN_OPTIONS": "verify_asan_link_order=0"})
         c, other = d.client(), Sink()
         c.call("PUT", "/v1/queues/s", {"mode": "push"})
         due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
@@ -931,7 +933,7 @@ def early_start():
     own.start()
     wait_until(lambda: d.client().raw("GET", "/readyz")[0] == 200)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
-    equal(d.end(), 0)
+    equal(d.end(), 0, d.text())
 
 
 @test("D13: a daemon takes no more than hold-max tasks")
