@@ -164,6 +164,8 @@ def judge_task(v, put, later, runs, dead):
 def judge(paths):
     v = Verdict()
     operations, runs, dead, left = read(paths)
+    if left is None or left:
+        v.add("lost", f"{left} tasks are left at the end")
     for name, ops in operations.items():
         mine = runs.get(name, [])
         v.operations += sum(op["answer"] != "refused" for op in ops)
@@ -184,8 +186,6 @@ def judge(paths):
                 v.add("body", f"{name}: nobody put the body {run['body']}")
     v.runs = sum(len(r) for r in runs.values())
     v.stale = sum(r["reported"] == "stale" for rs in runs.values() for r in rs)
-    if left is None or left:
-        v.add("lost", f"{left} tasks are left at the end")
     return v
 
 

@@ -4,7 +4,7 @@
 
 Random operations on 25 ids of one lane. After each, the answer, the messages' number and the
 whole state in Redis must be those of a model in Python. The test gives the time: the line of
-the prelude that reads TIME is exchanged. Prints TAP.
+the prelude that reads TIME is exchanged. Prints TAP. With a plant, exit 0 if it was noticed.
 """
 import argparse
 import atexit
@@ -533,6 +533,11 @@ def main():
     other.ask("SUBSCRIBE", "tw:wake")
     walk = Walk(options.seed)
     agreed = run(redis, lane, walk, options.operations)
+    if options.plant:
+        noticed = agreed < options.operations
+        print(f"1..1\n{'ok' if noticed else 'not ok'} 1 - C5: the model notices {options.plant} "
+              f"after {agreed} operations")
+        sys.exit(not noticed)
     print("1..2")
     print(f"{'ok' if agreed == options.operations else 'not ok'} 1 - M2: {agreed} operations "
           f"agree with the model")
