@@ -849,6 +849,22 @@ def wait_replicas():
     replica.kill()
 
 
+@test("redis://HOST:PORT/DB: the database is selected")
+def tcp_redis():
+    own = Redis()
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    own.ask("CONFIG", "SET", "port", str(port))
+    d = Daemon(own, f"--redis=redis://localhost:{port}/3")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
+    due = c.call("PUT", "/v1/queues/s/tasks/x", {"in": "200ms"})[1]["due"]
+    task, = c.call("POST", "/v1/queues/s/reserve", {"wait": "3s"})[1]["tasks"]
+    assert 0 <= now_ms() - due < 200
+    assert "db3" in own.ask("INFO", "keyspace") and "db0" not in own.ask("INFO", "keyspace")
+    equal(d.end(), 0)
+
+
 @test("scripts are sent again after SCRIPT FLUSH")
 def script_flush():
     q = pull()

@@ -112,7 +112,9 @@ class Daemon:
         self.path = os.path.join(dir_, f"d{Daemon.number}")
         self.log = self.path + ".log"
         self.process = subprocess.Popen(
-            [PROGRAM, "-c", "/dev/null", f"--redis=unix:{redis.path}",
+            [PROGRAM, "-c", "/dev/null",
+             *(() if any(o.startswith("--redis=") for o in options) else
+               (f"--redis=unix:{redis.path}",)),
              f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),
              *(() if any("callback-allow" in o for o in options) else
                ("--callback-allow=127.0.0.0/8",)), *options],
