@@ -10,6 +10,8 @@
  *   waiter.c    workers that wait for tasks
  *   put.c       put, in batches
  *   recall.c    cancel, move and replace of tasks that another daemon holds
+ *   counts.c    what queues hold
+ *   script.c    arguments and answers of the scripts
  *
  * Ownership: a task that was taken is a struct held until its report was answered, or
  * until a worker has it. A report is a struct outcome until Redis has answered.
