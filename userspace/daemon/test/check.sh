@@ -47,9 +47,9 @@ part() {
 echo "TAP version 13"
 echo "# seed $seed"
 part ./model_test.py --operations 20000 --seed "$seed"
-part ./lane_chaos.py --case c1 --seconds 20 --seed "$seed"
-part ./lane_chaos.py --case c2 --aof everysec --seconds 10 --seed "$seed"
-part ./lane_chaos.py --case c2 --aof always --seconds 10 --seed "$seed"
+part ./chaos.py --case c1 --seconds 20 --seed "$seed"
+part ./chaos.py --case c2 --aof everysec --seconds 10 --seed "$seed"
+part ./chaos.py --case c2 --aof always --seconds 10 --seed "$seed"
 part ./gate.sh "$seed"
 echo "1..$(cat "$counter")"
 exit $failed

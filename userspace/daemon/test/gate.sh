@@ -38,7 +38,7 @@ done
 for plant in $scripts $workers; do
 	noticed=1
 	for try in 1 2 3; do
-		./lane_chaos.py --seconds 4 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
+		./chaos.py --seconds 4 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
 		noticed=$?
 		[ $noticed = 0 ] && break
 	done

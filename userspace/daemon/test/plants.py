@@ -2,7 +2,7 @@
 """C5: bugs to plant. Tests that do not notice them prove nothing.
 
 SCRIPTS: name of the bug -> (file, old text, new text) of the scripts.
-WORKER: names of bugs in the workers of lane_chaos.py.
+WORKER: names of bugs in the workers of chaos.py.
 """
 SCRIPTS = {
     "no-run": (("take", "redis.call('ZADD', RUN, unpack(ends))", ""),),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""lane_chaos.py [--case c1|c2] [--aof everysec|always] [--seconds N] [--seed N] [--plant NAME]
+"""chaos.py [--case c1|c2] [--aof everysec|always] [--seconds N] [--seed N] [--plant NAME]
 
 Chaos for the scripts alone. Four workers take, run and report the tasks of one lane; three
 clients put, move, replace and cancel them. In C1 a worker is killed each 0.7 s, and kills or
