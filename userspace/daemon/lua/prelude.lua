@@ -108,10 +108,16 @@ local function wake(ms)
 	redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))
 end
 
+-- next, once it was read.
+local next_ms
+
 -- Keeps next at or before the head.
 local function announce(ms)
-	local next = redis.call('HGET', CTL, 'next')
-	if not next or ms < tonumber(next) then
+	if not next_ms then
+		next_ms = tonumber(redis.call('HGET', CTL, 'next') or math.huge)
+	end
+	if ms < next_ms then
+		next_ms = ms
 		redis.call('HSET', CTL, 'next', text(ms))
 		wake(ms)
 	end
