@@ -222,8 +222,11 @@ static void heartbeat(struct timer *t, uint64_t now)
 
 	wheel_arm(d->wheel, t, now + BEAT);
 	notify("WATCHDOG=1");
-	if (!store_up(d->store))
+	if (!store_up(d->store)) {
+		/* Sentinel may know another master by now. */
+		store_ping(d->store);
 		return;
+	}
 	d->beats++;
 	ask_time(d);
 	if (d->clock.known)

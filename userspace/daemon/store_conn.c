@@ -265,9 +265,15 @@ static void later(struct conn *c)
 
 static void conn_open(struct conn *c)
 {
-	int fd = c->address->local ? connect_local(c->address->path) :
-				     connect_node(&c->address->node);
+	int fd;
 
+	if (!c->address->local && !c->address->node.port) {
+		c->events->closed(c, "Sentinel did not name a master yet");
+		later(c);
+		return;
+	}
+	fd = c->address->local ? connect_local(c->address->path) :
+				 connect_node(&c->address->node);
 	if (fd < 0) {
 		c->events->closed(c, strerror(-fd));
 		later(c);
