@@ -20,9 +20,9 @@
 #include "log.h"
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */
-#define HOST_WAIT	(100 * NSEC_PER_MSEC)
+#define HOST_WAIT	(250 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
-#define HOST_DELAY_MS	200
+#define HOST_DELAY_MS	100
 #define HOST_KEY_LEN	320
 
 /**
