@@ -121,8 +121,13 @@ class Daemon:
             stderr=open(self.log, "w"), env={**os.environ, **(env or {})})
         started.append(self.process)
         if wait:
-            wait_until(lambda: os.path.exists(self.path))
-            wait_until(lambda: self.client().raw("GET", "/readyz")[0] == 200)
+            wait_until(self.ready)
+
+    def ready(self):
+        try:
+            return self.client().raw("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
 
     def client(self, timeout=30):
         return Client(self.path, timeout)
