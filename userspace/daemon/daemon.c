@@ -338,11 +338,18 @@ static void wake(struct daemon *d, const char *text, size_t len)
 		lane_wake(&q->lane[index], ms);
 }
 
+static void pause_queue(struct daemon *d, const char *name)
+{
+	struct queue *q = queue_find(d, name);
+
+	if (q)
+		queue_release(q);
+}
+
 /* "members", "queue NAME" or "pause NAME" */
 static void changed(struct daemon *d, const char *text, size_t len)
 {
 	char line[128], name[QUEUE_NAME_MAX + 1];
-	struct queue *q;
 
 	if (len >= sizeof(line))
 		return;
@@ -352,8 +359,8 @@ static void changed(struct daemon *d, const char *text, size_t len)
 		look_for_members(d);
 	else if (sscanf(line, "queue %64[A-Za-z0-9_-]", name) == 1)
 		queue_load(d, name, NULL, NULL);
-	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1 && (q = queue_find(d, name)))
-		queue_release(q);
+	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1)
+		pause_queue(d, name);
 }
 
 static void on_message(void *arg, const char *channel, const char *text, size_t len)
