@@ -101,13 +101,13 @@ struct held *held_find(struct lane *l, uint64_t holder, uint64_t token)
 
 /* ---- Ends ---- */
 
-static void report(struct held *h, enum verdict verdict, uint64_t delay_ms, const char *note)
+static void report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note)
 {
 	struct outcome r = {
 		.lane = h->lane,
 		.holder = h->key.holder,
 		.token = h->key.token,
-		.verdict = verdict,
+		.verdict = v,
 		.delay_ms = delay_ms,
 		.persist = true,
 	};
