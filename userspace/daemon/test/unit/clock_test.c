@@ -51,8 +51,8 @@ static void steps(void)
 	struct clock c = { 0 };
 
 	clock_sample(&c, redis_us(10 * MS), 10 * MS - 10 * US, 10 * MS + 10 * US);
-	ok(clock_sample(&c, redis_us(20 * MS) + 3600000000ULL, 20 * MS - 10 * US, 20 * MS + 10 * US),
-	   "an hour is a step");
+	ok(clock_sample(&c, redis_us(20 * MS) + 3600000000ULL, 20 * MS - 10 * US,
+			20 * MS + 10 * US), "an hour is a step");
 	is_number(clock_redis_ms(&c, 20 * MS), ZERO_MS + 20 + 3600000, "the new time counts");
 	ok(clock_sample(&c, redis_us(30 * MS), 30 * MS - 10 * US, 30 * MS + 10 * US),
 	   "the way back, too");
