@@ -6,7 +6,7 @@
 #   gate.sh [SEED]
 #
 # The model has no workers, so it cannot notice a bug of theirs. Chaos depends on chance: a bug
-# may take up to three runs.
+# may take up to five runs.
 set -u
 cd "$(dirname "$0")" || exit 1
 seed=${1:-$(date +%s)}
@@ -37,7 +37,7 @@ for plant in $scripts; do
 done
 for plant in $scripts $workers; do
 	noticed=1
-	for try in 1 2 3; do
+	for try in 1 2 3 4 5; do
 		./chaos.py --seconds 4 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
 		noticed=$?
 		[ $noticed = 0 ] && break
