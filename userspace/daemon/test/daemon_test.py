@@ -983,6 +983,7 @@ def command_line():
                               text=True, timeout=20)
     equal(run("--color=red").returncode, 2)
     equal(run("--lease=soon").returncode, 2)
+    equal(run("--redis=cluster://127.0.0.1:1").returncode, 2)
     p = run("--version")
     equal((p.returncode, p.stdout.split()[0]), (0, "twheeld"))
     equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
