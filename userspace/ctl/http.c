@@ -117,13 +117,16 @@ static int send_all(int fd, const char *data, size_t len)
 static int send_request(int fd, const struct conf *conf, const char *method,
 			const char *path, const char *body)
 {
-	const char *token = read_token(conf);
+	const char *token = read_token(conf), *host = server_name(conf);
 	char *head;
 	int len, err;
 
-	len = asprintf(&head, "%s %s HTTP/1.1\r\nHost: twheeld\r\nConnection: close\r\n"
+	if (!strncmp(host, "unix:", 5))
+		host = "localhost";
+	len = asprintf(&head, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: close\r\n"
 		       "Accept: application/json\r\nContent-Type: application/json\r\n"
-		       "Content-Length: %zu\r\n%s%s%s\r\n", method, path, strlen(body),
+		       "Content-Length: %zu\r\n%s%s%s\r\n", method, path,
+		       (int)strcspn(host, "/"), host, strlen(body),
 		       *token ? "Authorization: Bearer " : "", token, *token ? "\r\n" : "");
 	if (len < 0)
 		return -ENOMEM;
