@@ -38,6 +38,8 @@ class Model:
     def __init__(self):
         self.tasks = {}
         self.orphans = {}
+        # Headers that are broken, of some orphans.
+        self.broken = {}
         self.seq = 0
         self.next = None
         self.paused = None
@@ -103,6 +105,14 @@ class Model:
     def drop_orphan(self, name):
         if name in self.orphans:
             del self.orphans[name]
+            self.broken.pop(name, None)
+            self.count["orphan"] += 1
+            return True
+        return False
+
+    def drop_bodiless(self, name):
+        if self.tasks[name]["body"] is None:
+            del self.tasks[name]
             self.count["orphan"] += 1
             return True
         return False
@@ -120,7 +130,7 @@ class Model:
             name, exists, relative, at, limit, period, after, late, keep, body = argv[i:i + 10]
             due = at + (self.now if relative else 0)
             old = self.tasks.get(name)
-            if not old and len(self.tasks) >= most:
+            if not old and len(self.tasks) + len(self.broken) >= most:
                 answers.append([4, 0, 0, 0, 0, b"", 0, 0])
                 continue
             if old and exists and not (old["state"] == LEASED and old["flags"] & LAST):
@@ -153,7 +163,7 @@ class Model:
         taken = []
         ids = [i for i in self.of(SCHEDULED) if self.score(i, SCHEDULED) <= self.now + ahead]
         for name in ids[:limit]:
-            if self.drop_orphan(name):
+            if self.drop_orphan(name) or self.drop_bodiless(name):
                 orphans += 1
                 continue
             t = self.tasks[name]
@@ -291,7 +301,8 @@ class Model:
         begun = int(t["state"] == LEASED and t["due"] <= self.now)
         return [name.encode(), t["state"], t["due"], t["first"], t["version"], t["attempts"],
                 t["lost"], t["limit"], begun, t["score"] if t["state"] else 0, t["period"],
-                t["late_after"], t["late"], t["keep"], t["note"].encode(), t["body"].encode()]
+                t["late_after"], t["late"], t["keep"], t["note"].encode(),
+                (t["body"] or "").encode()]
 
     def look(self, what, *argv):
         if what == "counts":
@@ -319,8 +330,10 @@ class Model:
         sets = [sorted((self.score(i, state), i.encode()) for i in self.of(state))
                 for state in (SCHEDULED, LEASED, DEAD, DONE)]
         return sets + [
-            {i.encode(): {f: t[f] for f in FIELDS} for i, t in self.tasks.items()},
-            {i.encode(): t["body"].encode() for i, t in self.tasks.items()},
+            {i.encode(): {f: t[f] for f in FIELDS} for i, t in self.tasks.items()} |
+            {i.encode(): header for i, header in self.broken.items()},
+            {i.encode(): t["body"].encode() for i, t in self.tasks.items()
+             if t["body"] is not None},
             {i.encode(): t["note"].encode() for i, t in self.tasks.items() if t["note"]},
             {b"seq": self.seq, b"next": self.next, b"paused": self.paused, **{
                 k.encode(): n or None for k, n in self.count.items()}}]
@@ -331,9 +344,10 @@ def pairs(flat):
 
 
 def unpack(header):
+    """Return: the fields. A header that is broken is returned as it is."""
+    if len(header) != HEADER.size or header[0] != 1 or header[1] > DEAD:
+        return header
     values = HEADER.unpack(header)
-    if values[0] != 1:
-        raise ValueError(f"format {values[0]}")
     h = dict(zip(FIELDS, values[1:]))
     for f, v in h.items():
         if f == "holder":
@@ -455,14 +469,29 @@ class Walk:
         script = r.choices(list(weights), weights.values())[0]
         return script, getattr(self, script)()
 
+    def damage(self, redis, keys):
+        """Breaks the lane, as no script does."""
+        if self.rng.random() < .5:
+            self.orphan(redis, keys)
+        elif self.model.tasks:
+            name = self.rng.choice(sorted(self.model.tasks))
+            self.model.tasks[name]["body"] = None
+            redis.ask("HDEL", keys[3], name)
+
     def orphan(self, redis, keys):
-        """Leaves an id in a set, as no script does."""
+        """Leaves an id in a set, without a header or with one that is broken."""
         r, m = self.rng, self.model
         name, state = f"orphan-{r.randrange(5)}", r.randrange(4)
         if name in m.orphans:
             return
         m.orphans[name] = (state, m.now + r.randrange(-50, 2000))
         redis.ask("ZADD", keys[(0, 1, 5, 4)[state]], m.orphans[name][1], name)
+        # Empty, too short, too long, of another format, in no state.
+        header = r.choice((None, b"", b"\1\0\0", b"\1" + bytes(64), b"\2" + bytes(63),
+                           b"\1\4" + bytes(62)))
+        if header is not None:
+            m.broken[name] = header
+            redis.ask("HSET", keys[2], name, header)
 
 
 def differ(what, expected, got):
@@ -497,7 +526,7 @@ def run(redis, lane, walk, operations):
     """Return: how many operations agreed."""
     for n in range(operations):
         if n % 50 == 49:
-            walk.orphan(redis, lane.keys)
+            walk.damage(redis, lane.keys)
         script, argv = walk.step()
         # The last is the first that the clock removes.
         lane.send(redis, script, *argv, walk.us % 1000000, walk.us // 1000000)
