@@ -17,5 +17,8 @@ SCRIPTS = {
     "old-body": (("put", "redis.call('HSET', BODY, id, ARGV[i + 9])",
                   "redis.call('HSETNX', BODY, id, ARGV[i + 9])"),),
     "recover-forgets": (("recover", "schedule(id, h, h.due)", "leave(id, h) set(id, h)"),),
+    "late-ignored": (("take", "elseif is_late(h) then", "elseif false then"),),
+    "broken-header-stops": (("prelude", "#s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or "
+                             "string.byte(s, 2) > BURIED", "false"),),
 }
 WORKER = ("no-lease-check",)
