@@ -211,7 +211,7 @@ prose() {
 # Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
 # ours.
 spelling() {
-	codespell -L nd,fro,parm,inout,tyes "${texts[@]}"
+	codespell -L nd,fro,parm,inout,te,tyes "${texts[@]}"
 }
 
 # What modinfo has to tell of the module.

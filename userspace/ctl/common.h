@@ -7,6 +7,7 @@
  *   duration.c    "1h30m" to nanoseconds and back
  *   timers.c      what --add says, and the names of the timers made from it
  *   output.c      records for people and as JSON
+ *   http.c        requests to twheeld, for the verbs that ask it
  *
  * The wheel is libtwheel's. Functions that use it return 0 or a count, or a
  * negative errno. Times are nanoseconds.
@@ -47,12 +48,14 @@ enum {
 
 /*
  * What the options that all verbs share have said. @device is DEVICE unless the
- * user named one.
+ * user named one. @server and @token_file are of the verbs that ask twheeld.
  */
 struct conf {
 	const char *device;
 	bool names_device;
 	struct twheel_options shape;
+	const char *server;
+	const char *token_file;
 	bool json;
 };
 
@@ -64,6 +67,7 @@ struct conf {
  * @help: what --help adds, options one to a line
  * @shortopts: its own options for getopt
  * @longopts: its own long options, ended by a zero entry, or NULL
+ * @remote: asks twheeld, so that it has no wheel
  * @run: does it; returns the exit status
  */
 struct verb {
@@ -73,6 +77,7 @@ struct verb {
 	const char *help;
 	const char *shortopts;
 	const struct option *longopts;
+	bool remote;
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
@@ -82,6 +87,9 @@ extern const struct verb verb_monitor;
 extern const struct verb verb_shell;
 extern const struct verb verb_stat;
 extern const struct verb verb_wheel;
+extern const struct verb verb_task;
+extern const struct verb verb_queue;
+extern const struct verb verb_worker;
 
 /* twheelctl.c */
 int next_option(const struct verb *verb, int argc, char **argv,
@@ -192,7 +200,7 @@ void json_begin(const char *key, char bracket);
 void json_end(char bracket);
 void json_u64(const char *key, __u64 value);
 void json_s64(const char *key, __s64 value);
-void json_string(const char *key, const char *value);
+void json_text(const char *key, const char *value);
 void json_bool(const char *key, bool value);
 void json_id(__u64 id);
 void json_close(void);

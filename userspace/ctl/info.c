@@ -22,12 +22,12 @@ static void print_json(const struct conf *conf, const struct wheel *w)
 	char version[64];
 
 	json_open("info");
-	json_string("backend", twheel_backend(w->twheel));
+	json_text("backend", twheel_backend(w->twheel));
 	if (wheel_is_kernel(w)) {
-		json_string("device", conf->device);
-		json_string("module_version", module_version(version, sizeof(version)));
+		json_text("device", conf->device);
+		json_text("module_version", module_version(version, sizeof(version)));
 	}
-	json_string("clock", clock_name(info->clock_id));
+	json_text("clock", clock_name(info->clock_id));
 	json_u64("tick_ns", info->tick_ns);
 	json_u64("min_tick_ns", info->min_tick_ns);
 	json_u64("levels", info->levels);

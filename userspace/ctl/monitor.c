@@ -71,7 +71,7 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 	if (m->conf.json) {
 		json_open("ready");
 		json_u64("timers", made);
-		json_string("clock", clock_name(w->info.clock_id));
+		json_text("clock", clock_name(w->info.clock_id));
 		json_u64("tick_ns", w->info.tick_ns);
 		json_u64("now_ns", twheel_now(w->twheel));
 		json_close();

@@ -73,7 +73,7 @@ static unsigned int utf8_len(const unsigned char *s)
 	return len;
 }
 
-void json_string(const char *key, const char *value)
+void json_text(const char *key, const char *value)
 {
 	json_key(key);
 	putchar('"');
@@ -108,7 +108,7 @@ void json_open(const char *type)
 	json_comma = false;
 	json_begin(NULL, '{');
 	json_u64("schema", JSON_SCHEMA);
-	json_string("type", type);
+	json_text("type", type);
 }
 
 void json_close(void)
@@ -227,7 +227,7 @@ void print_event(const struct conf *conf, const struct roster *r,
 
 	if (conf->json) {
 		json_open("expiration");
-		json_string("name", roster_name(r, e->user_data));
+		json_text("name", roster_name(r, e->user_data));
 		json_id(e->id);
 		json_u64("deadline_ns", e->deadline_ns);
 		json_u64("expired_ns", e->expired_ns);
@@ -251,9 +251,9 @@ void print_event(const struct conf *conf, const struct roster *r,
 
 void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 {
-	json_string("name", roster_name(r, t->user_data));
+	json_text("name", roster_name(r, t->user_data));
 	json_id(t->id);
-	json_string("state", state_name(t->state));
+	json_text("state", state_name(t->state));
 	json_u64("deadline_ns", t->deadline_ns);
 	json_u64("period_ns", t->period_ns);
 	json_u64("slack_ns", t->slack_ns);

@@ -51,8 +51,8 @@ static int failed(const struct shell *sh, int status, const char *what,
 	if (sh->conf.json) {
 		json_open("error");
 		json_u64("line", sh->line_number);
-		json_string("command", sh->command);
-		json_string("error", why);
+		json_text("command", sh->command);
+		json_text("error", why);
 		json_u64("status", status);
 		json_close();
 	}
@@ -380,9 +380,9 @@ static int cmd_help(struct shell *sh, char **word)
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (sh->conf.json) {
 			json_open("command");
-			json_string("name", commands[i].name);
-			json_string("args", commands[i].args);
-			json_string("what", commands[i].what);
+			json_text("name", commands[i].name);
+			json_text("args", commands[i].args);
+			json_text("what", commands[i].what);
 			json_close();
 			continue;
 		}

@@ -22,6 +22,11 @@ static const struct verb * const verbs[] = {
 	&verb_shell,
 	&verb_stat,
 	&verb_wheel,
+#ifdef WITH_TASKS
+	&verb_task,
+	&verb_queue,
+	&verb_worker,
+#endif
 };
 
 /* Above all characters, so that no short option of a verb collides. */
@@ -32,6 +37,8 @@ enum {
 	OPT_LEVELS,
 	OPT_SLOT_BITS,
 	OPT_MAX_TIMERS,
+	OPT_SERVER,
+	OPT_TOKEN_FILE,
 };
 
 static const struct option common_options[] = {
@@ -43,6 +50,14 @@ static const struct option common_options[] = {
 	{ "levels", required_argument, NULL, OPT_LEVELS },
 	{ "slot-bits", required_argument, NULL, OPT_SLOT_BITS },
 	{ "max-timers", required_argument, NULL, OPT_MAX_TIMERS },
+	{ }
+};
+
+static const struct option remote_options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "server", required_argument, NULL, OPT_SERVER },
+	{ "token-file", required_argument, NULL, OPT_TOKEN_FILE },
 	{ }
 };
 
@@ -68,6 +83,15 @@ static const char common_help[] =
 	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
 	"which needs no module.\n"
 	"\n";
+
+static const char remote_help[] =
+	"\n"
+	"Options of every verb of twheeld:\n"
+	"      --server=SERVER   ADDRESS:PORT, [IPV6]:PORT or unix:PATH; default: $TWHEELD,\n"
+	"                        or 127.0.0.1:7733\n"
+	"      --token-file=FILE its first line is the bearer token\n"
+	"  -j, --json            one JSON object a line\n"
+	"  -h, --help            this text\n";
 
 /* Prints one line to stderr, in the way of all errors of this program. */
 void complain(const char *fmt, ...)
@@ -240,7 +264,8 @@ static void print_help(const struct verb *verb)
 {
 	printf("Usage: twheelctl %s [OPTION]...%s%s\n%s\n\n%s%s%s", verb->name,
 	       *verb->args ? " " : "", verb->args, verb->summary, verb->help,
-	       common_help, lifetime_note);
+	       verb->remote ? remote_help : common_help,
+	       verb->remote ? "" : lifetime_note);
 }
 
 /* Getopt has stopped at argv[optind - 1], or in the word behind it; see there. */
@@ -285,7 +310,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		conf->device = DEVICE;
 		snprintf(shortopts, sizeof(shortopts), "%s:hj%s",
 			 command_follows ? "+" : "", verb->shortopts + command_follows);
-		for (o = common_options; o->name; o++)
+		for (o = verb->remote ? remote_options : common_options; o->name; o++)
 			longopts[n++] = *o;
 		for (o = verb->longopts; o && o->name; o++)
 			longopts[n++] = *o;
@@ -304,6 +329,12 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		case OPT_DEVICE:
 			conf->device = optarg;
 			conf->names_device = true;
+			break;
+		case OPT_SERVER:
+			conf->server = optarg;
+			break;
+		case OPT_TOKEN_FILE:
+			conf->token_file = optarg;
 			break;
 		case OPT_CLOCK:
 			clock_option(verb, optarg, &conf->shape);

@@ -50,7 +50,8 @@ struct listener {
  * @listeners: how many
  * @timer: when libmicrohttpd wants to run
  * @run: it wants to run in this turn
- * @busy: requests whose answer was not sent yet
+ * @requests: those whose answer was not sent yet
+ * @busy: how many
  */
 struct api {
 	struct daemon *daemon;
@@ -58,6 +59,7 @@ struct api {
 	size_t listeners;
 	struct timer timer;
 	bool run;
+	struct request *requests;
 	unsigned int busy;
 };
 
@@ -292,6 +294,7 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 		return NULL;
 	}
 	l->api->busy++;
+	DL_APPEND(l->api->requests, r);
 	return r;
 }
 
@@ -365,6 +368,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 			answered(r);
 	}
 	r->api->busy--;
+	DL_DELETE(r->api->requests, r);
 	if (r->finished)
 		r->finished(r, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	if (!r->constant)
@@ -567,10 +571,26 @@ unsigned int api_busy(const struct api *api)
 	return api->busy;
 }
 
+/* libmicrohttpd must not be stopped while a connection is suspended. */
+static void answer_all(struct api *api)
+{
+	struct request *r, *next;
+
+	DL_FOREACH_SAFE(api->requests, r, next) {
+		if (r->suspended)
+			request_error(r, 503, "fate_unknown", NULL, "twheeld stops");
+	}
+	for (size_t i = 0; i < api->listeners; i++) {
+		if (api->listener[i].http)
+			MHD_run(api->listener[i].http);
+	}
+}
+
 void api_free(struct api *api)
 {
 	if (!api)
 		return;
+	answer_all(api);
 	for (size_t i = 0; i < api->listeners; i++) {
 		struct listener *l = &api->listener[i];
 

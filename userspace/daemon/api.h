@@ -62,6 +62,8 @@ struct request {
 	void (*gone)(struct request *r);
 	void (*finished)(struct request *r, bool sent);
 
+	struct request *prev;
+	struct request *next;
 	struct api *api;
 	void *listener;
 	void *conn;

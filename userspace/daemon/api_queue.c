@@ -107,11 +107,17 @@ void route_metrics(struct request *r)
 
 /**
  * struct setting - settings that are being stored
+ * @request: the request
+ * @settings: the settings
+ * @create: there was no such queue
  */
 struct setting {
 	struct request *request;
 	struct queue_settings settings;
+	bool create;
 };
+
+static void know_queue(void *arg, struct queue *q, enum store_result result);
 
 static void stored(void *arg, enum store_result result, const redisReply *reply)
 {
@@ -125,11 +131,16 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 		free(s);
 		return;
 	}
+	if (s->create && !reply->integer) {
+		/* Another daemon was first: its lanes and its mode count. */
+		queue_load(r->daemon, r->queue, know_queue, r);
+		free(s);
+		return;
+	}
 	q = queue_apply(r->daemon, r->queue, &s->settings);
 	snprintf(text, sizeof(text), "queue %s", r->queue);
 	daemon_publish(r->daemon, "changed", text);
-	/* HSET counts what it made. */
-	r->arg = reply->integer ? r : NULL;
+	r->arg = s->create ? r : NULL;
 	if (q)
 		show_queue(r, q);
 	else
@@ -137,7 +148,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	free(s);
 }
 
-static void store_settings(struct request *r, const struct queue_settings *settings)
+static void store_settings(struct request *r, const struct queue_settings *settings, bool create)
 {
 	struct setting *s = calloc(1, sizeof(*s));
 	char key[160], *text;
@@ -147,10 +158,11 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 		abort();
 	s->request = r;
 	s->settings = *settings;
+	s->create = create;
 	text = json_text(queue_settings_to_json(settings), NULL);
 	if (!text)
 		abort();
-	args_text(&a, "HSET");
+	args_text(&a, create ? "HSETNX" : "HSET");
 	args_text(&a, store_key(r->daemon->store, key, "queues"));
 	args_text(&a, r->queue);
 	args_text(&a, text);
@@ -186,7 +198,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result)
 		request_error(r, 400, "invalid", "mode",
 			      "the mode is set when the queue is made");
 	else
-		store_settings(r, &settings);
+		store_settings(r, &settings, !q);
 }
 
 void route_queue_put(struct request *r)

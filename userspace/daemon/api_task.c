@@ -61,8 +61,8 @@ void request_store_error(struct request *r, enum store_result result)
 	if (result == STORE_FULL)
 		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
 	else if (result == STORE_UNKNOWN)
-		request_error(r, 503, "fate_unknown", NULL, "the connection to Redis broke: "
-			      "perhaps it was done");
+		request_error(r, 503, "fate_unknown", NULL,
+			      "the connection to Redis broke: perhaps it was done");
 	else if (result == STORE_REFUSED)
 		request_error(r, 503, "store_down", NULL, "Redis refused the command");
 	else
@@ -302,7 +302,8 @@ static void list_lane(struct listing *l)
 	struct args a = { 0 };
 
 	look_list_args(&a, l->query.state, l->from, l->query.limit - json_array_size(l->tasks));
-	store_script(l->request->daemon->store, SCRIPT_LOOK, l->queue->name, l->lane, &a, listed, l);
+	store_script(l->request->daemon->store, SCRIPT_LOOK, l->queue->name, l->lane, &a,
+		     listed, l);
 }
 
 struct list_read {

@@ -216,13 +216,12 @@ static const char *split_url(const char *url, struct parts *parts)
 {
 	const char *end, *p, *host_end;
 
-	if (!strncasecmp(url, "http://", 7)) {
+	if (!strncasecmp(url, "http://", 7))
 		*parts = (struct parts){ .scheme = "http", .host = url + 7, .port = 80 };
-	} else if (!strncasecmp(url, "https://", 8)) {
+	else if (!strncasecmp(url, "https://", 8))
 		*parts = (struct parts){ .scheme = "https", .host = url + 8, .port = 443 };
-	} else {
+	else
 		return "a URL begins with http:// or https://";
-	}
 	end = parts->host + strcspn(parts->host, "/?#");
 	if (memchr(parts->host, '@', (size_t)(end - parts->host)))
 		return "a URL has no user or password";

@@ -260,12 +260,13 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 {
 	int *was = &r->from[key - keys];
 	char *field = (char *)r->c + key->at;
+	bool from_file = from > 0;
 	const char *why;
 
-	if (from > 0 && *was > 0 && !may_repeat(key))
+	if (from_file && *was > 0 && !may_repeat(key))
 		return fail(r, key, from, "already set in line %d", *was);
 	/* The first of a new source replaces the list of the last one. */
-	if ((from > 0) != (*was > 0) || *was == FROM_DEFAULT)
+	if (from_file != (*was > 0) || *was == FROM_DEFAULT)
 		forget_list(r->c, key);
 	*was = from;
 

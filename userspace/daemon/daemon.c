@@ -25,7 +25,7 @@
 #define RELOAD_BEATS	30
 /* After Redis was away, recover waits: reports and renewals come first. */
 #define CALM		(2 * NSEC_PER_SEC)
-#define CHECK_TIMEOUT	(10 * NSEC_PER_SEC)
+#define CHECK_TIMEOUT	(3 * NSEC_PER_SEC)
 /* What the last reports have at the end of a stop. */
 #define LAST_WORDS	NSEC_PER_SEC
 
@@ -222,8 +222,11 @@ static void heartbeat(struct timer *t, uint64_t now)
 
 	wheel_arm(d->wheel, t, now + BEAT);
 	notify("WATCHDOG=1");
-	if (!store_up(d->store))
+	if (!store_up(d->store)) {
+		/* Sentinel may know another master by now. */
+		store_ping(d->store);
 		return;
+	}
 	d->beats++;
 	ask_time(d);
 	if (d->clock.known)
@@ -335,11 +338,18 @@ static void wake(struct daemon *d, const char *text, size_t len)
 		lane_wake(&q->lane[index], ms);
 }
 
+static void pause_queue(struct daemon *d, const char *name)
+{
+	struct queue *q = queue_find(d, name);
+
+	if (q)
+		queue_release(q);
+}
+
 /* "members", "queue NAME" or "pause NAME" */
 static void changed(struct daemon *d, const char *text, size_t len)
 {
 	char line[128], name[QUEUE_NAME_MAX + 1];
-	struct queue *q;
 
 	if (len >= sizeof(line))
 		return;
@@ -349,8 +359,8 @@ static void changed(struct daemon *d, const char *text, size_t len)
 		look_for_members(d);
 	else if (sscanf(line, "queue %64[A-Za-z0-9_-]", name) == 1)
 		queue_load(d, name, NULL, NULL);
-	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1 && (q = queue_find(d, name)))
-		queue_release(q);
+	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1)
+		pause_queue(d, name);
 }
 
 static void on_message(void *arg, const char *channel, const char *text, size_t len)
@@ -481,9 +491,11 @@ static int start_loop(struct daemon *d)
 
 static void end(struct daemon *d)
 {
+	store_close(d->store);
 	api_free(d->api);
-	queue_free_all(d);
+	/* Requests use the bodies of tasks. */
 	held_stop(d);
+	queue_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);
 	wheel_close(d->wheel);

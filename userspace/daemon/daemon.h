@@ -10,6 +10,8 @@
  *   waiter.c    workers that wait for tasks
  *   put.c       put, in batches
  *   recall.c    cancel, move and replace of tasks that another daemon holds
+ *   counts.c    what queues hold
+ *   script.c    arguments and answers of the scripts
  *
  * Ownership: a task that was taken is a struct held until its report was answered, or
  * until a worker has it. A report is a struct outcome until Redis has answered.
@@ -62,6 +64,7 @@ struct waiter;
  * @woken_ms: the earliest message since the take on its way was sent. The answer may be
  *	older than the message
  * @took_at: when the last take was sent
+ * @removed_at: when old tasks were removed last
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
  * @limit: how many tasks the last take asked for; 0: after a pause
  * @tasks: tasks are there
@@ -89,6 +92,7 @@ struct lane {
 	uint64_t next_ms;
 	uint64_t woken_ms;
 	uint64_t took_at;
+	uint64_t removed_at;
 	uint64_t lease_end_ms;
 	unsigned int limit;
 	bool tasks;
@@ -426,6 +430,11 @@ void report_flush(struct lane *l);
 void report_flush_all(struct daemon *d);
 
 /**
+ * report_free_all() - forget reports that cannot be sent any more
+ */
+void report_free_all(struct lane *l);
+
+/**
  * report_renew() - renew the leases of attempts that run
  */
 void report_renew(struct lane *l);
@@ -574,6 +583,7 @@ struct member {
  * @curl: timeout of libcurl
  * @held: tasks that were taken
  * @asked: tasks that takes on their way ask for
+ * @starved: lanes that found no room
  * @held_bytes: their bodies
  * @running: requests that run, and tasks offered to workers
  * @ready: tasks that wait for a free slot
@@ -613,6 +623,7 @@ struct daemon {
 	struct timer curl;
 	unsigned int held;
 	unsigned int asked;
+	unsigned int starved;
 	uint64_t held_bytes;
 	unsigned int running;
 	struct held *ready;

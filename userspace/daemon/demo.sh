@@ -71,8 +71,9 @@ python3 "$here/test/demo.py" "$dir/daemon1" "http://127.0.0.1:$(cat "$dir/port")
 
 # The first task is due 1 s after the last was sent.
 sleep 3.5
-killed=$(date +%s%3N)
 kill -KILL "${daemon[2]}"
+while kill -0 "${daemon[2]}" 2>/dev/null; do sleep 0.01; done
+killed=$(date +%s%3N)
 echo 'one daemon was killed. Its tasks return when their leases of 6 s are over ...'
 sleep 9.5
 

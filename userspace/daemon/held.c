@@ -20,9 +20,9 @@
 #include "log.h"
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */
-#define HOST_WAIT	(100 * NSEC_PER_MSEC)
+#define HOST_WAIT	(250 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
-#define HOST_DELAY_MS	200
+#define HOST_DELAY_MS	100
 #define HOST_KEY_LEN	320
 
 /**
@@ -101,13 +101,13 @@ struct held *held_find(struct lane *l, uint64_t holder, uint64_t token)
 
 /* ---- Ends ---- */
 
-static void report(struct held *h, enum verdict verdict, uint64_t delay_ms, const char *note)
+static void report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note)
 {
 	struct outcome r = {
 		.lane = h->lane,
 		.holder = h->key.holder,
 		.token = h->key.token,
-		.verdict = verdict,
+		.verdict = v,
 		.delay_ms = delay_ms,
 		.persist = true,
 	};

@@ -18,6 +18,8 @@
 /* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
 #define GAP_MS		20
 #define SOON		(100 * NSEC_PER_MSEC)
+/* How often old tasks are removed. */
+#define REMOVE		(4 * NSEC_PER_SEC)
 /* After a failure, the lane rests. */
 #define REST		(50 * NSEC_PER_MSEC)
 
@@ -43,6 +45,16 @@ static uint64_t rank_delay(const struct lane *l)
 static bool head_is_due(const struct lane *l)
 {
 	return l->next_ms <= daemon_now_ms(l->queue->daemon);
+}
+
+static void set_starved(struct lane *l, bool starved)
+{
+	struct daemon *d = l->queue->daemon;
+
+	if (l->starved == starved)
+		return;
+	l->starved = starved;
+	d->starved += starved ? 1 : -1;
 }
 
 void lane_arm(struct lane *l)
@@ -214,13 +226,13 @@ static void take(struct lane *l)
 		return;
 	space = room(l, &lease_ms);
 	if (!space) {
-		l->starved = true;
+		set_starved(l, true);
 		l->limit = 0;
 		/* The sweep still has to look for leases that end. */
 		lane_arm(l);
 		return;
 	}
-	l->starved = false;
+	set_starved(l, false);
 	l->limit = task_next_limit(l->limit, d->config.batch < BATCH_MAX ?
 				   d->config.batch : BATCH_MAX);
 	if (l->limit > space)
@@ -250,7 +262,7 @@ void lane_fed(struct queue *q)
 
 		if (!l->starved || !room(l, &lease_ms))
 			continue;
-		l->starved = false;
+		set_starved(l, false);
 		if (pulls(l) || head_is_due(l))
 			take(l);
 		else
@@ -262,7 +274,7 @@ void lane_fed_all(struct daemon *d)
 {
 	struct queue *q, *next;
 
-	if (d->stopping)
+	if (d->stopping || !d->starved)
 		return;
 	/* A few free slots are not worth a take, unless they are all that there will be. */
 	if (held_room(d, true) < FEW && d->running > FEW)
@@ -325,13 +337,14 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 }
 
 /* The home removes what is old. */
-static void remove_old(struct lane *l)
+static void remove_old(struct lane *l, uint64_t now)
 {
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
 
-	if (l->rank)
+	if (l->rank || now < l->removed_at + REMOVE)
 		return;
+	l->removed_at = now;
 	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
 	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
 }
@@ -341,12 +354,11 @@ static void sweep_rings(struct timer *t, uint64_t now)
 	struct lane *l = container_of(t, struct lane, sweep);
 	struct daemon *d = l->queue->daemon;
 
-	(void)now;
 	if (store_up(d->store) && !d->stopping) {
 		if (l->starved)
 			recover(l);
 		take(l);
-		remove_old(l);
+		remove_old(l, now);
 	}
 	arm_sweep(l);
 }
@@ -394,6 +406,7 @@ void lane_free(struct lane *l)
 
 	while (l->held)
 		held_free(l->held);
+	report_free_all(l);
 	wheel_disarm(w, &l->alarm);
 	wheel_disarm(w, &l->recover);
 	wheel_disarm(w, &l->sweep);

@@ -104,6 +104,12 @@ static void counters(FILE *f, const struct metrics *m)
 	one(f, "wakes_total", "counter", "Messages about an earlier task.", m->wakes);
 }
 
+static void attempt(FILE *f, const char *queue, enum verdict v, uint64_t count)
+{
+	fprintf(f, "twheeld_attempts_total{queue=\"%s\",verdict=\"%s\"} %llu\n", queue,
+		verdict_name(v), (unsigned long long)count);
+}
+
 static void attempts(FILE *f, const struct daemon *d)
 {
 	uint64_t other[VERDICTS] = { 0 };
@@ -115,14 +121,11 @@ static void attempts(FILE *f, const struct daemon *d)
 			if (n >= QUEUES_SHOWN)
 				other[v] += q->attempts[v];
 			else
-				fprintf(f, "twheeld_attempts_total{queue=\"%s\",verdict=\"%s\"} "
-					"%llu\n", q->name, verdict_name(v),
-					(unsigned long long)q->attempts[v]);
+				attempt(f, q->name, v, q->attempts[v]);
 		}
 	}
 	for (unsigned int v = 0; n > QUEUES_SHOWN && v < VERDICTS; v++)
-		fprintf(f, "twheeld_attempts_total{queue=\"other\",verdict=\"%s\"} %llu\n",
-			verdict_name(v), (unsigned long long)other[v]);
+		attempt(f, "other", v, other[v]);
 }
 
 /* Adds the counts of the queues from @from on. */

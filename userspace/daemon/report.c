@@ -137,6 +137,17 @@ void report_send(struct lane *l, const struct outcome *from)
 		wheel_arm_before(d->wheel, &l->flush, wheel_now(d->wheel) + COMPANY);
 }
 
+void report_free_all(struct lane *l)
+{
+	while (l->reports) {
+		struct outcome *r = l->reports;
+
+		DL_DELETE(l->reports, r);
+		finish(l->queue->daemon, r, REPORT_DOWN);
+	}
+	l->nr_reports = 0;
+}
+
 /* ---- Renewal ---- */
 
 /**

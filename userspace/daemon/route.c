@@ -23,7 +23,8 @@ const char *route_init(struct route *r, const struct redis_url *url)
 		a->db = url->db;
 		break;
 	case REDIS_SENTINEL:
-		return "sentinel:// is not supported by this build";
+		/* Nobody knows the master yet: see route_move(). */
+		break;
 	case REDIS_CLUSTER:
 		return "cluster:// is not supported by this build";
 	}
@@ -38,12 +39,24 @@ unsigned int route_node(const struct route *r, const char *tag)
 	return 0;
 }
 
+bool route_move(struct route *r, const struct redis_node *master)
+{
+	struct redis_node *node = &r->node[0].node;
+
+	if (node->port == master->port && !strcmp(node->host, master->host))
+		return false;
+	*node = *master;
+	return true;
+}
+
 const char *route_name(const struct route *r, unsigned int node, char buf[ROUTE_NAME_LEN])
 {
 	const struct route_address *a = &r->node[node];
 
 	if (a->local)
 		snprintf(buf, ROUTE_NAME_LEN, "unix:%s", a->path);
+	else if (!a->node.port)
+		snprintf(buf, ROUTE_NAME_LEN, "unknown");
 	else
 		snprintf(buf, ROUTE_NAME_LEN, "%s:%u", a->node.host, a->node.port);
 	return buf;

@@ -65,6 +65,15 @@ const char *route_init(struct route *r, const struct redis_url *url);
 unsigned int route_node(const struct route *r, const char *tag);
 
 /**
+ * route_move() - Sentinel named the master
+ * @r: the route
+ * @master: where it is
+ *
+ * Return: true if that is another one than before.
+ */
+bool route_move(struct route *r, const struct redis_node *master);
+
+/**
  * route_name() - a node's address for logs and metrics
  * @r: the route
  * @node: the number of the node

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Redis: nodes, scripts, and what a server must be. See store.h.
- *
- * A connection for scripts greets the server before it is used:
- *
- *   AUTH, SELECT, CLIENT SETNAME	as configured
- *   INFO			is it a master, does it evict, which start is it
- *   SCRIPT LOAD		all scripts, so that the first EVALSHA finds them
- */
+/* Redis: nodes, scripts, WAIT, Sentinel. See store.h. */
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,83 +8,22 @@
 
 #include "lua/scripts.h"
 #include "log.h"
+#include "sentinel.h"
 #include "store.h"
-#include "store_conn.h"
+#include "store_internal.h"
 
-#define COMMAND_TIMEOUT	(5 * NSEC_PER_SEC)
 #define KEYS		8
 /* EVALSHA, its hash, the number of keys, the keys. */
 #define SCRIPT_FIXED	(3 + KEYS)
-#define RUN_ID_LEN	64
 
 static const char *const key_names[KEYS] = {
 	"due", "run", "hdr", "body", "dead", "done", "note", "ctl",
 };
 
-/**
- * struct node - one Redis
- * @scripts: connection for scripts and plain commands
- * @messages: connection for messages
- * @puts: connection for puts with WAIT; used if @wait
- * @run_id: which start of which server the last connection reached
- * @unconfirmed: a put was pushed since the last WAIT
- * @confirming: puts whose answers wait for a WAIT
- */
-struct node {
-	struct conn scripts;
-	struct conn messages;
-	struct conn puts;
-	char run_id[RUN_ID_LEN];
-	bool unconfirmed;
-	struct command_queue confirming;
-};
-
-/**
- * struct source - a script
- * @text: its Lua
- * @len: length of it
- * @sha: its hash, in hex
- */
-struct source {
-	const char *text;
-	size_t len;
-	char sha[41];
-};
-
-/**
- * struct store - the nodes
- * @config: of the caller
- * @events: of the caller
- * @route: which node
- * @node: the nodes
- * @channels: names, with the prefix; NULL ends them
- * @source: the scripts
- * @stats: what was measured
- * @why: why it is not up; empty if it is
- * @unfit: Redis was reached and refused
- * @failed: commands that were refused before they reached a connection
- */
-struct store {
-	struct loop *loop;
-	struct wheel *wheel;
-	const struct config *config;
-	struct store_events events;
-	struct route route;
-	struct node node[ROUTE_NODES_MAX];
-	char channels[8][160];
-	unsigned int nr_channels;
-	struct source source[SCRIPTS];
-	struct store_stats stats;
-	char why[256];
-	bool unfit;
-	struct command_queue failed;
-};
-
 /* ---- Commands ---- */
 
-/* Makes a command of @fixed arguments and those of @a. Frees @a. */
-static struct command *make_command(const char **fixed, unsigned int count, struct args *a,
-				    store_fn *fn, void *arg)
+struct command *make_command(const char **fixed, unsigned int count, struct args *a,
+			     store_fn *fn, void *arg)
 {
 	struct command *cmd = calloc(1, sizeof(*cmd));
 	unsigned int argc = count + a->count;
@@ -222,7 +153,7 @@ static void measure(struct store *s, const struct command *cmd, const redisReply
 		s->events.time(s->events.arg, us, cmd->sent, received);
 }
 
-static bool begins(const char *text, const char *with)
+bool begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
 }
@@ -294,151 +225,7 @@ static void confirm(struct store *s, struct node *n)
 		  COMMAND_TIMEOUT + s->config->wait_timeout_ms * NSEC_PER_MSEC);
 }
 
-/* ---- Greeting ---- */
-
-static void greet(struct conn *c, struct args *a, store_fn *fn)
-{
-	conn_push(c, make_command(NULL, 0, a, fn, c), COMMAND_TIMEOUT);
-}
-
-static void must_succeed(void *arg, enum store_result result, const redisReply *reply)
-{
-	struct conn *c = arg;
-
-	if (result == STORE_OK && reply->type == REDIS_REPLY_ERROR)
-		conn_close(c, reply->str);
-}
-
-/* The value of "name:value" in an answer to INFO. */
-static const char *info(const char *text, const char *name, char *value, size_t len)
-{
-	const char *at = strstr(text, name);
-	size_t n;
-
-	value[0] = '\0';
-	if (!at)
-		return value;
-	at += strlen(name);
-	n = strcspn(at, "\r\n");
-	snprintf(value, len, "%.*s", (int)n, at);
-	return value;
-}
-
-static void refuse(struct conn *c, const char *why)
-{
-	c->store->unfit = true;
-	conn_close(c, why);
-}
-
-static void judge(void *arg, enum store_result result, const redisReply *reply)
-{
-	struct conn *c = arg;
-	struct node *n = &c->store->node[c->node];
-	char value[RUN_ID_LEN], why[128];
-
-	if (result != STORE_OK)
-		return;
-	if (reply->type != REDIS_REPLY_STRING) {
-		conn_close(c, reply->type == REDIS_REPLY_ERROR ? reply->str : "INFO has no text");
-		return;
-	}
-	if (!strcmp(info(reply->str, "\nloading:", value, sizeof(value)), "1")) {
-		conn_close(c, "Redis is loading its data");
-		return;
-	}
-	info(reply->str, "\nrole:", value, sizeof(value));
-	if (strcmp(value, "master")) {
-		refuse(c, "Redis is a read-only replica");
-		return;
-	}
-	info(reply->str, "\nmaxmemory_policy:", value, sizeof(value));
-	if (begins(value, "allkeys-")) {
-		snprintf(why, sizeof(why), "Redis evicts: maxmemory-policy is %s, not noeviction",
-			 value);
-		refuse(c, why);
-		return;
-	}
-	info(reply->str, "\naof_enabled:", value, sizeof(value));
-	if (!strcmp(value, "0")) {
-		if (c->store->config->strict) {
-			refuse(c, "Redis has no append-only file, and strict is set");
-			return;
-		}
-		log_once("Redis has no append-only file: a restart of Redis may lose tasks");
-	}
-	info(reply->str, "\nrun_id:", value, sizeof(value));
-	conn_ready(c);
-	c->store->unfit = false;
-	c->store->why[0] = '\0';
-	c->store->events.up(c->store->events.arg, n->run_id[0] && strcmp(n->run_id, value));
-	memcpy(n->run_id, value, sizeof(n->run_id));
-}
-
-static void puts_ready(void *arg, enum store_result result, const redisReply *reply)
-{
-	struct conn *c = arg;
-
-	if (result == STORE_OK && reply->type != REDIS_REPLY_ERROR)
-		conn_ready(c);
-}
-
-static void load_scripts(struct conn *c)
-{
-	for (unsigned int i = 0; i < SCRIPTS; i++) {
-		struct args a = { 0 };
-
-		args_text(&a, "SCRIPT");
-		args_text(&a, "LOAD");
-		args_bytes(&a, c->store->source[i].text, c->store->source[i].len);
-		greet(c, &a, must_succeed);
-	}
-}
-
-static void subscribe(struct conn *c)
-{
-	struct args a = { 0 };
-
-	args_text(&a, "SUBSCRIBE");
-	for (unsigned int i = 0; i < c->store->nr_channels; i++)
-		args_text(&a, c->store->channels[i]);
-	/* SUBSCRIBE has an answer for each channel, and all are messages to the reader. */
-	greet(c, &a, NULL);
-}
-
-static void opened(struct conn *c)
-{
-	const struct config *config = c->store->config;
-	struct args a = { 0 };
-
-	if (config->redis_password[0]) {
-		args_text(&a, "AUTH");
-		if (config->redis_user[0])
-			args_text(&a, config->redis_user);
-		args_text(&a, config->redis_password);
-		greet(c, &a, must_succeed);
-	}
-	if (c->address->db) {
-		args_text(&a, "SELECT");
-		args_u64(&a, c->address->db);
-		greet(c, &a, must_succeed);
-	}
-	if (c->subscribe) {
-		subscribe(c);
-		return;
-	}
-	args_text(&a, "CLIENT");
-	args_text(&a, "SETNAME");
-	args_text(&a, "twheeld");
-	greet(c, &a, NULL);
-	if (c == &c->store->node[c->node].puts) {
-		args_text(&a, "PING");
-		greet(c, &a, puts_ready);
-		return;
-	}
-	load_scripts(c);
-	args_text(&a, "INFO");
-	greet(c, &a, judge);
-}
+/* ---- Ends ---- */
 
 static void closed(struct conn *c, const char *why)
 {
@@ -456,6 +243,8 @@ static void closed(struct conn *c, const char *why)
 	}
 	if (c->subscribe)
 		return;
+	if (s->sentinel)
+		sentinel_ask(s->sentinel);
 	snprintf(s->why, sizeof(s->why), "%s", why);
 	s->events.down(s->events.arg, was ? s->why : NULL);
 }
@@ -487,10 +276,33 @@ static void handle_push(struct conn *c, redisReply *reply)
 	freeReplyObject(reply);
 }
 
+/* ---- Sentinel ---- */
+
+static void connect_anew(struct conn *c)
+{
+	if (c->state != CONN_CLOSED)
+		conn_close(c, "another Redis is the master");
+	wheel_arm(c->wheel, &c->retry, 1);
+}
+
+static void master_is(void *arg, const struct redis_node *master)
+{
+	struct store *s = arg;
+	struct node *n = &s->node[0];
+
+	if (!route_move(&s->route, master))
+		return;
+	log_line(LOG_NOTICE, "Sentinel: the master is %s:%u", master->host, master->port);
+	connect_anew(&n->scripts);
+	connect_anew(&n->messages);
+	if (s->config->wait_replicas)
+		connect_anew(&n->puts);
+}
+
 /* ---- The store ---- */
 
 static const struct conn_events conn_events = {
-	.opened = opened,
+	.opened = store_greet,
 	.reply = handle_reply,
 	.push = handle_push,
 	.closed = closed,
@@ -508,9 +320,8 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	c->address = &s->route.node[node];
 	c->subscribe = subscribes;
 	ret = conn_init(c);
-	if (!ret)
-		conn_open(c);
-	return ret;
+	/* From the loop, so that nothing is told before the store is known. */
+	return ret ? ret : wheel_arm(s->wheel, &c->retry, 1);
 }
 
 static void run_failed(struct command_queue *q)
@@ -531,6 +342,8 @@ void store_flush(void *arg)
 	struct store *s = arg;
 
 	run_failed(&s->failed);
+	if (s->sentinel)
+		sentinel_flush(s->sentinel);
 	for (unsigned int i = 0; i < s->route.nodes; i++) {
 		struct node *n = &s->node[i];
 
@@ -588,7 +401,29 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 			return NULL;
 		}
 	}
+	if (config->redis.kind == REDIS_SENTINEL) {
+		s->sentinel = sentinel_new(loop, wheel, &config->redis, master_is, s);
+		if (!s->sentinel) {
+			*why = "no memory";
+			store_free(s);
+			return NULL;
+		}
+	}
 	return s;
+}
+
+void store_close(struct store *s)
+{
+	for (unsigned int i = 0; i < s->route.nodes; i++) {
+		conn_end(&s->node[i].scripts);
+		conn_end(&s->node[i].messages);
+		conn_end(&s->node[i].puts);
+		/* Those whose WAIT failed just now. */
+		run_failed(&s->node[i].confirming);
+	}
+	/* What fails may send another command, which fails as well. */
+	for (unsigned int i = 0; i < 4; i++)
+		store_flush(s);
 }
 
 void store_free(struct store *s)
@@ -610,6 +445,7 @@ void store_free(struct store *s)
 	}
 	while ((cmd = commands_pop(&s->failed)))
 		command_free(cmd);
+	sentinel_free(s->sentinel);
 	free(s);
 }
 
@@ -636,6 +472,9 @@ const char *store_key(const struct store *s, char buf[160], const char *name)
 
 void store_ping(struct store *s)
 {
+	/* A master that hangs breaks no connection. */
+	if (s->sentinel)
+		sentinel_ask(s->sentinel);
 	for (unsigned int i = 0; i < s->route.nodes; i++) {
 		struct conn *c = &s->node[i].messages;
 		struct args a = { 0 };
@@ -643,7 +482,7 @@ void store_ping(struct store *s)
 		if (c->state != CONN_READY || c->queue.head)
 			continue;
 		args_text(&a, "PING");
-		greet(c, &a, NULL);
+		conn_push(c, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
 	}
 }
 

@@ -107,7 +107,12 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 			const char **why);
 
 /**
- * store_free() - close all connections; no function is called
+ * store_close() - close all connections; all commands fail, now
+ */
+void store_close(struct store *s);
+
+/**
+ * store_free() - free the store; no function is called
  */
 void store_free(struct store *s);
 

@@ -263,11 +263,17 @@ static void later(struct conn *c)
 	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-void conn_open(struct conn *c)
+static void conn_open(struct conn *c)
 {
-	int fd = c->address->local ? connect_local(c->address->path) :
-				     connect_node(&c->address->node);
+	int fd;
 
+	if (!c->address->local && !c->address->node.port) {
+		c->events->closed(c, "Sentinel did not name a master yet");
+		later(c);
+		return;
+	}
+	fd = c->address->local ? connect_local(c->address->path) :
+				 connect_node(&c->address->node);
 	if (fd < 0) {
 		c->events->closed(c, strerror(-fd));
 		later(c);
@@ -352,6 +358,12 @@ int conn_init(struct conn *c)
 	c->retry.fn = again;
 	ret = wheel_prepare(c->wheel, &c->late);
 	return ret ? ret : wheel_prepare(c->wheel, &c->retry);
+}
+
+void conn_end(struct conn *c)
+{
+	end(c);
+	wheel_clear(c->wheel, &c->retry);
 }
 
 void conn_free(struct conn *c)

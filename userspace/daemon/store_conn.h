@@ -127,14 +127,11 @@ struct conn {
 /**
  * conn_init() - prepare; the caller has set loop to address, and subscribe
  *
+ * The timer @retry connects. If that fails, it is armed again, until conn_free().
+ *
  * Return: 0, or a negative errno.
  */
 int conn_init(struct conn *c);
-
-/**
- * conn_open() - connect; if that fails, again later, until conn_free()
- */
-void conn_open(struct conn *c);
 
 /**
  * conn_close() - end the connection, and connect again later
@@ -142,6 +139,11 @@ void conn_open(struct conn *c);
  * @why: for closed()
  */
 void conn_close(struct conn *c, const char *why);
+
+/**
+ * conn_end() - end the connection for ever; its commands are in @failed
+ */
+void conn_end(struct conn *c);
 
 /**
  * conn_ready() - the server is one that we want

@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "daemon.h"
+#include "route.h"
 
 #define EXIT_USAGE	2
 
@@ -16,6 +17,8 @@ int main(int argc, char **argv)
 	static struct daemon d;
 	struct config_args args;
 	char err[CONFIG_ERROR_LEN];
+	struct route route;
+	const char *why;
 	int ret;
 
 	if (config_read(&d.config, &args, argc, argv, err)) {
@@ -29,6 +32,11 @@ int main(int argc, char **argv)
 	if (args.version) {
 		printf("twheeld %s\n", DAEMON_VERSION);
 		return 0;
+	}
+	why = route_init(&route, &d.config.redis);
+	if (why) {
+		fprintf(stderr, "twheeld: redis: %s\n", why);
+		return EXIT_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (args.check) {

@@ -19,6 +19,15 @@ failed=0
 log=$logs/builds-last.log
 export TWHEEL_BACKEND=inprocess
 
+# The verbs that ask twheeld need a library that not each compiler here has.
+tool=()
+for source in "$user"/ctl/*.c; do
+	case ${source##*/} in
+	http.c | task.c | queue.c | worker.c) ;;
+	*) tool+=("$source") ;;
+	esac
+done
+
 # ok NAME COMMAND...: one line, and what the command printed if it fails, as this then does.
 ok() {
 	local status=0
@@ -86,7 +95,7 @@ program() {
 programs() {
 	local dir=$1 static=$2 name
 
-	! ok "${dir##*/}: the tool" compile "$dir" twheelctl "$user"/ctl/*.c "$dir/libtwheel.a" -- \
+	! ok "${dir##*/}: the tool" compile "$dir" twheelctl "${tool[@]}" "$dir/libtwheel.a" -- \
 		-std=gnu11 ||
 		ok "${dir##*/}: the tool says its version" timeout 60 "$dir/twheelctl" --version || true
 	for name in request_deadline by_key; do

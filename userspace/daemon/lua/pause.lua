@@ -23,7 +23,8 @@ local function held_in(ids)
 	end
 	local n = 0
 	for _, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
-		if s and unpack_header(s).due > now then
+		local h = s and unpack_header(s)
+		if h and h.due > now then
 			n = n + 1
 		end
 	end

@@ -46,6 +46,7 @@ local SCHEDULED, LEASED, FINISHED, BURIED = 0, 1, 2, 3
 local LAST, ASKED = 1, 2
 local LATE_SKIP, LATE_DEAD = 1, 2
 local BATCH, BYTES = 128, 1048576
+local HEADER_SIZE = 64
 local NOBODY = string.rep('\0', 8)
 
 -- The only clock.
@@ -63,7 +64,11 @@ local function pack(h)
 		h.holder, h.period, h.late_after, h.keep)
 end
 
+-- Returns nil for a header that is broken. Its task counts as one without a header.
 local function unpack_header(s)
+	if #s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or string.byte(s, 2) > BURIED then
+		return nil
+	end
 	local h, format = {}
 	format, h.state, h.flags, h.late, h.attempts, h.lost, h.limit, h.missed, h.version,
 		h.due, h.first, h.token, h.holder, h.period, h.late_after, h.keep =
@@ -108,10 +113,16 @@ local function wake(ms)
 	redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))
 end
 
+-- next, once it was read.
+local next_ms
+
 -- Keeps next at or before the head.
 local function announce(ms)
-	local next = redis.call('HGET', CTL, 'next')
-	if not next or ms < tonumber(next) then
+	if not next_ms then
+		next_ms = tonumber(redis.call('HGET', CTL, 'next') or math.huge)
+	end
+	if ms < next_ms then
+		next_ms = ms
 		redis.call('HSET', CTL, 'next', text(ms))
 		wake(ms)
 	end

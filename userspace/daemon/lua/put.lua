@@ -29,6 +29,8 @@
 
 local max = tonumber(ARGV[1])
 local answer = { us }
+-- Tasks in the lane.
+local tasks = redis.call('HLEN', HDR)
 
 local function create(i, id, due)
 	local h = {
@@ -53,9 +55,10 @@ local function put(i)
 	local due = tonumber(ARGV[i + 3]) + (ARGV[i + 2] == '1' and now or 0)
 	local old = get(id)
 	if not old then
-		if redis.call('HLEN', HDR) >= max then
+		if tasks >= max then
 			return { 4, 0, 0, 0, 0, '', 0, 0 }
 		end
+		tasks = tasks + 1
 		return { 0, due, create(i, id, due), SCHEDULED, 0, '', 0, 0 }
 	end
 	if if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then

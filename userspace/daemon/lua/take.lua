@@ -13,7 +13,7 @@
 --   lease_end	earliest end of a lease, or -1
 --   missed	tasks that were skipped, and periods that were
 --   dead	tasks that were buried because they were late
---   orphans	ids that were removed because they had no header
+--   orphans	ids that were removed because they had no header or no body
 -- then for each task eight, as a list:
 --   id
 --   token

@@ -112,15 +112,22 @@ class Daemon:
         self.path = os.path.join(dir_, f"d{Daemon.number}")
         self.log = self.path + ".log"
         self.process = subprocess.Popen(
-            [PROGRAM, "-c", "/dev/null", f"--redis=unix:{redis.path}",
+            [PROGRAM, "-c", "/dev/null",
+             *(() if any(o.startswith("--redis=") for o in options) else
+               (f"--redis=unix:{redis.path}",)),
              f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),
              *(() if any("callback-allow" in o for o in options) else
                ("--callback-allow=127.0.0.0/8",)), *options],
             stderr=open(self.log, "w"), env={**os.environ, **(env or {})})
         started.append(self.process)
         if wait:
-            wait_until(lambda: os.path.exists(self.path))
-            wait_until(lambda: self.client().raw("GET", "/readyz")[0] == 200)
+            wait_until(self.ready)
+
+    def ready(self):
+        try:
+            return self.client().raw("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
 
     def client(self, timeout=30):
         return Client(self.path, timeout)

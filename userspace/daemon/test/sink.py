@@ -118,6 +118,7 @@ def judge(sent_file, log, killed):
             twice += 1
             if not (killed and first[task] <= killed <= r["at"]):
                 unexplained += 1
+                print(f"# {task}: at {first[task]:.1f} and {r['at']:.1f}, due {due[task]}")
             continue
         first[task] = r["at"]
         late.append(r["at"] - due[task])

@@ -4,7 +4,9 @@
  *
  * The loop is the smallest that callback.h allows: an epoll and one timeout.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -437,7 +439,8 @@ static void check_times(void)
 	req.timeout_ms = 300;
 	begin = now_ms();
 	send_one(&req);
-	ok(last.verdict == CALLBACK_RETRY && now_ms() - begin >= 300 && strstr(last.error, "timed out"),
+	ok(last.verdict == CALLBACK_RETRY && now_ms() - begin >= 300 &&
+	   strstr(last.error, "timed out"),
 	   "an endpoint without an answer is ended");
 	ok(last.took_us >= 300000 && last.took_us < 20000000, "the time is measured");
 	sink_line();

@@ -93,9 +93,9 @@ fuzz() {
 	fi
 	mkdir -p "$out/corpus.$1"
 	status=0
+	[ ! -d "$here/corpus/$1" ] || cp "$here/corpus/$1"/* "$out/corpus.$1"
 	"$out/$1" -max_total_time="$seconds" -print_final_stats=1 \
 		-artifact_prefix="$out/" -max_len=4096 "$out/corpus.$1" \
-		$([ -d "$here/corpus/$1" ] && echo "$here/corpus/$1") \
 		>"$out/log" 2>&1 || status=$?
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/log")
 	[ "$status" -eq 0 ] || tail -n 40 "$out/log" | sed 's/^/# /'
@@ -109,6 +109,8 @@ check body_test "body.c" ""
 check json_test "$json" "-ljansson -lm"
 check pull_test "$json" "-ljansson -lm"
 check sign_test "sign.c units.c" "-lcrypto"
+check clock_test "clock.c" ""
+check task_test "task.c" ""
 check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
 
 status=0

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Requests to twheeld: HTTP/1.1 without TLS, one connection each, JSON both ways.
+ */
+#ifndef TWHEELCTL_HTTP_H
+#define TWHEELCTL_HTTP_H
+
+#include <signal.h>
+
+#include <jansson.h>
+
+#include "common.h"
+
+#define SERVER	"127.0.0.1:7733"
+
+/**
+ * http_try() - send a request
+ * @conf: names the server and the token
+ * @method: GET, POST ...
+ * @path: with its query; all characters must be those of a URL
+ * @body: what to send, or NULL; its reference is given up
+ * @status: of the answer
+ * @answer: its JSON; a new reference, or NULL if it has none
+ * @mask: signals that are blocked while it waits for the answer, or NULL
+ *
+ * Return: 0, or a negative errno. -EINTR: a signal came that @mask lets through.
+ */
+int http_try(const struct conf *conf, const char *method, const char *path, json_t *body,
+	     int *status, json_t **answer, const sigset_t *mask);
+
+/**
+ * http_call() - send a request, or die
+ *
+ * The same. It dies with the words of the daemon unless the status is 2xx.
+ *
+ * Return: the answer.
+ */
+json_t *http_call(const struct conf *conf, const char *method, const char *path,
+		  json_t *body);
+
+/* Dies with the words of the daemon. */
+void http_die(int status, const json_t *answer) __attribute__((noreturn));
+
+/* Whether a text may stand in a path: dies with a usage error if not. */
+void check_name(const struct verb *verb, const char *what, const char *text);
+
+/* The bytes of a base64 text, or NULL. To be freed. */
+char *base64_decode(const char *text, size_t *len);
+
+/* Prints an answer as one line of JSON and gives up its reference. */
+void print_json(json_t *answer);
+
+/* "in 5s", "3s ago" for a Unix time in ms. */
+const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms);
+
+#endif /* TWHEELCTL_HTTP_H */

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl queue: queues of twheeld, their settings and counts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+
+#define PATH_LEN	160
+
+static const struct option options[] = {
+	{ "mode", required_argument, NULL, 'm' },
+	{ "lanes", required_argument, NULL, 'n' },
+	{ "ahead", required_argument, NULL, 'a' },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "lane-max", required_argument, NULL, 'M' },
+	{ "limit", required_argument, NULL, 'l' },
+	{ }
+};
+
+static long long count(const json_t *q, const char *name)
+{
+	return json_integer_value(json_object_get(q, name));
+}
+
+static void print_header(void)
+{
+	printf("%-20s %-5s %10s %8s %8s  %-16s %s\n", "QUEUE", "MODE", "SCHEDULED", "LEASED",
+	       "DEAD", "OLDEST", "PAUSED");
+}
+
+static void print_queue(const json_t *q)
+{
+	json_t *oldest = json_object_get(q, "oldest_due");
+	char when[DURATION_LEN + 8] = "-";
+
+	if (json_is_integer(oldest))
+		when_text(when, json_integer_value(oldest));
+	printf("%-20s %-5s %10lld %8lld %8lld  %-16s %s\n",
+	       json_string_value(json_object_get(q, "queue")),
+	       json_string_value(json_object_get(q, "mode")), count(q, "scheduled"),
+	       count(q, "leased"), count(q, "dead"), when,
+	       json_is_true(json_object_get(q, "paused")) ? "yes" : "no");
+}
+
+static void print_forecast(const json_t *q)
+{
+	const json_t *f = json_object_get(q, "forecast");
+
+	printf("%-20s %10lld %10lld %10lld\n", json_string_value(json_object_get(q, "queue")),
+	       count(f, "60s"), count(f, "60m"), count(f, "24h"));
+}
+
+/* Prints one queue or all of them. */
+static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
+{
+	json_t *queues = json_object_get(answer, "queues"), *q;
+	size_t i;
+
+	if (!queues) {
+		queues = json_array();
+		json_array_append(queues, answer);
+	} else {
+		json_incref(queues);
+	}
+	if (!conf->json && forecast)
+		printf("%-20s %10s %10s %10s\n", "QUEUE", "60s", "60m", "24h");
+	else if (!conf->json)
+		print_header();
+	json_array_foreach(queues, i, q) {
+		if (conf->json)
+			print_json(json_incref(q));
+		else if (forecast)
+			print_forecast(q);
+		else
+			print_queue(q);
+	}
+	json_decref(queues);
+	json_decref(answer);
+}
+
+static json_t *read_options(const struct verb *verb, int argc, char **argv,
+			    struct conf *conf, __u64 *limit)
+{
+	json_t *settings = json_object();
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, conf)) != -1) {
+		switch (opt) {
+		case 'm':
+			json_object_set_new(settings, "mode", json_string(optarg));
+			break;
+		case 'n':
+			json_object_set_new(settings, "lanes", json_integer((json_int_t)
+				number_option(verb, "--lanes", optarg, 256)));
+			break;
+		case 'a':
+			json_object_set_new(settings, "ahead", json_string(optarg));
+			break;
+		case 't':
+			json_object_set_new(settings, "timeout", json_string(optarg));
+			break;
+		case 'M':
+			json_object_set_new(settings, "lane_max", json_integer((json_int_t)
+				number_option(verb, "--lane-max", optarg, 1000000000)));
+			break;
+		case 'l':
+			*limit = number_option(verb, "--limit", optarg, 1000);
+			break;
+		}
+	}
+	return settings;
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	struct conf conf = { .json = false };
+	const char *name, *queue, *method = "GET";
+	bool forecast, shows, posts;
+	char path[PATH_LEN];
+	json_t *settings, *answer;
+	__u64 limit = 1000;
+
+	settings = read_options(verb, argc, argv, &conf, &limit);
+	name = optind < argc ? argv[optind++] : "";
+	queue = optind < argc ? argv[optind++] : NULL;
+	if (optind < argc)
+		usage_error(verb, "unknown argument %s", argv[optind]);
+	forecast = !strcmp(name, "forecast");
+	shows = forecast || !strcmp(name, "list") || !strcmp(name, "show") ||
+		!strcmp(name, "make");
+	posts = !strcmp(name, "pause") || !strcmp(name, "resume") || !strcmp(name, "replay");
+	if (!shows && !posts)
+		usage_error(verb, *name ? "there is no command \"%s\"" :
+			    "a command is missing%s", name);
+	if (!queue && !forecast && strcmp(name, "list"))
+		usage_error(verb, "the queue is missing");
+	if (queue)
+		check_name(verb, "queue", queue);
+
+	if (!strcmp(name, "make"))
+		method = "PUT";
+	else if (posts)
+		method = "POST";
+	snprintf(path, sizeof(path), "/v1/queues%s%s%s%s", queue ? "/" : "", queue ? queue : "",
+		 posts ? "/" : "", posts ? name : "");
+	if (!strcmp(name, "replay"))
+		snprintf(path + strlen(path), sizeof(path) - strlen(path), "?limit=%llu", limit);
+	answer = http_call(&conf, method, path, shows && *method == 'G' ? NULL : settings);
+	if (shows)
+		print_queues(&conf, answer, forecast);
+	else
+		print_json(answer);
+	return STATUS_OK;
+}
+
+const struct verb verb_queue = {
+	.name = "queue",
+	.args = "list|forecast | show|make|pause|resume|forecast|replay QUEUE",
+	.summary = "Queues of twheeld: make, look at, pause or replay them.",
+	.help =
+		"Options of make:\n"
+		"  -m, --mode=MODE       push (default) or pull\n"
+		"  -n, --lanes=N         1 to 256, default 4; cannot be changed\n"
+		"  -a, --ahead=DURATION  how long before its time a task is taken\n"
+		"  -t, --timeout=DURATION\n"
+		"  -M, --lane-max=N      most tasks in a lane\n"
+		"Options of replay:\n"
+		"  -l, --limit=N         default: 1000\n",
+	.shortopts = "m:n:a:t:M:l:",
+	.longopts = options,
+	.remote = true,
+	.run = run,
+};

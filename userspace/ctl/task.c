@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl task: tasks of twheeld, one at a time or as a list. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+
+#define PAYLOAD_MAX	(128 << 10)
+#define PATH_LEN	320
+
+static const struct option options[] = {
+	{ "id", required_argument, NULL, 'i' },
+	{ "at", required_argument, NULL, 'a' },
+	{ "in", required_argument, NULL, 'n' },
+	{ "every", required_argument, NULL, 'e' },
+	{ "url", required_argument, NULL, 'u' },
+	{ "method", required_argument, NULL, 'm' },
+	{ "header", required_argument, NULL, 'H' },
+	{ "payload", required_argument, NULL, 'p' },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "keep", required_argument, NULL, 'k' },
+	{ "if-exists", required_argument, NULL, 'x' },
+	{ "state", required_argument, NULL, 's' },
+	{ "limit", required_argument, NULL, 'l' },
+	{ }
+};
+
+/* What the command line says: fields of a task, of its callback, and a list. */
+struct command {
+	struct conf conf;
+	json_t *task;
+	json_t *callback;
+	json_t *headers;
+	const char *state;
+	__u64 limit;
+};
+
+/* Digits are milliseconds, as the daemon has them; anything else is a text. */
+static json_t *time_value(const char *text)
+{
+	char *end;
+	long long n = strtoll(text, &end, 10);
+
+	return *text && !*end ? json_integer(n) : json_string(text);
+}
+
+static json_t *payload_value(const struct verb *verb, const char *text)
+{
+	static char buf[PAYLOAD_MAX];
+	json_error_t why;
+	json_t *v;
+
+	if (!strcmp(text, "-")) {
+		size_t len = fread(buf, 1, sizeof(buf) - 1, stdin);
+
+		buf[len] = '\0';
+		text = buf;
+	}
+	v = json_loads(text, JSON_DECODE_ANY, &why);
+	if (!v)
+		usage_error(verb, "the payload is not JSON: %s", why.text);
+	return v;
+}
+
+static void add_header(const struct verb *verb, struct command *c, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	char name[128];
+
+	if (!colon || (size_t)(colon - text) >= sizeof(name))
+		usage_error(verb, "a header is \"NAME: VALUE\", not \"%s\"", text);
+	snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
+	colon++;
+	json_object_set_new(c->headers, name, json_string(colon + strspn(colon, " ")));
+}
+
+static void read_options(const struct verb *verb, int argc, char **argv, struct command *c)
+{
+	int opt;
+
+	c->task = json_object();
+	c->callback = json_object();
+	c->headers = json_object();
+	while ((opt = next_option(verb, argc, argv, &c->conf)) != -1) {
+		switch (opt) {
+		case 'i':
+			json_object_set_new(c->task, "id", json_string(optarg));
+			break;
+		case 'a':
+			json_object_set_new(c->task, "at", time_value(optarg));
+			break;
+		case 'n':
+			json_object_set_new(c->task, "in", time_value(optarg));
+			break;
+		case 'e':
+			json_object_set_new(c->task, "every", time_value(optarg));
+			break;
+		case 'u':
+			json_object_set_new(c->callback, "url", json_string(optarg));
+			break;
+		case 'm':
+			json_object_set_new(c->callback, "method", json_string(optarg));
+			break;
+		case 'H':
+			add_header(verb, c, optarg);
+			break;
+		case 'p':
+			json_object_set_new(c->task, "payload", payload_value(verb, optarg));
+			break;
+		case 't':
+			json_object_set_new(c->task, "timeout", time_value(optarg));
+			break;
+		case 'k':
+			json_object_set_new(c->task, "keep", time_value(optarg));
+			break;
+		case 'x':
+			json_object_set_new(c->task, "if_exists", json_string(optarg));
+			break;
+		case 's':
+			c->state = optarg;
+			break;
+		case 'l':
+			c->limit = number_option(verb, "--limit", optarg, 1000);
+			break;
+		}
+	}
+	if (json_object_size(c->headers))
+		json_object_set(c->callback, "headers", c->headers);
+	if (json_object_size(c->callback))
+		json_object_set(c->task, "callback", c->callback);
+}
+
+static void print_task(const json_t *t)
+{
+	json_t *due = json_object_get(t, "due"), *error = json_object_get(t, "error");
+	char when[DURATION_LEN + 8];
+
+	printf("%s  %s", json_string_value(json_object_get(t, "id")),
+	       json_string_value(json_object_get(t, "state")));
+	if (due)
+		printf("  %s", when_text(when, json_integer_value(due)));
+	if (error)
+		printf("  %s", json_string_value(error));
+	putchar('\n');
+}
+
+/* Prints each field of a task on a line. */
+static void print_fields(const json_t *t)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)t, name, v) {
+		printf("%-11s ", name);
+		if (json_is_string(v))
+			puts(json_string_value(v));
+		else
+			print_json(json_incref(v));
+	}
+}
+
+static int list(const struct command *c, const char *queue)
+{
+	char path[PATH_LEN];
+	json_t *answer, *t;
+	size_t i;
+
+	snprintf(path, sizeof(path), "/v1/queues/%s/tasks?limit=%llu%s%s", queue,
+		 c->limit ? c->limit : 100, c->state ? "&state=" : "",
+		 c->state ? c->state : "");
+	answer = http_call(&c->conf, "GET", path, NULL);
+	json_array_foreach(json_object_get(answer, "tasks"), i, t) {
+		if (c->conf.json)
+			print_json(json_incref(t));
+		else
+			print_task(t);
+	}
+	json_decref(answer);
+	return STATUS_OK;
+}
+
+/* The commands that name one task. */
+static const struct {
+	const char *name;
+	const char *method;
+	const char *suffix;
+} one_task[] = {
+	{ "get", "GET", "" },
+	{ "move", "PATCH", "" },
+	{ "cancel", "DELETE", "" },
+	{ "run", "POST", "/run" },
+	{ "replay", "POST", "/replay" },
+};
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	struct command c = { .limit = 0 };
+	const char *name, *queue, *id;
+	char path[PATH_LEN];
+	json_t *answer, *body = NULL;
+	size_t i;
+
+	read_options(verb, argc, argv, &c);
+	if (argc - optind < 2)
+		usage_error(verb, "a command and a queue are missing");
+	name = argv[optind++];
+	queue = argv[optind++];
+	id = argv[optind];
+	check_name(verb, "queue", queue);
+	if (argc - optind > 1)
+		usage_error(verb, "unknown argument %s", argv[optind + 1]);
+	if (c.state)
+		check_name(verb, "state", c.state);
+
+	if (!strcmp(name, "list") && !id)
+		return list(&c, queue);
+	if (!strcmp(name, "add") && !id) {
+		snprintf(path, sizeof(path), "/v1/queues/%s/tasks", queue);
+		answer = http_call(&c.conf, "POST", path, c.task);
+		goto print;
+	}
+	for (i = 0; i < ARRAY_SIZE(one_task) && strcmp(one_task[i].name, name); i++)
+		;
+	if (i == ARRAY_SIZE(one_task) && strcmp(name, "add") && strcmp(name, "list"))
+		usage_error(verb, "there is no command \"%s\"", name);
+	if (i == ARRAY_SIZE(one_task))
+		usage_error(verb, "unknown argument %s", id);
+	if (!id)
+		usage_error(verb, "the id is missing");
+	check_name(verb, "task", id);
+	if (!strcmp(name, "move"))
+		body = c.task;
+	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/%s%s", queue, id,
+		 one_task[i].suffix);
+	answer = http_call(&c.conf, one_task[i].method, path, body);
+print:
+	if (c.conf.json)
+		print_json(json_incref(answer));
+	else if (!strcmp(name, "get"))
+		print_fields(answer);
+	else
+		print_task(answer);
+	json_decref(answer);
+	return STATUS_OK;
+}
+
+const struct verb verb_task = {
+	.name = "task",
+	.args = "add|list QUEUE | get|move|cancel|run|replay QUEUE ID",
+	.summary = "Tasks of twheeld: add, look at, move or cancel them.",
+	.help =
+		"Options of add:\n"
+		"  -i, --id=ID           its id; made up if it is absent\n"
+		"  -a, --at=TIME         due: RFC 3339 or Unix milliseconds; also of move\n"
+		"  -n, --in=DURATION     due so long from now; also of move\n"
+		"  -e, --every=DURATION  its period\n"
+		"  -u, --url=URL         what to call; none for a pull queue\n"
+		"  -m, --method=METHOD   default: POST\n"
+		"  -H, --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
+		"  -p, --payload=JSON    the body; - reads it from stdin\n"
+		"  -t, --timeout=DURATION\n"
+		"  -k, --keep=DURATION   how long it is readable when it is done\n"
+		"  -x, --if-exists=WHAT  replace (default), keep or fail\n"
+		"Options of list:\n"
+		"  -s, --state=STATE     scheduled (default), leased, done or dead\n"
+		"  -l, --limit=N         default: 100\n",
+	.shortopts = "i:a:n:e:u:m:H:p:t:k:x:s:l:",
+	.longopts = options,
+	.remote = true,
+	.run = run,
+};

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheelctl worker: run a command for each task of a pull queue.
+ *
+ * One task at a time. The lease is renewed at a third while the command runs.
+ * SIGTERM and SIGINT end the worker after the task that it has; while it waits
+ * for one, they end it at once, and twheeld keeps the task.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "http.h"
+
+/* What the command's exit status means, as sysexits.h has it. */
+enum {
+	EXIT_OK = 0,
+	EXIT_DEAD = 65,
+	EXIT_RETRY = 75,
+};
+
+/* How long to wait before twheeld is asked again after an error. */
+#define PAUSE_SECONDS	1
+
+static const struct option options[] = {
+	{ "lease", required_argument, NULL, 'l' },
+	{ "wait", required_argument, NULL, 'w' },
+	{ "num-tasks", required_argument, NULL, 'n' },
+	{ }
+};
+
+struct worker {
+	struct conf conf;
+	const char *queue;
+	char **command;
+	__u64 lease;
+	__u64 wait;
+	__u64 limit;
+	sigset_t waiting;
+};
+
+static volatile sig_atomic_t stopping;
+
+static void stop(int signal)
+{
+	(void)signal;
+	stopping = 1;
+}
+
+/* The signals are blocked, except where http_try() or pause_worker() waits. */
+static void prepare_signals(struct worker *w)
+{
+	struct sigaction action = { .sa_handler = stop };
+	sigset_t blocked;
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, &w->waiting);
+	sigaddset(&w->waiting, SIGCHLD);
+}
+
+static bool stop_pending(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return stopping || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
+}
+
+static void pause_worker(const struct worker *w)
+{
+	struct timespec time = { .tv_sec = PAUSE_SECONDS };
+
+	pselect(0, NULL, NULL, NULL, &time, &w->waiting);
+}
+
+static int post(const struct worker *w, const char *verb, json_t *body, json_t **answer)
+{
+	char path[160];
+	int status, err;
+
+	snprintf(path, sizeof(path), "/v1/queues/%s/%s", w->queue, verb);
+	err = http_try(&w->conf, "POST", path, body, &status, answer,
+		       strcmp(verb, "reserve") ? NULL : &w->waiting);
+	/* A wrong request stays wrong; anything else may pass. */
+	if (!err && status >= 400 && status < 500 && status != 429)
+		http_die(status, *answer);
+	if (!err && (status < 200 || status > 299))
+		err = -EAGAIN;
+	if (err) {
+		json_decref(*answer);
+		*answer = NULL;
+	}
+	return err;
+}
+
+/* Sends a report of one task. Returns whether it was taken. */
+static bool report(const struct worker *w, const char *verb, const json_t *task,
+		   const char *error, bool dead)
+{
+	json_t *item, *answer, *result;
+	bool taken;
+
+	item = json_pack("{s:O, s:O}", "id", json_object_get(task, "id"), "token",
+			 json_object_get(task, "token"));
+	if (!strcmp(verb, "extend"))
+		json_object_set_new(item, "lease",
+				    json_integer((json_int_t)(w->lease / NSEC_PER_MSEC)));
+	if (error)
+		json_object_set_new(item, "error", json_string(error));
+	if (dead)
+		json_object_set_new(item, "dead", json_true());
+	if (post(w, verb, json_pack("{s:[o]}", "tasks", item), &answer))
+		return false;
+	item = json_array_get(json_object_get(answer, "tasks"), 0);
+	result = json_object_get(item, "result");
+	taken = result && strcmp(json_string_value(result), "stale");
+	json_decref(answer);
+	return taken;
+}
+
+/* A descriptor from which the payload can be read. */
+static int payload_fd(const json_t *task)
+{
+	const json_t *payload = json_object_get(task, "payload");
+	const char *base64 = json_string_value(json_object_get(task, "payload_base64"));
+	int fd = memfd_create("payload", MFD_CLOEXEC);
+	char *text = NULL;
+	size_t len = 0;
+
+	if (payload)
+		text = json_dumps(payload, JSON_COMPACT | JSON_ENCODE_ANY |
+				  JSON_REAL_PRECISION(17));
+	if (text)
+		len = strlen(text);
+	else if (base64)
+		text = base64_decode(base64, &len);
+	if (fd < 0 || (len && write(fd, text, len) != (ssize_t)len))
+		die(STATUS_FAILURE, "cannot keep the payload: %s", strerror(errno));
+	free(text);
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+static pid_t start_command(const struct worker *w, const json_t *task)
+{
+	int fd = payload_fd(task);
+	char attempt[24];
+	sigset_t none;
+	pid_t pid;
+
+	pid = fork();
+	if (pid < 0)
+		die(STATUS_FAILURE, "cannot fork: %s", strerror(errno));
+	if (!pid) {
+		dup2(fd, STDIN_FILENO);
+		snprintf(attempt, sizeof(attempt), "%lld",
+			 (long long)json_integer_value(json_object_get(task, "attempt")));
+		setenv("TWHEEL_QUEUE", w->queue, 1);
+		setenv("TWHEEL_TASK", json_string_value(json_object_get(task, "id")), 1);
+		setenv("TWHEEL_ATTEMPT", attempt, 1);
+		signal(SIGTERM, SIG_DFL);
+		signal(SIGINT, SIG_DFL);
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execvp(*w->command, w->command);
+		complain("%s: %s", *w->command, strerror(errno));
+		_exit(errno == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_EXEC);
+	}
+	close(fd);
+	return pid;
+}
+
+/* Waits for the command, and renews the lease meanwhile. Returns its status. */
+static int wait_command(const struct worker *w, const json_t *task, pid_t pid)
+{
+	__u64 third = w->lease / 3;
+	struct timespec time = {
+		.tv_sec = (time_t)(third / NSEC_PER_SEC),
+		.tv_nsec = (long)(third % NSEC_PER_SEC),
+	};
+	sigset_t child;
+	int status;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while (!waitpid(pid, &status, WNOHANG))
+		if (sigtimedwait(&child, NULL, &time) < 0 && errno == EAGAIN)
+			report(w, "extend", task, NULL, false);
+	return status;
+}
+
+static void work(const struct worker *w, const json_t *task)
+{
+	const char *id = json_string_value(json_object_get(task, "id"));
+	int status = wait_command(w, task, start_command(w, task));
+	bool exited = WIFEXITED(status);
+	const char *verb = "nack";
+	char error[64];
+	bool taken;
+
+	snprintf(error, sizeof(error), exited ? "exit status %d" : "signal %d",
+		 exited ? WEXITSTATUS(status) : WTERMSIG(status));
+	if (exited && WEXITSTATUS(status) == EXIT_OK)
+		verb = "ack";
+	taken = report(w, verb, task, *verb == 'n' ? error : NULL,
+		       exited && WEXITSTATUS(status) == EXIT_DEAD);
+	if (w->conf.json)
+		print_json(json_pack("{s:s, s:s, s:s, s:b}", "id", id, "report", verb, "end",
+				     error, "taken", taken));
+	else if (!taken)
+		complain("task %s: the report came too late or was lost", id);
+	/* The command cannot be run. The next task would fare no better. */
+	if (exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
+		       WEXITSTATUS(status) == STATUS_NO_COMMAND))
+		exit(WEXITSTATUS(status));
+}
+
+/* Returns the next task, or NULL if there is none yet. */
+static json_t *reserve(const struct worker *w)
+{
+	json_t *answer, *task;
+	int err;
+
+	err = post(w, "reserve", json_pack("{s:i, s:I, s:I}", "limit", 1, "lease",
+					   (json_int_t)(w->lease / NSEC_PER_MSEC), "wait",
+					   (json_int_t)(w->wait / NSEC_PER_MSEC)), &answer);
+	if (err && err != -EINTR) {
+		complain("twheeld: %s", strerror(-err));
+		pause_worker(w);
+	}
+	if (err)
+		return NULL;
+	task = json_incref(json_array_get(json_object_get(answer, "tasks"), 0));
+	json_decref(answer);
+	return task;
+}
+
+static void read_options(const struct verb *verb, int argc, char **argv, struct worker *w)
+{
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &w->conf)) != -1) {
+		switch (opt) {
+		case 'l':
+			w->lease = duration_option(verb, "--lease", optarg);
+			break;
+		case 'w':
+			w->wait = duration_option(verb, "--wait", optarg);
+			break;
+		case 'n':
+			w->limit = number_option(verb, "-n", optarg, ~0ULL);
+			break;
+		}
+	}
+	if (w->lease < NSEC_PER_SEC)
+		usage_error(verb, "--lease is 1s or more");
+	if (optind == argc)
+		usage_error(verb, "the queue is missing");
+	w->queue = argv[optind++];
+	check_name(verb, "queue", w->queue);
+	if (optind < argc && !strcmp(argv[optind], "--"))
+		optind++;
+	if (optind == argc)
+		usage_error(verb, "the command is missing");
+	w->command = argv + optind;
+}
+
+static int run(const struct verb *verb, int argc, char **argv)
+{
+	struct worker w = { .lease = 30 * NSEC_PER_SEC, .wait = 20 * NSEC_PER_SEC };
+	__u64 done = 0;
+
+	read_options(verb, argc, argv, &w);
+	prepare_signals(&w);
+	while (!stop_pending() && (!w.limit || done < w.limit)) {
+		json_t *task = reserve(&w);
+
+		if (!task)
+			continue;
+		work(&w, task);
+		json_decref(task);
+		done++;
+	}
+	return STATUS_OK;
+}
+
+const struct verb verb_worker = {
+	.name = "worker",
+	.args = "QUEUE [--] COMMAND [ARGUMENT]...",
+	.summary = "Run a command for each task of a pull queue of twheeld.",
+	.help =
+		"The payload is on its stdin; TWHEEL_QUEUE, TWHEEL_TASK and TWHEEL_ATTEMPT are in\n"
+		"its environment. Exit status 0: done. 65: dead. 75 or another: repeat.\n"
+		"\n"
+		"  -l, --lease=DURATION  default: 30s; renewed while the command runs\n"
+		"  -w, --wait=DURATION   how long one request waits, default: 20s\n"
+		"  -n, --num-tasks=N     ends after N tasks\n",
+	.shortopts = "+l:w:n:",
+	.longopts = options,
+	.remote = true,
+	.run = run,
+};

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Where the master is, as Sentinel says.
+ *
+ * One connection to one of the Sentinels. If it breaks, the next one is asked.
+ */
+#ifndef TWHEELD_SENTINEL_H
+#define TWHEELD_SENTINEL_H
+
+#include "config.h"
+#include "loop.h"
+#include "wheel.h"
+
+struct sentinel;
+
+/**
+ * master_fn - Sentinel named the master
+ * @arg: of sentinel_new()
+ * @master: where it is; often the same as before
+ */
+typedef void master_fn(void *arg, const struct redis_node *master);
+
+/**
+ * sentinel_new() - prepare, and ask for the first time
+ * @loop: the loop
+ * @wheel: its timers
+ * @url: the Sentinels, and the name of the master; must live as long
+ * @fn: called with each answer
+ * @arg: for @fn
+ *
+ * Return: NULL without memory or timers.
+ */
+struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct redis_url *url,
+			      master_fn *fn, void *arg);
+
+/**
+ * sentinel_ask() - ask again, unless a question is on its way
+ */
+void sentinel_ask(struct sentinel *s);
+
+/**
+ * sentinel_flush() - send the question: at the end of a turn
+ */
+void sentinel_flush(struct sentinel *s);
+
+void sentinel_free(struct sentinel *s);
+
+#endif /* TWHEELD_SENTINEL_H */

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# C5: planted bugs. The model and chaos must notice each one. Prints TAP.
+#
+#   gate.sh [SEED]
+#
+# The model has no workers, so it cannot notice a bug of theirs. Chaos depends on chance: a bug
+# may take up to five runs.
+set -u
+cd "$(dirname "$0")" || exit 1
+seed=${1:-$(date +%s)}
+scripts="no-run take-early put-seconds no-token cancel-keeps-due old-body recover-forgets"
+workers="no-lease-check"
+# Chaos has no tasks that may be late, and breaks no header.
+model="late-ignored broken-header-stops"
+failed=0
+number=0
+
+verdict() {
+	number=$((number + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $number - $2"
+	else
+		echo "not ok $number - $2"
+		sed 's/^/#   /' "$log"
+		failed=1
+	fi
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 1' INT TERM
+echo "TAP version 13"
+echo "# seed $seed"
+for plant in $scripts $model; do
+	./model_test.py --operations 5000 --seed "$seed" --plant "$plant" >"$log" 2>&1
+	verdict $? "C5: the model notices $plant"
+done
+for plant in $scripts $workers; do
+	noticed=1
+	for try in 1 2 3 4 5; do
+		./chaos.py --seconds 4 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
+		noticed=$?
+		[ $noticed = 0 ] && break
+	done
+	verdict $noticed "C5: chaos notices $plant"
+done
+echo "1..$number"
+exit $failed

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Schedule tasks and work on them, with nothing but the standard library.
+
+  tasks.py add QUEUE DELAY PAYLOAD    for example: add work 5s '{"n": 1}'
+  tasks.py work QUEUE                 print tasks as they fall due
+
+TWHEELD names the daemon (http://127.0.0.1:7733), TWHEELD_TOKEN its token.
+"""
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+SERVER = os.environ.get("TWHEELD", "http://127.0.0.1:7733")
+TOKEN = os.environ.get("TWHEELD_TOKEN")
+
+
+def call(method, path, body=None):
+    """Sends a request. Returns the answer; raises HTTPError for an error."""
+    request = urllib.request.Request(SERVER + "/v1/queues" + path, method=method,
+                                     data=json.dumps(body or {}).encode(),
+                                     headers={"Content-Type": "application/json"})
+    if TOKEN:
+        request.add_header("Authorization", "Bearer " + TOKEN)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def add(queue, delay, payload):
+    """Makes the queue if need be, then a task for a worker."""
+    call("PUT", "/" + queue, {"mode": "pull"})
+    return call("POST", "/%s/tasks" % queue, {"in": delay, "payload": json.loads(payload)})
+
+
+def work(queue, handle):
+    """Hands each task to handle(). A task whose handler raises is repeated."""
+    while True:
+        reserved = call("POST", "/%s/reserve" % queue,
+                        {"limit": 10, "lease": "30s", "wait": "20s"})
+        for task in reserved["tasks"]:
+            report = {"id": task["id"], "token": task["token"]}
+            try:
+                handle(task)
+            except Exception as error:  # pylint: disable=broad-except
+                call("POST", "/%s/nack" % queue, {"tasks": [dict(report, error=str(error))]})
+            else:
+                call("POST", "/%s/ack" % queue, {"tasks": [report]})
+
+
+def main():
+    """Reads the command line."""
+    try:
+        if len(sys.argv) == 5 and sys.argv[1] == "add":
+            print(json.dumps(add(*sys.argv[2:])))
+        elif len(sys.argv) == 3 and sys.argv[1] == "work":
+            work(sys.argv[2], lambda task: print(json.dumps(task), flush=True))
+        else:
+            sys.exit(__doc__)
+    except urllib.error.HTTPError as error:
+        sys.exit(error.read().decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# twheelctl task, queue and worker, against a twheeld and a Redis of its own. It
+# needs no root. TWHEELCTL and TWHEELD_PROGRAM name the programs.
+# shellcheck disable=SC2016 # what is in single quotes is for others to expand
+
+set -eu
+
+ctl=$(command -v "${TWHEELCTL:-twheelctl}")
+daemon=$(command -v "${TWHEELD_PROGRAM:-twheeld}") || daemon=
+if [ -z "$daemon" ] || ! command -v redis-server >/dev/null; then
+	echo "1..0 # SKIP there is no twheeld or no redis-server"
+	exit 0
+fi
+dir=$(mktemp -d)
+redis_pid=
+daemon_pid=
+end() {
+	[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null || :
+	[ -z "$redis_pid" ] || kill "$redis_pid" 2>/dev/null || :
+	wait
+	rm -rf "$dir"
+}
+trap end EXIT
+. "$(dirname "$0")/tap.sh"
+
+export TWHEELD="unix:$dir/twheeld.sock"
+
+run() {
+	status=0
+	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+error_has() {
+	holds "$2" grep -Eq -e "$1" "$dir/err"
+}
+
+redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+redis_pid=$!
+run queue list
+status_is 3 "without a daemon"
+TWHEEL_BACKEND=inprocess "$daemon" -c /dev/null --redis="unix:$dir/redis.sock" \
+	--listen="unix:$dir/twheeld.sock" >"$dir/log" 2>&1 &
+daemon_pid=$!
+tries=0
+until "$ctl" queue list >/dev/null 2>&1 || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+
+run queue make mail --lanes=2
+status_is 0 "queue make"
+output_has '^mail +push +0' "queue make prints the queue"
+run queue make work --mode=pull --ahead=0
+output_has '^work +pull' "queue make takes a mode"
+run queue make bad --mode=both
+status_is 2 "queue make with a wrong mode"
+error_has 'mode: must be push or pull' "the daemon's words are shown"
+run queue list
+output_has '^mail ' "queue list has the queue"
+
+run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --header='X-A: b'
+status_is 0 "task add"
+output_has '^a  scheduled  in (59m|1h)' "task add prints state and time"
+run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --if-exists=fail
+status_is 1 "task add with an id that exists"
+run task add mail --in=1h
+status_is 2 "task add without a URL"
+run task get mail a
+output_has '^callback +.*"X-A":"b"' "task get prints the callback"
+run task get mail none
+status_is 5 "task get of an unknown task"
+run task list mail
+output_has '^a  scheduled' "task list has the task"
+run task list mail --state=dead
+holds "task list of another state is empty" [ ! -s "$dir/out" ]
+run task move mail a --in=2h
+output_has '^a  scheduled  in (1h59m|2h)' "task move"
+run queue forecast mail
+output_has '^mail +0 +0 +1$' "queue forecast counts the task"
+run task get --json mail a
+output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
+run task cancel mail a
+status_is 0 "task cancel"
+run task cancel mail a
+status_is 5 "task cancel of a cancelled task"
+run task fly mail a
+status_is 2 "an unknown command"
+run task get mail a/b
+status_is 2 "an id that is none"
+
+run queue pause mail
+output_has '"paused":true' "queue pause"
+run queue list
+output_has '^mail .* yes$' "queue list shows the pause"
+run queue resume mail
+output_has '"paused":false' "queue resume"
+
+run task add work --id=w1 --payload='{"n":[1,0.5]}'
+run worker -n 1 --wait=10s work -- ./no-such-command
+status_is 127 "worker without a command"
+run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
+output_has '^\{"n":\[1,0.5\]\} w1 2$' "its task is repeated"
+run task add work --id=w2 --payload='{"n":[1,0.5]}'
+run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
+status_is 0 "worker"
+output_has '^\{"n":\[1,0.5\]\} w2 1$' "worker gives payload and environment"
+run task get work w2
+status_is 5 "the task is done"
+run task add work --id=w3
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
+output_has '"report":"nack","end":"exit status 65","taken":true' "worker reports a dead task"
+run task list work --state=dead
+output_has '^w3  dead .*exit status 65' "the task is dead, with a reason"
+run task replay work w3
+status_is 0 "task replay"
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 75'
+run task get work w3
+output_has '^state +scheduled' "a task that asks for it is repeated"
+run task cancel work w3
+run task add work --id=w4
+run worker -n 1 --wait=10s --lease=1s --json work -- sleep 3
+output_has '"report":"ack".*"taken":true' "worker renews the lease of a long task"
+"$ctl" worker --wait=30s work -- true >"$dir/out" 2>"$dir/err" &
+worker=$!
+sleep 1
+kill "$worker"
+status=0
+wait "$worker" || status=$?
+status_is 0 "worker ends on SIGTERM while it waits"
+the_end
