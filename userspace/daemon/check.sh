@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/daemon/check.sh [SECONDS]: all tests of the daemon: units and parsers, the page,
+# userspace/daemon/check.sh [SECONDS]: all tests of the daemon: units and parsers,
 # the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Prints TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -34,7 +34,6 @@ mkdir -p "$out"
 quietly make -s -C "$daemon" O="$out"
 echo 'TAP version 14'
 run unit "$daemon/test/unit/check.sh" 2
-run page "$daemon/test/unit/page_test.py"
 run scripts "$daemon/test/check.sh"
 run daemon "$daemon/test/daemon_test.py" "$out/twheeld"
 run chaos "$daemon/test/daemon_chaos.py" "$out/twheeld" "$seconds"
