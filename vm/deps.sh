@@ -40,7 +40,7 @@ bench)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev gnuplot-nox)
 	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
 	;;&
-daemon | vm | check | bench) ;;
+vm | check | bench) ;;
 *)
 	die "unknown: $1"
 	;;

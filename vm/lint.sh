@@ -47,7 +47,7 @@ run_checkpatch() {
 #   that a message is not broken at column 100; and BIT(), which the ABI has not
 #   in compat.h, that it asks for the version: this is what it is for
 #   in programs and tests, what macros that only the kernel has would do better,
-#   and rules for macros that those of a test harness cannot keep
+#   rules for macros that those of a test harness cannot keep, and JSON on several lines
 #   in the header that programs of any dialect include, the words for inline
 checkpatch() {
 	local all=EMBEDDED_FUNCTION_NAME,LONG_LINE_STRING,BIT_MACRO
@@ -57,7 +57,7 @@ checkpatch() {
 	programs+=,STATIC_CONST_CHAR_ARRAY,VOLATILE,ENOSYS
 	programs+=,PREFER_KERNEL_TYPES,ARCH_DEFINES
 	programs+=,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,MACRO_ARG_PRECEDENCE
-	programs+=,MACRO_WITH_FLOW_CONTROL
+	programs+=,MACRO_WITH_FLOW_CONTROL,SPLIT_STRING
 	for file in "${c_files[@]}"; do
 		case $file in
 		../include/compat.h | ../userspace/lib/libtwheel.h) ;;

@@ -32,9 +32,9 @@ trap finish EXIT
 trap 'exit 1' INT TERM
 
 wait_for() {
-	local i
+	local _
 
-	for i in $(seq 200); do
+	for _ in $(seq 200); do
 		[ -e "$1" ] && return
 		sleep 0.05
 	done

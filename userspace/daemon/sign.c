@@ -22,7 +22,7 @@ struct signer {
 	size_t secrets;
 	EVP_MAC *mac;
 	/* Each has its key; a signature is made on a copy. */
-	EVP_MAC_CTX *ctx[CONFIG_SECRETS_MAX];
+	struct evp_mac_ctx_st *ctx[CONFIG_SECRETS_MAX];
 };
 
 static EVP_MAC_CTX *keyed_context(EVP_MAC *mac, const struct secret *secret)

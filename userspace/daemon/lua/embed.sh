@@ -28,7 +28,7 @@ echo '/* Made by embed.sh. */'
 echo '#include <stddef.h>'
 for name in $names; do
 	echo
-	echo "static const char script_text_$name[] ="
+	echo "static const char script_text_${name}[] ="
 	text "$name" | sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/	"/' -e 's/$/\\n"/'
 	echo '	;'
 done
