@@ -145,6 +145,7 @@ stage storms-exact tap "$top/vm/stress.sh" 6.12 short --only storms
 stage lib tap "$top/userspace/lib/check.sh"
 stage builds tap "$top/userspace/lib/builds.sh"
 stage daemon tap "$top/userspace/daemon/check.sh" ${full:+60}
+stage daemon-vm tap "$top/userspace/daemon/test/vm.sh"
 stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
