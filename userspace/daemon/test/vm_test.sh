@@ -3,6 +3,9 @@
 #
 # The daemon on the wheel of /dev/twheel, in the machine of vm.sh. Prints TAP.
 
+# Many of these functions are called by ok().
+# shellcheck disable=SC2317
+
 number=0
 failed=0
 PATH=/daemon:$PATH
