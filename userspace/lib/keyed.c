@@ -205,13 +205,16 @@ TWHEEL_PUBLIC void twheel_keyed_close(struct twheel_keyed *k)
 
 	if (!k)
 		return;
-	HASH_ITER(hh, k->items, item, next) {
-		HASH_DELETE(hh, k->items, item);
-		free(item);
+	/* Another thread of the parent may have been in the middle of a change at the fork. */
+	if (!is_child(k)) {
+		HASH_ITER(hh, k->items, item, next) {
+			HASH_DELETE(hh, k->items, item);
+			free(item);
+		}
+		free_list(k->left);
+		free_list(k->given);
+		free(k->by_slot);
 	}
-	free_list(k->left);
-	free_list(k->given);
-	free(k->by_slot);
 	twheel_close(k->wheel);
 	free(k);
 }
