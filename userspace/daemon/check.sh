@@ -32,10 +32,13 @@ run() {
 
 mkdir -p "$out"
 quietly make -s -C "$daemon" O="$out"
+quietly make -s -C "$top/userspace" ctl
 echo 'TAP version 14'
 run unit "$daemon/test/unit/check.sh" 2
 run scripts "$daemon/test/check.sh"
 run daemon "$daemon/test/daemon_test.py" "$out/twheeld"
+run ctl env TWHEELCTL="$build/user/twheelctl" TWHEELD_PROGRAM="$out/twheeld" \
+	"$daemon/test/ctl_test.sh"
 run chaos "$daemon/test/daemon_chaos.py" "$out/twheeld" "$seconds"
 echo "1..$number"
 exit $failed
