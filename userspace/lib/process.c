@@ -50,6 +50,10 @@ __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden
 size_t twheel__page_size;
 
 static struct registry *registry;
+/* The one of the process that loaded the library. Its lock outlives the destructor. */
+static struct registry first;
+/* The destructor has run: no wheel can be opened any more. Under the lock. */
+static bool has_left;
 static struct twheel **segments[SEGMENTS];
 /* The table keeps this as well, which a leak checker looks into. */
 static struct cold **colds[SEGMENTS];
@@ -190,6 +194,9 @@ static void init_process(void)
 		return;
 	has_key = true;
 	init_error = -pthread_atfork(NULL, NULL, after_fork);
+	first.pid = getpid();
+	twheel__mutex_init(&first.lock);
+	__atomic_store_n(&registry, &first, __ATOMIC_RELEASE);
 }
 
 /* Before the first wheel. Return: 0, or why there can be none. */
@@ -216,12 +223,12 @@ __attribute__((destructor)) static void leave_process(void)
 	if (!r || r->pid != getpid() || r->older || pthread_mutex_trylock(&r->lock))
 		return;
 	unused = r->nr_free == nr_indices;
+	/* Threads that go on have pointers to what is freed. Only a new wheel would use them. */
+	has_left = unused;
 	unlock_registry(r);
 	if (!unused)
 		return;
 	twheel__self = NULL;
-	registry = NULL;
-	nr_indices = 0;
 	while (r->threads) {
 		struct thread *thread = r->threads;
 
@@ -234,9 +241,7 @@ __attribute__((destructor)) static void leave_process(void)
 		segments[s] = NULL;
 		colds[s] = NULL;
 	}
-	pthread_mutex_destroy(&r->lock);
 	free(r->free);
-	free(r);
 }
 
 /* Gives @w an index and a serial. Return: 0 or -ENOMEM. */
@@ -248,6 +253,10 @@ int twheel__enroll(struct twheel *w)
 
 	if (!r)
 		return -ENOMEM;
+	if (has_left) {
+		unlock_registry(r);
+		return -ESHUTDOWN;
+	}
 	index = r->nr_free ? r->free[r->nr_free - 1] : nr_indices;
 	at = index;
 	s = segment_of(&at);
