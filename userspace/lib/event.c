@@ -70,8 +70,9 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 {
 	struct pollfd pollfd = { .events = POLLIN };
 	struct timespec ts, *limit = NULL;
+	int ret, cancellable;
 	uint64_t until = 0;
-	int ret;
+	bool ready;
 
 	if (is_child(w))
 		return -ECHILD;
@@ -88,8 +89,14 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 		ret = ppoll(&pollfd, 1, limit, NULL);
 		if (ret < 0)
 			return -errno;
-		if (!ret || w->cold->backend->ready(w))
-			return ret;
+		if (!ret)
+			return 0;
+		/* A lock is held in there, at a read that would be where a thread ends. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+		ready = w->cold->backend->ready(w);
+		pthread_setcancelstate(cancellable, NULL);
+		if (ready)
+			return 1;
 		/* It had to be turned, and nothing came of that. */
 		if (timeout_ns >= 0) {
 			uint64_t now = twheel__clock(CLOCK_MONOTONIC);

@@ -197,7 +197,7 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 		.tick_ns = o.tick_ns,
 		.clock_id = o.clock_id,
 		/* One more, for twheel_wake(). */
-		.max_timers = o.max_timers ? o.max_timers + 1 : 0,
+		.max_timers = o.max_timers + (o.max_timers && o.max_timers != UINT32_MAX),
 		.levels = o.levels,
 		.slot_bits = o.slot_bits,
 		.flags = o.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,

@@ -166,8 +166,11 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 
 	if (is_child(w))
 		return -ECHILD;
+	/* Meanwhile no other thread arms what it finds cleared. */
+	pthread_mutex_lock(&w->cold->reading);
 	if (mode == TWHEEL_DRAIN_CANCEL)
 		own = clear_own(w);
 	ret = w->cold->backend->drain(w, mode);
+	pthread_mutex_unlock(&w->cold->reading);
 	return ret < 0 ? ret : own + ret;
 }
