@@ -115,7 +115,7 @@ struct twheel;
  * @slack_ns: how late the timers of twheel_add() may be beyond their tick
  * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
  * @max_timers: how many timers there may be. Deleted ones are kept for the next add and
- *	count: each thread keeps up to 128 of them. The first twheel_wake() takes one, too
+ *	count: each thread keeps up to 128 of them
  * @levels: levels of the hierarchy
  * @slot_bits: each level has 2^slot_bits buckets
  *
@@ -389,7 +389,7 @@ int twheel_submit(struct twheel *wheel, struct twheel_op *ops, unsigned int n);
  *
  * A timer that nobody touches meanwhile is seen exactly once.
  *
- * Return: how many, 0 at the end; -EINVAL: no room; -ECHILD.
+ * Return: how many, 0 at the end; -ECHILD.
  */
 int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int n,
 		uint32_t *cursor);
@@ -398,7 +398,7 @@ int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int 
  * twheel_drain() - end every arming at once
  * @wheel: the wheel
  * @mode: %TWHEEL_DRAIN_EXPIRE: each timer that is armed can be read now. %TWHEEL_DRAIN_CANCEL:
- *	each timer that is armed is ended, and its id becomes stale
+ *	each arming ends. Timers of twheel_add() stay; those of REGISTER are gone
  *
  * If another process cancels all timers of a shared wheel, the ids of this process's
  * twheel_add() become stale as well. The slow way of set, clear and del notices that.
