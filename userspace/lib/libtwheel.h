@@ -215,9 +215,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  *
  * For loops that are embedded by a number instead of a descriptor. No system call. The
  * answer may be too early, never too late. It does not know of events that wait to be
- * read: ask, then call twheel_read() until it returns 0, then sleep until the answer. It
- * accounts for what this process has armed. If other processes arm timers of the wheel as
- * well, wait for twheel_fd() instead.
+ * read. Ask, then call twheel_read() until it returns 0. If there was an event, ask again;
+ * if not, sleep until the answer. It accounts for what this process has armed. If other
+ * processes arm timers of the wheel as well, wait for twheel_fd() instead.
  *
  * Return: ns, at most the first deadline. Its event comes up to a tick later: a loop that
  * finds nothing then should sleep for a tick. ~0: no timer is armed.
