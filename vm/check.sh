@@ -26,7 +26,8 @@ share=${TWHEEL_CHECK_SHARE:-10}
 # What threads race in, on both processors of a machine: beside others the host would
 # give these turns of milliseconds, in which nothing meets. Before all else, one by one.
 loners=' stress-6.12 core-races storms pairs pairs-debug kcsan-pairs debug-races rt-races races-6.1'
-loners+=' daemon rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt exact gate-core '
+loners+=' daemon rt-debug-races s390x-races arm64-races stress-32 stress-6.1 stress-rt exact'
+loners+=' gate-core '
 # In user-mode Linux, which waits where QEMU with a clock of instructions would not.
 sleepers=' uml gate-uml '
 # How long the threads of libtwheel race: in the full one for a minute.
