@@ -159,6 +159,8 @@ kind() {
 	programs "$dir" "$3"
 	ok "$1: a program that loads plugins" compile "$dir" loader \
 		"$user/selftests/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
+	ok "$1: threads go on as the process exits" timeout 60 sh -ec \
+		'for _ in 1 2 3 4 5 6 7 8; do "$1" exit; done' sh "$dir/loader" || true
 	plugin "$dir" plugin.so "$dir/libtwheel.a"
 	plugin "$dir" plugin-shared.so -L"$dir" -ltwheel
 }

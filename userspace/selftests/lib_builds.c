@@ -4,6 +4,7 @@
  *
  *   lib_builds left_open         ends, and leaves a static wheel open
  *   lib_builds handed            hands memory from a thread to another, in an event
+ *   lib_builds exit              exits while threads open and close wheels
  *   lib_builds dlclose PLUGIN    unloads PLUGIN while a thread that used it goes on
  *   lib_builds no_fallback       has a library without the wheel in the process
  *
@@ -167,6 +168,45 @@ static int no_fallback(void)
 	return 0;
 }
 
+static bool lingers;
+
+/* After the destructor of the library, which has no priority. */
+__attribute__((destructor(101))) static void linger(void)
+{
+	if (lingers)
+		usleep(200000);
+}
+
+static void *open_and_close(void *arg)
+{
+	uint64_t id;
+
+	for (;;) {
+		struct twheel *w;
+
+		if (twheel_open(&w, &in_process))
+			return arg;
+		while (!twheel_add(w, UINT64_MAX, 1, &id) && (uint32_t)id % 100)
+			;
+		twheel_close(w);
+		free(malloc(1000));
+		usleep(300);
+	}
+}
+
+/* The process exits while threads use the library, and none has a wheel for a moment. */
+static int exit_beside_threads(void)
+{
+	pthread_t thread;
+	int i;
+
+	lingers = true;
+	for (i = 0; i < 2; i++)
+		FAIL_UNLESS(!pthread_create(&thread, NULL, open_and_close, NULL));
+	usleep(20000);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -176,6 +216,8 @@ int main(int argc, char **argv)
 		return left_open();
 	if (!strcmp(what, "handed"))
 		return handed();
+	if (!strcmp(what, "exit"))
+		return exit_beside_threads();
 	if (!strcmp(what, "no_fallback"))
 		return no_fallback();
 	if (strcmp(what, "dlclose") || argc < 3)
