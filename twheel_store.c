@@ -119,9 +119,10 @@ static int grow_blocks(struct pages *p, u32 nr)
 	blocks = kvcalloc(max(2 * nr, 1U), sizeof(*blocks), STORE_GFP);
 	if (!blocks)
 		return -ENOMEM;
-	spin_lock_bh(p->store.lock);
+	/* Without the lock: nobody else writes there, under the mutex. */
 	if (nr)
 		memcpy(blocks, p->blocks, nr * sizeof(*blocks));
+	spin_lock_bh(p->store.lock);
 	swap(p->blocks, blocks);
 	spin_unlock_bh(p->store.lock);
 	kvfree(blocks);
