@@ -209,7 +209,7 @@ static void turn_all(struct twheel_file *w, enum look look)
 		if (!start) {
 			start = now;
 			/* A timer is touched once on each level, and when it expires. */
-			turns = w->pages.store.used / (TURN_BUDGET / 2) *
+			turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
 				(w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
 			w->timers.line = 0;
 		}
@@ -597,7 +597,7 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 		seq_printf(m, "twheel-next:\t%llu\n", next);
 }
 
-static int twheel_open(struct inode *inode, struct file *file)
+static int device_open(struct inode *inode, struct file *file)
 {
 	struct timespec64 monotonic = {}, boottime = {};
 	struct twheel_setup setup = {};
@@ -626,7 +626,7 @@ static int twheel_open(struct inode *inode, struct file *file)
 	return stream_open(inode, file);
 }
 
-static int twheel_release(struct inode *inode, struct file *file)
+static int device_release(struct inode *inode, struct file *file)
 {
 	struct twheel_file *w = file->private_data;
 
@@ -639,8 +639,8 @@ static int twheel_release(struct inode *inode, struct file *file)
 
 static const struct file_operations twheel_fops = {
 	.owner		= THIS_MODULE,
-	.open		= twheel_open,
-	.release	= twheel_release,
+	.open		= device_open,
+	.release	= device_release,
 	.read_iter	= twheel_read_iter,
 	.poll		= twheel_poll,
 	.mmap		= twheel_mmap,
