@@ -85,8 +85,8 @@ static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 	if (next && !comes(w, next))
 		next = WHEEL_NEVER;
 	w->programmed = timers_publish_next(&w->timers, next, now);
-	return w->programmed == WHEEL_NEVER ? KTIME_MAX :
-	       ns_to_ktime(w->programmed - w->offset);
+	/* The next tick may be beyond that, too. */
+	return comes(w, w->programmed) ? ns_to_ktime(w->programmed - w->offset) : KTIME_MAX;
 }
 
 static void start_timer(struct twheel_file *w, u64 next, u64 now)
