@@ -142,7 +142,7 @@ static unsigned long *summary_bits(const struct timers *t)
 }
 
 /*
- * Takes the marks of @line, and looks at their slots; 64 of them may exceed the budget.
+ * Takes the marks of @line, and looks at their slots.
  * Return: how much is left; marks that are left have their bit again.
  */
 static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
@@ -163,14 +163,21 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			return 0;
 		}
 		/* The mark goes before the look: one that comes later stays. */
-		for (bits = xchg(&marks[i], 0); bits; bits &= bits - 1) {
+		for (bits = xchg(&marks[i], 0); bits && budget; bits &= bits - 1, budget--) {
 			u32 slot = (line << STORE_LINE_SHIFT) + i * 64 + __ffs64(bits);
 			struct timer *e = store_at(t->store, slot);
 
 			if (e)
 				reconcile(t, e, word_of(t, e), now, look);
-			budget -= !!budget;
 		}
+		if (!bits)
+			continue;
+		/* What is left has its marks again, and then its line. */
+		for (; bits; bits &= bits - 1)
+			set_bit(__ffs64(bits), (unsigned long *)&marks[i]);
+		set_bit(line, summary_bits(t));
+		t->marked = true;
+		return 0;
 	}
 	return budget;
 }
