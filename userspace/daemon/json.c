@@ -194,26 +194,36 @@ int field_number(const struct fields *f, const char *name, uint64_t min, uint64_
 	return 0;
 }
 
-int field_duration(const struct fields *f, const char *name, uint64_t min, uint64_t max,
+/* Reads ms from an integer, or by @parse. Return: 1; 0 if there is no such field; -1. */
+static int read_ms(const struct fields *f, const char *name,
+		   const char *(*parse)(const char *text, uint64_t *ms), const char *must,
 		   uint64_t *ms)
 {
 	const json_t *v = json_object_get(f->obj, name);
-	char least[DURATION_LEN], most[DURATION_LEN];
-	uint64_t value = 0;
 	const char *why;
 
 	if (!v)
 		return 0;
 	if (json_is_integer(v) && json_integer_value(v) >= 0) {
-		value = (uint64_t)json_integer_value(v);
-	} else if (json_is_string(v)) {
-		why = parse_duration(json_string_value(v), &value);
-		if (why)
-			return field_error(f, INVALID, name, "%s", why);
-	} else {
-		return field_error(f, INVALID, name,
-				   "must be a duration: \"30s\", or milliseconds");
+		*ms = (uint64_t)json_integer_value(v);
+		return 1;
 	}
+	if (!json_is_string(v))
+		return field_error(f, INVALID, name, "%s", must);
+	why = parse(json_string_value(v), ms);
+	return why ? field_error(f, INVALID, name, "%s", why) : 1;
+}
+
+int field_duration(const struct fields *f, const char *name, uint64_t min, uint64_t max,
+		   uint64_t *ms)
+{
+	char least[DURATION_LEN], most[DURATION_LEN];
+	uint64_t value = 0;
+	int ret = read_ms(f, name, parse_duration,
+			  "must be a duration: \"30s\", or milliseconds", &value);
+
+	if (ret <= 0)
+		return ret;
 	if (value < min || value > max)
 		return field_error(f, INVALID, name, "must be from %s to %s",
 				   format_duration(least, min), format_duration(most, max));
@@ -223,22 +233,12 @@ int field_duration(const struct fields *f, const char *name, uint64_t min, uint6
 
 int field_time(const struct fields *f, const char *name, uint64_t *ms)
 {
-	const json_t *v = json_object_get(f->obj, name);
 	uint64_t value = 0;
-	const char *why;
+	int ret = read_ms(f, name, parse_time,
+			  "must be a time: RFC 3339, or Unix milliseconds", &value);
 
-	if (!v)
-		return 0;
-	if (json_is_integer(v) && json_integer_value(v) >= 0) {
-		value = (uint64_t)json_integer_value(v);
-	} else if (json_is_string(v)) {
-		why = parse_time(json_string_value(v), &value);
-		if (why)
-			return field_error(f, INVALID, name, "%s", why);
-	} else {
-		return field_error(f, INVALID, name,
-				   "must be a time: RFC 3339, or Unix milliseconds");
-	}
+	if (ret <= 0)
+		return ret;
 	if (value > TIME_MAX)
 		return field_error(f, INVALID, name, "too far in the future");
 	*ms = value;
