@@ -168,26 +168,25 @@ void request_with_queue(struct request *r, void (*fn)(struct request *r, struct 
  */
 void request_store_error(struct request *r, enum store_result result);
 
-/* Functions of routes. */
-void route_task_post(struct request *r);
-void route_task_put(struct request *r);
-void route_task_get(struct request *r);
-void route_task_move(struct request *r);
-void route_task_cancel(struct request *r);
-void route_task_run(struct request *r);
-void route_task_replay(struct request *r);
-void route_task_list(struct request *r);
-void route_reserve(struct request *r);
-void route_ack(struct request *r);
-void route_nack(struct request *r);
-void route_extend(struct request *r);
-void route_release(struct request *r);
+/* Functions of routes; those with a queue are called by request_with_queue(). */
+void route_task_make(struct request *r, struct queue *q);
+void route_task_get(struct request *r, struct queue *q);
+void route_task_move(struct request *r, struct queue *q);
+void route_task_cancel(struct request *r, struct queue *q);
+void route_task_run(struct request *r, struct queue *q);
+void route_task_replay(struct request *r, struct queue *q);
+void route_task_list(struct request *r, struct queue *q);
+void route_reserve(struct request *r, struct queue *q);
+void route_ack(struct request *r, struct queue *q);
+void route_nack(struct request *r, struct queue *q);
+void route_extend(struct request *r, struct queue *q);
+void route_release(struct request *r, struct queue *q);
 void route_queue_list(struct request *r);
-void route_queue_get(struct request *r);
+void route_queue_get(struct request *r, struct queue *q);
 void route_queue_put(struct request *r);
-void route_queue_pause(struct request *r);
-void route_queue_resume(struct request *r);
-void route_queue_replay(struct request *r);
+void route_queue_pause(struct request *r, struct queue *q);
+void route_queue_resume(struct request *r, struct queue *q);
+void route_queue_replay(struct request *r, struct queue *q);
 void route_metrics(struct request *r);
 
 #endif /* TWHEELD_API_H */

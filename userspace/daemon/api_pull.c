@@ -16,7 +16,7 @@ static bool is_pull(struct request *r, const struct queue *q)
 	return false;
 }
 
-static void reserve(struct request *r, struct queue *q)
+void route_reserve(struct request *r, struct queue *q)
 {
 	struct reserve want;
 	struct api_error err;
@@ -27,11 +27,6 @@ static void reserve(struct request *r, struct queue *q)
 		request_fail(r, &err);
 	else
 		waiter_add(q, r, &want);
-}
-
-void route_reserve(struct request *r)
-{
-	request_with_queue(r, reserve);
 }
 
 /**
@@ -224,42 +219,22 @@ static void report_on(struct request *r, struct queue *q, enum report_kind kind)
 	}
 }
 
-static void ack(struct request *r, struct queue *q)
+void route_ack(struct request *r, struct queue *q)
 {
 	report_on(r, q, REPORT_ACK);
 }
 
-static void nack(struct request *r, struct queue *q)
+void route_nack(struct request *r, struct queue *q)
 {
 	report_on(r, q, REPORT_NACK);
 }
 
-static void extend_leases(struct request *r, struct queue *q)
+void route_extend(struct request *r, struct queue *q)
 {
 	report_on(r, q, REPORT_EXTEND);
 }
 
-static void release(struct request *r, struct queue *q)
+void route_release(struct request *r, struct queue *q)
 {
 	report_on(r, q, REPORT_RELEASE);
-}
-
-void route_ack(struct request *r)
-{
-	request_with_queue(r, ack);
-}
-
-void route_nack(struct request *r)
-{
-	request_with_queue(r, nack);
-}
-
-void route_extend(struct request *r)
-{
-	request_with_queue(r, extend_leases);
-}
-
-void route_release(struct request *r)
-{
-	request_with_queue(r, release);
 }

@@ -68,14 +68,9 @@ static void show_one(void *arg, const struct census *census)
 								    &census->queue[0].counts));
 }
 
-static void show_queue(struct request *r, struct queue *q)
+void route_queue_get(struct request *r, struct queue *q)
 {
 	census_take(r->daemon, q, show_one, r);
-}
-
-void route_queue_get(struct request *r)
-{
-	request_with_queue(r, show_queue);
 }
 
 static void show_metrics(void *arg, const struct census *census)
@@ -142,7 +137,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	daemon_publish(r->daemon, "changed", text);
 	r->arg = s->create ? r : NULL;
 	if (q)
-		show_queue(r, q);
+		route_queue_get(r, q);
 	else
 		request_error(r, 503, "store_down", "queue", "there are as many queues as may be");
 	free(s);
@@ -322,24 +317,14 @@ static void set_pause(struct request *r, struct queue *q, bool pause)
 	ask_pause(p);
 }
 
-static void pause_queue(struct request *r, struct queue *q)
+void route_queue_pause(struct request *r, struct queue *q)
 {
 	set_pause(r, q, true);
 }
 
-static void resume_queue(struct request *r, struct queue *q)
+void route_queue_resume(struct request *r, struct queue *q)
 {
 	set_pause(r, q, false);
-}
-
-void route_queue_pause(struct request *r)
-{
-	request_with_queue(r, pause_queue);
-}
-
-void route_queue_resume(struct request *r)
-{
-	request_with_queue(r, resume_queue);
 }
 
 /* ---- Replay ---- */
@@ -420,7 +405,7 @@ static void replay_lane(struct replaying *p)
 		     replay_listed, p);
 }
 
-static void replay_queue(struct request *r, struct queue *q)
+void route_queue_replay(struct request *r, struct queue *q)
 {
 	const char *limit = request_query(r, "limit");
 	struct replaying *p = calloc(1, sizeof(*p));
@@ -437,9 +422,4 @@ static void replay_queue(struct request *r, struct queue *q)
 		return;
 	}
 	replay_lane(p);
-}
-
-void route_queue_replay(struct request *r)
-{
-	request_with_queue(r, replay_queue);
 }

@@ -14,6 +14,7 @@
  * @second: the second of these words, or NULL for any
  * @fourth: the fourth of these words, or NULL for any
  * @fn: the function
+ * @on_queue: or the function, if the queue must be there
  *
  * The words are: queue, "tasks" or a verb, id, verb.
  */
@@ -23,28 +24,29 @@ struct route_entry {
 	const char *second;
 	const char *fourth;
 	void (*fn)(struct request *r);
+	void (*on_queue)(struct request *r, struct queue *q);
 };
 
 static const struct route_entry routes[] = {
 	{ 0, METHOD_GET, NULL, NULL, route_queue_list },
-	{ 1, METHOD_GET, NULL, NULL, route_queue_get },
+	{ 1, METHOD_GET, NULL, NULL, NULL, route_queue_get },
 	{ 1, METHOD_PUT, NULL, NULL, route_queue_put },
-	{ 2, METHOD_POST, "tasks", NULL, route_task_post },
-	{ 2, METHOD_GET, "tasks", NULL, route_task_list },
-	{ 2, METHOD_POST, "reserve", NULL, route_reserve },
-	{ 2, METHOD_POST, "ack", NULL, route_ack },
-	{ 2, METHOD_POST, "nack", NULL, route_nack },
-	{ 2, METHOD_POST, "extend", NULL, route_extend },
-	{ 2, METHOD_POST, "release", NULL, route_release },
-	{ 2, METHOD_POST, "pause", NULL, route_queue_pause },
-	{ 2, METHOD_POST, "resume", NULL, route_queue_resume },
-	{ 2, METHOD_POST, "replay", NULL, route_queue_replay },
-	{ 3, METHOD_PUT, "tasks", NULL, route_task_put },
-	{ 3, METHOD_GET, "tasks", NULL, route_task_get },
-	{ 3, METHOD_PATCH, "tasks", NULL, route_task_move },
-	{ 3, METHOD_DELETE, "tasks", NULL, route_task_cancel },
-	{ 4, METHOD_POST, "tasks", "run", route_task_run },
-	{ 4, METHOD_POST, "tasks", "replay", route_task_replay },
+	{ 2, METHOD_POST, "tasks", NULL, NULL, route_task_make },
+	{ 2, METHOD_GET, "tasks", NULL, NULL, route_task_list },
+	{ 2, METHOD_POST, "reserve", NULL, NULL, route_reserve },
+	{ 2, METHOD_POST, "ack", NULL, NULL, route_ack },
+	{ 2, METHOD_POST, "nack", NULL, NULL, route_nack },
+	{ 2, METHOD_POST, "extend", NULL, NULL, route_extend },
+	{ 2, METHOD_POST, "release", NULL, NULL, route_release },
+	{ 2, METHOD_POST, "pause", NULL, NULL, route_queue_pause },
+	{ 2, METHOD_POST, "resume", NULL, NULL, route_queue_resume },
+	{ 2, METHOD_POST, "replay", NULL, NULL, route_queue_replay },
+	{ 3, METHOD_PUT, "tasks", NULL, NULL, route_task_make },
+	{ 3, METHOD_GET, "tasks", NULL, NULL, route_task_get },
+	{ 3, METHOD_PATCH, "tasks", NULL, NULL, route_task_move },
+	{ 3, METHOD_DELETE, "tasks", NULL, NULL, route_task_cancel },
+	{ 4, METHOD_POST, "tasks", "run", NULL, route_task_run },
+	{ 4, METHOD_POST, "tasks", "replay", NULL, route_task_replay },
 };
 
 #define ROUTES	(sizeof(routes) / sizeof(routes[0]))
@@ -148,7 +150,11 @@ void request_route(struct request *r)
 		known = true;
 		if (e->method != r->method)
 			continue;
-		if (names_are_valid(r))
+		if (!names_are_valid(r))
+			return;
+		if (e->on_queue)
+			request_with_queue(r, e->on_queue);
+		else
 			e->fn(r);
 		return;
 	}

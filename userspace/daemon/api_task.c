@@ -158,7 +158,7 @@ static void made(void *arg, const struct put_result *result)
 		answer_making(m);
 }
 
-static void make_tasks(struct request *r, struct queue *q)
+void route_task_make(struct request *r, struct queue *q)
 {
 	struct task_request tasks;
 	struct api_error err;
@@ -195,16 +195,6 @@ static void make_tasks(struct request *r, struct queue *q)
 		answer_making(m);
 }
 
-void route_task_post(struct request *r)
-{
-	request_with_queue(r, make_tasks);
-}
-
-void route_task_put(struct request *r)
-{
-	request_with_queue(r, make_tasks);
-}
-
 /* ---- Get, list ---- */
 
 static void got_task(void *arg, enum store_result result, const redisReply *reply)
@@ -225,18 +215,13 @@ static void got_task(void *arg, enum store_result result, const redisReply *repl
 	request_answer(r, 200, task_view_to_json(&view));
 }
 
-static void get_task(struct request *r, struct queue *q)
+void route_task_get(struct request *r, struct queue *q)
 {
 	struct args a = { 0 };
 
 	look_get_args(&a, r->id);
 	store_script(r->daemon->store, SCRIPT_LOOK, q->name, queue_lane(q, r->id)->index, &a,
 		     got_task, r);
-}
-
-void route_task_get(struct request *r)
-{
-	request_with_queue(r, get_task);
 }
 
 /**
@@ -318,7 +303,7 @@ static bool read_query(void *arg, const char *name, const char *value)
 	return !list_query_set(read->query, name, value, &read->err);
 }
 
-static void list_tasks(struct request *r, struct queue *q)
+void route_task_list(struct request *r, struct queue *q)
 {
 	struct listing *l = calloc(1, sizeof(*l));
 	struct list_read read = { 0 };
@@ -343,11 +328,6 @@ static void list_tasks(struct request *r, struct queue *q)
 	l->from = from;
 	l->tasks = json_array();
 	list_lane(l);
-}
-
-void route_task_list(struct request *r)
-{
-	request_with_queue(r, list_tasks);
 }
 
 /* ---- Change ---- */
@@ -460,12 +440,12 @@ static void change(struct request *r, struct queue *q, enum change_verb verb,
 	store_script(r->daemon->store, SCRIPT_CHANGE, q->name, c->lane->index, &a, changed, c);
 }
 
-static void cancel_task(struct request *r, struct queue *q)
+void route_task_cancel(struct request *r, struct queue *q)
 {
 	change(r, q, CHANGE_CANCEL, NULL);
 }
 
-static void move_task(struct request *r, struct queue *q)
+void route_task_move(struct request *r, struct queue *q)
 {
 	struct task_move move;
 	struct api_error err;
@@ -476,32 +456,12 @@ static void move_task(struct request *r, struct queue *q)
 		change(r, q, CHANGE_MOVE, &move);
 }
 
-static void run_task(struct request *r, struct queue *q)
+void route_task_run(struct request *r, struct queue *q)
 {
 	change(r, q, CHANGE_RUN, NULL);
 }
 
-static void replay_task(struct request *r, struct queue *q)
+void route_task_replay(struct request *r, struct queue *q)
 {
 	change(r, q, CHANGE_REPLAY, NULL);
-}
-
-void route_task_cancel(struct request *r)
-{
-	request_with_queue(r, cancel_task);
-}
-
-void route_task_move(struct request *r)
-{
-	request_with_queue(r, move_task);
-}
-
-void route_task_run(struct request *r)
-{
-	request_with_queue(r, run_task);
-}
-
-void route_task_replay(struct request *r)
-{
-	request_with_queue(r, replay_task);
 }
