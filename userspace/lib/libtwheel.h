@@ -144,8 +144,9 @@ struct twheel_options {
  *
  * Return: 0; -EINVAL: impossible options, or an unknown TWHEEL_BACKEND; -E2BIG: options
  * of a later version; -EPERM: so small a tick needs CAP_SYS_RESOURCE; -EOPNOTSUPP: this
- * library or module has no such backend; -ENOMEM; with %TWHEEL_OPEN_KERNEL, why
- * the device cannot be opened: -ENOENT: the module is not loaded; -EACCES: not permitted.
+ * library or module has no such backend; -ENOMEM; -ESHUTDOWN: the process exits, and the
+ * library has left it. With %TWHEEL_OPEN_KERNEL, why the device cannot be opened: -ENOENT:
+ * the module is not loaded; -EACCES: not permitted.
  */
 int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 
