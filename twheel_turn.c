@@ -85,7 +85,7 @@ static ktime_t note_next(struct twheel_file *w, u64 next, u64 now)
 	if (next && !comes(w, next))
 		next = WHEEL_NEVER;
 	w->programmed = timers_publish_next(&w->timers, next, now);
-	/* The next tick may be beyond that, too. */
+	/* For marks, that is the next tick, which may be beyond the end of the clock. */
 	return comes(w, w->programmed) ? ns_to_ktime(w->programmed - w->offset) : KTIME_MAX;
 }
 
