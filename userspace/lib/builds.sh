@@ -19,7 +19,7 @@ failed=0
 log=$logs/builds-last.log
 export TWHEEL_BACKEND=inprocess
 
-# The verbs that ask twheeld need a library that not each compiler here has.
+# twheelctl task, queue and worker need jansson, which Debian has for glibc alone.
 tool=()
 for source in "$user"/ctl/*.c; do
 	case ${source##*/} in
@@ -181,8 +181,8 @@ cc=(gcc)
 flags=(-O2)
 # By a program that has none of it.
 program "$out/lto" by_key-plain "$user/examples/by_key.c" "$out/lto/libtwheel.a" -- -std=gnu11
-# The kernel's headers, which musl has none of, after its own. Debian's compiler has no
-# unwinder that links with musl.
+# musl has no kernel headers: those of glibc come after its own. The unwinder of Debian's
+# compiler does not link with musl.
 kind musl musl-gcc -static -O2 -g -fno-exceptions -idirafter /usr/include \
 	-idirafter "/usr/include/$(gcc -print-multiarch)"
 for header in linux/twheel.h libtwheel.h libtwheel_keyed.h; do

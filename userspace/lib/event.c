@@ -91,7 +91,7 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 			return -errno;
 		if (!ret)
 			return 0;
-		/* A lock is held in there, at a read that would be where a thread ends. */
+		/* ready() reads under the lock: a thread that ended there would keep it. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 		ready = w->cold->backend->ready(w);
 		pthread_setcancelstate(cancellable, NULL);

@@ -50,7 +50,7 @@ __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden
 size_t twheel__page_size;
 
 static struct registry *registry;
-/* The one of the process that loaded the library. Its lock outlives the destructor. */
+/* Of the process that loaded the library. The lock of this registry is never destroyed. */
 static struct registry first;
 /* The destructor has run: no wheel can be opened any more. Under the lock. */
 static bool has_left;
@@ -223,7 +223,7 @@ __attribute__((destructor)) static void leave_process(void)
 	if (!r || r->pid != getpid() || r->older || pthread_mutex_trylock(&r->lock))
 		return;
 	unused = r->nr_free == nr_indices;
-	/* Threads that go on have pointers to what is freed. Only a new wheel would use them. */
+	/* Running threads keep pointers to freed memory. Only a new wheel would use them. */
 	has_left = unused;
 	unlock_registry(r);
 	if (!unused)
