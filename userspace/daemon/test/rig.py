@@ -166,7 +166,8 @@ class Sink:
         if not os.path.exists(self.log):
             return []
         with open(self.log) as f:
-            all_ = [json.loads(line) for line in f if line.endswith("\n")]
+            # At once: after a part of a line, one that is read by lines gives its rest.
+            all_ = [json.loads(line) for line in f.read().split("\n")[:-1]]
         return [r for r in all_ if task is None or r["id"] == task]
 
     def wait_for(self, task, count=1, seconds=10):

@@ -98,7 +98,7 @@ async def serve(port_file, log):
 
 def read_log(path):
     with open(path) as f:
-        return [json.loads(line) for line in f if line.endswith("\n")]
+        return [json.loads(line) for line in f.read().split("\n")[:-1]]
 
 
 def judge(sent_file, log, killed):
