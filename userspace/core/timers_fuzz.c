@@ -632,7 +632,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 
 	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
 	/* Later is for nothing, if the wheel is where it should be. */
-	if (later && !wheel_next(&r->t.wheel) <= r->now)
+	if (later && wheel_next(&r->t.wheel) > r->now)
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
 	if (!to)
