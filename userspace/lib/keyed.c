@@ -244,7 +244,8 @@ static struct item *find(struct twheel_keyed *k, const void *key, size_t len)
 static void leave(struct twheel_keyed *k, struct item *item)
 {
 	HASH_DELETE(hh, k->items, item);
-	k->by_slot[(uint32_t)item->id] = NULL;
+	if (k->by_slot[(uint32_t)item->id] == item)
+		k->by_slot[(uint32_t)item->id] = NULL;
 	twheel_del(k->wheel, item->id);
 	item->next = NULL;
 	item->prev = k->left_end;
@@ -281,8 +282,12 @@ static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
 	int ret = twheel_set(k->wheel, item->id, deadline);
 
-	if (ret == -ENOENT)
+	if (ret == -ENOENT) {
+		/* Its slot may be another's by now. */
+		if (k->by_slot[(uint32_t)item->id] == item)
+			k->by_slot[(uint32_t)item->id] = NULL;
 		ret = add_timer(k, item, deadline);
+	}
 	return ret < 0 ? ret : 0;
 }
 
