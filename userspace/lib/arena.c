@@ -72,6 +72,17 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 	return arena->base ? 0 : -ENOMEM;
 }
 
+/*
+ * Makes the first @bytes usable. After mlockall(MCL_FUTURE) what is mapped anew is locked,
+ * and what only changes its protection is not. Return: whether that could be done.
+ */
+static bool use(struct arena *arena, size_t bytes)
+{
+	return mmap(arena->base + arena->usable, bytes - arena->usable,
+		    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		    0) != MAP_FAILED;
+}
+
 /* Makes the first @bytes usable, and perhaps more. Return: 0 or -ENOMEM. */
 int twheel__arena_grow(struct arena *arena, size_t bytes)
 {
@@ -83,9 +94,9 @@ int twheel__arena_grow(struct arena *arena, size_t bytes)
 		usable *= 2;
 	if (usable > arena->reserved)
 		usable = arena->reserved;
-	if (mprotect(arena->base, usable, PROT_READ | PROT_WRITE)) {
+	if (!use(arena, usable)) {
 		usable = round_up(bytes, sysconf(_SC_PAGESIZE));
-		if (mprotect(arena->base, usable, PROT_READ | PROT_WRITE))
+		if (!use(arena, usable))
 			return -ENOMEM;
 	}
 	if (usable > 2 * LARGE_PAGE)
