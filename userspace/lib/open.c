@@ -175,7 +175,7 @@ static void set_checked(struct twheel *w, uint32_t flags)
 		w->special |= SPECIAL_CHECKED;
 }
 
-TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
+static int make_wheel(struct twheel **wheel, const struct twheel_options *options)
 {
 	struct twheel_options o = {};
 	struct twheel_setup setup;
@@ -218,7 +218,7 @@ TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options
 	return finish_open(w, err, -1, wheel);
 }
 
-TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
+static int attach(struct twheel **wheel, int fd)
 {
 	int err = twheel__process_init();
 	struct twheel *w;
@@ -243,15 +243,41 @@ TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
 	return err;
 }
 
+/* A thread that is cancelled ends before or after these, and leaves nothing half done. */
+
+TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
+{
+	int err, cancellable;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+	err = make_wheel(wheel, options);
+	pthread_setcancelstate(cancellable, NULL);
+	return err;
+}
+
+TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
+{
+	int err, cancellable;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+	err = attach(wheel, fd);
+	pthread_setcancelstate(cancellable, NULL);
+	return err;
+}
+
 TWHEEL_PUBLIC void twheel_close(struct twheel *w)
 {
+	int cancellable;
+
 	if (!w)
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	if (!is_child(w))
 		twheel__end_timers(w);
 	twheel__dismiss(w);
 	twheel__cold(w)->backend->close(w);
 	free_wheel(w);
+	pthread_setcancelstate(cancellable, NULL);
 }
 
 TWHEEL_PUBLIC int twheel_fd(const struct twheel *w)

@@ -489,6 +489,51 @@ TEST_F(lib, canceled_after_a_wait)
 }
 #endif
 
+struct opened {
+	const struct twheel_options *o;
+	struct twheel *w;
+	bool closed;
+};
+
+static void *open_and_end(void *arg)
+{
+	struct opened *o = arg;
+
+	pthread_cancel(pthread_self());
+	if (twheel_open(&o->w, o->o))
+		o->w = NULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *close_and_end(void *arg)
+{
+	struct opened *o = arg;
+
+	pthread_cancel(pthread_self());
+	twheel_close(o->w);
+	o->closed = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is canceled ends before or after an opening or closing, not within. */
+TEST_F(lib, canceled_while_it_opens)
+{
+	struct opened o = { .o = &self->o };
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, open_and_end, &o));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(PTHREAD_CANCELED, ret);
+	ASSERT_NE(NULL, o.w);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_and_end, &o));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(PTHREAD_CANCELED, ret);
+	EXPECT_TRUE(o.closed);
+}
+
 /* A thread that is canceled does not keep others from reading. */
 TEST_F(lib, cancelled)
 {
@@ -1169,6 +1214,9 @@ static int with_locked_memory(const struct twheel_options *options, bool limited
 		return 3;
 	if (after.locked > before.locked + 4096)
 		return 4;
+	/* What is used is locked: 64 kB of each wheel at least. */
+	if (after.locked < before.locked + 3 * 64)
+		return 7;
 	if (after.resident > before.resident + 4096)
 		return 5;
 	if (twheel_add(w[0], twheel_after(w[0], NS_PER_MS), 5, &id) ||
