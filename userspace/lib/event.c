@@ -25,7 +25,7 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 			/* Whoever else has the descriptor may arm what is not theirs. */
 			if (!id || !shadow->armed)
 				continue;
-			if (!shadow->periodic)
+			if (!shadow->custom)
 				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 			if (w->special & SPECIAL_TSAN)
 				__tsan_acquire(shadow);

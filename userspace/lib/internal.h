@@ -75,7 +75,7 @@ void twheel__arena_free(struct arena *arena);
  * @count: how many adds the slot has had
  * @armed: an arming is outstanding: none of its events was handed out, nor was it cleared.
  *	Changed under cold.reading, or by the thread that the timer is the only one of
- * @periodic: armed with a period, so an event leaves it armed
+ * @custom: armed by REARM with a period, so an event leaves it armed, or with a slack
  */
 struct shadow {
 	uint64_t kernel_id;
@@ -83,7 +83,7 @@ struct shadow {
 	uint64_t user_data;
 	uint32_t count;
 	uint8_t armed;
-	uint8_t periodic;
+	uint8_t custom;
 };
 
 /**

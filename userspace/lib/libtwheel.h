@@ -181,7 +181,7 @@ void twheel_close(struct twheel *wheel);
  * For poll, epoll and the like. It is readable when twheel_read() may have something.
  * Do not close or read it.
  *
- * Return: the descriptor. It is never below 3, unless twheel_open_fd() was given it.
+ * Return: the descriptor. It is never below 3.
  */
 int twheel_fd(const struct twheel *wheel);
 
@@ -302,6 +302,9 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * thread in twheel_read() may hold the lock for the length of one read. The id is
  * checked only then, unless the wheel is checked: see %TWHEEL_OPEN_CHECKED.
  *
+ * A periodic timer keeps its period, which begins anew at @deadline. If the timer is armed,
+ * an event of the periods before stays until it is read.
+ *
  * Return: 1: an arming was ended, whose event was not read and never will be; 0: there was
  * none, or its event has been read; -ENOENT: the id is stale; -ECHILD.
  */
@@ -311,6 +314,9 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * twheel_clear() - disarm a timer and keep it
  * @wheel: the wheel
  * @id: as for twheel_set()
+ *
+ * Of a timer of REGISTER, and of one that has a period or a slack of its own, this is a
+ * system call.
  *
  * Return: as twheel_set(). If this returns 0, an event of the timer may still be in an
  * array that a thread goes through.

@@ -55,7 +55,8 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	if (own.opcode == TWHEEL_OP_REARM) {
 		__atomic_store_n(&shadow->armed, !(own.timer.flags & TWHEEL_DISARMED),
 				 __ATOMIC_RELAXED);
-		__atomic_store_n(&shadow->periodic, !!own.timer.period_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&shadow->custom, own.timer.period_ns ||
+				 own.timer.slack_ns != w->cold->slack_ns, __ATOMIC_RELAXED);
 	}
 	translate(shadow, &own.timer);
 	op->timer = own.timer;
@@ -152,7 +153,7 @@ static int clear_own(struct twheel *w)
 		if (!load64(&shadow->id))
 			continue;
 		if (__atomic_exchange_n(&w->words[slot].deadline_ns, 0, __ATOMIC_SEQ_CST)) {
-			if (!shadow->periodic)
+			if (!shadow->custom)
 				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 			count++;
 		}

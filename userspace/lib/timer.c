@@ -55,7 +55,8 @@ static rare int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
 {
 	set_mark(w->marks, slot);
 	set_mark(w->summary, slot >> w->shift);
-	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST)) {
+	/* What never comes may wait for any turn. */
+	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST) && deadline != ASLEEP) {
 		count(&w->cold->usage.kicks);
 		w->cold->backend->kick(w);
 	}
@@ -248,7 +249,7 @@ static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadl
 	*id = (uint64_t)shadow->count << 32 | slot;
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->id, *id, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->periodic, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	if (unlikely(w->special & SPECIAL_TSAN))
 		__tsan_release(shadow);
@@ -314,10 +315,10 @@ int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *
 	return err ? err : timer->state != TWHEEL_IDLE;
 }
 
-/* The same of a timer of REGISTER, whose period, slack and flags stay. */
-static int rearm_foreign(struct twheel *w, uint64_t id, uint64_t deadline)
+/* The same of a timer whose period, slack and flags stay: of REGISTER, or REARM. */
+static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadline)
 {
-	struct twheel_timer timer = { .id = id };
+	struct twheel_timer timer = { .id = kernel_id };
 	int err = exec_one(w, TWHEEL_OP_GET, &timer);
 
 	if (err)
@@ -325,11 +326,14 @@ static int rearm_foreign(struct twheel *w, uint64_t id, uint64_t deadline)
 	timer.flags &= TWHEEL_KEEP;
 	timer.flags |= deadline ? TWHEEL_ABSTIME : TWHEEL_DISARMED;
 	timer.deadline_ns = deadline;
-	return twheel__withdraw(w, id, &timer);
+	return twheel__withdraw(w, kernel_id, &timer);
 }
 
-/* Sets or, with a @deadline of 0, clears a timer whose word is 0, or may be. */
-static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
+/*
+ * Sets or, with a @deadline of 0, clears a timer whose word is 0, or may be. @ends: it is
+ * given back, so the next that has the slot finds it as at first.
+ */
+static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, bool ends)
 {
 	struct shadow *shadow = find_shadow(w, id);
 	struct twheel_timer timer = {
@@ -341,11 +345,12 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline)
 
 	pthread_mutex_lock(&w->cold->reading);
 	if (!shadow) {
-		ret = rearm_foreign(w, id, deadline);
+		ret = rearm_as_it_is(w, id, deadline);
 	} else if (!is_live(shadow, id)) {
 		ret = -ENOENT;
-	} else if (shadow->armed) {
-		ret = twheel__withdraw(w, shadow->kernel_id, &timer);
+	} else if (shadow->armed || shadow->custom) {
+		ret = shadow->custom && !ends ? rearm_as_it_is(w, shadow->kernel_id, deadline) :
+		      twheel__withdraw(w, shadow->kernel_id, &timer);
 		if (ret == -ENOENT)
 			twheel__lose(shadow);
 		else if (ret >= 0)
@@ -372,7 +377,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	deadline += !deadline;
 	do {
 		if (unlikely(!old))
-			return change_slowly(w, id, deadline);
+			return change_slowly(w, id, deadline, false);
 	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
 						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
 	after_exchange();
@@ -388,13 +393,12 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 	if ((uint32_t)id < load32(&w->nr_shadows))
 		__builtin_prefetch(&w->shadow[(uint32_t)id], 1);
 	if (unlikely(!__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST)))
-		return change_slowly(w, id, 0);
+		return change_slowly(w, id, 0, false);
 	shadow = find_shadow(w, id);
 	/* A periodic timer may have an event of the periods before. */
-	if (shadow && shadow->periodic)
-		return change_slowly(w, id, 0) < 0 ? -ENOENT : 1;
-	if (shadow)
-		__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+	if (unlikely(!shadow || shadow->custom))
+		return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
+	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 	return 1;
 }
 
@@ -472,8 +476,8 @@ TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 		return -ENOENT;
 	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
 	/* A periodic timer may have an event of the periods before. */
-	if (unlikely(!old || shadow->periodic)) {
-		ret = change_slowly(w, id, 0);
+	if (unlikely(!old || shadow->custom)) {
+		ret = change_slowly(w, id, 0, true);
 		if (ret < 0)
 			return ret;
 		ret |= !!old;

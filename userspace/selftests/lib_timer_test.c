@@ -618,9 +618,9 @@ TEST_F(lib, period)
 	}
 	/* The word has the next one; disarmed there, it ends. */
 	EXPECT_EQ(0, (t.deadline_ns - start) % period);
-	twheel_clear(self->w, t.id);
-	while (lib_take(self->w, &ev, 1, QUIET_MS) > 0)
-		;
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, t.id));
+	EXPECT_TRUE(quiet(self->w));
 	ASSERT_EQ(0, lib_get(self->w, &t));
 	EXPECT_EQ(TWHEEL_IDLE, t.state);
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
@@ -647,6 +647,11 @@ TEST_F(lib, period_of_added)
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
+	/* Armed again, it has its period. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, period)));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
 	t = (struct twheel_timer) { .id = id, .deadline_ns = period, .period_ns = period };
 	EXPECT_EQ(0, lib_rearm(self->w, &t));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
@@ -660,6 +665,31 @@ TEST_F(lib, period_of_added)
 	EXPECT_EQ(1, ev.expirations);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(0, twheel_del(self->w, id));
+}
+
+/* A slack that REARM gave is that of later armings, until the timer is deleted. */
+TEST_F(lib, slack_of_added)
+{
+	struct twheel_timer t = { .deadline_ns = 1, .slack_ns = 3 * SECOND };
+	uint64_t id, slot;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 1, &id));
+	slot = (uint32_t)id;
+	t.id = id;
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(3 * SECOND, t.slack_ns);
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_set(self->w, id, 1));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 1, &id));
+	ASSERT_EQ(slot, (uint32_t)id);
+	t.id = id;
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(0, t.slack_ns);
 }
 
 /* All that the program has, and no slot that the library keeps. */
@@ -1220,6 +1250,13 @@ TEST_F(lib, kick_border)
 	EXPECT_EQ(1, twheel_set(w, id, start));
 	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(2, u.kicks);
+	twheel_close(w);
+	/* What never comes wakes no wheel. */
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	ASSERT_EQ(0, twheel_add(w, ~0ULL, 0, &id));
+	ASSERT_EQ(0, twheel_usage(w, &u));
+	EXPECT_EQ(0, u.kicks);
+	EXPECT_EQ(1, twheel_clear(w, id));
 	twheel_close(w);
 }
 
