@@ -52,29 +52,29 @@
 #include "twheel.h"
 
 /* Shift from ticks to bucket numbers of @level. */
-static inline unsigned int level_shift(const struct wheel *w, unsigned int level)
+static unsigned int level_shift(const struct wheel *w, unsigned int level)
 {
 	return level * w->shape.slot_bits;
 }
 
 /* Level whose buckets are the coarsest not wider than 2^@order ticks. */
-static inline unsigned int order_level(const struct wheel *w, unsigned int order)
+static unsigned int order_level(const struct wheel *w, unsigned int order)
 {
 	return min(order * w->recip >> 16, w->top);
 }
 
-static inline unsigned int bucket_of(const struct wheel *w, unsigned int level, u64 number)
+static unsigned int bucket_of(const struct wheel *w, unsigned int level, u64 number)
 {
 	return (level << w->shape.slot_bits) + ((unsigned int)number & w->mask);
 }
 
-static inline struct hlist_head *visited(const struct wheel *w, unsigned int level)
+static struct hlist_head *visited(const struct wheel *w, unsigned int level)
 {
 	return &w->bucket[w->buckets + level];
 }
 
 /* First tick whose start is not before @deadline: this is what never early means. */
-static inline u64 deadline_tick(const struct wheel *w, u64 deadline)
+static u64 deadline_tick(const struct wheel *w, u64 deadline)
 {
 	return deadline ? ((deadline - 1) >> w->shape.shift) + 1 : 0;
 }
@@ -143,7 +143,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
  * in front of its bucket, or at the end in one of the finest level, if @append.
  * In a bucket that is not empty, its bit is set and the visit is known already.
  */
-static __always_inline void enqueue(struct wheel *w, struct wheel_node *node,
+static void enqueue(struct wheel *w, struct wheel_node *node,
 				    unsigned int floor, bool append)
 {
 	u64 distance = node->tick - w->clk;
@@ -224,6 +224,28 @@ bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack
 	return true;
 }
 
+/**
+ * wheel_del() - take a queued node out
+ * @w: the wheel
+ * @node: a node that wheel_add() queued and wheel_expire() has not returned
+ *
+ * O(1). The wheel may still ask for a turn because of it.
+ */
+void wheel_del(struct wheel *w, struct wheel_node *node)
+{
+	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
+	bool last = !node->link.next;
+
+	__hlist_del(&node->link);
+	if (!last)
+		return;
+	/* The bucket points to its first node, so pprev of a lone node names it. */
+	if (head >= w->bucket && head < w->bucket + w->buckets)
+		__clear_bit(head - w->bucket, w->occupied);
+	else if (w->tail[node->tick & w->mask] == &node->link.next)
+		w->tail[node->tick & w->mask] = node->link.pprev;
+}
+
 /* Tick of the first visit after clk, WHEEL_NEVER if all buckets are empty. */
 static u64 first_visit(const struct wheel *w)
 {
@@ -255,11 +277,39 @@ static u64 first_visit(const struct wheel *w)
 	return first;
 }
 
-/* The clock has been set back to @tick: for wheel_set_time(). */
-void wheel_set_back(struct wheel *w, u64 tick)
+/**
+ * wheel_set_time() - tell an idle wheel the time
+ * @w: the wheel
+ * @now: the time in ns
+ *
+ * Moves the wheel on to @now, unless something is due. If the clock has been set back, so
+ * is the wheel. All nodes stay where they are: a bucket may be visited a round too early,
+ * which leaves or re-queues what is not due, but never too late.
+ */
+void wheel_set_time(struct wheel *w, u64 now)
 {
-	w->clk = tick;
-	w->next = first_visit(w);
+	u64 tick = now >> w->shape.shift;
+
+	if (tick < w->clk) {
+		w->clk = tick;
+		w->next = first_visit(w);
+	} else if (tick < w->next && !w->visiting) {
+		w->clk = tick;
+	}
+}
+
+/**
+ * wheel_next() - when must wheel_expire() be called?
+ * @w: the wheel
+ *
+ * Return: the first moment in ns at which anything has to be done, perhaps in the past;
+ * %WHEEL_NEVER if there is none. Only wheel_add() and a clock set back make it earlier.
+ */
+u64 wheel_next(const struct wheel *w)
+{
+	u64 tick = w->visiting ? w->clk : w->next;
+
+	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */

@@ -44,13 +44,13 @@
 
 /* The suites play user space between the steps of a look. In the module this is nothing. */
 #ifndef word_step
-static inline void word_step(struct twheel_slot *slot)
+static void word_step(struct twheel_slot *slot)
 {
 }
 #endif
 
 /* Takes @e out of the list that it is in. Then it is idle, or taken. */
-static inline void detach(struct timers *t, struct timer *e)
+static void detach(struct timers *t, struct timer *e)
 	__must_hold(t->store->lock)
 {
 	if (e->place == TIMER_QUEUED) {
@@ -83,7 +83,7 @@ void timer_to_idle(struct timers *t, struct timer *e)
 }
 
 /* Publishes until when the kernel does not look: the start of the tick of @deadline. */
-static inline void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
+static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {
 	u64 start = (deadline - 1) & ~(timers_tick_ns(t) - 1);
 
@@ -121,7 +121,7 @@ void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
 }
 
 /* Queues @e at @at, a tick that the wheel has not reached, and says so. */
-static inline void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot,
+static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot,
 			    u64 at, u64 slack, u64 now)
 	__must_hold(t->store->lock)
 {
@@ -160,7 +160,7 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
  * When @e, due at @word, has its turn: events come in the order of their ticks, so it
  * queues behind those that are due before it. Return: when, or 0 for now.
  */
-static inline u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
+static u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
 {
 	u64 tick_ns = timers_tick_ns(t);
 	u64 tick = now & ~(tick_ns - 1);
@@ -176,7 +176,7 @@ static inline u64 turn_of(const struct timers *t, const struct timer *e, u64 wor
 }
 
 /* Is @e where @word wants it? @again: it was put there for a word that was read before. */
-static inline bool is_settled(const struct timer *e, u64 word, bool again, enum look look)
+static bool is_settled(const struct timer *e, u64 word, bool again, enum look look)
 {
 	switch (e->place) {
 	case TIMER_QUEUED:

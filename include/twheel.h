@@ -9,7 +9,6 @@
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
 
-#include <linux/bitops.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/types.h>
@@ -84,63 +83,10 @@ unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits);
 size_t wheel_bytes(const struct wheel_shape *shape);
 u64 wheel_horizon(const struct wheel_shape *shape);
 void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now);
-void wheel_set_back(struct wheel *w, u64 tick);
+void wheel_set_time(struct wheel *w, u64 now);
 bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack);
+void wheel_del(struct wheel *w, struct wheel_node *node);
+u64 wheel_next(const struct wheel *w);
 struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);
-
-/**
- * wheel_set_time() - tell an idle wheel the time
- * @w: the wheel
- * @now: the time in ns
- *
- * Moves the wheel on to @now, unless something is due. If the clock has been set back, so
- * is the wheel. All nodes stay where they are: a bucket may be visited a round too early,
- * which leaves or re-queues what is not due, but never too late.
- */
-static inline void wheel_set_time(struct wheel *w, u64 now)
-{
-	u64 tick = now >> w->shape.shift;
-
-	if (tick < w->clk)
-		wheel_set_back(w, tick);
-	else if (tick < w->next && !w->visiting)
-		w->clk = tick;
-}
-
-/**
- * wheel_del() - take a queued node out
- * @w: the wheel
- * @node: a node that wheel_add() queued and wheel_expire() has not returned
- *
- * O(1). The wheel may still ask for a turn because of it.
- */
-static inline void wheel_del(struct wheel *w, struct wheel_node *node)
-{
-	struct hlist_head *head = (struct hlist_head *)node->link.pprev;
-	bool last = !node->link.next;
-
-	__hlist_del(&node->link);
-	if (!last)
-		return;
-	/* The bucket points to its first node, so pprev of a lone node names it. */
-	if (head >= w->bucket && head < w->bucket + w->buckets)
-		__clear_bit(head - w->bucket, w->occupied);
-	else if (w->tail[node->tick & w->mask] == &node->link.next)
-		w->tail[node->tick & w->mask] = node->link.pprev;
-}
-
-/**
- * wheel_next() - when must wheel_expire() be called?
- * @w: the wheel
- *
- * Return: the first moment in ns at which anything has to be done, perhaps in the past;
- * %WHEEL_NEVER if there is none. Only wheel_add() and a clock set back make it earlier.
- */
-static inline u64 wheel_next(const struct wheel *w)
-{
-	u64 tick = w->visiting ? w->clk : w->next;
-
-	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
-}
 
 #endif /* _TWHEEL_H */
