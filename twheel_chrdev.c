@@ -24,8 +24,7 @@
  *       twheel_file.lock  everything that changes after open, see the struct
  *         locks of the wait queues, hrtimers and work queues
  * The lock is held for no more than TURN_BUDGET timers at a time. User memory is never
- * touched under the mutex, nor under the lock with page faults on. (The words of the table
- * are kernel memory that user space maps.)
+ * touched under the mutex, nor under the lock with page faults on.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -68,8 +67,6 @@
 #define KICKS			64U
 /* Tries to copy one event out before its page counts as bad. */
 #define COPY_TRIES		16
-
-#define DEFAULT_TICK_NS		NSEC_PER_MSEC
 
 static_assert(sizeof(struct twheel_setup) == 40);
 static_assert(sizeof(struct twheel_info) == 96);
@@ -116,12 +113,6 @@ static void do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr
 }
 
 /* ioctl */
-
-/* A pointer that came as __u64. One that does not fit is a bad one. */
-static void __user *user_ptr(u64 address)
-{
-	return (void __user *)(uintptr_t)min_t(u64, address, ULONG_MAX);
-}
 
 /* The answers were unmapped meanwhile: ends the timers whose ids nobody knows. */
 static void undo_registers(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
@@ -173,7 +164,7 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 		return -EFAULT;
 	if (batch.flags || batch.count > TWHEEL_BATCH_MAX)
 		return -EINVAL;
-	uptr = user_ptr(batch.ops);
+	uptr = u64_to_user_ptr(batch.ops);
 	while (done < batch.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min_t(u32, batch.count - done, group);
 		unsigned int last = nr - 1;
@@ -258,7 +249,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 
 	if (copy_from_user(&list, arg, sizeof(list)))
 		return -EFAULT;
-	uptr = user_ptr(list.timers);
+	uptr = u64_to_user_ptr(list.timers);
 	list.count = min_t(u32, list.count, INT_MAX);
 	while (done < list.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min(list.count - done, GROUP);
@@ -300,7 +291,7 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 		return -EFAULT;
 	if (kick.flags || kick.count > INT_MAX)
 		return -EINVAL;
-	uptr = user_ptr(kick.slots);
+	uptr = u64_to_user_ptr(kick.slots);
 	if (!kick.count)
 		turn_all(w, LOOK_AND_WITHDRAW);
 	while (done < kick.count && !fatal_signal_pending(current)) {
@@ -367,7 +358,7 @@ static int set_up(struct twheel_file *w, struct twheel_setup *setup,
 	int err;
 
 	err = timers_check_setup(setup, clamp(READ_ONCE(max_timers), 1U, most), most,
-				 max_t(u64, DEFAULT_TICK_NS, least), &shape);
+				 max_t(u64, NSEC_PER_MSEC, least), &shape);
 	if (err)
 		return err;
 	if (wanted_ns && wanted_ns < least && !capable(CAP_SYS_RESOURCE))

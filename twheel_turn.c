@@ -102,7 +102,6 @@ static void program(struct twheel_file *w, u64 now)
 {
 	u64 next = timers_next(&w->timers);
 
-	lockdep_assert_held(&w->lock);
 	if (next >= w->programmed || w->dying)
 		return;
 	if (next <= now)
