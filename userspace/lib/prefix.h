@@ -7,7 +7,9 @@
 #define wheel_bytes		twheel__wheel_bytes
 #define wheel_horizon		twheel__wheel_horizon
 #define wheel_init		twheel__wheel_init
-#define wheel_set_back		twheel__wheel_set_back
+#define wheel_del		twheel__wheel_del
+#define wheel_next		twheel__wheel_next
+#define wheel_set_time		twheel__wheel_set_time
 #define wheel_add		twheel__wheel_add
 #define wheel_expire		twheel__wheel_expire
 #define store_timer		twheel__store_timer
