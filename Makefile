@@ -83,7 +83,7 @@ coverage:
 
 fuzz:
 	@vm/deps.sh check
-	userspace/core/fuzz.sh
+	userspace/tests/unit/fuzz.sh
 
 # Each of the rigs by itself, for as long as make check-full gives it, or longer.
 gate:

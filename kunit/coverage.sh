@@ -13,7 +13,7 @@ min_branches=90
 top=$(cd "$(dirname "$0")/.." && pwd)
 out=$top/build/coverage
 
-make -s -C "$top/userspace/core" COVERAGE=1 O="$out" clean all
+make -s -C "$top/userspace/tests/unit" COVERAGE=1 O="$out" clean all
 "$out/core_test" > "$out/ktap" || { cat "$out/ktap"; exit 1; }
 
 cd "$out"

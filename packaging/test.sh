@@ -17,8 +17,8 @@ else
 	dir=$(mktemp -d)
 	trap 'as_root rm -rf "$dir"' EXIT
 fi
-# shellcheck source=../userspace/selftests/tap.sh
-. "$top/userspace/selftests/tap.sh"
+# shellcheck source=../userspace/tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # check NAME COMMAND...: passes if that succeeds.
 check() {

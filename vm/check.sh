@@ -151,15 +151,15 @@ stage threads tap "$top/vm/suite.sh" 6.12 threads
 stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
 stage lint tap "$top/vm/lint.sh"
 stage bench tap "$top/userspace/bench/test.sh"
-stage fuzz tap "$top/userspace/core/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
-stage core-races tap "$top/userspace/core/fuzz.sh" races ${full:+--armings 10000000}
+stage fuzz tap "$top/userspace/tests/unit/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
+stage core-races tap "$top/userspace/tests/unit/fuzz.sh" races ${full:+--armings 10000000}
 stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
 stage rt tap "$top/vm/suite.sh" 6.12-rt 64
 stage model tap "$top/doc/model/run.sh"
 stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
 stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
 stage packaging tap "$top/packaging/test.sh"
-stage core tap make -C "$top/userspace/core" check
+stage core tap make -C "$top/userspace/tests/unit" check
 stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then

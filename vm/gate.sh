@@ -261,7 +261,7 @@ core)
 		local dir=$copy/$1
 
 		copy_with "$1"
-		quietly make -s -C "$dir/userspace/core" O="$dir/out" "$dir/out/$2"
+		quietly make -s -C "$dir/userspace/tests/unit" O="$dir/out" "$dir/out/$2"
 		seen "${fixed[@]}" "$dir/out/$2" "${@:3}"
 	}
 	# lib BUG SANITIZERS PROGRAM ARGUMENT...: likewise, of libtwheel.
@@ -276,7 +276,7 @@ core)
 		[ ! -d "$dir" ] || return 0
 		mkdir -p "$dir"/{userspace,vm}
 		cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
-		cp -r "$top"/userspace/{core,lib,selftests} "$dir/userspace"
+		cp -r "$top"/userspace/{lib,shim,tests} "$dir/userspace"
 		cp "$top"/vm/{lib,source}.sh "$dir/vm"
 		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/vm/planted/$1.patch"
 	}
@@ -292,7 +292,7 @@ core)
 	known() {
 		local line inputs=0
 
-		grep -v '^#' "$top/userspace/core/corpus/$1" | while read -r line; do
+		grep -v '^#' "$top/userspace/tests/unit/corpus/$1" | while read -r line; do
 			inputs=$((inputs + 1))
 			base64 -d <<<"$line" >"$copy/$1-$inputs"
 		done

@@ -14,8 +14,8 @@ exec 9>"$build/.programs.lock"
 flock 9
 case ${1-} in
 '')
-	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness"
-	make -j "$(nproc)" -C "$top/userspace" all selftests KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/userspace" all tests KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/userspace" all tests KSELFTEST="$harness" BITS=32
 	;;
 device)
 	make -j "$(nproc)" -C "$top/userspace" devicetests KSELFTEST="$harness"
@@ -28,16 +28,16 @@ arm64 | s390x)
 		CC="${cross}gcc"
 	;;
 stress)
-	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/userspace/tests/hostile" KSELFTEST="$harness"
 	;;
 stress32)
-	make -j "$(nproc)" -C "$top/userspace/stress" KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/userspace/tests/hostile" KSELFTEST="$harness" BITS=32
 	;;
 exact | power)
 	mkdir -p "$build/$1"
 	gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
 		-isystem "$harness" -I"$top/include/uapi" \
-		-o "$build/.$1" "$top/userspace/selftests/$1/$1.c"
+		-o "$build/.$1" "$top/userspace/tests/device/$1/$1.c"
 	# Another machine may just be made of what is there.
 	mv "$build/.$1" "$build/$1/$1"
 	;;

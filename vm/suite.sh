@@ -31,7 +31,7 @@
 kernel=${1:?which kernel?}
 what=${2:-all}
 shift $(($# > 1 ? 2 : 1))
-tests=$top/userspace/selftests
+tests=$top/userspace/tests
 run=()
 # A page that was given back must not be written to, where the kernel can see that.
 poison=page_poison=1
@@ -42,7 +42,7 @@ bins=(--bin "$build/user")
 programs() {
 	local test
 
-	for test in "$tests"/*_test.c; do
+	for test in "$tests"/{device,library}/*_test.c; do
 		test=$(basename "$test" .c)
 		case $test in
 		race_test | table_race_test | lib_thread_test) ;;
@@ -71,7 +71,7 @@ threads() {
 
 case $what in
 all)
-	bins+=(--bin "$build/user32:/bin32" --bin "$tests:/tests")
+	bins+=(--bin "$build/user32:/bin32" --bin "$tests/tool:/tests")
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
 	for test in $(programs); do
 		run+=(--run "$test")
@@ -79,7 +79,7 @@ all)
 		[[ $test = lib_* && $kernel != 6.12 ]] || run+=(--run "/bin32/$test")
 	done
 	run+=(--run lib_cxx_test)
-	for test in "$tests"/*_test.sh; do
+	for test in "$tests"/tool/*_test.sh; do
 		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
 	done
 	;;

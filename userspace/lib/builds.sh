@@ -110,7 +110,7 @@ programs() {
 plugin() {
 	local dir=$1 name=$2
 
-	! ok "${dir##*/}: $name" compile "$dir" "$name" "$user/selftests/lib_plugin.c" -- \
+	! ok "${dir##*/}: $name" compile "$dir" "$name" "$user/tests/library/lib_plugin.c" -- \
 		-fPIC -shared "${@:3}" ||
 		ok "${dir##*/}: $name is unloaded before its thread ends" \
 			with_library "$dir" "$dir/loader" dlclose "$dir/$name" || true
@@ -118,7 +118,7 @@ plugin() {
 
 # sanitized DIR: programs with a sanitizer, and the library in DIR without one
 sanitized() {
-	local dir=$1 source=$user/selftests/lib_builds.c
+	local dir=$1 source=$user/tests/library/lib_builds.c
 
 	export TSAN_OPTIONS=halt_on_error=1
 	flags=(-O1 -g "-fsanitize=address,undefined" -fno-sanitize-recover=all)
@@ -144,7 +144,7 @@ sanitized() {
 cxx() {
 	cc=("$1")
 	flags=(-O2 -g -std="$2" -Wshadow)
-	program "$out/gcc" "cxx-$1-$2" "$user/selftests/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
+	program "$out/gcc" "cxx-$1-$2" "$user/tests/library/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
 }
 
 # exits PROGRAM: again and again, as a thread may have luck.
@@ -167,7 +167,7 @@ kind() {
 	ok "$1: and those that it exports" names_are_declared "$dir/libtwheel.so" || true
 	programs "$dir" "$3"
 	ok "$1: a program that loads plugins" compile "$dir" loader \
-		"$user/selftests/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
+		"$user/tests/library/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
 	ok "$1: threads go on as the process exits" exits "$dir/loader" || true
 	plugin "$dir" plugin.so "$dir/libtwheel.a"
 	plugin "$dir" plugin-shared.so -L"$dir" -ltwheel
@@ -202,7 +202,7 @@ cc=(gcc)
 flags=(-O2)
 if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_FALLBACK=1 &&
 	ok 'without the fallback: a program' compile "$out/without" loader \
-		"$user/selftests/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
+		"$user/tests/library/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
 	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
 fi
 ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true

@@ -26,7 +26,7 @@ export TSAN_OPTIONS=halt_on_error=1
 export UBSAN_OPTIONS=print_stacktrace=1
 
 harness=$("$top/vm/source.sh")/tools/testing/selftests
-selftests=$top/userspace/selftests
+sources=$top/userspace/tests
 
 # build KIND DIR: the library and its tests for a sanitizer
 build() {
@@ -37,8 +37,8 @@ build() {
 	for test in "${tests[@]}"; do
 		gcc "${flags[@]}" -fsanitize="$1" -std=gnu11 -Wall -Wextra \
 			-Wno-missing-field-initializers -Werror -pthread \
-			-I"$top/userspace/lib" -I"$top/include/uapi" -isystem "$harness" \
-			-o "$2/$test" "$selftests/$test.c" "$2/libtwheel.a" || return
+			-I"$sources" -I"$top/userspace/lib" -I"$top/include/uapi" -isystem "$harness" \
+			-o "$2/$test" "$sources/library/$test.c" "$2/libtwheel.a" || return
 	done
 }
 

@@ -23,7 +23,7 @@ end() {
 	rm -rf "$dir"
 }
 trap end EXIT
-. "$(dirname "$0")/../../selftests/tap.sh"
+. "$(dirname "$0")/../../tests/tool/tap.sh"
 
 export TWHEELD="unix:$dir/twheeld.sock"
 

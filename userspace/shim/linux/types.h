@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the wheel core needs of the kernel's header of this name, so that it
- * compiles unchanged in user space. The same holds for all headers here.
+ * The headers here have what twheel.c, twheel_word.c, twheel_timers.c and the suites of
+ * kunit/ need of the kernel's headers. So these files compile unchanged in user space.
  */
 #ifndef _SHIM_LINUX_TYPES_H
 #define _SHIM_LINUX_TYPES_H

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/core/fuzz.sh [models | races] [--seconds N | --operations N] [--armings N]
+# userspace/tests/unit/fuzz.sh [models | races] [--seconds N | --operations N] [--armings N]
 #                        [--keep]
 #
 # The wheel, its timers and their words in user space, against models of them: by
@@ -19,7 +19,7 @@
 # reach each branch of it. An input that fails is printed in the same form: it belongs
 # there too, as soon as it does not fail any more.
 
-. "$(dirname "$0")/../../vm/lib.sh"
+. "$(dirname "$0")/../../../vm/lib.sh"
 
 seconds=20
 operations=0
@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
 done
 
 need make gcc libc6-dev clang-14 libclang-rt-14-dev
-here=$top/userspace/core
+here=$top/userspace/tests/unit
 out=$build/core
 make -s -C "$here" O="$out" fuzz >&2
 

@@ -4,8 +4,9 @@
 
 #include <linux/types.h>
 
-#define hlist_entry(ptr, type, member) \
+#define container_of(ptr, type, member) \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define hlist_entry(ptr, type, member)	container_of(ptr, type, member)
 
 static inline bool hlist_empty(const struct hlist_head *head)
 {

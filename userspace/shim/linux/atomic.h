@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/*
- * What twheel_timers.c needs of the kernel's header of this name, beyond what
- * ../../../core/include has for twheel.c. The same holds for all headers here.
- */
 #ifndef _SHIM_LINUX_ATOMIC_H
 #define _SHIM_LINUX_ATOMIC_H
 
