@@ -36,7 +36,7 @@ stress32)
 exact | power)
 	mkdir -p "$build/$1"
 	gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
-		-isystem "$harness" -I"$top/include/uapi" \
+		-isystem "$harness" -I"$top/userspace/tests" -I"$top/include/uapi" \
 		-o "$build/.$1" "$top/userspace/tests/device/$1/$1.c"
 	# Another machine may just be made of what is there.
 	mv "$build/.$1" "$build/$1/$1"
