@@ -4,7 +4,7 @@
  * lost, early, or twice. For root, on a machine that may be put to sleep and
  * whose clock (rtc0) wakes it (vm/power.sh).
  */
-#include "../twheel_test.h"
+#include "twheel_test.h"
 
 #define CPU_ONLINE	"/sys/devices/system/cpu/cpu1/online"
 #define PM_TEST		"/sys/power/pm_test"
