@@ -177,7 +177,7 @@ static inline bool leaks(void)
 /* A child of fork() ends so if it hangs. */
 static inline void must_end_soon(void)
 {
-	alarm(20);
+	alarm(60);
 }
 
 /* Waits for @child. Returns its status as from waitpid(). */
