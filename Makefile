@@ -62,14 +62,14 @@ demo-tasks:
 	@$(MAKE) -s -C userspace/daemon demo
 
 check:
-	@vm/check.sh
+	@ci/check.sh
 
 check-full:
-	@vm/check.sh --full
+	@ci/check.sh --full
 
 lint:
 	@vm/deps.sh check
-	@vm/lint.sh
+	@ci/lint/lint.sh
 
 kunit:
 	set -e; for kernel in $(or $(KERNEL),6.12 6.1); do kunit/run.sh $$kernel; done
@@ -88,30 +88,30 @@ fuzz:
 # Each of the rigs by itself, for as long as make check-full gives it, or longer.
 gate:
 	@vm/deps.sh check
-	@vm/gate.sh $(KERNEL)
+	@ci/gate/gate.sh $(KERNEL)
 
 suite:
 	@vm/deps.sh check
-	@vm/programs.sh
-	@vm/suite.sh $(or $(KERNEL),6.12) \
+	@ci/programs.sh
+	@ci/suite.sh $(or $(KERNEL),6.12) \
 		$(or $(SUITE),$(if $(VARIANT)$(filter-out 6.12 6.1,$(KERNEL)),64,all)) \
 		$(addprefix --variant ,$(VARIANT))
 
 stress:
 	@vm/deps.sh check
-	@vm/stress.sh $(or $(KERNEL),6.12) full --parallel
+	@ci/stress.sh $(or $(KERNEL),6.12) full --parallel
 
 soak:
 	@vm/deps.sh check
-	@vm/stress.sh $(or $(KERNEL),6.12) full --only soak --soak $(or $(SECONDS),3600) --parallel
+	@ci/stress.sh $(or $(KERNEL),6.12) full --only soak --soak $(or $(SECONDS),3600) --parallel
 
 exact power:
 	@vm/deps.sh check
-	@vm/$@.sh $(KERNEL)
+	@ci/$@.sh $(KERNEL)
 
 coverage-module:
 	@vm/deps.sh check
-	@vm/coverage.sh
+	@ci/coverage.sh
 
 bench:
 	@vm/deps.sh bench
@@ -150,8 +150,8 @@ help:
 	@echo 'make coverage-module  what of the module its tests reach, in a kernel'
 	@echo 'make fuzz             the wheel and the timers against models, natively'
 	@echo 'make gate, suite, stress, soak, exact, power  one of the rigs by itself;'
-	@echo '                      KERNEL=NAME of vm/kernel.sh (or, of a gate, of vm/gate.sh),'
-	@echo '                      SUITE= of vm/suite.sh, VARIANT= of the module there (canary),'
+	@echo '                      KERNEL=NAME of vm/kernel.sh (or, of a gate, of ci/gate/gate.sh),'
+	@echo '                      SUITE= of ci/suite.sh, VARIANT= of the module there (canary),'
 	@echo '                      SECONDS= of an hour of soak'
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'

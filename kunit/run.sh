@@ -16,7 +16,7 @@ usage() {
 	usage: run.sh [--kasan] [--planted CASE] VERSION [NAME=VALUE...]
 
 	  --kasan     with KASAN, which finds what the wheel does to memory
-	  --planted   only this case, with a bug (see vm/gate.sh kunit)
+	  --planted   only this case, with a bug (see ci/gate/gate.sh kunit)
 	  VERSION     of the kernel: 6.12, 6.1
 	  NAME=VALUE  parameter of the random suite: seed=42 ops=1000000
 	EOF

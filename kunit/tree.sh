@@ -30,7 +30,7 @@ plant() {
 	rm -rf "$tree/lib/twheel"
 	mkdir "$tree/lib/twheel"
 	ln -s "$top"/twheel{,_store,_word,_timers}.c "$top/include" "$top"/kunit/*.[ch] \
-		"$top"/vm/planted/*_kunit.c "$tree/lib/twheel"
+		"$top"/ci/gate/planted/*_kunit.c "$tree/lib/twheel"
 	cat >"$tree/lib/twheel/Makefile" <<-END
 		ccflags-y := -I\$(srctree)/lib/twheel/include \\
 			-I\$(srctree)/lib/twheel/include/uapi -Werror

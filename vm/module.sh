@@ -10,7 +10,7 @@
 #   gcov    counts how often each line ran, without the branches that UBSAN adds
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
-#   bug-X   has the bug of vm/planted/X.patch, and says which code a system call ran
+#   bug-X   has the bug of ci/gate/planted/X.patch, and says which code a system call ran
 #   canary-bug-X   has both
 
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +41,7 @@ flock 9
 # All that goes in. Where that is what is there, not even make is asked, which takes seconds.
 made=$(
 	printf '%s\n' "$(readlink -f "$from")" "${variables[@]}"
-	find "$top"/*.c "$top"/{Kbuild,include,kunit,vm/planted} -type f ! -name '*.mod.c' \
+	find "$top"/*.c "$top"/{Kbuild,include,kunit,ci/gate/planted} -type f ! -name '*.mod.c' \
 		\( -name '*.[ch]' -o -name Kbuild -o -name '*.patch' \) -exec sha256sum {} + | sort
 )
 if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)" = "$made" ]; then
@@ -52,9 +52,9 @@ rm -f "$dir/.made"
 find "$dir" -type l -delete
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
-cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/vm/planted" "$dir"
+cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/ci/gate/planted" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
-	bug=$top/vm/planted/${dir##*-bug-}.patch
+	bug=$top/ci/gate/planted/${dir##*-bug-}.patch
 	# A copy of its own, as links lead to the checkout.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
 	rm "$dir/$file"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Lateness, to the nanosecond, on a machine whose clock counts instructions
- * (vm/exact.sh): hours and days pass in seconds, and each run gives the same
+ * (ci/exact.sh): hours and days pass in seconds, and each run gives the same
  * numbers. Each test prints a hash of all times that it saw.
  *
  * Elsewhere the bounds mean nothing, and a run would take days.

@@ -2,7 +2,7 @@
 /*
  * Processors that go and come back, and a machine that sleeps: no timer is
  * lost, early, or twice. For root, on a machine that may be put to sleep and
- * whose clock (rtc0) wakes it (vm/power.sh).
+ * whose clock (rtc0) wakes it (ci/power.sh).
  */
 #include "twheel_test.h"
 

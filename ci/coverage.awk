@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What gcov has written (-b -c), FILE.gcov of each source, judged as vm/coverage.sh
+# What gcov has written (-b -c), FILE.gcov of each source, judged as ci/coverage.sh
 # says: lines of TAP, and what was not reached.
 #
 #   -v min_lines=PERCENT -v min_branches=PERCENT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: the hostile
+# ci/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: the hostile
 # tests of userspace/tests/hostile in machines of this kernel, TAP out. What a budget was
 # too small for is said in lines that begin with "# " and have "cut:" in them.
 #
@@ -32,7 +32,7 @@
 # goes in those with KCOV, and must: vm/config/debug.config and uml.config. The others
 # pass it by.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 kernel=${1:?which kernel?}
 tier=${2:?short or full?}
@@ -78,7 +78,7 @@ done
 # One that hangs is not to take as long as all of them may.
 [ "$only" != fuzz ] || limit=$((fuzz + 600))
 
-quietly "$top/vm/programs.sh" "stress$bits"
+quietly "$top/ci/programs.sh" "stress$bits"
 options=(--kernel "$kernel" --name "stress$bits-$kernel-$tier${only:+-$only}" --raw --limit "$limit"
 	--timeout $((limit + limit / 5)) --bin "$build/stress$bits" --oom-ok lives --log-ok 'minor 250 is taken')
 config=$("$top/vm/kernel.sh" "$kernel")/headers/.config
@@ -109,7 +109,7 @@ part() {
 }
 
 if [ -n "$watching" ]; then
-	# Loading has many places, most of the kernel: see vm/coverage.sh and UML for these.
+	# Loading has many places, most of the kernel: see ci/coverage.sh and UML for these.
 	part fail_nth -F load
 fi
 part cmdspace

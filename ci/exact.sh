@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/exact.sh [KERNEL]: how late timers are, to the nanosecond, in a machine
+# ci/exact.sh [KERNEL]: how late timers are, to the nanosecond, in a machine
 # whose clock counts instructions: what is asserted there holds on every host.
 # Runs it twice, at once, each with a processor of the host's; both must give the very
 # same times.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 kernel=${1:-6.12}
 bin=$build/exact
-quietly "$top/vm/programs.sh" exact
+quietly "$top/ci/programs.sh" exact
 
 # Without these two, which look at the clocks all the time, days pass faster.
 quiet='nowatchdog tsc=reliable'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# awk -f vm/prose.awk [-v means=1] FILE...: judges the sentences of Markdown files and
+# awk -f ci/lint/prose.awk [-v means=1] FILE...: judges the sentences of Markdown files and
 # of manual pages (mdoc). Prints a line for each sentence that
 #   has more than 35 words,
 #   begins with "Of ", "Who " or "What is ",

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/reliability.sh [--write]: what the last whole run of make check, or make
+# ci/reliability.sh [--write]: what the last whole run of make check, or make
 # check-full, has shown, from its tallies and logs: a table of its stages, and one
 # of the figures that these have printed. --write puts both into
 # doc/reliability.md, and is refused unless the run was a full one in which
 # nothing failed and no stage was cut. What a stage has cut itself is in the table.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 doc=$top/doc/reliability.md
 results=$build/results

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/check.sh [--full] [STAGE...]: make check, and make check-full. A line for each
+# ci/check.sh [--full] [STAGE...]: make check, and make check-full. A line for each
 # stage when it has ended, with what failed in full, and the sums on the last line. The
 # whole output of a stage is in build/logs/STAGE.log. With names, only build and those,
 # while what others have left in build/results stays there, and counts.
@@ -10,10 +10,10 @@
 # last five of these. What it has cut so counts as skipped, or as failed if it had begun,
 # and the run as failed. Of what is done by the million it does TWHEEL_CHECK_SHARE (10)
 # percent, and gives it as much of the time that all would have. Each such cut is printed;
-# vm/targets.sh judges, in the end, whether the share has been done. Then comes what
-# vm/reliability.sh has to say.
+# ci/targets.sh judges, in the end, whether the share has been done. Then comes what
+# ci/reliability.sh has to say.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 full=
 if [ "${1-}" = --full ]; then
@@ -80,7 +80,7 @@ run_stage() {
 		eval "${commands[$1]}" >"$logs/$name.log" 2>&1 </dev/null || status=$?
 	fi
 	text=$(awk -v status="$status" -v tap="$tap" -v counts="$results/$name" \
-		-f "$top/vm/tally.awk" "$logs/$name.log")
+		-f "$top/ci/tally.awk" "$logs/$name.log")
 	if [ -n "$full" ] && [ "$status" -eq 124 ]; then
 		text+=$'\n'"    cut: $minutes minutes are over"
 	fi
@@ -121,9 +121,9 @@ work() {
 }
 
 build_all() {
-	"$top/vm/programs.sh" || return
-	"$top/vm/programs.sh" stress || return
-	[ -z "$full" ] || "$top/vm/programs.sh" stress32 || return
+	"$top/ci/programs.sh" || return
+	"$top/ci/programs.sh" stress || return
+	[ -z "$full" ] || "$top/ci/programs.sh" stress32 || return
 	"$top/vm/module.sh" 6.12 || return
 	"$top/vm/module.sh" 6.1
 }
@@ -135,26 +135,26 @@ share() {
 
 stage build plain build_all
 # The longest first, so that no processor waits for another's at the end.
-stage vm-6.12 tap "$top/vm/suite.sh" 6.12
-stage gate tap "$top/vm/gate.sh"
-stage kcsan tap "$top/vm/suite.sh" kcsan races
-stage uml tap "$top/vm/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
-stage vm-6.1 tap "$top/vm/suite.sh" 6.1
-stage stress-6.12 tap "$top/vm/stress.sh" 6.12 short --parallel --fuzz 10
+stage vm-6.12 tap "$top/ci/suite.sh" 6.12
+stage gate tap "$top/ci/gate/gate.sh"
+stage kcsan tap "$top/ci/suite.sh" kcsan races
+stage uml tap "$top/ci/suite.sh" uml 64 --bin "$build/stress/fail_nth" --run fail_nth
+stage vm-6.1 tap "$top/ci/suite.sh" 6.1
+stage stress-6.12 tap "$top/ci/stress.sh" 6.12 short --parallel --fuzz 10
 # Where an interrupt that takes long does so whatever the host does.
-stage storms-exact tap "$top/vm/stress.sh" 6.12 short --only storms
+stage storms-exact tap "$top/ci/stress.sh" 6.12 short --only storms
 stage lib tap "$top/userspace/lib/check.sh"
 stage builds tap "$top/userspace/lib/builds.sh"
 stage daemon tap "$top/userspace/daemon/check.sh" ${full:+60}
 stage daemon-vm tap "$top/userspace/daemon/test/vm.sh"
-stage threads tap "$top/vm/suite.sh" 6.12 threads
-stage fuzz-uml tap "$top/vm/stress.sh" uml short --only fuzz --fuzz 60
-stage lint tap "$top/vm/lint.sh"
+stage threads tap "$top/ci/suite.sh" 6.12 threads
+stage fuzz-uml tap "$top/ci/stress.sh" uml short --only fuzz --fuzz 60
+stage lint tap "$top/ci/lint/lint.sh"
 stage bench tap "$top/userspace/bench/test.sh"
 stage fuzz tap "$top/userspace/tests/unit/fuzz.sh" models ${full:+--operations "$(share 100000000)"}
 stage core-races tap "$top/userspace/tests/unit/fuzz.sh" races ${full:+--armings 10000000}
-stage races-6.12 tap "$top/vm/suite.sh" 6.12 races
-stage rt tap "$top/vm/suite.sh" 6.12-rt 64
+stage races-6.12 tap "$top/ci/suite.sh" 6.12 races
+stage rt tap "$top/ci/suite.sh" 6.12-rt 64
 stage model tap "$top/doc/model/run.sh"
 stage kunit-6.12 tap "$top/kunit/run.sh" --kasan 6.12
 stage kunit-6.1 tap "$top/kunit/run.sh" 6.1
@@ -164,58 +164,58 @@ stage coverage plain "$top/kunit/coverage.sh"
 # And these, of which the last ones can be done without most easily.
 if [ -n "$full" ]; then
 	# Where the machine is slow, what the budget allows: it says what it has cut.
-	stage stress tap "$top/vm/stress.sh" debug full --not pairs --parallel \
+	stage stress tap "$top/ci/stress.sh" debug full --not pairs --parallel \
 		--fuzz "$(share 1200)" --lives "$(share 100)" --soak "$(share 600)"
-	stage calls tap "$top/vm/stress.sh" uml full --only fuzz --fuzz "$(share 20000)" \
+	stage calls tap "$top/ci/stress.sh" uml full --only fuzz --fuzz "$(share 20000)" \
 		--calls "$(share 20000000)"
-	stage signals tap "$top/vm/suite.sh" uml signals
-	stage lives-uml tap "$top/vm/stress.sh" uml full --only lives --lives "$(share 150)"
-	stage debug tap "$top/vm/suite.sh" debug 64 --bin "$build/stress/fail_nth" \
+	stage signals tap "$top/ci/suite.sh" uml signals
+	stage lives-uml tap "$top/ci/stress.sh" uml full --only lives --lives "$(share 150)"
+	stage debug tap "$top/ci/suite.sh" debug 64 --bin "$build/stress/fail_nth" \
 		--run "fail_nth -F load"
-	stage kcsan-64 tap "$top/vm/suite.sh" kcsan 64
-	stage rt-debug tap "$top/vm/suite.sh" rt-debug 64
-	stage kmsan tap "$top/vm/suite.sh" kmsan 64
-	stage module tap "$top/vm/coverage.sh"
-	stage soak tap "$top/vm/stress.sh" 6.12 full --only soak --parallel
-	stage storms tap "$top/vm/stress.sh" 6.12 full --only storms --parallel
-	stage pairs tap "$top/vm/stress.sh" 6.12 full --only pairs --pairs "$(share 600)" \
+	stage kcsan-64 tap "$top/ci/suite.sh" kcsan 64
+	stage rt-debug tap "$top/ci/suite.sh" rt-debug 64
+	stage kmsan tap "$top/ci/suite.sh" kmsan 64
+	stage module tap "$top/ci/coverage.sh"
+	stage soak tap "$top/ci/stress.sh" 6.12 full --only soak --parallel
+	stage storms tap "$top/ci/stress.sh" 6.12 full --only storms --parallel
+	stage pairs tap "$top/ci/stress.sh" 6.12 full --only pairs --pairs "$(share 600)" \
 		--loops "$(share 1000000)" --parallel
-	stage pairs-debug tap "$top/vm/stress.sh" debug full --only pairs --pairs "$(share 200)" \
+	stage pairs-debug tap "$top/ci/stress.sh" debug full --only pairs --pairs "$(share 200)" \
 		--loops "$(share 1000000)" --parallel
-	stage lives tap "$top/vm/stress.sh" 6.12 full --only lives --lives "$(share 400)" \
+	stage lives tap "$top/ci/stress.sh" 6.12 full --only lives --lives "$(share 400)" \
 		--parallel
 	# Alone at the end it would leave a processor idle.
-	stage gate-tests tap "$top/vm/gate.sh" tests
-	stage exact tap "$top/vm/exact.sh"
-	stage gate-core tap "$top/vm/gate.sh" core
-	stage power tap "$top/vm/power.sh"
-	stage gate-stock tap "$top/vm/gate.sh" stock
-	stage gate-stalls tap "$top/vm/gate.sh" stalls
-	stage gate-uml tap "$top/vm/gate.sh" uml
-	stage gate-debug tap "$top/vm/gate.sh" debug
-	stage gate-kcsan tap "$top/vm/gate.sh" kcsan
-	stage gate-rt-debug tap "$top/vm/gate.sh" rt-debug
-	stage s390x tap "$top/vm/suite.sh" s390x-6.1 64
-	stage arm64 tap "$top/vm/suite.sh" arm64-6.12 64
-	stage gate-kmsan tap "$top/vm/gate.sh" kmsan
-	stage debug-32 tap "$top/vm/suite.sh" debug 32 --bin "$build/stress32/fail_nth:/bin32" \
+	stage gate-tests tap "$top/ci/gate/gate.sh" tests
+	stage exact tap "$top/ci/exact.sh"
+	stage gate-core tap "$top/ci/gate/gate.sh" core
+	stage power tap "$top/ci/power.sh"
+	stage gate-stock tap "$top/ci/gate/gate.sh" stock
+	stage gate-stalls tap "$top/ci/gate/gate.sh" stalls
+	stage gate-uml tap "$top/ci/gate/gate.sh" uml
+	stage gate-debug tap "$top/ci/gate/gate.sh" debug
+	stage gate-kcsan tap "$top/ci/gate/gate.sh" kcsan
+	stage gate-rt-debug tap "$top/ci/gate/gate.sh" rt-debug
+	stage s390x tap "$top/ci/suite.sh" s390x-6.1 64
+	stage arm64 tap "$top/ci/suite.sh" arm64-6.12 64
+	stage gate-kmsan tap "$top/ci/gate/gate.sh" kmsan
+	stage debug-32 tap "$top/ci/suite.sh" debug 32 --bin "$build/stress32/fail_nth:/bin32" \
 		--run "/bin32/fail_nth -F load"
-	stage stress-32 tap "$top/vm/stress.sh" 6.12 short --32 --parallel
-	stage stress-6.1 tap "$top/vm/stress.sh" 6.1 short --parallel --fuzz 10
-	stage stress-rt tap "$top/vm/stress.sh" 6.12-rt short --parallel --fuzz 10
-	stage kcsan-pairs tap "$top/vm/stress.sh" kcsan short --only pairs --parallel
-	stage debug-races tap "$top/vm/suite.sh" debug races
-	stage rt-races tap "$top/vm/suite.sh" 6.12-rt races
-	stage rt-debug-races tap "$top/vm/suite.sh" rt-debug races
-	stage s390x-races tap "$top/vm/suite.sh" s390x-6.1 races
-	stage arm64-races tap "$top/vm/suite.sh" arm64-6.12 races
-	stage races-6.1 tap "$top/vm/suite.sh" 6.1 races
-	stage rt-6.1 tap "$top/vm/suite.sh" 6.1-rt 64
-	stage races32 tap "$top/vm/suite.sh" 6.12 races32
-	stage canary tap "$top/vm/suite.sh" 6.12 64 --variant canary
-	stage gate-kunit tap "$top/vm/gate.sh" kunit
-	stage gate-canary tap "$top/vm/gate.sh" canary
-	stage targets tap "$top/vm/targets.sh" "$share"
+	stage stress-32 tap "$top/ci/stress.sh" 6.12 short --32 --parallel
+	stage stress-6.1 tap "$top/ci/stress.sh" 6.1 short --parallel --fuzz 10
+	stage stress-rt tap "$top/ci/stress.sh" 6.12-rt short --parallel --fuzz 10
+	stage kcsan-pairs tap "$top/ci/stress.sh" kcsan short --only pairs --parallel
+	stage debug-races tap "$top/ci/suite.sh" debug races
+	stage rt-races tap "$top/ci/suite.sh" 6.12-rt races
+	stage rt-debug-races tap "$top/ci/suite.sh" rt-debug races
+	stage s390x-races tap "$top/ci/suite.sh" s390x-6.1 races
+	stage arm64-races tap "$top/ci/suite.sh" arm64-6.12 races
+	stage races-6.1 tap "$top/ci/suite.sh" 6.1 races
+	stage rt-6.1 tap "$top/ci/suite.sh" 6.1-rt 64
+	stage races32 tap "$top/ci/suite.sh" 6.12 races32
+	stage canary tap "$top/ci/suite.sh" 6.12 64 --variant canary
+	stage gate-kunit tap "$top/ci/gate/gate.sh" kunit
+	stage gate-canary tap "$top/ci/gate/gate.sh" canary
+	stage targets tap "$top/ci/targets.sh" "$share"
 fi
 
 for name; do
@@ -225,7 +225,7 @@ done
 results=$build/results
 if [ $# -eq 0 ]; then
 	rm -rf "$results"
-	# What vm/targets.sh counts.
+	# What ci/targets.sh counts.
 	rm -f "$logs"/*.output.log
 fi
 mkdir -p "$results"
@@ -234,7 +234,7 @@ for name in "${names[@]}"; do
 	echo "0 1 0 unseen" >"$results/$name"
 	rm -f "$logs/$name.log"
 done
-# What vm/reliability.sh says of the run, while this is not one of some stages.
+# What ci/reliability.sh says of the run, while this is not one of some stages.
 rm -f "$results/.run"
 if [ $# -eq 0 ]; then
 	commit=$(git -C "$top" describe --always --dirty 2>/dev/null || echo uncommitted)
@@ -249,7 +249,7 @@ sums() {
 		made=$(find "$cache/kernels" -mindepth 2 -maxdepth 2 -name bzImage \
 			-cnewer "$results/.run" 2>/dev/null | wc -l) || true
 		echo "$run $((SECONDS / 60)) $made" >"$results/.run"
-		"$top/vm/reliability.sh" || true
+		"$top/ci/reliability.sh" || true
 	fi
 	[ ! -e "$results/.run" ] || echo "after $((SECONDS / 60)) minutes"
 	cat "$results"/* | awk '

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/programs.sh [device | arm64 | s390x | stress | stress32 | exact | power]: builds the
+# ci/programs.sh [device | arm64 | s390x | stress | stress32 | exact | power]: builds the
 # programs and all tests, into build/user and build/user32; or the tests of the device alone,
 # into the same; or these for that architecture, into build/user-ARCHITECTURE; or the hostile
-# ones, into build/stress or build/stress32; or those of vm/exact.sh or vm/power.sh, into
+# ones, into build/stress or build/stress32; or those of ci/exact.sh or ci/power.sh, into
 # build/exact or build/power. One at a time.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 harness=$("$top/vm/source.sh")/tools/testing/selftests
 exec 9>"$build/.programs.lock"

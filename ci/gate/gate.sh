@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
+# ci/gate/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
 # of misbehaviour in a machine and expects the rig to find it, and gives the tally
 # broken logs to count. With the name of a debug kernel, it plants what only
 # that one can find; with "stock", what takes Debian's, or QEMU; with "canary", what shows
@@ -13,7 +13,7 @@
 # Many of these functions are called by ok().
 # shellcheck disable=SC2317
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../../vm/lib.sh"
 
 number=0
 failed=0
@@ -70,7 +70,7 @@ plant() {
 	local bug kernel=$1 run=() alone=()
 
 	shift
-	# See vm/suite.sh.
+	# See ci/suite.sh.
 	[ "$kernel" != debug ] || alone=(--qemu "-smp 1" --memory 768M)
 	for bug in "$@"; do
 		run+=(--run "insmod /planted.ko bug=$bug; rmmod planted; true")
@@ -90,7 +90,7 @@ mutant() {
 	local bin=${3#user}
 
 	if [[ $made != *" $3 "* ]]; then
-		quietly "$top/vm/programs.sh" ${bin:+"$bin"}
+		quietly "$top/ci/programs.sh" ${bin:+"$bin"}
 		made+="$3 "
 	fi
 	boot "tests-$1-$2" --kernel "$1" --variant "bug-$2" --raw --limit 300 --timeout 400 \
@@ -242,7 +242,7 @@ canary)
 	# Whatever kernel it is: a module that was built like that.
 	mkdir -p "$build/canary"
 	gcc -O2 -Wall -Wextra -Werror -std=gnu11 -static -o "$build/canary/canary" \
-		"$top/vm/canary.c"
+		"$top/ci/gate/canary.c"
 	boot canary --kernel 6.12 --variant canary --exact --bin "$build/canary" -- canary
 	ok "canary: a member that nothing was written to" says 'nothing was written to: fefefefe'
 	mutant 6.12 stray user 'uapi_test -t no_stray_bytes' --variant canary-bug-stray --exact
@@ -278,7 +278,7 @@ core)
 		cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
 		cp -r "$top"/userspace/{lib,shim,tests} "$dir/userspace"
 		cp "$top"/vm/{lib,source}.sh "$dir/vm"
-		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/vm/planted/$1.patch"
+		[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/ci/gate/planted/$1.patch"
 	}
 	seen() {
 		status=0
@@ -590,7 +590,7 @@ counts() {
 	local file
 
 	file=$(mktemp)
-	awk -v status="$2" -v tap="$3" -v counts="$file" -f "$top/vm/tally.awk"
+	awk -v status="$2" -v tap="$3" -v counts="$file" -f "$top/ci/tally.awk"
 	if [ "$(cat "$file")" != "$1" ]; then
 		echo "# $(cat "$file"), not $1" >&2
 		rm "$file"
@@ -696,14 +696,15 @@ ok "tally: a failure that was expected" counts "1 1 0" 0 1 <<<$'1..2\nok 1 a # X
 # What a whole run has to have done, by logs that do not show it.
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy"/{vm,build/{logs,results}}
-cp "$top"/vm/{lib,targets}.sh "$copy/vm"
+mkdir -p "$copy"/{ci,vm,build/{logs,results}}
+cp "$top/vm/lib.sh" "$copy/vm"
+cp "$top/ci/targets.sh" "$copy/ci"
 
 # targets GOOD: that so many have been reached.
 targets() {
 	local good
 
-	good=$("$copy/vm/targets.sh" | grep -c '^ok ')
+	good=$("$copy/ci/targets.sh" | grep -c '^ok ')
 	[ "$good" = "$1" ] || {
 		echo "# $good, not $1" >&2
 		return 1
@@ -742,7 +743,7 @@ covered() {
 	local verdicts
 
 	verdicts=$(cd "$copy" && awk -v min_lines=95 -v min_branches=90 -v reasons=reasons \
-		-f "$top/vm/coverage.awk" one.gcov | sed -n 's/^\(not \)\?ok \([0-9]\).*/\1\2/p' |
+		-f "$top/ci/coverage.awk" one.gcov | sed -n 's/^\(not \)\?ok \([0-9]\).*/\1\2/p' |
 		tr -d '\n')
 	[ "$verdicts" = "$1" ] || {
 		echo "# $verdicts, not $1" >&2
@@ -775,9 +776,9 @@ ok "coverage: or of a page that is not there" covered '1not 2not 3'
 
 # Two runs of the exact machine, which are made up: how many times the first prints, how
 # many the second, and which of them fails, if one does.
-cp "$top/vm/exact.sh" "$copy/vm"
-for script in programs module; do
-	printf '#!/bin/sh\n' >"$copy/vm/$script.sh"
+cp "$top/ci/exact.sh" "$copy/ci"
+for script in ci/programs vm/module; do
+	printf '#!/bin/sh\n' >"$copy/$script.sh"
 done
 cat >"$copy/vm/run.sh" <<'END'
 #!/bin/bash
@@ -788,9 +789,9 @@ esac
 seq -f '# row %g, hash 1f' "$lines" >"${0%/vm/run.sh}/build/logs/exact-6.12-$nr.output.log"
 [ "$nr" != "$FAILS" ]
 END
-chmod +x "$copy"/vm/*.sh
+chmod +x "$copy"/{ci,vm}/*.sh
 alike() {
-	FIRST=$1 SECOND=$2 FAILS=${3-} "$copy/vm/exact.sh" >"$copy/exact.log" 2>&1
+	FIRST=$1 SECOND=$2 FAILS=${3-} "$copy/ci/exact.sh" >"$copy/exact.log" 2>&1
 }
 # differ WORDS FIRST SECOND: for that reason.
 differ() {
@@ -803,12 +804,12 @@ ok "exact: a first run that fails" never alike 24 24 1
 ok "exact: a second" differ 'the second run failed' 24 24 2
 
 # What may go into doc/reliability.md.
-cp "$top/vm/reliability.sh" "$copy/vm"
+cp "$top/ci/reliability.sh" "$copy/ci"
 rm -f "$copy/build/results"/*
 mkdir "$copy/doc"
 written() {
 	printf '<!-- the run -->\nold\n<!-- end of the run -->\n' >"$copy/doc/reliability.md"
-	"$copy/vm/reliability.sh" --write >/dev/null 2>&1
+	"$copy/ci/reliability.sh" --write >/dev/null 2>&1
 	! grep -qx old "$copy/doc/reliability.md"
 }
 for run in short 1; do

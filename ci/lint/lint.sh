@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/lint.sh: what a machine can see without running anything. A TAP line for
+# ci/lint/lint.sh: what a machine can see without running anything. A TAP line for
 # each kind of check; nothing found is what passes.
 
 # All these functions are called, by way of check().
 # shellcheck disable=SC2317
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../../vm/lib.sh"
 
 cd "$top"
 need clang-14 coccinelle pahole python3
@@ -21,7 +21,7 @@ header=$uapi/linux/twheel.h
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
 	mapfile -t own < <(git ls-files)
 else
-	own=(twheel*.[ch] Kbuild Makefile *.md .ci include kunit packaging userspace vm doc)
+	own=(twheel*.[ch] Kbuild Makefile *.md .ci include kunit packaging userspace vm ci doc)
 fi
 
 # Of what git knows, some may have been removed.
@@ -152,11 +152,11 @@ finds() {
 }
 
 # finds_planted RULE: that what it says, in the input, is of each line that names it in
-# vm/cocci/wrong.c, and there is one.
+# ci/lint/cocci/wrong.c, and there is one.
 finds_planted() {
 	local lines
 
-	lines=$(sed -n "\|/\* $1 \*/|=" vm/cocci/wrong.c)
+	lines=$(sed -n "\|/\* $1 \*/|=" ci/lint/cocci/wrong.c)
 	[ -n "$lines" ] || echo "$1: nothing is planted"
 	awk -F : -v rule="$1" -v lines="$lines" '
 		{ found[$2] = 1 }
@@ -170,7 +170,7 @@ finds_planted() {
 
 # That they find what they are for.
 bite() {
-	local rule name wrong=vm/cocci/wrong.c dir
+	local rule name wrong=ci/lint/cocci/wrong.c dir
 
 	dir=$(mktemp -d)
 	mkdir "$dir/linux"
@@ -185,15 +185,15 @@ bite() {
 	finds checkpatch RETURN_PARENTHESES run_checkpatch LONG_LINE wrong.c
 	printf 'Of these two:\n\n- Who reads%s ends.\n- %s\n' "$(printf ' on%.0s' {1..40})" \
 		'The bug is mended.' >build/wrong.md
-	finds prose 'build/wrong.md:1: begins badly' awk -f vm/prose.awk build/wrong.md
-	finds prose 'build/wrong.md:3: begins badly' awk -f vm/prose.awk build/wrong.md
-	finds prose 'build/wrong.md:3: 43 words' awk -f vm/prose.awk build/wrong.md
-	finds prose 'build/wrong.md:4: say fix' awk -f vm/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:1: begins badly' awk -f ci/lint/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:3: begins badly' awk -f ci/lint/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:3: 43 words' awk -f ci/lint/prose.awk build/wrong.md
+	finds prose 'build/wrong.md:4: say fix' awk -f ci/lint/prose.awk build/wrong.md
 	rm -r "$dir" build/wrong.c build/wrong.md
 	finds sparse 'dereference of noderef expression' vm/module.sh 6.12 lint-wrong C=2 WRONG=y
 	finds W=1 unused-const-variable vm/module.sh 6.12 lint-wrong W=1 WRONG=y
 
-	for rule in vm/cocci/*.cocci; do
+	for rule in ci/lint/cocci/*.cocci; do
 		name=${rule##*/}
 		finds_planted "${name%.cocci}" <<<"$(looked_at=$wrong rules "$rule")"
 	done
@@ -205,7 +205,7 @@ shell() {
 }
 
 prose() {
-	awk -f vm/prose.awk "${prose[@]}"
+	awk -f ci/lint/prose.awk "${prose[@]}"
 }
 
 # Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
@@ -259,12 +259,12 @@ check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
 check "padding of the ABI" padding
 check "the ABI on four architectures" layout
-check "rules of our own" rules vm/cocci/*.cocci
+check "rules of our own" rules ci/lint/cocci/*.cocci
 check "rules of the kernel" kernel_rules
 check "what is wrong is found" bite
 check shellcheck shell
 check codespell spelling
 check "prose" prose
-awk -f vm/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
+awk -f ci/lint/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
 check "metadata of the module" metadata
 exit $failed

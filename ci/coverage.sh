@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/coverage.sh [LOG-DIRECTORY]: how much of the module its tests reach, in a
+# ci/coverage.sh [LOG-DIRECTORY]: how much of the module its tests reach, in a
 # kernel: by gcov, of one machine that runs the suite and the failing calls. Fails
 # below 95 % of the lines or 90 % of the branches, and for each error return that
-# was not reached and has no reason in vm/coverage.reasons, and for each reason whose
+# was not reached and has no reason in ci/coverage.reasons, and for each reason whose
 # line is not there any more. One that shares its line with what is returned otherwise
 # was reached if each branch of that line was.
 #
@@ -16,16 +16,16 @@
 # kernel's macros for bits, most of whose branches ask whether a number is constant. No
 # such line may decide anything itself, as that would not be counted either.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 files=(twheel_core twheel_store twheel_word twheel_timers twheel_turn twheel_chrdev)
 
 if [ $# -eq 0 ]; then
 	out=$build/coverage-kernel
 	rm -rf "$out"
-	quietly "$top/vm/programs.sh"
-	quietly "$top/vm/programs.sh" stress
-	"$top/vm/suite.sh" debug 64 --name coverage --gcov "$out" \
+	quietly "$top/ci/programs.sh"
+	quietly "$top/ci/programs.sh" stress
+	"$top/ci/suite.sh" debug 64 --name coverage --gcov "$out" \
 		--bin "$build/stress/fail_nth" --run fail_nth >"$logs/coverage.suite.log" 2>&1 || {
 		tail -n 40 "$logs/coverage.suite.log"
 		die "the suite fails"
@@ -41,5 +41,5 @@ gcov-12 -b -c "${files[@]/%/.gcda}" >gcov.log 2>&1
 sources=(twheel.c twheel.h twheel_store.c twheel_store.h twheel_word.c twheel_timers.c
 	twheel_timers.h twheel_turn.c twheel_chrdev.c)
 
-awk -v min_lines=95 -v min_branches=90 -v reasons="$top/vm/coverage.reasons" \
-	-f "$top/vm/coverage.awk" "${sources[@]/%/.gcov}"
+awk -v min_lines=95 -v min_branches=90 -v reasons="$top/ci/coverage.reasons" \
+	-f "$top/ci/coverage.awk" "${sources[@]/%/.gcov}"

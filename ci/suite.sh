@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
+# ci/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
 # machine. WHAT is
 #
 #   all      with 64-bit and with 32-bit programs (the default)
@@ -23,10 +23,10 @@
 # User-mode Linux has the host's time; its memory is searched for leaks after each
 # program, and what reads does so once more under a hail of signals.
 #
-# The programs are those of vm/programs.sh. The library is the same on each
+# The programs are those of ci/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 kernel=${1:?which kernel?}
 what=${2:-all}
@@ -151,7 +151,7 @@ uml)
 	;;
 arm64-* | s390x-*)
 	[[ $kernel/$what != s390x-*/64 ]] || options+=(--qemu "-smp 1")
-	quietly "$top/vm/programs.sh" "${kernel%%-*}"
+	quietly "$top/ci/programs.sh" "${kernel%%-*}"
 	bins=(--bin "$build/user-${kernel%%-*}")
 	;;
 esac

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/targets.sh [SHARE]: what make check-full has to have done, by what its stages have
+# ci/targets.sh [SHARE]: what make check-full has to have done, by what its stages have
 # printed, in build/logs: a line of TAP for each figure. Of what is done by the million
 # it is SHARE percent, or 100.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 share=${1:-100}
 number=0

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/power.sh [KERNEL]: processors come and go, and the machine sleeps. In two
+# ci/power.sh [KERNEL]: processors come and go, and the machine sleeps. In two
 # machines: while one whose clock counts instructions sleeps, its clock stands
 # still, so nothing would wake it. Where it only almost sleeps, the kernel waits for a
 # second, busily.
 
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 
 kernel=${1:-6.12}
 bin=$build/power
-quietly "$top/vm/programs.sh" power
+quietly "$top/ci/programs.sh" power
 
 # machine NAME OPTION... -- COMMAND: with its HPET the emulated machine does not wake.
 machine() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What sparse must find, and the compiler with W=1. Nothing but vm/lint.sh compiles it.
+ * What sparse must find, and the compiler with W=1. Nothing but ci/lint/lint.sh compiles it.
  */
 #include <linux/init.h>
 #include <linux/module.h>

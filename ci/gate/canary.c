@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads planted.ko with its bug "field" (vm/gate.sh canary), which gives us a page
+ * Loads planted.ko with its bug "field" (ci/gate/gate.sh canary), which gives us a page
  * with a word in it that nothing was written to, and shows that: the module was
  * built to have a pattern there, for the tests of twheel to stumble upon.
  */
