@@ -145,8 +145,8 @@ struct twheel_options {
  * Return: 0; -EINVAL: impossible options, or an unknown TWHEEL_BACKEND; -E2BIG: options
  * of a later version; -EPERM: so small a tick needs CAP_SYS_RESOURCE; -EOPNOTSUPP: this
  * library or module has no such backend; -ENOMEM; -ESHUTDOWN: the process exits, and the
- * library has left it. With %TWHEEL_OPEN_KERNEL, why the device cannot be opened: -ENOENT:
- * the module is not loaded; -EACCES: not permitted.
+ * library has left it; -ENOENT: with %TWHEEL_OPEN_KERNEL, the module is not loaded;
+ * -EACCES: with %TWHEEL_OPEN_KERNEL, the device is not permitted.
  */
 int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 
@@ -315,8 +315,8 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * @wheel: the wheel
  * @id: as for twheel_set()
  *
- * Of a timer of REGISTER, and of one that has a period or a slack of its own, this is a
- * system call.
+ * This is a system call for a timer of REGISTER, and for one that has a period or a slack
+ * of its own.
  *
  * Return: as twheel_set(). If this returns 0, an event of the timer may still be in an
  * array that a thread goes through.
