@@ -13,7 +13,7 @@
 
 BEGIN {
 	# Not yet held to these rules. A file leaves this list when it is rewritten.
-	split("SECURITY.md doc/reliability.md doc/bench/README.md doc/man/twheelctl.1", later)
+	split("SECURITY.md doc/reliability.md doc/bench/README.md", later)
 	for (i in later)
 		exempt[later[i]] = 1
 
