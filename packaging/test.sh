@@ -138,10 +138,11 @@ inside() {
 	echo "$number $failures" >"$dir/sums"
 }
 
-# What make install puts where, and whether it is of use there.
+# What make install puts where, and whether it is of use there. The pages of functions are
+# another test's.
 installed_files() {
 	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr install &&
-		diff <(cd "$dir/root/usr" && find . ! -type d | sort) - <<-END
+		diff <(cd "$dir/root/usr" && find . ! -type d ! -name 'twheel_*.3' | sort) - <<-END
 			./bin/twheelctl
 			./include/libtwheel.h
 			./include/libtwheel_keyed.h
@@ -153,7 +154,36 @@ installed_files() {
 			./lib/pkgconfig/libtwheel.pc
 			./share/man/man1/twheelctl.1
 			./share/man/man3/libtwheel.3
+			./share/man/man4/twheel.4
+			./share/man/man5/twheelctl-json.5
+			./share/man/man7/twheel.7
 		END
+}
+
+# Each function that the library exports has a page. One more is of a struct.
+function_pages() {
+	diff <(nm -D --defined-only "$dir/root/usr/lib/libtwheel.so" |
+		sed -n 's/.* T \(twheel_[a-z_]*\).*/\1.3/p' | cat - <(echo twheel_options.3) | sort) \
+		<(find "$dir/root/usr/share/man/man3" -name 'twheel_*.3' -printf '%f\n' | sort)
+}
+
+valid_pages() {
+	mandoc -T lint -W warning "$dir"/root/usr/share/man/man*/*
+}
+
+# Each option that a help text has, the manual page has, too.
+options_in_page() {
+	local ctl=$dir/root/usr/bin/twheelctl verb option missing=0
+
+	mandoc -T ascii "$dir/root/usr/share/man/man1/twheelctl.1" | col -bx >"$dir/page"
+	for verb in $("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+		for option in $("$ctl" help "$verb" | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*'); do
+			grep -qE -- "(^|[ ,])$option([ ,]|\$)" "$dir/page" && continue
+			echo "$verb: no $option"
+			missing=1
+		done
+	done
+	return $missing
 }
 
 # Each that is relative, in both directories.
@@ -186,7 +216,7 @@ fi
 
 echo 'TAP version 13'
 "$top/vm/deps.sh" build
-need dkms kmod
+need dkms kmod mandoc bsdextrautils
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
 before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
@@ -195,6 +225,9 @@ after=$(listing)
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
+check "a manual page for each function" function_pages
+check "manual pages without a warning" valid_pages
+check "each option of twheelctl is in its page" options_in_page
 check "uninstall the programs" uninstalled
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1

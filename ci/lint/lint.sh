@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../../vm/lib.sh"
 
 cd "$top"
-need clang-14 coccinelle pahole python3
+need clang-14 coccinelle mandoc pahole python3
 source=$(vm/source.sh)
 # Where the kernel's rules come to lie.
 coccinelle=$cache/coccinelle/${source##*/}
@@ -204,6 +204,10 @@ shell() {
 	shellcheck -x -P SCRIPTDIR "${scripts[@]}"
 }
 
+manual() {
+	mandoc -T lint -W warning doc/man/*
+}
+
 prose() {
 	awk -f ci/lint/prose.awk "${prose[@]}"
 }
@@ -253,7 +257,7 @@ check() {
 	fi
 }
 
-echo 1..12
+echo 1..13
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -264,6 +268,7 @@ check "rules of the kernel" kernel_rules
 check "what is wrong is found" bite
 check shellcheck shell
 check codespell spelling
+check "manual pages" manual
 check "prose" prose
 awk -f ci/lint/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
 check "metadata of the module" metadata
