@@ -35,6 +35,9 @@ case $backends in
 	;;
 esac
 for backend in $backends; do
+	# README.md shows it, and what it prints.
+	example $backend first
+	output_has "^timeout 42 of the $backend wheel\$" "first, $backend: its timeout"
 	example $backend oneshot
 	output_has '^timer 42 expired, [0-9]+ us late$' "oneshot, $backend: its timer"
 	example $backend periodic
