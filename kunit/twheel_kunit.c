@@ -101,7 +101,7 @@ static void describe_edge(const struct edge_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(edge, edges, describe_edge);
 
-/* The edge, a tick before and a tick after it, from borders and from off them. */
+/* G1, G2: The edge, a tick before and a tick after it, from borders and from off them. */
 static void edge_test(struct kunit *test)
 {
 	const struct edge_row *row = test->param_value;

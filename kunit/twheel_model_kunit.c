@@ -362,6 +362,7 @@ static void end(struct model *m)
 	}
 }
 
+/* G1, G2, G6 */
 static void twheel_model_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;

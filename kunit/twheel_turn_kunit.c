@@ -234,7 +234,7 @@ static void scatter(struct kunit *test, struct wheel *w, struct timer *timers)
 	}
 }
 
-/* Whatever they were added as, they come in the order of their ticks. */
+/* G6: Whatever they were added as, they come in the order of their ticks. */
 static void order_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -371,7 +371,7 @@ static void equals_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, 12U);
 }
 
-/* However often it has to stop, it loses nothing and comes in the same order. */
+/* G8: However often it has to stop, it loses nothing and comes in the same order. */
 static void budget_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -549,7 +549,7 @@ static void round_test(struct kunit *test)
 	expect_idle(test, w, now);
 }
 
-/* All deleted: one look, which touches nobody, and the wheel is at rest. */
+/* G7: All deleted: one look, which touches nobody, and the wheel is at rest. */
 static void idle_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;

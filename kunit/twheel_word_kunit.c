@@ -380,6 +380,7 @@ static unsigned int look_scripts(void)
 	return scripts;
 }
 
+/* G3, G4 */
 static void look_every_interleaving(struct kunit *test)
 {
 	const struct look_row *row = test->param_value;
@@ -396,7 +397,7 @@ static void look_every_interleaving(struct kunit *test)
 	}
 }
 
-/* What asks only, and a turn, leave an event alone, whatever the user does to the word. */
+/* G6: What asks only, and a turn, leave an event alone, whatever the user does to the word. */
 static void event_is_final(struct kunit *test)
 {
 	static const struct look_row row = { "", START - 1, START - 1, 2 * TICK };
@@ -891,7 +892,7 @@ static u64 armed_of(const struct word_wheel *w)
 	return w->timers.stats.armed;
 }
 
-/* A turn has a budget, and the next one goes on where it ended. */
+/* G8: A turn has a budget, and the next one goes on where it ended. */
 static void mark_budget(struct kunit *test)
 {
 	static const unsigned int budgets[] = { 3, 8, 64, 256, 1000 };

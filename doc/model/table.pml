@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The protocol of the deadline table: words, marks, their summary and next_ns; two
- * users and one kernel, in every interleaving. Memory is sequentially consistent
+ * users and one kernel, in every interleaving (G3, G4). Memory is sequentially consistent
  * here. In the code, full barriers stand where the order matters.
  *
  * A user exchanges a word and reads wake_ns. If the kernel would not look in time,

@@ -136,7 +136,7 @@ TEST_F(set, years)
 	}
 }
 
-/* Backward: nothing that was armed before expires until the clock is there again. */
+/* G1: Backward: nothing that was armed before expires until the clock is there again. */
 TEST_F(set, backward_armed_before)
 {
 	__u64 start = now(variant->clock);
@@ -166,7 +166,7 @@ TEST_F(set, backward_armed_before)
 	EXPECT_GE(ev[1].expired_ns, ev[1].deadline_ns);
 }
 
-/* Backward: what is armed after it expires by the clock as it is now, in time. */
+/* G2: Backward: what is armed after it expires by the clock as it is now, in time. */
 TEST_F(set, backward_armed_after)
 {
 	struct twheel_event ev[8];

@@ -263,7 +263,7 @@ TEST_F(doors, batch)
 /* Whose event is unread, and whose word has been exchanged since */
 
 /*
- * Law 6: the event stays until it is read, or withdrawn by REARM, CANCEL or a KICK. After
+ * G6: the event stays until it is read, or withdrawn by REARM, CANCEL or a KICK. After
  * the KICK, the verbs tell of the new arming, and end that. Before it they tell of the
  * event; what only looks leaves it, and what is read is followed by the new arming.
  */
@@ -510,7 +510,7 @@ TEST_F(periodic, late_reader)
 	EXPECT_TRUE(on_grid(self->first, ev.deadline_ns));
 }
 
-/* A read that faults consumes nothing, nor does it lose any period. */
+/* G4: A read that faults consumes nothing, nor does it lose any period. */
 TEST_F(periodic, faulting_read)
 {
 	char *edge = border(_metadata, PROT_NONE);
@@ -670,7 +670,7 @@ TEST_F(periodic, disarm_unread_and_get)
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* The same, and CANCEL, which tells of the event, and withdraws it (law 5). */
+/* The same, and CANCEL, which tells of the event, and withdraws it (G5). */
 TEST_F(periodic, disarm_unread_and_cancel)
 {
 	struct twheel_timer t;
@@ -865,7 +865,7 @@ TEST_F(wall_clock, forward)
 }
 
 /*
- * Forward over many ticks at once: still in the order of the words' ticks,
+ * G6: Forward over many ticks at once: still in the order of the words' ticks,
  * wherever the timers were queued.
  */
 TEST_F(wall_clock, order)

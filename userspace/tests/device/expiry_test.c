@@ -91,7 +91,7 @@ FIXTURE_TEARDOWN(clock)
 }
 
 /*
- * Laws 1, 2, 3, 4 and 6: thousands of random delays, each timer read once,
+ * G1, G2, G3, G4, G6: thousands of random delays, each timer read once,
  * not before the clock has reached its deadline, in the order of the ticks.
  */
 TEST_F(clock, random_delays)
@@ -168,7 +168,7 @@ TEST_F(clock, relative_delay)
 	EXPECT_GE(ev.expired_ns, t.deadline_ns);
 }
 
-/* Never early at the border of a tick: its start, and one ns to either side. */
+/* G1: Never early at the border of a tick: its start, and one ns to either side. */
 TEST_F(clock, tick_borders)
 {
 	__u64 border = (now(self->id) / self->tick + 40) * self->tick;
@@ -185,7 +185,7 @@ TEST_F(clock, tick_borders)
 }
 
 /*
- * Law 2: the least lateness, beyond the tick, of one timer after the other,
+ * The least lateness, beyond the tick, of one timer after the other,
  * each @delay and up to as much again away. A slow machine is late often, but
  * not always, so this ends at the first that is less than @enough.
  */
@@ -211,7 +211,7 @@ static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tic
 	return least;
 }
 
-/* Law 2: no timer is late by more than its tick and what the machine adds. */
+/* G2: no timer is late by more than its tick and what the machine adds. */
 TEST_F_TIMEOUT(clock, lateness, 60)
 {
 	const __u64 enough = 2 * NS_PER_MS;
@@ -350,7 +350,7 @@ TEST_F(expiry, slack)
 	EXPECT_EQ(cascaded, stats(_metadata, self->fd).cascaded);
 }
 
-/* Slack is a bound: the timer does not wait for longer than its slack and its tick. */
+/* G2: Slack is a bound: the timer does not wait for longer than its slack and its tick. */
 TEST_F(expiry, slack_is_a_bound)
 {
 	/* A bucket of the next level is 34 ms wide, of the one above 2 s. */
@@ -389,7 +389,7 @@ TEST_F(expiry, slack_of_everything)
 }
 
 /*
- * Law 8: 100,000 timers on one instant come in portions, and the timers of
+ * G8: 100,000 timers on one instant come in portions, and the timers of
  * another wheel come in between.
  */
 TEST_F_TIMEOUT(expiry, storm, 60)
@@ -444,7 +444,7 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	free(ev);
 }
 
-/* Law 6 in a storm: thousands in each of a few ticks, portion by portion in their order. */
+/* G6 in a storm: thousands in each of a few ticks, portion by portion in their order. */
 TEST_F(expiry, storm_in_order)
 {
 	enum { TICKS = 8, EACH = 1000, N = TICKS * EACH };
@@ -496,7 +496,7 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	free(ev);
 }
 
-/* Law 8: who arms what is due already takes on a part of a storm, not all of it. */
+/* G8: who arms what is due already takes on a part of a storm, not all of it. */
 TEST_F_TIMEOUT(expiry, arm_is_bounded, 120)
 {
 	enum { STORM = 30000, TRIES = 100 };
@@ -560,7 +560,7 @@ FIXTURE_TEARDOWN(idle)
 	}
 }
 
-/* Law 7: 100,000 timers an hour away wake nobody. */
+/* G7: 100,000 timers an hour away wake nobody. */
 TEST_F(idle, no_wakeups)
 {
 	struct twheel_stats before[ARRAY_SIZE(idle_shapes)], after;

@@ -512,7 +512,7 @@ TEST_F(fault, read_other_tag)
 }
 #endif
 
-/* A first event that does not fit before a bad page: EFAULT, and it is not lost. */
+/* G4: A first event that does not fit before a bad page: EFAULT, and it is not lost. */
 TEST_F(fault, read_first_event_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
@@ -532,7 +532,7 @@ TEST_F(fault, read_first_event_across_border)
 	expect_unread(_metadata, self->fd, 0);
 }
 
-/* A later fault: the events copied whole are returned, the others stay. */
+/* G4: A later fault: the events copied whole are returned, the others stay. */
 TEST_F(fault, read_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };

@@ -136,7 +136,7 @@ static void count_signal(int sig)
 	signals++;
 }
 
-/* What is looked at and queued again wakes nobody: no read, no SIGIO. */
+/* G7: What is looked at and queued again wakes nobody: no read, no SIGIO. */
 TEST_F(kick, wakes_nobody)
 {
 	__u64 start = now(CLOCK_MONOTONIC), deadline = start + AHEAD;
@@ -483,7 +483,7 @@ TEST_F(kick, not_kept)
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 }
 
-/* What is armed by exchange expires in the order of its ticks, like anything else. */
+/* G6: What is armed by exchange expires in the order of its ticks, like anything else. */
 TEST_F(kick, order)
 {
 	enum { N = 200 };
@@ -555,7 +555,7 @@ TEST_F(kick, disarm_unread)
 }
 
 /*
- * Law 6: read withdraws nothing. A thousand unread events, each other one armed anew
+ * G6: read withdraws nothing. A thousand unread events, each other one armed anew
  * without a KICK: all are read, once, and then the new armings stand (section 6).
  */
 TEST_F(kick, unread_and_armed_without_kick)
@@ -585,7 +585,7 @@ TEST_F(kick, unread_and_armed_without_kick)
 	EXPECT_EQ(N / 2, drain(self->fd, TWHEEL_DRAIN_CANCEL));
 }
 
-/* Law 3: an arming over an unread event comes after it, due by then or not. */
+/* G3: an arming over an unread event comes after it, due by then or not. */
 TEST_F(kick, armed_over_and_read)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -612,7 +612,7 @@ TEST_F(kick, armed_over_and_read)
 }
 
 /*
- * Law 4: what is ready is read whole, in one call, under a hail of signals, whether its
+ * G4: what is ready is read whole, in one call, under a hail of signals, whether its
  * timers have been armed over or not, and whether the descriptor blocks or not.
  */
 TEST_F(kick, signals_and_armed_over)
@@ -649,7 +649,7 @@ TEST_F(kick, signals_and_armed_over)
 
 /*
  * Section 6: an unread event of a periodic timer stays when the timer is disarmed by its
- * word. Law 6: poll and read withdraw nothing, a KICK does, of the slots that it lists.
+ * word. G6: poll and read withdraw nothing, a KICK does, of the slots that it lists.
  */
 TEST_F(kick, disarmed_unread_stays)
 {

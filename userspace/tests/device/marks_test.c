@@ -327,7 +327,7 @@ TEST_F(marks, borders)
 
 /* Unread events */
 
-/* Law 6: a KICK withdraws the event of a marked timer whose word was changed. */
+/* G6: a KICK withdraws the event of a marked timer whose word was changed. */
 TEST_F(marks, kick_withdraws)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -534,7 +534,7 @@ static void *arm_at_random(void *arg)
 
 /*
  * Two threads that arm, move and disarm timers of their own at random, by the recipe, while
- * another reads. Law 3, in the strict form: an event that is unread when its timer is armed
+ * another reads. G3, in the strict form: an event that is unread when its timer is armed
  * over is withdrawn or read, each once. Nothing is lost.
  */
 TEST_F_TIMEOUT(marks, threads, 120)
@@ -700,7 +700,7 @@ static void *watch(void *arg)
 }
 
 /*
- * Law 9, and law 8: whoever sets all marks for ever harms timers of that wheel at most. Calls
+ * G9, G8: whoever sets all marks for ever harms timers of that wheel at most. Calls
  * on it end, its own timers come still, and another wheel is punctual.
  */
 TEST_F_TIMEOUT(marks, hostile_marks, 120)

@@ -112,7 +112,7 @@ FIXTURE_TEARDOWN(million)
 }
 
 /*
- * Law 8: a wheel beside it is hardly later than usual, and DRAIN lets others
+ * G8: a wheel beside it is hardly later than usual, and DRAIN lets others
  * come at its own wheel in between. A busy machine may spoil one try, not each.
  */
 TEST_F_TIMEOUT(million, ends_in_portions, 200)

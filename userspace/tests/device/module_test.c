@@ -280,7 +280,7 @@ TEST(usable_as_nobody)
 	close(fd);
 }
 
-/* rmmod is refused while a wheel is open. */
+/* G11: rmmod is refused while a wheel is open. */
 TEST(unload_while_open)
 {
 	long long users = read_number(REFCNT);
@@ -569,7 +569,9 @@ static void register_without_end(struct __test_metadata *_metadata)
 	_exit(_metadata->exit_code);
 }
 
-/* ENOMEM: for who has used up the memory of its cgroup. It is not killed, and others go on. */
+/*
+ * G10: ENOMEM: for who has used up the memory of its cgroup. It is not killed, and others go on.
+ */
 TEST_F_TIMEOUT(memory, cgroup, 120)
 {
 	int fd = wheel_open(O_NONBLOCK), status;

@@ -164,7 +164,7 @@ static void race_cancel(struct __test_metadata *_metadata, int fd, unsigned int 
 	free(events);
 }
 
-/* CANCEL against expiry and a reader: each arming is accounted for exactly once. */
+/* G3, G5: CANCEL against expiry and a reader: each arming is accounted for exactly once. */
 TEST_F(race, cancel_and_expiry)
 {
 	race_cancel(_metadata, self->fd, 1, 0);
@@ -176,7 +176,7 @@ TEST_F(race, cancel_and_two_readers)
 	race_cancel(_metadata, self->fd, 2, TWHEEL_KEEP);
 }
 
-/* CANCEL is final: after it has returned, no event is read that was not read before. */
+/* G5: CANCEL is final: after it has returned, no event is read that was not read before. */
 TEST_F(race, cancel_is_final)
 {
 	unsigned int i, late = 0, expired = 0;
@@ -199,7 +199,7 @@ TEST_F(race, cancel_is_final)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 }
 
-/* REARM against expiry and a reader: it tells how each arming before it has ended. */
+/* G3: REARM against expiry and a reader: it tells how each arming before it has ended. */
 TEST_F(race, rearm_and_expiry)
 {
 	enum { TIMERS = 16, ROUNDS = 400 };
@@ -450,7 +450,7 @@ TEST_F(race, drain_expire_and_expiry)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 }
 
-/* Closing a wheel at any moment of its ticks harms nobody. */
+/* G11: Closing a wheel at any moment of its ticks harms nobody. */
 TEST_F(race, close_and_expiry)
 {
 	__u64 seed = 61;
@@ -492,7 +492,7 @@ static void *check_conservation(void *arg)
 	return NULL;
 }
 
-/* The sums of STATS are right at any moment, not at quiet ones only. */
+/* G3: The sums of STATS are right at any moment, not at quiet ones only. */
 TEST_F(race, conservation)
 {
 	enum { TIMERS = 64, ROUNDS = 5000 };

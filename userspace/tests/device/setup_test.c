@@ -351,7 +351,7 @@ TEST_F(setup, not_busy_after_refusal)
 	EXPECT_EQ(0, shape(self->fd, &s));
 }
 
-/* ENOSPC: beyond max_timers; what existed is untouched, and a cancel makes room. */
+/* G10: ENOSPC: beyond max_timers; what existed is untouched, and a cancel makes room. */
 TEST_F(setup, max_timers)
 {
 	static const __u32 limits[] = { 1, 2, 63, 64, 65, 200 };

@@ -238,7 +238,7 @@ static unsigned int count_ends(const struct book *books, unsigned int nr, unsign
 enum { WRITERS = 3, SLOTS = 8 };
 
 /*
- * Writers, a reader and expiry: every deadline stored is got back or read, or
+ * G3: Writers, a reader and expiry: every deadline stored is got back or read, or
  * was withdrawn by the next one over it; never two of them.
  */
 TEST_F_TIMEOUT(table_race, exactly_once, 120)
@@ -323,7 +323,7 @@ static void *rearm_words(void *arg)
 }
 
 /*
- * Law 3. Both doors at once on the same timers: every deadline, stored by whom it may, is
+ * G3. Both doors at once on the same timers: every deadline, stored by whom it may, is
  * got back by an exchange, found armed by an ioctl, read, or withdrawn. A REARM that finds
  * an event unread tells of that; it may have ended a second arming, over it, as well.
  */
@@ -1109,7 +1109,7 @@ static void *use_all(void *arg)
 }
 
 /*
- * A hostile writer scribbles over the whole mapping while others work on that
+ * G9: A hostile writer scribbles over the whole mapping while others work on that
  * wheel and on another: the kernel is silent, the other wheel is punctual, and
  * all is freed in the end.
  */

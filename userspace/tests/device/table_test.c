@@ -250,7 +250,7 @@ TEST_F(table, descriptor_mode)
 	close(fd);
 }
 
-/* A mapping can be moved, shrunk and protected; but neither grow nor be executed. */
+/* G9: A mapping can be moved, shrunk and protected; but neither grow nor be executed. */
 TEST_F(table, remap)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -570,7 +570,7 @@ TEST_F(table, mapping_alone)
 	EXPECT_EQ(users - 1, read_number(REFCNT));
 }
 
-/* Descriptors and mappings go in any order; what is left works; the last one ends it. */
+/* G11: Descriptors and mappings go in any order; what is left works; the last one ends it. */
 TEST_F(table, any_order)
 {
 	enum { PARTS = 4 };
@@ -893,7 +893,7 @@ TEST_F(table, charged_for_all)
 	charge(_metadata, self->fd, make_all);
 }
 
-/* A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
+/* G10: A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
 TEST_F(table, no_memory)
 {
 	struct twheel_setup s = { .max_timers = 1 << 21 };

@@ -891,7 +891,7 @@ FIXTURE_VARIANT_ADD(fail_nth, fdinfo) {
 	.deed = { "fdinfo", 8, full, do_fdinfo, fdinfo_right }
 };
 
-/* Whichever place fails: the errno is right, nothing has changed, and then it works. */
+/* G10: Whichever place fails: the errno is right, nothing has changed, and then it works. */
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 {
 	sweep(_metadata, &variant->deed);

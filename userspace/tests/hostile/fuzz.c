@@ -1924,7 +1924,7 @@ TEST_F(fuzz, reproducible)
 	check_wheels(_metadata, 0);
 }
 
-/* Whatever the processes do: when they stand still, everything adds up. */
+/* G3, G9: Whatever the processes do: when they stand still, everything adds up. */
 TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 {
 	unsigned int points = 0, processes = single ? 0 : PROCESSES, i;

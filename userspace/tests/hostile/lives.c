@@ -109,7 +109,7 @@ static void one_life(__u64 *seed, size_t bytes)
 	}
 }
 
-/* Open, arm, close: two processes at a time, --count wheels in all. */
+/* G11: Open, arm, close: two processes at a time, --count wheels in all. */
 TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 {
 	int fd = wheel_open(O_NONBLOCK), status;
@@ -301,7 +301,7 @@ static bool soon_idle(struct twheel_slot *slot)
 }
 
 /*
- * A mapping outlives its descriptor: it is written to, by a child too, and what was
+ * G11: A mapping outlives its descriptor: it is written to, by a child too, and what was
  * armed expires; and a page of it that a pipe holds outlives the mapping.
  */
 TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
@@ -839,7 +839,7 @@ static void use_for_ever(unsigned int nr)
 	}
 }
 
-/* The module out and in again, with two processes that open it whenever they can. */
+/* G11: The module out and in again, with two processes that open it whenever they can. */
 TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 {
 	unsigned long done = 0, refused = 0;

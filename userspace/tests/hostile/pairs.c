@@ -426,6 +426,7 @@ static enum outcome cancel_rearm_judge(struct race *r)
 	return wrong(r, "states");
 }
 
+/* G5 */
 PAIR(cancel_rearm, cancel_rearm_prepare, do_cancel, do_rearm_now, cancel_rearm_judge, 1)
 
 /* REARM for now against REARM for later: the later one decides, and saw the other. */
@@ -568,6 +569,7 @@ static enum outcome close_judge(struct race *r)
 	return r->ra ? wrong(r, "the call") : A_FIRST;
 }
 
+/* G11 */
 PAIR(close_ioctl, close_ioctl_prepare, do_register_other, close_other, close_judge, 1)
 
 /* mmap against close: a mapping that came to be is a whole one. */
@@ -689,6 +691,7 @@ static enum outcome expiry_judge(struct race *r)
 	return r->word ? A_FIRST : B_FIRST;
 }
 
+/* G3 */
 PAIR(exchange_expiry, expiry_prepare, do_exchange, do_arm_soon, expiry_judge, 1, true)
 
 /*
@@ -1455,6 +1458,7 @@ static enum outcome read_cancel_judge(struct race *r)
 	return wrong(r, "both, or none");
 }
 
+/* G5 */
 PAIR(read_cancel, read_cancel_prepare, do_read_a, do_cancel_it, read_cancel_judge, 1)
 
 int main(int argc, char **argv)

@@ -291,7 +291,7 @@ FIXTURE_TEARDOWN(soak)
 	close(all.periodic);
 }
 
-/* Nothing is lost, doubled or early, each second and in the end. */
+/* G1, G3: Nothing is lost, doubled or early, each second and in the end. */
 TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 {
 	pthread_t threads[WORKERS + READERS + 2];

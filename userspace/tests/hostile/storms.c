@@ -465,8 +465,8 @@ static void instant_attack(unsigned int nr)
 }
 
 /*
- * Until that instant, of each, however short the storm. What is left of each instant then
- * is for a worker, and each wheel's has its slice as well.
+ * G8. Until that instant, of each, however short the storm. What is left of each instant
+ * then is for a worker, and each wheel's has its slice as well.
  */
 STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4, .at_worst = ATTACKERS)
 
@@ -519,6 +519,7 @@ static void flip_attack(unsigned int nr)
 	shared->done[nr] += FLIPPED;
 }
 
+/* G9 */
 STORM(flipped_words, flip_prepare, flip_attack, NULL, "words written")
 
 /*
@@ -566,7 +567,7 @@ static void mark_attack(unsigned int nr)
 	shared->done[nr] += lines;
 }
 
-/* The worker has its slice as well. */
+/* G8, G9. The worker has its slice as well. */
 STORM(restless_marks, mark_prepare, mark_attack, NULL, "lines marked", .slices = 2)
 
 /*

@@ -899,7 +899,7 @@ TEST_F(lib, next_is_of_use)
 
 /* ---- Equal deadlines ---- */
 
-/* Armed within 64 ticks of their deadline, they come in the order of arming. */
+/* G6: Armed within 64 ticks of their deadline, they come in the order of arming. */
 TEST_F(lib, order_of_equals)
 {
 	enum { N = 8 };

@@ -412,6 +412,7 @@ static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsi
 		EXPECT_EQ(0, twheel_del(w, s.id[i]));
 }
 
+/* G3 */
 TEST_F_TIMEOUT(threads, set_by_all, STRESS_TIMEOUT)
 {
 	set_by_all(_metadata, self->w, variant->threads, true);
@@ -663,6 +664,7 @@ static void *arm_and_wait(void *arg)
 	return NULL;
 }
 
+/* G4 */
 TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };

@@ -1052,7 +1052,7 @@ static int act_meanwhile(struct __test_metadata *_metadata, struct meanwhile *m,
 	return m->ret;
 }
 
-/* Deleted then, the event is handed out, and del waits to say so. */
+/* G5: Deleted then, the event is handed out, and del waits to say so. */
 TEST_F(on_its_way, del)
 {
 	self->m.act = act_del;
@@ -1771,7 +1771,7 @@ TEST_F(drained, slots_of_registered)
 
 /* ---- Random ---- */
 
-/* One thread against a model: each verb, at random. */
+/* G3, G5: One thread against a model: each verb, at random. */
 TEST_F_TIMEOUT(lib, model, 120)
 {
 	enum { N = 300, ROUNDS = 30000 };

@@ -2,7 +2,7 @@
 /*
  * The protocol of the deadline table, raced: writers who exchange words, mark and kick,
  * and a kernel that reads the events and turns the wheel when next_ns says so, natively
- * and under ThreadSanitizer, by the code of the module.
+ * and under ThreadSanitizer, by the code of the module: G3, G4.
  *
  * No two armings have the same deadline: in the low bits of each is its number.
  * So of each is known what it ended in, which must be one thing: an exchange

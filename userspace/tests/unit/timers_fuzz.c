@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_timers.c and twheel_word.c against what their users know.
+ * twheel_timers.c and twheel_word.c against what their users know: G3, G5, G6, G8.
  *
  * Of each timer the user knows the word that is in the table, and the event
  * that he has not read. From that follows what each verb must answer, and what

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel.c against a sorted array.
+ * twheel.c against a sorted array: G1, G2, G6, G7.
  *
  * In the array is what is queued, by the tick at which it must expire. So what
  * the wheel gives must always be of the first tick there; when it says that

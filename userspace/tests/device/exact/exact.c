@@ -165,7 +165,7 @@ static unsigned int take_all(struct __test_metadata *_metadata, struct _test_dat
 	return later;
 }
 
-/* From one tick on, as many in each power of two of that; the near ones alone. */
+/* G1, G2: From one tick on, as many in each power of two of that; the near ones alone. */
 TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 {
 	/* Before the kernel's own threads, as that of RCU, which would keep anybody waiting. */
@@ -305,7 +305,7 @@ TEST_F_TIMEOUT(exact, overruns, TEST_DAYS)
 	cancel(self->fd, id);
 }
 
-/* A hundred thousand that are a day away: not one wake-up in an hour. */
+/* G7: A hundred thousand that are a day away: not one wake-up in an hour. */
 TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 {
 	__u64 before;
@@ -392,7 +392,7 @@ static void read_all(struct __test_metadata *_metadata, int fd, struct twheel_ev
 }
 
 /*
- * On one processor, beside whoever does what takes longest, with hundreds of thousands
+ * G8: On one processor, beside whoever does what takes longest, with hundreds of thousands
  * of timers: nobody is late by more than a budget under a lock takes, or, where memory
  * comes and goes, by what the kernel takes for that.
  */
@@ -467,7 +467,7 @@ static __u64 worst_sleep(struct __test_metadata *_metadata, unsigned int times)
 }
 
 /*
- * On one processor, many wheels with timers that are due at one instant, of each fewer
+ * G8: On one processor, many wheels with timers that are due at one instant, of each fewer
  * than a budget: a process waits for that of a softirq, not for all of them together.
  */
 TEST_F_TIMEOUT(exact, many_wheels, TEST_DAYS)
