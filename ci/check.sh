@@ -11,7 +11,7 @@
 # and the run as failed. Of what is done by the million it does TWHEEL_CHECK_SHARE (10)
 # percent, and gives it as much of the time that all would have. Each such cut is printed;
 # ci/targets.sh judges, in the end, whether the share has been done. Then comes what
-# ci/reliability.sh has to say.
+# ci/reliability.sh has to say, which leaves all figures in build/reliability.md.
 
 . "$(dirname "$0")/../vm/lib.sh"
 

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # ci/reliability.sh [--write]: what the last whole run of make check, or make
-# check-full, has shown, from its tallies and logs: a table of its stages, and one
-# of the figures that these have printed. --write puts both into
-# doc/reliability.md, and is refused unless the run was a full one in which
-# nothing failed and no stage was cut. What a stage has cut itself is in the table.
+# check-full, has shown, from its tallies and logs. A table of its stages and one of the
+# figures that these have printed go to build/reliability.md. A summary of 15 lines at most
+# is printed.
+#
+# --write puts the summary into doc/testing.md. It is refused unless the run was a full one
+# in which nothing failed and no stage was cut.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-doc=$top/doc/reliability.md
+doc=$top/doc/testing.md
 results=$build/results
 [ -e "$results/.run" ] || die "nothing has been run"
 read -r tier day commit minutes made <"$results/.run"
@@ -65,31 +67,81 @@ figures() {
 	done
 }
 
-tables() {
-	echo "Commit $commit, $day, on $(nproc) processors, ${minutes:-?} minutes," \
-		"in which ${made:-?} kernels were fetched or built."
+heading() {
+	echo "Commit $commit, $day, $(nproc) processors, ${minutes:-?} minutes;" \
+		"kernels fetched or built: ${made:-?}."
 	echo
+}
+
+# The figures of the summary, as vm/targets.sh calls them, and what they are.
+chosen() {
+	cat <<-'END'
+		lines of the module that were reached in the kernel, in percent	lines of the module reached, in percent
+		branches	branches reached, in percent
+		calls of which each place that can fail did fail, once	calls of which each allocation failed in turn
+		loops of two calls that race	loops of two calls that race
+		wheels opened, armed and closed	wheels opened, armed and closed
+		programs killed with wheels in use	programs killed with wheels in use
+		calls of the fuzzer, guided, and exchanges	guided calls of the fuzzer
+		events that were read and compared, none of them early	events compared, none early
+		seconds of the soak, whose sums were right in each	seconds of the soak, with right sums
+		machines whose kernels, watching themselves or not, had nothing to say	machines whose kernels had nothing to say
+	END
+}
+
+# 15 lines at most.
+summary() {
+	heading
+	echo '| what | reached |'
+	echo '|---|---|'
+	names | while read -r name; do
+		cat "$results/$name"
+	done | awk '
+		{ passed += $1; failed += $2; skipped += $3 }
+		END {
+			printf "| results that passed, failed, were skipped | %d, %d, %d |\n",
+				passed, failed, skipped
+		}'
+	[ ! -e "$logs/targets.log" ] || chosen | awk -F '\t' '
+		NR == FNR {
+			line = $0
+			sub(/\r$/, "", line)
+			sub(/^(not )?ok [0-9]+ /, "", line)
+			if (!match(line, /: [^ ]+ \(needs /))
+				next
+			reached[substr(line, 1, RSTART - 1)] = substr(line, RSTART + 2, RLENGTH - 10)
+			next
+		}
+		$1 in reached { print "| " $2 " | " reached[$1] " |" }' "$logs/targets.log" -
+}
+
+{
+	heading
 	stages
 	echo
 	figures
-}
+} >"$build/reliability.md"
+summary >"$logs/reliability.summary"
+cat "$logs/reliability.summary"
+echo
+echo "All figures are in build/reliability.md."
 
-if [ "${1:-}" != --write ]; then
-	tables
-	exit
-fi
+[ "${1:-}" = --write ] || exit 0
 
 [ "$tier" = 1 ] || die "that was not make check-full"
 cat "$results"/* | awk '{ bad += $2 + $3 } END { exit bad > 0 }' ||
 	die "a stage has failed, or was cut"
-tables >"$logs/reliability.new"
-awk -v new="$logs/reliability.new" '
-	/^<!-- end of the run/ { inside = 0 }
+awk -v new="$logs/reliability.summary" '
+	/^<!-- end run/ {
+		inside = 0
+		print ""
+	}
 	!inside
-	/^<!-- the run/ {
+	/^<!-- begin run/ {
 		inside = found = 1
+		print ""
 		while ((getline line < new) > 0)
 			print line
 	}
-	END { exit !found }' "$doc" >"$logs/reliability.md" || die "$doc has no place for it"
-cp "$logs/reliability.md" "$doc"
+	END { exit !found }' "$doc" >"$logs/testing.md" || die "$doc has no place for it"
+cp "$logs/testing.md" "$doc"

@@ -803,14 +803,14 @@ ok "exact: with too few" differ 'no times to compare' 23 23
 ok "exact: a first run that fails" never alike 24 24 1
 ok "exact: a second" differ 'the second run failed' 24 24 2
 
-# What may go into doc/reliability.md.
+# What a whole run leaves, and what may go into doc/testing.md.
 cp "$top/ci/reliability.sh" "$copy/ci"
 rm -f "$copy/build/results"/*
 mkdir "$copy/doc"
 written() {
-	printf '<!-- the run -->\nold\n<!-- end of the run -->\n' >"$copy/doc/reliability.md"
+	printf '<!-- begin run -->\nold\n<!-- end run -->\n' >"$copy/doc/testing.md"
 	"$copy/ci/reliability.sh" --write >/dev/null 2>&1
-	! grep -qx old "$copy/doc/reliability.md"
+	! grep -qx old "$copy/doc/testing.md"
 }
 for run in short 1; do
 	echo "$run 2000-01-01 abc 1 0" >"$copy/build/results/.run"
@@ -820,9 +820,13 @@ done
 echo '# 7 killed' >"$copy/build/logs/one.log"
 echo '# 8 killed' >"$copy/build/logs/gate-one.log"
 echo '1 0 0' >"$copy/build/results/gate-one"
+echo 'ok 1 branches: 91.35 (needs 90)' >"$copy/build/logs/targets.log"
 ok "tables: of a whole one" written
-ok "tables: with its figures" grep -q ' one | 7 killed' "$copy/doc/reliability.md"
-ok "tables: but those of what was planted" never grep -q '8 killed' "$copy/doc/reliability.md"
+ok "tables: with its figures" grep -q ' one | 7 killed' "$copy/build/reliability.md"
+ok "tables: but those of what was planted" never grep -q '8 killed' "$copy/build/reliability.md"
+ok "tables: its sums are in the summary" grep -q '| 2, 0, 0 |$' "$copy/doc/testing.md"
+ok "tables: and its targets" grep -q '| 91.35 |$' "$copy/doc/testing.md"
+ok "tables: in 15 lines" test "$(sed '1d;$d' "$copy/doc/testing.md" | wc -l)" -le 17
 echo '1 1 0' >"$copy/build/results/two"
 ok "tables: not of one in which a test failed" never written
 echo '1 0 1' >"$copy/build/results/two"
