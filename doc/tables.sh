@@ -1,0 +1,262 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# doc/tables.sh [--check] [DOCUMENT...]: writes the parts of documents that are generated.
+#
+#   first      the first program, from userspace/examples/first.c
+#   examples   the question of each example, from its first comment
+#   guarantees which tests hold up which guarantee, from the tags G1 to G11 in the
+#              comments of the tests
+#   cost       four rows of doc/bench/rows.tsv
+#   costs      more rows of it
+#
+# Each lies between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Other names are
+# left alone. With --check nothing is written. Parts that are out of date are printed, and
+# names of tests that are not there. Then the exit status is 1.
+
+# fill() calls what a document names.
+# shellcheck disable=SC2317
+
+set -euo pipefail
+export LC_ALL=C
+
+cd "$(dirname "$0")/.."
+rows=doc/bench/rows.tsv
+documents=(README.md doc/testing.md doc/bench/README.md userspace/examples/README.md)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+first() {
+	echo '```c'
+	# Without the license and the question.
+	sed 1,2d userspace/examples/first.c
+	echo '```'
+}
+
+examples() {
+	local file question
+
+	echo '| program | question |'
+	echo '|---|---|'
+	for file in userspace/examples/*.c; do
+		question=$(sed -n '1,4s,^[/ ]\* \(.*?\).*,\1,p' "$file")
+		[ -n "$question" ] || {
+			echo "doc/tables.sh: $file asks nothing" >&2
+			return 1
+		}
+		echo "| ${file##*/} | $question |"
+	done
+}
+
+# tags FILE...: "NUMBER TEST" for each tag. A tag in the comment before a test or a fixture
+# is of that; one in a comment before anything else is of the whole program.
+tags() {
+	awk '
+		FNR == 1 {
+			n = split(FILENAME, part, "/")
+			program = part[n]
+			sub(/(_kunit)?\.c$/, "", program)
+			whole = part[n - 1] "/" program
+			tag = ""
+		}
+		/^\/\*/ {
+			tag = ""
+			inside = 1
+		}
+		inside {
+			line = $0
+			while (match(line, /(^|[^A-Za-z0-9_])G(1[01]|[1-9])([^A-Za-z0-9_]|$)/)) {
+				word = substr(line, RSTART, RLENGTH)
+				gsub(/[^0-9]/, "", word)
+				tag = tag " " word
+				# The character behind it may be the one before the next.
+				line = substr(line, RSTART + RLENGTH - 1)
+			}
+			if (/\*\//)
+				inside = 0
+			next
+		}
+		/^$/ { next }
+		tag != "" {
+			test = ""
+			if (/^TEST\(|^PAIR\(|^STORM\(/) {
+				test = $0
+				sub(/^[A-Z]*\(/, "", test)
+				sub(/[,)].*/, "", test)
+				test = (/^TEST/ ? "global" : program) "." test
+			} else if (/^TEST_F/) {
+				test = $0
+				sub(/^[A-Z_]*\(/, "", test)
+				sub(/, /, ".", test)
+				sub(/[,)].*/, "", test)
+			} else if (/^static void .*struct kunit/) {
+				test = $3
+				sub(/\(.*/, "", test)
+				test = program "." test
+			} else if (/^FIXTURE\(/) {
+				test = $0
+				sub(/^FIXTURE\(/, "", test)
+				sub(/\).*/, ".*", test)
+			} else {
+				test = whole
+			}
+			n = split(tag, number, " ")
+			for (i = 1; i <= n; i++)
+				if (!seen[number[i], test]++)
+					print number[i], test
+		}
+		{ tag = "" }' "$@"
+}
+
+guarantees() {
+	local words=('never early' 'late by a known amount' 'exactly once' 'never lost'
+		'cancel is final' 'in order' 'same steps for any number' 'bounded'
+		'the mapping is hostile ground' 'limits are errors' 'close ends it')
+	local files i tests
+
+	mapfile -t files < <(find userspace/selftests userspace/stress userspace/core kunit \
+		doc/model \( -name '*.c' -o -name '*.pml' \) | sort)
+	tags "${files[@]}" | sort -u >"$dir/tags"
+	echo '| | guarantee | tests |'
+	echo '|---|---|---|'
+	for i in {1..11}; do
+		tests=$(sed -n "s/^$i \(.*\)/\`\1\`/p" "$dir/tags" | paste -sd, | sed 's/,/, /g')
+		[ -n "$tests" ] || {
+			echo "doc/tables.sh: no test has the tag G$i" >&2
+			return 1
+		}
+		echo "| G$i | ${words[i - 1]} | $tests |"
+	done
+}
+
+# table BACKENDS: reads "op, n, threads, pattern, words" and prints a row for each: ns of
+# one operation, of each of these backends.
+table() {
+	awk -F '\t' -v backends="$1" '
+		function value(op, n, threads, pattern, backend,   key) {
+			key = op SUBSEP n SUBSEP threads SUBSEP pattern SUBSEP backend
+			return key in of ? of[key] : ""
+		}
+		# Three digits, and a comma from 1,000 on.
+		function shown(ns,   s) {
+			if (ns == "")
+				return ""
+			s = ns < 10 ? sprintf("%.1f", ns) : sprintf("%.0f", ns)
+			return s + 0 >= 1000 ? substr(s, 1, length(s) - 3) "," substr(s, length(s) - 2) : s
+		}
+		FILENAME ~ /tsv$/ {
+			if ($1 == "native" && $11 ~ /^(yes|early)$/) {
+				sub(/\/.*/, "", $6)
+				of[$2, $4, $5, $6, $3] = $7 * ($8 == "us" ? 1000 : 1)
+				most[$2, $5, $3] = $4
+			}
+			next
+		}
+		{
+			printf "| %s |", $5
+			nr = split(backends, list, " ")
+			for (i = 1; i <= nr; i++) {
+				b = list[i]
+				n = $2
+				# Of timerfds there are as many as the process may have.
+				if (b == "timerfd" && value($1, n, $3, $4, b) == "")
+					n = most[$1, $3, b]
+				if ($3 > 1 && value($1, n, $3, $4, b) == "")
+					b = b "+mutex"
+				v = value($1, n, $3, $4, b)
+				# A rate is of both threads, in millions a second.
+				if (v != "" && $1 ~ /^rate_/)
+					v = $3 * 1000 / v
+				# Less what the generator of the heartbeats takes.
+				if (v != "" && $1 == "heartbeat")
+					v -= value($1, n, $3, $4, "none")
+				printf " %s |", shown(v)
+			}
+			print ""
+		}' "$rows" -
+}
+
+cost() {
+	echo '| ns of CPU for each operation | twheel | own wheel | lazy wheel | timerfd |'
+	echo '|---|---|---|---|---|'
+	table 'libtwheel wheel lazy timerfd' <<-'END'
+		move	1000	1	random	move 1,000 timers later
+		move	1000000	1	random	move 1,000,000 timers later
+		rate_move	10000	2	random	two threads, 10,000 timers
+		expire_own	100000	1	random	expire 100,000 timers within 1 s
+	END
+}
+
+costs() {
+	echo '| ns of CPU for each operation | twheel | own wheel | lazy wheel | heap | libev | libevent | libuv | timerfd |'
+	echo '|---|---|---|---|---|---|---|---|---|'
+	table 'libtwheel wheel lazy heap libev libevent libuv timerfd' <<-'END'
+		move	1000	1	random	move, 1,000 timers
+		move	100000	1	random	move, 100,000 timers
+		move	1000000	1	random	move, 1,000,000 timers
+		rate_move	10000	2	random	move, 10,000 timers, two threads
+		pair	1000000	1	hot	arm and disarm at once, beside 1,000,000
+		turnover	100000	1	random	one of 100,000 ends, another begins
+		heartbeat	100000	1	paced	heartbeat, 100,000 connections, all in
+		expire_own	100000	1	random	expire 100,000 within 1 s
+	END
+}
+
+# fill FILE: prints it with its parts as they must be.
+fill() {
+	local line skip=
+
+	while IFS= read -r line; do
+		if [[ $line =~ ^'<!-- begin '(first|examples|guarantees|cost|costs)' -->'$ ]]; then
+			printf '%s\n\n' "$line"
+			"${BASH_REMATCH[1]}" || return
+			echo
+			skip=1
+		elif [[ $line = '<!-- end '* ]]; then
+			skip=
+			printf '%s\n' "$line"
+		elif [ -z "$skip" ]; then
+			printf '%s\n' "$line"
+		fi
+	done <"$1"
+}
+
+# unknown FILE: prints the tests that it names and that are not there.
+unknown() {
+	local files name
+
+	mapfile -t files < <(find userspace/selftests userspace/stress -name '*.c')
+	sed -nE 's/^TEST_F[A-Z_]*\(([a-z_0-9]+), ([a-z_0-9]+).*/\1.\2/p' "${files[@]}" >"$dir/tests"
+	sed -nE 's/^PAIR\(([a-z_0-9]+).*/pairs.\1/p; s/^STORM\(([a-z_0-9]+).*/storms.\1/p' \
+		"${files[@]}" >>"$dir/tests"
+	# shellcheck disable=SC2016
+	{
+		grep -oE '`[a-z_0-9]+\.[a-z_0-9*]+`' "$1" | tr -d '`' |
+			grep -vE '\.(c|h|sh|py|awk|md|pml|tsv|rules|syzlang)$|^twheel|^global\.' | sort -u ||
+			true
+	} |
+		while read -r name; do
+			# A star stands for the rest of a name.
+			grep -qE "^${name//\*/.*}$" "$dir/tests" || echo "$1: no test is called $name"
+		done
+}
+
+check=
+if [ "${1-}" = --check ]; then
+	check=1
+	shift
+fi
+[ $# -eq 0 ] || documents=("$@")
+status=0
+for file in "${documents[@]}"; do
+	fill "$file" >"$dir/new"
+	if [ -n "$check" ]; then
+		diff -u --label "$file" --label 'as doc/tables.sh writes it' "$file" "$dir/new" || status=1
+		unknown "$file" >"$dir/unknown"
+		cat "$dir/unknown"
+		[ ! -s "$dir/unknown" ] || status=1
+	else
+		cmp -s "$file" "$dir/new" || cp "$dir/new" "$file"
+	fi
+done
+exit $status
