@@ -189,6 +189,11 @@ bite() {
 	finds prose 'build/wrong.md:3: begins badly' awk -f ci/lint/prose.awk build/wrong.md
 	finds prose 'build/wrong.md:3: 43 words' awk -f ci/lint/prose.awk build/wrong.md
 	finds prose 'build/wrong.md:4: say fix' awk -f ci/lint/prose.awk build/wrong.md
+	finds prose 'words a sentence on average' awk -f ci/lint/prose.awk build/wrong.md
+	printf '<!-- begin guarantees -->\nnone\n<!-- end guarantees -->\n' >build/wrong.md
+	finds tables -none doc/tables.sh --check build/wrong.md
+	finds tables '+| G11 |' doc/tables.sh --check build/wrong.md
+	finds sizes 'README.md: ' sizes <<<'1 README.md'
 	rm -r "$dir" build/wrong.c build/wrong.md
 	finds sparse 'dereference of noderef expression' vm/module.sh 6.12 lint-wrong C=2 WRONG=y
 	finds W=1 unused-const-variable vm/module.sh 6.12 lint-wrong W=1 WRONG=y
@@ -210,6 +215,37 @@ manual() {
 
 prose() {
 	awk -f ci/lint/prose.awk "${prose[@]}"
+}
+
+# What of the documents is generated is as the sources have it.
+tables() {
+	doc/tables.sh --check
+}
+
+# sizes <LIST: of the documents, in bytes.
+sizes() {
+	local most file
+
+	while read -r most file; do
+		[ "$(wc -c <"$file")" -le "$most" ] ||
+			echo "$file: more than $most bytes"
+	done
+}
+
+document_sizes() {
+	sizes <<-'END'
+		9216 README.md
+		4096 SECURITY.md
+		5120 CONTRIBUTING.md
+		2048 CHANGELOG.md
+		5120 doc/install.md
+		5120 doc/troubleshooting.md
+		12288 doc/design.md
+		12288 doc/testing.md
+		3072 doc/twheeld.md
+		5120 doc/bench/README.md
+		1536 userspace/examples/README.md
+	END
 }
 
 # Nd is a word of the manual pages' language, parm is of modinfo's, to and fro are of
@@ -257,7 +293,7 @@ check() {
 	fi
 }
 
-echo 1..13
+echo 1..14
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -271,5 +307,7 @@ check codespell spelling
 check "manual pages" manual
 check "prose" prose
 awk -f ci/lint/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
+check "generated parts of documents" tables
+check "sizes of documents" document_sizes
 check "metadata of the module" metadata
 exit $failed
