@@ -73,7 +73,7 @@ heading() {
 	echo
 }
 
-# The figures of the summary, as vm/targets.sh calls them, and what they are.
+# The figures of the summary, as ci/targets.sh calls them, and what they are.
 chosen() {
 	cat <<-'END'
 		lines of the module that were reached in the kernel, in percent	lines of the module reached, in percent

@@ -115,7 +115,7 @@ guarantees() {
 		'the mapping is hostile ground' 'limits are errors' 'close ends it')
 	local files i tests
 
-	mapfile -t files < <(find userspace/selftests userspace/stress userspace/core kunit \
+	mapfile -t files < <(find userspace/tests kunit \
 		doc/model \( -name '*.c' -o -name '*.pml' \) | sort)
 	tags "${files[@]}" | sort -u >"$dir/tags"
 	echo '| | guarantee | tests |'
@@ -226,7 +226,7 @@ fill() {
 unknown() {
 	local files name
 
-	mapfile -t files < <(find userspace/selftests userspace/stress -name '*.c')
+	mapfile -t files < <(find userspace/tests -name '*.c')
 	sed -nE 's/^TEST_F[A-Z_]*\(([a-z_0-9]+), ([a-z_0-9]+).*/\1.\2/p' "${files[@]}" >"$dir/tests"
 	sed -nE 's/^PAIR\(([a-z_0-9]+).*/pairs.\1/p; s/^STORM\(([a-z_0-9]+).*/storms.\1/p' \
 		"${files[@]}" >>"$dir/tests"

@@ -293,7 +293,7 @@ check() {
 	fi
 }
 
-echo 1..14
+echo 1..15
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
