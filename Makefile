@@ -61,58 +61,6 @@ demo-tasks:
 	@vm/deps.sh daemon
 	@$(MAKE) -s -C userspace/daemon demo
 
-check:
-	@ci/check.sh
-
-check-full:
-	@ci/check.sh --full
-
-lint:
-	@vm/deps.sh check
-	@ci/lint/lint.sh
-
-kunit:
-	set -e; for kernel in $(or $(KERNEL),6.12 6.1); do kunit/run.sh $$kernel; done
-
-model:
-	@vm/deps.sh check
-	doc/model/run.sh
-
-coverage:
-	kunit/coverage.sh
-
-fuzz:
-	@vm/deps.sh check
-	userspace/tests/unit/fuzz.sh
-
-# Each of the rigs by itself, for as long as make check-full gives it, or longer.
-gate:
-	@vm/deps.sh check
-	@ci/gate/gate.sh $(KERNEL)
-
-suite:
-	@vm/deps.sh check
-	@ci/programs.sh
-	@ci/suite.sh $(or $(KERNEL),6.12) \
-		$(or $(SUITE),$(if $(VARIANT)$(filter-out 6.12 6.1,$(KERNEL)),64,all)) \
-		$(addprefix --variant ,$(VARIANT))
-
-stress:
-	@vm/deps.sh check
-	@ci/stress.sh $(or $(KERNEL),6.12) full --parallel
-
-soak:
-	@vm/deps.sh check
-	@ci/stress.sh $(or $(KERNEL),6.12) full --only soak --soak $(or $(SECONDS),3600) --parallel
-
-exact power:
-	@vm/deps.sh check
-	@ci/$@.sh $(KERNEL)
-
-coverage-module:
-	@vm/deps.sh check
-	@ci/coverage.sh
-
 bench:
 	@vm/deps.sh bench
 	@userspace/bench/run.sh $(if $(HERE),--here)
@@ -120,6 +68,8 @@ bench:
 bench-full:
 	@vm/deps.sh bench
 	@userspace/bench/run.sh --full $(if $(HERE),--here)
+
+include ci/stages.mk
 
 # The droppings of the kernel's build are listed here, so that it takes no
 # kernel to be rid of them.
@@ -143,16 +93,8 @@ help:
 	@echo 'make demo-tasks       1,000 callbacks by two daemons, one of which is killed'
 	@echo 'make check            the tests that CI runs, each in its kernels'
 	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (90)'
-	@echo 'make lint             the static ones alone'
-	@echo 'make kunit            the suites of the wheel, in user-mode Linux; KERNEL=6.1, 6.12'
-	@echo 'make model            the protocol of the deadline table, by spin'
-	@echo 'make coverage         what of the wheel its suites reach'
-	@echo 'make coverage-module  what of the module its tests reach, in a kernel'
-	@echo 'make fuzz             the wheel and the timers against models, natively'
-	@echo 'make gate, suite, stress, soak, exact, power  one of the rigs by itself;'
-	@echo '                      KERNEL=NAME of vm/kernel.sh (or, of a gate, of ci/gate/gate.sh),'
-	@echo '                      SUITE= of ci/suite.sh, VARIANT= of the module there (canary),'
-	@echo '                      SECONDS= of an hour of soak'
+	@echo 'make NAME             a stage of these alone: '
+	@echo '$(stages)' | fold -s -w 64 | sed 's/^/                        /'
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'
@@ -160,6 +102,5 @@ help:
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
-	dkms-install dkms-remove vm demo twheeld demo-tasks check check-full lint \
-	kunit model coverage coverage-module fuzz gate suite stress soak exact power \
+	dkms-install dkms-remove vm demo twheeld demo-tasks \
 	bench bench-full clean help

@@ -143,8 +143,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
  * in front of its bucket, or at the end in one of the finest level, if @append.
  * In a bucket that is not empty, its bit is set and the visit is known already.
  */
-static void enqueue(struct wheel *w, struct wheel_node *node,
-				    unsigned int floor, bool append)
+static void enqueue(struct wheel *w, struct wheel_node *node, unsigned int floor, bool append)
 {
 	u64 distance = node->tick - w->clk;
 	/* Level l reaches 2^((l + 1) * slot_bits) ticks, inclusively. */

@@ -122,7 +122,7 @@ void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
 
 /* Queues @e at @at, a tick that the wheel has not reached, and says so. */
 static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot,
-			    u64 at, u64 slack, u64 now)
+		     u64 at, u64 slack, u64 now)
 	__must_hold(t->store->lock)
 {
 	detach(t, e);

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The stages of make check and make check-full. `make NAME` runs one of them; its whole
+# output is in build/logs/NAME.log. ci/stage.sh counts what it says.
+#
+# Some run before the others, one by one: there threads race on both processors of a
+# machine, or times are judged. Beside others the host gives the machine turns of
+# milliseconds, in which nothing meets. The others run on all processors, the longest
+# first.
+#
+# What is done by the million is done by TWHEEL_CHECK_SHARE percent (10) of that in make
+# check-full. ci/targets.sh judges in the end whether the share has been done.
+
+share = $(shell expr $1 '*' $(or $(TWHEEL_CHECK_SHARE),10) / 100)
+# make check-full sets FULL, and so may who runs a stage alone.
+full = $(if $(FULL),$1,$2)
+
+# How long the threads of libtwheel race.
+export TWHEEL_RACE_SECONDS := $(or $(TWHEEL_RACE_SECONDS),$(call full,60,4))
+
+# $(call stage,NAME,COMMAND)
+stage = $(eval $(call stage_rule,$(strip $1),$2))
+define stage_rule
+stages += $1
+.PHONY: $1
+$1: $(if $(filter build,$1)$(IN_CHECK),,build)
+	@ci/stage.sh $1 $2
+endef
+
+$(call stage, build, ci/build.sh)
+
+# Alone, in make check.
+$(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --fuzz 10)
+$(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000))
+$(call stage, daemon, userspace/daemon/check.sh $(call full,60))
+alone := stress-6.12 core-races daemon
+
+# Beside each other.
+$(call stage, vm-6.12, ci/suite.sh 6.12)
+$(call stage, uml, ci/suite.sh uml 64 --bin build/stress/fail_nth --run fail_nth)
+$(call stage, kcsan, ci/suite.sh kcsan races)
+$(call stage, vm-6.1, ci/suite.sh 6.1)
+$(call stage, lint, ci/lint/lint.sh)
+$(call stage, lib, userspace/lib/check.sh)
+$(call stage, storms-exact, ci/stress.sh 6.12 short --only storms)
+$(call stage, fuzz-uml, ci/stress.sh uml short --only fuzz --fuzz 60)
+$(call stage, model, doc/model/run.sh)
+$(call stage, races-6.12, ci/suite.sh 6.12 races)
+$(call stage, builds, userspace/lib/builds.sh)
+$(call stage, threads, ci/suite.sh 6.12 threads)
+$(call stage, gate, ci/gate/gate.sh)
+$(call stage, packaging, packaging/test.sh)
+$(call stage, kunit-6.12, kunit/run.sh --kasan 6.12)
+$(call stage, kunit-6.1, kunit/run.sh 6.1)
+$(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
+$(call stage, daemon-vm, userspace/daemon/test/vm.sh)
+$(call stage, core, $(MAKE) -s -C userspace/tests/unit check)
+$(call stage, coverage, kunit/coverage.sh)
+$(call stage, rt, ci/suite.sh 6.12-rt 64)
+$(call stage, bench-test, userspace/bench/test.sh)
+together := $(filter-out build $(alone),$(stages))
+
+check_stages := $(stages)
+
+# And these in make check-full, of which the last can be done without most easily.
+$(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
+	--lives $(call share,100) --soak $(call share,600))
+$(call stage, calls, ci/stress.sh uml full --only fuzz --fuzz $(call share,20000) \
+	--calls $(call share,20000000))
+$(call stage, signals, ci/suite.sh uml signals)
+$(call stage, lives-uml, ci/stress.sh uml full --only lives --lives $(call share,150))
+$(call stage, debug, ci/suite.sh debug 64 --bin build/stress/fail_nth --run 'fail_nth -F load')
+$(call stage, kcsan-64, ci/suite.sh kcsan 64)
+$(call stage, rt-debug, ci/suite.sh rt-debug 64)
+$(call stage, kmsan, ci/suite.sh kmsan 64)
+$(call stage, module, ci/coverage.sh)
+$(call stage, soak, ci/stress.sh 6.12 full --only soak --parallel)
+$(call stage, lives, ci/stress.sh 6.12 full --only lives --lives $(call share,400) --parallel)
+$(call stage, gate-tests, ci/gate/gate.sh tests)
+$(call stage, power, ci/power.sh)
+$(call stage, gate-stock, ci/gate/gate.sh stock)
+$(call stage, gate-stalls, ci/gate/gate.sh stalls)
+$(call stage, gate-uml, ci/gate/gate.sh uml)
+$(call stage, gate-debug, ci/gate/gate.sh debug)
+$(call stage, gate-kcsan, ci/gate/gate.sh kcsan)
+$(call stage, gate-rt-debug, ci/gate/gate.sh rt-debug)
+$(call stage, s390x, ci/suite.sh s390x-6.1 64)
+$(call stage, arm64, ci/suite.sh arm64-6.12 64)
+$(call stage, gate-kmsan, ci/gate/gate.sh kmsan)
+$(call stage, debug-32, ci/suite.sh debug 32 --bin build/stress32/fail_nth:/bin32 \
+	--run '/bin32/fail_nth -F load')
+$(call stage, rt-6.1, ci/suite.sh 6.1-rt 64)
+$(call stage, races32, ci/suite.sh 6.12 races32)
+$(call stage, canary, ci/suite.sh 6.12 64 --variant canary)
+$(call stage, gate-kunit, ci/gate/gate.sh kunit)
+$(call stage, gate-canary, ci/gate/gate.sh canary)
+full_together := $(filter-out $(check_stages),$(stages))
+
+$(call stage, storms, ci/stress.sh 6.12 full --only storms --parallel)
+$(call stage, pairs, ci/stress.sh 6.12 full --only pairs --pairs $(call share,600) \
+	--loops $(call share,1000000) --parallel)
+$(call stage, pairs-debug, ci/stress.sh debug full --only pairs --pairs $(call share,200) \
+	--loops $(call share,1000000) --parallel)
+$(call stage, exact, ci/exact.sh)
+$(call stage, gate-core, ci/gate/gate.sh core)
+$(call stage, stress-32, ci/stress.sh 6.12 short --32 --parallel)
+$(call stage, stress-6.1, ci/stress.sh 6.1 short --parallel --fuzz 10)
+$(call stage, stress-rt, ci/stress.sh 6.12-rt short --parallel --fuzz 10)
+$(call stage, kcsan-pairs, ci/stress.sh kcsan short --only pairs --parallel)
+$(call stage, debug-races, ci/suite.sh debug races)
+$(call stage, rt-races, ci/suite.sh 6.12-rt races)
+$(call stage, rt-debug-races, ci/suite.sh rt-debug races)
+$(call stage, s390x-races, ci/suite.sh s390x-6.1 races)
+$(call stage, arm64-races, ci/suite.sh arm64-6.12 races)
+$(call stage, races-6.1, ci/suite.sh 6.1 races)
+full_alone := $(filter-out $(check_stages) $(full_together),$(stages))
+
+$(call stage, targets, ci/targets.sh $(TWHEEL_CHECK_SHARE))
+
+# User-mode Linux waits by the host's time: one at a time.
+$(if $(IN_CHECK),$(eval gate-uml: | uml))
+
+# $(call run,STAGES,JOBS). What fails is counted, and the others go on.
+run = @$(MAKE) -j$2 IN_CHECK=1 $1
+
+check:
+	@ci/check.sh begin short $(check_stages)
+	$(call run,build,1)
+	$(call run,$(alone),1)
+	$(call run,$(together),$(shell nproc))
+	@ci/check.sh end
+
+check-full:
+	@ci/check.sh begin full $(stages)
+	$(call run,build FULL=1,1)
+	$(call run,$(alone) $(full_alone) FULL=1,1)
+	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
+	$(call run,targets FULL=1,1)
+	@ci/check.sh end
+
+.PHONY: check check-full
