@@ -138,8 +138,17 @@ inside() {
 	echo "$number $failures" >"$dir/sums"
 }
 
-# What make install puts where, and whether it is of use there. The pages of functions are
-# another test's.
+# All programs, by the makefile that make demo uses. What it leaves out it may say.
+built_silently() {
+	local said
+
+	said=$(make -s -C "$top/userspace" O="$dir/quiet" 2>&1) || return
+	said=$(grep -v '^without the headers of their loops: ' <<<"$said" | grep .) || return 0
+	echo "$said"
+	return 1
+}
+
+# What make install puts where, and whether it is of use there.
 installed_files() {
 	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr install &&
 		diff <(cd "$dir/root/usr" && find . ! -type d ! -name 'twheel_*.3' | sort) - <<-END
@@ -222,6 +231,7 @@ before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
+check "the programs are built without a word" built_silently
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
