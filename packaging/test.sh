@@ -201,7 +201,7 @@ relative_refused() {
 
 	for where in "$top"/userspace{,/lib}; do
 		for what in PREFIX LIBDIR DESTDIR; do
-			grep 'PREFIX, LIBDIR and DESTDIR are absolute' <<<"$(make -n -C "$where" \
+			grep "$what must be absolute, not \"relative\"" <<<"$(make -n -C "$where" \
 				O="$dir/user" "$what=relative" install 2>&1)" || return
 		done
 	done
