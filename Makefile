@@ -41,10 +41,19 @@ dkms-install:
 dkms-remove:
 	$(SUDO) packaging/dkms.sh remove
 
+# make would take a further word for a file that is up to date, and pass.
+ifneq ($(filter vm,$(MAKECMDGOALS)),)
+ifneq ($(filter-out vm,$(MAKECMDGOALS)),)
+$(error make vm takes no further word: "$(filter-out vm,$(MAKECMDGOALS))". \
+	To run a script in the VM: make vm SCRIPT=FILE)
+endif
+endif
+
 vm:
+	$(if $(SCRIPT),$(if $(wildcard $(SCRIPT)),,$(error make vm: no file "$(SCRIPT)")))
 	@vm/deps.sh
 	@$(programs)
-	@vm/run.sh --name shell --bin build/user --shell
+	@vm/run.sh --name shell --bin build/user --shell $(if $(SCRIPT),<'$(SCRIPT)')
 
 demo:
 	@vm/deps.sh
@@ -87,7 +96,8 @@ help:
 	@echo 'make uninstall        and out of it'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
-	@echo 'make vm               a shell in a virtual machine with /dev/twheel'
+	@echo 'make vm               a shell in a virtual machine with /dev/twheel; or a script,'
+	@echo '                      SCRIPT=FILE, whose exit status counts'
 	@echo 'make demo             a server with 1,000 connections in one'
 	@echo 'make twheeld          the daemon for delayed tasks, into build/user'
 	@echo 'make demo-tasks       1,000 callbacks by two daemons, one of which is killed'

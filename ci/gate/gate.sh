@@ -42,6 +42,32 @@ boot() {
 	printf '%s\n' "$output" | sed 's/^/# /'
 }
 
+# make_vm LINE: the same of make vm, with a script of this line.
+make_vm() {
+	status=0
+	echo "$1" >"$build/gate-script"
+	output=$(make -C "$top" vm SCRIPT=build/gate-script 2>&1) || status=$?
+	printf '%s\n' "$output" | sed 's/^/# /'
+}
+
+# typed LINE...: the same of a shell for a person, who types these lines.
+typed() {
+	local log=$logs/gate-typed.output.log
+
+	status=0
+	rm -f "$log"
+	output=$(
+		{
+			timeout 300 sh -c 'until grep -qs "pulls the plug" "$0"; do sleep 0.2; done' "$log"
+			for line; do
+				sleep 1
+				printf '%s\n' "$line"
+			done
+		} | timeout 600 script -qec "'$top/vm/run.sh' --name gate-typed --shell" /dev/null 2>&1
+	) || status=$?
+	printf '%s\n' "$output" | tr -d '\r' | sed 's/^/# /'
+}
+
 says() {
 	grep -qF -e "$1" <<<"$output"
 }
@@ -410,10 +436,19 @@ stock)
 	boot shell --shell <<<'exit 7'
 	ok "a script in a shell that fails" test "$status" -eq 7
 	ok "and its verdict" refused
-	boot shell --shell <<<'true'
-	ok "one that succeeds" test "$status" -eq 0
+	boot shell --shell <<<'rmmod twheel'
+	ok "one that succeeds, and unloads the module" test "$status" -eq 0
 	boot shell --shell <<<'kill -SEGV $$'
 	ok "one that crashes" test "$status" -eq 139
+	make_vm 'test -c /dev/twheel && exit 9'
+	ok "make vm SCRIPT=: its status" says 'Error 9'
+	ok "fails make" test "$status" -eq 2
+	make_vm 'test -c /dev/twheel'
+	ok "make vm SCRIPT=: one that succeeds" test "$status" -eq 0
+	# And with a person in front of it.
+	typed false 'exit 3'
+	ok "to leave the shell after a command that failed is no failure" test "$status" -eq 0
+	ok "and its verdict" says 'twheel-vm: verdict: PASS'
 
 	boot coarse --append highres=off -- true
 	ok "a machine whose timers go by a tick" says 'fail: no timers of high resolution'
@@ -803,8 +838,15 @@ ok "exact: with too few" differ 'no times to compare' 23 23
 ok "exact: a first run that fails" never alike 24 24 1
 ok "exact: a second" differ 'the second run failed' 24 24 2
 
-# What a whole run leaves, and what may go into doc/testing.md.
-cp "$top/ci/reliability.sh" "$copy/ci"
+# What make vm does not run, it does not say to have run.
+make_says() {
+	! output=$(make -C "$top" -n vm "${@:2}" 2>&1) && says "$1"
+}
+ok "make vm: a further word" make_says 'make vm takes no further word: "Makefile"' Makefile
+ok "make vm: a script that is absent" make_says 'no file "absent.sh"' SCRIPT=absent.sh
+
+# What may go into doc/reliability.md.
+cp "$top/ci/reliability.sh" "$copy/vm"
 rm -f "$copy/build/results"/*
 mkdir "$copy/doc"
 written() {
