@@ -20,7 +20,8 @@
  *   twheel.params=A=1,B=2	parameters of the module
  *   twheel.now=SECONDS		what the clock should show, since 1970
  *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands; "pipe"
- *				if its input comes from no terminal
+ *				if its input comes from no terminal: then it is a
+ *				script, whose exit status counts
  *   twheel.emulated=1		the processor is emulated: the shell says so
  *   twheel.port=DEVICE		where we speak, in place of /dev/ttyS1
  *   twheel.gcov=1		shows what gcov counted in the module
@@ -282,6 +283,11 @@ static bool load_module(void)
 	return loaded;
 }
 
+static bool is_loaded(void)
+{
+	return !access("/sys/module/" MODULE, F_OK);
+}
+
 static void unload_module(void)
 {
 	if (syscall(SYS_delete_module, MODULE, O_NONBLOCK))
@@ -441,7 +447,7 @@ static void run_shell(const char *window)
 	wait_for(start(argv, true), &status, 0);
 	/* The end of the session hung up all that had it open. */
 	open_port(window);
-	/* What a person did last says nothing of the whole. */
+	/* A person who leaves after a command that failed has seen that. A script counts. */
 	if (pipe)
 		judge(status, "the script on stdin");
 }
@@ -789,6 +795,9 @@ int main(void)
 			option("twheel.leaks") ? scan_for_leaks : NULL);
 	kill_all();
 	scan_for_leaks();
+	/* A person may have unloaded it. A test that does so has to load it again. */
+	if (shell)
+		loaded = is_loaded();
 	if (loaded) {
 		unload_module();
 		scan_for_leaks();
