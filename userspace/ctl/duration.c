@@ -4,7 +4,7 @@
  *
  * Exact integers throughout. Units come from the largest to the smallest, each
  * at most once; each digit of a fraction must be whole nanoseconds; a number
- * without a unit stands alone and is in the unit that the caller names. What is
+ * without a unit stands alone and counts seconds, as it does for sleep(1). What is
  * printed can be read back.
  */
 #include <ctype.h>
@@ -67,13 +67,11 @@ static const char *add_fraction(const char **p, const char *end, __u64 ns, __u64
  * parse_duration_part() - read a duration that ends before the string does
  * @text: where it begins
  * @len: how long it is
- * @bare_unit: what a number without a unit counts, in ns
  * @ns: the result; only set on success
  *
  * Return: NULL, or what is wrong with it.
  */
-const char *parse_duration_part(const char *text, size_t len, __u64 bare_unit,
-				__u64 *ns)
+const char *parse_duration_part(const char *text, size_t len, __u64 *ns)
 {
 	const struct unit *last = NULL;
 	const char *end = text + len;
@@ -84,7 +82,7 @@ const char *parse_duration_part(const char *text, size_t len, __u64 bare_unit,
 		return "empty";
 	while (p < end) {
 		const char *number = p, *fraction = NULL, *name, *why;
-		__u64 scale = bare_unit;
+		__u64 scale = NSEC_PER_SEC;
 
 		while (p < end && isdigit((unsigned char)*p))
 			p++;
@@ -126,14 +124,13 @@ const char *parse_duration_part(const char *text, size_t len, __u64 bare_unit,
 /**
  * parse_duration() - read a duration
  * @text: all of it
- * @bare_unit: what a number without a unit counts, in ns
  * @ns: the result; only set on success
  *
  * Return: NULL, or what is wrong with it.
  */
-const char *parse_duration(const char *text, __u64 bare_unit, __u64 *ns)
+const char *parse_duration(const char *text, __u64 *ns)
 {
-	return parse_duration_part(text, strlen(text), bare_unit, ns);
+	return parse_duration_part(text, strlen(text), ns);
 }
 
 /**

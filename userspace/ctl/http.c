@@ -313,6 +313,13 @@ char *base64_decode(const char *text, size_t *len)
 	return out;
 }
 
+json_t *duration_value(const char *text)
+{
+	size_t number = strspn(text, "0123456789.");
+
+	return json_sprintf("%s%s", text, number && !text[number] ? "s" : "");
+}
+
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)
 {
 	char duration[DURATION_LEN];

@@ -50,6 +50,9 @@ char *base64_decode(const char *text, size_t *len);
 /* Prints an answer as one line of JSON and gives up its reference. */
 void print_json(json_t *answer);
 
+/* A duration as the daemon has it: for that, a number without a unit is in ms. */
+json_t *duration_value(const char *text);
+
 /* "in 5s", "3s ago" for a Unix time in ms. */
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms);
 

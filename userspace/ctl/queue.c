@@ -94,10 +94,10 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 				number_option(verb, "--lanes", optarg, 256)));
 			break;
 		case 'a':
-			json_object_set_new(settings, "ahead", json_string(optarg));
+			json_object_set_new(settings, "ahead", duration_value(optarg));
 			break;
 		case 't':
-			json_object_set_new(settings, "timeout", json_string(optarg));
+			json_object_set_new(settings, "timeout", duration_value(optarg));
 			break;
 		case 'M':
 			json_object_set_new(settings, "lane_max", json_integer((json_int_t)

@@ -294,7 +294,7 @@ static int cmd_sleep(struct shell *sh, char **word)
 	__u64 ns, end;
 	int ret;
 
-	why = parse_duration(word[1], NSEC_PER_MSEC, &ns);
+	why = parse_duration(word[1], &ns);
 	if (why)
 		return failed(sh, STATUS_USAGE, word[1], why);
 	if (__builtin_add_overflow(now, ns, &end))

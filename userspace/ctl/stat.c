@@ -145,7 +145,7 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 		if (opt == 'a')
 			load_add(&load, verb, optarg);
 	if (optind < argc) {
-		why = parse_duration(argv[optind], NSEC_PER_SEC, &interval);
+		why = parse_duration(argv[optind], &interval);
 		if (!why && !interval)
 			why = "an interval of nothing";
 		if (!why && interval > 86400 * NSEC_PER_SEC)
@@ -181,7 +181,7 @@ const struct verb verb_stat = {
 		"moved, cascaded and wakeups count within the interval, as do the percentiles of\n"
 		"the lateness; worst is since the start, and so are all counters of --json.\n"
 		"At the end, or on SIGINT or SIGTERM, comes the histogram of the lateness.\n"
-		"INTERVAL without a unit is in seconds; without COUNT there is no end, without\n"
+		"INTERVAL is a DURATION; without COUNT there is no end, without\n"
 		"INTERVAL one row after 1s.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",

@@ -36,7 +36,7 @@ struct command {
 	__u64 limit;
 };
 
-/* Digits are milliseconds, as the daemon has them; anything else is a text. */
+/* A point in time. Digits are Unix milliseconds, anything else is a text. */
 static json_t *time_value(const char *text)
 {
 	char *end;
@@ -91,10 +91,10 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 			json_object_set_new(c->task, "at", time_value(optarg));
 			break;
 		case 'n':
-			json_object_set_new(c->task, "in", time_value(optarg));
+			json_object_set_new(c->task, "in", duration_value(optarg));
 			break;
 		case 'e':
-			json_object_set_new(c->task, "every", time_value(optarg));
+			json_object_set_new(c->task, "every", duration_value(optarg));
 			break;
 		case 'u':
 			json_object_set_new(c->callback, "url", json_string(optarg));
@@ -109,10 +109,10 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 			json_object_set_new(c->task, "payload", payload_value(verb, optarg));
 			break;
 		case 't':
-			json_object_set_new(c->task, "timeout", time_value(optarg));
+			json_object_set_new(c->task, "timeout", duration_value(optarg));
 			break;
 		case 'k':
-			json_object_set_new(c->task, "keep", time_value(optarg));
+			json_object_set_new(c->task, "keep", duration_value(optarg));
 			break;
 		case 'x':
 			json_object_set_new(c->task, "if_exists", json_string(optarg));

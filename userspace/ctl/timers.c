@@ -83,11 +83,11 @@ static const char *parse_part(const char *text, size_t len, struct spec *s)
 	}
 	if (is_key(&text, &len, "period=")) {
 		s->says_period = true;
-		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->period);
+		return parse_duration_part(text, len, &s->period);
 	}
 	if (is_key(&text, &len, "slack=")) {
 		s->says_slack = true;
-		return parse_duration_part(text, len, NSEC_PER_MSEC, &s->slack);
+		return parse_duration_part(text, len, &s->slack);
 	}
 	if (is_key(&text, &len, "label="))
 		return parse_name(text, len, s->name);
@@ -113,9 +113,9 @@ const char *parse_spec(const char *text, struct spec *s)
 		s->flags = TWHEEL_DISARMED;
 	} else if (*text == '@') {
 		s->flags = TWHEEL_ABSTIME;
-		why = parse_duration_part(text + 1, len - 1, NSEC_PER_SEC, &s->deadline);
+		why = parse_duration_part(text + 1, len - 1, &s->deadline);
 	} else {
-		why = parse_duration_part(text, len, NSEC_PER_MSEC, &s->deadline);
+		why = parse_duration_part(text, len, &s->deadline);
 	}
 	while (!why && text[len]) {
 		text += len + 1;

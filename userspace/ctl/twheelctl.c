@@ -77,8 +77,8 @@ static const char common_help[] =
 	"      --slot-bits=N     each level has 2^N buckets\n"
 	"      --max-timers=N    how many timers the wheel may hold\n"
 	"\n"
-	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d; a bare number\n"
-	"is milliseconds.\n"
+	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d. A number\n"
+	"without a unit is in seconds.\n"
 	"\n"
 	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
 	"which needs no module.\n"
@@ -91,7 +91,10 @@ static const char remote_help[] =
 	"                        or 127.0.0.1:7733\n"
 	"      --token-file=FILE its first line is the bearer token\n"
 	"  -j, --json            one JSON object a line\n"
-	"  -h, --help            this text\n";
+	"  -h, --help            this text\n"
+	"\n"
+	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ms, s, m, h, d. A number without a unit\n"
+	"is in seconds.\n";
 
 /* Prints one line to stderr, in the way of all errors of this program. */
 void complain(const char *fmt, ...)
@@ -217,7 +220,7 @@ __u64 duration_option(const struct verb *verb, const char *option,
 	const char *why;
 	__u64 ns;
 
-	why = parse_duration(text, NSEC_PER_MSEC, &ns);
+	why = parse_duration(text, &ns);
 	if (why)
 		usage_error(verb, "%s: \"%s\": %s", option, text, why);
 	return ns;

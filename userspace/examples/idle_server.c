@@ -787,7 +787,8 @@ static const char help[] =
 	"  --count          trace the demo, which makes it slow, and say which system\n"
 	"                   calls it made for its wheel\n"
 	"  --port=N         where to listen; default 7700, the demo takes a free one\n"
-	"  --timeout=N      how long a connection may be silent; default 30s, demo 3s\n"
+	"  --timeout=N      how many seconds (or ms) a connection may be silent;\n"
+	"                   default 30s, demo 3s\n"
 	"  --connections=N  how many to hold; default 1000\n"
 	"\n"
 	"Without /dev/twheel its wheel is in the process; TWHEEL_BACKEND=kernel or\n"
@@ -811,15 +812,15 @@ static unsigned long parse_number(const char *what, const char *text, unsigned l
 	return value;
 }
 
-/* Milliseconds unless it says seconds. */
+/* Seconds unless it says milliseconds. */
 static __u64 timeout_ns(char *text)
 {
 	size_t digits = strspn(text, "0123456789");
-	__u64 unit = NSEC_PER_MSEC;
+	__u64 unit = NSEC_PER_SEC;
 
-	if (!strcmp(text + digits, "s"))
-		unit = NSEC_PER_SEC;
-	else if (text[digits] && strcmp(text + digits, "ms"))
+	if (!strcmp(text + digits, "ms"))
+		unit = NSEC_PER_MSEC;
+	else if (text[digits] && strcmp(text + digits, "s"))
 		usage("not a timeout", text);
 	text[digits] = '\0';
 	return parse_number("--timeout", text, 1000000) * unit;

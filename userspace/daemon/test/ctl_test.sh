@@ -79,6 +79,10 @@ run task move mail a --in=2h
 output_has '^a  scheduled  in (1h59m|2h)' "task move"
 run queue forecast mail
 output_has '^mail +0 +0 +1$' "queue forecast counts the task"
+run task move mail a --in=1800
+output_has '^a  scheduled  in (29m|30m)' "a duration without a unit is in seconds"
+run task move mail a --in=1.5h
+output_has '^a  scheduled  in (1h29m|1h30m)' "one with a unit is as it was"
 run task get --json mail a
 output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
 run task cancel mail a

@@ -222,7 +222,7 @@ test_info() {
 	run info --json --tick 2ms
 	value_is tick_ns 1048576 "--tick=2ms"
 	run info --json --tick 5
-	value_is tick_ns 4194304 "--tick of a bare number is ms"
+	value_is tick_ns 4294967296 "--tick of a bare number is seconds"
 	run info extra
 	status_is 2 "info with an argument"
 }
@@ -327,8 +327,10 @@ test_durations() {
 		value_is slack_ns "$ns" "duration $text is $ns ns"
 	done <<-END
 		0 0
-		1 1000000
-		250 250000000
+		1 1000000000
+		250 250000000000
+		1.5 1500000000
+		18446744073 18446744073000000000
 		1ns 1
 		1us 1000
 		1ms 1000000
@@ -350,7 +352,7 @@ test_durations() {
 		213504d -
 		213503d24h -
 		99999999999999999999 -
-		18446744073710 -
+		18446744074 -
 		5x -
 		5S -
 		5s6 -
@@ -374,6 +376,18 @@ test_durations() {
 	value_is deadline_ns 4000000000500000000 "@ is in seconds"
 	echo 'add @1000000h' | run_shell --json
 	value_is deadline_ns 3600000000000000000 "@ takes units"
+	echo 'add idle,period=2' | run_shell --json
+	value_is period_ns 2000000000 "period= is in seconds"
+	before=$(uptime_cs)
+	printf 'sleep 1\n' | run_shell
+	after=$(uptime_cs)
+	holds "sleep of the shell is in seconds" [ $((after - before)) -ge 99 ]
+	before=$(uptime_cs)
+	run after 1 -- true
+	after=$(uptime_cs)
+	holds "after is in seconds" [ $((after - before)) -ge 99 ]
+	run monitor --help
+	output_has '^without a unit is in seconds' "--help says what a bare number is"
 }
 
 test_after() {
@@ -387,7 +401,7 @@ test_after() {
 	result $is "after 300ms takes that long"
 
 	before=$(uptime_cs)
-	run after 300 -- sh -c 'echo "$0 $1"; exit 7' one -x
+	run after 0.3 -- sh -c 'echo "$0 $1"; exit 7' one -x
 	after=$(uptime_cs)
 	status_is 7 "after: status of the command"
 	output_is "one -x" "after: the command's output and nothing else"
@@ -835,13 +849,13 @@ test_wheel() {
 	# Level 1 has buckets of 1.07 s here. Three timers, as one may be due just
 	# when its bucket is reached.
 	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
-		--add 3s --add 3300 --add 3600
+		--add 3s --add 3300ms --add 3.6
 	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
 		"wheel: a timer is far at first"
 	output_has '"level":0,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
 		"wheel: and moves down"
 	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
-		--add 200ms,slack=1100ms --add 400,slack=1100ms
+		--add 200ms,slack=1100ms --add 400ms,slack=1100ms
 	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[12]' \
 		"wheel: a timer with slack is far, however near its deadline"
 	output_lacks '"level":0,[^]]*"occupied":\[\{' "wheel: and does not move down"
