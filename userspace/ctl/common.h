@@ -132,6 +132,8 @@ __u64 monotonic_now(void);
 /* duration.c */
 #define DURATION_LEN	32
 
+extern const char negative_duration[];
+
 const char *parse_duration(const char *text, __u64 *ns);
 const char *parse_duration_part(const char *text, size_t len, __u64 *ns);
 const char *duration_text(char buf[DURATION_LEN], __u64 ns);

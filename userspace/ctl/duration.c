@@ -25,6 +25,8 @@ static const struct unit {
 	{ "ns", 1 },
 };
 
+const char negative_duration[] = "a duration cannot be negative";
+
 static const struct unit *find_unit(const char *name, size_t len)
 {
 	size_t i;
@@ -80,6 +82,8 @@ const char *parse_duration_part(const char *text, size_t len, __u64 *ns)
 
 	if (!len)
 		return "empty";
+	if (*text == '-')
+		return negative_duration;
 	while (p < end) {
 		const char *number = p, *fraction = NULL, *name, *why;
 		__u64 scale = NSEC_PER_SEC;

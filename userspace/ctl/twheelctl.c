@@ -271,12 +271,32 @@ static void print_help(const struct verb *verb)
 	       verb->remote ? "" : lifetime_note);
 }
 
+static bool is_negative_number(const char *word)
+{
+	return word && *word == '-' && (isdigit((unsigned char)word[1]) || word[1] == '.');
+}
+
+/* Complains of a negative number, which getopt took for options, if @verb takes a number. */
+static void refuse_negative(const struct verb *verb, char **argv)
+{
+	char **word = argv + optind - 1;
+
+	if (!is_negative_number(*word) && !is_negative_number(*++word))
+		return;
+	if (verb == &verb_after)
+		usage_error(verb, "%s: %s", *word, negative_duration);
+	if (verb == &verb_stat)
+		usage_error(verb, "%s: an interval or a count cannot be negative", *word);
+}
+
 /* Getopt has stopped at argv[optind - 1], or in the word behind it; see there. */
-static _Noreturn void option_error(const struct verb *verb, const char *word,
+static _Noreturn void option_error(const struct verb *verb, char **argv,
 				   const char *shortopts, const struct option *longopts)
 {
+	const char *word = argv[optind - 1];
 	const struct option *o;
 
+	refuse_negative(verb, argv);
 	/* One that getopt does not know at all has no value. */
 	if (!optopt)
 		usage_error(verb, "unknown option %s", word);
@@ -362,7 +382,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 		case ':':
 			usage_error(verb, "%s needs an argument", argv[optind - 1]);
 		case '?':
-			option_error(verb, argv[optind - 1], shortopts, longopts);
+			option_error(verb, argv, shortopts, longopts);
 		default:
 			return opt;
 		}

@@ -180,8 +180,19 @@ test_front() {
 		error_has "^twheelctl: cannot write: " "$line: says so"
 	done
 
-	run after -5s
-	error_has '^twheelctl: after: unknown option -5$' "an unknown short option is named"
+	run after -x
+	error_has '^twheelctl: after: unknown option -x$' "an unknown short option is named"
+	for line in "after -5" "after -5s" "after -0.5" "after -.5s" "after -- -5" \
+		"monitor --add -5s" "monitor --add 1s,period=-5" "monitor --add 1s --idle-timeout=-5"; do
+		# shellcheck disable=SC2086
+		run $line
+		status_is 2 "$line"
+		error_has '^twheelctl: .*-[0-9.s]+"?: a duration cannot be negative$' "$line: says why"
+	done
+	run stat 1 -1
+	error_has '^twheelctl: stat: -1: an interval or a count cannot be negative$' "nor can a count"
+	run info -5
+	error_has '^twheelctl: info: unknown option -5$' "where there is no duration, -5 is an option"
 	run monitor --add 5s -qx
 	error_has '^twheelctl: monitor: unknown option -x$' "the same, among others"
 	run info --json=1
