@@ -82,7 +82,7 @@ const char *parse_duration_part(const char *text, size_t len, __u64 *ns)
 
 	if (!len)
 		return "empty";
-	if (*text == '-')
+	if (len > 1 && *text == '-' && (isdigit((unsigned char)text[1]) || text[1] == '.'))
 		return negative_duration;
 	while (p < end) {
 		const char *number = p, *fraction = NULL, *name, *why;

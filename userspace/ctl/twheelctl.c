@@ -67,7 +67,7 @@ static const char lifetime_note[] =
 
 static const char common_help[] =
 	"\n"
-	"Options of every verb:\n"
+	"Options of every verb, which may also stand before it:\n"
 	"  -j, --json            one JSON object a line; times in ns\n"
 	"  -h, --help            this text\n"
 	"      --device=PATH     default: " DEVICE "\n"
@@ -447,27 +447,65 @@ static int run_verb(const char *name, int argc, char **argv)
 	return no_verb(name);
 }
 
-/* The options that may stand in place of a verb. */
+/* Runs the verb behind the options argv[1] to argv[verb - 1], which become its own. */
+static int run_verb_behind(int verb, int argc, char **argv)
+{
+	char *name = argv[verb];
+
+	if (!strcmp(name, "help"))
+		return run_help(argc - verb, argv + verb);
+	memmove(argv + 2, argv + 1, (verb - 1) * sizeof(*argv));
+	argv[1] = name;
+	/* The verb reads them anew. */
+	optind = 0;
+	return run_verb(name, argc - 1, argv + 1);
+}
+
+/*
+ * Options before a verb: help and version, which need none, and those that several verbs
+ * share.
+ */
 static int run_option(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ }
-	};
+	struct option options[MAX_OPTIONS] = { { "version", no_argument, NULL, 'V' } };
+	static const char shortopts[] = "+:hjV";
+	const struct option *o;
+	size_t n = 1;
 
-	switch (getopt_long(argc, argv, "+hV", options, NULL)) {
-	case 'h':
-		print_overview(stdout);
-		return STATUS_OK;
-	case 'V':
-		printf("twheelctl %s\n", twheel_version());
-		return STATUS_OK;
-	case -1:
-		complain("there is no verb");
+	for (o = common_options; o->name; o++)
+		options[n++] = *o;
+	for (o = remote_options; o->name; o++)
+		if (o->val >= OPT_SERVER)
+			options[n++] = *o;
+	for (;;) {
+		switch (getopt_long(argc, argv, shortopts, options, NULL)) {
+		case 'h':
+			print_overview(stdout);
+			return STATUS_OK;
+		case 'V':
+			printf("twheelctl %s\n", twheel_version());
+			return STATUS_OK;
+		case ':':
+			complain("%s needs an argument", argv[optind - 1]);
+			hint("twheelctl --help");
+			return STATUS_USAGE;
+		case '?':
+			/* Of short ones getopt may be within a word. */
+			if (strchr(shortopts, optopt))
+				complain("unknown option before the verb: %s",
+					 argv[optind - 1]);
+			else
+				complain("unknown option before the verb: -%c", optopt);
+			hint("the options of a verb follow it: twheelctl VERB [OPTION]...");
+			return STATUS_USAGE;
+		case -1:
+			if (optind < argc && strcmp(argv[optind], "-"))
+				return run_verb_behind(optind, argc, argv);
+			complain("there is no verb");
+			hint("twheelctl --help");
+			return STATUS_USAGE;
+		}
 	}
-	hint("twheelctl --help");
-	return STATUS_USAGE;
 }
 
 int main(int argc, char **argv)

@@ -197,6 +197,29 @@ test_front() {
 	error_has '^twheelctl: monitor: unknown option -x$' "the same, among others"
 	run info --json=1
 	error_has '^twheelctl: info: --json takes no argument$' "an option without argument, with one"
+	for line in "--json --clock=tai info --tick=1us" "-j --clock tai info --tick 1us" \
+		"--tick=1s -j info --clock=tai --tick=1us"; do
+		# shellcheck disable=SC2086
+		run $line
+		value_is clock tai "$line: options before the verb"
+		value_is tick_ns 512 "$line: and behind it"
+	done
+	run --device=/nonexistent info
+	error_has '^twheelctl: cannot open /nonexistent: ' "--device before the verb"
+	run --json after 1ms -- echo --json
+	output_is --json "options before the verb are not those of a command"
+	run --json help info
+	output_has '^Usage: twheelctl info' "an option before help"
+	for line in "-n 3 monitor" "--json -xj monitor" "--add=1s monitor" "--json=1 info"; do
+		# shellcheck disable=SC2086
+		run $line
+		status_is 2 "$line"
+		error_has '^twheelctl: unknown option before the verb: --?(n|x|add=1s|json=1)$' "$line: named"
+		error_has '^hint: the options of a verb follow it' "$line: hint"
+	done
+	run --clock
+	status_is 2 "an option before the verb without its argument"
+	error_has '^twheelctl: --clock needs an argument$' "and it is named"
 	for word in -- -; do
 		run $word
 		status_is 2 "only $word"
