@@ -82,11 +82,23 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 	}
 }
 
+/* Says why no more comes than the @seen events. Returns the exit status. */
+static int end_early(const struct monitor *m, __u64 seen, const char *why)
+{
+	if (m->limit)
+		complain("%s; %llu of %llu came", why, seen, m->limit);
+	else
+		complain("%s", why);
+	return STATUS_NOTHING_CAME;
+}
+
 static int watch(struct monitor *m, struct wheel *w)
 {
 	struct twheel_event events[EVENTS];
+	char idle[DURATION_LEN], why[64];
 	__u64 seen = 0;
 
+	snprintf(why, sizeof(why), "nothing came for %s", duration_text(idle, m->idle));
 	for (;;) {
 		int count = twheel_read(w->twheel, events, EVENTS);
 		int i;
@@ -101,10 +113,13 @@ static int watch(struct monitor *m, struct wheel *w)
 		}
 		if (count)
 			continue;
-		if (wheel_nothing_left(w))
-			return m->limit ? STATUS_NOTHING_CAME : STATUS_OK;
+		if (wheel_nothing_left(w)) {
+			if (!m->limit)
+				return STATUS_OK;
+			return end_early(m, seen, "nothing is left that could expire");
+		}
 		if (!wait_input(w, -1, m->idle, NULL, NULL) && m->idle != FOREVER)
-			return STATUS_NOTHING_CAME;
+			return end_early(m, seen, why);
 	}
 }
 

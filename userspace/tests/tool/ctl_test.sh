@@ -517,6 +517,7 @@ test_monitor() {
 	run monitor --add 1h --idle-timeout 50ms
 	status_is 124 "monitor --idle-timeout: nothing came"
 	output_is "" "monitor --idle-timeout: and nothing is printed"
+	error_has '^twheelctl: nothing came for 50ms$' "monitor --idle-timeout: says why it ends"
 	run monitor --add 1ms --add 1h --idle-timeout 300ms
 	status_is 124 "monitor --idle-timeout: nothing more came"
 	lines_are 1 "monitor --idle-timeout: what came is printed"
@@ -524,6 +525,11 @@ test_monitor() {
 	status_is 0 "monitor --idle-timeout starts anew with each expiration"
 	run monitor --add 1ms -n 2
 	status_is 124 "monitor -n: fewer can come"
+	error_has '^twheelctl: nothing is left that could expire; 1 of 2 came$' \
+		"monitor -n: says why it ends"
+	run monitor --add 1ms --add 1h -n 2 --idle-timeout 300ms
+	error_has '^twheelctl: nothing came for 300ms; 1 of 2 came$' \
+		"monitor -n --idle-timeout: says why it ends"
 
 	start monitor --add 1ms --add 1h
 	lines_are 1 "monitor: a line is written when it happens"
