@@ -54,23 +54,30 @@ static bool source_is_installed(void)
 	return is;
 }
 
-static void hint_absent(const char *path)
+static void hint_unloaded(void)
 {
 	struct utsname uts;
 
 	uname(&uts);
+	if (module_is_installed(uts.release))
+		hint("the module is not loaded: modprobe twheel");
+	else if (source_is_installed())
+		hint("the module is not built for Linux %s: install its headers, then dkms autoinstall and modprobe twheel",
+		     uts.release);
+	else
+		hint("the module is not installed: in the source of twheel, make load; or make dkms-install, then modprobe twheel");
+	hint("without the module: TWHEEL_BACKEND=inprocess, for a wheel in this process; or make vm, for a machine that has it");
+}
+
+static void hint_absent(const char *path)
+{
 	if (strcmp(path, DEVICE))
 		hint("without --device it is " DEVICE);
 	else if (!access("/sys/module/twheel", F_OK))
 		hint("the module is loaded, but %s is not its device; see the minor in /proc/misc",
 		     path);
-	else if (module_is_installed(uts.release))
-		hint("the module is not loaded: modprobe twheel");
-	else if (source_is_installed())
-		hint("the module is not built for Linux %s: install its headers, then dkms autoinstall",
-		     uts.release);
 	else
-		hint("the module is not loaded: in the source of twheel, make load; or make vm, for a machine that has it");
+		hint_unloaded();
 }
 
 static void hint_permission(const char *path)

@@ -1028,18 +1028,20 @@ test_absent_module() {
 	rmmod twheel
 	run info
 	status_is 3 "module not loaded"
-	error_has '^hint: the module is not loaded: .*make load' "not installed: hint"
+	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
+		"not installed: hint"
+	error_has '^hint: without the module: TWHEEL_BACKEND=inprocess' "not loaded: what else there is"
 	mkdir -p /usr/src/twheel-1.2
 	: >/usr/src/twheel-1.2/dkms.conf
 	run info
-	error_has '^hint: the module is not built for Linux [^ ]+: .* dkms autoinstall$' \
+	error_has '^hint: the module is not built for Linux [^ ]+: .* dkms autoinstall and modprobe twheel$' \
 		"DKMS has it, but not for this kernel: hint"
 	rm -r /usr/src/twheel-1.2
 	modules=/lib/modules/$(uname -r)
 	mkdir -p "$modules"
 	echo 'updates/dkms/twheelish.ko:' >"$modules/modules.dep"
 	run info
-	error_has '^hint: the module is not loaded: .*make load' "not installed, a similar name: hint"
+	error_has '^hint: the module is not installed: .*make load' "not installed, a similar name: hint"
 	echo 'updates/dkms/twheel.ko.xz:' >>"$modules/modules.dep"
 	run info
 	error_has '^hint: the module is not loaded: modprobe twheel$' "not loaded: hint"
