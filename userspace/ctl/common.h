@@ -187,7 +187,8 @@ struct entry *roster_find(const struct roster *r, const char *name);
 const char *roster_name(const struct roster *r, __u64 user_data);
 int roster_add(struct roster *r, struct wheel *w, const struct spec *spec,
 	       struct twheel_timer *t);
-void note_arming(struct entry *e, const struct wheel *w, const struct spec *spec,
+bool was_due(const struct roster *r, const struct twheel_event *event);
+void note_arming(struct entry *e, __u64 before, const struct spec *spec,
 		 const struct twheel_timer *t);
 void load_add(struct load *l, const struct verb *verb, const char *text);
 unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r);
@@ -201,6 +202,7 @@ void json_begin(const char *key, char bracket);
 void json_end(char bracket);
 void json_u64(const char *key, __u64 value);
 void json_s64(const char *key, __s64 value);
+void json_none(const char *key);
 void json_text(const char *key, const char *value);
 void json_bool(const char *key, bool value);
 void json_id(__u64 id);

@@ -145,8 +145,8 @@ const struct verb verb_monitor = {
 	.args = "--add TIMER [--add TIMER]...",
 	.summary = "Arm timers and print each expiration with its lateness.",
 	.help = "A line has the time of expiry in seconds of the wheel's clock, the name, the\n"
-		"lateness, and xN if it stands for N expirations. Ends when nothing is left that\n"
-		"could expire.\n"
+		"lateness (or \"due when armed\"), and xN if it stands for N expirations. Ends\n"
+		"when nothing is left that could expire.\n"
 		"\n"
 		"  -a, --add=TIMER       DURATION or @SECONDS (of the wheel's clock) or idle,\n"
 		"                        then any of ,periodic ,period=DURATION\n"

@@ -50,6 +50,12 @@ void json_s64(const char *key, __s64 value)
 	printf("%lld", value);
 }
 
+void json_none(const char *key)
+{
+	json_key(key);
+	fputs("null", stdout);
+}
+
 void json_bool(const char *key, bool value)
 {
 	json_key(key);
@@ -161,7 +167,10 @@ bool check_format(const char *format)
 	return true;
 }
 
-/* What was drained long before its deadline is as early as a number can say. */
+/*
+ * Not of what was due when it was armed: that is no lateness, nor do the counters of the
+ * wheel have it. What was drained long before its deadline is as early as a number can say.
+ */
 static __s64 lateness(const struct twheel_event *e)
 {
 	if (e->deadline_ns <= e->expired_ns)
@@ -174,6 +183,7 @@ static __s64 lateness(const struct twheel_event *e)
 static void print_formatted(const struct roster *r, const char *format,
 			    const struct twheel_event *e)
 {
+	bool due = was_due(r, e);
 	__s64 late = lateness(e);
 	char buf[SECONDS_LEN];
 
@@ -196,10 +206,13 @@ static void print_formatted(const struct roster *r, const char *format,
 			fputs(seconds_text(buf, e->expired_ns), stdout);
 			break;
 		case 'l':
-			fputs(lateness_text(buf, late), stdout);
+			fputs(due ? "-" : lateness_text(buf, late), stdout);
 			break;
 		case 'L':
-			printf("%lld", late);
+			if (due)
+				putchar('-');
+			else
+				printf("%lld", late);
 			break;
 		case 'x':
 			printf("%llu", e->expirations);
@@ -231,7 +244,10 @@ void print_event(const struct conf *conf, const struct roster *r,
 		json_id(e->id);
 		json_u64("deadline_ns", e->deadline_ns);
 		json_u64("expired_ns", e->expired_ns);
-		json_s64("lateness_ns", late);
+		if (was_due(r, e))
+			json_none("lateness_ns");
+		else
+			json_s64("lateness_ns", late);
 		json_u64("expirations", e->expirations);
 		json_close();
 		return;
@@ -241,7 +257,8 @@ void print_event(const struct conf *conf, const struct roster *r,
 		return;
 	}
 	printf("%s  %-12s  %s", seconds_text(seconds, e->expired_ns),
-	       roster_name(r, e->user_data), lateness_text(text, late));
+	       roster_name(r, e->user_data),
+	       was_due(r, e) ? "due when armed" : lateness_text(text, late));
 	if (!e->expirations)
 		printf("  drained");
 	else if (e->expirations > 1)

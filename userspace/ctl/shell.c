@@ -145,6 +145,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 	struct spec spec;
 	const char *why;
 	int ret, status;
+	__u64 before;
 
 	if (!find_timer(sh, word[1], &t.id, &entry))
 		return refused(sh, word[1], -ENOENT);
@@ -162,6 +163,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 	if (spec.says_slack)
 		t.slack_ns = spec.slack;
 	t.flags = spec.flags | (t.flags & TWHEEL_KEEP);
+	before = twheel_now(sh->wheel.twheel);
 	ret = wheel_do(&sh->wheel, TWHEEL_OP_REARM, &t);
 	if (ret) {
 		status = refused(sh, word[1], ret);
@@ -169,7 +171,7 @@ static int cmd_rearm(struct shell *sh, char **word)
 		return status;
 	}
 	if (entry)
-		note_arming(entry, &sh->wheel, &spec, &t);
+		note_arming(entry, before, &spec, &t);
 	print_timer(sh, "rearmed", &t, true);
 	return STATUS_OK;
 }

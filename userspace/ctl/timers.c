@@ -146,20 +146,37 @@ struct entry *roster_find(const struct roster *r, const char *name)
 	return NULL;
 }
 
-const char *roster_name(const struct roster *r, __u64 user_data)
+/* Finds the timer of an event or a list, or NULL. */
+static const struct entry *roster_entry(const struct roster *r, __u64 user_data)
 {
-	if (!user_data || user_data > r->count)
-		return "?";
-	return r->entry[user_data - 1].name;
+	return user_data && user_data <= r->count ? &r->entry[user_data - 1] : NULL;
 }
 
-/* Remembers when a timer was armed: where it sits on the wheel follows from it. */
-void note_arming(struct entry *e, const struct wheel *w, const struct spec *s,
+const char *roster_name(const struct roster *r, __u64 user_data)
+{
+	const struct entry *e = roster_entry(r, user_data);
+
+	return e ? e->name : "?";
+}
+
+/* Whether the timer of an event was due when it was armed: it cannot be late, then. */
+bool was_due(const struct roster *r, const struct twheel_event *event)
+{
+	const struct entry *e = roster_entry(r, event->user_data);
+
+	return e && event->deadline_ns <= e->armed_at;
+}
+
+/*
+ * Remembers when a timer was armed: where it sits on the wheel, and whether it was due
+ * already, follows from it. @before is a time of the wheel's clock before the arming.
+ */
+void note_arming(struct entry *e, __u64 before, const struct spec *s,
 		 const struct twheel_timer *t)
 {
 	e->first_deadline = t->deadline_ns;
 	if (s->flags & TWHEEL_ABSTIME || t->deadline_ns == ~0ULL)
-		e->armed_at = twheel_now(w->twheel);
+		e->armed_at = before;
 	else
 		e->armed_at = t->deadline_ns - s->deadline;
 }
@@ -179,6 +196,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	       struct twheel_timer *t)
 {
 	struct entry *e;
+	__u64 before;
 	int ret;
 
 	if (s->name[0] && !s->unique) {
@@ -199,12 +217,13 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		.flags = s->flags | (s->flags & TWHEEL_DISARMED ? TWHEEL_KEEP : 0),
 	};
 	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
+	before = twheel_now(w->twheel);
 	ret = wheel_do(w, TWHEEL_OP_REGISTER, t);
 	if (ret)
 		return ret;
 	e = &r->entry[r->count++];
 	e->id = t->id;
-	note_arming(e, w, s, t);
+	note_arming(e, before, s, t);
 	if (s->name[0])
 		snprintf(e->name, sizeof(e->name), "%s", s->name);
 	else

@@ -452,6 +452,31 @@ test_after() {
 	status_is 126 "after: a command that cannot be run"
 	run after --clock=realtime @1
 	status_is 0 "after a moment in the past"
+	output_has '^[0-9.]+  after         due when armed$' "a moment in the past: is not late"
+	run after --json --clock=realtime @1
+	value_is lateness_ns null "a moment in the past: JSON"
+	json_is_valid "after --json, of a moment in the past"
+	run after 0
+	output_has '  due when armed$' "after 0: is not late"
+	run monitor -F '%l %L' --add @1
+	output_is "- -" "monitor -F: what was due when armed"
+	run monitor -F %L --add @1,period=50ms -n 3
+	awk_holds '($0 == "-") != (NR == 1) { bad = 1 } END { exit bad || NR != 3 }' \
+		"monitor: the next expirations of a periodic timer can be late"
+	# The wheel counts what is printed, and no more.
+	printf '%s\n' 'add @1,period=1h' 'wait 1' 'cancel t1' 'add 1ms' wait 'add @1' wait \
+		'add 1h,label=x' 'rearm x @1' wait stats | run_shell --json
+	is=0
+	[ "$(sed -n 's/.*"lateness_ns":\([0-9a-z]*\).*/\1/p' "$dir/out" | grep -c null)" -eq 3 ] || is=1
+	result $is "shell: each that was due when armed is not late"
+	awk_holds '
+		match($0, /"(worst_)?lateness_ns":[0-9]+/) {
+			split(substr($0, RSTART, RLENGTH), field, ":")
+			if (field[1] ~ /worst/)
+				exit bad = field[2] != worst
+			worst = field[2] > worst ? field[2] : worst
+		}
+		END { exit bad || !worst }' "shell: the worst lateness is the only one that is printed"
 	run after --json 1ms,slack=5ms
 	json_is_valid "after --json"
 	json_has "after --json" name id deadline_ns expired_ns lateness_ns expirations
