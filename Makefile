@@ -60,6 +60,7 @@ demo:
 	@$(programs)
 	@vm/run.sh --name demo --bin build/user/idle_server -- \
 		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
+	@echo '(twheel-vm is the machine: the kernel had no complaint, the module could be unloaded)'
 
 twheeld:
 	@vm/deps.sh daemon

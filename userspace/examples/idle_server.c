@@ -392,7 +392,7 @@ static void print_histogram(const struct server *s)
 		if (most < s->late[i])
 			most = s->late[i];
 	}
-	printf("\nfrom the deadline to the kick\n");
+	printf("\nhow late each was kicked, after its timeout; a row counts up to the next one\n");
 	for (i = first; i <= last; i++) {
 		printf("  from %9s ms %6u ", msec_text(from, i ? 1ULL << i : 0), s->late[i]);
 		for (bar = (s->late[i] * BAR_WIDTH + most - 1) / most; bar; bar--)
@@ -580,10 +580,10 @@ static int verdict(const struct crowd *crowd)
 	printf("clients: %u fell silent, %u of them were kicked; %u kicked early\n",
 	       crowd->silent, crowd->kicked_silent, crowd->early);
 	if (crowd->held_up)
-		printf("clients: %u could not send for a whole timeout, and were kicked for it\n",
+		printf("clients: %u could not send for a whole timeout, as this machine was busy, and were kicked for it\n",
 		       crowd->held_up);
 	if (crowd->shortest != ~0ULL)
-		printf("clients: shortest silence of a kicked one %s ms\n",
+		printf("clients: each that was kicked had been silent for at least %s ms\n",
 		       msec_text(shortest, crowd->shortest));
 	return crowd->kicked_silent == crowd->silent && !crowd->early ? 0 : 1;
 }
@@ -623,14 +623,16 @@ static void print_cost(const struct server *s, const struct twheel_stats *stats)
 	check("twheel_usage", twheel_usage(s->wheel, &usage));
 	calls = usage.kicks + usage.refills + usage.withdrawn;
 	printf("server: %llu heartbeats, each of which moved a timer\n", s->moves);
-	printf("server: %llu %s to add, move and delete them all: %llu kicks, %llu for more timers, %llu to withdraw\n",
+	printf("server: %llu %s to add, move and delete all timers: %llu to wake the wheel sooner, %llu for more timers, %llu to withdraw expirations\n",
 	       (unsigned long long)calls, kernel ? "system calls" : "calls of the wheel",
 	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
 	       (unsigned long long)usage.withdrawn);
-	printf("server: that is %s than one for each of %llu turns of the wheel\n",
-	       calls <= stats->wakeups ? "no more" : "more", stats->wakeups);
-	printf("server: %llu reads of %llu events; the wheel found %llu moved\n",
-	       s->reads, s->events, stats->moved);
+	printf("server: the wheel woke %llu times for timers that were due, or had been moved: %s than one call for each\n",
+	       stats->wakeups, calls <= stats->wakeups ? "no more" : "more");
+	printf("server: it found %llu timers moved; the other heartbeats cost it nothing\n",
+	       stats->moved);
+	printf("server: %llu reads brought %llu expirations: one for each that was kicked, and for each second above\n",
+	       s->reads, s->events);
 }
 
 static int run_demo(struct server *s, bool emulated)
