@@ -58,7 +58,7 @@ typed() {
 	rm -f "$log"
 	output=$(
 		{
-			timeout 300 sh -c 'until grep -qs "pulls the plug" "$0"; do sleep 0.2; done' "$log"
+			timeout 300 grep -q 'pulls the plug' <(tail -s 0.2 -n +1 -F "$log" 2>/dev/null)
 			for line; do
 				sleep 1
 				printf '%s\n' "$line"
