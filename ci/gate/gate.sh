@@ -845,8 +845,8 @@ make_says() {
 ok "make vm: a further word" make_says 'make vm takes no further word: "Makefile"' Makefile
 ok "make vm: a script that is absent" make_says 'no file "absent.sh"' SCRIPT=absent.sh
 
-# What may go into doc/reliability.md.
-cp "$top/ci/reliability.sh" "$copy/vm"
+# What a whole run leaves, and what may go into doc/testing.md.
+cp "$top/ci/reliability.sh" "$copy/ci"
 rm -f "$copy/build/results"/*
 mkdir "$copy/doc"
 written() {
