@@ -153,7 +153,8 @@ timeout=$((timeout * ${slow:-1}))
 root=$dir/root
 mkdir -p "$root"/{bin,dev,etc,lib,proc,root,sbin,sys,tmp,vm}
 cross=$(sed -n 's/^CROSS_COMPILE=//p' "$kdir/make" 2>/dev/null || true)
-"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" "$top/vm/init.c"
+"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" \
+	"$top/vm/init.c" "$top/vm/judge.c"
 cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
 forbidden=$root/vm/forbidden
 grep -v ${slow:+-e 'interrupt took'} -e '^$' "$top/vm/forbidden" >"$forbidden"
@@ -413,11 +414,11 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 			name = substr($0, RSTART, RLENGTH - length("invoked"))
 			lines = index(programs, " " name) ? 8 : 0
 		}
-		# Its stack: see of_oom() in init.c.
+		# Its stack: see of_oom() in judge.c.
 		stack && /\]  / { next }
 		{ stack = lines && lines-- && /Call [Tt]race:$/ }
 		stack { lines = 0; next }
-		# A race of the kernel alone: see of_race() in init.c.
+		# A race of the kernel alone: see of_race() in judge.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
 		race && !interrupted && /\]  .* \[(twheel|planted)\]/ { print race; race = "" }
@@ -426,7 +427,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		END { print race }' |
 	grep -F -f "$forbidden" >"$dir/complaints" || true
 # Whether an interrupt took long by chance, and whose memory it was that was raced in,
-# init has judged: see of_chance() and of_race() there.
+# init has judged: see of_chance() and of_race() in judge.c.
 took='hrtimer: interrupt took [0-9]+ ns$'
 tr -d '\r' <"$output" | sed -n "s/^twheel-vm: of the kernel's own: //p" >"$dir/theirs"
 if [ "$said" = PASS ]; then

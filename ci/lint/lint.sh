@@ -61,7 +61,7 @@ checkpatch() {
 	for file in "${c_files[@]}"; do
 		case $file in
 		../include/compat.h | ../userspace/lib/libtwheel.h) ;;
-		../userspace/* | ../kunit/* | ../vm/init.c) user+=("$file") ;;
+		../userspace/* | ../kunit/* | ../vm/*.[ch]) user+=("$file") ;;
 		*) kernel+=("$file") ;;
 		esac
 	done

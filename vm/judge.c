@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What PID 1 of the test machine finds in the kernel's log, in its search for lost memory,
+ * and in lockdep's state.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "init.h"
+
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
+/* Younger ones it may not have seen a pointer to. */
+#define KMEMLEAK_AGE	6
+
+/* The lines of @path, ended by NULL; none if there is no such file. */
+static char **read_lines(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char **lines = calloc(1, sizeof(*lines));
+	char *line = NULL;
+	size_t size = 0, n = 0;
+	ssize_t len;
+
+	while (file && (len = getline(&line, &size, file)) > 0) {
+		if (line[len - 1] == '\n')
+			line[len - 1] = '\0';
+		if (!*line)
+			continue;
+		lines = realloc(lines, (n + 2) * sizeof(*lines));
+		lines[n++] = strdup(line);
+		lines[n] = NULL;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return lines;
+}
+
+static const char *any_in(char *const *texts, const char *line)
+{
+	for (; *texts; texts++)
+		if (strstr(line, *texts))
+			return *texts;
+	return NULL;
+}
+
+/* The kernel's log from here on; run.sh looks for our line in the console's. */
+int open_log(void)
+{
+	static const char begin[] = "<6>twheel-vm: begin";
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, begin, strlen(begin)) < 0)
+		fail("cannot write to the kernel log: %s", strerror(errno));
+	close(fd);
+
+	fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		fail("cannot read the kernel log: %s", strerror(errno));
+	lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/*
+ * Whether @text is of the stack in a report that the kernel was out of memory, which one of
+ * @programs has made happen. It comes once, in the first lines of the report, in user-mode
+ * Linux in the eighth; what is indented below is who had called whom, whatever their names.
+ */
+static bool of_oom(char *const *programs, const char *text)
+{
+	static unsigned int lines;
+	static bool in_stack;
+
+	if (strstr(text, " invoked oom-killer: "))
+		for (lines = 0; *programs && !lines; programs++)
+			if (!strncmp(text, *programs, strlen(*programs)) &&
+			    text[strlen(*programs)] == ' ')
+				lines = 8;
+	if (in_stack && *text == ' ')
+		return true;
+	in_stack = lines && lines-- && !strcasecmp(text, "Call Trace:");
+	if (in_stack)
+		lines = 0;
+	return in_stack;
+}
+
+/* Of a stack, which is indented. */
+static bool is_ours(const char *text)
+{
+	return *text == ' ' && (strstr(text, " [" MODULE "]") || strstr(text, " [planted]"));
+}
+
+/* Whether that address is one of the kernel's own functions or static variables. */
+static bool of_kernel(unsigned long long address)
+{
+	static unsigned long long start = ULLONG_MAX, end;
+	unsigned long long value;
+	char name[128];
+	FILE *symbols = end ? NULL : fopen("/proc/kallsyms", "r");
+
+	while (symbols && fscanf(symbols, "%llx %*c %127s%*[^\n]", &value, name) == 2) {
+		if (!strcmp(name, "_stext"))
+			start = value;
+		else if (!strcmp(name, "_end"))
+			end = value;
+	}
+	if (symbols)
+		fclose(symbols);
+	return address >= start && address < end;
+}
+
+/*
+ * A kernel has races of its own. What KCSAN tells of one is held back until a line
+ * names our module, which makes it a complaint, or it ends without. What an interrupt
+ * does is not of what it has interrupted. And in a variable of the kernel's own it is
+ * the kernel that races, whoever has called it, but where our module itself reads or
+ * writes it.
+ */
+static bool of_race(const char *text)
+{
+	static const char begin[] = "BUG: KCSAN: ", end[] = "=====", at[] = " to 0x";
+	static bool interrupted, theirs, direct;
+	static char *race;
+	const char *address = *text == ' ' ? NULL : strstr(text, at);
+	bool ours;
+
+	/* The stacks are indented. */
+	interrupted = *text == ' ' && (interrupted || !strncmp(text, " asm_", strlen(" asm_")));
+	if (!race) {
+		if (strncmp(text, begin, strlen(begin)))
+			return false;
+		race = strdup(text);
+		theirs = false;
+		return true;
+	}
+	if (address) {
+		theirs = of_kernel(strtoull(address + strlen(at), NULL, 16));
+		direct = true;
+		return false;
+	}
+	/* Of the next stack nothing is known yet. */
+	if (!*text)
+		theirs = false;
+	ours = is_ours(text) && !interrupted && (!theirs || direct);
+	/* Who reads or writes it is the first of a stack. */
+	if (*text == ' ')
+		direct = false;
+	if (ours)
+		fail("kernel log: %s", race);
+	else if (!strncmp(text, end, strlen(end)))
+		say("of the kernel's own: %s", race);
+	else
+		return false;
+	free(race);
+	race = NULL;
+	return true;
+}
+
+/* How often the kernel has left timers that were due to a later interrupt. */
+static long long hangs(void)
+{
+	char **lines = read_lines("/proc/timer_list");
+	long long sum = 0, n;
+	bool counted = false;
+
+	for (; *lines; lines++) {
+		if (sscanf(*lines, " .nr_hangs : %lld", &n) != 1)
+			continue;
+		counted = true;
+		sum += n;
+	}
+	return counted ? sum : LLONG_MAX;
+}
+
+/*
+ * That an interrupt took long the kernel says once, when three times in a row a timer has
+ * fallen due while others were handled. A tick, a timerfd and a program that sleeps may
+ * meet like that; what makes itself due again and again does so hundreds of times.
+ */
+static bool of_chance(const char *text)
+{
+	long long times;
+	unsigned long ns;
+
+	if (sscanf(text, "hrtimer: interrupt took %lu ns", &ns) != 1)
+		return false;
+	times = hangs();
+	say("%lld times: %s", times, text);
+	return times <= number_option("twheel.hangs", 3);
+}
+
+/*
+ * The kernel's log since we were started. Our module does its work
+ * silently, so a line of it is a complaint too, but for those about its
+ * signature, which the loader prints in its name.
+ */
+void scan_log(int kmsg)
+{
+	char *const *forbidden = read_lines("/vm/forbidden");
+	char *const *allowed = read_lines("/vm/log-ok");
+	char *const *starved = read_lines("/vm/oom-ok");
+	char record[8192];
+
+	if (!*forbidden)
+		fail("cannot read /vm/forbidden");
+
+	for (;;) {
+		ssize_t len = read(kmsg, record, sizeof(record) - 1);
+		char *text;
+
+		if (len < 0 && errno == EAGAIN) {
+			/* A report without an end is ours. */
+			of_race("");
+			of_race(" [" MODULE "]");
+			return;
+		}
+		if (len < 0) {
+			fail("cannot read the kernel log: %s", strerror(errno));
+			return;
+		}
+		record[len] = '\0';
+		text = strchr(record, ';');
+		if (!text)
+			continue;
+		text++;
+		text[strcspn(text, "\n")] = '\0';
+
+		if (of_oom(starved, text) || of_race(text) || of_chance(text))
+			continue;
+		if (any_in(forbidden, text))
+			fail("kernel log: %s", text);
+		else if (!strncmp(text, MODULE ": ", strlen(MODULE ": ")) &&
+			 !strstr(text, "taints kernel") &&
+			 !strstr(text, "tainting kernel") &&
+			 !any_in(allowed, text))
+			fail("kernel log: %s", text);
+	}
+}
+
+/*
+ * What has been allocated and is not to be found any more, anywhere. Before the
+ * module is unloaded, its functions still have names in the report.
+ */
+void scan_for_leaks(void)
+{
+	int scans = 2, fd;
+	char **lines;
+
+	if (!number_option("twheel.leaks", 1))
+		return;
+	fd = open(KMEMLEAK, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	sleep(KMEMLEAK_AGE);
+	/* What has changed since the first one does not count in the second. */
+	while (scans--) {
+		if (write(fd, "scan", strlen("scan")) < 0) {
+			fail("cannot scan for leaks: %s", strerror(errno));
+			break;
+		}
+	}
+	for (lines = read_lines(KMEMLEAK); *lines; lines++) {
+		if (!strncmp(*lines, "unreferenced object", strlen("unreferenced object")))
+			fail("memory: %s", *lines);
+		else
+			say("%s", *lines);
+	}
+	if (write(fd, "clear", strlen("clear")) < 0)
+		fail("cannot clear the leaks: %s", strerror(errno));
+	close(fd);
+}
+
+/* After its first report, or one of others, lockdep does not look any more. */
+void check_lockdep(void)
+{
+	char **lines = read_lines("/proc/lockdep_stats");
+	int on;
+
+	for (; *lines; lines++)
+		if (sscanf(*lines, " debug_locks: %d", &on) == 1 && !on)
+			fail("lockdep has given up");
+}
