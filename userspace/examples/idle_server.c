@@ -9,10 +9,9 @@
  * nothing happens. To move a timer is what this server does all day: one exchange on
  * a word of memory and no system call.
  *
- * The file has four parts: the server, which is the example; a crowd of
- * clients, some of which fall silent, that judges the server by its own clock
- * (--demo); a tracer, for those who do not believe how few system calls it took
- * (--count); and the command line.
+ * The file has four parts: the server, which is the example; the demo (--demo), whose
+ * clients are in idle_clients.c; a tracer, for those who do not believe how few system
+ * calls it took (--count); and the command line.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -36,14 +35,13 @@
 
 #include <libtwheel.h>
 
-#define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_SEC	1000000000ULL
+#include "idle_server.h"
 
 #define EVENTS		256
 #define BUCKETS		64
 #define BAR_WIDTH	40
 
-static void die(const char *what)
+void die(const char *what)
 {
 	fprintf(stderr, "idle_server: %s: %s\n", what, strerror(errno));
 	exit(1);
@@ -59,7 +57,7 @@ static void check(const char *what, int ret)
 }
 
 /* The clock of a wheel that was not asked for another one: see twheel_now(). */
-static __u64 now_ns(void)
+__u64 now_ns(void)
 {
 	struct timespec ts;
 
@@ -68,7 +66,7 @@ static __u64 now_ns(void)
 }
 
 /* Milliseconds with a decimal, good for printing with %s. */
-static const char *msec_text(char buf[24], __u64 ns)
+const char *msec_text(char buf[24], __u64 ns)
 {
 	snprintf(buf, 24, "%llu.%03llu", ns / NSEC_PER_MSEC, ns % NSEC_PER_MSEC / 1000);
 	return buf;
@@ -402,216 +400,7 @@ static void print_histogram(const struct server *s)
 	printf("  worst %8s ms\n\n", msec_text(from, s->worst_late));
 }
 
-/* ---- The demo: a crowd of clients, and the verdict ---- */
-
-/*
- * Each client sends a heartbeat every BEATS-th part of the timeout, until the
- * moment at which it falls silent, if it is one of those. All is judged from
- * this side: by what the clients did, on their own clock.
- */
-#define BEATS		4
-/* Two in five fall silent, at random moments of SILENCE_TIMEOUTS timeouts. */
-#define SILENT_PERCENT	40
-#define SILENCE_TIMEOUTS	2
-/* How long the rest must be left in peace after the last one was kicked. */
-#define PEACE_TIMEOUTS	1
-/* How long the server may take to kick the last one. */
-#define PATIENCE_NS	(30 * NSEC_PER_SEC)
-
-struct client {
-	int fd;
-	/* When it falls silent; ~0 for those that never do. */
-	__u64 silent_at;
-	/* Taken just before it sent something for the last time. */
-	__u64 last_sent;
-	/* When it saw that it was kicked, or 0. */
-	__u64 kicked_at;
-};
-
-struct crowd {
-	struct client *client;
-	unsigned int count;
-	unsigned int silent;
-	__u64 timeout;
-	int loop;
-	unsigned int kicked_silent;
-	/* Less than a timeout after it had sent something: the server is wrong. */
-	unsigned int early;
-	/* Never silent, but held up by this machine for a timeout: it is right. */
-	unsigned int held_up;
-	__u64 shortest;
-};
-
-static unsigned int silent_of(unsigned int clients)
-{
-	return (clients * SILENT_PERCENT + 99) / 100;
-}
-
-static bool is_silent(const struct client *c, __u64 now)
-{
-	return now >= c->silent_at;
-}
-
-static void send_beat(struct client *c)
-{
-	c->last_sent = now_ns();
-	/* If it was kicked meanwhile, see_kicks() will tell. */
-	if (send(c->fd, "*", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
-		die("send");
-}
-
-static void connect_all(struct crowd *crowd, unsigned int port)
-{
-	struct sockaddr_in addr = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	unsigned int i;
-
-	crowd->loop = epoll_create1(EPOLL_CLOEXEC);
-	if (crowd->loop < 0)
-		die("epoll_create1");
-	for (i = 0; i < crowd->count; i++) {
-		struct epoll_event ev = { .events = EPOLLIN, .data.u32 = i };
-		struct client *c = &crowd->client[i];
-
-		c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (c->fd < 0)
-			die("socket");
-		/* The server may count from here on. */
-		c->last_sent = now_ns();
-		if (connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)))
-			die("connect");
-		if (epoll_ctl(crowd->loop, EPOLL_CTL_ADD, c->fd, &ev))
-			die("epoll_ctl");
-	}
-}
-
-/* Chooses exactly the share that is to fall silent, and when. */
-static void choose_silent(struct crowd *crowd, __u64 start)
-{
-	__u64 span = SILENCE_TIMEOUTS * crowd->timeout;
-	unsigned int i, left = crowd->silent;
-
-	for (i = 0; i < crowd->count; i++) {
-		struct client *c = &crowd->client[i];
-
-		c->silent_at = ~0ULL;
-		if (random() % (crowd->count - i) < left) {
-			c->silent_at = start + span * (random() % 1000) / 1000;
-			left--;
-		}
-	}
-}
-
-static void note_kick(struct crowd *crowd, struct client *c)
-{
-	__u64 silence;
-
-	c->kicked_at = now_ns();
-	silence = c->kicked_at - c->last_sent;
-	if (silence < crowd->shortest)
-		crowd->shortest = silence;
-	if (silence < crowd->timeout)
-		crowd->early++;
-	if (c->silent_at != ~0ULL)
-		crowd->kicked_silent++;
-	else if (silence >= crowd->timeout)
-		crowd->held_up++;
-	close(c->fd);
-}
-
-/* Waits until @end, and sees who is kicked meanwhile. */
-static void see_kicks(struct crowd *crowd, __u64 end)
-{
-	struct epoll_event ready[EVENTS];
-	__u64 now = now_ns();
-	int i, count;
-
-	do {
-		__u64 ms = now < end ? (end - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC : 0;
-
-		count = epoll_wait(crowd->loop, ready, EVENTS, ms);
-		if (count < 0 && errno != EINTR)
-			die("epoll_wait");
-		for (i = 0; i < count; i++)
-			note_kick(crowd, &crowd->client[ready[i].data.u32]);
-		now = now_ns();
-	} while (now < end);
-}
-
-/*
- * Heartbeats go round the clients evenly, so beat number n is that of client
- * n modulo their number, and is due n times @gap after the start.
- */
-static void talk(struct crowd *crowd)
-{
-	__u64 gap = crowd->timeout / BEATS / crowd->count;
-	__u64 start = now_ns();
-	__u64 deadline = start + SILENCE_TIMEOUTS * crowd->timeout + PATIENCE_NS;
-	__u64 peace_until = 0;
-	__u64 beat;
-
-	choose_silent(crowd, start);
-	for (beat = 0; ; beat++) {
-		struct client *c = &crowd->client[beat % crowd->count];
-		__u64 due = start + beat * gap;
-		__u64 now = now_ns();
-
-		if (due > now || !(beat % EVENTS)) {
-			see_kicks(crowd, due);
-			now = now_ns();
-		}
-		if (!c->kicked_at && !is_silent(c, now))
-			send_beat(c);
-
-		if (!peace_until && crowd->kicked_silent == crowd->silent)
-			peace_until = now + PEACE_TIMEOUTS * crowd->timeout;
-		if (now > (peace_until ? peace_until : deadline))
-			return;
-	}
-}
-
-static int verdict(const struct crowd *crowd)
-{
-	char shortest[24];
-
-	printf("clients: %u fell silent, %u of them were kicked; %u kicked early\n",
-	       crowd->silent, crowd->kicked_silent, crowd->early);
-	if (crowd->held_up)
-		printf("clients: %u could not send for a whole timeout, as this machine was busy, and were kicked for it\n",
-		       crowd->held_up);
-	if (crowd->shortest != ~0ULL)
-		printf("clients: each that was kicked had been silent for at least %s ms\n",
-		       msec_text(shortest, crowd->shortest));
-	return crowd->kicked_silent == crowd->silent && !crowd->early ? 0 : 1;
-}
-
-/*
- * The process of the clients: its exit status is its verdict. It ends the server
- * by writing to @end how many talkers were held up.
- */
-static int run_clients(unsigned int count, __u64 timeout, unsigned int port, int end)
-{
-	struct crowd crowd = {
-		.count = count,
-		.silent = silent_of(count),
-		.timeout = timeout,
-		.shortest = ~0ULL,
-	};
-
-	srandom(now_ns());
-	crowd.client = calloc(count, sizeof(*crowd.client));
-	if (!crowd.client)
-		die("memory");
-	connect_all(&crowd, port);
-	talk(&crowd);
-	see_kicks(&crowd, now_ns());
-	if (write(end, &crowd.held_up, sizeof(crowd.held_up)) != sizeof(crowd.held_up))
-		die("write");
-	return verdict(&crowd);
-}
+/* ---- The demo ---- */
 
 /* What the timers have cost, as the library counts it. */
 static void print_cost(const struct server *s, const struct twheel_stats *stats)
