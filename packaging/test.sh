@@ -3,7 +3,7 @@
 #
 # packaging/test.sh: the module by DKMS, for both kernels of the VM, as on a
 # machine that has them. TAP out. All this happens in a mount namespace, where
-# the directories that it writes to are its own.
+# the directories that it writes to are its own. Then make install, into a directory.
 
 # All these functions are called, by way of check().
 # shellcheck disable=SC2317
@@ -148,25 +148,66 @@ built_silently() {
 	return 1
 }
 
+# ours COMMAND...: make install and the like, as a package does it.
+ours() {
+	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr "$@"
+}
+
+# The files in the root are those that stdin names, and the pages of functions.
+has_only() {
+	diff <(cd "$dir/root" && find . ! -type d ! -name 'twheel_*.3' | sort) -
+}
+
 # What make install puts where, and whether it is of use there.
 installed_files() {
-	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr install &&
-		diff <(cd "$dir/root/usr" && find . ! -type d ! -name 'twheel_*.3' | sort) - <<-END
-			./bin/twheelctl
-			./include/libtwheel.h
-			./include/libtwheel_keyed.h
-			./include/linux/twheel.h
-			./lib/libtwheel.a
-			./lib/libtwheel.so
-			./lib/libtwheel.so.0
-			./lib/libtwheel.so.0.2.0
-			./lib/pkgconfig/libtwheel.pc
-			./share/man/man1/twheelctl.1
-			./share/man/man3/libtwheel.3
-			./share/man/man4/twheel.4
-			./share/man/man5/twheelctl-json.5
-			./share/man/man7/twheel.7
+	ours install && has_only <<-END
+		./usr/bin/twheelctl
+		./usr/include/libtwheel.h
+		./usr/include/libtwheel_keyed.h
+		./usr/include/linux/twheel.h
+		./usr/lib/libtwheel.a
+		./usr/lib/libtwheel.so
+		./usr/lib/libtwheel.so.0
+		./usr/lib/libtwheel.so.0.2.0
+		./usr/lib/pkgconfig/libtwheel.pc
+		./usr/share/man/man1/twheelctl.1
+		./usr/share/man/man3/libtwheel.3
+		./usr/share/man/man4/twheel.4
+		./usr/share/man/man5/twheelctl-json.5
+		./usr/share/man/man7/twheel.7
+	END
+}
+
+# The daemon comes too, where it was built.
+installed_daemon() {
+	(cd "$dir/root" && find . ! -type d) >"$dir/before"
+	make -s -C "$top/userspace/daemon" O="$dir/user" && ours install &&
+		has_only < <(grep -v '/twheel_[^/]*\.3$' "$dir/before" | sort - <(cat <<-END
+			./etc/twheel/twheeld.conf
+			./usr/lib/systemd/system/twheeld.service
+			./usr/sbin/twheeld
+			./usr/share/man/man5/twheeld.conf.5
+			./usr/share/man/man8/twheeld.8
 		END
+		))
+}
+
+# unit_starts ROOT PREFIX CONFIGURATION: the unit there starts that daemon with this file.
+unit_starts() {
+	grep -x "ExecStart=$2/sbin/twheeld -c $3" "$1$2/lib/systemd/system/twheeld.service" &&
+		[ -x "$1$2/sbin/twheeld" ] && [ -e "$1$3" ] &&
+		diff <(grep -v ^ExecStart= "$packaging/twheeld.service") \
+			<(grep -v ^ExecStart= "$1$2/lib/systemd/system/twheeld.service")
+}
+
+# A user without root has all of it below a directory, and gets rid of it.
+home_is_enough() {
+	local to=$dir/home
+
+	make -s -C "$top/userspace" O="$dir/user" PREFIX="$to" install &&
+		unit_starts "" "$to" "$to/etc/twheel/twheeld.conf" &&
+		make -s -C "$top/userspace" O="$dir/user" PREFIX="$to" uninstall &&
+		[ -z "$(find "$to" ! -type d)" ]
 }
 
 # Each function that the library exports has a page. One more is of a struct.
@@ -195,12 +236,13 @@ options_in_page() {
 	return $missing
 }
 
-# Each that is relative, in both directories.
+# Each that is relative, in both directories. The library has no configuration.
 relative_refused() {
 	local where what
 
 	for where in "$top"/userspace{,/lib}; do
-		for what in PREFIX LIBDIR DESTDIR; do
+		for what in PREFIX LIBDIR DESTDIR SYSCONFDIR; do
+			[ "$what:${where##*/}" != SYSCONFDIR:lib ] || continue
 			grep "$what must be absolute, not \"relative\"" <<<"$(make -n -C "$where" \
 				O="$dir/user" "$what=relative" install 2>&1)" || return
 		done
@@ -211,9 +253,27 @@ runs() {
 	"$dir/root/usr/bin/twheelctl" --version
 }
 
+# The configuration as it comes is a valid one: what is wrong is that no Redis is there.
+daemon_runs() {
+	local status=0
+
+	"$dir/root/usr/sbin/twheeld" --version || return
+	"$dir/root/usr/sbin/twheeld" -c "$dir/root/etc/twheel/twheeld.conf" \
+		--redis=unix:/nowhere --check || status=$?
+	[ $status = 1 ]
+}
+
 uninstalled() {
-	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr uninstall &&
-		[ -z "$(find "$dir/root" ! -type d)" ]
+	ours uninstall && [ -z "$(find "$dir/root" ! -type d)" ]
+}
+
+# An administrator's configuration outlives both.
+conf_is_kept() {
+	echo 'batch = 64' >>"$dir/root/etc/twheel/twheeld.conf"
+	cp "$dir/root/etc/twheel/twheeld.conf" "$dir/conf"
+	ours install && cmp "$dir/conf" "$dir/root/etc/twheel/twheeld.conf" &&
+		ours uninstall && cmp "$dir/conf" "$dir/root/etc/twheel/twheeld.conf" &&
+		[ "$(cd "$dir/root" && find . ! -type d)" = ./etc/twheel/twheeld.conf ]
 }
 
 # ---- Outside ----
@@ -225,6 +285,7 @@ fi
 
 echo 'TAP version 13'
 "$top/vm/deps.sh" build
+"$top/vm/deps.sh" daemon
 need dkms kmod mandoc bsdextrautils
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
 before=$(listing)
@@ -235,10 +296,16 @@ check "the programs are built without a word" built_silently
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
+check "install the daemon, where it was built" installed_daemon
+check "the unit starts it" unit_starts "$dir/root" /usr /etc/twheel/twheeld.conf
+check "twheeld, installed" daemon_runs
 check "a manual page for each function" function_pages
 check "manual pages without a warning" valid_pages
 check "each option of twheelctl is in its page" options_in_page
 check "uninstall the programs" uninstalled
+check "install into a home" home_is_enough
+check "install once more" ours install
+check "a configuration that was changed is kept" conf_is_kept
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"
