@@ -324,6 +324,19 @@ def late():
     equal((sink.received("late-skip"), sink.received("late-dead")), ([], []))
 
 
+@test("late is applied at each take without an attempt: also after a worker that died")
+def late_after_death():
+    q = pull()
+    put(q, "ld", keep="1h", late={"after": "500ms", "then": "skip"})
+    task, = reserve(q, lease="1s")
+    equal((task["id"], task["attempt"]), ("ld", 1))
+    wait_until(lambda: state(q, "ld") != "leased", 10)
+    equal(reserve(q, wait="2s"), [])
+    answer = a.call("GET", f"{q}/tasks/ld")[1]
+    equal((answer["state"], answer["attempts"], answer["lost"], answer["error"]),
+          ("done", 0, 1, "missed"))
+
+
 @test("keep: a done task stays readable, then goes")
 def kept():
     path = push()
