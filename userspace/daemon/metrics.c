@@ -3,14 +3,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "counts.h"
 #include "daemon.h"
 
 #define FIRST_BUCKET_US	100
-/* More queues than this are summed as "other". */
+/* More queues than this are summed as "other", with one that has this name. */
 #define QUEUES_SHOWN	100
+#define OTHER		"other"
 
 void histogram_add(struct histogram *h, uint64_t us)
 {
@@ -104,6 +106,12 @@ static void counters(FILE *f, const struct metrics *m)
 	one(f, "wakes_total", "counter", "Messages about an earlier task.", m->wakes);
 }
 
+/* Whether queue number @n of @count has series of its own. */
+static bool is_shown(const struct queue *q, size_t n, size_t count)
+{
+	return count <= QUEUES_SHOWN || (n < QUEUES_SHOWN && strcmp(q->name, OTHER));
+}
+
 static void attempt(FILE *f, const char *queue, enum verdict v, uint64_t count)
 {
 	fprintf(f, "twheeld_attempts_total{queue=\"%s\",verdict=\"%s\"} %llu\n", queue,
@@ -112,30 +120,32 @@ static void attempt(FILE *f, const char *queue, enum verdict v, uint64_t count)
 
 static void attempts(FILE *f, const struct daemon *d)
 {
+	size_t n = 0, count = HASH_COUNT(d->queues);
 	uint64_t other[VERDICTS] = { 0 };
-	unsigned int n = 0;
 
 	head(f, "attempts_total", "counter", "Attempts that ended here.");
 	for (const struct queue *q = d->queues; q; q = q->hh.next, n++) {
 		for (unsigned int v = 0; v < VERDICTS; v++) {
-			if (n >= QUEUES_SHOWN)
-				other[v] += q->attempts[v];
-			else
+			if (is_shown(q, n, count))
 				attempt(f, q->name, v, q->attempts[v]);
+			else
+				other[v] += q->attempts[v];
 		}
 	}
-	for (unsigned int v = 0; n > QUEUES_SHOWN && v < VERDICTS; v++)
-		attempt(f, "other", v, other[v]);
+	for (unsigned int v = 0; count > QUEUES_SHOWN && v < VERDICTS; v++)
+		attempt(f, OTHER, v, other[v]);
 }
 
-/* Adds the counts of the queues from @from on. */
-static struct counts sum_up(const struct census *c, size_t from)
+/* Adds the counts of the queues that are not shown. */
+static struct counts sum_up(const struct census *c)
 {
 	struct counts sum = { .oldest_due_ms = NEVER_MS };
 
-	for (size_t n = from; n < c->queues; n++) {
+	for (size_t n = 0; n < c->queues; n++) {
 		const struct counts *one_queue = &c->queue[n].counts;
 
+		if (is_shown(c->queue[n].queue, n, c->queues))
+			continue;
 		for (unsigned int i = 0; i < TASK_STATES; i++)
 			sum.state[i] += one_queue->state[i];
 		for (unsigned int i = 0; i < FORECASTS; i++)
@@ -152,12 +162,14 @@ static void each_queue(FILE *f, const struct daemon *d, const struct census *c, 
 {
 	struct counts other;
 
-	for (size_t i = 0; i < c->queues && i < QUEUES_SHOWN; i++)
-		fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
+	for (size_t i = 0; i < c->queues; i++) {
+		if (is_shown(c->queue[i].queue, i, c->queues))
+			fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
+	}
 	if (c->queues <= QUEUES_SHOWN)
 		return;
-	other = sum_up(c, QUEUES_SHOWN);
-	fn(f, d, "other", &other);
+	other = sum_up(c);
+	fn(f, d, OTHER, &other);
 }
 
 static void tasks(FILE *f, const struct daemon *d, const char *name, const struct counts *c)
