@@ -65,6 +65,7 @@ check_stages := $(stages)
 # And these in make check-full, of which the last can be done without most easily.
 $(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
 	--lives $(call share,100) --soak $(call share,600))
+$(call stage, daemon-more, userspace/daemon/check.sh 60 more)
 $(call stage, daemon-fuzz, userspace/daemon/test/unit/check.sh --fuzz 60)
 $(call stage, calls, ci/stress.sh uml full --only fuzz --fuzz $(call share,20000) \
 	--calls $(call share,20000000))

@@ -1,16 +1,28 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/daemon/check.sh [SECONDS]: all tests of the daemon: units and parsers,
-# the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Prints TAP.
+# userspace/daemon/check.sh [SECONDS [PART...]]: all tests of the daemon: units and parsers,
+# the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Or these
+# parts, of which make check-full runs those in "more". Prints TAP.
+
+# The functions of the parts are called by way of run().
+# shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
+
+more=(prometheus)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
 	libssl-dev libsystemd-dev redis-server redis-sentinel xxd python3 clang-14 \
 	libclang-rt-14-dev
 
 seconds=${1:-20}
+parts=("${@:2}")
+if [ "${parts[*]}" = more ]; then
+	parts=("${more[@]}")
+elif [ ${#parts[@]} = 0 ]; then
+	parts=(unit scripts daemon ctl chaos)
+fi
 daemon=$top/userspace/daemon
 out=$build/daemon
 number=0
@@ -30,15 +42,50 @@ run() {
 	echo "ok $number - $1"
 }
 
+# Prints where promtool is. The package would start a server, so it is only unpacked.
+get_promtool() {
+	local dir=$build/prometheus
+
+	command -v promtool && return
+	if ! [ -x "$dir/usr/bin/promtool" ]; then
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		(cd "$dir" && with_index apt_get download prometheus) || return
+		dpkg-deb -x "$dir"/prometheus_*.deb "$dir"
+	fi
+	echo "$dir/usr/bin/promtool"
+}
+
+part_unit() {
+	"$daemon/test/unit/check.sh" 2
+}
+
+part_scripts() {
+	"$daemon/test/check.sh"
+}
+
+part_daemon() {
+	"$daemon/test/daemon_test.py" "$out/twheeld"
+}
+
+part_ctl() {
+	quietly make -s -C "$top/userspace" ctl
+	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$daemon/test/ctl_test.sh"
+}
+
+part_chaos() {
+	"$daemon/test/daemon_chaos.py" "$out/twheeld" "$seconds"
+}
+
+part_prometheus() {
+	PROMTOOL=$(get_promtool) "$daemon/test/prometheus_test.py" "$out/twheeld"
+}
+
 mkdir -p "$out"
 quietly make -s -C "$daemon" O="$out"
-quietly make -s -C "$top/userspace" ctl
 echo 'TAP version 14'
-run unit "$daemon/test/unit/check.sh" 2
-run scripts "$daemon/test/check.sh"
-run daemon "$daemon/test/daemon_test.py" "$out/twheeld"
-run ctl env TWHEELCTL="$build/user/twheelctl" TWHEELD_PROGRAM="$out/twheeld" \
-	"$daemon/test/ctl_test.sh"
-run chaos "$daemon/test/daemon_chaos.py" "$out/twheeld" "$seconds"
+for part in "${parts[@]}"; do
+	run "$part" "part_$part"
+done
 echo "1..$number"
 exit $failed
