@@ -571,67 +571,85 @@ def cancel_race():
 @test("D8: cancel while the attempt runs: 202, and this attempt is the last")
 def cancel_running():
     path = push()
-    put(path, "cr", callback={"url": sink.url + "/slow/400"})
-    sink.wait_for("cr")
-    equal(b.call("DELETE", f"{path}/tasks/cr"), (202, {"id": "cr", "state": "leased"}))
-    wait_until(lambda: state(path, "cr") is None)
-    put(path, "cf", callback={"url": sink.url + "/status/500"}, retry={"base": "200ms"})
-    sink.wait_for("cf")
-    wait_until(lambda: a.raw("DELETE", f"{path}/tasks/cf")[0] in (200, 202))
-    time.sleep(0.5)
+    for task, after in (("cr", 200), ("cf", 500)):
+        put(path, task, callback={"url": f"{sink.url}/hold/{after}"}, retry={"base": "200ms"})
+        sink.wait_for(task)
+        equal(b.call("DELETE", f"{path}/tasks/{task}"), (202, {"id": task, "state": "leased"}))
+        sink.let(task)
+        wait_until(lambda: state(path, task) not in ("leased", "scheduled"))
+    equal(state(path, "cr"), None)
     equal(len(sink.received("cf")), 1)
+    # One that waits for its second attempt is gone at once.
+    put(path, "cw", callback={"url": sink.url + "/status/500"}, retry={"base": "2s", "jitter": 0})
+    sink.wait_for("cw")
+    wait_until(lambda: state(path, "cw") == "scheduled")
+    equal(a.call("DELETE", f"{path}/tasks/cw"), (200, {"id": "cw", "state": "scheduled"}))
+    time.sleep(2.3)
+    equal((len(sink.received("cf")), len(sink.received("cw"))), (1, 1))
+
+
+def held(path, tasks):
+    """Waits until daemons hold all of these."""
+    wait_until(lambda: all(state(path, t) == "leased" for t in tasks))
 
 
 @test("D8: a task is moved, also one that is held; one that has begun answers 409")
 def move():
-    path = push()
+    # So early that a slow machine does all of it before they are due.
+    path = push(ahead="5s")
     url = {"url": sink.url + "/"}
     put(path, "m-far", callback=url, **{"in": "1h"})
     status, answer = b.call("PATCH", f"{path}/tasks/m-far", {"in": "300ms"})
     equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
     assert sink.wait_for("m-far")[0]["at"] >= answer["due"]
-    put(path, "m-held", callback=url, **{"in": "400ms"})
-    time.sleep(0.1)
+    put(path, "m-held", callback=url, **{"in": "4s"})
     for client in (a, b):
-        status, answer = client.call("PATCH", f"{path}/tasks/m-held", {"in": "700ms"})
-        equal(status, 200, str(answer))
-    got = sink.wait_for("m-held")
-    assert got[0]["at"] >= answer["due"], got[0]["at"] - answer["due"]
-    equal(int(got[0]["head"]["twheel-scheduled-at"]), answer["due"])
-    put(path, "m-runs", callback={"url": sink.url + "/slow/500"})
+        held(path, ["m-held"])
+        status, answer = client.call("PATCH", f"{path}/tasks/m-held", {"in": "4500ms"})
+        equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
+    put(path, "m-runs", callback={"url": sink.url + "/hold"})
     sink.wait_for("m-runs")
-    status, answer = a.call("PATCH", f"{path}/tasks/m-runs", {"in": "1h"})
-    equal((status, answer["error"]["code"]), (409, "leased"))
+    status, answer_ = a.call("PATCH", f"{path}/tasks/m-runs", {"in": "1h"})
+    equal((status, answer_["error"]["code"]), (409, "leased"))
+    sink.let("m-runs")
     put(path, "m-now", callback=url, **{"in": "1h"})
     equal(a.call("POST", f"{path}/tasks/m-now/run")[0], 200)
-    sink.wait_for("m-now", seconds=2)
-    put(path, "m-soon", callback=url, **{"in": "450ms"})
-    time.sleep(0.1)
-    begin = now_ms()
+    sink.wait_for("m-now")
+    due = put(path, "m-soon", callback=url, **{"in": "4900ms"})["due"]
+    held(path, ["m-soon"])
     equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
-    assert sink.wait_for("m-soon")[0]["at"] - begin < 250
+    begun = sink.wait_for("m-soon")[0]["at"]
+    assert begun < due - 1000, due - begun
+    got, = sink.wait_for("m-held")
+    assert got["at"] >= answer["due"], got["at"] - answer["due"]
+    equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
 
 
 @test("D8: put over a held task: one run, with the new body")
 def replace():
-    path = push()
+    path = push(ahead="5s")
     url = {"url": sink.url + "/"}
-    for n in range(10):
-        put(path, f"rep-{n}", callback=url, payload="old", **{"in": "350ms"})
-    time.sleep(0.1)
-    for n in range(10):
-        answer = put(path, f"rep-{n}", a if n % 2 else b, callback=url, payload="new",
-                     **{"in": "600ms"})
+    tasks = [f"rep-{n}" for n in range(10)]
+    for t in tasks:
+        put(path, t, callback=url, payload="old", **{"in": "4500ms"})
+    held(path, tasks)
+    for n, t in enumerate(tasks):
+        answer = put(path, t, a if n % 2 else b, callback=url, payload="new", **{"in": "2s"})
         equal((answer["result"], answer.get("was")), ("replaced", None))
-    time.sleep(0.9)
-    for n in range(10):
-        equal([json.loads(r["body"]) for r in sink.received(f"rep-{n}")], ["new"])
-    put(path, "rep-runs", callback={"url": sink.url + "/slow/300"}, payload="old")
+    last = now_ms() + 4500
+    for t in tasks:
+        sink.wait_for(t)
+    # The old ones would have run by then.
+    time.sleep(max(0, last - now_ms()) / 1000)
+    for t in tasks:
+        equal([json.loads(r["body"]) for r in sink.received(t)], ["new"])
+    put(path, "rep-runs", callback={"url": sink.url + "/hold"}, payload="old")
     sink.wait_for("rep-runs")
     answer = put(path, "rep-runs", callback=url, payload="new")
     equal((answer["result"], answer["was"]), ("replaced", "leased"))
     got = sink.wait_for("rep-runs", 2)
     equal([json.loads(r["body"]) for r in got], ["old", "new"])
+    sink.let("rep-runs")
 
 
 @test("a pause releases held tasks; nothing begins until resume")

@@ -4,6 +4,7 @@
 All is on Unix sockets and 127.0.0.1, in one temporary directory, and ends with the test.
 """
 import atexit
+import http.client
 import json
 import os
 import shutil
@@ -173,6 +174,13 @@ class Sink:
     def wait_for(self, task, count=1, seconds=10):
         wait_until(lambda: len(self.received(task)) >= count, seconds)
         return self.received(task)
+
+    def let(self, task):
+        """Lets a request of this task to /hold end."""
+        conn = http.client.HTTPConnection(self.url.split("/")[2], timeout=30)
+        conn.request("GET", f"/let/{task}")
+        conn.getresponse().read()
+        conn.close()
 
 
 # ---- TAP ----

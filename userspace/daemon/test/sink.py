@@ -13,6 +13,7 @@ A path may ask for a behavior:
   /fail/N       answers 500 to the first N attempts of a task, then 200
   /after/N      answers 503 with Retry-After: N to the first attempt, then 200
   /slow/MS      answers after MS milliseconds
+  /hold[/N]     answers N or 200 after a request for /let/TASK, which is not in the log
   /drip         sends a byte each second, without end
   /redirect     answers 302
 """
@@ -31,8 +32,9 @@ def now_ms():
 class Sink:
     def __init__(self, log):
         self.log = open(log, "w", buffering=1)
+        self.let = {}
 
-    async def behave(self, path, attempt, writer):
+    async def behave(self, path, task, attempt, writer):
         """Return: status and extra headers, or None if the answer was sent."""
         word = path.strip("/").split("/")
         number = int(word[1]) if len(word) > 1 and word[1].isdigit() else 0
@@ -46,6 +48,9 @@ class Sink:
             return 302, "Location: /elsewhere\r\n"
         if word[0] == "slow":
             await asyncio.sleep(number / 1000)
+        if word[0] == "hold":
+            await self.let.setdefault(task, asyncio.Event()).wait()
+            return number or 200, ""
         if word[0] == "drip":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
             while True:
@@ -70,12 +75,14 @@ class Sink:
                     name, value = line.split(":", 1)
                     head[name.lower()] = value.strip()
                 body = await reader.readexactly(int(head.get("content-length", 0)))
-                attempt = int(head.get("twheel-attempt", 0))
-                self.log.write(json.dumps({
-                    "at": at, "method": method, "path": path, "head": head,
-                    "id": head.get("twheel-task"), "attempt": attempt,
-                    "body": body.decode(errors="replace")}) + "\n")
-                status, extra = await self.behave(path, attempt, writer)
+                task, attempt = head.get("twheel-task"), int(head.get("twheel-attempt", 0))
+                if path.startswith("/let/"):
+                    self.let.setdefault(path[5:], asyncio.Event()).set()
+                else:
+                    self.log.write(json.dumps({
+                        "at": at, "method": method, "path": path, "head": head, "id": task,
+                        "attempt": attempt, "body": body.decode(errors="replace")}) + "\n")
+                status, extra = await self.behave(path, task, attempt, writer)
                 writer.write(f"HTTP/1.1 {status} {REASONS.get(status, 'X')}\r\n{extra}"
                              "Content-Length: 2\r\n\r\nok".encode())
                 await writer.drain()
