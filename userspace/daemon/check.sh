@@ -10,7 +10,7 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-more=(prometheus)
+more=(prometheus page)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
 	libssl-dev libsystemd-dev redis-server redis-sentinel xxd python3 clang-14 \
@@ -79,6 +79,12 @@ part_chaos() {
 
 part_prometheus() {
 	PROMTOOL=$(get_promtool) "$daemon/test/prometheus_test.py" "$out/twheeld"
+}
+
+# Screenshots stay in $out.
+part_page() {
+	need chromium chromium-driver
+	PICTURES=$out "$daemon/test/browser_test.py" "$out/twheeld"
 }
 
 mkdir -p "$out"

@@ -14,6 +14,7 @@ A path may ask for a behavior:
   /after/N      answers 503 with Retry-After: N to the first attempt, then 200
   /slow/MS      answers after MS milliseconds
   /hold[/N]     answers N or 200 after a request for /let/TASK, which is not in the log
+  /html         answers 500 with HTML that would run a script
   /drip         sends a byte each second, without end
   /redirect     answers 302
 """
@@ -35,7 +36,7 @@ class Sink:
         self.let = {}
 
     async def behave(self, path, task, attempt, writer):
-        """Return: status and extra headers, or None if the answer was sent."""
+        """Return: status, extra headers, and a body if it is not the usual one."""
         word = path.strip("/").split("/")
         number = int(word[1]) if len(word) > 1 and word[1].isdigit() else 0
         if word[0] == "status":
@@ -48,6 +49,8 @@ class Sink:
             return 302, "Location: /elsewhere\r\n"
         if word[0] == "slow":
             await asyncio.sleep(number / 1000)
+        if word[0] == "html":
+            return 500, "", "<script>window.hacked=1</script><img src=x onerror=alert(1)>"
         if word[0] == "hold":
             await self.let.setdefault(task, asyncio.Event()).wait()
             return number or 200, ""
@@ -82,9 +85,10 @@ class Sink:
                     self.log.write(json.dumps({
                         "at": at, "method": method, "path": path, "head": head, "id": task,
                         "attempt": attempt, "body": body.decode(errors="replace")}) + "\n")
-                status, extra = await self.behave(path, task, attempt, writer)
+                status, extra, *text = await self.behave(path, task, attempt, writer)
+                text = text[0] if text else "ok"
                 writer.write(f"HTTP/1.1 {status} {REASONS.get(status, 'X')}\r\n{extra}"
-                             "Content-Length: 2\r\n\r\nok".encode())
+                             f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, ValueError):
             pass

@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The page, in a headless Chromium: what it shows, its buttons, and what it lets no one do.
+
+  browser_test.py PROGRAM [NAME...]
+
+With PICTURES=DIR it leaves screenshots there.
+"""
+import os
+import socket
+import time
+
+from browser import Browser
+from rig import Daemon, Redis, Sink, dir_, equal, run_all, test, wait_until
+
+PICTURES = os.environ.get("PICTURES")
+EVIL = ('<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+        '<b onclick="window.hacked=1">"\'&lt;')
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+redis = Redis()
+sink = Sink()
+port = free_port()
+URL = f"http://127.0.0.1:{port}/"
+daemon = Daemon(redis, listen=f"127.0.0.1:{port}")
+c = daemon.client()
+page = Browser()
+page.size(1200, 900)
+# Each test has a queue of its own, which is chosen by its name.
+names = iter(f"page-{n}" for n in range(100))
+
+
+def queue(mode="pull"):
+    name = next(names)
+    equal(c.call("PUT", f"/v1/queues/{name}", {"mode": mode})[0], 201)
+    return name
+
+
+def path(name, *more):
+    return "/".join((f"/v1/queues/{name}", *more))
+
+
+def bury(name, *tasks, error="out of stock"):
+    """Puts tasks that workers have refused."""
+    for task in tasks:
+        equal(c.call("PUT", path(name, "tasks", task), {})[0], 201)
+    left = len(tasks)
+    while left:
+        got = c.call("POST", path(name, "reserve"), {"limit": 100, "wait": "3s"})[1]["tasks"]
+        assert got, "nothing to bury"
+        equal(c.call("POST", path(name, "nack"), {"tasks": [
+            {"id": t["id"], "token": t["token"], "dead": True, "error": error}
+            for t in got]})[0], 200)
+        left -= len(got)
+
+
+def state(name, task):
+    status, answer = c.call("GET", path(name, "tasks", task))
+    return answer["state"] if status == 200 else None
+
+
+def look_at(name):
+    """Opens the page anew, at the dead letters of a queue."""
+    page.open(URL)
+    page.until(lambda: name in queues())
+    page.run("const s = document.getElementById('dead-queue'); s.value = arguments[0];"
+             "s.dispatchEvent(new Event('change'))", name)
+
+
+def queues():
+    """The rows of the queues by name."""
+    return {r[0]: r for r in page.rows("#queues")}
+
+
+def dead():
+    return {r[0]: r for r in page.rows("#dead")}
+
+
+def button(row, text):
+    return f"//tr[td[1][normalize-space()='{row}']]//button[.='{text}']"
+
+
+def picture(name):
+    if PICTURES:
+        page.screenshot(os.path.join(PICTURES, f"page-{name}.png"))
+
+
+@test("the page of a daemon without queues says so, and how to make one")
+def empty():
+    page.open(URL)
+    for body in ("#queues", "#forecast", "#dead"):
+        page.until(lambda: [r[0][:4] for r in page.rows(body)] == ["none"])
+    picture("empty")
+    assert "PUT /v1/queues/NAME" in page.text("#queues")
+    equal(page.complaints(), [])
+
+
+@test("it shows the queues: mode, scheduled, leased, dead, oldest due, paused")
+def shows_queues():
+    name, other = queue(), queue("push")
+    bury(name, "d1", "d2")
+    c.call("POST", path(name, "tasks"), {"tasks": [{"id": f"s{n}", "in": "2h"} for n in range(7)]})
+    c.call("PUT", path(name, "tasks", "leased"), {})
+    equal(len(c.call("POST", path(name, "reserve"), {"wait": "3s"})[1]["tasks"]), 1)
+    c.call("PUT", path(other, "tasks", "x"), {"in": "90s", "callback": {"url": sink.url}})
+    c.call("POST", path(other, "pause"))
+    look_at(name)
+    row = page.until(lambda: queues()[name][2] == "7" and queues()[name])
+    equal(row[:5] + row[6:], [name, "pull", "7", "1", "2", "", "Pause"])
+    assert row[5].startswith(("in 1 h 59", "in 2 h")), row
+    row = queues()[other]
+    equal(row[:5] + row[6:], [other, "push", "1", "0", "0", "paused", "Resume"])
+    assert row[5].startswith("in 1 min") or row[5].endswith(" s"), row
+
+
+@test("it shows what falls due in 60 s, 60 min and 24 h, as bars of one scale for each")
+def shows_forecast():
+    name, other = queue(), queue()
+    for q, times in ((name, (50, 3000, 3000, 80000)), (other, (3000, 3000, 3000, 3000))):
+        for n, s in enumerate(times):
+            c.call("PUT", path(q, "tasks", f"f{n}"), {"in": f"{s}s"})
+    look_at(name)
+    bars = page.until(lambda: page.run("""
+        const all = [...document.querySelectorAll("#forecast .bar")].map(b =>
+            [b.dataset.queue, b.dataset.range, Number(b.ariaValueNow), Number(b.ariaValueMax),
+             Math.round(100 * b.firstChild.clientWidth / b.clientWidth)]);
+        return all.some(b => b[0] === arguments[0]) && all""", other))
+    mine = {b[1]: b[2] for b in bars if b[0] == name}
+    equal(mine, {"60s": 1, "60m": 3, "24h": 4})
+    equal({b[1]: b[2] for b in bars if b[0] == other}, {"60s": 0, "60m": 4, "24h": 4})
+    for key in ("60s", "60m", "24h"):
+        most = max(b[2] for b in bars if b[1] == key)
+        equal({b[3] for b in bars if b[1] == key}, {most}, f"the scale of {key}")
+        for b in bars:
+            if b[1] == key:
+                assert abs(b[4] - 100 * b[2] / most) <= 1, b
+
+
+@test("it lists dead letters with their last error; more of them on demand")
+def shows_dead():
+    name = queue()
+    bury(name, *(f"d{n:02}" for n in range(60)))
+    look_at(name)
+    page.until(lambda: len(dead()) == 50)
+    row = next(iter(dead().values()))
+    equal((row[1], row[3]), ("1", "out of stock"))
+    assert row[2] == "now" or row[2].endswith(" ago"), row
+    page.click("//button[@id='more']")
+    page.until(lambda: len(dead()) == 60)
+    page.until(lambda: page.run("return document.getElementById('more').hidden"))
+    time.sleep(2.5)
+    equal(len(dead()), 60, "after another look")
+
+
+@test("text from tasks is shown as text: no element and no script comes of it")
+def hostile():
+    name = queue()
+    for task in ("__proto__", "constructor", "a:b"):
+        bury(name, task, error=EVIL)
+    equal(c.call("PUT", path(name, "tasks", "<b>"), {})[0], 400)
+    equal(c.call("POST", path(name, "tasks"), {"id": EVIL})[0], 400)
+    equal(c.call("PUT", "/v1/queues/<b>", {})[0], 400)
+    # What an endpoint answers becomes the last error, too.
+    pushed = queue("push")
+    c.call("PUT", path(pushed, "tasks", "html"), {
+        "callback": {"url": sink.url + "/html"}, "payload": EVIL, "retry": {"limit": 1}})
+    wait_until(lambda: state(pushed, "html") == "dead")
+    for q, task in ((name, "a:b"), (pushed, "html")):
+        look_at(q)
+        row = page.until(lambda: dead().get(task))
+        assert EVIL in row[3] or row[3].startswith("HTTP 500: <script>"), row
+        picture("hostile")
+        equal(page.run("return document.querySelectorAll('#dead td:not(:last-child) *').length"), 0)
+        equal(page.run("return document.querySelectorAll('img, iframe, object').length"), 0)
+        equal(page.run("return document.scripts.length"), 1)
+        page.click(f"//tr[td[1]='{task}']/td[4]")
+        equal(page.run("return window.hacked === undefined"), True)
+    look_at(name)
+    page.until(lambda: len(dead()) == 3)
+    page.click(button("__proto__", "Replay"))
+    wait_until(lambda: state(name, "__proto__") == "scheduled")
+    equal(page.complaints(), [])
+
+
+@test("the policy forbids what the page does not need")
+def policy():
+    look_at(queue())
+    page.run("""
+        window.refused = [];
+        document.addEventListener("securitypolicyviolation",
+                                  e => window.refused.push(e.effectiveDirective));
+        const add = (tag, props) =>
+            document.body.append(Object.assign(document.createElement(tag), props));
+        add("script", { text: "window.hacked = 1" });
+        add("script", { src: "/metrics" });
+        add("style", { textContent: "body { display: none }" });
+        add("img", { src: "/metrics" });
+        add("iframe", { src: "/metrics" });
+        add("object", { data: "/metrics" });
+        add("b", { id: "handler" });
+        document.getElementById("handler").setAttribute("onclick", "window.hacked = 1");
+        document.getElementById("handler").click();
+        add("form", { action: "/metrics" });
+        document.forms[0].submit();
+        fetch("http://127.0.0.1:1/").catch(() => {});
+        setTimeout("window.hacked = 1");""")
+    want = {"script-src-elem", "style-src-elem", "img-src", "frame-src", "object-src",
+            "script-src-attr", "form-action", "connect-src", "script-src"}
+    page.until(lambda: want <= set(page.run("return window.refused")))
+    equal(page.run("return window.hacked === undefined"), True)
+    assert page.run("return getComputedStyle(document.body).display") != "none"
+    page.complaints()
+    # It cannot be put into the frame of another page.
+    page.open("data:text/html,<iframe src='" + URL + "'></iframe>")
+    page.ask("POST", "/frame", {"id": 0})
+    page.until(lambda: page.run("return location.href").startswith("chrome-error:"))
+    equal(page.run("return document.getElementById('queues')"), None)
+
+
+@test("Pause and Resume")
+def pause():
+    name = queue()
+    look_at(name)
+    page.click(button(name, "Pause"))
+    wait_until(lambda: c.call("GET", path(name))[1]["paused"])
+    page.until(lambda: queues()[name][6] == "paused")
+    page.click(button(name, "Resume"))
+    wait_until(lambda: not c.call("GET", path(name))[1]["paused"])
+    page.until(lambda: queues()[name][6] == "")
+
+
+@test("Replay: the task is scheduled again and leaves the list; Cancel asks, then removes it")
+def replay_and_cancel():
+    name = queue()
+    bury(name, "one", "two", "three")
+    look_at(name)
+    page.until(lambda: len(dead()) == 3)
+    page.click(button("one", "Replay"))
+    page.until(lambda: set(dead()) == {"two", "three"})
+    equal(state(name, "one"), "scheduled")
+    page.click(button("two", "Cancel"))
+    assert "two" in page.question(False)
+    time.sleep(0.3)
+    equal(state(name, "two"), "dead")
+    page.click(button("two", "Cancel"))
+    page.question(True)
+    page.until(lambda: set(dead()) == {"three"})
+    equal(state(name, "two"), None)
+    equal(state(name, "three"), "dead")
+    equal(page.complaints(), [])
+
+
+@test("Replay all asks, then empties the list")
+def replay_all():
+    name = queue()
+    bury(name, *(f"r{n}" for n in range(5)))
+    look_at(name)
+    page.until(lambda: len(dead()) == 5)
+    page.click("//button[.='Replay all']")
+    assert name in page.question(False)
+    equal(c.call("GET", path(name))[1]["dead"], 5)
+    page.click("//button[.='Replay all']")
+    page.question(True)
+    wait_until(lambda: c.call("GET", path(name))[1]["dead"] == 0)
+    page.until(lambda: list(dead()) == ["none"])
+    page.until(lambda: page.run(
+        "return [...document.querySelectorAll('button')].find(b => b.innerText === 'Replay all')"
+        ".disabled"))
+
+
+@test("an error is told in the daemon's words: a dead letter that another has removed")
+def tells_errors():
+    name = queue()
+    bury(name, "gone", "other")
+    look_at(name)
+    page.until(lambda: len(dead()) == 2)
+    # In one go, or the page might notice before.
+    page.run("""
+        const x = new XMLHttpRequest();
+        x.open("DELETE", arguments[0], false);
+        x.setRequestHeader("Content-Type", "application/json");
+        x.send();
+        [...document.querySelectorAll("#dead tr")].find(r => r.cells[0].innerText === "gone")
+            .querySelector("button").click();""", path(name, "tasks", "gone"))
+    page.until(lambda: "no such task" in page.text("#problem"))
+    page.until(lambda: set(dead()) == {"other"})
+    time.sleep(4)
+    assert "no such task" in page.text("#problem"), "it stays until it can be read"
+
+
+@test("the list of dead letters follows what dies, and what is replayed elsewhere")
+def follows():
+    name = queue()
+    bury(name, "first")
+    look_at(name)
+    page.until(lambda: set(dead()) == {"first"})
+    bury(name, "second")
+    page.until(lambda: set(dead()) == {"first", "second"})
+    c.call("POST", path(name, "tasks", "first", "replay"))
+    page.until(lambda: set(dead()) == {"second"})
+    was = dead()["second"][2]
+    page.until(lambda: dead()["second"][2] != was)
+
+
+@test("where a token is needed the page asks for it, and keeps it to itself")
+def asks_for_token():
+    path_ = os.path.join(dir_, "page-token")
+    with open(path_, "w") as f:
+        f.write("t0ken" + "x" * 40 + "\n")
+    os.chmod(path_, 0o600)
+    own = free_port()
+    d = Daemon(redis, f"--token-file={path_}", listen=f"127.0.0.1:{own}")
+    page.open(f"http://127.0.0.1:{own}/")
+    page.until(lambda: not page.run("return document.getElementById('token-label').hidden"))
+    picture("token")
+    page.type("#token", "wrong\n")
+    page.until(lambda: "token" in page.text("#problem"))
+    equal(page.run("return document.getElementById('main').hidden"), True)
+    page.type("#token", "t0ken" + "x" * 40 + "\n")
+    page.until(lambda: page.text("#status").startswith("as of"))
+    assert queues(), "no queues"
+    equal(page.run("return [localStorage.length, sessionStorage.length, document.cookie]"),
+          [0, 0, ""])
+    assert "t0ken" not in page.run("return document.documentElement.outerHTML + location.href")
+    equal(d.end(), 0)
+    page.until(lambda: "does not answer" in page.text("#problem"))
+    page.complaints()
+
+
+@test("it is of use on a small screen, and in the dark")
+def screens():
+    name = queue("push")
+    other = queue("pull")
+    for n, seconds in enumerate((5, 20, 40, 50, 600, 1800, 3000, 40000)):
+        c.call("PUT", path(name, "tasks", f"mail-{n}"),
+               {"in": f"{seconds}s", "callback": {"url": sink.url + "/"}})
+    bury(other, "order-4711", "invoice:2024-11-30:customer-00000000000000000000000000000000042",
+         error="HTTP 500: the warehouse does not answer; " * 4)
+    look_at(other)
+    page.until(lambda: len(dead()) == 2)
+    page.size(1200, 1700)
+    time.sleep(0.3)
+    picture("wide")
+    page.size(500, 900)
+    time.sleep(0.3)
+    picture("narrow")
+    equal(page.run("return document.documentElement.scrollWidth <= innerWidth"), True,
+          "nothing is cut at the side")
+    page.size(1200, 900)
+    dark = Browser("--force-dark-mode")
+    dark.open(URL)
+    dark.until(lambda: dark.text("#status").startswith("as of"))
+    if PICTURES:
+        dark.screenshot(os.path.join(PICTURES, "page-dark.png"))
+    equal(dark.run("return getComputedStyle(document.body).color"), "rgb(255, 255, 255)")
+    dark.end()
+
+
+if __name__ == "__main__":
+    run_all()
