@@ -10,7 +10,7 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-more=(prometheus page)
+more=(prometheus page races)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
 	libssl-dev libsystemd-dev redis-server redis-sentinel xxd python3 clang-14 \
@@ -21,7 +21,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon ctl chaos)
+	parts=(unit scripts daemon ctl race chaos)
 fi
 daemon=$top/userspace/daemon
 out=$build/daemon
@@ -71,6 +71,14 @@ part_daemon() {
 part_ctl() {
 	quietly make -s -C "$top/userspace" ctl
 	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$daemon/test/ctl_test.sh"
+}
+
+part_race() {
+	"$daemon/test/race_test.py" "$out/twheeld"
+}
+
+part_races() {
+	"$daemon/test/race_test.py" "$out/twheeld" 100000
 }
 
 part_chaos() {
