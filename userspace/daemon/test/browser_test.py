@@ -351,6 +351,8 @@ def screens():
     picture("narrow")
     equal(page.run("return document.documentElement.scrollWidth <= innerWidth"), True,
           "nothing is cut at the side")
+    equal(page.run("return [...document.querySelectorAll('#queues button')].every("
+                   "b => b.getBoundingClientRect().right <= document.body.clientWidth)"), True, "buttons are seen")
     page.size(1200, 900)
     dark = Browser("--force-dark-mode")
     dark.open(URL)
