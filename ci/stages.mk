@@ -32,18 +32,15 @@ $(call stage, build, ci/build.sh)
 # Alone, in make check.
 $(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --fuzz 10)
 $(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000))
-$(call stage, daemon, userspace/daemon/check.sh $(call full,60))
+$(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
 alone := stress-6.12 core-races daemon
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
-$(call stage, uml, ci/suite.sh uml 64 --bin build/stress/fail_nth --run fail_nth)
-$(call stage, kcsan, ci/suite.sh kcsan races)
-$(call stage, vm-6.1, ci/suite.sh 6.1)
+$(call stage, uml, ci/suite.sh uml 64)
+$(call stage, vm-6.1, ci/suite.sh 6.1 64)
 $(call stage, lint, ci/lint/lint.sh)
 $(call stage, lib, userspace/lib/check.sh)
-$(call stage, storms-exact, ci/stress.sh 6.12 short --only storms)
-$(call stage, fuzz-uml, ci/stress.sh uml short --only fuzz --fuzz 60)
 $(call stage, model, doc/model/run.sh)
 $(call stage, races-6.12, ci/suite.sh 6.12 races)
 $(call stage, builds, userspace/lib/builds.sh)
@@ -53,16 +50,22 @@ $(call stage, packaging, packaging/test.sh)
 $(call stage, kunit-6.12, kunit/run.sh --kasan 6.12)
 $(call stage, kunit-6.1, kunit/run.sh 6.1)
 $(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
+$(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
 $(call stage, core, $(MAKE) -s -C userspace/tests/unit check)
 $(call stage, coverage, kunit/coverage.sh)
-$(call stage, rt, ci/suite.sh 6.12-rt 64)
-$(call stage, bench-test, userspace/bench/test.sh)
 together := $(filter-out build $(alone),$(stages))
 
 check_stages := $(stages)
 
 # And these in make check-full, of which the last can be done without most easily.
+$(call stage, kcsan, ci/suite.sh kcsan races)
+$(call stage, storms-exact, ci/stress.sh 6.12 short --only storms)
+$(call stage, fuzz-uml, ci/stress.sh uml short --only fuzz --fuzz 60)
+$(call stage, rt, ci/suite.sh 6.12-rt 64)
+$(call stage, bench-test, userspace/bench/test.sh)
+$(call stage, fail-nth, ci/suite.sh uml fail_nth)
+$(call stage, vm-6.1-32, ci/suite.sh 6.1 32)
 $(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
 	--lives $(call share,100) --soak $(call share,600))
 $(call stage, daemon-more, userspace/daemon/check.sh 60 more)
@@ -120,7 +123,7 @@ full_alone := $(filter-out $(check_stages) $(full_together),$(stages))
 $(call stage, targets, ci/targets.sh $(TWHEEL_CHECK_SHARE))
 
 # User-mode Linux waits by the host's time: one at a time.
-$(if $(IN_CHECK),$(eval gate-uml: | uml))
+$(if $(IN_CHECK),$(eval gate-uml: | uml)$(eval fail-nth: | gate-uml))
 
 # $(call run,STAGES,JOBS). What fails is counted, and the others go on.
 run = @$(MAKE) -j$2 IN_CHECK=1 $1

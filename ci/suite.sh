@@ -13,6 +13,7 @@
 #            userspace/lib/check.sh
 #   races32  both as 32-bit programs
 #   signals  what sleeps and copies, under a signal each millisecond
+#   fail_nth what allocates, with each allocation failing in turn
 #
 # The clock of the machine counts instructions (see --exact of vm/run.sh): how
 # busy the host is, no test can notice. That takes one processor of the host, which
@@ -132,6 +133,10 @@ signals)
 		read_test setup_test table_test timer_test; do
 		run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test")
 	done
+	;;
+fail_nth)
+	bins=(--bin "$build/stress/fail_nth")
+	run+=(--run fail_nth)
 	;;
 *)
 	die "unknown: $what"
