@@ -16,7 +16,7 @@ packages=(make gcc gcc-12 libc6-dev uthash-dev pahole libelf1 libssl3)
 
 # Those of the daemon: hiredis and so on, and a Redis to run it with.
 daemon=(pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev libssl-dev)
-daemon+=(libsystemd-dev redis-server redis-sentinel xxd python3)
+daemon+=(libsystemd-dev redis-server redis-sentinel openssl xxd python3)
 
 case ${1:-vm} in
 build) ;;

@@ -13,7 +13,7 @@
 more=(prometheus page races)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
-	libssl-dev libsystemd-dev redis-server redis-sentinel xxd python3 clang-14 \
+	libssl-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 clang-14 \
 	libclang-rt-14-dev
 
 seconds=${1:-20}

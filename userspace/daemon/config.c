@@ -30,7 +30,7 @@ enum key_type {
 	KEY_PREFIX,
 	KEY_REDIS,
 	KEY_SIZE,
-	KEY_USER,
+	KEY_WORD,
 };
 
 #define AT(field)	offsetof(struct config, field)
@@ -45,8 +45,13 @@ static const struct key {
 	uint64_t max;
 } keys[] = {
 	{ "redis", KEY_REDIS, AT(redis), "unix:/run/redis/redis-server.sock" },
-	{ "redis-user", KEY_USER, AT(redis_user), "" },
+	{ "redis-user", KEY_WORD, AT(redis_user), "" },
 	{ "redis-password-file", KEY_PATH, AT(redis_password_file), "" },
+	{ "redis-tls", KEY_BOOL, AT(redis_tls), "no" },
+	{ "redis-tls-ca-file", KEY_PATH, AT(redis_tls_ca_file), "" },
+	{ "redis-tls-cert-file", KEY_PATH, AT(redis_tls_cert_file), "" },
+	{ "redis-tls-key-file", KEY_PATH, AT(redis_tls_key_file), "" },
+	{ "redis-tls-name", KEY_WORD, AT(redis_tls_name), "" },
 	{ "prefix", KEY_PREFIX, AT(prefix), "tw:" },
 	{ "listen", KEY_LISTEN, AT(listen), "127.0.0.1:7733" },
 	{ "token-file", KEY_PATH, AT(token_file), "" },
@@ -93,11 +98,17 @@ static const char usage[] =
 	"  --version      print the version and exit\n"
 	"  -h, --help     print this text and exit\n"
 	"\n"
-	"twheeld.conf(5) describes the keys.\n";
+	"twheeld.conf(5) describes the keys. These are they, with their defaults:\n";
 
 const char *config_usage(void)
 {
-	return usage;
+	static char text[4096];
+	size_t len = snprintf(text, sizeof(text), "%s", usage);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && len < sizeof(text); i++)
+		len += snprintf(text + len, sizeof(text) - len, "  %-21s %s\n", keys[i].name,
+				*keys[i].def ? keys[i].def : "none");
+	return text;
 }
 
 /* Sets the error: where, which key, why. Returns -1. */
@@ -290,8 +301,8 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 	case KEY_REDIS:
 		why = redis_url_parse(text, &r->c->redis);
 		break;
-	case KEY_USER:
-		why = strpbrk(text, " \t") ? "a user has no space" :
+	case KEY_WORD:
+		why = strpbrk(text, " \t") ? "a name has no space" :
 		      set_text(text, field, sizeof(r->c->redis_user));
 		break;
 	default:
@@ -456,6 +467,32 @@ static const char *take_secret(struct config *c, const char *line)
 	return why;
 }
 
+/* The rules between the keys of TLS. */
+static int finish_tls(struct reader *r)
+{
+	static const size_t of_tls[] = {
+		AT(redis_tls_ca_file), AT(redis_tls_cert_file), AT(redis_tls_key_file),
+		AT(redis_tls_name),
+	};
+	struct config *c = r->c;
+	const struct key *key = key_at(AT(redis_tls));
+	size_t i;
+
+	if (c->redis_tls && c->redis.kind == REDIS_UNIX)
+		return fail(r, key, r->from[key - keys], "a Unix socket has no TLS");
+	c->redis.tls |= c->redis_tls;
+	for (i = 0; i < ARRAY_SIZE(of_tls); i++) {
+		key = key_at(of_tls[i]);
+		if (*((char *)c + key->at) && !c->redis.tls)
+			return fail(r, key, r->from[key - keys],
+				    "there is no TLS without rediss:// or redis-tls = yes");
+	}
+	if (!*c->redis_tls_cert_file == !*c->redis_tls_key_file)
+		return 0;
+	key = key_at(*c->redis_tls_cert_file ? AT(redis_tls_cert_file) : AT(redis_tls_key_file));
+	return fail(r, key, r->from[key - keys], "a certificate and its key need each other");
+}
+
 /* The files that keys name, and the rules between keys. */
 static int finish(struct reader *r)
 {
@@ -470,6 +507,8 @@ static int finish(struct reader *r)
 	if (*r->c->redis_user && !*r->c->redis_password_file)
 		return fail(r, key, r->from[key - keys],
 			    "a user needs redis-password-file");
+	if (finish_tls(r))
+		return -1;
 	key = key_at(AT(listen));
 	for (i = 0; i < r->c->listens; i++)
 		if (!r->c->listen[i].local && !r->c->tokens)

@@ -51,7 +51,7 @@ struct redis_node {
 /**
  * struct redis_url - where Redis is
  * @kind: which form the URL had
- * @tls: rediss://
+ * @tls: rediss://, or the key redis-tls
  * @db: number of the database; 0 unless @kind is REDIS_TCP
  * @path: of the socket; REDIS_UNIX only, else empty
  * @master: the name that Sentinel knows; REDIS_SENTINEL only, else empty
@@ -100,6 +100,11 @@ struct secret {
  * @redis_user: redis-user; empty: the default user
  * @redis_password_file: redis-password-file; empty: no password
  * @redis_password: the first line of that file
+ * @redis_tls: redis-tls
+ * @redis_tls_ca_file: redis-tls-ca-file; empty: the CAs of the system
+ * @redis_tls_cert_file: redis-tls-cert-file; empty: we show no certificate
+ * @redis_tls_key_file: redis-tls-key-file
+ * @redis_tls_name: redis-tls-name; empty: the host of each connection
  * @prefix: prefix of all keys in Redis
  * @listen: listen; the default is replaced by the first one that is set
  * @listens: how many
@@ -133,6 +138,11 @@ struct config {
 	char redis_user[128];
 	char redis_password_file[256];
 	char redis_password[512];
+	bool redis_tls;
+	char redis_tls_ca_file[256];
+	char redis_tls_cert_file[256];
+	char redis_tls_key_file[256];
+	char redis_tls_name[128];
 	char prefix[32];
 	struct listen_on listen[CONFIG_LISTEN_MAX];
 	size_t listens;
@@ -225,7 +235,7 @@ int config_text(struct config *c, const char *name, const char *text, size_t len
 const char *redis_url_parse(const char *text, struct redis_url *url);
 
 /**
- * config_usage() - the text of --help
+ * config_usage() - the text of --help, with all keys
  */
 const char *config_usage(void);
 

@@ -11,14 +11,13 @@ const char *route_init(struct route *r, const struct redis_url *url)
 
 	memset(r, 0, sizeof(*r));
 	r->kind = url->kind;
+	a->tls = url->tls;
 	switch (url->kind) {
 	case REDIS_UNIX:
 		a->local = true;
 		memcpy(a->path, url->path, sizeof(a->path));
 		break;
 	case REDIS_TCP:
-		if (url->tls)
-			return "rediss:// is not supported by this build";
 		a->node = url->node[0];
 		a->db = url->db;
 		break;

@@ -96,21 +96,23 @@ static const struct conn_events events = {
 	.closed = closed,
 };
 
-struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct redis_url *url,
-			      master_fn *fn, void *arg)
+struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+			      struct tls *tls, master_fn *fn, void *arg)
 {
 	struct sentinel *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->url = url;
-	s->address.node = url->node[0];
+	s->url = &config->redis;
+	s->address.node = s->url->node[0];
+	s->address.tls = s->url->tls;
 	s->fn = fn;
 	s->arg = arg;
 	s->conn.loop = loop;
 	s->conn.wheel = wheel;
 	s->conn.events = &events;
 	s->conn.address = &s->address;
+	s->conn.tls = tls;
 	if (conn_init(&s->conn) || wheel_arm(wheel, &s->conn.retry, 1)) {
 		free(s);
 		return NULL;

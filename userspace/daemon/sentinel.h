@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "loop.h"
+#include "store_tls.h"
 #include "wheel.h"
 
 struct sentinel;
@@ -24,14 +25,15 @@ typedef void master_fn(void *arg, const struct redis_node *master);
  * sentinel_new() - prepare, and ask for the first time
  * @loop: the loop
  * @wheel: its timers
- * @url: the Sentinels, and the name of the master; must live as long
+ * @config: the Sentinels, and the name of the master; must live as long
+ * @tls: what TLS trusts, or NULL
  * @fn: called with each answer
  * @arg: for @fn
  *
  * Return: NULL without memory or timers.
  */
-struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct redis_url *url,
-			      master_fn *fn, void *arg);
+struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+			      struct tls *tls, master_fn *fn, void *arg);
 
 /**
  * sentinel_ask() - ask again, unless a question is on its way

@@ -318,6 +318,7 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	c->store = s;
 	c->node = node;
 	c->address = &s->route.node[node];
+	c->tls = s->tls;
 	c->subscribe = subscribes;
 	ret = conn_init(c);
 	/* From the loop, so that nothing is told before the store is known. */
@@ -385,6 +386,16 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 		free(s);
 		return NULL;
 	}
+	if (config->redis.tls) {
+		static char text[TLS_WHY_LEN];
+
+		s->tls = tls_new(config, text);
+		if (!s->tls) {
+			*why = text;
+			free(s);
+			return NULL;
+		}
+	}
 	for (unsigned int i = 0; channels[i]; i++)
 		store_key(s, s->channels[s->nr_channels++], channels[i]);
 	for (unsigned int i = 0; i < SCRIPTS; i++) {
@@ -402,7 +413,7 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 		}
 	}
 	if (config->redis.kind == REDIS_SENTINEL) {
-		s->sentinel = sentinel_new(loop, wheel, &config->redis, master_is, s);
+		s->sentinel = sentinel_new(loop, wheel, config, s->tls, master_is, s);
 		if (!s->sentinel) {
 			*why = "no memory";
 			store_free(s);
@@ -446,6 +457,7 @@ void store_free(struct store *s)
 	while ((cmd = commands_pop(&s->failed)))
 		command_free(cmd);
 	sentinel_free(s->sentinel);
+	tls_free(s->tls);
 	free(s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Redis. store.c and store_conn.c are the only files that speak to it.
+ * Redis. Only the files store*.c and sentinel.c speak to it.
  *
  * Commands are written at the end of a turn of the loop, all of one turn together.
  * Answers come in the order of the commands. Each command has a deadline; when one

@@ -57,6 +57,8 @@ static void look(struct conn *c)
 {
 	bool out = c->state == CONN_CONNECTING || c->unsent;
 
+	if (c->state == CONN_SHAKING)
+		out = tls_wants(c->session) == EPOLLOUT;
 	loop_watch(c->loop, &c->watch, EPOLLIN | (out ? EPOLLOUT : 0));
 }
 
@@ -74,6 +76,33 @@ void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
 		c->unsent = cmd;
 	watch_head(c);
 	loop_again(c->loop);
+}
+
+/* Return: a number of bytes, 0 at the end, or a negative errno. */
+static ssize_t receive(struct conn *c, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (c->session)
+		return tls_read(c->session, buf, len);
+	n = read(c->watch.fd, buf, len);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t transmit(struct conn *c, const struct iovec *iov, int count)
+{
+	ssize_t n;
+
+	if (c->session)
+		return tls_write(c->session, iov, count);
+	n = writev(c->watch.fd, iov, count);
+	return n < 0 ? -errno : n;
+}
+
+/* Why receive() or transmit() failed. */
+static const char *io_error(const struct conn *c, ssize_t err)
+{
+	return err == -EPROTO && c->session ? tls_why(c->session) : strerror((int)-err);
 }
 
 /* Moves the place of the next write by @n bytes. */
@@ -109,13 +138,13 @@ void conn_flush(struct conn *c)
 			if (!offset)
 				cmd->sent = now;
 		}
-		n = writev(c->watch.fd, iov, count);
-		if (n < 0 && errno == EINTR)
+		n = transmit(c, iov, count);
+		if (n == -EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			break;
 		if (n < 0) {
-			conn_close(c, strerror(errno));
+			conn_close(c, io_error(c, n));
 			return;
 		}
 		wrote(c, n);
@@ -150,16 +179,16 @@ static void read_replies(struct conn *c)
 	static char buf[READ_LEN];
 
 	for (unsigned int i = 0; i < READS; i++) {
-		ssize_t n = read(c->watch.fd, buf, sizeof(buf));
+		ssize_t n = receive(c, buf, sizeof(buf));
 		uint64_t received = wheel_now(c->wheel);
 		void *reply;
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
 		if (n <= 0) {
-			conn_close(c, n ? strerror(errno) : "Redis closed the connection");
+			conn_close(c, n ? io_error(c, n) : "Redis closed the connection");
 			return;
 		}
 		if (redisReaderFeed(c->reader, buf, n) != REDIS_OK) {
@@ -178,9 +207,52 @@ static void read_replies(struct conn *c)
 			if (c->state < CONN_GREETING)
 				return;
 		} while (reply);
-		if ((size_t)n < sizeof(buf))
+		/* A read with TLS ends with its record, and another one may be there. */
+		if (!c->session && (size_t)n < sizeof(buf))
 			return;
 	}
+}
+
+static void opened(struct conn *c)
+{
+	wheel_clear(c->wheel, &c->late);
+	c->state = CONN_GREETING;
+	c->events->opened(c);
+}
+
+static void shake(struct conn *c)
+{
+	int ret = tls_shake(c->session);
+
+	if (!ret)
+		opened(c);
+	else if (ret == -EAGAIN)
+		look(c);
+	else
+		conn_close(c, io_error(c, ret));
+}
+
+static void connected(struct conn *c, uint32_t events)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	getsockopt(c->watch.fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	if (err) {
+		conn_close(c, strerror(err));
+		return;
+	}
+	if (!(events & EPOLLOUT))
+		return;
+	if (!c->address->tls) {
+		opened(c);
+		return;
+	}
+	c->session = tls_open(c->tls, c->watch.fd, c->address->node.host);
+	if (!c->session)
+		abort();
+	c->state = CONN_SHAKING;
+	shake(c);
 }
 
 static void ready(struct watch *w, uint32_t events)
@@ -188,19 +260,11 @@ static void ready(struct watch *w, uint32_t events)
 	struct conn *c = container_of(w, struct conn, watch);
 
 	if (c->state == CONN_CONNECTING) {
-		socklen_t len = sizeof(int);
-		int err = 0;
-
-		getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &err, &len);
-		if (err) {
-			conn_close(c, strerror(err));
-			return;
-		}
-		if (!(events & EPOLLOUT))
-			return;
-		wheel_clear(c->wheel, &c->late);
-		c->state = CONN_GREETING;
-		c->events->opened(c);
+		connected(c, events);
+		return;
+	}
+	if (c->state == CONN_SHAKING) {
+		shake(c);
 		return;
 	}
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -299,6 +363,8 @@ static void end(struct conn *c)
 	wheel_clear(c->wheel, &c->late);
 	if (c->state != CONN_CLOSED) {
 		loop_watch(c->loop, &c->watch, 0);
+		tls_free_session(c->session);
+		c->session = NULL;
 		close(c->watch.fd);
 		redisReaderFree(c->reader);
 		c->reader = NULL;
@@ -314,7 +380,7 @@ static void end(struct conn *c)
 
 void conn_close(struct conn *c, const char *why)
 {
-	char text[128];
+	char text[160];
 
 	/* The text may be the reader's own. */
 	snprintf(text, sizeof(text), "%s", why);
@@ -336,6 +402,8 @@ static void too_late(struct timer *t, uint64_t now)
 
 	if (c->state == CONN_CONNECTING)
 		conn_close(c, "connecting takes too long");
+	else if (c->state == CONN_SHAKING)
+		conn_close(c, "the handshake of TLS takes too long");
 	else if (c->queue.head && c->queue.head->deadline <= now)
 		conn_close(c, "Redis does not answer");
 	else

@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "route.h"
 #include "store.h"
+#include "store_tls.h"
 #include "wheel.h"
 
 struct conn;
@@ -65,6 +66,8 @@ struct command *commands_pop(struct command_queue *q);
 enum conn_state {
 	CONN_CLOSED,
 	CONN_CONNECTING,
+	/* The handshake of TLS. */
+	CONN_SHAKING,
 	/* Connected; store.c asks what the server is. */
 	CONN_GREETING,
 	CONN_READY,
@@ -92,6 +95,8 @@ struct conn_events {
  * @store: for store.c
  * @node: number of its node, for store.c
  * @address: where to connect
+ * @tls: what TLS trusts, if @address wants it
+ * @session: of TLS, or NULL
  * @state: how far it is
  * @subscribe: answers are messages
  * @watch: of the socket
@@ -111,6 +116,8 @@ struct conn {
 	struct store *store;
 	unsigned int node;
 	const struct route_address *address;
+	struct tls *tls;
+	struct tls_session *session;
 	enum conn_state state;
 	bool subscribe;
 	struct watch watch;

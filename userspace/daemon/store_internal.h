@@ -45,6 +45,7 @@ struct source {
  * struct store - the nodes
  * @config: of the caller
  * @events: of the caller
+ * @tls: what TLS trusts, or NULL
  * @route: which node
  * @node: the nodes
  * @sentinel: who knows the master, or NULL
@@ -60,6 +61,7 @@ struct store {
 	struct wheel *wheel;
 	const struct config *config;
 	struct store_events events;
+	struct tls *tls;
 	struct route route;
 	struct node node[ROUTE_NODES_MAX];
 	struct sentinel *sentinel;

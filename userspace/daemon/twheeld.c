@@ -9,6 +9,7 @@
 #include "config.h"
 #include "daemon.h"
 #include "route.h"
+#include "store_tls.h"
 
 #define EXIT_USAGE	2
 
@@ -37,6 +38,15 @@ int main(int argc, char **argv)
 	if (why) {
 		fprintf(stderr, "twheeld: redis: %s\n", why);
 		return EXIT_USAGE;
+	}
+	if (d.config.redis.tls) {
+		struct tls *tls = tls_new(&d.config, err);
+
+		if (!tls) {
+			fprintf(stderr, "twheeld: %s\n", err);
+			return EXIT_USAGE;
+		}
+		tls_free(tls);
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (args.check) {

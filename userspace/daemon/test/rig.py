@@ -55,6 +55,15 @@ def now_ms():
     return time.time_ns() / 1e6
 
 
+def free_ports(count=1):
+    """Ports of 127.0.0.1 that nobody uses."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
 class Redis:
     number = 0
 

@@ -82,7 +82,9 @@ static const struct {
 	{ "prefix =\n", "f:1: prefix: \"\": empty" },
 	{ "prefix = abcdefghijklmnopqrstuvwxyz0123456789\n",
 	  "f:1: prefix: \"abcdefghijklmnopqrstuvwxyz0123456789\": too long" },
-	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a user has no space" },
+	{ "redis-tls = perhaps\n", "f:1: redis-tls: \"perhaps\": neither yes nor no" },
+	{ "redis-tls-name = a b\n", "f:1: redis-tls-name: \"a b\": a name has no space" },
+	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a name has no space" },
 	{ "callback-allow = 10.0.0.0/8, fd00::/8\ncallback-allow = 127.0.0.1\n", NULL },
 	{ "callback-allow = 10.0.0.1/8\n",
 	  "f:1: callback-allow: \"10.0.0.1/8\": a bit is set behind the prefix" },
@@ -120,10 +122,10 @@ static void check_files(void)
 	config_text(&c, "f", "lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
 	ok(c.lease_ms == 20000 && c.strict && !strcmp(c.prefix, "a:"), "values arrive");
 	config_defaults(&c);
-	config_text(&c, "f", files[24].text, strlen(files[24].text), err);
+	config_text(&c, "f", files[26].text, strlen(files[26].text), err);
 	is_number(c.allows, 3, "networks of several lines and commas are added up");
 	config_defaults(&c);
-	config_text(&c, "f", files[26].text, strlen(files[26].text), err);
+	config_text(&c, "f", files[28].text, strlen(files[28].text), err);
 	is_number(c.listens, 3, "three addresses replace the default");
 }
 
@@ -217,6 +219,13 @@ static const struct {
 	{ "secret-file = SECRET", { NULL }, NULL },
 	{ "secret-file = TOKEN", { NULL },
 	  "CONF:1: secret-file: TOKEN:1: a secret begins with whsec_" },
+	{ "redis = rediss://h\nredis-tls-ca-file = /ca", { NULL }, NULL },
+	{ "redis = cluster://h\nredis-tls = yes\nredis-tls-name = n", { NULL }, NULL },
+	{ "redis = cluster://h\nredis-tls-name = n", { NULL }, "CONF:2: redis-tls-name: "
+	  "there is no TLS without rediss:// or redis-tls = yes" },
+	{ "redis-tls = yes", { NULL }, "CONF:1: redis-tls: a Unix socket has no TLS" },
+	{ "redis = rediss://h", { "--redis-tls-cert-file=/c" },
+	  "--redis-tls-cert-file: a certificate and its key need each other" },
 };
 
 /* Replaces CONF, TOKEN and SECRET in a text. */
@@ -302,6 +311,7 @@ static void check_options(void)
 	joined[1] = minus_c;
 	ok(!config_read(&c, &args, 2, joined, err) && c.lease_ms == 25000, "-cFILE is -c FILE");
 	ok(strstr(config_usage(), "--check"), "there is a usage");
+	ok(strstr(config_usage(), "  redis-tls-ca-file "), "it has all keys");
 }
 
 static void check_values(void)
