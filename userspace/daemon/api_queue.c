@@ -162,7 +162,7 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	args_text(&a, r->queue);
 	args_text(&a, text);
 	free(text);
-	store_command(r->daemon->store, NULL, &a, stored, s);
+	store_command(r->daemon->store, key, &a, stored, s);
 }
 
 static void know_queue(void *arg, struct queue *q, enum store_result result)

@@ -71,12 +71,21 @@ static void notify(const char *text)
 #endif
 }
 
+const struct clock *daemon_clock(const struct daemon *d)
+{
+	char key[160];
+	unsigned int node = store_key_node(d->store, store_key(d->store, key, "members"));
+
+	return node != STORE_NO_NODE && d->clock[node].known ? &d->clock[node] : NULL;
+}
+
 uint64_t daemon_now_ms(const struct daemon *d)
 {
+	const struct clock *clock = daemon_clock(d);
 	struct timespec ts;
 
-	if (d->clock.known)
-		return clock_redis_ms(&d->clock, wheel_now(d->wheel));
+	if (clock)
+		return clock_redis_ms(clock, wheel_now(d->wheel));
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000ULL + ts.tv_nsec / NSEC_PER_MSEC;
 }
@@ -135,13 +144,14 @@ static void members(void *arg, enum store_result result, const redisReply *reply
 	queue_rank_all(d);
 }
 
+/* Its second word is the key. */
 static void command(struct daemon *d, store_fn *fn, unsigned int n, const char *const *word)
 {
 	struct args a = { 0 };
 
 	for (unsigned int i = 0; i < n; i++)
 		args_text(&a, word[i]);
-	store_command(d->store, NULL, &a, fn, d);
+	store_command(d->store, word[1], &a, fn, d);
 }
 
 static void look_for_members(struct daemon *d)
@@ -167,13 +177,15 @@ static void leave(struct daemon *d)
 	daemon_publish(d, "changed", "members");
 }
 
-static void told_time(struct daemon *d, uint64_t us, uint64_t sent, uint64_t received);
+static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t sent,
+		      uint64_t received);
 
 /**
- * struct asked_time - TIME that was asked for
+ * struct asked_time - TIME that a node was asked for
  */
 struct asked_time {
 	struct daemon *daemon;
+	unsigned int node;
 	uint64_t sent;
 };
 
@@ -191,18 +203,18 @@ static void got_time(void *arg, enum store_result result, const redisReply *repl
 
 	if (result == STORE_OK && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 	    reply->element[0]->str && reply->element[1]->str) {
-		bool first = !d->clock.known;
+		bool first = !daemon_clock(d);
 
-		told_time(d, strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
+		told_time(d, at->node, strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
 			  strtoull(reply->element[1]->str, NULL, 10), at->sent,
 			  wheel_now(d->wheel));
-		if (first)
+		if (first && daemon_clock(d))
 			join(d);
 	}
 	free(at);
 }
 
-static void ask_time(struct daemon *d)
+static void ask_time(struct daemon *d, unsigned int node)
 {
 	struct asked_time *at = malloc(sizeof(*at));
 	struct args a = { 0 };
@@ -210,10 +222,11 @@ static void ask_time(struct daemon *d)
 	if (!at)
 		abort();
 	at->daemon = d;
+	at->node = node;
 	/* It is sent at the end of this turn: the bound is wider, and still true. */
 	at->sent = wheel_now(d->wheel);
 	args_text(&a, "TIME");
-	store_command(d->store, NULL, &a, got_time, at);
+	store_command_on(d->store, node, &a, got_time, at);
 }
 
 static void heartbeat(struct timer *t, uint64_t now)
@@ -228,8 +241,11 @@ static void heartbeat(struct timer *t, uint64_t now)
 		return;
 	}
 	d->beats++;
-	ask_time(d);
-	if (d->clock.known)
+	for (unsigned int i = 0; i < STORE_NODES; i++) {
+		if (store_node_ready(d->store, i))
+			ask_time(d, i);
+	}
+	if (daemon_clock(d))
 		look_for_members(d);
 	store_ping(d->store);
 	if (d->beats % RELOAD_BEATS == 0)
@@ -238,11 +254,15 @@ static void heartbeat(struct timer *t, uint64_t now)
 
 /* ---- Events of the store ---- */
 
-static void told_time(struct daemon *d, uint64_t us, uint64_t sent, uint64_t received)
+static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t sent,
+		      uint64_t received)
 {
-	if (!clock_sample(&d->clock, us, sent, received))
+	bool known = d->clock[node].known;
+
+	if (!clock_sample(&d->clock[node], us, sent, received) && known)
 		return;
-	log_line(LOG_WARNING, "a clock was set: all held tasks are armed anew");
+	if (known)
+		log_line(LOG_WARNING, "a clock was set: all held tasks are armed anew");
 	held_rearm_all(d);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++)
@@ -250,9 +270,9 @@ static void told_time(struct daemon *d, uint64_t us, uint64_t sent, uint64_t rec
 	}
 }
 
-static void on_time(void *arg, uint64_t us, uint64_t sent, uint64_t received)
+static void on_time(void *arg, unsigned int node, uint64_t us, uint64_t sent, uint64_t received)
 {
-	told_time(arg, us, sent, received);
+	told_time(arg, node, us, sent, received);
 }
 
 static void look_everywhere(struct daemon *d)
@@ -263,7 +283,44 @@ static void look_everywhere(struct daemon *d)
 	}
 }
 
-static void on_up(void *arg, bool changed)
+/*
+ * Another server, or another start of one, may know older leases and tokens than we do. A
+ * token may come again, so the holder number must not. Tasks that have not begun are given
+ * back, because they may have been canceled where we did not hear of it.
+ */
+static void on_moved(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->holder = new_holder();
+	d->calm_until = wheel_now(d->wheel) + CALM;
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++) {
+			struct lane *l = &q->lane[i];
+			unsigned int node = store_lane_node(d->store, q->name, i);
+
+			if (l->node == node)
+				continue;
+			l->node = node;
+			held_release_lane(l);
+			lane_look(l);
+		}
+	}
+}
+
+static void started_anew(struct daemon *d, unsigned int node)
+{
+	d->holder = new_holder();
+	clock_forget(&d->clock[node]);
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++) {
+			if (q->lane[i].node == node)
+				held_release_lane(&q->lane[i]);
+		}
+	}
+}
+
+static void on_up(void *arg, unsigned int node, bool changed)
 {
 	struct daemon *d = arg;
 
@@ -275,17 +332,16 @@ static void on_up(void *arg, bool changed)
 		log_line(LOG_NOTICE, "connected to Redis again%s", changed ?
 			 ", which was started anew or is another one" : "");
 	}
+	d->whole |= store_whole(d->store);
 	if (d->check_only) {
-		loop_stop(d->loop);
+		if (d->whole)
+			loop_stop(d->loop);
 		return;
 	}
 	d->calm_until = wheel_now(d->wheel) + CALM;
-	if (changed) {
-		held_forget_all(d);
-		clock_forget(&d->clock);
-		d->holder = new_holder();
-	}
-	ask_time(d);
+	if (changed)
+		started_anew(d, node);
+	ask_time(d, node);
 	report_flush_all(d);
 	queue_load_all(d);
 	look_everywhere(d);
@@ -297,14 +353,14 @@ static void on_down(void *arg, const char *why)
 
 	if (d->stopping)
 		return;
-	if (store_unfit(d->store) && !d->connected) {
-		log_line(LOG_ERR, "%s", store_why(d->store));
+	if (store_unfit(d->store) && !d->whole) {
+		log_line(LOG_ERR, "%s", store_text(d->store));
 		d->exit_code = 1;
 		loop_stop(d->loop);
 		return;
 	}
 	if (why || !d->complained)
-		log_line(LOG_ERR, "no Redis: %s", store_why(d->store));
+		log_line(LOG_ERR, "no Redis: %s", store_text(d->store));
 	d->complained = true;
 }
 
@@ -355,7 +411,7 @@ static void changed(struct daemon *d, const char *text, size_t len)
 		return;
 	memcpy(line, text, len);
 	line[len] = '\0';
-	if (!strcmp(line, "members") && d->clock.known && !d->stopping)
+	if (!strcmp(line, "members") && daemon_clock(d) && !d->stopping)
 		look_for_members(d);
 	else if (sscanf(line, "queue %64[A-Za-z0-9_-]", name) == 1)
 		queue_load(d, name, NULL, NULL);
@@ -465,6 +521,7 @@ static int start_loop(struct daemon *d)
 		.time = on_time,
 		.up = on_up,
 		.down = on_down,
+		.moved = on_moved,
 		.subscribed = on_subscribed,
 		.message = on_message,
 	};
@@ -534,7 +591,7 @@ static void check_ends(struct timer *t, uint64_t now)
 	struct daemon *d = container_of(t, struct daemon, stop_timer);
 
 	(void)now;
-	log_line(LOG_ERR, "no Redis: %s", store_why(d->store));
+	log_line(LOG_ERR, "no Redis: %s", store_text(d->store));
 	d->exit_code = 1;
 	loop_stop(d->loop);
 }

@@ -59,6 +59,7 @@ struct waiter;
  * struct lane - a part of a queue
  * @queue: its queue
  * @index: its number
+ * @node: of Redis, that has it; or STORE_NO_NODE
  * @rank: of this daemon in it
  * @next_ms: its first task is not due before; NEVER_MS: it has none
  * @woken_ms: the earliest message since the take on its way was sent. The answer may be
@@ -73,6 +74,7 @@ struct waiter;
  * @recovering: a recover is on its way
  * @starved: there was no room for a take
  * @take_lease: lease that the take on its way asked for, ms
+ * @take_holder: holder number that it was sent with
  * @alarm: for the next take
  * @recover: for the next recover
  * @sweep: for the next take without an alarm
@@ -88,6 +90,7 @@ struct waiter;
 struct lane {
 	struct queue *queue;
 	unsigned int index;
+	unsigned int node;
 	unsigned int rank;
 	uint64_t next_ms;
 	uint64_t woken_ms;
@@ -101,6 +104,7 @@ struct lane {
 	bool recovering;
 	bool starved;
 	uint64_t take_lease;
+	uint64_t take_holder;
 	struct timer alarm;
 	struct timer recover;
 	struct timer sweep;
@@ -192,6 +196,21 @@ void queue_rank_all(struct daemon *d);
  */
 int lane_init(struct lane *l, struct queue *q, unsigned int index);
 void lane_free(struct lane *l);
+
+/**
+ * lane_up() - whether scripts of the lane can be sent
+ */
+bool lane_up(const struct lane *l);
+
+/**
+ * lane_clock() - the clock of the node that has the lane
+ */
+const struct clock *lane_clock(const struct lane *l);
+
+/**
+ * lane_now_ms() - time of that node
+ */
+uint64_t lane_now_ms(const struct lane *l);
 
 /**
  * lane_wake() - the lane may have a task that is due at @ms
@@ -341,11 +360,6 @@ void held_free(struct held *h);
  * held_release_lane() - give back all tasks of a lane that have not begun
  */
 void held_release_lane(struct lane *l);
-
-/**
- * held_forget_all() - forget all tasks that have not begun
- */
-void held_forget_all(struct daemon *d);
 
 /**
  * held_rearm_all() - a clock was set
@@ -570,7 +584,7 @@ struct member {
  * @wheel: the timers
  * @loop: the loop
  * @store: Redis
- * @clock: Redis's clock
+ * @clock: the clock of each node of Redis
  * @callbacks: requests of attempts
  * @api: the HTTP server
  * @metrics: counters
@@ -599,6 +613,7 @@ struct member {
  * @stop_timer: the end of the stop, in any case
  * @stop_by: when that is
  * @connected: Redis was reached once
+ * @whole: all its nodes were
  * @complained: that Redis is away was logged
  * @check_only: of --check
  * @stopping: SIGTERM came
@@ -610,7 +625,7 @@ struct daemon {
 	struct wheel *wheel;
 	struct loop *loop;
 	struct store *store;
-	struct clock clock;
+	struct clock clock[STORE_NODES];
 	struct callbacks *callbacks;
 	struct api *api;
 	struct metrics metrics;
@@ -639,6 +654,7 @@ struct daemon {
 	struct timer stop_timer;
 	uint64_t stop_by;
 	bool connected;
+	bool whole;
 	bool complained;
 	bool check_only;
 	bool stopping;
@@ -665,6 +681,13 @@ int daemon_check(struct daemon *d);
  * daemon_not_ready() - why requests cannot be served, or NULL
  */
 const char *daemon_not_ready(const struct daemon *d);
+
+/**
+ * daemon_clock() - the clock of the node that has the members, or NULL if it is not known
+ *
+ * All daemons must judge members by one clock.
+ */
+const struct clock *daemon_clock(const struct daemon *d);
 
 /**
  * daemon_now_ms() - Redis's time, or this machine's while that is not known

@@ -235,17 +235,17 @@ static void wait_for_slot(struct held *h)
 static void measure_lateness(struct held *h, uint64_t now)
 {
 	struct daemon *d = daemon_of(h);
-	uint64_t due = clock_near(&d->clock, h->due_ms);
+	uint64_t due = clock_near(lane_clock(h->lane), h->due_ms);
 
 	histogram_add(&d->metrics.lateness, now > due ? (now - due) / NSEC_PER_USEC : 0);
 }
 
 static bool lease_is_long_enough(const struct held *h, uint64_t now)
 {
-	const struct daemon *d = daemon_of(h);
+	const struct clock *clock = lane_clock(h->lane);
 
-	return task_may_begin(h->lease_end_ms, clock_redis_ms(&d->clock, now),
-			      clock_bound(&d->clock, now) / NSEC_PER_MSEC + 1);
+	return task_may_begin(h->lease_end_ms, clock_redis_ms(clock, now),
+			      clock_bound(clock, now) / NSEC_PER_MSEC + 1);
 }
 
 static void start_request(struct held *h)
@@ -376,7 +376,7 @@ static void begin(struct held *h)
 static void wait_until_due(struct held *h, uint64_t now)
 {
 	struct daemon *d = daemon_of(h);
-	uint64_t at = clock_sure(&d->clock, h->due_ms);
+	uint64_t at = clock_sure(lane_clock(h->lane), h->due_ms);
 
 	if (wheel_arm(d->wheel, &h->due, at > now ? at : now + 1))
 		held_release(h, RELEASE_DUE);
@@ -387,7 +387,7 @@ static void due(struct timer *t, uint64_t now)
 	struct held *h = container_of(t, struct held, due);
 	struct queue *q = h->lane->queue;
 
-	if (!clock_reached(&daemon_of(h)->clock, h->due_ms, now)) {
+	if (!clock_reached(lane_clock(h->lane), h->due_ms, now)) {
 		wait_until_due(h, now);
 		return;
 	}
@@ -415,7 +415,7 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_m
 	h->first_due_ms = t->first_due_ms;
 	h->lease_ms = lease_ms;
 	h->lease_end_ms = (t->due_ms > now_ms ? t->due_ms : now_ms) + lease_ms;
-	h->key.holder = d->holder;
+	h->key.holder = l->take_holder;
 	h->key.token = t->token;
 	h->version = t->version;
 	h->attempt = t->attempt;
@@ -438,7 +438,7 @@ void held_add(struct lane *l, const struct taken *t, uint64_t lease_ms, uint64_t
 		bury(h, "the stored body is damaged");
 	else if (l->queue->settings.mode == QUEUE_PUSH && !h->body.url)
 		bury(h, "the task has no callback, and its queue is for push");
-	else if (clock_reached(&l->queue->daemon->clock, h->due_ms, now))
+	else if (clock_reached(lane_clock(l), h->due_ms, now))
 		begin(h);
 	else
 		wait_until_due(h, now);
@@ -475,17 +475,6 @@ static void each_held(struct daemon *d, void (*fn)(struct held *h))
 				fn(h);
 		}
 	}
-}
-
-static void forget(struct held *h)
-{
-	if (held_withdraw(h))
-		held_free(h);
-}
-
-void held_forget_all(struct daemon *d)
-{
-	each_held(d, forget);
 }
 
 static void rearm(struct held *h)

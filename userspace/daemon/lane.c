@@ -36,6 +36,25 @@ static bool pulls(const struct lane *l)
 	return l->queue->settings.mode == QUEUE_PULL;
 }
 
+bool lane_up(const struct lane *l)
+{
+	return store_node_ready(l->queue->daemon->store, l->node);
+}
+
+const struct clock *lane_clock(const struct lane *l)
+{
+	static const struct clock unknown;
+
+	return l->node == STORE_NO_NODE ? &unknown : &l->queue->daemon->clock[l->node];
+}
+
+uint64_t lane_now_ms(const struct lane *l)
+{
+	const struct clock *clock = lane_clock(l);
+
+	return clock->known ? clock_redis_ms(clock, now_of(l)) : daemon_now_ms(l->queue->daemon);
+}
+
 /* A worker that waits here is as good as one at the lane's home. */
 static uint64_t rank_delay(const struct lane *l)
 {
@@ -44,7 +63,7 @@ static uint64_t rank_delay(const struct lane *l)
 
 static bool head_is_due(const struct lane *l)
 {
-	return l->next_ms <= daemon_now_ms(l->queue->daemon);
+	return l->next_ms <= lane_now_ms(l);
 }
 
 static void set_starved(struct lane *l, bool starved)
@@ -63,15 +82,15 @@ void lane_arm(struct lane *l)
 	uint64_t ahead = queue_ahead_ms(l->queue), at, gap;
 
 	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
-	    !d->clock.known || (pulls(l) && !l->queue->waiters)) {
+	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
 		wheel_clear(d->wheel, &l->alarm);
 		return;
 	}
 	/* Sure, so that few takes come too soon: no attempt begins before that anyway. */
-	at = clock_sure(&d->clock, l->next_ms > ahead ? l->next_ms - ahead : 0);
+	at = clock_sure(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0);
 	/* Tasks that come one by one share a take. */
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
-	if (at < gap && gap + SOON < clock_sure(&d->clock, l->next_ms))
+	if (at < gap && gap + SOON < clock_sure(lane_clock(l), l->next_ms))
 		at = gap;
 	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l));
 }
@@ -103,9 +122,9 @@ static void arm_recover(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	uint64_t at, now = now_of(l);
 
-	if (l->recovering || l->lease_end_ms == NEVER_MS || !d->clock.known)
+	if (l->recovering || l->lease_end_ms == NEVER_MS || !lane_clock(l)->known)
 		return;
-	at = clock_sure(&d->clock, l->lease_end_ms) +
+	at = clock_sure(lane_clock(l), l->lease_end_ms) +
 	     task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
 	/* After Redis was away, reports and renewals come first. */
 	if (at < d->calm_until)
@@ -174,7 +193,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		d->metrics.takes[TAKE_FAILED]++;
 		l->limit = 0;
 		/* A lost answer may have taken the head: look again. After an outage up() does. */
-		if (store_up(d->store) && !d->stopping) {
+		if (lane_up(l) && !d->stopping) {
 			l->next_ms = 0;
 			wheel_arm(d->wheel, &l->alarm, now_of(l) + REST);
 		}
@@ -222,7 +241,7 @@ static void take(struct lane *l)
 		return;
 	}
 	l->again = false;
-	if (d->stopping || !store_up(d->store))
+	if (d->stopping || !lane_up(l))
 		return;
 	space = room(l, &lease_ms);
 	if (!space) {
@@ -241,6 +260,7 @@ static void take(struct lane *l)
 	l->took_at = now_of(l);
 	l->woken_ms = NEVER_MS;
 	l->take_lease = lease_ms;
+	l->take_holder = d->holder;
 	d->asked += l->limit;
 	if (pulls(l))
 		l->queue->asked += l->limit;
@@ -316,7 +336,7 @@ static void recover(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
 
-	if (l->recovering || !store_up(d->store) || d->stopping)
+	if (l->recovering || !lane_up(l) || d->stopping)
 		return;
 	l->recovering = true;
 	recover_args(&a, BATCH_MAX, d->config.max_lost);
@@ -354,7 +374,7 @@ static void sweep_rings(struct timer *t, uint64_t now)
 	struct lane *l = container_of(t, struct lane, sweep);
 	struct daemon *d = l->queue->daemon;
 
-	if (store_up(d->store) && !d->stopping) {
+	if (lane_up(l) && !d->stopping) {
 		if (l->starved)
 			recover(l);
 		take(l);
@@ -383,6 +403,7 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index)
 
 	l->queue = q;
 	l->index = index;
+	l->node = store_lane_node(q->daemon->store, q->name, index);
 	l->next_ms = NEVER_MS;
 	l->lease_end_ms = NEVER_MS;
 	l->alarm.fn = alarm_rings;

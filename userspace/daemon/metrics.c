@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Counters, and their text for Prometheus. See metrics.h. */
 #include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,7 +218,7 @@ static void redis(FILE *f, const struct daemon *d)
 	bool up;
 
 	head(f, "redis_up", "gauge", "Whether a node can be used.");
-	for (unsigned int i = 0; store_node_up(d->store, i, name, &up); i++)
+	for (unsigned int i = 0; store_next_node(d->store, &i, name, &up); i++)
 		fprintf(f, "twheeld_redis_up{node=\"%s\"} %d\n", name, up);
 	head(f, "redis_seconds", "summary", "From sending a script to its answer.");
 	for (unsigned int i = 0; i < SCRIPTS; i++)
@@ -237,22 +238,37 @@ static unsigned int homes(const struct daemon *d)
 	return count;
 }
 
-static void gauges(FILE *f, const struct daemon *d)
+/* Of several nodes the worst counts. */
+static void clocks(FILE *f, const struct daemon *d)
 {
 	uint64_t now = wheel_now(d->wheel);
+	double skew = 0, bound = 0, one_skew;
 	struct timespec ts;
-	double skew = 0;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	for (unsigned int i = 0; i < STORE_NODES; i++) {
+		const struct clock *c = &d->clock[i];
+
+		if (!c->known || !store_node_ready(d->store, i))
+			continue;
+		one_skew = ((int64_t)now + c->offset) / 1e9 - ts.tv_sec - ts.tv_nsec / 1e9;
+		if (fabs(one_skew) > fabs(skew))
+			skew = one_skew;
+		bound = fmax(bound, clock_bound(c, now) / 1e9);
+	}
+	if (bound > 0)
+		one(f, "clock_bound_seconds", "gauge", "How wrong Redis's time may be known.",
+		    bound);
+	one(f, "clock_skew_seconds", "gauge", "Redis's clock less that of this machine.", skew);
+}
+
+static void gauges(FILE *f, const struct daemon *d)
+{
 
 	one(f, "callbacks_running", "gauge", "Requests that run.",
 	    callbacks_running(d->callbacks));
 	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);
-	if (d->clock.known) {
-		clock_gettime(CLOCK_REALTIME, &ts);
-		skew = ((int64_t)now + d->clock.offset) / 1e9 - ts.tv_sec - ts.tv_nsec / 1e9;
-		one(f, "clock_bound_seconds", "gauge", "How wrong Redis's time may be known.",
-		    clock_bound(&d->clock, now) / 1e9);
-	}
-	one(f, "clock_skew_seconds", "gauge", "Redis's clock less that of this machine.", skew);
+	clocks(f, d);
 	one(f, "members", "gauge", "Daemons that live, with this one.", d->members + 1);
 	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
 	head(f, "build_info", "gauge", "What runs.");

@@ -164,7 +164,7 @@ void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg)
 	args_text(&a, "HGET");
 	args_text(&a, store_key(d->store, key, "queues"));
 	args_text(&a, name);
-	store_command(d->store, NULL, &a, loaded, ld);
+	store_command(d->store, key, &a, loaded, ld);
 }
 
 static void loaded_all(void *arg, enum store_result result, const redisReply *reply)
@@ -188,7 +188,7 @@ void queue_load_all(struct daemon *d)
 
 	args_text(&a, "HGETALL");
 	args_text(&a, store_key(d->store, key, "queues"));
-	store_command(d->store, NULL, &a, loaded_all, d);
+	store_command(d->store, key, &a, loaded_all, d);
 }
 
 void queue_release(struct queue *q)

@@ -131,7 +131,7 @@ void report_send(struct lane *l, const struct outcome *from)
 	DL_APPEND(l->reports, r);
 	l->nr_reports++;
 	d->reports++;
-	if (l->nr_reports >= BATCH_MAX && store_up(d->store))
+	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
 		wheel_arm_before(d->wheel, &l->flush, wheel_now(d->wheel) + COMPANY);
@@ -207,13 +207,13 @@ static bool wants_renewal(const struct held *h, uint64_t now_ms)
 void report_renew(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
-	uint64_t now_ms = daemon_now_ms(d);
+	uint64_t now_ms = lane_now_ms(l);
 	struct renewal *r = NULL;
 	struct args a = { 0 };
 	struct held *h, *next;
 
 	HASH_ITER(hh, l->held, h, next) {
-		if (!store_up(d->store) || !wants_renewal(h, now_ms))
+		if (!lane_up(l) || !wants_renewal(h, now_ms))
 			continue;
 		if (r && (r->count == BATCH_MAX || r->holder != h->key.holder ||
 			  r->lease_ms != h->lease_ms)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Redis: nodes, scripts, WAIT, Sentinel. See store.h. */
+/* Redis: commands, scripts, WAIT, Sentinel. See store.h. */
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +48,8 @@ struct command *make_command(const char **fixed, unsigned int count, struct args
 		n = redisFormatCommandArgv(&cmd->text, argc, argv, len);
 	cmd->len = n > 0 ? n : 0;
 	cmd->script = -1;
+	cmd->slot = ROUTE_SLOTS;
+	cmd->ask = ROUTE_NONE;
 	cmd->argc = argc;
 	cmd->fn = fn;
 	cmd->arg = arg;
@@ -57,51 +59,98 @@ struct command *make_command(const char **fixed, unsigned int count, struct args
 	return cmd;
 }
 
-static void push(struct store *s, struct conn *c, struct command *cmd)
+void store_fail(struct store *s, struct command *cmd, enum store_result result)
 {
-	if (c->state == CONN_READY && cmd->len) {
-		conn_push(c, cmd, COMMAND_TIMEOUT);
-		return;
-	}
-	cmd->result = STORE_DOWN;
+	cmd->result = result;
 	commands_add(&s->failed, cmd);
 	loop_again(s->loop);
 }
 
-void store_command(struct store *s, const char *tag, struct args *a, store_fn *fn, void *arg)
+/* A node for a command that any node takes. */
+static unsigned int any_node(const struct store *s)
 {
-	struct node *n = &s->node[route_node(&s->route, tag)];
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
+		if (s->node[i].told)
+			return i;
+	}
+	return ROUTE_NONE;
+}
 
-	push(s, &n->scripts, make_command(NULL, 0, a, fn, arg));
+bool store_send(struct store *s, struct command *cmd)
+{
+	unsigned int node = cmd->ask != ROUTE_NONE ? cmd->ask : cmd->slot == ROUTE_SLOTS ?
+			    any_node(s) : s->route.owner[cmd->slot];
+	struct args a = { 0 };
+	struct node *n;
+	struct conn *c;
+
+	if (node == ROUTE_NONE || !cmd->len)
+		return false;
+	n = &s->node[node];
+	c = cmd->confirm ? &n->puts : &n->scripts;
+	if (c->state != CONN_READY)
+		return false;
+	if (cmd->ask != ROUTE_NONE) {
+		/* It holds for the next command of the connection only. */
+		args_text(&a, "ASKING");
+		conn_push(c, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
+		cmd->ask = ROUTE_NONE;
+	}
+	if (cmd->confirm)
+		n->unconfirmed = true;
+	conn_push(c, cmd, COMMAND_TIMEOUT);
+	return true;
+}
+
+static void push(struct store *s, struct command *cmd)
+{
+	if (!store_send(s, cmd) && !(is_cluster(s) && cluster_expects(s, cmd)))
+		store_fail(s, cmd, STORE_DOWN);
+}
+
+void store_command(struct store *s, const char *key, struct args *a, store_fn *fn, void *arg)
+{
+	struct command *cmd = make_command(NULL, 0, a, fn, arg);
+
+	if (key)
+		cmd->slot = route_slot(key);
+	push(s, cmd);
+}
+
+void store_command_on(struct store *s, unsigned int node, struct args *a, store_fn *fn, void *arg)
+{
+	struct command *cmd = make_command(NULL, 0, a, fn, arg);
+
+	if (store_node_ready(s, node))
+		conn_push(&s->node[node].scripts, cmd, COMMAND_TIMEOUT);
+	else
+		store_fail(s, cmd, STORE_DOWN);
+}
+
+static void lane_key(const struct store *s, char key[160], const char *queue, unsigned int lane,
+		     const char *name)
+{
+	snprintf(key, 160, "%s{%.64s/%u}:%s", s->config->prefix, queue, lane, name);
 }
 
 void store_script(struct store *s, enum store_script script, const char *queue,
 		  unsigned int lane, struct args *a, store_fn *fn, void *arg)
 {
 	const char *fixed[SCRIPT_FIXED] = { "EVALSHA", s->source[script].sha, "8" };
-	char key[KEYS][160], tag[80], mark[64];
+	char key[KEYS][160], mark[64];
 	struct command *cmd;
-	struct node *n;
-	struct conn *c;
 
-	snprintf(tag, sizeof(tag), "%.64s/%u", queue, lane);
 	for (unsigned int i = 0; i < KEYS; i++) {
-		snprintf(key[i], sizeof(key[i]), "%s{%s}:%s", s->config->prefix, tag,
-			 key_names[i]);
+		lane_key(s, key[i], queue, lane, key_names[i]);
 		fixed[3 + i] = key[i];
 	}
 	cmd = make_command(fixed, SCRIPT_FIXED, a, fn, arg);
 	cmd->script = script;
 	/* "*N\r\n$7\r\nEVALSHA\r\n$40\r\n<hash>\r\n": the rest is the same for EVAL. */
 	cmd->tail = snprintf(mark, sizeof(mark), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n", cmd->argc) + 42;
-	n = &s->node[route_node(&s->route, tag)];
-	c = &n->scripts;
-	if (script == SCRIPT_PUT && s->config->wait_replicas) {
-		c = &n->puts;
-		cmd->confirm = true;
-		n->unconfirmed = true;
-	}
-	push(s, c, cmd);
+	cmd->slot = route_slot(key[0]);
+	cmd->confirm = script == SCRIPT_PUT && s->config->wait_replicas;
+	push(s, cmd);
 }
 
 /* Redis does not know the hash: sends the source. */
@@ -137,9 +186,10 @@ static void finish(struct command *cmd)
 	command_free(cmd);
 }
 
-static void measure(struct store *s, const struct command *cmd, const redisReply *reply,
+static void measure(struct conn *c, const struct command *cmd, const redisReply *reply,
 		    uint64_t received)
 {
+	struct store *s = c->store;
 	long long us;
 
 	s->stats.calls[cmd->script]++;
@@ -150,7 +200,7 @@ static void measure(struct store *s, const struct command *cmd, const redisReply
 	us = reply->type == REDIS_REPLY_INTEGER ? reply->integer :
 	     reply->type == REDIS_REPLY_STRING ? atoll(reply->str) : 0;
 	if (us > 0)
-		s->events.time(s->events.arg, us, cmd->sent, received);
+		s->events.time(s->events.arg, c->node, us, cmd->sent, received);
 }
 
 bool begins(const char *text, const char *with)
@@ -178,6 +228,10 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 			evaluate(c, cmd);
 			return;
 		}
+		if (is_cluster(s) && cluster_refused(c, cmd, reply->str)) {
+			freeReplyObject(reply);
+			return;
+		}
 		cmd->result = begins(reply->str, "OOM") ? STORE_FULL : STORE_REFUSED;
 		if (turned_away(reply->str)) {
 			cmd->result = STORE_DOWN;
@@ -187,7 +241,7 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 				  "a command" : store_script_name(cmd->script), reply->str);
 		}
 	} else if (cmd->script >= 0) {
-		measure(s, cmd, reply, received);
+		measure(c, cmd, reply, received);
 	}
 	if (cmd->confirm && cmd->result == STORE_OK)
 		commands_add(&s->node[c->node].confirming, cmd);
@@ -227,26 +281,68 @@ static void confirm(struct store *s, struct node *n)
 
 /* ---- Ends ---- */
 
-static void closed(struct conn *c, const char *why)
+static void puts_closed(struct conn *c)
+{
+	struct node *n = &c->store->node[c->node];
+	struct command *cmd;
+
+	while ((cmd = commands_pop(&n->confirming))) {
+		cmd->result = STORE_UNKNOWN;
+		commands_add(&c->failed, cmd);
+	}
+}
+
+static void scripts_closed(struct conn *c, const char *why)
 {
 	struct store *s = c->store;
 	struct node *n = &s->node[c->node];
-	struct command *cmd;
-	bool was = !s->why[0];
+	char name[ROUTE_NAME_LEN];
+	bool was = n->told;
 
-	if (c == &n->puts) {
-		while ((cmd = commands_pop(&n->confirming))) {
-			cmd->result = STORE_UNKNOWN;
-			commands_add(&c->failed, cmd);
-		}
-		return;
-	}
-	if (c->subscribe)
-		return;
+	n->told = false;
 	if (s->sentinel)
 		sentinel_ask(s->sentinel);
-	snprintf(s->why, sizeof(s->why), "%s", why);
+	if (!is_cluster(s)) {
+		snprintf(s->why, sizeof(s->why), "%s", why);
+	} else {
+		cluster_ask(s);
+		/* One that we only asked for the map. */
+		if (!was && store_up(s))
+			return;
+		snprintf(s->why, sizeof(s->why), "%.100s: %s", route_name(&s->route, c->node, name),
+			 why);
+	}
 	s->events.down(s->events.arg, was ? s->why : NULL);
+}
+
+static void closed(struct conn *c, const char *why)
+{
+	struct store *s = c->store;
+
+	if (c == &s->messages) {
+		if (store_up(s))
+			log_often(LOG_WARNING, "no messages from Redis: %s", why);
+		if (is_cluster(s))
+			cluster_listen(s);
+	} else if (c == &s->node[c->node].puts) {
+		puts_closed(c);
+	} else {
+		scripts_closed(c, why);
+	}
+}
+
+void store_tell_up(struct store *s, unsigned int node)
+{
+	struct node *n = &s->node[node];
+	bool changed = n->changed;
+
+	if (n->told || n->scripts.state != CONN_READY || !s->route.node[node].slots)
+		return;
+	n->told = true;
+	n->changed = false;
+	s->unfit = false;
+	s->why[0] = '\0';
+	s->events.up(s->events.arg, node, changed);
 }
 
 /* ---- Messages ---- */
@@ -294,7 +390,7 @@ static void master_is(void *arg, const struct redis_node *master)
 		return;
 	log_line(LOG_NOTICE, "Sentinel: the master is %s:%u", master->host, master->port);
 	connect_anew(&n->scripts);
-	connect_anew(&n->messages);
+	connect_anew(&s->messages);
 	if (s->config->wait_replicas)
 		connect_anew(&n->puts);
 }
@@ -325,6 +421,36 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	return ret ? ret : wheel_arm(s->wheel, &c->retry, 1);
 }
 
+int store_start_node(struct store *s, unsigned int node)
+{
+	struct node *n = &s->node[node];
+	int ret;
+
+	memset(n, 0, sizeof(*n));
+	n->started = true;
+	ret = start_conn(s, node, &n->scripts, false);
+	if (!ret && s->config->wait_replicas)
+		ret = start_conn(s, node, &n->puts, false);
+	if (ret)
+		store_stop_node(s, node);
+	return ret;
+}
+
+void store_stop_node(struct store *s, unsigned int node)
+{
+	struct node *n = &s->node[node];
+	struct command *cmd;
+
+	if (!n->started)
+		return;
+	conn_free(&n->scripts);
+	if (n->puts.wheel)
+		conn_free(&n->puts);
+	while ((cmd = commands_pop(&n->confirming)))
+		command_free(cmd);
+	n->started = false;
+}
+
 static void run_failed(struct command_queue *q)
 {
 	struct command_queue all = *q;
@@ -345,16 +471,20 @@ void store_flush(void *arg)
 	run_failed(&s->failed);
 	if (s->sentinel)
 		sentinel_flush(s->sentinel);
-	for (unsigned int i = 0; i < s->route.nodes; i++) {
+	if (is_cluster(s))
+		cluster_flush(s);
+	conn_flush(&s->messages);
+	run_failed(&s->messages.failed);
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
 		struct node *n = &s->node[i];
 
+		if (!n->started)
+			continue;
 		confirm(s, n);
 		conn_flush(&n->scripts);
 		conn_flush(&n->puts);
-		conn_flush(&n->messages);
 		run_failed(&n->scripts.failed);
 		run_failed(&n->puts.failed);
-		run_failed(&n->messages.failed);
 	}
 }
 
@@ -365,6 +495,28 @@ static void hash(struct source *src)
 	SHA1((const unsigned char *)src->text, src->len, sha);
 	for (unsigned int i = 0; i < sizeof(sha); i++)
 		sprintf(src->sha + 2 * i, "%02x", sha[i]);
+}
+
+/* Return: NULL, or why not. */
+static const char *start(struct store *s)
+{
+	static char text[TLS_WHY_LEN];
+	const struct config *c = s->config;
+
+	route_init(&s->route, &c->redis);
+	if (c->redis.tls) {
+		s->tls = tls_new(c, text);
+		if (!s->tls)
+			return text;
+	}
+	if (is_cluster(s) ? cluster_init(s) : store_start_node(s, 0))
+		return "no timers";
+	if (start_conn(s, 0, &s->messages, true))
+		return "no timers";
+	if (c->redis.kind != REDIS_SENTINEL)
+		return NULL;
+	s->sentinel = sentinel_new(s->loop, s->wheel, c, s->tls, master_is, s);
+	return s->sentinel ? NULL : "no memory";
 }
 
 struct store *store_new(struct loop *loop, struct wheel *wheel, const struct config *config,
@@ -381,57 +533,35 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 	s->config = config;
 	s->events = *events;
 	snprintf(s->why, sizeof(s->why), "not connected yet");
-	*why = route_init(&s->route, &config->redis);
-	if (*why) {
-		free(s);
-		return NULL;
-	}
-	if (config->redis.tls) {
-		static char text[TLS_WHY_LEN];
-
-		s->tls = tls_new(config, text);
-		if (!s->tls) {
-			*why = text;
-			free(s);
-			return NULL;
-		}
-	}
 	for (unsigned int i = 0; channels[i]; i++)
 		store_key(s, s->channels[s->nr_channels++], channels[i]);
 	for (unsigned int i = 0; i < SCRIPTS; i++) {
 		s->source[i] = (struct source){ script_source(i), script_length(i), "" };
 		hash(&s->source[i]);
 	}
-	for (unsigned int i = 0; i < s->route.nodes; i++) {
-		struct node *n = &s->node[i];
-
-		if (start_conn(s, i, &n->scripts, false) || start_conn(s, i, &n->messages, true) ||
-		    (config->wait_replicas && start_conn(s, i, &n->puts, false))) {
-			*why = "no timers";
-			store_free(s);
-			return NULL;
-		}
-	}
-	if (config->redis.kind == REDIS_SENTINEL) {
-		s->sentinel = sentinel_new(loop, wheel, config, s->tls, master_is, s);
-		if (!s->sentinel) {
-			*why = "no memory";
-			store_free(s);
-			return NULL;
-		}
-	}
-	return s;
+	*why = start(s);
+	if (!*why)
+		return s;
+	store_free(s);
+	return NULL;
 }
 
 void store_close(struct store *s)
 {
-	for (unsigned int i = 0; i < s->route.nodes; i++) {
-		conn_end(&s->node[i].scripts);
-		conn_end(&s->node[i].messages);
-		conn_end(&s->node[i].puts);
+	conn_end(&s->messages);
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
+		struct node *n = &s->node[i];
+
+		if (!n->started)
+			continue;
+		conn_end(&n->scripts);
+		if (n->puts.wheel)
+			conn_end(&n->puts);
+		n->told = false;
 		/* Those whose WAIT failed just now. */
-		run_failed(&s->node[i].confirming);
+		run_failed(&n->confirming);
 	}
+	run_failed(&s->cluster.waiting);
 	/* What fails may send another command, which fails as well. */
 	for (unsigned int i = 0; i < 4; i++)
 		store_flush(s);
@@ -443,17 +573,11 @@ void store_free(struct store *s)
 
 	if (!s)
 		return;
-	for (unsigned int i = 0; i < s->route.nodes; i++) {
-		struct node *n = &s->node[i];
-
-		s->events.down = NULL;
-		conn_free(&n->scripts);
-		conn_free(&n->messages);
-		if (s->config->wait_replicas)
-			conn_free(&n->puts);
-		while ((cmd = commands_pop(&n->confirming)))
-			command_free(cmd);
-	}
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)
+		store_stop_node(s, i);
+	if (s->messages.wheel)
+		conn_free(&s->messages);
+	cluster_free(s);
 	while ((cmd = commands_pop(&s->failed)))
 		command_free(cmd);
 	sentinel_free(s->sentinel);
@@ -463,12 +587,46 @@ void store_free(struct store *s)
 
 bool store_up(const struct store *s)
 {
-	return s->node[0].scripts.state == CONN_READY;
+	return any_node(s) != ROUTE_NONE;
+}
+
+bool store_whole(const struct store *s)
+{
+	unsigned int slots = 0;
+
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
+		if (s->node[i].told)
+			slots += s->route.node[i].slots;
+	}
+	return slots == ROUTE_SLOTS;
+}
+
+unsigned int store_lane_node(const struct store *s, const char *queue, unsigned int lane)
+{
+	char key[160];
+
+	lane_key(s, key, queue, lane, key_names[0]);
+	return route_node(&s->route, key);
+}
+
+unsigned int store_key_node(const struct store *s, const char *key)
+{
+	return route_node(&s->route, key);
+}
+
+bool store_node_ready(const struct store *s, unsigned int node)
+{
+	return node < ROUTE_NODES_MAX && s->node[node].told;
 }
 
 const char *store_why(const struct store *s)
 {
 	return store_up(s) ? NULL : s->why;
+}
+
+const char *store_text(const struct store *s)
+{
+	return s->why[0] ? s->why : "a slot has no node that can be reached";
 }
 
 bool store_unfit(const struct store *s)
@@ -484,18 +642,17 @@ const char *store_key(const struct store *s, char buf[160], const char *name)
 
 void store_ping(struct store *s)
 {
+	struct args a = { 0 };
+
 	/* A master that hangs breaks no connection. */
 	if (s->sentinel)
 		sentinel_ask(s->sentinel);
-	for (unsigned int i = 0; i < s->route.nodes; i++) {
-		struct conn *c = &s->node[i].messages;
-		struct args a = { 0 };
-
-		if (c->state != CONN_READY || c->queue.head)
-			continue;
-		args_text(&a, "PING");
-		conn_push(c, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
-	}
+	if (is_cluster(s))
+		cluster_beat(s);
+	if (s->messages.state != CONN_READY || s->messages.queue.head)
+		return;
+	args_text(&a, "PING");
+	conn_push(&s->messages, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
 }
 
 const char *store_script_name(enum store_script script)
@@ -512,11 +669,13 @@ const struct store_stats *store_stats(const struct store *s)
 	return &s->stats;
 }
 
-bool store_node_up(const struct store *s, unsigned int n, char name[ROUTE_NAME_LEN], bool *up)
+bool store_next_node(const struct store *s, unsigned int *n, char name[ROUTE_NAME_LEN], bool *up)
 {
-	if (n >= s->route.nodes)
+	while (*n < ROUTE_NODES_MAX && !s->node[*n].started)
+		++*n;
+	if (*n >= ROUTE_NODES_MAX)
 		return false;
-	route_name(&s->route, n, name);
-	*up = s->node[n].scripts.state == CONN_READY;
+	route_name(&s->route, *n, name);
+	*up = s->node[*n].scripts.state == CONN_READY;
 	return true;
 }

@@ -6,12 +6,18 @@
  * Answers come in the order of the commands. Each command has a deadline; when one
  * passes, its connection is ended, and all its commands fail.
  *
- * A node has three connections:
+ * A single Redis is one node. A cluster has several, and only those with slots count.
+ * A node has two connections:
  *
  *   scripts   scripts and plain commands
- *   messages  SUBSCRIBE only
  *   puts      with wait-replicas: the script put, and one WAIT after those of a turn.
  *             WAIT counts only the writes of its own connection, and blocks it
+ *
+ * Another connection has SUBSCRIBE only. In a cluster one node is enough for it: each
+ * node passes each message on to all others.
+ *
+ * A command that a node of a cluster refused, because a slot has moved or moves, is sent
+ * again for five seconds. No other command is sent twice.
  *
  * The function of a command is called exactly once, from the loop, and never from the
  * function that sent the command.
@@ -27,7 +33,12 @@
 
 #include "config.h"
 #include "loop.h"
+#include "route.h"
 #include "wheel.h"
+
+/* Nodes have numbers below this. */
+#define STORE_NODES	ROUTE_NODES_MAX
+#define STORE_NO_NODE	ROUTE_NONE
 
 struct store;
 
@@ -68,17 +79,20 @@ typedef void store_fn(void *arg, enum store_result result, const redisReply *rep
 /**
  * struct store_events - what the store tells
  * @arg: first argument of all
- * @time: an answer had Redis's time: microseconds, and when the command was sent
- * @up: scripts can be sent. @changed: it is another server or another start of it
- * @down: scripts cannot be sent; why
+ * @time: an answer had a node's time: microseconds, and when the command was sent
+ * @up: scripts can be sent to a node. @changed: it is another server or another start of it
+ * @down: scripts cannot be sent to a node any more; why. NULL: that was known
+ * @moved: lanes may have other nodes than before
  * @subscribed: messages come from now on; some may have been missed
  * @message: a message came; not NUL-terminated
  */
 struct store_events {
 	void *arg;
-	void (*time)(void *arg, uint64_t redis_us, uint64_t sent, uint64_t received);
-	void (*up)(void *arg, bool changed);
+	void (*time)(void *arg, unsigned int node, uint64_t redis_us, uint64_t sent,
+		     uint64_t received);
+	void (*up)(void *arg, unsigned int node, bool changed);
 	void (*down)(void *arg, const char *why);
+	void (*moved)(void *arg);
 	void (*subscribed)(void *arg);
 	void (*message)(void *arg, const char *channel, const char *text, size_t len);
 };
@@ -117,14 +131,39 @@ void store_close(struct store *s);
 void store_free(struct store *s);
 
 /**
- * store_up() - whether scripts can be sent
+ * store_up() - whether scripts can be sent, to one node at least
  */
 bool store_up(const struct store *s);
+
+/**
+ * store_whole() - whether scripts can be sent for all lanes
+ */
+bool store_whole(const struct store *s);
+
+/**
+ * store_lane_node() - the node of a lane, or STORE_NO_NODE
+ */
+unsigned int store_lane_node(const struct store *s, const char *queue, unsigned int lane);
+
+/**
+ * store_key_node() - the node of a key with its prefix, or STORE_NO_NODE
+ */
+unsigned int store_key_node(const struct store *s, const char *key);
+
+/**
+ * store_node_ready() - whether scripts can be sent to a node
+ */
+bool store_node_ready(const struct store *s, unsigned int node);
 
 /**
  * store_why() - why the store is not up, or NULL
  */
 const char *store_why(const struct store *s);
+
+/**
+ * store_text() - why a node was not up last
+ */
+const char *store_text(const struct store *s);
 
 /**
  * store_unfit() - whether Redis was reached and refused: it evicts, or is a replica
@@ -189,12 +228,18 @@ void store_script(struct store *s, enum store_script script, const char *queue,
 /**
  * store_command() - run a plain command
  * @s: the store
- * @tag: hash tag of its key, or NULL
+ * @key: its key, or NULL: any node will do
  * @a: the command and its arguments; freed here
  * @fn: called with the answer, or NULL
  * @arg: for @fn
  */
-void store_command(struct store *s, const char *tag, struct args *a, store_fn *fn, void *arg);
+void store_command(struct store *s, const char *key, struct args *a, store_fn *fn, void *arg);
+
+/**
+ * store_command_on() - run a plain command on a node
+ */
+void store_command_on(struct store *s, unsigned int node, struct args *a, store_fn *fn,
+		      void *arg);
 
 /**
  * store_key() - the name of a key or channel, with the prefix
@@ -223,14 +268,15 @@ const char *store_script_name(enum store_script script);
 const struct store_stats *store_stats(const struct store *s);
 
 /**
- * store_node_up() - for metrics: one node after the other
+ * store_next_node() - for metrics: one node after the other
  * @s: the store
- * @n: number of the node
+ * @n: the number to begin with; out: that of the node
  * @name: out: its address
  * @up: out
  *
- * Return: false if there is no such node.
+ * Return: false if there is no more node.
  */
-bool store_node_up(const struct store *s, unsigned int n, char name[300], bool *up);
+bool store_next_node(const struct store *s, unsigned int *n, char name[ROUTE_NAME_LEN],
+		     bool *up);
 
 #endif /* TWHEELD_STORE_H */

@@ -339,6 +339,7 @@ static void conn_open(struct conn *c)
 	fd = c->address->local ? connect_local(c->address->path) :
 				 connect_node(&c->address->node);
 	if (fd < 0) {
+		c->fresh = false;
 		c->events->closed(c, strerror(-fd));
 		later(c);
 		return;
@@ -384,6 +385,7 @@ void conn_close(struct conn *c, const char *why)
 
 	/* The text may be the reader's own. */
 	snprintf(text, sizeof(text), "%s", why);
+	c->fresh = false;
 	end(c);
 	loop_again(c->loop);
 	c->events->closed(c, text);
@@ -393,6 +395,7 @@ void conn_close(struct conn *c, const char *why)
 void conn_ready(struct conn *c)
 {
 	c->state = CONN_READY;
+	c->fresh = false;
 	c->backoff = BACKOFF_MIN;
 }
 
@@ -421,6 +424,7 @@ int conn_init(struct conn *c)
 	int ret;
 
 	c->state = CONN_CLOSED;
+	c->fresh = true;
 	c->backoff = BACKOFF_MIN;
 	c->late.fn = too_late;
 	c->retry.fn = again;

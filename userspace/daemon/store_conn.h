@@ -28,6 +28,10 @@ struct conn;
  * @script: of EVALSHA, else -1
  * @evaluated: the source was sent, after NOSCRIPT
  * @confirm: the answer waits for the WAIT behind it
+ * @slot: of its key, or ROUTE_SLOTS for a command that any node takes
+ * @ask: the node that an ASK named, or ROUTE_NONE
+ * @redirects: how often a node of the cluster refused it
+ * @give_up: when it is not sent again; 0: it was not refused yet
  * @sent: when its first byte was written; 0: not yet
  * @deadline: when the connection is ended for it
  * @fn: of the caller, or NULL
@@ -44,6 +48,10 @@ struct command {
 	int script;
 	bool evaluated;
 	bool confirm;
+	unsigned int slot;
+	unsigned int ask;
+	unsigned int redirects;
+	uint64_t give_up;
 	uint64_t sent;
 	uint64_t deadline;
 	store_fn *fn;
@@ -98,6 +106,7 @@ struct conn_events {
  * @tls: what TLS trusts, if @address wants it
  * @session: of TLS, or NULL
  * @state: how far it is
+ * @fresh: it was neither ready nor closed yet
  * @subscribe: answers are messages
  * @watch: of the socket
  * @late: ends the connection when a command is too old
@@ -119,6 +128,7 @@ struct conn {
 	struct tls *tls;
 	struct tls_session *session;
 	enum conn_state state;
+	bool fresh;
 	bool subscribe;
 	struct watch watch;
 	struct timer late;

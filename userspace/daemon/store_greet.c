@@ -65,8 +65,15 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 		conn_close(c, "Redis is loading its data");
 		return;
 	}
+	info(reply->str, "\nredis_mode:", value, sizeof(value));
+	if (is_cluster(c->store) != !strcmp(value, "cluster")) {
+		refuse(c, is_cluster(c->store) ? "Redis is not a node of a cluster" :
+		       "Redis is a node of a cluster, whose URL is cluster://");
+		return;
+	}
 	info(reply->str, "\nrole:", value, sizeof(value));
-	if (strcmp(value, "master")) {
+	/* A replica of a cluster knows the map. Commands are sent to those with slots. */
+	if (strcmp(value, "master") && !is_cluster(c->store)) {
 		refuse(c, "Redis is a read-only replica");
 		return;
 	}
@@ -87,10 +94,11 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	}
 	info(reply->str, "\nrun_id:", value, sizeof(value));
 	conn_ready(c);
-	c->store->unfit = false;
-	c->store->why[0] = '\0';
-	c->store->events.up(c->store->events.arg, n->run_id[0] && strcmp(n->run_id, value));
+	n->changed |= n->run_id[0] && strcmp(n->run_id, value);
 	memcpy(n->run_id, value, sizeof(n->run_id));
+	store_tell_up(c->store, c->node);
+	if (is_cluster(c->store))
+		cluster_ready(c->store);
 }
 
 static void puts_ready(void *arg, enum store_result result, const redisReply *reply)
@@ -120,8 +128,8 @@ static void subscribe(struct conn *c)
 	args_text(&a, "SUBSCRIBE");
 	for (unsigned int i = 0; i < c->store->nr_channels; i++)
 		args_text(&a, c->store->channels[i]);
-	/* SUBSCRIBE has an answer for each channel, and all are messages to the reader. */
-	greet(c, &a, NULL);
+	/* It has an answer for each channel, and all are messages to the reader; an error is none. */
+	greet(c, &a, must_succeed);
 }
 
 void store_greet(struct conn *c)

@@ -8,7 +8,6 @@
 
 #include "config.h"
 #include "daemon.h"
-#include "route.h"
 #include "store_tls.h"
 
 #define EXIT_USAGE	2
@@ -18,8 +17,6 @@ int main(int argc, char **argv)
 	static struct daemon d;
 	struct config_args args;
 	char err[CONFIG_ERROR_LEN];
-	struct route route;
-	const char *why;
 	int ret;
 
 	if (config_read(&d.config, &args, argc, argv, err)) {
@@ -33,11 +30,6 @@ int main(int argc, char **argv)
 	if (args.version) {
 		printf("twheeld %s\n", DAEMON_VERSION);
 		return 0;
-	}
-	why = route_init(&route, &d.config.redis);
-	if (why) {
-		fprintf(stderr, "twheeld: redis: %s\n", why);
-		return EXIT_USAGE;
 	}
 	if (d.config.redis.tls) {
 		struct tls *tls = tls_new(&d.config, err);

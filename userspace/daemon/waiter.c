@@ -197,7 +197,7 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
 		struct lane *l = &q->lane[i];
 
 		/* What a lane is known to have is taken at once, and the rest by its alarm. */
-		if (w->once || l->starved || l->next_ms <= daemon_now_ms(d) + queue_ahead_ms(q))
+		if (w->once || l->starved || l->next_ms <= lane_now_ms(l) + queue_ahead_ms(q))
 			lane_look(l);
 		else
 			lane_arm(l);

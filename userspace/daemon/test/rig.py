@@ -64,11 +64,22 @@ def free_ports(count=1):
     return ports
 
 
+def shifted_clock(seconds):
+    """The environment of a program whose wall clock is wrong; None without a compiler."""
+    shim = os.path.join(dir_, "shift_clock.so")
+    if not os.path.exists(shim) and subprocess.run(
+            ["cc", "-shared", "-fPIC", "-o", shim, os.path.join(HERE, "shift_clock.c")]).returncode:
+        return None
+    return {"LD_PRELOAD": shim, "SHIFT_CLOCK": str(seconds),
+            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
 class Redis:
     number = 0
 
-    def __init__(self, *options):
+    def __init__(self, *options, env=None):
         Redis.number += 1
+        self.env = {**os.environ, **(env or {})}
         self.dir = os.path.join(dir_, f"redis{Redis.number}")
         os.mkdir(self.dir)
         self.path = os.path.join(self.dir, "s")
@@ -78,7 +89,7 @@ class Redis:
     def start(self):
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir", self.dir,
-             "--save", "", "--appendonly", "yes", *self.options],
+             "--save", "", "--appendonly", "yes", *self.options], env=self.env,
             stdout=open(os.path.join(self.dir, "log"), "a"), stderr=subprocess.STDOUT)
         started.append(self.process)
         wait_until(lambda: os.path.exists(self.path) and 

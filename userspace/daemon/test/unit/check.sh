@@ -116,6 +116,7 @@ units() {
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
 	check sign_test "sign.c units.c" "-lcrypto"
+	check route_test "route.c units.c" ""
 	check clock_test "clock.c" ""
 	check task_test "task.c" ""
 	check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
