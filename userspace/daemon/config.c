@@ -47,6 +47,8 @@ static const struct key {
 	{ "redis", KEY_REDIS, AT(redis), "unix:/run/redis/redis-server.sock" },
 	{ "redis-user", KEY_WORD, AT(redis_user), "" },
 	{ "redis-password-file", KEY_PATH, AT(redis_password_file), "" },
+	{ "sentinel-user", KEY_WORD, AT(sentinel_user), "" },
+	{ "sentinel-password-file", KEY_PATH, AT(sentinel_password_file), "" },
 	{ "redis-tls", KEY_BOOL, AT(redis_tls), "no" },
 	{ "redis-tls-ca-file", KEY_PATH, AT(redis_tls_ca_file), "" },
 	{ "redis-tls-cert-file", KEY_PATH, AT(redis_tls_cert_file), "" },
@@ -106,7 +108,7 @@ const char *config_usage(void)
 	size_t len = snprintf(text, sizeof(text), "%s", usage);
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && len < sizeof(text); i++)
-		len += snprintf(text + len, sizeof(text) - len, "  %-21s %s\n", keys[i].name,
+		len += snprintf(text + len, sizeof(text) - len, "  %-23s %s\n", keys[i].name,
 				*keys[i].def ? keys[i].def : "none");
 	return text;
 }
@@ -447,6 +449,11 @@ static const char *take_password(struct config *c, const char *line)
 	return set_text(line, c->redis_password, sizeof(c->redis_password));
 }
 
+static const char *take_sentinel_password(struct config *c, const char *line)
+{
+	return set_text(line, c->sentinel_password, sizeof(c->sentinel_password));
+}
+
 static const char *take_token(struct config *c, const char *line)
 {
 	const char *why = token_refused(line);
@@ -500,6 +507,7 @@ static int finish(struct reader *r)
 	size_t i;
 
 	if (read_lines(r, AT(redis_password_file), 1, take_password) ||
+	    read_lines(r, AT(sentinel_password_file), 1, take_sentinel_password) ||
 	    read_lines(r, AT(token_file), CONFIG_TOKENS_MAX, take_token) ||
 	    read_lines(r, AT(secret_file), CONFIG_SECRETS_MAX, take_secret))
 		return -1;
@@ -507,6 +515,10 @@ static int finish(struct reader *r)
 	if (*r->c->redis_user && !*r->c->redis_password_file)
 		return fail(r, key, r->from[key - keys],
 			    "a user needs redis-password-file");
+	key = key_at(AT(sentinel_user));
+	if (*r->c->sentinel_user && !*r->c->sentinel_password_file)
+		return fail(r, key, r->from[key - keys],
+			    "a user needs sentinel-password-file");
 	if (finish_tls(r))
 		return -1;
 	key = key_at(AT(listen));

@@ -100,6 +100,9 @@ struct secret {
  * @redis_user: redis-user; empty: the default user
  * @redis_password_file: redis-password-file; empty: no password
  * @redis_password: the first line of that file
+ * @sentinel_user: sentinel-user; empty: the default user
+ * @sentinel_password_file: sentinel-password-file; empty: no password
+ * @sentinel_password: the first line of that file
  * @redis_tls: redis-tls
  * @redis_tls_ca_file: redis-tls-ca-file; empty: the CAs of the system
  * @redis_tls_cert_file: redis-tls-cert-file; empty: we show no certificate
@@ -138,6 +141,9 @@ struct config {
 	char redis_user[128];
 	char redis_password_file[256];
 	char redis_password[512];
+	char sentinel_user[128];
+	char sentinel_password_file[256];
+	char sentinel_password[512];
 	bool redis_tls;
 	char redis_tls_ca_file[256];
 	char redis_tls_cert_file[256];

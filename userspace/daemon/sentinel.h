@@ -2,7 +2,8 @@
 /*
  * Where the master is, as Sentinel says.
  *
- * One connection to one of the Sentinels. If it breaks, the next one is asked.
+ * Two connections to one of the Sentinels: questions, and +switch-master. If the first one
+ * breaks, both go to the next Sentinel.
  */
 #ifndef TWHEELD_SENTINEL_H
 #define TWHEELD_SENTINEL_H
@@ -41,7 +42,12 @@ struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const stru
 void sentinel_ask(struct sentinel *s);
 
 /**
- * sentinel_flush() - send the question: at the end of a turn
+ * sentinel_doubt() - the server that it named is no master: ask another Sentinel
+ */
+void sentinel_doubt(struct sentinel *s);
+
+/**
+ * sentinel_flush() - send the questions: at the end of a turn
  */
 void sentinel_flush(struct sentinel *s);
 

@@ -75,6 +75,8 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	/* A replica of a cluster knows the map. Commands are sent to those with slots. */
 	if (strcmp(value, "master") && !is_cluster(c->store)) {
 		refuse(c, "Redis is a read-only replica");
+		if (c->store->sentinel)
+			sentinel_doubt(c->store->sentinel);
 		return;
 	}
 	info(reply->str, "\nmaxmemory_policy:", value, sizeof(value));

@@ -14,8 +14,8 @@ import subprocess
 import threading
 import time
 
-from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock,
-                 started, test, wait_until)
+from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock, test,
+                 wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -891,57 +891,6 @@ def tcp_redis():
     assert 0 <= now_ms() - due < 200
     assert "db3" in own.ask("INFO", "keyspace") and "db0" not in own.ask("INFO", "keyspace")
     equal(d.end(), 0)
-
-
-@test("D6: Sentinel names another master: no confirmed task is lost, on by itself")
-def failover():
-    ports = []
-    for _ in range(3):
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            ports.append(s.getsockname()[1])
-    fast = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
-    master = Redis(*fast)
-    master.ask("CONFIG", "SET", "port", str(ports[0]))
-    replica = Redis("--replicaof", "127.0.0.1", str(ports[0]), *fast)
-    replica.ask("CONFIG", "SET", "port", str(ports[1]))
-    # It must announce the port that it has now.
-    replica.ask("REPLICAOF", "NO", "ONE")
-    replica.ask("REPLICAOF", "127.0.0.1", str(ports[0]))
-    wait_until(lambda: "state=online" in (master.ask("INFO", "replication") or ""), 20)
-    conf = os.path.join(dir_, "sentinel.conf")
-    with open(conf, "w") as f:
-        f.write(f"port {ports[2]}\nbind 127.0.0.1\ndir {dir_}\n"
-                f"sentinel monitor main 127.0.0.1 {ports[0]} 1\n"
-                "sentinel down-after-milliseconds main 500\n"
-                "sentinel failover-timeout main 3000\n")
-    started.append(subprocess.Popen(["redis-server", conf, "--sentinel"],
-                                    stdout=subprocess.DEVNULL))
-    d = Daemon(master, f"--redis=sentinel://127.0.0.1:1,127.0.0.1:{ports[2]}/main",
-               "--wait-replicas=1", "--wait-timeout=1s")
-    c, other = d.client(), Sink()
-    equal(c.call("PUT", "/v1/queues/s", {"mode": "push"})[0], 201)
-    wait_until(lambda: f":{ports[1]}" in sentinel_replicas(ports[2]), 20)
-    answers = c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"fo-{n}", "in": 100 + 50 * n, "callback": {"url": other.url + "/"}}
-        for n in range(60)]})[1]["tasks"]
-    equal(sum(1 for x in answers if x.get("result") == "created"), 60)
-    time.sleep(0.5)
-    master.kill()
-    begin = time.monotonic()
-    wait_until(lambda: c.raw("GET", "/readyz")[0] == 503)
-    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200, 20)
-    print(f"# failover took {time.monotonic() - begin:.1f} s")
-    wait_until(lambda: len({r["id"] for r in other.received()}) == 60, 20)
-    equal(d.end(), 0)
-    replica.kill()
-
-
-def sentinel_replicas(port):
-    with socket.create_connection(("127.0.0.1", port)) as s:
-        s.sendall(b"SENTINEL replicas main\r\n")
-        time.sleep(0.05)
-        text = s.recv(65536).decode()
-    return text if "ok" in text else ""
 
 
 @test("scripts are sent again after SCRIPT FLUSH")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld with each kind of Redis: TLS, Cluster.
+"""twheeld with each kind of Redis: TLS, Cluster, Sentinel.
 
   redis_test.py PROGRAM [NAME...]
 """
@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cluster import Cluster
+from pair import Pair
 from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all, test,
                  shifted_clock, wait_until)
 
@@ -42,6 +43,13 @@ def certificates():
 
 def cert(name):
     return os.path.join(CERTS, name)
+
+
+def secret_file(name, text):
+    path = os.path.join(dir_, name)
+    with open(path, "w") as f:
+        f.write(text + "\n")
+    return path
 
 
 def tls_options(port, clients="yes"):
@@ -405,6 +413,135 @@ def cluster_or_not():
         assert reason in said, said
     equal(check(f"--redis={cl.url()}")[0], 0)
     own.kill()
+
+
+# ---- Sentinel ----
+
+@test("D6: Sentinel names another master: no confirmed task is lost, on by itself")
+def failover():
+    pair, sink = Pair(), Sink()
+    d = Daemon(None, f"--redis={pair.url()}", "--wait-replicas=1", "--wait-timeout=1s")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/s", {"mode": "push"})[0], 201)
+    load = Load(c, "s", sink)
+    for n in range(60):
+        load.put(f"fo{n}", 100 + 50 * n)
+    equal(load.refused, 0)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    victim = pair.kill_master()
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200, 20)
+    print(f"# failover took {time.monotonic() - begin:.1f} s")
+    load.judge()
+    # The old master comes back as one, until Sentinel makes it a replica.
+    victim.start()
+    time.sleep(1.2)
+    equal(victim.role(), "master")
+    assert b"name=twheeld" not in victim.run("CLIENT", "LIST")
+    pair.mend(victim)
+    equal(c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/"}})[0], 201)
+    sink.wait_for("x")
+    equal(d.end(), 0)
+    pair.end()
+
+
+@test("Sentinels ask for a user and a password; a wrong one is said plainly")
+def sentinel_auth():
+    pair = Pair(lines="user default off\nuser watcher on >pass123 allchannels +subscribe "
+                "+sentinel|get-master-addr-by-name\nuser admin on >pass456 allchannels allkeys "
+                "allcommands\n", secret=("admin", "pass456"))
+    good = secret_file("watcher", "pass123")
+    # NOAUTH, or NOPERM of a default user that is off.
+    for options, reason in (((), "NO"), (
+            ("--sentinel-user=watcher", f"--sentinel-password-file={secret_file('bad', 'x')}"),
+            "WRONGPASS")):
+        status, said = check(f"--redis={pair.url()}", *options)
+        equal(status, 1, said)
+        assert any("Sentinel 127.0.0.1" in line and reason in line
+                   for line in said.splitlines()), said
+    d = Daemon(None, f"--redis={pair.url()}", "--sentinel-user=watcher",
+               f"--sentinel-password-file={good}")
+    wait_until(lambda: b"user=watcher" in pair.sentinels.run("CLIENT", "LIST", "TYPE", "pubsub"))
+    pair.kill_master()
+    wait_until(d.ready)
+    equal(d.end(), 0)
+    pair.end()
+
+
+class FakeSentinel:
+    """Names a master, and another one later, by a message only."""
+
+    def __init__(self, first):
+        self.master = first
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.listeners, self.asked, self.silent = [], 0, False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.server.accept()
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        lines = client.makefile("r", newline="\r\n")
+        for line in lines:
+            words = [lines.readline() and lines.readline().strip()
+                     for _ in range(int(line[1:]))]
+            if words[0] == "SUBSCRIBE":
+                client.sendall(b"*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
+                self.listeners.append(client)
+            elif words[0] == "SENTINEL" and not self.silent:
+                self.asked += 1
+                port = str(self.master)
+                client.sendall(f"*2\r\n$9\r\n127.0.0.1\r\n${len(port)}\r\n{port}\r\n".encode())
+
+    def switch(self, port):
+        text = f"main 127.0.0.1 {self.master} 127.0.0.1 {port}"
+        self.master = port
+        for client in self.listeners:
+            client.sendall(f"*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n${len(text)}\r\n"
+                           f"{text}\r\n".encode())
+
+
+@test("+switch-master is followed at once; a server that is a replica is not used")
+def sentinel_switch():
+    a, b, replica = Redis(), Redis(), Redis()
+    ports = free_ports(3)
+    for server, port in zip((a, b, replica), ports):
+        server.ask("CONFIG", "SET", "port", str(port))
+    replica.ask("REPLICAOF", "127.0.0.1", str(ports[0]))
+    fake = FakeSentinel(ports[0])
+    d = Daemon(None, f"--redis=sentinel://127.0.0.1:{fake.port}/main")
+    wait_until(lambda: fake.listeners)
+    # Right behind a question, so that the next one would come in a second.
+    asked = fake.asked
+    wait_until(lambda: fake.asked > asked, step=0.001)
+    fake.silent = True
+    begin = time.monotonic()
+    fake.switch(ports[1])
+    wait_until(lambda: f"the master is 127.0.0.1:{ports[1]}" in d.text(), step=0.005)
+    wait_until(d.ready)
+    print(f"# followed after {1000 * (time.monotonic() - begin):.0f} ms")
+    assert time.monotonic() - begin < 0.6
+    fake.silent = False
+    connected = d.text().count("connected to Redis")
+    fake.switch(ports[2])
+    wait_until(lambda: not d.ready())
+    time.sleep(1)
+    equal(d.client().raw("GET", "/readyz")[0], 503)
+    equal(d.text().count("connected to Redis"), connected)
+    asked = fake.asked
+    wait_until(lambda: fake.asked > asked + 1, 5)
+    fake.switch(ports[0])
+    wait_until(d.ready)
+    equal(d.end(), 0)
+    # A Sentinel that knows an old master only is not asked for ever.
+    stale = FakeSentinel(ports[2])
+    d = Daemon(None, f"--redis=sentinel://127.0.0.1:{stale.port},127.0.0.1:{fake.port}/main")
+    equal(d.end(), 0)
+    for server in (a, b, replica):
+        server.kill()
 
 
 if __name__ == "__main__":

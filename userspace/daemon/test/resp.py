@@ -20,7 +20,8 @@ class Redis:
     """One connection. Errors of the socket are OSErrors."""
 
     def __init__(self, path, timeout=10):
-        self.socket = socket.socket(socket.AF_UNIX)
+        """path: of a Unix socket, or a host and a port."""
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
         self.file = self.socket.makefile("rb")

@@ -214,6 +214,8 @@ static const struct {
 	{ "", { "--listen=[::]:1" }, "--listen: \"[::]:1\": "
 	  "an address that others reach needs token-file" },
 	{ "redis-user = me", { NULL }, "CONF:1: redis-user: a user needs redis-password-file" },
+	{ "sentinel-user = me", { NULL },
+	  "CONF:1: sentinel-user: a user needs sentinel-password-file" },
 	{ "", { "--secret-file=/nonexistent" },
 	  "--secret-file: /nonexistent: No such file or directory" },
 	{ "secret-file = SECRET", { NULL }, NULL },
@@ -285,7 +287,7 @@ static void check_lines(void)
 	   "flags of a list replace the lines of the file");
 	read_line(lines[7].text, lines[7].flag, &args, err);
 	ok(c.tokens == 2 && !strcmp(c.token[1], "0123456789abcdef-2"), "two tokens are read");
-	read_line(lines[12].text, lines[12].flag, &args, err);
+	read_line(lines[13].text, lines[13].flag, &args, err);
 	ok(c.secrets == 2 && c.secret[0].len == 24 && c.secret[1].len == 32,
 	   "two secrets are read");
 }
