@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld with each kind of Redis: TLS, Cluster, Sentinel.
+"""twheeld with each kind of Redis: TLS, Cluster, Sentinel, and a user of least rights.
 
   redis_test.py PROGRAM [NAME...]
 """
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -12,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cluster import Cluster
-from pair import Pair
+from pair import Pair, Server
 from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all, test,
                  shifted_clock, wait_until)
 
@@ -84,6 +85,127 @@ def run_tasks(c, count=20):
         seen |= {t["id"] for t in tasks if t["payload"] == big}
         equal(c.call("POST", "/v1/queues/s/ack", {"tasks": [
             {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
+
+
+# ---- Rights ----
+
+MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../doc/man/twheeld.conf.5")
+
+
+def rights_of(user):
+    """Those that the manual page names, without a password."""
+    with open(MAN) as f:
+        text = f.read()
+    begin = text.index(f"user {user} on >secret ")
+    return text[begin:text.index(".Ed", begin)].split()[4:]
+
+
+def user_of(user, nodes, rights):
+    """Makes a user. Return: the options of a daemon."""
+    for n in nodes:
+        n.run("ACL", "SETUSER", user, "reset", "on", ">pa55word", *rights)
+        n.run("CONFIG", "RESETSTAT")
+        n.run("ACL", "LOG", "RESET")
+    return [f"--redis-user={user}", f"--redis-password-file={secret_file(user, 'pa55word')}"]
+
+
+def do_all(nodes, c, e, sink):
+    """What a user can want of twheeld."""
+    for n in nodes:
+        n.run("SCRIPT", "FLUSH")
+    q = "/v1/queues/all"
+    target = {"callback": {"url": sink.url + "/"}}
+    for lanes in (4, 4):
+        assert c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": 2000})[0] in (200, 201)
+    wait_until(lambda: e.raw("GET", q)[0] == 200)
+    for task, fields in (("a", {"keep": 300}), ("b", {"in": "1h"}), ("c", {"in": "1h"}),
+                         ("d", {"in": "1h"}), ("e", {"in": "400ms"})):
+        equal(c.call("PUT", f"{q}/tasks/{task}", {**target, **fields})[0], 201)
+    equal(c.call("PUT", f"{q}/tasks/g", {"callback": {"url": sink.url + "/status/410"}})[0], 201)
+    equal(c.call("GET", f"{q}/tasks/b")[0], 200)
+    equal(c.call("DELETE", f"{q}/tasks/b")[0], 200)
+    equal(c.call("PATCH", f"{q}/tasks/c", {"in": "100ms"})[0], 200)
+    equal(c.call("POST", f"{q}/tasks/d/run")[0], 200)
+    equal(e.call("DELETE", f"{q}/tasks/e")[0], 200)
+    for task in "acd":
+        sink.wait_for(task)
+    wait_until(lambda: c.call("GET", q)[1]["dead"] == 1)
+    for what in ("state=dead", "state=scheduled", "state=leased", "state=done"):
+        equal(c.call("GET", f"{q}/tasks?{what}")[0], 200)
+    for what in ("pause", "resume", "replay"):
+        equal(c.call("POST", f"{q}/{what}", {})[0], 200)
+    equal(c.raw("GET", "/metrics")[0], 200)
+
+
+def judge_rights(nodes, rights):
+    """All that are given are used, and no other was tried."""
+    used, denied = set(), []
+    for n in nodes:
+        used |= {line.split(":")[0][8:] for line in
+                 n.run("INFO", "commandstats").decode().splitlines() if line[:8] == "cmdstat_"}
+        denied += n.run("ACL", "LOG")
+    equal(denied, [])
+    equal({r for r in rights if r[0] == "+"} - {"+" + u for u in used}, set(), "not used")
+
+
+@test("the rights that the manual page names are enough, and no more than that")
+def acl():
+    server, sink = Server(), Sink()
+    replica = Server("--replicaof", "127.0.0.1", str(server.port))
+    wait_until(lambda: server.replicas() == 1, 20)
+    rights = [*rights_of("twheeld"), "+wait", "+select"]
+    options = [*user_of("twheeld", [server], rights), "--lease=6s", "--wait-replicas=1",
+               f"--redis=redis://127.0.0.1:{server.port}/3"]
+    d, e = Daemon(None, *options), Daemon(None, *options)
+    do_all([server], d.client(), e.client(), sink)
+    # A daemon that dies leaves a lease to recover.
+    equal(d.client().call("PUT", "/v1/queues/all/tasks/slow", {
+        "callback": {"url": sink.url + "/slow/9000"}, "timeout": "15s"})[0], 201)
+    sink.wait_for("slow")
+    time.sleep(4.2)
+    judge_rights([server], rights)
+    for daemon in (d, e):
+        assert "NOPERM" not in daemon.text(), daemon.text()
+        equal(daemon.end(signal.SIGKILL), -9)
+    server.kill()
+    replica.kill()
+
+
+@test("the rights that the manual page names are enough in a cluster, too")
+def acl_cluster():
+    cl, sink = Cluster(2, 2), Sink()
+    rights = [*rights_of("twheeld"), "+wait", "+cluster|slots", "+asking"]
+    options = [*user_of("twheeld", cl.nodes, rights), "--wait-replicas=1", f"--redis={cl.url()}"]
+    d, e = Daemon(None, *options), Daemon(None, *options)
+    do_all(cl.nodes, d.client(), e.client(), sink)
+    slot = cl.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues")
+    source = cl.owner(slot)
+    cl.migrate(slot, next(n for n in cl.masters() if n is not source), then=lambda: equal(
+        d.client().call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201))
+    time.sleep(4.2)
+    judge_rights(cl.nodes, rights)
+    for daemon in (d, e):
+        equal(daemon.end(), 0)
+        assert "NOPERM" not in daemon.text(), daemon.text()
+    cl.end()
+
+
+@test("a right that is missing is said plainly")
+def acl_missing():
+    server = Server()
+    rights = rights_of("twheeld")
+    for without, reason in (("+info", "'info'"), ("+script|load", "'script|load'"),
+                            ("+client|setname", None), ("&tw:*", "no messages from Redis: NOPERM"),
+                            ("~tw:*", "NOPERM")):
+        left = [r for r in rights if r != without]
+        d = Daemon(None, *user_of("less", [server], left),
+                   f"--redis=redis://127.0.0.1:{server.port}", wait=False)
+        if reason:
+            wait_until(lambda: reason in d.text())
+        else:
+            wait_until(d.ready)
+        equal(d.end(), 0)
+    server.kill()
 
 
 # ---- TLS ----
@@ -447,9 +569,10 @@ def failover():
 
 @test("Sentinels ask for a user and a password; a wrong one is said plainly")
 def sentinel_auth():
-    pair = Pair(lines="user default off\nuser watcher on >pass123 allchannels +subscribe "
-                "+sentinel|get-master-addr-by-name\nuser admin on >pass456 allchannels allkeys "
-                "allcommands\n", secret=("admin", "pass456"))
+    words = " ".join(rights_of("watcher"))
+    pair = Pair(lines=f"user default off\nuser watcher on >pass123 {words}\n"
+                "user admin on >pass456 allchannels allkeys allcommands\n",
+                secret=("admin", "pass456"))
     good = secret_file("watcher", "pass123")
     # NOAUTH, or NOPERM of a default user that is off.
     for options, reason in (((), "NO"), (
@@ -484,6 +607,12 @@ class FakeSentinel:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client):
+        try:
+            self.answer(client)
+        except OSError:
+            pass
+
+    def answer(self, client):
         lines = client.makefile("r", newline="\r\n")
         for line in lines:
             words = [lines.readline() and lines.readline().strip()
