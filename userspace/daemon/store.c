@@ -149,7 +149,9 @@ void store_script(struct store *s, enum store_script script, const char *queue,
 	/* "*N\r\n$7\r\nEVALSHA\r\n$40\r\n<hash>\r\n": the rest is the same for EVAL. */
 	cmd->tail = snprintf(mark, sizeof(mark), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n", cmd->argc) + 42;
 	cmd->slot = route_slot(key[0]);
-	cmd->confirm = script == SCRIPT_PUT && s->config->wait_replicas;
+	/* What a client is told of a task must outlive the master. */
+	cmd->confirm = s->config->wait_replicas &&
+		       (script == SCRIPT_PUT || script == SCRIPT_CHANGE);
 	push(s, cmd);
 }
 

@@ -10,8 +10,8 @@
  * A node has two connections:
  *
  *   scripts   scripts and plain commands
- *   puts      with wait-replicas: the script put, and one WAIT after those of a turn.
- *             WAIT counts only the writes of its own connection, and blocks it
+ *   puts      with wait-replicas: the scripts put and change, and one WAIT after those of
+ *             a turn. WAIT counts only the writes of its own connection, and blocks it
  *
  * Another connection has SUBSCRIBE only. In a cluster one node is enough for it: each
  * node passes each message on to all others.

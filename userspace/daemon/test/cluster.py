@@ -102,15 +102,20 @@ class Cluster:
         for n in (to, source, *(n for n in self.masters() if n not in (to, source))):
             n.run("CLUSTER", "SETSLOT", slot, "NODE", to.id)
 
-    def kill_master(self):
-        """Kills one that has slots and a replica. Return: it, when another has its slots."""
-        victim = next(n for n in self.masters() if n.info("replication", "connected_slaves") != "0"
-                      and any(s[2][1] == n.port for s in n.run("CLUSTER", "SLOTS")))
-        return self.kill(victim)
+    def victims(self):
+        """Masters that have slots and a replica."""
+        return [n for n in self.masters() if n.info("replication", "connected_slaves") != "0"
+                and any(s[2][1] == n.port for s in n.run("CLUSTER", "SLOTS"))]
+
+    def replica(self, master):
+        return next(n for n in self.nodes if n.alive() and
+                    n.info("replication", "master_port") == str(master.port))
 
     def kill(self, victim):
+        """Kills a master. Return: it, when another has its slots."""
         others = [n for n in self.nodes if n is not victim and n.alive()]
-        victim.kill()
+        if victim.alive():
+            victim.kill()
         wait_until(lambda: all(b"cluster_state:ok" in n.run("CLUSTER", "INFO") and
                                all(s[2][1] != victim.port for s in n.run("CLUSTER", "SLOTS"))
                                for n in others), 30, 0.05)

@@ -107,8 +107,11 @@ class Pair:
 
     def kill_master(self, seconds=20):
         """Return: the dead one, when another is the master."""
-        victim = self.master()
-        victim.kill()
+        return self.kill(self.master(), seconds)
+
+    def kill(self, victim, seconds=20):
+        if victim.alive():
+            victim.kill()
         wait_until(lambda: self.master() is not victim and self.master().role() == "master",
                    seconds)
         return victim
