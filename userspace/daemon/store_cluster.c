@@ -173,23 +173,32 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 	return true;
 }
 
-/* A node that lost all slots has been replaced. It need not be waited for. */
-static void check_node(struct store *s, unsigned int i)
+/* Whether a connection has waited too long for an answer. */
+static bool hangs(const struct store *s, const struct conn *c, uint64_t ns)
+{
+	const struct command *head = c->queue.head;
+
+	return head && head->sent && head->sent + ns < now_of(s);
+}
+
+/* A node that lost all slots and hangs has been replaced. It is not waited for. */
+static void leave(struct store *s, unsigned int i)
 {
 	struct node *n = &s->node[i];
-	struct conn *const conns[] = { &n->scripts, &n->puts };
 
-	if (s->route.node[i].slots) {
-		store_tell_up(s, i);
-		return;
-	}
 	n->told = false;
-	for (unsigned int k = 0; k < 2; k++) {
-		struct command *head = conns[k]->queue.head;
+	if (hangs(s, &n->scripts, SLOW))
+		conn_close(&n->scripts, "another node has its slots");
+	if (hangs(s, &n->puts, SLOW))
+		conn_close(&n->puts, "another node has its slots");
+}
 
-		if (head && head->sent && head->sent + SLOW < now_of(s))
-			conn_close(conns[k], "another node has its slots");
-	}
+static void check_node(struct store *s, unsigned int i)
+{
+	if (s->route.node[i].slots)
+		store_tell_up(s, i);
+	else
+		leave(s, i);
 }
 
 static void apply(struct store *s, const struct route_map *m)
@@ -307,29 +316,29 @@ static bool is_idle(const struct store *s, unsigned int i)
 {
 	const struct node *n = &s->node[i];
 
-	return n->started && !s->route.node[i].slots && n->used_at + IDLE < now_of(s) &&
-	       s->messages.node != i && !n->scripts.queue.head && !n->scripts.failed.head &&
+	return n->used_at + IDLE < now_of(s) && s->messages.node != i &&
+	       !n->scripts.queue.head && !n->scripts.failed.head &&
 	       !n->puts.queue.head && !n->puts.failed.head;
 }
 
-static bool is_slow(const struct store *s, unsigned int i)
-{
-	const struct command *head = s->node[i].scripts.queue.head;
-
-	return s->route.node[i].slots && (!s->node[i].told || (head && head->sent &&
-	       head->sent + SLOW / 2 < now_of(s)));
-}
 
 void cluster_beat(struct store *s)
 {
 	bool ask = ++s->cluster.beats % BEATS == 0 || !store_whole(s);
 
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
+		const struct conn *c = &s->node[i].scripts;
+
+		if (!s->node[i].started)
+			continue;
+		if (s->route.node[i].slots) {
+			ask |= c->state != CONN_READY || hangs(s, c, SLOW / 2);
+			continue;
+		}
+		leave(s, i);
 		if (is_idle(s, i)) {
 			store_stop_node(s, i);
 			route_drop(&s->route, i);
-		} else if (s->node[i].started && is_slow(s, i)) {
-			ask = true;
 		}
 	}
 	if (next_to_ask(s) == ROUTE_NONE)

@@ -29,11 +29,13 @@ struct tls {
 /**
  * struct tls_session - one connection
  * @ssl: of OpenSSL
+ * @heard: the server has sent something behind the handshake
  * @wants: what it waits for
  * @why: why it failed
  */
 struct tls_session {
 	SSL *ssl;
+	bool heard;
 	uint32_t wants;
 	char why[160];
 };
@@ -165,7 +167,13 @@ static int failed(struct tls_session *s, int ret, int err)
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
 	case SSL_ERROR_SYSCALL:
-		snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) : "TLS ended early");
+		/* TLS 1.3 refuses a client behind the handshake, and a reset hides the reason. */
+		if (!s->heard && (err == ECONNRESET || err == EPIPE))
+			snprintf(s->why, sizeof(s->why), "TLS: Redis ended the connection: "
+				 "perhaps it wants a certificate of ours");
+		else
+			snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) :
+				 "TLS ended early");
 		return -EPROTO;
 	}
 	if (verdict != X509_V_OK)
@@ -200,6 +208,8 @@ ssize_t tls_read(struct tls_session *s, void *buf, size_t len)
 	ERR_clear_error();
 	errno = 0;
 	ret = SSL_read(s->ssl, buf, (int)len);
+	if (ret > 0)
+		s->heard = true;
 	return ret > 0 ? ret : failed(s, ret, errno);
 }
 

@@ -40,16 +40,16 @@ class Server(Redis):
 
 
 class Sentinels:
-    """lines: of their configuration. secret: user and password."""
+    """lines: of their configuration. secret: user and password. port_key: port or tls-port."""
 
-    def __init__(self, master, count=1, lines="", secret=None):
+    def __init__(self, master, count=1, lines="", secret=None, port_key="port"):
         self.secret = secret
         self.ports = free_ports(count)
         self.name = f"main{master.port}"
         for port in self.ports:
             conf = os.path.join(dir_, f"sentinel{port}.conf")
             with open(conf, "w") as f:
-                f.write(f"port {port}\nbind 127.0.0.1\ndir {dir_}\n"
+                f.write(f"{port_key} {port}\nbind 127.0.0.1\ndir {dir_}\n"
                         f"sentinel monitor {self.name} 127.0.0.1 {master.port} {count // 2 + 1}\n"
                         f"sentinel down-after-milliseconds {self.name} {DOWN_AFTER}\n"
                         f"sentinel failover-timeout {self.name} 3000\n{lines}")

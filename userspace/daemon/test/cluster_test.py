@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""twheeld with a cluster of Redis: lanes on all masters, slots that move, masters that die.
+
+  cluster_test.py PROGRAM [NAME...]
+"""
+import threading
+import time
+
+from cluster import Cluster
+from load import Load, check
+from rig import (Daemon, Redis, Sink, equal, free_ports, now_ms, run_all, shifted_clock, test,
+                 wait_until)
+
+LANES = 16
+made = {}
+
+
+def cluster():
+    """One for all tests. Each leaves it whole."""
+    if not made:
+        made["cluster"] = Cluster()
+    return made["cluster"]
+
+
+def keyslot(node, queue, lane):
+    return node.run("CLUSTER", "KEYSLOT", f"tw:{{{queue}/{lane}}}:due")
+
+
+@test("cluster://: lanes are on all masters; two daemons wake and recall each other")
+def cluster_lanes():
+    cl, sink = cluster(), Sink()
+    # One seed is enough, and a replica is, too.
+    d = Daemon(None, f"--redis={cl.url(cl.nodes[:1])}")
+    e = Daemon(None, f"--redis={cl.url(cl.nodes[5:])}")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/lanes", {"mode": "push", "lanes": LANES})[0], 201)
+    wait_until(lambda: e.client().raw("GET", "/v1/queues/lanes")[0] == 200)
+    load = Load(c, "lanes", sink)
+    for n in range(200):
+        load.put(f"l{n}", 300 + 5 * n)
+    equal(load.judge(), 0, "ran twice")
+    equal(load.refused, 0)
+    late = sorted(r["at"] - load.due[r["id"]] for r in sink.received())
+    print(f"# lateness p50 {late[100]:.2f} ms, p99 {late[197]:.2f} ms")
+    assert all(int(n.info("keyspace", "db0").partition("keys=")[2].split(",")[0]) > 0
+               for n in cl.masters())
+    text = c.raw("GET", "/metrics")[2]
+    for n in cl.masters():
+        assert f'twheeld_redis_up{{node="127.0.0.1:{n.port}"}} 1' in text, text
+    # A held task of one daemon is canceled by the other.
+    for n in range(20):
+        equal(c.call("PUT", f"/v1/queues/lanes/tasks/c{n}", {
+            "in": "400ms", "callback": {"url": sink.url + "/"}})[0], 201)
+    time.sleep(0.1)
+    answers = [(e if n % 2 else d).client().call("DELETE", f"/v1/queues/lanes/tasks/c{n}")
+               for n in range(20)]
+    equal({status for status, _ in answers}, {200}, str(answers))
+    time.sleep(0.5)
+    assert not any(r["id"].startswith("c") for r in sink.received())
+    # A worker of one daemon is woken by a put of the other.
+    equal(c.call("PUT", "/v1/queues/pulled", {"mode": "pull", "lanes": 4})[0], 201)
+    wait_until(lambda: e.client().raw("GET", "/v1/queues/pulled")[0] == 200)
+    got = []
+    worker = threading.Thread(target=lambda: got.append(e.client().call(
+        "POST", "/v1/queues/pulled/reserve", {"wait": "5s"})))
+    worker.start()
+    time.sleep(0.2)
+    begin = time.monotonic()
+    equal(c.call("PUT", "/v1/queues/pulled/tasks/x", {})[0], 201)
+    worker.join()
+    equal([t["id"] for t in got[0][1]["tasks"]], ["x"])
+    assert time.monotonic() - begin < 0.5
+    for daemon in (d, e):
+        equal(daemon.end(), 0)
+        assert "<3>" not in daemon.text(), daemon.text()
+
+
+@test("cluster://: slots move while tasks run: MOVED, ASK and TRYAGAIN are met, nothing is lost")
+def cluster_slots_move():
+    cl, sink = cluster(), Sink()
+    d = Daemon(None, f"--redis={cl.url()}", "--wait-replicas=1", "--wait-timeout=2s")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/move", {"mode": "push", "lanes": LANES})[0], 201)
+    load = Load(c, "move", sink)
+    stop = threading.Event()
+
+    def put():
+        n = 0
+        while not stop.is_set():
+            load.put(f"m{n}", (0, 200, 900)[n % 3])
+            n += 1
+            time.sleep(0.004)
+    thread = threading.Thread(target=put)
+    thread.start()
+    time.sleep(0.5)
+    for lane in range(0, LANES, 3):
+        slot = keyslot(cl.nodes[0], "move", lane)
+        source = cl.owner(slot)
+        cl.migrate(slot, next(n for n in cl.masters() if n is not source), 0.1, 0.01)
+    stop.set()
+    thread.join()
+
+    # A single key can be used while its slot moves: only ASKING opens the new node.
+    def make():
+        begin = time.monotonic()
+        equal(c.call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201)
+        assert time.monotonic() - begin < 2, "it waited for the slot"
+    slot = cl.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues")
+    source = cl.owner(slot)
+    cl.migrate(slot, next(n for n in cl.masters() if n is not source), then=make)
+    twice = load.judge()
+    met = {e: sum(n.refused(e) for n in cl.nodes) for e in ("MOVED", "ASK", "TRYAGAIN")}
+    print(f"# {len(load.due)} tasks, {load.refused} refused, {twice} ran twice, {met}")
+    assert all(met.values()), met
+    equal((load.refused, twice), (0, 0))
+    equal(d.end(), 0)
+    assert "<3>" not in d.text(), d.text()
+
+
+@test("cluster://: a master is killed: its replica goes on, confirmed tasks are not lost")
+def cluster_failover():
+    cl, sink = cluster(), Sink()
+    d = Daemon(None, f"--redis={cl.url()}", "--wait-replicas=1", "--wait-timeout=2s")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/fail", {"mode": "push", "lanes": LANES})[0], 201)
+    load = Load(c, "fail", sink)
+    for n in range(150):
+        load.put(f"f{n}", 200 + 30 * n)
+    equal(load.refused, 0)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    victim = cl.kill(cl.victims()[0])
+    print(f"# failover took {time.monotonic() - begin:.1f} s")
+    name = f'twheeld_redis_up{{node="127.0.0.1:{victim.port}"}} 1'
+    assert name not in c.raw("GET", "/metrics")[2]
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    # A put to the new master waits for a replica, and there is none.
+    victim.start()
+    cl.wait()
+    wait_until(lambda: all(n.info("replication", "connected_slaves") != "0"
+                           for n in cl.masters()))
+    for n in range(50):
+        load.put(f"g{n}", 100)
+    equal(load.refused, 0)
+    print(f"# {load.judge(30)} ran twice")
+    wait_until(lambda: c.call("GET", "/v1/queues/fail")[1]["leased"] == 0, 20)
+    equal(d.end(), 0)
+
+
+@test("cluster://: a master hangs: its replica takes over, and nobody waits for it")
+def cluster_hangs():
+    cl, sink = cluster(), Sink()
+    d = Daemon(None, f"--redis={cl.url()}", "--lease=6s")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/hang", {"mode": "push", "lanes": LANES})[0], 201)
+    load = Load(c, "hang", sink)
+    for n in range(100):
+        load.put(f"h{n}", 200 + 60 * n)
+    equal(load.refused, 0)
+    victim = cl.victims()[0]
+    begin = time.monotonic()
+    victim.stop()
+    others = [n for n in cl.nodes if n is not victim]
+    wait_until(lambda: all(s[2][1] != victim.port for n in others
+                           for s in n.run("CLUSTER", "SLOTS")), 30, 0.05)
+    took = time.monotonic() - begin
+    wait_until(lambda: all(c.call("PUT", f"/v1/queues/hang/tasks/p{n}", {
+        "callback": {"url": sink.url + "/"}})[0] in (200, 201) for n in range(30)), 20)
+    print(f"# failover took {took:.1f} s, puts after {time.monotonic() - begin:.1f} s")
+    assert time.monotonic() - begin < took + 5
+    victim.go_on()
+    print(f"# {load.judge(20)} ran twice")
+    cl.wait()
+    equal(d.end(), 0)
+
+
+@test("cluster://: CLUSTERDOWN: a put waits some seconds, then says 503; then all goes on")
+def cluster_down():
+    cl = cluster()
+    d = Daemon(None, f"--redis={cl.url()}")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/down", {"mode": "pull", "lanes": 1})[0], 201)
+    # A slot of nobody stops the whole cluster.
+    slot = (keyslot(cl.nodes[0], "down", 0) + 1) % 16384
+    owner = cl.owner(slot)
+    equal(c.call("PUT", "/v1/queues/down/tasks/before", {"in": "1h"})[0], 201)
+
+    def put(task, result):
+        begin = time.monotonic()
+        status, answer = d.client().call("PUT", f"/v1/queues/down/tasks/{task}", {})
+        result.append((status, answer, time.monotonic() - begin))
+
+    def orphan():
+        for n in cl.masters():
+            n.run("CLUSTER", "DELSLOTS", slot)
+        wait_until(lambda: all(b"cluster_state:fail" in n.run("CLUSTER", "INFO")
+                               for n in cl.masters()))
+    orphan()
+    got = []
+    put("x", got)
+    equal((got[0][0], got[0][1]["error"]["code"]), (503, "store_down"))
+    assert 4 < got[0][2] < 8, got
+    late = threading.Thread(target=put, args=("y", got))
+    late.start()
+    time.sleep(1)
+    owner.run("CLUSTER", "ADDSLOTS", slot)
+    late.join()
+    equal(got[1][0], 201, str(got))
+    assert 0.9 < got[1][2] < 4, got
+    cl.wait()
+    task, = c.call("POST", "/v1/queues/down/reserve", {"wait": "3s"})[1]["tasks"]
+    equal(task["id"], "y")
+    equal(d.end(), 0)
+
+
+@test("D2: each node of a cluster has its own clock, and the tasks of its lanes follow that")
+def cluster_clocks():
+    if not shifted_clock(0):
+        return "SKIP there is no compiler"
+    own = Cluster(2, 0, envs=[None, shifted_clock(3600)])
+    d, e = (Daemon(None, f"--redis={own.url()}") for _ in range(2))
+    c, sink = d.client(), Sink()
+    equal(c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": LANES})[0], 201)
+    begin = now_ms()
+    shifted = 0
+    for n in range(100):
+        status, answer = c.call("PUT", f"/v1/queues/s/tasks/k{n}", {
+            "in": 800, "callback": {"url": sink.url + "/"}})
+        equal(status, 201)
+        shifted += answer["due"] > begin + 3000000
+    assert 0 < shifted < 100, shifted
+    wait_until(lambda: len(sink.received()) == 100)
+    ran = sorted(r["at"] - begin for r in sink.received())
+    assert 800 <= ran[0] and ran[-1] < 3000, (ran[0], ran[-1])
+    time.sleep(1)
+    equal([daemon.metric("members") for daemon in (d, e)], [2, 2])
+    for daemon in (d, e):
+        equal(daemon.end(), 0)
+        assert "clock was set" not in daemon.text(), daemon.text()
+    own.end()
+
+
+@test("cluster:// and redis:// are not mixed up, and the reason is plain")
+def cluster_or_not():
+    cl = cluster()
+    own = Redis()
+    port, = free_ports()
+    own.ask("CONFIG", "SET", "port", str(port))
+    for url, reason in ((f"cluster://127.0.0.1:{port}", "not a node of a cluster"),
+                        (f"redis://127.0.0.1:{cl.nodes[0].port}", "whose URL is cluster://")):
+        status, said = check(f"--redis={url}")
+        equal(status, 1, said)
+        assert reason in said, said
+    equal(check(f"--redis={cl.url()}")[0], 0)
+    own.kill()
+
+
+if __name__ == "__main__":
+    run_all()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tasks for a daemon whose Redis is tested, and what became of them."""
+import os
+import subprocess
+
+from rig import PROGRAM, dir_, equal, wait_until
+
+
+def secret_file(name, text):
+    path = os.path.join(dir_, name)
+    with open(path, "w") as f:
+        f.write(text + "\n")
+    return path
+
+
+def check(*options):
+    """--check. Return: status and what it said."""
+    p = subprocess.run([PROGRAM, "-c", "/dev/null", *options, "--check"], capture_output=True,
+                       text=True, timeout=20)
+    return p.returncode, p.stdout + p.stderr
+
+
+def run_tasks(c, count=20):
+    """Tasks of a new queue go all the way."""
+    equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
+    big = "x" * 60000
+    status, answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"t{n}", "in": 100 + n, "payload": big} for n in range(count)]})
+    equal([t.get("result") for t in answer["tasks"]], ["created"] * count)
+    seen = set()
+    while len(seen) < count:
+        tasks = c.call("POST", "/v1/queues/s/reserve", {"wait": "3s", "limit": 100})[1]["tasks"]
+        assert tasks, f"{len(seen)} of {count} came"
+        seen |= {t["id"] for t in tasks if t["payload"] == big}
+        equal(c.call("POST", "/v1/queues/s/ack", {"tasks": [
+            {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
+
+
+class Load:
+    """Tasks that are put one after the other, and what became of them."""
+
+    def __init__(self, client, queue, sink):
+        self.client, self.queue, self.sink = client, queue, sink
+        self.due, self.refused = {}, 0
+
+    def put(self, task, delay):
+        status, answer = self.client.call("PUT", f"/v1/queues/{self.queue}/tasks/{task}", {
+            "in": delay, "callback": {"url": self.sink.url + "/"}})
+        if status in (200, 201):
+            self.due[task] = answer["due"]
+        else:
+            self.refused += 1
+
+    def judge(self, seconds=20):
+        """All ran, none early. Return: how many ran twice."""
+        wait_until(lambda: set(self.due) <= {r["id"] for r in self.sink.received()}, seconds)
+        runs = {}
+        for r in self.sink.received():
+            runs.setdefault(r["id"], []).append(r["at"])
+            if r["id"] in self.due:
+                assert r["at"] >= self.due[r["id"]], r
+        return sum(len(r) > 1 for r in runs.values())
