@@ -68,6 +68,21 @@ part_daemon() {
 	"$daemon/test/daemon_test.py" "$out/twheeld"
 }
 
+# With each kind of Redis: TLS, users, Sentinel, a cluster.
+part_redis() {
+	"$daemon/test/redis_test.py" "$out/twheeld"
+}
+
+part_cluster() {
+	"$daemon/test/cluster_test.py" "$out/twheeld"
+}
+
+# C3 and C4: masters are killed.
+part_failover() {
+	"$daemon/test/failover_chaos.py" "$out/twheeld" c3 "$seconds" &&
+		"$daemon/test/failover_chaos.py" "$out/twheeld" c4 "$seconds"
+}
+
 part_ctl() {
 	quietly make -s -C "$top/userspace" ctl
 	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$daemon/test/ctl_test.sh"

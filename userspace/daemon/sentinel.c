@@ -47,11 +47,29 @@ static void say(struct conn *c, unsigned int count, const char **words)
 	conn_push(c, make_command(words, count, &none, NULL, NULL), TIMEOUT);
 }
 
+static void ask(struct sentinel *s)
+{
+	const char *words[] = { "SENTINEL", "get-master-addr-by-name", s->url->master };
+
+	say(&s->ask, 3, words);
+}
+
+/* One that asks for no password would answer with an error. So there is AUTH only if set. */
+static void authenticate(struct conn *c, const struct config *config)
+{
+	const char *words[] = { "AUTH", config->sentinel_user, config->sentinel_password };
+	const char *old[] = { "AUTH", config->sentinel_password };
+
+	if (config->sentinel_user[0])
+		say(c, 3, words);
+	else if (config->sentinel_password[0])
+		say(c, 2, old);
+}
+
 void sentinel_ask(struct sentinel *s)
 {
 	if (s->ask.state == CONN_READY && !s->ask.queue.head)
-		say(&s->ask, 3, (const char *[]){ "SENTINEL", "get-master-addr-by-name",
-						   s->url->master });
+		ask(s);
 }
 
 void sentinel_doubt(struct sentinel *s)
@@ -63,19 +81,13 @@ void sentinel_doubt(struct sentinel *s)
 static void opened(struct conn *c)
 {
 	struct sentinel *s = sentinel_of(c);
-	const struct config *config = s->config;
 
-	/* One that asks for no password answers with an error. So there is AUTH only if set. */
-	if (config->sentinel_user[0])
-		say(c, 3, (const char *[]){ "AUTH", config->sentinel_user,
-					     config->sentinel_password });
-	else if (config->sentinel_password[0])
-		say(c, 2, (const char *[]){ "AUTH", config->sentinel_password });
+	authenticate(c, s->config);
 	if (c->subscribe) {
 		say(c, 2, (const char *[]){ "SUBSCRIBE", "+switch-master" });
 		return;
 	}
-	say(c, 3, (const char *[]){ "SENTINEL", "get-master-addr-by-name", s->url->master });
+	ask(s);
 }
 
 /* The answer to the question, or to AUTH, which has no elements. */

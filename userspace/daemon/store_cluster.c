@@ -151,13 +151,15 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 		       const char *asked)
 {
 	struct redis_node address = { 0 };
-	const redisReply *node, *host;
+	const redisReply *from, *to, *node, *host;
 	const char *name = asked;
 
 	if (r->type != REDIS_REPLY_ARRAY || r->elements < 3)
 		return false;
+	from = r->element[0];
+	to = r->element[1];
 	node = r->element[2];
-	if (r->element[0]->type != REDIS_REPLY_INTEGER || r->element[1]->type != REDIS_REPLY_INTEGER ||
+	if (from->type != REDIS_REPLY_INTEGER || to->type != REDIS_REPLY_INTEGER ||
 	    node->type != REDIS_REPLY_ARRAY || node->elements < 2 ||
 	    node->element[1]->type != REDIS_REPLY_INTEGER)
 		return false;
@@ -169,7 +171,7 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 		return false;
 	strcpy(address.host, name);
 	address.port = node->element[1]->integer;
-	route_map_range(m, r->element[0]->integer, r->element[1]->integer, find(s, &address));
+	route_map_range(m, from->integer, to->integer, find(s, &address));
 	return true;
 }
 
@@ -320,7 +322,6 @@ static bool is_idle(const struct store *s, unsigned int i)
 	       !n->scripts.queue.head && !n->scripts.failed.head &&
 	       !n->puts.queue.head && !n->puts.failed.head;
 }
-
 
 void cluster_beat(struct store *s)
 {

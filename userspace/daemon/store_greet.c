@@ -130,7 +130,7 @@ static void subscribe(struct conn *c)
 	args_text(&a, "SUBSCRIBE");
 	for (unsigned int i = 0; i < c->store->nr_channels; i++)
 		args_text(&a, c->store->channels[i]);
-	/* It has an answer for each channel, and all are messages to the reader; an error is none. */
+	/* It has an answer for each channel. All are messages to the reader; an error is not. */
 	greet(c, &a, must_succeed);
 }
 

@@ -168,21 +168,18 @@ static int failed(struct tls_session *s, int ret, int err)
 		return 0;
 	case SSL_ERROR_SYSCALL:
 		/* TLS 1.3 refuses a client behind the handshake, and a reset hides the reason. */
+		snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) : "TLS ended early");
 		if (!s->heard && (err == ECONNRESET || err == EPIPE))
 			snprintf(s->why, sizeof(s->why), "TLS: Redis ended the connection: "
 				 "perhaps it wants a certificate of ours");
-		else
-			snprintf(s->why, sizeof(s->why), "%s", err ? strerror(err) :
-				 "TLS ended early");
 		return -EPROTO;
 	}
+	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+		return 0;
+	snprintf(s->why, sizeof(s->why), "TLS: %s", reason());
 	if (verdict != X509_V_OK)
 		snprintf(s->why, sizeof(s->why), "TLS: the certificate of Redis is refused: %s",
 			 X509_verify_cert_error_string(verdict));
-	else if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
-		return 0;
-	else
-		snprintf(s->why, sizeof(s->why), "TLS: %s", reason());
 	return -EPROTO;
 }
 

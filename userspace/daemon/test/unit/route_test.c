@@ -26,7 +26,8 @@ static const struct {
 static void check_slots(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(slots); i++)
-		is_number(route_slot(slots[i].key), slots[i].slot, "the slot of \"%s\"", slots[i].key);
+		is_number(route_slot(slots[i].key), slots[i].slot, "the slot of \"%s\"",
+			  slots[i].key);
 }
 
 static const struct redis_node a = { "10.0.0.1", 7000 }, b = { "10.0.0.2", 7000 };
