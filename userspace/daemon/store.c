@@ -309,7 +309,7 @@ static void scripts_closed(struct conn *c, const char *why)
 	} else {
 		cluster_ask(s);
 		/* One that we only asked for the map. */
-		if (!was && store_up(s))
+		if (!was && !s->unfit && store_up(s))
 			return;
 		snprintf(s->why, sizeof(s->why), "%.100s: %s", route_name(&s->route, c->node, name),
 			 why);

@@ -241,6 +241,18 @@ def cluster_clocks():
     own.end()
 
 
+@test("D16: a cluster in which one node evicts is refused, and the reason names the policy")
+def cluster_evicts():
+    cl = cluster()
+    bad = cl.masters()[-1]
+    bad.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    d = Daemon(None, f"--redis={cl.url()}", wait=False)
+    equal(d.process.wait(timeout=10), 1)
+    assert "allkeys-lru" in d.text(), d.text()
+    bad.run("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    equal(check(f"--redis={cl.url()}")[0], 0)
+
+
 @test("cluster:// and redis:// are not mixed up, and the reason is plain")
 def cluster_or_not():
     cl = cluster()
