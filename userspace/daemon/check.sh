@@ -10,7 +10,7 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-more=(prometheus page races)
+more=(prometheus page races failover)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
 	libssl-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 clang-14 \
@@ -21,7 +21,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon ctl race chaos)
+	parts=(unit scripts daemon redis cluster ctl race chaos)
 fi
 daemon=$top/userspace/daemon
 out=$build/daemon
