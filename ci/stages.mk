@@ -32,8 +32,13 @@ $(call stage, build, ci/build.sh)
 # Alone, in make check.
 $(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --fuzz 10)
 $(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000))
+alone := stress-6.12 core-races
+
+# Beside each other alone: they wait for most of their time, which is judged.
 $(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
-alone := stress-6.12 core-races daemon
+$(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
+$(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
+waiting := daemon daemon-redis daemon-scripts
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
@@ -50,11 +55,10 @@ $(call stage, packaging, packaging/test.sh)
 $(call stage, kunit-6.12, kunit/run.sh --kasan 6.12)
 $(call stage, kunit-6.1, kunit/run.sh 6.1)
 $(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
-$(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
 $(call stage, core, $(MAKE) -s -C userspace/tests/unit check)
 $(call stage, coverage, kunit/coverage.sh)
-together := $(filter-out build $(alone),$(stages))
+together := $(filter-out build $(alone) $(waiting),$(stages))
 
 check_stages := $(stages)
 
@@ -132,6 +136,7 @@ check:
 	@ci/check.sh begin short $(check_stages)
 	$(call run,build,1)
 	$(call run,$(alone),1)
+	$(call run,$(waiting),3)
 	$(call run,$(together),$(shell nproc))
 	@ci/check.sh end
 
@@ -139,6 +144,7 @@ check-full:
 	@ci/check.sh begin full $(stages)
 	$(call run,build FULL=1,1)
 	$(call run,$(alone) $(full_alone) FULL=1,1)
+	$(call run,$(waiting) FULL=1,3)
 	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
 	$(call run,targets FULL=1,1)
 	@ci/check.sh end

@@ -111,7 +111,11 @@ part_page() {
 }
 
 mkdir -p "$out"
+# Other parts may run beside these.
+exec 9>"$out/.lock"
+flock 9
 quietly make -s -C "$daemon" O="$out"
+exec 9>&-
 echo 'TAP version 14'
 for part in "${parts[@]}"; do
 	run "$part" "part_$part"
