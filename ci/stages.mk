@@ -30,7 +30,8 @@ endef
 $(call stage, build, ci/build.sh)
 
 # Alone, in make check.
-$(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --fuzz 10)
+$(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --not storms \
+	--fuzz $(call full,10,5) --pairs $(call full,4,2) --lives $(call full,4,2))
 $(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000))
 alone := stress-6.12 core-races
 
@@ -38,17 +39,18 @@ alone := stress-6.12 core-races
 $(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
 $(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
 $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
-waiting := daemon daemon-redis daemon-scripts
+# And what can wait for them.
+$(call stage, lint, nice -n 19 ci/lint/lint.sh)
+$(call stage, model, nice -n 19 doc/model/run.sh)
+$(call stage, builds, nice -n 19 userspace/lib/builds.sh)
+waiting := daemon daemon-redis daemon-scripts lint model builds
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
 $(call stage, uml, ci/suite.sh uml 64)
 $(call stage, vm-6.1, ci/suite.sh 6.1 64)
-$(call stage, lint, ci/lint/lint.sh)
 $(call stage, lib, userspace/lib/check.sh)
-$(call stage, model, doc/model/run.sh)
 $(call stage, races-6.12, ci/suite.sh 6.12 races)
-$(call stage, builds, userspace/lib/builds.sh)
 $(call stage, threads, ci/suite.sh 6.12 threads)
 $(call stage, gate, ci/gate/gate.sh)
 $(call stage, packaging, packaging/test.sh)
@@ -70,6 +72,7 @@ $(call stage, rt, ci/suite.sh 6.12-rt 64)
 $(call stage, bench-test, userspace/bench/test.sh)
 $(call stage, fail-nth, ci/suite.sh uml fail_nth)
 $(call stage, vm-6.1-32, ci/suite.sh 6.1 32)
+$(call stage, vm-6.12-32, ci/suite.sh 6.12 lib32)
 $(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
 	--lives $(call share,100) --soak $(call share,600))
 $(call stage, daemon-more, userspace/daemon/check.sh 60 more)
@@ -136,7 +139,7 @@ check:
 	@ci/check.sh begin short $(check_stages)
 	$(call run,build,1)
 	$(call run,$(alone),1)
-	$(call run,$(waiting),3)
+	$(call run,$(waiting),4)
 	$(call run,$(together),$(shell nproc))
 	@ci/check.sh end
 
@@ -144,7 +147,7 @@ check-full:
 	@ci/check.sh begin full $(stages)
 	$(call run,build FULL=1,1)
 	$(call run,$(alone) $(full_alone) FULL=1,1)
-	$(call run,$(waiting) FULL=1,3)
+	$(call run,$(waiting) FULL=1,4)
 	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
 	$(call run,targets FULL=1,1)
 	@ci/check.sh end

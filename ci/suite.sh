@@ -4,7 +4,9 @@
 # ci/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
 # machine. WHAT is
 #
-#   all      with 64-bit and with 32-bit programs (the default)
+#   all      the device with 64-bit and 32-bit programs, the library and the tools with
+#            64-bit ones (the default)
+#   lib32    the library and the tools with 32-bit programs
 #   64       with 64-bit programs, or those of the kernel's architecture
 #   32       with 32-bit programs
 #   races    what takes threads that truly meet, as 64-bit programs
@@ -47,7 +49,7 @@ programs() {
 		test=$(basename "$test" .c)
 		case $test in
 		race_test | table_race_test | lib_thread_test) ;;
-		lib_*) [ "$what" != all ] || echo "$test" ;;
+		lib_*) [[ $what != all && $what != lib32 ]] || echo "$test" ;;
 		*) echo "$test" ;;
 		esac
 	done
@@ -71,17 +73,23 @@ threads() {
 }
 
 case $what in
-all)
+all | lib32)
 	bins+=(--bin "$build/user32:/bin32" --bin "$tests/tool:/tests")
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
 	for test in $(programs); do
-		run+=(--run "$test")
-		# Once is enough of the library.
-		[[ $test = lib_* && $kernel != 6.12 ]] || run+=(--run "/bin32/$test")
+		case $what/$test in
+		all/lib_*) run+=(--run "$test") ;;
+		all/*) run+=(--run "$test" --run "/bin32/$test") ;;
+		lib32/lib_*) run+=(--run "/bin32/$test") ;;
+		esac
 	done
-	run+=(--run lib_cxx_test)
+	[ "$what" = lib32 ] || run+=(--run lib_cxx_test)
 	for test in "$tests"/tool/*_test.sh; do
-		run+=(--run "sh /tests/${test##*/}" --run "$in_32 sh /tests/${test##*/}")
+		if [ "$what" = lib32 ]; then
+			run+=(--run "$in_32 sh /tests/${test##*/}")
+		else
+			run+=(--run "sh /tests/${test##*/}")
+		fi
 	done
 	;;
 64 | 32)
