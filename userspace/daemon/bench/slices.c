@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The seed's design: minute slices, and a poll each second.
+ *
+ * The key of a task is the minute in which it is due. There it has the second in which it
+ * is due, and its body. Each second a worker asks for what the current minute's slice has
+ * up to the end of the next second, so that nothing is late, and runs that. So a task is
+ * early by one to two seconds, less the place of the poll in its second.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <hiredis/hiredis.h>
+
+#include "load.h"
+
+#define MS_PER_MINUTE	60000
+/* Where in a second the poll is. */
+#define PHASE		(200 * NSEC_PER_MSEC)
+
+static redisContext *redis_open(const char *path)
+{
+	redisContext *r = redisConnectUnix(path);
+
+	if (!r || r->err)
+		die(path);
+	return r;
+}
+
+static redisReply *next_reply(redisContext *r)
+{
+	redisReply *reply;
+
+	if (redisGetReply(r, (void **)&reply) != REDIS_OK || reply->type == REDIS_REPLY_ERROR) {
+		fprintf(stderr, "slices: Redis refused a command\n");
+		exit(1);
+	}
+	return reply;
+}
+
+static void append(redisContext *r, unsigned int task, uint64_t due_ms)
+{
+	uint64_t minute = due_ms / MS_PER_MINUTE;
+
+	redisAppendCommand(r, "ZADD slice:%" PRIu64 " %" PRIu64 " %016x", minute, due_ms / 1000,
+			   task);
+	redisAppendCommand(r, "HSET body:%" PRIu64 " %016x %s", minute, task, payload());
+}
+
+int slices_put_main(int argc, char **argv)
+{
+	redisContext *r = redis_open(argv[0]);
+	unsigned int batch = (unsigned int)atoi(argv[2]);
+	struct schedule s;
+	uint64_t begin;
+
+	(void)argc;
+	schedule_read(&s, argv[1]);
+	begin = now_ns();
+	for (unsigned int i = 0; i < s.count;) {
+		unsigned int from = i;
+
+		for (; i < s.count && i - from < batch; i++)
+			append(r, i, s.due_ms[i]);
+		for (unsigned int n = 0; n < 2 * (i - from); n++)
+			freeReplyObject(next_reply(r));
+	}
+	printf("%.6f\n", (double)(now_ns() - begin) / NSEC_PER_SEC);
+	return 0;
+}
+
+/* Runs what a slice has up to a second. */
+static void poll_slice(redisContext *r, struct seen *seen, uint64_t minute, uint64_t until)
+{
+	redisReply *ids, *body;
+
+	redisAppendCommand(r, "ZRANGEBYSCORE slice:%" PRIu64 " -inf %" PRIu64, minute, until);
+	ids = next_reply(r);
+	for (size_t i = 0; i < ids->elements; i++)
+		redisAppendCommand(r, "HGET body:%" PRIu64 " %s", minute, ids->element[i]->str);
+	for (size_t i = 0; i < ids->elements; i++) {
+		body = next_reply(r);
+		if (body->type == REDIS_REPLY_STRING)
+			seen_add(seen, ids->element[i]->str);
+		freeReplyObject(body);
+	}
+	for (size_t i = 0; i < ids->elements; i++) {
+		redisAppendCommand(r, "ZREM slice:%" PRIu64 " %s", minute, ids->element[i]->str);
+		redisAppendCommand(r, "HDEL body:%" PRIu64 " %s", minute, ids->element[i]->str);
+	}
+	for (size_t i = 0; i < 2 * ids->elements; i++)
+		freeReplyObject(next_reply(r));
+	freeReplyObject(ids);
+}
+
+int slices_work_main(int argc, char **argv)
+{
+	redisContext *r = redis_open(argv[0]);
+	struct seen seen;
+
+	(void)argc;
+	seen_init(&seen, (unsigned int)atoi(argv[1]));
+	while (!seen_all(&seen)) {
+		uint64_t second = now_ns() / NSEC_PER_SEC + 1;
+		uint64_t at = second * NSEC_PER_SEC + PHASE;
+		struct timespec ts = {
+			.tv_sec = (time_t)(at / NSEC_PER_SEC),
+			.tv_nsec = (long)(at % NSEC_PER_SEC),
+		};
+
+		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &ts, NULL);
+		poll_slice(r, &seen, second / 60, second + 1);
+		/* The next second may be of the next minute. */
+		if ((second + 1) / 60 != second / 60)
+			poll_slice(r, &seen, (second + 1) / 60, second + 1);
+	}
+	seen_write(&seen, argv[2]);
+	return seen.tasks == seen.want ? 0 : 1;
+}
