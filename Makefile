@@ -79,6 +79,10 @@ bench-full:
 	@vm/deps.sh bench
 	@userspace/bench/run.sh --full $(if $(HERE),--here)
 
+bench-tasks:
+	@vm/deps.sh bench-tasks
+	@userspace/daemon/bench/run.sh $(if $(SMOKE),--smoke)
+
 include ci/stages.mk
 
 # The droppings of the kernel's build are listed here, so that it takes no
@@ -110,9 +114,11 @@ help:
 	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
 	@echo '                      HERE=1 with the /dev/twheel of this machine'
 	@echo 'make bench-full       with all numbers of timers'
+	@echo 'make bench-tasks      the numbers of twheeld, beside BullMQ and a bare timerfd;'
+	@echo '                      SMOKE=1 for a short run, whose numbers do not count'
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove vm demo twheeld demo-tasks \
-	bench bench-full clean help
+	bench bench-full bench-tasks clean help

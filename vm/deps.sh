@@ -8,6 +8,7 @@
 #   vm      that, and booting them (the default)
 #   check   that, and everything that make check runs
 #   bench   what make bench runs
+#   bench-tasks  the daemon, and the rivals of make bench-tasks
 
 . "$(dirname "$0")/lib.sh"
 
@@ -22,6 +23,11 @@ case ${1:-vm} in
 build) ;;
 daemon)
 	packages+=("${daemon[@]}")
+	;;
+bench-tasks)
+	packages+=("${daemon[@]}")
+	# A Node.js of another source may have npm in it.
+	command -v npm >/dev/null || packages+=(nodejs npm)
 	;;
 vm | check)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils)
