@@ -569,12 +569,13 @@ int daemon_run(struct daemon *d)
 	if (start_loop(d) || watch_signals(d) || held_start(d) ||
 	    wheel_prepare(d->wheel, &d->stop_timer))
 		return 1;
+	loop_at_end(d->loop, waiter_settle_all, d);
 	d->api = api_new(d, err);
 	if (!d->api) {
 		log_line(LOG_ERR, "%s", err);
 		return 1;
 	}
-	/* Requests first, then the puts of all of them, then what goes to Redis. */
+	/* Answers and requests first, then the puts of all of them, then what goes to Redis. */
 	loop_at_end(d->loop, put_flush_all, d);
 	loop_at_end(d->loop, store_flush, d->store);
 	loop_at_end(d->loop, look_for_end, d);

@@ -127,6 +127,11 @@ struct lane {
  * @lane: its lanes
  * @waiters: workers that wait, in order
  * @asked: of a pull queue: tasks that takes on their way ask for
+ * @held: tasks that were taken from its lanes
+ * @offered: those of them that a worker is being handed
+ * @idle: those that are due, and that no worker waits for
+ * @next_settle: in daemon.settles
+ * @settles: it is in that list
  * @attempts: attempts that ended, by verdict, for metrics
  * @hh: in daemon.queues, by name
  */
@@ -138,6 +143,11 @@ struct queue {
 	struct lane *lane;
 	struct waiter *waiters;
 	unsigned int asked;
+	unsigned int held;
+	unsigned int offered;
+	struct held *idle;
+	struct queue *next_settle;
+	bool settles;
 	uint64_t attempts[VERDICTS];
 	UT_hash_handle hh;
 };
@@ -246,6 +256,8 @@ enum held_state {
 	HELD_READY,
 	/* It is due, and its host is busy. */
 	HELD_HOST,
+	/* It is due, and no worker waits. */
+	HELD_IDLE,
 	/* The request runs. */
 	HELD_RUNS,
 	/* A worker is being handed it. */
@@ -271,10 +283,10 @@ enum held_state {
  * @data_len: its length
  * @callback: the request that runs
  * @host: key of the host that it waits for
- * @since: when it began to wait for the host
+ * @since: when it began to wait for the host, or for a worker; 0: it does not
  * @hh: in the lane's table, by holder and token
- * @rprev: in daemon.ready or the host's list
- * @rnext: in daemon.ready or the host's list
+ * @rprev: in daemon.ready, the host's list or queue.idle
+ * @rnext: in daemon.ready, the host's list or queue.idle
  * @id: of the task
  */
 struct held {
@@ -373,6 +385,11 @@ void held_rearm_all(struct daemon *d);
 unsigned int held_room(const struct daemon *d, bool due);
 
 /**
+ * held_offer_idle() - a worker waits: offer it what is due
+ */
+void held_offer_idle(struct queue *q);
+
+/**
  * held_abort_all() - end all requests, and release their tasks: at the end of the stop
  */
 void held_abort_all(struct daemon *d);
@@ -466,9 +483,10 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want);
 /**
  * waiter_room() - how many tasks the workers of a queue wait for
  * @q: the queue
+ * @early: for tasks that are not due yet: those that are held already count as well
  * @lease_ms: out: the lease that the first of them wants
  */
-unsigned int waiter_room(const struct queue *q, uint64_t *lease_ms);
+unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms);
 
 /**
  * waiter_offer() - hand a task that is due to a worker
@@ -481,6 +499,12 @@ bool waiter_offer(struct queue *q, struct held *h);
  * waiter_settle() - answer workers that have tasks: after the tasks of a take
  */
 void waiter_settle(struct queue *q);
+
+/**
+ * waiter_settle_later() - do so at the end of the turn, after all that is due in it
+ */
+void waiter_settle_later(struct queue *q);
+void waiter_settle_all(void *daemon);
 
 /**
  * waiter_end_all() - answer all workers: at the beginning of the stop
@@ -605,6 +629,7 @@ struct member {
  * @hosts: busy hosts, by key
  * @busy_hosts: tasks that wait for one
  * @puts: lanes that have puts in this turn
+ * @settles: queues whose workers may have tasks from this turn
  * @recalls: recalls without a verdict, by number
  * @recall_number: of the last one
  * @reports: reports without an answer
@@ -646,6 +671,7 @@ struct daemon {
 	struct host *hosts;
 	unsigned int busy_hosts;
 	struct lane *puts;
+	struct queue *settles;
 	struct recall *recalls;
 	uint64_t recall_number;
 	unsigned int reports;

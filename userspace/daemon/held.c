@@ -5,7 +5,8 @@
  *   take ──► WAITS ──due──► begin ──► RUNS ──► report
  *                             │ ▲
  *                             │ ├── READY	all slots are in use
- *                             │ └── HOST	all slots of the host are in use
+ *                             │ ├── HOST	all slots of the host are in use
+ *                             │ └── IDLE	no worker waits
  *                             └───► OFFERED	a worker is handed it
  *
  * No attempt begins before Redis's clock has surely reached the due time, and none with
@@ -21,6 +22,8 @@
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */
 #define HOST_WAIT	(250 * NSEC_PER_MSEC)
+/* A task that was taken ahead waits so long for a worker of this daemon. */
+#define IDLE_WAIT	(50 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
 #define HOST_DELAY_MS	100
 #define HOST_KEY_LEN	320
@@ -73,6 +76,8 @@ static void unlist(struct held *h)
 		d->busy_hosts--;
 		host_drop_if_empty(h->host);
 		h->host = NULL;
+	} else if (h->state == HELD_IDLE) {
+		DL_DELETE2(h->lane->queue->idle, h, rprev, rnext);
 	}
 	h->state = HELD_WAITS;
 }
@@ -84,6 +89,7 @@ void held_free(struct held *h)
 	wheel_disarm(d->wheel, &h->due);
 	unlist(h);
 	HASH_DEL(h->lane->held, h);
+	h->lane->queue->held--;
 	d->held--;
 	d->held_bytes -= h->data_len;
 	free(h->data);
@@ -356,6 +362,18 @@ static void request_done(void *arg, void *user, const struct callback_result *re
 
 /* ---- Beginnings ---- */
 
+/* Workers that were handed a task come back soon. Others may be at another daemon. */
+static void wait_for_worker(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+	struct queue *q = h->lane->queue;
+
+	h->since = wheel_now(d->wheel);
+	h->state = HELD_IDLE;
+	DL_APPEND2(q->idle, h, rprev, rnext);
+	wheel_arm(d->wheel, &h->due, h->since + IDLE_WAIT);
+}
+
 static void begin(struct held *h)
 {
 	struct queue *q = h->lane->queue;
@@ -368,8 +386,11 @@ static void begin(struct held *h)
 		held_free(h);
 		return;
 	}
-	measure_lateness(h, wheel_now(q->daemon->wheel));
-	if (!waiter_offer(q, h))
+	if (waiter_offer(q, h))
+		measure_lateness(h, wheel_now(q->daemon->wheel));
+	else if (queue_ahead_ms(q) && !h->since)
+		wait_for_worker(h);
+	else
 		held_release(h, RELEASE_DUE);
 }
 
@@ -387,12 +408,33 @@ static void due(struct timer *t, uint64_t now)
 	struct held *h = container_of(t, struct held, due);
 	struct queue *q = h->lane->queue;
 
+	unlist(h);
 	if (!clock_reached(lane_clock(h->lane), h->due_ms, now)) {
 		wait_until_due(h, now);
 		return;
 	}
 	begin(h);
-	waiter_settle(q);
+	waiter_settle_later(q);
+}
+
+void held_offer_idle(struct queue *q)
+{
+	struct wheel *w = q->daemon->wheel;
+	struct held *h;
+
+	while ((h = q->idle)) {
+		unlist(h);
+		if (!lease_is_long_enough(h, wheel_now(w))) {
+			held_free(h);
+		} else if (waiter_offer(q, h)) {
+			wheel_clear(w, &h->due);
+			measure_lateness(h, wheel_now(w));
+		} else {
+			h->state = HELD_IDLE;
+			DL_PREPEND2(q->idle, h, rprev, rnext);
+			return;
+		}
+	}
 }
 
 static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_ms,
@@ -421,6 +463,7 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_m
 	h->attempt = t->attempt;
 	h->missed = t->missed;
 	HASH_ADD(hh, l->held, key, sizeof(h->key), h);
+	l->queue->held++;
 	d->held++;
 	d->held_bytes += h->data_len;
 	if (!l->renew.armed)

@@ -55,6 +55,15 @@ uint64_t lane_now_ms(const struct lane *l)
 	return clock->known ? clock_redis_ms(clock, now_of(l)) : daemon_now_ms(l->queue->daemon);
 }
 
+/* How long before its due time a task may be taken. */
+static uint64_t ahead_ms(const struct lane *l)
+{
+	uint64_t ahead = queue_ahead_ms(l->queue), lease_ms;
+
+	/* A task that no worker here will have time for is left to the others. */
+	return pulls(l) && ahead && !waiter_room(l->queue, true, &lease_ms) ? 0 : ahead;
+}
+
 /* A worker that waits here is as good as one at the lane's home. */
 static uint64_t rank_delay(const struct lane *l)
 {
@@ -79,7 +88,7 @@ static void set_starved(struct lane *l, bool starved)
 void lane_arm(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
-	uint64_t ahead = queue_ahead_ms(l->queue), at, gap;
+	uint64_t ahead = ahead_ms(l), at, gap;
 
 	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
 	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
@@ -134,7 +143,7 @@ static void arm_recover(struct lane *l)
 
 /* ---- Take ---- */
 
-static unsigned int room(const struct lane *l, uint64_t *lease_ms)
+static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_ms)
 {
 	const struct daemon *d = l->queue->daemon;
 	unsigned int space, workers;
@@ -144,7 +153,7 @@ static unsigned int room(const struct lane *l, uint64_t *lease_ms)
 		return held_room(d, head_is_due(l));
 	}
 	space = held_room(d, false);
-	workers = waiter_room(l->queue, lease_ms);
+	workers = waiter_room(l->queue, ahead, lease_ms);
 	return space < workers ? space : workers;
 }
 
@@ -233,7 +242,7 @@ static void take(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
-	uint64_t lease_ms;
+	uint64_t ahead = ahead_ms(l), lease_ms;
 	unsigned int space;
 
 	if (l->taking) {
@@ -243,7 +252,7 @@ static void take(struct lane *l)
 	l->again = false;
 	if (d->stopping || !lane_up(l))
 		return;
-	space = room(l, &lease_ms);
+	space = room(l, ahead, &lease_ms);
 	if (!space) {
 		set_starved(l, true);
 		l->limit = 0;
@@ -265,7 +274,7 @@ static void take(struct lane *l)
 	if (pulls(l))
 		l->queue->asked += l->limit;
 	wheel_clear(d->wheel, &l->alarm);
-	take_args(&a, l->limit, lease_ms, d->holder, queue_ahead_ms(l->queue));
+	take_args(&a, l->limit, lease_ms, d->holder, ahead);
 	store_script(d->store, SCRIPT_TAKE, l->queue->name, l->index, &a, taken, l);
 }
 
@@ -280,7 +289,7 @@ void lane_fed(struct queue *q)
 		struct lane *l = &q->lane[i];
 		uint64_t lease_ms;
 
-		if (!l->starved || !room(l, &lease_ms))
+		if (!l->starved || !room(l, ahead_ms(l), &lease_ms))
 			continue;
 		set_starved(l, false);
 		if (pulls(l) || head_is_due(l))

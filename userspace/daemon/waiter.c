@@ -48,6 +48,7 @@ static void finished(struct request *r, bool sent)
 		struct held *h = w->offered[i];
 
 		d->running--;
+		w->queue->offered--;
 		h->state = HELD_WAITS;
 		if (sent)
 			held_free(h);
@@ -88,9 +89,9 @@ static void time_is_up(struct timer *t, uint64_t now)
 	answer(container_of(t, struct waiter, timer));
 }
 
-unsigned int waiter_room(const struct queue *q, uint64_t *lease_ms)
+unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms)
 {
-	unsigned int room = 0;
+	unsigned int used = q->asked + (early ? q->held - q->offered : 0), room = 0;
 	struct waiter *w;
 
 	*lease_ms = 0;
@@ -100,7 +101,7 @@ unsigned int waiter_room(const struct queue *q, uint64_t *lease_ms)
 		if (w->lease_ms == *lease_ms)
 			room += w->limit - w->nr;
 	}
-	return room > q->asked ? room - q->asked : 0;
+	return room > used ? room - used : 0;
 }
 
 bool waiter_offer(struct queue *q, struct held *h)
@@ -118,6 +119,7 @@ bool waiter_offer(struct queue *q, struct held *h)
 		return false;
 	found->offered[found->nr++] = h;
 	h->state = HELD_OFFERED;
+	q->offered++;
 	q->daemon->running++;
 	return true;
 }
@@ -143,16 +145,41 @@ static bool round_is_over(const struct queue *q)
 
 void waiter_settle(struct queue *q)
 {
+	bool asking, over, wait;
 	struct waiter *w, *next;
-	bool over;
 
-	/* What a take on its way brings would find nobody. */
-	if (!q->waiters || asks(q))
+	if (!q->waiters)
 		return;
-	over = round_is_over(q);
+	asking = asks(q);
+	over = !asking && round_is_over(q);
+	/* What a take on its way brings would find nobody, unless it is due later. */
+	wait = asking && !queue_ahead_ms(q);
 	DL_FOREACH_SAFE(q->waiters, w, next) {
-		if (w->nr || (w->once && over))
+		if (w->nr == w->limit || (w->nr && !wait) || (w->once && over))
 			answer(w);
+	}
+}
+
+void waiter_settle_later(struct queue *q)
+{
+	struct daemon *d = q->daemon;
+
+	if (q->settles || !q->waiters)
+		return;
+	q->settles = true;
+	q->next_settle = d->settles;
+	d->settles = q;
+}
+
+void waiter_settle_all(void *arg)
+{
+	struct daemon *d = arg;
+	struct queue *q;
+
+	while ((q = d->settles)) {
+		d->settles = q->next_settle;
+		q->settles = false;
+		waiter_settle(q);
 	}
 }
 
@@ -193,6 +220,7 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
 	wheel_arm(d->wheel, &w->timer, wheel_now(d->wheel) +
 		  (w->once ? ROUND_MAX : want->wait_ms * NSEC_PER_MSEC));
 	request_watch(r);
+	held_offer_idle(q);
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct lane *l = &q->lane[i];
 
