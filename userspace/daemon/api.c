@@ -100,6 +100,11 @@ void request_text(struct request *r, int status, const char *type, char *text, s
 	answered(r);
 }
 
+void request_json(struct request *r, int status, char *text, size_t len)
+{
+	request_text(r, status, JSON_TYPE, text, len, false);
+}
+
 void request_answer(struct request *r, int status, json_t *root)
 {
 	static char no_memory[] = "{\"error\":{\"code\":\"internal\",\"message\":\"no memory\"}}\n";
@@ -107,7 +112,7 @@ void request_answer(struct request *r, int status, json_t *root)
 	char *text = json_text(root, &len);
 
 	if (text)
-		request_text(r, status, JSON_TYPE, text, len, false);
+		request_json(r, status, text, len);
 	else
 		request_text(r, 500, JSON_TYPE, no_memory, sizeof(no_memory) - 1, true);
 }

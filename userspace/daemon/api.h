@@ -115,6 +115,12 @@ void api_free(struct api *api);
 void request_answer(struct request *r, int status, json_t *root);
 
 /**
+ * request_json() - answer with JSON that is text already
+ * @text: is freed
+ */
+void request_json(struct request *r, int status, char *text, size_t len);
+
+/**
  * request_text() - answer with a text of another type
  * @text: belongs to the request, unless @constant
  */

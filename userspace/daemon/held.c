@@ -472,6 +472,19 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_m
 	return h;
 }
 
+static void hold(struct held *h, uint64_t now)
+{
+	struct queue *q = h->lane->queue;
+
+	/* Before the task is due, where there is time. */
+	if (q->settings.mode == QUEUE_PULL)
+		payload_check(&h->body);
+	if (clock_reached(lane_clock(h->lane), h->due_ms, now))
+		begin(h);
+	else
+		wait_until_due(h, now);
+}
+
 void held_add(struct lane *l, const struct taken *t, uint64_t lease_ms, uint64_t now_ms)
 {
 	struct held *h = make(l, t, lease_ms, now_ms);
@@ -481,10 +494,8 @@ void held_add(struct lane *l, const struct taken *t, uint64_t lease_ms, uint64_t
 		bury(h, "the stored body is damaged");
 	else if (l->queue->settings.mode == QUEUE_PUSH && !h->body.url)
 		bury(h, "the task has no callback, and its queue is for push");
-	else if (clock_reached(lane_clock(l), h->due_ms, now))
-		begin(h);
 	else
-		wait_until_due(h, now);
+		hold(h, now);
 }
 
 /* ---- All of them ---- */

@@ -468,19 +468,32 @@ const char *token_text(char buf[TOKEN_LEN], uint64_t holder, uint64_t token);
 bool token_parse(const char *text, uint64_t *holder, uint64_t *token);
 
 /**
- * reserved_to_json() - {"id","token","attempt","first_due","payload"}
+ * payload_check() - find out whether a payload is what its flag says
+ * @b: the body. BODY_JSON is taken from a payload that is not JSON
+ */
+void payload_check(struct task_body *b);
+
+/**
+ * reserved_room() - room that reserved_text() needs at most
+ */
+size_t reserved_room(const char *id, const struct task_body *b);
+
+/**
+ * reserved_text() - {"id","token","attempt","first_due","payload"}
+ * @out: room for reserved_room() bytes
  * @id: its id
  * @holder: for the token
  * @token: for the token
  * @attempt: 1, 2, 3 ...
  * @first_due_ms: due time before retries
- * @b: the body
+ * @b: the body, as payload_check() left it
  *
  * A payload that is not JSON is "payload_base64".
+ *
+ * Return: the end of the text.
  */
-json_t *reserved_to_json(const char *id, uint64_t holder, uint64_t token,
-			 unsigned int attempt, uint64_t first_due_ms,
-			 const struct task_body *b);
+char *reserved_text(char *out, const char *id, uint64_t holder, uint64_t token,
+		    unsigned int attempt, uint64_t first_due_ms, const struct task_body *b);
 
 /* ---- queries ---- */
 

@@ -203,16 +203,43 @@ void report_free(struct report *report)
 	*report = (struct report){ .count = 0 };
 }
 
-json_t *reserved_to_json(const char *id, uint64_t holder, uint64_t token,
-			 unsigned int attempt, uint64_t first_due_ms,
-			 const struct task_body *b)
+/* All but the id and the payload, with the largest numbers. */
+#define RESERVED_LEN	(TOKEN_LEN + 128)
+
+void payload_check(struct task_body *b)
+{
+	json_t *v;
+
+	if (!(b->flags & BODY_JSON))
+		return;
+	v = json_loadb((const char *)b->payload, b->payload_len, JSON_DECODE_ANY, NULL);
+	if (!v)
+		b->flags &= (uint8_t)~BODY_JSON;
+	json_decref(v);
+}
+
+size_t reserved_room(const char *id, const struct task_body *b)
+{
+	return RESERVED_LEN + strlen(id) + (b->payload_len + 2) / 3 * 4;
+}
+
+/* Text, not json_t: of a task that is due now, a worker waits for each microsecond. */
+char *reserved_text(char *out, const char *id, uint64_t holder, uint64_t token,
+		    unsigned int attempt, uint64_t first_due_ms, const struct task_body *b)
 {
 	char text[TOKEN_LEN];
-	json_t *obj = json_pack("{s:s, s:s, s:I, s:I}", "id", id, "token",
-				token_text(text, holder, token), "attempt",
-				(json_int_t)attempt, "first_due", (json_int_t)first_due_ms);
 
-	if (obj)
-		payload_to_json(obj, b);
-	return obj;
+	out += sprintf(out, "{\"id\":\"%s\",\"token\":\"%s\",\"attempt\":%u,"
+		       "\"first_due\":%" PRIu64, id, token_text(text, holder, token), attempt,
+		       first_due_ms);
+	if (b->flags & BODY_JSON) {
+		out = stpcpy(out, ",\"payload\":");
+		memcpy(out, b->payload, b->payload_len);
+		out += b->payload_len;
+	} else if (b->flags & BODY_HAS_PAYLOAD) {
+		out = stpcpy(out, ",\"payload_base64\":\"");
+		format_base64(out, b->payload, b->payload_len);
+		out = stpcpy(out + strlen(out), "\"");
+	}
+	return stpcpy(out, "}");
 }

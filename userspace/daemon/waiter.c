@@ -6,6 +6,7 @@
  * not be sent, the task is released. Afterwards its lease belongs to the worker.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon.h"
 
@@ -59,22 +60,39 @@ static void finished(struct request *r, bool sent)
 	free(w);
 }
 
+static char *tasks_text(const struct waiter *w, size_t *len)
+{
+	size_t room = sizeof("{\"tasks\":[]}");
+	char *text, *end;
+
+	for (unsigned int i = 0; i < w->nr; i++)
+		room += reserved_room(w->offered[i]->id, &w->offered[i]->body) + 1;
+	text = malloc(room);
+	if (!text)
+		abort();
+	end = stpcpy(text, "{\"tasks\":[");
+	for (unsigned int i = 0; i < w->nr; i++) {
+		const struct held *h = w->offered[i];
+
+		if (i)
+			*end++ = ',';
+		end = reserved_text(end, h->id, h->key.holder, h->key.token, h->attempt,
+				    h->first_due_ms, &h->body);
+	}
+	end = stpcpy(end, "]}");
+	*len = end - text;
+	return text;
+}
+
 static void answer(struct waiter *w)
 {
-	json_t *tasks = json_array();
+	size_t len;
+	char *text = tasks_text(w, &len);
 
 	DL_DELETE(w->queue->waiters, w);
 	wheel_disarm(w->queue->daemon->wheel, &w->timer);
-	for (unsigned int i = 0; i < w->nr; i++) {
-		struct held *h = w->offered[i];
-
-		json_array_append_new(tasks, reserved_to_json(h->id, h->key.holder,
-							      h->key.token,
-							      h->attempt, h->first_due_ms,
-							      &h->body));
-	}
 	w->request->gone = NULL;
-	request_answer(w->request, 200, json_pack("{s:o}", "tasks", tasks));
+	request_json(w->request, 200, text, len);
 }
 
 /* The client is gone: @finished() will hear that nothing was sent. */
