@@ -11,7 +11,7 @@
 /* Events that are read at once. */
 #define EVENTS		128
 /* Turns of reading after which the loop looks at its other descriptors. */
-#define TURNS		8
+#define TURNS		64
 
 /**
  * struct wheel - the wheel
