@@ -22,7 +22,7 @@ BODY = '"' + "x" * 198 + '"'
 # A push queue's lease is 6 s or more.
 LEASE_MS = 6000
 SPREAD_MS = 50
-CONNECTIONS = 100
+CONNECTIONS = 128
 CALLS = 4
 BATCH = 100
 
