@@ -27,12 +27,36 @@
 -- A leased task that was canceled will be gone soon, so keep and fail replace it.
 -- Without allow-oom Redis refuses this script before its first write.
 
+-- Headers are read by one command, and all is written by a few at the end: a command costs
+-- more than what it does. So an id that comes twice finds its own header in the table.
+
 local max = tonumber(ARGV[1])
+local FIELDS = 10
 local answer = { us }
 -- Tasks in the lane.
 local tasks = redis.call('HLEN', HDR)
+local seq = tonumber(redis.call('HGET', CTL, 'seq') or 0)
+
+-- What is to be written, and how many tasks are created.
+local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
+local earliest = math.huge
+
+-- The headers by id.
+local function read_headers()
+	local ids, headers = {}, {}
+	for i = 2, #ARGV, FIELDS do
+		ids[#ids + 1] = ARGV[i]
+	end
+	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
+		headers[ids[i]] = s and unpack_header(s) or nil
+	end
+	return headers
+end
+
+local headers = read_headers()
 
 local function create(i, id, due)
+	created = created + 1
 	local h = {
 		state = SCHEDULED, flags = 0, attempts = 0, lost = 0, missed = 0, token = 0,
 		holder = NOBODY, due = due, first = due,
@@ -41,19 +65,21 @@ local function create(i, id, due)
 		late_after = tonumber(ARGV[i + 6]),
 		late = tonumber(ARGV[i + 7]),
 		keep = tonumber(ARGV[i + 8]),
-		version = redis.call('HINCRBY', CTL, 'seq', 1),
+		version = seq + created,
 	}
-	set(id, h)
-	redis.call('HSET', BODY, id, ARGV[i + 9])
-	redis.call('ZADD', DUE, due, id)
-	announce(due)
+	headers[id] = h
+	local n = 2 * created
+	set_headers[n - 1], set_headers[n] = id, pack(h)
+	set_bodies[n - 1], set_bodies[n] = id, ARGV[i + 9]
+	set_due[n - 1], set_due[n] = due, id
+	earliest = math.min(earliest, due)
 	return h.version
 end
 
 local function put(i)
 	local id, if_exists = ARGV[i], tonumber(ARGV[i + 1])
 	local due = tonumber(ARGV[i + 3]) + (ARGV[i + 2] == '1' and now or 0)
-	local old = get(id)
+	local old = headers[id]
 	if not old then
 		if tasks >= max then
 			return { 4, 0, 0, 0, 0, '', 0, 0 }
@@ -64,8 +90,10 @@ local function put(i)
 	if if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then
 		return { 1 + if_exists, old.due, old.version, old.state, 0, '', 0, 0 }
 	end
-	redis.call('ZREM', SETS[old.state], id)
-	redis.call('HDEL', NOTE, id)
+	if old.state ~= SCHEDULED then
+		redis.call('ZREM', SETS[old.state], id)
+	end
+	no_notes[#no_notes + 1] = id
 	local version = create(i, id, due)
 	if old.state == LEASED then
 		return { 1, due, version, SCHEDULED, 1, holder_hex(old.holder), old.token, old.due }
@@ -73,7 +101,22 @@ local function put(i)
 	return { 1, due, version, SCHEDULED, 0, '', 0, old.due }
 end
 
-for i = 2, #ARGV, 10 do
+local function write()
+	if created == 0 then
+		return
+	end
+	redis.call('HINCRBY', CTL, 'seq', created)
+	redis.call('HSET', HDR, unpack(set_headers))
+	redis.call('HSET', BODY, unpack(set_bodies))
+	redis.call('ZADD', DUE, unpack(set_due))
+	if #no_notes > 0 then
+		redis.call('HDEL', NOTE, unpack(no_notes))
+	end
+	announce(earliest)
+end
+
+for i = 2, #ARGV, FIELDS do
 	answer[#answer + 1] = put(i)
 end
+write()
 return answer

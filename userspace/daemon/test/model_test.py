@@ -125,7 +125,7 @@ class Model:
     # ---- The scripts: each takes ARGV and returns the answer without the time ----
 
     def put(self, most, *argv):
-        answers = []
+        answers, created = [], []
         for i in range(0, len(argv), 10):
             name, exists, relative, at, limit, period, after, late, keep, body = argv[i:i + 10]
             due = at + (self.now if relative else 0)
@@ -144,12 +144,15 @@ class Model:
             # A put in the place of what was left of another: Redis has one score of an id.
             if name in self.orphans and self.orphans[name][0] == SCHEDULED:
                 del self.orphans[name]
-            self.announce(t["due"])
+            created.append(due)
             answer = [1 if old else 0, due, t["version"], SCHEDULED, 0, b"", 0,
                       old["due"] if old else 0]
             if old and old["state"] == LEASED:
                 answer[4:7] = [1, old["holder"].encode(), old["token"]]
             answers.append(answer)
+        # One message for all of them.
+        if created:
+            self.announce(min(created))
         return answers
 
     def is_late(self, t):

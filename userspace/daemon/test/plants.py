@@ -7,15 +7,14 @@ WORKER: names of bugs in the workers of chaos.py.
 SCRIPTS = {
     "no-run": (("take", "redis.call('ZADD', RUN, unpack(ends))", ""),),
     "take-early": (("take", "DUE, '-inf', now + ahead,", "DUE, '-inf', now + ahead + 3,"),),
-    "put-seconds": (("put", "redis.call('ZADD', DUE, due, id)",
-                     "redis.call('ZADD', DUE, due - due % 1000, id)"),
+    "put-seconds": (("put", "set_due[n] = due, id", "set_due[n] = due - due % 1000, id"),
                     ("put", "due = due, first = due,",
                      "due = due - due % 1000, first = due - due % 1000,")),
     "no-token": (("ack", " or h.token ~= token or h.holder ~= holder", ""),),
     "cancel-keeps-due": (("change", "\t\tremove(id, h)\n",
                           "\t\tif state ~= SCHEDULED then remove(id, h) end\n"),),
-    "old-body": (("put", "redis.call('HSET', BODY, id, ARGV[i + 9])",
-                  "redis.call('HSETNX', BODY, id, ARGV[i + 9])"),),
+    "old-body": (("put", "set_bodies[n] = id, ARGV[i + 9]",
+                  "set_bodies[n] = id, redis.call('HGET', BODY, id) or ARGV[i + 9]"),),
     "recover-forgets": (("recover", "schedule(id, h, h.due)", "leave(id, h) set(id, h)"),),
     "late-ignored": (("take", "elseif is_late(h) then", "elseif false then"),),
     "broken-header-stops": (("prelude", "#s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or "
