@@ -64,10 +64,10 @@ static uint64_t ahead_ms(const struct lane *l)
 	return pulls(l) && ahead && !waiter_room(l->queue, true, &lease_ms) ? 0 : ahead;
 }
 
-/* A worker that waits here is as good as one at the lane's home. */
-static uint64_t rank_delay(const struct lane *l)
+/* When tasks are due, a worker that waits here is as good as one at the lane's home. */
+static uint64_t rank_delay(const struct lane *l, uint64_t ahead)
 {
-	return (pulls(l) ? 0 : task_rank_delay_ms(l->rank)) * NSEC_PER_MSEC;
+	return (pulls(l) && !ahead ? 0 : task_rank_delay_ms(l->rank)) * NSEC_PER_MSEC;
 }
 
 static bool head_is_due(const struct lane *l)
@@ -101,7 +101,7 @@ void lane_arm(struct lane *l)
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
 	if (at < gap && gap + SOON < clock_sure(lane_clock(l), l->next_ms))
 		at = gap;
-	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l));
+	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l, ahead));
 }
 
 void lane_wake(struct lane *l, uint64_t ms)

@@ -242,8 +242,8 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct lane *l = &q->lane[i];
 
-		/* What a lane is known to have is taken at once, and the rest by its alarm. */
-		if (w->once || l->starved || l->next_ms <= lane_now_ms(l) + queue_ahead_ms(q))
+		/* What is due is taken at once, and the rest by the lane's alarm. */
+		if (w->once || l->starved || l->next_ms <= lane_now_ms(l))
 			lane_look(l);
 		else
 			lane_arm(l);
