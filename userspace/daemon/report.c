@@ -134,7 +134,7 @@ void report_send(struct lane *l, const struct outcome *from)
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
-		wheel_arm_before(d->wheel, &l->flush, wheel_now(d->wheel) + COMPANY);
+		wheel_arm_before(d->wheel, &l->flush, (wheel_now(d->wheel) / COMPANY + 1) * COMPANY);
 }
 
 void report_free_all(struct lane *l)
