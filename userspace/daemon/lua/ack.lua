@@ -19,8 +19,31 @@
 -- are used. A dead verdict ends it.
 
 local APPLIED, STALE, IS_DEAD = 0, 1, 2
+local FIELDS = 6
 local holder = holder_bytes(ARGV[1])
 local answer = { us }
+-- Tasks that are removed at the end, by one command each of their keys.
+local gone = {}
+
+-- The headers by id.
+local function read_headers()
+	local ids, headers = {}, {}
+	for i = 2, #ARGV, FIELDS do
+		ids[#ids + 1] = ARGV[i]
+	end
+	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
+		headers[ids[i]] = s and unpack_header(s) or nil
+	end
+	return headers
+end
+
+local headers = read_headers()
+
+-- A second report of the task finds nothing.
+local function remove_later(id)
+	headers[id] = nil
+	gone[#gone + 1] = id
+end
 
 local function retry(id, h, delay, note)
 	h.attempts = h.attempts + 1
@@ -47,20 +70,22 @@ local function release(id, h, delay, at)
 end
 
 local function report(id, token, verdict, delay, at, note)
-	local h = get(id)
+	local h = headers[id]
 	if not h or h.state ~= LEASED or h.token ~= token or h.holder ~= holder then
 		return STALE
 	end
 	if verdict == '0' then
 		if h.period > 0 and not is_last(h) then
 			next_period(id, h, true)
+		elseif h.keep == 0 then
+			remove_later(id)
 		else
 			finish(id, h)
 		end
 		return APPLIED
 	end
 	if is_last(h) then
-		remove(id, h)
+		remove_later(id)
 		return APPLIED
 	end
 	if note ~= '' then
@@ -76,8 +101,19 @@ local function report(id, token, verdict, delay, at, note)
 	return IS_DEAD
 end
 
-for i = 2, #ARGV, 6 do
+local function remove_gone()
+	if #gone == 0 then
+		return
+	end
+	redis.call('ZREM', RUN, unpack(gone))
+	for _, key in ipairs({ HDR, BODY, NOTE }) do
+		redis.call('HDEL', key, unpack(gone))
+	end
+end
+
+for i = 2, #ARGV, FIELDS do
 	answer[#answer + 1] = report(ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2],
 		tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), string.sub(ARGV[i + 5], 1, 256))
 end
+remove_gone()
 return answer
