@@ -112,36 +112,92 @@ static void put_error(struct api_error *err, const struct put_result *r, const c
 	api_error_set(err, r->status, r->error, field, "%s", put_message(r->error));
 }
 
-static json_t *one_answer(const struct task_item *item, const struct put_result *r)
+/* The error of one task, or NULL. */
+static const struct api_error *one_error(const struct task_item *item, const struct put_result *r,
+					 struct api_error *err)
 {
-	struct api_error err;
-
 	if (item->err.status)
-		return api_error_to_json(&item->err);
-	if (r->error) {
-		put_error(&err, r, NULL);
-		return api_error_to_json(&err);
+		return &item->err;
+	if (!r->error)
+		return NULL;
+	put_error(err, r, NULL);
+	return err;
+}
+
+static char *one_text(char *out, const struct task_item *item, const struct put_result *r)
+{
+	return task_put_text(out, item->spec.id, r->state, r->due_ms, r->version, r->result,
+			     r->was);
+}
+
+/* Makes room for @more bytes at @at. */
+static char *room_for(char **text, char *at, size_t *room, size_t more)
+{
+	size_t used = at - *text;
+
+	if (used + more <= *room)
+		return at;
+	*room = 2 * *room + more;
+	*text = realloc(*text, *room);
+	if (!*text)
+		abort();
+	return *text + used;
+}
+
+static void answer_batch(struct making *m)
+{
+	size_t room = 64 + m->tasks.count * TASK_PUT_LEN / 2;
+	char *text = malloc(room), *at;
+
+	if (!text)
+		abort();
+	at = stpcpy(text, "{\"tasks\":[");
+	for (size_t i = 0; i < m->tasks.count; i++) {
+		const struct task_item *item = &m->tasks.item[i];
+		const struct put_result *r = &m->answer[i];
+		const struct api_error *error;
+		struct api_error err;
+		char *why;
+
+		error = one_error(item, r, &err);
+		why = error ? json_text(api_error_to_json(error), NULL) : NULL;
+		at = room_for(&text, at, &room, (why ? strlen(why) : TASK_PUT_LEN) + 8);
+		if (i)
+			*at++ = ',';
+		if (error)
+			at = stpcpy(at, why ? why : "null");
+		else
+			at = one_text(at, item, r);
+		free(why);
 	}
-	return task_put_to_json(item->spec.id, r->state, r->due_ms, r->version, r->result, r->was);
+	at = stpcpy(at, "]}");
+	request_json(m->request, 200, text, at - text);
+}
+
+static void answer_one(struct making *m)
+{
+	struct put_result *r = &m->answer[0];
+	struct api_error err;
+	char *text;
+
+	if (r->error) {
+		put_error(&err, r, r->status == 409 ? "id" : NULL);
+		request_fail(m->request, &err);
+		return;
+	}
+	text = malloc(TASK_PUT_LEN);
+	if (!text)
+		abort();
+	request_json(m->request, r->status, text,
+		     one_text(text, &m->tasks.item[0], r) - text);
 }
 
 static void answer_making(struct making *m)
 {
-	struct put_result *r = &m->answer[0];
-	struct api_error err;
-	json_t *list;
-
-	if (!m->tasks.batch && r->error) {
-		put_error(&err, r, r->status == 409 ? "id" : NULL);
-		request_fail(m->request, &err);
-	} else if (!m->tasks.batch) {
-		request_answer(m->request, r->status, one_answer(&m->tasks.item[0], r));
-	} else {
-		list = json_array();
-		for (size_t i = 0; i < m->tasks.count; i++)
-			json_array_append_new(list, one_answer(&m->tasks.item[i], &m->answer[i]));
-		request_answer(m->request, 200, json_pack("{s:o}", "tasks", list));
-	}
+	if (m->tasks.batch)
+		answer_batch(m);
+	else
+		answer_one(m);
 	task_request_free(&m->tasks);
 	free(m->answer);
 	free(m);
@@ -345,11 +401,15 @@ struct changing {
 static void say_moved(struct changing *c)
 {
 	struct change_answer *a = &c->answer;
+	char *text, *end;
 
 	lane_wake(c->lane, a->due_ms);
-	request_answer(c->request, 200, task_put_to_json(c->request->id, TASK_SCHEDULED, a->due_ms,
-							 a->version, c->verb == CHANGE_REPLAY ?
-							 "replayed" : "moved", NULL));
+	text = malloc(TASK_PUT_LEN);
+	if (!text)
+		abort();
+	end = task_put_text(text, c->request->id, TASK_SCHEDULED, a->due_ms, a->version,
+			    c->verb == CHANGE_REPLAY ? "replayed" : "moved", NULL);
+	request_json(c->request, 200, text, end - text);
 }
 
 static void say_leased(struct changing *c, int status)

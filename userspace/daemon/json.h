@@ -364,16 +364,20 @@ struct task_view {
 json_t *task_view_to_json(const struct task_view *v);
 
 /**
- * task_put_to_json() - {"id","state","due","version","result"} of one task
+ * task_put_text() - {"id","state","due","version","result"} of one task
+ * @out: room for TASK_PUT_LEN bytes
  * @id: its id
  * @state: its state
  * @due_ms: its due time
  * @version: its version
  * @result: "created", "replaced", "kept" or "moved"
  * @was: the state of the task that was replaced, or NULL: field "was"
+ *
+ * Return: the end of the text.
  */
-json_t *task_put_to_json(const char *id, enum task_state state, uint64_t due_ms,
-			 uint64_t version, const char *result, const char *was);
+#define TASK_PUT_LEN	(TASK_ID_MAX + 192)
+char *task_put_text(char *out, const char *id, enum task_state state, uint64_t due_ms,
+		    uint64_t version, const char *result, const char *was);
 
 /* ---- pull ---- */
 

@@ -512,14 +512,13 @@ json_t *task_view_to_json(const struct task_view *v)
 	return obj;
 }
 
-json_t *task_put_to_json(const char *id, enum task_state state, uint64_t due_ms,
-			 uint64_t version, const char *result, const char *was)
+char *task_put_text(char *out, const char *id, enum task_state state, uint64_t due_ms,
+		    uint64_t version, const char *result, const char *was)
 {
-	json_t *obj = json_pack("{s:s, s:s, s:I, s:I, s:s}", "id", id, "state",
-				task_state_name(state), "due", (json_int_t)due_ms,
-				"version", (json_int_t)version, "result", result);
-
+	out += sprintf(out, "{\"id\":\"%s\",\"state\":\"%s\",\"due\":%" PRIu64
+		       ",\"version\":%" PRIu64 ",\"result\":\"%s\"", id,
+		       task_state_name(state), due_ms, version, result);
 	if (was)
-		set(obj, "was", json_string(was));
-	return obj;
+		out += sprintf(out, ",\"was\":\"%s\"", was);
+	return stpcpy(out, "}");
 }
