@@ -123,6 +123,7 @@ void report_send(struct lane *l, const struct outcome *from)
 {
 	struct daemon *d = l->queue->daemon;
 	struct outcome *r = malloc(sizeof(*r));
+	uint64_t next;
 
 	if (!r)
 		abort();
@@ -131,10 +132,12 @@ void report_send(struct lane *l, const struct outcome *from)
 	DL_APPEND(l->reports, r);
 	l->nr_reports++;
 	d->reports++;
+	/* All lanes flush at the same moments: Redis then has one read and one write for them. */
+	next = (wheel_now(d->wheel) / COMPANY + 1) * COMPANY;
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
-		wheel_arm_before(d->wheel, &l->flush, (wheel_now(d->wheel) / COMPANY + 1) * COMPANY);
+		wheel_arm_before(d->wheel, &l->flush, next);
 }
 
 void report_free_all(struct lane *l)
