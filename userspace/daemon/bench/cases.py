@@ -25,6 +25,8 @@ SPREAD_MS = 50
 CONNECTIONS = 128
 CALLS = 4
 BATCH = 100
+# So many times as many tasks are enqueued in batches: it takes long enough to be measured.
+MORE = 5
 
 
 class Wrong(Exception):
@@ -165,10 +167,11 @@ class Bench:
 
     # ---- Sides ----
 
-    def put(self, daemon, schedule, batch=BATCH, connections=CALLS, rate=0, url=None):
+    def put(self, daemon, schedule, batch=BATCH, connections=CALLS, rate=0, url=None,
+            queue=QUEUE, payload=200):
         """Return: the seconds that it took, then the due times if there is a rate."""
-        p = self.program("put", daemon.path, QUEUE, schedule, connections, batch, rate,
-                         *([url] if url else []))
+        p = self.program("put", daemon.path, queue, schedule, connections, batch, rate,
+                         *([url, payload] if url else []))
         return self.end_of(p, 600, "put").split()
 
     def sink(self, tasks):
@@ -230,22 +233,26 @@ class Bench:
         return {"late": Lateness(due, out), "cpu": cpu}
 
     def slices(self, tasks):
+        far = self.schedule(self.spread(MORE * tasks, 3600))
+        took = self.end_of(self.program("slices-put", self.redis.path, far, BATCH), 60, "slices-put")
+        self.flush()
         due = self.spread(tasks, 4)
         out = self.file("slices")
         worker = self.program("slices-work", self.redis.path, tasks, out)
-        took = self.end_of(self.program("slices-put", self.redis.path, self.schedule(due), BATCH),
-                           60, "slices-put")
+        self.end_of(self.program("slices-put", self.redis.path, self.schedule(due), BATCH), 60,
+                    "slices-put")
         self.end_of(worker, max(due) / 1000 - time.time() + 30, "slices-work")
         self.flush()
-        return {"late": Lateness(due, out), "rate": tasks / float(took)}
+        return {"late": Lateness(due, out), "rate": MORE * tasks / float(took)}
 
     # ---- Enqueueing ----
 
     def enqueue(self, tasks):
         """Return: tasks a second, of both, one a call and in batches."""
-        far = self.schedule([int(time.time() * 1000) + 3600000 + n for n in range(tasks)])
         rates = {}
         for name, batch, calls in (("one", 1, CONNECTIONS), ("batch", BATCH, CALLS)):
+            tasks *= 1 if batch == 1 else MORE
+            far = self.schedule([int(time.time() * 1000) + 3600000 + n for n in range(tasks)])
             all_ = self.daemons(1, "pull")
             rates[name] = tasks / float(self.put(all_[0], far, batch, calls)[0])
             self.end_all(all_)
@@ -314,22 +321,21 @@ class Bench:
         empty = int(self.info("memory")["used_memory"])
         far = int(time.time() * 1000) + 86400000
         url = "http://127.0.0.1:9/"
-        self.put(all_[0], self.schedule([far + n for n in range(tasks)]), url=url)
+        # What is stored has 24 bytes beside the URL with its NUL and the payload.
+        payload = 200 - 24 - len(url) - 1
+        self.put(all_[0], self.schedule([far + n for n in range(tasks)]), url=url,
+                 payload=payload)
         used = int(self.info("memory")["used_memory"]) - empty
         # The daemon takes what it may hold of those that are due soon.
-        self.put_others(all_[0], self.schedule(self.instant(20000, 8)), url)
+        all_[0].client().call("PUT", "/v1/queues/others", {"mode": "push", "ahead": 5000})
+        self.put(all_[0], self.schedule(self.instant(20000, 8)), url=url, queue="others",
+                 payload=payload)
         wait_until(lambda: all_[0].metric("held") >= 16384, 10)
         with open(f"/proc/{all_[0].process.pid}/status") as f:
             rss = next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
         all_[0].process.kill()
         self.end_all(all_)
         return {"task": used / tasks, "rss": rss / 1024}
-
-    def put_others(self, daemon, schedule, url):
-        """Tasks of another queue, so that their ids are others."""
-        daemon.client().call("PUT", "/v1/queues/others", {"mode": "push", "ahead": 5000})
-        p = self.program("put", daemon.path, "others", schedule, CALLS, BATCH, 0, url)
-        self.end_of(p, 60, "put")
 
     # ---- Scripts ----
 

@@ -59,16 +59,16 @@ void schedule_read(struct schedule *s, const char *path)
 	fclose(f);
 }
 
-const char *payload(void)
+const char *payload(unsigned int len)
 {
 	static char text[PAYLOAD_LEN + 1];
 
 	if (text[0])
 		return text;
-	for (unsigned int i = 0; i < PAYLOAD_LEN; i++)
+	for (unsigned int i = 0; i < len; i++)
 		text[i] = (char)('a' + i * 7 % 26);
 	text[0] = '"';
-	text[PAYLOAD_LEN - 1] = '"';
+	text[len - 1] = '"';
 	return text;
 }
 
@@ -123,7 +123,7 @@ static const struct program {
 	int args;
 	const char *usage;
 } programs[] = {
-	{ "put", put_main, 6, "SOCKET QUEUE SCHEDULE CONNECTIONS BATCH RATE [URL]" },
+	{ "put", put_main, 6, "SOCKET QUEUE SCHEDULE CONNECTIONS BATCH RATE [URL [PAYLOAD]]" },
 	{ "worker", worker_main, 5, "QUEUE TASKS OUT CONNECTIONS SOCKET..." },
 	{ "sink", sink_main, 3, "PORTFILE TASKS OUT" },
 	{ "timerfd", timerfd_main, 2, "SCHEDULE OUT" },

@@ -45,9 +45,10 @@ struct schedule {
 void schedule_read(struct schedule *s, const char *path);
 
 /**
- * payload() - a JSON string of PAYLOAD_LEN bytes
+ * payload() - a JSON string
+ * @len: its length, at most PAYLOAD_LEN; each call has the same
  */
-const char *payload(void);
+const char *payload(unsigned int len);
 
 /**
  * struct seen - the runs

@@ -3,7 +3,8 @@
  * Puts the tasks of a schedule: on some connections, each with one call at a time.
  *
  * A RATE above 0 is in tasks a second, and the schedule is then in ms from the moment of
- * the call. Prints the seconds that it took. With a rate, it also prints the due times.
+ * the call. PAYLOAD is its length. Prints the seconds that it took. With a rate, it also
+ * prints the due times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +20,13 @@ static struct conn *conns;
 static const char *url;
 static char path[128];
 static char *text;
-static unsigned int batch, next_task, answers, failed;
+static unsigned int batch, next_task, answers, failed, payload_len = PAYLOAD_LEN;
 static uint64_t begin, rate;
 
 static size_t task_json(char *buf, unsigned int task)
 {
 	size_t n = (size_t)sprintf(buf, "{\"id\":\"%016x\",\"at\":%llu,\"payload\":%s", task,
-				   (unsigned long long)schedule.due_ms[task], payload());
+				   (unsigned long long)schedule.due_ms[task], payload(payload_len));
 
 	if (url)
 		n += (size_t)sprintf(buf + n, ",\"callback\":{\"url\":\"%s\"}", url);
@@ -82,6 +83,8 @@ int put_main(int argc, char **argv)
 	batch = (unsigned int)atoi(argv[4]);
 	rate = strtoull(argv[5], NULL, 10);
 	url = argc > 6 ? argv[6] : NULL;
+	if (argc > 7)
+		payload_len = (unsigned int)atoi(argv[7]);
 	snprintf(path, sizeof(path), "/v1/queues/%s/tasks", argv[1]);
 	text = allocate((size_t)batch * TASK_LEN + 64);
 	conns = allocate(count * sizeof(*conns));

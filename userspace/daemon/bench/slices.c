@@ -47,7 +47,7 @@ static void append(redisContext *r, unsigned int task, uint64_t due_ms)
 
 	redisAppendCommand(r, "ZADD slice:%" PRIu64 " %" PRIu64 " %016x", minute, due_ms / 1000,
 			   task);
-	redisAppendCommand(r, "HSET body:%" PRIu64 " %016x %s", minute, task, payload());
+	redisAppendCommand(r, "HSET body:%" PRIu64 " %016x %s", minute, task, payload(PAYLOAD_LEN));
 }
 
 int slices_put_main(int argc, char **argv)

@@ -206,7 +206,7 @@ def judge(t):
         t.row("B4", f"enqueue {what}, a second", name, [("BullMQ", f"bullmq {name}")],
               f"bullmq {name}", f"BullMQ x {by}",
               least=lambda v, name=name, by=by: v(f"bullmq {name}") * by)
-    t.row("B5", "Redis memory of a task, bytes", "task", [], None, "600", most=lambda v: 600)
+    t.row("B5", "Redis memory, stored body of 200, bytes", "task", [], None, "600", most=lambda v: 600)
     t.row("B5", "RSS of a daemon, MiB", "rss", [], None, "48", most=lambda v: 48)
     t.row("B6", "put + take + ack, us of Redis", "scripts", [], None, "40", most=lambda v: 40)
     t.row("B7", "Redis CPU, 3 daemons, s", "three cpu", [("1 daemon", "spread cpu")], "spread cpu",
