@@ -70,6 +70,13 @@ uint64_t clock_sure(const struct clock *c, uint64_t ms)
 	return near + bound + drift(bound) + 1;
 }
 
+uint64_t clock_soon(const struct clock *c, uint64_t ms, uint64_t now)
+{
+	uint64_t near = clock_near(c, ms);
+
+	return near > now ? near + clock_bound(c, now) : clock_sure(c, ms);
+}
+
 bool clock_reached(const struct clock *c, uint64_t ms, uint64_t now)
 {
 	return c->known && now >= clock_near(c, ms) + clock_bound(c, now);

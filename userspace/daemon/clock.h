@@ -94,6 +94,19 @@ uint64_t clock_near(const struct clock *c, uint64_t ms);
 uint64_t clock_sure(const struct clock *c, uint64_t ms);
 
 /**
+ * clock_soon() - when to look whether Redis's clock has reached a time
+ * @c: a clock that is known
+ * @ms: Unix milliseconds
+ * @now: the wheel's time
+ *
+ * Samples that come until then keep the bound as small as it is now. If none comes, the
+ * time is not surely reached then: clock_reached() tells, and the next time is the sure one.
+ *
+ * Return: the wheel's time; if the time has probably come, when it has surely come.
+ */
+uint64_t clock_soon(const struct clock *c, uint64_t ms, uint64_t now);
+
+/**
  * clock_reached() - whether Redis's clock has surely reached a time
  * @c: the clock; one that is not known has reached nothing
  * @ms: Unix milliseconds

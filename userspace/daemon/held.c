@@ -397,7 +397,7 @@ static void begin(struct held *h)
 static void wait_until_due(struct held *h, uint64_t now)
 {
 	struct daemon *d = daemon_of(h);
-	uint64_t at = clock_sure(lane_clock(h->lane), h->due_ms);
+	uint64_t at = clock_soon(lane_clock(h->lane), h->due_ms, now);
 
 	if (wheel_arm(d->wheel, &h->due, at > now ? at : now + 1))
 		held_release(h, RELEASE_DUE);

@@ -88,18 +88,18 @@ static void set_starved(struct lane *l, bool starved)
 void lane_arm(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
-	uint64_t ahead = ahead_ms(l), at, gap;
+	uint64_t ahead = ahead_ms(l), now = now_of(l), at, gap;
 
 	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
 	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
 		wheel_clear(d->wheel, &l->alarm);
 		return;
 	}
-	/* Sure, so that few takes come too soon: no attempt begins before that anyway. */
-	at = clock_sure(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0);
+	/* A take that comes too soon finds nothing, and arms again. */
+	at = clock_soon(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0, now);
 	/* Tasks that come one by one share a take. */
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
-	if (at < gap && gap + SOON < clock_sure(lane_clock(l), l->next_ms))
+	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
 		at = gap;
 	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l, ahead));
 }

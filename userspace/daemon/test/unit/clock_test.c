@@ -46,6 +46,21 @@ static void better_samples(void)
 	ok(clock_bound(&c, 32 * MS) < 20 * US, "a worse one does not");
 }
 
+static void soon(void)
+{
+	uint64_t due = ZERO_MS + 1000, at;
+	struct clock c = { 0 };
+
+	clock_sample(&c, redis_us(10 * MS), 10 * MS - 10 * US, 10 * MS + 10 * US);
+	at = clock_soon(&c, due, 10 * MS);
+	ok(at > clock_near(&c, due) && at < clock_near(&c, due) + 20 * US,
+	   "soon has the bound of now");
+	ok(!clock_reached(&c, due, at), "without a younger sample it is not reached then");
+	is_number(clock_soon(&c, due, at), clock_sure(&c, due), "the next time is the sure one");
+	clock_sample(&c, redis_us(999 * MS), 999 * MS - 5 * US, 999 * MS + 5 * US);
+	ok(clock_reached(&c, due, at), "with one it is");
+}
+
 static void steps(void)
 {
 	struct clock c = { 0 };
@@ -95,6 +110,7 @@ int main(void)
 {
 	one_sample();
 	better_samples();
+	soon();
 	steps();
 	random_walk();
 	return tap_end();
