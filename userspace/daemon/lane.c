@@ -16,7 +16,7 @@
 /* A take that found no room is repeated by the sweep at the latest. */
 #define FEW		16
 /* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
-#define GAP_MS		20
+#define GAP_MS		50
 #define SOON		(100 * NSEC_PER_MSEC)
 /* How often old tasks are removed. */
 #define REMOVE		(4 * NSEC_PER_SEC)
