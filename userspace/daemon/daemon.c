@@ -575,6 +575,7 @@ int daemon_run(struct daemon *d)
 		log_line(LOG_ERR, "%s", err);
 		return 1;
 	}
+	loop_at_end(d->loop, held_run, d);
 	/* Answers and requests first, then the puts of all of them, then what goes to Redis. */
 	loop_at_end(d->loop, put_flush_all, d);
 	loop_at_end(d->loop, store_flush, d->store);

@@ -395,6 +395,11 @@ void held_offer_idle(struct queue *q);
 void held_abort_all(struct daemon *d);
 
 int held_start(struct daemon *d);
+
+/**
+ * held_run() - let libcurl send what was begun in this turn, without a tick's delay
+ */
+void held_run(void *daemon);
 void held_stop(struct daemon *d);
 
 /* ---- Reports ---- */
@@ -619,6 +624,7 @@ struct member {
  * @queues: by name
  * @heartbeat: each second
  * @curl: timeout of libcurl
+ * @curl_now: it wants to run in this turn
  * @held: tasks that were taken
  * @asked: tasks that takes on their way ask for
  * @starved: lanes that found no room
@@ -661,6 +667,7 @@ struct daemon {
 	struct queue *queues;
 	struct timer heartbeat;
 	struct timer curl;
+	bool curl_now;
 	unsigned int held;
 	unsigned int asked;
 	unsigned int starved;

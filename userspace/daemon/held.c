@@ -611,10 +611,23 @@ static void curl_timer(void *arg, long ms)
 {
 	struct daemon *d = arg;
 
-	if (ms < 0)
+	d->curl_now = !ms;
+	if (ms <= 0)
 		wheel_clear(d->wheel, &d->curl);
 	else
 		wheel_arm(d->wheel, &d->curl, wheel_now(d->wheel) + ms * NSEC_PER_MSEC);
+	if (!ms)
+		loop_again(d->loop);
+}
+
+void held_run(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!d->curl_now)
+		return;
+	d->curl_now = false;
+	callbacks_timeout(d->callbacks);
 }
 
 int held_start(struct daemon *d)
