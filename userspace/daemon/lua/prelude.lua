@@ -58,8 +58,10 @@ local function text(n)
 	return string.format('%.0f', n)
 end
 
+local FORMAT = '>BBBBHHHI4I6I6I6I6c8I6I6I6'
+
 local function pack(h)
-	return struct.pack('>BBBBHHHI4I6I6I6I6c8I6I6I6', 1, h.state, h.flags, h.late,
+	return struct.pack(FORMAT, 1, h.state, h.flags, h.late,
 		h.attempts, h.lost, h.limit, h.missed, h.version, h.due, h.first, h.token,
 		h.holder, h.period, h.late_after, h.keep)
 end
@@ -72,7 +74,7 @@ local function unpack_header(s)
 	local h, format = {}
 	format, h.state, h.flags, h.late, h.attempts, h.lost, h.limit, h.missed, h.version,
 		h.due, h.first, h.token, h.holder, h.period, h.late_after, h.keep =
-		struct.unpack('>BBBBHHHI4I6I6I6I6c8I6I6I6', s)
+		struct.unpack(FORMAT, s)
 	return h
 end
 

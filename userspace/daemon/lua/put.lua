@@ -57,23 +57,16 @@ local headers = read_headers()
 
 local function create(i, id, due)
 	created = created + 1
-	local h = {
-		state = SCHEDULED, flags = 0, attempts = 0, lost = 0, missed = 0, token = 0,
-		holder = NOBODY, due = due, first = due,
-		limit = tonumber(ARGV[i + 4]),
-		period = tonumber(ARGV[i + 5]),
-		late_after = tonumber(ARGV[i + 6]),
-		late = tonumber(ARGV[i + 7]),
-		keep = tonumber(ARGV[i + 8]),
-		version = seq + created,
-	}
-	headers[id] = h
-	local n = 2 * created
-	set_headers[n - 1], set_headers[n] = id, pack(h)
+	local version, n = seq + created, 2 * created
+	headers[id] = { state = SCHEDULED, due = due, version = version }
+	-- pack() without its table. limit is at 4 from the id, then period, late_after, late, keep.
+	set_headers[n - 1], set_headers[n] = id, struct.pack(FORMAT, 1, SCHEDULED, 0, ARGV[i + 7],
+		0, 0, ARGV[i + 4], 0, version, due, due, 0, NOBODY, ARGV[i + 5], ARGV[i + 6],
+		ARGV[i + 8])
 	set_bodies[n - 1], set_bodies[n] = id, ARGV[i + 9]
 	set_due[n - 1], set_due[n] = due, id
 	earliest = math.min(earliest, due)
-	return h.version
+	return version
 end
 
 local function put(i)
