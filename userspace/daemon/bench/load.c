@@ -127,7 +127,7 @@ static const struct program {
 	{ "worker", worker_main, 5, "QUEUE TASKS OUT CONNECTIONS SOCKET..." },
 	{ "sink", sink_main, 3, "PORTFILE TASKS OUT" },
 	{ "timerfd", timerfd_main, 2, "SCHEDULE OUT" },
-	{ "slices-put", slices_put_main, 3, "REDIS SCHEDULE BATCH" },
+	{ "slices-put", slices_put_main, 4, "REDIS SCHEDULE BATCH CONNECTIONS" },
 	{ "slices-work", slices_work_main, 3, "REDIS TASKS OUT" },
 };
 

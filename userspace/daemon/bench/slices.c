@@ -50,24 +50,54 @@ static void append(redisContext *r, unsigned int task, uint64_t due_ms)
 	redisAppendCommand(r, "HSET body:%" PRIu64 " %016x %s", minute, task, payload(PAYLOAD_LEN));
 }
 
+/**
+ * struct caller - a connection that has one batch on its way
+ * @redis: the connection
+ * @replies: that are awaited
+ */
+struct caller {
+	redisContext *redis;
+	unsigned int replies;
+};
+
+static void wait_for(struct caller *c)
+{
+	for (; c->replies; c->replies--)
+		freeReplyObject(next_reply(c->redis));
+}
+
+static void send_all(redisContext *r)
+{
+	int done = 0;
+
+	while (!done) {
+		if (redisBufferWrite(r, &done) != REDIS_OK)
+			die("write");
+	}
+}
+
 int slices_put_main(int argc, char **argv)
 {
-	redisContext *r = redis_open(argv[0]);
-	unsigned int batch = (unsigned int)atoi(argv[2]);
+	unsigned int batch = (unsigned int)atoi(argv[2]), calls = (unsigned int)atoi(argv[3]);
+	struct caller *callers = allocate(calls * sizeof(*callers));
 	struct schedule s;
 	uint64_t begin;
 
 	(void)argc;
 	schedule_read(&s, argv[1]);
+	for (unsigned int n = 0; n < calls; n++)
+		callers[n].redis = redis_open(argv[0]);
 	begin = now_ns();
-	for (unsigned int i = 0; i < s.count;) {
-		unsigned int from = i;
+	for (unsigned int i = 0, n = 0; i < s.count; n++) {
+		struct caller *c = &callers[n % calls];
 
-		for (; i < s.count && i - from < batch; i++)
-			append(r, i, s.due_ms[i]);
-		for (unsigned int n = 0; n < 2 * (i - from); n++)
-			freeReplyObject(next_reply(r));
+		wait_for(c);
+		for (unsigned int from = i; i < s.count && i - from < batch; i++, c->replies += 2)
+			append(c->redis, i, s.due_ms[i]);
+		send_all(c->redis);
 	}
+	for (unsigned int n = 0; n < calls; n++)
+		wait_for(&callers[n]);
 	printf("%.6f\n", (double)(now_ns() - begin) / NSEC_PER_SEC);
 	return 0;
 }
