@@ -136,9 +136,8 @@ def with_callbacks(b, n):
 
 
 CASES = [
-    (spread, "B1 B3 B7"), (bullmq_spread, "B1 B3 B11"), (instant, "B2 B3"),
-    (bullmq_instant, "B2 B3 B13"), (enqueue, "B4 B9"), (scripts, "B6"), (three, "B7"),
-    (callbacks, "B8"), (slices, "B9"), (stalls, "B10"), (killed, "B11"), (put_at_once, "B12"),
+    (spread, "B1 B3 B7"), (three, "B7"), (bullmq_spread, "B1 B3 B11"), (instant, "B2 B3"),
+    (bullmq_instant, "B2 B3 B13"), (enqueue, "B4 B9"), (scripts, "B6"), (callbacks, "B8"), (slices, "B9"), (stalls, "B10"), (killed, "B11"), (put_at_once, "B12"),
     (with_callbacks, "B10 B13"),
 ]
 
@@ -156,7 +155,10 @@ class Table:
         return statistics.median(found) if found else None
 
     def row(self, number, what, name, rivals, ratio, bound, most=None, least=None):
-        """Rivals: (label, value). most and least are functions of value()."""
+        """Rivals: (label, value). most and least are functions of value().
+
+        Where not even a bare timerfd keeps the bound, the machine was too busy to tell.
+        """
         try:
             mine = self.value(name)
             limit = (most or least)(self.value) if most or least else None
@@ -166,13 +168,15 @@ class Table:
         except TypeError:
             return
         ok = limit is None or (mine <= limit if most else mine >= limit)
+        bare = max((v for label, v in shown if label == "timerfd"), default=0)
         self.missed += not ok
         by = self.value(ratio) if ratio else None
         self.rows.append((number, what, digits(mine),
                           ", ".join(f"{label} {digits(v)}" for label, v in shown),
                           digits(mine / by) if by else "",
                           f"{bound} = {digits(limit)}" if limit is not None and rivals else bound,
-                          "" if limit is None else "reached" if ok else "MISSED"))
+                          "" if limit is None else "reached" if ok else
+                          "MISSED, by timerfd as well" if most and bare > limit else "MISSED"))
 
     def print(self):
         head = ("", "number", "twheeld", "rivals", "ratio", "bound", "")
