@@ -285,7 +285,7 @@ class Chaos:
                     os.kill(self.rng.choice(awake), signal.SIGKILL)
                 next_kill = time.monotonic() + KILL_EACH
             if self.options.case == "c2" and REDIS_EACH and time.monotonic() > next_redis:
-                self.server.kill()
+                self.server.kill_written()
                 time.sleep(self.rng.random() * .2)
                 self.server.start()
                 self.redis_kills += 1
