@@ -242,7 +242,7 @@ document_sizes() {
 		5120 doc/troubleshooting.md
 		12288 doc/design.md
 		12288 doc/testing.md
-		3072 doc/twheeld.md
+		4096 doc/twheeld.md
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
 	END
