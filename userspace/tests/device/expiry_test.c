@@ -339,8 +339,12 @@ static __u64 wakeups_with_slack(struct __test_metadata *_metadata, int fd, __u64
 TEST_F(expiry, slack)
 {
 	__u64 without, with, cascaded;
+	unsigned int tries = 0;
 
-	without = wakeups_with_slack(_metadata, self->fd, 0);
+	/* A machine that the host kept waiting finds much due at each wake-up. */
+	do
+		without = wakeups_with_slack(_metadata, self->fd, 0);
+	while (without < 50 && ++tries < 10);
 	cascaded = stats(_metadata, self->fd).cascaded;
 	EXPECT_GT(cascaded, 0);
 	with = wakeups_with_slack(_metadata, self->fd, SLACK);
