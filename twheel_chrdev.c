@@ -235,7 +235,8 @@ static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 		file_finish(w, now);
 		cond_resched();
 	} while (slot != U32_MAX && !fatal_signal_pending(current));
-	if (put_user(drain.count, &arg->count))
+	/* What was done is the answer. */
+	if (put_user(drain.count, &arg->count) && !drain.count)
 		return -EFAULT;
 	return drain.count;
 }
