@@ -15,8 +15,9 @@ share = $(shell expr $1 '*' $(or $(TWHEEL_CHECK_SHARE),10) / 100)
 # make check-full sets FULL, and so may who runs a stage alone.
 full = $(if $(FULL),$1,$2)
 
-# How long the threads of libtwheel race.
-export TWHEEL_RACE_SECONDS := $(or $(TWHEEL_RACE_SECONDS),$(call full,60,4))
+# How long the threads of libtwheel race. Not exported: make check-full starts a make that
+# has FULL, which would take it for the user's.
+race_seconds := $(or $(TWHEEL_RACE_SECONDS),$(call full,60,4))
 
 # $(call stage,NAME,COMMAND)
 stage = $(eval $(call stage_rule,$(strip $1),$2))
@@ -24,7 +25,7 @@ define stage_rule
 stages += $1
 .PHONY: $1
 $1: $(if $(filter build,$1)$(IN_CHECK),,build)
-	@ci/stage.sh $1 $2
+	@TWHEEL_RACE_SECONDS=$(race_seconds) ci/stage.sh $1 $2
 endef
 
 $(call stage, build, ci/build.sh)
