@@ -74,13 +74,26 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 
 /*
  * Makes the first @bytes usable. After mlockall(MCL_FUTURE) what is mapped anew is locked,
- * and what only changes its protection is not. Return: whether that could be done.
+ * and what only changes its protection is not.
+ *
+ * Where memory is not overcommitted, the kernel may refuse what can be written to. A kernel
+ * before 6.12 has unmapped what was there by then, and another thread may map something in
+ * the hole. So this maps anew without access, which promises no memory.
+ *
+ * Return: whether that could be done. If not, the rest is as it was.
  */
 static bool use(struct arena *arena, size_t bytes)
 {
-	return mmap(arena->base + arena->usable, bytes - arena->usable,
-		    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		    0) != MAP_FAILED;
+	char *from = arena->base + arena->usable;
+	size_t more = bytes - arena->usable;
+
+	if (mmap(from, more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		return false;
+	if (!mprotect(from, more, PROT_READ | PROT_WRITE))
+		return true;
+	munlock(from, more);
+	return false;
 }
 
 /* Makes the first @bytes usable, and perhaps more. Return: 0 or -ENOMEM. */

@@ -1176,6 +1176,65 @@ TEST_F(lib, not_overcommitted)
 	close_many(w, N);
 }
 
+/* A sanitizer has mmap() for itself. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static bool no_memory;
+static void *refused;
+static size_t refused_bytes;
+
+static int refuse(void *addr, size_t bytes)
+{
+	refused = addr;
+	refused_bytes = bytes;
+	errno = ENOMEM;
+	return -1;
+}
+
+/*
+ * In place of the C library's. Where memory is not overcommitted, a kernel before 6.12
+ * refuses a mapping so.
+ */
+void *mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	if (no_memory && prot & PROT_WRITE) {
+		if (flags & MAP_FIXED)
+			munmap(addr, bytes);
+		refuse(addr, bytes);
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap, addr, bytes, prot, flags, fd, offset);
+}
+
+int mprotect(void *addr, size_t bytes, int prot)
+{
+	if (no_memory && prot & PROT_WRITE)
+		return refuse(addr, bytes);
+	return syscall(SYS_mprotect, addr, bytes, prot);
+}
+
+/* What was reserved stays so, and nobody else maps something there. */
+TEST_F(lib, refused)
+{
+	enum { N = 100000 };
+	unsigned char *pages;
+	unsigned int i, n;
+	uint64_t id;
+
+	no_memory = true;
+	for (n = 0; n < N && !refused; n++)
+		if (twheel_add(self->w, twheel_after(self->w, HOUR), n, &id))
+			break;
+	no_memory = false;
+	ASSERT_NE(NULL, refused);
+	pages = malloc(refused_bytes / 4096 + 1);
+	ASSERT_NE(NULL, pages);
+	EXPECT_EQ(0, mincore(refused, refused_bytes, pages));
+	free(pages);
+	for (i = 0; i < N; i++)
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id));
+}
+#endif
+
 /* What a process does that locks what it has, and will have. */
 static int with_locked_memory(const struct twheel_options *options, bool limited)
 {
