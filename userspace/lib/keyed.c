@@ -83,8 +83,14 @@ static pthread_once_t seeded = PTHREAD_ONCE_INIT;
 static void make_seed(void)
 {
 	struct timespec now;
+	int cancellable;
+	ssize_t got;
 
-	if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+	/* A thread that is canceled would end there. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+	got = getrandom(seed, sizeof(seed), GRND_NONBLOCK);
+	pthread_setcancelstate(cancellable, NULL);
+	if (got == sizeof(seed))
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	seed[0] = (uintptr_t)&now ^ now.tv_nsec;

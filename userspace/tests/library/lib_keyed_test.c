@@ -126,6 +126,42 @@ TEST_F(keyed, verbs)
 	EXPECT_EQ(0, twheel_keyed_run(self->k, NULL, NULL));
 }
 
+struct opened {
+	struct twheel_options o;
+	struct twheel_keyed *k;
+};
+
+static void *open_and_end(void *arg)
+{
+	struct opened *opened = arg;
+
+	pthread_cancel(pthread_self());
+	if (twheel_keyed_open(&opened->k, &opened->o))
+		opened->k = NULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+/*
+ * A thread that is canceled ends before or after an opening, not within: also the first of
+ * a process, which makes the seed.
+ */
+TEST(canceled_while_it_opens)
+{
+	struct opened opened = {
+		.o = { .size = sizeof(opened.o), .flags = TWHEEL_OPEN_INPROCESS },
+	};
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, open_and_end, &opened));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(PTHREAD_CANCELED, ret);
+	ASSERT_NE(NULL, opened.k);
+	twheel_keyed_close(opened.k);
+}
+
 /* Expired and not taken out, a key is still there to be moved or removed. */
 TEST_F(keyed, expired_unread)
 {
