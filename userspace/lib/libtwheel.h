@@ -211,7 +211,7 @@ uint64_t twheel_now(const struct twheel *wheel);
 uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
 
 /**
- * twheel_next() - no deadline comes before this
+ * twheel_next() - no event comes before this
  * @wheel: the wheel
  *
  * For loops that are embedded by a number instead of a descriptor. No system call. The
@@ -220,8 +220,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * if not, sleep until the answer. It accounts for what this process has armed. If other
  * processes arm timers of the wheel as well, wait for twheel_fd() instead.
  *
- * Return: ns, at most the first deadline. Its event comes up to a tick later: a loop that
- * finds nothing then should sleep for a tick. ~0: no timer is armed.
+ * Return: ns, at most the first deadline, or that plus the slack of its timer. The event
+ * comes up to a tick later: a loop that finds nothing then should sleep for a tick. ~0: no
+ * timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 
@@ -303,7 +304,7 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * checked only then, unless the wheel is checked: see %TWHEEL_OPEN_CHECKED.
  *
  * A periodic timer keeps its period, which begins anew at @deadline. If the timer is armed,
- * an event of the periods before stays until it is read.
+ * an unread event of the periods before may be withdrawn, or may still be read.
  *
  * Return: 1: an arming was ended, whose event was not read and never will be; 0: there was
  * none, or its event has been read; -ENOENT: the id is stale; -ECHILD.

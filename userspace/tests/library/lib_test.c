@@ -849,6 +849,28 @@ TEST_F(lib, next)
 	}
 }
 
+/* A slack puts that off, as it does the event. */
+TEST_F(lib, next_of_slack)
+{
+	struct twheel_options o = self->o;
+	unsigned int i, put_off = 0;
+	uint64_t deadline, next, id;
+	struct twheel *w;
+
+	o.slack_ns = SECOND;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	for (i = 0; i < 200; i++) {
+		deadline = twheel_after(w, 100 * NS_PER_MS + i * 10 * NS_PER_MS);
+		ASSERT_EQ(0, twheel_add(w, deadline, i, &id));
+		next = twheel_next(w);
+		EXPECT_LE(next, deadline + o.slack_ns);
+		put_off += next > deadline;
+		EXPECT_EQ(1, twheel_del(w, id));
+	}
+	EXPECT_NE(0, put_off);
+	twheel_close(w);
+}
+
 /* When the wheel has seen that there is none, it says so. */
 TEST_F(lib, next_is_never)
 {

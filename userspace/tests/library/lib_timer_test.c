@@ -629,7 +629,7 @@ TEST_F(lib, period)
 /* A timer of add may have periods, which end by the verbs. */
 TEST_F(lib, period_of_added)
 {
-	uint64_t period = 8 * NS_PER_MS, id;
+	uint64_t period = 8 * NS_PER_MS, id, at;
 	struct twheel_timer t;
 	struct twheel_event ev;
 	unsigned int i;
@@ -649,6 +649,14 @@ TEST_F(lib, period_of_added)
 	EXPECT_TRUE(quiet(self->w));
 	/* Armed again, it has its period. */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, period)));
+	ASSERT_TRUE(is_unread(self->w));
+	/* Moved, it begins anew. What is unread may be withdrawn, or comes before. */
+	at = twheel_after(self->w, 2 * period);
+	EXPECT_EQ(1, twheel_set(self->w, id, at));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	if (ev.deadline_ns < at)
+		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
