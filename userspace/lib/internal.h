@@ -158,6 +158,7 @@ struct cold {
  * @nr_slots: how many of them the fast ways may touch: none, if @special
  * @special: ids are checked, or a sanitizer wants to know
  * @nr_words: how many can be touched
+ * @drains: begins and ends of drains that cancel: odd while there is one
  * @marks: a bit for each slot
  * @summary: a bit for 2^@shift slots
  * @next_ns: when the wheel will be turned next
@@ -173,6 +174,7 @@ struct twheel {
 	uint32_t nr_slots;
 	uint32_t special;
 	uint32_t nr_words;
+	uint32_t drains;
 	uint64_t *marks;
 	uint64_t *summary;
 	uint64_t *next_ns;

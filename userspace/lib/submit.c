@@ -141,16 +141,20 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 	return kept;
 }
 
-/* Drops the armings of the timers of ours, which stay. Return: how many. */
+/*
+ * Drops the armings of the timers of ours, which stay. What twheel_add() armed before it saw
+ * w->drains change is found in its word, and then in its shadow. Return: how many.
+ */
 static int clear_own(struct twheel *w)
 {
-	uint32_t slot, slots = __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE);
+	uint32_t slot, slots = __atomic_load_n(&w->nr_shadows, __ATOMIC_SEQ_CST);
 	int count = 0;
 
 	for (slot = 0; slot < slots; slot++) {
 		struct shadow *shadow = &w->shadow[slot];
 
-		if (!load64(&shadow->id))
+		if (!__atomic_load_n(&w->words[slot].deadline_ns, __ATOMIC_SEQ_CST) ||
+		    !load64(&shadow->id))
 			continue;
 		if (__atomic_exchange_n(&w->words[slot].deadline_ns, 0, __ATOMIC_SEQ_CST)) {
 			if (!shadow->custom)
@@ -167,11 +171,15 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 
 	if (is_child(w))
 		return -ECHILD;
-	/* Meanwhile no other thread arms what it finds cleared. */
+	/* Meanwhile no other thread arms what it finds cleared. One that adds looks again. */
 	pthread_mutex_lock(&w->cold->reading);
-	if (mode == TWHEEL_DRAIN_CANCEL)
+	if (mode == TWHEEL_DRAIN_CANCEL) {
+		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
 		own = clear_own(w);
+	}
 	ret = w->cold->backend->drain(w, mode);
+	if (mode == TWHEEL_DRAIN_CANCEL)
+		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&w->cold->reading);
 	return ret < 0 ? ret : own + ret;
 }

@@ -234,26 +234,72 @@ void twheel__lose(struct shadow *shadow)
 	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELAXED);
 }
 
+/* One operation. Return: 0 or a negative errno. */
+static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *timer)
+{
+	struct twheel_op op = { .timer = *timer, .opcode = opcode };
+	int ret = w->cold->backend->exec(w, &op, 1);
+
+	if (ret < 0)
+		return ret;
+	if (op.result)
+		return op.result;
+	*timer = op.timer;
+	return 0;
+}
+
 /* add */
+
+/*
+ * Another thread drains the wheel, or has done so. It clears what is ours and then cancels
+ * all that is armed: of ours, what was armed in between. That has ended, and is added anew.
+ * @kernel_id: what the slot had before it was armed. If it has another one, the slot was
+ * given out again. Then, if @deadline is past, the event may have been read before that.
+ * @id is not touched unless the event has not been read: it may be freed by who did that.
+ */
+static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, uint64_t deadline,
+			  uint64_t user_data, uint64_t *id)
+{
+	struct shadow *shadow = &w->shadow[(uint32_t)own];
+	struct twheel_timer timer = { .id = kernel_id };
+	bool ended = false;
+
+	pthread_mutex_lock(&w->cold->reading);
+	if (load64(&shadow->kernel_id) != kernel_id) {
+		ended = deadline > twheel_now(w);
+	} else if (is_live(shadow, own)) {
+		ended = exec_one(w, TWHEEL_OP_GET, &timer) == -ENOENT;
+		if (ended)
+			twheel__lose(shadow);
+	}
+	pthread_mutex_unlock(&w->cold->reading);
+	return ended ? twheel_add(w, deadline, user_data, id) : 0;
+}
 
 static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadline,
 			   uint64_t user_data, uint64_t *id)
 {
 	uint32_t slot = cache->slots[--cache->nr];
+	uint32_t drains = __atomic_load_n(&w->drains, __ATOMIC_ACQUIRE);
 	struct shadow *shadow = &w->shadow[slot];
+	uint64_t kernel_id = load64(&shadow->kernel_id);
+	uint64_t own;
 
 	if (unlikely(!deadline))
 		deadline = 1;
 	if (unlikely(!++shadow->count))
 		shadow->count = 1;
-	*id = (uint64_t)shadow->count << 32 | slot;
+	own = (uint64_t)shadow->count << 32 | slot;
+	*id = own;
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->id, *id, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	if (unlikely(w->special & SPECIAL_TSAN))
 		__tsan_release(shadow);
 	arm(w, slot, deadline);
+	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
+		return add_again(w, own, kernel_id, deadline, user_data, id);
 	return 0;
 }
 
@@ -286,20 +332,6 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 }
 
 /* set, clear, del */
-
-/* One operation. Return: 0 or a negative errno. */
-static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *timer)
-{
-	struct twheel_op op = { .timer = *timer, .opcode = opcode };
-	int ret = w->cold->backend->exec(w, &op, 1);
-
-	if (ret < 0)
-		return ret;
-	if (op.result)
-		return op.result;
-	*timer = op.timer;
-	return 0;
-}
 
 /*
  * Ends the arming that is outstanding, and its event, and arms as @timer says. Under

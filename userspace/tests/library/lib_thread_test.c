@@ -419,6 +419,69 @@ TEST_F_TIMEOUT(threads, set_by_all, STRESS_TIMEOUT)
 	set_by_all(_metadata, self->w, variant->threads, false);
 }
 
+/* ---- Drains ---- */
+
+/* Adds timers while others drain: they stay its own. */
+static void *add_and_set(void *arg)
+{
+	enum { N = 1000 };
+	struct shared *s = arg;
+	uint64_t id[N];
+	unsigned int i;
+
+	while (!stopped()) {
+		for (i = 0; i < N; i++)
+			if (twheel_add(s->w, twheel_after(s->w, HOUR), i, &id[i]))
+				break;
+		if (i < N)
+			count(&s->errors, 1);
+		count(&s->arms, i);
+		while (i--) {
+			if (i % 2 && twheel_set(s->w, id[i], twheel_after(s->w, HOUR)) < 0)
+				count(&s->errors, 1);
+			if (twheel_del(s->w, id[i]) < 0)
+				count(&s->errors, 1);
+		}
+	}
+	return NULL;
+}
+
+static void *drain_all(void *arg)
+{
+	struct shared *s = arg;
+
+	while (!stopped()) {
+		int ret = twheel_drain(s->w, TWHEEL_DRAIN_CANCEL);
+
+		count(ret < 0 ? &s->errors : &s->ended, ret < 0 ? 1 : ret);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* A drain ends armings, and no timer of add. */
+TEST_F_TIMEOUT(threads, drained_while_added, STRESS_TIMEOUT)
+{
+	pthread_t thread[MAX_THREADS];
+	struct shared s = { .w = self->w };
+	unsigned int i;
+	uint64_t id;
+
+	/* The longer a drain takes, the more comes between. */
+	for (i = 0; i < 50000; i++)
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id));
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, i ? add_and_set : drain_all, &s));
+	run_for(seconds());
+	for (i = 0; i < variant->threads; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	TH_LOG("%llu armings, %llu drained", (unsigned long long)s.arms,
+	       (unsigned long long)s.ended);
+	EXPECT_EQ(0, s.errors);
+	EXPECT_NE(0, s.arms);
+	EXPECT_NE(0, s.ended);
+}
+
 /* ---- What a thread hands to another, in an event ---- */
 
 #define HANDED	10000
