@@ -301,6 +301,12 @@ static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)
 	return load64(&shadow->kernel_id) ? shadow : NULL;
 }
 
+/* Whether @id is that of a timer of ours. A slot that is free has 0. */
+static inline bool is_live(const struct shadow *shadow, uint64_t id)
+{
+	return id && load64(&shadow->id) == id;
+}
+
 /* kernel.c, inprocess.c */
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
 int twheel__kernel_attach(struct twheel *w, int fd);

@@ -38,7 +38,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 		return 0;
 	}
 	pthread_mutex_lock(&w->cold->reading);
-	if (load64(&shadow->id) != id) {
+	if (!is_live(shadow, id)) {
 		ret = -ENOENT;
 		goto unlock;
 	}

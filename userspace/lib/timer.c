@@ -80,12 +80,6 @@ static inline void arm(struct twheel *w, uint32_t nr, uint64_t deadline)
 		announce(w, nr, deadline);
 }
 
-/* Whether @id is that of a timer of ours. */
-static inline bool is_live(const struct shadow *shadow, uint64_t id)
-{
-	return load64(&shadow->id) == id;
-}
-
 /* Slots */
 
 /* Gives free slots to the pool, which has room for all slots that are ours. */

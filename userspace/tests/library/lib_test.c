@@ -1200,7 +1200,7 @@ TEST_F(lib, not_overcommitted)
 
 /* A sanitizer has mmap() for itself. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-static bool no_memory;
+static bool no_memory, no_access;
 static void *refused;
 static size_t refused_bytes;
 
@@ -1229,7 +1229,7 @@ void *mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
 
 int mprotect(void *addr, size_t bytes, int prot)
 {
-	if (no_memory && prot & PROT_WRITE)
+	if ((no_memory || no_access) && prot & PROT_WRITE)
 		return refuse(addr, bytes);
 	return syscall(SYS_mprotect, addr, bytes, prot);
 }
@@ -1254,6 +1254,34 @@ TEST_F(lib, refused)
 	free(pages);
 	for (i = 0; i < N; i++)
 		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id));
+}
+
+/*
+ * An id of 0 is no timer's, also if slot 0 is free: there is no timer for twheel_wake() in
+ * it if there was no memory for that.
+ */
+TEST(no_id_in_slot_0)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_INPROCESS };
+	struct twheel_op op = { .opcode = TWHEEL_OP_REARM, .timer.deadline_ns = 1 };
+	struct twheel *w;
+	uint64_t id[2];
+
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	no_access = true;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	no_access = false;
+	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &id[0]));
+	ASSERT_EQ(0, (uint32_t)id[0]);
+	ASSERT_EQ(1, twheel_del(w, id[0]));
+	EXPECT_EQ(1, twheel_submit(w, &op, 1));
+	EXPECT_EQ(-ENOENT, op.result);
+	EXPECT_EQ(-ENOENT, twheel_del(w, 0));
+	/* Nothing was given out twice. */
+	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &id[0]));
+	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &id[1]));
+	EXPECT_NE((uint32_t)id[0], (uint32_t)id[1]);
+	twheel_close(w);
 }
 #endif
 
