@@ -252,8 +252,9 @@ int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
  * @withdrawn: times that set, clear or del met a timer that had expired, and asked
  *	the wheel to withdraw the event
  *
- * Each is one system call of a kernel wheel. The functions add, set, clear and del make no
- * others, except for memory of the process.
+ * Each is one system call of a kernel wheel. For a timer of twheel_add(), the functions add,
+ * set, clear and del make no others, except for memory of the process. If REARM gave the
+ * timer a period or a slack, or if another thread drains, there can be one more.
  */
 struct twheel_usage {
 	uint64_t kicks;
