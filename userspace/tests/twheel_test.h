@@ -51,6 +51,11 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 
 #include "kselftest_harness.h"
 
+/* A variant of @fixture, by its members. */
+#define VARIANT(fixture, name, ...) \
+	struct _fixture_variant_##fixture; \
+	FIXTURE_VARIANT_ADD(fixture, name) { __VA_ARGS__ }
+
 #define TWHEEL_DEVICE	"/dev/twheel"
 #define TWHEEL_PARAMS	"/sys/module/twheel/parameters/"
 

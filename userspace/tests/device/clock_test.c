@@ -37,27 +37,10 @@ FIXTURE_VARIANT(set) {
 	bool moves;
 };
 
-FIXTURE_VARIANT_ADD(set, monotonic)
-{
-	.clock = CLOCK_MONOTONIC,
-};
-
-FIXTURE_VARIANT_ADD(set, boottime)
-{
-	.clock = CLOCK_BOOTTIME,
-};
-
-FIXTURE_VARIANT_ADD(set, realtime)
-{
-	.clock = CLOCK_REALTIME,
-	.moves = true,
-};
-
-FIXTURE_VARIANT_ADD(set, tai)
-{
-	.clock = CLOCK_TAI,
-	.moves = true,
-};
+VARIANT(set, monotonic, .clock = CLOCK_MONOTONIC);
+VARIANT(set, boottime, .clock = CLOCK_BOOTTIME);
+VARIANT(set, realtime, .clock = CLOCK_REALTIME, .moves = true);
+VARIANT(set, tai, .clock = CLOCK_TAI, .moves = true);
 
 FIXTURE_SETUP(set)
 {
@@ -263,15 +246,8 @@ FIXTURE_VARIANT(moved) {
 	int clock;
 };
 
-FIXTURE_VARIANT_ADD(moved, realtime)
-{
-	.clock = CLOCK_REALTIME,
-};
-
-FIXTURE_VARIANT_ADD(moved, tai)
-{
-	.clock = CLOCK_TAI,
-};
+VARIANT(moved, realtime, .clock = CLOCK_REALTIME);
+VARIANT(moved, tai, .clock = CLOCK_TAI);
 
 FIXTURE_SETUP(moved)
 {
@@ -426,46 +402,16 @@ FIXTURE_VARIANT(namespace) {
 	long long boottime;
 };
 
-FIXTURE_VARIANT_ADD(namespace, monotonic_ahead)
-{
-	.clock = CLOCK_MONOTONIC,
-	.monotonic = 1000000,
-	.boottime = 777777,
-};
-
-FIXTURE_VARIANT_ADD(namespace, boottime_ahead)
-{
-	.clock = CLOCK_BOOTTIME,
-	.monotonic = 777777,
-	.boottime = 1000000,
-};
+VARIANT(namespace, monotonic_ahead,
+	.clock = CLOCK_MONOTONIC, .monotonic = 1000000, .boottime = 777777);
+VARIANT(namespace, boottime_ahead,
+	.clock = CLOCK_BOOTTIME, .monotonic = 777777, .boottime = 1000000);
 
 /* Not by more than the machine has been up: the clock must not become negative. */
-FIXTURE_VARIANT_ADD(namespace, monotonic_behind)
-{
-	.clock = CLOCK_MONOTONIC,
-	.monotonic = -1,
-};
-
-FIXTURE_VARIANT_ADD(namespace, boottime_behind)
-{
-	.clock = CLOCK_BOOTTIME,
-	.boottime = -1,
-};
-
-FIXTURE_VARIANT_ADD(namespace, realtime)
-{
-	.clock = CLOCK_REALTIME,
-	.monotonic = 86400,
-	.boottime = 86400,
-};
-
-FIXTURE_VARIANT_ADD(namespace, tai)
-{
-	.clock = CLOCK_TAI,
-	.monotonic = 86400,
-	.boottime = 86400,
-};
+VARIANT(namespace, monotonic_behind, .clock = CLOCK_MONOTONIC, .monotonic = -1);
+VARIANT(namespace, boottime_behind, .clock = CLOCK_BOOTTIME, .boottime = -1);
+VARIANT(namespace, realtime, .clock = CLOCK_REALTIME, .monotonic = 86400, .boottime = 86400);
+VARIANT(namespace, tai, .clock = CLOCK_TAI, .monotonic = 86400, .boottime = 86400);
 
 /* What the offset of @clock is in there. */
 static long long offset_of(int clock, long long monotonic, long long boottime)

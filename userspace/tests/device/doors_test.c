@@ -279,15 +279,8 @@ FIXTURE_VARIANT(unread) {
 	bool kick;
 };
 
-FIXTURE_VARIANT_ADD(unread, kicked)
-{
-	.kick = true,
-};
-
-FIXTURE_VARIANT_ADD(unread, not_kicked)
-{
-	.kick = false,
-};
+VARIANT(unread, kicked, .kick = true);
+VARIANT(unread, not_kicked, .kick = false);
 
 FIXTURE_SETUP(unread)
 {
@@ -427,15 +420,8 @@ FIXTURE_VARIANT(periodic) {
 	__u32 flags;
 };
 
-FIXTURE_VARIANT_ADD(periodic, kept)
-{
-	.flags = TWHEEL_KEEP,
-};
-
-FIXTURE_VARIANT_ADD(periodic, not_kept)
-{
-	.flags = 0,
-};
+VARIANT(periodic, kept, .flags = TWHEEL_KEEP);
+VARIANT(periodic, not_kept, .flags = 0);
 
 FIXTURE_SETUP(periodic)
 {
@@ -799,15 +785,8 @@ FIXTURE_VARIANT(wall_clock) {
 	int clock;
 };
 
-FIXTURE_VARIANT_ADD(wall_clock, realtime)
-{
-	.clock = CLOCK_REALTIME,
-};
-
-FIXTURE_VARIANT_ADD(wall_clock, tai)
-{
-	.clock = CLOCK_TAI,
-};
+VARIANT(wall_clock, realtime, .clock = CLOCK_REALTIME);
+VARIANT(wall_clock, tai, .clock = CLOCK_TAI);
 
 FIXTURE_SETUP(wall_clock)
 {
@@ -1016,24 +995,11 @@ FIXTURE_VARIANT(namespace) {
 	long long offset;
 };
 
-FIXTURE_VARIANT_ADD(namespace, monotonic)
-{
-	.clock = CLOCK_MONOTONIC,
-	.offset = 86400,
-};
-
-FIXTURE_VARIANT_ADD(namespace, boottime)
-{
-	.clock = CLOCK_BOOTTIME,
-	.offset = 1000000,
-};
+VARIANT(namespace, monotonic, .clock = CLOCK_MONOTONIC, .offset = 86400);
+VARIANT(namespace, boottime, .clock = CLOCK_BOOTTIME, .offset = 1000000);
 
 /* Not by more than the machine has been up: the clock must not become negative. */
-FIXTURE_VARIANT_ADD(namespace, behind)
-{
-	.clock = CLOCK_MONOTONIC,
-	.offset = -1,
-};
+VARIANT(namespace, behind, .clock = CLOCK_MONOTONIC, .offset = -1);
 
 /* From here on the children of this process live in a time namespace. */
 FIXTURE_SETUP(namespace)

@@ -42,31 +42,11 @@ FIXTURE_VARIANT(clock) {
 	__u64 tick;
 };
 
-FIXTURE_VARIANT_ADD(clock, monotonic)
-{
-	.id = CLOCK_MONOTONIC,
-};
-
-FIXTURE_VARIANT_ADD(clock, monotonic_131us)
-{
-	.id = CLOCK_MONOTONIC,
-	.tick = 1 << 17,
-};
-
-FIXTURE_VARIANT_ADD(clock, boottime)
-{
-	.id = CLOCK_BOOTTIME,
-};
-
-FIXTURE_VARIANT_ADD(clock, realtime)
-{
-	.id = CLOCK_REALTIME,
-};
-
-FIXTURE_VARIANT_ADD(clock, tai)
-{
-	.id = CLOCK_TAI,
-};
+VARIANT(clock, monotonic, .id = CLOCK_MONOTONIC);
+VARIANT(clock, monotonic_131us, .id = CLOCK_MONOTONIC, .tick = 1 << 17);
+VARIANT(clock, boottime, .id = CLOCK_BOOTTIME);
+VARIANT(clock, realtime, .id = CLOCK_REALTIME);
+VARIANT(clock, tai, .id = CLOCK_TAI);
 
 FIXTURE_SETUP(clock)
 {

@@ -179,29 +179,12 @@ static __u64 done_delivered(struct __test_metadata *_metadata, const struct many
 	return stats(_metadata, m->fd).delivered - m->before.delivered;
 }
 
-FIXTURE_VARIANT_ADD(killed, in_batch) {
-	prepare_ops, act_batch, done_registered
-};
-
-FIXTURE_VARIANT_ADD(killed, in_drain_cancel) {
-	prepare_timers, act_drain_cancel, done_cancelled
-};
-
-FIXTURE_VARIANT_ADD(killed, in_drain_expire) {
-	prepare_timers, act_drain_expire, done_expired
-};
-
-FIXTURE_VARIANT_ADD(killed, in_list) {
-	prepare_timers, act_list, done_listed
-};
-
-FIXTURE_VARIANT_ADD(killed, in_kick) {
-	prepare_words, act_kick, done_moved
-};
-
-FIXTURE_VARIANT_ADD(killed, in_read) {
-	prepare_events, act_read, done_delivered
-};
+VARIANT(killed, in_batch, prepare_ops, act_batch, done_registered);
+VARIANT(killed, in_drain_cancel, prepare_timers, act_drain_cancel, done_cancelled);
+VARIANT(killed, in_drain_expire, prepare_timers, act_drain_expire, done_expired);
+VARIANT(killed, in_list, prepare_timers, act_list, done_listed);
+VARIANT(killed, in_kick, prepare_words, act_kick, done_moved);
+VARIANT(killed, in_read, prepare_events, act_read, done_delivered);
 
 /*
  * Ended by the signal, with some done and some not: with one processor, no more than a

@@ -88,20 +88,9 @@ FIXTURE_VARIANT(million) {
 	__u32 mode;
 };
 
-FIXTURE_VARIANT_ADD(million, drain_expire)
-{
-	.mode = TWHEEL_DRAIN_EXPIRE,
-};
-
-FIXTURE_VARIANT_ADD(million, drain_cancel)
-{
-	.mode = TWHEEL_DRAIN_CANCEL,
-};
-
-FIXTURE_VARIANT_ADD(million, close)
-{
-	.mode = 0,
-};
+VARIANT(million, drain_expire, .mode = TWHEEL_DRAIN_EXPIRE);
+VARIANT(million, drain_cancel, .mode = TWHEEL_DRAIN_CANCEL);
+VARIANT(million, close, .mode = 0);
 
 FIXTURE_SETUP(million)
 {

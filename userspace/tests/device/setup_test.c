@@ -425,37 +425,16 @@ FIXTURE_VARIANT(geometry) {
 };
 
 /* Horizon 8 ms: nearly all deadlines of the test lie beyond it. */
-FIXTURE_VARIANT_ADD(geometry, one_level_16)
-{
-	.s = { .levels = 1, .slot_bits = 4 },
-};
+VARIANT(geometry, one_level_16, .s = { .levels = 1, .slot_bits = 4 });
 
 /* Netty's wheel: 512 buckets in one level, horizon 268 ms. */
-FIXTURE_VARIANT_ADD(geometry, one_level_512)
-{
-	.s = { .levels = 1, .slot_bits = 9 },
-};
-
-FIXTURE_VARIANT_ADD(geometry, one_level_65536)
-{
-	.s = { .levels = 1, .slot_bits = 16 },
-};
+VARIANT(geometry, one_level_512, .s = { .levels = 1, .slot_bits = 9 });
+VARIANT(geometry, one_level_65536, .s = { .levels = 1, .slot_bits = 16 });
 
 /* Horizon 134 ms. */
-FIXTURE_VARIANT_ADD(geometry, two_levels_16)
-{
-	.s = { .levels = 2, .slot_bits = 4 },
-};
-
-FIXTURE_VARIANT_ADD(geometry, all_levels_16)
-{
-	.s = { .levels = 16, .slot_bits = 4 },
-};
-
-FIXTURE_VARIANT_ADD(geometry, coarse_tick)
-{
-	.s = { .tick_ns = 1 << 25, .slot_bits = 4 },
-};
+VARIANT(geometry, two_levels_16, .s = { .levels = 2, .slot_bits = 4 });
+VARIANT(geometry, all_levels_16, .s = { .levels = 16, .slot_bits = 4 });
+VARIANT(geometry, coarse_tick, .s = { .tick_ns = 1 << 25, .slot_bits = 4 });
 
 FIXTURE_SETUP(geometry)
 {

@@ -778,118 +778,36 @@ FIXTURE_TEARDOWN(fail_nth)
 {
 }
 
-FIXTURE_VARIANT_ADD(fail_nth, open) {
-	.deed = { "open", 5, fresh, do_open }
-};
+#define DEED(name, ...)	VARIANT(fail_nth, name, .deed = { #name, __VA_ARGS__ })
 
-FIXTURE_VARIANT_ADD(fail_nth, setup) {
-	.deed = { "setup", 6, fresh, do_setup, setup_right, setup_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, setup_used) {
-	.deed = { "setup_used", 2, full, do_setup_used }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, info) {
-	.deed = { "info", 2, full, do_info }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, stats) {
-	.deed = { "stats", 2, full, do_stats }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, register) {
-	.deed = { "register", 9, fresh, do_register, register_right, forgotten }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, register_more) {
-	.deed = { "register_more", 4, full, do_register, register_right, forgotten }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, rearm) {
-	.deed = { "rearm", 4, full, do_rearm, rearm_right, rearm_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, cancel) {
-	.deed = { "cancel", 4, full, do_cancel, cancel_right, cancel_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, get) {
-	.deed = { "get", 4, full, do_get }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, batch_register) {
-	.deed = { "batch_register", 16, fresh, do_batch_register, batch_register_right, forgotten }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, batch_rearm) {
-	.deed = { "batch_rearm", 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, batch_cancel) {
-	.deed = { "batch_cancel", 14, full, do_batch_cancel, batch_cancel_right,
-		  batch_cancel_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, batch_get) {
-	.deed = { "batch_get", 14, full, do_batch_get, batch_get_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, drain_expire) {
-	.deed = { "drain_expire", 2, full, do_drain_expire, drain_expire_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, drain_cancel) {
-	.deed = { "drain_cancel", 2, full, do_drain_cancel, drain_cancel_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, list) {
-	.deed = { "list", 8, full, do_list, list_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, kick) {
-	.deed = { "kick", 6, full, do_kick, kick_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, mmap) {
-	.deed = { "mmap", 3, fresh, do_mmap }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, touch_marks) {
-	.deed = { "touch_marks", 2, fresh_map, do_touch_marks, touch_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, touch_slots) {
-	.deed = { "touch_slots", 2, fresh_map, do_touch_slots, touch_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, touch) {
-	.deed = { "touch", 2, fresh_map, do_touch, touch_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, read) {
-	.deed = { "read", 4, all_unread, do_read, read_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, readv) {
-	.deed = { "readv", 8, all_unread, do_readv, read_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, poll) {
-	.deed = { "poll", 2, full, do_poll, poll_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, epoll) {
-	.deed = { "epoll", 5, full, do_epoll, epoll_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, fasync) {
-	.deed = { "fasync", 1, full, do_fasync, fasync_right }
-};
-
-FIXTURE_VARIANT_ADD(fail_nth, fdinfo) {
-	.deed = { "fdinfo", 8, full, do_fdinfo, fdinfo_right }
-};
+DEED(open, 5, fresh, do_open);
+DEED(setup, 6, fresh, do_setup, setup_right, setup_right);
+DEED(setup_used, 2, full, do_setup_used);
+DEED(info, 2, full, do_info);
+DEED(stats, 2, full, do_stats);
+DEED(register, 9, fresh, do_register, register_right, forgotten);
+DEED(register_more, 4, full, do_register, register_right, forgotten);
+DEED(rearm, 4, full, do_rearm, rearm_right, rearm_right);
+DEED(cancel, 4, full, do_cancel, cancel_right, cancel_right);
+DEED(get, 4, full, do_get);
+DEED(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten);
+DEED(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right);
+DEED(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right);
+DEED(batch_get, 14, full, do_batch_get, batch_get_right);
+DEED(drain_expire, 2, full, do_drain_expire, drain_expire_right);
+DEED(drain_cancel, 2, full, do_drain_cancel, drain_cancel_right);
+DEED(list, 8, full, do_list, list_right);
+DEED(kick, 6, full, do_kick, kick_right);
+DEED(mmap, 3, fresh, do_mmap);
+DEED(touch_marks, 2, fresh_map, do_touch_marks, touch_right);
+DEED(touch_slots, 2, fresh_map, do_touch_slots, touch_right);
+DEED(touch, 2, fresh_map, do_touch, touch_right);
+DEED(read, 4, all_unread, do_read, read_right);
+DEED(readv, 8, all_unread, do_readv, read_right);
+DEED(poll, 2, full, do_poll, poll_right);
+DEED(epoll, 5, full, do_epoll, epoll_right);
+DEED(fasync, 1, full, do_fasync, fasync_right);
+DEED(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 
 /* G10: Whichever place fails: the errno is right, nothing has changed, and then it works. */
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)

@@ -17,15 +17,8 @@ FIXTURE_VARIANT(keyed) {
 	__u32 flags;
 };
 
-FIXTURE_VARIANT_ADD(keyed, kernel)
-{
-	.flags = TWHEEL_OPEN_KERNEL,
-};
-
-FIXTURE_VARIANT_ADD(keyed, inprocess)
-{
-	.flags = TWHEEL_OPEN_INPROCESS,
-};
+VARIANT(keyed, kernel, .flags = TWHEEL_OPEN_KERNEL);
+VARIANT(keyed, inprocess, .flags = TWHEEL_OPEN_INPROCESS);
 
 FIXTURE_SETUP(keyed)
 {

@@ -199,15 +199,8 @@ FIXTURE_VARIANT(lib) {
 	__u32 flags;
 };
 
-FIXTURE_VARIANT_ADD(lib, kernel)
-{
-	.flags = TWHEEL_OPEN_KERNEL,
-};
-
-FIXTURE_VARIANT_ADD(lib, inprocess)
-{
-	.flags = TWHEEL_OPEN_INPROCESS,
-};
+VARIANT(lib, kernel, .flags = TWHEEL_OPEN_KERNEL);
+VARIANT(lib, inprocess, .flags = TWHEEL_OPEN_INPROCESS);
 
 FIXTURE_SETUP(lib)
 {

@@ -72,35 +72,11 @@ FIXTURE_VARIANT(threads) {
 	unsigned int threads;
 };
 
-FIXTURE_VARIANT_ADD(threads, kernel_2)
-{
-	.flags = TWHEEL_OPEN_KERNEL,
-	.threads = 2,
-};
-
-FIXTURE_VARIANT_ADD(threads, kernel_8)
-{
-	.flags = TWHEEL_OPEN_KERNEL,
-	.threads = 8,
-};
-
-FIXTURE_VARIANT_ADD(threads, inprocess_2)
-{
-	.flags = TWHEEL_OPEN_INPROCESS,
-	.threads = 2,
-};
-
-FIXTURE_VARIANT_ADD(threads, inprocess_4)
-{
-	.flags = TWHEEL_OPEN_INPROCESS,
-	.threads = 4,
-};
-
-FIXTURE_VARIANT_ADD(threads, inprocess_8)
-{
-	.flags = TWHEEL_OPEN_INPROCESS,
-	.threads = 8,
-};
+VARIANT(threads, kernel_2, .flags = TWHEEL_OPEN_KERNEL, .threads = 2);
+VARIANT(threads, kernel_8, .flags = TWHEEL_OPEN_KERNEL, .threads = 8);
+VARIANT(threads, inprocess_2, .flags = TWHEEL_OPEN_INPROCESS, .threads = 2);
+VARIANT(threads, inprocess_4, .flags = TWHEEL_OPEN_INPROCESS, .threads = 4);
+VARIANT(threads, inprocess_8, .flags = TWHEEL_OPEN_INPROCESS, .threads = 8);
 
 FIXTURE_SETUP(threads)
 {

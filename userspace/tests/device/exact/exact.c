@@ -50,24 +50,11 @@ FIXTURE_VARIANT(exact)
 	__u64 far;
 };
 
-FIXTURE_VARIANT_ADD(exact, tick_65us)
-{
-	.tick_ns = 1 << 16,
-	.far = 2 * HOUR,
-};
-
-FIXTURE_VARIANT_ADD(exact, tick_524us)
-{
-	.far = DAY,
-};
+VARIANT(exact, tick_65us, .tick_ns = 1 << 16, .far = 2 * HOUR);
+VARIANT(exact, tick_524us, .far = DAY);
 
 /* A hashed wheel of 34 s, which the far timers go round. */
-FIXTURE_VARIANT_ADD(exact, one_level)
-{
-	.levels = 1,
-	.slot_bits = 16,
-	.far = 2 * HOUR,
-};
+VARIANT(exact, one_level, .levels = 1, .slot_bits = 16, .far = 2 * HOUR);
 
 FIXTURE_SETUP(exact)
 {

@@ -29,15 +29,8 @@ FIXTURE_VARIANT(power)
 	int clock;
 };
 
-FIXTURE_VARIANT_ADD(power, monotonic)
-{
-	.clock = CLOCK_MONOTONIC,
-};
-
-FIXTURE_VARIANT_ADD(power, boottime)
-{
-	.clock = CLOCK_BOOTTIME,
-};
+VARIANT(power, monotonic, .clock = CLOCK_MONOTONIC);
+VARIANT(power, boottime, .clock = CLOCK_BOOTTIME);
 
 FIXTURE_SETUP(power)
 {
