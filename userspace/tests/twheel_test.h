@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of /dev/twheel share: raw calls, poisoned outputs, patience.
+ * What the tests of /dev/twheel share: the harness, fixtures, patience.
  *
  * Expirations come late on a busy or emulated machine, so a test waits for
  * what must come for as long as PATIENCE_MS; but never early is exact. What
@@ -9,29 +9,10 @@
 #ifndef TWHEEL_TEST_H
 #define TWHEEL_TEST_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-/* So that 32-bit programs see the same times. */
-#define _FILE_OFFSET_BITS	64
-#define _TIME_BITS		64
+#include "wheel.h"
 
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/twheel.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
 
 /* The machine is as many times slower than others, which it says. */
 static inline unsigned int slowness(void)
@@ -55,30 +36,6 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 #define VARIANT(fixture, name, ...) \
 	struct _fixture_variant_##fixture; \
 	FIXTURE_VARIANT_ADD(fixture, name) { __VA_ARGS__ }
-
-#define TWHEEL_DEVICE	"/dev/twheel"
-#define TWHEEL_PARAMS	"/sys/module/twheel/parameters/"
-
-#define NS_PER_US	1000ULL
-#define NS_PER_MS	1000000ULL
-#define NS_PER_SEC	1000000000ULL
-#define HOUR		(3600 * NS_PER_SEC)
-#define NEVER		(~0ULL)
-
-/* What the defaults give. */
-#define DEFAULT_TICK	(1ULL << 19)
-
-#define PATIENCE_MS	20000
-#define QUIET_MS	60
-/* A delay that is over only after the calls that follow, even here. */
-#define SOON		(200 * NS_PER_MS)
-
-#define NOBODY		65534
-
-#define POISON		0xcc
-#define poison(p)	memset((p), POISON, sizeof(*(p)))
-
-#define ptr_u64(p)	((__u64)(uintptr_t)(p))
 
 static inline void on_interruption(int sig)
 {
@@ -117,320 +74,6 @@ static __attribute__((constructor)) void interrupt_children(void)
 {
 	if (are_interrupted())
 		pthread_atfork(NULL, NULL, be_interrupted);
-}
-
-/*
- * Whether this process may have made what is not due yet readable; and how many of its
- * threads may be about to.
- */
-static bool may_be_early;
-static unsigned int draining;
-
-/* The result of an ioctl as the kernel gives it: negative is an errno. */
-static inline int call(int fd, unsigned int cmd, void *arg)
-{
-	bool drains = cmd == TWHEEL_IOC_DRAIN;
-	long ret;
-
-	if (drains)
-		__atomic_fetch_add(&draining, 1, __ATOMIC_SEQ_CST);
-	/* Through the bare call: the library's wrapper may hide bits of @cmd. */
-	ret = syscall(SYS_ioctl, fd, cmd, arg);
-	ret = ret < 0 ? -errno : ret;
-	if (drains) {
-		/* One that was killed, or whose answer could not be written, may have. */
-		if (ret == -EFAULT || ret == -EINTR ||
-		    (ret >= 0 && ((struct twheel_drain *)arg)->mode == TWHEEL_DRAIN_EXPIRE))
-			__atomic_store_n(&may_be_early, true, __ATOMIC_SEQ_CST);
-		__atomic_fetch_sub(&draining, 1, __ATOMIC_SEQ_CST);
-	}
-	return ret;
-}
-
-static inline __u64 now(int clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
-}
-
-static inline void sleep_ns(__u64 ns)
-{
-	struct timespec ts = { .tv_sec = ns / NS_PER_SEC, .tv_nsec = ns % NS_PER_SEC };
-
-	while (nanosleep(&ts, &ts) && errno == EINTR)
-		;
-}
-
-static inline void sleep_ms(unsigned int ms)
-{
-	sleep_ns(ms * NS_PER_MS);
-}
-
-/* A small generator, so that a run can be repeated from its seed. */
-static inline __u64 next_random(__u64 *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
-static inline int wheel_open(int flags)
-{
-	return open(TWHEEL_DEVICE, O_RDWR | O_CLOEXEC | flags);
-}
-
-/* One verb on one timer, its outputs poisoned. */
-static inline int verb(int fd, unsigned int cmd, struct twheel_timer *t)
-{
-	if (cmd == TWHEEL_IOC_REGISTER)
-		poison(&t->id);
-	poison(&t->state);
-	return call(fd, cmd, t);
-}
-
-static inline int rearm_timer(int fd, __u64 id, __u64 deadline, __u32 flags,
-			      struct twheel_timer *out)
-{
-	*out = (struct twheel_timer) {
-		.id = id,
-		.deadline_ns = deadline,
-		.flags = flags,
-	};
-	return verb(fd, TWHEEL_IOC_REARM, out);
-}
-
-static inline int cancel_timer(int fd, __u64 id, struct twheel_timer *out)
-{
-	*out = (struct twheel_timer) { .id = id };
-	return verb(fd, TWHEEL_IOC_CANCEL, out);
-}
-
-static inline int get_timer(int fd, __u64 id, struct twheel_timer *out)
-{
-	poison(out);
-	out->id = id;
-	out->flags = 0;
-	return verb(fd, TWHEEL_IOC_GET, out);
-}
-
-/* The state that CANCEL found, or a negative errno. */
-static inline int cancel(int fd, __u64 id)
-{
-	struct twheel_timer t;
-	int ret = cancel_timer(fd, id, &t);
-
-	return ret ? ret : (int)t.state;
-}
-
-/* The state that REARM found, or a negative errno. */
-static inline int rearm(int fd, __u64 id, __u64 deadline, __u32 flags)
-{
-	struct twheel_timer t;
-	int ret = rearm_timer(fd, id, deadline, flags, &t);
-
-	return ret ? ret : (int)t.state;
-}
-
-static inline int state(int fd, __u64 id)
-{
-	struct twheel_timer t;
-	int ret = get_timer(fd, id, &t);
-
-	return ret ? ret : (int)t.state;
-}
-
-static inline int batch(int fd, struct twheel_op *ops, __u32 count)
-{
-	struct twheel_batch b = { .ops = ptr_u64(ops), .count = count };
-
-	return call(fd, TWHEEL_IOC_BATCH, &b);
-}
-
-static inline int drain(int fd, __u32 mode)
-{
-	struct twheel_drain d = { .mode = mode };
-	int ret;
-
-	poison(&d.count);
-	ret = call(fd, TWHEEL_IOC_DRAIN, &d);
-	/* Both ways of telling the count must agree. */
-	return ret >= 0 && d.count != (__u64)ret ? -EBADMSG : ret;
-}
-
-static inline int list(int fd, struct twheel_timer *timers, __u32 count, __u32 *cursor)
-{
-	struct twheel_list l = {
-		.timers = ptr_u64(timers),
-		.count = count,
-		.cursor = *cursor,
-	};
-	int ret = call(fd, TWHEEL_IOC_LIST, &l);
-
-	*cursor = l.cursor;
-	return ret;
-}
-
-/* How many timers LIST shows, a page at a time. */
-static inline int list_all(int fd)
-{
-	struct twheel_timer page[64];
-	__u32 cursor = 0;
-	int ret, total = 0;
-
-	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0)
-		total += ret;
-	return ret < 0 ? ret : total;
-}
-
-/*
- * As poll(), and again after a signal: nobody restarts it (see interrupt_children()). As
- * its time is over poll looks once more: what must come, with all patience, and is found
- * then alone has woken nobody, and does not count.
- */
-static inline int poll_again(struct pollfd *p, nfds_t nr, int timeout_ms)
-{
-	__u64 end = now(CLOCK_MONOTONIC) + timeout_ms * NS_PER_MS, t;
-	bool must = timeout_ms == PATIENCE_MS;
-	int ret;
-
-	while ((ret = poll(p, nr, timeout_ms)) < 0 && errno == EINTR) {
-		t = now(CLOCK_MONOTONIC);
-		timeout_ms = t < end ? (end - t) / NS_PER_MS : 0;
-	}
-	return ret > 0 && must && now(CLOCK_MONOTONIC) >= end ? 0 : ret;
-}
-
-static inline bool readable(int fd, int timeout_ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll_again(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
-}
-
-/* In this order: who is about to says that it may have before it ends. */
-static inline bool early_is_right(void)
-{
-	return __atomic_load_n(&draining, __ATOMIC_SEQ_CST) ||
-	       __atomic_load_n(&may_be_early, __ATOMIC_SEQ_CST);
-}
-
-/*
- * Nothing comes before its deadline, but what was drained, where anything was, and
- * that says so. In any process of a test, so this ends it.
- */
-static inline void check_events(const struct twheel_event *ev, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		if (ev[i].expired_ns >= ev[i].deadline_ns ? ev[i].expirations :
-		    early_is_right() && !ev[i].expirations)
-			continue;
-		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations\n",
-			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations);
-		abort();
-	}
-}
-
-/* read(2), of events that are then looked at. */
-static inline ssize_t read_events(int fd, struct twheel_event *ev, size_t size)
-{
-	ssize_t ret = read(fd, ev, size);
-
-	if (ret > 0)
-		check_events(ev, ret / sizeof(*ev));
-	return ret;
-}
-
-/*
- * One read of up to @max events, waiting for the first. Returns how many, 0
- * if none came in time, or a negative errno.
- */
-static inline int take(int fd, struct twheel_event *ev, unsigned int max, int timeout_ms)
-{
-	ssize_t ret;
-
-	memset(ev, POISON, max * sizeof(*ev));
-	if (!readable(fd, timeout_ms))
-		return 0;
-	ret = read_events(fd, ev, max * sizeof(*ev));
-	if (ret < 0)
-		return -errno;
-	return ret % sizeof(*ev) ? -EBADMSG : (int)(ret / sizeof(*ev));
-}
-
-/* Reads until there are @n events or nothing comes for too long. */
-static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
-{
-	unsigned int have = 0;
-
-	while (have < n) {
-		int ret = take(fd, ev + have, n - have, PATIENCE_MS);
-
-		if (ret < 0)
-			return ret;
-		if (!ret)
-			break;
-		have += ret;
-	}
-	return have;
-}
-
-/* A wheel on a clock. Returns its descriptor, or -1. */
-static inline int wheel_on(int clock)
-{
-	struct twheel_setup s = {
-		.clock_id = clock,
-		.flags = clock == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
-	};
-	int fd = wheel_open(O_NONBLOCK);
-
-	if (fd >= 0 && call(fd, TWHEEL_IOC_SETUP, &s)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* Passes @fd over a socket, with a byte. Returns whether it went. */
-static inline bool send_fd(int socket, int fd)
-{
-	char control[CMSG_SPACE(sizeof(fd))] = {}, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(socket, &msg, 0) == 1;
-}
-
-/* What send_fd() has sent, or -1. */
-static inline int receive_fd(int socket)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1;
-
-	if (recvmsg(socket, &msg, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&msg))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
-	return fd;
 }
 
 /* A fresh one-shot timer; the test ends here if there is none. */
@@ -510,6 +153,24 @@ static inline struct twheel_info info(struct __test_metadata *_metadata, int fd)
 	return i;
 }
 
+/* A kept timer without a deadline. */
+static inline __u64 reserve(struct __test_metadata *_metadata, int fd, __u64 user_data)
+{
+	return add(_metadata, fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, user_data);
+}
+
+static inline struct table map_table(struct __test_metadata *_metadata, int fd)
+{
+	struct twheel_info i = info(_metadata, fd);
+	struct table t = { .fd = fd, .tick = i.tick_ns, .bytes = i.table_bytes };
+
+	ASSERT_TRUE(i.features & TWHEEL_FEATURE_TABLE);
+	t.head = map_at(fd, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	ASSERT_TRUE(t.head != MAP_FAILED);
+	t.slots = (void *)((char *)t.head + t.head->slots_offset);
+	return t;
+}
+
 /*
  * The conservation of armings and of expirations, which must hold at any
  * moment. Called by the teardown of every fixture.
@@ -518,15 +179,9 @@ static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_stats s = stats(_metadata, fd);
 
-	EXPECT_EQ(s.armings, s.expired + s.displaced + s.armed);
-	EXPECT_EQ(s.expired, s.delivered + s.withdrawn + s.unread);
+	EXPECT_TRUE(adds_up(&s))
+		tell_stats("not conserved", &s);
 	EXPECT_EQ(s.allocated, (__u64)list_all(fd));
-}
-
-/* Whether the timers are as before: all counts that only a verb may change. */
-static inline bool same_counts(const struct twheel_stats *a, const struct twheel_stats *b)
-{
-	return !memcmp(a, b, offsetof(struct twheel_stats, moved));
 }
 
 /*
@@ -558,11 +213,6 @@ static inline void *read_only(struct __test_metadata *_metadata, const void *dat
 	return p;
 }
 
-static inline bool is_root(void)
-{
-	return geteuid() == 0;
-}
-
 #define SKIP_UNLESS_ROOT() do { \
 	if (!is_root()) \
 		SKIP(return, "needs root"); \
@@ -587,30 +237,6 @@ static inline void drop_capability(struct __test_metadata *_metadata, unsigned i
 	data[cap / 32].effective &= ~(1U << cap % 32);
 	data[cap / 32].permitted &= ~(1U << cap % 32);
 	ASSERT_EQ(0, syscall(SYS_capset, &header, data));
-}
-
-/* A number from a file of one number, or -1. */
-static inline long long read_number(const char *path)
-{
-	long long value = -1;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return -1;
-	if (fscanf(f, "%lld", &value) != 1)
-		value = -1;
-	fclose(f);
-	return value;
-}
-
-static inline bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
 }
 
 #endif /* TWHEEL_TEST_H */

@@ -291,15 +291,6 @@ TEST_F(moved, backward_in_storm)
 	free(ev);
 }
 
-static void on_cpu(struct __test_metadata *_metadata, int nr)
-{
-	cpu_set_t cpu;
-
-	CPU_ZERO(&cpu);
-	CPU_SET(nr, &cpu);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
-}
-
 /*
  * Backward while the softirq is between two wheels that are due: it goes on by what
  * the clock was when it began, by which these are due for as long as it lasts. The
@@ -320,12 +311,12 @@ TEST_F(moved, backward_in_softirq)
 		ASSERT_GE(fds[i], 0);
 	}
 	for (n = 0; n < STEPS; n++) {
-		on_cpu(_metadata, 0);
+		ASSERT_TRUE(pin(0));
 		deadline = now(variant->clock) + 100 * NS_PER_MS;
 		for (i = 0; i < WHEELS; i++)
 			add(_metadata, fds[i], deadline, TWHEEL_ABSTIME, n);
 		if (CPU_COUNT(&all) > 1)
-			on_cpu(_metadata, 1);
+			ASSERT_TRUE(pin(1));
 		for (i = 0; i < WHEELS; i++)
 			before[i] = stats(_metadata, fds[i]).wakeups;
 		while (now(variant->clock) < deadline + n * 50 * NS_PER_US)

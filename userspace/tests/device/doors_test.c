@@ -3,7 +3,7 @@
  * Two doors to one room: what is done through the table is what the ioctls
  * find, and the other way round. Periodic timers and clocks through the table.
  */
-#include "table.h"
+#include "twheel_test.h"
 
 #include <sched.h>
 

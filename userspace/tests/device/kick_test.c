@@ -3,7 +3,7 @@
  * Arming, moving and disarming by one exchange; what the kernel publishes, and
  * KICK where it has to be told.
  */
-#include "table.h"
+#include "twheel_test.h"
 
 #include <sys/epoll.h>
 #include <sys/ptrace.h>

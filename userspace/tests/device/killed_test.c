@@ -3,7 +3,7 @@
  * A program that is killed in a call on very many timers is gone soon, and not when all
  * of these are done. What the call has not come to is as it was.
  */
-#include "table.h"
+#include "twheel_test.h"
 
 #include <sched.h>
 

@@ -5,7 +5,6 @@
  * only where the deadline comes before it.
  */
 #include "bystander.h"
-#include "table.h"
 
 FIXTURE(marks) {
 	int fd;

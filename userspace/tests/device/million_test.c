@@ -4,20 +4,9 @@
  */
 #include "twheel_test.h"
 
-#include <sched.h>
-
 #define MILLION		1000000U
 /* Seconds of them, more than it takes. */
 #define BYSTANDERS	10000
-
-static void run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
 
 struct ender {
 	pthread_t thread;
@@ -48,7 +37,7 @@ static void *end_all(void *arg)
 {
 	struct ender *e = arg;
 
-	run_on(0);
+	pin(0);
 	e->result = start_bystander(e->bystander);
 	if (!e->result)
 		e->result = e->mode ? drain(e->fd, e->mode) : close(e->fd);
@@ -68,9 +57,9 @@ static __u64 usual_lateness(struct __test_metadata *_metadata)
 		struct twheel_stats s;
 
 		ASSERT_GE(fd, 0);
-		run_on(0);
+		pin(0);
 		ASSERT_EQ(0, start_bystander(fd));
-		run_on(1);
+		pin(1);
 		sleep_ms(100);
 		s = stats(_metadata, fd);
 		EXPECT_GT(s.expired, 0);

@@ -5,7 +5,6 @@
  * said. And what is written there, at whatever moment, harms this wheel only.
  */
 #include "bystander.h"
-#include "table.h"
 
 #include <sched.h>
 
@@ -36,28 +35,6 @@ FIXTURE_TEARDOWN(table_race)
 	expect_conserved(_metadata, self->fd);
 	unmap_table(&self->t);
 	close(self->fd);
-}
-
-static void spin_ns(__u64 ns)
-{
-	__u64 end = now(CLOCK_MONOTONIC) + ns;
-
-	while (now(CLOCK_MONOTONIC) < end)
-		;
-}
-
-/*
- * The wheel is turned where it was programmed. So that it runs beside us and
- * not in our place, that is done on one processor and the rest on the other.
- */
-static void run_on(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	/* If there is only one it remains a test, if not much of a race. */
-	sched_setaffinity(0, sizeof(set), &set);
 }
 
 static bool stopped(const bool *stop)
@@ -553,10 +530,13 @@ TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 		__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS, end;
 
 		f.stop = false;
-		/* It is on the wheel when the flipping begins. */
-		run_on(1);
+		/*
+		 * It is on the wheel when the flipping begins. That turns where it was
+		 * programmed: so beside us and not in our place, if there are two processors.
+		 */
+		pin(1);
 		arm(&self->t, id, deadline);
-		run_on(0);
+		pin(0);
 		ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
 		/* Not spinning: the processor is the flipper's. */
 		sleep_ms(3);
@@ -598,11 +578,11 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 		__u64 tick = (now(CLOCK_MONOTONIC) + 4 * NS_PER_MS) & ~(self->t.tick - 1);
 		__u64 end;
 
-		run_on(1);
+		pin(1);
 		for (i = 0; i < N; i++)
 			swap_word(&self->t.slots[slots[i]], tick);
 		kick_slots(self->fd, slots, N);
-		run_on(0);
+		pin(0);
 		/* When the first has gone, the rest is on its way. */
 		while (now(CLOCK_MONOTONIC) < tick || (word(&self->t.slots[slots[0]]) &&
 						       word(&self->t.slots[slots[N - 1]])))
@@ -657,7 +637,7 @@ static void *kick_each_round(void *arg)
 	struct duel *d = arg;
 	unsigned int round;
 
-	run_on(1);
+	pin(1);
 	for (round = 1; round <= DUEL_ROUNDS; round++) {
 		__u64 start;
 
@@ -677,7 +657,7 @@ static void start_duel(struct __test_metadata *_metadata, struct duel *d, int fd
 	*d = (struct duel) { .fd = fd };
 	for (i = 0; i < DUEL_SLOTS; i++)
 		d->slots[i] = reserve(_metadata, fd, i);
-	run_on(0);
+	pin(0);
 	ASSERT_EQ(0, pthread_create(&d->thread, NULL, kick_each_round, d));
 }
 

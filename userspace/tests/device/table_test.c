@@ -3,7 +3,7 @@
  * The mapping of the deadline table: what can be mapped, what it says of
  * itself, who shares it and for how long.
  */
-#include "table.h"
+#include "twheel_test.h"
 
 #include <sys/mount.h>
 #include <sys/personality.h>

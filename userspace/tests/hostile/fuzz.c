@@ -595,6 +595,14 @@ static void run_mapping(const struct step *s)
 	}
 }
 
+static void set_bit_of(__u64 *bits, __u32 nr)
+{
+	__u64 bit = 1ULL << nr % 64;
+
+	if (!(__atomic_load_n(&bits[nr / 64], __ATOMIC_RELAXED) & bit))
+		__atomic_fetch_or(&bits[nr / 64], bit, __ATOMIC_SEQ_CST);
+}
+
 static void mark_slot(unsigned int map, __u32 slot)
 {
 	char *at = me.map[map].at;

@@ -104,7 +104,7 @@ static void one_life(__u64 *seed, size_t bytes)
 		/* It is still there, and so are its timers. */
 		swap_word((struct twheel_slot *)((char *)p + PAGE), 1);
 		if (next_random(seed) & 1)
-			scatter_marks(all_marks(&t), all_summary(&t), 1, next_random(seed));
+			scatter_marks(marks_of(&t, 0), summary_of(&t, 0), 1, next_random(seed));
 		munmap(p, bytes);
 	}
 }
@@ -162,9 +162,9 @@ static void busy(__u64 seed, int inherited)
 		if (t.head != MAP_FAILED) {
 			t.slots = (void *)((char *)t.head + t.head->slots_offset);
 			for (n = 0; n < 100; n++)
-				arm_by_mark(&t, n, now(CLOCK_MONOTONIC) +
-					    next_random(&seed) % NS_PER_MS);
-			scatter_marks(all_marks(&t), all_summary(&t), 2, next_random(&seed));
+				arm_marked(&t, n, now(CLOCK_MONOTONIC) +
+					   next_random(&seed) % NS_PER_MS);
+			scatter_marks(marks_of(&t, 0), summary_of(&t, 0), 2, next_random(&seed));
 		}
 		drain(fd, next_random(&seed) & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
 		read_now(fd, ev, ARRAY_SIZE(ev));
@@ -324,7 +324,7 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 		close(fd);
 		swap_word(slot_of(&t, ids[0]), now(CLOCK_MONOTONIC) + NS_PER_MS / 8);
 		/* The turn for the other timer sees it, or nobody any more. */
-		set_mark(&t, ids[0]);
+		mark(&t, ids[0]);
 		if (i % 16 == 0) {
 			pid = fork();
 			ASSERT_GE(pid, 0);

@@ -740,7 +740,10 @@ static void mark_turn_prepare(struct race *r)
 
 static void do_arm_by_mark(struct race *r)
 {
-	r->ra = arm_by_mark(&r->t, r->id[1], r->at + 2 * r->t.tick);
+	__u64 deadline = r->at + 2 * r->t.tick;
+
+	swap_word(slot_of(&r->t, r->id[1]), deadline);
+	r->ra = mark_armed(&r->t, r->id[1], deadline);
 }
 
 static enum outcome mark_turn_judge(struct race *r)
@@ -954,7 +957,7 @@ static void do_arm_other(struct race *r)
 		r->ra = kick(r->other, r->id[0]);
 		return;
 	}
-	set_mark(&r->map, r->id[0]);
+	mark(&r->map, r->id[0]);
 	r->ra = turn_now(r->other);
 }
 
@@ -1077,7 +1080,7 @@ PAIR(flips_kick, exchange_kick_prepare, do_flips, do_kick_b, flips_kick_judge, 1
 static void do_mark_past(struct race *r)
 {
 	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
-	set_mark(&r->t, r->id[0]);
+	mark(&r->t, r->id[0]);
 }
 
 static void do_turn_b(struct race *r)
@@ -1111,11 +1114,11 @@ static void do_flip_marks(struct race *r)
 
 	for (i = 0; i < n; i++) {
 		swap_word(slot, i % 3 ? r->begun + HOUR * (i % 2) : i % 2);
-		scatter_marks(all_marks(&r->t), all_summary(&r->t), 2, next_random(&r->seed));
+		scatter_marks(marks_of(&r->t, 0), summary_of(&r->t, 0), 2, next_random(&r->seed));
 	}
 	r->word = 2 + r->loop % 1000;
 	swap_word(slot, r->word);
-	set_mark(&r->t, r->id[0]);
+	mark(&r->t, r->id[0]);
 }
 
 static enum outcome flip_marks_judge(struct race *r)
@@ -1151,7 +1154,7 @@ static void armed_over_prepare(struct race *r)
 		wrong(r, "REARM");
 	r->word = r->begun + HOUR;
 	swap_word(slot_of(&r->t, r->id[0]), r->word);
-	set_mark(&r->t, r->id[0]);
+	mark(&r->t, r->id[0]);
 	conserved(r->fd, &r->before);
 }
 
@@ -1191,7 +1194,7 @@ static void unread_prepare(struct race *r)
 static void do_arm_over(struct race *r)
 {
 	swap_word(slot_of(&r->t, r->id[0]), r->word);
-	set_mark(&r->t, r->id[0]);
+	mark(&r->t, r->id[0]);
 }
 
 static enum outcome unread_judge(struct race *r)
@@ -1357,7 +1360,7 @@ static void fault_kick_prepare(struct race *r)
 static void do_mark_other(struct race *r)
 {
 	swap_word(slot_of(&r->map, r->id[0]), 1);
-	set_mark(&r->map, r->id[0]);
+	mark(&r->map, r->id[0]);
 }
 
 static void do_turn_other(struct race *r)

@@ -559,7 +559,7 @@ static void mark_attack(unsigned int nr)
 			exit(1);
 		t.slots = (void *)((char *)t.head + t.head->slots_offset);
 	}
-	scatter_marks(all_marks(&t), all_summary(&t), lines,
+	scatter_marks(marks_of(&t, 0), summary_of(&t, 0), lines,
 		      nr ? next_random(&random) : 4 * (random++ % 2));
 	/* Armed for now, so that marks are not all that there is to do. */
 	for (i = nr; i < 64; i += ATTACKERS)

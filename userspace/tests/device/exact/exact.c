@@ -6,7 +6,7 @@
  *
  * Elsewhere the bounds mean nothing, and a run would take days.
  */
-#include "table.h"
+#include "twheel_test.h"
 
 #include <sched.h>
 #include <sys/time.h>
