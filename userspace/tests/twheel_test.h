@@ -76,6 +76,15 @@ static __attribute__((constructor)) void interrupt_children(void)
 		pthread_atfork(NULL, NULL, be_interrupted);
 }
 
+/* A wheel, until close_wheel(). */
+static inline int open_wheel(struct __test_metadata *_metadata, int flags)
+{
+	int fd = wheel_open(flags);
+
+	ASSERT_GE(fd, 0);
+	return fd;
+}
+
 /* A fresh one-shot timer; the test ends here if there is none. */
 static inline __u64 add(struct __test_metadata *_metadata, int fd, __u64 deadline,
 			__u32 flags, __u64 user_data)
@@ -183,6 +192,37 @@ static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
 		tell_stats("not conserved", &s);
 	EXPECT_EQ(s.allocated, (__u64)list_all(fd));
 }
+
+static inline void close_wheel(struct __test_metadata *_metadata, int fd)
+{
+	expect_conserved(_metadata, fd);
+	close(fd);
+}
+
+/* The wheel of @t as well. */
+static inline void close_table(struct __test_metadata *_metadata, struct table *t)
+{
+	expect_conserved(_metadata, t->fd);
+	unmap_table(t);
+	close(t->fd);
+}
+
+/* A fixture that is a wheel, and one that is a wheel and its table. */
+#define WHEEL_FIXTURE(name, flags)						\
+	struct __test_metadata;							\
+	FIXTURE(name) { int fd; };						\
+	FIXTURE_SETUP(name) { self->fd = open_wheel(_metadata, flags); }	\
+	FIXTURE_TEARDOWN(name) { close_wheel(_metadata, self->fd); }
+
+#define TABLE_FIXTURE(name)							\
+	struct __test_metadata;							\
+	FIXTURE(name) { int fd; struct table t; };				\
+	FIXTURE_SETUP(name)							\
+	{									\
+		self->fd = open_wheel(_metadata, O_NONBLOCK);			\
+		self->t = map_table(_metadata, self->fd);			\
+	}									\
+	FIXTURE_TEARDOWN(name) { close_table(_metadata, &self->t); }
 
 /*
  * Two neighbouring pages; the second has @prot. Returns the address of the

@@ -6,21 +6,7 @@
 
 #include <sys/time.h>
 
-FIXTURE(many) {
-	int fd;
-};
-
-FIXTURE_SETUP(many)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(many)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(many, O_NONBLOCK)
 
 /* A batch of nothing does nothing, whatever its address. */
 TEST_F(many, batch_empty)

@@ -53,8 +53,7 @@ FIXTURE_SETUP(set)
 FIXTURE_TEARDOWN(set)
 {
 	set_wall_clock(_metadata, self->base + now(CLOCK_MONOTONIC));
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* Forward: what has become due expires at once, by the clock as it is now. */
@@ -260,8 +259,7 @@ FIXTURE_SETUP(moved)
 FIXTURE_TEARDOWN(moved)
 {
 	set_wall_clock(_metadata, self->base + now(CLOCK_MONOTONIC));
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* Backward in the middle of a storm: what has not been taken off the wheel yet waits. */
@@ -434,8 +432,7 @@ FIXTURE_SETUP(namespace)
 
 FIXTURE_TEARDOWN(namespace)
 {
-	expect_conserved(_metadata, self->outside);
-	close(self->outside);
+	close_wheel(_metadata, self->outside);
 }
 
 /* Runs @check in a process within the namespace, and fails with it. */
@@ -514,8 +511,7 @@ static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 ou
 	EXPECT_GE(now(clock), outside + offset);
 	EXPECT_LT(now(clock), outside + offset + PATIENCE_MS * NS_PER_MS);
 	check_clock(_metadata, fd, clock, 0);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 }
 
 TEST_F(namespace, opened_inside)
@@ -557,8 +553,7 @@ TEST_F(namespace, used_outside)
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	check_clock(_metadata, fd, variant->clock, self->offset);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 }
 
 TEST_HARNESS_MAIN

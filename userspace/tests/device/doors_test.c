@@ -22,17 +22,14 @@ FIXTURE(doors) {
 
 FIXTURE_SETUP(doors)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
 }
 
 FIXTURE_TEARDOWN(doors)
 {
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 /* Nor does poll() say so. */
@@ -286,8 +283,7 @@ FIXTURE_SETUP(unread)
 {
 	struct twheel_timer t;
 
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
 	self->id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -302,9 +298,7 @@ FIXTURE_SETUP(unread)
 FIXTURE_TEARDOWN(unread)
 {
 	EXPECT_TRUE(nothing_to_read(self->fd));
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 /* The event of the first arming, which nobody has withdrawn. */
@@ -425,8 +419,7 @@ VARIANT(periodic, not_kept, .flags = 0);
 
 FIXTURE_SETUP(periodic)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	self->first = now(CLOCK_MONOTONIC) + AHEAD;
 	self->id = add_periodic(_metadata, self->fd, self->first, PERIOD,
@@ -436,9 +429,7 @@ FIXTURE_SETUP(periodic)
 
 FIXTURE_TEARDOWN(periodic)
 {
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 static bool on_grid(__u64 first, __u64 deadline)
@@ -809,9 +800,7 @@ static void set_clock(struct __test_metadata *_metadata, __u64 base, long long n
 FIXTURE_TEARDOWN(wall_clock)
 {
 	set_clock(_metadata, self->base, 0);
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 /* Forward: what has become due by its word expires at once, and only that. */

@@ -56,8 +56,7 @@ FIXTURE_SETUP(clock)
 		.flags = variant->id == CLOCK_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
 	};
 
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	ASSERT_EQ(variant->id, s.clock_id);
 	self->id = variant->id;
@@ -66,8 +65,7 @@ FIXTURE_SETUP(clock)
 
 FIXTURE_TEARDOWN(clock)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /*
@@ -204,21 +202,7 @@ TEST_F_TIMEOUT(clock, lateness, 60)
 	EXPECT_GT(stats(_metadata, self->fd).cascaded, 0);
 }
 
-FIXTURE(expiry) {
-	int fd;
-};
-
-FIXTURE_SETUP(expiry)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(expiry)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(expiry, O_NONBLOCK)
 
 /* What was due before is read before, also where a past deadline is armed later. */
 TEST_F(expiry, past_comes_last)
@@ -382,11 +366,10 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	struct twheel_event *ev = calloc(4096, sizeof(*ev));
 	unsigned char *seen = calloc(STORM, 1);
 	unsigned int got = 0, others = 0, i;
-	int other = wheel_open(O_NONBLOCK);
+	int other = open_wheel(_metadata, O_NONBLOCK);
 	__u64 before, instant;
 	struct pollfd p[2];
 
-	ASSERT_GE(other, 0);
 	instant = arm_storm(_metadata, self->fd, STORM);
 	/* Before, during and after. */
 	for (i = 0; i < BYSTANDERS; i++)
@@ -422,8 +405,7 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	EXPECT_EQ(BYSTANDERS, others);
 	/* Portions of a thousand at the most. */
 	EXPECT_GT(stats(_metadata, self->fd).wakeups - before, STORM / 1000);
-	expect_conserved(_metadata, other);
-	close(other);
+	close_wheel(_metadata, other);
 	free(seen);
 	free(ev);
 }
@@ -528,8 +510,7 @@ FIXTURE_SETUP(idle)
 	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
 		struct twheel_setup s = idle_shapes[i];
 
-		self->fd[i] = wheel_open(O_NONBLOCK);
-		ASSERT_GE(self->fd[i], 0);
+		self->fd[i] = open_wheel(_metadata, O_NONBLOCK);
 		ASSERT_EQ(0, call(self->fd[i], TWHEEL_IOC_SETUP, &s));
 	}
 }
@@ -538,10 +519,8 @@ FIXTURE_TEARDOWN(idle)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++) {
-		expect_conserved(_metadata, self->fd[i]);
-		close(self->fd[i]);
-	}
+	for (i = 0; i < ARRAY_SIZE(idle_shapes); i++)
+		close_wheel(_metadata, self->fd[i]);
 }
 
 /* G7: 100,000 timers an hour away wake nobody. */

@@ -17,15 +17,13 @@ FIXTURE(fault) {
 
 FIXTURE_SETUP(fault)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 42);
 }
 
 FIXTURE_TEARDOWN(fault)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 struct command {
@@ -258,11 +256,10 @@ TEST_F(fault, unread_survives_read_only)
 TEST(setup_read_only)
 {
 	struct twheel_setup s = { .tick_ns = 1 << 24, .slot_bits = 8, .max_timers = 7 };
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_info before, after;
 	size_t missing;
 
-	ASSERT_GE(fd, 0);
 	before = info(_metadata, fd);
 	EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, read_only(_metadata, &s, sizeof(s))));
 	after = info(_metadata, fd);

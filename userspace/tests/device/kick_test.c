@@ -10,24 +10,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-FIXTURE(kick) {
-	int fd;
-	struct table t;
-};
-
-FIXTURE_SETUP(kick)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-	self->t = map_table(_metadata, self->fd);
-}
-
-FIXTURE_TEARDOWN(kick)
-{
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
-}
+TABLE_FIXTURE(kick)
 
 /* The one event there is: of @id, for @deadline, not early, and nothing after it. */
 static void expect_event(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline)

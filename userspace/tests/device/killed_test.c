@@ -46,8 +46,7 @@ FIXTURE_SETUP(killed)
 {
 	struct many *m = &self->many;
 
-	m->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(m->fd, 0);
+	m->fd = open_wheel(_metadata, O_NONBLOCK);
 	m->table = map_table(_metadata, m->fd);
 	m->bytes = MANY * sizeof(struct twheel_op);
 	m->area = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,

@@ -13,17 +13,14 @@ FIXTURE(marks) {
 
 FIXTURE_SETUP(marks)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	ASSERT_TRUE(self->t.head->features & TWHEEL_FEATURE_MARKS);
 }
 
 FIXTURE_TEARDOWN(marks)
 {
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 /* The end of the tick that @deadline is in: the wheel turns then at the latest. */

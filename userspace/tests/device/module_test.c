@@ -39,12 +39,11 @@ TEST(parameters_take_effect)
 		TWHEEL_PARAMS "min_tick_ns",
 	};
 	struct twheel_setup s = { 0 };
-	int old = wheel_open(O_NONBLOCK), fd;
+	int old = open_wheel(_metadata, O_NONBLOCK), fd;
 	long long values[ARRAY_SIZE(paths)];
 	unsigned int i;
 
 	SKIP_UNLESS_ROOT();
-	ASSERT_GE(old, 0);
 	for (i = 0; i < ARRAY_SIZE(paths); i++)
 		values[i] = read_number(paths[i]);
 	EXPECT_TRUE(set_parameter(paths[0], 77));
@@ -241,8 +240,7 @@ TEST_F(loading, minor_is_taken)
 	EXPECT_NE(MINOR, misc_minor("twheel"));
 	ASSERT_EQ(0, stat(TWHEEL_DEVICE, &st));
 	EXPECT_EQ(misc_minor("twheel"), (int)minor(st.st_rdev));
-	fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(fd, 0);
+	fd = open_wheel(_metadata, O_NONBLOCK);
 	add(_metadata, fd, HOUR, 0, 0);
 	close(fd);
 	while ((len = read(log, record, sizeof(record) - 1)) > 0) {
@@ -264,8 +262,7 @@ TEST(usable_as_nobody)
 	int fd;
 
 	be_nobody(_metadata);
-	fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(fd, 0);
+	fd = open_wheel(_metadata, O_NONBLOCK);
 	add(_metadata, fd, 10 * NS_PER_MS, 0, 1);
 	id = add(_metadata, fd, HOUR, TWHEEL_KEEP, 2);
 	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
@@ -276,8 +273,7 @@ TEST(usable_as_nobody)
 	EXPECT_EQ(1000, drain(fd, TWHEEL_DRAIN_CANCEL));
 	s = stats(_metadata, fd);
 	EXPECT_EQ(0, s.allocated);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 }
 
 /* G11: rmmod is refused while a wheel is open. */
@@ -287,8 +283,7 @@ TEST(unload_while_open)
 	int fd, copy;
 
 	SKIP_UNLESS_ROOT();
-	fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(fd, 0);
+	fd = open_wheel(_metadata, O_NONBLOCK);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
 	/* delete_module(2) says EWOULDBLOCK for a module in use. */
 	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
@@ -312,8 +307,7 @@ TEST(unload_while_sent)
 	int copy, pair[2];
 
 	SKIP_UNLESS_ROOT();
-	copy = wheel_open(O_NONBLOCK);
-	ASSERT_GE(copy, 0);
+	copy = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	ASSERT_TRUE(send_fd(pair[0], copy));
 	close(copy);
@@ -398,9 +392,8 @@ TEST_F_TIMEOUT(memory, kill_with_timers, 120)
 		pid = fork();
 		ASSERT_GE(pid, 0);
 		if (!pid) {
-			int fd = wheel_open(O_NONBLOCK);
+			int fd = open_wheel(_metadata, O_NONBLOCK);
 
-			ASSERT_GE(fd, 0);
 			add_many(_metadata, fd, N, round & 1 ? HOUR : 300 * NS_PER_MS, 0, 0,
 				 NULL);
 			if (write(pair[1], "x", 1) == 1)
@@ -433,9 +426,8 @@ TEST_F_TIMEOUT(memory, open_and_close, 120)
 	unsigned int i;
 
 	for (i = 0; i < 10500; i++) {
-		int fd = wheel_open(O_NONBLOCK);
+		int fd = open_wheel(_metadata, O_NONBLOCK);
 
-		ASSERT_GE(fd, 0);
 		/* Armed far away, for soon, and unread. */
 		if (i % 5 == 0) {
 			add(_metadata, fd, HOUR, 0, 0);
@@ -462,8 +454,7 @@ TEST_F_TIMEOUT(memory, many_wheels, 120)
 	int fds[WHEELS];
 
 	for (i = 0; i < WHEELS; i++) {
-		fds[i] = wheel_open(O_NONBLOCK);
-		ASSERT_GE(fds[i], 0);
+		fds[i] = open_wheel(_metadata, O_NONBLOCK);
 		add(_metadata, fds[i], (10 + i % 20) * NS_PER_MS, 0, i);
 	}
 	for (i = 0; i < WHEELS; i++) {
@@ -483,10 +474,9 @@ TEST_F_TIMEOUT(memory, many_wheels, 120)
 TEST_F_TIMEOUT(memory, cancelled_timers, 120)
 {
 	enum { N = 300000 };
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	long long before, full, again, after;
 
-	ASSERT_GE(fd, 0);
 	/* What the program itself needs, and a first chunk. */
 	add_many(_metadata, fd, 5000, HOUR, 0, 0, NULL);
 	EXPECT_EQ(5000, drain(fd, TWHEEL_DRAIN_CANCEL));
@@ -517,12 +507,11 @@ static void register_without_end(struct __test_metadata *_metadata)
 {
 	struct twheel_setup s = { .max_timers = 1000000 };
 	static struct twheel_op ops[256];
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	unsigned int i, total = 0, refused = 0;
 	struct twheel_stats st;
 	__u64 first;
 
-	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	first = add(_metadata, fd, HOUR, TWHEEL_KEEP, 5);
 	expect_conserved(_metadata, fd);
@@ -574,13 +563,12 @@ static void register_without_end(struct __test_metadata *_metadata)
  */
 TEST_F_TIMEOUT(memory, cgroup, 120)
 {
-	int fd = wheel_open(O_NONBLOCK), status;
+	int fd = open_wheel(_metadata, O_NONBLOCK), status;
 	char text[32];
 	__u64 id;
 	pid_t pid;
 
 	SKIP_UNLESS_ROOT();
-	ASSERT_GE(fd, 0);
 	id = add(_metadata, fd, HOUR, 0, 5);
 	if (access(CGROUP "/cgroup.controllers", F_OK) &&
 	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
@@ -605,8 +593,7 @@ TEST_F_TIMEOUT(memory, cgroup, 120)
 	/* Our wheel did not notice. */
 	EXPECT_EQ(TWHEEL_ARMED, state(fd, id));
 	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 }
 
 TEST_HARNESS_MAIN

@@ -6,21 +6,7 @@
 
 #define PERIOD	(5 * NS_PER_MS)
 
-FIXTURE(period) {
-	int fd;
-};
-
-FIXTURE_SETUP(period)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(period)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(period, O_NONBLOCK)
 
 /* Fixed rate: each event is for deadline + k * period exactly, and no period is left out. */
 TEST_F(period, fixed_rate)

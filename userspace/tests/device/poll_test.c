@@ -17,8 +17,7 @@ FIXTURE(polling) {
 
 FIXTURE_SETUP(polling)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->ep = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_GE(self->ep, 0);
 }
@@ -316,9 +315,8 @@ TEST_F(polling, epoll_and_close)
 	unsigned int i;
 
 	for (i = 0; i < 200; i++) {
-		int fd = wheel_open(O_NONBLOCK);
+		int fd = open_wheel(_metadata, O_NONBLOCK);
 
-		ASSERT_GE(fd, 0);
 		watch(_metadata, self->ep, fd, EPOLLIN | (i & 1 ? EPOLLET : 0));
 		add(_metadata, fd, i % 4 * 300000, 0, 0);
 		if (i & 2)
@@ -370,8 +368,7 @@ TEST_F(polling, sigio_information)
 	EXPECT_EQ(POLLIN | POLLRDNORM, si.si_band & ~POLLMSG);
 	/* A file that goes with its owner set is forgotten. */
 	close(self->fd);
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 }
 
 /* The little of io_uring that is needed here. */

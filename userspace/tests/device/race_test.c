@@ -7,21 +7,7 @@
 
 #define EVENT	sizeof(struct twheel_event)
 
-FIXTURE(race) {
-	int fd;
-};
-
-FIXTURE_SETUP(race)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(race)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(race, O_NONBLOCK)
 
 /*
  * A thread that reads all there is and counts the events by user_data, until
@@ -448,9 +434,8 @@ TEST_F(race, close_and_expiry)
 	unsigned int i;
 
 	for (i = 0; i < 200; i++) {
-		int fd = wheel_open(O_NONBLOCK);
+		int fd = open_wheel(_metadata, O_NONBLOCK);
 
-		ASSERT_GE(fd, 0);
 		add_many(_metadata, fd, 300, now(CLOCK_MONOTONIC) + NS_PER_MS, TWHEEL_ABSTIME, 0,
 			 NULL);
 		spin_ns(next_random(&seed) % (2 * NS_PER_MS));

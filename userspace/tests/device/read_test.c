@@ -10,22 +10,7 @@
 
 #define EVENT	sizeof(struct twheel_event)
 
-FIXTURE(reading) {
-	int fd;
-};
-
-/* Blocking: most of what is tested here needs it. */
-FIXTURE_SETUP(reading)
-{
-	self->fd = wheel_open(0);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(reading)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(reading, 0)
 
 static void unread(struct __test_metadata *_metadata, int fd, unsigned int n)
 {
@@ -181,10 +166,9 @@ TEST_F(reading, write)
 /* EAGAIN: nothing is unread, O_NONBLOCK from open(). */
 TEST_F(reading, nonblock_by_open)
 {
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_event ev;
 
-	ASSERT_GE(fd, 0);
 	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(EAGAIN, errno);
 	add(_metadata, fd, HOUR, 0, 0);
@@ -496,10 +480,9 @@ TEST_F(reading, killed)
 /* The file lives on in a blocked read after its descriptor was closed. */
 TEST_F(reading, close_while_blocked)
 {
-	int fd = wheel_open(0);
+	int fd = open_wheel(_metadata, 0);
 	struct reader r;
 
-	ASSERT_GE(fd, 0);
 	add(_metadata, fd, 200 * NS_PER_MS, 0, 31);
 	start_reader(_metadata, &r, fd);
 	EXPECT_EQ(0, close(fd));
@@ -688,8 +671,7 @@ TEST_F(reading, ping_pong)
 	int other, status;
 	pid_t pid;
 
-	other = wheel_open(0);
-	ASSERT_GE(other, 0);
+	other = open_wheel(_metadata, 0);
 	pid = fork();
 	ASSERT_GE(pid, 0);
 	if (!pid) {
@@ -765,10 +747,9 @@ TEST_F(reading, fork_shares)
 /* The wheel lives until its last holder is gone: a child goes on when the parent has closed. */
 TEST_F(reading, child_outlives_parent)
 {
-	int fd = wheel_open(0), status;
+	int fd = open_wheel(_metadata, 0), status;
 	pid_t pid;
 
-	ASSERT_GE(fd, 0);
 	add(_metadata, fd, 200 * NS_PER_MS, 0, 7);
 	pid = fork();
 	ASSERT_GE(pid, 0);
@@ -785,11 +766,10 @@ TEST_F(reading, child_outlives_parent)
 /* SCM_RIGHTS: a wheel under way in a message lives, and works after its sender closed it. */
 TEST_F(reading, passed_by_message)
 {
-	int fd = wheel_open(0), pair[2];
+	int fd = open_wheel(_metadata, 0), pair[2];
 	struct twheel_event ev;
 	__u64 id;
 
-	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	id = add(_metadata, fd, 50 * NS_PER_MS, TWHEEL_KEEP, 8);
 	ASSERT_TRUE(send_fd(pair[0], fd));
@@ -805,8 +785,7 @@ TEST_F(reading, passed_by_message)
 	add(_metadata, fd, 0, 0, 9);
 	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
 	EXPECT_EQ(9, ev.user_data);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 	close(pair[1]);
 }
 

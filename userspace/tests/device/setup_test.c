@@ -6,21 +6,7 @@
 
 #include <sched.h>
 
-FIXTURE(setup) {
-	int fd;
-};
-
-FIXTURE_SETUP(setup)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(setup)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(setup, O_NONBLOCK)
 
 static int shape(int fd, struct twheel_setup *s)
 {
@@ -360,13 +346,12 @@ TEST_F(setup, max_timers)
 	for (l = 0; l < ARRAY_SIZE(limits); l++) {
 		struct twheel_setup s = { .max_timers = limits[l] };
 		struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
-		int fd = wheel_open(O_NONBLOCK);
+		int fd = open_wheel(_metadata, O_NONBLOCK);
 		struct twheel_stats before, after;
 		struct twheel_op ops[3];
 		__u64 ids[200];
 		unsigned int i;
 
-		ASSERT_GE(fd, 0);
 		ASSERT_EQ(0, shape(fd, &s));
 		EXPECT_EQ(limits[l], s.max_timers);
 		add_many(_metadata, fd, limits[l], HOUR, 0, 0, ids);
@@ -395,8 +380,7 @@ TEST_F(setup, max_timers)
 		EXPECT_EQ(0, ops[1].result);
 		EXPECT_EQ(0, ops[2].result);
 		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
-		expect_conserved(_metadata, fd);
-		close(fd);
+		close_wheel(_metadata, fd);
 	}
 }
 
@@ -438,16 +422,14 @@ VARIANT(geometry, coarse_tick, .s = { .tick_ns = 1 << 25, .slot_bits = 4 });
 
 FIXTURE_SETUP(geometry)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->s = variant->s;
 	ASSERT_EQ(0, shape(self->fd, &self->s));
 }
 
 FIXTURE_TEARDOWN(geometry)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* In every geometry each timer expires once, never early, in order; beyond the horizon too. */

@@ -24,17 +24,14 @@ FIXTURE_SETUP(table_race)
 	/* As many looks in a second as anybody may have. */
 	struct twheel_setup s = { .tick_ns = 100 * NS_PER_US };
 
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	self->t = map_table(_metadata, self->fd);
 }
 
 FIXTURE_TEARDOWN(table_race)
 {
-	expect_conserved(_metadata, self->fd);
-	unmap_table(&self->t);
-	close(self->fd);
+	close_table(_metadata, &self->t);
 }
 
 static bool stopped(const bool *stop)
@@ -818,8 +815,7 @@ static void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *
 	EXPECT_EQ(NULL, n->wrong)
 		TH_LOG("the neighbour: %s", n->wrong);
 	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
-	expect_conserved(_metadata, n->fd);
-	close(n->fd);
+	close_wheel(_metadata, n->fd);
 }
 
 /*

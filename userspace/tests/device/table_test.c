@@ -19,8 +19,7 @@ FIXTURE(table) {
 
 FIXTURE_SETUP(table)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 }
 
 FIXTURE_TEARDOWN(table)
@@ -28,8 +27,7 @@ FIXTURE_TEARDOWN(table)
 	/* Some tests have closed it themselves. */
 	if (self->fd < 0)
 		return;
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* How many bytes of whole pages hold @bytes. */
@@ -769,8 +767,7 @@ TEST_F(table, page_in_pipe)
 	ASSERT_EQ(PAGE, vmsplice(pipes[1], &iov, 1, 0));
 	unmap_table(&t);
 	close(self->fd);
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	/* What was freed is given out again. */
 	t = map_table(_metadata, self->fd);
 	memset(t.slots, POISON, t.bytes - PAGE);

@@ -4,21 +4,7 @@
  */
 #include "twheel_test.h"
 
-FIXTURE(timer) {
-	int fd;
-};
-
-FIXTURE_SETUP(timer)
-{
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
-}
-
-FIXTURE_TEARDOWN(timer)
-{
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
-}
+WHEEL_FIXTURE(timer, O_NONBLOCK)
 
 /* REGISTER arms: the id and the absolute deadline come back, and later the event. */
 TEST_F(timer, register_relative)
@@ -608,11 +594,10 @@ TEST_F(timer, counts)
 /* Two wheels know nothing of each other. */
 TEST_F(timer, wheels_are_separate)
 {
-	int other = wheel_open(O_NONBLOCK);
+	int other = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_event ev;
 	__u64 id;
 
-	ASSERT_GE(other, 0);
 	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
 	EXPECT_FALSE(readable(other, QUIET_MS));
 	EXPECT_EQ(-ENOENT, state(other, id));

@@ -155,8 +155,7 @@ FIXTURE(refused) {
 
 FIXTURE_SETUP(refused)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 42);
 	self->before = stats(_metadata, self->fd);
 }
@@ -174,8 +173,7 @@ FIXTURE_TEARDOWN(refused)
 	EXPECT_EQ(TWHEEL_KEEP, t.flags & TWHEEL_KEEP);
 	EXPECT_EQ(0, t.period_ns);
 	EXPECT_FALSE(readable(self->fd, 0));
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 static bool is_command(unsigned int cmd)
@@ -408,11 +406,10 @@ TEST_F(refused, drain_arguments)
 /* What is an output only is not looked at. */
 TEST(outputs_are_not_inputs)
 {
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_timer t;
 	struct twheel_op op;
 
-	ASSERT_GE(fd, 0);
 	poison(&t);
 	t.deadline_ns = HOUR;
 	t.period_ns = 0;
@@ -440,11 +437,10 @@ TEST(outputs_are_not_inputs)
 TEST(outputs_are_whole)
 {
 	static const char zero[sizeof(struct twheel_stats)];
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_stats s;
 	struct twheel_info i;
 
-	ASSERT_GE(fd, 0);
 	i = info(_metadata, fd);
 	EXPECT_EQ(0, memcmp(i.reserved, zero, sizeof(i.reserved)));
 	EXPECT_EQ(0, i.features & ~(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS));
@@ -481,13 +477,12 @@ TEST(no_stray_bytes)
 	struct twheel_batch b = { .ops = ptr_u64(ops), .count = ARRAY_SIZE(ops) };
 	struct twheel_setup setup = { 0 };
 	struct twheel_event ev[ARRAY_SIZE(ops)];
-	int fd = wheel_open(O_NONBLOCK);
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_stats s;
 	struct twheel_info i;
 	unsigned int k;
 	char *map;
 
-	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &setup));
 	EXPECT_CLEAN(setup);
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_INFO, &i));

@@ -86,16 +86,14 @@ FIXTURE(cmdspace) {
 
 FIXTURE_SETUP(cmdspace)
 {
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 5);
 	self->before = stats(_metadata, self->fd);
 }
 
 FIXTURE_TEARDOWN(cmdspace)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* ENOTTY for all of the 2^16 numbers that are none of ours, whatever the pointer. */
@@ -236,15 +234,13 @@ FIXTURE_SETUP(values)
 {
 	/* How many there are is said in the head of this file. */
 	ASSERT_EQ(64, VALUES);
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 5);
 }
 
 FIXTURE_TEARDOWN(values)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /*
@@ -442,9 +438,8 @@ TEST_F_TIMEOUT(values, shapes, 600)
 			for (field = 0; field < 9; field++) {
 				struct twheel_setup s = { 0 }, t;
 				__u32 *words = &s.clock_id;
-				int fd = wheel_open(O_NONBLOCK), wanted, ret;
+				int fd = open_wheel(_metadata, O_NONBLOCK), wanted, ret;
 
-				ASSERT_GE(fd, 0);
 				if (field)
 					words[field - 1] = values[i];
 				else

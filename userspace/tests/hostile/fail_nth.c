@@ -196,8 +196,7 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 static void fresh(struct __test_metadata *_metadata, struct scene *s)
 {
 	memset(s, 0, sizeof(*s));
-	s->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(s->fd, 0);
+	s->fd = open_wheel(_metadata, O_NONBLOCK);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_GE(s->epoll, 0);
 	s->bytes = info(_metadata, s->fd).table_bytes;

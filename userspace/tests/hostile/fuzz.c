@@ -1513,8 +1513,7 @@ static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *
 	struct twheel_timer t;
 
 	memset(n, 0, sizeof(*n));
-	n->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(n->fd, 0);
+	n->fd = open_wheel(_metadata, O_NONBLOCK);
 	add_many(_metadata, n->fd, NEIGHBOUR_TIMERS, 1000 * HOUR, 0, 0, NULL);
 	n->periodic = add_periodic(_metadata, n->fd, NEIGHBOUR_PERIOD, NEIGHBOUR_PERIOD, 0);
 	ASSERT_EQ(0, get_timer(n->fd, n->periodic, &t));
@@ -1560,7 +1559,7 @@ static int list_whole(int fd)
  * round, each is looked at in each round: of two levels and 65536 timers, which is two
  * million looks a second, a slow machine would do nothing else, and come late for ever.
  */
-static void open_wheel(struct __test_metadata *_metadata, unsigned int i)
+static void renew_wheel(struct __test_metadata *_metadata, unsigned int i)
 {
 	static const struct twheel_setup shapes[] = {
 		{ .max_timers = 4096 },
@@ -1576,8 +1575,7 @@ static void open_wheel(struct __test_metadata *_metadata, unsigned int i)
 		s.tick_ns = 0;
 	if (shared->wheel[i] >= 0)
 		close(shared->wheel[i]);
-	shared->wheel[i] = wheel_open(O_NONBLOCK);
-	ASSERT_GE(shared->wheel[i], 0);
+	shared->wheel[i] = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(shared->wheel[i], TWHEEL_IOC_SETUP, &s));
 	shared->read[i] = 0;
 	shared->replaced[i]++;
@@ -1664,7 +1662,7 @@ static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
 	i = point % WHEELS;
 	check_all_come(_metadata, shared->wheel[i],
 		       point / WHEELS % 2 && me.map[i].len ? (int)i : -1);
-	open_wheel(_metadata, i);
+	renew_wheel(_metadata, i);
 }
 
 static bool is_standing(unsigned int nr)
@@ -1842,7 +1840,7 @@ FIXTURE_SETUP(fuzz)
 	for (i = 0; i < WHEELS; i++)
 		shared->wheel[i] = -1;
 	for (i = 0; i < WHEELS; i++)
-		open_wheel(_metadata, i);
+		renew_wheel(_metadata, i);
 	load_corpus(_metadata);
 	open_neighbour(_metadata, &self->neighbour);
 }
@@ -1885,7 +1883,7 @@ TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
 		struct twheel_stats s, before;
 		char *at;
 
-		open_wheel(_metadata, w);
+		renew_wheel(_metadata, w);
 		map_wheels();
 		ASSERT_GT(me.map[w].len, 0);
 		at = me.map[w].at;

@@ -186,10 +186,9 @@ static void busy(__u64 seed, int inherited)
 TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 {
 	unsigned long n = count / 20 ? count / 20 : 1, i;
-	int fd = wheel_open(O_NONBLOCK), status;
+	int fd = open_wheel(_metadata, O_NONBLOCK), status;
 	struct twheel_stats s;
 
-	ASSERT_GE(fd, 0);
 	/* One of them may have drained what another of us reads. */
 	may_be_early = true;
 	for (i = 0; i < n && !over(self->start, i); i++) {
@@ -218,8 +217,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 		}
 	}
 	tell(_metadata, i, n);
-	expect_conserved(_metadata, fd);
-	close(fd);
+	close_wheel(_metadata, fd);
 }
 
 /* A descriptor passed over a socket to another user's process outlives who opened it. */
@@ -268,9 +266,8 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
 	for (i = 0; i < n && !over(self->start, i); i++) {
-		int pair[2], fd = wheel_open(O_NONBLOCK);
+		int pair[2], fd = open_wheel(_metadata, O_NONBLOCK);
 
-		ASSERT_GE(fd, 0);
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
 		add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, 0, 0);
 		ASSERT_TRUE(send_fd(pair[0], fd));
@@ -389,8 +386,7 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 	unsigned int k;
 	pthread_t thread;
 
-	reuse.fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(reuse.fd, 0);
+	reuse.fd = open_wheel(_metadata, O_NONBLOCK);
 	add_many(_metadata, reuse.fd, REUSED, HOUR, 0, 0, ids);
 	/* Generations that there have not been yet. */
 	for (k = 0; k < REUSED; k++)
@@ -421,8 +417,7 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 	TH_LOG("%lu times a slot was used again, %lu times an old id was tried", i * REUSED,
 	       reuse.tries);
 	tell(_metadata, i, n);
-	expect_conserved(_metadata, reuse.fd);
-	close(reuse.fd);
+	close_wheel(_metadata, reuse.fd);
 }
 
 static void on_alarm(int sig)

@@ -316,8 +316,7 @@ FIXTURE_SETUP(pairs)
 {
 	struct twheel_setup s = { .tick_ns = is_root() ? 1 << 13 : 0 };
 
-	race.fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(race.fd, 0);
+	race.fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(race.fd, TWHEEL_IOC_SETUP, &s));
 	race.epoll = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_GE(race.epoll, 0);

@@ -261,12 +261,9 @@ FIXTURE_SETUP(soak)
 {
 	unsigned int i;
 
-	all.wheel = wheel_open(O_NONBLOCK);
-	all.mapped = wheel_open(O_NONBLOCK);
-	all.periodic = wheel_open(O_NONBLOCK);
-	ASSERT_GE(all.wheel, 0);
-	ASSERT_GE(all.mapped, 0);
-	ASSERT_GE(all.periodic, 0);
+	all.wheel = open_wheel(_metadata, O_NONBLOCK);
+	all.mapped = open_wheel(_metadata, O_NONBLOCK);
+	all.periodic = open_wheel(_metadata, O_NONBLOCK);
 	all.table = map_table(_metadata, all.mapped);
 	add_many(_metadata, all.mapped, TIMERS, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
 	for (i = 0; i < PERIODIC; i++) {

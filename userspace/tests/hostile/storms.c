@@ -126,10 +126,8 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		EXPECT_EQ(pid[i], waitpid(pid[i], &status, 0));
 		EXPECT_EQ(0, status);
 	}
-	if (shared->fd >= 0) {
-		expect_conserved(_metadata, shared->fd);
-		close(shared->fd);
-	}
+	if (shared->fd >= 0)
+		close_wheel(_metadata, shared->fd);
 	TH_LOG("%lu %s", shared->done[0] + shared->done[1], storm->unit);
 	LOG_BYSTANDER(&shared->bystander);
 	EXPECT_EQ(NULL, shared->wrong[ATTACKERS])
@@ -252,8 +250,7 @@ static __u64 past_ids[PAST];
 
 static void past_prepare(struct __test_metadata *_metadata)
 {
-	shared->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(shared->fd, 0);
+	shared->fd = open_wheel(_metadata, O_NONBLOCK);
 	add_many(_metadata, shared->fd, PAST, now(CLOCK_MONOTONIC) + 500 * NS_PER_MS,
 		 TWHEEL_KEEP | TWHEEL_ABSTIME, 0, past_ids);
 }
@@ -487,8 +484,7 @@ static size_t table_bytes(int fd)
 
 static void flip_prepare(struct __test_metadata *_metadata)
 {
-	shared->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(shared->fd, 0);
+	shared->fd = open_wheel(_metadata, O_NONBLOCK);
 	add_many(_metadata, shared->fd, FLIPPED, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
 }
 
@@ -536,8 +532,7 @@ static void mark_prepare(struct __test_metadata *_metadata)
 {
 	struct twheel_setup s = { .tick_ns = 100000 };
 
-	shared->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(shared->fd, 0);
+	shared->fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(shared->fd, TWHEEL_IOC_SETUP, &s));
 	add_many(_metadata, shared->fd, MARKED, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, NULL);
 	add_many(_metadata, shared->fd, 1, SMALLEST_TICK, TWHEEL_KEEP, 0, NULL);

@@ -64,8 +64,7 @@ FIXTURE_SETUP(exact)
 		.slot_bits = variant->slot_bits,
 	};
 
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
 	self->tick = setup.tick_ns;
 	self->seed = 0x7477686565;
@@ -77,8 +76,7 @@ FIXTURE_SETUP(exact)
 
 FIXTURE_TEARDOWN(exact)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 	printf("# %s.%s: %llu expirations, mean %llu ns late, worst %llu, hash %016llx\n",
 	       variant->levels ? "one_level" : variant->tick_ns ? "tick_65us" : "tick_524us",
 	       _metadata->name, self->seen, self->seen ? self->sum / self->seen : 0,
@@ -465,8 +463,7 @@ TEST_F_TIMEOUT(exact, many_wheels, TEST_DAYS)
 	unsigned int i;
 
 	for (i = 0; i < WHEELS; i++) {
-		fd[i] = wheel_open(O_NONBLOCK);
-		ASSERT_GE(fd[i], 0);
+		fd[i] = open_wheel(_metadata, O_NONBLOCK);
 		add_many(_metadata, fd[i], EACH, instant, TWHEEL_ABSTIME, 0, NULL);
 	}
 	/* Through the moves to the lower levels, and the instant. */

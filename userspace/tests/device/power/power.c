@@ -37,15 +37,13 @@ FIXTURE_SETUP(power)
 	struct twheel_setup setup = { .clock_id = variant->clock };
 
 	self->clock = variant->clock;
-	self->fd = wheel_open(O_NONBLOCK);
-	ASSERT_GE(self->fd, 0);
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
 }
 
 FIXTURE_TEARDOWN(power)
 {
-	expect_conserved(_metadata, self->fd);
-	close(self->fd);
+	close_wheel(_metadata, self->fd);
 }
 
 /* A timer each 10 ms, for as long as it may take, and one in an hour. */
