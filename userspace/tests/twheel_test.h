@@ -207,6 +207,25 @@ static inline void close_table(struct __test_metadata *_metadata, struct table *
 	close(t->fd);
 }
 
+static inline pid_t fork_child(struct __test_metadata *_metadata)
+{
+	pid_t pid = fork();
+
+	ASSERT_GE(pid, 0);
+	return pid;
+}
+
+/* Runs @check in a process of its own, and fails with it. */
+#define IN_CHILD(check) do { \
+	pid_t __pid = fork_child(_metadata); \
+	if (!__pid) { \
+		_metadata->exit_code = KSFT_PASS; \
+		check; \
+		_exit(_metadata->exit_code); \
+	} \
+	EXPECT_EQ(0, status_of(__pid)); \
+} while (0)
+
 /* A fixture that is a wheel, and one that is a wheel and its table. */
 #define WHEEL_FIXTURE(name, flags)						\
 	struct __test_metadata;							\

@@ -661,6 +661,12 @@ static inline void *shared_memory(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* The result of a call of the C library's as the kernel gives it. */
+static inline long errno_of(long ret)
+{
+	return ret == -1 ? -errno : ret;
+}
+
 /* Waits for @pid. Returns its status as from waitpid(). */
 static inline int status_of(pid_t pid)
 {

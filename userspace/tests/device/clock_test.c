@@ -361,18 +361,15 @@ TEST_F(moved, armed_into_backlog)
 /* A reader that sleeps in poll() is woken by the jump. */
 TEST_F(moved, wakes_sleeper)
 {
-	int status;
 	pid_t pid;
 
 	add(_metadata, self->fd, now(variant->clock) + 30 * MINUTE, TWHEEL_ABSTIME, 0);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid)
 		_exit(readable(self->fd, PATIENCE_MS) ? 0 : 1);
 	sleep_ms(30);
 	step(_metadata, 60 * MINUTE);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 }
 
 /*
@@ -434,20 +431,6 @@ FIXTURE_TEARDOWN(namespace)
 {
 	close_wheel(_metadata, self->outside);
 }
-
-/* Runs @check in a process within the namespace, and fails with it. */
-#define WITHIN(check) do { \
-	int __status; \
-	pid_t __pid = fork(); \
-	ASSERT_GE(__pid, 0); \
-	if (!__pid) { \
-		_metadata->exit_code = KSFT_PASS; \
-		check; \
-		_exit(_metadata->exit_code); \
-	} \
-	EXPECT_EQ(__pid, waitpid(__pid, &__status, 0)); \
-	EXPECT_EQ(0, __status); \
-} while (0)
 
 /* Deadlines and events of @fd are on @clock as @offset from what this process sees. */
 static void check_clock(struct __test_metadata *_metadata, int fd, int clock, long long offset)
@@ -518,13 +501,13 @@ TEST_F(namespace, opened_inside)
 {
 	__u64 outside = now(variant->clock);
 
-	WITHIN(opened_inside(_metadata, variant->clock, outside, self->offset));
+	IN_CHILD(opened_inside(_metadata, variant->clock, outside, self->offset));
 }
 
 /* A wheel that was opened outside keeps the clock of its opener, whoever uses it. */
 TEST_F(namespace, opened_outside)
 {
-	WITHIN(check_clock(_metadata, self->outside, variant->clock, -self->offset));
+	IN_CHILD(check_clock(_metadata, self->outside, variant->clock, -self->offset));
 	/* And for the opener nothing has changed. */
 	check_clock(_metadata, self->outside, variant->clock, 0);
 }
@@ -536,8 +519,7 @@ TEST_F(namespace, used_outside)
 	pid_t pid;
 
 	ASSERT_EQ(0, pipe2(pair, O_CLOEXEC));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		fd = wheel_on(variant->clock);
 		if (write(pair[1], &fd, sizeof(fd)) != sizeof(fd))

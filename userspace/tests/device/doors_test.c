@@ -498,10 +498,8 @@ TEST_F(periodic, faulting_read)
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 		/* Several periods late, so that the word has to be set anew. */
 		sleep_ms(100);
-		EXPECT_EQ(-1, read(self->fd, edge, sizeof(ev)));
-		EXPECT_EQ(EFAULT, errno);
-		EXPECT_EQ(-1, read(self->fd, edge - sizeof(ev) + 1, sizeof(ev)));
-		EXPECT_EQ(EFAULT, errno);
+		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, edge, sizeof(ev))));
+		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, edge - sizeof(ev) + 1, sizeof(ev))));
 		EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
 		sleep_ms(50);
 		ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
@@ -1043,20 +1041,6 @@ static void check_words(struct __test_metadata *_metadata, int fd, int clock, lo
 	unmap_table(&t);
 }
 
-/* Runs @check in a process within the namespace, and fails with it. */
-#define WITHIN(check) do { \
-	int __status; \
-	pid_t __pid = fork(); \
-	ASSERT_GE(__pid, 0); \
-	if (!__pid) { \
-		_metadata->exit_code = KSFT_PASS; \
-		check; \
-		_exit(_metadata->exit_code); \
-	} \
-	EXPECT_EQ(__pid, waitpid(__pid, &__status, 0)); \
-	EXPECT_EQ(0, __status); \
-} while (0)
-
 static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 expected)
 {
 	int fd = wheel_on(clock);
@@ -1073,7 +1057,7 @@ TEST_F(namespace, opened_inside)
 {
 	__u64 expected = now(variant->clock) + self->offset;
 
-	WITHIN(opened_inside(_metadata, variant->clock, expected));
+	IN_CHILD(opened_inside(_metadata, variant->clock, expected));
 }
 
 TEST_F(namespace, opened_outside)
@@ -1081,7 +1065,7 @@ TEST_F(namespace, opened_outside)
 	int fd = wheel_on(variant->clock);
 
 	ASSERT_GE(fd, 0);
-	WITHIN(check_words(_metadata, fd, variant->clock, -self->offset));
+	IN_CHILD(check_words(_metadata, fd, variant->clock, -self->offset));
 	check_words(_metadata, fd, variant->clock, 0);
 	close(fd);
 }

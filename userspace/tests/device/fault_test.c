@@ -468,14 +468,10 @@ TEST_F(fault, read_buffer)
 	unsigned int i;
 
 	make_unread(_metadata, self->fd);
-	for (i = 0; i < NR_BAD_ADDRESSES; i++) {
-		EXPECT_EQ(-1, read(self->fd, bad_address(i), size));
-		EXPECT_EQ(EFAULT, errno);
-	}
-	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_READ), size));
-	EXPECT_EQ(EFAULT, errno);
-	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_NONE), size));
-	EXPECT_EQ(EFAULT, errno);
+	for (i = 0; i < NR_BAD_ADDRESSES; i++)
+		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, bad_address(i), size)));
+	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), size)));
+	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_NONE), size)));
 	expect_unread(_metadata, self->fd, 0);
 }
 
@@ -501,8 +497,7 @@ TEST_F(fault, read_other_tag)
 	/* The memory's is 0. */
 	iov[1].iov_base = (void *)((uintptr_t)page | 1UL << 56);
 	make_unread(_metadata, self->fd);
-	EXPECT_EQ(-1, read(self->fd, iov[1].iov_base, sizeof(ev)));
-	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, iov[1].iov_base, sizeof(ev))));
 	EXPECT_EQ(sizeof(ev), readv(self->fd, iov, 2));
 	EXPECT_EQ(0, ev.user_data);
 	expect_unread(_metadata, self->fd, 1);
@@ -521,10 +516,8 @@ TEST_F(fault, read_first_event_across_border)
 	for (p = 0; p < ARRAY_SIZE(prots); p++) {
 		char *end = border(_metadata, prots[p]);
 
-		for (fit = 1; fit < event; fit++) {
-			EXPECT_EQ(-1, read(self->fd, end - fit, UNREAD * event));
-			EXPECT_EQ(EFAULT, errno);
-		}
+		for (fit = 1; fit < event; fit++)
+			EXPECT_EQ(-EFAULT, errno_of(read(self->fd, end - fit, UNREAD * event)));
 	}
 	expect_unread(_metadata, self->fd, 0);
 }
@@ -599,8 +592,7 @@ TEST_F(fault, readv_second_vector)
 	/* Half of the first event is no event. */
 	iov[0].iov_len = event / 2;
 	make_unread(_metadata, self->fd);
-	EXPECT_EQ(-1, readv(self->fd, iov, 2));
-	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-EFAULT, errno_of(readv(self->fd, iov, 2)));
 	expect_unread(_metadata, self->fd, 0);
 }
 
@@ -610,8 +602,7 @@ TEST_F(fault, id_survives_failed_read)
 	__u64 id = add(_metadata, self->fd, 0, 0, 7);
 
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	EXPECT_EQ(-1, read(self->fd, border(_metadata, PROT_READ), 4096));
-	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
 	EXPECT_FALSE(readable(self->fd, 0));

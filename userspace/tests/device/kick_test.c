@@ -662,8 +662,7 @@ TEST_F(kick, disarmed_unread_stays)
 	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, other));
-	EXPECT_EQ(-1, read(self->fd, &ev, sizeof(ev)));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(read(self->fd, &ev, sizeof(ev))));
 	/* And then armed anew, it is told of. */
 	EXPECT_EQ(0, arm(&self->t, id, now(CLOCK_MONOTONIC) + NS_PER_MS));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, PATIENCE_MS));
@@ -1052,8 +1051,7 @@ TEST_F_TIMEOUT(kick, million_moves, 120)
 	deadline = now(CLOCK_MONOTONIC) + HOUR;
 	add_many(_metadata, self->fd, TIMERS, deadline, TWHEEL_ABSTIME | TWHEEL_KEEP, 0, ids);
 	before = stats(_metadata, self->fd);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid)
 		move_all(&self->t, ids, deadline + NS_PER_SEC);
 	calls = count_calls(_metadata, pid, &ioctls);

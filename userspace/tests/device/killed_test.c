@@ -198,14 +198,12 @@ TEST_F_TIMEOUT(killed, midway, 300)
 	bool again = true;
 
 	for (i = 0; again && i < TRIES; i++) {
-		int status;
 		__u64 seen;
 		pid_t pid;
 
 		variant->prepare(_metadata, m);
 		m->before = stats(_metadata, m->fd);
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		/* The child's memory tells nobody. */
 		may_be_early |= variant->act == act_drain_expire;
 		if (!pid) {
@@ -215,9 +213,7 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		}
 		while (!(seen = variant->done(_metadata, m)))
 			sched_yield();
-		ASSERT_EQ(0, kill(pid, SIGKILL));
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		EXPECT_TRUE(killed(pid));
 		done = variant->done(_metadata, m);
 		ASSERT_LE(done, MANY);
 		after = done - seen;

@@ -600,8 +600,7 @@ TEST_F(marks, fork)
 	pid_t pid;
 
 	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		for (i = 0; i < N; i += 2)
 			wrong += arm_marked(&self->t, ids[i], start + i) != 0;
@@ -609,8 +608,7 @@ TEST_F(marks, fork)
 	}
 	for (i = 1; i < N; i += 2)
 		wrong += arm_marked(&self->t, ids[i], start + i) != 0;
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	ASSERT_EQ(N, collect(self->fd, ev, N));
 	for (i = 0; i < N; i++) {
 		__u64 who = ev[i].user_data % N;
@@ -619,8 +617,7 @@ TEST_F(marks, fork)
 	}
 	EXPECT_EQ(0, wrong);
 	/* A mark that the parent sees, and takes by its KICK. */
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		swap_word(slot_of(&self->t, ids[5]), 1);
 		mark(&self->t, ids[5]);
@@ -715,8 +712,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 	t = map_table(_metadata, fd);
 	add_many(_metadata, fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
 	honest = ids[N / 2];
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid)
 		mark_all_for_ever(&t);
 	ASSERT_EQ(0, pthread_create(&n.thread, NULL, watch, &n));

@@ -286,15 +286,13 @@ TEST(unload_while_open)
 	fd = open_wheel(_metadata, O_NONBLOCK);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
 	/* delete_module(2) says EWOULDBLOCK for a module in use. */
-	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
-	EXPECT_EQ(EWOULDBLOCK, errno);
+	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
 	/* However many descriptors, one wheel is one reference, until the last is gone. */
 	copy = dup(fd);
 	ASSERT_GE(copy, 0);
 	close(fd);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
-	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
-	EXPECT_EQ(EWOULDBLOCK, errno);
+	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
 	close(copy);
 	EXPECT_EQ(users, read_number(REFCNT));
 }
@@ -311,8 +309,7 @@ TEST(unload_while_sent)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	ASSERT_TRUE(send_fd(pair[0], copy));
 	close(copy);
-	EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
-	EXPECT_EQ(EWOULDBLOCK, errno);
+	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
 	copy = receive_fd(pair[1]);
 	ASSERT_GE(copy, 0);
 	close(pair[0]);
@@ -384,13 +381,12 @@ TEST_F_TIMEOUT(memory, kill_with_timers, 120)
 	unsigned int round;
 
 	for (round = 0; round <= ROUNDS; round++) {
-		int status, pair[2];
+		int pair[2];
 		char byte;
 		pid_t pid;
 
 		ASSERT_EQ(0, pipe2(pair, O_CLOEXEC));
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		if (!pid) {
 			int fd = open_wheel(_metadata, O_NONBLOCK);
 
@@ -403,9 +399,7 @@ TEST_F_TIMEOUT(memory, kill_with_timers, 120)
 		close(pair[1]);
 		ASSERT_EQ(1, read(pair[0], &byte, 1));
 		EXPECT_EQ(self->users + 1, read_number(REFCNT));
-		kill(pid, SIGKILL);
-		EXPECT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		EXPECT_TRUE(killed(pid));
 		close(pair[0]);
 		/* The first one fills caches. */
 		if (!round)
@@ -563,7 +557,7 @@ static void register_without_end(struct __test_metadata *_metadata)
  */
 TEST_F_TIMEOUT(memory, cgroup, 120)
 {
-	int fd = open_wheel(_metadata, O_NONBLOCK), status;
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	char text[32];
 	__u64 id;
 	pid_t pid;
@@ -579,15 +573,13 @@ TEST_F_TIMEOUT(memory, cgroup, 120)
 		SKIP(return, "NO MEMORY CONTROLLER: limits of memory not tested");
 	write_text(CGROUP "/twheel-test/memory.swap.max", "0");
 
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		snprintf(text, sizeof(text), "%d", getpid());
 		ASSERT_TRUE(write_text(CGROUP "/twheel-test/cgroup.procs", text));
 		register_without_end(_metadata);
 	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	EXPECT_EQ(0, rmdir(CGROUP "/twheel-test"));
 
 	/* Our wheel did not notice. */

@@ -30,10 +30,8 @@ TEST_F(reading, short_buffer)
 	size_t size;
 
 	for (round = 0; round < 2; round++) {
-		for (size = 0; size < EVENT; size++) {
-			EXPECT_EQ(-1, read(self->fd, buf, size));
-			EXPECT_EQ(EINVAL, errno);
-		}
+		for (size = 0; size < EVENT; size++)
+			EXPECT_EQ(-EINVAL, errno_of(read(self->fd, buf, size)));
 		if (!round)
 			unread(_metadata, self->fd, 1);
 	}
@@ -140,12 +138,9 @@ TEST_F(reading, no_position)
 	struct iovec iov = { &ev, EVENT };
 
 	unread(_metadata, self->fd, 1);
-	EXPECT_EQ(-1, pread(self->fd, &ev, EVENT, 0));
-	EXPECT_EQ(ESPIPE, errno);
-	EXPECT_EQ(-1, preadv(self->fd, &iov, 1, 0));
-	EXPECT_EQ(ESPIPE, errno);
-	EXPECT_EQ(-1, lseek(self->fd, 0, SEEK_CUR));
-	EXPECT_EQ(ESPIPE, errno);
+	EXPECT_EQ(-ESPIPE, errno_of(pread(self->fd, &ev, EVENT, 0)));
+	EXPECT_EQ(-ESPIPE, errno_of(preadv(self->fd, &iov, 1, 0)));
+	EXPECT_EQ(-ESPIPE, errno_of(lseek(self->fd, 0, SEEK_CUR)));
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
@@ -156,10 +151,8 @@ TEST_F(reading, write)
 	int fd = open(TWHEEL_DEVICE, O_RDONLY | O_CLOEXEC);
 
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(-1, write(self->fd, &ev, EVENT));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, write(fd, &ev, EVENT));
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_EQ(-EINVAL, errno_of(write(self->fd, &ev, EVENT)));
+	EXPECT_EQ(-EBADF, errno_of(write(fd, &ev, EVENT)));
 	close(fd);
 }
 
@@ -169,15 +162,12 @@ TEST_F(reading, nonblock_by_open)
 	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_event ev;
 
-	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(read_events(fd, &ev, EVENT)));
 	add(_metadata, fd, HOUR, 0, 0);
-	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(read_events(fd, &ev, EVENT)));
 	add(_metadata, fd, 0, 0, 0);
 	EXPECT_EQ(EVENT, read_events(fd, &ev, EVENT));
-	EXPECT_EQ(-1, read_events(fd, &ev, EVENT));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(read_events(fd, &ev, EVENT)));
 	close(fd);
 }
 
@@ -187,8 +177,7 @@ TEST_F(reading, nonblock_by_fcntl)
 	struct twheel_event ev;
 
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
-	EXPECT_EQ(-1, read_events(self->fd, &ev, EVENT));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(read_events(self->fd, &ev, EVENT)));
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
 	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
@@ -200,8 +189,7 @@ TEST_F(reading, nowait)
 	struct twheel_event ev;
 	struct iovec iov = { &ev, EVENT };
 
-	EXPECT_EQ(-1, preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_EQ(-EAGAIN, errno_of(preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT)));
 	add(_metadata, self->fd, 0, 0, 0);
 	EXPECT_EQ(EVENT, preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT));
 }
@@ -462,8 +450,7 @@ TEST_F(reading, killed)
 	int status;
 	pid_t pid;
 
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		struct twheel_event ev;
 
@@ -668,12 +655,11 @@ TEST_F(reading, ping_pong)
 	enum { ROUNDS = 150 };
 	struct twheel_event ev;
 	unsigned int i;
-	int other, status;
+	int other;
 	pid_t pid;
 
 	other = open_wheel(_metadata, 0);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		for (i = 0; i < ROUNDS; i++) {
 			struct twheel_timer t = { .deadline_ns = i % 3 * 300000 };
@@ -688,8 +674,7 @@ TEST_F(reading, ping_pong)
 		add(_metadata, self->fd, i % 2 * 100000, 0, i);
 		ASSERT_EQ(EVENT, read_events(other, &ev, EVENT));
 	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	close(other);
 }
 
@@ -731,36 +716,31 @@ TEST_F(reading, fork_shares)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 6);
 	struct twheel_event ev;
-	int status;
 	pid_t pid;
 
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid)
 		_exit(rearm(self->fd, id, 0, 0) == TWHEEL_ARMED ? 0 : 1);
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 	EXPECT_EQ(6, ev.user_data);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 }
 
 /* The wheel lives until its last holder is gone: a child goes on when the parent has closed. */
 TEST_F(reading, child_outlives_parent)
 {
-	int fd = open_wheel(_metadata, 0), status;
+	int fd = open_wheel(_metadata, 0);
 	pid_t pid;
 
 	add(_metadata, fd, 200 * NS_PER_MS, 0, 7);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		struct twheel_event ev;
 
 		_exit(read_events(fd, &ev, EVENT) == EVENT && ev.user_data == 7 ? 0 : 1);
 	}
 	close(fd);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 }
 
 /* SCM_RIGHTS: a wheel under way in a message lives, and works after its sender closed it. */
@@ -795,7 +775,7 @@ TEST_F(reading, passed_by_message)
  */
 TEST_F(reading, passed_to_nobody)
 {
-	int pair[2], status, apart;
+	int pair[2], apart;
 	pid_t pid;
 
 	for (apart = 0; apart < 2; apart++) {
@@ -804,8 +784,7 @@ TEST_F(reading, passed_to_nobody)
 			break;
 		}
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		if (!pid) {
 			struct twheel_timer t = { .user_data = 15 };
 			int fd;
@@ -817,8 +796,7 @@ TEST_F(reading, passed_to_nobody)
 			_exit(call(fd, TWHEEL_IOC_REGISTER, &t) ? 1 : 0);
 		}
 		ASSERT_TRUE(send_fd(pair[0], self->fd));
-		EXPECT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_EQ(0, status);
+		EXPECT_EQ(0, status_of(pid));
 		close(pair[0]);
 		close(pair[1]);
 	}

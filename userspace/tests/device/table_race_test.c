@@ -898,7 +898,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 {
 	enum { N = 4000 };
 	struct flipper f = { .t = *t, .nr = N };
-	int fd = t->fd, status;
+	int fd = t->fd;
 	struct neighbour n;
 	__u64 ids[N], start;
 	__u32 slots[N];
@@ -915,8 +915,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 	}
 	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
 	start_neighbour(_metadata, &n);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		struct twheel_event ev[16];
 
@@ -929,9 +928,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 	while (now(CLOCK_MONOTONIC) < start + RACE_MS * NS_PER_MS)
 		EXPECT_EQ(N, kick_slots(fd, slots, N));
 	start = now(CLOCK_MONOTONIC);
-	kill(pid, SIGKILL);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	EXPECT_TRUE(killed(pid));
 	EXPECT_LT(now(CLOCK_MONOTONIC) - start, 5 * NS_PER_SEC);
 	stop_neighbour(_metadata, &n);
 	stop_and_join(f.thread, &f.stop);
@@ -1150,10 +1147,8 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 	for (i = 0; i < N; i++)
 		slots[i] = ids[i];
 	for (round = 0; round < 40; round++) {
-		int status;
-		pid_t pid = fork();
+		pid_t pid = fork_child(_metadata);
 
-		ASSERT_GE(pid, 0);
 		if (!pid) {
 			struct table t = self->t;
 
@@ -1169,9 +1164,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 			}
 		}
 		sleep_ns(next_random(&seed) % (20 * NS_PER_MS));
-		kill(pid, SIGKILL);
-		EXPECT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_TRUE(killed(pid));
 	}
 	/* Each has one more event to give, and no other. */
 	deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
@@ -1194,12 +1187,11 @@ TEST_F_TIMEOUT(table_race, killed_and_closed, 120)
 	unsigned int i;
 
 	for (i = 0; i < 60; i++) {
-		int fd = wheel_open(O_NONBLOCK), status;
+		int fd = wheel_open(O_NONBLOCK);
 		pid_t pid;
 
 		add_many(_metadata, fd, 300, NS_PER_MS, TWHEEL_KEEP, 0, NULL);
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		if (!pid) {
 			struct table t = map_table(_metadata, fd);
 			struct flipper f[2];
@@ -1218,9 +1210,7 @@ TEST_F_TIMEOUT(table_race, killed_and_closed, 120)
 		}
 		close(fd);
 		sleep_ns(next_random(&seed) % (10 * NS_PER_MS));
-		kill(pid, SIGKILL);
-		EXPECT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_TRUE(killed(pid));
 	}
 	EXPECT_EQ(users, read_number(REFCNT));
 }

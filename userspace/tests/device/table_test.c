@@ -235,8 +235,7 @@ TEST_F(table, descriptor_mode)
 	ASSERT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &timer));
 	slot = (struct twheel_slot *)((char *)head + head->slots_offset) + (__u32)timer.id;
 	EXPECT_EQ(timer.deadline_ns, slot->deadline_ns);
-	EXPECT_EQ(-1, mprotect(head, bytes, RW));
-	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-EACCES, errno_of(mprotect(head, bytes, RW)));
 	EXPECT_EQ(SIGSEGV, KILLED_BY(swap_word(slot, 0)));
 	EXPECT_EQ(timer.deadline_ns, slot->deadline_ns);
 	munmap(head, bytes);
@@ -256,19 +255,13 @@ TEST_F(table, remap)
 	struct twheel_slot *slot;
 	char *to, *p;
 
-	EXPECT_EQ(MAP_FAILED, mremap(t.head, t.bytes, t.bytes + PAGE, 0));
-	EXPECT_EQ(EFAULT, errno);
-	EXPECT_EQ(MAP_FAILED, mremap(t.head, t.bytes, 2 * t.bytes, MREMAP_MAYMOVE));
-	EXPECT_EQ(EFAULT, errno);
-	EXPECT_EQ(MAP_FAILED, mremap(t.head, PAGE, 2 * PAGE, MREMAP_MAYMOVE));
-	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, t.bytes, t.bytes + PAGE, 0)));
+	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, t.bytes, 2 * t.bytes, MREMAP_MAYMOVE)));
+	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, PAGE, 2 * PAGE, MREMAP_MAYMOVE)));
 	/* Nor a second one, of a part of it. */
-	EXPECT_EQ(MAP_FAILED, mremap(t.head, 0, t.bytes, MREMAP_MAYMOVE));
-	EXPECT_EQ(EFAULT, errno);
-	EXPECT_EQ(-1, mprotect(t.head, t.bytes, PROT_READ | PROT_EXEC));
-	EXPECT_EQ(EACCES, errno);
-	EXPECT_EQ(-1, mprotect(t.slots, PAGE, RW | PROT_EXEC));
-	EXPECT_EQ(EACCES, errno);
+	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, 0, t.bytes, MREMAP_MAYMOVE)));
+	EXPECT_EQ(-EACCES, errno_of(mprotect(t.head, t.bytes, PROT_READ | PROT_EXEC)));
+	EXPECT_EQ(-EACCES, errno_of(mprotect(t.slots, PAGE, RW | PROT_EXEC)));
 
 	EXPECT_EQ(0, mprotect(t.head, t.bytes, PROT_READ));
 	EXPECT_EQ(SIGSEGV, KILLED_BY(swap_word(slot_of(&t, id), 0)));
@@ -284,8 +277,7 @@ TEST_F(table, remap)
 	EXPECT_EQ(deadline + 1, swap_word(slot, 0));
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 	/* And not to the old size either. */
-	EXPECT_EQ(MAP_FAILED, mremap(to, 2 * PAGE, t.bytes, MREMAP_MAYMOVE));
-	EXPECT_EQ(EFAULT, errno);
+	EXPECT_EQ(-EFAULT, errno_of((long)mremap(to, 2 * PAGE, t.bytes, MREMAP_MAYMOVE)));
 	munmap(to, t.bytes);
 }
 
@@ -458,8 +450,7 @@ TEST_F(table, advice)
 	EXPECT_EQ(0, madvise(t.head, t.bytes, MADV_DOFORK));
 	EXPECT_EQ(0, KILLED_BY(swap_word(slot_of(&t, id), deadline + 5)));
 	EXPECT_EQ(deadline + 5, word(slot_of(&t, id)));
-	EXPECT_EQ(-1, madvise(t.head, t.bytes, MADV_REMOVE));
-	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-ENODEV, errno_of(madvise(t.head, t.bytes, MADV_REMOVE)));
 	EXPECT_EQ(deadline + 5, word(slot_of(&t, id)));
 	unmap_table(&t);
 }
@@ -548,10 +539,8 @@ TEST_F(table, mapping_alone)
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(users, read_number(REFCNT));
-	if (is_root()) {
-		EXPECT_EQ(-1, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
-		EXPECT_EQ(EWOULDBLOCK, errno);
-	}
+	if (is_root())
+		EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
 	/* A part of it is enough. */
 	EXPECT_EQ(0, munmap(t.head, PAGE));
 	EXPECT_EQ(users, read_number(REFCNT));
@@ -636,25 +625,22 @@ TEST_F(table, fork)
 	struct table t = map_table(_metadata, self->fd);
 	__u64 id = reserve(_metadata, self->fd, 1), deadline;
 	struct twheel_event ev;
-	int status, go[2];
+	int go[2];
 	pid_t pid;
 
 	deadline = now(CLOCK_MONOTONIC) + 30 * NS_PER_MS;
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		/* The word of the parent is ours: no copy was made. */
 		_exit(arm(&t, id, deadline) != 0);
 	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_EQ(0, word(slot_of(&t, id)));
 
 	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		char byte;
 
@@ -671,8 +657,7 @@ TEST_F(table, fork)
 	self->fd = -1;
 	/* Now the child goes on alone. */
 	close(go[1]);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	close(go[0]);
 }
 
@@ -685,8 +670,7 @@ TEST_F(table, exec)
 	pid_t pid;
 
 	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		/* Whatever that is: it need not be seen. */
 		close(STDOUT_FILENO);
@@ -710,12 +694,11 @@ TEST_F(table, passed_descriptor)
 	struct twheel_event ev;
 	__u64 id, deadline;
 	struct table t;
-	int pair[2], status;
+	int pair[2];
 	pid_t pid;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		close(self->fd);
 		close(pair[0]);
@@ -748,8 +731,7 @@ TEST_F(table, passed_descriptor)
 	close(self->fd);
 	self->fd = -1;
 	close(pair[0]);
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 }
 
 /* A page of words that lies in a pipe outlives the wheel; nobody else is given it. */
@@ -815,20 +797,17 @@ static void charge(struct __test_metadata *_metadata, int fd,
 		   void (*look)(struct __test_metadata *_metadata, int fd))
 {
 	struct twheel_setup s = { .max_timers = 1 << 21 };
-	int status;
 	pid_t pid;
 
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		_metadata->exit_code = KSFT_PASS;
 		ASSERT_TRUE(enter_cgroup());
 		look(_metadata, fd);
 		_exit(_metadata->exit_code);
 	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(pid));
 	rmdir(CGROUP "/twheel-test");
 }
 
@@ -904,8 +883,7 @@ TEST_F(table, no_memory)
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	ASSERT_TRUE(write_text(CGROUP "/twheel-test/memory.max", "16M"));
 	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		struct table t = map_table(_metadata, self->fd);
 		size_t at;

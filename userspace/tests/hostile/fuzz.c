@@ -1970,12 +1970,8 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 		__atomic_store_n(&shared->pause, 0, __ATOMIC_RELEASE);
 	}
 	shared->stop = 1;
-	for (i = 0; i < processes; i++) {
-		int status = 0;
-
-		EXPECT_EQ(pid[i], waitpid(pid[i], &status, 0));
-		EXPECT_EQ(0, status);
-	}
+	for (i = 0; i < processes; i++)
+		EXPECT_EQ(0, status_of(pid[i]));
 	check_wheels(_metadata, points++);
 	TH_LOG("%lu calls and exchanges in %lu programs, %lu stores, %u quiet points, seed %llu, %llu a second",
 	       all_calls(), shared->programs[0] + shared->programs[1], shared->calls[2], points,

@@ -112,7 +112,7 @@ static void one_life(__u64 *seed, size_t bytes)
 /* G11: Open, arm, close: two processes at a time, --count wheels in all. */
 TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 {
-	int fd = wheel_open(O_NONBLOCK), status;
+	int fd = wheel_open(O_NONBLOCK);
 	size_t bytes = info(_metadata, fd).table_bytes;
 	unsigned long *done = shared_memory(PAGE), i;
 	pid_t pid[2];
@@ -121,8 +121,7 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 	ASSERT_TRUE(!!done);
 	close(fd);
 	for (p = 0; p < 2; p++) {
-		pid[p] = fork();
-		ASSERT_GE(pid[p], 0);
+		pid[p] = fork_child(_metadata);
 		if (pid[p])
 			continue;
 		pin(p);
@@ -133,10 +132,8 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 		}
 		_exit(0);
 	}
-	for (p = 0; p < 2; p++) {
-		ASSERT_EQ(pid[p], waitpid(pid[p], &status, 0));
-		EXPECT_EQ(0, status);
-	}
+	for (p = 0; p < 2; p++)
+		ASSERT_EQ(0, status_of(pid[p]));
 	tell(_metadata, done[0] + done[1], count);
 }
 
@@ -186,24 +183,21 @@ static void busy(__u64 seed, int inherited)
 TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 {
 	unsigned long n = count / 20 ? count / 20 : 1, i;
-	int fd = open_wheel(_metadata, O_NONBLOCK), status;
+	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_stats s;
 
 	/* One of them may have drained what another of us reads. */
 	may_be_early = true;
 	for (i = 0; i < n && !over(self->start, i); i++) {
-		pid_t pid = fork();
+		pid_t pid = fork_child(_metadata);
 
-		ASSERT_GE(pid, 0);
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			busy(next_random(&self->seed) + i, fd);
 		}
 		next_random(&self->seed);
 		sleep_ns(self->seed % (20 * NS_PER_MS));
-		kill(pid, SIGKILL);
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		ASSERT_TRUE(killed(pid));
 		ASSERT_TRUE(conserved(fd, &s));
 		/* What the dead have left on the wheel that we hold, too. */
 		if (i % 10 == 0) {
@@ -226,14 +220,13 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 	unsigned long n = count / 100 ? count / 100 : 1, i;
 
 	for (i = 0; i < n && !over(self->start, i); i++) {
-		int pair[2], fd, status, got;
+		int pair[2], fd, got;
 		struct twheel_event ev[8];
 		struct twheel_stats s;
 		pid_t pid;
 
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		if (!pid) {
 			be_nobody(_metadata);
 			fd = wheel_open(O_NONBLOCK);
@@ -243,8 +236,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 			_exit(!send_fd(pair[0], fd));
 		}
 		/* It is gone before we look, and so is its memory. */
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		ASSERT_EQ(0, status);
+		ASSERT_EQ(0, status_of(pid));
 		fd = receive_fd(pair[1]);
 		ASSERT_GE(fd, 0);
 		got = collect(fd, ev, 2);
@@ -306,7 +298,7 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 	unsigned long n = count / 10 ? count / 10 : 1, i;
 
 	for (i = 0; i < n && !over(self->start, i); i++) {
-		int fd = wheel_open(O_NONBLOCK), ends[2], status = 0;
+		int fd = wheel_open(O_NONBLOCK), ends[2];
 		struct table t = map_table(_metadata, fd);
 		struct iovec page = { t.head, PAGE };
 		__u64 ids[2];
@@ -323,14 +315,12 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 		/* The turn for the other timer sees it, or nobody any more. */
 		mark(&t, ids[0]);
 		if (i % 16 == 0) {
-			pid = fork();
-			ASSERT_GE(pid, 0);
+			pid = fork_child(_metadata);
 			if (!pid) {
 				swap_word(slot_of(&t, ids[1]), 1);
 				_exit(t.head->magic != TWHEEL_TABLE_MAGIC);
 			}
-			ASSERT_EQ(pid, waitpid(pid, &status, 0));
-			ASSERT_EQ(0, status);
+			ASSERT_EQ(0, status_of(pid));
 		}
 		ASSERT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
 		if (i % 8 == 0)
@@ -458,14 +448,13 @@ static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned 
 TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
 {
 	struct twheel_setup shape = { .tick_ns = 100000 };
-	int here = wheel_open(0), there = wheel_open(0), status;
+	int here = wheel_open(0), there = wheel_open(0);
 	unsigned long i;
 	pid_t pid;
 
 	ASSERT_EQ(0, call(here, TWHEEL_IOC_SETUP, &shape));
 	ASSERT_EQ(0, call(there, TWHEEL_IOC_SETUP, &shape));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pin(1);
@@ -477,9 +466,7 @@ TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
 	EXPECT_TRUE(ping(here, there, count, self->start, &i))
 		TH_LOG("nobody woke up in round %lu", i);
 	tell(_metadata, i, count);
-	kill(pid, SIGKILL);
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_TRUE(killed(pid));
 	close(here);
 	close(there);
 }
@@ -774,8 +761,7 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 		ASSERT_TRUE(write_text(HERE "/memory.max", "12M"))
 			TH_LOG("no memory controller here");
 		write_text(HERE "/memory.swap.max", "0");
-		pid = fork();
-		ASSERT_GE(pid, 0);
+		pid = fork_child(_metadata);
 		if (!pid) {
 			snprintf(text, sizeof(text), "%d", getpid());
 			if (!write_text(HERE "/cgroup.procs", text))
@@ -845,8 +831,7 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 	ASSERT_EQ(0, access(MODULE, R_OK))
 		TH_LOG("only in the machine of vm/run.sh");
 	for (i = 0; i < 2; i++) {
-		pid[i] = fork();
-		ASSERT_GE(pid[i], 0);
+		pid[i] = fork_child(_metadata);
 		if (!pid[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			use_for_ever(i);

@@ -95,8 +95,7 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 	if (storm->prepare)
 		storm->prepare(_metadata);
 	for (i = 0; i <= ATTACKERS; i++) {
-		pid[i] = fork();
-		ASSERT_GE(pid[i], 0);
+		pid[i] = fork_child(_metadata);
 		if (pid[i])
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -120,12 +119,8 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 	while (too_few(storm))
 		sleep_ms(200);
 	__atomic_store_n(&shared->bystander.stop, true, __ATOMIC_RELEASE);
-	for (i = 0; i <= ATTACKERS; i++) {
-		int status = -1;
-
-		EXPECT_EQ(pid[i], waitpid(pid[i], &status, 0));
-		EXPECT_EQ(0, status);
-	}
+	for (i = 0; i <= ATTACKERS; i++)
+		EXPECT_EQ(0, status_of(pid[i]));
 	if (shared->fd >= 0)
 		close_wheel(_metadata, shared->fd);
 	TH_LOG("%lu %s", shared->done[0] + shared->done[1], storm->unit);

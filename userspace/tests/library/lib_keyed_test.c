@@ -612,12 +612,10 @@ TEST_F(keyed, foreign_among_many)
 TEST_F(keyed, fork)
 {
 	struct left left = { };
-	int status;
 	pid_t pid;
 
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "k", 1, 1, 7, NULL));
-	pid = fork();
-	ASSERT_GE(pid, 0);
+	pid = fork_child(_metadata);
 	if (!pid) {
 		bool right = twheel_keyed_run(self->k, note, &left) == -ECHILD &&
 			     twheel_keyed_set(self->k, "k", 1, 1, 7, NULL) == -ECHILD &&
@@ -629,8 +627,7 @@ TEST_F(keyed, fork)
 		twheel_keyed_close(self->k);
 		_exit(right ? 0 : 1);
 	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, status_of(pid));
 	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
 	EXPECT_EQ(7, left.data[0]);
 }

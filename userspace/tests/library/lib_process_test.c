@@ -92,8 +92,7 @@ static void fork_and_look(struct __test_metadata *_metadata, const struct twheel
 	ASSERT_EQ(0, twheel_add(w, twheel_after(w, 300 * NS_PER_MS), 1, &armed));
 	ASSERT_EQ(0, twheel_add(w, 1, 2, &unread));
 	ASSERT_TRUE(is_unread(w));
-	child = fork();
-	ASSERT_GE(child, 0);
+	child = fork_child(_metadata);
 	if (!child) {
 		int wrong;
 
@@ -135,8 +134,7 @@ TEST_F(lib, fork_and_close)
 		pid_t child;
 
 		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), i, &id));
-		child = fork();
-		ASSERT_GE(child, 0);
+		child = fork_child(_metadata);
 		if (!child) {
 			must_end_soon();
 			if (i % 2)
@@ -162,8 +160,7 @@ TEST_F(lib, generations)
 	pid_t child;
 
 	ASSERT_EQ(0, twheel_add(w[0], twheel_after(w[0], HOUR), 0, &id[0]));
-	child = fork();
-	ASSERT_GE(child, 0);
+	child = fork_child(_metadata);
 	if (!child) {
 		for (i = 1; i < 5; i++) {
 			must_end_soon();
@@ -200,9 +197,8 @@ TEST_F(lib, no_wipe_on_fork)
 	int status;
 
 	for (i = 0; i < ARRAY_SIZE(errors); i++) {
-		pid_t child = fork();
+		pid_t child = fork_child(_metadata);
 
-		ASSERT_GE(child, 0);
 		if (!child) {
 			struct twheel *w;
 
@@ -289,8 +285,7 @@ TEST_F(lib, handlers_of_fork)
 		handled = &h;
 		/* Whoever hangs is the one that forks. */
 		alarm(20);
-		child = fork();
-		ASSERT_GE(child, 0);
+		child = fork_child(_metadata);
 		handled = NULL;
 		if (!child) {
 			uint64_t id;
@@ -399,9 +394,8 @@ TEST_F_TIMEOUT(lib, fork_in_the_middle, 120)
 	ASSERT_EQ(0, pthread_create(&thread[2], NULL, set_keys, &b));
 	for (i = 0; i < FORKS; i++) {
 		int status;
-		pid_t child = fork();
+		pid_t child = fork_child(_metadata);
 
-		ASSERT_GE(child, 0);
 		if (!child) {
 			int wrong;
 

@@ -955,10 +955,9 @@ TEST_F(lib, order_of_equals)
 /* A process that was started without the standard ones, and then gets them. */
 TEST_F(lib, low_descriptors)
 {
-	pid_t child = fork();
+	pid_t child = fork_child(_metadata);
 	unsigned int i;
 
-	ASSERT_GE(child, 0);
 	if (!child) {
 		struct twheel_event ev;
 		struct twheel *w, *more;
@@ -1049,8 +1048,7 @@ TEST_F(lib, read_is_enough)
 
 			if (blocking && variant->flags & TWHEEL_OPEN_INPROCESS)
 				continue;
-			child = fork();
-			ASSERT_GE(child, 0);
+			child = fork_child(_metadata);
 			if (!child)
 				_exit(without_preadv2(&self->o, errors[i], blocking));
 			status = status_of(child);
@@ -1342,10 +1340,9 @@ TEST_F(lib, locked)
 	if (SANITIZED)
 		SKIP(return, "the sanitizer locks nothing");
 	for (limited = 0; limited < 2; limited++) {
-		pid_t child = fork();
+		pid_t child = fork_child(_metadata);
 		int status;
 
-		ASSERT_GE(child, 0);
 		if (!child) {
 			/* Address space counts for the limit. */
 			twheel_close(self->w);

@@ -1021,12 +1021,10 @@ TEST_F(passed, moved_by_another)
 	};
 	struct twheel_event ev;
 	__u64 start;
-	int status;
 	pid_t child;
 
 	ASSERT_EQ(0, lib_register(self->w, &t));
-	child = fork();
-	ASSERT_GE(child, 0);
+	child = fork_child(_metadata);
 	if (!child) {
 		/* Nothing inherited: what it has is what it is given. */
 		twheel_close(self->w);
@@ -1042,8 +1040,7 @@ TEST_F(passed, moved_by_another)
 	EXPECT_EQ(5, ev.user_data);
 	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
 	EXPECT_GE(now(CLOCK_MONOTONIC), start + 100 * NS_PER_MS);
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, status_of(child));
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
@@ -1070,7 +1067,7 @@ TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 	struct twheel_event ev;
 	struct twheel_stats stats;
 	unsigned int i;
-	int status, n;
+	int n;
 	pid_t child[2];
 
 	ASSERT_TRUE(s != MAP_FAILED);
@@ -1079,14 +1076,12 @@ TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 		s[1].id[i] = s[0].id[i];
 	}
 	for (i = 0; i < 2; i++) {
-		child[i] = fork();
-		ASSERT_GE(child[i], 0);
+		child[i] = fork_child(_metadata);
 		if (!child[i])
 			share(&s[i], dup(twheel_fd(self->w)));
 	}
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(child[i], waitpid(child[i], &status, 0));
-		EXPECT_EQ(0, status);
+		ASSERT_EQ(0, status_of(child[i]));
 		EXPECT_EQ(0, s[i].errors);
 		EXPECT_NE(0, s[i].arms);
 		EXPECT_NE(0, s[i].read);
@@ -1115,14 +1110,12 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	unsigned int i, round;
 	pthread_t thread[2];
 	uint64_t id[N];
-	int status;
 	pid_t child;
 
 	s.events = calloc(ADDS, 1);
 	s.answers = calloc(ADDS, 1);
 	ASSERT_TRUE(s.events && s.answers);
-	child = fork();
-	ASSERT_GE(child, 0);
+	child = fork_child(_metadata);
 	if (!child) {
 		for (;;) {
 			if (drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL) < 0)
@@ -1135,9 +1128,7 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	run_for(seconds());
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_join(thread[i], NULL));
-	ASSERT_EQ(0, kill(child, SIGKILL));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_TRUE(killed(child));
 	TH_LOG("%llu added, %llu read, %llu drained", (unsigned long long)s.adds,
 	       (unsigned long long)s.read, (unsigned long long)s.drained);
 	EXPECT_NE(0, s.read);
@@ -1217,11 +1208,10 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		struct stress st = { };
 		pthread_t thread[2];
 		struct twheel *w;
-		int status, n;
+		int n;
 		pid_t child;
 
-		child = fork();
-		ASSERT_GE(child, 0);
+		child = fork_child(_metadata);
 		if (!child) {
 			unsigned int i;
 
@@ -1246,9 +1236,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 			_exit(1);
 		}
 		sleep_ms(20 + next_random(&seed) % 100);
-		ASSERT_EQ(0, kill(child, SIGKILL));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		ASSERT_TRUE(WIFSIGNALED(status));
+		ASSERT_TRUE(killed(child));
 
 		/* What it has left behind is readable, and does not hide what is ours. */
 		at = twheel_now(self->w) + NS_PER_MS;
