@@ -133,4 +133,42 @@ static inline bool as_punctual(const struct bystander *b, unsigned int times, __
 	       (b)->wheel.worst / NS_PER_US, (b)->timerfd.worst / NS_PER_US,		\
 	       (b)->wheel.periods, (b)->timerfd.periods)
 
+/* One that stands by in a thread, on a wheel of its own. */
+struct neighbour {
+	pthread_t thread;
+	int fd;
+	struct bystander b;
+	const char *wrong;
+};
+
+static void *watch_neighbour(void *arg)
+{
+	struct neighbour *n = arg;
+
+	n->wrong = stand_by(&n->b, n->fd);
+	return NULL;
+}
+
+static inline void start_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	*n = (struct neighbour) { .fd = open_wheel(_metadata, O_NONBLOCK) };
+	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch_neighbour, n));
+}
+
+/*
+ * Loosely, as an emulated machine has bad moments, and nobody tries again; but it was
+ * never locked out.
+ */
+static inline void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+{
+	__u64 bad = slowness() * NS_PER_SEC;
+
+	stop_and_join(n->thread, &n->b.stop);
+	LOG_BYSTANDER(&n->b);
+	EXPECT_EQ(NULL, n->wrong)
+		TH_LOG("the neighbour: %s", n->wrong);
+	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
+	close_wheel(_metadata, n->fd);
+}
+
 #endif /* BYSTANDER_H */

@@ -153,6 +153,35 @@ static inline struct twheel_stats stats(struct __test_metadata *_metadata, int f
 	return s;
 }
 
+/*
+ * The one event there is: of @id, for @deadline, and nothing after it. Of a wheel on
+ * CLOCK_MONOTONIC.
+ */
+static inline void expect_event(struct __test_metadata *_metadata, int fd, __u64 id,
+				__u64 deadline)
+{
+	struct twheel_event ev[2];
+
+	ASSERT_EQ(1, take(fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(id, ev[0].id);
+	EXPECT_EQ(deadline, ev[0].deadline_ns);
+	EXPECT_LE(ev[0].expired_ns, now(CLOCK_MONOTONIC));
+	EXPECT_EQ(1, ev[0].expirations);
+	EXPECT_FALSE(readable(fd, 0));
+}
+
+/* GET says so of @id; and more, which is returned. */
+static inline struct twheel_timer expect_timer(struct __test_metadata *_metadata, int fd,
+					       __u64 id, __u32 state, __u64 deadline)
+{
+	struct twheel_timer t;
+
+	EXPECT_EQ(0, get_timer(fd, id, &t));
+	EXPECT_EQ(state, t.state);
+	EXPECT_EQ(deadline, t.deadline_ns);
+	return t;
+}
+
 static inline struct twheel_info info(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_info i;

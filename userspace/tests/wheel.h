@@ -667,6 +667,18 @@ static inline long errno_of(long ret)
 	return ret == -1 ? -errno : ret;
 }
 
+/* Whether the thread that looks at @stop is to end. */
+static inline bool stopped(const bool *stop)
+{
+	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+}
+
+static inline void stop_and_join(pthread_t thread, bool *stop)
+{
+	__atomic_store_n(stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
 /* Waits for @pid. Returns its status as from waitpid(). */
 static inline int status_of(pid_t pid)
 {

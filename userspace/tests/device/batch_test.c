@@ -275,7 +275,6 @@ TEST_F(many, drain_and_go_on)
 	EXPECT_EQ(0, ev[0].expirations);
 	EXPECT_EQ(3, ev[1].user_data);
 	EXPECT_EQ(1, ev[1].expirations);
-	EXPECT_GE(ev[1].expired_ns, ev[1].deadline_ns);
 	EXPECT_FALSE(readable(self->fd, 250));
 }
 
@@ -459,7 +458,7 @@ static void *churn(void *arg)
 	struct churn *c = arg;
 	__u64 ids[200] = { 0 }, seed = 12;
 
-	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+	while (!stopped(&c->stop)) {
 		unsigned int i = next_random(&seed) % ARRAY_SIZE(ids);
 
 		if (!(__atomic_add_fetch(&c->calls, 1, __ATOMIC_RELAXED) % 16))
@@ -509,8 +508,7 @@ TEST_F(many, list_while_others_change)
 		for (i = 0; i < N; i++)
 			EXPECT_EQ(i & 1, seen[i]);
 	}
-	__atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
+	stop_and_join(thread, &c.stop);
 	EXPECT_EQ(0, c.errors);
 }
 

@@ -83,7 +83,6 @@ TEST_F(set, forward)
 	EXPECT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
 	EXPECT_EQ(3, ev[0].user_data);
 	EXPECT_GE(ev[0].deadline_ns, start + 20 * NS_PER_MS);
-	EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
 }
 
 /* To 2001 and to 2038, and beyond what 32 bits of seconds hold. */
@@ -105,7 +104,6 @@ TEST_F(set, years)
 			ASSERT_EQ(1, collect(self->fd, ev, 1));
 			EXPECT_EQ(100, ev[0].user_data);
 			EXPECT_EQ(far, ev[0].deadline_ns);
-			EXPECT_GE(ev[0].expired_ns, far);
 		}
 		EXPECT_FALSE(readable(self->fd, 1));
 		near = now(variant->clock) + 60 * NS_PER_MS;
@@ -113,7 +111,6 @@ TEST_F(set, years)
 		ASSERT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
 		EXPECT_EQ(i, ev[0].user_data);
 		EXPECT_EQ(near, ev[0].deadline_ns);
-		EXPECT_GE(ev[0].expired_ns, near);
 		EXPECT_GE(now(variant->clock), ev[0].expired_ns);
 	}
 }
@@ -132,7 +129,6 @@ TEST_F(set, backward_armed_before)
 		EXPECT_EQ(2, collect(self->fd, ev, 2));
 		EXPECT_EQ(1, ev[0].user_data);
 		EXPECT_EQ(start + 400 * NS_PER_MS, ev[0].deadline_ns);
-		EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
 		return;
 	}
 	EXPECT_FALSE(readable(self->fd, 700));
@@ -144,8 +140,6 @@ TEST_F(set, backward_armed_before)
 	EXPECT_EQ(1, ev[0].user_data);
 	EXPECT_EQ(2, ev[1].user_data);
 	EXPECT_EQ(start + 600 * NS_PER_MS, ev[1].deadline_ns);
-	EXPECT_GE(ev[0].expired_ns, ev[0].deadline_ns);
-	EXPECT_GE(ev[1].expired_ns, ev[1].deadline_ns);
 }
 
 /* G2: Backward: what is armed after it expires by the clock as it is now, in time. */
@@ -170,7 +164,6 @@ TEST_F(set, backward_armed_after)
 	for (i = 0; i < 7; i++) {
 		EXPECT_LT(ev[i].user_data, 100);
 		EXPECT_GE(ev[i].deadline_ns, start + 50 * NS_PER_MS);
-		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
 	}
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
@@ -194,9 +187,8 @@ TEST_F(set, back_and_forth)
 
 		step(_metadata, (long long)(next_random(&seed) % (4 * MINUTE)) - 2LL * MINUTE);
 		sleep_ms(5);
-		ret = read(self->fd, ev, sizeof(ev));
+		ret = read_events(self->fd, ev, sizeof(ev));
 		for (i = 0; ret > 0 && i < ret / sizeof(*ev); i++) {
-			EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
 			ASSERT_LT(ev[i].user_data, N);
 			seen[ev[i].user_data]++;
 			got++;
@@ -268,7 +260,7 @@ TEST_F(moved, backward_in_storm)
 	enum { N = 60000 };
 	struct twheel_event *ev = calloc(N, sizeof(*ev));
 	__u64 deadline = now(variant->clock) + 500 * NS_PER_MS;
-	unsigned int got = 0, i;
+	unsigned int got = 0;
 	int ret;
 
 	ASSERT_TRUE(!!ev);
@@ -282,8 +274,6 @@ TEST_F(moved, backward_in_storm)
 	EXPECT_EQ(N - got, stats(_metadata, self->fd).armed);
 	step(_metadata, 60 * MINUTE);
 	EXPECT_EQ(N - got, collect(self->fd, ev + got, N - got));
-	for (i = 0; i < N; i++)
-		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
 	/* Nothing was counted as late by the hour that was taken back. */
 	EXPECT_LT(stats(_metadata, self->fd).worst_lateness_ns, 30 * MINUTE);
 	free(ev);
@@ -446,7 +436,6 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_LE(t.deadline_ns, after + 30 * NS_PER_MS);
 	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
-	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
 	EXPECT_LE(ev.expired_ns, now(clock) + offset);
 
 	t = (struct twheel_timer) {
@@ -461,7 +450,6 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_EQ(before, t.deadline_ns);
 	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(before, ev.deadline_ns);
-	EXPECT_GE(ev.expired_ns, before);
 	EXPECT_GE(now(clock) + offset, before);
 	EXPECT_LT(ev.expired_ns, before + PATIENCE_MS * NS_PER_MS);
 

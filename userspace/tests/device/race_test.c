@@ -3,72 +3,9 @@
  * Whatever races with whatever, each arming ends exactly once: as an event
  * that was read, or as one that CANCEL, REARM or DRAIN has answered for.
  */
-#include "twheel_test.h"
-
-#define EVENT	sizeof(struct twheel_event)
+#include "ledger.h"
 
 WHEEL_FIXTURE(race, O_NONBLOCK)
-
-/*
- * A thread that reads all there is and counts the events by user_data, until
- * it is told to stop and there is nothing left.
- */
-struct reader {
-	pthread_t thread;
-	int fd;
-	bool stop;
-	/* Without sleeping, so that it comes as close to the expiry as can be. */
-	bool spin;
-	/* One for each user_data, shared by all readers. */
-	unsigned char *events;
-	unsigned int nr;
-	/* Of the events' expirations. */
-	unsigned long got;
-	unsigned int errors;
-};
-
-static void *read_all(void *arg)
-{
-	struct reader *r = arg;
-
-	for (;;) {
-		bool stop = __atomic_load_n(&r->stop, __ATOMIC_ACQUIRE);
-		struct twheel_event ev[8];
-		int i, ret;
-
-		ret = read_events(r->fd, ev, sizeof(ev));
-		if (ret < 0) {
-			r->errors += errno != EAGAIN;
-			if (stop)
-				return NULL;
-			if (!r->spin)
-				readable(r->fd, 1);
-			continue;
-		}
-		for (i = 0; i < ret / (int)EVENT; i++) {
-			if (ev[i].user_data >= r->nr) {
-				r->errors++;
-				continue;
-			}
-			__atomic_fetch_add(&r->events[ev[i].user_data], 1, __ATOMIC_RELAXED);
-			r->got++;
-		}
-	}
-}
-
-static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd,
-			 unsigned char *events, unsigned int nr, bool spin)
-{
-	*r = (struct reader) { .fd = fd, .spin = spin, .events = events, .nr = nr };
-	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_all, r));
-}
-
-static void stop_reader(struct __test_metadata *_metadata, struct reader *r)
-{
-	__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
-	pthread_join(r->thread, NULL);
-	EXPECT_EQ(0, r->errors);
-}
 
 #define RACES	10000
 #define GROUP	50
@@ -88,8 +25,12 @@ static void race_cancel(struct __test_metadata *_metadata, int fd, unsigned int 
 	__u64 seed = 17, lead = NS_PER_MS;
 	struct reader r[2];
 
-	for (i = 0; i < readers; i++)
-		start_reader(_metadata, &r[i], fd, events, RACES, readers == 1);
+	for (i = 0; i < readers; i++) {
+		r[i] = (struct reader) {
+			.fd = fd, .seen = events, .nr = RACES, .spin = readers == 1,
+		};
+		start_reader(_metadata, &r[i]);
+	}
 	for (group = 0; group < RACES; group += GROUP) {
 		__u64 start = now(CLOCK_MONOTONIC);
 		__u64 deadline = start + lead + next_random(&seed) % (NS_PER_MS / 2);
@@ -180,47 +121,32 @@ TEST_F(race, cancel_is_final)
 TEST_F(race, rearm_and_expiry)
 {
 	enum { TIMERS = 16, ROUNDS = 400 };
-	unsigned int i, round, found[3] = { 0 }, armings = TIMERS, wrong = 0;
-	unsigned char events[TIMERS];
-	struct reader r;
+	struct reader r = { .fd = self->fd, .nr = TIMERS };
+	struct ledger l = { .armed = TIMERS };
+	unsigned char events[TIMERS] = { 0 };
+	unsigned int i, round;
 	__u64 seed = 31;
 	__u64 ids[TIMERS];
 
-	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	r.seen = events;
+	start_reader(_metadata, &r);
 	for (i = 0; i < TIMERS; i++)
 		ids[i] = add(_metadata, self->fd, NS_PER_MS, TWHEEL_KEEP, i);
 	for (round = 0; round < ROUNDS; round++) {
-		for (i = 0; i < TIMERS; i++) {
-			int ret = rearm(self->fd, ids[i], next_random(&seed) % (2 * NS_PER_MS),
-					TWHEEL_KEEP);
-
-			if (ret < 0 || ret > 2) {
-				wrong++;
-				continue;
-			}
-			found[ret]++;
-			armings++;
-		}
+		for (i = 0; i < TIMERS; i++)
+			l.armed += ended_by_verb(&l, rearm(self->fd, ids[i],
+							   next_random(&seed) % (2 * NS_PER_MS),
+							   TWHEEL_KEEP));
 		spin_ns(next_random(&seed) % NS_PER_MS);
 	}
 	/* The last arming of each. */
-	for (i = 0; i < TIMERS; i++) {
-		int ret = cancel(self->fd, ids[i]);
-
-		if (ret < 0 || ret > 2)
-			wrong++;
-		else
-			found[ret]++;
-	}
+	for (i = 0; i < TIMERS; i++)
+		ended_by_verb(&l, cancel(self->fd, ids[i]));
 	stop_reader(_metadata, &r);
-	TH_LOG("found %u idle, %u armed, %u expired", found[0], found[1], found[2]);
-	EXPECT_EQ(0, wrong);
-	/* What was idle had been read, and nothing else was read. */
-	EXPECT_EQ(found[TWHEEL_IDLE], r.got);
-	EXPECT_EQ(armings, r.got + found[TWHEEL_ARMED] + found[TWHEEL_EXPIRED]);
-	EXPECT_EQ(armings, stats(_metadata, self->fd).armings);
-	EXPECT_GT(found[TWHEEL_IDLE], 0);
-	EXPECT_GT(found[TWHEEL_ARMED], 0);
+	l.read = r.got;
+	expect_found(_metadata, self->fd, &l);
+	EXPECT_GT(l.found[TWHEEL_IDLE], 0);
+	EXPECT_GT(l.found[TWHEEL_ARMED], 0);
 }
 
 struct worker {
@@ -230,9 +156,7 @@ struct worker {
 	__u64 *ids;
 	unsigned int nr;
 	unsigned int rounds;
-	unsigned int found[3];
-	unsigned int armings;
-	unsigned int wrong;
+	struct ledger l;
 };
 
 /* Moves timers that other threads move as well. */
@@ -243,14 +167,9 @@ static void *rearm_randomly(void *arg)
 
 	for (i = 0; i < w->rounds; i++) {
 		__u64 id = w->ids[next_random(&w->seed) % w->nr];
-		int ret = rearm(w->fd, id, next_random(&w->seed) % (3 * NS_PER_MS), TWHEEL_KEEP);
+		__u64 delay = next_random(&w->seed) % (3 * NS_PER_MS);
 
-		if (ret < 0 || ret > 2) {
-			w->wrong++;
-			continue;
-		}
-		w->found[ret]++;
-		w->armings++;
+		w->l.armed += ended_by_verb(&w->l, rearm(w->fd, id, delay, TWHEEL_KEEP));
 	}
 	return NULL;
 }
@@ -259,13 +178,15 @@ static void *rearm_randomly(void *arg)
 TEST_F(race, rearm_and_rearm)
 {
 	enum { TIMERS = 8, ROUNDS = 4000 };
-	unsigned int i, idle = 0, ended = 0, armings = TIMERS;
-	unsigned char events[TIMERS];
+	struct reader r = { .fd = self->fd, .nr = TIMERS };
+	struct ledger l = { .armed = TIMERS };
+	unsigned char events[TIMERS] = { 0 };
 	struct worker w[2];
-	struct reader r;
 	__u64 ids[TIMERS];
+	unsigned int i;
 
-	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	r.seen = events;
+	start_reader(_metadata, &r);
 	for (i = 0; i < TIMERS; i++)
 		ids[i] = add(_metadata, self->fd, NS_PER_MS, TWHEEL_KEEP, i);
 	for (i = 0; i < 2; i++) {
@@ -280,20 +201,13 @@ TEST_F(race, rearm_and_rearm)
 	}
 	for (i = 0; i < 2; i++) {
 		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].wrong);
-		idle += w[i].found[TWHEEL_IDLE];
-		ended += w[i].found[TWHEEL_ARMED] + w[i].found[TWHEEL_EXPIRED];
-		armings += w[i].armings;
+		add_ledger(&l, &w[i].l);
 	}
-	for (i = 0; i < TIMERS; i++) {
-		int ret = cancel(self->fd, ids[i]);
-
-		idle += ret == TWHEEL_IDLE;
-		ended += ret == TWHEEL_ARMED || ret == TWHEEL_EXPIRED;
-	}
+	for (i = 0; i < TIMERS; i++)
+		ended_by_verb(&l, cancel(self->fd, ids[i]));
 	stop_reader(_metadata, &r);
-	EXPECT_EQ(idle, r.got);
-	EXPECT_EQ(armings, r.got + ended);
+	l.read = r.got;
+	expect_found(_metadata, self->fd, &l);
 }
 
 /* Two threads CANCEL the same timers: one of them succeeds, the other finds nothing. */
@@ -305,10 +219,8 @@ static void *cancel_all(void *arg)
 	for (i = 0; i < w->nr; i++) {
 		int ret = cancel(w->fd, w->ids[i]);
 
-		if (ret >= 0 && ret <= 2)
-			w->found[ret]++;
-		else
-			w->wrong += ret != -ENOENT;
+		if (ret != -ENOENT)
+			ended_by_verb(&w->l, ret);
 	}
 	return NULL;
 }
@@ -327,8 +239,8 @@ TEST_F(race, cancel_and_cancel)
 	}
 	for (i = 0; i < 2; i++) {
 		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].wrong);
-		found += w[i].found[TWHEEL_ARMED];
+		EXPECT_EQ(0, w[i].l.wrong);
+		found += w[i].l.found[TWHEEL_ARMED];
 	}
 	EXPECT_EQ(N, found);
 	free(ids);
@@ -346,7 +258,7 @@ static void *register_and_cancel(void *arg)
 
 		if (verb(w->fd, TWHEEL_IOC_REGISTER, &t) || cancel_timer(w->fd, t.id, &out) ||
 		    out.user_data != w->seed + i || out.state != TWHEEL_ARMED)
-			w->wrong++;
+			w->l.wrong++;
 	}
 	return NULL;
 }
@@ -366,7 +278,7 @@ TEST_F(race, register_and_register)
 	}
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
 		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].wrong);
+		EXPECT_EQ(0, w[i].l.wrong);
 	}
 	EXPECT_EQ(9000, stats(_metadata, self->fd).registered);
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
@@ -398,11 +310,11 @@ static unsigned long race_drain(struct __test_metadata *_metadata, int fd, __u32
 TEST_F(race, drain_cancel_and_expiry)
 {
 	enum { ROUNDS = 25 };
-	unsigned char events[DRAINED];
+	unsigned char events[DRAINED] = { 0 };
+	struct reader r = { .fd = self->fd, .seen = events, .nr = DRAINED, .spin = true };
 	unsigned long drained;
-	struct reader r;
 
-	start_reader(_metadata, &r, self->fd, events, DRAINED, true);
+	start_reader(_metadata, &r);
 	drained = race_drain(_metadata, self->fd, TWHEEL_DRAIN_CANCEL, ROUNDS);
 	stop_reader(_metadata, &r);
 	TH_LOG("drained %lu, read %lu", drained, r.got);
@@ -415,10 +327,10 @@ TEST_F(race, drain_expire_and_expiry)
 {
 	enum { ROUNDS = 25 };
 	unsigned char events[DRAINED] = { 0 };
-	struct reader r;
+	struct reader r = { .fd = self->fd, .seen = events, .nr = DRAINED, .spin = true };
 	unsigned int i;
 
-	start_reader(_metadata, &r, self->fd, events, DRAINED, true);
+	start_reader(_metadata, &r);
 	race_drain(_metadata, self->fd, TWHEEL_DRAIN_EXPIRE, ROUNDS);
 	stop_reader(_metadata, &r);
 	EXPECT_EQ(DRAINED * ROUNDS, r.got);
@@ -455,7 +367,7 @@ static void *check_conservation(void *arg)
 {
 	struct checker *c = arg;
 
-	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+	while (!stopped(&c->stop)) {
 		struct twheel_stats s;
 
 		if (!conserved(c->fd, &s) || s.armed + s.unread > s.allocated)
@@ -470,9 +382,8 @@ TEST_F(race, conservation)
 {
 	enum { TIMERS = 64, ROUNDS = 5000 };
 	struct checker c = { .fd = self->fd };
-	unsigned char events[TIMERS];
+	struct reader r = { .fd = self->fd };
 	struct worker w;
-	struct reader r;
 	__u64 ids[TIMERS];
 	unsigned int i;
 
@@ -488,7 +399,7 @@ TEST_F(race, conservation)
 		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 		ids[i] = t.id;
 	}
-	start_reader(_metadata, &r, self->fd, events, TIMERS, false);
+	start_reader(_metadata, &r);
 	ASSERT_EQ(0, pthread_create(&c.thread, NULL, check_conservation, &c));
 	while (!__atomic_load_n(&c.checks, __ATOMIC_RELAXED))
 		sleep_ms(1);
@@ -500,9 +411,8 @@ TEST_F(race, conservation)
 		.rounds = ROUNDS,
 	};
 	rearm_randomly(&w);
-	EXPECT_EQ(0, w.wrong);
-	__atomic_store_n(&c.stop, true, __ATOMIC_RELEASE);
-	pthread_join(c.thread, NULL);
+	EXPECT_EQ(0, w.l.wrong);
+	stop_and_join(c.thread, &c.stop);
 	/* The one that nobody moved is periodic still, and would go on for ever. */
 	EXPECT_GE(cancel(self->fd, ids[0]), (int)TWHEEL_ARMED);
 	stop_reader(_metadata, &r);
@@ -546,7 +456,7 @@ static void *flip_bits(void *arg)
 	__u32 *words = (__u32 *)f->arg;
 	__u64 seed = 91;
 
-	while (!__atomic_load_n(&f->stop, __ATOMIC_ACQUIRE)) {
+	while (!stopped(&f->stop)) {
 		__u64 random = next_random(&seed);
 		/* Mostly of what is read first. */
 		unsigned int nr = random & 1 ? sizeof(struct twheel_timer) : sizeof(*f->arg);
@@ -631,8 +541,7 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 		wrong += read_events(self->fd, ev, sizeof(ev)) < 0 && errno != EAGAIN;
 		flips = __atomic_load_n(&f.flips, __ATOMIC_RELAXED);
 	}
-	__atomic_store_n(&f.stop, true, __ATOMIC_RELEASE);
-	pthread_join(f.thread, NULL);
+	stop_and_join(f.thread, &f.stop);
 	TH_LOG("%lu flips, %u of %u calls done", flips, done, i);
 	EXPECT_EQ(0, wrong);
 	EXPECT_GT(done, 0);

@@ -5,10 +5,10 @@
  * said. And what is written there, at whatever moment, harms this wheel only.
  */
 #include "bystander.h"
+#include "ledger.h"
 
 #include <sched.h>
 
-#define EVENT	sizeof(struct twheel_event)
 #define REFCNT	"/sys/module/twheel/refcnt"
 
 /* How long those go on that have no end of their own. */
@@ -32,17 +32,6 @@ FIXTURE_SETUP(table_race)
 FIXTURE_TEARDOWN(table_race)
 {
 	close_table(_metadata, &self->t);
-}
-
-static bool stopped(const bool *stop)
-{
-	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
-}
-
-static void stop_and_join(pthread_t thread, bool *stop)
-{
-	__atomic_store_n(stop, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
 }
 
 /*
@@ -82,53 +71,24 @@ static bool book_end(struct book *b, __u64 deadline, unsigned char how)
 	       !__atomic_exchange_n(&b->end[seq], how, __ATOMIC_SEQ_CST);
 }
 
-/* Reads all there is, until it is told to stop and nothing is left. */
-struct reader {
-	pthread_t thread;
-	int fd;
-	bool stop;
-	struct book *books;
+/* What a reader of many slots goes by: their books, by user_data. */
+struct books {
+	struct book *of;
 	unsigned int nr;
 	/* Events of timers that have no book, or of armings that are in none. */
 	unsigned int others;
-	unsigned int got;
-	unsigned int wrong;
 };
 
-static void *read_all(void *arg)
+static void see_in_books(struct reader *r, const struct twheel_event *ev)
 {
-	struct reader *r = arg;
+	struct books *b = r->arg;
 
-	for (;;) {
-		bool stop = stopped(&r->stop);
-		struct twheel_event ev[16];
-		int i, ret = read_events(r->fd, ev, sizeof(ev));
-
-		if (ret < 0) {
-			r->wrong += errno != EAGAIN;
-			if (stop)
-				return NULL;
-			continue;
-		}
-		for (i = 0; i < ret / (int)EVENT; i++) {
-			r->got++;
-			r->wrong += ev[i].expired_ns < ev[i].deadline_ns ||
-				    ev[i].expirations != 1;
-			/* Deadlines without a number were set by ioctl. */
-			if (ev[i].user_data >= r->nr || !(ev[i].deadline_ns % ARMINGS))
-				r->others++;
-			else
-				r->wrong += !book_end(&r->books[ev[i].user_data],
-						      ev[i].deadline_ns, WAS_READ);
-		}
-	}
-}
-
-static void start_reader(struct __test_metadata *_metadata, struct reader *r, int fd,
-			 struct book *books, unsigned int nr)
-{
-	*r = (struct reader) { .fd = fd, .books = books, .nr = nr };
-	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_all, r));
+	r->wrong += ev->expirations != 1;
+	/* Deadlines without a number were set by ioctl. */
+	if (ev->user_data >= b->nr || !(ev->deadline_ns % ARMINGS))
+		b->others++;
+	else
+		r->wrong += !book_end(&b->of[ev->user_data], ev->deadline_ns, WAS_READ);
 }
 
 /* Arms and disarms the slots of its own at about the time when they expire. */
@@ -139,20 +99,18 @@ struct writer {
 	__u64 *ids;
 	unsigned int nr;
 	__u64 seed;
-	unsigned int stored;
-	unsigned int got_back;
+	struct ledger l;
 	/* Old values that are in no book: an ioctl has put them there. */
 	unsigned int others;
-	unsigned int wrong;
 };
 
 static void account_old(struct writer *w, unsigned int k, __u64 old)
 {
 	if (!old)
 		return;
-	w->got_back++;
+	w->l.got_back++;
 	if (old % ARMINGS)
-		w->wrong += !book_end(&w->books[k], old, GOT_BACK);
+		w->l.wrong += !book_end(&w->books[k], old, GOT_BACK);
 	else
 		w->others++;
 }
@@ -179,7 +137,7 @@ static void *write_words(void *arg)
 			/* Now and then long ahead, from where all is earlier. */
 			if (r % 16 == 1)
 				deadline += HOUR;
-			w->stored++;
+			w->l.armed++;
 			account_old(w, k, arm(&w->t, w->ids[k],
 					      book_next(&w->books[k], deadline)));
 		}
@@ -217,21 +175,21 @@ enum { WRITERS = 3, SLOTS = 8 };
  */
 TEST_F_TIMEOUT(table_race, exactly_once, 120)
 {
-	struct book *books = calloc(WRITERS * SLOTS, sizeof(*books));
-	unsigned int i, stored = 0, got_back = 0;
+	struct books b = { .of = calloc(WRITERS * SLOTS, sizeof(*b.of)), .nr = WRITERS * SLOTS };
+	struct reader r = { .fd = self->fd, .spin = true, .see = see_in_books, .arg = &b };
+	struct ledger l = { 0 };
 	struct writer w[WRITERS];
 	__u64 ids[WRITERS * SLOTS];
-	struct twheel_stats s;
-	struct reader r;
+	unsigned int i;
 
-	ASSERT_TRUE(!!books);
+	ASSERT_TRUE(!!b.of);
 	for (i = 0; i < ARRAY_SIZE(ids); i++)
 		ids[i] = reserve(_metadata, self->fd, i);
-	start_reader(_metadata, &r, self->fd, books, ARRAY_SIZE(ids));
+	start_reader(_metadata, &r);
 	for (i = 0; i < WRITERS; i++) {
 		w[i] = (struct writer) {
 			.t = self->t,
-			.books = books + i * SLOTS,
+			.books = b.of + i * SLOTS,
 			.ids = ids + i * SLOTS,
 			.nr = SLOTS,
 			.seed = 71 + i,
@@ -241,26 +199,19 @@ TEST_F_TIMEOUT(table_race, exactly_once, 120)
 	for (i = 0; i < WRITERS; i++) {
 		pthread_join(w[i].thread, NULL);
 		call_in(&w[i], self->fd);
-		stored += w[i].stored;
-		got_back += w[i].got_back;
-		EXPECT_EQ(0, w[i].wrong);
+		add_ledger(&l, &w[i].l);
 		EXPECT_EQ(0, w[i].others);
 	}
-	stop_and_join(r.thread, &r.stop);
-	EXPECT_EQ(0, r.wrong);
-	EXPECT_EQ(0, r.others);
-	s = stats(_metadata, self->fd);
-	TH_LOG("%u stored: %u got back, %u read, %llu withdrawn; %llu moved", stored, got_back,
-	       r.got, s.withdrawn, s.moved);
-	EXPECT_EQ(got_back, count_ends(books, ARRAY_SIZE(ids), GOT_BACK));
-	EXPECT_EQ(r.got, count_ends(books, ARRAY_SIZE(ids), WAS_READ));
-	EXPECT_EQ(stored, got_back + r.got + s.withdrawn);
-	EXPECT_EQ(0, s.armed);
-	EXPECT_EQ(0, s.unread);
+	stop_reader(_metadata, &r);
+	l.read = r.got;
+	EXPECT_EQ(0, b.others);
+	EXPECT_EQ(l.got_back, count_ends(b.of, ARRAY_SIZE(ids), GOT_BACK));
+	EXPECT_EQ(l.read, count_ends(b.of, ARRAY_SIZE(ids), WAS_READ));
+	expect_ended(_metadata, self->fd, &l);
 	/* It was a race. */
-	EXPECT_GT(got_back, 0);
-	EXPECT_GT(r.got, 0);
-	free(books);
+	EXPECT_GT(l.got_back, 0);
+	EXPECT_GT(l.read, 0);
+	free(b.of);
 }
 
 /* Moves timers by ioctl that a writer moves by exchange. */
@@ -271,9 +222,7 @@ struct rearmer {
 	__u64 *ids;
 	unsigned int nr;
 	__u64 seed;
-	unsigned int armings;
-	unsigned int found[3];
-	unsigned int wrong;
+	struct ledger l;
 };
 
 static void *rearm_words(void *arg)
@@ -287,11 +236,8 @@ static void *rearm_words(void *arg)
 		int ret = rearm(r->fd, id, deadline & ~(__u64)(ARMINGS - 1), flags);
 
 		spin_ns((random >> 16) % (600 * NS_PER_US / r->nr));
-		r->armings += !(flags & TWHEEL_DISARMED);
-		if (ret < 0 || ret > 2)
-			r->wrong++;
-		else
-			r->found[ret]++;
+		r->l.armed += !(flags & TWHEEL_DISARMED);
+		ended_by_verb(&r->l, ret);
 	}
 	return NULL;
 }
@@ -303,22 +249,23 @@ static void *rearm_words(void *arg)
  */
 TEST_F_TIMEOUT(table_race, both_doors, 120)
 {
-	struct book *books = calloc(SLOTS, sizeof(*books));
+	struct books b = { .of = calloc(SLOTS, sizeof(*b.of)), .nr = SLOTS };
+	struct reader r = { .fd = self->fd, .spin = true, .see = see_in_books, .arg = &b };
 	struct rearmer a = { .fd = self->fd, .nr = SLOTS, .seed = 99 };
-	unsigned int i, stored, ended;
 	struct twheel_stats s;
-	__u64 ids[SLOTS];
+	struct ledger l = { 0 };
 	struct writer w;
-	struct reader r;
+	__u64 ids[SLOTS];
+	unsigned int i;
 
-	ASSERT_TRUE(!!books);
+	ASSERT_TRUE(!!b.of);
 	for (i = 0; i < SLOTS; i++)
 		ids[i] = reserve(_metadata, self->fd, i);
 	a.ids = ids;
-	start_reader(_metadata, &r, self->fd, books, SLOTS);
+	start_reader(_metadata, &r);
 	w = (struct writer) {
 		.t = self->t,
-		.books = books,
+		.books = b.of,
 		.ids = ids,
 		.nr = SLOTS,
 		.seed = 3,
@@ -328,24 +275,23 @@ TEST_F_TIMEOUT(table_race, both_doors, 120)
 	pthread_join(w.thread, NULL);
 	stop_and_join(a.thread, &a.stop);
 	call_in(&w, self->fd);
-	stop_and_join(r.thread, &r.stop);
-	EXPECT_EQ(0, w.wrong);
-	EXPECT_EQ(0, a.wrong);
-	EXPECT_EQ(0, r.wrong);
+	stop_reader(_metadata, &r);
+	add_ledger(&l, &w.l);
+	add_ledger(&l, &a.l);
+	l.read = r.got;
+	EXPECT_EQ(0, l.wrong);
 	s = stats(_metadata, self->fd);
-	stored = w.stored + a.armings;
-	ended = w.got_back + a.found[TWHEEL_ARMED] + r.got + s.withdrawn;
-	TH_LOG("%u + %u stored: %u got back, %u found armed, %u read, %llu withdrawn", w.stored,
-	       a.armings, w.got_back, a.found[TWHEEL_ARMED], r.got, s.withdrawn);
-	EXPECT_LE(ended, stored);
-	EXPECT_LE(stored, ended + a.found[TWHEEL_EXPIRED]);
+	TH_LOG("%lu armed: %lu got back, %lu found armed, %lu read, %llu withdrawn", l.armed,
+	       l.got_back, l.found[TWHEEL_ARMED], l.read, s.withdrawn);
+	EXPECT_LE(ended(&l, s.withdrawn), l.armed);
+	EXPECT_LE(l.armed, ended(&l, s.withdrawn) + l.found[TWHEEL_EXPIRED]);
 	EXPECT_EQ(0, s.armed);
 	EXPECT_EQ(0, s.unread);
-	EXPECT_GT(w.got_back, 0);
+	EXPECT_GT(l.got_back, 0);
 	EXPECT_GT(w.others, 0);
-	EXPECT_GT(r.others, 0);
-	EXPECT_GT(a.found[TWHEEL_ARMED], 0);
-	free(books);
+	EXPECT_GT(b.others, 0);
+	EXPECT_GT(l.found[TWHEEL_ARMED], 0);
+	free(b.of);
 }
 
 /* Waits for another thread to come to @value. */
@@ -388,36 +334,6 @@ static void *disarm_groups(void *arg)
 	return NULL;
 }
 
-/* Counts the events of each, by user_data. */
-struct counter {
-	pthread_t thread;
-	int fd;
-	bool stop;
-	unsigned char *events;
-	unsigned int wrong;
-};
-
-static void *count_events(void *arg)
-{
-	struct counter *c = arg;
-
-	for (;;) {
-		bool stop = stopped(&c->stop);
-		struct twheel_event ev[16];
-		int i, ret = read_events(c->fd, ev, sizeof(ev));
-
-		if (ret < 0 && stop)
-			return NULL;
-		/* Of two processors the other threads of the race need both. */
-		if (ret < 0)
-			readable(c->fd, 1);
-		for (i = 0; i < ret / (int)EVENT; i++) {
-			c->wrong += ev[i].expired_ns < ev[i].deadline_ns;
-			c->events[ev[i].user_data % RACES]++;
-		}
-	}
-}
-
 /*
  * One-shot timers that an exchange disarms, CANCEL cancels and a reader reads
  * at about the time when they expire: one of them gets it.
@@ -425,13 +341,13 @@ static void *count_events(void *arg)
 TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 {
 	unsigned int disarmed = 0, cancelled = 0, wrong = 0, unaccounted = 0, group, i;
-	struct counter c = { .fd = self->fd, .events = calloc(RACES, 1) };
+	struct reader r = { .fd = self->fd, .seen = calloc(RACES, 1), .nr = RACES };
 	struct disarmer d = { .t = self->t };
 	unsigned char ends[RACES] = { 0 };
 	__u64 seed = 5;
 
-	ASSERT_TRUE(!!c.events);
-	ASSERT_EQ(0, pthread_create(&c.thread, NULL, count_events, &c));
+	ASSERT_TRUE(!!r.seen);
+	start_reader(_metadata, &r);
 	ASSERT_EQ(0, pthread_create(&d.thread, NULL, disarm_groups, &d));
 	for (group = 1; group <= RACES / GROUP; group++) {
 		unsigned int first = (group - 1) * GROUP;
@@ -465,19 +381,18 @@ TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 		}
 	}
 	pthread_join(d.thread, NULL);
-	stop_and_join(c.thread, &c.stop);
+	stop_reader(_metadata, &r);
 	for (i = 0; i < RACES; i++)
-		unaccounted += ends[i] + c.events[i] != 1;
+		unaccounted += ends[i] + r.seen[i] != 1;
 	TH_LOG("%u disarmed, %u cancelled, %u read", disarmed, cancelled,
 	       RACES - disarmed - cancelled);
 	EXPECT_EQ(0, unaccounted);
 	EXPECT_EQ(0, wrong);
-	EXPECT_EQ(0, c.wrong);
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	/* It was a race. */
 	EXPECT_GT(disarmed, 0);
 	EXPECT_GT(cancelled, 0);
-	free(c.events);
+	free(r.seen);
 }
 
 /* Flips words between values of the past and 0, as fast as it can. */
@@ -726,42 +641,20 @@ TEST_F_TIMEOUT(table_race, claim, 120)
 	EXPECT_EQ(DUEL_SLOTS * DUEL_ROUNDS - got, stats(_metadata, self->fd).expired);
 }
 
-/* What is unread and moved on for ever by its rightful owner: see disarm_unread of doors_test. */
-struct period_reader {
-	pthread_t thread;
-	int fd;
-	bool stop;
-	unsigned int got;
-};
-
-static void *read_periods(void *arg)
-{
-	struct period_reader *r = arg;
-	struct twheel_event ev[16];
-
-	while (!stopped(&r->stop)) {
-		int ret = read_events(r->fd, ev, sizeof(ev));
-
-		if (ret > 0)
-			__atomic_fetch_add(&r->got, ret / EVENT, __ATOMIC_RELAXED);
-	}
-	return NULL;
-}
-
 /*
  * A periodic timer, without KEEP, that is disarmed and armed by exchange while
  * its events are read: it never ends, as nobody ends it.
  */
 TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 {
-	struct period_reader r = { .fd = self->fd };
+	struct reader r = { .fd = self->fd, .spin = true };
 	struct twheel_slot *slot;
 	unsigned int i, dead = 0;
 	__u64 id, seed = 4;
 
 	id = add_periodic(_metadata, self->fd, 0, NS_PER_MS, 0);
 	slot = slot_of(&self->t, id);
-	ASSERT_EQ(0, pthread_create(&r.thread, NULL, read_periods, &r));
+	start_reader(_metadata, &r);
 	for (i = 0; i < 20000 && !dead; i++) {
 		spin_ns(next_random(&seed) % 20000);
 		if (swap_word(slot, 0))
@@ -770,53 +663,14 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 		swap_word(slot, now(CLOCK_MONOTONIC));
 		dead += kick(self->fd, id) != 1;
 	}
-	stop_and_join(r.thread, &r.stop);
-	TH_LOG("%u events", r.got);
+	stop_reader(_metadata, &r);
+	TH_LOG("%lu events", r.got);
 	EXPECT_EQ(0, dead) TH_LOG("round %u", i);
 	EXPECT_GT(r.got, 0);
 	EXPECT_GE(cancel(self->fd, id), 0);
 }
 
 /* Neighbours */
-
-/* Another wheel: one timer, periodic, that is read at once. */
-struct neighbour {
-	pthread_t thread;
-	int fd;
-	struct bystander b;
-	const char *wrong;
-};
-
-static void *watch(void *arg)
-{
-	struct neighbour *n = arg;
-
-	n->wrong = stand_by(&n->b, n->fd);
-	return NULL;
-}
-
-static void start_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
-{
-	*n = (struct neighbour) { .fd = wheel_open(O_NONBLOCK) };
-	ASSERT_GE(n->fd, 0);
-	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch, n));
-}
-
-/*
- * Loosely, as an emulated machine has bad moments, and nobody tries again; but it was
- * never locked out.
- */
-static void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
-{
-	__u64 bad = slowness() * NS_PER_SEC;
-
-	stop_and_join(n->thread, &n->b.stop);
-	LOG_BYSTANDER(&n->b);
-	EXPECT_EQ(NULL, n->wrong)
-		TH_LOG("the neighbour: %s", n->wrong);
-	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
-	close_wheel(_metadata, n->fd);
-}
 
 /*
  * Words that never stand still, 64 of them and among them an honest one: that

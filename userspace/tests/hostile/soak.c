@@ -9,6 +9,7 @@
  *   where that does not write, no word is left when its time has come
  *   a wheel of periodic timers, of which no period may be missing
  */
+#include "ledger.h"
 #include "stress.h"
 
 static unsigned long long seconds = 60;
@@ -30,8 +31,8 @@ static struct {
 	struct table table;
 
 	/* What the workers did to the first, and what the readers got. */
-	unsigned long armed, found_armed, found_expired, found_idle;
-	unsigned long events, alone;
+	struct ledger l;
+	unsigned long alone;
 	/* Of the second. */
 	unsigned long stores, kicks;
 	/* The first thing that was wrong. */
@@ -51,27 +52,11 @@ static bool over(void)
 	return __atomic_load_n(&all.stop, __ATOMIC_ACQUIRE) || all.wrong;
 }
 
-static void count(unsigned long *what, unsigned long n)
-{
-	__atomic_fetch_add(what, n, __ATOMIC_RELAXED);
-}
-
 /* Ends what was armed before, by what it found. */
 static void account(int found)
 {
-	switch (found) {
-	case TWHEEL_ARMED:
-		count(&all.found_armed, 1);
-		break;
-	case TWHEEL_EXPIRED:
-		count(&all.found_expired, 1);
-		break;
-	case TWHEEL_IDLE:
-		count(&all.found_idle, 1);
-		break;
-	default:
+	if (!ended_by_verb(&all.l, found))
 		wrong("REARM or CANCEL of a timer that is kept");
-	}
 }
 
 /* Kept timers of its own, moved, ended and made anew for ever. */
@@ -95,15 +80,15 @@ static void *work(void *arg)
 			found = rearm(all.wheel, ids[i], delay, TWHEEL_KEEP);
 			due[i] = now(CLOCK_MONOTONIC) + delay;
 			account(found);
-			count(&all.armed, 1);
-			count(&all.alone, 1);
+			count_in(&all.l.armed, 1);
+			count_in(&all.alone, 1);
 			if (found == TWHEEL_ARMED)
 				wrong("a timer that has not expired");
 			continue;
 		}
 		if (ids[i] && delay % 4) {
 			account(rearm(all.wheel, ids[i], delay, TWHEEL_KEEP));
-			count(&all.armed, 1);
+			count_in(&all.l.armed, 1);
 			continue;
 		}
 		if (ids[i])
@@ -114,7 +99,7 @@ static void *work(void *arg)
 		ids[i] = t.id;
 		if (i < ALONE)
 			due[i] = now(CLOCK_MONOTONIC) + delay;
-		count(&all.armed, 1);
+		count_in(&all.l.armed, 1);
 		if (delay % 64 == 0)
 			sleep_ns(delay / 4);
 	}
@@ -137,7 +122,7 @@ static void *read_them(void *arg)
 		if (ahead_of_clock(ev, got))
 			wrong("early");
 		if (got > 0)
-			count(&all.events, got);
+			count_in(&all.l.read, got);
 		else if (got != -EAGAIN)
 			wrong("read");
 	}
@@ -170,7 +155,7 @@ static void *beat(void *arg)
 		swap_word(&all.table.slots[slot], t);
 		if (mark_armed(&all.table, slot, t) < 0)
 			wrong("KICK");
-		count(&all.stores, 1);
+		count_in(&all.stores, 1);
 		if (random % 128 == 0)
 			disarm(&all.table, slot);
 		if (random % 1024 == 0)
@@ -202,7 +187,7 @@ static void *scribble(void *arg)
 			slot = random >> 32;
 			if (kick_slots(all.mapped, &slot, 1) < 0)
 				wrong("KICK");
-			count(&all.kicks, 1);
+			count_in(&all.kicks, 1);
 			sleep_ns(NS_PER_MS);
 		}
 	}
@@ -295,7 +280,6 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	pthread_t threads[WORKERS + READERS + 2];
 	struct twheel_event ev[32];
 	unsigned long periods = 0;
-	struct twheel_stats s;
 	unsigned int i, n = 0, second;
 	int got;
 
@@ -321,24 +305,16 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	/* All timers of the workers are cancelled, so nothing can be left to read. */
 	got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
 	EXPECT_EQ(-EAGAIN, got);
-	ASSERT_TRUE(conserved(all.wheel, &s));
-	EXPECT_EQ(0, s.allocated);
-	EXPECT_EQ(all.armed, s.armings);
-	EXPECT_EQ(all.events, s.delivered);
-	EXPECT_EQ(all.found_expired, s.withdrawn);
-	EXPECT_EQ(all.found_armed, s.displaced);
-	/* Each arming has ended once: read, or found. What was found idle had been read. */
-	EXPECT_EQ(all.armed, all.events + all.found_armed + all.found_expired);
-	EXPECT_EQ(all.events, all.found_idle);
-	EXPECT_GT(all.events, 0);
-	EXPECT_GT(all.found_armed, 0);
+	EXPECT_EQ(0, stats(_metadata, all.wheel).allocated);
+	expect_found(_metadata, all.wheel, &all.l);
+	EXPECT_GT(all.l.read, 0);
+	EXPECT_GT(all.l.found[TWHEEL_ARMED], 0);
 	EXPECT_GT(periods, 0);
 	EXPECT_GT(all.stores, 0);
 	EXPECT_TRUE(all.alone > 0 || second <= PATIENCE / NS_PER_SEC);
-	TH_LOG("%u s: %lu armings, %lu read, %lu moved or cancelled, %lu withdrawn, %lu left alone",
-	       second, all.armed, all.events, all.found_armed, all.found_expired, all.alone);
-	TH_LOG("%lu exchanges, %lu kicks, %lu periods", all.stores, all.table.kicks + all.kicks,
-	       periods);
+	TH_LOG("%u s: %lu armings, %lu read, %lu left alone, %lu exchanges, %lu kicks, %lu periods",
+	       second, all.l.armed, all.l.read, all.alone, all.stores,
+	       all.table.kicks + all.kicks, periods);
 }
 
 int main(int argc, char **argv)

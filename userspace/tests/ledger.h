@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The ledger of a race: who armed which timer, and what became of it. Each arming ends
+ * once, as an event that was read, as what a verb found, or as a word that an exchange got
+ * back; and what a later arming has withdrawn, the wheel itself counts.
+ */
+#ifndef LEDGER_H
+#define LEDGER_H
+
+#include "twheel_test.h"
+
+#define EVENT	sizeof(struct twheel_event)
+
+/* Armings, and their ends. Threads may share one, or have one each. */
+struct ledger {
+	unsigned long armed;
+	/* By the state that a verb has found. */
+	unsigned long found[3];
+	/* By an exchange. */
+	unsigned long got_back;
+	/* As events. */
+	unsigned long read;
+	/* What cannot be. */
+	unsigned long wrong;
+};
+
+static inline void count_in(unsigned long *n, unsigned long more)
+{
+	__atomic_fetch_add(n, more, __ATOMIC_RELAXED);
+}
+
+/* A verb has found @ret, a state. Returns whether that is one, and not an error. */
+static inline bool ended_by_verb(struct ledger *l, int ret)
+{
+	if (ret < 0 || ret > 2) {
+		count_in(&l->wrong, 1);
+		return false;
+	}
+	count_in(&l->found[ret], 1);
+	return true;
+}
+
+static inline void add_ledger(struct ledger *to, const struct ledger *l)
+{
+	unsigned int i;
+
+	to->armed += l->armed;
+	for (i = 0; i < 3; i++)
+		to->found[i] += l->found[i];
+	to->got_back += l->got_back;
+	to->read += l->read;
+	to->wrong += l->wrong;
+}
+
+/* The armings that have ended, @withdrawn of them with nobody told. */
+static inline unsigned long ended(const struct ledger *l, unsigned long withdrawn)
+{
+	return l->got_back + l->found[TWHEEL_ARMED] + l->read + withdrawn;
+}
+
+/* On a wheel on which all is over: nothing is armed or unread, each arming has ended once. */
+static inline void expect_ended(struct __test_metadata *_metadata, int fd, const struct ledger *l)
+{
+	struct twheel_stats s = stats(_metadata, fd);
+
+	TH_LOG("%lu armed: %lu got back, %lu found armed, %lu read, %llu withdrawn", l->armed,
+	       l->got_back, l->found[TWHEEL_ARMED], l->read, s.withdrawn);
+	EXPECT_EQ(0, l->wrong);
+	EXPECT_EQ(0, s.armed);
+	EXPECT_EQ(0, s.unread);
+	EXPECT_EQ(l->read, s.delivered);
+	EXPECT_EQ(l->armed, ended(l, s.withdrawn));
+}
+
+/*
+ * The same where verbs alone have armed, and ended each timer: what was withdrawn they have
+ * found expired, and what they found idle had been read.
+ */
+static inline void expect_found(struct __test_metadata *_metadata, int fd, const struct ledger *l)
+{
+	struct twheel_stats s = stats(_metadata, fd);
+
+	expect_ended(_metadata, fd, l);
+	EXPECT_EQ(l->armed, s.armings);
+	EXPECT_EQ(l->found[TWHEEL_ARMED], s.displaced);
+	EXPECT_EQ(l->found[TWHEEL_EXPIRED], s.withdrawn);
+	EXPECT_EQ(l->found[TWHEEL_IDLE], l->read);
+}
+
+/* A thread that reads all there is, until it is told to stop and there is nothing left. */
+struct reader {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	/* Without sleeping, so that it comes as close to the expiry as can be. */
+	bool spin;
+	/* How often each was read, by user_data, below @nr. Readers may share it. */
+	unsigned char *seen;
+	unsigned int nr;
+	/* What to do with an event, in place of that. */
+	void (*see)(struct reader *r, const struct twheel_event *ev);
+	void *arg;
+	/* Events. */
+	unsigned long got;
+	unsigned int wrong;
+};
+
+static inline void see_event(struct reader *r, const struct twheel_event *ev)
+{
+	if (r->see)
+		r->see(r, ev);
+	else if (r->seen && ev->user_data < r->nr)
+		__atomic_fetch_add(&r->seen[ev->user_data], 1, __ATOMIC_RELAXED);
+	else
+		r->wrong += !!r->seen;
+}
+
+static void *read_all(void *arg)
+{
+	struct reader *r = arg;
+
+	for (;;) {
+		bool stop = stopped(&r->stop);
+		struct twheel_event ev[16];
+		int i, ret = read_events(r->fd, ev, sizeof(ev));
+
+		if (ret < 0) {
+			r->wrong += errno != EAGAIN;
+			if (stop)
+				return NULL;
+			if (!r->spin)
+				readable(r->fd, 1);
+			continue;
+		}
+		for (i = 0; i < ret / (int)EVENT; i++)
+			see_event(r, &ev[i]);
+		count_in(&r->got, ret / EVENT);
+	}
+}
+
+static inline void start_reader(struct __test_metadata *_metadata, struct reader *r)
+{
+	ASSERT_EQ(0, pthread_create(&r->thread, NULL, read_all, r));
+}
+
+static inline void stop_reader(struct __test_metadata *_metadata, struct reader *r)
+{
+	stop_and_join(r->thread, &r->stop);
+	EXPECT_EQ(0, r->wrong);
+}
+
+#endif /* LEDGER_H */
