@@ -153,6 +153,16 @@ static inline struct twheel_stats stats(struct __test_metadata *_metadata, int f
 	return s;
 }
 
+/* The next event, which must come within @timeout_ms. */
+static inline struct twheel_event next_event(struct __test_metadata *_metadata, int fd,
+					     int timeout_ms)
+{
+	struct twheel_event ev;
+
+	ASSERT_EQ(1, take(fd, &ev, 1, timeout_ms));
+	return ev;
+}
+
 /*
  * The one event there is: of @id, for @deadline, and nothing after it. Of a wheel on
  * CLOCK_MONOTONIC.

@@ -458,8 +458,7 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(1, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
-	EXPECT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(1, next_event(_metadata, fd, PATIENCE_MS).deadline_ns);
 	t = (struct twheel_timer) { .deadline_ns = NEVER };
 	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(NEVER, t.deadline_ns);

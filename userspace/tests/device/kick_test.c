@@ -561,8 +561,7 @@ TEST_F(kick, armed_over_and_read)
 	ASSERT_EQ(1, take(self->fd, ev, 1, 0));
 	EXPECT_NE(5, ev[0].deadline_ns);
 	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), soon));
-	ASSERT_EQ(1, take(self->fd, ev, 1, 0));
-	EXPECT_EQ(5, ev[0].deadline_ns);
+	EXPECT_EQ(5, next_event(_metadata, self->fd, 0).deadline_ns);
 	expect_event(_metadata, self->fd, id, soon);
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 	/* A timer that is not kept ends with the event, unless its word is armed. */
@@ -647,8 +646,7 @@ TEST_F(kick, disarmed_unread_stays)
 	/* And then armed anew, it is told of. */
 	EXPECT_EQ(0, arm(&self->t, id, now(CLOCK_MONOTONIC) + NS_PER_MS));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, PATIENCE_MS));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
-	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(id, next_event(_metadata, self->fd, 0).id);
 	close(epoll);
 }
 

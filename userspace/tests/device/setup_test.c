@@ -157,15 +157,13 @@ TEST_F(setup, small_tick_in_user_namespace)
 TEST_F(setup, small_tick_with_capability)
 {
 	struct twheel_setup s = { .tick_ns = 1 };
-	struct twheel_event ev;
 
 	SKIP_UNLESS_ROOT();
 	EXPECT_EQ(0, shape(self->fd, &s));
 	EXPECT_EQ(1, s.tick_ns);
 	expect_info(_metadata, self->fd, &s);
 	add(_metadata, self->fd, 3 * NS_PER_MS, 0, 5);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(5, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
 }
 
 /* EINVAL: slot_bits outside 4 to 16, levels above 16. */

@@ -635,8 +635,7 @@ TEST_F(table, fork)
 		_exit(arm(&t, id, deadline) != 0);
 	}
 	EXPECT_EQ(0, status_of(pid));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 	EXPECT_EQ(0, word(slot_of(&t, id)));
 
 	ASSERT_EQ(0, pipe2(go, O_CLOEXEC));
@@ -713,8 +712,7 @@ TEST_F(table, passed_descriptor)
 		EXPECT_EQ(0, read(pair[1], &id, sizeof(id)));
 		id = reserve(_metadata, self->fd, 3);
 		EXPECT_EQ(0, arm(&t, id, 1));
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-		EXPECT_EQ(id, ev.id);
+		EXPECT_EQ(id, next_event(_metadata, self->fd, PATIENCE_MS).id);
 		_exit(_metadata->exit_code);
 	}
 	close(pair[1]);

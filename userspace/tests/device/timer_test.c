@@ -42,13 +42,11 @@ TEST_F(timer, register_absolute)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + SOON + 12345;
 	struct twheel_timer t = { .deadline_ns = deadline, .flags = TWHEEL_ABSTIME };
-	struct twheel_event ev;
 
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(deadline, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 }
 
 /* What is due expires at once: a deadline in the past, a delay of 0, an absolute 0, which is 1. */
@@ -158,7 +156,6 @@ TEST_F(timer, register_disarmed)
 		.deadline_ns = 0,
 		.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
 	};
-	struct twheel_event ev;
 	__u64 id;
 
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
@@ -170,8 +167,7 @@ TEST_F(timer, register_disarmed)
 	EXPECT_EQ(1, stats(_metadata, self->fd).allocated);
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 	EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, NS_PER_MS, TWHEEL_KEEP));
-	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(8, ev.user_data);
+	EXPECT_EQ(8, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 }
 
@@ -521,7 +517,6 @@ TEST_F(timer, slots_are_reused)
 /* STATS count what was done, each thing once. */
 TEST_F(timer, counts)
 {
-	struct twheel_event ev[2];
 	struct twheel_stats s;
 	__u64 a, b, c;
 
@@ -537,8 +532,7 @@ TEST_F(timer, counts)
 	EXPECT_EQ(2, s.expired);
 	EXPECT_EQ(0, s.delivered);
 
-	EXPECT_EQ(1, take(self->fd, ev, 1, 0));
-	EXPECT_EQ(b, ev[0].id);
+	EXPECT_EQ(b, next_event(_metadata, self->fd, 0).id);
 	EXPECT_EQ(TWHEEL_EXPIRED, rearm(self->fd, c, HOUR, 0));
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, a, 2 * HOUR, 0));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, a));

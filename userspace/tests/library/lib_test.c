@@ -43,6 +43,12 @@ TEST(default_backend)
 	twheel_close(NULL);
 }
 
+static bool hide_devices(void)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("none", "/dev", "tmpfs", 0, "mode=755");
+}
+
 /* With no device, and with one that is not for us. */
 TEST(fallback)
 {
@@ -51,8 +57,7 @@ TEST(fallback)
 
 	SKIP_UNLESS_ROOT();
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", "/dev", "tmpfs", 0, "mode=755"))
+	if (!hide_devices())
 		SKIP(return, "cannot hide /dev here");
 	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
@@ -74,8 +79,7 @@ TEST(not_our_device)
 
 	SKIP_UNLESS_ROOT();
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", "/dev", "tmpfs", 0, "mode=755"))
+	if (!hide_devices())
 		SKIP(return, "cannot hide /dev here");
 	ASSERT_EQ(0, mknod(TWHEEL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));
 	EXPECT_EQ(-ENOTTY, twheel_open(&w, NULL));
@@ -178,7 +182,6 @@ TEST(scribbled_header)
 	uint64_t id;
 	void *head;
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &w);
 	ASSERT_EQ(0, twheel_info(w, &info));
 	head = mmap(NULL, info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, twheel_fd(w), 0);
@@ -212,8 +215,22 @@ TEST_F(lib, options)
 		struct twheel_options o;
 		char more[8];
 	} later = { .o = self->o };
+	/* The first by its size, the third by both kinds at once. */
+	static const struct twheel_options bad[] = {
+		{ 0 },
+		{ .flags = 1 << 4 },
+		{ .flags = TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS },
+		{ .slot_bits = 3 },
+		{ .slot_bits = 17 },
+		{ .levels = 17 },
+		{ .max_timers = (1 << 24) + 1 },
+		{ .max_timers = UINT32_MAX },
+		{ .clock_id = CLOCK_PROCESS_CPUTIME_ID },
+		{ .clock_id = CLOCK_MONOTONIC, .flags = TWHEEL_OPEN_REALTIME },
+	};
 	struct twheel_info i;
 	struct twheel *w;
+	unsigned int k;
 
 	EXPECT_STREQ(variant->flags & TWHEEL_OPEN_KERNEL ? "kernel" : "inprocess",
 		     twheel_backend(self->w));
@@ -255,34 +272,13 @@ TEST_F(lib, options)
 	later.more[7] = 1;
 	EXPECT_EQ(-E2BIG, twheel_open(&w, &later.o));
 
-	o = self->o;
-	o.size = 0;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.flags |= 1 << 4;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o.flags = TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.slot_bits = 3;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o.slot_bits = 17;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.levels = 17;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.max_timers = (1 << 24) + 1;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o.max_timers = UINT32_MAX;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.clock_id = CLOCK_PROCESS_CPUTIME_ID;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
-	o = self->o;
-	o.flags |= TWHEEL_OPEN_REALTIME;
-	o.clock_id = CLOCK_MONOTONIC;
-	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
+	for (k = 0; k < ARRAY_SIZE(bad); k++) {
+		o = bad[k];
+		o.size = k ? sizeof(o) : 0;
+		o.flags |= self->o.flags;
+		EXPECT_EQ(-EINVAL, twheel_open(&w, &o))
+			TH_LOG("row %u", k);
+	}
 }
 
 /* Each clock: the time, never early, and an event in the end. */
@@ -317,6 +313,14 @@ TEST_F(lib, clocks)
 	}
 }
 
+/* Sets the wall clock, to the whole second of @ns. */
+static void set_second(struct __test_metadata *_metadata, uint64_t ns)
+{
+	struct timespec ts = { ns / SECOND, 0 };
+
+	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+}
+
 /* When the wall clock is set, deadlines keep their meaning. Not on a machine of yours. */
 TEST_F(lib, clock_set)
 {
@@ -334,35 +338,29 @@ TEST_F(lib, clock_set)
 	ASSERT_EQ(0, twheel_add(w, start + 600 * SECOND, 1, &id));
 	ASSERT_EQ(0, twheel_add(w, start + 7200 * SECOND, 2, &far));
 	EXPECT_TRUE(quiet(w));
-	ts = (struct timespec) { (start + 3600 * SECOND) / SECOND, 0 };
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-	EXPECT_EQ(1, lib_collect(w, &ev, 1));
-	EXPECT_EQ(1, ev.user_data);
+	set_second(_metadata, (start + 3600 * SECOND));
+	EXPECT_EQ(1, lib_event(_metadata, w).user_data);
 	EXPECT_TRUE(quiet(w));
 	/* Back: it is due when the clock gets there again. */
 	ASSERT_EQ(1, twheel_set(w, far, now(CLOCK_REALTIME) + 100 * NS_PER_MS));
 	start -= 3600 * SECOND;
-	ts = (struct timespec) { start / SECOND, 0 };
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	set_second(_metadata, start);
 	sleep_ms(200);
 	EXPECT_TRUE(quiet(w));
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(1, twheel_set(w, far, at));
-	EXPECT_EQ(1, lib_collect(w, &ev, 1));
-	EXPECT_EQ(2, ev.user_data);
+	EXPECT_EQ(2, lib_event(_metadata, w).user_data);
 	/* A moment that has been may come again: unread, and not noticed yet, */
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	ASSERT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
-	ts = (struct timespec) { start / SECOND, 0 };
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	set_second(_metadata, start);
 	if (!twheel_read(w, &ev, 1))
 		EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
 	/* or armed again. */
-	ts = (struct timespec) { start / SECOND, 0 };
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	set_second(_metadata, start);
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
@@ -770,15 +768,13 @@ TEST_F(lib, wake)
 	ASSERT_EQ(0, twheel_add(self->w, 1, 7, &id));
 	EXPECT_EQ(0, twheel_wake(self->w));
 	ASSERT_TRUE(is_unread(self->w));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(7, ev.user_data);
+	EXPECT_EQ(7, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	twheel_read(self->w, &ev, 1);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(0, twheel_wake(self->w));
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 20 * NS_PER_MS), 8, &id));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(8, ev.user_data);
+	EXPECT_EQ(8, lib_event(_metadata, self->w).user_data);
 }
 
 /* It is no timer: nobody lists it, drains it or finds it in the way. */
@@ -1072,7 +1068,6 @@ TEST(nonblock_is_shared)
 	uint64_t id;
 	int fd;
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &w);
 	fd = dup(twheel_fd(w));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));

@@ -33,8 +33,9 @@ static inline bool machine_is_ours(void)
 	return have_device() && is_root();
 }
 
-/* One kind of wheel; not this one where there is no module. */
+/* One kind of wheel, whatever the environment says; not this one where there is no module. */
 #define OPEN_OR_SKIP(options, wheel) do { \
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND")); \
 	if ((options)->flags & TWHEEL_OPEN_KERNEL && !have_device()) \
 		SKIP(return, "no " TWHEEL_DEVICE); \
 	ASSERT_EQ(0, twheel_open((wheel), (options))); \
@@ -78,6 +79,15 @@ static inline int lib_collect(struct twheel *w, struct twheel_event *ev, unsigne
 		have += ret;
 	}
 	return have;
+}
+
+/* The next event, which must come. */
+static inline struct twheel_event lib_event(struct __test_metadata *_metadata, struct twheel *w)
+{
+	struct twheel_event ev;
+
+	ASSERT_EQ(1, lib_collect(w, &ev, 1));
+	return ev;
 }
 
 /* Nothing comes for a while. */
@@ -180,6 +190,16 @@ static inline void must_end_soon(void)
 	alarm(60);
 }
 
+/* The end of a fixture's wheel, if it has one. */
+static inline void lib_close(struct __test_metadata *_metadata, struct twheel *w)
+{
+	if (!w)
+		return;
+	lib_conserved(_metadata, w);
+	twheel_close(w);
+	EXPECT_FALSE(leaks());
+}
+
 FIXTURE(lib) {
 	struct twheel_options o;
 	struct twheel *w;
@@ -194,7 +214,6 @@ VARIANT(lib, inprocess, .flags = TWHEEL_OPEN_INPROCESS);
 
 FIXTURE_SETUP(lib)
 {
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	ASSERT_EQ(0, unsetenv("TWHEEL_CHECKED"));
 	self->o = (struct twheel_options) { .size = sizeof(self->o), .flags = variant->flags };
 	OPEN_OR_SKIP(&self->o, &self->w);
@@ -202,11 +221,7 @@ FIXTURE_SETUP(lib)
 
 FIXTURE_TEARDOWN(lib)
 {
-	if (!self->w)
-		return;
-	lib_conserved(_metadata, self->w);
-	twheel_close(self->w);
-	EXPECT_FALSE(leaks());
+	lib_close(_metadata, self->w);
 }
 
 #endif /* LIB_TEST_H */

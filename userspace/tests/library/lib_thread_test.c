@@ -29,7 +29,7 @@ static unsigned int seconds(void)
 /* The threads stop when this is set. */
 static bool stop;
 
-static bool stopped(void)
+static bool over(void)
 {
 	return __atomic_load_n(&stop, __ATOMIC_RELAXED);
 }
@@ -38,6 +38,21 @@ static void run_for(unsigned int s)
 {
 	sleep_ms(s * 1000);
 	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+}
+
+/* @n threads that do @act until it is over, after @s seconds, or until they are done. */
+static void run_threads(struct __test_metadata *_metadata, unsigned int n, void *(*act)(void *arg),
+			void *arg, unsigned int s)
+{
+	pthread_t thread[MAX_THREADS];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, act, arg));
+	if (s)
+		run_for(s);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
 }
 
 static void count(uint64_t *p, uint64_t more)
@@ -82,17 +97,12 @@ FIXTURE_SETUP(threads)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags, .tick_ns = 131072 };
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &self->w);
 }
 
 FIXTURE_TEARDOWN(threads)
 {
-	if (!self->w)
-		return;
-	lib_conserved(_metadata, self->w);
-	twheel_close(self->w);
-	EXPECT_FALSE(leaks());
+	lib_close(_metadata, self->w);
 }
 
 /* ---- The end of a thread ---- */
@@ -214,10 +224,10 @@ static void *stress_timers(void *arg)
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 	unsigned int nr = 0;
 
-	while (!stopped() || nr) {
+	while (!over() || nr) {
 		unsigned int dice = next_random(&seed) % 16;
 
-		if (stopped())
+		if (over())
 			dice = 10;
 		if (dice < 4 && nr < OWN) {
 			t = &own[nr++];
@@ -269,7 +279,6 @@ static void *stress_timers(void *arg)
 TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 {
 	struct stress s = { .w = self->w };
-	pthread_t thread[MAX_THREADS];
 	struct twheel_usage usage;
 	unsigned int i, wrong = 0;
 	uint64_t answers = 0;
@@ -277,11 +286,7 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	s.events = calloc(ADDS, 1);
 	s.answers = calloc(ADDS, 1);
 	ASSERT_TRUE(s.events && s.answers);
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
-	run_for(seconds());
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, variant->threads, stress_timers, &s, seconds());
 	/* All are deleted. */
 	stress_read(&s, 16);
 	sleep_ms(QUIET_MS);
@@ -325,7 +330,7 @@ static void *stress_shared(void *arg)
 	struct twheel_event ev[8];
 	int ret;
 
-	while (!stopped()) {
+	while (!over()) {
 		uint64_t id = s->id[next_random(&seed) % TIMERS];
 
 		if (!(next_random(&seed) % 8)) {
@@ -350,7 +355,6 @@ static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsi
 		       bool added)
 {
 	struct shared s = { .w = w };
-	pthread_t thread[MAX_THREADS];
 	struct twheel_event ev[16];
 	struct twheel_stats stats;
 	unsigned int i;
@@ -365,11 +369,7 @@ static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsi
 			s.id[i] = reserve_timer(_metadata, w, 0);
 		}
 	}
-	for (i = 0; i < threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_shared, &s));
-	run_for(seconds());
-	for (i = 0; i < threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, threads, stress_shared, &s, seconds());
 	for (i = 0; i < TIMERS; i++)
 		s.ended += twheel_clear(w, s.id[i]) == 1;
 	/* Nothing is left of them. */
@@ -543,15 +543,10 @@ static void *pairs(void *arg)
 TEST_F_TIMEOUT(threads, calls_of_pairs, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
-	pthread_t thread[MAX_THREADS];
 	struct twheel_usage usage;
 	struct twheel_stats stats;
-	unsigned int i;
 
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, pairs, &s));
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, variant->threads, pairs, &s, 0);
 	ASSERT_EQ(0, twheel_usage(self->w, &usage));
 	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	TH_LOG("%llu kicks, %llu refills, %llu wake-ups", (unsigned long long)usage.kicks,
@@ -631,7 +626,7 @@ static void *contend(void *arg)
 		count(&s->arms, 1);
 		return NULL;
 	}
-	while (!stopped()) {
+	while (!over()) {
 		if (twheel_set(s->w, id, 1) < 0 || twheel_read(s->w, ev, 16) < 0 ||
 		    twheel_clear(s->w, id) < 0)
 			count(&s->errors, 1);
@@ -644,15 +639,9 @@ TEST_F_TIMEOUT(threads, locks_inherit, STRESS_TIMEOUT)
 {
 	struct sigaction action = { .sa_sigaction = on_futex, .sa_flags = SA_SIGINFO };
 	struct shared s = { .w = self->w };
-	pthread_t thread[MAX_THREADS];
-	unsigned int i;
 
 	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, contend, &s));
-	run_for(seconds());
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, variant->threads, contend, &s, seconds());
 	if (s.arms)
 		SKIP(return, "no filters here");
 	TH_LOG("%llu waits, %llu without inheritance", (unsigned long long)waits_inheriting,
@@ -673,7 +662,7 @@ static void *arm_and_wait(void *arg)
 	struct twheel_event ev[4];
 	uint64_t rounds = 0;
 
-	while (!stopped()) {
+	while (!over()) {
 		uint64_t at = twheel_now(s->w), seen, i;
 		__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
 
@@ -707,7 +696,6 @@ static void *arm_and_wait(void *arg)
 TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
-	pthread_t thread[MAX_THREADS];
 	unsigned int i;
 
 	for (i = 0; i < variant->threads; i++) {
@@ -716,11 +704,7 @@ TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 		ASSERT_EQ(0, lib_register(self->w, &t));
 		s.id[i] = t.id;
 	}
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, arm_and_wait, &s));
-	run_for(seconds());
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, variant->threads, arm_and_wait, &s, seconds());
 	EXPECT_EQ(0, s.errors);
 	EXPECT_NE(0, s.read);
 }
@@ -741,7 +725,7 @@ static void *arm_and_sleep(void *arg)
 	struct shared *s = me->s;
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 
-	while (!stopped()) {
+	while (!over()) {
 		struct timespec limit;
 		uint64_t at, i;
 
@@ -862,15 +846,10 @@ TEST_F_TIMEOUT(threads, come_and_go, STRESS_TIMEOUT)
 	struct shared s = { .w = self->w };
 	struct twheel_stats stats;
 	struct twheel_event ev;
-	pthread_t thread[MAX_THREADS];
 	__u64 end = now(CLOCK_MONOTONIC) + seconds() * NS_PER_SEC;
-	unsigned int i;
 
 	while (now(CLOCK_MONOTONIC) < end) {
-		for (i = 0; i < variant->threads; i++)
-			ASSERT_EQ(0, pthread_create(&thread[i], NULL, come_and_go, &s));
-		for (i = 0; i < variant->threads; i++)
-			ASSERT_EQ(0, pthread_join(thread[i], NULL));
+		run_threads(_metadata, variant->threads, come_and_go, &s, 0);
 		EXPECT_GE(twheel_read(self->w, &ev, 1), 0);
 	}
 	EXPECT_EQ(0, s.errors);
@@ -904,7 +883,7 @@ static void *stress_keys(void *arg)
 	struct twheel *w = twheel_keyed_wheel(keys->k);
 	__u64 seed = now(CLOCK_REALTIME) ^ (uintptr_t)&seed;
 
-	while (!stopped()) {
+	while (!over()) {
 		unsigned char key = next_random(&seed) % 64;
 		uint64_t old;
 		int ret = 0;
@@ -943,16 +922,10 @@ static void *stress_keys(void *arg)
 TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags, .tick_ns = 131072 };
-	pthread_t thread[MAX_THREADS];
 	struct keys keys = { };
-	unsigned int i;
 
 	ASSERT_EQ(0, twheel_keyed_open(&keys.k, &o));
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_keys, &keys));
-	run_for(seconds());
-	for (i = 0; i < variant->threads; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, variant->threads, stress_keys, &keys, seconds());
 	twheel_keyed_drain(keys.k, has_left, &keys);
 	EXPECT_EQ(0, twheel_keyed_count(keys.k));
 	EXPECT_EQ(0, keys.errors);
@@ -972,17 +945,13 @@ FIXTURE_SETUP(passed)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &self->w);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, self->socket));
 }
 
 FIXTURE_TEARDOWN(passed)
 {
-	if (!self->w)
-		return;
-	lib_conserved(_metadata, self->w);
-	twheel_close(self->w);
+	lib_close(_metadata, self->w);
 }
 
 /* The other process: is given the descriptor and an id, and moves the timer. */
@@ -1108,7 +1077,6 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	struct stress s = { .w = self->w, .drains = true };
 	struct twheel_event ev[N];
 	unsigned int i, round;
-	pthread_t thread[2];
 	uint64_t id[N];
 	pid_t child;
 
@@ -1123,11 +1091,7 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 			sleep_ms(1);
 		}
 	}
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, stress_timers, &s));
-	run_for(seconds());
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	run_threads(_metadata, 2, stress_timers, &s, seconds());
 	EXPECT_TRUE(killed(child));
 	TH_LOG("%llu added, %llu read, %llu drained", (unsigned long long)s.adds,
 	       (unsigned long long)s.read, (unsigned long long)s.drained);

@@ -37,8 +37,7 @@ TEST_F(lib, add)
 
 	/* 0 counts as 1, and is due. */
 	ASSERT_EQ(0, twheel_add(self->w, 0, 44, &id));
-	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
-	EXPECT_EQ(1, ev[0].deadline_ns);
+	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
@@ -112,27 +111,23 @@ TEST_F(lib, set)
 	EXPECT_EQ(1, twheel_set(self->w, id, at));
 	ASSERT_EQ(0, twheel_usage(self->w, &after));
 	EXPECT_EQ(before.withdrawn + 1, after.withdrawn);
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_EQ(at, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_TRUE(quiet(self->w));
 	/* The same, to a time that has passed as well: one event, of the new arming. */
 	EXPECT_EQ(0, twheel_set(self->w, id, 6));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_set(self->w, id, 7));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(7, ev.deadline_ns);
+	EXPECT_EQ(7, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_TRUE(quiet(self->w));
 	/* Earlier, not only at the old time; and 0 counts as 1. */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + HOUR));
 	EXPECT_EQ(1, twheel_set(self->w, id, 0));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
 TEST_F(lib, clear)
 {
-	struct twheel_event ev;
 	uint64_t id;
 
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), 5, &id));
@@ -142,8 +137,7 @@ TEST_F(lib, clear)
 	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
 	/* It is the program's still. */
 	EXPECT_EQ(0, twheel_set(self->w, id, 1));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(5, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(0, twheel_clear(self->w, id));
 	/* Unread. */
 	EXPECT_EQ(0, twheel_set(self->w, id, 2));
@@ -215,8 +209,7 @@ TEST_F(lib, stale_ids)
 		EXPECT_TRUE(quiet(self->w));
 	}
 	EXPECT_EQ(0, twheel_set(self->w, id, 3));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.deadline_ns);
+	EXPECT_EQ(3, lib_event(_metadata, self->w).deadline_ns);
 }
 
 /* Ids that cannot be. */
@@ -250,7 +243,6 @@ TEST_F(lib, no_id)
 		.deadline_ns = HOUR,
 		.flags = TWHEEL_KEEP,
 	};
-	struct twheel_event ev;
 	unsigned int i;
 	uint64_t id;
 
@@ -267,8 +259,7 @@ TEST_F(lib, no_id)
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	EXPECT_EQ(0, twheel_add(self->w, twheel_now(self->w), 5, &id));
 	EXPECT_NE(0, id);
-	EXPECT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(5, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
@@ -386,8 +377,7 @@ TEST_F(lib, registered_by_verbs)
 	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
 	at = twheel_now(self->w) + 30 * NS_PER_MS;
 	EXPECT_EQ(1, twheel_set(self->w, id, at));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_EQ(at, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_EQ(0, twheel_set(self->w, id, 1));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
@@ -396,8 +386,7 @@ TEST_F(lib, registered_by_verbs)
 
 	/* 0 counts as 1, and what is past is due. */
 	EXPECT_EQ(0, twheel_set(self->w, id, 0));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(1, ev.deadline_ns);
+	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, id));
 	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, 1));
@@ -449,8 +438,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(1, twheel_set(self->w, id, 3));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.deadline_ns);
+	EXPECT_EQ(3, lib_event(_metadata, self->w).deadline_ns);
 
 	/* CANCEL is del: idle, armed, unread. */
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, id));
@@ -463,8 +451,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(TWHEEL_EXPIRED, lib_cancel(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
 	ASSERT_EQ(0, twheel_add(self->w, 1, 24, &read));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(24, ev.user_data);
+	EXPECT_EQ(24, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, read));
 }
 
@@ -775,8 +762,7 @@ TEST_F(lib, drain)
 	ASSERT_EQ(0, lib_register(self->w, &t));
 	EXPECT_EQ(N - 3 + 1, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
 	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
-	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
-	EXPECT_EQ(id[2], ev[0].id);
+	EXPECT_EQ(id[2], lib_event(_metadata, self->w).id);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(-ENOENT, lib_state(self->w, t.id));
 	/* There is no arming to end, and the timers serve again. */
@@ -785,8 +771,7 @@ TEST_F(lib, drain)
 	ASSERT_EQ((N - 3 + 1) / 2, lib_collect(self->w, ev, (N - 3 + 1) / 2));
 	EXPECT_TRUE(quiet(self->w));
 	ASSERT_EQ(0, twheel_add(self->w, 1, N + 1, &id[0]));
-	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
-	EXPECT_EQ(N + 1, ev[0].user_data);
+	EXPECT_EQ(N + 1, lib_event(_metadata, self->w).user_data);
 }
 
 /* ---- Slots ---- */
@@ -1030,7 +1015,6 @@ FIXTURE_SETUP(on_its_way)
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
 	int fd;
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &self->own);
 	fd = dup(twheel_fd(self->own));
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK));
@@ -1633,16 +1617,12 @@ FIXTURE_SETUP(drained)
 		.max_timers = 256,
 	};
 
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
 	OPEN_OR_SKIP(&o, &self->w);
 }
 
 FIXTURE_TEARDOWN(drained)
 {
-	if (!self->w)
-		return;
-	lib_conserved(_metadata, self->w);
-	twheel_close(self->w);
+	lib_close(_metadata, self->w);
 }
 
 static void add_some(struct __test_metadata *_metadata, struct twheel *w, uint64_t delay,
