@@ -384,10 +384,30 @@ static void map_other(struct race *r)
 	r->map.slots = (void *)((char *)r->map.head + r->map.head->slots_offset);
 }
 
-static void close_other(struct race *r)
-{
-	r->rb = close(r->other) ? -errno : 0;
-}
+/* What is prepared, or raced, where that is a call. */
+#define ACT(name, ...)							\
+	static void name(struct race *r) { __VA_ARGS__; }
+
+ACT(do_cancel, r->ra = cancel_timer(r->fd, r->id[0], &r->ta))
+ACT(do_rearm_now, r->rb = rearm_timer(r->fd, r->id[0], 0, TWHEEL_KEEP, &r->tb))
+ACT(do_rearm_later, r->ra = rearm_timer(r->fd, r->id[0], 2 * HOUR, TWHEEL_KEEP, &r->ta))
+ACT(do_drain_either, r->ra = drain(r->fd, r->loop & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL))
+ACT(do_cancel_b, r->rb = cancel_timer(r->fd, r->id[2], &r->tb))
+ACT(do_batch_a, r->ra = batch(r->fd, r->opa, MANY))
+ACT(do_batch_b, r->rb = batch(r->fd, r->opb, MANY))
+ACT(do_exchange, r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->at + HOUR : 0))
+ACT(do_read_a, r->ra = read_now(r->fd, r->ea, 2))
+ACT(do_read_b, r->rb = read_now(r->fd, r->eb, 2))
+ACT(do_stats, r->ra = conserved(r->fd, &r->seen) ? 0 : -EBADMSG)
+ACT(do_kick, r->ra = kick(r->fd, r->id[0]))
+ACT(do_cancel_it, r->rb = cancel_timer(r->fd, r->id[0], &r->tb))
+ACT(do_kick_b, r->rb = kick(r->fd, r->id[0]))
+ACT(do_turn_b, r->rb = turn_now(r->fd))
+ACT(do_drain_expire, r->ra = drain(r->fd, TWHEEL_DRAIN_EXPIRE))
+ACT(do_read_all, r->rb = read_now(r->fd, r->eb, 8))
+ACT(do_touch, r->word = word(r->map.slots))
+ACT(do_turn_other, r->rb = turn_now(r->other))
+ACT(close_other, r->rb = close(r->other) ? -errno : 0)
 
 #define PAIR(name, ...)							\
 	static const struct pair name##_pair = { __VA_ARGS__ };		\
@@ -397,20 +417,7 @@ static void close_other(struct race *r)
 	}
 
 /* CANCEL against REARM that makes it expire: no event of it is read any more. */
-static void cancel_rearm_prepare(struct race *r)
-{
-	r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1);
-}
-
-static void do_cancel(struct race *r)
-{
-	r->ra = cancel_timer(r->fd, r->id[0], &r->ta);
-}
-
-static void do_rearm_now(struct race *r)
-{
-	r->rb = rearm_timer(r->fd, r->id[0], 0, TWHEEL_KEEP, &r->tb);
-}
+ACT(cancel_rearm_prepare, r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1))
 
 static enum outcome cancel_rearm_judge(struct race *r)
 {
@@ -438,11 +445,6 @@ static void rearm_rearm_prepare(struct race *r)
 	conserved(r->fd, &r->before);
 }
 
-static void do_rearm_later(struct race *r)
-{
-	r->ra = rearm_timer(r->fd, r->id[0], 2 * HOUR, TWHEEL_KEEP, &r->ta);
-}
-
 static enum outcome rearm_rearm_judge(struct race *r)
 {
 	conserved(r->fd, &r->after);
@@ -465,20 +467,7 @@ static enum outcome rearm_rearm_judge(struct race *r)
 PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
 
 /* DRAIN, both ways in turn, against CANCEL: each timer is counted by one of them. */
-static void drain_cancel_prepare(struct race *r)
-{
-	timers(r, r->fd, 4, HOUR, 0);
-}
-
-static void do_drain_either(struct race *r)
-{
-	r->ra = drain(r->fd, r->loop & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
-}
-
-static void do_cancel_b(struct race *r)
-{
-	r->rb = cancel_timer(r->fd, r->id[2], &r->tb);
-}
+ACT(drain_cancel_prepare, timers(r, r->fd, 4, HOUR, 0))
 
 static enum outcome drain_cancel_judge(struct race *r)
 {
@@ -511,16 +500,6 @@ static void batch_batch_prepare(struct race *r)
 		r->opa[i].timer.id = r->id[i];
 		r->opb[i].timer.id = r->id[i];
 	}
-}
-
-static void do_batch_a(struct race *r)
-{
-	r->ra = batch(r->fd, r->opa, MANY);
-}
-
-static void do_batch_b(struct race *r)
-{
-	r->rb = batch(r->fd, r->opb, MANY);
 }
 
 static enum outcome batch_batch_judge(struct race *r)
@@ -669,11 +648,6 @@ static void do_arm_soon(struct race *r)
 		r->lead = NS_PER_MS;
 }
 
-static void do_exchange(struct race *r)
-{
-	r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->at + HOUR : 0);
-}
-
 static enum outcome expiry_judge(struct race *r)
 {
 	bool moved = r->loop & 1;
@@ -765,20 +739,7 @@ static enum outcome mark_turn_judge(struct race *r)
 PAIR(mark_turn, mark_turn_prepare, do_arm_by_mark, do_arm_soon, mark_turn_judge, 1, true)
 
 /* Two readers of three events: each event is read once, in order. */
-static void read_read_prepare(struct race *r)
-{
-	timers(r, r->fd, 3, 0, 0);
-}
-
-static void do_read_a(struct race *r)
-{
-	r->ra = read_now(r->fd, r->ea, 2);
-}
-
-static void do_read_b(struct race *r)
-{
-	r->rb = read_now(r->fd, r->eb, 2);
-}
+ACT(read_read_prepare, timers(r, r->fd, 3, 0, 0))
 
 static enum outcome read_read_judge(struct race *r)
 {
@@ -806,18 +767,23 @@ static void poll_close_prepare(struct race *r)
 		wrong(r, "epoll_ctl");
 }
 
-static void do_poll(struct race *r)
+static int poll_other(struct race *r, int timeout_ms)
 {
 	struct pollfd p = { .fd = r->other, .events = POLLIN };
+
+	if (poll_again(&p, 1, timeout_ms) != 1)
+		return -EIO;
+	return p.revents == POLLIN ? 0 : p.revents == POLLNVAL ? -EBADF : -EIO;
+}
+
+static void do_poll(struct race *r)
+{
 	struct epoll_event ev;
 
-	if (r->loop & 1) {
+	if (r->loop & 1)
 		r->ra = epoll_wait(r->epoll, &ev, 1, 0) == 1 ? 0 : -EBADF;
-		return;
-	}
-	r->ra = -EIO;
-	if (poll(&p, 1, 0) == 1)
-		r->ra = p.revents == POLLIN ? 0 : p.revents == POLLNVAL ? -EBADF : -EIO;
+	else
+		r->ra = poll_other(r, 0);
 }
 
 PAIR(poll_close, poll_close_prepare, do_poll, close_other, close_judge, 1)
@@ -833,11 +799,6 @@ static void stats_any_prepare(struct race *r)
 	if (r->loop % 6 == 5)
 		swap_word(slot_of(&r->t, r->id[0]), 1);
 	conserved(r->fd, &r->before);
-}
-
-static void do_stats(struct race *r)
-{
-	r->ra = conserved(r->fd, &r->seen) ? 0 : -EBADMSG;
 }
 
 static void do_any(struct race *r)
@@ -944,11 +905,6 @@ static enum outcome cpu_offline_judge(struct race *r)
 PAIR(cpu_offline_expiry, cpu_offline_prepare, do_offline, do_arm_here, cpu_offline_judge, 1000)
 
 /* Arming through the table against close of the wheel that is mapped. */
-static void exchange_close_prepare(struct race *r)
-{
-	fork_close_prepare(r);
-}
-
 static void do_arm_other(struct race *r)
 {
 	swap_word(slot_of(&r->map, r->id[0]), 1 + r->loop % 2 * now(CLOCK_MONOTONIC));
@@ -972,23 +928,13 @@ static enum outcome exchange_close_judge(struct race *r)
 	return close_judge(r);
 }
 
-PAIR(exchange_close, exchange_close_prepare, do_arm_other, close_other, exchange_close_judge, 1)
+PAIR(exchange_close, fork_close_prepare, do_arm_other, close_other, exchange_close_judge, 1)
 
 /* KICK of a timer that is due by its word, against CANCEL. */
 static void kick_cancel_prepare(struct race *r)
 {
 	cancel_rearm_prepare(r);
 	swap_word(slot_of(&r->t, r->id[0]), 1);
-}
-
-static void do_kick(struct race *r)
-{
-	r->ra = kick(r->fd, r->id[0]);
-}
-
-static void do_cancel_it(struct race *r)
-{
-	r->rb = cancel_timer(r->fd, r->id[0], &r->tb);
 }
 
 static enum outcome kick_cancel_judge(struct race *r)
@@ -1007,21 +953,10 @@ static enum outcome kick_cancel_judge(struct race *r)
 PAIR(kick_cancel, kick_cancel_prepare, do_kick, do_cancel_it, kick_cancel_judge, 1)
 
 /* An exchange against a KICK of the same slot: seen or not, one event comes of it. */
-static void exchange_kick_prepare(struct race *r)
-{
-	if (!r->loop)
-		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1);
-}
-
 static void do_exchange_past(struct race *r)
 {
 	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
 	r->ra = wake(slot_of(&r->t, r->id[0])) == NEVER ? 0 : -EBADMSG;
-}
-
-static void do_kick_b(struct race *r)
-{
-	r->rb = kick(r->fd, r->id[0]);
 }
 
 static enum outcome exchange_kick_judge(struct race *r)
@@ -1040,7 +975,7 @@ static enum outcome exchange_kick_judge(struct race *r)
 	return seen ? A_FIRST : B_FIRST;
 }
 
-PAIR(exchange_kick, exchange_kick_prepare, do_exchange_past, do_kick_b, exchange_kick_judge, 1)
+PAIR(exchange_kick, expiry_prepare, do_exchange_past, do_kick_b, exchange_kick_judge, 1)
 
 /*
  * A word that changes again and again while it is looked at, and then rests on an
@@ -1070,7 +1005,7 @@ static enum outcome flips_kick_judge(struct race *r)
 	return seen ? A_FIRST : B_FIRST;
 }
 
-PAIR(flips_kick, exchange_kick_prepare, do_flips, do_kick_b, flips_kick_judge, 1)
+PAIR(flips_kick, expiry_prepare, do_flips, do_kick_b, flips_kick_judge, 1)
 
 /*
  * A word that is exchanged and marked, against a KICK for something else: seen or not,
@@ -1080,11 +1015,6 @@ static void do_mark_past(struct race *r)
 {
 	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
 	mark(&r->t, r->id[0]);
-}
-
-static void do_turn_b(struct race *r)
-{
-	r->rb = turn_now(r->fd);
 }
 
 static enum outcome mark_kick_judge(struct race *r)
@@ -1100,7 +1030,7 @@ static enum outcome mark_kick_judge(struct race *r)
 	return seen ? A_FIRST : B_FIRST;
 }
 
-PAIR(mark_kick, exchange_kick_prepare, do_mark_past, do_turn_b, mark_kick_judge, 1)
+PAIR(mark_kick, expiry_prepare, do_mark_past, do_turn_b, mark_kick_judge, 1)
 
 /*
  * The same while all bits are set, or any, again and again: none of this hides a mark
@@ -1139,21 +1069,31 @@ static enum outcome flip_marks_judge(struct race *r)
 	return seen ? A_FIRST : B_FIRST;
 }
 
-PAIR(flip_marks, exchange_kick_prepare, do_flip_marks, do_turn_b, flip_marks_judge, 1)
+PAIR(flip_marks, expiry_prepare, do_flip_marks, do_turn_b, flip_marks_judge, 1)
 
 /*
  * A read of an event whose timer has been armed over and marked, against the KICK: the
  * event is read or withdrawn, and the new arming stands either way.
  */
-static void armed_over_prepare(struct race *r)
+static void unread_prepare(struct race *r)
 {
 	if (!r->loop)
 		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP, 1);
 	else if (rearm(r->fd, r->id[0], 0, TWHEEL_KEEP) != TWHEEL_ARMED)
 		wrong(r, "REARM");
 	r->word = r->begun + HOUR;
+}
+
+static void do_arm_over(struct race *r)
+{
 	swap_word(slot_of(&r->t, r->id[0]), r->word);
 	mark(&r->t, r->id[0]);
+}
+
+static void armed_over_prepare(struct race *r)
+{
+	unread_prepare(r);
+	do_arm_over(r);
 	conserved(r->fd, &r->before);
 }
 
@@ -1181,21 +1121,6 @@ PAIR(armed_over_read, armed_over_prepare, do_read_a, do_turn_b, armed_over_judge
  * A read of an event against an arming over it that is marked but not kicked: nothing
  * has withdrawn the event, so it is read. By the clock, who was first.
  */
-static void unread_prepare(struct race *r)
-{
-	if (!r->loop)
-		r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP, 1);
-	else if (rearm(r->fd, r->id[0], 0, TWHEEL_KEEP) != TWHEEL_ARMED)
-		wrong(r, "REARM");
-	r->word = r->begun + HOUR;
-}
-
-static void do_arm_over(struct race *r)
-{
-	swap_word(slot_of(&r->t, r->id[0]), r->word);
-	mark(&r->t, r->id[0]);
-}
-
 static enum outcome unread_judge(struct race *r)
 {
 	if (r->ra != 1 || r->ea[0].id != r->id[0])
@@ -1215,16 +1140,6 @@ static void drain_read_prepare(struct race *r)
 {
 	timers(r, r->fd, 2, 0, 0);
 	timers(r, r->fd, 2, HOUR, 0);
-}
-
-static void do_drain_expire(struct race *r)
-{
-	r->ra = drain(r->fd, TWHEEL_DRAIN_EXPIRE);
-}
-
-static void do_read_all(struct race *r)
-{
-	r->rb = read_now(r->fd, r->eb, 8);
 }
 
 static enum outcome drain_read_judge(struct race *r)
@@ -1283,10 +1198,7 @@ static enum outcome list_register_judge(struct race *r)
 PAIR(list_register, list_register_prepare, do_list, do_new_or_cancel, list_register_judge, 1)
 
 /* SETUP against the first REGISTER: shaped, or EBUSY, and the timer is armed. */
-static void setup_register_prepare(struct race *r)
-{
-	open_other(r);
-}
+ACT(setup_register_prepare, open_other(r))
 
 static void do_setup(struct race *r)
 {
@@ -1327,11 +1239,6 @@ static void fault_register_prepare(struct race *r)
 	map_other(r);
 }
 
-static void do_touch(struct race *r)
-{
-	r->word = word(r->map.slots);
-}
-
 static enum outcome fault_register_judge(struct race *r)
 {
 	__u64 there = word(slot_of(&r->map, r->tb.id));
@@ -1362,11 +1269,6 @@ static void do_mark_other(struct race *r)
 	mark(&r->map, r->id[0]);
 }
 
-static void do_turn_other(struct race *r)
-{
-	r->rb = turn_now(r->other);
-}
-
 static enum outcome fault_kick_judge(struct race *r)
 {
 	bool seen = !word(slot_of(&r->map, r->id[0]));
@@ -1389,13 +1291,7 @@ static void poll_blocked_prepare(struct race *r)
 	timer(r, r->other, next_random(&r->seed) % (NS_PER_MS / 4), 0, 0);
 }
 
-static void do_poll_long(struct race *r)
-{
-	struct pollfd p = { .fd = r->other, .events = POLLIN };
-
-	r->ra = poll_again(&p, 1, PATIENCE_MS) != 1 ? -EIO :
-		p.revents == POLLIN ? 0 : p.revents == POLLNVAL ? -EBADF : -EIO;
-}
+ACT(do_poll_long, r->ra = poll_other(r, PATIENCE_MS))
 
 PAIR(poll_blocked_close, poll_blocked_prepare, do_poll_long, close_other, close_judge, 1)
 
@@ -1418,17 +1314,12 @@ static void do_register_again(struct race *r)
 
 static void do_stale(struct race *r)
 {
-	switch (r->loop % 3) {
-	case 0:
-		r->rb = cancel_timer(r->fd, r->id[0], &r->tb);
-		break;
-	case 1:
+	if (r->loop % 3 == 0)
+		do_cancel_it(r);
+	else if (r->loop % 3 == 1)
 		do_rearm_now(r);
-		break;
-	case 2:
+	else
 		r->rb = get_timer(r->fd, r->id[0], &r->tb);
-		break;
-	}
 }
 
 static enum outcome reuse_judge(struct race *r)
@@ -1446,10 +1337,7 @@ static enum outcome reuse_judge(struct race *r)
 PAIR(reuse_stale, reuse_prepare, do_register_again, do_stale, reuse_judge, 1)
 
 /* A read against CANCEL of what is read: one of the two has it. */
-static void read_cancel_prepare(struct race *r)
-{
-	r->id[0] = timer(r, r->fd, 0, 0, 1);
-}
+ACT(read_cancel_prepare, r->id[0] = timer(r, r->fd, 0, 0, 1))
 
 static enum outcome read_cancel_judge(struct race *r)
 {
