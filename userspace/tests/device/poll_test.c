@@ -2,9 +2,9 @@
 /*
  * Being told: poll, select, epoll, SIGIO, io_uring; and /proc/PID/fdinfo.
  */
+#include "ring.h"
 #include "twheel_test.h"
 
-#include <linux/io_uring.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 
@@ -371,74 +371,13 @@ TEST_F(polling, sigio_information)
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
 }
 
-/* The little of io_uring that is needed here. */
-struct ring {
-	int fd;
-	struct io_uring_params p;
-	char *sq;
-	char *cq;
-	struct io_uring_sqe *sqes;
-};
-
-static bool ring_open(struct __test_metadata *_metadata, struct ring *r)
-{
-	memset(r, 0, sizeof(*r));
-	r->fd = syscall(SYS_io_uring_setup, 8, &r->p);
-	if (r->fd < 0) {
-		ASSERT_TRUE(errno == ENOSYS || errno == EPERM);
-		return false;
-	}
-	r->sq = mmap(NULL, r->p.sq_off.array + r->p.sq_entries * sizeof(__u32),
-		     PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQ_RING);
-	r->cq = mmap(NULL, r->p.cq_off.cqes + r->p.cq_entries * sizeof(struct io_uring_cqe),
-		     PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_CQ_RING);
-	r->sqes = mmap(NULL, r->p.sq_entries * sizeof(struct io_uring_sqe),
-		       PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQES);
-	ASSERT_TRUE(r->sq != MAP_FAILED && r->cq != MAP_FAILED &&
-		    (void *)r->sqes != MAP_FAILED);
-	return true;
-}
-
-static __u32 *ring_word(char *ring, __u32 offset)
-{
-	return (__u32 *)(ring + offset);
-}
-
-static void ring_submit(struct __test_metadata *_metadata, struct ring *r,
-			const struct io_uring_sqe *sqe)
-{
-	__u32 tail = *ring_word(r->sq, r->p.sq_off.tail);
-	__u32 index = tail & *ring_word(r->sq, r->p.sq_off.ring_mask);
-
-	r->sqes[index] = *sqe;
-	ring_word(r->sq, r->p.sq_off.array)[index] = index;
-	__atomic_store_n(ring_word(r->sq, r->p.sq_off.tail), tail + 1, __ATOMIC_RELEASE);
-	ASSERT_EQ(1, syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0));
-}
-
-static bool ring_pending(struct ring *r)
-{
-	return *ring_word(r->cq, r->p.cq_off.head) ==
-	       __atomic_load_n(ring_word(r->cq, r->p.cq_off.tail), __ATOMIC_ACQUIRE);
-}
-
-/* Waits for a completion and returns its result. */
-static int ring_wait(struct __test_metadata *_metadata, struct ring *r)
-{
-	__u32 head = *ring_word(r->cq, r->p.cq_off.head);
-	struct io_uring_cqe *cqes = (void *)(r->cq + r->p.cq_off.cqes);
-	int res;
-
-	if (ring_pending(r))
-		ASSERT_EQ(0, syscall(SYS_io_uring_enter, r->fd, 0, 1, IORING_ENTER_GETEVENTS,
-				     NULL, 0));
-	ASSERT_FALSE(ring_pending(r));
-	res = cqes[head & *ring_word(r->cq, r->p.cq_off.ring_mask)].res;
-	__atomic_store_n(ring_word(r->cq, r->p.cq_off.head), head + 1, __ATOMIC_RELEASE);
-	return res;
-}
-
-#define NO_IO_URING	"THIS KERNEL HAS NO IO_URING: not tested with it"
+/* Not in each kernel, nor for each process. */
+#define OPEN_OR_SKIP(r) do { \
+	if (!open_ring(r)) { \
+		ASSERT_TRUE(errno == ENOSYS || errno == EPERM); \
+		SKIP(return, "THIS KERNEL HAS NO IO_URING: not tested with it"); \
+	} \
+} while (0)
 
 /* io_uring: a poll request completes at the expiration. */
 TEST_F(polling, io_uring_poll)
@@ -448,16 +387,17 @@ TEST_F(polling, io_uring_poll)
 		.fd = self->fd,
 		.poll_events = POLLIN,
 	};
+	struct io_uring_cqe cqe;
 	struct ring r;
 
-	if (!ring_open(_metadata, &r))
-		SKIP(return, NO_IO_URING);
-	ring_submit(_metadata, &r, &sqe);
-	EXPECT_TRUE(ring_pending(&r));
+	OPEN_OR_SKIP(&r);
+	ASSERT_TRUE(submit(&r, &sqe));
+	EXPECT_FALSE(reap(&r, &cqe, 0));
 	add(_metadata, self->fd, 30 * NS_PER_MS, 0, 0);
-	EXPECT_EQ(POLLIN, ring_wait(_metadata, &r) & POLLIN);
+	ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+	EXPECT_EQ(POLLIN, cqe.res & POLLIN);
 	EXPECT_TRUE(readable(self->fd, 0));
-	close(r.fd);
+	close_ring(&r);
 }
 
 /* io_uring: a read waits for the first event and brings what is there. */
@@ -471,28 +411,30 @@ TEST_F(polling, io_uring_read)
 		.len = sizeof(ev),
 		.off = -1ULL,
 	};
+	struct io_uring_cqe cqe;
 	unsigned int i;
 	struct ring r;
 
 	/* With O_NONBLOCK it would complete with EAGAIN. */
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
-	if (!ring_open(_metadata, &r))
-		SKIP(return, NO_IO_URING);
+	OPEN_OR_SKIP(&r);
 	for (i = 0; i < 5; i++) {
 		poison(&ev);
-		ring_submit(_metadata, &r, &sqe);
-		EXPECT_TRUE(ring_pending(&r));
+		ASSERT_TRUE(submit(&r, &sqe));
+		EXPECT_FALSE(reap(&r, &cqe, 0));
 		add(_metadata, self->fd, i & 1 ? 0 : 20 * NS_PER_MS, 0, 90 + i);
-		EXPECT_EQ(EVENT, ring_wait(_metadata, &r));
+		ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+		EXPECT_EQ(EVENT, cqe.res);
 		EXPECT_EQ(90 + i, ev[0].user_data);
 	}
 	/* Two that are there already. */
 	add(_metadata, self->fd, 0, 0, 1);
 	add(_metadata, self->fd, 0, 0, 2);
-	ring_submit(_metadata, &r, &sqe);
-	EXPECT_EQ(2 * EVENT, ring_wait(_metadata, &r));
+	ASSERT_TRUE(submit(&r, &sqe));
+	ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
+	EXPECT_EQ(2 * EVENT, cqe.res);
 	EXPECT_EQ(2, ev[1].user_data);
-	close(r.fd);
+	close_ring(&r);
 }
 
 /* fdinfo: lines of "twheel-key: value" that tell what STATS tell. */

@@ -8,9 +8,9 @@
  *   --seconds N for each of these; the rest is cut (0: never)
  *   --seed N    of all that is chosen (1)
  */
+#include "ring.h"
 #include "stress.h"
 
-#include <linux/io_uring.h>
 #include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -569,69 +569,6 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 		close(sole[1]);
 	}
 	tell(_metadata, i, n);
-}
-
-/* A ring of io_uring, by hand. */
-struct ring {
-	int fd;
-	struct io_uring_params p;
-	char *sq, *cq;
-	size_t sq_size, cq_size;
-	struct io_uring_sqe *sqes;
-};
-
-static bool open_ring(struct ring *r)
-{
-	memset(r, 0, sizeof(*r));
-	r->fd = syscall(SYS_io_uring_setup, 8, &r->p);
-	if (r->fd < 0)
-		return false;
-	r->sq_size = r->p.sq_off.array + r->p.sq_entries * sizeof(__u32);
-	r->cq_size = r->p.cq_off.cqes + r->p.cq_entries * sizeof(struct io_uring_cqe);
-	r->sq = map_at(r->fd, r->sq_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       IORING_OFF_SQ_RING);
-	r->cq = map_at(r->fd, r->cq_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       IORING_OFF_CQ_RING);
-	r->sqes = map_at(r->fd, r->p.sq_entries * sizeof(*r->sqes), PROT_READ | PROT_WRITE,
-			 MAP_SHARED, IORING_OFF_SQES);
-	return r->sq != MAP_FAILED && r->cq != MAP_FAILED && (void *)r->sqes != MAP_FAILED;
-}
-
-static void close_ring(struct ring *r)
-{
-	munmap(r->sqes, r->p.sq_entries * sizeof(*r->sqes));
-	munmap(r->cq, r->cq_size);
-	munmap(r->sq, r->sq_size);
-	close(r->fd);
-}
-
-static bool submit(struct ring *r, const struct io_uring_sqe *sqe)
-{
-	__u32 *tail = (__u32 *)(r->sq + r->p.sq_off.tail);
-	__u32 at = *tail & *(__u32 *)(r->sq + r->p.sq_off.ring_mask);
-
-	r->sqes[at] = *sqe;
-	((__u32 *)(r->sq + r->p.sq_off.array))[at] = at;
-	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	return syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0) == 1;
-}
-
-/* The next completion, waited for until @patience ms are over. */
-static bool reap(struct ring *r, struct io_uring_cqe *cqe, int patience)
-{
-	__u32 *head = (__u32 *)(r->cq + r->p.cq_off.head);
-	__u32 *tail = (__u32 *)(r->cq + r->p.cq_off.tail);
-	struct pollfd p = { .fd = r->fd, .events = POLLIN };
-
-	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE) &&
-	    poll_again(&p, 1, patience) != 1)
-		return false;
-	if (*head == __atomic_load_n(tail, __ATOMIC_ACQUIRE))
-		return false;
-	*cqe = ((struct io_uring_cqe *)(r->cq + r->p.cq_off.cqes))
-		[*head & *(__u32 *)(r->cq + r->p.cq_off.ring_mask)];
-	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
-	return true;
 }
 
 /* io_uring polls and reads a wheel; and has one that was closed, or goes itself, first. */
