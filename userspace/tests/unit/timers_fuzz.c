@@ -176,7 +176,7 @@ static u64 next_tick(const struct run *r)
 /* When it must have expired; without slack, the start of its tick. */
 static u64 due_at(const struct run *r, const struct user_timer *u, u64 slack)
 {
-	return tick_start(shape_of(r), contract_tick(shape_of(r), u->word, slack));
+	return contract_start(shape_of(r), contract_tick(shape_of(r), u->word, slack));
 }
 
 /* The word that follows @deadline of a periodic timer, after @now. */
@@ -248,7 +248,7 @@ static void follow(struct run *r, struct user_timer *u)
 	/* Where the user need not mark, the kernel must come. */
 	if (e->place == TIMER_QUEUED)
 		FUZZ_CHECK(slot->wake_ns, <=,
-			   max(e->deadline, tick_start(shape_of(r), e->node.tick)));
+			   max(e->deadline, contract_start(shape_of(r), e->node.tick)));
 	else
 		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
 }
