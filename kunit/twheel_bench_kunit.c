@@ -20,10 +20,6 @@
  *   kick     as move, but through the word
  *   read     take the event
  *
- *   lookup   from the number of a slot to its timer: by the blocks of the module's
- *            store, by an xarray of them, or of timers that are allocated alone
- *   allocate memory for a timer and give it back, in chunks or alone
- *
  * And what the memory costs that all this is in: touch, a store to a random
  * timer; chase, to read from each where the next one is, as in a bucket.
  *
@@ -73,7 +69,7 @@ MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 enum measure {
 	ARM, ARM_RANDOM, MOVE, CANCEL, CANCEL_RANDOM, EXPIRE, EXPIRE_SPREAD, CASCADE,
-	LOOKS, KICK, READ_EVENT, LOOKUP, ALLOCATE, TOUCH, CHASE, MEASURES
+	LOOKS, KICK, READ_EVENT, TOUCH, CHASE, MEASURES
 };
 
 static const struct {
@@ -91,8 +87,6 @@ static const struct {
 	[LOOKS] = { "look", "spread" },
 	[KICK] = { "kick", "random" },
 	[READ_EVENT] = { "read", "random" },
-	[LOOKUP] = { "lookup", "random" },
-	[ALLOCATE] = { "allocate", "sequential" },
 	[TOUCH] = { "touch", "random" },
 	[CHASE] = { "chase", "random" },
 };
@@ -763,107 +757,6 @@ static bool verbs_check(struct kunit *test, struct bench *b)
 	return good;
 }
 
-/* The store, and what could be in its place */
-
-/* Random slots. The user's data is read, which is the number of the slot. */
-#define MEASURE_LOOKUP(test, b, cost, timer) do {				\
-	u64 start = cpu_ns(), sum = 0;						\
-	u32 at;									\
-										\
-	for (at = 0; at < MOVES; at++) {					\
-		u32 slot = (b)->victim[at];					\
-										\
-		sum += READ_ONCE((timer)->user_data);				\
-	}									\
-	count(&(cost)[LOOKUP], &start, MOVES);					\
-	for (at = 0; at < MOVES; at++)						\
-		sum -= (b)->victim[at];						\
-	KUNIT_EXPECT_EQ(test, sum, 0);						\
-} while (0)
-
-static void fill_store(struct kunit *test, struct bench *b)
-{
-	u32 i;
-
-	verbs_make(test, b);
-	for (i = 0; i < b->nr; i++)
-		KUNIT_ASSERT_EQ(test, verbs_arm(b, i, FAR_NS), 0);
-}
-
-static void *bench_alloc(struct kunit *test, size_t nr, size_t size);
-
-static void blocks_run(struct kunit *test, struct bench *b, struct cost *cost)
-{
-	u32 nr = DIV_ROUND_UP(b->nr, CHUNK), i, round;
-	const struct store *s = &b->pages.store;
-	struct timer **timers;
-	u64 start;
-
-	fill_store(test, b);
-	MEASURE_LOOKUP(test, b, cost, store_timer(s, slot));
-	pages_free(&b->pages);
-	timers = bench_alloc(test, nr, sizeof(*timers));
-	for (round = 0; round < b->rounds; round++) {
-		start = cpu_ns();
-		for (i = 0; i < nr; i++)
-			timers[i] = kvcalloc(CHUNK, sizeof(**timers), STORE_GFP);
-		for (i = 0; i < nr; i++)
-			kvfree(timers[i]);
-		count(&cost[ALLOCATE], &start, nr * CHUNK);
-	}
-	kvfree(timers);
-}
-
-static struct timer *xarray_timer(struct xarray *blocks, u32 slot)
-{
-	return (struct timer *)xa_load(blocks, slot / CHUNK) + slot % CHUNK;
-}
-
-static void xarray_run(struct kunit *test, struct bench *b, struct cost *cost)
-{
-	struct xarray blocks;
-	u32 i;
-
-	xa_init(&blocks);
-	fill_store(test, b);
-	for (i = 0; i < b->nr; i += CHUNK)
-		KUNIT_ASSERT_EQ(test, 0, xa_err(xa_store(&blocks, i / CHUNK,
-							 store_timer(&b->pages.store, i),
-							 GFP_KERNEL)));
-	MEASURE_LOOKUP(test, b, cost, xarray_timer(&blocks, slot));
-	xa_destroy(&blocks);
-	pages_free(&b->pages);
-}
-
-static void cache_run(struct kunit *test, struct bench *b, struct cost *cost)
-{
-	struct kmem_cache *cache = kmem_cache_create("twheel-bench", sizeof(struct timer), 0,
-						     SLAB_ACCOUNT, NULL);
-	struct timer **timers = bench_alloc(test, b->nr, sizeof(*timers));
-	u64 start;
-	u32 i, round;
-
-	KUNIT_ASSERT_NOT_NULL(test, cache);
-	for (round = 0; round < b->rounds; round++) {
-		start = cpu_ns();
-		for (i = 0; i < b->nr; i++)
-			timers[i] = kmem_cache_zalloc(cache, STORE_GFP);
-		if (round < b->rounds - 1)
-			for (i = 0; i < b->nr; i++)
-				kmem_cache_free(cache, timers[i]);
-		count(&cost[ALLOCATE], &start, b->nr);
-	}
-	for (i = 0; i < b->nr; i++)
-		timers[i]->user_data = i;
-	MEASURE_LOOKUP(test, b, cost, timers[slot]);
-	start = cpu_ns();
-	for (i = 0; i < b->nr; i++)
-		kmem_cache_free(cache, timers[i]);
-	count(&cost[ALLOCATE], &start, 0);
-	kvfree(timers);
-	kmem_cache_destroy(cache);
-}
-
 /* All of them */
 
 static const struct {
@@ -878,9 +771,6 @@ static const struct {
 	{ "timer_list", tl_run, false },
 	{ "hrtimer", hr_run, false },
 	{ "timers", verbs_run, false },
-	{ "blocks", blocks_run, false },
-	{ "xarray", xarray_run, false },
-	{ "kmem_cache", cache_run, false },
 };
 
 static void *bench_alloc(struct kunit *test, size_t nr, size_t size)
@@ -1029,7 +919,7 @@ static void bench_measure(struct kunit *test)
 
 		if (!backends[i].always && nr > MOVES && !full)
 			continue;
-		/* The verbs, and what follows, have memory of their own. */
+		/* The verbs have memory of their own. */
 		if (backends[i].run == verbs_run)
 			objects_free(&b);
 		backends[i].run(test, &b, cost);
