@@ -27,12 +27,7 @@ static const struct size_row sizes[] = {
 	{ "ticks of 2^63 ns need one level", { 63, 4, 1 }, 1, WHEEL_NEVER },
 };
 
-static void describe_size(const struct size_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(size, sizes, describe_size);
+ROWS(size, sizes);
 
 static void size_test(struct kunit *test)
 {
@@ -94,12 +89,7 @@ static const struct edge_row edges[] = {
 	{ "ticks of 2^63 ns: the only tick but 0", { 63, 4, 0 }, 0 },
 };
 
-static void describe_edge(const struct edge_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(edge, edges, describe_edge);
+ROWS(edge, edges);
 
 /* G1, G2: The edge, a tick before and a tick after it, from borders and from off them. */
 static void edge_test(struct kunit *test)
@@ -184,12 +174,7 @@ static const struct phase_row phases[] = {
 	{ "256 of a tick of 2^30 ns", SECOND },
 };
 
-static void describe_phase(const struct phase_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(phase, phases, describe_phase);
+ROWS(phase, phases);
 
 /* The ns at which phase @i of @nr begins, or the one before. */
 static u64 phase_ns(unsigned int shift, unsigned int i)
@@ -289,12 +274,7 @@ static const struct far_row fars[] = {
 	  0, (1ULL << 63) + 1, 0, WHEEL_NEVER },
 };
 
-static void describe_far(const struct far_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(far, fars, describe_far);
+ROWS(far, fars);
 
 static void far_test(struct kunit *test)
 {
@@ -334,12 +314,7 @@ static const struct counter_row counters[] = {
 	{ "the end of time, ticks of 1 ns, 65536 buckets", { 0, 16, 2 }, -10ULL },
 };
 
-static void describe_counter(const struct counter_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(counter, counters, describe_counter);
+ROWS(counter, counters);
 
 /* A timer at each tick on both sides; where time ends, one that never expires. */
 static void counter_test(struct kunit *test)
@@ -389,12 +364,7 @@ static const struct past_row pasts[] = {
 	{ "the next tick is not past", 320, 336, 336 },
 };
 
-static void describe_past(const struct past_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(past, pasts, describe_past);
+ROWS(past, pasts);
 
 static void past_test(struct kunit *test)
 {
@@ -452,12 +422,7 @@ static const struct slack_row slacks[] = {
 	{ "65536 of 2^16 ns: a bucket of level 1", { 16, 16, 0 }, 1ULL << 32, 65536 },
 };
 
-static void describe_slack(const struct slack_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(slack, slacks, describe_slack);
+ROWS(slack, slacks);
 
 /* It is the border at the deadline or after it, at every distance. */
 static void slack_test(struct kunit *test)
@@ -551,12 +516,7 @@ static const struct seconds_row seconds[] = {
 	{ "from just before a border of level 3", 262144 - 1 },
 };
 
-static void describe_seconds(const struct seconds_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(seconds, seconds, describe_seconds);
+ROWS(seconds, seconds);
 
 /*
  * The example with which many a wheel of seconds, minutes and hours goes wrong

@@ -15,6 +15,7 @@
 #include <linux/minmax.h>
 
 #include "twheel.h"
+#include "twheel_rows.h"
 
 /* Makes a wheel that lives as long as the test. No @levels: as many as make sense. */
 static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_shape shape,
@@ -63,12 +64,7 @@ static const struct shape_row shapes[] = {
 	{ "65536 buckets, all levels, ticks of 2^16 ns", { 16, 16, 0 } },
 };
 
-static void describe_shape(const struct shape_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(shape, shapes, describe_shape);
+ROWS(shape, shapes);
 
 /* Begins anew with a wheel that is empty and whose memory is zeroed therefore. */
 static inline void restart(struct wheel *w, u64 now)

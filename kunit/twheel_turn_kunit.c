@@ -111,12 +111,7 @@ static const struct visit_row visits[] = {
 	{ "all", 0xff },
 };
 
-static void describe_visit(const struct visit_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(visit, visits, describe_visit);
+ROWS(visit, visits);
 
 /* Deleted when the budget was used up: they do not come, all others do. */
 static void visit_del_test(struct kunit *test)
@@ -284,12 +279,7 @@ static const struct equal_row equals[] = {
 	{ "moved down once to 16 buckets", { 0, 4, 0 }, 200, 2, 0 },
 };
 
-static void describe_equal(const struct equal_row *row, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s", row->name);
-}
-
-KUNIT_ARRAY_PARAM(equal, equals, describe_equal);
+ROWS(equal, equals);
 
 /* They come in the order in which they were armed, at whatever budget. */
 static void equal_test(struct kunit *test)

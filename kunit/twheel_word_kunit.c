@@ -16,6 +16,7 @@
 #include <linux/twheel.h>
 
 #include "twheel_pages.h"
+#include "twheel_rows.h"
 
 static void word_step(struct twheel_slot *slot);
 #define word_step word_step
@@ -207,12 +208,7 @@ static const struct look_row looks[] = {
 	  TWHEEL_DISARMED },
 };
 
-static void look_describe(const struct look_row *row, char *desc)
-{
-	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(look, looks, look_describe);
+ROWS(look, looks);
 
 /* Makes the timer of @row; from here on the user takes his steps. */
 static void look_arm(struct kunit *test, struct look_test *lt, const struct look_row *row)
@@ -431,7 +427,7 @@ static const struct look_row reads[] = {
 	{ "periodic", START - 1, START - 1, 2 * TICK },
 };
 
-KUNIT_ARRAY_PARAM(read, reads, look_describe);
+ROWS(read, reads);
 
 /*
  * A reader at an event, with the user at its word before and meanwhile: the event comes,
@@ -689,12 +685,7 @@ static const struct mark_row mark_rows[] = {
 	{ "moved from near to nearer", 70, 3, START + TICK, START + 3 * TICK },
 };
 
-static void mark_describe(const struct mark_row *row, char *desc)
-{
-	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(mark, mark_rows, mark_describe);
+ROWS(mark, mark_rows);
 
 /* Turns the wheel when it says so, until @slot has an event. Return: when that was. */
 static u64 turn_until_ready(struct word_wheel *w, u64 next, u32 slot)
