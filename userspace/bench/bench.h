@@ -130,6 +130,22 @@ struct bench {
 	uint64_t failed;
 };
 
+/* An initializer of any kind of timespec. */
+#define BENCH_TIME(ns) { .tv_sec = (ns) / NSEC_PER_SEC, .tv_nsec = (ns) % NSEC_PER_SEC }
+
+/* Around what is done to the timers of a backend that has a mutex. */
+static inline void bench_lock(struct bench *b)
+{
+	if (b->lock)
+		pthread_mutex_lock(b->lock);
+}
+
+static inline void bench_unlock(struct bench *b)
+{
+	if (b->lock)
+		pthread_mutex_unlock(b->lock);
+}
+
 /* Timer @index has expired. */
 static inline void bench_deliver(struct bench *b, uint32_t index)
 {
@@ -244,6 +260,16 @@ static BENCH_PROTO(name##_turnover)					\
 	.cancel = name##_cancel,					\
 	.pair = name##_pair,						\
 	.turnover = name##_turnover
+
+/* A backend: the five operations are @ops, it ends as @of does, and the rest is members. */
+#define BENCH_BACKEND(backend, title, ops, of, ...)			\
+	const struct bench_backend bench_##backend = {			\
+		.name = title,						\
+		BENCH_OPS(ops),						\
+		.deliver = of##_deliver,				\
+		.close = of##_close,					\
+		__VA_ARGS__						\
+	}
 
 extern const struct bench_backend *const bench_backends[];
 extern const unsigned int bench_nr_backends;

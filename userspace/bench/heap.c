@@ -129,21 +129,17 @@ static uint64_t expire(struct bench *b)
 	struct heap *h = b->state;
 	uint64_t now = bench_now(), next;
 
-	if (b->lock)
-		pthread_mutex_lock(b->lock);
+	bench_lock(b);
 	while (h->nr && h->items[0].deadline <= now) {
 		uint32_t index = h->items[0].index;
 
 		heap_cancel_one(h, index, 0);
-		if (b->lock)
-			pthread_mutex_unlock(b->lock);
+		bench_unlock(b);
 		bench_deliver(b, index);
-		if (b->lock)
-			pthread_mutex_lock(b->lock);
+		bench_lock(b);
 	}
 	next = h->nr ? h->items[0].deadline : UINT64_MAX;
-	if (b->lock)
-		pthread_mutex_unlock(b->lock);
+	bench_unlock(b);
 	return next;
 }
 
@@ -156,23 +152,8 @@ static void heap_deliver(struct bench *b, uint64_t until)
 	while (bench_now() < until);
 }
 
-const struct bench_backend bench_heap = {
-	.name = "heap",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = heap_open,
-	BENCH_OPS(heap),
-	.deliver = heap_deliver,
-	.close = heap_close,
-};
+BENCH_BACKEND(heap, "heap", heap, heap,
+	      .max_n = 10000000, .threads = 1, .open = heap_open);
 
-const struct bench_backend bench_heap_mutex = {
-	.name = "heap+mutex",
-	.max_n = 10000000,
-	.threads = BENCH_THREADS,
-	.locked = true,
-	.open = heap_open,
-	BENCH_OPS(heap),
-	.deliver = heap_deliver,
-	.close = heap_close,
-};
+BENCH_BACKEND(heap_mutex, "heap+mutex", heap, heap,
+	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = heap_open);

@@ -127,42 +127,24 @@ BENCH_LOOPS(uring_loop, b, uring_arm_one, uring_move_one, uring_cancel_one)
 /* What is left of the last batch goes, too. */
 static void flush_rest(struct bench *b)
 {
-	if (b->lock)
-		pthread_mutex_lock(b->lock);
+	bench_lock(b);
 	flush(b);
-	if (b->lock)
-		pthread_mutex_unlock(b->lock);
+	bench_unlock(b);
 }
 
-static BENCH_PROTO(uring_arm)
-{
-	uring_loop_arm(b, handle, nr, when);
-	flush_rest(b);
+#define FLUSHED(op)							\
+static void uring_##op(struct bench *b, const uint64_t *handle,		\
+			 size_t nr, uint64_t when)			\
+{									\
+	uring_loop_##op(b, handle, nr, when);				\
+	flush_rest(b);							\
 }
 
-static BENCH_PROTO(uring_move)
-{
-	uring_loop_move(b, handle, nr, when);
-	flush_rest(b);
-}
-
-static BENCH_PROTO(uring_cancel)
-{
-	uring_loop_cancel(b, handle, nr, when);
-	flush_rest(b);
-}
-
-static BENCH_PROTO(uring_pair)
-{
-	uring_loop_pair(b, handle, nr, when);
-	flush_rest(b);
-}
-
-static BENCH_PROTO(uring_turnover)
-{
-	uring_loop_turnover(b, handle, nr, when);
-	flush_rest(b);
-}
+FLUSHED(arm)
+FLUSHED(move)
+FLUSHED(cancel)
+FLUSHED(pair)
+FLUSHED(turnover)
 
 static void uring_deliver(struct bench *b, uint64_t until)
 {
@@ -171,37 +153,18 @@ static void uring_deliver(struct bench *b, uint64_t until)
 	uint64_t now;
 
 	while ((now = bench_now()) < until) {
-		struct __kernel_timespec ts = {
-			.tv_sec = (until - now) / NSEC_PER_SEC,
-			.tv_nsec = (until - now) % NSEC_PER_SEC,
-		};
+		struct __kernel_timespec ts = BENCH_TIME(until - now);
 
 		io_uring_wait_cqe_timeout(&u->ring, &cqe, &ts);
 		reap(b);
 	}
 }
 
-const struct bench_backend bench_io_uring = {
-	.name = "io_uring",
-	.max_n = 100000,
-	.why = "each operation searches the list of all",
-	.threads = 1,
-	.open = uring_open,
-	BENCH_OPS(uring),
-	.deliver = uring_deliver,
-	.close = uring_close,
-};
+BENCH_BACKEND(io_uring, "io_uring", uring, uring,
+	      .max_n = 100000, .threads = 1, .why = "each operation searches the list of all",
+	      .open = uring_open);
 
 /* A ring is one thread's at a time. */
-const struct bench_backend bench_io_uring_mutex = {
-	.name = "io_uring+mutex",
-	.max_n = 100000,
-	.why = "each operation searches the list of all",
-	.threads = 2,
-	.locked = true,
-	.together = true,
-	.open = uring_open,
-	BENCH_OPS(uring),
-	.deliver = uring_deliver,
-	.close = uring_close,
-};
+BENCH_BACKEND(io_uring_mutex, "io_uring+mutex", uring, uring,
+	      .max_n = 100000, .threads = 2, .locked = true, .together = true,
+	      .why = "each operation searches the list of all", .open = uring_open);

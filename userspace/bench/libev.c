@@ -106,25 +106,9 @@ static void libev_deliver(struct bench *b, uint64_t until)
 	ev_run(l->loop, 0);
 }
 
-const struct bench_backend bench_libev = {
-	.name = "libev",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = libev_open,
-	.begin = libev_begin,
-	BENCH_OPS(libev),
-	.deliver = libev_deliver,
-	.close = libev_close,
-};
+BENCH_BACKEND(libev, "libev", libev, libev,
+	      .max_n = 10000000, .threads = 1, .open = libev_open, .begin = libev_begin);
 
-const struct bench_backend bench_libev_mutex = {
-	.name = "libev+mutex",
-	.max_n = 10000000,
-	.threads = 2,
-	.locked = true,
-	.open = libev_open,
-	.begin = libev_begin,
-	BENCH_OPS(libev),
-	.deliver = libev_deliver,
-	.close = libev_close,
-};
+BENCH_BACKEND(libev_mutex, "libev+mutex", libev, libev,
+	      .max_n = 10000000, .threads = 2, .locked = true, .open = libev_open,
+	      .begin = libev_begin);

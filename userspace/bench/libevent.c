@@ -138,30 +138,18 @@ static void call(struct bench *b, BENCH_PROTO((*todo)), const uint64_t *handle, 
 	event_base_loop(l->base, EVLOOP_NONBLOCK);
 }
 
-static BENCH_PROTO(libevent_arm)
-{
-	call(b, inner_arm, handle, nr, when);
+#define CALLED(op)							\
+static void libevent_##op(struct bench *b, const uint64_t *handle,	\
+			 size_t nr, uint64_t when)			\
+{									\
+	call(b, inner_##op, handle, nr, when);				\
 }
 
-static BENCH_PROTO(libevent_move)
-{
-	call(b, inner_move, handle, nr, when);
-}
-
-static BENCH_PROTO(libevent_cancel)
-{
-	call(b, inner_cancel, handle, nr, when);
-}
-
-static BENCH_PROTO(libevent_pair)
-{
-	call(b, inner_pair, handle, nr, when);
-}
-
-static BENCH_PROTO(libevent_turnover)
-{
-	call(b, inner_turnover, handle, nr, when);
-}
+CALLED(arm)
+CALLED(move)
+CALLED(cancel)
+CALLED(pair)
+CALLED(turnover)
 
 static void libevent_deliver(struct bench *b, uint64_t until)
 {
@@ -176,15 +164,8 @@ static void libevent_deliver(struct bench *b, uint64_t until)
 	event_base_loop(l->base, 0);
 }
 
-const struct bench_backend bench_libevent = {
-	.name = "libevent",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = libevent_open,
-	BENCH_OPS(libevent),
-	.deliver = libevent_deliver,
-	.close = libevent_close,
-};
+BENCH_BACKEND(libevent, "libevent", libevent, libevent,
+	      .max_n = 10000000, .threads = 1, .open = libevent_open);
 
 static void libevent_begin(struct bench *b)
 {
@@ -194,15 +175,6 @@ static void libevent_begin(struct bench *b)
 }
 
 /* From outside the loop, where two threads can be: without its cached time. */
-const struct bench_backend bench_libevent_mutex = {
-	.name = "libevent+mutex",
-	.max_n = 10000000,
-	.threads = 2,
-	.locked = true,
-	.together = true,
-	.open = libevent_open,
-	.begin = libevent_begin,
-	BENCH_OPS(inner),
-	.deliver = libevent_deliver,
-	.close = libevent_close,
-};
+BENCH_BACKEND(libevent_mutex, "libevent+mutex", inner, libevent,
+	      .max_n = 10000000, .threads = 2, .locked = true, .together = true,
+	      .open = libevent_open, .begin = libevent_begin);

@@ -100,26 +100,9 @@ static void libuv_deliver(struct bench *b, uint64_t until)
 	uv_run(&l->loop, UV_RUN_DEFAULT);
 }
 
-const struct bench_backend bench_libuv = {
-	.name = "libuv",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = libuv_open,
-	.begin = libuv_begin,
-	BENCH_OPS(libuv),
-	.deliver = libuv_deliver,
-	.close = libuv_close,
-};
+BENCH_BACKEND(libuv, "libuv", libuv, libuv,
+	      .max_n = 10000000, .threads = 1, .open = libuv_open, .begin = libuv_begin);
 
-const struct bench_backend bench_libuv_mutex = {
-	.name = "libuv+mutex",
-	.max_n = 10000000,
-	.threads = 2,
-	.locked = true,
-	.together = true,
-	.open = libuv_open,
-	.begin = libuv_begin,
-	BENCH_OPS(libuv),
-	.deliver = libuv_deliver,
-	.close = libuv_close,
-};
+BENCH_BACKEND(libuv_mutex, "libuv+mutex", libuv, libuv,
+	      .max_n = 10000000, .threads = 2, .locked = true, .together = true, .open = libuv_open,
+	      .begin = libuv_begin);

@@ -76,10 +76,7 @@ static int posix_open(struct bench *b)
 
 static inline int posix_arm_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct itimerspec its = {
-		.it_value.tv_sec = when / NSEC_PER_SEC,
-		.it_value.tv_nsec = when % NSEC_PER_SEC,
-	};
+	struct itimerspec its = { .it_value = BENCH_TIME(when) };
 
 	(void)it;
 	return timer_settime((timer_t)(uintptr_t)handle, TIMER_ABSTIME, &its, NULL);
@@ -102,10 +99,7 @@ static void posix_deliver(struct bench *b, uint64_t until)
 	ssize_t i, nr;
 
 	while ((now = bench_now()) < until) {
-		struct timespec ts = {
-			.tv_sec = (until - now) / NSEC_PER_SEC,
-			.tv_nsec = (until - now) % NSEC_PER_SEC,
-		};
+		struct timespec ts = BENCH_TIME(until - now);
 
 		if (ppoll(&pollfd, 1, &ts, NULL) <= 0)
 			continue;
@@ -115,14 +109,6 @@ static void posix_deliver(struct bench *b, uint64_t until)
 	}
 }
 
-const struct bench_backend bench_posix = {
-	.name = "posix",
-	.max_n = 100000,
-	.why = "they are found by a hash of fixed size",
-	.limit = posix_limit,
-	.threads = 2,
-	.open = posix_open,
-	BENCH_OPS(posix),
-	.deliver = posix_deliver,
-	.close = posix_close,
-};
+BENCH_BACKEND(posix, "posix", posix, posix,
+	      .max_n = 100000, .threads = 2, .why = "they are found by a hash of fixed size",
+	      .limit = posix_limit, .open = posix_open);

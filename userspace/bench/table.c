@@ -149,7 +149,7 @@ static int share_words(struct bench *b)
 	return 0;
 }
 
-static void close_table(struct bench *b)
+static void table_close(struct bench *b)
 {
 	struct table *table = b->state;
 
@@ -171,8 +171,10 @@ static uint64_t count_calls(struct bench *b)
 	return usage.kicks + usage.refills + usage.withdrawn;
 }
 
+#define words_close table_close
+
 /* What is due is found by looking at every word, which is only for the check. */
-static void scan_words(struct bench *b, uint64_t until)
+static void words_deliver(struct bench *b, uint64_t until)
 {
 	uint32_t i;
 
@@ -253,35 +255,12 @@ BENCH_LOOPS(called, b->state, called_arm_one, called_arm_one, called_cancel_one)
 BENCH_LOOPS(store, b->state, store_arm_one, store_arm_one, store_cancel_one)
 BENCH_LOOPS(exchange, b->state, exchange_arm_one, exchange_arm_one, exchange_cancel_one)
 
-const struct bench_backend bench_store = {
-	.name = "store",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = share_words,
-	BENCH_OPS(store),
-	.deliver = scan_words,
-	.close = close_table,
-};
-
-const struct bench_backend bench_exchange = {
-	.name = "exchange",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = share_words,
-	BENCH_OPS(exchange),
-	.deliver = scan_words,
-	.close = close_table,
-};
-
-const struct bench_backend bench_called = {
-	.name = "exchange+call",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = share_words,
-	BENCH_OPS(called),
-	.deliver = scan_words,
-	.close = close_table,
-};
+BENCH_BACKEND(store, "store", store, words,
+	      .max_n = 10000000, .threads = 2, .open = share_words);
+BENCH_BACKEND(exchange, "exchange", exchange, words,
+	      .max_n = 10000000, .threads = 2, .open = share_words);
+BENCH_BACKEND(called, "exchange+call", called, words,
+	      .max_n = 10000000, .threads = 2, .open = share_words);
 
 /* The protocol by hand: exchange, read, compare; mark, and KICK if it must be. */
 
@@ -326,7 +305,7 @@ static inline int table_cancel_one(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(table, b->state, table_arm_one, table_arm_one, table_cancel_one)
 
-static void deliver(struct bench *b, uint64_t until)
+static void table_deliver(struct bench *b, uint64_t until)
 {
 	struct table *table = b->state;
 	struct twheel *wheel = table->wheel;
@@ -345,16 +324,8 @@ static void deliver(struct bench *b, uint64_t until)
 	}
 }
 
-const struct bench_backend bench_table = {
-	.name = "table",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = share_timers,
-	.settle = turn_wheel,
-	BENCH_OPS(table),
-	.deliver = deliver,
-	.close = close_table,
-};
+BENCH_BACKEND(table, "table", table, table,
+	      .max_n = 10000000, .threads = 2, .open = share_timers, .settle = turn_wheel);
 
 /* libtwheel. A pair is a timer that is added and deleted, and so is a turnover. */
 
@@ -440,9 +411,9 @@ const struct bench_backend bench_libtwheel = {
 	.pair = lib_pairs,
 	.brief = lib_briefs,
 	.turnover = lib_turnovers,
-	.deliver = deliver,
+	.deliver = table_deliver,
 	.calls = count_calls,
-	.close = close_table,
+	.close = table_close,
 };
 
 /* As one has it who does not trust it: needless, and beside the others behind one. */
@@ -458,8 +429,8 @@ const struct bench_backend bench_libtwheel_mutex = {
 	.cancel = lib_clears,
 	.pair = lib_pairs,
 	.turnover = lib_turnovers,
-	.deliver = deliver,
-	.close = close_table,
+	.deliver = table_deliver,
+	.close = table_close,
 };
 
 /* By REARM: at once, under the lock of the wheel. */
@@ -510,15 +481,8 @@ static inline int rearm_cancel_one(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(rearm, b, rearm_arm_one, rearm_arm_one, rearm_cancel_one)
 
-const struct bench_backend bench_rearm = {
-	.name = "libtwheel-rearm",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = open_registered,
-	BENCH_OPS(rearm),
-	.deliver = deliver,
-	.close = close_table,
-};
+BENCH_BACKEND(rearm, "libtwheel-rearm", rearm, table,
+	      .max_n = 10000000, .threads = 2, .open = open_registered);
 
 struct twheel *bench_wheel_of(struct bench *b)
 {

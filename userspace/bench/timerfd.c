@@ -102,14 +102,6 @@ static uint32_t timerfd_limit(void)
 	return most > RESERVE + BENCH_SPARE ? most - RESERVE - BENCH_SPARE : 0;
 }
 
-static struct itimerspec to_itimerspec(uint64_t when)
-{
-	return (struct itimerspec) {
-		.it_value.tv_sec = when / NSEC_PER_SEC,
-		.it_value.tv_nsec = when % NSEC_PER_SEC,
-	};
-}
-
 static int make_timerfd(void)
 {
 	return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -131,7 +123,7 @@ static bool hold_some(struct holder *holder)
 	for (i = 0; i < holder->nr; i++) {
 		/* Each thread draws the same numbers. */
 		uint64_t when = base + (bench_random() + owner * NSEC_PER_USEC) % HOLD_SPAN;
-		struct itimerspec its = to_itimerspec(when);
+		struct itimerspec its = { .it_value = BENCH_TIME(when) };
 		int fd = make_timerfd();
 
 		if (fd < 0 || timerfd_settime(fd, TFD_TIMER_ABSTIME, &its, NULL))
@@ -272,7 +264,7 @@ static uint64_t timerfd_cpu(struct bench *b)
 
 static inline int timerfd_arm_one(void *it, uint64_t handle, uint64_t when)
 {
-	struct itimerspec its = to_itimerspec(when);
+	struct itimerspec its = { .it_value = BENCH_TIME(when) };
 
 	(void)it;
 	return timerfd_settime((int)handle, TFD_TIMER_ABSTIME, &its, NULL);
@@ -427,10 +419,7 @@ static void timerfd_deliver(struct bench *b, uint64_t until)
 	int i, nr;
 
 	while ((now = bench_now()) < until) {
-		struct timespec ts = {
-			.tv_sec = (until - now) / NSEC_PER_SEC,
-			.tv_nsec = (until - now) % NSEC_PER_SEC,
-		};
+		struct timespec ts = BENCH_TIME(until - now);
 
 		nr = epoll_pwait2(t->loop, events, EVENTS, &ts, NULL);
 		for (i = 0; i < nr; i++) {
@@ -442,16 +431,8 @@ static void timerfd_deliver(struct bench *b, uint64_t until)
 	}
 }
 
-const struct bench_backend bench_timerfd = {
-	.name = "timerfd",
-	.max_n = 1000000,
-	.why = "a descriptor each, of which a process has no more than fs.nr_open",
-	.limit = timerfd_limit,
-	.threads = BENCH_THREADS,
-	.open = timerfd_open,
-	BENCH_OPS(timerfd),
-	.reach = timerfd_reach,
-	.cpu = timerfd_cpu,
-	.deliver = timerfd_deliver,
-	.close = timerfd_close,
-};
+BENCH_BACKEND(timerfd, "timerfd", timerfd, timerfd,
+	      .max_n = 1000000, .threads = BENCH_THREADS,
+	      .why = "a descriptor each, of which a process has no more than fs.nr_open",
+	      .limit = timerfd_limit, .open = timerfd_open, .reach = timerfd_reach,
+	      .cpu = timerfd_cpu);

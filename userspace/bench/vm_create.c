@@ -167,20 +167,13 @@ static void open_epoll(void)
 		bench_die("epoll_create1");
 }
 
-static struct itimerspec at(uint64_t when)
-{
-	return (struct itimerspec) {
-		.it_value = { .tv_sec = when / NSEC_PER_SEC, .tv_nsec = when % NSEC_PER_SEC },
-	};
-}
-
 static void timerfd_make(unsigned int first, unsigned int nr, uint64_t when)
 {
 	unsigned int i;
 
 	for (i = first; i < first + nr; i++) {
 		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
-		struct itimerspec its = at(when + i);
+		struct itimerspec its = { .it_value = BENCH_TIME(when + i) };
 
 		fds[i] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 		if (fds[i] < 0 || timerfd_settime(fds[i], TFD_TIMER_ABSTIME, &its, NULL) ||
@@ -233,7 +226,7 @@ static void posix_make(unsigned int first, unsigned int nr, uint64_t when)
 	unsigned int i;
 
 	for (i = first; i < first + nr; i++) {
-		struct itimerspec its = at(when + i);
+		struct itimerspec its = { .it_value = BENCH_TIME(when + i) };
 
 		if (timer_create(CLOCK_MONOTONIC, &event, &posix[i]) ||
 		    timer_settime(posix[i], TIMER_ABSTIME, &its, NULL))

@@ -127,10 +127,7 @@ static void wheel_deliver(struct bench *b, uint64_t until)
 	ssize_t i, got;
 
 	while ((now = bench_now()) < until) {
-		struct timespec ts = {
-			.tv_sec = (until - now) / NSEC_PER_SEC,
-			.tv_nsec = (until - now) % NSEC_PER_SEC,
-		};
+		struct timespec ts = BENCH_TIME(until - now);
 
 		if (epoll_pwait2(w->epoll, &event, 1, &ts, NULL) <= 0)
 			continue;
@@ -168,15 +165,11 @@ static inline int call_cancel(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(ioctl, b, call_arm, call_arm, call_cancel)
 
-const struct bench_backend vm_twheel = {
-	.name = "twheel",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = wheel_open,
-	BENCH_OPS(ioctl),
-	.deliver = wheel_deliver,
-	.close = wheel_close,
-};
+#define ANY_WHEEL \
+	.max_n = 10000000, .threads = 2, .open = wheel_open, .deliver = wheel_deliver, \
+	.close = wheel_close
+
+const struct bench_backend vm_twheel = { .name = "twheel", BENCH_OPS(ioctl), ANY_WHEEL };
 
 /* 256 in one call */
 
@@ -214,14 +207,10 @@ static BENCH_PROTO(batch_cancel)
 
 const struct bench_backend vm_batch = {
 	.name = "twheel-batch",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = wheel_open,
 	.arm = batch_arm,
 	.move = batch_arm,
 	.cancel = batch_cancel,
-	.deliver = wheel_deliver,
-	.close = wheel_close,
+	ANY_WHEEL
 };
 
 /* By the table; what the kernel has to be told of is collected. */
@@ -269,12 +258,8 @@ static BENCH_PROTO(kick_cancel)
 
 const struct bench_backend vm_kick = {
 	.name = "twheel-kick",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = wheel_open,
 	.arm = kick_arm,
 	.move = kick_arm,
 	.cancel = kick_cancel,
-	.deliver = wheel_deliver,
-	.close = wheel_close,
+	ANY_WHEEL
 };

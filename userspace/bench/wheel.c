@@ -106,8 +106,7 @@ static uint64_t turn(struct bench *b)
 	uint64_t now = bench_now(), next;
 	struct wheel_node *node;
 
-	if (b->lock)
-		pthread_mutex_lock(b->lock);
+	bench_lock(b);
 	while ((node = wheel_expire(&w->wheel, now, &budget))) {
 		struct timer *timer = container_of(node, struct timer, node);
 		uint32_t index = timer - w->timers;
@@ -115,15 +114,12 @@ static uint64_t turn(struct bench *b)
 		timer->deadline = 0;
 		if (w->moments && !lazy_expired(w, &w->moments[index], now))
 			continue;
-		if (b->lock)
-			pthread_mutex_unlock(b->lock);
+		bench_unlock(b);
 		bench_deliver(b, index);
-		if (b->lock)
-			pthread_mutex_lock(b->lock);
+		bench_lock(b);
 	}
 	next = wheel_next(&w->wheel);
-	if (b->lock)
-		pthread_mutex_unlock(b->lock);
+	bench_unlock(b);
 	return next;
 }
 
@@ -174,26 +170,11 @@ static inline int eager_move_one(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(eager, b->state, eager_arm_one, eager_move_one, eager_cancel_one)
 
-const struct bench_backend bench_wheel = {
-	.name = "wheel",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = wheel_open,
-	BENCH_OPS(eager),
-	.deliver = wheel_deliver,
-	.close = wheel_close,
-};
+BENCH_BACKEND(wheel, "wheel", eager, wheel,
+	      .max_n = 10000000, .threads = 1, .open = wheel_open);
 
-const struct bench_backend bench_wheel_mutex = {
-	.name = "wheel+mutex",
-	.max_n = 10000000,
-	.threads = BENCH_THREADS,
-	.locked = true,
-	.open = wheel_open,
-	BENCH_OPS(eager),
-	.deliver = wheel_deliver,
-	.close = wheel_close,
-};
+BENCH_BACKEND(wheel_mutex, "wheel+mutex", eager, wheel,
+	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = wheel_open);
 
 /* Lazy */
 
@@ -263,24 +244,8 @@ static int lazy_open(struct bench *b)
 
 BENCH_LOOPS(lazy, b->state, lazy_arm_one, lazy_arm_one, lazy_cancel_one)
 
-const struct bench_backend bench_lazy = {
-	.name = "lazy",
-	.max_n = 10000000,
-	.threads = 1,
-	.open = lazy_open,
-	BENCH_OPS(lazy),
-	.deliver = wheel_deliver,
-	.close = wheel_close,
-};
+BENCH_BACKEND(lazy, "lazy", lazy, wheel,
+	      .max_n = 10000000, .threads = 1, .open = lazy_open);
 
-const struct bench_backend bench_lazy_mutex = {
-	.name = "lazy+mutex",
-	.max_n = 10000000,
-	.threads = 2,
-	.locked = true,
-	.together = true,
-	.open = lazy_open,
-	BENCH_OPS(lazy),
-	.deliver = wheel_deliver,
-	.close = wheel_close,
-};
+BENCH_BACKEND(lazy_mutex, "lazy+mutex", lazy, wheel,
+	      .max_n = 10000000, .threads = 2, .locked = true, .together = true, .open = lazy_open);
