@@ -246,6 +246,23 @@ static inline void close_table(struct __test_metadata *_metadata, struct table *
 	close(t->fd);
 }
 
+/* Nothing has happened to the timers since @before, or to the shape of the wheel. */
+static inline void expect_same(struct __test_metadata *_metadata, int fd,
+			       const struct twheel_stats *before)
+{
+	struct twheel_stats after = stats(_metadata, fd);
+
+	EXPECT_TRUE(same_counts(before, &after));
+}
+
+static inline void expect_same_info(struct __test_metadata *_metadata, int fd,
+				    const struct twheel_info *before)
+{
+	struct twheel_info after = info(_metadata, fd);
+
+	EXPECT_EQ(0, memcmp(before, &after, sizeof(after)));
+}
+
 static inline pid_t fork_child(struct __test_metadata *_metadata)
 {
 	pid_t pid = fork();
@@ -265,12 +282,24 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	EXPECT_EQ(0, status_of(__pid)); \
 } while (0)
 
+/* The end of fixtures with a wheel, a table, or neither. */
+#define WHEEL_TEARDOWN(name)							\
+	struct __test_metadata;							\
+	FIXTURE_TEARDOWN(name) { close_wheel(_metadata, self->fd); }
+
+#define TABLE_TEARDOWN(name)							\
+	struct __test_metadata;							\
+	FIXTURE_TEARDOWN(name) { close_table(_metadata, &self->t); }
+
+#define NO_TEARDOWN(name)	struct __test_metadata; FIXTURE_TEARDOWN(name) { }
+#define NO_SETUP(name)		struct __test_metadata; FIXTURE_SETUP(name) { }
+
 /* A fixture that is a wheel, and one that is a wheel and its table. */
 #define WHEEL_FIXTURE(name, flags)						\
 	struct __test_metadata;							\
 	FIXTURE(name) { int fd; };						\
 	FIXTURE_SETUP(name) { self->fd = open_wheel(_metadata, flags); }	\
-	FIXTURE_TEARDOWN(name) { close_wheel(_metadata, self->fd); }
+	WHEEL_TEARDOWN(name)
 
 #define TABLE_FIXTURE(name)							\
 	struct __test_metadata;							\
@@ -280,7 +309,7 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 		self->fd = open_wheel(_metadata, O_NONBLOCK);			\
 		self->t = map_table(_metadata, self->fd);			\
 	}									\
-	FIXTURE_TEARDOWN(name) { close_table(_metadata, &self->t); }
+	TABLE_TEARDOWN(name)
 
 /*
  * Two neighbouring pages; the second has @prot. Returns the address of the

@@ -27,10 +27,7 @@ FIXTURE_SETUP(doors)
 	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
 }
 
-FIXTURE_TEARDOWN(doors)
-{
-	close_table(_metadata, &self->t);
-}
+TABLE_TEARDOWN(doors)
 
 /* Nor does poll() say so. */
 static bool nothing_to_read(int fd)
@@ -415,10 +412,7 @@ FIXTURE_SETUP(periodic)
 	self->slot = slot_of(&self->t, self->id);
 }
 
-FIXTURE_TEARDOWN(periodic)
-{
-	close_table(_metadata, &self->t);
-}
+TABLE_TEARDOWN(periodic)
 
 static bool on_grid(__u64 first, __u64 deadline)
 {
@@ -978,9 +972,7 @@ FIXTURE_SETUP(namespace)
 	self->offset = variant->offset * (long long)NS_PER_SEC;
 }
 
-FIXTURE_TEARDOWN(namespace)
-{
-}
+NO_TEARDOWN(namespace)
 
 /* On a wheel whose clock is @clock, @offset ahead of what this process sees. */
 static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)

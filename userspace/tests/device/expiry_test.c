@@ -63,10 +63,7 @@ FIXTURE_SETUP(clock)
 	self->tick = s.tick_ns;
 }
 
-FIXTURE_TEARDOWN(clock)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(clock)
 
 /*
  * G1, G2, G3, G4, G6: thousands of random delays, each timer read once,

@@ -21,10 +21,7 @@ FIXTURE_SETUP(fault)
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 42);
 }
 
-FIXTURE_TEARDOWN(fault)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(fault)
 
 struct command {
 	unsigned int cmd;
@@ -68,21 +65,20 @@ static void *bad_address(unsigned int i)
 /* EFAULT for each command, and nothing was done. */
 TEST_F(fault, argument)
 {
-	struct twheel_stats before = stats(_metadata, self->fd), after;
+	struct twheel_stats before = stats(_metadata, self->fd);
 	unsigned int c, i;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++)
 		for (i = 0; i < NR_BAD_ADDRESSES; i++)
 			EXPECT_EQ(-EFAULT, call(self->fd, commands[c].cmd, bad_address(i)))
 				TH_LOG("command %#x at %p", commands[c].cmd, bad_address(i));
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
+	expect_same(_metadata, self->fd, &before);
 }
 
 /* EFAULT where only the last bytes of the argument are missing. */
 TEST_F(fault, argument_across_border)
 {
-	struct twheel_stats before = stats(_metadata, self->fd), after;
+	struct twheel_stats before = stats(_metadata, self->fd);
 	char *end = border(_metadata, PROT_NONE);
 	unsigned int c;
 	size_t missing;
@@ -97,8 +93,7 @@ TEST_F(fault, argument_across_border)
 				TH_LOG("command %#x, %zu missing", commands[c].cmd, missing);
 		}
 	}
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
+	expect_same(_metadata, self->fd, &before);
 }
 
 /* An argument that ends with its page is whole. */
@@ -213,7 +208,7 @@ TEST_F(fault, argument_across_read_only_border)
 	static const unsigned int verbs[] = {
 		TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
 	};
-	struct twheel_stats before = stats(_metadata, self->fd), after;
+	struct twheel_stats before = stats(_metadata, self->fd);
 	const size_t size = sizeof(struct twheel_timer), page = sysconf(_SC_PAGESIZE);
 	size_t missing;
 	unsigned int v;
@@ -232,8 +227,7 @@ TEST_F(fault, argument_across_read_only_border)
 				TH_LOG("verb %u, %zu missing", v, missing);
 		}
 	}
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
+	expect_same(_metadata, self->fd, &before);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
@@ -257,13 +251,12 @@ TEST(setup_read_only)
 {
 	struct twheel_setup s = { .tick_ns = 1 << 24, .slot_bits = 8, .max_timers = 7 };
 	int fd = open_wheel(_metadata, O_NONBLOCK);
-	struct twheel_info before, after;
+	struct twheel_info before;
 	size_t missing;
 
 	before = info(_metadata, fd);
 	EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, read_only(_metadata, &s, sizeof(s))));
-	after = info(_metadata, fd);
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	expect_same_info(_metadata, fd, &before);
 	/* Nor where only its end cannot be written. */
 	for (missing = 4; missing < sizeof(s); missing += 4) {
 		char *end = border(_metadata, PROT_READ | PROT_WRITE);
@@ -271,8 +264,7 @@ TEST(setup_read_only)
 		memcpy(end + missing - sizeof(s), &s, sizeof(s));
 		ASSERT_EQ(0, mprotect(end, sysconf(_SC_PAGESIZE), PROT_READ));
 		EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, end + missing - sizeof(s)));
-		after = info(_metadata, fd);
-		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+		expect_same_info(_metadata, fd, &before);
 	}
 	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	close(fd);
@@ -309,8 +301,7 @@ TEST_F(fault, batch_array)
 	for (i = 0; i < NR_BAD_ADDRESSES; i++)
 		EXPECT_EQ(-EFAULT, batch(self->fd, bad_address(i), 1));
 	EXPECT_EQ(-EFAULT, batch(self->fd, (void *)(border(_metadata, PROT_NONE) - 48), 1));
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
+	expect_same(_metadata, self->fd, &before);
 
 	EXPECT_EQ(-EFAULT, batch(self->fd, read_only(_metadata, &op, sizeof(op)), 1));
 	after = stats(_metadata, self->fd);
@@ -362,7 +353,7 @@ TEST_F(fault, batch_across_border)
 TEST_F(fault, pointer_upper_half)
 {
 	static const unsigned int bits[] = { 32, 33, 47, 48, 55, 62, 63 };
-	struct twheel_stats before = stats(_metadata, self->fd), after;
+	struct twheel_stats before = stats(_metadata, self->fd);
 	struct twheel_timer *timers = calloc(4, sizeof(*timers));
 	struct twheel_op *ops = calloc(1, sizeof(*ops));
 	unsigned int i;
@@ -379,8 +370,7 @@ TEST_F(fault, pointer_upper_half)
 			TH_LOG("bit %u", bits[i]);
 		EXPECT_EQ(0, l.cursor);
 	}
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
+	expect_same(_metadata, self->fd, &before);
 	free(timers);
 	free(ops);
 }

@@ -19,10 +19,7 @@ FIXTURE_SETUP(marks)
 	ASSERT_TRUE(self->t.head->features & TWHEEL_FEATURE_MARKS);
 }
 
-FIXTURE_TEARDOWN(marks)
-{
-	close_table(_metadata, &self->t);
-}
+TABLE_TEARDOWN(marks)
 
 /* The end of the tick that @deadline is in: the wheel turns then at the latest. */
 static __u64 tick_end(const struct table *t, __u64 deadline)

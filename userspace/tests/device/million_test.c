@@ -80,13 +80,8 @@ VARIANT(million, drain_expire, .mode = TWHEEL_DRAIN_EXPIRE);
 VARIANT(million, drain_cancel, .mode = TWHEEL_DRAIN_CANCEL);
 VARIANT(million, close, .mode = 0);
 
-FIXTURE_SETUP(million)
-{
-}
-
-FIXTURE_TEARDOWN(million)
-{
-}
+NO_SETUP(million)
+NO_TEARDOWN(million)
 
 /*
  * G8: a wheel beside it is hardly later than usual, and DRAIN lets others

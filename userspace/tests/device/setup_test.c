@@ -44,7 +44,7 @@ TEST_F(setup, defaults)
 /* Without SETUP, INFO says what the first use would take, and it does. */
 TEST_F(setup, info_before_and_after)
 {
-	struct twheel_info before = info(_metadata, self->fd), after;
+	struct twheel_info before = info(_metadata, self->fd);
 	struct twheel_setup s = { 0 };
 
 	EXPECT_EQ(DEFAULT_TICK, before.tick_ns);
@@ -54,8 +54,7 @@ TEST_F(setup, info_before_and_after)
 	EXPECT_EQ(0, shape(self->fd, &s));
 	expect_info(_metadata, self->fd, &s);
 	add(_metadata, self->fd, HOUR, 0, 0);
-	after = info(_metadata, self->fd);
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	expect_same_info(_metadata, self->fd, &before);
 }
 
 /* The tick is the largest power of two that is not above what was asked for. */
@@ -108,7 +107,7 @@ TEST_F(setup, returned_shape_is_stable)
 /* EPERM: a tick below min_tick_ns, without CAP_SYS_RESOURCE; the wheel stays as it was. */
 TEST_F(setup, small_tick_without_capability)
 {
-	struct twheel_info before = info(_metadata, self->fd), after;
+	struct twheel_info before = info(_metadata, self->fd);
 	struct twheel_setup s;
 
 	if (is_root())
@@ -117,8 +116,7 @@ TEST_F(setup, small_tick_without_capability)
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
 	s = (struct twheel_setup) { .tick_ns = 1 };
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
-	after = info(_metadata, self->fd);
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	expect_same_info(_metadata, self->fd, &before);
 	/* The floor itself may be asked for. */
 	s = (struct twheel_setup) { .tick_ns = before.min_tick_ns };
 	EXPECT_EQ(0, shape(self->fd, &s));
@@ -171,7 +169,7 @@ TEST_F(setup, impossible_geometry)
 {
 	static const __u32 bits[] = { 1, 2, 3, 17, 18, 32, 0x80000000, 0xffffffff };
 	static const __u32 levels[] = { 17, 18, 64, 0xffffffff };
-	struct twheel_info before = info(_metadata, self->fd), after;
+	struct twheel_info before = info(_metadata, self->fd);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bits); i++) {
@@ -184,8 +182,7 @@ TEST_F(setup, impossible_geometry)
 
 		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
 	}
-	after = info(_metadata, self->fd);
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	expect_same_info(_metadata, self->fd, &before);
 }
 
 /* Each geometry in between is there: 1 to 16 levels of 2^4 to 2^16 buckets. */
@@ -310,7 +307,7 @@ TEST_F(setup, twice)
 TEST_F(setup, busy_after_first_timer)
 {
 	struct twheel_setup s = { .tick_ns = 1 << 21, .max_timers = 5 };
-	struct twheel_info before, after;
+	struct twheel_info before;
 	__u64 id;
 
 	id = add(_metadata, self->fd, HOUR, 0, 0);
@@ -318,8 +315,7 @@ TEST_F(setup, busy_after_first_timer)
 	EXPECT_EQ(-EBUSY, shape(self->fd, &s));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 	EXPECT_EQ(-EBUSY, shape(self->fd, &s));
-	after = info(_metadata, self->fd);
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	expect_same_info(_metadata, self->fd, &before);
 }
 
 /* A timer that was refused is not the first timer. */
@@ -344,7 +340,7 @@ TEST_F(setup, max_timers)
 		struct twheel_setup s = { .max_timers = limits[l] };
 		struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
 		int fd = open_wheel(_metadata, O_NONBLOCK);
-		struct twheel_stats before, after;
+		struct twheel_stats before;
 		struct twheel_op ops[3];
 		__u64 ids[200];
 		unsigned int i;
@@ -358,8 +354,7 @@ TEST_F(setup, max_timers)
 		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
 		t.flags |= TWHEEL_DISARMED;
 		EXPECT_EQ(-ENOSPC, verb(fd, TWHEEL_IOC_REGISTER, &t));
-		after = stats(_metadata, fd);
-		EXPECT_TRUE(same_counts(&before, &after));
+		expect_same(_metadata, fd, &before);
 		for (i = 0; i < limits[l]; i++) {
 			EXPECT_EQ(TWHEEL_ARMED, state(fd, ids[i]));
 			EXPECT_LT((__u32)ids[i], limits[l]);
@@ -424,10 +419,7 @@ FIXTURE_SETUP(geometry)
 	ASSERT_EQ(0, shape(self->fd, &self->s));
 }
 
-FIXTURE_TEARDOWN(geometry)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(geometry)
 
 /* In every geometry each timer expires once, never early, in order; beyond the horizon too. */
 TEST_F(geometry, exact_at_every_distance)

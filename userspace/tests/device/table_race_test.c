@@ -29,10 +29,7 @@ FIXTURE_SETUP(table_race)
 	self->t = map_table(_metadata, self->fd);
 }
 
-FIXTURE_TEARDOWN(table_race)
-{
-	close_table(_metadata, &self->t);
-}
+TABLE_TEARDOWN(table_race)
 
 /*
  * The books: each arming by exchange is for a deadline of its own, of which the

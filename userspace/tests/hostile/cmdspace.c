@@ -91,10 +91,7 @@ FIXTURE_SETUP(cmdspace)
 	self->before = stats(_metadata, self->fd);
 }
 
-FIXTURE_TEARDOWN(cmdspace)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(cmdspace)
 
 /* ENOTTY for all of the 2^16 numbers that are none of ours, whatever the pointer. */
 TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
@@ -111,7 +108,6 @@ TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 	void *fixed = read_only(_metadata, zeroes, sizeof(zeroes));
 	unsigned long calls = 0, wrong = 0;
 	unsigned int s, low, i;
-	struct twheel_stats after;
 
 	for (s = 0; s < ARRAY_SIZE(shapes); s++) {
 		for (low = 0; low < 1U << 16; low++) {
@@ -133,8 +129,7 @@ TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 	EXPECT_EQ(0, wrong);
 	/* None of all these has written to its argument. */
 	EXPECT_EQ(0, memcmp(good, zeroes, sizeof(good)));
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&self->before, &after));
+	expect_same(_metadata, self->fd, &self->before);
 	TH_LOG("%lu calls", calls);
 }
 
@@ -145,7 +140,6 @@ TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 {
 	unsigned long calls = 0, wrong = 0, ours = 0;
-	struct twheel_stats after;
 	unsigned int nr, high;
 
 	for (nr = 0; nr < 256; nr++) {
@@ -166,8 +160,7 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 	}
 	EXPECT_EQ(0, wrong);
 	EXPECT_EQ(ARRAY_SIZE(commands), ours);
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&self->before, &after));
+	expect_same(_metadata, self->fd, &self->before);
 	TH_LOG("%lu calls", calls);
 }
 
@@ -193,7 +186,6 @@ TEST_F(cmdspace, every_pointer)
 {
 	static char zeroes[1024];
 	void *fixed = read_only(_metadata, zeroes, sizeof(zeroes));
-	struct twheel_stats after;
 	unsigned int c, i;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++) {
@@ -205,8 +197,7 @@ TEST_F(cmdspace, every_pointer)
 				TH_LOG("command %u, pointer %u", c, i);
 		}
 	}
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&self->before, &after));
+	expect_same(_metadata, self->fd, &self->before);
 }
 
 /* Where the sum, the sign, the size or the tick changes. */
@@ -238,10 +229,7 @@ FIXTURE_SETUP(values)
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 5);
 }
 
-FIXTURE_TEARDOWN(values)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(values)
 
 /*
  * The answer to one verb, and whether what comes back is what was asked for.

@@ -773,9 +773,7 @@ FIXTURE_SETUP(fail_nth)
 	ASSERT_TRUE(is_root());
 }
 
-FIXTURE_TEARDOWN(fail_nth)
-{
-}
+NO_TEARDOWN(fail_nth)
 
 #define DEED(name, ...)	VARIANT(fail_nth, name, .deed = { #name, __VA_ARGS__ })
 
@@ -895,9 +893,7 @@ FIXTURE_SETUP(afterwards)
 	ASSERT_TRUE(is_root());
 }
 
-FIXTURE_TEARDOWN(afterwards)
-{
-}
+NO_TEARDOWN(afterwards)
 
 /* None of all that has left memory behind. */
 TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)

@@ -1998,19 +1998,6 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	static const struct stress_option options[] = {
-		{ "seconds", &seconds },
-		{ "calls", &calls_wanted },
-		{ "seed", &seed },
-		{ "single", &single },
-		{ "blind", &blind },
-		{ "guided", &insist },
-		{ "print", &print },
-		{ "trace", &trace },
-	};
-
-	take_options(&argc, argv, options, ARRAY_SIZE(options));
-	return test_harness_run(argc, argv);
-}
+STRESS_MAIN({ "seconds", &seconds }, { "calls", &calls_wanted }, { "seed", &seed },
+	    { "single", &single }, { "blind", &blind }, { "guided", &insist }, { "print", &print },
+	    { "trace", &trace })

@@ -795,15 +795,4 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 	EXPECT_GT(refused, 0);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct stress_option options[] = {
-		{ "count", &count },
-		{ "loads", &loads },
-		{ "seconds", &seconds },
-		{ "seed", &seed },
-	};
-
-	take_options(&argc, argv, options, ARRAY_SIZE(options));
-	return test_harness_run(argc, argv);
-}
+STRESS_MAIN({ "count", &count }, { "loads", &loads }, { "seconds", &seconds }, { "seed", &seed })

@@ -1351,14 +1351,4 @@ static enum outcome read_cancel_judge(struct race *r)
 /* G5 */
 PAIR(read_cancel, read_cancel_prepare, do_read_a, do_cancel_it, read_cancel_judge, 1)
 
-int main(int argc, char **argv)
-{
-	static const struct stress_option options[] = {
-		{ "loops", &loops },
-		{ "seconds", &seconds },
-		{ "seed", &seed },
-	};
-
-	take_options(&argc, argv, options, ARRAY_SIZE(options));
-	return test_harness_run(argc, argv);
-}
+STRESS_MAIN({ "loops", &loops }, { "seconds", &seconds }, { "seed", &seed })

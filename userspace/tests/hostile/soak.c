@@ -317,13 +317,4 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	       all.table.kicks + all.kicks, periods);
 }
 
-int main(int argc, char **argv)
-{
-	static const struct stress_option options[] = {
-		{ "seconds", &seconds },
-		{ "seed", &seed },
-	};
-
-	take_options(&argc, argv, options, ARRAY_SIZE(options));
-	return test_harness_run(argc, argv);
-}
+STRESS_MAIN({ "seconds", &seconds }, { "seed", &seed })

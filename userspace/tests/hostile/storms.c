@@ -200,9 +200,7 @@ FIXTURE_SETUP(storms)
 	be_nobody(_metadata);
 }
 
-FIXTURE_TEARDOWN(storms)
-{
-}
+NO_TEARDOWN(storms)
 
 #define STORM(name, ...)						\
 	static const struct storm name##_storm = { __VA_ARGS__ };	\
@@ -605,14 +603,4 @@ static void rounds_end(unsigned int nr)
 
 STORM(rounds, NULL, rounds_attack, rounds_end, "armed", 10, .slices = 2)
 
-int main(int argc, char **argv)
-{
-	static const struct stress_option options[] = {
-		{ "seconds", &seconds },
-		{ "late", &late },
-		{ "exact", &exact },
-	};
-
-	take_options(&argc, argv, options, ARRAY_SIZE(options));
-	return test_harness_run(argc, argv);
-}
+STRESS_MAIN({ "seconds", &seconds }, { "late", &late }, { "exact", &exact })

@@ -65,6 +65,16 @@ static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 	return false;
 }
 
+/* The program, with options. */
+#define STRESS_MAIN(...)							\
+	int main(int argc, char **argv)						\
+	{									\
+		static const struct stress_option options[] = { __VA_ARGS__ };	\
+										\
+		take_options(&argc, argv, options, ARRAY_SIZE(options));	\
+		return test_harness_run(argc, argv);				\
+	}
+
 /* A bit of the summary stands for so many slots. */
 #define LINE		(1U << 10)
 

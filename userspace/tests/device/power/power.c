@@ -41,10 +41,7 @@ FIXTURE_SETUP(power)
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &setup));
 }
 
-FIXTURE_TEARDOWN(power)
-{
-	close_wheel(_metadata, self->fd);
-}
+WHEEL_TEARDOWN(power)
 
 /* A timer each 10 ms, for as long as it may take, and one in an hour. */
 static unsigned int arm_row(struct __test_metadata *_metadata, struct _test_data_power *self,
