@@ -91,12 +91,12 @@ static inline u64 feed_distance(struct feed *f, unsigned int shift)
 }
 
 /* Times stop at their ends; "now" is before the last. */
-static inline u64 time_after(u64 time, u64 distance)
+static inline u64 feed_after(u64 time, u64 distance)
 {
 	return distance < WHEEL_NEVER - 1 - time ? time + distance : WHEEL_NEVER - 1;
 }
 
-static inline u64 time_before(u64 time, u64 distance)
+static inline u64 feed_before(u64 time, u64 distance)
 {
 	return distance < time ? time - distance : 0;
 }
@@ -106,11 +106,11 @@ static inline u64 feed_start(struct feed *f, unsigned int shift)
 {
 	switch (feed_below(f, 4)) {
 	case 0:
-		return time_after(0, feed_distance(f, shift));
+		return feed_after(0, feed_distance(f, shift));
 	case 1:
 		return ((1ULL << 32) - 10) << (shift < 31 ? shift : 31);
 	case 2:
-		return time_before(WHEEL_NEVER - 1, feed_distance(f, shift));
+		return feed_before(WHEEL_NEVER - 1, feed_distance(f, shift));
 	default:
 		return feed_u64(f) >> 1;
 	}

@@ -127,8 +127,8 @@ static void add(struct model *r, struct model_timer *t)
 	if (kind & 2)
 		t->deadline = r->now + distance;
 	else
-		t->deadline = kind & 0x1c ? time_after(r->now, distance) :
-					    time_before(r->now, distance);
+		t->deadline = kind & 0x1c ? feed_after(r->now, distance) :
+					    feed_before(r->now, distance);
 	t->tick = contract_tick(shape, t->deadline, slack);
 	if (kind & 0x20) {
 		wheel_set_time(&r->w, r->now);
@@ -201,7 +201,7 @@ static void advance(struct model *r)
 
 	switch (kind & 3) {
 	case 0:
-		now = time_after(now, feed_distance(r->f, r->w.shape.shift));
+		now = feed_after(now, feed_distance(r->f, r->w.shape.shift));
 		break;
 	case 1:
 		/* The last moment at which nothing may come. */
@@ -221,7 +221,7 @@ static void advance(struct model *r)
 
 static void set_back(struct model *r)
 {
-	r->now = time_before(r->now, feed_distance(r->f, r->w.shape.shift));
+	r->now = feed_before(r->now, feed_distance(r->f, r->w.shape.shift));
 	r->wandered = true;
 	if (feed_below(r->f, 2)) {
 		wheel_set_time(&r->w, r->now);

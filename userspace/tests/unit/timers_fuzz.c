@@ -332,7 +332,7 @@ static u64 any_time(struct run *r)
 		return r->now;
 	case 3:
 	case 4:
-		return time_before(r->now, feed_distance(r->f, shape_of(r)->shift));
+		return feed_before(r->now, feed_distance(r->f, shape_of(r)->shift));
 	default:
 		distance = feed_distance(r->f, shape_of(r)->shift);
 		return r->now + min(distance, WHEEL_NEVER - r->now);
@@ -688,7 +688,7 @@ static void do_advance(struct run *r)
 	switch (kind & 3) {
 	case 0:
 	case 1:
-		now = time_after(now, feed_distance(r->f, shape_of(r)->shift));
+		now = feed_after(now, feed_distance(r->f, shape_of(r)->shift));
 		break;
 	case 2:
 		now = max(now, r->programmed - 1);
@@ -707,7 +707,7 @@ static void do_set_back(struct run *r)
 	u64 before = r->now;
 	unsigned int i;
 
-	r->now = time_before(r->now, feed_distance(r->f, shape_of(r)->shift));
+	r->now = feed_before(r->now, feed_distance(r->f, shape_of(r)->shift));
 	/* The order starts anew. */
 	r->reached = 0;
 	for (i = 0; i < r->timers; i++) {
