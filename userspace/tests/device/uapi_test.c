@@ -6,124 +6,77 @@
 
 #include <sys/mman.h>
 
-#define ASSERT_SIZE(type, size) \
-	_Static_assert(sizeof(struct type) == (size), "size of struct " #type)
-#define ASSERT_OFFSET(type, field, offset) \
-	_Static_assert(offsetof(struct type, field) == (offset), #type "." #field)
+/* Rows of places[]: the size of a type, how far from its start a field is. */
+#define FIELD(type, field, offset) \
+	{ #type "." #field, offsetof(struct twheel_##type, field), offset }
+#define SIZE(type, size)	{ #type, sizeof(struct twheel_##type), size }
 
-ASSERT_SIZE(twheel_setup, 40);
-ASSERT_OFFSET(twheel_setup, tick_ns, 0);
-ASSERT_OFFSET(twheel_setup, clock_id, 8);
-ASSERT_OFFSET(twheel_setup, max_timers, 12);
-ASSERT_OFFSET(twheel_setup, levels, 16);
-ASSERT_OFFSET(twheel_setup, slot_bits, 20);
-ASSERT_OFFSET(twheel_setup, flags, 24);
-ASSERT_OFFSET(twheel_setup, reserved, 28);
+static const struct {
+	const char *what;
+	size_t is;
+	size_t shall_be;
+} places[] = {
+	SIZE(setup, 40), FIELD(setup, tick_ns, 0), FIELD(setup, clock_id, 8),
+	FIELD(setup, max_timers, 12), FIELD(setup, levels, 16), FIELD(setup, slot_bits, 20),
+	FIELD(setup, flags, 24), FIELD(setup, reserved, 28),
+	SIZE(info, 96), FIELD(info, features, 0), FIELD(info, tick_ns, 8),
+	FIELD(info, min_tick_ns, 16), FIELD(info, horizon_ns, 24), FIELD(info, table_bytes, 32),
+	FIELD(info, clock_id, 40), FIELD(info, max_timers, 44), FIELD(info, levels, 48),
+	FIELD(info, slot_bits, 52), FIELD(info, reserved, 56),
+	SIZE(timer, 48), FIELD(timer, id, 0), FIELD(timer, user_data, 8),
+	FIELD(timer, deadline_ns, 16), FIELD(timer, period_ns, 24), FIELD(timer, slack_ns, 32),
+	FIELD(timer, flags, 40), FIELD(timer, state, 44),
+	SIZE(op, 56), FIELD(op, timer, 0), FIELD(op, opcode, 48), FIELD(op, result, 52),
+	SIZE(batch, 16), FIELD(batch, ops, 0), FIELD(batch, count, 8), FIELD(batch, flags, 12),
+	SIZE(drain, 16), FIELD(drain, mode, 0), FIELD(drain, reserved, 4), FIELD(drain, count, 8),
+	SIZE(kick, 16), FIELD(kick, slots, 0), FIELD(kick, count, 8), FIELD(kick, flags, 12),
+	SIZE(list, 16), FIELD(list, timers, 0), FIELD(list, count, 8), FIELD(list, cursor, 12),
+	SIZE(event, 40), FIELD(event, id, 0), FIELD(event, user_data, 8),
+	FIELD(event, deadline_ns, 16), FIELD(event, expired_ns, 24), FIELD(event, expirations, 32),
+	SIZE(stats, 704), FIELD(stats, armed, 0), FIELD(stats, unread, 8),
+	FIELD(stats, allocated, 16), FIELD(stats, registered, 24), FIELD(stats, rearmed, 32),
+	FIELD(stats, cancelled, 40), FIELD(stats, expired, 48), FIELD(stats, delivered, 56),
+	FIELD(stats, armings, 64), FIELD(stats, displaced, 72), FIELD(stats, withdrawn, 80),
+	FIELD(stats, moved, 88), FIELD(stats, cascaded, 96), FIELD(stats, wakeups, 104),
+	FIELD(stats, worst_lateness_ns, 112), FIELD(stats, lateness, 120),
+	FIELD(stats, reserved, 632),
+	SIZE(table, 64), FIELD(table, magic, 0), FIELD(table, slots_offset, 4),
+	FIELD(table, slot_size, 8), FIELD(table, slots, 12), FIELD(table, tick_ns, 16),
+	FIELD(table, clock_id, 24), FIELD(table, features, 28), FIELD(table, next_ns, 32),
+	FIELD(table, marks_offset, 40), FIELD(table, summary_offset, 44),
+	FIELD(table, summary_shift, 48), FIELD(table, reserved, 52),
+	SIZE(slot, 16), FIELD(slot, deadline_ns, 0), FIELD(slot, wake_ns, 8),
+};
 
-ASSERT_SIZE(twheel_info, 96);
-ASSERT_OFFSET(twheel_info, features, 0);
-ASSERT_OFFSET(twheel_info, tick_ns, 8);
-ASSERT_OFFSET(twheel_info, min_tick_ns, 16);
-ASSERT_OFFSET(twheel_info, horizon_ns, 24);
-ASSERT_OFFSET(twheel_info, table_bytes, 32);
-ASSERT_OFFSET(twheel_info, clock_id, 40);
-ASSERT_OFFSET(twheel_info, max_timers, 44);
-ASSERT_OFFSET(twheel_info, levels, 48);
-ASSERT_OFFSET(twheel_info, slot_bits, 52);
-ASSERT_OFFSET(twheel_info, reserved, 56);
+/* Sizes and places are what programs were compiled with. */
+TEST(layout)
+{
+	unsigned int i;
 
-ASSERT_SIZE(twheel_timer, 48);
-ASSERT_OFFSET(twheel_timer, id, 0);
-ASSERT_OFFSET(twheel_timer, user_data, 8);
-ASSERT_OFFSET(twheel_timer, deadline_ns, 16);
-ASSERT_OFFSET(twheel_timer, period_ns, 24);
-ASSERT_OFFSET(twheel_timer, slack_ns, 32);
-ASSERT_OFFSET(twheel_timer, flags, 40);
-ASSERT_OFFSET(twheel_timer, state, 44);
-
-ASSERT_SIZE(twheel_op, 56);
-ASSERT_OFFSET(twheel_op, timer, 0);
-ASSERT_OFFSET(twheel_op, opcode, 48);
-ASSERT_OFFSET(twheel_op, result, 52);
-
-ASSERT_SIZE(twheel_batch, 16);
-ASSERT_OFFSET(twheel_batch, ops, 0);
-ASSERT_OFFSET(twheel_batch, count, 8);
-ASSERT_OFFSET(twheel_batch, flags, 12);
-
-ASSERT_SIZE(twheel_drain, 16);
-ASSERT_OFFSET(twheel_drain, mode, 0);
-ASSERT_OFFSET(twheel_drain, reserved, 4);
-ASSERT_OFFSET(twheel_drain, count, 8);
-
-ASSERT_SIZE(twheel_kick, 16);
-ASSERT_OFFSET(twheel_kick, slots, 0);
-ASSERT_OFFSET(twheel_kick, count, 8);
-ASSERT_OFFSET(twheel_kick, flags, 12);
-
-ASSERT_SIZE(twheel_list, 16);
-ASSERT_OFFSET(twheel_list, timers, 0);
-ASSERT_OFFSET(twheel_list, count, 8);
-ASSERT_OFFSET(twheel_list, cursor, 12);
-
-ASSERT_SIZE(twheel_event, 40);
-ASSERT_OFFSET(twheel_event, id, 0);
-ASSERT_OFFSET(twheel_event, user_data, 8);
-ASSERT_OFFSET(twheel_event, deadline_ns, 16);
-ASSERT_OFFSET(twheel_event, expired_ns, 24);
-ASSERT_OFFSET(twheel_event, expirations, 32);
-
-ASSERT_SIZE(twheel_stats, 704);
-ASSERT_OFFSET(twheel_stats, armed, 0);
-ASSERT_OFFSET(twheel_stats, unread, 8);
-ASSERT_OFFSET(twheel_stats, allocated, 16);
-ASSERT_OFFSET(twheel_stats, registered, 24);
-ASSERT_OFFSET(twheel_stats, rearmed, 32);
-ASSERT_OFFSET(twheel_stats, cancelled, 40);
-ASSERT_OFFSET(twheel_stats, expired, 48);
-ASSERT_OFFSET(twheel_stats, delivered, 56);
-ASSERT_OFFSET(twheel_stats, armings, 64);
-ASSERT_OFFSET(twheel_stats, displaced, 72);
-ASSERT_OFFSET(twheel_stats, withdrawn, 80);
-ASSERT_OFFSET(twheel_stats, moved, 88);
-ASSERT_OFFSET(twheel_stats, cascaded, 96);
-ASSERT_OFFSET(twheel_stats, wakeups, 104);
-ASSERT_OFFSET(twheel_stats, worst_lateness_ns, 112);
-ASSERT_OFFSET(twheel_stats, lateness, 120);
-ASSERT_OFFSET(twheel_stats, reserved, 632);
-
-ASSERT_SIZE(twheel_table, 64);
-ASSERT_OFFSET(twheel_table, magic, 0);
-ASSERT_OFFSET(twheel_table, slots_offset, 4);
-ASSERT_OFFSET(twheel_table, slot_size, 8);
-ASSERT_OFFSET(twheel_table, slots, 12);
-ASSERT_OFFSET(twheel_table, tick_ns, 16);
-ASSERT_OFFSET(twheel_table, clock_id, 24);
-ASSERT_OFFSET(twheel_table, features, 28);
-ASSERT_OFFSET(twheel_table, next_ns, 32);
-ASSERT_OFFSET(twheel_table, marks_offset, 40);
-ASSERT_OFFSET(twheel_table, summary_offset, 44);
-ASSERT_OFFSET(twheel_table, summary_shift, 48);
-ASSERT_OFFSET(twheel_table, reserved, 52);
-
-ASSERT_SIZE(twheel_slot, 16);
-ASSERT_OFFSET(twheel_slot, deadline_ns, 0);
-ASSERT_OFFSET(twheel_slot, wake_ns, 8);
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		EXPECT_EQ(places[i].shall_be, places[i].is)
+			TH_LOG("%s", places[i].what);
+}
 
 /* The command numbers are what programs were compiled with. */
+static const struct {
+	unsigned int shall_be;
+	unsigned int is;
+} commands[] = {
+	{ 0xc028c500U, TWHEEL_IOC_SETUP }, { 0x8060c501U, TWHEEL_IOC_INFO },
+	{ 0xc030c502U, TWHEEL_IOC_REGISTER }, { 0xc030c503U, TWHEEL_IOC_REARM },
+	{ 0xc030c504U, TWHEEL_IOC_CANCEL }, { 0xc030c505U, TWHEEL_IOC_GET },
+	{ 0x4010c506U, TWHEEL_IOC_BATCH }, { 0xc010c507U, TWHEEL_IOC_DRAIN },
+	{ 0xc010c508U, TWHEEL_IOC_LIST }, { 0x4010c509U, TWHEEL_IOC_KICK },
+	{ 0x82c0c50aU, TWHEEL_IOC_STATS },
+};
+
 TEST(command_numbers)
 {
-	EXPECT_EQ(0xc028c500U, TWHEEL_IOC_SETUP);
-	EXPECT_EQ(0x8060c501U, TWHEEL_IOC_INFO);
-	EXPECT_EQ(0xc030c502U, TWHEEL_IOC_REGISTER);
-	EXPECT_EQ(0xc030c503U, TWHEEL_IOC_REARM);
-	EXPECT_EQ(0xc030c504U, TWHEEL_IOC_CANCEL);
-	EXPECT_EQ(0xc030c505U, TWHEEL_IOC_GET);
-	EXPECT_EQ(0x4010c506U, TWHEEL_IOC_BATCH);
-	EXPECT_EQ(0xc010c507U, TWHEEL_IOC_DRAIN);
-	EXPECT_EQ(0xc010c508U, TWHEEL_IOC_LIST);
-	EXPECT_EQ(0x4010c509U, TWHEEL_IOC_KICK);
-	EXPECT_EQ(0x82c0c50aU, TWHEEL_IOC_STATS);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		EXPECT_EQ(commands[i].shall_be, commands[i].is);
 }
 
 /* So are the values of flags, states, opcodes and modes. */
@@ -178,16 +131,10 @@ FIXTURE_TEARDOWN(refused)
 
 static bool is_command(unsigned int cmd)
 {
-	static const unsigned int commands[] = {
-		TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER,
-		TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
-		TWHEEL_IOC_BATCH, TWHEEL_IOC_DRAIN, TWHEEL_IOC_LIST,
-		TWHEEL_IOC_KICK, TWHEEL_IOC_STATS,
-	};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (cmd == commands[i])
+		if (cmd == commands[i].is)
 			return true;
 	return false;
 }
