@@ -355,6 +355,20 @@ void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 const char *bench_check(const struct bench_backend *kind);
 void bench_expire(uint32_t n, uint32_t before, unsigned int reps);
+uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead);
+
+/**
+ * struct bench_quantile - of what came, the latest but for some
+ * @op: its name in a row
+ * @of_10000: so many are not later
+ */
+struct bench_quantile {
+	const char *op;
+	unsigned int of_10000;
+};
+
+void bench_quantiles(uint64_t *late, uint32_t nr, const struct bench_quantile *q,
+		     unsigned int quantiles, double *us);
 
 /* table.c */
 

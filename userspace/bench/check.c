@@ -169,18 +169,21 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Of @nr: in us, the one that so many of 10,000 are not later than. */
-static double late_of(const uint64_t *late, uint32_t nr, unsigned int of_10000)
+/* Of @nr, which are sorted: in us, those that so many of 10,000 are not later than. */
+void bench_quantiles(uint64_t *late, uint32_t nr, const struct bench_quantile *q,
+		     unsigned int quantiles, double *us)
 {
-	uint32_t at = (uint64_t)nr * of_10000 / 10000;
+	unsigned int i;
 
-	return late[at < nr ? at : nr - 1] / 1000.0;
+	qsort(late, nr, sizeof(*late), compare);
+	for (i = 0; i < quantiles; i++) {
+		uint32_t at = (uint64_t)nr * q[i].of_10000 / 10000;
+
+		us[i] = late[at < nr ? at : nr - 1] / 1000.0;
+	}
 }
 
-static const struct {
-	const char *op;
-	unsigned int of_10000;
-} quantiles[] = {
+static const struct bench_quantile quantiles[] = {
 	{ "late_p50", 5000 },
 	{ "late_p99", 9900 },
 	{ "late_max", 10000 },
@@ -192,18 +195,18 @@ static const struct {
  * Arms all timers of @b, for within @span from a moment when that is done.
  * Return: that moment; 0 if it took longer than @lead, and some are late.
  */
-static uint64_t arm_within(struct bench *b, struct account *a, uint64_t span, uint64_t lead)
+uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead)
 {
 	const struct bench_backend *kind = b->kind;
 	uint64_t start = bench_now() + lead;
 	uint32_t i;
 
 	for (i = 0; i < b->n; i++)
-		a->due[i] = start + bench_random() % span;
+		due[i] = start + bench_random() % span;
 	if (kind->begin)
 		kind->begin(b);
 	for (i = 0; i < b->n; i++)
-		kind->arm(b, &b->handle[i], 1, a->due[i]);
+		kind->arm(b, &b->handle[i], 1, due[i]);
 	return bench_now() < start ? start : 0;
 }
 
@@ -218,7 +221,6 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 	uint64_t start = 0, lead, cpu, patience;
 	struct bench *b = NULL;
 	struct account a;
-	unsigned int i;
 	bool fine;
 
 	for (lead = EXPIRE_LEAD; !start; lead *= 2) {
@@ -233,7 +235,7 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 		}
 		open_account(&a, b);
 		b->sink = hear;
-		start = arm_within(b, &a, span, lead);
+		start = bench_arm_within(b, a.due, span, lead);
 	}
 	cpu = bench_process_cpu();
 	kind->deliver(b, start + span + EXPIRE_GRACE);
@@ -246,9 +248,7 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 		bench_note("%s: of %u due %u came, %u wrong, %llu refused", kind->name, n, a.nr,
 			   a.wrong, (unsigned long long)b->failed);
 	*early |= a.early;
-	qsort(a.late, n, sizeof(*a.late), compare);
-	for (i = 0; i < QUANTILES; i++)
-		late[i] = late_of(a.late, n, quantiles[i].of_10000);
+	bench_quantiles(a.late, n, quantiles, QUANTILES, late);
 	close_account(&a);
 	bench_close(b);
 	return fine;

@@ -26,10 +26,7 @@ static const struct bench_backend *const kinds[] = {
 
 #define KINDS	ARRAY_SIZE(kinds)
 
-static const struct {
-	const char *op;
-	unsigned int of_10000;
-} quantiles[] = {
+static const struct bench_quantile quantiles[] = {
 	{ "late_p50", 5000 },
 	{ "late_p99", 9900 },
 	{ "late_p999", 9990 },
@@ -64,11 +61,12 @@ static void hear(struct bench *b, uint32_t index)
 		a->late[index] = bench_now() - a->due[index];
 }
 
-static int compare(const void *a, const void *b)
+static void close_account(struct account *a, struct bench *b)
 {
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
+	bench_close(b);
+	free(a->due);
+	free(a->late);
+	free(a->times);
 }
 
 /*
@@ -84,7 +82,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 	uint64_t start, cpu, patience;
 	struct account a = { .clocked = clocked };
 	struct bench *b;
-	uint32_t i, at;
+	uint32_t i;
 	bool bad = false;
 	double cost;
 
@@ -98,20 +96,11 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		a.nr = 0;
 		b->heard = &a;
 		b->sink = hear;
-		start = bench_now() + lead;
-		for (i = 0; i < n; i++)
-			a.due[i] = start + bench_random() % SPAN;
-		if (kind->begin)
-			kind->begin(b);
-		for (i = 0; i < n; i++)
-			kind->arm(b, &b->handle[i], 1, a.due[i]);
-		if (bench_now() < start)
+		start = bench_arm_within(b, a.due, SPAN, lead);
+		if (start)
 			break;
-		bench_close(b);
-		free(a.due);
-		free(a.late);
-		free(a.times);
 		lead *= 2;
+		close_account(&a, b);
 	}
 	cpu = vm_all_cpu();
 	kind->deliver(b, start + SPAN + 20 * NSEC_PER_MSEC);
@@ -128,15 +117,8 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		fprintf(stderr, "%s: of %u timers %u came\n", kind->name, n, a.nr);
 		exit(1);
 	}
-	qsort(a.late, n, sizeof(*a.late), compare);
-	for (i = 0; i < QUANTILES; i++) {
-		at = (uint64_t)n * quantiles[i].of_10000 / 10000;
-		late[i] = a.late[at < n ? at : n - 1] / 1000.0;
-	}
-	bench_close(b);
-	free(a.due);
-	free(a.late);
-	free(a.times);
+	bench_quantiles(a.late, n, quantiles, QUANTILES, late);
+	close_account(&a, b);
 	return cost;
 }
 

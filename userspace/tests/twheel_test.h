@@ -14,6 +14,10 @@
 #include <grp.h>
 #include <linux/capability.h>
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x00000080
+#endif
+
 /* The machine is as many times slower than others, which it says. */
 static inline unsigned int slowness(void)
 {
@@ -40,6 +44,25 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 static inline void on_interruption(int sig)
 {
 	(void)sig;
+}
+
+/* @sig does nothing but to interrupt. */
+static inline void catch_signal(int sig, int flags)
+{
+	struct sigaction action = { .sa_handler = on_interruption, .sa_flags = flags };
+
+	sigaction(sig, &action, NULL);
+}
+
+/* SIGALRM each @us, and less often on a slow machine, which has to do more. 0: no more. */
+static inline void hail(unsigned int us)
+{
+	struct itimerval each = {
+		.it_value.tv_usec = us * slowness(),
+		.it_interval.tv_usec = us * slowness(),
+	};
+
+	setitimer(ITIMER_REAL, &each, NULL);
 }
 
 /* In a new process: a signal, and again and again. Calls begin anew after it. */
@@ -230,6 +253,14 @@ static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
 	EXPECT_TRUE(adds_up(&s))
 		tell_stats("not conserved", &s);
 	EXPECT_EQ(s.allocated, (__u64)list_all(fd));
+}
+
+/* The clock of the machine, which is nobody's. */
+static inline void set_wall_clock(struct __test_metadata *_metadata, __u64 ns)
+{
+	struct timespec ts = { ns / NS_PER_SEC, ns % NS_PER_SEC };
+
+	EXPECT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
 }
 
 static inline void close_wheel(struct __test_metadata *_metadata, int fd)

@@ -32,6 +32,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -49,6 +50,7 @@
 #define NS_PER_US	1000ULL
 #define NS_PER_MS	1000000ULL
 #define NS_PER_SEC	1000000000ULL
+#define MINUTE		(60 * NS_PER_SEC)
 #define HOUR		(3600 * NS_PER_SEC)
 #define NEVER		(~0ULL)
 

@@ -324,11 +324,6 @@ TEST_F(many, drain_many)
 	free(ev);
 }
 
-static void on_alarm(int signal)
-{
-	(void)signal;
-}
-
 /*
  * A wheel that is late for seconds, because it looks at 20,000 timers in each of its short
  * rounds. Under a hail of signals DRAIN_EXPIRE does not begin anew and ends: it takes what
@@ -339,22 +334,19 @@ TEST_F(many, drain_under_signals)
 	enum { FAR = 20000, NEAR = 500 };
 	const __u64 far_away = HOUR, step = 2 * NS_PER_MS;
 	struct twheel_setup s = { .tick_ns = 1 << 17, .levels = 1, .slot_bits = 4 };
-	struct sigaction sa = { .sa_handler = on_alarm };
-	unsigned int us = 100 * slowness();
-	struct itimerval each = { { 0, us }, { 0, us } }, never = { 0 };
 	static struct twheel_event ev[FAR + NEAR];
 	unsigned int i, early = 0;
 	int drained;
 
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
+	catch_signal(SIGALRM, 0);
 	add_many(_metadata, self->fd, FAR, far_away, 0, 0, NULL);
 	for (i = 0; i < NEAR; i++)
 		add(_metadata, self->fd, i * step, 0, FAR);
 	sleep_ms(NEAR * step / NS_PER_MS);
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
+	hail(100);
 	drained = drain(self->fd, TWHEEL_DRAIN_EXPIRE);
-	setitimer(ITIMER_REAL, &never, NULL);
+	hail(0);
 	/* What became due meanwhile may have been drained, or not. */
 	EXPECT_GE(drained, FAR);
 	EXPECT_LE(drained, FAR + NEAR);

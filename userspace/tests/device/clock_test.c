@@ -6,19 +6,6 @@
 
 #include <sched.h>
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
-
-#define MINUTE	(60 * NS_PER_SEC)
-
-static void set_wall_clock(struct __test_metadata *_metadata, __u64 ns)
-{
-	struct timespec ts = { ns / NS_PER_SEC, ns % NS_PER_SEC };
-
-	EXPECT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-}
-
 /* Moves the wall clock, and with it CLOCK_TAI. */
 static void step(struct __test_metadata *_metadata, long long ns)
 {

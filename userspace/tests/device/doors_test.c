@@ -7,12 +7,6 @@
 
 #include <sched.h>
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME	0x00000080
-#endif
-
-#define MINUTE	(60 * NS_PER_SEC)
-
 FIXTURE(doors) {
 	int fd;
 	struct table t;
@@ -539,7 +533,7 @@ TEST_F(periodic, disarm)
  */
 TEST_F(periodic, disarm_unread)
 {
-	enum { READ, KICKED, GOT, LISTED, DRAINED, REARMED, WAYS };
+	enum { READ, KICKED, GOT, LISTED, DRAINED, DRAINED_AS_EXPIRED, REARMED, WAYS };
 	struct twheel_event ev;
 	struct twheel_timer t;
 	unsigned int way;
@@ -564,8 +558,12 @@ TEST_F(periodic, disarm_unread)
 			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 			EXPECT_EQ(self->first, t.deadline_ns);
 			break;
+		/* There is nothing to drain. */
 		case DRAINED:
 			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+			break;
+		case DRAINED_AS_EXPIRED:
+			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
 			break;
 		case REARMED:
 			t = (struct twheel_timer) {
@@ -586,7 +584,7 @@ TEST_F(periodic, disarm_unread)
 		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
 		/* A drain was its end, unless it is kept. */
-		if (way == DRAINED && !variant->flags) {
+		if ((way == DRAINED || way == DRAINED_AS_EXPIRED) && !variant->flags) {
 			EXPECT_EQ(-ENOENT, state(self->fd, self->id));
 			self->id = add_periodic(_metadata, self->fd, HOUR, PERIOD, 0);
 			self->slot = slot_of(&self->t, self->id);
@@ -598,8 +596,14 @@ TEST_F(periodic, disarm_unread)
 		EXPECT_EQ(0, swap_word(self->slot, self->first));
 		EXPECT_EQ(1, kick(self->fd, self->id));
 	}
+	/* And CANCEL, which tells of the event, and withdraws it (G5). */
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
+	EXPECT_NE(0, disarm(&self->t, self->id));
+	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
+	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
+	EXPECT_EQ(self->first, t.deadline_ns);
+	EXPECT_EQ(3, stats(_metadata, self->fd).withdrawn);
+	EXPECT_FALSE(readable(self->fd, 0));
 }
 
 /* The same, and GET, which withdraws nothing: the same word again, and all is as it was. */
@@ -620,35 +624,6 @@ TEST_F(periodic, disarm_unread_and_get)
 	self->first += ev.expirations * PERIOD;
 	EXPECT_EQ(self->first, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
-}
-
-/* The same, and CANCEL, which tells of the event, and withdraws it (G5). */
-TEST_F(periodic, disarm_unread_and_cancel)
-{
-	struct twheel_timer t;
-
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	EXPECT_NE(0, disarm(&self->t, self->id));
-	EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
-	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
-	EXPECT_EQ(self->first, t.deadline_ns);
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
-	EXPECT_FALSE(readable(self->fd, 0));
-}
-
-/* The same, and DRAIN_EXPIRE: there is nothing to drain, and the event stays. */
-TEST_F(periodic, disarm_unread_and_drain)
-{
-	struct twheel_event ev;
-
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	EXPECT_NE(0, disarm(&self->t, self->id));
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
-	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
-	EXPECT_EQ(self->first, ev.deadline_ns);
-	EXPECT_GE(ev.expirations, 1);
-	EXPECT_TRUE(nothing_to_read(self->fd));
 }
 
 /*
@@ -762,10 +737,7 @@ FIXTURE_SETUP(wall_clock)
 /* Moves the wall clock by @ns, from where it would be had nobody set it. */
 static void set_clock(struct __test_metadata *_metadata, __u64 base, long long ns)
 {
-	__u64 target = base + now(CLOCK_MONOTONIC) + ns;
-	struct timespec ts = { target / NS_PER_SEC, target % NS_PER_SEC };
-
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	set_wall_clock(_metadata, base + now(CLOCK_MONOTONIC) + ns);
 }
 
 FIXTURE_TEARDOWN(wall_clock)

@@ -581,15 +581,11 @@ TEST_F(kick, armed_over_and_read)
 TEST_F(kick, signals_and_armed_over)
 {
 	enum { N = 3000, ROUNDS = 4 };
-	struct sigaction sa = { .sa_handler = count_signal };
-	/* More often, and a slow machine would do nothing else. */
-	unsigned int us = 100 * slowness();
-	struct itimerval each = { { 0, us }, { 0, us } }, none = { };
 	static struct twheel_event ev[N];
 	static __u64 ids[N];
 	unsigned int round, i;
 
-	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
+	catch_signal(SIGALRM, 0);
 	for (round = 0; round < ROUNDS; round++) {
 		unsigned int wrong = 0;
 
@@ -598,9 +594,9 @@ TEST_F(kick, signals_and_armed_over)
 		for (i = 0; i < N; i += 3)
 			EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
 					       now(CLOCK_MONOTONIC) + HOUR));
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
+		hail(100);
 		EXPECT_EQ((int)sizeof(ev), read_events(self->fd, ev, sizeof(ev)));
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+		hail(0);
 		for (i = 0; i < N; i++) {
 			wrong += ev[i].id != ids[i];
 			wrong += cancel(self->fd, ids[i]) != (int)(i % 3 ? TWHEEL_IDLE :

@@ -3,13 +3,10 @@
  * The module around the wheels: the node, its users, limits, and that what a
  * process leaves behind is cleaned away.
  */
+#include "machine.h"
 #include "twheel_test.h"
 
-#include <sys/mount.h>
 #include <sys/sysmacros.h>
-
-#define REFCNT	"/sys/module/twheel/refcnt"
-#define CGROUP	"/sys/fs/cgroup"
 
 /* The parameters, and what they are without being set. */
 TEST(parameters)
@@ -106,7 +103,6 @@ TEST(node)
 	EXPECT_EQ(minor_nr, minor(st.st_rdev));
 }
 
-#define MODULE		"/twheel.ko"
 #define PLANTED		"/planted.ko"
 #define MODPROBE	"/proc/sys/kernel/modprobe"
 #define STUB		"/tmp/twheel-modprobe"
@@ -114,22 +110,6 @@ TEST(node)
 #define NODE		"/tmp/twheel-node"
 /* The minor number that the module asks for. */
 #define MINOR		250
-
-static int load(const char *path, const char *params)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-static int unload(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-}
 
 static bool write_file(const char *path, mode_t mode, const char *text)
 {
@@ -185,7 +165,7 @@ FIXTURE_SETUP(loading)
 		 read_number(TWHEEL_PARAMS "max_timers"),
 		 read_number(TWHEEL_PARAMS "max_timers_limit"),
 		 read_number(TWHEEL_PARAMS "min_tick_ns"));
-	ASSERT_EQ(0, unload("twheel"));
+	ASSERT_EQ(0, unload_module("twheel"));
 	EXPECT_EQ(-1, access(TWHEEL_DEVICE, F_OK));
 }
 
@@ -195,9 +175,9 @@ FIXTURE_TEARDOWN(loading)
 	unlink(NODE);
 	unlink(STUB);
 	unlink(ASKED);
-	unload("planted");
-	unload("twheel");
-	EXPECT_EQ(0, load(MODULE, self->params));
+	unload_module("planted");
+	unload_module("twheel");
+	EXPECT_EQ(0, load_module(MODULE, self->params));
 	EXPECT_EQ(MINOR, misc_minor("twheel"));
 }
 
@@ -233,9 +213,9 @@ TEST_F(loading, minor_is_taken)
 	ssize_t len;
 
 	ASSERT_GE(log, 0);
-	ASSERT_EQ(0, load(PLANTED, "bug=minor"));
+	ASSERT_EQ(0, load_module(PLANTED, "bug=minor"));
 	ASSERT_GE(lseek(log, 0, SEEK_END), 0);
-	ASSERT_EQ(0, load(MODULE, ""));
+	ASSERT_EQ(0, load_module(MODULE, ""));
 	EXPECT_GE(misc_minor("twheel"), 0);
 	EXPECT_NE(MINOR, misc_minor("twheel"));
 	ASSERT_EQ(0, stat(TWHEEL_DEVICE, &st));
@@ -285,14 +265,13 @@ TEST(unload_while_open)
 	SKIP_UNLESS_ROOT();
 	fd = open_wheel(_metadata, O_NONBLOCK);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
-	/* delete_module(2) says EWOULDBLOCK for a module in use. */
-	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
+	EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
 	/* However many descriptors, one wheel is one reference, until the last is gone. */
 	copy = dup(fd);
 	ASSERT_GE(copy, 0);
 	close(fd);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
-	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
+	EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
 	close(copy);
 	EXPECT_EQ(users, read_number(REFCNT));
 }
@@ -309,7 +288,7 @@ TEST(unload_while_sent)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
 	ASSERT_TRUE(send_fd(pair[0], copy));
 	close(copy);
-	EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
+	EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
 	copy = receive_fd(pair[1]);
 	ASSERT_GE(copy, 0);
 	close(pair[0]);
@@ -558,29 +537,20 @@ static void register_without_end(struct __test_metadata *_metadata)
 TEST_F_TIMEOUT(memory, cgroup, 120)
 {
 	int fd = open_wheel(_metadata, O_NONBLOCK);
-	char text[32];
 	__u64 id;
 	pid_t pid;
 
 	SKIP_UNLESS_ROOT();
 	id = add(_metadata, fd, HOUR, 0, 5);
-	if (access(CGROUP "/cgroup.controllers", F_OK) &&
-	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
-		SKIP(return, "NO CGROUP2 HERE: limits of memory not tested");
-	write_text(CGROUP "/cgroup.subtree_control", "+memory");
-	mkdir(CGROUP "/twheel-test", 0755);
-	if (!write_text(CGROUP "/twheel-test/memory.max", "16M"))
-		SKIP(return, "NO MEMORY CONTROLLER: limits of memory not tested");
-	write_text(CGROUP "/twheel-test/memory.swap.max", "0");
-
+	if (!make_group("16M"))
+		SKIP(return, NO_CGROUP);
 	pid = fork_child(_metadata);
 	if (!pid) {
-		snprintf(text, sizeof(text), "%d", getpid());
-		ASSERT_TRUE(write_text(CGROUP "/twheel-test/cgroup.procs", text));
+		ASSERT_TRUE(enter_group());
 		register_without_end(_metadata);
 	}
 	EXPECT_EQ(0, status_of(pid));
-	EXPECT_EQ(0, rmdir(CGROUP "/twheel-test"));
+	EXPECT_EQ(0, rmdir(PAID_BY));
 
 	/* Our wheel did not notice. */
 	EXPECT_EQ(TWHEEL_ARMED, state(fd, id));

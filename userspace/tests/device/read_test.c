@@ -6,7 +6,6 @@
 
 #include <linux/userfaultfd.h>
 #include <sched.h>
-#include <sys/time.h>
 
 #define EVENT	sizeof(struct twheel_event)
 
@@ -280,54 +279,33 @@ static bool joined(struct reader *r)
 	return false;
 }
 
-/* A blocked reader sees what is armed by another thread for now. */
-TEST_F(reading, woken_by_zero_delay)
+/* A blocked reader sees what is armed for now, what DRAIN makes readable, or REARM. */
+TEST_F(reading, woken)
 {
+	enum { ADD, DRAIN, REARM, WAYS };
 	struct reader r;
+	unsigned int way;
+	__u64 id = 0;
 
-	start_reader(_metadata, &r, self->fd);
-	add(_metadata, self->fd, 0, 0, 11);
-	pthread_join(r.thread, NULL);
-	EXPECT_EQ(EVENT, r.ret);
-	EXPECT_EQ(11, r.ev.user_data);
-}
-
-/* And what DRAIN makes readable. */
-TEST_F(reading, woken_by_drain)
-{
-	struct reader r;
-
-	add(_metadata, self->fd, HOUR, 0, 12);
-	start_reader(_metadata, &r, self->fd);
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	pthread_join(r.thread, NULL);
-	EXPECT_EQ(EVENT, r.ret);
-	EXPECT_EQ(12, r.ev.user_data);
-}
-
-/* And what REARM moves to now. */
-TEST_F(reading, woken_by_rearm)
-{
-	__u64 id = add(_metadata, self->fd, HOUR, 0, 13);
-	struct reader r;
-
-	start_reader(_metadata, &r, self->fd);
-	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
-	pthread_join(r.thread, NULL);
-	EXPECT_EQ(EVENT, r.ret);
-	EXPECT_EQ(13, r.ev.user_data);
-}
-
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
-static void catch_usr1(int flags)
-{
-	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = flags };
-
-	sigaction(SIGUSR1, &sa, NULL);
+	for (way = ADD; way < WAYS; way++) {
+		if (way != ADD)
+			id = add(_metadata, self->fd, HOUR, 0, way);
+		start_reader(_metadata, &r, self->fd);
+		switch (way) {
+		case ADD:
+			add(_metadata, self->fd, 0, 0, way);
+			break;
+		case DRAIN:
+			EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+			break;
+		case REARM:
+			EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
+			break;
+		}
+		pthread_join(r.thread, NULL);
+		EXPECT_EQ(EVENT, r.ret);
+		EXPECT_EQ(way, r.ev.user_data);
+	}
 }
 
 /*
@@ -351,7 +329,7 @@ TEST_F(reading, interrupted)
 	struct twheel_event ev;
 	struct reader r;
 
-	catch_usr1(0);
+	catch_signal(SIGUSR1, 0);
 	start_reader(_metadata, &r, self->fd);
 	pthread_kill(r.thread, SIGUSR1);
 	join_signalled(&r);
@@ -368,7 +346,7 @@ TEST_F(reading, restarted)
 	struct reader r;
 	unsigned int i;
 
-	catch_usr1(SA_RESTART);
+	catch_signal(SIGUSR1, SA_RESTART);
 	add(_metadata, self->fd, 200 * NS_PER_MS, 0, 21);
 	start_reader(_metadata, &r, self->fd);
 	for (i = 0; i < 5; i++) {
@@ -395,28 +373,19 @@ TEST_F(reading, pending_signal_and_events)
 	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 }
 
-static void on_tick(int sig)
-{
-	(void)sig;
-}
-
 /* Nor does one that comes in the middle: all that are there and fit come. */
 TEST_F(reading, signals_and_many_events)
 {
 	enum { MANY = 4096, ROUNDS = 4 };
 	static struct twheel_event ev[MANY];
-	struct sigaction action = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
-	/* More often, and a slow machine would do nothing else. */
-	unsigned int us = 100 * slowness();
-	struct itimerval each = { { 0, us }, { 0, us } }, none = { };
 	unsigned int round;
 
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	catch_signal(SIGALRM, SA_RESTART);
 	for (round = 0; round < ROUNDS; round++) {
 		unread(_metadata, self->fd, MANY);
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &each, NULL));
+		hail(100);
 		EXPECT_EQ(MANY * EVENT, read_events(self->fd, ev, sizeof(ev)));
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+		hail(0);
 	}
 }
 
@@ -424,22 +393,20 @@ TEST_F(reading, signals_and_many_events)
 TEST_F(reading, signals_and_faults)
 {
 	enum { MANY = 1000, SWEEP = 200 };
-	struct sigaction action = { .sa_handler = on_tick };
 	unsigned int i;
 	void *page;
 
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, page);
-	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	catch_signal(SIGALRM, 0);
 	unread(_metadata, self->fd, MANY);
 	for (i = 0; i < MANY; i++) {
 		struct itimerval once = { .it_value.tv_usec = 1 + i % SWEEP * slowness() };
-		struct itimerval none = { };
 
 		ASSERT_EQ(0, madvise(page, 4096, MADV_DONTNEED));
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &once, NULL));
 		EXPECT_EQ(EVENT, read(self->fd, page, EVENT));
-		ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+		hail(0);
 	}
 	EXPECT_EQ(0, munmap(page, 4096));
 }
@@ -573,7 +540,7 @@ TEST_F(reading, interrupted_reader_hands_on)
 {
 	unsigned int round;
 
-	catch_usr1(0);
+	catch_signal(SIGUSR1, 0);
 	for (round = 0; round < 50; round++) {
 		struct reader a, b;
 

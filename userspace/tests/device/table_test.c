@@ -3,14 +3,12 @@
  * The mapping of the deadline table: what can be mapped, what it says of
  * itself, who shares it and for how long.
  */
+#include "machine.h"
 #include "twheel_test.h"
 
-#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 
-#define REFCNT	"/sys/module/twheel/refcnt"
-#define CGROUP	"/sys/fs/cgroup"
 #define RW	(PROT_READ | PROT_WRITE)
 
 FIXTURE(table) {
@@ -540,7 +538,7 @@ TEST_F(table, mapping_alone)
 	self->fd = -1;
 	EXPECT_EQ(users, read_number(REFCNT));
 	if (is_root())
-		EXPECT_EQ(-EWOULDBLOCK, errno_of(syscall(SYS_delete_module, "twheel", O_NONBLOCK)));
+		EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
 	/* A part of it is enough. */
 	EXPECT_EQ(0, munmap(t.head, PAGE));
 	EXPECT_EQ(users, read_number(REFCNT));
@@ -762,28 +760,7 @@ TEST_F(table, page_in_pipe)
 /* What the cgroup of the tests is charged with, or -1 if there is none. */
 static long long in_cgroup(void)
 {
-	return read_number(CGROUP "/twheel-test/memory.current");
-}
-
-/* Makes that cgroup. Returns whether memory is counted there. */
-static bool make_cgroup(void)
-{
-	if (access(CGROUP "/cgroup.controllers", F_OK) &&
-	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
-		return false;
-	write_text(CGROUP "/cgroup.subtree_control", "+memory");
-	mkdir(CGROUP "/twheel-test", 0755);
-	return in_cgroup() >= 0;
-}
-
-#define NO_CGROUP	"NO MEMORY CONTROLLER HERE: charging of memory not tested"
-
-static bool enter_cgroup(void)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%d", getpid());
-	return write_text(CGROUP "/twheel-test/cgroup.procs", text);
+	return read_number(PAID_BY "/memory.current");
 }
 
 /* What each CPU charges in advance, and what a process itself needs. */
@@ -800,12 +777,12 @@ static void charge(struct __test_metadata *_metadata, int fd,
 	pid = fork_child(_metadata);
 	if (!pid) {
 		_metadata->exit_code = KSFT_PASS;
-		ASSERT_TRUE(enter_cgroup());
+		ASSERT_TRUE(enter_group());
 		look(_metadata, fd);
 		_exit(_metadata->exit_code);
 	}
 	EXPECT_EQ(0, status_of(pid));
-	rmdir(CGROUP "/twheel-test");
+	rmdir(PAID_BY);
 }
 
 static void touch_pages(struct __test_metadata *_metadata, int fd)
@@ -831,7 +808,7 @@ static void touch_pages(struct __test_metadata *_metadata, int fd)
 TEST_F(table, charged)
 {
 	SKIP_UNLESS_ROOT();
-	if (!make_cgroup())
+	if (!make_group("max"))
 		SKIP(return, NO_CGROUP);
 	charge(_metadata, self->fd, touch_pages);
 }
@@ -861,7 +838,7 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 TEST_F(table, charged_for_all)
 {
 	SKIP_UNLESS_ROOT();
-	if (!make_cgroup())
+	if (!make_group("max"))
 		SKIP(return, NO_CGROUP);
 	charge(_metadata, self->fd, make_all);
 }
@@ -875,10 +852,9 @@ TEST_F(table, no_memory)
 	pid_t pid;
 
 	SKIP_UNLESS_ROOT();
-	if (!make_cgroup())
+	if (!make_group("16M"))
 		SKIP(return, NO_CGROUP);
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-	ASSERT_TRUE(write_text(CGROUP "/twheel-test/memory.max", "16M"));
 	id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
 	pid = fork_child(_metadata);
 	if (!pid) {
@@ -890,7 +866,7 @@ TEST_F(table, no_memory)
 		/* A core would be charged to who has no memory left, who is killed then. */
 		if (prctl(PR_SET_DUMPABLE, 0))
 			_exit(2);
-		if (!enter_cgroup())
+		if (!enter_group())
 			_exit(2);
 		/* Tables of pages first: for these one is killed. */
 		for (at = 0; at < t.bytes; at += 2 << 20)
@@ -901,7 +877,7 @@ TEST_F(table, no_memory)
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
 	EXPECT_EQ(SIGBUS, WTERMSIG(status));
-	EXPECT_EQ(0, rmdir(CGROUP "/twheel-test"));
+	EXPECT_EQ(0, rmdir(PAID_BY));
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, HOUR, TWHEEL_KEEP));
 	add_many(_metadata, self->fd, 10000, HOUR, 0, 0, NULL);
 	EXPECT_EQ(10001, drain(self->fd, TWHEEL_DRAIN_CANCEL));

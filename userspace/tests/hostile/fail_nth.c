@@ -9,6 +9,7 @@
  * For kernels with FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY and
  * FAULT_INJECTION_DEBUG_FS. Elsewhere it fails, as nothing would be tested.
  */
+#include "machine.h"
 #include "stress.h"
 
 #include <dirent.h>
@@ -812,8 +813,6 @@ TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 	sweep(_metadata, &variant->deed);
 }
 
-#define MODULE		"/twheel.ko"
-
 static struct {
 	char *at;
 	size_t size;
@@ -823,7 +822,7 @@ static struct {
 static int do_load(struct scene *s)
 {
 	(void)s;
-	return syscall(SYS_init_module, module.at, module.size, "") ? -errno : 0;
+	return errno_of(syscall(SYS_init_module, module.at, module.size, ""));
 }
 
 static const struct deed load = { .name = "load", .act = do_load };
@@ -865,7 +864,7 @@ TEST_F_TIMEOUT(load, each_place, UNLIMITED)
 			int ret;
 
 			ASSERT_LT(nth, 10 * MOST_SITES);
-			ASSERT_EQ(0, syscall(SYS_delete_module, "twheel", O_NONBLOCK));
+			ASSERT_EQ(0, unload_module("twheel"));
 			ret = act_failing(NULL, &load, nth, &injected);
 			ASSERT_TRUE(!ret || (injected && (ret == -ENOMEM || ret == -EFAULT)))
 				TH_LOG("place %u: %s", nth, strerror(-ret));
@@ -917,10 +916,7 @@ TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 	close(fd);
 }
 
-#define CGROUP		"/sys/fs/cgroup/"
-#define HERE		CGROUP "twheel-pages"
-
-/* What the group @HERE has of the kernel's pages, those for objects left out; in bytes. */
+/* What the group PAID_BY has of the kernel's pages, those for objects left out; in bytes. */
 static long long pages_here(void)
 {
 	static const char *const others[] = {
@@ -933,7 +929,7 @@ static long long pages_here(void)
 
 	/* The kernel brings it up to date each 2 s. */
 	sleep_ms(5000);
-	f = fopen(HERE "/memory.stat", "re");
+	f = fopen(PAID_BY "/memory.stat", "re");
 	while (f && fscanf(f, "%63s %lld", name, &bytes) == 2) {
 		if (!strcmp(name, "kernel"))
 			pages = bytes;
@@ -986,9 +982,8 @@ TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
 	ASSERT_TRUE(faults_are_there())
 		TH_LOG(NO_FAULTS);
 	signal(SIGBUS, on_bus);
-	write_text(CGROUP "cgroup.subtree_control", "+memory");
-	ASSERT_EQ(0, mkdir(HERE, 0755));
-	ASSERT_TRUE(write_text(HERE "/cgroup.procs", "0"));
+	ASSERT_TRUE(make_group("max") && enter_group())
+		TH_LOG(NO_CGROUP);
 	/* Once for all that is made once. */
 	fail_all(_metadata);
 	before = pages_here();
@@ -999,8 +994,8 @@ TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
 	after = pages_here();
 	EXPECT_LT(after - before, ROUNDS * (long long)PAGE / 2)
 		TH_LOG("%lld bytes more, after %d rounds", after - before, ROUNDS);
-	ASSERT_TRUE(write_text(CGROUP "cgroup.procs", "0"));
-	rmdir(HERE);
+	ASSERT_TRUE(write_text(CGROUP "/cgroup.procs", "0"));
+	rmdir(PAID_BY);
 }
 
 TEST_HARNESS_MAIN

@@ -8,17 +8,12 @@
  *   --seconds N for each of these; the rest is cut (0: never)
  *   --seed N    of all that is chosen (1)
  */
+#include "machine.h"
 #include "ring.h"
 #include "stress.h"
 
 #include <sys/epoll.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
-
-#define MODULE		"/twheel.ko"
-#define REFCNT		"/sys/module/twheel/refcnt"
-#define CGROUP		"/sys/fs/cgroup"
-#define HERE		CGROUP "/twheel-stress"
 
 static unsigned long long count = 10000;
 static unsigned long long loads = 20;
@@ -410,11 +405,6 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 	close_wheel(_metadata, reuse.fd);
 }
 
-static void on_alarm(int sig)
-{
-	(void)sig;
-}
-
 /*
  * Waits for the event on @mine, then makes one on @its; and so on, @rounds times, or
  * until the time is over since @start, if that is not 0. Returns whether all came, and
@@ -422,13 +412,12 @@ static void on_alarm(int sig)
  */
 static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned long *done)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
 	struct twheel_event ev;
 	unsigned long i;
 	bool came = true;
 
 	/* A read that waits for too long is interrupted. */
-	sigaction(SIGALRM, &action, NULL);
+	catch_signal(SIGALRM, 0);
 	for (i = 0; i < rounds && !(start && over(start, i)); i++) {
 		if (i % 256 == 0)
 			alarm(2 * PATIENCE_MS / 1000);
@@ -683,25 +672,18 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 	unsigned int i, killed = 0, refused = 0, n = 5;
 	int fd = wheel_open(O_NONBLOCK), status;
 	struct twheel_stats s;
-	char text[32];
 	__u64 id;
 
 	ASSERT_TRUE(is_root());
 	id = add(_metadata, fd, HOUR, 0, 5);
-	if (access(CGROUP "/cgroup.controllers", F_OK))
-		mount("cgroup2", CGROUP, "cgroup2", 0, NULL);
-	write_text(CGROUP "/cgroup.subtree_control", "+memory");
 	for (i = 0; i < n; i++) {
 		pid_t pid;
 
-		ASSERT_EQ(0, mkdir(HERE, 0755));
-		ASSERT_TRUE(write_text(HERE "/memory.max", "12M"))
-			TH_LOG("no memory controller here");
-		write_text(HERE "/memory.swap.max", "0");
+		ASSERT_TRUE(make_group("12M"))
+			TH_LOG(NO_CGROUP);
 		pid = fork_child(_metadata);
 		if (!pid) {
-			snprintf(text, sizeof(text), "%d", getpid());
-			if (!write_text(HERE "/cgroup.procs", text))
+			if (!enter_group())
 				_exit(9);
 			be_nobody(_metadata);
 			open_without_end();
@@ -714,23 +696,14 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 		ASSERT_EQ(i + 1, killed + refused)
 			TH_LOG("status %#x", status);
 		/* All that it had comes back, if not at once. */
-		for (status = 0; status < PATIENCE_MS && rmdir(HERE); status++)
+		for (status = 0; status < PATIENCE_MS && rmdir(PAID_BY); status++)
 			sleep_ms(1);
-		ASSERT_NE(0, access(HERE, F_OK));
+		ASSERT_NE(0, access(PAID_BY, F_OK));
 		ASSERT_TRUE(conserved(fd, &s));
 		ASSERT_EQ(TWHEEL_ARMED, state(fd, id));
 	}
 	TH_LOG("%u were refused, %u killed", refused, killed);
 	close(fd);
-}
-
-static int load(void)
-{
-	int fd = open(MODULE, O_RDONLY | O_CLOEXEC), ret;
-
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-	close(fd);
-	return ret;
 }
 
 /* Uses a wheel as long as there is the device; comes back when it goes. */
@@ -762,7 +735,7 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 {
 	unsigned long done = 0, refused = 0;
 	pid_t pid[2];
-	int i, ret;
+	int i;
 
 	ASSERT_TRUE(is_root());
 	ASSERT_EQ(0, access(MODULE, R_OK))
@@ -775,14 +748,15 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 		}
 	}
 	while (done < loads && (!refused || !over(self->start, done))) {
-		if (syscall(SYS_delete_module, "twheel", O_NONBLOCK)) {
-			ASSERT_EQ(EWOULDBLOCK, errno);
+		int ret = unload_module("twheel");
+
+		if (ret) {
+			ASSERT_EQ(-EWOULDBLOCK, ret);
 			refused++;
 			sched_yield();
 			continue;
 		}
-		ret = load();
-		ASSERT_EQ(0, ret);
+		ASSERT_EQ(0, load_module(MODULE, ""));
 		done++;
 	}
 	for (i = 0; i < 2; i++) {

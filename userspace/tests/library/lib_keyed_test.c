@@ -517,38 +517,14 @@ TEST_F_TIMEOUT(keyed, colliding, 300)
 	EXPECT_LT(chosen, 20 * random);
 }
 
-/* ---- Another process drains ---- */
-
-FIXTURE(drained) {
-	struct twheel_keyed *k;
-	struct twheel *w;
-};
-
-FIXTURE_SETUP(drained)
-{
-	struct twheel_options o = {
-		.size = sizeof(o),
-		.flags = TWHEEL_OPEN_KERNEL,
-	};
-
-	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
-	if (!have_device())
-		SKIP(return, "no " TWHEEL_DEVICE);
-	ASSERT_EQ(0, twheel_keyed_open(&self->k, &o));
-	self->w = twheel_keyed_wheel(self->k);
-}
-
-FIXTURE_TEARDOWN(drained)
-{
-	twheel_keyed_close(self->k);
-}
-
-/* Keys stay, and begin anew when they are set or moved. */
-TEST_F(drained, begins_anew)
+/* Drained by another process, keys stay, and begin anew when they are set or moved. */
+TEST_F(keyed, drained)
 {
 	struct left left = { };
 	uint64_t first = twheel_now(self->w);
 
+	if (variant->flags & TWHEEL_OPEN_INPROCESS)
+		return;
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "set", 3, first + HOUR, 1, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "moved", 5, first + HOUR, 2, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "gone", 4, first + HOUR, 3, NULL));

@@ -313,14 +313,6 @@ TEST_F(lib, clocks)
 	}
 }
 
-/* Sets the wall clock, to the whole second of @ns. */
-static void set_second(struct __test_metadata *_metadata, uint64_t ns)
-{
-	struct timespec ts = { ns / SECOND, 0 };
-
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
-}
-
 /* When the wall clock is set, deadlines keep their meaning. Not on a machine of yours. */
 TEST_F(lib, clock_set)
 {
@@ -328,7 +320,6 @@ TEST_F(lib, clock_set)
 	struct twheel_options o = self->o;
 	struct twheel_event ev;
 	struct twheel *w;
-	struct timespec ts;
 
 	if (!have_device() || !is_root())
 		SKIP(return, "only where the clock is nobody's: in the test machine");
@@ -338,13 +329,13 @@ TEST_F(lib, clock_set)
 	ASSERT_EQ(0, twheel_add(w, start + 600 * SECOND, 1, &id));
 	ASSERT_EQ(0, twheel_add(w, start + 7200 * SECOND, 2, &far));
 	EXPECT_TRUE(quiet(w));
-	set_second(_metadata, (start + 3600 * SECOND));
+	set_wall_clock(_metadata, start + 3600 * SECOND);
 	EXPECT_EQ(1, lib_event(_metadata, w).user_data);
 	EXPECT_TRUE(quiet(w));
 	/* Back: it is due when the clock gets there again. */
 	ASSERT_EQ(1, twheel_set(w, far, now(CLOCK_REALTIME) + 100 * NS_PER_MS));
 	start -= 3600 * SECOND;
-	set_second(_metadata, start);
+	set_wall_clock(_metadata, start);
 	sleep_ms(200);
 	EXPECT_TRUE(quiet(w));
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
@@ -354,20 +345,18 @@ TEST_F(lib, clock_set)
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	ASSERT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
-	set_second(_metadata, start);
+	set_wall_clock(_metadata, start);
 	if (!twheel_read(w, &ev, 1))
 		EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
 	/* or armed again. */
-	set_second(_metadata, start);
+	set_wall_clock(_metadata, start);
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
-	base += now(CLOCK_MONOTONIC);
-	ts = (struct timespec) { base / SECOND, base % SECOND };
-	ASSERT_EQ(0, clock_settime(CLOCK_REALTIME, &ts));
+	set_wall_clock(_metadata, base + now(CLOCK_MONOTONIC));
 	twheel_close(w);
 }
 
@@ -397,20 +386,12 @@ TEST_F(lib, wait)
 	EXPECT_EQ(0, twheel_wait(self->w, 0));
 }
 
-static void on_signal(int sig __attribute__((unused)))
-{
-}
-
 TEST_F(lib, wait_signal)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
-	struct itimerval it = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 20000 };
-	struct itimerval none = { };
-
-	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &it, NULL));
+	catch_signal(SIGALRM, 0);
+	hail(20000);
 	EXPECT_EQ(-EINTR, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	ASSERT_EQ(0, setitimer(ITIMER_REAL, &none, NULL));
+	hail(0);
 }
 
 /* Longer than a time_t of 32 bits can tell; and yet there is something to read. */

@@ -90,6 +90,27 @@ static inline struct twheel_event lib_event(struct __test_metadata *_metadata, s
 	return ev;
 }
 
+/* The same, which must be this one; never early. */
+static inline void lib_expect(struct __test_metadata *_metadata, struct twheel *w, uint64_t id,
+			      uint64_t user_data, uint64_t deadline)
+{
+	struct twheel_event ev = lib_event(_metadata, w);
+
+	EXPECT_EQ(id, ev.id);
+	EXPECT_EQ(user_data, ev.user_data);
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, deadline);
+	EXPECT_EQ(1, ev.expirations);
+}
+
+/* No verb finds a timer by @id. */
+static inline void expect_gone(struct __test_metadata *_metadata, struct twheel *w, uint64_t id)
+{
+	EXPECT_EQ(-ENOENT, twheel_set(w, id, 1));
+	EXPECT_EQ(-ENOENT, twheel_clear(w, id));
+	EXPECT_EQ(-ENOENT, twheel_del(w, id));
+}
+
 /* Nothing comes for a while. */
 static inline bool quiet(struct twheel *w)
 {

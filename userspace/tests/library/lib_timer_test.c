@@ -14,23 +14,15 @@
 TEST_F(lib, add)
 {
 	uint64_t at = twheel_now(self->w) + 20 * NS_PER_MS, id, other;
-	struct twheel_event ev[2];
 
 	ASSERT_EQ(0, twheel_add(self->w, at, 42, &id));
 	ASSERT_EQ(0, twheel_add(self->w, at + HOUR, 43, &other));
 	EXPECT_NE(id, other);
 	EXPECT_NE(0, id >> 32);
-	ASSERT_EQ(1, lib_collect(self->w, ev, 1));
-	EXPECT_EQ(42, ev[0].user_data);
-	EXPECT_EQ(id, ev[0].id);
-	EXPECT_EQ(at, ev[0].deadline_ns);
-	EXPECT_GE(ev[0].expired_ns, at);
-	EXPECT_EQ(1, ev[0].expirations);
+	lib_expect(_metadata, self->w, id, 42, at);
 	/* Its event was read: that is what del says, and the id ends. */
 	EXPECT_EQ(0, twheel_del(self->w, id));
-	EXPECT_EQ(-ENOENT, twheel_del(self->w, id));
-	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, at));
-	EXPECT_EQ(-ENOENT, twheel_clear(self->w, id));
+	expect_gone(_metadata, self->w, id);
 	EXPECT_EQ(1, twheel_del(self->w, other));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, other));
 	EXPECT_TRUE(quiet(self->w));
@@ -59,7 +51,6 @@ TEST_F(lib, after)
 /* Deleted when it had expired and was not read: never read. */
 TEST_F(lib, del_unread)
 {
-	struct twheel_event ev;
 	uint64_t id, again;
 
 	ASSERT_EQ(0, twheel_add(self->w, 0, 1, &id));
@@ -78,79 +69,82 @@ TEST_F(lib, del_unread)
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(1, twheel_del(self->w, again));
 	ASSERT_EQ(0, twheel_add(self->w, 5, 3, &again));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.user_data);
-	EXPECT_EQ(again, ev.id);
-	EXPECT_EQ(5, ev.deadline_ns);
+	lib_expect(_metadata, self->w, again, 3, 5);
 	EXPECT_EQ(0, twheel_del(self->w, again));
 }
 
-TEST_F(lib, set)
+/* What the verbs make of @id, which is @armed, far off, or not: until its end. */
+static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, uint64_t id,
+			 bool armed)
 {
-	uint64_t at = twheel_now(self->w) + 400 * NS_PER_MS, id;
+	uint64_t at = twheel_now(w) + 400 * NS_PER_MS;
 	struct twheel_usage before, after;
-	struct twheel_event ev;
 
-	ASSERT_EQ(0, twheel_add(self->w, at, 5, &id));
+	EXPECT_EQ(armed, twheel_set(w, id, at));
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
 	/* Later: not at the old time. */
-	EXPECT_EQ(1, twheel_set(self->w, id, at + 60 * NS_PER_MS));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(at + 60 * NS_PER_MS, ev.deadline_ns);
-	EXPECT_EQ(5, ev.user_data);
-	EXPECT_EQ(id, ev.id);
+	at += 60 * NS_PER_MS;
+	EXPECT_EQ(1, twheel_set(w, id, at));
+	lib_expect(_metadata, w, id, 5, at);
 	/* After its event: armed anew, and 0 tells of the event. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 3));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(3, ev.deadline_ns);
-	EXPECT_EQ(5, ev.user_data);
+	EXPECT_EQ(0, twheel_set(w, id, 3));
+	lib_expect(_metadata, w, id, 5, 3);
 	/* Expired and unread: withdrawn. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 4));
-	ASSERT_TRUE(is_unread(self->w));
-	at = twheel_now(self->w) + 30 * NS_PER_MS;
-	ASSERT_EQ(0, twheel_usage(self->w, &before));
-	EXPECT_EQ(1, twheel_set(self->w, id, at));
-	ASSERT_EQ(0, twheel_usage(self->w, &after));
+	EXPECT_EQ(0, twheel_set(w, id, 4));
+	ASSERT_TRUE(is_unread(w));
+	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(w, id));
+	at = twheel_now(w) + 30 * NS_PER_MS;
+	ASSERT_EQ(0, twheel_usage(w, &before));
+	EXPECT_EQ(1, twheel_set(w, id, at));
+	ASSERT_EQ(0, twheel_usage(w, &after));
 	EXPECT_EQ(before.withdrawn + 1, after.withdrawn);
-	EXPECT_EQ(at, lib_event(_metadata, self->w).deadline_ns);
-	EXPECT_TRUE(quiet(self->w));
+	lib_expect(_metadata, w, id, 5, at);
+	EXPECT_TRUE(quiet(w));
 	/* The same, to a time that has passed as well: one event, of the new arming. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 6));
-	ASSERT_TRUE(is_unread(self->w));
-	EXPECT_EQ(1, twheel_set(self->w, id, 7));
-	EXPECT_EQ(7, lib_event(_metadata, self->w).deadline_ns);
-	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(0, twheel_set(w, id, 6));
+	ASSERT_TRUE(is_unread(w));
+	EXPECT_EQ(1, twheel_set(w, id, 7));
+	lib_expect(_metadata, w, id, 5, 7);
+	EXPECT_TRUE(quiet(w));
 	/* Earlier, not only at the old time; and 0 counts as 1. */
-	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + HOUR));
-	EXPECT_EQ(1, twheel_set(self->w, id, 0));
-	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
-	EXPECT_EQ(0, twheel_del(self->w, id));
+	EXPECT_EQ(0, twheel_set(w, id, twheel_now(w) + HOUR));
+	at = twheel_now(w) + 5 * NS_PER_MS;
+	EXPECT_EQ(1, twheel_set(w, id, at));
+	lib_expect(_metadata, w, id, 5, at);
+	EXPECT_EQ(0, twheel_set(w, id, twheel_now(w) + HOUR));
+	EXPECT_EQ(1, twheel_set(w, id, 0));
+	lib_expect(_metadata, w, id, 5, 1);
+	/* Disarmed for good; it is the program's still. */
+	EXPECT_EQ(0, twheel_set(w, id, twheel_after(w, 5 * NS_PER_MS)));
+	EXPECT_EQ(1, twheel_clear(w, id));
+	EXPECT_EQ(0, twheel_clear(w, id));
+	EXPECT_TRUE(quiet(w));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(w, id));
+	EXPECT_EQ(0, twheel_set(w, id, 1));
+	lib_expect(_metadata, w, id, 5, 1);
+	EXPECT_EQ(0, twheel_clear(w, id));
+	/* Unread. */
+	EXPECT_EQ(0, twheel_set(w, id, 2));
+	ASSERT_TRUE(is_unread(w));
+	EXPECT_EQ(1, twheel_clear(w, id));
+	EXPECT_FALSE(readable(twheel_fd(w), 0));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(w, id));
+	EXPECT_EQ(0, twheel_clear(w, id));
+	EXPECT_TRUE(quiet(w));
+	/* Cleared, and deleted then: there was no arming to end. */
+	EXPECT_EQ(0, twheel_set(w, id, twheel_after(w, HOUR)));
+	EXPECT_EQ(1, twheel_clear(w, id));
+	EXPECT_EQ(0, twheel_del(w, id));
+	expect_gone(_metadata, w, id);
+	EXPECT_TRUE(quiet(w));
 }
 
-TEST_F(lib, clear)
+TEST_F(lib, set_and_clear)
 {
 	uint64_t id;
 
-	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), 5, &id));
-	EXPECT_EQ(1, twheel_clear(self->w, id));
-	EXPECT_EQ(0, twheel_clear(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
-	/* It is the program's still. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 1));
-	EXPECT_EQ(5, lib_event(_metadata, self->w).user_data);
-	EXPECT_EQ(0, twheel_clear(self->w, id));
-	/* Unread. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 2));
-	ASSERT_TRUE(is_unread(self->w));
-	EXPECT_EQ(1, twheel_clear(self->w, id));
-	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
-	EXPECT_EQ(0, twheel_clear(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-	/* Cleared, and deleted then: there was no arming to end. */
-	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
-	EXPECT_EQ(1, twheel_clear(self->w, id));
-	EXPECT_EQ(0, twheel_del(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 5, &id));
+	expect_verbs(_metadata, self->w, id, true);
 }
 
 /* ---- Ids ---- */
@@ -160,7 +154,6 @@ TEST_F(lib, stale_ids)
 {
 	uint64_t at = twheel_after(self->w, HOUR), old, id, seen[100];
 	struct twheel_timer t;
-	struct twheel_event ev;
 	unsigned int i, j;
 
 	/* Ids are not given twice, though their slots are. */
@@ -174,9 +167,7 @@ TEST_F(lib, stale_ids)
 	}
 	old = seen[0];
 	/* The slot is free. */
-	EXPECT_EQ(-ENOENT, twheel_set(self->w, old, 1));
-	EXPECT_EQ(-ENOENT, twheel_clear(self->w, old));
-	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
+	expect_gone(_metadata, self->w, old);
 	EXPECT_TRUE(quiet(self->w));
 	/* It is another's that is armed: del finds it, and all of submit does. */
 	ASSERT_EQ(0, twheel_add(self->w, at, 7, &id));
@@ -196,16 +187,10 @@ TEST_F(lib, stale_ids)
 			EXPECT_EQ(1, twheel_clear(self->w, id));
 		}
 		if (i == 2)
-			ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-		EXPECT_EQ(-ENOENT, twheel_set(self->w, old, 9));
-		EXPECT_EQ(-ENOENT, twheel_clear(self->w, old));
-		EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
-		if (i == 1) {
-			ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-			EXPECT_EQ(id, ev.id);
-			EXPECT_EQ(1, ev.deadline_ns);
-			EXPECT_EQ(7, ev.user_data);
-		}
+			lib_expect(_metadata, self->w, id, 7, 2);
+		expect_gone(_metadata, self->w, old);
+		if (i == 1)
+			lib_expect(_metadata, self->w, id, 7, 1);
 		EXPECT_TRUE(quiet(self->w));
 	}
 	EXPECT_EQ(0, twheel_set(self->w, id, 3));
@@ -224,9 +209,7 @@ TEST_F(lib, impossible_ids)
 
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < ARRAY_SIZE(impossible); i++) {
-			EXPECT_EQ(-ENOENT, twheel_set(self->w, impossible[i], 1));
-			EXPECT_EQ(-ENOENT, twheel_clear(self->w, impossible[i]));
-			EXPECT_EQ(-ENOENT, twheel_del(self->w, impossible[i]));
+			expect_gone(_metadata, self->w, impossible[i]);
 			EXPECT_EQ(-ENOENT, lib_state(self->w, impossible[i]));
 			EXPECT_EQ(-ENOENT, lib_cancel(self->w, impossible[i]));
 		}
@@ -248,9 +231,7 @@ TEST_F(lib, no_id)
 
 	/* On a new wheel, and when it has a timer. */
 	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(-ENOENT, twheel_del(self->w, 0));
-		EXPECT_EQ(-ENOENT, twheel_set(self->w, 0, 1));
-		EXPECT_EQ(-ENOENT, twheel_clear(self->w, 0));
+		expect_gone(_metadata, self->w, 0);
 		EXPECT_EQ(-ENOENT, lib_cancel(self->w, 0));
 		if (!i)
 			ASSERT_EQ(0, lib_register(self->w, &t));
@@ -284,9 +265,7 @@ static void expect_checked(struct __test_metadata *_metadata, struct twheel *w)
 			ASSERT_EQ(0, twheel_add(w, at, 2, &id));
 			EXPECT_EQ((uint32_t)old, (uint32_t)id);
 		}
-		EXPECT_EQ(-ENOENT, twheel_set(w, old, 1));
-		EXPECT_EQ(-ENOENT, twheel_clear(w, old));
-		EXPECT_EQ(-ENOENT, twheel_del(w, old));
+		expect_gone(_metadata, w, old);
 		EXPECT_EQ(-ENOENT, twheel_set(w, (uint32_t)id, 1));
 		EXPECT_EQ(-ENOENT, twheel_clear(w, id ^ 1ULL << 63));
 		EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
@@ -340,56 +319,10 @@ TEST_F(lib, stale_event)
 /* A timer of REGISTER, by the verbs. */
 TEST_F(lib, registered_by_verbs)
 {
-	uint64_t id = reserve_timer(_metadata, self->w, 9), at, moved;
-	struct twheel_event ev;
+	uint64_t id = reserve_timer(_metadata, self->w, 5);
 
 	EXPECT_EQ(0, twheel_clear(self->w, id));
-	at = twheel_now(self->w) + 400 * NS_PER_MS;
-	EXPECT_EQ(0, twheel_set(self->w, id, at));
-	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
-	/* Later: not at the old time. */
-	moved = at + 60 * NS_PER_MS;
-	EXPECT_EQ(1, twheel_set(self->w, id, moved));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_GE(twheel_now(self->w), moved);
-	EXPECT_EQ(moved, ev.deadline_ns);
-	EXPECT_EQ(9, ev.user_data);
-	EXPECT_EQ(id, ev.id);
-
-	/* Earlier: not only at the old time. */
-	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + HOUR));
-	at = twheel_now(self->w) + 5 * NS_PER_MS;
-	EXPECT_EQ(1, twheel_set(self->w, id, at));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_GE(ev.expired_ns, at);
-	EXPECT_EQ(at, ev.deadline_ns);
-
-	/* Disarmed for good. */
-	EXPECT_EQ(0, twheel_set(self->w, id, twheel_now(self->w) + 50 * NS_PER_MS));
-	EXPECT_EQ(1, twheel_clear(self->w, id));
-	EXPECT_EQ(0, twheel_clear(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
-
-	/* Unread: withdrawn, and the answer says so. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 1));
-	ASSERT_TRUE(is_unread(self->w));
-	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
-	at = twheel_now(self->w) + 30 * NS_PER_MS;
-	EXPECT_EQ(1, twheel_set(self->w, id, at));
-	EXPECT_EQ(at, lib_event(_metadata, self->w).deadline_ns);
-	EXPECT_EQ(0, twheel_set(self->w, id, 1));
-	ASSERT_TRUE(is_unread(self->w));
-	EXPECT_EQ(1, twheel_clear(self->w, id));
-	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
-	EXPECT_TRUE(quiet(self->w));
-
-	/* 0 counts as 1, and what is past is due. */
-	EXPECT_EQ(0, twheel_set(self->w, id, 0));
-	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
-	EXPECT_EQ(0, twheel_del(self->w, id));
-	EXPECT_EQ(-ENOENT, twheel_del(self->w, id));
-	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, 1));
+	expect_verbs(_metadata, self->w, id, false);
 
 	/* Deleted when armed, and unread. */
 	id = reserve_timer(_metadata, self->w, 9);
@@ -407,7 +340,6 @@ TEST_F(lib, registered_by_verbs)
 TEST_F(lib, added_by_operations)
 {
 	uint64_t at = twheel_after(self->w, HOUR), id, read;
-	struct twheel_event ev;
 	struct twheel_timer t;
 
 	ASSERT_EQ(0, twheel_add(self->w, at, 21, &id));
@@ -424,10 +356,7 @@ TEST_F(lib, added_by_operations)
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(id, t.id);
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(id, ev.id);
-	EXPECT_EQ(21, ev.user_data);
-	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
+	lib_expect(_metadata, self->w, id, 21, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
 	EXPECT_EQ(0, twheel_set(self->w, id, 2));
 	ASSERT_TRUE(is_unread(self->w));
@@ -459,7 +388,6 @@ TEST_F(lib, added_by_operations)
 TEST_F(lib, slack)
 {
 	struct twheel_options o = self->o;
-	struct twheel_event ev;
 	struct twheel_timer t;
 	struct twheel *w;
 	uint64_t at, id;
@@ -471,9 +399,7 @@ TEST_F(lib, slack)
 	t = (struct twheel_timer) { .id = id };
 	ASSERT_EQ(0, lib_get(w, &t));
 	EXPECT_EQ(o.slack_ns, t.slack_ns);
-	ASSERT_EQ(1, lib_collect(w, &ev, 1));
-	EXPECT_EQ(at, ev.deadline_ns);
-	EXPECT_GE(ev.expired_ns, at);
+	lib_expect(_metadata, w, id, 1, at);
 	/* It is kept by those that go the slow way. */
 	EXPECT_EQ(0, twheel_set(w, id, 1));
 	ASSERT_TRUE(is_unread(w));
@@ -495,7 +421,6 @@ TEST_F(lib, timer_verbs)
 		.slack_ns = 5,
 	};
 	uint64_t before = twheel_now(self->w), id;
-	struct twheel_event ev;
 
 	ASSERT_EQ(0, lib_register(self->w, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
@@ -517,12 +442,7 @@ TEST_F(lib, timer_verbs)
 	t = (struct twheel_timer) { .id = id, .deadline_ns = 1, .flags = TWHEEL_KEEP };
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(id, ev.id);
-	EXPECT_EQ(7, ev.user_data);
-	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
-	EXPECT_GE(ev.expired_ns, ev.deadline_ns);
-	EXPECT_EQ(1, ev.expirations);
+	lib_expect(_metadata, self->w, id, 7, t.deadline_ns);
 
 	/* Kept, idle; then expired and unread. */
 	t = (struct twheel_timer) { .id = id, .deadline_ns = 0, .flags = TWHEEL_KEEP };
@@ -655,9 +575,7 @@ TEST_F(lib, period_of_added)
 	EXPECT_TRUE(quiet(self->w));
 	/* The slot has no period for its next timer. */
 	ASSERT_EQ(0, twheel_add(self->w, 1, 32, &id));
-	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
-	EXPECT_EQ(32, ev.user_data);
-	EXPECT_EQ(1, ev.expirations);
+	lib_expect(_metadata, self->w, id, 32, 1);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
@@ -1076,16 +994,13 @@ TEST_F(on_its_way, signal)
 TEST_F(on_its_way, set)
 {
 	uint64_t deadlines[] = { twheel_after(self->m.w, 300 * NS_PER_MS), 2, 1 };
-	struct twheel_event ev;
 	unsigned int i;
 
 	self->m.act = act_set;
 	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
 		self->m.deadline_ns = deadlines[i];
 		EXPECT_EQ(0, act_meanwhile(_metadata, &self->m, 1));
-		ASSERT_EQ(1, lib_collect(self->m.w, &ev, 1));
-		EXPECT_EQ(self->m.deadline_ns, ev.deadline_ns);
-		EXPECT_EQ(5, ev.user_data);
+		lib_expect(_metadata, self->m.w, self->m.id, 5, deadlines[i]);
 		EXPECT_TRUE(quiet(self->m.w));
 		EXPECT_EQ(0, twheel_set(self->m.w, self->m.id, 1));
 	}

@@ -23,7 +23,15 @@ run() {
 	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
-# The same, with the commands on stdin.
+# runs STATUS NAME ARGUMENT...: the same, and that it exits so.
+runs() {
+	wanted=$1 called=$2
+	shift 2
+	run "$@"
+	status_is "$wanted" "$called"
+}
+
+# The same as run, with the commands on stdin.
 run_shell() {
 	status=0
 	timeout 60 "$ctl" shell "$@" >"$dir/out" 2>"$dir/err" || status=$?
@@ -111,9 +119,7 @@ json_value() {
 }
 
 value_is() {
-	is=0
-	[ "$(json_value "$1")" = "$2" ] || is=1
-	result $is "$3"
+	holds "$3" [ "$(json_value "$1")" = "$2" ]
 }
 
 # Hundredths of a second since the boot.
@@ -123,47 +129,35 @@ uptime_cs() {
 }
 
 test_front() {
-	run
-	status_is 2 "no verb"
+	runs 2 "no verb"
 	error_has '^Usage: twheelctl' "no verb: usage on stderr"
-	run --help
-	status_is 0 "--help"
+	runs 0 "--help" --help
 	output_has 'only as long as its wheel is open' "--help: says how long a timer lives"
-	run --version
-	status_is 0 "--version"
+	runs 0 "--version" --version
 	output_has '^twheelctl [0-9]+\.[0-9]+\.[0-9]+$' "--version: name and number"
 	run -V
 	output_has '^twheelctl [0-9]' "-V: name and number"
-	run help
-	status_is 0 "help"
+	runs 0 "help" help
 	output_has '^Usage: twheelctl VERB' "help: what --help says"
-	run help --help
-	status_is 0 "help --help"
-	run help stat
-	status_is 0 "help of a verb"
+	runs 0 "help --help" help --help
+	runs 0 "help of a verb" help stat
 	output_has '^Usage: twheelctl stat' "help of a verb: what its --help says"
-	run help frobnicate
-	status_is 2 "help of an unknown verb"
-	run frobnicate
-	status_is 2 "unknown verb"
+	runs 2 "help of an unknown verb" help frobnicate
+	runs 2 "unknown verb" frobnicate
 	error_has '^twheelctl: .*frobnicate' "unknown verb: named on stderr"
-	run --frobnicate
-	status_is 2 "unknown option in place of a verb"
+	runs 2 "unknown option in place of a verb" --frobnicate
 	error_has '^twheelctl: .*frobnicate' "unknown option in place of a verb: named"
 
 	for verb in info after monitor shell stat wheel; do
-		run $verb --help
-		status_is 0 "$verb --help"
+		runs 0 "$verb --help" $verb --help
 		output_has "^Usage: twheelctl $verb" "$verb --help: synopsis"
 		output_has 'only as long as its wheel is open' \
 			"$verb --help: says how long a timer lives"
-		run $verb --frobnicate
-		status_is 2 "$verb: unknown option"
+		runs 2 "$verb: unknown option" $verb --frobnicate
 		error_has "^twheelctl: $verb: unknown option --frobnicate" \
 			"$verb: unknown option is named"
 		error_has "^hint: twheelctl $verb --help" "$verb: unknown option: hint"
-		run $verb --clock
-		status_is 2 "$verb: missing argument"
+		runs 2 "$verb: missing argument" $verb --clock
 		run $verb --help
 		awk_holds '{ if (length($0) > 80) exit bad = 1 } END { exit bad }' \
 			"$verb --help: fits 80 columns"
@@ -221,18 +215,15 @@ test_front() {
 	status_is 2 "an option before the verb without its argument"
 	error_has '^twheelctl: --clock needs an argument$' "and it is named"
 	for word in -- -; do
-		run $word
-		status_is 2 "only $word"
+		runs 2 "only $word" $word
 		error_has '^twheelctl: there is no verb' "only $word: says why"
 	done
-	run help help
-	status_is 0 "help help"
+	runs 0 "help help" help help
 	output_has '^ +-V, --version' "help help: the overview, with the version"
 }
 
 test_info() {
-	run info
-	status_is 0 "info"
+	runs 0 "info" info
 	output_has '^clock +monotonic$' "info: default clock"
 	output_has '^tick +524\.288us' "info: default tick"
 	output_has '^levels +8 of 64 buckets' "info: default levels"
@@ -265,8 +256,7 @@ test_info() {
 test_usage() {
 	while IFS='|' read -r line; do
 		# shellcheck disable=SC2086
-		run $line
-		status_is 2 "$line"
+		runs 2 "$line" $line
 		error_has '^twheelctl: ' "$line: says why"
 	done <<-END
 		info --clock=sundial
@@ -335,8 +325,7 @@ test_usage() {
 		wheel --random=0
 		wheel --interval=0
 	END
-	run monitor --add=
-	status_is 2 "an empty timer"
+	runs 2 "an empty timer" monitor --add=
 	run monitor --add 1s,period=1ns
 	error_has '^hint: a period is at least one tick \(524.288us\)' "too short a period: hint"
 	run info --max-timers=16777217
@@ -430,18 +419,14 @@ test_after() {
 	after=$(uptime_cs)
 	status_is 0 "after"
 	output_has '^[0-9]+\.[0-9]{9}  after +\+' "after: prints the expiration"
-	is=0
-	[ $((after - before)) -ge 29 ] || is=1
-	result $is "after 300ms takes that long"
+	holds "after 300ms takes that long" [ $((after - before)) -ge 29 ]
 
 	before=$(uptime_cs)
 	run after 0.3 -- sh -c 'echo "$0 $1"; exit 7' one -x
 	after=$(uptime_cs)
 	status_is 7 "after: status of the command"
 	output_is "one -x" "after: the command's output and nothing else"
-	is=0
-	[ $((after - before)) -ge 29 ] || is=1
-	result $is "after: the command runs afterwards"
+	holds "after: the command runs afterwards" [ $((after - before)) -ge 29 ]
 	run after 1ms echo -n hello
 	output_is "hello" "after: without --"
 	run after 1ms -- sh -c 'ls -l /proc/self/fd'
@@ -480,8 +465,7 @@ test_after() {
 	run after --json 1ms,slack=5ms
 	json_is_valid "after --json"
 	json_has "after --json" name id deadline_ns expired_ns lateness_ns expirations
-	run after --clock=boottime 20ms
-	status_is 0 "after on another clock"
+	runs 0 "after on another clock" after --clock=boottime 20ms
 }
 
 test_monitor() {
@@ -489,8 +473,7 @@ test_monitor() {
 	status_is 0 "monitor ends when nothing is left"
 	output_is "$(printf 'a\nb\nt1')" "monitor: in the order of the deadlines"
 
-	run monitor --add 20ms,periodic -n 4 --json
-	status_is 0 "monitor -n"
+	runs 0 "monitor -n" monitor --add 20ms,periodic -n 4 --json
 	lines_are 4 "monitor -n 4: four lines"
 	json_is_valid "monitor --json"
 	json_has "monitor --json" name id deadline_ns expired_ns lateness_ns expirations
@@ -532,15 +515,12 @@ test_monitor() {
 	run monitor --banner --json --add 5ms
 	json_is_valid "monitor --banner --json"
 	json_has "monitor --banner --json" timers clock tick_ns now_ns
-	run monitor --quiet --add 5ms
-	status_is 0 "monitor --quiet"
+	runs 0 "monitor --quiet" monitor --quiet --add 5ms
 	output_is "" "monitor --quiet prints nothing"
-	run monitor --add 1ms,keep --add idle
-	status_is 0 "monitor: idle timers are not waited for"
+	runs 0 "monitor: idle timers are not waited for" monitor --add 1ms,keep --add idle
 	lines_are 1 "monitor: idle timers do not expire"
 
-	run monitor --add 1h --idle-timeout 50ms
-	status_is 124 "monitor --idle-timeout: nothing came"
+	runs 124 "monitor --idle-timeout: nothing came" monitor --add 1h --idle-timeout 50ms
 	output_is "" "monitor --idle-timeout: and nothing is printed"
 	error_has '^twheelctl: nothing came for 50ms$' "monitor --idle-timeout: says why it ends"
 	run monitor --add 1ms --add 1h --idle-timeout 300ms
@@ -740,17 +720,15 @@ test_shell() {
 	lines_are 2 "shell: and it does not come"
 	# An expiration is an event until it is read, whoever looks at the timer meanwhile.
 	printf 'add 0,label=x\nget x\nlist\nstats\ndrain\nget x\nwait\n' | run_shell -F 'came %n'
-	is=0
-	[ "$(grep -c '^timer x 0x[0-9a-f]* expired' "$dir/out")" -eq 3 ] || is=1
-	result $is "shell: get, list, stats and drain withdraw nothing"
+	holds "shell: get, list, stats and drain withdraw nothing" \
+		[ "$(grep -c '^timer x 0x[0-9a-f]* expired' "$dir/out")" -eq 3 ]
 	output_has '^drained 0$' "shell: what has expired is not drained"
 	output_has '^came x$' "shell: and it comes"
 	printf 'add 1ms,periodic\nwait 3\nquit\n' | run_shell -F %n
 	output_has '^t1$' "shell: wait N"
 	printf 'add 1ms,label=x\nwait\nadd 1ms,label=x\nwait\n' | run_shell -F 'came %n'
-	is=0
-	[ "$(grep -c '^came x$' "$dir/out")" -eq 2 ] || is=1
-	result $is "shell: a label is free again after its timer"
+	holds "shell: a label is free again after its timer" \
+		[ "$(grep -c '^came x$' "$dir/out")" -eq 2 ]
 	echo help | run_shell
 	for command in add rearm cancel get list drain stats sleep wait help quit; do
 		output_has "^$command " "shell help: $command"
@@ -758,9 +736,7 @@ test_shell() {
 	before=$(uptime_cs)
 	echo 'sleep 500ms' | run_shell
 	after=$(uptime_cs)
-	is=0
-	[ $((after - before)) -ge 49 ] || is=1
-	result $is "shell: sleep takes its time"
+	holds "shell: sleep takes its time" [ $((after - before)) -ge 49 ]
 }
 
 # Commands that fail, with ; for a new line, and the status that -e gives.
@@ -807,8 +783,7 @@ test_shell_errors() {
 }
 
 test_stat() {
-	run stat --add 10ms,periodic,count=3 300ms 2
-	status_is 0 "stat"
+	runs 0 "stat" stat --add 10ms,periodic,count=3 300ms 2
 	output_has '^ +armed +unread +expired +moved +cascaded +wakeups' "stat: header"
 	is=0
 	# A row may be taken while their events are on the way.
@@ -854,15 +829,12 @@ test_stat() {
 }
 
 test_wheel() {
-	run wheel --once --random=300
-	status_is 0 "wheel --once"
+	runs 0 "wheel --once" wheel --once --random=300
 	output_has '^at [0-9.]+  armed [0-9]+, due [0-9]+, idle 0$' "wheel: first line"
-	is=0
-	[ "$(grep -cE '^ +[0-7] +[0-9.a-z]+ [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 8 ] || is=1
-	result $is "wheel: eight levels of 64 cells"
-	is=0
-	[ "$(grep -cE '^ +\^$' "$dir/out")" -eq 8 ] || is=1
-	result $is "wheel: the present bucket of each is marked"
+	holds "wheel: eight levels of 64 cells" \
+		[ "$(grep -cE '^ +[0-7] +[0-9.a-z]+ [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 8 ]
+	holds "wheel: the present bucket of each is marked" \
+		[ "$(grep -cE '^ +\^$' "$dir/out")" -eq 8 ]
 	awk_holds '
 		NR == 1 { split($0, w, /[ ,]+/); all = w[4] + w[6]; due = w[6] }
 		/ [.+#1-9]+ [0-9]+$/ { sum += $NF }
@@ -872,14 +844,12 @@ test_wheel() {
 	output_has ' 100$' "wheel: one that is not so large is not"
 	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "wheel: it fits into 80 columns"
 	run wheel --once --slot-bits=10 --levels=2 --random=5
-	is=0
-	[ "$(grep -cE '^ +[01] .* [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 2 ] || is=1
-	result $is "wheel: 1024 buckets in 64 cells"
+	holds "wheel: 1024 buckets in 64 cells" \
+		[ "$(grep -cE '^ +[01] .* [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 2 ]
 	run wheel --once --slot-bits=4 --levels=1 --add 1h --add idle
 	output_has 'armed 1, due 0, idle 1$' "wheel: idle timers are counted"
-	is=0
-	[ "$(grep -cE '^ +0 .* [.1]{16} 1$' "$dir/out")" -eq 1 ] || is=1
-	result $is "wheel: 16 buckets in 16 cells"
+	holds "wheel: 16 buckets in 16 cells" \
+		[ "$(grep -cE '^ +0 .* [.1]{16} 1$' "$dir/out")" -eq 1 ]
 
 	# So far away that the bucket does not depend on when this runs: the tick
 	# of 4 * 10^9 s is 7629394531250, of 4 * 10^9 + 1 s 7629394533157.3.
@@ -925,8 +895,7 @@ test_wheel() {
 		"wheel: a timer with slack is far, however near its deadline"
 	output_lacks '"level":0,[^]]*"occupied":\[\{' "wheel: and does not move down"
 
-	run wheel --add 1ms --add 300ms --interval 50ms
-	status_is 0 "wheel ends when no timer is left"
+	runs 0 "wheel ends when no timer is left" wheel --add 1ms --add 300ms --interval 50ms
 	output_has 'armed 0, due 0, idle 0$' "wheel: the last picture is empty"
 	output_lacks "$(printf '\033')" "wheel: no escapes where there is no terminal"
 }
@@ -934,8 +903,7 @@ test_wheel() {
 # The wheel in the process, for those who ask for it. It needs no device.
 test_inprocess() {
 	export TWHEEL_BACKEND=inprocess
-	run info
-	status_is 0 "in process: info"
+	runs 0 "in process: info" info
 	output_has '^device +none: ' "in process: info: no device"
 	output_lacks '^module' "in process: info: no module"
 	output_has '^tick +524\.288us' "in process: info: default tick"
@@ -947,47 +915,38 @@ test_inprocess() {
 	value_is levels 3 "in process: --levels"
 	value_is slot_bits 9 "in process: --slot-bits"
 	value_is max_timers 77 "in process: --max-timers"
-	run info --max-timers=16777217
-	status_is 2 "in process: too many timers"
+	runs 2 "in process: too many timers" info --max-timers=16777217
 	error_has '^twheelctl: cannot shape the wheel: ' "in process: too many timers: says so"
 	run after 20ms echo hello
 	output_is "hello" "in process: after"
 	run monitor -F %n --add 200ms,label=b --add 20ms,label=a --add 400ms
 	output_is "$(printf 'a\nb\nt1')" "in process: monitor"
-	run monitor --add 20ms,periodic -n 4 --idle-timeout 10s
-	status_is 0 "in process: monitor, periodic"
-	run monitor --add 1h --idle-timeout 50ms
-	status_is 124 "in process: nothing came"
-	run monitor --max-timers=2 --add 1h,count=3
-	status_is 6 "in process: a full wheel"
+	runs 0 "in process: monitor, periodic" monitor --add 20ms,periodic -n 4 --idle-timeout 10s
+	runs 124 "in process: nothing came" monitor --add 1h --idle-timeout 50ms
+	runs 6 "in process: a full wheel" monitor --max-timers=2 --add 1h,count=3
 	printf 'add 0,label=x\nadd 1h,keep\nrearm t1 2h\ncancel t1\nlist\nwait\nlist\n' |
 		run_shell -F 'came %n'
 	output_has '^rearmed t1 .* was armed' "in process: shell: rearm"
 	output_has '^cancelled t1 .* was armed' "in process: shell: cancel"
 	output_has '^listed 1$' "in process: shell: list"
 	output_has '^came x$' "in process: shell: wait"
-	run stat --add 10ms,periodic,count=3 300ms 2
-	status_is 0 "in process: stat"
+	runs 0 "in process: stat" stat --add 10ms,periodic,count=3 300ms 2
 	output_has '#+$' "in process: stat: histogram"
 	run wheel --once --random=300
 	awk_holds 'NR == 1 { split($0, w, /[ ,]+/); exit w[4] + w[6] != 300 }' "in process: wheel"
-	run info --device=/nonexistent
-	status_is 3 "in process: a device that is named is used"
+	runs 3 "in process: a device that is named is used" info --device=/nonexistent
 	export TWHEEL_BACKEND=sundial
-	run info
-	status_is 2 "an unknown backend"
+	runs 2 "an unknown backend" info
 	error_has '^hint: TWHEEL_BACKEND ' "an unknown backend: hint"
 	unset TWHEEL_BACKEND
 }
 
 # Each row of the table of exit statuses that has to do with the device.
 test_device() {
-	run info --device=/nonexistent
-	status_is 3 "no such node"
+	runs 3 "no such node" info --device=/nonexistent
 	error_has '^twheelctl: cannot open /nonexistent: No such file' "no such node: says so"
 	error_has '^hint: ' "no such node: hint"
-	run info --device=/dev/null
-	status_is 3 "another device"
+	runs 3 "another device" info --device=/dev/null
 	error_has '/dev/null is not a twheel device' "another device: says so"
 	for verb in "after 1s" "monitor --add 1s" shell stat wheel; do
 		# shellcheck disable=SC2086
@@ -997,14 +956,12 @@ test_device() {
 	done
 
 	mknod "$dir/absent" c 10 242
-	run info --device="$dir/absent"
-	status_is 3 "a node without a driver"
+	runs 3 "a node without a driver" info --device="$dir/absent"
 
 	minor=$(grep ' twheel$' /proc/misc | sed 's/^ *//; s/ .*//')
 	mknod "$dir/node" c 10 "$minor"
 	chmod 666 "$dir/node"
-	run info --device="$dir/node"
-	status_is 0 "another node of the device"
+	runs 0 "another node of the device" info --device="$dir/node"
 	as_nobody "$ctl" info --device="$dir/node"
 	status_is 0 "another user, permitted"
 	chmod 000 "$dir/node"
@@ -1019,11 +976,9 @@ test_device() {
 	run info --json --tick 1us
 	value_is tick_ns 512 "a short tick for root"
 
-	run monitor --max-timers=2 --add 1h,count=3
-	status_is 6 "monitor: a full wheel"
+	runs 6 "monitor: a full wheel" monitor --max-timers=2 --add 1h,count=3
 	error_has 'timer 3: the wheel is full' "monitor: a full wheel: says at which timer"
-	run wheel --once --max-timers=2 --random=3
-	status_is 6 "wheel: a full wheel"
+	runs 6 "wheel: a full wheel" wheel --once --max-timers=2 --random=3
 }
 
 as_nobody() {
@@ -1070,12 +1025,10 @@ test_absent_module() {
 	echo 'updates/dkms/twheel.ko.xz:' >>"$modules/modules.dep"
 	run info
 	error_has '^hint: the module is not loaded: modprobe twheel$' "not loaded: hint"
-	run info --device="$dir/node"
-	status_is 3 "a node whose module is gone"
+	runs 3 "a node whose module is gone" info --device="$dir/node"
 	rm -r "$modules"
 	insmod /twheel.ko
-	run info
-	status_is 0 "the module is back"
+	runs 0 "the module is back" info
 }
 
 test_front

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What root does to the machine of vm/run.sh: the module out and in again, and a cgroup
+ * that counts memory.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include "wheel.h"
+
+#include <sys/mount.h>
+
+#define MODULE		"/twheel.ko"
+#define REFCNT		"/sys/module/twheel/refcnt"
+#define CGROUP		"/sys/fs/cgroup"
+#define PAID_BY		CGROUP "/twheel-test"
+#define NO_CGROUP	"NO MEMORY CONTROLLER HERE: what is charged not tested"
+
+/* By its file, with @params. Returns 0 or a negative errno. */
+static inline int load_module(const char *path, const char *params)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = errno_of(syscall(SYS_finit_module, fd, params, 0));
+	close(fd);
+	return ret;
+}
+
+/* 0 or a negative errno, which is that of delete_module(2) for one in use: EWOULDBLOCK. */
+static inline int unload_module(const char *name)
+{
+	return errno_of(syscall(SYS_delete_module, name, O_NONBLOCK));
+}
+
+/* Makes PAID_BY, which may have @most bytes. Returns whether memory is counted there. */
+static inline bool make_group(const char *most)
+{
+	if (access(CGROUP "/cgroup.controllers", F_OK) &&
+	    mount("cgroup2", CGROUP, "cgroup2", 0, NULL))
+		return false;
+	write_text(CGROUP "/cgroup.subtree_control", "+memory");
+	mkdir(PAID_BY, 0755);
+	write_text(PAID_BY "/memory.swap.max", "0");
+	return write_text(PAID_BY "/memory.max", most);
+}
+
+/* This process is in it. */
+static inline bool enter_group(void)
+{
+	return write_text(PAID_BY "/cgroup.procs", "0");
+}
+
+#endif /* MACHINE_H */
