@@ -94,6 +94,16 @@ struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t 
 	return b;
 }
 
+struct bench *bench_must_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
+			      uint64_t tick)
+{
+	struct bench *b = bench_open(kind, n, slack, tick);
+
+	if (!b)
+		bench_die(kind->name);
+	return b;
+}
+
 /* Return: @n, or as many as this backend can hold here. */
 uint32_t bench_fit(const struct bench_backend *kind, uint32_t n)
 {

@@ -146,6 +146,13 @@ static inline void bench_unlock(struct bench *b)
 		pthread_mutex_unlock(b->lock);
 }
 
+/* Before operations, for those who have something to do then. */
+static inline void bench_begin(struct bench *b)
+{
+	if (b->kind->begin)
+		b->kind->begin(b);
+}
+
 /* Timer @index has expired. */
 static inline void bench_deliver(struct bench *b, uint32_t index)
 {
@@ -294,12 +301,15 @@ bool bench_wanted(const struct bench_backend *kind);
 const char *bench_checked(const struct bench_backend *kind);
 struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
 			 uint64_t tick);
+struct bench *bench_must_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
+			      uint64_t tick);
 void bench_close(struct bench *b);
 uint32_t bench_fit(const struct bench_backend *kind, uint32_t n);
 uint64_t bench_cpu(struct bench *b);
 
 /* clock.c */
 
+void bench_stop(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void bench_die(const char *what) __attribute__((noreturn));
 uint64_t bench_now(void);
 uint64_t bench_thread_cpu(void);

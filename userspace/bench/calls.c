@@ -47,10 +47,8 @@ static void hear_late(struct bench *b, uint32_t index)
 
 static struct bench *open_bench(uint32_t n, bool *late)
 {
-	struct bench *b = bench_open(&bench_libtwheel, n, 0, 0);
+	struct bench *b = bench_must_open(&bench_libtwheel, n, 0, 0);
 
-	if (!b)
-		bench_die("calls");
 	b->sink = hear_late;
 	b->heard = late;
 	return b;

@@ -81,8 +81,7 @@ static void hear(struct bench *b, uint32_t index)
 /* One operation on one timer, to @when. */
 static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t when)
 {
-	if (b->kind->begin)
-		b->kind->begin(b);
+	bench_begin(b);
 	op(b, &b->handle[index], 1, when);
 }
 
@@ -203,8 +202,7 @@ uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_
 
 	for (i = 0; i < b->n; i++)
 		due[i] = start + bench_random() % span;
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	for (i = 0; i < b->n; i++)
 		kind->arm(b, &b->handle[i], 1, due[i]);
 	return bench_now() < start ? start : 0;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,10 +12,21 @@
 
 #include "bench.h"
 
+/* This program cannot go on, and says why. */
+void bench_stop(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
 void bench_die(const char *what)
 {
-	fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
-	exit(1);
+	bench_stop("bench: %s: %s", what, strerror(errno));
 }
 
 static uint64_t read_clock(clockid_t clock)

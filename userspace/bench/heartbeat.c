@@ -162,8 +162,7 @@ static void arm_all(struct crowd *c)
 		uint64_t when = c->start + timeout - beat_ns + group * STEP;
 
 		for (i = first_of(c, group, 0); i < first_of(c, group + 1, 0); i++) {
-			if (b->kind->begin)
-				b->kind->begin(b);
+			bench_begin(b);
 			b->kind->arm(b, &c->handle[i], 1, when);
 		}
 	}

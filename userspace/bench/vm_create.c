@@ -290,21 +290,17 @@ static const struct bench_backend *const inline_makers[] = {
 
 static double inline_pairs(const struct bench_backend *kind)
 {
-	struct bench *b = bench_open(kind, STANDING, 0, 0);
+	struct bench *b = bench_must_open(kind, STANDING, 0, 0);
 	uint64_t when = bench_now() + VM_FAR, start;
 	unsigned int i;
 
-	if (!b)
-		bench_die(kind->name);
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	kind->arm(b, b->handle, STANDING, when);
 	/* As all deadlines are as far away, it is the last. */
 	when += STANDING * BENCH_STEP;
 	kind->pair(b, b->handle + STANDING, BENCH_SPARE, when);
 	start = bench_cpu(b);
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	for (i = 0; i < PAIRS; i += BENCH_SPARE)
 		kind->pair(b, b->handle + STANDING, BENCH_SPARE, when + i);
 	start = bench_cpu(b) - start;
@@ -332,12 +328,10 @@ static const struct {
 /* Each of @n timers, in random order, to another time. */
 static double moves(const struct bench_backend *kind, uint32_t n)
 {
-	struct bench *b = bench_open(kind, n, 0, 0);
+	struct bench *b = bench_must_open(kind, n, 0, 0);
 	uint64_t *handles, start, when = bench_now() + VM_FAR;
 	uint32_t *order, i;
 
-	if (!b)
-		bench_die(kind->name);
 	order = bench_alloc(n, sizeof(*order));
 	handles = bench_alloc(n, sizeof(*handles));
 	for (i = 0; i < n; i++)
@@ -345,16 +339,14 @@ static double moves(const struct bench_backend *kind, uint32_t n)
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	kind->arm(b, handles, n, when + 3600 * NSEC_PER_SEC);
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
 	/* To an earlier time, so that the table needs its KICKs. */
 	start = bench_cpu(b);
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	kind->move(b, handles, n, when);
 	start = bench_cpu(b) - start;
 	bench_close(b);

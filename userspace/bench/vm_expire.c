@@ -87,9 +87,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 	double cost;
 
 	for (;;) {
-		b = bench_open(kind, n, 0, tick);
-		if (!b)
-			bench_die(kind->name);
+		b = bench_must_open(kind, n, 0, tick);
 		a.due = bench_alloc(n + BENCH_SPARE, sizeof(*a.due));
 		a.late = bench_alloc(n + BENCH_SPARE, sizeof(*a.late));
 		a.times = bench_alloc(n + BENCH_SPARE, sizeof(*a.times));
@@ -113,10 +111,8 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		/* Below zero is early. */
 		bad |= (int64_t)a.late[i] < 0;
 	}
-	if (bad || b->failed) {
-		fprintf(stderr, "%s: of %u timers %u came\n", kind->name, n, a.nr);
-		exit(1);
-	}
+	if (bad || b->failed)
+		bench_stop("%s: of %u timers %u came", kind->name, n, a.nr);
 	bench_quantiles(a.late, n, quantiles, QUANTILES, late);
 	close_account(&a, b);
 	return cost;

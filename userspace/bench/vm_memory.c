@@ -105,15 +105,11 @@ static void measure_backend(const struct bench_backend *kind, uint32_t n, const 
 	uint64_t when;
 
 	/* One first, with all that comes with it but is not of a timer. */
-	b = bench_open(kind, 64, 0, 0);
-	if (!b)
-		bench_die(kind->name);
+	b = bench_must_open(kind, 64, 0, 0);
 	bench_close(b);
 	when = bench_now() + VM_FAR;
 	look(stat, before);
-	b = bench_open(kind, n, 0, 0);
-	if (!b)
-		bench_die(kind->name);
+	b = bench_must_open(kind, n, 0, 0);
 	kind->arm(b, b->handle, n, when);
 	look(stat, bytes);
 	for (i = 0; i < MEASURES; i++)

@@ -58,8 +58,7 @@ static double watch(void)
 
 static void hear_nothing(struct bench *b, uint32_t index)
 {
-	fprintf(stderr, "%s: timer %u has expired, an hour early\n", b->kind->name, index);
-	exit(1);
+	bench_stop("%s: timer %u has expired, an hour early", b->kind->name, index);
 }
 
 /* Others, each in a loop that waits for the first of its timers. */
@@ -73,12 +72,9 @@ static void idle_rival(const struct bench_backend *kind, uint32_t n, unsigned in
 	if (!vm_wanted(kind->name))
 		return;
 	n = bench_fit(kind, n);
-	b = bench_open(kind, n, 0, 0);
-	if (!b)
-		bench_die(kind->name);
+	b = bench_must_open(kind, n, 0, 0);
 	b->sink = hear_nothing;
-	if (kind->begin)
-		kind->begin(b);
+	bench_begin(b);
 	kind->arm(b, b->handle, n, bench_now() + VM_FAR);
 	/* What the first turn of its loop has to do is of arming them. */
 	kind->deliver(b, bench_now() + NSEC_PER_MSEC);
@@ -109,10 +105,8 @@ void vm_idle(unsigned int reps)
 		before = vm_stats(fd);
 		busy[rep] = watch();
 		after = vm_stats(fd);
-		if (after.armed != MILLION) {
-			fputs("of a million idle timers some are not armed\n", stderr);
-			exit(1);
-		}
+		if (after.armed != MILLION)
+			bench_stop("of a million idle timers some are not armed");
 		wakeups += after.wakeups - before.wakeups;
 		close(fd);
 		free(ops);
@@ -213,10 +207,8 @@ static void *read_million(void *arg)
 		if (got <= 0)
 			bench_sleep_until(bench_now() + NSEC_PER_MSEC);
 		for (i = 0; i < got; i++) {
-			if (seen[events[i].user_data]++) {
-				fputs("an event has come twice\n", stderr);
-				exit(1);
-			}
+			if (seen[events[i].user_data]++)
+				bench_stop("an event has come twice");
 			left--;
 		}
 	}
@@ -247,22 +239,17 @@ static void count_down(struct bench *b, uint32_t index)
 {
 	struct crowd *crowd = b->heard;
 
-	if (crowd->seen[index]++) {
-		fprintf(stderr, "%s: timer %u has come twice\n", b->kind->name, index);
-		exit(1);
-	}
+	if (crowd->seen[index]++)
+		bench_stop("%s: timer %u has come twice", b->kind->name, index);
 	crowd->left--;
 }
 
 static struct bench *make_crowd(struct crowd *crowd)
 {
-	struct bench *b = bench_open(crowd->kind, crowd->n, 0, 0);
+	struct bench *b = bench_must_open(crowd->kind, crowd->n, 0, 0);
 	uint32_t i;
 
-	if (!b)
-		bench_die(crowd->kind->name);
-	if (crowd->kind->begin)
-		crowd->kind->begin(b);
+	bench_begin(b);
 	for (i = 0; i < crowd->n; i++)
 		crowd->kind->arm(b, &b->handle[i], 1, crowd->when);
 	crowd->armed = bench_now();
@@ -331,10 +318,8 @@ static void storm_rival(const struct bench_backend *kind, uint32_t n, unsigned i
 
 static double in_time(double worst)
 {
-	if (!worst) {
-		fputs("this machine is too slow for a timer each millisecond\n", stderr);
-		exit(1);
-	}
+	if (!worst)
+		bench_stop("this machine is too slow for a timer each millisecond");
 	return worst;
 }
 
@@ -363,10 +348,8 @@ static double storm(uint32_t flags, uint64_t ahead, double *took)
 		ops[i].timer.flags = TWHEEL_ABSTIME | flags;
 	}
 	vm_do(fd, ops, MILLION);
-	if (vm_stats(fd).armed != MILLION) {
-		fputs("this machine is too slow for a million at once\n", stderr);
-		exit(1);
-	}
+	if (vm_stats(fd).armed != MILLION)
+		bench_stop("this machine is too slow for a million at once");
 	run_on(1);
 	if (pthread_create(&reader, NULL, read_million, &fd))
 		bench_die("pthread_create");

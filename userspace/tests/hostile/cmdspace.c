@@ -327,30 +327,13 @@ TEST_F_TIMEOUT(values, one_field, 600)
 					.deadline_ns = HOUR,
 					.flags = TWHEEL_KEEP,
 				};
+				__u64 *longs = &t.id;
+				__u32 *words = &t.flags;
 
-				switch (field) {
-				case 0:
-					t.id = values[i];
-					break;
-				case 1:
-					t.user_data = values[i];
-					break;
-				case 2:
-					t.deadline_ns = values[i];
-					break;
-				case 3:
-					t.period_ns = values[i];
-					break;
-				case 4:
-					t.slack_ns = values[i];
-					break;
-				case 5:
-					t.flags = values[i];
-					break;
-				case 6:
-					t.state = values[i];
-					break;
-				}
+				if (field < 5)
+					longs[field] = values[i];
+				else
+					words[field - 5] = values[i];
 				check_verb(_metadata, self->fd, &self->id, verbs[v], &t);
 			}
 		}
