@@ -216,44 +216,33 @@ static inline uint64_t exchange(uint64_t handle, uint64_t when)
 	return __atomic_exchange_n(&slot->deadline_ns, when, __ATOMIC_SEQ_CST);
 }
 
-static inline int exchange_arm_one(void *it, uint64_t handle, uint64_t when)
-{
-	(void)it;
-	exchange(handle, when);
-	return 0;
-}
-
-/* Who disarms wants to know whether it was armed. */
-static inline int exchange_cancel_one(void *it, uint64_t handle, uint64_t when)
-{
-	(void)it;
-	(void)when;
-	return exchange(handle, 0) ? 0 : -1;
-}
-
 /* As little as a library could do, which is called. */
 static __attribute__((noinline)) uint64_t called_exchange(uint64_t handle, uint64_t when)
 {
 	return exchange(handle, when);
 }
 
-static inline int called_arm_one(void *it, uint64_t handle, uint64_t when)
-{
-	(void)it;
-	called_exchange(handle, when);
-	return 0;
-}
+/* Who disarms wants to know whether it was armed. */
+#define EXCHANGE_LOOPS(name, swap)						\
+static inline int name##_arm_one(void *it, uint64_t handle, uint64_t when)	\
+{										\
+	(void)it;								\
+	swap(handle, when);							\
+	return 0;								\
+}										\
+										\
+static inline int name##_cancel_one(void *it, uint64_t handle, uint64_t when)	\
+{										\
+	(void)it;								\
+	(void)when;								\
+	return swap(handle, 0) ? 0 : -1;					\
+}										\
+										\
+BENCH_LOOPS(name, b->state, name##_arm_one, name##_arm_one, name##_cancel_one)
 
-static inline int called_cancel_one(void *it, uint64_t handle, uint64_t when)
-{
-	(void)it;
-	(void)when;
-	return called_exchange(handle, 0) ? 0 : -1;
-}
-
-BENCH_LOOPS(called, b->state, called_arm_one, called_arm_one, called_cancel_one)
+EXCHANGE_LOOPS(called, called_exchange)
+EXCHANGE_LOOPS(exchange, exchange)
 BENCH_LOOPS(store, b->state, store_arm_one, store_arm_one, store_cancel_one)
-BENCH_LOOPS(exchange, b->state, exchange_arm_one, exchange_arm_one, exchange_cancel_one)
 
 BENCH_BACKEND(store, "store", store, words,
 	      .max_n = 10000000, .threads = 2, .open = share_words);

@@ -701,6 +701,45 @@ static inline bool killed(pid_t pid)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
+/* All there are; their sizes and directions are in them. */
+static const unsigned int commands[] = {
+	TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM,
+	TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET, TWHEEL_IOC_BATCH, TWHEEL_IOC_DRAIN,
+	TWHEEL_IOC_LIST, TWHEEL_IOC_KICK, TWHEEL_IOC_STATS,
+};
+
+static inline bool is_command(unsigned int cmd)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (commands[i] == cmd)
+			return true;
+	return false;
+}
+
+/* Addresses that no program has. */
+static const uintptr_t bad_addresses[] = {
+	0,
+	8,
+	-1UL,
+	-4096UL,
+#if __SIZEOF_POINTER__ == 8
+	0xffff888000000000,
+	0xffffffff81000000,
+	0x8000000000000000,
+	0x00007ffffffff000,
+#else
+	0xc0000000,
+	0xffffe000,
+#endif
+};
+
+static inline void *bad_address(unsigned int i)
+{
+	return (void *)bad_addresses[i];
+}
+
 /* A number from a file of one number, or -1. */
 static inline long long read_number(const char *path)
 {

@@ -23,45 +23,6 @@ FIXTURE_SETUP(fault)
 
 WHEEL_TEARDOWN(fault)
 
-struct command {
-	unsigned int cmd;
-	size_t size;
-};
-
-static const struct command commands[] = {
-	{ TWHEEL_IOC_SETUP, sizeof(struct twheel_setup) },
-	{ TWHEEL_IOC_INFO, sizeof(struct twheel_info) },
-	{ TWHEEL_IOC_REGISTER, sizeof(struct twheel_timer) },
-	{ TWHEEL_IOC_REARM, sizeof(struct twheel_timer) },
-	{ TWHEEL_IOC_CANCEL, sizeof(struct twheel_timer) },
-	{ TWHEEL_IOC_GET, sizeof(struct twheel_timer) },
-	{ TWHEEL_IOC_BATCH, sizeof(struct twheel_batch) },
-	{ TWHEEL_IOC_DRAIN, sizeof(struct twheel_drain) },
-	{ TWHEEL_IOC_LIST, sizeof(struct twheel_list) },
-	{ TWHEEL_IOC_STATS, sizeof(struct twheel_stats) },
-};
-
-/* Addresses that no program has. */
-static void *bad_address(unsigned int i)
-{
-	static const uintptr_t addresses[] = {
-		0,
-		8,
-		-1UL,
-		-4096UL,
-#if __SIZEOF_POINTER__ == 8
-		0xffff888000000000,
-		0xffffffff81000000,
-		0x8000000000000000,
-		0x00007ffffffff000,
-#endif
-	};
-
-	return i < ARRAY_SIZE(addresses) ? (void *)addresses[i] : MAP_FAILED - 1;
-}
-
-#define NR_BAD_ADDRESSES	(__SIZEOF_POINTER__ == 8 ? 8U : 4U)
-
 /* EFAULT for each command, and nothing was done. */
 TEST_F(fault, argument)
 {
@@ -69,9 +30,9 @@ TEST_F(fault, argument)
 	unsigned int c, i;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++)
-		for (i = 0; i < NR_BAD_ADDRESSES; i++)
-			EXPECT_EQ(-EFAULT, call(self->fd, commands[c].cmd, bad_address(i)))
-				TH_LOG("command %#x at %p", commands[c].cmd, bad_address(i));
+		for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)
+			EXPECT_EQ(-EFAULT, call(self->fd, commands[c], bad_address(i)))
+				TH_LOG("command %#x at %p", commands[c], bad_address(i));
 	expect_same(_metadata, self->fd, &before);
 }
 
@@ -84,13 +45,13 @@ TEST_F(fault, argument_across_border)
 	size_t missing;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++) {
-		for (missing = 1; missing < commands[c].size; missing++) {
-			char *arg = end - commands[c].size + missing;
+		for (missing = 1; missing < _IOC_SIZE(commands[c]); missing++) {
+			char *arg = end - _IOC_SIZE(commands[c]) + missing;
 
 			/* Valid as far as it goes, for those that read it. */
-			memset(arg, 0, commands[c].size - missing);
-			EXPECT_EQ(-EFAULT, call(self->fd, commands[c].cmd, arg))
-				TH_LOG("command %#x, %zu missing", commands[c].cmd, missing);
+			memset(arg, 0, _IOC_SIZE(commands[c]) - missing);
+			EXPECT_EQ(-EFAULT, call(self->fd, commands[c], arg))
+				TH_LOG("command %#x, %zu missing", commands[c], missing);
 		}
 	}
 	expect_same(_metadata, self->fd, &before);
@@ -298,7 +259,7 @@ TEST_F(fault, batch_array)
 	struct twheel_stats before = stats(_metadata, self->fd), after;
 	unsigned int i;
 
-	for (i = 0; i < NR_BAD_ADDRESSES; i++)
+	for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)
 		EXPECT_EQ(-EFAULT, batch(self->fd, bad_address(i), 1));
 	EXPECT_EQ(-EFAULT, batch(self->fd, (void *)(border(_metadata, PROT_NONE) - 48), 1));
 	expect_same(_metadata, self->fd, &before);
@@ -381,7 +342,7 @@ TEST_F(fault, list_array)
 	__u32 cursor = 0;
 	unsigned int i;
 
-	for (i = 0; i < NR_BAD_ADDRESSES; i++) {
+	for (i = 0; i < ARRAY_SIZE(bad_addresses); i++) {
 		EXPECT_EQ(-EFAULT, list(self->fd, bad_address(i), 1, &cursor));
 		EXPECT_EQ(0, cursor);
 	}
@@ -458,7 +419,7 @@ TEST_F(fault, read_buffer)
 	unsigned int i;
 
 	make_unread(_metadata, self->fd);
-	for (i = 0; i < NR_BAD_ADDRESSES; i++)
+	for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)
 		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, bad_address(i), size)));
 	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), size)));
 	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_NONE), size)));

@@ -8,24 +8,6 @@
 
 #include <limits.h>
 
-static const struct command {
-	unsigned int cmd;
-	/* Whether the kernel writes to the argument. */
-	bool out;
-} commands[] = {
-	{ TWHEEL_IOC_SETUP, true },
-	{ TWHEEL_IOC_INFO, true },
-	{ TWHEEL_IOC_REGISTER, true },
-	{ TWHEEL_IOC_REARM, true },
-	{ TWHEEL_IOC_CANCEL, true },
-	{ TWHEEL_IOC_GET, true },
-	{ TWHEEL_IOC_BATCH, false },
-	{ TWHEEL_IOC_DRAIN, true },
-	{ TWHEEL_IOC_LIST, true },
-	{ TWHEEL_IOC_KICK, false },
-	{ TWHEEL_IOC_STATS, true },
-};
-
 /* Commands that the kernel answers for every file. */
 static const unsigned int anybodys[] = {
 	0x0002,	/* FIGETBSZ */
@@ -46,36 +28,12 @@ static bool is_anybodys(unsigned int cmd)
 	return false;
 }
 
-static const struct command *command(unsigned int cmd)
-{
-	unsigned int i;
+enum { BAD_POINTERS = ARRAY_SIZE(bad_addresses), POINTERS = BAD_POINTERS + 2 };
 
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (commands[i].cmd == cmd)
-			return &commands[i];
-	return NULL;
-}
-
-enum { BAD_POINTERS = 6, POINTERS = 8 };
-
-/* Six at which nothing can be read, one where nothing can be written, a good one. */
+/* Those at which nothing can be read, one where nothing can be written, a good one. */
 static void *pointer(unsigned int i, void *read_only, void *good)
 {
-	static const uintptr_t bad[BAD_POINTERS] = {
-		0,
-		8,
-		-1UL,
-		-4096UL,
-#if __SIZEOF_POINTER__ == 8
-		0xffff888000000000,
-		0x00007ffffffff000,
-#else
-		0xc0000000,
-		0xffffe000,
-#endif
-	};
-
-	return i < BAD_POINTERS ? (void *)bad[i] : i == BAD_POINTERS ? read_only : good;
+	return i < BAD_POINTERS ? bad_address(i) : i == BAD_POINTERS ? read_only : good;
 }
 
 FIXTURE(cmdspace) {
@@ -113,7 +71,7 @@ TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 		for (low = 0; low < 1U << 16; low++) {
 			unsigned int cmd = shapes[s] | low;
 
-			if (is_anybodys(cmd) || command(cmd))
+			if (is_anybodys(cmd) || is_command(cmd))
 				continue;
 			for (i = 0; i < POINTERS; i++) {
 				int ret = call(self->fd, cmd, pointer(i, fixed, good));
@@ -151,8 +109,8 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 				continue;
 			ret = call(self->fd, cmd, NULL);
 			calls++;
-			ours += !!command(cmd);
-			if (ret == (command(cmd) ? -EFAULT : -ENOTTY))
+			ours += is_command(cmd);
+			if (ret == (is_command(cmd) ? -EFAULT : -ENOTTY))
 				continue;
 			if (!wrong++)
 				TH_LOG("command %#x: %d", cmd, ret);
@@ -165,16 +123,16 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 }
 
 /* The answer to an argument of zeroes that cannot be written to. */
-static int zeroes_there(const struct command *c)
+static int zeroes_there(unsigned int cmd)
 {
-	switch (c->cmd) {
+	switch (cmd) {
 	case TWHEEL_IOC_SETUP:
 		return -EBUSY;
 	case TWHEEL_IOC_DRAIN:
 		return -EINVAL;
 	default:
 		/* A batch, or a kick, of nothing. */
-		return c->out ? -EFAULT : 0;
+		return _IOC_DIR(cmd) & _IOC_READ ? -EFAULT : 0;
 	}
 }
 
@@ -190,8 +148,8 @@ TEST_F(cmdspace, every_pointer)
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++) {
 		for (i = 0; i <= BAD_POINTERS; i++) {
-			int ret = call(self->fd, commands[c].cmd, pointer(i, fixed, NULL));
-			int wanted = i == BAD_POINTERS ? zeroes_there(&commands[c]) : -EFAULT;
+			int ret = call(self->fd, commands[c], pointer(i, fixed, NULL));
+			int wanted = i == BAD_POINTERS ? zeroes_there(commands[c]) : -EFAULT;
 
 			EXPECT_EQ(wanted, ret)
 				TH_LOG("command %u, pointer %u", c, i);

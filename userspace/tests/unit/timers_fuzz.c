@@ -967,50 +967,41 @@ static void do_scribble(struct run *r)
 	}
 }
 
+/* Where no timer is live. */
+#define NOTHING	32
+
 static void operate(struct run *r)
 {
 	unsigned int op = feed_byte(r->f);
-	struct user_timer *u;
+	struct user_timer *u = NULL;
 
-	switch (op & 31) {
-	case 0 ... 2:
+	if ((op & 31) < 4)
 		u = any_timer(r);
-		if (u->id)
-			do_rearm(r, u);
-		else
+	else if ((op & 31) < 20)
+		u = live_timer(r);
+	switch (u || (op & 31) >= 20 ? op & 31 : NOTHING) {
+	case 0 ... 3:
+		if (!u->id)
 			do_register(r, u);
-		break;
-	case 3:
-		u = any_timer(r);
-		if (u->id)
+		else if ((op & 31) == 3)
 			do_cancel(r, u);
 		else
-			do_register(r, u);
-		break;
-	case 4 ... 8:
-		u = live_timer(r);
-		if (u)
 			do_rearm(r, u);
 		break;
+	case 4 ... 8:
+		do_rearm(r, u);
+		break;
 	case 9 ... 16:
-		u = live_timer(r);
-		if (u)
-			do_exchange(r, u, any_time(r), op >> 5 == 7);
+		do_exchange(r, u, any_time(r), op >> 5 == 7);
 		break;
 	case 17:
-		u = live_timer(r);
-		if (u)
-			do_exchange(r, u, 0, false);
+		do_exchange(r, u, 0, false);
 		break;
 	case 18:
-		u = live_timer(r);
-		if (u)
-			kick(r, u);
+		kick(r, u);
 		break;
 	case 19:
-		u = live_timer(r);
-		if (u)
-			do_get(r, u);
+		do_get(r, u);
 		break;
 	case 20 ... 22:
 		do_advance(r);
