@@ -12,7 +12,7 @@
 #define SIZE(type, size)	{ #type, sizeof(struct twheel_##type), size }
 
 static const struct {
-	const char *what;
+	char what[32];
 	size_t is;
 	size_t shall_be;
 } places[] = {
