@@ -101,6 +101,14 @@ static const struct {
 	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a number" },
 };
 
+/* The defaults, and then @len bytes of a file. */
+static int read_text(const char *text, size_t len, char *err)
+{
+	config_defaults(&c);
+	*err = '\0';
+	return config_text(&c, "f", text, len, err);
+}
+
 static void check_files(void)
 {
 	char err[CONFIG_ERROR_LEN], name[64];
@@ -108,24 +116,18 @@ static void check_files(void)
 
 	for (i = 0; i < ARRAY_SIZE(files); i++) {
 		const char *want = files[i].err;
-		int ret;
+		int ret = read_text(files[i].text, strlen(files[i].text), err);
 
-		config_defaults(&c);
-		*err = '\0';
-		ret = config_text(&c, "f", files[i].text, strlen(files[i].text), err);
 		snprintf(name, sizeof(name), "file %zu %s", i, want ? "is refused" : "is read");
 		is_text(ret ? err : NULL, want, "%s", name);
 	}
-	config_defaults(&c);
-	ok(config_text(&c, "f", "lease\0= 1", 9, err), "a NUL byte is refused");
+	ok(read_text("lease\0= 1", 9, err), "a NUL byte is refused");
 	is_text(err, "f:1: a NUL byte", "and named");
-	config_text(&c, "f", "lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
+	read_text("lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
 	ok(c.lease_ms == 20000 && c.strict && !strcmp(c.prefix, "a:"), "values arrive");
-	config_defaults(&c);
-	config_text(&c, "f", files[26].text, strlen(files[26].text), err);
+	read_text(files[26].text, strlen(files[26].text), err);
 	is_number(c.allows, 3, "networks of several lines and commas are added up");
-	config_defaults(&c);
-	config_text(&c, "f", files[28].text, strlen(files[28].text), err);
+	read_text(files[28].text, strlen(files[28].text), err);
 	is_number(c.listens, 3, "three addresses replace the default");
 }
 

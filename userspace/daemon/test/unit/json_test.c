@@ -11,18 +11,6 @@
 static struct api_error err;
 static struct queue_settings push, pull;
 
-/* A request with real quotes. */
-static const char *quoted(const char *text)
-{
-	static char buf[4096];
-	size_t i;
-
-	for (i = 0; text[i] && i + 1 < sizeof(buf); i++)
-		buf[i] = text[i] == '\'' ? '"' : text[i];
-	buf[i] = '\0';
-	return buf;
-}
-
 #define CB	"'callback':{'url':'http://a'}"
 
 /* @field of NULL: it is good. */

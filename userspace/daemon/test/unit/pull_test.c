@@ -12,17 +12,6 @@
 
 static struct api_error err;
 
-static const char *quoted(const char *text)
-{
-	static char buf[4096];
-	size_t i;
-
-	for (i = 0; text[i] && i + 1 < sizeof(buf); i++)
-		buf[i] = text[i] == '\'' ? '"' : text[i];
-	buf[i] = '\0';
-	return buf;
-}
-
 static void check_reserve(void)
 {
 	static const struct {

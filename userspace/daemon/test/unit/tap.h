@@ -53,6 +53,18 @@ bool tap_line(const char *file, int line, bool good, const char *fmt, ...)
 			printf("# got %llu, want %llu\n", g, w);	\
 	} while (0)
 
+/* JSON that is written with ' for ". Good until the next. */
+static __attribute__((unused)) const char *quoted(const char *text)
+{
+	static char buf[4096];
+	size_t i;
+
+	for (i = 0; text[i] && i + 1 < sizeof(buf); i++)
+		buf[i] = text[i] == '\'' ? '"' : text[i];
+	buf[i] = '\0';
+	return buf;
+}
+
 static __attribute__((unused)) int tap_end(void)
 {
 	printf("1..%d\n", tap_number);
