@@ -405,7 +405,7 @@ static void *add_and_set(void *arg)
 	uint64_t id[N];
 	unsigned int i;
 
-	while (!stopped()) {
+	while (!over()) {
 		for (i = 0; i < N; i++)
 			if (twheel_add(s->w, twheel_after(s->w, HOUR), i, &id[i]))
 				break;
@@ -426,7 +426,7 @@ static void *drain_all(void *arg)
 {
 	struct shared *s = arg;
 
-	while (!stopped()) {
+	while (!over()) {
 		int ret = twheel_drain(s->w, TWHEEL_DRAIN_CANCEL);
 
 		count(ret < 0 ? &s->errors : &s->ended, ret < 0 ? 1 : ret);
