@@ -269,6 +269,9 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 	check_name(verb, "queue", w->queue);
 	if (optind < argc && !strcmp(argv[optind], "--"))
 		optind++;
+	else if (optind < argc && *argv[optind] == '-')
+		usage_error(verb, "%s: options come before the QUEUE, a command after --",
+			    argv[optind]);
 	if (optind == argc)
 		usage_error(verb, "the command is missing");
 	w->command = argv + optind;
