@@ -203,7 +203,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 	read_options(verb, argc, argv, &c);
 	if (argc - optind < 2)
-		usage_error(verb, "a command and a queue are missing");
+		usage_error(verb, "%s", argc == optind ? "a command and a queue are missing" :
+			    "the queue is missing");
 	name = argv[optind++];
 	queue = argv[optind++];
 	id = argv[optind];
