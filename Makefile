@@ -50,7 +50,8 @@ endif
 endif
 
 vm:
-	$(if $(SCRIPT),$(if $(wildcard $(SCRIPT)),,$(error make vm: no file "$(SCRIPT)")))
+	$(if $(SCRIPT),$(if $(shell [ -r '$(SCRIPT)' ] && [ ! -d '$(SCRIPT)' ] && echo yes),,\
+		$(error make vm: no file "$(SCRIPT)")))
 	@vm/deps.sh
 	@$(programs)
 	@vm/run.sh --name shell --bin build/user --shell $(if $(SCRIPT),<'$(SCRIPT)')
