@@ -304,16 +304,18 @@ static void scripts_closed(struct conn *c, const char *why)
 	n->told = false;
 	if (s->sentinel)
 		sentinel_ask(s->sentinel);
-	if (!is_cluster(s)) {
-		snprintf(s->why, sizeof(s->why), "%s", why);
-	} else {
+	if (is_cluster(s)) {
 		cluster_ask(s);
 		/* One that we only asked for the map. */
 		if (!was && !s->unfit && store_up(s))
 			return;
+	}
+	/* Sentinels may have named no master yet. */
+	if (s->sentinel)
+		snprintf(s->why, sizeof(s->why), "%s", why);
+	else
 		snprintf(s->why, sizeof(s->why), "%.100s: %s", route_name(&s->route, c->node, name),
 			 why);
-	}
 	s->events.down(s->events.arg, was ? s->why : NULL);
 }
 
