@@ -66,7 +66,8 @@ demo:
 twheeld:
 	@vm/deps.sh daemon
 	@$(MAKE) -s -C userspace/daemon
-	@echo 'the daemon is build/user/twheeld'
+	@$(MAKE) -s -C userspace ctl
+	@echo 'the daemon is build/user/twheeld, and build/user/twheelctl asks it'
 
 demo-tasks:
 	@vm/deps.sh daemon
