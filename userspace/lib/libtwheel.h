@@ -285,7 +285,7 @@ const char *twheel_version(void);
  * @wheel: the wheel
  * @deadline: when it expires; ~0: not until twheel_set() moves it
  * @user_data: comes back in its events
- * @id: out: for the functions below
+ * @id: out: for the functions below; not NULL
  *
  * An id is not given out twice in 2^32 adds of its slot, so a stale id differs from the id
  * of its successor.
