@@ -482,7 +482,7 @@ static void look_for_end(void *arg)
 		return;
 	if (!d->stop_by && !d->last_words)
 		end_of_patience(&d->stop_timer, wheel_now(d->wheel));
-	if (!d->running && !d->reports && !api_busy(d->api))
+	if (!d->running && !d->asked && !d->reports && !api_busy(d->api))
 		loop_stop(d->loop);
 }
 

@@ -476,6 +476,11 @@ static void hold(struct held *h, uint64_t now)
 {
 	struct queue *q = h->lane->queue;
 
+	/* Its take was on its way when the stop began. */
+	if (q->daemon->stopping) {
+		held_release(h, RELEASE_DUE);
+		return;
+	}
 	/* Before the task is due, where there is time. */
 	if (q->settings.mode == QUEUE_PULL)
 		payload_check(&h->body);

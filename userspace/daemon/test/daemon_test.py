@@ -843,6 +843,25 @@ def graceful():
     equal(e.end(), 0)
 
 
+@test("D17: what a take on its way brings is given back, too")
+def graceful_take():
+    own = Redis()
+    d = Daemon(own)
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"in": "1500ms", "callback": {"url": sink.url}})
+    time.sleep(0.5)
+    own.stop()
+    # The take is sent 500 ms before the task is due.
+    time.sleep(0.7)
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    own.go_on()
+    equal(d.process.wait(timeout=10), 0)
+    time.sleep(0.1)
+    equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
+
+
 @test("D17: a request that does not end is given back after stop-timeout")
 def impatient():
     own = Redis()
