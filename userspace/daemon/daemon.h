@@ -494,6 +494,11 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want);
 unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms);
 
 /**
+ * waiter_hurries() - whether a worker that does not want to wait has no task yet
+ */
+bool waiter_hurries(const struct queue *q);
+
+/**
  * waiter_offer() - hand a task that is due to a worker
  *
  * Return: false if nobody waits.

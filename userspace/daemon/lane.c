@@ -223,9 +223,13 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 	d->asked -= a.count;
 	hold_all(l, reply, &a);
 	if (pulls(l)) {
+		bool more = l->again && waiter_hurries(q);
+
 		l->again = false;
 		/* Tasks that nobody waits for any more. */
 		report_flush(l);
+		if (more)
+			take(l);
 		waiter_settle(q);
 		lane_fed(q);
 		waiter_settle(q);

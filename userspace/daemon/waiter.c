@@ -142,6 +142,17 @@ bool waiter_offer(struct queue *q, struct held *h)
 	return true;
 }
 
+bool waiter_hurries(const struct queue *q)
+{
+	struct waiter *w;
+
+	DL_FOREACH(q->waiters, w) {
+		if (w->once && !w->nr)
+			return true;
+	}
+	return false;
+}
+
 /* Takes are on their way. */
 static bool asks(const struct queue *q)
 {

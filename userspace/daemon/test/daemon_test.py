@@ -425,6 +425,24 @@ def pull_empty():
         {"id": t["id"], "token": t["token"]} for t in got]})[0], 200)
 
 
+@test("pull: workers that do not wait get what is due, also if they come together")
+def pull_together():
+    q = pull(lanes=1)
+    for n in range(8):
+        put(q, f"o{n}")
+    got = []
+    workers = [threading.Thread(target=lambda: got.append(reserve(q, one.client(), wait=0)))
+               for _ in range(8)]
+    redis.stop()
+    for w in workers:
+        w.start()
+    time.sleep(0.3)
+    redis.go_on()
+    for w in workers:
+        w.join()
+    equal(sorted(t["id"] for tasks in got for t in tasks), [f"o{n}" for n in range(8)])
+
+
 @test("pull: a put wakes a worker that waits, also one of another daemon")
 def pull_wakes():
     q = pull()
