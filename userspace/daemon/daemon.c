@@ -546,9 +546,19 @@ static int start_loop(struct daemon *d)
 	return 0;
 }
 
+static void forget_reports(struct daemon *d)
+{
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++)
+			report_free_all(&q->lane[i]);
+	}
+}
+
 static void end(struct daemon *d)
 {
 	store_close(d->store);
+	/* Those of workers answer their requests. */
+	forget_reports(d);
 	api_free(d->api);
 	/* Requests use the bodies of tasks. */
 	held_stop(d);

@@ -896,6 +896,35 @@ def impatient():
     equal(e.end(signal.SIGKILL), -9)
 
 
+@test("D17: reports that come until the end of stop-timeout do no harm")
+def last_reports():
+    own = Redis()
+    d = Daemon(own, "--stop-timeout=100ms")
+    d.client().call("PUT", "/v1/queues/s", {"mode": "pull"})
+    body = b'{"tasks":[{"id":"x","token":"%016x-1"}]}' % 5
+    ack = (b"POST /v1/queues/s/ack HTTP/1.1\r\nHost: localhost\r\n"
+           b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    workers = []
+    for _ in range(200):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(d.path)
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        s.recv(4096)
+        workers.append(s)
+    own.stop()
+    workers.pop().sendall(ack)
+    time.sleep(0.05)
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    try:
+        for s in workers:
+            s.sendall(ack)
+            time.sleep(0.002)
+    except OSError:
+        pass
+    equal(d.process.wait(timeout=10), 0, d.text())
+
+
 @test("D6: with wait-replicas a put is accepted only when a replica has it")
 def wait_replicas():
     own = Redis("--repl-diskless-sync-delay", "0")
