@@ -7,6 +7,7 @@
 #include "api.h"
 #include "daemon.h"
 #include "script.h"
+#include "units.h"
 
 /* ---- A queue, before anything else ---- */
 
@@ -359,11 +360,27 @@ static bool read_query(void *arg, const char *name, const char *value)
 	return !list_query_set(read->query, name, value, &read->err);
 }
 
+/* "LANE.FROM". A rank beyond what Redis reads is none. */
+static bool read_cursor(const char *cursor, struct listing *l)
+{
+	const char *dot = strchr(cursor, '.');
+	char number[8];
+	uint64_t lane;
+
+	if (!dot || (size_t)(dot - cursor) >= sizeof(number))
+		return false;
+	snprintf(number, sizeof(number), "%.*s", (int)(dot - cursor), cursor);
+	if (parse_number(number, &lane) || lane >= l->queue->settings.lanes ||
+	    parse_number(dot + 1, &l->from) || l->from > UINT32_MAX)
+		return false;
+	l->lane = lane;
+	return true;
+}
+
 void route_task_list(struct request *r, struct queue *q)
 {
 	struct listing *l = calloc(1, sizeof(*l));
 	struct list_read read = { 0 };
-	unsigned long long from = 0;
 
 	if (!l)
 		abort();
@@ -372,16 +389,13 @@ void route_task_list(struct request *r, struct queue *q)
 	list_query_default(&l->query);
 	read.query = &l->query;
 	request_each_query(r, read_query, &read);
-	if (!read.err.status && l->query.cursor[0] &&
-	    (sscanf(l->query.cursor, "%u.%llu", &l->lane, &from) != 2 ||
-	     l->lane >= q->settings.lanes))
+	if (!read.err.status && l->query.cursor[0] && !read_cursor(l->query.cursor, l))
 		api_error_set(&read.err, 400, "invalid", "cursor", "this is no cursor of a list");
 	if (read.err.status) {
 		request_fail(r, &read.err);
 		free(l);
 		return;
 	}
-	l->from = from;
 	l->tasks = json_array();
 	list_lane(l);
 }
