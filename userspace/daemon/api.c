@@ -383,11 +383,6 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 	free(r);
 }
 
-const char *request_query(struct request *r, const char *name)
-{
-	return MHD_lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
-}
-
 struct each_query {
 	bool (*fn)(void *arg, const char *name, const char *value);
 	void *arg;

@@ -140,13 +140,6 @@ void request_error(struct request *r, int status, const char *code, const char *
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /**
- * request_query() - a parameter of the query
- *
- * Return: its value, decoded; NULL if it is absent.
- */
-const char *request_query(struct request *r, const char *name);
-
-/**
  * request_each_query() - all parameters of the query
  * @fn: returns false to end
  */

@@ -12,6 +12,8 @@
 
 #define REPLAY_MAX	10000
 #define REPLAY_DEFAULT	1000
+/* look lists no more at once. */
+#define LOOK_MAX	1000
 
 /* ---- Show ---- */
 
@@ -374,7 +376,8 @@ static void replayed_one(void *arg, enum store_result result, const redisReply *
 static void replay_listed(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct replaying *p = arg;
-	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0, lane = p->lane++;
+	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0;
+	unsigned int lane = p->lane, before = p->asked;
 
 	if (result != STORE_OK)
 		p->result = result;
@@ -392,6 +395,9 @@ static void replay_listed(void *arg, enum store_result result, const redisReply 
 		store_script(p->request->daemon->store, SCRIPT_CHANGE, p->queue->name, lane, &a,
 			     replayed_one, p);
 	}
+	/* A lane that has more is asked again, when these are not dead any more. */
+	if (n < LOOK_MAX || p->asked == before)
+		p->lane++;
 	if (!--p->left)
 		replay_done(p);
 }
@@ -405,21 +411,35 @@ static void replay_lane(struct replaying *p)
 		     replay_listed, p);
 }
 
+struct replay_read {
+	unsigned int limit;
+	struct api_error err;
+};
+
+static bool read_limit(void *arg, const char *name, const char *value)
+{
+	struct replay_read *read = arg;
+
+	if (strcmp(name, "limit"))
+		return !api_error_set(&read->err, 400, "invalid", name, "unknown parameter");
+	return !limit_parse(value, REPLAY_MAX, &read->limit, &read->err);
+}
+
 void route_queue_replay(struct request *r, struct queue *q)
 {
-	const char *limit = request_query(r, "limit");
-	struct replaying *p = calloc(1, sizeof(*p));
-	struct api_error err;
+	struct replay_read read = { .limit = REPLAY_DEFAULT };
+	struct replaying *p;
 
+	request_each_query(r, read_limit, &read);
+	if (read.err.status) {
+		request_fail(r, &read.err);
+		return;
+	}
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		abort();
 	p->request = r;
 	p->queue = q;
-	p->limit = REPLAY_DEFAULT;
-	if (limit && limit_parse(limit, REPLAY_MAX, &p->limit, &err)) {
-		request_fail(r, &err);
-		free(p);
-		return;
-	}
+	p->limit = read.limit;
 	replay_lane(p);
 }

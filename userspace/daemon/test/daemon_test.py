@@ -107,6 +107,8 @@ def errors():
         ("DELETE", f"{p}/tasks/none", None, 404, "not_found", "id"),
         ("POST", f"{p}/tasks/none/run", None, 404, "not_found", "id"),
         ("POST", f"{p}/tasks/none/replay", None, 404, "not_found", "id"),
+        ("POST", f"{p}/replay?limit=0", {}, 400, "invalid", "limit"),
+        ("POST", f"{p}/replay?most=1", {}, 400, "invalid", "most"),
         ("POST", f"{p}/reserve", {}, 400, "invalid", "queue"),
         ("POST", f"{q}/reserve", {"limit": 101}, 400, "invalid", "limit"),
         ("POST", f"{q}/ack", {"tasks": []}, 400, "invalid", "tasks"),
@@ -843,6 +845,21 @@ def full():
         {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
     wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
     equal(d.end(), 0)
+
+
+@test("D10: a replay of a queue finds all dead tasks of a lane, however many")
+def replay_many():
+    q = pull(lanes=1)
+    for n in (1000, 100):
+        equal(a.call("POST", f"{q}/tasks", {"tasks": [{} for _ in range(n)]})[0], 200)
+    for _ in range(30):
+        tasks = [{"id": t["id"], "token": t["token"]} for t in reserve(q, limit=100, wait=0)]
+        if not tasks:
+            break
+        equal(a.call("POST", f"{q}/nack", {"tasks": tasks, "dead": True})[0], 200)
+    equal(a.call("GET", q)[1]["dead"], 1100)
+    equal(a.call("POST", f"{q}/replay?limit=1050"), (200, {"replayed": 1050}))
+    equal(a.call("POST", f"{q}/replay"), (200, {"replayed": 50}))
 
 
 @test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")
