@@ -8,14 +8,15 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
 import threading
 import time
 
-from rig import (PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock, test,
-                 wait_until)
+from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock,
+                 test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -125,6 +126,43 @@ def errors():
         assert answer["error"]["message"], row
         if field is not None:
             equal(answer["error"].get("field", ""), field, row)
+
+
+def described():
+    """The methods of each path in openapi.yaml."""
+    paths, path = {}, None
+    with open(os.path.join(HERE, "..", "openapi.yaml")) as f:
+        for line in f.read().split("\npaths:\n")[1].split("\ncomponents:\n")[0].split("\n"):
+            if re.match(r"  /.*:$", line):
+                path = line.strip()[:-1]
+                paths[path] = set()
+            elif re.match(r"    (get|put|post|patch|delete):$", line):
+                paths[path].add(line.strip()[:-1].upper())
+    return paths
+
+
+def written():
+    """The same of api_route.c, without the paths outside of /v1."""
+    paths = {}
+    with open(os.path.join(HERE, "..", "api_route.c")) as f:
+        rows = re.findall(r"\{ (\d), METHOD_(\w+), (\S+), (\S+),", f.read())
+    for words, method, second, fourth in rows:
+        all_ = ["", "{queue}", second.strip('"'), "{id}", fourth.strip('"')][:int(words) + 1]
+        paths.setdefault("/v1/queues" + "/".join(all_), set()).add(method)
+    return paths
+
+
+@test("openapi.yaml has the paths and methods that there are, and no others")
+def openapi():
+    there = described()
+    equal({p: m for p, m in there.items() if p.startswith("/v1/")}, written())
+    for path, methods in there.items():
+        url = path.replace("{queue}", "none").replace("{id}", "none")
+        for method in ("GET", "PUT", "POST", "PATCH", "DELETE"):
+            # Nothing is done: the body is no JSON.
+            status, _, text = a.raw(method, url, None if method == "GET" else "{")
+            known = status != 405 and "no such path" not in text
+            equal(known, method in methods, f"{method} {path}: {status}")
 
 
 @test("a request above 4 MiB is refused: 413")
