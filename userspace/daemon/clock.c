@@ -5,6 +5,8 @@
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_USEC	1000ULL
 
+#define MS_MAX		(INT64_MAX / NSEC_PER_MSEC)
+
 /* Redis cuts its time to microseconds. */
 #define RESOLUTION	NSEC_PER_USEC
 
@@ -56,9 +58,13 @@ uint64_t clock_redis_ms(const struct clock *c, uint64_t now)
 
 uint64_t clock_near(const struct clock *c, uint64_t ms)
 {
-	int64_t at = (int64_t)(ms * NSEC_PER_MSEC) - c->offset;
+	/* Nanoseconds end in 2262. A later time is as far away as they reach. */
+	uint64_t ns = ms < MS_MAX ? ms * NSEC_PER_MSEC : MS_MAX * NSEC_PER_MSEC;
+	uint64_t offset = c->offset;
 
-	return at > 0 ? (uint64_t)at : 0;
+	if (c->offset < 0)
+		return ns - offset;
+	return ns > offset ? ns - offset : 0;
 }
 
 uint64_t clock_sure(const struct clock *c, uint64_t ms)

@@ -32,6 +32,9 @@ static void one_sample(void)
 	   "at the sure time it is reached");
 	ok(!clock_reached(&c, ZERO_MS + 20, 20 * MS), "at the time itself it is not sure");
 	is_number(clock_near(&c, ZERO_MS - 5000), 0, "a time before the wheel's is 0");
+	for (uint64_t ms = 4 * ZERO_MS; ms < 160 * ZERO_MS; ms *= 2)
+		ok(!clock_reached(&c, ms, 20 * MS) && clock_soon(&c, ms, 20 * MS) > 1000 * SEC,
+		   "a time of a later century is not reached");
 }
 
 static void better_samples(void)
