@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "json_field.h"
 #include "units.h"
@@ -14,9 +15,6 @@
 #define RETRY_LIMIT_MAX		1000
 #define RETRY_DELAY_MAX		(30 * MS_PER_DAY)
 #define JITTER_UNIT		1000
-
-/* Latest Unix time that has four digits for its year, in ms. */
-#define TIME_MAX		253402300799999ULL
 
 /* A message may quote what a client sent: keep it ASCII and on one line. */
 static void make_printable(char *text)
@@ -233,13 +231,15 @@ int field_duration(const struct fields *f, const char *name, uint64_t min, uint6
 
 int field_time(const struct fields *f, const char *name, uint64_t *ms)
 {
+	struct timespec now;
 	uint64_t value = 0;
 	int ret = read_ms(f, name, parse_time,
 			  "must be a time: RFC 3339, or Unix milliseconds", &value);
 
 	if (ret <= 0)
 		return ret;
-	if (value > TIME_MAX)
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (value > now.tv_sec * MS_PER_SEC + TASK_AHEAD_MAX_MS)
 		return field_error(f, INVALID, name, "too far in the future");
 	*ms = value;
 	return 0;

@@ -89,6 +89,8 @@ def errors():
         ("POST", f"{p}/tasks", {"callback": {"url": "ftp://x/"}}, 400, "invalid", "callback.url"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "color": 1}, 400, "invalid", "color"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "in": "soon"}, 400, "invalid", "in"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "at": "2400-01-01T00:00:00Z"}, 400,
+         "invalid", "at"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "every": 50}, 400, "invalid", "every"),
         ("POST", f"{p}/tasks", {"callback": {"url": url, "headers": {"Host": "x"}}}, 400,
          "invalid", "callback.headers.Host"),

@@ -38,6 +38,7 @@ static const struct {
 	{ "{" CB ",'at':-1}", "at", NULL },
 	{ "{" CB ",'at':1.5}", "at", NULL },
 	{ "{" CB ",'at':9999999999999999}", "at", "too far in the future" },
+	{ "{" CB ",'at':'2400-01-01T00:00:00Z'}", "at", "too far in the future" },
 	{ "{" CB ",'at':99999999999999999999}", "", NULL },
 	{ "{" CB ",'in':'30s'}", NULL, NULL },
 	{ "{" CB ",'in':0}", NULL, NULL },
