@@ -229,6 +229,10 @@ static struct callback *new_callback(struct callbacks *c)
 	curl_easy_setopt(e, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
 	curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);
 	curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* A request that ends does not wait for the thread that resolves its name. */
+	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	/* One request on a connection: a slow one must not hold up another. */
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(e, CURLOPT_MAXLIFETIME_CONN, (long)CONNECTION_LIFE_S);

@@ -16,7 +16,7 @@ import threading
 import time
 
 from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock,
-                 test, wait_until)
+                 slow_dns, test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -900,6 +900,29 @@ def replay_many():
     equal(a.call("GET", q)[1]["dead"], 1100)
     equal(a.call("POST", f"{q}/replay?limit=1050"), (200, {"replayed": 1050}))
     equal(a.call("POST", f"{q}/replay"), (200, {"replayed": 50}))
+
+
+@test("D14: a name server that does not answer delays no other endpoint")
+def silent_dns():
+    env = slow_dns(5)
+    if not env:
+        return "SKIP no compiler"
+    own = Redis()
+    d = Daemon(own, env=env)
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    begin = int(now_ms()) + 200
+    c.call("PUT", "/v1/queues/s/tasks/slow", {
+        "timeout": "500ms", "callback": {"url": "http://a.slow/"}, "retry": {"limit": 1}})
+    due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"sd-{n}", "at": begin + 20 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})[1]["tasks"]}
+    wait_until(lambda: len(other.received()) == 100)
+    late = max(r["at"] - due[r["id"]] for r in other.received())
+    assert late < 1000, f"{late} ms"
+    answer = c.call("GET", "/v1/queues/s/tasks/slow")[1]
+    equal(answer["state"], "dead")
+    equal(d.end(), 0)
 
 
 @test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")

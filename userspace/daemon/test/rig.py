@@ -64,14 +64,23 @@ def free_ports(count=1):
     return ports
 
 
-def shifted_clock(seconds):
-    """The environment of a program whose wall clock is wrong; None without a compiler."""
-    shim = os.path.join(dir_, "shift_clock.so")
+def preloaded(name, variable, value):
+    """The environment of a program with a library of ours; None without a compiler."""
+    shim = os.path.join(dir_, name + ".so")
     if not os.path.exists(shim) and subprocess.run(
-            ["cc", "-shared", "-fPIC", "-o", shim, os.path.join(HERE, "shift_clock.c")]).returncode:
+            ["cc", "-shared", "-fPIC", "-o", shim, os.path.join(HERE, name + ".c")]).returncode:
         return None
-    return {"LD_PRELOAD": shim, "SHIFT_CLOCK": str(seconds),
-            "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    return {"LD_PRELOAD": shim, variable: str(value), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
+def shifted_clock(seconds):
+    """A wall clock that is wrong."""
+    return preloaded("shift_clock", "SHIFT_CLOCK", seconds)
+
+
+def slow_dns(seconds):
+    """A name server that does not answer."""
+    return preloaded("slow_dns", "SLOW_DNS", seconds)
 
 
 class Redis:
