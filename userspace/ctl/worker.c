@@ -90,6 +90,9 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	snprintf(path, sizeof(path), "/v1/queues/%s/%s", w->queue, verb);
 	err = http_try(&w->conf, "POST", path, body, &status, answer,
 		       strcmp(verb, "reserve") ? NULL : &w->waiting);
+	/* The lease is over: the task is another's, and there are more. */
+	if (!err && status == 410)
+		err = -ESTALE;
 	/* A wrong request stays wrong; anything else may pass. */
 	if (!err && status >= 400 && status < 500 && status != 429)
 		http_die(status, *answer);

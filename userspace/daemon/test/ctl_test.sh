@@ -128,6 +128,14 @@ run task cancel work w3
 run task add work --id=w4
 run worker -n 1 --wait=10s --lease=1s --json work -- sleep 3
 output_has '"report":"ack".*"taken":true' "worker renews the lease of a long task"
+run task add work --id=w5
+# The task is made anew while it runs, so the first report is stale.
+run worker -n 2 --wait=10s --json work -- sh -c \
+	'[ "$TWHEEL_TASK" = w6 ] || { "$0" task add work --id=w5 --in=1h; "$0" task add work --id=w6; }' \
+	"$ctl"
+status_is 0 "worker goes on after a stale report"
+output_has '"id":"w5","report":"ack",.*"taken":false' "it says that the report was not taken"
+output_has '"id":"w6","report":"ack",.*"taken":true' "and does the next task"
 "$ctl" worker --wait=30s work -- true >"$dir/out" 2>"$dir/err" &
 worker=$!
 sleep 1
