@@ -13,8 +13,7 @@
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 		struct addrinfo **res)
 {
-	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
-		dlsym(RTLD_NEXT, "getaddrinfo");
+	typeof(getaddrinfo) *real = dlsym(RTLD_NEXT, "getaddrinfo");
 	size_t len = node ? strlen(node) : 0;
 
 	if (len < 5 || strcmp(node + len - 5, ".slow"))
