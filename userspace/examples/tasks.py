@@ -34,19 +34,28 @@ def add(queue, delay, payload):
     return call("POST", "/%s/tasks" % queue, {"in": delay, "payload": json.loads(payload)})
 
 
+def report(queue, verb, task, **more):
+    """Reports a task. One that is stale is another worker's by now."""
+    item = dict(more, id=task["id"], token=task["token"])
+    try:
+        call("POST", "/%s/%s" % (queue, verb), {"tasks": [item]})
+    except urllib.error.HTTPError as error:
+        if error.code != 410:
+            raise
+
+
 def work(queue, handle):
     """Hands each task to handle(). A task whose handler raises is repeated."""
     while True:
         reserved = call("POST", "/%s/reserve" % queue,
                         {"limit": 10, "lease": "30s", "wait": "20s"})
         for task in reserved["tasks"]:
-            report = {"id": task["id"], "token": task["token"]}
             try:
                 handle(task)
             except Exception as error:  # pylint: disable=broad-except
-                call("POST", "/%s/nack" % queue, {"tasks": [dict(report, error=str(error))]})
+                report(queue, "nack", task, error=str(error))
             else:
-                call("POST", "/%s/ack" % queue, {"tasks": [report]})
+                report(queue, "ack", task)
 
 
 def main():

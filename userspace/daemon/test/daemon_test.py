@@ -12,11 +12,12 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
-from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, now_ms, run_all, shifted_clock,
-                 slow_dns, test, wait_until)
+from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all,
+                 shifted_clock, slow_dns, test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -900,6 +901,32 @@ def replay_many():
     equal(a.call("GET", q)[1]["dead"], 1100)
     equal(a.call("POST", f"{q}/replay?limit=1050"), (200, {"replayed": 1050}))
     equal(a.call("POST", f"{q}/replay"), (200, {"replayed": 50}))
+
+
+@test("the example in Python goes on after a stale report, and repeats what failed")
+def example():
+    port, = free_ports()
+    own = Redis()
+    d = Daemon(own, listen=f"127.0.0.1:{port}")
+    program = os.path.join(HERE, "..", "..", "examples", "tasks.py")
+    work = ("import tasks\n"
+            "def handle(task):\n"
+            "    print(task['payload'], task['attempt'], flush=True)\n"
+            "    if task['payload'] == 1:\n"
+            "        tasks.call('PUT', '/ex/tasks/' + task['id'], {'payload': 2})\n"
+            "    elif task['attempt'] == 1:\n"
+            "        raise ValueError('again')\n"
+            "tasks.work('ex', handle)\n")
+    env = {**os.environ, "TWHEELD": f"http://127.0.0.1:{port}",
+           "PYTHONPATH": os.path.dirname(program), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, program, "add", "ex", "0s", "1"], env=env, check=True,
+                   stdout=subprocess.DEVNULL)
+    with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
+                          stdout=subprocess.PIPE) as worker:
+        equal([worker.stdout.readline().strip() for _ in range(3)], ["1 1", "2 1", "2 2"])
+        wait_until(lambda: d.client().call("GET", "/v1/queues/ex")[1]["leased"] == 0)
+        worker.kill()
+    equal(d.end(), 0)
 
 
 @test("D14: a name server that does not answer delays no other endpoint")
