@@ -337,10 +337,12 @@ struct taken {
  * held_add() - hold a task that was taken
  * @l: its lane
  * @t: the task; copied
+ * @holder: holder number that the take was sent with
  * @lease_ms: length of the lease that the take asked for
  * @now_ms: time of the take, on Redis's clock. The answer may be read much later
  */
-void held_add(struct lane *l, const struct taken *t, uint64_t lease_ms, uint64_t now_ms);
+void held_add(struct lane *l, const struct taken *t, uint64_t holder, uint64_t lease_ms,
+	      uint64_t now_ms);
 
 /**
  * held_find() - the task of a take

@@ -437,8 +437,8 @@ void held_offer_idle(struct queue *q)
 	}
 }
 
-static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_ms,
-			 uint64_t now_ms)
+static struct held *make(struct lane *l, const struct taken *t, uint64_t holder,
+			 uint64_t lease_ms, uint64_t now_ms)
 {
 	struct held *h = calloc(1, sizeof(*h) + t->id_len + 1);
 	struct daemon *d = l->queue->daemon;
@@ -457,7 +457,7 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t lease_m
 	h->first_due_ms = t->first_due_ms;
 	h->lease_ms = lease_ms;
 	h->lease_end_ms = (t->due_ms > now_ms ? t->due_ms : now_ms) + lease_ms;
-	h->key.holder = l->take_holder;
+	h->key.holder = holder;
 	h->key.token = t->token;
 	h->version = t->version;
 	h->attempt = t->attempt;
@@ -490,9 +490,10 @@ static void hold(struct held *h, uint64_t now)
 		wait_until_due(h, now);
 }
 
-void held_add(struct lane *l, const struct taken *t, uint64_t lease_ms, uint64_t now_ms)
+void held_add(struct lane *l, const struct taken *t, uint64_t holder, uint64_t lease_ms,
+	      uint64_t now_ms)
 {
-	struct held *h = make(l, t, lease_ms, now_ms);
+	struct held *h = make(l, t, holder, lease_ms, now_ms);
 	uint64_t now = wheel_now(l->queue->daemon->wheel);
 
 	if (!body_decode(h->data, h->data_len, &h->body))

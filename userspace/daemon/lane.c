@@ -157,13 +157,14 @@ static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_m
 	return space < workers ? space : workers;
 }
 
-static void hold_all(struct lane *l, const redisReply *reply, const struct take_answer *a)
+static void hold_all(struct lane *l, const redisReply *reply, const struct take_answer *a,
+		     uint64_t holder, uint64_t lease_ms)
 {
 	struct taken t;
 
 	for (unsigned int i = 0; i < a->count; i++) {
 		if (take_answer_task(reply, i, &t))
-			held_add(l, &t, l->take_lease, a->now_ms);
+			held_add(l, &t, holder, lease_ms, a->now_ms);
 		else
 			log_often(LOG_ERR, "take: a task has no valid form");
 	}
@@ -193,6 +194,8 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 	struct daemon *d = q->daemon;
 	struct take_answer a;
 	unsigned int asked = l->limit;
+	/* The next take has its own. */
+	uint64_t holder = l->take_holder, lease_ms = l->take_lease;
 
 	l->taking = false;
 	if (pulls(l))
@@ -221,7 +224,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		take(l);
 	}
 	d->asked -= a.count;
-	hold_all(l, reply, &a);
+	hold_all(l, reply, &a, holder, lease_ms);
 	if (pulls(l)) {
 		bool more = l->again && waiter_hurries(q);
 
