@@ -50,16 +50,13 @@ class SentinelCase:
 
     def strike(self, siege):
         self.kills += 1
-        siege.wound()
         victim = self.pair.master()
-        if self.kills % 2 == 0:
-            cut_off(victim, self.pair.replica())
-            siege.wound()
-        self.pair.kill(victim)
-        siege.wound()
+        with siege.wound(loses=range(LANES)):
+            if self.kills % 2 == 0:
+                cut_off(victim, self.pair.replica())
+            self.pair.kill(victim)
         siege.stop.wait(CALM)
         self.pair.mend(victim)
-        siege.wound()
         siege.stop.wait(CALM)
 
     def report(self):
@@ -72,24 +69,24 @@ class ClusterCase:
         self.url = self.cluster.url()
         self.kills = self.moves = 0
 
+    def slot(self, lane):
+        return self.cluster.masters()[0].run("CLUSTER", "KEYSLOT", f"tw:{{c/{lane}}}:due")
+
     def strike(self, siege):
         self.kills += 1
-        siege.wound()
         victim = siege.chance.choice(self.cluster.victims())
-        if self.kills % 2 == 0:
-            cut_off(victim, self.cluster.replica(victim))
-            siege.wound()
-        self.cluster.kill(victim)
-        siege.wound()
+        lanes = [n for n in range(LANES) if self.cluster.owner(self.slot(n)) is victim]
+        with siege.wound(loses=lanes):
+            if self.kills % 2 == 0:
+                cut_off(victim, self.cluster.replica(victim))
+            self.cluster.kill(victim)
         siege.stop.wait(CALM / 2)
         victim.start()
         self.cluster.wait()
-        siege.wound()
         for _ in range(2):
             if siege.stop.is_set():
                 break
-            slot = self.cluster.masters()[0].run(
-                "CLUSTER", "KEYSLOT", f"tw:{{c/{siege.chance.randrange(LANES)}}}:due")
+            slot = self.slot(siege.chance.randrange(LANES))
             source = self.cluster.owner(slot)
             others = [n for n in self.cluster.masters() if n is not source]
             self.cluster.migrate(slot, siege.chance.choice(others), 0.05, 0.005)
@@ -122,8 +119,8 @@ def main():
         sys.exit(__doc__)
     seconds, seed = arguments(20)
     case = SentinelCase() if CASE == "c3" else ClusterCase()
-    siege = Siege(seed, LEASE, lambda: Daemon(None, f"--redis={case.url}", *OPTIONS, wait=False),
-                  lanes=LANES)
+    siege = Siege(seed, LEASE, lambda *more: Daemon(None, f"--redis={case.url}", *OPTIONS, *more,
+                                                    wait=False), lanes=LANES)
     good = siege.run(seconds, attack(case))
     print(f"{CASE}: {case.report()}", flush=True)
     sys.exit(0 if good else 1)

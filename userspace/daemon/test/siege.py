@@ -8,208 +8,434 @@ Redis meanwhile. Afterwards all tasks must end. The judge knows only what the cl
   early          it ran before its due time
   wrong body     it ran with a body that had been replaced before it began
   canceled       it ran after "canceled", that is 200
-  unexplained    it ran twice, and nobody was killed or stopped around the first run
+  unexplained    it ran twice, and nothing happened to the daemon or the report of the first run
 
-A put that has no answer, or a 503, is repeated. Any other operation without an answer is
-unknown, and its task is judged for "early" only. If more than UNKNOWN_MOST of the operations
-are unknown, too little was judged.
+A client whose connection breaks does not know what became of its request. So it asks another
+daemon for the same, until it is told: a put with the same id and body, a cancel, a move. A
+client of a stopped daemon waits for it, and its task with it, while others go on. An operation
+that is still without an answer is unknown, and its task is judged for "early" and
+"unexplained" only. If more than UNKNOWN_MOST of the operations are unknown, too little was
+judged.
+
+Each daemon signs with a secret of its own, so the signature of a run names its daemon.
+Siege.cause() has the causes of a duplicate.
 """
+import base64
+import hashlib
+import hmac
+import http.client
 import json
+import os
 import random
+import signal
 import sys
 import threading
 import time
 
-from rig import Sink, now_ms, wait_until
+from rig import Sink, dir_, now_ms, wait_until
 
 CLIENTS = 10
-TRIES = 40
-UNKNOWN_MOST = 0.05
+UNKNOWN_MOST = 0.02
+# How long a client asks, and waits for one answer. Both outlive a stopped daemon.
+PATIENCE = 30
+# A client that waits so long for a stopped daemon begins another task meanwhile.
+STALL = 0.5
+# Some attempts take so long, in ms. A wound meets these more often.
+SLOW = 300
+# The default of "ahead", in ms.
+AHEAD = 500
+# So much later, in ms, the sink notes a run or a daemon reports it, on a busy machine.
+SLACK = 300
+# So much later, in ms, than its wound begins a daemon stops.
+STOP = 20
+# So long after its return, in ms, Redis has the reports that waited for it.
+RETURN = 2000
+LAWS = ("lost", "early", "wrong body", "canceled", "unexplained")
+INFINITE = float("inf")
+
+
+class Silence(Exception):
+    """The request was sent, and its answer is lost."""
+
+
+class Wound:
+    """A time in which a daemon, or a server of Redis if daemon is None, does not work.
+
+    loses: the lanes whose last writes may be undone by it.
+    """
+
+    def __init__(self, daemon=None, loses=()):
+        self.daemon, self.loses = daemon, loses
+        self.begin, self.end = now_ms(), INFINITE
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end = now_ms()
+
+    def meets(self, begin, end):
+        return self.begin <= end and self.end >= begin
+
+
+class Operation:
+    """A request that is repeated until its fate is known, or PATIENCE ends.
+
+    repeated is true if it may have been done more than once. answer is None if its fate is
+    unknown, or else status and JSON.
+    """
+
+    def __init__(self, siege, method, path, body=None, again=None):
+        self.begun, self.repeated, self.answer = now_ms(), False, None
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                status, text = siege.ask(method, path, body)
+                if status != 503:
+                    self.answer, self.end = (status, text), now_ms()
+                    return
+                lost = text["error"]["code"] == "fate_unknown"
+            except Silence:
+                lost = True
+            if lost:
+                siege.silences.append(method)
+                self.repeated = True
+                body = again or body
+            time.sleep(0.05)
+
+
+class Task:
+    """What a client knows of its task. Only its own thread writes to it."""
+
+    def __init__(self, siege, name):
+        self.siege, self.name, self.path = siege, name, f"/v1/queues/c/tasks/{name}"
+        self.operations, self.unknown = 0, 0
+        # Of each body that was accepted: since when, until when, it may have been due when.
+        self.due = {}
+        # Of one that was replaced before it began: when the client was told so.
+        self.replaced = {}
+        self.last = self.canceled = None
+        # It need not run: a cancel may have been done, or let only a running attempt go on.
+        self.excused = False
+        siege.tasks[name] = self
+
+    def __str__(self):
+        return f"{self.name} {self.due}, canceled {self.canceled}"
+
+    def operate(self, *words):
+        op = Operation(self.siege, *words)
+        self.operations += 1
+        self.unknown += op.answer is None
+        return op
+
+    def put(self, body, delay):
+        first = not self.due
+        path = f"/slow/{SLOW}" if body % 3 == 0 else "/"
+        spec = {"in": delay, "payload": body, "callback": {"url": self.siege.sink.url + path},
+                "retry": {"limit": 1000, "base": "100ms", "cap": "1s"}}
+        op = self.operate("PUT", self.path, spec, {**spec, "if_exists": "keep"} if first else None)
+        if op.answer is None:
+            return
+        status, answer = op.answer
+        assert status in (200, 201), op.answer
+        if not op.repeated and answer["result"] == "replaced" and "was" not in answer:
+            self.replaced[self.last] = op.end
+        # If an earlier try was done as well, it was due earlier.
+        due = min(answer["due"], op.begun + delay) if op.repeated else answer["due"]
+        self.due[body] = [[op.begun, INFINITE, due]]
+        self.last = body
+
+    def cancel(self):
+        op = self.operate("DELETE", self.path)
+        if op.answer is None:
+            return
+        status, _ = op.answer
+        assert status in (200, 202, 404), op.answer
+        if status == 200:
+            self.canceled = op.end
+        # 404 after an answer that was lost: it had been canceled by then, or had run.
+        self.excused |= status == 202 or op.repeated
+
+    def move(self, delay):
+        op = self.operate("PATCH", self.path, {"in": delay})
+        if op.answer is None:
+            return
+        status, answer = op.answer
+        assert status in (200, 202, 404, 409), op.answer
+        dues = self.due[self.last]
+        if status == 200 and not op.repeated:
+            dues[0][1] = op.end
+            dues.append([op.begun, INFINITE, answer["due"]])
+        elif status == 202 or op.repeated:
+            # It was moved, or it was not.
+            dues.append([op.begun, INFINITE, op.begun + delay])
+
+    def live(self, rnd):
+        self.put(rnd.randrange(1 << 30), rnd.choice((0, 100, 400, 1000, 3000)))
+        if self.unknown:
+            return
+        what = rnd.random()
+        if what < 0.15:
+            time.sleep(rnd.random() * 0.4)
+            self.cancel()
+        elif what < 0.25:
+            time.sleep(rnd.random() * 0.3)
+            self.put(rnd.randrange(1 << 30), rnd.choice((100, 600, 1500)))
+        elif what < 0.35:
+            time.sleep(rnd.random() * 0.3)
+            self.move(700)
+
+    # ---- The judge ----
+
+    def is_early(self, run):
+        """Whether it is of a body that was not due, whatever the client was not told."""
+        if run["at"] < int(run["head"]["twheel-scheduled-at"]):
+            return True
+        dues = [due for since, until, due in self.due.get(int(run["body"]), [])
+                if since <= run["at"] <= until]
+        return not self.unknown and dues and run["at"] < min(dues)
+
+    def broken_laws(self, runs):
+        if any(self.is_early(r) for r in runs):
+            yield "early"
+        if self.unknown:
+            return
+        if self.canceled and any(r["at"] > self.canceled for r in runs):
+            yield "canceled"
+        if any(int(r["body"]) not in self.due or
+               r["at"] > self.replaced.get(int(r["body"]), INFINITE) for r in runs):
+            yield "wrong body"
+        if self.canceled is None and not self.excused:
+            if not runs:
+                yield "lost"
+            elif not any(int(r["body"]) == self.last for r in runs):
+                yield "wrong body"
+
+
+def fnv32(text):
+    """As in task.c: it chooses the lane of a task."""
+    value = 2166136261
+    for c in text.encode():
+        value = (value ^ c) * 16777619 & 0xffffffff
+    return value
+
+
+def took(run):
+    return SLOW if run["path"] != "/" else 0
+
+
+def duplicates(runs):
+    """Pairs of runs. A move or a put after a run makes another one, with another key."""
+    same = {}
+    for r in runs:
+        same.setdefault((r["head"]["idempotency-key"], r["body"]), []).append(r)
+    for group in same.values():
+        yield from zip(group, group[1:])
 
 
 class Siege:
-    """start: makes a daemon. lease: of a task, seconds."""
+    """start: makes a daemon with options. lease: of a task, seconds."""
 
     def __init__(self, seed, lease, start, daemons=4, lanes=None):
         self.seed, self.lease, self.start = seed, lease, start
         self.chance = random.Random(seed)
         self.lanes = lanes
         self.sink = Sink()
-        self.daemons = [start() for _ in range(daemons)]
-        self.tasks, self.wounds = {}, []
-        self.operations = 0
+        # (daemon, its secret), also of the dead.
+        self.secrets = []
+        self.daemons = [self.new_daemon() for _ in range(daemons)]
+        self.tasks, self.wounds, self.silences = {}, [], []
         self.stop = threading.Event()
         self.broken = None
 
-    def wound(self):
-        self.wounds.append(now_ms())
+    # ---- What an attack does ----
+
+    def new_daemon(self):
+        path = os.path.join(dir_, f"secret{len(self.secrets)}")
+        secret = os.urandom(32)
+        with open(path, "w") as f:
+            f.write(f"whsec_{base64.b64encode(secret).decode()}\n")
+        d = self.start(f"--secret-file={path}")
+        self.secrets.append((d, secret))
+        return d
+
+    def wound(self, daemon=None, loses=()):
+        w = Wound(daemon, loses)
+        self.wounds.append(w)
+        return w
 
     def kill_daemon(self, n):
-        self.wound()
-        self.daemons[n].process.kill()
-        self.daemons[n].process.wait()
-        self.daemons[n] = self.start()
+        with self.wound(self.daemons[n]):
+            self.daemons[n].process.kill()
+            self.daemons[n].process.wait()
+        self.daemons[n] = self.new_daemon()
+
+    def stop_daemon(self, n):
+        """Return: what go_on() wants."""
+        w = self.wound(self.daemons[n])
+        w.daemon.process.send_signal(signal.SIGSTOP)
+        return w
+
+    def go_on(self, wound):
+        with wound:
+            wound.daemon.process.send_signal(signal.SIGCONT)
 
     # ---- Clients ----
 
     def ask(self, method, path, body=None):
-        """One request of any daemon. Return: status and answer, or None if it is unknown."""
-        d = self.chance.choice(self.daemons)
-        self.operations += 1
-        try:
-            client = d.client(timeout=8)
-            client.conn.request(method, path, None if body is None else json.dumps(body),
-                                {"Content-Type": "application/json"})
-            answer = client.conn.getresponse()
-            text = answer.read().decode()
-            client.close()
-            return answer.status, json.loads(text)
-        except Exception:
-            return None
-
-    def put(self, task, record, delay, body):
-        """Return: whether it was accepted."""
-        begun = now_ms()
-        for tries in range(TRIES):
-            got = self.ask("PUT", f"/v1/queues/c/tasks/{task}", {
-                "in": delay, "payload": body, "callback": {"url": self.sink.url + "/"},
-                "retry": {"limit": 1000, "base": "100ms", "cap": "1s"}})
-            if got and got[0] in (200, 201):
-                record["accepted"] = True
-                # Of several tries any may have been done.
-                record["bodies"].append((begun, now_ms(), body,
-                                         0 if tries else got[1]["due"]))
-                record["repeated"] |= tries > 0
-                return True
-            if self.stop.is_set() and tries > 3:
+        """One request of any daemon that listens. Return: status and answer."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            conn = random.choice(self.daemons).client(timeout=PATIENCE).conn
+            try:
+                conn.connect()
                 break
-            time.sleep(0.1)
-        record["unknown"] = True
-        return False
-
-    def change(self, task, record, rnd):
-        what = rnd.random()
-        if what < 0.15:
-            time.sleep(rnd.random() * 0.4)
-            got = self.ask("DELETE", f"/v1/queues/c/tasks/{task}")
-            if got is None or got[0] in (202, 503):
-                # 202: this attempt is the last; a daemon that dies meanwhile takes it along.
-                record["unknown"] = True
-            elif got[0] == 200:
-                record["canceled"] = now_ms()
-        elif what < 0.25:
-            time.sleep(rnd.random() * 0.3)
-            self.put(task, record, rnd.choice((100, 600, 1500)), rnd.randrange(1 << 30))
-        elif what < 0.35:
-            time.sleep(rnd.random() * 0.3)
-            got = self.ask("PATCH", f"/v1/queues/c/tasks/{task}", {"in": 700})
-            if got is None or got[0] in (202, 503):
-                record["unknown"] = True
-            elif got[0] == 200:
-                record["moved"] = True
+            except OSError:
+                # Nothing was sent.
+                if time.monotonic() > end:
+                    raise Silence from None
+                time.sleep(0.02)
+        try:
+            conn.request(method, path, None if body is None else json.dumps(body),
+                         {"Content-Type": "application/json"})
+            answer = conn.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError):
+            raise Silence from None
+        finally:
+            conn.close()
 
     def work(self, part):
         rnd = random.Random(self.seed * 100 + part)
-        n = 0
+        lives = []
         while not self.stop.is_set():
-            n += 1
-            task = f"t{part}-{n}"
-            record = {"bodies": [], "canceled": None, "unknown": False, "accepted": False,
-                      "repeated": False, "moved": False}
-            self.tasks[task] = record
-            if self.put(task, record, rnd.choice((0, 100, 400, 1000, 3000)),
-                        rnd.randrange(1 << 30)):
-                self.change(task, record, rnd)
+            task = Task(self, f"t{part}-{len(lives) + 1}")
+            lives.append(threading.Thread(target=self.guard,
+                                          args=(task.live, random.Random(rnd.random()))))
+            lives[-1].start()
+            lives[-1].join(STALL)
             time.sleep(0.01)
+        for t in lives:
+            t.join()
 
     # ---- The judge ----
 
-    def judge_task(self, task, t, got, count):
-        for r in got:
-            told = [due for _, _, b, due in t["bodies"] if b == int(r["body"])]
-            if r["at"] < int(r["head"]["twheel-scheduled-at"]) or \
-                    (told and not t["moved"] and not t["unknown"] and r["at"] < told[0]):
-                count["early"] += 1
-                print(f"# early: {task} {t} {r['at']}")
-        if t["unknown"] or not t["accepted"]:
-            return
-        if t["canceled"] is None and not got:
-            count["lost"] += 1
-            print(f"# lost: {task} {t}")
-        if t["canceled"] and any(r["at"] > t["canceled"] for r in got):
-            count["canceled"] += 1
-            print(f"# ran after canceled: {task} {t} {[r['at'] for r in got]}")
-        last = t["bodies"][-1][2]
-        if any(int(r["body"]) not in {b for _, _, b, _ in t["bodies"]} for r in got):
-            count["wrong body"] += 1
-            print(f"# unknown body: {task}")
-        if t["canceled"] is None and got and not any(int(r["body"]) == last for r in got):
-            count["wrong body"] += 1
-            print(f"# the new body never ran: {task} {t} {[(r['at'], r['body']) for r in got]}")
+    def runner(self, run):
+        """The daemon that signed it."""
+        head = run["head"]
+        text = f"{head['webhook-id']}.{head['webhook-timestamp']}.{run['body']}".encode()
+        signature = head["webhook-signature"].removeprefix("v1,")
+        return next(d for d, secret in self.secrets if signature == base64.b64encode(
+            hmac.digest(secret, text, hashlib.sha256)).decode())
 
-    def duplicates(self, t, got, count):
-        """Return: how often it ran again."""
-        twice = 0
-        if t["unknown"] or not t["accepted"]:
-            return 0
-        last = t["bodies"][-1][2]
-        same = [r for r in got if int(r["body"]) == last]
-        for first, second in zip(same, same[1:]):
-            # A move or a put after a run makes another one.
-            if first["head"]["idempotency-key"] != second["head"]["idempotency-key"]:
-                continue
-            twice += 1
-            if not any(first["at"] - 1000 * self.lease <= w <= second["at"]
-                       for w in self.wounds):
-                count["unexplained"] += 1
-                print(f"# unexplained: {first['id']} {[r['at'] for r in same]}")
-        return twice
+    def lane(self, run):
+        return fnv32(run["id"]) % (self.lanes or 1)
+
+    def report_time(self, run):
+        """Until when its report is with Redis, if nothing happens to its daemon."""
+        end = run["at"] + took(run) + SLACK
+        for w in self.wounds:
+            if not w.daemon and w.meets(run["at"], end):
+                end = max(end, w.end + RETURN)
+        return end
+
+    def cause(self, first, second):
+        """Why there is a second run of a task, or None."""
+        end = self.report_time(first)
+        lane = self.lane(first)
+        who, again = self.runner(first), self.runner(second)
+        due = int(second["head"]["twheel-scheduled-at"])
+        for w in self.wounds:
+            if w.daemon is who and w.meets(first["at"] - SLACK, end):
+                return "its daemon was killed or stopped"
+            # The lease or the report was undone.
+            if lane in w.loses and w.meets(first["at"] - AHEAD - SLACK, end):
+                return "its master was killed"
+            # It was stopped between its look at the lease and the request.
+            if w.daemon is again and due <= w.begin + STOP and \
+                    w.end - SLACK <= second["at"] <= w.end + SLACK and \
+                    w.end - w.begin > 1000 * self.lease:
+                return "the second one had begun before its daemon was stopped"
+        if end > first["at"] + 1000 * self.lease:
+            return "Redis was away until the lease had ended"
+        return None
+
+    def story(self, first, second):
+        """What happened around two runs. Times are ms after the first."""
+        text = (f"attempts {first['attempt']} and {second['attempt']}, "
+                f"{second['at'] - first['at']:.0f} ms apart, lane {self.lane(first)}, by "
+                f"{os.path.basename(self.runner(first).path)} and "
+                f"{os.path.basename(self.runner(second).path)}")
+        for w in self.wounds:
+            if w.meets(first["at"] - 1000 * self.lease, second["at"]):
+                who = (os.path.basename(w.daemon.path) if w.daemon else
+                       f"Redis with lanes {[*w.loses]}")
+                text += (f"; {w.begin - first['at']:.0f} to {w.end - first['at']:.0f} "
+                         f"{who}")
+        return text
 
     def judge(self):
         runs = {}
         received = self.sink.received()
         for r in received:
             runs.setdefault(r["id"], []).append(r)
-        count = dict.fromkeys(("lost", "early", "wrong body", "canceled", "unexplained"), 0)
-        twice = 0
-        for task, t in self.tasks.items():
-            self.judge_task(task, t, runs.get(task, []), count)
-            twice += self.duplicates(t, runs.get(task, []), count)
-        unknown = sum(t["unknown"] for t in self.tasks.values())
-        print(f"seed {self.seed}: {sum(t['accepted'] for t in self.tasks.values())} tasks "
-              f"accepted, {len(received)} runs, {len(self.wounds)} wounds, {unknown} unknown of "
-              f"{self.operations} operations, {twice} ran twice")
-        print(", ".join(f"{name} {n}" for name, n in count.items()), flush=True)
-        return not any(count.values()) and unknown <= UNKNOWN_MOST * self.operations
+        count, causes = dict.fromkeys(LAWS, 0), {}
+
+        def found(law, task, text):
+            count[law] += 1
+            print(f"# {law}: {task}, {text}")
+
+        for name, task in self.tasks.items():
+            got = runs.get(name, [])
+            for law in task.broken_laws(got):
+                found(law, task, f"runs {[(r['at'], r['body']) for r in got]}")
+            for first, second in duplicates(got):
+                cause = self.cause(first, second)
+                if cause:
+                    causes[cause] = causes.get(cause, 0) + 1
+                else:
+                    found("unexplained", task, self.story(first, second))
+        operations = sum(t.operations for t in self.tasks.values())
+        unknown = sum(t.unknown for t in self.tasks.values())
+        print(f"seed {self.seed}: {len(self.tasks)} tasks, {operations} operations, "
+              f"{len(self.silences)} answers lost, {unknown} unknown "
+              f"({unknown / operations:.1%}), {len(received)} runs, {len(self.wounds)} wounds")
+        for cause, n in causes.items():
+            print(f"{n} ran twice: {cause}")
+        print(", ".join(f"{law} {n}" for law, n in count.items()), flush=True)
+        return not any(count.values()) and unknown <= UNKNOWN_MOST * operations
 
     # ---- All of it ----
 
-    def guard(self, attack):
+    def guard(self, what, *words):
         try:
-            attack(self)
+            what(*words)
         except BaseException as e:
             self.broken = e
             self.stop.set()
             raise
 
+    def is_idle(self):
+        try:
+            status, got = self.ask("GET", "/v1/queues/c")
+        except Silence:
+            return False
+        return status == 200 and not got["scheduled"] + got["leased"]
+
     def run(self, seconds, attack):
         """attack: called with this, until stop is set. Return: whether all is well."""
         settings = {"mode": "push", **({"lanes": self.lanes} if self.lanes else {})}
-        wait_until(lambda: (self.ask("PUT", "/v1/queues/c", settings) or (0,))[0] in (200, 201))
+        wait_until(lambda: self.ask("PUT", "/v1/queues/c", settings)[0] in (200, 201))
         threads = [threading.Thread(target=self.work, args=(n,)) for n in range(CLIENTS)]
-        threads.append(threading.Thread(target=self.guard, args=(attack,)))
+        threads.append(threading.Thread(target=self.guard, args=(attack, self)))
         for t in threads:
             t.start()
         self.stop.wait(seconds)
         self.stop.set()
         for t in threads:
             t.join()
-
-        def idle():
-            got = self.ask("GET", "/v1/queues/c")
-            return got and got[0] == 200 and not got[1]["scheduled"] + got[1]["leased"]
         try:
-            wait_until(idle, 40, 0.2)
+            wait_until(self.is_idle, 40, 0.2)
         except AssertionError:
             print("# tasks are left:", self.ask("GET", "/v1/queues/c"))
             self.broken = True
