@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Timing wheels for very many timeouts: libtwheel for Python.
+
+    import twheel
+
+    with twheel.Wheel() as wheel:
+        timer = wheel.add(5, "data")
+        timer.set(5)                    # a sign of life
+        while wheel.wait():
+            for event in wheel.read():
+                print(event.timer.data)
+
+twheel.aio has timeouts for asyncio. Delays are seconds, as elsewhere in Python. Names that
+end in _ns are whole nanoseconds.
+"""
+import errno
+import itertools
+import struct
+import time
+from types import TracebackType
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Type
+
+from ._ffi import NEVER, fail, ffi, lib, own, to_ns
+
+__all__ = ["ClosedError", "Error", "Event", "Info", "Listed", "Stats", "Timer", "Usage", "Wheel",
+           "library_version"]
+__version__ = "0.2.0"
+
+Error = OSError
+
+_CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "realtime": time.CLOCK_REALTIME,
+           "boottime": time.CLOCK_BOOTTIME, "tai": time.CLOCK_TAI}
+_BACKENDS = {None: 0, "kernel": lib.TWHEEL_OPEN_KERNEL, "inprocess": lib.TWHEEL_OPEN_INPROCESS}
+_STATES = {lib.TWHEEL_IDLE: "idle", lib.TWHEEL_ARMED: "armed", lib.TWHEEL_EXPIRED: "unread"}
+_DRAIN = {"expire": lib.TWHEEL_DRAIN_EXPIRE, "cancel": lib.TWHEEL_DRAIN_CANCEL}
+_EVENT = struct.Struct("=5Q")
+# A method of Wheel has the name.
+_list = list
+
+
+class ClosedError(RuntimeError):
+    """The wheel or the timer has ended."""
+
+
+class Event(NamedTuple):
+    """A timer has expired. expired_ns less deadline_ns is how late."""
+
+    timer: "Timer"
+    deadline_ns: int
+    expired_ns: int
+    expirations: int
+
+
+class Info(NamedTuple):
+    """What a wheel is: see twheel(4)."""
+
+    features: int
+    tick_ns: int
+    min_tick_ns: int
+    horizon_ns: int
+    table_bytes: int
+    clock_id: int
+    max_timers: int
+    levels: int
+    slot_bits: int
+
+
+class Stats(NamedTuple):
+    """What a wheel has done so far: see twheel(4)."""
+
+    armed: int
+    unread: int
+    allocated: int
+    registered: int
+    rearmed: int
+    cancelled: int
+    expired: int
+    delivered: int
+    armings: int
+    displaced: int
+    withdrawn: int
+    moved: int
+    cascaded: int
+    wakeups: int
+    worst_lateness_ns: int
+    lateness: List[int]
+
+
+class Usage(NamedTuple):
+    """What arming has cost this process in system calls: see libtwheel(3)."""
+
+    kicks: int
+    refills: int
+    withdrawn: int
+
+
+class Listed(NamedTuple):
+    """A timer of Wheel.list(). state is "armed", "unread" or "idle"."""
+
+    id: int
+    user_data: int
+    deadline_ns: int
+    state: str
+
+
+class Timer:
+    """A timer of Wheel.add(). It belongs to the program until delete()."""
+
+    __slots__ = ("data", "_wheel", "_key", "_id")
+
+    def __init__(self, wheel: "Wheel", key: int, data: Any) -> None:
+        self.data = data
+        self._wheel = wheel
+        self._key = key
+        self._id = 0
+
+    @property
+    def id(self) -> int:
+        """The id that libtwheel has for it."""
+        return self._id
+
+    def _live_id(self) -> int:
+        self._wheel._c
+        if self._key not in self._wheel._timers:
+            raise ClosedError("the timer was deleted")
+        return self._id
+
+    def _result(self, got: int) -> bool:
+        if got < 0:
+            fail(got)
+        return got > 0
+
+    def set(self, delay: float) -> bool:
+        """Arms the timer, or moves it: it expires in so many seconds.
+
+        Returns True if an arming was ended, whose event will not be read. If False, its
+        event may be in the list that you are going through.
+        """
+        return self._result(lib.twheel_set(self._wheel._c, self._live_id(),
+                                           self._wheel._deadline(delay)))
+
+    def set_ns(self, deadline_ns: int) -> bool:
+        """As set(), with a deadline on the clock of the wheel."""
+        return self._result(lib.twheel_set(self._wheel._c, self._live_id(), deadline_ns))
+
+    def clear(self) -> bool:
+        """Disarms the timer and keeps it. Returns as set()."""
+        return self._result(lib.twheel_clear(self._wheel._c, self._live_id()))
+
+    def delete(self) -> bool:
+        """Disarms the timer and gives it back. Returns as set(); False for the second time."""
+        timers = self._wheel._timers
+        self._wheel._c
+        # Only one thread gets it.
+        if not timers.pop(self._key, None):
+            return False
+        got = lib.twheel_del(self._wheel._c, self._id)
+        if got < 0:
+            timers[self._key] = self
+        return self._result(got)
+
+    def __repr__(self) -> str:
+        return f"<twheel.Timer {self._id:#x} data={self.data!r}>"
+
+
+class Wheel:
+    """A timing wheel: the kernel's, or one in this process.
+
+    Any thread may call any method at any time. While a thread clears or deletes a timer, no
+    other thread may change that timer. After close() each method raises ClosedError. In a
+    forked child each raises ChildProcessError, except close(), fileno(), backend and now_ns().
+    """
+
+    # _c is absent when the wheel is closed, so a check costs nothing: see __getattr__().
+    __slots__ = ("_c", "_clock", "_timers", "_keys", "_waiters", "__weakref__")
+    _c: Any
+
+    def __init__(self, backend: Optional[str] = None, *, clock: str = "monotonic",
+                 tick_ns: int = 0, slack_ns: int = 0, max_timers: int = 0) -> None:
+        """Opens a wheel. backend is "kernel" or "inprocess"; None takes either.
+
+        clock is "monotonic", "realtime", "boottime" or "tai". 0 means the default.
+        """
+        if backend not in _BACKENDS or clock not in _CLOCKS:
+            raise ValueError(f"no such backend or clock: {backend!r}, {clock!r}")
+        options = ffi.new("struct twheel_options *")
+        options.size = ffi.sizeof("struct twheel_options")
+        options.flags = _BACKENDS[backend] | lib.TWHEEL_OPEN_CHECKED
+        if clock == "realtime":
+            options.flags |= lib.TWHEEL_OPEN_REALTIME
+        else:
+            options.clock_id = _CLOCKS[clock]
+        options.tick_ns = tick_ns
+        options.slack_ns = slack_ns
+        options.max_timers = max_timers
+        out = ffi.new("struct twheel **")
+        self._begin(lib.twheel_open(out, options), out)
+
+    @classmethod
+    def from_fd(cls, fd: int) -> "Wheel":
+        """Uses a kernel wheel that another process has opened.
+
+        The descriptor was inherited or passed over a socket. It belongs to the wheel then.
+        """
+        out = ffi.new("struct twheel **")
+        wheel = cls.__new__(cls)
+        wheel._begin(lib.twheel_open_fd(out, fd), out)
+        return wheel
+
+    def _begin(self, err: int, out: Any) -> None:
+        if err:
+            fail(err)
+        self._timers: Dict[int, Timer] = {}
+        self._keys = itertools.count(1)
+        self._waiters: List[None] = []
+        self._c = own(out[0])
+        self._clock = self.info().clock_id
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_c":
+            raise ClosedError("the wheel is closed")
+        raise AttributeError(name)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        try:
+            return not self._c
+        except ClosedError:
+            return True
+
+    def close(self) -> None:
+        """Ends the wheel and its timers. Threads that wait get a ClosedError.
+
+        If another thread is in a call, the wheel ends when that returns.
+        """
+        try:
+            wheel = self._c
+            del self._c
+        except (AttributeError, ClosedError):
+            return
+        # A thread that comes later finds no _c.
+        if self._waiters:
+            lib.twheel_wake(wheel)
+        self._timers.clear()
+
+    def __enter__(self) -> "Wheel":
+        self._c
+        return self
+
+    def __exit__(self, exc_type: Optional[Type[BaseException]], exc: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """The descriptor to wait for. Do not read or close it."""
+        return int(lib.twheel_fd(self._c))
+
+    @property
+    def backend(self) -> str:
+        """Whose wheel it is: "kernel" or "inprocess"."""
+        name: bytes = ffi.string(lib.twheel_backend(self._c))
+        return name.decode()
+
+    def now_ns(self) -> int:
+        """The time on the clock of the wheel."""
+        return int(lib.twheel_now(self._c))
+
+    def _deadline(self, delay: float) -> int:
+        ns = to_ns(delay)
+        return NEVER if ns == NEVER else min(NEVER, time.clock_gettime_ns(self._clock) + ns)
+
+    def add(self, delay: float, data: Any = None) -> Timer:
+        """Makes a timer that expires in so many seconds. Infinity: not until set()."""
+        return self.add_ns(self._deadline(delay), data)
+
+    def add_ns(self, deadline_ns: int, data: Any = None) -> Timer:
+        """As add(), with a deadline on the clock of the wheel."""
+        self._c
+        out = ffi.new("uint64_t *")
+        timer = Timer(self, next(self._keys), data)
+        # Before it is armed, because another thread may read its event at once.
+        self._timers[timer._key] = timer
+        try:
+            err = lib.twheel_add(self._c, deadline_ns, timer._key, out)
+            if err:
+                fail(err)
+        except BaseException:
+            self._timers.pop(timer._key, None)
+            raise
+        timer._id = out[0]
+        return timer
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until there may be something to read. False: the time is up.
+
+        True also means that wake() was called. So an empty read() is normal.
+        """
+        until = None if timeout is None else time.monotonic_ns() + to_ns(timeout)
+        got = -errno.EINTR
+        self._waiters.append(None)
+        try:
+            while got == -errno.EINTR:
+                left = -1
+                if until is not None:
+                    left = min(max(0, until - time.monotonic_ns()), 2**63 - 1)
+                got = lib.twheel_wait(self._c, left)
+        finally:
+            self._waiters.pop()
+        if self.closed:
+            raise ClosedError("the wheel was closed")
+        if got < 0:
+            fail(got)
+        return bool(got)
+
+    def wake(self) -> None:
+        """Ends a wait() of another thread. If none waits, the next one returns at once."""
+        err = lib.twheel_wake(self._c)
+        if err:
+            fail(err)
+
+    def read(self, n: int = 256) -> List[Event]:
+        """Takes up to n events, in the order of their ticks. Never waits.
+
+        Events of deleted timers are left out. A later event of the list may be of a timer
+        that you delete or move while you go through it.
+        """
+        events = ffi.new("struct twheel_event[]", n)
+        got = lib.twheel_read(self._c, events, n)
+        if got < 0:
+            fail(got)
+        taken = []
+        for timer_id, key, deadline, expired, times in _EVENT.iter_unpack(
+                ffi.buffer(events, got * _EVENT.size)):
+            timer = self._timers.get(key)
+            if timer:
+                timer._id = timer_id
+                taken.append(Event(timer, deadline, expired, times))
+        return taken
+
+    def drain(self, mode: str) -> int:
+        """Ends every arming. "expire": they can be read now; "cancel": they are gone.
+
+        The timers stay. Returns how many armings were ended.
+        """
+        got = lib.twheel_drain(self._c, _DRAIN[mode])
+        if got < 0:
+            fail(got)
+        return int(got)
+
+    def list(self) -> Iterator[Listed]:
+        """The timers of the wheel, also those of other processes."""
+        cursor = ffi.new("uint32_t *")
+        timers = ffi.new("struct twheel_timer[]", 256)
+        while True:
+            got = lib.twheel_list(self._c, timers, 256, cursor)
+            if got < 0:
+                fail(got)
+            if not got:
+                return
+            for t in timers[0:got]:
+                yield Listed(t.id, t.user_data, t.deadline_ns, _STATES[t.state])
+
+    def info(self) -> Info:
+        """What the wheel is."""
+        out = ffi.new("struct twheel_info *")
+        err = lib.twheel_info(self._c, out)
+        if err:
+            fail(err)
+        return Info(*(getattr(out, name) for name in Info._fields))
+
+    def stats(self) -> Stats:
+        """What the wheel has done so far."""
+        out = ffi.new("struct twheel_stats *")
+        err = lib.twheel_stats(self._c, out)
+        if err:
+            fail(err)
+        counts: List[Any] = [getattr(out, name) for name in Stats._fields[:-1]]
+        return Stats._make([*counts, _list(out.lateness)])
+
+    def usage(self) -> Usage:
+        """What arming has cost this process in system calls."""
+        out = ffi.new("struct twheel_usage *")
+        err = lib.twheel_usage(self._c, out)
+        if err:
+            fail(err)
+        return Usage(out.kicks, out.refills, out.withdrawn)
+
+    def __repr__(self) -> str:
+        return "<twheel.Wheel closed>" if self.closed else f"<twheel.Wheel {self.backend}>"
+
+
+def library_version() -> str:
+    """The version of the library that runs."""
+    version: bytes = ffi.string(lib.twheel_version())
+    return version.decode()

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+"""Timeouts of a wheel in an asyncio loop, with asyncio's names.
+
+    timeouts = twheel.aio.Timeouts()
+    handle = timeouts.call_later(30, connection.close)
+    handle.restart()                    # a sign of life
+    async with timeouts.timeout(5):
+        await something()
+
+A callback is called in the loop, as those of loop.call_later() are. Nothing here is for other
+threads than the loop's.
+"""
+import asyncio
+import contextvars
+import enum
+import operator
+import os
+import struct
+import time
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
+
+from . import ClosedError, Stats, Usage, Wheel
+from ._ffi import NEVER, fail, ffi, lib, to_ns
+
+__all__ = ["Timeout", "TimerHandle", "Timeouts"]
+
+_EVENTS = 256
+_EVENT = struct.Struct("=5Q")
+_now = time.monotonic_ns
+_add = lib.twheel_add
+_set = lib.twheel_set
+_del = lib.twheel_del
+_read = lib.twheel_read
+_by_deadline = operator.attrgetter("_deadline")
+
+
+def _after(delay: int) -> int:
+    return min(NEVER, _now() + delay)
+
+
+class TimerHandle:
+    """What call_later() returns. asyncio.TimerHandle, with restart() and reschedule()."""
+
+    __slots__ = ("_timeouts", "_id", "_deadline", "_delay", "_callback", "_args", "_context",
+                 "_cancelled")
+
+    def __init__(self, timeouts: "Timeouts", deadline: int, delay: int,
+                 callback: Callable[..., object], args: Tuple[Any, ...],
+                 context: Optional[contextvars.Context]) -> None:
+        self._timeouts = timeouts
+        # Of the wheel; 0 if it is not there.
+        self._id = 0
+        self._deadline = deadline
+        self._delay = delay
+        self._callback: Optional[Callable[..., object]] = callback
+        self._args = args
+        self._context = contextvars.copy_context() if context is None else context
+        self._cancelled = False
+
+    def restart(self, delay: Optional[float] = None) -> None:
+        """Lets the delay begin anew, and changes it if one is given.
+
+        This is one atomic instruction and the overhead of Python. It also arms a timer whose
+        callback was called. RuntimeError: it was cancelled.
+        """
+        if delay is not None:
+            self._delay = to_ns(delay)
+        deadline = _now() + self._delay
+        if not self._id or deadline > NEVER:
+            self._move(min(NEVER, deadline))
+            return
+        got = _set(self._timeouts._c, self._id, deadline)
+        if got < 0:
+            fail(got)
+        self._deadline = deadline
+
+    def reschedule(self, when: float) -> None:
+        """As restart(), with a time of the loop's clock."""
+        self._move(to_ns(when))
+
+    def _move(self, deadline: int) -> None:
+        timeouts = self._timeouts
+        c = timeouts._c
+        if self._cancelled:
+            raise RuntimeError("the timer is cancelled")
+        if not self._id or deadline <= _now():
+            timeouts._drop(self)
+            timeouts._arm(self, deadline)
+            return
+        got = _set(c, self._id, deadline)
+        if got < 0:
+            fail(got)
+        self._deadline = deadline
+
+    def cancel(self) -> None:
+        """The callback will not be called. To cancel again does nothing."""
+        if not self._cancelled:
+            self._timeouts._drop(self)
+            self._end()
+
+    def _end(self) -> None:
+        self._id = 0
+        self._cancelled = True
+        # So that they are not kept alive.
+        self._callback = None
+        self._args = ()
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled, or its Timeouts closed."""
+        return self._cancelled
+
+    def when(self) -> float:
+        """The time of the loop's clock at which the callback is due."""
+        return float("inf") if self._deadline == NEVER else self._deadline / 1e9
+
+    def _run(self) -> None:
+        timeouts = self._timeouts
+        if self not in timeouts._due:
+            return
+        timeouts._due.discard(self)
+        callback = self._callback
+        assert callback is not None
+        try:
+            callback(*self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # pylint: disable=broad-except
+            timeouts._loop.call_exception_handler({
+                "message": f"Exception in callback {callback!r}",
+                "exception": error,
+                "handle": self,
+            })
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self._cancelled else f"when={self.when():.3f}"
+        return f"<twheel.aio.TimerHandle {state} {self._callback!r}>"
+
+
+class _State(enum.Enum):
+    CREATED = "created"
+    ENTERED = "active"
+    EXPIRING = "expiring"
+    EXPIRED = "expired"
+    EXITED = "finished"
+
+
+class Timeout:
+    """What timeout() returns. asyncio.Timeout, with restart()."""
+
+    __slots__ = ("_timeouts", "_when", "_state", "_handle", "_task", "_cancelling")
+
+    def __init__(self, timeouts: "Timeouts", when: Optional[float]) -> None:
+        self._timeouts = timeouts
+        self._when = when
+        self._state = _State.CREATED
+        self._handle: Optional[TimerHandle] = None
+        self._task: Optional["asyncio.Task[Any]"] = None
+        self._cancelling = 0
+
+    def when(self) -> Optional[float]:
+        """The deadline on the loop's clock, or None."""
+        return self._when
+
+    def expired(self) -> bool:
+        """Whether the deadline came while the block ran."""
+        return self._state in (_State.EXPIRING, _State.EXPIRED)
+
+    def restart(self, delay: float) -> None:
+        """The block has so many seconds from now on."""
+        self.reschedule(self._timeouts._loop.time() + delay)
+
+    def reschedule(self, when: Optional[float]) -> None:
+        """Changes the deadline. None: there is none."""
+        if self._state is not _State.ENTERED:
+            raise RuntimeError(f"Cannot change state of {self._state.value} Timeout")
+        if self._handle and when is not None:
+            self._handle.reschedule(when)
+        elif self._handle:
+            self._handle.cancel()
+            self._handle = None
+        elif when is not None:
+            self._handle = self._timeouts.call_at(when, self._expire)
+        self._when = when
+
+    def _expire(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        self._state = _State.EXPIRING
+        self._handle = None
+
+    async def __aenter__(self) -> "Timeout":
+        if self._state is not _State.CREATED:
+            raise RuntimeError("Timeout has already been entered")
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("Timeout should be used inside a task")
+        self._timeouts._c
+        self._state = _State.ENTERED
+        self._task = task
+        self._cancelling = task.cancelling()
+        self.reschedule(self._when)
+        return self
+
+    async def __aexit__(self, exc_type: Optional[Type[BaseException]],
+                        exc: Optional[BaseException],
+                        traceback: Optional[TracebackType]) -> None:
+        if self._handle:
+            self._handle.cancel()
+            self._handle = None
+        if self._state is _State.EXPIRING:
+            self._state = _State.EXPIRED
+            assert self._task is not None
+            if (self._task.uncancel() <= self._cancelling and exc_type is not None
+                    and issubclass(exc_type, asyncio.CancelledError)):
+                raise TimeoutError from exc
+        else:
+            self._state = _State.EXITED
+
+    def __repr__(self) -> str:
+        when = f" when={self._when}" if self._state is _State.ENTERED else ""
+        return f"<twheel.aio.Timeout [{self._state.value}]{when}>"
+
+
+class Timeouts:
+    """The timeouts of a loop. It has a wheel of its own.
+
+    After close() call_later() and the like raise ClosedError, and no callback is called. In a
+    forked child they raise ChildProcessError.
+    """
+
+    # As in Wheel, _c is absent when this is closed.
+    __slots__ = ("_c", "_loop", "_wheel", "_handles", "_due", "_pid", "_out", "_events", "_bytes",
+                 "__weakref__")
+    _c: Any
+
+    def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None, *,
+                 backend: Optional[str] = None, tick_ns: int = 0, max_timers: int = 0) -> None:
+        """Opens a wheel in a loop, the running one by default. The rest is as for Wheel."""
+        self._loop = loop or asyncio.get_running_loop()
+        self._wheel = Wheel(backend, tick_ns=tick_ns, max_timers=max_timers)
+        # In the wheel, by id; and expired, to be called by the loop.
+        self._handles: Dict[int, TimerHandle] = {}
+        self._due: Set[TimerHandle] = set()
+        self._pid = os.getpid()
+        self._out = ffi.new("uint64_t *")
+        self._events = ffi.new("struct twheel_event[]", _EVENTS)
+        self._bytes = ffi.buffer(self._events)
+        self._loop.add_reader(self._wheel.fileno(), self._collect)
+        self._c = self._wheel._c
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_c":
+            raise ClosedError("the timeouts are closed")
+        raise AttributeError(name)
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any,
+                   context: Optional[contextvars.Context] = None) -> TimerHandle:
+        """Calls callback(*args) in so many seconds. As loop.call_later()."""
+        ns = to_ns(delay)
+        deadline = _after(ns)
+        handle = TimerHandle(self, deadline, ns, callback, args, context)
+        self._arm(handle, deadline)
+        return handle
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any,
+                context: Optional[contextvars.Context] = None) -> TimerHandle:
+        """Calls callback(*args) at a time of the loop's clock. As loop.call_at()."""
+        deadline = to_ns(when)
+        handle = TimerHandle(self, deadline, max(0, deadline - _now()), callback, args, context)
+        self._arm(handle, deadline)
+        return handle
+
+    def timeout(self, delay: Optional[float]) -> Timeout:
+        """An asynchronous context manager. As asyncio.timeout()."""
+        return Timeout(self, None if delay is None else self._loop.time() + delay)
+
+    def timeout_at(self, when: Optional[float]) -> Timeout:
+        """As asyncio.timeout_at()."""
+        return Timeout(self, when)
+
+    def _arm(self, handle: TimerHandle, deadline: int) -> None:
+        if deadline <= _now():
+            # Those that are due already come first.
+            self._collect()
+            handle._deadline = deadline
+            self._queue(handle)
+            return
+        err = _add(self._c, deadline, 0, self._out)
+        if err:
+            fail(err)
+        handle._deadline = deadline
+        handle._id = self._out[0]
+        self._handles[handle._id] = handle
+
+    def _drop(self, handle: TimerHandle) -> None:
+        """Takes a timer out of the wheel, or out of what the loop will call."""
+        if handle._id:
+            got = _del(self._c, handle._id)
+            if got < 0:
+                fail(got)
+            del self._handles[handle._id]
+            handle._id = 0
+        else:
+            self._due.discard(handle)
+
+    def _queue(self, handle: TimerHandle) -> None:
+        self._due.add(handle)
+        self._loop.call_soon(handle._run, context=handle._context)
+
+    def _collect(self) -> None:
+        """Reads what has expired. The loop calls this when the wheel is readable."""
+        due: List[TimerHandle] = []
+        if self.closed:
+            return
+        got = _EVENTS
+        while got == _EVENTS:
+            got = _read(self._c, self._events, _EVENTS)
+            if got < 0:
+                fail(got)
+            for event in _EVENT.iter_unpack(self._bytes[:got * _EVENT.size]):
+                handle = self._handles.pop(event[0], None)
+                if handle:
+                    due.append(handle)
+        # The wheel has the order of ticks.
+        due.sort(key=_by_deadline)
+        for handle in due:
+            _del(self._c, handle._id)
+            handle._id = 0
+            self._queue(handle)
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._wheel.closed
+
+    def close(self) -> None:
+        """Cancels what is pending and ends the wheel."""
+        if self._wheel.closed:
+            return
+        # A forked child shares the epoll of its parent's loop.
+        if self._pid == os.getpid() and not self._loop.is_closed():
+            self._loop.remove_reader(self._wheel.fileno())
+        for handle in (*self._handles.values(), *self._due):
+            handle._end()
+        self._handles.clear()
+        self._due.clear()
+        del self._c
+        self._wheel.close()
+
+    def __enter__(self) -> "Timeouts":
+        self._c
+        return self
+
+    def __exit__(self, exc_type: Optional[Type[BaseException]], exc: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+    @property
+    def backend(self) -> str:
+        """Whose wheel it is: "kernel" or "inprocess"."""
+        return self._wheel.backend
+
+    def stats(self) -> Stats:
+        """As Wheel.stats()."""
+        return self._wheel.stats()
+
+    def usage(self) -> Usage:
+        """As Wheel.usage()."""
+        return self._wheel.usage()
+
+    def __len__(self) -> int:
+        """How many callbacks are pending."""
+        return len(self._handles) + len(self._due)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.backend}, {len(self)} pending"
+        return f"<twheel.aio.Timeouts {state}>"
