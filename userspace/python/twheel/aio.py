@@ -246,7 +246,7 @@ class Timeouts:
         self._out = ffi.new("uint64_t *")
         self._events = ffi.new("struct twheel_event[]", _EVENTS)
         self._bytes = ffi.buffer(self._events)
-        self._loop.add_reader(self._wheel.fileno(), self._collect)
+        self._loop.add_reader(self._wheel.fileno(), self._readable)
         self._c = self._wheel._c
 
     def __getattr__(self, name: str) -> Any:
@@ -308,11 +308,13 @@ class Timeouts:
         self._due.add(handle)
         self._loop.call_soon(handle._run, context=handle._context)
 
+    def _readable(self) -> None:
+        if not self.closed:
+            self._collect()
+
     def _collect(self) -> None:
-        """Reads what has expired. The loop calls this when the wheel is readable."""
+        """Reads what has expired, and lets the loop call that."""
         due: List[TimerHandle] = []
-        if self.closed:
-            return
         got = _EVENTS
         while got == _EVENTS:
             got = _read(self._c, self._events, _EVENTS)
@@ -332,11 +334,14 @@ class Timeouts:
     @property
     def closed(self) -> bool:
         """Whether close() was called."""
-        return self._wheel.closed
+        try:
+            return not self._c
+        except ClosedError:
+            return True
 
     def close(self) -> None:
         """Cancels what is pending and ends the wheel."""
-        if self._wheel.closed:
+        if self.closed:
             return
         # A forked child shares the epoll of its parent's loop.
         if self._pid == os.getpid() and not self._loop.is_closed():
@@ -359,14 +364,17 @@ class Timeouts:
     @property
     def backend(self) -> str:
         """Whose wheel it is: "kernel" or "inprocess"."""
+        self._c
         return self._wheel.backend
 
     def stats(self) -> Stats:
         """As Wheel.stats()."""
+        self._c
         return self._wheel.stats()
 
     def usage(self) -> Usage:
         """As Wheel.usage()."""
+        self._c
         return self._wheel.usage()
 
     def __len__(self) -> int:
