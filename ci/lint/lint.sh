@@ -245,6 +245,7 @@ document_sizes() {
 		4096 doc/twheeld.md
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
+		2048 userspace/python/README.md
 	END
 }
 

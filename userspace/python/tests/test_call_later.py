@@ -10,6 +10,21 @@ import weakref
 import pytest
 
 
+def soon():
+    """A time that comes when the test has made its timers, also on a busy machine."""
+    return asyncio.get_running_loop().time() + 0.3
+
+
+def sleep_until(when):
+    """Keeps the loop from running until then."""
+    time.sleep(max(0, when - time.monotonic()))
+
+
+async def called_before(when):
+    """Lets the loop run until all of that time were called."""
+    await asyncio.sleep(when - time.monotonic() + 0.02)
+
+
 def test_is_called_with_its_arguments(run):
     async def test(timers):
         done = asyncio.get_running_loop().create_future()
@@ -53,24 +68,24 @@ def test_is_called_once(run):
 def test_order_of_deadlines(run):
     async def test(timers):
         calls = []
-        delays = [i * 0.002 for i in range(40)]
-        random.Random(1).shuffle(delays)
-        for delay in delays:
-            timers.call_later(delay, calls.append, delay)
-        await asyncio.sleep(0.2)
-        assert calls == sorted(delays)
+        times = [soon() + i * 0.002 for i in range(40)]
+        random.Random(1).shuffle(times)
+        for when in times:
+            timers.call_at(when, calls.append, when)
+        await called_before(max(times))
+        assert calls == sorted(times)
     run(test)
 
 
 def test_order_within_a_tick(run):
     async def test(timers):
         calls = []
-        when = asyncio.get_running_loop().time() + 0.02
-        times = [when + i * 1e-6 for i in range(100)]
+        first = soon()
+        times = [first + i * 1e-6 for i in range(100)]
         random.Random(2).shuffle(times)
-        for at in times:
-            timers.call_at(at, calls.append, at)
-        await asyncio.sleep(0.1)
+        for when in times:
+            timers.call_at(when, calls.append, when)
+        await called_before(max(times))
         assert calls == sorted(times)
     run(test)
 
@@ -78,9 +93,10 @@ def test_order_within_a_tick(run):
 def test_order_when_all_are_late(run):
     async def test(timers):
         calls = []
-        for delay in (0.03, 0.01, 0.02):
-            timers.call_later(delay, calls.append, delay)
-        time.sleep(0.05)
+        first = soon()
+        for late in (0.03, 0.01, 0.02):
+            timers.call_at(first + late, calls.append, late)
+        sleep_until(first + 0.05)
         timers.call_later(0, calls.append, 0)
         await asyncio.sleep(0.02)
         assert calls == [0.01, 0.02, 0.03, 0]
@@ -204,14 +220,14 @@ def test_cancel_inside_its_own_callback(run):
 def test_cancel_of_another_that_is_due(run):
     async def test(timers):
         calls = []
-        loop = asyncio.get_running_loop()
+        first = soon()
 
         def called(i):
             calls.append(i)
             for handle in handles:
                 handle.cancel()
-        handles = [timers.call_at(loop.time() + 0.005 + i * 1e-6, called, i) for i in range(10)]
-        time.sleep(0.02)
+        handles = [timers.call_at(first + i * 1e-6, called, i) for i in range(10)]
+        sleep_until(first + 0.02)
         await asyncio.sleep(0.02)
         assert calls == [0]
     run(test)
