@@ -270,11 +270,14 @@ def test_close_while_threads_wait():
             try:
                 while True:
                     wheel.wait()
+                    wheel.read()
             except twheel.ClosedError:
                 ended.append(1)
         threads = [threading.Thread(target=wait) for _ in range(4)]
         for thread in threads:
             thread.start()
+        for _ in range(20):
+            wheel.add(0)
         wheel.close()
         for thread in threads:
             thread.join(20)

@@ -298,20 +298,29 @@ class Wheel:
         """
         until = None if timeout is None else time.monotonic_ns() + to_ns(timeout)
         got = -errno.EINTR
+        wheel = None
         self._waiters.append(None)
         try:
+            wheel = self._c
             while got == -errno.EINTR:
                 left = -1
                 if until is not None:
                     left = min(max(0, until - time.monotonic_ns()), 2**63 - 1)
-                got = lib.twheel_wait(self._c, left)
+                got = lib.twheel_wait(wheel, left)
         finally:
             self._waiters.pop()
-        if self.closed:
-            raise ClosedError("the wheel was closed")
+            self._tell_others(wheel)
+            # So that a traceback does not keep the wheel.
+            del wheel
+        self._c
         if got < 0:
             fail(got)
         return bool(got)
+
+    def _tell_others(self, wheel: Any) -> None:
+        # A read takes the wake of close() away.
+        if self._waiters and wheel and self.closed:
+            lib.twheel_wake(wheel)
 
     def wake(self) -> None:
         """Ends a wait() of another thread. If none waits, the next one returns at once."""
@@ -326,7 +335,11 @@ class Wheel:
         that you delete or move while you go through it.
         """
         events = ffi.new("struct twheel_event[]", n)
-        got = lib.twheel_read(self._c, events, n)
+        wheel = self._c
+        got = lib.twheel_read(wheel, events, n)
+        self._tell_others(wheel)
+        del wheel
+        self._c
         if got < 0:
             fail(got)
         taken = []
