@@ -9,6 +9,9 @@
 
 . "$(dirname "$0")/../vm/lib.sh"
 
+# A warning is an error here.
+export WERROR=1
+
 harness=$("$top/vm/source.sh")/tools/testing/selftests
 exec 9>"$build/.programs.lock"
 flock 9

@@ -10,6 +10,9 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
+# A warning is an error here.
+export WERROR=1
+
 here=$top/userspace/bench
 out=$build/bench-test
 # Of a machine on which all is reached.

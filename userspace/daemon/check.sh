@@ -10,6 +10,9 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
+# A warning is an error here.
+export WERROR=1
+
 more=(prometheus page races failover)
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \

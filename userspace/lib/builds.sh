@@ -10,6 +10,9 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
+# A warning is an error here.
+export WERROR=1
+
 need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind
 
 user=$top/userspace

@@ -6,6 +6,9 @@
 
 . "$(dirname "$0")/../../../vm/lib.sh"
 
+# A warning is an error here.
+export WERROR=1
+
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
 	libssl-dev libsystemd-dev redis-server curl xxd
 
