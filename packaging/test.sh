@@ -3,10 +3,12 @@
 #
 # packaging/test.sh: the module by DKMS, for both kernels of the VM, as on a
 # machine that has them. TAP out. All this happens in a mount namespace, where
-# the directories that it writes to are its own. Then make install, into a directory.
+# the directories that it writes to are its own. Then the programs, built with the flags of
+# a distribution, and make install, into a directory.
 
 # All these functions are called, by way of check().
-# shellcheck disable=SC2317
+# Flags are set in a subshell each.
+# shellcheck disable=SC2317,SC2030,SC2031
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -148,6 +150,94 @@ built_silently() {
 	return 1
 }
 
+# build_in DIR TARGET MAKE-VARIABLE...: that target, and the daemon
+build_in() {
+	local out=$dir/$1
+
+	make -s -j "$(nproc)" -C "$top/userspace" O="$out" "${@:2}" &&
+		make -s -j "$(nproc)" -C "$top/userspace/daemon" O="$out" "${@:3}" || return
+	built=("$out"/{libtwheel.so,twheelctl,twheeld})
+	"$out/twheelctl" --version && "$out/twheeld" --version
+}
+
+# with_buildflags DIR HARDENING TARGET MAKE-VARIABLE...: Debian's flags, in the environment
+with_buildflags() (
+	eval "$(DEB_BUILD_MAINT_OPTIONS=hardening=$2 dpkg-buildflags --export=sh)"
+	build_in "$1" "${@:3}"
+)
+
+without_flags() (
+	export CPPFLAGS='' CFLAGS='' CXXFLAGS='' LDFLAGS=''
+	build_in no-flags all
+)
+
+# As distributions have it whose compilers do not make such programs by themselves.
+with_pie() (
+	export CFLAGS='-O2 -fPIE' LDFLAGS=-pie
+	build_in pie ctl
+)
+
+# Each file that is compiled sees CPPFLAGS, and each link LDFLAGS.
+flags_are_seen() (
+	local file
+
+	cat >"$dir/seen.h" <<-'END'
+		#ifdef SOMETHING
+		static const char seen[] __attribute__((used)) = "SOMETHING is seen";
+		#endif
+	END
+	export CPPFLAGS="-DSOMETHING -include $dir/seen.h" LDFLAGS=-Wl,--build-id=0x747768656c747768
+	build_in seen ctl || return
+	for file in "${built[@]}"; do
+		readelf -n "$file" | grep 'Build ID: 747768656c747768$' || return
+	done
+	find "$dir/seen" -name '*.o' >"$dir/objects"
+	grep -q /daemon/ "$dir/objects" && grep -q /lib/ "$dir/objects" &&
+		grep -q /ctl/ "$dir/objects" && ! xargs grep -L 'SOMETHING is seen' <"$dir/objects" |
+		grep .
+)
+
+# position_independent DIR: the programs there are, and bound at once, as hardening=+all says.
+position_independent() {
+	local program
+
+	for program in "$dir/$1"/{twheelctl,twheeld}; do
+		readelf -h "$program" | grep 'Type: *DYN' && readelf -d "$program" | grep 'FLAGS.*NOW' &&
+			readelf -d "$program" | grep 'NEEDED.*libc.so' || return
+	done
+	! readelf -d "$dir/$1/twheelctl" | grep 'NEEDED.*libtwheel'
+}
+
+is_static() {
+	! readelf -l "$dir/$1/twheelctl" | grep INTERP
+}
+
+# The same directory with another STATIC: twheelctl is linked anew.
+linked_anew() {
+	with_buildflags hardened +all ctl && is_static hardened &&
+		with_buildflags hardened +all ctl STATIC=0 && position_independent hardened
+}
+
+# A compiler with one more warning, and that there is one for each part.
+warnings_are_shown() {
+	local part
+
+	build_in warned ctl CC='cc -Wpadded' >"$dir/warnings" 2>&1 || return
+	for part in ctl/ lib/ daemon/; do
+		grep "$part.*-Wpadded" "$dir/warnings" || return
+	done
+}
+
+# Also what was built without WERROR=1.
+warnings_stop_us() {
+	local part
+
+	for part in "" /lib /daemon; do
+		! make -s -C "$top/userspace$part" O="$dir/warned" CC='cc -Wpadded' WERROR=1 \
+			>"$dir/warnings" 2>&1 && grep Werror=padded "$dir/warnings" || return
+	done
+}
+
 # ours COMMAND...: make install and the like, as a package does it.
 ours() {
 	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr "$@"
@@ -170,11 +260,13 @@ installed_files() {
 		./usr/lib/libtwheel.so.0
 		./usr/lib/libtwheel.so.0.2.0
 		./usr/lib/pkgconfig/libtwheel.pc
+		./usr/share/bash-completion/completions/twheelctl
 		./usr/share/man/man1/twheelctl.1
 		./usr/share/man/man3/libtwheel.3
 		./usr/share/man/man4/twheel.4
 		./usr/share/man/man5/twheelctl-json.5
 		./usr/share/man/man7/twheel.7
+		./usr/share/zsh/site-functions/_twheelctl
 	END
 }
 
@@ -236,13 +328,119 @@ options_in_page() {
 	return $missing
 }
 
-# Each that is relative, in both directories. The library has no configuration.
+# The options in the help of a verb; without a verb, those of them all.
+help_options() {
+	"$dir/root/usr/bin/twheelctl" help "$@" | sed -n 's/^  \(-., \| *\)\(--[a-z-]*\).*/\1\n\2/p' |
+		grep -o -- '--*[A-Za-z-]*' | sort
+}
+
+# What bash offers for the last of these words; an = is a word of its own.
+bash_offers() (
+	# shellcheck disable=SC1091
+	. "$dir/root/usr/share/bash-completion/completions/twheelctl"
+	COMP_WORDS=(twheelctl "$@")
+	COMP_CWORD=$#
+	_twheelctl
+	printf '%s\n' "${COMPREPLY[@]}" | sort
+)
+
+# offers WANTED WORD...: all on one line
+offers() {
+	local is
+
+	is=$(bash_offers "${@:2}" | xargs)
+	[ "$is" = "$1" ] || { echo "${*:2}: $is, not $1"; false; }
+}
+
+# What zsh makes of each command line, when there is a tab behind it.
+zsh_makes() {
+	timeout 60 zsh -f -s "$dir/root/usr/share/zsh/site-functions" "$@" <<-'END'
+		zmodload zsh/zpty
+		zpty shell TERM=dumb zsh -f -i
+		zpty -w shell "stty -echo; unsetopt zle_bracketed_paste; PS1=; fpath=($1 \$fpath)"
+		zpty -w shell "autoload -U compinit; compinit -D -u; echo REA''DY"
+		zpty -r -m shell line '*READY*'
+		shift
+		for typed; do
+			zpty -n -w shell "$typed"$'\t'" '; : '"$'\C-a'"echo 'IS "$'\C-e\n'
+			zpty -r -m shell line $'*\nIS *; :*'
+			print -r -- "${${line##*$'\n'IS }%%; :*}"
+		done
+	END
+}
+
+bash_knows_all() {
+	local ctl=$dir/root/usr/bin/twheelctl verb verbs
+
+	bash -n "$dir/root/usr/share/bash-completion/completions/twheelctl" || return
+	verbs=$("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort)
+	diff <(bash_offers '') <(echo "$verbs") && diff <(bash_offers help '') <(echo "$verbs") ||
+		return
+	for verb in $verbs; do
+		[ "$verb" != help ] || continue
+		diff <(bash_offers "$verb" - | tr -d =) <(help_options "$verb") || return
+	done
+}
+
+# Words that an option takes are those of its help.
+words_are_of_help() {
+	local verb option words
+
+	for option in info:clock task:if-exists task:state queue:mode; do
+		verb=${option%:*} option=${option#*:}
+		words=$(bash_offers "$verb" "--$option" =) && [ -n "$words" ] || return
+		diff <(echo "$words") <("$dir/root/usr/bin/twheelctl" help "$verb" |
+			sed -n "s/.*--$option=[A-Z]* *//p" | sed 's/(default)//; s/, \| or /\n/g' |
+			tr -d ' ' | sort) || return
+	done
+}
+
+bash_completes() {
+	offers monitor m && offers boottime --clock = bo && offers boottime --clock bo &&
+		offers info --clock = tai inf && offers --format= monitor -a 1s --fo &&
+		offers 'add cancel get list move replay run' task '' && offers '' stat 1 '' &&
+		offers replace task -x r && offers 'pull push' queue -m p && offers '' task -m p &&
+		offers "$dir/root" info --device = "$dir/roo" && offers '' after 1s echo --js &&
+		offers --json after --js && bash_offers after 1s ech | grep -x echo &&
+		bash_offers worker queue -- ech | grep -x echo
+}
+
+zsh_knows_all() {
+	local script=$dir/root/usr/share/zsh/site-functions/_twheelctl verb
+
+	zsh -n "$script" && [ "$(head -n 1 "$script")" = '#compdef twheelctl' ] || return
+	for verb in $("$dir/root/usr/bin/twheelctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+		grep -q "^	'$verb:" "$script" || return
+		[ "$verb" != help ] || continue
+		diff <(sed -n "/^	$verb)/,/;;/s/^		'\*\(-[A-Za-z-]*\).*/\1/p" "$script" |
+			sort) <(help_options "$verb") || return
+	done
+}
+
+zsh_completes() {
+	diff - <(zsh_makes 'twheelctl mon' 'twheelctl --clock=b' 'twheelctl info --clock b' \
+		'twheelctl monitor --form' 'twheelctl task ca' 'twheelctl queue -m pul' \
+		'twheelctl help wor' 'twheelctl after 1s unzi' 'twheelctl after 1s -- zsh --js' |
+		sed 's/[ =]*$//') <<-END
+		twheelctl monitor
+		twheelctl --clock=boottime
+		twheelctl info --clock boottime
+		twheelctl monitor --format
+		twheelctl task cancel
+		twheelctl queue -m pull
+		twheelctl help worker
+		twheelctl after 1s unzip
+		twheelctl after 1s -- zsh --js
+	END
+}
+
+# Each that is relative, in both directories. The library has but three.
 relative_refused() {
 	local where what
 
 	for where in "$top"/userspace{,/lib}; do
-		for what in PREFIX LIBDIR DESTDIR SYSCONFDIR; do
-			[ "$what:${where##*/}" != SYSCONFDIR:lib ] || continue
+		for what in PREFIX LIBDIR DESTDIR SYSCONFDIR ZSHDIR; do
+			[[ $what:${where##*/} != @(SYSCONFDIR|ZSHDIR):lib ]] || continue
 			grep "$what must be absolute, not \"relative\"" <<<"$(make -n -C "$where" \
 				O="$dir/user" "$what=relative" install 2>&1)" || return
 		done
@@ -286,13 +484,23 @@ fi
 echo 'TAP version 13'
 "$top/vm/deps.sh" build
 "$top/vm/deps.sh" daemon
-need dkms kmod mandoc bsdextrautils
+need dkms kmod mandoc bsdextrautils dpkg-dev binutils zsh
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
 before=$(listing)
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
 check "the programs are built without a word" built_silently
+check "Debian's flags in the environment" with_buildflags debian "" all
+check "Debian's flags, all hardened" with_buildflags hardened +all all STATIC=0
+check "STATIC=0 makes it position independent" position_independent hardened
+check "static again, and back" linked_anew
+check "empty flags in the environment" without_flags
+check "-fPIE and -pie in the environment" with_pie
+check "which is static all the same" is_static pie
+check "CPPFLAGS and LDFLAGS reach each file" flags_are_seen
+check "a warning is shown to a user" warnings_are_shown
+check "a warning stops WERROR=1" warnings_stop_us
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs
@@ -302,6 +510,11 @@ check "twheeld, installed" daemon_runs
 check "a manual page for each function" function_pages
 check "manual pages without a warning" valid_pages
 check "each option of twheelctl is in its page" options_in_page
+check "bash completes what the help has" bash_knows_all
+check "words of options are those of the help" words_are_of_help
+check "bash completes command lines" bash_completes
+check "zsh completes what the help has" zsh_knows_all
+check "zsh completes command lines" zsh_completes
 check "uninstall the programs" uninstalled
 check "install into a home" home_is_enough
 check "install once more" ours install

@@ -27,7 +27,7 @@ copy_with() {
 	[ ! -d "$dir" ] || return 0
 	mkdir -p "$dir"/{userspace,vm}
 	cp -r "$top"/twheel*.c "$top/include" "$top/kunit" "$dir"
-	cp -r "$top"/userspace/{lib,shim,tests} "$dir/userspace"
+	cp -r "$top"/userspace/{lib,shim,tests,flags.mk} "$dir/userspace"
 	cp "$top"/vm/{lib,source}.sh "$dir/vm"
 	[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/ci/gate/planted/$1.patch"
 }

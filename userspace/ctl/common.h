@@ -7,6 +7,7 @@
  *   duration.c    "1h30m" to nanoseconds and back
  *   timers.c      what --add says, and the names of the timers made from it
  *   output.c      records for people and as JSON
+ *   completion.c  scripts for shells
  *   http.c        requests to twheeld, for the verbs that ask it
  *
  * The wheel is libtwheel's. Functions that use it return 0 or a count, or a
@@ -92,6 +93,13 @@ extern const struct verb verb_queue;
 extern const struct verb verb_worker;
 
 /* twheelctl.c */
+#define MAX_OPTIONS	32
+
+extern const struct verb * const verbs[];
+extern const size_t verb_count;
+
+void front_options(struct option options[MAX_OPTIONS]);
+void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS]);
 int next_option(const struct verb *verb, int argc, char **argv,
 		struct conf *conf);
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -192,6 +200,9 @@ void note_arming(struct entry *e, __u64 before, const struct spec *spec,
 		 const struct twheel_timer *t);
 void load_add(struct load *l, const struct verb *verb, const char *text);
 unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r);
+
+/* completion.c */
+bool print_completion(const char *shell);
 
 /* output.c */
 #define JSON_SCHEMA	1

@@ -13,9 +13,7 @@
 
 #include "common.h"
 
-#define MAX_OPTIONS	32
-
-static const struct verb * const verbs[] = {
+const struct verb * const verbs[] = {
 	&verb_info,
 	&verb_after,
 	&verb_monitor,
@@ -28,6 +26,8 @@ static const struct verb * const verbs[] = {
 	&verb_worker,
 #endif
 };
+
+const size_t verb_count = ARRAY_SIZE(verbs);
 
 /* Above all characters, so that no short option of a verb collides. */
 enum {
@@ -60,6 +60,8 @@ static const struct option remote_options[] = {
 	{ "token-file", required_argument, NULL, OPT_TOKEN_FILE },
 	{ }
 };
+
+static const char completion[] = "--completion=";
 
 static const char lifetime_note[] =
 	"A timer lives only as long as its wheel is open: when twheelctl ends, its\n"
@@ -308,6 +310,34 @@ static _Noreturn void option_error(const struct verb *verb, char **argv,
 	usage_error(verb, "unknown option %s", word);
 }
 
+/* The options that may stand before a verb: help, version, and those that verbs share. */
+void front_options(struct option options[MAX_OPTIONS])
+{
+	const struct option *o;
+	size_t n = 0;
+
+	options[n++] = (struct option){ "version", no_argument, NULL, 'V' };
+	for (o = common_options; o->name; o++)
+		options[n++] = *o;
+	for (o = remote_options; o->name; o++)
+		if (o->val >= OPT_SERVER)
+			options[n++] = *o;
+	options[n] = (struct option){ };
+}
+
+/* All options of a verb, first those that it shares. */
+void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
+{
+	const struct option *o;
+	size_t n = 0;
+
+	for (o = verb->remote ? remote_options : common_options; o->name; o++)
+		options[n++] = *o;
+	for (o = verb->longopts; o && o->name; o++)
+		options[n++] = *o;
+	options[n] = (struct option){ };
+}
+
 /**
  * next_option() - read the command line of a verb, one option at a time
  * @verb: the verb
@@ -326,17 +356,12 @@ int next_option(const struct verb *verb, int argc, char **argv,
 	static struct option longopts[MAX_OPTIONS];
 	static char shortopts[MAX_OPTIONS];
 	bool command_follows = *verb->shortopts == '+';
-	const struct option *o;
-	size_t n = 0;
 
 	if (!conf->device) {
 		conf->device = DEVICE;
 		snprintf(shortopts, sizeof(shortopts), "%s:hj%s",
 			 command_follows ? "+" : "", verb->shortopts + command_follows);
-		for (o = verb->remote ? remote_options : common_options; o->name; o++)
-			longopts[n++] = *o;
-		for (o = verb->longopts; o && o->name; o++)
-			longopts[n++] = *o;
+		verb_options(verb, longopts);
 	}
 	for (;;) {
 		int opt = getopt_long(argc, argv, shortopts, longopts, NULL);
@@ -461,22 +486,19 @@ static int run_verb_behind(int verb, int argc, char **argv)
 	return run_verb(name, argc - 1, argv + 1);
 }
 
-/*
- * Options before a verb: help and version, which need none, and those that several verbs
- * share.
- */
+/* Options before a verb. Some need none. --completion is for make install, so no help has it. */
 static int run_option(int argc, char **argv)
 {
-	struct option options[MAX_OPTIONS] = { { "version", no_argument, NULL, 'V' } };
 	static const char shortopts[] = "+:hjV";
-	const struct option *o;
-	size_t n = 1;
+	struct option options[MAX_OPTIONS];
 
-	for (o = common_options; o->name; o++)
-		options[n++] = *o;
-	for (o = remote_options; o->name; o++)
-		if (o->val >= OPT_SERVER)
-			options[n++] = *o;
+	if (argc == 2 && !strncmp(argv[1], completion, strlen(completion))) {
+		if (print_completion(argv[1] + strlen(completion)))
+			return STATUS_OK;
+		complain("%sbash or %szsh, not %s", completion, completion, argv[1]);
+		return STATUS_USAGE;
+	}
+	front_options(options);
 	for (;;) {
 		switch (getopt_long(argc, argv, shortopts, options, NULL)) {
 		case 'h':
