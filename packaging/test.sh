@@ -357,14 +357,14 @@ zsh_makes() {
 	timeout 60 zsh -f -s "$dir/root/usr/share/zsh/site-functions" "$@" <<-'END'
 		zmodload zsh/zpty
 		zpty shell TERM=dumb zsh -f -i
-		zpty -w shell "stty -echo; unsetopt zle_bracketed_paste; PS1=; fpath=($1 \$fpath)"
+		zpty -w shell "unset zle_bracketed_paste; fpath=($1 \$fpath)"
 		zpty -w shell "autoload -U compinit; compinit -D -u; echo REA''DY"
 		zpty -r -m shell line '*READY*'
 		shift
 		for typed; do
-			zpty -n -w shell "$typed"$'\t'" '; : '"$'\C-a'"echo 'IS "$'\C-e\n'
-			zpty -r -m shell line $'*\nIS *; :*'
-			print -r -- "${${line##*$'\n'IS }%%; :*}"
+			zpty -n -w shell "$typed"$'\t'" '; echo EN''D"$'\C-a'"echo 'IS "$'\C-e\n'
+			zpty -r -m shell line '*END*'
+			print -r -- "${${line##*IS }%%[$'\r\n']*}"
 		done
 	END
 }
@@ -420,7 +420,8 @@ zsh_knows_all() {
 zsh_completes() {
 	diff - <(zsh_makes 'twheelctl mon' 'twheelctl --clock=b' 'twheelctl info --clock b' \
 		'twheelctl monitor --form' 'twheelctl task ca' 'twheelctl queue -m pul' \
-		'twheelctl help wor' 'twheelctl after 1s unzi' 'twheelctl after 1s -- zsh --js' |
+		'twheelctl help wor' 'twheelctl after 1s dpkg-buildfl' 'twheelctl after 1s -- zsh --js' \
+		'twheelctl after --js' |
 		sed 's/[ =]*$//') <<-END
 		twheelctl monitor
 		twheelctl --clock=boottime
@@ -429,8 +430,9 @@ zsh_completes() {
 		twheelctl task cancel
 		twheelctl queue -m pull
 		twheelctl help worker
-		twheelctl after 1s unzip
+		twheelctl after 1s dpkg-buildflags
 		twheelctl after 1s -- zsh --js
+		twheelctl after --json
 	END
 }
 

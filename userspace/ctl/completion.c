@@ -243,7 +243,7 @@ static void print_zsh(void)
 	for (i = 0; i < verb_count; i++)
 		zsh_verb(verbs[i]->name, verbs[i]->summary);
 	zsh_verb("help", "Say more of a verb.");
-	printf(")\n_arguments -C");
+	printf(")\n_arguments -C -A '-*'");
 	front_options(options);
 	zsh_options(options);
 	printf(" \\\n\t\t'1: :->verb' '*:: :->rest'\n"
@@ -255,10 +255,10 @@ static void print_zsh(void)
 		verb_options(verbs[i], options);
 		zsh_options(options);
 		if (*verbs[i]->shortopts == '+') {
-			printf(" \\\n\t\t'(-)1: : ' '(-)*::command:_normal'");
+			printf(" \\\n\t\t'1:first:()' '(-)*:::command:_normal'");
 		} else {
 			print_actions(verbs[i], " \\\n\t\t'1:action:(", ")'");
-			printf(" \\\n\t\t'*: : '");
+			printf(" \\\n\t\t'*:argument:()'");
 		}
 		printf("\n\t\t;;\n");
 	}
