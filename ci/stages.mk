@@ -44,7 +44,8 @@ $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
 $(call stage, lint, nice -n 19 ci/lint/lint.sh)
 $(call stage, model, nice -n 19 doc/model/run.sh)
 $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
-waiting := daemon daemon-redis daemon-scripts lint model builds
+$(call stage, packaging, nice -n 19 packaging/test.sh)
+waiting := daemon daemon-redis daemon-scripts lint packaging model builds
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
@@ -54,7 +55,6 @@ $(call stage, lib, userspace/lib/check.sh)
 $(call stage, races-6.12, ci/suite.sh 6.12 races)
 $(call stage, threads, ci/suite.sh 6.12 threads)
 $(call stage, gate, ci/gate/gate.sh)
-$(call stage, packaging, packaging/test.sh)
 $(call stage, kunit-6.12, kunit/run.sh --kasan 6.12)
 $(call stage, kunit-6.1, kunit/run.sh 6.1)
 $(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
