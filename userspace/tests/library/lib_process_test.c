@@ -381,7 +381,7 @@ static void *set_keys(void *arg)
 /* Whatever lock another thread holds as a process forks: its child goes on. */
 TEST_F_TIMEOUT(lib, fork_in_the_middle, 120)
 {
-	enum { FORKS = SANITIZED ? 50 : 200 };
+	enum { FORKS = 200 };
 	struct busy b = { .o = &self->o, .w = self->w };
 	pthread_t thread[3];
 	unsigned int i;
