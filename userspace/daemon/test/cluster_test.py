@@ -70,7 +70,7 @@ def cluster_lanes():
     equal(c.call("PUT", "/v1/queues/pulled/tasks/x", {})[0], 201)
     worker.join()
     equal([t["id"] for t in got[0][1]["tasks"]], ["x"])
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 0.5
     for daemon in (d, e):
         equal(daemon.end(), 0)
         assert "<3>" not in daemon.text(), daemon.text()
@@ -105,7 +105,7 @@ def cluster_slots_move():
     def make():
         begin = time.monotonic()
         equal(c.call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201)
-        assert time.monotonic() - begin < 4, "it waited for the slot"
+        assert time.monotonic() - begin < 2, "it waited for the slot"
     slot = cl.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues")
     source = cl.owner(slot)
     cl.migrate(slot, next(n for n in cl.masters() if n is not source), then=make)

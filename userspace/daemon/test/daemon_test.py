@@ -279,7 +279,7 @@ def on_time():
     assert late[0] >= 0, f"early by {-late[0]} ms"
     print(f"# lateness p50 {late[250]:.2f} ms, p99 {late[495]:.2f} ms, last {late[-1]:.2f} ms")
     # Other jobs of the machine may stop the endpoint for a while.
-    assert late[450] < 500, f"p90 {late[450]} ms"
+    assert late[450] < 250, f"p90 {late[450]} ms"
     wait_until(lambda: state(path, "on_time-0") is None)
 
 
@@ -307,8 +307,8 @@ def retries():
     equal([r["attempt"] for r in got], [1, 2, 3])
     equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
     first, second = got[1]["at"] - got[0]["at"], got[2]["at"] - got[1]["at"]
-    assert 200 <= first < 200 * 1.2 + 500, first
-    assert 400 <= second < 400 * 1.2 + 500, second
+    assert 200 <= first < 200 * 1.2 + 150, first
+    assert 400 <= second < 400 * 1.2 + 150, second
     wait_until(lambda: state(path, "r1") is None)
 
 
@@ -318,7 +318,7 @@ def retry_after():
     put(path, "ra", callback={"url": sink.url + "/after/1"}, retry={"base": "100ms"})
     got = sink.wait_for("ra", 2)
     gap = got[1]["at"] - got[0]["at"]
-    assert 1000 <= gap < 2000, gap
+    assert 1000 <= gap < 1400, gap
 
 
 @test("D10: 410 and used attempts are dead; the dead are listed with their error, and replayed")
@@ -405,7 +405,7 @@ def slow_endpoint():
                                **{"in": "100ms"})["due"]
     for task, at in due.items():
         r = sink.wait_for(task)[0]
-        assert r["at"] - at < 1000, f"{task}: {r['at'] - at} ms late"
+        assert r["at"] - at < 400, f"{task}: {r['at'] - at} ms late"
     wait_until(lambda: len({r["id"] for r in other.received()}) == 80, 15)
     wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 15)
     got = other.received()
@@ -440,7 +440,7 @@ def pull_basic():
     q = pull()
     due = put(q, "w1", payload={"n": 1}, **{"in": "400ms"})["due"]
     task, = reserve(q)
-    assert 0 <= now_ms() - due < 1000, now_ms() - due
+    assert 0 <= now_ms() - due < 200, now_ms() - due
     equal((task["id"], task["attempt"], task["payload"], task["first_due"]),
           ("w1", 1, {"n": 1}, due))
     equal(state(q, "w1"), "leased")
@@ -456,10 +456,10 @@ def pull_empty():
     q = pull()
     begin = time.monotonic()
     equal(reserve(q, wait="300ms"), [])
-    assert 0.3 <= time.monotonic() - begin < 2
+    assert 0.3 <= time.monotonic() - begin < 0.8
     begin = time.monotonic()
     equal(reserve(q, wait=0), [])
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 0.3
     for n in range(6):
         put(q, f"l{n}")
     got = []
@@ -504,7 +504,7 @@ def pull_wakes():
     due = put(q, "w2")["due"]
     t.join()
     equal(got[0]["id"], "w2")
-    assert got[1] - due < 1000, f"{got[1] - due} ms"
+    assert got[1] - due < 150, f"{got[1] - due} ms"
 
 
 @test("pull: nack delays, buries; release is no attempt; extend keeps the lease")
@@ -555,7 +555,7 @@ def pull_disconnect():
     put(q, "d1")
     begin = time.monotonic()
     task, = reserve(q, b)
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 1
     equal((task["id"], task["attempt"]), ("d1", 1))
 
 
@@ -749,7 +749,7 @@ def killed_daemon():
     due = now_ms() + 800
     wait_until(lambda: len({r["id"] for r in sink.received()
                             if str(r["id"]).startswith("kd-")}) == 200, 12)
-    assert now_ms() - due < 6000 + 250 + 3000, now_ms() - due
+    assert now_ms() - due < 6000 + 250 + 800, now_ms() - due
     equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
 
 
@@ -787,7 +787,7 @@ def wrong_clock():
             for n in range(100)]})[1]["tasks"]}
         wait_until(lambda: len(other.received()) == 100)
         late = sorted(r["at"] - due[r["id"]] for r in other.received())
-        assert 0 <= late[0] and late[98] < 2000, (late[0], late[-5:])
+        assert 0 <= late[0] and late[98] < 500, (late[0], late[-5:])
         skew = d.metric("clock_skew_seconds")
         assert abs(skew + shift) < 1, skew
         equal(d.end(), 0)
@@ -810,7 +810,7 @@ def stalled_redis():
     wait_until(lambda: len(other.received()) == 100)
     late = sorted(r["at"] - due[r["id"]] for r in other.received())
     print(f"# lateness p50 {late[50]:.2f} ms, p99 {late[98]:.2f} ms")
-    assert 0 <= late[0] and late[90] < 250, late[-15:]
+    assert 0 <= late[0] and late[98] < 150, late[-5:]
     equal(d.end(), 0)
 
 
@@ -963,7 +963,7 @@ def graceful():
     other.wait_for("runs")
     begin = time.monotonic()
     equal(d.end(), 0)
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < 3
     e = Daemon(own)
     c = e.client()
     equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
@@ -1001,7 +1001,7 @@ def impatient():
     other.wait_for("x")
     begin = time.monotonic()
     equal(d.end(), 0)
-    assert time.monotonic() - begin < 6
+    assert time.monotonic() - begin < 2
     e = Daemon(own)
     other.wait_for("x", 2, seconds=3)
     equal(e.end(signal.SIGKILL), -9)
@@ -1065,7 +1065,7 @@ def tcp_redis():
     equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
     due = c.call("PUT", "/v1/queues/s/tasks/x", {"in": "200ms"})[1]["due"]
     task, = c.call("POST", "/v1/queues/s/reserve", {"wait": "3s"})[1]["tasks"]
-    assert 0 <= now_ms() - due < 1000
+    assert 0 <= now_ms() - due < 200
     assert "db3" in own.ask("INFO", "keyspace") and "db0" not in own.ask("INFO", "keyspace")
     equal(d.end(), 0)
 
