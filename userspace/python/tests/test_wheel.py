@@ -28,7 +28,7 @@ def events(wheel, count, seconds=5):
 
 
 def test_versions_agree():
-    assert twheel.__version__ == twheel.library_version()
+    assert twheel.__version__ == twheel.runtime_version()
 
 
 def test_an_event(wheel):

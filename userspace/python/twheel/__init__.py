@@ -23,7 +23,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Type
 from ._ffi import NEVER, fail, ffi, lib, own, to_ns
 
 __all__ = ["ClosedError", "Error", "Event", "Info", "Listed", "Stats", "Timer", "Usage", "Wheel",
-           "library_version"]
+           "runtime_version"]
 __version__ = "0.2.0"
 
 Error = OSError
@@ -403,7 +403,7 @@ class Wheel:
         return "<twheel.Wheel closed>" if self.closed else f"<twheel.Wheel {self.backend}>"
 
 
-def library_version() -> str:
+def runtime_version() -> str:
     """The version of the library that runs."""
     version: bytes = ffi.string(lib.twheel_version())
     return version.decode()
