@@ -138,7 +138,7 @@ def cluster_failover():
     # A put to the new master waits for a replica, and there is none.
     victim.start()
     cl.wait()
-    wait_until(lambda: all(n.info("replication", "connected_slaves") != "0"
+    wait_until(lambda: all("state=online" in n.info("replication", "slave0")
                            for n in cl.masters()))
     for n in range(50):
         load.put(f"g{n}", 100)
