@@ -49,6 +49,7 @@ class Load:
         if status in (200, 201):
             self.due[task] = answer["due"]
         else:
+            print(f"# {task}: {status} {answer}")
             self.refused += 1
 
     def judge(self, seconds=20):
