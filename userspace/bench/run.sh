@@ -162,7 +162,9 @@ done
 [ ! -e "$out/rows.tsv" ] || mv "$out/rows.tsv" "$out/rows.before.tsv"
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
-"$here/plot.sh" "$out/rows.tsv" "$out" || echo "bench: no pictures" >&2
+for name in cost more; do
+	"$here/plot.awk" -v picture=$name "$out/rows.tsv" >"$out/$name.svg" || rm "$out/$name.svg"
+done
 cat "$out/rows.tsv"
 echo "bench: $((SECONDS / 60)) minutes" >&2
 mapfile -t judged < <(numbers)

@@ -159,15 +159,28 @@ crowd() {
 		}' "$out/crowd" && "$here/judge" only=N11 "$out/crowd"
 }
 
-# The pictures that are shown beside the rows, and the others, of the kept rows.
+# The two pictures of the kept rows are XML. Each panel is there, and each shows twheel.
 plots() {
 	local name
 
-	rm -rf "$out/plots"
-	"$here/plot.sh" "$kept" "$out/plots" || return
-	for name in move cancel pair threads expire heartbeat core; do
-		grep -q '</svg>' "$out/plots/$name.svg" || return
+	for name in cost more; do
+		"$here/plot.awk" -v picture=$name "$kept" >"$out/$name.svg" || return
 	done
+	python3 - "$out/cost.svg" 2 "$out/more.svg" 3 <<-'END'
+		import sys
+		from xml.etree import ElementTree
+
+		for path, panels in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
+		    texts = [text.text for text in ElementTree.parse(path).iter('{http://www.w3.org/2000/svg}text')]
+		    assert sum(text.endswith(', ns') for text in texts) == panels, texts
+		    assert texts.count('twheel') == panels, texts
+	END
+}
+
+# Without rows there is no picture, and a wrong name is an error.
+no_plot() {
+	! "$here/plot.awk" -v picture=cost /dev/null >"$out/none.svg" && [ ! -s "$out/none.svg" ] &&
+		status 2 "$here/plot.awk" -v picture=typo "$kept"
 }
 
 json() {
@@ -191,6 +204,7 @@ ok "bench: a part that there is not" status 2 "$out/bench" --part=typo
 ok "the device, in place of the library's own table" device
 ok "timers made, and a crowd beside another wheel" crowd
 ok "plots" plots
+ok "no plot of no rows" no_plot
 ok "json: the rows" json
 ok "judge: rows that reach all" "$here/judge" only="$reached,N19" "$kept"
 cp "$kept" "$out/rows.tsv"
