@@ -233,6 +233,7 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 			continue;
 		late = now - min(now, max(due, e->deadline));
 		t->stats.lateness[fls64(late | 1) - 1]++;
+		t->stats.lateness_sum_ns += late;
 		t->stats.worst_lateness_ns = max(t->stats.worst_lateness_ns, late);
 	}
 	return budget;

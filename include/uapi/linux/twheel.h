@@ -261,6 +261,7 @@ struct twheel_event {
  * @worst_lateness_ns: the longest from a deadline to being taken off the wheel.
  * @lateness: [i]: how many were late by 2^i ns or more but less than 2^(i+1); [0] has the
  *	zeroes too. A timer armed for the past counts neither here nor as the worst.
+ * @lateness_sum_ns: the sum of what @lateness counts.
  * @reserved: zero for now.
  *
  * At any moment: armings = expired + displaced + armed, and
@@ -283,7 +284,8 @@ struct twheel_stats {
 	__u64 wakeups;
 	__u64 worst_lateness_ns;
 	__u64 lateness[TWHEEL_LATENESS_BUCKETS];
-	__u64 reserved[9];
+	__u64 lateness_sum_ns;
+	__u64 reserved[8];
 };
 
 #define TWHEEL_TABLE_MAGIC	0x6c656877U	/* "whel" */

@@ -87,7 +87,8 @@ struct twheel_stats {
 	uint64_t wakeups;
 	uint64_t worst_lateness_ns;
 	uint64_t lateness[64];
-	uint64_t reserved[9];
+	uint64_t lateness_sum_ns;
+	uint64_t reserved[8];
 };
 
 struct twheel_usage {

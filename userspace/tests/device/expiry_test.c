@@ -231,11 +231,11 @@ static __u64 counted_late(struct __test_metadata *_metadata, int fd)
 	return counted;
 }
 
-/* The longest lateness and the histogram tell what the events tell. */
+/* The longest lateness, their sum and the histogram tell what the events tell. */
 TEST_F(expiry, lateness)
 {
 	enum { N = 200 };
-	__u64 worst = 0, histogram[TWHEEL_LATENESS_BUCKETS] = { 0 };
+	__u64 worst = 0, sum = 0, histogram[TWHEEL_LATENESS_BUCKETS] = { 0 };
 	struct twheel_event ev[N];
 	struct twheel_stats s;
 	__u64 seed = 5;
@@ -249,10 +249,12 @@ TEST_F(expiry, lateness)
 		__u64 late = ev[i].expired_ns - ev[i].deadline_ns;
 
 		worst = late > worst ? late : worst;
+		sum += late;
 		histogram[late ? 63 - __builtin_clzll(late) : 0]++;
 	}
 	s = stats(_metadata, self->fd);
 	EXPECT_EQ(worst, s.worst_lateness_ns);
+	EXPECT_EQ(sum, s.lateness_sum_ns);
 	EXPECT_EQ(N, counted_late(_metadata, self->fd));
 	EXPECT_EQ(0, memcmp(histogram, s.lateness, sizeof(histogram)));
 }
@@ -264,6 +266,7 @@ TEST_F(expiry, past_is_not_late)
 	add(_metadata, self->fd, 0, 0, 0);
 	add_many(_metadata, self->fd, 200, 5, TWHEEL_ABSTIME, 0, NULL);
 	EXPECT_EQ(0, stats(_metadata, self->fd).worst_lateness_ns);
+	EXPECT_EQ(0, stats(_metadata, self->fd).lateness_sum_ns);
 	EXPECT_EQ(0, counted_late(_metadata, self->fd));
 }
 

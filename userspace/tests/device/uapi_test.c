@@ -39,7 +39,7 @@ static const struct {
 	FIELD(stats, armings, 64), FIELD(stats, displaced, 72), FIELD(stats, withdrawn, 80),
 	FIELD(stats, moved, 88), FIELD(stats, cascaded, 96), FIELD(stats, wakeups, 104),
 	FIELD(stats, worst_lateness_ns, 112), FIELD(stats, lateness, 120),
-	FIELD(stats, reserved, 632),
+	FIELD(stats, lateness_sum_ns, 632), FIELD(stats, reserved, 640),
 	SIZE(table, 64), FIELD(table, magic, 0), FIELD(table, slots_offset, 4),
 	FIELD(table, slot_size, 8), FIELD(table, slots, 12), FIELD(table, tick_ns, 16),
 	FIELD(table, clock_id, 24), FIELD(table, features, 28), FIELD(table, next_ns, 32),
