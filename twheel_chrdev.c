@@ -30,6 +30,7 @@
 
 #include <linux/capability.h>
 #include <linux/fs.h>
+#include <linux/idr.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -39,6 +40,7 @@
 #include <linux/pagemap.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
+#include <linux/random.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -92,6 +94,13 @@ MODULE_PARM_DESC(max_timers_limit, "The most timers that a SETUP may ask for (de
 static unsigned int min_tick_ns = 100 * NSEC_PER_USEC;
 module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
+
+/*
+ * Numbers of the open wheels. They are drawn by lot, because a series would tell each
+ * container how many wheels the others open.
+ */
+static DEFINE_IDA(wheel_ids);
+#define WHEEL_ID_BITS		20
 
 /* Does operations, each with its own result. May sleep. */
 static void do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
@@ -564,8 +573,10 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct twheel_file *w = file->private_data;
 	struct twheel_stats stats;
+	const char *gap = "";
 	clockid_t clock_id;
 	u64 tick_ns, next;
+	unsigned int i;
 	u32 max;
 
 	spin_lock_bh(&w->lock);
@@ -587,6 +598,18 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 		seq_puts(m, "twheel-next:\tnever\n");
 	else
 		seq_printf(m, "twheel-next:\t%llu\n", next);
+	seq_printf(m, "twheel-id:\t%u\n", w->id);
+	seq_printf(m, "twheel-moved:\t%llu\n", stats.moved);
+	seq_printf(m, "twheel-late-max-ns:\t%llu\n", stats.worst_lateness_ns);
+	seq_printf(m, "twheel-late-sum-ns:\t%llu\n", stats.lateness_sum_ns);
+	seq_puts(m, "twheel-lateness:\t");
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++) {
+		if (!stats.lateness[i])
+			continue;
+		seq_printf(m, "%s%u=%llu", gap, i, stats.lateness[i]);
+		gap = " ";
+	}
+	seq_putc(m, '\n');
 }
 
 static int device_open(struct inode *inode, struct file *file)
@@ -594,11 +617,17 @@ static int device_open(struct inode *inode, struct file *file)
 	struct timespec64 monotonic = {}, boottime = {};
 	struct twheel_setup setup = {};
 	struct twheel_file *w;
-	int err;
+	int id, err;
 
 	w = kzalloc(sizeof(*w), STORE_GFP);
 	if (!w)
 		return -ENOMEM;
+	id = ida_alloc_min(&wheel_ids, get_random_u32() >> (32 - WHEEL_ID_BITS), GFP_KERNEL);
+	if (id < 0) {
+		kfree(w);
+		return id;
+	}
+	w->id = id;
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
 	timers_init(&w->timers, &w->pages.store);
@@ -609,6 +638,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 	err = set_up(w, &setup, NULL);
 	if (err) {
+		ida_free(&wheel_ids, w->id);
 		kfree(w);
 		return err;
 	}
@@ -625,6 +655,7 @@ static int device_release(struct inode *inode, struct file *file)
 	file_stop_turns(w);
 	pages_free(&w->pages);
 	kvfree(w->mem);
+	ida_free(&wheel_ids, w->id);
 	kfree(w);
 	return 0;
 }

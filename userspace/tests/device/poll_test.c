@@ -457,8 +457,10 @@ TEST_F(polling, fdinfo)
 		if (strncmp(line, "twheel-", 7))
 			continue;
 		ours++;
-		/* One key and one value a line, with a tab in between. */
+		/* One key and one value a line, with a tab in between. Nothing was late. */
 		words = sscanf(line, "twheel-%63[^:]:\t%63s\n", key, value);
+		if (words == 1 && !strcmp(line, "twheel-lateness:\t\n"))
+			continue;
 		ASSERT_EQ(2, words);
 		if (!strcmp(key, "armed"))
 			strcpy(armed, value);
@@ -478,6 +480,93 @@ TEST_F(polling, fdinfo)
 	EXPECT_STREQ("524288", tick);
 	EXPECT_NE(0, clock[0]);
 	EXPECT_NE(0, next[0]);
+}
+
+/* The value of @key in the fdinfo of @fd, or "?". */
+static void fdinfo_value(int fd, const char *key, char value[1024])
+{
+	char path[64], line[1024];
+	size_t len = strlen(key);
+	FILE *f;
+
+	strcpy(value, "?");
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, len) || strncmp(line + len, ":\t", 2))
+			continue;
+		strcpy(value, line + len + 2);
+		value[strcspn(value, "\n")] = 0;
+	}
+	fclose(f);
+}
+
+static unsigned long long fdinfo_number(int fd, const char *key)
+{
+	char value[1024];
+
+	fdinfo_value(fd, key, value);
+	return strtoull(value, NULL, 10);
+}
+
+/* fdinfo: the lateness and the moves are those of STATS. */
+TEST_F(polling, fdinfo_lateness)
+{
+	char value[1024], expected[1024] = "";
+	struct twheel_event ev[50];
+	struct twheel_stats s;
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, 20 * NS_PER_MS, TWHEEL_KEEP, 0);
+	unsigned int i, n = 0;
+
+	/* It expires at the new deadline: the kernel looks at the old one, and moves it. */
+	EXPECT_NE(0, arm(&t, id, now(CLOCK_MONOTONIC) + 100 * NS_PER_MS));
+	add_many(_metadata, self->fd, 49, 50 * NS_PER_MS, 0, 0, NULL);
+	ASSERT_EQ(50, collect(self->fd, ev, 50));
+	s = stats(_metadata, self->fd);
+	EXPECT_LE(1, s.moved);
+	EXPECT_EQ(s.moved, fdinfo_number(self->fd, "twheel-moved"));
+	EXPECT_EQ(s.worst_lateness_ns, fdinfo_number(self->fd, "twheel-late-max-ns"));
+	EXPECT_EQ(s.lateness_sum_ns, fdinfo_number(self->fd, "twheel-late-sum-ns"));
+	EXPECT_LT(0, s.lateness_sum_ns);
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		if (s.lateness[i])
+			n += sprintf(expected + n, "%s%u=%llu", n ? " " : "", i,
+				     (unsigned long long)s.lateness[i]);
+	fdinfo_value(self->fd, "twheel-lateness", value);
+	EXPECT_STREQ(expected, value);
+	unmap_table(&t);
+}
+
+/* fdinfo: all descriptors of a wheel have its number, and no other open wheel has it. */
+TEST_F(polling, fdinfo_id)
+{
+	enum { N = 200 };
+	unsigned long long id[N];
+	int fd[N], copy = dup(self->fd);
+	unsigned int i, k, equal = 0, next = 0;
+
+	EXPECT_EQ(fdinfo_number(self->fd, "twheel-id"), fdinfo_number(copy, "twheel-id"));
+	close(copy);
+	for (i = 0; i < N; i++) {
+		char value[1024];
+
+		fd[i] = wheel_open(O_NONBLOCK);
+		ASSERT_LE(0, fd[i]);
+		fdinfo_value(fd[i], "twheel-id", value);
+		EXPECT_EQ(strlen(value), strspn(value, "0123456789"));
+		id[i] = fdinfo_number(fd[i], "twheel-id");
+		for (k = 0; k < i; k++)
+			equal += id[i] == id[k];
+		/* A series would tell how many wheels were opened in between. */
+		next += i && id[i] - id[i - 1] <= 1;
+	}
+	EXPECT_EQ(0, equal);
+	EXPECT_GT(5, next);
+	for (i = 0; i < N; i++)
+		close(fd[i]);
 }
 
 TEST_HARNESS_MAIN
