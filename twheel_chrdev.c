@@ -30,7 +30,6 @@
 
 #include <linux/capability.h>
 #include <linux/fs.h>
-#include <linux/idr.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -49,6 +48,7 @@
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/xarray.h>
 
 #include <linux/twheel.h>
 
@@ -96,10 +96,10 @@ module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /*
- * Numbers of the open wheels. They are drawn by lot, because a series would tell each
- * container how many wheels the others open.
+ * The open wheels by their numbers. These are drawn by lot, because a series would tell
+ * each container how many wheels the others open. An IDA loses memory where it finds none.
  */
-static DEFINE_IDA(wheel_ids);
+static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 #define WHEEL_ID_BITS		20
 
 /* Does operations, each with its own result. May sleep. */
@@ -617,17 +617,17 @@ static int device_open(struct inode *inode, struct file *file)
 	struct timespec64 monotonic = {}, boottime = {};
 	struct twheel_setup setup = {};
 	struct twheel_file *w;
-	int id, err;
+	int err;
 
 	w = kzalloc(sizeof(*w), STORE_GFP);
 	if (!w)
 		return -ENOMEM;
-	id = ida_alloc_min(&wheel_ids, get_random_u32() >> (32 - WHEEL_ID_BITS), GFP_KERNEL);
-	if (id < 0) {
+	err = xa_alloc(&wheels, &w->id, w,
+		       XA_LIMIT(get_random_u32() >> (32 - WHEEL_ID_BITS), INT_MAX), STORE_GFP);
+	if (err) {
 		kfree(w);
-		return id;
+		return err;
 	}
-	w->id = id;
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
 	timers_init(&w->timers, &w->pages.store);
@@ -638,7 +638,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 	err = set_up(w, &setup, NULL);
 	if (err) {
-		ida_free(&wheel_ids, w->id);
+		xa_erase(&wheels, w->id);
 		kfree(w);
 		return err;
 	}
@@ -655,7 +655,7 @@ static int device_release(struct inode *inode, struct file *file)
 	file_stop_turns(w);
 	pages_free(&w->pages);
 	kvfree(w->mem);
-	ida_free(&wheel_ids, w->id);
+	xa_erase(&wheels, w->id);
 	kfree(w);
 	return 0;
 }
