@@ -262,17 +262,20 @@ static void leave(struct twheel_keyed *k, struct item *item)
 /* Gives @item a timer. Return: 0 or a negative errno. */
 static int add_timer(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
-	int err = twheel_add(k->wheel, deadline, 0, &item->id);
-	uint32_t slot = item->id, nr = k->nr_slots;
+	uint32_t slot, nr = k->nr_slots;
 	struct item **bigger;
+	uint64_t id;
+	int err;
 
+	err = twheel_add(k->wheel, deadline, 0, &id);
 	if (err)
 		return err;
+	slot = id;
 	if (slot >= nr) {
 		nr = slot + slot / 2 + EVENTS;
 		bigger = realloc(k->by_slot, nr * sizeof(*bigger));
 		if (!bigger) {
-			twheel_del(k->wheel, item->id);
+			twheel_del(k->wheel, id);
 			return -ENOMEM;
 		}
 		memset(bigger + k->nr_slots, 0, (nr - k->nr_slots) * sizeof(*bigger));
@@ -280,18 +283,20 @@ static int add_timer(struct twheel_keyed *k, struct item *item, uint64_t deadlin
 		k->nr_slots = nr;
 	}
 	k->by_slot[slot] = item;
+	item->id = id;
 	return 0;
 }
 
 /* Gives @item another deadline. A timer that another process has drained begins anew. */
 static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
-	int ret = twheel_set(k->wheel, item->id, deadline);
+	struct item **at = &k->by_slot[(uint32_t)item->id];
+	/* Its slot may be another's by now, and twheel_set() would move that timer. */
+	int ret = *at == item ? twheel_set(k->wheel, item->id, deadline) : -ENOENT;
 
 	if (ret == -ENOENT) {
-		/* Its slot may be another's by now. */
-		if (k->by_slot[(uint32_t)item->id] == item)
-			k->by_slot[(uint32_t)item->id] = NULL;
+		if (*at == item)
+			*at = NULL;
 		ret = add_timer(k, item, deadline);
 	}
 	return ret < 0 ? ret : 0;

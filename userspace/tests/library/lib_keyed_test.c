@@ -539,6 +539,40 @@ TEST_F(keyed, drained)
 }
 
 /* What somebody else has registered on the wheel of the keys is none of them. */
+/*
+ * The same where another key has got the slot meanwhile: what is left of the first in the
+ * table of slots is not taken for it, and both come.
+ */
+TEST_F(keyed, drained_slot_of_another)
+{
+	struct left left = { };
+	uint64_t at = twheel_now(self->w);
+	char first[2] = "a", key[16];
+	unsigned int i, n = 0;
+
+	if (variant->flags & TWHEEL_OPEN_INPROCESS)
+		return;
+	EXPECT_EQ(0, twheel_keyed_set(self->k, first, 1, at + HOUR, 1, NULL));
+	EXPECT_EQ(1, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	/* More than a thread keeps for itself, so one of these has the slot. */
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "k%u", i);
+		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), at + HOUR, 2, NULL));
+	}
+	/* It begins anew; its old slot stays the other's. */
+	EXPECT_EQ(1, twheel_keyed_set(self->k, first, 1, at, 1, NULL));
+	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
+	EXPECT_STREQ("a", left.keys[0]);
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "k%u", i);
+		left.count = 0;
+		EXPECT_EQ(0, twheel_keyed_move(self->k, key, strlen(key), at));
+		n += keyed_collect(self->k, note, &left, 1) == 1 && !strcmp(key, left.keys[0]);
+	}
+	EXPECT_EQ(200, n);
+	EXPECT_EQ(0, twheel_keyed_count(self->k));
+}
+
 TEST_F(keyed, foreign_timer)
 {
 	struct twheel_timer t = { .user_data = 1 };
