@@ -458,6 +458,7 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 	good = copied / sizeof(*events);
 	iov_iter_revert(to, copied % sizeof(*events));
 	timers_consume(&w->timers, good, now);
+	timers_unpeek(&w->timers, events + good, nr - good);
 	file_finish(w, now);
 	return good ?: nr ? -EFAULT : -EAGAIN;
 }

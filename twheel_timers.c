@@ -626,6 +626,35 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
 }
 
 /**
+ * timers_unpeek() - leave the first events as they were before timers_peek()
+ * @t: the timers
+ * @events: what timers_peek() has given of them, under this hold of the lock
+ * @nr: how many
+ *
+ * The next reader must not be told that a periodic timer came off the wheel when this one
+ * looked. Where user space has changed the word since, the periods stay claimed.
+ */
+void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr)
+{
+	struct hlist_node *at = t->ready.first;
+	unsigned int i;
+
+	timers_assert_held(t);
+	for (i = 0; i < nr; i++, at = at->next) {
+		struct timer *e = hlist_entry(at, struct timer, ready);
+		u64 claimed, left;
+
+		if (e->expired_ns == events[i].expired_ns)
+			continue;
+		claimed = timer_successor(e, e->deadline, e->expired_ns);
+		left = timer_successor(e, e->deadline, events[i].expired_ns);
+		if (claimed == left ||
+		    cmpxchg64(&word_of(t, e)->deadline_ns, claimed, left) == claimed)
+			e->expired_ns = events[i].expired_ns;
+	}
+}
+
+/**
  * timers_consume() - take the first events
  * @t: the timers
  * @nr: how many of those that timers_peek() has given under this hold of the lock

@@ -82,6 +82,7 @@ void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
 unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 now);
+void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);
 void timers_consume(struct timers *t, unsigned int nr, u64 now);
 
 #endif /* _TWHEEL_TIMERS_H */

@@ -32,4 +32,5 @@
 #define timers_list		twheel__timers_list
 #define timers_stats		twheel__timers_stats
 #define timers_peek		twheel__timers_peek
+#define timers_unpeek		twheel__timers_unpeek
 #define timers_consume		twheel__timers_consume

@@ -559,4 +559,26 @@ TEST_F(fault, id_survives_failed_read)
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
+/* A read that fails does not become the time at which a periodic timer has expired. */
+TEST_F(fault, time_survives_failed_read)
+{
+	struct twheel_timer t = { .deadline_ns = NS_PER_MS, .period_ns = 20 * NS_PER_MS };
+	struct twheel_event ev;
+	unsigned int i;
+	__u64 seen;
+
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	seen = now(CLOCK_MONOTONIC);
+	for (i = 0; i < 3; i++) {
+		sleep_ms(50);
+		EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
+	}
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_LE(ev.expired_ns, seen);
+	/* Its periods are counted all the same. */
+	EXPECT_LE((seen + 150 * NS_PER_MS - ev.deadline_ns) / t.period_ns, ev.expirations);
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, t.id));
+}
+
 TEST_HARNESS_MAIN

@@ -153,6 +153,7 @@ static bool turn(bool last)
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
 	timers_consume(&timers, i, now);
+	timers_unpeek(&timers, events + i, nr - i);
 	finish(now);
 	while (i--) {
 		early += events[i].deadline_ns > events[i].expired_ns;

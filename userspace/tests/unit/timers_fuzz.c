@@ -742,7 +742,7 @@ static struct user_timer *check_event(struct run *r, const struct twheel_event *
 	FUZZ_CHECK(event->expired_ns, ==, u->expired);
 	/*
 	 * The periods until now are counted, unless a drain was the end of them, or the
-	 * user has moved the word. That they were is known to the next reader.
+	 * user has moved the word.
 	 */
 	next = u->last ? 0 : period_after(u, u->deadline, now);
 	if (u->left && (u->word == u->left || next == u->left)) {
@@ -782,7 +782,7 @@ static void was_read(struct run *r, struct user_timer *u)
 static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 {
 	struct twheel_event events[EVENTS];
-	struct user_timer *of[EVENTS];
+	struct user_timer *of[EVENTS], before[EVENTS];
 	u64 withdrawn = r->t.stats.withdrawn;
 	u64 unread = r->t.stats.unread;
 	unsigned int got, i, j;
@@ -790,14 +790,20 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 	got = timers_peek(&r->t, events, nr, r->now);
 	FUZZ_CHECK(got, ==, min_t(u64, nr, unread));
 	for (i = 0; i < got; i++) {
+		before[i] = *find(r, events[i].id);
 		of[i] = check_event(r, &events[i]);
 		for (j = 0; j < i; j++)
 			FUZZ_CHECK(of[j] == of[i], ==, false);
 	}
-	timers_consume(&r->t, min(fit, got), r->now);
+	fit = min(fit, got);
+	timers_consume(&r->t, fit, r->now);
+	timers_unpeek(&r->t, events + fit, got - fit);
 	finish(r);
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
-	for (i = 0; i < got && i < fit; i++)
+	/* Who has not got an event has not looked at it. */
+	for (i = fit; i < got; i++)
+		*of[i] = before[i];
+	for (i = 0; i < fit; i++)
 		was_read(r, of[i]);
 	follow_all(r);
 }
