@@ -393,7 +393,7 @@ static int apply(struct timers *t, struct twheel_op *op, u64 now)
 	struct twheel_timer *arg = &op->timer, before;
 	struct twheel_slot *slot;
 	struct timer *e;
-	u64 deadline;
+	u64 deadline, word;
 
 	if (arg->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
 		return -EINVAL;
@@ -417,12 +417,14 @@ static int apply(struct timers *t, struct twheel_op *op, u64 now)
 
 	/* The same exchange as in user space, and the same look. */
 	deadline = op->opcode == TWHEEL_OP_REARM ? wanted_deadline(arg, now) : 0;
-	before.deadline_ns = xchg(&slot->deadline_ns, deadline);
+	word = xchg(&slot->deadline_ns, deadline);
+	before.deadline_ns = word;
 	before.state = before.deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
 	if (e->place == TIMER_READY) {
 		before.deadline_ns = e->deadline;
 		before.state = TWHEEL_EXPIRED;
 	}
+	timer_count_unseen(t, e, word);
 	timer_to_idle(t, e);
 	if (op->opcode == TWHEEL_OP_REARM) {
 		t->stats.rearmed++;
@@ -482,8 +484,14 @@ static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 	__must_hold(t->store->lock)
 {
 	struct twheel_slot *slot = word_of(t, e);
-	u64 word = xchg(&slot->deadline_ns, 0);
+	u64 word;
 
+	if (e->place != TIMER_READY && mode == TWHEEL_DRAIN_EXPIRE) {
+		reconcile(t, e, slot, now, LOOK_AND_DRAIN);
+		return e->place == TIMER_READY;
+	}
+	word = xchg(&slot->deadline_ns, 0);
+	timer_count_unseen(t, e, word);
 	if (e->place == TIMER_READY) {
 		/* It keeps its event, which counts the periods until now, and is its last. */
 		if (word && word == timer_successor(e, e->deadline, e->expired_ns))
@@ -495,14 +503,9 @@ static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 		reconcile(t, e, slot, now, LOOK);
 		return false;
 	}
-	if (mode == TWHEEL_DRAIN_CANCEL) {
-		t->stats.cancelled++;
-		timer_to_idle(t, e);
-		end(t, e, slot);
-	} else {
-		timer_to_ready(t, e, slot, word, now);
-		e->drained = true;
-	}
+	t->stats.cancelled++;
+	timer_to_idle(t, e);
+	end(t, e, slot);
 	return true;
 }
 

@@ -82,6 +82,24 @@ void timer_to_idle(struct timers *t, struct timer *e)
 	e->place = TIMER_IDLE;
 }
 
+/**
+ * timer_count_unseen() - count an arming that ends and that no look has seen
+ * @t: the timers
+ * @e: the timer
+ * @word: its word until now
+ */
+void timer_count_unseen(struct timers *t, const struct timer *e, u64 word)
+{
+	timers_assert_held(t);
+	if (!word || e->place == TIMER_QUEUED)
+		return;
+	/* What an expiry has left there is not an arming yet. */
+	if (e->place == TIMER_READY && word == timer_successor(e, e->deadline, e->expired_ns))
+		return;
+	t->stats.armings++;
+	t->stats.displaced++;
+}
+
 /* Publishes until when the kernel does not look: the start of the tick of @deadline. */
 static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {
@@ -90,18 +108,11 @@ static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadli
 	WRITE_ONCE(slot->wake_ns, deadline == WHEEL_NEVER ? WHEEL_NEVER : start);
 }
 
-/**
- * timer_to_ready() - make the event of a timer
- * @t: the timers
- * @e: the timer, without an event
- * @slot: its word, from which @deadline was swapped away
- * @deadline: the deadline that was reached, or drained
- * @now: the time
- */
-void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		    u64 deadline, u64 now)
+/* Makes the event of @e, from whose word @deadline was swapped away. */
+static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
+		     u64 deadline, u64 now)
+	__must_hold(t->store->lock)
 {
-	timers_assert_held(t);
 	detach(t, e);
 	if (e->place == TIMER_TAKEN)
 		t->stats.armed--;
@@ -157,10 +168,10 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 }
 
 /*
- * When @e, due at @word, has its turn: events come in the order of their ticks, so it
- * queues behind those that are due before it. Return: when, or 0 for now.
+ * When what is due at @word has its turn: events come in the order of their ticks, so it
+ * queues behind what is due before it. Return: when, or 0 for now.
  */
-static u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 now)
+static u64 turn_of(const struct timers *t, bool taken, u64 word, u64 now)
 {
 	u64 tick_ns = timers_tick_ns(t);
 	u64 tick = now & ~(tick_ns - 1);
@@ -170,9 +181,21 @@ static u64 turn_of(const struct timers *t, const struct timer *e, u64 word, u64 
 	if (next >= tick)
 		return 0;
 	/* A new arming goes to its own tick, or the first that the wheel has not begun. */
-	if (e->place != TIMER_TAKEN)
+	if (!taken)
 		at = min(tick, max(word, next + tick_ns));
 	return next < at ? at : 0;
+}
+
+/**
+ * timer_comes_at_once() - whether an arming would expire now
+ * @t: the timers
+ * @deadline: of the arming
+ * @now: the time
+ */
+bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now)
+{
+	timers_assert_held(t);
+	return deadline <= now && !turn_of(t, false, deadline, now);
 }
 
 /* Is @e where @word wants it? @again: it was put there for a word that was read before. */
@@ -180,10 +203,12 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
+		if (look == LOOK_AND_DRAIN && word)
+			return false;
 		/* Later, or not at all, will be seen in time. */
 		return word == e->deadline || (again && (!word || word > e->deadline));
 	case TIMER_READY:
-		return look == LOOK ||
+		return look != LOOK_AND_WITHDRAW ||
 		       word == timer_successor(e, e->deadline, e->expired_ns);
 	case TIMER_IDLE:
 		return again && !word;
@@ -198,7 +223,7 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
  * @e: the timer: idle, queued, taken or ready
  * @slot: its word
  * @now: the time
- * @look: whether an event is withdrawn if user space has changed the word since
+ * @look: what it may do. An event is withdrawn only if user space has changed the word
  *
  * What is read in the word is used once, for this timer alone. A word that never stands
  * still is left alone until the next tick.
@@ -232,12 +257,14 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 		if (!word) {
 			timer_to_idle(t, e);
 			publish(t, slot, WHEEL_NEVER);
-		} else if (word > now) {
+		} else if (word > now && look != LOOK_AND_DRAIN) {
 			e->past = false;
 			e->deadline = word;
 			to_wheel(t, e, slot, word, e->slack, now);
 		} else {
-			at = turn_of(t, e, word, now);
+			bool drains = look == LOOK_AND_DRAIN;
+
+			at = drains ? 0 : turn_of(t, e->place == TIMER_TAKEN, word, now);
 			if (at) {
 				e->past |= e->place != TIMER_TAKEN;
 				e->deadline = word;
@@ -245,8 +272,9 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 				return;
 			}
 			if (cmpxchg64(&slot->deadline_ns, word,
-				      timer_successor(e, word, now)) == word) {
-				timer_to_ready(t, e, slot, word, now);
+				      drains ? 0 : timer_successor(e, word, now)) == word) {
+				to_ready(t, e, slot, word, now);
+				e->drained |= drains;
 				return;
 			}
 			/* Moved under our hands. */

@@ -40,8 +40,13 @@ struct timers {
 	struct twheel_stats stats;
 };
 
-/* Whether a look may withdraw an event whose timer has been armed over. */
-enum look { LOOK, LOOK_AND_WITHDRAW };
+/**
+ * enum look - what a look may do
+ * @LOOK: nothing beyond what the word asks for
+ * @LOOK_AND_WITHDRAW: withdraw an event whose timer has been armed over
+ * @LOOK_AND_DRAIN: expire what is armed, before its deadline as well
+ */
+enum look { LOOK, LOOK_AND_WITHDRAW, LOOK_AND_DRAIN };
 
 static inline void timers_assert_held(const struct timers *t)
 	__must_hold(t->store->lock)
@@ -55,10 +60,10 @@ static inline u64 timers_tick_ns(const struct timers *t)
 }
 
 /* twheel_word.c */
+bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
+void timer_count_unseen(struct timers *t, const struct timer *e, u64 word);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
-void timer_to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		    u64 deadline, u64 now);
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look);
 

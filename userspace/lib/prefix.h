@@ -17,7 +17,8 @@
 #define store_marks		twheel__store_marks
 #define timer_successor		twheel__timer_successor
 #define timer_to_idle		twheel__timer_to_idle
-#define timer_to_ready		twheel__timer_to_ready
+#define timer_comes_at_once	twheel__timer_comes_at_once
+#define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
 #define timers_init		twheel__timers_init
 #define timers_check_setup	twheel__timers_check_setup

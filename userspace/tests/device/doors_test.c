@@ -286,6 +286,16 @@ FIXTURE_TEARDOWN(unread)
 	close_table(_metadata, &self->t);
 }
 
+/* Each arming counts, whether or not a look has seen it before it ended. */
+static void expect_armings(struct __test_metadata *_metadata, int fd, __u64 armings,
+			   __u64 displaced)
+{
+	struct twheel_stats s = stats(_metadata, fd);
+
+	EXPECT_EQ(armings, s.armings);
+	EXPECT_EQ(displaced, s.displaced);
+}
+
 /* The event of the first arming, which nobody has withdrawn. */
 static void expect_first(struct __test_metadata *_metadata, int fd, __u64 id, __u64 first)
 {
@@ -334,6 +344,7 @@ TEST_F(unread, rearm)
 		  (__u32)rearm(self->fd, self->id, HOUR, TWHEEL_KEEP));
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
+	expect_armings(_metadata, self->fd, 3, 1);
 }
 
 TEST_F(unread, cancel)
@@ -344,12 +355,14 @@ TEST_F(unread, cancel)
 	EXPECT_EQ(variant->kick ? TWHEEL_ARMED : TWHEEL_EXPIRED, t.state);
 	EXPECT_EQ(variant->kick ? self->later : self->first, t.deadline_ns);
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	expect_armings(_metadata, self->fd, 2, 1);
 }
 
 /* DRAIN ends the new arming, and withdraws nothing. */
 TEST_F(unread, drain_cancel)
 {
 	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	expect_armings(_metadata, self->fd, 2, 1);
 	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
 	if (!variant->kick) {
 		expect_first(_metadata, self->fd, self->id, self->first);
@@ -365,6 +378,7 @@ TEST_F(unread, drain_expire)
 	struct twheel_event ev[2];
 
 	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	expect_armings(_metadata, self->fd, 2, !variant->kick);
 	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
 	if (!variant->kick) {
 		expect_first(_metadata, self->fd, self->id, self->first);
