@@ -67,7 +67,7 @@
 #define EVENTS			28U
 /* Slots of a KICK that are copied at a time. */
 #define KICKS			64U
-/* Tries to copy one event out before its page counts as bad. */
+/* Tries to copy one event or answer out before its page counts as bad. */
 #define COPY_TRIES		16
 
 static_assert(sizeof(struct twheel_setup) == 40);
@@ -102,62 +102,77 @@ MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE 
 static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 #define WHEEL_ID_BITS		20
 
-/* Does operations, each with its own result. May sleep. */
-static void do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
-{
-	unsigned int done = 0;
-
-	while (done < nr) {
-		u64 now = file_begin(w);
-		int err;
-
-		done += timers_apply(&w->timers, ops + done, nr - done, now);
-		file_finish(w, now);
-		if (done == nr)
-			break;
-		err = pages_grow(&w->pages);
-		if (err)
-			ops[done++].result = err;
-	}
-}
-
 /* ioctl */
 
-/* The answers were unmapped meanwhile: ends the timers whose ids nobody knows. */
-static void undo_registers(struct twheel_file *w, struct twheel_op *ops, unsigned int nr)
+/*
+ * Does @op, and copies the first @size bytes of its answer to @to. That comes first, under
+ * the lock and without page faults: what cannot be answered changes nothing.
+ *
+ * Return: 0; -ENOMEM: it needs more room; -EFAULT: a page has to be brought in; -EAGAIN:
+ * the word was exchanged meanwhile.
+ */
+static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, size_t size,
+		 u64 now)
 {
-	unsigned int i;
+	struct timers_plan plan;
 
-	for (i = 0; i < nr; i++) {
-		if (ops[i].opcode != TWHEEL_OP_REGISTER || ops[i].result)
-			continue;
-		ops[i].opcode = TWHEEL_OP_CANCEL;
-		do_ops(w, &ops[i], 1);
-	}
+	if (!timers_plan(&w->timers, op, &plan, now))
+		return -ENOMEM;
+	op->result = plan.answer.result;
+	/* What a verb on one timer was asked is left alone if it is refused. */
+	if (op->result && size < sizeof(*op))
+		return 0;
+	if (copy_to_user_nofault(to, &plan.answer, size))
+		return -EFAULT;
+	return timers_commit(&w->timers, &plan, now) ? 0 : -EAGAIN;
 }
 
-/* Can both pages of what lies on two be written to? The caller has stored to the last. */
-static bool both_writable(void __user *uptr, size_t size)
+/*
+ * Does operations, each with a result and an answer of its own: see do_op(). May sleep.
+ * Return: how many; less if there is no memory for the answer of the next.
+ */
+static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr,
+			   void __user *to, size_t size)
 {
-	return offset_in_page(uptr) + size <= PAGE_SIZE ||
-	       !fault_in_safe_writeable(uptr, size);
+	unsigned int done = 0, faults = 0;
+
+	while (!fatal_signal_pending(current)) {
+		unsigned int before = done;
+		u64 now = file_begin(w);
+		int err = 0;
+
+		while (done < nr && !err) {
+			err = do_op(w, &ops[done], to + done * size, size, now);
+			done += !err;
+		}
+		file_finish(w, now);
+		if (!err)
+			break;
+		if (done > before)
+			faults = 0;
+		if (err == -ENOMEM && pages_grow(&w->pages)) {
+			ops[done].result = err;
+			if (size == sizeof(*ops) && copy_to_user(to + done * size, &ops[done], size))
+				break;
+			done++;
+		} else if (err == -EFAULT) {
+			if (fault_in_safe_writeable(to + done * size, size) ||
+			    ++faults == COPY_TRIES)
+				break;
+		}
+		cond_resched();
+	}
+	return done;
 }
 
 static long ioctl_timer(struct twheel_file *w, u32 opcode, struct twheel_timer __user *arg)
 {
 	struct twheel_op op = { .opcode = opcode };
 
-	/* The state is an answer only: to store it shows whether the answer can be written. */
 	if (copy_from_user(&op.timer, arg, sizeof(op.timer)) ||
-	    put_user(op.timer.state, &arg->state) || !both_writable(arg, sizeof(op.timer)))
+	    !do_ops(w, &op, 1, arg, sizeof(op.timer)))
 		return -EFAULT;
-	do_ops(w, &op, 1);
-	if (op.result)
-		return op.result;
-	if (!copy_to_user(arg, &op.timer, sizeof(op.timer)))
-		return 0;
-	undo_registers(w, &op, 1);
-	return -EFAULT;
+	return op.result;
 }
 
 static noinline_for_stack long ioctl_batch(struct twheel_file *w,
@@ -175,22 +190,17 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 		return -EINVAL;
 	uptr = u64_to_user_ptr(batch.ops);
 	while (done < batch.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min_t(u32, batch.count - done, group);
-		unsigned int last = nr - 1;
+		unsigned int nr = min_t(u32, batch.count - done, group), answered;
 
-		if (copy_from_user(ops, uptr + done, nr * sizeof(*ops)) ||
-		    put_user(ops[last].result, &uptr[done + last].result) ||
-		    !both_writable(uptr + done, nr * sizeof(*ops))) {
+		if (copy_from_user(ops, uptr + done, nr * sizeof(*ops))) {
 			if (nr == 1)
 				return done ?: -EFAULT;
 			group = 1;
 			continue;
 		}
-		do_ops(w, ops, nr);
-		if (copy_to_user(uptr + done, ops, nr * sizeof(*ops))) {
-			undo_registers(w, ops, nr);
-			return done ?: -EFAULT;
-		}
+		answered = do_ops(w, ops, nr, uptr + done, sizeof(*ops));
+		if (answered < nr)
+			return done + answered ?: -EFAULT;
 		done += nr;
 		cond_resched();
 	}
@@ -232,9 +242,6 @@ static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
 		return -EINVAL;
 	drain.count = 0;
-	/* So many so far. */
-	if (put_user(drain.count, &arg->count))
-		return -EFAULT;
 	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
 		turn_all(w, LOOK);
 	do {
@@ -244,9 +251,8 @@ static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 		file_finish(w, now);
 		cond_resched();
 	} while (slot != U32_MAX && !fatal_signal_pending(current));
-	/* What was done is the answer. */
-	if (put_user(drain.count, &arg->count) && !drain.count)
-		return -EFAULT;
+	/* What was done is the answer, whether or not it can be stored as well. */
+	(void)put_user(drain.count, &arg->count);
 	return drain.count;
 }
 

@@ -321,9 +321,12 @@ static u64 wanted_deadline(const struct twheel_timer *arg, u64 now)
 	return check_add_overflow(now, arg->deadline_ns, &sum) ? WHEEL_NEVER : sum;
 }
 
-static void report(const struct timer *e, const struct twheel_slot *slot,
-		   struct twheel_timer *out)
+/* Return: the word, of which @out tells. */
+static u64 report(const struct timer *e, const struct twheel_slot *slot,
+		  struct twheel_timer *out)
 {
+	u64 word = READ_ONCE(slot->deadline_ns);
+
 	*out = (struct twheel_timer) {
 		.id = timer_id(e),
 		.user_data = e->user_data,
@@ -334,24 +337,10 @@ static void report(const struct timer *e, const struct twheel_slot *slot,
 		.state = TWHEEL_EXPIRED,
 	};
 	if (e->place == TIMER_READY)
-		return;
-	out->deadline_ns = READ_ONCE(slot->deadline_ns);
-	out->state = out->deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
-}
-
-/* Arms the idle @e as @arg says; @deadline is in its word already, 0 for none. */
-static void arm(struct timers *t, struct timer *e, struct twheel_slot *slot,
-		struct twheel_timer *arg, u64 deadline, u64 now)
-	__must_hold(t->store->lock)
-{
-	e->period = arg->period_ns;
-	e->slack = arg->slack_ns;
-	e->flags = arg->flags;
-	/* What is due at once comes behind what was due before it. */
-	if (deadline && deadline <= now)
-		take_due(t, now, ARM_BUDGET);
-	reconcile(t, e, slot, now, LOOK);
-	report(e, slot, arg);
+		return word;
+	out->deadline_ns = word;
+	out->state = word ? TWHEEL_ARMED : TWHEEL_IDLE;
+	return word;
 }
 
 /* Ends the timer @e, which is idle. */
@@ -363,37 +352,10 @@ static void end(struct timers *t, struct timer *e, struct twheel_slot *slot)
 	store_put(t->store, e);
 }
 
-static int verb_register(struct timers *t, struct twheel_timer *arg, u64 now)
-	__must_hold(t->store->lock)
+/* Whether @op can be done to any timer of this kind, by its arguments alone: 0 or -EINVAL. */
+static int check_op(const struct timers *t, const struct twheel_op *op)
 {
-	u64 deadline = wanted_deadline(arg, now);
-	struct twheel_slot *slot;
-	struct timer *e;
-
-	/* A timer that is neither armed nor kept would be of no use. */
-	if ((arg->flags & TWHEEL_DISARMED) && !(arg->flags & TWHEEL_KEEP))
-		return -EINVAL;
-	e = store_get(t->store);
-	if (IS_ERR(e))
-		return PTR_ERR(e);
-	t->used = true;
-	t->stats.registered++;
-	e->user_data = arg->user_data;
-	slot = word_of(t, e);
-	/* The word of a slot without a timer means nothing. */
-	WRITE_ONCE(slot->deadline_ns, deadline);
-	arm(t, e, slot, arg, deadline, now);
-	return 0;
-}
-
-/* Does @op. Everything is checked before anything is changed. */
-static int apply(struct timers *t, struct twheel_op *op, u64 now)
-	__must_hold(t->store->lock)
-{
-	struct twheel_timer *arg = &op->timer, before;
-	struct twheel_slot *slot;
-	struct timer *e;
-	u64 deadline, word;
+	const struct twheel_timer *arg = &op->timer;
 
 	if (arg->flags & ~(TWHEEL_ABSTIME | TWHEEL_KEEP | TWHEEL_DISARMED))
 		return -EINVAL;
@@ -402,46 +364,137 @@ static int apply(struct timers *t, struct twheel_op *op, u64 now)
 	if (op->opcode <= TWHEEL_OP_REARM && arg->period_ns &&
 	    arg->period_ns < timers_tick_ns(t))
 		return -EINVAL;
-	if (op->opcode == TWHEEL_OP_REGISTER)
-		return verb_register(t, arg, now);
+	/* A timer that is neither armed nor kept would be of no use. */
+	return op->opcode == TWHEEL_OP_REGISTER && (arg->flags & TWHEEL_DISARMED) &&
+	       !(arg->flags & TWHEEL_KEEP) ? -EINVAL : 0;
+}
 
-	e = store_find(t->store, arg->id);
-	if (!e)
-		return -ENOENT;
-	slot = word_of(t, e);
-	report(e, slot, &before);
-	if (op->opcode == TWHEEL_OP_GET) {
+/* What expires at once comes behind what was due before it. */
+static void make_way(struct timers *t, u64 deadline, u64 now)
+	__must_hold(t->store->lock)
+{
+	if (deadline && deadline <= now)
+		take_due(t, now, ARM_BUDGET);
+}
+
+static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
+	__must_hold(t->store->lock)
+{
+	int err = store_peek(t->store, &arg->id);
+
+	if (err)
+		return err;
+	make_way(t, arg->deadline_ns, now);
+	arg->state = !arg->deadline_ns ? TWHEEL_IDLE :
+		     timer_comes_at_once(t, arg->deadline_ns, now) ? TWHEEL_EXPIRED : TWHEEL_ARMED;
+	return 0;
+}
+
+static int plan(struct timers *t, const struct twheel_op *op, struct timers_plan *plan,
+		u64 now)
+	__must_hold(t->store->lock)
+{
+	struct twheel_timer *arg = &plan->answer.timer, before;
+	int err = check_op(t, op);
+
+	if (err)
+		return err;
+	if (op->opcode != TWHEEL_OP_REGISTER) {
+		plan->timer = store_find(t->store, arg->id);
+		if (!plan->timer)
+			return -ENOENT;
+		plan->word = report(plan->timer, word_of(t, plan->timer), &before);
+	}
+	if (op->opcode >= TWHEEL_OP_CANCEL) {
 		*arg = before;
 		return 0;
 	}
-
-	/* The same exchange as in user space, and the same look. */
-	deadline = op->opcode == TWHEEL_OP_REARM ? wanted_deadline(arg, now) : 0;
-	word = xchg(&slot->deadline_ns, deadline);
-	before.deadline_ns = word;
-	before.state = before.deadline_ns ? TWHEEL_ARMED : TWHEEL_IDLE;
-	if (e->place == TIMER_READY) {
-		before.deadline_ns = e->deadline;
-		before.state = TWHEEL_EXPIRED;
-	}
-	timer_count_unseen(t, e, word);
-	timer_to_idle(t, e);
-	if (op->opcode == TWHEEL_OP_REARM) {
-		t->stats.rearmed++;
-		arm(t, e, slot, arg, deadline, now);
-		arg->state = before.state;
-	} else {
-		t->stats.cancelled++;
-		end(t, e, slot);
-		*arg = before;
-	}
+	arg->deadline_ns = wanted_deadline(&op->timer, now);
+	if (op->opcode == TWHEEL_OP_REGISTER)
+		return plan_register(t, arg, now);
+	arg->user_data = before.user_data;
+	arg->state = before.state;
 	return 0;
 }
 
 /**
- * timers_apply() - do operations
+ * timers_plan() - find out what an operation will answer, and change no timer
  * @t: the timers
- * @ops: what to do. The results are 0, or errors as the header of the ABI has them
+ * @op: what to do
+ * @p: out: for timers_commit(), under the same hold of the lock. @p->answer is the
+ *	operation as done; its result is 0, or an error as the header of the ABI has it
+ * @now: the time
+ *
+ * Return: false if the store needs more room first.
+ */
+bool timers_plan(struct timers *t, const struct twheel_op *op, struct timers_plan *p, u64 now)
+{
+	int err;
+
+	timers_assert_held(t);
+	p->answer = *op;
+	p->timer = NULL;
+	err = plan(t, op, p, now);
+	p->answer.result = err;
+	return err != -EAGAIN;
+}
+
+/**
+ * timers_commit() - do what was planned
+ * @t: the timers
+ * @p: what
+ * @now: the time
+ *
+ * Return: false if user space has exchanged the word since: plan anew.
+ */
+bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
+{
+	const struct twheel_timer *arg = &p->answer.timer;
+	u32 opcode = p->answer.opcode;
+	struct timer *e = p->timer;
+	struct twheel_slot *slot;
+
+	timers_assert_held(t);
+	if (p->answer.result || opcode == TWHEEL_OP_GET)
+		return true;
+	if (opcode == TWHEEL_OP_REGISTER) {
+		e = store_get(t->store);
+		t->used = true;
+		t->stats.registered++;
+		e->user_data = arg->user_data;
+		slot = word_of(t, e);
+		/* The word of a slot without a timer means nothing. */
+		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
+	} else {
+		/* The same exchange as in user space, and the same look. */
+		u64 word = opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0;
+
+		slot = word_of(t, e);
+		if (cmpxchg64(&slot->deadline_ns, p->word, word) != p->word)
+			return false;
+		timer_count_unseen(t, e, p->word);
+		timer_to_idle(t, e);
+	}
+	if (opcode == TWHEEL_OP_CANCEL) {
+		t->stats.cancelled++;
+		end(t, e, slot);
+		return true;
+	}
+	if (opcode == TWHEEL_OP_REARM) {
+		t->stats.rearmed++;
+		make_way(t, arg->deadline_ns, now);
+	}
+	e->period = arg->period_ns;
+	e->slack = arg->slack_ns;
+	e->flags = arg->flags;
+	reconcile(t, e, slot, now, LOOK);
+	return true;
+}
+
+/**
+ * timers_apply() - do operations whose answers cannot fail to arrive
+ * @t: the timers
+ * @ops: in: what to do; out: the answers
  * @nr: how many
  * @now: the time
  *
@@ -449,15 +502,15 @@ static int apply(struct timers *t, struct twheel_op *op, u64 now)
  */
 unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now)
 {
+	struct timers_plan p;
 	unsigned int i;
 
-	timers_assert_held(t);
 	for (i = 0; i < nr; i++) {
-		int err = apply(t, &ops[i], now);
-
-		if (err == -EAGAIN)
-			break;
-		ops[i].result = err;
+		do {
+			if (!timers_plan(t, &ops[i], &p, now))
+				return i;
+		} while (!timers_commit(t, &p, now));
+		ops[i] = p.answer;
 	}
 	return i;
 }

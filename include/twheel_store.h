@@ -202,6 +202,28 @@ static inline struct timer *store_get(struct store *s)
 }
 
 /**
+ * store_peek() - the id of the timer that store_get() makes next
+ * @s: the store
+ * @id: out
+ *
+ * Return: 0, or the error of store_get().
+ */
+static inline int store_peek(const struct store *s, u64 *id)
+{
+	u32 slot = s->fresh;
+
+	store_assert_held(s);
+	if (s->used == s->max)
+		return -ENOSPC;
+	if (!hlist_empty(&s->free))
+		slot = hlist_entry(s->free.first, struct timer, node.link)->slot;
+	else if (s->fresh == s->room)
+		return -EAGAIN;
+	*id = (u64)(s->gen + 1 ?: 1) << 32 | slot;
+	return 0;
+}
+
+/**
  * store_put() - end a timer
  * @s: the store
  * @e: the timer, in no list

@@ -27,6 +27,8 @@
 #define timers_turn		twheel__timers_turn
 #define timers_next		twheel__timers_next
 #define timers_publish_next	twheel__timers_publish_next
+#define timers_plan		twheel__timers_plan
+#define timers_commit		twheel__timers_commit
 #define timers_apply		twheel__timers_apply
 #define timers_kick		twheel__timers_kick
 #define timers_drain		twheel__timers_drain

@@ -231,22 +231,63 @@ TEST(setup_read_only)
 	close(fd);
 }
 
-/* DRAIN that cannot tell the count did nothing, or its count is the return value. */
+/* DRAIN whose count cannot be stored has the count as its return value, also if it is 0. */
 TEST_F(fault, drain_read_only)
 {
 	static const __u32 modes[] = { TWHEEL_DRAIN_EXPIRE, TWHEEL_DRAIN_CANCEL };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		struct twheel_drain d = { .mode = modes[i] };
+		struct twheel_drain d = { .mode = modes[i], .count = 77 };
+		struct twheel_drain *arg = read_only(_metadata, &d, sizeof(d));
 		__u64 armed;
-		int ret;
 
 		add(_metadata, self->fd, HOUR, 0, 0);
 		armed = stats(_metadata, self->fd).armed;
-		ret = call(self->fd, TWHEEL_IOC_DRAIN, read_only(_metadata, &d, sizeof(d)));
-		EXPECT_EQ(armed, ret == -EFAULT ? stats(_metadata, self->fd).armed : (__u64)ret);
+		EXPECT_EQ(armed, (__u64)call(self->fd, TWHEEL_IOC_DRAIN, arg));
+		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+		EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_DRAIN, arg));
+		EXPECT_EQ(77, arg->count);
 	}
+}
+
+/* @size bytes that can be written to, but whose pages are another's until they are. */
+static void *shared_until_written(struct __test_metadata *_metadata, const void *from, size_t size)
+{
+	int fd = memfd_create("argument", MFD_CLOEXEC);
+	void *p;
+
+	ASSERT_EQ((ssize_t)size, write(fd, from, size));
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	ASSERT_TRUE(p != MAP_FAILED);
+	close(fd);
+	return p;
+}
+
+/* An answer that waits for its page is the answer to what is done once. */
+TEST_F(fault, answer_needs_page)
+{
+	enum { N = 1000 };
+	struct twheel_timer one = { .deadline_ns = HOUR }, *t;
+	static struct twheel_op ops[N];
+	struct twheel_op *copy;
+	unsigned int i, wrong = 0;
+	struct twheel_stats s;
+
+	t = shared_until_written(_metadata, &one, sizeof(one));
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_REGISTER, t));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, t->id));
+	fill_ops(ops, N, TWHEEL_OP_REGISTER, HOUR, TWHEEL_KEEP);
+	copy = shared_until_written(_metadata, ops, sizeof(ops));
+	EXPECT_EQ(N, batch(self->fd, copy, N));
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(2 + N, s.registered);
+	EXPECT_EQ(2 + N, s.armed);
+	for (i = 0; i < N; i++)
+		wrong += copy[i].result || state(self->fd, copy[i].timer.id) != TWHEEL_ARMED;
+	EXPECT_EQ(0, wrong);
+	munmap(t, sizeof(one));
+	munmap(copy, sizeof(ops));
 }
 
 /* EFAULT for the array of a batch, and nothing was done. */
