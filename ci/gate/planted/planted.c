@@ -68,6 +68,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
+#include "compat.h"
 
 static char *bug = "";
 module_param(bug, charp, 0444);
@@ -239,8 +240,7 @@ static int planted_active(void)
 
 	if (!timer)
 		return -ENOMEM;
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	timer->function = planted_timer;
+	hrtimer_setup(timer, planted_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	hrtimer_start(timer, ms_to_ktime(3600 * 1000), HRTIMER_MODE_REL);
 	kfree(timer);
 	return 0;
@@ -293,8 +293,7 @@ static void interrupt(enum hrtimer_restart (*function)(struct hrtimer *))
 {
 	static struct hrtimer timer;
 
-	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	timer.function = function;
+	hrtimer_setup(&timer, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&timer, ms_to_ktime(1), HRTIMER_MODE_REL_HARD);
 	msleep(100);
 	hrtimer_cancel(&timer);
@@ -487,10 +486,10 @@ static enum hrtimer_restart planted_counts_too(struct hrtimer *timer)
 static noinline int planted_tick(void)
 {
 	unsigned long end = jiffies + 3 * HZ;
-	struct hrtimer timer;
+	static struct hrtimer timer;
 
-	hrtimer_init_on_stack(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = planted_counts_too;
+	hrtimer_setup(&timer, planted_counts_too, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&timer, ms_to_ktime(1), HRTIMER_MODE_REL_PINNED_HARD);
 	while (time_before(jiffies, end)) {
 		counter++;
