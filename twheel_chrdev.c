@@ -637,7 +637,7 @@ static int device_open(struct inode *inode, struct file *file)
 	}
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
-	timers_init(&w->timers, &w->pages.store);
+	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);
 	timens_add_boottime(&boottime);
 	w->offset_monotonic = timespec64_to_ns(&monotonic);

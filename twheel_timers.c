@@ -33,11 +33,11 @@
 #define ARM_BUDGET	4U
 
 /**
- * timers_init() - make a wheel's timers usable
+ * timers_begin() - make a wheel's timers usable
  * @t: the timers, zeroed. The caller makes @t->wheel
  * @store: where they will be
  */
-void timers_init(struct timers *t, struct store *store)
+void timers_begin(struct timers *t, struct store *store)
 {
 	t->store = store;
 	t->ready_end = &t->ready.first;

@@ -80,7 +80,7 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 	       enum look look);
 
 /* twheel_timers.c */
-void timers_init(struct timers *t, struct store *store);
+void timers_begin(struct timers *t, struct store *store);
 int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
 		       struct wheel_shape *shape);
 void timers_info(const struct timers *t, struct twheel_info *info);

@@ -568,7 +568,7 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
 	b->pages.store.max = b->nr;
 	pages_init(&b->pages, &b->lock);
-	timers_init(&b->timers, &b->pages.store);
+	timers_begin(&b->timers, &b->pages.store);
 	b->now = 1;
 }
 

@@ -97,7 +97,7 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 	w->pages.store.fresh = 0;
 	/* There is one thread, so lockdep need not know that it has the lock. */
 	w->pages.store.lock = NULL;
-	timers_init(&w->timers, &w->pages.store);
+	timers_begin(&w->timers, &w->pages.store);
 }
 
 static void wheel_end(struct word_wheel *w)

@@ -321,7 +321,7 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	if (!p)
 		return -ENOMEM;
 	twheel__mutex_init(&p->lock);
-	timers_init(&p->timers, &p->store);
+	timers_begin(&p->timers, &p->store);
 	p->store.max = setup.max_timers;
 	p->clock = setup.clock_id;
 	p->set = WHEEL_NEVER;

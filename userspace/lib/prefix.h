@@ -20,7 +20,7 @@
 #define timer_comes_at_once	twheel__timer_comes_at_once
 #define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
-#define timers_init		twheel__timers_init
+#define timers_begin		twheel__timers_begin
 #define timers_check_setup	twheel__timers_check_setup
 #define timers_info		twheel__timers_info
 #define timers_map		twheel__timers_map

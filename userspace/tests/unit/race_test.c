@@ -328,7 +328,7 @@ static void set_up(void)
 	flat_init(&flat, TIMERS);
 	flat_grow(&flat, TIMERS);
 	flat_touch(&flat, 0);
-	timers_init(&timers, &flat.store);
+	timers_begin(&timers, &flat.store);
 	timers_map(&timers, flat.header, FLAT_PAGE, 1, programmed);
 	for (i = 0; i < TIMERS; i++) {
 		struct twheel_op op = {

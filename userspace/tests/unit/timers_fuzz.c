@@ -1088,7 +1088,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
 	flat_init(&r.flat, max);
-	timers_init(&r.t, &r.flat.store);
+	timers_begin(&r.t, &r.flat.store);
 	r.mappable = kind & 4;
 	/* A generator would take long to make many. */
 	for (i = 0; f->random && i < timers / 2; i++)
