@@ -7,12 +7,14 @@
 #   headers/  what to build modules against (KDIR)
 #   make      variables for make, if modules for it need some
 #   busybox   if that of this machine does not run there
+#   root/usr/bin/make  if its modules are built inside root/, which has the compiler
 #
 # A name is an entry of ~/.cache/twheel/kernels with the first two in it. These
 # are made on demand; whatever else is put there, a kernel of one's own for
 # instance, works as well.
 #
 #   6.12, 6.1, 6.12-rt, 6.1-rt, arm64-6.12, s390x-6.1  Debian's
+#   newest     the newest that Debian has for a release, with the compiler of that release
 #   debug      KASAN, lockdep, debug objects, kmemleak, failing calls, UBSAN, KCOV, GCOV
 #   kcsan      data races
 #   rt-debug   PREEMPT_RT, with lockdep and debug objects
@@ -103,6 +105,37 @@ stock() {
 
 	rm -rf "${kernels:?}/$dir"
 	chmod 755 "$tmp"
+	mv "$tmp" "$kernels/$dir"
+	ln -sfn "$dir" "$kernels/$1"
+}
+
+# newest NAME RELEASE: the kernel of the backports to that release. This machine's C library
+# may be too old for the programs that build modules, so the release's own comes along.
+newest() {
+	local tmp mirror version dir
+
+	need mmdebstrap
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' |
+		head -n 1)
+	[ -n "$mirror" ] || die "apt knows no mirror of Debian"
+	echo "fetching Debian's newest kernel, from $2-backports" >&2
+	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
+	# shellcheck disable=SC2064
+	trap "as_root rm -rf '$tmp'" EXIT
+	chmod 755 "$tmp"
+	quietly as_root mmdebstrap --variant=extract --format=directory \
+		--include=base-files,dash,coreutils,findutils,sed,grep,mawk,make,gcc,libc6-dev \
+		--include="linux-headers-amd64/$2-backports,linux-image-amd64/$2-backports" \
+		"$2" "$tmp/root" "deb $mirror $2 main" "deb $mirror $2-backports main"
+	as_root ln -s mawk "$tmp/root/usr/bin/awk"
+	as_root mkdir -p "$tmp/root/mnt"
+	version=$(basename "$tmp"/root/usr/lib/modules/*)
+	cp "$tmp/root/usr/lib/modules/$version/vmlinuz" "$tmp/bzImage"
+	as_root rm -r "$tmp/root/usr/lib/modules/$version/kernel"
+	ln -s "root/usr/src/linux-headers-$version" "$tmp/headers"
+
+	dir=$version
+	as_root rm -rf "${kernels:?}/$dir"
 	mv "$tmp" "$kernels/$dir"
 	ln -sfn "$dir" "$kernels/$1"
 }
@@ -267,6 +300,7 @@ if ! [ -e "$kernels/$name/bzImage" ]; then
 	case $name in
 	6.1) stock "$name" linux-image-amd64 linux-headers-amd64 ;;
 	6.12) stock "$name" linux-image-6.12-amd64 linux-headers-6.12-amd64 ;;
+	newest) newest "$name" trixie ;;
 	6.1-rt) stock "$name" linux-image-rt-amd64 linux-headers-rt-amd64 ;;
 	6.12-rt) stock "$name" linux-image-6.12-rt-amd64 linux-headers-6.12-rt-amd64 ;;
 	arm64-6.12)

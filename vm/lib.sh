@@ -74,3 +74,13 @@ need() {
 	# shellcheck disable=SC2086
 	with_index apt_get install --no-install-recommends $missing
 }
+
+# inside ROOT DIR COMMAND...: runs it in a tree of Debian's, where DIR is /mnt.
+inside() {
+	local unshare=(unshare -m)
+
+	[ "$(id -u)" = 0 ] || unshare+=(-r)
+	# shellcheck disable=SC2016
+	"${unshare[@]}" sh -c 'mount --rbind /proc "$0/proc" && mount --bind "$1" "$0/mnt" &&
+		root=$0 && shift && exec chroot "$root" "$@"' "$@"
+}

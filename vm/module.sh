@@ -50,9 +50,21 @@ if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)
 fi
 rm -f "$dir/.made"
 find "$dir" -type l -delete
+# builder COMMAND...: where the kernel's compiler is. In a tree, $dir is /mnt, and links
+# would lead out of it.
+links=s
+place=$dir
+builder=()
+if [ -e "$from/root/usr/bin/make" ]; then
+	links=
+	place=/mnt
+	headers=$(realpath "$headers")
+	headers=${headers#"$from/root"}
+	builder=(inside "$from/root" "$dir")
+fi
 # What a build in the checkout leaves there is for another kernel.
-find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp -sf -t "$dir" {} +
-cp -rsf "$top"/Kbuild "$top/include" "$top/kunit" "$top/ci/gate/planted" "$dir"
+find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "$dir" {} +
+cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/ci/gate/planted" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/ci/gate/planted/${dir##*-bug-}.patch
 	# A copy of its own, as links lead to the checkout.
@@ -61,8 +73,8 @@ if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	cp "$top/$file" "$dir/$file"
 	patch -s -d "$dir" -p1 <"$bug" >&2
 fi
-for m in "$dir" "$dir/planted"; do
-	make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
+for m in "$place" "$place/planted"; do
+	"${builder[@]}" make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done
 [ $# -gt 0 ] || echo "$made" >"$dir/.made"
 echo "$dir"
