@@ -265,6 +265,7 @@ installed_files() {
 		./usr/lib/libtwheel.so.0.2.0
 		./usr/lib/pkgconfig/libtwheel.pc
 		./usr/share/bash-completion/completions/twheelctl
+		./usr/share/man/man1/twheelctl-watch.1
 		./usr/share/man/man1/twheelctl.1
 		./usr/share/man/man3/libtwheel.3
 		./usr/share/man/man4/twheel.4

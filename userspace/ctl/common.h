@@ -41,6 +41,7 @@ enum {
 	STATUS_NO_TIMER = 5,
 	STATUS_LIMIT = 6,
 	STATUS_NOTHING_CAME = 124,
+	STATUS_OWN_FAILURE = 125,
 	STATUS_CANNOT_EXEC = 126,
 	STATUS_NO_COMMAND = 127,
 };
@@ -69,6 +70,7 @@ struct conf {
  * @shortopts: its own options for getopt
  * @longopts: its own long options, ended by a zero entry, or NULL
  * @remote: asks twheeld, so that it has no wheel
+ * @runs_command: ends with the status of a command. Its own failures are STATUS_OWN_FAILURE
  * @run: does it; returns the exit status
  */
 struct verb {
@@ -79,6 +81,7 @@ struct verb {
 	const char *shortopts;
 	const struct option *longopts;
 	bool remote;
+	bool runs_command;
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
@@ -87,6 +90,7 @@ extern const struct verb verb_after;
 extern const struct verb verb_monitor;
 extern const struct verb verb_shell;
 extern const struct verb verb_stat;
+extern const struct verb verb_watch;
 extern const struct verb verb_wheel;
 extern const struct verb verb_task;
 extern const struct verb verb_queue;
@@ -103,6 +107,7 @@ void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS]);
 int next_option(const struct verb *verb, int argc, char **argv,
 		struct conf *conf);
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void leave(int status) __attribute__((noreturn));
 void die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 void usage_error(const struct verb *verb, const char *fmt, ...)

@@ -3,7 +3,8 @@
  * twheelctl --completion: scripts by which bash and zsh complete its command line.
  *
  * Verbs and options come from the tables by which they are read. The actions of a verb are
- * the words in small letters of its synopsis.
+ * the words in small letters of its synopsis. $command is how many arguments come before the
+ * command that a verb runs.
  */
 #include <ctype.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static const char bash_function[] =
 	"	for ((i = 1; i < COMP_CWORD; i++)); do\n"
 	"		word=${COMP_WORDS[i]}\n"
 	"		if [[ $command && $arguments -gt 0 ]]; then\n"
-	"			[[ $word = -- && $arguments = 1 ]] || arguments=$((arguments + 1))\n"
+	"			[[ $word = -- && $arguments = \"$command\" ]] || arguments=$((arguments + 1))\n"
 	"		elif [[ $word = -?* && ${COMP_WORDS[i + 1]-} = = ]]; then\n"
 	"			[ $((i + 2)) -lt \"$COMP_CWORD\" ] || option=$word\n"
 	"			i=$((i + 2))\n"
@@ -57,7 +58,7 @@ static const char bash_function[] =
 	"		[[ $cur != = ]] || cur=''\n"
 	"		_twheelctl_value\n"
 	"	elif [[ $command && $arguments -gt 0 ]]; then\n"
-	"		if [ $arguments = 1 ]; then\n"
+	"		if [ $arguments = \"$command\" ]; then\n"
 	"			mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
 	"		else\n"
 	"			mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
@@ -66,6 +67,8 @@ static const char bash_function[] =
 	"	elif [[ $cur = -* ]]; then\n"
 	"		mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
 	"		[[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace 2>/dev/null\n"
+	"	elif [[ $command = 0 ]]; then\n"
+	"		mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
 	"	elif [ $arguments = 0 ]; then\n"
 	"		mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
 	"	fi\n"
@@ -181,7 +184,7 @@ static void print_bash(void)
 		bash_options(options);
 		print_actions(verbs[i], "\t\twords='", "'\n");
 		if (*verbs[i]->shortopts == '+')
-			printf("\t\tcommand=1\n");
+			printf("\t\tcommand=%d\n", verbs[i]->runs_command ? 0 : 1);
 		printf("\t\t;;\n");
 	}
 	printf("\tesac\n}\n\n_twheelctl_value()\n{\n\tcase $verb:$option in\n");
@@ -254,7 +257,9 @@ static void print_zsh(void)
 		printf("\t%s)\n\t\t_arguments", verbs[i]->name);
 		verb_options(verbs[i], options);
 		zsh_options(options);
-		if (*verbs[i]->shortopts == '+') {
+		if (verbs[i]->runs_command) {
+			printf(" \\\n\t\t'(-)*:::command:_normal'");
+		} else if (*verbs[i]->shortopts == '+') {
 			printf(" \\\n\t\t'1:first:()' '(-)*:::command:_normal'");
 		} else {
 			print_actions(verbs[i], " \\\n\t\t'1:action:(", ")'");

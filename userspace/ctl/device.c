@@ -128,7 +128,7 @@ static _Noreturn void refuse_other_device(const struct conf *conf)
 {
 	complain("%s is not a twheel device", conf->device);
 	hint_absent(conf->device);
-	exit(STATUS_NO_DEVICE);
+	leave(STATUS_NO_DEVICE);
 }
 
 /* Says that the device cannot be opened and what may be done about it; exits. */
@@ -143,16 +143,16 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 	case ENODEV:
 	case ENXIO:
 		hint_absent(conf->device);
-		exit(STATUS_NO_DEVICE);
+		leave(STATUS_NO_DEVICE);
 	case EACCES:
 	case EPERM:
 		hint_permission(conf->device);
-		exit(STATUS_NO_PERMISSION);
+		leave(STATUS_NO_PERMISSION);
 	case EINVAL:
 		hint("TWHEEL_BACKEND in the environment is kernel or inprocess");
-		exit(STATUS_USAGE);
+		leave(STATUS_USAGE);
 	default:
-		exit(error_status(err));
+		leave(error_status(err));
 	}
 }
 
@@ -167,7 +167,7 @@ static _Noreturn void refuse_shape(const struct conf *conf, int err)
 		hint("max_timers_limit, a parameter of the module, is %u", limit);
 	else if (err == EINVAL)
 		hint("levels are 1 to 16, slot bits 4 to 16; no wheel has more than 2^24 timers");
-	exit(error_status(err));
+	leave(error_status(err));
 }
 
 static bool has_shape(const struct conf *conf)

@@ -19,6 +19,7 @@ const struct verb * const verbs[] = {
 	&verb_monitor,
 	&verb_shell,
 	&verb_stat,
+	&verb_watch,
 	&verb_wheel,
 #ifdef WITH_TASKS
 	&verb_task,
@@ -123,6 +124,15 @@ void hint(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+/* Set when a verb begins: see @runs_command. */
+static bool runs_command;
+
+/* Exits, with @status unless that could be taken for the status of a command. */
+void leave(int status)
+{
+	exit(runs_command ? STATUS_OWN_FAILURE : status);
+}
+
 /* Complains and exits. */
 void die(int status, const char *fmt, ...)
 {
@@ -134,7 +144,7 @@ void die(int status, const char *fmt, ...)
 	vfprintf(stderr, fmt, args);
 	va_end(args);
 	fputc('\n', stderr);
-	exit(status);
+	leave(status);
 }
 
 /* Complains of the command line and exits. */
@@ -148,7 +158,7 @@ void usage_error(const struct verb *verb, const char *fmt, ...)
 	va_end(args);
 	fputc('\n', stderr);
 	hint("twheelctl %s --help", verb->name);
-	exit(STATUS_USAGE);
+	leave(STATUS_USAGE);
 }
 
 /* What an errno of the device means, in the words of this tool. */
@@ -467,9 +477,10 @@ static int run_verb(const char *name, int argc, char **argv)
 	if (!strcmp(name, "help"))
 		return run_help(argc, argv);
 	verb = find_verb(name);
-	if (verb)
-		return verb->run(verb, argc, argv);
-	return no_verb(name);
+	if (!verb)
+		return no_verb(name);
+	runs_command = verb->runs_command;
+	return verb->run(verb, argc, argv);
 }
 
 /* Runs the verb behind the options argv[1] to argv[verb - 1], which become its own. */
