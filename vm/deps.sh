@@ -39,7 +39,7 @@ check)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
 	packages+=(perl sparse shellcheck codespell git spin coccinelle)
-	packages+=(clang-14 libclang-rt-14-dev dkms mandoc bsdextrautils "${daemon[@]}")
+	packages+=(clang-14 libclang-rt-14-dev ccache dkms mandoc bsdextrautils "${daemon[@]}")
 	;;&
 bench)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)

@@ -266,6 +266,8 @@ own() {
 	mapfile -t files < <(fragments "$1")
 	(
 		cd "$tmp/$source"
+		# In a directory of its own, no file is what it was.
+		export CCACHE_DISABLE=1
 		renice -n 10 "$BASHPID" >/dev/null
 		"$(recipe "$1")" "$tmp/made" "$(compiler "$1")" "${files[@]}"
 	) >"$kernels/.$1.log" 2>&1 </dev/null || {

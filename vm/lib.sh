@@ -16,6 +16,12 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 
 mkdir -p "$logs"
 
+# Many stages compile the same files with the same flags, and so did their last run.
+if [ -d /usr/lib/ccache ]; then
+	export PATH=/usr/lib/ccache:$PATH CCACHE_MAXSIZE=1G
+	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
+fi
+
 # The addresses of a process that is not randomized are those that sanitizers expect.
 fixed=()
 # shellcheck disable=SC2034

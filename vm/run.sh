@@ -153,8 +153,10 @@ timeout=$((timeout * ${slow:-1}))
 root=$dir/root
 mkdir -p "$root"/{bin,dev,etc,lib,proc,root,sbin,sys,tmp,vm}
 cross=$(sed -n 's/^CROSS_COMPILE=//p' "$kdir/make" 2>/dev/null || true)
-"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -static -s -o "$root/init" \
-	"$top/vm/init.c" "$top/vm/judge.c"
+for file in init judge; do
+	"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -c -o "$dir/$file.o" "$top/vm/$file.c"
+done
+"${cross}gcc" -static -s -o "$root/init" "$dir"/{init,judge}.o
 cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
 forbidden=$root/vm/forbidden
 grep -v ${slow:+-e 'interrupt took'} -e '^$' "$top/vm/forbidden" >"$forbidden"

@@ -5,9 +5,9 @@
 # deadline table, library.pml is libtwheel on one timer. Each must hold, and each
 # mutation must be found. Prints TAP.
 
-set -eu
+. "$(dirname "$0")/../../vm/lib.sh"
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$top/doc/model
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -21,9 +21,10 @@ errors()
 	local optimization=$1 model=$2 found
 
 	shift 2
-	rm -f pan pan.c pan.log
+	rm -f pan pan.[co] pan.log
 	if ! { spin "$@" -a "$here/$model" &&
-		gcc "$optimization" -DSAFETY -DCOLLAPSE -DMEMLIM=2000 -o pan pan.c &&
+		gcc "$optimization" -DSAFETY -DCOLLAPSE -DMEMLIM=2000 -c pan.c &&
+		gcc -o pan pan.o &&
 		./pan -m10000; } >pan.log 2>&1; then
 		echo 'no search'
 		return

@@ -52,18 +52,27 @@ build_library() {
 	make -s -C "$user/lib" O="$1" "${@:2}"
 }
 
-# compile DIR NAME SOURCE... -- OPTION...: with $cc and $flags
+# compile DIR NAME FILE... -- OPTION...: with $cc and $flags. ccache keeps what is compiled
+# file by file.
 compile() {
-	local dir=$1 name=$2 sources=()
+	local dir=$1 name=$2 argument object options=() files=() made=() others=()
 
-	shift 2
-	while [ "$1" != -- ]; do
-		sources+=("$1")
-		shift
+	for argument in "${@:3}"; do
+		case $argument in
+		-std=* | -W* | -f*) options+=("$argument") ;;
+		*.c | *.cpp) files+=("$argument") ;;
+		--) ;;
+		*) others+=("$argument") ;;
+		esac
 	done
-	shift
-	"${cc[@]}" "${flags[@]}" -Wall -Wextra -Wno-missing-field-initializers -Werror -pthread \
-		-I"$user/lib" -I"$top/include/uapi" -o "$dir/$name" "${sources[@]}" "$@"
+	for argument in "${files[@]}"; do
+		object=$dir/$name-${argument##*/}.o
+		"${cc[@]}" "${flags[@]}" "${options[@]}" -Wall -Wextra -Wno-missing-field-initializers \
+			-Werror -pthread -I"$user/lib" -I"$top/include/uapi" -c -o "$object" \
+			"$argument" || return
+		made+=("$object")
+	done
+	"${cc[@]}" "${flags[@]}" -pthread -o "$dir/$name" "${made[@]}" "${others[@]}"
 }
 
 # With the directory of a shared library.

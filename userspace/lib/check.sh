@@ -44,7 +44,8 @@ build() {
 		gcc "${flags[@]}" -fsanitize="$1" -std=gnu11 -Wall -Wextra \
 			-Wno-missing-field-initializers -Werror -pthread \
 			-I"$sources" -I"$top/userspace/lib" -I"$top/include/uapi" -isystem "$harness" \
-			-o "$2/$test" "$sources/library/$test.c" "$2/libtwheel.a" || return
+			-c -o "$2/$test.o" "$sources/library/$test.c" &&
+			gcc -fsanitize="$1" -pthread -o "$2/$test" "$2/$test.o" "$2/libtwheel.a" || return
 	done
 }
 
