@@ -23,8 +23,7 @@
 # kernels "debug", "rt-debug" and "kmsan" have but one then, and what needs two is with
 # the races: who waits for a lock without a pause may be given each turn of the one that
 # has it, by QEMU before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount").
-# User-mode Linux has the host's time; its memory is searched for leaks after each
-# program, and what reads does so once more under a hail of signals.
+# User-mode Linux has the host's time. There read_test runs once more under a hail of signals.
 #
 # The programs are those of ci/programs.sh. The library is the same on each
 # kernel: its tests, and the scripts, are in "all" alone.
@@ -158,9 +157,6 @@ debug | rt-debug | kmsan)
 	# minutes, as in such a search, or while it waits for the other's lock; and the work
 	# that the other has got is not done meanwhile.
 	[[ $what = *races* || $what = threads ]] || options+=(--qemu "-smp 1")
-	;;
-uml)
-	options+=(--leaks)
 	;;
 arm64-* | s390x-*)
 	[[ $kernel/$what != s390x-*/64 ]] || options+=(--qemu "-smp 1")

@@ -28,7 +28,7 @@
  *   maxcpus=1			start the other processors only now
  *   twheel.settle=SECONDS	wait as long before anything else
  *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
- *   twheel.leaks=1		looks for lost memory after each command; 0: never
+ *   twheel.leaks=0		does not look for lost memory
  *   twheel.hangs=N		how often timers that are due may wait for a later interrupt:
  *				3, by chance, unless it says otherwise
  *
@@ -393,7 +393,7 @@ static void run(char *command, long limit)
 }
 
 /* And @after each of them that. */
-static void run_all(long limit, void (*after)(void))
+static void run_all(long limit)
 {
 	FILE *list = fopen("/vm/commands", "re");
 	char *line = NULL;
@@ -408,8 +408,6 @@ static void run_all(long limit, void (*after)(void))
 		if (line[len - 1] == '\n')
 			line[len - 1] = '\0';
 		run(line, limit);
-		if (after)
-			after();
 	}
 	free(line);
 	fclose(list);
@@ -517,8 +515,7 @@ int main(void)
 	if (shell)
 		run_shell(shell);
 	else
-		run_all(number_option("twheel.limit", 0),
-			option("twheel.leaks") ? scan_for_leaks : NULL);
+		run_all(number_option("twheel.limit", 0));
 	kill_all();
 	scan_for_leaks();
 	/* A person may have unloaded it. A test that does so has to load it again. */

@@ -25,7 +25,6 @@
 #                     noticed, and idle time takes no time
 #   --alike           that, with one processor: two runs give the same times, to
 #                     the nanosecond
-#   --leaks           looks for lost memory after each command, not at the end alone
 #   --turns US        of an exact machine's processors, which take turns when any clock
 #                     comes to an end: at least so often (default: 1000 for debug
 #                     kernels, whose own clocks may leave one waiting for minutes)
@@ -58,7 +57,6 @@ memory=
 slow=
 exact=
 alike=
-leaks=
 settle=60
 turns=
 more=
@@ -93,13 +91,12 @@ while [ $# -gt 0 ]; do
 	--name) name=$2 ;;
 	--raw) raw=1 ;;
 	--alike) exact=1 alike=1 ;;
-	--leaks) leaks=1 ;;
 	--shell) shell=1 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
 	case $1 in
-	--raw | --shell | --exact | --alike | --leaks) shift ;;
+	--raw | --shell | --exact | --alike) shift ;;
 	*) shift 2 ;;
 	esac
 done
@@ -251,7 +248,7 @@ words+=(
 	panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 hung_task_panic=1
 	sysctl.kernel.panic_on_rcu_stall=1
 	"twheel.now=$now" "twheel.limit=$limit"
-	${slow:+"twheel.slow=$slow"} ${leaks:+twheel.leaks=1} ${gcov:+twheel.gcov=1}
+	${slow:+"twheel.slow=$slow"} ${gcov:+twheel.gcov=1}
 	${params:+"twheel.params=$params"}
 	${append:+"$append"}
 )
