@@ -9,6 +9,7 @@
  *   event.c	waiting, waking, reading
  *   kernel.c	the kernel's backend
  *   inprocess.c	the other backend
+ *   metrics.c	statistics as Prometheus reads them
  *   arena.c	arrays that grow in place
  *   keyed.c	timeouts by key, on the public functions alone
  *
@@ -115,6 +116,7 @@ struct twheel_backend {
  * struct cold - the part of a wheel that a forked child keeps
  * @fd: to poll
  * @pid: the process that opened the wheel
+ * @reason: why the backend is not the kernel's, or ""
  * @backend: the kind
  * @info: what it is
  * @slack_ns: of the timers of twheel_add()
@@ -134,6 +136,7 @@ struct twheel_backend {
 struct cold {
 	int fd;
 	pid_t pid;
+	const char *reason;
 	const struct twheel_backend *backend;
 	struct twheel_info info;
 	uint64_t slack_ns;
@@ -310,6 +313,7 @@ static inline bool is_live(const struct shadow *shadow, uint64_t id)
 /* kernel.c, inprocess.c */
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
 int twheel__kernel_attach(struct twheel *w, int fd);
+int twheel__kernel_observe(struct twheel *w, int fd);
 /* Without inprocess.c there is no other backend to fall back on. */
 #ifdef WITHOUT_FALLBACK
 #define FALLBACK	false

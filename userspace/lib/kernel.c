@@ -136,6 +136,59 @@ static const struct twheel_backend kernel_backend = {
 	.close	= kernel_close,
 };
 
+/*
+ * A wheel of others, which is only looked at. It has no words here: a mapping would fix the
+ * shape of a wheel that its owner is about to give one.
+ */
+static int refuse_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
+{
+	(void)w;
+	(void)ops;
+	(void)n;
+	return -EACCES;
+}
+
+static int refuse_kick(struct twheel *w)
+{
+	(void)w;
+	return -EACCES;
+}
+
+static int refuse_read(struct twheel *w, struct twheel_event *events, unsigned int n)
+{
+	(void)w;
+	(void)events;
+	(void)n;
+	return -EACCES;
+}
+
+static int refuse_drain(struct twheel *w, unsigned int mode)
+{
+	(void)w;
+	(void)mode;
+	return -EACCES;
+}
+
+static void observed_close(struct twheel *w)
+{
+	struct cold *cold = twheel__cold(w);
+
+	if (cold->fd >= 0)
+		close(cold->fd);
+}
+
+static const struct twheel_backend observed_backend = {
+	.name	= "kernel",
+	.exec	= refuse_exec,
+	.kick	= refuse_kick,
+	.read	= refuse_read,
+	.ready	= kernel_ready,
+	.list	= kernel_list,
+	.drain	= refuse_drain,
+	.stats	= kernel_stats,
+	.close	= observed_close,
+};
+
 /* Others can write to the header: it is read once, and then checked. */
 static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
 {
@@ -181,6 +234,20 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	w->summary = (uint64_t *)(p + head.summary_offset);
 	w->shift = head.summary_shift;
 	w->next_ns = (uint64_t *)(p + offsetof(struct twheel_table, next_ns));
+	return 0;
+}
+
+/* Looks at the wheel behind @fd, which stays the caller's if this fails. */
+int twheel__kernel_observe(struct twheel *w, int fd)
+{
+	static uint64_t never = UINT64_MAX;
+	struct cold *cold = w->cold;
+
+	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
+		return -errno;
+	cold->backend = &observed_backend;
+	cold->fd = fd;
+	w->next_ns = &never;
 	return 0;
 }
 

@@ -78,6 +78,7 @@
 #include <linux/twheel.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,6 +119,8 @@ struct twheel;
  *	count: each thread keeps up to 128 of them
  * @levels: levels of the hierarchy
  * @slot_bits: each level has 2^slot_bits buckets
+ * @device: the device of the kernel's wheel, in place of /dev/twheel. If it is not NULL, no
+ *	other backend is taken, whatever the environment says
  *
  * Zero in a field means the default. See &struct twheel_setup.
  */
@@ -130,6 +133,7 @@ struct twheel_options {
 	uint32_t max_timers;
 	uint32_t levels;
 	uint32_t slot_bits;
+	const char *device;
 };
 
 /**
@@ -166,6 +170,21 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 int twheel_open_fd(struct twheel **wheel, int fd);
 
 /**
+ * twheel_observe_fd() - look at a kernel wheel of another process
+ * @wheel: out: the wheel, for twheel_close()
+ * @fd: as for twheel_open_fd(), also one that is open for reading only
+ *
+ * The wheel and its timers stay as they are. twheel_info(), twheel_stats(), twheel_list() and
+ * twheel_metrics() work. All functions that would change the wheel, and twheel_read(), return
+ * -EACCES or -ENOENT. The ids and the user_data of twheel_list() are the kernel's: they
+ * differ from those of twheel_add(). The library of the other process keeps idle timers,
+ * which are listed, too.
+ *
+ * Return: 0; -ENOTTY: not a wheel; -EBADF; -ENOMEM.
+ */
+int twheel_observe_fd(struct twheel **wheel, int fd);
+
+/**
  * twheel_close() - end the use of a wheel
  * @wheel: the wheel, or NULL
  *
@@ -192,6 +211,16 @@ int twheel_fd(const struct twheel *wheel);
  * Return: "kernel" or "inprocess".
  */
 const char *twheel_backend(const struct twheel *wheel);
+
+/**
+ * twheel_backend_reason() - why the wheel is not the kernel's
+ * @wheel: the wheel
+ *
+ * For the log of a program that takes either backend. twheelctl doctor says what to do.
+ *
+ * Return: a text without an end of line; "" if the wheel is the kernel's.
+ */
+const char *twheel_backend_reason(const struct twheel *wheel);
 
 /**
  * twheel_now() - the time on the clock of a wheel
@@ -244,6 +273,22 @@ int twheel_info(const struct twheel *wheel, struct twheel_info *info);
  * Return: 0, or a negative errno.
  */
 int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
+
+/**
+ * twheel_metrics() - write the statistics of wheels for Prometheus
+ * @wheels: the wheels
+ * @labels: for each wheel more labels, like loop="3",role="peer", or NULL. NULL: none.
+ *	Without such labels, several wheels of one backend would be one time series
+ * @n: how many wheels
+ * @file: where to write
+ *
+ * The text has each name once, as its format (version 0.0.4) demands. So call this once for
+ * all wheels of a page. twheelctl-ps(1) lists the names.
+ *
+ * Return: 0; -ENOMEM; -EIO: @file has an error; -ECHILD.
+ */
+int twheel_metrics(struct twheel *const *wheels, const char *const *labels, unsigned int n,
+		   FILE *file);
 
 /**
  * struct twheel_usage - what arming has cost this process in system calls

@@ -53,6 +53,7 @@ static struct twheel *new_wheel(void)
 	w->cold = cold;
 	cold->fd = -1;
 	cold->pid = getpid();
+	cold->reason = "";
 	if (__tsan_release)
 		w->special = SPECIAL_TSAN;
 	twheel__mutex_init(&cold->reading);
@@ -115,13 +116,29 @@ static int move_up(int fd)
 	return higher;
 }
 
-static int open_backend(struct twheel *w, int backend, const struct twheel_setup *setup)
+/* Why the device could not be opened. */
+static const char *absence(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return DEVICE " is not there: the module is not loaded, or this container has no such device";
+	case -EACCES:
+		return DEVICE " is not permitted by its mode";
+	case -EPERM:
+		return DEVICE " is not permitted by the device cgroup of this container";
+	default:
+		return DEVICE " has no driver: the module is not loaded";
+	}
+}
+
+static int open_backend(struct twheel *w, int backend, const char *device,
+			const struct twheel_setup *setup)
 {
 	int fd, err;
 
 	if (backend == TWHEEL_OPEN_INPROCESS)
 		return twheel__inprocess_open(w, setup);
-	fd = move_up(open(DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC));
+	fd = move_up(open(device ? device : DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC));
 	if (fd >= 0) {
 		w->cold->fd = fd;
 		err = twheel__kernel_open(w, setup);
@@ -130,25 +147,36 @@ static int open_backend(struct twheel *w, int backend, const struct twheel_setup
 		return err;
 	}
 	err = -errno;
-	if (!backend && FALLBACK && is_absent(err))
+	if (!backend && FALLBACK && is_absent(err)) {
+		w->cold->reason = absence(err);
 		return twheel__inprocess_open(w, setup);
+	}
 	return err;
 }
 
-/* Return: flags of one backend, 0 for either, or -EINVAL. */
-static int choose_backend(uint32_t flags)
+/* Return: flags of one backend, 0 for either, or -EINVAL. @reason: why not the kernel's. */
+static int choose_backend(const struct twheel_options *o, const char **reason)
 {
 	const char *name = secure_getenv("TWHEEL_BACKEND");
 
-	if ((flags & OPEN_BACKEND) == OPEN_BACKEND)
+	*reason = "";
+	if ((o->flags & OPEN_BACKEND) == OPEN_BACKEND)
 		return -EINVAL;
-	if (!name || !*name)
-		return flags & OPEN_BACKEND;
+	if (o->device && (o->flags & TWHEEL_OPEN_INPROCESS))
+		return -EINVAL;
+	if (o->device)
+		return TWHEEL_OPEN_KERNEL;
+	if (!name || !*name) {
+		if (o->flags & TWHEEL_OPEN_INPROCESS)
+			*reason = "the program asks for TWHEEL_OPEN_INPROCESS";
+		return o->flags & OPEN_BACKEND;
+	}
 	if (!strcmp(name, "kernel"))
 		return TWHEEL_OPEN_KERNEL;
-	if (!strcmp(name, "inprocess"))
-		return TWHEEL_OPEN_INPROCESS;
-	return -EINVAL;
+	if (strcmp(name, "inprocess"))
+		return -EINVAL;
+	*reason = "TWHEEL_BACKEND=inprocess is in the environment";
+	return TWHEEL_OPEN_INPROCESS;
 }
 
 /* Of any version: members that this one does not know must not be used. */
@@ -179,6 +207,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 {
 	struct twheel_options o = {};
 	struct twheel_setup setup;
+	const char *reason;
 	struct twheel *w;
 	int backend, err;
 
@@ -187,7 +216,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 		if (err)
 			return err;
 	}
-	backend = choose_backend(o.flags);
+	backend = choose_backend(&o, &reason);
 	if (backend < 0)
 		return backend;
 	err = twheel__process_init();
@@ -206,19 +235,21 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 	if (!w)
 		return -ENOMEM;
 	w->cold->slack_ns = o.slack_ns;
+	w->cold->reason = reason;
 	set_checked(w, o.flags);
-	err = open_backend(w, backend, &setup);
+	err = open_backend(w, backend, o.device, &setup);
 	/* As many as may be have no room for that. */
 	if (err == -EINVAL && setup.max_timers) {
 		setup.max_timers--;
-		err = open_backend(w, backend, &setup);
+		err = open_backend(w, backend, o.device, &setup);
 	}
 	if (!err && o.max_timers)
 		w->cold->info.max_timers = o.max_timers;
 	return finish_open(w, err, -1, wheel);
 }
 
-static int attach(struct twheel **wheel, int fd)
+/* @take makes @fd the wheel's. */
+static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, int fd))
 {
 	int err = twheel__process_init();
 	struct twheel *w;
@@ -236,7 +267,7 @@ static int attach(struct twheel **wheel, int fd)
 			err = -errno;
 	}
 	if (!err)
-		err = twheel__kernel_attach(w, own);
+		err = take(w, own);
 	err = finish_open(w, err, own, wheel);
 	if (own != fd && own >= 0)
 		close(err ? own : fd);
@@ -260,7 +291,17 @@ TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
 	int err, cancellable;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-	err = attach(wheel, fd);
+	err = attach(wheel, fd, twheel__kernel_attach);
+	pthread_setcancelstate(cancellable, NULL);
+	return err;
+}
+
+TWHEEL_PUBLIC int twheel_observe_fd(struct twheel **wheel, int fd)
+{
+	int err, cancellable;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+	err = attach(wheel, fd, twheel__kernel_observe);
 	pthread_setcancelstate(cancellable, NULL);
 	return err;
 }
@@ -288,6 +329,11 @@ TWHEEL_PUBLIC int twheel_fd(const struct twheel *w)
 TWHEEL_PUBLIC const char *twheel_backend(const struct twheel *w)
 {
 	return twheel__cold(w)->backend->name;
+}
+
+TWHEEL_PUBLIC const char *twheel_backend_reason(const struct twheel *w)
+{
+	return twheel__cold(w)->reason;
 }
 
 uint64_t twheel__clock(int clock_id)

@@ -31,6 +31,7 @@ struct twheel_options {
 	uint32_t max_timers;
 	uint32_t levels;
 	uint32_t slot_bits;
+	const char *device;
 };
 
 struct twheel_info {
@@ -99,14 +100,18 @@ struct twheel_usage {
 
 int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 int twheel_open_fd(struct twheel **wheel, int fd);
+int twheel_observe_fd(struct twheel **wheel, int fd);
 void twheel_close(struct twheel *wheel);
 int twheel_fd(const struct twheel *wheel);
 const char *twheel_backend(const struct twheel *wheel);
+const char *twheel_backend_reason(const struct twheel *wheel);
 uint64_t twheel_now(const struct twheel *wheel);
 uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
 uint64_t twheel_next(const struct twheel *wheel);
 int twheel_info(const struct twheel *wheel, struct twheel_info *info);
 int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
+int twheel_metrics(struct twheel *const *wheels, const char *const *labels, unsigned int n,
+		   FILE *file);
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 const char *twheel_version(void);
 int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint64_t *id);

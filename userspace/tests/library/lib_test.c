@@ -61,6 +61,7 @@ TEST(fallback)
 		SKIP(return, "cannot hide /dev here");
 	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
+	EXPECT_TRUE(strstr(twheel_backend_reason(w), "is not there"));
 	twheel_close(w);
 	EXPECT_EQ(-ENOENT, twheel_open(&w, &kernel));
 
@@ -68,6 +69,7 @@ TEST(fallback)
 	be_nobody(_metadata);
 	ASSERT_EQ(0, twheel_open(&w, NULL));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
+	EXPECT_TRUE(strstr(twheel_backend_reason(w), "by its mode"));
 	twheel_close(w);
 	EXPECT_EQ(-EACCES, twheel_open(&w, &kernel));
 }
@@ -94,6 +96,7 @@ TEST(environment)
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "inprocess", 1));
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	EXPECT_STREQ("inprocess", twheel_backend(w));
+	EXPECT_TRUE(strstr(twheel_backend_reason(w), "TWHEEL_BACKEND"));
 	twheel_close(w);
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "sundial", 1));
 	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
@@ -102,15 +105,42 @@ TEST(environment)
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "", 1));
 	o.flags = TWHEEL_OPEN_INPROCESS;
 	ASSERT_EQ(0, twheel_open(&w, &o));
+	EXPECT_TRUE(strstr(twheel_backend_reason(w), "TWHEEL_OPEN_INPROCESS"));
 	twheel_close(w);
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "kernel", 1));
 	if (have_device()) {
 		ASSERT_EQ(0, twheel_open(&w, &o));
 		EXPECT_STREQ("kernel", twheel_backend(w));
+		EXPECT_STREQ("", twheel_backend_reason(w));
 		twheel_close(w);
 	} else {
 		EXPECT_EQ(-ENOENT, twheel_open(&w, &o));
 	}
+}
+
+/* A device that is named is the kernel's, or there is no wheel. */
+TEST(named_device)
+{
+	struct twheel_options o = { .size = sizeof(o), .device = "/nonexistent", .levels = 3 };
+	struct twheel_info info;
+	struct twheel *w;
+
+	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "inprocess", 1));
+	EXPECT_EQ(-ENOENT, twheel_open(&w, &o));
+	o.device = "/dev/null";
+	EXPECT_EQ(-ENOTTY, twheel_open(&w, &o));
+	o.flags = TWHEEL_OPEN_INPROCESS;
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
+	o.flags = 0;
+	o.device = TWHEEL_DEVICE;
+	if (!have_device())
+		return;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	EXPECT_STREQ("kernel", twheel_backend(w));
+	EXPECT_STREQ("", twheel_backend_reason(w));
+	ASSERT_EQ(0, twheel_info(w, &info));
+	EXPECT_EQ(3, info.levels);
+	twheel_close(w);
 }
 
 /* A process without a key for its threads' memory learns it at once. */
@@ -142,6 +172,76 @@ TEST(from_fd_refuses)
 	ASSERT_GE(fd, 0);
 	EXPECT_EQ(-EACCES, twheel_open_fd(&w, fd));
 	EXPECT_EQ(0, close(fd));
+}
+
+/* Whoever looks at a wheel of others changes nothing: neither its shape nor its counters. */
+TEST(observed)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	struct twheel_setup setup = { .levels = 2 };
+	struct twheel_timer t = {}, timers[4];
+	struct twheel_stats before, after;
+	struct twheel *w, *observer;
+	struct twheel_event ev;
+	unsigned int n = 0;
+	uint64_t id, other;
+	uint32_t cursor = 0;
+	int fd, ret;
+
+	fd = open("/dev/null", O_RDWR);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(-ENOTTY, twheel_observe_fd(&observer, fd));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_EQ(-EBADF, twheel_observe_fd(&observer, fd));
+	OPEN_OR_SKIP(&o, &w);
+	t.deadline_ns = HOUR;
+	t.user_data = 42;
+	ASSERT_EQ(0, lib_register(w, &t));
+	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 7, &id));
+	ASSERT_EQ(0, twheel_add(w, 1, 7, &other));
+	ASSERT_TRUE(is_unread(w));
+	ASSERT_EQ(0, twheel_stats(w, &before));
+
+	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(twheel_fd(w))));
+	EXPECT_STREQ("kernel", twheel_backend(observer));
+	EXPECT_STREQ("", twheel_backend_reason(observer));
+	EXPECT_EQ(NEVER, twheel_next(observer));
+	EXPECT_EQ(-EACCES, twheel_add(observer, 1, 0, &other));
+	EXPECT_EQ(-ENOENT, twheel_set(observer, t.id, 1));
+	EXPECT_EQ(-ENOENT, twheel_clear(observer, t.id));
+	EXPECT_EQ(-EACCES, twheel_del(observer, t.id));
+	EXPECT_EQ(-EACCES, lib_cancel(observer, t.id));
+	EXPECT_EQ(-EACCES, twheel_wake(observer));
+	EXPECT_EQ(-EACCES, twheel_read(observer, &ev, 1));
+	EXPECT_EQ(-EACCES, twheel_drain(observer, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(1, twheel_wait(observer, 0));
+	while ((ret = twheel_list(observer, timers, ARRAY_SIZE(timers), &cursor)) > 0) {
+		while (ret--)
+			n += timers[ret].id == t.id && timers[ret].user_data == 42;
+	}
+	EXPECT_EQ(0, ret);
+	EXPECT_EQ(1, n);
+	poison(&after);
+	EXPECT_EQ(0, twheel_stats(observer, &after));
+	/* Of its own timer for wakes only the owner does not tell. */
+	EXPECT_EQ(before.allocated + 1, after.allocated);
+	EXPECT_EQ(before.armings, after.armings);
+	twheel_close(observer);
+	EXPECT_EQ(0, twheel_stats(w, &after));
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	EXPECT_EQ(1, twheel_del(w, id));
+	twheel_close(w);
+
+	fd = open(TWHEEL_DEVICE, O_RDWR);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(fd)));
+	EXPECT_EQ(0, ioctl(fd, TWHEEL_IOC_SETUP, &setup));
+	twheel_close(observer);
+	close(fd);
+	fd = open(TWHEEL_DEVICE, O_RDONLY);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, twheel_observe_fd(&observer, fd));
+	twheel_close(observer);
 }
 
 static bool scribbled;
@@ -279,6 +379,89 @@ TEST_F(lib, options)
 		EXPECT_EQ(-EINVAL, twheel_open(&w, &o))
 			TH_LOG("row %u", k);
 	}
+}
+
+/* The value of the line that begins so, in the way of Prometheus; -1 if there is none or two. */
+static double metric(const char *page, const char *line)
+{
+	const char *at = strstr(page, line);
+
+	if (!at || (at > page && at[-1] != '\n') || strstr(at + 1, line))
+		return -1;
+	return strtod(at + strlen(line), NULL);
+}
+
+static unsigned int occurrences(const char *page, const char *words)
+{
+	unsigned int n = 0;
+
+	while ((page = strstr(page, words))) {
+		page++;
+		n++;
+	}
+	return n;
+}
+
+/* A page for two wheels has each name once, and what their statistics say. */
+TEST_F(lib, metrics)
+{
+	static const char * const labels[] = { "loop=\"a\"", NULL };
+	bool kernel = variant->flags & TWHEEL_OPEN_KERNEL;
+	struct twheel *wheels[2] = { self->w };
+	char *page = NULL, line[128];
+	struct twheel_stats s;
+	uint64_t id, late = 0;
+	unsigned int i;
+	size_t size;
+	FILE *f;
+
+	ASSERT_EQ(0, twheel_open(&wheels[1], &self->o));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + 100 * NS_PER_MS, 1, &id));
+	lib_event(_metadata, self->w);
+	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	ASSERT_EQ(0, twheel_stats(self->w, &s));
+	/* None, if this process had no turn before the deadline. */
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		late += s.lateness[i];
+	TH_LOG("%llu were late", (unsigned long long)late);
+
+	f = open_memstream(&page, &size);
+	ASSERT_TRUE(f);
+	EXPECT_EQ(0, twheel_metrics(wheels, labels, 2, f));
+	ASSERT_EQ(0, fclose(f));
+#define METRIC(name, labels) ({ \
+	snprintf(line, sizeof(line), "%s{backend=\"%s\"%s} ", name, \
+		 kernel ? "kernel" : "inprocess", labels); \
+	metric(page, line); })
+	EXPECT_EQ(1, METRIC("twheel_timers", ",loop=\"a\",state=\"armed\""));
+	EXPECT_EQ(0, METRIC("twheel_timers", ",loop=\"a\",state=\"unread\""));
+	EXPECT_EQ(s.allocated - 1, METRIC("twheel_timers", ",loop=\"a\",state=\"idle\""));
+	EXPECT_EQ(0, METRIC("twheel_timers", ",state=\"armed\""));
+	EXPECT_EQ(1, METRIC("twheel_expired_total", ",loop=\"a\""));
+	EXPECT_EQ(2, METRIC("twheel_armings_total", ",loop=\"a\""));
+	EXPECT_EQ(0, METRIC("twheel_armings_total", ""));
+	EXPECT_EQ(1 << 20, METRIC("twheel_timers_max", ""));
+	EXPECT_LT(3000, METRIC("twheel_next_seconds", ",loop=\"a\""));
+	EXPECT_LT(1e300, METRIC("twheel_next_seconds", ""));
+	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_count", ",loop=\"a\""));
+	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"+Inf\""));
+	EXPECT_EQ(0, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"0.000001024\""));
+	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"17.179869184\""));
+	EXPECT_EQ(s.lateness_sum_ns / 1e9, METRIC("twheel_lateness_seconds_sum", ",loop=\"a\""));
+	EXPECT_EQ(s.worst_lateness_ns / 1e9,
+		  METRIC("twheel_lateness_max_seconds", ",loop=\"a\""));
+#undef METRIC
+	EXPECT_EQ(10, occurrences(page, "# HELP twheel_"));
+	EXPECT_EQ(1, occurrences(page, "# TYPE twheel_timers gauge\n"));
+	EXPECT_EQ(1, occurrences(page, "# TYPE twheel_lateness_seconds histogram\n"));
+	free(page);
+
+	f = fopen("/dev/full", "w");
+	ASSERT_TRUE(f);
+	setvbuf(f, NULL, _IONBF, 0);
+	EXPECT_EQ(-EIO, twheel_metrics(wheels, NULL, 2, f));
+	fclose(f);
+	twheel_close(wheels[1]);
 }
 
 /* Each clock: the time, never early, and an event in the end. */
