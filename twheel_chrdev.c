@@ -2,17 +2,20 @@
 /*
  * /dev/twheel: one open file is one timing wheel.
  *
- *   twheel_chrdev.c   open, ioctl, read, poll, mmap, fdinfo: copies, errnos
+ *   twheel_chrdev.c   open, read, poll, mmap, fdinfo: copies, errnos
+ *   twheel_ioctl.c    the ioctls: copies, errnos
  *        |  file_begin(), file_finish()
  *   twheel_turn.c     what turns a wheel: clock, lock, hrtimer, worker
  *        |  timers_*(), handed the time
- *   twheel_timers.c   the turn, the verbs, the events
+ *   twheel_timers.c   the turn, the verbs
+ *   twheel_events.c   what is read
  *        |
  *   twheel_word.c     one timer and its word: reconcile()
  *        |                     |
- *   twheel.c  the wheel   twheel_store.c  timers, words and marks by slot
+ *   twheel.c  the wheel   twheel_slots.c  which slots have a timer
+ *                         twheel_store.c  timers, words and marks by slot
  *
- * An arrow means "may call". This file is the only one that knows user memory.
+ * An arrow means "may call". The first two are the only ones that know user memory.
  *
  * Lifetime: everything belongs to the open file and is freed by its release, when no call
  * and no mapping is left. A timer lives from REGISTER to CANCEL, or until the event that
@@ -28,15 +31,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/moduleparam.h>
-#include <linux/nospec.h>
-#include <linux/pagemap.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/random.h>
@@ -44,7 +43,6 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -58,42 +56,8 @@
 /* Documentation/admin-guide/devices.txt leaves this to local use. */
 #define TWHEEL_MINOR		250
 
-/*
- * Operations of a batch, or timers of a list, done at a time. Where memory ends in the
- * midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
- */
-#define GROUP			24U
 /* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
 #define EVENTS			28U
-/* Slots of a KICK that are copied at a time. */
-#define KICKS			64U
-/* Tries to copy one event or answer out before its page counts as bad. */
-#define COPY_TRIES		16
-
-static_assert(sizeof(struct twheel_setup) == 40);
-static_assert(sizeof(struct twheel_info) == 96);
-static_assert(sizeof(struct twheel_timer) == 48);
-static_assert(sizeof(struct twheel_op) == 56);
-static_assert(sizeof(struct twheel_batch) == 16);
-static_assert(sizeof(struct twheel_drain) == 16);
-static_assert(sizeof(struct twheel_kick) == 16);
-static_assert(sizeof(struct twheel_list) == 16);
-static_assert(sizeof(struct twheel_event) == 40);
-static_assert(sizeof(struct twheel_stats) == 704);
-static_assert(sizeof(struct twheel_table) == 64);
-static_assert(sizeof(struct twheel_slot) == 16);
-
-static unsigned int max_timers = 1U << 20;
-module_param(max_timers, uint, 0644);
-MODULE_PARM_DESC(max_timers, "Timers that a wheel may hold unless its SETUP says otherwise (default 1048576)");
-
-static unsigned int max_timers_limit = STORE_MAX;
-module_param(max_timers_limit, uint, 0644);
-MODULE_PARM_DESC(max_timers_limit, "The most timers that a SETUP may ask for (default and at most 16777216)");
-
-static unsigned int min_tick_ns = 100 * NSEC_PER_USEC;
-module_param(min_tick_ns, uint, 0644);
-MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /*
  * The open wheels by their numbers. These are drawn by lot, because a series would tell
@@ -101,345 +65,6 @@ MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE 
  */
 static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 #define WHEEL_ID_BITS		20
-
-/* ioctl */
-
-/*
- * Does @op, and copies the first @size bytes of its answer to @to. That comes first, under
- * the lock and without page faults: what cannot be answered changes nothing.
- *
- * Return: 0; -ENOMEM: it needs more room; -EFAULT: a page has to be brought in; -EAGAIN:
- * the word was exchanged meanwhile.
- */
-static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, size_t size,
-		 u64 now)
-{
-	struct timers_plan plan;
-
-	if (!timers_plan(&w->timers, op, &plan, now))
-		return -ENOMEM;
-	op->result = plan.answer.result;
-	/* What a verb on one timer was asked is left alone if it is refused. */
-	if (op->result && size < sizeof(*op))
-		return 0;
-	if (copy_to_user_nofault(to, &plan.answer, size))
-		return -EFAULT;
-	return timers_commit(&w->timers, &plan, now) ? 0 : -EAGAIN;
-}
-
-/*
- * Does operations, each with a result and an answer of its own: see do_op(). May sleep.
- * Return: how many; less if there is no memory for the answer of the next.
- */
-static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr,
-			   void __user *to, size_t size)
-{
-	unsigned int done = 0, faults = 0;
-
-	while (!fatal_signal_pending(current)) {
-		unsigned int before = done;
-		u64 now = file_begin(w);
-		int err = 0;
-
-		while (done < nr && !err) {
-			err = do_op(w, &ops[done], to + done * size, size, now);
-			done += !err;
-		}
-		file_finish(w, now);
-		if (!err)
-			break;
-		if (done > before)
-			faults = 0;
-		if (err == -ENOMEM && pages_grow(&w->pages)) {
-			ops[done].result = err;
-			if (size == sizeof(*ops) && copy_to_user(to + done * size, &ops[done], size))
-				break;
-			done++;
-		} else if (err == -EFAULT) {
-			if (fault_in_safe_writeable(to + done * size, size) ||
-			    ++faults == COPY_TRIES)
-				break;
-		}
-		cond_resched();
-	}
-	return done;
-}
-
-static long ioctl_timer(struct twheel_file *w, u32 opcode, struct twheel_timer __user *arg)
-{
-	struct twheel_op op = { .opcode = opcode };
-
-	if (copy_from_user(&op.timer, arg, sizeof(op.timer)) ||
-	    !do_ops(w, &op, 1, arg, sizeof(op.timer)))
-		return -EFAULT;
-	return op.result;
-}
-
-static noinline_for_stack long ioctl_batch(struct twheel_file *w,
-					   const struct twheel_batch __user *arg)
-{
-	struct twheel_op ops[GROUP];
-	unsigned int group = GROUP;
-	struct twheel_op __user *uptr;
-	struct twheel_batch batch;
-	long done = 0;
-
-	if (copy_from_user(&batch, arg, sizeof(batch)))
-		return -EFAULT;
-	if (batch.flags || batch.count > TWHEEL_BATCH_MAX)
-		return -EINVAL;
-	uptr = u64_to_user_ptr(batch.ops);
-	while (done < batch.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min_t(u32, batch.count - done, group), answered;
-
-		if (copy_from_user(ops, uptr + done, nr * sizeof(*ops))) {
-			if (nr == 1)
-				return done ?: -EFAULT;
-			group = 1;
-			continue;
-		}
-		answered = do_ops(w, ops, nr, uptr + done, sizeof(*ops));
-		if (answered < nr)
-			return done + answered ?: -EFAULT;
-		done += nr;
-		cond_resched();
-	}
-	return done;
-}
-
-/* Turns the wheel until all is done that was marked or due when the call began. */
-static void turn_all(struct twheel_file *w, enum look look)
-{
-	u64 start = 0, now;
-	u32 turns = 0;
-	bool done;
-
-	do {
-		now = file_begin(w);
-		if (!start) {
-			start = now;
-			/* A timer is touched once on each level, and when it expires. */
-			turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
-				(w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
-			w->timers.line = 0;
-		}
-		timers_turn(&w->timers, now, TURN_BUDGET, look);
-		/* The clock may have been set back meanwhile. */
-		done = timers_next(&w->timers) > min(start, now);
-		file_finish(w, now);
-		cond_resched();
-	} while (!done && --turns && !fatal_signal_pending(current));
-}
-
-static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
-{
-	struct twheel_drain drain;
-	u32 slot = 0;
-
-	if (copy_from_user(&drain, arg, sizeof(drain)))
-		return -EFAULT;
-	if (drain.reserved ||
-	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
-		return -EINVAL;
-	drain.count = 0;
-	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
-		turn_all(w, LOOK);
-	do {
-		u64 now = file_begin(w);
-
-		drain.count += timers_drain(&w->timers, &slot, drain.mode, TURN_BUDGET, now);
-		file_finish(w, now);
-		cond_resched();
-	} while (slot != U32_MAX && !fatal_signal_pending(current));
-	/* What was done is the answer, whether or not it can be stored as well. */
-	(void)put_user(drain.count, &arg->count);
-	return drain.count;
-}
-
-static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
-{
-	struct twheel_timer timers[GROUP];
-	struct twheel_timer __user *uptr;
-	struct twheel_list list;
-	unsigned int done = 0;
-
-	if (copy_from_user(&list, arg, sizeof(list)))
-		return -EFAULT;
-	uptr = u64_to_user_ptr(list.timers);
-	list.count = min_t(u32, list.count, INT_MAX);
-	while (done < list.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(list.count - done, GROUP);
-		unsigned int good;
-		int got;
-
-		spin_lock_bh(&w->lock);
-		got = timers_list(&w->timers, &list.cursor, timers, nr, TURN_BUDGET);
-		spin_unlock_bh(&w->lock);
-		if (got < 0)
-			break;
-		good = got - DIV_ROUND_UP(copy_to_user(uptr + done, timers,
-						       got * sizeof(*timers)),
-					  sizeof(*timers));
-		done += good;
-		if (good < got) {
-			/* To go on with the first that did not arrive. */
-			list.cursor = (u32)timers[array_index_nospec(good, GROUP)].id;
-			if (!done)
-				return -EFAULT;
-			break;
-		}
-		cond_resched();
-	}
-	return put_user(list.cursor, &arg->cursor) ? -EFAULT : done;
-}
-
-static noinline_for_stack long ioctl_kick(struct twheel_file *w,
-					  const struct twheel_kick __user *arg)
-{
-	u32 slots[KICKS];
-	struct twheel_kick kick;
-	unsigned int group = KICKS;
-	unsigned int done = 0;
-	u32 __user *uptr;
-	long looked = 0;
-
-	if (copy_from_user(&kick, arg, sizeof(kick)))
-		return -EFAULT;
-	if (kick.flags || kick.count > INT_MAX)
-		return -EINVAL;
-	uptr = u64_to_user_ptr(kick.slots);
-	if (!kick.count)
-		turn_all(w, LOOK_AND_WITHDRAW);
-	while (done < kick.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(kick.count - done, group);
-		unsigned int i;
-		u64 now;
-
-		if (copy_from_user(slots, uptr + done, nr * sizeof(*slots))) {
-			if (nr == 1)
-				return done ? looked : -EFAULT;
-			group = 1;
-			continue;
-		}
-		/* A bad pointer changes nothing. */
-		if (!done)
-			turn_all(w, LOOK_AND_WITHDRAW);
-		now = file_begin(w);
-		for (i = 0; i < nr; i++)
-			looked += timers_kick(&w->timers, slots[i], now);
-		file_finish(w, now);
-		done += nr;
-		cond_resched();
-	}
-	return looked;
-}
-
-static noinline_for_stack long ioctl_stats(struct twheel_file *w,
-					   struct twheel_stats __user *arg)
-{
-	struct twheel_stats stats;
-
-	spin_lock_bh(&w->lock);
-	timers_stats(&w->timers, &stats);
-	spin_unlock_bh(&w->lock);
-	return copy_to_user(arg, &stats, sizeof(stats)) ? -EFAULT : 0;
-}
-
-static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
-{
-	struct twheel_info info;
-
-	spin_lock_bh(&w->lock);
-	timers_info(&w->timers, &info);
-	info.table_bytes = store_bytes(w->pages.store.max, PAGE_SIZE);
-	info.clock_id = w->clock_id;
-	spin_unlock_bh(&w->lock);
-	info.min_tick_ns = READ_ONCE(min_tick_ns);
-	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
-}
-
-/*
- * Gives the wheel the shape that @setup asks for, after it has written there and at @arg,
- * if there is one, what it really is.
- */
-static int set_up(struct twheel_file *w, struct twheel_setup *setup,
-		  struct twheel_setup __user *arg)
-{
-	u32 most = max(min(READ_ONCE(max_timers_limit), STORE_MAX), 1U);
-	u64 least = READ_ONCE(min_tick_ns);
-	u64 wanted_ns = setup->tick_ns;
-	struct wheel_shape shape;
-	void *mem;
-	bool used;
-	int err;
-
-	err = timers_check_setup(setup, clamp(READ_ONCE(max_timers), 1U, most), most,
-				 max_t(u64, NSEC_PER_MSEC, least), &shape);
-	if (err)
-		return err;
-	if (wanted_ns && wanted_ns < least && !capable(CAP_SYS_RESOURCE))
-		return -EPERM;
-	/* A wheel in use refuses whatever else fails, and writes nothing. */
-	spin_lock_bh(&w->lock);
-	used = w->timers.used;
-	spin_unlock_bh(&w->lock);
-	if (used)
-		return -EBUSY;
-	mem = kvzalloc(wheel_bytes(&shape), STORE_GFP);
-	if (!mem)
-		return -ENOMEM;
-	if (arg && copy_to_user(arg, setup, sizeof(*setup))) {
-		kvfree(mem);
-		return -EFAULT;
-	}
-
-	spin_lock_bh(&w->lock);
-	used = w->timers.used;
-	if (!used) {
-		swap(w->mem, mem);
-		w->pages.store.max = setup->max_timers;
-		file_set_clock(w, setup->clock_id);
-		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w));
-	}
-	spin_unlock_bh(&w->lock);
-	kvfree(mem);
-	return used ? -EBUSY : 0;
-}
-
-static long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
-{
-	struct twheel_file *w = file->private_data;
-	void __user *arg = (void __user *)ptr;
-	struct twheel_setup setup;
-
-	switch (cmd) {
-	case TWHEEL_IOC_SETUP:
-		return copy_from_user(&setup, arg, sizeof(setup)) ? -EFAULT :
-		       set_up(w, &setup, arg);
-	case TWHEEL_IOC_INFO:
-		return ioctl_info(w, arg);
-	case TWHEEL_IOC_REGISTER:
-		return ioctl_timer(w, TWHEEL_OP_REGISTER, arg);
-	case TWHEEL_IOC_REARM:
-		return ioctl_timer(w, TWHEEL_OP_REARM, arg);
-	case TWHEEL_IOC_CANCEL:
-		return ioctl_timer(w, TWHEEL_OP_CANCEL, arg);
-	case TWHEEL_IOC_GET:
-		return ioctl_timer(w, TWHEEL_OP_GET, arg);
-	case TWHEEL_IOC_BATCH:
-		return ioctl_batch(w, arg);
-	case TWHEEL_IOC_DRAIN:
-		return ioctl_drain(w, arg);
-	case TWHEEL_IOC_LIST:
-		return ioctl_list(w, arg);
-	case TWHEEL_IOC_KICK:
-		return ioctl_kick(w, arg);
-	case TWHEEL_IOC_STATS:
-		return ioctl_stats(w, arg);
-	default:
-		return -ENOTTY;
-	}
-}
 
 /* read and poll */
 
@@ -643,7 +268,7 @@ static int device_open(struct inode *inode, struct file *file)
 	w->offset_monotonic = timespec64_to_ns(&monotonic);
 	w->offset_boottime = timespec64_to_ns(&boottime);
 
-	err = set_up(w, &setup, NULL);
+	err = file_set_up(w, &setup, NULL);
 	if (err) {
 		xa_erase(&wheels, w->id);
 		kfree(w);

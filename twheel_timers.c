@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The timers of a wheel: the turn, the verbs, the events.
+ * The timers of a wheel: the turn and the verbs.
  *
  * A timer is in one place: idle, queued in the wheel, or on the ready list. It is its own
  * event, so nothing is allocated when it expires and no queue can overflow. A periodic
@@ -125,11 +125,6 @@ void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 cloc
 	WRITE_ONCE(table->summary_shift, STORE_LINE_SHIFT);
 }
 
-static struct twheel_slot *word_of(const struct timers *t, const struct timer *e)
-{
-	return store_word(t->store, e->slot);
-}
-
 /* The turn */
 
 /* The bits of u64 are those of unsigned long, for atomic operations on one. */
@@ -168,7 +163,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			struct timer *e = store_at(t->store, slot);
 
 			if (e)
-				reconcile(t, e, word_of(t, e), now, look);
+				reconcile(t, e, timer_word(t, e), now, look);
 		}
 		if (!bits)
 			continue;
@@ -228,7 +223,7 @@ static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 		u64 late;
 
 		e->place = TIMER_TAKEN;
-		reconcile(t, e, word_of(t, e), now, LOOK);
+		reconcile(t, e, timer_word(t, e), now, LOOK);
 		if (e->place != TIMER_READY || e->past)
 			continue;
 		late = now - min(now, max(due, e->deadline));
@@ -343,15 +338,6 @@ static u64 report(const struct timer *e, const struct twheel_slot *slot,
 	return word;
 }
 
-/* Ends the timer @e, which is idle. */
-static void end(struct timers *t, struct timer *e, struct twheel_slot *slot)
-	__must_hold(t->store->lock)
-{
-	WRITE_ONCE(slot->deadline_ns, 0);
-	WRITE_ONCE(slot->wake_ns, WHEEL_NEVER);
-	store_put(t->store, e);
-}
-
 /* Whether @op can be done to any timer of this kind, by its arguments alone: 0 or -EINVAL. */
 static int check_op(const struct timers *t, const struct twheel_op *op)
 {
@@ -403,7 +389,7 @@ static int plan(struct timers *t, const struct twheel_op *op, struct timers_plan
 		plan->timer = store_find(t->store, arg->id);
 		if (!plan->timer)
 			return -ENOENT;
-		plan->word = report(plan->timer, word_of(t, plan->timer), &before);
+		plan->word = report(plan->timer, timer_word(t, plan->timer), &before);
 	}
 	if (op->opcode >= TWHEEL_OP_CANCEL) {
 		*arg = before;
@@ -462,14 +448,14 @@ bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
 		t->used = true;
 		t->stats.registered++;
 		e->user_data = arg->user_data;
-		slot = word_of(t, e);
+		slot = timer_word(t, e);
 		/* The word of a slot without a timer means nothing. */
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
 	} else {
 		/* The same exchange as in user space, and the same look. */
 		u64 word = opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0;
 
-		slot = word_of(t, e);
+		slot = timer_word(t, e);
 		if (cmpxchg64(&slot->deadline_ns, p->word, word) != p->word)
 			return false;
 		timer_count_unseen(t, e, p->word);
@@ -477,7 +463,7 @@ bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
 	}
 	if (opcode == TWHEEL_OP_CANCEL) {
 		t->stats.cancelled++;
-		end(t, e, slot);
+		timer_end(t, e, slot);
 		return true;
 	}
 	if (opcode == TWHEEL_OP_REARM) {
@@ -528,7 +514,7 @@ bool timers_kick(struct timers *t, u32 slot, u64 now)
 	timers_assert_held(t);
 	e = store_at(t->store, slot);
 	if (e)
-		reconcile(t, e, word_of(t, e), now, LOOK_AND_WITHDRAW);
+		reconcile(t, e, timer_word(t, e), now, LOOK_AND_WITHDRAW);
 	return e;
 }
 
@@ -536,7 +522,7 @@ bool timers_kick(struct timers *t, u32 slot, u64 now)
 static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 	__must_hold(t->store->lock)
 {
-	struct twheel_slot *slot = word_of(t, e);
+	struct twheel_slot *slot = timer_word(t, e);
 	u64 word;
 
 	if (e->place != TIMER_READY && mode == TWHEEL_DRAIN_EXPIRE) {
@@ -558,7 +544,7 @@ static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 	}
 	t->stats.cancelled++;
 	timer_to_idle(t, e);
-	end(t, e, slot);
+	timer_end(t, e, slot);
 	return true;
 }
 
@@ -608,7 +594,7 @@ int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		struct timer *e = store_at(t->store, *cursor);
 
 		if (e)
-			report(e, word_of(t, e), &out[got++]);
+			report(e, timer_word(t, e), &out[got++]);
 	}
 	return !got && *cursor >= t->store->fresh ? -ENOENT : got;
 }
@@ -624,118 +610,4 @@ void timers_stats(const struct timers *t, struct twheel_stats *stats)
 	*stats = t->stats;
 	stats->allocated = t->store->used;
 	stats->cascaded = t->wheel.cascaded;
-}
-
-/* Events */
-
-/*
- * Adds the periods of @e until @now to @event, and claims them: the word gets the first
- * period after @now. If user space has changed the word, those of the expiry are all.
- */
-static void count_periods(struct timers *t, struct timer *e, struct twheel_event *event,
-			  u64 now)
-	__must_hold(t->store->lock)
-{
-	struct twheel_slot *slot = word_of(t, e);
-	u64 left = timer_successor(e, e->deadline, e->expired_ns);
-	u64 next;
-
-	now = max(now, e->expired_ns);
-	next = timer_successor(e, e->deadline, now);
-	if (left && (next == left || cmpxchg64(&slot->deadline_ns, left, next) == left))
-		e->expired_ns = now;
-	if (e->expired_ns > e->deadline)
-		event->expirations += div64_u64(e->expired_ns - e->deadline, e->period);
-}
-
-/**
- * timers_peek() - the first events that are ready
- * @t: the timers
- * @events: out: the events
- * @nr: how many at most
- * @now: the time
- *
- * Return: how many. They stay until timers_consume() takes those that were delivered.
- */
-unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
-			 u64 now)
-{
-	struct hlist_node *at = t->ready.first;
-	unsigned int i;
-
-	timers_assert_held(t);
-	for (i = 0; i < nr && at; i++, at = at->next) {
-		struct timer *e = hlist_entry(at, struct timer, ready);
-
-		events[i] = (struct twheel_event) {
-			.id = timer_id(e),
-			.user_data = e->user_data,
-			.deadline_ns = e->deadline,
-			.expired_ns = e->expired_ns,
-			/* 0 marks a timer that was drained before its deadline. */
-			.expirations = e->deadline <= e->expired_ns,
-		};
-		if (e->period)
-			count_periods(t, e, &events[i], now);
-	}
-	return i;
-}
-
-/**
- * timers_unpeek() - leave the first events as they were before timers_peek()
- * @t: the timers
- * @events: what timers_peek() has given of them, under this hold of the lock
- * @nr: how many
- *
- * The next reader must not be told that a periodic timer came off the wheel when this one
- * looked. Where user space has changed the word since, the periods stay claimed.
- */
-void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr)
-{
-	struct hlist_node *at = t->ready.first;
-	unsigned int i;
-
-	timers_assert_held(t);
-	for (i = 0; i < nr; i++, at = at->next) {
-		struct timer *e = hlist_entry(at, struct timer, ready);
-		u64 claimed, left;
-
-		if (e->expired_ns == events[i].expired_ns)
-			continue;
-		claimed = timer_successor(e, e->deadline, e->expired_ns);
-		left = timer_successor(e, e->deadline, events[i].expired_ns);
-		if (claimed == left ||
-		    cmpxchg64(&word_of(t, e)->deadline_ns, claimed, left) == claimed)
-			e->expired_ns = events[i].expired_ns;
-	}
-}
-
-/**
- * timers_consume() - take the first events
- * @t: the timers
- * @nr: how many of those that timers_peek() has given under this hold of the lock
- * @now: the time
- *
- * A timer whose word is armed goes back to the wheel. The others end, unless kept.
- */
-void timers_consume(struct timers *t, unsigned int nr, u64 now)
-{
-	timers_assert_held(t);
-	t->stats.unread -= nr;
-	t->stats.delivered += nr;
-	while (nr--) {
-		struct timer *e = hlist_entry(t->ready.first, struct timer, ready);
-		struct twheel_slot *slot = word_of(t, e);
-
-		WRITE_ONCE(t->ready.first, e->ready.next);
-		if (e->ready.next)
-			e->ready.next->pprev = &t->ready.first;
-		else
-			t->ready_end = &t->ready.first;
-		e->place = TIMER_IDLE;
-		if (READ_ONCE(slot->deadline_ns))
-			reconcile(t, e, slot, now, LOOK);
-		else if (!(e->flags & TWHEEL_KEEP) && (!e->period || e->drained))
-			end(t, e, slot);
-	}
 }

@@ -100,6 +100,20 @@ void timer_count_unseen(struct timers *t, const struct timer *e, u64 word)
 	t->stats.displaced++;
 }
 
+/**
+ * timer_end() - end a timer
+ * @t: the timers
+ * @e: the timer, idle
+ * @slot: its word
+ */
+void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot)
+{
+	timers_assert_held(t);
+	WRITE_ONCE(slot->deadline_ns, 0);
+	WRITE_ONCE(slot->wake_ns, WHEEL_NEVER);
+	store_put(t->store, e);
+}
+
 /* Publishes until when the kernel does not look: the start of the tick of @deadline. */
 static void publish(const struct timers *t, struct twheel_slot *slot, u64 deadline)
 {

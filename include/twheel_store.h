@@ -10,10 +10,8 @@
 #define _TWHEEL_STORE_H
 
 #include <linux/build_bug.h>
-#include <linux/err.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
-#include <linux/nospec.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
@@ -115,6 +113,8 @@ struct twheel_slot *store_word(const struct store *s, u32 slot);
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);
 
+/* What is inlined here is one expression each, and smaller than a call. */
+
 static inline void store_assert_held(const struct store *s)
 {
 	lockdep_assert(!s->lock || lockdep_is_held(s->lock));
@@ -142,98 +142,16 @@ static inline u64 store_bytes(u32 max, u64 page)
 	return store_marks_offset(max, page) + ((bytes + page - 1) & ~(page - 1));
 }
 
-/* The live timer in @slot, or NULL. @slot is any number; user space may have given it. */
-static inline struct timer *store_at(const struct store *s, u32 slot)
-{
-	struct timer *e;
-
-	store_assert_held(s);
-	if (slot >= s->fresh)
-		return NULL;
-	e = store_timer(s, array_index_nospec(slot, s->fresh));
-	return e->place == TIMER_FREE ? NULL : e;
-}
-
 static inline u64 timer_id(const struct timer *e)
 {
 	return (u64)e->gen << 32 | e->slot;
 }
 
-/* The live timer with @id, any number, or NULL. */
-static inline struct timer *store_find(const struct store *s, u64 id)
-{
-	struct timer *e = store_at(s, (u32)id);
-
-	return e && e->gen == id >> 32 ? e : NULL;
-}
-
-/**
- * store_get() - make a timer
- * @s: the store
- *
- * Return: the timer, idle, with a new id, the rest for the caller to fill in; -ENOSPC if
- * there are as many as may be; -EAGAIN if there has to be more room first.
- */
-static inline struct timer *store_get(struct store *s)
-{
-	struct timer *e;
-
-	store_assert_held(s);
-	if (s->used == s->max)
-		return ERR_PTR(-ENOSPC);
-	if (!hlist_empty(&s->free)) {
-		e = hlist_entry(s->free.first, struct timer, node.link);
-		__hlist_del(&e->node.link);
-	} else if (s->fresh < s->room) {
-		e = store_timer(s, s->fresh);
-		e->slot = s->fresh++;
-	} else {
-		return ERR_PTR(-EAGAIN);
-	}
-	if (!++s->gen)
-		s->gen = 1;
-	e->gen = s->gen;
-	e->flags = 0;
-	e->place = TIMER_IDLE;
-	e->past = false;
-	e->drained = false;
-	s->used++;
-	return e;
-}
-
-/**
- * store_peek() - the id of the timer that store_get() makes next
- * @s: the store
- * @id: out
- *
- * Return: 0, or the error of store_get().
- */
-static inline int store_peek(const struct store *s, u64 *id)
-{
-	u32 slot = s->fresh;
-
-	store_assert_held(s);
-	if (s->used == s->max)
-		return -ENOSPC;
-	if (!hlist_empty(&s->free))
-		slot = hlist_entry(s->free.first, struct timer, node.link)->slot;
-	else if (s->fresh == s->room)
-		return -EAGAIN;
-	*id = (u64)(s->gen + 1 ?: 1) << 32 | slot;
-	return 0;
-}
-
-/**
- * store_put() - end a timer
- * @s: the store
- * @e: the timer, in no list
- */
-static inline void store_put(struct store *s, struct timer *e)
-{
-	store_assert_held(s);
-	e->place = TIMER_FREE;
-	hlist_add_head(&e->node.link, &s->free);
-	s->used--;
-}
+/* twheel_slots.c */
+struct timer *store_at(const struct store *s, u32 slot);
+struct timer *store_find(const struct store *s, u64 id);
+int store_peek(const struct store *s, u64 *id);
+struct timer *store_get(struct store *s);
+void store_put(struct store *s, struct timer *e);
 
 #endif /* _TWHEEL_STORE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The timers of a wheel: where each is and what its word asks for (twheel_word.c), and
- * what can be done with all of them (twheel_timers.c).
+ * The timers of a wheel: where each is and what its word asks for (twheel_word.c), what
+ * can be done with all of them (twheel_timers.c), and what is read (twheel_events.c).
  *
  * Everything here is handed the time, runs under the lock of the wheel and never sleeps.
  * User space exchanges the words at any moment.
@@ -71,11 +71,17 @@ static inline u64 timers_tick_ns(const struct timers *t)
 	return 1ULL << t->wheel.shape.shift;
 }
 
+static inline struct twheel_slot *timer_word(const struct timers *t, const struct timer *e)
+{
+	return store_word(t->store, e->slot);
+}
+
 /* twheel_word.c */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
 void timer_count_unseen(struct timers *t, const struct timer *e, u64 word);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
+void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look);
 
@@ -99,6 +105,7 @@ int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
+/* twheel_events.c */
 unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 now);
 void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);

@@ -14,6 +14,8 @@
 
 /* Timers touched before the lock is dropped. */
 #define TURN_BUDGET		128U
+/* Tries to copy one event or answer out before its page counts as bad. */
+#define COPY_TRIES		16
 
 /**
  * struct twheel_file - a wheel
@@ -63,6 +65,11 @@ void file_finish(struct twheel_file *w, u64 now) __releases(&w->lock);
 void file_set_clock(struct twheel_file *w, clockid_t clock_id);
 void file_init_turns(struct twheel_file *w);
 void file_stop_turns(struct twheel_file *w);
+
+/* twheel_ioctl.c */
+int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
+		struct twheel_setup __user *arg);
+long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr);
 
 int turn_init(void);
 void turn_exit(void);

@@ -27,6 +27,8 @@ static void next_step(void);
 #undef smp_mb
 #define smp_mb() next_step() /* D of twheel_timers.c */
 #include "twheel_timers.c"
+#include "twheel_events.c"
+#include "twheel_slots.c"
 
 #define SHIFT	20
 #define TICK	BIT_ULL(SHIFT)

@@ -15,6 +15,12 @@
 #define store_timer		twheel__store_timer
 #define store_word		twheel__store_word
 #define store_marks		twheel__store_marks
+#define store_at		twheel__store_at
+#define store_find		twheel__store_find
+#define store_peek		twheel__store_peek
+#define store_get		twheel__store_get
+#define store_put		twheel__store_put
+#define timer_end		twheel__timer_end
 #define timer_successor		twheel__timer_successor
 #define timer_to_idle		twheel__timer_to_idle
 #define timer_comes_at_once	twheel__timer_comes_at_once

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The slots of a store: which have a timer, and which timer comes next.
+ */
+#include <linux/err.h>
+#include <linux/list.h>
+#include <linux/nospec.h>
+
+#include "twheel_store.h"
+
+/**
+ * store_at() - the live timer in a slot, or NULL
+ * @s: the store
+ * @slot: any number; user space may have given it
+ */
+struct timer *store_at(const struct store *s, u32 slot)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (slot >= s->fresh)
+		return NULL;
+	e = store_timer(s, array_index_nospec(slot, s->fresh));
+	return e->place == TIMER_FREE ? NULL : e;
+}
+
+/**
+ * store_find() - the live timer with an id, or NULL
+ * @s: the store
+ * @id: any number
+ */
+struct timer *store_find(const struct store *s, u64 id)
+{
+	struct timer *e = store_at(s, (u32)id);
+
+	return e && e->gen == id >> 32 ? e : NULL;
+}
+
+/**
+ * store_get() - make a timer
+ * @s: the store
+ *
+ * Return: the timer, idle, with a new id, the rest for the caller to fill in; -ENOSPC if
+ * there are as many as may be; -EAGAIN if there has to be more room first.
+ */
+struct timer *store_get(struct store *s)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (s->used == s->max)
+		return ERR_PTR(-ENOSPC);
+	if (!hlist_empty(&s->free)) {
+		e = hlist_entry(s->free.first, struct timer, node.link);
+		__hlist_del(&e->node.link);
+	} else if (s->fresh < s->room) {
+		e = store_timer(s, s->fresh);
+		e->slot = s->fresh++;
+	} else {
+		return ERR_PTR(-EAGAIN);
+	}
+	if (!++s->gen)
+		s->gen = 1;
+	e->gen = s->gen;
+	e->flags = 0;
+	e->place = TIMER_IDLE;
+	e->past = false;
+	e->drained = false;
+	s->used++;
+	return e;
+}
+
+/**
+ * store_peek() - the id of the timer that store_get() makes next
+ * @s: the store
+ * @id: out
+ *
+ * Return: 0, or the error of store_get().
+ */
+int store_peek(const struct store *s, u64 *id)
+{
+	u32 slot = s->fresh;
+
+	store_assert_held(s);
+	if (s->used == s->max)
+		return -ENOSPC;
+	if (!hlist_empty(&s->free))
+		slot = hlist_entry(s->free.first, struct timer, node.link)->slot;
+	else if (s->fresh == s->room)
+		return -EAGAIN;
+	*id = (u64)(s->gen + 1 ?: 1) << 32 | slot;
+	return 0;
+}
+
+/**
+ * store_put() - end a timer
+ * @s: the store
+ * @e: the timer, in no list
+ */
+void store_put(struct store *s, struct timer *e)
+{
+	store_assert_held(s);
+	e->place = TIMER_FREE;
+	hlist_add_head(&e->node.link, &s->free);
+	s->used--;
+}
