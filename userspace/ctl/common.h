@@ -210,7 +210,7 @@ unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r);
 bool print_completion(const char *shell);
 
 /* output.c */
-#define JSON_SCHEMA	1
+#define JSON_SCHEMA	2
 #define SECONDS_LEN	32
 
 void json_open(const char *type);

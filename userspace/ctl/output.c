@@ -2,8 +2,8 @@
 /*
  * Records: lines and tables for people, one JSON object a line for programs.
  *
- * JSON numbers are exact integers, times in ns. An id is a string, because it
- * has more bits than the numbers of many JSON readers.
+ * JSON numbers are exact integers, times in ns. Many readers have numbers of 53 bits. So
+ * what is larger is a string, and an id always is.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 #include "common.h"
 
 #define BAR_WIDTH	40
+/* The last integer up to which a double has them all. */
+#define JSON_EXACT	(1ULL << 53)
 
 /* Whether a comma has to come before the next JSON value. */
 static bool json_comma;
@@ -41,13 +43,17 @@ void json_end(char bracket)
 void json_u64(const char *key, __u64 value)
 {
 	json_key(key);
-	printf("%llu", value);
+	printf(value > JSON_EXACT ? "\"%llu\"" : "%llu", value);
 }
 
 void json_s64(const char *key, __s64 value)
 {
+	if (value >= 0) {
+		json_u64(key, value);
+		return;
+	}
 	json_key(key);
-	printf("%lld", value);
+	printf(value < -(__s64)JSON_EXACT ? "\"%lld\"" : "%lld", value);
 }
 
 void json_none(const char *key)
