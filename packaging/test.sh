@@ -265,6 +265,7 @@ installed_files() {
 		./usr/lib/libtwheel.so.0.2.0
 		./usr/lib/pkgconfig/libtwheel.pc
 		./usr/share/bash-completion/completions/twheelctl
+		./usr/share/man/man1/twheelctl-ps.1
 		./usr/share/man/man1/twheelctl-watch.1
 		./usr/share/man/man1/twheelctl.1
 		./usr/share/man/man3/libtwheel.3
@@ -318,11 +319,11 @@ valid_pages() {
 	mandoc -T lint -W warning "$dir"/root/usr/share/man/man*/*
 }
 
-# Each option that a help text has, the manual page has, too.
+# Each option that a help text has, the manual pages have, too.
 options_in_page() {
 	local ctl=$dir/root/usr/bin/twheelctl verb option missing=0
 
-	mandoc -T ascii "$dir/root/usr/share/man/man1/twheelctl.1" | col -bx >"$dir/page"
+	mandoc -T ascii "$dir"/root/usr/share/man/man1/twheelctl*.1 | col -bx >"$dir/page"
 	for verb in $("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 		for option in $("$ctl" help "$verb" | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*'); do
 			grep -qE -- "(^|[ ,])$option([ ,]|\$)" "$dir/page" && continue

@@ -4,6 +4,8 @@
  *
  *   twheelctl.c   the table of verbs, options, errors
  *   device.c      opens the wheel, or says why not; waits for it
+ *   advice.c      what to do if there is none
+ *   others.c      wheels of other processes
  *   duration.c    "1h30m" to nanoseconds and back
  *   timers.c      what --add says, and the names of the timers made from it
  *   output.c      records for people and as JSON
@@ -21,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <libtwheel.h>
@@ -30,6 +33,7 @@
 #define NSEC_PER_USEC	1000ULL
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
+#define NSEC_PER_DAY	(86400 * NSEC_PER_SEC)
 
 /* Exit statuses. A command run by "after" gives its own instead. */
 enum {
@@ -70,6 +74,7 @@ struct conf {
  * @shortopts: its own options for getopt
  * @longopts: its own long options, ended by a zero entry, or NULL
  * @remote: asks twheeld, so that it has no wheel
+ * @observes: looks at wheels of others, so that it makes none
  * @runs_command: ends with the status of a command. Its own failures are STATUS_OWN_FAILURE
  * @run: does it; returns the exit status
  */
@@ -81,6 +86,7 @@ struct verb {
 	const char *shortopts;
 	const struct option *longopts;
 	bool remote;
+	bool observes;
 	bool runs_command;
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };
@@ -92,6 +98,10 @@ extern const struct verb verb_shell;
 extern const struct verb verb_stat;
 extern const struct verb verb_watch;
 extern const struct verb verb_wheel;
+extern const struct verb verb_ps;
+extern const struct verb verb_top;
+extern const struct verb verb_hist;
+extern const struct verb verb_list;
 extern const struct verb verb_task;
 extern const struct verb verb_queue;
 extern const struct verb verb_worker;
@@ -122,11 +132,25 @@ __u64 duration_option(const struct verb *verb, const char *option,
 		      const char *text);
 void *grow_array(void *array, size_t used, size_t *room, size_t size);
 
+/* advice.c */
+#define ADVICE_LEN	256
+
+bool module_is_loaded(void);
+const char *module_version(char *buf, size_t size);
+const char *container(void);
+void advise_load(char buf[ADVICE_LEN]);
+void advise_absent(char buf[ADVICE_LEN], const char *path);
+void advise_permission(char buf[ADVICE_LEN], const char *path);
+
 /* device.c */
+/* @pidfd: of the process whose wheel it is; -1 if it is ours. */
 struct wheel {
 	struct twheel *twheel;
 	struct twheel_info info;
+	int pidfd;
 };
+
+int try_wheel(struct twheel **w, const struct conf *conf);
 
 void wheel_open(struct wheel *w, const struct conf *conf);
 void wheel_close(struct wheel *w);
@@ -134,6 +158,7 @@ bool wheel_is_kernel(const struct wheel *w);
 int wheel_do(struct wheel *w, unsigned int opcode, struct twheel_timer *t);
 void wheel_stats(struct wheel *w, struct twheel_stats *stats);
 bool wheel_nothing_left(struct wheel *w);
+bool wait_owner(const struct wheel *w, __u64 timeout, const sigset_t *signals);
 
 /* How long wait_input() waits if it may wait for ever. */
 #define FOREVER	(~0ULL)
@@ -150,6 +175,7 @@ extern const char negative_duration[];
 const char *parse_duration(const char *text, __u64 *ns);
 const char *parse_duration_part(const char *text, size_t len, __u64 *ns);
 const char *duration_text(char buf[DURATION_LEN], __u64 ns);
+const char *short_duration(char buf[DURATION_LEN], __u64 ns);
 const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
 
 /* timers.c */
@@ -234,5 +260,81 @@ void json_timer_fields(const struct roster *r, const struct twheel_timer *t);
 void json_stats_fields(const struct twheel_stats *stats);
 void print_stats(const struct twheel_stats *stats);
 void print_histogram(const struct conf *conf, const struct twheel_stats *stats);
+bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
+		unsigned int percent, __u64 *ns);
+bool may_use_escapes(void);
+
+/* others.c */
+#define COMM_LEN	64
+
+/**
+ * struct holder - a descriptor of a wheel
+ * @pid: of the process
+ * @fd: its number there
+ * @comm: the name of the process
+ */
+struct holder {
+	int pid;
+	int fd;
+	char comm[COMM_LEN];
+};
+
+/**
+ * struct seen - a wheel, as fdinfo has it
+ * @has_id: the module tells wheels apart
+ * @id: by this number
+ * @holder: who has it, the first found first
+ * @holders: how many
+ * @room: for how many
+ * @clock_id: of its times
+ * @tick_ns: its resolution
+ * @max_timers: how many there may be
+ * @next: when it turns next; ~0: never
+ * @known: SAMPLE_ of <metrics.h>: what an older module does not tell is missing
+ * @stats: what it tells
+ */
+struct seen {
+	bool has_id;
+	__u64 id;
+	struct holder *holder;
+	size_t holders;
+	size_t room;
+	unsigned int clock_id;
+	__u64 tick_ns;
+	unsigned int max_timers;
+	__u64 next;
+	unsigned int known;
+	struct twheel_stats stats;
+};
+
+/**
+ * struct others - the wheels of a machine, or of a process
+ * @seen: they
+ * @count: how many
+ * @room: for how many
+ * @denied: processes that may not be looked at
+ */
+struct others {
+	struct seen *seen;
+	size_t count;
+	size_t room;
+	unsigned int denied;
+};
+
+/* What --pid has said: @pid is 0 if it was not given, and @fd is -1 if that has no FD. */
+struct target {
+	int pid;
+	int fd;
+};
+
+void parse_target(const struct verb *verb, const char *text, struct target *target);
+void find_others(struct others *others, const struct target *target);
+void free_others(struct others *others);
+void hint_denied(const struct others *others);
+void refuse_target(const struct others *others, const struct target *target)
+	__attribute__((noreturn));
+__u64 seen_next_in(const struct seen *s);
+void open_other(struct wheel *w, const struct verb *verb, const struct conf *conf,
+		const struct target *target);
 
 #endif /* TWHEELCTL_COMMON_H */

@@ -23,6 +23,7 @@ static const struct {
 	{ "mode", "push pull" },
 	{ "state", "scheduled leased done dead" },
 	{ "device", NULL },
+	{ "output", NULL },
 	{ "token-file", NULL },
 };
 

@@ -12,6 +12,9 @@
 
 #include "common.h"
 
+/* What is longer than so many days is rounded to days. */
+#define WIDE_DAYS	100
+
 static const struct unit {
 	const char *name;
 	__u64 ns;
@@ -171,6 +174,19 @@ const char *duration_text(char buf[DURATION_LEN], __u64 ns)
 		len--;
 	snprintf(buf + len, DURATION_LEN - len, "%s", unit->name);
 	return buf;
+}
+
+/* The same rounded, in no more than seven characters. */
+const char *short_duration(char buf[DURATION_LEN], __u64 ns)
+{
+	__u64 unit = 1;
+
+	if (ns >= WIDE_DAYS * NSEC_PER_DAY)
+		unit = NSEC_PER_DAY;
+	else if (ns < 60 * NSEC_PER_SEC)
+		while (ns / unit >= 1000)
+			unit *= 10;
+	return duration_text(buf, (ns + unit / 2) / unit * unit);
 }
 
 /**

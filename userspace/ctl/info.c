@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl info: what a wheel of this device is like. */
-#include <string.h>
-
 #include "common.h"
-
-static const char *module_version(char *buf, size_t size)
-{
-	FILE *f = fopen("/sys/module/twheel/version", "re");
-
-	if (!f || !fgets(buf, size, f))
-		snprintf(buf, size, "unknown");
-	if (f)
-		fclose(f);
-	buf[strcspn(buf, "\n")] = '\0';
-	return buf;
-}
 
 static void print_json(const struct conf *conf, const struct wheel *w)
 {

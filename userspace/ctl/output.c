@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common.h"
 
@@ -272,10 +273,14 @@ void print_event(const struct conf *conf, const struct roster *r,
 	putchar('\n');
 }
 
+/* @r: the names; NULL for a timer of others, which has its user_data instead. */
 void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 {
-	json_text("name", roster_name(r, t->user_data));
+	if (r)
+		json_text("name", roster_name(r, t->user_data));
 	json_id(t->id);
+	if (!r)
+		json_u64("user_data", t->user_data);
 	json_text("state", state_name(t->state));
 	json_u64("deadline_ns", t->deadline_ns);
 	json_u64("period_ns", t->period_ns);
@@ -384,4 +389,42 @@ void print_histogram(const struct conf *conf, const struct twheel_stats *stats)
 		putchar('\n');
 	}
 	printf("worst %s\n", duration_text(text, stats->worst_lateness_ns));
+}
+
+/*
+ * The lateness in ns that @percent of the expirations between two readings do not
+ * exceed: the upper end of a bucket of the histogram, or the worst ever if that
+ * is less. Return: whether there were any.
+ */
+bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
+		unsigned int percent, __u64 *ns)
+{
+	__u64 total = 0, sum = 0, bound = ~0ULL;
+	unsigned int i;
+
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		total += to->lateness[i] - from->lateness[i];
+	if (!total)
+		return false;
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS - 1; i++) {
+		sum += to->lateness[i] - from->lateness[i];
+		if (sum * 100 >= total * percent)
+			break;
+	}
+	if (i < TWHEEL_LATENESS_BUCKETS - 1)
+		bound = 1ULL << (i + 1);
+	if (bound > to->worst_lateness_ns)
+		bound = to->worst_lateness_ns;
+	*ns = bound;
+	return true;
+}
+
+/* Is there a terminal that colors are for? */
+bool may_use_escapes(void)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+	       term && strcmp(term, "dumb");
 }

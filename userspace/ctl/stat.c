@@ -3,8 +3,7 @@
  * twheelctl stat: a load on a wheel of its own, and a row of its counters
  * every interval.
  *
- * A wheel belongs to its descriptor, so this cannot watch the wheel of another
- * program. It shows what this machine does with a load like the one asked for.
+ * Or it takes the wheel of another process, and only looks at it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 static const struct option options[] = {
 	{ "add", required_argument, NULL, 'a' },
+	{ "pid", required_argument, NULL, 'p' },
 	{ }
 };
 
@@ -25,34 +25,6 @@ static void on_signal(int sig)
 {
 	(void)sig;
 	interrupted = 1;
-}
-
-/*
- * The lateness in ns that @percent of the expirations between two readings do not
- * exceed: the upper end of a bucket of the histogram, or the worst ever if that
- * is less. Return: whether there were any.
- */
-static bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
-		       unsigned int percent, __u64 *ns)
-{
-	__u64 total = 0, sum = 0, bound = ~0ULL;
-	unsigned int i;
-
-	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
-		total += to->lateness[i] - from->lateness[i];
-	if (!total)
-		return false;
-	for (i = 0; i < TWHEEL_LATENESS_BUCKETS - 1; i++) {
-		sum += to->lateness[i] - from->lateness[i];
-		if (sum * 100 >= total * percent)
-			break;
-	}
-	if (i < TWHEEL_LATENESS_BUCKETS - 1)
-		bound = 1ULL << (i + 1);
-	if (bound > to->worst_lateness_ns)
-		bound = to->worst_lateness_ns;
-	*ns = bound;
-	return true;
 }
 
 static void print_header(void)
@@ -88,6 +60,27 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
 	       duration_text(worst, to->worst_lateness_ns));
 }
 
+/*
+ * Lets time pass until @end, on the monotonic clock, or a signal. Return: whether the process
+ * goes on whose wheel it is.
+ */
+static bool look_on(struct wheel *w, __u64 end)
+{
+	sigset_t ours, others;
+	bool ended = false;
+	__u64 now;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	/* A signal is noticed before the wait, or ends it: nothing is between. */
+	sigprocmask(SIG_BLOCK, &ours, &others);
+	while (!ended && !interrupted && (now = monotonic_now()) < end)
+		ended = wait_owner(w, end - now, &others);
+	sigprocmask(SIG_SETMASK, &others, NULL);
+	return !ended;
+}
+
 /* Reads expirations until @end, on the monotonic clock, or a signal; once in any case. */
 static void consume(struct wheel *w, __u64 end)
 {
@@ -116,11 +109,17 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 {
 	struct twheel_stats before = { }, after;
 	__u64 start = monotonic_now();
+	bool goes_on = true;
 	__u64 row;
 
-	/* The wheel is ours: all of its counters began at 0, before it was loaded. */
-	for (row = 1; row <= count && !interrupted; row++) {
-		consume(w, start + row * interval);
+	/* If the wheel is ours, all of its counters began at 0, before it was loaded. */
+	if (w->pidfd >= 0)
+		wheel_stats(w, &before);
+	for (row = 1; row <= count && goes_on && !interrupted; row++) {
+		if (w->pidfd >= 0)
+			goes_on = look_on(w, start + row * interval);
+		else
+			consume(w, start + row * interval);
 		wheel_stats(w, &after);
 		print_row(conf, &before, &after, monotonic_now() - start);
 		before = after;
@@ -133,6 +132,7 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 	/* A wait ends all the same, and a row is printed whole. */
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	__u64 interval = NSEC_PER_SEC;
+	struct target target = { };
 	struct roster roster = { };
 	struct load load = { };
 	struct conf conf = { };
@@ -144,6 +144,8 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 	while ((opt = next_option(verb, argc, argv, &conf)) != -1)
 		if (opt == 'a')
 			load_add(&load, verb, optarg);
+		else
+			parse_target(verb, optarg, &target);
 	if (optind < argc) {
 		why = parse_duration(argv[optind], &interval);
 		if (!why && !interval)
@@ -159,11 +161,17 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 		count = number_option(verb, "COUNT", argv[optind++], ~0U);
 	if (optind < argc)
 		usage_error(verb, "INTERVAL and COUNT, not more");
+	if (target.pid && load.count)
+		usage_error(verb, "--add is for a wheel of its own, not for --pid");
 	if (!load.count)
 		load_add(&load, verb, DEFAULT_LOAD);
 
-	wheel_open(&w, &conf);
-	load_arm(&load, &w, &roster);
+	if (target.pid) {
+		open_other(&w, verb, &conf, &target);
+	} else {
+		wheel_open(&w, &conf);
+		load_arm(&load, &w, &roster);
+	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (!conf.json)
@@ -177,15 +185,16 @@ const struct verb verb_stat = {
 	.name = "stat",
 	.args = "[--add TIMER]... [INTERVAL [COUNT]]",
 	.summary = "Put a load on a wheel and print its counters every interval.",
-	.help = "The wheel is its own: the wheels of other programs cannot be seen. expired,\n"
-		"moved, cascaded and wakeups count within the interval, as do the percentiles of\n"
-		"the lateness; worst is since the start, and so are all counters of --json.\n"
+	.help = "expired, moved, cascaded and wakeups count within the interval, as do the\n"
+		"percentiles of the lateness; worst is since the wheel was opened, and so are all\n"
+		"counters of --json.\n"
 		"At the end, or on SIGINT or SIGTERM, comes the histogram of the lateness.\n"
 		"INTERVAL is a DURATION; without COUNT there is no end, without\n"
 		"INTERVAL one row after 1s.\n"
 		"\n"
-		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n",
-	.shortopts = "a:",
+		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n"
+		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
+	.shortopts = "a:p:",
 	.longopts = options,
 	.run = run_stat,
 };

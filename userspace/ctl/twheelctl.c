@@ -21,6 +21,10 @@ const struct verb * const verbs[] = {
 	&verb_stat,
 	&verb_watch,
 	&verb_wheel,
+	&verb_ps,
+	&verb_top,
+	&verb_hist,
+	&verb_list,
 #ifdef WITH_TASKS
 	&verb_task,
 	&verb_queue,
@@ -62,6 +66,12 @@ static const struct option remote_options[] = {
 	{ }
 };
 
+static const struct option observer_options[] = {
+	{ "help", no_argument, NULL, 'h' },
+	{ "json", no_argument, NULL, 'j' },
+	{ }
+};
+
 static const char completion[] = "--completion=";
 
 static const char lifetime_note[] =
@@ -98,6 +108,10 @@ static const char remote_help[] =
 	"\n"
 	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ms, s, m, h, d. A number without a unit\n"
 	"is in seconds.\n";
+
+static const char observer_help[] =
+	"  -j, --json            one JSON object a line; times in ns\n"
+	"  -h, --help            this text\n";
 
 /* Prints one line to stderr, in the way of all errors of this program. */
 void complain(const char *fmt, ...)
@@ -279,8 +293,8 @@ static void print_help(const struct verb *verb)
 {
 	printf("Usage: twheelctl %s [OPTION]...%s%s\n%s\n\n%s%s%s", verb->name,
 	       *verb->args ? " " : "", verb->args, verb->summary, verb->help,
-	       verb->remote ? remote_help : common_help,
-	       verb->remote ? "" : lifetime_note);
+	       verb->remote ? remote_help : verb->observes ? observer_help : common_help,
+	       verb->remote || verb->observes ? "" : lifetime_note);
 }
 
 static bool is_negative_number(const char *word)
@@ -341,7 +355,11 @@ void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 	const struct option *o;
 	size_t n = 0;
 
-	for (o = verb->remote ? remote_options : common_options; o->name; o++)
+	if (verb->observes)
+		o = observer_options;
+	else
+		o = verb->remote ? remote_options : common_options;
+	for (; o->name; o++)
 		options[n++] = *o;
 	for (o = verb->longopts; o && o->name; o++)
 		options[n++] = *o;

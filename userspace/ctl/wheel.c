@@ -9,7 +9,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common.h"
 
@@ -18,21 +17,20 @@
 #define DEFAULT_RANDOM	200
 /* Random delays are below 2^42 ns, 73 minutes: five levels of the default wheel. */
 #define RANDOM_BITS	42
-/* What is wider than so many days is given in days. */
-#define WIDE_DAYS	100
-#define NSEC_PER_DAY	(86400 * NSEC_PER_SEC)
 
 static const struct option options[] = {
 	{ "add", required_argument, NULL, 'a' },
 	{ "random", required_argument, NULL, 'r' },
 	{ "once", no_argument, NULL, 'o' },
 	{ "interval", required_argument, NULL, 'i' },
+	{ "pid", required_argument, NULL, 'p' },
 	{ }
 };
 
 struct picture {
 	struct conf conf;
 	struct load load;
+	struct target target;
 	unsigned int random;
 	bool once;
 	bool colour;
@@ -115,13 +113,17 @@ static long place(const struct picture *p, const struct twheel_timer *t,
 }
 
 /*
- * When was it armed? A periodic timer is armed anew when its event is read, at
- * or after the deadline of that: the level at which it is drawn is approximate.
+ * When was it armed? The timers of others do not tell: each is drawn where it would be if
+ * it had been armed just now. A periodic timer is armed anew when its event is read, at or
+ * after the deadline of that: the level at which it is drawn is approximate.
  */
-static __u64 armed_at(const struct picture *p, const struct twheel_timer *t)
+static __u64 armed_at(const struct picture *p, const struct twheel_timer *t, __u64 now)
 {
-	const struct entry *e = &p->roster.entry[t->user_data - 1];
+	const struct entry *e;
 
+	if (p->target.pid)
+		return now;
+	e = &p->roster.entry[t->user_data - 1];
 	if (t->period_ns && t->deadline_ns != e->first_deadline)
 		return t->deadline_ns - t->period_ns;
 	return e->armed_at;
@@ -148,7 +150,7 @@ static void count_timers(struct picture *p, __u64 now)
 			}
 			where = -1;
 			if (t->state == TWHEEL_ARMED)
-				where = place(p, t, armed_at(p, t), now);
+				where = place(p, t, armed_at(p, t, now), now);
 			if (where < 0) {
 				p->due++;
 			} else {
@@ -168,19 +170,6 @@ static char cell_glyph(unsigned int count)
 	if (count < 10)
 		return '0' + count;
 	return count < 100 ? '+' : '#';
-}
-
-/* How wide a bucket is, in no more than seven characters. */
-static const char *width_text(char buf[DURATION_LEN], __u64 ns)
-{
-	__u64 unit = 1;
-
-	if (ns >= WIDE_DAYS * NSEC_PER_DAY)
-		unit = NSEC_PER_DAY;
-	else if (ns < 60 * NSEC_PER_SEC)
-		while (ns / unit >= 1000)
-			unit *= 10;
-	return duration_text(buf, (ns + unit / 2) / unit * unit);
 }
 
 /* How many timers, in no more than four. */
@@ -207,7 +196,7 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 	char width[DURATION_LEN];
 	char total[COUNT_LEN];
 
-	printf("%2u %7s ", level, width_text(width, 1ULL << shift));
+	printf("%2u %7s ", level, short_duration(width, 1ULL << shift));
 	for (cell = 0; cell < buckets >> fold; cell++) {
 		bool here = cell == cursor >> fold;
 		unsigned int count = 0;
@@ -328,13 +317,15 @@ static void consume(struct picture *p)
 			die(STATUS_FAILURE, "cannot read the wheel");
 }
 
-static bool may_use_escapes(void)
+/* Lets an interval pass. Return: whether there is more to draw. */
+static bool goes_on(struct picture *p)
 {
-	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
-	       term && strcmp(term, "dumb");
+	if (p->target.pid)
+		return !wait_owner(&p->wheel, p->interval, NULL);
+	if (wheel_nothing_left(&p->wheel))
+		return false;
+	consume(p);
+	return true;
 }
 
 static void read_options(const struct verb *verb, int argc, char **argv,
@@ -353,6 +344,9 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 		case 'o':
 			p->once = true;
 			break;
+		case 'p':
+			parse_target(verb, optarg, &p->target);
+			break;
 		case 'i':
 			p->interval = duration_option(verb, "--interval", optarg);
 			if (!p->interval || p->interval > NSEC_PER_DAY)
@@ -362,6 +356,8 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 	}
 	if (optind < argc)
 		usage_error(verb, "unknown argument %s", argv[optind]);
+	if (p->target.pid && (p->load.count || p->random))
+		usage_error(verb, "--add and --random are for a wheel of its own, not for --pid");
 	if (!p->load.count && !p->random)
 		p->random = DEFAULT_RANDOM;
 }
@@ -371,7 +367,10 @@ static int run_wheel(const struct verb *verb, int argc, char **argv)
 	struct picture p = { .interval = 200 * NSEC_PER_MSEC };
 
 	read_options(verb, argc, argv, &p);
-	wheel_open(&p.wheel, &p.conf);
+	if (p.target.pid)
+		open_other(&p.wheel, verb, &p.conf, &p.target);
+	else
+		wheel_open(&p.wheel, &p.conf);
 	p.shift = log2_floor(p.wheel.info.tick_ns);
 	p.slot_bits = p.wheel.info.slot_bits;
 	p.levels = p.wheel.info.levels;
@@ -379,14 +378,14 @@ static int run_wheel(const struct verb *verb, int argc, char **argv)
 	if (!p.bucket)
 		die(STATUS_LIMIT, "no memory for the picture");
 	p.colour = may_use_escapes();
-	load_arm(&p.load, &p.wheel, &p.roster);
-	add_random(&p);
+	if (!p.target.pid) {
+		load_arm(&p.load, &p.wheel, &p.roster);
+		add_random(&p);
+	}
 
 	show(&p);
-	while (!p.once && !wheel_nothing_left(&p.wheel)) {
-		consume(&p);
+	while (!p.once && goes_on(&p))
 		show(&p);
-	}
 	wheel_close(&p.wheel);
 	return STATUS_OK;
 }
@@ -404,8 +403,9 @@ const struct verb verb_wheel = {
 		"  -r, --random=N        N timers of random delays; default without --add: 200\n"
 		"  -o, --once            draw one picture\n"
 		"  -i, --interval=DURATION\n"
-		"                        how often to draw; default: 200ms\n",
-	.shortopts = "a:r:oi:",
+		"                        how often to draw; default: 200ms\n"
+		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
+	.shortopts = "a:r:oi:p:",
 	.longopts = options,
 	.run = run_wheel,
 };

@@ -986,6 +986,204 @@ test_device() {
 	runs 6 "wheel: a full wheel" wheel --once --max-timers=2 --random=3
 }
 
+# Waits until process $1 has $2 wheels open, no longer than 20 s.
+wait_for_wheel() {
+	tries=0
+	while [ "$(cat /proc/"$1"/fdinfo/* 2>/dev/null | grep -c '^twheel-clock:')" -ne "$2" ] &&
+		[ $tries -lt 200 ]; do
+		tries=$((tries + 1))
+		usleep 100000
+	done
+}
+
+# The descriptor that is the wheel of process $1, and a line of its fdinfo.
+wheel_fd() {
+	grep -l '^twheel-clock:' /proc/"$1"/fdinfo/* | sed 's,.*/,,'
+}
+
+wheel_has() {
+	sed -n "s/^twheel-$2:.//p" /proc/"$1"/fdinfo/"$(wheel_fd "$1")"
+}
+
+# The wheels of other processes are shown as they are, and stay so.
+test_others() {
+	"$ctl" monitor --add 20ms,periodic,count=3 --add 1h,slack=2s >/dev/null 2>&1 &
+	holder=$!
+	# Two processes with one wheel.
+	(
+		exec 5<>/dev/twheel
+		sleep 1000 &
+		echo $! >"$dir/sharer"
+		exec sleep 1000
+	) &
+	shared=$!
+	# One with two.
+	(
+		exec 5<>/dev/twheel 6<>/dev/twheel
+		exec sleep 1000
+	) &
+	two=$!
+	wait_for_wheel $holder 1
+	wait_for_wheel $shared 1
+	wait_for_wheel $two 2
+	sleep 1
+	fd=$(wheel_fd $holder)
+	id=$(wheel_has $holder id)
+	timers=$(wheel_has $holder timers)
+
+	runs 0 "ps" ps
+	output_has '^ *WHEEL +PID:FD +COMMAND' "ps: header"
+	output_has "^ *$id +$holder:$fd +twheelctl +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9.]+(us|ms|s) " \
+		"ps: a wheel"
+	is=0
+	[ "$(grep -c "^ *$(sed -n 's/^twheel-id:.//p' /proc/$shared/fdinfo/5) " "$dir/out")" -eq 1 ] || is=1
+	result $is "ps: a wheel of two processes is one line"
+	output_has " $shared:5\+1 +sleep " "ps: which names one, and counts the other"
+	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "ps: fits 80 columns"
+	run ps --pid=$two
+	lines_are 3 "ps --pid: two wheels"
+	run ps --pid=$two:6
+	lines_are 2 "ps --pid=PID:FD: one of them"
+	runs 5 "ps --pid=PID:FD: not a wheel" ps --pid=$two:0
+	run ps --json
+	json_is_valid "ps --json"
+	json_has "ps --json" wheel holders pid fd command clock tick_ns max_timers timers armed unread \
+		expired moved worst_lateness_ns next_in_ns
+	output_has "\"holders\":\[\{\"pid\":$shared,\"fd\":5,\"command\":\"sleep\"\},\{\"pid\":[0-9]+,\"fd\":5," \
+		"ps --json: all who hold it"
+	output_has "\"pid\":$shared,.*\"next_in_ns\":null" "ps --json: nothing armed"
+
+	runs 0 "top" top -n 2 -i 300ms
+	holds "top: two screens" [ "$(grep -c '^ *WHEEL ' "$dir/out")" -eq 2 ]
+	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "top: fits 80 columns"
+	output_lacks "$(printf '\033')" "top: no escapes where there is no terminal"
+	awk_holds '
+		/WHEEL/ { first = 1; next }
+		first { n += $2 == "'"$holder:$fd"'" && $6 > 0; first = 0 }
+		END { exit n != 2 }' "top: what expires most is first, with its rate"
+	run top -n 1 -i 300ms --json --pid=$holder
+	json_is_valid "top --json"
+	json_has "top --json" wheel elapsed_ns elapsed_expired elapsed_moved p99_ns
+	output_has '"elapsed_expired":[1-9]' "top --json: what expired meanwhile"
+
+	runs 0 "hist" hist
+	output_has '#+$' "hist: all wheels"
+	before=$(wheel_has $holder lateness | tr ' ' '\n' | awk -F = '{ n += $2 } END { print n }')
+	run hist --pid=$holder:"$fd" --json
+	json_is_valid "hist --json"
+	sum=$(grep -o '"count":[0-9]*' "$dir/out" | awk -F : '{ n += $2 } END { print n }')
+	after=$(wheel_has $holder lateness | tr ' ' '\n' | awk -F = '{ n += $2 } END { print n }')
+	holds "hist --pid: counts what fdinfo counts" [ "$before" -le "$sum" -a "$sum" -le "$after" ]
+	run hist --pid=$shared
+	output_has '^no expiration yet$' "hist --pid: nothing has expired"
+
+	runs 0 "list" list --pid=$holder
+	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+m?s|due) +20ms +- +0x1$' "list: a periodic timer"
+	output_has '^0x[0-9a-f]+ +armed +[0-9hms]+ +- +2s +0x4$' "list: one with slack"
+	output_has '^listed 4; [1-9][0-9]* idle ones by --all$' "list: how many"
+	run list --pid=$holder --all
+	output_has ' idle +- ' "list --all: idle timers"
+	run list --pid=$holder --json
+	json_is_valid "list --json"
+	json_has "list --json" id user_data state deadline_ns period_ns slack_ns keep
+
+	runs 0 "stat --pid" stat --pid=$holder 300ms 2
+	is=0
+	[ "$(awk '/^ +[0-9]/ && $1 + $2 == 4 && $3 > 0' "$dir/out" | wc -l)" -eq 2 ] || is=1
+	result $is "stat --pid: two rows of that wheel"
+	output_has '^worst ' "stat --pid: and its histogram"
+	run stat --pid=$holder 300ms 1 --json
+	json_is_valid "stat --pid --json"
+	json_has "stat --pid --json" elapsed_ns armings p99_ns
+	runs 0 "wheel --pid" wheel --pid=$holder --once
+	awk_holds 'NR == 1 { split($0, w, /[ ,]+/); exit w[4] + w[6] != 4 }' "wheel --pid: each armed timer"
+	holds "who looks leaves no timer behind" [ "$(wheel_has $holder timers)" -eq "$timers" ]
+	"$ctl" wheel --pid=$shared --once >/dev/null
+	"$ctl" list --pid=$shared >/dev/null
+	holds "nor in a wheel that has none" [ "$(sed -n 's/^twheel-timers:.//p' /proc/$shared/fdinfo/5)" -eq 0 ]
+
+	while IFS='|' read -r want line; do
+		# shellcheck disable=SC2086
+		runs "$want" "$line" $line
+		error_has '^twheelctl: ' "$line: says why"
+	done <<-END
+		2|list
+		2|list --pid=0
+		2|list --pid=x
+		2|list --pid=$two:
+		2|list --pid=$two:x
+		2|list --pid=-1
+		2|list --pid=99999999999
+		2|list --pid=$two
+		2|list --pid=$two extra
+		2|list --pid=$two --tick=1s
+		2|stat --pid=$holder --add 1s
+		2|stat --pid=$holder --tick=1ms
+		2|wheel --pid=$holder --random=3
+		2|ps extra
+		2|ps -o $dir/x
+		2|ps --openmetrics --json
+		2|top -n 0
+		2|top -i 0
+		2|hist extra
+		3|list --pid=$two:0
+		5|list --pid=4194303
+		5|stat --pid=4194303
+		5|list --pid=$$
+		1|list --pid=$two:77
+	END
+	run list --pid=$two
+	error_has "^hint: --pid=$two:6$" "a process with two wheels: which there are"
+	as_nobody "$ctl" list --pid=$holder
+	status_is 4 "list of another user's process"
+	as_nobody "$ctl" list --pid=$holder:"$fd"
+	status_is 4 "list of another user's descriptor"
+	error_has '^hint: .*root' "list of another user's descriptor: hint"
+	as_nobody "$ctl" ps
+	error_has '^hint: [0-9]+ processes may not be looked at' "ps: how many it cannot see"
+	yama=/proc/sys/kernel/yama/ptrace_scope
+	if [ -e $yama ]; then
+		scope=$(cat $yama)
+		(cd / && exec su -s /bin/sh nobody -c "exec $ctl monitor --add 1h" >/dev/null 2>&1) &
+		theirs=$!
+		wait_for_wheel $theirs 1
+		echo 1 >$yama
+		as_nobody "$ctl" list --pid=$theirs
+		status_is 4 "list of a process of one's own, by Yama"
+		error_has '^hint: .*Yama.* is 1$' "list of a process of one's own: Yama is named"
+		echo 0 >$yama
+		as_nobody "$ctl" list --pid=$theirs
+		status_is 0 "list of a process of one's own"
+		echo "$scope" >$yama
+		kill $theirs
+	fi
+
+	mkdir "$dir/metrics"
+	echo old >"$dir/metrics/twheel.prom"
+	exec 7<"$dir/metrics/twheel.prom"
+	runs 0 "ps --openmetrics" ps --openmetrics -o "$dir/metrics/twheel.prom"
+	holds "ps --openmetrics: who reads the old file reads it to its end" [ "$(cat <&7)" = old ]
+	exec 7<&-
+	holds "ps --openmetrics: one file" [ "$(ls "$dir/metrics")" = twheel.prom ]
+	cp "$dir/metrics/twheel.prom" "$dir/out"
+	output_has "^twheel_timers\{backend=\"kernel\",pid=\"$holder\",comm=\"twheelctl\",id=\"$id\",state=\"idle\"\} [1-9]" \
+		"ps --openmetrics: timers"
+	output_has "^twheel_lateness_seconds_count\{.*pid=\"$holder\".*\} [1-9]" "ps --openmetrics: lateness"
+	output_has "^twheel_next_seconds\{.*pid=\"$shared\".*\} \+Inf$" "ps --openmetrics: nothing armed"
+	output_has '^twheel_module_info\{version="[0-9.]+",kernel="[^"]+"\} 1$' "ps --openmetrics: the module"
+	runs 1 "ps --openmetrics: no such directory" ps --openmetrics -o "$dir/none/twheel.prom"
+	mkdir "$dir/metrics/taken.prom"
+	runs 1 "ps --openmetrics: a name that is taken" ps --openmetrics -o "$dir/metrics/taken.prom"
+	holds "ps --openmetrics: what failed is taken away" [ "$(echo "$dir"/metrics/*)" = "$dir/metrics/taken.prom $dir/metrics/twheel.prom" ]
+
+	start stat --pid=$holder 100ms
+	kill $holder
+	status=0
+	wait $pid || status=$?
+	status_is 0 "stat --pid ends with the process"
+	kill $shared $two "$(cat "$dir/sharer")"
+}
+
 as_nobody() {
 	status=0
 	(
@@ -1048,5 +1246,6 @@ test_stat
 test_wheel
 test_inprocess
 test_device
+test_others
 test_absent_module
 the_end

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl hist: how late the expirations of other programs were. */
+#include <metrics.h>
+
+#include "common.h"
+
+static const struct option options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ }
+};
+
+/* Sums what fdinfo has of all wheels. */
+static void sum_others(struct twheel_stats *sum)
+{
+	const struct target all = { };
+	bool known = false;
+	struct others o;
+	size_t i, j;
+
+	find_others(&o, &all);
+	for (i = 0; i < o.count; i++) {
+		const struct twheel_stats *stats = &o.seen[i].stats;
+
+		if (!(o.seen[i].known & SAMPLE_LATENESS))
+			continue;
+		known = true;
+		for (j = 0; j < TWHEEL_LATENESS_BUCKETS; j++)
+			sum->lateness[j] += stats->lateness[j];
+		if (sum->worst_lateness_ns < stats->worst_lateness_ns)
+			sum->worst_lateness_ns = stats->worst_lateness_ns;
+	}
+	if (o.count && !known) {
+		complain("this module does not tell how late the wheels of others are");
+		hint("--pid asks one of them");
+		exit(STATUS_FAILURE);
+	}
+	hint_denied(&o);
+	free_others(&o);
+}
+
+static int run_hist(const struct verb *verb, int argc, char **argv)
+{
+	struct twheel_stats stats = { };
+	struct target target = { };
+	struct conf conf = { };
+	struct wheel w;
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &conf)) != -1)
+		if (opt == 'p')
+			parse_target(verb, optarg, &target);
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	if (target.pid) {
+		open_other(&w, verb, &conf, &target);
+		wheel_stats(&w, &stats);
+		wheel_close(&w);
+	} else {
+		sum_others(&stats);
+	}
+	print_histogram(&conf, &stats);
+	return STATUS_OK;
+}
+
+const struct verb verb_hist = {
+	.name = "hist",
+	.args = "[--pid=PID[:FD]]",
+	.summary = "Show how late the expirations of processes were.",
+	.help = "Counts since each wheel was opened. Without --pid it is the sum of all wheels\n"
+		"that processes have open.\n"
+		"\n"
+		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n",
+	.shortopts = "p:",
+	.longopts = options,
+	.observes = true,
+	.run = run_hist,
+};

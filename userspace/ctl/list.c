@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheelctl list: the timers of a wheel of another process. */
+#include "common.h"
+
+#define TIMERS	256
+
+static const struct option options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "all", no_argument, NULL, 'a' },
+	{ }
+};
+
+/* When a timer expires, from now: "-" if it is idle. */
+static const char *due_text(char buf[DURATION_LEN], const struct twheel_timer *t, __u64 now)
+{
+	if (!t->deadline_ns)
+		snprintf(buf, DURATION_LEN, "-");
+	else if (t->deadline_ns == ~0ULL)
+		snprintf(buf, DURATION_LEN, "never");
+	else if (t->deadline_ns <= now)
+		snprintf(buf, DURATION_LEN, "due");
+	else
+		short_duration(buf, t->deadline_ns - now);
+	return buf;
+}
+
+static void print_timer(const struct conf *conf, const struct twheel_timer *t, __u64 now)
+{
+	char due[DURATION_LEN], period[DURATION_LEN], slack[DURATION_LEN];
+
+	if (conf->json) {
+		json_open("timer");
+		json_timer_fields(NULL, t);
+		json_close();
+		return;
+	}
+	printf("0x%-16llx %-8s %8s %8s %8s  0x%llx\n", t->id, state_name(t->state),
+	       due_text(due, t, now),
+	       t->period_ns ? short_duration(period, t->period_ns) : "-",
+	       t->slack_ns ? short_duration(slack, t->slack_ns) : "-", t->user_data);
+}
+
+static int run_list(const struct verb *verb, int argc, char **argv)
+{
+	struct twheel_timer timers[TIMERS];
+	struct target target = { };
+	struct conf conf = { };
+	__u64 shown = 0, idle = 0, now;
+	unsigned int cursor = 0;
+	bool all = false;
+	struct wheel w;
+	int count, i;
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &conf)) != -1) {
+		if (opt == 'p')
+			parse_target(verb, optarg, &target);
+		else
+			all = true;
+	}
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	if (!target.pid)
+		usage_error(verb, "whose timers? --pid=PID or --pid=PID:FD");
+	open_other(&w, verb, &conf, &target);
+	if (!conf.json)
+		printf("%-18s %-8s %8s %8s %8s  %s\n", "ID", "STATE", "DUE IN", "PERIOD", "SLACK",
+		       "DATA");
+	now = twheel_now(w.twheel);
+	while ((count = twheel_list(w.twheel, timers, TIMERS, &cursor)) > 0) {
+		for (i = 0; i < count; i++) {
+			if (timers[i].state == TWHEEL_IDLE && !all) {
+				idle++;
+				continue;
+			}
+			print_timer(&conf, &timers[i], now);
+			shown++;
+		}
+	}
+	if (count < 0)
+		die(error_status(-count), "cannot list the timers: %s", error_text(-count));
+	if (conf.json) {
+		json_open("listed");
+		json_u64("timers", shown);
+		json_u64("idle", idle);
+		json_close();
+	} else if (idle) {
+		printf("listed %llu; %llu idle ones by --all\n", shown, idle);
+	} else {
+		printf("listed %llu\n", shown);
+	}
+	wheel_close(&w);
+	return STATUS_OK;
+}
+
+const struct verb verb_list = {
+	.name = "list",
+	.args = "--pid=PID[:FD]",
+	.summary = "Show the timers of a wheel of a process.",
+	.help = "DATA is the user_data that the process gave to the kernel. A library may keep\n"
+		"its own data, and idle timers for later.\n"
+		"\n"
+		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n"
+		"  -a, --all             idle timers, too\n",
+	.shortopts = "p:a",
+	.longopts = options,
+	.observes = true,
+	.run = run_list,
+};

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Wheels of other processes: found by /proc/PID/fdinfo, looked at by a copy of the
+ * descriptor. Neither changes the wheel.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <metrics.h>
+
+#include "common.h"
+
+/* Of the kernel's misc devices. */
+#define MISC_MAJOR	10
+
+/* Finds in @line what follows @key and a tab, or NULL. */
+static const char *value_of(const char *line, const char *key)
+{
+	size_t len = strlen(key);
+
+	return !strncmp(line, key, len) && line[len] == '\t' ? line + len + 1 : NULL;
+}
+
+/* Reads "BUCKET=COUNT BUCKET=COUNT ...". */
+static void parse_lateness(const char *text, struct twheel_stats *stats)
+{
+	unsigned int bucket;
+	__u64 count;
+	int len;
+
+	while (sscanf(text, " %u=%llu%n", &bucket, &count, &len) == 2) {
+		if (bucket < TWHEEL_LATENESS_BUCKETS)
+			stats->lateness[bucket] = count;
+		text += len;
+	}
+}
+
+/* Takes one line of fdinfo. */
+static void parse_line(const char *line, struct seen *s)
+{
+	const struct {
+		const char *key;
+		__u64 *value;
+		unsigned int known;
+	} numbers[] = {
+		{ "twheel-tick-ns:", &s->tick_ns },
+		{ "twheel-timers:", &s->stats.allocated },
+		{ "twheel-armed:", &s->stats.armed },
+		{ "twheel-unread:", &s->stats.unread },
+		{ "twheel-expired:", &s->stats.expired },
+		{ "twheel-moved:", &s->stats.moved, SAMPLE_MOVED },
+		{ "twheel-late-max-ns:", &s->stats.worst_lateness_ns, SAMPLE_WORST },
+		{ "twheel-late-sum-ns:", &s->stats.lateness_sum_ns, SAMPLE_SUM },
+	};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		text = value_of(line, numbers[i].key);
+		if (!text)
+			continue;
+		*numbers[i].value = strtoull(text, NULL, 10);
+		s->known |= numbers[i].known;
+	}
+	text = value_of(line, "twheel-id:");
+	if (text) {
+		s->id = strtoull(text, NULL, 10);
+		s->has_id = true;
+	}
+	text = value_of(line, "twheel-max:");
+	if (text)
+		s->max_timers = strtoul(text, NULL, 10);
+	text = value_of(line, "twheel-next:");
+	if (text)
+		s->next = isdigit((unsigned char)*text) ? strtoull(text, NULL, 10) : ~0ULL;
+	text = value_of(line, "twheel-lateness:");
+	if (text) {
+		parse_lateness(text, &s->stats);
+		s->known |= SAMPLE_LATENESS;
+	}
+}
+
+/* Reads the fdinfo of a descriptor. Return: whether it is one of a wheel. */
+static bool read_fdinfo(int pid, int fd, struct seen *s)
+{
+	/* All buckets of the lateness are one line. */
+	char line[4096];
+	char path[64];
+	bool is = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	*s = (struct seen){ .next = ~0ULL };
+	while (fgets(line, sizeof(line), f)) {
+		const char *clock = value_of(line, "twheel-clock:");
+
+		if (clock) {
+			s->clock_id = strtoul(clock, NULL, 10);
+			is = true;
+		}
+		parse_line(line, s);
+	}
+	fclose(f);
+	return is;
+}
+
+static void read_comm(int pid, char comm[COMM_LEN])
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(comm, COMM_LEN, f))
+		strcpy(comm, "?");
+	if (f)
+		fclose(f);
+	comm[strcspn(comm, "\n")] = '\0';
+}
+
+/* Enters a descriptor, as one more of its wheel if the module tells which that is. */
+static void enter(struct others *o, const struct seen *found, int pid, int fd)
+{
+	struct seen *s = NULL;
+	struct holder *h;
+	size_t i;
+
+	for (i = 0; found->has_id && i < o->count; i++)
+		if (o->seen[i].has_id && o->seen[i].id == found->id)
+			s = &o->seen[i];
+	if (!s) {
+		o->seen = grow_array(o->seen, o->count, &o->room, sizeof(*o->seen));
+		s = &o->seen[o->count++];
+		*s = *found;
+	}
+	s->holder = grow_array(s->holder, s->holders, &s->room, sizeof(*s->holder));
+	h = &s->holder[s->holders++];
+	h->pid = pid;
+	h->fd = fd;
+	read_comm(pid, h->comm);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Looks at the descriptors of a process, the lowest first. */
+static void look_at(struct others *o, int pid, int only_fd)
+{
+	struct dirent *entry;
+	size_t count = 0, room = 0, i;
+	int *fds = NULL;
+	char path[32];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir) {
+		o->denied += errno == EACCES || errno == EPERM;
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (!isdigit((unsigned char)*entry->d_name) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) || !S_ISCHR(st.st_mode) ||
+		    major(st.st_rdev) != MISC_MAJOR)
+			continue;
+		fds = grow_array(fds, count, &room, sizeof(*fds));
+		fds[count++] = atoi(entry->d_name);
+	}
+	closedir(dir);
+	if (count)
+		qsort(fds, count, sizeof(*fds), by_number);
+	for (i = 0; i < count; i++) {
+		struct seen found;
+
+		if ((only_fd < 0 || fds[i] == only_fd) && read_fdinfo(pid, fds[i], &found))
+			enter(o, &found, pid, fds[i]);
+	}
+	free(fds);
+}
+
+/**
+ * find_others() - find the wheels that processes have open
+ * @o: out: they, for free_others()
+ * @target: of which process and descriptor, or of all
+ *
+ * A wheel of which there is only a mapping is not found.
+ */
+void find_others(struct others *o, const struct target *target)
+{
+	size_t count = 0, room = 0, i;
+	struct dirent *entry;
+	int *pids = NULL;
+	DIR *dir;
+
+	*o = (struct others){ };
+	if (target->pid) {
+		look_at(o, target->pid, target->fd);
+		return;
+	}
+	dir = opendir("/proc");
+	if (!dir)
+		die(STATUS_FAILURE, "/proc: %s", strerror(errno));
+	while ((entry = readdir(dir))) {
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		pids = grow_array(pids, count, &room, sizeof(*pids));
+		pids[count++] = atoi(entry->d_name);
+	}
+	closedir(dir);
+	if (count)
+		qsort(pids, count, sizeof(*pids), by_number);
+	for (i = 0; i < count; i++)
+		look_at(o, pids[i], -1);
+	free(pids);
+}
+
+void free_others(struct others *o)
+{
+	size_t i;
+
+	for (i = 0; i < o->count; i++)
+		free(o->seen[i].holder);
+	free(o->seen);
+}
+
+void hint_denied(const struct others *o)
+{
+	if (o->denied)
+		hint("%u processes may not be looked at; root may", o->denied);
+}
+
+/* How long until a wheel turns; ~0: it has nothing to do. */
+__u64 seen_next_in(const struct seen *s)
+{
+	struct timespec ts;
+	__u64 now;
+
+	if (s->next == ~0ULL || clock_gettime(s->clock_id, &ts))
+		return ~0ULL;
+	now = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	return s->next > now ? s->next - now : 0;
+}
+
+/* Reads PID or PID:FD, or exits. */
+void parse_target(const struct verb *verb, const char *text, struct target *target)
+{
+	unsigned long pid, fd = 0;
+	char *end;
+	bool has_fd;
+
+	errno = 0;
+	pid = strtoul(text, &end, 10);
+	has_fd = *end == ':' && isdigit((unsigned char)end[1]);
+	if (has_fd)
+		fd = strtoul(end + 1, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || !pid || pid > INT_MAX ||
+	    fd > INT_MAX)
+		usage_error(verb, "--pid takes PID or PID:FD, not \"%s\"", text);
+	target->pid = pid;
+	target->fd = has_fd ? (int)fd : -1;
+}
+
+/* Says why a process has no wheel to look at, and exits. */
+void refuse_target(const struct others *o, const struct target *target)
+{
+	if (!o->denied)
+		die(STATUS_NO_TIMER, "process %d has no such wheel open", target->pid);
+	complain("process %d may not be looked at", target->pid);
+	hint("become root, or the user of the process");
+	exit(STATUS_NO_PERMISSION);
+}
+
+/* The one descriptor that is meant, or exits. */
+static int choose_fd(const struct target *target)
+{
+	struct others o;
+	size_t i;
+	int fd;
+
+	if (target->fd >= 0)
+		return target->fd;
+	find_others(&o, target);
+	if (!o.count)
+		refuse_target(&o, target);
+	if (o.count > 1) {
+		complain("process %d has %zu wheels", target->pid, o.count);
+		for (i = 0; i < o.count; i++)
+			hint("--pid=%d:%d", target->pid, o.seen[i].holder[0].fd);
+		exit(STATUS_USAGE);
+	}
+	fd = o.seen[0].holder[0].fd;
+	free_others(&o);
+	return fd;
+}
+
+static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
+{
+	int scope = 0;
+	FILE *f;
+
+	complain("cannot look at descriptor %d of process %d: %s", fd, target->pid,
+		 strerror(err));
+	if (err != EPERM)
+		exit(err == ENOSYS ? STATUS_FAILURE : error_status(err));
+	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	if (f && fscanf(f, "%d", &scope) == 1 && scope > 2)
+		hint("Yama permits it to nobody: /proc/sys/kernel/yama/ptrace_scope is %d", scope);
+	else if (f && scope > 0)
+		hint("become root; Yama permits no other: /proc/sys/kernel/yama/ptrace_scope is %d",
+		     scope);
+	else
+		hint("become root, or the user of the process");
+	if (f)
+		fclose(f);
+	exit(STATUS_NO_PERMISSION);
+}
+
+/**
+ * open_other() - look at the wheel of another process, or say why not and exit
+ * @w: the wheel
+ * @verb: what is to be done
+ * @conf: nothing about a wheel of our own
+ * @target: what --pid has said
+ */
+void open_other(struct wheel *w, const struct verb *verb, const struct conf *conf,
+		const struct target *target)
+{
+	static const struct twheel_options none;
+	int theirs, ours, ret;
+
+	if (conf->names_device || memcmp(&conf->shape, &none, sizeof(none)))
+		usage_error(verb, "--pid takes the wheel as it is, without options for one");
+	w->pidfd = syscall(SYS_pidfd_open, target->pid, 0);
+	if (w->pidfd < 0)
+		die(errno == ESRCH ? STATUS_NO_TIMER : error_status(errno),
+		    "process %d: %s", target->pid, strerror(errno));
+	theirs = choose_fd(target);
+	ours = syscall(SYS_pidfd_getfd, w->pidfd, theirs, 0);
+	if (ours < 0)
+		refuse_copy(target, theirs, errno);
+	ret = twheel_observe_fd(&w->twheel, ours);
+	if (!ret)
+		ret = twheel_info(w->twheel, &w->info);
+	if (ret == -ENOTTY)
+		die(STATUS_NO_DEVICE, "descriptor %d of process %d is no wheel", theirs,
+		    target->pid);
+	if (ret)
+		die(error_status(-ret), "cannot look at the wheel: %s", strerror(-ret));
+}

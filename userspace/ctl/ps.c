@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheelctl ps and top: the wheels that processes have open, a line each.
+ *
+ * ps prints them once, or writes them as metrics. top prints them again and again, with what
+ * each has done in between.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <metrics.h>
+
+#include "common.h"
+
+enum {
+	OPT_OPENMETRICS = 512,
+};
+
+static const struct option ps_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "openmetrics", no_argument, NULL, OPT_OPENMETRICS },
+	{ "output", required_argument, NULL, 'o' },
+	{ }
+};
+
+static const struct option top_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "interval", required_argument, NULL, 'i' },
+	{ "num-screens", required_argument, NULL, 'n' },
+	{ }
+};
+
+/* The holder of a wheel as --pid takes it, and how many more there are. */
+static const char *holder_text(char buf[48], const struct seen *s)
+{
+	const struct holder *h = &s->holder[0];
+
+	if (s->holders > 1)
+		snprintf(buf, 48, "%d:%d+%zu", h->pid, h->fd, s->holders - 1);
+	else
+		snprintf(buf, 48, "%d:%d", h->pid, h->fd);
+	return buf;
+}
+
+/* The name of a process, which may have any bytes, for a terminal. */
+static const char *comm_text(char buf[COMM_LEN], const char *comm)
+{
+	size_t i;
+
+	for (i = 0; comm[i] && i < COMM_LEN - 1; i++)
+		buf[i] = comm[i] >= ' ' && comm[i] <= '~' ? comm[i] : '?';
+	buf[i] = '\0';
+	return buf;
+}
+
+static const char *id_text(char buf[24], const struct seen *s)
+{
+	if (s->has_id)
+		snprintf(buf, 24, "%llu", s->id);
+	else
+		strcpy(buf, "-");
+	return buf;
+}
+
+static void print_header(const char *columns)
+{
+	printf("%7s %-11s %-14s %8s %7s %s\n", "WHEEL", "PID:FD", "COMMAND", "ARMED", "UNREAD",
+	       columns);
+}
+
+/* The columns that ps and top share. */
+static void print_identity(const struct seen *s)
+{
+	char id[24], holder[48], comm[COMM_LEN];
+
+	printf("%7s %-11s %-14.14s %8llu %7llu", id_text(id, s), holder_text(holder, s),
+	       comm_text(comm, s->holder[0].comm), s->stats.armed, s->stats.unread);
+}
+
+static void json_seen_fields(const struct seen *s)
+{
+	__u64 next = seen_next_in(s);
+	size_t i;
+
+	if (s->has_id)
+		json_u64("wheel", s->id);
+	json_begin("holders", '[');
+	for (i = 0; i < s->holders; i++) {
+		json_begin(NULL, '{');
+		json_u64("pid", s->holder[i].pid);
+		json_u64("fd", s->holder[i].fd);
+		json_text("command", s->holder[i].comm);
+		json_end('}');
+	}
+	json_end(']');
+	json_text("clock", clock_name(s->clock_id));
+	json_u64("tick_ns", s->tick_ns);
+	json_u64("max_timers", s->max_timers);
+	json_u64("timers", s->stats.allocated);
+	json_u64("armed", s->stats.armed);
+	json_u64("unread", s->stats.unread);
+	json_u64("expired", s->stats.expired);
+	if (s->known & SAMPLE_MOVED)
+		json_u64("moved", s->stats.moved);
+	if (s->known & SAMPLE_WORST)
+		json_u64("worst_lateness_ns", s->stats.worst_lateness_ns);
+	if (next == ~0ULL)
+		json_none("next_in_ns");
+	else
+		json_u64("next_in_ns", next);
+}
+
+static void print_ps(const struct conf *conf, const struct others *o)
+{
+	char late[DURATION_LEN], next[DURATION_LEN];
+	size_t i;
+
+	if (!conf->json)
+		print_header("   EXPIRED    WORST     NEXT");
+	for (i = 0; i < o->count; i++) {
+		const struct seen *s = &o->seen[i];
+		__u64 in = seen_next_in(s);
+
+		if (conf->json) {
+			json_open("ps");
+			json_seen_fields(s);
+			json_close();
+			continue;
+		}
+		print_identity(s);
+		printf(" %10llu %8s %8s\n", s->stats.expired,
+		       s->stats.worst_lateness_ns ?
+		       short_duration(late, s->stats.worst_lateness_ns) : "-",
+		       in == ~0ULL ? "never" : short_duration(next, in));
+	}
+	if (!conf->json)
+		hint_denied(o);
+}
+
+/* ---- Metrics ---- */
+
+/* A value of a label: of bytes that no text has, a question mark is left. */
+static void put_label(FILE *f, const char *name, const char *value)
+{
+	fprintf(f, "%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			fprintf(f, "\\%c", *value);
+		else
+			fputc(*value >= ' ' && *value <= '~' ? *value : '?', f);
+	}
+	fputc('"', f);
+}
+
+/* The labels of a wheel. Its number tells two of a process apart; without one, the descriptor. */
+static char *labels_of(const struct seen *s)
+{
+	const struct holder *h = &s->holder[0];
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f) {
+		fprintf(f, "pid=\"%d\",", h->pid);
+		put_label(f, "comm", h->comm);
+		if (s->has_id)
+			fprintf(f, ",id=\"%llu\"", s->id);
+		else
+			fprintf(f, ",fd=\"%d\"", h->fd);
+	}
+	if (!f || fclose(f))
+		die(STATUS_LIMIT, "no memory for the metrics");
+	return text;
+}
+
+static void put_module(FILE *f)
+{
+	struct utsname uts;
+	char version[64];
+
+	if (!module_is_loaded())
+		return;
+	uname(&uts);
+	fprintf(f, "# HELP twheel_module_info The module that is loaded.\n"
+		"# TYPE twheel_module_info gauge\ntwheel_module_info{");
+	put_label(f, "version", module_version(version, sizeof(version)));
+	fputc(',', f);
+	put_label(f, "kernel", uts.release);
+	fputs("} 1\n", f);
+}
+
+static void put_metrics(FILE *f, const struct others *o)
+{
+	struct twheel__sample *samples = calloc(o->count + 1, sizeof(*samples));
+	size_t i;
+
+	if (!samples)
+		die(STATUS_LIMIT, "no memory for the metrics");
+	for (i = 0; i < o->count; i++) {
+		samples[i].backend = "kernel";
+		samples[i].labels = labels_of(&o->seen[i]);
+		samples[i].stats = o->seen[i].stats;
+		samples[i].known = o->seen[i].known;
+		samples[i].max_timers = o->seen[i].max_timers;
+		samples[i].next_in_ns = seen_next_in(&o->seen[i]);
+	}
+	put_module(f);
+	twheel__write_metrics(f, samples, o->count);
+	for (i = 0; i < o->count; i++)
+		free((char *)samples[i].labels);
+	free(samples);
+}
+
+/*
+ * Whoever reads the file at any moment finds all of it: it gets its name when it is whole.
+ * Until then its name ends in a number, which the collector of node_exporter leaves alone.
+ */
+static void put_metrics_into(const char *path, const struct others *o)
+{
+	char *part = NULL;
+	FILE *f = NULL;
+	int fd;
+
+	if (asprintf(&part, "%s.%d", path, getpid()) < 0)
+		die(STATUS_LIMIT, "no memory for the metrics");
+	/* One that a process of this number left when it was killed. */
+	unlink(part);
+	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		f = fdopen(fd, "w");
+	if (!f)
+		die(STATUS_FAILURE, "cannot write %s: %s", part, strerror(errno));
+	put_metrics(f, o);
+	errno = 0;
+	if (ferror(f) | fclose(f) || rename(part, path)) {
+		int err = errno;
+
+		unlink(part);
+		die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(err ? err : EIO));
+	}
+	free(part);
+}
+
+static int run_ps(const struct verb *verb, int argc, char **argv)
+{
+	struct target target = { };
+	const char *path = NULL;
+	struct conf conf = { };
+	bool metrics = false;
+	struct others o;
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &conf)) != -1) {
+		switch (opt) {
+		case 'p':
+			parse_target(verb, optarg, &target);
+			break;
+		case OPT_OPENMETRICS:
+			metrics = true;
+			break;
+		case 'o':
+			path = optarg;
+			break;
+		}
+	}
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	if (path && !metrics)
+		usage_error(verb, "--output is for --openmetrics");
+	if (metrics && conf.json)
+		usage_error(verb, "--openmetrics is not for --json");
+	find_others(&o, &target);
+	if (target.pid && !o.count)
+		refuse_target(&o, &target);
+	if (metrics && path)
+		put_metrics_into(path, &o);
+	else if (metrics)
+		put_metrics(stdout, &o);
+	else
+		print_ps(&conf, &o);
+	free_others(&o);
+	return STATUS_OK;
+}
+
+/* ---- top ---- */
+
+/* What a wheel was before, or NULL if it is new. */
+static const struct seen *find_before(const struct others *before, const struct seen *s)
+{
+	size_t i;
+
+	for (i = 0; i < before->count; i++) {
+		const struct seen *b = &before->seen[i];
+
+		if (s->has_id ? b->has_id && b->id == s->id :
+		    b->holder[0].pid == s->holder[0].pid && b->holder[0].fd == s->holder[0].fd)
+			/* Another wheel that has got the number begins at 0. */
+			return b->stats.expired <= s->stats.expired ? b : NULL;
+	}
+	return NULL;
+}
+
+/* How many a second, with a decimal if they are few. */
+static const char *rate_text(char buf[24], __u64 count, __u64 ns)
+{
+	double rate = count * 1e9 / ns;
+
+	snprintf(buf, 24, "%.*f", rate && rate < 10 ? 1 : 0, rate);
+	return buf;
+}
+
+/* A wheel on the screen. */
+struct row {
+	const struct seen *seen;
+	const struct seen *before;
+	__u64 expired;
+};
+
+/* What expires most comes first. */
+static int by_rate(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->expired != y->expired)
+		return x->expired < y->expired ? 1 : -1;
+	return (x->seen > y->seen) - (x->seen < y->seen);
+}
+
+static void print_row(const struct conf *conf, const struct row *row, __u64 elapsed)
+{
+	static const struct twheel_stats none;
+	const struct seen *s = row->seen;
+	const struct twheel_stats *from = row->before ? &row->before->stats : &none;
+	char expired[24], moved[24], late[DURATION_LEN];
+	__u64 p99;
+	bool any = s->known & SAMPLE_LATENESS && percentile(from, &s->stats, 99, &p99);
+
+	if (conf->json) {
+		json_open("top");
+		json_seen_fields(s);
+		json_u64("elapsed_ns", elapsed);
+		json_u64("elapsed_expired", row->expired);
+		if (s->known & SAMPLE_MOVED)
+			json_u64("elapsed_moved", s->stats.moved - from->moved);
+		if (any)
+			json_u64("p99_ns", p99);
+		json_close();
+		return;
+	}
+	print_identity(s);
+	printf(" %9s %8s %9s\n", rate_text(expired, row->expired, elapsed),
+	       s->known & SAMPLE_MOVED ?
+	       rate_text(moved, s->stats.moved - from->moved, elapsed) : "-",
+	       any ? short_duration(late, p99) : "-");
+}
+
+static void print_screen(const struct conf *conf, const struct others *before,
+			 const struct others *now, __u64 elapsed)
+{
+	struct row *rows = calloc(now->count + 1, sizeof(*rows));
+	size_t i;
+
+	if (!rows)
+		die(STATUS_LIMIT, "no memory for the screen");
+	for (i = 0; i < now->count; i++) {
+		rows[i].seen = &now->seen[i];
+		rows[i].before = find_before(before, rows[i].seen);
+		rows[i].expired = rows[i].seen->stats.expired -
+				  (rows[i].before ? rows[i].before->stats.expired : 0);
+	}
+	qsort(rows, now->count, sizeof(*rows), by_rate);
+	if (!conf->json)
+		print_header("EXPIRED/S  MOVED/S P99 UP TO");
+	for (i = 0; i < now->count; i++)
+		print_row(conf, &rows[i], elapsed);
+	free(rows);
+}
+
+static int run_top(const struct verb *verb, int argc, char **argv)
+{
+	__u64 interval = NSEC_PER_SEC, screens = ~0ULL, screen;
+	struct target target = { };
+	struct others before, now;
+	struct conf conf = { };
+	__u64 start, end;
+	bool escapes;
+	int opt;
+
+	while ((opt = next_option(verb, argc, argv, &conf)) != -1) {
+		switch (opt) {
+		case 'p':
+			parse_target(verb, optarg, &target);
+			break;
+		case 'i':
+			interval = duration_option(verb, "--interval", optarg);
+			if (!interval || interval > NSEC_PER_DAY)
+				usage_error(verb, "--interval must be above 0 and no longer than a day");
+			break;
+		case 'n':
+			screens = number_option(verb, "-n", optarg, ~0ULL);
+			break;
+		}
+	}
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	escapes = !conf.json && may_use_escapes();
+	start = monotonic_now();
+	find_others(&before, &target);
+	for (screen = 1; screen <= screens; screen++) {
+		struct timespec ts = {
+			.tv_sec = interval / NSEC_PER_SEC,
+			.tv_nsec = interval % NSEC_PER_SEC,
+		};
+
+		nanosleep(&ts, NULL);
+		end = monotonic_now();
+		find_others(&now, &target);
+		if (escapes)
+			printf("\033[H\033[J");
+		else if (screen > 1 && !conf.json)
+			putchar('\n');
+		print_screen(&conf, &before, &now, end - start);
+		end_output();
+		free_others(&before);
+		before = now;
+		start = end;
+	}
+	if (!conf.json)
+		hint_denied(&before);
+	free_others(&before);
+	return STATUS_OK;
+}
+
+const struct verb verb_ps = {
+	.name = "ps",
+	.args = "[--pid=PID[:FD]]",
+	.summary = "Show the wheels that processes have open.",
+	.help = "A line is a wheel, also if several processes hold it: +N counts the others.\n"
+		"WORST is its worst lateness, NEXT when it turns. Root sees the wheels of all\n"
+		"users.\n"
+		"\n"
+		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"
+		"      --openmetrics     print metrics for Prometheus\n"
+		"  -o, --output=FILE     into a file, which is replaced when it is whole\n",
+	.shortopts = "p:o:",
+	.longopts = ps_options,
+	.observes = true,
+	.run = run_ps,
+};
+
+const struct verb verb_top = {
+	.name = "top",
+	.args = "[--pid=PID[:FD]]",
+	.summary = "Show them again and again, with their rates.",
+	.help = "What expires most comes first. Expired, moved and the 99th percentile of the\n"
+		"lateness are those of the interval. Where there is no terminal, one table follows\n"
+		"another.\n"
+		"\n"
+		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"
+		"  -i, --interval=DURATION\n"
+		"                        how often; default: 1s\n"
+		"  -n, --num-screens=N   end after N\n",
+	.shortopts = "p:i:n:",
+	.longopts = top_options,
+	.observes = true,
+	.run = run_top,
+};
