@@ -446,7 +446,8 @@ TEST_F(lib, metrics)
 	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_count", ",loop=\"a\""));
 	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"+Inf\""));
 	EXPECT_EQ(0, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"0.000001024\""));
-	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"17.179869184\""));
+	EXPECT_EQ(late,
+		  METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"17.179869184\""));
 	EXPECT_EQ(s.lateness_sum_ns / 1e9, METRIC("twheel_lateness_seconds_sum", ",loop=\"a\""));
 	EXPECT_EQ(s.worst_lateness_ns / 1e9,
 		  METRIC("twheel_lateness_max_seconds", ",loop=\"a\""));
