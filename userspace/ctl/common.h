@@ -92,6 +92,7 @@ struct verb {
 };
 
 extern const struct verb verb_info;
+extern const struct verb verb_doctor;
 extern const struct verb verb_after;
 extern const struct verb verb_monitor;
 extern const struct verb verb_shell;

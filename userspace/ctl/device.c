@@ -51,7 +51,7 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		hint("%s", advice);
 		leave(STATUS_NO_PERMISSION);
 	case EOPNOTSUPP:
-		hint("the module is older than this program");
+		hint("the module is older than this program: twheelctl doctor");
 		leave(STATUS_FAILURE);
 	case EINVAL:
 		hint("TWHEEL_BACKEND in the environment is kernel or inprocess");

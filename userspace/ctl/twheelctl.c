@@ -15,6 +15,7 @@
 
 const struct verb * const verbs[] = {
 	&verb_info,
+	&verb_doctor,
 	&verb_after,
 	&verb_monitor,
 	&verb_shell,

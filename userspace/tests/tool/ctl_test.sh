@@ -148,7 +148,7 @@ test_front() {
 	runs 2 "unknown option in place of a verb" --frobnicate
 	error_has '^twheelctl: .*frobnicate' "unknown option in place of a verb: named"
 
-	for verb in info after monitor shell stat wheel; do
+	for verb in info doctor after monitor shell stat wheel; do
 		runs 0 "$verb --help" $verb --help
 		output_has "^Usage: twheelctl $verb" "$verb --help: synopsis"
 		output_has 'only as long as its wheel is open' \
@@ -1184,6 +1184,35 @@ test_others() {
 	kill $shared $two "$(cat "$dir/sharer")"
 }
 
+test_doctor() {
+	runs 0 "doctor" doctor
+	for check in kernel module device wheel timer; do
+		output_has "^ok    $check " "doctor: $check"
+	done
+	output_lacks '^FAIL' "doctor: all is well"
+	run doctor --json
+	json_is_valid "doctor --json"
+	json_has "doctor --json" check ok found
+	status=0
+	TWHEEL_BACKEND=inprocess "$ctl" doctor >"$dir/out" || status=$?
+	status_is 1 "doctor: the environment asks for another backend"
+	output_has '^FAIL  choice .*TWHEEL_BACKEND' "doctor: and it is named"
+	output_has '^ok    timer ' "doctor: and the kernel's wheel is looked at all the same"
+	runs 3 "doctor: no such node" doctor --device=/nonexistent
+	output_has '^FAIL  device ' "doctor: no such node: which check"
+	runs 3 "doctor: another device" doctor --device=/dev/null
+	output_has '^FAIL  device .*not a twheel device' "doctor: another device: says so"
+	chmod 000 "$dir/node"
+	as_nobody "$ctl" doctor --device="$dir/node"
+	status_is 4 "doctor: no permission"
+	output_has 'do: its mode is 0000' "doctor: no permission: what to do"
+	chmod 666 "$dir/node"
+	as_nobody "$ctl" doctor --device="$dir/node" --tick=1us
+	status_is 4 "doctor: too short a tick"
+	output_has 'do: .*CAP_SYS_RESOURCE' "doctor: too short a tick: what to do"
+	runs 2 "doctor with an argument" doctor extra
+}
+
 as_nobody() {
 	status=0
 	(
@@ -1209,6 +1238,9 @@ test_absent_module() {
 	run info --device=/nonexistent
 	error_has '^hint: without --device' "loaded, but another node: hint"
 	rmmod twheel
+	runs 3 "doctor: module not loaded" doctor
+	output_has '^FAIL  module +not loaded$' "doctor: says so"
+	output_has 'do: the module is not installed: ' "doctor: what to do"
 	run info
 	status_is 3 "module not loaded"
 	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
@@ -1247,5 +1279,6 @@ test_wheel
 test_inprocess
 test_device
 test_others
+test_doctor
 test_absent_module
 the_end

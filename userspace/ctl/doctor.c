@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * twheelctl doctor: is the kernel's wheel to be had, and if not, why.
+ *
+ * A line for each check, in the order in which one depends on another. The exit status is
+ * that of the first which fails. What cannot be judged then is left out.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+
+#include "common.h"
+
+/* The first Linux that the module is for. */
+#define LINUX_MAJOR	6
+#define LINUX_MINOR	1
+/* How long a timer of 1 ms may take to come: a wheel that works has it in milliseconds. */
+#define PATIENCE	(10 * NSEC_PER_SEC)
+
+struct doctor {
+	struct conf conf;
+	int status;
+};
+
+/* One check. @advice: what to do, or NULL if all is well. */
+static void print_check(const struct doctor *d, const char *name, const char *advice,
+			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static void print_check(const struct doctor *d, const char *name, const char *advice,
+			const char *fmt, ...)
+{
+	char found[256];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(found, sizeof(found), fmt, args);
+	va_end(args);
+	if (d->conf.json) {
+		json_open("check");
+		json_text("check", name);
+		json_bool("ok", !advice);
+		json_text("found", found);
+		if (advice)
+			json_text("advice", advice);
+		json_close();
+		return;
+	}
+	printf("%-4s  %-9s  %s\n", advice ? "FAIL" : "ok", name, found);
+	if (advice)
+		printf("%15s  do: %s\n", "", advice);
+}
+
+/* Remembers the status of the first check that fails. */
+static void fail(struct doctor *d, int status)
+{
+	if (!d->status)
+		d->status = status;
+}
+
+static void check_kernel(struct doctor *d)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname uts;
+	bool old;
+
+	uname(&uts);
+	old = sscanf(uts.release, "%u.%u", &major, &minor) != 2 || major < LINUX_MAJOR ||
+	      (major == LINUX_MAJOR && minor < LINUX_MINOR);
+	if (old)
+		fail(d, STATUS_NO_DEVICE);
+	print_check(d, "kernel", old ? "the module is for Linux 6.1 and newer" : NULL,
+		    "Linux %.65s%s%s", uts.release, container() ? ", in " : "",
+		    container() ? container() : "");
+}
+
+/* Whether the module has the interface of this program: the first two numbers count. */
+static bool same_version(const char *module)
+{
+	const char *ours = twheel_version();
+	size_t len = strrchr(ours, '.') - ours;
+
+	return !strncmp(module, ours, len) && (module[len] == '.' || !module[len]);
+}
+
+static void check_module(struct doctor *d)
+{
+	char advice[ADVICE_LEN];
+	char version[64];
+	struct twheel *w;
+
+	/* If there is a node already, to open it loads the module. */
+	if (!module_is_loaded() && !try_wheel(&w, &d->conf))
+		twheel_close(w);
+	if (!module_is_loaded()) {
+		advise_load(advice);
+		fail(d, STATUS_NO_DEVICE);
+		print_check(d, "module", advice, "not loaded");
+		return;
+	}
+	module_version(version, sizeof(version));
+	if (strcmp(version, "unknown") && !same_version(version)) {
+		fail(d, STATUS_FAILURE);
+		print_check(d, "module", "install the same version of both, then rmmod twheel and modprobe twheel",
+			    "version %s, and twheelctl is %s", version, twheel_version());
+		return;
+	}
+	print_check(d, "module", NULL, "loaded, version %s", version);
+}
+
+/* The minor number of the module's device, or -1. */
+static int module_minor(void)
+{
+	FILE *f = fopen("/proc/misc", "re");
+	char line[128], name[64];
+	int minor = -1, n;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%d %63s", &n, name) == 2 && !strcmp(name, "twheel"))
+			minor = n;
+	if (f)
+		fclose(f);
+	return minor;
+}
+
+static bool check_device(struct doctor *d)
+{
+	const char *path = d->conf.device;
+	int minor = module_minor();
+	char advice[ADVICE_LEN];
+	struct stat st;
+
+	if (stat(path, &st)) {
+		advise_absent(advice, path);
+		fail(d, errno == EACCES ? STATUS_NO_PERMISSION : STATUS_NO_DEVICE);
+		print_check(d, "device", advice, "%.100s: %s", path, strerror(errno));
+		return false;
+	}
+	if (!S_ISCHR(st.st_mode) || (minor >= 0 && minor != (int)minor(st.st_rdev))) {
+		advise_absent(advice, path);
+		fail(d, STATUS_NO_DEVICE);
+		print_check(d, "device", advice, "%.100s is not a twheel device", path);
+		return false;
+	}
+	print_check(d, "device", NULL, "%.100s, minor %u, mode %04o", path, minor(st.st_rdev),
+		    st.st_mode & 07777);
+	return true;
+}
+
+/* What is wrong with a wheel that could not be made. */
+static void explain_open(struct doctor *d, int err)
+{
+	char advice[ADVICE_LEN];
+
+	switch (err) {
+	case EACCES:
+	case EPERM:
+		if (err == EPERM && d->conf.shape.tick_ns)
+			snprintf(advice, sizeof(advice),
+				 "so short a tick needs CAP_SYS_RESOURCE, or another --tick");
+		else
+			advise_permission(advice, d->conf.device);
+		break;
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+	case ENOTTY:
+		advise_absent(advice, d->conf.device);
+		break;
+	case EOPNOTSUPP:
+		snprintf(advice, sizeof(advice),
+			 "the module has no marks: install that of version %s", twheel_version());
+		break;
+	case ENOMEM:
+		snprintf(advice, sizeof(advice), "raise memory.max of the cgroup");
+		break;
+	default:
+		snprintf(advice, sizeof(advice), "see twheel(4) for this error");
+	}
+	fail(d, err == ENOENT ? STATUS_NO_DEVICE : error_status(err));
+	print_check(d, "wheel", advice, "cannot be made: %s",
+		    err == ENOTTY ? "not a twheel device" : strerror(err));
+}
+
+/* One timer, for real. */
+static void check_timer(struct doctor *d, struct twheel *w)
+{
+	struct twheel_event event;
+	char late[DURATION_LEN];
+	uint64_t id;
+	int ret;
+
+	ret = twheel_add(w, twheel_after(w, NSEC_PER_MSEC), 0, &id);
+	if (!ret)
+		ret = twheel_wait(w, PATIENCE);
+	if (ret > 0)
+		ret = twheel_read(w, &event, 1);
+	if (ret != 1) {
+		fail(d, STATUS_FAILURE);
+		print_check(d, "timer", "see dmesg", "1ms did not come: %s",
+			    ret < 0 ? strerror(-ret) : "the time is up");
+		return;
+	}
+	print_check(d, "timer", NULL, "1ms came, late by %s",
+		    duration_text(late, event.expired_ns - event.deadline_ns));
+}
+
+static void check_wheel(struct doctor *d)
+{
+	struct twheel_info info;
+	struct twheel *w;
+	int ret = try_wheel(&w, &d->conf);
+
+	if (ret) {
+		explain_open(d, -ret);
+		return;
+	}
+	twheel_info(w, &info);
+	print_check(d, "wheel", NULL, "features%s%s, at most %u timers",
+		    info.features & TWHEEL_FEATURE_TABLE ? " table" : "",
+		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "", info.max_timers);
+	check_timer(d, w);
+	twheel_close(w);
+}
+
+/* Programs that take either backend ask it. */
+static void check_environment(struct doctor *d)
+{
+	const char *backend = getenv("TWHEEL_BACKEND");
+
+	if (!backend || !*backend)
+		return;
+	if (!strcmp(backend, "kernel")) {
+		print_check(d, "choice", NULL, "TWHEEL_BACKEND is kernel");
+		return;
+	}
+	fail(d, STATUS_FAILURE);
+	print_check(d, "choice", "unset TWHEEL_BACKEND",
+		    strcmp(backend, "inprocess") ?
+		    "TWHEEL_BACKEND is %.100s, so no wheel opens" :
+		    "TWHEEL_BACKEND is %.100s, so wheels are in the process", backend);
+}
+
+static int run_doctor(const struct verb *verb, int argc, char **argv)
+{
+	struct doctor d = { };
+
+	while (next_option(verb, argc, argv, &d.conf) != -1)
+		;
+	if (optind < argc)
+		usage_error(verb, "takes no argument");
+	/* A device that is named is the kernel's, whatever the environment says. */
+	d.conf.names_device = true;
+	check_kernel(&d);
+	check_module(&d);
+	if (check_device(&d))
+		check_wheel(&d);
+	check_environment(&d);
+	return d.status;
+}
+
+const struct verb verb_doctor = {
+	.name = "doctor",
+	.args = "",
+	.summary = "Find out why the kernel's wheel is not used, and what to do.",
+	.help = "Checks the kernel, the module and its version, the device, permission, a wheel\n"
+		"and a timer. The exit status is 0 if the kernel's wheel works, 3 if there is no\n"
+		"module or device, 4 without permission, and 1 for anything else.\n",
+	.shortopts = "",
+	.run = run_doctor,
+};
