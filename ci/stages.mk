@@ -42,7 +42,7 @@ $(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
 $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
 # And what can wait for them.
 $(call stage, lint, nice -n 19 ci/lint/lint.sh)
-$(call stage, model, nice -n 19 doc/model/run.sh)
+$(call stage, model, nice -n 19 doc/model/run.sh $(call full,--full))
 $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
 $(call stage, packaging, nice -n 19 packaging/test.sh)
 waiting := daemon daemon-redis daemon-scripts lint packaging model builds

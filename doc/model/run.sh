@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# doc/model/run.sh: checks the models with spin. table.pml is the protocol of the
-# deadline table, library.pml is libtwheel on one timer. Each must hold, and each
-# mutation must be found. Prints TAP.
+# doc/model/run.sh [--full]: checks the models with spin. table.pml is the protocol of the
+# deadline table, library.pml is libtwheel on one timer, lane.pml and lease.pml are a lane
+# of twheeld. Each must hold, and each mutation must be found. Prints TAP.
+#
+#   --full  a lane with more tasks, and a lease with longer times, too
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -13,6 +15,8 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 n=0
 failed=0
+plan=39
+[ "${1:-}" != --full ] || plan=42
 
 # errors OPTIMIZATION MODEL [-DOPTION ...]: how many errors a search of all states
 # finds. It ends at the first. A search that was cut short and found none says nothing.
@@ -71,7 +75,7 @@ one="table.pml -DROUNDS=2 -DTICKS=2"
 two="table.pml -DSLOTS=2 -DTICKS=2 -DFRESH -DBUDGET"
 
 echo 'TAP version 13'
-echo '1..22'
+echo "1..$plan"
 # The options of a model are words.
 # shellcheck disable=SC2086
 {
@@ -99,5 +103,31 @@ echo '1..22'
 	finds 'the same, without taking it back' library.pml -DNO_TAKE_BACK
 	finds 'a reader without the mutex' library.pml -DNO_LOCK
 	finds 'clear and del withdraw no event' library.pml -DNO_WITHDRAWAL
+
+	holds 'lane: two daemons and two tasks' lane.pml
+	holds 'lane: answers are lost' lane.pml -DLOSE_ANSWERS
+	holds 'lane: answers and messages are lost' lane.pml -DLOSE
+	finds 'an answer to a take hides a message' lane.pml -DNO_WOKEN
+	finds 'a take does not raise next' lane.pml -DNO_RAISE
+	finds 'a take does not tell the head that it leaves' lane.pml -DNO_HEAD
+	finds 'a task that comes back is not published' lane.pml -DNO_ANNOUNCE
+	finds 'a lost answer sets no alarm' lane.pml -DLOSE_ANSWERS -DNO_LOOK_AGAIN
+	finds 'nobody sweeps' lane.pml -DLOSE -DNO_SWEEP
+
+	holds 'lease: two daemons, a cancellation, a death' lease.pml
+	finds 'take is not one step' lease.pml -DTAKE_IN_TWO
+	finds 'a report needs no token' lease.pml -DNO_TOKEN
+	finds 'an attempt begins under a lease that has ended' lease.pml -DNO_LEASE_LOOK
+	finds 'a cancellation sets no flag' lease.pml -DNO_FLAG
+	finds 'nobody returns a task whose lease has ended' lease.pml -DNO_RECOVER
+	finds 'a daemon without the task answers a recall by yes' lease.pml -DRECALL_BLIND
+	finds 'a daemon whose attempt runs answers a recall by yes' lease.pml -DRECALL_RUNS
+	[ $plan = 39 ] || {
+		holds 'lane: three tasks' lane.pml -DTASKS=3
+		holds 'lane: three tasks, answers and messages are lost' \
+			lane.pml -DTASKS=3 -DLOSE
+		holds 'lease: more attempts and longer times' \
+			lease.pml -DAHEAD=4 -DLEASE=3 -DLIMIT=6
+	}
 }
 exit $failed
