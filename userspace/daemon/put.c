@@ -135,7 +135,7 @@ static void answered(void *arg, enum store_result result, const redisReply *repl
 
 		if (result != STORE_OK)
 			fail(b->put[i], result);
-		else if (!put_answer(reply, i, &a))
+		else if (!put_answer(reply, i, &b->put[i]->spec, &a))
 			fail(b->put[i], STORE_UNKNOWN);
 		else
 			succeed(b->put[i], &a, script_now_ms(reply));

@@ -91,19 +91,31 @@ void put_args_begin(struct args *a, uint64_t lane_max)
 
 void put_args_add(struct args *a, const struct task_spec *s)
 {
+	char settings[128];
+	int len = snprintf(settings, sizeof(settings), "%u %u %u %" PRIu64 " %" PRIu64 " %u %" PRIu64,
+			   s->if_exists, s->when != TASK_AT, s->limit, s->every_ms, s->late_after_ms,
+			   s->late_then, s->keep_ms);
+
 	args_text(a, s->id);
-	args_u64(a, s->if_exists);
-	args_u64(a, s->when == TASK_AT ? 0 : 1);
 	args_u64(a, s->when == TASK_NOW ? 0 : s->time_ms);
-	args_u64(a, s->limit);
-	args_u64(a, s->every_ms);
-	args_u64(a, s->late_after_ms);
-	args_u64(a, s->late_then);
-	args_u64(a, s->keep_ms);
+	args_bytes(a, settings, len);
 	args_bytes(a, s->body, s->body_len);
 }
 
-bool put_answer(const redisReply *reply, unsigned int n, struct put_answer *out)
+/* Due when it was asked for. */
+static bool created(const redisReply *reply, unsigned int n, const struct task_spec *s,
+		    struct put_answer *out)
+{
+	out->due_ms = s->when == TASK_NOW ? 0 : s->time_ms;
+	if (s->when != TASK_AT)
+		out->due_ms += script_now_ms(reply);
+	out->result = SCRIPT_CREATED;
+	out->state = TASK_SCHEDULED;
+	return u64(reply, n, &out->version);
+}
+
+bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec *s,
+		struct put_answer *out)
 {
 	static const enum task_state states[] = {
 		TASK_SCHEDULED, TASK_LEASED, TASK_DONE, TASK_DEAD,
@@ -112,6 +124,8 @@ bool put_answer(const redisReply *reply, unsigned int n, struct put_answer *out)
 	unsigned int result, state, leased;
 
 	memset(out, 0, sizeof(*out));
+	if (r && r->type == REDIS_REPLY_INTEGER)
+		return created(reply, n + 1, s, out);
 	if (!u32(r, 0, &result) || result > SCRIPT_LANE_FULL || !u64(r, 1, &out->due_ms) ||
 	    !u64(r, 2, &out->version) || !u32(r, 3, &state) || state >= TASK_STATES ||
 	    !u32(r, 4, &leased))

@@ -47,7 +47,13 @@ struct put_answer {
 
 void put_args_begin(struct args *a, uint64_t lane_max);
 void put_args_add(struct args *a, const struct task_spec *spec);
-bool put_answer(const redisReply *reply, unsigned int n, struct put_answer *out);
+/**
+ * put_answer() - what became of a task
+ * @n: its number in the batch
+ * @spec: what was asked for
+ */
+bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec *spec,
+		struct put_answer *out);
 
 /* ---- take ---- */
 

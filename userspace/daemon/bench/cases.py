@@ -351,7 +351,7 @@ class Bench:
         for first in range(0, tasks, 128):
             argv = []
             for n in range(first, min(tasks, first + 128)):
-                argv += ["%016x" % n, 0, 1, 0, 10, 0, 0, 0, 0, BODY]
+                argv += resp.put_words("%016x" % n, 0, 1, 0, 10, 0, 0, 0, 0, BODY)
             lane.run(redis, "put", 10 ** 6, *argv)
         while True:
             taken = lane.run(redis, "take", 128, 30000, holder, 0)[7:]

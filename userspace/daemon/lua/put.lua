@@ -2,20 +2,22 @@
 --
 -- put: create or replace tasks.
 --
--- ARGV: lane-max, then for each task ten:
+-- ARGV: lane-max, then for each task four:
 --   id
---   if-exists	0 replace, 1 keep, 2 fail
---   relative	0: time is absolute. 1: time counts from now
 --   time
---   limit	attempts in all
---   period	0: none
---   late_after	0: never
---   late	0 run, 1 skip, 2 dead
---   keep	how long a done task stays
+--   settings	seven numbers, with a space between:
+--	if-exists	0 replace, 1 keep, 2 fail
+--	relative	0: time is absolute. 1: time counts from now
+--	limit		attempts in all
+--	period		0: none
+--	late_after	0: never
+--	late		0 run, 1 skip, 2 dead
+--	keep		how long a done task stays
 --   body
 --
--- Answer: time, then for each task eight, as a list:
---   result	0 created, 1 replaced, 2 kept, 3 exists, 4 the lane is full
+-- Answer: time, then for each task that was created its version. Its due time is the one
+-- that was asked for. For each other task eight, as a list:
+--   result	1 replaced, 2 kept, 3 exists, 4 the lane is full
 --   due	of the task that is there now; 0 if there is none
 --   version	of it; 0 if there is none
 --   state	of it
@@ -27,11 +29,12 @@
 -- A leased task that was canceled will be gone soon, so keep and fail replace it.
 -- Without allow-oom Redis refuses this script before its first write.
 
--- Headers are read by one command, and all is written by a few at the end: a command costs
--- more than what it does. So an id that comes twice finds its own header in the table.
+-- A command, an argument and an element of an answer cost more than what is done with them.
+-- So headers are read by one command, all is written by a few at the end, and the settings
+-- of tasks that have the same are read once.
 
 local max = tonumber(ARGV[1])
-local FIELDS = 10
+local FIELDS = 4
 local answer = { us }
 -- Tasks in the lane.
 local tasks = redis.call('HLEN', HDR)
@@ -41,7 +44,7 @@ local seq = tonumber(redis.call('HGET', CTL, 'seq') or 0)
 local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
 local earliest = math.huge
 
--- The headers by id.
+-- The headers by id. Of a task that this script has created: its number.
 local function read_headers()
 	local ids, headers = {}, {}
 	for i = 2, #ARGV, FIELDS do
@@ -55,39 +58,62 @@ end
 
 local headers = read_headers()
 
-local function create(i, id, due)
+local function header_of(id)
+	local h = headers[id]
+	if type(h) == 'number' then
+		return { state = SCHEDULED, due = tonumber(set_due[2 * h - 1]), version = seq + h }
+	end
+	return h
+end
+
+-- What follows from settings, by their text. A header is begin, version, due, first, rest.
+local known = {}
+
+local function learn(text)
+	local if_exists, relative, limit, period, late_after, late, keep =
+		string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+	local header = struct.pack(FORMAT, 1, SCHEDULED, 0, late, 0, 0, limit, 0, 0, 0, 0, 0, NOBODY,
+		period, late_after, keep)
+	known[text] = { if_exists = tonumber(if_exists), relative = relative == '1',
+		begin = string.sub(header, 1, 14), rest = string.sub(header, 33) }
+	return known[text]
+end
+
+local function create(id, s, due, body)
 	created = created + 1
-	local version, n = seq + created, 2 * created
-	headers[id] = { state = SCHEDULED, due = due, version = version }
-	-- pack() without its table. limit is at 4 from the id, then period, late_after, late, keep.
-	set_headers[n - 1], set_headers[n] = id, struct.pack(FORMAT, 1, SCHEDULED, 0, ARGV[i + 7],
-		0, 0, ARGV[i + 4], 0, version, due, due, 0, NOBODY, ARGV[i + 5], ARGV[i + 6],
-		ARGV[i + 8])
-	set_bodies[n - 1], set_bodies[n] = id, ARGV[i + 9]
+	local version, ms, n = seq + created, tonumber(due), 2 * created
+	headers[id] = created
+	set_headers[n - 1], set_headers[n] = id,
+		s.begin .. struct.pack('>I6I6I6', version, ms, ms) .. s.rest
+	set_bodies[n - 1], set_bodies[n] = id, body
 	set_due[n - 1], set_due[n] = due, id
-	earliest = math.min(earliest, due)
+	earliest = math.min(earliest, ms)
 	return version
 end
 
 local function put(i)
-	local id, if_exists = ARGV[i], tonumber(ARGV[i + 1])
-	local due = tonumber(ARGV[i + 3]) + (ARGV[i + 2] == '1' and now or 0)
-	local old = headers[id]
+	local id, due, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+	local s = known[text] or learn(text)
+	if s.relative then
+		due = now + due
+	end
+	local old = header_of(id)
 	if not old then
 		if tasks >= max then
 			return { 4, 0, 0, 0, 0, '', 0, 0 }
 		end
 		tasks = tasks + 1
-		return { 0, due, create(i, id, due), SCHEDULED, 0, '', 0, 0 }
+		return create(id, s, due, ARGV[i + 3])
 	end
-	if if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then
-		return { 1 + if_exists, old.due, old.version, old.state, 0, '', 0, 0 }
+	if s.if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then
+		return { 1 + s.if_exists, old.due, old.version, old.state, 0, '', 0, 0 }
 	end
 	if old.state ~= SCHEDULED then
 		redis.call('ZREM', SETS[old.state], id)
 	end
 	no_notes[#no_notes + 1] = id
-	local version = create(i, id, due)
+	local version = create(id, s, due, ARGV[i + 3])
+	due = tonumber(due)
 	if old.state == LEASED then
 		return { 1, due, version, SCHEDULED, 1, holder_hex(old.holder), old.token, old.due }
 	end

@@ -21,7 +21,7 @@ import time
 
 import judge
 import plants
-from resp import Error, Lane, Redis, Server
+from resp import Error, Lane, Redis, Server, put_words
 
 WORKERS, CLIENTS = 4, 3
 LEASE, MARGIN = 1200, 400
@@ -182,9 +182,13 @@ class Client:
         relative = rng.randrange(2)
         due = now_us() // 1000 + delay
         body = f"{task_id}#{self.operations}"
-        argv = [10 ** 6, task_id, exists, relative, delay if relative else due, 5, 0, 0, 0, 0, body]
+        argv = [10 ** 6, *put_words(task_id, exists, relative, delay if relative else due, 5, 0, 0,
+                                    0, 0, body)]
         op, answer = self.ask("put", task_id, "put", argv, due=due, body=body)
         if answer:
+            if isinstance(answer[1], int):
+                told = answer[0] // 1000 + delay if relative else due
+                answer[1] = [0, told, answer[1], 0, 0, b"", 0, 0]
             result, due, version, _, leased, _, token, _ = answer[1]
             self.log.write(op=op, answer="ok", result=RESULTS[result], due=due, version=version,
                            **({"token": token} if leased else {}))

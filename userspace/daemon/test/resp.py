@@ -105,6 +105,11 @@ def plant(text, old, new):
     return text.replace(old, new)
 
 
+def put_words(name, exists, relative, at, limit, period, late_after, late, keep, body):
+    """The ARGV of one task for put."""
+    return [name, at, f"{exists} {relative} {limit} {period} {late_after} {late} {keep}", body]
+
+
 class Lane:
     """The scripts, on the keys of one lane. plants: (script or "prelude", old, new)."""
 
