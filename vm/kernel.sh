@@ -115,9 +115,7 @@ newest() {
 	local tmp mirror version dir
 
 	need mmdebstrap
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' |
-		head -n 1)
-	[ -n "$mirror" ] || die "apt knows no mirror of Debian"
+	mirror=$(debian_mirror)
 	echo "fetching Debian's newest kernel, from $2-backports" >&2
 	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
 	# shellcheck disable=SC2064

@@ -81,6 +81,16 @@ need() {
 	with_index apt_get install --no-install-recommends $missing
 }
 
+# debian_mirror: where apt has Debian's packages from.
+debian_mirror() {
+	local all
+
+	# shellcheck disable=SC2016
+	all=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian')
+	[ -n "$all" ] || die "apt knows no mirror of Debian"
+	head -n 1 <<<"$all"
+}
+
 # inside ROOT DIR COMMAND...: runs it in a tree of Debian's, where DIR is /mnt.
 inside() {
 	local unshare=(unshare -m)
