@@ -41,6 +41,9 @@ dkms-install:
 dkms-remove:
 	$(SUDO) packaging/dkms.sh remove
 
+sign: modules
+	$(SUDO) KDIR="$(KDIR)" KEY="$(KEY)" CERT="$(CERT)" packaging/dkms.sh sign twheel.ko
+
 # make would take a further word for a file that is up to date, and pass.
 ifneq ($(filter vm,$(MAKECMDGOALS)),)
 ifneq ($(filter-out vm,$(MAKECMDGOALS)),)
@@ -104,6 +107,7 @@ help:
 	@echo 'make uninstall        and out of it'
 	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
 	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
+	@echo 'make sign             twheel.ko signed with the key of DKMS, or KEY= and CERT='
 	@echo 'make vm               a shell in a virtual machine with /dev/twheel; or a script,'
 	@echo '                      SCRIPT=FILE, whose exit status counts'
 	@echo 'make demo             a server with 1,000 connections in one'
@@ -122,5 +126,5 @@ help:
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
-	dkms-install dkms-remove vm demo twheeld demo-tasks \
+	dkms-install dkms-remove sign vm demo twheeld demo-tasks \
 	bench bench-full bench-tasks clean help

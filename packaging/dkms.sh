@@ -1,10 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# packaging/dkms.sh install|remove: gives the module to DKMS, which builds and
-# installs it for the running kernel (KERNELVER= names another), for the others that
-# are here with their headers, and for each that comes later; or takes it back, with all
-# that was built. As root.
+# packaging/dkms.sh install | remove: gives the module to DKMS, which builds and installs
+# it for the running kernel (KERNELVER= names another), for the others that are here with
+# their headers, and for each that comes later; or takes it back, with all that was built.
+# As root.
+#
+# packaging/dkms.sh sources DIR: puts what DKMS needs into a directory.
+#
+# packaging/dkms.sh sign FILE: signs a module by the sign-file of KDIR, with the key KEY and
+# its certificate CERT, which are DKMS's by default.
 #
 # From the next boot on, or after modprobe, /dev/twheel is there; the first to
 # open it loads the module.
@@ -55,6 +60,34 @@ reload_rules() {
 	udevadm control --reload 2>/dev/null || true
 }
 
+# Where DKMS keeps its key, its configuration says, which is a script.
+sign() {
+	local file=$1 kernelver=$kernel tool key cert conf
+	local mok_signing_key=/var/lib/dkms/mok.key mok_certificate=/var/lib/dkms/mok.pub
+
+	for conf in /etc/dkms/framework.conf{,.d/*.conf}; do
+		# shellcheck disable=SC1090
+		[ ! -r "$conf" ] || . "$conf"
+	done
+	key=${KEY:-$mok_signing_key}
+	cert=${CERT:-$mok_certificate}
+	tool=${KDIR:-/lib/modules/$kernelver/build}/scripts/sign-file
+	[ -x "$tool" ] || die "no $tool: KDIR= names the headers of a kernel"
+	[[ ($key = pkcs11:* || -r $key) && -r $cert ]] ||
+		die "no key $key with $cert: say KEY= and CERT=. DKMS makes its own when it builds a module"
+	"$tool" sha512 "$key" "$cert" "$file"
+}
+
+case ${1:-} in
+sources)
+	install_sources "${2:?which directory?}"
+	exit
+	;;
+sign)
+	sign "${2:?which module?}"
+	exit
+	;;
+esac
 [ "$(id -u)" = 0 ] || die "only root can do that"
 command -v dkms >/dev/null || die "there is no dkms: apt-get install dkms"
 
@@ -80,6 +113,6 @@ remove)
 	reload_rules
 	;;
 *)
-	die "install or remove?"
+	die "install, remove, sources or sign?"
 	;;
 esac

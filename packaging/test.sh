@@ -108,6 +108,29 @@ refuses() {
 	! KERNELVER=1.2.3 "$packaging/dkms.sh" install && nothing_is_left
 }
 
+# signer FILE: who signed that module.
+signer() {
+	modinfo -F signer "$1"
+}
+
+# With the key that DKMS made when it built, and with another one.
+signed_by() {
+	local ko=$dir/twheel.ko
+
+	cp "$unsigned" "$ko"
+	[ -z "$(signer "$ko")" ] && env KDIR="/lib/modules/$1/build" "${@:3}" \
+		"$packaging/dkms.sh" sign "$ko" && [ "$(signer "$ko")" = "$2" ]
+}
+
+own_key() {
+	openssl req -new -x509 -nodes -subj '/CN=ours' -newkey rsa:2048 -keyout "$dir/key" \
+		-outform DER -out "$dir/cert"
+}
+
+not_without_key() {
+	! KDIR="/lib/modules/$1/build" KEY=/nowhere "$packaging/dkms.sh" sign "$unsigned"
+}
+
 inside() {
 	local first second old version
 
@@ -121,6 +144,11 @@ inside() {
 	check "$first: a node that loads it" has_node "$first"
 	check "sources and nothing else" no_leftovers "$version"
 	check "the rule of udev" has_rule
+
+	check "sign, by DKMS's key" signed_by "$first" 'DKMS module signing key'
+	check "a key" own_key
+	check "sign, by that key" signed_by "$first" ours KEY="$dir/key" CERT="$dir/cert"
+	check "no key, no signature" not_without_key "$first"
 
 	second=$(give_kernel "$2")
 	check "a kernel comes later: $second" dkms autoinstall -k "$second"
@@ -485,6 +513,7 @@ conf_is_kept() {
 # ---- Outside ----
 
 if [ "${1:-}" = --inside ]; then
+	unsigned=$5
 	inside "$3" "$4"
 	exit
 fi
@@ -492,10 +521,11 @@ fi
 echo 'TAP version 13'
 "$top/vm/deps.sh" build
 "$top/vm/deps.sh" daemon
-need dkms kmod mandoc bsdextrautils dpkg-dev binutils zsh
+need dkms kmod openssl mandoc bsdextrautils dpkg-dev binutils zsh
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
 before=$(listing)
-as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" || echo "Bail out! exit $?"
+unsigned=$("$top/vm/module.sh" 6.12)/twheel.ko
+as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" "$unsigned" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
 check "the programs are built without a word" built_silently
