@@ -64,7 +64,7 @@ part_unit() {
 }
 
 part_scripts() {
-	"$daemon/test/check.sh"
+	"$daemon/test/check.sh" "$seconds"
 }
 
 part_daemon() {

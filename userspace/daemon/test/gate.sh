@@ -5,8 +5,8 @@
 #
 #   gate.sh [SEED]
 #
-# The model has no workers, so it cannot notice a bug of theirs. Chaos depends on chance: a bug
-# may take up to five runs.
+# The model has no workers, so it cannot notice a bug of theirs. Chaos depends on chance: most
+# bugs take one run of two seconds, and a bug may take up to nine.
 set -u
 cd "$(dirname "$0")" || exit 1
 seed=${1:-$(date +%s)}
@@ -39,8 +39,8 @@ for plant in $scripts $model; do
 done
 for plant in $scripts $workers; do
 	noticed=1
-	for try in 1 2 3 4 5; do
-		./chaos.py --seconds 4 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
+	for try in 1 2 3 4 5 6 7 8 9; do
+		./chaos.py --seconds 2 --seed $((seed + try)) --plant "$plant" >"$log" 2>&1
 		noticed=$?
 		[ $noticed = 0 ] && break
 	done
