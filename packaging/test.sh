@@ -354,7 +354,7 @@ options_in_page() {
 	mandoc -T ascii "$dir"/root/usr/share/man/man1/twheelctl*.1 | col -bx >"$dir/page"
 	for verb in $("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 		for option in $("$ctl" help "$verb" | grep -oE -- '(^|[ ,])--?[A-Za-z][a-z-]*'); do
-			grep -qE -- "(^|[ ,])$option([ ,]|\$)" "$dir/page" && continue
+			grep -qE -- "(^|[ ,])$option([ ,=]|\$)" "$dir/page" && continue
 			echo "$verb: no $option"
 			missing=1
 		done

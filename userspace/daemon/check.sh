@@ -45,20 +45,6 @@ run() {
 	echo "ok $number - $1"
 }
 
-# Prints where promtool is. The package would start a server, so it is only unpacked.
-get_promtool() {
-	local dir=$build/prometheus
-
-	command -v promtool && return
-	if ! [ -x "$dir/usr/bin/promtool" ]; then
-		rm -rf "$dir"
-		mkdir -p "$dir"
-		(cd "$dir" && with_index apt_get download prometheus) || return
-		dpkg-deb -x "$dir"/prometheus_*.deb "$dir"
-	fi
-	echo "$dir/usr/bin/promtool"
-}
-
 part_unit() {
 	"$daemon/test/unit/check.sh" 2
 }
@@ -104,7 +90,7 @@ part_chaos() {
 }
 
 part_prometheus() {
-	PROMTOOL=$(get_promtool) "$daemon/test/prometheus_test.py" "$out/twheeld"
+	PROMTOOL=$("$top/ci/promtool.sh") "$daemon/test/prometheus_test.py" "$out/twheeld"
 }
 
 # Screenshots stay in $out.

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# ci/promtool.sh: prints where promtool is. The package would start a server, so it is only
+# unpacked.
+
+. "$(dirname "$0")/../vm/lib.sh"
+
+command -v promtool && exit
+dir=$build/prometheus
+exec 9>"$build/.promtool.lock"
+flock 9
+if ! [ -x "$dir/usr/bin/promtool" ]; then
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	(cd "$dir" && with_index apt_get download prometheus) >&2
+	dpkg-deb -x "$dir"/prometheus_*.deb "$dir"
+fi
+echo "$dir/usr/bin/promtool"
