@@ -149,7 +149,7 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 {
 	struct setting *s = calloc(1, sizeof(*s));
 	char key[160], *text;
-	struct args a = { 0 };
+	struct args a = { .confirm = true };
 
 	if (!s)
 		abort();
@@ -385,7 +385,7 @@ static void replay_listed(void *arg, enum store_result result, const redisReply 
 	for (unsigned int i = 0; i < n; i++) {
 		char id[TASK_ID_MAX + 1];
 		struct task_view view;
-		struct args a = { 0 };
+		struct args a = { .confirm = true };
 
 		if (!look_answer_item(reply, i, id, &view))
 			continue;

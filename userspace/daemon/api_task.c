@@ -503,7 +503,7 @@ static void change(struct request *r, struct queue *q, enum change_verb verb,
 		   const struct task_move *move)
 {
 	struct changing *c = calloc(1, sizeof(*c));
-	struct args a = { 0 };
+	struct args a = { .confirm = true };
 
 	if (!c)
 		abort();

@@ -427,6 +427,7 @@ enum report_answer {
  * @done: called with the answer and the report, which is freed afterwards; or NULL
  * @arg: for @done
  * @persist: send it again until there is an answer
+ * @confirm: a client is told of it, so it must outlive the master
  * @repeated: it was sent before
  * @next: in a list
  * @prev: in a list
@@ -443,6 +444,7 @@ struct outcome {
 	void (*done)(void *arg, enum report_answer answer);
 	void *arg;
 	bool persist;
+	bool confirm;
 	bool repeated;
 	struct outcome *next;
 	struct outcome *prev;

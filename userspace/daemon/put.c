@@ -148,7 +148,7 @@ static void send_batch(struct lane *l)
 	struct queue *q = l->queue;
 	struct daemon *d = q->daemon;
 	struct puts *b = calloc(1, sizeof(*b));
-	struct args a = { 0 };
+	struct args a = { .confirm = true };
 	struct put *p, *next;
 
 	if (!b)

@@ -116,6 +116,7 @@ static void give_back(struct held *h, enum recall_verb verb, uint64_t time_ms, c
 		.delay_ms = verb == RECALL_RUN ? 0 : RELEASE_DUE,
 		.at_ms = verb == RECALL_MOVE ? time_ms : 0,
 		.persist = true,
+		.confirm = true,
 		.done = released,
 	};
 	struct order *o = calloc(1, sizeof(*o));

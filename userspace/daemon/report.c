@@ -91,6 +91,7 @@ static void send_batch(struct lane *l)
 		DL_DELETE(l->reports, r);
 		l->nr_reports--;
 		b->report[b->count++] = r;
+		a.confirm |= r->confirm;
 		ack_args_add(&a, r);
 	}
 	store_script(l->queue->daemon->store, SCRIPT_ACK, l->queue->name, l->index, &a,

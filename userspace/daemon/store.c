@@ -108,10 +108,18 @@ static void push(struct store *s, struct command *cmd)
 		store_fail(s, cmd, STORE_DOWN);
 }
 
+/* What a client is told must outlive the master. */
+static bool confirms(const struct store *s, const struct args *a)
+{
+	return a->confirm && s->config->wait_replicas;
+}
+
 void store_command(struct store *s, const char *key, struct args *a, store_fn *fn, void *arg)
 {
+	bool confirm = confirms(s, a);
 	struct command *cmd = make_command(NULL, 0, a, fn, arg);
 
+	cmd->confirm = confirm;
 	if (key)
 		cmd->slot = route_slot(key);
 	push(s, cmd);
@@ -138,6 +146,7 @@ void store_script(struct store *s, enum store_script script, const char *queue,
 {
 	const char *fixed[SCRIPT_FIXED] = { "EVALSHA", s->source[script].sha, "8" };
 	char key[KEYS][160], mark[64];
+	bool confirm = confirms(s, a);
 	struct command *cmd;
 
 	for (unsigned int i = 0; i < KEYS; i++) {
@@ -149,9 +158,7 @@ void store_script(struct store *s, enum store_script script, const char *queue,
 	/* "*N\r\n$7\r\nEVALSHA\r\n$40\r\n<hash>\r\n": the rest is the same for EVAL. */
 	cmd->tail = snprintf(mark, sizeof(mark), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n", cmd->argc) + 42;
 	cmd->slot = route_slot(key[0]);
-	/* What a client is told of a task must outlive the master. */
-	cmd->confirm = s->config->wait_replicas &&
-		       (script == SCRIPT_PUT || script == SCRIPT_CHANGE);
+	cmd->confirm = confirm;
 	push(s, cmd);
 }
 

@@ -10,8 +10,9 @@
  * A node has two connections:
  *
  *   scripts   scripts and plain commands
- *   puts      with wait-replicas: the scripts put and change, and one WAIT after those of
- *             a turn. WAIT counts only the writes of its own connection, and blocks it
+ *   puts      with wait-replicas: what must outlive the master, and one WAIT after those
+ *             commands of a turn. WAIT counts only the writes of its own connection, and
+ *             blocks it
  *
  * Another connection has SUBSCRIBE only. In a cluster one node is enough for it: each
  * node passes each message on to all others.
@@ -179,6 +180,7 @@ bool store_unfit(const struct store *s);
  * @count: how many
  * @room: how many @len has room for
  * @failed: there was no memory; the command will be refused
+ * @confirm: with wait-replicas: the answer waits until the replicas have what was written
  *
  * Zero is an empty list.
  */
@@ -190,6 +192,7 @@ struct args {
 	unsigned int count;
 	unsigned int room;
 	bool failed;
+	bool confirm;
 };
 
 /**

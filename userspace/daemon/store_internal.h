@@ -18,7 +18,7 @@
  * @changed: it was started anew since it was up
  * @used_at: when it had slots or was named last, for a node of a cluster
  * @scripts: connection for scripts and plain commands
- * @puts: connection for puts and changes with WAIT; used if there is wait-replicas
+ * @puts: connection for commands with WAIT; used if there is wait-replicas
  * @run_id: which start of which server the last connection reached
  * @unconfirmed: one was pushed since the last WAIT
  * @confirming: those whose answers wait for a WAIT

@@ -86,7 +86,8 @@ def do_all(nodes, c, e, sink):
     q = "/v1/queues/all"
     target = {"callback": {"url": sink.url + "/"}}
     for lanes in (4, 4):
-        assert c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": 2000})[0] in (200, 201)
+        answer = c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": 2000})
+        assert answer[0] in (200, 201), answer
     wait_until(lambda: e.raw("GET", q)[0] == 200)
     for task, fields in (("a", {"keep": 300}), ("b", {"in": "1h"}), ("c", {"in": "1h"}),
                          ("d", {"in": "1h"}), ("e", {"in": "400ms"})):
@@ -124,8 +125,9 @@ def acl():
     replica = Server("--replicaof", "127.0.0.1", str(server.port))
     wait_until(lambda: server.replicas() == 1, 20)
     rights = [*rights_of("twheeld"), "+wait", "+select"]
+    # A replica confirms for the first time up to a second after its synchronization.
     options = [*user_of("twheeld", [server], rights), "--lease=6s", "--wait-replicas=1",
-               f"--redis=redis://127.0.0.1:{server.port}/3"]
+               "--wait-timeout=2s", f"--redis=redis://127.0.0.1:{server.port}/3"]
     d, e = Daemon(None, *options), Daemon(None, *options)
     do_all([server], d.client(), e.client(), sink)
     # A daemon that dies leaves a lease to recover.
@@ -145,7 +147,8 @@ def acl():
 def acl_cluster():
     cl, sink = Cluster(2, 2), Sink()
     rights = [*rights_of("twheeld"), "+wait", "+cluster|slots", "+asking"]
-    options = [*user_of("twheeld", cl.nodes, rights), "--wait-replicas=1", f"--redis={cl.url()}"]
+    options = [*user_of("twheeld", cl.nodes, rights), "--wait-replicas=1", "--wait-timeout=2s",
+               f"--redis={cl.url()}"]
     d, e = Daemon(None, *options), Daemon(None, *options)
     do_all(cl.nodes, d.client(), e.client(), sink)
     slot = cl.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues")
@@ -158,6 +161,32 @@ def acl_cluster():
         equal(daemon.end(), 0)
         assert "NOPERM" not in daemon.text(), daemon.text()
     cl.end()
+
+
+@test("D6: wait-replicas holds for a move of a held task and for queues, too")
+def confirmed():
+    server, sink = Server(), Sink()
+    replica = Server("--replicaof", "127.0.0.1", str(server.port))
+    wait_until(lambda: server.replicas() == 1, 20)
+    d = Daemon(None, f"--redis=redis://127.0.0.1:{server.port}", "--wait-replicas=1",
+               "--wait-timeout=2s")
+    c, q = d.client(), "/v1/queues/confirmed"
+    equal(c.call("PUT", q, {"mode": "push", "ahead": "5s"})[0], 201)
+    equal(c.call("PUT", f"{q}/tasks/a", {
+        "in": "4s", "callback": {"url": sink.url + "/"}})[0], 201)
+    wait_until(lambda: c.call("GET", q)[1]["leased"] == 1)
+    server.run("CONFIG", "RESETSTAT")
+    equal(c.call("PATCH", f"{q}/tasks/a", {"in": "10m"})[0], 200)
+    # One for the question, and one for the report of the holder.
+    assert b"cmdstat_wait:calls=2," in server.run("INFO", "commandstats")
+    replica.stop()
+    status, answer = c.call("PUT", "/v1/queues/other", {"mode": "push"})
+    equal((status, answer["error"]["code"]), (503, "fate_unknown"))
+    replica.go_on()
+    wait_until(lambda: c.call("PUT", "/v1/queues/other", {"mode": "push"})[0] == 200)
+    equal(d.end(), 0)
+    server.kill()
+    replica.kill()
 
 
 @test("a right that is missing is said plainly")
