@@ -349,6 +349,9 @@ void store_tell_up(struct store *s, unsigned int node)
 
 	if (n->told || n->scripts.state != CONN_READY || !s->route.node[node].slots)
 		return;
+	/* Puts would be refused. */
+	if (s->config->wait_replicas && n->puts.state != CONN_READY)
+		return;
 	n->told = true;
 	n->changed = false;
 	s->unfit = false;

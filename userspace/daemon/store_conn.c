@@ -290,17 +290,11 @@ static int connect_local(const char *path)
 	return fd;
 }
 
-static int connect_node(const struct redis_node *node)
+static int connect_one_of(const struct addrinfo *list)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-	struct addrinfo *list = NULL;
 	int fd = -EHOSTUNREACH;
-	char port[8];
 
-	snprintf(port, sizeof(port), "%u", node->port);
-	if (getaddrinfo(node->host, port, &hints, &list))
-		return -EHOSTUNREACH;
-	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		int one = 1;
 
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -315,7 +309,6 @@ static int connect_node(const struct redis_node *node)
 			fd = err;
 		}
 	}
-	freeaddrinfo(list);
 	return fd;
 }
 
@@ -327,29 +320,24 @@ static void later(struct conn *c)
 	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-static void conn_open(struct conn *c)
+static void cannot_open(struct conn *c, int err)
 {
-	int fd;
+	c->fresh = false;
+	c->events->closed(c, strerror(err));
+	later(c);
+}
 
-	if (!c->address->local && !c->address->node.port) {
-		c->events->closed(c, "Sentinel did not name a master yet");
-		later(c);
-		return;
-	}
-	fd = c->address->local ? connect_local(c->address->path) :
-				 connect_node(&c->address->node);
+/* @fd: a socket that connects, or a negative errno */
+static void use_socket(struct conn *c, int fd)
+{
 	if (fd < 0) {
-		c->fresh = false;
-		c->events->closed(c, strerror(-fd));
-		later(c);
+		c->state = CONN_CLOSED;
+		cannot_open(c, -fd);
 		return;
 	}
 	c->reader = redisReaderCreate();
-	if (!c->reader) {
-		close(fd);
-		later(c);
-		return;
-	}
+	if (!c->reader)
+		abort();
 	c->watch.fn = ready;
 	c->watch.fd = fd;
 	c->state = CONN_CONNECTING;
@@ -357,12 +345,59 @@ static void conn_open(struct conn *c)
 	look(c);
 }
 
+static void stop_resolving(struct conn *c)
+{
+	loop_watch(c->loop, &c->watch, 0);
+	resolve_free(c->resolve);
+	c->resolve = NULL;
+}
+
+static void resolved(struct watch *w, uint32_t events)
+{
+	struct conn *c = container_of(w, struct conn, watch);
+	int fd = connect_one_of(resolve_list(c->resolve));
+
+	(void)events;
+	wheel_clear(c->wheel, &c->late);
+	stop_resolving(c);
+	use_socket(c, fd);
+}
+
+static void look_up(struct conn *c)
+{
+	c->resolve = resolve_start(c->address->node.host, c->address->node.port);
+	if (!c->resolve) {
+		cannot_open(c, EAGAIN);
+		return;
+	}
+	c->watch.fn = resolved;
+	c->watch.fd = resolve_fd(c->resolve);
+	c->state = CONN_RESOLVING;
+	wheel_arm(c->wheel, &c->late, wheel_now(c->wheel) + CONNECT_TIMEOUT);
+	loop_watch(c->loop, &c->watch, EPOLLIN);
+}
+
+static void conn_open(struct conn *c)
+{
+	if (!c->address->local && !c->address->node.port) {
+		c->events->closed(c, "Sentinel did not name a master yet");
+		later(c);
+		return;
+	}
+	if (c->address->local)
+		use_socket(c, connect_local(c->address->path));
+	else
+		look_up(c);
+}
+
 static void end(struct conn *c)
 {
 	struct command *cmd;
 
 	wheel_clear(c->wheel, &c->late);
-	if (c->state != CONN_CLOSED) {
+	if (c->state == CONN_RESOLVING) {
+		stop_resolving(c);
+	} else if (c->state != CONN_CLOSED) {
 		loop_watch(c->loop, &c->watch, 0);
 		tls_free_session(c->session);
 		c->session = NULL;
@@ -403,7 +438,9 @@ static void too_late(struct timer *t, uint64_t now)
 {
 	struct conn *c = container_of(t, struct conn, late);
 
-	if (c->state == CONN_CONNECTING)
+	if (c->state == CONN_RESOLVING)
+		conn_close(c, "the name server does not answer");
+	else if (c->state == CONN_CONNECTING)
 		conn_close(c, "connecting takes too long");
 	else if (c->state == CONN_SHAKING)
 		conn_close(c, "the handshake of TLS takes too long");

@@ -11,6 +11,7 @@
 #include <hiredis/hiredis.h>
 
 #include "loop.h"
+#include "resolve.h"
 #include "route.h"
 #include "store.h"
 #include "store_tls.h"
@@ -73,6 +74,8 @@ struct command *commands_pop(struct command_queue *q);
 
 enum conn_state {
 	CONN_CLOSED,
+	/* The name of the server is looked up. */
+	CONN_RESOLVING,
 	CONN_CONNECTING,
 	/* The handshake of TLS. */
 	CONN_SHAKING,
@@ -108,7 +111,8 @@ struct conn_events {
  * @state: how far it is
  * @fresh: it was neither ready nor closed yet
  * @subscribe: answers are messages
- * @watch: of the socket
+ * @watch: of the socket, or of @resolve
+ * @resolve: the addresses of the server, while they are looked up, or NULL
  * @late: ends the connection when a command is too old
  * @retry: connects again
  * @backoff: until the next retry, ns
@@ -131,6 +135,7 @@ struct conn {
 	bool fresh;
 	bool subscribe;
 	struct watch watch;
+	struct resolve *resolve;
 	struct timer late;
 	struct timer retry;
 	uint64_t backoff;

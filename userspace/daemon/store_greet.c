@@ -107,8 +107,10 @@ static void puts_ready(void *arg, enum store_result result, const redisReply *re
 {
 	struct conn *c = arg;
 
-	if (result == STORE_OK && reply->type != REDIS_REPLY_ERROR)
-		conn_ready(c);
+	if (result != STORE_OK || reply->type == REDIS_REPLY_ERROR)
+		return;
+	conn_ready(c);
+	store_tell_up(c->store, c->node);
 }
 
 static void load_scripts(struct conn *c)

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from cluster import Cluster
 from load import Load, check, run_tasks, secret_file
 from pair import Pair, Sentinels, Server
-from rig import Daemon, Redis, Sink, dir_, equal, free_ports, run_all, test, wait_until
+from rig import (Daemon, Redis, Sink, dir_, equal, free_ports, run_all, slow_dns, test,
+                 wait_until)
 
 CERTS = os.path.join(dir_, "certs")
 
@@ -314,6 +315,35 @@ def tls_everywhere():
     assert f'redis_up{{node="127.0.0.1:{port}"}} 1' in d.client().raw("GET", "/metrics")[2]
     equal(d.end(), 0)
     node.kill()
+
+
+# ---- Names ----
+
+@test("a name server that does not answer for a Sentinel stops nothing else: the next is asked")
+def silent_dns():
+    env = slow_dns(30)
+    if not env:
+        return "SKIP no compiler"
+    own = Redis()
+    port, = free_ports()
+    own.ask("CONFIG", "SET", "port", str(port))
+    fake = FakeSentinel(port)
+    d = Daemon(None, f"--redis=sentinel://a.slow:1,localhost:{fake.port}/main", wait=False, env=env)
+    wait_until(lambda: os.path.exists(d.path))
+    c, longest = d.client(), 0
+    while not d.ready():
+        begin = time.monotonic()
+        equal(c.raw("GET", "/healthz")[0], 200)
+        longest = max(longest, time.monotonic() - begin)
+        time.sleep(0.01)
+    print(f"# the longest answer took {1000 * longest:.1f} ms")
+    assert longest < 0.5, longest
+    assert "a.slow:1: the name server does not answer" in d.text(), d.text()
+    # The thread that still asks keeps nobody.
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 5
+    own.kill()
 
 
 # ---- Sentinel ----
