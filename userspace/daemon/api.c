@@ -161,6 +161,8 @@ static enum MHD_Result send_answer(struct request *r)
 		snprintf(number, sizeof(number), "%u", r->retry_after);
 		MHD_add_response_header(resp, "Retry-After", number);
 	}
+	if (r->status == 405)
+		MHD_add_response_header(resp, "Allow", r->allow);
 	if (r->status == 401)
 		MHD_add_response_header(resp, "WWW-Authenticate", "Bearer");
 	if (r->too_large)
@@ -233,7 +235,7 @@ static bool is_probe(const struct request *r)
 static bool admit(struct request *r)
 {
 	const struct listener *l = r->listener;
-	const char *type = header(r, "Content-Type"), *host = header(r, "Host");
+	const char *host = header(r, "Host");
 
 	if (r->too_large) {
 		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
@@ -254,6 +256,14 @@ static bool admit(struct request *r)
 			      "without a token, Host must be an address or localhost");
 		return false;
 	}
+	return true;
+}
+
+/* The same, of a request whose method its path has. */
+static bool admit_change(struct request *r)
+{
+	const char *type = header(r, "Content-Type");
+
 	if (r->method == METHOD_GET)
 		return true;
 	if (!origin_is_ours(r)) {
@@ -344,8 +354,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 	if (!r->started) {
 		r->started = true;
 		r->handling = true;
-		if (admit(r))
-			request_route(r);
+		if (admit(r) && request_find(r) && admit_change(r))
+			request_serve(r);
 		r->handling = false;
 	}
 	if (r->answered)

@@ -27,6 +27,7 @@ struct api;
 struct daemon;
 struct queue;
 struct request;
+struct route_entry;
 
 enum method {
 	METHOD_GET,
@@ -70,6 +71,8 @@ struct request {
 	char *path;
 	char *word[8];
 	unsigned int words;
+	const struct route_entry *route;
+	char allow[40];
 	size_t room;
 	size_t too_large;
 	struct watch watch;
@@ -152,9 +155,16 @@ void request_each_query(struct request *r, bool (*fn)(void *arg, const char *nam
 void request_watch(struct request *r);
 
 /**
- * request_route() - serve a request; api_route.c
+ * request_find() - find the route of a request; api_route.c
+ *
+ * Return: false if there is none, and the request is answered.
  */
-void request_route(struct request *r);
+bool request_find(struct request *r);
+
+/**
+ * request_serve() - serve a request, whose route was found
+ */
+void request_serve(struct request *r);
 
 /**
  * request_with_queue() - serve a request that names a queue

@@ -86,6 +86,13 @@ def errors():
         ("PUT", p, {"mode": "pull"}, 400, "invalid", "mode"),
         ("PUT", p, {"color": 1}, 400, "invalid", "color"),
         ("PATCH", p, {}, 405, "invalid", "method"),
+        ("DELETE", "/metrics", None, 405, "invalid", "method"),
+        ("OPTIONS", f"{p}/tasks", None, 405, "invalid", "method"),
+        ("POST", f"{p}/pause", {"for": "1h"}, 400, "invalid", "body"),
+        ("POST", f"{p}/pause", " {} x", 400, "invalid", "body"),
+        ("DELETE", f"{p}/tasks/none", {"id": "x"}, 400, "invalid", "body"),
+        ("GET", f"{p}?limit=1", None, 400, "invalid", "limit"),
+        ("POST", f"{p}/tasks?id=x", {}, 400, "invalid", "id"),
         ("POST", f"{p}/tasks", {"payload": 1}, 400, "invalid", "callback"),
         ("POST", f"{p}/tasks", {"callback": {"url": "ftp://x/"}}, 400, "invalid", "callback.url"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "color": 1}, 400, "invalid", "color"),
@@ -129,6 +136,19 @@ def errors():
         assert answer["error"]["message"], row
         if field is not None:
             equal(answer["error"].get("field", ""), field, row)
+
+
+@test("a path says which methods it has: 405 and Allow, whatever else is wrong")
+def methods():
+    p = pull()
+    for method, path, allow in (("DELETE", p, "GET, HEAD, PUT"), ("OPTIONS", f"{p}/tasks/x",
+                                "PUT, GET, HEAD, PATCH, DELETE"),
+                                ("POST", "/", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD")):
+        status, headers, _ = a.raw(method, path)
+        equal((status, headers["Allow"]), (405, allow), f"{method} {path}")
+    # An empty object says nothing.
+    equal(a.call("POST", f"{p}/pause", " { }\n")[0], 200)
+    equal(a.raw("GET", "/healthz?x=1")[0], 200)
 
 
 def described():
