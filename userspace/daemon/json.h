@@ -318,7 +318,7 @@ bool task_state_find(const char *name, enum task_state *state);
  * @limit: attempts in all
  * @begun: of a leased task: its due time has passed
  * @lease_end_ms: end of its lease; 0: none
- * @ended_ms: time of death, or end of its retention; 0: none
+ * @ended_ms: when it was done or died; 0: neither
  * @every_ms: period; 0: none
  * @late_after_ms: 0: none
  * @late_then: what happens then

@@ -365,7 +365,7 @@ bool look_answer_item(const redisReply *reply, unsigned int n, char id[TASK_ID_M
 	if (v->state == TASK_LEASED)
 		v->lease_end_ms = score;
 	else if (v->state != TASK_SCHEDULED)
-		v->ended_ms = score;
+		v->ended_ms = v->state == TASK_DONE ? score - v->keep_ms : score;
 	if (note->len) {
 		v->note = note->str;
 		v->note_len = note->len;

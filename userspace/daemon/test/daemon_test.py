@@ -409,6 +409,8 @@ def kept():
     path = push()
     put(path, "k1", callback={"url": sink.url + "/"}, keep="1500ms")
     wait_until(lambda: state(path, "k1") == "done")
+    task = a.call("GET", f"{path}/tasks/k1")[1]
+    assert 0 <= task["ended"] - task["due"] < 1500, task
     wait_until(lambda: state(path, "k1") is None, 8)
 
 
