@@ -206,7 +206,10 @@ static void work(const struct worker *w, const json_t *task)
 	const char *id = json_string_value(json_object_get(task, "id"));
 	int status = wait_command(w, task, start_command(w, task));
 	bool exited = WIFEXITED(status);
-	const char *verb = "nack";
+	/* The command cannot be run: that is no failure of the task. */
+	bool misses = exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
+				 WEXITSTATUS(status) == STATUS_NO_COMMAND);
+	const char *verb = misses ? "release" : "nack";
 	char error[64];
 	bool taken;
 
@@ -221,9 +224,8 @@ static void work(const struct worker *w, const json_t *task)
 				     error, "taken", taken));
 	else if (!taken)
 		complain("task %s: the report came too late or was lost", id);
-	/* The command cannot be run. The next task would fare no better. */
-	if (exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
-		       WEXITSTATUS(status) == STATUS_NO_COMMAND))
+	/* The next task would fare no better. */
+	if (misses)
 		exit(WEXITSTATUS(status));
 }
 

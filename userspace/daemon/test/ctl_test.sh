@@ -107,7 +107,7 @@ status_is 127 "worker without a command"
 run worker work -n 1 -- true
 status_is 2 "worker with an option behind the queue"
 run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
-output_has '^\{"n":\[1,0.5\]\} w1 2$' "its task is repeated"
+output_has '^\{"n":\[1,0.5\]\} w1 1$' "its task is given back, and that was no attempt"
 run task add work --id=w2 --payload='{"n":[1,0.5]}'
 run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
 status_is 0 "worker"
