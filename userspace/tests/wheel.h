@@ -2,7 +2,7 @@
 /*
  * /dev/twheel by hand, for tests of the device with and without the harness: each call as
  * the kernel answers it, its outputs poisoned; the table: map it, exchange, read, mark,
- * kick; and what only programs that do so need. Nothing here asserts.
+ * kick. Nothing here asserts.
  */
 #ifndef WHEEL_H
 #define WHEEL_H
@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "emulated.h"
+#include "process.h"
 
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
@@ -638,69 +639,6 @@ static inline bool wake_becomes(const struct twheel_slot *slot, __u64 value)
 	return false;
 }
 
-/* Programs */
-
-static inline bool is_root(void)
-{
-	return geteuid() == 0;
-}
-
-/* Whether this thread could be put on @cpu alone. */
-static inline bool pin(unsigned int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return !sched_setaffinity(0, sizeof(set), &set);
-}
-
-/* Memory that the children share, or NULL. */
-static inline void *shared_memory(size_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* The result of a call of the C library's as the kernel gives it. */
-static inline long errno_of(long ret)
-{
-	return ret == -1 ? -errno : ret;
-}
-
-/* Whether the thread that looks at @stop is to end. */
-static inline bool stopped(const bool *stop)
-{
-	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
-}
-
-static inline void stop_and_join(pthread_t thread, bool *stop)
-{
-	__atomic_store_n(stop, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-}
-
-/* Waits for @pid. Returns its status as from waitpid(). */
-static inline int status_of(pid_t pid)
-{
-	int status = -1;
-
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
-}
-
-/* Kills @pid. Returns whether that is what has ended it. */
-static inline bool killed(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	status = status_of(pid);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
 /* All there are; their sizes and directions are in them. */
 static const unsigned int commands[] = {
 	TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM,
@@ -716,52 +654,6 @@ static inline bool is_command(unsigned int cmd)
 		if (commands[i] == cmd)
 			return true;
 	return false;
-}
-
-/* Addresses that no program has. */
-static const uintptr_t bad_addresses[] = {
-	0,
-	8,
-	-1UL,
-	-4096UL,
-#if __SIZEOF_POINTER__ == 8
-	0xffff888000000000,
-	0xffffffff81000000,
-	0x8000000000000000,
-	0x00007ffffffff000,
-#else
-	0xc0000000,
-	0xffffe000,
-#endif
-};
-
-static inline void *bad_address(unsigned int i)
-{
-	return (void *)bad_addresses[i];
-}
-
-/* A number from a file of one number, or -1. */
-static inline long long read_number(const char *path)
-{
-	long long value = -1;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return -1;
-	if (fscanf(f, "%lld", &value) != 1)
-		value = -1;
-	fclose(f);
-	return value;
-}
-
-static inline bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
 }
 
 #endif /* WHEEL_H */

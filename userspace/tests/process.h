@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a test asks of its own process, its threads, its children, and of files with one
+ * number. Nothing here knows the device, and nothing asserts.
+ */
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static inline bool is_root(void)
+{
+	return geteuid() == 0;
+}
+
+/* Whether this thread could be put on @cpu alone. */
+static inline bool pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Memory that the children share, or NULL. */
+static inline void *shared_memory(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* The result of a call of the C library's as the kernel gives it. */
+static inline long errno_of(long ret)
+{
+	return ret == -1 ? -errno : ret;
+}
+
+/* Whether the thread that looks at @stop is to end. */
+static inline bool stopped(const bool *stop)
+{
+	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+}
+
+static inline void stop_and_join(pthread_t thread, bool *stop)
+{
+	__atomic_store_n(stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+/* Waits for @pid. Returns its status as from waitpid(). */
+static inline int status_of(pid_t pid)
+{
+	int status = -1;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* Kills @pid. Returns whether that is what has ended it. */
+static inline bool killed(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	status = status_of(pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+/* Addresses that no program has. */
+static const uintptr_t bad_addresses[] = {
+	0,
+	8,
+	-1UL,
+	-4096UL,
+#if __SIZEOF_POINTER__ == 8
+	0xffff888000000000,
+	0xffffffff81000000,
+	0x8000000000000000,
+	0x00007ffffffff000,
+#else
+	0xc0000000,
+	0xffffe000,
+#endif
+};
+
+static inline void *bad_address(unsigned int i)
+{
+	return (void *)bad_addresses[i];
+}
+
+/* A number from a file of one number, or -1. */
+static inline long long read_number(const char *path)
+{
+	long long value = -1;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return -1;
+	if (fscanf(f, "%lld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+static inline bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+#endif /* PROCESS_H */
