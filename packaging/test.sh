@@ -16,7 +16,10 @@ packaging=$top/packaging
 if [ "${1:-}" = --inside ]; then
 	dir=$2
 else
-	dir=$(mktemp -d)
+	# Always the same, for ccache.
+	dir=$build/packaging
+	as_root rm -rf "$dir"
+	mkdir "$dir"
 	trap 'as_root rm -rf "$dir"' EXIT
 fi
 # shellcheck source=../userspace/tests/tool/tap.sh

@@ -16,9 +16,10 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 
 mkdir -p "$logs"
 
-# Many stages compile the same files with the same flags, and so did their last run.
+# Many stages compile the same files with the same flags, and so did their last run, in this
+# checkout or in another.
 if [ -d /usr/lib/ccache ]; then
-	export PATH=/usr/lib/ccache:$PATH CCACHE_MAXSIZE=1G
+	export PATH=/usr/lib/ccache:$PATH CCACHE_MAXSIZE=1G CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 fi
 

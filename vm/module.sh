@@ -24,7 +24,11 @@ flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
--gcov) variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n) ;;
+-gcov)
+	variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n)
+	# What it counts goes to files that are named by their directory.
+	export CCACHE_DISABLE=1
+	;;
 -canary*) flags+=' -ftrivial-auto-var-init=pattern' ;;
 esac
 variables+=("KCFLAGS=$flags")
