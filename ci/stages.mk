@@ -40,16 +40,17 @@ alone := stress-6.12 core-races
 $(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
 $(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
 $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
+# User-mode Linux waits, too, and has four times the time of others.
+$(call stage, uml, nice ci/suite.sh uml 64)
 # And what can wait for them.
 $(call stage, lint, nice -n 19 ci/lint/lint.sh)
 $(call stage, model, nice -n 19 doc/model/run.sh $(call full,--full))
 $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
 $(call stage, packaging, nice -n 19 packaging/test.sh)
-waiting := daemon daemon-redis daemon-scripts lint packaging model builds
+waiting := daemon daemon-redis daemon-scripts uml packaging lint model builds
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
-$(call stage, uml, ci/suite.sh uml 64)
 $(call stage, vm-6.1, ci/suite.sh 6.1 64)
 $(call stage, lib, userspace/lib/check.sh)
 $(call stage, races-6.12, ci/suite.sh 6.12 races)
@@ -134,7 +135,7 @@ full_alone := $(filter-out $(check_stages) $(full_together),$(stages))
 $(call stage, targets, ci/targets.sh $(TWHEEL_CHECK_SHARE))
 
 # User-mode Linux waits by the host's time: one at a time.
-$(if $(IN_CHECK),$(eval gate-uml: | uml)$(eval fail-nth: | gate-uml))
+$(if $(IN_CHECK),$(eval fail-nth: | gate-uml))
 
 # $(call run,STAGES,JOBS). What fails is counted, and the others go on.
 run = @$(MAKE) -j$2 IN_CHECK=1 $1
@@ -143,7 +144,7 @@ check:
 	@ci/check.sh begin short $(check_stages)
 	$(call run,build,1)
 	$(call run,$(alone),1)
-	$(call run,$(waiting),4)
+	$(call run,$(waiting),5)
 	$(call run,$(together),$(shell nproc))
 	@ci/check.sh end
 
@@ -151,7 +152,7 @@ check-full:
 	@ci/check.sh begin full $(stages)
 	$(call run,build FULL=1,1)
 	$(call run,$(alone) $(full_alone) FULL=1,1)
-	$(call run,$(waiting) FULL=1,4)
+	$(call run,$(waiting) FULL=1,5)
 	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
 	$(call run,targets FULL=1,1)
 	@ci/check.sh end
