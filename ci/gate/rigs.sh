@@ -194,7 +194,7 @@ targets() {
 
 ok "targets: nothing was run" targets 0
 for percent in 96 97; do
-	echo "ok 1 the module in the kernel: $percent.00 % of lines"
+	echo "# reached percent lines $percent.00"
 done >"$copy/build/logs/module.log"
 ok "targets: two numbers where one is wanted" targets 0
 sed -i 2d "$copy/build/logs/module.log"

@@ -36,6 +36,11 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 
 #include "kselftest_harness.h"
 
+/* A figure of a run, such as 1000 rounds: ci/targets.sh asks for it by @what and @by. */
+#define REACHED_BY(by, what, n)	fprintf(TH_LOG_STREAM, "# reached %s %s %llu\n", what, by, \
+					(unsigned long long)(n))
+#define REACHED(what, n)	REACHED_BY(_metadata->name, what, n)
+
 /* A variant of @fixture, by its members. */
 #define VARIANT(fixture, name, ...) \
 	struct _fixture_variant_##fixture; \

@@ -741,6 +741,7 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 	TH_LOG("%s, %s: %u places: %u times refused, %u survived, %u the answer alone",
 	       d->name, what == PAGES ? "pages" : "objects", tally->most,
 	       tally->refused, tally->survived, tally->lost);
+	REACHED_BY(d->name, "places", tally->most);
 }
 
 /* All over again where others' caches, just filled, have hidden places that are known. */

@@ -53,7 +53,7 @@ static bool over(__u64 start, unsigned long done)
 /* How many rounds there were of those wanted. */
 static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned long wanted)
 {
-	TH_LOG("%lu rounds", done);
+	REACHED("rounds", done);
 	if (done < wanted)
 		TH_LOG("cut: %lu rounds were asked for", wanted);
 }
@@ -399,8 +399,8 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, reuse.acted);
 	EXPECT_GT(reuse.tries, 0);
-	TH_LOG("%lu times a slot was used again, %lu times an old id was tried", i * REUSED,
-	       reuse.tries);
+	TH_LOG("%lu times a slot was used again", i * REUSED);
+	REACHED("tries", reuse.tries);
 	tell(_metadata, i, n);
 	close_wheel(_metadata, reuse.fd);
 }
@@ -518,7 +518,7 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 
 	for (i = 0; i < n && !over(self->start, i); i++)
 		nest(_metadata, i % 2 ? EPOLLIN : EPOLLIN | EPOLLET, &self->seed);
-	TH_LOG("%lu events", i * NESTED_EVENTS);
+	REACHED("events", i * NESTED_EVENTS);
 	tell(_metadata, i, n);
 }
 

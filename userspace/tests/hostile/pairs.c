@@ -301,6 +301,7 @@ static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 	TH_LOG("%lu loops, %llu a second: A first in %lu, B in %lu, between %lu; %lu overlapped",
 	       r->loop, r->loop * NS_PER_SEC / (now(CLOCK_MONOTONIC) - start + 1),
 	       r->outcomes[A_FIRST], r->outcomes[B_FIRST], r->outcomes[BETWEEN], r->overlaps);
+	REACHED("loops", r->loop);
 	if (r->loop < n)
 		TH_LOG("cut: %lu loops were asked for", n);
 	EXPECT_EQ(NULL, r->wrong)

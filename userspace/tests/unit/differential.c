@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 
 			layers[layer].fuzz(&feed, size->timers, size->operations);
 		}
+		printf("# reached operations layer%u %llu\n", layer + 1, fuzz_operations);
 		printf("ok %u %s: %llu operations, no difference (seed %llu)\n", layer + 1,
 		       layers[layer].name, fuzz_operations, first);
 		seed = first;
