@@ -2,7 +2,9 @@
 #
 # Counts the results in the log of a stage: TAP, or KTAP with subtests at any
 # depth, of which the leaves count. The log of a machine holds a document for
-# each command that was run there, and a verdict, which counts as a result.
+# each command that was run there, and a verdict, which counts as a result. Neither prove
+# nor kunit.py reads such a log: prove does not count the leaves, kunit.py takes one
+# document, and neither knows the exit status of each command or the verdict.
 #
 #   awk -v status=EXIT -v tap=0|1 -v counts=FILE -f tally.awk LOG
 #
