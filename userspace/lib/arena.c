@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Arrays that grow in place: address space that is reserved without access, and made
- * usable as it is needed. So it costs what is used, also where memory is not overcommitted
- * or is locked, and a pointer into it stays good.
+ * Arrays that grow in place. An arena reserves address space without access and makes more
+ * of it usable on demand. Only the usable part costs memory, even if memory is locked or
+ * not overcommitted. A pointer into an arena stays valid.
  */
 #include "internal.h"
 
@@ -15,9 +15,9 @@
 
 /* The first part; each further one doubles what there is. */
 #define FIRST		(64UL << 10)
-/* So much is reserved at a time where little may be locked. */
+/* An arena is reserved in pieces of this size if the process may lock little memory. */
 #define PIECE		(1UL << 20)
-/* What lies beyond this is in large pages, where the machine has them for the asking. */
+/* The arena asks for large pages beyond this size. */
 #define LARGE_PAGE	(2UL << 20)
 
 static size_t round_up(size_t bytes, size_t page)
@@ -25,7 +25,7 @@ static size_t round_up(size_t bytes, size_t page)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Reserves @bytes, at @at if that is not NULL. After mlockall() they would count as locked. */
+/* Reserves @bytes, at @at unless it is NULL. After mlockall() they would count as locked. */
 static void *reserve(void *at, size_t bytes)
 {
 	void *p = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
@@ -52,8 +52,8 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 	if (arena->base || errno != EAGAIN)
 		return arena->base ? 0 : -ENOMEM;
 	/*
-	 * For a moment it would be more than may be locked. So it is reserved in pieces, each
-	 * below the one before, where the kernel puts mappings as well.
+	 * One piece would exceed the limit of locked memory for a moment. Reserve smaller
+	 * pieces, each below the one before: the kernel places mappings downward, too.
 	 */
 	bytes = arena->reserved;
 	piece = bytes < PIECE ? bytes : PIECE;
@@ -73,14 +73,14 @@ int twheel__arena_init(struct arena *arena, size_t bytes)
 }
 
 /*
- * Makes the first @bytes usable. After mlockall(MCL_FUTURE) what is mapped anew is locked,
- * and what only changes its protection is not.
+ * Makes the first @bytes usable. After mlockall(MCL_FUTURE) the kernel locks a new mapping,
+ * but not a mapping whose protection changes.
  *
- * Where memory is not overcommitted, the kernel may refuse what can be written to. A kernel
- * before 6.12 has unmapped what was there by then, and another thread may map something in
- * the hole. So this maps anew without access, which promises no memory.
+ * If memory is not overcommitted, the kernel may refuse a writable mapping. A kernel before
+ * 6.12 has removed the old mapping by then, and another thread may map something in the
+ * hole. To close the hole, use() maps it again without access, which promises no memory.
  *
- * Return: whether that could be done. If not, the rest is as it was.
+ * Return: true if it did. Otherwise the arena is as before.
  */
 static bool use(struct arena *arena, size_t bytes)
 {
@@ -96,7 +96,7 @@ static bool use(struct arena *arena, size_t bytes)
 	return false;
 }
 
-/* Makes the first @bytes usable, and perhaps more. Return: 0 or -ENOMEM. */
+/* Makes at least the first @bytes usable. Return: 0 or -ENOMEM. */
 int twheel__arena_grow(struct arena *arena, size_t bytes)
 {
 	size_t usable = arena->usable ? arena->usable : FIRST;

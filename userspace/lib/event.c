@@ -6,8 +6,8 @@
 #include <poll.h>
 
 /*
- * Leaves those of @n events that are to be handed out, as the timers of this process know
- * them. Under cold.reading. Return: how many.
+ * Keeps those of the @n events that the caller is to get, with this process's ids and
+ * user_data. The caller holds cold.reading. Return: their number.
  */
 static unsigned int filter(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
@@ -22,7 +22,7 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 		if (shadow && load64(&shadow->kernel_id) == event->id) {
 			uint64_t id = load64(&shadow->id);
 
-			/* Whoever else has the descriptor may arm what is not theirs. */
+			/* Another process with the descriptor may have armed this timer. */
 			if (!id || !shadow->armed)
 				continue;
 			if (!shadow->custom)
@@ -83,7 +83,7 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 		if (timeout_ns >= 0) {
 			ts.tv_sec = timeout_ns / NSEC_PER_SEC;
 			ts.tv_nsec = timeout_ns % NSEC_PER_SEC;
-			/* For ever is the nearest where a time_t has 32 bits: 68 years. */
+			/* A 32-bit time_t ends after 68 years: wait for ever instead. */
 			limit = ts.tv_sec == (int64_t)(timeout_ns / NSEC_PER_SEC) ? &ts : NULL;
 		}
 		ret = ppoll(&pollfd, 1, limit, NULL);
@@ -91,13 +91,13 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 			return -errno;
 		if (!ret)
 			return 0;
-		/* ready() reads under the lock: a thread that ended there would keep it. */
+		/* ready() holds the lock: a thread that is cancelled there would keep it. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 		ready = w->cold->backend->ready(w);
 		pthread_setcancelstate(cancellable, NULL);
 		if (ready)
 			return 1;
-		/* It had to be turned, and nothing came of that. */
+		/* The turn made no event. */
 		if (timeout_ns >= 0) {
 			uint64_t now = twheel__clock(CLOCK_MONOTONIC);
 
@@ -107,8 +107,8 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 }
 
 /*
- * What twheel_wake() has expire at once; its event is nobody's. If there is no room for it
- * yet, as in a wheel that others share, it is made when it is wanted.
+ * Makes the timer of twheel_wake(), which expires at once; filter() drops its event. A full
+ * wheel, such as one that others share, has no room for it: twheel_wake() then tries again.
  */
 void twheel__make_wake_timer(struct twheel *w)
 {
@@ -135,7 +135,7 @@ TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 	pthread_mutex_lock(&w->cold->reading);
 	op.timer.id = w->cold->wake_id;
 	ret = w->cold->backend->exec(w, &op, 1);
-	/* There is none, or another process has drained it. */
+	/* The timer does not exist yet, or another process has drained it. */
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);

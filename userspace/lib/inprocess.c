@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The wheel in this process: what /dev/twheel does, behind a mutex and a timerfd, by the
- * same twheel.c, twheel_word.c and twheel_timers.c.
+ * The in-process wheel. It does what /dev/twheel does, with the same twheel.c, twheel_word.c
+ * and twheel_timers.c, behind a mutex and a timerfd.
  *
- * Words, marks and next_ns are memory of the process. What is different is who turns the
- * wheel: a thread that waits for it or reads it, which the timerfd asks for when there is
- * something to do. So the timerfd is set to the time of the next turn, and is readable
- * while anything is unread, too.
+ * Words, marks and next_ns are memory of the process. Threads that wait for the wheel, or
+ * read it, turn it. The timerfd wakes them: it is set to the time of the next turn, and it
+ * stays readable while an event is unread.
  *
- * Nothing is hostile here and no softirq has to be kept short, so a turn has no budget.
+ * No program here is hostile and no softirq must be short, so a turn has no budget.
  */
 #include "internal.h"
 
@@ -77,7 +76,7 @@ u64 *store_marks(const struct store *s, u32 slot)
 	return (u64 *)of_store(s)->marks.base + slot / 64;
 }
 
-/* Makes room for more timers: half as many again. Return: 0 or -ENOMEM. */
+/* Makes room for half as many timers again. Return: 0 or -ENOMEM. */
 static int grow(struct twheel *w, struct inprocess *p)
 {
 	u64 room = min((u64)p->store.max, p->store.room + p->store.room / 2 + 1024ULL);
@@ -95,8 +94,8 @@ static int grow(struct twheel *w, struct inprocess *p)
 /* Time */
 
 /*
- * Sets the timerfd, so that it is readable while anything is unread, and when the wheel
- * has to be turned.
+ * Sets the timerfd to the next turn. While an event is unread, the timerfd must be readable
+ * at once.
  */
 static void set_timer(struct twheel *w, struct inprocess *p)
 {
@@ -108,14 +107,14 @@ static void set_timer(struct twheel *w, struct inprocess *p)
 	p->set = next;
 	/* 0 would disarm it. */
 	next = next ?: 1;
-	/* There is no timerfd of CLOCK_TAI: seconds ahead of CLOCK_REALTIME. */
+	/* timerfd has no CLOCK_TAI, which is whole seconds ahead of CLOCK_REALTIME. */
 	if (p->clock == CLOCK_TAI && next > 1 && next < INT64_MAX)
 		next -= (twheel__clock(CLOCK_TAI) - twheel__clock(CLOCK_REALTIME) +
 			 NSEC_PER_SEC / 2) / NSEC_PER_SEC * NSEC_PER_SEC;
 	if (next < INT64_MAX) {
 		its.it_value.tv_sec = next / NSEC_PER_SEC;
 		its.it_value.tv_nsec = next % NSEC_PER_SEC;
-		/* What a time_t of 32 bits cannot hold does not come while that lasts. */
+		/* A deadline beyond a 32-bit time_t does not come while that clock lasts. */
 		if ((u64)its.it_value.tv_sec != next / NSEC_PER_SEC)
 			its.it_value = (struct timespec) {};
 	}
@@ -123,7 +122,7 @@ static void set_timer(struct twheel *w, struct inprocess *p)
 	timerfd_settime(w->cold->fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &its, NULL);
 }
 
-/* Return: the wheel, with its lock held. */
+/* Locks the wheel. Return: the wheel. */
 static struct inprocess *enter(struct twheel *w, u64 *now)
 {
 	struct inprocess *p = w->cold->inprocess;
@@ -137,14 +136,14 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 {
 	u64 next = timers_next(&p->timers);
 
-	/* Later only after a turn, which sets it to never. */
+	/* Only a turn makes it later: it sets it to never first. */
 	if (next < p->programmed)
 		p->programmed = timers_publish_next(&p->timers, next, now);
 	set_timer(w, p);
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Turns the wheel if it must be; a KICK says so. */
+/* Turns the wheel if a turn is due, or if a KICK asks for one. */
 static void turn(struct inprocess *p, u64 now, enum look look)
 {
 	if (look == LOOK && now < p->programmed && now < wheel_next(&p->timers.wheel))
@@ -185,8 +184,8 @@ static int inprocess_kick(struct twheel *w)
 }
 
 /*
- * Turns the wheel for a thread that found the descriptor readable, or reads. If the
- * timerfd has fired, for a deadline or because the clock was set, it has to be set anew.
+ * Turns the wheel for a thread that reads, or found the descriptor readable. The timerfd
+ * must be set again if it has fired, for a deadline or because the clock was set.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
@@ -244,7 +243,7 @@ static int inprocess_drain(struct twheel *w, unsigned int mode)
 	if (mode != TWHEEL_DRAIN_EXPIRE && mode != TWHEEL_DRAIN_CANCEL)
 		return -EINVAL;
 	p = enter(w, &now);
-	/* What is due comes before what the drain makes readable. */
+	/* Timers that are due expire before the drain makes others readable. */
 	turn(p, now, LOOK);
 	count = timers_drain(&p->timers, &slot, mode, UINT_MAX, now);
 	leave(w, p, now);
@@ -291,7 +290,7 @@ static const struct twheel_backend inprocess_backend = {
 	.close	= inprocess_close,
 };
 
-/* A timerfd that no daemon() overwrites. Return: it, or a negative errno. */
+/* Makes a timerfd that daemon() does not overwrite. Return: it, or a negative errno. */
 static int make_timerfd(clockid_t clock)
 {
 	int fd = timerfd_create(clock == CLOCK_TAI ? CLOCK_REALTIME : clock,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What the parts of libtwheel share.
+ * Declarations that the parts of libtwheel share.
  *
  *   open.c	opening and closing, and what a wheel is
  *   process.c	what a process and its threads have: the registry, forks, caches
@@ -13,8 +13,8 @@
  *   arena.c	arrays that grow in place
  *   keyed.c	timeouts by key, on the public functions alone
  *
- * Locks, from the outside in. All inherit priority. An armed timer is moved, cleared and
- * deleted without any.
+ * Locks, from the outside in. All inherit priority. Moving, clearing and deleting an armed
+ * timer take none.
  *   the registry's		opening, closing, ends of threads, first use by a thread
  *   cold.reading		between the backend's read and the caller
  *     cold.pool_lock		free slots that no thread has
@@ -39,17 +39,17 @@
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-/* A rare path stands apart, so that the rest needs no stack. */
+/* The compiler keeps a rare path apart, so that the fast path needs no stack. */
 #define rare		__attribute__((noinline, cold))
 
 #define NSEC_PER_SEC	1000000000ULL
 
-/* What wake_ns is where the wheel will not look. */
+/* The value of wake_ns if the wheel will not look at the slot. */
 #define ASLEEP		UINT64_MAX
 
-/* Slots that are asked for at a time. */
+/* make_slots() asks for so many slots at a time. */
 #define REFILL		64U
-/* Free slots that a thread keeps of a wheel. */
+/* A thread keeps at most so many free slots of a wheel. */
 #define KEPT		(2 * REFILL)
 
 /**
@@ -151,7 +151,7 @@ struct cold {
 	uint32_t nr_pool;
 	uint32_t pool_room;
 	uint64_t wake_id;
-	/* A 32-bit compiler would let them straddle cache lines. */
+	/* A 32-bit compiler would let counters straddle cache lines. */
 	_Alignas(8) struct twheel_usage usage;
 };
 
@@ -255,7 +255,7 @@ struct thread {
 	struct thread **prev;
 };
 
-/* By musl, such a variable is refused in what is loaded by dlopen(). */
+/* musl refuses such a variable in a library that dlopen() loads. */
 #ifdef __GLIBC__
 #define TLS_MODEL	__attribute__((tls_model("initial-exec")))
 #else
@@ -329,8 +329,8 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *setup);
 #endif
 
 /*
- * ThreadSanitizer does not see that an event comes after the arming that it is of. In a
- * program that has it, these tell it so.
+ * ThreadSanitizer does not see that an event comes after its arming. If the program has the
+ * sanitizer, these calls say so.
  */
 void __tsan_release(void *addr) __attribute__((weak));
 void __tsan_acquire(void *addr) __attribute__((weak));

@@ -51,8 +51,8 @@ static ssize_t read_nowait(int fd, const struct iovec *iov)
 }
 
 /*
- * Whether the descriptor blocks is shared with all that have it. So the read says that it
- * must not; where a filter or an old kernel does not know how, it is asked before.
+ * All holders of the descriptor share O_NONBLOCK, so read_events() must not rely on it.
+ * It uses RWF_NOWAIT. If an old kernel or a seccomp filter refuses that, it polls first.
  */
 static ssize_t read_events(struct cold *cold, struct twheel_event *events, size_t bytes)
 {
@@ -189,7 +189,7 @@ static const struct twheel_backend observed_backend = {
 	.close	= observed_close,
 };
 
-/* Others can write to the header: it is read once, and then checked. */
+/* Other processes can write to the header: read each field once, then check the copy. */
 static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
 {
 	uint64_t bits = ((uint64_t)head->slots + 63) / 64 * 8;

@@ -2,10 +2,10 @@
 /*
  * Timeouts by key, on the public functions of libtwheel alone.
  *
- * A key is an item in a hash table, and a timer whose slot leads to the item. Events are
- * read under the mutex that protects the tables, so to all others a key is either in the
- * table or has left. What has left waits in a list of the object until a handler gets it: a
- * handler that throws, jumps or ends its thread loses nothing of that.
+ * A key is an item in a hash table, and a timer whose slot leads to the item. One mutex
+ * protects the tables, and threads read events under it: for the others a key is either in
+ * the table or has left. A key that has left waits in a list until a handler gets it. A
+ * handler that throws, jumps or ends its thread loses none of that list.
  */
 #include <errno.h>
 #include <limits.h>
@@ -86,7 +86,7 @@ static void make_seed(void)
 	int cancellable;
 	ssize_t got;
 
-	/* A thread that is canceled would end there. */
+	/* A cancelled thread would end with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	got = getrandom(seed, sizeof(seed), GRND_NONBLOCK);
 	pthread_setcancelstate(cancellable, NULL);
@@ -150,8 +150,8 @@ static uint64_t hash_key(const void *key, size_t len)
 }
 
 /*
- * A forked child has none of this: neither the timers nor, as another thread may have been
- * in the middle of something, the table and its mutex.
+ * A forked child can use nothing here. The timers are its parent's. At the fork another
+ * thread may have held the mutex, or have been changing the table.
  */
 static bool is_child(const struct twheel_keyed *k)
 {
@@ -185,7 +185,7 @@ TWHEEL_PUBLIC int twheel_keyed_open(struct twheel_keyed **keyed,
 	return 0;
 }
 
-/* Takes @item out of the list that it is in. */
+/* Takes @item out of its list. */
 static void unlink_item(struct twheel_keyed *k, struct item *item)
 {
 	*item->prev = item->next;
@@ -230,7 +230,7 @@ TWHEEL_PUBLIC struct twheel *twheel_keyed_wheel(const struct twheel_keyed *k)
 	return k->wheel;
 }
 
-/* Neither does the table count so many bytes, nor is there memory for them. */
+/* The table cannot count so many bytes, and no memory holds them. */
 static bool is_too_long(size_t len)
 {
 	return len > UINT_MAX - sizeof(struct item);
@@ -246,7 +246,7 @@ static struct item *find(struct twheel_keyed *k, const void *key, size_t len)
 	return item;
 }
 
-/* Takes @item out of the table, and ends its timer. It has left, and waits for a handler. */
+/* Takes @item out of the table, ends its timer and queues it for a handler. */
 static void leave(struct twheel_keyed *k, struct item *item)
 {
 	HASH_DELETE(hh, k->items, item);
@@ -291,7 +291,7 @@ static int add_timer(struct twheel_keyed *k, struct item *item, uint64_t deadlin
 static int move(struct twheel_keyed *k, struct item *item, uint64_t deadline)
 {
 	struct item **at = &k->by_slot[(uint32_t)item->id];
-	/* Its slot may be another's by now, and twheel_set() would move that timer. */
+	/* Another item may have the slot by now: twheel_set() would move that timer. */
 	int ret = *at == item ? twheel_set(k->wheel, item->id, deadline) : -ENOENT;
 
 	if (ret == -ENOENT) {
@@ -406,8 +406,8 @@ struct visit {
 };
 
 /*
- * After a handler, however that ended, but for a jump. If it threw or its thread ends, the
- * rest is for another run, which the descriptor asks for.
+ * Runs after a handler, unless the handler jumped away. If the handler threw, or its thread
+ * ends, the descriptor becomes readable: another run must hand out the rest.
  */
 static void end_visit(struct visit *visit)
 {
@@ -426,8 +426,8 @@ static void end_visit(struct visit *visit)
 }
 
 /*
- * Gives the first that has left to @fn, with no lock held. It stays in a list of its own
- * meanwhile, for a handler that jumps away. Return: whether there was one.
+ * Gives the first key that has left to @fn, with no lock held. Meanwhile the item is in
+ * @given, for a handler that jumps away. Return: whether there was one.
  */
 static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
@@ -454,7 +454,7 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 	return item;
 }
 
-/* Has what has expired leave. Return: how many, or a negative errno. */
+/* Makes expired keys leave. Return: their number, or a negative errno. */
 static int take_expired(struct twheel_keyed *k, uint64_t run, bool *again)
 {
 	struct twheel_event events[EVENTS];
@@ -465,7 +465,7 @@ static int take_expired(struct twheel_keyed *k, uint64_t run, bool *again)
 		uint32_t slot = events[i].id;
 		struct item *item = slot < k->nr_slots ? k->by_slot[slot] : NULL;
 
-		/* What another process registers there is nobody's. */
+		/* Another process registered a timer there: no key has it. */
 		if (!item || item->id != events[i].id)
 			continue;
 		*again |= item->run >= run;
@@ -491,7 +491,7 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 		pthread_mutex_unlock(&k->lock);
 		while (!is_child(k) && hand_out(k, fn, arg))
 			total++;
-		/* What was set meanwhile may be so for ever, by @fn. */
+		/* @fn may set keys without end: stop at a key that was set in this run. */
 	} while (got > 0 && !again);
 	if (is_child(k))
 		return -ECHILD;

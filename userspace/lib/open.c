@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Opening and closing, and what a wheel is. */
+/* Opens, closes and describes wheels. */
 #include "internal.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ TWHEEL_PUBLIC const char *twheel_version(void)
 	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 }
 
-/* The page behind the one that a fork wipes leads to what stays. */
+/* A fork wipes the first page of a wheel. The page behind it has the pointer to cold. */
 struct cold *twheel__cold(const struct twheel *w)
 {
 	return *(struct cold **)((char *)w + twheel__page_size);
@@ -47,7 +47,7 @@ static struct twheel *new_wheel(void)
 		free(cold);
 		return NULL;
 	}
-	/* If it is refused, the fork handler does this. */
+	/* If the kernel refuses, the fork handler wipes the page. */
 	madvise(w, twheel__page_size, MADV_WIPEONFORK);
 	*(struct cold **)((char *)w + twheel__page_size) = cold;
 	w->cold = cold;
@@ -96,7 +96,7 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 	return 0;
 }
 
-/* There is no device, or not for us. Any other error is one. */
+/* Whether @err means that there is no device, or none for us. Other errors are errors. */
 static bool is_absent(int err)
 {
 	return err == -ENOENT || err == -ENODEV || err == -ENXIO || err == -EACCES ||
@@ -180,7 +180,7 @@ static int choose_backend(const struct twheel_options *o, const char **reason)
 	return TWHEEL_OPEN_INPROCESS;
 }
 
-/* Of any version: members that this one does not know must not be used. */
+/* Copies options of any version. Members that this version does not know must be zero. */
 static int copy_options(struct twheel_options *to, const struct twheel_options *from)
 {
 	const char *bytes = (const char *)from;
@@ -239,7 +239,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 	w->cold->reason = reason;
 	set_checked(w, o.flags);
 	err = open_backend(w, backend, o.device, &setup);
-	/* As many as may be have no room for that. */
+	/* The program asked for the most: there is no room for one more. */
 	if (err == -EINVAL && setup.max_timers) {
 		setup.max_timers--;
 		err = open_backend(w, backend, o.device, &setup);
@@ -275,7 +275,7 @@ static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, i
 	return err;
 }
 
-/* A thread that is cancelled ends before or after these, and leaves nothing half done. */
+/* A cancelled thread ends before or after these functions, and leaves nothing half done. */
 
 TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
 {
@@ -359,9 +359,9 @@ TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
 }
 
 /*
- * What is marked and not looked at yet comes after the next turn, or there was a KICK. A
- * timer expires at the first tick that is not before its deadline, so that is less than a
- * tick before the turn.
+ * A marked slot that the wheel has not looked at is due after the next turn; otherwise its
+ * owner would have kicked. A timer expires at the first tick that is not before its deadline.
+ * So the deadline is less than a tick before the turn.
  */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
@@ -387,7 +387,7 @@ TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
 {
 	int err = is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
 
-	/* The timer of twheel_wake() is nobody's business. */
+	/* Do not count the timer of twheel_wake(). */
 	if (!err && w->cold->wake_id) {
 		stats->allocated--;
 		stats->registered--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The wheel's sources have the names of the module. In a static library these would be
- * anybody's, so here they get a prefix.
+ * The wheel's sources have the names of the module. A program could use the same names, so
+ * the static library has them with a prefix.
  */
 #define wheel_max_levels	twheel__wheel_max_levels
 #define wheel_bytes		twheel__wheel_bytes

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What a process and its threads have of wheels.
+ * The registry of a process, and the caches of its threads.
  *
- * A forked child must find out that a wheel is its parent's, at no cost to the parent.
- * So what the fast paths read is in memory that a fork wipes (MADV_WIPEONFORK): the child
- * finds no slots there and leaves the fast path. Where that is refused or ignored, the
- * child handler of pthread_atfork() wipes it. The handler takes no lock, and walks a table
- * from which nothing is ever freed; so it can run at any moment, in any order.
+ * A forked child must notice that a wheel is its parent's, at no cost to the parent. The
+ * fast paths read memory that a fork wipes (MADV_WIPEONFORK): the child finds no slots
+ * there and leaves the fast path. If the kernel refuses or ignores that, the child handler
+ * of pthread_atfork() wipes it. The handler takes no lock and walks a table whose entries
+ * are never freed, so it can run at any moment and in any order.
  *
- * The registry has one lock for what is rare. Another thread may hold it when a process
- * forks; so it belongs to one process, and a child makes one of its own.
+ * One lock of the registry protects the rare operations. Another thread may hold it at a
+ * fork. Therefore a registry belongs to one process, and a child makes its own.
  *
  * A thread has a cache of free slots for each wheel that it uses, found by the wheel's
- * index. A wheel that is closed leaves its serial behind, by which a cache is known to be
- * old. A thread that ends gives its slots back.
+ * index. A cache whose serial is not the wheel's belonged to a closed wheel. A thread gives
+ * its slots back when it ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@
 /**
  * struct registry - what a process has
  * @pid: the process
- * @lock: protects what follows, and the table of wheels but for the fork handler
+ * @lock: protects the members below, and the table of wheels except from the fork handler
  * @threads: those that have caches
  * @free: indices of wheels that were closed
  * @nr_free: how many
@@ -50,12 +50,12 @@ __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden
 size_t twheel__page_size;
 
 static struct registry *registry;
-/* Of the process that loaded the library. The lock of this registry is never destroyed. */
+/* The registry of the process that loaded the library. Its lock is never destroyed. */
 static struct registry first;
-/* The destructor has run: no wheel can be opened any more. Under the lock. */
+/* The destructor has run: no wheel can be opened any more. The lock protects this. */
 static bool has_left;
 static struct twheel **segments[SEGMENTS];
-/* The table keeps this as well, which a leak checker looks into. */
+/* A leak checker finds the cold parts through this table. */
 static struct cold **colds[SEGMENTS];
 static uint32_t nr_indices;
 static uint64_t last_serial;
@@ -73,7 +73,7 @@ int twheel__mutex_init(pthread_mutex_t *mutex)
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	err = pthread_mutex_init(mutex, &attr);
-	/* Where the kernel has no such futexes. */
+	/* The kernel may have no futexes that inherit priority. */
 	if (err)
 		err = pthread_mutex_init(mutex, NULL);
 	pthread_mutexattr_destroy(&attr);
@@ -111,7 +111,7 @@ static void unlock_registry(struct registry *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Which segment an index is in; makes *@index that in the segment. */
+/* Return: the segment of *@index, which becomes the index within the segment. */
 static unsigned int segment_of(uint32_t *index)
 {
 	unsigned int s = 0;
@@ -158,7 +158,7 @@ static void free_thread(struct thread *thread)
 	free(thread);
 }
 
-/* The slots of a thread that ends go to others. */
+/* A thread ends: gives its slots to the pools. */
 static void end_thread(void *arg)
 {
 	struct thread *self = arg;
@@ -199,7 +199,7 @@ static void init_process(void)
 	__atomic_store_n(&registry, &first, __ATOMIC_RELEASE);
 }
 
-/* Before the first wheel. Return: 0, or why there can be none. */
+/* Runs before the first wheel. Return: 0, or the error that prevents any wheel. */
 int twheel__process_init(void)
 {
 	pthread_once(&once, init_process);
@@ -274,7 +274,7 @@ int twheel__enroll(struct twheel *w)
 		colds[s] = other;
 		__atomic_store_n(&segments[s], segment, __ATOMIC_RELEASE);
 	}
-	/* So that it can be put back. */
+	/* Make room now, so that twheel__dismiss() can put the index back. */
 	if (r->room <= index) {
 		uint32_t room = index ? 2 * index : SEGMENT_0;
 		uint32_t *bigger = realloc(r->free, room * sizeof(*bigger));
@@ -337,7 +337,7 @@ struct cache *twheel__make_cache(struct twheel *w)
 		return NULL;
 	if (!self) {
 		self = calloc(1, sizeof(*self));
-		/* Anything but NULL has the key's function called. */
+		/* The key's function runs for any value except NULL. */
 		if (!self || (has_key && pthread_setspecific(key, self))) {
 			free(self);
 			goto unlock;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Operations, lists and drains: what <linux/twheel.h> has, with the ids of this process.
+ * Operations, lists and drains of <linux/twheel.h>, with the ids of this process.
  *
- * The timers of twheel_add() have other ids and other user_data than the wheel knows, and
- * are always kept. So an operation on one is done by itself, under cold.reading, where
- * none of its events is on its way.
+ * A timer of twheel_add() has an id and user_data that the wheel does not know, and the
+ * wheel keeps it. An operation on such a timer is done alone, under cold.reading: then none
+ * of its events is on its way to a caller.
  */
 #include "internal.h"
 
-/* Makes what the wheel says of a timer of ours what the program knows. */
+/* Gives the wheel's answer about a timer of ours the id and user_data of the program. */
 static void translate(const struct shadow *shadow, struct twheel_timer *timer)
 {
 	timer->id = load64(&shadow->id);
@@ -16,7 +16,7 @@ static void translate(const struct shadow *shadow, struct twheel_timer *timer)
 	timer->flags &= ~TWHEEL_KEEP;
 }
 
-/* Does @op on the timer of ours that @shadow is of. Return: its result. */
+/* Does @op on the timer of @shadow, which is ours. Return: the result. */
 static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 {
 	struct twheel_op own = *op;
@@ -24,7 +24,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	int ret;
 
 	if (own.opcode == TWHEEL_OP_CANCEL) {
-		/* What it was is asked first; then it is deleted as by its owner. */
+		/* Ask for the timer's state first, then delete it as its owner would. */
 		own.opcode = TWHEEL_OP_GET;
 		ret = do_own(w, shadow, &own);
 		if (ret)
@@ -78,7 +78,7 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		bool hidden = false;
 		int ret;
 
-		/* As many as the wheel can do at once: no timers of ours. */
+		/* The wheel can do these at once: none is a timer of ours. */
 		for (run = 0; done + run < n; run++) {
 			struct twheel_op *op = &ops[done + run];
 
@@ -130,7 +130,7 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 			if (timers[i].id == w->cold->wake_id)
 				continue;
 			if (shadow && load64(&shadow->kernel_id) == timers[i].id) {
-				/* One that is free is nobody's business. */
+				/* Leave out free slots. */
 				if (!load64(&shadow->id))
 					continue;
 				translate(shadow, &timers[i]);
@@ -142,8 +142,8 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 }
 
 /*
- * Drops the armings of the timers of ours, which stay. What twheel_add() armed before it saw
- * w->drains change is found in its word, and then in its shadow. Return: how many.
+ * Disarms the timers of ours, which stay. If twheel_add() armed a timer before it saw
+ * w->drains change, its word shows that, and then its shadow. Return: the number disarmed.
  */
 static int clear_own(struct twheel *w)
 {
@@ -171,7 +171,7 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 
 	if (is_child(w))
 		return -ECHILD;
-	/* Meanwhile no other thread arms what it finds cleared. One that adds looks again. */
+	/* Under this lock no other thread arms a cleared timer. twheel_add() looks again. */
 	pthread_mutex_lock(&w->cold->reading);
 	if (mode == TWHEEL_DRAIN_CANCEL) {
 		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);

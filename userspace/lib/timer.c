@@ -2,8 +2,8 @@
 /*
  * Timers: add, set, clear, del.
  *
- * A slot is a timer that the wheel keeps for this process, idle. twheel_add() takes one
- * from those that the thread has, twheel_del() puts it there.
+ * A free slot is an idle timer that the wheel keeps for this process. twheel_add() takes one
+ * from the cache of the thread, and twheel_del() puts it back.
  *
  *   free in a cache  --add-->  the program's  --del-->  free in a cache
  *        |    ^                                             |    ^
@@ -11,17 +11,17 @@
  *                                 ^
  *                          REGISTER, 64 at a time
  *
- * A word that is not 0 proves that no event of the timer is outstanding. Then one
- * exchange moves or disarms it, and nothing else has to be asked. A word that is 0 is
- * armed under cold.reading alone: the timer was cleared, or it has expired, and its event
- * is unread, or on its way from the backend's read to the caller, or handed out. An event
- * is on its way only under cold.reading. shadow.armed says whether one is outstanding;
- * then REARM withdraws it.
+ * A word that is not 0 proves that no event of the timer is outstanding. Then one exchange
+ * moves or disarms it, without further questions. If a word is 0, the timer was cleared or
+ * has expired. The event of an expired timer is unread, on its way from the backend's read
+ * to the caller, or handed out. It is on its way only under cold.reading, so only the holder
+ * of that lock arms a word that is 0. If shadow.armed says that an event is outstanding,
+ * REARM withdraws it.
  *
  * doc/model/library.pml is the model of this.
  *
- * If another process drains the wheel, it may end a timer of ours. Who finds 0 in its word
- * is told so by REARM, and gives up the slot.
+ * If another process drains the wheel, it may end a timer of ours. A thread that then finds
+ * 0 in the word learns that from REARM, and gives up the slot.
  */
 #include "internal.h"
 
@@ -31,7 +31,7 @@
 static inline void after_exchange(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-	/* The instruction is one. */
+	/* On x86 the atomic instruction is a full barrier. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 #else
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -46,7 +46,7 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 	bits += bit / 64;
 	if (!(__atomic_load_n(bits, __ATOMIC_SEQ_CST) & mask))
 		__atomic_fetch_or(bits, mask, __ATOMIC_SEQ_CST);
-	/* If it was set: the exchange of the word came before, and loads stay in order. */
+	/* The bit was set: the exchange of the word came before, and loads stay in order. */
 	after_exchange();
 }
 
@@ -55,7 +55,7 @@ static rare int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
 {
 	set_mark(w->marks, slot);
 	set_mark(w->summary, slot >> w->shift);
-	/* What never comes may wait for any turn. */
+	/* A timer that is never due can wait for any turn. */
 	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST) && deadline != ASLEEP) {
 		count(&w->cold->usage.kicks);
 		w->cold->backend->kick(w);
@@ -63,7 +63,7 @@ static rare int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
 	return 1;
 }
 
-/* After an exchange: would the wheel look in time? */
+/* Asks after an exchange whether the wheel will look in time. */
 static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 {
 	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
@@ -93,7 +93,7 @@ void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep)
 	pthread_mutex_unlock(&cold->pool_lock);
 }
 
-/* Room in the pool and in the shadow for slots up to @last. Under pool_lock. */
+/* Makes room in pool and shadow for slots up to @last. The caller holds pool_lock. */
 static int reserve(struct twheel *w, uint32_t last)
 {
 	struct cold *cold = w->cold;
@@ -117,8 +117,8 @@ static int reserve(struct twheel *w, uint32_t last)
 }
 
 /*
- * The wheel made a timer in @slot. If there was one of ours, another process has drained
- * it: its id is stale from here on.
+ * The wheel has made the timer @kernel_id. If its slot had a timer of ours, another process
+ * has drained that one: its id is stale from now on.
  */
 void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 {
@@ -128,7 +128,7 @@ void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 		twheel__lose(shadow);
 }
 
-/* Has the wheel make slots, into the pool. Under pool_lock. */
+/* Makes slots and puts them into the pool. The caller holds pool_lock. */
 static int make_slots(struct twheel *w)
 {
 	struct twheel_op ops[REFILL] = {};
@@ -164,7 +164,7 @@ static int make_slots(struct twheel *w)
 		cold->backend->exec(w, ops, made);
 		return err;
 	}
-	/* The lowest is taken first. */
+	/* A thread takes the lowest slot first. */
 	while (made--) {
 		uint32_t slot = ops[made].timer.id;
 
@@ -187,7 +187,7 @@ static int refill(struct twheel *w, struct cache *cache)
 		err = make_slots(w);
 	if (!err) {
 		nr = cold->nr_pool < REFILL ? cold->nr_pool : REFILL;
-		/* In the same order: what is last in the pool is taken first. */
+		/* Keep the order: the last of the pool is taken first. */
 		cold->nr_pool -= nr;
 		for (cache->nr = 0; cache->nr < nr; cache->nr++)
 			cache->slots[cache->nr] = cold->pool[cold->nr_pool + cache->nr];
@@ -245,11 +245,11 @@ static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *time
 /* add */
 
 /*
- * Another thread drains the wheel, or has done so. It clears what is ours and then cancels
- * all that is armed: of ours, what was armed in between. That has ended, and is added anew.
- * @kernel_id: what the slot had before it was armed. If it has another one, the slot was
- * given out again. Then, if @deadline is past, the event may have been read before that.
- * @id is not touched unless the event has not been read: it may be freed by who did that.
+ * Another thread drains the wheel, or has drained it. A drain clears our timers and then
+ * cancels all armed ones, including a timer that was armed in between. Such a timer has
+ * ended, and is added again. @kernel_id is the slot's timer before it was armed. If the slot
+ * has another one now, the slot was given out again. If @deadline is past, the event may
+ * have been read before that. The reader may have freed @id then, so it is not touched.
  */
 static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, uint64_t deadline,
 			  uint64_t user_data, uint64_t *id)
@@ -328,7 +328,7 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 /* set, clear, del */
 
 /*
- * Ends the arming that is outstanding, and its event, and arms as @timer says. Under
+ * Ends the outstanding arming and its event, and arms as @timer says. The caller holds
  * cold.reading. Return: whether there was one, or a negative errno.
  */
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer)
@@ -341,7 +341,7 @@ int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *
 	return err ? err : timer->state != TWHEEL_IDLE;
 }
 
-/* The same of a timer whose period, slack and flags stay: of REGISTER, or REARM. */
+/* The same for a timer of REGISTER or REARM: its period, slack and flags stay. */
 static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadline)
 {
 	struct twheel_timer timer = { .id = kernel_id };
@@ -356,8 +356,8 @@ static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadlin
 }
 
 /*
- * Sets or, with a @deadline of 0, clears a timer whose word is 0, or may be. @ends: it is
- * given back, so the next that has the slot finds it as at first.
+ * Sets a timer whose word is or may be 0; clears it if @deadline is 0. With @ends the slot
+ * is given back, in the state in which the wheel made it.
  */
 static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, bool ends)
 {
@@ -397,7 +397,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 	__u64 old;
 
-	/* A load waits for the exchange before it, of another timer; a prefetch does not. */
+	/* A load waits for the exchange of the timer before it; a prefetch does not. */
 	__builtin_prefetch(slot, 1);
 	old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
 	deadline += !deadline;
@@ -429,8 +429,8 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 }
 
 /*
- * May the word of @id be changed? This is asked if the slot is beyond those of the fast way:
- * in a forked child, or if there is more to do.
+ * Whether the word of @id may be changed. Callers ask if the slot is beyond those of the fast
+ * path: in a forked child, or if ids are checked.
  */
 static int look_closer(struct twheel *w, uint64_t id)
 {
@@ -512,7 +512,7 @@ TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 	return ret;
 }
 
-/* The wheel is closed: others that have the descriptor shall not hear of our timers. */
+/* The wheel closes: other holders of the descriptor must not get events of our timers. */
 void twheel__end_timers(struct twheel *w)
 {
 	struct twheel_op ops[REFILL];
