@@ -92,13 +92,16 @@ static int kept_fd(const char *name)
 
 /* ---- The program ---- */
 
-/* REGISTER, because the timers of twheel_add() belong to their process. */
+/*
+ * REGISTER, because the timers of twheel_add() belong to their process. Ours count from 1:
+ * those that the library makes have a user_data of 0.
+ */
 static void make_timers(struct twheel *wheel, unsigned int count)
 {
 	struct twheel_op op;
 	unsigned int i;
 
-	for (i = 0; i < count; i++) {
+	for (i = 1; i <= count; i++) {
 		op = (struct twheel_op){
 			.opcode = TWHEEL_OP_REGISTER,
 			.timer.user_data = i,
@@ -110,10 +113,13 @@ static void make_timers(struct twheel *wheel, unsigned int count)
 	}
 }
 
+/* What the library of the process before has left is deleted only. */
 static void handle(struct twheel *wheel, uint64_t id, uint64_t number)
 {
-	printf("%llu\n", (unsigned long long)number);
-	check("print", fflush(stdout) ? -errno : 0);
+	if (number) {
+		printf("%llu\n", (unsigned long long)number);
+		check("print", fflush(stdout) ? -errno : 0);
+	}
 	check("del", twheel_del(wheel, id));
 }
 

@@ -164,6 +164,9 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  * has registered can be set by the other, and an event goes to one reader. Timers of
  * twheel_add() are not shared. The process that adds them must be the only reader.
  *
+ * If a process was killed, twheel_list() of the others also shows timers that its library
+ * made. They have a user_data of 0, and twheel_del() takes them.
+ *
  * Return: 0; -ENOTTY: not a wheel; -EBADF; -EACCES: open for reading only; -EOPNOTSUPP:
  * the module has no marks; -ENOMEM.
  */

@@ -120,8 +120,8 @@ static int read_output(const struct store *s, unsigned int seen[TIMERS])
 	f = fopen(path, "r");
 	if (!f)
 		return -errno;
-	for (; fscanf(f, "%u\n", &number) == 1 && number < TIMERS; lines++)
-		seen[number]++;
+	for (; fscanf(f, "%u\n", &number) == 1 && number - 1 < TIMERS; lines++)
+		seen[number - 1]++;
 	fclose(f);
 	return lines;
 }
