@@ -47,8 +47,9 @@ $(call stage, lint, nice -n 19 ci/lint/lint.sh)
 $(call stage, model, nice -n 19 doc/model/run.sh $(call full,--full))
 $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
 $(call stage, packaging, nice -n 19 packaging/test.sh)
+$(call stage, debian, nice -n 19 packaging/debian.sh)
 $(call stage, abi, nice -n 19 userspace/lib/abi.sh)
-waiting := daemon daemon-redis daemon-scripts uml packaging lint model builds abi
+waiting := daemon daemon-redis daemon-scripts uml packaging lint model builds abi debian
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)

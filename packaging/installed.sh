@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# packaging/installed.sh DIR: runs in a fresh Debian that packaging/debian.sh has booted,
+# with the packages in DIR: installs them, uses them as their users do, reboots, and removes
+# them. It is run again after the reboot. TAP out.
+
+given=$1
+dir=/var/lib/installed
+mkdir -p $dir
+# shellcheck source=../userspace/tests/tool/tap.sh
+. "$given/tap.sh"
+
+# check NAME COMMAND...: passes if that succeeds.
+check() {
+	name=$1
+	shift
+	status=0
+	"$@" >$dir/out 2>&1 </dev/null || status=$?
+	result $status "$name"
+}
+
+nobody() {
+	runuser -u nobody -- "$@"
+}
+
+is_loaded() {
+	grep -q '^twheel ' /proc/modules
+}
+
+no_module() {
+	! is_loaded
+}
+
+no_trace() {
+	no_module && ! [ -e /dev/twheel ] && ! modinfo twheel
+}
+
+install_all() {
+	DEBIAN_FRONTEND=noninteractive apt-get -y install "$given"/*.deb
+}
+
+# There before the module, for everybody.
+has_node() {
+	no_module && [ "$(stat -c '%F %t:%T %a' /dev/twheel)" = 'character special file a:fa 666' ]
+}
+
+first_open() {
+	no_module && nobody twheelctl after 10ms && is_loaded
+}
+
+# The page of the device is what "man twheel" shows.
+manuals() {
+	man -w twheel | grep man4/twheel.4 && man twheel | grep -i 'timing wheel' &&
+		man 7 twheel | grep -i never && man twheelctl | grep after &&
+		man twheel_open | grep twheel_close && man twheeld.conf | grep redis
+}
+
+compile() {
+	cc -o $dir/first "$given/first.c" -ltwheel && nobody $dir/first | grep 'of the kernel wheel'
+}
+
+# The example as it is: 30 lines, of which each client that is silent for 5 seconds is cut
+# off, by a timer of the kernel's wheel.
+heartbeats() {
+	server=/usr/share/doc/python3-twheel/examples/heartbeat_server.py
+	[ "$(wc -l <$server)" -le 30 ] || return
+	setpriv --reuid=nobody --regid=nogroup --clear-groups python3 $server 7700 5 &
+	pid=$!
+	nobody python3 - <<-'END'
+		import socket, time
+		until = time.monotonic() + 60
+		while True:
+		    try:
+		        lively, silent = [socket.create_connection(("127.0.0.1", 7700)) for _ in "ab"]
+		        break
+		    except ConnectionRefusedError:
+		        assert time.monotonic() < until
+		        time.sleep(0.2)
+		began = time.monotonic()
+		silent.settimeout(60)
+		lively.settimeout(60)
+		for _ in range(60):
+		    lively.sendall(b"alive\n")
+		    assert lively.recv(100) == b"alive\n"
+		    time.sleep(0.1)
+		try:
+		    assert silent.recv(100) == b""
+		except ConnectionResetError:
+		    pass
+		assert time.monotonic() - began >= 5
+		lively.sendall(b"alive\n")
+		assert lively.recv(100) == b"alive\n"
+	END
+	ok=$?
+	on_kernel=0
+	find /proc/$pid/fd -lname /dev/twheel | grep . || on_kernel=1
+	kill $pid
+	wait $pid
+	[ $ok = 0 ] && [ $on_kernel = 0 ]
+}
+
+# Installed, and not running until somebody says where Redis is.
+daemon() {
+	twheeld --version && ! systemctl is-enabled twheeld && ! systemctl is-active twheeld &&
+		systemd-analyze verify twheeld.service
+	twheeld -c /etc/twheel/twheeld.conf --redis=unix:/nowhere --check
+	[ $? = 1 ]
+}
+
+purge() {
+	DEBIAN_FRONTEND=noninteractive apt-get -y purge '*twheel*' && ! dpkg -l '*twheel*' | grep ^ii &&
+		! find / -xdev -name '*twheel*' ! -path '/var/log/*' ! -path "$dir/*" \
+			! -path '/given/*' | grep .
+}
+
+if ! [ -e $dir/rebooted ]; then
+	echo 'TAP version 13'
+	check "nothing of ours" no_trace
+	check "apt-get install ./*.deb" install_all
+	check "a node without a module, at once" has_node
+	check "the first open loads the module" first_open
+	check "manual pages" manuals
+	check "a program of the library" compile
+	check "a server of heartbeats in Python" heartbeats
+	check "twheeld" daemon
+	check "the test of the package" sh "$given/smoke"
+	echo "number=$number failures=$failures" >$dir/rebooted
+	touch /again
+	exit
+fi
+# shellcheck source=/dev/null
+. $dir/rebooted
+check "a node without a module, from boot on" has_node
+check "the first open after it" first_open
+check "the module goes" rmmod twheel
+check "purged" purge
+the_end
