@@ -64,6 +64,7 @@ $(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
 $(call stage, python, userspace/python/test.sh)
 $(call stage, ctl, userspace/ctl/check.sh)
+$(call stage, adapters, userspace/adapters/test.sh)
 $(call stage, core, $(MAKE) -s -C userspace/tests/unit check)
 $(call stage, coverage, kunit/coverage.sh)
 together := $(filter-out build $(alone) $(waiting),$(stages))

@@ -82,7 +82,7 @@ all | lib32)
 		lib32/lib_*) run+=(--run "/bin32/$test") ;;
 		esac
 	done
-	[ "$what" = lib32 ] || run+=(--run lib_cxx_test)
+	[ "$what" = lib32 ] || run+=(--run lib_cxx_test --run lib_hpp_test)
 	for test in "$tests"/tool/*_test.sh; do
 		if [ "$what" = lib32 ]; then
 			run+=(--run "$in_32 sh /tests/${test##*/}")

@@ -290,6 +290,14 @@ installed_files() {
 		./usr/include/libtwheel.h
 		./usr/include/libtwheel_keyed.h
 		./usr/include/linux/twheel.h
+		./usr/include/twheel.hpp
+		./usr/include/twheel/asio.hpp
+		./usr/include/twheel/glib.h
+		./usr/include/twheel/libev.h
+		./usr/include/twheel/libevent.h
+		./usr/include/twheel/libuv.h
+		./usr/include/twheel/reader.h
+		./usr/include/twheel/sd-event.h
 		./usr/lib/libtwheel.a
 		./usr/lib/libtwheel.so
 		./usr/lib/libtwheel.so.0

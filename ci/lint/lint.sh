@@ -246,6 +246,7 @@ document_sizes() {
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
 		2048 userspace/python/README.md
+		2048 userspace/adapters/README.md
 	END
 }
 

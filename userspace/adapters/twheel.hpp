@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * libtwheel for C++17: a wheel and a timer that end with their scope, and times of <chrono>.
+ *
+ *	tw::wheel wheel;
+ *	tw::timer timer(wheel, 5s, 42);
+ *
+ *	timer.set(5s);
+ *	while (wheel.wait())
+ *		wheel.read([](const tw::event &e) { std::cout << e.user_data << '\n'; });
+ *
+ * Each function that can fail throws std::system_error, and has a form with a
+ * std::error_code & that throws nothing. <libtwheel.h> says what the functions do, what
+ * threads may do, and what happens after fork().
+ *
+ * A timer must end before its wheel. Both can be moved.
+ */
+#ifndef TWHEEL_HPP
+#define TWHEEL_HPP
+
+#include <libtwheel.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+/* The name of the library is that of a struct of it. */
+namespace tw {
+
+using event = ::twheel_event;
+using options = ::twheel_options;
+using duration = std::chrono::nanoseconds;
+
+/* The clock of a wheel, which the wheel alone can read. */
+struct clock {
+	using duration = tw::duration;
+	using rep = duration::rep;
+	using period = duration::period;
+	using time_point = std::chrono::time_point<clock>;
+	static constexpr bool is_steady = false;
+};
+
+using time_point = clock::time_point;
+
+/* This deadline never comes. */
+inline constexpr time_point never = time_point::max();
+
+/* A moment, as libtwheel has it. */
+constexpr std::uint64_t to_ns(time_point t) noexcept
+{
+	if (t == never)
+		return ~std::uint64_t{ 0 };
+	return t.time_since_epoch().count() < 0 ? 0 : std::uint64_t(t.time_since_epoch().count());
+}
+
+/* The same of a duration: one below zero is over. */
+constexpr std::uint64_t to_ns(duration d) noexcept
+{
+	if (d == duration::max())
+		return ~std::uint64_t{ 0 };
+	return d.count() < 0 ? 0 : std::uint64_t(d.count());
+}
+
+constexpr time_point from_ns(std::uint64_t ns) noexcept
+{
+	return ns > std::uint64_t(duration::max().count()) ? never :
+		time_point(duration(duration::rep(ns)));
+}
+
+inline time_point deadline(const event &e) noexcept
+{
+	return from_ns(e.deadline_ns);
+}
+
+/* Below zero if TWHEEL_DRAIN_EXPIRE took the timer before its deadline. */
+inline duration lateness(const event &e) noexcept
+{
+	return from_ns(e.expired_ns) - from_ns(e.deadline_ns);
+}
+
+namespace detail {
+
+/* Takes what a function of libtwheel returned: an error goes to @ec, all else is kept. */
+inline int take(int ret, std::error_code &ec) noexcept
+{
+	if (ret < 0)
+		ec.assign(-ret, std::system_category());
+	else
+		ec.clear();
+	return ret < 0 ? 0 : ret;
+}
+
+/* Calls @f with an error code, and throws what comes in it. */
+template <class F> auto checked(const char *what, F &&f)
+{
+	std::error_code ec;
+	auto result = f(ec);
+
+	if (ec)
+		throw std::system_error(ec, what);
+	return result;
+}
+
+struct closer {
+	void operator()(::twheel *w) const noexcept { ::twheel_close(w); }
+};
+
+} // namespace detail
+
+class wheel {
+public:
+	/* The size of @o need not be set. */
+	explicit wheel(const options &o = options())
+	{
+		detail::checked("twheel_open", [&](std::error_code &ec) { return open(o, ec); });
+	}
+
+	wheel(const options &o, std::error_code &ec) noexcept { open(o, ec); }
+
+	/* A wheel that libtwheel has opened, for example by twheel_open_fd(). It is ours then. */
+	explicit wheel(::twheel *w) noexcept : w_(w) {}
+
+	/* False if the wheel could not be opened, or was moved away. */
+	explicit operator bool() const noexcept { return bool(w_); }
+
+	/* The wheel, for functions of <libtwheel.h>. */
+	::twheel *get() const noexcept { return w_.get(); }
+
+	int fd() const noexcept { return ::twheel_fd(get()); }
+	const char *backend() const noexcept { return ::twheel_backend(get()); }
+	time_point now() const noexcept { return from_ns(::twheel_now(get())); }
+	time_point next() const noexcept { return from_ns(::twheel_next(get())); }
+
+	time_point after(duration d) const noexcept
+	{
+		return from_ns(::twheel_after(get(), to_ns(d)));
+	}
+
+	/* Waits. Returns false if the time is up or a signal came. */
+	bool wait(duration timeout, std::error_code &ec) noexcept
+	{
+		int ret = ::twheel_wait(get(), timeout == duration::max() ? -1 :
+					       timeout.count() < 0 ? 0 : timeout.count());
+
+		return detail::take(ret == -EINTR ? 0 : ret, ec);
+	}
+
+	bool wait(duration timeout = duration::max())
+	{
+		return detail::checked("twheel_wait", [&](auto &ec) { return wait(timeout, ec); });
+	}
+
+	/* Takes up to @n events. Returns how many. */
+	unsigned int read(event *events, unsigned int n, std::error_code &ec) noexcept
+	{
+		return detail::take(::twheel_read(get(), events, n), ec);
+	}
+
+	unsigned int read(event *events, unsigned int n)
+	{
+		return detail::checked("twheel_read",
+				       [&](auto &ec) { return read(events, n, ec); });
+	}
+
+	/*
+	 * Calls @f for each event that there is. Returns how many. Events behind one for
+	 * which @f throws are read one by one, so that none is lost.
+	 */
+	template <class F> unsigned int read(F &&f)
+	{
+		unsigned int total = 0;
+		event e;
+
+		for (; read(&e, 1); total++)
+			f(static_cast<const event &>(e));
+		return total;
+	}
+
+	/* Ends a wait of another thread. */
+	void wake(std::error_code &ec) noexcept { detail::take(::twheel_wake(get()), ec); }
+
+	void wake()
+	{
+		detail::checked("twheel_wake", [&](auto &ec) { return wake(ec), 0; });
+	}
+
+private:
+	bool open(options o, std::error_code &ec) noexcept
+	{
+		::twheel *w = nullptr;
+
+		o.size = sizeof(o);
+		detail::take(::twheel_open(&w, &o), ec);
+		w_.reset(w);
+		return bool(w_);
+	}
+
+	std::unique_ptr<::twheel, detail::closer> w_;
+};
+
+/* A timer, from its first deadline to its end. */
+class timer {
+public:
+	timer() noexcept = default;
+
+	timer(wheel &w, time_point deadline, std::uint64_t user_data = 0)
+	{
+		detail::checked("twheel_add", [&](auto &ec) {
+			return add(w, to_ns(deadline), user_data, ec);
+		});
+	}
+
+	timer(wheel &w, duration delay, std::uint64_t user_data = 0)
+		: timer(w, w.after(delay), user_data)
+	{
+	}
+
+	timer(wheel &w, time_point deadline, std::uint64_t user_data, std::error_code &ec) noexcept
+	{
+		add(w, to_ns(deadline), user_data, ec);
+	}
+
+	timer(timer &&other) noexcept
+		: w_(std::exchange(other.w_, nullptr)), id_(std::exchange(other.id_, 0))
+	{
+	}
+
+	timer &operator=(timer &&other) noexcept
+	{
+		timer(std::move(other)).swap(*this);
+		return *this;
+	}
+
+	~timer()
+	{
+		if (w_)
+			::twheel_del(w_, id_);
+	}
+
+	void swap(timer &other) noexcept
+	{
+		std::swap(w_, other.w_);
+		std::swap(id_, other.id_);
+	}
+
+	/* False for one that was not made, moved away, deleted or released. */
+	explicit operator bool() const noexcept { return w_; }
+
+	std::uint64_t id() const noexcept { return id_; }
+
+	/*
+	 * These return true if they ended an arming whose event was not read and never will
+	 * be. One that does not exist gives ENOENT.
+	 */
+	bool set(time_point deadline, std::error_code &ec) noexcept
+	{
+		return detail::take(w_ ? ::twheel_set(w_, id_, to_ns(deadline)) : -ENOENT, ec);
+	}
+
+	bool set(time_point deadline)
+	{
+		return detail::checked("twheel_set", [&](auto &ec) { return set(deadline, ec); });
+	}
+
+	bool set(duration delay, std::error_code &ec) noexcept
+	{
+		return set(w_ ? from_ns(::twheel_after(w_, to_ns(delay))) : never, ec);
+	}
+
+	bool set(duration delay)
+	{
+		return detail::checked("twheel_set", [&](auto &ec) { return set(delay, ec); });
+	}
+
+	bool clear(std::error_code &ec) noexcept
+	{
+		return detail::take(w_ ? ::twheel_clear(w_, id_) : -ENOENT, ec);
+	}
+
+	bool clear()
+	{
+		return detail::checked("twheel_clear", [&](auto &ec) { return clear(ec); });
+	}
+
+	/* Ends the timer now. An empty one stays. */
+	bool del(std::error_code &ec) noexcept
+	{
+		::twheel *w = std::exchange(w_, nullptr);
+
+		return detail::take(w ? ::twheel_del(w, std::exchange(id_, 0)) : -ENOENT, ec);
+	}
+
+	bool del()
+	{
+		return detail::checked("twheel_del", [&](auto &ec) { return del(ec); });
+	}
+
+	/* Gives the timer to the caller, who deletes it by its id. */
+	std::uint64_t release() noexcept
+	{
+		w_ = nullptr;
+		return std::exchange(id_, 0);
+	}
+
+private:
+	bool add(wheel &w, std::uint64_t deadline, std::uint64_t user_data,
+		 std::error_code &ec) noexcept
+	{
+		detail::take(::twheel_add(w.get(), deadline, user_data, &id_), ec);
+		if (!ec)
+			w_ = w.get();
+		return !ec;
+	}
+
+	::twheel *w_ = nullptr;
+	std::uint64_t id_ = 0;
+};
+
+inline void swap(timer &a, timer &b) noexcept
+{
+	a.swap(b);
+}
+
+} // namespace tw
+
+#endif /* TWHEEL_HPP */

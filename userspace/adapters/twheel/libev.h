@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/* A wheel in the loop of libev. Nothing here can fail. */
+#ifndef TWHEEL_LIBEV_H
+#define TWHEEL_LIBEV_H
+
+#include <ev.h>
+#include <twheel/reader.h>
+
+/* @io.data belongs to the adapter. */
+struct twheel_ev {
+	struct twheel_reader reader;
+	struct ev_loop *loop;
+	ev_io io;
+};
+
+static inline void twheel_ev_readable(struct ev_loop *loop, ev_io *io, int what)
+{
+	struct twheel_ev *a = (struct twheel_ev *)io->data;
+
+	(void)loop;
+	(void)what;
+	twheel_reader_read(&a->reader);
+}
+
+static inline void twheel_ev_attach(struct twheel_ev *a, struct ev_loop *loop,
+				    struct twheel *wheel, twheel_event_cb *on_event, void *arg)
+{
+	twheel_reader_init(&a->reader, wheel, on_event, arg);
+	a->loop = loop;
+	a->reader.attached = 1;
+	ev_io_init(&a->io, twheel_ev_readable, twheel_fd(wheel), EV_READ);
+	a->io.data = a;
+	ev_io_start(loop, &a->io);
+}
+
+/* Hands over what there is now, without the loop. See twheel_reader_read(). */
+static inline int twheel_ev_read(struct twheel_ev *a)
+{
+	return twheel_reader_read(&a->reader);
+}
+
+static inline void twheel_ev_detach(struct twheel_ev *a)
+{
+	a->reader.attached = 0;
+	ev_io_stop(a->loop, &a->io);
+}
+
+#endif /* TWHEEL_LIBEV_H */

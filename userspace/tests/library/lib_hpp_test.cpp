@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* twheel.hpp: who owns what, how errors come, and that times are not distorted. */
+#include <twheel.hpp>
+
+#include <cstdio>
+#include <type_traits>
+
+using namespace std::chrono_literals;
+
+static_assert(!std::is_copy_constructible_v<tw::wheel> && !std::is_copy_assignable_v<tw::wheel>);
+static_assert(!std::is_copy_constructible_v<tw::timer> && !std::is_copy_assignable_v<tw::timer>);
+static_assert(std::is_nothrow_move_constructible_v<tw::wheel>);
+static_assert(std::is_nothrow_move_assignable_v<tw::wheel>);
+static_assert(std::is_nothrow_move_constructible_v<tw::timer>);
+static_assert(std::is_nothrow_move_assignable_v<tw::timer>);
+static_assert(tw::to_ns(tw::never) == ~0ULL && tw::from_ns(~0ULL) == tw::never);
+static_assert(tw::to_ns(tw::duration::max()) == ~0ULL);
+static_assert(tw::to_ns(-1ns) == 0 && tw::to_ns(5s) == 5000000000);
+static_assert(tw::to_ns(tw::from_ns(1)) == 1 && tw::from_ns(1ULL << 63) == tw::never);
+
+namespace {
+
+unsigned int number;
+bool failed;
+
+void check(bool good, const char *what)
+{
+	std::printf("%sok %u %s\n", good ? "" : "not ", ++number, what);
+	failed |= !good;
+}
+
+/* The errno that @f throws, or 0. */
+template <class F> int thrown(F &&f)
+{
+	try {
+		f();
+	} catch (const std::system_error &e) {
+		return e.code().category() == std::system_category() ? e.code().value() : -1;
+	}
+	return 0;
+}
+
+unsigned int armed(const tw::wheel &w)
+{
+	unsigned int total = 0;
+	std::uint32_t cursor = 0;
+	twheel_timer timer;
+
+	while (twheel_list(w.get(), &timer, 1, &cursor) > 0)
+		total += timer.state == TWHEEL_ARMED;
+	return total;
+}
+
+/* The next event, which must come. */
+tw::event next(tw::wheel &w)
+{
+	tw::event e = {};
+
+	for (int i = 0; i < 1000 && !w.read(&e, 1); i++)
+		w.wait(20ms);
+	return e;
+}
+
+void owners()
+{
+	tw::wheel moved(nullptr);
+	tw::wheel w;
+
+	{
+		tw::timer t(w, 1h, 7);
+
+		check(t && armed(w) == 1, "a timer is armed");
+		tw::timer other(std::move(t));
+		check(!t && other && armed(w) == 1, "a timer that is moved stays armed");
+		t = std::move(other);
+		check(t && !other && armed(w) == 1, "and comes back");
+		t = tw::timer(w, 2h, 8);
+		check(t && armed(w) == 1, "one that is replaced ends");
+	}
+	check(!armed(w), "a timer ends with its scope");
+	tw::timer t(w, 1h);
+	std::uint64_t id = t.release();
+
+	check(!t && armed(w) == 1 && twheel_del(w.get(), id) == 1, "a timer that was released stays");
+	t = tw::timer(w, 1h);
+	check(t.del() && !t && !armed(w), "del() ends it, and says that it was armed");
+
+	tw::timer first(w, 1h, 1);
+
+	moved = std::move(w);
+
+	check(!w && moved && armed(moved) == 1, "a wheel that is moved has its timers");
+	check(first.set(30ms) && next(moved).user_data == 1, "and they are set as before");
+}
+
+void times()
+{
+	tw::wheel w;
+	auto before = w.now();
+	tw::timer t(w, 20ms, 3);
+	tw::event e = next(w);
+
+	check(e.user_data == 3 && e.id == t.id(), "an event is that of its timer");
+	check(tw::deadline(e) >= before + 20ms && tw::lateness(e) >= 0ns, "it is not early");
+	check(!t.set(tw::never), "set() says that there was no arming");
+	check(!w.wait(0ns) && t.clear(), "what never comes is armed, and does not come");
+	check(!t.set(-5s) && next(w).user_data == 3, "a delay below zero is over");
+	check(w.next() == tw::never, "nothing is armed");
+	check(!t.set(tw::time_point(-1ns)) && next(w).user_data == 3, "and so is a time before all");
+	t.set(tw::never);
+	w.wake();
+	check(w.wait(), "wake() ends a wait");
+	w.read([](const tw::event &) {});
+	check(!w.wait(-1s), "a wait below zero is none");
+}
+
+void readers()
+{
+	tw::wheel w;
+	tw::timer a(w, 5ms, 1), b(w, 10ms, 2), c(w, 15ms, 3);
+	unsigned int calls = 0;
+
+	/* All are due. */
+	for (auto until = w.after(25ms); w.now() < until;)
+		;
+	while (calls < 1) {
+		w.wait(20ms);
+		try {
+			w.read([&](const tw::event &) {
+				calls++;
+				throw calls;
+			});
+		} catch (unsigned int) {
+		}
+	}
+	for (int i = 0; i < 1000 && calls < 3; i++) {
+		w.wait(20ms);
+		w.read([&](const tw::event &) { calls++; });
+	}
+	check(calls == 3, "an exception of the reader loses no event");
+}
+
+void errors()
+{
+	tw::options bad = {};
+	std::error_code ec;
+	tw::timer none;
+
+	bad.levels = 99;
+	check(thrown([&] { tw::wheel w(bad); }) == EINVAL, "impossible options throw");
+	tw::wheel w(bad, ec);
+	check(!w && ec == std::errc::invalid_argument, "or give a code");
+	check(thrown([&] { none.set(1s); }) == ENOENT, "no timer: throws");
+	none.del(ec);
+	check(ec == std::errc::no_such_file_or_directory, "no timer: a code");
+
+	tw::options small = {};
+
+	small.max_timers = 1;
+	tw::wheel one(small);
+	tw::timer first(one, 1h);
+
+	check(thrown([&] { tw::timer(one, 1h); }) == ENOSPC, "a full wheel throws");
+	tw::timer second(one, one.after(1h), 0, ec);
+	check(!second && ec == std::errc::no_space_on_device, "or gives a code");
+	first.set(2h, ec);
+	check(!ec, "success clears a code");
+}
+
+} // namespace
+
+int main()
+{
+	owners();
+	times();
+	readers();
+	errors();
+	std::printf("1..%u\n", number);
+	return failed;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/* <twheel/reader.h>: callbacks that delete, detach and arm, in the midst of a batch. */
+#include "lib_test.h"
+
+#include <twheel/reader.h>
+
+#define TIMERS	200
+
+struct rig {
+	struct twheel_reader reader;
+	uint64_t id[TIMERS];
+	unsigned int seen[TIMERS];
+	unsigned int total;
+	unsigned int detach_at;
+	bool deletes_next;
+	bool arms_again;
+	int error;
+};
+
+static void on_event(const struct twheel_event *event, void *arg)
+{
+	struct rig *r = arg;
+	unsigned int n = event->user_data;
+
+	r->seen[n]++;
+	r->total++;
+	if (r->deletes_next && !(n % 2)) {
+		int ret = twheel_del(r->reader.wheel, r->id[n + 1]);
+
+		if (!ret)
+			twheel_reader_skip(&r->reader, r->id[n + 1]);
+		else if (ret < 0)
+			r->error = ret;
+	}
+	if (r->arms_again)
+		r->error = twheel_set(r->reader.wheel, event->id, 1) < 0;
+	if (r->total == r->detach_at)
+		r->reader.attached = 0;
+}
+
+/* All of them are due when this returns. */
+static void make_due(struct __test_metadata *_metadata, struct twheel *w, struct rig *r)
+{
+	unsigned int i;
+
+	memset(r, 0, sizeof(*r));
+	twheel_reader_init(&r->reader, w, on_event, r);
+	for (i = 0; i < TIMERS; i++)
+		ASSERT_EQ(0, twheel_add(w, 1, i, &r->id[i]));
+	ASSERT_EQ(1, twheel_wait(w, SECOND));
+}
+
+static void read_all(struct rig *r, unsigned int wanted)
+{
+	int i;
+
+	for (i = 0; i < PATIENCE_MS && r->total < wanted; i++) {
+		twheel_reader_read(&r->reader);
+		twheel_wait(r->reader.wheel, NS_PER_MS);
+	}
+}
+
+TEST_F(lib, reader_hands_over_each_once)
+{
+	struct rig r;
+	unsigned int i;
+
+	make_due(_metadata, self->w, &r);
+	read_all(&r, TIMERS);
+	EXPECT_EQ(0, twheel_reader_read(&r.reader));
+	for (i = 0; i < TIMERS; i++)
+		EXPECT_EQ(1, r.seen[i]);
+}
+
+/* Half of them delete the other half, whose events were read already. */
+TEST_F(lib, reader_skips_what_was_deleted)
+{
+	struct rig r;
+	unsigned int i;
+
+	make_due(_metadata, self->w, &r);
+	r.deletes_next = true;
+	read_all(&r, TIMERS / 2);
+	EXPECT_EQ(0, twheel_reader_read(&r.reader));
+	EXPECT_EQ(0, r.error);
+	for (i = 0; i < TIMERS; i++)
+		EXPECT_EQ(i % 2 ? 0 : 1, r.seen[i]);
+}
+
+TEST_F(lib, reader_keeps_the_rest_when_detached)
+{
+	struct rig r;
+	unsigned int i;
+
+	make_due(_metadata, self->w, &r);
+	r.reader.attached = 1;
+	r.detach_at = 10;
+	EXPECT_EQ(1, twheel_reader_read(&r.reader));
+	EXPECT_EQ(10, r.total);
+	/* By hand now. */
+	read_all(&r, TIMERS);
+	for (i = 0; i < TIMERS; i++)
+		EXPECT_EQ(1, r.seen[i]);
+}
+
+/* A timer that is due again at once does not keep the loop from others. */
+TEST_F(lib, reader_ends_a_turn)
+{
+	struct rig r;
+
+	make_due(_metadata, self->w, &r);
+	r.arms_again = true;
+	twheel_reader_read(&r.reader);
+	EXPECT_LT(0, r.total);
+	EXPECT_GE(TWHEEL_READER_BATCH * TWHEEL_READER_BATCHES, r.total);
+	EXPECT_EQ(0, r.error);
+}
+
+TEST_HARNESS_MAIN
