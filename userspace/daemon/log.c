@@ -14,7 +14,8 @@
 static void print(int level, const char *fmt, va_list args)
 {
 	char line[LINE_LEN];
-	int n = snprintf(line, sizeof(line), "<%d>", level);
+	/* The journal reads the level. A person does not. */
+	int n = isatty(STDERR_FILENO) ? 0 : snprintf(line, sizeof(line), "<%d>", level);
 	int m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
 
 	if (m < 0)

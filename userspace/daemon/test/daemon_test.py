@@ -1166,6 +1166,18 @@ def command_line():
     assert "No such file" in p.stderr, p.stderr
 
 
+@test("the levels of the log are for the journal: a terminal does not get them")
+def terminal():
+    master, slave = os.openpty()
+    p = subprocess.Popen([PROGRAM, "-c", "/dev/null", "--redis=unix:/nowhere", "--check"],
+                         stderr=slave)
+    equal(p.wait(timeout=20), 1)
+    os.close(slave)
+    said = os.read(master, 4096).decode()
+    os.close(master)
+    assert "No such file" in said and "<" not in said, said
+
+
 @test("a daemon that starts before Redis waits for it")
 def early_start():
     own = Redis()
