@@ -86,9 +86,11 @@ enum {
 struct reader {
 	struct config *c;
 	const char *file;
-	int from[ARRAY_SIZE(keys)];
+	int from[CONFIG_KEYS];
 	char *err;
 };
+
+_Static_assert(ARRAY_SIZE(keys) == CONFIG_KEYS, "each key has a place");
 
 static const char usage[] =
 	"Usage: twheeld [-c FILE] [--KEY=VALUE]... [--check] [--version]\n"
@@ -627,5 +629,18 @@ int config_read(struct config *c, struct config_args *args, int argc, char **arg
 		return 0;
 	if (read_file(&r, args) || read_flags(&r, argc, argv))
 		return -1;
+	memcpy(args->from, r.from, sizeof(args->from));
 	return finish(&r);
+}
+
+void config_place(const struct config_args *args, const char *why, char err[CONFIG_ERROR_LEN])
+{
+	struct reader r = { .file = args->file, .err = err };
+	size_t len = strcspn(why, ":");
+	const struct key *key = find_key(why, len);
+
+	if (key)
+		fail(&r, key, args->from[key - keys], "%s", why + len + 2);
+	else
+		fail(&r, NULL, FROM_DEFAULT, "%s", why);
 }

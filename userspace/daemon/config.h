@@ -185,13 +185,16 @@ struct config {
  * @check: --check
  * @version: --version
  * @help: --help or -h
+ * @from: where each key was set; for config_place()
  */
+#define CONFIG_KEYS	31
 struct config_args {
 	const char *file;
 	bool file_named;
 	bool check;
 	bool version;
 	bool help;
+	int from[CONFIG_KEYS];
 };
 
 /**
@@ -209,6 +212,14 @@ struct config_args {
  */
 int config_read(struct config *c, struct config_args *args, int argc, char **argv,
 		char err[CONFIG_ERROR_LEN]);
+
+/**
+ * config_place() - say where a value was set that turned out to be wrong
+ * @args: of config_read()
+ * @why: "KEY: why"
+ * @err: the error, as of config_read()
+ */
+void config_place(const struct config_args *args, const char *why, char err[CONFIG_ERROR_LEN]);
 
 /**
  * config_defaults() - a configuration of defaults only

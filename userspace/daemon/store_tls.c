@@ -42,9 +42,8 @@ struct tls_session {
 
 /* ---- What we trust ---- */
 
-static const char *reason(void)
+static const char *reason(unsigned long err)
 {
-	unsigned long err = ERR_peek_last_error();
 	const char *text = NULL;
 
 	if (ERR_GET_LIB(err) == ERR_LIB_SYS)
@@ -56,7 +55,8 @@ static const char *reason(void)
 
 static int bad(char why[TLS_WHY_LEN], const char *key, const char *file)
 {
-	snprintf(why, TLS_WHY_LEN, "%s: %s: %s", key, file, reason());
+	/* The first is the cause, as "no such file". */
+	snprintf(why, TLS_WHY_LEN, "%s: %s: %s", key, file, reason(ERR_peek_error()));
 	return -1;
 }
 
@@ -176,7 +176,7 @@ static int failed(struct tls_session *s, int ret, int err)
 	}
 	if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING)
 		return 0;
-	snprintf(s->why, sizeof(s->why), "TLS: %s", reason());
+	snprintf(s->why, sizeof(s->why), "TLS: %s", reason(ERR_peek_last_error()));
 	if (verdict != X509_V_OK)
 		snprintf(s->why, sizeof(s->why), "TLS: the certificate of Redis is refused: %s",
 			 X509_verify_cert_error_string(verdict));

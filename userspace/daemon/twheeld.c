@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 {
 	static struct daemon d;
 	struct config_args args;
-	char err[CONFIG_ERROR_LEN];
+	char err[CONFIG_ERROR_LEN], why[TLS_WHY_LEN];
 	int ret;
 
 	if (config_read(&d.config, &args, argc, argv, err)) {
@@ -32,9 +32,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (d.config.redis.tls) {
-		struct tls *tls = tls_new(&d.config, err);
+		struct tls *tls = tls_new(&d.config, why);
 
 		if (!tls) {
+			config_place(&args, why, err);
 			fprintf(stderr, "twheeld: %s\n", err);
 			return EXIT_USAGE;
 		}

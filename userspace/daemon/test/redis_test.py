@@ -256,6 +256,11 @@ def tls_refused():
         status, said = check(*options)
         equal(status, 2, said)
         assert reason in said, said
+    conf = secret_file("tls.conf", f"redis = rediss://localhost:{port}\n"
+                       "redis-tls-ca-file = /nowhere")
+    status, said = check("-c", conf)
+    equal((status, said), (2, f"twheeld: {conf}:2: redis-tls-ca-file: /nowhere: "
+                           "No such file or directory\n"))
     own.kill()
 
 
