@@ -2,8 +2,8 @@
 /*
  * How does a program have timeouts by name, without keeping ids?
  *
- * It is told of signs of life, a name in each line, and says who has been silent
- * for some seconds:
+ * Each line of its input names somebody who is alive. The program prints the names that were
+ * silent for some seconds:
  * tail -F access.log | stdbuf -oL cut -d ' ' -f 1 | by_key 30
  *
  * The keys have a wheel of their own, whose descriptor lives in the loop as that of
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 	while (fds[0].fd >= 0 || twheel_keyed_count(keys)) {
 		if (poll(fds, 2, -1) < 0)
 			check("poll", -errno);
-		/* What waits there is heard before anyone is called silent. */
+		/* Read the lines that wait before anyone is called silent. */
 		for (rounds = 0; rounds < 1024 && fds[0].fd >= 0 && fds[0].revents; rounds++) {
 			have = listen_to(&fds[0], keys, text, sizeof(text), have,
 					 seconds * NSEC_PER_SEC);

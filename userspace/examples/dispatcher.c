@@ -10,8 +10,8 @@
  *   0: there was no arming, or its event has been read. If the event waits in the
  *      array, the dispatcher must pass it over.
  *
- * Therefore each timer knows its place in the array while its event waits there. Whoever
- * stops the timer clears that place. Then the object can be freed at once, because the
+ * Therefore each timer knows its place in the array while its event waits there. A function
+ * that stops the timer clears that place. Then the object can be freed at once, because the
  * dispatcher never sees its address again.
  *
  * The file has two parts: the dispatcher, which is for you to take, and a play of
@@ -75,7 +75,7 @@ static void timer_init(struct timer *t, struct twheel *wheel, uint64_t slack_ns,
 	t->id = op.timer.id;
 }
 
-/* What all three do with the answer: an event that was read is not to be delivered. */
+/* All three functions end so: an event that was read must not be delivered. */
 static bool ended(struct timer *t, int answer)
 {
 	bool was_pending = answer == 1 || t->event;

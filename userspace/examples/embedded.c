@@ -41,7 +41,7 @@ static void check(const char *what, int ret)
 }
 
 /*
- * What the host may sleep at most, in ms as poll() takes it; -1 is for ever. An event is
+ * The longest sleep of the host, in ms as poll() takes it; -1 is for ever. An event is
  * ready at the end of a tick. A host that wakes within that tick finds nothing, and asks
  * again and again until it has passed. So the tick is added, and the ms are rounded up.
  */

@@ -233,7 +233,7 @@ static void kick(struct server *s, const struct twheel_event *event)
 	__u64 late = now_ns() - event->deadline_ns;
 	int fd = event->user_data;
 
-	/* It may be one of more than epoll_wait() told of. */
+	/* More connections may be ready than epoll_wait() returned. */
 	if (read_connection(s, fd))
 		return;
 	s->late[late ? 63 - __builtin_clzll(late) : 0]++;
@@ -292,9 +292,9 @@ static void serve(struct server *s)
 			die("epoll_wait");
 
 		/*
-		 * What arrived is heard before anyone is kicked. New connections
-		 * come last: they may get the descriptors of those that were closed,
-		 * which must not be taken for ready.
+		 * Read from all connections before any is closed for silence. Accept
+		 * new ones last: they may get the descriptors of closed ones, which
+		 * must not be taken for ready.
 		 */
 		for (i = 0; i < count; i++) {
 			int fd = ready[i].data.fd;
@@ -402,7 +402,7 @@ static void print_histogram(const struct server *s)
 
 /* ---- The demo ---- */
 
-/* What the timers have cost, as the library counts it. */
+/* Prints the cost of the timers, as the library counts it. */
 static void print_cost(const struct server *s, const struct twheel_stats *stats)
 {
 	bool kernel = !strcmp(twheel_backend(s->wheel), "kernel");
@@ -483,12 +483,12 @@ static int run_demo(struct server *s, bool emulated)
 #define VERBS		16
 
 struct calls {
-	/* Of /dev/twheel, by number. */
+	/* Calls of each verb of /dev/twheel, by its number. */
 	unsigned int verb[VERBS];
 	/* Reads of its descriptor, which the first of these verbs tells. */
 	uint64_t wheel;
 	unsigned int reads;
-	/* What a wheel in the process has in place of all these. */
+	/* An in-process wheel makes these calls in place of all others. */
 	unsigned int alarms;
 };
 

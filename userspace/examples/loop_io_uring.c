@@ -109,7 +109,7 @@ static unsigned int by_read(struct io_uring *ring)
 	while (expired < TIMERS) {
 		int bytes = poll_and_read(ring, fd, events);
 
-		/* What completed the poll may have been withdrawn. */
+		/* The event that completed the poll may have been withdrawn. */
 		if (bytes == -EAGAIN)
 			continue;
 		check("read", bytes);

@@ -198,7 +198,7 @@ static void read_inbox(struct loop *l)
 	free(events);
 }
 
-/* What a network would do: some talk, some go, some come. */
+/* Plays the network: some clients talk, some go, some come. */
 static void traffic(struct loop *l)
 {
 	struct conn *c;
@@ -304,7 +304,7 @@ int main(void)
 	for (i = 0; i < LOOPS; i++) {
 		struct loop *l = &loops[i];
 
-		/* What came last was of connections that are closed. */
+		/* The last messages were from connections that are closed. */
 		read_inbox(l);
 		opened += l->opened;
 		closed += l->closed;
