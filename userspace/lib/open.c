@@ -121,8 +121,7 @@ static const char *absence(int err)
 {
 	switch (err) {
 	case -ENOENT:
-		return DEVICE
-		       " is not there: the module is not loaded, or this container has no such device";
+		return DEVICE " is not there: no module, or a container without the device";
 	case -EACCES:
 		return DEVICE " is not permitted by its mode";
 	case -EPERM:
