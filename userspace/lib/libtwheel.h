@@ -57,8 +57,9 @@
  * Fork
  *
  * In a child, all functions on a wheel of the parent return -ECHILD, or do nothing. Only
- * twheel_fd(), twheel_backend(), twheel_now(), twheel_after() and twheel_close() work. To
- * use the kernel's wheel in the child, call twheel_open_fd() with its descriptor.
+ * twheel_fd(), twheel_backend(), twheel_backend_reason(), twheel_now(), twheel_after() and
+ * twheel_close() work. To use the kernel's wheel in the child, call twheel_open_fd() with
+ * its descriptor.
  *
  * Times are nanoseconds on the clock of the wheel, see twheel_now(). A deadline is
  * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 never comes.

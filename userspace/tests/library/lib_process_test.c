@@ -49,11 +49,14 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 		return 12;
 	if (twheel_info(w, &info) != -ECHILD)
 		return 13;
-	if (twheel_fd(w) != fd)
+	if (twheel_metrics(&w, NULL, 1, stdout) != -ECHILD)
 		return 14;
+	if (twheel_fd(w) != fd)
+		return 15;
 	twheel_now(w);
 	twheel_next(w);
 	twheel_backend(w);
+	twheel_backend_reason(w);
 	twheel_close(w);
 	return 0;
 }
