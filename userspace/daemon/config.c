@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
@@ -218,6 +219,21 @@ static const char *set_text(const char *text, char *field, size_t len)
 	return NULL;
 }
 
+/* A file of systemd's LoadCredential= is named by a directory that the unit alone knows. */
+static const char *set_path(const char *text, char *field, size_t len)
+{
+	static const char variable[] = "${CREDENTIALS_DIRECTORY}/";
+	size_t skip = sizeof(variable) - 1;
+	const char *dir;
+
+	if (strncmp(text, variable, skip))
+		return set_text(text, field, len);
+	dir = getenv("CREDENTIALS_DIRECTORY");
+	if (!dir)
+		return "the unit has no LoadCredential=";
+	return (size_t)snprintf(field, len, "%s/%s", dir, text + skip) < len ? NULL : "too long";
+}
+
 /* Adds the networks of one line: several may stand there, with commas or spaces. */
 static const char *add_networks(struct config *c, const char *text)
 {
@@ -296,7 +312,7 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 		why = add_networks(r->c, text);
 		break;
 	case KEY_PATH:
-		why = set_text(text, field, sizeof(r->c->token_file));
+		why = set_path(text, field, sizeof(r->c->token_file));
 		break;
 	case KEY_PREFIX:
 		why = prefix_refused(text);

@@ -294,6 +294,27 @@ static void check_lines(void)
 	   "two secrets are read");
 }
 
+static void check_credentials(void)
+{
+	static const char text[] = "listen = 0.0.0.0:1\ntoken-file = ${CREDENTIALS_DIRECTORY}/";
+	const char *const none[] = { NULL };
+	char dir[sizeof(token)], line[256], err[CONFIG_ERROR_LEN], want[CONFIG_ERROR_LEN];
+	const char *name = strrchr(token, '/') + 1;
+	struct config_args args;
+
+	snprintf(line, sizeof(line), "%s%s", text, name);
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - 1 - token), token);
+	unsetenv("CREDENTIALS_DIRECTORY");
+	ok(read_line(line, none, &args, err) && strstr(err, ":2: token-file: ") &&
+	   strstr(err, "the unit has no LoadCredential="), "a credential without a unit: %s", err);
+	setenv("CREDENTIALS_DIRECTORY", dir, 1);
+	ok(!read_line(line, none, &args, err) && c.tokens == 2, "a token is a credential: %s", err);
+	config_place(&args, "token-file: no good", err);
+	is_text(err, fill(want, sizeof(want), "CONF:2: token-file: no good"),
+		"the place of a value that is wrong");
+	unsetenv("CREDENTIALS_DIRECTORY");
+}
+
 static void check_options(void)
 {
 	char *missing[] = { "twheeld", "-c", "/nonexistent/x", NULL };
@@ -362,6 +383,7 @@ int main(void)
 	check_files();
 	check_urls();
 	check_lines();
+	check_credentials();
 	check_options();
 	check_values();
 	unlink(conf);
