@@ -11,6 +11,7 @@ from cluster import Cluster
 from load import Load, check
 from rig import (Daemon, Redis, Sink, equal, free_ports, now_ms, run_all, shifted_clock, test,
                  wait_until)
+from siege import fnv32
 
 LANES = 16
 made = {}
@@ -116,6 +117,36 @@ def cluster_slots_move():
     equal((load.refused, twice), (0, 0))
     equal(d.end(), 0)
     assert "<3>" not in d.text(), d.text()
+
+
+@test("cluster://: a slot moves while a take is on its way: its tasks are reported by its holder")
+def cluster_holder():
+    cl, sink = cluster(), Sink()
+    d = Daemon(None, f"--redis={cl.url()}")
+    c, q = d.client(), "/v1/queues/holder"
+    equal(c.call("PUT", q, {"mode": "push", "lanes": LANES, "ahead": "2s"})[0], 201)
+    owners = {lane: cl.owner(keyslot(cl.nodes[0], "holder", lane)) for lane in range(LANES)}
+    slow, other = owners[0], next(lane for lane in owners if owners[lane] is not owners[0])
+    source, slot = owners[other], keyslot(cl.nodes[0], "holder", other)
+    to = next(n for n in cl.masters() if n not in (slow, source))
+    taken, moved = (next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == lane)
+                    for lane in (0, other))
+    target = {"callback": {"url": sink.url + "/"}}
+    equal(c.call("PUT", f"{q}/tasks/{taken}", {**target, "in": "2600ms"})[0], 201)
+    # It is taken in 600 ms, by a node that does not answer yet.
+    time.sleep(0.4)
+    slow.stop()
+    time.sleep(0.3)
+    to.run("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+    source.run("CLUSTER", "SETSLOT", slot, "NODE", to.id)
+    equal(c.call("PUT", f"{q}/tasks/{moved}", {**target, "in": "1h"})[0], 201)
+    slow.go_on()
+    # Each move of a slot gives the daemon another number. That of the take counts.
+    sink.wait_for(taken)
+    wait_until(lambda: c.call("GET", f"{q}/tasks/{taken}")[0] == 404, 3)
+    equal(len(sink.received()), 1)
+    cl.wait()
+    equal(d.end(), 0)
 
 
 @test("cluster://: a master is killed: its replica goes on, confirmed tasks are not lost")
