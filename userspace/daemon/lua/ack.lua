@@ -25,19 +25,7 @@ local answer = { us }
 -- Tasks that are removed at the end, by one command each of their keys.
 local gone = {}
 
--- The headers by id.
-local function read_headers()
-	local ids, headers = {}, {}
-	for i = 2, #ARGV, FIELDS do
-		ids[#ids + 1] = ARGV[i]
-	end
-	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
-		headers[ids[i]] = s and unpack_header(s) or nil
-	end
-	return headers
-end
-
-local headers = read_headers()
+local headers = read_headers(2, FIELDS)
 
 -- A second report of the task finds nothing.
 local function remove_later(id)

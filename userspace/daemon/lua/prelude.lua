@@ -78,6 +78,18 @@ local function unpack_header(s)
 	return h
 end
 
+-- The headers by id, of tasks of which each has so many ARGV, its id first.
+local function read_headers(first, fields)
+	local ids, headers = {}, {}
+	for i = first, #ARGV, fields do
+		ids[#ids + 1] = ARGV[i]
+	end
+	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
+		headers[ids[i]] = s and unpack_header(s) or nil
+	end
+	return headers
+end
+
 local function get(id)
 	local s = redis.call('HGET', HDR, id)
 	return s and unpack_header(s)

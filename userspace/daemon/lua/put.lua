@@ -44,19 +44,8 @@ local seq = tonumber(redis.call('HGET', CTL, 'seq') or 0)
 local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
 local earliest = math.huge
 
--- The headers by id. Of a task that this script has created: its number.
-local function read_headers()
-	local ids, headers = {}, {}
-	for i = 2, #ARGV, FIELDS do
-		ids[#ids + 1] = ARGV[i]
-	end
-	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
-		headers[ids[i]] = s and unpack_header(s) or nil
-	end
-	return headers
-end
-
-local headers = read_headers()
+-- Of a task that this script has created: its number.
+local headers = read_headers(2, FIELDS)
 
 local function header_of(id)
 	local h = headers[id]

@@ -12,9 +12,10 @@
 local HELD, STALE, CANCELED = 0, 1, 2
 local holder, lease = holder_bytes(ARGV[1]), tonumber(ARGV[2])
 local answer = { us }
+local headers = read_headers(3, 2)
 
 local function renew(id, token)
-	local h = get(id)
+	local h = headers[id]
 	if not h or h.state ~= LEASED or h.token ~= token or h.holder ~= holder then
 		return STALE
 	end
