@@ -91,7 +91,8 @@ machine() {
 	cp "$packages"/*.deb debian/tests/smoke userspace/examples/first.c "$dir/given"
 	cp packaging/installed.sh "$dir/given/run"
 	cp userspace/tests/tool/tap.sh "$dir/given"
-	mke2fs -q -t ext4 -d "$dir/given" "$dir/given.img" 64M
+	truncate -s 64M "$dir/given.img"
+	mke2fs -q -t ext4 -d "$dir/given" "$dir/given.img"
 	timeout 1500 qemu-system-x86_64 -accel 'tcg,thread=multi' -cpu max,-cx16 -smp 2 -m 1G \
 		-no-user-config -nodefaults -display none -kernel "$from/vmlinuz" -initrd "$from/initrd" \
 		-drive "file=$from/disk.img,format=raw,if=virtio,snapshot=on" \
