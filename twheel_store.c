@@ -140,13 +140,15 @@ int pages_grow(struct pages *p)
 	struct store *s = &p->store;
 	struct block block;
 	int err = 0;
+	bool full;
 	u32 room;
 
 	mutex_lock(&p->mutex);
 	spin_lock_bh(s->lock);
-	room = hlist_empty(&s->free) && s->fresh == s->room ? s->room : s->max;
+	room = s->room;
+	full = hlist_empty(&s->free) && s->fresh == room && room < s->max;
 	spin_unlock_bh(s->lock);
-	if (room == s->max)
+	if (!full)
 		goto unlock;
 	err = -ENOMEM;
 	block.words = get_page_at(p, 1 + room / WORDS);
@@ -158,7 +160,8 @@ int pages_grow(struct pages *p)
 	err = 0;
 	spin_lock_bh(s->lock);
 	*find_block(s, room) = block;
-	s->room = min(room + WORDS, s->max);
+	/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
+	s->room = room + WORDS;
 	spin_unlock_bh(s->lock);
 unlock:
 	mutex_unlock(&p->mutex);

@@ -376,6 +376,29 @@ TEST_F(setup, max_timers)
 	}
 }
 
+/* A REGISTER without an answer leaves the shape open; what it has prepared serves any shape. */
+TEST_F(setup, max_timers_after_failed_register)
+{
+	enum { MOST = 1000 };
+	static const __u32 limits[] = { 100, 1, 257, MOST };
+	struct twheel_timer t = { .deadline_ns = HOUR };
+	struct twheel_timer *arg = read_only(_metadata, &t, sizeof(t));
+	unsigned int i, armed = 0;
+	static __u64 ids[MOST];
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct twheel_setup s = { .max_timers = limits[i] };
+
+		ASSERT_EQ(0, shape(self->fd, &s));
+		EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REGISTER, arg));
+	}
+	add_many(_metadata, self->fd, MOST, HOUR, 0, 0, ids);
+	for (i = 0; i < MOST; i++)
+		armed += state(self->fd, ids[i]) == TWHEEL_ARMED;
+	EXPECT_EQ(MOST, armed);
+	EXPECT_EQ(MOST, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+}
+
 /* An expired timer that is not kept makes room when it is read, not before. */
 TEST_F(setup, room_after_read)
 {
