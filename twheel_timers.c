@@ -421,6 +421,9 @@ bool timers_plan(struct timers *t, const struct twheel_op *op, struct timers_pla
 	p->answer = *op;
 	p->timer = NULL;
 	err = plan(t, op, p, now);
+	/* What is refused can be asked again as it was. */
+	if (err)
+		p->answer.timer = op->timer;
 	p->answer.result = err;
 	return err != -EAGAIN;
 }
