@@ -31,6 +31,8 @@
 
 /* Timers that an arming takes off the wheel because they are due before it: 24 take 120. */
 #define ARM_BUDGET	4U
+/* Tries of a verb to exchange a word that is moved meanwhile. */
+#define EXCHANGES	16
 
 /**
  * timers_begin() - make a wheel's timers usable
@@ -428,13 +430,40 @@ bool timers_plan(struct timers *t, const struct twheel_op *op, struct timers_pla
 	return err != -EAGAIN;
 }
 
+/*
+ * The same exchange as in user space, and the same look comes after it. The answer tells
+ * whether the timer was armed. It stays true if that has been moved since, or else a user
+ * who moves it without a rest could keep a verb from its end.
+ */
+static bool exchange(struct timers *t, const struct timers_plan *p, struct twheel_slot *slot,
+		     u64 word)
+	__must_hold(t->store->lock)
+{
+	u64 seen = p->word;
+	unsigned int tries;
+
+	for (tries = 0; tries < EXCHANGES; tries++) {
+		u64 old = cmpxchg64(&slot->deadline_ns, seen, word);
+
+		if (old == seen) {
+			timer_count_unseen(t, p->timer, old);
+			return true;
+		}
+		if (p->timer->place != TIMER_READY && !old != !p->word)
+			return false;
+		seen = old;
+	}
+	return false;
+}
+
 /**
  * timers_commit() - do what was planned
  * @t: the timers
  * @p: what
  * @now: the time
  *
- * Return: false if user space has exchanged the word since: plan anew.
+ * Return: false if user space has exchanged the word since, and the answer is not true any
+ * more: plan anew.
  */
 bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
 {
@@ -455,13 +484,9 @@ bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
 		/* The word of a slot without a timer means nothing. */
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
 	} else {
-		/* The same exchange as in user space, and the same look. */
-		u64 word = opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0;
-
 		slot = timer_word(t, e);
-		if (cmpxchg64(&slot->deadline_ns, p->word, word) != p->word)
+		if (!exchange(t, p, slot, opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0))
 			return false;
-		timer_count_unseen(t, e, p->word);
 		timer_to_idle(t, e);
 	}
 	if (opcode == TWHEEL_OP_CANCEL) {

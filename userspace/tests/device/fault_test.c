@@ -290,6 +290,27 @@ TEST_F(fault, answer_needs_page)
 	munmap(copy, sizeof(ops));
 }
 
+/* An answer that lands on the word of its own timer. A REARM does not try for ever. */
+TEST_F(fault, answer_over_word)
+{
+	struct table t = map_table(_metadata, self->fd);
+	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
+	struct twheel_slot *slot = slot_of(&t, id);
+	struct twheel_timer *arg;
+	__u64 start = now(CLOCK_MONOTONIC);
+
+	/* The slots on both sides have no timer. */
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, self->id));
+	arg = (void *)((char *)slot - offsetof(struct twheel_timer, deadline_ns));
+	*arg = (struct twheel_timer){ .id = id, .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_REARM, arg));
+	EXPECT_EQ(TWHEEL_ARMED, arg->state);
+	EXPECT_LE(start + HOUR, word(slot));
+	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	unmap_table(&t);
+}
+
 /* EFAULT for the array of a batch, and nothing was done. */
 TEST_F(fault, batch_array)
 {
