@@ -53,6 +53,9 @@
 #include "compat.h"
 #include "twheel_turn.h"
 
+#define CREATE_TRACE_POINTS
+#include "twheel_trace.h"
+
 /* Documentation/admin-guide/devices.txt leaves this to local use. */
 #define TWHEEL_MINOR		250
 
@@ -230,7 +233,7 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 		seq_puts(m, "twheel-next:\tnever\n");
 	else
 		seq_printf(m, "twheel-next:\t%llu\n", next);
-	seq_printf(m, "twheel-id:\t%u\n", w->id);
+	seq_printf(m, "twheel-id:\t%u\n", w->timers.id);
 	seq_printf(m, "twheel-moved:\t%llu\n", stats.moved);
 	seq_printf(m, "twheel-late-max-ns:\t%llu\n", stats.worst_lateness_ns);
 	seq_printf(m, "twheel-late-sum-ns:\t%llu\n", stats.lateness_sum_ns);
@@ -254,7 +257,7 @@ static int device_open(struct inode *inode, struct file *file)
 	w = kzalloc(sizeof(*w), STORE_GFP);
 	if (!w)
 		return -ENOMEM;
-	err = xa_alloc(&wheels, &w->id, w,
+	err = xa_alloc(&wheels, &w->timers.id, w,
 		       XA_LIMIT(get_random_u32() >> (32 - WHEEL_ID_BITS), INT_MAX), STORE_GFP);
 	if (err) {
 		kfree(w);
@@ -270,7 +273,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 	err = file_set_up(w, &setup, NULL);
 	if (err) {
-		xa_erase(&wheels, w->id);
+		xa_erase(&wheels, w->timers.id);
 		kfree(w);
 		return err;
 	}
@@ -287,7 +290,7 @@ static int device_release(struct inode *inode, struct file *file)
 	file_stop_turns(w);
 	pages_free(&w->pages);
 	kvfree(w->mem);
-	xa_erase(&wheels, w->id);
+	xa_erase(&wheels, w->timers.id);
 	kfree(w);
 	return 0;
 }

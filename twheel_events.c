@@ -11,6 +11,7 @@
 #include <linux/minmax.h>
 
 #include "twheel_timers.h"
+#include "twheel_trace.h"
 
 /*
  * Adds the periods of @e until @now to @event, and claims them: the word gets the first
@@ -117,6 +118,7 @@ void timers_consume(struct timers *t, unsigned int nr, u64 now)
 		else
 			t->ready_end = &t->ready.first;
 		e->place = TIMER_IDLE;
+		trace_twheel_deliver(t, e, e->deadline, now);
 		if (READ_ONCE(slot->deadline_ns))
 			reconcile(t, e, slot, now, LOOK);
 		else if (!(e->flags & TWHEEL_KEEP) && (!e->period || e->drained))

@@ -14,6 +14,7 @@
 
 #include <linux/twheel.h>
 
+#include "twheel_trace.h"
 #include "twheel_turn.h"
 
 /*
@@ -276,6 +277,7 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 		done += nr;
 		cond_resched();
 	}
+	trace_twheel_kick(&w->timers, kick.count, looked);
 	return looked;
 }
 

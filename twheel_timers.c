@@ -28,6 +28,7 @@
 #include <linux/time.h>
 
 #include "twheel_timers.h"
+#include "twheel_trace.h"
 
 /* Timers that an arming takes off the wheel because they are due before it: 24 take 120. */
 #define ARM_BUDGET	4U
@@ -491,6 +492,7 @@ bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
 	}
 	if (opcode == TWHEEL_OP_CANCEL) {
 		t->stats.cancelled++;
+		trace_twheel_cancel(t, e, arg->deadline_ns, now);
 		timer_end(t, e, slot);
 		return true;
 	}
@@ -571,6 +573,7 @@ static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 		return false;
 	}
 	t->stats.cancelled++;
+	trace_twheel_cancel(t, e, word, now);
 	timer_to_idle(t, e);
 	timer_end(t, e, slot);
 	return true;

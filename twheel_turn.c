@@ -19,6 +19,7 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
+#include "twheel_trace.h"
 #include "twheel_turn.h"
 
 /* Each wheel has so many of the softirq's budget in any case. */
@@ -160,6 +161,18 @@ static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 	return HRTIMER_NORESTART;
 }
 
+/* Turns the wheel once. Return: how much of the budget was used. */
+static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
+{
+	u64 expired = w->timers.stats.expired;
+	unsigned int touched;
+
+	w->timers.stats.wakeups++;
+	touched = budget - timers_turn(&w->timers, now, budget, LOOK);
+	trace_twheel_turn(&w->timers, now, touched, w->timers.stats.expired - expired);
+	return touched;
+}
+
 /* All wheels that are due in one softirq share a budget, which pauses between them refill. */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
@@ -171,8 +184,7 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 	unsigned int touched;
 	u64 now = file_begin(w);
 
-	w->timers.stats.wakeups++;
-	touched = budget - timers_turn(&w->timers, now, budget, LOOK);
+	touched = turn(w, now, budget);
 	ret = restart(w, now);
 	file_finish(w, now);
 
@@ -192,8 +204,7 @@ static void turn_work(struct work_struct *work)
 		hrtimer_cancel(&w->timer);
 		now = file_begin(w);
 	}
-	w->timers.stats.wakeups++;
-	timers_turn(&w->timers, now, TURN_BUDGET, LOOK);
+	turn(w, now, TURN_BUDGET);
 	if (!w->programmed && !w->dying) {
 		u64 next = timers_next(&w->timers);
 

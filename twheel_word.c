@@ -28,6 +28,7 @@
 #include <linux/overflow.h>
 
 #include "twheel_timers.h"
+#include "twheel_trace.h"
 
 #ifndef CONFIG_64BIT
 #error "The words of the table are exchanged as 64 bits, by xchg()"
@@ -128,10 +129,13 @@ static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot
 	__must_hold(t->store->lock)
 {
 	detach(t, e);
-	if (e->place == TIMER_TAKEN)
+	if (e->place == TIMER_TAKEN) {
 		t->stats.armed--;
-	else
+	} else {
 		t->stats.armings++;
+		trace_twheel_arm(t, e, deadline, now);
+	}
+	trace_twheel_expire(t, e, deadline, now);
 	e->place = TIMER_READY;
 	e->deadline = deadline;
 	e->expired_ns = now;
@@ -153,9 +157,11 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 	detach(t, e);
 	if (e->place == TIMER_TAKEN) {
 		t->stats.moved++;
+		trace_twheel_move(t, e, e->deadline, now);
 	} else {
 		t->stats.armings++;
 		t->stats.armed++;
+		trace_twheel_arm(t, e, e->deadline, now);
 	}
 	e->place = TIMER_QUEUED;
 	wheel_set_time(&t->wheel, now);

@@ -145,6 +145,7 @@ signals)
 	;;
 fail_nth)
 	bins=(--bin "$build/stress/fail_nth")
+	options+=(--variant untraced)
 	run+=(--run fail_nth)
 	;;
 *)

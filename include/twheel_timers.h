@@ -24,6 +24,7 @@
  * @ready_end: where the next of these is linked
  * @marked: the budget of a turn did not reach all marks
  * @line: where the sweep of the marks goes on
+ * @id: tells the wheel from the others, in fdinfo and traces
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
  * @stats: what has happened, but for what timers_stats() adds
@@ -34,6 +35,7 @@ struct timers {
 	struct hlist_head ready;
 	struct hlist_node **ready_end;
 	u32 line;
+	u32 id;
 	bool marked;
 	bool used;
 	bool news;

@@ -35,7 +35,6 @@
  * @fasync: who gets SIGIO
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
- * @id: tells it from the other open wheels
  */
 struct twheel_file {
 	/* Taken with softirqs off; by any context. */
@@ -56,7 +55,6 @@ struct twheel_file {
 	struct fasync_struct *fasync;
 	u64 offset_monotonic;
 	u64 offset_boottime;
-	u32 id;
 };
 
 u64 file_now(const struct twheel_file *w);

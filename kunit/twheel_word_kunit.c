@@ -15,6 +15,7 @@
 
 #include <linux/twheel.h>
 
+#include "twheel_notrace.h"
 #include "twheel_pages.h"
 #include "twheel_rows.h"
 

@@ -8,6 +8,7 @@
 #
 #   kcov    says which code a system call ran
 #   gcov    counts how often each line ran, without the branches that UBSAN adds
+#   untraced  has no tracepoints, of whose making the kernel warns where memory ends
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
 #   bug-X   has the bug of ci/gate/planted/X.patch, and says which code a system call ran
@@ -23,6 +24,7 @@ shift $(($# > 1 ? 2 : 1))
 flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
+-untraced | -bug-half) flags+=' -DNOTRACE' ;;&
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov)
 	variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n)

@@ -46,6 +46,7 @@ run_checkpatch() {
 #   everywhere, that a text happens to contain the name of its function, and
 #   that a message is not broken at column 100; and BIT(), which the ABI has not
 #   in compat.h, that it asks for the version: this is what it is for
+#   in twheel_trace.h, how TRACE_EVENT() is written everywhere
 #   in programs and tests, what macros that only the kernel has would do better,
 #   rules for macros that those of a test harness cannot keep, and JSON on several lines
 #   in the header that programs of any dialect include, the words for inline
@@ -60,13 +61,15 @@ checkpatch() {
 	programs+=,MACRO_WITH_FLOW_CONTROL,SPLIT_STRING
 	for file in "${c_files[@]}"; do
 		case $file in
-		../include/compat.h | ../userspace/lib/libtwheel.h) ;;
+		../include/compat.h | ../include/twheel_trace.h | ../userspace/lib/libtwheel.h) ;;
 		../userspace/* | ../kunit/* | ../vm/*.[ch]) user+=("$file") ;;
 		*) kernel+=("$file") ;;
 		esac
 	done
 	run_checkpatch "$all",LINUX_VERSION_CODE,CONSTANT_COMPARISON \
 		../include/compat.h || status=1
+	run_checkpatch "$all",OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT ../include/twheel_trace.h ||
+		status=1
 	run_checkpatch "$all" "${kernel[@]}" || status=1
 	run_checkpatch "$all,$programs" "${user[@]}" || status=1
 	run_checkpatch "$all,$programs",INLINE,COMPLEX_MACRO \

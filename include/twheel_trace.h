@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints, system "twheel". twheel(4) says what can be asked of them.
+ *
+ * All fields are integers. @wheel is the number in fdinfo; a pointer would be hashed.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM twheel
+
+#if !defined(_TWHEEL_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TWHEEL_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "twheel_timers.h"
+
+/* What becomes of a timer. */
+DECLARE_EVENT_CLASS(twheel_timer,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now),
+	TP_STRUCT__entry(
+		__field(u64, id)
+		__field(u64, user_data)
+		__field(u64, deadline_ns)
+		__field(u64, now_ns)
+		__field(u32, wheel)
+	),
+	TP_fast_assign(
+		__entry->id = timer_id(e);
+		__entry->user_data = e->user_data;
+		__entry->deadline_ns = deadline;
+		__entry->now_ns = now;
+		__entry->wheel = t->id;
+	),
+	TP_printk("wheel=%u id=%#llx user_data=%llu deadline_ns=%llu now_ns=%llu",
+		  __entry->wheel, __entry->id, __entry->user_data, __entry->deadline_ns,
+		  __entry->now_ns)
+);
+
+/* An arming begins, by whatever door: as twheel_stats.armings. */
+DEFINE_EVENT(twheel_timer, twheel_arm,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now)
+);
+
+/* A look found another deadline, and queued the timer anew: as twheel_stats.moved. */
+DEFINE_EVENT(twheel_timer, twheel_move,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now)
+);
+
+/* It is off the wheel, and has an event. now_ns less deadline_ns is the lateness. */
+DEFINE_EVENT(twheel_timer, twheel_expire,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now)
+);
+
+/* The event was read. */
+DEFINE_EVENT(twheel_timer, twheel_deliver,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now)
+);
+
+/* CANCEL or a drain ends the timer. deadline_ns is 0 if it was idle. */
+DEFINE_EVENT(twheel_timer, twheel_cancel,
+	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
+	TP_ARGS(t, e, deadline, now)
+);
+
+/* The hrtimer or the worker has turned a wheel. */
+TRACE_EVENT(twheel_turn,
+	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
+	TP_ARGS(t, now, touched, expired),
+	TP_STRUCT__entry(
+		__field(u64, now_ns)
+		__field(u64, next_ns)
+		__field(u32, wheel)
+		__field(u32, touched)
+		__field(u32, expired)
+	),
+	TP_fast_assign(
+		__entry->now_ns = now;
+		__entry->next_ns = timers_next(t);
+		__entry->wheel = t->id;
+		__entry->touched = touched;
+		__entry->expired = expired;
+	),
+	TP_printk("wheel=%u now_ns=%llu touched=%u expired=%u next_ns=%llu", __entry->wheel,
+		  __entry->now_ns, __entry->touched, __entry->expired, __entry->next_ns)
+);
+
+/* A KICK with @count slots, of which @found had a timer. */
+TRACE_EVENT(twheel_kick,
+	TP_PROTO(const struct timers *t, u32 count, u32 found),
+	TP_ARGS(t, count, found),
+	TP_STRUCT__entry(
+		__field(u32, wheel)
+		__field(u32, count)
+		__field(u32, found)
+	),
+	TP_fast_assign(
+		__entry->wheel = t->id;
+		__entry->count = count;
+		__entry->found = found;
+	),
+	TP_printk("wheel=%u count=%u found=%u", __entry->wheel, __entry->count, __entry->found)
+);
+
+#endif /* _TWHEEL_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE twheel_trace
+#include <trace/define_trace.h>

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tracepoints: each event of a timer's life has its line, with the numbers that the
+ * ioctls and the events of read() tell. Needs root, and tracefs.
+ */
+#include "twheel_test.h"
+
+#define TRACING	"/sys/kernel/tracing/"
+#define EVENTS	TRACING "events/twheel/"
+
+FIXTURE(trace) {
+	int fd;
+	struct table t;
+	unsigned long long wheel;
+};
+
+/* The number of the wheel, by its fdinfo. */
+static unsigned long long number_of(int fd)
+{
+	unsigned long long id = 0;
+	char path[64], line[1024];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "twheel-id: %llu", &id) != 1)
+		;
+	if (f)
+		fclose(f);
+	return id;
+}
+
+FIXTURE_SETUP(trace)
+{
+	if (access(TRACING "trace", W_OK))
+		SKIP(return, "no tracefs");
+	self->fd = open_wheel(_metadata, O_NONBLOCK);
+	self->t = map_table(_metadata, self->fd);
+	self->wheel = number_of(self->fd);
+	ASSERT_TRUE(write_text(TRACING "tracing_on", "1"));
+	ASSERT_EQ(0, truncate(TRACING "trace", 0));
+	ASSERT_TRUE(write_text(EVENTS "enable", "1"));
+}
+
+FIXTURE_TEARDOWN(trace)
+{
+	EXPECT_TRUE(write_text(EVENTS "enable", "0"));
+	close_table(_metadata, &self->t);
+}
+
+/* A line of a timer, without its time and task. */
+struct line {
+	char event[32];
+	unsigned long long id, data, deadline, now;
+};
+
+/* The lines of @wheel that are of a timer, in order. Returns how many. */
+static unsigned int timer_lines(unsigned long long wheel, struct line *lines, unsigned int max)
+{
+	char text[512], *at;
+	unsigned int n = 0;
+	FILE *f = fopen(TRACING "trace", "re");
+
+	while (f && n < max && fgets(text, sizeof(text), f)) {
+		struct line *l = &lines[n];
+		unsigned long long of;
+
+		at = strstr(text, " twheel_");
+		if (at && sscanf(at, " twheel_%31[a-z]: wheel=%llu id=%llx user_data=%llu "
+				 "deadline_ns=%llu now_ns=%llu", l->event, &of, &l->id, &l->data,
+				 &l->deadline, &l->now) == 6 && of == wheel)
+			n++;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* How many lines of @event there are of @wheel. */
+static unsigned int count_lines(const char *event, unsigned long long wheel)
+{
+	char text[512], wanted[64];
+	unsigned int n = 0;
+	FILE *f = fopen(TRACING "trace", "re");
+
+	snprintf(wanted, sizeof(wanted), " %s: wheel=%llu ", event, wheel);
+	while (f && fgets(text, sizeof(text), f))
+		n += !!strstr(text, wanted);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Armed, moved by the table, expired, read: a line each, in this order. */
+TEST_F(trace, life)
+{
+	struct twheel_timer timer = {
+		.user_data = 42,
+		.deadline_ns = 20 * NS_PER_MS,
+		.flags = TWHEEL_KEEP,
+	};
+	static const char * const events[] = { "arm", "move", "expire", "deliver", "cancel" };
+	struct twheel_event ev;
+	struct line lines[16];
+	unsigned int i, n;
+	__u64 later;
+
+	ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &timer));
+	/* Later than the kernel looks: it finds this when it looks. */
+	later = timer.deadline_ns + 200 * NS_PER_MS;
+	ASSERT_EQ(timer.deadline_ns, swap_word(slot_of(&self->t, timer.id), later));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	ASSERT_EQ(TWHEEL_IDLE, cancel(self->fd, timer.id));
+
+	n = timer_lines(self->wheel, lines, ARRAY_SIZE(lines));
+	ASSERT_EQ(ARRAY_SIZE(events), n);
+	for (i = 0; i < n; i++) {
+		EXPECT_STREQ(events[i], lines[i].event);
+		EXPECT_EQ(timer.id, lines[i].id);
+		EXPECT_EQ(42, lines[i].data);
+		EXPECT_TRUE(!i || lines[i].now >= lines[i - 1].now);
+	}
+	EXPECT_EQ(timer.deadline_ns, lines[0].deadline);
+	EXPECT_EQ(timer.deadline_ns - 20 * NS_PER_MS, lines[0].now);
+	EXPECT_EQ(later, lines[1].deadline);
+	/* The lateness in the trace is that of the event. */
+	EXPECT_EQ(ev.deadline_ns, lines[2].deadline);
+	EXPECT_EQ(ev.expired_ns, lines[2].now);
+	EXPECT_EQ(later, lines[3].deadline);
+	EXPECT_LE(ev.expired_ns, lines[3].now);
+	EXPECT_EQ(0, lines[4].deadline);
+	/* The wheel turned for each of the two, and not by a KICK. */
+	EXPECT_LE(2, count_lines("twheel_turn", self->wheel));
+	EXPECT_EQ(0, count_lines("twheel_kick", self->wheel));
+}
+
+/* There are as many lines as the statistics count, whoever armed. */
+TEST_F(trace, counts)
+{
+	enum { N = 20 };
+	__u64 id = reserve(_metadata, self->fd, 1), start = now(CLOCK_MONOTONIC);
+	struct twheel_event ev[N];
+	struct twheel_stats s;
+	unsigned int i;
+
+	/* One by the table, which the kernel hears of by a KICK; two drained; the others come. */
+	EXPECT_EQ(0, arm(&self->t, id, start + 30 * NS_PER_MS));
+	add_many(_metadata, self->fd, N - 2, 30 * NS_PER_MS, 0, 10, NULL);
+	add(_metadata, self->fd, 0, 0, 0);
+	ASSERT_EQ(N, collect(self->fd, ev, N));
+	add_many(_metadata, self->fd, 2, HOUR, 0, 10, NULL);
+	EXPECT_EQ(2, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(1, kick(self->fd, id));
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(s.armings, count_lines("twheel_arm", self->wheel));
+	EXPECT_EQ(s.moved, count_lines("twheel_move", self->wheel));
+	EXPECT_EQ(s.expired, count_lines("twheel_expire", self->wheel));
+	EXPECT_EQ(s.delivered, count_lines("twheel_deliver", self->wheel));
+	EXPECT_EQ(s.cancelled, count_lines("twheel_cancel", self->wheel));
+	EXPECT_EQ(s.wakeups, count_lines("twheel_turn", self->wheel));
+	EXPECT_EQ(4, count_lines("twheel_kick", self->wheel));
+	EXPECT_EQ(N, s.expired);
+	EXPECT_EQ(2, s.cancelled);
+}
+
+/* Nothing is written while the events are off. */
+TEST_F(trace, off)
+{
+	EXPECT_TRUE(write_text(EVENTS "enable", "0"));
+	add(_metadata, self->fd, 0, 0, 0);
+	EXPECT_EQ(0, count_lines("twheel_arm", self->wheel));
+}
+
+TEST_HARNESS_MAIN
