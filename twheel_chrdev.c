@@ -24,6 +24,7 @@
  * Locking:
  *   mmap_lock             of a process that faults on the mapping
  *     pages.mutex         the growth of the store; may sleep
+ *       users_mutex       what each user has; may sleep; open and release take it as well
  *       twheel_file.lock  everything that changes after open, see the struct
  *         locks of the wait queues, hrtimers and work queues
  * The lock is held for no more than TURN_BUDGET timers at a time. User memory is never
@@ -31,6 +32,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -51,6 +54,7 @@
 #include <linux/twheel.h>
 
 #include "compat.h"
+#include "twheel_quota.h"
 #include "twheel_turn.h"
 
 #define CREATE_TRACE_POINTS
@@ -257,14 +261,17 @@ static int device_open(struct inode *inode, struct file *file)
 	w = kzalloc(sizeof(*w), STORE_GFP);
 	if (!w)
 		return -ENOMEM;
-	err = xa_alloc(&wheels, &w->timers.id, w,
-		       XA_LIMIT(get_random_u32() >> (32 - WHEEL_ID_BITS), INT_MAX), STORE_GFP);
-	if (err) {
-		kfree(w);
-		return err;
-	}
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
+	w->pages.quota = quota_open(file->f_cred->euid);
+	if (IS_ERR(w->pages.quota)) {
+		err = PTR_ERR(w->pages.quota);
+		goto free;
+	}
+	err = xa_alloc(&wheels, &w->timers.id, w,
+		       XA_LIMIT(get_random_u32() >> (32 - WHEEL_ID_BITS), INT_MAX), STORE_GFP);
+	if (err)
+		goto close_quota;
 	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);
 	timens_add_boottime(&boottime);
@@ -272,15 +279,20 @@ static int device_open(struct inode *inode, struct file *file)
 	w->offset_boottime = timespec64_to_ns(&boottime);
 
 	err = file_set_up(w, &setup, NULL);
-	if (err) {
-		xa_erase(&wheels, w->timers.id);
-		kfree(w);
-		return err;
-	}
+	if (err)
+		goto erase;
 	file->private_data = w;
 	/* A read that would block says so: io_uring then polls. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
+
+erase:
+	xa_erase(&wheels, w->timers.id);
+close_quota:
+	quota_close(w->pages.quota);
+free:
+	kfree(w);
+	return err;
 }
 
 static int device_release(struct inode *inode, struct file *file)
@@ -291,6 +303,7 @@ static int device_release(struct inode *inode, struct file *file)
 	pages_free(&w->pages);
 	kvfree(w->mem);
 	xa_erase(&wheels, w->timers.id);
+	quota_close(w->pages.quota);
 	kfree(w);
 	return 0;
 }

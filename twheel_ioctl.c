@@ -96,9 +96,12 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 			break;
 		if (done > before)
 			faults = 0;
-		if (err == -ENOMEM && pages_grow(&w->pages)) {
+		if (err == -ENOMEM)
+			err = pages_grow(&w->pages);
+		if (err == -ENOMEM || err == -ENOSPC) {
 			ops[done].result = err;
-			if (size == sizeof(*ops) && copy_to_user(to + done * size, &ops[done], size))
+			if (size == sizeof(*ops) &&
+			    copy_to_user(to + done * size, &ops[done], size))
 				break;
 			done++;
 		} else if (err == -EFAULT) {

@@ -29,6 +29,7 @@
 #include <linux/xarray.h>
 
 #include "twheel_pages.h"
+#include "twheel_quota.h"
 
 #define WORDS		((u32)(PAGE_SIZE / sizeof(struct twheel_slot)))
 #define MARKS		((u32)(PAGE_SIZE * BITS_PER_BYTE))
@@ -80,6 +81,7 @@ void pages_free(struct pages *p)
 	unsigned long i;
 	void *page;
 
+	quota_uncharge(p->quota, p->store.room);
 	for (i = 0; i < p->store.room; i += WORDS) {
 		kvfree(find_block(&p->store, i)->timers);
 		cond_resched();
@@ -133,7 +135,8 @@ static int grow_blocks(struct pages *p, u32 nr)
  * @p: the store
  *
  * Context: without the lock; may sleep.
- * Return: 0, also if there is room or may not be more; or -ENOMEM.
+ * Return: 0, also if there is room or may not be more; or -ENOMEM; or -ENOSPC if the user
+ * may not have more.
  */
 int pages_grow(struct pages *p)
 {
@@ -150,19 +153,26 @@ int pages_grow(struct pages *p)
 	spin_unlock_bh(s->lock);
 	if (!full)
 		goto unlock;
+	err = quota_charge(p->quota, WORDS);
+	if (err)
+		goto unlock;
 	err = -ENOMEM;
 	block.words = get_page_at(p, 1 + room / WORDS);
 	if (!block.words || grow_blocks(p, room / WORDS))
-		goto unlock;
+		goto uncharge;
 	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
 	if (!block.timers)
-		goto unlock;
-	err = 0;
+		goto uncharge;
 	spin_lock_bh(s->lock);
 	*find_block(s, room) = block;
 	/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
 	s->room = room + WORDS;
 	spin_unlock_bh(s->lock);
+	mutex_unlock(&p->mutex);
+	return 0;
+
+uncharge:
+	quota_uncharge(p->quota, WORDS);
 unlock:
 	mutex_unlock(&p->mutex);
 	return err;

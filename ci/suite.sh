@@ -107,7 +107,7 @@ all | lib32)
 		# unmaps so long that RCU complains.
 		case $kernel/$test in
 		kmsan/million_test | kmsan/killed_test) continue ;;
-		kmsan/module_test) test+=' -T cgroup -T unload_while_sent' ;;
+		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays -T user_namespace' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
 		# What has two processors, and what vm/config/uml.config says it lacks.
@@ -117,7 +117,7 @@ all | lib32)
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
-		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
+		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers -T user_namespace' ;;
 		s390x-*/million_test | debug/million_test | rt-debug/million_test) continue ;;
 		newest/million_test) continue ;;
 		esac

@@ -27,12 +27,14 @@ struct block {
  * @store: what is common to all stores
  * @blocks: by slot; changed under the lock of the wheel
  * @pages: of the mapping
+ * @quota: of the user who pays for the timers, or NULL
  * @mutex: serializes what allocates
  */
 struct pages {
 	struct store store;
 	struct block *blocks;
 	struct xarray pages;
+	struct quota *quota;
 	/* Serializes what allocates. */
 	struct mutex mutex;
 };

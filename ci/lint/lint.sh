@@ -275,6 +275,8 @@ metadata() {
 		description: ..*
 		parm: max_timers:..* (uint)
 		parm: max_timers_limit:..* (uint)
+		parm: max_timers_per_user:..* (uint)
+		parm: max_wheels_per_user:..* (uint)
 		parm: min_tick_ns:..* (uint)
 	END
 }

@@ -24,7 +24,8 @@
  *   EACCES  mmap() or mprotect() beyond the mode of the descriptor; mprotect()
  *           to execute
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
- *   ENOSPC  the wheel holds max_timers already
+ *   ENOSPC  the wheel holds max_timers already; or the user who opened it has
+ *           max_wheels_per_user, or max_timers_per_user in all his wheels
  *   ENOMEM  no memory, or none left in the memory cgroup
  *   EFAULT  bad pointer; nothing was done, or what was done is the return value
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread

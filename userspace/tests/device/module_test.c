@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "twheel_test.h"
 
+#include <sched.h>
 #include <sys/sysmacros.h>
 
 /* The parameters, and what they are without being set. */
@@ -17,6 +18,8 @@ TEST(parameters)
 	EXPECT_EQ(1048576, read_number(TWHEEL_PARAMS "max_timers"));
 	EXPECT_EQ(16777216, read_number(TWHEEL_PARAMS "max_timers_limit"));
 	EXPECT_EQ(100000, read_number(TWHEEL_PARAMS "min_tick_ns"));
+	EXPECT_EQ(65536, read_number(TWHEEL_PARAMS "max_wheels_per_user"));
+	EXPECT_EQ(67108864, read_number(TWHEEL_PARAMS "max_timers_per_user"));
 }
 
 static bool set_parameter(const char *path, long long value)
@@ -231,6 +234,173 @@ TEST_F(loading, minor_is_taken)
 	EXPECT_EQ(1, lines);
 	EXPECT_EQ(1, told);
 	close(log);
+}
+
+/* Limits per user: G10 of what one user may take from the others */
+
+#define USER	4321
+#define OTHER	4322
+
+/* They count by the page. */
+#define PAGE_OF_TIMERS	256
+
+FIXTURE(quota) {
+	long long wheels;
+	long long timers;
+};
+
+FIXTURE_SETUP(quota)
+{
+	SKIP_UNLESS_ROOT();
+	self->wheels = read_number(TWHEEL_PARAMS "max_wheels_per_user");
+	self->timers = read_number(TWHEEL_PARAMS "max_timers_per_user");
+}
+
+FIXTURE_TEARDOWN(quota)
+{
+	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", self->wheels));
+	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", self->timers));
+}
+
+/* Runs @fn as user @uid in a process of its own. Returns what it returned, below 255. */
+static int as_user(uid_t uid, int (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(setresuid(uid, uid, uid) ? 255 : fn());
+	status = status_of(pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+/* How many wheels can be opened, up to 100. They end with the process. */
+static int open_many(void)
+{
+	int n = 0;
+
+	while (n < 100 && wheel_open(O_NONBLOCK) >= 0)
+		n++;
+	return n == 100 || errno == ENOSPC ? n : 254;
+}
+
+/* A page of timers in each of some wheels, until ENOSPC. Returns how many wheels have it. */
+static int fill_wheels(void)
+{
+	struct twheel_setup s = { .max_timers = 100 };
+	int wheels, ret = 0, i;
+
+	for (wheels = 0; wheels < 50; wheels++) {
+		int fd = wheel_open(O_NONBLOCK);
+
+		if (fd < 0 || call(fd, TWHEEL_IOC_SETUP, &s))
+			return 254;
+		for (i = 0; i < 100; i++) {
+			struct twheel_timer t = { .deadline_ns = HOUR };
+
+			ret = verb(fd, TWHEEL_IOC_REGISTER, &t);
+			if (ret)
+				break;
+		}
+		if (ret)
+			return ret == -ENOSPC && !i ? wheels : 254;
+	}
+	return wheels;
+}
+
+TEST_F(quota, wheels)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 7));
+	/* All that one has opened is free again when he is gone. */
+	EXPECT_EQ(7, as_user(USER, open_many));
+	EXPECT_EQ(7, as_user(USER, open_many));
+	EXPECT_EQ(7, as_user(OTHER, open_many));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 0));
+	EXPECT_EQ(100, as_user(USER, open_many));
+}
+
+TEST_F(quota, timers)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 11 * PAGE_OF_TIMERS - 1));
+	EXPECT_EQ(10, as_user(USER, fill_wheels));
+	EXPECT_EQ(10, as_user(USER, fill_wheels));
+	EXPECT_EQ(10, as_user(OTHER, fill_wheels));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 11 * PAGE_OF_TIMERS));
+	EXPECT_EQ(11, as_user(USER, fill_wheels));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 0));
+	EXPECT_EQ(50, as_user(USER, fill_wheels));
+}
+
+/* Who opened the wheel pays, also when another holds it. */
+TEST_F(quota, opener_pays)
+{
+	int pair[2], fd;
+	pid_t pid;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 1));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	pid = fork();
+	if (!pid) {
+		bool sent = !setresuid(USER, USER, USER) && send_fd(pair[1], wheel_open(0));
+
+		_exit(!sent);
+	}
+	fd = receive_fd(pair[0]);
+	ASSERT_EQ(0, status_of(pid));
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, as_user(USER, open_many));
+	EXPECT_EQ(1, as_user(OTHER, open_many));
+	close(fd);
+	EXPECT_EQ(1, as_user(USER, open_many));
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* However many open at once, no more than the limit get one. */
+TEST_F(quota, race)
+{
+	enum { OPENERS = 8, MOST = 50, ROUNDS = 20 };
+	int *got = shared_memory(4096), *ready = got + OPENERS;
+	unsigned int round, i, sum;
+	pid_t pid[OPENERS];
+
+	ASSERT_NE(NULL, got);
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", MOST));
+	for (round = 0; round < ROUNDS; round++) {
+		__atomic_store_n(ready, 0, __ATOMIC_SEQ_CST);
+		for (i = 0; i < OPENERS; i++) {
+			pid[i] = fork();
+			if (pid[i])
+				continue;
+			if (setresuid(USER, USER, USER))
+				_exit(1);
+			got[i] = open_many();
+			__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
+			/* None closes while another opens. */
+			for (;;)
+				pause();
+		}
+		while (__atomic_load_n(ready, __ATOMIC_SEQ_CST) < OPENERS)
+			sleep_ms(1);
+		for (i = 0, sum = 0; i < OPENERS; i++) {
+			EXPECT_TRUE(killed(pid[i]));
+			sum += got[i];
+		}
+		EXPECT_EQ(MOST, sum);
+	}
+	munmap(got, 4096);
+}
+
+static int open_in_namespace(void)
+{
+	return wheel_open(O_NONBLOCK) < 0 || unshare(CLONE_NEWUSER) ? 253 : open_many();
+}
+
+/* A user is the same in each namespace, and gets no more there. */
+TEST_F(quota, user_namespace)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	EXPECT_EQ(2, as_user(USER, open_in_namespace));
 }
 
 /* Nobody can do everything with a wheel of its own, at the defaults. */

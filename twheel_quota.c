@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How many wheels and timers a user may have, whoever uses them: who opened a wheel counts.
+ *
+ * Users are those of the machine, so a user gets no more by way of user namespaces, and
+ * two containers whose users differ share no limit and no count. Timers count as their
+ * memory comes, a page of the store at a time, and until their wheel ends.
+ */
+#include <linux/err.h>
+#include <linux/hashtable.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "twheel_pages.h"
+#include "twheel_quota.h"
+
+static unsigned int max_wheels_per_user = 1U << 16;
+module_param(max_wheels_per_user, uint, 0644);
+MODULE_PARM_DESC(max_wheels_per_user, "Wheels that a user may have open (default 65536; 0: any number)");
+
+static unsigned int max_timers_per_user = 1U << 26;
+module_param(max_timers_per_user, uint, 0644);
+MODULE_PARM_DESC(max_timers_per_user, "Timers that the wheels of a user may hold (default 67108864; 0: any number)");
+
+/**
+ * struct quota - what a user has
+ * @node: in users
+ * @uid: the user
+ * @wheels: how many are open
+ * @timers: for how many they have memory
+ */
+struct quota {
+	struct hlist_node node;
+	kuid_t uid;
+	unsigned int wheels;
+	u64 timers;
+};
+
+static DEFINE_HASHTABLE(users, 6);
+/* Protects the table and what is in it. */
+static DEFINE_MUTEX(users_mutex);
+
+static struct quota *find_user(kuid_t uid)
+{
+	struct quota *q;
+
+	hash_for_each_possible(users, q, node, __kuid_val(uid))
+		if (uid_eq(q->uid, uid))
+			return q;
+	q = kzalloc(sizeof(*q), STORE_GFP);
+	if (!q)
+		return NULL;
+	q->uid = uid;
+	hash_add(users, &q->node, __kuid_val(uid));
+	return q;
+}
+
+/* Forgets @q if it has nothing. */
+static void drop_user(struct quota *q)
+{
+	if (q->wheels)
+		return;
+	hash_del(&q->node);
+	kfree(q);
+}
+
+/**
+ * quota_open() - count a wheel
+ * @uid: who opens it
+ *
+ * Context: may sleep. Return: the user's quota, for quota_close(); or -ENOSPC or -ENOMEM.
+ */
+struct quota *quota_open(kuid_t uid)
+{
+	unsigned int most = READ_ONCE(max_wheels_per_user);
+	struct quota *q;
+
+	mutex_lock(&users_mutex);
+	q = find_user(uid);
+	if (!q) {
+		q = ERR_PTR(-ENOMEM);
+	} else if (most && q->wheels >= most) {
+		drop_user(q);
+		q = ERR_PTR(-ENOSPC);
+	} else {
+		q->wheels++;
+	}
+	mutex_unlock(&users_mutex);
+	return q;
+}
+
+/**
+ * quota_charge() - count timers, or refuse
+ * @q: the quota; NULL: there is none
+ * @timers: how many more
+ *
+ * Context: may sleep. Return: 0 or -ENOSPC.
+ */
+int quota_charge(struct quota *q, u32 timers)
+{
+	u64 most = READ_ONCE(max_timers_per_user);
+	int err = 0;
+
+	if (!q)
+		return 0;
+	mutex_lock(&users_mutex);
+	if (most && q->timers + timers > most)
+		err = -ENOSPC;
+	else
+		q->timers += timers;
+	mutex_unlock(&users_mutex);
+	return err;
+}
+
+/**
+ * quota_uncharge() - count timers no more
+ * @q: the quota, or NULL
+ * @timers: how many
+ *
+ * Context: may sleep.
+ */
+void quota_uncharge(struct quota *q, u32 timers)
+{
+	if (!q)
+		return;
+	mutex_lock(&users_mutex);
+	q->timers -= timers;
+	mutex_unlock(&users_mutex);
+}
+
+/**
+ * quota_close() - count a wheel no more
+ * @q: from quota_open()
+ *
+ * Context: may sleep.
+ */
+void quota_close(struct quota *q)
+{
+	mutex_lock(&users_mutex);
+	q->wheels--;
+	drop_user(q);
+	mutex_unlock(&users_mutex);
+}
