@@ -80,38 +80,41 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigned int nr,
 			   void __user *to, size_t size)
 {
-	unsigned int done = 0, faults = 0;
+	struct twheel_op *op = ops, *end = ops + nr;
+	unsigned int faults = 0;
 
 	while (!fatal_signal_pending(current)) {
-		unsigned int before = done;
+		struct twheel_op *begin = op;
 		u64 now = file_begin(w);
 		int err = 0;
 
-		while (done < nr && !err) {
-			err = do_op(w, &ops[done], to + done * size, size, now);
-			done += !err;
+		while (op != end) {
+			err = do_op(w, op, to, size, now);
+			if (err)
+				break;
+			op++;
+			to += size;
 		}
 		file_finish(w, now);
 		if (!err)
 			break;
-		if (done > before)
+		if (op != begin)
 			faults = 0;
 		if (err == -ENOMEM)
 			err = pages_grow(&w->pages);
 		if (err == -ENOMEM || err == -ENOSPC) {
-			ops[done].result = err;
-			if (size == sizeof(*ops) &&
-			    copy_to_user(to + done * size, &ops[done], size))
+			op->result = err;
+			if (size == sizeof(*op) && copy_to_user(to, op, sizeof(*op)))
 				break;
-			done++;
+			op++;
+			to += size;
 		} else if (err == -EFAULT) {
-			if (fault_in_safe_writeable(to + done * size, size) ||
-			    ++faults == COPY_TRIES)
+			if (fault_in_safe_writeable(to, size) || ++faults == COPY_TRIES)
 				break;
 		}
 		cond_resched();
 	}
-	return done;
+	return op - ops;
 }
 
 static long ioctl_timer(struct twheel_file *w, u32 opcode, struct twheel_timer __user *arg)

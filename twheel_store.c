@@ -149,7 +149,7 @@ int pages_grow(struct pages *p)
 	mutex_lock(&p->mutex);
 	spin_lock_bh(s->lock);
 	room = s->room;
-	full = hlist_empty(&s->free) && s->fresh == room && room < s->max;
+	full = hlist_empty(&s->free) && s->fresh == room && s->fresh < s->max;
 	spin_unlock_bh(s->lock);
 	if (!full)
 		goto unlock;
