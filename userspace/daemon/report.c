@@ -3,8 +3,9 @@
  * Reports and renewals, in batches.
  *
  * A report waits up to 5 ms for company, and up to 10 ms if there are other daemons: then
- * fewer tasks of a lane are here, and Redis has more connections to read. A report of this daemon is repeated until Redis
- * answers: if the first one was done, the second one is stale, and that is as good.
+ * fewer tasks of a lane are here, and Redis has more connections to read. A report of this
+ * daemon is repeated until Redis answers: if the first one was done, the second one is
+ * stale, and that is as good.
  */
 #include <stdlib.h>
 

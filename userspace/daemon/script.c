@@ -92,8 +92,9 @@ void put_args_begin(struct args *a, uint64_t lane_max)
 void put_args_add(struct args *a, const struct task_spec *s)
 {
 	char settings[128];
-	int len = snprintf(settings, sizeof(settings), "%u %u %u %" PRIu64 " %" PRIu64 " %u %" PRIu64,
-			   s->if_exists, s->when != TASK_AT, s->limit, s->every_ms, s->late_after_ms,
+	int len = snprintf(settings, sizeof(settings),
+			   "%u %u %u %" PRIu64 " %" PRIu64 " %u %" PRIu64, s->if_exists,
+			   s->when != TASK_AT, s->limit, s->every_ms, s->late_after_ms,
 			   s->late_then, s->keep_ms);
 
 	args_text(a, s->id);
