@@ -23,7 +23,7 @@
 # kernels "debug", "rt-debug", "kmsan" and "newest" have but one then, and what needs two is
 # with the races: who waits for a lock without a pause may be given each turn of the one that
 # has it, by QEMU before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount").
-# Linux 7.3 ends its turns so: it programs its clock while it holds the lock of its timers.
+# Seen on 7.3, for minutes, with the lock of another processor's timers.
 # User-mode Linux has the host's time. There read_test runs once more under a hail of signals.
 #
 # The programs are those of ci/programs.sh. The library is the same on each
