@@ -111,7 +111,7 @@ daemon() {
 purge() {
 	DEBIAN_FRONTEND=noninteractive apt-get -y purge '*twheel*' && ! dpkg -l '*twheel*' | grep ^ii &&
 		! find / -xdev -name '*twheel*' ! -path '/var/log/*' ! -path "$dir/*" \
-			! -path '/given/*' | grep .
+			! -path '/given/*' ! -path '/var/cache/man/*' | grep .
 }
 
 if ! [ -e $dir/rebooted ]; then
