@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# userspace/go/test.sh [GOARCH...]: the tests of the Go package, over the kernel's wheel in
+# the VM: amd64, or for example 386. Prints TAP. A test that is skipped there has failed.
+
+# passed() is called by ok().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+need golang-go qemu-system-x86
+out=$build/go
+number=0
+failed=0
+export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local
+[ $# -gt 0 ] || set amd64
+
+# ok NAME COMMAND...: passes if that succeeds and prints nothing.
+ok() {
+	local said status=0
+
+	number=$((number + 1))
+	said=$("${@:2}" 2>&1) || status=$?
+	if [ -z "$said" ] && [ "$status" = 0 ]; then
+		echo "ok $number - $1"
+		return
+	fi
+	failed=1
+	echo "not ok $number - $1"
+	printf '%s\n' "$said" "status $status" | sed 's/^/# /'
+}
+
+# passed TEST LOG: prints what the log has of it, unless that is that it passed.
+passed() {
+	grep -q "^--- PASS: $1 " "$2" || sed -n "/^=== RUN *$1\r*\$/,/^---/p" "$2" | grep . || echo "did not run"
+}
+
+# in_machine GOARCH: the tests as they are named, and then the verdict.
+in_machine() {
+	local log=$out/$1.log name status=0
+
+	"$top/vm/run.sh" --name "go-$1" --bin "$out/go_test_$1" --run "go_test_$1 -test.v" \
+		>"$log" 2>&1 || status=$?
+	while read -r name; do
+		ok "$1: $name" passed "$name" "$log"
+	done < <(sed -n 's/^func \(Test[A-Za-z]*\)(.*/\1/p' twheel_test.go)
+	ok "$1: the verdict of the machine" [ "$status" = 0 ]
+	[ "$status" = 0 ] || tail -n 40 "$log" | sed 's/^/# /'
+}
+
+cd "$top/userspace/go"
+mkdir -p "$out"
+echo 'TAP version 14'
+ok gofmt gofmt -l .
+for arch in "$@"; do
+	export GOARCH=$arch
+	ok "$arch: go vet" go vet .
+	ok "$arch: go test -c" go test -c -ldflags '-s -w' -o "$out/go_test_$arch" .
+	in_machine "$arch"
+done
+echo "1..$number"
+exit $failed
