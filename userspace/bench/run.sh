@@ -163,7 +163,7 @@ done
 mv "$out/rows" "$out/rows.tsv"
 "$here/json" "$out/rows.tsv" >"$out/rows.json"
 for name in cost more; do
-	"$here/plot.awk" -v picture=$name "$out/rows.tsv" >"$out/$name.svg" || rm "$out/$name.svg"
+	"$here/plot.awk" -v "picture=$name" "$out/rows.tsv" >"$out/$name.svg" || rm "$out/$name.svg"
 done
 cat "$out/rows.tsv"
 echo "bench: $((SECONDS / 60)) minutes" >&2

@@ -165,7 +165,7 @@ plots() {
 	local name
 
 	for name in cost more; do
-		"$here/plot.awk" -v picture=$name "$kept" >"$out/$name.svg" || return
+		"$here/plot.awk" -v "picture=$name" "$kept" >"$out/$name.svg" || return
 	done
 	python3 - "$out/cost.svg" 2 "$out/more.svg" 3 <<-'END'
 		import sys
