@@ -171,6 +171,9 @@ def cluster_failover():
     cl.wait()
     wait_until(lambda: all("state=online" in n.info("replication", "slave0")
                            for n in cl.masters()))
+    # The daemon asks for the map each second.
+    wait_until(lambda: all(c.call("PUT", f"/v1/queues/fail/tasks/p{n}", {
+        "in": "1h", "callback": {"url": sink.url + "/"}})[0] in (200, 201) for n in range(30)))
     for n in range(50):
         load.put(f"g{n}", 100)
     equal(load.refused, 0)
