@@ -305,13 +305,13 @@ for run in short 1; do
 	echo '1 0 0' >"$copy/build/results/one"
 	[ $run = 1 ] || ok "tables: not of a short run" never written
 done
-echo '# 7 killed' >"$copy/build/logs/one.log"
-echo '# 8 killed' >"$copy/build/logs/gate-one.log"
+echo '# reached killed race 7' >"$copy/build/logs/one.log"
+echo '# reached killed race 8' >"$copy/build/logs/gate-one.log"
 echo '1 0 0' >"$copy/build/results/gate-one"
 echo 'ok 1 branches: 91.35 (needs 90)' >"$copy/build/logs/targets.log"
 ok "tables: of a whole one" written
-ok "tables: with its figures" grep -q ' one | 7 killed' "$copy/build/reliability.md"
-ok "tables: but those of what was planted" never grep -q '8 killed' "$copy/build/reliability.md"
+ok "tables: with its figures" grep -q ' one | race: 7 killed' "$copy/build/reliability.md"
+ok "tables: but those of what was planted" never grep -q 'race: 8 killed' "$copy/build/reliability.md"
 ok "tables: its sums are in the summary" grep -q '| 2, 0, 0 |$' "$copy/doc/testing.md"
 ok "tables: and its targets" grep -q '| 91.35 |$' "$copy/doc/testing.md"
 ok "tables: in 15 lines" test "$(sed '1d;$d' "$copy/doc/testing.md" | wc -l)" -le 17
