@@ -21,6 +21,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 {
 	struct twheel_op own = *op;
 	uint64_t id = op->timer.id;
+	uint64_t kernel_id = load64(&shadow->kernel_id);
 	int ret;
 
 	if (own.opcode == TWHEEL_OP_CANCEL) {
@@ -42,14 +43,14 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 		ret = -ENOENT;
 		goto unlock;
 	}
-	own.timer.id = shadow->kernel_id;
+	own.timer.id = kernel_id;
 	if (own.opcode == TWHEEL_OP_REARM)
 		own.timer.flags |= TWHEEL_KEEP;
 	ret = w->cold->backend->exec(w, &own, 1);
 	if (ret >= 0)
 		ret = own.result;
 	if (ret == -ENOENT)
-		twheel__lose(shadow);
+		twheel__lose(w, shadow, kernel_id);
 	if (ret)
 		goto unlock;
 	if (own.opcode == TWHEEL_OP_REARM) {

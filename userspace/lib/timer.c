@@ -116,6 +116,25 @@ static int reserve(struct twheel *w, uint32_t last)
 	return 0;
 }
 
+/* The order is for readers without a lock: a live id has its own kernel_id. */
+static void forget(struct shadow *shadow)
+{
+	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * The wheel has no timer @kernel_id any more. If its slot is given out again meanwhile, the
+ * shadow is the new timer's.
+ */
+void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
+{
+	pthread_mutex_lock(&w->cold->pool_lock);
+	if (load64(&shadow->kernel_id) == kernel_id)
+		forget(shadow);
+	pthread_mutex_unlock(&w->cold->pool_lock);
+}
+
 /*
  * The wheel has made the timer @kernel_id. If its slot had a timer of ours, another process
  * has drained that one: its id is stale from now on.
@@ -125,7 +144,7 @@ void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 	struct shadow *shadow = find_shadow(w, kernel_id);
 
 	if (unlikely(shadow && load64(&shadow->kernel_id) != kernel_id))
-		twheel__lose(shadow);
+		forget(shadow);
 }
 
 /* Makes slots and puts them into the pool. The caller holds pool_lock. */
@@ -221,13 +240,6 @@ static inline void put_slot(struct twheel *w, struct shadow *shadow, uint32_t sl
 		cache->slots[cache->nr++] = slot;
 }
 
-/* The wheel has no such timer any more. */
-void twheel__lose(struct shadow *shadow)
-{
-	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELAXED);
-}
-
 /* One operation. Return: 0 or a negative errno. */
 static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *timer)
 {
@@ -259,12 +271,12 @@ static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, ui
 	bool ended = false;
 
 	pthread_mutex_lock(&w->cold->reading);
-	if (load64(&shadow->kernel_id) != kernel_id) {
+	if (load64(&shadow->kernel_id) != kernel_id || !is_live(shadow, own)) {
 		ended = deadline > twheel_now(w);
-	} else if (is_live(shadow, own)) {
+	} else {
 		ended = exec_one(w, TWHEEL_OP_GET, &timer) == -ENOENT;
 		if (ended)
-			twheel__lose(shadow);
+			twheel__lose(w, shadow, kernel_id);
 	}
 	pthread_mutex_unlock(&w->cold->reading);
 	return ended ? twheel_add(w, deadline, user_data, id) : 0;
@@ -362,6 +374,7 @@ static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadlin
 static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, bool ends)
 {
 	struct shadow *shadow = find_shadow(w, id);
+	uint64_t kernel_id = shadow ? load64(&shadow->kernel_id) : id;
 	struct twheel_timer timer = {
 		.deadline_ns = deadline,
 		.slack_ns = w->cold->slack_ns,
@@ -375,10 +388,10 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 	} else if (!is_live(shadow, id)) {
 		ret = -ENOENT;
 	} else if (shadow->armed || shadow->custom) {
-		ret = shadow->custom && !ends ? rearm_as_it_is(w, shadow->kernel_id, deadline) :
-		      twheel__withdraw(w, shadow->kernel_id, &timer);
+		ret = shadow->custom && !ends ? rearm_as_it_is(w, kernel_id, deadline) :
+		      twheel__withdraw(w, kernel_id, &timer);
 		if (ret == -ENOENT)
-			twheel__lose(shadow);
+			twheel__lose(w, shadow, kernel_id);
 		else if (ret >= 0)
 			__atomic_store_n(&shadow->armed, !!deadline, __ATOMIC_RELAXED);
 	} else if (deadline) {
