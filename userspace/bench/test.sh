@@ -195,7 +195,7 @@ assert all(isinstance(row["value"], (int, float)) for row in rows)' \
 
 quietly make -s -C "$here" O="$out"
 {
-	cat "$top/doc/bench/rows.tsv"
+	cat "$here/reached.tsv"
 	other_rows
 } >"$kept"
 ok "each backend does its work, and has rows" measured
