@@ -263,7 +263,7 @@ static int device_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
-	w->pages.quota = quota_open(file->f_cred->euid);
+	w->pages.quota = quota_open(file->f_cred);
 	if (IS_ERR(w->pages.quota)) {
 		err = PTR_ERR(w->pages.quota);
 		goto free;

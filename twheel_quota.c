@@ -2,15 +2,17 @@
 /*
  * How many wheels and timers a user may have, whoever uses them: who opened a wheel counts.
  *
- * Users are those of the machine, so a user gets no more by way of user namespaces, and
- * two containers whose users differ share no limit and no count. Timers count as their
- * memory comes, a page of the store at a time, and until their wheel ends.
+ * A container has one quota: that of the root of its user namespace, as the initial
+ * namespace sees him. Containers whose roots differ share no limit and no count. Timers
+ * count as their memory comes, a page of the store at a time, and until their wheel ends.
  */
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/hashtable.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "twheel_pages.h"
 #include "twheel_quota.h"
@@ -41,7 +43,7 @@ static DEFINE_HASHTABLE(users, 6);
 /* Protects the table and what is in it. */
 static DEFINE_MUTEX(users_mutex);
 
-static struct quota *find_user(kuid_t uid)
+static struct quota *get_quota(kuid_t uid)
 {
 	struct quota *q;
 
@@ -65,19 +67,27 @@ static void drop_user(struct quota *q)
 	kfree(q);
 }
 
+/* Who pays: a process may take any id that is mapped in its namespace. */
+static kuid_t payer(const struct cred *cred)
+{
+	kuid_t root = make_kuid(cred->user_ns, 0);
+
+	return cred->user_ns != &init_user_ns && uid_valid(root) ? root : cred->euid;
+}
+
 /**
  * quota_open() - count a wheel
- * @uid: who opens it
+ * @opener: who opens it
  *
  * Context: may sleep. Return: the user's quota, for quota_close(); or -ENOSPC or -ENOMEM.
  */
-struct quota *quota_open(kuid_t uid)
+struct quota *quota_open(const struct cred *opener)
 {
 	unsigned int most = READ_ONCE(max_wheels_per_user);
 	struct quota *q;
 
 	mutex_lock(&users_mutex);
-	q = find_user(uid);
+	q = get_quota(payer(opener));
 	if (!q) {
 		q = ERR_PTR(-ENOMEM);
 	} else if (most && q->wheels >= most) {

@@ -4,11 +4,11 @@
 #define _TWHEEL_QUOTA_H
 
 #include <linux/types.h>
-#include <linux/uidgid.h>
 
+struct cred;
 struct quota;
 
-struct quota *quota_open(kuid_t uid);
+struct quota *quota_open(const struct cred *opener);
 int quota_charge(struct quota *q, u32 timers);
 void quota_uncharge(struct quota *q, u32 timers);
 void quota_close(struct quota *q);

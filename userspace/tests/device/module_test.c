@@ -403,6 +403,51 @@ TEST_F(quota, user_namespace)
 	EXPECT_EQ(2, as_user(USER, open_in_namespace));
 }
 
+/* Maps uid 0 of the namespace of @pid to USER, and 1 to OTHER. */
+static bool map_users(pid_t pid)
+{
+	char path[64], map[64];
+	int fd, len = snprintf(map, sizeof(map), "0 %u 1\n1 %u 1\n", USER, OTHER);
+	bool ok;
+
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	fd = open(path, O_WRONLY);
+	ok = write(fd, map, len) == len;
+	close(fd);
+	return ok;
+}
+
+/* The root of a user namespace pays for all its users. */
+TEST_F(quota, root_of_namespace_pays)
+{
+	int ready[2], mapped[2];
+	char byte = 0;
+	pid_t pid;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(mapped));
+	pid = fork();
+	if (!pid) {
+		if (unshare(CLONE_NEWUSER) || write(ready[1], &byte, 1) != 1 ||
+		    read(mapped[0], &byte, 1) != 1)
+			_exit(253);
+		/* Two as root, and what is left as another. */
+		if (setresuid(0, 0, 0) || wheel_open(0) < 0 || wheel_open(0) < 0 ||
+		    setresuid(1, 1, 1))
+			_exit(254);
+		_exit(open_many());
+	}
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	ASSERT_TRUE(map_users(pid));
+	ASSERT_EQ(1, write(mapped[1], &byte, 1));
+	EXPECT_EQ(1, WEXITSTATUS(status_of(pid)));
+	close(ready[0]);
+	close(ready[1]);
+	close(mapped[0]);
+	close(mapped[1]);
+}
+
 /* Nobody can do everything with a wheel of its own, at the defaults. */
 TEST(usable_as_nobody)
 {
