@@ -358,7 +358,7 @@ static int check_op(const struct timers *t, const struct twheel_op *op)
 	       !(arg->flags & TWHEEL_KEEP) ? -EINVAL : 0;
 }
 
-/* What expires at once comes behind what was due before it. */
+/* What expires at once comes behind timers that were due before it: these expire now. */
 static void make_way(struct timers *t, u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
@@ -383,7 +383,8 @@ static int plan(struct timers *t, const struct twheel_op *op, struct timers_plan
 		u64 now)
 	__must_hold(t->store->lock)
 {
-	struct twheel_timer *arg = &plan->answer.timer, before;
+	struct twheel_timer *answer = &plan->answer.timer;
+	const struct twheel_timer *arg = &op->timer;
 	int err = check_op(t, op);
 
 	if (err)
@@ -392,22 +393,21 @@ static int plan(struct timers *t, const struct twheel_op *op, struct timers_plan
 		plan->timer = store_find(t->store, arg->id);
 		if (!plan->timer)
 			return -ENOENT;
-		plan->word = report(plan->timer, timer_word(t, plan->timer), &before);
+		plan->word = report(plan->timer, timer_word(t, plan->timer), answer);
 	}
-	if (op->opcode >= TWHEEL_OP_CANCEL) {
-		*arg = before;
+	if (op->opcode >= TWHEEL_OP_CANCEL)
 		return 0;
-	}
-	arg->deadline_ns = wanted_deadline(&op->timer, now);
+	answer->deadline_ns = wanted_deadline(arg, now);
 	if (op->opcode == TWHEEL_OP_REGISTER)
-		return plan_register(t, arg, now);
-	arg->user_data = before.user_data;
-	arg->state = before.state;
+		return plan_register(t, answer, now);
+	answer->period_ns = arg->period_ns;
+	answer->slack_ns = arg->slack_ns;
+	answer->flags = arg->flags;
 	return 0;
 }
 
 /**
- * timers_plan() - find out what an operation will answer, and change no timer
+ * timers_plan() - find out what an operation will answer, and do nothing of it
  * @t: the timers
  * @op: what to do
  * @p: out: for timers_commit(), under the same hold of the lock. @p->answer is the
