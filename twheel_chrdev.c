@@ -68,7 +68,8 @@
 
 /*
  * The open wheels by their numbers. These are drawn by lot, because a series would tell
- * each container how many wheels the others open. An IDA loses memory where it finds none.
+ * each container how many wheels the others open. An IDA would leak a bitmap of 128 bytes
+ * if the node that holds it cannot be allocated.
  */
 static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 #define WHEEL_ID_BITS		20
