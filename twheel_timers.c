@@ -319,6 +319,13 @@ static u64 wanted_deadline(const struct twheel_timer *arg, u64 now)
 	return check_add_overflow(now, arg->deadline_ns, &sum) ? WHEEL_NEVER : sum;
 }
 
+static u32 state_of(const struct timer *e, u64 word)
+{
+	if (e->place == TIMER_READY)
+		return TWHEEL_EXPIRED;
+	return word ? TWHEEL_ARMED : TWHEEL_IDLE;
+}
+
 /* Return: the word, of which @out tells. */
 static u64 report(const struct timer *e, const struct twheel_slot *slot,
 		  struct twheel_timer *out)
@@ -328,16 +335,12 @@ static u64 report(const struct timer *e, const struct twheel_slot *slot,
 	*out = (struct twheel_timer) {
 		.id = timer_id(e),
 		.user_data = e->user_data,
-		.deadline_ns = e->deadline,
+		.deadline_ns = e->place == TIMER_READY ? e->deadline : word,
 		.period_ns = e->period,
 		.slack_ns = e->slack,
 		.flags = e->flags,
-		.state = TWHEEL_EXPIRED,
+		.state = state_of(e, word),
 	};
-	if (e->place == TIMER_READY)
-		return word;
-	out->deadline_ns = word;
-	out->state = word ? TWHEEL_ARMED : TWHEEL_IDLE;
 	return word;
 }
 
@@ -373,62 +376,65 @@ static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
 
 	if (err)
 		return err;
+	arg->deadline_ns = wanted_deadline(arg, now);
 	make_way(t, arg->deadline_ns, now);
 	arg->state = !arg->deadline_ns ? TWHEEL_IDLE :
 		     timer_comes_at_once(t, arg->deadline_ns, now) ? TWHEEL_EXPIRED : TWHEEL_ARMED;
 	return 0;
 }
 
-static int plan(struct timers *t, const struct twheel_op *op, struct timers_plan *plan,
-		u64 now)
+static int plan(struct timers *t, struct twheel_op *op, struct timers_plan *plan, u64 now)
 	__must_hold(t->store->lock)
 {
-	struct twheel_timer *answer = &plan->answer.timer;
-	const struct twheel_timer *arg = &op->timer;
+	struct twheel_timer *arg = &op->timer;
+	struct twheel_slot *slot;
 	int err = check_op(t, op);
 
 	if (err)
 		return err;
-	if (op->opcode != TWHEEL_OP_REGISTER) {
-		plan->timer = store_find(t->store, arg->id);
-		if (!plan->timer)
-			return -ENOENT;
-		plan->word = report(plan->timer, timer_word(t, plan->timer), answer);
-	}
-	if (op->opcode >= TWHEEL_OP_CANCEL)
-		return 0;
-	answer->deadline_ns = wanted_deadline(arg, now);
+	plan->asked_ns = arg->deadline_ns;
 	if (op->opcode == TWHEEL_OP_REGISTER)
-		return plan_register(t, answer, now);
-	answer->period_ns = arg->period_ns;
-	answer->slack_ns = arg->slack_ns;
-	answer->flags = arg->flags;
+		return plan_register(t, arg, now);
+	plan->timer = store_find(t->store, arg->id);
+	if (!plan->timer)
+		return -ENOENT;
+	slot = timer_word(t, plan->timer);
+	if (op->opcode == TWHEEL_OP_REARM) {
+		plan->word = READ_ONCE(slot->deadline_ns);
+		arg->user_data = plan->timer->user_data;
+		arg->deadline_ns = wanted_deadline(arg, now);
+		arg->state = state_of(plan->timer, plan->word);
+	} else {
+		plan->word = report(plan->timer, slot, arg);
+	}
 	return 0;
 }
 
 /**
  * timers_plan() - find out what an operation will answer, and do nothing of it
  * @t: the timers
- * @op: what to do
- * @p: out: for timers_commit(), under the same hold of the lock. @p->answer is the
- *	operation as done; its result is 0, or an error as the header of the ABI has it
+ * @op: in: what to do. Out: the answer; its result is 0, or an error as the header of the
+ *	ABI has it. What is refused stays as it was asked
+ * @p: out: for timers_commit() under the same hold of the lock, or timers_unplan()
  * @now: the time
  *
  * Return: false if the store needs more room first.
  */
-bool timers_plan(struct timers *t, const struct twheel_op *op, struct timers_plan *p, u64 now)
+bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now)
 {
-	int err;
-
 	timers_assert_held(t);
-	p->answer = *op;
-	p->timer = NULL;
-	err = plan(t, op, p, now);
-	/* What is refused can be asked again as it was. */
-	if (err)
-		p->answer.timer = op->timer;
-	p->answer.result = err;
-	return err != -EAGAIN;
+	op->result = plan(t, op, p, now);
+	return op->result != -EAGAIN;
+}
+
+/**
+ * timers_unplan() - make an operation that was planned, and not done, ready to be planned anew
+ * @op: the operation
+ * @p: the plan
+ */
+void timers_unplan(struct twheel_op *op, const struct timers_plan *p)
+{
+	op->timer.deadline_ns = p->asked_ns;
 }
 
 /*
@@ -460,21 +466,23 @@ static bool exchange(struct timers *t, const struct timers_plan *p, struct twhee
 /**
  * timers_commit() - do what was planned
  * @t: the timers
- * @p: what
+ * @op: the operation, with its answer
+ * @p: the plan
  * @now: the time
  *
  * Return: false if user space has exchanged the word since, and the answer is not true any
  * more: plan anew.
  */
-bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now)
+bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
+		   u64 now)
 {
-	const struct twheel_timer *arg = &p->answer.timer;
-	u32 opcode = p->answer.opcode;
+	const struct twheel_timer *arg = &op->timer;
+	u32 opcode = op->opcode;
 	struct timer *e = p->timer;
 	struct twheel_slot *slot;
 
 	timers_assert_held(t);
-	if (p->answer.result || opcode == TWHEEL_OP_GET)
+	if (op->result || opcode == TWHEEL_OP_GET)
 		return true;
 	if (opcode == TWHEEL_OP_REGISTER) {
 		e = store_get(t->store);
@@ -522,11 +530,13 @@ unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int 
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		do {
+		for (;;) {
 			if (!timers_plan(t, &ops[i], &p, now))
 				return i;
-		} while (!timers_commit(t, &p, now));
-		ops[i] = p.answer;
+			if (timers_commit(t, &ops[i], &p, now))
+				break;
+			timers_unplan(&ops[i], &p);
+		}
 	}
 	return i;
 }

@@ -52,14 +52,14 @@ enum look { LOOK, LOOK_AND_WITHDRAW, LOOK_AND_DRAIN };
 
 /**
  * struct timers_plan - an operation that can be done
- * @answer: the operation as it will be when done
- * @timer: the timer; NULL for one that is yet to be made
- * @word: its word, of which @answer tells
+ * @timer: the timer, but for REGISTER, which has yet to make it
+ * @word: its word, of which the answer tells
+ * @asked_ns: the deadline that was asked for, where the answer has the real one
  */
 struct timers_plan {
-	struct twheel_op answer;
 	struct timer *timer;
 	u64 word;
+	u64 asked_ns;
 };
 
 static inline void timers_assert_held(const struct timers *t)
@@ -98,8 +98,10 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 u64 timers_next(const struct timers *t);
 u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 
-bool timers_plan(struct timers *t, const struct twheel_op *op, struct timers_plan *p, u64 now);
-bool timers_commit(struct timers *t, const struct timers_plan *p, u64 now);
+bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
+void timers_unplan(struct twheel_op *op, const struct timers_plan *p);
+bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
+		   u64 now);
 unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now);
 bool timers_kick(struct timers *t, u32 slot, u64 now);
 u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now);

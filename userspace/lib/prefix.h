@@ -34,6 +34,7 @@
 #define timers_next		twheel__timers_next
 #define timers_publish_next	twheel__timers_publish_next
 #define timers_plan		twheel__timers_plan
+#define timers_unplan		twheel__timers_unplan
 #define timers_commit		twheel__timers_commit
 #define timers_apply		twheel__timers_apply
 #define timers_kick		twheel__timers_kick

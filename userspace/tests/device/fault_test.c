@@ -273,10 +273,20 @@ TEST_F(fault, answer_needs_page)
 	struct twheel_op *copy;
 	unsigned int i, wrong = 0;
 	struct twheel_stats s;
+	__u64 start = now(CLOCK_MONOTONIC);
 
 	t = shared_until_written(_metadata, &one, sizeof(one));
 	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_REGISTER, t));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, t->id));
+	/* A delay is added to the time once. */
+	EXPECT_LE(start + HOUR, t->deadline_ns);
+	EXPECT_GE(now(CLOCK_MONOTONIC) + HOUR, t->deadline_ns);
+	one.id = t->id;
+	munmap(t, sizeof(one));
+	t = shared_until_written(_metadata, &one, sizeof(one));
+	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_REARM, t));
+	EXPECT_EQ(TWHEEL_ARMED, t->state);
+	EXPECT_GE(now(CLOCK_MONOTONIC) + HOUR, t->deadline_ns);
 	fill_ops(ops, N, TWHEEL_OP_REGISTER, HOUR, TWHEEL_KEEP);
 	copy = shared_until_written(_metadata, ops, sizeof(ops));
 	EXPECT_EQ(N, batch(self->fd, copy, N));
