@@ -18,12 +18,10 @@
 #include "twheel_turn.h"
 
 /*
- * Operations of a batch, or timers of a list, done at a time. Where memory ends in the
+ * Operations of a batch, slots of a KICK, or timers of a list, done at a time. Where memory ends in the
  * midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
  */
-#define GROUP			24U
-/* Slots of a KICK that are copied at a time. */
-#define KICKS			64U
+#define GROUP			TIMERS_AHEAD
 
 static_assert(sizeof(struct twheel_setup) == 40);
 static_assert(sizeof(struct twheel_info) == 96);
@@ -115,6 +113,8 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 		u64 now = file_begin(w);
 		int err = 0;
 
+		if (nr > 1)
+			timers_prefetch(&w->timers, op, end - op);
 		pagefault_disable();
 		while (op != end) {
 			err = do_op(w, op, to, size, now);
@@ -277,9 +277,9 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 					  const struct twheel_kick __user *arg)
 {
-	u32 slots[KICKS];
+	u32 slots[GROUP];
 	struct twheel_kick kick;
-	unsigned int group = KICKS;
+	unsigned int group = GROUP;
 	unsigned int done = 0;
 	u32 __user *uptr;
 	long looked = 0;
@@ -293,7 +293,6 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 		turn_all(w, LOOK_AND_WITHDRAW);
 	while (done < kick.count && !fatal_signal_pending(current)) {
 		unsigned int nr = min(kick.count - done, group);
-		unsigned int i;
 		u64 now;
 
 		if (copy_from_user(slots, uptr + done, nr * sizeof(*slots))) {
@@ -306,8 +305,7 @@ static noinline_for_stack long ioctl_kick(struct twheel_file *w,
 		if (!done)
 			turn_all(w, LOOK_AND_WITHDRAW);
 		now = file_begin(w);
-		for (i = 0; i < nr; i++)
-			looked += timers_kick(&w->timers, slots[i], now);
+		looked += timers_kick(&w->timers, slots, nr, now);
 		file_finish(w, now);
 		done += nr;
 		cond_resched();

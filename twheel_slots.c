@@ -5,6 +5,7 @@
 #include <linux/err.h>
 #include <linux/list.h>
 #include <linux/nospec.h>
+#include <linux/prefetch.h>
 
 #include "twheel_store.h"
 
@@ -22,6 +23,27 @@ struct timer *store_at(const struct store *s, u32 slot)
 		return NULL;
 	e = store_timer(s, array_index_nospec(slot, s->fresh));
 	return e->place == TIMER_FREE ? NULL : e;
+}
+
+/**
+ * store_prefetch() - have a slot's timer and word fetched from memory
+ * @s: the store
+ * @slot: any number; user space may have given it
+ *
+ * Return: the timer, which may be free; NULL if the slot never had one.
+ */
+struct timer *store_prefetch(const struct store *s, u32 slot)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (slot >= s->fresh)
+		return NULL;
+	slot = array_index_nospec(slot, s->fresh);
+	e = store_timer(s, slot);
+	prefetchw(e);
+	prefetchw(store_word(s, slot));
+	return e;
 }
 
 /**

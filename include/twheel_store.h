@@ -149,6 +149,7 @@ static inline u64 timer_id(const struct timer *e)
 
 /* twheel_slots.c */
 struct timer *store_at(const struct store *s, u32 slot);
+struct timer *store_prefetch(const struct store *s, u32 slot);
 struct timer *store_find(const struct store *s, u64 id);
 int store_peek(const struct store *s, u64 *id);
 struct timer *store_get(struct store *s);

@@ -50,6 +50,9 @@ struct timers {
  */
 enum look { LOOK, LOOK_AND_WITHDRAW, LOOK_AND_DRAIN };
 
+/* Timers that are fetched from memory at a time: what a cache has misses open for, about. */
+#define TIMERS_AHEAD	24U
+
 /**
  * struct timers_plan - an operation that can be done
  * @timer: the timer, but for REGISTER, which has yet to make it
@@ -61,6 +64,12 @@ struct timers_plan {
 	u64 word;
 	u64 asked_ns;
 };
+
+/* Makes an operation that was planned, and not done, ready to be planned anew. */
+static inline void timers_unplan(struct twheel_op *op, const struct timers_plan *p)
+{
+	op->timer.deadline_ns = p->asked_ns;
+}
 
 static inline void timers_assert_held(const struct timers *t)
 	__must_hold(t->store->lock)
@@ -98,12 +107,12 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 u64 timers_next(const struct timers *t);
 u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 
+void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr);
 bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
-void timers_unplan(struct twheel_op *op, const struct timers_plan *p);
 bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
 		   u64 now);
 unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now);
-bool timers_kick(struct timers *t, u32 slot, u64 now);
+unsigned int timers_kick(struct timers *t, const u32 *slots, unsigned int nr, u64 now);
 u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now);
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);

@@ -694,7 +694,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 			u32 slot = (u32)b->ids[b->victim[i]];
 
 			xchg(&verbs_word(b, slot)->deadline_ns, FAR_NS + delay_ns(b->redelay[i]));
-			timers_kick(&b->timers, slot, b->now);
+			timers_kick(&b->timers, &slot, 1, b->now);
 		}
 		count(&cost[KICK], &start, b->moves);
 		for (i = 0; i < b->nr; i++)

@@ -355,7 +355,7 @@ static void look_kicks(struct look_test *lt)
 {
 	while (lt->kick) {
 		lt->kick = false;
-		timers_kick(lt->timers, lt->e->slot, lt->now);
+		timers_kick(lt->timers, (u32[]){ lt->e->slot }, 1, lt->now);
 	}
 }
 
@@ -868,7 +868,7 @@ static void mark_withdraws(struct kunit *test)
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
 	/* but one that lists it does. */
-	KUNIT_EXPECT_TRUE(test, timers_kick(&w->timers, 0, now));
+	KUNIT_EXPECT_EQ(test, 1, timers_kick(&w->timers, (u32[]){ 0 }, 1, now));
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 1ULL);
 	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	/* Marked again, the KICK by marks does. */
@@ -879,7 +879,7 @@ static void mark_withdraws(struct kunit *test)
 	/* Of what nobody has changed, a KICK takes nothing back. */
 	mark(w, 3);
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
-	KUNIT_EXPECT_TRUE(test, timers_kick(&w->timers, 3, now));
+	KUNIT_EXPECT_EQ(test, 1, timers_kick(&w->timers, (u32[]){ 3 }, 1, now));
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	KUNIT_EXPECT_EQ(test, s->unread, 2ULL);
 	check_sums(test, w);
@@ -976,9 +976,9 @@ static void mark_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
-	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 5, START));
-	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, 1500, START));
-	KUNIT_EXPECT_FALSE(test, timers_kick(&w->timers, U32_MAX, START));
+	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ 5 }, 1, START));
+	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ 1500 }, 1, START));
+	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ U32_MAX }, 1, START));
 
 	/* All slots have one: what is beyond is still nobody's. */
 	while (w->timers.store->used < SLOTS) {

@@ -17,6 +17,7 @@
 #define store_marks		twheel__store_marks
 #define store_at		twheel__store_at
 #define store_find		twheel__store_find
+#define store_prefetch		twheel__store_prefetch
 #define store_peek		twheel__store_peek
 #define store_get		twheel__store_get
 #define store_put		twheel__store_put
@@ -33,8 +34,8 @@
 #define timers_turn		twheel__timers_turn
 #define timers_next		twheel__timers_next
 #define timers_publish_next	twheel__timers_publish_next
+#define timers_prefetch		twheel__timers_prefetch
 #define timers_plan		twheel__timers_plan
-#define timers_unplan		twheel__timers_unplan
 #define timers_commit		twheel__timers_commit
 #define timers_apply		twheel__timers_apply
 #define timers_kick		twheel__timers_kick

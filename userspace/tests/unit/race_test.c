@@ -189,7 +189,7 @@ static void kick(u32 slot, bool list)
 	pthread_mutex_lock(&lock);
 	now = now_ns();
 	if (list) {
-		timers_kick(&timers, slot, now);
+		timers_kick(&timers, &slot, 1, now);
 		finish(now);
 	} else {
 		timers.line = 0;

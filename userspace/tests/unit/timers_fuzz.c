@@ -593,12 +593,12 @@ static bool kick(struct run *r, struct user_timer *u)
 			other->lax = false;
 			other->prompt = false;
 		}
-		FUZZ_CHECK(timers_kick(&r->t, slot, r->now), ==, live);
+		FUZZ_CHECK(timers_kick(&r->t, &slot, 1, r->now), ==, live);
 		follow_all(r);
 	}
 	behind = wheel_next(&r->t.wheel) <= r->now;
 	u->unread &= !is_stale(u);
-	FUZZ_CHECK(timers_kick(&r->t, (u32)u->id, r->now), ==, true);
+	FUZZ_CHECK(timers_kick(&r->t, (u32[]){ (u32)u->id }, 1, r->now), ==, true);
 	finish(r);
 	u->lax = false;
 	/* Kicked in passing, it may wait for the next tick. */
