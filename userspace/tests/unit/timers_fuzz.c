@@ -253,14 +253,17 @@ static void follow(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(slot->wake_ns, ==, WHEEL_NEVER);
 }
 
-/* The wheel will look at @u in time, by itself. */
+/*
+ * The wheel will look at @u in time, by itself: it waits behind others since it was due when it
+ * was armed, or it has a place that is early enough.
+ */
 static bool is_known(const struct run *r, const struct user_timer *u)
 {
 	const struct timer *e = entry_of(r, u);
 
 	return e->place == TIMER_QUEUED &&
-	       contract_tick(shape_of(r), e->deadline, 0) <=
-	       contract_tick(shape_of(r), u->word, 0);
+	       (e->deadline == u->word ||
+		e->node.tick <= contract_tick(shape_of(r), u->word, u->slack));
 }
 
 /* Follows all, and finds what the wheel would forget. */
