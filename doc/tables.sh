@@ -200,6 +200,7 @@ costs() {
 		pair	1000000	1	hot	arm and disarm at once, beside 1,000,000
 		turnover	100000	1	random	one of 100,000 ends, another begins
 		heartbeat	100000	1	paced	heartbeat, 100,000 connections, all in
+		server	5000	1	cold	request of 5,000 connections, cold caches
 		expire_own	100000	1	random	expire 100,000 within 1 s
 	END
 }

@@ -22,7 +22,7 @@ static const char help[] =
 	"\n"
 	"  --full        all numbers of timers, and more repetitions\n"
 	"  --only=...    these backends alone; a wrong name lists them\n"
-	"  --part=...    ops, threads, calls, expire, heartbeat; default: all\n"
+	"  --part=...    ops, threads, calls, expire, heartbeat, server\n"
 	"  --where=WORD  what is in the first column; default: native, or here if\n"
 	"                TWHEEL_BACKEND=kernel in the environment\n"
 	"  --reps=N      repetitions of each operation\n"
@@ -100,7 +100,7 @@ static uint32_t room_for_all(void)
 	return bytes >> 30 >= ALL_GIB ? UINT32_MAX : 1000000;
 }
 
-static const char all_parts[] = "ops,threads,calls,expire,heartbeat";
+static const char all_parts[] = "ops,threads,calls,expire,heartbeat,server";
 
 static void check_parts(const char *list)
 {
@@ -240,5 +240,7 @@ int main(int argc, char **argv)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, i ? many_reps : slow_reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
 		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, i ? many_reps : slow_reps, few);
+	if (bench_is_listed(part, "server"))
+		bench_server(reps);
 	return 0;
 }

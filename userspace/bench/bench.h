@@ -7,6 +7,7 @@
  *   measure.c	one operation, many backends: repeated in turn, median and spread
  *   check.c	whether a backend does the work; and what its expirations cost
  *   heartbeat.c	connections that send heartbeats, and some that fall silent
+ *   server.c	the loop of a server, with cold caches
  *   calls.c	system calls that timers of libtwheel cost
  *   row.c	what comes out
  *   clock.c	clocks, chance and memory
@@ -387,6 +388,10 @@ struct twheel *bench_wheel_of(struct bench *b);
 /* calls.c */
 
 void bench_calls(unsigned int reps, uint32_t most);
+
+/* server.c */
+
+void bench_server(unsigned int reps);
 
 /* measure.c */
 

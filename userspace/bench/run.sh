@@ -7,7 +7,7 @@
 #
 #   --full  all numbers of timers, and more repetitions
 #   --here  with this machine's /dev/twheel, in place of an emulated one's
-#   PART    these alone: ops, threads, expire, heartbeat (native), uml, device.
+#   PART    these alone: ops, threads, expire, heartbeat, server (native), uml, device.
 #           Of the others the rows of the last run are taken, if there are any,
 #           and what there are no rows for is not judged
 #
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 done
 for name; do
 	case $name in
-	ops | threads | expire | heartbeat | uml | device) ;;
+	ops | threads | expire | heartbeat | server | uml | device) ;;
 	*)
 		usage >&2
 		die "no such part: $name"
@@ -51,11 +51,11 @@ if [ $on = here ]; then
 	device=("${table[@]}")
 fi
 mkdir -p "$out"
-parts=(device expire heartbeat ops threads uml)
+parts=(device expire heartbeat ops server threads uml)
 all=
 if [ $# = 0 ]; then
 	all=1
-	set -- device ops threads expire heartbeat uml
+	set -- device ops threads expire heartbeat server uml
 fi
 quietly make -s -C "$here" O="$out"
 # Before all else, and not after half an hour.
@@ -144,7 +144,7 @@ for name; do
 	case $name in
 	ops) part ops "${table[@]}" "$out/bench" --part=ops "${full[@]}" ;;
 	threads) part threads "${table[@]}" "$out/bench" --part=threads,calls "${full[@]}" ;;
-	expire | heartbeat) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
+	expire | heartbeat | server) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
 	uml) part uml "$top/kunit/bench.sh" ${full:+full=1} ;;
 	device) part device "${device[@]}" "$out/vm_bench" ;;
 	esac

@@ -90,6 +90,15 @@ measured() {
 	}
 }
 
+# The loop of a server has a row for each backend, and one for itself.
+server() {
+	"$out/bench" --part=server --reps=1 >"$out/server.tsv" &&
+		awk -F '\t' '
+			$2 == "server" { rows++ }
+			$2 == "server" && $11 != "yes" { bad = 1 }
+			END { exit bad || rows != 7 }' "$out/server.tsv"
+}
+
 # other_rows: those that doc/bench does not have.
 other_rows() {
 	local threads
@@ -199,6 +208,7 @@ quietly make -s -C "$here" O="$out"
 	other_rows
 } >"$kept"
 ok "each backend does its work, and has rows" measured
+ok "and in the loop of a server" server
 ok "timerfds beyond the limit of descriptors" crew
 ok "who does not do the work is found out" checks
 ok "bench: a part that there is not" status 2 "$out/bench" --part=typo
