@@ -18,8 +18,9 @@
 #include "twheel_turn.h"
 
 /*
- * Operations of a batch, slots of a KICK, or timers of a list, done at a time. Where memory ends in the
- * midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
+ * Operations of a batch, slots of a KICK, or timers of a list, done at a time. Where memory
+ * ends in the midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too
+ * early.
  */
 #define GROUP			TIMERS_AHEAD
 
