@@ -121,7 +121,7 @@ struct twheel_backend {
  * @info: what it is
  * @slack_ns: of the timers of twheel_add()
  * @no_preadv2: preadv2() is not to be had
- * @table: the mapping of a kernel wheel
+ * @table: the mapping of a kernel wheel; of one that is observed, under @reading
  * @table_bytes: its size
  * @inprocess: of inprocess.c
  * @shadow: a &struct shadow for each slot that was ever ours, and those before it
@@ -164,7 +164,7 @@ struct cold {
  * @drains: begins and ends of drains that cancel: odd while there is one
  * @marks: a bit for each slot
  * @summary: a bit for 2^@shift slots
- * @next_ns: when the wheel will be turned next
+ * @next_ns: when the wheel will be turned next; NULL if it is only observed
  * @shift: see there
  * @index: of the wheel, in this process
  * @serial: tells it from all others of this process
@@ -314,6 +314,7 @@ static inline bool is_live(const struct shadow *shadow, uint64_t id)
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
 int twheel__kernel_attach(struct twheel *w, int fd);
 int twheel__kernel_observe(struct twheel *w, int fd);
+uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns);
 /* Without inprocess.c there is no other backend to fall back on. */
 #ifdef WITHOUT_FALLBACK
 #define FALLBACK	false

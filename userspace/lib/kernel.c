@@ -137,8 +137,8 @@ static const struct twheel_backend kernel_backend = {
 };
 
 /*
- * A wheel of others, which is only looked at. It has no words here: a mapping would fix the
- * shape of a wheel that its owner is about to give one.
+ * A wheel of others, which is only looked at. It has no words here. A mapping would fix the
+ * shape of the wheel, so map_header() waits until a first timer has fixed it.
  */
 static int refuse_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
 {
@@ -173,6 +173,8 @@ static void observed_close(struct twheel *w)
 {
 	struct cold *cold = twheel__cold(w);
 
+	if (cold->table)
+		munmap(cold->table, cold->table_bytes);
 	if (cold->fd >= 0)
 		close(cold->fd);
 }
@@ -240,15 +242,67 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 /* Looks at the wheel behind @fd, which stays the caller's if this fails. */
 int twheel__kernel_observe(struct twheel *w, int fd)
 {
-	static uint64_t never = UINT64_MAX;
 	struct cold *cold = w->cold;
 
 	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
 		return -errno;
 	cold->backend = &observed_backend;
 	cold->fd = fd;
-	w->next_ns = &never;
 	return 0;
+}
+
+/*
+ * Maps the table of a wheel of others, for its header. The caller holds cold.reading.
+ * Return: the header; NULL if the wheel had no timer yet, or with an error.
+ */
+static const struct twheel_table *map_header(struct cold *cold, int *err)
+{
+	struct twheel_stats stats;
+	struct twheel_info info;
+	void *p;
+
+	*err = 0;
+	if (cold->table)
+		return cold->table;
+	if (ioctl(cold->fd, TWHEEL_IOC_STATS, &stats)) {
+		*err = -errno;
+		return NULL;
+	}
+	if (!stats.registered)
+		return NULL;
+	/* The owner may have given it another shape since it was opened here. */
+	if (ioctl(cold->fd, TWHEEL_IOC_INFO, &info)) {
+		*err = -errno;
+		return NULL;
+	}
+	p = mmap(NULL, info.table_bytes, PROT_READ, MAP_SHARED, cold->fd, 0);
+	if (p == MAP_FAILED) {
+		*err = -errno;
+		return NULL;
+	}
+	cold->table = p;
+	cold->table_bytes = info.table_bytes;
+	return p;
+}
+
+/* When a wheel of others turns next. Return: 0 if that cannot be found out. */
+uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns)
+{
+	const struct twheel_table *head;
+	uint64_t next;
+	int err;
+
+	pthread_mutex_lock(&w->cold->reading);
+	head = map_header(w->cold, &err);
+	if (head) {
+		*tick_ns = load64((const uint64_t *)&head->tick_ns);
+		next = __atomic_load_n((const uint64_t *)&head->next_ns, __ATOMIC_ACQUIRE);
+	} else {
+		*tick_ns = 1;
+		next = err ? 0 : UINT64_MAX;
+	}
+	pthread_mutex_unlock(&w->cold->reading);
+	return next;
 }
 
 /* A new wheel of the wanted shape, behind the descriptor of @w. */

@@ -178,8 +178,8 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  * @wheel: out: the wheel, for twheel_close()
  * @fd: as for twheel_open_fd(), also one that is open for reading only
  *
- * The wheel and its timers stay as they are. twheel_info(), twheel_stats(), twheel_list() and
- * twheel_metrics() work. All functions that would change the wheel, and twheel_read(), return
+ * The wheel and its timers stay as they are. twheel_info(), twheel_stats(), twheel_list(),
+ * twheel_next() and twheel_metrics() work. All functions that would change the wheel, and twheel_read(), return
  * -EACCES or -ENOENT. The ids and the user_data of twheel_list() are the kernel's: they
  * differ from those of twheel_add(). The library of the other process keeps idle timers,
  * which are listed, too.
@@ -247,11 +247,12 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * twheel_next() - no event comes before this
  * @wheel: the wheel
  *
- * For loops that are embedded by a number instead of a descriptor. No system call. The
- * answer may be too early, never too late. It does not know of events that wait to be
- * read. Ask, then call twheel_read() until it returns 0. If there was an event, ask again;
- * if not, sleep until the answer. It accounts for what this process has armed. If other
- * processes arm timers of the wheel as well, wait for twheel_fd() instead.
+ * For loops that are embedded by a number instead of a descriptor. No system call, unless
+ * the wheel is observed. The answer may be too early, never too late. It does not know of
+ * events that wait to be read. Ask, then call twheel_read() until it returns 0. If there was
+ * an event, ask again; if not, sleep until the answer. An arming that another process has
+ * just begun may be missed. If other processes arm timers of the wheel, wait for
+ * twheel_fd() instead.
  *
  * Return: ns, at most the first deadline, or that plus the slack of its timer. The event
  * comes up to a tick later: a loop that finds nothing then should sleep for a tick. ~0: no

@@ -364,14 +364,19 @@ TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
  */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
-	uint64_t next;
+	uint64_t next, tick_ns;
 
 	if (is_child(w))
 		return UINT64_MAX;
-	next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
-	if (next == UINT64_MAX || next < w->cold->info.tick_ns)
+	if (unlikely(!w->next_ns)) {
+		next = twheel__observed_next(w, &tick_ns);
+	} else {
+		next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
+		tick_ns = w->cold->info.tick_ns;
+	}
+	if (next == UINT64_MAX || next < tick_ns)
 		return next;
-	return next - w->cold->info.tick_ns + 1;
+	return next - tick_ns + 1;
 }
 
 TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)

@@ -205,7 +205,6 @@ TEST(observed)
 	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(twheel_fd(w))));
 	EXPECT_STREQ("kernel", twheel_backend(observer));
 	EXPECT_STREQ("", twheel_backend_reason(observer));
-	EXPECT_EQ(NEVER, twheel_next(observer));
 	EXPECT_EQ(-EACCES, twheel_add(observer, 1, 0, &other));
 	EXPECT_EQ(-ENOENT, twheel_set(observer, t.id, 1));
 	EXPECT_EQ(-ENOENT, twheel_clear(observer, t.id));
@@ -241,6 +240,70 @@ TEST(observed)
 	fd = open(TWHEEL_DEVICE, O_RDONLY);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, twheel_observe_fd(&observer, fd));
+	twheel_close(observer);
+}
+
+/* What twheel_next() says of a wheel in other hands: a bound, but not that there is none. */
+static void expect_next(struct __test_metadata *_metadata, int fd, uint64_t first)
+{
+	struct twheel *observer, *w;
+
+	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(fd)));
+	EXPECT_GE(first, twheel_next(observer));
+	EXPECT_LE(first - first / 4, twheel_next(observer));
+	twheel_close(observer);
+	ASSERT_EQ(0, twheel_open_fd(&w, dup(fd)));
+	EXPECT_GE(first, twheel_next(w));
+	EXPECT_LE(first - first / 4, twheel_next(w));
+	twheel_close(w);
+}
+
+/* twheel_next() also knows what another process has armed, by whatever door. */
+TEST(next_of_others)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	struct twheel_setup setup = { .tick_ns = NS_PER_MS / 4 };
+	struct twheel_timer t = { .flags = TWHEEL_ABSTIME };
+	struct twheel *w, *observer;
+	uint64_t first, id;
+	int fd;
+
+	OPEN_OR_SKIP(&o, &w);
+	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(twheel_fd(w))));
+	EXPECT_EQ(NEVER, twheel_next(observer));
+	/* Ten years: three quarters of it are later than now. */
+	first = twheel_after(w, 87660 * HOUR);
+	ASSERT_EQ(0, twheel_add(w, first, 0, &id));
+	EXPECT_GE(first, twheel_next(observer));
+	expect_next(_metadata, twheel_fd(w), first);
+	/* This one is marked, and nothing else in the wheel knows of it. */
+	t.deadline_ns = first - 1000 * HOUR;
+	ASSERT_EQ(0, lib_register(w, &t));
+	ASSERT_EQ(1, twheel_set(w, id, first - HOUR));
+	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(w, t.id));
+	expect_next(_metadata, twheel_fd(w), first - HOUR);
+	EXPECT_GE(first - HOUR, twheel_next(observer));
+	twheel_close(observer);
+	twheel_close(w);
+
+	/* Before its first timer a wheel may still be given another shape. */
+	fd = open(TWHEEL_DEVICE, O_RDWR);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(fd)));
+	EXPECT_EQ(NEVER, twheel_next(observer));
+	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_SETUP, &setup));
+	t.deadline_ns = first;
+	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_REGISTER, &t));
+	EXPECT_GE(first, twheel_next(observer));
+	EXPECT_LE(first - first / 4, twheel_next(observer));
+	twheel_close(observer);
+	close(fd);
+	/* Nothing can be mapped of one that is for writing only: the answer is "now". */
+	fd = open(TWHEEL_DEVICE, O_WRONLY);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_REGISTER, &t));
+	ASSERT_EQ(0, twheel_observe_fd(&observer, fd));
+	EXPECT_EQ(0, twheel_next(observer));
 	twheel_close(observer);
 }
 
