@@ -17,7 +17,7 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 		struct twheel_event *event = &events[i];
 		struct shadow *shadow = find_shadow(w, event->id);
 
-		if (event->id == w->cold->wake_id)
+		if (event->user_data == WAKE_DATA && event->deadline_ns == WAKE_DEADLINE)
 			continue;
 		if (shadow && load64(&shadow->kernel_id) == event->id) {
 			uint64_t id = load64(&shadow->id);
@@ -107,14 +107,19 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 }
 
 /*
- * Makes the timer of twheel_wake(), which expires at once; filter() drops its event. A full
- * wheel, such as one that others share, has no room for it: twheel_wake() then tries again.
+ * Makes the timer of twheel_wake(), which expires at once. A full wheel, such as one that
+ * others share, has no room for it: twheel_wake() then tries again.
+ *
+ * A process that is killed leaves this timer in a shared wheel, perhaps with an unread event.
+ * Each process knows such a timer by its user_data and deadline, so filter() drops the
+ * events of all.
  */
 void twheel__make_wake_timer(struct twheel *w)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REGISTER,
 		.timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED,
+		.timer.user_data = WAKE_DATA,
 	};
 
 	if (w->cold->backend->exec(w, &op, 1) == 1 && !op.result)
@@ -126,7 +131,8 @@ TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REARM,
 		.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME,
-		.timer.deadline_ns = 1,
+		.timer.deadline_ns = WAKE_DEADLINE,
+		.timer.user_data = WAKE_DATA,
 	};
 	int ret;
 

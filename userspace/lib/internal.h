@@ -47,6 +47,10 @@
 /* The value of wake_ns if the wheel will not look at the slot. */
 #define ASLEEP		UINT64_MAX
 
+/* The timers of twheel_wake(). Their user_data was drawn by lot. */
+#define WAKE_DATA	0x9c5e1fd63a08b7e2ULL
+#define WAKE_DEADLINE	1U
+
 /* make_slots() asks for so many slots at a time. */
 #define REFILL		64U
 /* A thread keeps at most so many free slots of a wheel. */

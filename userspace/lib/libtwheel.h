@@ -406,7 +406,8 @@ int twheel_wait(struct twheel *wheel, int64_t timeout_ns);
  *
  * Ends a twheel_wait() of another thread. If no thread waits, the next wait returns at
  * once. The descriptor becomes readable until the next twheel_read(), so a loop that waits
- * for twheel_fd() wakes, too.
+ * for twheel_fd() wakes, too. If another process reads the wheel as well, it may take the
+ * wake-up away.
  *
  * Return: 0; -ENOSPC or -ENOMEM: only at the first call; -ECHILD.
  */

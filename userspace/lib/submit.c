@@ -135,6 +135,8 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 				if (!load64(&shadow->id))
 					continue;
 				translate(shadow, &timers[i]);
+			} else if (timers[i].user_data == WAKE_DATA) {
+				timers[i].user_data = 0;
 			}
 			timers[kept++] = timers[i];
 		}

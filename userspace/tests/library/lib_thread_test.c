@@ -1158,6 +1158,42 @@ TEST_F(passed, close_and_expire)
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
+/*
+ * A process is killed between twheel_wake() and the read. No other process sees an event of
+ * it, nor is the wheel readable for ever. The timer that is left can be seen and deleted.
+ */
+TEST_F(passed, killed_while_it_wakes)
+{
+	struct twheel_timer left[8];
+	struct twheel *other;
+	uint32_t cursor = 0;
+	struct twheel_event ev;
+	pid_t child;
+	int n;
+
+	child = fork_child(_metadata);
+	if (!child) {
+		must_end_soon();
+		if (twheel_open_fd(&other, dup(twheel_fd(self->w))) || twheel_wake(other))
+			_exit(1);
+		raise(SIGKILL);
+	}
+	EXPECT_EQ(SIGKILL, status_of(child));
+	ASSERT_EQ(1, twheel_wait(self->w, 0));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(0, twheel_wait(self->w, 0));
+	n = twheel_list(self->w, left, ARRAY_SIZE(left), &cursor);
+	ASSERT_EQ(1, n);
+	EXPECT_EQ(TWHEEL_IDLE, left[0].state);
+	EXPECT_EQ(0, left[0].user_data);
+	EXPECT_EQ(0, twheel_del(self->w, left[0].id));
+	cursor = 0;
+	EXPECT_EQ(0, twheel_list(self->w, left, ARRAY_SIZE(left), &cursor));
+	EXPECT_EQ(0, twheel_wake(self->w));
+	EXPECT_EQ(1, twheel_wait(self->w, 0));
+}
+
 /* Killed in the middle of everything: the others, and the wheel, go on. */
 TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 {
