@@ -280,20 +280,19 @@ int twheel_info(const struct twheel *wheel, struct twheel_info *info);
 int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
 
 /**
- * twheel_metrics() - write the statistics of wheels for Prometheus
- * @wheels: the wheels
- * @labels: for each wheel more labels, like loop="3",role="peer", or NULL. NULL: none.
- *	Without such labels, several wheels of one backend would be one time series
- * @n: how many wheels
+ * twheel_metrics() - write the statistics of a wheel for Prometheus
+ * @wheel: the wheel
+ * @labels: more labels, like loop="3",role="peer", or NULL. Without them, several wheels of
+ *	one backend would be one time series
  * @file: where to write
  *
- * The text has each name once, as its format (version 0.0.4) demands. So call this once for
- * all wheels of a page. twheelctl-ps(1) lists the names.
+ * The text is a page in the format of version 0.0.4. twheelctl-ps(1) lists the names. The
+ * format has the lines that begin with # once for each name. If a page has several wheels,
+ * write each into memory, and leave these lines out of all but the first.
  *
- * Return: 0; -ENOMEM; -EIO: @file has an error; -ECHILD.
+ * Return: 0; -EIO: @file has an error; -ECHILD.
  */
-int twheel_metrics(struct twheel *const *wheels, const char *const *labels, unsigned int n,
-		   FILE *file);
+int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
 
 /**
  * struct twheel_usage - what arming has cost this process in system calls

@@ -7,8 +7,6 @@
 #include "internal.h"
 #include "metrics.h"
 
-#include <stdlib.h>
-
 /* Buckets of the histogram: up to 2^FIRST ns, and so on until 2^LAST ns, 17 seconds. */
 #define FIRST	10
 #define LAST	34
@@ -177,23 +175,13 @@ static int take_sample(struct twheel *w, struct twheel__sample *s)
 	return 0;
 }
 
-TWHEEL_PUBLIC int twheel_metrics(struct twheel *const *wheels, const char *const *labels,
-				 unsigned int n, FILE *file)
+TWHEEL_PUBLIC int twheel_metrics(struct twheel *w, const char *labels, FILE *file)
 {
-	struct twheel__sample *samples = calloc(n ? n : 1, sizeof(*samples));
-	unsigned int i;
-	int err = 0;
+	struct twheel__sample sample = { .labels = labels ? labels : "" };
+	int err = take_sample(w, &sample);
 
-	if (!samples)
-		return -ENOMEM;
-	for (i = 0; i < n && !err; i++) {
-		samples[i].labels = labels && labels[i] ? labels[i] : "";
-		err = take_sample(wheels[i], &samples[i]);
-	}
-	if (!err) {
-		twheel__write_metrics(file, samples, n);
-		err = ferror(file) ? -EIO : 0;
-	}
-	free(samples);
-	return err;
+	if (err)
+		return err;
+	twheel__write_metrics(file, &sample, 1);
+	return ferror(file) ? -EIO : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What a page of metrics is written from. twheel_metrics() asks wheels of this process.
- * twheelctl, which is linked with the static library, has it of other processes by
- * /proc/PID/fdinfo.
+ * What a page of metrics is written from. twheel_metrics() asks a wheel of this process.
+ * twheelctl, which is linked with the static library, reads /proc/PID/fdinfo of all
+ * processes and writes one page for all their wheels.
  */
 #ifndef LIBTWHEEL_METRICS_H
 #define LIBTWHEEL_METRICS_H

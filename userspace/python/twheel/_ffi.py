@@ -110,8 +110,7 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
 uint64_t twheel_next(const struct twheel *wheel);
 int twheel_info(const struct twheel *wheel, struct twheel_info *info);
 int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
-int twheel_metrics(struct twheel *const *wheels, const char *const *labels, unsigned int n,
-		   FILE *file);
+int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 const char *twheel_version(void);
 int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint64_t *id);

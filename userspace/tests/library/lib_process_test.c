@@ -49,7 +49,7 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 		return 12;
 	if (twheel_info(w, &info) != -ECHILD)
 		return 13;
-	if (twheel_metrics(&w, NULL, 1, stdout) != -ECHILD)
+	if (twheel_metrics(w, NULL, stdout) != -ECHILD)
 		return 14;
 	if (twheel_fd(w) != fd)
 		return 15;

@@ -465,20 +465,41 @@ static unsigned int occurrences(const char *page, const char *words)
 	return n;
 }
 
-/* A page for two wheels has each name once, and what their statistics say. */
+/* What twheel_metrics() writes, for free(). */
+static char *page_of(struct __test_metadata *_metadata, struct twheel *w, const char *labels)
+{
+	char *page = NULL;
+	size_t size;
+	FILE *f = open_memstream(&page, &size);
+
+	ASSERT_TRUE(f);
+	EXPECT_EQ(0, twheel_metrics(w, labels, f));
+	ASSERT_EQ(0, fclose(f));
+	return page;
+}
+
+/* A page has each name once, and what the statistics say. */
 TEST_F(lib, metrics)
 {
-	static const char * const labels[] = { "loop=\"a\"", NULL };
 	bool kernel = variant->flags & TWHEEL_OPEN_KERNEL;
-	struct twheel *wheels[2] = { self->w };
-	char *page = NULL, line[128];
+	char *page, line[128];
 	struct twheel_stats s;
+	struct twheel *observer;
 	uint64_t id, late = 0;
 	unsigned int i;
-	size_t size;
 	FILE *f;
 
-	ASSERT_EQ(0, twheel_open(&wheels[1], &self->o));
+#define METRIC(name, labels) ({ \
+	snprintf(line, sizeof(line), "%s{backend=\"%s\"%s} ", name, \
+		 kernel ? "kernel" : "inprocess", labels); \
+	metric(page, line); })
+	page = page_of(_metadata, self->w, NULL);
+	EXPECT_EQ(0, METRIC("twheel_timers", ",state=\"armed\""));
+	EXPECT_EQ(0, METRIC("twheel_armings_total", ""));
+	EXPECT_EQ(1 << 20, METRIC("twheel_timers_max", ""));
+	EXPECT_LT(1e300, METRIC("twheel_next_seconds", ""));
+	free(page);
+
 	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + 100 * NS_PER_MS, 1, &id));
 	lib_event(_metadata, self->w);
 	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
@@ -488,24 +509,13 @@ TEST_F(lib, metrics)
 		late += s.lateness[i];
 	TH_LOG("%llu were late", (unsigned long long)late);
 
-	f = open_memstream(&page, &size);
-	ASSERT_TRUE(f);
-	EXPECT_EQ(0, twheel_metrics(wheels, labels, 2, f));
-	ASSERT_EQ(0, fclose(f));
-#define METRIC(name, labels) ({ \
-	snprintf(line, sizeof(line), "%s{backend=\"%s\"%s} ", name, \
-		 kernel ? "kernel" : "inprocess", labels); \
-	metric(page, line); })
+	page = page_of(_metadata, self->w, "loop=\"a\"");
 	EXPECT_EQ(1, METRIC("twheel_timers", ",loop=\"a\",state=\"armed\""));
 	EXPECT_EQ(0, METRIC("twheel_timers", ",loop=\"a\",state=\"unread\""));
 	EXPECT_EQ(s.allocated - 1, METRIC("twheel_timers", ",loop=\"a\",state=\"idle\""));
-	EXPECT_EQ(0, METRIC("twheel_timers", ",state=\"armed\""));
 	EXPECT_EQ(1, METRIC("twheel_expired_total", ",loop=\"a\""));
 	EXPECT_EQ(2, METRIC("twheel_armings_total", ",loop=\"a\""));
-	EXPECT_EQ(0, METRIC("twheel_armings_total", ""));
-	EXPECT_EQ(1 << 20, METRIC("twheel_timers_max", ""));
 	EXPECT_LT(3000, METRIC("twheel_next_seconds", ",loop=\"a\""));
-	EXPECT_LT(1e300, METRIC("twheel_next_seconds", ""));
 	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_count", ",loop=\"a\""));
 	EXPECT_EQ(late, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"+Inf\""));
 	EXPECT_EQ(0, METRIC("twheel_lateness_seconds_bucket", ",loop=\"a\",le=\"0.000001024\""));
@@ -514,18 +524,26 @@ TEST_F(lib, metrics)
 	EXPECT_EQ(s.lateness_sum_ns / 1e9, METRIC("twheel_lateness_seconds_sum", ",loop=\"a\""));
 	EXPECT_EQ(s.worst_lateness_ns / 1e9,
 		  METRIC("twheel_lateness_max_seconds", ",loop=\"a\""));
-#undef METRIC
 	EXPECT_EQ(10, occurrences(page, "# HELP twheel_"));
 	EXPECT_EQ(1, occurrences(page, "# TYPE twheel_timers gauge\n"));
 	EXPECT_EQ(1, occurrences(page, "# TYPE twheel_lateness_seconds histogram\n"));
 	free(page);
+	if (kernel) {
+		ASSERT_EQ(0, twheel_observe_fd(&observer, dup(twheel_fd(self->w))));
+		page = page_of(_metadata, observer, NULL);
+		EXPECT_LT(3000, METRIC("twheel_next_seconds", ""));
+		EXPECT_GE(3600, METRIC("twheel_next_seconds", ""));
+		EXPECT_EQ(1, METRIC("twheel_timers", ",state=\"armed\""));
+		free(page);
+		twheel_close(observer);
+	}
+#undef METRIC
 
 	f = fopen("/dev/full", "w");
 	ASSERT_TRUE(f);
 	setvbuf(f, NULL, _IONBF, 0);
-	EXPECT_EQ(-EIO, twheel_metrics(wheels, NULL, 2, f));
+	EXPECT_EQ(-EIO, twheel_metrics(self->w, NULL, f));
 	fclose(f);
-	twheel_close(wheels[1]);
 }
 
 /* Each clock: the time, never early, and an event in the end. */
