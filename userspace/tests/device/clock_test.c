@@ -12,11 +12,27 @@ static void step(struct __test_metadata *_metadata, long long ns)
 	set_wall_clock(_metadata, now(CLOCK_REALTIME) + ns);
 }
 
-FIXTURE(set) {
-	int fd;
-	/* What the wall clock would show had nobody set it: this + CLOCK_MONOTONIC. */
-	__u64 base;
-};
+/*
+ * A wheel on the clock of the variant, and the wall clock put right in the end. Had nobody set
+ * it, the wall clock would show base + CLOCK_MONOTONIC.
+ */
+#define CLOCK_FIXTURE(name)	FIXTURE(name) { int fd; __u64 base; }
+
+#define CLOCK_SETUP(name)							\
+	FIXTURE_SETUP(name)							\
+	{									\
+		SKIP_UNLESS_ROOT();						\
+		self->fd = wheel_on(variant->clock);				\
+		ASSERT_GE(self->fd, 0);						\
+		self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);	\
+	}									\
+	FIXTURE_TEARDOWN(name)							\
+	{									\
+		set_wall_clock(_metadata, self->base + now(CLOCK_MONOTONIC));	\
+		close_wheel(_metadata, self->fd);				\
+	}
+
+CLOCK_FIXTURE(set);
 
 FIXTURE_VARIANT(set) {
 	int clock;
@@ -29,19 +45,7 @@ VARIANT(set, boottime, .clock = CLOCK_BOOTTIME);
 VARIANT(set, realtime, .clock = CLOCK_REALTIME, .moves = true);
 VARIANT(set, tai, .clock = CLOCK_TAI, .moves = true);
 
-FIXTURE_SETUP(set)
-{
-	SKIP_UNLESS_ROOT();
-	self->fd = wheel_on(variant->clock);
-	ASSERT_GE(self->fd, 0);
-	self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
-}
-
-FIXTURE_TEARDOWN(set)
-{
-	set_wall_clock(_metadata, self->base + now(CLOCK_MONOTONIC));
-	close_wheel(_metadata, self->fd);
-}
+CLOCK_SETUP(set)
 
 /* Forward: what has become due expires at once, by the clock as it is now. */
 TEST_F(set, forward)
@@ -215,10 +219,7 @@ TEST_F(set, periodic)
 }
 
 /* What is to be seen of the clocks that move with it, and of no others. */
-FIXTURE(moved) {
-	int fd;
-	__u64 base;
-};
+CLOCK_FIXTURE(moved);
 
 FIXTURE_VARIANT(moved) {
 	int clock;
@@ -227,19 +228,7 @@ FIXTURE_VARIANT(moved) {
 VARIANT(moved, realtime, .clock = CLOCK_REALTIME);
 VARIANT(moved, tai, .clock = CLOCK_TAI);
 
-FIXTURE_SETUP(moved)
-{
-	SKIP_UNLESS_ROOT();
-	self->fd = wheel_on(variant->clock);
-	ASSERT_GE(self->fd, 0);
-	self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
-}
-
-FIXTURE_TEARDOWN(moved)
-{
-	set_wall_clock(_metadata, self->base + now(CLOCK_MONOTONIC));
-	close_wheel(_metadata, self->fd);
-}
+CLOCK_SETUP(moved)
 
 /* Backward in the middle of a storm: what has not been taken off the wheel yet waits. */
 TEST_F(moved, backward_in_storm)
