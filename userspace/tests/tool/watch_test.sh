@@ -211,6 +211,21 @@ test_container() {
 	status_is 124 "as PID 1: one that is stopped"
 }
 
+# In the foreground of a terminal, the command can read it, and the shell can after that.
+test_terminal() {
+	cat >"$dir/job" <<-END
+		$ctl watch --timeout=5s -- sh -c 'read line; echo "command: \$line"'
+		read line
+		echo "shell: \$line"
+	END
+	status=0
+	printf 'one\ntwo\n' | timeout 60 script -qec "sh $dir/job" "$dir/typescript" \
+		>"$dir/out" 2>"$dir/err" || status=$?
+	status_is 0 "in a terminal"
+	output_has '^command: one' "in a terminal: the command has it"
+	output_has '^shell: two' "in a terminal: the shell gets it back"
+}
+
 test_frozen() {
 	mkdir "$dir/cgroup"
 	mount -t cgroup2 none "$dir/cgroup"
@@ -241,5 +256,7 @@ test_protocol
 test_signals
 test_strangers
 test_container
+# Not in the machine of vm/run.sh.
+[ -z "$(command -v script)" ] || test_terminal
 [ ! -e /twheel.ko ] || test_frozen
 the_end
