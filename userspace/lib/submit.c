@@ -136,7 +136,10 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 					continue;
 				translate(shadow, &timers[i]);
 			} else if (timers[i].user_data == WAKE_DATA) {
+				/* Of another process. Nobody gets its event. */
 				timers[i].user_data = 0;
+				timers[i].deadline_ns = 0;
+				timers[i].state = TWHEEL_IDLE;
 			}
 			timers[kept++] = timers[i];
 		}

@@ -1179,6 +1179,11 @@ TEST_F(passed, killed_while_it_wakes)
 		raise(SIGKILL);
 	}
 	EXPECT_EQ(SIGKILL, status_of(child));
+	/* A program that counts what is to come must not count this one. */
+	ASSERT_EQ(1, twheel_list(self->w, left, ARRAY_SIZE(left), &cursor));
+	EXPECT_EQ(TWHEEL_IDLE, left[0].state);
+	EXPECT_EQ(0, left[0].deadline_ns);
+	cursor = 0;
 	ASSERT_EQ(1, twheel_wait(self->w, 0));
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_TRUE(quiet(self->w));
