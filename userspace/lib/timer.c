@@ -423,6 +423,12 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline);
 }
 
+/* A periodic timer, whose arming has just ended, may have an event of the periods before. */
+static rare int clear_custom(struct twheel *w, uint64_t id)
+{
+	return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
+}
+
 static inline int clear_word(struct twheel *w, uint64_t id)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
@@ -434,9 +440,8 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 	if (unlikely(!__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST)))
 		return change_slowly(w, id, 0, false);
 	shadow = find_shadow(w, id);
-	/* A periodic timer may have an event of the periods before. */
 	if (unlikely(!shadow || shadow->custom))
-		return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
+		return clear_custom(w, id);
 	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 	return 1;
 }
