@@ -198,6 +198,10 @@ func TestClose(t *testing.T) {
 	if err := <-ended; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("read: %v", err)
 	}
+	// The mapping is still there.
+	if atomic.LoadUint64(&timer.slot().deadlineNs) != 0 {
+		t.Error("a timer is armed after the close")
+	}
 	if _, err := timer.Set(1); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("set: %v", err)
 	}
