@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Why the kernel's wheel cannot be had, and what to do about it: for errors, and for doctor.
+ * Says why the kernel's wheel cannot be used, and what to do. Errors and doctor print this.
  */
 #define _GNU_SOURCE
 #include <glob.h>
@@ -15,7 +15,7 @@
 
 #define SECURE_BOOT	"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
-/* Does the module's file belong to the modules of the running kernel? */
+/* Whether the modules of the running kernel include this one. */
 static bool module_is_installed(const char *release)
 {
 	bool found = false;
@@ -42,7 +42,7 @@ static bool module_is_installed(const char *release)
 	return found;
 }
 
-/* Is its source where DKMS takes it from? */
+/* Whether DKMS has the module's source. */
 static bool source_is_installed(void)
 {
 	glob_t found;
@@ -52,11 +52,11 @@ static bool source_is_installed(void)
 	return is;
 }
 
-/* Does the firmware let only signed modules in? */
+/* Whether the firmware accepts signed modules only. */
 static bool secure_boot(void)
 {
 	FILE *f = fopen(SECURE_BOOT, "re");
-	/* Four bytes of attributes, then the value. */
+	/* The file has four bytes of attributes, then the value. */
 	unsigned char bytes[5] = { 0 };
 	bool is = f && fread(bytes, sizeof(bytes), 1, f) == 1 && bytes[4] == 1;
 
@@ -83,7 +83,7 @@ const char *module_version(char *buf, size_t size)
 	return buf;
 }
 
-/* What runs this process in a container, or NULL. */
+/* The name of the container manager, or NULL outside of containers. */
 const char *container(void)
 {
 	static const struct {
@@ -103,7 +103,7 @@ const char *container(void)
 	return name && *name ? "a container" : NULL;
 }
 
-/* What to do if the module is not loaded. */
+/* Writes what to do if the module is not loaded. */
 void advise_load(char buf[ADVICE_LEN])
 {
 	struct utsname uts;
@@ -125,7 +125,7 @@ void advise_load(char buf[ADVICE_LEN])
 			 "the module is not installed: in the source of twheel, make load; or make dkms-install, then modprobe twheel");
 }
 
-/* What to do if there is no @path. */
+/* Writes what to do if there is no @path. */
 void advise_absent(char buf[ADVICE_LEN], const char *path)
 {
 	if (strcmp(path, DEVICE))
@@ -141,7 +141,7 @@ void advise_absent(char buf[ADVICE_LEN], const char *path)
 			 path);
 }
 
-/* What to do if @path may not be opened. */
+/* Writes what to do if the process may not open @path. */
 void advise_permission(char buf[ADVICE_LEN], const char *path)
 {
 	const char *group = NULL;
@@ -159,7 +159,7 @@ void advise_permission(char buf[ADVICE_LEN], const char *path)
 			 path);
 		return;
 	}
-	/* Not getgrgid(), which a static program cannot have. */
+	/* A static program cannot use getgrgid(). */
 	f = fopen("/etc/group", "re");
 	while (f && !group && (entry = fgetgrent(f)))
 		if (entry->gr_gid == st.st_gid)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheelctl after: wait by a timer of the wheel, then go on. */
+/* twheelctl after: wait for a timer of the wheel, then run a command. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,10 +4,10 @@
  *
  *   twheelctl.c   the table of verbs, options, errors
  *   device.c      opens the wheel, or says why not; waits for it
- *   advice.c      what to do if there is none
+ *   advice.c      says what to do if there is none
  *   others.c      wheels of other processes
  *   duration.c    "1h30m" to nanoseconds and back
- *   timers.c      what --add says, and the names of the timers made from it
+ *   timers.c      reads --add, and names the timers made from it
  *   output.c      records for people and as JSON
  *   completion.c  scripts for shells
  *   http.c        requests to twheeld, for the verbs that ask it
@@ -53,8 +53,8 @@ enum {
 #define DEVICE		"/dev/twheel"
 
 /*
- * What the options that all verbs share have said. @device is DEVICE unless the
- * user named one. @server and @token_file are of the verbs that ask twheeld.
+ * The values of the options that verbs share. @device is DEVICE unless the user named one.
+ * @server and @token_file are of the verbs that ask twheeld.
  */
 struct conf {
 	const char *device;
@@ -183,9 +183,9 @@ const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
 #define NAME_LEN	24
 
 /*
- * A timer as the user described it: what --add and the shell take. What was not
- * said is zero; @says_period and @says_slack tell a zero that was. The name is
- * taken as it is if @unique says that no other timer has it.
+ * A timer as --add and the shell describe it. A member that was not given is zero. If a zero
+ * was given, @says_period or @says_slack tells that. @unique: no other timer has the name, so
+ * roster_add() does not search for it.
  */
 struct spec {
 	__u64 deadline;
@@ -284,15 +284,15 @@ struct holder {
  * struct seen - a wheel, as fdinfo has it
  * @has_id: the module tells wheels apart
  * @id: by this number
- * @holder: who has it, the first found first
+ * @holder: its descriptors, the first found first
  * @holders: how many
- * @room: for how many
+ * @room: how many there is room for
  * @clock_id: of its times
  * @tick_ns: its resolution
  * @max_timers: how many there may be
  * @next: when it turns next; ~0: never
- * @known: SAMPLE_ of <metrics.h>: what an older module does not tell is missing
- * @stats: what it tells
+ * @known: SAMPLE_ of <metrics.h>. An older module tells less
+ * @stats: the statistics that the module tells
  */
 struct seen {
 	bool has_id;
@@ -310,9 +310,9 @@ struct seen {
 
 /**
  * struct others - the wheels of a machine, or of a process
- * @seen: they
+ * @seen: the wheels
  * @count: how many
- * @room: for how many
+ * @room: how many there is room for
  * @denied: processes that may not be looked at
  */
 struct others {
@@ -322,7 +322,7 @@ struct others {
 	unsigned int denied;
 };
 
-/* What --pid has said: @pid is 0 if it was not given, and @fd is -1 if that has no FD. */
+/* The value of --pid. @pid is 0 without the option, and @fd is -1 without FD. */
 struct target {
 	int pid;
 	int fd;

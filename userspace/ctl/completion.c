@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl --completion: scripts by which bash and zsh complete its command line.
+ * twheelctl --completion: scripts for bash and zsh that complete its command line.
  *
- * Verbs and options come from the tables by which they are read. The actions of a verb are
- * the words in small letters of its synopsis. $command is how many arguments come before the
+ * Verbs and options come from the tables that next_option() reads. The lower-case words of
+ * a synopsis are the actions of its verb. $command is how many arguments come before the
  * command that a verb runs.
  */
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 #define PUNCTUATION	" |"
 
-/* Options whose value is one of a few words, or a file. */
+/* These options take one of a few words, or a file. */
 static const struct {
 	const char *option;
 	const char *words;
@@ -27,7 +27,7 @@ static const struct {
 	{ "token-file", NULL },
 };
 
-/* In bash: what can be said of any command line of twheelctl. */
+/* The part of the bash script that does not depend on the tables. */
 static const char bash_function[] =
 	"_twheelctl()\n"
 	"{\n"
@@ -89,7 +89,7 @@ static int values_of(const struct option *o)
 	return -1;
 }
 
-/* Its letter, or 0. */
+/* The letter of an option, or 0. */
 static int letter_of(const struct option *o)
 {
 	return isalpha(o->val) ? o->val : 0;
@@ -142,7 +142,7 @@ static void bash_options(const struct option *options)
 	printf("'\n");
 }
 
-/* One case for each option of a verb that has known values. */
+/* Prints one case for each option of a verb that takes known words. */
 static void bash_values(const char *verb, const struct option *options)
 {
 	const struct option *o;
@@ -198,7 +198,7 @@ static void print_bash(void)
 	printf("\tesac\n}\n\n%s", bash_function);
 }
 
-/* The specifications of _arguments. */
+/* Prints the specifications for _arguments. */
 static void zsh_options(const struct option *options)
 {
 	const struct option *o;
@@ -223,7 +223,7 @@ static void zsh_options(const struct option *options)
 	}
 }
 
-/* Prints a text within single quotes of a description, where a colon would end a name. */
+/* Prints a text for a description in single quotes. A colon would end the name. */
 static void zsh_verb(const char *name, const char *text)
 {
 	printf("\t'%s:", name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Opens the wheel, or says why that cannot be; and waits for it.
+ * Opens a wheel, or says why that fails. Waits for events.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "common.h"
 
-/* The most timers that a wheel may ask for; 0 if the module does not tell. */
+/* The limit for max_timers; 0 if it cannot be read. */
 static unsigned int max_timers_limit(void)
 {
 	FILE *f = fopen("/sys/module/twheel/parameters/max_timers_limit", "re");
@@ -25,7 +25,7 @@ static unsigned int max_timers_limit(void)
 	return limit;
 }
 
-/* Says that the device cannot be opened and what may be done about it; exits. */
+/* Says why the device cannot be opened and what to do, and exits. */
 static _Noreturn void refuse_device(const struct conf *conf, int err)
 {
 	char advice[ADVICE_LEN];
@@ -85,9 +85,9 @@ static bool has_shape(const struct conf *conf)
 /**
  * try_wheel() - make a wheel
  * @w: the wheel
- * @conf: where it is and what shape it shall have
+ * @conf: the device and the shape
  *
- * It is the kernel's, or the one in the process where TWHEEL_BACKEND asks for it.
+ * The wheel is the kernel's, unless TWHEEL_BACKEND asks for one in this process.
  *
  * Return: 0 or a negative errno.
  */
@@ -104,7 +104,7 @@ int try_wheel(struct twheel **w, const struct conf *conf)
 /**
  * wheel_open() - make a wheel, or say why not and exit
  * @w: the wheel
- * @conf: where it is and what shape it shall have
+ * @conf: the device and the shape
  */
 void wheel_open(struct wheel *w, const struct conf *conf)
 {
@@ -112,8 +112,8 @@ void wheel_open(struct wheel *w, const struct conf *conf)
 
 	w->pidfd = -1;
 	/*
-	 * There is one errno for the device and the shape. The shape was at fault if the
-	 * default can be had.
+	 * The device and the shape have one errno. If the default shape works, this shape
+	 * was at fault.
 	 */
 	if (ret && has_shape(conf)) {
 		struct conf plain = { .device = conf->device, .names_device = conf->names_device };
@@ -150,7 +150,7 @@ __u64 monotonic_now(void)
 }
 
 /**
- * wheel_do() - one verb on one timer
+ * wheel_do() - do one operation on one timer
  * @w: the wheel
  * @opcode: TWHEEL_OP_
  * @t: the timer, in and out
@@ -178,8 +178,8 @@ void wheel_stats(struct wheel *w, struct twheel_stats *stats)
 }
 
 /*
- * Waits, as wait_input() does, and takes nothing off the wheel. Return: whether the process
- * whose wheel it is has ended.
+ * Waits as wait_input() does, but reads no events. Return: whether the owner of the wheel
+ * has ended.
  */
 bool wait_owner(const struct wheel *w, __u64 timeout, const sigset_t *signals)
 {
@@ -193,7 +193,7 @@ bool wait_owner(const struct wheel *w, __u64 timeout, const sigset_t *signals)
 	return ppoll(&pfd, 1, &ts, signals) > 0;
 }
 
-/* True if nothing will expire any more unless something is armed. */
+/* Whether no timer is armed and no event is unread. */
 bool wheel_nothing_left(struct wheel *w)
 {
 	struct twheel_stats stats;
@@ -205,12 +205,12 @@ bool wheel_nothing_left(struct wheel *w)
 /**
  * wait_input() - wait for something to read
  * @w: the wheel
- * @other_fd: another, or -1
+ * @other_fd: a descriptor to wait for as well, or -1
  * @timeout: in ns, or FOREVER
  * @other_ready: whether @other_fd can be read; may be NULL
- * @signals: what to block meanwhile, in place of what is blocked; may be NULL
+ * @signals: the signal mask during the wait; NULL leaves the mask as it is
  *
- * A signal ends the wait as well. Whose output goes nowhere any more waits for nothing.
+ * A signal ends the wait as well. If nobody reads stdout any more, the program exits.
  *
  * Return: whether there may be an event.
  */
@@ -225,7 +225,7 @@ bool wait_input(const struct wheel *w, int other_fd, __u64 timeout,
 		.tv_sec = timeout / NSEC_PER_SEC,
 		.tv_nsec = timeout % NSEC_PER_SEC,
 	};
-	/* What a time_t of 32 bits cannot hold is for ever, too. */
+	/* A time beyond a 32-bit time_t is for ever, too. */
 	bool fits = (__u64)ts.tv_sec == timeout / NSEC_PER_SEC;
 	int ret;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl doctor: is the kernel's wheel to be had, and if not, why.
+ * twheelctl doctor: checks whether the kernel's wheel works, and says why not.
  *
- * A line for each check, in the order in which one depends on another. The exit status is
- * that of the first which fails. What cannot be judged then is left out.
+ * Each check prints a line. A check depends on those before it, and is left out if they
+ * make it impossible. The first check that fails gives the exit status.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -15,10 +15,10 @@
 
 #include "common.h"
 
-/* The first Linux that the module is for. */
+/* The oldest Linux that the module supports. */
 #define LINUX_MAJOR	6
 #define LINUX_MINOR	1
-/* How long a timer of 1 ms may take to come: a wheel that works has it in milliseconds. */
+/* The event of a 1 ms timer may take so long. A wheel that works takes milliseconds. */
 #define PATIENCE	(10 * NSEC_PER_SEC)
 
 struct doctor {
@@ -26,7 +26,7 @@ struct doctor {
 	int status;
 };
 
-/* One check. @advice: what to do, or NULL if all is well. */
+/* Prints one check. @advice says what to do. NULL: the check has passed. */
 static void print_check(const struct doctor *d, const char *name, const char *advice,
 			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
@@ -77,7 +77,7 @@ static void check_kernel(struct doctor *d)
 		    container() ? container() : "");
 }
 
-/* Whether the module has the interface of this program: the first two numbers count. */
+/* Whether the first two numbers of the module's version are those of this program. */
 static bool same_version(const char *module)
 {
 	const char *ours = twheel_version();
@@ -92,7 +92,7 @@ static void check_module(struct doctor *d)
 	char version[64];
 	struct twheel *w;
 
-	/* If there is a node already, to open it loads the module. */
+	/* An open of the device node loads the module. */
 	if (!module_is_loaded() && !try_wheel(&w, &d->conf))
 		twheel_close(w);
 	if (!module_is_loaded()) {
@@ -150,7 +150,7 @@ static bool check_device(struct doctor *d)
 	return true;
 }
 
-/* What is wrong with a wheel that could not be made. */
+/* Says why no wheel could be made. */
 static void explain_open(struct doctor *d, int err)
 {
 	char advice[ADVICE_LEN];
@@ -185,7 +185,7 @@ static void explain_open(struct doctor *d, int err)
 		    err == ENOTTY ? "not a twheel device" : strerror(err));
 }
 
-/* One timer, for real. */
+/* Waits for a timer. */
 static void check_timer(struct doctor *d, struct twheel *w)
 {
 	struct twheel_event event;
@@ -226,7 +226,7 @@ static void check_wheel(struct doctor *d)
 	twheel_close(w);
 }
 
-/* Programs that take either backend ask it. */
+/* Prints what TWHEEL_BACKEND means for programs that take either backend. */
 static void check_environment(struct doctor *d)
 {
 	const char *backend = getenv("TWHEEL_BACKEND");
@@ -252,7 +252,7 @@ static int run_doctor(const struct verb *verb, int argc, char **argv)
 		;
 	if (optind < argc)
 		usage_error(verb, "takes no argument");
-	/* A device that is named is the kernel's, whatever the environment says. */
+	/* --device names a wheel of the kernel, so TWHEEL_BACKEND does not count. */
 	d.conf.names_device = true;
 	check_kernel(&d);
 	check_module(&d);

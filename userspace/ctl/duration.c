@@ -2,17 +2,16 @@
 /*
  * Durations as people write them: 250ms, 5s, 1h30m, 1.5s.
  *
- * Exact integers throughout. Units come from the largest to the smallest, each
- * at most once; each digit of a fraction must be whole nanoseconds; a number
- * without a unit stands alone and counts seconds, as it does for sleep(1). What is
- * printed can be read back.
+ * All numbers are exact integers. Units come from the largest to the smallest, each at most
+ * once. Each digit of a fraction must be whole nanoseconds. A number without a unit stands
+ * alone and counts seconds, as for sleep(1). parse_duration() reads what is printed.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "common.h"
 
-/* What is longer than so many days is rounded to days. */
+/* short_duration() rounds to days from here on. */
 #define WIDE_DAYS	100
 
 static const struct unit {
@@ -58,7 +57,7 @@ static const char *add_number(const char **p, const char *end, __u64 ns, __u64 *
 static const char *add_fraction(const char **p, const char *end, __u64 ns, __u64 *sum)
 {
 	for (; *p < end && isdigit((unsigned char)**p); ++*p) {
-		/* 0: there are no whole ns any more. */
+		/* At 0, a digit is less than a nanosecond. */
 		ns = ns % 10 ? 0 : ns / 10;
 		if (!ns && **p != '0')
 			return "finer than a nanosecond";
@@ -70,8 +69,8 @@ static const char *add_fraction(const char **p, const char *end, __u64 ns, __u64
 
 /**
  * parse_duration_part() - read a duration that ends before the string does
- * @text: where it begins
- * @len: how long it is
+ * @text: the beginning of the duration
+ * @len: its length
  * @ns: the result; only set on success
  *
  * Return: NULL, or what is wrong with it.
@@ -142,10 +141,10 @@ const char *parse_duration(const char *text, __u64 *ns)
 
 /**
  * duration_text() - write a duration for people
- * @buf: where to
+ * @buf: out: the text
  * @ns: the duration
  *
- * Below a minute one unit with up to three decimals, above it the two largest.
+ * Below a minute, the text has one unit and up to three decimals. Above, it has two units.
  *
  * Return: @buf.
  */
@@ -176,7 +175,7 @@ const char *duration_text(char buf[DURATION_LEN], __u64 ns)
 	return buf;
 }
 
-/* The same rounded, in no more than seven characters. */
+/* Writes a rounded duration in at most seven characters. */
 const char *short_duration(char buf[DURATION_LEN], __u64 ns)
 {
 	__u64 unit = 1;
@@ -191,8 +190,8 @@ const char *short_duration(char buf[DURATION_LEN], __u64 ns)
 
 /**
  * lateness_text() - write a lateness for people
- * @buf: where to
- * @ns: how late; negative only for what was drained before its deadline
+ * @buf: out: the text
+ * @ns: the lateness. It is negative if a drain came before the deadline
  *
  * Return: @buf.
  */

@@ -9,7 +9,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* Sums what fdinfo has of all wheels. */
+/* Sums the lateness of all wheels that fdinfo shows. */
 static void sum_others(struct twheel_stats *sum)
 {
 	const struct target all = { };

@@ -2,8 +2,8 @@
 /*
  * Requests to twheeld.
  *
- * Addresses are numeric: a static program cannot ask for names. The answer ends
- * with its Content-Length, or where the daemon closes the connection.
+ * Addresses are numeric, because a static program cannot look up names. The answer ends
+ * after its Content-Length, or when the daemon closes the connection.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 #include "http.h"
 
 #define ANSWER_MAX	(64 << 20)
-/* Longer than the daemon keeps a worker waiting. */
+/* In seconds. The daemon answers a waiting worker earlier. */
 #define ANSWER_TIMEOUT	90
 
 struct address {
@@ -135,7 +135,7 @@ static int send_request(int fd, const struct conf *conf, const char *method,
 	return err ? err : send_all(fd, body, strlen(body));
 }
 
-/* Reads up to the end of the connection. The text is to be freed. */
+/* Reads until the connection ends. The caller frees the text. */
 static int read_answer(int fd, char **text, size_t *len, const sigset_t *mask)
 {
 	const struct timespec timeout = { .tv_sec = ANSWER_TIMEOUT };
@@ -223,7 +223,7 @@ int http_try(const struct conf *conf, const char *method, const char *path, json
 	return err;
 }
 
-/* The exit status for a status of HTTP. */
+/* The exit status for an HTTP status. */
 static int exit_status(int status)
 {
 	switch (status) {

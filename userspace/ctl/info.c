@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheelctl info: what a wheel of this device is like. */
+/* twheelctl info: the properties of a new wheel. */
 #include "common.h"
 
 static void print_json(const struct conf *conf, const struct wheel *w)

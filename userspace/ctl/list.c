@@ -10,7 +10,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* When a timer expires, from now: "-" if it is idle. */
+/* Writes how long until a timer expires, or "-" if it is idle. */
 static const char *due_text(char buf[DURATION_LEN], const struct twheel_timer *t, __u64 now)
 {
 	if (!t->deadline_ns)

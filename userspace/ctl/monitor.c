@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheelctl monitor: arm what one is told, print each expiration. */
+/* twheelctl monitor: arm the timers of --add, and print each expiration. */
 #include "common.h"
 
 #define EVENTS	64
@@ -82,7 +82,7 @@ static void print_banner(const struct monitor *m, const struct wheel *w,
 	}
 }
 
-/* Says why no more comes than the @seen events. Returns the exit status. */
+/* Says why the monitor ends after @seen events. Returns the exit status. */
 static int end_early(const struct monitor *m, __u64 seen, const char *why)
 {
 	if (m->limit)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wheels of other processes: found by /proc/PID/fdinfo, looked at by a copy of the
- * descriptor. Neither changes the wheel.
+ * Wheels of other processes. find_others() reads /proc/PID/fdinfo, and open_other() copies
+ * a descriptor. Neither changes the wheel.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -20,10 +20,10 @@
 
 #include "common.h"
 
-/* Of the kernel's misc devices. */
+/* The major number of misc devices. */
 #define MISC_MAJOR	10
 
-/* Finds in @line what follows @key and a tab, or NULL. */
+/* The part of @line behind @key and a tab; NULL if the key is another. */
 static const char *value_of(const char *line, const char *key)
 {
 	size_t len = strlen(key);
@@ -45,7 +45,7 @@ static void parse_lateness(const char *text, struct twheel_stats *stats)
 	}
 }
 
-/* Takes one line of fdinfo. */
+/* Reads one line of fdinfo. */
 static void parse_line(const char *line, struct seen *s)
 {
 	const struct {
@@ -93,7 +93,7 @@ static void parse_line(const char *line, struct seen *s)
 /* Reads the fdinfo of a descriptor. Return: whether it is one of a wheel. */
 static bool read_fdinfo(int pid, int fd, struct seen *s)
 {
-	/* All buckets of the lateness are one line. */
+	/* One line has all buckets of the lateness. */
 	char line[4096];
 	char path[64];
 	bool is = false;
@@ -131,7 +131,7 @@ static void read_comm(int pid, char comm[COMM_LEN])
 	comm[strcspn(comm, "\n")] = '\0';
 }
 
-/* Enters a descriptor, as one more of its wheel if the module tells which that is. */
+/* Enters a descriptor. If the module numbers wheels, it joins the others of its wheel. */
 static void enter(struct others *o, const struct seen *found, int pid, int fd)
 {
 	struct seen *s = NULL;
@@ -200,9 +200,9 @@ static void look_at(struct others *o, int pid, int only_fd)
 /**
  * find_others() - find the wheels that processes have open
  * @o: out: they, for free_others()
- * @target: of which process and descriptor, or of all
+ * @target: the process and descriptor to look at, or all
  *
- * A wheel of which there is only a mapping is not found.
+ * A wheel that is mapped but no longer open is not found.
  */
 void find_others(struct others *o, const struct target *target)
 {
@@ -289,7 +289,7 @@ void refuse_target(const struct others *o, const struct target *target)
 	exit(STATUS_NO_PERMISSION);
 }
 
-/* The one descriptor that is meant, or exits. */
+/* Returns the descriptor that --pid means, or exits. */
 static int choose_fd(const struct target *target)
 {
 	struct others o;
@@ -338,8 +338,8 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
  * open_other() - look at the wheel of another process, or say why not and exit
  * @w: the wheel
  * @verb: what is to be done
- * @conf: nothing about a wheel of our own
- * @target: what --pid has said
+ * @conf: must say nothing about a wheel of our own
+ * @target: the value of --pid
  */
 void open_other(struct wheel *w, const struct verb *verb, const struct conf *conf,
 		const struct target *target)

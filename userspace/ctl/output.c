@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records: lines and tables for people, one JSON object a line for programs.
+ * Prints records: lines and tables for people, or one JSON object a line for programs.
  *
- * JSON numbers are exact integers, times in ns. Many readers have numbers of 53 bits. So
- * what is larger is a string, and an id always is.
+ * JSON numbers are exact integers. Times are in ns. Many readers have numbers of 53 bits, so
+ * a larger number is a string. An id always is one.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "common.h"
 
 #define BAR_WIDTH	40
-/* The last integer up to which a double has them all. */
+/* A double has every integer up to this one. */
 #define JSON_EXACT	(1ULL << 53)
 
-/* Whether a comma has to come before the next JSON value. */
+/* The next JSON value needs a comma before it. */
 static bool json_comma;
 
 static void json_key(const char *key)
@@ -69,10 +69,10 @@ void json_bool(const char *key, bool value)
 	fputs(value ? "true" : "false", stdout);
 }
 
-/* How many bytes the character beyond ASCII at @s has in UTF-8; 0 if that is none. */
+/* The length in UTF-8 of the character at @s, which is not ASCII; 0 if it is not valid. */
 static unsigned int utf8_len(const unsigned char *s)
 {
-	/* What may follow the first byte: no character has two spellings, and none is a half. */
+	/* The range of the second byte. It excludes second spellings and half characters. */
 	unsigned char least = *s == 0xe0 ? 0xa0 : *s == 0xf0 ? 0x90 : 0x80;
 	unsigned char most = *s == 0xed ? 0x9f : *s == 0xf4 ? 0x8f : 0xbf;
 	unsigned int len, i;
@@ -103,7 +103,7 @@ void json_text(const char *key, const char *value)
 		else if (len)
 			value += fwrite(value, 1, len, stdout) - 1;
 		else
-			/* A path, or no command at all, in who knows which encoding. */
+			/* A path or a name may have any encoding. */
 			fputs("\\ufffd", stdout);
 	}
 	putchar('"');
@@ -175,8 +175,8 @@ bool check_format(const char *format)
 }
 
 /*
- * Not of what was due when it was armed: that is no lateness, nor do the counters of the
- * wheel have it. What was drained long before its deadline is as early as a number can say.
+ * A timer that was due when it was armed has no lateness, in the counters of the wheel as
+ * well. If a drain came long before the deadline, the number is the smallest there is.
  */
 static __s64 lateness(const struct twheel_event *e)
 {
@@ -233,9 +233,9 @@ static void print_formatted(const struct roster *r, const char *format,
 
 /**
  * print_event() - print one expiration
- * @conf: whether as JSON
+ * @conf: says whether to print JSON
  * @r: the names
- * @format: what to print instead of the usual line, or NULL
+ * @format: replaces the usual line; or NULL
  * @e: the event
  */
 void print_event(const struct conf *conf, const struct roster *r,
@@ -273,7 +273,7 @@ void print_event(const struct conf *conf, const struct roster *r,
 	putchar('\n');
 }
 
-/* @r: the names; NULL for a timer of others, which has its user_data instead. */
+/* @r has the names. NULL: the timer is of another process, and has its user_data instead. */
 void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 {
 	if (r)
@@ -288,7 +288,7 @@ void json_timer_fields(const struct roster *r, const struct twheel_timer *t)
 	json_bool("keep", t->flags & TWHEEL_KEEP);
 }
 
-/* The counters, in the order in which they are printed. */
+/* The counters, in the order of printing. */
 static const struct counter {
 	const char *name;
 	size_t offset;
@@ -342,7 +342,7 @@ static __u64 bucket_start(unsigned int i)
 
 /**
  * print_histogram() - print how late the expirations of a wheel were
- * @conf: whether as JSON
+ * @conf: says whether to print JSON
  * @stats: of the wheel
  */
 void print_histogram(const struct conf *conf, const struct twheel_stats *stats)
@@ -392,9 +392,9 @@ void print_histogram(const struct conf *conf, const struct twheel_stats *stats)
 }
 
 /*
- * The lateness in ns that @percent of the expirations between two readings do not
- * exceed: the upper end of a bucket of the histogram, or the worst ever if that
- * is less. Return: whether there were any.
+ * Finds a lateness that @percent of the expirations between two readings do not exceed.
+ * This is the upper end of a bucket, or the worst lateness ever if that is less.
+ * Return: whether there were expirations.
  */
 bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
 		unsigned int percent, __u64 *ns)
@@ -419,7 +419,7 @@ bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
 	return true;
 }
 
-/* Is there a terminal that colors are for? */
+/* Whether stdout is a terminal that shows colors. */
 bool may_use_escapes(void)
 {
 	const char *no_color = getenv("NO_COLOR");

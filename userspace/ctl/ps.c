@@ -2,8 +2,8 @@
 /*
  * twheelctl ps and top: the wheels that processes have open, a line each.
  *
- * ps prints them once, or writes them as metrics. top prints them again and again, with what
- * each has done in between.
+ * ps prints them once, or writes them as metrics. top prints them again and again, with the
+ * rates of each.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ static const struct option top_options[] = {
 	{ }
 };
 
-/* The holder of a wheel as --pid takes it, and how many more there are. */
+/* Writes the first holder of a wheel as --pid takes it, and how many more there are. */
 static const char *holder_text(char buf[48], const struct seen *s)
 {
 	const struct holder *h = &s->holder[0];
@@ -48,7 +48,7 @@ static const char *holder_text(char buf[48], const struct seen *s)
 	return buf;
 }
 
-/* The name of a process, which may have any bytes, for a terminal. */
+/* Writes the name of a process for a terminal. The name may have any bytes. */
 static const char *comm_text(char buf[COMM_LEN], const char *comm)
 {
 	size_t i;
@@ -74,7 +74,7 @@ static void print_header(const char *columns)
 	       columns);
 }
 
-/* The columns that ps and top share. */
+/* Prints the columns that ps and top share. */
 static void print_identity(const struct seen *s)
 {
 	char id[24], holder[48], comm[COMM_LEN];
@@ -145,7 +145,7 @@ static void print_ps(const struct conf *conf, const struct others *o)
 
 /* ---- Metrics ---- */
 
-/* A value of a label: of bytes that no text has, a question mark is left. */
+/* Prints a label. A question mark replaces each byte that is not printable. */
 static void put_label(FILE *f, const char *name, const char *value)
 {
 	fprintf(f, "%s=\"", name);
@@ -158,7 +158,7 @@ static void put_label(FILE *f, const char *name, const char *value)
 	fputc('"', f);
 }
 
-/* The labels of a wheel. Its number tells two of a process apart; without one, the descriptor. */
+/* The labels of a wheel. Its number, or else its descriptor, tells two of a process apart. */
 static char *labels_of(const struct seen *s)
 {
 	const struct holder *h = &s->holder[0];
@@ -218,8 +218,8 @@ static void put_metrics(FILE *f, const struct others *o)
 }
 
 /*
- * Whoever reads the file at any moment finds all of it: it gets its name when it is whole.
- * Until then its name ends in a number, which the collector of node_exporter leaves alone.
+ * Writes the metrics into a file that is complete at any moment: rename() replaces it. The
+ * collector of node_exporter ignores the new file before that, whose name ends in a number.
  */
 static void put_metrics_into(const char *path, const struct others *o)
 {
@@ -229,7 +229,7 @@ static void put_metrics_into(const char *path, const struct others *o)
 
 	if (asprintf(&part, "%s.%d", path, getpid()) < 0)
 		die(STATUS_LIMIT, "no memory for the metrics");
-	/* One that a process of this number left when it was killed. */
+	/* A process that had our number may have been killed here. */
 	unlink(part);
 	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd >= 0)
@@ -290,7 +290,7 @@ static int run_ps(const struct verb *verb, int argc, char **argv)
 
 /* ---- top ---- */
 
-/* What a wheel was before, or NULL if it is new. */
+/* Finds the earlier reading of a wheel; NULL if the wheel is new. */
 static const struct seen *find_before(const struct others *before, const struct seen *s)
 {
 	size_t i;
@@ -300,13 +300,13 @@ static const struct seen *find_before(const struct others *before, const struct 
 
 		if (s->has_id ? b->has_id && b->id == s->id :
 		    b->holder[0].pid == s->holder[0].pid && b->holder[0].fd == s->holder[0].fd)
-			/* Another wheel that has got the number begins at 0. */
+			/* If another wheel has the number now, its counters began at 0. */
 			return b->stats.expired <= s->stats.expired ? b : NULL;
 	}
 	return NULL;
 }
 
-/* How many a second, with a decimal if they are few. */
+/* Writes a rate per second, with a decimal if it is below 10. */
 static const char *rate_text(char buf[24], __u64 count, __u64 ns)
 {
 	double rate = count * 1e9 / ns;
@@ -322,7 +322,7 @@ struct row {
 	__u64 expired;
 };
 
-/* What expires most comes first. */
+/* The wheel with most expirations comes first. */
 static int by_rate(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -458,8 +458,8 @@ const struct verb verb_top = {
 	.name = "top",
 	.args = "[--pid=PID[:FD]]",
 	.summary = "Show them again and again, with their rates.",
-	.help = "What expires most comes first. Expired, moved and the 99th percentile of the\n"
-		"lateness are those of the interval. Where there is no terminal, one table follows\n"
+	.help = "The wheel with most expirations comes first. Expired, moved and the 99th percentile\n"
+		"of the lateness are those of the interval. Without a terminal, one table follows\n"
 		"another.\n"
 		"\n"
 		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"

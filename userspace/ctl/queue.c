@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheelctl queue: queues of twheeld, their settings and counts. */
+/* twheelctl queue: make, change and print queues of twheeld. */
 #include <stdlib.h>
 #include <string.h>
 

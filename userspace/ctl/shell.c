@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl shell: holds a wheel, and does what stdin says.
+ * twheelctl shell: holds a wheel, and runs commands from stdin.
  *
- * Expirations are printed while the shell waits: for the next line, in sleep
- * and in wait. In between commands nothing is read from the wheel, so a script
- * decides what happens before what.
+ * The shell prints expirations while it waits: for the next line, in sleep and in wait. It
+ * reads no events between two commands of a script, so the script decides the order.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -33,10 +32,10 @@ struct shell {
 	bool errexit;
 	bool interactive;
 	bool quit;
-	/* The command that is running, for errors. */
+	/* For errors: the command that runs. */
 	unsigned int line_number;
 	const char *command;
-	/* What was read of stdin and not used yet. */
+	/* Input that was read and not used yet. */
 	char input[LINE_MAX_LEN];
 	size_t input_len;
 	bool input_ended;
@@ -64,7 +63,7 @@ static int refused(const struct shell *sh, const char *what, int ret)
 	return failed(sh, error_status(-ret), what, error_text(-ret));
 }
 
-/* A timer by its name, or by its id in any base. Ids need no entry. */
+/* Finds a timer by its name, or by its id in any base. Ids need no entry. */
 static bool find_timer(const struct shell *sh, const char *word, __u64 *id,
 		       struct entry **entry)
 {
@@ -87,7 +86,7 @@ static bool find_timer(const struct shell *sh, const char *word, __u64 *id,
 	return *entry;
 }
 
-/* One timer: what was done to it, and how it stands or stood. */
+/* Prints what was done to a timer, and its state. */
 static void print_timer(const struct shell *sh, const char *done,
 			const struct twheel_timer *t, bool was)
 {
@@ -137,7 +136,7 @@ static int cmd_add(struct shell *sh, char **word)
 	return STATUS_OK;
 }
 
-/* REARM replaces all of a timer; what the user did not say stays as it is. */
+/* REARM replaces all of a timer, so this keeps the parts that the user did not name. */
 static int cmd_rearm(struct shell *sh, char **word)
 {
 	struct twheel_timer t = { };
@@ -281,7 +280,7 @@ static int print_events(struct shell *sh, __u64 limit)
 	int count, i;
 
 	count = twheel_read(sh->wheel.twheel, events, limit < EVENTS ? limit : EVENTS);
-	/* Over the prompt, however short that is which comes. */
+	/* Erase the prompt, because the line of an event may be shorter. */
 	if (count > 0 && sh->interactive)
 		printf("\r%*s\r", (int)strlen(PROMPT), "");
 	for (i = 0; i < count; i++)
@@ -441,7 +440,7 @@ static int run_input(struct shell *sh)
 		if (newline) {
 			*newline = '\0';
 		} else if (sh->input_ended && line < end) {
-			/* There is room for this: input is never quite full. */
+			/* The input is never quite full, so there is room for this. */
 			*end = '\0';
 			newline = end - 1;
 		} else {
@@ -494,7 +493,7 @@ static int loop(struct shell *sh)
 
 			if (ret < 0)
 				die(error_status(-ret), "read: %s", error_text(-ret));
-			/* What woke us may have been withdrawn: then the prompt stands. */
+			/* If the event was withdrawn meanwhile, the prompt is still there. */
 			if (ret && !line_came)
 				prompt(sh);
 		}
@@ -505,7 +504,7 @@ static int loop(struct shell *sh)
 				prompt(sh);
 		}
 	}
-	/* Ctrl-D leaves the cursor behind the prompt. */
+	/* After Ctrl-D the cursor is behind the prompt. */
 	if (sh->interactive && !sh->quit)
 		putchar('\n');
 	return status;

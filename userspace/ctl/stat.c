@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl stat: a load on a wheel of its own, and a row of its counters
- * every interval.
+ * twheelctl stat: puts a load on a wheel of its own, and prints its counters every interval.
  *
- * Or it takes the wheel of another process, and only looks at it.
+ * With --pid it looks at the wheel of another process, and puts no load on it.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -61,8 +60,8 @@ static void print_row(const struct conf *conf, const struct twheel_stats *from,
 }
 
 /*
- * Lets time pass until @end, on the monotonic clock, or a signal. Return: whether the process
- * goes on whose wheel it is.
+ * Waits until @end on the monotonic clock, or for a signal. Return: whether the owner of the
+ * wheel still runs.
  */
 static bool look_on(struct wheel *w, __u64 end)
 {
@@ -73,7 +72,7 @@ static bool look_on(struct wheel *w, __u64 end)
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
 	sigaddset(&ours, SIGTERM);
-	/* A signal is noticed before the wait, or ends it: nothing is between. */
+	/* The wait unblocks signals, so none can come unnoticed before it. */
 	sigprocmask(SIG_BLOCK, &ours, &others);
 	while (!ended && !interrupted && (now = monotonic_now()) < end)
 		ended = wait_owner(w, end - now, &others);
@@ -81,7 +80,7 @@ static bool look_on(struct wheel *w, __u64 end)
 	return !ended;
 }
 
-/* Reads expirations until @end, on the monotonic clock, or a signal; once in any case. */
+/* Reads events until @end on the monotonic clock, or a signal. It reads once in any case. */
 static void consume(struct wheel *w, __u64 end)
 {
 	struct twheel_event events[EVENTS];
@@ -94,7 +93,7 @@ static void consume(struct wheel *w, __u64 end)
 	sigaddset(&ours, SIGTERM);
 	do {
 		now = monotonic_now();
-		/* A signal is noticed before the wait, or ends it: nothing is between. */
+		/* The wait unblocks signals, so none can come unnoticed before it. */
 		sigprocmask(SIG_BLOCK, &ours, &others);
 		ready = wait_input(w, -1, now < end && !interrupted ? end - now : 0, NULL,
 				   &others);
@@ -112,7 +111,7 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 	bool goes_on = true;
 	__u64 row;
 
-	/* If the wheel is ours, all of its counters began at 0, before it was loaded. */
+	/* The counters of our own wheel began at 0, before the load. */
 	if (w->pidfd >= 0)
 		wheel_stats(w, &before);
 	for (row = 1; row <= count && goes_on && !interrupted; row++) {
@@ -129,7 +128,7 @@ static void watch(const struct conf *conf, struct wheel *w, __u64 interval,
 
 static int run_stat(const struct verb *verb, int argc, char **argv)
 {
-	/* A wait ends all the same, and a row is printed whole. */
+	/* These signals end a wait, but not the printing of a row. */
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	__u64 interval = NSEC_PER_SEC;
 	struct target target = { };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheelctl task: tasks of twheeld, one at a time or as a list. */
+/* twheelctl task: add, change and print tasks of twheeld. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static const struct option options[] = {
 	{ }
 };
 
-/* What the command line says: fields of a task, of its callback, and a list. */
+/* The command line: fields of a task, of its callback, and of a list. */
 struct command {
 	struct conf conf;
 	json_t *task;
@@ -36,7 +36,7 @@ struct command {
 	__u64 limit;
 };
 
-/* A point in time. Digits are Unix milliseconds, anything else is a text. */
+/* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
 static json_t *time_value(const char *text)
 {
 	char *end;

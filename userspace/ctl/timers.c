@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Timers as the user describes them, and what became of the descriptions.
+ * Timers as the user describes them, and the roster of the timers made from that.
  *
  *   5s                          once, in five seconds
  *   50ms,periodic               every 50 ms
@@ -16,7 +16,7 @@
 
 #include "common.h"
 
-/* What a description of a timer may make at most: no wheel holds more. */
+/* A description makes no more timers than this, because no wheel holds more. */
 #define MAX_COUNT	(1U << 24)
 
 static const char *parse_count(const char *text, size_t len, unsigned int *count)
@@ -32,7 +32,7 @@ static const char *parse_count(const char *text, size_t len, unsigned int *count
 	return NULL;
 }
 
-/* Letters first, so that no name looks like an id; t1, t2 are those without a label. */
+/* A name begins with a letter, so it is no id. Timers without a label are t1, t2 and so on. */
 static const char *parse_name(const char *text, size_t len, char name[NAME_LEN])
 {
 	size_t digits = len ? strspn(text + 1, "0123456789") : 0;
@@ -125,7 +125,7 @@ const char *parse_spec(const char *text, struct spec *s)
 	return why;
 }
 
-/* Says what the device may have found impossible in a timer. */
+/* Says why the device may have refused a timer. */
 void hint_spec(const struct wheel *w, const struct spec *s, int err)
 {
 	char tick[DURATION_LEN];
@@ -159,7 +159,7 @@ const char *roster_name(const struct roster *r, __u64 user_data)
 	return e ? e->name : "?";
 }
 
-/* Whether the timer of an event was due when it was armed: it cannot be late, then. */
+/* Whether the timer of an event was due when it was armed. Then it cannot be late. */
 bool was_due(const struct roster *r, const struct twheel_event *event)
 {
 	const struct entry *e = roster_entry(r, event->user_data);
@@ -168,8 +168,8 @@ bool was_due(const struct roster *r, const struct twheel_event *event)
 }
 
 /*
- * Remembers when a timer was armed: where it sits on the wheel, and whether it was due
- * already, follows from it. @before is a time of the wheel's clock before the arming.
+ * Remembers when a timer was armed. Its place on the wheel follows from this, and whether it
+ * was due at once. @before is a time of the wheel's clock before the arming.
  */
 void note_arming(struct entry *e, __u64 before, const struct spec *s,
 		 const struct twheel_timer *t)
@@ -185,10 +185,10 @@ void note_arming(struct entry *e, __u64 before, const struct spec *s,
  * roster_add() - make one timer and enter it
  * @r: the roster
  * @w: the wheel
- * @s: its description, but for the count
+ * @s: its description. The count is ignored
  * @t: the timer that was made
  *
- * A name that is taken belongs to its timer for as long as that lives.
+ * A name belongs to its timer until that ends.
  *
  * Return: 0, or a negative errno; EEXIST if the name is taken.
  */
@@ -213,7 +213,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 		.deadline_ns = s->deadline,
 		.period_ns = s->period,
 		.slack_ns = s->slack,
-		/* What is made idle has to be kept, or it would be nothing. */
+		/* An idle timer must be kept. */
 		.flags = s->flags | (s->flags & TWHEEL_DISARMED ? TWHEEL_KEEP : 0),
 	};
 	r->entry = grow_array(r->entry, r->count, &r->room, sizeof(*r->entry));
@@ -231,7 +231,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	return 0;
 }
 
-/* Is @name one of those that load_arm() makes of @s? */
+/* Whether load_arm() makes @name from @s. */
 static bool makes_name(const struct spec *s, const char *name)
 {
 	char last[16];
@@ -255,13 +255,13 @@ static bool share_name(const struct spec *a, const struct spec *b)
 {
 	if (!a->name[0] || !b->name[0])
 		return false;
-	/* With counts, names differ by their labels, and numbers have no '-'. */
+	/* With two counts, only equal labels collide, because a number has no '-'. */
 	if (a->count > 1 && b->count > 1)
 		return !strcmp(a->name, b->name);
 	return makes_name(a, b->name) || makes_name(b, a->name);
 }
 
-/* Takes one --add, or exits. */
+/* Reads one --add, or exits. */
 void load_add(struct load *l, const struct verb *verb, const char *text)
 {
 	struct spec *s;

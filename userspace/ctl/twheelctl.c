@@ -2,8 +2,8 @@
 /*
  * twheelctl: timing wheels from the command line.
  *
- * One verb per file; this one knows which there are, the options that all of
- * them share, and how an error is reported.
+ * Each verb has a file. This one has the table of verbs, the options that they share, and
+ * the functions that report errors.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ const struct verb * const verbs[] = {
 
 const size_t verb_count = ARRAY_SIZE(verbs);
 
-/* Above all characters, so that no short option of a verb collides. */
+/* Above all characters, which are short options of verbs. */
 enum {
 	OPT_DEVICE = 256,
 	OPT_CLOCK,
@@ -114,7 +114,7 @@ static const char observer_help[] =
 	"  -j, --json            one JSON object a line; times in ns\n"
 	"  -h, --help            this text\n";
 
-/* Prints one line to stderr, in the way of all errors of this program. */
+/* Prints an error to stderr, with the name of the program before it. */
 void complain(const char *fmt, ...)
 {
 	va_list args;
@@ -127,7 +127,7 @@ void complain(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* A second line to stderr: what may be done about it. */
+/* Prints a second line to stderr, which says what to do. */
 void hint(const char *fmt, ...)
 {
 	va_list args;
@@ -139,10 +139,10 @@ void hint(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* Set when a verb begins: see @runs_command. */
+/* The @runs_command of the verb that runs. */
 static bool runs_command;
 
-/* Exits, with @status unless that could be taken for the status of a command. */
+/* Exits with @status, or with STATUS_OWN_FAILURE if the verb runs a command. */
 void leave(int status)
 {
 	exit(runs_command ? STATUS_OWN_FAILURE : status);
@@ -162,7 +162,7 @@ void die(int status, const char *fmt, ...)
 	leave(status);
 }
 
-/* Complains of the command line and exits. */
+/* Says what is wrong with the command line, and exits. */
 void usage_error(const struct verb *verb, const char *fmt, ...)
 {
 	va_list args;
@@ -176,7 +176,7 @@ void usage_error(const struct verb *verb, const char *fmt, ...)
 	leave(STATUS_USAGE);
 }
 
-/* What an errno of the device means, in the words of this tool. */
+/* The text for an errno of the device. */
 const char *error_text(int err)
 {
 	switch (err) {
@@ -278,9 +278,7 @@ static void clock_option(const struct verb *verb, const char *text,
 }
 
 /**
- * end_output() - have everything printed
- *
- * Or say why that cannot be, and exit.
+ * end_output() - flush stdout, or say why that fails and exit
  */
 void end_output(void)
 {
@@ -303,7 +301,7 @@ static bool is_negative_number(const char *word)
 	return word && *word == '-' && (isdigit((unsigned char)word[1]) || word[1] == '.');
 }
 
-/* Complains of a negative number, which getopt took for options, if @verb takes a number. */
+/* Refuses a negative number, which getopt took for options, if @verb takes a number. */
 static void refuse_negative(const struct verb *verb, char **argv)
 {
 	char **word = argv + optind - 1;
@@ -316,7 +314,7 @@ static void refuse_negative(const struct verb *verb, char **argv)
 		usage_error(verb, "%s: an interval or a count cannot be negative", *word);
 }
 
-/* Getopt has stopped at argv[optind - 1], or in the word behind it; see there. */
+/* Says why getopt stopped at argv[optind - 1] or within the next word, and exits. */
 static _Noreturn void option_error(const struct verb *verb, char **argv,
 				   const char *shortopts, const struct option *longopts)
 {
@@ -324,7 +322,7 @@ static _Noreturn void option_error(const struct verb *verb, char **argv,
 	const struct option *o;
 
 	refuse_negative(verb, argv);
-	/* One that getopt does not know at all has no value. */
+	/* For an unknown long option, optopt is 0. */
 	if (!optopt)
 		usage_error(verb, "unknown option %s", word);
 	for (o = longopts; o->name; o++)
@@ -335,7 +333,7 @@ static _Noreturn void option_error(const struct verb *verb, char **argv,
 	usage_error(verb, "unknown option %s", word);
 }
 
-/* The options that may stand before a verb: help, version, and those that verbs share. */
+/* Lists the options before a verb: help, version, and those that verbs share. */
 void front_options(struct option options[MAX_OPTIONS])
 {
 	const struct option *o;
@@ -350,7 +348,7 @@ void front_options(struct option options[MAX_OPTIONS])
 	options[n] = (struct option){ };
 }
 
-/* All options of a verb, first those that it shares. */
+/* Lists all options of a verb. The shared ones come first. */
 void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 {
 	const struct option *o;
@@ -370,12 +368,12 @@ void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 /**
  * next_option() - read the command line of a verb, one option at a time
  * @verb: the verb
- * @argc: of the verb, whose name is argv[0]
- * @argv: likewise
- * @conf: where the options of every verb go; starts out as zero
+ * @argc: of the verb
+ * @argv: of the verb, whose name is argv[0]
+ * @conf: out: the shared options; zero at first
  *
- * A verb whose short options begin with '+' has them end at the first word that
- * is none, so that what follows may be a command with options of its own.
+ * If the short options of a verb begin with '+', its options end at the first other word.
+ * That may be a command with options of its own.
  *
  * Return: an option of @verb itself, or -1 at the end.
  */
@@ -502,7 +500,7 @@ static int run_verb(const char *name, int argc, char **argv)
 	return verb->run(verb, argc, argv);
 }
 
-/* Runs the verb behind the options argv[1] to argv[verb - 1], which become its own. */
+/* Runs the verb argv[verb]. The options before it become its own. */
 static int run_verb_behind(int verb, int argc, char **argv)
 {
 	char *name = argv[verb];
@@ -511,12 +509,12 @@ static int run_verb_behind(int verb, int argc, char **argv)
 		return run_help(argc - verb, argv + verb);
 	memmove(argv + 2, argv + 1, (verb - 1) * sizeof(*argv));
 	argv[1] = name;
-	/* The verb reads them anew. */
+	/* The verb reads the options anew. */
 	optind = 0;
 	return run_verb(name, argc - 1, argv + 1);
 }
 
-/* Options before a verb. Some need none. --completion is for make install, so no help has it. */
+/* Reads options before a verb. --completion is for make install, so no help names it. */
 static int run_option(int argc, char **argv)
 {
 	static const char shortopts[] = "+:hjV";
@@ -542,7 +540,7 @@ static int run_option(int argc, char **argv)
 			hint("twheelctl --help");
 			return STATUS_USAGE;
 		case '?':
-			/* Of short ones getopt may be within a word. */
+			/* Among short options, getopt may be within a word. */
 			if (strchr(shortopts, optopt))
 				complain("unknown option before the verb: %s",
 					 argv[optind - 1]);
@@ -565,7 +563,7 @@ int main(int argc, char **argv)
 	int status;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* The name that getopt gives us in its errors. */
+	/* Getopt's errors begin with this name. */
 	if (argc)
 		argv[0] = "twheelctl";
 	if (argc < 2) {

@@ -28,10 +28,10 @@
 
 #include "common.h"
 
-/* A message is as long as systemd takes at most, and no socket queues more than so many. */
+/* systemd takes no longer messages, and a socket queues no more of them. */
 #define MESSAGE_LEN	4096
 #define MESSAGES_AT_ONCE	1024
-/* The kernel's SCM_MAX_FD: so many descriptors come with a message at most. */
+/* The kernel's SCM_MAX_FD: the most descriptors that come with a message. */
 #define MAX_FDS		253
 
 #define NEVER		(~0ULL)
@@ -39,12 +39,12 @@
 
 enum phase { START, RUNNING, STOPPING, ABORTED, KILLED };
 
-/* What user_data says of the two timers. */
+/* The user_data of the two timers. */
 enum { WARNING = 1, DEADLINE = 2 };
 
 /*
- * A command that is watched. @deadline is that of the timer @deadline_id. @wait_status is
- * valid if @ended. @stuck: the command has outlived SIGKILL by the grace.
+ * A command that is watched. @deadline is when the timer @deadline_id expires. @wait_status
+ * is valid if @ended. @stuck: the command has outlived SIGKILL by the grace.
  */
 struct watch {
 	__u64 timeout;
@@ -92,7 +92,7 @@ static void set_timer(struct watch *s, __u64 id, __u64 deadline)
 		die(STATUS_FAILURE, "cannot set a timer: %s", strerror(-ret));
 }
 
-/* The silence may last @delay from now; 0: for ever. */
+/* Allows a silence of @delay from now; 0: for ever. */
 static void arm(struct watch *s, __u64 delay)
 {
 	bool warns = s->phase < ABORTED && s->pretimeout && delay > s->pretimeout;
@@ -111,7 +111,7 @@ static void add_timer(struct watch *s, __u64 what, uint64_t *id)
 		die(error_status(-ret), "cannot add a timer: %s", error_text(-ret));
 }
 
-/* The kernel's wheel, or one in this process if there is none. */
+/* Opens the kernel's wheel, or one in this process if there is none. */
 static void open_wheel(struct watch *s, const struct conf *conf)
 {
 	struct twheel_options options = conf->shape;
@@ -132,13 +132,13 @@ static void open_wheel(struct watch *s, const struct conf *conf)
 
 /* ---- The command ---- */
 
-/* A process that has left its group is reached by its own number. */
+/* If the command has left its group, the signal goes to its own number. */
 static void send_signal(const struct watch *s, int signal)
 {
 	kill(getpgid(s->child) == s->child ? -s->child : s->child, signal);
 }
 
-/* A command that is stopped handles SIGABRT when it continues. */
+/* Sends SIGCONT as well, because a stopped command does not handle SIGABRT. */
 static void abort_command(struct watch *s, const char *why)
 {
 	char since[DURATION_LEN];
@@ -185,7 +185,7 @@ static void expire(struct watch *s, __u64 what)
 	}
 }
 
-/* Processes that the command leaves behind when it was killed must not meet its successor. */
+/* Kills the rest of a group that was silent, so that it does not meet a successor. */
 static void reap(struct watch *s)
 {
 	siginfo_t info;
@@ -230,7 +230,7 @@ static bool microseconds(const char *text, __u64 *ns)
 	return true;
 }
 
-/* Is @line this variable, with a number of microseconds? */
+/* Whether @line sets this variable, to a number of microseconds. */
 static bool is_duration(const char *line, const char *name, __u64 *ns)
 {
 	size_t len = strlen(name);
@@ -246,7 +246,7 @@ static void sign_of_life(struct watch *s, enum phase phase)
 	arm(s, s->timeout);
 }
 
-/* One assignment of a message. Others concern systemd alone. */
+/* Handles one assignment of a message. Unknown ones concern systemd alone. */
 static void take_line(struct watch *s, const char *line)
 {
 	__u64 ns;
@@ -264,7 +264,7 @@ static void take_line(struct watch *s, const char *line)
 		if (s->phase == RUNNING)
 			arm(s, ns);
 	} else if (is_duration(line, "EXTEND_TIMEOUT_USEC=", &ns)) {
-		/* It never shortens, and a command that runs is to send WATCHDOG=1. */
+		/* This never shortens. A command that runs must send WATCHDOG=1 instead. */
 		if (s->phase != RUNNING && ns && twheel_after(s->wheel.twheel, ns) > s->deadline)
 			arm(s, ns);
 	}
@@ -279,7 +279,7 @@ static bool is_trusted(const struct watch *s, const struct ucred *sender)
 	return sender->pid == s->child || !sender->uid || sender->uid == geteuid();
 }
 
-/* Closes the descriptors of a message. One of BARRIER=1 tells its sender that we were here. */
+/* Closes the descriptors of a message. The sender of BARRIER=1 waits for that. */
 static bool take_control(const struct watch *s, struct msghdr *msg)
 {
 	bool trusted = false;
@@ -344,7 +344,7 @@ static void read_messages(struct watch *s)
 
 /* ---- Start and end ---- */
 
-/* A name of the kernel's choice, so that no file is left and no path is needed. */
+/* The kernel chooses the name of the socket, so no file is left and no path is needed. */
 static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_un *)0)->sun_path)])
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -364,7 +364,7 @@ static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_u
 	address[len] = '\0';
 }
 
-/* All that can be passed on, and SIGCHLD. */
+/* Blocks SIGCHLD and all signals that can be passed on, for read_signals(). */
 static void take_signals(struct watch *s)
 {
 	static const int ours[] = {
@@ -372,13 +372,13 @@ static void take_signals(struct watch *s)
 	};
 	size_t i;
 
-	/* If the parent ignored this one, the kernel would reap the command itself. */
+	/* If SIGCHLD were ignored, as a parent may leave it, the kernel would reap the command. */
 	signal(SIGCHLD, SIG_DFL);
 	sigfillset(&s->signals);
 	for (i = 0; i < ARRAY_SIZE(ours); i++)
 		sigdelset(&s->signals, ours[i]);
 	sigprocmask(SIG_BLOCK, &s->signals, &s->old_signals);
-	/* A shell stops a background job by these, if that reads or writes. */
+	/* These stay blocked: tcsetpgrp() of a background process raises SIGTTOU. */
 	sigdelset(&s->signals, SIGTTIN);
 	sigdelset(&s->signals, SIGTTOU);
 	s->signal_fd = checked(signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK),
@@ -423,15 +423,15 @@ static void start_command(struct watch *s, char **argv)
 	s->child = checked(fork(), "fork");
 	if (!s->child)
 		run_command(s, parent, address, argv);
-	/* Both do it, because either may be first. */
+	/* Parent and child do this, because either may be first. */
 	setpgid(s->child, s->child);
 	s->last_sign = now(s);
 	arm(s, s->start);
 }
 
 /*
- * Messages are read before the timers: a sign of life that came in time withdraws the
- * expiration, however late this process is.
+ * Reads messages before events. So a sign of life that came in time withdraws the event,
+ * even if this process is late.
  */
 static void turn(struct watch *s)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl wheel: draws the levels of a wheel and which buckets are occupied.
+ * twheelctl wheel: draws the levels of a wheel, and how full their buckets are.
  *
- * The device does not tell where a timer sits. That follows from its deadline,
- * its slack and the time at which it was armed, by the rules of the wheel; see
- * place(). A timer that the kernel is late to move down is drawn where it is
- * about to be.
+ * The device does not tell the bucket of a timer. place() computes it from the deadline, the
+ * slack and the time of arming, by the rules of the wheel. If the kernel is late to move a
+ * timer down, the picture shows it in the bucket where it will be.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +40,7 @@ struct picture {
 	unsigned int shift;
 	unsigned int slot_bits;
 	unsigned int levels;
-	/* Timers in each bucket, level after level. */
+	/* How many timers each bucket has, level after level. */
 	unsigned int *bucket;
 	__u64 idle;
 	__u64 due;
@@ -68,10 +67,10 @@ static unsigned int order_level(const struct picture *p, unsigned int order)
  * @armed_at: when it was armed
  * @now: the time
  *
- * A timer is put on the lowest level that reaches its distance. When the wheel
- * comes to its bucket, it moves down, and its distance is measured from there.
- * With slack it is put off to the border of the level whose buckets are the
- * coarsest not wider than the slack, and stays on that level or above.
+ * The wheel puts a timer on the lowest level that reaches its distance. When the wheel comes
+ * to the bucket, the timer moves down, and its distance is measured from there. Slack puts
+ * the timer off to a border of the coarsest level whose buckets are not wider than the
+ * slack. The timer stays on that level or above.
  *
  * Return: the index of the bucket, or -1 if the timer is due.
  */
@@ -113,9 +112,9 @@ static long place(const struct picture *p, const struct twheel_timer *t,
 }
 
 /*
- * When was it armed? The timers of others do not tell: each is drawn where it would be if
- * it had been armed just now. A periodic timer is armed anew when its event is read, at or
- * after the deadline of that: the level at which it is drawn is approximate.
+ * The time of arming. It is not known for timers of other processes, so these are drawn as
+ * if they had been armed just now. A periodic timer is armed anew when its event is read, at
+ * or after the deadline, so its level is approximate.
  */
 static __u64 armed_at(const struct picture *p, const struct twheel_timer *t, __u64 now)
 {
@@ -172,7 +171,7 @@ static char cell_glyph(unsigned int count)
 	return count < 100 ? '+' : '#';
 }
 
-/* How many timers, in no more than four. */
+/* Writes a number of timers in at most four characters. */
 static const char *count_text(char buf[COUNT_LEN], unsigned int count)
 {
 	if (count < 10000)
@@ -184,7 +183,7 @@ static const char *count_text(char buf[COUNT_LEN], unsigned int count)
 	return buf;
 }
 
-/* Draws one level; a cell is several buckets if there are too many of them. */
+/* Draws one level. If it has too many buckets, a cell is several of them. */
 static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 {
 	unsigned int buckets = 1U << p->slot_bits;
@@ -277,7 +276,7 @@ static void show(struct picture *p)
 		draw(p, now);
 }
 
-/* Delays whose logarithm is spread evenly, so that every level gets some. */
+/* Chooses delays with evenly spread logarithms, so that every level gets some timers. */
 static void add_random(struct picture *p)
 {
 	struct timespec ts;
@@ -304,7 +303,7 @@ static void add_random(struct picture *p)
 	}
 }
 
-/* Takes the expirations of one interval off the wheel. */
+/* Reads the events of one interval. */
 static void consume(struct picture *p)
 {
 	__u64 end = monotonic_now() + p->interval;
@@ -317,7 +316,7 @@ static void consume(struct picture *p)
 			die(STATUS_FAILURE, "cannot read the wheel");
 }
 
-/* Lets an interval pass. Return: whether there is more to draw. */
+/* Waits for an interval. Return: whether there is more to draw. */
 static bool goes_on(struct picture *p)
 {
 	if (p->target.pid)
@@ -396,7 +395,7 @@ const struct verb verb_wheel = {
 	.summary = "Draw the levels of a wheel and which buckets are occupied.",
 	.help = "Each row is a level, each cell a bucket (several, where a level has more than\n"
 		"64); the present one is shown in reverse, or marked below where the terminal\n"
-		"has no colour or NO_COLOR is set. At the end of a row is the number of timers\n"
+		"has no color or NO_COLOR is set. At the end of a row is the number of timers\n"
 		"in it, in k or M if it is long. Drawn anew until nothing is armed or unread.\n"
 		"\n"
 		"  -a, --add=TIMER       see monitor --help\n"

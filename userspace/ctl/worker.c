@@ -2,9 +2,9 @@
 /*
  * twheelctl worker: run a command for each task of a pull queue.
  *
- * One task at a time. The lease is renewed at a third while the command runs.
- * SIGTERM and SIGINT end the worker after the task that it has; while it waits
- * for one, they end it at once, and twheeld keeps the task.
+ * A worker has one task at a time, and renews the lease after each third while the command
+ * runs. SIGTERM and SIGINT end the worker after its task. If it waits for a task, they end
+ * it at once, and twheeld keeps the task.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,14 +16,14 @@
 
 #include "http.h"
 
-/* What the command's exit status means, as sysexits.h has it. */
+/* The exit statuses of a command that have a meaning, from sysexits.h. */
 enum {
 	EXIT_OK = 0,
 	EXIT_DEAD = 65,
 	EXIT_RETRY = 75,
 };
 
-/* How long to wait before twheeld is asked again after an error. */
+/* After an error, the worker waits so long before it asks twheeld again. */
 #define PAUSE_SECONDS	1
 
 static const struct option options[] = {
@@ -90,10 +90,10 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	snprintf(path, sizeof(path), "/v1/queues/%s/%s", w->queue, verb);
 	err = http_try(&w->conf, "POST", path, body, &status, answer,
 		       strcmp(verb, "reserve") ? NULL : &w->waiting);
-	/* The lease is over: the task is another's, and there are more. */
+	/* The lease is over, so another worker has the task. Go on with the next. */
 	if (!err && status == 410)
 		err = -ESTALE;
-	/* A wrong request stays wrong; anything else may pass. */
+	/* A wrong request stays wrong. Other errors may pass. */
 	if (!err && status >= 400 && status < 500 && status != 429)
 		http_die(status, *answer);
 	if (!err && (status < 200 || status > 299))
@@ -105,7 +105,7 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	return err;
 }
 
-/* Sends a report of one task. Returns whether it was taken. */
+/* Sends a report of one task. Returns whether twheeld has accepted it. */
 static bool report(const struct worker *w, const char *verb, const json_t *task,
 		   const char *error, bool dead)
 {
@@ -130,7 +130,7 @@ static bool report(const struct worker *w, const char *verb, const json_t *task,
 	return taken;
 }
 
-/* A descriptor from which the payload can be read. */
+/* Makes a descriptor from which the command reads the payload. */
 static int payload_fd(const json_t *task)
 {
 	const json_t *payload = json_object_get(task, "payload");
@@ -206,7 +206,7 @@ static void work(const struct worker *w, const json_t *task)
 	const char *id = json_string_value(json_object_get(task, "id"));
 	int status = wait_command(w, task, start_command(w, task));
 	bool exited = WIFEXITED(status);
-	/* The command cannot be run: that is no failure of the task. */
+	/* If the command cannot be run, that is no failure of the task. */
 	bool misses = exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
 				 WEXITSTATUS(status) == STATUS_NO_COMMAND);
 	const char *verb = misses ? "release" : "nack";
@@ -224,7 +224,7 @@ static void work(const struct worker *w, const json_t *task)
 				     error, "taken", taken));
 	else if (!taken)
 		complain("task %s: the report came too late or was lost", id);
-	/* The next task would fare no better. */
+	/* The next task would fail as well. */
 	if (misses)
 		exit(WEXITSTATUS(status));
 }
