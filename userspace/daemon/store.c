@@ -438,10 +438,14 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 int store_start_node(struct store *s, unsigned int node)
 {
 	struct node *n = &s->node[node];
+	bool used = n->used;
 	int ret;
 
 	memset(n, 0, sizeof(*n));
 	n->started = true;
+	n->used = true;
+	/* What is known of the server that had this number is not true of this one. */
+	n->changed = used;
 	ret = start_conn(s, node, &n->scripts, false);
 	if (!ret && s->config->wait_replicas)
 		ret = start_conn(s, node, &n->puts, false);
@@ -685,11 +689,17 @@ const struct store_stats *store_stats(const struct store *s)
 
 bool store_next_node(const struct store *s, unsigned int *n, char name[ROUTE_NAME_LEN], bool *up)
 {
-	while (*n < ROUTE_NODES_MAX && !s->node[*n].started)
+	/* Before there is a map, no node has slots. */
+	bool mapped = false;
+
+	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)
+		mapped |= s->route.node[i].slots;
+	while (*n < ROUTE_NODES_MAX &&
+	       !(s->node[*n].started && (s->route.node[*n].slots || !mapped)))
 		++*n;
 	if (*n >= ROUTE_NODES_MAX)
 		return false;
 	route_name(&s->route, *n, name);
-	*up = s->node[*n].scripts.state == CONN_READY;
+	*up = s->node[*n].told;
 	return true;
 }

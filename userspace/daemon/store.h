@@ -271,11 +271,11 @@ const char *store_script_name(enum store_script script);
 const struct store_stats *store_stats(const struct store *s);
 
 /**
- * store_next_node() - for metrics: one node after the other
+ * store_next_node() - for metrics: the nodes with slots; all that are tried if none has
  * @s: the store
  * @n: the number to begin with; out: that of the node
  * @name: out: its address
- * @up: out
+ * @up: out: whether scripts can be sent to it
  *
  * Return: false if there is no more node.
  */

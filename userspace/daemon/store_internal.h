@@ -14,6 +14,7 @@
 /**
  * struct node - one Redis
  * @started: its connections are prepared
+ * @used: its number has been another's before, or its own
  * @told: the caller knows that it is up
  * @changed: it was started anew since it was up
  * @used_at: when it had slots or was named last, for a node of a cluster
@@ -25,6 +26,7 @@
  */
 struct node {
 	bool started;
+	bool used;
 	bool told;
 	bool changed;
 	uint64_t used_at;

@@ -49,6 +49,9 @@ def cluster_lanes():
     text = c.raw("GET", "/metrics")[2]
     for n in cl.masters():
         assert f'twheeld_redis_up{{node="127.0.0.1:{n.port}"}} 1' in text, text
+    # A replica that only named the masters is no node of ours.
+    text = e.client().raw("GET", "/metrics")[2]
+    equal(text.count("\ntwheeld_redis_up{"), 3, text)
     # A held task of one daemon is canceled by the other.
     for n in range(20):
         equal(c.call("PUT", f"/v1/queues/lanes/tasks/c{n}", {
