@@ -94,15 +94,16 @@ static int grow(struct twheel *w, struct inprocess *p)
 /* Time */
 
 /*
- * Sets the timerfd to the next turn. While an event is unread, the timerfd must be readable
- * at once.
+ * Sets the timerfd to the next turn. While an event is unread, the timerfd must be readable.
+ * It is readable if it is set to a time that has come. The next setting ends that, so nobody
+ * needs to read it.
  */
-static void set_timer(struct twheel *w, struct inprocess *p)
+static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 {
 	u64 next = hlist_empty(&p->timers.ready) ? p->programmed : 1;
 	struct itimerspec its = {};
 
-	if (next == p->set)
+	if (next == p->set || (next <= now && p->set <= now))
 		return;
 	p->set = next;
 	/* 0 would disarm it. */
@@ -139,7 +140,7 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 	/* Only a turn makes it later: it sets it to never first. */
 	if (next < p->programmed)
 		p->programmed = timers_publish_next(&p->timers, next, now);
-	set_timer(w, p);
+	set_timer(w, p, now);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -184,14 +185,15 @@ static int inprocess_kick(struct twheel *w)
 }
 
 /*
- * Turns the wheel for a thread that reads, or found the descriptor readable. The timerfd
- * must be set again if it has fired, for a deadline or because the clock was set.
+ * Turns the wheel for a thread that reads, or found the descriptor readable. If the clock was
+ * set, the timerfd is readable too early, and must be set again.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
+	bool settable = p->clock == CLOCK_REALTIME || p->clock == CLOCK_TAI;
 	uint64_t ticks;
 
-	if (hlist_empty(&p->timers.ready) &&
+	if (settable && now < p->set &&
 	    (read(w->cold->fd, &ticks, sizeof(ticks)) > 0 || errno != EAGAIN))
 		p->set = WHEEL_NEVER;
 	turn(p, now, LOOK);
