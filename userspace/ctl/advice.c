@@ -111,7 +111,7 @@ void advise_load(char buf[ADVICE_LEN])
 	uname(&uts);
 	if (container())
 		snprintf(buf, ADVICE_LEN,
-			 "the host loads the module: modprobe twheel; then give the container --device="
+			 "run modprobe twheel on the host, then start the container with --device="
 			 DEVICE);
 	else if (module_is_installed(uts.release))
 		snprintf(buf, ADVICE_LEN, "the module is not loaded: modprobe twheel%s",

@@ -331,7 +331,7 @@ struct target {
 void parse_target(const struct verb *verb, const char *text, struct target *target);
 void find_others(struct others *others, const struct target *target);
 void free_others(struct others *others);
-void hint_denied(const struct others *others);
+void hint_missing(const struct others *others);
 void refuse_target(const struct others *others, const struct target *target)
 	__attribute__((noreturn));
 __u64 seen_next_in(const struct seen *s);

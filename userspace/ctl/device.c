@@ -43,7 +43,7 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		advise_absent(advice, conf->device);
 		hint("%s", advice);
 		if (!strcmp(conf->device, DEVICE) && !module_is_loaded())
-			hint("without the module: TWHEEL_BACKEND=inprocess, for a wheel in this process; or make vm, for a machine that has it");
+			hint("TWHEEL_BACKEND=inprocess uses a wheel in this process; make vm boots a machine with the module");
 		leave(STATUS_NO_DEVICE);
 	case EACCES:
 	case EPERM:

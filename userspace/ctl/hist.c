@@ -34,7 +34,7 @@ static void sum_others(struct twheel_stats *sum)
 		hint("--pid asks one of them");
 		exit(STATUS_FAILURE);
 	}
-	hint_denied(&o);
+	hint_missing(&o);
 	free_others(&o);
 }
 

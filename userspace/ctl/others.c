@@ -242,10 +242,17 @@ void free_others(struct others *o)
 	free(o->seen);
 }
 
-void hint_denied(const struct others *o)
+/* Says why wheels may be missing. */
+void hint_missing(const struct others *o)
 {
+	char advice[ADVICE_LEN];
+
 	if (o->denied)
 		hint("%u processes may not be looked at; root may", o->denied);
+	if (!module_is_loaded()) {
+		advise_load(advice);
+		hint("%s", advice);
+	}
 }
 
 /* How long until a wheel turns; ~0: it has nothing to do. */

@@ -140,7 +140,7 @@ static void print_ps(const struct conf *conf, const struct others *o)
 		       in == ~0ULL ? "never" : short_duration(next, in));
 	}
 	if (!conf->json)
-		hint_denied(o);
+		hint_missing(o);
 }
 
 /* ---- Metrics ---- */
@@ -432,7 +432,7 @@ static int run_top(const struct verb *verb, int argc, char **argv)
 		start = end;
 	}
 	if (!conf.json)
-		hint_denied(&before);
+		hint_missing(&before);
 	free_others(&before);
 	return STATUS_OK;
 }

@@ -1246,7 +1246,12 @@ test_absent_module() {
 	status_is 3 "module not loaded"
 	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
 		"not installed: hint"
-	error_has '^hint: without the module: TWHEEL_BACKEND=inprocess' "not loaded: what else there is"
+	error_has '^hint: TWHEEL_BACKEND=inprocess' "not loaded: what else there is"
+	for verb in ps 'top -n 1 -i 10ms' hist; do
+		# shellcheck disable=SC2086 # words
+		runs 0 "$verb: module not loaded" $verb
+		error_has '^hint: the module is not installed: ' "$verb: says that there is no module"
+	done
 	mkdir -p /usr/src/twheel-1.2
 	: >/usr/src/twheel-1.2/dkms.conf
 	run info
