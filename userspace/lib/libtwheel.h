@@ -179,10 +179,10 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  * @fd: as for twheel_open_fd(), also one that is open for reading only
  *
  * The wheel and its timers stay as they are. twheel_info(), twheel_stats(), twheel_list(),
- * twheel_next() and twheel_metrics() work. All functions that would change the wheel, and twheel_read(), return
- * -EACCES or -ENOENT. The ids and the user_data of twheel_list() are the kernel's: they
- * differ from those of twheel_add(). The library of the other process keeps idle timers,
- * which are listed, too.
+ * twheel_next() and twheel_metrics() work. All functions that would change the wheel, and
+ * twheel_read(), return -EACCES or -ENOENT. The ids and the user_data of twheel_list() are
+ * the kernel's: they differ from those of twheel_add(). The library of the other process
+ * keeps idle timers, which are listed, too.
  *
  * Return: 0; -ENOTTY: not a wheel; -EBADF; -ENOMEM.
  */

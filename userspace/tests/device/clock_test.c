@@ -16,9 +16,12 @@ static void step(struct __test_metadata *_metadata, long long ns)
  * A wheel on the clock of the variant, and the wall clock put right in the end. Had nobody set
  * it, the wall clock would show base + CLOCK_MONOTONIC.
  */
-#define CLOCK_FIXTURE(name)	FIXTURE(name) { int fd; __u64 base; }
+#define CLOCK_FIXTURE(name)							\
+	struct __test_metadata;							\
+	FIXTURE(name) { int fd; __u64 base; }
 
 #define CLOCK_SETUP(name)							\
+	struct __test_metadata;							\
 	FIXTURE_SETUP(name)							\
 	{									\
 		SKIP_UNLESS_ROOT();						\
