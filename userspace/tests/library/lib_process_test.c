@@ -92,7 +92,7 @@ static void fork_and_look(struct __test_metadata *_metadata, const struct twheel
 	int status, fd = twheel_fd(w);
 	pid_t child;
 
-	ASSERT_EQ(0, twheel_add(w, twheel_after(w, 300 * NS_PER_MS), 1, &armed));
+	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &armed));
 	ASSERT_EQ(0, twheel_add(w, 1, 2, &unread));
 	ASSERT_TRUE(is_unread(w));
 	child = fork_child(_metadata);
@@ -112,6 +112,7 @@ static void fork_and_look(struct __test_metadata *_metadata, const struct twheel
 	EXPECT_EQ(0, twheel_set(w, registered, 1));
 	ASSERT_EQ(2, lib_collect(w, ev, 2));
 	EXPECT_EQ(79, ev[0].user_data + ev[1].user_data);
+	EXPECT_EQ(1, twheel_set(w, armed, twheel_after(w, NS_PER_MS)));
 	ASSERT_EQ(1, lib_collect(w, ev, 1));
 	EXPECT_EQ(1, ev[0].user_data);
 	EXPECT_EQ(armed, ev[0].id);
