@@ -85,6 +85,7 @@ $(call stage, vm-6.1-32, ci/suite.sh 6.1 32)
 $(call stage, vm-6.12-32, ci/suite.sh 6.12 lib32)
 $(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
 	--lives $(call share,100) --soak $(call share,600))
+$(call stage, debian-vm, packaging/debian.sh install)
 $(call stage, ctl-prometheus, userspace/ctl/check.sh --promtool)
 $(call stage, daemon-more, userspace/daemon/check.sh 60 more)
 $(call stage, daemon-fuzz, userspace/daemon/test/unit/check.sh --fuzz 60)

@@ -68,10 +68,14 @@ contents() {
 		twheel-dkms /usr/share/man/man4/twheel.4.gz
 		twheel-dkms /usr/src/twheel-$version/dkms.conf
 		twheel-utils /usr/bin/twheelctl
+		twheel-utils /usr/share/doc/twheel-utils/examples/twheel.grafana.json
+		twheel-utils /usr/share/doc/twheel-utils/examples/twheel.rules.yml
 		twheel-utils /usr/share/man/man1/twheelctl.1.gz
 		twheeld /etc/twheel/twheeld.conf
 		twheeld /lib/systemd/system/twheeld.service
 		twheeld /usr/sbin/twheeld
+		twheeld /usr/share/doc/twheeld/examples/twheeld.grafana.json
+		twheeld /usr/share/doc/twheeld/examples/twheeld.rules.yml
 	END
 	true
 }

@@ -100,6 +100,58 @@ heartbeats() {
 	[ $ok = 0 ] && [ $on_kernel = 0 ]
 }
 
+# node_exporter shows what the textfile has, of a wheel that somebody holds.
+graph() {
+	prom=/var/lib/prometheus/node-exporter/twheel.prom
+	setpriv --reuid=nobody --regid=nogroup --clear-groups twheelctl after 600s &
+	pid=$!
+	tries=0
+	until twheelctl ps --openmetrics | grep 'comm="twheelctl"' || [ $tries = 60 ]; do
+		tries=$((tries + 1))
+		sleep 1
+	done
+	systemctl start prometheus-node-exporter && twheelctl ps --openmetrics -o $prom &&
+		python3 - <<-'END'
+			import time, urllib.request
+			until = time.monotonic() + 60
+			while True:
+			    try:
+			        url = "http://127.0.0.1:9100/metrics"
+			        text = urllib.request.urlopen(url, timeout=30).read().decode()
+			        break
+			    except OSError:
+			        assert time.monotonic() < until
+			        time.sleep(0.5)
+			ours = [line for line in text.splitlines() if line.startswith("twheel_")]
+			print("\n".join(ours))
+			assert "node_textfile_scrape_error 0" in text
+			assert any(line.startswith("twheel_timers{") and 'state="armed"' in line
+			           and 'comm="twheelctl"' in line and line.endswith(" 1") for line in ours)
+		END
+	ok=$?
+	kill $pid
+	wait $pid
+	rm $prom
+	return $ok
+}
+
+# A command that loops shows no life.
+watchdog() {
+	nobody twheelctl watch --timeout=2s --grace=1s -- sh -c 'while :; do :; done'
+	[ $? = 124 ] || return
+	# One that says so each half second lives on, until it ends by itself.
+	nobody twheelctl watch --timeout=5s -- python3 -c '
+import os, socket, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+name = os.environ["NOTIFY_SOCKET"]
+s.connect("\0" + name[1:] if name[0] == "@" else name)
+for _ in range(16):
+    s.send(b"WATCHDOG=1")
+    time.sleep(0.5)
+os._exit(7)'
+	[ $? = 7 ]
+}
+
 # Installed, and not running until somebody says where Redis is.
 daemon() {
 	twheeld --version && ! systemctl is-enabled twheeld && ! systemctl is-active twheeld &&
@@ -123,6 +175,8 @@ if ! [ -e $dir/rebooted ]; then
 	check "manual pages" manuals
 	check "a program of the library" compile
 	check "a server of heartbeats in Python" heartbeats
+	check "a graph of node_exporter's textfile" graph
+	check "twheelctl watch kills a command that hangs" watchdog
 	check "twheeld" daemon
 	check "the test of the package" sh "$given/smoke"
 	echo "number=$number failures=$failures" >$dir/rebooted
