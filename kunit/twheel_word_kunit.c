@@ -886,6 +886,28 @@ static void mark_withdraws(struct kunit *test)
 	wheel_end(w);
 }
 
+/*
+ * G2: A timer that was due when it was armed waits behind others. If the clock is set back
+ * then, its place is in the future, and a KICK brings it.
+ */
+static void kick_after_set_back(struct kunit *test)
+{
+	struct twheel_timer timer = { .deadline_ns = START + 1 };
+	struct word_wheel *w = wheel_alloc(test);
+	unsigned int i;
+
+	wheel_begin(test, w, 256, START);
+	for (i = 0; i < 8; i++)
+		do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
+	timer.deadline_ns = START;
+	do_op(test, w, TWHEEL_OP_REGISTER, timer, START + 10 * TICK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_QUEUED);
+	timers_kick(&w->timers, (u32[]){ 8 }, 1, START + 2);
+	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
 /* Looks so far, at words that have changed. */
 static u64 armed_of(const struct word_wheel *w)
 {
@@ -1058,6 +1080,7 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE(mark_reads_again),
 	KUNIT_CASE(next_is_published),
 	KUNIT_CASE(mark_withdraws),
+	KUNIT_CASE(kick_after_set_back),
 	KUNIT_CASE(mark_budget),
 	KUNIT_CASE(mark_leaves_room),
 	KUNIT_CASE(mark_of_nobody),
