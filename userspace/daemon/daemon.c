@@ -94,7 +94,8 @@ const char *daemon_not_ready(const struct daemon *d)
 {
 	if (d->stopping)
 		return "twheeld stops";
-	return store_why(d->store);
+	/* A client must not be sent here while a part of the lanes cannot be reached from here. */
+	return store_whole(d->store) ? NULL : store_text(d->store);
 }
 
 void daemon_publish(struct daemon *d, const char *channel, const char *text)

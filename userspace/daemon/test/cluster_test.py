@@ -278,6 +278,30 @@ def cluster_clocks():
     own.end()
 
 
+@test("/readyz: 503 while a lane's node is down, which it names; the other lanes are served")
+def cluster_ready():
+    own = Cluster(2, 0, ("--cluster-require-full-coverage", "no"))
+    d = Daemon(None, f"--redis={own.url()}")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/ready", {"mode": "pull", "lanes": LANES})[0], 201)
+    victim = own.owner(keyslot(own.nodes[0], "ready", 0))
+    there = next(lane for lane in range(LANES)
+                 if own.owner(keyslot(own.nodes[0], "ready", lane)) is not victim)
+    task = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == there)
+    victim.kill()
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 503)
+    assert f"127.0.0.1:{victim.port}" in c.raw("GET", "/readyz")[2]
+    text = c.raw("GET", "/metrics")[2]
+    for n in own.nodes:
+        line = f'twheeld_redis_up{{node="127.0.0.1:{n.port}"}} {int(n is not victim)}\n'
+        assert line in text, (line, text)
+    equal(c.call("PUT", f"/v1/queues/ready/tasks/{task}", {"in": "1h"})[0], 201)
+    victim.start()
+    wait_until(d.ready)
+    equal(d.end(), 0)
+    own.end()
+
+
 @test("D16: a cluster in which one node evicts is refused, and the reason names the policy")
 def cluster_evicts():
     cl = cluster()
