@@ -7,7 +7,7 @@
 import threading
 import time
 
-from cluster import Cluster
+from cluster import Cluster, Node
 from load import Load, check
 from rig import (Daemon, Redis, Sink, equal, free_ports, now_ms, run_all, shifted_clock, test,
                  wait_until)
@@ -298,6 +298,42 @@ def cluster_ready():
     equal(c.call("PUT", f"/v1/queues/ready/tasks/{task}", {"in": "1h"})[0], 201)
     victim.start()
     wait_until(d.ready)
+    equal(d.end(), 0)
+    own.end()
+
+
+@test("a node with the number of a former one has nothing of it, as its clock")
+def cluster_number():
+    if not shifted_clock(0):
+        return "SKIP there is no compiler"
+    # A master that gives away its last slot would become a replica.
+    stay = ("--cluster-allow-replica-migration", "no")
+    own = Cluster(1, 0, stay)
+    first, = own.nodes
+    d = Daemon(None, f"--redis={own.url()}")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/number", {"mode": "pull", "lanes": 1})[0], 201)
+    slot = keyslot(first, "number", 0)
+
+    def join(env=None):
+        node = Node(*stay, env=env)
+        node.run("CLUSTER", "MEET", "127.0.0.1", first.port, first.bus)
+        own.nodes.append(node)
+        own.wait()
+        wait_until(lambda: node.id in first.run("CLUSTER", "NODES").decode())
+        own.migrate(slot, node, 0)
+        equal(c.call("PUT", "/v1/queues/number/tasks/x", {"in": "1h"})[0] // 100, 2)
+        wait_until(lambda: f":{node.port}\"}} 1" in c.raw("GET", "/metrics")[2])
+        return node
+    old = join(shifted_clock(3600))
+    wait_until(lambda: d.metric("clock_skew_seconds") > 3000)
+    own.migrate(slot, first, 0)
+    # The daemon leaves a node that had no slots for 10 s.
+    wait_until(lambda: b"name=twheeld" not in old.run("CLIENT", "LIST"), 20)
+    join()
+    time.sleep(1.5)
+    assert "clock was set" not in d.text(), d.text()
+    assert abs(d.metric("clock_skew_seconds")) < 1
     equal(d.end(), 0)
     own.end()
 
