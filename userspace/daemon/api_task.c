@@ -63,7 +63,7 @@ void request_store_error(struct request *r, enum store_result result)
 		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
 	else if (result == STORE_UNKNOWN)
 		request_error(r, 503, "fate_unknown", NULL,
-			      "the connection to Redis broke: perhaps it was done");
+			      "perhaps done: Redis or its replicas did not confirm it");
 	else if (result == STORE_REFUSED)
 		request_error(r, 503, "store_down", NULL, "Redis refused the command");
 	else

@@ -183,6 +183,7 @@ def confirmed():
     replica.stop()
     status, answer = c.call("PUT", "/v1/queues/other", {"mode": "push"})
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
+    assert "replicas did not confirm" in answer["error"]["message"], answer
     replica.go_on()
     wait_until(lambda: c.call("PUT", "/v1/queues/other", {"mode": "push"})[0] == 200)
     equal(d.end(), 0)
