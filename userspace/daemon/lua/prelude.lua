@@ -6,7 +6,9 @@
 -- embed.sh makes the texts.
 --
 -- KEYS: due run hdr body dead done note ctl, of one lane, so all have its hash tag.
--- ARGV: flat. Each script states its own.
+-- ARGV: flat. Each script states its own. A daemon runs the text that it was built with, by
+-- its hash, so versions may differ in ARGV and answers. They share headers, bodies and
+-- messages.
 -- An answer is a list. Its first element is Redis's time in microseconds.
 --
 -- Times and durations are milliseconds. A holder is 16 hex digits in ARGV and answers,

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+import resp
 from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all,
                  shifted_clock, slow_dns, test, wait_until)
 
@@ -1102,6 +1103,35 @@ def script_flush():
 
 
 # ---- Authentication, secrets ----
+
+@test("daemons of two versions serve a lane, and their scripts have other arguments")
+def other_version():
+    path = pull(lanes=1)
+    other = resp.Lane(path.rpartition("/")[2] + "/0", (
+        ("put", "local FIELDS = 4", "local FIELDS = 5"),
+        ("ack", "local FIELDS = 6", "local FIELDS = 7")))
+    link = resp.Redis(redis.path)
+    put(path, "x", payload="text", **{"in": "1h"})
+    # It puts, takes, and gives back.
+    body = link.ask("HGET", other.keys[3], "x")
+    other.run(link, "put", 1000, *resp.put_words("y", 0, 1, 0, 10, 0, 0, 0, 0, body), "new")
+    holder = "%016x" % 7
+    taken = other.run(link, "take", 10, 60000, holder, 7200000)[7:]
+    equal({t[0] for t in taken}, {b"x", b"y"})
+    words = [word for t in taken for word in (t[0], t[1], 3, 0, 0, "", "new")]
+    equal(other.run(link, "ack", holder, *words)[1:], [0, 0])
+    tasks = []
+    while len(tasks) < 2:
+        got = a.call("POST", f"{path}/reserve", {"limit": 2, "wait": "2s"})[1]["tasks"]
+        assert got, tasks
+        tasks += got
+    equal(sorted((t["id"], t["payload"]) for t in tasks), [("x", "text"), ("y", "text")])
+    status, answer = a.call("POST", f"{path}/ack", {
+        "tasks": [{"id": t["id"], "token": t["token"]} for t in tasks]})
+    equal(status, 200)
+    assert "stale" not in str(answer), answer
+    link.close()
+
 
 @test("on TCP a token is asked for; no secret reaches a log, the page or the metrics")
 def secrets():
