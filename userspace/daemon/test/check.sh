@@ -48,7 +48,7 @@ part() {
 
 echo "TAP version 13"
 echo "# seed $seed"
-part ./model_test.py --operations 20000 --seed "$seed"
+part ./model_test.py --operations 100000 --seed "$seed"
 part ./chaos.py --case c1 --seconds "$seconds" --seed "$seed"
 part ./chaos.py --case c2 --aof everysec --seconds $((seconds / 2)) --seed "$seed"
 part ./chaos.py --case c2 --aof always --seconds $((seconds / 2)) --seed "$seed"

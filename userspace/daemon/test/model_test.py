@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """model_test.py [--operations N] [--seed N] [--plant NAME]: the scripts against a model.
 
-Random operations on 25 ids of one lane. After each, the answer, the messages' number and the
-whole state in Redis must be those of a model in Python. The test gives the time: the line of
-the prelude that reads TIME is exchanged. Prints TAP. With a plant, exit 0 if it was noticed.
+Random operations on 25 ids of one lane. After each, the answer and the whole state in Redis
+must be those of a model in Python, and at the end the number of messages. The test gives the
+time: the line of the prelude that reads TIME is exchanged. Prints TAP. With a plant, exit 0
+if it was noticed.
+
+The model knows all answers, so operations are sent ahead of them, and the bytes that come are
+compared with those of the model. They are taken apart only where they differ.
 """
 import argparse
 import atexit
-import math
+import collections
+import io
 import random
 import shutil
 import struct
@@ -17,19 +22,26 @@ import tempfile
 import time
 
 import plants
-from resp import Error, Lane, Redis, Server, put_words
+from resp import SETS, Error, Lane, Redis, Server, put_words
 
 SCHEDULED, LEASED, DONE, DEAD = range(4)
 LAST, ASKED = 1, 2
 NOBODY = "0" * 16
-HEADER = struct.Struct(">BBBBHHHI6s6s6s6s8s6s6s6s")
+HEADER = struct.Struct(">BBBBHHHIHIHIHIHIQHIHIHI")
 FIELDS = ("state", "flags", "late", "attempts", "lost", "limit", "missed", "version", "due",
           "first", "token", "holder", "period", "late_after", "keep")
+# Of six bytes.
+LONG = {"version", "due", "first", "token", "period", "late_after", "keep"}
+IDS = [f"task-{n}" for n in range(25)]
+ORPHANS = [f"orphan-{n}" for n in range(5)]
+ALL = IDS + ORPHANS
+CTL = ("seq", "next", "paused", "orphan", "lost", "missed", "dead")
+SCORED, HASHES = ("due", "run", "dead", "done"), ("hdr", "body", "note", "ctl")
+# So many operations are sent at once. Those before them are compared meanwhile.
+BATCH = 256
+# More bytes than an answer may lack.
+PAD = 65536
 CLOCK = ("prelude", "redis.call('TIME')", "{ table.remove(ARGV), table.remove(ARGV) }")
-
-
-def score(n):
-    return str(int(n)).encode()
 
 
 class Model:
@@ -46,6 +58,8 @@ class Model:
         self.count = {"orphan": 0, "lost": 0, "missed": 0, "dead": 0}
         self.now = 0
         self.wakes = 0
+        # By id: a task as it was last, and its header, body and note as Redis tells them.
+        self.told = {}
 
     # ---- What scripts have in common ----
 
@@ -329,54 +343,82 @@ class Model:
         held = sum(i in self.tasks and self.tasks[i]["due"] > self.now for i in leased)
         return [len(leased) - held, held]
 
-    # ---- The state, as Redis has it ----
+    # ---- The state, as Redis tells it ----
+
+    def tell(self, name, t):
+        values = tuple(t.values())
+        known = self.told.get(name)
+        if known and known[0] == values:
+            return known
+        flat = [1]
+        for field in FIELDS:
+            if field in LONG:
+                flat += (t[field] >> 32, t[field] & 0xffffffff)
+            else:
+                flat.append(int(t[field], 16) if field == "holder" else t[field])
+        known = self.told[name] = (values, reply(HEADER.pack(*flat)),
+                                   reply(t["body"] and t["body"].encode()),
+                                   reply(t["note"].encode() or None))
+        return known
 
     def dump(self):
-        sets = [sorted((self.score(i, state), i.encode()) for i in self.of(state))
-                for state in (SCHEDULED, LEASED, DEAD, DONE)]
-        return sets + [
-            {i.encode(): {f: t[f] for f in FIELDS} for i, t in self.tasks.items()} |
-            {i.encode(): header for i, header in self.broken.items()},
-            {i.encode(): t["body"].encode() for i, t in self.tasks.items()
-             if t["body"] is not None},
-            {i.encode(): t["note"].encode() for i, t in self.tasks.items() if t["note"]},
-            {b"seq": self.seq, b"next": self.next, b"paused": self.paused, **{
-                k.encode(): n or None for k, n in self.count.items()}}]
+        """Return: what Redis answers to dump_commands()."""
+        sets = [[] for _ in range(4)]
+        headers, bodies, notes = [], [], []
+        for name in ALL:
+            t = self.tasks.get(name)
+            if t:
+                sets[t["state"]].append((t["score"], name))
+                _, header, body, note = self.tell(name, t)
+            else:
+                header, body, note = reply(self.broken.get(name)), NONE, NONE
+            headers.append(header)
+            bodies.append(body)
+            notes.append(note)
+        for name, (state, at) in self.orphans.items():
+            sets[state].append((at, name))
+        out = []
+        for state in (SCHEDULED, LEASED, DEAD, DONE):
+            out.append("*%d\r\n" % (2 * len(sets[state])))
+            for at, name in sorted(sets[state]):
+                out.append(f"${len(name)}\r\n{name}\r\n${len(str(at))}\r\n{at}\r\n")
+        ctl = [self.seq or None, self.next, self.paused, *(n or None for n in self.count.values())]
+        out = ["".join(out).encode()]
+        for values in headers, bodies, notes, [reply(n if n is None else b"%d" % n) for n in ctl]:
+            out.append(b":%d\r\n*%d\r\n" % (len(values) - values.count(NONE), len(values)))
+            out += values
+        return b"".join(out)
 
 
-def pairs(flat):
-    return dict(zip(flat[::2], flat[1::2]))
+NONE = b"$-1\r\n"
+
+
+def reply(value):
+    """The bytes of an answer of Redis."""
+    if value is None:
+        return NONE
+    if isinstance(value, bytes):
+        return b"$%d\r\n%s\r\n" % (len(value), value)
+    if isinstance(value, int):
+        return b":%d\r\n" % value
+    return b"*%d\r\n%s" % (len(value), b"".join(map(reply, value)))
+
+
+def dump_commands(keys):
+    commands = [("ZRANGE", keys[name], 0, -1, "WITHSCORES") for name in SCORED]
+    for name in HASHES:
+        commands += [("HLEN", keys[name]),
+                     ("HMGET", keys[name], *(CTL if name == "ctl" else ALL))]
+    return b"".join(Redis.command(*c) for c in commands)
 
 
 def unpack(header):
     """Return: the fields. A header that is broken is returned as it is."""
-    if len(header) != HEADER.size or header[0] != 1 or header[1] > DEAD:
+    if not isinstance(header, bytes) or len(header) != HEADER.size or header[0] != 1:
         return header
-    values = HEADER.unpack(header)
-    h = dict(zip(FIELDS, values[1:]))
-    for f, v in h.items():
-        if f == "holder":
-            h[f] = v.hex()
-        elif isinstance(v, bytes):
-            h[f] = int.from_bytes(v, "big")
-    return h
-
-
-def send_dump(redis, keys):
-    due, run, hdr, body, dead, done, note, ctl = keys
-    for key in (due, run, dead, done):
-        redis.send("ZRANGE", key, 0, -1, "WITHSCORES")
-    for key in (hdr, body, note, ctl):
-        redis.send("HGETALL", key)
-
-
-def receive_dump(redis):
-    sets = [sorted((int(s), i) for i, s in pairs(redis.receive()).items()) for _ in range(4)]
-    hdr, body, note, ctl = [pairs(redis.receive()) for _ in range(4)]
-    known = {b"seq": 0, b"next": None, b"paused": None, b"orphan": None, b"lost": None,
-             b"missed": None, b"dead": None}
-    return sets + [{i: unpack(h) for i, h in hdr.items()}, body, note,
-                   {**known, **{k: int(v) for k, v in ctl.items()}}]
+    values = list(HEADER.unpack(header))[:0:-1]
+    h = {f: (values.pop() << 32) + values.pop() if f in LONG else values.pop() for f in FIELDS}
+    return {**h, "holder": "%016x" % h["holder"]}
 
 
 class Walk:
@@ -386,7 +428,7 @@ class Walk:
         self.rng = random.Random(seed)
         self.model = Model()
         self.us = 1700000000000000
-        self.ids = [f"task-{n}" for n in range(25)]
+        self.ids = IDS
         self.holders = ["%016x" % self.rng.getrandbits(64) for _ in range(2)]
         self.leases = []
         self.bodies = 0
@@ -474,29 +516,31 @@ class Walk:
         script = r.choices(list(weights), weights.values())[0]
         return script, getattr(self, script)()
 
-    def damage(self, redis, keys):
-        """Breaks the lane, as no script does."""
+    def damage(self):
+        """Breaks the lane, as no script does. Return: the commands."""
         if self.rng.random() < .5:
-            self.orphan(redis, keys)
-        elif self.model.tasks:
-            name = self.rng.choice(sorted(self.model.tasks))
-            self.model.tasks[name]["body"] = None
-            redis.ask("HDEL", keys[3], name)
+            return self.orphan()
+        if not self.model.tasks:
+            return []
+        name = self.rng.choice(sorted(self.model.tasks))
+        self.model.tasks[name]["body"] = None
+        return [("HDEL", "body", name)]
 
-    def orphan(self, redis, keys):
+    def orphan(self):
         """Leaves an id in a set, without a header or with one that is broken."""
         r, m = self.rng, self.model
-        name, state = f"orphan-{r.randrange(5)}", r.randrange(4)
+        name, state = r.choice(ORPHANS), r.randrange(4)
         if name in m.orphans:
-            return
+            return []
         m.orphans[name] = (state, m.now + r.randrange(-50, 2000))
-        redis.ask("ZADD", keys[(0, 1, 5, 4)[state]], m.orphans[name][1], name)
+        commands = [("ZADD", ("due", "run", "done", "dead")[state], m.orphans[name][1], name)]
         # Empty, too short, too long, of another format, in no state.
         header = r.choice((None, b"", b"\1\0\0", b"\1" + bytes(64), b"\2" + bytes(63),
                            b"\1\4" + bytes(62)))
         if header is not None:
             m.broken[name] = header
-            redis.ask("HSET", keys[2], name, header)
+            commands.append(("HSET", "hdr", name, header))
+        return commands
 
 
 def differ(what, expected, got):
@@ -511,20 +555,17 @@ def differ(what, expected, got):
     print(f"#     Redis {got}")
 
 
-def compare(walk, script, argv, answer, expected, dump, state):
-    """Return: whether all is the same."""
-    same = True
-    if answer != expected:
-        differ("answer", expected, answer)
-        same = False
-    for name, want, got in zip(("due", "run", "dead", "done", "hdr", "body", "note", "ctl"),
-                               state, dump):
-        if want != got:
-            differ(name, want, got)
-            same = False
-    if not same:
-        print(f"#   after {script} {argv} at {walk.model.now}")
-    return same
+def receive_parts(redis):
+    """Return: an answer, and the parts of a dump by name."""
+    parts = {"answer": redis.receive()}
+    for name in SCORED:
+        got = redis.receive()
+        parts[name] = dict(zip(got[::2], got[1::2]))
+    for name in HASHES:
+        parts[name] = {"fields": redis.receive()}
+        values = redis.receive()
+        parts[name].update(zip(CTL if name == "ctl" else ALL, map(unpack, values)))
+    return parts
 
 
 def words(script, argv):
@@ -535,27 +576,72 @@ def words(script, argv):
     return [most] + [word for i in range(0, len(tasks), 10) for word in put_words(*tasks[i:i + 10])]
 
 
-def run(redis, lane, walk, operations):
-    """Return: how many operations agreed."""
-    for n in range(operations):
-        if n % 50 == 49:
-            walk.damage(redis, lane.keys)
+class Replies(Redis):
+    """Bytes that came from Redis, or that should have come."""
+
+    def __init__(self, text):
+        self.file = io.BytesIO(text)
+
+
+class Run:
+    """Operations on their way, and what is expected of each."""
+
+    def __init__(self, redis, lane, walk):
+        self.redis, self.lane, self.walk = redis, lane, walk
+        self.keys = dict(zip(SETS, lane.keys))
+        self.dump = dump_commands(self.keys)
+        self.sent = collections.deque()
+
+    def prepare(self, n):
+        """Return: an operation for Redis, and questions for the state after it."""
+        walk = self.walk
+        damage = [(verb, self.keys[key], *rest) for verb, key, *rest in
+                  (walk.damage() if n % 50 == 49 else [])]
         script, argv = walk.step()
         # The last is the first that the clock removes.
-        lane.send(redis, script, *words(script, argv), walk.us % 1000000, walk.us // 1000000)
-        send_dump(redis, lane.keys)
-        expected = [walk.us] + getattr(walk.model, script)(*argv)
-        answer = redis.receive()
-        if isinstance(answer, Error):
-            print(f"#   {script} {argv}: {answer}")
-            return n
-        if not compare(walk, script, argv, answer, expected, receive_dump(redis),
-                       walk.model.dump()):
-            return n
+        call = self.lane.command(script, *words(script, argv), walk.us % 1000000,
+                                 walk.us // 1000000)
+        answer = [walk.us] + getattr(walk.model, script)(*argv)
         if script == "take":
             walk.leases += [(t[0].decode(), t[1], argv[2]) for t in answer[7:]]
             del walk.leases[:-16]
-    return operations
+        self.sent.append((len(damage), script, argv, walk.model.now,
+                          reply(answer) + walk.model.dump()))
+        return b"".join([Redis.command(*d) for d in damage]) + call + self.dump
+
+    def agrees(self):
+        """Return: whether the first that was sent has done what it should."""
+        damage, script, argv, now, want = self.sent.popleft()
+        for _ in range(damage):
+            self.redis.receive()
+        got = self.redis.file.read(len(want))
+        if got == want:
+            return True
+        want = receive_parts(Replies(want))
+        # The answer may be longer. What follows, a PAD at least, is on its way.
+        got = receive_parts(Replies(got + self.redis.file.read(PAD // 2)))
+        for part, value in want.items():
+            if value != got[part]:
+                differ(part, value, got[part])
+        print(f"#   after {script} {argv} at {now}")
+        return False
+
+
+def run(redis, lane, walk, operations):
+    """Return: how many operations agreed."""
+    r = Run(redis, lane, walk)
+    agreed = 0
+    for first in range(0, operations, BATCH):
+        redis.socket.sendall(b"".join([r.prepare(n) for n in
+                                       range(first, min(first + BATCH, operations))]))
+        while len(r.sent) > BATCH:
+            if not r.agrees():
+                return agreed
+            agreed += 1
+    redis.send("ECHO", "x" * PAD)
+    while r.sent and r.agrees():
+        agreed += 1
+    return agreed
 
 
 def main():

@@ -30,12 +30,16 @@ class Redis:
         self.file.close()
         self.socket.close()
 
-    def send(self, *words):
+    @staticmethod
+    def command(*words):
         out = [b"*%d\r\n" % len(words)]
         for word in words:
             word = word if isinstance(word, bytes) else str(word).encode()
             out.append(b"$%d\r\n%s\r\n" % (len(word), word))
-        self.socket.sendall(b"".join(out))
+        return b"".join(out)
+
+    def send(self, *words):
+        self.socket.sendall(self.command(*words))
 
     def receive(self):
         line = self.file.readline()
@@ -129,8 +133,8 @@ class Lane:
         for text in self.text.values():
             redis.ask("SCRIPT", "LOAD", text)
 
-    def send(self, redis, script, *argv):
-        redis.send("EVALSHA", self.sha[script], 8, *self.keys, *argv)
+    def command(self, script, *argv):
+        return Redis.command("EVALSHA", self.sha[script], 8, *self.keys, *argv)
 
     def run(self, redis, script, *argv):
         try:
