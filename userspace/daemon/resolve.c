@@ -22,6 +22,7 @@
  * @references: of the loop and of the thread
  * @fd: an eventfd; the thread writes to it when @list is there
  * @list: the answer
+ * @error: of getaddrinfo()
  * @host: what is asked
  * @port: for the answer
  */
@@ -29,6 +30,7 @@ struct resolve {
 	atomic_int references;
 	int fd;
 	struct addrinfo *list;
+	int error;
 	char host[sizeof(((struct redis_node *)0)->host)];
 	char port[8];
 };
@@ -48,7 +50,8 @@ static void *ask(void *arg)
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 	struct resolve *r = arg;
 
-	if (getaddrinfo(r->host, r->port, &hints, &r->list))
+	r->error = getaddrinfo(r->host, r->port, &hints, &r->list);
+	if (r->error)
 		r->list = NULL;
 	eventfd_write(r->fd, 1);
 	resolve_free(r);
@@ -103,4 +106,9 @@ int resolve_fd(const struct resolve *r)
 const struct addrinfo *resolve_list(const struct resolve *r)
 {
 	return r->list;
+}
+
+const char *resolve_why(const struct resolve *r)
+{
+	return gai_strerror(r->error);
 }

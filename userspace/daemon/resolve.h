@@ -30,6 +30,11 @@ int resolve_fd(const struct resolve *r);
 const struct addrinfo *resolve_list(const struct resolve *r);
 
 /**
+ * resolve_why() - why there is no list
+ */
+const char *resolve_why(const struct resolve *r);
+
+/**
  * resolve_free() - at any time: a thread that still waits ends by itself
  * @r: or NULL
  */

@@ -320,10 +320,11 @@ static void later(struct conn *c)
 	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
-static void cannot_open(struct conn *c, int err)
+static void cannot_open(struct conn *c, const char *why)
 {
+	c->state = CONN_CLOSED;
 	c->fresh = false;
-	c->events->closed(c, strerror(err));
+	c->events->closed(c, why);
 	later(c);
 }
 
@@ -331,8 +332,7 @@ static void cannot_open(struct conn *c, int err)
 static void use_socket(struct conn *c, int fd)
 {
 	if (fd < 0) {
-		c->state = CONN_CLOSED;
-		cannot_open(c, -fd);
+		cannot_open(c, strerror(-fd));
 		return;
 	}
 	c->reader = redisReaderCreate();
@@ -355,19 +355,24 @@ static void stop_resolving(struct conn *c)
 static void resolved(struct watch *w, uint32_t events)
 {
 	struct conn *c = container_of(w, struct conn, watch);
-	int fd = connect_one_of(resolve_list(c->resolve));
+	const struct addrinfo *list = resolve_list(c->resolve);
+	const char *why = resolve_why(c->resolve);
+	int fd = list ? connect_one_of(list) : -1;
 
 	(void)events;
 	wheel_clear(c->wheel, &c->late);
 	stop_resolving(c);
-	use_socket(c, fd);
+	if (list)
+		use_socket(c, fd);
+	else
+		cannot_open(c, why);
 }
 
 static void look_up(struct conn *c)
 {
 	c->resolve = resolve_start(c->address->node.host, c->address->node.port);
 	if (!c->resolve) {
-		cannot_open(c, EAGAIN);
+		cannot_open(c, "no thread for the name server");
 		return;
 	}
 	c->watch.fn = resolved;

@@ -5,6 +5,7 @@
   redis_test.py PROGRAM [NAME...]
 """
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -350,6 +351,13 @@ def silent_dns():
     equal(d.end(), 0)
     assert time.monotonic() - begin < 5
     own.kill()
+
+
+@test("a name that is not found is said plainly")
+def unknown_name():
+    status, said = check("--redis=redis://nobody.invalid:1")
+    equal(status, 1, said)
+    assert re.search("nobody.invalid:1: .*(name|Name|address)", said), said
 
 
 # ---- Sentinel ----
