@@ -4,6 +4,7 @@
  *
  * Lifetime: the loop and the thread have a reference each, and the last one frees.
  */
+#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,12 +18,18 @@
 #include "config.h"
 #include "resolve.h"
 
+/* A name server may hang for long, and each try leaves a thread. */
+#define THREADS_MAX	64
+
+static atomic_uint threads;
+
 /**
  * struct resolve - a question
  * @references: of the loop and of the thread
  * @fd: an eventfd; the thread writes to it when @list is there
  * @list: the answer
  * @error: of getaddrinfo()
+ * @done: @list and @error are the thread's no more
  * @host: what is asked
  * @port: for the answer
  */
@@ -31,6 +38,7 @@ struct resolve {
 	int fd;
 	struct addrinfo *list;
 	int error;
+	atomic_bool done;
 	char host[sizeof(((struct redis_node *)0)->host)];
 	char port[8];
 };
@@ -53,8 +61,11 @@ static void *ask(void *arg)
 	r->error = getaddrinfo(r->host, r->port, &hints, &r->list);
 	if (r->error)
 		r->list = NULL;
+	/* To read the eventfd is no order between threads in C. */
+	atomic_store(&r->done, true);
 	eventfd_write(r->fd, 1);
 	resolve_free(r);
+	atomic_fetch_sub(&threads, 1);
 	return NULL;
 }
 
@@ -66,6 +77,10 @@ static int start_thread(struct resolve *r)
 	pthread_t thread;
 	int ret;
 
+	if (atomic_fetch_add(&threads, 1) >= THREADS_MAX) {
+		atomic_fetch_sub(&threads, 1);
+		return EAGAIN;
+	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
@@ -73,6 +88,8 @@ static int start_thread(struct resolve *r)
 	ret = pthread_create(&thread, &attr, ask, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
+	if (ret)
+		atomic_fetch_sub(&threads, 1);
 	return ret;
 }
 
@@ -105,10 +122,10 @@ int resolve_fd(const struct resolve *r)
 
 const struct addrinfo *resolve_list(const struct resolve *r)
 {
-	return r->list;
+	return atomic_load(&r->done) ? r->list : NULL;
 }
 
 const char *resolve_why(const struct resolve *r)
 {
-	return gai_strerror(r->error);
+	return atomic_load(&r->done) ? gai_strerror(r->error) : "no answer yet";
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Compiles the unit tests of the daemon with ASan and UBSan and runs them. Then it
-# runs the fuzzers for a while, if there is a clang with libFuzzer.
+# Compiles the unit tests of the daemon with ASan and UBSan, that of threads with TSan, too,
+# and runs them. Then it runs the fuzzers for a while, if there is a clang with libFuzzer.
 #
 #   check.sh [SECONDS]        of each fuzzer; default 5, 0 for none
 #   check.sh --fuzz SECONDS   the fuzzers alone
@@ -29,6 +29,8 @@ flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror"
 flags="$flags ${CFLAGS:-} -I$daemon -I$here"
 sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 sanitize="$sanitize -fno-omit-frame-pointer"
+others=$sanitize
+fixed=
 
 json="json.c spec.c settings.c pull.c query.c body.c units.c"
 config="config.c config_value.c units.c address.c"
@@ -82,7 +84,8 @@ check() {
 		return
 	fi
 	status=0
-	timeout 300 "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
+	# shellcheck disable=SC2086 # no word, or two
+	timeout 300 $fixed "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
 	relay "$program"
 	if [ -s "$out/err" ]; then
 		head -n 60 "$out/err" | sed 's/^/# /'
@@ -119,6 +122,12 @@ units() {
 	check route_test "route.c units.c" ""
 	check clock_test "clock.c" ""
 	check task_test "task.c" ""
+	check resolve_test "resolve.c" "-pthread"
+	# TSan wants the addresses of a process that is not randomized.
+	sanitize="-fsanitize=thread"
+	! setarch -R true 2>/dev/null || fixed="setarch -R"
+	check resolve_test "resolve.c" "-pthread"
+	sanitize=$others fixed=
 	check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py"
 
 	status=0
