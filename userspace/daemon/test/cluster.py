@@ -2,7 +2,6 @@
 """A cluster of Redis on loopback: masters with replicas, kills, and slots that move."""
 import time
 
-import resp
 from rig import Redis, free_ports, wait_until
 
 NODE_TIMEOUT = 1000
@@ -18,14 +17,6 @@ class Node(Redis):
         self.bus = bus
         self.id = self.run("CLUSTER", "MYID").decode()
 
-    def run(self, *words):
-        """One command, with a structured answer."""
-        link = resp.Redis(self.path)
-        try:
-            return link.ask(*words)
-        finally:
-            link.close()
-
     def info(self, section, name):
         """A value of INFO, or an empty text."""
         for line in self.run("INFO", section).decode().splitlines():
@@ -38,9 +29,6 @@ class Node(Redis):
         """How often it answered with an error."""
         text = self.info("errorstats", f"errorstat_{error}")
         return int(text.partition("=")[2] or 0)
-
-    def alive(self):
-        return self.process.poll() is None
 
 
 class Cluster:

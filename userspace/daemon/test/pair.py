@@ -18,21 +18,11 @@ class Server(Redis):
                          "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
                          "--replica-announce-port", str(self.port), *options)
 
-    def run(self, *words):
-        link = resp.Redis(self.path)
-        try:
-            return link.ask(*words)
-        finally:
-            link.close()
-
     def follow(self, port):
         self.run("REPLICAOF", "127.0.0.1", port)
 
     def role(self):
         return self.run("ROLE")[0].decode()
-
-    def alive(self):
-        return self.process.poll() is None
 
     def replicas(self):
         """How many are up to date."""

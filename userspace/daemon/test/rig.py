@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 
+import resp
 from client import Client
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -120,6 +121,17 @@ class Redis:
         if answer[0] in "+:-":
             return answer[1:].strip()
         return answer
+
+    def run(self, *words):
+        """One command, with a structured answer."""
+        link = resp.Redis(self.path)
+        try:
+            return link.ask(*words)
+        finally:
+            link.close()
+
+    def alive(self):
+        return self.process.poll() is None
 
     def kill(self):
         self.process.kill()
