@@ -149,17 +149,47 @@ TEST_F(fault, argument_is_left_alone)
 	EXPECT_EQ(TWHEEL_OP_REGISTER, op.opcode);
 }
 
-/* REARM and CANCEL that cannot tell the state do nothing. */
-TEST_F(fault, rearm_and_cancel_read_only)
+/*
+ * REARM, CANCEL and GET of an argument that cannot be written: EFAULT for a live timer,
+ * armed, idle or expired, and nothing was done. If no live timer has the id, there is
+ * nothing to write: ENOENT.
+ */
+TEST_F(fault, verbs_read_only)
 {
-	struct twheel_timer before, after, t = { .id = self->id, .deadline_ns = 0 };
+	static const unsigned int verbs[] = {
+		TWHEEL_IOC_REARM, TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET,
+	};
+	struct twheel_timer before, after, t = { .deadline_ns = 0 };
+	struct twheel_stats counted;
+	struct twheel_event ev[2];
+	unsigned int i, v;
+	__u64 ids[3];
 
-	ASSERT_EQ(0, get_timer(self->fd, self->id, &before));
-	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_REARM, read_only(_metadata, &t, sizeof(t))));
-	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_CANCEL, read_only(_metadata, &t, sizeof(t))));
-	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_GET, read_only(_metadata, &t, sizeof(t))));
-	ASSERT_EQ(0, get_timer(self->fd, self->id, &after));
-	EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	ids[0] = self->id;
+	ids[1] = reserve(_metadata, self->fd, 43);
+	ids[2] = add(_metadata, self->fd, 0, 0, 44);
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	counted = stats(_metadata, self->fd);
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		static const __u32 states[] = { TWHEEL_ARMED, TWHEEL_IDLE, TWHEEL_EXPIRED };
+
+		ASSERT_EQ(0, get_timer(self->fd, ids[i], &before));
+		ASSERT_EQ(states[i], before.state);
+		for (v = 0; v < ARRAY_SIZE(verbs); v++) {
+			t.id = ids[i];
+			EXPECT_EQ(-EFAULT, call(self->fd, verbs[v],
+						read_only(_metadata, &t, sizeof(t))));
+			t.id ^= 1ULL << 40;
+			EXPECT_EQ(-ENOENT, call(self->fd, verbs[v],
+						read_only(_metadata, &t, sizeof(t))));
+		}
+		ASSERT_EQ(0, get_timer(self->fd, ids[i], &after));
+		EXPECT_EQ(0, memcmp(&before, &after, sizeof(before)));
+	}
+	expect_same(_metadata, self->fd, &counted);
+	/* The only event is that of the timer that had expired before. */
+	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
+	EXPECT_EQ(44, ev[0].user_data);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
