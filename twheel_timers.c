@@ -467,7 +467,7 @@ bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, 
  * who moves it without a rest could keep a verb from its end.
  */
 static bool exchange(struct timers *t, const struct timers_plan *p, struct twheel_slot *slot,
-		     u64 word)
+		     u64 word, u64 now)
 	__must_hold(t->store->lock)
 {
 	u64 seen = p->word;
@@ -477,7 +477,7 @@ static bool exchange(struct timers *t, const struct timers_plan *p, struct twhee
 		u64 old = cmpxchg64(&slot->deadline_ns, seen, word);
 
 		if (old == seen) {
-			timer_count_unseen(t, p->timer, old);
+			timer_count_unseen(t, p->timer, old, now);
 			return true;
 		}
 		if (p->timer->place != TIMER_READY && !old != !p->word)
@@ -518,7 +518,7 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
 	} else {
 		slot = timer_word(t, e);
-		if (!exchange(t, p, slot, opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0))
+		if (!exchange(t, p, slot, opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0, now))
 			return false;
 		timer_to_idle(t, e);
 	}
@@ -608,7 +608,7 @@ static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
 		return e->place == TIMER_READY;
 	}
 	word = xchg(&slot->deadline_ns, 0);
-	timer_count_unseen(t, e, word);
+	timer_count_unseen(t, e, word, now);
 	if (e->place == TIMER_READY) {
 		/* It keeps its event, which counts the periods until now, and is its last. */
 		if (word && word == timer_successor(e, e->deadline, e->expired_ns))

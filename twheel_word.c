@@ -88,8 +88,9 @@ void timer_to_idle(struct timers *t, struct timer *e)
  * @t: the timers
  * @e: the timer
  * @word: its word until now
+ * @now: the time
  */
-void timer_count_unseen(struct timers *t, const struct timer *e, u64 word)
+void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now)
 {
 	timers_assert_held(t);
 	if (!word || e->place == TIMER_QUEUED)
@@ -99,6 +100,7 @@ void timer_count_unseen(struct timers *t, const struct timer *e, u64 word)
 		return;
 	t->stats.armings++;
 	t->stats.displaced++;
+	trace_twheel_arm(t, e, word, now);
 }
 
 /**

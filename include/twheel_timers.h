@@ -89,7 +89,7 @@ static inline struct twheel_slot *timer_word(const struct timers *t, const struc
 
 /* twheel_word.c */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
-void timer_count_unseen(struct timers *t, const struct timer *e, u64 word);
+void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
 void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);

@@ -164,6 +164,43 @@ TEST_F(trace, counts)
 	EXPECT_EQ(2, s.cancelled);
 }
 
+/* An arming that ends before a look has seen it has its line, and ends once. */
+TEST_F(trace, unseen)
+{
+	static const char * const events[] = {
+		"cancel", "arm", "cancel", "arm", "arm", "cancel", "arm", "cancel",
+	};
+	__u64 later = now(CLOCK_MONOTONIC) + HOUR;
+	struct line lines[16];
+	struct twheel_stats s;
+	unsigned int i, n;
+	__u64 id;
+
+	/* Idle, and nothing to tell. */
+	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, reserve(_metadata, self->fd, 1)));
+	id = reserve(_metadata, self->fd, 2);
+	swap_word(slot_of(&self->t, id), later);
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	id = reserve(_metadata, self->fd, 3);
+	swap_word(slot_of(&self->t, id), later);
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, HOUR, TWHEEL_KEEP));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
+	id = reserve(_metadata, self->fd, 4);
+	swap_word(slot_of(&self->t, id), later);
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+
+	n = timer_lines(self->wheel, lines, ARRAY_SIZE(lines));
+	ASSERT_EQ(ARRAY_SIZE(events), n);
+	for (i = 0; i < n; i++)
+		EXPECT_STREQ(events[i], lines[i].event);
+	for (i = 1; i < n; i++)
+		EXPECT_TRUE(i == 4 || i == 5 || lines[i].deadline == later);
+	s = stats(_metadata, self->fd);
+	EXPECT_EQ(4, s.armings);
+	EXPECT_EQ(4, s.displaced);
+	EXPECT_EQ(s.armings, count_lines("twheel_arm", self->wheel));
+}
+
 /* Nothing is written while the events are off. */
 TEST_F(trace, off)
 {
