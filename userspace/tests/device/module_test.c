@@ -331,6 +331,74 @@ TEST_F(quota, timers)
 	EXPECT_EQ(50, as_user(USER, fill_wheels));
 }
 
+/* While one wheel stays open, two others are opened, filled and closed again and again. */
+static int fill_and_close(void)
+{
+	struct twheel_setup s = { .max_timers = 100 };
+	struct twheel_timer t = { .deadline_ns = HOUR };
+	int kept = wheel_open(O_NONBLOCK), rounds;
+
+	if (kept < 0 || call(kept, TWHEEL_IOC_SETUP, &s) || verb(kept, TWHEEL_IOC_REGISTER, &t))
+		return 254;
+	for (rounds = 0; rounds < 20; rounds++) {
+		int fd[3], i, ret = 0;
+
+		for (i = 0; i < 3; i++) {
+			fd[i] = wheel_open(O_NONBLOCK);
+			if (fd[i] < 0 || call(fd[i], TWHEEL_IOC_SETUP, &s))
+				return 254;
+			ret = verb(fd[i], TWHEEL_IOC_REGISTER, &t);
+			if (ret != (i < 2 ? 0 : -ENOSPC))
+				return rounds;
+		}
+		for (i = 0; i < 3; i++)
+			close(fd[i]);
+	}
+	return rounds;
+}
+
+/* The timers of a wheel that ends are free again, also if the user has another wheel. */
+TEST_F(quota, timers_come_back)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 3 * PAGE_OF_TIMERS));
+	EXPECT_EQ(20, as_user(USER, fill_and_close));
+}
+
+/* A page of timers, and some of the next until ENOSPC. Returns how many are wrong. */
+static int fill_one(void)
+{
+	int fd = wheel_open(O_NONBLOCK), n = 0, wrong = 0, ret;
+	__u64 ids[2 * PAGE_OF_TIMERS];
+
+	for (;;) {
+		struct twheel_timer t = { .deadline_ns = HOUR };
+
+		ret = n < 2 * PAGE_OF_TIMERS ? verb(fd, TWHEEL_IOC_REGISTER, &t) : 0;
+		if (ret || n == 2 * PAGE_OF_TIMERS)
+			break;
+		ids[n++] = t.id;
+	}
+	if (ret != -ENOSPC || n != PAGE_OF_TIMERS)
+		return 254;
+	/* What is there stays as it is, and there is a place again if one goes. */
+	while (n--)
+		wrong += state(fd, ids[n]) != TWHEEL_ARMED;
+	wrong += cancel(fd, ids[7]) != TWHEEL_ARMED;
+	for (n = 0; n < 2; n++) {
+		struct twheel_timer t = { .deadline_ns = HOUR };
+
+		wrong += verb(fd, TWHEEL_IOC_REGISTER, &t) != (n ? -ENOSPC : 0);
+	}
+	return wrong;
+}
+
+/* The limit in the midst of a wheel touches none of its timers. */
+TEST_F(quota, within_a_wheel)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 2 * PAGE_OF_TIMERS - 1));
+	EXPECT_EQ(0, as_user(USER, fill_one));
+}
+
 /* Who opened the wheel pays, also when another holds it. */
 TEST_F(quota, opener_pays)
 {
