@@ -432,18 +432,30 @@ static rare int clear_custom(struct twheel *w, uint64_t id)
 	return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
 }
 
+/* Clears a timer of REGISTER, which may be periodic, too. */
+static rare int clear_foreign(struct twheel *w, uint64_t id)
+{
+	struct twheel_slot *slot = &w->words[(uint32_t)id];
+
+	if (__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST))
+		return clear_custom(w, id);
+	return change_slowly(w, id, 0, false);
+}
+
 static inline int clear_word(struct twheel *w, uint64_t id)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 	struct shadow *shadow;
 
+	/* The slots beyond are not ours. Asked later, this would need a second comparison. */
+	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE)))
+		return clear_foreign(w, id);
+	shadow = &w->shadow[(uint32_t)id];
 	__builtin_prefetch(slot, 1);
-	if ((uint32_t)id < load32(&w->nr_shadows))
-		__builtin_prefetch(&w->shadow[(uint32_t)id], 1);
+	__builtin_prefetch(shadow, 1);
 	if (unlikely(!__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST)))
 		return change_slowly(w, id, 0, false);
-	shadow = find_shadow(w, id);
-	if (unlikely(!shadow || shadow->custom))
+	if (unlikely(!load64(&shadow->kernel_id) || shadow->custom))
 		return clear_custom(w, id);
 	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 	return 1;
