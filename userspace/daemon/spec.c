@@ -207,12 +207,38 @@ static int read_callback(const struct fields *f, enum queue_mode mode,
 	return read_headers(&cb, b, parts);
 }
 
+/* A string of which no character is escaped, in quotes. NULL: it is another value. */
+static char *quoted_plain(const json_t *v)
+{
+	const char *s = json_string_value(v);
+	size_t len = json_string_length(v);
+	char *text;
+
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = s[i];
+
+		if (c < ' ' || c == '"' || c == '\\')
+			return NULL;
+	}
+	text = malloc(len + 3);
+	if (!text)
+		return NULL;
+	text[0] = '"';
+	memcpy(text + 1, s, len);
+	memcpy(text + 1 + len, "\"", 2);
+	return text;
+}
+
 static int read_payload_json(const struct fields *f, const json_t *v, struct task_body *b,
 			     struct parts *parts)
 {
-	char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY |
-				JSON_REAL_PRECISION(real_digits(v)));
+	char *text = quoted_plain(v);
 
+	if (!text)
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY |
+				  JSON_REAL_PRECISION(real_digits(v)));
 	if (!text)
 		return field_error(f, 500, "internal", "payload", "no memory");
 	parts->payload = (uint8_t *)text;

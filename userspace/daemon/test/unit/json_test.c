@@ -141,6 +141,35 @@ static bool parse(const char *text, const char *id, const struct queue_settings 
 	return !task_request_parse(text, strlen(text), id, q, req, &err);
 }
 
+/* Each character in a payload: as the library writes it. */
+static void check_strings(void)
+{
+	unsigned int good = 0;
+
+	for (unsigned int c = 1; c < 0x300; c++) {
+		struct task_request req;
+		struct task_body b;
+		char text[64], want[32];
+		json_t *v;
+
+		snprintf(text, sizeof(text), "{'payload':'a\\u%04xz'}", c);
+		snprintf(want, sizeof(want), "[\"a\\u%04xz\"]", c);
+		v = json_loads(want, 0, NULL);
+		json_dumpb(json_array_get(v, 0), want, sizeof(want), JSON_ENCODE_ANY);
+		want[json_dumpb(json_array_get(v, 0), NULL, 0, JSON_ENCODE_ANY)] = '\0';
+		json_decref(v);
+		if (!parse(text, NULL, &pull, &req))
+			continue;
+		body_decode(req.item->spec.body, req.item->spec.body_len, &b);
+		if (b.payload_len == strlen(want) && !memcmp(b.payload, want, b.payload_len))
+			good++;
+		else
+			printf("# U+%04x: not %s\n", c, want);
+		task_request_free(&req);
+	}
+	is_number(good, 0x2ff, "strings in a payload stay what they are");
+}
+
 static void check_fields(void)
 {
 	struct task_request req;
@@ -470,6 +499,7 @@ int main(void)
 	pull = push;
 	pull.mode = QUEUE_PULL;
 	check_tasks();
+	check_strings();
 	check_fields();
 	check_batch();
 	check_sizes();
