@@ -9,6 +9,7 @@
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/hashtable.h>
+#include <linux/lockdep.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -47,6 +48,7 @@ static struct quota *get_quota(kuid_t uid)
 {
 	struct quota *q;
 
+	lockdep_assert_held(&users_mutex);
 	hash_for_each_possible(users, q, node, __kuid_val(uid))
 		if (uid_eq(q->uid, uid))
 			return q;
@@ -61,6 +63,7 @@ static struct quota *get_quota(kuid_t uid)
 /* Forgets @q if it has nothing. */
 static void drop_user(struct quota *q)
 {
+	lockdep_assert_held(&users_mutex);
 	if (q->wheels)
 		return;
 	hash_del(&q->node);
