@@ -28,6 +28,7 @@
  * -DEXCHANGE_FIRST	set exchanges the word before it knows whether it is 0; under
  *			the mutex it takes that back if the kernel has not claimed it
  * -DNO_TAKE_BACK	the same, and does not take it back
+ * -DLOAD_FIRST		as EXCHANGE_FIRST, but only if a load before found an arming
  * -DNO_LOCK		the reader does not hold the mutex
  * -DNO_WITHDRAWAL	clear and del do not withdraw an event
  */
@@ -41,7 +42,7 @@
 #define ALIVE 0		/* what became of an arming */
 #define ENDED 1		/* got back by an exchange, or its event was withdrawn */
 #define HANDED 2	/* its event was handed out */
-#if defined(NO_TAKE_BACK) && !defined(EXCHANGE_FIRST)
+#if (defined(NO_TAKE_BACK) || defined(LOAD_FIRST)) && !defined(EXCHANGE_FIRST)
 #define EXCHANGE_FIRST
 #endif
 
@@ -104,8 +105,22 @@ inline announce() {
 	fi
 }
 
+/* The word was 0. No reader is at it now. If another thread has armed it, REARM ends that. */
+inline set_slowly(ret) {
+	take();
+	ret = armed;
+	if
+	:: armed -> rearm(true)
+	:: else ->
+		armed = true;
+		atomic { new_arming() };
+		announce()
+	fi;
+	drop()
+}
+
 #ifdef EXCHANGE_FIRST
-inline set(ret) {
+inline set_blindly(ret) {
 	atomic {
 		old = word;
 		if
@@ -155,6 +170,20 @@ inline set(ret) {
 		drop()
 	fi
 }
+#endif
+
+#if defined(LOAD_FIRST)
+inline set(ret) {
+	atomic { old = word };
+	if
+	:: old != 0 -> set_blindly(ret)
+	:: else -> set_slowly(ret)
+	fi
+}
+#elif defined(EXCHANGE_FIRST)
+inline set(ret) {
+	set_blindly(ret)
+}
 #else
 inline set(ret) {
 	do
@@ -173,17 +202,7 @@ inline set(ret) {
 		:: atomic { word != old -> skip }
 		fi
 	   :: else ->
-		/* No reader is at it. If another thread has armed it by now, REARM ends that. */
-		take();
-		ret = armed;
-		if
-		:: armed -> rearm(true)
-		:: else ->
-			armed = true;
-			atomic { new_arming() };
-			announce()
-		fi;
-		drop();
+		set_slowly(ret);
 		break
 	   fi
 	od
