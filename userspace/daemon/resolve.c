@@ -79,7 +79,7 @@ static int start_thread(struct resolve *r)
 
 	if (atomic_fetch_add(&threads, 1) >= THREADS_MAX) {
 		atomic_fetch_sub(&threads, 1);
-		return EAGAIN;
+		return -EAGAIN;
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -90,7 +90,7 @@ static int start_thread(struct resolve *r)
 	pthread_attr_destroy(&attr);
 	if (ret)
 		atomic_fetch_sub(&threads, 1);
-	return ret;
+	return -ret;
 }
 
 struct resolve *resolve_start(const char *host, uint16_t port)

@@ -90,7 +90,7 @@ static void at_any_moment(void)
 	for (int i = 0; i < TURNS; i++) {
 		struct resolve *r = resolve_start("name", 1);
 
-		started += r != NULL;
+		started += !!r;
 		for (int n = i % 7; n; n--)
 			sched_yield();
 		if (r && i % 3 == 0 && answered(r, 5000) && !resolve_list(r))
