@@ -91,6 +91,25 @@ static unsigned int count_lines(const char *event, unsigned long long wheel)
 	return n;
 }
 
+/* The sum of @field in the lines of @event of @wheel. */
+static unsigned long long sum_of(const char *event, unsigned long long wheel, const char *field)
+{
+	char text[512], wanted[64], key[64], *at;
+	unsigned long long sum = 0;
+	FILE *f = fopen(TRACING "trace", "re");
+
+	snprintf(wanted, sizeof(wanted), " %s: wheel=%llu ", event, wheel);
+	snprintf(key, sizeof(key), " %s=", field);
+	while (f && fgets(text, sizeof(text), f)) {
+		at = strstr(text, wanted);
+		at = at ? strstr(at, key) : NULL;
+		sum += at ? strtoull(at + strlen(key), NULL, 10) : 0;
+	}
+	if (f)
+		fclose(f);
+	return sum;
+}
+
 /* Armed, moved by the table, expired, read: a line each, in this order. */
 TEST_F(trace, life)
 {
@@ -131,6 +150,8 @@ TEST_F(trace, life)
 	EXPECT_EQ(0, lines[4].deadline);
 	/* The wheel turned for each of the two, and not by a KICK. */
 	EXPECT_LE(2, count_lines("twheel_turn", self->wheel));
+	EXPECT_LE(2, sum_of("twheel_turn", self->wheel, "touched"));
+	EXPECT_EQ(1, sum_of("twheel_turn", self->wheel, "expired"));
 	EXPECT_EQ(0, count_lines("twheel_kick", self->wheel));
 }
 
@@ -139,6 +160,8 @@ TEST_F(trace, counts)
 {
 	enum { N = 20 };
 	__u64 id = reserve(_metadata, self->fd, 1), start = now(CLOCK_MONOTONIC);
+	/* A timer, one that is gone, and none. */
+	__u32 slots[] = { id, (__u32)id + 1, ~0U };
 	struct twheel_event ev[N];
 	struct twheel_stats s;
 	unsigned int i;
@@ -159,7 +182,10 @@ TEST_F(trace, counts)
 	EXPECT_EQ(s.delivered, count_lines("twheel_deliver", self->wheel));
 	EXPECT_EQ(s.cancelled, count_lines("twheel_cancel", self->wheel));
 	EXPECT_EQ(s.wakeups, count_lines("twheel_turn", self->wheel));
-	EXPECT_EQ(4, count_lines("twheel_kick", self->wheel));
+	EXPECT_EQ(1, kick_slots(self->fd, slots, ARRAY_SIZE(slots)));
+	EXPECT_EQ(5, count_lines("twheel_kick", self->wheel));
+	EXPECT_EQ(4 + ARRAY_SIZE(slots), sum_of("twheel_kick", self->wheel, "count"));
+	EXPECT_EQ(5, sum_of("twheel_kick", self->wheel, "found"));
 	EXPECT_EQ(N, s.expired);
 	EXPECT_EQ(2, s.cancelled);
 }
