@@ -886,11 +886,8 @@ static void mark_withdraws(struct kunit *test)
 	wheel_end(w);
 }
 
-/*
- * G2: A timer that was due when it was armed waits behind others. If the clock is set back
- * then, its place is in the future, and a KICK brings it.
- */
-static void kick_after_set_back(struct kunit *test)
+/* Eight timers are due, and the wheel has not turned: what comes behind waits for them. */
+static struct word_wheel *overdue_begin(struct kunit *test)
 {
 	struct twheel_timer timer = { .deadline_ns = START + 1 };
 	struct word_wheel *w = wheel_alloc(test);
@@ -899,11 +896,63 @@ static void kick_after_set_back(struct kunit *test)
 	wheel_begin(test, w, 256, START);
 	for (i = 0; i < 8; i++)
 		do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
-	timer.deadline_ns = START;
+	return w;
+}
+
+/*
+ * G2: A timer that was due when it was armed waits behind others. If the clock is set back
+ * then, its place is in the future, and a KICK brings it.
+ */
+static void kick_after_set_back(struct kunit *test)
+{
+	struct word_wheel *w = overdue_begin(test);
+	struct twheel_timer timer = { .deadline_ns = START };
+
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, START + 10 * TICK);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_QUEUED);
 	timers_kick(&w->timers, (u32[]){ 8 }, 1, START + 2);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
+/* G2: A deadline that was past when it was armed is not late, also if it waits. */
+static void past_is_not_late(struct kunit *test)
+{
+	struct word_wheel *w = overdue_begin(test);
+	struct twheel_timer timer = { .deadline_ns = START };
+	u64 now = START + 10 * TICK, counted = 0;
+	struct twheel_stats s;
+	unsigned int i;
+
+	do_op(test, w, TWHEEL_OP_REGISTER, timer, now);
+	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_QUEUED);
+	timers_turn(&w->timers, now, 128, LOOK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
+	timers_stats(&w->timers, &s);
+	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
+		counted += s.lateness[i];
+	KUNIT_EXPECT_EQ(test, s.expired, 9ULL);
+	KUNIT_EXPECT_EQ(test, counted, 8ULL);
+	KUNIT_EXPECT_EQ(test, s.lateness_sum_ns, 8 * (now - START - 1));
+	KUNIT_EXPECT_EQ(test, s.worst_lateness_ns, now - START - 1);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
+/* A drain waits for nobody: what has become due meanwhile comes by its turn. */
+static void drain_overtakes(struct kunit *test)
+{
+	struct word_wheel *w = overdue_begin(test);
+	struct twheel_timer timer = { .deadline_ns = START + 900 * TICK };
+	u32 slot = 8;
+
+	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
+	KUNIT_EXPECT_EQ(test, timers_drain(&w->timers, &slot, TWHEEL_DRAIN_EXPIRE, 128,
+					   START + 10 * TICK), 1ULL);
+	KUNIT_EXPECT_EQ(test, slot, U32_MAX);
+	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
+	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	check_sums(test, w);
 	wheel_end(w);
 }
@@ -1081,6 +1130,8 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE(next_is_published),
 	KUNIT_CASE(mark_withdraws),
 	KUNIT_CASE(kick_after_set_back),
+	KUNIT_CASE(past_is_not_late),
+	KUNIT_CASE(drain_overtakes),
 	KUNIT_CASE(mark_budget),
 	KUNIT_CASE(mark_leaves_room),
 	KUNIT_CASE(mark_of_nobody),

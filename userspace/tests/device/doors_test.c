@@ -427,6 +427,25 @@ static bool on_grid(__u64 first, __u64 deadline)
 	return deadline >= first && (deadline - first) % PERIOD == 0;
 }
 
+/* What an expiry leaves in the word is no arming until its event is read. */
+TEST_F(periodic, successor_is_no_arming)
+{
+	__u64 drained, past = self->first - AHEAD;
+
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	EXPECT_NE(0, word(self->slot));
+	EXPECT_EQ(TWHEEL_EXPIRED, rearm(self->fd, self->id, HOUR, variant->flags));
+	expect_armings(_metadata, self->fd, 2, 0);
+	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, add_periodic(_metadata, self->fd, past, PERIOD,
+								TWHEEL_ABSTIME | variant->flags)));
+	expect_armings(_metadata, self->fd, 3, 0);
+	drained = add_periodic(_metadata, self->fd, past, PERIOD, TWHEEL_ABSTIME | variant->flags);
+	/* The first is armed, and ends by it. The other keeps its event. */
+	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	expect_armings(_metadata, self->fd, 4, 1);
+	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, drained));
+}
+
 /* The word holds the next deadline: the first, the one after what expired, and so on. */
 TEST_F(periodic, word)
 {
