@@ -2,10 +2,8 @@
 /*
  * Reports and renewals, in batches.
  *
- * A report waits up to 5 ms for company, and up to 10 ms if there are other daemons: then
- * fewer tasks of a lane are here, and Redis has more connections to read. A report of this
- * daemon is repeated until Redis answers: if the first one was done, the second one is
- * stale, and that is as good.
+ * A report waits up to 5 ms for company. A report of this daemon is repeated until Redis
+ * answers: if the first one was done, the second one is stale, and that is as good.
  */
 #include <stdlib.h>
 
@@ -126,7 +124,7 @@ void report_send(struct lane *l, const struct outcome *from)
 {
 	struct daemon *d = l->queue->daemon;
 	struct outcome *r = malloc(sizeof(*r));
-	uint64_t company = d->members ? 2 * COMPANY : COMPANY, next;
+	uint64_t next;
 
 	if (!r)
 		abort();
@@ -136,7 +134,7 @@ void report_send(struct lane *l, const struct outcome *from)
 	l->nr_reports++;
 	d->reports++;
 	/* All lanes flush at the same moments: Redis then has one read and one write for them. */
-	next = (wheel_now(d->wheel) / company + 1) * company;
+	next = (wheel_now(d->wheel) / COMPANY + 1) * COMPANY;
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
