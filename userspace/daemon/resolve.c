@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses by name, from a thread. See resolve.h.
+ * Addresses by name, from a thread. See resolve.h. What is an address needs none, so it can
+ * be had while a name server hangs.
  *
  * Lifetime: the loop and the thread have a reference each, and the last one frees.
  */
@@ -26,7 +27,7 @@ static atomic_uint threads;
 /**
  * struct resolve - a question
  * @references: of the loop and of the thread
- * @fd: an eventfd; the thread writes to it when @list is there
+ * @fd: an eventfd, written to when @list is there
  * @list: the answer
  * @error: of getaddrinfo()
  * @done: @list and @error are the thread's no more
@@ -53,17 +54,28 @@ void resolve_free(struct resolve *r)
 	free(r);
 }
 
-static void *ask(void *arg)
+static void answer(struct resolve *r, int flags)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-	struct resolve *r = arg;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
 
 	r->error = getaddrinfo(r->host, r->port, &hints, &r->list);
 	if (r->error)
 		r->list = NULL;
+}
+
+static void tell(struct resolve *r)
+{
 	/* To read the eventfd is no order between threads in C. */
 	atomic_store(&r->done, true);
 	eventfd_write(r->fd, 1);
+}
+
+static void *ask(void *arg)
+{
+	struct resolve *r = arg;
+
+	answer(r, AI_ADDRCONFIG);
+	tell(r);
 	resolve_free(r);
 	atomic_fetch_sub(&threads, 1);
 	return NULL;
@@ -105,6 +117,12 @@ struct resolve *resolve_start(const char *host, uint16_t port)
 	if (r->fd < 0) {
 		free(r);
 		return NULL;
+	}
+	r->references = 1;
+	answer(r, AI_NUMERICHOST);
+	if (!r->error) {
+		tell(r);
+		return r;
 	}
 	r->references = 2;
 	if (start_thread(r)) {

@@ -15,7 +15,8 @@ struct resolve;
  * @host: a name or an address
  * @port: for the addresses
  *
- * Return: NULL without memory, descriptors or threads, of which there are 64 at most.
+ * Return: NULL without memory, descriptors or threads, of which there are 64 at most. An
+ * address needs none.
  */
 struct resolve *resolve_start(const char *host, uint16_t port);
 

@@ -16,7 +16,7 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 	typeof(getaddrinfo) *real = dlsym(RTLD_NEXT, "getaddrinfo");
 	size_t len = node ? strlen(node) : 0;
 
-	if (len < 5 || strcmp(node + len - 5, ".slow"))
+	if (len < 5 || strcmp(node + len - 5, ".slow") || hints->ai_flags & AI_NUMERICHOST)
 		return real(node, service, hints, res);
 	sleep(atoi(getenv("SLOW_DNS")));
 	return EAI_AGAIN;
