@@ -136,7 +136,9 @@ json_t *json_parse(const char *text, size_t len, bool empty_ok, struct api_error
 		api_error_set(err, TOO_LARGE, NULL, "the request has more than 4 MiB");
 		return NULL;
 	}
-	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+	root = json_plain(text, len);
+	if (!root)
+		root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root) {
 		api_error_set(err, INVALID, NULL, "not JSON: line %d, column %d: %s",
 			      why.line, why.column, why.text);

@@ -3,6 +3,7 @@
  * The bodies and queries of the HTTP API, from and to JSON. No I/O, no clock.
  *
  *   json.c      parsing, fields, errors
+ *   json_plain.c  the JSON that nearly all clients send
  *   spec.c      a task: from a request, and as an answer
  *   settings.c  the settings of a queue
  *   pull.c      reserve, ack, nack, extend, release; tokens

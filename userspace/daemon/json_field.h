@@ -37,6 +37,12 @@ int field_error(const struct fields *f, int status, const char *code, const char
  */
 json_t *json_parse(const char *text, size_t len, bool empty_ok, struct api_error *err);
 
+/*
+ * The same value as the library has for @text, a list or an object, or NULL if only the
+ * library can tell.
+ */
+json_t *json_plain(const char *text, size_t len);
+
 /* Refuses fields that are not in @names, which ends with NULL. */
 int fields_only(const struct fields *f, const char *const *names);
 

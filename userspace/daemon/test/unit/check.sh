@@ -32,7 +32,7 @@ sanitize="$sanitize -fno-omit-frame-pointer"
 others=$sanitize
 fixed=
 
-json="json.c spec.c settings.c pull.c query.c body.c units.c"
+json="json.c json_plain.c spec.c settings.c pull.c query.c body.c units.c"
 config="config.c config_value.c units.c address.c"
 callback="callback.c callback_host.c callback_header.c sign.c body.c units.c address.c"
 callback="$callback config_value.c"

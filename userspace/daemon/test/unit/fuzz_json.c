@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Requests: the first byte chooses the parser, the rest is the body. What is
- * accepted must be within its limits, and an error must be whole.
+ * accepted must be within its limits, and an error must be whole. What json_plain()
+ * accepts is the same to the library.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "json_field.h"
 
 /* Not assert(): it must hold with NDEBUG, too. */
 static void must(bool holds)
@@ -96,6 +97,23 @@ static void fuzz_pull(const char *text, size_t len, enum report_kind kind)
 	report_free(&report);
 }
 
+static void fuzz_plain(const char *text, size_t len)
+{
+	json_t *plain = json_plain(text, len), *library;
+	char *a, *b;
+
+	if (!plain)
+		return;
+	library = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	a = json_dumps(plain, 0);
+	b = json_dumps(library, 0);
+	must(a && b && !strcmp(a, b));
+	free(a);
+	free(b);
+	json_decref(plain);
+	json_decref(library);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -107,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	size--;
+	fuzz_plain(text, size);
 	switch (*data % 9) {
 	case 0:
 		fuzz_tasks(text, size, QUEUE_PUSH, NULL);

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "json.h"
+#include "json_field.h"
 #include "tap.h"
 
 static struct api_error err;
@@ -493,6 +493,75 @@ static void check_names(void)
 	   "but no \":\" and no brace");
 }
 
+/* As json_plain() and the library read it. */
+static void check_plain(void)
+{
+	static const struct {
+		const char *text;
+		bool plain;
+	} rows[] = {
+		{ "{}", true },
+		{ " [ ] ", true },
+		{ "{'a':1,'b':[0,10,999999999999999999],'c':{'d':'e f'}}", true },
+		{ "\t{ 'a' : [ true , false , null ] } ", true },
+		{ "{'':''}", true },
+		{ "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", true },
+		/* What is read otherwise, or only by the library. */
+		{ "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", false },
+		{ "[1000000000000000000]", false },
+		{ "[-1]", false },
+		{ "[1.5]", false },
+		{ "[1e3]", false },
+		{ "['\\n']", false },
+		{ "['\303\244']", false },
+		{ "['\177']", false },
+		/* What is no JSON. */
+		{ "", false },
+		{ "7", false },
+		{ "'a'", false },
+		{ "{", false },
+		{ "[", false },
+		{ "[1", false },
+		{ "[1,", false },
+		{ "[1,]", false },
+		{ "[,1]", false },
+		{ "[1 2]", false },
+		{ "[01]", false },
+		{ "[1]]", false },
+		{ "[1] x", false },
+		{ "[1}", false },
+		{ "[nul]", false },
+		{ "[truefalse]", false },
+		{ "['a]", false },
+		{ "['\t']", false },
+		{ "{'a'}", false },
+		{ "{'a':}", false },
+		{ "{'a':1,}", false },
+		{ "{'a':1 'b':2}", false },
+		{ "{'a':1,'a':2}", false },
+		{ "{1:2}", false },
+		{ "{a:2}", false },
+	};
+	json_t *root;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *text = quoted(rows[i].text);
+		size_t len = strlen(text);
+		json_t *plain = json_plain(text, len);
+		json_t *library = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+
+		ok(!plain == !rows[i].plain && (!plain || json_equal(plain, library)),
+		   "plain JSON: %s", rows[i].text);
+		json_decref(plain);
+		json_decref(library);
+	}
+	root = json_plain("\n[\n]\n", 5);
+	ok(root, "a line's end is space");
+	json_decref(root);
+	ok(!json_plain("[1]\0", 4) && !json_plain("[\0]", 3), "a NUL is no space");
+	ok(!json_plain("[1]", 2) && !json_plain("[\"a\"]", 3), "nothing is read behind the end");
+}
+
 int main(void)
 {
 	queue_settings_default(&push);
@@ -508,5 +577,6 @@ int main(void)
 	check_answers();
 	check_queries();
 	check_names();
+	check_plain();
 	return tap_end();
 }
