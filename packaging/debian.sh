@@ -17,16 +17,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=../userspace/tests/tool/tap.sh
 . userspace/tests/tool/tap.sh
 
-# check NAME COMMAND...: passes if that succeeds.
-check() {
-	local name=$1
-
-	shift
-	status=0
-	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
-	result $status "$name"
-}
-
 # Debian's name for a version is the one that DKMS knows.
 one_version() {
 	[ "$(dpkg-parsechangelog -S Version)" = \

@@ -11,15 +11,6 @@ mkdir -p $dir
 # shellcheck source=../userspace/tests/tool/tap.sh
 . "$given/tap.sh"
 
-# check NAME COMMAND...: passes if that succeeds.
-check() {
-	name=$1
-	shift
-	status=0
-	"$@" >$dir/out 2>&1 </dev/null || status=$?
-	result $status "$name"
-}
-
 nobody() {
 	runuser -u nobody -- "$@"
 }

@@ -25,16 +25,6 @@ fi
 # shellcheck source=../userspace/tests/tool/tap.sh
 . "$top/userspace/tests/tool/tap.sh"
 
-# check NAME COMMAND...: passes if that succeeds.
-check() {
-	local name=$1
-
-	shift
-	status=0
-	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
-	result $status "$name"
-}
-
 # What the machine has of us, where DKMS writes to; not each has all of these.
 listing() {
 	{ find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' -ls || true; } \

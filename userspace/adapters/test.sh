@@ -23,24 +23,10 @@ harness=$("$top/vm/source.sh")/tools/testing/selftests
 flags=(-O1 -g -pthread -Wall -Wextra -Wshadow -Werror -I"$user/lib" -I"$adapters"
 	-I"$top/include/uapi" -isystem "$harness" -I"$user/tests")
 sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
-number=0
-failed=0
+dir=$out
+# shellcheck source=../tests/tool/tap.sh
+. "$user/tests/tool/tap.sh"
 export TWHEEL_BACKEND=inprocess
-
-# ok NAME COMMAND...: one line, and what the command printed if it fails.
-ok() {
-	local status=0
-
-	number=$((number + 1))
-	"${@:2}" >"$out/log" 2>&1 || status=$?
-	if [ "$status" = 0 ]; then
-		echo "ok $number - $1"
-		return
-	fi
-	failed=1
-	echo "not ok $number - $1"
-	{ echo "status $status"; tail -n 40 "$out/log"; } | sed 's/^/# /'
-}
 
 # builds_and_prints WORDS SOURCE OPTION...: in C or C++, with sanitizers
 builds_and_prints() {
@@ -54,8 +40,8 @@ builds_and_prints() {
 
 # example WORDS SOURCE OPTION...
 example() {
-	ok "${2##*/}" builds_and_prints "$@"
-	ok "${2##*/}: 60 lines at most" [ "$(wc -l <"$2")" -le 60 ]
+	check "${2##*/}" builds_and_prints "$@"
+	check "${2##*/}: 60 lines at most" [ "$(wc -l <"$2")" -le 60 ]
 }
 
 # in_cxx COMPILER STANDARD HEADER OPTION...
@@ -89,15 +75,14 @@ example "1000 timers in sd-event's loop" "$adapters/examples/sd-event.c" -lsyste
 example "1000 timers in GLib's loop" "$adapters/examples/glib.c" "${glib[@]}" -lglib-2.0
 example "1000 timers in Asio's loop" "$adapters/examples/asio.cpp"
 example 'sleeper is silent' "$adapters/examples/wheel.cpp"
-ok "the reader" builds_and_prints '# PASSED: .*' "$user/tests/library/lib_reader_test.c" \
+check "the reader" builds_and_prints '# PASSED: .*' "$user/tests/library/lib_reader_test.c" \
 	-Wno-missing-field-initializers
-ok "twheel.hpp" builds_and_prints '1\.\.26' "$user/tests/library/lib_hpp_test.cpp"
+check "twheel.hpp" builds_and_prints '1\.\.26' "$user/tests/library/lib_hpp_test.cpp"
 for header in libuv libevent libev sd-event glib; do
-	ok "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
+	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
 done
 for standard in c++17 c++20; do
-	ok "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
+	check "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
 done
-ok "twheelctl watch" passed
-echo "1..$number"
-exit $failed
+check "twheelctl watch" passed
+the_end

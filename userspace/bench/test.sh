@@ -5,7 +5,7 @@
 # judge passes over nothing, and that compare sees what got worse. How fast anything
 # is, nothing here looks at. Prints TAP.
 
-# Many of these functions are called by ok().
+# Many of these functions are called by check().
 # shellcheck disable=SC2016,SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -19,24 +19,10 @@ out=$build/bench-test
 kept=$out/kept.tsv
 # What the kept rows reach. They miss N13.
 reached=N1,N2,N3,N4,N5,N6,N7,N8,N9,N10,N11,N12
-number=0
-failed=0
 mkdir -p "$out"
-
-# ok NAME COMMAND...: passes if the command succeeds.
-ok() {
-	local name=$1
-
-	shift
-	number=$((number + 1))
-	if "$@" >"$out/said" 2>&1; then
-		echo "ok $number - $name"
-	else
-		sed 's/^/# /' "$out/said"
-		echo "not ok $number - $name"
-		failed=1
-	fi
-}
+dir=$out
+# shellcheck source=../tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # status N COMMAND...: whether that is its exit status.
 status() {
@@ -207,30 +193,30 @@ quietly make -s -C "$here" O="$out"
 	cat "$here/reached.tsv"
 	other_rows
 } >"$kept"
-ok "each backend does its work, and has rows" measured
-ok "and in the loop of a server" server
-ok "timerfds beyond the limit of descriptors" crew
-ok "who does not do the work is found out" checks
-ok "bench: a part that there is not" status 2 "$out/bench" --part=typo
-ok "the device, in place of the library's own table" device
-ok "timers made, and a crowd beside another wheel" crowd
-ok "plots" plots
-ok "no plot of no rows" no_plot
-ok "json: the rows" json
-ok "judge: rows that reach all" "$here/judge" only="$reached,N19" "$kept"
+check "each backend does its work, and has rows" measured
+check "and in the loop of a server" server
+check "timerfds beyond the limit of descriptors" crew
+check "who does not do the work is found out" checks
+check "bench: a part that there is not" status 2 "$out/bench" --part=typo
+check "the device, in place of the library's own table" device
+check "timers made, and a crowd beside another wheel" crowd
+check "plots" plots
+check "no plot of no rows" no_plot
+check "json: the rows" json
+check "judge: rows that reach all" "$here/judge" only="$reached,N19" "$kept"
 cp "$kept" "$out/rows.tsv"
-ok "judge: and one that they miss" judged N13 MISSED
+check "judge: and one that they miss" judged N13 MISSED
 changed 'if ($2 == "move" && $3 == "exchange+call") $7 *= 1.4'
-ok "judge: set, as fast as it must be" "$here/judge" only=N13 "$out/rows.tsv"
+check "judge: set, as fast as it must be" "$here/judge" only=N13 "$out/rows.tsv"
 
-ok "judge: a number that there is not" status 2 "$here/judge" only=N14 "$kept"
+check "judge: a number that there is not" status 2 "$here/judge" only=N14 "$kept"
 without '$2 == "calls"'
-ok "judge: one number, whatever the others are" status 0 "$here/judge" only=N4 "$out/rows.tsv"
+check "judge: one number, whatever the others are" status 0 "$here/judge" only=N4 "$out/rows.tsv"
 
 # name / condition of what is missing / number that is then not measured
 while IFS=/ read -r name condition which; do
 	without "$condition"
-	ok "judge: without $name" judged "$which" 'not measured'
+	check "judge: without $name" judged "$which" 'not measured'
 done <<'END'
 what libtwheel does at random/$3 == "libtwheel" && $4 == 100000 && $6 == "random"/N1
 timerfd/$3 == "timerfd" && $2 == "cancel"/N2
@@ -257,7 +243,7 @@ system calls of heartbeats/$2 == "calls" && $6 == "heartbeat"/N19
 END
 while IFS=/ read -r name change which words; do
 	changed "$change"
-	ok "judge: $name" judged "$which" "$words"
+	check "judge: $name" judged "$which" "$words"
 done <<'END'
 twice the time/if ($3 == "libtwheel" && $2 == "move") $7 *= 2/N1/MISSED
 a disarm that takes twice the time/if ($3 == "libtwheel" && $2 == "cancel") $7 *= 2/N2/MISSED
@@ -282,14 +268,14 @@ few connections/if ($2 == "heartbeat" && $3 == "timerfd") $4 = 10/N12/not measur
 END
 
 own 0.004
-ok "judge: next to nothing of the program" "$here/judge" only="$reached" "$out/rows.tsv"
+check "judge: next to nothing of the program" "$here/judge" only="$reached" "$out/rows.tsv"
 own 4
-ok "judge: four bytes of the program" judged N9 MISSED
+check "judge: four bytes of the program" judged N9 MISSED
 
-ok "compare: nothing has changed" status 0 "$here/compare" "$kept" "$kept"
+check "compare: nothing has changed" status 0 "$here/compare" "$kept" "$kept"
 while IFS=/ read -r name change; do
 	changed "$change"
-	ok "compare: $name" status 1 "$here/compare" "$kept" "$out/rows.tsv"
+	check "compare: $name" status 1 "$here/compare" "$kept" "$out/rows.tsv"
 done <<'END'
 a row costs five times as much/if ($2 == "idle_cpu" && $3 == "twheel") $7 *= 5
 what was nothing is something/if ($2 == "idle_wakeups") $7 = 50
@@ -302,24 +288,23 @@ a bystander that is later/if ($2 == "storm_ratio" && $6 == "bystander") $7 *= 3
 some more instructions/if ($1 == "vm(emulated)" && $2 == "expire" && $3 == "twheel") $7 *= 1.05
 END
 without '$2 == "idle_wakeups"'
-ok "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
+check "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
 changed 'if ($3 == "heap") $7 *= 10; if ($3 == "timerfd") $4 = 5; if ($2 ~ /^late_(p999|max)$|storm_worst/) $7 *= 10'
-ok "compare: others are worse, or gone" status 0 "$here/compare" "$kept" "$out/rows.tsv"
+check "compare: others are worse, or gone" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 changed 'if ($2 == "move" && $3 == "heap") $7 /= 10; if ($2 == "gain_move") $7 *= 10'
-ok "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
+check "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 
-ok "compare: what are not rows" status 2 "$here/compare" "$kept" "$top/README.md"
+check "compare: what are not rows" status 2 "$here/compare" "$kept" "$top/README.md"
 head -n 1 "$kept" >"$out/rows.tsv"
-ok "compare: no rows before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
+check "compare: no rows before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
 : >"$out/rows.tsv"
-ok "compare: nothing before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
+check "compare: nothing before" status 2 "$here/compare" "$out/rows.tsv" "$kept"
 cp "$kept" "$out/it's a=b.tsv"
 # To be found from where it is.
-ok "compare: any name" in_out "$here/compare" "it's a=b.tsv" "it's a=b.tsv"
-ok "judge: what are not rows" status 2 "$here/judge" "$top/README.md"
-ok "judge: nothing" status 2 "$here/judge"
-ok "judge: any name" in_out "$here/judge" only="$reached" "it's a=b.tsv"
-ok "compare: what is piped" piped
+check "compare: any name" in_out "$here/compare" "it's a=b.tsv" "it's a=b.tsv"
+check "judge: what are not rows" status 2 "$here/judge" "$top/README.md"
+check "judge: nothing" status 2 "$here/judge"
+check "judge: any name" in_out "$here/judge" only="$reached" "it's a=b.tsv"
+check "compare: what is piped" piped
 
-echo "1..$number"
-exit $failed
+the_end

@@ -18,16 +18,6 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=../tests/tool/tap.sh
 . "$top/userspace/tests/tool/tap.sh"
 
-# check NAME COMMAND...: passes if that succeeds.
-check() {
-	local name=$1
-
-	shift
-	status=0
-	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
-	result $status "$name"
-}
-
 # record LIBRARY: as it is kept.
 record() {
 	abidw --exported-interfaces-only --headers-dir "$dir/headers" --drop-private-types \

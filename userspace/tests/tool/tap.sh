@@ -42,6 +42,15 @@ output_has() {
 	holds "$2" grep -Eq -e "$1" "$dir/out"
 }
 
+# check NAME COMMAND...: passes if the command succeeds, and shows what it printed if not.
+check() {
+	checked=$1
+	shift
+	status=0
+	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	result $status "$checked"
+}
+
 # The plan, and whether all was well.
 the_end() {
 	echo "1..$number"
