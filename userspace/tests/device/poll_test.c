@@ -488,7 +488,8 @@ TEST_F(polling, fdinfo)
 	EXPECT_STREQ("never", value);
 	fdinfo_value(fd, "twheel-lateness", value);
 	EXPECT_STREQ("", value);
-	/* All counts differ: 9 timers, of which 3 are armed and 4 unread. 6 had expired. */
+	/* All counts differ: 9 of 10 timers are left, 3 armed and 4 unread. 6 have expired. */
+	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, add(_metadata, fd, HOUR, 0, 0)));
 	add_many(_metadata, fd, 2, 0, TWHEEL_KEEP, 0, NULL);
 	ASSERT_EQ(2, take(fd, ev, 2, PATIENCE_MS));
 	add_many(_metadata, fd, 4, 0, 0, 0, NULL);
