@@ -49,6 +49,7 @@
  * @accepted: addresses that were not refused
  * @refused: kind of an address that was refused, or NULL
  * @refused_addr: this address
+ * @no_socket: there was none for an address that was accepted
  * @got: bytes of the answer
  * @excerpt: its beginning, printable
  * @excerpt_len: length of that
@@ -69,6 +70,7 @@ struct callback {
 	unsigned int accepted;
 	const char *refused;
 	char refused_addr[INET6_ADDRSTRLEN];
+	bool no_socket;
 	size_t got;
 	char excerpt[EXCERPT_MAX + 1];
 	size_t excerpt_len;
@@ -116,6 +118,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 {
 	struct callback *cb = arg;
 	const char *kind;
+	int fd;
 
 	(void)purpose;
 	kind = address_refused(&addr->addr, cb->c->allow, cb->c->opt.allows);
@@ -124,7 +127,9 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 		return CURL_SOCKET_BAD;
 	}
 	cb->accepted++;
-	return socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+	fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+	cb->no_socket = fd < 0;
+	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 /* One line of the headers, with its end. */
@@ -321,6 +326,7 @@ static void reset(struct callback *cb, void *user)
 	cb->stopped = false;
 	cb->accepted = 0;
 	cb->refused = NULL;
+	cb->no_socket = false;
 	cb->got = 0;
 	cb->excerpt_len = 0;
 	*cb->why = '\0';
@@ -437,6 +443,8 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 			 cb->refused_addr, cb->refused);
 		return;
 	}
+	if (code == CURLE_COULDNT_CONNECT && cb->no_socket)
+		r->verdict = CALLBACK_NOT_SENT;
 	if (code == CURLE_WRITE_ERROR && !cb->headers_done)
 		snprintf(r->error, sizeof(r->error), "the headers of the answer are too long");
 	else

@@ -35,6 +35,8 @@ enum callback_verdict {
 	CALLBACK_RETRY,
 	/* 410, or an address that is refused. */
 	CALLBACK_DEAD,
+	/* This machine had no socket for it: no attempt. */
+	CALLBACK_NOT_SENT,
 };
 
 /**

@@ -26,6 +26,8 @@
 #define IDLE_WAIT	(50 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
 #define HOST_DELAY_MS	100
+/* The delay of a task for which there was no socket or no memory. */
+#define NOT_SENT_DELAY_MS	1000
 #define HOST_KEY_LEN	320
 
 /**
@@ -294,7 +296,7 @@ static void start_request(struct held *h)
 		bury(h, "the URL or a header is refused");
 		break;
 	default:
-		held_release(h, 1000);
+		held_release(h, NOT_SENT_DELAY_MS);
 	}
 }
 
@@ -338,6 +340,10 @@ static void judge(struct held *h, const struct callback_result *res)
 		backoff = task_backoff_ms(&h->body.retry, h->attempt, random_u64());
 		report(h, VERDICT_RETRY, task_delay_ms(backoff, res->has_retry_after ?
 						       res->retry_after_ms : 0), res->error);
+		break;
+	case CALLBACK_NOT_SENT:
+		q->attempts[VERDICT_RELEASE]++;
+		report(h, VERDICT_RELEASE, NOT_SENT_DELAY_MS, res->error);
 		break;
 	}
 }

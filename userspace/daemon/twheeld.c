@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <curl/curl.h>
 
@@ -11,6 +12,17 @@
 #include "store_tls.h"
 
 #define EXIT_USAGE	2
+
+/* A shell gives 1,024, which are fewer than callbacks and clients may need. */
+static void raise_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
 
 int main(int argc, char **argv)
 {
@@ -42,6 +54,7 @@ int main(int argc, char **argv)
 		tls_free(tls);
 	}
 	signal(SIGPIPE, SIG_IGN);
+	raise_files();
 	if (args.check) {
 		ret = daemon_check(&d);
 		if (!ret)

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -568,6 +569,27 @@ def pull_company():
     # processor delays some.
     took = [median() for _ in range(3)]
     assert min(took) < 7, took
+
+
+@test("D9: a machine that has no descriptor left uses up no attempt")
+def descriptors():
+    own, other = Redis(), Sink()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    d = Daemon(own, "--host-concurrency=200")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    c = d.client()
+    equal(resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE), (hard, hard), "as a shell's")
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"fd-{n}", "callback": {"url": other.url + "/slow/300"}} for n in range(100)]})
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["scheduled"] > 0)
+    error = c.call("GET", "/v1/queues/s/tasks")[1]["tasks"][0]["error"]
+    assert "connect" in error, error
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    equal({r["attempt"] for r in other.received()}, {1}, "attempts")
+    equal(d.end(), 0)
 
 
 @test("D9: a nack without a delay backs off as the task wants")
