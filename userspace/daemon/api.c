@@ -484,29 +484,47 @@ static void http_log(void *arg, const char *fmt, va_list args)
 	log_often(LOG_INFO, "http: %.*s", (int)strcspn(text, "\n"), text);
 }
 
+/* A path may have the socket of an earlier start, or of a daemon that lives. */
+static bool is_served(const struct listen_on *on)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool served = !connect(fd, (const struct sockaddr *)&on->sa, on->len) || errno == EAGAIN;
+
+	close(fd);
+	return served;
+}
+
+/* Return: 0, or a negative errno. */
+static int clear_path(const struct listen_on *on)
+{
+	const char *path = ((const struct sockaddr_un *)&on->sa)->sun_path;
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return 0;
+	if (is_served(on))
+		return -EADDRINUSE;
+	unlink(path);
+	return 0;
+}
+
 static int listen_to(const struct listen_on *on)
 {
 	int fd = socket(on->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int one = 1, err;
+	int one = 1, err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (on->sa.ss_family == AF_UNIX) {
-		const struct sockaddr_un *sun = (const struct sockaddr_un *)&on->sa;
-		struct stat st;
-
-		/* A socket that is left of an earlier start. */
-		if (!lstat(sun->sun_path, &st) && S_ISSOCK(st.st_mode))
-			unlink(sun->sun_path);
-	} else {
+	if (on->sa.ss_family == AF_UNIX)
+		err = clear_path(on);
+	else
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	}
-	if (bind(fd, (const struct sockaddr *)&on->sa, on->len) || listen(fd, 1024)) {
+	if (!err && (bind(fd, (const struct sockaddr *)&on->sa, on->len) || listen(fd, 1024)))
 		err = -errno;
-		close(fd);
-		return err;
-	}
-	return fd;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 static int start(struct api *api, struct listener *l, const struct listen_on *on, char err[256])
@@ -569,10 +587,11 @@ void api_quiesce(struct api *api)
 
 		if (fd < 0)
 			continue;
-		close(fd);
-		l->fd = -1;
+		/* Before it is closed: afterwards the path may be another daemon's. */
 		if (l->on->sa.ss_family == AF_UNIX)
 			unlink(((const struct sockaddr_un *)&l->on->sa)->sun_path);
+		close(fd);
+		l->fd = -1;
 	}
 }
 

@@ -189,7 +189,6 @@ def openapi():
             known = status != 405 and "no such path" not in text
             equal(known, method in methods, f"{method} {path}: {status}")
 
-
 @test("a request above 4 MiB is refused: 413")
 def too_large():
     status, answer = one.client().call("POST", f"{push()}/tasks", "x" * (5 << 20))
@@ -1247,6 +1246,22 @@ def terminal():
     said = os.read(master, 4096).decode()
     os.close(master)
     assert "No such file" in said and "<" not in said, said
+
+
+@test("a Unix socket of a daemon that lives is not taken; one that was left is")
+def unix_socket():
+    own = Redis()
+    d = Daemon(own)
+    second = Daemon(own, listen=f"unix:{d.path}", wait=False)
+    equal(second.process.wait(timeout=10), 1)
+    assert f"{d.path}: Address already in use" in second.text(), second.text()
+    equal(d.client().raw("GET", "/readyz")[0], 200)
+    equal(d.end(signal.SIGKILL), -9)
+    assert os.path.exists(d.path)
+    third = Daemon(own, listen=f"unix:{d.path}")
+    equal(d.client().raw("GET", "/readyz")[0], 200)
+    equal(third.end(), 0)
+    assert not os.path.exists(d.path)
 
 
 @test("a daemon that starts before Redis waits for it")
