@@ -442,6 +442,16 @@ static void release_all(struct daemon *d)
 		queue_release(q);
 }
 
+/* The unit may allow less time than the configuration does. */
+static void say_stopping(const struct daemon *d)
+{
+	uint64_t us = d->config.stop_timeout_ms * 1000 + 2 * LAST_WORDS / NSEC_PER_USEC;
+	char text[64];
+
+	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, us);
+	notify(text);
+}
+
 static void stop(struct daemon *d)
 {
 	if (d->stopping) {
@@ -450,7 +460,7 @@ static void stop(struct daemon *d)
 		return;
 	}
 	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
-	notify("STOPPING=1");
+	say_stopping(d);
 	d->stopping = true;
 	d->stop_by = wheel_now(d->wheel) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
 	wheel_arm(d->wheel, &d->stop_timer, d->stop_by);

@@ -1264,6 +1264,24 @@ def unix_socket():
     assert not os.path.exists(d.path)
 
 
+@test("systemd is told when it is ready, that it lives, and how long its stop may take")
+def notify():
+    own, path = Redis(), os.path.join(dir_, "notify")
+    own.kill()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(path)
+        s.settimeout(5)
+        d = Daemon(own, "--stop-timeout=90s", env={"NOTIFY_SOCKET": path}, wait=False)
+        equal(s.recv(200), b"WATCHDOG=1", "without Redis it lives, and is not ready")
+        own.start()
+        wait_until(lambda: s.recv(200) == b"READY=1")
+        wait_until(lambda: s.recv(200) == b"WATCHDOG=1")
+        d.process.send_signal(signal.SIGTERM)
+        text = wait_until(lambda: (t := s.recv(200).decode()).startswith("STOPPING=1\n") and t)
+        assert int(text.split("EXTEND_TIMEOUT_USEC=")[1]) > 91e6, text
+        equal(d.process.wait(timeout=10), 0)
+
+
 @test("a daemon that starts before Redis waits for it")
 def early_start():
     own = Redis()
