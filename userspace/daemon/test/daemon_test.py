@@ -392,6 +392,29 @@ def late():
     equal((sink.received("late-skip"), sink.received("late-dead")), ([], []))
 
 
+@test("D12: what fell due while no daemon ran runs within the limits, the earliest first")
+def catch_up():
+    own, other = Redis(), Sink()
+    d = Daemon(own)
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"cu-{n}", "in": 700 + n, "callback": {"url": other.url + "/slow/50"}}
+        for n in range(60)]})
+    equal(d.end(), 0)
+    time.sleep(1)
+    e = Daemon(own, "--callback-concurrency=4")
+    wait_until(lambda: len(other.received()) == 60, 20)
+    wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    got = sorted(other.received(), key=lambda r: r["at"])
+    equal({r["attempt"] for r in got}, {1})
+    most = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 45) for x in got)
+    assert most <= 4, f"{most} requests at once"
+    order = [int(r["id"][3:]) for r in got]
+    assert all(abs(place - n) <= 4 for place, n in enumerate(order)), order
+    equal(e.end(), 0)
+
+
 @test("late is applied at each take without an attempt: also after a worker that died")
 def late_after_death():
     q = pull()
@@ -814,6 +837,28 @@ def killed_daemon():
                             if str(r["id"]).startswith("kd-")}) == 200, 12)
     assert now_ms() - due < 6000 + 250 + 800, now_ms() - due
     equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
+
+
+@test("D7: an attempt whose daemon is killed is repeated with its key, and was no attempt")
+def killed_attempt():
+    own, other = Redis(), Sink()
+    d = Daemon(own, "--lease=6s")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/hold/500"},
+                                           "retry": {"base": "100ms"}})
+    other.wait_for("x")
+    d.end(signal.SIGKILL)
+    other.let("x")
+    e = Daemon(own, "--lease=6s")
+    got = other.wait_for("x", 3, 12)
+    equal([r["attempt"] for r in got[:3]], [1, 1, 2])
+    equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
+    equal(len({r["head"]["webhook-id"] for r in got}), 1, "ids")
+    # It was lost once, and that is all that tells of the first one.
+    equal(e.client().call("GET", "/v1/queues/s/tasks/x")[1]["lost"], 1)
+    equal(e.metric("lost_total"), 1)
+    equal(e.end(), 0)
 
 
 @test("D4: a daemon that was stopped past its leases begins nothing that others have")
@@ -1311,6 +1356,37 @@ def bounded():
     assert 0 < most <= 50, most
     equal(d.end(), 0)
     wait_until(lambda: True)
+
+
+@test("D13: a daemon takes no more bodies than hold-bytes, but for those of a last take")
+def bounded_bytes():
+    own = Redis()
+    d = Daemon(own, "--hold-bytes=1M", "--ahead=5s")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    for _ in range(2):
+        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"in": "4s", "payload": "x" * 60000, "callback": {"url": sink.url + "/"}}
+            for _ in range(60)]})
+    time.sleep(1)
+    held = d.metric("held")
+    assert 17 <= held <= 35, held
+    equal(d.end(), 0)
+
+
+@test("there are at most 1,000 queues: 429")
+def many_queues():
+    own = Redis()
+    d = Daemon(own)
+    c = d.client()
+    for n in range(1000):
+        equal(c.call("PUT", f"/v1/queues/q{n}", {"lanes": 1})[0], 201)
+    status, answer = c.call("PUT", "/v1/queues/more", {})
+    equal((status, answer["error"]["code"], answer["error"]["field"]),
+          (429, "queue_full", "queue"))
+    equal(c.call("PUT", "/v1/queues/q7", {"timeout": "1s"})[0], 200)
+    equal(own.ask("HLEN", "tw:queues"), "1000")
+    equal(d.end(), 0)
 
 
 @test("no daemon met an error that it could not explain")
