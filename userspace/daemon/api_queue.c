@@ -298,7 +298,8 @@ static void ask_pause(struct pausing *p)
 	p->sum = (struct pause_answer){ 0 };
 	p->left = q->settings.lanes;
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		struct args a = { 0 };
+		/* What a failover took back would run. The next answers only count. */
+		struct args a = { .confirm = p->asked == 1 };
 
 		pause_args(&a, p->pause);
 		store_script(q->daemon->store, SCRIPT_PAUSE, q->name, i, &a, paused, p);

@@ -165,7 +165,7 @@ def acl_cluster():
     cl.end()
 
 
-@test("D6: wait-replicas holds for a move of a held task and for queues, too")
+@test("D6: wait-replicas holds for a move of a held task, for queues and for a pause, too")
 def confirmed():
     server, sink = Server(), Sink()
     replica = Server("--replicaof", "127.0.0.1", str(server.port))
@@ -185,6 +185,8 @@ def confirmed():
     status, answer = c.call("PUT", "/v1/queues/other", {"mode": "push"})
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
     assert "replicas did not confirm" in answer["error"]["message"], answer
+    status, answer = c.call("POST", f"{q}/pause")
+    equal((status, answer["error"]["code"]), (503, "fate_unknown"))
     replica.go_on()
     wait_until(lambda: c.call("PUT", "/v1/queues/other", {"mode": "push"})[0] == 200)
     equal(d.end(), 0)
