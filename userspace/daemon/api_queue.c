@@ -79,25 +79,17 @@ static void show_metrics(void *arg, const struct census *census)
 {
 	struct request *r = arg;
 	size_t len;
-	char *text = metrics_text(r->daemon, census->result == STORE_OK ? census : NULL, &len);
+	char *text = metrics_text(r->daemon, census, &len);
 
 	request_text(r, text ? 200 : 500, "text/plain; version=0.0.4", text, len, false);
 }
 
 void route_metrics(struct request *r)
 {
-	struct census *none;
-
-	if (store_up(r->daemon->store)) {
+	if (store_up(r->daemon->store))
 		census_take(r->daemon, NULL, show_metrics, r);
-		return;
-	}
-	none = calloc(1, sizeof(*none));
-	if (!none)
-		abort();
-	none->result = STORE_DOWN;
-	show_metrics(r, none);
-	free(none);
+	else
+		show_metrics(r, NULL);
 }
 
 /* ---- Make, change ---- */

@@ -46,12 +46,15 @@ static void counted(void *arg, enum store_result result, const redisReply *reply
 {
 	struct counting_lane *cl = arg;
 	struct counting *c = cl->counting;
+	struct census_queue *cq = &c->census->queue[cl->index];
 	struct counts lane = { 0 };
 
-	if (result != STORE_OK)
+	if (result != STORE_OK) {
 		c->census->result = result;
-	else if (look_counts_answer(reply, &lane))
-		add(&c->census->queue[cl->index].counts, &lane);
+		cq->complete = false;
+	} else if (look_counts_answer(reply, &lane)) {
+		add(&cq->counts, &lane);
+	}
 	free(cl);
 	done(c);
 }
@@ -59,9 +62,11 @@ static void counted(void *arg, enum store_result result, const redisReply *reply
 static void count(struct daemon *d, struct counting *c, struct queue *q)
 {
 	size_t index = c->census->queues++;
+	struct census_queue *cq = &c->census->queue[index];
 
-	c->census->queue[index].queue = q;
-	c->census->queue[index].counts.oldest_due_ms = NEVER_MS;
+	cq->queue = q;
+	cq->counts.oldest_due_ms = NEVER_MS;
+	cq->complete = true;
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct counting_lane *cl = malloc(sizeof(*cl));
 		struct args a = { 0 };

@@ -11,8 +11,8 @@
 /**
  * struct census - counts of queues
  * @queues: how many
- * @result: STORE_OK, or why the counts are not valid
- * @queue: queues and their counts
+ * @result: STORE_OK, or why some are incomplete
+ * @queue: queues, their counts, and whether all lanes were counted
  */
 struct census {
 	size_t queues;
@@ -20,6 +20,7 @@ struct census {
 	struct census_queue {
 		struct queue *queue;
 		struct counts counts;
+		bool complete;
 	} queue[];
 };
 

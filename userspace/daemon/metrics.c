@@ -145,7 +145,7 @@ static struct counts sum_up(const struct census *c)
 	for (size_t n = 0; n < c->queues; n++) {
 		const struct counts *one_queue = &c->queue[n].counts;
 
-		if (is_shown(c->queue[n].queue, n, c->queues))
+		if (is_shown(c->queue[n].queue, n, c->queues) || !c->queue[n].complete)
 			continue;
 		for (unsigned int i = 0; i < TASK_STATES; i++)
 			sum.state[i] += one_queue->state[i];
@@ -159,12 +159,13 @@ static struct counts sum_up(const struct census *c)
 
 typedef void each_fn(FILE *f, const struct daemon *d, const char *name, const struct counts *c);
 
+/* A queue with a lane that cannot be reached is left out. */
 static void each_queue(FILE *f, const struct daemon *d, const struct census *c, each_fn *fn)
 {
 	struct counts other;
 
 	for (size_t i = 0; i < c->queues; i++) {
-		if (is_shown(c->queue[i].queue, i, c->queues))
+		if (is_shown(c->queue[i].queue, i, c->queues) && c->queue[i].complete)
 			fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
 	}
 	if (c->queues <= QUEUES_SHOWN)

@@ -288,6 +288,9 @@ def cluster_ready():
     there = next(lane for lane in range(LANES)
                  if own.owner(keyslot(own.nodes[0], "ready", lane)) is not victim)
     task = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == there)
+    whole = next(f"w{n}" for n in range(100)
+                 if own.owner(keyslot(own.nodes[0], f"w{n}", 0)) is not victim)
+    equal(c.call("PUT", f"/v1/queues/{whole}", {"mode": "pull", "lanes": 1})[0], 201)
     victim.kill()
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 503)
     assert f"127.0.0.1:{victim.port}" in c.raw("GET", "/readyz")[2]
@@ -295,6 +298,8 @@ def cluster_ready():
     for n in own.nodes:
         line = f'twheeld_redis_up{{node="127.0.0.1:{n.port}"}} {int(n is not victim)}\n'
         assert line in text, (line, text)
+    assert f'twheeld_tasks{{queue="{whole}",state="dead"}} 0\n' in text, text
+    assert 'twheeld_tasks{queue="ready"' not in text, text
     equal(c.call("PUT", f"/v1/queues/ready/tasks/{task}", {"in": "1h"})[0], 201)
     victim.start()
     wait_until(d.ready)
