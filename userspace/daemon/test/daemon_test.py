@@ -188,6 +188,11 @@ def openapi():
             status, _, text = a.raw(method, url, None if method == "GET" else "{")
             known = status != 405 and "no such path" not in text
             equal(known, method in methods, f"{method} {path}: {status}")
+    with open(os.path.join(HERE, "../../../doc/man/twheeld.8")) as f:
+        page = f.read()
+    for word in re.findall(r"/[a-z]+", " ".join(there)):
+        assert word in page, f"twheeld.8 has no {word}"
+
 
 @test("a request above 4 MiB is refused: 413")
 def too_large():
