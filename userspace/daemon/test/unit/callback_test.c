@@ -537,6 +537,38 @@ static void check_many(void)
 		sink_line();
 }
 
+/* Its certificate is its own, for localhost. */
+static void check_tls(const char *cert)
+{
+	struct callback_options opt = options();
+	char name[64], address[64];
+
+	snprintf(name, sizeof(name), "https://localhost:%u/status/200", port);
+	snprintf(address, sizeof(address), "https://127.0.0.1:%u/status/200", port);
+	start(&opt);
+	get(name);
+	ok(last.verdict == CALLBACK_RETRY && !last.status && strstr(last.error, "certificate"),
+	   "a certificate of nobody who is trusted is refused: %s", last.error);
+	opt.ca_file = cert;
+	start(&opt);
+	get(address);
+	ok(last.verdict == CALLBACK_RETRY && !last.status && strstr(last.error, "certificate"),
+	   "one for another name is refused: %s", last.error);
+	get(name);
+	ok(last.verdict == CALLBACK_OK, "a good one is not");
+	sink_line();
+}
+
+static void stop_sink(pid_t pid)
+{
+	callbacks_free(callbacks);
+	callbacks = NULL;
+	close(sink_stdin);
+	kill(pid, SIGTERM);
+	waitpid(pid, NULL, 0);
+	fclose(sink);
+}
+
 int main(int argc, char **argv)
 {
 	struct callback_options opt;
@@ -544,7 +576,7 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	epfd = epoll_create1(0);
-	if (argc < 2)
+	if (argc < 3)
 		return 2;
 	pid = start_sink(argv[1]);
 	if (!ok(port, "the sink runs"))
@@ -563,11 +595,12 @@ int main(int argc, char **argv)
 	check_proxy();
 	check_limits();
 	check_many();
-	callbacks_free(callbacks);
-	close(sink_stdin);
-	kill(pid, SIGTERM);
-	waitpid(pid, NULL, 0);
-	fclose(sink);
+	stop_sink(pid);
+	setenv("SINK_TLS", argv[2], 1);
+	pid = start_sink(argv[1]);
+	ok(port, "the sink with TLS runs");
+	check_tls(argv[2]);
+	stop_sink(pid);
 	close(epfd);
 	return tap_end();
 }

@@ -19,6 +19,8 @@ path of a request says how it is answered:
   /garbage             bytes that are not HTTP
   /binary              500 and bytes of all values
 
+If SINK_TLS names a file with a key and its certificate, it speaks TLS.
+
 With SECRET arguments it checks the signature of each request, as Standard
 Webhooks describes it.
 """
@@ -27,7 +29,9 @@ import email.utils
 import hashlib
 import hmac
 import json
+import os
 import socketserver
+import ssl
 import sys
 import threading
 import time
@@ -143,6 +147,10 @@ class Server(socketserver.ThreadingTCPServer):
 def main():
     """Serves on a free port of 127.0.0.1 until stdin ends."""
     with Server(("127.0.0.1", 0), Handler) as server:
+        if "SINK_TLS" in os.environ:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(os.environ["SINK_TLS"])
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         print(server.server_address[1], flush=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sys.stdin.read()
