@@ -466,6 +466,19 @@ def slow_endpoint():
     assert at_once <= 2 * 32, f"{at_once} requests at once by two daemons"
 
 
+@test("the lease of a request that runs is renewed, however long that is")
+def renewed():
+    path = push()
+    put(path, "long", callback={"url": sink.url + "/slow/9000"}, timeout="20s")
+    sink.wait_for("long")
+    time.sleep(8)
+    task = a.call("GET", f"{path}/tasks/long")[1]
+    equal((task["state"], task["lost"]), ("leased", 0))
+    assert task["lease_end"] - now_ms() > 2000, task["lease_end"] - now_ms()
+    wait_until(lambda: state(path, "long") is None)
+    equal(len(sink.received("long")), 1, "runs")
+
+
 @test("D15: a private address is dead at once, a redirect is not followed")
 def safe_callbacks():
     own = Redis()
@@ -808,6 +821,39 @@ def replace():
     sink.let("rep-runs")
 
 
+@test("D8: a holder that does not answer: 202, and no attempt begins when it goes on")
+def silent_holder():
+    own, other = Redis(), Sink()
+    d, e = (Daemon(own, "--lease=15s") for _ in "de")
+    c, path = d.client(), "/v1/queues/s"
+    c.call("PUT", path, {"mode": "push", "lanes": 32, "ahead": "5s"})
+    wait_until(lambda: d.metric("members") == e.metric("members") == 2)
+    tasks = [f"sh-{n}" for n in range(100)]
+    due = c.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": t, "in": "4s", "callback": {"url": other.url + "/"}} for t in tasks]})[1]
+    due = max(t["due"] for t in due["tasks"])
+    wait_until(lambda: d.metric("held") + e.metric("held") == 100 and e.metric("held") > 8)
+    e.process.send_signal(signal.SIGSTOP)
+    silent = []
+    for t in tasks:
+        begin = time.monotonic()
+        status, answer = c.call("DELETE", f"{path}/tasks/{t}")
+        if status == 202:
+            equal(answer, {"id": t, "state": "leased"})
+            assert 0.24 <= time.monotonic() - begin < 0.5, time.monotonic() - begin
+            silent.append(t)
+        if len(silent) == 4:
+            break
+    equal(len(silent), 4)
+    e.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: all(c.call("GET", f"{path}/tasks/{t}")[0] == 404 for t in silent))
+    assert now_ms() < due, "it went on too late"
+    time.sleep((due + 300 - now_ms()) / 1000)
+    equal({r["id"] for r in other.received()} & set(silent), set())
+    assert 'recalls_total{verdict="silent"} 4' in c.raw("GET", "/metrics")[2]
+    equal((d.end(), e.end()), (0, 0))
+
+
 @test("a pause releases held tasks; nothing begins until resume")
 def pause():
     path = push()
@@ -955,6 +1001,64 @@ def killed_redis():
     twice = sum(1 for n in counts.values() if n > 1)
     print(f"# {twice} of 100 ran twice: their reports were lost with the connection")
     equal(d.end(), 0)
+
+
+@test("D7: a report that waited for Redis comes before the lease that ended meanwhile is recovered")
+def late_report():
+    own, other = Redis("--appendfsync", "always"), Sink()
+    d, e = (Daemon(own, "--lease=6s") for _ in "de")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 32})
+    wait_until(lambda: d.metric("members") == e.metric("members") == 2)
+    for n in range(20):
+        c.call("PUT", f"/v1/queues/s/tasks/lr-{n}", {"callback": {"url": other.url + "/slow/500"}})
+    wait_until(lambda: len(other.received()) == 20)
+    own.kill()
+    for method, path, body in (
+            ("GET", "/v1/queues", None), ("GET", "/v1/queues/s", None),
+            ("PUT", "/v1/queues/s", {}), ("GET", "/v1/queues/s/tasks", None),
+            ("POST", "/v1/queues/s/tasks", {"callback": {"url": other.url}}),
+            ("GET", "/v1/queues/s/tasks/x", None), ("DELETE", "/v1/queues/s/tasks/x", None),
+            ("PATCH", "/v1/queues/s/tasks/x", {"in": 1}), ("POST", "/v1/queues/s/reserve", {}),
+            ("POST", "/v1/queues/s/tasks/x/run", None), ("POST", "/v1/queues/s/pause", None),
+            ("POST", "/v1/queues/s/replay", None), ("GET", "/v1/queues/other", None)):
+        status, answer = c.call(method, path, body)
+        equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
+    time.sleep(7)
+    # The other daemon is back first, and waits for the reports of this one.
+    d.process.send_signal(signal.SIGSTOP)
+    own.start()
+    wait_until(e.ready)
+    time.sleep(1)
+    d.process.send_signal(signal.SIGCONT)
+    wait_until(d.ready)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    time.sleep(3)
+    equal(len(other.received()), 20, "runs")
+    equal((d.metric("lost_total"), e.metric("lost_total")), (0, 0))
+    equal((d.end(), e.end()), (0, 0))
+
+
+@test("a task is found if the message about it was lost")
+def lost_message():
+    path, got = pull(lanes=1), []
+    lane = resp.Lane(path.rpartition("/")[2] + "/0", (
+        ("prelude", "redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))", ""),))
+    link = resp.Redis(redis.path)
+    put(path, "body", payload=7, **{"in": "1h"})
+    body = link.ask("HGET", lane.keys[3], "body")
+    worker = threading.Thread(target=lambda: got.extend(reserve(path, one.client(), wait="12s")))
+    worker.start()
+    time.sleep(0.3)
+    wakes = one.metric("wakes_total") + two.metric("wakes_total")
+    begin = time.monotonic()
+    lane.run(link, "put", 1000, *resp.put_words("mute", 0, 0, 0, 10, 0, 0, 0, 0, body))
+    worker.join()
+    equal([t["id"] for t in got], ["mute"])
+    # Where tasks are, the home sweeps each second, and the next rank each 5 s.
+    assert time.monotonic() - begin < 6
+    equal(one.metric("wakes_total") + two.metric("wakes_total"), wakes, "messages")
+    link.close()
 
 
 @test("D16: it refuses a Redis that evicts or is a replica, and says why")
