@@ -171,6 +171,13 @@ built_silently() {
 	return 1
 }
 
+# Of what is built so, nothing is built again.
+built_once() {
+	touch "$dir/built"
+	make -s -C "$top/userspace" O="$dir/quiet" && ! find "$dir/quiet" -name '*.o' \
+		-newer "$dir/built" | grep .
+}
+
 # build_in DIR TARGET MAKE-VARIABLE...: that target, and the daemon
 build_in() {
 	local out=$dir/$1
@@ -530,6 +537,7 @@ as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" "$unsigned" || echo "Bai
 read -r number failures <"$dir/sums"
 after=$(listing)
 check "the programs are built without a word" built_silently
+check "and once" built_once
 check "Debian's flags in the environment" with_buildflags debian "" all
 check "Debian's flags, all hardened" with_buildflags hardened +all all STATIC=0
 check "STATIC=0 makes it position independent" position_independent hardened

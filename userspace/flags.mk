@@ -15,5 +15,6 @@ werror := $(if $(filter 1,$(WERROR)),-Werror)
 # It changes only if they do. Objects that were built with -Werror serve without it, too.
 define remember
 @mkdir -p $(@D)
-@grep -qxF -e '$1 -Werror' $(if $(werror),,-e '$1') $@ 2>/dev/null || echo '$1 $(werror)' >$@
+@grep -qxF -e '$1 -Werror' $(if $(werror),,-e '$1') $@ 2>/dev/null || \
+	echo '$1$(werror:%= %)' >$@
 endef
