@@ -51,15 +51,18 @@ line() {
 	fi
 }
 
-# build COMPILER PROGRAM "SOURCES" "FLAGS AND LIBRARIES"
+# build COMPILER PROGRAM "SOURCES" "LIBRARIES": file by file, which ccache keeps.
 build() {
-	sources=
-	for source in $3; do
-		sources="$sources $daemon/$source"
+	objects=
+	for source in "test/unit/$2.c" $3; do
+		object=$out/$2-$(basename "$source" .c).o
+		# shellcheck disable=SC2086 # these are lists
+		"$1" $flags $sanitize -c -o "$object" "$daemon/$source" || return
+		objects="$objects $object"
 	done
-	# shellcheck disable=SC2086 # these are lists
-	"$1" $flags $sanitize -o "$out/$2" "$here/$2.c" $sources $4 >"$out/log" 2>&1
-}
+	# shellcheck disable=SC2086 # these, too
+	"$1" $sanitize -o "$out/$2" $objects $4
+} >"$out/log" 2>&1
 
 # Numbers the lines of a program anew, under its name.
 relay() {
@@ -95,7 +98,7 @@ check() {
 
 # fuzz PROGRAM "SOURCES" "LIBRARIES"
 fuzz() {
-	if ! build "$clang" "$1" "$2" "-fsanitize=fuzzer $3"; then
+	if ! build "$clang" "$1" "$2" "$3"; then
 		line 1 "$1 compiles"
 		sed 's/^/# /' "$out/log"
 		return
@@ -142,6 +145,7 @@ units() {
 
 [ -n "$alone" ] || units
 if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
+	sanitize="$others -fsanitize=fuzzer"
 	fuzz fuzz_json "$json" "-ljansson -lm"
 	fuzz fuzz_config "$config" ""
 	fuzz fuzz_query "$json" "-ljansson -lm"
