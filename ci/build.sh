@@ -6,19 +6,38 @@
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-"$top/vm/deps.sh" check
-# build COMMAND...: what it says counts only if it fails, and then its end.
-build() {
-	"$@" >"$logs/build.output" 2>&1 && return
-	tail -n 30 "$logs/build.output" | sed 's/^/# /'
-	echo "not ok 1 $*"
-	echo '1..1'
-	exit 1
+programs() {
+	"$top/ci/programs.sh"
+	"$top/ci/programs.sh" stress
+	[ -z "${FULL-}" ] || "$top/ci/programs.sh" stress32
 }
-build "$top/ci/programs.sh"
-build "$top/ci/programs.sh" stress
-[ -z "${FULL-}" ] || build "$top/ci/programs.sh" stress32
-build "$top/vm/module.sh" 6.12
-build "$top/vm/module.sh" 6.1
-echo 'ok 1 all is built'
-echo '1..1'
+
+modules() {
+	"$top/vm/module.sh" 6.12
+	"$top/vm/module.sh" 6.1
+}
+
+"$top/vm/deps.sh" check
+number=0
+failed=0
+
+# built PART PID: what it said counts only if it fails, and then its end.
+built() {
+	number=$((number + 1))
+	if wait "$2"; then
+		echo "ok $number $1"
+		return
+	fi
+	failed=1
+	tail -n 30 "$logs/build-$1.output" | sed 's/^/# /'
+	echo "not ok $number $1"
+}
+
+# Neither has work for two processors all the time.
+programs >"$logs/build-programs.output" 2>&1 &
+programs=$!
+modules >"$logs/build-modules.output" 2>&1 &
+built modules $!
+built programs $programs
+echo 1..2
+exit $failed

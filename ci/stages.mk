@@ -49,7 +49,11 @@ $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
 $(call stage, packaging, nice -n 19 packaging/test.sh)
 $(call stage, debian, nice -n 19 packaging/debian.sh)
 $(call stage, abi, nice -n 19 userspace/lib/abi.sh)
-waiting := daemon daemon-redis daemon-scripts uml packaging lint model builds abi debian
+$(call stage, gate, nice -n 19 ci/gate/gate.sh)
+$(call stage, kunit-6.12, nice -n 19 kunit/run.sh --kasan 6.12)
+$(call stage, kunit-6.1, nice -n 19 kunit/run.sh 6.1)
+waiting := uml daemon-scripts daemon daemon-redis packaging lint model builds abi debian \
+	gate kunit-6.12 kunit-6.1
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
@@ -57,9 +61,6 @@ $(call stage, vm-6.1, ci/suite.sh 6.1 64)
 $(call stage, lib, userspace/lib/check.sh)
 $(call stage, races-6.12, ci/suite.sh 6.12 races)
 $(call stage, threads, ci/suite.sh 6.12 threads)
-$(call stage, gate, ci/gate/gate.sh)
-$(call stage, kunit-6.12, kunit/run.sh --kasan 6.12)
-$(call stage, kunit-6.1, kunit/run.sh 6.1)
 $(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
 $(call stage, python, userspace/python/test.sh)
