@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import twheel
 from twheel._ffi import CDEF, ffi, lib
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
@@ -88,6 +89,13 @@ def test_has_every_struct_whole():
     for name in structs(CDEF):
         struct = ffi.typeof("struct " + name)
         assert sum(ffi.sizeof(of.type) for _, of in struct.fields) == ffi.sizeof(struct)
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    (twheel.Info, "info"), (twheel.Stats, "stats"), (twheel.Usage, "usage")])
+def test_has_every_field(ours, theirs):
+    names = {name for name, _ in ffi.typeof("struct twheel_" + theirs).fields}
+    assert set(ours._fields) == names - {"reserved"}
 
 
 def test_events_are_five_words():

@@ -82,6 +82,15 @@ def test_select(wheel):
     assert wheel.read()
 
 
+def test_processes_that_share_a_wheel_have_keys_of_their_own(wheel):
+    with twheel.Wheel() as other:
+        wheel.add(100)
+        other.add(100)
+        ours, theirs = ({t.user_data for t in w.list() if t.state == "armed"}
+                        for w in (wheel, other))
+    assert len(ours) == 1 == len(theirs) and ours != theirs
+
+
 def test_list_drain_and_counts(wheel):
     timers = [wheel.add(100) for _ in range(300)]
     assert {t.id for t in wheel.list() if t.state == "armed"} == {t.id for t in timers}
@@ -92,6 +101,7 @@ def test_list_drain_and_counts(wheel):
     assert len(events(wheel, 300)) == 300
     stats = wheel.stats()
     assert stats.expired == 300 == stats.delivered and len(stats.lateness) == 64
+    assert stats.worst_lateness_ns <= stats.lateness_sum_ns
     assert wheel.usage().refills > 0
 
 

@@ -15,6 +15,7 @@ end in _ns are whole nanoseconds.
 """
 import errno
 import itertools
+import os
 import struct
 import time
 from types import TracebackType
@@ -83,6 +84,7 @@ class Stats(NamedTuple):
     cascaded: int
     wakeups: int
     worst_lateness_ns: int
+    lateness_sum_ns: int
     lateness: List[int]
 
 
@@ -211,7 +213,8 @@ class Wheel:
         if err:
             fail(err)
         self._timers: Dict[int, Timer] = {}
-        self._keys = itertools.count(1)
+        # Processes that share a wheel read each other's events, so their keys differ.
+        self._keys = itertools.count(int.from_bytes(os.urandom(7), "little"))
         self._waiters: List[None] = []
         self._c = own(out[0])
         self._clock = self.info().clock_id
@@ -331,8 +334,9 @@ class Wheel:
     def read(self, n: int = 256) -> List[Event]:
         """Takes up to n events, in the order of their ticks. Never waits.
 
-        Events of deleted timers are left out. A later event of the list may be of a timer
-        that you delete or move while you go through it.
+        Events of deleted timers are left out, and so are those of other processes. A
+        later event of the list may be of a timer that you delete or move while you go
+        through it.
         """
         events = ffi.new("struct twheel_event[]", n)
         wheel = self._c
