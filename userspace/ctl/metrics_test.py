@@ -91,9 +91,9 @@ def leave_proc():
     subprocess.run(["umount", "/proc"], check=True)
 
 
-def ctl(*words, status=0):
+def ctl(*words, status=0, env=None):
     """Return: what twheelctl prints."""
-    p = subprocess.run([CTL, *words], capture_output=True, timeout=60, check=False)
+    p = subprocess.run([CTL, *words], capture_output=True, timeout=60, check=False, env=env)
     equal(p.returncode, status, p.stderr)
     return p.stdout.decode()
 
@@ -222,6 +222,15 @@ def digits():
     q = subprocess.run(["jq", "-r", ".deadline_ns"], input=p.stdout, capture_output=True,
                        check=True)
     equal(q.stdout, b"9007199254740993\n")
+
+
+@test("the counters of --json are those of the statistics")
+def counters():
+    with open(os.path.join(TOP, "include/uapi/linux/twheel.h"), encoding="ascii") as f:
+        struct = re.search(r"struct twheel_stats {\n(.*?)\n};", f.read(), re.DOTALL)[1]
+    fields = set(re.findall(r"__u64 (\w+)", struct)) - {"lateness", "reserved"}
+    row = ctl("stat", "--json", "10ms", "1", env={"TWHEEL_BACKEND": "inprocess"}).splitlines()[0]
+    equal(set(json.loads(row)) - {"schema", "type", "elapsed_ns", "p50_ns", "p99_ns"}, fields)
 
 
 @test("doctor where there is no module")

@@ -321,6 +321,7 @@ void json_stats_fields(const struct twheel_stats *stats)
 	for (i = 0; i < ARRAY_SIZE(counters); i++)
 		json_u64(counters[i].name, counter_value(stats, &counters[i]));
 	json_u64("worst_lateness_ns", stats->worst_lateness_ns);
+	json_u64("lateness_sum_ns", stats->lateness_sum_ns);
 }
 
 void print_stats(const struct twheel_stats *stats)
