@@ -800,7 +800,7 @@ test_stat() {
 	json_is_valid "stat --json"
 	json_has "stat --json" elapsed_ns armed unread allocated registered rearmed cancelled \
 		expired delivered armings displaced withdrawn moved cascaded wakeups \
-		worst_lateness_ns
+		worst_lateness_ns lateness_sum_ns
 	json_has "stat --json: its percentiles" p50_ns p99_ns
 	# Of periodic timers some may be unread just now.
 	value_is allocated 100 "stat: its own load is 100 timers"
@@ -1242,6 +1242,12 @@ test_absent_module() {
 	runs 3 "doctor: module not loaded" doctor
 	output_has '^FAIL  module +not loaded$' "doctor: says so"
 	output_has 'do: the module is not installed: ' "doctor: what to do"
+	status=0
+	container=lxc "$ctl" doctor >"$dir/out" 2>"$dir/err" || status=$?
+	status_is 3 "doctor in a container: module not loaded"
+	output_has '^ok    kernel .*, in a container$' "doctor in a container: says where it is"
+	output_has 'do: run modprobe twheel on the host, .*--device=/dev/twheel$' \
+		"doctor in a container: what to do"
 	run info
 	status_is 3 "module not loaded"
 	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
