@@ -113,7 +113,10 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 		while (e.mode && !__atomic_load_n(&e.done, __ATOMIC_ACQUIRE)) {
 			__u64 armed = stats(_metadata, e.fd).armed;
 
-			/* Neither before nor after. Each holds DRAIN up: five times as long with no end. */
+			/*
+			 * Neither before nor after. Each holds DRAIN up: without a limit it
+			 * takes five times as long.
+			 */
 			seen += armed > 0 && armed < MILLION;
 			if (seen >= 2 * BETWEEN)
 				sleep_ms(1);
