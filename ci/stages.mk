@@ -39,7 +39,7 @@ alone := stress-6.12 core-races
 # Beside each other alone: they wait for most of their time, which is judged.
 $(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
 $(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
-$(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts)
+$(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts demo)
 # User-mode Linux waits, too, and has four times the time of others.
 $(call stage, uml, nice ci/suite.sh uml 64)
 # And what can wait for them.

@@ -24,7 +24,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon redis cluster ctl race chaos)
+	parts=(unit scripts daemon redis cluster ctl race chaos demo)
 fi
 daemon=$top/userspace/daemon
 out=$build/daemon
@@ -87,6 +87,10 @@ part_races() {
 
 part_chaos() {
 	"$daemon/test/daemon_chaos.py" "$out/twheeld" "$seconds"
+}
+
+part_demo() {
+	"$daemon/demo.sh" "$out/twheeld"
 }
 
 part_prometheus() {
