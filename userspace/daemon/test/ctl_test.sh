@@ -59,6 +59,8 @@ status_is 2 "queue make with a wrong mode"
 error_has 'mode: must be push or pull' "the daemon's words are shown"
 run queue list
 output_has '^mail ' "queue list has the queue"
+run queue show work
+output_has '^work +pull' "queue show"
 
 run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --header='X-A: b'
 status_is 0 "task add"
@@ -101,6 +103,11 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
+run task add work --id=w0 --in=1h
+run task run work w0
+output_has '^w0  scheduled' "task run"
+run worker -n 1 --wait=10s work -- true
+status_is 0 "makes the task due"
 run task add work --id=w1 --payload='{"n":[1,0.5]}'
 run worker -n 1 --wait=10s work -- ./no-such-command
 status_is 127 "worker without a command"
@@ -119,6 +126,9 @@ run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
 output_has '"report":"nack","end":"exit status 65","taken":true' "worker reports a dead task"
 run task list work --state=dead
 output_has '^w3  dead .*exit status 65' "the task is dead, with a reason"
+run queue replay work --limit=5
+output_has '"replayed":1' "queue replay"
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
 run task replay work w3
 status_is 0 "task replay"
 run worker -n 1 --wait=10s --json work -- sh -c 'exit 75'
