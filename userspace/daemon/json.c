@@ -29,8 +29,11 @@ static void set_error(struct api_error *err, int status, const char *code,
 {
 	err->status = status;
 	err->code = code;
-	/* A long name is cut. */
-	snprintf(err->field, sizeof(err->field), "%s%s", at, field);
+	/* A long name is cut. Without a name, the object itself is the culprit. */
+	if (*field || !*at)
+		snprintf(err->field, sizeof(err->field), "%s%s", at, field);
+	else
+		snprintf(err->field, sizeof(err->field), "%.*s", (int)strlen(at) - 1, at);
 	vsnprintf(err->message, sizeof(err->message), fmt, args);
 	make_printable(err->field);
 	make_printable(err->message);

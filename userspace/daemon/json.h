@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The bodies and queries of the HTTP API, from and to JSON. No I/O, no clock.
+ * The bodies and queries of the HTTP API, from and to JSON. No I/O.
  *
  *   json.c      parsing, fields, errors
  *   json_plain.c  the JSON that nearly all clients send
@@ -36,7 +36,7 @@
 #define LANES_DEFAULT		4
 #define TOKEN_LEN		36
 
-/* A task is due at most this long after now. The caller has the clock and checks it. */
+/* A task is due at most this long after now. */
 #define TASK_AHEAD_MAX_MS	(100ULL * 366 * 24 * 3600 * 1000)
 
 /**

@@ -55,7 +55,7 @@ static const struct {
 	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'" T "'},{'id':'b','token':'" T "'}]}", NULL },
 	{ REPORT_ACK, "{'tasks':[]}", "tasks" },
 	{ REPORT_ACK, "{}", "tasks" },
-	{ REPORT_ACK, "{'tasks':[7]}", "tasks[0]." },
+	{ REPORT_ACK, "{'tasks':[7]}", "tasks[0]" },
 	{ REPORT_ACK, "{'tasks':[{'id':'a'}]}", "tasks[0].token" },
 	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'x'}]}", "tasks[0].token" },
 	{ REPORT_ACK, "{'tasks':[{'token':'" T "'}]}", "tasks[0].id" },
