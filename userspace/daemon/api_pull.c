@@ -63,19 +63,21 @@ static void answer_reporting(struct reporting *p)
 		[REPORT_STALE] = "stale",
 		[REPORT_DEAD] = "dead",
 	};
-	bool down = false, unknown = false;
+	size_t down = 0, unknown = 0;
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < p->report.count; i++) {
-		down |= p->answer[i] == REPORT_DOWN;
-		unknown |= p->answer[i] == REPORT_UNKNOWN;
+		down += p->answer[i] == REPORT_DOWN;
+		unknown += p->answer[i] == REPORT_UNKNOWN;
 	}
 	for (size_t i = 0; !down && !unknown && i < p->report.count; i++)
 		json_array_append_new(list, json_pack("{s:s,s:s}", "id", p->report.item[i].id,
 						      "result", names[p->answer[i]]));
 	if (down || unknown) {
 		json_decref(list);
-		request_store_error(p->request, unknown ? STORE_UNKNOWN : STORE_DOWN);
+		/* Lanes of other nodes may have taken theirs. */
+		request_store_error(p->request, down == p->report.count ? STORE_DOWN :
+				    STORE_UNKNOWN);
 	} else if (p->report.count == 1 && p->answer[0] == REPORT_STALE) {
 		json_decref(list);
 		request_error(p->request, 410, "stale", "token", "the lease of this token is over");

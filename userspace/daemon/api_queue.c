@@ -211,6 +211,7 @@ void route_queue_put(struct request *r)
  * @pause: or resume
  * @asked: how often the lanes were asked
  * @left: lanes without an answer
+ * @done: lanes that did it
  * @result: of the lanes so far
  * @sum: of the lanes
  * @timer: asks again while daemons hold tasks
@@ -221,6 +222,7 @@ struct pausing {
 	bool pause;
 	unsigned int asked;
 	unsigned int left;
+	unsigned int done;
 	enum store_result result;
 	struct pause_answer sum;
 	struct timer timer;
@@ -244,7 +246,8 @@ static void answer_pausing(struct pausing *p)
 	char text[100];
 
 	if (p->result != STORE_OK) {
-		request_store_error(r, p->result);
+		/* Some lanes are paused, and others are not. */
+		request_store_error(r, p->done ? STORE_UNKNOWN : p->result);
 	} else if (!p->pause) {
 		request_answer(r, 200, json_pack("{s:s,s:b}", "queue", p->queue->name,
 						 "paused", 0));
@@ -273,6 +276,7 @@ static void paused(void *arg, enum store_result result, const redisReply *reply)
 	struct pause_answer a;
 
 	if (result == STORE_OK && pause_answer(reply, &a)) {
+		p->done++;
 		p->sum.begun += a.begun;
 		p->sum.held += a.held;
 	} else {

@@ -291,6 +291,12 @@ def cluster_ready():
     whole = next(f"w{n}" for n in range(100)
                  if own.owner(keyslot(own.nodes[0], f"w{n}", 0)) is not victim)
     equal(c.call("PUT", f"/v1/queues/{whole}", {"mode": "pull", "lanes": 1})[0], 201)
+    other = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == 0)
+    tokens = []
+    for t in (task, other):
+        equal(c.call("PUT", f"/v1/queues/ready/tasks/{t}", {})[0], 201)
+        tokens += c.call("POST", "/v1/queues/ready/reserve", {"wait": "5s"})[1]["tasks"]
+    tokens = [{"id": t["id"], "token": t["token"]} for t in tokens]
     victim.kill()
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 503)
     assert f"127.0.0.1:{victim.port}" in c.raw("GET", "/readyz")[2]
@@ -300,6 +306,12 @@ def cluster_ready():
         assert line in text, (line, text)
     assert f'twheeld_tasks{{queue="{whole}",state="dead"}} 0\n' in text, text
     assert 'twheeld_tasks{queue="ready"' not in text, text
+    # What was done in a part is not "not accepted".
+    for path, body, code in (
+            ("ack", {"tasks": tokens[1:]}, "store_down"), ("ack", {"tasks": tokens}, "fate_unknown"),
+            ("pause", {}, "fate_unknown"), ("resume", {}, "fate_unknown")):
+        status, answer = c.call("POST", f"/v1/queues/ready/{path}", body)
+        equal((status, answer["error"]["code"]), (503, code), f"{path} {body}")
     equal(c.call("PUT", f"/v1/queues/ready/tasks/{task}", {"in": "1h"})[0], 201)
     victim.start()
     wait_until(d.ready)
