@@ -393,6 +393,18 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 	free(r);
 }
 
+/* Where there were too many connections, libmicrohttpd accepts again in its next turn only. */
+static void connection(void *arg, struct MHD_Connection *conn, void **state,
+		       enum MHD_ConnectionNotificationCode code)
+{
+	struct listener *l = arg;
+
+	(void)conn;
+	(void)state;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+		want_run(l->api);
+}
+
 struct each_query {
 	bool (*fn)(void *arg, const char *name, const char *value);
 	void *arg;
@@ -545,6 +557,7 @@ static int start(struct api *api, struct listener *l, const struct listen_on *on
 				   MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
 				   MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
 				   MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+				   MHD_OPTION_NOTIFY_CONNECTION, connection, l,
 				   MHD_OPTION_END);
 	info = l->http ? MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	if (!info) {

@@ -1483,6 +1483,42 @@ def bounded_bytes():
     equal(d.end(), 0)
 
 
+@test("there are at most 1,000 clients, or as many as there are descriptors: the next one waits")
+def many_clients():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    own = Redis()
+    d = Daemon(own)
+    # Redis, epoll and the like have some of these 64.
+    for most, some in ((1000, 1000), (64, 80)):
+        if most == 64:
+            resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        clients = []
+        for _ in range(some):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(5)
+            s.connect(d.path)
+            clients.append(s)
+        clients[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert clients[0].recv(99).startswith(b"HTTP/1.1 200")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(0.3)
+            s.connect(d.path)
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            try:
+                raise AssertionError(s.recv(99))
+            except TimeoutError:
+                pass
+            s.settimeout(5)
+            for old in clients[:1 if most == 1000 else some]:
+                old.close()
+            assert s.recv(99).startswith(b"HTTP/1.1 200")
+        for old in clients:
+            old.close()
+    equal(d.end(), 0)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @test("there are at most 1,000 queues: 429")
 def many_queues():
     own = Redis()
