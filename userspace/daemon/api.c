@@ -335,6 +335,20 @@ static void receive(struct request *r, const char *data, size_t len)
 	r->body[r->len] = '\0';
 }
 
+/* A NUL byte would end a name too early. No name and no value may have what it becomes. */
+static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
+{
+	size_t len = MHD_http_unescape(text);
+
+	(void)arg;
+	(void)conn;
+	for (size_t i = 0; i < len; i++) {
+		if (!text[i])
+			text[i] = '\x7f';
+	}
+	return len;
+}
+
 static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
 			      const char *method, const char *version, const char *data,
 			      size_t *len, void **state)
@@ -556,6 +570,7 @@ static int start(struct api *api, struct listener *l, const struct listen_on *on
 				   MHD_OPTION_LISTEN_SOCKET, l->fd,
 				   MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
 				   MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+				   MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 				   MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
 				   MHD_OPTION_NOTIFY_CONNECTION, connection, l,
 				   MHD_OPTION_END);
