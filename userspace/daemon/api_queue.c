@@ -63,8 +63,9 @@ static void show_one(void *arg, const struct census *census)
 {
 	struct request *r = arg;
 
+	/* A queue that was made or changed may have a lane that cannot be counted. */
 	if (census->result != STORE_OK)
-		request_store_error(r, census->result);
+		request_store_error(r, r->method == METHOD_PUT ? STORE_UNKNOWN : census->result);
 	else
 		request_answer(r, r->arg ? 201 : 200, queue_to_json(census->queue[0].queue,
 								    &census->queue[0].counts));

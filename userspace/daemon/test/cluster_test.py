@@ -284,14 +284,17 @@ def cluster_ready():
     d = Daemon(None, f"--redis={own.url()}")
     c = d.client()
     equal(c.call("PUT", "/v1/queues/ready", {"mode": "pull", "lanes": LANES})[0], 201)
-    victim = own.owner(keyslot(own.nodes[0], "ready", 0))
-    there = next(lane for lane in range(LANES)
-                 if own.owner(keyslot(own.nodes[0], "ready", lane)) is not victim)
+    # The settings of queues are on the other node.
+    settings = own.owner(own.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues"))
+    victim = next(n for n in own.nodes if n is not settings)
+    gone, there = (next(lane for lane in range(LANES)
+                        if own.owner(keyslot(own.nodes[0], "ready", lane)) is n)
+                   for n in (victim, settings))
     task = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == there)
     whole = next(f"w{n}" for n in range(100)
                  if own.owner(keyslot(own.nodes[0], f"w{n}", 0)) is not victim)
     equal(c.call("PUT", f"/v1/queues/{whole}", {"mode": "pull", "lanes": 1})[0], 201)
-    other = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == 0)
+    other = next(f"t{n}" for n in range(1000) if fnv32(f"t{n}") % LANES == gone)
     tokens = []
     for t in (task, other):
         equal(c.call("PUT", f"/v1/queues/ready/tasks/{t}", {})[0], 201)
@@ -312,6 +315,8 @@ def cluster_ready():
             ("pause", {}, "fate_unknown"), ("resume", {}, "fate_unknown")):
         status, answer = c.call("POST", f"/v1/queues/ready/{path}", body)
         equal((status, answer["error"]["code"]), (503, code), f"{path} {body}")
+    status, answer = c.call("PUT", "/v1/queues/ready", {"timeout": "5s"})
+    equal((status, answer["error"]["code"]), (503, "fate_unknown"), "a queue is changed")
     equal(c.call("PUT", f"/v1/queues/ready/tasks/{task}", {"in": "1h"})[0], 201)
     victim.start()
     wait_until(d.ready)
