@@ -61,7 +61,7 @@ void request_store_error(struct request *r, enum store_result result)
 
 	if (result == STORE_FULL)
 		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
-	else if (result == STORE_UNKNOWN)
+	else if (result == STORE_UNKNOWN && r->method != METHOD_GET)
 		request_error(r, 503, "fate_unknown", NULL,
 			      "perhaps done: Redis or its replicas did not confirm it");
 	else if (result == STORE_REFUSED)

@@ -1044,6 +1044,40 @@ def late_report():
     equal((d.end(), e.end()), (0, 0))
 
 
+@test("Redis hangs: what was sent is perhaps accepted, and what is read is not there")
+def hanging_redis():
+    own = Redis()
+    d = Daemon(own)
+    d.client().call("PUT", "/v1/queues/s", {"mode": "pull"})
+    own.stop()
+    rows = [("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"}, "fate_unknown"),
+            ("PUT", "/v1/queues/s/tasks/y", {"payload": "x" * 60000}, "fate_unknown"),
+            ("DELETE", "/v1/queues/s/tasks/z", None, "fate_unknown"),
+            ("GET", "/v1/queues/s/tasks/x", None, "store_down"),
+            ("GET", "/v1/queues", None, "store_down")]
+    answers = {}
+    workers = []
+    for method, path, body, code in rows:
+        def work(method=method, path=path, body=body, code=code):
+            begin = time.monotonic()
+            status, answer = d.client().call(method, path, body)
+            answers[path, method] = (status, answer["error"]["code"], code,
+                                     time.monotonic() - begin)
+        workers.append(threading.Thread(target=work))
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    for row, (status, code, want, took) in answers.items():
+        equal((status, code), (503, want), row)
+        assert took < 8, (row, took)
+    own.go_on()
+    wait_until(d.ready)
+    status, answer = d.client().call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"})
+    equal((status, answer["result"]), (200, "kept"))
+    equal(d.end(), 0)
+
+
 @test("a task is found if the message about it was lost")
 def lost_message():
     path, got = pull(lanes=1), []
