@@ -689,6 +689,7 @@ def cancel():
     put(path, "c-far", callback=url, **{"in": "1h"})
     equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
     equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
+    put(path, "c-far", callback=url, payload="again", **{"in": "300ms"})
     answers = []
     begin = int(now_ms()) + 1200
     a.call("POST", f"{path}/tasks", {"tasks": [
@@ -706,6 +707,7 @@ def cancel():
     print(f"# {recalled} of 40 were recalled")
     assert recalled >= 30, answers
     equal(a.call("GET", path)[1]["leased"], 0)
+    equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
 
 
 @test("D8: a race of cancel and begin: after 200 no attempt begins")
