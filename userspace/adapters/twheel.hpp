@@ -130,6 +130,7 @@ public:
 
 	int fd() const noexcept { return ::twheel_fd(get()); }
 	const char *backend() const noexcept { return ::twheel_backend(get()); }
+	const char *backend_reason() const noexcept { return ::twheel_backend_reason(get()); }
 	time_point now() const noexcept { return from_ns(::twheel_now(get())); }
 	time_point next() const noexcept { return from_ns(::twheel_next(get())); }
 

@@ -18,14 +18,15 @@ from twheel.aio import TimerHandle, Timeouts
 WHEEL = {
     "add": (1,), "add_ns": (1,), "wait": (0,), "wake": (), "read": (), "drain": ("expire",),
     "list": (), "info": (), "stats": (), "usage": (), "fileno": (), "now_ns": (), "backend": (),
+    "backend_reason": (),
     "close": None, "closed": None, "from_fd": None,
 }
 TIMEOUTS = {
     "call_later": (1, print), "call_at": (1e9, print), "timeout": (1,), "timeout_at": (1,),
-    "stats": (), "usage": (), "backend": (), "close": None, "closed": None,
+    "stats": (), "usage": (), "backend": (), "backend_reason": (), "close": None, "closed": None,
 }
 # These work in a forked child.
-IN_CHILD = {"fileno", "now_ns", "backend"}
+IN_CHILD = {"fileno", "now_ns", "backend", "backend_reason"}
 
 
 def public(cls):

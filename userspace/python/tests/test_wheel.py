@@ -114,7 +114,7 @@ def test_clocks(clock):
 
 def test_options():
     with twheel.Wheel("inprocess", tick_ns=10**6, max_timers=100) as wheel:
-        assert wheel.backend == "inprocess"
+        assert wheel.backend == "inprocess" and "TWHEEL_BACKEND" in wheel.backend_reason
         assert wheel.info().tick_ns == 2**19 and wheel.info().max_timers == 100
         with pytest.raises(OSError) as raised:
             for _ in range(101):

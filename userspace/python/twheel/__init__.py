@@ -170,7 +170,8 @@ class Wheel:
 
     Any thread may call any method at any time. While a thread clears or deletes a timer, no
     other thread may change that timer. After close() each method raises ClosedError. In a
-    forked child each raises ChildProcessError, except close(), fileno(), backend and now_ns().
+    forked child each raises ChildProcessError, except close(), fileno(), backend,
+    backend_reason and now_ns().
     """
 
     # _c is absent when the wheel is closed, so a check costs nothing: see __getattr__().
@@ -264,6 +265,12 @@ class Wheel:
         """Whose wheel it is: "kernel" or "inprocess"."""
         name: bytes = ffi.string(lib.twheel_backend(self._c))
         return name.decode()
+
+    @property
+    def backend_reason(self) -> str:
+        """Why it is not the kernel's wheel; empty if it is."""
+        reason: bytes = ffi.string(lib.twheel_backend_reason(self._c))
+        return reason.decode()
 
     def now_ns(self) -> int:
         """The time on the clock of the wheel."""

@@ -367,6 +367,12 @@ class Timeouts:
         self._c
         return self._wheel.backend
 
+    @property
+    def backend_reason(self) -> str:
+        """As Wheel.backend_reason."""
+        self._c
+        return self._wheel.backend_reason
+
     def stats(self) -> Stats:
         """As Wheel.stats()."""
         self._c

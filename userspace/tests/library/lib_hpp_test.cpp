@@ -3,6 +3,7 @@
 #include <twheel.hpp>
 
 #include <cstdio>
+#include <string>
 #include <type_traits>
 
 using namespace std::chrono_literals;
@@ -112,6 +113,8 @@ void times()
 	check(w.wait(), "wake() ends a wait");
 	w.read([](const tw::event &) {});
 	check(!w.wait(-1s), "a wait below zero is none");
+	check(!*w.backend_reason() == (w.backend() == std::string("kernel")),
+	      "it says why it is not the kernel's");
 }
 
 void readers()
