@@ -22,37 +22,22 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 	struct twheel_info info;
 	uint64_t other;
 	uint32_t cursor = 0;
+	const int says[] = {
+		twheel_add(w, 1, 1, &other), twheel_set(w, id, 1), twheel_set(w, registered, 1),
+		twheel_clear(w, id), twheel_clear(w, registered), twheel_del(w, id),
+		twheel_del(w, registered), twheel_read(w, &ev, 1), twheel_wait(w, 0),
+		twheel_wait(w, -1), twheel_wake(w), twheel_submit(w, &op, 1),
+		twheel_list(w, &timer, 1, &cursor), twheel_drain(w, TWHEEL_DRAIN_EXPIRE),
+		twheel_stats(w, &stats), twheel_usage(w, &usage), twheel_info(w, &info),
+		twheel_metrics(w, NULL, stdout),
+	};
+	unsigned int i;
 
-	if (twheel_add(w, 1, 1, &other) != -ECHILD)
-		return 1;
-	if (twheel_set(w, id, 1) != -ECHILD || twheel_set(w, registered, 1) != -ECHILD)
-		return 2;
-	if (twheel_clear(w, id) != -ECHILD || twheel_clear(w, registered) != -ECHILD)
-		return 3;
-	if (twheel_del(w, id) != -ECHILD || twheel_del(w, registered) != -ECHILD)
-		return 4;
-	if (twheel_read(w, &ev, 1) != -ECHILD)
-		return 5;
-	if (twheel_wait(w, 0) != -ECHILD || twheel_wait(w, -1) != -ECHILD)
-		return 6;
-	if (twheel_wake(w) != -ECHILD)
-		return 7;
-	if (twheel_submit(w, &op, 1) != -ECHILD)
-		return 8;
-	if (twheel_list(w, &timer, 1, &cursor) != -ECHILD)
-		return 9;
-	if (twheel_drain(w, TWHEEL_DRAIN_EXPIRE) != -ECHILD)
-		return 10;
-	if (twheel_stats(w, &stats) != -ECHILD)
-		return 11;
-	if (twheel_usage(w, &usage) != -ECHILD)
-		return 12;
-	if (twheel_info(w, &info) != -ECHILD)
-		return 13;
-	if (twheel_metrics(w, NULL, stdout) != -ECHILD)
-		return 14;
+	for (i = 0; i < ARRAY_SIZE(says); i++)
+		if (says[i] != -ECHILD)
+			return i + 1;
 	if (twheel_fd(w) != fd)
-		return 15;
+		return 19;
 	twheel_now(w);
 	twheel_next(w);
 	twheel_backend(w);
