@@ -384,7 +384,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		swap(w->mem, mem);
 		w->pages.store.max = setup->max_timers;
 		file_set_clock(w, setup->clock_id);
-		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w));
+		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w), timers_fetch);
 	}
 	spin_unlock_bh(&w->lock);
 	kvfree(mem);

@@ -26,7 +26,7 @@ struct timer *store_at(const struct store *s, u32 slot)
 }
 
 /**
- * store_prefetch() - have a slot's timer and word fetched from memory
+ * store_prefetch() - have a slot's timer, word and user_data fetched from memory
  * @s: the store
  * @slot: any number; user space may have given it
  *
@@ -43,6 +43,7 @@ struct timer *store_prefetch(const struct store *s, u32 slot)
 	e = store_timer(s, slot);
 	prefetchw(e);
 	prefetchw(store_word(s, slot));
+	prefetch(store_user_data(s, slot));
 	return e;
 }
 

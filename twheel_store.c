@@ -49,6 +49,11 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 	return &find_block(s, slot)->words[slot % WORDS];
 }
 
+u64 *store_user_data(const struct store *s, u32 slot)
+{
+	return &find_block(s, slot)->user_data[slot % WORDS];
+}
+
 u64 *store_marks(const struct store *s, u32 slot)
 {
 	struct pages *p = container_of((struct store *)s, struct pages, store);
@@ -70,6 +75,21 @@ void pages_init(struct pages *p, spinlock_t *lock)
 	mutex_init(&p->mutex);
 }
 
+/* What is half a page for each block is a page for two. */
+static bool owns_user_data(u32 nr)
+{
+	return nr % 2 == 0;
+}
+
+/* The user_data of block @nr, zeroed; NULL if out of memory. */
+static u64 *get_user_data(struct pages *p, u32 nr)
+{
+	lockdep_assert_held(&p->mutex);
+	if (owns_user_data(nr))
+		return (u64 *)get_zeroed_page(STORE_GFP);
+	return p->blocks[nr - 1].user_data + WORDS;
+}
+
 /**
  * pages_free() - end all slots and timers
  * @p: the store, which nobody uses any more. Pages that a pipe holds stay for that
@@ -84,6 +104,8 @@ void pages_free(struct pages *p)
 	quota_uncharge(p->quota, p->store.room);
 	for (i = 0; i < p->store.room; i += WORDS) {
 		kvfree(find_block(&p->store, i)->timers);
+		if (owns_user_data(i / WORDS))
+			free_page((unsigned long)find_block(&p->store, i)->user_data);
 		cond_resched();
 	}
 	kvfree(p->blocks);
@@ -163,6 +185,9 @@ int pages_grow(struct pages *p)
 	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
 	if (!block.timers)
 		goto uncharge;
+	block.user_data = get_user_data(p, room / WORDS);
+	if (!block.user_data)
+		goto free_timers;
 	spin_lock_bh(s->lock);
 	*find_block(s, room) = block;
 	/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
@@ -171,6 +196,8 @@ int pages_grow(struct pages *p)
 	mutex_unlock(&p->mutex);
 	return 0;
 
+free_timers:
+	kvfree(block.timers);
 uncharge:
 	quota_uncharge(p->quota, WORDS);
 unlock:

@@ -328,14 +328,14 @@ static u32 state_of(const struct timer *e, u64 word)
 }
 
 /* Return: the word, of which @out tells. */
-static u64 report(const struct timer *e, const struct twheel_slot *slot,
-		  struct twheel_timer *out)
+static u64 report(const struct timers *t, const struct timer *e,
+		  const struct twheel_slot *slot, struct twheel_timer *out)
 {
 	u64 word = READ_ONCE(slot->deadline_ns);
 
 	*out = (struct twheel_timer) {
 		.id = timer_id(e),
-		.user_data = e->user_data,
+		.user_data = *store_user_data(t->store, e->slot),
 		.deadline_ns = e->place == TIMER_READY ? e->deadline : word,
 		.period_ns = e->period,
 		.slack_ns = e->slack,
@@ -402,11 +402,11 @@ static int plan(struct timers *t, struct twheel_op *op, struct timers_plan *plan
 	slot = timer_word(t, plan->timer);
 	if (op->opcode == TWHEEL_OP_REARM) {
 		plan->word = READ_ONCE(slot->deadline_ns);
-		arg->user_data = plan->timer->user_data;
+		arg->user_data = *store_user_data(t->store, plan->timer->slot);
 		arg->deadline_ns = wanted_deadline(arg, now);
 		arg->state = state_of(plan->timer, plan->word);
 	} else {
-		plan->word = report(plan->timer, slot, arg);
+		plan->word = report(t, plan->timer, slot, arg);
 	}
 	return 0;
 }
@@ -442,6 +442,12 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 			     store_prefetch(t->store, (u32)ops[i].timer.id);
 	for (i = 0; i < nr; i++)
 		fetch_neighbors(fetched[i]);
+}
+
+/* See &typedef wheel_fetch_fn. */
+void timers_fetch(const struct wheel *w, u32 number)
+{
+	store_prefetch(container_of(w, struct timers, wheel)->store, number);
 }
 
 /**
@@ -512,7 +518,7 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 		e = store_get(t->store);
 		t->used = true;
 		t->stats.registered++;
-		e->user_data = arg->user_data;
+		*store_user_data(t->store, e->slot) = arg->user_data;
 		slot = timer_word(t, e);
 		/* The word of a slot without a timer means nothing. */
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
@@ -673,7 +679,7 @@ int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		struct timer *e = store_at(t->store, *cursor);
 
 		if (e)
-			report(e, timer_word(t, e), &out[got++]);
+			report(t, e, timer_word(t, e), &out[got++]);
 	}
 	return !got && *cursor >= t->store->fresh ? -ENOENT : got;
 }

@@ -167,7 +167,7 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 	}
 	e->place = TIMER_QUEUED;
 	wheel_set_time(&t->wheel, now);
-	WARN_ON_ONCE(!wheel_add(&t->wheel, &e->node, at, slack));
+	WARN_ON_ONCE(!wheel_add(&t->wheel, &e->node, e->slot, at, slack));
 	publish(t, slot, at);
 }
 

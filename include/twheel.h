@@ -33,14 +33,40 @@ struct wheel_shape {
 	unsigned int levels;
 };
 
+struct wheel;
+
+/* Has the node @number, which is or was queued, fetched from memory. */
+typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number);
+
+/* A visit has so many nodes fetched from memory before it comes to them. */
+#define WHEEL_AHEAD		8U
+
 /**
  * struct wheel_node - what is queued; embed it in the timer
  * @link: in a bucket, or in a list of the caller's while it is not queued
  * @tick: when it is due; the wheel's while it is queued
+ * @number: the caller's, as given to wheel_add(), and so are the bits beside it
+ * @ahead: the number of the node that a visit comes to %WHEEL_AHEAD nodes later, if none
+ *	of them has been deleted
  */
 struct wheel_node {
 	struct hlist_node link;
 	u64 tick;
+	u32 number : 24;
+	u32 ahead;
+};
+
+/* So many buckets have a ring of their own. Those of other levels share them. */
+#define WHEEL_RINGS		256
+
+/**
+ * struct wheel_ring - what was put in front of a bucket last
+ * @number: of the nodes, of which some may have been deleted
+ * @pushed: how many there were: the next one replaces the oldest
+ */
+struct wheel_ring {
+	u32 number[WHEEL_AHEAD];
+	u32 pushed;
 };
 
 /**
@@ -52,6 +78,7 @@ struct wheel_node {
  * @cascaded: how often a node was moved on by a visit
  * @occupied: a bit per bucket: it is not empty
  * @bucket: the buckets, level after level, then a list per level: of the visited bucket
+ * @ring: %WHEEL_RINGS of them
  * @tail: for each bucket of the finest level that is not empty: where to link the next
  * @visiting: a bit per level: the list of visited nodes may not be empty
  * @shape: as given to wheel_init()
@@ -59,6 +86,7 @@ struct wheel_node {
  * @recip: 2^16 / slot_bits, rounded up
  * @top: the highest level
  * @buckets: how many there are
+ * @fetch: as given to wheel_init()
  *
  * Others read only @cascaded and @shape. The caller serializes all calls on one wheel.
  */
@@ -70,6 +98,7 @@ struct wheel {
 	u64 cascaded;
 	unsigned long *occupied;
 	struct hlist_head *bucket;
+	struct wheel_ring *ring;
 	struct hlist_node ***tail;
 	u32 visiting;
 	u32 mask;
@@ -77,14 +106,16 @@ struct wheel {
 	u32 top;
 	u32 buckets;
 	struct wheel_shape shape;
+	wheel_fetch_fn fetch;
 };
 
 unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits);
 size_t wheel_bytes(const struct wheel_shape *shape);
 u64 wheel_horizon(const struct wheel_shape *shape);
-void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now);
+void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now,
+		wheel_fetch_fn fetch);
 void wheel_set_time(struct wheel *w, u64 now);
-bool wheel_add(struct wheel *w, struct wheel_node *node, u64 deadline, u64 slack);
+bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadline, u64 slack);
 void wheel_del(struct wheel *w, struct wheel_node *node);
 u64 wheel_next(const struct wheel *w);
 struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget);

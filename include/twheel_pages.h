@@ -16,10 +16,12 @@
  * struct block - the slots of a page of words
  * @words: the page
  * @timers: their timers
+ * @user_data: of these
  */
 struct block {
 	struct twheel_slot *words;
 	struct timer *timers;
+	u64 *user_data;
 };
 
 /**

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * The store of a wheel: what leads from a slot, the low half of an id, to a timer, to its
- * word and to its mark.
+ * word, to its user_data and to its mark.
  *
  * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in plain
- * memory. Either brings three functions; the linker chooses. The caller holds the lock.
+ * memory. Either brings four functions; the linker chooses. The caller holds the lock.
  */
 #ifndef _TWHEEL_STORE_H
 #define _TWHEEL_STORE_H
@@ -47,11 +47,11 @@ enum timer_place {
 
 /**
  * struct timer - one timer
- * @node: while queued: its place in the wheel. While free: link of store.free
+ * @node: while queued: its place in the wheel. While free: link of store.free. Its number
+ *	is @slot
  * @ready: while ready: its place on the ready list
  * @expired_ns: while ready: when it was taken off the wheel
  * @deadline: while queued: the word as last seen. While ready: the deadline reached
- * @user_data: the user's
  * @period: 0, or ns from one expiration to the next
  * @slack: how late it may be
  * @gen: generation, the high half of the id
@@ -67,18 +67,17 @@ struct timer {
 		struct {
 			struct hlist_node ready;
 			u64 expired_ns;
+			u32 slot : 24;
+			u32 flags : 3;
+			u32 place : 3;
+			u32 past : 1;
+			u32 drained : 1;
 		};
 	};
 	u64 deadline;
-	u64 user_data;
 	u64 period;
 	u64 slack;
 	u32 gen;
-	u32 slot : 24;
-	u32 flags : 3;
-	u32 place : 3;
-	u32 past : 1;
-	u32 drained : 1;
 };
 
 static_assert(sizeof(struct timer) <= 64);
@@ -110,6 +109,12 @@ struct store {
 struct timer *store_timer(const struct store *s, u32 slot);
 /* The word of @slot, which is below @room. User space writes there at any time. */
 struct twheel_slot *store_word(const struct store *s, u32 slot);
+/*
+ * The user_data of @slot, which is below @room. Beside the timer, which fills a cache line,
+ * because it is read with an event alone.
+ */
+u64 *store_user_data(const struct store *s, u32 slot);
+
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);
 

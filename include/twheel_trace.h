@@ -27,7 +27,7 @@ DECLARE_EVENT_CLASS(twheel_timer,
 	),
 	TP_fast_assign(
 		__entry->id = timer_id(e);
-		__entry->user_data = e->user_data;
+		__entry->user_data = *store_user_data(t->store, e->slot);
 		__entry->deadline_ns = deadline;
 		__entry->now_ns = now;
 		__entry->wheel = t->id;

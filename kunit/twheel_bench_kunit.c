@@ -31,6 +31,7 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/timer.h>
@@ -180,8 +181,8 @@ static inline u64 delay_ns(u32 delay)
 /* Arm, move and cancel, of whatever kind. */
 static __always_inline void
 measure_life(struct bench *b, struct cost *cost,
-	     void (*arm)(struct bench *b, struct object *o, u32 delay),
-	     void (*move)(struct bench *b, struct object *o, u32 delay),
+	     void (*arm)(struct bench *b, struct object *o, u32 i, u32 delay),
+	     void (*move)(struct bench *b, struct object *o, u32 i, u32 delay),
 	     void (*cancel)(struct bench *b, struct object *o))
 {
 	u32 round, i;
@@ -190,16 +191,16 @@ measure_life(struct bench *b, struct cost *cost,
 	for (round = 0; round < b->rounds; round++) {
 		start = cpu_ns();
 		for (i = 0; i < b->nr; i++)
-			arm(b, object(b, i), b->delay[i]);
+			arm(b, object(b, i), i, b->delay[i]);
 		count(&cost[ARM], &start, b->nr);
 		for (i = 0; i < b->moves; i++)
-			move(b, object(b, b->victim[i]), b->redelay[i]);
+			move(b, object(b, b->victim[i]), b->victim[i], b->redelay[i]);
 		count(&cost[MOVE], &start, b->moves);
 		for (i = 0; i < b->nr; i++)
 			cancel(b, object(b, b->order[i]));
 		count(&cost[CANCEL_RANDOM], &start, b->nr);
 		for (i = 0; i < b->nr; i++)
-			arm(b, object(b, b->order[i]), b->delay[i]);
+			arm(b, object(b, b->order[i]), b->order[i], b->delay[i]);
 		count(&cost[ARM_RANDOM], &start, b->nr);
 		for (i = 0; i < b->nr; i++)
 			cancel(b, object(b, i));
@@ -236,15 +237,29 @@ static void memory_run(struct kunit *test, struct bench *b, struct cost *cost)
 
 static const struct wheel_shape bench_shape = { .shift = 19, .slot_bits = 6, .levels = 8 };
 
+static void fetch_object(const struct wheel *w, u32 number)
+{
+	prefetchw(object(container_of(w, struct bench, wheel), number));
+}
+
 static void core_reset(struct bench *b)
 {
 	memset(b->mem, 0, wheel_bytes(&bench_shape));
-	wheel_init(&b->wheel, &bench_shape, b->mem, 0);
+	wheel_init(&b->wheel, &bench_shape, b->mem, 0, b->chunk ? fetch_object : NULL);
 }
 
-static inline void core_arm(struct bench *b, struct object *o, u32 delay)
+static void core_begin(struct bench *b)
 {
-	wheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
+	u32 i;
+
+	for (i = 0; i < b->nr; i++)
+		object(b, i)->entry.node.number = i;
+	core_reset(b);
+}
+
+static inline void core_arm(struct bench *b, struct object *o, u32 i, u32 delay)
+{
+	wheel_add(&b->wheel, &o->entry.node, i, FAR_NS + delay_ns(delay), 0);
 }
 
 static inline void core_cancel(struct bench *b, struct object *o)
@@ -252,10 +267,10 @@ static inline void core_cancel(struct bench *b, struct object *o)
 	wheel_del(&b->wheel, &o->entry.node);
 }
 
-static inline void core_move(struct bench *b, struct object *o, u32 delay)
+static inline void core_move(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	wheel_del(&b->wheel, &o->entry.node);
-	wheel_add(&b->wheel, &o->entry.node, FAR_NS + delay_ns(delay), 0);
+	wheel_add(&b->wheel, &o->entry.node, i, FAR_NS + delay_ns(delay), 0);
 }
 
 /* Turns the wheel to @now and returns how many came. */
@@ -274,12 +289,12 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 	u32 round, i, came;
 	u64 start, now;
 
-	core_reset(b);
+	core_begin(b);
 	measure_life(b, cost, core_arm, core_move, core_cancel);
 	for (round = 0; round < b->rounds; round++) {
 		core_reset(b);
 		for (i = 0; i < b->nr; i++)
-			core_arm(b, object(b, b->order[i]), 0);
+			core_arm(b, object(b, b->order[i]), b->order[i], 0);
 		now = wheel_next(&b->wheel);
 		/* Down to the tick in which all are. */
 		while (now < FAR_NS) {
@@ -293,7 +308,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 
 		core_reset(b);
 		for (i = 0; i < b->nr; i++)
-			core_arm(b, object(b, i), b->delay[i]);
+			core_arm(b, object(b, i), i, b->delay[i]);
 		came = 0;
 		start = cpu_ns();
 		while ((now = wheel_next(&b->wheel)) != WHEEL_NEVER)
@@ -305,7 +320,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 		for (i = 0; i < b->nr; i++) {
 			u64 delay = delay_ns(b->delay[b->order[i]] & ((1U << BUCKET_BITS) - 1));
 
-			wheel_add(&b->wheel, &object(b, b->order[i])->entry.node,
+			wheel_add(&b->wheel, &object(b, b->order[i])->entry.node, b->order[i],
 				  (3ULL << 31) + delay + 1, 0);
 		}
 		start = cpu_ns();
@@ -326,14 +341,14 @@ static bool core_check(struct bench *b, struct object *objects)
 
 	core_reset(b);
 	for (i = 0; i < CHECKED; i++) {
-		core_arm(b, &objects[i], b->delay[i]);
+		core_arm(b, &objects[i], i, b->delay[i]);
 		if (i % 4 == 1)
-			core_move(b, &objects[i], b->redelay[i]);
+			core_move(b, &objects[i], i, b->redelay[i]);
 		else if (i % 4 == 2)
 			core_cancel(b, &objects[i]);
 		objects[i].entry.deadline = FAR_NS +
 					    delay_ns(i % 4 == 1 ? b->redelay[i] : b->delay[i]);
-		objects[i].entry.user_data = i % 4 == 2;
+		objects[i].entry.period = i % 4 == 2;
 	}
 	while ((now = wheel_next(&b->wheel)) != WHEEL_NEVER) {
 		budget = U32_MAX;
@@ -341,7 +356,7 @@ static bool core_check(struct bench *b, struct object *objects)
 			struct timer *e = container_of(node, struct timer, node);
 
 			if (e->deadline > now || now - e->deadline >= 1 << bench_shape.shift ||
-			    e->user_data++)
+			    e->period++)
 				return false;
 			came++;
 		}
@@ -351,10 +366,10 @@ static bool core_check(struct bench *b, struct object *objects)
 
 /* The wheel, under the lock of the device */
 
-static inline void locked_arm(struct bench *b, struct object *o, u32 delay)
+static inline void locked_arm(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	spin_lock_bh(&b->lock);
-	core_arm(b, o, delay);
+	core_arm(b, o, i, delay);
 	spin_unlock_bh(&b->lock);
 }
 
@@ -365,16 +380,16 @@ static inline void locked_cancel(struct bench *b, struct object *o)
 	spin_unlock_bh(&b->lock);
 }
 
-static inline void locked_move(struct bench *b, struct object *o, u32 delay)
+static inline void locked_move(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	spin_lock_bh(&b->lock);
-	core_move(b, o, delay);
+	core_move(b, o, i, delay);
 	spin_unlock_bh(&b->lock);
 }
 
 static void locked_run(struct kunit *test, struct bench *b, struct cost *cost)
 {
-	core_reset(b);
+	core_begin(b);
 	measure_life(b, cost, locked_arm, locked_move, locked_cancel);
 }
 
@@ -430,8 +445,8 @@ measure_expiry(struct bench *b, struct cost *cost,
 static __always_inline bool
 check_rival(struct bench *b, struct object *objects,
 	    void (*init)(struct bench *b, struct object *o),
-	    void (*arm)(struct bench *b, struct object *o, u32 delay),
-	    void (*move)(struct bench *b, struct object *o, u32 delay),
+	    void (*arm)(struct bench *b, struct object *o, u32 i, u32 delay),
+	    void (*move)(struct bench *b, struct object *o, u32 i, u32 delay),
 	    void (*cancel)(struct bench *b, struct object *o))
 {
 	bool good;
@@ -444,9 +459,9 @@ check_rival(struct bench *b, struct object *objects,
 	b->base_jiffies = jiffies + HZ / 10;
 	for (i = 0; i < CHECKED; i++) {
 		init(b, &objects[i]);
-		arm(b, &objects[i], b->delay[i] >> 13);
+		arm(b, &objects[i], i, b->delay[i] >> 13);
 		if (i % 4 == 1)
-			move(b, &objects[i], b->redelay[i] >> 13);
+			move(b, &objects[i], i, b->redelay[i] >> 13);
 		else if (i % 4 == 2)
 			cancel(b, &objects[i]);
 	}
@@ -471,14 +486,14 @@ static inline void hr_init(struct bench *b, struct object *o)
 	hrtimer_setup(&o->hrtimer, hr_expired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
-static inline void hr_arm(struct bench *b, struct object *o, u32 delay)
+static inline void hr_arm(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	hrtimer_start(&o->hrtimer, ns_to_ktime(b->base + delay_ns(delay)), HRTIMER_MODE_ABS);
 }
 
 static inline void hr_arm_now(struct bench *b, struct object *o)
 {
-	hr_arm(b, o, 0);
+	hr_arm(b, o, 0, 0);
 }
 
 static inline void hr_cancel(struct bench *b, struct object *o)
@@ -521,7 +536,7 @@ static inline unsigned long tl_expires(struct bench *b, u32 delay)
 	return b->base_jiffies + (delay >> 7);
 }
 
-static inline void tl_arm(struct bench *b, struct object *o, u32 delay)
+static inline void tl_arm(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	o->timer.expires = tl_expires(b, delay);
 	add_timer(&o->timer);
@@ -529,10 +544,10 @@ static inline void tl_arm(struct bench *b, struct object *o, u32 delay)
 
 static inline void tl_arm_now(struct bench *b, struct object *o)
 {
-	tl_arm(b, o, 0);
+	tl_arm(b, o, 0, 0);
 }
 
-static inline void tl_move(struct bench *b, struct object *o, u32 delay)
+static inline void tl_move(struct bench *b, struct object *o, u32 i, u32 delay)
 {
 	mod_timer(&o->timer, tl_expires(b, delay));
 }
@@ -565,7 +580,7 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	core_reset(b);
 	memset(&b->timers, 0, sizeof(b->timers));
 	memset(&b->pages, 0, sizeof(b->pages));
-	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0);
+	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0, timers_fetch);
 	b->pages.store.max = b->nr;
 	pages_init(&b->pages, &b->lock);
 	timers_begin(&b->timers, &b->pages.store);

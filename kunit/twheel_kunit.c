@@ -37,11 +37,15 @@ static void size_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_max_levels(row->shape.shift, row->shape.slot_bits),
 			row->max_levels);
 	KUNIT_EXPECT_EQ(test, wheel_horizon(&row->shape), row->horizon);
-	/* A list and a bit for each bucket, a list for each level, and the ends of the finest. */
+	/*
+	 * A list and a bit for each bucket, a list for each level, the ends of the finest,
+	 * and the rings.
+	 */
 	KUNIT_EXPECT_EQ(test, wheel_bytes(&row->shape),
 			(buckets + row->shape.levels) * sizeof(struct hlist_head) +
 			BITS_TO_LONGS(buckets) * sizeof(long) +
-			(sizeof(struct hlist_node **) << row->shape.slot_bits));
+			(sizeof(struct hlist_node **) << row->shape.slot_bits) +
+			WHEEL_RINGS * sizeof(struct wheel_ring));
 }
 
 struct edge_row {
@@ -205,7 +209,7 @@ static void phase_test(struct kunit *test)
 			if (deadline <= now)
 				continue;
 			restart(w, now);
-			KUNIT_ASSERT_TRUE(test, wheel_add(w, &timer->node, deadline, 0));
+			KUNIT_ASSERT_TRUE(test, wheel_add(w, &timer->node, 0, deadline, 0));
 			at = fires_at(test, w, &timer->node, now);
 			KUNIT_ASSERT_LE_MSG(test, deadline, at, "early, at phase %llu", now - base);
 			KUNIT_ASSERT_LT_MSG(test, at - deadline, 1ULL << row->shift,
@@ -282,7 +286,7 @@ static void far_test(struct kunit *test)
 	struct wheel *w = twheel_kunit_make(test, row->shape, row->now);
 	struct timer *timer = make_timers(test, 1);
 
-	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, row->deadline, row->slack));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0, row->deadline, row->slack));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->now), row->fires);
 	if (row->fires != WHEEL_NEVER)
 		return;
@@ -330,7 +334,7 @@ static void counter_test(struct kunit *test)
 
 	for (i = nr; i--; )
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], row->start + 1 + i));
-	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[nr].node, WHEEL_NEVER, 0));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[nr].node, 0, WHEEL_NEVER, 0));
 
 	for (i = 0; i < nr; i++) {
 		node = turn(test, w, &now, 3);
@@ -379,7 +383,7 @@ static void past_test(struct kunit *test)
 		restart(w, 0);
 		wheel_set_time(w, row->now);
 		timer->node.tick = 4711;
-		KUNIT_EXPECT_EQ(test, wheel_add(w, &timer->node, row->deadline, slack),
+		KUNIT_EXPECT_EQ(test, wheel_add(w, &timer->node, 0, row->deadline, slack),
 				row->fires != 0);
 		if (row->fires) {
 			KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->now),
@@ -448,7 +452,7 @@ static void slack_test(struct kunit *test)
 			continue;
 		restart(w, now);
 		/* Not on a tick, so that rounding has to be done first. */
-		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node,
+		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0,
 						  deadline - (1ULL << row->shape.shift >> 1),
 						  row->slack));
 		KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, border));
@@ -468,12 +472,12 @@ static void slack_far_test(struct kunit *test)
 	struct timer *timer = make_timers(test, 1);
 
 	/* Level 3, but 64 ns wide buckets are in level 1. */
-	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 1000000, 64));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0, 1000000, 64));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, 77), 1000000ULL);
 	KUNIT_EXPECT_EQ(test, w->cascaded, 2ULL);
 
 	restart(w, 77);
-	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 1000001, 64));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0, 1000001, 64));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, 77), 1000064ULL);
 	KUNIT_EXPECT_LE(test, w->cascaded, 2ULL);
 }
@@ -489,7 +493,7 @@ static void slack_shared_test(struct kunit *test)
 
 	for (i = 0; i < 64; i++) {
 		timers[i].tick = i + 1;
-		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[i].node,
+		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers[i].node, 0,
 						  tick_start(w, timers[i].tick),
 						  tick_start(w, 64)));
 	}

@@ -32,7 +32,7 @@ static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_s
 	mem = kunit_kzalloc(test, wheel_bytes(&shape), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 
-	wheel_init(w, &shape, mem, now);
+	wheel_init(w, &shape, mem, now, NULL);
 	return w;
 }
 
@@ -71,7 +71,7 @@ static inline void restart(struct wheel *w, u64 now)
 {
 	struct wheel_shape shape = w->shape;
 
-	wheel_init(w, &shape, w->occupied, now);
+	wheel_init(w, &shape, w->occupied, now, NULL);
 }
 
 static inline struct timer *make_timers(struct kunit *test, unsigned int nr)
@@ -95,7 +95,7 @@ static inline u64 tick_start(const struct wheel *w, u64 tick)
 static inline bool add_at(struct wheel *w, struct timer *timer, u64 tick)
 {
 	timer->tick = tick;
-	return wheel_add(w, &timer->node, tick_start(w, tick), 0);
+	return wheel_add(w, &timer->node, timer->node.number, tick_start(w, tick), 0);
 }
 
 /* The same numbers in each run; more of them than a test can think of. */

@@ -136,7 +136,7 @@ static void add(struct model *r, struct model_timer *t)
 	}
 	/* A wheel that has something to do stays where it is. */
 	behind = !r->told || wheel_next(&r->w) <= r->now;
-	added = wheel_add(&r->w, &t->node, t->deadline, slack);
+	added = wheel_add(&r->w, &t->node, 0, t->deadline, slack);
 	if (!behind)
 		FUZZ_CHECK(added, ==, contract_tick(shape, t->deadline, 0) >
 				      r->now >> shape->shift);
@@ -290,7 +290,7 @@ static void model_run(struct model *r, const struct wheel_shape *shape, void *me
 	r->wandered = false;
 	r->adds = 0;
 	memset(&r->w, 0, sizeof(r->w));
-	wheel_init(&r->w, shape, mem, r->now);
+	wheel_init(&r->w, shape, mem, r->now, NULL);
 	for (i = 0; i < operations && !feed_over(r->f); i++) {
 		operate(r);
 		fuzz_operations++;

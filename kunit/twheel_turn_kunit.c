@@ -558,7 +558,7 @@ static void idle_test(struct kunit *test)
 	/* It can be put to use again. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now + tick_start(w, 1 << 20)), 0U);
 	now += tick_start(w, 1 << 20);
-	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers->node, now + 1, 0));
+	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers->node, 0, now + 1, 0));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timers->node, now), now + tick_start(w, 1));
 }
 
@@ -694,6 +694,85 @@ static void visit_setback_test(struct kunit *test)
 	}
 }
 
+#define FETCHED		100U
+
+/* When each number was fetched last, and how often any was. */
+static unsigned int fetched_at[FETCHED];
+static unsigned int fetches, fetch_step;
+
+static void note_fetch(const struct wheel *w, u32 number)
+{
+	fetches++;
+	fetched_at[number] = fetch_step;
+}
+
+struct fetch_row {
+	const char *name;
+	unsigned int nr;
+	unsigned int deleted;
+};
+
+/* With all ways in which those that a bucket got last are fewer, or begin anew. */
+static const struct fetch_row fetch_rows[] = {
+	{ "one timer", 1, 0 },
+	{ "one less than are fetched ahead", WHEEL_AHEAD - 1, 0 },
+	{ "as many as are fetched ahead", WHEEL_AHEAD, 0 },
+	{ "one more", WHEEL_AHEAD + 1, 0 },
+	{ "twice as many", 2 * WHEEL_AHEAD, 0 },
+	{ "100 timers", FETCHED, 0 },
+	{ "100 after 8 that were deleted", FETCHED, WHEEL_AHEAD },
+	{ "100 after all were deleted", FETCHED, FETCHED },
+};
+
+ROWS(fetch, fetch_rows);
+
+/*
+ * A visit has each timer fetched eight timers before it comes to it, or when it begins: when
+ * it moves timers down, and when they expire.
+ */
+static void fetch_test(struct kunit *test)
+{
+	const struct fetch_row *row = test->param_value;
+	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
+	struct wheel *w = twheel_kunit_make(test, shape, 0);
+	struct timer *timers = make_timers(test, FETCHED);
+	u64 now = tick_start(w, VISITED_TICK);
+	unsigned int budget = AMPLE, i;
+
+	w->fetch = note_fetch;
+	for (i = 0; i < FETCHED; i++)
+		timers[i].node.number = i;
+	for (i = 0; i < row->deleted; i++)
+		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
+	for (i = 0; i < row->deleted; i++)
+		wheel_del(w, &timers[i].node);
+	for (i = 0; i < row->nr; i++)
+		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
+
+	memset(fetched_at, 0, sizeof(fetched_at));
+	fetches = 0;
+	fetch_step = 1;
+	KUNIT_EXPECT_PTR_EQ(test, wheel_expire(w, tick_start(w, 64), &budget), NULL);
+	for (i = 0; i < row->nr; i++)
+		KUNIT_EXPECT_TRUE(test, fetched_at[i]);
+	KUNIT_EXPECT_EQ(test, fetches, row->nr + WHEEL_AHEAD);
+
+	memset(fetched_at, 0, sizeof(fetched_at));
+	fetches = 0;
+	for (i = 0; i < row->nr; i++) {
+		struct wheel_node *node;
+
+		budget = 1;
+		fetch_step = i + 1;
+		node = wheel_expire(w, now, &budget);
+		KUNIT_ASSERT_NOT_NULL(test, node);
+		KUNIT_EXPECT_TRUE(test, fetched_at[node->number]);
+		KUNIT_EXPECT_LE(test, fetched_at[node->number] + min(i, WHEEL_AHEAD), fetch_step);
+	}
+	KUNIT_EXPECT_EQ(test, fetches, row->nr + WHEEL_AHEAD);
+	expect_idle(test, w, now);
+}
+
 static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE_PARAM(move_test, shape_gen_params),
 	KUNIT_CASE_PARAM(heartbeat_test, shape_gen_params),
@@ -714,6 +793,7 @@ static struct kunit_case twheel_turn_cases[] = {
 	KUNIT_CASE(set_time_test),
 	KUNIT_CASE_PARAM(setback_test, shape_gen_params),
 	KUNIT_CASE(visit_setback_test),
+	KUNIT_CASE_PARAM(fetch_test, fetch_gen_params),
 	{}
 };
 

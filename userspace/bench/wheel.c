@@ -63,7 +63,7 @@ static int wheel_open(struct bench *b)
 	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
 	w->mem = bench_alloc(1, wheel_bytes(&shape));
 	w->timers = bench_alloc(b->n + BENCH_SPARE, sizeof(*w->timers));
-	wheel_init(&w->wheel, &shape, w->mem, bench_now());
+	wheel_init(&w->wheel, &shape, w->mem, bench_now(), NULL);
 	w->slack = b->slack;
 	bench_alarm_open(&w->alarm);
 	for (i = 0; i < b->n + BENCH_SPARE; i++)
@@ -91,7 +91,7 @@ static inline struct timer *timer_of(uint64_t handle)
 /* What is due already is due at the next tick. */
 static inline void queue(struct own_wheel *w, struct wheel_node *node, uint64_t when)
 {
-	while (!wheel_add(&w->wheel, node, when, w->slack))
+	while (!wheel_add(&w->wheel, node, 0, when, w->slack))
 		when += 1ULL << w->wheel.shape.shift;
 }
 

@@ -48,6 +48,7 @@ struct inprocess {
 	void *mem;
 	struct arena entries;
 	struct arena words;
+	struct arena user_data;
 	struct arena marks;
 	clockid_t clock;
 	u64 set;
@@ -71,6 +72,11 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 	return (struct twheel_slot *)of_store(s)->words.base + slot;
 }
 
+u64 *store_user_data(const struct store *s, u32 slot)
+{
+	return (u64 *)of_store(s)->user_data.base + slot;
+}
+
 u64 *store_marks(const struct store *s, u32 slot)
 {
 	return (u64 *)of_store(s)->marks.base + slot / 64;
@@ -84,6 +90,7 @@ static int grow(struct twheel *w, struct inprocess *p)
 
 	if (twheel__arena_grow(&p->entries, room * sizeof(struct timer)) ||
 	    twheel__arena_grow(&p->words, room * sizeof(struct twheel_slot)) ||
+	    twheel__arena_grow(&p->user_data, room * sizeof(u64)) ||
 	    twheel__arena_grow(&p->marks, lines / 8))
 		return -ENOMEM;
 	p->store.room = room;
@@ -266,6 +273,7 @@ static void inprocess_free(struct inprocess *p)
 {
 	twheel__arena_free(&p->entries);
 	twheel__arena_free(&p->words);
+	twheel__arena_free(&p->user_data);
 	twheel__arena_free(&p->marks);
 	free(p->store.table);
 	free(p->mem);
@@ -333,11 +341,12 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	    twheel__arena_init(&p->entries, (size_t)setup.max_timers * sizeof(struct timer)) ||
 	    twheel__arena_init(&p->words,
 			       (size_t)setup.max_timers * sizeof(struct twheel_slot)) ||
+	    twheel__arena_init(&p->user_data, (size_t)setup.max_timers * sizeof(u64)) ||
 	    twheel__arena_init(&p->marks, setup.max_timers / 8 + STORE_LINE / 8)) {
 		inprocess_free(p);
 		return -ENOMEM;
 	}
-	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock));
+	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock), timers_fetch);
 	timers_map(&p->timers, p->store.table, HEADER, p->clock, WHEEL_NEVER);
 	fd = make_timerfd(p->clock);
 	if (fd < 0) {

@@ -2,6 +2,7 @@
 #ifndef _SHIM_LINUX_PREFETCH_H
 #define _SHIM_LINUX_PREFETCH_H
 
+#define prefetch(p)	__builtin_prefetch(p)
 #define prefetchw(p)	__builtin_prefetch(p, 1)
 
 #endif /* _SHIM_LINUX_PREFETCH_H */

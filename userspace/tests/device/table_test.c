@@ -822,8 +822,8 @@ TEST_F(table, charged)
 static void make_all(struct __test_metadata *_metadata, int fd)
 {
 	enum { WHEELS = 800, TIMERS = 200000 };
-	/* Of each wheel the most, which is its buckets; of each timer its entry and its word. */
-	enum { OF_WHEEL = 10240, OF_TIMER = 64 + sizeof(struct twheel_slot) };
+	/* Of each wheel its buckets and rings; of each timer its entry, user_data and word. */
+	enum { OF_WHEEL = 18432, OF_TIMER = 64 + 8 + sizeof(struct twheel_slot) };
 	/* N9: a timer, all in. */
 	enum { AT_MOST = 96 };
 	long long before = in_cgroup(), opened, made;
