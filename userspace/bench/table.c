@@ -388,38 +388,19 @@ static BENCH_PROTO(lib_turnovers)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
+#define LIB_VERBS							\
+	.max_n = 10000000, .threads = 2, .open = share_timers,		\
+	.settle = turn_wheel, .arm = lib_sets, .move = lib_sets,	\
+	.cancel = lib_clears, .pair = lib_pairs, .turnover = lib_turnovers, \
+	.deliver = table_deliver, .close = table_close
+
 const struct bench_backend bench_libtwheel = {
-	.name = "libtwheel",
-	.max_n = 10000000,
-	.threads = 2,
-	.open = share_timers,
-	.settle = turn_wheel,
-	.arm = lib_sets,
-	.move = lib_sets,
-	.cancel = lib_clears,
-	.pair = lib_pairs,
-	.brief = lib_briefs,
-	.turnover = lib_turnovers,
-	.deliver = table_deliver,
-	.calls = count_calls,
-	.close = table_close,
+	.name = "libtwheel", LIB_VERBS, .brief = lib_briefs, .calls = count_calls,
 };
 
 /* As one has it who does not trust it: needless, and beside the others behind one. */
 const struct bench_backend bench_libtwheel_mutex = {
-	.name = "libtwheel+mutex",
-	.max_n = 10000000,
-	.threads = 2,
-	.locked = true,
-	.open = share_timers,
-	.settle = turn_wheel,
-	.arm = lib_sets,
-	.move = lib_sets,
-	.cancel = lib_clears,
-	.pair = lib_pairs,
-	.turnover = lib_turnovers,
-	.deliver = table_deliver,
-	.close = table_close,
+	.name = "libtwheel+mutex", LIB_VERBS, .locked = true,
 };
 
 /* By REARM: at once, under the lock of the wheel. */
