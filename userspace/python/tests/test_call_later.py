@@ -65,24 +65,14 @@ def test_is_called_once(run):
     run(test)
 
 
-def test_order_of_deadlines(run):
-    async def test(timers):
-        calls = []
-        times = [soon() + i * 0.002 for i in range(40)]
-        random.Random(1).shuffle(times)
-        for when in times:
-            timers.call_at(when, calls.append, when)
-        await called_before(max(times))
-        assert calls == sorted(times)
-    run(test)
-
-
-def test_order_within_a_tick(run):
+@pytest.mark.parametrize("step, number", [(0.002, 40), (1e-6, 100)],
+                         ids=["of deadlines", "within a tick"])
+def test_order(run, step, number):
     async def test(timers):
         calls = []
         first = soon()
-        times = [first + i * 1e-6 for i in range(100)]
-        random.Random(2).shuffle(times)
+        times = [first + i * step for i in range(number)]
+        random.Random(number).shuffle(times)
         for when in times:
             timers.call_at(when, calls.append, when)
         await called_before(max(times))
