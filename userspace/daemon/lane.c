@@ -365,24 +365,37 @@ static void recover_rings(struct timer *t, uint64_t now)
 	recover(container_of(t, struct lane, recover));
 }
 
+static void swept(void *arg, enum store_result result, const redisReply *reply);
+
+static void remove_batch(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	struct args a = { 0 };
+
+	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
+	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
+}
+
 static void swept(void *arg, enum store_result result, const redisReply *reply)
 {
-	(void)arg;
-	(void)result;
-	(void)reply;
+	struct lane *l = arg;
+	struct daemon *d = l->queue->daemon;
+	struct sweep_answer a;
+
+	if (result != STORE_OK || !sweep_answer(reply, &a))
+		return;
+	d->metrics.orphans += a.orphans;
+	if (a.most + a.orphans >= BATCH_MAX && !d->stopping)
+		remove_batch(l);
 }
 
 /* The home removes what is old. */
 static void remove_old(struct lane *l, uint64_t now)
 {
-	struct daemon *d = l->queue->daemon;
-	struct args a = { 0 };
-
 	if (l->rank || now < l->removed_at + REMOVE)
 		return;
 	l->removed_at = now;
-	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
-	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
+	remove_batch(l);
 }
 
 static void sweep_rings(struct timer *t, uint64_t now)

@@ -285,6 +285,20 @@ void sweep_args(struct args *a, unsigned int limit, uint64_t dead_max, uint64_t 
 	args_u64(a, dead_keep_ms);
 }
 
+bool sweep_answer(const redisReply *reply, struct sweep_answer *out)
+{
+	unsigned int kind;
+
+	out->most = 0;
+	for (unsigned int i = 2; i < 5; i++) {
+		if (!u32(reply, i, &kind))
+			return false;
+		if (kind > out->most)
+			out->most = kind;
+	}
+	return u32(reply, 5, &out->orphans);
+}
+
 void pause_args(struct args *a, bool pause)
 {
 	args_u64(a, pause);

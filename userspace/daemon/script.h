@@ -150,7 +150,18 @@ bool change_answer(const redisReply *reply, struct change_answer *out);
 
 /* ---- sweep, pause ---- */
 
+/**
+ * struct sweep_answer - what was removed
+ * @most: tasks of that kind of which most were
+ * @orphans: ids without a header
+ */
+struct sweep_answer {
+	unsigned int most;
+	unsigned int orphans;
+};
+
 void sweep_args(struct args *a, unsigned int limit, uint64_t dead_max, uint64_t dead_keep_ms);
+bool sweep_answer(const redisReply *reply, struct sweep_answer *out);
 
 /**
  * struct pause_answer - leased tasks of a lane

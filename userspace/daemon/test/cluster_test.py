@@ -311,7 +311,8 @@ def cluster_ready():
     assert 'twheeld_tasks{queue="ready"' not in text, text
     # What was done in a part is not "not accepted".
     for path, body, code in (
-            ("ack", {"tasks": tokens[1:]}, "store_down"), ("ack", {"tasks": tokens}, "fate_unknown"),
+            ("ack", {"tasks": tokens[1:]}, "store_down"),
+            ("ack", {"tasks": tokens}, "fate_unknown"),
             ("pause", {}, "fate_unknown"), ("resume", {}, "fate_unknown")):
         status, answer = c.call("POST", f"/v1/queues/ready/{path}", body)
         equal((status, answer["error"]["code"]), (503, code), f"{path} {body}")

@@ -1146,6 +1146,27 @@ def full():
     equal(d.end(), 0)
 
 
+@test("D10, D13: age and count bound what is done and dead, however fast it comes")
+def bounded_past():
+    own = Redis()
+    d = Daemon(own, "--dead-max=100")
+    c, q = d.client(), "/v1/queues/s"
+    c.call("PUT", q, {"mode": "pull", "lanes": 1})
+    equal(c.call("POST", f"{q}/tasks", {"tasks": [{"keep": "1s"} for _ in range(1000)]})[0], 200)
+    tasks = []
+    while len(tasks) < 1000:
+        got = c.call("POST", f"{q}/reserve", {"limit": 100, "wait": "2s"})[1]["tasks"]
+        tasks += [{"id": t["id"], "token": t["token"]} for t in got]
+    equal(c.call("POST", f"{q}/ack", {"tasks": tasks[:500]})[0], 200)
+    equal(c.call("POST", f"{q}/nack", {"tasks": tasks[500:], "dead": True})[0], 200)
+
+    def counts():
+        answer = c.call("GET", q)[1]
+        return answer["scheduled"], answer["leased"], answer["done"], answer["dead"]
+    wait_until(lambda: counts() == (0, 0, 0, 100), 8)
+    equal(d.end(), 0)
+
+
 @test("D10: a replay of a queue finds all dead tasks of a lane, however many")
 def replay_many():
     q = pull(lanes=1)
