@@ -103,6 +103,10 @@ class Operation:
                 body = again or body
             time.sleep(0.05)
 
+    def earliest(self, delay):
+        """When a task may be due. Redis counts from the beginning of its millisecond."""
+        return int(self.begun) + delay
+
 
 class Task:
     """What a client knows of its task. Only its own thread writes to it."""
@@ -141,7 +145,7 @@ class Task:
         if not op.repeated and answer["result"] == "replaced" and "was" not in answer:
             self.replaced[self.last] = op.end
         # If an earlier try was done as well, it was due earlier.
-        due = min(answer["due"], op.begun + delay) if op.repeated else answer["due"]
+        due = min(answer["due"], op.earliest(delay)) if op.repeated else answer["due"]
         self.due[body] = [[op.begun, INFINITE, due]]
         self.last = body
 
@@ -168,7 +172,7 @@ class Task:
             dues.append([op.begun, INFINITE, answer["due"]])
         elif status == 202 or op.repeated:
             # It was moved, or it was not.
-            dues.append([op.begun, INFINITE, op.begun + delay])
+            dues.append([op.begun, INFINITE, op.earliest(delay)])
 
     def live(self, rnd):
         self.put(rnd.randrange(1 << 30), rnd.choice((0, 100, 400, 1000, 3000)))
