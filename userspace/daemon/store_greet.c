@@ -5,14 +5,19 @@
  * A connection for scripts greets the server before it is used:
  *
  *   AUTH, SELECT, CLIENT SETNAME	as configured
+ *   INFO server		does it know the flags of scripts
  *   INFO			is it a master, does it evict, which start is it
  *   SCRIPT LOAD		all scripts, so that the first EVALSHA finds them
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "log.h"
 #include "store_internal.h"
+
+/* The first that has the flags of scripts, without which a full Redis would not drain. */
+#define MAJOR_MIN	7
 
 static void greet(struct conn *c, struct args *a, store_fn *fn)
 {
@@ -47,6 +52,21 @@ static void refuse(struct conn *c, const char *why)
 	/* Sentinel will name another one. */
 	c->store->unfit = !c->store->sentinel;
 	conn_close(c, why);
+}
+
+static void judge_version(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct conn *c = arg;
+	char value[24], why[100];
+
+	/* INFO of all sections says why, if there is none. */
+	if (result != STORE_OK || reply->type != REDIS_REPLY_STRING)
+		return;
+	if (strtoul(info(reply->str, "\nredis_version:", value, sizeof(value)), NULL, 10) >= MAJOR_MIN)
+		return;
+	snprintf(why, sizeof(why), "Redis has the version %s, and twheeld needs %d.0", value,
+		 MAJOR_MIN);
+	refuse(c, why);
 }
 
 static void judge(void *arg, enum store_result result, const redisReply *reply)
@@ -166,6 +186,9 @@ void store_greet(struct conn *c)
 		greet(c, &a, puts_ready);
 		return;
 	}
+	args_text(&a, "INFO");
+	args_text(&a, "server");
+	greet(c, &a, judge_version);
 	load_scripts(c);
 	args_text(&a, "INFO");
 	greet(c, &a, judge);

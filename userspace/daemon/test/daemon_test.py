@@ -1124,6 +1124,38 @@ def unfit_redis():
     equal(d.end(), 0)
 
 
+@test("D16: it refuses a Redis that is too old, and says so")
+def old_redis():
+    path, said = os.path.join(dir_, "old"), b"# Server\r\nredis_version:6.2.14\r\n"
+
+    def answer(link):
+        text, words = link.makefile("rb"), []
+        while line := text.readline():
+            words = [text.read(int(text.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
+            if words[0] == b"SCRIPT":
+                link.sendall(b"-ERR Error compiling script: unexpected symbol near '#'\r\n")
+            elif words[0] == b"INFO":
+                link.sendall(b"$%d\r\n%s\r\n" % (len(said), said))
+            else:
+                link.sendall(b"+OK\r\n")
+
+    def serve(server):
+        while True:
+            try:
+                answer(server.accept()[0])
+            except OSError:
+                if server.fileno() < 0:
+                    return
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{path}", "--check"],
+                           capture_output=True, text=True, timeout=20)
+    equal(p.returncode, 1)
+    assert "Redis has the version 6.2.14, and twheeld needs 7.0" in p.stderr, p.stderr
+
+
 @test("D16: a full queue answers 429; a full Redis answers 503, and still drains")
 def full():
     own = Redis()
