@@ -411,6 +411,7 @@ static void replay_lane(struct replaying *p)
 
 struct replay_read {
 	unsigned int limit;
+	bool has_limit;
 	struct api_error err;
 };
 
@@ -420,6 +421,9 @@ static bool read_limit(void *arg, const char *name, const char *value)
 
 	if (strcmp(name, "limit"))
 		return !api_error_set(&read->err, 400, "invalid", name, "unknown parameter");
+	if (read->has_limit)
+		return !api_error_set(&read->err, 400, "invalid", name, "stands twice");
+	read->has_limit = true;
 	return !limit_parse(value, REPLAY_MAX, &read->limit, &read->err);
 }
 

@@ -505,12 +505,14 @@ char *reserved_text(char *out, const char *id, uint64_t holder, uint64_t token,
 /**
  * struct list_query - state=&limit=&cursor=
  * @has_state: a state was named
+ * @has_limit: a limit was
  * @state: list only this one; TASK_SCHEDULED unless named
  * @limit: 1 to LIST_LIMIT_MAX; default LIST_LIMIT_DEFAULT
  * @cursor: where the last answer ended; empty: at the beginning
  */
 struct list_query {
 	bool has_state;
+	bool has_limit;
 	enum task_state state;
 	unsigned int limit;
 	char cursor[256];

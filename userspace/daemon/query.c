@@ -41,13 +41,24 @@ static int set_cursor(struct list_query *q, const char *value, struct api_error 
 	return 0;
 }
 
+/* Whether a parameter was given before. */
+static bool stands_twice(const struct list_query *q, const char *key)
+{
+	return (!strcmp(key, "limit") && q->has_limit) || (!strcmp(key, "state") && q->has_state) ||
+	       (!strcmp(key, "cursor") && *q->cursor);
+}
+
 int list_query_set(struct list_query *q, const char *key, const char *value,
 		   struct api_error *err)
 {
 	if (!value)
 		value = "";
-	if (!strcmp(key, "limit"))
+	if (stands_twice(q, key))
+		return api_error_set(err, INVALID, key, "stands twice");
+	if (!strcmp(key, "limit")) {
+		q->has_limit = true;
 		return limit_parse(value, LIST_LIMIT_MAX, &q->limit, err);
+	}
 	if (!strcmp(key, "cursor"))
 		return set_cursor(q, value, err);
 	if (strcmp(key, "state"))

@@ -127,6 +127,7 @@ def errors():
         ("POST", f"{p}/tasks/none/replay", None, 404, "not_found", "id"),
         ("POST", f"{p}/replay?limit=0", {}, 400, "invalid", "limit"),
         ("POST", f"{p}/replay?most=1", {}, 400, "invalid", "most"),
+        ("POST", f"{p}/replay?limit=1&limit=2", {}, 400, "invalid", "limit"),
         ("POST", f"{p}/reserve", {}, 400, "invalid", "queue"),
         ("POST", f"{q}/reserve", {"limit": 101}, 400, "invalid", "limit"),
         ("POST", f"{q}/ack", {"tasks": []}, 400, "invalid", "tasks"),

@@ -446,7 +446,8 @@ static void check_queries(void)
 		{ "limit=1001", "limit" }, { "limit=1e2", "limit" },
 		{ "limit=-1", "limit" }, { "cursor=a+b", "cursor" }, { "cursor=%00", "" },
 		{ "cursor=%0", "" }, { "cursor=%", "" }, { "cursor=%zz", "" },
-		{ "what=1", "what" }, { "=1", "" },
+		{ "what=1", "what" }, { "=1", "" }, { "limit=1&limit=1", "limit" },
+		{ "state=dead&state=done", "state" }, { "cursor=a&cursor=b", "cursor" },
 		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=1", "" },
 	};
 	struct list_query q;
