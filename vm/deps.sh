@@ -36,7 +36,7 @@ check)
 	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386 g++)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
-	packages+=(golang-go libasio-dev libglib2.0-dev libsystemd-dev pkg-config)
+	packages+=(golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
 	packages+=(perl sparse shellcheck codespell git spin coccinelle)

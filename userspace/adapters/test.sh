@@ -13,8 +13,8 @@
 # A warning is an error here.
 export WERROR=1
 
-need gcc g++ make pkg-config clang-14 libc6-dev uthash-dev libasio-dev libev-dev libevent-dev \
-	libglib2.0-dev libsystemd-dev libuv1-dev
+need gcc g++ make pkg-config clang-14 libc6-dev uthash-dev libasio-dev libboost-dev libev-dev \
+	libevent-dev libglib2.0-dev libsystemd-dev libuv1-dev
 user=$top/userspace
 adapters=$user/adapters
 out=$build/adapters
@@ -81,6 +81,7 @@ check "twheel.hpp" builds_and_prints '1\.\.27' "$user/tests/library/lib_hpp_test
 for header in libuv libevent libev sd-event glib; do
 	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
 done
+check "asio.hpp, of Boost" in_cxx g++ c++17 twheel/asio.hpp -DTWHEEL_ASIO_BOOST
 for standard in c++17 c++20; do
 	check "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
 done
