@@ -76,6 +76,11 @@ symbols() {
 		grep -x ' twheel_open@LIBTWHEEL_0.2 0.2.0'
 }
 
+# It loads the library by hand, so no tool finds which functions it needs.
+python_needs() {
+	dpkg-deb -f "$packages"/python3-twheel_*.deb Depends | grep -F "libtwheel0 (>= $version)"
+}
+
 # Boots the machine, whose script prints TAP. The clock of the machine is the host's.
 machine() {
 	local from
@@ -114,4 +119,5 @@ check "dpkg-buildpackage -b" build_packages
 check "lintian" lintian_is_content
 check "what is in which package" contents
 check "the symbols of the library" symbols
+check "Python needs the library of its version" python_needs
 the_end
