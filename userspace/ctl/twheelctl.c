@@ -225,19 +225,26 @@ void *grow_array(void *array, size_t used, size_t *room, size_t size)
 	return array;
 }
 
-/* Reads the number of an option, 1 to @max, or exits. */
-__u64 number_option(const struct verb *verb, const char *option,
-		    const char *text, __u64 max)
+/* Reads the number of an option, @min to @max, or exits. */
+static __u64 range_option(const struct verb *verb, const char *option,
+			  const char *text, __u64 min, __u64 max)
 {
 	__u64 value;
 	char *end;
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || !value || value > max)
-		usage_error(verb, "%s takes a number from 1 to %llu, not \"%s\"",
-			    option, max, text);
+	if (!isdigit((unsigned char)*text) || *end || errno || value < min || value > max)
+		usage_error(verb, "%s takes a number from %llu to %llu, not \"%s\"",
+			    option, min, max, text);
 	return value;
+}
+
+/* The same from 1 on. */
+__u64 number_option(const struct verb *verb, const char *option,
+		    const char *text, __u64 max)
+{
+	return range_option(verb, option, text, 1, max);
 }
 
 /* Reads the duration of an option, or exits. */
@@ -423,9 +430,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 			conf->shape.levels = number_option(verb, "--levels", optarg, 16);
 			break;
 		case OPT_SLOT_BITS:
-			conf->shape.slot_bits = number_option(verb, "--slot-bits", optarg, 16);
-			if (conf->shape.slot_bits < 4)
-				usage_error(verb, "--slot-bits takes a number from 4 to 16");
+			conf->shape.slot_bits = range_option(verb, "--slot-bits", optarg, 4, 16);
 			break;
 		case OPT_MAX_TIMERS:
 			conf->shape.max_timers = number_option(verb, "--max-timers", optarg,
