@@ -25,6 +25,14 @@ static unsigned int max_timers_limit(void)
 	return limit;
 }
 
+/* The value of TWHEEL_BACKEND if there is no such backend, or NULL. */
+static const char *unknown_backend(void)
+{
+	const char *name = getenv("TWHEEL_BACKEND");
+
+	return name && *name && strcmp(name, "kernel") && strcmp(name, "inprocess") ? name : NULL;
+}
+
 /* Says why the device cannot be opened and what to do, and exits. */
 static _Noreturn void refuse_device(const struct conf *conf, int err)
 {
@@ -32,6 +40,9 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 
 	if (err == ENOTTY)
 		complain("%s is not a twheel device", conf->device);
+	else if (err == EINVAL && unknown_backend())
+		complain("TWHEEL_BACKEND in the environment is kernel or inprocess, not \"%s\"",
+			 unknown_backend());
 	else
 		complain("cannot open %s: %s", conf->device, strerror(err));
 	switch (err) {
@@ -54,7 +65,6 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		hint("the module is older than this program: twheelctl doctor");
 		leave(STATUS_FAILURE);
 	case EINVAL:
-		hint("TWHEEL_BACKEND in the environment is kernel or inprocess");
 		leave(STATUS_USAGE);
 	default:
 		leave(error_status(err));
