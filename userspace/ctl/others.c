@@ -289,6 +289,8 @@ void parse_target(const struct verb *verb, const char *text, struct target *targ
 /* Says why a process has no wheel to look at, and exits. */
 void refuse_target(const struct others *o, const struct target *target)
 {
+	if (!o->denied && kill(target->pid, 0) && errno == ESRCH)
+		die(STATUS_NO_TIMER, "process %d: %s", target->pid, strerror(ESRCH));
 	if (!o->denied)
 		die(STATUS_NO_TIMER, "process %d has no such wheel open", target->pid);
 	complain("process %d may not be looked at", target->pid);
@@ -326,6 +328,8 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
 
 	complain("cannot look at descriptor %d of process %d: %s", fd, target->pid,
 		 strerror(err));
+	if (err == EBADF)
+		exit(STATUS_NO_TIMER);
 	if (err != EPERM)
 		exit(err == ENOSYS ? STATUS_FAILURE : error_status(err));
 	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -368,7 +372,7 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 	if (!ret)
 		ret = twheel_info(w->twheel, &w->info);
 	if (ret == -ENOTTY)
-		die(STATUS_NO_DEVICE, "descriptor %d of process %d is no wheel", theirs,
+		die(STATUS_NO_TIMER, "descriptor %d of process %d is no wheel", theirs,
 		    target->pid);
 	if (ret)
 		die(error_status(-ret), "cannot look at the wheel: %s", strerror(-ret));
