@@ -235,7 +235,7 @@ static void put_metrics_into(const char *path, const struct others *o)
 	if (fd >= 0)
 		f = fdopen(fd, "w");
 	if (!f)
-		die(STATUS_FAILURE, "cannot write %s: %s", part, strerror(errno));
+		die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(errno));
 	put_metrics(f, o);
 	errno = 0;
 	if (ferror(f) | fclose(f) || rename(part, path)) {
