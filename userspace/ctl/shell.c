@@ -419,7 +419,7 @@ static int run_line(struct shell *sh, char *line)
 		if (strcmp(word[0], c->name))
 			continue;
 		if (words - 1 < c->min_args)
-			return failed(sh, STATUS_USAGE, c->args, "what is missing?");
+			return failed(sh, STATUS_USAGE, c->args, "too few words");
 		if (words - 1 > c->max_args)
 			return failed(sh, STATUS_USAGE, NULL, "too many words");
 		return c->run(sh, word);
