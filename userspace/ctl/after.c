@@ -39,7 +39,7 @@ static int run_after(const struct verb *verb, int argc, char **argv)
 	if (why)
 		usage_error(verb, "\"%s\": %s", argv[optind], why);
 	if (spec.count > 1 || spec.flags & TWHEEL_DISARMED || spec.period)
-		usage_error(verb, "%s: one timer that expires once", argv[optind]);
+		usage_error(verb, "takes one timer that expires once, not \"%s\"", argv[optind]);
 	if (!spec.name[0])
 		snprintf(spec.name, sizeof(spec.name), "after");
 	argv += optind + 1;
