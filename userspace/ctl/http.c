@@ -278,6 +278,25 @@ void check_name(const struct verb *verb, const char *what, const char *text)
 			    what, text);
 }
 
+void note_option(char *given, int option)
+{
+	if (!strchr(given, option))
+		given[strlen(given)] = (char)option;
+}
+
+void check_options(const struct verb *verb, const char *command, const char *given,
+		   const char *options)
+{
+	const struct option *o = verb->longopts;
+
+	given += strspn(given, options);
+	if (!*given)
+		return;
+	while (o->val != *given)
+		o++;
+	usage_error(verb, "--%s is not for %s", o->name, command);
+}
+
 void print_json(json_t *answer)
 {
 	char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_ENCODE_ANY |

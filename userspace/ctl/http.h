@@ -44,6 +44,13 @@ void http_die(int status, const json_t *answer) __attribute__((noreturn));
 /* Whether a text may stand in a path: dies with a usage error if not. */
 void check_name(const struct verb *verb, const char *what, const char *text);
 
+/* Adds an option to a text with a letter for each that was given. */
+void note_option(char *given, int option);
+
+/* Whether @command has the options that were given: dies with a usage error if not. */
+void check_options(const struct verb *verb, const char *command, const char *given,
+		   const char *options);
+
 /* The bytes of a base64 text, or NULL. To be freed. */
 char *base64_decode(const char *text, size_t *len);
 

@@ -79,12 +79,13 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 }
 
 static json_t *read_options(const struct verb *verb, int argc, char **argv,
-			    struct conf *conf, __u64 *limit)
+			    struct conf *conf, __u64 *limit, char *given)
 {
 	json_t *settings = json_object();
 	int opt;
 
 	while ((opt = next_option(verb, argc, argv, conf)) != -1) {
+		note_option(given, opt);
 		switch (opt) {
 		case 'm':
 			json_object_set_new(settings, "mode", json_string(optarg));
@@ -116,11 +117,12 @@ static int run(const struct verb *verb, int argc, char **argv)
 	struct conf conf = { .json = false };
 	const char *name, *queue, *method = "GET";
 	bool forecast, shows, posts;
+	char given[sizeof(options) / sizeof(*options)] = "";
 	char path[PATH_LEN];
 	json_t *settings, *answer;
 	__u64 limit = 1000;
 
-	settings = read_options(verb, argc, argv, &conf, &limit);
+	settings = read_options(verb, argc, argv, &conf, &limit, given);
 	name = optind < argc ? argv[optind++] : "";
 	queue = optind < argc ? argv[optind++] : NULL;
 	if (optind < argc)
@@ -132,6 +134,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!shows && !posts)
 		usage_error(verb, *name ? "there is no command \"%s\"" :
 			    "a command is missing%s", name);
+	check_options(verb, name, given, !strcmp(name, "make") ? "mnatM" :
+		      !strcmp(name, "replay") ? "l" : "");
 	if (!queue && !forecast && strcmp(name, "list"))
 		usage_error(verb, "the queue is missing");
 	if (queue)

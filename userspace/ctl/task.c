@@ -34,6 +34,8 @@ struct command {
 	json_t *headers;
 	const char *state;
 	__u64 limit;
+	/* Each option that was given, once. */
+	char given[sizeof(options) / sizeof(*options)];
 };
 
 /* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
@@ -83,6 +85,7 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 	c->callback = json_object();
 	c->headers = json_object();
 	while ((opt = next_option(verb, argc, argv, &c->conf)) != -1) {
+		note_option(c->given, opt);
 		switch (opt) {
 		case 'i':
 			json_object_set_new(c->task, "id", json_string(optarg));
@@ -180,61 +183,72 @@ static int list(const struct command *c, const char *queue)
 	return STATUS_OK;
 }
 
-/* The commands that name one task. */
-static const struct {
+/* The options of each command. Those with a method name one task. */
+static const struct task_command {
 	const char *name;
+	const char *options;
 	const char *method;
 	const char *suffix;
-} one_task[] = {
-	{ "get", "GET", "" },
-	{ "move", "PATCH", "" },
-	{ "cancel", "DELETE", "" },
-	{ "run", "POST", "/run" },
-	{ "replay", "POST", "/replay" },
+} commands[] = {
+	{ "add", "ianeumHptkx", NULL, NULL },
+	{ "list", "sl", NULL, NULL },
+	{ "get", "", "GET", "" },
+	{ "move", "an", "PATCH", "" },
+	{ "cancel", "", "DELETE", "" },
+	{ "run", "", "POST", "/run" },
+	{ "replay", "", "POST", "/replay" },
 };
+
+static const struct task_command *find_command(const struct verb *verb, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	usage_error(verb, "there is no command \"%s\"", name);
+}
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct command c = { .limit = 0 };
+	const struct task_command *command;
 	const char *name, *queue, *id;
 	char path[PATH_LEN];
 	json_t *answer, *body = NULL;
-	size_t i;
 
 	read_options(verb, argc, argv, &c);
-	if (argc - optind < 2)
-		usage_error(verb, "%s", argc == optind ? "a command and a queue are missing" :
-			    "the queue is missing");
+	if (argc == optind)
+		usage_error(verb, "a command and a queue are missing");
 	name = argv[optind++];
+	command = find_command(verb, name);
+	check_options(verb, name, c.given, command->options);
+	if (argc == optind)
+		usage_error(verb, "the queue is missing");
 	queue = argv[optind++];
 	id = argv[optind];
 	check_name(verb, "queue", queue);
+	if (id && !command->method)
+		usage_error(verb, "unknown argument %s", id);
 	if (argc - optind > 1)
 		usage_error(verb, "unknown argument %s", argv[optind + 1]);
 	if (c.state)
 		check_name(verb, "state", c.state);
 
-	if (!strcmp(name, "list") && !id)
+	if (!strcmp(name, "list"))
 		return list(&c, queue);
-	if (!strcmp(name, "add") && !id) {
+	if (!strcmp(name, "add")) {
 		snprintf(path, sizeof(path), "/v1/queues/%s/tasks", queue);
 		answer = http_call(&c.conf, "POST", path, c.task);
 		goto print;
 	}
-	for (i = 0; i < ARRAY_SIZE(one_task) && strcmp(one_task[i].name, name); i++)
-		;
-	if (i == ARRAY_SIZE(one_task) && strcmp(name, "add") && strcmp(name, "list"))
-		usage_error(verb, "there is no command \"%s\"", name);
-	if (i == ARRAY_SIZE(one_task))
-		usage_error(verb, "unknown argument %s", id);
 	if (!id)
 		usage_error(verb, "the id is missing");
 	check_name(verb, "task", id);
 	if (!strcmp(name, "move"))
 		body = c.task;
-	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/%s%s", queue, id,
-		 one_task[i].suffix);
-	answer = http_call(&c.conf, one_task[i].method, path, body);
+	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/%s%s", queue, id, command->suffix);
+	answer = http_call(&c.conf, command->method, path, body);
 print:
 	if (c.conf.json)
 		print_json(json_incref(answer));

@@ -87,6 +87,21 @@ run task move mail a --in=1.5h
 output_has '^a  scheduled  in (1h29m|1h30m)' "one with a unit is as it was"
 run task get --json mail a
 output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
+run task cancel mail a --in=5s
+status_is 2 "task cancel with an option of add"
+error_has '^twheelctl: task: --in is not for cancel$' "it is named"
+run task list mail --limit=5 --url=http://127.0.0.1:1/
+status_is 2 "task list with an option of add"
+run task add mail --state=dead
+status_is 2 "task add with an option of list"
+run queue pause mail --limit=5
+status_is 2 "queue pause with an option of replay"
+run queue show mail --lanes=2
+status_is 2 "queue show with an option of make"
+run task get mail a
+status_is 0 "nothing was changed"
+run task fly
+error_has '^twheelctl: task: there is no command "fly"$' "an unknown command without a queue"
 run task cancel mail a
 status_is 0 "task cancel"
 run task cancel mail a
