@@ -248,8 +248,11 @@ void http_die(int status, const json_t *answer)
 	const char *message = json_string_value(json_object_get(error, "message"));
 	const char *field = json_string_value(json_object_get(error, "field"));
 
-	die(exit_status(status), "%s%s%s", field ? field : "", field ? ": " : "",
-	    message ? message : "twheeld refused the request");
+	complain("%s%s%s", field ? field : "", field ? ": " : "",
+		 message ? message : "twheeld refused the request");
+	if (status == 404 && field && !strcmp(field, "queue"))
+		hint("twheelctl queue make QUEUE makes one");
+	leave(exit_status(status));
 }
 
 json_t *http_call(const struct conf *conf, const char *method, const char *path,

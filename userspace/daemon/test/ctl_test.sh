@@ -69,6 +69,9 @@ run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --if-exists=fail
 status_is 1 "task add with an id that exists"
 run task add mail --in=1h
 status_is 2 "task add without a URL"
+run task add nowhere --in=1h
+status_is 5 "task add to no queue"
+error_has '^hint: twheelctl queue make ' "the hint is a command of this tool"
 run task get mail a
 output_has '^callback +.*"X-A":"b"' "task get prints the callback"
 run task get mail none
