@@ -141,6 +141,13 @@ void advise_absent(char buf[ADVICE_LEN], const char *path)
 			 path);
 }
 
+/* Writes what to do if the user has too many wheels. */
+void advise_limit(char buf[ADVICE_LEN])
+{
+	snprintf(buf, ADVICE_LEN,
+		 "this user has all wheels of max_wheels_per_user: close one, or raise this parameter of the module");
+}
+
 /* Writes what to do if the process may not open @path. */
 void advise_permission(char buf[ADVICE_LEN], const char *path)
 {

@@ -142,6 +142,7 @@ const char *container(void);
 void advise_load(char buf[ADVICE_LEN]);
 void advise_absent(char buf[ADVICE_LEN], const char *path);
 void advise_permission(char buf[ADVICE_LEN], const char *path);
+void advise_limit(char buf[ADVICE_LEN]);
 
 /* device.c */
 /* @pidfd: of the process whose wheel it is; -1 if it is ours. */

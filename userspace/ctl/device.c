@@ -61,6 +61,10 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		advise_permission(advice, conf->device);
 		hint("%s", advice);
 		leave(STATUS_NO_PERMISSION);
+	case ENOSPC:
+		advise_limit(advice);
+		hint("%s", advice);
+		leave(STATUS_LIMIT);
 	case EOPNOTSUPP:
 		hint("the module is older than this program: twheelctl doctor");
 		leave(STATUS_FAILURE);

@@ -174,6 +174,9 @@ static void explain_open(struct doctor *d, int err)
 		snprintf(advice, sizeof(advice),
 			 "the module has no marks: install that of version %s", twheel_version());
 		break;
+	case ENOSPC:
+		advise_limit(advice);
+		break;
 	case ENOMEM:
 		snprintf(advice, sizeof(advice), "raise memory.max of the cgroup");
 		break;
@@ -268,7 +271,7 @@ const struct verb verb_doctor = {
 	.summary = "Find out why the kernel's wheel is not used, and what to do.",
 	.help = "Checks the kernel, the module and its version, the device, permission, a wheel\n"
 		"and a timer. The exit status is 0 if the kernel's wheel works, 3 if there is no\n"
-		"module or device, 4 without permission, and 1 for anything else.\n",
+		"module or device, 4 without permission, 6 at a limit, and 1 for anything else.\n",
 	.shortopts = "",
 	.run = run_doctor,
 };

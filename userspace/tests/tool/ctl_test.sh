@@ -962,6 +962,24 @@ test_device() {
 	error_has '^hint: .*CAP_SYS_RESOURCE' "too short a tick: hint"
 	run info --json --tick 1us
 	value_is tick_ns 512 "a short tick for root"
+
+	limit=/sys/module/twheel/parameters/max_wheels_per_user
+	if [ -w $limit ]; then
+		most=$(cat $limit)
+		"$ctl" monitor --add 1h >/dev/null 2>&1 &
+		holder=$!
+		wait_for_wheel $holder 1
+		echo 1 >$limit
+		run info
+		status_is 6 "too many wheels of a user"
+		error_has '^hint: this user .* max_wheels_per_user: ' "too many wheels: hint"
+		run doctor
+		status_is 6 "doctor: too many wheels"
+		output_has 'do: this user .* max_wheels_per_user: ' "doctor: too many wheels: what to do"
+		echo "$most" >$limit
+		kill $holder
+		wait $holder 2>/dev/null || :
+	fi
 }
 
 # Waits until process $1 has $2 wheels open, no longer than 20 s.
