@@ -26,7 +26,7 @@ struct timer *store_at(const struct store *s, u32 slot)
 }
 
 /**
- * store_prefetch() - have a slot's timer, word and user_data fetched from memory
+ * store_prefetch() - have all that a verb wants of a slot fetched from memory
  * @s: the store
  * @slot: any number; user space may have given it
  *
@@ -34,17 +34,12 @@ struct timer *store_at(const struct store *s, u32 slot)
  */
 struct timer *store_prefetch(const struct store *s, u32 slot)
 {
-	struct timer *e;
-
 	store_assert_held(s);
 	if (slot >= s->fresh)
 		return NULL;
 	slot = array_index_nospec(slot, s->fresh);
-	e = store_timer(s, slot);
-	prefetchw(e);
-	prefetchw(store_word(s, slot));
 	prefetch(store_user_data(s, slot));
-	return e;
+	return store_fetch(s, slot);
 }
 
 /**

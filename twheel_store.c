@@ -23,6 +23,7 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/prefetch.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -52,6 +53,16 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 u64 *store_user_data(const struct store *s, u32 slot)
 {
 	return &find_block(s, slot)->user_data[slot % WORDS];
+}
+
+struct timer *store_fetch(const struct store *s, u32 slot)
+{
+	const struct block *block = find_block(s, slot);
+	u32 i = slot % WORDS;
+
+	prefetchw(&block->timers[i]);
+	prefetchw(&block->words[i]);
+	return &block->timers[i];
 }
 
 u64 *store_marks(const struct store *s, u32 slot)

@@ -447,7 +447,7 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 /* See &typedef wheel_fetch_fn. */
 void timers_fetch(const struct wheel *w, u32 number)
 {
-	store_prefetch(container_of(w, struct timers, wheel)->store, number);
+	store_fetch(container_of(w, struct timers, wheel)->store, number);
 }
 
 /**

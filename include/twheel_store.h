@@ -4,7 +4,7 @@
  * word, to its user_data and to its mark.
  *
  * The module keeps them in pages that it maps, see twheel_store.c; libtwheel in plain
- * memory. Either brings four functions; the linker chooses. The caller holds the lock.
+ * memory. Either brings five functions; the linker chooses. The caller holds the lock.
  */
 #ifndef _TWHEEL_STORE_H
 #define _TWHEEL_STORE_H
@@ -114,6 +114,9 @@ struct twheel_slot *store_word(const struct store *s, u32 slot);
  * because it is read with an event alone.
  */
 u64 *store_user_data(const struct store *s, u32 slot);
+
+/* Has the timer in @slot, which is below @room, and its word fetched from memory. */
+struct timer *store_fetch(const struct store *s, u32 slot);
 
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <linux/minmax.h>
+#include <linux/prefetch.h>
 
 #include "twheel_timers.h"
 
@@ -75,6 +76,15 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 u64 *store_user_data(const struct store *s, u32 slot)
 {
 	return (u64 *)of_store(s)->user_data.base + slot;
+}
+
+struct timer *store_fetch(const struct store *s, u32 slot)
+{
+	struct timer *e = store_timer(s, slot);
+
+	prefetchw(e);
+	prefetchw(store_word(s, slot));
+	return e;
 }
 
 u64 *store_marks(const struct store *s, u32 slot)

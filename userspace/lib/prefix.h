@@ -14,10 +14,12 @@
 #define wheel_expire		twheel__wheel_expire
 #define store_timer		twheel__store_timer
 #define store_word		twheel__store_word
+#define store_user_data		twheel__store_user_data
 #define store_marks		twheel__store_marks
 #define store_at		twheel__store_at
 #define store_find		twheel__store_find
 #define store_prefetch		twheel__store_prefetch
+#define store_fetch		twheel__store_fetch
 #define store_peek		twheel__store_peek
 #define store_get		twheel__store_get
 #define store_put		twheel__store_put
@@ -27,6 +29,7 @@
 #define timer_comes_at_once	twheel__timer_comes_at_once
 #define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
+#define timers_fetch		twheel__timers_fetch
 #define timers_begin		twheel__timers_begin
 #define timers_check_setup	twheel__timers_check_setup
 #define timers_info		twheel__timers_info
