@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The log. See log.h. */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,11 +14,25 @@
 #define LINE_LEN	1024
 #define A_SECOND	10
 
+/* Whether stderr goes to the journal: see JOURNAL_STREAM in systemd.exec(5). */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char ours[64];
+	struct stat st;
+
+	if (!stream || fstat(STDERR_FILENO, &st))
+		return false;
+	snprintf(ours, sizeof(ours), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	return !strcmp(stream, ours);
+}
+
 static void print(int level, const char *fmt, va_list args)
 {
 	char line[LINE_LEN];
 	/* The journal reads the level. A person does not. */
-	int n = isatty(STDERR_FILENO) ? 0 : snprintf(line, sizeof(line), "<%d>", level);
+	int n = is_journal() ? snprintf(line, sizeof(line), "<%d>", level) : 0;
 	int m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
 
 	if (m < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The log: lines on stderr, with the level in front as systemd reads it, unless
- * stderr is a terminal.
+ * The log: lines on stderr, with the level in front, as systemd reads it, if stderr is the
+ * journal's.
  *
  * No line holds a secret, a token or a payload.
  */

@@ -1485,16 +1485,20 @@ def command_line():
     assert "No such file" in p.stderr, p.stderr
 
 
-@test("the levels of the log are for the journal: a terminal does not get them")
-def terminal():
-    master, slave = os.openpty()
-    p = subprocess.Popen([PROGRAM, "-c", "/dev/null", "--redis=unix:/nowhere", "--check"],
-                         stderr=slave)
-    equal(p.wait(timeout=20), 1)
-    os.close(slave)
-    said = os.read(master, 4096).decode()
-    os.close(master)
-    assert "No such file" in said and "<" not in said, said
+@test("the levels of the log are for the journal: no other file gets them")
+def journal():
+    for device, level in ((0, ""), (1, "<3>")):
+        read, write = os.pipe()
+        st = os.fstat(write)
+        p = subprocess.Popen([PROGRAM, "-c", "/dev/null", "--redis=unix:/nowhere", "--check"],
+                             stderr=write, env={
+                                 **os.environ,
+                                 "JOURNAL_STREAM": f"{st.st_dev * device}:{st.st_ino}"})
+        os.close(write)
+        equal(p.wait(timeout=20), 1)
+        with os.fdopen(read) as f:
+            said = f.read()
+        assert said.startswith(f"{level}no Redis"), said
 
 
 @test("a Unix socket of a daemon that lives is not taken; one that was left is")

@@ -153,6 +153,8 @@ class Daemon:
         Daemon.number += 1
         self.path = os.path.join(dir_, f"d{Daemon.number}")
         self.log = self.path + ".log"
+        log = open(self.log, "w")
+        st = os.fstat(log.fileno())
         self.process = subprocess.Popen(
             [PROGRAM, "-c", "/dev/null",
              *(() if any(o.startswith("--redis=") for o in options) else
@@ -160,7 +162,9 @@ class Daemon:
              f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),
              *(() if any("callback-allow" in o for o in options) else
                ("--callback-allow=127.0.0.0/8",)), *options],
-            stderr=open(self.log, "w"), env={**os.environ, **(env or {})})
+            # As the journal: tests look for levels.
+            stderr=log, env={**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
+                             **(env or {})})
         started.append(self.process)
         if wait:
             wait_until(self.ready)
