@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Types, the bench, and the example."""
+"""Types, the bench, an absent device, and the example."""
 import os
 import re
 import socket
@@ -51,6 +51,15 @@ def test_bench():
     done = subprocess.run([sys.executable, os.path.join(HERE, "bench.py"), "2000", "1"],
                           text=True, check=True, timeout=60, stdout=subprocess.PIPE)
     assert re.search(r"^ratio +\d", done.stdout, flags=re.MULTILINE)
+
+
+def test_an_absent_device_is_named(monkeypatch):
+    monkeypatch.delenv("TWHEEL_BACKEND", raising=False)
+    try:
+        twheel.Wheel("kernel").close()
+    except OSError as err:
+        assert err.filename == "/dev/twheel"
+        assert "'/dev/twheel'" in str(err)
 
 
 def ended(client):

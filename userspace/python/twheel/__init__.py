@@ -197,7 +197,10 @@ class Wheel:
         options.slack_ns = slack_ns
         options.max_timers = max_timers
         out = ffi.new("struct twheel **")
-        self._begin(lib.twheel_open(out, options), out)
+        err = lib.twheel_open(out, options)
+        if err in (-errno.ENOENT, -errno.EACCES):
+            fail(err, "/dev/twheel")
+        self._begin(err, out)
 
     @classmethod
     def from_fd(cls, fd: int) -> "Wheel":

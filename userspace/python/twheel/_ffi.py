@@ -5,7 +5,7 @@ CDEF repeats libtwheel.h and <linux/twheel.h>. tests/test_cdef.py compares it wi
 """
 import math
 import os
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Optional
 
 from cffi import FFI
 
@@ -134,9 +134,9 @@ lib: Any = ffi.dlopen("libtwheel.so.0", ffi.RTLD_NOW | ffi.RTLD_NODELETE)
 NEVER = 2**64 - 1
 
 
-def fail(err: int) -> NoReturn:
+def fail(err: int, path: Optional[str] = None) -> NoReturn:
     """Raises the OSError of a negative errno, for -ECHILD a ChildProcessError."""
-    raise OSError(-err, os.strerror(-err))
+    raise OSError(-err, os.strerror(-err), path)
 
 
 def to_ns(seconds: float) -> int:
