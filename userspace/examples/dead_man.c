@@ -190,7 +190,7 @@ int main(void)
 	bool right;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	check("open", twheel_open(&wheel, &options));
+	check("open /dev/twheel", twheel_open(&wheel, &options));
 	for (i = 0; i < WORKERS; i++)
 		hire(wheel, &workers[i]);
 	right = supervise(wheel, twheel_now(wheel) + PEACE_NS);

@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 		check("open", twheel_open_fd(&wheel, fd));
 		left = take_over(wheel);
 	} else {
-		check("open", twheel_open(&wheel, &options));
+		check("open /dev/twheel", twheel_open(&wheel, &options));
 		notify("FDSTORE=1\nFDNAME=wheel", twheel_fd(wheel));
 		make_timers(wheel, left);
 	}
