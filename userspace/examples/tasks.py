@@ -5,7 +5,7 @@
   tasks.py add QUEUE DELAY PAYLOAD    for example: add work 5s '{"n": 1}'
   tasks.py work QUEUE                 print tasks as they fall due
 
-TWHEELD names the daemon (http://127.0.0.1:7733), TWHEELD_TOKEN its token.
+TWHEELD names the daemon (127.0.0.1:7733), TWHEELD_TOKEN its token.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import sys
 import urllib.error
 import urllib.request
 
-SERVER = os.environ.get("TWHEELD", "http://127.0.0.1:7733")
+SERVER = "http://" + os.environ.get("TWHEELD", "127.0.0.1:7733").removeprefix("http://")
 TOKEN = os.environ.get("TWHEELD_TOKEN")
 
 
@@ -69,6 +69,8 @@ def main():
             sys.exit(__doc__)
     except urllib.error.HTTPError as error:
         sys.exit(error.read().decode())
+    except (OSError, ValueError) as error:
+        sys.exit("tasks.py: %s" % error)
 
 
 if __name__ == "__main__":

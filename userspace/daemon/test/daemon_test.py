@@ -1231,8 +1231,12 @@ def example():
             "tasks.work('ex', handle)\n")
     env = {**os.environ, "TWHEELD": f"http://127.0.0.1:{port}",
            "PYTHONPATH": os.path.dirname(program), "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([sys.executable, program, "add", "ex", "0s", "1"], env=env, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, program, "add", "ex", "0s", "1"], check=True,
+                   stdout=subprocess.DEVNULL, env={**env, "TWHEELD": f"127.0.0.1:{port}"})
+    for server, payload in ((f"127.0.0.1:{port}", "{"), ("127.0.0.1:1", "1")):
+        p = subprocess.run([sys.executable, program, "add", "ex", "0s", payload], text=True,
+                           capture_output=True, env={**env, "TWHEELD": server})
+        equal((p.returncode, p.stderr.count("\n")), (1, 1), p.stderr)
     with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
                           stdout=subprocess.PIPE) as worker:
         equal([worker.stdout.readline().strip() for _ in range(3)], ["1 1", "2 1", "2 2"])
