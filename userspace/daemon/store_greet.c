@@ -62,7 +62,8 @@ static void judge_version(void *arg, enum store_result result, const redisReply 
 	/* INFO of all sections says why, if there is none. */
 	if (result != STORE_OK || reply->type != REDIS_REPLY_STRING)
 		return;
-	if (strtoul(info(reply->str, "\nredis_version:", value, sizeof(value)), NULL, 10) >= MAJOR_MIN)
+	info(reply->str, "\nredis_version:", value, sizeof(value));
+	if (strtoul(value, NULL, 10) >= MAJOR_MIN)
 		return;
 	snprintf(why, sizeof(why), "Redis has the version %s, and twheeld needs %d.0", value,
 		 MAJOR_MIN);
