@@ -200,6 +200,17 @@ def openapi():
         assert word in page, f"twheeld.8 has no {word}"
 
 
+@test("each law D1 to D17 has a test that names it")
+def laws():
+    named = set()
+    for name in os.listdir(HERE):
+        if name.endswith("_test.py"):
+            with open(os.path.join(HERE, name)) as f:
+                for sentence in re.findall(r'(?m)^@test\("(.*)"\)$', f.read()):
+                    named.update(re.findall(r"\bD\d+\b", sentence))
+    equal(named, {f"D{n}" for n in range(1, 18)})
+
+
 @test("a request above 4 MiB is refused: 413")
 def too_large():
     status, answer = one.client().call("POST", f"{push()}/tasks", "x" * (5 << 20))
