@@ -342,6 +342,8 @@ test_usage() {
 		wheel --interval=0
 	END
 	refusals <"$dir/rows"
+	run info --slot-bits=17
+	error_has ' from 4 to 16, not "17"$' "info --slot-bits=17: the range"
 	runs 2 "an empty timer" monitor --add=
 	run monitor --add 1s,period=1ns
 	error_has '^hint: a period is at least one tick \(524.288us\)' "too short a period: hint"
@@ -921,7 +923,7 @@ test_inprocess() {
 	runs 3 "in process: a device that is named is used" info --device=/nonexistent
 	export TWHEEL_BACKEND=sundial
 	runs 2 "an unknown backend" info
-	error_has '^hint: TWHEEL_BACKEND ' "an unknown backend: hint"
+	error_has '^twheelctl: TWHEEL_BACKEND .*, not "sundial"$' "an unknown backend: names it"
 	unset TWHEEL_BACKEND
 }
 
@@ -1113,12 +1115,16 @@ test_others() {
 		2|top -n 0
 		2|top -i 0
 		2|hist extra
-		3|list --pid=$two:0
+		5|list --pid=$two:0
 		5|list --pid=4194303
 		5|stat --pid=4194303
 		5|list --pid=$$
-		1|list --pid=$two:77
+		5|list --pid=$two:77
+		5|ps --pid=4194303
 	END
+	error_has '^twheelctl: process 4194303: No such process$' "ps of no process: says so"
+	runs 1 "ps into no directory" ps --openmetrics -o "$dir/none/x"
+	error_has "cannot write $dir/none/x: " "ps into no directory: names what was asked for"
 	run list --pid=$two
 	error_has "^hint: --pid=$two:6$" "a process with two wheels: which there are"
 	as_nobody "$ctl" list --pid=$holder
