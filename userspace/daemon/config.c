@@ -159,12 +159,15 @@ static const struct key *key_at(size_t at)
 	return &keys[i];
 }
 
+/* Bounds of sizes are whole MiB. */
 static void bound_text(char *buf, size_t len, const struct key *key, uint64_t bound)
 {
 	char duration[DURATION_LEN];
 
 	if (key->type == KEY_DURATION)
 		snprintf(buf, len, "%s", format_duration(duration, bound));
+	else if (key->type == KEY_SIZE)
+		snprintf(buf, len, "%lluM", (unsigned long long)bound >> 20);
 	else
 		snprintf(buf, len, "%llu", (unsigned long long)bound);
 }

@@ -99,6 +99,8 @@ static const struct {
 	{ "redis = http://x\n", "f:1: redis: \"http://x\": "
 	  "not unix:PATH, redis://, rediss://, sentinel:// or cluster://" },
 	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a number" },
+	{ "hold-bytes = 1023K\n", "f:1: hold-bytes: \"1023K\": the least is 1M" },
+	{ "hold-bytes = 1025G\n", "f:1: hold-bytes: \"1025G\": the most is 1048576M" },
 };
 
 /* The defaults, and then @len bytes of a file. */
