@@ -12,6 +12,7 @@
  *   loop	uses the processor, for ever
  *   block	waits within the kernel, where SIGABRT does not end it
  */
+#include <err.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -108,7 +109,7 @@ static void step(const char *what)
 		for (;;)
 			;
 	else
-		exit(2);
+		errx(2, "unknown step: %s", what);
 }
 
 int main(int argc, char **argv)
