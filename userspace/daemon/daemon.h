@@ -124,6 +124,7 @@ struct lane {
  * @name: its name
  * @settings: as stored
  * @paused: a lane said so
+ * @listed: it was in the last answer of Redis to all queues
  * @lane: its lanes
  * @waiters: workers that wait, in order
  * @asked: of a pull queue: tasks that takes on their way ask for
@@ -140,6 +141,7 @@ struct queue {
 	char name[QUEUE_NAME_MAX + 1];
 	struct queue_settings settings;
 	bool paused;
+	bool listed;
 	struct lane *lane;
 	struct waiter *waiters;
 	unsigned int asked;

@@ -167,18 +167,52 @@ void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg)
 	store_command(d->store, key, &a, loaded, ld);
 }
 
+/*
+ * A Redis that lost a queue, by a restart or a failover, gets it back. Its tasks are accepted
+ * here, and a daemon that starts later would not know of them.
+ */
+static void store_lost(struct daemon *d)
+{
+	char key[160], *text;
+
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		struct args a = { 0 };
+
+		if (q->listed)
+			continue;
+		log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
+		text = json_text(queue_settings_to_json(&q->settings), NULL);
+		if (!text)
+			abort();
+		args_text(&a, "HSETNX");
+		args_text(&a, store_key(d->store, key, "queues"));
+		args_text(&a, q->name);
+		args_text(&a, text);
+		free(text);
+		store_command(d->store, key, &a, NULL, NULL);
+	}
+}
+
 static void loaded_all(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct daemon *d = arg;
+	struct queue *q;
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY)
 		return;
+	for (q = d->queues; q; q = q->hh.next)
+		q->listed = false;
 	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
 		const redisReply *name = reply->element[i], *text = reply->element[i + 1];
 
-		if (name->type == REDIS_REPLY_STRING && text->type == REDIS_REPLY_STRING)
-			load(d, name->str, text->str, text->len);
+		if (name->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
+			continue;
+		load(d, name->str, text->str, text->len);
+		q = queue_find(d, name->str);
+		if (q)
+			q->listed = true;
 	}
+	store_lost(d);
 }
 
 void queue_load_all(struct daemon *d)

@@ -1136,6 +1136,27 @@ def unfit_redis():
     equal(d.end(), 0)
 
 
+@test("a Redis that forgets its queues gets them back, and later daemons know them")
+def lost_queue():
+    own, other = Redis("--appendonly", "no"), Sink()
+    d = Daemon(own)
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 3})
+    own.kill()
+    own.start()
+    wait_until(d.ready)
+    equal(c.call("PUT", "/v1/queues/s/tasks/x", {
+        "in": "1500ms", "callback": {"url": other.url + "/"}})[0], 201)
+    wait_until(lambda: own.ask("HLEN", "tw:queues") == "1")
+    equal(d.end(signal.SIGKILL), -9)
+    e = Daemon(own)
+    equal(e.client().call("GET", "/v1/queues/s")[1]["lanes"], 3)
+    other.wait_for("x")
+    assert "queue s: Redis has lost it" in d.text(), d.text()
+    assert "lost it" not in e.text(), e.text()
+    equal(e.end(), 0)
+
+
 @test("D16: it refuses a Redis that is too old, and says so")
 def old_redis():
     path, said = os.path.join(dir_, "old"), b"# Server\r\nredis_version:6.2.14\r\n"
