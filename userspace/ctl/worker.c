@@ -175,7 +175,7 @@ static pid_t start_command(const struct worker *w, const json_t *task)
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		execvp(*w->command, w->command);
-		complain("%s: %s", *w->command, strerror(errno));
+		complain("cannot run %s: %s", *w->command, strerror(errno));
 		_exit(errno == ENOENT ? STATUS_NO_COMMAND : STATUS_CANNOT_EXEC);
 	}
 	close(fd);

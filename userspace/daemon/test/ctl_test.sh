@@ -129,6 +129,7 @@ status_is 0 "makes the task due"
 run task add work --id=w1 --payload='{"n":[1,0.5]}'
 run worker -n 1 --wait=10s work -- ./no-such-command
 status_is 127 "worker without a command"
+error_has '^twheelctl: cannot run .*: No such file' "it is said as other verbs say it"
 run worker work -n 1 -- true
 status_is 2 "worker with an option behind the queue"
 run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
