@@ -203,7 +203,7 @@ static void turn_all(struct twheel_file *w, enum look look)
 			/* A timer is touched once on each level, and when it expires. */
 			turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
 				(w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
-			w->timers.line = 0;
+			w->timers.slot = 0;
 		}
 		timers_turn(&w->timers, now, TURN_BUDGET, look);
 		/* The clock may have been set back meanwhile. */

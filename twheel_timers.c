@@ -141,44 +141,57 @@ static unsigned long *summary_bits(const struct timers *t)
 }
 
 /*
- * Takes the marks of @line, and looks at their slots.
- * Return: how much is left; marks that are left have their bit again.
+ * Takes the marks of @line that are ahead of the sweep, and looks at their slots.
+ * Return: how much is left; a line that has marks still has its bit again.
  */
 static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
 			      enum look look)
 	__must_hold(t->store->lock)
 {
 	u64 *marks = store_marks(t->store, line << STORE_LINE_SHIFT);
+	u32 first = line << STORE_LINE_SHIFT;
+	bool again = false;
 	unsigned int i;
 
-	for (i = 0; marks && i < STORE_LINE / 64; i++) {
-		u64 bits = READ_ONCE(marks[i]);
+	for (i = 0; marks && i < STORE_LINE / 64; i++, first += 64) {
+		u32 passed = t->slot > first ? t->slot - first : 0;
+		u64 ahead = passed < 64 ? ~0ULL << passed : 0;
+		u64 bits = READ_ONCE(marks[i]), left;
 
-		if (!bits)
+		if (!(bits & ahead)) {
+			again |= bits;
 			continue;
+		}
 		if (!budget) {
-			set_bit(line, summary_bits(t));
+			t->slot = first + passed;
 			t->marked = true;
-			return 0;
+			break;
 		}
 		/* The mark goes before the look: one that comes later stays. */
-		for (bits = xchg(&marks[i], 0); bits && budget; bits &= bits - 1, budget--) {
-			u32 slot = (line << STORE_LINE_SHIFT) + i * 64 + __ffs64(bits);
+		bits = xchg(&marks[i], 0);
+		left = bits & ~ahead;
+		for (bits &= ahead; bits && budget; bits &= bits - 1, budget--) {
+			u32 slot = first + __ffs64(bits);
 			struct timer *e = store_at(t->store, slot);
 
 			if (e)
 				reconcile(t, e, timer_word(t, e), now, look);
 		}
-		if (!bits)
-			continue;
+		if (bits) {
+			t->slot = first + __ffs64(bits);
+			t->marked = true;
+		}
 		/* What is left has its marks again, and then its line. */
-		for (; bits; bits &= bits - 1)
-			set_bit(__ffs64(bits), (unsigned long *)&marks[i]);
-		set_bit(line, summary_bits(t));
-		t->marked = true;
-		return 0;
+		for (left |= bits; left; left &= left - 1) {
+			set_bit(__ffs64(left), (unsigned long *)&marks[i]);
+			again = true;
+		}
+		if (t->marked)
+			break;
 	}
-	return budget;
+	if (again || t->marked)
+		set_bit(line, summary_bits(t));
+	return t->marked ? 0 : budget;
 }
 
 /*
@@ -188,30 +201,28 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, enum look look)
 	__must_hold(t->store->lock)
 {
-	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE);
+	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE), line;
 
 	t->marked = false;
 	if (!t->store->table)
 		return budget;
-	while (t->line < lines) {
-		u64 bits = READ_ONCE(store_summary(t->store)[t->line / 64]) >> (t->line % 64);
+	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
+		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
 
-		if (!bits) {
-			t->line = (t->line / 64 + 1) * 64;
+		if (!(bits & 1)) {
+			line = bits ? line + __ffs64(bits) : (line / 64 + 1) * 64;
+			t->slot = line << STORE_LINE_SHIFT;
 			continue;
 		}
-		t->line += __ffs64(bits);
-		if (t->line >= lines)
-			break;
 		t->marked = !budget;
 		/* A full barrier: the marks of the line are read after it. */
-		if (budget && test_and_clear_bit(t->line, summary_bits(t)))
-			budget = take_line(t, t->line, now, budget - 1, look);
+		if (budget && test_and_clear_bit(line, summary_bits(t)))
+			budget = take_line(t, line, now, budget - 1, look);
 		if (t->marked)
 			return 0;
-		t->line++;
+		t->slot = (line + 1) << STORE_LINE_SHIFT;
 	}
-	t->line = 0;
+	t->slot = 0;
 	return budget;
 }
 

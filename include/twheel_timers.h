@@ -23,7 +23,7 @@
  * @ready: the expired ones, in order. Whether it is empty may be asked without the lock
  * @ready_end: where the next of these is linked
  * @marked: the budget of a turn did not reach all marks
- * @line: where the sweep of the marks goes on
+ * @slot: where the sweep of the marks goes on
  * @id: tells the wheel from the others, in fdinfo and traces
  * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
@@ -34,7 +34,7 @@ struct timers {
 	struct store *store;
 	struct hlist_head ready;
 	struct hlist_node **ready_end;
-	u32 line;
+	u32 slot;
 	u32 id;
 	bool marked;
 	bool used;

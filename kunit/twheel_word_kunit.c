@@ -998,9 +998,34 @@ static void mark_budget(struct kunit *test)
 		KUNIT_EXPECT_LE(test, turns, SLOTS / (budget - budget / 2 - 1) + 6);
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_map(w), 64));
-		KUNIT_EXPECT_EQ(test, w->timers.line, 0U);
+		KUNIT_EXPECT_EQ(test, w->timers.slot, 0U);
 		wheel_end(w);
 	}
+}
+
+/* The sweep comes to each mark, however often those before it are set again. */
+static void mark_behind_busy_ones(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
+	unsigned int turns;
+	u32 i;
+
+	arm_and_mark(w, 1000, START + 5000 * TICK);
+	arm_and_mark(w, SLOTS - 1, START + 5000 * TICK);
+	for (turns = 0; turns < 20; turns++) {
+		for (i = 0; i < 200; i++)
+			mark(w, i);
+		timers_turn(&w->timers, START, 64, LOOK);
+	}
+	KUNIT_EXPECT_EQ(test, place_of(w, 1000), (unsigned int)TIMER_QUEUED);
+	KUNIT_EXPECT_EQ(test, place_of(w, SLOTS - 1), (unsigned int)TIMER_QUEUED);
+	/* Those that were set behind it are not forgotten. */
+	arm_and_mark(w, 0, START + 5000 * TICK);
+	for (turns = 0; turns < 20; turns++)
+		timers_turn(&w->timers, START, 64, LOOK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
+	KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
+	wheel_end(w);
 }
 
 /* Whatever is marked, what is due has a share of each turn. */
@@ -1133,6 +1158,7 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE(past_is_not_late),
 	KUNIT_CASE(drain_overtakes),
 	KUNIT_CASE(mark_budget),
+	KUNIT_CASE(mark_behind_busy_ones),
 	KUNIT_CASE(mark_leaves_room),
 	KUNIT_CASE(mark_of_nobody),
 	KUNIT_CASE(mark_without_page),

@@ -195,7 +195,7 @@ static int inprocess_kick(struct twheel *w)
 	u64 now;
 	struct inprocess *p = enter(w, &now);
 
-	p->timers.line = 0;
+	p->timers.slot = 0;
 	turn(p, now, LOOK_AND_WITHDRAW);
 	leave(w, p, now);
 	return 0;

@@ -192,7 +192,7 @@ static void kick(u32 slot, bool list)
 		timers_kick(&timers, &slot, 1, now);
 		finish(now);
 	} else {
-		timers.line = 0;
+		timers.slot = 0;
 		timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
 		publish_next(now);
 	}

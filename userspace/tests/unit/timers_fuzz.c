@@ -543,7 +543,7 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 	u64 next;
 
 	if (look == LOOK_AND_WITHDRAW) {
-		r->t.line = 0;
+		r->t.slot = 0;
 		for (i = 0; i < r->timers; i++) {
 			struct user_timer *u = &r->timer[i];
 
@@ -560,7 +560,7 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 			continue;
 		/* Looked at in passing, it may wait for the next tick. */
 		u->prompt = false;
-		if (budget == AMPLE && !r->t.line)
+		if (budget == AMPLE && !r->t.slot)
 			u->lax = false;
 	}
 	timers_turn(&r->t, r->now, budget, look);
