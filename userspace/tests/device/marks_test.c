@@ -7,6 +7,8 @@
 #include "bystander.h"
 #include "ledger.h"
 
+#include <sys/prctl.h>
+
 FIXTURE(marks) {
 	int fd;
 	struct table t;
@@ -680,8 +682,10 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 	add_many(_metadata, fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
 	honest = ids[N / 2];
 	pid = fork_child(_metadata);
-	if (!pid)
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		mark_all_for_ever(&t);
+	}
 	start_neighbour(_metadata, &n);
 	for (i = 0; i < ROUNDS; i++) {
 		__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
