@@ -240,12 +240,23 @@ static void ask_again(struct timer *t, uint64_t now)
 	ask_pause(container_of(t, struct pausing, timer));
 }
 
+/* What daemons hold must not begin, whoever else knows of the pause. */
+static void release_held(struct pausing *p)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "pause %s", p->queue->name);
+	daemon_publish(p->request->daemon, "changed", text);
+	queue_release(p->queue);
+}
+
 static void answer_pausing(struct pausing *p)
 {
 	struct request *r = p->request;
 	struct daemon *d = r->daemon;
-	char text[100];
 
+	if (p->pause && p->asked == 1 && (p->done || p->result == STORE_UNKNOWN))
+		release_held(p);
 	if (p->result != STORE_OK) {
 		/* Some lanes are paused, and others are not. */
 		request_store_error(r, p->done ? STORE_UNKNOWN : p->result);
@@ -253,11 +264,6 @@ static void answer_pausing(struct pausing *p)
 		request_answer(r, 200, json_pack("{s:s,s:b}", "queue", p->queue->name,
 						 "paused", 0));
 	} else {
-		if (p->asked == 1) {
-			snprintf(text, sizeof(text), "pause %s", p->queue->name);
-			daemon_publish(d, "changed", text);
-			queue_release(p->queue);
-		}
 		if (p->sum.held && p->asked < PAUSE_ASKS) {
 			wheel_arm(d->wheel, &p->timer, wheel_now(d->wheel) + PAUSE_REST);
 			return;

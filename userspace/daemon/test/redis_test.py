@@ -13,6 +13,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import resp
 from cluster import Cluster
 from load import Load, check, run_tasks, secret_file
 from pair import Pair, Sentinels, Server
@@ -181,12 +182,21 @@ def confirmed():
     equal(c.call("PATCH", f"{q}/tasks/a", {"in": "10m"})[0], 200)
     # One for the question, and one for the report of the holder.
     assert b"cmdstat_wait:calls=2," in server.run("INFO", "commandstats")
+    equal(c.call("PUT", f"{q}/tasks/b", {
+        "in": "9s", "callback": {"url": sink.url + "/"}})[0], 201)
+    wait_until(lambda: c.call("GET", q)[1]["leased"] == 1)
     replica.stop()
     status, answer = c.call("PUT", "/v1/queues/other", {"mode": "push"})
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
     assert "replicas did not confirm" in answer["error"]["message"], answer
+    link = resp.Redis(("127.0.0.1", server.port), 3)
+    link.ask("SUBSCRIBE", "tw:changed")
     status, answer = c.call("POST", f"{q}/pause")
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
+    # It holds here, so all daemons are told.
+    wait_until(lambda: link.receive()[2] == b"pause confirmed")
+    wait_until(lambda: c.call("GET", q)[1]["leased"] == 0)
+    link.close()
     replica.go_on()
     wait_until(lambda: c.call("PUT", "/v1/queues/other", {"mode": "push"})[0] == 200)
     equal(d.end(), 0)
