@@ -1339,7 +1339,7 @@ def graceful_take():
     equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
 
 
-@test("D17: a request that does not end is given back after stop-timeout")
+@test("D17: a request that does not end is given back after stop-timeout, or a second signal")
 def impatient():
     own = Redis()
     d = Daemon(own, "--stop-timeout=500ms")
@@ -1352,7 +1352,15 @@ def impatient():
     assert time.monotonic() - begin < 2
     e = Daemon(own)
     other.wait_for("x", 2, seconds=3)
-    equal(e.end(signal.SIGKILL), -9)
+    e.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    equal(e.process.poll(), None, "it waits for the request")
+    begin = time.monotonic()
+    equal(e.end(), 0)
+    assert time.monotonic() - begin < 2
+    f = Daemon(own)
+    other.wait_for("x", 3, seconds=3)
+    equal(f.end(signal.SIGKILL), -9)
 
 
 @test("D17: reports that come until the end of stop-timeout do no harm")
