@@ -88,6 +88,9 @@ type Timer struct {
 
 // Open makes a wheel. If the module is not loaded, the error is fs.ErrNotExist.
 func Open(options *Options) (*Wheel, error) {
+	if options != nil && options.Tick < 0 {
+		return nil, errors.New("twheel: the tick is negative")
+	}
 	fd, err := syscall.Open(Device, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: Device, Err: err}

@@ -213,6 +213,9 @@ func TestClose(t *testing.T) {
 func TestLimits(t *testing.T) {
 	w := open(t)
 	w.Close()
+	if _, err := Open(&Options{Tick: -time.Millisecond}); err == nil {
+		t.Error("a negative tick is taken")
+	}
 	w, err := Open(&Options{MaxTimers: 1})
 	if err != nil {
 		t.Fatal(err)
