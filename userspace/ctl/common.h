@@ -224,6 +224,7 @@ struct load {
 
 const char *parse_spec(const char *text, struct spec *spec);
 void hint_spec(const struct wheel *w, const struct spec *spec, int err);
+const char *add_error_text(const struct wheel *w, int err);
 struct entry *roster_find(const struct roster *r, const char *name);
 const char *roster_name(const struct roster *r, __u64 user_data);
 int roster_add(struct roster *r, struct wheel *w, const struct spec *spec,

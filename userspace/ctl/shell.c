@@ -128,7 +128,8 @@ static int cmd_add(struct shell *sh, char **word)
 		return failed(sh, STATUS_USAGE, word[1], why);
 	ret = roster_add(&sh->roster, &sh->wheel, &spec, &t);
 	if (ret) {
-		status = refused(sh, word[1], ret);
+		status = failed(sh, error_status(-ret), word[1],
+				add_error_text(&sh->wheel, ret));
 		hint_spec(&sh->wheel, &spec, ret);
 		return status;
 	}

@@ -135,6 +135,17 @@ void hint_spec(const struct wheel *w, const struct spec *s, int err)
 		     duration_text(tick, w->info.tick_ns));
 }
 
+/* The text for an error of roster_add(). A wheel with room left is not at fault. */
+const char *add_error_text(const struct wheel *w, int err)
+{
+	struct twheel_stats stats;
+
+	if (err == -ENOSPC && !twheel_stats(w->twheel, &stats) &&
+	    stats.allocated + 1 < w->info.max_timers)
+		return "this user has all timers of max_timers_per_user, a parameter of the module";
+	return error_text(-err);
+}
+
 /* Finds the timer that was last given this name. */
 struct entry *roster_find(const struct roster *r, const char *name)
 {
@@ -314,7 +325,7 @@ unsigned int load_arm(const struct load *l, struct wheel *w, struct roster *r)
 			ret = roster_add(r, w, &one, &t);
 			if (ret) {
 				complain("cannot arm timer %u: %s", made + 1,
-					 error_text(-ret));
+					 add_error_text(w, ret));
 				hint_spec(w, &one, ret);
 				exit(error_status(-ret));
 			}

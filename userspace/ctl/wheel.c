@@ -299,7 +299,7 @@ static void add_random(struct picture *p)
 		ret = roster_add(&p->roster, &p->wheel, &spec, &t);
 		if (ret)
 			die(error_status(-ret), "cannot arm timer %u: %s", i + 1,
-			    error_text(-ret));
+			    add_error_text(&p->wheel, ret));
 	}
 }
 

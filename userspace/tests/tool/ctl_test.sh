@@ -982,6 +982,16 @@ test_device() {
 		kill $holder
 		wait $holder 2>/dev/null || :
 	fi
+	limit=/sys/module/twheel/parameters/max_timers_per_user
+	if [ -w $limit ]; then
+		most=$(cat $limit)
+		echo 1000 >$limit
+		runs 6 "too many timers of a user" monitor --add 1h,count=5000
+		error_has ': this user .* max_timers_per_user, ' "too many timers of a user: says so"
+		runs 6 "too many timers of a wheel" monitor --max-timers=5 --add 1h,count=6
+		error_has ': the wheel is full$' "too many timers of a wheel: says so"
+		echo "$most" >$limit
+	fi
 }
 
 # Waits until process $1 has $2 wheels open, no longer than 20 s.
