@@ -184,8 +184,10 @@ class Wheel:
 
         clock is "monotonic", "realtime", "boottime" or "tai". 0 means the default.
         """
-        if backend not in _BACKENDS or clock not in _CLOCKS:
-            raise ValueError(f"no such backend or clock: {backend!r}, {clock!r}")
+        if backend not in _BACKENDS:
+            raise ValueError(f"no such backend: {backend!r}")
+        if clock not in _CLOCKS:
+            raise ValueError(f"no such clock: {clock!r}")
         options = ffi.new("struct twheel_options *")
         options.size = ffi.sizeof("struct twheel_options")
         options.flags = _BACKENDS[backend] | lib.TWHEEL_OPEN_CHECKED
