@@ -115,6 +115,9 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 		}
 		log_once("Redis has no append-only file: a restart of Redis may lose tasks");
 	}
+	info(reply->str, "\nconnected_slaves:", value, sizeof(value));
+	if (strtoul(value, NULL, 10) < c->store->config->wait_replicas)
+		log_once("Redis has fewer replicas than wait-replicas: changes get 503, fate_unknown");
 	info(reply->str, "\nrun_id:", value, sizeof(value));
 	conn_ready(c);
 	n->changed |= n->run_id[0] && strcmp(n->run_id, value);

@@ -18,6 +18,7 @@ import threading
 import time
 
 import resp
+from load import check
 from rig import (HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all,
                  shifted_clock, slow_dns, test, wait_until)
 
@@ -1395,6 +1396,9 @@ def last_reports():
 @test("D6: with wait-replicas a put is accepted only when a replica has it")
 def wait_replicas():
     own = Redis("--repl-diskless-sync-delay", "0")
+    few = "Redis has fewer replicas than wait-replicas"
+    status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
+    assert status == 0 and few in said, said
     d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms")
     c = d.client()
     c.call("PUT", "/v1/queues/s", {"mode": "pull"})
@@ -1406,6 +1410,8 @@ def wait_replicas():
     wait_until(lambda: "state=online" in (own.ask("INFO", "replication") or ""))
     status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"})
     equal((status, answer.get("result")), (200, "kept"))
+    status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
+    assert status == 0 and few not in said, said
     equal(d.end(), 0)
     replica.kill()
 
