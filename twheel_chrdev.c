@@ -9,6 +9,7 @@
  *        |  timers_*(), handed the time
  *   twheel_timers.c   the turn, the verbs
  *   twheel_events.c   what is read
+ *   twheel_marks.c    which words user space wants looked at
  *        |
  *   twheel_word.c     one timer and its word: reconcile()
  *        |                     |

@@ -5,24 +5,12 @@
  * A timer is in one place: idle, queued in the wheel, or on the ready list. It is its own
  * event, so nothing is allocated when it expires and no queue can overflow. A periodic
  * timer goes back to the wheel when its event is read; the event counts its periods.
- *
- * A turn takes the marks, by which user space asks for looks at its words, and then what is
- * due. When user space has marked a slot, it reads when the next turn is:
- *
- *   user                                  kernel, at the end of a turn
- *   set the mark, then the summary        next_ns = when it will turn next
- *   full barrier                (C)       full barrier              (D)
- *   read next_ns; KICK if t <= next_ns    read the summary again
- *
- * C pairs with D: if the user has read the old next_ns, then the kernel sees the
- * mark, and turns once more at the next tick.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/list.h>
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/overflow.h>
 #include <linux/prefetch.h>
@@ -131,101 +119,6 @@ void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 cloc
 
 /* The turn */
 
-/* The bits of u64 are those of unsigned long, for atomic operations on one. */
-static_assert(sizeof(unsigned long) == sizeof(u64) ||
-	      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-
-static unsigned long *summary_bits(const struct timers *t)
-{
-	return (unsigned long *)store_summary(t->store);
-}
-
-/*
- * Takes the marks of @line that are ahead of the sweep, and looks at their slots.
- * Return: how much is left; a line that has marks still has its bit again.
- */
-static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int budget,
-			      enum look look)
-	__must_hold(t->store->lock)
-{
-	u64 *marks = store_marks(t->store, line << STORE_LINE_SHIFT);
-	u32 first = line << STORE_LINE_SHIFT;
-	bool again = false;
-	unsigned int i;
-
-	for (i = 0; marks && i < STORE_LINE / 64; i++, first += 64) {
-		u32 passed = t->slot > first ? t->slot - first : 0;
-		u64 ahead = passed < 64 ? ~0ULL << passed : 0;
-		u64 bits = READ_ONCE(marks[i]), left;
-
-		if (!(bits & ahead)) {
-			again |= bits;
-			continue;
-		}
-		if (!budget) {
-			t->slot = first + passed;
-			t->marked = true;
-			break;
-		}
-		/* The mark goes before the look: one that comes later stays. */
-		bits = xchg(&marks[i], 0);
-		left = bits & ~ahead;
-		for (bits &= ahead; bits && budget; bits &= bits - 1, budget--) {
-			u32 slot = first + __ffs64(bits);
-			struct timer *e = store_at(t->store, slot);
-
-			if (e)
-				reconcile(t, e, timer_word(t, e), now, look);
-		}
-		if (bits) {
-			t->slot = first + __ffs64(bits);
-			t->marked = true;
-		}
-		/* What is left has its marks again, and then its line. */
-		for (left |= bits; left; left &= left - 1) {
-			set_bit(__ffs64(left), (unsigned long *)&marks[i]);
-			again = true;
-		}
-		if (t->marked)
-			break;
-	}
-	if (again || t->marked)
-		set_bit(line, summary_bits(t));
-	return t->marked ? 0 : budget;
-}
-
-/*
- * Sweeps the marks of all lines once, as far as @budget goes; a line takes one as well.
- * Marks that are set behind the sweep wait for the next. Return: what is left.
- */
-static unsigned int take_marks(struct timers *t, u64 now, unsigned int budget, enum look look)
-	__must_hold(t->store->lock)
-{
-	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE), line;
-
-	t->marked = false;
-	if (!t->store->table)
-		return budget;
-	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
-		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
-
-		if (!(bits & 1)) {
-			line = bits ? line + __ffs64(bits) : (line / 64 + 1) * 64;
-			t->slot = line << STORE_LINE_SHIFT;
-			continue;
-		}
-		t->marked = !budget;
-		/* A full barrier: the marks of the line are read after it. */
-		if (budget && test_and_clear_bit(line, summary_bits(t)))
-			budget = take_line(t, line, now, budget - 1, look);
-		if (t->marked)
-			return 0;
-		t->slot = (line + 1) << STORE_LINE_SHIFT;
-	}
-	t->slot = 0;
-	return budget;
-}
-
 /* Takes what is due off the wheel. Return: how much of the budget is left. */
 static unsigned int take_due(struct timers *t, u64 now, unsigned int budget)
 	__must_hold(t->store->lock)
@@ -263,7 +156,7 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 	unsigned int half = budget - budget / 2;
 
 	timers_assert_held(t);
-	budget = budget / 2 + take_marks(t, now, half, look);
+	budget = budget / 2 + timers_take_marks(t, now, half, look);
 	return take_due(t, now, budget);
 }
 
@@ -275,46 +168,6 @@ u64 timers_next(const struct timers *t)
 {
 	timers_assert_held(t);
 	return t->marked ? 0 : wheel_next(&t->wheel);
-}
-
-static bool has_marks(const struct timers *t)
-	__must_hold(t->store->lock)
-{
-	u32 lines = DIV_ROUND_UP(t->store->fresh, STORE_LINE);
-	u64 *summary = store_summary(t->store);
-	u32 i;
-
-	for (i = 0; i < lines / 64; i++)
-		if (READ_ONCE(summary[i]))
-			return true;
-	/* Bits beyond the timers are nobody's, and stay. */
-	return lines % 64 && READ_ONCE(summary[i]) << (64 - lines % 64);
-}
-
-/**
- * timers_publish_next() - tell user space when the wheel will be turned next
- * @t: the timers
- * @next: when; 0 if a turn is under way or comes at once
- * @now: the time
- *
- * Return: what was published: @next, or earlier if there are marks.
- */
-u64 timers_publish_next(struct timers *t, u64 next, u64 now)
-{
-	struct twheel_table *table = t->store->table;
-	u64 tick = (now | (timers_tick_ns(t) - 1)) + 1;
-
-	timers_assert_held(t);
-	if (!table)
-		return next;
-	WRITE_ONCE(table->next_ns, next);
-	/* D, pairs with C in user space. */
-	smp_mb();
-	if (next > tick && has_marks(t)) {
-		next = tick;
-		WRITE_ONCE(table->next_ns, next);
-	}
-	return next;
 }
 
 /* The verbs */

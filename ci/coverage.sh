@@ -18,7 +18,7 @@
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-files=(twheel_core twheel_quota twheel_store twheel_slots twheel_word twheel_timers
+files=(twheel_core twheel_quota twheel_store twheel_slots twheel_word twheel_marks twheel_timers
 	twheel_events twheel_turn twheel_ioctl twheel_chrdev)
 
 if [ $# -eq 0 ]; then
@@ -40,7 +40,7 @@ need gcc-12
 gcov-12 -b -c "${files[@]/%/.gcda}" >gcov.log 2>&1
 # What a file of the module is called there: of the headers, three have code of ours.
 sources=(twheel.c twheel.h twheel_quota.c twheel_store.c twheel_store.h twheel_slots.c twheel_word.c
-	twheel_timers.c twheel_timers.h twheel_events.c twheel_turn.c twheel_ioctl.c twheel_chrdev.c)
+	twheel_marks.c twheel_timers.c twheel_timers.h twheel_events.c twheel_turn.c twheel_ioctl.c twheel_chrdev.c)
 
 awk -v min_lines=95 -v min_branches=90 -v reasons="$top/ci/coverage.reasons" \
 	-f "$top/ci/coverage.awk" "${sources[@]/%/.gcov}"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The timers of a wheel: where each is and what its word asks for (twheel_word.c), what
- * can be done with all of them (twheel_timers.c), and what is read (twheel_events.c).
+ * The timers of a wheel: where each is and what its word asks for (twheel_word.c), which
+ * are marked (twheel_marks.c), what can be done with all of them (twheel_timers.c), and what
+ * is read (twheel_events.c).
  *
  * Everything here is handed the time, runs under the lock of the wheel and never sleeps.
  * User space exchanges the words at any moment.
@@ -96,6 +97,10 @@ void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look);
 
+/* twheel_marks.c */
+unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, enum look look);
+u64 timers_publish_next(struct timers *t, u64 next, u64 now);
+
 /* twheel_timers.c */
 void timers_begin(struct timers *t, struct store *store);
 int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
@@ -106,7 +111,6 @@ void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 cloc
 
 unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum look look);
 u64 timers_next(const struct timers *t);
-u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr);
 bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);

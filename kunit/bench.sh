@@ -14,7 +14,7 @@
 . "$(dirname "$0")/tree.sh"
 
 take_tree 6.12
-plant twheel.o twheel_quota.o twheel_store.o twheel_slots.o twheel_word.o twheel_timers.o \
+plant twheel.o twheel_quota.o twheel_store.o twheel_slots.o twheel_word.o twheel_marks.o twheel_timers.o \
 	twheel_events.o twheel_bench_kunit.o
 dir=$tree.build-bench
 log=$logs/kunit-bench.log

@@ -26,7 +26,8 @@ static void word_step(struct twheel_slot *slot);
 /* The barrier between next_ns and the summary. */
 static void next_step(void);
 #undef smp_mb
-#define smp_mb() next_step() /* D of twheel_timers.c */
+#define smp_mb() next_step() /* D of twheel_marks.c */
+#include "twheel_marks.c"
 #include "twheel_timers.c"
 #include "twheel_events.c"
 #include "twheel_slots.c"
@@ -594,7 +595,7 @@ static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
 	if (to > READ_ONCE(slot_of(w, slot)->wake_ns))
 		return false;
 	mark(w, slot);
-	/* C of twheel_timers.c. */
+	/* C of twheel_marks.c. */
 	mb();
 	return to <= READ_ONCE(marks_header(w)->next_ns);
 }

@@ -621,7 +621,7 @@ static void mark(struct run *r, u32 slot)
 		set_bit(slot % 64, marks);
 	if (!test_bit(slot >> STORE_LINE_SHIFT, summary))
 		set_bit(slot >> STORE_LINE_SHIFT, summary);
-	/* C of twheel_timers.c. */
+	/* C of twheel_marks.c. */
 	smp_mb();
 }
 
