@@ -86,6 +86,13 @@ part() {
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
+# A million within a second is for those alone that are in time.
+expirations() {
+	"$out/bench" --part=expire "${full[@]}"
+	[ -n "${full[*]}" ] ||
+		"$out/bench" --part=expire --n=1000000 --only=libtwheel,wheel,lazy,heap,libev
+}
+
 # The machine that it is, for who reads the rows elsewhere.
 machine() {
 	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
@@ -115,6 +122,10 @@ numbers() {
 		N11 device
 		N12 heartbeat device
 		N13 ops threads
+		N14 expire
+		N15 heartbeat
+		N17 ops
+		N18 uml
 		N19 threads
 	END
 }
@@ -144,7 +155,8 @@ for name; do
 	case $name in
 	ops) part ops "${table[@]}" "$out/bench" --part=ops "${full[@]}" ;;
 	threads) part threads "${table[@]}" "$out/bench" --part=threads,calls "${full[@]}" ;;
-	expire | heartbeat | server) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
+	expire) part expire expirations ;;
+	heartbeat | server) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
 	uml) part uml "$top/kunit/bench.sh" ${full:+full=1} ;;
 	device) part device "${device[@]}" "$out/vm_bench" ;;
 	esac

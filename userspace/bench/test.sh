@@ -17,7 +17,7 @@ here=$top/userspace/bench
 out=$build/bench-test
 # See kept_rows(). What they reach; they miss N13.
 kept=$out/kept.tsv
-reached=N1,N2,N3,N4,N5,N6,N7,N8,N9,N10,N11,N12,N19
+reached=N1,N2,N3,N4,N5,N6,N7,N8,N9,N10,N11,N12,N14,N15,N17,N18,N19
 mkdir -p "$out"
 dir=$out
 # shellcheck source=../tests/tool/tap.sh
@@ -246,7 +246,7 @@ check "judge: and one that they miss" judged N13 MISSED
 changed 'if ($2 == "move" && $3 == "exchange+call") $7 *= 1.4'
 check "judge: set, as fast as it must be" "$here/judge" only=N13 "$out/rows.tsv"
 
-check "judge: a number that there is not" status 2 "$here/judge" only=N14 "$kept"
+check "judge: a number that there is not" status 2 "$here/judge" only=N16 "$kept"
 without '$2 == "calls"'
 check "judge: one number, whatever the others are" status 0 "$here/judge" only=N4 "$out/rows.tsv"
 
@@ -272,6 +272,10 @@ memory of the program/$3 == "libtwheel" && $6 == "own"/N9
 an idle machine/$2 == "idle_cpu" && $3 == "none"/N10
 the bystander/$2 == "storm_ratio"/N11
 a million heartbeats/$2 == "heartbeat" && $4 == 1000000/N12
+a million expirations/$2 == "expire_own" && $4 == 1000000/N14
+private wheels/$2 == "heartbeat" && ($3 == "wheel" || $3 == "lazy")/N15
+a wheel that moves/$2 == "turnover" && $3 == "wheel"/N17
+ten million that expire/$1 == "uml" && $4 == 10000000 && $2 == "expire"/N18
 the exchange behind a call/$2 == "move" && $3 == "exchange+call"/N13
 the exchange behind a call, by two/$2 == "move" && $3 == "exchange+call" && $5 == 2/N13
 system calls of requests/$2 == "calls" && $6 == "requests"/N19
@@ -297,6 +301,10 @@ a timer without memory/if ($2 == "memory" && $3 == "twheel") $7 = 0/N9/not measu
 a row that nobody checked/if ($2 == "move" && $3 == "libtwheel") $11 = ""/N1/not measured
 rows of two places/if ($2 == "move" && $3 == "libtwheel") $1 = "here"/N1/not measured
 a heartbeat that costs less than nothing/if ($2 == "heartbeat" && $3 == "libtwheel") $7 = 1/N12/not measured
+expirations that cost more/if ($2 == "expire_own" && $3 == "libtwheel") $7 *= 3/N14/MISSED
+a lazy wheel that is faster/if ($2 == "heartbeat" && $3 == "lazy") $7 = 6/N15/MISSED
+a request that takes three times as long/if ($2 == "turnover" && $3 == "libtwheel") $7 *= 3/N17/MISSED
+expiry that grows/if ($1 == "uml" && $2 == "expire" && $4 == 10000000) $7 *= 2/N18/MISSED
 arming at random/if ($1 == "uml" && $2 == "arm" && $3 == "core" && $6 == "random") $7 *= 10/N5/MISSED
 a slower function/if ($3 == "exchange+call" && $2 == "move") $7 *= 0.4/N13/reached 3.* MISSED
 a flush for each/if ($2 == "calls" && $6 == "random") $7 = 1.5/N19/MISSED
