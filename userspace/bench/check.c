@@ -208,12 +208,29 @@ uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_
 	return bench_now() < start ? start : 0;
 }
 
+/* The same, and moves each, in another order, by @span. */
+static uint64_t arm_and_move(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead)
+{
+	uint64_t start = bench_arm_within(b, due, span, lead);
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++) {
+		/* A prime that is above all numbers of timers: each has its turn. */
+		uint32_t k = i * 10000019ULL % b->n;
+
+		due[k] += span;
+		b->kind->move(b, &b->handle[k], 1, due[k]);
+	}
+	return bench_now() < start ? start + span : 0;
+}
+
 /*
- * @n of @of that would expire within a second: as many at a time.
+ * @n of @of that would expire within a second: as many at a time. If they fell @silent, all
+ * is measured: that they were armed, and moved once, expired, were read and ended.
  * Return: whether all came, once each, and nothing was refused.
  */
-static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, double *cost,
-			double late[QUANTILES], bool *early)
+static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, bool silent,
+			double *cost, double late[QUANTILES], bool *early)
 {
 	uint64_t span = EXPIRE_SPAN * n / of;
 	uint64_t start = 0, lead, cpu, patience;
@@ -233,16 +250,21 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 		}
 		open_account(&a, b);
 		b->sink = hear;
-		start = bench_arm_within(b, a.due, span, lead);
+		cpu = bench_process_cpu();
+		start = (silent ? arm_and_move : bench_arm_within)(b, a.due, span, lead);
 	}
 	/* What is left of the armings is not what expiry costs. */
-	if (kind->settle)
-		kind->settle(b);
-	cpu = bench_process_cpu();
+	if (!silent) {
+		if (kind->settle)
+			kind->settle(b);
+		cpu = bench_process_cpu();
+	}
 	kind->deliver(b, start + span + EXPIRE_GRACE);
 	patience = bench_now() + EXPIRE_PATIENCE;
 	while (a.nr < n && bench_now() < patience)
 		kind->deliver(b, bench_now() + EXPIRE_GRACE);
+	if (silent && kind->end)
+		kind->end(b, b->handle, n, 0);
 	*cost = (bench_process_cpu() - cpu) / 1000.0 / n;
 	fine = a.nr == n && !a.wrong && !b->failed;
 	if (!fine)
@@ -295,10 +317,11 @@ static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint
 		e->late[q] = bench_alloc(reps, sizeof(*e->late[q]));
 }
 
-static void close_expiry(struct expiry *e, const struct bench_backend *kind, unsigned int reps)
+static void close_expiry(struct expiry *e, const struct bench_backend *kind, bool silent,
+			 unsigned int reps)
 {
 	struct bench_row row = {
-		.op = "expire_own",
+		.op = silent ? "silent_own" : "expire_own",
 		.backend = kind->name,
 		.n = e->n,
 		.threads = 1,
@@ -312,18 +335,14 @@ static void close_expiry(struct expiry *e, const struct bench_backend *kind, uns
 		bench_row(&row, e->cost, reps);
 	for (q = 0; q < QUANTILES; q++) {
 		row.op = quantiles[q].op;
-		if (e->n)
+		if (e->n && !silent)
 			bench_row(&row, e->late[q], reps);
 		free(e->late[q]);
 	}
 	free(e->cost);
 }
 
-/*
- * @n timers at random instants within a second, or as many as there can be in a part of it,
- * of each in turn, @reps times.
- */
-void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
+static void measure_expiry(uint32_t n, uint32_t before, bool silent, unsigned int reps)
 {
 	struct expiry expiries[bench_nr_backends];
 	unsigned int k, q, rep;
@@ -338,13 +357,24 @@ void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
 
 			if (!e->n)
 				continue;
-			if (!expire_once(bench_backends[k], e->n, n, &e->cost[rep], late,
-					 &e->early))
+			if (!expire_once(bench_backends[k], e->n, n, silent, &e->cost[rep],
+					 late, &e->early))
 				e->n = 0;
 			for (q = 0; q < QUANTILES; q++)
 				e->late[q][rep] = late[q];
 		}
 	}
 	for (k = 0; k < bench_nr_backends; k++)
-		close_expiry(&expiries[k], bench_backends[k], reps);
+		close_expiry(&expiries[k], bench_backends[k], silent, reps);
+}
+
+/*
+ * @n timers at random instants within a second, or as many as there can be in a part of it,
+ * of each in turn, @reps times; a million, and connections that fall silent are measured, too.
+ */
+void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
+{
+	measure_expiry(n, before, false, reps);
+	if (n >= 1000000)
+		measure_expiry(n, before, true, reps);
 }

@@ -124,6 +124,7 @@ numbers() {
 		N13 ops threads
 		N14 expire
 		N15 heartbeat
+		N16 expire
 		N17 ops
 		N18 uml
 		N19 threads

@@ -388,10 +388,24 @@ static BENCH_PROTO(lib_turnovers)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
+static inline int lib_end_one(void *it, uint64_t handle, uint64_t when)
+{
+	struct twheel *wheel = it;
+
+	(void)when;
+	return twheel_del(wheel, wheel->shadow[(uint32_t)handle].id) < 0 ? -1 : 0;
+}
+
+static BENCH_PROTO(lib_ends)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_end_one);
+}
+
 #define LIB_VERBS							\
 	.max_n = 10000000, .threads = 2, .open = share_timers,		\
 	.settle = turn_wheel, .arm = lib_sets, .move = lib_sets,	\
 	.cancel = lib_clears, .pair = lib_pairs, .turnover = lib_turnovers, \
+	.end = lib_ends,						\
 	.deliver = table_deliver, .close = table_close
 
 const struct bench_backend bench_libtwheel = {

@@ -17,7 +17,7 @@ here=$top/userspace/bench
 out=$build/bench-test
 # See kept_rows(). What they reach; they miss N13.
 kept=$out/kept.tsv
-reached=N1,N2,N3,N4,N5,N6,N7,N8,N9,N10,N11,N12,N14,N15,N17,N18,N19
+reached=N1,N2,N3,N4,N5,N6,N7,N8,N9,N10,N11,N12,N14,N15,N16,N17,N18,N19
 mkdir -p "$out"
 dir=$out
 # shellcheck source=../tests/tool/tap.sh
@@ -103,12 +103,12 @@ kept_rows() {
 					$7 = cost[i]
 		}
 		{ print }' - "$top/doc/bench/rows.tsv" <<-'END'
-		native move|cancel|pair|brief|turnover|expire_own any 30
-		native move|cancel|pair|brief|turnover|expire_own exchange 10
-		native move|cancel|pair|brief|turnover|expire_own exchange+call 8.5
-		native move|cancel|pair|brief|turnover|expire_own table 12
-		native move|cancel|pair|brief|turnover|expire_own libtwheel 12
-		native move|cancel|pair|brief|turnover|expire_own timerfd 1500
+		native move|cancel|pair|brief|turnover|expire_own|silent_own any 30
+		native move|cancel|pair|brief|turnover|expire_own|silent_own exchange 10
+		native move|cancel|pair|brief|turnover|expire_own|silent_own exchange+call 8.5
+		native move|cancel|pair|brief|turnover|expire_own|silent_own table 12
+		native move|cancel|pair|brief|turnover|expire_own|silent_own libtwheel 12
+		native move|cancel|pair|brief|turnover|expire_own|silent_own timerfd 1500
 		native gain_.* any 1.9
 		native rate_.* any 5
 		native rate_.* exchange 110
@@ -246,7 +246,7 @@ check "judge: and one that they miss" judged N13 MISSED
 changed 'if ($2 == "move" && $3 == "exchange+call") $7 *= 1.4'
 check "judge: set, as fast as it must be" "$here/judge" only=N13 "$out/rows.tsv"
 
-check "judge: a number that there is not" status 2 "$here/judge" only=N16 "$kept"
+check "judge: a number that there is not" status 2 "$here/judge" only=N20 "$kept"
 without '$2 == "calls"'
 check "judge: one number, whatever the others are" status 0 "$here/judge" only=N4 "$out/rows.tsv"
 
@@ -273,6 +273,7 @@ an idle machine/$2 == "idle_cpu" && $3 == "none"/N10
 the bystander/$2 == "storm_ratio"/N11
 a million heartbeats/$2 == "heartbeat" && $4 == 1000000/N12
 a million expirations/$2 == "expire_own" && $4 == 1000000/N14
+connections that fall silent/$2 == "silent_own"/N16
 private wheels/$2 == "heartbeat" && ($3 == "wheel" || $3 == "lazy")/N15
 a wheel that moves/$2 == "turnover" && $3 == "wheel"/N17
 ten million that expire/$1 == "uml" && $4 == 10000000 && $2 == "expire"/N18
@@ -302,6 +303,7 @@ a row that nobody checked/if ($2 == "move" && $3 == "libtwheel") $11 = ""/N1/not
 rows of two places/if ($2 == "move" && $3 == "libtwheel") $1 = "here"/N1/not measured
 a heartbeat that costs less than nothing/if ($2 == "heartbeat" && $3 == "libtwheel") $7 = 1/N12/not measured
 expirations that cost more/if ($2 == "expire_own" && $3 == "libtwheel") $7 *= 3/N14/MISSED
+a silence that costs more/if ($2 == "silent_own" && $3 == "libtwheel") $7 *= 3/N16/MISSED
 a lazy wheel that is faster/if ($2 == "heartbeat" && $3 == "lazy") $7 = 6/N15/MISSED
 a request that takes three times as long/if ($2 == "turnover" && $3 == "libtwheel") $7 *= 3/N17/MISSED
 expiry that grows/if ($1 == "uml" && $2 == "expire" && $4 == 10000000) $7 *= 2/N18/MISSED
