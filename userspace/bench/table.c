@@ -23,7 +23,6 @@
  * struct table - a wheel of libtwheel
  * @wheel: that
  * @slots: its words
- * @index: which timer has a slot
  * @id: of each timer, where more than one backend uses them
  * @n: how many timers
  * @users: how many backends
@@ -31,7 +30,6 @@
 struct table {
 	struct twheel *wheel;
 	struct twheel_slot *slots;
-	uint32_t *index;
 	uint64_t *id;
 	uint32_t n;
 	unsigned int users;
@@ -65,7 +63,6 @@ static int open_wheel(struct bench *b)
 		return -1;
 	}
 	table->slots = table->wheel->words;
-	table->index = bench_alloc(options.max_timers, sizeof(*table->index));
 	table->n = b->n;
 	table->users = 1;
 	if (!strcmp(twheel_backend(table->wheel), "inprocess")) {
@@ -76,14 +73,6 @@ static int open_wheel(struct bench *b)
 	}
 	b->state = table;
 	return 0;
-}
-
-static void name_timer(struct bench *b, uint32_t index, uint64_t id)
-{
-	struct table *table = b->state;
-
-	b->handle[index] = id;
-	table->index[(uint32_t)id] = index;
 }
 
 /* Not armed is what is not due within the time of the bench. */
@@ -99,7 +88,7 @@ static int open_timers(struct bench *b)
 	for (i = 0; i < b->n + BENCH_SPARE; i++) {
 		if (twheel_add(wheel_of(b), UNARMED, i, &id))
 			bench_die("twheel_add");
-		name_timer(b, i, id);
+		b->handle[i] = id;
 	}
 	return 0;
 }
@@ -158,7 +147,6 @@ static void table_close(struct bench *b)
 	if (table == shared)
 		shared = NULL;
 	twheel_close(table->wheel);
-	free(table->index);
 	free(table->id);
 	free(table);
 }
@@ -308,7 +296,7 @@ static void table_deliver(struct bench *b, uint64_t until)
 		do {
 			nr = twheel_read(wheel, events, EVENTS);
 			for (i = 0; i < nr; i++)
-				bench_deliver(b, table->index[(uint32_t)events[i].id]);
+				bench_deliver(b, events[i].user_data);
 		} while (nr == EVENTS);
 	}
 }
@@ -376,9 +364,10 @@ static inline int lib_turnover_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct twheel *wheel = it;
 	uint32_t slot = handle;
-	uint64_t id;
+	uint64_t user_data = wheel->shadow[slot].user_data, id;
 
-	if (twheel_del(wheel, wheel->shadow[slot].id) != 1 || twheel_add(wheel, when, slot, &id))
+	if (twheel_del(wheel, wheel->shadow[slot].id) != 1 ||
+	    twheel_add(wheel, when, user_data, &id))
 		return -1;
 	return (uint32_t)id == slot ? 0 : -1;
 }
@@ -434,7 +423,7 @@ static int open_registered(struct bench *b)
 
 		if (twheel_submit(wheel_of(b), &op, 1) != 1 || op.result)
 			bench_die("register");
-		name_timer(b, i, op.timer.id);
+		b->handle[i] = op.timer.id;
 	}
 	return 0;
 }
