@@ -37,8 +37,8 @@ $(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armin
 alone := stress-6.12 core-races
 
 # Beside each other alone: they wait for most of their time, which is judged.
-$(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon ctl race chaos)
-$(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster)
+$(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon chaos)
+$(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster ctl race)
 $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts demo)
 # User-mode Linux waits, too, and has four times the time of others.
 $(call stage, uml, nice ci/suite.sh uml 64)
