@@ -78,6 +78,8 @@ struct deed {
 	 */
 	bool (*lost)(struct scene *s, int ret, const struct snapshot *before,
 		     const struct snapshot *after);
+	/* How many of the places are answers of operations: see answers_fail(). */
+	unsigned int answers;
 };
 
 static bool set_fault(const char *file, const char *value)
@@ -744,10 +746,28 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 	REACHED_BY(d->name, "places", tally->most);
 }
 
+/*
+ * The module writes answers of operations by unsafe_copy_to_user(). Only architectures
+ * without one of their own let it fail on demand. Of those here, that is user-mode Linux.
+ */
+static bool answers_fail(void)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256];
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !!strstr(line, "User Mode Linux");
+	if (f)
+		fclose(f);
+	return found;
+}
+
 /* All over again where others' caches, just filled, have hidden places that are known. */
 static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 {
 	struct tally of[NR_REFUSED] = { };
+	unsigned int least = d->least - (answers_fail() ? 0 : NR_REFUSED * d->answers);
 	unsigned int tries = 0;
 	enum refused what;
 
@@ -757,8 +777,8 @@ static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 	do {
 		for (what = 0; what < NR_REFUSED; what++)
 			sweep_once(_metadata, d, what, &of[what]);
-	} while (of[OBJECTS].most + of[PAGES].most < d->least && ++tries < TRIES);
-	EXPECT_GE(of[OBJECTS].most + of[PAGES].most, d->least);
+	} while (of[OBJECTS].most + of[PAGES].most < least && ++tries < TRIES);
+	EXPECT_GE(of[OBJECTS].most + of[PAGES].most, least);
 	/* It is not always the answer: there are places before the deed as well. */
 	if (d->lost)
 		EXPECT_GE(of[OBJECTS].refused, 1);
@@ -780,19 +800,19 @@ NO_TEARDOWN(fail_nth)
 #define DEED(name, ...)	VARIANT(fail_nth, name, .deed = { #name, __VA_ARGS__ })
 
 DEED(open, 5, fresh, do_open);
-DEED(setup, 6, fresh, do_setup, setup_right, setup_right);
+DEED(setup, 5, fresh, do_setup, setup_right, setup_right);
 DEED(setup_used, 2, full, do_setup_used);
 DEED(info, 2, full, do_info);
 DEED(stats, 2, full, do_stats);
-DEED(register, 9, fresh, do_register, register_right, forgotten);
-DEED(register_more, 4, full, do_register, register_right, forgotten);
-DEED(rearm, 4, full, do_rearm, rearm_right, rearm_right);
-DEED(cancel, 4, full, do_cancel, cancel_right, cancel_right);
-DEED(get, 4, full, do_get);
-DEED(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten);
-DEED(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right);
-DEED(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right);
-DEED(batch_get, 14, full, do_batch_get, batch_get_right);
+DEED(register, 9, fresh, do_register, register_right, forgotten, .answers = 1);
+DEED(register_more, 4, full, do_register, register_right, forgotten, .answers = 1);
+DEED(rearm, 4, full, do_rearm, rearm_right, rearm_right, .answers = 1);
+DEED(cancel, 4, full, do_cancel, cancel_right, cancel_right, .answers = 1);
+DEED(get, 4, full, do_get, .answers = 1);
+DEED(batch_register, 16, fresh, do_batch_register, batch_register_right, forgotten, .answers = 3);
+DEED(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
+DEED(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right, .answers = 3);
+DEED(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
 DEED(drain_expire, 2, full, do_drain_expire, drain_expire_right);
 DEED(drain_cancel, 2, full, do_drain_cancel, drain_cancel_right);
 DEED(list, 8, full, do_list, list_right);
