@@ -7,6 +7,7 @@
 
 given=$1
 dir=/var/lib/installed
+examples=/usr/share/doc/twheel-utils/examples
 mkdir -p $dir
 # shellcheck source=../userspace/tests/tool/tap.sh
 . "$given/tap.sh"
@@ -91,6 +92,78 @@ heartbeats() {
 	[ $ok = 0 ] && [ $on_kernel = 0 ]
 }
 
+# A wheel that another program has opened, whose timers are not taken for those of Python.
+shared() {
+	nobody python3 - <<-'END'
+		import fcntl, os, struct, twheel
+
+		fd = os.open("/dev/twheel", os.O_RDWR | os.O_NONBLOCK)
+		# REGISTER, with a user_data of 1, in 10 ms, with TWHEEL_KEEP.
+		fcntl.ioctl(fd, 0xc030c502, struct.pack("=5Q2I", 0, 1, 10**7, 0, 0, 2, 0))
+		wheel = twheel.Wheel.from_fd(os.dup(fd))
+		assert wheel.backend == "kernel" and wheel.backend_reason == ""
+		ours = wheel.add(3600)
+		before = ours.id
+		assert wheel.wait(60) and wheel.read() == [] and ours.id == before
+		assert {1, ours._key} <= {t.user_data for t in wheel.list()}
+		ours.set(0.01)
+		assert wheel.wait(60) and [e.timer for e in wheel.read()] == [ours]
+		assert ours.delete() is False
+	END
+}
+
+# What a container needs: the device by its path, or by its name in CDI. The first process
+# in it may be twheelctl watch.
+in_container() {
+	podman --cgroup-manager=cgroupfs run --rm --network=none "$@"
+}
+
+contained() {
+	in_container --rootfs $dir/root twheelctl doctor >$dir/doctor
+	[ $? = 3 ] && grep 'kernel .*, in Podman' $dir/doctor &&
+		grep 'do: the module is loaded: a container needs --device=/dev/twheel' $dir/doctor &&
+		in_container --device=/dev/twheel --user=65534 --rootfs $dir/root twheelctl doctor &&
+		in_container --device=twheel.dev/wheel=all --rootfs $dir/root twheelctl doctor || return
+	in_container --device=/dev/twheel --rootfs $dir/root twheelctl watch --timeout=2s --grace=1s -- \
+		sh -c 'while :; do :; done'
+	[ $? = 124 ]
+}
+
+container() {
+	mkdir -p /etc/cdi $dir/root
+	cp $examples/twheel-cdi.json /etc/cdi
+	mount --bind / $dir/root
+	ok=0
+	contained || ok=1
+	umount $dir/root
+	rm /etc/cdi/twheel-cdi.json
+	return $ok
+}
+
+# As doc/install.md has it, with and without the module.
+restricted() {
+	install -D -m 644 -t /etc/udev/rules.d $examples/70-twheel-group.rules &&
+		install -D -m 644 -t /etc/sysusers.d $examples/twheel-sysusers.conf && systemd-sysusers &&
+		systemctl restart systemd-udevd && is_of_group || return
+	nobody twheelctl info 2>$dir/refused
+	[ $? = 4 ] && grep '^hint: join the group .*usermod -aG timers USER' $dir/refused &&
+		no_module && setpriv --reuid=nobody --regid=nogroup --groups=timers twheelctl info &&
+		is_loaded && udevadm settle && is_of_group
+}
+
+is_of_group() {
+	stat -c '%G %a' /dev/twheel | tee $dir/mode
+	grep -qx 'timers 660' $dir/mode
+}
+
+group() {
+	ok=0
+	restricted || ok=1
+	rm -f /etc/udev/rules.d/70-twheel-group.rules /etc/sysusers.d/twheel-sysusers.conf
+	! is_loaded || rmmod twheel
+	systemctl restart systemd-udevd && has_node && [ $ok = 0 ]
+}
+
 # node_exporter shows what the textfile has, of a wheel that somebody holds.
 graph() {
 	prom=/var/lib/prometheus/node-exporter/twheel.prom
@@ -103,7 +176,7 @@ graph() {
 	done
 	systemctl start prometheus-node-exporter && twheelctl ps --openmetrics -o $prom &&
 		python3 - <<-'END'
-			import time, urllib.request
+			import re, time, urllib.request
 			until = time.monotonic() + 60
 			while True:
 			    try:
@@ -116,6 +189,8 @@ graph() {
 			ours = [line for line in text.splitlines() if line.startswith("twheel_")]
 			print("\n".join(ours))
 			assert "node_textfile_scrape_error 0" in text
+			# As the alert TwheelMetricsOld asks for it.
+			assert re.search(r'^node_textfile_mtime_seconds{file=".*/twheel.prom"} ', text, re.M)
 			assert any(line.startswith("twheel_timers{") and 'state="armed"' in line
 			           and 'comm="twheelctl"' in line and line.endswith(" 1") for line in ours)
 		END
@@ -130,16 +205,9 @@ graph() {
 watchdog() {
 	nobody twheelctl watch --timeout=2s --grace=1s -- sh -c 'while :; do :; done'
 	[ $? = 124 ] || return
-	# One that says so each half second lives on, until it ends by itself.
-	nobody twheelctl watch --timeout=5s -- python3 -c '
-import os, socket, time
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-name = os.environ["NOTIFY_SOCKET"]
-s.connect("\0" + name[1:] if name[0] == "@" else name)
-for _ in range(16):
-    s.send(b"WATCHDOG=1")
-    time.sleep(0.5)
-os._exit(7)'
+	# One that shows life each second lives on, until it ends by itself.
+	nobody twheelctl watch --timeout=5s -- \
+		sh -c 'for i in 1 2 3 4 5 6 7 8; do systemd-notify WATCHDOG=1; sleep 1; done; exit 7'
 	[ $? = 7 ]
 }
 
@@ -166,8 +234,10 @@ if ! [ -e $dir/rebooted ]; then
 	check "manual pages" manuals
 	check "a program of the library" compile
 	check "a server of heartbeats in Python" heartbeats
+	check "a wheel of another program, in Python" shared
 	check "a graph of node_exporter's textfile" graph
 	check "twheelctl watch kills a command that hangs" watchdog
+	check "a container" container
 	check "twheeld" daemon
 	check "the test of the package" sh "$given/smoke"
 	echo "number=$number failures=$failures" >$dir/rebooted
@@ -179,5 +249,6 @@ fi
 check "a node without a module, from boot on" has_node
 check "the first open after it" first_open
 check "the module goes" rmmod twheel
+check "a group that may open it" group
 check "purged" purge
 the_end
