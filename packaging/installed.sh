@@ -135,7 +135,7 @@ container() {
 	mount --bind / $dir/root
 	ok=0
 	contained || ok=1
-	umount $dir/root
+	umount -l $dir/root
 	rm /etc/cdi/twheel-cdi.json
 	return $ok
 }
