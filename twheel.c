@@ -150,9 +150,10 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 	w->ring = (struct wheel_ring *)(w->tail + (1UL << shape->slot_bits));
 }
 
-static void fetch(const struct wheel *w, u32 number)
+/* Has the node @number fetched, unless this visit ends before it. */
+static void fetch(const struct wheel *w, u32 number, unsigned int budget)
 {
-	if (w->fetch)
+	if (w->fetch && budget >= WHEEL_AHEAD)
 		w->fetch(w, number);
 }
 
@@ -354,7 +355,7 @@ u64 wheel_next(const struct wheel *w)
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */
-static void start_visits(struct wheel *w)
+static void start_visits(struct wheel *w, unsigned int budget)
 {
 	unsigned int top = w->top;
 	unsigned int level;
@@ -384,7 +385,7 @@ static void start_visits(struct wheel *w)
 		__clear_bit(idx, w->occupied);
 		hlist_move_list(&w->bucket[idx], visited(w, level));
 		for (i = 0; i < WHEEL_AHEAD; i++)
-			fetch(w, ring_of(w, &w->bucket[idx])->number[i]);
+			fetch(w, ring_of(w, &w->bucket[idx])->number[i], budget);
 		w->visiting |= 1U << level;
 	}
 	w->next = first_visit(w);
@@ -406,7 +407,7 @@ static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *bu
 			break;
 		first = first->next;
 		left--;
-		fetch(w, node->ahead);
+		fetch(w, node->ahead, left);
 		/* On the level of its slack still, if it has one. */
 		enqueue(w, node, node->number, node->tick & w->mask ? 0 :
 			order_level(w, __ffs64(node->tick)), false);
@@ -452,13 +453,13 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 			}
 			--*budget;
 			prefetchw(node->link.next);
-			fetch(w, node->ahead);
+			fetch(w, node->ahead, *budget);
 			__hlist_del(&node->link);
 			return node;
 		}
 		if (w->next > now >> w->shape.shift)
 			break;
-		start_visits(w);
+		start_visits(w, *budget);
 	}
 	wheel_set_time(w, now);
 	return NULL;

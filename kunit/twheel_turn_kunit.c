@@ -762,7 +762,7 @@ static void fetch_test(struct kunit *test)
 	for (i = 0; i < row->nr; i++) {
 		struct wheel_node *node;
 
-		budget = 1;
+		budget = AMPLE;
 		fetch_step = i + 1;
 		node = wheel_expire(w, now, &budget);
 		KUNIT_ASSERT_NOT_NULL(test, node);
@@ -771,6 +771,17 @@ static void fetch_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, fetches, row->nr + WHEEL_AHEAD);
 	expect_idle(test, w, now);
+
+	/* What is behind the budget is not fetched. */
+	restart(w, 0);
+	w->fetch = note_fetch;
+	for (i = 0; i < row->nr; i++)
+		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
+	fetches = 0;
+	budget = WHEEL_AHEAD - 1;
+	while (wheel_expire(w, now, &budget))
+		;
+	KUNIT_EXPECT_EQ(test, fetches, 0U);
 }
 
 static struct kunit_case twheel_turn_cases[] = {
