@@ -25,6 +25,19 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 	return &flat_of(s)->words[slot];
 }
 
+u64 *store_user_data(const struct store *s, u32 slot)
+{
+	assert(slot < s->room);
+	return &flat_of(s)->user_data[slot];
+}
+
+/* What visits fetch is what has had a timer. */
+struct timer *store_fetch(const struct store *s, u32 slot)
+{
+	assert(slot < s->fresh);
+	return store_timer(s, slot);
+}
+
 u64 *store_marks(const struct store *s, u32 slot)
 {
 	struct flat *f = flat_of(s);
@@ -50,6 +63,7 @@ void flat_init(struct flat *f, u32 max)
 	*f = (struct flat) { .store.max = max };
 	f->timers = zalloc(max, sizeof(*f->timers));
 	f->words = zalloc(max, sizeof(*f->words));
+	f->user_data = zalloc(max, sizeof(*f->user_data));
 	f->marks = zalloc(lines, STORE_LINE / 8);
 	f->touched = zalloc(lines / FLAT_LINES + 1, sizeof(*f->touched));
 	f->header = zalloc(1, FLAT_PAGE);
@@ -72,6 +86,7 @@ void flat_free(struct flat *f)
 {
 	free(f->timers);
 	free(f->words);
+	free(f->user_data);
 	free(f->marks);
 	free(f->touched);
 	free(f->header);

@@ -17,6 +17,7 @@
  * @store: what is common to all stores
  * @timers: a timer for each slot
  * @words: a word for each slot
+ * @user_data: the same
  * @marks: a bit for each slot
  * @touched: FLAT_LINES lines each: user space has touched their marks
  * @header: the header page
@@ -25,6 +26,7 @@ struct flat {
 	struct store store;
 	struct timer *timers;
 	struct twheel_slot *words;
+	u64 *user_data;
 	u64 *marks;
 	bool *touched;
 	void *header;
