@@ -48,8 +48,8 @@ static void print_table(const struct conf *conf, const struct wheel *w)
 	       duration_text(buf, info->horizon_ns));
 	printf("max timers  %u\n", info->max_timers);
 	if (info->features & TWHEEL_FEATURE_TABLE)
-		printf("table       %llu bytes to map (%.1f MiB)\n", info->table_bytes,
-		       info->table_bytes / 1048576.0);
+		printf("table       %llu bytes to map (%llu KiB)\n", info->table_bytes,
+		       info->table_bytes / 1024);
 	else
 		printf("table       cannot be mapped\n");
 }

@@ -488,6 +488,8 @@ static int run_help(int argc, char **argv)
 	verb = find_verb(argv[1]);
 	if (!verb)
 		return no_verb(argv[1]);
+	if (argc > 2)
+		usage_error(verb, "help takes one command");
 	print_help(verb);
 	return STATUS_OK;
 }

@@ -205,6 +205,7 @@ test_front() {
 	refusals <<-END
 		2|frobnicate|^twheelctl: .*frobnicate
 		2|--frobnicate|^twheelctl: .*frobnicate
+		2|help info x|^twheelctl: info: help takes one command$
 		2|after -x|^twheelctl: after: unknown option -x$
 		2|after -5|$negative
 		2|after -5s|$negative
