@@ -107,6 +107,8 @@ all | lib32)
 		# unmaps so long that RCU complains.
 		case $kernel/$test in
 		kmsan/million_test | kmsan/killed_test) continue ;;
+		# They have no tracepoints.
+		kcsan/trace_test | kmsan/trace_test) continue ;;
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays -T user_namespace' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
