@@ -46,7 +46,7 @@
  * nodes later: a jump pointer, after A. Roth and G. Sohi, "Effective Jump-Pointer
  * Prefetching for Linked Data Structures" (ISCA 1999). It is what the bucket got eight
  * nodes before. It may name a node that is elsewhere now, and then nothing is lost but the
- * fetch. Nodes that are put at the end have none.
+ * fetch. Nodes that are put at the end name themselves.
  *
  * Time never wraps: it is 64 bits of ns, and a tick is at least one.
  */
@@ -452,6 +452,7 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 				continue;
 			}
 			--*budget;
+			/* Who was put at the end names no other. */
 			prefetchw(node->link.next);
 			fetch(w, node->ahead, *budget);
 			__hlist_del(&node->link);

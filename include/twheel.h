@@ -47,7 +47,7 @@ typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number);
  * @tick: when it is due; the wheel's while it is queued
  * @number: the caller's, as given to wheel_add(), and so are the bits beside it
  * @ahead: the number of the node that a visit comes to %WHEEL_AHEAD nodes later, if none
- *	of them has been deleted
+ *	of them has been deleted; its own if it was put at the end
  */
 struct wheel_node {
 	struct hlist_node link;
@@ -56,7 +56,7 @@ struct wheel_node {
 	u32 ahead;
 };
 
-/* So many buckets have a ring of their own. Those of other levels share them. */
+/* A bucket shares its ring with the one that is so many buckets further. */
 #define WHEEL_RINGS		256
 
 /**

@@ -110,8 +110,8 @@ struct timer *store_timer(const struct store *s, u32 slot);
 /* The word of @slot, which is below @room. User space writes there at any time. */
 struct twheel_slot *store_word(const struct store *s, u32 slot);
 /*
- * The user_data of @slot, which is below @room. Beside the timer, which fills a cache line,
- * because it is read with an event alone.
+ * The user_data of @slot, which is below @room. It lies beside the timer, which fills a cache
+ * line, because no visit of the wheel reads it.
  */
 u64 *store_user_data(const struct store *s, u32 slot);
 
