@@ -1084,7 +1084,7 @@ test_others() {
 	output_has '^no expiration yet$' "hist --pid: nothing has expired"
 
 	runs 0 "list" list --pid=$holder
-	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+m?s|due) +20ms +- +0x1$' "list: a periodic timer"
+	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+[mun]?s|due) +20ms +- +0x1$' "list: a periodic timer"
 	output_has '^0x[0-9a-f]+ +armed +[0-9hms]+ +- +2s +0x4$' "list: one with slack"
 	output_has '^listed 4; [1-9][0-9]* idle ones by --all$' "list: how many"
 	run list --pid=$holder --all
