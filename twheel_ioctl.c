@@ -259,9 +259,10 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 		spin_unlock_bh(&w->lock);
 		if (got < 0)
 			break;
-		good = got - DIV_ROUND_UP(copy_to_user(uptr + done, timers,
-						       got * sizeof(*timers)),
-					  sizeof(*timers));
+		/* One at a time: see GROUP. */
+		for (good = 0; good < got; good++)
+			if (copy_to_user(uptr + done + good, &timers[good], sizeof(*timers)))
+				break;
 		done += good;
 		if (good < got) {
 			/* To go on with the first that did not arrive. */
