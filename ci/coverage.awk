@@ -92,7 +92,8 @@ END {
 	printf "%sok 2 the module in the kernel: %.2f %% of branches\n",
 		pb < min_branches || uncounted ? "not " : "", pb
 	printf "%sok 3 each error return was reached, or has a reason\n", unexplained ? "not " : ""
-	printf "# reached percent lines %.2f\n# reached percent branches %.2f\n", pl, pb
+	printf "# target percent.lines %.2f %d\n# target percent.branches %.2f %d\n",
+		pl, min_lines, pb, min_branches
 	print "1..3"
 	exit pl < min_lines || pb < min_branches || uncounted || unexplained || !l || !b
 }

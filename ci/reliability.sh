@@ -32,22 +32,22 @@ stages() {
 	done
 }
 
-# What each stage counted, and what it was cut by.
+# What each stage had to do and has done, and what it was cut by.
 figures() {
 	local name
 
-	echo '| stage | figure |'
-	echo '|---|---|'
+	echo '| stage | figure | reached | needed |'
+	echo '|---|---|---|---|'
 	names | while read -r name; do
 		# What is planted has figures of its own, which nobody is to count on.
 		[[ -e $logs/$name.log && $name != gate* ]] || continue
 		awk -v stage="$name" '
 			{ sub(/\r$/, "") }
-			$1 == "#" && $2 == "reached" { print "| " stage " | " $4 ": " $5 " " $3 " |" }
+			$1 == "#" && $2 == "target" { print "| " stage " | " $3 " | " $4 " | " $5 " |" }
 			/late by|:cut:/ {
 				sub(/^# [^ ]*\.c:[0-9]+:/, "")
 				gsub(/\|/, "\\|")
-				print "| " stage " | " $0 " |"
+				print "| " stage " | " $0 " | | |"
 			}' "$logs/$name.log"
 	done
 }
@@ -58,19 +58,18 @@ heading() {
 	echo
 }
 
-# The figures of the summary, as ci/targets.sh calls them, and what they are.
+# How targets begin whose sum is in the summary, and what that is.
 chosen() {
 	cat <<-'END'
-		lines of the module that were reached in the kernel, in percent	lines of the module reached, in percent
-		branches	branches reached, in percent
-		calls of which each place that can fail did fail, once	calls of which each allocation failed in turn
-		loops of two calls that race	loops of two calls that race
-		wheels opened, armed and closed	wheels opened, armed and closed
-		programs killed with wheels in use	programs killed with wheels in use
-		calls of the fuzzer, guided, and exchanges	guided calls of the fuzzer
-		events that were read and compared, none of them early	events compared, none early
-		seconds of the soak, whose sums were right in each	seconds of the soak, with right sums
-		machines whose kernels, watching themselves or not, had nothing to say	machines whose kernels had nothing to say
+		percent.lines	lines of the module reached, in percent
+		percent.branches	branches reached, in percent
+		places.	places of calls that failed in turn
+		loops.	loops of two calls that race
+		rounds.open_arm_close	wheels opened, armed and closed
+		rounds.killed	programs killed with wheels in use
+		calls.	guided calls of the fuzzer
+		events.	events compared, none early
+		seconds.	seconds of the soak, with right sums
 	END
 }
 
@@ -87,17 +86,22 @@ summary() {
 			printf "| results that passed, failed, were skipped | %d, %d, %d |\n",
 				passed, failed, skipped
 		}'
-	[ ! -e "$logs/targets.log" ] || chosen | awk -F '\t' '
+	awk -F '\t| *[|] *' '
 		NR == FNR {
-			line = $0
-			sub(/\r$/, "", line)
-			sub(/^(not )?ok [0-9]+ /, "", line)
-			if (!match(line, /: [^ ]+ \(needs /))
-				next
-			reached[substr(line, 1, RSTART - 1)] = substr(line, RSTART + 2, RLENGTH - 10)
+			begin[NR] = $1
+			what[NR] = $2
 			next
 		}
-		$1 in reached { print "| " $2 " | " reached[$1] " |" }' "$logs/targets.log" -
+		{
+			for (i in begin)
+				if (index($3, begin[i]) == 1)
+					sum[i] += $4
+		}
+		END {
+			for (i = 1; i in begin; i++)
+				if (i in sum)
+					print "| " what[i] " | " sum[i] " |"
+		}' <(chosen) <(figures)
 }
 
 {

@@ -3,7 +3,8 @@
 #
 # ci/stage.sh NAME COMMAND...: runs a stage of make check, whose TAP goes to
 # build/logs/NAME.log. When it has ended, prints a line with its counts, and what failed in
-# full. build/results/NAME has the counts for ci/check.sh.
+# full. build/results/NAME has the counts for ci/check.sh. The stage has TARGETS of the
+# targets that ci/tally.awk judges.
 #
 # make check-full takes TWHEEL_CHECK_MINUTES (90). A stage that would begin in the last five
 # is cut, and counts as skipped; one that runs when they are over is ended, and counts as
@@ -34,7 +35,7 @@ report() {
 }
 
 left=
-if [ -n "${FULL-}" ] && [ -n "${IN_CHECK-}" ] && [[ " build targets " != *" $name "* ]]; then
+if [ -n "${FULL-}" ] && [ -n "${IN_CHECK-}" ] && [ "$name" != build ]; then
 	left=$(($(cat "$results/.begun") + ${TWHEEL_CHECK_MINUTES:-90} * 60 - $(date +%s)))
 	if [ "$left" -lt 300 ]; then
 		echo '0 0 1' >"$results/$name"
@@ -44,7 +45,8 @@ if [ -n "${FULL-}" ] && [ -n "${IN_CHECK-}" ] && [[ " build targets " != *" $nam
 fi
 status=0
 ${left:+timeout "$left"} "$@" >"$log" 2>&1 </dev/null || status=$?
-text=$(awk -v status="$status" -v tap=1 -v counts="$results/$name" -f "$top/ci/tally.awk" "$log")
+text=$(awk -v status="$status" -v tap=1 -v targets="${TARGETS:-0}" \
+	-v counts="$results/$name" -f "$top/ci/tally.awk" "$log")
 if [ -n "$left" ] && [ "$status" -eq 124 ]; then
 	text+=$'\n''    cut: the time is over'
 fi

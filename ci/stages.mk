@@ -9,7 +9,8 @@
 # first.
 #
 # What is done by the million is done by TWHEEL_CHECK_SHARE percent (10) of that in make
-# check-full. ci/targets.sh judges in the end whether the share has been done.
+# check-full. Each stage prints what it had to do of that, and has done: the parts of lives,
+# lives-uml and stress are a whole.
 
 share = $(shell expr $1 '*' $(or $(TWHEEL_CHECK_SHARE),10) / 100)
 # make check-full sets FULL, and so may who runs a stage alone.
@@ -19,13 +20,13 @@ full = $(if $(FULL),$1,$2)
 # has FULL, which would take it for the user's.
 race_seconds := $(or $(TWHEEL_RACE_SECONDS),$(call full,60,4))
 
-# $(call stage,NAME,COMMAND)
-stage = $(eval $(call stage_rule,$(strip $1),$2))
+# $(call stage,NAME,COMMAND[,TARGETS]): so many it has to print.
+stage = $(eval $(call stage_rule,$(strip $1),$2,$3))
 define stage_rule
 stages += $1
 .PHONY: $1
 $1: $(if $(filter build,$1)$(IN_CHECK),,build)
-	@TWHEEL_RACE_SECONDS=$(race_seconds) ci/stage.sh $1 $2
+	@TWHEEL_RACE_SECONDS=$(race_seconds) TARGETS=$3 ci/stage.sh $1 $2
 endef
 
 $(call stage, build, ci/build.sh)
@@ -33,7 +34,7 @@ $(call stage, build, ci/build.sh)
 # Alone, in make check.
 $(call stage, stress-6.12, ci/stress.sh 6.12 short --parallel --not storms \
 	--fuzz $(call full,10,5) --pairs $(call full,4,2) --lives $(call full,4,2))
-$(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000))
+$(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armings 10000000),2)
 alone := stress-6.12 core-races
 
 # Beside each other alone: they wait for most of their time, which is judged.
@@ -59,9 +60,10 @@ waiting := uml daemon-scripts daemon daemon-redis packaging lint model builds ab
 $(call stage, vm-6.12, ci/suite.sh 6.12)
 $(call stage, vm-6.1, ci/suite.sh 6.1 64)
 $(call stage, lib, userspace/lib/check.sh)
-$(call stage, races-6.12, ci/suite.sh 6.12 races)
+$(call stage, races-6.12, ci/suite.sh 6.12 races,1)
 $(call stage, threads, ci/suite.sh 6.12 threads)
-$(call stage, fuzz, userspace/tests/unit/fuzz.sh models $(call full,--operations $(call share,100000000)))
+$(call stage, fuzz, userspace/tests/unit/fuzz.sh models \
+	$(call full,--operations $(call share,100000000)),$(call full,4,2))
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
 $(call stage, python, userspace/python/test.sh)
 $(call stage, ctl, userspace/ctl/check.sh)
@@ -85,22 +87,24 @@ $(call stage, fail-nth, ci/suite.sh uml fail_nth)
 $(call stage, vm-6.1-32, ci/suite.sh 6.1 32)
 $(call stage, vm-6.12-32, ci/suite.sh 6.12 lib32)
 $(call stage, stress, ci/stress.sh debug full --not pairs --parallel --fuzz $(call share,1200) \
-	--lives $(call share,100) --soak $(call share,600))
+	--lives $(call share,100) --soak $(call share,600) --part $(call share,200),41)
 $(call stage, debian-vm, packaging/debian.sh install)
 $(call stage, ctl-prometheus, userspace/ctl/check.sh --promtool)
 $(call stage, daemon-more, userspace/daemon/check.sh 60 more)
 $(call stage, daemon-fuzz, userspace/daemon/test/unit/check.sh --fuzz 60)
 $(call stage, calls, ci/stress.sh uml full --only fuzz --fuzz $(call share,20000) \
-	--calls $(call share,20000000))
+	--calls $(call share,20000000) --part 10000,1)
 $(call stage, signals, ci/suite.sh uml signals)
-$(call stage, lives-uml, ci/stress.sh uml full --only lives --lives $(call share,150))
+$(call stage, lives-uml, ci/stress.sh uml full --only lives --lives $(call share,150) \
+	--loads 9000 --part $(call share,2300),9)
 $(call stage, debug, ci/suite.sh debug 64 --bin build/stress/fail_nth --run 'fail_nth -F load')
 $(call stage, kcsan-64, ci/suite.sh kcsan 64)
 $(call stage, rt-debug, ci/suite.sh rt-debug 64)
 $(call stage, kmsan, ci/suite.sh kmsan 64)
-$(call stage, module, ci/coverage.sh)
-$(call stage, soak, ci/stress.sh 6.12 full --only soak --parallel)
-$(call stage, lives, ci/stress.sh 6.12 full --only lives --lives $(call share,400) --parallel)
+$(call stage, module, ci/coverage.sh,2)
+$(call stage, soak, ci/stress.sh 6.12 full --only soak --parallel --part 10000,2)
+$(call stage, lives, ci/stress.sh 6.12 full --only lives --lives $(call share,400) \
+	--loads 3000 --parallel --part $(call share,7500),9)
 $(call stage, gate-tests, ci/gate/gate.sh tests)
 $(call stage, power, ci/power.sh)
 $(call stage, gate-stock, ci/gate/gate.sh stock)
@@ -121,9 +125,9 @@ $(call stage, gate-kunit, ci/gate/gate.sh kunit)
 $(call stage, gate-canary, ci/gate/gate.sh canary)
 full_together := $(filter-out $(check_stages),$(stages))
 
-$(call stage, storms, ci/stress.sh 6.12 full --only storms --parallel)
+$(call stage, storms, ci/stress.sh 6.12 full --only storms --parallel --part 10000,1)
 $(call stage, pairs, ci/stress.sh 6.12 full --only pairs --pairs $(call share,600) \
-	--loops $(call share,1000000) --parallel)
+	--loops $(call share,1000000) --parallel --part 10000,27)
 $(call stage, pairs-debug, ci/stress.sh debug full --only pairs --pairs $(call share,200) \
 	--loops $(call share,1000000) --parallel)
 $(call stage, exact, ci/exact.sh)
@@ -132,16 +136,14 @@ $(call stage, stress-32, ci/stress.sh 6.12 short --32 --parallel)
 $(call stage, stress-6.1, ci/stress.sh 6.1 short --parallel --fuzz 10)
 $(call stage, stress-rt, ci/stress.sh 6.12-rt short --parallel --fuzz 10)
 $(call stage, kcsan-pairs, ci/stress.sh kcsan short --only pairs --parallel)
-$(call stage, debug-races, ci/suite.sh debug races)
-$(call stage, rt-races, ci/suite.sh 6.12-rt races)
-$(call stage, rt-debug-races, ci/suite.sh rt-debug races)
+$(call stage, debug-races, ci/suite.sh debug races,1)
+$(call stage, rt-races, ci/suite.sh 6.12-rt races,1)
+$(call stage, rt-debug-races, ci/suite.sh rt-debug races,1)
 $(call stage, s390x-races, ci/suite.sh s390x-6.1 races)
 $(call stage, arm64-races, ci/suite.sh arm64-6.12 races)
 $(call stage, races-6.1, ci/suite.sh 6.1 races)
 $(call stage, newest-races, ci/suite.sh newest races)
 full_alone := $(filter-out $(check_stages) $(full_together),$(stages))
-
-$(call stage, targets, ci/targets.sh $(TWHEEL_CHECK_SHARE))
 
 # User-mode Linux waits by the host's time: one at a time.
 $(if $(IN_CHECK),$(eval fail-nth: | gate-uml))
@@ -163,7 +165,6 @@ check-full:
 	$(call run,$(alone) $(full_alone) FULL=1,1)
 	$(call run,$(waiting) FULL=1,5)
 	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
-	$(call run,targets FULL=1,1)
 	@ci/check.sh end
 
 .PHONY: check check-full

@@ -10,10 +10,12 @@
 #   --fuzz N      for the fuzzer
 #   --calls N     and how many calls end it sooner
 #   --lives N     for each way in which wheels end
+#   --loads N     and how many loads and unloads of the module end that sooner
 #   --storms N    for each storm, and as long without one, for how late others are then;
 #                 only with --parallel, or alone; the latter not where the kernel watches
 #                 itself
 #   --soak N      for the soak
+#   --part N      in 10,000: how much of what make check-full needs of them
 #   --seed N      of what is chosen at random; another each time in the full tier
 #   --only WHAT   one of these alone, or fail_nth or cmdspace
 #   --not WHAT    all but that one
@@ -41,6 +43,7 @@ only=
 not=
 parallel=
 bits=
+part=0
 case $tier in
 short)
 	pairs=4 fuzz=30 lives=4 storms=1 soak=10
@@ -59,6 +62,8 @@ while [ $# -gt 0 ]; do
 	--fuzz) fuzz=$2 ;;
 	--calls) calls=$2 ;;
 	--lives) lives=$2 ;;
+	--loads) loads=$2 ;;
+	--part) part=$2 ;;
 	--storms) storms=$2 ;;
 	--soak) soak=$2 ;;
 	--seed) seed=$2 ;;
@@ -113,23 +118,23 @@ if [ -n "$watching" ]; then
 	part fail_nth -F load
 fi
 part cmdspace
-part fuzz --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"
+part fuzz --part "$part" --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"
 # A module is loaded, and a processor goes, while all others wait; in turns, one may
 # wait for ever. With one processor there are no turns, and none can go.
 without=(-T loads_and_unloads -T cpu_offline_expiry)
 [ -z "$parallel" ] || without=()
 [ "$kernel" != uml ] || without=(-T cpu_offline_expiry)
-part pairs --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
+part pairs --part "$part" --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
 # A page that was given back must not be written to, where the kernel can see that.
 [ -n "$only" ] && [ "$only" != lives ] || options+=(--append page_poison=1)
-part lives --count "$count" --loads "$loads" --seconds "$lives" --seed "$seed" "${without[@]}"
+part lives --part "$part" --count "$count" --loads "$loads" --seconds "$lives" --seed "$seed" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
-	part soak --seconds "$soak" --seed "$seed"
+	part soak --part "$part" --seconds "$soak" --seed "$seed"
 fi
 # Who is punctual beside them is for processors that are truly two, or one; and a kernel
 # that does nothing else.
 if [ -n "$parallel$exactly" ]; then
-	part storms --seconds "$storms" --late "${late:-0}" --exact "${exactly:-0}"
+	part storms --part "$part" --seconds "$storms" --late "${late:-0}" --exact "${exactly:-0}"
 fi
 [ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"

@@ -6,7 +6,10 @@
 # nor kunit.py reads such a log: prove does not count the leaves, kunit.py takes one
 # document, and neither knows the exit status of each command or the verdict.
 #
-#   awk -v status=EXIT -v tap=0|1 -v counts=FILE -f tally.awk LOG
+#   awk -v status=EXIT -v tap=0|1 -v counts=FILE [-v targets=N] -f tally.awk LOG
+#
+# "# target NAME REACHED NEEDED" says what the stage had to do, and has done. That it did
+# less is a fault, and so are fewer than N of these where something was needed.
 #
 # Prints what went wrong, with the lines that led to it, and writes "passed
 # failed skipped" to counts. Without tap the whole is one test. A document
@@ -91,7 +94,7 @@ function result(indent, good, line,    i, parent, blamed)
 }
 
 BEGIN {
-	passed = failed = skipped = 0
+	passed = failed = skipped = told = 0
 	begin_document("it")
 	machine = 0
 }
@@ -136,9 +139,17 @@ BEGIN {
 	next
 }
 /^Bail out!/ { fault($0); next }
+/^# target / {
+	told += $5 > 0
+	if ($4 + 0 < $5 + 0)
+		fault("not ok:" substr($0, 2))
+	next
+}
 { keep[kept++] = $0 }
 
 END {
+	if (told < targets)
+		fault("not ok: " told " of " targets " targets")
 	if (!tap) {
 		if (status != "0")
 			fault("not ok: exit " status)

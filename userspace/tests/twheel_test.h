@@ -36,10 +36,12 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 
 #include "kselftest_harness.h"
 
-/* A figure of a run, such as 1000 rounds: ci/targets.sh asks for it by @what and @by. */
-#define REACHED_BY(by, what, n)	fprintf(TH_LOG_STREAM, "# reached %s %s %llu\n", what, by, \
-					(unsigned long long)(n))
-#define REACHED(what, n)	REACHED_BY(_metadata->name, what, n)
+/* A figure of a run, such as 1000 rounds, and what is needed of it: ci/tally.awk judges. */
+#define TARGET_OF(name, what, reached, needed)					\
+	fprintf(TH_LOG_STREAM, "# target %s.%s %llu %llu\n", what, name,	\
+		(unsigned long long)(reached), (unsigned long long)(needed))
+#define TARGET(what, reached, needed)						\
+	TARGET_OF(_metadata->name, what, reached, needed)
 
 /* A variant of @fixture, by its members. */
 #define VARIANT(fixture, name, ...) \

@@ -543,7 +543,7 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 	}
 	stop_and_join(f.thread, &f.stop);
 	TH_LOG("%u of %u calls done", done, i);
-	REACHED("flips", flips);
+	TARGET("flips", flips, FLIPS);
 	EXPECT_EQ(0, wrong);
 	EXPECT_GT(done, 0);
 	EXPECT_LT(done, i);

@@ -50,10 +50,11 @@ static bool over(__u64 start, unsigned long done)
 	return seconds && done && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC;
 }
 
-/* How many rounds there were of those wanted. */
-static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned long wanted)
+/* How many rounds there were of those wanted, and of those needed. */
+static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned long wanted,
+		 unsigned long needed)
 {
-	REACHED("rounds", done);
+	TARGET("rounds", done, needed);
 	if (done < wanted)
 		TH_LOG("cut: %lu rounds were asked for", wanted);
 }
@@ -129,7 +130,7 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 	}
 	for (p = 0; p < 2; p++)
 		ASSERT_EQ(0, status_of(pid[p]));
-	tell(_metadata, done[0] + done[1], count);
+	tell(_metadata, done[0] + done[1], count, PART(count));
 }
 
 /* Does all sorts of things for ever; is killed in one of them. */
@@ -205,7 +206,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 				;
 		}
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, PART(n / 5));
 	close_wheel(_metadata, fd);
 }
 
@@ -244,7 +245,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 		close(pair[0]);
 		close(pair[1]);
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, 0);
 }
 
 /* A descriptor in a socket that nobody ever receives: closed with the socket. */
@@ -262,7 +263,7 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 		close(pair[0]);
 		close(pair[1]);
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, 0);
 }
 
 /* Whether the header of the table is in the @pipe that a page went to. */
@@ -328,7 +329,7 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 		close(ends[0]);
 		close(ends[1]);
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, PART(n));
 }
 
 /* Slots that are used again and again, all of one allocation. */
@@ -400,8 +401,8 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 	EXPECT_EQ(0, reuse.acted);
 	EXPECT_GT(reuse.tries, 0);
 	TH_LOG("%lu times a slot was used again", i * REUSED);
-	REACHED("tries", reuse.tries);
-	tell(_metadata, i, n);
+	TARGET("tries", reuse.tries, PART(n * REUSED / 3));
+	tell(_metadata, i, n, 0);
 	close_wheel(_metadata, reuse.fd);
 }
 
@@ -454,7 +455,7 @@ TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
 	arm_new(there, 0, 0);
 	EXPECT_TRUE(ping(here, there, count, self->start, &i))
 		TH_LOG("nobody woke up in round %lu", i);
-	tell(_metadata, i, count);
+	tell(_metadata, i, count, PART(count / 10));
 	EXPECT_TRUE(killed(pid));
 	close(here);
 	close(there);
@@ -518,8 +519,7 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 
 	for (i = 0; i < n && !over(self->start, i); i++)
 		nest(_metadata, i % 2 ? EPOLLIN : EPOLLIN | EPOLLET, &self->seed);
-	REACHED("events", i * NESTED_EVENTS);
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, PART(n));
 }
 
 /* EPOLLONESHOT is told once, EPOLLET of each new batch, EPOLLEXCLUSIVE to one at least. */
@@ -557,7 +557,7 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 		close(sole[0]);
 		close(sole[1]);
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, PART(n));
 }
 
 /* io_uring polls and reads a wheel; and has one that was closed, or goes itself, first. */
@@ -616,7 +616,7 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 		}
 		close_ring(&r);
 	}
-	tell(_metadata, i, n);
+	tell(_metadata, i, n, PART(n));
 }
 
 /* How often there is no more, until somebody is content. */
@@ -764,7 +764,7 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 		waitpid(pid[i], NULL, 0);
 	}
 	TH_LOG("%lu unloads refused, as it was open", refused);
-	tell(_metadata, done, loads);
+	tell(_metadata, done, loads, PART(loads));
 	/* It was in use. */
 	EXPECT_GT(refused, 0);
 }

@@ -125,7 +125,8 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		close_wheel(_metadata, shared->fd);
 	TH_LOG("%lu %s", shared->done[0] + shared->done[1], storm->unit);
 	if (!strcmp(storm->unit, "events"))
-		REACHED("events", shared->done[0] + shared->done[1]);
+		TARGET("events", shared->done[0] + shared->done[1],
+		       PART(seconds * 320000));
 	LOG_BYSTANDER(&shared->bystander);
 	EXPECT_EQ(NULL, shared->wrong[ATTACKERS])
 		TH_LOG("the bystander: %s", shared->wrong[ATTACKERS]);

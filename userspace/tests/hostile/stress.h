@@ -11,6 +11,11 @@
 /* For TEST_F_TIMEOUT: as long as the count that was asked for takes. */
 #define UNLIMITED	1000000
 
+/* In 10,000: how much of what make check-full needs this run has to reach. */
+static unsigned long long part __attribute__((unused));
+
+#define PART(all)	(((all) * part + 9999) / 10000)
+
 struct stress_option {
 	const char *name;
 	unsigned long long *value;
@@ -69,7 +74,9 @@ static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 #define STRESS_MAIN(...)							\
 	int main(int argc, char **argv)						\
 	{									\
-		static const struct stress_option options[] = { __VA_ARGS__ };	\
+		static const struct stress_option options[] = {			\
+			{ "part", &part }, __VA_ARGS__				\
+		};								\
 										\
 		take_options(&argc, argv, options, ARRAY_SIZE(options));	\
 		return test_harness_run(argc, argv);				\

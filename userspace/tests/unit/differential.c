@@ -114,7 +114,8 @@ int main(int argc, char **argv)
 
 			layers[layer].fuzz(&feed, size->timers, size->operations);
 		}
-		printf("# reached operations layer%u %llu\n", layer + 1, fuzz_operations);
+		printf("# target operations.layer%u %llu %llu\n", layer + 1, fuzz_operations,
+		       limit);
 		printf("ok %u %s: %llu operations, no difference (seed %llu)\n", layer + 1,
 		       layers[layer].name, fuzz_operations, first);
 		seed = first;

@@ -103,7 +103,7 @@ fuzz() {
 			total=$((total + $(done_by "$name")))
 			[ "$total" -lt "$operations" ] || break
 		done
-		echo "# reached operations $name $total"
+		echo "# target operations.$name $total $operations"
 		echo "ok - $name: libFuzzer, $inputs inputs known, $total operations"
 	} >"$dir/$name.tap"
 }

@@ -373,7 +373,7 @@ static void check(void)
 	fail("nothing was moved", !s->moved);
 	fail("nothing was withdrawn", !s->withdrawn);
 	fail("no mark was left to the kernel", marked == kicks);
-	printf("# reached armings race %llu\n", armings);
+	printf("# target armings %llu %llu\n", got_back + s->expired, armings);
 	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; ",
 	       armings, got_back, s->delivered, s->withdrawn);
 	printf("%llu marks, %llu kicks for these, %llu with a list\n", marked, kicks, listed);
