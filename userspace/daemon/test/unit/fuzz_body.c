@@ -3,18 +3,8 @@
  * Stored bodies: each byte of a body that is decoded can be read, and encoding
  * it gives the same block. The same bytes are a URL, too.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "body.h"
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

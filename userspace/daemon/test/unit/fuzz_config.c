@@ -2,20 +2,10 @@
 /*
  * The configuration: a text is accepted within its limits, or has an error.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "config.h"
 #include "config_value.h"
+#include "fuzz.h"
 #include "units.h"
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

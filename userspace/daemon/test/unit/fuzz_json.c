@@ -4,17 +4,8 @@
  * accepted must be within its limits, and an error must be whole. What json_plain()
  * accepts is the same to the library.
  */
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "json_field.h"
-
-/* Not assert(): it must hold with NDEBUG, too. */
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void check_spec(const struct task_spec *s)
 {
@@ -113,8 +104,6 @@ static void fuzz_plain(const char *text, size_t len)
 	json_decref(plain);
 	json_decref(library);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

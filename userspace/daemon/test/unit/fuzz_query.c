@@ -2,18 +2,8 @@
 /*
  * Queries and tokens: what is accepted must be within its limits.
  */
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "json.h"
-
-static void must(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
