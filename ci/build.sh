@@ -5,6 +5,8 @@
 # Prints TAP.
 
 . "$(dirname "$0")/../vm/lib.sh"
+# shellcheck source=../userspace/tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 programs() {
 	"$top/ci/programs.sh"
@@ -18,19 +20,14 @@ modules() {
 }
 
 "$top/vm/deps.sh" check
-number=0
-failed=0
 
 # built PART PID: what it said counts only if it fails, and then its end.
 built() {
-	number=$((number + 1))
-	if wait "$2"; then
-		echo "ok $number $1"
-		return
-	fi
-	failed=1
-	tail -n 30 "$logs/build-$1.output" | sed 's/^/# /'
-	echo "not ok $number $1"
+	local is=0
+
+	wait "$2" || is=1
+	[ $is = 0 ] || tail -n 30 "$logs/build-$1.output" | sed 's/^/# /'
+	verdict $is "$1"
 }
 
 # Neither has work for two processors all the time.
@@ -39,5 +36,4 @@ programs=$!
 modules >"$logs/build-modules.output" 2>&1 &
 built modules $!
 built programs $programs
-echo 1..2
-exit $failed
+the_end

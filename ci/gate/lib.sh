@@ -2,21 +2,15 @@
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317
 # What the gates share: ok() judges, boot() and mutant() run a machine with a bug.
 
-number=0
-failed=0
+# shellcheck source=../../userspace/tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # ok NAME COMMAND...: passes if the command succeeds.
 ok() {
-	local name=$1
+	local is=0
 
-	shift
-	number=$((number + 1))
-	if "$@" >/dev/null; then
-		echo "ok $number $name"
-	else
-		echo "not ok $number $name"
-		failed=1
-	fi
+	"${@:2}" >/dev/null || is=1
+	verdict $is "$1"
 }
 
 # boot NAME OPTION...: the output is in $output, the exit status in $status.
@@ -69,11 +63,6 @@ never_says() {
 
 refused() {
 	[ "$status" -ne 0 ] && says 'twheel-vm: verdict: FAIL'
-}
-
-the_end() {
-	echo "1..$number"
-	exit $failed
 }
 
 # The bugs of ci/gate/planted/planted.c that say the same in each kernel: what that is, and

@@ -8,6 +8,8 @@
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
+# shellcheck source=../../userspace/tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 cd "$top"
 need clang-14 coccinelle mandoc pahole python3
@@ -294,26 +296,18 @@ metadata() {
 	END
 }
 
-number=0
-failed=0
-
 # check NAME COMMAND...: passes if that succeeds and prints nothing.
 check() {
-	local name=$1 found status=0
+	local found status=0
 
-	shift
-	number=$((number + 1))
-	found=$("$@" 2>&1) || status=$?
-	if [ -z "$found" ] && [ $status -eq 0 ]; then
-		echo "ok $number $name"
-	else
+	found=$("${@:2}" 2>&1) || status=$?
+	if [ -n "$found" ] || [ $status -ne 0 ]; then
 		printf '%s\n' "$found" "exit $status" | sed 's/^/# /'
-		echo "not ok $number $name"
-		failed=1
+		status=1
 	fi
+	verdict $status "$1"
 }
 
-echo 1..15
 check checkpatch checkpatch
 check "W=1 and sparse, 6.12" module 6.12
 check "W=1 and sparse, 6.1" module 6.1
@@ -330,4 +324,4 @@ awk -f ci/lint/prose.awk -v means=1 "${prose[@]}" | sed 's/^/# /'
 check "generated parts of documents" tables
 check "sizes of documents" document_sizes
 check "metadata of the module" metadata
-exit $failed
+the_end

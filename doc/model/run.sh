@@ -14,10 +14,8 @@ trap 'rm -rf "$dir"' EXIT
 # spin writes the path of a model into the search: this is the same in each checkout.
 cp "$top"/doc/model/*.pml "$dir"
 cd "$dir"
-n=0
-failed=0
-plan=40
-[ "${1:-}" != --full ] || plan=43
+# shellcheck source=../../userspace/tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # errors OPTIMIZATION MODEL [-DOPTION ...]: how many errors a search of all states
 # finds. It ends at the first. A search that was cut short and found none says nothing.
@@ -41,17 +39,14 @@ errors()
 	echo "$found"
 }
 
-# result NAME WANTED FOUND
-result()
+# expect NAME WANTED FOUND
+expect()
 {
-	n=$((n + 1))
-	if [ "$3" = "$2" ]; then
-		echo "ok $n $1"
-	else
-		echo "not ok $n $1"
-		sed 's/^/# /' pan.log
-		failed=1
-	fi
+	local is=0
+
+	[ "$3" = "$2" ] || is=1
+	verdict $is "$1"
+	[ $is = 0 ] || sed 's/^/# /' pan.log
 }
 
 # holds NAME MODEL [-DOPTION ...]
@@ -60,7 +55,7 @@ holds()
 	local name=$1
 
 	shift
-	result "$name" 0 "$(errors -O2 "$@")"
+	expect "$name" 0 "$(errors -O2 "$@")"
 }
 
 # finds NAME MODEL [-DOPTION ...]: a mutation, which an early error ends
@@ -69,14 +64,13 @@ finds()
 	local name=$1
 
 	shift
-	result "found: $name" 1 "$(errors -O0 "$@")"
+	expect "found: $name" 1 "$(errors -O0 "$@")"
 }
 
 one="table.pml -DROUNDS=2 -DTICKS=2"
 two="table.pml -DSLOTS=2 -DTICKS=2 -DFRESH -DBUDGET"
 
 echo 'TAP version 13'
-echo "1..$plan"
 # The options of a model are words.
 # shellcheck disable=SC2086
 {
@@ -124,7 +118,7 @@ echo "1..$plan"
 	finds 'nobody returns a task whose lease has ended' lease.pml -DNO_RECOVER
 	finds 'a daemon without the task answers a recall by yes' lease.pml -DRECALL_BLIND
 	finds 'a daemon whose attempt runs answers a recall by yes' lease.pml -DRECALL_RUNS
-	[ $plan = 40 ] || {
+	[ "${1:-}" != --full ] || {
 		holds 'lane: three tasks' lane.pml -DTASKS=3
 		holds 'lane: three tasks, answers and messages are lost' \
 			lane.pml -DTASKS=3 -DLOSE
@@ -132,4 +126,4 @@ echo "1..$plan"
 			lease.pml -DAHEAD=4 -DLEASE=3 -DLIMIT=6
 	}
 }
-exit $failed
+the_end

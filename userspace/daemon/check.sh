@@ -28,21 +28,15 @@ elif [ ${#parts[@]} = 0 ]; then
 fi
 daemon=$top/userspace/daemon
 out=$build/daemon
-number=0
-failed=0
+# shellcheck source=../tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # run NAME COMMAND...: its own results, indented, and one for all of them.
 run() {
-	local status=0
-
-	number=$((number + 1))
+	status=0
 	"${@:2}" >"$out/$1.tap" 2>&1 </dev/null || status=$?
 	sed 's/^/    /' "$out/$1.tap"
-	if [ $status != 0 ]; then
-		failed=1
-		printf 'not '
-	fi
-	echo "ok $number - $1"
+	verdict $status "$1"
 }
 
 part_unit() {
@@ -113,5 +107,4 @@ echo 'TAP version 14'
 for part in "${parts[@]}"; do
 	run "$part" "part_$part"
 done
-echo "1..$number"
-exit $failed
+the_end

@@ -4,32 +4,19 @@
 # userspace/go/test.sh [GOARCH...]: the tests of the Go package, over the kernel's wheel in
 # the VM: amd64, or for example 386. Prints TAP. A test that is skipped there has failed.
 
-# passed() is called by ok().
+# passed() is called by silent().
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
 need golang-go qemu-system-x86
 out=$build/go
-number=0
-failed=0
+dir=$out
 export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local
 [ $# -gt 0 ] || set amd64
 
-# ok NAME COMMAND...: passes if that succeeds and prints nothing.
-ok() {
-	local said status=0
-
-	number=$((number + 1))
-	said=$("${@:2}" 2>&1) || status=$?
-	if [ -z "$said" ] && [ "$status" = 0 ]; then
-		echo "ok $number - $1"
-		return
-	fi
-	failed=1
-	echo "not ok $number - $1"
-	printf '%s\n' "$said" "status $status" | sed 's/^/# /'
-}
+# shellcheck source=../tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 
 # passed TEST LOG: prints what the log has of it, unless that is that it passed.
 passed() {
@@ -38,26 +25,25 @@ passed() {
 
 # in_machine GOARCH: the tests as they are named, and then the verdict.
 in_machine() {
-	local log=$out/$1.log name status=0
+	local log=$out/$1.log name ended=0
 
 	"$top/vm/run.sh" --name "go-$1" --bin "$out/go_test_$1" --run "go_test_$1 -test.v" \
-		>"$log" 2>&1 || status=$?
+		>"$log" 2>&1 || ended=$?
 	while read -r name; do
-		ok "$1: $name" passed "$name" "$log"
+		silent "$1: $name" passed "$name" "$log"
 	done < <(sed -n 's/^func \(Test[A-Za-z]*\)(.*/\1/p' twheel_test.go)
-	ok "$1: the verdict of the machine" [ "$status" = 0 ]
-	[ "$status" = 0 ] || tail -n 40 "$log" | sed 's/^/# /'
+	silent "$1: the verdict of the machine" [ "$ended" = 0 ]
+	[ "$ended" = 0 ] || tail -n 40 "$log" | sed 's/^/# /'
 }
 
 cd "$top/userspace/go"
 mkdir -p "$out"
 echo 'TAP version 14'
-ok gofmt gofmt -l .
+silent gofmt gofmt -l .
 for arch in "$@"; do
 	export GOARCH=$arch
-	ok "$arch: go vet" go vet .
-	ok "$arch: go test -c" go test -c -ldflags '-s -w' -o "$out/go_test_$arch" .
+	silent "$arch: go vet" go vet .
+	silent "$arch: go test -c" go test -c -ldflags '-s -w' -o "$out/go_test_$arch" .
 	in_machine "$arch"
 done
-echo "1..$number"
-exit $failed
+the_end

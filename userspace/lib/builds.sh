@@ -17,8 +17,8 @@ need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind
 
 user=$top/userspace
 out=$build/lib-builds
-number=0
-failed=0
+# shellcheck source=../tests/tool/tap.sh
+. "$top/userspace/tests/tool/tap.sh"
 log=$logs/builds-last.log
 export TWHEEL_BACKEND=inprocess
 
@@ -35,15 +35,9 @@ done
 ok() {
 	local status=0
 
-	number=$((number + 1))
 	"${@:2}" >"$log" 2>&1 || status=$?
-	if [ "$status" = 0 ]; then
-		echo "ok $number - $1"
-	else
-		failed=1
-		echo "not ok $number - $1"
-		{ echo "status $status"; tail -n 40 "$log"; } | sed 's/^/# /'
-	fi
+	verdict $status "$1"
+	[ $status = 0 ] || { echo "status $status"; tail -n 40 "$log"; } | sed 's/^/# /'
 	return $status
 }
 
@@ -218,5 +212,4 @@ if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_F
 	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
 fi
 ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true
-echo "1..$number"
-exit $failed
+the_end

@@ -14,18 +14,13 @@ scripts="no-run take-early put-seconds no-token cancel-keeps-due old-body recove
 workers="no-lease-check"
 # Chaos has no tasks that may be late, and breaks no header.
 model="late-ignored broken-header-stops"
-failed=0
-number=0
+# shellcheck source=../../tests/tool/tap.sh
+. ../../tests/tool/tap.sh
 
-verdict() {
-	number=$((number + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $number - $2"
-	else
-		echo "not ok $number - $2"
-		sed 's/^/#   /' "$log"
-		failed=1
-	fi
+# judged STATUS NAME
+judged() {
+	verdict "$1" "$2"
+	[ "$1" = 0 ] || sed 's/^/#   /' "$log"
 }
 
 log=$(mktemp)
@@ -35,7 +30,7 @@ echo "TAP version 13"
 echo "# seed $seed"
 for plant in $scripts $model; do
 	./model_test.py --operations 5000 --seed "$seed" --plant "$plant" >"$log" 2>&1
-	verdict $? "C5: the model notices $plant"
+	judged $? "C5: the model notices $plant"
 done
 for plant in $scripts $workers; do
 	noticed=1
@@ -44,7 +39,6 @@ for plant in $scripts $workers; do
 		noticed=$?
 		[ $noticed = 0 ] && break
 	done
-	verdict $noticed "C5: chaos notices $plant"
+	judged $noticed "C5: chaos notices $plant"
 done
-echo "1..$number"
-exit $failed
+the_end

@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Sourced by tests that are scripts: one line of TAP for each assertion. Before it,
-# the script makes the directory $dir; run() and its like leave there what the
-# program printed, and its status in $status.
+# Sourced by tests that are scripts: one line of TAP for each assertion. All but verdict()
+# and the_end() need the directory $dir, which the script makes; run() and its like leave
+# there what the program printed, and its status in $status.
 
-: "${dir:?}"
 number=0
 failures=0
 status=0
 
-# result STATUS NAME: one line of TAP, and what there was to see if it is bad.
-result() {
+# verdict STATUS NAME: one line of TAP.
+verdict() {
 	number=$((number + 1))
 	if [ "$1" -eq 0 ]; then
 		echo "ok $number $2"
-		return
+	else
+		failures=$((failures + 1))
+		echo "not ok $number $2"
 	fi
-	failures=$((failures + 1))
-	echo "not ok $number $2"
+}
+
+# result STATUS NAME: the same, and what there was to see if it is bad.
+result() {
+	verdict "$1" "$2"
+	[ "$1" -ne 0 ] || return 0
 	{
 		echo "status $status"
-		head -n 40 "$dir/out"
+		head -n 40 "${dir:?}/out"
 		[ ! -s "$dir/err" ] || { echo "stderr:" && head -n 20 "$dir/err"; }
 	} | sed 's/^/# /'
 }
@@ -48,6 +53,16 @@ check() {
 	shift
 	status=0
 	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	result $status "$checked"
+}
+
+# silent NAME COMMAND...: passes if the command succeeds and prints nothing.
+silent() {
+	checked=$1
+	shift
+	status=0
+	"$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	[ ! -s "$dir/out" ] || status=1
 	result $status "$checked"
 }
 

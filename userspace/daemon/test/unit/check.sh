@@ -37,19 +37,8 @@ config="config.c config_value.c units.c address.c"
 callback="callback.c callback_host.c callback_header.c sign.c body.c units.c address.c"
 callback="$callback config_value.c"
 
-number=0
-failures=0
-
-# line GOOD NAME
-line() {
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		failures=$((failures + 1))
-		echo "not ok $number - $2"
-	fi
-}
+# shellcheck source=../../../tests/tool/tap.sh
+. "$daemon/../tests/tool/tap.sh"
 
 # build COMPILER PROGRAM "SOURCES" "LIBRARIES": file by file, which ccache keeps.
 build() {
@@ -68,8 +57,8 @@ build() {
 relay() {
 	while IFS= read -r text; do
 		case $text in
-		"ok "*) line 0 "$1: ${text#* - }" ;;
-		"not ok "*) line 1 "$1: ${text#* - }" ;;
+		"ok "*) verdict 0 "$1: ${text#* - }" ;;
+		"not ok "*) verdict 1 "$1: ${text#* - }" ;;
 		"1.."*) ;;
 		"#"*) echo "$text" ;;
 		*) echo "# $text" ;;
@@ -82,7 +71,7 @@ check() {
 	program=$1 sources=$2 libraries=$3
 	shift 3
 	if ! build "$cc" "$program" "$sources" "$libraries"; then
-		line 1 "$program compiles"
+		verdict 1 "$program compiles"
 		sed 's/^/# /' "$out/log"
 		return
 	fi
@@ -93,13 +82,13 @@ check() {
 	if [ -s "$out/err" ]; then
 		head -n 60 "$out/err" | sed 's/^/# /'
 	fi
-	line "$status" "$program ends with status 0"
+	verdict "$status" "$program ends with status 0"
 }
 
 # fuzz PROGRAM "SOURCES" "LIBRARIES"
 fuzz() {
 	if ! build "$clang" "$1" "$2" "$3"; then
-		line 1 "$1 compiles"
+		verdict 1 "$1 compiles"
 		sed 's/^/# /' "$out/log"
 		return
 	fi
@@ -111,7 +100,7 @@ fuzz() {
 		>"$out/log" 2>&1 || status=$?
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/log")
 	[ "$status" -eq 0 ] || tail -n 40 "$out/log" | sed 's/^/# /'
-	line "$status" "$1: ${runs:-no} inputs in $seconds s break nothing"
+	verdict "$status" "$1: ${runs:-no} inputs in $seconds s break nothing"
 }
 
 units() {
@@ -140,7 +129,7 @@ units() {
 	status=0
 	python3 "$here/page_test.py" >"$out/tap" || status=$?
 	relay page_test
-	line "$status" "page_test ends with status 0"
+	verdict "$status" "page_test ends with status 0"
 }
 
 [ -n "$alone" ] || units
@@ -151,8 +140,7 @@ if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
 	fuzz fuzz_query "$json" "-ljansson -lm"
 	fuzz fuzz_body "body.c" ""
 else
-	line 0 "the fuzzers # SKIP no time for them, or no $clang"
+	verdict 0 "the fuzzers # SKIP no time for them, or no $clang"
 fi
 
-echo "1..$number"
-[ "$failures" -eq 0 ]
+the_end
