@@ -48,6 +48,15 @@ def pull(**settings):
     return queue(mode="pull", **settings)
 
 
+def alone(*options, env=None, **settings):
+    """Return: another Redis, its only daemon, its client. Their queue "s" is made."""
+    own = Redis()
+    d = Daemon(own, *options, env=env)
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/s", settings)[0], 201)
+    return own, d, c
+
+
 def put(path, task, client=a, **fields):
     """Return: the answer to a task that is accepted."""
     status, answer = client.call("PUT", f"{path}/tasks/{task}", fields)
@@ -417,10 +426,8 @@ def late():
 
 @test("D12: what fell due while no daemon ran runs within the limits, the earliest first")
 def catch_up():
-    own, other = Redis(), Sink()
-    d = Daemon(own)
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    own, d, c = alone(mode="push", lanes=1)
+    other = Sink()
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
         {"id": f"cu-{n}", "in": 700 + n, "callback": {"url": other.url + "/slow/50"}}
         for n in range(60)]})
@@ -499,10 +506,7 @@ def renewed():
 
 @test("D15: a private address is dead at once, a redirect is not followed")
 def safe_callbacks():
-    own = Redis()
-    d = Daemon(own, "--callback-allow=192.0.2.0/24")
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    _, d, c = alone("--callback-allow=192.0.2.0/24", mode="push")
     c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/private"}})
     wait_until(lambda: c.call("GET", "/v1/queues/s/tasks/x")[1].get("state") == "dead")
     error = c.call("GET", "/v1/queues/s/tasks/x")[1]["error"]
@@ -912,10 +916,8 @@ def killed_daemon():
 
 @test("D7: an attempt whose daemon is killed is repeated with its key, and was no attempt")
 def killed_attempt():
-    own, other = Redis(), Sink()
-    d = Daemon(own, "--lease=6s")
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    own, d, c = alone("--lease=6s", mode="push")
+    other = Sink()
     c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/hold/500"},
                                            "retry": {"base": "100ms"}})
     other.wait_for("x")
@@ -957,10 +959,8 @@ def wrong_clock():
     if not shifted_clock(0):
         return "SKIP there is no compiler"
     for shift in (-3600, 3600):
-        own = Redis()
-        d = Daemon(own, env=shifted_clock(shift))
-        c, other = d.client(), Sink()
-        c.call("PUT", "/v1/queues/s", {"mode": "push"})
+        _, d, c = alone(env=shifted_clock(shift), mode="push")
+        other = Sink()
         due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
             {"id": f"wc-{n}", "in": 300 + 7 * n, "callback": {"url": other.url + "/"}}
             for n in range(100)]})[1]["tasks"]}
@@ -974,10 +974,8 @@ def wrong_clock():
 
 @test("D3: a stall of Redis that is shorter than ahead less 200 ms makes no task late")
 def stalled_redis():
-    own = Redis()
-    d = Daemon(own)
-    c, other = d.client(), Sink()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    own, d, c = alone(mode="push")
+    other = Sink()
     begin = int(now_ms()) + 800
     due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
         {"id": f"st-{n}", "at": begin + 3 * n, "callback": {"url": other.url + "/"}}
@@ -1061,9 +1059,7 @@ def late_report():
 
 @test("Redis hangs: what was sent is perhaps accepted, and what is read is not there")
 def hanging_redis():
-    own = Redis()
-    d = Daemon(own)
-    d.client().call("PUT", "/v1/queues/s", {"mode": "pull"})
+    own, d, _ = alone(mode="pull")
     own.stop()
     rows = [("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"}, "fate_unknown"),
             ("PUT", "/v1/queues/s/tasks/y", {"payload": "x" * 60000}, "fate_unknown"),
@@ -1192,10 +1188,7 @@ def old_redis():
 
 @test("D16: a full queue answers 429; a full Redis answers 503, and still drains")
 def full():
-    own = Redis()
-    d = Daemon(own)
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "pull", "lanes": 1, "lane_max": 3})
+    own, d, c = alone(mode="pull", lanes=1, lane_max=3)
     for n in range(3):
         equal(c.call("PUT", f"/v1/queues/s/tasks/f{n}", {})[0], 201)
     status, head, text = c.raw("PUT", "/v1/queues/s/tasks/f3", {})
@@ -1214,10 +1207,8 @@ def full():
 
 @test("D10, D13: age and count bound what is done and dead, however fast it comes")
 def bounded_past():
-    own = Redis()
-    d = Daemon(own, "--dead-max=100")
-    c, q = d.client(), "/v1/queues/s"
-    c.call("PUT", q, {"mode": "pull", "lanes": 1})
+    _, d, c = alone("--dead-max=100", mode="pull", lanes=1)
+    q = "/v1/queues/s"
     equal(c.call("POST", f"{q}/tasks", {"tasks": [{"keep": "1s"} for _ in range(1000)]})[0], 200)
     tasks = []
     while len(tasks) < 1000:
@@ -1283,10 +1274,8 @@ def silent_dns():
     env = slow_dns(5)
     if not env:
         return "SKIP no compiler"
-    own = Redis()
-    d = Daemon(own, env=env)
-    c, other = d.client(), Sink()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    _, d, c = alone(env=env, mode="push")
+    other = Sink()
     begin = int(now_ms()) + 200
     c.call("PUT", "/v1/queues/s/tasks/slow", {
         "timeout": "500ms", "callback": {"url": "http://a.slow/"}, "retry": {"limit": 1}})
@@ -1303,10 +1292,8 @@ def silent_dns():
 
 @test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")
 def graceful():
-    own = Redis()
-    d = Daemon(own)
-    c, other = d.client(), Sink()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    own, d, c = alone(mode="push")
+    other = Sink()
     c.call("PUT", "/v1/queues/s/tasks/runs", {"callback": {"url": other.url + "/slow/700"}})
     c.call("PUT", "/v1/queues/s/tasks/held", {"in": "400ms", "callback": {"url": other.url}})
     other.wait_for("runs")
@@ -1323,10 +1310,7 @@ def graceful():
 
 @test("D17: what a take on its way brings is given back, too")
 def graceful_take():
-    own = Redis()
-    d = Daemon(own)
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    own, d, c = alone(mode="push", lanes=1)
     c.call("PUT", "/v1/queues/s/tasks/x", {"in": "1500ms", "callback": {"url": sink.url}})
     time.sleep(0.5)
     own.stop()
@@ -1342,10 +1326,8 @@ def graceful_take():
 
 @test("D17: a request that does not end is given back after stop-timeout, or a second signal")
 def impatient():
-    own = Redis()
-    d = Daemon(own, "--stop-timeout=500ms")
-    c, other = d.client(), Sink()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    own, d, c = alone("--stop-timeout=500ms", mode="push")
+    other = Sink()
     c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/9000"}})
     other.wait_for("x")
     begin = time.monotonic()
@@ -1366,9 +1348,7 @@ def impatient():
 
 @test("D17: reports that come until the end of stop-timeout do no harm")
 def last_reports():
-    own = Redis()
-    d = Daemon(own, "--stop-timeout=100ms")
-    d.client().call("PUT", "/v1/queues/s", {"mode": "pull"})
+    own, d, _ = alone("--stop-timeout=100ms", mode="pull")
     body = b'{"tasks":[{"id":"x","token":"%016x-1"}]}' % 5
     ack = (b"POST /v1/queues/s/ack HTTP/1.1\r\nHost: localhost\r\n"
            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -1601,10 +1581,7 @@ def early_start():
 
 @test("D13: a daemon takes no more than hold-max tasks")
 def bounded():
-    own = Redis()
-    d = Daemon(own, "--hold-max=50", "--ahead=5s")
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
         {"id": f"b{n}", "in": "4s", "callback": {"url": sink.url + "/"}} for n in range(500)]})
     most = 0
@@ -1618,10 +1595,7 @@ def bounded():
 
 @test("D13: a daemon takes no more bodies than hold-bytes, but for those of a last take")
 def bounded_bytes():
-    own = Redis()
-    d = Daemon(own, "--hold-bytes=1M", "--ahead=5s")
-    c = d.client()
-    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 1})
+    _, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
     for _ in range(2):
         c.call("POST", "/v1/queues/s/tasks", {"tasks": [
             {"in": "4s", "payload": "x" * 60000, "callback": {"url": sink.url + "/"}}
