@@ -486,6 +486,16 @@ static void end_of_patience(struct timer *t, uint64_t now)
 	wheel_arm(d->wheel, t, now + LAST_WORDS);
 }
 
+/* At the end of the patience, only an answer of Redis is still worth a wait. */
+static bool may_end(const struct daemon *d)
+{
+	bool waits = d->running || d->asked || d->reports;
+
+	if (d->last_words)
+		return !waits || !store_up(d->store);
+	return !waits && !api_busy(d->api);
+}
+
 static void look_for_end(void *arg)
 {
 	struct daemon *d = arg;
@@ -494,7 +504,7 @@ static void look_for_end(void *arg)
 		return;
 	if (!d->stop_by && !d->last_words)
 		end_of_patience(&d->stop_timer, wheel_now(d->wheel));
-	if (!d->running && !d->asked && !d->reports && !api_busy(d->api))
+	if (may_end(d))
 		loop_stop(d->loop);
 }
 

@@ -1346,6 +1346,30 @@ def impatient():
     equal(f.end(signal.SIGKILL), -9)
 
 
+@test("D17: no second is added to stop-timeout for a Redis that is away, or for half a request")
+def punctual():
+    own, other = Redis(), Sink()
+    d = Daemon(own, "--stop-timeout=1s")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/300"}})
+    other.wait_for("x")
+    own.kill()
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert 0.9 < time.monotonic() - begin < 1.7, time.monotonic() - begin
+    own.start()
+    e = Daemon(own, "--stop-timeout=1s")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(e.path)
+        s.sendall(b"PUT /v1/queues/s HTTP/1.1\r\nHost: localhost\r\n"
+                  b"Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
+        time.sleep(0.2)
+        begin = time.monotonic()
+        equal(e.end(), 0)
+        assert 0.9 < time.monotonic() - begin < 1.7, time.monotonic() - begin
+
+
 @test("D17: reports that come until the end of stop-timeout do no harm")
 def last_reports():
     own, d, _ = alone("--stop-timeout=100ms", mode="pull")
