@@ -22,6 +22,8 @@
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */
 #define HOST_WAIT	(250 * NSEC_PER_MSEC)
+/* A queue whose tasks were so released takes less for so long. */
+#define SLOW		(2 * NSEC_PER_SEC)
 /* A task that was taken ahead waits so long for a worker of this daemon. */
 #define IDLE_WAIT	(50 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
@@ -197,6 +199,27 @@ static bool host_works(const struct host *host, uint64_t now)
 	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
 }
 
+/* Releases the tasks that waited too long, and notes that their queues are slow. */
+static void release_waiting(struct host *host, uint64_t now)
+{
+	struct daemon *d = host->daemon;
+
+	while (host->waiting) {
+		struct held *h = host->waiting;
+		bool last = !h->rnext;
+
+		if (h->since + HOST_WAIT > now) {
+			wheel_arm(d->wheel, &host->timer, h->since + HOST_WAIT);
+			return;
+		}
+		h->lane->queue->slow_until = now + SLOW;
+		/* The last one takes its host with it. */
+		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
+		if (last)
+			return;
+	}
+}
+
 static void too_long(struct timer *t, uint64_t now)
 {
 	struct host *host = container_of(t, struct host, timer);
@@ -206,19 +229,8 @@ static void too_long(struct timer *t, uint64_t now)
 		wheel_arm(d->wheel, t, now + HOST_WAIT);
 		return;
 	}
-	while (host->waiting) {
-		struct held *h = host->waiting;
-		bool last = !h->rnext;
-
-		if (h->since + HOST_WAIT > now) {
-			wheel_arm(d->wheel, t, h->since + HOST_WAIT);
-			return;
-		}
-		/* The last one takes its host with it. */
-		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
-		if (last)
-			return;
-	}
+	release_waiting(host, now);
+	lane_fed_all(d);
 }
 
 static void arm_host(struct held *h)

@@ -143,6 +143,22 @@ static void arm_recover(struct lane *l)
 
 /* ---- Take ---- */
 
+/*
+ * The part of the room that a queue may take. One with a slow host may hold three times as
+ * many tasks as there are free places, so some of these are always left to other queues.
+ */
+static unsigned int share(const struct queue *q, unsigned int room)
+{
+	const struct daemon *d = q->daemon;
+	unsigned int most;
+
+	if (wheel_now(d->wheel) >= q->slow_until || HASH_COUNT(d->queues) == 1)
+		return room;
+	most = 3 * held_room(d, false);
+	most = most > q->held ? (most - q->held + 3) / 4 : 0;
+	return most < room ? most : room;
+}
+
 static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_ms)
 {
 	const struct daemon *d = l->queue->daemon;
@@ -150,7 +166,7 @@ static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_m
 
 	if (!pulls(l)) {
 		*lease_ms = d->config.lease_ms;
-		return held_room(d, head_is_due(l));
+		return share(l->queue, held_room(d, head_is_due(l)));
 	}
 	space = held_room(d, false);
 	workers = waiter_room(l->queue, ahead, lease_ms);
@@ -308,12 +324,13 @@ void lane_fed(struct queue *q)
 
 void lane_fed_all(struct daemon *d)
 {
+	unsigned int few = d->config.hold_max / 8 < FEW ? d->config.hold_max / 8 : FEW;
 	struct queue *q, *next;
 
 	if (d->stopping || !d->starved)
 		return;
 	/* A few free slots are not worth a take, unless they are all that there will be. */
-	if (held_room(d, true) < FEW && d->running > FEW)
+	if (held_room(d, true) < few && d->running > few)
 		return;
 	HASH_ITER(hh, d->queues, q, next)
 		lane_fed(q);

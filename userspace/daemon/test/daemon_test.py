@@ -1603,6 +1603,30 @@ def early_start():
     equal(d.end(), 0, d.text())
 
 
+@test("D14: a queue with a slow endpoint leaves places of a small hold-max to other queues")
+def fair():
+    own, other = Redis(), Sink()
+    d = Daemon(own, "--hold-max=64")
+    c = d.client()
+    # The slow one is asked first for its tasks.
+    for name in ("a-slow", "fast"):
+        equal(c.call("PUT", f"/v1/queues/{name}", {"mode": "push"})[0], 201)
+    c.call("POST", "/v1/queues/a-slow/tasks", {"tasks": [
+        {"id": f"sl-{n}", "timeout": "20s", "callback": {"url": other.url + "/slow/6000"}}
+        for n in range(300)]})
+    wait_until(lambda: len(other.received()) == 32)
+    time.sleep(0.5)
+    due = {}
+    for n in range(60):
+        due[f"fa-{n}"] = c.call("PUT", f"/v1/queues/fast/tasks/fa-{n}", {
+            "in": 600 + 50 * n, "callback": {"url": sink.url + "/"}})[1]["due"]
+    late = sorted(sink.wait_for(task)[0]["at"] - at for task, at in due.items())
+    print(f"# lateness p50 {late[30]:.1f} ms, worst {late[-1]:.1f} ms")
+    assert late[-1] < 500, late
+    equal(len(other.received()), 32, "the slow endpoint was slow all the time")
+    equal(d.end(signal.SIGKILL), -9)
+
+
 @test("D13: a daemon takes no more than hold-max tasks")
 def bounded():
     _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")
