@@ -60,16 +60,6 @@ static struct quota *get_quota(kuid_t uid)
 	return q;
 }
 
-/* Forgets @q if it has nothing. */
-static void drop_user(struct quota *q)
-{
-	lockdep_assert_held(&users_mutex);
-	if (q->wheels)
-		return;
-	hash_del(&q->node);
-	kfree(q);
-}
-
 /* Who pays: a process may take any id that is mapped in its namespace. */
 static kuid_t payer(const struct cred *cred)
 {
@@ -91,14 +81,12 @@ struct quota *quota_open(const struct cred *opener)
 
 	mutex_lock(&users_mutex);
 	q = get_quota(payer(opener));
-	if (!q) {
+	if (!q)
 		q = ERR_PTR(-ENOMEM);
-	} else if (most && q->wheels >= most) {
-		drop_user(q);
+	else if (most && q->wheels >= most)
 		q = ERR_PTR(-ENOSPC);
-	} else {
+	else
 		q->wheels++;
-	}
 	mutex_unlock(&users_mutex);
 	return q;
 }
@@ -151,7 +139,9 @@ void quota_uncharge(struct quota *q, u32 timers)
 void quota_close(struct quota *q)
 {
 	mutex_lock(&users_mutex);
-	q->wheels--;
-	drop_user(q);
+	if (!--q->wheels) {
+		hash_del(&q->node);
+		kfree(q);
+	}
 	mutex_unlock(&users_mutex);
 }
