@@ -366,7 +366,6 @@ static void start_visits(struct wheel *w, unsigned int budget)
 		u64 number = w->clk >> shift;
 		unsigned int idx = bucket_of(w, level, number);
 		unsigned int i;
-		bool full;
 
 		if (number << shift != w->clk)
 			break;
@@ -379,8 +378,7 @@ static void start_visits(struct wheel *w, unsigned int budget)
 			w->bound = max(w->sweep_min >> shift << shift, w->clk);
 			w->sweep_min = WHEEL_NEVER;
 		}
-		full = test_bit(idx, w->occupied);
-		if (!full)
+		if (!test_bit(idx, w->occupied))
 			continue;
 		__clear_bit(idx, w->occupied);
 		hlist_move_list(&w->bucket[idx], visited(w, level));
