@@ -98,6 +98,13 @@ static void start_timer(struct twheel_file *w, u64 next, u64 now)
 		hrtimer_start(&w->timer, expires, HRTIMER_MODE_ABS_SOFT);
 }
 
+/* Leaves the next turn to the worker. */
+static void hand_over(struct twheel_file *w, u64 now)
+{
+	note_next(w, 0, now);
+	queue_work(turn_wq, &w->work);
+}
+
 /* Moves the next turn to an earlier time, if it has become earlier. */
 static void program(struct twheel_file *w, u64 now)
 {
@@ -106,7 +113,7 @@ static void program(struct twheel_file *w, u64 now)
 	if (next >= w->programmed || w->dying)
 		return;
 	if (next <= now)
-		queue_work(turn_wq, &w->work);
+		hand_over(w, now);
 	else if (comes(w, next))
 		start_timer(w, next, now);
 }
@@ -143,8 +150,8 @@ static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 	u64 next = timers_next(&w->timers);
 	ktime_t expires;
 
-	/* It may have been started anew, for an earlier time, since it fired. */
-	if (w->dying || hrtimer_is_queued(&w->timer))
+	/* Since it fired, it may have been started anew, or the worker has the next turn. */
+	if (w->dying || !w->programmed || hrtimer_is_queued(&w->timer))
 		return HRTIMER_NORESTART;
 	if (next > now && now >= w->programmed) {
 		expires = note_next(w, next, now);
@@ -156,8 +163,7 @@ static enum hrtimer_restart restart(struct twheel_file *w, u64 now)
 			return HRTIMER_RESTART;
 		}
 	}
-	note_next(w, 0, now);
-	queue_work(turn_wq, &w->work);
+	hand_over(w, now);
 	return HRTIMER_NORESTART;
 }
 
@@ -196,24 +202,18 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 static void turn_work(struct work_struct *work)
 {
 	struct twheel_file *w = container_of(work, struct twheel_file, work);
-	u64 now = file_begin(w);
+	u64 now, next;
 
-	if (!w->programmed) {
-		/* An hrtimer that is started while it runs stays with its softirq. */
-		spin_unlock_bh(&w->lock);
-		hrtimer_cancel(&w->timer);
-		now = file_begin(w);
-	}
+	/* An hrtimer that is started while it runs stays with its softirq. */
+	hrtimer_cancel(&w->timer);
+	now = file_begin(w);
 	turn(w, now, TURN_BUDGET);
-	if (!w->programmed && !w->dying) {
-		u64 next = timers_next(&w->timers);
-
-		/* What is left waits behind the work of others. */
-		if (next <= now)
-			queue_work(turn_wq, &w->work);
-		else
-			start_timer(w, next, now);
-	}
+	next = timers_next(&w->timers);
+	/* What is left waits behind the work of others. */
+	if (!w->dying && next <= now)
+		queue_work(turn_wq, &w->work);
+	else if (!w->dying)
+		start_timer(w, next, now);
 	file_finish(w, now);
 }
 

@@ -360,21 +360,17 @@ end:	do
 	:: atomic { step == CLEAR -> mark[s] = false; s++; step = MARKS }
 #endif
 
-	/* Only the hrtimer, and a worker that it left, put the next turn off. */
+	/* Only the hrtimer and the worker put the next turn off. */
 	:: atomic {
 		step == PUBLISH ->
 		find_next();
 		if
-		:: n <= turned && (why == HRTIMER || (why == WORKER && next == 0)) ->
+		:: n >= next && why != HRTIMER && why != WORKER -> finish()
+		:: n <= turned && (n < next || why == HRTIMER || why == WORKER) ->
 			next = 0;
 			work = true;
 			finish()
-		:: n <= turned && !(why == HRTIMER || (why == WORKER && next == 0)) ->
-			work = true;
-			finish()
-		:: n > turned && n >= next && why != HRTIMER && !(why == WORKER && next == 0) ->
-			finish()
-		:: n > turned && (n < next || why == HRTIMER || (why == WORKER && next == 0)) ->
+		:: n > turned && (n < next || why == HRTIMER || why == WORKER) ->
 #ifdef SUMMARY_FIRST
 			step = REREAD
 #else
