@@ -35,12 +35,10 @@
 static struct workqueue_struct *turn_wq;
 
 /*
- * What the softirqs of a CPU have left of their budget, and when the last turn ended there.
- * A turn takes all that is left by an exchange and gives back the rest by an addition: on
- * PREEMPT_RT another softirq may preempt it.
+ * Since when the softirqs of a CPU save their budget. A turn takes all of it by an exchange,
+ * and gives back the rest by an addition: on PREEMPT_RT another softirq may preempt it.
  */
-static DEFINE_PER_CPU(unsigned int, turn_left);
-static DEFINE_PER_CPU(u64, turn_ended);
+static DEFINE_PER_CPU(u64, turn_saving);
 
 /**
  * file_now() - the time on the wheel's clock, as the process that opened it sees that
@@ -183,8 +181,9 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
-	u64 refill = (ktime_get_ns() - this_cpu_read(turn_ended)) / TURN_PAUSE_NS;
-	unsigned int left = min_t(u64, TURN_BUDGET, this_cpu_xchg(turn_left, 0) + refill);
+	u64 began = ktime_get_ns();
+	s64 pause = began - this_cpu_xchg(turn_saving, began);
+	unsigned int left = clamp_t(s64, pause / TURN_PAUSE_NS, 0, TURN_BUDGET);
 	unsigned int budget = max(left, TURN_SHARE);
 	enum hrtimer_restart ret;
 	unsigned int touched;
@@ -194,8 +193,9 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 	ret = restart(w, now);
 	file_finish(w, now);
 
-	this_cpu_add(turn_left, left - min(touched, left));
-	this_cpu_write(turn_ended, ktime_get_ns());
+	left -= min(touched, left);
+	/* The turn itself is no pause. */
+	this_cpu_add(turn_saving, ktime_get_ns() - began - left * TURN_PAUSE_NS);
 	return ret;
 }
 
