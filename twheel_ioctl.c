@@ -192,25 +192,23 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 /* Turns the wheel until all is done that was marked or due when the call began. */
 static void turn_all(struct twheel_file *w, enum look look)
 {
-	u64 start = 0, now;
-	u32 turns = 0;
+	u64 start = file_begin(w), now = start;
+	/* A timer is touched once on each level, and when it expires. */
+	u32 turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
+		    (w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
 	bool done;
 
-	do {
-		now = file_begin(w);
-		if (!start) {
-			start = now;
-			/* A timer is touched once on each level, and when it expires. */
-			turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
-				(w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
-			w->timers.slot = 0;
-		}
+	w->timers.slot = 0;
+	for (;;) {
 		timers_turn(&w->timers, now, TURN_BUDGET, look);
 		/* The clock may have been set back meanwhile. */
 		done = timers_next(&w->timers) > min(start, now);
 		file_finish(w, now);
 		cond_resched();
-	} while (!done && --turns && !fatal_signal_pending(current));
+		if (done || !--turns || fatal_signal_pending(current))
+			return;
+		now = file_begin(w);
+	}
 }
 
 static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
