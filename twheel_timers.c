@@ -248,7 +248,7 @@ static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
 	return 0;
 }
 
-static int plan(struct timers *t, struct twheel_op *op, struct timers_plan *plan, u64 now)
+static int plan_op(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now)
 	__must_hold(t->store->lock)
 {
 	struct twheel_timer *arg = &op->timer;
@@ -257,20 +257,20 @@ static int plan(struct timers *t, struct twheel_op *op, struct timers_plan *plan
 
 	if (err)
 		return err;
-	plan->asked_ns = arg->deadline_ns;
+	p->asked_ns = arg->deadline_ns;
 	if (op->opcode == TWHEEL_OP_REGISTER)
 		return plan_register(t, arg, now);
-	plan->timer = store_find(t->store, arg->id);
-	if (!plan->timer)
+	p->timer = store_find(t->store, arg->id);
+	if (!p->timer)
 		return -ENOENT;
-	slot = timer_word(t, plan->timer);
+	slot = timer_word(t, p->timer);
 	if (op->opcode == TWHEEL_OP_REARM) {
-		plan->word = READ_ONCE(slot->deadline_ns);
-		arg->user_data = *store_user_data(t->store, plan->timer->slot);
+		p->word = READ_ONCE(slot->deadline_ns);
+		arg->user_data = *store_user_data(t->store, p->timer->slot);
 		arg->deadline_ns = wanted_deadline(arg, now);
-		arg->state = state_of(plan->timer, plan->word);
+		arg->state = state_of(p->timer, p->word);
 	} else {
-		plan->word = report(t, plan->timer, slot, arg);
+		p->word = report(t, p->timer, slot, arg);
 	}
 	return 0;
 }
@@ -327,7 +327,7 @@ void timers_fetch(const struct wheel *w, u32 number)
 bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now)
 {
 	timers_assert_held(t);
-	op->result = plan(t, op, p, now);
+	op->result = plan_op(t, op, p, now);
 	return op->result != -EAGAIN;
 }
 
