@@ -145,7 +145,8 @@ TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);
-		w->cold->wake_id = ret == 1 && !op.result ? op.timer.id : 0;
+		__atomic_store_n(&w->cold->wake_id, ret == 1 && !op.result ? op.timer.id : 0,
+				 __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&w->cold->reading);
 	return ret < 0 ? ret : op.result;

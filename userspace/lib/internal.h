@@ -134,7 +134,7 @@ struct twheel_backend {
  * @pool: free slots that no thread has
  * @nr_pool: how many
  * @pool_room: how many there is room for
- * @wake_id: of the timer that twheel_wake() uses, or 0; under @reading
+ * @wake_id: of the timer that twheel_wake() uses, or 0; written under @reading, atomically
  * @usage: counted atomically
  */
 struct cold {
@@ -154,9 +154,9 @@ struct cold {
 	uint32_t *pool;
 	uint32_t nr_pool;
 	uint32_t pool_room;
-	uint64_t wake_id;
-	/* A 32-bit compiler would let counters straddle cache lines. */
-	_Alignas(8) struct twheel_usage usage;
+	/* A 32-bit compiler would let these straddle cache lines. */
+	_Alignas(8) uint64_t wake_id;
+	struct twheel_usage usage;
 };
 
 /**

@@ -392,7 +392,7 @@ TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
 	int err = is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
 
 	/* Do not count the timer of twheel_wake(). */
-	if (!err && w->cold->wake_id) {
+	if (!err && load64(&w->cold->wake_id)) {
 		stats->allocated--;
 		stats->registered--;
 	}

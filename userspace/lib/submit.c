@@ -83,7 +83,7 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		for (run = 0; done + run < n; run++) {
 			struct twheel_op *op = &ops[done + run];
 
-			hidden = op->timer.id && op->timer.id == w->cold->wake_id &&
+			hidden = op->timer.id && op->timer.id == load64(&w->cold->wake_id) &&
 				 op->opcode >= TWHEEL_OP_REARM && op->opcode <= TWHEEL_OP_GET;
 			if (hidden)
 				break;
@@ -128,7 +128,7 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 		for (i = 0; i < got; i++) {
 			struct shadow *shadow = find_shadow(w, timers[i].id);
 
-			if (timers[i].id == w->cold->wake_id)
+			if (timers[i].id == load64(&w->cold->wake_id))
 				continue;
 			if (shadow && load64(&shadow->kernel_id) == timers[i].id) {
 				/* Leave out free slots. */
