@@ -397,32 +397,23 @@ TWHEEL_PUBLIC int twheel_keyed_remove(struct twheel_keyed *k, const void *key, s
  * struct visit - a handler that runs
  * @keyed: of which keys
  * @item: the key that it was given
- * @over: it has returned
  */
 struct visit {
 	struct twheel_keyed *keyed;
 	struct item *item;
-	bool over;
 };
 
-/*
- * Runs after a handler, unless the handler jumped away. If the handler threw, or its thread
- * ends, the descriptor becomes readable: another run must hand out the rest.
- */
+/* Runs after a handler, unless the handler jumped away. */
 static void end_visit(struct visit *visit)
 {
 	struct twheel_keyed *k = visit->keyed;
-	bool rest;
 
 	if (is_child(k))
 		return;
 	pthread_mutex_lock(&k->lock);
 	unlink_item(k, visit->item);
-	rest = k->left;
 	pthread_mutex_unlock(&k->lock);
 	free(visit->item);
-	if (!visit->over && rest)
-		twheel_wake(k->wheel);
 }
 
 /*
@@ -445,13 +436,31 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 	}
 	pthread_mutex_unlock(&k->lock);
 	if (item) {
-		__attribute__((cleanup(end_visit))) struct visit visit = { k, item, false };
+		__attribute__((cleanup(end_visit))) struct visit visit = { k, item };
 
 		if (fn)
 			fn(item->key, item->len, item->user_data, arg);
-		visit.over = true;
 	}
 	return item;
+}
+
+/*
+ * Gives all keys that have left to @fn. If a handler does not return, another run must hand
+ * out the rest: the descriptor is readable for that. Return: their number.
+ */
+static size_t hand_out_all(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
+{
+	size_t total = 0;
+	bool many;
+
+	pthread_mutex_lock(&k->lock);
+	many = k->left && k->left->next;
+	pthread_mutex_unlock(&k->lock);
+	if (fn && many)
+		twheel_wake(k->wheel);
+	while (!is_child(k) && hand_out(k, fn, arg))
+		total++;
+	return total;
 }
 
 /* Makes expired keys leave. Return: their number, or a negative errno. */
@@ -489,8 +498,7 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 			run = ++k->runs;
 		got = take_expired(k, run, &again);
 		pthread_mutex_unlock(&k->lock);
-		while (!is_child(k) && hand_out(k, fn, arg))
-			total++;
+		total += hand_out_all(k, fn, arg);
 		/* @fn may set keys without end: stop at a key that was set in this run. */
 	} while (got > 0 && !again);
 	if (is_child(k))
@@ -501,7 +509,6 @@ TWHEEL_PUBLIC int twheel_keyed_run(struct twheel_keyed *k, twheel_keyed_fn fn, v
 TWHEEL_PUBLIC size_t twheel_keyed_drain(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 {
 	struct item *item, *next;
-	size_t total = 0;
 
 	if (is_child(k))
 		return 0;
@@ -509,9 +516,7 @@ TWHEEL_PUBLIC size_t twheel_keyed_drain(struct twheel_keyed *k, twheel_keyed_fn 
 	HASH_ITER(hh, k->items, item, next)
 		leave(k, item);
 	pthread_mutex_unlock(&k->lock);
-	while (!is_child(k) && hand_out(k, fn, arg))
-		total++;
-	return total;
+	return hand_out_all(k, fn, arg);
 }
 
 TWHEEL_PUBLIC size_t twheel_keyed_count(struct twheel_keyed *k)
