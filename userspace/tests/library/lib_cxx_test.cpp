@@ -7,8 +7,10 @@
 #include <libtwheel_keyed.h>
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -17,9 +19,11 @@ namespace {
 unsigned int number;
 bool failed;
 
+const char *backend;
+
 void check(bool good, const char *what)
 {
-	std::printf("%sok %u %s\n", good ? "" : "not ", ++number, what);
+	std::printf("%sok %u %s: %s\n", good ? "" : "not ", ++number, backend, what);
 	failed |= !good;
 }
 
@@ -52,7 +56,7 @@ void verbs(const twheel_options &options)
 	check(!twheel_open(&wheel, &options), "open");
 	if (!wheel)
 		return;
-	check(!std::strcmp(twheel_backend(wheel), "inprocess"), "backend");
+	check(!std::strcmp(twheel_backend(wheel), backend), "backend");
 	check(!twheel_add(wheel, twheel_after(wheel, 1000000), 42, &id), "add");
 	while (!got && twheel_wait(wheel, -1) == 1)
 		got = twheel_read(wheel, &event, 1);
@@ -114,12 +118,18 @@ void exceptions(const twheel_options &options)
 
 int main()
 {
+	const bool device = !access("/dev/twheel", R_OK | W_OK);
+	const unsigned int plan = device ? 32 : 16;
 	twheel_options options = {};
 
-	std::puts("TAP version 13\n1..16");
+	unsetenv("TWHEEL_BACKEND");
+	std::printf("TAP version 13\n1..%u\n", plan);
 	options.size = sizeof(options);
-	options.flags = TWHEEL_OPEN_INPROCESS;
-	verbs(options);
-	exceptions(options);
-	return failed || number != 16;
+	for (int i = 0; i <= device; i++) {
+		options.flags = i ? TWHEEL_OPEN_KERNEL : TWHEEL_OPEN_INPROCESS;
+		backend = i ? "kernel" : "inprocess";
+		verbs(options);
+		exceptions(options);
+	}
+	return failed || number != plan;
 }
