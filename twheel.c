@@ -450,7 +450,7 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 				continue;
 			}
 			--*budget;
-			/* Who was put at the end names no other. */
+			/* A node that was put at the end names no other. */
 			prefetchw(node->link.next);
 			fetch(w, node->ahead, *budget);
 			__hlist_del(&node->link);

@@ -72,8 +72,8 @@ fault:
 }
 
 /*
- * Does @op, and copies the first @size bytes of its answer to @to. That comes first, under
- * the lock and without page faults: what cannot be answered changes nothing.
+ * Does @op, and copies the first @size bytes of its answer to @to. The copy comes first, under
+ * the lock and without page faults: an operation without an answer changes nothing.
  *
  * Return: 0; -ENOMEM: it needs more room; -EFAULT: a page has to be brought in; -EAGAIN:
  * the word was exchanged meanwhile.
@@ -86,7 +86,7 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 
 	if (!timers_plan(&w->timers, op, &plan, now))
 		return -ENOMEM;
-	/* What a verb on one timer was asked is left alone if it is refused. */
+	/* A verb on one timer that is refused leaves its argument alone. */
 	if (op->result && size < sizeof(*op))
 		return 0;
 	if (copy_answer(to, op, size)) {
@@ -231,7 +231,7 @@ static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
 		file_finish(w, now);
 		cond_resched();
 	} while (slot != U32_MAX && !fatal_signal_pending(current));
-	/* What was done is the answer, whether or not it can be stored as well. */
+	/* The count is the answer, whether or not it can be stored as well. */
 	(void)put_user(drain.count, &arg->count);
 	return drain.count;
 }

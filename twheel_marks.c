@@ -69,7 +69,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			t->slot = first + __ffs64(bits);
 			t->marked = true;
 		}
-		/* What is left has its marks again, and then its line. */
+		/* The slots that are left are marked again, and then their line. */
 		for (left |= bits; left; left &= left - 1) {
 			set_bit(__ffs64(left), (unsigned long *)&marks[i]);
 			again = true;

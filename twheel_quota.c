@@ -60,7 +60,7 @@ static struct quota *get_quota(kuid_t uid)
 	return q;
 }
 
-/* Who pays: a process may take any id that is mapped in its namespace. */
+/* The user who pays. A process may take any id that is mapped in its namespace. */
 static kuid_t payer(const struct cred *cred)
 {
 	kuid_t root = make_kuid(cred->user_ns, 0);

@@ -86,7 +86,7 @@ void pages_init(struct pages *p, spinlock_t *lock)
 	mutex_init(&p->mutex);
 }
 
-/* What is half a page for each block is a page for two. */
+/* Two blocks share a page: each needs half of one. */
 static bool owns_user_data(u32 nr)
 {
 	return nr % 2 == 0;

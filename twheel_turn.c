@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What turns a wheel: its clock, its lock, an hrtimer and a worker.
+ * The clock, the lock, the hrtimer and the worker of a wheel.
  *
  * Everything is done between file_begin() and file_finish(). The latter programs the next
  * turn, and wakes those who wait for events.
@@ -209,7 +209,7 @@ static void turn_work(struct work_struct *work)
 	now = file_begin(w);
 	turn(w, now, TURN_BUDGET);
 	next = timers_next(&w->timers);
-	/* What is left waits behind the work of others. */
+	/* The rest waits behind the work of other wheels. */
 	if (!w->dying && next <= now)
 		queue_work(turn_wq, &w->work);
 	else if (!w->dying)

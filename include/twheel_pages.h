@@ -46,7 +46,7 @@ void pages_free(struct pages *p);
 int pages_grow(struct pages *p);
 struct twheel_table *pages_header(struct pages *p);
 
-/* Of a mapping whose vm_private_data is the store. */
+/* For a mapping whose vm_private_data is the store. */
 extern const struct vm_operations_struct pages_vm_ops;
 
 #endif /* _TWHEEL_PAGES_H */

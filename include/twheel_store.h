@@ -121,14 +121,14 @@ struct timer *store_fetch(const struct store *s, u32 slot);
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);
 
-/* What is inlined here is one expression each, and smaller than a call. */
+/* These are one expression each, and smaller than a call. */
 
 static inline void store_assert_held(const struct store *s)
 {
 	lockdep_assert(!s->lock || lockdep_is_held(s->lock));
 }
 
-/* The bits of the summary. Of a store that is mapped. */
+/* The bits of the summary. The store must be mapped. */
 static inline u64 *store_summary(const struct store *s)
 {
 	return (u64 *)((char *)s->table + STORE_SUMMARY_OFFSET);

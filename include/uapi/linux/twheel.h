@@ -227,8 +227,8 @@ struct twheel_list {
  * @id: of the timer; it ends here, unless it is kept, or periodic and not drained.
  * @user_data: as registered.
  * @deadline_ns: when it should have expired (the first time, if @expirations is above 1).
- * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late. Of a
- *	periodic timer that was drained unread: when that was.
+ * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late. If a
+ *	periodic timer was drained unread: when it was drained.
  * @expirations: 1, or the number of periods since the last event. 0: taken by
  *	TWHEEL_DRAIN_EXPIRE before its deadline.
  */
