@@ -196,19 +196,21 @@ static void turn_all(struct twheel_file *w, enum look look)
 	/* A timer is touched once on each level, and when it expires. */
 	u32 turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
 		    (w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
-	bool done;
 
 	w->timers.slot = 0;
 	for (;;) {
 		timers_turn(&w->timers, now, TURN_BUDGET, look);
 		/* The clock may have been set back meanwhile. */
-		done = timers_next(&w->timers) > min(start, now);
+		if (timers_next(&w->timers) > min(start, now) || !--turns ||
+		    fatal_signal_pending(current))
+			break;
+		/* This call takes the rest of the marks. The worker is not needed. */
+		w->timers.marked = false;
 		file_finish(w, now);
 		cond_resched();
-		if (done || !--turns || fatal_signal_pending(current))
-			return;
 		now = file_begin(w);
 	}
+	file_finish(w, now);
 }
 
 static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)

@@ -143,10 +143,10 @@ inline begin(reason, first) {
 /* The lock is dropped. */
 inline finish() {
 	if
-	:: why < 2 && n > turned -> kick[why] = 0
-	:: why < 2 && n <= turned && may_end() -> kick[why] = 0	/* killed */
+	:: why < 2 && !goes_on -> kick[why] = 0
 	:: else
 	fi;
+	goes_on = false;
 	why = 0;
 	s = 0;
 	d = 0;
@@ -206,6 +206,7 @@ inline find_next() {
 active proctype kernel()
 {
 	byte why, s, d, n, looks, back;
+	bool goes_on;
 
 	started;
 end:	do
@@ -364,9 +365,15 @@ end:	do
 	:: atomic {
 		step == PUBLISH ->
 		find_next();
+		/* A KICK goes on, and takes the rest itself, unless its process is killed. */
 		if
-		:: n >= next && why != HRTIMER && why != WORKER -> finish()
-		:: n <= turned && (n < next || why == HRTIMER || why == WORKER) ->
+		:: why < 2 && n <= turned -> goes_on = true; marked = false
+		:: why < 2 && n <= turned && may_end()
+		:: else
+		fi;
+		if
+		:: goes_on || (n >= next && why != HRTIMER && why != WORKER) -> finish()
+		:: !goes_on && n <= turned && (n < next || why == HRTIMER || why == WORKER) ->
 			next = 0;
 			work = true;
 			finish()
