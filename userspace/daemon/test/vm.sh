@@ -21,7 +21,7 @@ quietly make -s -C "$daemon" O="$out"
 rm -rf "$machine"
 mkdir -p "$machine"/{daemon,dlib,lib64}
 install "$out/twheeld" "$(command -v redis-server)" "$(command -v curl)" "$daemon/test/vm_test.sh" \
-	"$machine/daemon"
+	"$top/userspace/tests/tool/tap.sh" "$machine/daemon"
 ldd "$machine"/daemon/{twheeld,redis-server,curl} | awk '$2 == "=>" { print $3 }' | sort -u |
 	xargs -I{} install {} "$machine/dlib"
 install /lib64/ld-linux-x86-64.so.2 "$machine/lib64"

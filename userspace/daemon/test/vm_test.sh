@@ -3,26 +3,14 @@
 #
 # The daemon on the wheel of /dev/twheel, in the machine of vm.sh. Prints TAP.
 
-# Many of these functions are called by ok().
+# Many of these functions are called by check().
 # shellcheck disable=SC2317
 
-number=0
-failed=0
 PATH=/daemon:$PATH
 export LD_LIBRARY_PATH=/dlib
-
-# ok SENTENCE COMMAND...
-ok() {
-	sentence=$1
-	shift
-	number=$((number + 1))
-	if "$@"; then
-		echo "ok $number - $sentence"
-	else
-		failed=1
-		echo "not ok $number - $sentence"
-	fi
-}
+dir=/tmp
+# shellcheck source=../../tests/tool/tap.sh
+. /daemon/tap.sh
 
 # ask METHOD PATH [JSON]
 ask() {
@@ -60,17 +48,16 @@ redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --dir /t
 	--daemonize yes --logfile /tmp/redis.log
 twheeld -c /dev/null --redis=unix:/tmp/redis --listen=unix:/tmp/daemon 2>/tmp/daemon.log &
 daemon=$!
-ok 'the daemon reaches Redis' is_ready
-ok '/metrics says that the wheel is the kernel'"'"'s' answers 'wheel="kernel"' GET /metrics
-ok 'a queue is made' answers '"mode":"pull"' PUT /v1/queues/q '{"mode":"pull"}'
-ok 'a task is scheduled' answers '"result":"created"' PUT /v1/queues/q/tasks/one \
+check 'the daemon reaches Redis' is_ready
+check '/metrics says that the wheel is the kernel'"'"'s' answers 'wheel="kernel"' GET /metrics
+check 'a queue is made' answers '"mode":"pull"' PUT /v1/queues/q '{"mode":"pull"}'
+check 'a task is scheduled' answers '"result":"created"' PUT /v1/queues/q/tasks/one \
 	'{"in":"700ms","payload":7}'
-ok 'a worker that waits gets it when it is due' answers '"id":"one"' \
+check 'a worker that waits gets it when it is due' answers '"id":"one"' \
 	POST /v1/queues/q/reserve '{"limit":1,"wait":"20s"}'
-ok 'and ends it' answers applied POST /v1/queues/q/ack \
+check 'and ends it' answers applied POST /v1/queues/q/ack \
 	"{\"tasks\":[{\"id\":\"one\",\"token\":\"$(token)\"}]}"
-ok 'then it is gone' answers not_found GET /v1/queues/q/tasks/one
-ok 'at SIGTERM the daemon exits with 0' ends
+check 'then it is gone' answers not_found GET /v1/queues/q/tasks/one
+check 'at SIGTERM the daemon exits with 0' ends
 kill "$(pidof redis-server)"
-echo "1..$number"
-exit $failed
+the_end
