@@ -57,27 +57,17 @@ full)
 esac
 while [ $# -gt 0 ]; do
 	case $1 in
-	--pairs) pairs=$2 ;;
-	--loops) loops=$2 ;;
-	--fuzz) fuzz=$2 ;;
-	--calls) calls=$2 ;;
-	--lives) lives=$2 ;;
-	--loads) loads=$2 ;;
-	--part) part=$2 ;;
-	--storms) storms=$2 ;;
-	--soak) soak=$2 ;;
-	--seed) seed=$2 ;;
-	--only) only=$2 ;;
-	--not) not=$2 ;;
+	--pairs | --loops | --fuzz | --calls | --lives | --loads | --storms | --soak | --part | \
+		--seed | --only | --not)
+		printf -v "${1#--}" %s "$2"
+		shift
+		;;
 	--parallel) parallel=1 ;;
 	--32) bits=32 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
-	case $1 in
-	--parallel | --32) shift ;;
-	*) shift 2 ;;
-	esac
+	shift
 done
 [ $# -eq 0 ] || shift
 # One that hangs is not to take as long as all of them may.

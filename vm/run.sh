@@ -71,34 +71,24 @@ oom_ok=()
 
 while [ $# -gt 0 ]; do
 	case $1 in
-	--kernel) kernel=$2 ;;
-	--bin) bins+=("$2") ;;
-	--run) commands+=("$2") ;;
-	--limit) limit=$2 ;;
-	--timeout) timeout=$2 ;;
-	--params) params=$2 ;;
-	--log-ok) log_ok+=("$2") ;;
-	--oom-ok) oom_ok+=("$2") ;;
-	--append) append=$2 ;;
-	--variant) variant=$2 ;;
-	--memory) memory=$2 ;;
-	--slow) slow=$2 ;;
+	--kernel | --variant | --limit | --timeout | --params | --append | --memory | --slow | \
+		--settle | --turns | --gcov | --name)
+		printf -v "${1#--}" %s "$2"
+		shift
+		;;
+	--bin) bins+=("$2") && shift ;;
+	--run) commands+=("$2") && shift ;;
+	--log-ok) log_ok+=("$2") && shift ;;
+	--oom-ok) oom_ok+=("$2") && shift ;;
+	--qemu) more=$2 && shift ;;
 	--exact) exact=1 ;;
-	--settle) settle=$2 ;;
-	--turns) turns=$2 ;;
-	--qemu) more=$2 ;;
-	--gcov) gcov=$2 ;;
-	--name) name=$2 ;;
-	--raw) raw=1 ;;
 	--alike) exact=1 alike=1 ;;
+	--raw) raw=1 ;;
 	--shell) shell=1 ;;
 	--) break ;;
 	*) die "unknown option: $1" ;;
 	esac
-	case $1 in
-	--raw | --shell | --exact | --alike) shift ;;
-	*) shift 2 ;;
-	esac
+	shift
 done
 if [ $# -gt 1 ]; then
 	shift
