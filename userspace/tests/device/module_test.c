@@ -774,11 +774,7 @@ static void register_without_end(struct __test_metadata *_metadata)
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
 
 	while (!refused && total < s.max_timers - ARRAY_SIZE(ops)) {
-		for (i = 0; i < ARRAY_SIZE(ops); i++)
-			ops[i] = (struct twheel_op) {
-				.opcode = TWHEEL_OP_REGISTER,
-				.timer.deadline_ns = HOUR,
-			};
+		fill_ops(ops, ARRAY_SIZE(ops), TWHEEL_OP_REGISTER, HOUR, 0);
 		ASSERT_EQ(ARRAY_SIZE(ops), batch(fd, ops, ARRAY_SIZE(ops)));
 		for (i = 0; i < ARRAY_SIZE(ops); i++) {
 			if (!ops[i].result) {
@@ -802,11 +798,7 @@ static void register_without_end(struct __test_metadata *_metadata)
 	 * There is room again, in the memory that the wheel has kept. This process must not
 	 * need any for itself.
 	 */
-	for (i = 0; i < ARRAY_SIZE(ops); i++)
-		ops[i] = (struct twheel_op) {
-			.opcode = TWHEEL_OP_REGISTER,
-			.timer.deadline_ns = HOUR,
-		};
+	fill_ops(ops, ARRAY_SIZE(ops), TWHEEL_OP_REGISTER, HOUR, 0);
 	ASSERT_EQ(ARRAY_SIZE(ops), batch(fd, ops, ARRAY_SIZE(ops)));
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		ASSERT_EQ(0, ops[i].result);

@@ -1214,12 +1214,7 @@ static void child_moves_registered(struct twheel *w, struct moves *m __attribute
 		_exit(3);
 	for (i = 0; i < TIMERS; i += n) {
 		n = TIMERS - i < TWHEEL_BATCH_MAX ? TIMERS - i : TWHEEL_BATCH_MAX;
-		for (j = 0; j < n; j++)
-			ops[j] = (struct twheel_op) {
-				.opcode = TWHEEL_OP_REGISTER,
-				.timer.flags = TWHEEL_KEEP,
-				.timer.deadline_ns = HOUR,
-			};
+		fill_ops(ops, n, TWHEEL_OP_REGISTER, HOUR, TWHEEL_KEEP);
 		if (twheel_submit(w, ops, n) != (int)n)
 			_exit(4);
 		for (j = 0; j < n; j++)
@@ -1659,12 +1654,7 @@ TEST_F(drained, slots_of_registered)
 
 	add_some(_metadata, self->w, HOUR, id, 128);
 	EXPECT_EQ(128, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
-	for (i = 0; i < 128; i++)
-		ops[i] = (struct twheel_op) {
-			.opcode = TWHEEL_OP_REGISTER,
-			.timer.deadline_ns = HOUR,
-			.timer.flags = TWHEEL_KEEP,
-		};
+	fill_ops(ops, 128, TWHEEL_OP_REGISTER, HOUR, TWHEEL_KEEP);
 	ASSERT_EQ(64, twheel_submit(self->w, ops, 64));
 	for (i = 64; i < 128; i++)
 		ASSERT_EQ(0, lib_register(self->w, &ops[i].timer));
