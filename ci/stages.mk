@@ -38,12 +38,13 @@ $(call stage, core-races, userspace/tests/unit/fuzz.sh races $(call full,--armin
 alone := stress-6.12 core-races
 
 # Beside each other alone: they wait for most of their time, which is judged.
-$(call stage, daemon, userspace/daemon/check.sh $(call full,60,20) daemon chaos)
-$(call stage, daemon-redis, userspace/daemon/check.sh 20 redis cluster ctl race)
+$(call stage, daemon, userspace/daemon/check.sh 20 daemon)
+$(call stage, daemon-redis, userspace/daemon/check.sh $(call full,60,20) chaos redis cluster ctl race)
 $(call stage, daemon-scripts, userspace/daemon/check.sh 20 unit scripts demo)
 # User-mode Linux waits, too, and has four times the time of others.
-$(call stage, uml, nice ci/suite.sh uml 64)
-# And what can wait for them.
+$(call stage, uml, nice -n 5 ci/suite.sh uml 64)
+# And what can wait for them: none of this judges times. The clock of vm-6.1 counts
+# instructions.
 $(call stage, lint, nice -n 19 ci/lint/lint.sh)
 $(call stage, model, nice -n 19 doc/model/run.sh $(call full,--full))
 $(call stage, builds, nice -n 19 userspace/lib/builds.sh)
@@ -53,22 +54,22 @@ $(call stage, abi, nice -n 19 userspace/lib/abi.sh)
 $(call stage, gate, nice -n 19 ci/gate/gate.sh)
 $(call stage, kunit-6.12, nice -n 19 kunit/run.sh --kasan 6.12)
 $(call stage, kunit-6.1, nice -n 19 kunit/run.sh 6.1)
-waiting := uml daemon-scripts daemon daemon-redis packaging lint model builds abi debian \
-	gate kunit-6.12 kunit-6.1
+$(call stage, vm-6.1, nice -n 19 ci/suite.sh 6.1 64)
+$(call stage, python, nice -n 19 userspace/python/test.sh)
+$(call stage, adapters, nice -n 19 userspace/adapters/test.sh)
+$(call stage, go, nice -n 19 userspace/go/test.sh $(call full,amd64 386))
+waiting := uml daemon-scripts daemon daemon-redis vm-6.1 packaging lint model builds abi debian \
+	gate kunit-6.12 kunit-6.1 python adapters go
 
 # Beside each other.
 $(call stage, vm-6.12, ci/suite.sh 6.12)
-$(call stage, vm-6.1, ci/suite.sh 6.1 64)
 $(call stage, lib, userspace/lib/check.sh)
-$(call stage, races-6.12, ci/suite.sh 6.12 races,1)
 $(call stage, threads, ci/suite.sh 6.12 threads)
+$(call stage, races-6.12, ci/suite.sh 6.12 races,1)
 $(call stage, fuzz, userspace/tests/unit/fuzz.sh models \
 	$(call full,--operations $(call share,100000000)),$(call full,4,2))
 $(call stage, daemon-vm, userspace/daemon/test/vm.sh)
-$(call stage, python, userspace/python/test.sh)
 $(call stage, ctl, userspace/ctl/check.sh)
-$(call stage, adapters, userspace/adapters/test.sh)
-$(call stage, go, userspace/go/test.sh $(call full,amd64 386))
 $(call stage, core, $(MAKE) -s -C userspace/tests/unit check)
 $(call stage, coverage, kunit/coverage.sh)
 together := $(filter-out build $(alone) $(waiting),$(stages))
@@ -155,7 +156,7 @@ check:
 	@ci/check.sh begin short $(check_stages)
 	$(call run,build,1)
 	$(call run,$(alone),1)
-	$(call run,$(waiting),5)
+	$(call run,$(waiting),7)
 	$(call run,$(together),$(shell nproc))
 	@ci/check.sh end
 
@@ -163,7 +164,7 @@ check-full:
 	@ci/check.sh begin full $(stages)
 	$(call run,build FULL=1,1)
 	$(call run,$(alone) $(full_alone) FULL=1,1)
-	$(call run,$(waiting) FULL=1,5)
+	$(call run,$(waiting) FULL=1,7)
 	$(call run,$(together) $(full_together) FULL=1,$(shell nproc))
 	@ci/check.sh end
 
