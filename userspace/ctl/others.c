@@ -11,17 +11,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <metrics.h>
 
 #include "common.h"
-
-/* The major number of misc devices. */
-#define MISC_MAJOR	10
 
 /* The part of @line behind @key and a tab; NULL if the key is another. */
 static const char *value_of(const char *line, const char *key)
@@ -160,6 +155,17 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * Whether a descriptor is one of a file. The others are many, and what epoll says of itself
+ * may be long. stat() would ask the file system, which may never answer.
+ */
+static bool has_path(DIR *dir, const char *fd)
+{
+	char first;
+
+	return readlinkat(dirfd(dir), fd, &first, 1) == 1 && first == '/';
+}
+
 /* Looks at the descriptors of a process, the lowest first. */
 static void look_at(struct others *o, int pid, int only_fd)
 {
@@ -176,11 +182,7 @@ static void look_at(struct others *o, int pid, int only_fd)
 		return;
 	}
 	while ((entry = readdir(dir))) {
-		struct stat st;
-
-		if (!isdigit((unsigned char)*entry->d_name) ||
-		    fstatat(dirfd(dir), entry->d_name, &st, 0) || !S_ISCHR(st.st_mode) ||
-		    major(st.st_rdev) != MISC_MAJOR)
+		if (!isdigit((unsigned char)*entry->d_name) || !has_path(dir, entry->d_name))
 			continue;
 		fds = grow_array(fds, count, &room, sizeof(*fds));
 		fds[count++] = atoi(entry->d_name);
