@@ -50,6 +50,15 @@ static void print_forecast(const json_t *q)
 	       count(f, "60s"), count(f, "60m"), count(f, "24h"));
 }
 
+/* Says what the counts of a queue lack. */
+static void hint_lanes(const json_t *q)
+{
+	if (count(q, "missing_lanes"))
+		hint("queue %s: %lld of its %lld lanes do not answer, and are not counted",
+		     json_string_value(json_object_get(q, "queue")), count(q, "missing_lanes"),
+		     count(q, "lanes"));
+}
+
 /* Prints one queue or all of them. */
 static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 {
@@ -73,6 +82,8 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 			print_forecast(q);
 		else
 			print_queue(q);
+		if (!conf->json)
+			hint_lanes(q);
 	}
 	json_decref(queues);
 	json_decref(answer);

@@ -17,8 +17,10 @@
 
 /* ---- Show ---- */
 
-static json_t *queue_to_json(const struct queue *q, const struct counts *c)
+static json_t *queue_to_json(const struct census_queue *cq)
 {
+	const struct queue *q = cq->queue;
+	const struct counts *c = &cq->counts;
 	static const char *const within[FORECASTS] = { "60s", "60m", "24h" };
 	json_t *o = queue_settings_to_json(&q->settings), *forecast = json_object();
 
@@ -31,7 +33,21 @@ static json_t *queue_to_json(const struct queue *q, const struct counts *c)
 	for (unsigned int i = 0; i < FORECASTS; i++)
 		json_object_set_new(forecast, within[i], json_integer(c->within[i]));
 	json_object_set_new(o, "forecast", forecast);
+	if (cq->missing)
+		json_object_set_new(o, "missing_lanes", json_integer(cq->missing));
 	return o;
+}
+
+/* Whether the counts say anything: a lane was counted, or there is none. */
+static bool says_something(const struct census *census)
+{
+	if (census->result == STORE_OK)
+		return true;
+	for (size_t i = 0; i < census->queues; i++) {
+		if (census->queue[i].missing < census->queue[i].queue->settings.lanes)
+			return true;
+	}
+	return false;
 }
 
 static void show_all(void *arg, const struct census *census)
@@ -39,14 +55,13 @@ static void show_all(void *arg, const struct census *census)
 	struct request *r = arg;
 	json_t *list;
 
-	if (census->result != STORE_OK) {
+	if (!says_something(census)) {
 		request_store_error(r, census->result);
 		return;
 	}
 	list = json_array();
 	for (size_t i = 0; i < census->queues; i++)
-		json_array_append_new(list, queue_to_json(census->queue[i].queue,
-							  &census->queue[i].counts));
+		json_array_append_new(list, queue_to_json(&census->queue[i]));
 	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
 					 (json_int_t)daemon_now_ms(r->daemon), "queues", list));
 }
@@ -64,11 +79,12 @@ static void show_one(void *arg, const struct census *census)
 	struct request *r = arg;
 
 	/* A queue that was made or changed may have a lane that cannot be counted. */
-	if (census->result != STORE_OK)
-		request_store_error(r, r->method == METHOD_PUT ? STORE_UNKNOWN : census->result);
+	if (census->result != STORE_OK && r->method == METHOD_PUT)
+		request_store_error(r, STORE_UNKNOWN);
+	else if (!says_something(census))
+		request_store_error(r, census->result);
 	else
-		request_answer(r, r->arg ? 201 : 200, queue_to_json(census->queue[0].queue,
-								    &census->queue[0].counts));
+		request_answer(r, r->arg ? 201 : 200, queue_to_json(&census->queue[0]));
 }
 
 void route_queue_get(struct request *r, struct queue *q)

@@ -51,7 +51,7 @@ static void counted(void *arg, enum store_result result, const redisReply *reply
 
 	if (result != STORE_OK) {
 		c->census->result = result;
-		cq->complete = false;
+		cq->missing++;
 	} else if (look_counts_answer(reply, &lane)) {
 		add(&cq->counts, &lane);
 	}
@@ -66,7 +66,6 @@ static void count(struct daemon *d, struct counting *c, struct queue *q)
 
 	cq->queue = q;
 	cq->counts.oldest_due_ms = NEVER_MS;
-	cq->complete = true;
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct counting_lane *cl = malloc(sizeof(*cl));
 		struct args a = { 0 };

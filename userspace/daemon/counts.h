@@ -12,7 +12,7 @@
  * struct census - counts of queues
  * @queues: how many
  * @result: STORE_OK, or why some are incomplete
- * @queue: queues, their counts, and whether all lanes were counted
+ * @queue: queues, their counts, and how many lanes are missing in these
  */
 struct census {
 	size_t queues;
@@ -20,7 +20,7 @@ struct census {
 	struct census_queue {
 		struct queue *queue;
 		struct counts counts;
-		bool complete;
+		unsigned int missing;
 	} queue[];
 };
 

@@ -145,7 +145,7 @@ static struct counts sum_up(const struct census *c)
 	for (size_t n = 0; n < c->queues; n++) {
 		const struct counts *one_queue = &c->queue[n].counts;
 
-		if (is_shown(c->queue[n].queue, n, c->queues) || !c->queue[n].complete)
+		if (is_shown(c->queue[n].queue, n, c->queues) || c->queue[n].missing)
 			continue;
 		for (unsigned int i = 0; i < TASK_STATES; i++)
 			sum.state[i] += one_queue->state[i];
@@ -165,7 +165,7 @@ static void each_queue(FILE *f, const struct daemon *d, const struct census *c, 
 	struct counts other;
 
 	for (size_t i = 0; i < c->queues; i++) {
-		if (is_shown(c->queue[i].queue, i, c->queues) && c->queue[i].complete)
+		if (is_shown(c->queue[i].queue, i, c->queues) && !c->queue[i].missing)
 			fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
 	}
 	if (c->queues <= QUEUES_SHOWN)

@@ -300,6 +300,7 @@ def cluster_ready():
         equal(c.call("PUT", f"/v1/queues/ready/tasks/{t}", {})[0], 201)
         tokens += c.call("POST", "/v1/queues/ready/reserve", {"wait": "5s"})[1]["tasks"]
     tokens = [{"id": t["id"], "token": t["token"]} for t in tokens]
+    lost = sum(own.owner(keyslot(settings, "ready", lane)) is victim for lane in range(LANES))
     victim.kill()
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 503)
     assert f"127.0.0.1:{victim.port}" in c.raw("GET", "/readyz")[2]
@@ -309,6 +310,11 @@ def cluster_ready():
         assert line in text, (line, text)
     assert f'twheeld_tasks{{queue="{whole}",state="dead"}} 0\n' in text, text
     assert 'twheeld_tasks{queue="ready"' not in text, text
+    status, answer = c.call("GET", "/v1/queues")
+    equal((status, {q["queue"]: q.get("missing_lanes") for q in answer["queues"]}),
+          (200, {"ready": lost, whole: None}))
+    status, answer = c.call("GET", "/v1/queues/ready")
+    equal((status, answer["leased"], answer["missing_lanes"]), (200, 1, lost))
     # What was done in a part is not "not accepted".
     for path, body, code in (
             ("ack", {"tasks": tokens[1:]}, "store_down"),

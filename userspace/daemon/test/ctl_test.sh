@@ -121,6 +121,32 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
+cat >"$dir/partial.py" <<'END'
+import http.server, sys
+class Partial(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        counts = '"mode":"pull","lanes":4,"scheduled":7,"leased":0,"dead":0'
+        body = '{"queues":[{"queue":"a",%s},{"queue":"b",%s,"missing_lanes":3}]}' % (counts, counts)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+with http.server.HTTPServer(("127.0.0.1", 0), Partial) as server:
+    print(server.server_port, flush=True)
+    server.handle_request()
+END
+python3 "$dir/partial.py" >"$dir/port" 2>/dev/null &
+partial=$!
+until [ -s "$dir/port" ] || ! kill -0 "$partial"; do
+	sleep 0.05
+done
+run queue list --server="127.0.0.1:$(cat "$dir/port")"
+wait "$partial" || :
+output_has '^b +pull +7 ' "queue list of a cluster that is partly down"
+holds "it names the queues that lack lanes, and no others" grep -qxF \
+	"hint: queue b: 3 of its 4 lanes do not answer, and are not counted" "$dir/err"
+holds "in one line" [ "$(wc -l <"$dir/err")" -eq 1 ]
+
 run task add work --id=w0 --in=1h
 run task run work w0
 output_has '^w0  scheduled' "task run"
