@@ -41,6 +41,25 @@ remove() {
 	rm -f "$rules"
 }
 
+# The package has the same files in the same places.
+refuse_package() {
+	local state
+
+	state=$(dpkg-query -W -f '${db:Status-Status}' twheel-dkms 2>/dev/null) || return 0
+	[ "$state" != installed ] ||
+		die "the package twheel-dkms is installed: apt-get purge twheel-dkms"
+}
+
+is_loaded() {
+	[ -e /sys/module/twheel ]
+}
+
+# What is loaded stays, and modprobe is content with it.
+is_loaded_from() {
+	is_loaded && [ "$(cat /sys/module/twheel/srcversion)" = \
+		"$(modinfo -k "$1" -F srcversion twheel)" ]
+}
+
 install_sources() {
 	local to=$1 source
 
@@ -93,6 +112,7 @@ command -v dkms >/dev/null || die "there is no dkms: apt-get install dkms"
 
 case ${1:-} in
 install)
+	refuse_package
 	[ -e "/lib/modules/$kernel/build" ] ||
 		die "no headers of kernel $kernel: apt-get install linux-headers-$kernel"
 	remove
@@ -106,11 +126,17 @@ install)
 		[ "$other" = "$kernel" ] || dkms install "twheel/$(version)" -k "$other" ||
 			echo "dkms.sh: not for $other" >&2
 	done
-	echo "installed for $kernel; modprobe twheel loads it"
+	if is_loaded && ! is_loaded_from "$kernel"; then
+		echo "installed for $kernel; another one is loaded: rmmod twheel, then modprobe twheel"
+	else
+		echo "installed for $kernel; modprobe twheel loads it"
+	fi
 	;;
 remove)
+	refuse_package
 	remove
 	reload_rules
+	! is_loaded || echo "the module stays loaded until the next boot, or rmmod twheel"
 	;;
 *)
 	die "install, remove, sources or sign?"

@@ -92,6 +92,34 @@ no_leftovers() {
 		! find "/usr/src/twheel-$1" -name '*.mod.c' -o -path '*kunit*' | grep .
 }
 
+# The machine has loaded another build of it.
+load_another() {
+	mkdir -p "$dir/module/twheel"
+	echo 0123456789ABCDEF >"$dir/module/twheel/srcversion"
+	mount --bind "$dir/module" /sys/module
+}
+
+# says TEXT COMMAND...: it succeeds, with this in its output.
+says() {
+	"${@:2}" | grep -e "$1"
+}
+
+# A dpkg that knows the package in this state.
+dpkg_says() {
+	mkdir -p "$dir/dpkg"
+	printf '#!/bin/sh\necho %s\n' "$1" >"$dir/dpkg/dpkg-query"
+	chmod +x "$dir/dpkg/dpkg-query"
+	PATH=$dir/dpkg:$PATH "$packaging/dkms.sh" "$2"
+}
+
+leaves_package_alone() {
+	local before
+
+	before=$(listing)
+	! dpkg_says installed install && ! dpkg_says installed remove &&
+		[ "$(listing)" = "$before" ]
+}
+
 # Not by an error of the compiler.
 is_passed_over() {
 	{ dkms autoinstall -k "$1" || true; } 2>&1 | grep 'it should not be built' && ! ko "$1"
@@ -131,7 +159,8 @@ inside() {
 	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$packaging/dkms.conf")
 	check "without headers nothing is done" refuses
 	first=$(give_kernel "$1")
-	check "install, for $first" env KERNELVER="$first" "$packaging/dkms.sh" install
+	check "install, for $first" says '; modprobe twheel loads it$' \
+		env KERNELVER="$first" "$packaging/dkms.sh" install
 	check "$first: installed" is_installed "$first" "$version"
 	check "$first: version" is_version "$first" "$version"
 	check "$first: a node that loads it" has_node "$first"
@@ -152,10 +181,15 @@ inside() {
 	old=$(give_kernel "$2" 5.10.0-1-amd64)
 	check "an old kernel comes" is_passed_over "$old"
 
-	check "install anew" env KERNELVER="$first" "$packaging/dkms.sh" install
+	load_another
+	check "install anew, while another one is loaded" says ' another one is loaded: rmmod twheel' \
+		env KERNELVER="$first" "$packaging/dkms.sh" install
 	check "anew: installed" is_installed "$first" "$version"
 	check "anew: and for $second" is_installed "$second" "$version"
-	check "remove" "$packaging/dkms.sh" remove
+	check "nothing of the package is touched" leaves_package_alone
+	check "remove" says '^the module stays loaded until the next boot' \
+		dpkg_says config-files remove
+	umount /sys/module
 	check "nothing is left" nothing_is_left
 	check "remove what is not there" "$packaging/dkms.sh" remove
 	echo "$number $failures" >"$dir/sums"
