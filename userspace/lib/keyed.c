@@ -439,7 +439,7 @@ static bool hand_out(struct twheel_keyed *k, twheel_keyed_fn fn, void *arg)
 		__attribute__((cleanup(end_visit))) struct visit visit = { k, item };
 
 		if (fn)
-			fn(item->key, item->len, item->user_data, arg);
+			fn(visit.item->key, item->len, item->user_data, arg);
 	}
 	return item;
 }
