@@ -3,7 +3,8 @@
 #
 # userspace/lib/builds.sh: libtwheel as others build it, with each compiler, C library and
 # option that one may meet. The library, the tool and examples are built, and these run over
-# the wheel in the process. Prints TAP.
+# the wheel in the process; what has a sanitizer or unloads a plugin, in a machine over the
+# kernel's as well. Prints TAP.
 
 # Many of these functions are called by others by their names.
 # shellcheck disable=SC2317
@@ -146,6 +147,26 @@ sanitized() {
 			"${fixed[@]}" "$dir/tsan-shared" handed || true
 }
 
+# over_the_kernel DIR: the same programs and plugins in a machine, with the C library that
+# they are linked to. Its addresses are fixed, for the thread sanitizer.
+over_the_kernel() {
+	local machine=$1/machine what runs=()
+
+	mkdir -p "$machine"/{bin,lib,lib64}
+	install "$1"/{asan,tsan,tsan-shared,loader,plugin.so,plugin-shared.so} "$machine/bin"
+	install "$1"/libtwheel.so.* "$machine/lib"
+	install /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
+	ldd "$1"/{asan,tsan,loader} | awk '$2 == "=>" { print $3 }' | sort -u |
+		xargs -I{} install {} "$machine/lib"
+	for what in 'asan left_open' 'asan handed' 'asan dlclose /bin/plugin.so' 'tsan left_open' \
+		'tsan handed' 'tsan-shared handed' 'loader exit' 'loader dlclose /bin/plugin.so' \
+		'loader dlclose /bin/plugin-shared.so'; do
+		runs+=(--run "TSAN_OPTIONS=halt_on_error=1 TWHEEL_BACKEND=kernel $what")
+	done
+	"$top/vm/run.sh" --name lib-builds --append norandmaps --bin "$machine/bin" \
+		--bin "$machine/lib:lib" --bin "$machine/lib64:lib64" "${runs[@]}"
+}
+
 # One compiler's C++, of standard $2.
 cxx() {
 	cc=("$1")
@@ -184,6 +205,7 @@ mkdir -p "$out"
 echo 'TAP version 14'
 kind gcc gcc -static -O2 -g
 sanitized "$out/gcc"
+ok "the kernel's wheel: sanitizers and plugins" over_the_kernel "$out/gcc" || true
 for standard in c++11 c++17; do
 	cxx g++ $standard
 	cxx clang++-14 $standard

@@ -8,7 +8,7 @@
  *   lib_builds dlclose PLUGIN    unloads PLUGIN while a thread that used it goes on
  *   lib_builds no_fallback       has a library without the wheel in the process
  *
- * Status 0: as it should be.
+ * TWHEEL_BACKEND says whose wheel it is. Status 0: as it should be.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,11 +22,6 @@
 #include <unistd.h>
 
 #include <libtwheel.h>
-
-static const struct twheel_options in_process = {
-	.size = sizeof(in_process),
-	.flags = TWHEEL_OPEN_INPROCESS,
-};
 
 static struct twheel *wheel;
 
@@ -55,7 +50,7 @@ static int left_open(void)
 {
 	pthread_t thread;
 
-	FAIL_UNLESS(!twheel_open(&wheel, &in_process));
+	FAIL_UNLESS(!twheel_open(&wheel, NULL));
 	FAIL_UNLESS(!pthread_create(&thread, NULL, add_some, NULL));
 	FAIL_UNLESS(!pthread_join(thread, NULL));
 	add_some(NULL);
@@ -91,7 +86,7 @@ static int handed(void)
 	pthread_t thread;
 	void *ret;
 
-	FAIL_UNLESS(!twheel_open(&wheel, &in_process));
+	FAIL_UNLESS(!twheel_open(&wheel, NULL));
 	FAIL_UNLESS(!pthread_create(&thread, NULL, hand_over, wheel));
 	for (i = 0; i < PARCELS; i++) {
 		struct parcel *p;
@@ -164,7 +159,7 @@ static int unload(const char *path)
 
 static int no_fallback(void)
 {
-	FAIL_UNLESS(twheel_open(&wheel, &in_process) == -EOPNOTSUPP);
+	FAIL_UNLESS(twheel_open(&wheel, NULL) == -EOPNOTSUPP);
 	return 0;
 }
 
@@ -184,7 +179,7 @@ static void *open_and_close(void *arg)
 	for (;;) {
 		struct twheel *w;
 
-		if (twheel_open(&w, &in_process))
+		if (twheel_open(&w, NULL))
 			return arg;
 		while (!twheel_add(w, UINT64_MAX, 1, &id) && (uint32_t)id % 100)
 			;

@@ -7,12 +7,11 @@ int use_wheel(void);
 /* Returns 0, or the line of what is wrong. */
 int use_wheel(void)
 {
-	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_INPROCESS };
 	struct twheel_event event;
 	struct twheel *wheel;
 	uint64_t id, other;
 
-	if (twheel_open(&wheel, &o))
+	if (twheel_open(&wheel, NULL))
 		return __LINE__;
 	if (twheel_add(wheel, 1, 7, &id))
 		return __LINE__;
