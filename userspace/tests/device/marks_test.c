@@ -124,6 +124,82 @@ TEST_F(marks, next_is_never_late)
 	}
 }
 
+struct watcher {
+	struct table t;
+	bool zero;
+	bool stop;
+};
+
+static void *watch_next(void *arg)
+{
+	struct watcher *w = arg;
+
+	while (!stopped(&w->stop)) {
+		if (!next_turn(&w->t))
+			__atomic_store_n(&w->zero, true, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* More marks than a turn takes. */
+#define MANY	20000
+
+/*
+ * 0 while the worker has work, also if a call has left it: that of a process which was killed
+ * in the midst of a KICK.
+ */
+TEST_F(marks, next_while_there_is_work)
+{
+	enum { TRIES = 50 };
+	static __u64 ids[MANY];
+	struct watcher w = { .t = self->t };
+	unsigned int i, tries;
+	pthread_t thread;
+	__u64 next;
+
+	add_many(_metadata, self->fd, MANY, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	add(_metadata, self->fd, HOUR, 0, 0);
+	next = next_turn(&self->t);
+	ASSERT_NE(0, next);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, watch_next, &w));
+	for (tries = 0; tries < TRIES && !stopped(&w.zero); tries++) {
+		pid_t pid = fork_child(_metadata);
+
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;) {
+				for (i = 0; i < MANY; i++)
+					mark(&self->t, ids[i]);
+				kick_slots(self->fd, NULL, 0);
+			}
+		}
+		sleep_ms(10 + tries);
+		EXPECT_TRUE(killed(pid));
+		EXPECT_TRUE(next_becomes(&self->t, next));
+	}
+	stop_and_join(thread, &w.stop);
+	TH_LOG("%u tries", tries);
+	EXPECT_TRUE(w.zero);
+}
+
+/* A KICK that goes on to its end leaves nothing to the worker. */
+TEST_F(marks, kick_takes_all)
+{
+	static __u64 ids[MANY];
+	unsigned int i;
+	__u64 before;
+
+	add_many(_metadata, self->fd, MANY, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	before = stats(_metadata, self->fd).wakeups;
+	for (i = 0; i < MANY; i++)
+		mark(&self->t, ids[i]);
+	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	for (i = 0; i < MANY; i++)
+		EXPECT_FALSE(is_marked(&self->t, ids[i]));
+	sleep_ms(100);
+	EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
+}
+
 /* Arming by marks */
 
 /* An idle timer, armed by a mark alone where the wheel turns earlier: it comes in time. */
