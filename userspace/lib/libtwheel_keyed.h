@@ -9,7 +9,8 @@
  * forked child there are no keys: what can fail returns -ECHILD. A mutex protects the
  * keys. No function of the caller's is called while it is held, so a handler may
  * use the keys. It may also throw, longjmp(), exit or fork: the keys
- * behind it in the batch are not lost, and come at the next call.
+ * behind it in the batch are not lost, and come at the next call. The descriptor is readable
+ * then.
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H
