@@ -151,10 +151,10 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 }
 
 /* Has the node @number fetched, unless this visit ends before it. */
-static void fetch(const struct wheel *w, u32 number, unsigned int budget)
+static void fetch(const struct wheel *w, u32 number, bool due, unsigned int budget)
 {
 	if (w->fetch && budget >= WHEEL_AHEAD)
-		w->fetch(w, number);
+		w->fetch(w, number, due);
 }
 
 static struct wheel_ring *ring_of(const struct wheel *w, const struct hlist_head *head)
@@ -383,7 +383,7 @@ static void start_visits(struct wheel *w, unsigned int budget)
 		__clear_bit(idx, w->occupied);
 		hlist_move_list(&w->bucket[idx], visited(w, level));
 		for (i = 0; i < WHEEL_AHEAD; i++)
-			fetch(w, ring_of(w, &w->bucket[idx])->number[i], budget);
+			fetch(w, ring_of(w, &w->bucket[idx])->number[i], !level, budget);
 		w->visiting |= 1U << level;
 	}
 	w->next = first_visit(w);
@@ -405,7 +405,7 @@ static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *bu
 			break;
 		first = first->next;
 		left--;
-		fetch(w, node->ahead, left);
+		fetch(w, node->ahead, false, left);
 		/* On the level of its slack still, if it has one. */
 		enqueue(w, node, node->number, node->tick & w->mask ? 0 :
 			order_level(w, __ffs64(node->tick)), false);
@@ -452,7 +452,7 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 			--*budget;
 			/* A node that was put at the end names no other. */
 			prefetchw(node->link.next);
-			fetch(w, node->ahead, *budget);
+			fetch(w, node->ahead, true, *budget);
 			__hlist_del(&node->link);
 			return node;
 		}

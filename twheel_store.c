@@ -55,13 +55,14 @@ u64 *store_user_data(const struct store *s, u32 slot)
 	return &find_block(s, slot)->user_data[slot % WORDS];
 }
 
-struct timer *store_fetch(const struct store *s, u32 slot)
+struct timer *store_fetch(const struct store *s, u32 slot, bool word)
 {
 	const struct block *block = find_block(s, slot);
 	u32 i = slot % WORDS;
 
 	prefetchw(&block->timers[i]);
-	prefetchw(&block->words[i]);
+	if (word)
+		prefetchw(&block->words[i]);
 	return &block->timers[i];
 }
 

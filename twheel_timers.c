@@ -309,9 +309,9 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 }
 
 /* See &typedef wheel_fetch_fn. */
-void timers_fetch(const struct wheel *w, u32 number)
+void timers_fetch(const struct wheel *w, u32 number, bool due)
 {
-	store_fetch(container_of(w, struct timers, wheel)->store, number);
+	store_fetch(container_of(w, struct timers, wheel)->store, number, due);
 }
 
 /**

@@ -35,8 +35,11 @@ struct wheel_shape {
 
 struct wheel;
 
-/* Has the node @number, which is or was queued, fetched from memory. */
-typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number);
+/*
+ * Has the node @number, which is or was queued, fetched from memory. If it is @due, then also
+ * what the caller will touch when it expires.
+ */
+typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number, bool due);
 
 /* A visit has so many nodes fetched from memory before it comes to them. */
 #define WHEEL_AHEAD		8U

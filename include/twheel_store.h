@@ -115,8 +115,8 @@ struct twheel_slot *store_word(const struct store *s, u32 slot);
  */
 u64 *store_user_data(const struct store *s, u32 slot);
 
-/* Has the timer in @slot, which is below @room, and its word fetched from memory. */
-struct timer *store_fetch(const struct store *s, u32 slot);
+/* Has the timer in @slot, which is below @room, fetched from memory; with its @word if so. */
+struct timer *store_fetch(const struct store *s, u32 slot, bool word);
 
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);

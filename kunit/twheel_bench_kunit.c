@@ -237,7 +237,7 @@ static void memory_run(struct kunit *test, struct bench *b, struct cost *cost)
 
 static const struct wheel_shape bench_shape = { .shift = 19, .slot_bits = 6, .levels = 8 };
 
-static void fetch_object(const struct wheel *w, u32 number)
+static void fetch_object(const struct wheel *w, u32 number, bool due)
 {
 	prefetchw(object(container_of(w, struct bench, wheel), number));
 }

@@ -696,13 +696,14 @@ static void visit_setback_test(struct kunit *test)
 
 #define FETCHED		100U
 
-/* When each number was fetched last, and how often any was. */
+/* When each number was fetched last, how often any was, and how often as due. */
 static unsigned int fetched_at[FETCHED];
-static unsigned int fetches, fetch_step;
+static unsigned int fetches, fetches_due, fetch_step;
 
-static void note_fetch(const struct wheel *w, u32 number)
+static void note_fetch(const struct wheel *w, u32 number, bool due)
 {
 	fetches++;
+	fetches_due += due;
 	fetched_at[number] = fetch_step;
 }
 
@@ -728,7 +729,7 @@ ROWS(fetch, fetch_rows);
 
 /*
  * A visit has each timer fetched eight timers before it comes to it, or when it begins: when
- * it moves timers down, and when they expire.
+ * it moves timers down, and when they expire. Only the latter are fetched as due.
  */
 static void fetch_test(struct kunit *test)
 {
@@ -750,12 +751,13 @@ static void fetch_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
 
 	memset(fetched_at, 0, sizeof(fetched_at));
-	fetches = 0;
+	fetches = fetches_due = 0;
 	fetch_step = 1;
 	KUNIT_EXPECT_PTR_EQ(test, wheel_expire(w, tick_start(w, 64), &budget), NULL);
 	for (i = 0; i < row->nr; i++)
 		KUNIT_EXPECT_TRUE(test, fetched_at[i]);
 	KUNIT_EXPECT_EQ(test, fetches, row->nr + WHEEL_AHEAD);
+	KUNIT_EXPECT_EQ(test, fetches_due, 0U);
 
 	memset(fetched_at, 0, sizeof(fetched_at));
 	fetches = 0;
@@ -770,6 +772,7 @@ static void fetch_test(struct kunit *test)
 		KUNIT_EXPECT_LE(test, fetched_at[node->number] + min(i, WHEEL_AHEAD), fetch_step);
 	}
 	KUNIT_EXPECT_EQ(test, fetches, row->nr + WHEEL_AHEAD);
+	KUNIT_EXPECT_EQ(test, fetches_due, fetches);
 	expect_idle(test, w, now);
 
 	/* What is behind the budget is not fetched. */

@@ -78,12 +78,13 @@ u64 *store_user_data(const struct store *s, u32 slot)
 	return (u64 *)of_store(s)->user_data.base + slot;
 }
 
-struct timer *store_fetch(const struct store *s, u32 slot)
+struct timer *store_fetch(const struct store *s, u32 slot, bool word)
 {
 	struct timer *e = store_timer(s, slot);
 
 	prefetchw(e);
-	prefetchw(store_word(s, slot));
+	if (word)
+		prefetchw(store_word(s, slot));
 	return e;
 }
 

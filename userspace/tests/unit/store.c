@@ -32,7 +32,7 @@ u64 *store_user_data(const struct store *s, u32 slot)
 }
 
 /* What visits fetch is what has had a timer. */
-struct timer *store_fetch(const struct store *s, u32 slot)
+struct timer *store_fetch(const struct store *s, u32 slot, bool word)
 {
 	assert(slot < s->fresh);
 	return store_timer(s, slot);
