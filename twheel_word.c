@@ -288,8 +288,11 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 			to_wheel(t, e, slot, word, e->slack, now);
 		} else {
 			bool drains = look == LOOK_AND_DRAIN;
+			bool taken = e->place == TIMER_TAKEN;
 
-			at = drains ? 0 : turn_of(t, e->place == TIMER_TAKEN, word, now);
+			/* What was taken at its deadline has its turn. */
+			at = drains || (taken && word == e->deadline) ? 0 :
+			     turn_of(t, taken, word, now);
 			if (at) {
 				e->past |= e->place != TIMER_TAKEN;
 				e->deadline = word;
