@@ -54,7 +54,7 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
 
 		events[i] = (struct twheel_event) {
 			.id = timer_id(e),
-			.user_data = *store_user_data(t->store, e->slot),
+			.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
 			.deadline_ns = e->deadline,
 			.expired_ns = e->expired_ns,
 			/* 0 marks a timer that was drained before its deadline. */

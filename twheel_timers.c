@@ -199,7 +199,7 @@ static u64 report(const struct timers *t, const struct timer *e,
 
 	*out = (struct twheel_timer) {
 		.id = timer_id(e),
-		.user_data = *store_user_data(t->store, e->slot),
+		.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
 		.deadline_ns = e->place == TIMER_READY ? e->deadline : word,
 		.period_ns = e->period,
 		.slack_ns = e->slack,
@@ -266,7 +266,7 @@ static int plan_op(struct timers *t, struct twheel_op *op, struct timers_plan *p
 	slot = timer_word(t, p->timer);
 	if (op->opcode == TWHEEL_OP_REARM) {
 		p->word = READ_ONCE(slot->deadline_ns);
-		arg->user_data = *store_user_data(t->store, p->timer->slot);
+		arg->user_data = READ_ONCE(*store_user_data(t->store, p->timer->slot));
 		arg->deadline_ns = wanted_deadline(arg, now);
 		arg->state = state_of(p->timer, p->word);
 	} else {
@@ -382,7 +382,7 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 		e = store_get(t->store);
 		t->used = true;
 		t->stats.registered++;
-		*store_user_data(t->store, e->slot) = arg->user_data;
+		WRITE_ONCE(*store_user_data(t->store, e->slot), arg->user_data);
 		slot = timer_word(t, e);
 		/* The word of a slot without a timer means nothing. */
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);

@@ -111,7 +111,8 @@ struct timer *store_timer(const struct store *s, u32 slot);
 struct twheel_slot *store_word(const struct store *s, u32 slot);
 /*
  * The user_data of @slot, which is below @room. It lies beside the timer, which fills a cache
- * line, because no visit of the wheel reads it.
+ * line, because no visit of the wheel reads it. In libtwheel, twheel_add() writes there without
+ * the lock.
  */
 u64 *store_user_data(const struct store *s, u32 slot);
 

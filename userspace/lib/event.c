@@ -17,8 +17,6 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 		struct twheel_event *event = &events[i];
 		struct shadow *shadow = find_shadow(w, event->id);
 
-		if (event->user_data == WAKE_DATA && event->deadline_ns == WAKE_DEADLINE)
-			continue;
 		if (shadow && load64(&shadow->kernel_id) == event->id) {
 			uint64_t id = load64(&shadow->id);
 
@@ -31,6 +29,8 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 				__tsan_acquire(shadow);
 			event->id = id;
 			event->user_data = load64(&shadow->user_data);
+		} else if (event->user_data == WAKE_DATA && event->deadline_ns == WAKE_DEADLINE) {
+			continue;
 		}
 		events[kept++] = *event;
 	}

@@ -37,6 +37,7 @@
  * @mem: the buckets
  * @entries: a timer per slot
  * @words: a word per slot
+ * @shadow: cold.shadow, which has the user_data of each slot
  * @marks: a bit per slot
  * @clock: of the wheel
  * @set: what the timerfd is set to; WHEEL_NEVER if to nothing
@@ -49,7 +50,7 @@ struct inprocess {
 	void *mem;
 	struct arena entries;
 	struct arena words;
-	struct arena user_data;
+	struct arena *shadow;
 	struct arena marks;
 	clockid_t clock;
 	u64 set;
@@ -75,7 +76,8 @@ struct twheel_slot *store_word(const struct store *s, u32 slot)
 
 u64 *store_user_data(const struct store *s, u32 slot)
 {
-	return (u64 *)of_store(s)->user_data.base + slot;
+	/* A read of the event comes there anyway: it is one miss of the cache less. */
+	return (u64 *)&((struct shadow *)of_store(s)->shadow->base)[slot].user_data;
 }
 
 struct timer *store_fetch(const struct store *s, u32 slot, bool word)
@@ -101,7 +103,7 @@ static int grow(struct twheel *w, struct inprocess *p)
 
 	if (twheel__arena_grow(&p->entries, room * sizeof(struct timer)) ||
 	    twheel__arena_grow(&p->words, room * sizeof(struct twheel_slot)) ||
-	    twheel__arena_grow(&p->user_data, room * sizeof(u64)) ||
+	    twheel__arena_grow(p->shadow, room * sizeof(struct shadow)) ||
 	    twheel__arena_grow(&p->marks, lines / 8))
 		return -ENOMEM;
 	p->store.room = room;
@@ -284,7 +286,6 @@ static void inprocess_free(struct inprocess *p)
 {
 	twheel__arena_free(&p->entries);
 	twheel__arena_free(&p->words);
-	twheel__arena_free(&p->user_data);
 	twheel__arena_free(&p->marks);
 	free(p->store.table);
 	free(p->mem);
@@ -343,6 +344,7 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	twheel__mutex_init(&p->lock);
 	timers_begin(&p->timers, &p->store);
 	p->store.max = setup.max_timers;
+	p->shadow = &w->cold->shadow;
 	p->clock = setup.clock_id;
 	p->set = WHEEL_NEVER;
 	p->programmed = WHEEL_NEVER;
@@ -352,7 +354,6 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	    twheel__arena_init(&p->entries, (size_t)setup.max_timers * sizeof(struct timer)) ||
 	    twheel__arena_init(&p->words,
 			       (size_t)setup.max_timers * sizeof(struct twheel_slot)) ||
-	    twheel__arena_init(&p->user_data, (size_t)setup.max_timers * sizeof(u64)) ||
 	    twheel__arena_init(&p->marks, setup.max_timers / 8 + STORE_LINE / 8)) {
 		inprocess_free(p);
 		return -ENOMEM;

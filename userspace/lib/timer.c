@@ -104,9 +104,13 @@ static int reserve(struct twheel *w, uint32_t last)
 	uint32_t *pool;
 	int err;
 
-	err = twheel__arena_grow(&cold->shadow, ((size_t)last + 1) * sizeof(struct shadow));
-	if (err)
-		return err;
+	/* The in-process wheel has shadows for all its slots. */
+	if (!cold->inprocess) {
+		err = twheel__arena_grow(&cold->shadow,
+					 ((size_t)last + 1) * sizeof(struct shadow));
+		if (err)
+			return err;
+	}
 	if (cold->pool_room < room) {
 		pool = realloc(cold->pool, 2 * (size_t)room * sizeof(*pool));
 		if (!pool)
