@@ -1018,6 +1018,9 @@ TEST_F(lib, wake)
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	twheel_read(self->w, &ev, 1);
 	EXPECT_TRUE(quiet(self->w));
+	/* Nor one that looks like it. */
+	ASSERT_EQ(0, twheel_add(self->w, 1, 0x9c5e1fd63a08b7e2, &id));
+	EXPECT_EQ(0x9c5e1fd63a08b7e2, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(0, twheel_wake(self->w));
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 20 * NS_PER_MS), 8, &id));
 	EXPECT_EQ(8, lib_event(_metadata, self->w).user_data);
