@@ -53,8 +53,12 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 /*
  * The wheel would not look in time: marks the slot, and kicks if no turn comes before. It is
  * not rare: most requests begin and end between two turns.
+ *
+ * Return: @ret. So a caller ends with this call and needs no stack, whose stores an exchange
+ * would wait for.
  */
-static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, uint64_t deadline)
+static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, uint64_t deadline,
+					      int ret)
 {
 	set_mark(w->marks, slot);
 	set_mark(w->summary, slot >> w->shift);
@@ -63,7 +67,7 @@ static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, u
 		count(&w->cold->usage.kicks);
 		w->cold->backend->kick(w);
 	}
-	return 1;
+	return ret;
 }
 
 /* Asks after an exchange whether the wheel will look in time. */
@@ -72,15 +76,12 @@ static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
 }
 
-/* Arms a word that is 0. */
-static inline void arm(struct twheel *w, uint32_t nr, uint64_t deadline)
+/* Arms a word that is 0. Return: whether the wheel will look in time. */
+static inline bool arm(struct twheel_slot *slot, uint64_t deadline)
 {
-	struct twheel_slot *slot = &w->words[nr];
-
 	__atomic_exchange_n(&slot->deadline_ns, deadline, __ATOMIC_SEQ_CST);
 	after_exchange();
-	if (deadline <= __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED))
-		announce(w, nr, deadline);
+	return is_seen(slot, deadline);
 }
 
 /* Slots */
@@ -222,29 +223,31 @@ static int refill(struct twheel *w, struct cache *cache)
 	return err;
 }
 
-static rare void put_slot_slowly(struct twheel *w, uint32_t slot)
+static rare int put_slot_slowly(struct twheel *w, uint32_t slot, int ret)
 {
 	struct cache *cache = twheel__make_cache(w);
 	struct cache alone = { .nr = 1, .slots = { slot } };
 
 	if (!cache) {
 		twheel__spill(w, &alone, 0);
-		return;
+		return ret;
 	}
 	if (cache->nr == KEPT)
 		twheel__spill(w, cache, KEPT / 2);
 	cache->slots[cache->nr++] = slot;
+	return ret;
 }
 
-static inline void put_slot(struct twheel *w, struct shadow *shadow, uint32_t slot)
+/* Gives the slot to the cache of this thread. Return: @ret, as announce() does. */
+static inline int put_slot(struct twheel *w, struct shadow *shadow, uint32_t slot, int ret)
 {
 	struct cache *cache = find_cache(w);
 
 	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
 	if (unlikely(!cache || cache->nr == KEPT))
-		put_slot_slowly(w, slot);
-	else
-		cache->slots[cache->nr++] = slot;
+		return put_slot_slowly(w, slot, ret);
+	cache->slots[cache->nr++] = slot;
+	return ret;
 }
 
 /* One operation. Return: 0 or a negative errno. */
@@ -269,6 +272,8 @@ static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *time
  * ended, and is added again. @kernel_id is the slot's timer before it was armed. If the slot
  * has another one now, the slot was given out again. If @deadline is past, the event may
  * have been read before that. The reader may have freed @id then, so it is not touched.
+ *
+ * A timer that is still armed may be one that the wheel does not know of.
  */
 static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, uint64_t deadline,
 			  uint64_t user_data, uint64_t *id)
@@ -277,6 +282,7 @@ static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, ui
 	struct twheel_timer timer = { .id = kernel_id };
 	bool ended = false;
 
+	announce(w, own, deadline, 0);
 	pthread_mutex_lock(&w->cold->reading);
 	if (load64(&shadow->kernel_id) != kernel_id || !is_live(shadow, own)) {
 		ended = deadline > twheel_now(w);
@@ -289,17 +295,18 @@ static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, ui
 	return ended ? twheel_add(w, deadline, user_data, id) : 0;
 }
 
-static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadline,
-			   uint64_t user_data, uint64_t *id)
+static inline __attribute__((always_inline)) int
+add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user_data,
+	 uint64_t *id)
 {
 	uint32_t slot = cache->slots[--cache->nr];
 	uint32_t drains = __atomic_load_n(&w->drains, __ATOMIC_ACQUIRE);
 	struct shadow *shadow = &w->shadow[slot];
 	uint64_t kernel_id = load64(&shadow->kernel_id);
 	uint64_t own;
+	bool seen;
 
-	if (unlikely(!deadline))
-		deadline = 1;
+	deadline += !deadline;
 	if (unlikely(!++shadow->count))
 		shadow->count = 1;
 	own = (uint64_t)shadow->count << 32 | slot;
@@ -308,12 +315,10 @@ static inline int add_slot(struct twheel *w, struct cache *cache, uint64_t deadl
 	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
-	if (unlikely(w->special & SPECIAL_TSAN))
-		__tsan_release(shadow);
-	arm(w, slot, deadline);
+	seen = arm(&w->words[slot], deadline);
 	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
 		return add_again(w, own, kernel_id, deadline, user_data, id);
-	return 0;
+	return seen ? 0 : announce(w, slot, deadline, 0);
 }
 
 static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_data, uint64_t *id)
@@ -331,6 +336,8 @@ static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_da
 		if (err)
 			return err;
 	}
+	if (w->special & SPECIAL_TSAN)
+		__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
 	return add_slot(w, cache, deadline, user_data, id);
 }
 
@@ -339,7 +346,7 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 {
 	struct cache *cache = find_cache(w);
 
-	if (unlikely(!cache || !cache->nr))
+	if (unlikely(!cache || !cache->nr || w->special))
 		return add_slowly(w, deadline, user_data, id);
 	return add_slot(w, cache, deadline, user_data, id);
 }
@@ -405,7 +412,8 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 		__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 		if (w->special & SPECIAL_TSAN)
 			__tsan_release(shadow);
-		arm(w, id, deadline);
+		if (!arm(&w->words[(uint32_t)id], deadline))
+			announce(w, id, deadline, 0);
 	}
 	pthread_mutex_unlock(&w->cold->reading);
 	return ret;
@@ -427,7 +435,7 @@ static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
 						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
 	after_exchange();
-	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline);
+	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline, 1);
 }
 
 /* A periodic timer, whose arming has just ended, may have an event of the periods before. */
@@ -527,26 +535,35 @@ static rare int cancel_foreign(struct twheel *w, uint64_t id)
 	return err ? err : timer.state != TWHEEL_IDLE;
 }
 
+/* Ends a timer that was not armed, or may have an event beside that. @old: its word. */
+static rare int del_slowly(struct twheel *w, uint64_t id, uint64_t old)
+{
+	int ret = change_slowly(w, id, 0, true);
+
+	return ret < 0 ? ret : put_slot(w, &w->shadow[(uint32_t)id], id, ret | !!old);
+}
+
+/* Ends what is no live timer of twheel_add(). */
+static rare int del_foreign(struct twheel *w, uint64_t id)
+{
+	if (is_child(w))
+		return -ECHILD;
+	return find_shadow(w, id) ? -ENOENT : cancel_foreign(w, id);
+}
+
 TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 {
-	struct shadow *shadow = find_shadow(w, id);
+	struct shadow *shadow = &w->shadow[(uint32_t)id];
 	uint64_t old;
-	int ret = 1;
 
-	if (unlikely(!shadow))
-		return is_child(w) ? -ECHILD : cancel_foreign(w, id);
-	if (unlikely(!is_live(shadow, id)))
-		return -ENOENT;
+	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE) ||
+		     !is_live(shadow, id)))
+		return del_foreign(w, id);
 	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
 	/* A periodic timer may have an event of the periods before. */
-	if (unlikely(!old || shadow->custom)) {
-		ret = change_slowly(w, id, 0, true);
-		if (ret < 0)
-			return ret;
-		ret |= !!old;
-	}
-	put_slot(w, shadow, id);
-	return ret;
+	if (unlikely(!old || shadow->custom))
+		return del_slowly(w, id, old);
+	return put_slot(w, shadow, id, 1);
 }
 
 /* The wheel closes: other holders of the descriptor must not get events of our timers. */
