@@ -80,7 +80,8 @@ void twheel__arena_free(struct arena *arena);
  * @count: how many adds the slot has had
  * @armed: an arming is outstanding: none of its events was handed out, nor was it cleared.
  *	Changed under cold.reading, or by the thread that the timer is the only one of
- * @custom: armed by REARM with a period, so an event leaves it armed, or with a slack
+ * @custom: armed by REARM with a period, so an event leaves it armed, or with a slack; a free
+ *	slot is not
  */
 struct shadow {
 	uint64_t kernel_id;

@@ -196,6 +196,7 @@ static int make_slots(struct twheel *w)
 		uint32_t slot = ops[made].timer.id;
 
 		twheel__forget_slot(w, ops[made].timer.id);
+		__atomic_store_n(&w->shadow[slot].custom, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&w->shadow[slot].kernel_id, ops[made].timer.id,
 				 __ATOMIC_RELAXED);
 		cold->pool[cold->nr_pool++] = slot;
@@ -307,13 +308,12 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	bool seen;
 
 	deadline += !deadline;
-	if (unlikely(!++shadow->count))
-		shadow->count = 1;
+	shadow->count++;
+	shadow->count += !shadow->count;
 	own = (uint64_t)shadow->count << 32 | slot;
 	*id = own;
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	seen = arm(&w->words[slot], deadline);
 	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
@@ -538,9 +538,13 @@ static rare int cancel_foreign(struct twheel *w, uint64_t id)
 /* Ends a timer that was not armed, or may have an event beside that. @old: its word. */
 static rare int del_slowly(struct twheel *w, uint64_t id, uint64_t old)
 {
+	struct shadow *shadow = &w->shadow[(uint32_t)id];
 	int ret = change_slowly(w, id, 0, true);
 
-	return ret < 0 ? ret : put_slot(w, &w->shadow[(uint32_t)id], id, ret | !!old);
+	if (ret < 0)
+		return ret;
+	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
+	return put_slot(w, shadow, id, ret | !!old);
 }
 
 /* Ends what is no live timer of twheel_add(). */

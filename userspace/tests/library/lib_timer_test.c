@@ -584,6 +584,7 @@ TEST_F(lib, period_of_added)
 TEST_F(lib, slack_of_added)
 {
 	struct twheel_timer t = { .deadline_ns = 1, .slack_ns = 3 * SECOND };
+	struct twheel_usage before, after;
 	uint64_t id, slot;
 
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 1, &id));
@@ -603,6 +604,11 @@ TEST_F(lib, slack_of_added)
 	t.id = id;
 	ASSERT_EQ(0, lib_get(self->w, &t));
 	EXPECT_EQ(0, t.slack_ns);
+	/* And nothing has to be withdrawn with it. */
+	ASSERT_EQ(0, twheel_usage(self->w, &before));
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	ASSERT_EQ(0, twheel_usage(self->w, &after));
+	EXPECT_EQ(before.withdrawn, after.withdrawn);
 }
 
 /* All that the program has, and no slot that the library keeps. */
