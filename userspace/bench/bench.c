@@ -237,7 +237,8 @@ int main(int argc, char **argv)
 	if (bench_is_listed(part, "calls"))
 		bench_calls(slow_reps, chosen ? one.n[one.nr - 1] : UINT32_MAX);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
-		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0, i ? many_reps : slow_reps);
+		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0,
+			     expire.n[i] > 100000 ? many_reps : reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
 		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, i ? many_reps : slow_reps, few);
 	if (bench_is_listed(part, "server"))

@@ -36,6 +36,8 @@
 #define BENCH_THREADS	4U
 /* Timers beside the n of a bench: so many that those of two threads share no line. */
 #define BENCH_SPARE	16U
+/* The resolution of epoll_wait(), and so of libev, as near as a tick comes. */
+#define BENCH_COARSE	(1ULL << 20)
 
 struct bench;
 

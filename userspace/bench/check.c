@@ -262,10 +262,11 @@ static uint64_t arm_and_move(struct bench *b, uint64_t *due, uint64_t span, uint
 /*
  * @n of @of that would expire within a second: as many at a time. If they fell @silent, all
  * is measured: that they were armed, and moved once, expired, were read and ended.
+ * @tick is the resolution of a wheel, 0 for the default.
  * Return: whether all came, once each, and nothing was refused.
  */
-static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, bool silent,
-			double *cost, double late[QUANTILES], bool *early)
+static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, uint64_t tick,
+			bool silent, double *cost, double late[QUANTILES], bool *early)
 {
 	uint64_t span = EXPIRE_SPAN * n / of;
 	uint64_t start = 0, lead, cpu, patience;
@@ -278,7 +279,7 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 			close_account(&a);
 			bench_close(b);
 		}
-		b = bench_open(kind, n, 0, 0);
+		b = bench_open(kind, n, 0, tick);
 		if (!b) {
 			bench_note("%s: cannot hold %u timers here", kind->name, n);
 			return false;
@@ -323,12 +324,16 @@ static bool expires(const struct bench_backend *kind)
 
 /**
  * struct expiry - what the expirations of one backend cost
+ * @kind: the backend
+ * @tick: the resolution that is wanted, 0 for the default
  * @n: how many timers it has; 0: it takes no part
  * @early: some came before their time
  * @cost: in us of CPU, by repetition
  * @late: in us, by repetition
  */
 struct expiry {
+	const struct bench_backend *kind;
+	uint64_t tick;
 	uint32_t n;
 	bool early;
 	double *cost;
@@ -336,11 +341,12 @@ struct expiry {
 };
 
 /* As many timers as it can hold, if that is more than it had before. */
-static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint32_t n,
-			uint32_t before, unsigned int reps)
+static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint64_t tick,
+			uint32_t n, uint32_t before, unsigned int reps)
 {
 	unsigned int q;
 
+	*e = (struct expiry) { .kind = kind, .tick = tick };
 	if (!expires(kind))
 		return;
 	e->n = bench_fit(kind, n);
@@ -353,15 +359,14 @@ static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint
 		e->late[q] = bench_alloc(reps, sizeof(*e->late[q]));
 }
 
-static void close_expiry(struct expiry *e, const struct bench_backend *kind, bool silent,
-			 unsigned int reps)
+static void close_expiry(struct expiry *e, bool silent, unsigned int reps)
 {
 	struct bench_row row = {
 		.op = silent ? "silent_own" : "expire_own",
-		.backend = kind->name,
+		.backend = e->kind->name,
 		.n = e->n,
 		.threads = 1,
-		.pattern = "random",
+		.pattern = e->tick ? "random,1ms" : "random",
 		.unit = "us",
 		.checked = e->early ? "early" : "yes",
 	};
@@ -378,30 +383,31 @@ static void close_expiry(struct expiry *e, const struct bench_backend *kind, boo
 	free(e->cost);
 }
 
+/* libtwheel as it is by default, and last with the resolution of libev. */
 static void measure_expiry(uint32_t n, uint32_t before, bool silent, unsigned int reps)
 {
-	struct expiry expiries[bench_nr_backends];
+	struct expiry expiries[bench_nr_backends + 1];
 	unsigned int k, q, rep;
 
-	memset(expiries, 0, sizeof(expiries));
 	for (k = 0; k < bench_nr_backends; k++)
-		open_expiry(&expiries[k], bench_backends[k], n, before, reps);
+		open_expiry(&expiries[k], bench_backends[k], 0, n, before, reps);
+	open_expiry(&expiries[k], &bench_libtwheel, BENCH_COARSE, n, before, reps);
 	for (rep = 0; rep < reps; rep++) {
-		for (k = 0; k < bench_nr_backends; k++) {
+		for (k = 0; k <= bench_nr_backends; k++) {
 			struct expiry *e = &expiries[k];
 			double late[QUANTILES];
 
 			if (!e->n)
 				continue;
-			if (!expire_once(bench_backends[k], e->n, n, silent, &e->cost[rep],
-					 late, &e->early))
+			if (!expire_once(e->kind, e->n, n, e->tick, silent, &e->cost[rep], late,
+					 &e->early))
 				e->n = 0;
 			for (q = 0; q < QUANTILES; q++)
 				e->late[q][rep] = late[q];
 		}
 	}
-	for (k = 0; k < bench_nr_backends; k++)
-		close_expiry(&expiries[k], bench_backends[k], silent, reps);
+	for (k = 0; k <= bench_nr_backends; k++)
+		close_expiry(&expiries[k], silent, reps);
 }
 
 /*
