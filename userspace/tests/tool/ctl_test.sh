@@ -289,15 +289,15 @@ test_usage() {
 		info --max-timers=0
 		info --max-timers=4294967296
 		info --max-timers=16777217
-		after
-		after nonsense
-		after 1s,periodic
-		after 1s,period=1s
-		after 1s,count=2
-		after idle
-		after 1s --
-		after 1s --json
-		after 1s -x -- true
+		after|^twheelctl: after: how long\?$
+		after nonsense|^twheelctl: after: "nonsense": not a duration \(try 250ms, 5s, 1h30m\)$
+		after 1s,periodic|^twheelctl: after: takes one timer that expires once, not "1s,periodic"$
+		after 1s,period=1s|^twheelctl: after: takes one timer that expires once, not "1s,period=1s"$
+		after 1s,count=2|^twheelctl: after: takes one timer that expires once, not "1s,count=2"$
+		after idle|^twheelctl: after: takes one timer that expires once, not "idle"$
+		after 1s --|^twheelctl: after: there is no command after --$
+		after 1s --json|^twheelctl: after: --json: options come before the DURATION, a command after --$
+		after 1s -x -- true|^twheelctl: after: -x: options come before the DURATION, a command after --$
 		monitor
 		monitor --add
 		monitor --add 1s extra
@@ -437,6 +437,9 @@ test_after() {
 	status_is 0 "after"
 	output_has '^[0-9]+\.[0-9]{9}  after +\+' "after: prints the expiration"
 
+	run after 1ms,label=tea
+	output_has '^[0-9]+\.[0-9]{9}  tea +\+[0-9.]+[mun]?s$' "after: prints the label and the lateness"
+
 	takes 29 "after: the command runs afterwards" run after 0.3 -- sh -c 'echo "$0 $1"; exit 7' one -x
 	status_is 7 "after: status of the command"
 	output_is "one -x" "after: the command's output and nothing else"
@@ -445,7 +448,11 @@ test_after() {
 	run after 1ms -- sh -c 'ls -l /proc/self/fd'
 	output_lacks twheel "after: the command does not inherit the wheel"
 	runs 127 "after: no such command" after 1ms -- /nonexistent/command
+	error_has '^twheelctl: cannot run /nonexistent/command: No such file or directory$' \
+		"after: no such command: says so"
 	runs 126 "after: a command that cannot be run" after 1ms -- "$dir"
+	error_has '^twheelctl: cannot run /.*: Permission denied$' \
+		"after: a command that cannot be run: says why"
 	runs 0 "after a moment in the past" after --clock=realtime @1
 	output_has '^[0-9.]+  after         due when armed$' "a moment in the past: is not late"
 	run after --json --clock=realtime @1
@@ -721,46 +728,58 @@ test_shell() {
 	holds "shell: a label is free again after its timer" \
 		[ "$(grep -c '^came x$' "$dir/out")" -eq 2 ]
 	echo help | run_shell
-	for command in add rearm cancel get list drain stats sleep wait help quit; do
-		output_has "^$command " "shell help: $command"
-	done
+	output_is "$(cat <<-'END'
+		add TIMER              make a timer: 5s or 1s,periodic,label=NAME
+		rearm NAME TIMER       move it; what is not said stays; "idle" disarms
+		cancel NAME            end it
+		get NAME               show it
+		list                   show all timers
+		drain [expire|cancel]  all armed ones expire now (default), or end
+		stats                  what the wheel has done so far
+		sleep DURATION         print expirations for so long
+		wait [N]               until N came, or all
+		help                   this
+		quit                   end; the timers end with the wheel
+	END
+	)" "shell help: each command"
 	echo 'sleep 500ms' >"$dir/script"
 	takes 49 "shell: sleep takes its time" run_shell <"$dir/script"
 }
 
 # Commands that fail, with ; for a new line, and the status that -e gives.
 test_shell_errors() {
-	while IFS='|' read -r want script; do
+	while IFS='|' read -r want script line said; do
 		echo "$script" | tr ';' '\n' >"$dir/script"
 		run_shell -e <"$dir/script"
 		status_is "$want" "shell -e: $script"
-		error_has '^twheelctl: line [0-9]+: ' "shell -e: $script: says where"
+		holds "shell -e: $script: says where, and why" \
+			grep -qxF "twheelctl: line $line: $said" "$dir/err"
 		output_lacks '^listed' "shell -e: $script: ends there"
 		run_shell <"$dir/script"
 		status_is 0 "shell: $script"
 		output_has '^listed' "shell: $script: goes on"
 	done <<-END
-		2|frobnicate;list
-		2|add;list
-		2|add soon;list
-		2|add 1s 2s;list
-		2|add 1s,count=2;list
-		2|add 1s,period=1ns;list
-		2|add 1h,label=a;rearm a 1s,label=b;list
-		2|drain everything;list
-		2|sleep;list
-		2|sleep well;list
-		2|wait 0;list
-		2|wait long;list
-		2|list all of them;list
-		1|add 1h,label=a;add 1h,label=a;list
-		5|cancel nobody;list
-		5|get 0x100000000;list
-		5|get 7x;list
-		5|rearm nobody 1s;list
-		5|add 1ms,label=x;wait;cancel x;list
-		124|wait 1;list
-		124|add 1ms;wait 2;list
+		2|frobnicate;list|1|frobnicate: unknown command; there is "help"
+		2|add;list|1|add TIMER: too few words
+		2|add soon;list|1|add soon: not a duration (try 250ms, 5s, 1h30m)
+		2|add 1s 2s;list|1|add: too many words
+		2|add 1s,count=2;list|1|add 1s,count=2: one add, one timer: no count
+		2|add 1s,period=1ns;list|1|add 1s,period=1ns: Invalid argument
+		2|add 1h,label=a;rearm a 1s,label=b;list|2|rearm 1s,label=b: a timer that exists takes no count and no label
+		2|drain everything;list|1|drain everything: expire (default) or cancel
+		2|sleep;list|1|sleep DURATION: too few words
+		2|sleep well;list|1|sleep well: not a duration (try 250ms, 5s, 1h30m)
+		2|wait 0;list|1|wait 0: not a number of expirations
+		2|wait long;list|1|wait long: not a number of expirations
+		2|list all of them;list|1|list: too many words
+		1|add 1h,label=a;add 1h,label=a;list|2|add 1h,label=a: the label is taken
+		5|cancel nobody;list|1|cancel nobody: no such timer
+		5|get 0x100000000;list|1|get 0x100000000: no such timer
+		5|get 7x;list|1|get 7x: no such timer
+		5|rearm nobody 1s;list|1|rearm nobody: no such timer
+		5|add 1ms,label=x;wait;cancel x;list|3|cancel x: no such timer
+		124|wait 1;list|1|wait: nothing is left that could expire
+		124|add 1ms;wait 2;list|2|wait: nothing is left that could expire
 	END
 	printf 'add 1h\nadd 1h\nadd 1h\nlist\n' >"$dir/script"
 	run_shell -e --max-timers=2 <"$dir/script"
