@@ -50,21 +50,26 @@ static void word_step(struct twheel_slot *slot)
 }
 #endif
 
-/* Takes @e out of the list that it is in. Then it is idle, or taken. */
-static void detach(struct timers *t, struct timer *e)
+/* Takes @e off the wheel if it is there. Until its look is over it counts as armed. */
+static void take(struct timers *t, struct timer *e)
 	__must_hold(t->store->lock)
 {
-	if (e->place == TIMER_QUEUED) {
-		wheel_del(&t->wheel, &e->node);
-		e->place = TIMER_TAKEN;
-	} else if (e->place == TIMER_READY) {
-		if (!e->ready.next)
-			t->ready_end = e->ready.pprev;
-		__hlist_del(&e->ready);
-		t->stats.unread--;
-		t->stats.withdrawn++;
-		e->place = TIMER_IDLE;
-	}
+	if (e->place != TIMER_QUEUED)
+		return;
+	wheel_del(&t->wheel, &e->node);
+	e->place = TIMER_TAKEN;
+}
+
+/* Takes the event of @e off the ready list. */
+static void withdraw(struct timers *t, struct timer *e)
+	__must_hold(t->store->lock)
+{
+	if (!e->ready.next)
+		t->ready_end = e->ready.pprev;
+	__hlist_del(&e->ready);
+	t->stats.unread--;
+	t->stats.withdrawn++;
+	e->place = TIMER_IDLE;
 }
 
 /**
@@ -75,7 +80,9 @@ static void detach(struct timers *t, struct timer *e)
 void timer_to_idle(struct timers *t, struct timer *e)
 {
 	timers_assert_held(t);
-	detach(t, e);
+	if (e->place == TIMER_READY)
+		withdraw(t, e);
+	take(t, e);
 	if (e->place == TIMER_TAKEN) {
 		t->stats.armed--;
 		t->stats.displaced++;
@@ -130,7 +137,7 @@ static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot
 		     u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
-	detach(t, e);
+	take(t, e);
 	if (e->place == TIMER_TAKEN) {
 		t->stats.armed--;
 	} else {
@@ -156,7 +163,7 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 		     u64 at, u64 slack, u64 now)
 	__must_hold(t->store->lock)
 {
-	detach(t, e);
+	take(t, e);
 	if (e->place == TIMER_TAKEN) {
 		t->stats.moved++;
 		trace_twheel_move(t, e, e->deadline, now);
@@ -268,7 +275,7 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 			return;
 		word_step(slot);
 		if (e->place == TIMER_READY)
-			detach(t, e);
+			withdraw(t, e);
 		/* The next arming of a drained timer has its periods again. */
 		if (word && e->place == TIMER_IDLE)
 			e->drained = false;
@@ -302,7 +309,8 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 			if (cmpxchg64(&slot->deadline_ns, word,
 				      drains ? 0 : timer_successor(e, word, now)) == word) {
 				to_ready(t, e, slot, word, now);
-				e->drained |= drains;
+				if (drains)
+					e->drained = true;
 				return;
 			}
 			/* Moved under our hands. */
