@@ -64,9 +64,6 @@
 /* Documentation/admin-guide/devices.txt leaves this to local use. */
 #define TWHEEL_MINOR		250
 
-/* Events copied by a read at a time: on the stack, within 2048 bytes under KASAN. */
-#define EVENTS			28U
-
 /*
  * The open wheels by their numbers. These are drawn by lot, because a series would tell
  * each container how many wheels the others open. An IDA would leak a bitmap of 128 bytes
@@ -78,14 +75,14 @@ static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 /* read and poll */
 
 /*
- * Copies up to @max events, of %EVENTS at most, and consumes those that were copied whole.
+ * Copies up to @max events, of %TURN_EVENTS at most, and consumes those that were copied whole.
  * All under the lock and without page faults: a CANCEL meanwhile knows which are unread.
  *
  * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first.
  */
 static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
-	struct twheel_event events[EVENTS];
+	struct twheel_event *events = w->events;
 	size_t room = iov_iter_count(to) / sizeof(*events);
 	u64 now = file_begin(w);
 	unsigned int nr, good;
@@ -123,7 +120,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		return -EINVAL;
 	do {
 		/* After a fault one alone: of many, the copy may not get to its end. */
-		ret = deliver(w, to, faults ? 1 : EVENTS);
+		ret = deliver(w, to, faults ? 1 : TURN_EVENTS);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
 			faults = 0;

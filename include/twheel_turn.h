@@ -14,6 +14,8 @@
 
 /* Timers touched before the lock is dropped. */
 #define TURN_BUDGET		128U
+/* Events that a read copies at a time. */
+#define TURN_EVENTS		64U
 /* Tries to copy one event or answer out before its page counts as bad. */
 #define COPY_TRIES		16
 
@@ -27,6 +29,7 @@
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
  * @dying: release has begun: program nothing
+ * @events: on their way to a reader. On the stack, the kernel would clear them first
  * @pages: the store of @timers
  * @timer: turns the wheel; takes the lock
  * @work: turns it when more is due than a softirq should do; takes the lock
@@ -45,6 +48,7 @@ struct twheel_file {
 	clockid_t clock_id;
 	u64 offset;
 	bool dying;
+	struct twheel_event events[TURN_EVENTS];
 	struct pages pages;
 
 	/* Outside of the lock. */
