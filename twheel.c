@@ -128,9 +128,10 @@ u64 wheel_horizon(const struct wheel_shape *shape)
  * @mem: wheel_bytes() of zeroed memory, aligned for a pointer. The caller frees it
  * @now: the time in ns
  * @fetch: what visits prefetch with, or NULL
+ * @nodes: what it is given
  */
 void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now,
-		wheel_fetch_fn fetch)
+		wheel_fetch_fn fetch, const void *nodes)
 {
 	*w = (struct wheel) {
 		.clk = now >> shape->shift,
@@ -144,6 +145,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 		.shape = *shape,
 		.occupied = mem,
 		.fetch = fetch,
+		.nodes = nodes,
 	};
 	w->bucket = (struct hlist_head *)(w->occupied + BITS_TO_LONGS(w->buckets));
 	w->tail = (struct hlist_node ***)(w->bucket + w->buckets + shape->levels);
@@ -154,7 +156,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 static void fetch(const struct wheel *w, u32 number, bool due, unsigned int budget)
 {
 	if (w->fetch && budget >= WHEEL_AHEAD)
-		w->fetch(w, number, due);
+		w->fetch(w->nodes, number, due);
 }
 
 static struct wheel_ring *ring_of(const struct wheel *w, const struct hlist_head *head)
@@ -355,7 +357,7 @@ u64 wheel_next(const struct wheel *w)
 }
 
 /* Starts the visit of all buckets that begin at tick @next. */
-static void start_visits(struct wheel *w, unsigned int budget)
+static noinline void start_visits(struct wheel *w, unsigned int budget)
 {
 	unsigned int top = w->top;
 	unsigned int level;
@@ -392,8 +394,10 @@ static void start_visits(struct wheel *w, unsigned int budget)
 /*
  * Moves the nodes of @head down, as many as @budget allows, until one comes that
  * is due already. They all leave from the front, so the front is put right once.
+ *
+ * Not inlined, as each wheel_expire() would save the registers of enqueue().
  */
-static void move_down(struct wheel *w, struct hlist_head *head, unsigned int *budget)
+static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigned int *budget)
 {
 	struct hlist_node *first = head->first;
 	unsigned int left = *budget;
@@ -436,15 +440,16 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 		while (w->visiting) {
 			unsigned int level = fls(w->visiting) - 1;
 			struct hlist_head *head = visited(w, level);
+			struct hlist_node *first = head->first;
 			struct wheel_node *node;
 
-			if (hlist_empty(head)) {
+			if (!first) {
 				w->visiting &= ~(1U << level);
 				continue;
 			}
 			if (!*budget)
 				return NULL;
-			node = hlist_entry(head->first, struct wheel_node, link);
+			node = hlist_entry(first, struct wheel_node, link);
 			if (node->tick > w->clk) {
 				move_down(w, head, budget);
 				continue;

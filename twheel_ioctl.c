@@ -385,7 +385,8 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		swap(w->mem, mem);
 		w->pages.store.max = setup->max_timers;
 		file_set_clock(w, setup->clock_id);
-		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w), timers_fetch);
+		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w), store_fetch,
+			   &w->pages.store);
 	}
 	spin_unlock_bh(&w->lock);
 	kvfree(mem);

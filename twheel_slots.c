@@ -39,7 +39,8 @@ struct timer *store_prefetch(const struct store *s, u32 slot)
 		return NULL;
 	slot = array_index_nospec(slot, s->fresh);
 	prefetch(store_user_data(s, slot));
-	return store_fetch(s, slot, true);
+	store_fetch(s, slot, true);
+	return store_timer(s, slot);
 }
 
 /**

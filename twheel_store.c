@@ -55,15 +55,14 @@ u64 *store_user_data(const struct store *s, u32 slot)
 	return &find_block(s, slot)->user_data[slot % WORDS];
 }
 
-struct timer *store_fetch(const struct store *s, u32 slot, bool word)
+void store_fetch(const void *store, u32 slot, bool due)
 {
-	const struct block *block = find_block(s, slot);
+	const struct block *block = find_block(store, slot);
 	u32 i = slot % WORDS;
 
 	prefetchw(&block->timers[i]);
-	if (word)
+	if (due)
 		prefetchw(&block->words[i]);
-	return &block->timers[i];
 }
 
 u64 *store_marks(const struct store *s, u32 slot)

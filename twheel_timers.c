@@ -308,12 +308,6 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 		fetch_neighbors(fetched[i]);
 }
 
-/* See &typedef wheel_fetch_fn. */
-void timers_fetch(const struct wheel *w, u32 number, bool due)
-{
-	store_fetch(container_of(w, struct timers, wheel)->store, number, due);
-}
-
 /**
  * timers_plan() - find out what an operation will answer, and do nothing of it
  * @t: the timers

@@ -33,13 +33,11 @@ struct wheel_shape {
 	unsigned int levels;
 };
 
-struct wheel;
-
 /*
  * Has the node @number, which is or was queued, fetched from memory. If it is @due, then also
- * what the caller will touch when it expires.
+ * what the caller will touch when it expires. @nodes is as given to wheel_init().
  */
-typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number, bool due);
+typedef void (*wheel_fetch_fn)(const void *nodes, u32 number, bool due);
 
 /* A visit has so many nodes fetched from memory before it comes to them. */
 #define WHEEL_AHEAD		8U
@@ -48,14 +46,14 @@ typedef void (*wheel_fetch_fn)(const struct wheel *w, u32 number, bool due);
  * struct wheel_node - what is queued; embed it in the timer
  * @link: in a bucket, or in a list of the caller's while it is not queued
  * @tick: when it is due; the wheel's while it is queued
- * @number: the caller's, as given to wheel_add(), and so are the bits beside it
+ * @number: the caller's, as given to wheel_add()
  * @ahead: the number of the node that a visit comes to %WHEEL_AHEAD nodes later, if none
  *	of them has been deleted; its own if it was put at the end
  */
 struct wheel_node {
 	struct hlist_node link;
 	u64 tick;
-	u32 number : 24;
+	u32 number;
 	u32 ahead;
 };
 
@@ -90,6 +88,7 @@ struct wheel_ring {
  * @top: the highest level
  * @buckets: how many there are
  * @fetch: as given to wheel_init()
+ * @nodes: likewise
  *
  * Others read only @cascaded and @shape. The caller serializes all calls on one wheel.
  */
@@ -110,13 +109,14 @@ struct wheel {
 	u32 buckets;
 	struct wheel_shape shape;
 	wheel_fetch_fn fetch;
+	const void *nodes;
 };
 
 unsigned int wheel_max_levels(unsigned int shift, unsigned int slot_bits);
 size_t wheel_bytes(const struct wheel_shape *shape);
 u64 wheel_horizon(const struct wheel_shape *shape);
 void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64 now,
-		wheel_fetch_fn fetch);
+		wheel_fetch_fn fetch, const void *nodes);
 void wheel_set_time(struct wheel *w, u64 now);
 bool wheel_add(struct wheel *w, struct wheel_node *node, u32 number, u64 deadline, u64 slack);
 void wheel_del(struct wheel *w, struct wheel_node *node);

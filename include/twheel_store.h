@@ -67,17 +67,17 @@ struct timer {
 		struct {
 			struct hlist_node ready;
 			u64 expired_ns;
-			u32 slot : 24;
-			u32 flags : 3;
-			u32 place : 3;
-			u32 past : 1;
-			u32 drained : 1;
+			u32 slot;
 		};
 	};
 	u64 deadline;
 	u64 period;
 	u64 slack;
 	u32 gen;
+	u8 flags;
+	u8 place;
+	bool past;
+	bool drained;
 };
 
 static_assert(sizeof(struct timer) <= 64);
@@ -116,8 +116,11 @@ struct twheel_slot *store_word(const struct store *s, u32 slot);
  */
 u64 *store_user_data(const struct store *s, u32 slot);
 
-/* Has the timer in @slot, which is below @room, fetched from memory; with its @word if so. */
-struct timer *store_fetch(const struct store *s, u32 slot, bool word);
+/*
+ * Has the timer in @slot, which is below @room, fetched from memory, and its word if it is
+ * @due: a wheel_fetch_fn, for a &struct store.
+ */
+void store_fetch(const void *store, u32 slot, bool due);
 
 /* The marks of the line that @slot begins: STORE_LINE bits; NULL if never touched. */
 u64 *store_marks(const struct store *s, u32 slot);

@@ -105,7 +105,6 @@ u64 timers_publish_next(struct timers *t, u64 next, u64 now);
 void timers_begin(struct timers *t, struct store *store);
 int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64 tick_ns,
 		       struct wheel_shape *shape);
-void timers_fetch(const struct wheel *w, u32 number, bool due);
 void timers_info(const struct timers *t, struct twheel_info *info);
 void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next);
 

@@ -237,15 +237,16 @@ static void memory_run(struct kunit *test, struct bench *b, struct cost *cost)
 
 static const struct wheel_shape bench_shape = { .shift = 19, .slot_bits = 6, .levels = 8 };
 
-static void fetch_object(const struct wheel *w, u32 number, bool due)
+static void fetch_object(const void *b, u32 number, bool due)
 {
-	prefetchw(object(container_of(w, struct bench, wheel), number));
+	prefetchw(object(b, number));
 }
 
 static void core_reset(struct bench *b)
 {
 	memset(b->mem, 0, wheel_bytes(&bench_shape));
-	wheel_init(&b->wheel, &bench_shape, b->mem, 0, b->chunk ? fetch_object : NULL);
+	wheel_init(&b->wheel, &bench_shape, b->mem, 0, b->chunk ? fetch_object : NULL,
+		   b);
 }
 
 static void core_begin(struct bench *b)
@@ -580,7 +581,7 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	core_reset(b);
 	memset(&b->timers, 0, sizeof(b->timers));
 	memset(&b->pages, 0, sizeof(b->pages));
-	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0, timers_fetch);
+	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0, store_fetch, &b->pages.store);
 	b->pages.store.max = b->nr;
 	pages_init(&b->pages, &b->lock);
 	timers_begin(&b->timers, &b->pages.store);

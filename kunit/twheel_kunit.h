@@ -32,7 +32,7 @@ static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_s
 	mem = kunit_kzalloc(test, wheel_bytes(&shape), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 
-	wheel_init(w, &shape, mem, now, NULL);
+	wheel_init(w, &shape, mem, now, NULL, NULL);
 	return w;
 }
 
@@ -71,7 +71,7 @@ static inline void restart(struct wheel *w, u64 now)
 {
 	struct wheel_shape shape = w->shape;
 
-	wheel_init(w, &shape, w->occupied, now, NULL);
+	wheel_init(w, &shape, w->occupied, now, NULL, NULL);
 }
 
 static inline struct timer *make_timers(struct kunit *test, unsigned int nr)

@@ -290,7 +290,7 @@ static void model_run(struct model *r, const struct wheel_shape *shape, void *me
 	r->wandered = false;
 	r->adds = 0;
 	memset(&r->w, 0, sizeof(r->w));
-	wheel_init(&r->w, shape, mem, r->now, NULL);
+	wheel_init(&r->w, shape, mem, r->now, NULL, NULL);
 	for (i = 0; i < operations && !feed_over(r->f); i++) {
 		operate(r);
 		fuzz_operations++;

@@ -700,7 +700,7 @@ static void visit_setback_test(struct kunit *test)
 static unsigned int fetched_at[FETCHED];
 static unsigned int fetches, fetches_due, fetch_step;
 
-static void note_fetch(const struct wheel *w, u32 number, bool due)
+static void note_fetch(const void *nodes, u32 number, bool due)
 {
 	fetches++;
 	fetches_due += due;

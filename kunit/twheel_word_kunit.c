@@ -86,7 +86,7 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 	memset(&w->timers, 0, sizeof(w->timers));
 	memset(&w->pages, 0, sizeof(w->pages));
 	memset(w->mem, 0, wheel_bytes(&w->shape));
-	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, timers_fetch);
+	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, store_fetch, &w->pages.store);
 	spin_lock_init(&w->lock);
 	pages_init(&w->pages, &w->lock);
 	w->pages.store.max = max;

@@ -63,7 +63,7 @@ static int wheel_open(struct bench *b)
 	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
 	w->mem = bench_alloc(1, wheel_bytes(&shape));
 	w->timers = bench_alloc(b->n + BENCH_SPARE, sizeof(*w->timers));
-	wheel_init(&w->wheel, &shape, w->mem, bench_now(), NULL);
+	wheel_init(&w->wheel, &shape, w->mem, bench_now(), NULL, NULL);
 	w->slack = b->slack;
 	bench_alarm_open(&w->alarm);
 	for (i = 0; i < b->n + BENCH_SPARE; i++)

@@ -80,14 +80,11 @@ u64 *store_user_data(const struct store *s, u32 slot)
 	return (u64 *)&((struct shadow *)of_store(s)->shadow->base)[slot].user_data;
 }
 
-struct timer *store_fetch(const struct store *s, u32 slot, bool word)
+void store_fetch(const void *store, u32 slot, bool due)
 {
-	struct timer *e = store_timer(s, slot);
-
-	prefetchw(e);
-	if (word)
-		prefetchw(store_word(s, slot));
-	return e;
+	prefetchw(store_timer(store, slot));
+	if (due)
+		prefetchw(store_word(store, slot));
 }
 
 u64 *store_marks(const struct store *s, u32 slot)
@@ -358,7 +355,8 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 		inprocess_free(p);
 		return -ENOMEM;
 	}
-	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock), timers_fetch);
+	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock), store_fetch,
+		   &p->store);
 	timers_map(&p->timers, p->store.table, HEADER, p->clock, WHEEL_NEVER);
 	fd = make_timerfd(p->clock);
 	if (fd < 0) {

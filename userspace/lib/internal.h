@@ -40,7 +40,7 @@
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 /* The compiler keeps a rare path apart, so that the fast path needs no stack. */
-#define rare		__attribute__((noinline, cold))
+#define rare		__attribute__((__noinline__, cold))
 
 #define NSEC_PER_SEC	1000000000ULL
 

@@ -29,7 +29,6 @@
 #define timer_comes_at_once	twheel__timer_comes_at_once
 #define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
-#define timers_fetch		twheel__timers_fetch
 #define timers_take_marks	twheel__timers_take_marks
 #define timers_begin		twheel__timers_begin
 #define timers_check_setup	twheel__timers_check_setup

@@ -16,6 +16,9 @@ typedef __u64 u64;
 typedef __s64 s64;
 typedef __u32 u32;
 typedef __s32 s32;
+typedef __u8 u8;
+
+#define noinline	__attribute__((__noinline__))
 
 struct hlist_node {
 	struct hlist_node *next, **pprev;

@@ -325,7 +325,7 @@ static void set_up(void)
 
 	shape.levels = wheel_max_levels(shape.shift, shape.slot_bits);
 	wheel_init(&timers.wheel, &shape, calloc(1, wheel_bytes(&shape)), now_ns(),
-		   timers_fetch);
+		   store_fetch, &flat.store);
 	flat_init(&flat, TIMERS);
 	flat_grow(&flat, TIMERS);
 	flat_touch(&flat, 0);

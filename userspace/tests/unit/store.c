@@ -32,10 +32,9 @@ u64 *store_user_data(const struct store *s, u32 slot)
 }
 
 /* What visits fetch is what has had a timer. */
-struct timer *store_fetch(const struct store *s, u32 slot, bool word)
+void store_fetch(const void *store, u32 slot, bool due)
 {
-	assert(slot < s->fresh);
-	return store_timer(s, slot);
+	assert(slot < ((const struct store *)store)->fresh);
 }
 
 u64 *store_marks(const struct store *s, u32 slot)

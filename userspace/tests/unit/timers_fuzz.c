@@ -1086,7 +1086,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
-	wheel_init(&r.t.wheel, &shape, mem, r.now, timers_fetch);
+	wheel_init(&r.t.wheel, &shape, mem, r.now, store_fetch, &r.flat.store);
 	/* Mostly more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
