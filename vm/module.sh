@@ -73,10 +73,11 @@ find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "
 cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/ci/gate/planted" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/ci/gate/planted/${dir##*-bug-}.patch
-	# A copy of its own, as links lead to the checkout.
+	# Copies, as links lead to the checkout: also from twheel_core.c, which includes twheel.c.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
-	rm "$dir/$file"
-	cp "$top/$file" "$dir/$file"
+	for copy in "$file" twheel_core.c; do
+		cp --remove-destination "$top/$copy" "$dir/$copy"
+	done
 	patch -s -d "$dir" -p1 <"$bug" >&2
 fi
 for m in "$place" "$place/planted"; do
