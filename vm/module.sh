@@ -7,8 +7,8 @@
 # kernel keeps its own objects. Some variants bring arguments of their own:
 #
 #   kcov    says which code a system call ran
-#   gcov    counts how often each line ran, without the branches that UBSAN adds
 #   untraced  has no tracepoints, of whose making the kernel warns where memory ends
+#   gcov    counts how often each line ran, without the branches that UBSAN adds; untraced
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
 #   bug-X   has the bug of ci/gate/planted/X.patch, and says which code a system call ran
@@ -24,7 +24,7 @@ shift $(($# > 1 ? 2 : 1))
 flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
--untraced | -bug-half) flags+=' -DNOTRACE' ;;&
+-untraced | -bug-half | -gcov) flags+=' -DNOTRACE' ;;&
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov)
 	variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n)

@@ -32,8 +32,8 @@ static unsigned long long number_of(int fd)
 
 FIXTURE_SETUP(trace)
 {
-	if (access(TRACING "trace", W_OK))
-		SKIP(return, "no tracefs");
+	if (access(EVENTS "enable", W_OK))
+		SKIP(return, "no tracepoints");
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	self->wheel = number_of(self->fd);
