@@ -751,7 +751,8 @@ static void fetch_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], VISITED_TICK));
 
 	memset(fetched_at, 0, sizeof(fetched_at));
-	fetches = fetches_due = 0;
+	fetches = 0;
+	fetches_due = 0;
 	fetch_step = 1;
 	KUNIT_EXPECT_PTR_EQ(test, wheel_expire(w, tick_start(w, 64), &budget), NULL);
 	for (i = 0; i < row->nr; i++)

@@ -139,7 +139,8 @@ void vm_expire(unsigned int reps)
 				late[k][q][rep] = lateness[q];
 			cost[k][rep] = expire(kinds[k], MANY, 0, false, lateness);
 			if (is_wheel(kinds[k]))
-				coarse[k][rep] = expire(kinds[k], MANY, BENCH_COARSE, false, lateness);
+				coarse[k][rep] = expire(kinds[k], MANY, BENCH_COARSE, false,
+							lateness);
 		}
 	for (k = 0; k < KINDS; k++)
 		vm_rows("expire", kinds[k]->name, MANY, "random", "us", cost[k], reps);
