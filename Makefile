@@ -101,7 +101,7 @@ help:
 	@echo 'make [KDIR=DIR]       module and programs, the module for the running kernel'
 	@echo 'make modules          twheel.ko alone'
 	@echo 'make userspace        the programs alone, into build/user'
-	@echo 'make modules_install  twheel.ko to where modprobe finds it'
+	@echo 'make modules_install  twheel.ko into the tree of its kernel; then run depmod'
 	@echo 'make install          twheelctl, the library and their manual pages into PREFIX;'
 	@echo '                      twheeld with its unit and configuration, where it was built'
 	@echo 'make uninstall        and out of it'
