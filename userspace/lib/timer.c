@@ -557,11 +557,13 @@ static rare int del_foreign(struct twheel *w, uint64_t id)
 
 TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 {
-	struct shadow *shadow = &w->shadow[(uint32_t)id];
+	struct shadow *shadow;
 	uint64_t old;
 
-	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE) ||
-		     !is_live(shadow, id)))
+	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE)))
+		return del_foreign(w, id);
+	shadow = &w->shadow[(uint32_t)id];
+	if (unlikely(!is_live(shadow, id)))
 		return del_foreign(w, id);
 	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
 	/* A periodic timer may have an event of the periods before. */
