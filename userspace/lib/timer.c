@@ -323,12 +323,13 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 
 static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_data, uint64_t *id)
 {
-	struct cache *cache;
+	struct cache *cache = find_cache(w);
 	int err;
 
 	if (is_child(w))
 		return -ECHILD;
-	cache = twheel__make_cache(w);
+	if (!cache)
+		cache = twheel__make_cache(w);
 	if (!cache)
 		return -ENOMEM;
 	if (!cache->nr) {

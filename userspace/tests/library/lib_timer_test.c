@@ -1404,6 +1404,9 @@ TEST_F_TIMEOUT(lib, no_system_call, 300)
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves, NULL));
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_marks, NULL));
+	/* Nor do pairs in a wheel that checks. */
+	self->o.flags |= TWHEEL_OPEN_CHECKED;
+	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
 }
 
 /* A move to before all others takes one each, and they are counted. */
