@@ -103,15 +103,20 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 		return budget;
 	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
 		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
+		bool set;
 
 		if (!(bits & 1)) {
 			line = bits ? line + __ffs64(bits) : (line / 64 + 1) * 64;
 			t->slot = line << STORE_LINE_SHIFT;
 			continue;
 		}
-		t->marked = !budget;
+		if (!budget) {
+			t->marked = true;
+			return 0;
+		}
 		/* A full barrier: the marks of the line are read after it. */
-		if (budget && test_and_clear_bit(line, summary_bits(t)))
+		set = test_and_clear_bit(line, summary_bits(t));
+		if (set)
 			budget = take_line(t, line, now, budget - 1, look);
 		if (t->marked)
 			return 0;
