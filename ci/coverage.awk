@@ -21,7 +21,7 @@ function not_reached() {
 	}
 }
 BEGIN {
-	macros = "lockdep_assert|WARN_ON|_bit\\("
+	macros = "lockdep_assert|WARN_ON|_bit\\(|unsafe_copy_to_user"
 	while ((getline line < reasons) > 0) {
 		if (line ~ /^#/ || line !~ /\|/)
 			continue
