@@ -3,7 +3,7 @@
 #
 # The examples do what they show: each ends by itself, with status 0. TAP out.
 # EXAMPLES= names the directory where they are. An example of an event loop is absent if
-# the loop was. All but dead_man, which shares its wheel, run over both backends.
+# the loop was. All but dead_man and restart, whose wheels are shared, run over both backends.
 # BACKENDS= names the backends if not both can be had.
 
 # An empty backend is no word.
@@ -26,12 +26,37 @@ example() {
 	status_is 0 "$2, $1"
 }
 
+# watched STATUS TEXT STEP...: what it says by itself
+watched() {
+	wanted=$1 said=$2
+	shift 2
+	status=0
+	"$examples/watched" "$@" >"$dir/out" 2>&1 || status=$?
+	status_is "$wanted" "watched $*"
+	holds "watched $*: says '$said'" [ "$(cat "$dir/out")" = "$said" ]
+}
+
 echo 'TAP version 13'
 backends=${BACKENDS:-kernel inprocess}
+# With whom it speaks else, watch_test.sh has.
+watched 0 '' READY=1 ping:1 sleep:1
+watched 2 'watched: unknown step: nap' READY=1 nap sleep:1
+NOTIFY_SOCKET=/nonexistent watched 1 'watched: notify: No such file or directory' READY=1
 case $backends in
 *kernel*)
 	example kernel dead_man
 	output_has '^exactly the silent ones were reported$' "dead_man: both of them"
+	sed -n 's/: silent, known [0-9]* us after its last deadline$//p' "$dir/out" | sort \
+		>"$dir/silent"
+	printf 'killed\nstopped\n' >"$dir/wanted"
+	holds "dead_man: their names, and when it was known" cmp "$dir/wanted" "$dir/silent"
+	# lib_restart_test restarts it.
+	status=0
+	"$examples/restart" 5 >"$dir/out" 2>"$dir/err" || status=$?
+	printf '%s\n' 1 2 3 4 5 >"$dir/wanted"
+	holds "restart: the deadlines in order, and nothing else" \
+		cmp "$dir/wanted" "$dir/out"
+	status_is 0 "restart, without a store"
 	;;
 esac
 for backend in $backends; do
