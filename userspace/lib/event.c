@@ -126,28 +126,48 @@ void twheel__make_wake_timer(struct twheel *w)
 		w->cold->wake_id = op.timer.id;
 }
 
-TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
+/* Arms the timer of twheel_wake(). The caller holds cold.reading. */
+static int wake(struct twheel *w)
 {
 	struct twheel_op op = {
 		.opcode = TWHEEL_OP_REARM,
 		.timer.flags = TWHEEL_KEEP | TWHEEL_ABSTIME,
 		.timer.deadline_ns = WAKE_DEADLINE,
 		.timer.user_data = WAKE_DATA,
+		.timer.id = w->cold->wake_id,
 	};
-	int ret;
+	int ret = w->cold->backend->exec(w, &op, 1);
 
-	if (is_child(w))
-		return -ECHILD;
-	pthread_mutex_lock(&w->cold->reading);
-	op.timer.id = w->cold->wake_id;
-	ret = w->cold->backend->exec(w, &op, 1);
-	/* The timer does not exist yet, or another process has drained it. */
+	/* The timer does not exist yet, or a drain has ended it. */
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);
 		__atomic_store_n(&w->cold->wake_id, ret == 1 && !op.result ? op.timer.id : 0,
 				 __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&w->cold->reading);
 	return ret < 0 ? ret : op.result;
+}
+
+/*
+ * Wakes again if a drain has ended the timer of twheel_wake(). It does that if the timer waits
+ * behind others that are due. The caller holds cold.reading.
+ */
+void twheel__wake_after_drain(struct twheel *w)
+{
+	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = w->cold->wake_id };
+
+	if (op.timer.id && w->cold->backend->exec(w, &op, 1) == 1 && op.result == -ENOENT)
+		wake(w);
+}
+
+TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
+{
+	int ret;
+
+	if (is_child(w))
+		return -ECHILD;
+	pthread_mutex_lock(&w->cold->reading);
+	ret = wake(w);
+	pthread_mutex_unlock(&w->cold->reading);
+	return ret;
 }

@@ -294,6 +294,7 @@ static inline struct cache *find_cache(const struct twheel *w)
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
 void twheel__end_timers(struct twheel *w);
 void twheel__make_wake_timer(struct twheel *w);
+void twheel__wake_after_drain(struct twheel *w);
 int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
 void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id);
 void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);

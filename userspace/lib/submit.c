@@ -184,8 +184,10 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 		own = clear_own(w);
 	}
 	ret = w->cold->backend->drain(w, mode);
-	if (mode == TWHEEL_DRAIN_CANCEL)
+	if (mode == TWHEEL_DRAIN_CANCEL) {
 		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
+		twheel__wake_after_drain(w);
+	}
 	pthread_mutex_unlock(&w->cold->reading);
 	return ret < 0 ? ret : own + ret;
 }

@@ -1026,6 +1026,33 @@ TEST_F(lib, wake)
 	EXPECT_EQ(8, lib_event(_metadata, self->w).user_data);
 }
 
+/* A drain ends no wake-up that waits behind many timers which are due. */
+TEST_F(lib, wake_before_drain)
+{
+	enum { DUE = 4096, ROUNDS = 40 };
+	static struct twheel_op ops[DUE];
+	static struct twheel_event ev[DUE];
+	struct twheel_stats s;
+	unsigned int i;
+	uint64_t at, all;
+	int got;
+
+	for (i = 0; i < ROUNDS; i++) {
+		at = twheel_after(self->w, 40 * NS_PER_MS);
+		fill_ops(ops, DUE, TWHEEL_OP_REGISTER, at, TWHEEL_ABSTIME);
+		ASSERT_EQ(DUE, twheel_submit(self->w, ops, DUE));
+		while (twheel_now(self->w) < at + NS_PER_MS + i * 20000)
+			;
+		EXPECT_EQ(0, twheel_wake(self->w));
+		EXPECT_LE(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+		/* One of the events is that of the wake-up, which nobody gets. */
+		ASSERT_EQ(0, twheel_stats(self->w, &s));
+		for (all = 0; (got = twheel_read(self->w, ev, DUE)) > 0; all += got)
+			;
+		EXPECT_EQ(s.unread, all + 1);
+	}
+}
+
 /* It is no timer: nobody lists it, drains it or finds it in the way. */
 TEST_F(lib, wake_is_hidden)
 {
