@@ -202,6 +202,7 @@ costs() {
 		heartbeat	100000	1	paced	heartbeat, 100,000 connections, all in
 		server	5000	1	cold	request of 5,000 connections, cold caches
 		expire_own	100000	1	random	expire 100,000 within 1 s
+		expire_own	100000	1	random,1ms	the same in ticks of 1 ms, as libev's
 		expire_own	1000000	1	random	expire 1,000,000 within 1 s
 		silent_own	1000000	1	random	arm, move, expire, end, 1,000,000
 	END
