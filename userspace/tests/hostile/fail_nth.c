@@ -27,7 +27,7 @@
 #define GROUP		24
 /* Operations in a batch, and timers of the full scene: three groups. */
 #define MANY		56
-#define UNREAD		40
+#define UNREAD		90
 #define LISTED		128
 
 struct scene {
