@@ -488,7 +488,7 @@ TEST_F(fault, list_read_only_argument)
 	EXPECT_EQ(1, list_all(self->fd));
 }
 
-#define UNREAD	50
+#define UNREAD	100
 
 /* UNREAD unread events, in order, with user_data 0 and up. */
 static void make_unread(struct __test_metadata *_metadata, int fd)
@@ -580,7 +580,7 @@ TEST_F(fault, read_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
 	const size_t event = sizeof(struct twheel_event);
-	static const unsigned int wholes[] = { 1, 2, 15, 16, 17, 32, 49 };
+	static const unsigned int wholes[] = { 1, 2, 15, 16, 17, 32, 63, 64, 65, 99 };
 	unsigned int p, w, i;
 	size_t extra;
 
