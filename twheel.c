@@ -356,7 +356,7 @@ u64 wheel_next(const struct wheel *w)
 	return tick > U64_MAX >> w->shape.shift ? WHEEL_NEVER : tick << w->shape.shift;
 }
 
-/* Starts the visit of all buckets that begin at tick @next. */
+/* Starts the visit of all buckets that begin at tick @next. Not inlined, as move_down(). */
 static noinline void start_visits(struct wheel *w, unsigned int budget)
 {
 	unsigned int top = w->top;
@@ -398,7 +398,7 @@ static noinline void start_visits(struct wheel *w, unsigned int budget)
  * Moves the nodes of @head down, as many as @budget allows, until one comes that
  * is due already. They all leave from the front, so the front is put right once.
  *
- * Not inlined, as each wheel_expire() would save the registers of enqueue().
+ * Not inlined, or else each wheel_expire() would save the registers that this one needs.
  */
 static noinline void move_down(struct wheel *w, struct hlist_head *head, unsigned int *budget)
 {

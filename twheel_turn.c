@@ -35,8 +35,9 @@
 static struct workqueue_struct *turn_wq;
 
 /*
- * Since when the softirqs of a CPU save their budget. A turn takes all of it by an exchange,
- * and gives back the rest by an addition: on PREEMPT_RT another softirq may preempt it.
+ * The time from which on the softirqs of a CPU have saved their budget. A turn takes all of it
+ * by an exchange, and gives back the rest by an addition: on PREEMPT_RT another softirq may
+ * preempt it.
  */
 static DEFINE_PER_CPU(u64, turn_saving);
 

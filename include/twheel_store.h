@@ -19,7 +19,7 @@
 
 #include "twheel.h"
 
-/* As many slots as timer.slot can number. */
+/* As many slots as the summary in the header page has room for. */
 #define STORE_MAX		(1U << 24)
 /* A bit of the summary stands for the marks of so many slots. */
 #define STORE_LINE_SHIFT	10U
