@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 	struct numbers two = { { 10000, 1000000 }, 2 };
 	struct numbers expire = { { 10000, 100000 }, 2 };
 	struct numbers beats = { { 100000, 1000000 }, 2 };
-	unsigned int reps = 5, two_reps = 4, slow_reps = 3, many_reps, i;
+	unsigned int reps = 5, two_reps = 4, slow_reps = 3, i;
 	const char *part = all_parts;
 	const char *backend = getenv("TWHEEL_BACKEND");
 	bool full = false, chosen = false, few;
@@ -209,9 +209,7 @@ int main(int argc, char **argv)
 		slow_reps = 5;
 	}
 
-	/* Then the many, of what takes the longest, are repeated once less. */
 	few = !full && !chosen;
-	many_reps = few && slow_reps > 1 ? slow_reps - 1 : slow_reps;
 	room = room_for_all();
 	bench_row_header();
 	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
@@ -238,9 +236,9 @@ int main(int argc, char **argv)
 		bench_calls(slow_reps, chosen ? one.n[one.nr - 1] : UINT32_MAX);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0,
-			     expire.n[i] > 100000 ? many_reps : reps);
+			     expire.n[i] > 100000 ? slow_reps : reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
-		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, i ? many_reps : slow_reps, few);
+		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps, few);
 	if (bench_is_listed(part, "server"))
 		bench_server(reps);
 	return 0;
