@@ -72,6 +72,6 @@ grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
 	tail -n 40 "$log" >&2
 	die "the bench failed: $log"
 }
-printf 'where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\n'
+printf 'where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\tvalues\n'
 echo "# uml: the kernel's memory is in $(cat "$pages") pages"
 sed -n 's/^.*bench-row: //p' "$log"

@@ -892,21 +892,28 @@ static unsigned int reps_of(u32 nr)
 
 static void put_rows(u32 nr, u64 (*of_backend)[MEASURES][MAX_REPS])
 {
-	unsigned int times = reps_of(nr), i, m;
+	unsigned int times = reps_of(nr), i, m, r;
 
 	for (m = 0; m < MEASURES; m++) {
 		for (i = 0; i < ARRAY_SIZE(backends); i++) {
 			u64 *v = of_backend[i][m];
 			u64 median;
+			/* Each at most 20 digits, a point and a space. */
+			char all[24 * MAX_REPS];
+			int length = 0;
 
 			sort(v, times, sizeof(*v), compare, NULL);
 			median = v[times / 2];
 			if (!median)
 				continue;
-			pr_info("bench-row: uml\t%s\t%s\t%u\t1\t%s\t%llu.%02llu\tns\t%llu\t%u\tyes\n",
+			for (r = 0; r < times; r++)
+				length += scnprintf(all + length, sizeof(all) - length,
+						    "%s%llu.%02llu", r ? " " : "",
+						    v[r] / 1000, v[r] % 1000 / 10);
+			pr_info("bench-row: uml\t%s\t%s\t%u\t1\t%s\t%llu.%02llu\tns\t%llu\t%u\tyes\t%s\n",
 				measures[m].op, backends[i].name, nr, measures[m].pattern,
 				median / 1000, median % 1000 / 10,
-				(v[times - 1] - v[0]) * 100 / median, times);
+				(v[times - 1] - v[0]) * 100 / median, times, all);
 		}
 	}
 }

@@ -35,7 +35,7 @@ vm | check)
 check)
 	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386 g++)
-	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
+	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev ministat)
 	packages+=(golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
 	packages+=(linux-source-6.1 linux-source-6.12)
 	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
@@ -44,7 +44,7 @@ check)
 	;;&
 bench)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)
-	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
+	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev ministat)
 	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
 	;;&
 vm | check | bench) ;;

@@ -9,7 +9,7 @@ const char *bench_where = "native";
 
 void bench_row_header(void)
 {
-	puts("where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked");
+	puts("where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\tvalues");
 }
 
 static int compare(const void *a, const void *b)
@@ -19,17 +19,21 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The median of @reps values, and from the least to the most in percent of that. */
+/* The median of @reps values, from the least to the most in percent of that, and all. */
 void bench_row(const struct bench_row *row, double *values, unsigned int reps)
 {
 	double median, spread;
+	unsigned int i;
 
 	qsort(values, reps, sizeof(*values), compare);
 	median = reps % 2 ? values[reps / 2] : (values[reps / 2 - 1] + values[reps / 2]) / 2;
 	spread = median ? 100 * (values[reps - 1] - values[0]) / median : 0;
-	printf("%s\t%s\t%s\t%u\t%u\t%s\t%.4g\t%s\t%.0f\t%u\t%s\n", bench_where, row->op,
+	printf("%s\t%s\t%s\t%u\t%u\t%s\t%.4g\t%s\t%.0f\t%u\t%s", bench_where, row->op,
 	       row->backend, row->n, row->threads, row->pattern, median, row->unit, spread,
 	       reps, row->checked);
+	for (i = 0; i < reps; i++)
+		printf("%c%.4g", i ? ' ' : '\t', values[i]);
+	putchar('\n');
 	fflush(stdout);
 }
 

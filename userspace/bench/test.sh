@@ -64,7 +64,7 @@ judged() {
 # All that are on the list have worked, with as few timers as it takes.
 measured() {
 	"$out/bench" --part=ops,threads,calls --n=200 --reps=1 >"$out/measured" || return
-	if grep -P '\tno$' "$out/measured"; then
+	if grep -P '\tno\t' "$out/measured"; then
 		return 1
 	fi
 	sed -n 's/^\t\&bench_\([a-z_]*\),$/\1/p' "$here/backend.c" >"$out/listed"
@@ -329,10 +329,10 @@ what was nothing is something/if ($2 == "idle_wakeups") $7 = 50
 what is no number/if ($2 == "move" && $3 == "libtwheel") $7 = "-nan"
 half of all are ten times as late/if ($2 == "late_p50" && $3 == "libtwheel") $7 *= 10
 a rate that is none/if ($2 == "rate_move" && $3 == "libtwheel") $7 = 0
-a row of a wide spread costs ten times as much/if ($2 == "move" && $3 == "table") { $7 *= 10; $9 = 300 }
+ten times as much, of values that say nothing/if ($2 == "move" && $3 == "table") { $7 *= 10; $12 = "1 2 30" }
 a backend does not do its work any more/if ($3 == "libtwheel-rearm") $11 = "no"
-a bystander that is later/if ($2 == "storm_ratio" && $6 == "bystander") $7 *= 3
-some more instructions/if ($1 == "vm(emulated)" && $2 == "expire" && $3 == "twheel") $7 *= 1.05
+a bystander that is later/if ($2 == "storm_ratio" && $6 == "bystander") { $7 *= 3; $12 = "" }
+some more instructions/if ($1 == "vm(emulated)" && $2 == "expire" && $3 == "twheel") { $7 *= 1.05; $12 = "" }
 END
 without '$2 == "idle_wakeups"'
 check "compare: a row has gone" status 1 "$here/compare" "$kept" "$out/rows.tsv"
@@ -340,6 +340,20 @@ changed 'if ($3 == "heap") $7 *= 10; if ($3 == "timerfd") $4 = 5; if ($2 ~ /^lat
 check "compare: others are worse, or gone" status 0 "$here/compare" "$kept" "$out/rows.tsv"
 changed 'if ($2 == "move" && $3 == "heap") $7 /= 10; if ($2 == "gain_move") $7 *= 10'
 check "compare: better is not worse" status 0 "$here/compare" "$kept" "$out/rows.tsv"
+
+# A row that costs 1.5 times as much, with VALUES in place of the kept ones.
+doubtful() {
+	changed "if (\$2 == \"move\" && \$3 == \"libtwheel\") { \$7 = 30; \$12 = \"$1\" }"
+	cp "$out/rows.tsv" "$out/before.tsv"
+	changed "if (\$2 == \"move\" && \$3 == \"libtwheel\") { \$7 = 45; \$12 = \"$2\" }"
+	"$here/compare" "$out/before.tsv" "$out/rows.tsv"
+}
+check "compare: worse, and it is proven" status 1 doubtful "29 30 31" "44 45 46"
+check "compare: worse, but by chance" status 0 doubtful "10 30 50" "20 45 70"
+# The rows of the last test are there still.
+check "compare: no ministat" status 2 env PATH="$out/nothing" "$(command -v awk)" \
+	-f "$here/compare" "$out/before.tsv" "$out/rows.tsv"
+check "compare: worse, of two values" status 1 doubtful "10 50" "20 70"
 
 check "compare: what are not rows" status 2 "$here/compare" "$kept" "$top/README.md"
 head -n 1 "$kept" >"$out/rows.tsv"
