@@ -404,34 +404,6 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 }
 
 /**
- * timers_apply() - do operations whose answers cannot fail to arrive
- * @t: the timers
- * @ops: in: what to do; out: the answers
- * @nr: how many
- * @now: the time
- *
- * Return: how many were done. If not all, the store needs more room before the next.
- */
-unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now)
-{
-	struct timers_plan p;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		if (i % TIMERS_AHEAD == 0 && nr > 1)
-			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
-		for (;;) {
-			if (!timers_plan(t, &ops[i], &p, now))
-				return i;
-			if (timers_commit(t, &ops[i], &p, now))
-				break;
-			timers_unplan(&ops[i], &p);
-		}
-	}
-	return i;
-}
-
-/**
  * timers_kick() - look at slots
  * @t: the timers
  * @slots: any numbers

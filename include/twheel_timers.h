@@ -10,6 +10,7 @@
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
 
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 #include <linux/twheel.h>
@@ -115,7 +116,6 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
 bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
 		   u64 now);
-unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr, u64 now);
 unsigned int timers_kick(struct timers *t, const u32 *slots, unsigned int nr, u64 now);
 u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now);
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
@@ -127,5 +127,34 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
 			 u64 now);
 void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);
 void timers_consume(struct timers *t, unsigned int nr, u64 now);
+
+/**
+ * timers_apply() - do operations whose answers cannot fail to arrive: none of the module's
+ * @t: the timers
+ * @ops: in: what to do; out: the answers
+ * @nr: how many
+ * @now: the time
+ *
+ * Return: how many were done. If not all, the store needs more room before the next.
+ */
+static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
+					u64 now)
+{
+	struct timers_plan p;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (i % TIMERS_AHEAD == 0 && nr > 1)
+			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
+		for (;;) {
+			if (!timers_plan(t, &ops[i], &p, now))
+				return i;
+			if (timers_commit(t, &ops[i], &p, now))
+				break;
+			timers_unplan(&ops[i], &p);
+		}
+	}
+	return i;
+}
 
 #endif /* _TWHEEL_TIMERS_H */
