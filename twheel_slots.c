@@ -56,45 +56,12 @@ struct timer *store_find(const struct store *s, u64 id)
 }
 
 /**
- * store_get() - make a timer
- * @s: the store
- *
- * Return: the timer, idle, with a new id, the rest for the caller to fill in; -ENOSPC if
- * there are as many as may be; -EAGAIN if there has to be more room first.
- */
-struct timer *store_get(struct store *s)
-{
-	struct timer *e;
-
-	store_assert_held(s);
-	if (s->used == s->max)
-		return ERR_PTR(-ENOSPC);
-	if (!hlist_empty(&s->free)) {
-		e = hlist_entry(s->free.first, struct timer, node.link);
-		__hlist_del(&e->node.link);
-	} else if (s->fresh < s->room) {
-		e = store_timer(s, s->fresh);
-		e->slot = s->fresh++;
-	} else {
-		return ERR_PTR(-EAGAIN);
-	}
-	if (!++s->gen)
-		s->gen = 1;
-	e->gen = s->gen;
-	e->flags = 0;
-	e->place = TIMER_IDLE;
-	e->past = false;
-	e->drained = false;
-	s->used++;
-	return e;
-}
-
-/**
  * store_peek() - the id of the timer that store_get() makes next
  * @s: the store
  * @id: out
  *
- * Return: 0, or the error of store_get().
+ * Return: 0; -ENOSPC if there are as many as may be; -EAGAIN if there has to be more room
+ * first.
  */
 int store_peek(const struct store *s, u64 *id)
 {
@@ -109,6 +76,35 @@ int store_peek(const struct store *s, u64 *id)
 		return -EAGAIN;
 	*id = (u64)(s->gen + 1 ?: 1) << 32 | slot;
 	return 0;
+}
+
+/**
+ * store_get() - make the timer whose id store_peek() has told
+ * @s: the store
+ *
+ * Return: the timer, idle, the rest for the caller to fill in.
+ */
+struct timer *store_get(struct store *s)
+{
+	struct timer *e;
+
+	store_assert_held(s);
+	if (!hlist_empty(&s->free)) {
+		e = hlist_entry(s->free.first, struct timer, node.link);
+		__hlist_del(&e->node.link);
+	} else {
+		e = store_timer(s, s->fresh);
+		e->slot = s->fresh++;
+	}
+	if (!++s->gen)
+		s->gen = 1;
+	e->gen = s->gen;
+	e->flags = 0;
+	e->place = TIMER_IDLE;
+	e->past = false;
+	e->drained = false;
+	s->used++;
+	return e;
 }
 
 /**
