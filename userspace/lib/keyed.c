@@ -333,10 +333,10 @@ TWHEEL_PUBLIC int twheel_keyed_set(struct twheel_keyed *k, const void *key, size
 	struct item *item;
 	int ret;
 
-	if (!len || is_too_long(len))
-		return -EINVAL;
 	if (is_child(k))
 		return -ECHILD;
+	if (!len || is_too_long(len))
+		return -EINVAL;
 	pthread_mutex_lock(&k->lock);
 	item = find(k, key, len);
 	if (item) {

@@ -630,6 +630,7 @@ TEST_F(keyed, fork)
 	if (!pid) {
 		bool right = twheel_keyed_run(self->k, note, &left) == -ECHILD &&
 			     twheel_keyed_set(self->k, "k", 1, 1, 7, NULL) == -ECHILD &&
+			     twheel_keyed_set(self->k, "k", 0, 1, 7, NULL) == -ECHILD &&
 			     twheel_keyed_move(self->k, "k", 1, 1) == -ECHILD &&
 			     twheel_keyed_remove(self->k, "k", 1, NULL) == -ECHILD &&
 			     !twheel_keyed_count(self->k) &&
