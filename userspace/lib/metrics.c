@@ -75,7 +75,7 @@ static void put_states(FILE *file, const char *name, const struct twheel__sample
 	begin(file, name, "", s, "state=\"unread\"");
 	put_number(file, stats->unread);
 	begin(file, name, "", s, "state=\"idle\"");
-	/* A periodic timer with an unread event is armed as well. */
+	/* The timer of twheel_wake() is not among the allocated, but its event is unread. */
 	put_number(file, stats->allocated > busy ? stats->allocated - busy : 0);
 }
 
