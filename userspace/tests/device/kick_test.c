@@ -689,6 +689,10 @@ TEST_F(kick, errors)
 		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, &k));
 	}
 	k.flags = 0;
+	/* More than an int can count. */
+	k.count = 1U << 31;
+	EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, &k));
+	k.count = 1;
 	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, NULL));
 	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, edge));
 	EXPECT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_KICK, edge - sizeof(k) + 1));
