@@ -390,6 +390,33 @@ TEST_F(marks, borders)
 		EXPECT_EQ(ids[slots[ev[i].deadline_ns - start]], ev[i].id);
 }
 
+/*
+ * When next_ns has been published, the summary is read again, all of it: with a mark there,
+ * the wheel turns at the next tick.
+ */
+TEST_F(marks, next_after_mark)
+{
+	enum { N = 70000 };
+	static const __u32 slots[] = { 0, 1024, 65535, 65536, N - 1 };
+	static __u64 ids[N];
+	__u64 deadline = now(CLOCK_MONOTONIC) + 20 * HOUR;
+	unsigned int i;
+
+	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
+	add(_metadata, self->fd, 16 * HOUR, 0, 0);
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		__u64 id = ids[slots[i]];
+
+		EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
+		EXPECT_TRUE(is_marked(&self->t, id));
+		/* Publishes an earlier next_ns than the one before. */
+		add(_metadata, self->fd, 8 * HOUR >> i, 0, 0);
+		EXPECT_TRUE(wake_becomes(slot_of(&self->t, id), tick_of(&self->t, deadline)));
+		EXPECT_FALSE(is_marked(&self->t, id));
+	}
+	EXPECT_EQ(0, self->t.kicks);
+}
+
 /* Unread events */
 
 /* G6: a KICK withdraws the event of a marked timer whose word was changed. */
@@ -725,6 +752,18 @@ TEST_F(marks, free_slots)
 	i = stats(_metadata, self->fd).wakeups;
 	sleep_ms(100);
 	EXPECT_EQ(i, stats(_metadata, self->fd).wakeups);
+}
+
+/* A summary of marks whose page nobody has touched: the wheel has none. */
+TEST_F(marks, summary_alone)
+{
+	__u64 id = reserve(_metadata, self->fd, 0);
+
+	memset(summary_of(&self->t, 0), 0xff, PAGE - self->t.head->summary_offset);
+	EXPECT_EQ(0, turn_now(self->fd));
+	EXPECT_FALSE(is_summed(&self->t, id));
+	EXPECT_EQ(0, arm_marked(&self->t, id, 1));
+	expect_event(_metadata, self->fd, id, 1);
 }
 
 /* All bits of all marks and of the summary, again and again, until it is killed. */
