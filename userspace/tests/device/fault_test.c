@@ -330,6 +330,26 @@ TEST_F(fault, answer_needs_page)
 	munmap(copy, sizeof(ops));
 }
 
+/* A refusal that waits for its page leaves what was asked as it was. */
+TEST_F(fault, refusal_needs_page)
+{
+	const struct twheel_op asked[] = {
+		{ .opcode = TWHEEL_OP_REGISTER, .timer = { .deadline_ns = 7, .flags = 1U << 31 } },
+		{ .opcode = TWHEEL_OP_REARM, .timer = { .deadline_ns = 8, .id = NEVER } },
+	};
+	static const int results[] = { -EINVAL, -ENOENT };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct twheel_op *op = shared_until_written(_metadata, &asked[i], sizeof(*op));
+
+		EXPECT_EQ(1, batch(self->fd, op, 1));
+		EXPECT_EQ(results[i], op->result);
+		EXPECT_EQ(0, memcmp(&asked[i].timer, &op->timer, sizeof(op->timer)));
+		munmap(op, sizeof(*op));
+	}
+}
+
 /* An answer that lands on the word of its own timer. A REARM does not try for ever. */
 TEST_F(fault, answer_over_word)
 {
@@ -680,6 +700,17 @@ TEST_F(fault, time_survives_failed_read)
 	EXPECT_LE(ev.expired_ns, seen);
 	/* Its periods are counted all the same. */
 	EXPECT_LE((seen + 150 * NS_PER_MS - ev.deadline_ns) / t.period_ns, ev.expirations);
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, t.id));
+
+	/* Nor one that comes within the same period. */
+	t = (struct twheel_timer) { .deadline_ns = NS_PER_MS, .period_ns = HOUR };
+	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
+	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+	seen = now(CLOCK_MONOTONIC);
+	sleep_ms(50);
+	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, border(_metadata, PROT_READ), 4096)));
+	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
+	EXPECT_LE(ev.expired_ns, seen);
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, t.id));
 }
 
