@@ -197,6 +197,27 @@ TEST_F(period, disarm)
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
+/* An exchange ends the periods after the event: who reads late gets those before it alone. */
+TEST_F(period, exchanged_unread)
+{
+	struct table t = map_table(_metadata, self->fd);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
+		__u64 next;
+		struct twheel_event ev;
+
+		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
+		next = swap_word(slot_of(&t, id), i ? now(CLOCK_MONOTONIC) + HOUR : 0);
+		sleep_ms(50);
+		ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
+		EXPECT_EQ(next, ev.deadline_ns + ev.expirations * PERIOD);
+		EXPECT_EQ(i ? TWHEEL_ARMED : TWHEEL_IDLE, cancel(self->fd, id));
+	}
+	unmap_table(&t);
+}
+
 /* CANCEL of an unread periodic timer withdraws its event; no further one comes. */
 TEST_F(period, cancel_unread)
 {
