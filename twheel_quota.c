@@ -93,7 +93,7 @@ struct quota *quota_open(const struct cred *opener)
 
 /**
  * quota_charge() - count timers, or refuse
- * @q: the quota; NULL: there is none
+ * @q: the quota
  * @timers: how many more
  *
  * Context: may sleep. Return: 0 or -ENOSPC.
@@ -103,8 +103,6 @@ int quota_charge(struct quota *q, u32 timers)
 	u64 most = READ_ONCE(max_timers_per_user);
 	int err = 0;
 
-	if (!q)
-		return 0;
 	mutex_lock(&users_mutex);
 	if (most && q->timers + timers > most)
 		err = -ENOSPC;
@@ -116,15 +114,13 @@ int quota_charge(struct quota *q, u32 timers)
 
 /**
  * quota_uncharge() - count timers no more
- * @q: the quota, or NULL
+ * @q: the quota
  * @timers: how many
  *
  * Context: may sleep.
  */
 void quota_uncharge(struct quota *q, u32 timers)
 {
-	if (!q)
-		return;
 	mutex_lock(&users_mutex);
 	q->timers -= timers;
 	mutex_unlock(&users_mutex);

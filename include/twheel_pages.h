@@ -29,7 +29,7 @@ struct block {
  * @store: what is common to all stores
  * @blocks: by slot; changed under the lock of the wheel
  * @pages: of the mapping
- * @quota: of the user who pays for the timers, or NULL
+ * @quota: of the user who pays for the timers
  * @mutex: serializes what allocates
  */
 struct pages {

@@ -27,6 +27,8 @@
  * whose pattern does not say so, as they lie in memory.
  */
 #include <kunit/test.h>
+#include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -40,6 +42,7 @@
 #include "twheel.h"
 #include "twheel_bench.h"
 #include "twheel_pages.h"
+#include "twheel_quota.h"
 #include "twheel_timers.h"
 
 static bool full;
@@ -584,8 +587,16 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0, store_fetch, &b->pages.store);
 	b->pages.store.max = b->nr;
 	pages_init(&b->pages, &b->lock);
+	b->pages.quota = quota_open(current_cred());
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b->pages.quota));
 	timers_begin(&b->timers, &b->pages.store);
 	b->now = 1;
+}
+
+static void verbs_end(struct bench *b)
+{
+	pages_free(&b->pages);
+	quota_close(b->pages.quota);
 }
 
 static inline int verbs_do(struct bench *b, struct twheel_op *op)
@@ -727,7 +738,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 		KUNIT_ASSERT_EQ(test, verbs_turn(b), b->nr);
 		count(&cost[EXPIRE_SPREAD], &start, b->nr);
 		KUNIT_ASSERT_EQ(test, err, 0);
-		pages_free(&b->pages);
+		verbs_end(b);
 	}
 }
 
@@ -769,7 +780,7 @@ static bool verbs_check(struct kunit *test, struct bench *b)
 	good = !seen.wrong;
 	for (i = 0; i < CHECKED; i++)
 		good &= seen.times[i] == (i % 4 != 2);
-	pages_free(&b->pages);
+	verbs_end(b);
 	return good;
 }
 

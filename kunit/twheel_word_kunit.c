@@ -10,6 +10,8 @@
  * all is done the user kicks if he must; then the suite checks what the protocol promises.
  */
 #include <kunit/test.h>
+#include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/spinlock.h>
 
@@ -17,6 +19,7 @@
 
 #include "twheel_notrace.h"
 #include "twheel_pages.h"
+#include "twheel_quota.h"
 #include "twheel_rows.h"
 
 static void word_step(struct twheel_slot *slot);
@@ -89,6 +92,8 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, store_fetch, &w->pages.store);
 	spin_lock_init(&w->lock);
 	pages_init(&w->pages, &w->lock);
+	w->pages.quota = quota_open(current_cred());
+	KUNIT_ASSERT_FALSE(test, IS_ERR(w->pages.quota));
 	w->pages.store.max = max;
 	while (w->pages.store.room < max) {
 		u32 room = w->pages.store.room;
@@ -109,6 +114,7 @@ static void wheel_end(struct word_wheel *w)
 	at_word = NULL;
 	at_next = NULL;
 	pages_free(&w->pages);
+	quota_close(w->pages.quota);
 }
 
 static struct twheel_timer do_op(struct kunit *test, struct word_wheel *w, u32 opcode,
