@@ -235,7 +235,7 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
 		if (look == LOOK_AND_DRAIN && word)
 			return false;
 		/* If the clock was set back, what waits behind others may wait too long. */
-		if (e->past && !again)
+		if (e->past)
 			return false;
 		/* Later, or not at all, will be seen in time. */
 		return word == e->deadline || (again && (!word || word > e->deadline));
