@@ -90,7 +90,7 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 	if (op->result && size < sizeof(*op))
 		return 0;
 	if (copy_answer(to, op, size)) {
-		if (op->result || timers_commit(&w->timers, op, &plan, now))
+		if (timers_commit(&w->timers, op, &plan, now))
 			return 0;
 		err = -EAGAIN;
 	}
