@@ -364,6 +364,18 @@ TEST_F(quota, timers_come_back)
 	EXPECT_EQ(20, as_user(USER, fill_and_close));
 }
 
+/* A refusal that cannot be written ends the batch, which says so. Returns if it does not. */
+static bool refusal_is_lost(int fd)
+{
+	struct twheel_op *op = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	fill_ops(op, 1, TWHEEL_OP_REGISTER, HOUR, 0);
+	if (batch(fd, op, 1) != 1 || op->result != -ENOSPC || mprotect(op, PAGE, PROT_READ))
+		return true;
+	return batch(fd, op, 1) != -EFAULT;
+}
+
 /* A page of timers, and some of the next until ENOSPC. Returns how many are wrong. */
 static int fill_one(void)
 {
@@ -389,7 +401,7 @@ static int fill_one(void)
 
 		wrong += verb(fd, TWHEEL_IOC_REGISTER, &t) != (n ? -ENOSPC : 0);
 	}
-	return wrong;
+	return wrong + refusal_is_lost(fd);
 }
 
 /* The limit in the midst of a wheel touches none of its timers. */
@@ -397,6 +409,48 @@ TEST_F(quota, within_a_wheel)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 2 * PAGE_OF_TIMERS - 1));
 	EXPECT_EQ(0, as_user(USER, fill_one));
+}
+
+/* Opens a wheel with a timer as user @uid. Returns its descriptor or a negative errno. */
+static int wheel_of(uid_t uid)
+{
+	struct twheel_timer t = { .deadline_ns = HOUR };
+	int fd, ret;
+
+	if (seteuid(uid))
+		return -errno;
+	fd = errno_of(wheel_open(0));
+	if (seteuid(0))
+		return -errno;
+	ret = fd < 0 ? fd : verb(fd, TWHEEL_IOC_REGISTER, &t);
+	if (fd >= 0 && ret)
+		close(fd);
+	return ret ?: fd;
+}
+
+/* Users share no limit and no count, however many there are. */
+TEST_F(quota, many_users)
+{
+	enum { USERS = 200 };
+	int fds[USERS], i;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 1));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", PAGE_OF_TIMERS));
+	for (i = 0; i < USERS; i++) {
+		fds[i] = wheel_of(USER + i);
+		ASSERT_LE(0, fds[i]);
+	}
+	for (i = 0; i < USERS; i++)
+		EXPECT_EQ(-ENOSPC, wheel_of(USER + i));
+	/* Who ends a wheel may have another, and nobody else may. */
+	for (i = 0; i < USERS; i += 2)
+		close(fds[i]);
+	for (i = 0; i < USERS; i++) {
+		int fd = wheel_of(USER + i);
+
+		EXPECT_EQ(i % 2 == 0, fd >= 0);
+		close(i % 2 ? fds[i] : fd);
+	}
 }
 
 /* Who opened the wheel pays, also when another holds it. */
