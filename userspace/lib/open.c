@@ -20,6 +20,9 @@
 #define OPEN_BACKEND	(TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS)
 #define OPEN_FLAGS	(OPEN_BACKEND | TWHEEL_OPEN_REALTIME | TWHEEL_OPEN_CHECKED)
 
+/* No version has options of more bytes. A greater size was never set, or is a mistake. */
+#define OPTIONS_MAX	4096U
+
 #define STRING(x)	#x
 #define DOTTED(a, b, c)	STRING(a) "." STRING(b) "." STRING(c)
 
@@ -187,6 +190,8 @@ static int copy_options(struct twheel_options *to, const struct twheel_options *
 
 	if (from->size < offsetof(struct twheel_options, tick_ns))
 		return -EINVAL;
+	if (from->size > OPTIONS_MAX)
+		return -E2BIG;
 	for (i = sizeof(*to); i < from->size; i++) {
 		if (bytes[i])
 			return -E2BIG;

@@ -394,6 +394,7 @@ TEST_F(lib, options)
 	struct twheel_info i;
 	struct twheel *w;
 	unsigned int k;
+	char *end;
 
 	EXPECT_STREQ(variant->flags & TWHEEL_OPEN_KERNEL ? "kernel" : "inprocess",
 		     twheel_backend(self->w));
@@ -434,6 +435,13 @@ TEST_F(lib, options)
 	twheel_close(w);
 	later.more[7] = 1;
 	EXPECT_EQ(-E2BIG, twheel_open(&w, &later.o));
+	/* Of no version: not so many bytes are looked at. */
+	end = border(_metadata, PROT_NONE);
+	memset(end - 256, 0, 256);
+	o = self->o;
+	o.size = UINT32_MAX;
+	memcpy(end - 256, &o, sizeof(o));
+	EXPECT_EQ(-E2BIG, twheel_open(&w, (void *)(end - 256)));
 
 	for (k = 0; k < ARRAY_SIZE(bad); k++) {
 		o = bad[k];
