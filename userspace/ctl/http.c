@@ -310,6 +310,12 @@ void print_json(json_t *answer)
 	json_decref(answer);
 }
 
+void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value)
+{
+	if (json_object_set_new(object, name, value))
+		usage_error(verb, "%s: not UTF-8", name);
+}
+
 char *base64_decode(const char *text, size_t *len)
 {
 	static const char digits[] =

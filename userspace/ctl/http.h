@@ -57,6 +57,9 @@ char *base64_decode(const char *text, size_t *len);
 /* Prints an answer as one line of JSON and gives up its reference. */
 void print_json(json_t *answer);
 
+/* Adds an option to an object. A text that is not UTF-8 has no value, and is an error. */
+void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value);
+
 /* A duration as the daemon has it: for that, a number without a unit is in ms. */
 json_t *duration_value(const char *text);
 

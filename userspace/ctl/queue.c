@@ -99,17 +99,17 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 		note_option(given, opt);
 		switch (opt) {
 		case 'm':
-			json_object_set_new(settings, "mode", json_string(optarg));
+			set_field(verb, settings, "mode", json_string(optarg));
 			break;
 		case 'n':
 			json_object_set_new(settings, "lanes", json_integer((json_int_t)
 				number_option(verb, "--lanes", optarg, 256)));
 			break;
 		case 'a':
-			json_object_set_new(settings, "ahead", duration_value(optarg));
+			set_field(verb, settings, "ahead", duration_value(optarg));
 			break;
 		case 't':
-			json_object_set_new(settings, "timeout", duration_value(optarg));
+			set_field(verb, settings, "timeout", duration_value(optarg));
 			break;
 		case 'M':
 			json_object_set_new(settings, "lane_max", json_integer((json_int_t)

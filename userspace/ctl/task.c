@@ -74,7 +74,10 @@ static void add_header(const struct verb *verb, struct command *c, const char *t
 		usage_error(verb, "a header is \"NAME: VALUE\", not \"%s\"", text);
 	snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
 	colon++;
-	json_object_set_new(c->headers, name, json_string(colon + strspn(colon, " ")));
+	if (json_object_get(c->headers, name))
+		usage_error(verb, "the header %s stands twice", name);
+	if (json_object_set_new(c->headers, name, json_string(colon + strspn(colon, " "))))
+		usage_error(verb, "headers: not UTF-8");
 }
 
 static void read_options(const struct verb *verb, int argc, char **argv, struct command *c)
@@ -88,37 +91,37 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 		note_option(c->given, opt);
 		switch (opt) {
 		case 'i':
-			json_object_set_new(c->task, "id", json_string(optarg));
+			set_field(verb, c->task, "id", json_string(optarg));
 			break;
 		case 'a':
-			json_object_set_new(c->task, "at", time_value(optarg));
+			set_field(verb, c->task, "at", time_value(optarg));
 			break;
 		case 'n':
-			json_object_set_new(c->task, "in", duration_value(optarg));
+			set_field(verb, c->task, "in", duration_value(optarg));
 			break;
 		case 'e':
-			json_object_set_new(c->task, "every", duration_value(optarg));
+			set_field(verb, c->task, "every", duration_value(optarg));
 			break;
 		case 'u':
-			json_object_set_new(c->callback, "url", json_string(optarg));
+			set_field(verb, c->callback, "url", json_string(optarg));
 			break;
 		case 'm':
-			json_object_set_new(c->callback, "method", json_string(optarg));
+			set_field(verb, c->callback, "method", json_string(optarg));
 			break;
 		case 'H':
 			add_header(verb, c, optarg);
 			break;
 		case 'p':
-			json_object_set_new(c->task, "payload", payload_value(verb, optarg));
+			set_field(verb, c->task, "payload", payload_value(verb, optarg));
 			break;
 		case 't':
-			json_object_set_new(c->task, "timeout", duration_value(optarg));
+			set_field(verb, c->task, "timeout", duration_value(optarg));
 			break;
 		case 'k':
-			json_object_set_new(c->task, "keep", duration_value(optarg));
+			set_field(verb, c->task, "keep", duration_value(optarg));
 			break;
 		case 'x':
-			json_object_set_new(c->task, "if_exists", json_string(optarg));
+			set_field(verb, c->task, "if_exists", json_string(optarg));
 			break;
 		case 's':
 			c->state = optarg;

@@ -121,6 +121,13 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
+for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exists= '--header=X: '; do
+	run task add mail "$option$(printf '\377')" --url=http://127.0.0.1:1/
+	error_has ': not UTF-8$' "task add with $option of another encoding"
+done
+run task add mail --url=http://127.0.0.1:1/ --header='X: 1' --header='X: 2'
+error_has 'the header X stands twice$' "a header stands once"
+
 cat >"$dir/partial.py" <<'END'
 import http.server, sys
 class Partial(http.server.BaseHTTPRequestHandler):
