@@ -300,10 +300,23 @@ void check_options(const struct verb *verb, const char *command, const char *giv
 	usage_error(verb, "--%s is not for %s", o->name, command);
 }
 
+char *value_text(const json_t *value)
+{
+	const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
+	char *text = json_dumps(value, flags | JSON_REAL_PRECISION(15));
+	json_t *read = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+
+	if (!json_equal(value, read)) {
+		free(text);
+		text = json_dumps(value, flags | JSON_REAL_PRECISION(17));
+	}
+	json_decref(read);
+	return text;
+}
+
 void print_json(json_t *answer)
 {
-	char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_ENCODE_ANY |
-					 JSON_REAL_PRECISION(15)) : NULL;
+	char *text = answer ? value_text(answer) : NULL;
 
 	puts(text ? text : "{}");
 	free(text);

@@ -54,6 +54,9 @@ void check_options(const struct verb *verb, const char *command, const char *giv
 /* The bytes of a base64 text, or NULL. To be freed. */
 char *base64_decode(const char *text, size_t *len);
 
+/* A value as one line of JSON, its numbers with the digits that they need. To be freed. */
+char *value_text(const json_t *value);
+
 /* Prints an answer as one line of JSON and gives up its reference. */
 void print_json(json_t *answer);
 

@@ -140,8 +140,7 @@ static int payload_fd(const json_t *task)
 	size_t len = 0;
 
 	if (payload)
-		text = json_dumps(payload, JSON_COMPACT | JSON_ENCODE_ANY |
-				  JSON_REAL_PRECISION(17));
+		text = value_text(payload);
 	if (text)
 		len = strlen(text);
 	else if (base64)

@@ -127,6 +127,12 @@ for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exist
 done
 run task add mail --url=http://127.0.0.1:1/ --header='X: 1' --header='X: 2'
 error_has 'the header X stands twice$' "a header stands once"
+run task add work --id=digits --in=1h --payload=0.30000000000000004
+run task get --json work digits
+output_has '"payload":0.30000000000000004,' "task get has all digits of a number"
+run task add work --id=digits --payload=0.1
+run worker -n 1 --wait=10s work -- cat
+output_has '^0.1$' "worker gives a number no more digits than it needs"
 
 cat >"$dir/partial.py" <<'END'
 import http.server, sys
