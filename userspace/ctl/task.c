@@ -50,16 +50,17 @@ static json_t *time_value(const char *text)
 static json_t *payload_value(const struct verb *verb, const char *text)
 {
 	static char buf[PAYLOAD_MAX];
+	size_t len = strlen(text);
 	json_error_t why;
 	json_t *v;
 
 	if (!strcmp(text, "-")) {
-		size_t len = fread(buf, 1, sizeof(buf) - 1, stdin);
-
-		buf[len] = '\0';
+		len = fread(buf, 1, sizeof(buf), stdin);
 		text = buf;
 	}
-	v = json_loads(text, JSON_DECODE_ANY, &why);
+	if (len == sizeof(buf))
+		usage_error(verb, "the payload has %d bytes or more", PAYLOAD_MAX);
+	v = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
 	if (!v)
 		usage_error(verb, "the payload is not JSON: %s", why.text);
 	return v;

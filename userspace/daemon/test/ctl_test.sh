@@ -133,6 +133,12 @@ output_has '"payload":0.30000000000000004,' "task get has all digits of a number
 run task add work --id=digits --payload=0.1
 run worker -n 1 --wait=10s work -- cat
 output_has '^0.1$' "worker gives a number no more digits than it needs"
+run task add work --payload='{"a":1,"a":2}'
+status_is 2 "task add with a field that stands twice"
+printf '1\0x' >"$dir/payload"
+status=0
+"$ctl" task add work --payload=- <"$dir/payload" >"$dir/out" 2>"$dir/err" || status=$?
+status_is 2 "task add with a NUL in its payload"
 
 cat >"$dir/partial.py" <<'END'
 import http.server, sys
