@@ -138,6 +138,20 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 		json_object_set(c->task, "callback", c->callback);
 }
 
+/* Prints a text. One that a terminal would obey becomes JSON. */
+static void print_text(const json_t *v)
+{
+	const unsigned char *p = (const unsigned char *)json_string_value(v);
+	char *text;
+
+	/* Behind 0xc2 come the control characters above ASCII. */
+	while (*p >= ' ' && *p != 0x7f && (*p != 0xc2 || p[1] >= 0xa0))
+		p++;
+	text = *p ? json_dumps(v, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	fputs(text ? text : json_string_value(v), stdout);
+	free(text);
+}
+
 static void print_task(const json_t *t)
 {
 	json_t *due = json_object_get(t, "due"), *error = json_object_get(t, "error");
@@ -147,8 +161,10 @@ static void print_task(const json_t *t)
 	       json_string_value(json_object_get(t, "state")));
 	if (due)
 		printf("  %s", when_text(when, json_integer_value(due)));
-	if (error)
-		printf("  %s", json_string_value(error));
+	if (json_is_string(error)) {
+		fputs("  ", stdout);
+		print_text(error);
+	}
 	putchar('\n');
 }
 
@@ -160,10 +176,12 @@ static void print_fields(const json_t *t)
 
 	json_object_foreach((json_t *)t, name, v) {
 		printf("%-11s ", name);
-		if (json_is_string(v))
-			puts(json_string_value(v));
-		else
+		if (!json_is_string(v)) {
 			print_json(json_incref(v));
+			continue;
+		}
+		print_text(v);
+		putchar('\n');
 	}
 }
 

@@ -139,6 +139,10 @@ printf '1\0x' >"$dir/payload"
 status=0
 "$ctl" task add work --payload=- <"$dir/payload" >"$dir/out" 2>"$dir/err" || status=$?
 status_is 2 "task add with a NUL in its payload"
+run task add work --id=odd --payload='"a\u001b[31m\u009bm"'
+run task get work odd
+output_has '^payload +"a\\u001B\[31m\\u009Bm"$' "what a terminal would obey is shown as JSON"
+run task cancel work odd
 
 cat >"$dir/partial.py" <<'END'
 import http.server, sys
