@@ -182,7 +182,8 @@ static int parse_answer(const char *text, size_t len, int *status, json_t **answ
 	if (!length || length > body || strtoul(length + 17, NULL, 10) != body_len)
 		return -EPROTO;
 	*answer = body_len ? json_loadb(body, body_len, JSON_DECODE_ANY, NULL) : NULL;
-	return 0;
+	/* Another server says what it likes. */
+	return *status / 100 == 2 && !json_is_object(*answer) ? -EPROTO : 0;
 }
 
 static int exchange(int fd, const struct conf *conf, const char *method, const char *path,

@@ -170,6 +170,27 @@ holds "it names the queues that lack lanes, and no others" grep -qxF \
 	"hint: queue b: 3 of its 4 lanes do not answer, and are not counted" "$dir/err"
 holds "in one line" [ "$(wc -l <"$dir/err")" -eq 1 ]
 
+cat >"$dir/other.py" <<'END'
+import http.server
+class Other(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
+    print(server.server_port, flush=True)
+    server.handle_request()
+END
+python3 "$dir/other.py" >"$dir/port2" 2>/dev/null &
+other=$!
+until [ -s "$dir/port2" ] || ! kill -0 "$other"; do
+	sleep 0.05
+done
+run task list mail --server="127.0.0.1:$(cat "$dir/port2")"
+wait "$other" || :
+status_is 3 "another server that says yes is not twheeld"
+
 run task add work --id=w0 --in=1h
 run task run work w0
 output_has '^w0  scheduled' "task run"
