@@ -1413,9 +1413,9 @@ def wait_replicas():
     port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
     own.ask("CONFIG", "SET", "port", str(port))
     replica = Redis("--replicaof", "127.0.0.1", str(port))
-    wait_until(lambda: "state=online" in (own.ask("INFO", "replication") or ""))
-    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"})
-    equal((status, answer.get("result")), (200, "kept"))
+    put = "/v1/queues/s/tasks/x", {"if_exists": "keep"}
+    answer = wait_until(lambda: (a := c.call("PUT", *put))[0] == 200 and a[1])
+    equal(answer["result"], "kept")
     status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
     assert status == 0 and few not in said, said
     equal(d.end(), 0)
