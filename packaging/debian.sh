@@ -97,7 +97,7 @@ machine() {
 		-drive "file=$from/disk.img,format=raw,if=virtio,snapshot=on" \
 		-drive "file=$dir/given.img,format=raw,if=virtio,readonly=on" \
 		-serial "file:$logs/installed.console.log" -serial "file:$dir/said" \
-		-append 'root=/dev/vda rw console=ttyS0 tsc=reliable panic=-1' </dev/null
+		-append 'root=/dev/vda rw console=ttyS0 tsc=reliable no_timer_check panic=-1' </dev/null
 	tr -d '\r' <"$dir/said"
 }
 
