@@ -28,6 +28,7 @@
  *       users_mutex       what each user has; may sleep; open and release take it as well
  *       twheel_file.lock  everything that changes after open, see the struct
  *         locks of the wait queues, hrtimers and work queues
+ *   wheels_lock           the numbers of the wheels; nothing is taken under it
  * The lock is held for no more than TURN_BUDGET timers at a time. User memory is never
  * touched under the mutex, nor under the lock with page faults on.
  */
@@ -43,6 +44,7 @@
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/random.h>
+#include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -50,7 +52,6 @@
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
-#include <linux/xarray.h>
 
 #include <linux/twheel.h>
 
@@ -66,10 +67,12 @@
 
 /*
  * The open wheels by their numbers. These are drawn by lot, because a series would tell
- * each container how many wheels the others open. An IDA would leak a bitmap of 128 bytes
- * if the node that holds it cannot be allocated.
+ * each container how many wheels the others open. An xarray takes up to 2,304 bytes for one
+ * wheel, and keeps nodes for numbers that it could not store.
  */
-static DEFINE_XARRAY_FLAGS(wheels, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+static struct rb_root wheels = RB_ROOT;
+/* Protects the tree. */
+static DEFINE_SPINLOCK(wheels_lock);
 #define WHEEL_ID_BITS		20
 
 /* read and poll */
@@ -250,6 +253,28 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_putc(m, '\n');
 }
 
+static int compare_ids(struct rb_node *a, const struct rb_node *b)
+{
+	u32 id = rb_entry(a, struct twheel_file, by_id)->timers.id;
+	u32 other = rb_entry(b, struct twheel_file, by_id)->timers.id;
+
+	return id < other ? -1 : id > other;
+}
+
+/* The number is out of twice as many after each that another wheel has. */
+static void draw_id(struct twheel_file *w)
+{
+	unsigned int bits = WHEEL_ID_BITS;
+
+	spin_lock(&wheels_lock);
+	w->timers.id = get_random_u32() >> (32 - bits);
+	while (rb_find_add(&w->by_id, &wheels, compare_ids)) {
+		bits = min(bits + 1, 31U);
+		w->timers.id = get_random_u32() >> (32 - bits);
+	}
+	spin_unlock(&wheels_lock);
+}
+
 static int device_open(struct inode *inode, struct file *file)
 {
 	struct timespec64 monotonic = {}, boottime = {};
@@ -267,10 +292,6 @@ static int device_open(struct inode *inode, struct file *file)
 		err = PTR_ERR(w->pages.quota);
 		goto free;
 	}
-	err = xa_alloc(&wheels, &w->timers.id, w,
-		       XA_LIMIT(get_random_u32() >> (32 - WHEEL_ID_BITS), INT_MAX), STORE_GFP);
-	if (err)
-		goto close_quota;
 	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);
 	timens_add_boottime(&boottime);
@@ -279,14 +300,13 @@ static int device_open(struct inode *inode, struct file *file)
 
 	err = file_set_up(w, &setup, NULL);
 	if (err)
-		goto erase;
+		goto close_quota;
+	draw_id(w);
 	file->private_data = w;
 	/* A read that would block says so: io_uring then polls. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
 
-erase:
-	xa_erase(&wheels, w->timers.id);
 close_quota:
 	quota_close(w->pages.quota);
 free:
@@ -301,7 +321,9 @@ static int device_release(struct inode *inode, struct file *file)
 	file_stop_turns(w);
 	pages_free(&w->pages);
 	kvfree(w->mem);
-	xa_erase(&wheels, w->timers.id);
+	spin_lock(&wheels_lock);
+	rb_erase(&w->by_id, &wheels);
+	spin_unlock(&wheels_lock);
 	quota_close(w->pages.quota);
 	kfree(w);
 	return 0;

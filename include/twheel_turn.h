@@ -5,6 +5,7 @@
 
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -38,6 +39,7 @@
  * @fasync: who gets SIGIO
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
+ * @by_id: in the tree of the open wheels
  */
 struct twheel_file {
 	/* Taken with softirqs off; by any context. */
@@ -59,6 +61,7 @@ struct twheel_file {
 	struct fasync_struct *fasync;
 	u64 offset_monotonic;
 	u64 offset_boottime;
+	struct rb_node by_id;
 };
 
 u64 file_now(const struct twheel_file *w);
