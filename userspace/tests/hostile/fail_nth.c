@@ -92,8 +92,8 @@ static bool set_fault(const char *file, const char *value)
 	return write_text(path, value);
 }
 
-/* What is refused: objects or pages; and what copies, in either case. */
-enum refused { OBJECTS, PAGES, NR_REFUSED };
+/* What is refused: objects, pages, or both; and what copies, in any case. */
+enum refused { OBJECTS, PAGES, NR_REFUSED, BOTH = NR_REFUSED };
 
 /*
  * How often it is gone through all places. Beside what it is asked for, the kernel takes
@@ -140,8 +140,33 @@ static bool faults_are_there(void)
 
 static bool refuse(enum refused what)
 {
-	return set_fault("failslab/ignore-gfp-wait", what == OBJECTS ? "N" : "Y") &&
-	       set_fault("fail_page_alloc/ignore-gfp-wait", what == PAGES ? "N" : "Y");
+	return set_fault("failslab/ignore-gfp-wait", what == PAGES ? "Y" : "N") &&
+	       set_fault("fail_page_alloc/ignore-gfp-wait", what == OBJECTS ? "Y" : "N");
+}
+
+/* Whether all behind the place that fails is refused as well. */
+static bool memory_ends;
+
+/* It does for a process that says so, which must not fault from there on. */
+static bool set_end(bool ends)
+{
+	static const char *const of[] = { "failslab", "fail_page_alloc" };
+	unsigned int i;
+	char path[64];
+
+	memory_ends = ends;
+	for (i = 0; i < ARRAY_SIZE(of); i++) {
+		snprintf(path, sizeof(path), "%s/task-filter", of[i]);
+		if (!set_fault(path, "Y"))
+			return false;
+		snprintf(path, sizeof(path), "%s/times", of[i]);
+		if (!set_fault(path, "-1"))
+			return false;
+		snprintf(path, sizeof(path), "%s/probability", of[i]);
+		if (!set_fault(path, ends ? "100" : "0"))
+			return false;
+	}
+	return !ends || !mlockall(MCL_CURRENT);
 }
 
 #define NO_FAULTS	"NO FAULT INJECTION HERE: this kernel tests nothing of this"
@@ -150,20 +175,23 @@ static bool refuse(enum refused what)
 static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, bool *injected)
 {
 	int fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	int end = open("/proc/thread-self/make-it-fail", O_WRONLY | O_CLOEXEC);
 	char text[16];
 	ssize_t len;
 	int ret;
 
 	len = snprintf(text, sizeof(text), "%u", nth);
-	if (fd < 0 || write(fd, text, len) != len)
+	/* As long as there is a place to come, nothing else fails. */
+	if (fd < 0 || (memory_ends && write(end, "1", 1) != 1) || write(fd, text, len) != len)
 		exit(KSFT_FAIL);
 	ret = d->act(s);
 	/* To read the rest copies as well, and so may take the last of it. */
 	len = pread(fd, text, sizeof(text) - 1, 0);
 	text[len > 0 ? len : 0] = '\0';
 	*injected = len > 0 && !strtoul(text, NULL, 10);
-	while (pwrite(fd, "0", 1, 0) != 1)
+	while (pwrite(fd, "0", 1, 0) != 1 || (memory_ends && pwrite(end, "0", 1, 0) != 1))
 		;
+	close(end);
 	close(fd);
 	return ret;
 }
@@ -207,6 +235,14 @@ static void fresh(struct __test_metadata *_metadata, struct scene *s)
 	s->bytes = info(_metadata, s->fd).table_bytes;
 	s->marks = marks_offset(info(_metadata, s->fd).max_timers);
 	snprintf(s->fdinfo, sizeof(s->fdinfo), "/proc/thread-self/fdinfo/%d", s->fd);
+}
+
+/* Of another user: we have no wheel yet. */
+static void fresh_of_another(struct __test_metadata *_metadata, struct scene *s)
+{
+	ASSERT_EQ(0, seteuid(NOBODY));
+	fresh(_metadata, s);
+	ASSERT_EQ(0, seteuid(0));
 }
 
 static void fresh_map(struct __test_metadata *_metadata, struct scene *s)
@@ -733,6 +769,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 		       enum refused what, struct tally *tally)
 {
+	static const char *const names[] = { "objects", "pages", "both" };
 	unsigned int round, nth;
 
 	ASSERT_TRUE(refuse(what));
@@ -743,7 +780,7 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 			tally->most = nth - 1;
 	}
 	TH_LOG("%s, %s: %u places: %u times refused, %u survived, %u the answer alone",
-	       d->name, what == PAGES ? "pages" : "objects", tally->most,
+	       d->name, names[what], tally->most,
 	       tally->refused, tally->survived, tally->lost);
 }
 
@@ -802,7 +839,7 @@ NO_TEARDOWN(fail_nth)
 
 #define DEED(name, ...)	VARIANT(fail_nth, name, .deed = { #name, __VA_ARGS__ })
 
-DEED(open, 5, fresh, do_open);
+DEED(open, 6, fresh_of_another, do_open);
 DEED(setup, 6, fresh, do_setup, setup_right, setup_right, .more = 1);
 DEED(setup_used, 2, full, do_setup_used);
 DEED(info, 2, full, do_info);
@@ -835,6 +872,39 @@ DEED(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 {
 	sweep(_metadata, &variant->deed);
+}
+
+FIXTURE(memory_ends) {};
+
+FIXTURE_VARIANT(memory_ends) {
+	struct deed deed;
+};
+
+FIXTURE_SETUP(memory_ends)
+{
+	ASSERT_TRUE(is_root());
+	ASSERT_TRUE(set_end(true));
+}
+
+FIXTURE_TEARDOWN(memory_ends)
+{
+	EXPECT_TRUE(set_end(false));
+}
+
+VARIANT(memory_ends, open, .deed = { "open", 0, fresh_of_another, do_open });
+VARIANT(memory_ends, setup, .deed = { "setup", 0, fresh, do_setup, setup_right, setup_right });
+VARIANT(memory_ends, register,
+	.deed = { "register", 0, fresh, do_register, register_right, forgotten });
+
+/* G10: The same where memory does not come back: what would do without is refused, too. */
+TEST_F_TIMEOUT(memory_ends, at_each_place, UNLIMITED)
+{
+	struct tally tally = { };
+
+	ASSERT_TRUE(faults_are_there())
+		TH_LOG(NO_FAULTS);
+	sweep_once(_metadata, &variant->deed, BOTH, &tally);
+	EXPECT_GE(tally.refused, 1);
 }
 
 static struct {
@@ -940,13 +1010,17 @@ TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 	close(fd);
 }
 
-/* What the group PAID_BY has of the kernel's pages, those for objects left out; in bytes. */
-static long long pages_here(void)
+/*
+ * What the group PAID_BY has of the kernel's pages, those for objects left out; in bytes,
+ * which may come out below 0. Returns whether that is known.
+ */
+static bool pages_here(long long *pages)
 {
 	static const char *const others[] = {
 		"kernel_stack", "pagetables", "sec_pagetables", "percpu", "vmalloc", "slab",
 	};
-	long long bytes, pages = -1;
+	bool known = false;
+	long long bytes;
 	char name[64];
 	unsigned int i;
 	FILE *f;
@@ -955,15 +1029,17 @@ static long long pages_here(void)
 	sleep_ms(5000);
 	f = fopen(PAID_BY "/memory.stat", "re");
 	while (f && fscanf(f, "%63s %lld", name, &bytes) == 2) {
-		if (!strcmp(name, "kernel"))
-			pages = bytes;
+		if (!strcmp(name, "kernel")) {
+			*pages = bytes;
+			known = true;
+		}
 		for (i = 0; i < ARRAY_SIZE(others); i++)
 			if (!strcmp(name, others[i]))
-				pages -= bytes;
+				*pages -= bytes;
 	}
 	if (f)
 		fclose(f);
-	return pages;
+	return known;
 }
 
 /* Fails each place of those that have to do with pages, and does not look. */
@@ -1010,12 +1086,11 @@ TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
 		TH_LOG(NO_CGROUP);
 	/* Once for all that is made once. */
 	fail_all(_metadata);
-	before = pages_here();
-	ASSERT_GE(before, 0)
+	ASSERT_TRUE(pages_here(&before))
 		TH_LOG("no memory controller here");
 	for (round = 0; round < ROUNDS; round++)
 		fail_all(_metadata);
-	after = pages_here();
+	ASSERT_TRUE(pages_here(&after));
 	EXPECT_LT(after - before, ROUNDS * (long long)PAGE / 2)
 		TH_LOG("%lld bytes more, after %d rounds", after - before, ROUNDS);
 	ASSERT_TRUE(write_text(CGROUP "/cgroup.procs", "0"));
