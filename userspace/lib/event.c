@@ -89,14 +89,14 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 		ret = ppoll(&pollfd, 1, limit, NULL);
 		if (ret < 0)
 			return -errno;
-		if (!ret)
-			return 0;
 		/* ready() holds the lock: a thread that is cancelled there would keep it. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-		ready = w->cold->backend->ready(w);
+		ready = w->cold->backend->ready(w, ret);
 		pthread_setcancelstate(cancellable, NULL);
 		if (ready)
 			return 1;
+		if (!ret)
+			return 0;
 		/* The turn made no event. */
 		if (timeout_ns >= 0) {
 			uint64_t now = twheel__clock(CLOCK_MONOTONIC);

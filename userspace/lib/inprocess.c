@@ -202,8 +202,7 @@ static int inprocess_kick(struct twheel *w)
 }
 
 /*
- * Turns the wheel for a thread that reads, or found the descriptor readable. If the clock was
- * set, the timerfd is readable too early, and must be set again.
+ * Turns the wheel for a thread that reads, or has waited. If the clock was set, the timerfd is readable too early, and must be set again.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
@@ -229,12 +228,14 @@ static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigne
 	return got;
 }
 
-static bool inprocess_ready(struct twheel *w)
+/* The interrupt that makes the timerfd readable may be late, so that is not asked. */
+static bool inprocess_ready(struct twheel *w, bool readable)
 {
 	u64 now;
 	struct inprocess *p = enter(w, &now);
 	bool ready;
 
+	(void)readable;
 	look_at_clock(w, p, now);
 	ready = !hlist_empty(&p->timers.ready);
 	leave(w, p, now);

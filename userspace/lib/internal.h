@@ -98,7 +98,7 @@ struct shadow {
  * @exec: does @n operations, each with its own result; returns how many
  * @kick: turns the wheel now
  * @read: takes events, without waiting; returns how many
- * @ready: after the descriptor became readable: is there anything to read?
+ * @ready: after a wait for the descriptor: is there anything to read?
  * @list: as twheel_list()
  * @drain: as twheel_drain()
  * @stats: as twheel_stats()
@@ -109,7 +109,7 @@ struct twheel_backend {
 	int (*exec)(struct twheel *w, struct twheel_op *ops, unsigned int n);
 	int (*kick)(struct twheel *w);
 	int (*read)(struct twheel *w, struct twheel_event *events, unsigned int n);
-	bool (*ready)(struct twheel *w);
+	bool (*ready)(struct twheel *w, bool readable);
 	int (*list)(struct twheel *w, struct twheel_timer *timers, unsigned int n,
 		    uint32_t *cursor);
 	int (*drain)(struct twheel *w, unsigned int mode);

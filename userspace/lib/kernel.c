@@ -84,10 +84,10 @@ static int kernel_read(struct twheel *w, struct twheel_event *events, unsigned i
 	return ret / sizeof(*events);
 }
 
-static bool kernel_ready(struct twheel *w)
+static bool kernel_ready(struct twheel *w, bool readable)
 {
 	(void)w;
-	return true;
+	return readable;
 }
 
 static int kernel_list(struct twheel *w, struct twheel_timer *timers, unsigned int n,

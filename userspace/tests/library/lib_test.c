@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 
 /* ---- Opening ---- */
 
@@ -657,6 +658,38 @@ TEST_F(lib, wait)
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
 	EXPECT_EQ(0, twheel_wait(self->w, 0));
+}
+
+/*
+ * What is due can be read, also if the interrupt of the timerfd has not come. On an emulated
+ * machine that is often so; here it never comes.
+ */
+TEST(wait_before_interrupt)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_INPROCESS };
+	const struct itimerspec never = { };
+	struct twheel_event ev;
+	struct twheel *w;
+	uint64_t id;
+
+	OPEN_OR_SKIP(&o, &w);
+	ASSERT_EQ(0, twheel_add(w, 1, 7, &id));
+	ASSERT_EQ(0, timerfd_settime(twheel_fd(w), 0, &never, NULL));
+	EXPECT_EQ(1, twheel_wait(w, 0));
+	ASSERT_EQ(1, twheel_read(w, &ev, 1));
+	EXPECT_EQ(0, twheel_wait(w, 0));
+
+	ASSERT_EQ(0, twheel_wake(w));
+	ASSERT_EQ(0, timerfd_settime(twheel_fd(w), 0, &never, NULL));
+	EXPECT_EQ(1, twheel_wait(w, 0));
+	EXPECT_EQ(0, twheel_read(w, &ev, 1));
+
+	/* Not only in the moment of the arming. */
+	ASSERT_EQ(0, twheel_set(w, id, twheel_after(w, 10 * NS_PER_MS)));
+	ASSERT_EQ(0, timerfd_settime(twheel_fd(w), 0, &never, NULL));
+	EXPECT_EQ(1, twheel_wait(w, 30 * NS_PER_MS));
+	EXPECT_EQ(1, twheel_read(w, &ev, 1));
+	twheel_close(w);
 }
 
 TEST_F(lib, wait_signal)
