@@ -31,6 +31,8 @@
 #define TIMEOUT_MAX_MS		(15 * 60 * 1000)
 /* After this a connection is closed, so that a host can move. */
 #define CONNECTION_LIFE_S	600
+/* Many servers close an idle connection after 5 s. libcurl cuts the time to seconds. */
+#define CONNECTION_IDLE_S	3
 #define USER_AGENT		"twheeld"
 
 /**
@@ -50,6 +52,8 @@
  * @refused: kind of an address that was refused, or NULL
  * @refused_addr: this address
  * @no_socket: there was none for an address that was accepted
+ * @sent: libcurl has begun to send the request
+ * @broken: libcurl wanted to send it again, because its connection broke
  * @got: bytes of the answer
  * @excerpt: its beginning, printable
  * @excerpt_len: length of that
@@ -71,6 +75,8 @@ struct callback {
 	const char *refused;
 	char refused_addr[INET6_ADDRSTRLEN];
 	bool no_socket;
+	bool sent;
+	bool broken;
 	size_t got;
 	char excerpt[EXCERPT_MAX + 1];
 	size_t excerpt_len;
@@ -121,6 +127,10 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 	int fd;
 
 	(void)purpose;
+	if (cb->sent) {
+		cb->broken = true;
+		return CURL_SOCKET_BAD;
+	}
 	kind = address_refused(&addr->addr, cb->c->allow, cb->c->opt.allows);
 	if (kind) {
 		note_refused(cb, &addr->addr, kind);
@@ -130,6 +140,23 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 	fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
 	cb->no_socket = fd < 0;
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+/*
+ * If a connection that was used before ends without an answer, libcurl sends the request
+ * again, up to five times. The endpoint may have done the work, so that is a new attempt.
+ */
+static int begin_sending(void *arg, char *to, char *from, int to_port, int from_port)
+{
+	struct callback *cb = arg;
+
+	(void)to;
+	(void)from;
+	(void)to_port;
+	(void)from_port;
+	cb->broken = cb->sent;
+	cb->sent = true;
+	return cb->broken ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 /* One line of the headers, with its end. */
@@ -241,9 +268,12 @@ static struct callback *new_callback(struct callbacks *c)
 	/* One request on a connection: a slow one must not hold up another. */
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(e, CURLOPT_MAXLIFETIME_CONN, (long)CONNECTION_LIFE_S);
+	curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)CONNECTION_IDLE_S);
 	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->opt.connect_timeout_ms);
 	curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, cb);
+	curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, begin_sending);
+	curl_easy_setopt(e, CURLOPT_PREREQDATA, cb);
 	curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, take_header);
 	curl_easy_setopt(e, CURLOPT_HEADERDATA, cb);
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_answer);
@@ -327,6 +357,8 @@ static void reset(struct callback *cb, void *user)
 	cb->accepted = 0;
 	cb->refused = NULL;
 	cb->no_socket = false;
+	cb->sent = false;
+	cb->broken = false;
 	cb->got = 0;
 	cb->excerpt_len = 0;
 	*cb->why = '\0';
@@ -445,7 +477,9 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 	}
 	if (code == CURLE_COULDNT_CONNECT && cb->no_socket)
 		r->verdict = CALLBACK_NOT_SENT;
-	if (code == CURLE_WRITE_ERROR && !cb->headers_done)
+	if (cb->broken)
+		snprintf(r->error, sizeof(r->error), "the connection ended without an answer");
+	else if (code == CURLE_WRITE_ERROR && !cb->headers_done)
 		snprintf(r->error, sizeof(r->error), "the headers of the answer are too long");
 	else
 		snprintf(r->error, sizeof(r->error), "%.200s",

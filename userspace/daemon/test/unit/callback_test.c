@@ -471,6 +471,24 @@ static void check_proxy(void)
 	ok(!strstr(sink_line(), "\"nth\": 1,"), "a connection is used again");
 }
 
+static void check_broken(void)
+{
+	uint64_t end;
+
+	get("/status/200");
+	sink_line();
+	get("/close");
+	ok(strstr(sink_line(), "/close") && last.verdict == CALLBACK_RETRY &&
+	   !strcmp(last.error, "the connection ended without an answer"),
+	   "a connection that was used before ends without an answer: %s", last.error);
+	get("/status/200");
+	ok(strstr(sink_line(), "/status/200"), "its request is not sent again");
+	for (end = now_ms() + 4200; now_ms() < end;)
+		run_once();
+	get("/status/200");
+	ok(strstr(sink_line(), "\"nth\": 1,"), "a connection that was idle for 4 s is not used again");
+}
+
 static void check_limits(void)
 {
 	struct callback_options opt = options();
@@ -593,6 +611,7 @@ int main(int argc, char **argv)
 	check_rebinding();
 	check_times();
 	check_proxy();
+	check_broken();
 	check_limits();
 	check_many();
 	stop_sink(pid);
