@@ -143,8 +143,13 @@ json_t *json_parse(const char *text, size_t len, bool empty_ok, struct api_error
 	if (!root)
 		root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root) {
-		api_error_set(err, INVALID, NULL, "not JSON: line %d, column %d: %s",
-			      why.line, why.column, why.text);
+		enum json_error_code code = json_error_code(&why);
+		bool has_nul = code == json_error_null_character ||
+			       code == json_error_null_byte_in_key;
+
+		api_error_set(err, INVALID, NULL, "%s: line %d, column %d%s%s",
+			      has_nul ? "a string has no NUL" : "not JSON", why.line, why.column,
+			      has_nul ? "" : ": ", has_nul ? "" : why.text);
 		return NULL;
 	}
 	if (!json_is_object(root)) {
