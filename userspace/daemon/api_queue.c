@@ -335,7 +335,6 @@ static void set_pause(struct request *r, struct queue *q, bool pause)
 	p->queue = q;
 	p->pause = pause;
 	p->timer.fn = ask_again;
-	q->paused = pause;
 	ask_pause(p);
 }
 

@@ -123,7 +123,6 @@ struct lane {
  * @daemon: whose
  * @name: its name
  * @settings: as stored
- * @paused: a lane said so
  * @listed: it was in the last answer of Redis to all queues
  * @lane: its lanes
  * @waiters: workers that wait, in order
@@ -141,7 +140,6 @@ struct queue {
 	struct daemon *daemon;
 	char name[QUEUE_NAME_MAX + 1];
 	struct queue_settings settings;
-	bool paused;
 	bool listed;
 	struct lane *lane;
 	struct waiter *waiters;

@@ -191,7 +191,6 @@ static void learn(struct lane *l, const struct take_answer *a)
 {
 	struct metrics *m = &l->queue->daemon->metrics;
 
-	l->queue->paused = a->paused;
 	l->next_ms = a->next_ms < l->woken_ms ? a->next_ms : l->woken_ms;
 	if (a->paused)
 		l->next_ms = NEVER_MS;
