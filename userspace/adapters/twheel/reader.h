@@ -59,7 +59,8 @@ static inline void twheel_reader_init(struct twheel_reader *r, struct twheel *wh
  * @r: the reader
  *
  * If a callback detaches, the events behind it stay in @r. They come with the next call,
- * whether a loop makes it or the program does.
+ * whether a loop makes it or the program does. Otherwise none stays in @r, of which the
+ * descriptor, and so a loop, knows nothing.
  *
  * Return: 1: there may be more; 0: that was all; -ECHILD: in a child of fork().
  */
@@ -68,7 +69,7 @@ static inline int twheel_reader_read(struct twheel_reader *r)
 	int was_attached = r->attached;
 	int i;
 
-	for (i = 0; i < TWHEEL_READER_BATCHES; i++) {
+	for (i = 0; ; i++) {
 		while (r->next < r->count) {
 			struct twheel_event event = r->events[r->next++];
 
@@ -77,11 +78,13 @@ static inline int twheel_reader_read(struct twheel_reader *r)
 				return 1;
 		}
 		r->next = 0;
+		r->count = 0;
+		if (i == TWHEEL_READER_BATCHES)
+			return 1;
 		r->count = twheel_read(r->wheel, r->events, TWHEEL_READER_BATCH);
 		if (r->count <= 0)
 			return r->count;
 	}
-	return 1;
 }
 
 /* Hands over no event of this timer that was read before now. */

@@ -4,7 +4,7 @@
 
 #include <twheel/reader.h>
 
-#define TIMERS	200
+#define TIMERS	2000
 
 struct rig {
 	struct twheel_reader reader;
@@ -101,6 +101,23 @@ TEST_F(lib, reader_keeps_the_rest_when_detached)
 	read_all(&r, TIMERS);
 	for (i = 0; i < TIMERS; i++)
 		EXPECT_EQ(1, r.seen[i]);
+}
+
+/* A loop asks the descriptor: where that is not readable, nothing has been kept back. */
+TEST_F(lib, reader_keeps_nothing_from_a_loop)
+{
+	unsigned int turns = 0;
+	struct rig r;
+
+	make_due(_metadata, self->w, &r);
+	r.reader.attached = 1;
+	while (r.total < TIMERS && readable(twheel_fd(self->w), PATIENCE_MS)) {
+		twheel_reader_read(&r.reader);
+		EXPECT_EQ(r.reader.next, r.reader.count);
+		turns++;
+	}
+	EXPECT_EQ(TIMERS, r.total);
+	EXPECT_LE(2, turns);
 }
 
 /* A timer that is due again at once does not keep the loop from others. */
