@@ -113,6 +113,11 @@ has() {
 	printf 'CONFIG_%s=y\n' "$@" | grep -qxF -f - "$kdir/headers/.config"
 }
 
+host_khz() {
+	gcc -O2 -Wall -Wextra -Werror -o "$dir/tsc" "$top/vm/tsc.c"
+	"$dir/tsc"
+}
+
 # What is no emulator's is slow because it shares a processor with others.
 if has UML; then
 	slow=${slow:-4}
@@ -229,10 +234,12 @@ if ! has UML; then
 		qemu+=(-accel kvm -cpu host)
 	else
 		qemu+=(-accel 'tcg,thread=multi')
-		# On a busy host no interrupt may come while a kernel tries whether the timer works.
+		# On a busy host no interrupt may come while a kernel tries whether the timer works,
+		# or how fast the TSC counts. QEMU has that of the host.
 		has ARM64 S390 || {
 			qemu+=(-cpu 'max,-cx16')
 			words+=(no_timer_check)
+			[ "$(uname -m)" != x86_64 ] || words+=("tsc_early_khz=$(host_khz)")
 		}
 	fi
 	# While it boots, a kernel patches its own code much. A processor that QEMU emulates
