@@ -310,9 +310,11 @@ static int do_setup_used(struct scene *s)
 static bool setup_right(struct scene *s, int ret, const struct snapshot *before,
 			const struct snapshot *after)
 {
-	(void)s;
+	struct twheel_timer t = { .deadline_ns = HOUR };
+
 	return !ret && after->info.tick_ns == 1 << 22 && after->info.slot_bits == 8 &&
-	       after->info.max_timers == 77 && same_counts(&before->stats, &after->stats);
+	       after->info.max_timers == 77 && same_counts(&before->stats, &after->stats) &&
+	       !call(s->fd, TWHEEL_IOC_REGISTER, &t) && cancel(s->fd, t.id) == TWHEEL_ARMED;
 }
 
 static int do_info(struct scene *s)
