@@ -109,7 +109,7 @@ all | lib32)
 		kmsan/million_test | kmsan/killed_test) continue ;;
 		# They have no tracepoints.
 		kcsan/trace_test | kmsan/trace_test) continue ;;
-		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays -T user_namespace' ;;
+		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
 		# What has two processors, and what vm/config/uml.config says it lacks.
@@ -119,7 +119,7 @@ all | lib32)
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
-		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers -T user_namespace' ;;
+		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
 		s390x-*/million_test | debug/million_test | rt-debug/million_test) continue ;;
 		newest/million_test) continue ;;
 		esac
