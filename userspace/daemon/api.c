@@ -259,18 +259,24 @@ static bool admit(struct request *r)
 	return true;
 }
 
+/* What follows the type may be a parameter, such as the character set. */
+static bool is_json(const char *type)
+{
+	const size_t len = sizeof(JSON_TYPE) - 1;
+
+	return type && !strncasecmp(type, JSON_TYPE, len) && strchr("; \t", type[len]);
+}
+
 /* The same, of a request whose method its path has. */
 static bool admit_change(struct request *r)
 {
-	const char *type = header(r, "Content-Type");
-
 	if (r->method == METHOD_GET)
 		return true;
 	if (!origin_is_ours(r)) {
 		request_error(r, 403, "forbidden", "Origin", "another site may not change anything");
 		return false;
 	}
-	if (!type || strncasecmp(type, JSON_TYPE, sizeof(JSON_TYPE) - 1)) {
+	if (!is_json(header(r, "Content-Type"))) {
 		request_error(r, 400, "invalid", "Content-Type",
 			      "a request that changes something needs Content-Type: %s", JSON_TYPE);
 		return false;
