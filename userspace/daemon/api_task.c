@@ -105,7 +105,7 @@ static const char *put_message(const char *code)
 		return "Redis has no memory left; the task is not accepted";
 	if (!strcmp(code, "fate_unknown"))
 		return "perhaps accepted: repeat with the same id and if_exists keep";
-	return "Redis cannot be reached; the task is not accepted";
+	return "Redis cannot be reached, or refused it; the task is not accepted";
 }
 
 static void put_error(struct api_error *err, const struct put_result *r, const char *field)

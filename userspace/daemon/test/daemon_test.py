@@ -1209,6 +1209,24 @@ def full():
     equal(d.end(), 0)
 
 
+@test("D16: a Redis that refuses to write: 503 says so, nothing is accepted, and on by itself")
+def refused():
+    own, d, c = alone(mode="pull", lanes=1)
+    put("/v1/queues/s", "there", c)
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+    for method, path, body in (("PUT", "tasks/x", {}), ("PUT", "tasks/there", {}),
+                               ("DELETE", "tasks/there", None), ("POST", "pause", None),
+                               ("PATCH", "tasks/there", {"in": "1h"})):
+        status, answer = c.call(method, f"/v1/queues/s/{path}", body)
+        equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
+        assert "refused" in answer["error"]["message"], answer
+    equal(reserve("/v1/queues/s", c, wait=0), [])
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+    equal(c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "fail", "in": "1h"})[0], 201)
+    equal([t["id"] for t in reserve("/v1/queues/s", c)], ["there"])
+    equal(d.end(), 0)
+
+
 @test("D10, D13: age and count bound what is done and dead, however fast it comes")
 def bounded_past():
     _, d, c = alone("--dead-max=100", mode="pull", lanes=1)
