@@ -106,7 +106,8 @@ void loop_again(struct loop *loop)
 
 static void turn(struct loop *loop)
 {
-	int timeout = loop->again ? 0 : -1;
+	/* libfaketime moves the timerfd of a wheel in the process, so it may not wake the loop. */
+	int timeout = loop->again ? 0 : wheel_sleep_ms(loop->wheel);
 
 	loop->again = false;
 	loop->at = 0;

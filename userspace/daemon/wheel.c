@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The timers of the daemon, by libtwheel. See wheel.h. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -66,6 +67,16 @@ int wheel_fd(const struct wheel *w)
 uint64_t wheel_now(const struct wheel *w)
 {
 	return twheel_now(w->tw);
+}
+
+int wheel_sleep_ms(const struct wheel *w)
+{
+	uint64_t next = twheel_next(w->tw), now = twheel_now(w->tw), ms;
+
+	if (next == ~0ULL)
+		return -1;
+	ms = next > now ? (next - now) / NSEC_PER_MSEC + 1 : 1;
+	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
 const char *wheel_backend(const struct wheel *w)

@@ -63,6 +63,13 @@ int wheel_fd(const struct wheel *w);
 uint64_t wheel_now(const struct wheel *w);
 
 /**
+ * wheel_sleep_ms() - how long no timer expires, rounded up
+ *
+ * Return: ms from 1 on, or -1 if none is armed, as epoll_wait() has it.
+ */
+int wheel_sleep_ms(const struct wheel *w);
+
+/**
  * wheel_backend() - "kernel" or "inprocess"
  */
 const char *wheel_backend(const struct wheel *w);

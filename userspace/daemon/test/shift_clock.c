@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For LD_PRELOAD: the wall clock of a process is wrong by SHIFT_CLOCK seconds.
- *
- * libfaketime moves timerfds, too, and so it cannot be used for a daemon that has them.
+ * For LD_PRELOAD: the wall clock of a process is wrong by SHIFT_CLOCK seconds, and its
+ * timerfds expire as much too late. libfaketime moves both, too.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,4 +46,13 @@ time_t time(time_t *out)
 	if (out)
 		*out = ts.tv_sec;
 	return ts.tv_sec;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old)
+{
+	struct itimerspec late = *value;
+
+	if (late.it_value.tv_sec || late.it_value.tv_nsec)
+		late.it_value.tv_sec += labs(shift());
+	return syscall(SYS_timerfd_settime, fd, flags, &late, old);
 }
