@@ -267,12 +267,59 @@ static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *time
 
 /* add */
 
+/* Gives a free slot to the program. Return: its id. */
+static inline __attribute__((always_inline)) uint64_t
+lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id)
+{
+	uint64_t own;
+
+	shadow->count++;
+	shadow->count += !shadow->count;
+	own = (uint64_t)shadow->count << 32 | slot;
+	*id = own;
+	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
+	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
+	return own;
+}
+
+/* Finds a cache of this thread that has a free slot. Return: 0 or a negative errno. */
+static rare int fill_cache(struct twheel *w, struct cache **cache)
+{
+	if (is_child(w))
+		return -ECHILD;
+	*cache = find_cache(w);
+	if (!*cache)
+		*cache = twheel__make_cache(w);
+	if (!*cache)
+		return -ENOMEM;
+	return (*cache)->nr ? 0 : refill(w, *cache);
+}
+
+/* Makes a timer that is not armed. Return: 0 or a negative errno. */
+static int add_idle(struct twheel *w, uint64_t user_data, uint64_t *id)
+{
+	struct shadow *shadow;
+	struct cache *cache;
+	uint32_t slot;
+	int err;
+
+	err = fill_cache(w, &cache);
+	if (err)
+		return err;
+	slot = cache->slots[--cache->nr];
+	shadow = &w->shadow[slot];
+	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+	lend_slot(shadow, slot, user_data, id);
+	return 0;
+}
+
 /*
  * Another thread drains the wheel, or has drained it. A drain clears our timers and then
  * cancels all armed ones, including a timer that was armed in between. Such a timer has
- * ended, and is added again. @kernel_id is the slot's timer before it was armed. If the slot
- * has another one now, the slot was given out again. If @deadline is past, the event may
- * have been read before that. The reader may have freed @id then, so it is not touched.
+ * ended, and an idle one takes its place: the drain has counted the arming. @kernel_id is
+ * the slot's timer before it was armed. If the slot has another one now, the slot was given
+ * out again. If @deadline is past, the event may have been read before that. The reader may
+ * have freed @id then, so it is not touched.
  *
  * A timer that is still armed may be one that the wheel does not know of.
  */
@@ -293,7 +340,7 @@ static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, ui
 			twheel__lose(w, shadow, kernel_id);
 	}
 	pthread_mutex_unlock(&w->cold->reading);
-	return ended ? twheel_add(w, deadline, user_data, id) : 0;
+	return ended ? add_idle(w, user_data, id) : 0;
 }
 
 static inline __attribute__((always_inline)) int
@@ -308,12 +355,7 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	bool seen;
 
 	deadline += !deadline;
-	shadow->count++;
-	shadow->count += !shadow->count;
-	own = (uint64_t)shadow->count << 32 | slot;
-	*id = own;
-	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
+	own = lend_slot(shadow, slot, user_data, id);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	seen = arm(&w->words[slot], deadline);
 	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
@@ -323,20 +365,12 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 
 static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_data, uint64_t *id)
 {
-	struct cache *cache = find_cache(w);
+	struct cache *cache;
 	int err;
 
-	if (is_child(w))
-		return -ECHILD;
-	if (!cache)
-		cache = twheel__make_cache(w);
-	if (!cache)
-		return -ENOMEM;
-	if (!cache->nr) {
-		err = refill(w, cache);
-		if (err)
-			return err;
-	}
+	err = fill_cache(w, &cache);
+	if (err)
+		return err;
 	if (w->special & SPECIAL_TSAN)
 		__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
 	return add_slot(w, cache, deadline, user_data, id);
