@@ -6,6 +6,7 @@
 #include "twheel_test.h"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 
 #define EVENT	sizeof(struct twheel_event)
@@ -581,6 +582,37 @@ TEST_F(polling, fdinfo_id)
 	}
 	EXPECT_EQ(0, equal);
 	EXPECT_GT(5, next);
+	for (i = 0; i < N; i++)
+		close(fd[i]);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const unsigned long long *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Of so many, some draw the number of another, and draw again. */
+TEST_F_TIMEOUT(polling, fdinfo_id_of_many, 120)
+{
+	enum { N = 4000 };
+	static unsigned long long id[N];
+	unsigned int i, equal = 0;
+	struct rlimit files;
+	static int fd[N];
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &files));
+	files.rlim_cur = files.rlim_max;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
+	for (i = 0; i < N; i++) {
+		fd[i] = open_wheel(_metadata, O_NONBLOCK);
+		id[i] = fdinfo_number(fd[i], "twheel-id");
+	}
+	qsort(id, N, sizeof(*id), compare_ids);
+	for (i = 1; i < N; i++)
+		equal += id[i] == id[i - 1];
+	EXPECT_EQ(0, equal);
 	for (i = 0; i < N; i++)
 		close(fd[i]);
 }
