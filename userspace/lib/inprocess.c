@@ -202,7 +202,8 @@ static int inprocess_kick(struct twheel *w)
 }
 
 /*
- * Turns the wheel for a thread that reads, or has waited. If the clock was set, the timerfd is readable too early, and must be set again.
+ * Turns the wheel for a thread that reads, or has waited. If the clock was set, the timerfd is
+ * readable too early, and must be set again.
  */
 static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 {
