@@ -96,12 +96,12 @@ static bool set_fault(const char *file, const char *value)
 enum refused { OBJECTS, PAGES, NR_REFUSED, BOTH = NR_REFUSED };
 
 /*
- * How often it is gone through all places. Beside what it is asked for, the kernel takes
- * objects for its accounts and pages for its slabs, now and then: a place more, so that
- * by its number another is passed over. Both at a time, there would be many more.
+ * How often each place fails. Beside what it is asked for, the kernel takes objects for its
+ * accounts and pages for its slabs, now and then: a place more, which has the number of
+ * another. The next time it has them.
  */
-#define SWEEPS	4
-/* And how often those, at most. */
+#define SWEEPS		4
+/* And how often all of them, at most. */
 #define TRIES		4U
 
 /*
@@ -772,15 +772,18 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 		       enum refused what, struct tally *tally)
 {
 	static const char *const names[] = { "objects", "pages", "both" };
-	unsigned int round, nth;
+	unsigned int round, nth = 0;
+	bool injected;
 
 	ASSERT_TRUE(refuse(what));
-	for (round = 0; round < SWEEPS; round++) {
-		for (nth = 1; fail_place(_metadata, d, nth, tally); nth++)
-			ASSERT_LT(nth, MOST_SITES);
-		if (nth - 1 > tally->most)
-			tally->most = nth - 1;
-	}
+	do {
+		ASSERT_LT(++nth, MOST_SITES);
+		injected = false;
+		for (round = 0; round < SWEEPS; round++)
+			injected |= fail_place(_metadata, d, nth, tally);
+	} while (injected);
+	if (nth - 1 > tally->most)
+		tally->most = nth - 1;
 	TH_LOG("%s, %s: %u places: %u times refused, %u survived, %u the answer alone",
 	       d->name, names[what], tally->most,
 	       tally->refused, tally->survived, tally->lost);
