@@ -201,6 +201,8 @@ static int list(const struct command *c, const char *queue)
 		else
 			print_task(t);
 	}
+	if (!c->conf.json && json_object_get(answer, "cursor"))
+		hint("the list ends at --limit=%zu: there may be more tasks", i);
 	json_decref(answer);
 	return STATUS_OK;
 }

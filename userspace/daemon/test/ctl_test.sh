@@ -78,6 +78,9 @@ run task get mail none
 status_is 5 "task get of an unknown task"
 run task list mail
 output_has '^a  scheduled' "task list has the task"
+holds "and says nothing else" [ ! -s "$dir/err" ]
+run task list mail --limit=1
+error_has '^hint: the list ends at --limit=1: there may be more tasks$' "a list that is cut says so"
 run task list mail --state=dead
 holds "task list of another state is empty" [ ! -s "$dir/out" ]
 run task move mail a --in=2h
@@ -121,7 +124,8 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
-for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exists= '--header=X: '; do
+for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exists= \
+	'--header=X: '; do
 	run task add mail "$option$(printf '\377')" --url=http://127.0.0.1:1/
 	error_has ': not UTF-8$' "task add with $option of another encoding"
 done
