@@ -25,6 +25,15 @@ static void raise_files(void)
 	prlimit(0, RLIMIT_NOFILE, &files, NULL);
 }
 
+/* Return: the status of an answer on the standard output. */
+static int end_output(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	perror("twheeld: cannot write");
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static struct daemon d;
@@ -38,11 +47,11 @@ int main(int argc, char **argv)
 	}
 	if (args.help) {
 		fputs(config_usage(), stdout);
-		return 0;
+		return end_output();
 	}
 	if (args.version) {
 		printf("twheeld %s\n", DAEMON_VERSION);
-		return 0;
+		return end_output();
 	}
 	if (d.config.redis.tls) {
 		struct tls *tls = tls_new(&d.config, why);
@@ -58,9 +67,10 @@ int main(int argc, char **argv)
 	raise_files();
 	if (args.check) {
 		ret = daemon_check(&d);
-		if (!ret)
-			puts("the configuration and Redis are fine");
-		return ret;
+		if (ret)
+			return ret;
+		puts("the configuration and Redis are fine");
+		return end_output();
 	}
 	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
 		fputs("twheeld: libcurl cannot start\n", stderr);

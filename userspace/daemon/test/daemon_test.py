@@ -1560,6 +1560,10 @@ def command_line():
     equal(run("--lease=soon").returncode, 2)
     p = run("--version")
     equal((p.returncode, p.stdout.split()[0]), (0, "twheeld"))
+    for option in ("--version", "--help"):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([PROGRAM, option], stdout=full, stderr=subprocess.PIPE, text=True)
+        equal((p.returncode, p.stderr), (1, "twheeld: cannot write: No space left on device\n"))
     equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
     p = run("--redis=unix:/nowhere", "--check")
     equal(p.returncode, 1)
