@@ -111,7 +111,7 @@ struct twheel;
 
 /**
  * struct twheel_options - the wheel that is wanted
- * @size: sizeof(struct twheel_options), so that it can grow
+ * @size: sizeof(struct twheel_options), so that it can grow. Zero: as in version 0.2
  * @flags: TWHEEL_OPEN_, or 0
  * @tick_ns: the resolution. The wheel takes the largest power of two not above it
  * @slack_ns: how late the timers of twheel_add() may be beyond their tick

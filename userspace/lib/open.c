@@ -20,6 +20,8 @@
 #define OPEN_BACKEND	(TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS)
 #define OPEN_FLAGS	(OPEN_BACKEND | TWHEEL_OPEN_REALTIME | TWHEEL_OPEN_CHECKED)
 
+/* Of version 0.2. Who sets no size has these. */
+#define OPTIONS_FIRST	(offsetof(struct twheel_options, device) + sizeof(char *))
 /* No version has options of more bytes. A greater size was never set, or is a mistake. */
 #define OPTIONS_MAX	4096U
 
@@ -186,17 +188,18 @@ static int choose_backend(const struct twheel_options *o, const char **reason)
 static int copy_options(struct twheel_options *to, const struct twheel_options *from)
 {
 	const char *bytes = (const char *)from;
+	size_t size = from->size ? from->size : OPTIONS_FIRST;
 	size_t i;
 
-	if (from->size < offsetof(struct twheel_options, tick_ns))
+	if (size < offsetof(struct twheel_options, tick_ns))
 		return -EINVAL;
-	if (from->size > OPTIONS_MAX)
+	if (size > OPTIONS_MAX)
 		return -E2BIG;
-	for (i = sizeof(*to); i < from->size; i++) {
+	for (i = sizeof(*to); i < size; i++) {
 		if (bytes[i])
 			return -E2BIG;
 	}
-	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
 	return to->flags & ~OPEN_FLAGS ? -EINVAL : 0;
 }
 

@@ -381,7 +381,6 @@ TEST_F(lib, options)
 	} later = { .o = self->o };
 	/* The first by its size, the third by both kinds at once. */
 	static const struct twheel_options bad[] = {
-		{ 0 },
 		{ .flags = 1 << 4 },
 		{ .flags = TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS },
 		{ .slot_bits = 3 },
@@ -424,7 +423,20 @@ TEST_F(lib, options)
 	EXPECT_EQ(1ULL << (17 + 16), i.horizon_ns);
 	twheel_close(w);
 
+	/* Zero in any field is the default. */
+	o.size = 0;
+	o.tick_ns = 0;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	ASSERT_EQ(0, twheel_info(w, &i));
+	EXPECT_EQ(DEFAULT_TICK, i.tick_ns);
+	EXPECT_EQ(100, i.max_timers);
+	EXPECT_EQ(8, i.slot_bits);
+	twheel_close(w);
+	o.tick_ns = 200000;
+
 	/* Of an earlier and of a later version. */
+	o.size = 1;
+	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o.size = offsetof(struct twheel_options, clock_id);
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	ASSERT_EQ(0, twheel_info(w, &i));
@@ -446,7 +458,7 @@ TEST_F(lib, options)
 
 	for (k = 0; k < ARRAY_SIZE(bad); k++) {
 		o = bad[k];
-		o.size = k ? sizeof(o) : 0;
+		o.size = sizeof(o);
 		o.flags |= self->o.flags;
 		EXPECT_EQ(-EINVAL, twheel_open(&w, &o))
 			TH_LOG("row %u", k);
