@@ -779,7 +779,7 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 	do {
 		ASSERT_LT(++nth, MOST_SITES);
 		injected = false;
-		for (round = 0; round < SWEEPS; round++)
+		for (round = 0; round < (memory_ends ? 4 * SWEEPS : SWEEPS); round++)
 			injected |= fail_place(_metadata, d, nth, tally);
 	} while (injected);
 	if (nth - 1 > tally->most)
