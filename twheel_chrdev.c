@@ -261,17 +261,19 @@ static int compare_ids(struct rb_node *a, const struct rb_node *b)
 	return id < other ? -1 : id > other;
 }
 
-/* The number is out of twice as many after each that another wheel has. */
+/*
+ * Draws a number that no other wheel has. After each that another has, twice as many are to
+ * be drawn from, so the last is found soon.
+ */
 static void draw_id(struct twheel_file *w)
 {
 	unsigned int bits = WHEEL_ID_BITS;
 
 	spin_lock(&wheels_lock);
-	w->timers.id = get_random_u32() >> (32 - bits);
-	while (rb_find_add(&w->by_id, &wheels, compare_ids)) {
-		bits = min(bits + 1, 31U);
+	do {
 		w->timers.id = get_random_u32() >> (32 - bits);
-	}
+		bits = min(bits + 1, 31U);
+	} while (rb_find_add(&w->by_id, &wheels, compare_ids));
 	spin_unlock(&wheels_lock);
 }
 
