@@ -323,8 +323,8 @@ static int add_idle(struct twheel *w, uint64_t user_data, uint64_t *id)
  *
  * A timer that is still armed may be one that the wheel does not know of.
  */
-static rare int add_again(struct twheel *w, uint64_t own, uint64_t kernel_id, uint64_t deadline,
-			  uint64_t user_data, uint64_t *id)
+static rare int add_beside_drain(struct twheel *w, uint64_t own, uint64_t kernel_id,
+				 uint64_t deadline, uint64_t user_data, uint64_t *id)
 {
 	struct shadow *shadow = &w->shadow[(uint32_t)own];
 	struct twheel_timer timer = { .id = kernel_id };
@@ -359,7 +359,7 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	seen = arm(&w->words[slot], deadline);
 	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
-		return add_again(w, own, kernel_id, deadline, user_data, id);
+		return add_beside_drain(w, own, kernel_id, deadline, user_data, id);
 	return seen ? 0 : announce(w, slot, deadline, 0);
 }
 
