@@ -32,6 +32,19 @@ run() {
 	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
+# run_with PROGRAM COMMAND...: beside a server in Python, which prints its port and serves once
+run_with() {
+	: >"$dir/port"
+	python3 "$1" >"$dir/port" 2>/dev/null &
+	server=$!
+	shift
+	until [ -s "$dir/port" ] || ! kill -0 "$server"; do
+		sleep 0.05
+	done
+	run "$@" --server="127.0.0.1:$(cat "$dir/port")"
+	wait "$server" || :
+}
+
 error_has() {
 	holds "$2" grep -Eq -e "$1" "$dir/err"
 }
@@ -162,13 +175,7 @@ with http.server.HTTPServer(("127.0.0.1", 0), Partial) as server:
     print(server.server_port, flush=True)
     server.handle_request()
 END
-python3 "$dir/partial.py" >"$dir/port" 2>/dev/null &
-partial=$!
-until [ -s "$dir/port" ] || ! kill -0 "$partial"; do
-	sleep 0.05
-done
-run queue list --server="127.0.0.1:$(cat "$dir/port")"
-wait "$partial" || :
+run_with "$dir/partial.py" queue list
 output_has '^b +pull +7 ' "queue list of a cluster that is partly down"
 holds "it names the queues that lack lanes, and no others" grep -qxF \
 	"hint: queue b: 3 of its 4 lanes do not answer, and are not counted" "$dir/err"
@@ -186,13 +193,7 @@ with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
     print(server.server_port, flush=True)
     server.handle_request()
 END
-python3 "$dir/other.py" >"$dir/port2" 2>/dev/null &
-other=$!
-until [ -s "$dir/port2" ] || ! kill -0 "$other"; do
-	sleep 0.05
-done
-run task list mail --server="127.0.0.1:$(cat "$dir/port2")"
-wait "$other" || :
+run_with "$dir/other.py" task list mail
 status_is 3 "another server that says yes is not twheeld"
 
 run task add work --id=w0 --in=1h
