@@ -2,7 +2,7 @@
 /*
  * The slots of a store: which have a timer, and which timer comes next.
  */
-#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/list.h>
 #include <linux/nospec.h>
 #include <linux/prefetch.h>

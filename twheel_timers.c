@@ -8,7 +8,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
-#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
