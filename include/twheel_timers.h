@@ -129,7 +129,7 @@ void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned
 void timers_consume(struct timers *t, unsigned int nr, u64 now);
 
 /**
- * timers_apply() - do operations whose answers cannot fail to arrive: none of the module's
+ * timers_apply() - do operations whose answers cannot fail to arrive; the module has none
  * @t: the timers
  * @ops: in: what to do; out: the answers
  * @nr: how many

@@ -59,8 +59,8 @@ static inline void twheel_reader_init(struct twheel_reader *r, struct twheel *wh
  * @r: the reader
  *
  * If a callback detaches, the events behind it stay in @r. They come with the next call,
- * whether a loop makes it or the program does. Otherwise none stays in @r, of which the
- * descriptor, and so a loop, knows nothing.
+ * whether a loop makes it or the program does. Otherwise none stays there: the descriptor,
+ * by which a loop goes, tells of the events in the wheel alone.
  *
  * Return: 1: there may be more; 0: that was all; -ECHILD: in a child of fork().
  */

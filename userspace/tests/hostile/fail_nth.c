@@ -147,7 +147,7 @@ static bool refuse(enum refused what)
 /* Whether all behind the place that fails is refused as well. */
 static bool memory_ends;
 
-/* It does for a process that says so, which must not fault from there on. */
+/* The kernel refuses that to a process which asks for it. The process must not fault then. */
 static bool set_end(bool ends)
 {
 	static const char *const of[] = { "failslab", "fail_page_alloc" };
