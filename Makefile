@@ -74,19 +74,20 @@ twheeld:
 
 demo-tasks:
 	@vm/deps.sh daemon
-	@$(MAKE) -s -C userspace/daemon demo
+	@$(MAKE) -s -C userspace/daemon
+	@tests/daemon/demo.sh build/user/twheeld
 
 bench:
 	@vm/deps.sh bench
-	@userspace/bench/run.sh $(if $(HERE),--here)
+	@bench/timers/run.sh $(if $(HERE),--here)
 
 bench-full:
 	@vm/deps.sh bench
-	@userspace/bench/run.sh --full $(if $(HERE),--here)
+	@bench/timers/run.sh --full $(if $(HERE),--here)
 
 bench-tasks:
 	@vm/deps.sh bench-tasks
-	@userspace/daemon/bench/run.sh $(if $(SMOKE),--smoke)
+	@bench/daemon/run.sh $(if $(SMOKE),--smoke)
 
 include ci/stages.mk
 

@@ -14,7 +14,7 @@
  * An xarray holds the pages. Each look goes from a slot to its timer by the array of
  * blocks: 1 ns among 1,000 timers, 10 ns among 1,000,000. By an xarray it takes 7 and
  * 34 ns. Timers in blocks cost 2 to 9 ns each to allocate and free. Timers of a kmem_cache
- * cost 38 to 46 ns, and 8 bytes for a pointer (kunit/bench.sh on an Intel Xeon).
+ * cost 38 to 46 ns, and 8 bytes for a pointer (bench/device/kunit.sh on an Intel Xeon).
  *
  * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without
  * the lock of the wheel.

@@ -17,7 +17,7 @@
  * kernel gets it, there is an event. Then nothing is read again: a look at the word follows
  * when the timer leaves the ready list.
  *
- * doc/model/table.pml is the model of this and of the marks.
+ * tests/model/table.pml is the model of this and of the marks.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>

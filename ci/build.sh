@@ -5,8 +5,8 @@
 # Prints TAP.
 
 . "$(dirname "$0")/../vm/lib.sh"
-# shellcheck source=../userspace/tests/tool/tap.sh
-. "$top/userspace/tests/tool/tap.sh"
+# shellcheck source=../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
 
 programs() {
 	"$top/ci/programs.sh"

@@ -17,30 +17,32 @@ exec 9>"$build/.programs.lock"
 flock 9
 case ${1-} in
 '')
-	make -j "$(nproc)" -C "$top/userspace" all tests KSELFTEST="$harness"
-	make -j "$(nproc)" -C "$top/userspace" all tests KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/userspace" all
+	make -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/userspace" all BITS=32
+	make -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness" BITS=32
 	;;
 device)
-	make -j "$(nproc)" -C "$top/userspace" devicetests KSELFTEST="$harness"
-	make -j "$(nproc)" -C "$top/userspace" devicetests KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness" BITS=32
 	;;
 arm64 | s390x)
 	cross=${1/arm64/aarch64}-linux-gnu-
 	need "gcc-${cross%-}" "libc6-dev-$1-cross"
-	make -C "$top/userspace" devicetests KSELFTEST="$harness" O="$build/user-$1" \
+	make -C "$top/tests" devicetests KSELFTEST="$harness" O="$build/user-$1" \
 		CC="${cross}gcc"
 	;;
 stress)
-	make -j "$(nproc)" -C "$top/userspace/tests/hostile" KSELFTEST="$harness"
+	make -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness"
 	;;
 stress32)
-	make -j "$(nproc)" -C "$top/userspace/tests/hostile" KSELFTEST="$harness" BITS=32
+	make -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness" BITS=32
 	;;
 exact | power)
 	mkdir -p "$build/$1"
 	gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
-		-isystem "$harness" -I"$top/userspace/tests" -I"$top/include/uapi" \
-		-o "$build/.$1" "$top/userspace/tests/device/$1/$1.c"
+		-isystem "$harness" -I"$top/tests/lib" -I"$top/include/uapi" \
+		-o "$build/.$1" "$top/tests/device/$1/$1.c"
 	# Another machine may just be made of what is there.
 	mv "$build/.$1" "$build/$1/$1"
 	;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # ci/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: the hostile
-# tests of userspace/tests/hostile in machines of this kernel, TAP out. What a budget was
+# tests of tests/hostile in machines of this kernel, TAP out. What a budget was
 # too small for is said in lines that begin with "# " and have "cut:" in them.
 #
 #   --pairs N     seconds for each pair of calls that race

@@ -12,7 +12,7 @@
 #   races    what takes threads that truly meet, as 64-bit programs
 #   threads  the same of the library: each timer is accounted for, for a minute, or
 #            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
-#            userspace/lib/check.sh
+#            tests/library/check.sh
 #   races32  both as 32-bit programs
 #   signals  what sleeps and copies, under a signal each millisecond
 #   fail_nth what allocates, with each allocation failing in turn
@@ -34,7 +34,7 @@
 kernel=${1:?which kernel?}
 what=${2:-all}
 shift $(($# > 1 ? 2 : 1))
-tests=$top/userspace/tests
+tests=$top/tests
 run=()
 # A page that was given back must not be written to, where the kernel can see that.
 poison=page_poison=1
@@ -74,7 +74,7 @@ threads() {
 
 case $what in
 all | lib32)
-	bins+=(--bin "$build/user32:/bin32" --bin "$tests/tool:/tests")
+	bins+=(--bin "$build/user32:/bin32" --bin "$tests/tool:/tests/tool" --bin "$tests/lib:/tests/lib")
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
 	for test in $(programs); do
 		case $what/$test in
@@ -86,9 +86,9 @@ all | lib32)
 	[ "$what" = lib32 ] || run+=(--run lib_cxx_test --run lib_hpp_test)
 	for test in "$tests"/tool/*_test.sh; do
 		if [ "$what" = lib32 ]; then
-			run+=(--run "$in_32 sh /tests/${test##*/}")
+			run+=(--run "$in_32 sh /tests/tool/${test##*/}")
 		else
-			run+=(--run "sh /tests/${test##*/}")
+			run+=(--run "sh /tests/tool/${test##*/}")
 		fi
 	done
 	;;

@@ -116,8 +116,8 @@ guarantees() {
 		'the mapping is hostile ground' 'limits are errors' 'close ends it')
 	local files i tests
 
-	mapfile -t files < <(find userspace/tests kunit \
-		doc/model \( -name '*.c' -o -name '*.pml' \) | sort)
+	mapfile -t files < <(find tests kunit \
+		tests/model \( -name '*.c' -o -name '*.pml' \) | sort)
 	tags "${files[@]}" | sort -u >"$dir/tags"
 	echo '| | guarantee | tests |'
 	echo '|---|---|---|'
@@ -231,7 +231,7 @@ fill() {
 unknown() {
 	local files name
 
-	mapfile -t files < <(find userspace/tests -name '*.c')
+	mapfile -t files < <(find tests -name '*.c')
 	sed -nE 's/^TEST_F[A-Z_]*\(([a-z_0-9]+), ([a-z_0-9]+).*/\1.\2/p' "${files[@]}" >"$dir/tests"
 	sed -nE 's/^PAIR\(([a-z_0-9]+).*/pairs.\1/p; s/^STORM\(([a-z_0-9]+).*/storms.\1/p' \
 		"${files[@]}" >>"$dir/tests"

@@ -11,7 +11,7 @@
 #   gcov    counts how often each line ran, without the branches that UBSAN adds; untraced
 #   canary  has a pattern in each local variable that nothing was written to, but
 #           for padding, which gcc clears
-#   bug-X   has the bug of ci/gate/planted/X.patch, and says which code a system call ran
+#   bug-X   has the bug of tests/mutants/planted/X.patch, and says which code a system call ran
 #   canary-bug-X   has both
 
 . "$(dirname "$0")/lib.sh"
@@ -47,7 +47,7 @@ flock 9
 # All that goes in. Where that is what is there, not even make is asked, which takes seconds.
 made=$(
 	printf '%s\n' "$(readlink -f "$from")" "${variables[@]}"
-	find "$top"/*.c "$top"/{Kbuild,include,kunit,ci/gate/planted} -type f ! -name '*.mod.c' \
+	find "$top"/*.c "$top"/{Kbuild,include,kunit,tests/mutants/planted} -type f ! -name '*.mod.c' \
 		\( -name '*.[ch]' -o -name Kbuild -o -name '*.patch' \) -exec sha256sum {} + | sort
 )
 if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)" = "$made" ]; then
@@ -70,9 +70,9 @@ if [ -e "$from/root/usr/bin/make" ]; then
 fi
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "$dir" {} +
-cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/ci/gate/planted" "$dir"
+cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/tests/mutants/planted" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
-	bug=$top/ci/gate/planted/${dir##*-bug-}.patch
+	bug=$top/tests/mutants/planted/${dir##*-bug-}.patch
 	# Copies, as links lead to the checkout: also from twheel_core.c, which includes twheel.c.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
 	for copy in "$file" twheel_core.c; do

@@ -212,7 +212,7 @@ if ! has UML; then
 		-chardev "file,id=log,path=$console" "${ports[@]}"
 	)
 	# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it does with
-	# cmpxchg8b (see userspace/tests/emulated.h): no processor of ours has that.
+	# cmpxchg8b (see tests/lib/emulated.h): no processor of ours has that.
 	if [ -n "$exact" ]; then
 		# A year in which all is as it was in the other run, and nothing random.
 		now=1767225600

@@ -8,8 +8,8 @@
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
-# shellcheck source=../../userspace/tests/tool/tap.sh
-. "$top/userspace/tests/tool/tap.sh"
+# shellcheck source=../../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
 
 cd "$top"
 need clang-14 coccinelle mandoc pahole python3
@@ -23,7 +23,8 @@ header=$uapi/linux/twheel.h
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
 	mapfile -t own < <(git ls-files)
 else
-	own=(twheel*.[ch] Kbuild Makefile *.md .ci include kunit packaging userspace vm ci doc)
+	own=(twheel*.[ch] Kbuild Makefile *.md .ci include kunit packaging userspace tests bench vm
+		ci doc)
 fi
 
 # Of what git knows, some may have been removed.
@@ -72,7 +73,7 @@ checkpatch() {
 	for file in "${c_files[@]}"; do
 		case $file in
 		../include/compat.h | ../include/twheel_trace.h | ../userspace/lib/libtwheel.h) ;;
-		../userspace/* | ../kunit/* | ../vm/*.[ch]) user+=("$file") ;;
+		../userspace/* | ../tests/* | ../bench/* | ../kunit/* | ../vm/*.[ch]) user+=("$file") ;;
 		*) kernel+=("$file") ;;
 		esac
 	done
@@ -263,8 +264,8 @@ document_sizes() {
 		4096 doc/twheeld.md
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
-		2048 userspace/python/README.md
-		2048 userspace/adapters/README.md
+		2048 userspace/bindings/python/README.md
+		2048 userspace/loops/README.md
 	END
 }
 

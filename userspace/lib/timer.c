@@ -18,7 +18,7 @@
  * of that lock arms a word that is 0. If shadow.armed says that an event is outstanding,
  * REARM withdraws it.
  *
- * doc/model/library.pml is the model of this.
+ * tests/model/library.pml is the model of this.
  *
  * If another process drains the wheel, it may end a timer of ours. A thread that then finds
  * 0 in the word learns that from REARM, and gives up the slot.

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/bindings/loops.sh: the adapters and twheel.hpp, each with its example, and
+# twheelctl watch, over the wheel in the process. Prints TAP. Over the kernel's wheel,
+# libuv's and libevent's run in the VM, and so do the tests of C and C++ and of watch.
+
+# Many of these functions are called by others by their names.
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+# A warning is an error here.
+export WERROR=1
+
+need gcc g++ make pkg-config clang-14 libc6-dev uthash-dev libasio-dev libboost-dev libev-dev \
+	libevent-dev libglib2.0-dev libsystemd-dev libuv1-dev
+user=$top/userspace
+loops=$user/loops
+out=$build/adapters
+library=$out/libtwheel.a
+harness=$("$top/vm/source.sh")/tools/testing/selftests
+flags=(-O1 -g -pthread -Wall -Wextra -Wshadow -Werror -I"$user/lib" -I"$loops"
+	-I"$user/bindings/cxx" -I"$top/include/uapi" -isystem "$harness" -I"$top/tests/lib")
+sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
+dir=$out
+# shellcheck source=../../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+export TWHEEL_BACKEND=inprocess
+
+# builds_and_prints WORDS SOURCE OPTION...: in C or C++, with sanitizers
+builds_and_prints() {
+	local name=${2##*/} compiler=(gcc -std=gnu11)
+
+	[[ $name != *.cpp ]] || compiler=(g++ -std=c++17)
+	"${compiler[@]}" "${flags[@]}" "${sanitize[@]}" -o "$out/${name%.*}" "$2" "$library" "${@:3}" &&
+		timeout 60 "${fixed[@]}" "$out/${name%.*}" | tee "$out/${name%.*}.log" &&
+		grep -Eqx -e "$1" "$out/${name%.*}.log"
+}
+
+# example WORDS SOURCE OPTION...
+example() {
+	check "${2##*/}" builds_and_prints "$@"
+	check "${2##*/}: 60 lines at most" [ "$(wc -l <"$2")" -le 60 ]
+}
+
+# in_cxx COMPILER STANDARD HEADER OPTION...
+in_cxx() {
+	"$1" -std="$2" "${flags[@]}" "${@:4}" -x c++ -fsyntax-only - <<<"#include <$3>"
+}
+
+# The status of the test of watch, and what it printed.
+passed() {
+	local status=0
+
+	wait "$watch" || status=$?
+	cat "$out/watch.log"
+	return "$status"
+}
+
+mkdir -p "$out"
+make -s -C "$user" ctl O="$out"
+make -s -C "$user" "$out/watched" O="$out"
+read -r -a glib < <(pkg-config --cflags glib-2.0)
+
+# The test of watch waits for most of its time.
+TWHEELCTL=$out/twheelctl EXAMPLES=$out sh "$top/tests/tool/watch_test.sh" >"$out/watch.log" 2>&1 &
+watch=$!
+
+echo 'TAP version 14'
+example "1000 timers in libuv's loop" "$user/examples/loop_libuv.c" -luv
+example "1000 timers in libevent's loop" "$user/examples/loop_libevent.c" -levent_core
+example "1000 timers in libev's loop" "$loops/examples/libev.c" -lev
+example "1000 timers in sd-event's loop" "$loops/examples/sd-event.c" -lsystemd
+example "1000 timers in GLib's loop" "$loops/examples/glib.c" "${glib[@]}" -lglib-2.0
+example "1000 timers in Asio's loop" "$loops/examples/asio.cpp"
+example 'sleeper is silent' "$loops/examples/wheel.cpp"
+check "the reader" builds_and_prints '# PASSED: .*' "$top/tests/library/lib_reader_test.c" \
+	-Wno-missing-field-initializers
+check "twheel.hpp" builds_and_prints '1\.\.27' "$top/tests/library/lib_hpp_test.cpp"
+for header in libuv libevent libev sd-event glib; do
+	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
+done
+check "asio.hpp, of Boost" in_cxx g++ c++17 twheel/asio.hpp -DTWHEEL_ASIO_BOOST
+for standard in c++17 c++20; do
+	check "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
+done
+check "twheelctl watch" passed
+the_end

@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/core/fuzz.sh [models | races] [--seconds N | --operations N] [--armings N]
+#                        [--keep]
+#
+# The wheel, its timers and their words in user space, against models of them: by
+# libFuzzer under the sanitizers, by random operations without, and raced; or the
+# one without the other. Prints TAP, with the number of operations, or armings, that were done. By
+# default libFuzzer has 20 s for each of the two; with --operations, each of the two,
+# and of the random ones, does so many (make check-full asks for its share of 100000000).
+# The races arm 300000 times, or as --armings says.
+#
+# The threads that race turn in loops while they wait for each other, so that these
+# take ten times as long where something else wants a processor.
+#
+# corpus/ has an input a line, in base64, for each of the fuzzers: what is in
+# there is run first. --keep replaces it by what libFuzzer has now, as few as
+# reach each branch of it. An input that fails is printed in the same form: it belongs
+# there too, as soon as it does not fail any more.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+seconds=20
+operations=0
+random=3000000
+armings=300000
+keep=
+models=1
+races=1
+while [ $# -gt 0 ]; do
+	case $1 in
+	models) races= ;;
+	races) models= ;;
+	--seconds) seconds=$2 && shift ;;
+	--operations)
+		operations=$2
+		random=$2
+		shift
+		;;
+	--armings) armings=$2 && shift ;;
+	--keep) keep=1 ;;
+	*) die "unknown: $1" ;;
+	esac
+	shift
+done
+
+need make gcc libc6-dev clang-14 libclang-rt-14-dev
+here=$top/tests/core
+out=$build/core
+make -s -C "$here" O="$out" fuzz >&2
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# fuzzer NAME OPTION... What it says is in NAME.log.
+fuzzer() {
+	(cd "$dir" && nice "${fixed[@]}" "$out/$1_fuzzer" -max_len=2048 -artifact_prefix="$dir/$1-" "${@:2}") \
+		>"$dir/$1.log" 2>&1
+}
+
+# done_by NAME: how many operations its last run has done.
+done_by() {
+	sed -n 's/^operations: //p' "$dir/$1.log"
+}
+
+# What a fuzzer that failed has to say, and its input.
+complain() {
+	local input
+
+	grep -m 8 -E 'not so|ERROR|runtime error| in (wheel|timers?|store|reconcile)|ssertion' "$dir/$1.log" || tail -5 "$dir/$1.log"
+	for input in "$dir/$1"-*; do
+		[ ! -e "$input" ] || echo "input: $(base64 -w 0 "$input")"
+	done
+}
+
+# fuzz NAME: all that is known, then new ones until it is enough. Leaves a line
+# of TAP in NAME.tap, without its number.
+fuzz() {
+	local name=$1 total=0 inputs=0 line
+
+	mkdir "$dir/$name"
+	while read -r line; do
+		inputs=$((inputs + 1))
+		base64 -d <<<"$line" >"$dir/$name/$inputs"
+	done < <(grep -v '^#' "$here/corpus/$name")
+	{
+		if [ "$inputs" = 0 ]; then
+			echo "not ok - $name: no corpus"
+			return
+		fi
+		if ! fuzzer "$name" -runs=0 "$name"; then
+			complain "$name" | sed 's/^/# /'
+			echo "not ok - $name: an input of the corpus"
+			return
+		fi
+		while :; do
+			if ! fuzzer "$name" -len_control=0 -max_total_time="$seconds" "$name"; then
+				complain "$name" | sed 's/^/# /'
+				echo "not ok - $name: libFuzzer, after $total operations"
+				return
+			fi
+			total=$((total + $(done_by "$name")))
+			[ "$total" -lt "$operations" ] || break
+		done
+		echo "# target operations.$name $total $operations"
+		echo "ok - $name: libFuzzer, $inputs inputs known, $total operations"
+	} >"$dir/$name.tap"
+}
+
+# Replaces the corpus by what reaches as much.
+keep_corpus() {
+	mkdir "$dir/$1.few"
+	fuzzer "$1" -set_cover_merge=1 -use_counters=0 "$1.few" "$1"
+	{
+		echo "# SPDX-License-Identifier: GPL-2.0"
+		for input in "$dir/$1.few"/*; do
+			base64 -w 0 "$input"
+			echo
+		done | LC_ALL=C sort
+	} >"$here/corpus/$1"
+}
+
+number=0
+failed=0
+
+# again COMMAND...: its lines of TAP, numbered on from the last.
+again() {
+	"$@" >"$dir/again" 2>&1 || failed=1
+	awk -v number="$number" '
+		/^TAP version|^1\.\./ { next }
+		/^(not )?ok / { sub(/[0-9]+/, ++number) }
+		{ print /^(not )?ok |^#/ ? $0 : "# " $0 }' "$dir/again"
+	number=$((number + $(grep -cE '^(not )?ok ' "$dir/again" || true)))
+}
+
+# Rounds of differential that have failed before, by their seeds.
+known=(3259579246 2585491073 1275656366 1790521502 781465001)
+
+echo 'TAP version 13'
+echo "1..$((${models:-0} * 5 + ${races:-0} * 2))"
+
+if [ -n "$models" ]; then
+	fuzz wheel &
+	fuzz timers &
+	wait
+	for name in wheel timers; do
+		number=$((number + 1))
+		sed "s/^\(not \)\?ok - /\1ok $number /" "$dir/$name.tap"
+		grep -q '^ok' "$dir/$name.tap" || failed=1
+		[ -z "$keep" ] || keep_corpus "$name"
+	done
+	again "$out/differential" operations="$random"
+
+	verdict=ok
+	for seed in "${known[@]}"; do
+		"$out/differential" seed="$seed" rounds=1 >"$dir/again" && continue
+		grep '^#' "$dir/again"
+		verdict='not ok'
+		failed=1
+	done
+	number=$((number + 1))
+	echo "$verdict $number rounds that have failed before"
+fi
+
+if [ -n "$races" ]; then
+	export TSAN_OPTIONS=halt_on_error=1
+	again "$out/race" armings="$armings"
+	again "${fixed[@]}" "$out/race_tsan" armings="$armings"
+fi
+exit $failed

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/daemon/check.sh [SECONDS [PART...]]: all tests of the daemon: units and parsers,
+# the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Or these
+# parts, of which make check-full runs those in "more". Prints TAP.
+
+# The functions of the parts are called by way of run().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+# A warning is an error here.
+export WERROR=1
+
+more=(prometheus page races failover)
+
+need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
+	libssl-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 clang-14 \
+	libclang-rt-14-dev
+
+seconds=${1:-20}
+parts=("${@:2}")
+if [ "${parts[*]}" = more ]; then
+	parts=("${more[@]}")
+elif [ ${#parts[@]} = 0 ]; then
+	parts=(unit scripts daemon redis cluster ctl race chaos demo)
+fi
+daemon=$top/userspace/daemon
+tests=$top/tests/daemon
+out=$build/daemon
+# shellcheck source=../../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+
+# run NAME COMMAND...: its own results, indented, and one for all of them.
+run() {
+	status=0
+	"${@:2}" >"$out/$1.tap" 2>&1 </dev/null || status=$?
+	sed 's/^/    /' "$out/$1.tap"
+	verdict $status "$1"
+}
+
+part_unit() {
+	"$tests/unit/check.sh" 2
+}
+
+part_scripts() {
+	"$tests/scripts.sh" "$seconds"
+}
+
+part_daemon() {
+	"$tests/daemon_test.py" "$out/twheeld"
+}
+
+# With each kind of Redis: TLS, users, Sentinel, a cluster.
+part_redis() {
+	"$tests/redis_test.py" "$out/twheeld"
+}
+
+part_cluster() {
+	"$tests/cluster_test.py" "$out/twheeld"
+}
+
+# C3 and C4: masters are killed.
+part_failover() {
+	"$tests/failover_chaos.py" "$out/twheeld" c3 "$seconds" &&
+		"$tests/failover_chaos.py" "$out/twheeld" c4 "$seconds"
+}
+
+part_ctl() {
+	quietly make -s -C "$top/userspace" ctl
+	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh"
+}
+
+part_race() {
+	"$tests/race_test.py" "$out/twheeld"
+}
+
+part_races() {
+	"$tests/race_test.py" "$out/twheeld" 100000
+}
+
+part_chaos() {
+	"$tests/daemon_chaos.py" "$out/twheeld" "$seconds"
+}
+
+part_demo() {
+	"$tests/demo.sh" "$out/twheeld"
+}
+
+part_prometheus() {
+	PROMTOOL=$("$top/ci/promtool.sh") "$tests/prometheus_test.py" "$out/twheeld"
+}
+
+# Screenshots stay in $out.
+part_page() {
+	need chromium chromium-driver
+	PICTURES=$out "$tests/browser_test.py" "$out/twheeld"
+}
+
+mkdir -p "$out"
+# Other parts may run beside these.
+exec 9>"$out/.lock"
+flock 9
+quietly make -s -C "$daemon" O="$out"
+exec 9>&-
+echo 'TAP version 14'
+for part in "${parts[@]}"; do
+	run "$part" "part_$part"
+done
+the_end

@@ -1,0 +1,250 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# twheelctl task, queue and worker, against a twheeld and a Redis of its own. It
+# needs no root. TWHEELCTL and TWHEELD_PROGRAM name the programs.
+# shellcheck disable=SC2016 # what is in single quotes is for others to expand
+
+set -eu
+
+ctl=$(command -v "${TWHEELCTL:-twheelctl}")
+daemon=$(command -v "${TWHEELD_PROGRAM:-twheeld}") || daemon=
+if [ -z "$daemon" ] || ! command -v redis-server >/dev/null; then
+	echo "1..0 # SKIP there is no twheeld or no redis-server"
+	exit 0
+fi
+dir=$(mktemp -d)
+redis_pid=
+daemon_pid=
+end() {
+	[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null || :
+	[ -z "$redis_pid" ] || kill "$redis_pid" 2>/dev/null || :
+	wait
+	rm -rf "$dir"
+}
+trap end EXIT
+. "$(dirname "$0")/../lib/tap.sh"
+
+export TWHEELD="unix:$dir/twheeld.sock"
+
+run() {
+	status=0
+	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# run_with PROGRAM COMMAND...: beside a server in Python, which prints its port and serves once
+run_with() {
+	: >"$dir/port"
+	python3 "$1" >"$dir/port" 2>/dev/null &
+	server=$!
+	shift
+	until [ -s "$dir/port" ] || ! kill -0 "$server"; do
+		sleep 0.05
+	done
+	run "$@" --server="127.0.0.1:$(cat "$dir/port")"
+	wait "$server" || :
+}
+
+error_has() {
+	holds "$2" grep -Eq -e "$1" "$dir/err"
+}
+
+redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >/dev/null 2>&1 &
+redis_pid=$!
+run queue list
+status_is 3 "without a daemon"
+TWHEEL_BACKEND=inprocess "$daemon" -c /dev/null --redis="unix:$dir/redis.sock" \
+	--listen="unix:$dir/twheeld.sock" >"$dir/log" 2>&1 &
+daemon_pid=$!
+tries=0
+until "$ctl" queue list >/dev/null 2>&1 || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+
+run queue make mail --lanes=2
+status_is 0 "queue make"
+output_has '^mail +push +0' "queue make prints the queue"
+run queue make work --mode=pull --ahead=0
+output_has '^work +pull' "queue make takes a mode"
+run queue make bad --mode=both
+status_is 2 "queue make with a wrong mode"
+error_has 'mode: must be push or pull' "the daemon's words are shown"
+run queue list
+output_has '^mail ' "queue list has the queue"
+run queue show work
+output_has '^work +pull' "queue show"
+
+run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --header='X-A: b'
+status_is 0 "task add"
+output_has '^a  scheduled  in (59m|1h)' "task add prints state and time"
+run task add mail --id=a --in=1h --url=http://127.0.0.1:1/ --if-exists=fail
+status_is 1 "task add with an id that exists"
+run task add mail --in=1h
+status_is 2 "task add without a URL"
+run task add nowhere --in=1h
+status_is 5 "task add to no queue"
+error_has '^hint: twheelctl queue make ' "the hint is a command of this tool"
+run task get mail a
+output_has '^callback +.*"X-A":"b"' "task get prints the callback"
+run task get mail none
+status_is 5 "task get of an unknown task"
+run task list mail
+output_has '^a  scheduled' "task list has the task"
+holds "and says nothing else" [ ! -s "$dir/err" ]
+run task list mail --limit=1
+error_has '^hint: the list ends at --limit=1: there may be more tasks$' "a list that is cut says so"
+run task list mail --state=dead
+holds "task list of another state is empty" [ ! -s "$dir/out" ]
+run task move mail a --in=2h
+output_has '^a  scheduled  in (1h59m|2h)' "task move"
+run queue forecast mail
+output_has '^mail +0 +0 +1$' "queue forecast counts the task"
+run task move mail a --in=1800
+output_has '^a  scheduled  in (29m|30m)' "a duration without a unit is in seconds"
+run task move mail a --in=1.5h
+output_has '^a  scheduled  in (1h29m|1h30m)' "one with a unit is as it was"
+run task get --json mail a
+output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
+run task cancel mail a --in=5s
+status_is 2 "task cancel with an option of add"
+error_has '^twheelctl: task: --in is not for cancel$' "it is named"
+run task list mail --limit=5 --url=http://127.0.0.1:1/
+status_is 2 "task list with an option of add"
+run task add mail --state=dead
+status_is 2 "task add with an option of list"
+run queue pause mail --limit=5
+status_is 2 "queue pause with an option of replay"
+run queue show mail --lanes=2
+status_is 2 "queue show with an option of make"
+run task get mail a
+status_is 0 "nothing was changed"
+run task fly
+error_has '^twheelctl: task: there is no command "fly"$' "an unknown command without a queue"
+run task cancel mail a
+status_is 0 "task cancel"
+run task cancel mail a
+status_is 5 "task cancel of a cancelled task"
+run task fly mail a
+status_is 2 "an unknown command"
+run task get mail a/b
+status_is 2 "an id that is none"
+
+run queue pause mail
+output_has '"paused":true' "queue pause"
+run queue list
+output_has '^mail .* yes$' "queue list shows the pause"
+run queue resume mail
+output_has '"paused":false' "queue resume"
+
+for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exists= \
+	'--header=X: '; do
+	run task add mail "$option$(printf '\377')" --url=http://127.0.0.1:1/
+	error_has ': not UTF-8$' "task add with $option of another encoding"
+done
+run task add mail --url=http://127.0.0.1:1/ --header='X: 1' --header='X: 2'
+error_has 'the header X stands twice$' "a header stands once"
+run task add work --id=digits --in=1h --payload=0.30000000000000004
+run task get --json work digits
+output_has '"payload":0.30000000000000004,' "task get has all digits of a number"
+run task add work --id=digits --payload=0.1
+run worker -n 1 --wait=10s work -- cat
+output_has '^0.1$' "worker gives a number no more digits than it needs"
+run task add work --payload='{"a":1,"a":2}'
+status_is 2 "task add with a field that stands twice"
+printf '1\0x' >"$dir/payload"
+status=0
+"$ctl" task add work --payload=- <"$dir/payload" >"$dir/out" 2>"$dir/err" || status=$?
+status_is 2 "task add with a NUL in its payload"
+run task add work --id=odd --payload='"a\u001b[31m\u009bm"'
+run task get work odd
+output_has '^payload +"a\\u001B\[31m\\u009Bm"$' "what a terminal would obey is shown as JSON"
+run task cancel work odd
+
+cat >"$dir/partial.py" <<'END'
+import http.server, sys
+class Partial(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        counts = '"mode":"pull","lanes":4,"scheduled":7,"leased":0,"dead":0'
+        body = '{"queues":[{"queue":"a",%s},{"queue":"b",%s,"missing_lanes":3}]}' % (counts, counts)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+with http.server.HTTPServer(("127.0.0.1", 0), Partial) as server:
+    print(server.server_port, flush=True)
+    server.handle_request()
+END
+run_with "$dir/partial.py" queue list
+output_has '^b +pull +7 ' "queue list of a cluster that is partly down"
+holds "it names the queues that lack lanes, and no others" grep -qxF \
+	"hint: queue b: 3 of its 4 lanes do not answer, and are not counted" "$dir/err"
+holds "in one line" [ "$(wc -l <"$dir/err")" -eq 1 ]
+
+cat >"$dir/other.py" <<'END'
+import http.server
+class Other(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
+    print(server.server_port, flush=True)
+    server.handle_request()
+END
+run_with "$dir/other.py" task list mail
+status_is 3 "another server that says yes is not twheeld"
+
+run task add work --id=w0 --in=1h
+run task run work w0
+output_has '^w0  scheduled' "task run"
+run worker -n 1 --wait=10s work -- true
+status_is 0 "makes the task due"
+run task add work --id=w1 --payload='{"n":[1,0.5]}'
+run worker -n 1 --wait=10s work -- ./no-such-command
+status_is 127 "worker without a command"
+error_has '^twheelctl: cannot run .*: No such file' "it is said as other verbs say it"
+run worker work -n 1 -- true
+status_is 2 "worker with an option behind the queue"
+run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
+output_has '^\{"n":\[1,0.5\]\} w1 1$' "its task is given back, and that was no attempt"
+run task add work --id=w2 --payload='{"n":[1,0.5]}'
+run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
+status_is 0 "worker"
+output_has '^\{"n":\[1,0.5\]\} w2 1$' "worker gives payload and environment"
+run task get work w2
+status_is 5 "the task is done"
+run task add work --id=w3
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
+output_has '"report":"nack","end":"exit status 65","taken":true' "worker reports a dead task"
+run task list work --state=dead
+output_has '^w3  dead .*exit status 65' "the task is dead, with a reason"
+run queue replay work --limit=5
+output_has '"replayed":1' "queue replay"
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
+run task replay work w3
+status_is 0 "task replay"
+run worker -n 1 --wait=10s --json work -- sh -c 'exit 75'
+run task get work w3
+output_has '^state +scheduled' "a task that asks for it is repeated"
+run task cancel work w3
+run task add work --id=w4
+run worker -n 1 --wait=10s --lease=1s --json work -- sleep 3
+output_has '"report":"ack".*"taken":true' "worker renews the lease of a long task"
+run task add work --id=w5
+# The task is made anew while it runs, so the first report is stale.
+run worker -n 2 --wait=10s --json work -- sh -c \
+	'[ "$TWHEEL_TASK" = w6 ] || { "$0" task add work --id=w5 --in=1h; "$0" task add work --id=w6; }' \
+	"$ctl"
+status_is 0 "worker goes on after a stale report"
+output_has '"id":"w5","report":"ack",.*"taken":false' "it says that the report was not taken"
+output_has '"id":"w6","report":"ack",.*"taken":true' "and does the next task"
+"$ctl" worker --wait=30s work -- true >"$dir/out" 2>"$dir/err" &
+worker=$!
+sleep 1
+kill "$worker"
+status=0
+wait "$worker" || status=$?
+status_is 0 "worker ends on SIGTERM while it waits"
+the_end

@@ -1,0 +1,1749 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""twheeld as its users see it: all routes, their errors, and the laws D1 to D17.
+
+  daemon_test.py PROGRAM [NAME...]
+"""
+import http.client
+import json
+import os
+import random
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import resp
+from load import check
+from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all,
+                 shifted_clock, slow_dns, test, wait_until)
+
+redis = Redis()
+sink = Sink()
+one = Daemon(redis, "--lease=6s", "--max-lost=2")
+two = Daemon(redis, "--lease=6s", "--max-lost=2")
+a = one.client()
+b = two.client()
+numbers = iter(range(10 ** 6))
+
+
+def queue(**settings):
+    """A new queue. Return: its path."""
+    path = f"/v1/queues/q{next(numbers)}"
+    equal(a.call("PUT", path, settings)[0], 201, "a queue is made")
+    # The other daemon has heard of it.
+    wait_until(lambda: b.raw("GET", path)[0] == 200)
+    return path
+
+
+def push(**settings):
+    return queue(mode="push", **settings)
+
+
+def pull(**settings):
+    return queue(mode="pull", **settings)
+
+
+def alone(*options, env=None, **settings):
+    """Return: another Redis, its only daemon, its client. Their queue "s" is made."""
+    own = Redis()
+    d = Daemon(own, *options, env=env)
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/s", settings)[0], 201)
+    return own, d, c
+
+
+def put(path, task, client=a, **fields):
+    """Return: the answer to a task that is accepted."""
+    status, answer = client.call("PUT", f"{path}/tasks/{task}", fields)
+    if status not in (200, 201):
+        raise AssertionError(f"put: {status} {answer}")
+    return answer
+
+
+def state(path, task):
+    status, answer = a.call("GET", f"{path}/tasks/{task}")
+    return answer["state"] if status == 200 else None
+
+
+def reserve(path, client=a, limit=1, wait="3s", lease="30s"):
+    status, answer = client.call("POST", f"{path}/reserve",
+                                 {"limit": limit, "wait": wait, "lease": lease})
+    equal(status, 200, "reserve")
+    return answer["tasks"]
+
+
+def report(path, verb, task, client=a, **more):
+    body = {"tasks": [{"id": task["id"], "token": task["token"], **more}]}
+    return client.call("POST", f"{path}/{verb}", body)
+
+
+# ---- Routes ----
+
+@test("an error has a status, a code, a message and the field")
+def errors():
+    p, q = push(), pull()
+    url = sink.url + "/"
+    rows = [
+        ("GET", "/nothing", None, 404, "not_found", ""),
+        ("GET", "/v1/queues/none", None, 404, "not_found", "queue"),
+        ("POST", "/v1/queues/none/tasks", {}, 404, "not_found", "queue"),
+        ("POST", "/v1/queues/a.b/tasks", {}, 400, "invalid", "queue"),
+        ("PUT", p, {"mode": "other"}, 400, "invalid", "mode"),
+        ("PUT", p, {"lanes": 7}, 400, "invalid", "lanes"),
+        ("PUT", p, {"mode": "pull"}, 400, "invalid", "mode"),
+        ("PUT", p, {"color": 1}, 400, "invalid", "color"),
+        ("PATCH", p, {}, 405, "invalid", "method"),
+        ("DELETE", "/metrics", None, 405, "invalid", "method"),
+        ("OPTIONS", f"{p}/tasks", None, 405, "invalid", "method"),
+        ("POST", f"{p}/pause", {"for": "1h"}, 400, "invalid", "body"),
+        ("POST", f"{p}/pause", " {} x", 400, "invalid", "body"),
+        ("DELETE", f"{p}/tasks/none", {"id": "x"}, 400, "invalid", "body"),
+        ("GET", f"{p}?limit=1", None, 400, "invalid", "limit"),
+        ("POST", f"{p}/tasks?id=x", {}, 400, "invalid", "id"),
+        ("POST", f"{p}/tasks", {"payload": 1}, 400, "invalid", "callback"),
+        ("POST", f"{p}/tasks", {"callback": {"url": "ftp://x/"}}, 400, "invalid", "callback.url"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "color": 1}, 400, "invalid", "color"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "in": "soon"}, 400, "invalid", "in"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "at": "2400-01-01T00:00:00Z"}, 400,
+         "invalid", "at"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "every": 50}, 400, "invalid", "every"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url, "headers": {"Host": "x"}}}, 400,
+         "invalid", "callback.headers.Host"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "id": "a b"}, 400, "invalid", "id"),
+        ("POST", f"{p}/tasks", "{", 400, "invalid", ""),
+        ("POST", f"{q}/tasks", {"callback": {"url": url}}, 400, "invalid", "callback"),
+        ("GET", f"{p}/tasks/none", None, 404, "not_found", "id"),
+        ("GET", f"{p}/tasks?state=odd", None, 400, "invalid", "state"),
+        ("GET", f"{p}/tasks?limit=0", None, 400, "invalid", "limit"),
+        ("GET", f"{p}/tasks?cursor=x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.-1", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.1x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=4294967296.0", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.18446744073709551615", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?limit=1%00", None, 400, "invalid", "limit"),
+        ("GET", f"{p}/tasks?state=dead%00", None, 400, "invalid", "state"),
+        ("GET", f"{p}%00", None, 400, "invalid", "queue"),
+        ("DELETE", f"{p}/tasks/none%00x", None, 400, "invalid", "id"),
+        ("POST", f"{p}/pause%00", None, 404, "not_found", ""),
+        ("PATCH", f"{p}/tasks/none", {"in": 1}, 404, "not_found", "id"),
+        ("PATCH", f"{p}/tasks/none", {}, 400, "invalid", None),
+        ("DELETE", f"{p}/tasks/none", None, 404, "not_found", "id"),
+        ("POST", f"{p}/tasks/none/run", None, 404, "not_found", "id"),
+        ("POST", f"{p}/tasks/none/replay", None, 404, "not_found", "id"),
+        ("POST", f"{p}/replay?limit=0", {}, 400, "invalid", "limit"),
+        ("POST", f"{p}/replay?most=1", {}, 400, "invalid", "most"),
+        ("POST", f"{p}/replay?limit=1&limit=2", {}, 400, "invalid", "limit"),
+        ("POST", f"{p}/reserve", {}, 400, "invalid", "queue"),
+        ("POST", f"{q}/reserve", {"limit": 101}, 400, "invalid", "limit"),
+        ("POST", f"{q}/ack", {"tasks": []}, 400, "invalid", "tasks"),
+        ("POST", f"{q}/ack", {"tasks": [{"id": "x", "token": "no"}]}, 400, "invalid",
+         "tasks[0].token"),
+        ("POST", f"{q}/ack", {"tasks": [{"id": "x", "token": "%016x-1" % 5}]}, 410, "stale",
+         "token"),
+    ]
+    for method, path, body, status, code, field in rows:
+        got, answer = a.call(method, path, body)
+        row = f"{method} {path} {body}"
+        equal(got, status, row + f" {answer}")
+        equal(answer["error"]["code"], code, row)
+        assert answer["error"]["message"], row
+        if field is not None:
+            equal(answer["error"].get("field", ""), field, row)
+
+
+@test("a path says which methods it has: 405 and Allow, whatever else is wrong")
+def methods():
+    p = pull()
+    for method, path, allow in (("DELETE", p, "GET, HEAD, PUT"), ("OPTIONS", f"{p}/tasks/x",
+                                "PUT, GET, HEAD, PATCH, DELETE"),
+                                ("POST", "/", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD")):
+        status, headers, _ = a.raw(method, path)
+        equal((status, headers["Allow"]), (405, allow), f"{method} {path}")
+    # An empty object says nothing.
+    equal(a.call("POST", f"{p}/pause", " { }\n")[0], 200)
+    equal(a.raw("GET", "/healthz?x=1")[0], 200)
+
+
+def described():
+    """The methods of each path in openapi.yaml."""
+    paths, path = {}, None
+    with open(os.path.join(DAEMON, "openapi.yaml")) as f:
+        for line in f.read().split("\npaths:\n")[1].split("\ncomponents:\n")[0].split("\n"):
+            if re.match(r"  /.*:$", line):
+                path = line.strip()[:-1]
+                paths[path] = set()
+            elif re.match(r"    (get|put|post|patch|delete):$", line):
+                paths[path].add(line.strip()[:-1].upper())
+    return paths
+
+
+def written():
+    """The same of api_route.c, without the paths outside of /v1."""
+    paths = {}
+    with open(os.path.join(DAEMON, "api_route.c")) as f:
+        rows = re.findall(r"\{ (\d), METHOD_(\w+), (\S+), (\S+),", f.read())
+    for words, method, second, fourth in rows:
+        all_ = ["", "{queue}", second.strip('"'), "{id}", fourth.strip('"')][:int(words) + 1]
+        paths.setdefault("/v1/queues" + "/".join(all_), set()).add(method)
+    return paths
+
+
+@test("openapi.yaml has the paths and methods that there are, and no others")
+def openapi():
+    there = described()
+    with open(os.path.join(DAEMON, "openapi.yaml")) as f:
+        answers = f.read().split("      responses:")[1:]
+    # Any request may lack a token, or come from another site.
+    for text in answers[:-4] + answers[-2:-1]:
+        assert re.match(r" \*reported|.*\n        default:", text), text
+    equal({p: m for p, m in there.items() if p.startswith("/v1/")}, written())
+    for path, methods in there.items():
+        url = path.replace("{queue}", "none").replace("{id}", "none")
+        for method in ("GET", "PUT", "POST", "PATCH", "DELETE"):
+            # Nothing is done: the body is no JSON.
+            status, _, text = a.raw(method, url, None if method == "GET" else "{")
+            known = status != 405 and "no such path" not in text
+            equal(known, method in methods, f"{method} {path}: {status}")
+    with open(os.path.join(HERE, "../../doc/man/twheeld.8")) as f:
+        page = f.read()
+    for word in re.findall(r"/[a-z]+", " ".join(there)):
+        assert word in page, f"twheeld.8 has no {word}"
+
+
+@test("each law D1 to D17 has a test that names it")
+def laws():
+    named = set()
+    for name in os.listdir(HERE):
+        if name.endswith("_test.py"):
+            with open(os.path.join(HERE, name)) as f:
+                for sentence in re.findall(r'(?m)^@test\("(.*)"\)$', f.read()):
+                    named.update(re.findall(r"\bD\d+\b", sentence))
+    equal(named, {f"D{n}" for n in range(1, 18)})
+
+
+@test("a request above 4 MiB is refused: 413")
+def too_large():
+    status, answer = one.client().call("POST", f"{push()}/tasks", "x" * (5 << 20))
+    equal((status, answer["error"]["code"]), (413, "too_large"))
+
+
+@test("a changing request needs Content-Type JSON, and an Origin that is ours")
+def safe_requests():
+    path = f"{push()}/pause"
+    equal(a.call("POST", path, "", {"Content-Type": None})[0], 400)
+    for kind, want in (("text/plain", 400), ("application/jsonp", 400), ("Application/JSON", 200),
+                       ("application/json; charset=utf-8", 200), ("application/json;x", 200)):
+        equal(a.call("POST", path, "", {"Content-Type": kind})[0], want, kind)
+    equal(a.call("POST", path, "", {"Origin": "http://evil.example"})[0], 403)
+    equal(a.call("POST", path, "", {"Origin": "http://localhost"})[0], 200)
+
+
+@test("a queue is made once: of several daemons one makes it, and its lanes count")
+def made_once():
+    for n in range(10):
+        path, answers = f"/v1/queues/made-{n}", []
+
+        def make(d, lanes):
+            answers.append((d.client().call("PUT", path, {"lanes": lanes}), lanes))
+        workers = [threading.Thread(target=make, args=x) for x in ((one, 3), (two, 5))]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+        made = [(x, lanes) for (status, x), lanes in answers if status == 201]
+        equal(len(made), 1, str(answers))
+        for c in (a, b):
+            equal(c.call("GET", path)[1]["lanes"], made[0][1])
+
+
+@test("put answers created, replaced, kept, exists; a batch has one answer each, in order")
+def put_results():
+    q = pull()
+    answer = put(q, "x", **{"in": "1h"})
+    equal((answer["result"], answer["state"]), ("created", "scheduled"))
+    assert abs(answer["due"] - now_ms() - 3600000) < 2000
+    first = answer["version"]
+    answer = put(q, "x", **{"in": "2h", "payload": {"new": True}})
+    equal(answer["result"], "replaced")
+    assert answer["version"] != first
+    due = answer["due"]
+    answer = put(q, "x", **{"in": "3h", "if_exists": "keep"})
+    equal((answer["result"], answer["due"]), ("kept", due))
+    status, answer = a.call("PUT", f"{q}/tasks/x", {"if_exists": "fail"})
+    equal((status, answer["error"]["code"]), (409, "exists"))
+    status, answer = a.call("GET", f"{q}/tasks/x")
+    equal((status, answer["payload"], answer["due"]), (200, {"new": True}, due))
+    status, answer = a.call("POST", f"{q}/tasks", {"tasks": [
+        {"id": "b1", "in": "1h"}, {"id": "b!", "in": "1h"}, {"in": "1h"},
+        {"id": "x", "if_exists": "fail"}]})
+    equal(status, 200)
+    one_, bad, made_up, exists = answer["tasks"]
+    equal((one_["id"], one_["result"]), ("b1", "created"))
+    equal((bad["error"]["code"], bad["error"]["field"]), ("invalid", "id"))
+    equal(len(made_up["id"]), 32)
+    equal(exists["error"]["code"], "exists")
+
+
+@test("lists go page by page through all lanes, each task once")
+def lists():
+    q = pull(lanes=3)
+    a.call("POST", f"{q}/tasks", {"tasks": [{"id": f"t{n}", "in": "1h"} for n in range(25)]})
+    seen, cursor = [], ""
+    for _ in range(20):
+        status, answer = a.call("GET", f"{q}/tasks?limit=10" +
+                                (f"&cursor={cursor}" if cursor else ""))
+        equal(status, 200)
+        seen += [t["id"] for t in answer["tasks"]]
+        cursor = answer.get("cursor")
+        if not cursor:
+            break
+    equal(sorted(seen), sorted(f"t{n}" for n in range(25)))
+    counts = a.call("GET", q)[1]
+    equal((counts["scheduled"], counts["forecast"]["60s"], counts["forecast"]["24h"]),
+          (25, 0, 25))
+    names = [x["queue"] for x in a.call("GET", "/v1/queues")[1]["queues"]]
+    assert q.split("/")[-1] in names
+
+
+@test("/healthz, /readyz, /metrics and the page are served")
+def probes():
+    for path, word in (("/healthz", "alive"), ("/readyz", "ready"),
+                       ("/metrics", "twheeld_tasks{"), ("/", "<html")):
+        status, head, text = a.raw("GET", path)
+        equal(status, 200, path)
+        assert word in text, path
+    assert "Content-Security-Policy" in a.raw("GET", "/")[1]
+    wait_until(lambda: one.metric("members") == 2, 3)
+
+
+# ---- Push ----
+
+@test("D1, D2, D3: each task runs, once, never before the due time that the client was told")
+def on_time():
+    path, begin = push(), int(now_ms()) + 300
+    answers = a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"on_time-{n}", "at": begin + random.randrange(2500),
+         "callback": {"url": sink.url + "/"}} for n in range(500)]})[1]["tasks"]
+    due = {t["id"]: t["due"] for t in answers}
+    wait_until(lambda: len([r for r in sink.received() if r["id"] in due]) >= 500)
+    time.sleep(0.2)
+    got = [r for r in sink.received() if r["id"] in due]
+    equal(len(got), 500, "runs")
+    equal(len({r["id"] for r in got}), 500, "tasks")
+    late = sorted(r["at"] - due[r["id"]] for r in got)
+    assert late[0] >= 0, f"early by {-late[0]} ms"
+    print(f"# lateness p50 {late[250]:.2f} ms, p99 {late[495]:.2f} ms, last {late[-1]:.2f} ms")
+    # Other jobs of the machine may stop the endpoint for a while.
+    assert late[450] < 250, f"p90 {late[450]} ms"
+    wait_until(lambda: state(path, "on_time-0") is None)
+
+
+@test("a callback has the task's headers and payload, and the daemon's headers")
+def callback_headers():
+    path = push()
+    answer = put(path, "h1", callback={"url": sink.url + "/x", "method": "PUT",
+                                       "headers": {"X-Mine": "7"}}, payload={"a": [1, 2]})
+    r = sink.wait_for("h1")[0]
+    equal((r["method"], r["path"], json.loads(r["body"])), ("PUT", "/x", {"a": [1, 2]}))
+    head = r["head"]
+    name = path.split("/")[-1]
+    equal(head["idempotency-key"], f"{name}/h1/{answer['version']}/{answer['due']}")
+    equal((head["x-mine"], head["twheel-queue"], head["twheel-attempt"]), ("7", name, "1"))
+    equal(head["content-type"], "application/json")
+    equal(int(head["twheel-scheduled-at"]), answer["due"])
+
+
+@test("D9: retries back off, the random part only adds, and all have one key")
+def retries():
+    path = push()
+    put(path, "r1", callback={"url": sink.url + "/fail/2"},
+        retry={"limit": 5, "base": "200ms", "cap": "1s", "jitter": 0.2})
+    got = sink.wait_for("r1", 3)
+    equal([r["attempt"] for r in got], [1, 2, 3])
+    equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
+    first, second = got[1]["at"] - got[0]["at"], got[2]["at"] - got[1]["at"]
+    assert 200 <= first < 200 * 1.2 + 150, first
+    assert 400 <= second < 400 * 1.2 + 150, second
+    wait_until(lambda: state(path, "r1") is None)
+
+
+@test("D9: Retry-After is obeyed if it is longer")
+def retry_after():
+    path = push()
+    put(path, "ra", callback={"url": sink.url + "/after/1"}, retry={"base": "100ms"})
+    got = sink.wait_for("ra", 2)
+    gap = got[1]["at"] - got[0]["at"]
+    assert 1000 <= gap < 1400, gap
+
+
+@test("D10: 410 and used attempts are dead; the dead are listed with their error, and replayed")
+def dead_letters():
+    path = push()
+    put(path, "gone", callback={"url": sink.url + "/status/410"})
+    put(path, "used", callback={"url": sink.url + "/status/500"},
+        retry={"limit": 2, "base": "100ms"})
+    wait_until(lambda: state(path, "gone") == "dead" and state(path, "used") == "dead")
+    equal(len(sink.received("used")), 2)
+    dead = a.call("GET", f"{path}/tasks?state=dead")[1]["tasks"]
+    equal(sorted(t["id"] for t in dead), ["gone", "used"])
+    assert all("410" in t["error"] or "500" in t["error"] for t in dead), dead
+    equal(a.call("POST", f"{path}/tasks/gone/replay")[0], 200)
+    sink.wait_for("gone", 2)
+    keys = {r["head"]["idempotency-key"] for r in sink.received("gone")}
+    equal(len(keys), 1, "a replay has the key of its run")
+    wait_until(lambda: state(path, "gone") == "dead")
+    equal(a.call("POST", f"{path}/replay?limit=10"), (200, {"replayed": 2}))
+    sink.wait_for("used", 3)
+
+
+@test("every: multiples of the first due time; retries are of one run")
+def periodic():
+    path = push()
+    due = put(path, "p1", callback={"url": sink.url + "/"}, every="300ms", **{"in": "200ms"})["due"]
+    got = sink.wait_for("p1", 4)
+    equal([int(r["head"]["twheel-scheduled-at"]) - due for r in got[:4]], [0, 300, 600, 900])
+    assert all(r["at"] >= int(r["head"]["twheel-scheduled-at"]) for r in got), "early"
+    equal(len({r["head"]["idempotency-key"] for r in got[:4]}), 4, "a key for each run")
+    assert a.call("DELETE", f"{path}/tasks/p1")[0] in (200, 202)
+    time.sleep(0.4)
+    count = len(sink.received("p1"))
+    time.sleep(0.7)
+    equal(len(sink.received("p1")), count, "runs after the cancellation")
+
+
+@test("D12: an overdue task runs, is skipped or buried, as its late policy says")
+def late():
+    path = push()
+    past = int(now_ms()) - 60000
+    url = {"url": sink.url + "/"}
+    for then in ("run", "skip", "dead"):
+        put(path, f"late-{then}", at=past, callback=url, keep="1h",
+            late={"after": "5s", "then": then})
+    sink.wait_for("late-run")
+    wait_until(lambda: state(path, "late-dead") == "dead")
+    wait_until(lambda: state(path, "late-skip") == "done")
+    equal(a.call("GET", f"{path}/tasks/late-dead")[1]["error"], "missed")
+    equal((sink.received("late-skip"), sink.received("late-dead")), ([], []))
+
+
+@test("D12: what fell due while no daemon ran runs within the limits, the earliest first")
+def catch_up():
+    own, d, c = alone(mode="push", lanes=1)
+    other = Sink()
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"cu-{n}", "in": 700 + n, "callback": {"url": other.url + "/slow/50"}}
+        for n in range(60)]})
+    equal(d.end(), 0)
+    time.sleep(1)
+    e = Daemon(own, "--callback-concurrency=4")
+    wait_until(lambda: len(other.received()) == 60, 20)
+    wait_until(lambda: e.client().call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    got = sorted(other.received(), key=lambda r: r["at"])
+    equal({r["attempt"] for r in got}, {1})
+    most = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 45) for x in got)
+    assert most <= 4, f"{most} requests at once"
+    order = [int(r["id"][3:]) for r in got]
+    assert all(abs(place - n) <= 4 for place, n in enumerate(order)), order
+    equal(e.end(), 0)
+
+
+@test("late is applied at each take without an attempt: also after a worker that died")
+def late_after_death():
+    q = pull()
+    put(q, "ld", keep="1h", late={"after": "500ms", "then": "skip"})
+    task, = reserve(q, lease="1s")
+    equal((task["id"], task["attempt"]), ("ld", 1))
+    wait_until(lambda: state(q, "ld") != "leased", 10)
+    equal(reserve(q, wait="2s"), [])
+    answer = a.call("GET", f"{q}/tasks/ld")[1]
+    equal((answer["state"], answer["attempts"], answer["lost"], answer["error"]),
+          ("done", 0, 1, "missed"))
+
+
+@test("keep: a done task stays readable, then goes")
+def kept():
+    path = push()
+    put(path, "k1", callback={"url": sink.url + "/"}, keep="1500ms")
+    wait_until(lambda: state(path, "k1") == "done")
+    task = a.call("GET", f"{path}/tasks/k1")[1]
+    assert 0 <= task["ended"] - task["due"] < 1500, task
+    wait_until(lambda: state(path, "k1") is None, 8)
+
+
+@test("D14: a slow endpoint delays no other")
+def slow_endpoint():
+    path, other = push(), Sink()
+    # 33 requests are more than a host may have.
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"slow-{n}", "callback": {"url": other.url + "/slow/1500"}} for n in range(80)]})
+    time.sleep(0.3)
+    due = {}
+    for n in range(20):
+        due[f"fast-{n}"] = put(path, f"fast-{n}", callback={"url": sink.url + "/"},
+                               **{"in": "100ms"})["due"]
+    for task, at in due.items():
+        r = sink.wait_for(task)[0]
+        assert r["at"] - at < 400, f"{task}: {r['at'] - at} ms late"
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 80, 15)
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0, 15)
+    got = other.received()
+    equal(len(got), 80, "each once: a release is no attempt")
+    equal({r["attempt"] for r in got}, {1})
+    at_once = max(sum(1 for y in got if x["at"] <= y["at"] < x["at"] + 1400) for x in got)
+    assert at_once <= 2 * 32, f"{at_once} requests at once by two daemons"
+
+
+@test("the lease of a request that runs is renewed, however long that is")
+def renewed():
+    path = push()
+    put(path, "long", callback={"url": sink.url + "/slow/9000"}, timeout="20s")
+    sink.wait_for("long")
+    time.sleep(8)
+    task = a.call("GET", f"{path}/tasks/long")[1]
+    equal((task["state"], task["lost"]), ("leased", 0))
+    assert task["lease_end"] - now_ms() > 2000, task["lease_end"] - now_ms()
+    wait_until(lambda: state(path, "long") is None)
+    equal(len(sink.received("long")), 1, "runs")
+
+
+@test("D15: a private address is dead at once, a redirect is not followed")
+def safe_callbacks():
+    _, d, c = alone("--callback-allow=192.0.2.0/24", mode="push")
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/private"}})
+    wait_until(lambda: c.call("GET", "/v1/queues/s/tasks/x")[1].get("state") == "dead")
+    error = c.call("GET", "/v1/queues/s/tasks/x")[1]["error"]
+    assert "loopback" in error or "refused" in error, error
+    equal(sink.received("x"), [])
+    equal(d.end(), 0)
+    path = push()
+    put(path, "redirected", callback={"url": sink.url + "/redirect"}, retry={"limit": 1})
+    wait_until(lambda: state(path, "redirected") == "dead")
+    equal([r["path"] for r in sink.received("redirected")], ["/redirect"])
+
+
+# ---- Pull ----
+
+@test("pull: reserve waits until the task is due; ack, and a second ack is stale")
+def pull_basic():
+    q = pull()
+    due = put(q, "w1", payload={"n": 1}, **{"in": "400ms"})["due"]
+    task, = reserve(q)
+    assert 0 <= now_ms() - due < 200, now_ms() - due
+    equal((task["id"], task["attempt"], task["payload"], task["first_due"]),
+          ("w1", 1, {"n": 1}, due))
+    equal(state(q, "w1"), "leased")
+    # Any daemon takes any report.
+    equal(report(q, "ack", task, b)[0], 200)
+    equal(state(q, "w1"), None)
+    status, answer = report(q, "ack", task)
+    equal((status, answer["error"]["code"]), (410, "stale"))
+
+
+@test("pull: an empty answer after wait, at once without wait; and limit")
+def pull_empty():
+    q = pull()
+    begin = time.monotonic()
+    equal(reserve(q, wait="300ms"), [])
+    assert 0.3 <= time.monotonic() - begin < 0.8
+    begin = time.monotonic()
+    equal(reserve(q, wait=0), [])
+    assert time.monotonic() - begin < 0.3
+    for n in range(6):
+        put(q, f"l{n}")
+    got = []
+    while len(got) < 6:
+        tasks = reserve(q, limit=4, wait=0)
+        assert 0 < len(tasks) <= 4, tasks
+        got += tasks
+    equal(len({t["id"] for t in got}), 6)
+    equal(a.call("POST", f"{q}/ack", {"tasks": [
+        {"id": t["id"], "token": t["token"]} for t in got]})[0], 200)
+
+
+@test("pull: workers that do not wait get what is due, also if they come together")
+def pull_together():
+    q = pull(lanes=1)
+    for n in range(8):
+        put(q, f"o{n}")
+    got = []
+    workers = [threading.Thread(target=lambda: got.append(reserve(q, one.client(), wait=0)))
+               for _ in range(8)]
+    redis.stop()
+    for w in workers:
+        w.start()
+    time.sleep(0.3)
+    redis.go_on()
+    for w in workers:
+        w.join()
+    equal(sorted(t["id"] for tasks in got for t in tasks), [f"o{n}" for n in range(8)])
+
+
+@test("pull: a put wakes a worker that waits, also one of another daemon")
+def pull_wakes():
+    q = pull()
+    got = []
+
+    def work():
+        got.extend(reserve(q, two.client()))
+        got.append(now_ms())
+    t = threading.Thread(target=work)
+    t.start()
+    time.sleep(0.3)
+    due = put(q, "w2")["due"]
+    t.join()
+    equal(got[0]["id"], "w2")
+    assert got[1] - due < 150, f"{got[1] - due} ms"
+
+
+@test("pull: nack delays, buries; release is no attempt; extend keeps the lease")
+def pull_reports():
+    q = pull()
+    put(q, "n1")
+    task, = reserve(q)
+    equal(report(q, "nack", task, delay="300ms", error="not now")[0], 200)
+    answer = a.call("GET", f"{q}/tasks/n1")[1]
+    equal((answer["state"], answer["attempts"], answer["error"]), ("scheduled", 1, "not now"))
+    task, = reserve(q)
+    equal(task["attempt"], 2)
+    equal(report(q, "release", task)[0], 200)
+    task, = reserve(q, lease="1s")
+    equal(task["attempt"], 2)
+    equal(report(q, "extend", task, lease="30s")[0], 200)
+    time.sleep(1.6)
+    equal(state(q, "n1"), "leased")
+    status, answer = report(q, "nack", task, dead=True, error="broken")
+    equal(status, 200)
+    equal(state(q, "n1"), "dead")
+
+
+@test("pull: a report waits 5 ms for company, also where there are other daemons")
+def pull_company():
+    q = pull(lanes=1)
+
+    def median():
+        took = []
+        for n in range(40):
+            put(q, f"c{n}")
+            task, = reserve(q)
+            begin = time.monotonic()
+            equal(report(q, "ack", task)[0], 200)
+            took.append((time.monotonic() - begin) * 1000)
+        return sorted(took)[20]
+    # Each worker's task follows an ack, so an ack waits for nearly the whole time. A busy
+    # processor delays some.
+    took = [median() for _ in range(3)]
+    assert min(took) < 7, took
+
+
+@test("D9: a machine that has no descriptor left uses up no attempt")
+def descriptors():
+    own, other = Redis(), Sink()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    d = Daemon(own, "--host-concurrency=200")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    c = d.client()
+    equal(resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE), (hard, hard), "as a shell's")
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"fd-{n}", "callback": {"url": other.url + "/slow/300"}} for n in range(100)]})
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["scheduled"] > 0)
+    error = c.call("GET", "/v1/queues/s/tasks")[1]["tasks"][0]["error"]
+    assert "connect" in error, error
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    equal({r["attempt"] for r in other.received()}, {1}, "attempts")
+    equal(d.end(), 0)
+
+
+@test("D9: a nack without a delay backs off as the task wants")
+def nack_backoff():
+    q = pull()
+    put(q, "nb", retry={"base": "200ms", "cap": "10s", "jitter": 0})
+    gaps = []
+    for _ in range(3):
+        task, = reserve(q)
+        equal(report(q, "nack", task)[0], 200)
+        gaps.append(a.call("GET", f"{q}/tasks/nb")[1]["due"] - now_ms())
+    for gap, want in zip(gaps, (200, 400, 800)):
+        assert want - 60 < gap <= want, gaps
+
+
+@test("pull: if a client disconnects in reserve, its tasks go to another")
+def pull_disconnect():
+    q = pull()
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(one.path)
+    body = b'{"wait":"20s"}'
+    s.sendall(b"POST %s/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              b"Content-Length: %d\r\n\r\n%s" % (q.encode(), len(body), body))
+    time.sleep(0.3)
+    s.close()
+    time.sleep(0.1)
+    put(q, "d1")
+    begin = time.monotonic()
+    task, = reserve(q, b)
+    assert time.monotonic() - begin < 1
+    equal((task["id"], task["attempt"]), ("d1", 1))
+
+
+@test("D11: after max-lost leases without a report a task is dead, with the reason lost")
+def poison():
+    q = pull()
+    put(q, "poison")
+    for _ in range(2):
+        task, = reserve(q, lease="1s", wait="8s")
+    wait_until(lambda: state(q, "poison") == "dead", 12)
+    answer = a.call("GET", f"{q}/tasks/poison")[1]
+    equal((answer["error"], answer["lost"]), ("lost", 2))
+    equal(report(q, "ack", task)[0], 410)
+
+
+# ---- Cancel, move, replace, pause ----
+
+@test("D8: a canceled task does not run, whether it waits in Redis or is held by any daemon")
+def cancel():
+    path = push()
+    url = {"url": sink.url + "/"}
+    put(path, "c-far", callback=url, **{"in": "1h"})
+    equal(a.call("DELETE", f"{path}/tasks/c-far"), (200, {"id": "c-far", "state": "scheduled"}))
+    equal(a.call("DELETE", f"{path}/tasks/c-far")[0], 404)
+    put(path, "c-far", callback=url, payload="again", **{"in": "300ms"})
+    answers = []
+    begin = int(now_ms()) + 1200
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"c-{n}", "at": begin, "callback": url} for n in range(40)]})
+    # From 500 ms before on, the tasks are held, by either daemon. Each daemon is asked.
+    time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
+    for n in range(40):
+        status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{n}")
+        answers.append((status, answer.get("state")))
+    time.sleep(max(0, (begin + 300 - now_ms()) / 1000))
+    for n in range(40):
+        if answers[n] == (200, "scheduled"):
+            equal(sink.received(f"c-{n}"), [], f"c-{n} was canceled")
+    recalled = answers.count((200, "scheduled"))
+    print(f"# {recalled} of 40 were recalled")
+    assert recalled >= 30, answers
+    equal(a.call("GET", path)[1]["leased"], 0)
+    equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
+
+
+@test("D8: a race of cancel and begin: after 200 no attempt begins")
+def cancel_race():
+    path, count, answers = push(lanes=8), 1500, {}
+    begin = int(now_ms()) + 700
+    for first in range(0, count, 500):
+        a.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"race-{n}", "at": begin + n % 500, "callback": {"url": sink.url + "/"}}
+            for n in range(first, first + 500)]})
+
+    def work(client, part):
+        # Each is canceled within 15 ms around its due time.
+        for n in sorted(range(part, count, 4), key=lambda n: n % 500):
+            wait = (begin + n % 500 - 5 - now_ms()) / 1000
+            if wait > 0:
+                time.sleep(wait)
+            answers[n] = client.call("DELETE", f"{path}/tasks/race-{n}")[0]
+    workers = [threading.Thread(target=work, args=(d.client(), part))
+               for part, d in enumerate((one, two, one, two))]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
+    time.sleep(0.3)
+    ran = {r["id"] for r in sink.received()}
+    wrong = [n for n in answers if answers[n] == 200 and f"race-{n}" in ran]
+    print(f"# canceled {sum(1 for x in answers.values() if x == 200)}, last attempt "
+          f"{sum(1 for x in answers.values() if x == 202)}, gone "
+          f"{sum(1 for x in answers.values() if x == 404)}")
+    equal(wrong, [], "ran after canceled")
+    lost = [n for n in answers if answers[n] == 404 and f"race-{n}" not in ran]
+    equal(lost, [], "gone without a run")
+
+
+@test("D8: cancel while the attempt runs: 202, and this attempt is the last")
+def cancel_running():
+    path = push()
+    for task, after in (("cr", 200), ("cf", 500)):
+        put(path, task, callback={"url": f"{sink.url}/hold/{after}"}, retry={"base": "200ms"})
+        sink.wait_for(task)
+        equal(b.call("DELETE", f"{path}/tasks/{task}"), (202, {"id": task, "state": "leased"}))
+        sink.let(task)
+        wait_until(lambda: state(path, task) not in ("leased", "scheduled"))
+    equal(state(path, "cr"), None)
+    equal(len(sink.received("cf")), 1)
+    # One that waits for its second attempt is gone at once.
+    put(path, "cw", callback={"url": sink.url + "/status/500"}, retry={"base": "2s", "jitter": 0})
+    sink.wait_for("cw")
+    wait_until(lambda: state(path, "cw") == "scheduled")
+    equal(a.call("DELETE", f"{path}/tasks/cw"), (200, {"id": "cw", "state": "scheduled"}))
+    time.sleep(2.3)
+    equal((len(sink.received("cf")), len(sink.received("cw"))), (1, 1))
+
+
+def held(path, tasks):
+    """Waits until daemons hold all of these."""
+    wait_until(lambda: all(state(path, t) == "leased" for t in tasks))
+
+
+@test("D8: a task is moved, also one that is held; one that has begun answers 409")
+def move():
+    # So early that a slow machine does all of it before they are due.
+    path = push(ahead="5s")
+    url = {"url": sink.url + "/"}
+    put(path, "m-far", callback=url, **{"in": "1h"})
+    status, answer = b.call("PATCH", f"{path}/tasks/m-far", {"in": "300ms"})
+    equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
+    assert sink.wait_for("m-far")[0]["at"] >= answer["due"]
+    put(path, "m-held", callback=url, **{"in": "4s"})
+    for client in (a, b):
+        held(path, ["m-held"])
+        status, answer = client.call("PATCH", f"{path}/tasks/m-held", {"in": "4500ms"})
+        equal((status, answer["result"], answer["state"]), (200, "moved", "scheduled"))
+    put(path, "m-runs", callback={"url": sink.url + "/hold"})
+    sink.wait_for("m-runs")
+    status, answer_ = a.call("PATCH", f"{path}/tasks/m-runs", {"in": "1h"})
+    equal((status, answer_["error"]["code"]), (409, "leased"))
+    sink.let("m-runs")
+    put(path, "m-now", callback=url, **{"in": "1h"})
+    equal(a.call("POST", f"{path}/tasks/m-now/run")[0], 200)
+    sink.wait_for("m-now")
+    due = put(path, "m-soon", callback=url, **{"in": "4900ms"})["due"]
+    held(path, ["m-soon"])
+    equal(b.call("POST", f"{path}/tasks/m-soon/run")[0], 200)
+    begun = sink.wait_for("m-soon")[0]["at"]
+    assert begun < due - 1000, due - begun
+    got, = sink.wait_for("m-held")
+    assert got["at"] >= answer["due"], got["at"] - answer["due"]
+    equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
+
+
+@test("D8: put over a held task: one run, with the new body")
+def replace():
+    path = push(ahead="5s")
+    url = {"url": sink.url + "/"}
+    tasks = [f"rep-{n}" for n in range(10)]
+    for t in tasks:
+        put(path, t, callback=url, payload="old", **{"in": "4500ms"})
+    held(path, tasks)
+    for n, t in enumerate(tasks):
+        answer = put(path, t, a if n % 2 else b, callback=url, payload="new", **{"in": "2s"})
+        equal((answer["result"], answer.get("was")), ("replaced", None))
+    last = now_ms() + 4500
+    for t in tasks:
+        sink.wait_for(t)
+    # The old ones would have run by then.
+    time.sleep(max(0, last - now_ms()) / 1000)
+    for t in tasks:
+        equal([json.loads(r["body"]) for r in sink.received(t)], ["new"])
+    put(path, "rep-runs", callback={"url": sink.url + "/hold"}, payload="old")
+    sink.wait_for("rep-runs")
+    answer = put(path, "rep-runs", callback=url, payload="new")
+    equal((answer["result"], answer["was"]), ("replaced", "leased"))
+    got = sink.wait_for("rep-runs", 2)
+    equal([json.loads(r["body"]) for r in got], ["old", "new"])
+    sink.let("rep-runs")
+
+
+@test("D8: a holder that does not answer: 202, and no attempt begins when it goes on")
+def silent_holder():
+    own, other = Redis(), Sink()
+    d, e = (Daemon(own, "--lease=15s") for _ in "de")
+    c, path = d.client(), "/v1/queues/s"
+    c.call("PUT", path, {"mode": "push", "lanes": 32, "ahead": "5s"})
+    wait_until(lambda: d.metric("members") == e.metric("members") == 2)
+    tasks = [f"sh-{n}" for n in range(100)]
+    due = c.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": t, "in": "4s", "callback": {"url": other.url + "/"}} for t in tasks]})[1]
+    due = max(t["due"] for t in due["tasks"])
+    wait_until(lambda: d.metric("held") + e.metric("held") == 100 and e.metric("held") > 8)
+    e.process.send_signal(signal.SIGSTOP)
+    silent = []
+    for t in tasks:
+        begin = time.monotonic()
+        status, answer = c.call("DELETE", f"{path}/tasks/{t}")
+        if status == 202:
+            equal(answer, {"id": t, "state": "leased"})
+            assert 0.24 <= time.monotonic() - begin < 0.5, time.monotonic() - begin
+            silent.append(t)
+        if len(silent) == 4:
+            break
+    equal(len(silent), 4)
+    e.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: all(c.call("GET", f"{path}/tasks/{t}")[0] == 404 for t in silent))
+    assert now_ms() < due, "it went on too late"
+    time.sleep((due + 300 - now_ms()) / 1000)
+    equal({r["id"] for r in other.received()} & set(silent), set())
+    assert 'recalls_total{verdict="silent"} 4' in c.raw("GET", "/metrics")[2]
+    equal((d.end(), e.end()), (0, 0))
+
+
+@test("a pause releases held tasks; nothing begins until resume")
+def pause():
+    path = push()
+    for n in range(20):
+        put(path, f"pa-{n}", callback={"url": sink.url + "/"}, **{"in": "400ms"})
+    time.sleep(0.1)
+    status, answer = b.call("POST", f"{path}/pause")
+    equal((status, answer["paused"], answer["settled"]), (200, True, True))
+    ran = len([r for r in sink.received() if str(r["id"]).startswith("pa-")])
+    time.sleep(0.8)
+    equal(len([r for r in sink.received() if str(r["id"]).startswith("pa-")]), ran)
+    equal(a.call("GET", path)[1]["paused"], True)
+    equal(a.call("POST", f"{path}/resume")[1]["paused"], False)
+    for n in range(20):
+        equal(sink.wait_for(f"pa-{n}", seconds=3)[0]["attempt"], 1)
+
+
+# ---- Outages ----
+
+@test("D4: after SIGKILL the tasks that a daemon had taken run by the end of their leases")
+def killed_daemon():
+    d = Daemon(redis, "--lease=6s")
+    path = push(lanes=32)
+    wait_until(lambda: one.metric("members") == 3)
+    a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"kd-{n}", "in": "800ms", "callback": {"url": sink.url + "/"}}
+        for n in range(200)]})
+    wait_until(lambda: d.metric("held") > 0)
+    d.end(signal.SIGKILL)
+    due = now_ms() + 800
+    wait_until(lambda: len({r["id"] for r in sink.received()
+                            if str(r["id"]).startswith("kd-")}) == 200, 12)
+    assert now_ms() - due < 6000 + 250 + 800, now_ms() - due
+    equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
+
+
+@test("D7: an attempt whose daemon is killed is repeated with its key, and was no attempt")
+def killed_attempt():
+    own, d, c = alone("--lease=6s", mode="push")
+    other = Sink()
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/hold/500"},
+                                           "retry": {"base": "100ms"}})
+    other.wait_for("x")
+    d.end(signal.SIGKILL)
+    other.let("x")
+    e = Daemon(own, "--lease=6s")
+    got = other.wait_for("x", 3, 12)
+    equal([r["attempt"] for r in got[:3]], [1, 1, 2])
+    equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
+    equal(len({r["head"]["webhook-id"] for r in got}), 1, "ids")
+    # It was lost once, and that is all that tells of the first one.
+    equal(e.client().call("GET", "/v1/queues/s/tasks/x")[1]["lost"], 1)
+    equal(e.metric("lost_total"), 1)
+    equal(e.end(), 0)
+
+
+@test("D4: a daemon that was stopped past its leases begins nothing that others have")
+def stopped_daemon():
+    own = Redis()
+    d = Daemon(own, "--lease=6s")
+    e = Daemon(own, "--lease=6s")
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 8})
+    time.sleep(0.2)
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"sd-{n}", "in": "700ms", "callback": {"url": other.url + "/"}}
+        for n in range(100)]})
+    wait_until(lambda: e.metric("held") > 0)
+    e.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 12)
+    e.process.send_signal(signal.SIGCONT)
+    time.sleep(0.7)
+    equal(len(other.received()), 100, "runs")
+    equal((d.end(), e.end()), (0, 0))
+
+
+@test("D2: Redis's clock rules, if the daemon's is an hour ahead or behind")
+def wrong_clock():
+    if not shifted_clock(0):
+        return "SKIP there is no compiler"
+    for shift in (-3600, 3600):
+        _, d, c = alone(env=shifted_clock(shift), mode="push")
+        other = Sink()
+        due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"wc-{n}", "in": 300 + 7 * n, "callback": {"url": other.url + "/"}}
+            for n in range(100)]})[1]["tasks"]}
+        wait_until(lambda: len(other.received()) == 100)
+        late = sorted(r["at"] - due[r["id"]] for r in other.received())
+        assert 0 <= late[0] and late[98] < 500, (late[0], late[-5:])
+        skew = d.metric("clock_skew_seconds")
+        assert abs(skew + shift) < 1, skew
+        equal(d.end(), 0)
+
+
+@test("D3: a stall of Redis that is shorter than ahead less 200 ms makes no task late")
+def stalled_redis():
+    own, d, c = alone(mode="push")
+    other = Sink()
+    begin = int(now_ms()) + 800
+    due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"st-{n}", "at": begin + 3 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})[1]["tasks"]}
+    time.sleep(max(0, (begin - now_ms()) / 1000 - 0.05))
+    own.stop()
+    time.sleep(0.3)
+    own.go_on()
+    wait_until(lambda: len(other.received()) == 100)
+    late = sorted(r["at"] - due[r["id"]] for r in other.received())
+    print(f"# lateness p50 {late[50]:.2f} ms, p99 {late[98]:.2f} ms")
+    assert 0 <= late[0] and late[98] < 150, late[-5:]
+    equal(d.end(), 0)
+
+
+@test("D5: Redis is killed and comes back: 503 meanwhile, nothing lost, on by itself")
+def killed_redis():
+    own = Redis("--appendfsync", "always")
+    d = Daemon(own)
+    c, other = d.client(), Sink()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"kr-{n}", "in": 300 + 20 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})
+    time.sleep(0.7)
+    own.kill()
+    time.sleep(0.2)
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url}})
+    equal((status, answer["error"]["code"]), (503, "store_down"))
+    equal(c.raw("GET", "/readyz")[0], 503)
+    equal(c.raw("GET", "/healthz")[0], 200)
+    equal(c.raw("GET", "/metrics")[0], 200)
+    time.sleep(0.5)
+    own.start()
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    wait_until(lambda: len({r["id"] for r in other.received()}) == 100, 20)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0, 20)
+    counts = {}
+    for r in other.received():
+        counts[r["id"]] = counts.get(r["id"], 0) + 1
+    twice = sum(1 for n in counts.values() if n > 1)
+    print(f"# {twice} of 100 ran twice: their reports were lost with the connection")
+    equal(d.end(), 0)
+
+
+@test("D7: a report that waited for Redis comes before the lease that ended meanwhile is recovered")
+def late_report():
+    own, other = Redis("--appendfsync", "always"), Sink()
+    d, e = (Daemon(own, "--lease=6s") for _ in "de")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 32})
+    wait_until(lambda: d.metric("members") == e.metric("members") == 2)
+    for n in range(20):
+        c.call("PUT", f"/v1/queues/s/tasks/lr-{n}", {"callback": {"url": other.url + "/slow/500"}})
+    wait_until(lambda: len(other.received()) == 20)
+    own.kill()
+    for method, path, body in (
+            ("GET", "/v1/queues", None), ("GET", "/v1/queues/s", None),
+            ("PUT", "/v1/queues/s", {}), ("GET", "/v1/queues/s/tasks", None),
+            ("POST", "/v1/queues/s/tasks", {"callback": {"url": other.url}}),
+            ("GET", "/v1/queues/s/tasks/x", None), ("DELETE", "/v1/queues/s/tasks/x", None),
+            ("PATCH", "/v1/queues/s/tasks/x", {"in": 1}), ("POST", "/v1/queues/s/reserve", {}),
+            ("POST", "/v1/queues/s/tasks/x/run", None), ("POST", "/v1/queues/s/pause", None),
+            ("POST", "/v1/queues/s/replay", None), ("GET", "/v1/queues/other", None)):
+        status, answer = c.call(method, path, body)
+        equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
+    time.sleep(7)
+    # The other daemon is back first, and waits for the reports of this one.
+    d.process.send_signal(signal.SIGSTOP)
+    own.start()
+    wait_until(e.ready)
+    time.sleep(1)
+    d.process.send_signal(signal.SIGCONT)
+    wait_until(d.ready)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    time.sleep(3)
+    equal(len(other.received()), 20, "runs")
+    equal((d.metric("lost_total"), e.metric("lost_total")), (0, 0))
+    equal((d.end(), e.end()), (0, 0))
+
+
+@test("Redis hangs: what was sent is perhaps accepted, and what is read is not there")
+def hanging_redis():
+    own, d, _ = alone(mode="pull")
+    own.stop()
+    rows = [("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"}, "fate_unknown"),
+            ("PUT", "/v1/queues/s/tasks/y", {"payload": "x" * 60000}, "fate_unknown"),
+            ("DELETE", "/v1/queues/s/tasks/z", None, "fate_unknown"),
+            ("GET", "/v1/queues/s/tasks/x", None, "store_down"),
+            ("GET", "/v1/queues", None, "store_down")]
+    answers = {}
+    workers = []
+    for method, path, body, code in rows:
+        def work(method=method, path=path, body=body, code=code):
+            begin = time.monotonic()
+            status, answer = d.client().call(method, path, body)
+            answers[path, method] = (status, answer["error"]["code"], code,
+                                     time.monotonic() - begin)
+        workers.append(threading.Thread(target=work))
+    for w in workers:
+        w.start()
+        # The first is sent before the 60,000 bytes, behind which it would stay in the daemon.
+        time.sleep(0.2)
+    for w in workers:
+        w.join()
+    for row, (status, code, want, took) in answers.items():
+        equal((status, code), (503, want), row)
+        assert took < 8, (row, took)
+    own.go_on()
+    wait_until(d.ready)
+    status, answer = d.client().call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "keep"})
+    equal((status, answer["result"]), (200, "kept"))
+    equal(d.end(), 0)
+
+
+@test("a task is found if the message about it was lost")
+def lost_message():
+    path, got = pull(lanes=1), []
+    lane = resp.Lane(path.rpartition("/")[2] + "/0", (
+        ("prelude", "redis.call('PUBLISH', prefix .. 'wake', tag .. ' ' .. text(ms))", ""),))
+    link = resp.Redis(redis.path)
+    put(path, "body", payload=7, **{"in": "1h"})
+    body = link.ask("HGET", lane.keys[3], "body")
+    worker = threading.Thread(target=lambda: got.extend(reserve(path, one.client(), wait="12s")))
+    worker.start()
+    time.sleep(0.3)
+    wakes = one.metric("wakes_total") + two.metric("wakes_total")
+    begin = time.monotonic()
+    lane.run(link, "put", 1000, *resp.put_words("mute", 0, 0, 0, 10, 0, 0, 0, 0, body))
+    worker.join()
+    equal([t["id"] for t in got], ["mute"])
+    # Where tasks are, the home sweeps each second, and the next rank each 5 s.
+    assert time.monotonic() - begin < 6
+    equal(one.metric("wakes_total") + two.metric("wakes_total"), wakes, "messages")
+    link.close()
+
+
+@test("D16: it refuses a Redis that evicts or is a replica, and says why")
+def unfit_redis():
+    for options, word in ((("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"),
+                           "evicts"),
+                          (("--replicaof", "127.0.0.1", "1"), "replica")):
+        own = Redis(*options)
+        d = Daemon(own, wait=False)
+        equal(d.process.wait(timeout=10), 1, word)
+        assert word in d.text(), d.text()
+        p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{own.path}", "--check"],
+                           capture_output=True, text=True, timeout=20)
+        equal(p.returncode, 1)
+        assert word in p.stderr, p.stderr
+        own.kill()
+    own = Redis("--appendonly", "no")
+    d = Daemon(own, "--strict=yes", wait=False)
+    equal(d.process.wait(timeout=10), 1, "strict")
+    d = Daemon(own)
+    assert "append-only" in d.text(), d.text()
+    equal(d.end(), 0)
+
+
+@test("a Redis that forgets its queues gets them back, and later daemons know them")
+def lost_queue():
+    own, other = Redis("--appendonly", "no"), Sink()
+    d = Daemon(own)
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push", "lanes": 3})
+    own.kill()
+    own.start()
+    wait_until(d.ready)
+    equal(c.call("PUT", "/v1/queues/s/tasks/x", {
+        "in": "1500ms", "callback": {"url": other.url + "/"}})[0], 201)
+    wait_until(lambda: own.ask("HLEN", "tw:queues") == "1")
+    equal(d.end(signal.SIGKILL), -9)
+    e = Daemon(own)
+    equal(e.client().call("GET", "/v1/queues/s")[1]["lanes"], 3)
+    other.wait_for("x")
+    assert "queue s: Redis has lost it" in d.text(), d.text()
+    assert "lost it" not in e.text(), e.text()
+    equal(e.end(), 0)
+
+
+@test("D16: it refuses a Redis that is too old, and says so")
+def old_redis():
+    path, said = os.path.join(dir_, "old"), b"# Server\r\nredis_version:6.2.14\r\n"
+
+    def answer(link):
+        text, words = link.makefile("rb"), []
+        while line := text.readline():
+            words = [text.read(int(text.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
+            if words[0] == b"SCRIPT":
+                link.sendall(b"-ERR Error compiling script: unexpected symbol near '#'\r\n")
+            elif words[0] == b"INFO":
+                link.sendall(b"$%d\r\n%s\r\n" % (len(said), said))
+            else:
+                link.sendall(b"+OK\r\n")
+
+    def serve(server):
+        while True:
+            try:
+                answer(server.accept()[0])
+            except OSError:
+                if server.fileno() < 0:
+                    return
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        p = subprocess.run([PROGRAM, "-c", "/dev/null", f"--redis=unix:{path}", "--check"],
+                           capture_output=True, text=True, timeout=20)
+    equal(p.returncode, 1)
+    assert "Redis has the version 6.2.14, and twheeld needs 7.0" in p.stderr, p.stderr
+
+
+@test("D16: a full queue answers 429; a full Redis answers 503, and still drains")
+def full():
+    own, d, c = alone(mode="pull", lanes=1, lane_max=3)
+    for n in range(3):
+        equal(c.call("PUT", f"/v1/queues/s/tasks/f{n}", {})[0], 201)
+    status, head, text = c.raw("PUT", "/v1/queues/s/tasks/f3", {})
+    equal((status, json.loads(text)["error"]["code"]), (429, "queue_full"))
+    assert int(head["Retry-After"]) >= 1
+    own.ask("CONFIG", "SET", "maxmemory", "1mb")
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/f0", {"payload": "x"})
+    equal((status, answer["error"]["code"]), (503, "store_full"))
+    tasks = c.call("POST", "/v1/queues/s/reserve", {"limit": 10})[1]["tasks"]
+    equal(len(tasks), 3)
+    equal(c.call("POST", "/v1/queues/s/ack", {"tasks": [
+        {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["leased"] == 0)
+    equal(d.end(), 0)
+
+
+@test("D16: a Redis that refuses to write: 503 says so, nothing is accepted, and on by itself")
+def refused():
+    own, d, c = alone(mode="pull", lanes=1)
+    put("/v1/queues/s", "there", c)
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+    for method, path, body in (("PUT", "tasks/x", {}), ("PUT", "tasks/there", {}),
+                               ("DELETE", "tasks/there", None), ("POST", "pause", None),
+                               ("PATCH", "tasks/there", {"in": "1h"})):
+        status, answer = c.call(method, f"/v1/queues/s/{path}", body)
+        equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
+        assert "refused" in answer["error"]["message"], answer
+    equal(reserve("/v1/queues/s", c, wait=0), [])
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+    equal(c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "fail", "in": "1h"})[0], 201)
+    equal([t["id"] for t in reserve("/v1/queues/s", c)], ["there"])
+    equal(d.end(), 0)
+
+
+@test("D10, D13: age and count bound what is done and dead, however fast it comes")
+def bounded_past():
+    _, d, c = alone("--dead-max=100", mode="pull", lanes=1)
+    q = "/v1/queues/s"
+    equal(c.call("POST", f"{q}/tasks", {"tasks": [{"keep": "1s"} for _ in range(1000)]})[0], 200)
+    tasks = []
+    while len(tasks) < 1000:
+        got = c.call("POST", f"{q}/reserve", {"limit": 100, "wait": "2s"})[1]["tasks"]
+        tasks += [{"id": t["id"], "token": t["token"]} for t in got]
+    equal(c.call("POST", f"{q}/ack", {"tasks": tasks[:500]})[0], 200)
+    equal(c.call("POST", f"{q}/nack", {"tasks": tasks[500:], "dead": True})[0], 200)
+
+    def counts():
+        answer = c.call("GET", q)[1]
+        return answer["scheduled"], answer["leased"], answer["done"], answer["dead"]
+    wait_until(lambda: counts() == (0, 0, 0, 100), 8)
+    equal(d.end(), 0)
+
+
+@test("D10: a replay of a queue finds all dead tasks of a lane, however many")
+def replay_many():
+    q = pull(lanes=1)
+    for n in (1000, 100):
+        equal(a.call("POST", f"{q}/tasks", {"tasks": [{} for _ in range(n)]})[0], 200)
+    for _ in range(30):
+        tasks = [{"id": t["id"], "token": t["token"]} for t in reserve(q, limit=100, wait=0)]
+        if not tasks:
+            break
+        equal(a.call("POST", f"{q}/nack", {"tasks": tasks, "dead": True})[0], 200)
+    equal(a.call("GET", q)[1]["dead"], 1100)
+    equal(a.call("POST", f"{q}/replay?limit=1050"), (200, {"replayed": 1050}))
+    equal(a.call("POST", f"{q}/replay"), (200, {"replayed": 50}))
+
+
+@test("the example in Python goes on after a stale report, and repeats what failed")
+def example():
+    port, = free_ports()
+    own = Redis()
+    d = Daemon(own, listen=f"127.0.0.1:{port}")
+    program = os.path.join(HERE, "../../userspace/examples/tasks.py")
+    work = ("import tasks\n"
+            "def handle(task):\n"
+            "    print(task['payload'], task['attempt'], flush=True)\n"
+            "    if task['payload'] == 1:\n"
+            "        tasks.call('PUT', '/ex/tasks/' + task['id'], {'payload': 2})\n"
+            "    elif task['attempt'] == 1:\n"
+            "        raise ValueError('again')\n"
+            "tasks.work('ex', handle)\n")
+    env = {**os.environ, "TWHEELD": f"http://127.0.0.1:{port}",
+           "PYTHONPATH": os.path.dirname(program), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, program, "add", "ex", "0s", "1"], check=True,
+                   stdout=subprocess.DEVNULL, env={**env, "TWHEELD": f"127.0.0.1:{port}"})
+    for server, payload in ((f"127.0.0.1:{port}", "{"), ("127.0.0.1:1", "1")):
+        p = subprocess.run([sys.executable, program, "add", "ex", "0s", payload], text=True,
+                           capture_output=True, env={**env, "TWHEELD": server})
+        equal((p.returncode, p.stderr.count("\n")), (1, 1), p.stderr)
+    with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
+                          stdout=subprocess.PIPE) as worker:
+        equal([worker.stdout.readline().strip() for _ in range(3)], ["1 1", "2 1", "2 2"])
+        wait_until(lambda: d.client().call("GET", "/v1/queues/ex")[1]["leased"] == 0)
+        worker.kill()
+    equal(d.end(), 0)
+
+
+@test("D14: a name server that does not answer delays no other endpoint")
+def silent_dns():
+    env = slow_dns(5)
+    if not env:
+        return "SKIP no compiler"
+    _, d, c = alone(env=env, mode="push")
+    other = Sink()
+    begin = int(now_ms()) + 200
+    c.call("PUT", "/v1/queues/s/tasks/slow", {
+        "timeout": "500ms", "callback": {"url": "http://a.slow/"}, "retry": {"limit": 1}})
+    due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"sd-{n}", "at": begin + 20 * n, "callback": {"url": other.url + "/"}}
+        for n in range(100)]})[1]["tasks"]}
+    wait_until(lambda: len(other.received()) == 100)
+    late = max(r["at"] - due[r["id"]] for r in other.received())
+    assert late < 1000, f"{late} ms"
+    answer = c.call("GET", "/v1/queues/s/tasks/slow")[1]
+    equal(answer["state"], "dead")
+    equal(d.end(), 0)
+
+
+@test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")
+def graceful():
+    own, d, c = alone(mode="push")
+    other = Sink()
+    c.call("PUT", "/v1/queues/s/tasks/runs", {"callback": {"url": other.url + "/slow/700"}})
+    c.call("PUT", "/v1/queues/s/tasks/held", {"in": "400ms", "callback": {"url": other.url}})
+    other.wait_for("runs")
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 3
+    e = Daemon(own)
+    c = e.client()
+    equal(c.raw("GET", "/v1/queues/s/tasks/runs")[0], 404, "it was reported")
+    other.wait_for("held", seconds=3)
+    equal([r["attempt"] for r in other.received("held")], [1])
+    equal(e.end(), 0)
+
+
+@test("D17: what a take on its way brings is given back, too")
+def graceful_take():
+    own, d, c = alone(mode="push", lanes=1)
+    c.call("PUT", "/v1/queues/s/tasks/x", {"in": "1500ms", "callback": {"url": sink.url}})
+    time.sleep(0.5)
+    own.stop()
+    # The take is sent 500 ms before the task is due.
+    time.sleep(0.7)
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    own.go_on()
+    equal(d.process.wait(timeout=10), 0)
+    time.sleep(0.1)
+    equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
+
+
+@test("D17: a request that does not end is given back after stop-timeout, or a second signal")
+def impatient():
+    own, d, c = alone("--stop-timeout=500ms", mode="push")
+    other = Sink()
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/9000"}})
+    other.wait_for("x")
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 2
+    e = Daemon(own)
+    other.wait_for("x", 2, seconds=3)
+    e.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    equal(e.process.poll(), None, "it waits for the request")
+    begin = time.monotonic()
+    equal(e.end(), 0)
+    assert time.monotonic() - begin < 2
+    f = Daemon(own)
+    other.wait_for("x", 3, seconds=3)
+    equal(f.end(signal.SIGKILL), -9)
+
+
+@test("D17: no second is added to stop-timeout for a Redis that is away, or for half a request")
+def punctual():
+    own, other = Redis(), Sink()
+    d = Daemon(own, "--stop-timeout=1s")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": other.url + "/slow/300"}})
+    other.wait_for("x")
+    own.kill()
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert 0.9 < time.monotonic() - begin < 1.7, time.monotonic() - begin
+    own.start()
+    e = Daemon(own, "--stop-timeout=1s")
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(e.path)
+        s.sendall(b"PUT /v1/queues/s HTTP/1.1\r\nHost: localhost\r\n"
+                  b"Content-Type: application/json\r\nContent-Length: 20\r\n\r\n{")
+        time.sleep(0.2)
+        begin = time.monotonic()
+        equal(e.end(), 0)
+        assert 0.9 < time.monotonic() - begin < 1.7, time.monotonic() - begin
+
+
+@test("D17: reports that come until the end of stop-timeout do no harm")
+def last_reports():
+    own, d, _ = alone("--stop-timeout=100ms", mode="pull")
+    body = b'{"tasks":[{"id":"x","token":"%016x-1"}]}' % 5
+    ack = (b"POST /v1/queues/s/ack HTTP/1.1\r\nHost: localhost\r\n"
+           b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    workers = []
+    for _ in range(200):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(d.path)
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        s.recv(4096)
+        workers.append(s)
+    own.stop()
+    workers.pop().sendall(ack)
+    time.sleep(0.05)
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    try:
+        for s in workers:
+            s.sendall(ack)
+            time.sleep(0.002)
+    except OSError:
+        pass
+    equal(d.process.wait(timeout=10), 0, d.text())
+
+
+@test("D6: with wait-replicas a put is accepted only when a replica has it")
+def wait_replicas():
+    own = Redis("--repl-diskless-sync-delay", "0")
+    few = "Redis has fewer replicas than wait-replicas"
+    status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
+    assert status == 0 and few in said, said
+    d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "pull"})
+    status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {})
+    equal((status, answer["error"]["code"]), (503, "fate_unknown"))
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    own.ask("CONFIG", "SET", "port", str(port))
+    replica = Redis("--replicaof", "127.0.0.1", str(port))
+    put = "/v1/queues/s/tasks/x", {"if_exists": "keep"}
+    answer = wait_until(lambda: (a := c.call("PUT", *put))[0] == 200 and a[1])
+    equal(answer["result"], "kept")
+    status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
+    assert status == 0 and few not in said, said
+    equal(d.end(), 0)
+    replica.kill()
+
+
+@test("redis://HOST:PORT/DB: the database is selected")
+def tcp_redis():
+    own = Redis()
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    own.ask("CONFIG", "SET", "port", str(port))
+    d = Daemon(own, f"--redis=redis://localhost:{port}/3")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
+    due = c.call("PUT", "/v1/queues/s/tasks/x", {"in": "200ms"})[1]["due"]
+    task, = c.call("POST", "/v1/queues/s/reserve", {"wait": "3s"})[1]["tasks"]
+    assert 0 <= now_ms() - due < 200
+    assert "db3" in own.ask("INFO", "keyspace") and "db0" not in own.ask("INFO", "keyspace")
+    equal(d.end(), 0)
+
+
+@test("scripts are sent again after SCRIPT FLUSH")
+def script_flush():
+    q = pull()
+    redis.ask("SCRIPT", "FLUSH")
+    put(q, "x")
+    task, = reserve(q)
+    equal(report(q, "ack", task)[0], 200)
+
+
+# ---- Authentication, secrets ----
+
+@test("daemons of two versions serve a lane, and their scripts have other arguments")
+def other_version():
+    path = pull(lanes=1)
+    other = resp.Lane(path.rpartition("/")[2] + "/0", (
+        ("put", "local FIELDS = 4", "local FIELDS = 5"),
+        ("ack", "local FIELDS = 6", "local FIELDS = 7")))
+    link = resp.Redis(redis.path)
+    put(path, "x", payload="text", **{"in": "1h"})
+    # It puts, takes, and gives back.
+    body = link.ask("HGET", other.keys[3], "x")
+    other.run(link, "put", 1000, *resp.put_words("y", 0, 1, 0, 10, 0, 0, 0, 0, body), "new")
+    holder = "%016x" % 7
+    taken = other.run(link, "take", 10, 60000, holder, 7200000)[7:]
+    equal({t[0] for t in taken}, {b"x", b"y"})
+    words = [word for t in taken for word in (t[0], t[1], 3, 0, 0, "", "new")]
+    equal(other.run(link, "ack", holder, *words)[1:], [0, 0])
+    tasks = []
+    while len(tasks) < 2:
+        got = a.call("POST", f"{path}/reserve", {"limit": 2, "wait": "2s"})[1]["tasks"]
+        assert got, tasks
+        tasks += got
+    equal(sorted((t["id"], t["payload"]) for t in tasks), [("x", "text"), ("y", "text")])
+    status, answer = a.call("POST", f"{path}/ack", {
+        "tasks": [{"id": t["id"], "token": t["token"]} for t in tasks]})
+    equal(status, 200)
+    assert "stale" not in str(answer), answer
+    link.close()
+
+
+@test("on TCP a token is asked for; no secret reaches a log, the page or the metrics")
+def secrets():
+    token, secret = "t0ken" + "x" * 40, "whsec_" + "c2VjcmV0" * 6
+    for name, text in (("token", token), ("secret", secret), ("password", "pa55word")):
+        path = os.path.join(dir_, name)
+        with open(path, "w") as f:
+            f.write(text + "\n")
+        os.chmod(path, 0o600)
+    own = Redis("--requirepass", "pa55word")
+    own_port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    d = Daemon(own, f"--token-file={dir_}/token", f"--secret-file={dir_}/secret",
+               f"--redis-password-file={dir_}/password", listen=f"127.0.0.1:{own_port}")
+    c = d.client()
+    c.call("PUT", "/v1/queues/s", {"mode": "push"})
+    c.call("PUT", "/v1/queues/s/tasks/signed", {"callback": {"url": sink.url + "/"}})
+    head = sink.wait_for("signed")[0]["head"]
+    assert head["webhook-signature"].startswith("v1,"), head
+
+    def tcp(path, headers):
+        conn = http.client.HTTPConnection("127.0.0.1", own_port, timeout=10)
+        conn.request("GET", path, None, headers)
+        answer = conn.getresponse()
+        return answer.status, answer.read().decode()
+    equal(tcp("/v1/queues", {})[0], 401)
+    equal(tcp("/v1/queues", {"Authorization": "Bearer wrong"})[0], 401)
+    equal(tcp("/v1/queues", {"Authorization": f"Bearer {token}"})[0], 200)
+    equal(tcp("/metrics", {})[0], 401)
+    equal(tcp("/healthz", {})[0], 200)
+    texts = [d.text(), c.raw("GET", "/metrics")[2], c.raw("GET", "/")[2],
+             c.raw("GET", "/v1/queues")[2]]
+    equal(d.end(), 0)
+    texts.append(d.text())
+    for text in texts:
+        for word in (token, secret, secret[6:], "pa55word"):
+            assert word not in text, "a secret is shown"
+
+
+@test("without a token, another name for this machine is refused: 403")
+def rebinding():
+    port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
+    d = Daemon(redis, listen=f"127.0.0.1:{port}")
+    for host, want in (("evil.example", 403), (f"127.0.0.1:{port}", 200), ("localhost", 200)):
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        conn.request("GET", "/v1/queues", None, {"Host": host})
+        equal(conn.getresponse().status, want, host)
+    equal(d.end(), 0)
+
+
+@test("exit 2 for a wrong command line; --version; --check")
+def command_line():
+    def run(*words):
+        return subprocess.run([PROGRAM, "-c", "/dev/null", *words], capture_output=True,
+                              text=True, timeout=20)
+    equal(run("--color=red").returncode, 2)
+    equal(run("--lease=soon").returncode, 2)
+    p = run("--version")
+    equal((p.returncode, p.stdout.split()[0]), (0, "twheeld"))
+    for option in ("--version", "--help"):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([PROGRAM, option], stdout=full, stderr=subprocess.PIPE, text=True)
+        equal((p.returncode, p.stderr), (1, "twheeld: cannot write: No space left on device\n"))
+    equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
+    p = run("--redis=unix:/nowhere", "--check")
+    equal(p.returncode, 1)
+    equal(p.stderr, "no Redis: unix:/nowhere: No such file or directory\n")
+
+
+@test("the levels of the log are for the journal: no other file gets them")
+def journal():
+    for device, level in ((0, ""), (1, "<3>")):
+        read, write = os.pipe()
+        st = os.fstat(write)
+        p = subprocess.Popen([PROGRAM, "-c", "/dev/null", "--redis=unix:/nowhere", "--check"],
+                             stderr=write, env={
+                                 **os.environ,
+                                 "JOURNAL_STREAM": f"{st.st_dev * device}:{st.st_ino}"})
+        os.close(write)
+        equal(p.wait(timeout=20), 1)
+        with os.fdopen(read) as f:
+            said = f.read()
+        assert said.startswith(f"{level}no Redis"), said
+
+
+@test("a Unix socket of a daemon that lives is not taken; one that was left is")
+def unix_socket():
+    own = Redis()
+    d = Daemon(own)
+    second = Daemon(own, listen=f"unix:{d.path}", wait=False)
+    equal(second.process.wait(timeout=10), 1)
+    assert f"{d.path}: Address already in use" in second.text(), second.text()
+    equal(d.client().raw("GET", "/readyz")[0], 200)
+    equal(d.end(signal.SIGKILL), -9)
+    assert os.path.exists(d.path)
+    third = Daemon(own, listen=f"unix:{d.path}")
+    equal(d.client().raw("GET", "/readyz")[0], 200)
+    equal(third.end(), 0)
+    assert not os.path.exists(d.path)
+
+
+@test("systemd is told when it is ready, that it lives, and how long its stop may take")
+def notify():
+    own, path = Redis(), os.path.join(dir_, "notify")
+    own.kill()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(path)
+        s.settimeout(5)
+        d = Daemon(own, "--stop-timeout=90s", env={"NOTIFY_SOCKET": path}, wait=False)
+        equal(s.recv(200), b"WATCHDOG=1", "without Redis it lives, and is not ready")
+        own.start()
+        wait_until(lambda: s.recv(200) == b"READY=1")
+        wait_until(lambda: s.recv(200) == b"WATCHDOG=1")
+        d.process.send_signal(signal.SIGTERM)
+        text = wait_until(lambda: (t := s.recv(200).decode()).startswith("STOPPING=1\n") and t)
+        assert int(text.split("EXTEND_TIMEOUT_USEC=")[1]) > 91e6, text
+        equal(d.process.wait(timeout=10), 0)
+
+
+@test("a daemon that starts before Redis waits for it")
+def early_start():
+    own = Redis()
+    own.kill()
+    d = Daemon(own, wait=False)
+    wait_until(lambda: os.path.exists(d.path))
+    time.sleep(0.2)
+    equal(d.client().raw("GET", "/readyz")[0], 503)
+    own.start()
+    wait_until(lambda: d.client().raw("GET", "/readyz")[0] == 200)
+    equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
+    equal(d.end(), 0, d.text())
+
+
+@test("D14: a queue with a slow endpoint leaves places of a small hold-max to other queues")
+def fair():
+    own, other = Redis(), Sink()
+    d = Daemon(own, "--hold-max=64")
+    c = d.client()
+    # The slow one is asked first for its tasks.
+    for name in ("a-slow", "fast"):
+        equal(c.call("PUT", f"/v1/queues/{name}", {"mode": "push"})[0], 201)
+    c.call("POST", "/v1/queues/a-slow/tasks", {"tasks": [
+        {"id": f"sl-{n}", "timeout": "20s", "callback": {"url": other.url + "/slow/6000"}}
+        for n in range(300)]})
+    wait_until(lambda: len(other.received()) == 32)
+    time.sleep(0.5)
+    due = {}
+    for n in range(60):
+        due[f"fa-{n}"] = c.call("PUT", f"/v1/queues/fast/tasks/fa-{n}", {
+            "in": 600 + 50 * n, "callback": {"url": sink.url + "/"}})[1]["due"]
+    late = sorted(sink.wait_for(task)[0]["at"] - at for task, at in due.items())
+    print(f"# lateness p50 {late[30]:.1f} ms, worst {late[-1]:.1f} ms")
+    assert late[-1] < 500, late
+    equal(len(other.received()), 32, "the slow endpoint was slow all the time")
+    equal(d.end(signal.SIGKILL), -9)
+
+
+@test("D13: a daemon takes no more than hold-max tasks")
+def bounded():
+    _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"b{n}", "in": "4s", "callback": {"url": sink.url + "/"}} for n in range(500)]})
+    most = 0
+    for _ in range(10):
+        most = max(most, d.metric("held"))
+        time.sleep(0.05)
+    assert 0 < most <= 50, most
+    equal(d.end(), 0)
+    wait_until(lambda: True)
+
+
+@test("D13: a daemon takes no more bodies than hold-bytes, but for those of a last take")
+def bounded_bytes():
+    _, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
+    for _ in range(2):
+        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"in": "4s", "payload": "x" * 60000, "callback": {"url": sink.url + "/"}}
+            for _ in range(60)]})
+    time.sleep(1)
+    held = d.metric("held")
+    assert 17 <= held <= 35, held
+    equal(d.end(), 0)
+
+
+@test("there are at most 1,000 clients, or as many as there are descriptors: the next one waits")
+def many_clients():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    own = Redis()
+    d = Daemon(own)
+    # Redis, epoll and the like have some of these 64.
+    for most, some in ((1000, 1000), (64, 80)):
+        if most == 64:
+            resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (most, most))
+        clients = []
+        for _ in range(some):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(5)
+            s.connect(d.path)
+            clients.append(s)
+        clients[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert clients[0].recv(99).startswith(b"HTTP/1.1 200")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(0.3)
+            s.connect(d.path)
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            try:
+                raise AssertionError(s.recv(99))
+            except TimeoutError:
+                pass
+            s.settimeout(5)
+            for old in clients[:1 if most == 1000 else some]:
+                old.close()
+            assert s.recv(99).startswith(b"HTTP/1.1 200")
+        for old in clients:
+            old.close()
+    equal(d.end(), 0)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@test("there are at most 1,000 queues: 429")
+def many_queues():
+    own = Redis()
+    d = Daemon(own)
+    c = d.client()
+    for n in range(1000):
+        equal(c.call("PUT", f"/v1/queues/q{n}", {"lanes": 1})[0], 201)
+    status, answer = c.call("PUT", "/v1/queues/more", {})
+    equal((status, answer["error"]["code"], answer["error"]["field"]),
+          (429, "queue_full", "queue"))
+    equal(c.call("PUT", "/v1/queues/q7", {"timeout": "1s"})[0], 200)
+    equal(own.ask("HLEN", "tw:queues"), "1000")
+    equal(d.end(), 0)
+
+
+@test("no daemon met an error that it could not explain")
+def clean_logs():
+    for d in (one, two):
+        for line in d.text().splitlines():
+            assert not line.startswith("<3>"), line
+        equal(d.process.poll(), None, "the daemon lives")
+        equal(d.end(), 0)
+
+
+if __name__ == "__main__":
+    run_all()

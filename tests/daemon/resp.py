@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Redis in a few lines: a connection that pipelines, a server on a Unix socket, scripts."""
+import hashlib
+import os
+import socket
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LUA = os.path.join(HERE, "../../userspace/daemon/lua")
+SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause")
+SETS = ("due", "run", "hdr", "body", "dead", "done", "note", "ctl")
+
+
+class Error(Exception):
+    """Redis answered with an error."""
+
+
+class Redis:
+    """One connection. Errors of the socket are OSErrors."""
+
+    def __init__(self, path, timeout=10):
+        """path: of a Unix socket, or a host and a port."""
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
+        self.socket.settimeout(timeout)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    @staticmethod
+    def command(*words):
+        out = [b"*%d\r\n" % len(words)]
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            out.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        return b"".join(out)
+
+    def send(self, *words):
+        self.socket.sendall(self.command(*words))
+
+    def receive(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("Redis closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"$":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return [self.receive() for _ in range(int(rest))]
+        if kind == b":":
+            return int(rest)
+        return Error(rest.decode()) if kind == b"-" else rest
+
+    def ask(self, *words):
+        self.send(*words)
+        answer = self.receive()
+        if isinstance(answer, Error):
+            raise answer
+        return answer
+
+
+class Server:
+    """A redis-server of our own, without a port."""
+
+    def __init__(self, directory, *options):
+        self.path = os.path.join(directory, "redis.sock")
+        self.words = ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir",
+                      directory, "--save", "", "--logfile", "redis.log", *options]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.words, stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 10
+        while True:
+            try:
+                return Redis(self.path).ask("PING")
+            except (OSError, Error):
+                if time.monotonic() > end:
+                    raise
+                time.sleep(.01)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def kill_written(self):
+        """Kills it when its file has all that it has answered.
+
+        With everysec, Redis answers before it writes while an fsync takes long. On a busy
+        machine the thread of the fsync may wait for its turn.
+        """
+        link = Redis(self.path)
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            info = link.ask("INFO", "persistence").decode()
+            if "aof_pending_bio_fsync:0" in info and "aof_buffer_length:0" in info:
+                break
+        self.kill()
+        link.close()
+
+
+def plant(text, old, new):
+    """Exchanges a part of a script. It must be there."""
+    if old not in text:
+        raise SystemExit(f"Bail out! the plant finds no {old!r}")
+    return text.replace(old, new)
+
+
+def put_words(name, exists, relative, at, limit, period, late_after, late, keep, body):
+    """The ARGV of one task for put."""
+    return [name, at, f"{exists} {relative} {limit} {period} {late_after} {late} {keep}", body]
+
+
+class Lane:
+    """The scripts, on the keys of one lane. plants: (script or "prelude", old, new)."""
+
+    def __init__(self, name, plants=()):
+        self.keys = [f"tw:{{{name}}}:{part}" for part in SETS]
+        self.text, self.sha = {}, {}
+        for script in SCRIPTS:
+            text = subprocess.run([os.path.join(LUA, "embed.sh"), script], check=True,
+                                  stdout=subprocess.PIPE).stdout.decode()
+            for where, old, new in plants:
+                if where in (script, "prelude"):
+                    text = plant(text, old, new)
+            self.text[script] = text
+            self.sha[script] = hashlib.sha1(text.encode()).hexdigest()
+
+    def load(self, redis):
+        for text in self.text.values():
+            redis.ask("SCRIPT", "LOAD", text)
+
+    def command(self, script, *argv):
+        return Redis.command("EVALSHA", self.sha[script], 8, *self.keys, *argv)
+
+    def run(self, redis, script, *argv):
+        try:
+            return redis.ask("EVALSHA", self.sha[script], 8, *self.keys, *argv)
+        except Error as e:
+            if not str(e).startswith("NOSCRIPT"):
+                raise
+            return redis.ask("EVAL", self.text[script], 8, *self.keys, *argv)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tests stand on: a Redis, daemons, an endpoint, and TAP.
+
+All is on Unix sockets and 127.0.0.1, in one temporary directory, and ends with the test.
+"""
+import atexit
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import resp
+from client import Client
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DAEMON = os.path.join(HERE, "../../userspace/daemon")
+PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
+dir_ = tempfile.mkdtemp(prefix="twheeld-test-")
+started = []
+
+
+def finish():
+    for p in started:
+        if p.poll() is None:
+            try:
+                p.send_signal(signal.SIGCONT)
+                p.kill()
+            except ProcessLookupError:
+                pass
+        p.wait()
+    shutil.rmtree(dir_, ignore_errors=True)
+
+
+atexit.register(finish)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+def wait_until(what, seconds=10, step=0.02):
+    end = time.monotonic() + seconds
+    while True:
+        value = what()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"did not come true within {seconds} s")
+        time.sleep(step)
+
+
+def now_ms():
+    return time.time_ns() / 1e6
+
+
+def free_ports(count=1):
+    """Ports of 127.0.0.1 that nobody uses."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return ports
+
+
+def preloaded(name, variable, value):
+    """The environment of a program with a library of ours; None without a compiler."""
+    shim = os.path.join(dir_, name + ".so")
+    if not os.path.exists(shim) and subprocess.run(
+            ["cc", "-shared", "-fPIC", "-o", shim, os.path.join(HERE, name + ".c")]).returncode:
+        return None
+    return {"LD_PRELOAD": shim, variable: str(value), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
+def shifted_clock(seconds):
+    """A wall clock that is wrong."""
+    return preloaded("shift_clock", "SHIFT_CLOCK", seconds)
+
+
+def slow_dns(seconds):
+    """A name server that does not answer."""
+    return preloaded("slow_dns", "SLOW_DNS", seconds)
+
+
+class Redis:
+    number = 0
+
+    def __init__(self, *options, env=None):
+        Redis.number += 1
+        self.env = {**os.environ, **(env or {})}
+        self.dir = os.path.join(dir_, f"redis{Redis.number}")
+        os.mkdir(self.dir)
+        self.path = os.path.join(self.dir, "s")
+        self.options = options
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir", self.dir,
+             "--save", "", "--appendonly", "yes", *self.options], env=self.env,
+            stdout=open(os.path.join(self.dir, "log"), "a"), stderr=subprocess.STDOUT)
+        started.append(self.process)
+        wait_until(lambda: os.path.exists(self.path) and 
+                   (self.ask("PING") or "").startswith(("PONG", "NOAUTH")))
+
+    def ask(self, *words):
+        """One command, answered as text; None if it cannot be reached."""
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(5)
+                s.connect(self.path)
+                data = f"*{len(words)}\r\n"
+                for w in words:
+                    data += f"${len(str(w).encode())}\r\n{w}\r\n"
+                s.sendall(data.encode())
+                answer = s.recv(1 << 20).decode(errors="replace")
+        except OSError:
+            return None
+        if answer[0] in "+:-":
+            return answer[1:].strip()
+        return answer
+
+    def run(self, *words):
+        """One command, with a structured answer."""
+        link = resp.Redis(self.path)
+        try:
+            return link.ask(*words)
+        finally:
+            link.close()
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Daemon:
+    number = 0
+
+    def __init__(self, redis, *options, wait=True, env=None, listen=None):
+        Daemon.number += 1
+        self.path = os.path.join(dir_, f"d{Daemon.number}")
+        self.log = self.path + ".log"
+        log = open(self.log, "w")
+        st = os.fstat(log.fileno())
+        self.process = subprocess.Popen(
+            [PROGRAM, "-c", "/dev/null",
+             *(() if any(o.startswith("--redis=") for o in options) else
+               (f"--redis=unix:{redis.path}",)),
+             f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),
+             *(() if any("callback-allow" in o for o in options) else
+               ("--callback-allow=127.0.0.0/8",)), *options],
+            # As the journal: tests look for levels.
+            stderr=log, env={**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
+                             **(env or {})})
+        started.append(self.process)
+        if wait:
+            wait_until(self.ready)
+
+    def ready(self):
+        try:
+            return self.client().raw("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def client(self, timeout=30):
+        return Client(self.path, timeout)
+
+    def metric(self, name):
+        text = self.client().raw("GET", "/metrics")[2]
+        for line in text.splitlines():
+            if line.startswith(f"twheeld_{name} "):
+                return float(line.split()[-1])
+        raise AssertionError(f"no metric {name}")
+
+    def text(self):
+        with open(self.log) as f:
+            return f.read()
+
+    def end(self, sig=signal.SIGTERM):
+        self.process.send_signal(sig)
+        return self.process.wait(timeout=30)
+
+
+class Sink:
+    number = 0
+
+    def __init__(self):
+        Sink.number += 1
+        base = os.path.join(dir_, f"sink{Sink.number}")
+        self.log = base + ".log"
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "sink.py"), "serve", base, self.log])
+        started.append(self.process)
+        wait_until(lambda: os.path.exists(base))
+        with open(base) as f:
+            self.url = f"http://127.0.0.1:{f.read()}"
+
+    def received(self, task=None):
+        if not os.path.exists(self.log):
+            return []
+        with open(self.log) as f:
+            # At once: after a part of a line, one that is read by lines gives its rest.
+            all_ = [json.loads(line) for line in f.read().split("\n")[:-1]]
+        return [r for r in all_ if task is None or r["id"] == task]
+
+    def wait_for(self, task, count=1, seconds=10):
+        wait_until(lambda: len(self.received(task)) >= count, seconds)
+        return self.received(task)
+
+    def let(self, task):
+        """Lets a request of this task to /hold end."""
+        conn = http.client.HTTPConnection(self.url.split("/")[2], timeout=30)
+        conn.request("GET", f"/let/{task}")
+        conn.getresponse().read()
+        conn.close()
+
+
+# ---- TAP ----
+
+tests = []
+
+
+def test(sentence):
+    """A test has the law or the sentence that it holds up."""
+    def add(fn):
+        tests.append((sentence, fn))
+        return fn
+    return add
+
+
+def equal(got, want, what=""):
+    if got != want:
+        raise AssertionError(f"{what}: got {got!r}, want {want!r}")
+
+
+LIMIT = 60
+
+
+def too_long(*_):
+    raise AssertionError(f"it takes more than {LIMIT} s")
+
+
+signal.signal(signal.SIGALRM, too_long)
+
+
+def run_all():
+    only = sys.argv[2:]
+    chosen = [(s, f) for s, f in tests if not only or f.__name__ in only]
+    failed = 0
+    print("TAP version 13")
+    print(f"1..{len(chosen)}")
+    for n, (sentence, fn) in enumerate(chosen, 1):
+        begin = time.monotonic()
+        try:
+            signal.alarm(LIMIT)
+            skip = fn()
+            signal.alarm(0)
+            print(f"ok {n} - {fn.__name__}: {sentence}", end=f" # {skip}" if skip else "")
+        except Exception as e:
+            failed += 1
+            print(f"not ok {n} - {fn.__name__}: {sentence}")
+            for line in traceback.format_exc().splitlines():
+                print("#  ", line)
+        took = time.monotonic() - begin
+        print(f" # {took:.1f} s" if took > 1 else "", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,147 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Compiles the unit tests of the daemon with ASan and UBSan, that of threads with TSan, too,
+# and runs them. Then it runs the fuzzers for a while, if there is a clang with libFuzzer.
+#
+#   check.sh [SECONDS]        of each fuzzer; default 5, 0 for none
+#   check.sh --fuzz SECONDS   the fuzzers alone
+#
+# One TAP stream: a line for each assertion, with the name of its program. Exit
+# status 0 if all are good. CC, CLANG and CFLAGS come from the environment.
+
+set -eu
+
+alone=
+if [ "${1-}" = --fuzz ]; then
+	alone=1
+	shift
+fi
+seconds=${1:-5}
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../../.." && pwd)
+daemon=$top/userspace/daemon
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+cc=${CC:-cc}
+clang=${CLANG:-clang-14}
+flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror"
+flags="$flags ${CFLAGS:-} -I$daemon -I$here"
+sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+sanitize="$sanitize -fno-omit-frame-pointer"
+others=$sanitize
+fixed=
+
+json="json.c json_plain.c spec.c settings.c pull.c query.c body.c units.c"
+config="config.c config_value.c units.c address.c"
+callback="callback.c callback_host.c callback_header.c sign.c body.c units.c address.c"
+callback="$callback config_value.c"
+
+# shellcheck source=../../../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+
+# build COMPILER PROGRAM "SOURCES" "LIBRARIES": file by file, which ccache keeps.
+build() {
+	objects=
+	for source in "test/unit/$2.c" $3; do
+		object=$out/$2-$(basename "$source" .c).o
+		# shellcheck disable=SC2086 # these are lists
+		"$1" $flags $sanitize -c -o "$object" "$daemon/$source" || return
+		objects="$objects $object"
+	done
+	# shellcheck disable=SC2086 # these, too
+	"$1" $sanitize -o "$out/$2" $objects $4
+} >"$out/log" 2>&1
+
+# Numbers the lines of a program anew, under its name.
+relay() {
+	while IFS= read -r text; do
+		case $text in
+		"ok "*) verdict 0 "$1: ${text#* - }" ;;
+		"not ok "*) verdict 1 "$1: ${text#* - }" ;;
+		"1.."*) ;;
+		"#"*) echo "$text" ;;
+		*) echo "# $text" ;;
+		esac
+	done <"$out/tap"
+}
+
+# check PROGRAM "SOURCES" "LIBRARIES" [ARGUMENT...]
+check() {
+	program=$1 sources=$2 libraries=$3
+	shift 3
+	if ! build "$cc" "$program" "$sources" "$libraries"; then
+		verdict 1 "$program compiles"
+		sed 's/^/# /' "$out/log"
+		return
+	fi
+	status=0
+	# shellcheck disable=SC2086 # no word, or two
+	timeout 300 $fixed "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
+	relay "$program"
+	if [ -s "$out/err" ]; then
+		head -n 60 "$out/err" | sed 's/^/# /'
+	fi
+	verdict "$status" "$program ends with status 0"
+}
+
+# fuzz PROGRAM "SOURCES" "LIBRARIES"
+fuzz() {
+	if ! build "$clang" "$1" "$2" "$3"; then
+		verdict 1 "$1 compiles"
+		sed 's/^/# /' "$out/log"
+		return
+	fi
+	mkdir -p "$out/corpus.$1"
+	status=0
+	[ ! -d "$here/corpus/$1" ] || cp "$here/corpus/$1"/* "$out/corpus.$1"
+	"$out/$1" -max_total_time="$seconds" -print_final_stats=1 \
+		-artifact_prefix="$out/" -max_len=4096 "$out/corpus.$1" \
+		>"$out/log" 2>&1 || status=$?
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$out/log")
+	[ "$status" -eq 0 ] || tail -n 40 "$out/log" | sed 's/^/# /'
+	verdict "$status" "$1: ${runs:-no} inputs in $seconds s break nothing"
+}
+
+units() {
+	check units_test "units.c" ""
+	check address_test "address.c units.c" ""
+	check config_test "$config" ""
+	check body_test "body.c" ""
+	check json_test "$json" "-ljansson -lm"
+	check pull_test "$json" "-ljansson -lm"
+	check sign_test "sign.c units.c" "-lcrypto"
+	check route_test "route.c units.c" ""
+	check clock_test "clock.c" ""
+	check task_test "task.c" ""
+	check resolve_test "resolve.c" "-pthread"
+	# TSan wants the addresses of a process that is not randomized.
+	sanitize="-fsanitize=thread"
+	! setarch -R true 2>/dev/null || fixed="setarch -R"
+	check resolve_test "resolve.c" "-pthread"
+	sanitize=$others fixed=
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+		-subj /CN=sink -addext subjectAltName=DNS:localhost -keyout "$out/key" \
+		-out "$out/tls" 2>"$out/log"
+	cat "$out/key" >>"$out/tls"
+	check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py" "$out/tls"
+
+	status=0
+	python3 "$here/page_test.py" >"$out/tap" || status=$?
+	relay page_test
+	verdict "$status" "page_test ends with status 0"
+}
+
+[ -n "$alone" ] || units
+if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
+	sanitize="$others -fsanitize=fuzzer"
+	fuzz fuzz_json "$json" "-ljansson -lm"
+	fuzz fuzz_config "$config" ""
+	fuzz fuzz_query "$json" "-ljansson -lm"
+	fuzz fuzz_body "body.c" ""
+else
+	verdict 0 "the fuzzers # SKIP no time for them, or no $clang"
+fi
+
+the_end

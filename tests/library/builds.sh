@@ -1,0 +1,237 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/library/builds.sh: libtwheel as others build it, with each compiler, C library and
+# option that one may meet. The library, the tool and examples are built, and these run over
+# the wheel in the process; what has a sanitizer or unloads a plugin, in a machine over the
+# kernel's as well. Prints TAP.
+
+# Many of these functions are called by others by their names.
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+# A warning is an error here.
+export WERROR=1
+
+need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind
+
+user=$top/userspace
+out=$build/lib-builds
+# shellcheck source=../../tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+log=$logs/builds-last.log
+export TWHEEL_BACKEND=inprocess
+
+# twheelctl task, queue and worker need jansson, which Debian has for glibc alone.
+tool=()
+for source in "$user"/ctl/*.c; do
+	case ${source##*/} in
+	http.c | task.c | queue.c | worker.c) ;;
+	*) tool+=("$source") ;;
+	esac
+done
+
+# ok NAME COMMAND...: one line, and what the command printed if it fails, as this then does.
+ok() {
+	local status=0
+
+	"${@:2}" >"$log" 2>&1 || status=$?
+	verdict $status "$1"
+	[ $status = 0 ] || { echo "status $status"; tail -n 40 "$log"; } | sed 's/^/# /'
+	return $status
+}
+
+# build_library DIR MAKE-VARIABLE...
+build_library() {
+	make -s -C "$user/lib" O="$1" "${@:2}"
+}
+
+# compile DIR NAME FILE... -- OPTION...: with $cc and $flags. ccache keeps what is compiled
+# file by file.
+compile() {
+	local dir=$1 name=$2 argument object options=() files=() made=() others=()
+
+	for argument in "${@:3}"; do
+		case $argument in
+		-std=* | -W* | -f*) options+=("$argument") ;;
+		*.c | *.cpp) files+=("$argument") ;;
+		--) ;;
+		*) others+=("$argument") ;;
+		esac
+	done
+	for argument in "${files[@]}"; do
+		object=$dir/$name-${argument##*/}.o
+		"${cc[@]}" "${flags[@]}" "${options[@]}" -Wall -Wextra -Wno-missing-field-initializers \
+			-Werror -pthread -I"$user/lib" -I"$top/include/uapi" -c -o "$object" \
+			"$argument" || return
+		made+=("$object")
+	done
+	"${cc[@]}" "${flags[@]}" -pthread -o "$dir/$name" "${made[@]}" "${others[@]}"
+}
+
+# With the directory of a shared library.
+with_library() {
+	LD_LIBRARY_PATH=$1 timeout 60 "${@:2}"
+}
+
+# Each name of the archive that others could have is ours.
+names_are_ours() {
+	local others
+
+	others=$(nm -g --defined-only "$1" |
+		awk 'NF == 3 && $3 !~ /^(DW\.ref\.__gcc|twheel)_/ { print $3 }')
+	echo "$others"
+	[ -z "$others" ]
+}
+
+# What the shared library exports is what the headers declare.
+names_are_declared() {
+	diff <(nm -D --defined-only "$1" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort) \
+		<(grep -h '^[a-z].*(' "$user"/lib/libtwheel.h "$user"/lib/libtwheel_keyed.h |
+			grep -o '\<twheel_[a-z_]*(' | tr -d '(' | sort -u)
+}
+
+# program DIR NAME SOURCE... -- OPTION...: is built, and runs.
+program() {
+	! ok "${1##*/}: $2" compile "$@" || ok "${1##*/}: $2 runs" with_library "$1" "$1/$2" || true
+}
+
+# programs DIR STATIC: the tool and examples of the library in DIR; STATIC is -static where
+# that can be.
+programs() {
+	local dir=$1 static=$2 name
+
+	! ok "${dir##*/}: the tool" compile "$dir" twheelctl "${tool[@]}" "$dir/libtwheel.a" -- \
+		-std=gnu11 ||
+		ok "${dir##*/}: the tool says its version" timeout 60 "$dir/twheelctl" --version || true
+	for name in request_deadline by_key; do
+		program "$dir" $name "$user/examples/$name.c" "$dir/libtwheel.a" -- -std=gnu11 -Wshadow
+		[ -z "$static" ] || program "$dir" $name-static "$user/examples/$name.c" \
+			"$dir/libtwheel.a" -- -std=gnu11 -static
+		program "$dir" $name-shared "$user/examples/$name.c" -- -std=gnu11 -L"$dir" -ltwheel
+	done
+}
+
+# plugin DIR NAME OPTION...: a plugin with the library in it, or that shares it
+plugin() {
+	local dir=$1 name=$2
+
+	! ok "${dir##*/}: $name" compile "$dir" "$name" "$top/tests/library/lib_plugin.c" -- \
+		-fPIC -shared "${@:3}" ||
+		ok "${dir##*/}: $name is unloaded before its thread ends" \
+			with_library "$dir" "$dir/loader" dlclose "$dir/$name" || true
+}
+
+# sanitized DIR: programs with a sanitizer, and the library in DIR without one
+sanitized() {
+	local dir=$1 source=$top/tests/library/lib_builds.c
+
+	export TSAN_OPTIONS=halt_on_error=1
+	flags=(-O1 -g "-fsanitize=address,undefined" -fno-sanitize-recover=all)
+	if ok "address: a program" compile "$dir" asan "$source" "$dir/libtwheel.a" -- -ldl; then
+		ok "address: a wheel that is left open is no leak" \
+			"${fixed[@]}" "$dir/asan" left_open || true
+		ok "address: memory that is handed over" "${fixed[@]}" "$dir/asan" handed || true
+		ok "address: nor does a plugin leave anything" \
+			"${fixed[@]}" "$dir/asan" dlclose "$dir/plugin.so" || true
+	fi
+	flags=(-O1 -g -fsanitize=thread)
+	if ok "thread: a program" compile "$dir" tsan "$source" "$dir/libtwheel.a" -- -ldl; then
+		ok "thread: a wheel that is left open" "${fixed[@]}" "$dir/tsan" left_open || true
+		ok "thread: memory that is handed over" "${fixed[@]}" "$dir/tsan" handed || true
+	fi
+	! ok "thread: a program that shares it" compile "$dir" tsan-shared "$source" -- \
+		-L"$dir" -ltwheel -ldl ||
+		ok "thread: memory that is handed over through it" env LD_LIBRARY_PATH="$dir" \
+			"${fixed[@]}" "$dir/tsan-shared" handed || true
+}
+
+# over_the_kernel DIR: the same programs and plugins in a machine, with the C library that
+# they are linked to. Its addresses are fixed, for the thread sanitizer.
+over_the_kernel() {
+	local machine=$1/machine what runs=()
+
+	mkdir -p "$machine"/{bin,lib,lib64}
+	install "$1"/{asan,tsan,tsan-shared,loader,plugin.so,plugin-shared.so} "$machine/bin"
+	install "$1"/libtwheel.so.* "$machine/lib"
+	install /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
+	ldd "$1"/{asan,tsan,loader} | awk '$2 == "=>" { print $3 }' | sort -u |
+		xargs -I{} install {} "$machine/lib"
+	for what in 'asan left_open' 'asan handed' 'asan dlclose /bin/plugin.so' 'tsan left_open' \
+		'tsan handed' 'tsan-shared handed' 'loader exit' 'loader dlclose /bin/plugin.so' \
+		'loader dlclose /bin/plugin-shared.so'; do
+		runs+=(--run "TSAN_OPTIONS=halt_on_error=1 TWHEEL_BACKEND=kernel $what")
+	done
+	"$top/vm/run.sh" --name lib-builds --append norandmaps --bin "$machine/bin" \
+		--bin "$machine/lib:lib" --bin "$machine/lib64:lib64" "${runs[@]}"
+}
+
+# One compiler's C++, of standard $2.
+cxx() {
+	cc=("$1")
+	flags=(-O2 -g -std="$2" -Wshadow)
+	program "$out/gcc" "cxx-$1-$2" "$top/tests/library/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
+}
+
+# exits PROGRAM: again and again, as a thread may have luck.
+exits() {
+	local _
+
+	for _ in {1..8}; do
+		timeout 60 "$1" exit || return
+	done
+}
+
+# kind NAME CC STATIC FLAG...: all of it, built so
+kind() {
+	local dir=$out/$1
+
+	read -r -a cc <<<"$2"
+	flags=("${@:4}")
+	ok "$1: the library" build_library "$dir" CC="$2" CFLAGS="${flags[*]}" || return 0
+	ok "$1: its names in the archive" names_are_ours "$dir/libtwheel.a" || true
+	ok "$1: and those that it exports" names_are_declared "$dir/libtwheel.so" || true
+	programs "$dir" "$3"
+	ok "$1: a program that loads plugins" compile "$dir" loader \
+		"$top/tests/library/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
+	ok "$1: threads go on as the process exits" exits "$dir/loader" || true
+	plugin "$dir" plugin.so "$dir/libtwheel.a"
+	plugin "$dir" plugin-shared.so -L"$dir" -ltwheel
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+echo 'TAP version 14'
+kind gcc gcc -static -O2 -g
+sanitized "$out/gcc"
+ok "the kernel's wheel: sanitizers and plugins" over_the_kernel "$out/gcc" || true
+for standard in c++11 c++17; do
+	cxx g++ $standard
+	cxx clang++-14 $standard
+done
+kind gcc-strict gcc '' -O3 -Wshadow -Wformat=2 -Wundef
+kind clang clang-14 -static -O2 -g
+kind lto gcc -static -g -O2 -flto=auto -ffat-lto-objects
+cc=(gcc)
+flags=(-O2)
+# By a program that has none of it.
+program "$out/lto" by_key-plain "$user/examples/by_key.c" "$out/lto/libtwheel.a" -- -std=gnu11
+# musl has no kernel headers: those of glibc come after its own. The unwinder of Debian's
+# compiler does not link with musl.
+kind musl musl-gcc -static -O2 -g -fno-exceptions -idirafter /usr/include \
+	-idirafter "/usr/include/$(gcc -print-multiarch)"
+for header in linux/twheel.h libtwheel.h libtwheel_keyed.h; do
+	ok "<$header> by itself, C99" gcc -std=c99 -pedantic -Wall -Wextra -Wshadow -Werror \
+		-I"$user/lib" -I"$top/include/uapi" -include "$header" -x c -fsyntax-only \
+		- <<<'extern int anything;' || true
+done
+cc=(gcc)
+flags=(-O2)
+if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_FALLBACK=1 &&
+	ok 'without the fallback: a program' compile "$out/without" loader \
+		"$top/tests/library/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
+	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
+fi
+ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true
+the_end

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/library/check.sh [SANITIZERS TEST [ARGUMENT...]]: libtwheel's tests on this
+# machine, over the wheel in the process, with sanitizers: for threads, for addresses and
+# undefined behaviour. Prints TAP. With arguments, it is one program alone.
+#
+# What needs the module, root, or the library as it is built for use, is left
+# to the tests in the VM. TWHEEL_TEST_SECONDS says how long the threads of each
+# test go on, 1 by default; TWHEEL_RACE_SECONDS, how long eight of them race, 60.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+# A warning is an error here.
+export WERROR=1
+
+tests=(lib_test lib_timer_test lib_keyed_test lib_thread_test lib_process_test)
+# The variants, fixtures and tests that are not for here.
+without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
+without+=(-T scribbled_header -T clock_set)
+without+=(-T fallback -T not_our_device -T nonblock_is_shared -T observed -T next_of_others)
+# A sanitizer has memory of its own, and locks none: native runs in the VM have these.
+without+=(-T small -T not_overcommitted -T locked)
+# The allocator of a sanitizer (GCC 12) is not made for a child whose parent had threads:
+# a lock of its own stays taken. Native runs in the VM have this.
+without+=(-T fork_in_the_middle)
+without+=(-T no_system_call -T counted_system_calls -T set_and_read)
+
+seconds=${TWHEEL_RACE_SECONDS:-60}
+export TWHEEL_TEST_SECONDS=${TWHEEL_TEST_SECONDS:-1}
+export TSAN_OPTIONS=halt_on_error=1
+export UBSAN_OPTIONS=print_stacktrace=1
+
+harness=$("$top/vm/source.sh")/tools/testing/selftests
+sources=$top/tests
+
+# build KIND DIR: the library and its tests for a sanitizer
+build() {
+	local test flags=(-O1 -g -fno-sanitize-recover=all)
+
+	make -s -C "$top/userspace/lib" SANITIZE="$1" O="$2" CFLAGS="${flags[*]}" \
+		"$2/libtwheel.a" || return
+	for test in "${tests[@]}"; do
+		gcc "${flags[@]}" -fsanitize="$1" -std=gnu11 -Wall -Wextra \
+			-Wno-missing-field-initializers -Werror -pthread \
+			-I"$sources/lib" -I"$top/userspace/lib" -I"$top/include/uapi" -isystem "$harness" \
+			-c -o "$2/$test.o" "$sources/library/$test.c" &&
+			gcc -fsanitize="$1" -pthread -o "$2/$test" "$2/$test.o" "$2/libtwheel.a" || return
+	done
+}
+
+# run_all KIND DIR FIRST: the results, of which those of each program are one
+run_all() {
+	local test number=$3 status bad=0
+
+	for test in "${tests[@]}"; do
+		status=0
+		"${fixed[@]}" "$2/$test" "${without[@]}" >"$2/$test.log" 2>&1 || status=$?
+		sed 's/^/    /' "$2/$test.log"
+		if [ "$status" != 0 ]; then
+			bad=1
+			printf 'not '
+		fi
+		echo "ok $((number++)) - $1: $test"
+	done
+	return $bad
+}
+
+check() {
+	local dir=$build/lib-${1%%,*}
+
+	mkdir -p "$dir"
+	build "$1" "$dir" && run_all "$1" "$dir" "$2"
+}
+
+# Eight threads at one wheel, each arming accounted for.
+race() {
+	local status=0
+
+	TWHEEL_TEST_SECONDS=$seconds "${fixed[@]}" "$build/lib-thread/lib_thread_test" \
+		-T close_and_end -T handed_over -T calls_of_pairs -T locks_inherit \
+		-T never_forgotten -T nobody_oversleeps -T come_and_go -T keys \
+		-v inprocess_8 || status=$?
+	[ $status = 0 ] || printf 'not '
+	echo "ok $1 - thread: lib_thread_test, for $seconds s"
+	return $status
+} 2>&1
+
+if [ $# -gt 0 ]; then
+	dir=$build/lib-${1%%,*}
+	mkdir -p "$dir"
+	tests=("$2")
+	build "$1" "$dir"
+	exec "${fixed[@]}" "$dir/$2" "${@:3}"
+fi
+
+echo 'TAP version 14'
+echo "1..$((2 * ${#tests[@]} + 1))"
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+check address,undefined $((1 + ${#tests[@]})) >"$out" 2>&1 &
+status=0
+check thread 1 || status=1
+wait $! || status=1
+cat "$out"
+race $((1 + 2 * ${#tests[@]})) >"$out" || status=1
+sed '/ok [0-9]* - thread/!s/^/    /' "$out"
+exit $status

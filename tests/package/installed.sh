@@ -1,0 +1,254 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/package/installed.sh DIR: runs in a fresh Debian that tests/package/debian.sh has booted,
+# with the packages in DIR: installs them, uses them as their users do, reboots, and removes
+# them. It is run again after the reboot. TAP out.
+
+given=$1
+dir=/var/lib/installed
+examples=/usr/share/doc/twheel-utils/examples
+mkdir -p $dir
+# shellcheck source=../../tests/lib/tap.sh
+. "$given/tap.sh"
+
+nobody() {
+	runuser -u nobody -- "$@"
+}
+
+is_loaded() {
+	grep -q '^twheel ' /proc/modules
+}
+
+no_module() {
+	! is_loaded
+}
+
+no_trace() {
+	no_module && ! [ -e /dev/twheel ] && ! modinfo twheel
+}
+
+install_all() {
+	DEBIAN_FRONTEND=noninteractive apt-get -y install "$given"/*.deb
+}
+
+# There before the module, for everybody.
+has_node() {
+	no_module && [ "$(stat -c '%F %t:%T %a' /dev/twheel)" = 'character special file a:fa 666' ]
+}
+
+first_open() {
+	no_module && nobody twheelctl after 10ms && is_loaded
+}
+
+# The page of the device is what "man twheel" shows.
+manuals() {
+	man -w twheel | grep man4/twheel.4 && man twheel | grep -i 'timing wheel' &&
+		man 7 twheel | grep -i never && man twheelctl | grep after &&
+		man twheel_open | grep twheel_close && man twheeld.conf | grep redis
+}
+
+compile() {
+	cc -o $dir/first "$given/first.c" -ltwheel && nobody $dir/first | grep 'of the kernel wheel'
+}
+
+# The example as it is: 30 lines, of which each client that is silent for 5 seconds is cut
+# off, by a timer of the kernel's wheel.
+heartbeats() {
+	server=/usr/share/doc/python3-twheel/examples/heartbeat_server.py
+	[ "$(wc -l <$server)" -le 30 ] || return
+	setpriv --reuid=nobody --regid=nogroup --clear-groups python3 $server 7700 5 &
+	pid=$!
+	nobody python3 - <<-'END'
+		import socket, time
+		until = time.monotonic() + 60
+		while True:
+		    try:
+		        lively, silent = [socket.create_connection(("127.0.0.1", 7700)) for _ in "ab"]
+		        break
+		    except ConnectionRefusedError:
+		        assert time.monotonic() < until
+		        time.sleep(0.2)
+		began = time.monotonic()
+		silent.settimeout(60)
+		lively.settimeout(60)
+		for _ in range(60):
+		    lively.sendall(b"alive\n")
+		    assert lively.recv(100) == b"alive\n"
+		    time.sleep(0.1)
+		try:
+		    assert silent.recv(100) == b""
+		except ConnectionResetError:
+		    pass
+		assert time.monotonic() - began >= 5
+		lively.sendall(b"alive\n")
+		assert lively.recv(100) == b"alive\n"
+	END
+	ok=$?
+	on_kernel=0
+	find /proc/$pid/fd -lname /dev/twheel | grep . || on_kernel=1
+	kill $pid
+	wait $pid
+	[ $ok = 0 ] && [ $on_kernel = 0 ]
+}
+
+# A wheel that another program has opened, whose timers are not taken for those of Python.
+shared() {
+	nobody python3 - <<-'END'
+		import fcntl, os, struct, twheel
+
+		fd = os.open("/dev/twheel", os.O_RDWR | os.O_NONBLOCK)
+		# REGISTER, with a user_data of 1, in 10 ms, with TWHEEL_KEEP.
+		fcntl.ioctl(fd, 0xc030c502, struct.pack("=5Q2I", 0, 1, 10**7, 0, 0, 2, 0))
+		wheel = twheel.Wheel.from_fd(os.dup(fd))
+		assert wheel.backend == "kernel" and wheel.backend_reason == ""
+		ours = wheel.add(3600)
+		before = ours.id
+		assert wheel.wait(60) and wheel.read() == [] and ours.id == before
+		assert {1, ours._key} <= {t.user_data for t in wheel.list()}
+		ours.set(0.01)
+		assert wheel.wait(60) and [e.timer for e in wheel.read()] == [ours]
+		assert ours.delete() is False
+	END
+}
+
+# What a container needs: the device by its path, or by its name in CDI. The first process
+# in it may be twheelctl watch.
+in_container() {
+	podman --cgroup-manager=cgroupfs run --rm --network=none "$@"
+}
+
+contained() {
+	in_container --rootfs $dir/root twheelctl doctor >$dir/doctor
+	[ $? = 3 ] && grep 'kernel .*, in Podman' $dir/doctor &&
+		grep 'do: the module is loaded: a container needs --device=/dev/twheel' $dir/doctor &&
+		in_container --device=/dev/twheel --user=65534 --rootfs $dir/root twheelctl doctor &&
+		in_container --device=twheel.dev/wheel=all --rootfs $dir/root twheelctl doctor || return
+	in_container --device=/dev/twheel --rootfs $dir/root twheelctl watch --timeout=2s --grace=1s -- \
+		sh -c 'while :; do :; done'
+	[ $? = 124 ]
+}
+
+container() {
+	mkdir -p /etc/cdi $dir/root
+	cp $examples/twheel-cdi.json /etc/cdi
+	mount --bind / $dir/root
+	ok=0
+	contained || ok=1
+	umount -l $dir/root
+	rm /etc/cdi/twheel-cdi.json
+	return $ok
+}
+
+# As doc/install.md has it, with and without the module.
+restricted() {
+	install -D -m 644 -t /etc/udev/rules.d $examples/70-twheel-group.rules &&
+		install -D -m 644 -t /etc/sysusers.d $examples/twheel-sysusers.conf && systemd-sysusers &&
+		systemctl restart systemd-udevd && is_of_group || return
+	nobody twheelctl info 2>$dir/refused
+	[ $? = 4 ] && grep '^hint: join the group .*usermod -aG timers USER' $dir/refused &&
+		no_module && setpriv --reuid=nobody --regid=nogroup --groups=timers twheelctl info &&
+		is_loaded && udevadm settle && is_of_group
+}
+
+is_of_group() {
+	stat -c '%G %a' /dev/twheel | tee $dir/mode
+	grep -qx 'timers 660' $dir/mode
+}
+
+group() {
+	ok=0
+	restricted || ok=1
+	rm -f /etc/udev/rules.d/70-twheel-group.rules /etc/sysusers.d/twheel-sysusers.conf
+	! is_loaded || rmmod twheel
+	systemctl restart systemd-udevd && has_node && [ $ok = 0 ]
+}
+
+# node_exporter shows what the textfile has, of a wheel that somebody holds.
+graph() {
+	prom=/var/lib/prometheus/node-exporter/twheel.prom
+	setpriv --reuid=nobody --regid=nogroup --clear-groups twheelctl after 600s &
+	pid=$!
+	tries=0
+	until twheelctl ps --openmetrics | grep 'comm="twheelctl"' || [ $tries = 60 ]; do
+		tries=$((tries + 1))
+		sleep 1
+	done
+	systemctl start prometheus-node-exporter && twheelctl ps --openmetrics -o $prom &&
+		python3 - <<-'END'
+			import re, time, urllib.request
+			until = time.monotonic() + 60
+			while True:
+			    try:
+			        url = "http://127.0.0.1:9100/metrics"
+			        text = urllib.request.urlopen(url, timeout=30).read().decode()
+			        break
+			    except OSError:
+			        assert time.monotonic() < until
+			        time.sleep(0.5)
+			ours = [line for line in text.splitlines() if line.startswith("twheel_")]
+			print("\n".join(ours))
+			assert "node_textfile_scrape_error 0" in text
+			# As the alert TwheelMetricsOld asks for it.
+			assert re.search(r'^node_textfile_mtime_seconds{file=".*/twheel.prom"} ', text, re.M)
+			assert any(line.startswith("twheel_timers{") and 'state="armed"' in line
+			           and 'comm="twheelctl"' in line and line.endswith(" 1") for line in ours)
+		END
+	ok=$?
+	kill $pid
+	wait $pid
+	rm $prom
+	return $ok
+}
+
+# A command that loops shows no life.
+watchdog() {
+	nobody twheelctl watch --timeout=2s --grace=1s -- sh -c 'while :; do :; done'
+	[ $? = 124 ] || return
+	# One that shows life each second lives on, until it ends by itself.
+	nobody twheelctl watch --timeout=5s -- \
+		sh -c 'for i in 1 2 3 4 5 6 7 8; do systemd-notify WATCHDOG=1; sleep 1; done; exit 7'
+	[ $? = 7 ]
+}
+
+# Installed, and not running until somebody says where Redis is.
+daemon() {
+	twheeld --version && ! systemctl is-enabled twheeld && ! systemctl is-active twheeld &&
+		systemd-analyze verify twheeld.service
+	twheeld -c /etc/twheel/twheeld.conf --redis=unix:/nowhere --check
+	[ $? = 1 ]
+}
+
+purge() {
+	DEBIAN_FRONTEND=noninteractive apt-get -y purge '*twheel*' && ! dpkg -l '*twheel*' | grep ^ii &&
+		! find / -xdev -name '*twheel*' ! -path '/var/log/*' ! -path "$dir/*" \
+			! -path '/given/*' ! -path '/var/cache/man/*' | grep .
+}
+
+if ! [ -e $dir/rebooted ]; then
+	echo 'TAP version 13'
+	check "nothing of ours" no_trace
+	check "apt-get install ./*.deb" install_all
+	check "a node without a module, at once" has_node
+	check "the first open loads the module" first_open
+	check "manual pages" manuals
+	check "a program of the library" compile
+	check "a server of heartbeats in Python" heartbeats
+	check "a wheel of another program, in Python" shared
+	check "a graph of node_exporter's textfile" graph
+	check "twheelctl watch kills a command that hangs" watchdog
+	check "a container" container
+	check "twheeld" daemon
+	check "the test of the package" sh "$given/smoke"
+	echo "number=$number failures=$failures" >$dir/rebooted
+	touch /again
+	exit
+fi
+# shellcheck source=/dev/null
+. $dir/rebooted
+check "a node without a module, from boot on" has_node
+check "the first open after it" first_open
+check "the module goes" rmmod twheel
+check "a group that may open it" group
+check "purged" purge
+the_end

@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The example that is make demo, in small: it judges itself, and this checks
+# that it has something to judge. One line of TAP per assertion.
+
+set -eu
+
+server=${IDLE_SERVER:-idle_server}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../lib/tap.sh"
+
+run() {
+	status=0
+	timeout 90 "$server" "$@" >"$dir/out" 2>"$dir/err" || status=$?
+}
+
+# counted WHAT: how often the tracer saw it.
+counted() {
+	sed -n "s/^counted:.* \([0-9]*\) $1\(,.*\)*\$/\1/p" "$dir/out" | grep . || echo 0
+}
+
+# told WHAT: what the server says of it, in one of the lines at the end.
+told() {
+	sed -n "s/^server:.* \([0-9]*\) $1.*/\1/p" "$dir/out"
+}
+
+# equal NUMBER NUMBER NAME
+equal() {
+	holds "$3: $1, $2" [ "$1" = "$2" ]
+}
+
+# A machine that stands still for a whole timeout makes talkers fall silent. Not
+# each time, and not for longer, so a server that errs is found all the same.
+demo() {
+	backend=$1
+	for timeout in 1s 2s 4s; do
+		TWHEEL_BACKEND=$backend run --demo --emulated --count --connections 100 \
+			--timeout $timeout
+		[ "$status" -ne 0 ] || break
+	done
+	status_is 0 "$backend: demo"
+	output_has '^PASS: ' "$backend: verdict"
+	output_has "^backend: $backend\$" "$backend: backend"
+	output_has '^ +[1-9][0-9]* s  open +[1-9][0-9]*  heartbeats +[1-9][0-9]*  kicked +[0-9]+$' \
+		"$backend: progress"
+	output_has '^clients: 40 fell silent, 40 of them were kicked; 0 kicked early$' \
+		"$backend: the silent ones"
+	output_has '^server: 100 accepted, [0-9]+ kicked$' "$backend: what it did"
+	output_has '^\(the processor is emulated' "$backend: what its times are worth"
+	kicked=$(sed -n 's/^server: .*, \([0-9]*\) kicked$/\1/p' "$dir/out")
+	held_up=$(sed -n 's/^clients: \([0-9]*\) could not send.*/\1/p' "$dir/out")
+	equal "$kicked" $((40 + ${held_up:-0})) \
+		"$backend: the silent ones were kicked, and whom the machine held up"
+	equal "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" |
+		awk '{ n += $1 } END { print n }')" "$kicked" "$backend: the histogram counts each kick"
+	seconds=$(grep -c '^ *[0-9]* s  open' "$dir/out")
+	equal "$(told expirations)" $((kicked + seconds)) \
+		"$backend: expirations, of the kicked and of the progress"
+
+	# A kick is made for what comes before all else: the progress, or a connection
+	# that comes when nothing is armed. Moving a timer needs no call.
+	holds "$backend: no move needs a kick" [ "$(told 'to wake the wheel')" -le $((seconds + 2)) ]
+	equal "$(told 'for more timers')" 2 "$backend: 64 timers a call"
+	output_has '^server: the wheel woke [0-9]+ times .*: no more than one call for each$' \
+		"$backend: no more than one for each turn"
+	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
+	equal "$(told "$2")" \
+		$(($(told 'to wake the wheel') + $(told 'for more timers') + $(told 'to withdraw'))) \
+		"$backend: the sum of the calls"
+}
+
+demo kernel 'system calls'
+# The same, counted from outside. What comes once is opening and the report.
+equal "$(told 'to wake the wheel')" "$(counted KICK)" "counted: kicks"
+equal "$(told 'for more timers')" "$(counted BATCH)" "counted: for more timers"
+equal "$(told 'to withdraw')" "$(counted REARM)" "counted: to withdraw"
+equal "$(told 'reads')" "$(counted reads)" "counted: reads"
+output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
+	"counted: nothing else"
+
+demo inprocess 'calls of the wheel'
+output_has '^counted: 0 reads, [1-9][0-9]* timerfd_settime$' "counted: no device"
+
+# Without the demo: a connection that says something is kept a while longer.
+"$server" --port 7701 --timeout 3s --connections 1 >"$dir/out" 2>"$dir/err" &
+pid=$!
+tries=0
+while ! grep -q listening "$dir/out" && [ $tries -lt 300 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+output_has '^listening on 127\.0\.0\.1:7701, backend: kernel$' \
+	"server: listens where it was told"
+# One leaves, and the next has its descriptor, but not its timeout.
+echo bye | nc 127.0.0.1 7701 >/dev/null
+read -r before _ </proc/uptime
+(
+	sleep 1
+	echo one
+	sleep 1
+	echo two
+	sleep 30
+) | nc 127.0.0.1 7701 >/dev/null &
+tries=0
+while ! grep -q kicked "$dir/out" && [ $tries -lt 300 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+read -r after _ </proc/uptime
+output_has '^kicked connection [0-9]+, [0-9.]+ ms late, 0 open$' "server: kicks the silent one"
+holds "server: what it said prolonged its stay" \
+	awk -v after="$after" -v before="$before" 'BEGIN { exit !(after - before >= 4.98) }'
+kill $pid
+wait $pid 2>/dev/null || true
+
+run --help
+status_is 0 "--help"
+for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0 --timeout=5y \
+	--connections=0 --emulated --count extra; do
+	run $wrong
+	status_is 2 "$wrong"
+done
+
+the_end

@@ -1,0 +1,273 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# twheelctl watch, as its manual page has it: a command that falls silent is killed, whatever
+# it hangs in, and one that shows life is not. TAP out. It runs as root, over the kernel's
+# wheel where there is one. cgroups are frozen only in the machine of vm/run.sh, which has
+# /twheel.ko.
+#
+# No upper bounds on times, except that a hang of 60 s is status 143, or 137.
+# shellcheck disable=SC2016 # what is in single quotes is for others to expand
+
+set -eu
+
+ctl=$(command -v "${TWHEELCTL:-twheelctl}")
+watched=$(command -v "${EXAMPLES:-/bin}/watched")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../lib/tap.sh"
+
+# watches STATUS NAME ARGUMENT...
+watches() {
+	wanted=$1 called=$2
+	shift 2
+	status=0
+	timeout -k 5 60 "$ctl" watch "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+	status_is "$wanted" "$called"
+}
+
+error_has() {
+	holds "$2" grep -Eq -e "$1" "$dir/err"
+}
+
+error_lacks() {
+	is=0
+	! grep -Eq -e "$1" "$dir/err" || is=1
+	result $is "$2"
+}
+
+# until_holds COMMAND...: waits for it, but no longer than 20 s.
+until_holds() {
+	tries=0
+	until "$@" >/dev/null 2>&1 || [ $tries -ge 200 ]; do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+}
+
+has_line() {
+	grep -q . "$dir/$1"
+}
+
+is_gone() {
+	! kill -0 "$1"
+}
+
+test_usage() {
+	watches 125 "no command" --timeout=1s
+	watches 125 "no timeout" -- true
+	error_has '^twheelctl: watch: how long' "no timeout: says what is missing"
+	watches 125 "unknown option" --nope -- true
+	watches 125 "a timeout of nothing" --timeout=0 -- true
+	watches 125 "pretimeout not below timeout" --timeout=1s --pretimeout=1s -- true
+	watches 125 "no such device" --device=/nonexistent --timeout=1s -- true
+	watches 0 "--help" --help
+	output_has '^Usage: twheelctl watch ' "--help: synopsis"
+}
+
+test_status() {
+	watches 0 "a command that succeeds" --timeout=20s true
+	watches 7 "status of the command" --timeout=20s -- sh -c 'exit 7'
+	watches 143 "a command that a signal ends" --timeout=20s -- sh -c 'kill -TERM $$'
+	watches 134 "its own SIGABRT is no silence" --timeout=20s -- sh -c 'kill -ABRT $$'
+	watches 127 "no such command" --timeout=20s -- /nonexistent/command
+	error_has '^twheelctl: cannot run /nonexistent/command: ' "no such command: says so"
+	watches 126 "a command that cannot be run" --timeout=20s -- "$dir"
+	watches 0 "the environment" --timeout=20s -- \
+		sh -c 'echo "$WATCHDOG_USEC $((WATCHDOG_PID - $$)) ${NOTIFY_SOCKET%%0*}"'
+	output_has '^20000000 0 @' "the environment: timeout, process and socket"
+	TWHEEL_BACKEND=kernel_or_so watches 125 "an unknown backend" --timeout=20s -- true
+	TWHEEL_BACKEND=inprocess watches 124 "without the module" --timeout=100ms -- \
+		"$watched" sleep:30000
+}
+
+# Each kind of hang is caught, with the way in which it ends.
+test_silence() {
+	watches 124 "silent from the begin" --timeout=200ms -- "$watched" sleep:30000
+	error_has 'watched \(pid [0-9]+\): silent, last sign 2[0-9.]+ms ago: SIGABRT$|: silent, last sign .*: SIGABRT$' \
+		"silent: says so"
+	error_lacks SIGKILL "silent: SIGABRT is enough"
+	watches 124 "silent after signs of life" --timeout=300ms -- \
+		"$watched" READY=1 ping:600 sleep:30000
+	watches 124 "stopped" --timeout=200ms -- "$watched" READY=1 stop
+	error_lacks SIGKILL "stopped: continues and handles SIGABRT"
+	watches 124 "in a loop" --timeout=200ms -- "$watched" READY=1 loop
+	watches 124 "blocked in the kernel" --timeout=200ms --grace=200ms -- \
+		"$watched" READY=1 block
+	watches 124 "deaf to SIGABRT" --timeout=200ms --grace=200ms -- \
+		sh -c 'trap "echo heard" ABRT; while :; do sleep 0.05; done'
+	output_has '^heard$' "deaf to SIGABRT: had it"
+	error_has 'SIGKILL$' "deaf to SIGABRT: SIGKILL"
+	error_lacks 'not even' "deaf to SIGABRT: SIGKILL ends it"
+	watches 124 "handles SIGABRT and exits" --timeout=200ms -- \
+		sh -c 'trap "echo state; exit 3" ABRT; while :; do sleep 0.05; done'
+	output_has '^state$' "handles SIGABRT: can dump its state"
+	watches 124 "asks for it" --timeout=20s -- "$watched" READY=1 WATCHDOG=trigger sleep:30000
+}
+
+# A machine that stands still for the timeout makes a talker silent; not for the next one.
+test_life() {
+	for timeout in 1 4 16; do
+		status=0
+		timeout 120 "$ctl" watch --timeout=${timeout}s -- \
+			"$watched" READY=1 ping:${timeout}500 >"$dir/out" 2>"$dir/err" || status=$?
+		[ $status -ne 0 ] || break
+	done
+	status_is 0 "one that pings for longer than the timeout"
+	error_lacks . "one that pings: nothing is said"
+}
+
+test_protocol() {
+	watches 0 "--start is for the first sign" --timeout=100ms --start=20s -- \
+		"$watched" sleep:400
+	watches 124 "READY=1 ends the start" --timeout=100ms --start=50s -- \
+		"$watched" READY=1 sleep:55000
+	watches 124 "and so does WATCHDOG=1" --timeout=100ms --start=50s -- \
+		"$watched" WATCHDOG=1 sleep:55000
+	watches 0 "EXTEND_TIMEOUT_USEC, starting" --timeout=200ms -- \
+		"$watched" EXTEND_TIMEOUT_USEC=20000000 sleep:500
+	watches 0 "EXTEND_TIMEOUT_USEC never shortens" --timeout=20s -- \
+		"$watched" EXTEND_TIMEOUT_USEC=100000 sleep:300
+	watches 124 "EXTEND_TIMEOUT_USEC, running: does not count" --timeout=200ms -- \
+		"$watched" READY=1 EXTEND_TIMEOUT_USEC=55000000 sleep:50000
+	watches 0 "EXTEND_TIMEOUT_USEC, stopping" --timeout=200ms -- \
+		"$watched" READY=1 STOPPING=1 EXTEND_TIMEOUT_USEC=20000000 sleep:500
+	watches 124 "STOPPING=1: the end is watched" --timeout=200ms -- \
+		"$watched" READY=1 STOPPING=1 sleep:50000
+	watches 0 "WATCHDOG_USEC: another timeout" --timeout=200ms -- \
+		"$watched" READY=1 WATCHDOG_USEC=20000000 sleep:500
+	watches 0 "WATCHDOG_USEC=0: no timeout any more" --timeout=200ms -- \
+		"$watched" READY=1 WATCHDOG_USEC=0 sleep:500
+	watches 124 "what is not understood is no sign of life" --timeout=300ms -- \
+		"$watched" READY=1 sleep:200 STATUS=well WATCHDOG=0 READY=0 sleep:50000
+	watches 124 "--pretimeout" --timeout=400ms --pretimeout=300ms -- "$watched" sleep:50000
+	error_has '^twheelctl: watch: .*watched \(pid [0-9]+\): silent, 300ms are left$' \
+		"--pretimeout: warns"
+	watches 0 "a message of several lines" --timeout=200ms -- "$watched" 'STATUS=up
+READY=1
+WATCHDOG_USEC=20000000' sleep:500
+}
+
+test_signals() {
+	: >"$dir/out"
+	"$ctl" watch --timeout=50s -- sh -c \
+		'trap "echo one" USR1; trap "echo term; exit 5" TERM
+		echo ready; while :; do sleep 0.05; done' >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until_holds has_line out
+	kill -USR1 $pid
+	until_holds grep -q one "$dir/out"
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	status_is 5 "SIGTERM is passed on"
+	output_has '^one$' "SIGUSR1 is passed on"
+
+	# The whole group, though the first of it ends at once.
+	watches 124 "what is left of the group" --timeout=300ms -- sh -c \
+		'sh -c "trap : ABRT; echo \$\$; while :; do sleep 0.05; done" & wait'
+	until_holds is_gone "$(cat "$dir/out")"
+	holds "what is left of the group is killed" is_gone "$(cat "$dir/out")"
+
+	: >"$dir/out"
+	"$ctl" watch --timeout=50s -- sh -c 'echo $$; exec sleep 40' >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until_holds has_line out
+	kill -KILL $pid
+	wait $pid 2>/dev/null || :
+	until_holds is_gone "$(cat "$dir/out")"
+	holds "the command dies with who watches it" is_gone "$(cat "$dir/out")"
+	# Its parent may ignore SIGCHLD, which is inherited.
+	status=0
+	(trap '' CHLD HUP && exec "$ctl" watch --timeout=50s -- sh -c 'exit 9') || status=$?
+	status_is 9 "SIGCHLD was ignored"
+}
+
+# A stranger cannot keep a silent command alive, nor have it killed.
+test_strangers() {
+	: >"$dir/out"
+	"$ctl" watch --timeout=3s -- sh -c \
+		'echo "$NOTIFY_SOCKET"; sleep 50' >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until_holds has_line out
+	socket=$(cat "$dir/out")
+	su -s /bin/sh nobody -c "NOTIFY_SOCKET=$socket $watched WATCHDOG_USEC=0 READY=1 WATCHDOG_USEC=0"
+	status=0
+	wait $pid || status=$?
+	status_is 124 "messages of another user do not count"
+}
+
+# The command is of another user, and the verb may not kill it.
+test_stuck() {
+	status=0
+	timeout -k 5 60 setpriv --bounding-set=-kill "$ctl" watch --timeout=100ms --grace=100ms -- \
+		setpriv --reuid=65534 sleep 10 >"$dir/out" 2>"$dir/err" || status=$?
+	status_is 124 "a command that SIGKILL does not end"
+	error_has 'not even SIGKILL ends it$' "a command that SIGKILL does not end: says so"
+}
+
+# As in a container: no systemd, and orphans come to the first process.
+test_container() {
+	command='for i in 1 2 3; do (sleep 0.2 &); done; sleep 0.8
+		[ -z "$(grep -ls "^State:.Z" /proc/[0-9]*/status)" ] || exit 1
+		kill -TERM 1; sleep 40'
+	status=0
+	timeout 60 unshare --pid --fork --mount --mount-proc "$ctl" watch --timeout=30s -- \
+		sh -c "$command" >"$dir/out" 2>"$dir/err" || status=$?
+	status_is 143 "as PID 1: reaps orphans, and SIGTERM is passed on"
+	status=0
+	timeout 60 unshare --pid --fork --mount --mount-proc "$ctl" watch --timeout=300ms -- \
+		"$watched" READY=1 stop >"$dir/out" 2>"$dir/err" || status=$?
+	status_is 124 "as PID 1: one that is stopped"
+}
+
+# In the foreground of a terminal, the command can read it, and the shell can after that.
+test_terminal() {
+	cat >"$dir/job" <<-END
+		$ctl watch --timeout=5s -- sh -c 'read line; echo "command: \$line"'
+		read line
+		echo "shell: \$line"
+	END
+	status=0
+	printf 'one\ntwo\n' | timeout 60 script -qec "sh $dir/job" "$dir/typescript" \
+		>"$dir/out" 2>"$dir/err" || status=$?
+	status_is 0 "in a terminal"
+	output_has '^command: one' "in a terminal: the command has it"
+	output_has '^shell: two' "in a terminal: the shell gets it back"
+}
+
+test_frozen() {
+	mkdir "$dir/cgroup"
+	mount -t cgroup2 none "$dir/cgroup"
+	mkdir "$dir/cgroup/frozen"
+	: >"$dir/out"
+	"$ctl" watch --timeout=2s --grace=500ms -- sh -c "
+		echo \$\$ >$dir/cgroup/frozen/cgroup.procs
+		exec $watched READY=1 ping:50000" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until_holds grep -q . "$dir/cgroup/frozen/cgroup.procs"
+	sleep 1
+	echo 1 >"$dir/cgroup/frozen/cgroup.freeze"
+	status=0
+	wait $pid || status=$?
+	status_is 124 "frozen by its cgroup"
+	error_has 'SIGKILL$' "frozen: SIGABRT cannot be handled, SIGKILL ends it"
+	until_holds rmdir "$dir/cgroup/frozen"
+	umount "$dir/cgroup"
+	rmdir "$dir/cgroup"
+}
+
+echo 'TAP version 13'
+test_usage
+test_status
+test_silence
+test_life
+test_protocol
+test_signals
+test_strangers
+test_container
+# The machine of vm/run.sh has no such programs.
+[ -z "$(command -v script)" ] || test_terminal
+! setpriv --version >"$dir/out" 2>&1 || test_stuck
+[ ! -e /twheel.ko ] || test_frozen
+the_end
