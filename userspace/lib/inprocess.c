@@ -20,77 +20,13 @@
 #include <unistd.h>
 
 #include <linux/minmax.h>
-#include <linux/prefetch.h>
 
-#include "twheel_timers.h"
+#include "inprocess.h"
 
 #define DEFAULT_TICK_NS		1000000ULL
 #define DEFAULT_TIMERS		(1U << 20)
 /* The header page of the table, as it would be mapped. */
 #define HEADER			4096U
-
-/**
- * struct inprocess - a wheel
- * @lock: protects all below
- * @timers: the timers, and what has happened to them
- * @store: where they are
- * @mem: the buckets
- * @entries: a timer per slot
- * @words: a word per slot
- * @shadow: cold.shadow, which has the user_data of each slot
- * @marks: a bit per slot
- * @clock: of the wheel
- * @set: what the timerfd is set to; WHEEL_NEVER if to nothing
- * @programmed: when the wheel will be turned next, as published
- */
-struct inprocess {
-	pthread_mutex_t lock;
-	struct timers timers;
-	struct store store;
-	void *mem;
-	struct arena entries;
-	struct arena words;
-	struct arena *shadow;
-	struct arena marks;
-	clockid_t clock;
-	u64 set;
-	u64 programmed;
-};
-
-/* The store */
-
-static struct inprocess *of_store(const struct store *s)
-{
-	return container_of(s, struct inprocess, store);
-}
-
-struct timer *store_timer(const struct store *s, u32 slot)
-{
-	return (struct timer *)of_store(s)->entries.base + slot;
-}
-
-struct twheel_slot *store_word(const struct store *s, u32 slot)
-{
-	return (struct twheel_slot *)of_store(s)->words.base + slot;
-}
-
-u64 *store_user_data(const struct store *s, u32 slot)
-{
-	/* A read of the event comes there anyway: it is one miss of the cache less. */
-	return (u64 *)&((struct shadow *)of_store(s)->shadow->base)[slot].user_data;
-}
-
-void store_fetch(const void *store, u32 slot, bool due)
-{
-	prefetchw(store_timer(store, slot));
-	if (due)
-		prefetchw(store_word(store, slot));
-}
-
-u64 *store_marks(const struct store *s, u32 slot)
-{
-	return (u64 *)of_store(s)->marks.base + slot / 64;
-}
 
 /* Makes room for half as many timers again. Return: 0 or -ENOMEM. */
 static int grow(struct twheel *w, struct inprocess *p)

@@ -2,16 +2,21 @@
 /*
  * Declarations that the parts of libtwheel share.
  *
- *   open.c	opening and closing, and what a wheel is
- *   process.c	what a process and its threads have: the registry, forks, caches
- *   timer.c	add, set, clear, del
+ *   keyed.c	timeouts by key, on the public functions alone
+ *   metrics.c	statistics as Prometheus reads them
+ *   open.c	opening and closing
  *   submit.c	operations, lists, drains
+ *   timer.c	add, set, clear, del
  *   event.c	waiting, waking, reading
+ *   process.c	what a process and its threads have: the registry, forks, caches
+ *   pool.c	free slots that no thread has
  *   kernel.c	the kernel's backend
  *   inprocess.c	the other backend
- *   metrics.c	statistics as Prometheus reads them
+ *   store.c	where that one keeps its timers
+ *   wheel.c	what a wheel is
  *   arena.c	arrays that grow in place
- *   keyed.c	timeouts by key, on the public functions alone
+ *
+ * A file calls only those below it.
  *
  * Locks, from the outside in. All inherit priority. Moving, clearing and deleting an armed
  * timer take none.
@@ -227,8 +232,14 @@ static inline void set_nr_words(struct twheel *w, uint32_t nr)
 		__atomic_store_n(&w->nr_slots, nr, __ATOMIC_RELEASE);
 }
 
-/* open.c */
+/* wheel.c */
+/* Set by twheel__process_init(). */
+extern size_t twheel__page_size;
+
 struct cold *twheel__cold(const struct twheel *w);
+struct twheel *twheel__new(void);
+void twheel__free(struct twheel *w);
+int twheel__mutex_init(pthread_mutex_t *mutex);
 uint64_t twheel__clock(int clock_id);
 
 /* process.c */
@@ -269,14 +280,10 @@ struct thread {
 
 extern __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden")));
 
-/* Set by twheel__process_init(). */
-extern size_t twheel__page_size;
-
 int twheel__process_init(void);
 int twheel__enroll(struct twheel *w);
 void twheel__dismiss(struct twheel *w);
 struct cache *twheel__make_cache(struct twheel *w);
-int twheel__mutex_init(pthread_mutex_t *mutex);
 
 /* The cache of this thread, or NULL. */
 static inline struct cache *find_cache(const struct twheel *w)
@@ -290,14 +297,16 @@ static inline struct cache *find_cache(const struct twheel *w)
 	return likely(cache && cache->serial == w->serial) ? cache : NULL;
 }
 
-/* timer.c, event.c */
+/* pool.c */
 void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep);
+int twheel__refill(struct twheel *w, struct cache *cache);
+void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id);
+void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
+
+/* timer.c, event.c */
 void twheel__end_timers(struct twheel *w);
 void twheel__make_wake_timer(struct twheel *w);
 void twheel__wake_after_drain(struct twheel *w);
-int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer);
-void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id);
-void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
 
 /* The shadow of @slot if that is ours, or NULL. */
 static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-/* Opens, closes and describes wheels. */
+/* Opens and closes wheels. */
 #include "internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK	18
-#endif
 #ifndef CLOCK_TAI
 #define CLOCK_TAI	11
 #endif
@@ -33,49 +29,6 @@ TWHEEL_PUBLIC const char *twheel_version(void)
 	return DOTTED(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 }
 
-/* A fork wipes the first page of a wheel. The page behind it has the pointer to cold. */
-struct cold *twheel__cold(const struct twheel *w)
-{
-	return *(struct cold **)((char *)w + twheel__page_size);
-}
-
-static struct twheel *new_wheel(void)
-{
-	struct cold *cold = calloc(1, sizeof(*cold));
-	struct twheel *w;
-
-	if (!cold)
-		return NULL;
-	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w == MAP_FAILED) {
-		free(cold);
-		return NULL;
-	}
-	/* If the kernel refuses, the fork handler wipes the page. */
-	madvise(w, twheel__page_size, MADV_WIPEONFORK);
-	*(struct cold **)((char *)w + twheel__page_size) = cold;
-	w->cold = cold;
-	cold->fd = -1;
-	cold->pid = getpid();
-	cold->reason = "";
-	if (__tsan_release)
-		w->special = SPECIAL_TSAN;
-	twheel__mutex_init(&cold->reading);
-	twheel__mutex_init(&cold->pool_lock);
-	return w;
-}
-
-static void free_wheel(struct twheel *w)
-{
-	struct cold *cold = twheel__cold(w);
-
-	twheel__arena_free(&cold->shadow);
-	free(cold->pool);
-	free(cold);
-	munmap(w, 2 * twheel__page_size);
-}
-
 /* The backend is there, or @err says why not. If this fails, @lent is not closed. */
 static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 {
@@ -94,7 +47,7 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 		}
 	}
 	if (err) {
-		free_wheel(w);
+		twheel__free(w);
 		return err;
 	}
 	*out = w;
@@ -239,7 +192,7 @@ static int make_wheel(struct twheel **wheel, const struct twheel_options *option
 		.slot_bits = o.slot_bits,
 		.flags = o.flags & TWHEEL_OPEN_REALTIME ? TWHEEL_SETUP_REALTIME : 0,
 	};
-	w = new_wheel();
+	w = twheel__new();
 	if (!w)
 		return -ENOMEM;
 	w->cold->slack_ns = o.slack_ns;
@@ -265,7 +218,7 @@ static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, i
 
 	if (err)
 		return err;
-	w = new_wheel();
+	w = twheel__new();
 	if (!w)
 		return -ENOMEM;
 	set_checked(w, 0);
@@ -325,94 +278,6 @@ TWHEEL_PUBLIC void twheel_close(struct twheel *w)
 		twheel__end_timers(w);
 	twheel__dismiss(w);
 	twheel__cold(w)->backend->close(w);
-	free_wheel(w);
+	twheel__free(w);
 	pthread_setcancelstate(cancellable, NULL);
-}
-
-TWHEEL_PUBLIC int twheel_fd(const struct twheel *w)
-{
-	return twheel__cold(w)->fd;
-}
-
-TWHEEL_PUBLIC const char *twheel_backend(const struct twheel *w)
-{
-	return twheel__cold(w)->backend->name;
-}
-
-TWHEEL_PUBLIC const char *twheel_backend_reason(const struct twheel *w)
-{
-	return twheel__cold(w)->reason;
-}
-
-uint64_t twheel__clock(int clock_id)
-{
-	struct timespec ts;
-
-	clock_gettime(clock_id, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
-TWHEEL_PUBLIC uint64_t twheel_now(const struct twheel *w)
-{
-	return twheel__clock(twheel__cold(w)->info.clock_id);
-}
-
-TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
-{
-	uint64_t deadline;
-
-	return __builtin_add_overflow(twheel_now(w), delay_ns, &deadline) ? UINT64_MAX :
-	       deadline;
-}
-
-/*
- * A marked slot that the wheel has not looked at is due after the next turn; otherwise its
- * owner would have kicked. A timer expires at the first tick that is not before its deadline.
- * So the deadline is less than a tick before the turn.
- */
-TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
-{
-	uint64_t next, tick_ns;
-
-	if (is_child(w))
-		return UINT64_MAX;
-	if (unlikely(!w->next_ns)) {
-		next = twheel__observed_next(w, &tick_ns);
-	} else {
-		next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
-		tick_ns = w->cold->info.tick_ns;
-	}
-	if (next == UINT64_MAX || next < tick_ns)
-		return next;
-	return next - tick_ns + 1;
-}
-
-TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
-{
-	if (is_child(w))
-		return -ECHILD;
-	*info = w->cold->info;
-	return 0;
-}
-
-TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
-{
-	int err = is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
-
-	/* Do not count the timer of twheel_wake(). */
-	if (!err && load64(&w->cold->wake_id)) {
-		stats->allocated--;
-		stats->registered--;
-	}
-	return err;
-}
-
-TWHEEL_PUBLIC int twheel_usage(const struct twheel *w, struct twheel_usage *usage)
-{
-	if (is_child(w))
-		return -ECHILD;
-	usage->kicks = load64(&w->cold->usage.kicks);
-	usage->refills = load64(&w->cold->usage.refills);
-	usage->withdrawn = load64(&w->cold->usage.withdrawn);
-	return 0;
 }

@@ -47,8 +47,6 @@ struct registry {
 
 __thread struct thread *twheel__self TLS_MODEL __attribute__((visibility("hidden")));
 
-size_t twheel__page_size;
-
 static struct registry *registry;
 /* The registry of the process that loaded the library. Its lock is never destroyed. */
 static struct registry first;
@@ -64,21 +62,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 static int init_error;
-
-int twheel__mutex_init(pthread_mutex_t *mutex)
-{
-	pthread_mutexattr_t attr;
-	int err;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
-	err = pthread_mutex_init(mutex, &attr);
-	/* The kernel may have no futexes that inherit priority. */
-	if (err)
-		err = pthread_mutex_init(mutex, NULL);
-	pthread_mutexattr_destroy(&attr);
-	return -err;
-}
 
 /* The registry of this process, locked; NULL if out of memory. */
 static struct registry *lock_registry(void)

@@ -25,8 +25,6 @@
  */
 #include "internal.h"
 
-#include <stdlib.h>
-
 /* A full barrier behind an atomic operation that changes memory. */
 static inline void after_exchange(void)
 {
@@ -85,144 +83,6 @@ static inline bool arm(struct twheel_slot *slot, uint64_t deadline)
 }
 
 /* Slots */
-
-/* Gives free slots to the pool, which has room for all slots that are ours. */
-void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep)
-{
-	struct cold *cold = w->cold;
-
-	pthread_mutex_lock(&cold->pool_lock);
-	while (cache->nr > keep)
-		cold->pool[cold->nr_pool++] = cache->slots[--cache->nr];
-	pthread_mutex_unlock(&cold->pool_lock);
-}
-
-/* Makes room in pool and shadow for slots up to @last. The caller holds pool_lock. */
-static int reserve(struct twheel *w, uint32_t last)
-{
-	struct cold *cold = w->cold;
-	uint32_t room = last + 1 + REFILL;
-	uint32_t *pool;
-	int err;
-
-	/* The in-process wheel has shadows for all its slots. */
-	if (!cold->inprocess) {
-		err = twheel__arena_grow(&cold->shadow,
-					 ((size_t)last + 1) * sizeof(struct shadow));
-		if (err)
-			return err;
-	}
-	if (cold->pool_room < room) {
-		pool = realloc(cold->pool, 2 * (size_t)room * sizeof(*pool));
-		if (!pool)
-			return -ENOMEM;
-		cold->pool = pool;
-		cold->pool_room = 2 * room;
-	}
-	if (w->nr_shadows <= last)
-		__atomic_store_n(&w->nr_shadows, last + 1, __ATOMIC_RELEASE);
-	return 0;
-}
-
-/* The order is for readers without a lock: a live id has its own kernel_id. */
-static void forget(struct shadow *shadow)
-{
-	__atomic_store_n(&shadow->id, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&shadow->kernel_id, 0, __ATOMIC_RELEASE);
-}
-
-/*
- * The wheel has no timer @kernel_id any more. If its slot is given out again meanwhile, the
- * shadow is the new timer's.
- */
-void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
-{
-	pthread_mutex_lock(&w->cold->pool_lock);
-	if (load64(&shadow->kernel_id) == kernel_id)
-		forget(shadow);
-	pthread_mutex_unlock(&w->cold->pool_lock);
-}
-
-/*
- * The wheel has made the timer @kernel_id. If its slot had a timer of ours, another process
- * has drained that one: its id is stale from now on.
- */
-void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
-{
-	struct shadow *shadow = find_shadow(w, kernel_id);
-
-	if (unlikely(shadow && load64(&shadow->kernel_id) != kernel_id))
-		forget(shadow);
-}
-
-/* Makes slots and puts them into the pool. The caller holds pool_lock. */
-static int make_slots(struct twheel *w)
-{
-	struct twheel_op ops[REFILL] = {};
-	struct cold *cold = w->cold;
-	unsigned int i, made = 0;
-	uint32_t last = 0;
-	int done, err = 0;
-
-	for (i = 0; i < REFILL; i++) {
-		ops[i].opcode = TWHEEL_OP_REGISTER;
-		ops[i].timer.flags = TWHEEL_KEEP | TWHEEL_DISARMED;
-		ops[i].timer.slack_ns = cold->slack_ns;
-	}
-	count(&cold->usage.refills);
-	done = cold->backend->exec(w, ops, REFILL);
-	if (done < 0)
-		return done;
-	for (i = 0; i < (unsigned int)done; i++) {
-		if (ops[i].result) {
-			err = err ? err : ops[i].result;
-			continue;
-		}
-		ops[made++] = ops[i];
-		if ((uint32_t)ops[i].timer.id > last)
-			last = ops[i].timer.id;
-	}
-	if (!made)
-		return err ? err : -ENOMEM;
-	err = reserve(w, last);
-	if (err) {
-		for (i = 0; i < made; i++)
-			ops[i].opcode = TWHEEL_OP_CANCEL;
-		cold->backend->exec(w, ops, made);
-		return err;
-	}
-	/* A thread takes the lowest slot first. */
-	while (made--) {
-		uint32_t slot = ops[made].timer.id;
-
-		twheel__forget_slot(w, ops[made].timer.id);
-		__atomic_store_n(&w->shadow[slot].custom, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&w->shadow[slot].kernel_id, ops[made].timer.id,
-				 __ATOMIC_RELAXED);
-		cold->pool[cold->nr_pool++] = slot;
-	}
-	return 0;
-}
-
-static int refill(struct twheel *w, struct cache *cache)
-{
-	struct cold *cold = w->cold;
-	uint32_t nr;
-	int err = 0;
-
-	pthread_mutex_lock(&cold->pool_lock);
-	if (!cold->nr_pool)
-		err = make_slots(w);
-	if (!err) {
-		nr = cold->nr_pool < REFILL ? cold->nr_pool : REFILL;
-		/* Keep the order: the last of the pool is taken first. */
-		cold->nr_pool -= nr;
-		for (cache->nr = 0; cache->nr < nr; cache->nr++)
-			cache->slots[cache->nr] = cold->pool[cold->nr_pool + cache->nr];
-	}
-	pthread_mutex_unlock(&cold->pool_lock);
-	return err;
-}
 
 static rare int put_slot_slowly(struct twheel *w, uint32_t slot, int ret)
 {
@@ -292,7 +152,7 @@ static rare int fill_cache(struct twheel *w, struct cache **cache)
 		*cache = twheel__make_cache(w);
 	if (!*cache)
 		return -ENOMEM;
-	return (*cache)->nr ? 0 : refill(w, *cache);
+	return (*cache)->nr ? 0 : twheel__refill(w, *cache);
 }
 
 /* Makes a timer that is not armed. Return: 0 or a negative errno. */
@@ -392,7 +252,7 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
  * Ends the outstanding arming and its event, and arms as @timer says. The caller holds
  * cold.reading. Return: whether there was one, or a negative errno.
  */
-int twheel__withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer)
+static int withdraw(struct twheel *w, uint64_t kernel_id, struct twheel_timer *timer)
 {
 	int err;
 
@@ -413,7 +273,7 @@ static int rearm_as_it_is(struct twheel *w, uint64_t kernel_id, uint64_t deadlin
 	timer.flags &= TWHEEL_KEEP;
 	timer.flags |= deadline ? TWHEEL_ABSTIME : TWHEEL_DISARMED;
 	timer.deadline_ns = deadline;
-	return twheel__withdraw(w, kernel_id, &timer);
+	return withdraw(w, kernel_id, &timer);
 }
 
 /*
@@ -438,7 +298,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 		ret = -ENOENT;
 	} else if (shadow->armed || shadow->custom) {
 		ret = shadow->custom && !ends ? rearm_as_it_is(w, kernel_id, deadline) :
-		      twheel__withdraw(w, kernel_id, &timer);
+		      withdraw(w, kernel_id, &timer);
 		if (ret == -ENOENT)
 			twheel__lose(w, shadow, kernel_id);
 		else if (ret >= 0)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/* What a wheel is: its memory, and what a program asks about it. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK	18
+#endif
+
+size_t twheel__page_size;
+
+int twheel__mutex_init(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	int err;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	err = pthread_mutex_init(mutex, &attr);
+	/* The kernel may have no futexes that inherit priority. */
+	if (err)
+		err = pthread_mutex_init(mutex, NULL);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
+}
+
+/* A fork wipes the first page of a wheel. The page behind it has the pointer to cold. */
+struct cold *twheel__cold(const struct twheel *w)
+{
+	return *(struct cold **)((char *)w + twheel__page_size);
+}
+
+struct twheel *twheel__new(void)
+{
+	struct cold *cold = calloc(1, sizeof(*cold));
+	struct twheel *w;
+
+	if (!cold)
+		return NULL;
+	w = mmap(NULL, 2 * twheel__page_size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (w == MAP_FAILED) {
+		free(cold);
+		return NULL;
+	}
+	/* If the kernel refuses, the fork handler wipes the page. */
+	madvise(w, twheel__page_size, MADV_WIPEONFORK);
+	*(struct cold **)((char *)w + twheel__page_size) = cold;
+	w->cold = cold;
+	cold->fd = -1;
+	cold->pid = getpid();
+	cold->reason = "";
+	if (__tsan_release)
+		w->special = SPECIAL_TSAN;
+	twheel__mutex_init(&cold->reading);
+	twheel__mutex_init(&cold->pool_lock);
+	return w;
+}
+
+void twheel__free(struct twheel *w)
+{
+	struct cold *cold = twheel__cold(w);
+
+	twheel__arena_free(&cold->shadow);
+	free(cold->pool);
+	free(cold);
+	munmap(w, 2 * twheel__page_size);
+}
+
+TWHEEL_PUBLIC int twheel_fd(const struct twheel *w)
+{
+	return twheel__cold(w)->fd;
+}
+
+TWHEEL_PUBLIC const char *twheel_backend(const struct twheel *w)
+{
+	return twheel__cold(w)->backend->name;
+}
+
+TWHEEL_PUBLIC const char *twheel_backend_reason(const struct twheel *w)
+{
+	return twheel__cold(w)->reason;
+}
+
+uint64_t twheel__clock(int clock_id)
+{
+	struct timespec ts;
+
+	clock_gettime(clock_id, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+TWHEEL_PUBLIC uint64_t twheel_now(const struct twheel *w)
+{
+	return twheel__clock(twheel__cold(w)->info.clock_id);
+}
+
+TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
+{
+	uint64_t deadline;
+
+	return __builtin_add_overflow(twheel_now(w), delay_ns, &deadline) ? UINT64_MAX :
+	       deadline;
+}
+
+TWHEEL_PUBLIC int twheel_info(const struct twheel *w, struct twheel_info *info)
+{
+	if (is_child(w))
+		return -ECHILD;
+	*info = w->cold->info;
+	return 0;
+}
+
+TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
+{
+	int err = is_child(w) ? -ECHILD : w->cold->backend->stats(w, stats);
+
+	/* Do not count the timer of twheel_wake(). */
+	if (!err && load64(&w->cold->wake_id)) {
+		stats->allocated--;
+		stats->registered--;
+	}
+	return err;
+}
+
+TWHEEL_PUBLIC int twheel_usage(const struct twheel *w, struct twheel_usage *usage)
+{
+	if (is_child(w))
+		return -ECHILD;
+	usage->kicks = load64(&w->cold->usage.kicks);
+	usage->refills = load64(&w->cold->usage.refills);
+	usage->withdrawn = load64(&w->cold->usage.withdrawn);
+	return 0;
+}
