@@ -44,10 +44,11 @@ callback="$callback config_value.c"
 # build COMPILER PROGRAM "SOURCES" "LIBRARIES": file by file, which ccache keeps.
 build() {
 	objects=
-	for source in "test/unit/$2.c" $3; do
+	for source in "$here/$2.c" $3; do
+		[ "${source#/}" != "$source" ] || source=$daemon/$source
 		object=$out/$2-$(basename "$source" .c).o
 		# shellcheck disable=SC2086 # these are lists
-		"$1" $flags $sanitize -c -o "$object" "$daemon/$source" || return
+		"$1" $flags $sanitize -c -o "$object" "$source" || return
 		objects="$objects $object"
 	done
 	# shellcheck disable=SC2086 # these, too
