@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl after: wait for a timer of the wheel, then run a command. */
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "option.h"
+#include "output.h"
+#include "timers.h"
 
 /* Arms the one timer and waits for it. */
 static void wait_for(struct wheel *w, struct roster *r, const struct spec *spec,
@@ -70,6 +77,7 @@ const struct verb verb_after = {
 	.summary = "Wait by a timer, then print its expiration or run a command.",
 	.help = "@SECONDS in place of DURATION is a moment of the wheel's clock. The exit status\n"
 		"is the command's; 127 if there is no such command, 126 if it cannot be run.\n",
+	.negative = negative_duration,
 	.shortopts = "+",
 	.run = run_after,
 };

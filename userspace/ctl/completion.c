@@ -7,9 +7,12 @@
  * command that a verb runs.
  */
 #include <ctype.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "common.h"
+#include "completion.h"
+#include "option.h"
 
 #define PUNCTUATION	" |"
 

@@ -5,11 +5,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "advice.h"
+#include "clock.h"
+#include "device.h"
+#include "error.h"
 
 /* The limit for max_timers; 0 if it cannot be read. */
 static unsigned int max_timers_limit(void)
@@ -153,14 +159,6 @@ void wheel_close(struct wheel *w)
 bool wheel_is_kernel(const struct wheel *w)
 {
 	return !strcmp(twheel_backend(w->twheel), "kernel");
-}
-
-__u64 monotonic_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
 /**

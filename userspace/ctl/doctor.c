@@ -6,14 +6,22 @@
  * make it impossible. The first check that fails gives the exit status.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
-#include "common.h"
+#include "advice.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
 
 /* The oldest Linux that the module supports. */
 #define LINUX_MAJOR	6

@@ -7,9 +7,11 @@
  * alone and counts seconds, as for sleep(1). parse_duration() reads what is printed.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "common.h"
+#include "clock.h"
+#include "duration.h"
 
 /* short_duration() rounds to days from here on. */
 #define WIDE_DAYS	100

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl hist: how late the expirations of other programs were. */
+#include <getopt.h>
+#include <stdlib.h>
+
 #include <metrics.h>
 
-#include "common.h"
+#include "device.h"
+#include "error.h"
+#include "option.h"
+#include "others.h"
+#include "output.h"
 
 static const struct option options[] = {
 	{ "pid", required_argument, NULL, 'p' },

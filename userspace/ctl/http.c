@@ -9,16 +9,24 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "duration.h"
+#include "error.h"
 #include "http.h"
+#include "option.h"
 
 #define ANSWER_MAX	(64 << 20)
 /* In seconds. The daemon answers a waiting worker earlier. */

@@ -9,7 +9,8 @@
 
 #include <jansson.h>
 
-#include "common.h"
+#include "duration.h"
+#include "verb.h"
 
 #define SERVER	"127.0.0.1:7733"
 

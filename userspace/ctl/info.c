@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl info: the properties of a new wheel. */
-#include "common.h"
+#include <getopt.h>
+#include <stdio.h>
+
+#include "advice.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
 
 static void print_json(const struct conf *conf, const struct wheel *w)
 {

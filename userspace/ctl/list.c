@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl list: the timers of a wheel of another process. */
-#include "common.h"
+#include <getopt.h>
+#include <stdio.h>
+
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "others.h"
+#include "output.h"
 
 #define TIMERS	256
 

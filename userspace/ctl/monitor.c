@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl monitor: arm the timers of --add, and print each expiration. */
-#include "common.h"
+#include <getopt.h>
+#include <stdio.h>
+
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "output.h"
+#include "timers.h"
 
 #define EVENTS	64
 

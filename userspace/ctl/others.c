@@ -9,14 +9,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <metrics.h>
 
-#include "common.h"
+#include "advice.h"
+#include "clock.h"
+#include "device.h"
+#include "error.h"
+#include "option.h"
+#include "others.h"
 
 /* The part of @line behind @key and a tab; NULL if the key is another. */
 static const char *value_of(const char *line, const char *key)

@@ -8,15 +8,25 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <metrics.h>
 
-#include "common.h"
+#include "advice.h"
+#include "clock.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "others.h"
+#include "output.h"
 
 enum {
 	OPT_OPENMETRICS = 512,

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl queue: make, change and print queues of twheeld. */
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
+#include "error.h"
 #include "http.h"
+#include "option.h"
 
 #define PATH_LEN	160
 

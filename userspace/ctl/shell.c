@@ -7,11 +7,20 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "output.h"
+#include "timers.h"
 
 #define EVENTS		64
 #define LINE_MAX_LEN	4096

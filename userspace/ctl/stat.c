@@ -4,10 +4,20 @@
  *
  * With --pid it looks at the wheel of another process, and puts no load on it.
  */
+#include <getopt.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "common.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "others.h"
+#include "output.h"
+#include "timers.h"
 
 #define EVENTS		256
 #define DEFAULT_LOAD	"100ms,periodic,count=100"
@@ -193,6 +203,7 @@ const struct verb verb_stat = {
 		"\n"
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n"
 		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
+	.negative = "an interval or a count cannot be negative",
 	.shortopts = "a:p:",
 	.longopts = options,
 	.run = run_stat,

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl task: add, change and print tasks of twheeld. */
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
+#include "error.h"
 #include "http.h"
+#include "option.h"
 
 #define PAYLOAD_MAX	(128 << 10)
 #define PATH_LEN	320

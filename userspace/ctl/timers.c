@@ -11,10 +11,15 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "option.h"
+#include "timers.h"
 
 /* A description makes no more timers than this, because no wheel holds more. */
 #define MAX_COUNT	(1U << 24)

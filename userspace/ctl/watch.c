@@ -16,7 +16,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <getopt.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,7 +29,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "option.h"
 
 /* systemd takes no longer messages, and a socket queues no more of them. */
 #define MESSAGE_LEN	4096

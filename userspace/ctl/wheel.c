@@ -6,10 +6,21 @@
  * slack and the time of arming, by the rules of the wheel. If the kernel is late to move a
  * timer down, the picture shows it in the bucket where it will be.
  */
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "common.h"
+#include "clock.h"
+#include "device.h"
+#include "duration.h"
+#include "error.h"
+#include "json.h"
+#include "option.h"
+#include "others.h"
+#include "output.h"
+#include "timers.h"
 
 #define TIMERS		256
 #define COUNT_LEN	16

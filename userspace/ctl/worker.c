@@ -8,13 +8,20 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "error.h"
 #include "http.h"
+#include "option.h"
 
 /* The exit statuses of a command that have a meaning, from sysexits.h. */
 enum {

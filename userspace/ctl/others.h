@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Wheels of other processes. */
+#ifndef TWHEELCTL_OTHERS_H
+#define TWHEELCTL_OTHERS_H
+
+#include "device.h"
+
+#define COMM_LEN	64
+
+/**
+ * struct holder - a descriptor of a wheel
+ * @pid: of the process
+ * @fd: its number there
+ * @comm: the name of the process
+ */
+struct holder {
+	int pid;
+	int fd;
+	char comm[COMM_LEN];
+};
+
+/**
+ * struct seen - a wheel, as fdinfo has it
+ * @has_id: the module tells wheels apart
+ * @id: by this number
+ * @holder: its descriptors, the first found first
+ * @holders: how many
+ * @room: how many there is room for
+ * @clock_id: of its times
+ * @tick_ns: its resolution
+ * @max_timers: how many there may be
+ * @next: when it turns next; ~0: never
+ * @known: SAMPLE_ of <metrics.h>. An older module tells less
+ * @stats: the statistics that the module tells
+ */
+struct seen {
+	bool has_id;
+	__u64 id;
+	struct holder *holder;
+	size_t holders;
+	size_t room;
+	unsigned int clock_id;
+	__u64 tick_ns;
+	unsigned int max_timers;
+	__u64 next;
+	unsigned int known;
+	struct twheel_stats stats;
+};
+
+/**
+ * struct others - the wheels of a machine, or of a process
+ * @seen: the wheels
+ * @count: how many
+ * @room: how many there is room for
+ * @denied: processes that may not be looked at
+ */
+struct others {
+	struct seen *seen;
+	size_t count;
+	size_t room;
+	unsigned int denied;
+};
+
+/* The value of --pid. @pid is 0 without the option, and @fd is -1 without FD. */
+struct target {
+	int pid;
+	int fd;
+};
+
+void parse_target(const struct verb *verb, const char *text, struct target *target);
+void find_others(struct others *others, const struct target *target);
+void free_others(struct others *others);
+void hint_missing(const struct others *others);
+void refuse_target(const struct others *others, const struct target *target)
+	__attribute__((noreturn));
+__u64 seen_next_in(const struct seen *s);
+void open_other(struct wheel *w, const struct verb *verb, const struct conf *conf,
+		const struct target *target);
+
+#endif /* TWHEELCTL_OTHERS_H */

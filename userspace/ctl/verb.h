@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Verbs, and the options that they share. */
+#ifndef TWHEELCTL_VERB_H
+#define TWHEELCTL_VERB_H
+
+#include <getopt.h>
+
+#include <libtwheel.h>
+
+#include "common.h"
+
+#define DEVICE		"/dev/twheel"
+
+/*
+ * The values of the options that verbs share. @device is DEVICE unless the user named one.
+ * @server and @token_file are of the verbs that ask twheeld.
+ */
+struct conf {
+	const char *device;
+	bool names_device;
+	struct twheel_options shape;
+	const char *server;
+	const char *token_file;
+	bool json;
+};
+
+/**
+ * struct verb - one thing that twheelctl does
+ * @name: the first word
+ * @args: its synopsis after the name
+ * @summary: one line
+ * @help: what --help adds, options one to a line
+ * @shortopts: its own options for getopt
+ * @longopts: its own long options, ended by a zero entry, or NULL
+ * @remote: asks twheeld, so that it has no wheel
+ * @observes: looks at wheels of others, so that it makes none
+ * @negative: why an argument cannot be a negative number, which getopt takes for options
+ * @runs_command: ends with the status of a command. Its own failures are STATUS_OWN_FAILURE
+ * @run: does it; returns the exit status
+ */
+struct verb {
+	const char *name;
+	const char *args;
+	const char *summary;
+	const char *help;
+	const char *shortopts;
+	const struct option *longopts;
+	const char *negative;
+	bool remote;
+	bool observes;
+	bool runs_command;
+	int (*run)(const struct verb *verb, int argc, char **argv);
+};
+
+extern const struct verb verb_info;
+extern const struct verb verb_doctor;
+extern const struct verb verb_after;
+extern const struct verb verb_monitor;
+extern const struct verb verb_shell;
+extern const struct verb verb_stat;
+extern const struct verb verb_watch;
+extern const struct verb verb_wheel;
+extern const struct verb verb_ps;
+extern const struct verb verb_top;
+extern const struct verb verb_hist;
+extern const struct verb verb_list;
+extern const struct verb verb_task;
+extern const struct verb verb_queue;
+extern const struct verb verb_worker;
+
+#endif /* TWHEELCTL_VERB_H */
