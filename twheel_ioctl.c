@@ -32,7 +32,7 @@ static_assert(sizeof(struct twheel_batch) == 16);
 static_assert(sizeof(struct twheel_drain) == 16);
 static_assert(sizeof(struct twheel_kick) == 16);
 static_assert(sizeof(struct twheel_list) == 16);
-static_assert(sizeof(struct twheel_event) == 40);
+static_assert(sizeof(struct twheel_event) == 48);
 static_assert(sizeof(struct twheel_stats) == 704);
 static_assert(sizeof(struct twheel_table) == 64);
 static_assert(sizeof(struct twheel_slot) == 16);

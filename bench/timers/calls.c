@@ -21,7 +21,7 @@
 
 static uint64_t calls_of(struct twheel *wheel)
 {
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 
 	if (twheel_usage(wheel, &usage))
 		bench_die("twheel_usage");
@@ -236,7 +236,7 @@ static void *wait_and_read(void *arg)
 /* What the wheel has done by itself: the one in the process counts kicks as turns, too. */
 static uint64_t turns_of(struct twheel *wheel)
 {
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	struct twheel_stats stats;
 
 	if (twheel_stats(wheel, &stats) || twheel_usage(wheel, &usage))

@@ -153,7 +153,7 @@ static void table_close(struct bench *b)
 
 static uint64_t count_calls(struct bench *b)
 {
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 
 	twheel_usage(wheel_of(b), &usage);
 	return usage.kicks + usage.refills + usage.withdrawn;

@@ -600,7 +600,7 @@ TEST_F(fault, read_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
 	const size_t event = sizeof(struct twheel_event);
-	static const unsigned int wholes[] = { 1, 2, 15, 16, 17, 32, 63, 64, 65, 99 };
+	static const unsigned int wholes[] = { 1, 2, 15, 16, 17, 32, 63, 64, 65, 84 };
 	unsigned int p, w, i;
 	size_t extra;
 

@@ -119,7 +119,8 @@ TEST_F(reading, vectors)
 	struct twheel_event ev[3];
 	char *p = (char *)ev;
 	struct iovec iov[] = {
-		{ p, 1 }, { p + 1, 38 }, { p + 39, 0 }, { p + 39, 2 }, { p + 41, 79 },
+		{ p, 1 }, { p + 1, EVENT - 2 }, { p + EVENT - 1, 0 }, { p + EVENT - 1, 2 },
+		{ p + EVENT + 1, 2 * EVENT - 1 },
 	};
 
 	unread(_metadata, self->fd, 3);

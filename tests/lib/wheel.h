@@ -286,11 +286,13 @@ static inline void check_events(const struct twheel_event *ev, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if (ev[i].expired_ns >= ev[i].deadline_ns ? ev[i].expirations :
-		    early_is_right() && !ev[i].expirations)
+		if (!ev[i].flags && !ev[i].reserved &&
+		    (ev[i].expired_ns >= ev[i].deadline_ns ? ev[i].expirations :
+		     early_is_right() && !ev[i].expirations))
 			continue;
-		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations\n",
-			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations);
+		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations, flags %#x, reserved %#x\n",
+			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations,
+			ev[i].flags, ev[i].reserved);
 		abort();
 	}
 }

@@ -16,7 +16,7 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_REGISTER };
 	struct twheel_stats stats;
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	struct twheel_timer timer;
 	struct twheel_event ev;
 	struct twheel_info info;

@@ -1106,6 +1106,39 @@ TEST_F(lib, wake_before_drain)
 	}
 }
 
+/* It is written as far as the program knows it, and what the library does not know is 0. */
+TEST_F(lib, usage_size)
+{
+	struct {
+		struct twheel_usage known;
+		uint64_t more;
+	} u;
+	const uint32_t least = sizeof(u.known);
+	uint64_t id;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 0, &id));
+	memset(&u, 0xcc, sizeof(u));
+	u.known.size = least;
+	EXPECT_EQ(0, twheel_usage(self->w, &u.known));
+	EXPECT_EQ(least, u.known.size);
+	EXPECT_EQ(0, u.known.reserved);
+	EXPECT_EQ(1, u.known.refills);
+	EXPECT_EQ(0xccccccccccccccccULL, u.more);
+	u.known.size = sizeof(u);
+	EXPECT_EQ(0, twheel_usage(self->w, &u.known));
+	EXPECT_EQ(0, u.more);
+	memset(&u, 0xcc, sizeof(u));
+	u.known.size = 0;
+	EXPECT_EQ(0, twheel_usage(self->w, &u.known));
+	EXPECT_EQ(1, u.known.refills);
+	EXPECT_EQ(0xccccccccccccccccULL, u.more);
+	memset(&u, 0xcc, sizeof(u));
+	EXPECT_EQ(-E2BIG, twheel_usage(self->w, &u.known));
+	u.known.size = least - 1;
+	EXPECT_EQ(-EINVAL, twheel_usage(self->w, &u.known));
+	EXPECT_EQ(0xccccccccccccccccULL, u.known.kicks);
+}
+
 /* It is no timer: nobody lists it, drains it or finds it in the way. */
 TEST_F(lib, wake_is_hidden)
 {

@@ -279,7 +279,7 @@ static void *stress_timers(void *arg)
 TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 {
 	struct stress s = { .w = self->w };
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	unsigned int i, wrong = 0;
 	uint64_t answers = 0;
 
@@ -549,7 +549,7 @@ static void *pairs(void *arg)
 TEST_F_TIMEOUT(threads, calls_of_pairs, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	struct twheel_stats stats;
 
 	run_threads(_metadata, variant->threads, pairs, &s, 0);

@@ -78,7 +78,8 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 			 bool armed)
 {
 	uint64_t at = twheel_now(w) + 400 * NS_PER_MS;
-	struct twheel_usage before, after;
+	struct twheel_usage before = { .size = sizeof(before) },
+			    after = { .size = sizeof(after) };
 
 	EXPECT_EQ(armed, twheel_set(w, id, at));
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
@@ -584,7 +585,8 @@ TEST_F(lib, period_of_added)
 TEST_F(lib, slack_of_added)
 {
 	struct twheel_timer t = { .deadline_ns = 1, .slack_ns = 3 * SECOND };
-	struct twheel_usage before, after;
+	struct twheel_usage before = { .size = sizeof(before) },
+			    after = { .size = sizeof(after) };
 	uint64_t id, slot;
 
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 1, &id));
@@ -798,7 +800,7 @@ static void *add_and_del(void *arg)
 TEST_F(lib, threads_end)
 {
 	struct twheel_options o = self->o;
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	struct twheel_stats s;
 	struct twheel *w;
 	pthread_t thread;
@@ -832,7 +834,7 @@ static void *del_all(void *arg)
 TEST_F(lib, del_elsewhere)
 {
 	uint64_t at = twheel_now(self->w) + HOUR;
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	static uint64_t id[1001];
 	unsigned int round, i;
 	pthread_t thread;
@@ -1105,7 +1107,7 @@ TEST_F_TIMEOUT(lib, pairs_are_free, 120)
 {
 	enum { WINDOW = 32, PAIRS = 100000 };
 	uint64_t id[WINDOW] = { 0 };
-	struct twheel_usage u;
+	struct twheel_usage u = { .size = sizeof(u) };
 	unsigned int i;
 
 	for (i = 0; i < PAIRS; i++) {
@@ -1129,7 +1131,7 @@ TEST_F_TIMEOUT(lib, random_order, 120)
 	enum { N = 100000 };
 	uint64_t start = twheel_after(self->w, HOUR), id;
 	__u64 seed = now(CLOCK_REALTIME);
-	struct twheel_usage u;
+	struct twheel_usage u = { .size = sizeof(u) };
 	unsigned int i;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
@@ -1148,7 +1150,7 @@ TEST_F_TIMEOUT(lib, random_order, 120)
 TEST_F(lib, kick_border)
 {
 	struct twheel_options o = self->o;
-	struct twheel_usage u;
+	struct twheel_usage u = { .size = sizeof(u) };
 	uint64_t at, start, id, other;
 	struct twheel *w;
 
@@ -1294,7 +1296,8 @@ static void child_moves_earlier(struct twheel *w, struct moves *m)
 {
 	static uint64_t id[TIMERS];
 	__u64 seed = 88172645463325252ULL;
-	struct twheel_usage before, after;
+	struct twheel_usage before = { .size = sizeof(before) },
+			    after = { .size = sizeof(after) };
 	uint64_t at;
 	unsigned int i;
 

@@ -406,7 +406,7 @@ static void print_histogram(const struct server *s)
 static void print_cost(const struct server *s, const struct twheel_stats *stats)
 {
 	bool kernel = !strcmp(twheel_backend(s->wheel), "kernel");
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	uint64_t calls;
 
 	check("twheel_usage", twheel_usage(s->wheel, &usage));

@@ -96,7 +96,7 @@ static struct request *next_place(struct server *s, unsigned int *place)
 
 int main(void)
 {
-	struct twheel_usage usage;
+	struct twheel_usage usage = { .size = sizeof(usage) };
 	static struct server s;
 	unsigned int place = 0, i;
 	int err;

@@ -49,6 +49,9 @@
 
 #define NSEC_PER_SEC	1000000000ULL
 
+/* No struct of any version has more bytes. A greater size was never set, or is a mistake. */
+#define STRUCT_MAX	4096U
+
 /* The value of wake_ns if the wheel will not look at the slot. */
 #define ASLEEP		UINT64_MAX
 

@@ -296,6 +296,9 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
 
 /**
  * struct twheel_usage - what arming has cost this process in system calls
+ * @size: sizeof(struct twheel_usage). The program sets it; 0 stands for the struct of
+ *	version 0.3
+ * @reserved: 0 for now
  * @kicks: armings that came before the next turn of the wheel
  * @refills: times that twheel_add() asked for timers, 64 at a time
  * @withdrawn: times that set, clear or del met a timer that had expired, and asked
@@ -306,6 +309,8 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
  * timer a period or a slack, or if another thread drains, there can be one more.
  */
 struct twheel_usage {
+	uint32_t size;
+	uint32_t reserved;
 	uint64_t kicks;
 	uint64_t refills;
 	uint64_t withdrawn;
@@ -314,9 +319,10 @@ struct twheel_usage {
 /**
  * twheel_usage() - what arming has cost so far
  * @wheel: the wheel
- * @usage: out
+ * @usage: in: its size; out: the rest. If the program knows fields that this library does
+ *	not, they are 0
  *
- * Return: 0, or -ECHILD.
+ * Return: 0; -EINVAL: @usage->size is too small; -E2BIG: it is impossible; -ECHILD.
  */
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 

@@ -18,8 +18,6 @@
 
 /* Of version 0.2. Who sets no size has these. */
 #define OPTIONS_FIRST	(offsetof(struct twheel_options, device) + sizeof(char *))
-/* No version has options of more bytes. A greater size was never set, or is a mistake. */
-#define OPTIONS_MAX	4096U
 
 #define STRING(x)	#x
 #define DOTTED(a, b, c)	STRING(a) "." STRING(b) "." STRING(c)
@@ -146,7 +144,7 @@ static int copy_options(struct twheel_options *to, const struct twheel_options *
 
 	if (size < offsetof(struct twheel_options, tick_ns))
 		return -EINVAL;
-	if (size > OPTIONS_MAX)
+	if (size > STRUCT_MAX)
 		return -E2BIG;
 	for (i = sizeof(*to); i < size; i++) {
 		if (bytes[i])

@@ -3,12 +3,16 @@
 #include "internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK	18
 #endif
+
+/* Of version 0.3, the first with a size. */
+#define USAGE_FIRST	(offsetof(struct twheel_usage, withdrawn) + sizeof(uint64_t))
 
 size_t twheel__page_size;
 
@@ -128,10 +132,19 @@ TWHEEL_PUBLIC int twheel_stats(struct twheel *w, struct twheel_stats *stats)
 
 TWHEEL_PUBLIC int twheel_usage(const struct twheel *w, struct twheel_usage *usage)
 {
+	struct twheel_usage out = { .size = usage->size };
+	size_t size = usage->size ? usage->size : USAGE_FIRST;
+
 	if (is_child(w))
 		return -ECHILD;
-	usage->kicks = load64(&w->cold->usage.kicks);
-	usage->refills = load64(&w->cold->usage.refills);
-	usage->withdrawn = load64(&w->cold->usage.withdrawn);
+	if (size < USAGE_FIRST)
+		return -EINVAL;
+	if (size > STRUCT_MAX)
+		return -E2BIG;
+	out.kicks = load64(&w->cold->usage.kicks);
+	out.refills = load64(&w->cold->usage.refills);
+	out.withdrawn = load64(&w->cold->usage.withdrawn);
+	memset(usage, 0, size);
+	memcpy(usage, &out, size < sizeof(out) ? size : sizeof(out));
 	return 0;
 }

@@ -231,6 +231,8 @@ struct twheel_list {
  *	periodic timer was drained unread: when it was drained.
  * @expirations: 1, or the number of periods since the last event. 0: taken by
  *	TWHEEL_DRAIN_EXPIRE before its deadline.
+ * @flags: zero for now.
+ * @reserved: zero for now.
  */
 struct twheel_event {
 	__u64 id;
@@ -238,6 +240,8 @@ struct twheel_event {
 	__u64 deadline_ns;
 	__u64 expired_ns;
 	__u64 expirations;
+	__u32 flags;
+	__u32 reserved;
 };
 
 #define TWHEEL_LATENESS_BUCKETS	64

@@ -55,6 +55,7 @@ type Event struct {
 	Deadline    uint64 // when the timer should have expired
 	Expired     uint64 // when it did
 	Expirations uint64 // 1
+	_           [8]byte
 }
 
 // mapping is the table. It is unmapped when nobody can reach it any more, so a timer that is

@@ -34,7 +34,7 @@ _CLOCKS = {"monotonic": time.CLOCK_MONOTONIC, "realtime": time.CLOCK_REALTIME,
 _BACKENDS = {None: 0, "kernel": lib.TWHEEL_OPEN_KERNEL, "inprocess": lib.TWHEEL_OPEN_INPROCESS}
 _STATES = {lib.TWHEEL_IDLE: "idle", lib.TWHEEL_ARMED: "armed", lib.TWHEEL_EXPIRED: "unread"}
 _DRAIN = {"expire": lib.TWHEEL_DRAIN_EXPIRE, "cancel": lib.TWHEEL_DRAIN_CANCEL}
-_EVENT = struct.Struct("=5Q")
+_EVENT = struct.Struct("=5Q8x")
 # A method of Wheel has the name.
 _list = list
 
@@ -409,7 +409,7 @@ class Wheel:
 
     def usage(self) -> Usage:
         """What arming has cost this process in system calls."""
-        out = ffi.new("struct twheel_usage *")
+        out = ffi.new("struct twheel_usage *", {"size": ffi.sizeof("struct twheel_usage")})
         err = lib.twheel_usage(self._c, out)
         if err:
             fail(err)

@@ -69,6 +69,8 @@ struct twheel_event {
 	uint64_t deadline_ns;
 	uint64_t expired_ns;
 	uint64_t expirations;
+	uint32_t flags;
+	uint32_t reserved;
 };
 
 struct twheel_stats {
@@ -93,6 +95,8 @@ struct twheel_stats {
 };
 
 struct twheel_usage {
+	uint32_t size;
+	uint32_t reserved;
 	uint64_t kicks;
 	uint64_t refills;
 	uint64_t withdrawn;

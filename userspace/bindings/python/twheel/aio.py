@@ -26,7 +26,7 @@ from ._ffi import NEVER, fail, ffi, lib, to_ns
 __all__ = ["Timeout", "TimerHandle", "Timeouts"]
 
 _EVENTS = 256
-_EVENT = struct.Struct("=5Q")
+_EVENT = struct.Struct("=5Q8x")
 _now = time.monotonic_ns
 _add = lib.twheel_add
 _set = lib.twheel_set
