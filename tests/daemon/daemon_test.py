@@ -172,7 +172,7 @@ def methods():
 def described():
     """The methods of each path in openapi.yaml."""
     paths, path = {}, None
-    with open(os.path.join(DAEMON, "openapi.yaml")) as f:
+    with open(os.path.join(DAEMON, "http/openapi.yaml")) as f:
         for line in f.read().split("\npaths:\n")[1].split("\ncomponents:\n")[0].split("\n"):
             if re.match(r"  /.*:$", line):
                 path = line.strip()[:-1]
@@ -183,9 +183,9 @@ def described():
 
 
 def written():
-    """The same of api_route.c, without the paths outside of /v1."""
+    """The same of routes.c, without the paths outside of /v1."""
     paths = {}
-    with open(os.path.join(DAEMON, "api_route.c")) as f:
+    with open(os.path.join(DAEMON, "http/routes.c")) as f:
         rows = re.findall(r"\{ (\d), METHOD_(\w+), (\S+), (\S+),", f.read())
     for words, method, second, fourth in rows:
         all_ = ["", "{queue}", second.strip('"'), "{id}", fourth.strip('"')][:int(words) + 1]
@@ -196,7 +196,7 @@ def written():
 @test("openapi.yaml has the paths and methods that there are, and no others")
 def openapi():
     there = described()
-    with open(os.path.join(DAEMON, "openapi.yaml")) as f:
+    with open(os.path.join(DAEMON, "http/openapi.yaml")) as f:
         answers = f.read().split("      responses:")[1:]
     # Any request may lack a token, or come from another site.
     for text in answers[:-4] + answers[-2:-1]:

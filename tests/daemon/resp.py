@@ -7,7 +7,7 @@ import subprocess
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LUA = os.path.join(HERE, "../../userspace/daemon/lua")
+LUA = os.path.join(HERE, "../../userspace/daemon/redis/lua")
 SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause")
 SETS = ("due", "run", "hdr", "body", "dead", "done", "note", "ctl")
 

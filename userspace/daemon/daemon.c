@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Start, stop, heartbeat, members, messages. See daemon.h. */
+/* Start, stop, heartbeat, members, messages. See work.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -15,8 +15,8 @@
 #include <systemd/sd-daemon.h>
 #endif
 
-#include "daemon.h"
-#include "log.h"
+#include "ground/log.h"
+#include "work/work.h"
 
 #define BEAT		NSEC_PER_SEC
 /* How long a member lives without a heartbeat. */

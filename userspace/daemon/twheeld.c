@@ -7,9 +7,9 @@
 
 #include <curl/curl.h>
 
-#include "config.h"
-#include "daemon.h"
-#include "store_tls.h"
+#include "config/config.h"
+#include "redis/tls.h"
+#include "work/work.h"
 
 #define EXIT_USAGE	2
 

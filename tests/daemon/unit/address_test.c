@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include "address.h"
+#include "config/address.h"
 #include "tap.h"
 
 static struct sockaddr_storage address(const char *text)

@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "body.h"
 #include "tap.h"
+#include "text/body.h"
 
 static const struct {
 	const char *url;

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "callback.h"
-#include "config_value.h"
+#include "callback/callback.h"
+#include "config/value.h"
 #include "tap.h"
 
 #define SECRET1	"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"

@@ -21,6 +21,7 @@ seconds=${1:-5}
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../../.." && pwd)
 daemon=$top/userspace/daemon
+cd "$daemon"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -33,10 +34,9 @@ sanitize="$sanitize -fno-omit-frame-pointer"
 others=$sanitize
 fixed=
 
-json="json.c json_plain.c spec.c settings.c pull.c query.c body.c units.c"
-config="config.c config_value.c units.c address.c"
-callback="callback.c callback_host.c callback_header.c sign.c body.c units.c address.c"
-callback="$callback config_value.c"
+json="text/*.c ground/units.c"
+config="config/*.c ground/units.c"
+callback="callback/*.c text/body.c ground/units.c config/address.c config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
@@ -45,7 +45,6 @@ callback="$callback config_value.c"
 build() {
 	objects=
 	for source in "$here/$2.c" $3; do
-		[ "${source#/}" != "$source" ] || source=$daemon/$source
 		object=$out/$2-$(basename "$source" .c).o
 		# shellcheck disable=SC2086 # these are lists
 		"$1" $flags $sanitize -c -o "$object" "$source" || return
@@ -106,21 +105,21 @@ fuzz() {
 }
 
 units() {
-	check units_test "units.c" ""
-	check address_test "address.c units.c" ""
+	check units_test "ground/units.c" ""
+	check address_test "config/address.c ground/units.c" ""
 	check config_test "$config" ""
-	check body_test "body.c" ""
+	check body_test "text/body.c" ""
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
-	check sign_test "sign.c units.c" "-lcrypto"
-	check route_test "route.c units.c" ""
-	check clock_test "clock.c" ""
-	check task_test "task.c" ""
-	check resolve_test "resolve.c" "-pthread"
+	check sign_test "callback/sign.c ground/units.c" "-lcrypto"
+	check route_test "redis/route.c ground/units.c" ""
+	check clock_test "redis/clock.c" ""
+	check task_test "work/task.c" ""
+	check resolve_test "redis/resolve.c" "-pthread"
 	# TSan wants the addresses of a process that is not randomized.
 	sanitize="-fsanitize=thread"
 	! setarch -R true 2>/dev/null || fixed="setarch -R"
-	check resolve_test "resolve.c" "-pthread"
+	check resolve_test "redis/resolve.c" "-pthread"
 	sanitize=$others fixed=
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
 		-subj /CN=sink -addext subjectAltName=DNS:localhost -keyout "$out/key" \
@@ -140,7 +139,7 @@ if [ "$seconds" -gt 0 ] && command -v "$clang" >/dev/null; then
 	fuzz fuzz_json "$json" "-ljansson -lm"
 	fuzz fuzz_config "$config" ""
 	fuzz fuzz_query "$json" "-ljansson -lm"
-	fuzz fuzz_body "body.c" ""
+	fuzz fuzz_body "text/body.c" ""
 else
 	verdict 0 "the fuzzers # SKIP no time for them, or no $clang"
 fi

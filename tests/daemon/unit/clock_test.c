@@ -2,7 +2,7 @@
 /* Redis's time on the wheel's clock: never early, and a step is noticed. */
 #include <stdlib.h>
 
-#include "clock.h"
+#include "redis/clock.h"
 #include "tap.h"
 
 #define MS	1000000ULL

@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "config_value.h"
+#include "config/config.h"
+#include "config/value.h"
 #include "tap.h"
 
 static struct config c;

@@ -3,8 +3,8 @@
  * Stored bodies: each byte of a body that is decoded can be read, and encoding
  * it gives the same block. The same bytes are a URL, too.
  */
-#include "body.h"
 #include "fuzz.h"
+#include "text/body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,10 +2,10 @@
 /*
  * The configuration: a text is accepted within its limits, or has an error.
  */
-#include "config.h"
-#include "config_value.h"
+#include "config/config.h"
+#include "config/value.h"
 #include "fuzz.h"
-#include "units.h"
+#include "ground/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
  * accepts is the same to the library.
  */
 #include "fuzz.h"
-#include "json_field.h"
+#include "text/field.h"
 
 static void check_spec(const struct task_spec *s)
 {

@@ -3,7 +3,7 @@
  * Queries and tokens: what is accepted must be within its limits.
  */
 #include "fuzz.h"
-#include "json.h"
+#include "text/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

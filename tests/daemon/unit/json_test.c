@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "json_field.h"
 #include "tap.h"
+#include "text/field.h"
 
 static struct api_error err;
 static struct queue_settings push, pull;

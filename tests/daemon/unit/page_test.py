@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "userspace/daemon/page.html"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "userspace/daemon/http/page.html"
 COUNT = 0
 FAILURES = 0
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "tap.h"
+#include "text/json.h"
 
 #define T	"0123456789abcdef-1f"
 

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "resolve.h"
+#include "redis/resolve.h"
 #include "tap.h"
 
 #define MOST	64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which node a key is on. The slots are those that CLUSTER KEYSLOT of Redis 7.0 answers. */
-#include "route.h"
+#include "redis/route.h"
 #include "tap.h"
 
 static const struct {

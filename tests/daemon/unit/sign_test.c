@@ -2,9 +2,9 @@
 /*
  * Signatures: the vector of Standard Webhooks' libraries, and two secrets.
  */
-#include "sign.h"
+#include "callback/sign.h"
+#include "ground/units.h"
 #include "tap.h"
-#include "units.h"
 
 static struct secret secret_of(const char *base64)
 {

@@ -2,8 +2,8 @@
 /* Decisions: lanes, homes, back-off, leases. */
 #include <stdio.h>
 
-#include "task.h"
 #include "tap.h"
+#include "work/task.h"
 
 static void lanes(void)
 {

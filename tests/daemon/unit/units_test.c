@@ -2,8 +2,8 @@
 /*
  * Durations, sizes, times and base64: rows of a text and its value.
  */
+#include "ground/units.h"
 #include "tap.h"
-#include "units.h"
 
 #define BAD	UINT64_MAX
 

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The configuration: defaults, then a file, then flags.
+ *
+ * The file has lines "key = value". A flag --KEY=VALUE has the same keys and
+ * wins. A line that begins with "#" is a comment. "listen" and "callback-allow"
+ * may repeat; a flag of such a key replaces all lines of the file. Any other key
+ * may stand once in the file. Each error names the file and line, or the flag,
+ * and a reason. The caller prints it and exits with 2.
+ */
+#ifndef TWHEELD_CONFIG_CONFIG_H
+#define TWHEELD_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "config/address.h"
+
+#define CONFIG_FILE		"/etc/twheel/twheeld.conf"
+#define CONFIG_ERROR_LEN	512
+#define CONFIG_LISTEN_MAX	16
+#define CONFIG_ALLOW_MAX	64
+#define CONFIG_NODES_MAX	32
+#define CONFIG_SECRETS_MAX	2
+#define CONFIG_TOKENS_MAX	2
+#define CONFIG_SECRET_LEN	64
+
+enum redis_kind {
+	/* unix:PATH */
+	REDIS_UNIX,
+	/* redis://HOST:PORT/DB, rediss:// with TLS */
+	REDIS_TCP,
+	/* sentinel://HOST:PORT,.../NAME */
+	REDIS_SENTINEL,
+	/* cluster://HOST:PORT,... */
+	REDIS_CLUSTER,
+};
+
+/**
+ * struct redis_node - a host and its port
+ * @host: a name or an address, IPv6 without its brackets
+ * @port: 1 to 65535
+ */
+struct redis_node {
+	char host[256];
+	uint16_t port;
+};
+
+/**
+ * struct redis_url - where Redis is
+ * @kind: which form the URL had
+ * @tls: rediss://, or the key redis-tls
+ * @db: number of the database; 0 unless @kind is REDIS_TCP
+ * @path: of the socket; REDIS_UNIX only, else empty
+ * @master: the name that Sentinel knows; REDIS_SENTINEL only, else empty
+ * @node: where to connect: the server, the Sentinels, or some of the cluster
+ * @nodes: how many; 0 for REDIS_UNIX
+ *
+ * The port is 6379 unless the URL names one, and 26379 for Sentinel.
+ */
+struct redis_url {
+	enum redis_kind kind;
+	bool tls;
+	unsigned int db;
+	char path[108];
+	char master[128];
+	struct redis_node node[CONFIG_NODES_MAX];
+	size_t nodes;
+};
+
+/**
+ * struct listen_on - one address of the HTTP server
+ * @text: as the user wrote it
+ * @sa: what to bind: AF_INET, AF_INET6 or AF_UNIX
+ * @len: of @sa
+ * @local: a Unix socket or a loopback address, which need no token
+ */
+struct listen_on {
+	char text[128];
+	struct sockaddr_storage sa;
+	socklen_t len;
+	bool local;
+};
+
+/**
+ * struct secret - a key that signs callbacks
+ * @key: the bytes that the base64 behind "whsec_" holds
+ * @len: 24 to 64
+ */
+struct secret {
+	uint8_t key[CONFIG_SECRET_LEN];
+	size_t len;
+};
+
+/**
+ * struct config - all keys; durations are in milliseconds
+ * @redis: redis
+ * @redis_user: redis-user; empty: the default user
+ * @redis_password_file: redis-password-file; empty: no password
+ * @redis_password: the first line of that file
+ * @sentinel_user: sentinel-user; empty: the default user
+ * @sentinel_password_file: sentinel-password-file; empty: no password
+ * @sentinel_password: the first line of that file
+ * @redis_tls: redis-tls
+ * @redis_tls_ca_file: redis-tls-ca-file; empty: the CAs of the system
+ * @redis_tls_cert_file: redis-tls-cert-file; empty: we show no certificate
+ * @redis_tls_key_file: redis-tls-key-file
+ * @redis_tls_name: redis-tls-name; empty: the host of each connection
+ * @prefix: prefix of all keys in Redis
+ * @listen: listen; the default is replaced by the first one that is set
+ * @listens: how many
+ * @token_file: token-file; empty: no token
+ * @token: bearer tokens: each line of that file; two while one changes
+ * @tokens: how many
+ * @lease_ms: lease
+ * @max_lost: max-lost
+ * @batch: batch
+ * @hold_max: hold-max
+ * @hold_bytes: hold-bytes
+ * @ahead_ms: ahead
+ * @wait_replicas: wait-replicas
+ * @wait_timeout_ms: wait-timeout
+ * @callback_concurrency: callback-concurrency
+ * @host_concurrency: host-concurrency
+ * @allow: callback-allow
+ * @allows: how many
+ * @secret_file: secret-file; empty: callbacks are not signed
+ * @secret: the lines of that file
+ * @secrets: how many
+ * @lane_max: lane-max
+ * @dead_max: dead-max
+ * @dead_keep_ms: dead-keep
+ * @strict: strict
+ * @stop_timeout_ms: stop-timeout
+ * @tick_ns: tick
+ */
+struct config {
+	struct redis_url redis;
+	char redis_user[128];
+	char redis_password_file[256];
+	char redis_password[512];
+	char sentinel_user[128];
+	char sentinel_password_file[256];
+	char sentinel_password[512];
+	bool redis_tls;
+	char redis_tls_ca_file[256];
+	char redis_tls_cert_file[256];
+	char redis_tls_key_file[256];
+	char redis_tls_name[128];
+	char prefix[32];
+	struct listen_on listen[CONFIG_LISTEN_MAX];
+	size_t listens;
+	char token_file[256];
+	char token[CONFIG_TOKENS_MAX][256];
+	size_t tokens;
+	uint64_t lease_ms;
+	unsigned int max_lost;
+	unsigned int batch;
+	unsigned int hold_max;
+	uint64_t hold_bytes;
+	uint64_t ahead_ms;
+	unsigned int wait_replicas;
+	uint64_t wait_timeout_ms;
+	unsigned int callback_concurrency;
+	unsigned int host_concurrency;
+	struct network allow[CONFIG_ALLOW_MAX];
+	size_t allows;
+	char secret_file[256];
+	struct secret secret[CONFIG_SECRETS_MAX];
+	size_t secrets;
+	uint64_t lane_max;
+	uint64_t dead_max;
+	uint64_t dead_keep_ms;
+	bool strict;
+	uint64_t stop_timeout_ms;
+	uint64_t tick_ns;
+};
+
+/**
+ * struct config_args - what a command line asks for beside the keys
+ * @file: -c FILE, else CONFIG_FILE
+ * @file_named: -c was given, so that a missing file is an error
+ * @check: --check
+ * @version: --version
+ * @help: --help or -h
+ * @from: where each key was set; for config_place()
+ */
+#define CONFIG_KEYS	31
+struct config_args {
+	const char *file;
+	bool file_named;
+	bool check;
+	bool version;
+	bool help;
+	int from[CONFIG_KEYS];
+};
+
+/**
+ * config_read() - the configuration of a command line
+ * @c: the result; needs no preparation and holds no pointers
+ * @args: the result
+ * @argc: of main()
+ * @argv: of main()
+ * @err: the error, one line without a newline
+ *
+ * Reads the files that the keys name, too. With --version or --help it reads
+ * no file.
+ *
+ * Return: 0, or -1 with @err set.
+ */
+int config_read(struct config *c, struct config_args *args, int argc, char **argv,
+		char err[CONFIG_ERROR_LEN]);
+
+/**
+ * config_place() - say where a value was set that turned out to be wrong
+ * @args: of config_read()
+ * @why: "KEY: why"
+ * @err: the error, as of config_read()
+ */
+void config_place(const struct config_args *args, const char *why, char err[CONFIG_ERROR_LEN]);
+
+/**
+ * config_defaults() - a configuration of defaults only
+ * @c: the result
+ */
+void config_defaults(struct config *c);
+
+/**
+ * config_text() - apply the text of a file
+ * @c: the configuration
+ * @name: the name of the file for errors
+ * @text: its text
+ * @len: its length
+ * @err: the error
+ *
+ * Reads none of the files that the keys name.
+ *
+ * Return: 0, or -1 with @err set.
+ */
+int config_text(struct config *c, const char *name, const char *text, size_t len,
+		char err[CONFIG_ERROR_LEN]);
+
+/**
+ * redis_url_parse() - read a value of the key "redis"
+ * @text: the URL
+ * @url: the result; set on success only
+ *
+ * Return: NULL, or a constant text that says what is wrong.
+ */
+const char *redis_url_parse(const char *text, struct redis_url *url);
+
+/**
+ * config_usage() - the text of --help, with all keys
+ */
+const char *config_usage(void);
+
+#endif /* TWHEELD_CONFIG_CONFIG_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The log: lines on stderr, with the level in front, as systemd reads it, if stderr is the
+ * journal's.
+ *
+ * No line holds a secret, a token or a payload.
+ */
+#ifndef TWHEELD_GROUND_LOG_H
+#define TWHEELD_GROUND_LOG_H
+
+#include <syslog.h>
+
+/**
+ * log_line() - one line
+ * @level: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO
+ */
+void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/**
+ * log_often() - a line that may come without end: at most ten a second are printed
+ */
+void log_often(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/**
+ * log_once() - a warning that does not repeat itself: an equal text is dropped
+ * @text: a constant
+ */
+void log_once(const char *text);
+
+#endif /* TWHEELD_GROUND_LOG_H */

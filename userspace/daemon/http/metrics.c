@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Counters, and their text for Prometheus. See metrics.h. */
+#include <stdarg.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "work/counts.h"
+#include "work/work.h"
+
+#define FIRST_BUCKET_US	100
+/* More queues than this are summed as "other", with one that has this name. */
+#define QUEUES_SHOWN	100
+#define OTHER		"other"
+
+void histogram_add(struct histogram *h, uint64_t us)
+{
+	unsigned int i = 0;
+
+	while (i < HISTOGRAM_BUCKETS && us > (uint64_t)FIRST_BUCKET_US << i)
+		i++;
+	h->bucket[i]++;
+	h->sum += us / 1e6;
+}
+
+enum code_class metrics_code(int status)
+{
+	return status >= 200 && status < 600 ? CODE_2XX + status / 100 - 2 : CODE_NONE;
+}
+
+const char *verdict_name(enum verdict v)
+{
+	static const char *const names[] = { "ok", "retry", "dead", "release" };
+
+	return names[v];
+}
+
+static void head(FILE *f, const char *name, const char *type, const char *help)
+{
+	fprintf(f, "# HELP twheeld_%s %s\n# TYPE twheeld_%s %s\n", name, help, name, type);
+}
+
+static void one(FILE *f, const char *name, const char *type, const char *help, double value)
+{
+	head(f, name, type, help);
+	fprintf(f, "twheeld_%s %.17g\n", name, value);
+}
+
+static void labeled(FILE *f, const char *name, const char *help, const char *label,
+		    const char *const *names, const uint64_t *values, unsigned int count)
+{
+	head(f, name, "counter", help);
+	for (unsigned int i = 0; i < count; i++)
+		fprintf(f, "twheeld_%s{%s=\"%s\"} %llu\n", name, label, names[i],
+			(unsigned long long)values[i]);
+}
+
+static void histogram(FILE *f, const char *name, const char *labels, const struct histogram *h)
+{
+	const char *comma = labels[0] ? "," : "";
+	unsigned long long sum = 0;
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum += h->bucket[i];
+		fprintf(f, "twheeld_%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma,
+			((uint64_t)FIRST_BUCKET_US << i) / 1e6, sum);
+	}
+	sum += h->bucket[HISTOGRAM_BUCKETS];
+	fprintf(f, "twheeld_%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma, sum);
+	fprintf(f, "twheeld_%s_sum%s%s%s %.9g\n", name, labels[0] ? "{" : "", labels,
+		labels[0] ? "}" : "", h->sum);
+	fprintf(f, "twheeld_%s_count%s%s%s %llu\n", name, labels[0] ? "{" : "", labels,
+		labels[0] ? "}" : "", sum);
+}
+
+static void counters(FILE *f, const struct metrics *m)
+{
+	static const char *const puts_[] = {
+		"created", "replaced", "kept", "exists", "full", "failed",
+	};
+	static const char *const takes[] = { "tasks", "empty", "failed" };
+	static const char *const recalls[] = { "yes", "running", "silent" };
+	static const char *const dead[] = { "verdict", "attempts", "lost", "missed" };
+	static const char *const codes[] = {
+		"code=\"none\"", "code=\"2xx\"", "code=\"3xx\"", "code=\"4xx\"", "code=\"5xx\"",
+	};
+
+	head(f, "lateness_seconds", "histogram", "From the due time to the start of an attempt.");
+	histogram(f, "lateness_seconds", "", &m->lateness);
+	head(f, "callback_seconds", "histogram", "Time of requests.");
+	for (unsigned int i = 0; i < CODE_CLASSES; i++)
+		histogram(f, "callback_seconds", codes[i], &m->callback[i]);
+	labeled(f, "puts_total", "Tasks that clients sent.", "result", puts_, m->puts,
+		PUT_OUTCOMES);
+	labeled(f, "takes_total", "Scripts that took tasks.", "result", takes, m->takes,
+		TAKE_OUTCOMES);
+	labeled(f, "recalls_total", "Tasks that were called back.", "verdict", recalls,
+		m->recalls, RECALL_VERDICTS);
+	labeled(f, "dead_total", "Tasks that died here.", "reason", dead, m->dead, DEAD_REASONS);
+	one(f, "lost_total", "counter", "Leases that ended without a report.", m->lost);
+	one(f, "stale_total", "counter", "Reports whose lease was over.", m->stale);
+	one(f, "orphans_total", "counter", "Ids without a header.", m->orphans);
+	one(f, "missed_total", "counter", "Tasks that were skipped because they were late.",
+	    m->missed);
+	one(f, "wakes_total", "counter", "Messages about an earlier task.", m->wakes);
+}
+
+/* Whether queue number @n of @count has series of its own. */
+static bool is_shown(const struct queue *q, size_t n, size_t count)
+{
+	return count <= QUEUES_SHOWN || (n < QUEUES_SHOWN && strcmp(q->name, OTHER));
+}
+
+static void attempt(FILE *f, const char *queue, enum verdict v, uint64_t count)
+{
+	fprintf(f, "twheeld_attempts_total{queue=\"%s\",verdict=\"%s\"} %llu\n", queue,
+		verdict_name(v), (unsigned long long)count);
+}
+
+static void attempts(FILE *f, const struct daemon *d)
+{
+	size_t n = 0, count = HASH_COUNT(d->queues);
+	uint64_t other[VERDICTS] = { 0 };
+
+	head(f, "attempts_total", "counter", "Attempts that ended here.");
+	for (const struct queue *q = d->queues; q; q = q->hh.next, n++) {
+		for (unsigned int v = 0; v < VERDICTS; v++) {
+			if (is_shown(q, n, count))
+				attempt(f, q->name, v, q->attempts[v]);
+			else
+				other[v] += q->attempts[v];
+		}
+	}
+	for (unsigned int v = 0; count > QUEUES_SHOWN && v < VERDICTS; v++)
+		attempt(f, OTHER, v, other[v]);
+}
+
+/* Adds the counts of the queues that are not shown. */
+static struct counts sum_up(const struct census *c)
+{
+	struct counts sum = { .oldest_due_ms = NEVER_MS };
+
+	for (size_t n = 0; n < c->queues; n++) {
+		const struct counts *one_queue = &c->queue[n].counts;
+
+		if (is_shown(c->queue[n].queue, n, c->queues) || c->queue[n].missing)
+			continue;
+		for (unsigned int i = 0; i < TASK_STATES; i++)
+			sum.state[i] += one_queue->state[i];
+		for (unsigned int i = 0; i < FORECASTS; i++)
+			sum.within[i] += one_queue->within[i];
+		if (one_queue->oldest_due_ms < sum.oldest_due_ms)
+			sum.oldest_due_ms = one_queue->oldest_due_ms;
+	}
+	return sum;
+}
+
+typedef void each_fn(FILE *f, const struct daemon *d, const char *name, const struct counts *c);
+
+/* A queue with a lane that cannot be reached is left out. */
+static void each_queue(FILE *f, const struct daemon *d, const struct census *c, each_fn *fn)
+{
+	struct counts other;
+
+	for (size_t i = 0; i < c->queues; i++) {
+		if (is_shown(c->queue[i].queue, i, c->queues) && !c->queue[i].missing)
+			fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
+	}
+	if (c->queues <= QUEUES_SHOWN)
+		return;
+	other = sum_up(c);
+	fn(f, d, OTHER, &other);
+}
+
+static void tasks(FILE *f, const struct daemon *d, const char *name, const struct counts *c)
+{
+	(void)d;
+	for (unsigned int i = 0; i < TASK_STATES; i++)
+		fprintf(f, "twheeld_tasks{queue=\"%s\",state=\"%s\"} %llu\n", name,
+			task_state_name(i), (unsigned long long)c->state[i]);
+}
+
+static void oldest(FILE *f, const struct daemon *d, const char *name, const struct counts *c)
+{
+	int64_t age = 0;
+
+	if (c->oldest_due_ms != NEVER_MS)
+		age = (int64_t)(daemon_now_ms(d) - c->oldest_due_ms);
+	fprintf(f, "twheeld_oldest_due_seconds{queue=\"%s\"} %g\n", name,
+		age > 0 ? age / 1e3 : 0);
+}
+
+static void forecast(FILE *f, const struct daemon *d, const char *name, const struct counts *c)
+{
+	static const char *const within[] = { "60s", "60m", "24h" };
+
+	(void)d;
+	for (unsigned int i = 0; i < FORECASTS; i++)
+		fprintf(f, "twheeld_due_forecast{queue=\"%s\",within=\"%s\"} %llu\n", name,
+			within[i], (unsigned long long)c->within[i]);
+}
+
+static void queues(FILE *f, const struct daemon *d, const struct census *c)
+{
+	head(f, "tasks", "gauge", "Tasks in Redis.");
+	each_queue(f, d, c, tasks);
+	head(f, "oldest_due_seconds", "gauge", "How long the first scheduled task is overdue.");
+	each_queue(f, d, c, oldest);
+	head(f, "due_forecast", "gauge", "Tasks that fall due.");
+	each_queue(f, d, c, forecast);
+}
+
+static void redis(FILE *f, const struct daemon *d)
+{
+	const struct store_stats *st = store_stats(d->store);
+	char name[300];
+	bool up;
+
+	head(f, "redis_up", "gauge", "Whether a node can be used.");
+	for (unsigned int i = 0; store_next_node(d->store, &i, name, &up); i++)
+		fprintf(f, "twheeld_redis_up{node=\"%s\"} %d\n", name, up);
+	head(f, "redis_seconds", "summary", "From sending a script to its answer.");
+	for (unsigned int i = 0; i < SCRIPTS; i++)
+		fprintf(f, "twheeld_redis_seconds_sum{script=\"%s\"} %.9g\n"
+			"twheeld_redis_seconds_count{script=\"%s\"} %llu\n", store_script_name(i),
+			st->seconds[i], store_script_name(i), (unsigned long long)st->calls[i]);
+}
+
+static unsigned int homes(const struct daemon *d)
+{
+	unsigned int count = 0;
+
+	for (const struct queue *q = d->queues; q; q = q->hh.next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++)
+			count += !q->lane[i].rank;
+	}
+	return count;
+}
+
+/* Of several nodes the worst counts. */
+static void clocks(FILE *f, const struct daemon *d)
+{
+	uint64_t now = wheel_now(d->wheel);
+	double skew = 0, bound = 0, one_skew;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	for (unsigned int i = 0; i < STORE_NODES; i++) {
+		const struct clock *c = &d->clock[i];
+
+		if (!c->known || !store_node_ready(d->store, i))
+			continue;
+		one_skew = ((int64_t)now + c->offset) / 1e9 - ts.tv_sec - ts.tv_nsec / 1e9;
+		if (fabs(one_skew) > fabs(skew))
+			skew = one_skew;
+		bound = fmax(bound, clock_bound(c, now) / 1e9);
+	}
+	if (bound > 0)
+		one(f, "clock_bound_seconds", "gauge", "How wrong Redis's time may be known.",
+		    bound);
+	one(f, "clock_skew_seconds", "gauge", "Redis's clock less that of this machine.", skew);
+}
+
+static void gauges(FILE *f, const struct daemon *d)
+{
+	one(f, "callbacks_running", "gauge", "Requests that run.",
+	    callbacks_running(d->callbacks));
+	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);
+	clocks(f, d);
+	one(f, "members", "gauge", "Daemons that live, with this one.", d->members + 1);
+	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
+	head(f, "build_info", "gauge", "What runs.");
+	fprintf(f, "twheeld_build_info{version=\"%s\",wheel=\"%s\"} 1\n", DAEMON_VERSION,
+		wheel_backend(d->wheel));
+}
+
+char *metrics_text(const struct daemon *d, const struct census *census, size_t *len)
+{
+	char *text = NULL;
+	FILE *f = open_memstream(&text, len);
+
+	if (!f)
+		return NULL;
+	counters(f, &d->metrics);
+	attempts(f, d);
+	gauges(f, d);
+	redis(f, d);
+	if (census)
+		queues(f, d, census);
+	if (fclose(f)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

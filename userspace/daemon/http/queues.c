@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Routes of queues, and /metrics. See api.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/api.h"
+#include "redis/script.h"
+#include "work/counts.h"
+#include "work/metrics.h"
+#include "work/work.h"
+
+#define REPLAY_MAX	10000
+#define REPLAY_DEFAULT	1000
+/* look lists no more at once. */
+#define LOOK_MAX	1000
+
+/* ---- Show ---- */
+
+static json_t *queue_to_json(const struct census_queue *cq)
+{
+	const struct queue *q = cq->queue;
+	const struct counts *c = &cq->counts;
+	static const char *const within[FORECASTS] = { "60s", "60m", "24h" };
+	json_t *o = queue_settings_to_json(&q->settings), *forecast = json_object();
+
+	json_object_set_new(o, "queue", json_string(q->name));
+	json_object_set_new(o, "paused", json_boolean(c->paused));
+	for (unsigned int i = 0; i < TASK_STATES; i++)
+		json_object_set_new(o, task_state_name(i), json_integer(c->state[i]));
+	if (c->oldest_due_ms != NEVER_MS)
+		json_object_set_new(o, "oldest_due", json_integer(c->oldest_due_ms));
+	for (unsigned int i = 0; i < FORECASTS; i++)
+		json_object_set_new(forecast, within[i], json_integer(c->within[i]));
+	json_object_set_new(o, "forecast", forecast);
+	if (cq->missing)
+		json_object_set_new(o, "missing_lanes", json_integer(cq->missing));
+	return o;
+}
+
+/* Whether the counts say anything: a lane was counted, or there is none. */
+static bool says_something(const struct census *census)
+{
+	if (census->result == STORE_OK)
+		return true;
+	for (size_t i = 0; i < census->queues; i++) {
+		if (census->queue[i].missing < census->queue[i].queue->settings.lanes)
+			return true;
+	}
+	return false;
+}
+
+static void show_all(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+	json_t *list;
+
+	if (!says_something(census)) {
+		request_store_error(r, census->result);
+		return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < census->queues; i++)
+		json_array_append_new(list, queue_to_json(&census->queue[i]));
+	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
+					 (json_int_t)daemon_now_ms(r->daemon), "queues", list));
+}
+
+void route_queue_list(struct request *r)
+{
+	if (!store_up(r->daemon->store))
+		request_store_error(r, STORE_DOWN);
+	else
+		census_take(r->daemon, NULL, show_all, r);
+}
+
+static void show_one(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+
+	/* A queue that was made or changed may have a lane that cannot be counted. */
+	if (census->result != STORE_OK && r->method == METHOD_PUT)
+		request_store_error(r, STORE_UNKNOWN);
+	else if (!says_something(census))
+		request_store_error(r, census->result);
+	else
+		request_answer(r, r->arg ? 201 : 200, queue_to_json(&census->queue[0]));
+}
+
+void route_queue_get(struct request *r, struct queue *q)
+{
+	census_take(r->daemon, q, show_one, r);
+}
+
+static void show_metrics(void *arg, const struct census *census)
+{
+	struct request *r = arg;
+	size_t len;
+	char *text = metrics_text(r->daemon, census, &len);
+
+	request_text(r, text ? 200 : 500, "text/plain; version=0.0.4", text, len, false);
+}
+
+void route_metrics(struct request *r)
+{
+	if (store_up(r->daemon->store))
+		census_take(r->daemon, NULL, show_metrics, r);
+	else
+		show_metrics(r, NULL);
+}
+
+/* ---- Make, change ---- */
+
+/**
+ * struct setting - settings that are being stored
+ * @request: the request
+ * @settings: the settings
+ * @create: there was no such queue
+ */
+struct setting {
+	struct request *request;
+	struct queue_settings settings;
+	bool create;
+};
+
+static void know_queue(void *arg, struct queue *q, enum store_result result);
+
+static void stored(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct setting *s = arg;
+	struct request *r = s->request;
+	struct queue *q;
+	char text[100];
+
+	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
+		request_store_error(r, result == STORE_OK ? STORE_REFUSED : result);
+		free(s);
+		return;
+	}
+	if (s->create && !reply->integer) {
+		/* Another daemon was first: its lanes and its mode count. */
+		queue_load(r->daemon, r->queue, know_queue, r);
+		free(s);
+		return;
+	}
+	q = queue_apply(r->daemon, r->queue, &s->settings);
+	snprintf(text, sizeof(text), "queue %s", r->queue);
+	daemon_publish(r->daemon, "changed", text);
+	r->arg = s->create ? r : NULL;
+	if (q)
+		route_queue_get(r, q);
+	else
+		request_error(r, 503, "store_down", "queue", "there are as many queues as may be");
+	free(s);
+}
+
+static void store_settings(struct request *r, const struct queue_settings *settings, bool create)
+{
+	struct setting *s = calloc(1, sizeof(*s));
+	char key[160], *text;
+	struct args a = { .confirm = true };
+
+	if (!s)
+		abort();
+	s->request = r;
+	s->settings = *settings;
+	s->create = create;
+	text = json_text(queue_settings_to_json(settings), NULL);
+	if (!text)
+		abort();
+	args_text(&a, create ? "HSETNX" : "HSET");
+	args_text(&a, store_key(r->daemon->store, key, "queues"));
+	args_text(&a, r->queue);
+	args_text(&a, text);
+	free(text);
+	store_command(r->daemon->store, key, &a, stored, s);
+}
+
+static void know_queue(void *arg, struct queue *q, enum store_result result)
+{
+	struct request *r = arg;
+	struct queue_settings settings;
+	struct api_error err;
+
+	if (!q && result != STORE_OK) {
+		request_store_error(r, result);
+		return;
+	}
+	if (!q && HASH_COUNT(r->daemon->queues) >= QUEUES_MAX) {
+		request_error(r, 429, "queue_full", "queue", "there are %d queues already",
+			      QUEUES_MAX);
+		return;
+	}
+	if (q)
+		settings = q->settings;
+	else
+		queue_settings_default(&settings);
+	if (queue_settings_parse(r->body ? r->body : "", r->len, &settings, &err))
+		request_fail(r, &err);
+	else if (q && settings.lanes != q->settings.lanes)
+		request_error(r, 400, "invalid", "lanes",
+			      "the number of lanes is set when the queue is made");
+	else if (q && settings.mode != q->settings.mode)
+		request_error(r, 400, "invalid", "mode",
+			      "the mode is set when the queue is made");
+	else
+		store_settings(r, &settings, !q);
+}
+
+void route_queue_put(struct request *r)
+{
+	struct queue *q = queue_find(r->daemon, r->queue);
+
+	if (!store_up(r->daemon->store))
+		request_store_error(r, STORE_DOWN);
+	else if (q)
+		know_queue(r, q, STORE_OK);
+	else
+		queue_load(r->daemon, r->queue, know_queue, r);
+}
+
+/* ---- Pause, resume ---- */
+
+/**
+ * struct pausing - a queue that is being paused or resumed
+ * @request: the request
+ * @queue: its queue
+ * @pause: or resume
+ * @asked: how often the lanes were asked
+ * @left: lanes without an answer
+ * @done: lanes that did it
+ * @result: of the lanes so far
+ * @sum: of the lanes
+ * @timer: asks again while daemons hold tasks
+ */
+struct pausing {
+	struct request *request;
+	struct queue *queue;
+	bool pause;
+	unsigned int asked;
+	unsigned int left;
+	unsigned int done;
+	enum store_result result;
+	struct pause_answer sum;
+	struct timer timer;
+};
+
+#define PAUSE_ASKS	10
+#define PAUSE_REST	(20 * NSEC_PER_MSEC)
+
+static void ask_pause(struct pausing *p);
+
+static void ask_again(struct timer *t, uint64_t now)
+{
+	(void)now;
+	ask_pause(container_of(t, struct pausing, timer));
+}
+
+/* What daemons hold must not begin, whoever else knows of the pause. */
+static void release_held(struct pausing *p)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "pause %s", p->queue->name);
+	daemon_publish(p->request->daemon, "changed", text);
+	queue_release(p->queue);
+}
+
+static void answer_pausing(struct pausing *p)
+{
+	struct request *r = p->request;
+	struct daemon *d = r->daemon;
+
+	if (p->pause && p->asked == 1 && (p->done || p->result == STORE_UNKNOWN))
+		release_held(p);
+	if (p->result != STORE_OK) {
+		/* Some lanes are paused, and others are not. */
+		request_store_error(r, p->done ? STORE_UNKNOWN : p->result);
+	} else if (!p->pause) {
+		request_answer(r, 200, json_pack("{s:s,s:b}", "queue", p->queue->name,
+						 "paused", 0));
+	} else {
+		if (p->sum.held && p->asked < PAUSE_ASKS) {
+			wheel_arm(d->wheel, &p->timer, wheel_now(d->wheel) + PAUSE_REST);
+			return;
+		}
+		request_answer(r, 200, json_pack("{s:s,s:b,s:I,s:b}", "queue", p->queue->name,
+						 "paused", 1, "leased",
+						 (json_int_t)(p->sum.begun + p->sum.held),
+						 "settled", !p->sum.held));
+	}
+	wheel_disarm(d->wheel, &p->timer);
+	free(p);
+}
+
+static void paused(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct pausing *p = arg;
+	struct pause_answer a;
+
+	if (result == STORE_OK && pause_answer(reply, &a)) {
+		p->done++;
+		p->sum.begun += a.begun;
+		p->sum.held += a.held;
+	} else {
+		p->result = result == STORE_OK ? STORE_REFUSED : result;
+	}
+	if (!--p->left)
+		answer_pausing(p);
+}
+
+static void ask_pause(struct pausing *p)
+{
+	struct queue *q = p->queue;
+
+	p->asked++;
+	p->sum = (struct pause_answer){ 0 };
+	p->left = q->settings.lanes;
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		/* What a failover took back would run. The next answers only count. */
+		struct args a = { .confirm = p->asked == 1 };
+
+		pause_args(&a, p->pause);
+		store_script(q->daemon->store, SCRIPT_PAUSE, q->name, i, &a, paused, p);
+	}
+}
+
+static void set_pause(struct request *r, struct queue *q, bool pause)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	p->request = r;
+	p->queue = q;
+	p->pause = pause;
+	p->timer.fn = ask_again;
+	ask_pause(p);
+}
+
+void route_queue_pause(struct request *r, struct queue *q)
+{
+	set_pause(r, q, true);
+}
+
+void route_queue_resume(struct request *r, struct queue *q)
+{
+	set_pause(r, q, false);
+}
+
+/* ---- Replay ---- */
+
+/**
+ * struct replaying - dead tasks that are being replayed, lane by lane
+ */
+struct replaying {
+	struct request *request;
+	struct queue *queue;
+	unsigned int limit;
+	unsigned int lane;
+	unsigned int asked;
+	unsigned int replayed;
+	unsigned int left;
+	enum store_result result;
+};
+
+static void replay_lane(struct replaying *p);
+
+static void replay_done(struct replaying *p)
+{
+	if (p->result == STORE_OK && p->asked < p->limit && p->lane < p->queue->settings.lanes) {
+		replay_lane(p);
+		return;
+	}
+	if (p->result != STORE_OK && !p->replayed)
+		request_store_error(p->request, p->result);
+	else
+		request_answer(p->request, 200, json_pack("{s:i}", "replayed", p->replayed));
+	free(p);
+}
+
+static void replayed_one(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct replaying *p = arg;
+	struct change_answer a;
+
+	if (result != STORE_OK)
+		p->result = result;
+	else if (change_answer(reply, &a) && a.found && a.state == TASK_DEAD)
+		p->replayed++;
+	if (!--p->left)
+		replay_done(p);
+}
+
+static void replay_listed(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct replaying *p = arg;
+	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0;
+	unsigned int lane = p->lane, before = p->asked;
+
+	if (result != STORE_OK)
+		p->result = result;
+	p->left = 1;
+	for (unsigned int i = 0; i < n; i++) {
+		char id[TASK_ID_MAX + 1];
+		struct task_view view;
+		struct args a = { .confirm = true };
+
+		if (!look_answer_item(reply, i, id, &view))
+			continue;
+		change_args(&a, id, CHANGE_REPLAY, false, 0);
+		p->left++;
+		p->asked++;
+		store_script(p->request->daemon->store, SCRIPT_CHANGE, p->queue->name, lane, &a,
+			     replayed_one, p);
+	}
+	/* A lane that has more is asked again, when these are not dead any more. */
+	if (n < LOOK_MAX || p->asked == before)
+		p->lane++;
+	if (!--p->left)
+		replay_done(p);
+}
+
+static void replay_lane(struct replaying *p)
+{
+	struct args a = { 0 };
+
+	look_list_args(&a, TASK_DEAD, 0, p->limit - p->asked);
+	store_script(p->request->daemon->store, SCRIPT_LOOK, p->queue->name, p->lane, &a,
+		     replay_listed, p);
+}
+
+struct replay_read {
+	unsigned int limit;
+	bool has_limit;
+	struct api_error err;
+};
+
+static bool read_limit(void *arg, const char *name, const char *value)
+{
+	struct replay_read *read = arg;
+
+	if (strcmp(name, "limit"))
+		return !api_error_set(&read->err, 400, "invalid", name, "unknown parameter");
+	if (read->has_limit)
+		return !api_error_set(&read->err, 400, "invalid", name, "stands twice");
+	read->has_limit = true;
+	return !limit_parse(value, REPLAY_MAX, &read->limit, &read->err);
+}
+
+void route_queue_replay(struct request *r, struct queue *q)
+{
+	struct replay_read read = { .limit = REPLAY_DEFAULT };
+	struct replaying *p;
+
+	request_each_query(r, read_limit, &read);
+	if (read.err.status) {
+		request_fail(r, &read.err);
+		return;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		abort();
+	p->request = r;
+	p->queue = q;
+	p->limit = read.limit;
+	replay_lane(p);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which function serves a path. See api.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "http/api.h"
+#include "work/work.h"
+
+#include "http/page.h"
+
+/**
+ * struct route_entry - a path and its function
+ * @words: number of words in the path behind "/v1/queues"
+ * @method: of the request
+ * @second: the second of these words, or NULL for any
+ * @fourth: the fourth of these words, or NULL for any
+ * @takes: a body, a query
+ * @fn: the function
+ * @on_queue: or the function, if the queue must be there
+ *
+ * The words are: queue, "tasks" or a verb, id, verb. A path outside of /v1 has one word at
+ * most, which is @second.
+ */
+#define BODY	1
+#define QUERY	2
+struct route_entry {
+	unsigned int words;
+	enum method method;
+	const char *second;
+	const char *fourth;
+	unsigned int takes;
+	void (*fn)(struct request *r);
+	void (*on_queue)(struct request *r, struct queue *q);
+};
+
+static const struct route_entry routes[] = {
+	{ 0, METHOD_GET, NULL, NULL, 0, route_queue_list },
+	{ 1, METHOD_GET, NULL, NULL, 0, NULL, route_queue_get },
+	{ 1, METHOD_PUT, NULL, NULL, BODY, route_queue_put },
+	{ 2, METHOD_POST, "tasks", NULL, BODY, NULL, route_task_make },
+	{ 2, METHOD_GET, "tasks", NULL, QUERY, NULL, route_task_list },
+	{ 2, METHOD_POST, "reserve", NULL, BODY, NULL, route_reserve },
+	{ 2, METHOD_POST, "ack", NULL, BODY, NULL, route_ack },
+	{ 2, METHOD_POST, "nack", NULL, BODY, NULL, route_nack },
+	{ 2, METHOD_POST, "extend", NULL, BODY, NULL, route_extend },
+	{ 2, METHOD_POST, "release", NULL, BODY, NULL, route_release },
+	{ 2, METHOD_POST, "pause", NULL, 0, NULL, route_queue_pause },
+	{ 2, METHOD_POST, "resume", NULL, 0, NULL, route_queue_resume },
+	{ 2, METHOD_POST, "replay", NULL, QUERY, NULL, route_queue_replay },
+	{ 3, METHOD_PUT, "tasks", NULL, BODY, NULL, route_task_make },
+	{ 3, METHOD_GET, "tasks", NULL, 0, NULL, route_task_get },
+	{ 3, METHOD_PATCH, "tasks", NULL, BODY, NULL, route_task_move },
+	{ 3, METHOD_DELETE, "tasks", NULL, 0, NULL, route_task_cancel },
+	{ 4, METHOD_POST, "tasks", "run", 0, NULL, route_task_run },
+	{ 4, METHOD_POST, "tasks", "replay", 0, NULL, route_task_replay },
+};
+
+#define ROUTES	(sizeof(routes) / sizeof(routes[0]))
+
+/* Splits the path into words. Return: false if there are too many, or an empty one. */
+static bool split(struct request *r)
+{
+	char *at = r->path;
+
+	while (*at == '/') {
+		*at++ = '\0';
+		if (!*at && r->words)
+			return false;
+		if (!*at)
+			break;
+		if (r->words == sizeof(r->word) / sizeof(r->word[0]))
+			return false;
+		r->word[r->words++] = at;
+		at = strchrnul(at, '/');
+	}
+	return true;
+}
+
+static bool is(const char *word, const char *want)
+{
+	return !want || !strcmp(word, want);
+}
+
+static void probe_alive(struct request *r)
+{
+	request_answer(r, 200, json_pack("{s:s}", "status", "alive"));
+}
+
+static void probe_ready(struct request *r)
+{
+	const char *why = daemon_not_ready(r->daemon);
+
+	if (why)
+		request_error(r, 503, "store_down", NULL, "%s", why);
+	else
+		request_answer(r, 200, json_pack("{s:s}", "status", "ready"));
+}
+
+static void show_page(struct request *r)
+{
+	request_text(r, 200, "text/html; charset=utf-8", (char *)page_html, page_html_len, true);
+}
+
+/* Who probes may add what he likes. */
+static const struct route_entry roots[] = {
+	{ .words = 0, .takes = QUERY, .fn = show_page },
+	{ .words = 1, .second = "healthz", .takes = QUERY, .fn = probe_alive },
+	{ .words = 1, .second = "readyz", .takes = QUERY, .fn = probe_ready },
+	{ .words = 1, .second = "metrics", .takes = QUERY, .fn = route_metrics },
+};
+
+#define ROOTS	(sizeof(roots) / sizeof(roots[0]))
+
+static bool names_are_valid(struct request *r)
+{
+	if (r->queue && !queue_name_valid(r->queue)) {
+		request_error(r, 400, "invalid", "queue",
+			      "a queue has a name of 1 to 64 of A-Za-z0-9_-");
+		return false;
+	}
+	if (r->id && !task_id_valid(r->id)) {
+		request_error(r, 400, "invalid", "id",
+			      "an id has 1 to 128 of A-Za-z0-9_:-");
+		return false;
+	}
+	return true;
+}
+
+static bool has_path(const struct request *r, const struct route_entry *e)
+{
+	unsigned int words = r->words - 2;
+
+	if (e < routes || e >= routes + ROUTES)
+		return e->words == r->words && (!r->words || is(r->word[0], e->second));
+	return e->words == words && (words < 2 || is(r->word[3], e->second)) &&
+	       (words < 4 || is(r->word[5], e->fourth));
+}
+
+/* Looks in one of the tables, and notes which methods the path has. */
+static void look_in(struct request *r, const struct route_entry *e, size_t count)
+{
+	static const char *const names[] = {
+		[METHOD_GET] = "GET, HEAD", [METHOD_POST] = "POST", [METHOD_PUT] = "PUT",
+		[METHOD_PATCH] = "PATCH", [METHOD_DELETE] = "DELETE",
+	};
+
+	for (; count; count--, e++) {
+		size_t used = strlen(r->allow);
+
+		if (!has_path(r, e))
+			continue;
+		snprintf(r->allow + used, sizeof(r->allow) - used, "%s%s", used ? ", " : "",
+			 names[e->method]);
+		if (e->method == r->method)
+			r->route = e;
+	}
+}
+
+bool request_find(struct request *r)
+{
+	if (!split(r)) {
+		request_error(r, 404, "not_found", NULL, "there is no such path");
+		return false;
+	}
+	if (r->words < 2)
+		look_in(r, roots, ROOTS);
+	else if (!strcmp(r->word[0], "v1") && !strcmp(r->word[1], "queues"))
+		look_in(r, routes, ROUTES);
+	if (!r->allow[0])
+		request_error(r, 404, "not_found", NULL, "there is no such path");
+	else if (!r->route)
+		request_error(r, 405, "invalid", "method", "this path has %s", r->allow);
+	return r->route;
+}
+
+/* Many clients send an empty object with every request. */
+static bool says_nothing(const char *body)
+{
+	static const char spaces[] = " \t\r\n";
+
+	body += strspn(body, spaces);
+	if (*body == '{')
+		body += 1 + strspn(body + 1, spaces);
+	else
+		return !*body;
+	return *body == '}' && !body[1 + strspn(body + 1, spaces)];
+}
+
+static bool refuse_parameter(void *arg, const char *name, const char *value)
+{
+	struct request *r = arg;
+
+	(void)value;
+	request_error(r, 400, "invalid", name, "this path has no parameters");
+	return false;
+}
+
+void request_serve(struct request *r)
+{
+	const struct route_entry *e = r->route;
+
+	if (r->words > 2)
+		r->queue = r->word[2];
+	if (r->words > 4)
+		r->id = r->word[4];
+	if (!names_are_valid(r))
+		return;
+	if (!(e->takes & QUERY))
+		request_each_query(r, refuse_parameter, r);
+	if (r->answered)
+		return;
+	if (!(e->takes & BODY) && r->len && (strlen(r->body) != r->len || !says_nothing(r->body)))
+		request_error(r, 400, "invalid", "body", "this path takes no body");
+	else if (e->on_queue)
+		request_with_queue(r, e->on_queue);
+	else
+		e->fn(r);
+}

@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The HTTP server: connections, authentication, answers. See api.h.
+ *
+ * libmicrohttpd runs at the end of a turn, once. A request without an answer is
+ * suspended, and resumed by its answer.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+#include <openssl/crypto.h>
+
+#include "ground/log.h"
+#include "http/api.h"
+#include "work/work.h"
+
+#define CLIENTS_MAX	1000
+#define IDLE_S		75
+#define JSON_TYPE	"application/json"
+
+/**
+ * struct listener - one address
+ * @api: the server
+ * @on: of the configuration
+ * @fd: that is listened to
+ * @http: of libmicrohttpd
+ * @watch: of its epoll
+ */
+struct listener {
+	struct api *api;
+	const struct listen_on *on;
+	int fd;
+	struct MHD_Daemon *http;
+	struct watch watch;
+};
+
+/**
+ * struct api - the server
+ * @daemon: whom it serves
+ * @listener: its addresses
+ * @listeners: how many
+ * @timer: when libmicrohttpd wants to run
+ * @run: it wants to run in this turn
+ * @requests: those whose answer was not sent yet
+ * @busy: how many
+ */
+struct api {
+	struct daemon *daemon;
+	struct listener listener[CONFIG_LISTEN_MAX];
+	size_t listeners;
+	struct timer timer;
+	bool run;
+	struct request *requests;
+	unsigned int busy;
+};
+
+static void want_run(struct api *api)
+{
+	api->run = true;
+	loop_again(api->daemon->loop);
+}
+
+/* ---- Answers ---- */
+
+static void answered(struct request *r)
+{
+	r->answered = true;
+	if (r->watch.events)
+		loop_watch(r->daemon->loop, &r->watch, 0);
+	if (!r->suspended)
+		return;
+	r->suspended = false;
+	MHD_resume_connection(r->conn);
+	want_run(r->api);
+}
+
+void request_text(struct request *r, int status, const char *type, char *text, size_t len,
+		  bool constant)
+{
+	if (r->answered) {
+		log_often(LOG_ERR, "a request was answered twice");
+		if (!constant)
+			free(text);
+		return;
+	}
+	r->status = status;
+	r->type = type;
+	r->text = text;
+	r->text_len = len;
+	r->constant = constant;
+	answered(r);
+}
+
+void request_json(struct request *r, int status, char *text, size_t len)
+{
+	request_text(r, status, JSON_TYPE, text, len, false);
+}
+
+void request_answer(struct request *r, int status, json_t *root)
+{
+	static char no_memory[] = "{\"error\":{\"code\":\"internal\",\"message\":\"no memory\"}}\n";
+	size_t len;
+	char *text = json_text(root, &len);
+
+	if (text)
+		request_json(r, status, text, len);
+	else
+		request_text(r, 500, JSON_TYPE, no_memory, sizeof(no_memory) - 1, true);
+}
+
+void request_fail(struct request *r, const struct api_error *err)
+{
+	if (err->status == 429)
+		r->retry_after = 1;
+	request_answer(r, err->status, api_error_to_json(err));
+}
+
+void request_error(struct request *r, int status, const char *code, const char *field,
+		   const char *fmt, ...)
+{
+	struct api_error err = { 0 };
+	char message[sizeof(err.message)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	api_error_set(&err, status, code, field, "%s", message);
+	request_fail(r, &err);
+}
+
+static enum MHD_Result send_answer(struct request *r)
+{
+	/* The page itself has the hashes of its script and style. */
+	static const char csp[] = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+	struct MHD_Response *resp;
+	enum MHD_Result ret;
+	char number[16];
+
+	resp = MHD_create_response_from_buffer(r->text_len, r->text, r->constant ?
+					       MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+	if (!resp)
+		return MHD_NO;
+	r->text = NULL;
+	MHD_add_response_header(resp, "Content-Type", r->type);
+	MHD_add_response_header(resp, "Cache-Control", "no-store");
+	MHD_add_response_header(resp, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(resp, "Referrer-Policy", "no-referrer");
+	if (!strncmp(r->type, "text/html", 9))
+		MHD_add_response_header(resp, "Content-Security-Policy", csp);
+	if (r->retry_after) {
+		snprintf(number, sizeof(number), "%u", r->retry_after);
+		MHD_add_response_header(resp, "Retry-After", number);
+	}
+	if (r->status == 405)
+		MHD_add_response_header(resp, "Allow", r->allow);
+	if (r->status == 401)
+		MHD_add_response_header(resp, "WWW-Authenticate", "Bearer");
+	if (r->too_large)
+		MHD_add_response_header(resp, "Connection", "close");
+	ret = MHD_queue_response(r->conn, r->status, resp);
+	MHD_destroy_response(resp);
+	return ret;
+}
+
+/* ---- Who may ask ---- */
+
+static const char *header(struct request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	size_t len = strlen(b);
+
+	return strlen(a) == len && !CRYPTO_memcmp(a, b, len);
+}
+
+static bool has_token(struct request *r)
+{
+	const struct config *config = &r->daemon->config;
+	const char *given = header(r, "Authorization");
+	bool ok = false;
+
+	if (!given || strncasecmp(given, "Bearer ", 7))
+		return false;
+	for (size_t i = 0; i < config->tokens; i++)
+		ok |= same_text(given + 7, config->token[i]);
+	return ok;
+}
+
+/*
+ * A name that an attacker owns may resolve to this machine, so that a browser takes his
+ * page for ours. Only names that nobody else can own pass where no token is asked for.
+ */
+static bool host_is_safe(const char *host)
+{
+	size_t name = strcspn(host, ":");
+
+	if (host[0] == '[')
+		return true;
+	if (name == 9 && !strncasecmp(host, "localhost", 9))
+		return true;
+	return name && strspn(host, "0123456789.") >= name;
+}
+
+static bool origin_is_ours(struct request *r)
+{
+	const char *origin = header(r, "Origin"), *host = header(r, "Host");
+	const char *at;
+
+	if (!origin)
+		return true;
+	at = strstr(origin, "://");
+	return at && host && !strcasecmp(at + 3, host);
+}
+
+static bool is_probe(const struct request *r)
+{
+	return r->method == METHOD_GET && (!strcmp(r->path, "/healthz") ||
+					   !strcmp(r->path, "/readyz") || !strcmp(r->path, "/"));
+}
+
+/* Return: true if the request may go on, else it is answered. */
+static bool admit(struct request *r)
+{
+	const struct listener *l = r->listener;
+	const char *host = header(r, "Host");
+
+	if (r->too_large) {
+		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
+			      REQUEST_MAX);
+		return false;
+	}
+	if (is_probe(r))
+		return true;
+	if (r->daemon->config.tokens ? l->on->sa.ss_family != AF_UNIX && !has_token(r) :
+				       !l->on->local) {
+		request_error(r, 401, "unauthorized", NULL,
+			      "this address wants a bearer token");
+		return false;
+	}
+	if (!r->daemon->config.tokens && l->on->sa.ss_family != AF_UNIX && host &&
+	    !host_is_safe(host)) {
+		request_error(r, 403, "forbidden", "Host",
+			      "without a token, Host must be an address or localhost");
+		return false;
+	}
+	return true;
+}
+
+/* What follows the type may be a parameter, such as the character set. */
+static bool is_json(const char *type)
+{
+	const size_t len = sizeof(JSON_TYPE) - 1;
+
+	return type && !strncasecmp(type, JSON_TYPE, len) && strchr("; \t", type[len]);
+}
+
+/* The same, of a request whose method its path has. */
+static bool admit_change(struct request *r)
+{
+	if (r->method == METHOD_GET)
+		return true;
+	if (!origin_is_ours(r)) {
+		request_error(r, 403, "forbidden", "Origin", "another site may not change anything");
+		return false;
+	}
+	if (!is_json(header(r, "Content-Type"))) {
+		request_error(r, 400, "invalid", "Content-Type",
+			      "a request that changes something needs Content-Type: %s", JSON_TYPE);
+		return false;
+	}
+	return true;
+}
+
+/* ---- Requests ---- */
+
+static enum method find_method(const char *name)
+{
+	static const char *const names[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i]))
+			return i;
+	}
+	return strcmp(name, "HEAD") ? METHOD_OTHER : METHOD_GET;
+}
+
+static struct request *request_new(struct listener *l, struct MHD_Connection *conn,
+				   const char *url, const char *method)
+{
+	struct request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->daemon = l->api->daemon;
+	r->api = l->api;
+	r->listener = l;
+	r->conn = conn;
+	r->method = find_method(method);
+	r->path = strdup(url);
+	if (!r->path) {
+		free(r);
+		return NULL;
+	}
+	l->api->busy++;
+	DL_APPEND(l->api->requests, r);
+	return r;
+}
+
+static void receive(struct request *r, const char *data, size_t len)
+{
+	if (r->len + len > REQUEST_MAX) {
+		r->too_large += len;
+		return;
+	}
+	if (r->len + len + 1 > r->room) {
+		size_t room = 2 * (r->len + len) + 512;
+		char *more = realloc(r->body, room);
+
+		if (!more) {
+			r->too_large += len;
+			return;
+		}
+		r->body = more;
+		r->room = room;
+	}
+	memcpy(r->body + r->len, data, len);
+	r->len += len;
+	r->body[r->len] = '\0';
+}
+
+/* A NUL byte would end a name too early. No name and no value may have what it becomes. */
+static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
+{
+	size_t len = MHD_http_unescape(text);
+
+	(void)arg;
+	(void)conn;
+	for (size_t i = 0; i < len; i++) {
+		if (!text[i])
+			text[i] = '\x7f';
+	}
+	return len;
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char *url,
+			      const char *method, const char *version, const char *data,
+			      size_t *len, void **state)
+{
+	struct request *r = *state;
+
+	(void)version;
+	if (!r) {
+		*state = request_new(arg, conn, url, method);
+		return *state ? MHD_YES : MHD_NO;
+	}
+	if (*len) {
+		receive(r, data, *len);
+		*len = 0;
+		return r->too_large < 4 * REQUEST_MAX ? MHD_YES : MHD_NO;
+	}
+	if (!r->started) {
+		r->started = true;
+		r->handling = true;
+		if (admit(r) && request_find(r) && admit_change(r))
+			request_serve(r);
+		r->handling = false;
+	}
+	if (r->answered)
+		return send_answer(r);
+	r->suspended = true;
+	MHD_suspend_connection(conn);
+	return MHD_YES;
+}
+
+static void completed(void *arg, struct MHD_Connection *conn, void **state,
+		      enum MHD_RequestTerminationCode code)
+{
+	struct request *r = *state;
+
+	(void)arg;
+	(void)conn;
+	if (!r)
+		return;
+	*state = NULL;
+	if (!r->answered) {
+		r->suspended = false;
+		if (r->started && r->gone)
+			r->gone(r);
+		if (!r->answered)
+			answered(r);
+	}
+	r->api->busy--;
+	DL_DELETE(r->api->requests, r);
+	if (r->finished)
+		r->finished(r, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+	if (!r->constant)
+		free(r->text);
+	free(r->body);
+	free(r->path);
+	free(r);
+}
+
+/* Where there were too many connections, libmicrohttpd accepts again in its next turn only. */
+static void connection(void *arg, struct MHD_Connection *conn, void **state,
+		       enum MHD_ConnectionNotificationCode code)
+{
+	struct listener *l = arg;
+
+	(void)conn;
+	(void)state;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+		want_run(l->api);
+}
+
+struct each_query {
+	bool (*fn)(void *arg, const char *name, const char *value);
+	void *arg;
+};
+
+static enum MHD_Result one_query(void *arg, enum MHD_ValueKind kind, const char *key,
+				 const char *value)
+{
+	struct each_query *each = arg;
+
+	(void)kind;
+	return each->fn(each->arg, key, value) ? MHD_YES : MHD_NO;
+}
+
+void request_each_query(struct request *r, bool (*fn)(void *arg, const char *name,
+						      const char *value), void *arg)
+{
+	struct each_query each = { fn, arg };
+
+	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, one_query, &each);
+}
+
+static void hung_up(struct watch *w, uint32_t events)
+{
+	struct request *r = container_of(w, struct request, watch);
+
+	(void)events;
+	loop_watch(r->daemon->loop, w, 0);
+	if (r->gone && !r->answered)
+		r->gone(r);
+}
+
+/* libmicrohttpd does not look at a suspended connection, so the loop does. */
+void request_watch(struct request *r)
+{
+	const union MHD_ConnectionInfo *info;
+
+	info = MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (!info)
+		return;
+	r->watch.fn = hung_up;
+	r->watch.fd = info->connect_fd;
+	loop_watch(r->daemon->loop, &r->watch, EPOLLRDHUP);
+}
+
+/* ---- The server ---- */
+
+static void ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	container_of(w, struct listener, watch)->api->run = true;
+}
+
+static void timeout(struct timer *t, uint64_t now)
+{
+	(void)now;
+	container_of(t, struct api, timer)->run = true;
+}
+
+static void run(void *arg)
+{
+	struct api *api = arg;
+	uint64_t now;
+
+	if (!api->run)
+		return;
+	api->run = false;
+	now = wheel_now(api->daemon->wheel);
+	for (size_t i = 0; i < api->listeners; i++) {
+		MHD_UNSIGNED_LONG_LONG ms;
+
+		MHD_run(api->listener[i].http);
+		if (MHD_get_timeout(api->listener[i].http, &ms) != MHD_YES)
+			continue;
+		if (!ms)
+			want_run(api);
+		else
+			wheel_arm_before(api->daemon->wheel, &api->timer,
+					 now + ms * NSEC_PER_MSEC);
+	}
+}
+
+static void http_log(void *arg, const char *fmt, va_list args)
+{
+	char text[256];
+
+	(void)arg;
+	vsnprintf(text, sizeof(text), fmt, args);
+	log_often(LOG_INFO, "http: %.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* A path may have the socket of an earlier start, or of a daemon that lives. */
+static bool is_served(const struct listen_on *on)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool served = !connect(fd, (const struct sockaddr *)&on->sa, on->len) || errno == EAGAIN;
+
+	close(fd);
+	return served;
+}
+
+/* Return: 0, or a negative errno. */
+static int clear_path(const struct listen_on *on)
+{
+	const char *path = ((const struct sockaddr_un *)&on->sa)->sun_path;
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode))
+		return 0;
+	if (is_served(on))
+		return -EADDRINUSE;
+	unlink(path);
+	return 0;
+}
+
+static int listen_to(const struct listen_on *on)
+{
+	int fd = socket(on->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1, err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (on->sa.ss_family == AF_UNIX)
+		err = clear_path(on);
+	else
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!err && (bind(fd, (const struct sockaddr *)&on->sa, on->len) || listen(fd, 1024)))
+		err = -errno;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int start(struct api *api, struct listener *l, const struct listen_on *on, char err[256])
+{
+	const union MHD_DaemonInfo *info;
+
+	l->api = api;
+	l->on = on;
+	l->fd = listen_to(on);
+	if (l->fd < 0) {
+		snprintf(err, 256, "cannot listen on %s: %s", on->text, strerror(-l->fd));
+		return -1;
+	}
+	l->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME |
+				   MHD_USE_ERROR_LOG, 0, NULL, NULL, handle, l,
+				   MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
+				   MHD_OPTION_LISTEN_SOCKET, l->fd,
+				   MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX,
+				   MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S,
+				   MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+				   MHD_OPTION_NOTIFY_COMPLETED, completed, NULL,
+				   MHD_OPTION_NOTIFY_CONNECTION, connection, l,
+				   MHD_OPTION_END);
+	info = l->http ? MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+	if (!info) {
+		snprintf(err, 256, "cannot serve %s", on->text);
+		return -1;
+	}
+	l->watch.fn = ready;
+	l->watch.fd = info->epoll_fd;
+	loop_watch(api->daemon->loop, &l->watch, EPOLLIN);
+	return 0;
+}
+
+struct api *api_new(struct daemon *d, char err[256])
+{
+	struct api *api = calloc(1, sizeof(*api));
+
+	snprintf(err, 256, "no memory");
+	if (!api)
+		return NULL;
+	api->daemon = d;
+	api->timer.fn = timeout;
+	wheel_prepare(d->wheel, &api->timer);
+	for (size_t i = 0; i < d->config.listens; i++) {
+		api->listeners++;
+		if (start(api, &api->listener[i], &d->config.listen[i], err)) {
+			api_free(api);
+			return NULL;
+		}
+	}
+	loop_at_end(d->loop, run, api);
+	want_run(api);
+	return api;
+}
+
+void api_quiesce(struct api *api)
+{
+	for (size_t i = 0; i < api->listeners; i++) {
+		struct listener *l = &api->listener[i];
+		int fd = MHD_quiesce_daemon(l->http);
+
+		if (fd < 0)
+			continue;
+		/* Before it is closed: afterwards the path may be another daemon's. */
+		if (l->on->sa.ss_family == AF_UNIX)
+			unlink(((const struct sockaddr_un *)&l->on->sa)->sun_path);
+		close(fd);
+		l->fd = -1;
+	}
+}
+
+unsigned int api_busy(const struct api *api)
+{
+	return api->busy;
+}
+
+/* libmicrohttpd must not be stopped while a connection is suspended. */
+static void answer_all(struct api *api)
+{
+	struct request *r, *next;
+
+	DL_FOREACH_SAFE(api->requests, r, next) {
+		if (r->suspended)
+			request_error(r, 503, "fate_unknown", NULL, "twheeld stops");
+	}
+	for (size_t i = 0; i < api->listeners; i++) {
+		if (api->listener[i].http)
+			MHD_run(api->listener[i].http);
+	}
+}
+
+void api_free(struct api *api)
+{
+	if (!api)
+		return;
+	answer_all(api);
+	for (size_t i = 0; i < api->listeners; i++) {
+		struct listener *l = &api->listener[i];
+
+		if (l->watch.events)
+			loop_watch(api->daemon->loop, &l->watch, 0);
+		if (l->http)
+			MHD_stop_daemon(l->http);
+		else if (l->fd >= 0)
+			close(l->fd);
+	}
+	wheel_disarm(api->daemon->wheel, &api->timer);
+	free(api);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The scripts as C sees them: what goes in, what comes out. No I/O.
+ *
+ * The comment on top of each lua/NAME.lua has the exact ARGV and answers. Each
+ * decoder returns false if the answer is not one of its script.
+ */
+#ifndef TWHEELD_REDIS_SCRIPT_H
+#define TWHEELD_REDIS_SCRIPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "work/work.h"
+
+/* ---- put ---- */
+
+enum script_put {
+	SCRIPT_CREATED,
+	SCRIPT_REPLACED,
+	SCRIPT_KEPT,
+	SCRIPT_EXISTS,
+	SCRIPT_LANE_FULL,
+};
+
+/**
+ * struct put_answer - of one task
+ * @result: what was done
+ * @due_ms: due time, of the task that is there now
+ * @version: of it
+ * @state: of it
+ * @was_leased: the task that was replaced was leased
+ * @holder: who held it
+ * @token: of its take
+ * @was_due_ms: its due time
+ */
+struct put_answer {
+	enum script_put result;
+	uint64_t due_ms;
+	uint64_t version;
+	enum task_state state;
+	bool was_leased;
+	uint64_t holder;
+	uint64_t token;
+	uint64_t was_due_ms;
+};
+
+void put_args_begin(struct args *a, uint64_t lane_max);
+void put_args_add(struct args *a, const struct task_spec *spec);
+/**
+ * put_answer() - what became of a task
+ * @n: its number in the batch
+ * @spec: what was asked for
+ */
+bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec *spec,
+		struct put_answer *out);
+
+/* ---- take ---- */
+
+/**
+ * struct take_answer - of a take
+ * @now_ms: Redis's time
+ * @paused: the lane gives nothing
+ * @next_ms: due time of the lane's head, or NEVER_MS
+ * @lease_end_ms: the earliest end of a lease, or NEVER_MS
+ * @missed: tasks that were skipped
+ * @dead: tasks that were buried because they were late
+ * @orphans: ids without a header
+ * @count: tasks
+ */
+struct take_answer {
+	uint64_t now_ms;
+	bool paused;
+	uint64_t next_ms;
+	uint64_t lease_end_ms;
+	unsigned int missed;
+	unsigned int dead;
+	unsigned int orphans;
+	unsigned int count;
+};
+
+void take_args(struct args *a, unsigned int limit, uint64_t lease_ms, uint64_t holder,
+	       uint64_t ahead_ms);
+bool take_answer(const redisReply *reply, struct take_answer *out);
+bool take_answer_task(const redisReply *reply, unsigned int n, struct taken *out);
+
+/* ---- ack, renew ---- */
+
+void ack_args_begin(struct args *a, uint64_t holder);
+void ack_args_add(struct args *a, const struct outcome *r);
+bool ack_answer(const redisReply *reply, unsigned int n, enum report_answer *out);
+
+enum renewed {
+	RENEW_HELD,
+	RENEW_STALE,
+	/* Held, and no further attempt. */
+	RENEW_CANCELED,
+};
+
+void renew_args_begin(struct args *a, uint64_t holder, uint64_t lease_ms);
+void renew_args_add(struct args *a, const char *id, uint64_t token);
+bool renew_answer(const redisReply *reply, unsigned int n, enum renewed *out);
+uint64_t script_now_ms(const redisReply *reply);
+
+/* ---- recover ---- */
+
+struct recover_answer {
+	unsigned int returned;
+	unsigned int dead;
+	unsigned int orphans;
+	uint64_t lease_end_ms;
+	uint64_t next_ms;
+};
+
+void recover_args(struct args *a, unsigned int limit, unsigned int max_lost);
+bool recover_answer(const redisReply *reply, struct recover_answer *out);
+
+/* ---- change ---- */
+
+enum change_verb {
+	CHANGE_CANCEL,
+	CHANGE_MOVE,
+	CHANGE_RUN,
+	CHANGE_REPLAY,
+};
+
+/**
+ * struct change_answer - of a change
+ * @found: there is such a task
+ * @state: that it was in
+ * @due_ms: its due time: the new one, unless it is leased
+ * @holder: of a leased task
+ * @token: of a leased task
+ * @ahead: a leased task that was not due yet
+ * @version: of the task
+ */
+struct change_answer {
+	bool found;
+	enum task_state state;
+	uint64_t due_ms;
+	uint64_t holder;
+	uint64_t token;
+	bool ahead;
+	uint64_t version;
+};
+
+void change_args(struct args *a, const char *id, enum change_verb verb, bool relative,
+		 uint64_t time_ms);
+bool change_answer(const redisReply *reply, struct change_answer *out);
+
+/* ---- sweep, pause ---- */
+
+/**
+ * struct sweep_answer - what was removed
+ * @most: tasks of that kind of which most were
+ * @orphans: ids without a header
+ */
+struct sweep_answer {
+	unsigned int most;
+	unsigned int orphans;
+};
+
+void sweep_args(struct args *a, unsigned int limit, uint64_t dead_max, uint64_t dead_keep_ms);
+bool sweep_answer(const redisReply *reply, struct sweep_answer *out);
+
+/**
+ * struct pause_answer - leased tasks of a lane
+ * @begun: their due time has passed
+ * @held: their due time is ahead
+ */
+struct pause_answer {
+	unsigned int begun;
+	unsigned int held;
+};
+
+void pause_args(struct args *a, bool pause);
+bool pause_answer(const redisReply *reply, struct pause_answer *out);
+
+/* ---- look ---- */
+
+#define FORECASTS	3
+
+/**
+ * struct counts - what a lane or a queue has
+ * @state: tasks in each state
+ * @oldest_due_ms: due time of the first scheduled task, or NEVER_MS
+ * @paused: it gives nothing
+ * @within: tasks due within 60 s, 60 min, 24 h
+ */
+struct counts {
+	uint64_t state[TASK_STATES];
+	uint64_t oldest_due_ms;
+	bool paused;
+	uint64_t within[FORECASTS];
+};
+
+void look_counts_args(struct args *a);
+bool look_counts_answer(const redisReply *reply, struct counts *out);
+void look_get_args(struct args *a, const char *id);
+void look_list_args(struct args *a, enum task_state state, uint64_t from, unsigned int limit);
+unsigned int look_answer_items(const redisReply *reply);
+
+/**
+ * look_answer_item() - one task of an answer
+ * @id: room for its id, which @out points to
+ * @out: points into @reply, too
+ */
+bool look_answer_item(const redisReply *reply, unsigned int n, char id[TASK_ID_MAX + 1],
+		      struct task_view *out);
+
+#endif /* TWHEELD_REDIS_SCRIPT_H */

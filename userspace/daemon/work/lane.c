@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes: alarms, take, recover, sweeps.
+ *
+ * Three things make a take: the alarm, which follows the head of the lane; a full
+ * answer, which asks for the next at once; a sweep, which trusts nothing. Only the
+ * answer to a take sets the alarm to a later time. A message may set it earlier.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ground/log.h"
+#include "redis/script.h"
+#include "work/work.h"
+
+/* A take that found no room is repeated by the sweep at the latest. */
+#define FEW		16
+/* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
+#define GAP_MS		50
+#define SOON		(100 * NSEC_PER_MSEC)
+/* How often old tasks are removed. */
+#define REMOVE		(4 * NSEC_PER_SEC)
+/* After a failure, the lane rests. */
+#define REST		(50 * NSEC_PER_MSEC)
+
+static void take(struct lane *l);
+static void recover(struct lane *l);
+
+static uint64_t now_of(const struct lane *l)
+{
+	return wheel_now(l->queue->daemon->wheel);
+}
+
+static bool pulls(const struct lane *l)
+{
+	return l->queue->settings.mode == QUEUE_PULL;
+}
+
+bool lane_up(const struct lane *l)
+{
+	return store_node_ready(l->queue->daemon->store, l->node);
+}
+
+const struct clock *lane_clock(const struct lane *l)
+{
+	static const struct clock unknown;
+
+	return l->node == STORE_NO_NODE ? &unknown : &l->queue->daemon->clock[l->node];
+}
+
+uint64_t lane_now_ms(const struct lane *l)
+{
+	const struct clock *clock = lane_clock(l);
+
+	return clock->known ? clock_redis_ms(clock, now_of(l)) : daemon_now_ms(l->queue->daemon);
+}
+
+/* How long before its due time a task may be taken. */
+static uint64_t ahead_ms(const struct lane *l)
+{
+	uint64_t ahead = queue_ahead_ms(l->queue), lease_ms;
+
+	/* A task that no worker here will have time for is left to the others. */
+	return pulls(l) && ahead && !waiter_room(l->queue, true, &lease_ms) ? 0 : ahead;
+}
+
+/* When tasks are due, a worker that waits here is as good as one at the lane's home. */
+static uint64_t rank_delay(const struct lane *l, uint64_t ahead)
+{
+	return (pulls(l) && !ahead ? 0 : task_rank_delay_ms(l->rank)) * NSEC_PER_MSEC;
+}
+
+static bool head_is_due(const struct lane *l)
+{
+	return l->next_ms <= lane_now_ms(l);
+}
+
+static void set_starved(struct lane *l, bool starved)
+{
+	struct daemon *d = l->queue->daemon;
+
+	if (l->starved == starved)
+		return;
+	l->starved = starved;
+	d->starved += starved ? 1 : -1;
+}
+
+void lane_arm(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	uint64_t ahead = ahead_ms(l), now = now_of(l), at, gap;
+
+	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
+	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
+		wheel_clear(d->wheel, &l->alarm);
+		return;
+	}
+	/* A take that comes too soon finds nothing, and arms again. */
+	at = clock_soon(lane_clock(l), l->next_ms > ahead ? l->next_ms - ahead : 0, now);
+	/* Tasks that come one by one share a take. */
+	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
+	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
+		at = gap;
+	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l, ahead));
+}
+
+void lane_wake(struct lane *l, uint64_t ms)
+{
+	l->queue->daemon->metrics.wakes++;
+	l->tasks = true;
+	if (ms < l->woken_ms)
+		l->woken_ms = ms;
+	if (ms >= l->next_ms)
+		return;
+	l->next_ms = ms;
+	lane_arm(l);
+}
+
+static void arm_sweep(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	uint64_t ms = task_sweep_ms(l->rank, l->tasks || l->next_ms != NEVER_MS);
+
+	/* Not all lanes at once. */
+	wheel_arm(d->wheel, &l->sweep, now_of(l) + ms * NSEC_PER_MSEC -
+		  random_u64() % (ms * NSEC_PER_MSEC / 8));
+}
+
+static void arm_recover(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	uint64_t at, now = now_of(l);
+
+	if (l->recovering || l->lease_end_ms == NEVER_MS || !lane_clock(l)->known)
+		return;
+	at = clock_sure(lane_clock(l), l->lease_end_ms) +
+	     task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
+	/* After Redis was away, reports and renewals come first. */
+	if (at < d->calm_until)
+		at = d->calm_until + task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
+	wheel_arm(d->wheel, &l->recover, at > now ? at : now + NSEC_PER_MSEC);
+}
+
+/* ---- Take ---- */
+
+/*
+ * The part of the room that a queue may take. One with a slow host may hold three times as
+ * many tasks as there are free places, so some of these are always left to other queues.
+ */
+static unsigned int share(const struct queue *q, unsigned int room)
+{
+	const struct daemon *d = q->daemon;
+	unsigned int most;
+
+	if (wheel_now(d->wheel) >= q->slow_until || HASH_COUNT(d->queues) == 1)
+		return room;
+	most = 3 * held_room(d, false);
+	most = most > q->held ? (most - q->held + 3) / 4 : 0;
+	return most < room ? most : room;
+}
+
+static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_ms)
+{
+	const struct daemon *d = l->queue->daemon;
+	unsigned int space, workers;
+
+	if (!pulls(l)) {
+		*lease_ms = d->config.lease_ms;
+		return share(l->queue, held_room(d, head_is_due(l)));
+	}
+	space = held_room(d, false);
+	workers = waiter_room(l->queue, ahead, lease_ms);
+	return space < workers ? space : workers;
+}
+
+static void hold_all(struct lane *l, const redisReply *reply, const struct take_answer *a,
+		     uint64_t holder, uint64_t lease_ms)
+{
+	struct taken t;
+
+	for (unsigned int i = 0; i < a->count; i++) {
+		if (take_answer_task(reply, i, &t))
+			held_add(l, &t, holder, lease_ms, a->now_ms);
+		else
+			log_often(LOG_ERR, "take: a task has no valid form");
+	}
+}
+
+/* What the lane knows of itself, after a take. */
+static void learn(struct lane *l, const struct take_answer *a)
+{
+	struct metrics *m = &l->queue->daemon->metrics;
+
+	l->next_ms = a->next_ms < l->woken_ms ? a->next_ms : l->woken_ms;
+	if (a->paused)
+		l->next_ms = NEVER_MS;
+	l->lease_end_ms = a->lease_end_ms;
+	l->tasks = a->next_ms != NEVER_MS || a->lease_end_ms != NEVER_MS;
+	m->missed += a->missed;
+	m->dead[DEAD_MISSED] += a->dead;
+	m->orphans += a->orphans;
+	m->takes[a->count ? TAKE_TASKS : TAKE_EMPTY]++;
+}
+
+static void taken(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct lane *l = arg;
+	struct queue *q = l->queue;
+	struct daemon *d = q->daemon;
+	struct take_answer a;
+	unsigned int asked = l->limit;
+	/* The next take has its own. */
+	uint64_t holder = l->take_holder, lease_ms = l->take_lease;
+
+	l->taking = false;
+	if (pulls(l))
+		q->asked -= asked;
+	if (result != STORE_OK || !take_answer(reply, &a)) {
+		d->asked -= asked;
+		d->metrics.takes[TAKE_FAILED]++;
+		l->limit = 0;
+		/* A lost answer may have taken the head: look again. After an outage up() does. */
+		if (lane_up(l) && !d->stopping) {
+			l->next_ms = 0;
+			wheel_arm(d->wheel, &l->alarm, now_of(l) + REST);
+		}
+		waiter_settle(q);
+		return;
+	}
+	learn(l, &a);
+	/* The next take is sent before these tasks are handled, and so these count as asked. */
+	d->asked += a.count - asked;
+	if (a.count && a.count >= asked && !a.paused)
+		l->again = true;
+	else
+		l->limit = 0;
+	if (l->again && !pulls(l)) {
+		l->again = false;
+		take(l);
+	}
+	d->asked -= a.count;
+	hold_all(l, reply, &a, holder, lease_ms);
+	if (pulls(l)) {
+		bool more = l->again && waiter_hurries(q);
+
+		l->again = false;
+		/* Tasks that nobody waits for any more. */
+		report_flush(l);
+		if (more)
+			take(l);
+		waiter_settle(q);
+		lane_fed(q);
+		waiter_settle(q);
+	}
+	if (a.paused)
+		held_release_lane(l);
+	if (!l->taking) {
+		lane_arm(l);
+		arm_recover(l);
+	}
+}
+
+static void take(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	struct args a = { 0 };
+	uint64_t ahead = ahead_ms(l), lease_ms;
+	unsigned int space;
+
+	if (l->taking) {
+		l->again = true;
+		return;
+	}
+	l->again = false;
+	if (d->stopping || !lane_up(l))
+		return;
+	space = room(l, ahead, &lease_ms);
+	if (!space) {
+		set_starved(l, true);
+		l->limit = 0;
+		/* The sweep still has to look for leases that end. */
+		lane_arm(l);
+		return;
+	}
+	set_starved(l, false);
+	l->limit = task_next_limit(l->limit, d->config.batch < BATCH_MAX ?
+				   d->config.batch : BATCH_MAX);
+	if (l->limit > space)
+		l->limit = space;
+	l->taking = true;
+	l->took_at = now_of(l);
+	l->woken_ms = NEVER_MS;
+	l->take_lease = lease_ms;
+	l->take_holder = d->holder;
+	d->asked += l->limit;
+	if (pulls(l))
+		l->queue->asked += l->limit;
+	wheel_clear(d->wheel, &l->alarm);
+	take_args(&a, l->limit, lease_ms, d->holder, ahead);
+	store_script(d->store, SCRIPT_TAKE, l->queue->name, l->index, &a, taken, l);
+}
+
+void lane_look(struct lane *l)
+{
+	take(l);
+}
+
+void lane_fed(struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		struct lane *l = &q->lane[i];
+		uint64_t lease_ms;
+
+		if (!l->starved || !room(l, ahead_ms(l), &lease_ms))
+			continue;
+		set_starved(l, false);
+		if (pulls(l) || head_is_due(l))
+			take(l);
+		else
+			lane_arm(l);
+	}
+}
+
+void lane_fed_all(struct daemon *d)
+{
+	unsigned int few = d->config.hold_max / 8 < FEW ? d->config.hold_max / 8 : FEW;
+	struct queue *q, *next;
+
+	if (d->stopping || !d->starved)
+		return;
+	/* A few free slots are not worth a take, unless they are all that there will be. */
+	if (held_room(d, true) < few && d->running > few)
+		return;
+	HASH_ITER(hh, d->queues, q, next)
+		lane_fed(q);
+}
+
+static void alarm_rings(struct timer *t, uint64_t now)
+{
+	(void)now;
+	take(container_of(t, struct lane, alarm));
+}
+
+/* ---- Recover, sweep ---- */
+
+static void recovered(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct lane *l = arg;
+	struct metrics *m = &l->queue->daemon->metrics;
+	struct recover_answer a;
+
+	l->recovering = false;
+	if (result != STORE_OK || !recover_answer(reply, &a))
+		return;
+	m->lost += a.returned + a.dead;
+	m->dead[DEAD_LOST] += a.dead;
+	m->orphans += a.orphans;
+	l->lease_end_ms = a.lease_end_ms;
+	if (a.next_ms < l->next_ms) {
+		l->next_ms = a.next_ms;
+		lane_arm(l);
+	}
+	arm_recover(l);
+}
+
+static void recover(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	struct args a = { 0 };
+
+	if (l->recovering || !lane_up(l) || d->stopping)
+		return;
+	l->recovering = true;
+	recover_args(&a, BATCH_MAX, d->config.max_lost);
+	store_script(d->store, SCRIPT_RECOVER, l->queue->name, l->index, &a, recovered, l);
+}
+
+static void recover_rings(struct timer *t, uint64_t now)
+{
+	(void)now;
+	recover(container_of(t, struct lane, recover));
+}
+
+static void swept(void *arg, enum store_result result, const redisReply *reply);
+
+static void remove_batch(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	struct args a = { 0 };
+
+	sweep_args(&a, BATCH_MAX, d->config.dead_max, d->config.dead_keep_ms);
+	store_script(d->store, SCRIPT_SWEEP, l->queue->name, l->index, &a, swept, l);
+}
+
+static void swept(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct lane *l = arg;
+	struct daemon *d = l->queue->daemon;
+	struct sweep_answer a;
+
+	if (result != STORE_OK || !sweep_answer(reply, &a))
+		return;
+	d->metrics.orphans += a.orphans;
+	if (a.most + a.orphans >= BATCH_MAX && !d->stopping)
+		remove_batch(l);
+}
+
+/* The home removes what is old. */
+static void remove_old(struct lane *l, uint64_t now)
+{
+	if (l->rank || now < l->removed_at + REMOVE)
+		return;
+	l->removed_at = now;
+	remove_batch(l);
+}
+
+static void sweep_rings(struct timer *t, uint64_t now)
+{
+	struct lane *l = container_of(t, struct lane, sweep);
+	struct daemon *d = l->queue->daemon;
+
+	if (lane_up(l) && !d->stopping) {
+		if (l->starved)
+			recover(l);
+		take(l);
+		remove_old(l, now);
+	}
+	arm_sweep(l);
+}
+
+/* ---- A lane's life ---- */
+
+static void flush_rings(struct timer *t, uint64_t now)
+{
+	(void)now;
+	report_flush(container_of(t, struct lane, flush));
+}
+
+static void renew_rings(struct timer *t, uint64_t now)
+{
+	(void)now;
+	report_renew(container_of(t, struct lane, renew));
+}
+
+int lane_init(struct lane *l, struct queue *q, unsigned int index)
+{
+	struct timer *const timers[] = { &l->alarm, &l->recover, &l->sweep, &l->flush, &l->renew };
+
+	l->queue = q;
+	l->index = index;
+	l->node = store_lane_node(q->daemon->store, q->name, index);
+	l->next_ms = NEVER_MS;
+	l->lease_end_ms = NEVER_MS;
+	l->alarm.fn = alarm_rings;
+	l->recover.fn = recover_rings;
+	l->sweep.fn = sweep_rings;
+	l->flush.fn = flush_rings;
+	l->renew.fn = renew_rings;
+	for (unsigned int i = 0; i < sizeof(timers) / sizeof(timers[0]); i++) {
+		int ret = wheel_prepare(q->daemon->wheel, timers[i]);
+
+		if (ret)
+			return ret;
+	}
+	arm_sweep(l);
+	return 0;
+}
+
+void lane_free(struct lane *l)
+{
+	struct wheel *w = l->queue->daemon->wheel;
+
+	while (l->held)
+		held_free(l->held);
+	report_free_all(l);
+	wheel_disarm(w, &l->alarm);
+	wheel_disarm(w, &l->recover);
+	wheel_disarm(w, &l->sweep);
+	wheel_disarm(w, &l->flush);
+	wheel_disarm(w, &l->renew);
+}

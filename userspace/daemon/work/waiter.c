@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Workers that wait for tasks of a pull queue.
+ *
+ * A task that is handed to a worker stays held until the answer was sent. If it could
+ * not be sent, the task is released. Afterwards its lease belongs to the worker.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "work/work.h"
+
+/* A worker that does not want to wait gets what a round of takes finds. */
+#define ROUND_MAX	(2 * NSEC_PER_SEC)
+
+/**
+ * struct waiter - a worker that waits
+ * @queue: its queue
+ * @request: to be answered
+ * @limit: tasks that it wants
+ * @lease_ms: lease that it wants
+ * @once: it does not wait for tasks that come later
+ * @offered: tasks for it
+ * @nr: how many
+ * @timer: the end of the wait
+ * @prev: in queue.waiters
+ * @next: in queue.waiters
+ */
+struct waiter {
+	struct queue *queue;
+	struct request *request;
+	unsigned int limit;
+	uint64_t lease_ms;
+	bool once;
+	struct held **offered;
+	unsigned int nr;
+	struct timer timer;
+	struct waiter *prev;
+	struct waiter *next;
+};
+
+/* The answer was sent or not; the waiter is in no list any more. */
+static void finished(struct request *r, bool sent)
+{
+	struct waiter *w = r->arg;
+	struct daemon *d = w->queue->daemon;
+
+	for (unsigned int i = 0; i < w->nr; i++) {
+		struct held *h = w->offered[i];
+
+		d->running--;
+		w->queue->offered--;
+		h->state = HELD_WAITS;
+		if (sent)
+			held_free(h);
+		else
+			held_release(h, RELEASE_DUE);
+	}
+	free(w->offered);
+	free(w);
+}
+
+static char *tasks_text(const struct waiter *w, size_t *len)
+{
+	size_t room = sizeof("{\"tasks\":[]}");
+	char *text, *end;
+
+	for (unsigned int i = 0; i < w->nr; i++)
+		room += reserved_room(w->offered[i]->id, &w->offered[i]->body) + 1;
+	text = malloc(room);
+	if (!text)
+		abort();
+	end = stpcpy(text, "{\"tasks\":[");
+	for (unsigned int i = 0; i < w->nr; i++) {
+		const struct held *h = w->offered[i];
+
+		if (i)
+			*end++ = ',';
+		end = reserved_text(end, h->id, h->key.holder, h->key.token, h->attempt,
+				    h->first_due_ms, &h->body);
+	}
+	end = stpcpy(end, "]}");
+	*len = end - text;
+	return text;
+}
+
+static void answer(struct waiter *w)
+{
+	size_t len;
+	char *text = tasks_text(w, &len);
+
+	DL_DELETE(w->queue->waiters, w);
+	wheel_disarm(w->queue->daemon->wheel, &w->timer);
+	w->request->gone = NULL;
+	request_json(w->request, 200, text, len);
+}
+
+/* The client is gone: @finished() will hear that nothing was sent. */
+static void gone(struct request *r)
+{
+	answer(r->arg);
+}
+
+static void time_is_up(struct timer *t, uint64_t now)
+{
+	(void)now;
+	answer(container_of(t, struct waiter, timer));
+}
+
+unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms)
+{
+	unsigned int used = q->asked + (early ? q->held - q->offered : 0), room = 0;
+	struct waiter *w;
+
+	*lease_ms = 0;
+	DL_FOREACH(q->waiters, w) {
+		if (!*lease_ms)
+			*lease_ms = w->lease_ms;
+		if (w->lease_ms == *lease_ms)
+			room += w->limit - w->nr;
+	}
+	return room > used ? room - used : 0;
+}
+
+bool waiter_offer(struct queue *q, struct held *h)
+{
+	struct waiter *w, *found = NULL;
+
+	/* A worker must not believe in a longer lease than the task has. */
+	DL_FOREACH(q->waiters, w) {
+		if (w->nr < w->limit && w->lease_ms <= h->lease_ms) {
+			found = w;
+			break;
+		}
+	}
+	if (!found)
+		return false;
+	found->offered[found->nr++] = h;
+	h->state = HELD_OFFERED;
+	q->offered++;
+	q->daemon->running++;
+	return true;
+}
+
+bool waiter_hurries(const struct queue *q)
+{
+	struct waiter *w;
+
+	DL_FOREACH(q->waiters, w) {
+		if (w->once && !w->nr)
+			return true;
+	}
+	return false;
+}
+
+/* Takes are on their way. */
+static bool asks(const struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		if (q->lane[i].taking)
+			return true;
+	}
+	return false;
+}
+
+static bool round_is_over(const struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		if (q->lane[i].starved)
+			return false;
+	}
+	return true;
+}
+
+void waiter_settle(struct queue *q)
+{
+	bool asking, over, wait;
+	struct waiter *w, *next;
+
+	if (!q->waiters)
+		return;
+	asking = asks(q);
+	over = !asking && round_is_over(q);
+	/* What a take on its way brings would find nobody, unless it is due later. */
+	wait = asking && !queue_ahead_ms(q);
+	DL_FOREACH_SAFE(q->waiters, w, next) {
+		if (w->nr == w->limit || (w->nr && !wait) || (w->once && over))
+			answer(w);
+	}
+}
+
+void waiter_settle_later(struct queue *q)
+{
+	struct daemon *d = q->daemon;
+
+	if (q->settles || !q->waiters)
+		return;
+	q->settles = true;
+	q->next_settle = d->settles;
+	d->settles = q;
+}
+
+void waiter_settle_all(void *arg)
+{
+	struct daemon *d = arg;
+	struct queue *q;
+
+	while ((q = d->settles)) {
+		d->settles = q->next_settle;
+		q->settles = false;
+		waiter_settle(q);
+	}
+}
+
+void waiter_end_all(struct daemon *d)
+{
+	struct queue *q, *next;
+
+	HASH_ITER(hh, d->queues, q, next) {
+		while (q->waiters)
+			answer(q->waiters);
+	}
+}
+
+void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+	struct daemon *d = q->daemon;
+
+	if (!w)
+		abort();
+	w->offered = calloc(want->limit, sizeof(*w->offered));
+	if (!w->offered)
+		abort();
+	w->queue = q;
+	w->request = r;
+	w->limit = want->limit;
+	w->lease_ms = want->lease_ms;
+	w->once = !want->wait_ms;
+	w->timer.fn = time_is_up;
+	r->arg = w;
+	r->gone = gone;
+	r->finished = finished;
+	DL_APPEND(q->waiters, w);
+	if (d->stopping) {
+		answer(w);
+		return;
+	}
+	wheel_arm(d->wheel, &w->timer, wheel_now(d->wheel) +
+		  (w->once ? ROUND_MAX : want->wait_ms * NSEC_PER_MSEC));
+	request_watch(r);
+	held_offer_idle(q);
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		struct lane *l = &q->lane[i];
+
+		/* What is due is taken at once, and the rest by the lane's alarm. */
+		if (w->once || l->starved || l->next_ms <= lane_now_ms(l))
+			lane_look(l);
+		else
+			lane_arm(l);
+	}
+	waiter_settle(q);
+}
