@@ -485,7 +485,7 @@ bash_completes() {
 	offers monitor m && offers boottime --clock = bo && offers boottime --clock bo &&
 		offers info --clock = tai inf && offers --format= monitor -a 1s --fo &&
 		offers 'add cancel get list move replay run' task '' && offers '' stat 1 '' &&
-		offers replace task -x r && offers 'pull push' queue -m p && offers '' task -m p &&
+		offers replace task --if-exists r && offers 'pull push' queue --mode p && offers '' task --method p &&
 		offers "$dir/root" info --device = "$dir/roo" && offers '' after 1s echo --js &&
 		offers --json after --js && bash_offers after 1s ech | grep -x echo &&
 		bash_offers worker queue -- ech | grep -x echo
@@ -505,7 +505,7 @@ zsh_knows_all() {
 
 zsh_completes() {
 	diff - <(zsh_makes 'twheelctl mon' 'twheelctl --clock=b' 'twheelctl info --clock b' \
-		'twheelctl monitor --form' 'twheelctl task ca' 'twheelctl queue -m pul' \
+		'twheelctl monitor --form' 'twheelctl task ca' 'twheelctl queue --mode pul' \
 		'twheelctl help wor' 'twheelctl after 1s dpkg-buildfl' 'twheelctl after 1s -- zsh --js' \
 		'twheelctl after --js' |
 		sed 's/[ =]*$//') <<-END
@@ -514,7 +514,7 @@ zsh_completes() {
 		twheelctl info --clock boottime
 		twheelctl monitor --format
 		twheelctl task cancel
-		twheelctl queue -m pull
+		twheelctl queue --mode pull
 		twheelctl help worker
 		twheelctl after 1s dpkg-buildflags
 		twheelctl after 1s -- zsh --js

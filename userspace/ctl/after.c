@@ -78,6 +78,6 @@ const struct verb verb_after = {
 	.help = "@SECONDS in place of DURATION is a moment of the wheel's clock. The exit status\n"
 		"is the command's; 127 if there is no such command, 126 if it cannot be run.\n",
 	.negative = negative_duration,
-	.shortopts = "+",
+	.command_follows = true,
 	.run = run_after,
 };

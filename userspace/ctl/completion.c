@@ -95,7 +95,7 @@ static int values_of(const struct option *o)
 /* The letter of an option, or 0. */
 static int letter_of(const struct option *o)
 {
-	return isalpha(o->val) ? o->val : 0;
+	return o->val < OPT_OF_VERB && isalpha((unsigned char)o->val) ? o->val : 0;
 }
 
 /* Prints the actions of a verb between @before and @after, or nothing if it has none. */
@@ -187,7 +187,7 @@ static void print_bash(void)
 		verb_options(verbs[i], options);
 		bash_options(options);
 		print_actions(verbs[i], "\t\twords='", "'\n");
-		if (*verbs[i]->shortopts == '+')
+		if (verbs[i]->command_follows)
 			printf("\t\tcommand=%d\n", verbs[i]->runs_command ? 0 : 1);
 		printf("\t\t;;\n");
 	}
@@ -263,7 +263,7 @@ static void print_zsh(void)
 		zsh_options(options);
 		if (verbs[i]->runs_command) {
 			printf(" \\\n\t\t'(-)*:::command:_normal'");
-		} else if (*verbs[i]->shortopts == '+') {
+		} else if (verbs[i]->command_follows) {
 			printf(" \\\n\t\t'1:first:()' '(-)*:::command:_normal'");
 		} else {
 			print_actions(verbs[i], " \\\n\t\t'1:action:(", ")'");

@@ -280,6 +280,5 @@ const struct verb verb_doctor = {
 	.help = "Checks the kernel, the module and its version, the device, permission, a wheel\n"
 		"and a timer. The exit status is 0 if the kernel's wheel works, 3 if there is no\n"
 		"module or device, 4 without permission, 6 at a limit, and 1 for anything else.\n",
-	.shortopts = "",
 	.run = run_doctor,
 };

@@ -77,7 +77,6 @@ const struct verb verb_hist = {
 		"that processes have open.\n"
 		"\n"
 		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n",
-	.shortopts = "p:",
 	.longopts = options,
 	.observes = true,
 	.run = run_hist,

@@ -290,23 +290,14 @@ void check_name(const struct verb *verb, const char *what, const char *text)
 			    what, text);
 }
 
-void note_option(char *given, int option)
+void check_options(const struct verb *verb, const char *command, unsigned int given,
+		   unsigned int options)
 {
-	if (!strchr(given, option))
-		given[strlen(given)] = (char)option;
-}
+	const struct option *o;
 
-void check_options(const struct verb *verb, const char *command, const char *given,
-		   const char *options)
-{
-	const struct option *o = verb->longopts;
-
-	given += strspn(given, options);
-	if (!*given)
-		return;
-	while (o->val != *given)
-		o++;
-	usage_error(verb, "--%s is not for %s", o->name, command);
+	for (o = verb->longopts; o->name; o++)
+		if (given & ~options & OPTION(o->val))
+			usage_error(verb, "--%s is not for %s", o->name, command);
 }
 
 char *value_text(const json_t *value)

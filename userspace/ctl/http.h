@@ -45,12 +45,12 @@ void http_die(int status, const json_t *answer) __attribute__((noreturn));
 /* Whether a text may stand in a path: dies with a usage error if not. */
 void check_name(const struct verb *verb, const char *what, const char *text);
 
-/* Adds an option to a text with a letter for each that was given. */
-void note_option(char *given, int option);
+/* An option of a verb in a set of these. */
+#define OPTION(value)	(1U << ((value) - OPT_OF_VERB))
 
-/* Whether @command has the options that were given: dies with a usage error if not. */
-void check_options(const struct verb *verb, const char *command, const char *given,
-		   const char *options);
+/* Dies with a usage error if @command has one of the @given options not among its @options. */
+void check_options(const struct verb *verb, const char *command, unsigned int given,
+		   unsigned int options);
 
 /* The bytes of a base64 text, or NULL. To be freed. */
 char *base64_decode(const char *text, size_t *len);

@@ -86,6 +86,5 @@ const struct verb verb_info = {
 	.args = "",
 	.summary = "Say what the device offers, or why it cannot be used.",
 	.help = "Makes a wheel of the shape that the options ask for and prints what it got.\n",
-	.shortopts = "",
 	.run = run_info,
 };

@@ -13,9 +13,13 @@
 
 #define TIMERS	256
 
+enum {
+	OPT_ALL = OPT_OF_VERB,
+};
+
 static const struct option options[] = {
 	{ "pid", required_argument, NULL, 'p' },
-	{ "all", no_argument, NULL, 'a' },
+	{ "all", no_argument, NULL, OPT_ALL },
 	{ }
 };
 
@@ -110,8 +114,7 @@ const struct verb verb_list = {
 		"its own data, and idle timers for later.\n"
 		"\n"
 		"  -p, --pid=PID[:FD]    the wheel of this process, or of this descriptor of it\n"
-		"  -a, --all             idle timers, too\n",
-	.shortopts = "p:a",
+		"      --all             idle timers, too\n",
 	.longopts = options,
 	.observes = true,
 	.run = run_list,

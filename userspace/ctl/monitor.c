@@ -14,10 +14,14 @@
 
 #define EVENTS	64
 
+enum {
+	OPT_IDLE_TIMEOUT = OPT_OF_VERB,
+};
+
 static const struct option options[] = {
 	{ "add", required_argument, NULL, 'a' },
 	{ "num-events", required_argument, NULL, 'n' },
-	{ "idle-timeout", required_argument, NULL, 'i' },
+	{ "idle-timeout", required_argument, NULL, OPT_IDLE_TIMEOUT },
 	{ "format", required_argument, NULL, 'F' },
 	{ "banner", no_argument, NULL, 'b' },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -48,7 +52,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 		case 'n':
 			m->limit = number_option(verb, "-n", optarg, ~0ULL);
 			break;
-		case 'i':
+		case OPT_IDLE_TIMEOUT:
 			m->idle = duration_option(verb, "--idle-timeout", optarg);
 			break;
 		case 'F':
@@ -162,13 +166,12 @@ const struct verb verb_monitor = {
 		"                        then any of ,periodic ,period=DURATION\n"
 		"                        ,slack=DURATION ,keep ,label=NAME ,count=N\n"
 		"  -n, --num-events=N    end after N; exit status 124 if fewer can come\n"
-		"  -i, --idle-timeout=DURATION\n"
+		"      --idle-timeout=DURATION\n"
 		"                        end with exit status 124 if nothing came for so long\n"
 		"  -F, --format=FORMAT   %n name, %i id, %d deadline and %t time of expiry in\n"
 		"                        seconds, %l lateness, %L in ns, %x expirations, %% a %\n"
 		"  -b, --banner          say when the timers are armed\n"
 		"  -q, --quiet           print no expirations\n",
-	.shortopts = "a:n:i:F:bq",
 	.longopts = options,
 	.run = run_monitor,
 };

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,6 +240,24 @@ void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 	options[n] = (struct option){ };
 }
 
+/* Writes the letters of @longopts for getopt. */
+static void letters(char *shortopts, const struct option *longopts, bool command_follows)
+{
+	const struct option *o;
+
+	if (command_follows)
+		*shortopts++ = '+';
+	*shortopts++ = ':';
+	for (o = longopts; o->name; o++) {
+		if (o->val > UCHAR_MAX)
+			continue;
+		*shortopts++ = (char)o->val;
+		if (o->has_arg)
+			*shortopts++ = ':';
+	}
+	*shortopts = '\0';
+}
+
 /**
  * next_option() - read the command line of a verb, one option at a time
  * @verb: the verb
@@ -246,23 +265,18 @@ void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
  * @argv: of the verb, whose name is argv[0]
  * @conf: out: the shared options; zero at first
  *
- * If the short options of a verb begin with '+', its options end at the first other word.
- * That may be a command with options of its own.
- *
  * Return: an option of @verb itself, or -1 at the end.
  */
 int next_option(const struct verb *verb, int argc, char **argv,
 		struct conf *conf)
 {
 	static struct option longopts[MAX_OPTIONS];
-	static char shortopts[MAX_OPTIONS];
-	bool command_follows = *verb->shortopts == '+';
+	static char shortopts[2 * MAX_OPTIONS + 2];
 
 	if (!conf->device) {
 		conf->device = DEVICE;
-		snprintf(shortopts, sizeof(shortopts), "%s:hj%s",
-			 command_follows ? "+" : "", verb->shortopts + command_follows);
 		verb_options(verb, longopts);
+		letters(shortopts, longopts, verb->command_follows);
 	}
 	for (;;) {
 		int opt = getopt_long(argc, argv, shortopts, longopts, NULL);

@@ -29,7 +29,7 @@
 #include "output.h"
 
 enum {
-	OPT_OPENMETRICS = 512,
+	OPT_OPENMETRICS = OPT_OF_VERB,
 };
 
 static const struct option ps_options[] = {
@@ -458,7 +458,6 @@ const struct verb verb_ps = {
 		"  -p, --pid=PID[:FD]    of this process, or this descriptor of it\n"
 		"      --openmetrics     print metrics for Prometheus\n"
 		"  -o, --output=FILE     into a file, which is replaced when it is whole\n",
-	.shortopts = "p:o:",
 	.longopts = ps_options,
 	.observes = true,
 	.run = run_ps,
@@ -476,7 +475,6 @@ const struct verb verb_top = {
 		"  -i, --interval=DURATION\n"
 		"                        how often; default: 1s\n"
 		"  -n, --num-screens=N   end after N\n",
-	.shortopts = "p:i:n:",
 	.longopts = top_options,
 	.observes = true,
 	.run = run_top,

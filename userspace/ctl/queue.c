@@ -12,13 +12,22 @@
 
 #define PATH_LEN	160
 
+enum {
+	OPT_MODE = OPT_OF_VERB,
+	OPT_LANES,
+	OPT_AHEAD,
+	OPT_TIMEOUT,
+	OPT_LANE_MAX,
+	OPT_LIMIT,
+};
+
 static const struct option options[] = {
-	{ "mode", required_argument, NULL, 'm' },
-	{ "lanes", required_argument, NULL, 'n' },
-	{ "ahead", required_argument, NULL, 'a' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "lane-max", required_argument, NULL, 'M' },
-	{ "limit", required_argument, NULL, 'l' },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "lanes", required_argument, NULL, OPT_LANES },
+	{ "ahead", required_argument, NULL, OPT_AHEAD },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "lane-max", required_argument, NULL, OPT_LANE_MAX },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ }
 };
 
@@ -95,32 +104,32 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 }
 
 static json_t *read_options(const struct verb *verb, int argc, char **argv,
-			    struct conf *conf, __u64 *limit, char *given)
+			    struct conf *conf, __u64 *limit, unsigned int *given)
 {
 	json_t *settings = json_object();
 	int opt;
 
 	while ((opt = next_option(verb, argc, argv, conf)) != -1) {
-		note_option(given, opt);
+		*given |= OPTION(opt);
 		switch (opt) {
-		case 'm':
+		case OPT_MODE:
 			set_field(verb, settings, "mode", json_string(optarg));
 			break;
-		case 'n':
+		case OPT_LANES:
 			json_object_set_new(settings, "lanes", json_integer((json_int_t)
 				number_option(verb, "--lanes", optarg, 256)));
 			break;
-		case 'a':
+		case OPT_AHEAD:
 			set_field(verb, settings, "ahead", duration_value(optarg));
 			break;
-		case 't':
+		case OPT_TIMEOUT:
 			set_field(verb, settings, "timeout", duration_value(optarg));
 			break;
-		case 'M':
+		case OPT_LANE_MAX:
 			json_object_set_new(settings, "lane_max", json_integer((json_int_t)
 				number_option(verb, "--lane-max", optarg, 1000000000)));
 			break;
-		case 'l':
+		case OPT_LIMIT:
 			*limit = number_option(verb, "--limit", optarg, 1000);
 			break;
 		}
@@ -132,13 +141,13 @@ static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct conf conf = { .json = false };
 	const char *name, *queue, *method = "GET";
+	unsigned int given = 0, options = 0;
 	bool forecast, shows, posts;
-	char given[sizeof(options) / sizeof(*options)] = "";
 	char path[PATH_LEN];
 	json_t *settings, *answer;
 	__u64 limit = 1000;
 
-	settings = read_options(verb, argc, argv, &conf, &limit, given);
+	settings = read_options(verb, argc, argv, &conf, &limit, &given);
 	name = optind < argc ? argv[optind++] : "";
 	queue = optind < argc ? argv[optind++] : NULL;
 	if (optind < argc)
@@ -150,8 +159,12 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!shows && !posts)
 		usage_error(verb, *name ? "there is no command \"%s\"" :
 			    "a command is missing%s", name);
-	check_options(verb, name, given, !strcmp(name, "make") ? "mnatM" :
-		      !strcmp(name, "replay") ? "l" : "");
+	if (!strcmp(name, "make"))
+		options = OPTION(OPT_MODE) | OPTION(OPT_LANES) | OPTION(OPT_AHEAD) |
+			  OPTION(OPT_TIMEOUT) | OPTION(OPT_LANE_MAX);
+	else if (!strcmp(name, "replay"))
+		options = OPTION(OPT_LIMIT);
+	check_options(verb, name, given, options);
 	if (!queue && !forecast && strcmp(name, "list"))
 		usage_error(verb, "the queue is missing");
 	if (queue)
@@ -179,14 +192,13 @@ const struct verb verb_queue = {
 	.summary = "Queues of twheeld: make, look at, pause or replay them.",
 	.help =
 		"Options of make:\n"
-		"  -m, --mode=MODE       push (default) or pull\n"
-		"  -n, --lanes=N         1 to 256, default 4; cannot be changed\n"
-		"  -a, --ahead=DURATION  how long before its time a task is taken\n"
-		"  -t, --timeout=DURATION\n"
-		"  -M, --lane-max=N      most tasks in a lane\n"
+		"      --mode=MODE       push (default) or pull\n"
+		"      --lanes=N         1 to 256, default 4; cannot be changed\n"
+		"      --ahead=DURATION  how long before its time a task is taken\n"
+		"      --timeout=DURATION\n"
+		"      --lane-max=N      most tasks in a lane\n"
 		"Options of replay:\n"
-		"  -l, --limit=N         default: 1000\n",
-	.shortopts = "m:n:a:t:M:l:",
+		"      --limit=N         default: 1000\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

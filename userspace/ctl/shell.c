@@ -560,7 +560,6 @@ const struct verb verb_shell = {
 		"  -e, --errexit         end at the first command that fails, with its status:\n"
 		"                        2 usage, 5 no such timer, 6 limit, 124 nothing came\n"
 		"  -F, --format=FORMAT   how to print expirations, see monitor --help\n",
-	.shortopts = "eF:",
 	.longopts = options,
 	.run = run_shell,
 };

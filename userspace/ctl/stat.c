@@ -204,7 +204,6 @@ const struct verb verb_stat = {
 		"  -a, --add=TIMER       see monitor --help; default: " DEFAULT_LOAD "\n"
 		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
 	.negative = "an interval or a count cannot be negative",
-	.shortopts = "a:p:",
 	.longopts = options,
 	.run = run_stat,
 };

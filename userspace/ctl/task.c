@@ -14,20 +14,36 @@
 #define PAYLOAD_MAX	(128 << 10)
 #define PATH_LEN	320
 
+enum {
+	OPT_ID = OPT_OF_VERB,
+	OPT_AT,
+	OPT_IN,
+	OPT_EVERY,
+	OPT_URL,
+	OPT_METHOD,
+	OPT_HEADER,
+	OPT_PAYLOAD,
+	OPT_TIMEOUT,
+	OPT_KEEP,
+	OPT_IF_EXISTS,
+	OPT_STATE,
+	OPT_LIMIT,
+};
+
 static const struct option options[] = {
-	{ "id", required_argument, NULL, 'i' },
-	{ "at", required_argument, NULL, 'a' },
-	{ "in", required_argument, NULL, 'n' },
-	{ "every", required_argument, NULL, 'e' },
-	{ "url", required_argument, NULL, 'u' },
-	{ "method", required_argument, NULL, 'm' },
-	{ "header", required_argument, NULL, 'H' },
-	{ "payload", required_argument, NULL, 'p' },
-	{ "timeout", required_argument, NULL, 't' },
-	{ "keep", required_argument, NULL, 'k' },
-	{ "if-exists", required_argument, NULL, 'x' },
-	{ "state", required_argument, NULL, 's' },
-	{ "limit", required_argument, NULL, 'l' },
+	{ "id", required_argument, NULL, OPT_ID },
+	{ "at", required_argument, NULL, OPT_AT },
+	{ "in", required_argument, NULL, OPT_IN },
+	{ "every", required_argument, NULL, OPT_EVERY },
+	{ "url", required_argument, NULL, OPT_URL },
+	{ "method", required_argument, NULL, OPT_METHOD },
+	{ "header", required_argument, NULL, OPT_HEADER },
+	{ "payload", required_argument, NULL, OPT_PAYLOAD },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "keep", required_argument, NULL, OPT_KEEP },
+	{ "if-exists", required_argument, NULL, OPT_IF_EXISTS },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ }
 };
 
@@ -39,8 +55,7 @@ struct command {
 	json_t *headers;
 	const char *state;
 	__u64 limit;
-	/* Each option that was given, once. */
-	char given[sizeof(options) / sizeof(*options)];
+	unsigned int given;
 };
 
 /* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
@@ -94,45 +109,45 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 	c->callback = json_object();
 	c->headers = json_object();
 	while ((opt = next_option(verb, argc, argv, &c->conf)) != -1) {
-		note_option(c->given, opt);
+		c->given |= OPTION(opt);
 		switch (opt) {
-		case 'i':
+		case OPT_ID:
 			set_field(verb, c->task, "id", json_string(optarg));
 			break;
-		case 'a':
+		case OPT_AT:
 			set_field(verb, c->task, "at", time_value(optarg));
 			break;
-		case 'n':
+		case OPT_IN:
 			set_field(verb, c->task, "in", duration_value(optarg));
 			break;
-		case 'e':
+		case OPT_EVERY:
 			set_field(verb, c->task, "every", duration_value(optarg));
 			break;
-		case 'u':
+		case OPT_URL:
 			set_field(verb, c->callback, "url", json_string(optarg));
 			break;
-		case 'm':
+		case OPT_METHOD:
 			set_field(verb, c->callback, "method", json_string(optarg));
 			break;
-		case 'H':
+		case OPT_HEADER:
 			add_header(verb, c, optarg);
 			break;
-		case 'p':
+		case OPT_PAYLOAD:
 			set_field(verb, c->task, "payload", payload_value(verb, optarg));
 			break;
-		case 't':
+		case OPT_TIMEOUT:
 			set_field(verb, c->task, "timeout", duration_value(optarg));
 			break;
-		case 'k':
+		case OPT_KEEP:
 			set_field(verb, c->task, "keep", duration_value(optarg));
 			break;
-		case 'x':
+		case OPT_IF_EXISTS:
 			set_field(verb, c->task, "if_exists", json_string(optarg));
 			break;
-		case 's':
+		case OPT_STATE:
 			c->state = optarg;
 			break;
-		case 'l':
+		case OPT_LIMIT:
 			c->limit = number_option(verb, "--limit", optarg, 1000);
 			break;
 		}
@@ -215,17 +230,19 @@ static int list(const struct command *c, const char *queue)
 /* The options of each command. Those with a method name one task. */
 static const struct task_command {
 	const char *name;
-	const char *options;
+	unsigned int options;
 	const char *method;
 	const char *suffix;
 } commands[] = {
-	{ "add", "ianeumHptkx", NULL, NULL },
-	{ "list", "sl", NULL, NULL },
-	{ "get", "", "GET", "" },
-	{ "move", "an", "PATCH", "" },
-	{ "cancel", "", "DELETE", "" },
-	{ "run", "", "POST", "/run" },
-	{ "replay", "", "POST", "/replay" },
+	{ "add", OPTION(OPT_ID) | OPTION(OPT_AT) | OPTION(OPT_IN) | OPTION(OPT_EVERY) |
+	  OPTION(OPT_URL) | OPTION(OPT_METHOD) | OPTION(OPT_HEADER) | OPTION(OPT_PAYLOAD) |
+	  OPTION(OPT_TIMEOUT) | OPTION(OPT_KEEP) | OPTION(OPT_IF_EXISTS), NULL, NULL },
+	{ "list", OPTION(OPT_STATE) | OPTION(OPT_LIMIT), NULL, NULL },
+	{ "get", 0, "GET", "" },
+	{ "move", OPTION(OPT_AT) | OPTION(OPT_IN), "PATCH", "" },
+	{ "cancel", 0, "DELETE", "" },
+	{ "run", 0, "POST", "/run" },
+	{ "replay", 0, "POST", "/replay" },
 };
 
 static const struct task_command *find_command(const struct verb *verb, const char *name)
@@ -295,21 +312,20 @@ const struct verb verb_task = {
 	.summary = "Tasks of twheeld: add, look at, move or cancel them.",
 	.help =
 		"Options of add:\n"
-		"  -i, --id=ID           its id; made up if it is absent\n"
-		"  -a, --at=TIME         due: RFC 3339 or Unix milliseconds; also of move\n"
-		"  -n, --in=DURATION     due so long from now; also of move\n"
-		"  -e, --every=DURATION  its period\n"
-		"  -u, --url=URL         what to call; none for a pull queue\n"
-		"  -m, --method=METHOD   default: POST\n"
-		"  -H, --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
-		"  -p, --payload=JSON    the body; - reads it from stdin\n"
-		"  -t, --timeout=DURATION\n"
-		"  -k, --keep=DURATION   how long it is readable when it is done\n"
-		"  -x, --if-exists=WHAT  replace (default), keep or fail\n"
+		"      --id=ID           its id; made up if it is absent\n"
+		"      --at=TIME         due: RFC 3339 or Unix milliseconds; also of move\n"
+		"      --in=DURATION     due so long from now; also of move\n"
+		"      --every=DURATION  its period\n"
+		"      --url=URL         what to call; none for a pull queue\n"
+		"      --method=METHOD   default: POST\n"
+		"      --header=HEADER   \"NAME: VALUE\"; may be repeated\n"
+		"      --payload=JSON    the body; - reads it from stdin\n"
+		"      --timeout=DURATION\n"
+		"      --keep=DURATION   how long it is readable when it is done\n"
+		"      --if-exists=WHAT  replace (default), keep or fail\n"
 		"Options of list:\n"
-		"  -s, --state=STATE     scheduled (default), leased, done or dead\n"
-		"  -l, --limit=N         default: 100\n",
-	.shortopts = "i:a:n:e:u:m:H:p:t:k:x:s:l:",
+		"      --state=STATE     scheduled (default), leased, done or dead\n"
+		"      --limit=N         default: 100\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

@@ -24,17 +24,22 @@ struct conf {
 	bool json;
 };
 
+/* The first value of a verb's own options that have no letter. */
+#define OPT_OF_VERB	512
+
 /**
  * struct verb - one thing that twheelctl does
  * @name: the first word
  * @args: its synopsis after the name
  * @summary: one line
  * @help: what --help adds, options one to a line
- * @shortopts: its own options for getopt
- * @longopts: its own long options, ended by a zero entry, or NULL
+ * @longopts: its own options, ended by a zero entry, or NULL. A value below OPT_OF_VERB is the
+ *	letter of the option, which means the same in every verb
  * @remote: asks twheeld, so that it has no wheel
  * @observes: looks at wheels of others, so that it makes none
  * @negative: why an argument cannot be a negative number, which getopt takes for options
+ * @command_follows: its options end at the first other word: a command with options of its own
+ *	comes then or later
  * @runs_command: ends with the status of a command. Its own failures are STATUS_OWN_FAILURE
  * @run: does it; returns the exit status
  */
@@ -43,11 +48,11 @@ struct verb {
 	const char *args;
 	const char *summary;
 	const char *help;
-	const char *shortopts;
 	const struct option *longopts;
 	const char *negative;
 	bool remote;
 	bool observes;
+	bool command_follows;
 	bool runs_command;
 	int (*run)(const struct verb *verb, int argc, char **argv);
 };

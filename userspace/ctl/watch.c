@@ -466,7 +466,7 @@ static int exit_status(const struct watch *s)
 	return WEXITSTATUS(s->wait_status);
 }
 
-enum { OPT_TIMEOUT = 1024, OPT_PRETIMEOUT, OPT_START, OPT_GRACE };
+enum { OPT_TIMEOUT = OPT_OF_VERB, OPT_PRETIMEOUT, OPT_START, OPT_GRACE };
 
 static const struct option watch_options[] = {
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
@@ -546,7 +546,7 @@ const struct verb verb_watch = {
 		"The command shows life as sd_notify(3) says, by WATCHDOG=1 to $NOTIFY_SOCKET.\n"
 		"The exit status is the command's; 128+N if signal N ended it, 124 if it was\n"
 		"silent, 125 if this verb failed, 126 or 127 if the command cannot run.\n",
-	.shortopts = "+",
+	.command_follows = true,
 	.longopts = watch_options,
 	.runs_command = true,
 	.run = run_watch,

@@ -28,10 +28,14 @@
 /* Random delays are below 2^42 ns, 73 minutes: five levels of the default wheel. */
 #define RANDOM_BITS	42
 
+enum {
+	OPT_ONCE = OPT_OF_VERB,
+};
+
 static const struct option options[] = {
 	{ "add", required_argument, NULL, 'a' },
 	{ "random", required_argument, NULL, 'r' },
-	{ "once", no_argument, NULL, 'o' },
+	{ "once", no_argument, NULL, OPT_ONCE },
 	{ "interval", required_argument, NULL, 'i' },
 	{ "pid", required_argument, NULL, 'p' },
 	{ }
@@ -351,7 +355,7 @@ static void read_options(const struct verb *verb, int argc, char **argv,
 		case 'r':
 			p->random = number_option(verb, "--random", optarg, 1U << 24);
 			break;
-		case 'o':
+		case OPT_ONCE:
 			p->once = true;
 			break;
 		case 'p':
@@ -411,11 +415,10 @@ const struct verb verb_wheel = {
 		"\n"
 		"  -a, --add=TIMER       see monitor --help\n"
 		"  -r, --random=N        N timers of random delays; default without --add: 200\n"
-		"  -o, --once            draw one picture\n"
+		"      --once            draw one picture\n"
 		"  -i, --interval=DURATION\n"
 		"                        how often to draw; default: 200ms\n"
 		"  -p, --pid=PID[:FD]    the wheel of this process instead, until it ends\n",
-	.shortopts = "a:r:oi:p:",
 	.longopts = options,
 	.run = run_wheel,
 };

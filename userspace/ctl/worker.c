@@ -33,9 +33,14 @@ enum {
 /* After an error, the worker waits so long before it asks twheeld again. */
 #define PAUSE_SECONDS	1
 
+enum {
+	OPT_LEASE = OPT_OF_VERB,
+	OPT_WAIT,
+};
+
 static const struct option options[] = {
-	{ "lease", required_argument, NULL, 'l' },
-	{ "wait", required_argument, NULL, 'w' },
+	{ "lease", required_argument, NULL, OPT_LEASE },
+	{ "wait", required_argument, NULL, OPT_WAIT },
 	{ "num-tasks", required_argument, NULL, 'n' },
 	{ }
 };
@@ -261,10 +266,10 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 
 	while ((opt = next_option(verb, argc, argv, &w->conf)) != -1) {
 		switch (opt) {
-		case 'l':
+		case OPT_LEASE:
 			w->lease = duration_option(verb, "--lease", optarg);
 			break;
-		case 'w':
+		case OPT_WAIT:
 			w->wait = duration_option(verb, "--wait", optarg);
 			break;
 		case 'n':
@@ -315,10 +320,10 @@ const struct verb verb_worker = {
 		"The payload is on its stdin; TWHEEL_QUEUE, TWHEEL_TASK and TWHEEL_ATTEMPT are in\n"
 		"its environment. Exit status 0: done. 65: dead. 75 or another: repeat.\n"
 		"\n"
-		"  -l, --lease=DURATION  default: 30s; renewed while the command runs\n"
-		"  -w, --wait=DURATION   how long one request waits, default: 20s\n"
+		"      --lease=DURATION  default: 30s; renewed while the command runs\n"
+		"      --wait=DURATION   how long one request waits, default: 20s\n"
 		"  -n, --num-tasks=N     ends after N tasks\n",
-	.shortopts = "+l:w:n:",
+	.command_follows = true,
 	.longopts = options,
 	.remote = true,
 	.run = run,
