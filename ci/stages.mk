@@ -70,6 +70,7 @@ $(call stage, fuzz, tests/core/fuzz.sh models \
 	$(call full,--operations $(call share,100000000)),$(call full,4,2))
 $(call stage, daemon-vm, tests/daemon/vm.sh)
 $(call stage, ctl, tests/tool/check.sh)
+$(call stage, completion, tests/tool/completion_test.sh)
 $(call stage, core, $(MAKE) -s -C tests/core check)
 $(call stage, coverage, tests/core/coverage.sh)
 together := $(filter-out build $(alone) $(waiting),$(stages))

@@ -380,12 +380,7 @@ home_is_enough() {
 
 # What root's install has left there, a user may remove, but not write to.
 over_left_files() {
-	local file
-
-	for file in completion.bash completion.zsh twheeld.service; do
-		ln -sf /dev/full "$dir/user/$file" || return
-	done
-	home_is_enough
+	ln -sf /dev/full "$dir/user/twheeld.service" && home_is_enough
 }
 
 # Each function that the library exports has a page. One more is of a struct.
@@ -412,114 +407,6 @@ options_in_page() {
 		done
 	done
 	return $missing
-}
-
-# The options in the help of a verb; without a verb, those of them all.
-help_options() {
-	"$dir/root/usr/bin/twheelctl" help "$@" | sed -n 's/^  \(-., \| *\)\(--[a-z-]*\).*/\1\n\2/p' |
-		grep -o -- '--*[A-Za-z-]*' | sort
-}
-
-# What bash offers for the last of these words; an = is a word of its own.
-bash_offers() (
-	# shellcheck disable=SC1091
-	. "$dir/root/usr/share/bash-completion/completions/twheelctl"
-	COMP_WORDS=(twheelctl "$@")
-	COMP_CWORD=$#
-	_twheelctl
-	printf '%s\n' "${COMPREPLY[@]}" | sort
-)
-
-# offers WANTED WORD...: all on one line
-offers() {
-	local is
-
-	is=$(bash_offers "${@:2}" | xargs)
-	[ "$is" = "$1" ] || { echo "${*:2}: $is, not $1"; false; }
-}
-
-# What zsh makes of each command line, when there is a tab behind it.
-zsh_makes() {
-	timeout 60 zsh -f -s "$dir/root/usr/share/zsh/site-functions" "$@" <<-'END'
-		zmodload zsh/zpty
-		zpty shell TERM=dumb zsh -f -i
-		zpty -w shell "unset zle_bracketed_paste; fpath=($1 \$fpath)"
-		zpty -w shell "autoload -U compinit; compinit -D -u; echo REA''DY"
-		zpty -r -m shell line '*READY*'
-		shift
-		for typed; do
-			zpty -n -w shell "$typed"$'\t'" '; echo EN''D"$'\C-a'"echo 'IS "$'\C-e\n'
-			zpty -r -m shell line '*END*'
-			print -r -- "${${line##*IS }%%[$'\r\n']*}"
-		done
-	END
-}
-
-bash_knows_all() {
-	local ctl=$dir/root/usr/bin/twheelctl verb verbs
-
-	bash -n "$dir/root/usr/share/bash-completion/completions/twheelctl" || return
-	verbs=$("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort)
-	diff <(bash_offers '') <(echo "$verbs") && diff <(bash_offers help '') <(echo "$verbs") ||
-		return
-	for verb in $verbs; do
-		[ "$verb" != help ] || continue
-		diff <(bash_offers "$verb" - | tr -d =) <(help_options "$verb") || return
-	done
-}
-
-# Words that an option takes are those of its help.
-words_are_of_help() {
-	local verb option words
-
-	for option in info:clock task:if-exists task:state queue:mode; do
-		verb=${option%:*} option=${option#*:}
-		words=$(bash_offers "$verb" "--$option" =) && [ -n "$words" ] || return
-		diff <(echo "$words") <("$dir/root/usr/bin/twheelctl" help "$verb" |
-			sed -n "s/.*--$option=[A-Z]* *//p" | sed 's/(default)//; s/, \| or /\n/g' |
-			tr -d ' ' | sort) || return
-	done
-}
-
-bash_completes() {
-	offers monitor m && offers boottime --clock = bo && offers boottime --clock bo &&
-		offers info --clock = tai inf && offers --format= monitor -a 1s --fo &&
-		offers 'add cancel get list move replay run' task '' && offers '' stat 1 '' &&
-		offers replace task --if-exists r && offers 'pull push' queue --mode p && offers '' task --method p &&
-		offers "$dir/root" info --device = "$dir/roo" && offers '' after 1s echo --js &&
-		offers --json after --js && bash_offers after 1s ech | grep -x echo &&
-		bash_offers worker queue -- ech | grep -x echo
-}
-
-zsh_knows_all() {
-	local script=$dir/root/usr/share/zsh/site-functions/_twheelctl verb
-
-	zsh -n "$script" && [ "$(head -n 1 "$script")" = '#compdef twheelctl' ] || return
-	for verb in $("$dir/root/usr/bin/twheelctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
-		grep -q "^	'$verb:" "$script" || return
-		[ "$verb" != help ] || continue
-		diff <(sed -n "/^	$verb)/,/;;/s/^		'\*\(-[A-Za-z-]*\).*/\1/p" "$script" |
-			sort) <(help_options "$verb") || return
-	done
-}
-
-zsh_completes() {
-	diff - <(zsh_makes 'twheelctl mon' 'twheelctl --clock=b' 'twheelctl info --clock b' \
-		'twheelctl monitor --form' 'twheelctl task ca' 'twheelctl queue --mode pul' \
-		'twheelctl help wor' 'twheelctl after 1s dpkg-buildfl' 'twheelctl after 1s -- zsh --js' \
-		'twheelctl after --js' |
-		sed 's/[ =]*$//') <<-END
-		twheelctl monitor
-		twheelctl --clock=boottime
-		twheelctl info --clock boottime
-		twheelctl monitor --format
-		twheelctl task cancel
-		twheelctl queue --mode pull
-		twheelctl help worker
-		twheelctl after 1s dpkg-buildflags
-		twheelctl after 1s -- zsh --js
-		twheelctl after --json
-	END
 }
 
 # Each that is relative, in both directories. The library has but three.
@@ -573,7 +460,7 @@ fi
 echo 'TAP version 13'
 "$top/vm/deps.sh" build
 "$top/vm/deps.sh" daemon
-need dkms kmod openssl mandoc bsdextrautils dpkg-dev binutils zsh
+need dkms kmod openssl mandoc bsdextrautils dpkg-dev binutils
 kernels=("$("$top/vm/kernel.sh" 6.12)" "$("$top/vm/kernel.sh" 6.1)")
 before=$(listing)
 unsigned=$("$top/vm/module.sh" 6.12)/twheel.ko
@@ -601,11 +488,6 @@ check "twheeld, installed" daemon_runs
 check "a manual page for each function" function_pages
 check "manual pages without a warning" valid_pages
 check "each option of twheelctl is in its page" options_in_page
-check "bash completes what the help has" bash_knows_all
-check "words of options are those of the help" words_are_of_help
-check "bash completes command lines" bash_completes
-check "zsh completes what the help has" zsh_knows_all
-check "zsh completes command lines" zsh_completes
 check "uninstall the programs" uninstalled
 check "install into a home" home_is_enough
 check "install after another user" over_left_files

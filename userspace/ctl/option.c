@@ -224,7 +224,7 @@ void front_options(struct option options[MAX_OPTIONS])
 }
 
 /* Lists all options of a verb. The shared ones come first. */
-void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
+static void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS])
 {
 	const struct option *o;
 	size_t n = 0;

@@ -8,7 +8,6 @@
 #define MAX_OPTIONS	32
 
 void front_options(struct option options[MAX_OPTIONS]);
-void verb_options(const struct verb *verb, struct option options[MAX_OPTIONS]);
 int next_option(const struct verb *verb, int argc, char **argv,
 		struct conf *conf);
 void print_help(const struct verb *verb);

@@ -19,19 +19,15 @@
  * A file calls only those below it. The wheel is libtwheel's. Functions that use it return 0
  * or a count, or a negative errno. Times are nanoseconds.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "completion.h"
 #include "error.h"
 #include "option.h"
 
-const struct verb * const verbs[] = {
+static const struct verb * const verbs[] = {
 	&verb_info,
 	&verb_doctor,
 	&verb_after,
@@ -50,10 +46,6 @@ const struct verb * const verbs[] = {
 	&verb_worker,
 #endif
 };
-
-const size_t verb_count = ARRAY_SIZE(verbs);
-
-static const char completion[] = "--completion=";
 
 static void print_overview(FILE *out)
 {
@@ -131,18 +123,12 @@ static int run_verb_behind(int verb, int argc, char **argv)
 	return run_verb(name, argc - 1, argv + 1);
 }
 
-/* Reads options before a verb. --completion is for make install, so no help names it. */
+/* Reads options before a verb. */
 static int run_option(int argc, char **argv)
 {
 	static const char shortopts[] = "+:hjV";
 	struct option options[MAX_OPTIONS];
 
-	if (argc == 2 && !strncmp(argv[1], completion, strlen(completion))) {
-		if (print_completion(argv[1] + strlen(completion)))
-			return STATUS_OK;
-		complain("%sbash or %szsh, not %s", completion, completion, argv[1]);
-		return STATUS_USAGE;
-	}
 	front_options(options);
 	for (;;) {
 		switch (getopt_long(argc, argv, shortopts, options, NULL)) {
