@@ -14,7 +14,7 @@
 # A warning is an error here.
 export WERROR=1
 
-tests=(lib_test lib_timer_test lib_keyed_test lib_thread_test lib_process_test)
+tests=(lib_test lib_timer_test lib_many_test lib_keyed_test lib_thread_test lib_process_test)
 # The variants, fixtures and tests that are not for here.
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
 without+=(-T scribbled_header -T clock_set)

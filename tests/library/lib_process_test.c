@@ -29,7 +29,9 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 		twheel_wait(w, -1), twheel_wake(w), twheel_submit(w, &op, 1),
 		twheel_list(w, &timer, 1, &cursor), twheel_drain(w, TWHEEL_DRAIN_EXPIRE),
 		twheel_stats(w, &stats), twheel_usage(w, &usage), twheel_info(w, &info),
-		twheel_metrics(w, NULL, stdout),
+		twheel_metrics(w, NULL, stdout), twheel_set_many(w, &id, 1, 1),
+		twheel_add_many(w, 1, &id, &other, 1), twheel_del_many(w, &registered, 1),
+		twheel_set_user_data(w, id, 1),
 	};
 	unsigned int i;
 
@@ -37,7 +39,8 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 		if (says[i] != -ECHILD)
 			return i + 1;
 	if (twheel_fd(w) != fd)
-		return 19;
+		return ARRAY_SIZE(says) + 1;
+	twheel_prefetch(w, id);
 	twheel_now(w);
 	twheel_next(w);
 	twheel_backend(w);

@@ -29,6 +29,9 @@
  *   twheel_clear()	disarms it; the program keeps the id
  *   twheel_del()	disarms it and gives it back
  *
+ * A loop that does this to many timers in one turn has twheel_add_many(),
+ * twheel_set_many() and twheel_del_many().
+ *
  * A timer belongs to the program from add to del, whether it expires or not. When one
  * of these functions has returned, the wheel knows.
  *
@@ -91,7 +94,7 @@ extern "C" {
 #endif
 
 #define TWHEEL_VERSION_MAJOR	0
-#define TWHEEL_VERSION_MINOR	2
+#define TWHEEL_VERSION_MINOR	3
 #define TWHEEL_VERSION_PATCH	0
 
 /* A wheel. */
@@ -392,6 +395,78 @@ int twheel_clear(struct twheel *wheel, uint64_t id);
  * Return: as twheel_set().
  */
 int twheel_del(struct twheel *wheel, uint64_t id);
+
+/**
+ * twheel_set_user_data() - give a timer another user_data
+ * @wheel: the wheel
+ * @id: a timer of twheel_add()
+ * @user_data: comes back in the events of its next armings
+ *
+ * For an object that moves in memory, and whose address is the user_data. If an event of the
+ * timer is unread, or if the timer is armed, the event may carry the old or the new value. To
+ * be sure of the new one, call twheel_clear() before this and twheel_set() after it.
+ *
+ * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer is one of REGISTER; -ECHILD.
+ */
+int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
+
+/* ---- Many timers at once, as a loop has them in one turn ---- */
+
+/**
+ * twheel_set_many() - move many timers to one deadline
+ * @wheel: the wheel
+ * @ids: the timers, as for twheel_set()
+ * @n: how many, at most %INT_MAX
+ * @deadline: when they expire
+ *
+ * A loop that moves the timers of all connections that were ready in one turn calls this once,
+ * at the end of the turn. It does what twheel_set() does for each timer, but it fetches the
+ * next timers from memory while it works, and it kicks the wheel at most once. So a move of a
+ * timer that is in no cache costs a third.
+ *
+ * Return: how many of the calls to twheel_set() would have returned 1; -ENOENT: an id is
+ * stale, and no timer was moved; -EINVAL: too many; -ECHILD.
+ */
+int twheel_set_many(struct twheel *wheel, const uint64_t *ids, unsigned int n,
+		    uint64_t deadline);
+
+/**
+ * twheel_add_many() - make many timers of one deadline
+ * @wheel: the wheel
+ * @deadline: when they expire
+ * @user_data: of each timer
+ * @ids: out: of each timer
+ * @n: how many, at most %INT_MAX
+ *
+ * If the wheel or the memory is full before all timers are made, the first ones are, and
+ * their number is returned.
+ *
+ * Return: how many were made; if none was, an error of twheel_add(), or -EINVAL: too many.
+ */
+int twheel_add_many(struct twheel *wheel, uint64_t deadline, const uint64_t *user_data,
+		    uint64_t *ids, unsigned int n);
+
+/**
+ * twheel_del_many() - delete many timers
+ * @wheel: the wheel
+ * @ids: the timers, each of them once
+ * @n: how many, at most %INT_MAX
+ *
+ * Return: how many of the calls to twheel_del() would have returned 1; -ENOENT: an id is
+ * stale, and no timer was deleted; -EINVAL: too many; -ECHILD.
+ */
+int twheel_del_many(struct twheel *wheel, const uint64_t *ids, unsigned int n);
+
+/**
+ * twheel_prefetch() - fetch a timer from memory
+ * @wheel: the wheel
+ * @id: the timer
+ *
+ * Call this when you know that you will move the timer soon, for example before you read the
+ * request of its connection. Then twheel_set() does not wait for memory. This is a hint: it
+ * changes nothing, and any @id is allowed.
+ */
+void twheel_prefetch(const struct twheel *wheel, uint64_t id);
 
 /* ---- Waiting and reading ---- */
 

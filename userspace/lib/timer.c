@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Timers: add, set, clear, del.
+ * Timers: add, set, clear, del, one at a time and many.
  *
  * A free slot is an idle timer that the wheel keeps for this process. twheel_add() takes one
  * from the cache of the thread, and twheel_del() puts it back.
@@ -25,6 +25,8 @@
  */
 #include "internal.h"
 
+#include <limits.h>
+
 /* A full barrier behind an atomic operation that changes memory. */
 static inline void after_exchange(void)
 {
@@ -48,6 +50,23 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 	after_exchange();
 }
 
+/* Asks the next turn to look at the slot. */
+static inline void mark_slot(struct twheel *w, uint32_t slot)
+{
+	set_mark(w->marks, slot);
+	set_mark(w->summary, slot >> w->shift);
+}
+
+/* Kicks if the next turn is too late for slots that were marked for @deadline. */
+static inline void kick_before(struct twheel *w, uint64_t deadline)
+{
+	/* A timer that is never due can wait for any turn. */
+	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST) && deadline != ASLEEP) {
+		count(&w->cold->usage.kicks);
+		w->cold->backend->kick(w);
+	}
+}
+
 /*
  * The wheel would not look in time: marks the slot, and kicks if no turn comes before. It is
  * not rare: most requests begin and end between two turns.
@@ -58,13 +77,8 @@ static inline void set_mark(uint64_t *bits, uint32_t bit)
 static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, uint64_t deadline,
 					      int ret)
 {
-	set_mark(w->marks, slot);
-	set_mark(w->summary, slot >> w->shift);
-	/* A timer that is never due can wait for any turn. */
-	if (deadline <= __atomic_load_n(w->next_ns, __ATOMIC_SEQ_CST) && deadline != ASLEEP) {
-		count(&w->cold->usage.kicks);
-		w->cold->backend->kick(w);
-	}
+	mark_slot(w, slot);
+	kick_before(w, deadline);
 	return ret;
 }
 
@@ -203,9 +217,13 @@ static rare int add_beside_drain(struct twheel *w, uint64_t own, uint64_t kernel
 	return ended ? add_idle(w, user_data, id) : 0;
 }
 
+/*
+ * Adds a timer in a slot of @cache, which is not empty. If @marked is not NULL, the caller
+ * kicks; then this says whether the slot was marked.
+ */
 static inline __attribute__((always_inline)) int
 add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user_data,
-	 uint64_t *id)
+	 uint64_t *id, bool *marked)
 {
 	uint32_t slot = cache->slots[--cache->nr];
 	uint32_t drains = __atomic_load_n(&w->drains, __ATOMIC_ACQUIRE);
@@ -220,7 +238,13 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	seen = arm(&w->words[slot], deadline);
 	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
 		return add_beside_drain(w, own, kernel_id, deadline, user_data, id);
-	return seen ? 0 : announce(w, slot, deadline, 0);
+	if (seen)
+		return 0;
+	if (!marked)
+		return announce(w, slot, deadline, 0);
+	mark_slot(w, slot);
+	*marked = true;
+	return 0;
 }
 
 static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_data, uint64_t *id)
@@ -233,7 +257,7 @@ static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_da
 		return err;
 	if (w->special & SPECIAL_TSAN)
 		__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
-	return add_slot(w, cache, deadline, user_data, id);
+	return add_slot(w, cache, deadline, user_data, id, NULL);
 }
 
 TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_data,
@@ -243,7 +267,7 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 
 	if (unlikely(!cache || !cache->nr || w->special))
 		return add_slowly(w, deadline, user_data, id);
-	return add_slot(w, cache, deadline, user_data, id);
+	return add_slot(w, cache, deadline, user_data, id, NULL);
 }
 
 /* set, clear, del */
@@ -314,22 +338,30 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 	return ret;
 }
 
+/* Exchanges a word that is not 0 for @deadline. Return: the word before; 0 stays. */
+static inline uint64_t exchange(struct twheel_slot *slot, uint64_t deadline)
+{
+	__u64 old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
+
+	do {
+		if (unlikely(!old))
+			return 0;
+	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
+						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
+	after_exchange();
+	return old;
+}
+
 /* Moves the timer if its word is not 0. */
 static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
-	__u64 old;
 
 	/* A load waits for the exchange of the timer before it; a prefetch does not. */
 	__builtin_prefetch(slot, 1);
-	old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
 	deadline += !deadline;
-	do {
-		if (unlikely(!old))
-			return change_slowly(w, id, deadline, false);
-	} while (unlikely(!__atomic_compare_exchange_n(&slot->deadline_ns, &old, deadline, false,
-						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
-	after_exchange();
+	if (unlikely(!exchange(slot, deadline)))
+		return change_slowly(w, id, deadline, false);
 	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline, 1);
 }
 
@@ -368,6 +400,17 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 	return 1;
 }
 
+/* Return: 0 if @id is that of a timer, or a negative errno. */
+static int find_timer(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+	struct twheel_timer timer = { .id = id };
+
+	if (shadow)
+		return is_live(shadow, id) ? 0 : -ENOENT;
+	return exec_one(w, TWHEEL_OP_GET, &timer);
+}
+
 /*
  * Whether the word of @id may be changed. Callers ask if the slot is beyond those of the fast
  * path: in a forked child, or if ids are checked.
@@ -375,7 +418,6 @@ static inline int clear_word(struct twheel *w, uint64_t id)
 static int look_closer(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow = find_shadow(w, id);
-	struct twheel_timer timer = { .id = id };
 
 	if (is_child(w))
 		return -ECHILD;
@@ -383,11 +425,7 @@ static int look_closer(struct twheel *w, uint64_t id)
 		return -ENOENT;
 	if (shadow && (w->special & SPECIAL_TSAN))
 		__tsan_release(shadow);
-	if (!(w->special & SPECIAL_CHECKED))
-		return 0;
-	if (shadow)
-		return is_live(shadow, id) ? 0 : -ENOENT;
-	return exec_one(w, TWHEEL_OP_GET, &timer);
+	return w->special & SPECIAL_CHECKED ? find_timer(w, id) : 0;
 }
 
 static rare int set_closely(struct twheel *w, uint64_t id, uint64_t deadline)
@@ -450,7 +488,7 @@ static rare int del_foreign(struct twheel *w, uint64_t id)
 	return find_shadow(w, id) ? -ENOENT : cancel_foreign(w, id);
 }
 
-TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
+static inline int del(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow;
 	uint64_t old;
@@ -465,6 +503,185 @@ TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 	if (unlikely(!old || shadow->custom))
 		return del_slowly(w, id, old);
 	return put_slot(w, shadow, id, 1);
+}
+
+TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
+{
+	return del(w, id);
+}
+
+/*
+ * Many at once
+ *
+ * An exchange waits for its line of memory, and the next exchange waits for the first. So the
+ * lines of several timers are fetched before the first of them is changed.
+ *
+ * A call that fails must not have changed a timer, so all ids are looked at first. A timer
+ * that ends after that look, because another thread or process drains, counts as not armed.
+ */
+
+/* Timers whose memory is fetched at a time: what a processor has misses open for, about. */
+#define AHEAD	16U
+
+TWHEEL_PUBLIC void twheel_prefetch(const struct twheel *w, uint64_t id)
+{
+	if (likely((uint32_t)id < load32(&w->nr_slots)))
+		__builtin_prefetch(&w->words[(uint32_t)id], 1);
+}
+
+/* Fetches what the functions for many change first of @n timers. @ends: del needs the shadows. */
+static inline void fetch(const struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
+{
+	uint32_t slots = ends ? __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE) : 0;
+	unsigned int i;
+
+	for (i = 0; i < n && i < AHEAD; i++) {
+		twheel_prefetch(w, ids[i]);
+		if ((uint32_t)ids[i] < slots)
+			__builtin_prefetch(&w->shadow[(uint32_t)ids[i]], 1);
+	}
+}
+
+/* The same for slots that add takes from @cache next. */
+static inline void fetch_free(const struct twheel *w, const struct cache *cache, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && i < AHEAD && i < cache->nr; i++) {
+		uint32_t slot = cache->slots[cache->nr - 1 - i];
+
+		__builtin_prefetch(&w->words[slot], 1);
+		__builtin_prefetch(&w->shadow[slot], 1);
+	}
+}
+
+/* Whether all of @ids can be changed. Return: 0 or a negative errno. */
+static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
+{
+	unsigned int i;
+	int err;
+
+	if (is_child(w))
+		return -ECHILD;
+	if (n > INT_MAX)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		uint64_t id = ids[i];
+
+		if (i % AHEAD == 0)
+			fetch(w, ids + i, n - i, ends);
+		if (unlikely((uint32_t)id >= load32(&w->nr_slots) || !(id >> 32))) {
+			err = look_closer(w, id);
+			if (err)
+				return err;
+		}
+		/* A stale id is found where twheel_set() and twheel_del() would find it. */
+		if (likely(!ends && load64((uint64_t *)&w->words[(uint32_t)id].deadline_ns)))
+			continue;
+		err = find_timer(w, id);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+TWHEEL_PUBLIC int twheel_set_many(struct twheel *w, const uint64_t *ids, unsigned int n,
+				  uint64_t deadline)
+{
+	int err = check_many(w, ids, n, false);
+	bool marked = false;
+	unsigned int i;
+	int ended = 0;
+
+	if (err)
+		return err;
+	deadline += !deadline;
+	for (i = 0; i < n; i++) {
+		struct twheel_slot *slot = &w->words[(uint32_t)ids[i]];
+
+		if (i % AHEAD == 0)
+			fetch(w, ids + i, n - i, false);
+		if (unlikely(!exchange(slot, deadline))) {
+			ended += change_slowly(w, ids[i], deadline, false) == 1;
+			continue;
+		}
+		ended++;
+		if (!is_seen(slot, deadline)) {
+			mark_slot(w, ids[i]);
+			marked = true;
+		}
+	}
+	if (marked)
+		kick_before(w, deadline);
+	return ended;
+}
+
+TWHEEL_PUBLIC int twheel_add_many(struct twheel *w, uint64_t deadline, const uint64_t *user_data,
+				  uint64_t *ids, unsigned int n)
+{
+	struct cache *cache = find_cache(w);
+	bool marked = false;
+	unsigned int i;
+	int err = 0;
+
+	if (is_child(w))
+		return -ECHILD;
+	if (n > INT_MAX)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		if (unlikely(!cache || !cache->nr)) {
+			err = fill_cache(w, &cache);
+			if (err)
+				break;
+		}
+		if (i % AHEAD == 0)
+			fetch_free(w, cache, n - i);
+		if (w->special & SPECIAL_TSAN)
+			__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
+		err = add_slot(w, cache, deadline, user_data[i], &ids[i], &marked);
+		if (err)
+			break;
+	}
+	if (marked)
+		kick_before(w, deadline + !deadline);
+	return i ? (int)i : err;
+}
+
+TWHEEL_PUBLIC int twheel_del_many(struct twheel *w, const uint64_t *ids, unsigned int n)
+{
+	int err = check_many(w, ids, n, true);
+	unsigned int i;
+	int ended = 0;
+
+	if (err)
+		return err;
+	for (i = 0; i < n; i++) {
+		if (i % AHEAD == 0)
+			fetch(w, ids + i, n - i, true);
+		ended += del(w, ids[i]) == 1;
+	}
+	return ended;
+}
+
+/* user_data */
+
+TWHEEL_PUBLIC int twheel_set_user_data(struct twheel *w, uint64_t id, uint64_t user_data)
+{
+	struct shadow *shadow = find_shadow(w, id);
+	int err;
+
+	if (is_child(w))
+		return -ECHILD;
+	err = find_timer(w, id);
+	if (err)
+		return err;
+	/* The wheel has the user_data of a timer of REGISTER, and no verb changes it. */
+	if (!shadow)
+		return -EOPNOTSUPP;
+	if (w->special & SPECIAL_TSAN)
+		__tsan_release(shadow);
+	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
+	return 0;
 }
 
 /* The wheel closes: other holders of the descriptor must not get events of our timers. */
