@@ -381,6 +381,6 @@ module_exit(twheel_module_exit);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_AUTHOR("twheel contributors");
 MODULE_DESCRIPTION("A timing wheel as a character device, for very many timeouts");
-MODULE_VERSION("0.2.0");
+MODULE_VERSION("0.3.0");
 MODULE_ALIAS_MISCDEV(TWHEEL_MINOR);
 MODULE_ALIAS("devname:twheel");

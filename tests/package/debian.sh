@@ -73,7 +73,7 @@ contents() {
 # Symbols come with the version of the package that had them first.
 symbols() {
 	dpkg-deb --ctrl-tarfile "$packages"/libtwheel0_*.deb | tar -xOf - ./symbols |
-		grep -x ' twheel_open@LIBTWHEEL_0.2 0.2.0'
+		grep -x ' twheel_open@LIBTWHEEL_0.3 0.3.0'
 }
 
 # It loads the library by hand, so no tool finds which functions it needs.

@@ -332,7 +332,7 @@ installed_files() {
 		./usr/lib/libtwheel.a
 		./usr/lib/libtwheel.so
 		./usr/lib/libtwheel.so.0
-		./usr/lib/libtwheel.so.0.2.0
+		./usr/lib/libtwheel.so.0.3.0
 		./usr/lib/pkgconfig/libtwheel.pc
 		./usr/share/bash-completion/completions/twheelctl
 		./usr/share/man/man1/twheelctl-ps.1

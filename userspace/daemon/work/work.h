@@ -38,7 +38,7 @@
 #include "work/metrics.h"
 #include "work/task.h"
 
-#define DAEMON_VERSION	"0.2.0"
+#define DAEMON_VERSION	"0.3.0"
 #define NEVER_MS	UINT64_MAX
 #define MEMBER_LEN	17
 #define QUEUES_MAX	1000

@@ -25,7 +25,7 @@ from ._ffi import NEVER, fail, ffi, lib, own, to_ns
 
 __all__ = ["ClosedError", "Error", "Event", "Info", "Listed", "Stats", "Timer", "Usage", "Wheel",
            "runtime_version"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 Error = OSError
 
