@@ -85,7 +85,7 @@ uint64_t daemon_now_ms(const struct daemon *d)
 	struct timespec ts;
 
 	if (clock)
-		return clock_redis_ms(clock, wheel_now(d->wheel));
+		return clock_redis_ms(clock, alarms_now(d->alarms));
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return ts.tv_sec * 1000ULL + ts.tv_nsec / NSEC_PER_MSEC;
 }
@@ -208,7 +208,7 @@ static void got_time(void *arg, enum store_result result, const redisReply *repl
 
 		told_time(d, at->node, strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
 			  strtoull(reply->element[1]->str, NULL, 10), at->sent,
-			  wheel_now(d->wheel));
+			  alarms_now(d->alarms));
 		if (first && daemon_clock(d))
 			join(d);
 	}
@@ -225,16 +225,16 @@ static void ask_time(struct daemon *d, unsigned int node)
 	at->daemon = d;
 	at->node = node;
 	/* It is sent at the end of this turn: the bound is wider, and still true. */
-	at->sent = wheel_now(d->wheel);
+	at->sent = alarms_now(d->alarms);
 	args_text(&a, "TIME");
 	store_command_on(d->store, node, &a, got_time, at);
 }
 
-static void heartbeat(struct timer *t, uint64_t now)
+static void heartbeat(struct alarm *a, uint64_t now)
 {
-	struct daemon *d = container_of(t, struct daemon, heartbeat);
+	struct daemon *d = container_of(a, struct daemon, heartbeat);
 
-	wheel_arm(d->wheel, t, now + BEAT);
+	alarm_arm(d->alarms, a, now + BEAT);
 	notify("WATCHDOG=1");
 	if (!store_up(d->store)) {
 		/* Sentinel may know another master by now. */
@@ -294,7 +294,7 @@ static void on_moved(void *arg)
 	struct daemon *d = arg;
 
 	d->holder = new_holder();
-	d->calm_until = wheel_now(d->wheel) + CALM;
+	d->calm_until = alarms_now(d->alarms) + CALM;
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++) {
 			struct lane *l = &q->lane[i];
@@ -339,7 +339,7 @@ static void on_up(void *arg, unsigned int node, bool changed)
 			loop_stop(d->loop);
 		return;
 	}
-	d->calm_until = wheel_now(d->wheel) + CALM;
+	d->calm_until = alarms_now(d->alarms) + CALM;
 	if (changed)
 		started_anew(d, node);
 	ask_time(d, node);
@@ -463,8 +463,8 @@ static void stop(struct daemon *d)
 	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
 	say_stopping(d);
 	d->stopping = true;
-	d->stop_by = wheel_now(d->wheel) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
-	wheel_arm(d->wheel, &d->stop_timer, d->stop_by);
+	d->stop_by = alarms_now(d->alarms) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
+	alarm_arm(d->alarms, &d->stop_timer, d->stop_by);
 	api_quiesce(d->api);
 	waiter_end_all(d);
 	release_all(d);
@@ -472,9 +472,9 @@ static void stop(struct daemon *d)
 		leave(d);
 }
 
-static void end_of_patience(struct timer *t, uint64_t now)
+static void end_of_patience(struct alarm *a, uint64_t now)
 {
-	struct daemon *d = container_of(t, struct daemon, stop_timer);
+	struct daemon *d = container_of(a, struct daemon, stop_timer);
 
 	if (d->last_words) {
 		loop_stop(d->loop);
@@ -483,7 +483,7 @@ static void end_of_patience(struct timer *t, uint64_t now)
 	d->last_words = true;
 	held_abort_all(d);
 	report_flush_all(d);
-	wheel_arm(d->wheel, t, now + LAST_WORDS);
+	alarm_arm(d->alarms, a, now + LAST_WORDS);
 }
 
 /* At the end of the patience, only an answer of Redis is still worth a wait. */
@@ -503,7 +503,7 @@ static void look_for_end(void *arg)
 	if (!d->stopping)
 		return;
 	if (!d->stop_by && !d->last_words)
-		end_of_patience(&d->stop_timer, wheel_now(d->wheel));
+		end_of_patience(&d->stop_timer, alarms_now(d->alarms));
 	if (may_end(d))
 		loop_stop(d->loop);
 }
@@ -547,20 +547,20 @@ static int start_loop(struct daemon *d)
 		.subscribed = on_subscribed,
 		.message = on_message,
 	};
-	int ret = wheel_open(&d->wheel, d->config.tick_ns, 0);
+	int ret = alarms_open(&d->alarms, d->config.tick_ns);
 
 	if (ret) {
 		log_line(LOG_ERR, "no wheel: %s", strerror(-ret));
 		return -1;
 	}
-	d->loop = loop_new(d->wheel);
+	d->loop = loop_new(d->alarms);
 	if (!d->loop) {
 		log_line(LOG_ERR, "no epoll: %s", strerror(errno));
 		return -1;
 	}
 	d->holder = new_holder();
 	snprintf(d->name, sizeof(d->name), "%016" PRIx64, d->holder);
-	d->store = store_new(d->loop, d->wheel, &d->config, &events, channels, &why);
+	d->store = store_new(d->loop, d->alarms, &d->config, &events, channels, &why);
 	if (!d->store) {
 		log_line(LOG_ERR, "%s", why);
 		return -1;
@@ -587,7 +587,7 @@ static void end(struct daemon *d)
 	queue_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);
-	wheel_close(d->wheel);
+	alarms_close(d->alarms);
 	free(d->member);
 }
 
@@ -599,7 +599,7 @@ int daemon_run(struct daemon *d)
 	d->heartbeat.fn = heartbeat;
 	d->stop_timer.fn = end_of_patience;
 	if (start_loop(d) || watch_signals(d) || held_start(d) ||
-	    wheel_prepare(d->wheel, &d->stop_timer))
+	    alarm_prepare(d->alarms, &d->stop_timer))
 		return 1;
 	loop_at_end(d->loop, waiter_settle_all, d);
 	d->api = api_new(d, err);
@@ -612,17 +612,17 @@ int daemon_run(struct daemon *d)
 	loop_at_end(d->loop, put_flush_all, d);
 	loop_at_end(d->loop, store_flush, d->store);
 	loop_at_end(d->loop, look_for_end, d);
-	wheel_arm(d->wheel, &d->heartbeat, wheel_now(d->wheel) + BEAT);
+	alarm_arm(d->alarms, &d->heartbeat, alarms_now(d->alarms) + BEAT);
 	log_line(LOG_NOTICE, "twheeld %s: %s wheel, member %s", DAEMON_VERSION,
-		 wheel_backend(d->wheel), d->name);
+		 alarms_backend(d->alarms), d->name);
 	loop_run(d->loop);
 	end(d);
 	return d->exit_code;
 }
 
-static void check_ends(struct timer *t, uint64_t now)
+static void check_ends(struct alarm *a, uint64_t now)
 {
-	struct daemon *d = container_of(t, struct daemon, stop_timer);
+	struct daemon *d = container_of(a, struct daemon, stop_timer);
 
 	(void)now;
 	log_line(LOG_ERR, "no Redis: %s", store_text(d->store));
@@ -637,10 +637,10 @@ int daemon_check(struct daemon *d)
 	if (start_loop(d))
 		return 1;
 	loop_at_end(d->loop, store_flush, d->store);
-	wheel_arm(d->wheel, &d->stop_timer, wheel_now(d->wheel) + CHECK_TIMEOUT);
+	alarm_arm(d->alarms, &d->stop_timer, alarms_now(d->alarms) + CHECK_TIMEOUT);
 	loop_run(d->loop);
 	store_free(d->store);
 	loop_free(d->loop);
-	wheel_close(d->wheel);
+	alarms_close(d->alarms);
 	return d->exit_code;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "ground/loop.h"
-#include "ground/wheel.h"
+#include "ground/alarm.h"
 
 #define EVENTS		256
 #define ENDS_MAX	8
@@ -13,7 +13,7 @@
 /**
  * struct loop - the loop
  * @epoll: its descriptor
- * @wheel: its timers
+ * @alarms: its timers
  * @timers: the watch of the wheel's descriptor
  * @event: what was read last
  * @at: the one whose function runs
@@ -26,7 +26,7 @@
  */
 struct loop {
 	int epoll;
-	struct wheel *wheel;
+	struct alarms *alarms;
 	struct watch timers;
 	struct epoll_event event[EVENTS];
 	int at;
@@ -48,20 +48,20 @@ static void timers_ready(struct watch *w, uint32_t events)
 	(void)events;
 }
 
-struct loop *loop_new(struct wheel *wheel)
+struct loop *loop_new(struct alarms *alarms)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
 
 	if (!loop)
 		return NULL;
-	loop->wheel = wheel;
+	loop->alarms = alarms;
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll < 0) {
 		free(loop);
 		return NULL;
 	}
 	loop->timers.fn = timers_ready;
-	loop->timers.fd = wheel_fd(wheel);
+	loop->timers.fd = alarms_fd(alarms);
 	loop_watch(loop, &loop->timers, EPOLLIN);
 	return loop;
 }
@@ -107,7 +107,7 @@ void loop_again(struct loop *loop)
 static void turn(struct loop *loop)
 {
 	/* libfaketime moves the timerfd of a wheel in the process, so it may not wake the loop. */
-	int timeout = loop->again ? 0 : wheel_sleep_ms(loop->wheel);
+	int timeout = loop->again ? 0 : alarms_sleep_ms(loop->alarms);
 
 	loop->again = false;
 	loop->at = 0;
@@ -119,7 +119,7 @@ static void turn(struct loop *loop)
 			w->fn(w, loop->event[loop->at].events);
 	}
 	loop->count = 0;
-	wheel_run(loop->wheel);
+	alarms_run(loop->alarms);
 	for (unsigned int i = 0; i < loop->ends; i++)
 		loop->end[i].fn(loop->end[i].arg);
 	loop->turns++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The one loop of the daemon: an epoll, the wheel, and work at the end of each turn.
+ * The one loop of the daemon: an epoll, the alarms, and work at the end of each turn.
  *
  * A turn waits, runs the functions of descriptors, runs the timers that expired, and
  * then the functions of loop_at_end(). Requests of one turn share a batch in this way.
@@ -14,7 +14,7 @@
 
 struct loop;
 struct watch;
-struct wheel;
+struct alarms;
 
 typedef void watch_fn(struct watch *w, uint32_t events);
 
@@ -34,11 +34,11 @@ typedef void end_fn(void *arg);
 
 /**
  * loop_new() - make the loop
- * @wheel: its timers
+ * @alarms: its timers
  *
  * Return: NULL without memory or descriptors.
  */
-struct loop *loop_new(struct wheel *wheel);
+struct loop *loop_new(struct alarms *alarms);
 
 void loop_free(struct loop *loop);
 

@@ -242,7 +242,7 @@ static unsigned int homes(const struct daemon *d)
 /* Of several nodes the worst counts. */
 static void clocks(FILE *f, const struct daemon *d)
 {
-	uint64_t now = wheel_now(d->wheel);
+	uint64_t now = alarms_now(d->alarms);
 	double skew = 0, bound = 0, one_skew;
 	struct timespec ts;
 
@@ -273,7 +273,7 @@ static void gauges(FILE *f, const struct daemon *d)
 	one(f, "lanes_home", "gauge", "Lanes whose home is this daemon.", homes(d));
 	head(f, "build_info", "gauge", "What runs.");
 	fprintf(f, "twheeld_build_info{version=\"%s\",wheel=\"%s\"} 1\n", DAEMON_VERSION,
-		wheel_backend(d->wheel));
+		alarms_backend(d->alarms));
 }
 
 char *metrics_text(const struct daemon *d, const struct census *census, size_t *len)

@@ -242,7 +242,7 @@ struct pausing {
 	unsigned int done;
 	enum store_result result;
 	struct pause_answer sum;
-	struct timer timer;
+	struct alarm timer;
 };
 
 #define PAUSE_ASKS	10
@@ -250,10 +250,10 @@ struct pausing {
 
 static void ask_pause(struct pausing *p);
 
-static void ask_again(struct timer *t, uint64_t now)
+static void ask_again(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	ask_pause(container_of(t, struct pausing, timer));
+	ask_pause(container_of(a, struct pausing, timer));
 }
 
 /* What daemons hold must not begin, whoever else knows of the pause. */
@@ -281,7 +281,7 @@ static void answer_pausing(struct pausing *p)
 						 "paused", 0));
 	} else {
 		if (p->sum.held && p->asked < PAUSE_ASKS) {
-			wheel_arm(d->wheel, &p->timer, wheel_now(d->wheel) + PAUSE_REST);
+			alarm_arm(d->alarms, &p->timer, alarms_now(d->alarms) + PAUSE_REST);
 			return;
 		}
 		request_answer(r, 200, json_pack("{s:s,s:b,s:I,s:b}", "queue", p->queue->name,
@@ -289,7 +289,7 @@ static void answer_pausing(struct pausing *p)
 						 (json_int_t)(p->sum.begun + p->sum.held),
 						 "settled", !p->sum.held));
 	}
-	wheel_disarm(d->wheel, &p->timer);
+	alarm_disarm(d->alarms, &p->timer);
 	free(p);
 }
 

@@ -57,7 +57,7 @@ struct api {
 	struct daemon *daemon;
 	struct listener listener[CONFIG_LISTEN_MAX];
 	size_t listeners;
-	struct timer timer;
+	struct alarm timer;
 	bool run;
 	struct request *requests;
 	unsigned int busy;
@@ -478,10 +478,10 @@ static void ready(struct watch *w, uint32_t events)
 	container_of(w, struct listener, watch)->api->run = true;
 }
 
-static void timeout(struct timer *t, uint64_t now)
+static void timeout(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	container_of(t, struct api, timer)->run = true;
+	container_of(a, struct api, timer)->run = true;
 }
 
 static void run(void *arg)
@@ -492,7 +492,7 @@ static void run(void *arg)
 	if (!api->run)
 		return;
 	api->run = false;
-	now = wheel_now(api->daemon->wheel);
+	now = alarms_now(api->daemon->alarms);
 	for (size_t i = 0; i < api->listeners; i++) {
 		MHD_UNSIGNED_LONG_LONG ms;
 
@@ -502,7 +502,7 @@ static void run(void *arg)
 		if (!ms)
 			want_run(api);
 		else
-			wheel_arm_before(api->daemon->wheel, &api->timer,
+			alarm_arm_before(api->daemon->alarms, &api->timer,
 					 now + ms * NSEC_PER_MSEC);
 	}
 }
@@ -600,7 +600,7 @@ struct api *api_new(struct daemon *d, char err[256])
 		return NULL;
 	api->daemon = d;
 	api->timer.fn = timeout;
-	wheel_prepare(d->wheel, &api->timer);
+	alarm_prepare(d->alarms, &api->timer);
 	for (size_t i = 0; i < d->config.listens; i++) {
 		api->listeners++;
 		if (start(api, &api->listener[i], &d->config.listen[i], err)) {
@@ -664,6 +664,6 @@ void api_free(struct api *api)
 		else if (l->fd >= 0)
 			close(l->fd);
 	}
-	wheel_disarm(api->daemon->wheel, &api->timer);
+	alarm_disarm(api->daemon->alarms, &api->timer);
 	free(api);
 }

@@ -31,7 +31,7 @@
 
 static uint64_t now_of(const struct store *s)
 {
-	return wheel_now(s->wheel);
+	return alarms_now(s->alarms);
 }
 
 /* The number of a node, which is new or known. */
@@ -71,7 +71,7 @@ static void wait(struct store *s, struct command *cmd)
 		return;
 	}
 	commands_add(&s->cluster.waiting, cmd);
-	wheel_arm_before(s->wheel, &s->cluster.again, now + PAUSE);
+	alarm_arm_before(s->alarms, &s->cluster.again, now + PAUSE);
 }
 
 static void send_again(struct store *s)
@@ -86,9 +86,9 @@ static void send_again(struct store *s)
 	}
 }
 
-static void again(struct timer *t, uint64_t now)
+static void again(struct alarm *a, uint64_t now)
 {
-	struct store *s = container_of(t, struct store, cluster.again);
+	struct store *s = container_of(a, struct store, cluster.again);
 
 	(void)now;
 	send_again(s);
@@ -236,7 +236,7 @@ static void got_map(void *arg, enum store_result result, const redisReply *reply
 	if (result == STORE_OK && reply->type == REDIS_REPLY_ERROR)
 		log_often(LOG_ERR, "Redis refused CLUSTER SLOTS: %s", reply->str);
 	if (s->cluster.waiting.head)
-		wheel_arm(s->wheel, &s->cluster.again, 1);
+		alarm_arm(s->alarms, &s->cluster.again, 1);
 }
 
 void cluster_ask(struct store *s)
@@ -267,7 +267,7 @@ static void ask_map(struct store *s)
 	if (!cl->stale || cl->asking)
 		return;
 	if (cl->asked_at && now_of(s) < cl->asked_at + GAP) {
-		wheel_arm_before(s->wheel, &cl->again, cl->asked_at + GAP);
+		alarm_arm_before(s->alarms, &cl->again, cl->asked_at + GAP);
 		return;
 	}
 	to = next_to_ask(s);
@@ -311,7 +311,7 @@ void cluster_ready(struct store *s)
 	if (!store_whole(s))
 		cluster_ask(s);
 	if (s->cluster.waiting.head)
-		wheel_arm(s->wheel, &s->cluster.again, 1);
+		alarm_arm(s->alarms, &s->cluster.again, 1);
 }
 
 static bool is_idle(const struct store *s, unsigned int i)
@@ -360,7 +360,7 @@ void cluster_flush(struct store *s)
 int cluster_init(struct store *s)
 {
 	s->cluster.again.fn = again;
-	if (wheel_prepare(s->wheel, &s->cluster.again))
+	if (alarm_prepare(s->alarms, &s->cluster.again))
 		return -1;
 	add_seeds(s);
 	s->cluster.stale = true;
@@ -374,5 +374,5 @@ void cluster_free(struct store *s)
 	while ((cmd = commands_pop(&s->cluster.waiting)))
 		command_free(cmd);
 	if (is_cluster(s))
-		wheel_disarm(s->wheel, &s->cluster.again);
+		alarm_disarm(s->alarms, &s->cluster.again);
 }

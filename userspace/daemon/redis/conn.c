@@ -65,12 +65,12 @@ static void look(struct conn *c)
 static void watch_head(struct conn *c)
 {
 	if (c->queue.head && !c->late.armed)
-		wheel_arm(c->wheel, &c->late, c->queue.head->deadline);
+		alarm_arm(c->alarms, &c->late, c->queue.head->deadline);
 }
 
 void conn_push(struct conn *c, struct command *cmd, uint64_t timeout)
 {
-	cmd->deadline = wheel_now(c->wheel) + timeout;
+	cmd->deadline = alarms_now(c->alarms) + timeout;
 	commands_add(&c->queue, cmd);
 	if (!c->unsent)
 		c->unsent = cmd;
@@ -124,7 +124,7 @@ static void wrote(struct conn *c, size_t n)
 void conn_flush(struct conn *c)
 {
 	while (c->unsent && c->state >= CONN_GREETING) {
-		uint64_t now = wheel_now(c->wheel);
+		uint64_t now = alarms_now(c->alarms);
 		struct iovec iov[IOVS];
 		struct command *cmd;
 		int count = 0;
@@ -180,7 +180,7 @@ static void read_replies(struct conn *c)
 
 	for (unsigned int i = 0; i < READS; i++) {
 		ssize_t n = receive(c, buf, sizeof(buf));
-		uint64_t received = wheel_now(c->wheel);
+		uint64_t received = alarms_now(c->alarms);
 		void *reply;
 
 		if (n == -EINTR)
@@ -215,7 +215,7 @@ static void read_replies(struct conn *c)
 
 static void opened(struct conn *c)
 {
-	wheel_clear(c->wheel, &c->late);
+	alarm_clear(c->alarms, &c->late);
 	c->state = CONN_GREETING;
 	c->events->opened(c);
 }
@@ -314,9 +314,9 @@ static int connect_one_of(const struct addrinfo *list)
 
 static void later(struct conn *c)
 {
-	uint64_t now = wheel_now(c->wheel);
+	uint64_t now = alarms_now(c->alarms);
 
-	wheel_arm(c->wheel, &c->retry, now + c->backoff);
+	alarm_arm(c->alarms, &c->retry, now + c->backoff);
 	c->backoff = c->backoff * 2 < BACKOFF_MAX ? c->backoff * 2 : BACKOFF_MAX;
 }
 
@@ -341,7 +341,7 @@ static void use_socket(struct conn *c, int fd)
 	c->watch.fn = ready;
 	c->watch.fd = fd;
 	c->state = CONN_CONNECTING;
-	wheel_arm(c->wheel, &c->late, wheel_now(c->wheel) + CONNECT_TIMEOUT);
+	alarm_arm(c->alarms, &c->late, alarms_now(c->alarms) + CONNECT_TIMEOUT);
 	look(c);
 }
 
@@ -360,7 +360,7 @@ static void resolved(struct watch *w, uint32_t events)
 	int fd = list ? connect_one_of(list) : -1;
 
 	(void)events;
-	wheel_clear(c->wheel, &c->late);
+	alarm_clear(c->alarms, &c->late);
 	stop_resolving(c);
 	if (list)
 		use_socket(c, fd);
@@ -378,7 +378,7 @@ static void look_up(struct conn *c)
 	c->watch.fn = resolved;
 	c->watch.fd = resolve_fd(c->resolve);
 	c->state = CONN_RESOLVING;
-	wheel_arm(c->wheel, &c->late, wheel_now(c->wheel) + CONNECT_TIMEOUT);
+	alarm_arm(c->alarms, &c->late, alarms_now(c->alarms) + CONNECT_TIMEOUT);
 	loop_watch(c->loop, &c->watch, EPOLLIN);
 }
 
@@ -399,7 +399,7 @@ static void end(struct conn *c)
 {
 	struct command *cmd;
 
-	wheel_clear(c->wheel, &c->late);
+	alarm_clear(c->alarms, &c->late);
 	if (c->state == CONN_RESOLVING) {
 		stop_resolving(c);
 	} else if (c->state != CONN_CLOSED) {
@@ -439,9 +439,9 @@ void conn_ready(struct conn *c)
 	c->backoff = BACKOFF_MIN;
 }
 
-static void too_late(struct timer *t, uint64_t now)
+static void too_late(struct alarm *a, uint64_t now)
 {
-	struct conn *c = container_of(t, struct conn, late);
+	struct conn *c = container_of(a, struct conn, late);
 
 	if (c->state == CONN_RESOLVING)
 		conn_close(c, "the name server does not answer");
@@ -455,10 +455,10 @@ static void too_late(struct timer *t, uint64_t now)
 		watch_head(c);
 }
 
-static void again(struct timer *t, uint64_t now)
+static void again(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	conn_open(container_of(t, struct conn, retry));
+	conn_open(container_of(a, struct conn, retry));
 }
 
 int conn_init(struct conn *c)
@@ -470,14 +470,14 @@ int conn_init(struct conn *c)
 	c->backoff = BACKOFF_MIN;
 	c->late.fn = too_late;
 	c->retry.fn = again;
-	ret = wheel_prepare(c->wheel, &c->late);
-	return ret ? ret : wheel_prepare(c->wheel, &c->retry);
+	ret = alarm_prepare(c->alarms, &c->late);
+	return ret ? ret : alarm_prepare(c->alarms, &c->retry);
 }
 
 void conn_end(struct conn *c)
 {
 	end(c);
-	wheel_clear(c->wheel, &c->retry);
+	alarm_clear(c->alarms, &c->retry);
 }
 
 void conn_free(struct conn *c)
@@ -487,6 +487,6 @@ void conn_free(struct conn *c)
 	end(c);
 	while ((cmd = commands_pop(&c->failed)))
 		command_free(cmd);
-	wheel_disarm(c->wheel, &c->late);
-	wheel_disarm(c->wheel, &c->retry);
+	alarm_disarm(c->alarms, &c->late);
+	alarm_disarm(c->alarms, &c->retry);
 }

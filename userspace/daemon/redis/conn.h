@@ -11,7 +11,7 @@
 #include <hiredis/hiredis.h>
 
 #include "ground/loop.h"
-#include "ground/wheel.h"
+#include "ground/alarm.h"
 #include "redis/resolve.h"
 #include "redis/route.h"
 #include "redis/store.h"
@@ -101,7 +101,7 @@ struct conn_events {
 /**
  * struct conn - a connection
  * @loop: its loop
- * @wheel: its timers
+ * @alarms: its timers
  * @events: whom it tells
  * @store: for store.c
  * @node: number of its node, for store.c
@@ -124,7 +124,7 @@ struct conn_events {
  */
 struct conn {
 	struct loop *loop;
-	struct wheel *wheel;
+	struct alarms *alarms;
 	const struct conn_events *events;
 	struct store *store;
 	unsigned int node;
@@ -136,8 +136,8 @@ struct conn {
 	bool subscribe;
 	struct watch watch;
 	struct resolve *resolve;
-	struct timer late;
-	struct timer retry;
+	struct alarm late;
+	struct alarm retry;
 	uint64_t backoff;
 	redisReader *reader;
 	struct command_queue queue;

@@ -181,21 +181,21 @@ static const struct conn_events events = {
 	.closed = closed,
 };
 
-static int start(struct sentinel *s, struct conn *c, struct loop *loop, struct wheel *wheel,
+static int start(struct sentinel *s, struct conn *c, struct loop *loop, struct alarms *alarms,
 		 struct tls *tls)
 {
 	int ret;
 
 	c->loop = loop;
-	c->wheel = wheel;
+	c->alarms = alarms;
 	c->events = &events;
 	c->address = &s->address;
 	c->tls = tls;
 	ret = conn_init(c);
-	return ret ? ret : wheel_arm(wheel, &c->retry, 1);
+	return ret ? ret : alarm_arm(alarms, &c->retry, 1);
 }
 
-struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+struct sentinel *sentinel_new(struct loop *loop, struct alarms *alarms, const struct config *config,
 			      struct tls *tls, master_fn *fn, void *arg)
 {
 	struct sentinel *s = calloc(1, sizeof(*s));
@@ -209,7 +209,7 @@ struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const stru
 	s->fn = fn;
 	s->arg = arg;
 	s->listen.subscribe = true;
-	if (start(s, &s->ask, loop, wheel, tls) || start(s, &s->listen, loop, wheel, tls)) {
+	if (start(s, &s->ask, loop, alarms, tls) || start(s, &s->listen, loop, alarms, tls)) {
 		sentinel_free(s);
 		return NULL;
 	}
@@ -227,7 +227,7 @@ void sentinel_free(struct sentinel *s)
 	if (!s)
 		return;
 	conn_free(&s->ask);
-	if (s->listen.wheel)
+	if (s->listen.alarms)
 		conn_free(&s->listen);
 	free(s);
 }

@@ -10,7 +10,7 @@
 
 #include "config/config.h"
 #include "ground/loop.h"
-#include "ground/wheel.h"
+#include "ground/alarm.h"
 #include "redis/tls.h"
 
 struct sentinel;
@@ -25,7 +25,7 @@ typedef void master_fn(void *arg, const struct redis_node *master);
 /**
  * sentinel_new() - prepare, and ask for the first time
  * @loop: the loop
- * @wheel: its timers
+ * @alarms: its timers
  * @config: the Sentinels, and the name of the master; must live as long
  * @tls: what TLS trusts, or NULL
  * @fn: called with each answer
@@ -33,7 +33,7 @@ typedef void master_fn(void *arg, const struct redis_node *master);
  *
  * Return: NULL without memory or timers.
  */
-struct sentinel *sentinel_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+struct sentinel *sentinel_new(struct loop *loop, struct alarms *alarms, const struct config *config,
 			      struct tls *tls, master_fn *fn, void *arg);
 
 /**

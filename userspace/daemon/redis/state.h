@@ -62,7 +62,7 @@ struct source {
  */
 struct cluster {
 	struct command_queue waiting;
-	struct timer again;
+	struct alarm again;
 	bool stale;
 	bool asking;
 	bool moved;
@@ -90,7 +90,7 @@ struct cluster {
  */
 struct store {
 	struct loop *loop;
-	struct wheel *wheel;
+	struct alarms *alarms;
 	const struct config *config;
 	struct store_events events;
 	struct tls *tls;

@@ -392,7 +392,7 @@ static void connect_anew(struct conn *c)
 {
 	if (c->state != CONN_CLOSED)
 		conn_close(c, "another Redis is the master");
-	wheel_arm(c->wheel, &c->retry, 1);
+	alarm_arm(c->alarms, &c->retry, 1);
 }
 
 static void master_is(void *arg, const struct redis_node *master)
@@ -423,7 +423,7 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	int ret;
 
 	c->loop = s->loop;
-	c->wheel = s->wheel;
+	c->alarms = s->alarms;
 	c->events = &conn_events;
 	c->store = s;
 	c->node = node;
@@ -432,7 +432,7 @@ static int start_conn(struct store *s, unsigned int node, struct conn *c, bool s
 	c->subscribe = subscribes;
 	ret = conn_init(c);
 	/* From the loop, so that nothing is told before the store is known. */
-	return ret ? ret : wheel_arm(s->wheel, &c->retry, 1);
+	return ret ? ret : alarm_arm(s->alarms, &c->retry, 1);
 }
 
 int store_start_node(struct store *s, unsigned int node)
@@ -462,7 +462,7 @@ void store_stop_node(struct store *s, unsigned int node)
 	if (!n->started)
 		return;
 	conn_free(&n->scripts);
-	if (n->puts.wheel)
+	if (n->puts.alarms)
 		conn_free(&n->puts);
 	while ((cmd = commands_pop(&n->confirming)))
 		command_free(cmd);
@@ -533,11 +533,11 @@ static const char *start(struct store *s)
 		return "no timers";
 	if (c->redis.kind != REDIS_SENTINEL)
 		return NULL;
-	s->sentinel = sentinel_new(s->loop, s->wheel, c, s->tls, master_is, s);
+	s->sentinel = sentinel_new(s->loop, s->alarms, c, s->tls, master_is, s);
 	return s->sentinel ? NULL : "no memory";
 }
 
-struct store *store_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+struct store *store_new(struct loop *loop, struct alarms *alarms, const struct config *config,
 			const struct store_events *events, const char *const *channels,
 			const char **why)
 {
@@ -547,7 +547,7 @@ struct store *store_new(struct loop *loop, struct wheel *wheel, const struct con
 	if (!s)
 		return NULL;
 	s->loop = loop;
-	s->wheel = wheel;
+	s->alarms = alarms;
 	s->config = config;
 	s->events = *events;
 	snprintf(s->why, sizeof(s->why), "not connected yet");
@@ -573,7 +573,7 @@ void store_close(struct store *s)
 		if (!n->started)
 			continue;
 		conn_end(&n->scripts);
-		if (n->puts.wheel)
+		if (n->puts.alarms)
 			conn_end(&n->puts);
 		n->told = false;
 		/* Those whose WAIT failed just now. */
@@ -593,7 +593,7 @@ void store_free(struct store *s)
 		return;
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)
 		store_stop_node(s, i);
-	if (s->messages.wheel)
+	if (s->messages.alarms)
 		conn_free(&s->messages);
 	cluster_free(s);
 	while ((cmd = commands_pop(&s->failed)))

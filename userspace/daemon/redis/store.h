@@ -34,7 +34,7 @@
 
 #include "config/config.h"
 #include "ground/loop.h"
-#include "ground/wheel.h"
+#include "ground/alarm.h"
 #include "redis/route.h"
 
 /* Nodes have numbers below this. */
@@ -111,13 +111,13 @@ struct store_stats {
 /**
  * store_new() - prepare, and begin to connect
  * @loop: the loop
- * @wheel: for deadlines
+ * @alarms: for deadlines
  * @config: where Redis is, and how it is used; must live as long as the store
  * @events: copied
  * @channels: names of the channels, without the prefix; NULL ends them
  * @why: out: with NULL, why not
  */
-struct store *store_new(struct loop *loop, struct wheel *wheel, const struct config *config,
+struct store *store_new(struct loop *loop, struct alarms *alarms, const struct config *config,
 			const struct store_events *events, const char *const *channels,
 			const char **why);
 

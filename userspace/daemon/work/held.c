@@ -45,7 +45,7 @@ struct host {
 	struct daemon *daemon;
 	struct held *waiting;
 	uint64_t ended;
-	struct timer timer;
+	struct alarm timer;
 	UT_hash_handle hh;
 	char key[HOST_KEY_LEN];
 };
@@ -64,7 +64,7 @@ static void host_drop_if_empty(struct host *host)
 	if (host->waiting)
 		return;
 	HASH_DEL(d->hosts, host);
-	wheel_disarm(d->wheel, &host->timer);
+	alarm_disarm(d->alarms, &host->timer);
 	free(host);
 }
 
@@ -90,7 +90,7 @@ void held_free(struct held *h)
 {
 	struct daemon *d = daemon_of(h);
 
-	wheel_disarm(d->wheel, &h->due);
+	alarm_disarm(d->alarms, &h->due);
 	unlist(h);
 	HASH_DEL(h->lane->held, h);
 	h->lane->queue->held--;
@@ -143,7 +143,7 @@ bool held_withdraw(struct held *h)
 {
 	if (h->state == HELD_RUNS || h->state == HELD_OFFERED)
 		return false;
-	wheel_disarm(daemon_of(h)->wheel, &h->due);
+	alarm_disarm(daemon_of(h)->alarms, &h->due);
 	unlist(h);
 	return true;
 }
@@ -179,14 +179,14 @@ static void wait_for_host(struct held *h)
 		if (!host)
 			abort();
 		host->daemon = d;
-		host->ended = wheel_now(d->wheel);
+		host->ended = alarms_now(d->alarms);
 		memcpy(host->key, key, sizeof(key));
 		HASH_ADD_STR(d->hosts, key, host);
 	}
 	h->state = HELD_HOST;
 	h->host = host;
 	if (!h->since)
-		h->since = wheel_now(d->wheel);
+		h->since = alarms_now(d->alarms);
 	DL_APPEND2(host->waiting, h, rprev, rnext);
 	d->busy_hosts++;
 }
@@ -209,7 +209,7 @@ static void release_waiting(struct host *host, uint64_t now)
 		bool last = !h->rnext;
 
 		if (h->since + HOST_WAIT > now) {
-			wheel_arm(d->wheel, &host->timer, h->since + HOST_WAIT);
+			alarm_arm(d->alarms, &host->timer, h->since + HOST_WAIT);
 			return;
 		}
 		h->lane->queue->slow_until = now + SLOW;
@@ -220,13 +220,13 @@ static void release_waiting(struct host *host, uint64_t now)
 	}
 }
 
-static void too_long(struct timer *t, uint64_t now)
+static void too_long(struct alarm *a, uint64_t now)
 {
-	struct host *host = container_of(t, struct host, timer);
+	struct host *host = container_of(a, struct host, timer);
 	struct daemon *d = host->daemon;
 
 	if (host_works(host, now)) {
-		wheel_arm(d->wheel, t, now + HOST_WAIT);
+		alarm_arm(d->alarms, a, now + HOST_WAIT);
 		return;
 	}
 	release_waiting(host, now);
@@ -240,7 +240,7 @@ static void arm_host(struct held *h)
 	if (h->state != HELD_HOST || h->host->timer.armed)
 		return;
 	h->host->timer.fn = too_long;
-	wheel_arm(d->wheel, &h->host->timer, h->since + HOST_WAIT);
+	alarm_arm(d->alarms, &h->host->timer, h->since + HOST_WAIT);
 }
 
 static void wait_for_slot(struct held *h)
@@ -271,7 +271,7 @@ static bool lease_is_long_enough(const struct held *h, uint64_t now)
 static void start_request(struct held *h)
 {
 	struct daemon *d = daemon_of(h);
-	uint64_t now = wheel_now(d->wheel);
+	uint64_t now = alarms_now(d->alarms);
 	struct callback_request req = {
 		.queue = h->lane->queue->name,
 		.id = h->id,
@@ -327,7 +327,7 @@ static void feed(struct daemon *d, const char *key)
 	if (host) {
 		struct held *h = host->waiting;
 
-		host->ended = wheel_now(d->wheel);
+		host->ended = alarms_now(d->alarms);
 		unlist(h);
 		start_request(h);
 	}
@@ -386,10 +386,10 @@ static void wait_for_worker(struct held *h)
 	struct daemon *d = daemon_of(h);
 	struct queue *q = h->lane->queue;
 
-	h->since = wheel_now(d->wheel);
+	h->since = alarms_now(d->alarms);
 	h->state = HELD_IDLE;
 	DL_APPEND2(q->idle, h, rprev, rnext);
-	wheel_arm(d->wheel, &h->due, h->since + IDLE_WAIT);
+	alarm_arm(d->alarms, &h->due, h->since + IDLE_WAIT);
 }
 
 static void begin(struct held *h)
@@ -400,12 +400,12 @@ static void begin(struct held *h)
 		start_request(h);
 		return;
 	}
-	if (!lease_is_long_enough(h, wheel_now(q->daemon->wheel))) {
+	if (!lease_is_long_enough(h, alarms_now(q->daemon->alarms))) {
 		held_free(h);
 		return;
 	}
 	if (waiter_offer(q, h))
-		measure_lateness(h, wheel_now(q->daemon->wheel));
+		measure_lateness(h, alarms_now(q->daemon->alarms));
 	else if (queue_ahead_ms(q) && !h->since)
 		wait_for_worker(h);
 	else
@@ -417,13 +417,13 @@ static void wait_until_due(struct held *h, uint64_t now)
 	struct daemon *d = daemon_of(h);
 	uint64_t at = clock_soon(lane_clock(h->lane), h->due_ms, now);
 
-	if (wheel_arm(d->wheel, &h->due, at > now ? at : now + 1))
+	if (alarm_arm(d->alarms, &h->due, at > now ? at : now + 1))
 		held_release(h, RELEASE_DUE);
 }
 
-static void due(struct timer *t, uint64_t now)
+static void due(struct alarm *a, uint64_t now)
 {
-	struct held *h = container_of(t, struct held, due);
+	struct held *h = container_of(a, struct held, due);
 	struct queue *q = h->lane->queue;
 
 	unlist(h);
@@ -437,16 +437,16 @@ static void due(struct timer *t, uint64_t now)
 
 void held_offer_idle(struct queue *q)
 {
-	struct wheel *w = q->daemon->wheel;
+	struct alarms *alarms = q->daemon->alarms;
 	struct held *h;
 
 	while ((h = q->idle)) {
 		unlist(h);
-		if (!lease_is_long_enough(h, wheel_now(w))) {
+		if (!lease_is_long_enough(h, alarms_now(alarms))) {
 			held_free(h);
 		} else if (waiter_offer(q, h)) {
-			wheel_clear(w, &h->due);
-			measure_lateness(h, wheel_now(w));
+			alarm_clear(alarms, &h->due);
+			measure_lateness(h, alarms_now(alarms));
 		} else {
 			h->state = HELD_IDLE;
 			DL_PREPEND2(q->idle, h, rprev, rnext);
@@ -485,7 +485,7 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t holder,
 	d->held++;
 	d->held_bytes += h->data_len;
 	if (!l->renew.armed)
-		wheel_arm(d->wheel, &l->renew, wheel_now(d->wheel) +
+		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
 			  d->config.lease_ms * NSEC_PER_MSEC / 6);
 	return h;
 }
@@ -512,7 +512,7 @@ void held_add(struct lane *l, const struct taken *t, uint64_t holder, uint64_t l
 	      uint64_t now_ms)
 {
 	struct held *h = make(l, t, holder, lease_ms, now_ms);
-	uint64_t now = wheel_now(l->queue->daemon->wheel);
+	uint64_t now = alarms_now(l->queue->daemon->alarms);
 
 	if (!body_decode(h->data, h->data_len, &h->body))
 		bury(h, "the stored body is damaged");
@@ -558,7 +558,7 @@ static void each_held(struct daemon *d, void (*fn)(struct held *h))
 static void rearm(struct held *h)
 {
 	if (h->state == HELD_WAITS)
-		wait_until_due(h, wheel_now(daemon_of(h)->wheel));
+		wait_until_due(h, alarms_now(daemon_of(h)->alarms));
 }
 
 void held_rearm_all(struct daemon *d)
@@ -625,10 +625,10 @@ static void curl_look(void *arg, int fd, int events)
 	free(cw);
 }
 
-static void curl_timeout(struct timer *t, uint64_t now)
+static void curl_timeout(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	callbacks_timeout(container_of(t, struct daemon, curl)->callbacks);
+	callbacks_timeout(container_of(a, struct daemon, curl)->callbacks);
 }
 
 static void curl_timer(void *arg, long ms)
@@ -637,9 +637,9 @@ static void curl_timer(void *arg, long ms)
 
 	d->curl_now = !ms;
 	if (ms <= 0)
-		wheel_clear(d->wheel, &d->curl);
+		alarm_clear(d->alarms, &d->curl);
 	else
-		wheel_arm(d->wheel, &d->curl, wheel_now(d->wheel) + ms * NSEC_PER_MSEC);
+		alarm_arm(d->alarms, &d->curl, alarms_now(d->alarms) + ms * NSEC_PER_MSEC);
 	if (!ms)
 		loop_again(d->loop);
 }
@@ -673,7 +673,7 @@ int held_start(struct daemon *d)
 	};
 
 	d->curl.fn = curl_timeout;
-	if (wheel_prepare(d->wheel, &d->curl))
+	if (alarm_prepare(d->alarms, &d->curl))
 		return -ENOMEM;
 	d->callbacks = callbacks_new(&loop, &opt);
 	return d->callbacks ? 0 : -ENOMEM;

@@ -28,7 +28,7 @@ static void recover(struct lane *l);
 
 static uint64_t now_of(const struct lane *l)
 {
-	return wheel_now(l->queue->daemon->wheel);
+	return alarms_now(l->queue->daemon->alarms);
 }
 
 static bool pulls(const struct lane *l)
@@ -92,7 +92,7 @@ void lane_arm(struct lane *l)
 
 	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
 	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
-		wheel_clear(d->wheel, &l->alarm);
+		alarm_clear(d->alarms, &l->take);
 		return;
 	}
 	/* A take that comes too soon finds nothing, and arms again. */
@@ -101,7 +101,7 @@ void lane_arm(struct lane *l)
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
 	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
 		at = gap;
-	wheel_arm(d->wheel, &l->alarm, at + rank_delay(l, ahead));
+	alarm_arm(d->alarms, &l->take, at + rank_delay(l, ahead));
 }
 
 void lane_wake(struct lane *l, uint64_t ms)
@@ -122,7 +122,7 @@ static void arm_sweep(struct lane *l)
 	uint64_t ms = task_sweep_ms(l->rank, l->tasks || l->next_ms != NEVER_MS);
 
 	/* Not all lanes at once. */
-	wheel_arm(d->wheel, &l->sweep, now_of(l) + ms * NSEC_PER_MSEC -
+	alarm_arm(d->alarms, &l->sweep, now_of(l) + ms * NSEC_PER_MSEC -
 		  random_u64() % (ms * NSEC_PER_MSEC / 8));
 }
 
@@ -138,7 +138,7 @@ static void arm_recover(struct lane *l)
 	/* After Redis was away, reports and renewals come first. */
 	if (at < d->calm_until)
 		at = d->calm_until + task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
-	wheel_arm(d->wheel, &l->recover, at > now ? at : now + NSEC_PER_MSEC);
+	alarm_arm(d->alarms, &l->recover, at > now ? at : now + NSEC_PER_MSEC);
 }
 
 /* ---- Take ---- */
@@ -152,7 +152,7 @@ static unsigned int share(const struct queue *q, unsigned int room)
 	const struct daemon *d = q->daemon;
 	unsigned int most;
 
-	if (wheel_now(d->wheel) >= q->slow_until || HASH_COUNT(d->queues) == 1)
+	if (alarms_now(d->alarms) >= q->slow_until || HASH_COUNT(d->queues) == 1)
 		return room;
 	most = 3 * held_room(d, false);
 	most = most > q->held ? (most - q->held + 3) / 4 : 0;
@@ -222,7 +222,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		/* A lost answer may have taken the head: look again. After an outage up() does. */
 		if (lane_up(l) && !d->stopping) {
 			l->next_ms = 0;
-			wheel_arm(d->wheel, &l->alarm, now_of(l) + REST);
+			alarm_arm(d->alarms, &l->take, now_of(l) + REST);
 		}
 		waiter_settle(q);
 		return;
@@ -295,7 +295,7 @@ static void take(struct lane *l)
 	d->asked += l->limit;
 	if (pulls(l))
 		l->queue->asked += l->limit;
-	wheel_clear(d->wheel, &l->alarm);
+	alarm_clear(d->alarms, &l->take);
 	take_args(&a, l->limit, lease_ms, d->holder, ahead);
 	store_script(d->store, SCRIPT_TAKE, l->queue->name, l->index, &a, taken, l);
 }
@@ -335,10 +335,10 @@ void lane_fed_all(struct daemon *d)
 		lane_fed(q);
 }
 
-static void alarm_rings(struct timer *t, uint64_t now)
+static void alarm_rings(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	take(container_of(t, struct lane, alarm));
+	take(container_of(a, struct lane, take));
 }
 
 /* ---- Recover, sweep ---- */
@@ -375,10 +375,10 @@ static void recover(struct lane *l)
 	store_script(d->store, SCRIPT_RECOVER, l->queue->name, l->index, &a, recovered, l);
 }
 
-static void recover_rings(struct timer *t, uint64_t now)
+static void recover_rings(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	recover(container_of(t, struct lane, recover));
+	recover(container_of(a, struct lane, recover));
 }
 
 static void swept(void *arg, enum store_result result, const redisReply *reply);
@@ -414,9 +414,9 @@ static void remove_old(struct lane *l, uint64_t now)
 	remove_batch(l);
 }
 
-static void sweep_rings(struct timer *t, uint64_t now)
+static void sweep_rings(struct alarm *a, uint64_t now)
 {
-	struct lane *l = container_of(t, struct lane, sweep);
+	struct lane *l = container_of(a, struct lane, sweep);
 	struct daemon *d = l->queue->daemon;
 
 	if (lane_up(l) && !d->stopping) {
@@ -430,34 +430,34 @@ static void sweep_rings(struct timer *t, uint64_t now)
 
 /* ---- A lane's life ---- */
 
-static void flush_rings(struct timer *t, uint64_t now)
+static void flush_rings(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	report_flush(container_of(t, struct lane, flush));
+	report_flush(container_of(a, struct lane, flush));
 }
 
-static void renew_rings(struct timer *t, uint64_t now)
+static void renew_rings(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	report_renew(container_of(t, struct lane, renew));
+	report_renew(container_of(a, struct lane, renew));
 }
 
 int lane_init(struct lane *l, struct queue *q, unsigned int index)
 {
-	struct timer *const timers[] = { &l->alarm, &l->recover, &l->sweep, &l->flush, &l->renew };
+	struct alarm *const timers[] = { &l->take, &l->recover, &l->sweep, &l->flush, &l->renew };
 
 	l->queue = q;
 	l->index = index;
 	l->node = store_lane_node(q->daemon->store, q->name, index);
 	l->next_ms = NEVER_MS;
 	l->lease_end_ms = NEVER_MS;
-	l->alarm.fn = alarm_rings;
+	l->take.fn = alarm_rings;
 	l->recover.fn = recover_rings;
 	l->sweep.fn = sweep_rings;
 	l->flush.fn = flush_rings;
 	l->renew.fn = renew_rings;
 	for (unsigned int i = 0; i < sizeof(timers) / sizeof(timers[0]); i++) {
-		int ret = wheel_prepare(q->daemon->wheel, timers[i]);
+		int ret = alarm_prepare(q->daemon->alarms, timers[i]);
 
 		if (ret)
 			return ret;
@@ -468,14 +468,14 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index)
 
 void lane_free(struct lane *l)
 {
-	struct wheel *w = l->queue->daemon->wheel;
+	struct alarms *alarms = l->queue->daemon->alarms;
 
 	while (l->held)
 		held_free(l->held);
 	report_free_all(l);
-	wheel_disarm(w, &l->alarm);
-	wheel_disarm(w, &l->recover);
-	wheel_disarm(w, &l->sweep);
-	wheel_disarm(w, &l->flush);
-	wheel_disarm(w, &l->renew);
+	alarm_disarm(alarms, &l->take);
+	alarm_disarm(alarms, &l->recover);
+	alarm_disarm(alarms, &l->sweep);
+	alarm_disarm(alarms, &l->flush);
+	alarm_disarm(alarms, &l->renew);
 }

@@ -36,7 +36,7 @@ struct recall {
 	uint64_t number;
 	recall_fn *fn;
 	void *arg;
-	struct timer timer;
+	struct alarm timer;
 	UT_hash_handle hh;
 };
 
@@ -54,15 +54,15 @@ static void finish(struct recall *r, enum recall_verdict verdict)
 {
 	r->daemon->metrics.recalls[verdict]++;
 	HASH_DEL(r->daemon->recalls, r);
-	wheel_disarm(r->daemon->wheel, &r->timer);
+	alarm_disarm(r->daemon->alarms, &r->timer);
 	r->fn(r->arg, verdict);
 	free(r);
 }
 
-static void silent(struct timer *t, uint64_t now)
+static void silent(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	finish(container_of(t, struct recall, timer), RECALL_SILENT);
+	finish(container_of(a, struct recall, timer), RECALL_SILENT);
 }
 
 void recall_verdict(struct daemon *d, const char *text, size_t len)
@@ -193,7 +193,7 @@ void recall_ask(struct lane *l, const char *id, uint64_t holder, uint64_t token,
 	r->arg = arg;
 	r->timer.fn = silent;
 	HASH_ADD(hh, d->recalls, number, sizeof(r->number), r);
-	wheel_arm(d->wheel, &r->timer, wheel_now(d->wheel) + PATIENCE);
+	alarm_arm(d->alarms, &r->timer, alarms_now(d->alarms) + PATIENCE);
 	snprintf(asker, sizeof(asker), "%s:%" PRIu64, d->name, r->number);
 	if (holder == d->holder || held_find(l, holder, token)) {
 		obey(l, holder, token, verb, time_ms, asker);

@@ -52,7 +52,7 @@ static void repeat(struct lane *l, struct outcome *r, enum store_result result)
 	DL_APPEND(l->reports, r);
 	l->nr_reports++;
 	/* If Redis is away, its return sends them sooner. */
-	wheel_arm_before(d->wheel, &l->flush, wheel_now(d->wheel) + NSEC_PER_SEC);
+	alarm_arm_before(d->alarms, &l->flush, alarms_now(d->alarms) + NSEC_PER_SEC);
 }
 
 static void answered(void *arg, enum store_result result, const redisReply *reply)
@@ -101,7 +101,7 @@ void report_flush(struct lane *l)
 {
 	unsigned int count = l->nr_reports;
 
-	wheel_clear(l->queue->daemon->wheel, &l->flush);
+	alarm_clear(l->queue->daemon->alarms, &l->flush);
 	while (l->reports && count) {
 		unsigned int before = l->nr_reports;
 
@@ -134,11 +134,11 @@ void report_send(struct lane *l, const struct outcome *from)
 	l->nr_reports++;
 	d->reports++;
 	/* All lanes flush at the same moments: Redis then has one read and one write for them. */
-	next = (wheel_now(d->wheel) / COMPANY + 1) * COMPANY;
+	next = (alarms_now(d->alarms) / COMPANY + 1) * COMPANY;
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
-		wheel_arm_before(d->wheel, &l->flush, next);
+		alarm_arm_before(d->alarms, &l->flush, next);
 }
 
 void report_free_all(struct lane *l)
@@ -240,6 +240,6 @@ void report_renew(struct lane *l)
 	if (r)
 		store_script(d->store, SCRIPT_RENEW, l->queue->name, l->index, &a, renewed, r);
 	if (l->held)
-		wheel_arm(d->wheel, &l->renew, wheel_now(d->wheel) +
+		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
 			  d->config.lease_ms * NSEC_PER_MSEC / 6);
 }

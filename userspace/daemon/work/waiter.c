@@ -34,7 +34,7 @@ struct waiter {
 	bool once;
 	struct held **offered;
 	unsigned int nr;
-	struct timer timer;
+	struct alarm timer;
 	struct waiter *prev;
 	struct waiter *next;
 };
@@ -90,7 +90,7 @@ static void answer(struct waiter *w)
 	char *text = tasks_text(w, &len);
 
 	DL_DELETE(w->queue->waiters, w);
-	wheel_disarm(w->queue->daemon->wheel, &w->timer);
+	alarm_disarm(w->queue->daemon->alarms, &w->timer);
 	w->request->gone = NULL;
 	request_json(w->request, 200, text, len);
 }
@@ -101,10 +101,10 @@ static void gone(struct request *r)
 	answer(r->arg);
 }
 
-static void time_is_up(struct timer *t, uint64_t now)
+static void time_is_up(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	answer(container_of(t, struct waiter, timer));
+	answer(container_of(a, struct waiter, timer));
 }
 
 unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms)
@@ -246,7 +246,7 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
 		answer(w);
 		return;
 	}
-	wheel_arm(d->wheel, &w->timer, wheel_now(d->wheel) +
+	alarm_arm(d->alarms, &w->timer, alarms_now(d->alarms) +
 		  (w->once ? ROUND_MAX : want->wait_ms * NSEC_PER_MSEC));
 	request_watch(r);
 	held_offer_idle(q);

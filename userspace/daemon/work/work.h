@@ -30,7 +30,7 @@
 #include "callback/callback.h"
 #include "config/config.h"
 #include "ground/loop.h"
-#include "ground/wheel.h"
+#include "ground/alarm.h"
 #include "http/api.h"
 #include "redis/clock.h"
 #include "redis/store.h"
@@ -75,7 +75,7 @@ struct waiter;
  * @starved: there was no room for a take
  * @take_lease: lease that the take on its way asked for, ms
  * @take_holder: holder number that it was sent with
- * @alarm: for the next take
+ * @take: for the next take
  * @recover: for the next recover
  * @sweep: for the next take without an alarm
  * @flush: for the reports that wait for company
@@ -105,11 +105,11 @@ struct lane {
 	bool starved;
 	uint64_t take_lease;
 	uint64_t take_holder;
-	struct timer alarm;
-	struct timer recover;
-	struct timer sweep;
-	struct timer flush;
-	struct timer renew;
+	struct alarm take;
+	struct alarm recover;
+	struct alarm sweep;
+	struct alarm flush;
+	struct alarm renew;
 	struct outcome *reports;
 	unsigned int nr_reports;
 	struct put *puts;
@@ -294,7 +294,7 @@ enum held_state {
 struct held {
 	struct lane *lane;
 	enum held_state state;
-	struct timer due;
+	struct alarm due;
 	uint64_t due_ms;
 	uint64_t first_due_ms;
 	uint64_t lease_end_ms;
@@ -621,7 +621,7 @@ struct member {
 /**
  * struct daemon - all of it
  * @config: what the user wants
- * @wheel: the timers
+ * @alarms: the timers
  * @loop: the loop
  * @store: Redis
  * @clock: the clock of each node of Redis
@@ -664,7 +664,7 @@ struct member {
  */
 struct daemon {
 	struct config config;
-	struct wheel *wheel;
+	struct alarms *alarms;
 	struct loop *loop;
 	struct store *store;
 	struct clock clock[STORE_NODES];
@@ -676,8 +676,8 @@ struct daemon {
 	struct member *member;
 	size_t members;
 	struct queue *queues;
-	struct timer heartbeat;
-	struct timer curl;
+	struct alarm heartbeat;
+	struct alarm curl;
 	bool curl_now;
 	unsigned int held;
 	unsigned int asked;
@@ -695,7 +695,7 @@ struct daemon {
 	unsigned int reports;
 	uint64_t beats;
 	uint64_t calm_until;
-	struct timer stop_timer;
+	struct alarm stop_timer;
 	uint64_t stop_by;
 	bool connected;
 	bool whole;
