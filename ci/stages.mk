@@ -109,22 +109,17 @@ $(call stage, lives, ci/stress.sh 6.12 full --only lives --lives $(call share,40
 	--loads 1400 --parallel --part $(call share,7600),9)
 $(call stage, gate-tests, tests/mutants/gate.sh tests)
 $(call stage, power, ci/power.sh)
-$(call stage, gate-stock, tests/mutants/gate.sh stock)
-$(call stage, gate-stalls, tests/mutants/gate.sh stalls)
-$(call stage, gate-uml, tests/mutants/gate.sh uml)
-$(call stage, gate-debug, tests/mutants/gate.sh debug)
-$(call stage, gate-kcsan, tests/mutants/gate.sh kcsan)
-$(call stage, gate-rt-debug, tests/mutants/gate.sh rt-debug)
+$(call stage, detectors-debug, tests/mutants/gate.sh detectors debug)
+$(call stage, detectors-kcsan, tests/mutants/gate.sh detectors kcsan)
+$(call stage, detectors-rt-debug, tests/mutants/gate.sh detectors rt-debug)
 $(call stage, s390x, ci/suite.sh s390x-6.1 64)
 $(call stage, arm64, ci/suite.sh arm64-6.12 64)
-$(call stage, gate-kmsan, tests/mutants/gate.sh kmsan)
+$(call stage, detectors-kmsan, tests/mutants/gate.sh detectors kmsan)
 $(call stage, debug-32, ci/suite.sh debug 32 --bin build/stress32/fail_nth:/bin32 \
 	--run '/bin32/fail_nth -F load')
 $(call stage, rt-6.1, ci/suite.sh 6.1-rt 64)
 $(call stage, races32, ci/suite.sh 6.12 races32)
 $(call stage, canary, ci/suite.sh 6.12 64 --variant canary)
-$(call stage, gate-kunit, tests/mutants/gate.sh kunit)
-$(call stage, gate-canary, tests/mutants/gate.sh canary)
 full_together := $(filter-out $(check_stages),$(stages))
 
 $(call stage, storms, ci/stress.sh 6.12 full --only storms --parallel --part 10000,1)
@@ -146,9 +141,6 @@ $(call stage, arm64-races, ci/suite.sh arm64-6.12 races)
 $(call stage, races-6.1, ci/suite.sh 6.1 races)
 $(call stage, newest-races, ci/suite.sh newest races)
 full_alone := $(filter-out $(check_stages) $(full_together),$(stages))
-
-# User-mode Linux waits by the host's time: one at a time.
-$(if $(IN_CHECK),$(eval fail-nth: | gate-uml))
 
 # $(call run,STAGES,JOBS). What fails is counted, and the others go on.
 run = @$(MAKE) -j$2 IN_CHECK=1 $1

@@ -94,7 +94,7 @@ static bool of_oom(char *const *programs, const char *text)
 /* Of a stack, which is indented. */
 static bool is_ours(const char *text)
 {
-	return *text == ' ' && (strstr(text, " [" MODULE "]") || strstr(text, " [planted]"));
+	return *text == ' ' && strstr(text, " [" MODULE "]");
 }
 
 /* Whether that address is one of the kernel's own functions or static variables. */

@@ -6,6 +6,7 @@
 #   bzImage   what to boot, or of user-mode Linux to run
 #   headers/  what to build modules against (KDIR)
 #   make      variables for make, if modules for it need some
+#   tests/    the kernel's own tests of what it finds bugs with, as modules
 #   busybox   if that of this machine does not run there
 #   root/usr/bin/make  if its modules are built inside root/, which has the compiler
 #
@@ -211,8 +212,9 @@ compile() {
 
 	configure "${@:3}" &&
 		"${make[@]}" "-j$(nproc)" bzImage modules &&
-		mkdir "$1" &&
+		mkdir -p "$1/tests" &&
 		cp arch/x86/boot/bzImage "$1" &&
+		find lib mm kernel -name '*.ko' -exec install -t "$1/tests" {} + &&
 		install_headers "$1"
 }
 

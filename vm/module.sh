@@ -47,7 +47,7 @@ flock 9
 # All that goes in. Where that is what is there, not even make is asked, which takes seconds.
 made=$(
 	printf '%s\n' "$(readlink -f "$from")" "${variables[@]}"
-	find "$top"/*.c "$top"/{Kbuild,include,kunit,tests/mutants/planted} -type f ! -name '*.mod.c' \
+	find "$top"/*.c "$top"/{Kbuild,include,kunit,tests/device/taken,tests/mutants/planted} -type f ! -name '*.mod.c' \
 		\( -name '*.[ch]' -o -name Kbuild -o -name '*.patch' \) -exec sha256sum {} + | sort
 )
 if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)" = "$made" ]; then
@@ -70,7 +70,7 @@ if [ -e "$from/root/usr/bin/make" ]; then
 fi
 # What a build in the checkout leaves there is for another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "$dir" {} +
-cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/tests/mutants/planted" "$dir"
+cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/tests/device/taken" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/tests/mutants/planted/${dir##*-bug-}.patch
 	# Copies, as links lead to the checkout: also from twheel_core.c, which includes twheel.c.
@@ -80,7 +80,7 @@ if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	done
 	patch -s -d "$dir" -p1 <"$bug" >&2
 fi
-for m in "$place" "$place/planted"; do
+for m in "$place" "$place/taken"; do
 	"${builder[@]}" make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done
 [ $# -gt 0 ] || echo "$made" >"$dir/.made"

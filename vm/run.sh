@@ -149,7 +149,7 @@ for file in init judge; do
 	"${cross}gcc" -O2 -Wall -Wextra -Werror -std=gnu11 -c -o "$dir/$file.o" "$top/vm/$file.c"
 done
 "${cross}gcc" -static -s -o "$root/init" "$dir"/{init,judge}.o
-cp "$modules/twheel.ko" "$modules/planted/planted.ko" "$root"
+cp "$modules/twheel.ko" "$modules/taken/taken.ko" "$root"
 forbidden=$root/vm/forbidden
 grep -v ${slow:+-e 'interrupt took'} -e '^$' "$top/vm/forbidden" >"$forbidden"
 printf '%s\n' "${log_ok[@]}" >"$root/vm/log-ok"
@@ -425,7 +425,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		# A race of the kernel alone: see of_race() in judge.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
-		race && !interrupted && /\]  .* \[(twheel|planted)\]/ { print race; race = "" }
+		race && !interrupted && /\]  .* \[twheel\]/ { print race; race = "" }
 		race && /=====/ { race = "" }
 		{ print }
 		END { print race }' |

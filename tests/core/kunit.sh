@@ -13,10 +13,9 @@
 
 usage() {
 	cat <<-EOF
-	usage: run.sh [--kasan] [--planted CASE] VERSION [NAME=VALUE...]
+	usage: run.sh [--kasan] VERSION [NAME=VALUE...]
 
 	  --kasan     with KASAN, which finds what the wheel does to memory
-	  --planted   only this case, with a bug (see tests/mutants/gate.sh kunit)
 	  VERSION     of the kernel: 6.12, 6.1
 	  NAME=VALUE  parameter of the random suite: seed=42 ops=1000000
 	EOF
@@ -24,9 +23,6 @@ usage() {
 
 kasan=
 [ "${1-}" != --kasan ] || { kasan=1; shift; }
-planted=
-suites='twheel*'
-[ "${1-}" != --planted ] || { planted=$2 suites=twheel_planted.$2; shift 2; }
 version=${1-}
 case $version in
 6.1|6.12) shift ;;
@@ -36,7 +32,7 @@ esac
 
 take_tree "$version"
 plant twheel.o twheel_quota.o twheel_store.o twheel_kunit.o twheel_turn_kunit.o \
-	twheel_model_kunit.o twheel_word_kunit.o ${planted:+twheel_planted_kunit.o}
+	twheel_model_kunit.o twheel_word_kunit.o
 dir=$tree.build${kasan:+-kasan}
 mkdir -p "$dir"
 # Another checkout may have built these from files that look older.
@@ -56,7 +52,7 @@ python3 $kunit build --arch=um --build_dir="$dir" --jobs="$(nproc)" \
 ktap=$dir/twheel.ktap
 # A report of KASAN fails the case in which it comes; there is only the first.
 python3 $kunit exec --arch=um --build_dir="$dir" --timeout=120 --raw_output=kunit \
-	"${args[@]}" "$suites" > "$ktap" || failed=1
+	"${args[@]}" 'twheel*' > "$ktap" || failed=1
 cat "$ktap"
 # Of a warning no case knows.
 ! grep -E '(WARNING|BUG): ' "$ktap" || failed=1

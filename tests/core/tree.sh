@@ -30,7 +30,7 @@ plant() {
 	rm -rf "$tree/lib/twheel"
 	mkdir "$tree/lib/twheel"
 	ln -s "$top"/twheel{,_quota,_store,_slots,_word,_marks,_timers,_events}.c "$top/include" "$top"/kunit/*.[ch] \
-		"$top"/tests/mutants/planted/*_kunit.c "$tree/lib/twheel"
+		"$tree/lib/twheel"
 	cat >"$tree/lib/twheel/Makefile" <<-END
 		ccflags-y := -I\$(srctree)/lib/twheel/include \\
 			-I\$(srctree)/lib/twheel/include/uapi -Werror

@@ -1,17 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/mutants/gate.sh [KERNEL]: what goes wrong must be seen to go wrong. Plants each kind
-# of misbehavior, and expects the rig to find it. KERNEL is a debug kernel, or the name
-# of another file beside this one, which says what it plants: stock, canary, stalls, tests,
-# core, kunit. Without one, the rigs themselves are given what is broken. Prints TAP.
+# tests/mutants/gate.sh [judge | detectors KERNEL | tests | core]: what goes wrong must be seen
+# to go wrong. Prints TAP.
+#
+#   judge      of a machine, given one that is bad (the default)
+#   detectors  of a debug kernel: the kernel's own tests of them
+#   tests      of the device, given bugs of the module
+#   core       the tests of the wheel and of libtwheel in user space, given bugs of these
 
 . "$(dirname "$0")/../../vm/lib.sh"
 . "$top/tests/mutants/lib.sh"
 
-kernel=${1:-rigs}
-[[ $kernel != lib && $kernel != gate && -e $top/tests/mutants/$kernel.sh ]] ||
-	die "no bugs for kernel $kernel"
+kind=${1:-judge}
+kernel=${2-}
+case $kind in
+judge | tests | core) ;;
+detectors) [ -e "$top/vm/config/$kernel.config" ] || die "no detectors in kernel \"$kernel\"" ;;
+*) die "no bugs for $kind" ;;
+esac
 # shellcheck source=/dev/null
-. "$top/tests/mutants/$kernel.sh"
+. "$top/tests/mutants/$kind.sh"
 the_end

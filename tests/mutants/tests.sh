@@ -82,3 +82,13 @@ ok "fails its test" refused
 mutant 6.12 second user 'table_race_test -t second_read -t disarm_at_expiry'
 ok "a word that is not read again" says 'FAIL  table_race.second_read'
 ok "fails its test" refused
+mutant kcsan plain user 'table_race_test -t flippers_and_neighbours'
+ok "a word of the table that is read plainly" \
+	says 'fail: kernel log: BUG: KCSAN: data-race in reconcile'
+ok "fails the machine" refused
+mutant kmsan stray user 'uapi_test -t no_stray_bytes' --exact --qemu "-smp 1"
+ok "a member for user space that has no value" says 'BUG: KMSAN: kernel-infoleak'
+ok "fails the machine" refused
+mutant 6.12 stray user 'uapi_test -t no_stray_bytes' --variant canary-bug-stray --exact
+ok "where each variable has a pattern" says 'has_canary(&(i), sizeof(i))'
+ok "fails its test" says 'not ok 1 global.no_stray_bytes'
