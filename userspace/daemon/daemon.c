@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #endif
 
 #include "ground/log.h"
+#include "ground/random.h"
 #include "work/work.h"
 
 #define BEAT		NSEC_PER_SEC
@@ -33,34 +33,6 @@ static const char *const channels[] = { "wake", "recall", "verdict", "changed", 
 
 static struct watch signals;
 static struct daemon *the_daemon;
-
-uint64_t random_u64(void)
-{
-	static uint64_t state;
-	uint64_t x;
-
-	while (!state) {
-		if (getrandom(&state, sizeof(state), 0) < 0)
-			state = time(NULL);
-	}
-	/* splitmix64 */
-	x = state += 0x9e3779b97f4a7c15ULL;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-	return x ^ x >> 31;
-}
-
-static uint64_t new_holder(void)
-{
-	uint64_t holder = 0;
-
-	/* 0 is "nobody". */
-	while (!holder) {
-		if (getrandom(&holder, sizeof(holder), 0) < 0)
-			holder = random_u64();
-	}
-	return holder;
-}
 
 static void notify(const char *text)
 {
@@ -293,7 +265,7 @@ static void on_moved(void *arg)
 {
 	struct daemon *d = arg;
 
-	d->holder = new_holder();
+	d->holder = random_id();
 	d->calm_until = alarms_now(d->alarms) + CALM;
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++) {
@@ -311,7 +283,7 @@ static void on_moved(void *arg)
 
 static void started_anew(struct daemon *d, unsigned int node)
 {
-	d->holder = new_holder();
+	d->holder = random_id();
 	clock_forget(&d->clock[node]);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++) {
@@ -558,7 +530,7 @@ static int start_loop(struct daemon *d)
 		log_line(LOG_ERR, "no epoll: %s", strerror(errno));
 		return -1;
 	}
-	d->holder = new_holder();
+	d->holder = random_id();
 	snprintf(d->name, sizeof(d->name), "%016" PRIx64, d->holder);
 	d->store = store_new(d->loop, d->alarms, &d->config, &events, channels, &why);
 	if (!d->store) {

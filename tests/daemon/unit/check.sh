@@ -34,9 +34,10 @@ sanitize="$sanitize -fno-omit-frame-pointer"
 others=$sanitize
 fixed=
 
-json="text/*.c ground/units.c"
-config="config/*.c ground/units.c"
-callback="callback/*.c text/body.c ground/units.c config/address.c config/value.c"
+json="text/*.c ground/units.c ground/base64.c"
+config="config/*.c ground/units.c ground/base64.c"
+callback="callback/*.c text/body.c ground/units.c ground/base64.c ground/hash.c config/address.c"
+callback="$callback config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
@@ -105,16 +106,16 @@ fuzz() {
 }
 
 units() {
-	check units_test "ground/units.c" ""
+	check units_test "ground/units.c ground/base64.c" ""
 	check address_test "config/address.c ground/units.c" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
-	check sign_test "callback/sign.c ground/units.c" "-lcrypto"
+	check sign_test "callback/sign.c ground/base64.c" "-lcrypto"
 	check route_test "redis/route.c ground/units.c" ""
 	check clock_test "redis/clock.c" ""
-	check task_test "work/task.c" ""
+	check task_test "work/task.c ground/hash.c" ""
 	check resolve_test "redis/resolve.c" "-pthread"
 	# TSan wants the addresses of a process that is not randomized.
 	sanitize="-fsanitize=thread"

@@ -6,6 +6,11 @@
  */
 #include "fuzz.h"
 #include "text/field.h"
+#include "text/plain.h"
+#include "text/pull.h"
+#include "text/query.h"
+#include "text/settings.h"
+#include "text/spec.h"
 
 static void check_spec(const struct task_spec *s)
 {

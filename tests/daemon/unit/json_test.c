@@ -7,6 +7,11 @@
 
 #include "tap.h"
 #include "text/field.h"
+#include "text/plain.h"
+#include "text/pull.h"
+#include "text/query.h"
+#include "text/settings.h"
+#include "text/spec.h"
 
 static struct api_error err;
 static struct queue_settings push, pull;

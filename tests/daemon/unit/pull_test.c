@@ -7,6 +7,8 @@
 
 #include "tap.h"
 #include "text/json.h"
+#include "text/pull.h"
+#include "text/spec.h"
 
 #define T	"0123456789abcdef-1f"
 

@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "callback/request.h"
 #include "config/address.h"
 #include "config/config.h"
-#include "text/body.h"
 
 #define CALLBACK_ERROR_MAX	256
 #define CALLBACK_RETRY_AFTER_MAX_MS	(24 * 3600 * 1000ULL)
@@ -104,35 +104,6 @@ struct callback_options {
 };
 
 /**
- * struct callback_request - one attempt
- * @queue: name of its queue
- * @id: id of its task
- * @version: of the task
- * @first_due_ms: due time before retries
- * @attempt: 1, 2, 3 ...
- * @missed: periods that were missed; 0: no header
- * @body: decoded body; must have a URL
- * @timeout_ms: total time; 0: that of the body
- * @now_ms: Unix time for webhook-timestamp
- * @user: for done()
- *
- * The block that @body points into must live until done() or callback_abort().
- * All else is copied.
- */
-struct callback_request {
-	const char *queue;
-	const char *id;
-	uint64_t version;
-	uint64_t first_due_ms;
-	unsigned int attempt;
-	unsigned int missed;
-	const struct task_body *body;
-	uint64_t timeout_ms;
-	uint64_t now_ms;
-	void *user;
-};
-
-/**
  * callbacks_new() - prepare
  * @loop: the caller's loop; copied
  * @opt: limits; copied
@@ -196,19 +167,5 @@ void callbacks_ready(struct callbacks *c, int fd, uint32_t events);
  * @c: the callbacks
  */
 void callbacks_timeout(struct callbacks *c);
-
-/**
- * callback_key() - the Idempotency-Key of a run
- * @buf: the result: "queue/id/version/first due"
- * @len: room in it; CALLBACK_KEY_LEN suffices
- * @queue: name of its queue
- * @id: id of its task
- * @version: of the task
- * @first_due_ms: due time before retries
- */
-void callback_key(char *buf, size_t len, const char *queue, const char *id,
-		  uint64_t version, uint64_t first_due_ms);
-
-#define CALLBACK_KEY_LEN	240
 
 #endif /* TWHEELD_CALLBACK_CALLBACK_H */

@@ -11,6 +11,7 @@
 
 #include "callback/header.h"
 
+#define KEY_LEN		240
 #define LINE_LEN	(BODY_HEADERS_BYTES + 8)
 
 static bool has_name(const char *header, const char *name)
@@ -76,20 +77,20 @@ static int add_task_headers(struct curl_slist **list, const struct task_body *b)
 	return 0;
 }
 
-void callback_key(char *buf, size_t len, const char *queue, const char *id,
-		  uint64_t version, uint64_t first_due_ms)
+/* The Idempotency-Key of a run. */
+static void make_key(char *buf, size_t len, const struct callback_request *req)
 {
-	snprintf(buf, len, "%s/%s/%" PRIu64 "/%" PRIu64, queue, id, version, first_due_ms);
+	snprintf(buf, len, "%s/%s/%" PRIu64 "/%" PRIu64, req->queue, req->id, req->version,
+		 req->first_due_ms);
 }
 
 static int add_our_headers(struct curl_slist **list, const struct callback_request *req,
 			   const struct signer *signer)
 {
-	char key[CALLBACK_KEY_LEN], id[SIGN_ID_LEN], signature[SIGN_SIGNATURE_LEN];
+	char key[KEY_LEN], id[SIGN_ID_LEN], signature[SIGN_SIGNATURE_LEN];
 	uint64_t seconds = req->now_ms / 1000;
 
-	callback_key(key, sizeof(key), req->queue, req->id, req->version,
-		     req->first_due_ms);
+	make_key(key, sizeof(key), req);
 	if (!sign_id(key, id) ||
 	    !sign_body(signer, id, seconds, req->body->payload,
 		       req->body->payload_len, signature))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The headers of a callback. No I/O. For callback.c alone.
+ * The headers of a callback. No I/O.
  */
 #ifndef TWHEELD_CALLBACK_HEADER_H
 #define TWHEELD_CALLBACK_HEADER_H
 
 #include <curl/curl.h>
 
-#include "callback/callback.h"
+#include "callback/request.h"
 #include "callback/sign.h"
 
 /*

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "callback/host.h"
+#include "ground/hash.h"
 #include "text/body.h"
 
 #define HOST_KEY_LEN	288
@@ -23,11 +24,7 @@ struct host {
 
 static unsigned int bucket_of(const char *key)
 {
-	uint32_t hash = 2166136261u;
-
-	for (; *key; key++)
-		hash = (hash ^ (unsigned char)*key) * 16777619u;
-	return hash % HOST_BUCKETS;
+	return fnv32(key) % HOST_BUCKETS;
 }
 
 static struct host *find_host(const struct hosts *hosts, const char *key)

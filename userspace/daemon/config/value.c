@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "config/address.h"
 #include "config/value.h"
+#include "ground/base64.h"
 #include "ground/units.h"
 
 #define REDIS_PORT	6379

@@ -62,21 +62,4 @@ const char *parse_number(const char *text, uint64_t *value);
  */
 const char *parse_time(const char *text, uint64_t *ms);
 
-/**
- * parse_base64() - decode standard base64 with its padding
- * @text: the text
- * @len: its length
- * @out: room for 3 bytes for each 4 of @len; may be NULL to check only
- * @outlen: how many bytes there are
- */
-const char *parse_base64(const char *text, size_t len, uint8_t *out, size_t *outlen);
-
-/**
- * format_base64() - encode
- * @out: room for 4 bytes for each 3 of @len or part of 3, and a NUL
- * @data: the bytes
- * @len: how many
- */
-void format_base64(char *out, const uint8_t *data, size_t len);
-
 #endif /* TWHEELD_GROUND_UNITS_H */

@@ -6,6 +6,7 @@
 
 #include "http/api.h"
 #include "redis/script.h"
+#include "text/query.h"
 #include "work/counts.h"
 #include "work/metrics.h"
 #include "work/work.h"

@@ -7,6 +7,7 @@
 #include "ground/units.h"
 #include "http/api.h"
 #include "redis/script.h"
+#include "text/query.h"
 #include "work/work.h"
 
 /* ---- A queue, before anything else ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground/random.h"
 #include "http/api.h"
 #include "redis/script.h"
 #include "work/work.h"

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "text/spec.h"
 #include "work/work.h"
 
 /* ---- put ---- */

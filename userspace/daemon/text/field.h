@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fields of JSON objects, checked: for the parsers of json.h alone.
+ * Fields of JSON objects, checked: for the parsers of this room alone.
  *
  * A reader of a field leaves its result alone if the field is absent, so the
  * result must hold the default before. It returns 0, or -1 with the error set.
@@ -8,9 +8,19 @@
 #ifndef TWHEELD_TEXT_FIELD_H
 #define TWHEELD_TEXT_FIELD_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "text/body.h"
 #include "text/json.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* A task is due at most this long after now. */
+#define TASK_AHEAD_MAX_MS	(100ULL * 366 * 24 * 3600 * 1000)
 
 #define INVALID		400, "invalid"
 #define TOO_LARGE	413, "too_large"
@@ -66,9 +76,6 @@ int field_choice(const struct fields *f, const char *name, const char *const *na
 /* {"limit","base","cap","jitter"}; *@retry holds the defaults before. */
 int field_retry(const struct fields *f, const char *name, struct retry *retry);
 json_t *retry_to_json(const struct retry *retry);
-
-/* Decimal digits that all real numbers in @v need: 15, or 17. */
-size_t real_digits(const json_t *v);
 
 /* Adds "payload" or "payload_base64", if there is one. */
 void payload_to_json(json_t *obj, const struct task_body *b);

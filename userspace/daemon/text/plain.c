@@ -6,9 +6,10 @@
  * task cost the daemon. What this file does not know it leaves to the library, and so all
  * errors, too: whatever this file accepts means the same to the library.
  */
+#include <stdbool.h>
 #include <string.h>
 
-#include "text/field.h"
+#include "text/plain.h"
 
 #define DEPTH_MAX	16
 #define KEY_MAX		64

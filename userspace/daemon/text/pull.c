@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground/base64.h"
 #include "ground/units.h"
 #include "text/field.h"
+#include "text/pull.h"
 
 #define LEASE_DEFAULT	(30 * MS_PER_SEC)
 #define LEASE_MIN	MS_PER_SEC

@@ -6,6 +6,7 @@
 
 #include "ground/units.h"
 #include "text/field.h"
+#include "text/query.h"
 
 void list_query_default(struct list_query *q)
 {

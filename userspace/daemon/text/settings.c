@@ -6,6 +6,7 @@
 
 #include "ground/units.h"
 #include "text/field.h"
+#include "text/settings.h"
 
 #define LANE_MAX_MAX	1000000000
 

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "ground/units.h"
+#include "ground/base64.h"
 #include "text/field.h"
+#include "text/spec.h"
 
 #define EVERY_MIN_MS	100
 

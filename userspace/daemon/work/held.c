@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "ground/log.h"
+#include "ground/random.h"
 #include "work/work.h"
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ground/log.h"
+#include "ground/random.h"
 #include "redis/script.h"
 #include "work/work.h"
 

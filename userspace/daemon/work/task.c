@@ -2,44 +2,21 @@
 /* Decisions about tasks. See task.h. */
 #include <string.h>
 
+#include "ground/hash.h"
 #include "work/task.h"
 
 #define FIRST_LIMIT	32
-
-static uint32_t fnv32(const char *text)
-{
-	uint32_t hash = 2166136261U;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 16777619U;
-	return hash;
-}
 
 unsigned int task_lane(const char *id, unsigned int lanes)
 {
 	return fnv32(id) % lanes;
 }
 
-static uint64_t fnv64(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ULL;
-	return hash;
-}
-
-/* FNV's high bits follow its low ones too closely to be compared. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-	return x ^ x >> 31;
-}
-
 uint64_t task_score(const char *member, const char *queue, unsigned int lane)
 {
-	uint64_t hash = fnv64(fnv64(14695981039346656037ULL, member), "/");
+	uint64_t hash = fnv64(fnv64(FNV64_START, member), "/");
 
-	return mix(mix(fnv64(hash, queue)) + lane);
+	return mix64(mix64(fnv64(hash, queue)) + lane);
 }
 
 unsigned int task_rank(const char *self, const char *const *members, size_t count,

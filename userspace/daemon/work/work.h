@@ -29,12 +29,15 @@
 
 #include "callback/callback.h"
 #include "config/config.h"
-#include "ground/loop.h"
 #include "ground/alarm.h"
+#include "ground/loop.h"
 #include "http/api.h"
 #include "redis/clock.h"
 #include "redis/store.h"
 #include "text/json.h"
+#include "text/pull.h"
+#include "text/settings.h"
+#include "text/spec.h"
 #include "work/metrics.h"
 #include "work/task.h"
 
@@ -743,10 +746,5 @@ uint64_t daemon_now_ms(const struct daemon *d);
  * @channel: without the prefix
  */
 void daemon_publish(struct daemon *d, const char *channel, const char *text);
-
-/**
- * random_u64() - a random number, not for secrets
- */
-uint64_t random_u64(void);
 
 #endif /* TWHEELD_WORK_WORK_H */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The part of a URL behind "?". No I/O.
+ */
+#ifndef TWHEELD_TEXT_QUERY_H
+#define TWHEELD_TEXT_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "text/json.h"
+#include "text/spec.h"
+
+#define LIST_LIMIT_MAX		1000
+#define LIST_LIMIT_DEFAULT	100
+
+/**
+ * struct list_query - state=&limit=&cursor=
+ * @has_state: a state was named
+ * @has_limit: a limit was
+ * @state: list only this one; TASK_SCHEDULED unless named
+ * @limit: 1 to LIST_LIMIT_MAX; default LIST_LIMIT_DEFAULT
+ * @cursor: where the last answer ended; empty: at the beginning
+ */
+struct list_query {
+	bool has_state;
+	bool has_limit;
+	enum task_state state;
+	unsigned int limit;
+	char cursor[256];
+};
+
+/**
+ * list_query_default() - a query without parameters
+ * @q: the result
+ */
+void list_query_default(struct list_query *q);
+
+/**
+ * list_query_set() - apply one parameter
+ * @q: the query
+ * @key: its name, decoded
+ * @value: its value, decoded; NULL counts as empty
+ * @err: the error
+ */
+int list_query_set(struct list_query *q, const char *key, const char *value,
+		   struct api_error *err);
+
+/**
+ * list_query_parse() - read a query that is still percent-encoded
+ * @text: what stands behind "?"; NULL counts as empty
+ * @q: the result
+ * @err: the error
+ */
+int list_query_parse(const char *text, struct list_query *q, struct api_error *err);
+
+/**
+ * limit_parse() - the value of limit= of …/replay
+ * @value: its value, decoded
+ * @max: the largest
+ * @limit: the result
+ * @err: the error
+ */
+int limit_parse(const char *value, unsigned int max, unsigned int *limit,
+		struct api_error *err);
+
+#endif /* TWHEELD_TEXT_QUERY_H */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The settings of a queue. No I/O.
+ */
+#ifndef TWHEELD_TEXT_SETTINGS_H
+#define TWHEELD_TEXT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "text/body.h"
+#include "text/json.h"
+
+#define QUEUE_NAME_MAX	64
+#define LANES_MAX	256
+#define LANES_DEFAULT	4
+
+enum queue_mode {
+	QUEUE_PUSH,
+	QUEUE_PULL,
+};
+
+/**
+ * struct queue_settings - what PUT /v1/queues/{q} sets
+ * @mode: push or pull
+ * @lanes: 1 to LANES_MAX
+ * @ahead_ms: 0 to 5 s; QUEUE_AHEAD_DEFAULT: the daemon's for its mode
+ * @timeout_ms: of an attempt, for tasks that name none
+ * @retry: for tasks that name none, field by field
+ * @lane_max: tasks in a lane; 0: the daemon's
+ */
+struct queue_settings {
+	enum queue_mode mode;
+	unsigned int lanes;
+	uint32_t ahead_ms;
+	uint32_t timeout_ms;
+	struct retry retry;
+	uint64_t lane_max;
+};
+
+#define QUEUE_AHEAD_DEFAULT	UINT32_MAX
+
+/**
+ * queue_settings_default() - the settings of a queue that names none
+ * @s: the result
+ */
+void queue_settings_default(struct queue_settings *s);
+
+/**
+ * queue_settings_parse() - read the body of PUT /v1/queues/{q}
+ * @text: the body; an empty one has no fields
+ * @len: its length
+ * @s: the settings so far; each field of the body replaces its own
+ * @err: the error; @s is then as it was
+ *
+ * Fields: mode, lanes, ahead, timeout, retry, lane_max.
+ */
+int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
+			 struct api_error *err);
+
+/**
+ * queue_settings_load() - read what queue_settings_to_json() wrote
+ * @text: the value in `tw:queues`
+ * @len: its length
+ * @s: the result; a field that is absent has its default
+ *
+ * Unknown fields are skipped, because a newer daemon may have written them.
+ *
+ * Return: true, or false if it is not valid.
+ */
+bool queue_settings_load(const char *text, size_t len, struct queue_settings *s);
+
+/**
+ * queue_settings_to_json() - settings as stored and as answered
+ * @s: the settings
+ */
+json_t *queue_settings_to_json(const struct queue_settings *s);
+
+#endif /* TWHEELD_TEXT_SETTINGS_H */
