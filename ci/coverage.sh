@@ -1,47 +1,63 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/coverage.sh [LOG-DIRECTORY]: how much of the module its tests reach, in a
-# kernel: by gcov, of one machine that runs the suite and the failing calls. Fails
-# below 95 % of the lines or 90 % of the branches, and for each error return that
-# was not reached and has no reason in ci/coverage.reasons, and for each reason whose
-# line is not there any more. One that shares its line with what is returned otherwise
-# was reached if each branch of that line was.
+# ci/coverage.sh core | module: how much its tests reach of the wheel in user space (twheel.c,
+# by the KUnit suites), or of the module in a kernel, by one machine that runs the suite and
+# the failing calls. Fails below 95 % of the lines or 90 % of the branches. Prints TAP; which
+# lines were not reached is left in build/coverage-core or build/coverage-module.
 #
-# The directory (build/coverage-kernel) is left with what was counted: FILE.gcov
-# has a count for each line. Given one, it only reads what is there.
-#
-# A branch of a line that only checks what cannot be (lockdep_assert_held, WARN_ON)
-# does not count: one of the two is for a kernel that is broken. Nor does one of the
-# kernel's macros for bits, most of whose branches ask whether a number is constant, nor
-# unsafe_copy_to_user(), which has one for each 8 bytes. No such line may decide anything
-# itself, as that would not be counted either.
+# A line that no test can reach may say GCOVR_EXCL_LINE, and has to say why. A branch of a
+# line that only checks what cannot be (lockdep_assert_held, WARN_ON) does not count, because
+# one of the two is for a kernel that is broken. Nor does a branch of the kernel's macros for
+# bits, most of which ask whether a number is constant, nor of unsafe_copy_to_user(), which
+# has one for each 8 bytes.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-files=(twheel_core twheel_quota twheel_store twheel_slots twheel_word twheel_marks twheel_timers
-	twheel_events twheel_turn twheel_ioctl twheel_chrdev)
+min_lines=95
+min_branches=90
+not_counted='.*(lockdep_assert|WARN_ON|_bit\(|unsafe_copy_to_user)'
 
-if [ $# -eq 0 ]; then
-	out=$build/coverage-kernel
-	rm -rf "$out"
+need gcc-12 gcovr python3
+out=$build/coverage-${1-}
+rm -rf "$out"
+case ${1-} in
+core)
+	sources='twheel\.c'
+	quietly make -s -C "$top/tests/core" COVERAGE=1 O="$out" all
+	quietly "$out/core_test"
+	;;
+module)
+	sources='twheel[a-z_]*\.[ch]'
 	quietly "$top/ci/programs.sh"
 	quietly "$top/ci/programs.sh" stress
-	"$top/ci/suite.sh" debug 64 --name coverage --gcov "$out" \
-		--bin "$build/stress/fail_nth" --run fail_nth >"$logs/coverage.suite.log" 2>&1 || {
-		tail -n 40 "$logs/coverage.suite.log"
-		die "the suite fails"
-	}
-else
-	out=$1
-fi
+	quietly "$top/ci/suite.sh" debug 64 --name coverage --gcov "$out" \
+		--bin "$build/stress/fail_nth" --run fail_nth
+	;;
+*)
+	die "coverage of what?"
+	;;
+esac
 
 cd "$out"
-need gcc-12
-gcov-12 -b -c "${files[@]/%/.gcda}" >gcov.log 2>&1
-# What a file of the module is called there: of the headers, two have code of ours.
-sources=(twheel.c twheel_quota.c twheel_store.c twheel_store.h twheel_slots.c twheel_word.c
-	twheel_marks.c twheel_timers.c twheel_timers.h twheel_events.c twheel_turn.c twheel_ioctl.c twheel_chrdev.c)
-
-awk -v min_lines=95 -v min_branches=90 -v reasons="$top/ci/coverage.reasons" \
-	-f "$top/ci/coverage.awk" "${sources[@]/%/.gcov}"
+quietly gcov-12 -b -c ./*.gcda
+gcovr --use-gcov-files --keep --root / --filter ".*/$sources\$" \
+	--exclude-branches-by-pattern "$not_counted" --json-summary sums.json --txt lines.txt . 2>gcovr.log ||
+	{ cat gcovr.log; die "no coverage"; }
+gcovr --use-gcov-files --keep --root / --filter ".*/$sources\$" --branches \
+	--exclude-branches-by-pattern "$not_counted" --txt branches.txt . 2>>gcovr.log
+sed 's/^/# /' lines.txt
+python3 - "$1" $min_lines $min_branches <<'END'
+import json, sys
+sums, bad = json.load(open("sums.json")), 0
+print("1..2")
+for n, (kind, least) in enumerate(zip(("line", "branch"), map(int, sys.argv[2:])), 1):
+    reached = sums[kind + "_percent"] or 0
+    name = {"line": "lines", "branch": "branches"}[kind]
+    # The figures of a full run are those of the module.
+    prefix = "" if sys.argv[1] == "module" else "core_"
+    print(f"# target percent.{prefix}{name} {reached} {least}")
+    print(f"{'not ' * (reached < least)}ok {n} {reached} % of the {name}")
+    bad |= reached < least
+sys.exit(bad)
+END

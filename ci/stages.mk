@@ -72,7 +72,7 @@ $(call stage, daemon-vm, tests/daemon/vm.sh)
 $(call stage, ctl, tests/tool/check.sh)
 $(call stage, completion, tests/tool/completion_test.sh)
 $(call stage, core, $(MAKE) -s -C tests/core check)
-$(call stage, coverage, tests/core/coverage.sh)
+$(call stage, coverage, ci/coverage.sh core,2)
 together := $(filter-out build $(alone) $(waiting),$(stages))
 
 check_stages := $(stages)
@@ -103,7 +103,7 @@ $(call stage, debug, ci/suite.sh debug 64 --bin build/stress/fail_nth --run 'fai
 $(call stage, kcsan-64, ci/suite.sh kcsan 64)
 $(call stage, rt-debug, ci/suite.sh rt-debug 64)
 $(call stage, kmsan, ci/suite.sh kmsan 64)
-$(call stage, module, ci/coverage.sh,2)
+$(call stage, module, ci/coverage.sh module,2)
 $(call stage, soak, ci/stress.sh 6.12 full --only soak --parallel --part 10000,2)
 $(call stage, lives, ci/stress.sh 6.12 full --only lives --lives $(call share,400) \
 	--loads 1400 --parallel --part $(call share,7600),9)

@@ -4,7 +4,7 @@
  *
  * Each is one function that takes decisions from a feed and does what they say
  * to the code and to a model of it. The feed is the input of libFuzzer, or the
- * numbers of a generator: then it is a differential test, without end.
+ * numbers of a generator, which do not end.
  */
 #ifndef _FUZZ_H
 #define _FUZZ_H

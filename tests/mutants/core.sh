@@ -52,25 +52,19 @@ known() {
 known wheel
 known timers
 
-core none differential operations=300000
-ok "core: without a bug the models agree" test "$status" -eq 0
 core none race armings=100000
-ok "core: and no arming is lost" test "$status" -eq 0
+ok "core: without a bug no arming is lost" test "$status" -eq 0
 core none wheel_fuzzer "$copy"/wheel-*
 ok "core: nor do the inputs that are known of the wheel's fuzzer find any" \
 	test "$status" -eq 0
 core none timers_fuzzer "$copy"/timers-*
 ok "core: or those of the timers'" test "$status" -eq 0
-core lost differential operations=300000
-ok "core: a timer that its bucket has forgotten" broken
-ok "core: by the model of the wheel" says 'not ok 1 '
 core lost wheel_fuzzer "$copy"/wheel-*
-ok "core: and by its fuzzer" broken
-core count differential operations=300000
-ok "core: an expiration that is not counted" broken
-ok "core: by the model of the timers" says 'not ok 2 '
+ok "core: a timer that its bucket has forgotten fails the fuzzer of the wheel" broken
+FUZZ_RANDOM=1 core lost wheel_fuzzer -max_len=9 -runs=20
+ok "core: and its random operations" broken
 core count timers_fuzzer "$copy"/timers-*
-ok "core: and by their fuzzer" broken
+ok "core: an expiration that is not counted fails the fuzzer of the timers" broken
 core store race armings=100000
 ok "core: an expiry that is claimed by a store" broken
 core second race armings=100000
