@@ -90,7 +90,7 @@ late=
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
 	exactly=1
-	# For more than a minute the tick, the neighbour's timerfd and its poll may meet in one
+	# For more than a minute the tick, the neighbor's timerfd and its poll may meet in one
 	# interrupt, which is twice in a machine and never in another.
 	options+=(--alike --settle 5 --append twheel.hangs=12)
 elif [ -z "$parallel" ]; then

@@ -445,7 +445,7 @@ measure_expiry(struct bench *b, struct cost *cost,
 	}
 }
 
-/* Of random timers, a quarter moved and a quarter cancelled: do the right ones come? */
+/* Of random timers, a quarter moved and a quarter canceled: do the right ones come? */
 static __always_inline bool
 check_rival(struct bench *b, struct object *objects,
 	    void (*init)(struct bench *b, struct object *o),

@@ -124,7 +124,7 @@ error_has '^twheelctl: task: there is no command "fly"$' "an unknown command wit
 run task cancel mail a
 status_is 0 "task cancel"
 run task cancel mail a
-status_is 5 "task cancel of a cancelled task"
+status_is 5 "task cancel of a canceled task"
 run task fly mail a
 status_is 2 "an unknown command"
 run task get mail a/b

@@ -223,7 +223,7 @@ TEST_F(doors, batch)
 		wrong += word(slot_of(&self->t, op[3].timer.id)) != 0;
 	}
 	EXPECT_EQ(0, wrong);
-	/* Those that the batch has made are armed by the table, and cancelled by a batch. */
+	/* Those that the batch has made are armed by the table, and canceled by a batch. */
 	deadline = now(CLOCK_MONOTONIC) + AHEAD;
 	for (i = 0; i < N; i++) {
 		__u64 id = ops[4 * i + 3].timer.id;

@@ -544,7 +544,7 @@ TEST_F(idle, no_wakeups)
 	}
 }
 
-/* A timer that was cancelled costs at most the wake-up that was programmed for it. */
+/* A timer that was canceled costs at most the wake-up that was programmed for it. */
 TEST_F(idle, wakeups_after_cancel)
 {
 	unsigned int i;

@@ -793,7 +793,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 	__u64 honest, *ids = calloc(N, sizeof(*ids)), before;
 	struct twheel_setup s = { .max_timers = 1 << 16 };
 	int fd = open_wheel(_metadata, O_NONBLOCK);
-	struct neighbour n;
+	struct neighbor n;
 	struct table t;
 	unsigned int i;
 	pid_t pid;
@@ -808,7 +808,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		mark_all_for_ever(&t);
 	}
-	start_neighbour(_metadata, &n);
+	start_neighbor(_metadata, &n);
 	for (i = 0; i < ROUNDS; i++) {
 		__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
 		struct twheel_event ev;
@@ -825,7 +825,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 		if (i % 2 == 0)
 			EXPECT_EQ(1, take(fd, &ev, 1, 0));
 	}
-	stop_neighbour(_metadata, &n);
+	stop_neighbor(_metadata, &n);
 	EXPECT_TRUE(killed(pid));
 	EXPECT_EQ(0, drain(fd, TWHEEL_DRAIN_CANCEL));
 	EXPECT_EQ(N, stats(_metadata, fd).allocated);

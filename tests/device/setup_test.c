@@ -471,7 +471,7 @@ TEST_F(geometry, exact_at_every_distance)
 	}
 }
 
-/* Deadlines far away and at the end of time are held, told and cancelled exactly. */
+/* Deadlines far away and at the end of time are held, told and canceled exactly. */
 TEST_F(geometry, far_deadlines)
 {
 	const __u64 deadlines[] = {

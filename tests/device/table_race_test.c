@@ -667,17 +667,17 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 	EXPECT_GE(cancel(self->fd, id), 0);
 }
 
-/* Neighbours */
+/* Neighbors */
 
 /*
  * Words that never stand still, 64 of them and among them an honest one: that
  * expires exactly, and so do the timers of another wheel.
  */
-TEST_F_TIMEOUT(table_race, flippers_and_neighbours, 120)
+TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + RACE_MS * NS_PER_MS, honest, before;
 	struct flipper f[2];
-	struct neighbour n;
+	struct neighbor n;
 	unsigned int i, got = 0, wrong = 0;
 	struct table t;
 	__u64 ids[64];
@@ -685,7 +685,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbours, 120)
 	for (i = 0; i < 64; i++)
 		ids[i] = reserve(_metadata, self->fd, i);
 	honest = ids[31];
-	start_neighbour(_metadata, &n);
+	start_neighbor(_metadata, &n);
 	for (i = 0; i < 2; i++) {
 		f[i] = (struct flipper) {
 			.t = self->t,
@@ -728,7 +728,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbours, 120)
 	EXPECT_EQ(0, wrong);
 	TH_LOG("%lu and %lu flips, %u honest events", f[0].flips, f[1].flips, got);
 	EXPECT_GT(got, 0);
-	stop_neighbour(_metadata, &n);
+	stop_neighbor(_metadata, &n);
 	/* At rest nothing is left of it. */
 	for (i = 0; i < 64; i++)
 		disarm(&self->t, ids[i]);
@@ -750,7 +750,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 	enum { N = 4000 };
 	struct flipper f = { .t = *t, .nr = N };
 	int fd = t->fd;
-	struct neighbour n;
+	struct neighbor n;
 	__u64 ids[N], start;
 	__u32 slots[N];
 	unsigned int i;
@@ -765,7 +765,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 		ASSERT_EQ(f.first + i, slots[i]);
 	}
 	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
-	start_neighbour(_metadata, &n);
+	start_neighbor(_metadata, &n);
 	pid = fork_child(_metadata);
 	if (!pid) {
 		struct twheel_event ev[16];
@@ -781,7 +781,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 	start = now(CLOCK_MONOTONIC);
 	EXPECT_TRUE(killed(pid));
 	EXPECT_LT(now(CLOCK_MONOTONIC) - start, 5 * NS_PER_SEC);
-	stop_neighbour(_metadata, &n);
+	stop_neighbor(_metadata, &n);
 	stop_and_join(f.thread, &f.stop);
 	TH_LOG("%lu flips, %llu withdrawn, %llu delivered", f.flips,
 	       stats(_metadata, fd).withdrawn, stats(_metadata, fd).delivered);
@@ -944,13 +944,13 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 	long long users = read_number(REFCNT);
 	struct table t;
 	struct scribbler w[2];
-	struct neighbour n;
+	struct neighbor n;
 	struct user u[2];
 	unsigned int i;
 
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	t = map_table(_metadata, fd);
-	start_neighbour(_metadata, &n);
+	start_neighbor(_metadata, &n);
 	for (i = 0; i < 2; i++) {
 		w[i] = (struct scribbler) { .t = t, .seed = 1234 + i };
 		u[i] = (struct user) { .t = t, .seed = 77 + i };
@@ -966,7 +966,7 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 	}
 	for (i = 0; i < 2; i++)
 		stop_and_join(w[i].thread, &w[i].stop);
-	stop_neighbour(_metadata, &n);
+	stop_neighbor(_metadata, &n);
 	TH_LOG("%lu words, %lu calls, %llu timers", w[0].written + w[1].written,
 	       u[0].calls + u[1].calls, stats(_metadata, fd).registered);
 	expect_conserved(_metadata, fd);

@@ -3,7 +3,7 @@
  * A fuzzer of the device: two processes run programs of calls on wheels that
  * they share and on wheels of their own, while a third scribbles over the
  * tables, marks included. Now and then all stand still, and everything must add up:
- * on the wheels that were fuzzed, and on a neighbour that nobody has touched.
+ * on the wheels that were fuzzed, and on a neighbor that nobody has touched.
  *
  * With KCOV in the kernel and in the module, programs that reach new code are
  * kept and mutated, with what the kernel compared their values to; without, the
@@ -1496,7 +1496,7 @@ static int scribble(unsigned int nr)
 #define MS_A_POINT		10000
 
 /* A wheel that the others have no descriptor of. */
-struct neighbour {
+struct neighbor {
 	int fd;
 	__u64 periodic;
 	__u64 deadline;
@@ -1508,7 +1508,7 @@ struct neighbour {
 /* A period that is late by more has been lost. */
 #define NEIGHBOUR_PATIENCE	(10 * NS_PER_SEC)
 
-static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+static void open_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
 	struct twheel_timer t;
 
@@ -1521,7 +1521,7 @@ static void open_neighbour(struct __test_metadata *_metadata, struct neighbour *
 }
 
 /* Every period of it has come, none twice and none early; and nothing else. */
-static void check_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+static void check_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
 	__u64 before = now(CLOCK_MONOTONIC);
 	struct twheel_stats s;
@@ -1828,7 +1828,7 @@ static void print_corpus(void)
 }
 
 FIXTURE(fuzz) {
-	struct neighbour neighbour;
+	struct neighbor neighbor;
 };
 
 FIXTURE_SETUP(fuzz)
@@ -1842,17 +1842,17 @@ FIXTURE_SETUP(fuzz)
 	for (i = 0; i < WHEELS; i++)
 		renew_wheel(_metadata, i);
 	load_corpus(_metadata);
-	open_neighbour(_metadata, &self->neighbour);
+	open_neighbor(_metadata, &self->neighbor);
 }
 
 FIXTURE_TEARDOWN(fuzz)
 {
 	unsigned int i;
 
-	check_neighbour(_metadata, &self->neighbour);
+	check_neighbor(_metadata, &self->neighbor);
 	for (i = 0; i < WHEELS; i++)
 		close(shared->wheel[i]);
-	close(self->neighbour.fd);
+	close(self->neighbor.fd);
 }
 
 /* Each program of the corpus can be printed and read again, and run. */
@@ -1864,7 +1864,7 @@ TEST_F_TIMEOUT(fuzz, corpus, 300)
 	ASSERT_TRUE(begin(0));
 	for (i = 0; i < shared->given; i++) {
 		run_program(&shared->corpus[i]);
-		check_neighbour(_metadata, &self->neighbour);
+		check_neighbor(_metadata, &self->neighbor);
 	}
 	check_wheels(_metadata, 0);
 }
@@ -1966,7 +1966,7 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 			ASSERT_EQ(0, dead);
 		}
 		check_wheels(_metadata, points++);
-		check_neighbour(_metadata, &self->neighbour);
+		check_neighbor(_metadata, &self->neighbor);
 		__atomic_store_n(&shared->pause, 0, __ATOMIC_RELEASE);
 	}
 	shared->stop = 1;

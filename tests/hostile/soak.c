@@ -305,7 +305,7 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	EXPECT_EQ(NULL, all.wrong)
 		TH_LOG("after %u s: %s", second, all.wrong);
 
-	/* All timers of the workers are cancelled, so nothing can be left to read. */
+	/* All timers of the workers are canceled, so nothing can be left to read. */
 	got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
 	EXPECT_EQ(-EAGAIN, got);
 	EXPECT_EQ(0, stats(_metadata, all.wheel).allocated);

@@ -389,7 +389,7 @@ static void batch_attack(unsigned int nr)
 
 STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3, 3, 4)
 
-/* A million, drained into events, read; and again, cancelled; and again, closed. */
+/* A million, drained into events, read; and again, canceled; and again, closed. */
 #define MILLION		1000000U
 
 static void many(unsigned int nr, int fd, unsigned int n, __u64 deadline, __u32 flags)

@@ -134,39 +134,39 @@ static inline bool as_punctual(const struct bystander *b, unsigned int times, __
 	       (b)->wheel.periods, (b)->timerfd.periods)
 
 /* One that stands by in a thread, on a wheel of its own. */
-struct neighbour {
+struct neighbor {
 	pthread_t thread;
 	int fd;
 	struct bystander b;
 	const char *wrong;
 };
 
-static void *watch_neighbour(void *arg)
+static void *watch_neighbor(void *arg)
 {
-	struct neighbour *n = arg;
+	struct neighbor *n = arg;
 
 	n->wrong = stand_by(&n->b, n->fd);
 	return NULL;
 }
 
-static inline void start_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+static inline void start_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
-	*n = (struct neighbour) { .fd = open_wheel(_metadata, O_NONBLOCK) };
-	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch_neighbour, n));
+	*n = (struct neighbor) { .fd = open_wheel(_metadata, O_NONBLOCK) };
+	ASSERT_EQ(0, pthread_create(&n->thread, NULL, watch_neighbor, n));
 }
 
 /*
  * Loosely, as an emulated machine has bad moments, and nobody tries again; but it was
  * never locked out.
  */
-static inline void stop_neighbour(struct __test_metadata *_metadata, struct neighbour *n)
+static inline void stop_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
 	__u64 bad = slowness() * NS_PER_SEC;
 
 	stop_and_join(n->thread, &n->b.stop);
 	LOG_BYSTANDER(&n->b);
 	EXPECT_EQ(NULL, n->wrong)
-		TH_LOG("the neighbour: %s", n->wrong);
+		TH_LOG("the neighbor: %s", n->wrong);
 	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
 	close_wheel(_metadata, n->fd);
 }

@@ -350,7 +350,7 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	TABLE_TEARDOWN(name)
 
 /*
- * Two neighbouring pages; the second has @prot. Returns the address of the
+ * Two neighboring pages; the second has @prot. Returns the address of the
  * second: what is placed before it straddles the border.
  */
 static inline char *border(struct __test_metadata *_metadata, int prot)

@@ -3,7 +3,7 @@
 #
 # tests/library/check.sh [SANITIZERS TEST [ARGUMENT...]]: libtwheel's tests on this
 # machine, over the wheel in the process, with sanitizers: for threads, for addresses and
-# undefined behaviour. Prints TAP. With arguments, it is one program alone.
+# undefined behavior. Prints TAP. With arguments, it is one program alone.
 #
 # What needs the module, root, or the library as it is built for use, is left
 # to the tests in the VM. TWHEEL_TEST_SECONDS says how long the threads of each

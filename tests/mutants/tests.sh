@@ -52,7 +52,7 @@ ok "what is said of that" says 'ODEBUG: free active'
 mutant 6.12 torn stress 'pairs -t stats_any --seconds 20'
 ok "numbers that others change while they are read" says 'not ok 1 pairs.stats_any'
 mutant 6.12 claims stress 'pairs -t read_cancel --seconds 20'
-ok "an event that is cancelled while it is read" says 'both, or none'
+ok "an event that is canceled while it is read" says 'both, or none'
 ok "fails its test" refused
 mutant uml count stress 'fuzz --seconds 60 --guided 1'
 ok "an expiration that is not counted" says '# not conserved: '
@@ -82,7 +82,7 @@ ok "fails its test" refused
 mutant 6.12 second user 'table_race_test -t second_read -t disarm_at_expiry'
 ok "a word that is not read again" says 'FAIL  table_race.second_read'
 ok "fails its test" refused
-mutant kcsan plain user 'table_race_test -t flippers_and_neighbours'
+mutant kcsan plain user 'table_race_test -t flippers_and_neighbors'
 ok "a word of the table that is read plainly" \
 	says 'fail: kernel log: BUG: KCSAN: data-race in reconcile'
 ok "fails the machine" refused

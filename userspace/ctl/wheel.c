@@ -47,7 +47,7 @@ struct picture {
 	struct target target;
 	unsigned int random;
 	bool once;
-	bool colour;
+	bool color;
 	__u64 interval;
 	struct wheel wheel;
 	struct roster roster;
@@ -218,13 +218,13 @@ static void draw_level(const struct picture *p, unsigned int level, __u64 now)
 		for (i = 0; i < 1U << fold; i++)
 			count += bucket[(cell << fold) + i];
 		timers += count;
-		if (here && p->colour)
+		if (here && p->color)
 			printf("\033[7m%c\033[0m", cell_glyph(count));
 		else
 			putchar(cell_glyph(count));
 	}
 	printf(" %s\n", count_text(total, timers));
-	if (!p->colour)
+	if (!p->color)
 		printf("%11s%*s^\n", "", (int)(cursor >> fold), "");
 }
 
@@ -233,12 +233,12 @@ static void draw(const struct picture *p, __u64 now)
 	char seconds[SECONDS_LEN];
 	unsigned int level;
 
-	if (!p->once && p->colour)
+	if (!p->once && p->color)
 		printf("\033[H\033[J");
 	printf("at %s  armed %llu, due %llu, idle %llu\n", seconds_text(seconds, now),
 	       p->armed, p->due, p->idle);
 	printf("level bucket  . empty, 1-9 timers, + from 10, # from 100%s\n",
-	       p->colour ? "" : ", ^ now");
+	       p->color ? "" : ", ^ now");
 	for (level = 0; level < p->levels; level++)
 		draw_level(p, level, now);
 }
@@ -391,7 +391,7 @@ static int run_wheel(const struct verb *verb, int argc, char **argv)
 	p.bucket = calloc((size_t)p.levels << p.slot_bits, sizeof(*p.bucket));
 	if (!p.bucket)
 		die(STATUS_LIMIT, "no memory for the picture");
-	p.colour = may_use_escapes();
+	p.color = may_use_escapes();
 	if (!p.target.pid) {
 		load_arm(&p.load, &p.wheel, &p.roster);
 		add_random(&p);

@@ -52,7 +52,7 @@ TWHEEL_PUBLIC int twheel_read(struct twheel *w, struct twheel_event *events, uns
 	/*
 	 * An event on its way from the backend to the caller is neither withdrawn nor read
 	 * yet. Threads that need to know wait for this lock, so a reader must not be
-	 * cancelled here.
+	 * canceled here.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	pthread_mutex_lock(&w->cold->reading);
@@ -89,7 +89,7 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 		ret = ppoll(&pollfd, 1, limit, NULL);
 		if (ret < 0)
 			return -errno;
-		/* ready() holds the lock: a thread that is cancelled there would keep it. */
+		/* ready() holds the lock: a thread that is canceled there would keep it. */
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 		ready = w->cold->backend->ready(w, ret);
 		pthread_setcancelstate(cancellable, NULL);

@@ -86,7 +86,7 @@ static void make_seed(void)
 	int cancellable;
 	ssize_t got;
 
-	/* A cancelled thread would end with the lock held. */
+	/* A canceled thread would end with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	got = getrandom(seed, sizeof(seed), GRND_NONBLOCK);
 	pthread_setcancelstate(cancellable, NULL);

@@ -233,7 +233,7 @@ static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, i
 	return err;
 }
 
-/* A cancelled thread ends before or after these functions, and leaves nothing half done. */
+/* A canceled thread ends before or after these functions, and leaves nothing half done. */
 
 TWHEEL_PUBLIC int twheel_open(struct twheel **wheel, const struct twheel_options *options)
 {

@@ -102,7 +102,7 @@ struct twheel_info {
 /* Flags of &struct twheel_timer. */
 /* deadline_ns is absolute; without it, a delay from now. */
 #define TWHEEL_ABSTIME		(1U << 0)
-/* The timer outlives its expiration, idle, until re-armed or cancelled. */
+/* The timer outlives its expiration, idle, until re-armed or canceled. */
 #define TWHEEL_KEEP		(1U << 1)
 /* Do not arm. REGISTER (with KEEP) reserves a timer, REARM disarms one. */
 #define TWHEEL_DISARMED		(1U << 2)
@@ -257,7 +257,7 @@ struct twheel_event {
  * @expired: armings that became readable, TWHEEL_DRAIN_EXPIRE included.
  * @delivered: events read.
  * @armings: times that a timer was armed, by whatever door.
- * @displaced: armings that ended unexpired: re-armed, cancelled or dropped.
+ * @displaced: armings that ended unexpired: re-armed, canceled or dropped.
  * @withdrawn: expirations that were taken back unread: by REARM, CANCEL, or a KICK
  *	after the word was changed.
  * @moved: timers looked at, found to have another deadline, and queued anew.

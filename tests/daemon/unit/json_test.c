@@ -359,7 +359,7 @@ static void check_settings(void)
 		{ "{'paused':true}", "paused" },
 		{ "[]", "" },
 	};
-	static const char newer[] = "{\"mode\":\"pull\",\"colour\":\"red\"}";
+	static const char newer[] = "{\"mode\":\"pull\",\"color\":\"red\"}";
 	struct queue_settings s;
 	char *text;
 	size_t i;

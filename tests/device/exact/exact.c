@@ -363,7 +363,7 @@ static void end_beats(struct __test_metadata *_metadata, struct _test_data_exact
 		}
 		taken += got;
 	}
-	printf("# %s: a neighbour %llu us late at the worst\n", beside, worst / NS_PER_US);
+	printf("# %s: a neighbor %llu us late at the worst\n", beside, worst / NS_PER_US);
 }
 
 static void read_all(struct __test_metadata *_metadata, int fd, struct twheel_event *ev)
@@ -409,7 +409,7 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 
 	begin_beats(_metadata, self);
 	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_CANCEL));
-	end_beats(_metadata, self, "DRAIN, all cancelled", PAGES);
+	end_beats(_metadata, self, "DRAIN, all canceled", PAGES);
 
 	instant = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
 	add_many(_metadata, fd, STORM, instant, TWHEEL_ABSTIME, 0, NULL);

@@ -62,7 +62,7 @@ class TimerHandle:
         """Lets the delay begin anew, and changes it if one is given.
 
         This is one atomic instruction and the overhead of Python. It also arms a timer whose
-        callback was called. RuntimeError: it was cancelled.
+        callback was called. RuntimeError: it was canceled.
         """
         if delay is not None:
             self._delay = to_ns(delay)
@@ -83,7 +83,7 @@ class TimerHandle:
         timeouts = self._timeouts
         c = timeouts._c
         if self._cancelled:
-            raise RuntimeError("the timer is cancelled")
+            raise RuntimeError("the timer is canceled")
         if not self._id or deadline <= _now():
             timeouts._drop(self)
             timeouts._arm(self, deadline)
@@ -107,7 +107,7 @@ class TimerHandle:
         self._args = ()
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled, or its Timeouts closed."""
+        """Whether it was canceled, or its Timeouts closed."""
         return self._cancelled
 
     def when(self) -> float:
