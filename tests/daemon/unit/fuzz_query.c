@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 #include "text/json.h"
+#include "text/pull.h"
 #include "text/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
