@@ -55,13 +55,13 @@ TWHEEL_PUBLIC int twheel_read(struct twheel *w, struct twheel_event *events, uns
 	 * canceled here.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	do {
 		ret = w->cold->backend->read(w, events, n);
 		if (ret > 0)
 			kept = filter(w, events, ret);
 	} while (ret > 0 && !kept);
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	pthread_setcancelstate(cancellable, NULL);
 	return ret < 0 ? ret : (int)kept;
 }
@@ -188,8 +188,8 @@ TWHEEL_PUBLIC int twheel_wake(struct twheel *w)
 
 	if (is_child(w))
 		return -ECHILD;
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	ret = wake(w);
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return ret;
 }

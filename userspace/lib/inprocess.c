@@ -81,7 +81,7 @@ static struct inprocess *enter(struct twheel *w, u64 *now)
 {
 	struct inprocess *p = w->cold->inprocess;
 
-	pthread_mutex_lock(&p->lock);
+	take_lock(&p->lock);
 	*now = twheel__clock(p->clock);
 	return p;
 }
@@ -94,7 +94,7 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 	if (next < p->programmed)
 		p->programmed = timers_publish_next(&p->timers, next, now);
 	set_timer(w, p, now);
-	pthread_mutex_unlock(&p->lock);
+	drop_lock(&p->lock);
 }
 
 /* Turns the wheel if a turn is due, or if a KICK asks for one. */
@@ -276,7 +276,7 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	twheel__mutex_init(&p->lock);
+	twheel__mutex_init(&p->lock.mutex);
 	timers_begin(&p->timers, &p->store);
 	p->store.max = setup.max_timers;
 	p->shadow = &w->cold->shadow;

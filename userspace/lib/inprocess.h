@@ -22,7 +22,7 @@
  * @programmed: when the wheel will be turned next, as published
  */
 struct inprocess {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct timers timers;
 	struct store store;
 	void *mem;

@@ -18,8 +18,8 @@
  *
  * A file calls only those below it.
  *
- * Locks, from the outside in. All inherit priority. Moving, clearing and deleting an armed
- * timer take none.
+ * Locks, from the outside in. All inherit priority, and a thread spins for a moment before it
+ * sleeps for one: see struct lock. Moving, clearing and deleting an armed timer take none.
  *   the registry's		opening, closing, ends of threads, first use by a thread
  *   cold.reading		between the backend's read and the caller
  *     cold.pool_lock		free slots that no thread has
@@ -75,6 +75,45 @@ struct arena {
 	size_t reserved;
 	size_t usable;
 };
+
+/**
+ * struct lock - a mutex for which a thread spins a little before it sleeps
+ * @mutex: it inherits priority
+ * @held: a thread has it, or nearly: to read this takes the line of memory away from nobody
+ *
+ * The owner has it for some 20 ns, unless the kernel works meanwhile or takes its processor
+ * away. A mutex that inherits priority goes to the first thread that sleeps for it, so two
+ * threads that use it in turns would sleep and be woken each time.
+ */
+struct lock {
+	pthread_mutex_t mutex;
+	bool held;
+};
+
+/*
+ * Pauses of a thread before it sleeps for a lock, in all and at most between two looks: some
+ * microseconds. Each is twice as long as the one before. So two threads that want the lock all
+ * the time take it for some operations each, and not in turns, which would move the wheel from
+ * one processor's cache to the other's for each operation.
+ */
+#define PAUSES		512U
+#define LONGEST_PAUSE	128U
+
+/* Spins for the lock, and then sleeps for it. */
+void twheel__wait_for_lock(struct lock *lock);
+
+static inline void take_lock(struct lock *lock)
+{
+	if (unlikely(pthread_mutex_trylock(&lock->mutex)))
+		twheel__wait_for_lock(lock);
+	__atomic_store_n(&lock->held, true, __ATOMIC_RELAXED);
+}
+
+static inline void drop_lock(struct lock *lock)
+{
+	__atomic_store_n(&lock->held, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock->mutex);
+}
 
 int twheel__arena_init(struct arena *arena, size_t bytes);
 int twheel__arena_grow(struct arena *arena, size_t bytes);
@@ -158,8 +197,8 @@ struct cold {
 	size_t table_bytes;
 	struct inprocess *inprocess;
 	struct arena shadow;
-	pthread_mutex_t reading;
-	pthread_mutex_t pool_lock;
+	struct lock reading;
+	struct lock pool_lock;
 	uint32_t *pool;
 	uint32_t nr_pool;
 	uint32_t pool_room;

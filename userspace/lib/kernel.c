@@ -292,7 +292,7 @@ uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns)
 	uint64_t next;
 	int err;
 
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	head = map_header(w->cold, &err);
 	if (head) {
 		*tick_ns = load64((const uint64_t *)&head->tick_ns);
@@ -301,7 +301,7 @@ uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns)
 		*tick_ns = 1;
 		next = err ? 0 : UINT64_MAX;
 	}
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return next;
 }
 

@@ -14,10 +14,10 @@ void twheel__spill(struct twheel *w, struct cache *cache, uint32_t keep)
 {
 	struct cold *cold = w->cold;
 
-	pthread_mutex_lock(&cold->pool_lock);
+	take_lock(&cold->pool_lock);
 	while (cache->nr > keep)
 		cold->pool[cold->nr_pool++] = cache->slots[--cache->nr];
-	pthread_mutex_unlock(&cold->pool_lock);
+	drop_lock(&cold->pool_lock);
 }
 
 /* Makes room in pool and shadow for slots up to @last. The caller holds pool_lock. */
@@ -60,10 +60,10 @@ static void forget(struct shadow *shadow)
  */
 void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
 {
-	pthread_mutex_lock(&w->cold->pool_lock);
+	take_lock(&w->cold->pool_lock);
 	if (load64(&shadow->kernel_id) == kernel_id)
 		forget(shadow);
-	pthread_mutex_unlock(&w->cold->pool_lock);
+	drop_lock(&w->cold->pool_lock);
 }
 
 /*
@@ -134,7 +134,7 @@ int twheel__refill(struct twheel *w, struct cache *cache)
 	uint32_t nr;
 	int err = 0;
 
-	pthread_mutex_lock(&cold->pool_lock);
+	take_lock(&cold->pool_lock);
 	if (!cold->nr_pool)
 		err = make_slots(w);
 	if (!err) {
@@ -144,6 +144,6 @@ int twheel__refill(struct twheel *w, struct cache *cache)
 		for (cache->nr = 0; cache->nr < nr; cache->nr++)
 			cache->slots[cache->nr] = cold->pool[cold->nr_pool + cache->nr];
 	}
-	pthread_mutex_unlock(&cold->pool_lock);
+	drop_lock(&cold->pool_lock);
 	return err;
 }

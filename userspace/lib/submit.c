@@ -38,7 +38,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 			op->timer.state = TWHEEL_IDLE;
 		return 0;
 	}
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	if (!is_live(shadow, id)) {
 		ret = -ENOENT;
 		goto unlock;
@@ -62,7 +62,7 @@ static int do_own(struct twheel *w, struct shadow *shadow, struct twheel_op *op)
 	translate(shadow, &own.timer);
 	op->timer = own.timer;
 unlock:
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return ret;
 }
 
@@ -178,7 +178,7 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 	if (is_child(w))
 		return -ECHILD;
 	/* Under this lock no other thread arms a cleared timer. twheel_add() looks again. */
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	if (mode == TWHEEL_DRAIN_CANCEL) {
 		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
 		own = clear_own(w);
@@ -188,6 +188,6 @@ TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
 		twheel__wake_after_drain(w);
 	}
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return ret < 0 ? ret : own + ret;
 }

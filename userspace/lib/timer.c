@@ -205,7 +205,7 @@ static rare int add_beside_drain(struct twheel *w, uint64_t own, uint64_t kernel
 	bool ended = false;
 
 	announce(w, own, deadline, 0);
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	if (load64(&shadow->kernel_id) != kernel_id || !is_live(shadow, own)) {
 		ended = deadline > twheel_now(w);
 	} else {
@@ -213,7 +213,7 @@ static rare int add_beside_drain(struct twheel *w, uint64_t own, uint64_t kernel
 		if (ended)
 			twheel__lose(w, shadow, kernel_id);
 	}
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return ended ? add_idle(w, user_data, id) : 0;
 }
 
@@ -315,7 +315,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 	};
 	int ret = 0;
 
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	if (!shadow) {
 		ret = rearm_as_it_is(w, id, deadline);
 	} else if (!is_live(shadow, id)) {
@@ -334,7 +334,7 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 		if (!arm(&w->words[(uint32_t)id], deadline))
 			announce(w, id, deadline, 0);
 	}
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return ret;
 }
 
@@ -462,9 +462,9 @@ static rare int cancel_foreign(struct twheel *w, uint64_t id)
 	struct twheel_timer timer = { .id = id };
 	int err;
 
-	pthread_mutex_lock(&w->cold->reading);
+	take_lock(&w->cold->reading);
 	err = exec_one(w, TWHEEL_OP_CANCEL, &timer);
-	pthread_mutex_unlock(&w->cold->reading);
+	drop_lock(&w->cold->reading);
 	return err ? err : timer.state != TWHEEL_IDLE;
 }
 

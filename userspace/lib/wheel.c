@@ -31,6 +31,33 @@ int twheel__mutex_init(pthread_mutex_t *mutex)
 	return -err;
 }
 
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#else
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+void twheel__wait_for_lock(struct lock *lock)
+{
+	unsigned int left = PAUSES, pause = 1, i;
+
+	for (; left >= pause; left -= pause) {
+		for (i = 0; i < pause; i++)
+			relax();
+		if (pause < LONGEST_PAUSE)
+			pause *= 2;
+		if (!__atomic_load_n(&lock->held, __ATOMIC_RELAXED) &&
+		    !pthread_mutex_trylock(&lock->mutex))
+			return;
+	}
+	pthread_mutex_lock(&lock->mutex);
+}
+
 /* A fork wipes the first page of a wheel. The page behind it has the pointer to cold. */
 struct cold *twheel__cold(const struct twheel *w)
 {
@@ -59,8 +86,8 @@ struct twheel *twheel__new(void)
 	cold->reason = "";
 	if (__tsan_release)
 		w->special = SPECIAL_TSAN;
-	twheel__mutex_init(&cold->reading);
-	twheel__mutex_init(&cold->pool_lock);
+	twheel__mutex_init(&cold->reading.mutex);
+	twheel__mutex_init(&cold->pool_lock.mutex);
 	return w;
 }
 
