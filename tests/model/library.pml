@@ -13,6 +13,9 @@
  * mark is taken at any time, by a turn or by the KICK of another thread. Any queued
  * arming may be due. A word holds the number of its arming in place of a time.
  *
+ * clear parks a word in which it finds an arming: then no event is outstanding, and the next
+ * set needs no more than an exchange. To the kernel, a parked word is 0.
+ *
  * Checked:
  * - set, clear and del return 1 exactly if the arming that they ended gave no event
  *   and never will;
@@ -21,8 +24,8 @@
  * - no arming is lost: when the owner is quiet, the kernel has queued the word, or
  *   its mark is set.
  *
- * -DSETTERS has two threads in place of the owner, which set the timer at once.
- * Then each return is not compared; the sum of all is.
+ * -DSETTERS has two threads in place of the owner, which set the timer at once. It may
+ * be parked before. Then each return is not compared; the sum of all is.
  *
  * Mutations that must be found:
  * -DEXCHANGE_FIRST	set exchanges the word before it knows whether it is 0; under
@@ -31,11 +34,15 @@
  * -DLOAD_FIRST		as EXCHANGE_FIRST, but only if a load before found an arming
  * -DNO_LOCK		the reader does not hold the mutex
  * -DNO_WITHDRAWAL	clear and del do not withdraw an event
+ * -DPARK_BLINDLY	clear parks a word that is 0, too, before it asks for an event
+ * -DPARK_UNARMED	clear notes that no event may come when it parks a word
+ * -DPARK_AS_DEADLINE	a turn of the kernel takes a parked word for a deadline
  */
 #ifndef ROUNDS
 #define ROUNDS 4	/* calls of the owner, or of each of two threads */
 #endif
 #define ARMINGS 10
+#define PARKED 255	/* a word that clear has left */
 #define IDLE 0		/* places of the timer in the kernel */
 #define QUEUED 1
 #define READY 2		/* it has an unread event */
@@ -46,7 +53,7 @@
 #define EXCHANGE_FIRST
 #endif
 
-byte word;		/* deadline_ns: the number of the arming, 0 is disarmed */
+byte word;		/* deadline_ns: the number of the arming, 0 or PARKED is disarmed */
 byte place = IDLE;
 byte event;		/* the arming whose event is unread, 0 for none */
 bool mark;
@@ -62,6 +69,7 @@ byte rets;		/* sum of what the calls returned */
 byte ended;		/* armings that ended without an event */
 byte busy;		/* threads that are not done */
 
+#define is_arming(w) (w != 0 && w != PARKED)
 #define is_free() (!mutex)
 #define take() atomic { is_free() -> mutex = true }
 #define drop() mutex = false
@@ -79,11 +87,21 @@ inline new_arming() {
 	word = last
 }
 
+/* Exchanges the word. An arming in it ends without an event. */
+inline exchange(new) {
+	old = word;
+	word = new;
+	if
+	:: is_arming(old) -> end_of(old)
+	:: else
+	fi
+}
+
 /* REARM, or with @arms false REARM with DISARMED. The kernel holds its lock. */
 inline rearm(arms) {
 	atomic {
 		if
-		:: word != 0 -> end_of(word)
+		:: is_arming(word) -> end_of(word)
 		:: else
 		fi;
 		if
@@ -122,17 +140,13 @@ inline set_slowly(ret) {
 #ifdef EXCHANGE_FIRST
 inline set_blindly(ret) {
 	atomic {
-		old = word;
-		if
-		:: old != 0 -> end_of(old)
-		:: else
-		fi;
+		exchange(0);
 		new_arming();
 		mine = word
 	};
 	announce();
 	if
-	:: old != 0 -> ret = 1
+	:: old != 0 -> ret = (old != PARKED)
 	:: else ->
 		take();
 		ret = armed;
@@ -193,11 +207,11 @@ inline set(ret) {
 		if
 		:: atomic {
 			word == old ->
-			end_of(old);
+			exchange(0);
 			new_arming()
 		   };
 		   announce();
-		   ret = 1;
+		   ret = (old != PARKED);
 		   break
 		:: atomic { word != old -> skip }
 		fi
@@ -209,31 +223,60 @@ inline set(ret) {
 }
 #endif
 
+/* The word was 0: the timer is idle, or its event is outstanding. */
+inline end_slowly(ret) {
+	take();
+	ret = armed;
+#ifndef NO_WITHDRAWAL
+	if
+	:: armed -> rearm(false)
+	:: else
+	fi;
+#endif
+	armed = false;
+	drop()
+}
+
 inline clear(ret) {
-	atomic {
-		old = word;
-		word = 0;
+#ifdef PARK_BLINDLY
+	atomic { exchange(PARKED) };
+	if
+	:: old != 0 -> ret = (old != PARKED)
+	:: else -> end_slowly(ret)
+	fi
+#else
+	do
+	:: atomic { old = word };
+	   if
+	   :: old != 0 ->
 		if
-		:: old != 0 -> end_of(old)
-		:: else
+		:: atomic {
+			word == old ->
+			exchange(PARKED)
+		   };
+#ifdef PARK_UNARMED
+		   armed = false;
+#endif
+		   ret = (old != PARKED);
+		   break
+		:: atomic { word != old -> skip }
 		fi
-	};
+	   :: else ->
+		end_slowly(ret);
+		break
+	   fi
+	od
+#endif
+}
+
+inline del(ret) {
+	atomic { exchange(0) };
 	if
 	:: old != 0 ->
 		/* No event is outstanding, so no reader looks at the flag. */
 		armed = false;
-		ret = 1
-	:: else ->
-		take();
-		ret = armed;
-#ifndef NO_WITHDRAWAL
-		if
-		:: armed -> rearm(false)
-		:: else
-		fi;
-#endif
-		armed = false;
-		drop()
+		ret = (old != PARKED)
+	:: else -> end_slowly(ret)
 	fi
 }
 
@@ -256,7 +299,8 @@ inline check_return(a, ret) {
 inline check_quiet() {
 	atomic {
 		assert((word == 0 && event == 0) || armed);
-		assert(word == 0 || (place != READY && (place == QUEUED || mark)))
+		assert(word == 0 || place != READY);
+		assert(!is_arming(word) || place == QUEUED || mark)
 	}
 }
 
@@ -277,7 +321,7 @@ proctype owner()
 		:: clear(ret);
 		   mine = 0;
 		   check_return(before, ret)
-		:: clear(ret);		/* del, then add */
+		:: del(ret);
 		   check_return(before, ret);
 		   rets = rets + ret;
 		   ret = false;
@@ -334,13 +378,14 @@ end:	do
 			event = 0;
 			if
 			:: got == 0
-			:: got != 0 && word != 0 -> place = QUEUED
-			:: got != 0 && word == 0 -> place = IDLE
+			:: got != 0 && is_arming(word) -> place = QUEUED
+			:: got != 0 && !is_arming(word) -> place = IDLE
 			fi
 		};
 		if
 		:: got != 0 ->
-			atomic { assert(id == given[got]) };
+			/* Without the flag, it would be the event of another process. */
+			atomic { assert(armed && id == given[got]) };
 			armed = false;
 			atomic {
 				assert(fate[got] == ALIVE);
@@ -355,6 +400,12 @@ end:	do
 	od
 }
 
+#ifdef PARK_AS_DEADLINE
+#define is_due(w) (w != 0)
+#else
+#define is_due(w) is_arming(w)
+#endif
+
 active proctype kernel()
 {
 end:	do
@@ -364,8 +415,8 @@ end:	do
 		mark = false;
 		if
 		:: place == READY
-		:: place != READY && word != 0 -> place = QUEUED
-		:: place != READY && word == 0 -> place = IDLE
+		:: place != READY && is_arming(word) -> place = QUEUED
+		:: place != READY && !is_arming(word) -> place = IDLE
 		fi
 	   }
 	/* A KICK of another thread takes it, and withdraws an event that was armed over. */
@@ -373,18 +424,18 @@ end:	do
 		mark ->
 		mark = false;
 		if
-		:: place == READY && word == 0
-		:: place == READY && word != 0 -> end_of(event); event = 0; place = QUEUED
-		:: place != READY && word != 0 -> place = QUEUED
-		:: place != READY && word == 0 -> place = IDLE
+		:: place == READY && !is_arming(word)
+		:: place == READY && is_arming(word) -> end_of(event); event = 0; place = QUEUED
+		:: place != READY && is_arming(word) -> place = QUEUED
+		:: place != READY && !is_arming(word) -> place = IDLE
 		fi
 	   }
 	/* The queued arming is due, or it has gone. */
 	:: atomic {
-		place == QUEUED && word == 0 -> place = IDLE
+		place == QUEUED && !is_arming(word) -> place = IDLE
 	   }
 	:: atomic {
-		place == QUEUED && word != 0 ->
+		place == QUEUED && is_due(word) ->
 		event = word;
 		word = 0;
 		place = READY
@@ -396,6 +447,10 @@ init {
 	atomic {
 #ifdef SETTERS
 		busy = 2;
+		if
+		:: word = PARKED; armed = true
+		:: skip
+		fi;
 		run setter();
 		run setter()
 #else

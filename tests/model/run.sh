@@ -99,6 +99,9 @@ echo 'TAP version 13'
 	finds 'set exchanges a word in which a load found an arming' library.pml -DLOAD_FIRST
 	finds 'a reader without the mutex' library.pml -DNO_LOCK
 	finds 'clear and del withdraw no event' library.pml -DNO_WITHDRAWAL
+	finds 'clear parks a word that is 0' library.pml -DPARK_BLINDLY
+	finds 'clear parks a word and notes that no event may come' library.pml -DPARK_UNARMED
+	finds 'the kernel takes a parked word for a deadline' library.pml -DPARK_AS_DEADLINE
 
 	holds 'lane: two daemons and two tasks' lane.pml
 	holds 'lane: answers are lost' lane.pml -DLOSE_ANSWERS
