@@ -124,7 +124,7 @@ full_together := $(filter-out $(check_stages),$(stages))
 
 $(call stage, storms, ci/stress.sh 6.12 full --only storms --parallel --part 10000,1)
 $(call stage, pairs, ci/stress.sh 6.12 full --only pairs --pairs $(call share,600) \
-	--loops $(call share,1000000) --parallel --part 10000,27)
+	--loops $(call share,1000000) --parallel --part 10000,30)
 $(call stage, pairs-debug, ci/stress.sh debug full --only pairs --pairs $(call share,200) \
 	--loops $(call share,1000000) --parallel)
 $(call stage, exact, ci/exact.sh)

@@ -470,6 +470,20 @@ static enum outcome rearm_rearm_judge(struct race *r)
 
 PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
 
+/* CANCEL against CANCEL: one of them ends the timer, the other finds none. */
+static enum outcome cancel_cancel_judge(struct race *r)
+{
+	const struct twheel_timer *ended = r->ra ? &r->tb : &r->ta;
+
+	if ((r->ra || r->rb != -ENOENT) && (r->rb || r->ra != -ENOENT))
+		return wrong(r, "CANCEL");
+	if (ended->state != TWHEEL_ARMED)
+		return wrong(r, "the state");
+	return r->ra ? B_FIRST : A_FIRST;
+}
+
+PAIR(cancel_cancel, cancel_rearm_prepare, do_cancel, do_cancel_it, cancel_cancel_judge, 1)
+
 /* DRAIN, both ways in turn, against CANCEL: each timer is counted by one of them. */
 ACT(drain_cancel_prepare, timers(r, r->fd, 4, HOUR, 0))
 
@@ -671,6 +685,27 @@ static enum outcome expiry_judge(struct race *r)
 /* G3 */
 PAIR(exchange_expiry, expiry_prepare, do_exchange, do_arm_soon, expiry_judge, 1, true)
 
+/* CANCEL against the expiry: it says whether there was one, and no event is read any more. */
+ACT(cancel_expiry_prepare,
+    r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1))
+
+static enum outcome ended_judge(struct race *r)
+{
+	if (r->ra)
+		return wrong(r, "the call");
+	if (!nothing_unread(r))
+		return wrong(r, "an event of an arming that has been answered for");
+	if (r->ta.state == TWHEEL_ARMED)
+		return A_FIRST;
+	return r->ta.state == TWHEEL_EXPIRED ? B_FIRST : wrong(r, "the state");
+}
+
+/* G3, G5 */
+PAIR(cancel_expiry, cancel_expiry_prepare, do_cancel, do_arm_soon, ended_judge, 1, true)
+
+/* G3: REARM against the expiry, which it withdraws, and says so. */
+PAIR(rearm_expiry, expiry_prepare, do_rearm_later, do_arm_soon, ended_judge, 1, true)
+
 /*
  * An exchange at the moment at which the kernel looks at a timer that has been moved
  * later: back to a time that is earlier than what the kernel reads, and announced
@@ -844,6 +879,7 @@ static enum outcome stats_any_judge(struct race *r)
 	return same_counts(&r->seen, &r->after) ? B_FIRST : wrong(r, "neither before nor after");
 }
 
+/* G3: what STATS sums is right at any moment, not at quiet ones only. */
 PAIR(stats_any, stats_any_prepare, do_stats, do_any, stats_any_judge, 1)
 
 /*
