@@ -45,7 +45,7 @@ part_unit() {
 }
 
 part_scripts() {
-	"$tests/scripts.sh" "$seconds"
+	"$tests/model_test.py"
 }
 
 part_daemon() {

@@ -86,21 +86,6 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def kill_written(self):
-        """Kills it when its file has all that it has answered.
-
-        With everysec, Redis answers before it writes while an fsync takes long. On a busy
-        machine the thread of the fsync may wait for its turn.
-        """
-        link = Redis(self.path)
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            info = link.ask("INFO", "persistence").decode()
-            if "aof_pending_bio_fsync:0" in info and "aof_buffer_length:0" in info:
-                break
-        self.kill()
-        link.close()
-
 
 def plant(text, old, new):
     """Exchanges a part of a script. It must be there."""
