@@ -188,7 +188,7 @@ class Bench:
 
     def run(self, make_due, tasks, push=False, daemons=1, ahead=500, beside=True, during=None):
         """Our side. Return: a dict; during(daemons, due) may return tasks of a kind."""
-        all_ = self.daemons(daemons, "push" if push else "pull", ahead=ahead)
+        all_ = self.daemons(daemons, "push" if push else "pull", ahead=f"{ahead}ms")
         url = None
         if push:
             receiver, out, url = self.sink(tasks)
@@ -266,7 +266,7 @@ class Bench:
 
     def put_at_once(self, tasks, rate):
         """Tasks that are due at once or soon, put by another process."""
-        all_ = self.daemons(1, "pull", ahead=500)
+        all_ = self.daemons(1, "pull", ahead="500ms")
         worker, out = self.worker(all_, tasks)
         # In ms from the call.
         schedule = self.schedule([random.randrange(SPREAD_MS + 1) for _ in range(tasks)])
@@ -320,7 +320,7 @@ class Bench:
 
     def memory(self, tasks):
         """Return: bytes of Redis for a task, and the daemon's resident MiB with all it holds."""
-        all_ = self.daemons(1, "push", ahead=5000)
+        all_ = self.daemons(1, "push", ahead="5s")
         empty = int(self.info("memory")["used_memory"])
         far = int(time.time() * 1000) + 86400000
         url = "http://127.0.0.1:9/"
@@ -330,7 +330,7 @@ class Bench:
                  payload=payload)
         used = int(self.info("memory")["used_memory"]) - empty
         # The daemon takes what it may hold of those that are due soon.
-        all_[0].client().call("PUT", "/v1/queues/others", {"mode": "push", "ahead": 5000})
+        all_[0].client().call("PUT", "/v1/queues/others", {"mode": "push", "ahead": "5s"})
         self.put(all_[0], self.schedule(self.instant(20000, 8)), url=url, queue="others",
                  payload=payload)
         wait_until(lambda: all_[0].metric("held") >= 16384, 10)

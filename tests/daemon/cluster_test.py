@@ -263,7 +263,7 @@ def cluster_clocks():
     shifted = 0
     for n in range(100):
         status, answer = c.call("PUT", f"/v1/queues/s/tasks/k{n}", {
-            "in": 800, "callback": {"url": sink.url + "/"}})
+            "in_ms": 800, "callback": {"url": sink.url + "/"}})
         equal(status, 201)
         shifted += answer["due"] > begin + 3000000
     assert 0 < shifted < 100, shifted

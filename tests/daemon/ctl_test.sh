@@ -100,10 +100,13 @@ run task move mail a --in=2h
 output_has '^a  scheduled  in (1h59m|2h)' "task move"
 run queue forecast mail
 output_has '^mail +0 +0 +1$' "queue forecast counts the task"
+run task move mail a --in=30min
+output_has '^a  scheduled  in (29m|30m)' "task move by a unit of systemd.time(7)"
 run task move mail a --in=1800
-output_has '^a  scheduled  in (29m|30m)' "a duration without a unit is in seconds"
+status_is 2 "a duration without a unit"
+error_has '^twheelctl: task: --in: "1800": a duration needs a unit: ' "the refusal names the units"
 run task move mail a --in=1.5h
-output_has '^a  scheduled  in (1h29m|1h30m)' "one with a unit is as it was"
+output_has '^a  scheduled  in (1h29m|1h30m)' "task move by a fraction"
 run task get --json mail a
 output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
 run task cancel mail a --in=5s
@@ -137,8 +140,7 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
-for option in --id= --in= --at= --every= --timeout= --keep= --method= --if-exists= \
-	'--header=X: '; do
+for option in --id= --at= --method= --if-exists= '--header=X: '; do
 	run task add mail "$option$(printf '\377')" --url=http://127.0.0.1:1/
 	error_has ': not UTF-8$' "task add with $option of another encoding"
 done

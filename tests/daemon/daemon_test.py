@@ -111,7 +111,7 @@ def errors():
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "in": "soon"}, 400, "invalid", "in"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "at": "2400-01-01T00:00:00Z"}, 400,
          "invalid", "at"),
-        ("POST", f"{p}/tasks", {"callback": {"url": url}, "every": 50}, 400, "invalid", "every"),
+        ("POST", f"{p}/tasks", {"callback": {"url": url}, "every": "50ms"}, 400, "invalid", "every"),
         ("POST", f"{p}/tasks", {"callback": {"url": url, "headers": {"Host": "x"}}}, 400,
          "invalid", "callback.headers.Host"),
         ("POST", f"{p}/tasks", {"callback": {"url": url}, "id": "a b"}, 400, "invalid", "id"),
@@ -130,7 +130,7 @@ def errors():
         ("GET", f"{p}%00", None, 400, "invalid", "queue"),
         ("DELETE", f"{p}/tasks/none%00x", None, 400, "invalid", "id"),
         ("POST", f"{p}/pause%00", None, 404, "not_found", ""),
-        ("PATCH", f"{p}/tasks/none", {"in": 1}, 404, "not_found", "id"),
+        ("PATCH", f"{p}/tasks/none", {"in_ms": 1}, 404, "not_found", "id"),
         ("PATCH", f"{p}/tasks/none", {}, 400, "invalid", None),
         ("DELETE", f"{p}/tasks/none", None, 404, "not_found", "id"),
         ("POST", f"{p}/tasks/none/run", None, 404, "not_found", "id"),
@@ -436,7 +436,7 @@ def catch_up():
     own, d, c = alone(mode="push", lanes=1)
     other = Sink()
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"cu-{n}", "in": 700 + n, "callback": {"url": other.url + "/slow/50"}}
+        {"id": f"cu-{n}", "in_ms": 700 + n, "callback": {"url": other.url + "/slow/50"}}
         for n in range(60)]})
     equal(d.end(), 0)
     time.sleep(1)
@@ -551,13 +551,13 @@ def pull_empty():
     equal(reserve(q, wait="300ms"), [])
     assert 0.3 <= time.monotonic() - begin < 0.8
     begin = time.monotonic()
-    equal(reserve(q, wait=0), [])
+    equal(reserve(q, wait="0"), [])
     assert time.monotonic() - begin < 0.3
     for n in range(6):
         put(q, f"l{n}")
     got = []
     while len(got) < 6:
-        tasks = reserve(q, limit=4, wait=0)
+        tasks = reserve(q, limit=4, wait="0")
         assert 0 < len(tasks) <= 4, tasks
         got += tasks
     equal(len({t["id"] for t in got}), 6)
@@ -571,7 +571,7 @@ def pull_together():
     for n in range(8):
         put(q, f"o{n}")
     got = []
-    workers = [threading.Thread(target=lambda: got.append(reserve(q, one.client(), wait=0)))
+    workers = [threading.Thread(target=lambda: got.append(reserve(q, one.client(), wait="0")))
                for _ in range(8)]
     redis.stop()
     for w in workers:
@@ -969,7 +969,7 @@ def wrong_clock():
         _, d, c = alone(env=shifted_clock(shift), mode="push")
         other = Sink()
         due = {t["id"]: t["due"] for t in c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-            {"id": f"wc-{n}", "in": 300 + 7 * n, "callback": {"url": other.url + "/"}}
+            {"id": f"wc-{n}", "in_ms": 300 + 7 * n, "callback": {"url": other.url + "/"}}
             for n in range(100)]})[1]["tasks"]}
         wait_until(lambda: len(other.received()) == 100)
         late = sorted(r["at"] - due[r["id"]] for r in other.received())
@@ -1005,7 +1005,7 @@ def killed_redis():
     c, other = d.client(), Sink()
     c.call("PUT", "/v1/queues/s", {"mode": "push"})
     c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"kr-{n}", "in": 300 + 20 * n, "callback": {"url": other.url + "/"}}
+        {"id": f"kr-{n}", "in_ms": 300 + 20 * n, "callback": {"url": other.url + "/"}}
         for n in range(100)]})
     time.sleep(0.7)
     own.kill()
@@ -1044,7 +1044,7 @@ def late_report():
             ("PUT", "/v1/queues/s", {}), ("GET", "/v1/queues/s/tasks", None),
             ("POST", "/v1/queues/s/tasks", {"callback": {"url": other.url}}),
             ("GET", "/v1/queues/s/tasks/x", None), ("DELETE", "/v1/queues/s/tasks/x", None),
-            ("PATCH", "/v1/queues/s/tasks/x", {"in": 1}), ("POST", "/v1/queues/s/reserve", {}),
+            ("PATCH", "/v1/queues/s/tasks/x", {"in_ms": 1}), ("POST", "/v1/queues/s/reserve", {}),
             ("POST", "/v1/queues/s/tasks/x/run", None), ("POST", "/v1/queues/s/pause", None),
             ("POST", "/v1/queues/s/replay", None), ("GET", "/v1/queues/other", None)):
         status, answer = c.call(method, path, body)
@@ -1225,7 +1225,7 @@ def refused():
         status, answer = c.call(method, f"/v1/queues/s/{path}", body)
         equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
         assert "refused" in answer["error"]["message"], answer
-    equal(reserve("/v1/queues/s", c, wait=0), [])
+    equal(reserve("/v1/queues/s", c, wait="0"), [])
     own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
     equal(c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "fail", "in": "1h"})[0], 201)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["there"])
@@ -1257,7 +1257,7 @@ def replay_many():
     for n in (1000, 100):
         equal(a.call("POST", f"{q}/tasks", {"tasks": [{} for _ in range(n)]})[0], 200)
     for _ in range(30):
-        tasks = [{"id": t["id"], "token": t["token"]} for t in reserve(q, limit=100, wait=0)]
+        tasks = [{"id": t["id"], "token": t["token"]} for t in reserve(q, limit=100, wait="0")]
         if not tasks:
             break
         equal(a.call("POST", f"{q}/nack", {"tasks": tasks, "dead": True})[0], 200)
@@ -1650,7 +1650,7 @@ def fair():
     due = {}
     for n in range(60):
         due[f"fa-{n}"] = c.call("PUT", f"/v1/queues/fast/tasks/fa-{n}", {
-            "in": 600 + 50 * n, "callback": {"url": sink.url + "/"}})[1]["due"]
+            "in_ms": 600 + 50 * n, "callback": {"url": sink.url + "/"}})[1]["due"]
     late = sorted(sink.wait_for(task)[0]["at"] - at for task, at in due.items())
     print(f"# lateness p50 {late[30]:.1f} ms, worst {late[-1]:.1f} ms")
     assert late[-1] < 500, late

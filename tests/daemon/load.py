@@ -25,7 +25,7 @@ def run_tasks(c, count=20):
     equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
     big = "x" * 60000
     status, answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [
-        {"id": f"t{n}", "in": 100 + n, "payload": big} for n in range(count)]})
+        {"id": f"t{n}", "in_ms": 100 + n, "payload": big} for n in range(count)]})
     equal([t.get("result") for t in answer["tasks"]], ["created"] * count)
     seen = set()
     while len(seen) < count:
@@ -45,7 +45,7 @@ class Load:
 
     def put(self, task, delay):
         status, answer = self.client.call("PUT", f"/v1/queues/{self.queue}/tasks/{task}", {
-            "in": delay, "callback": {"url": self.sink.url + "/"}})
+            "in_ms": delay, "callback": {"url": self.sink.url + "/"}})
         if status in (200, 201):
             self.due[task] = answer["due"]
         else:

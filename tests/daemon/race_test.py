@@ -86,10 +86,10 @@ def client(number, paths, url, operations, log):
             if kind == "cancel":
                 status, answer = link.ask("DELETE", f"{QUEUE}/tasks/{task}")
             elif kind == "move":
-                status, answer = link.ask("PATCH", f"{QUEUE}/tasks/{task}", {"in": delay})
+                status, answer = link.ask("PATCH", f"{QUEUE}/tasks/{task}", {"in_ms": delay})
             else:
                 status, answer = link.ask("PUT", f"{QUEUE}/tasks/{task}", {
-                    "in": delay, "payload": "new", "callback": {"url": url}})
+                    "in_ms": delay, "payload": "new", "callback": {"url": url}})
             told = now_ms()
             busy += told - sent
             done += due[task] - WINDOW <= sent <= due[task]

@@ -89,10 +89,10 @@ def do_all(nodes, c, e, sink):
     q = "/v1/queues/all"
     target = {"callback": {"url": sink.url + "/"}}
     for lanes in (4, 4):
-        answer = c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": 2000})
+        answer = c.call("PUT", q, {"mode": "push", "lanes": lanes, "timeout": "2s"})
         assert answer[0] in (200, 201), answer
     wait_until(lambda: e.raw("GET", q)[0] == 200)
-    for task, fields in (("a", {"keep": 300}), ("b", {"in": "1h"}), ("c", {"in": "1h"}),
+    for task, fields in (("a", {"keep": "300ms"}), ("b", {"in": "1h"}), ("c", {"in": "1h"}),
                          ("d", {"in": "1h"}), ("e", {"in": "400ms"})):
         equal(c.call("PUT", f"{q}/tasks/{task}", {**target, **fields})[0], 201)
     equal(c.call("PUT", f"{q}/tasks/g", {"callback": {"url": sink.url + "/status/410"}})[0], 201)

@@ -135,7 +135,7 @@ class Task:
     def put(self, body, delay):
         first = not self.due
         path = f"/slow/{SLOW}" if body % 3 == 0 else "/"
-        spec = {"in": delay, "payload": body, "callback": {"url": self.siege.sink.url + path},
+        spec = {"in_ms": delay, "payload": body, "callback": {"url": self.siege.sink.url + path},
                 "retry": {"limit": 1000, "base": "100ms", "cap": "1s"}}
         op = self.operate("PUT", self.path, spec, {**spec, "if_exists": "keep"} if first else None)
         if op.answer is None:
@@ -161,7 +161,7 @@ class Task:
         self.excused |= status == 202 or op.repeated
 
     def move(self, delay):
-        op = self.operate("PATCH", self.path, {"in": delay})
+        op = self.operate("PATCH", self.path, {"in_ms": delay})
         if op.answer is None:
             return
         status, answer = op.answer

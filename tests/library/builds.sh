@@ -25,7 +25,7 @@ export TWHEEL_BACKEND=inprocess
 
 # twheelctl task, queue and worker need jansson, which Debian has for glibc alone.
 tool=()
-for source in "$user"/ctl/*.c; do
+for source in "$user"/{ctl,shared}/*.c; do
 	case ${source##*/} in
 	http.c | task.c | queue.c | worker.c) ;;
 	*) tool+=("$source") ;;

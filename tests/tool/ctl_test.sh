@@ -215,7 +215,7 @@ test_front() {
 		2|monitor --add -5s|$negative
 		2|monitor --add 1s,period=-5|$negative
 		2|monitor --add 1s --idle-timeout=-5|$negative
-		2|stat 1 -1|^twheelctl: stat: -1: an interval or a count cannot be negative$
+		2|stat 1s -1|^twheelctl: stat: -1: an interval or a count cannot be negative$
 		2|info -5|^twheelctl: info: unknown option -5$
 		2|monitor --add 5s -qx|^twheelctl: monitor: unknown option -x$
 		2|info --json=1|^twheelctl: info: --json takes no argument$
@@ -268,8 +268,8 @@ test_info() {
 	value_is horizon_ns $((524288 << 27)) "horizon of that shape"
 	run info --json --tick 2ms
 	value_is tick_ns 1048576 "--tick=2ms"
-	run info --json --tick 5
-	value_is tick_ns 4294967296 "--tick of a bare number is seconds"
+	run info --json --tick 5s
+	value_is tick_ns 4294967296 "--tick=5s"
 	runs 2 "info with an argument" info extra
 }
 
@@ -333,9 +333,18 @@ test_usage() {
 		shell -F %z
 		shell -F %n --json
 		stat 0
-		stat 1 0
-		stat 1 x
-		stat 1 2 3
+		info --tick=5|^twheelctl: info: --tick: "5": a duration needs a unit: ns, us, ms, s, min, h, d or w$
+		after 1|^twheelctl: after: "1": a duration needs a unit: ns, us, ms, s, min, h, d or w$
+		after @1s
+		monitor --add 1.5
+		monitor --add 1s,period=2
+		monitor --add 1s,slack=2
+		monitor --add 1s --idle-timeout 10
+		stat 1
+		stat 1s 0
+		stat 1s x
+		stat 1s 2 3
+		wheel --interval=1
 		stat 25h
 		stat --add x
 		wheel extra
@@ -370,10 +379,11 @@ test_durations() {
 		value_is slack_ns "$ns" "duration $text is $ns ns"
 	done <<-END
 		0 0
-		1 1000000000
-		250 250000000000
-		1.5 1500000000
-		18446744073 18446744073000000000
+		1 -
+		250 -
+		1.5 -
+		00 -
+		18446744073 -
 		1ns 1
 		1us 1000
 		1ms 1000000
@@ -381,6 +391,14 @@ test_durations() {
 		1m 60000000000
 		1h 3600000000000
 		1d 86400000000000
+		1w 604800000000000
+		5min 300000000000
+		2sec 2000000000
+		48hr 172800000000000
+		2hours30minutes 9000000000000
+		20msec 20000000
+		7usec 7000
+		7µs 7000
 		250ms 250000000
 		1h30m 5400000000000
 		1d2h3m4s5ms6us7ns 93784005006007
@@ -421,15 +439,17 @@ test_durations() {
 	output_has '"deadline_ns":"9007199254740993",' "JSON: beyond 2^53 it is a string"
 	echo 'add @4000000000.5' | run_shell --json
 	value_is deadline_ns 4000000000500000000 "@ is in seconds"
-	echo 'add @1000000h' | run_shell --json
-	value_is deadline_ns 3600000000000000000 "@ takes units"
-	echo 'add idle,period=2' | run_shell --json
-	value_is period_ns 2000000000 "period= is in seconds"
-	echo 'sleep 1' >"$dir/script"
-	takes 99 "sleep of the shell is in seconds" run_shell <"$dir/script"
-	takes 99 "after is in seconds" run after 1 -- true
+	echo 'add @3600000000' | run_shell --json
+	value_is deadline_ns 3600000000000000000 "@ of an hour"
+	echo 'add idle,period=2s' | run_shell --json
+	value_is period_ns 2000000000 "period="
+	echo 'sleep 1s' >"$dir/script"
+	takes 99 "sleep of the shell" run_shell <"$dir/script"
+	takes 99 "after waits" run after 1s -- true
+	run monitor --add '1ms,slack=1min 30s' --json
+	status_is 0 "a duration may have blanks, as systemd.time(7) has it"
 	run monitor --help
-	output_has '^without a unit is in seconds' "--help says what a bare number is"
+	output_has '^It needs a unit: ns' "--help says that a duration needs a unit"
 }
 
 test_after() {
@@ -440,7 +460,7 @@ test_after() {
 	run after 1ms,label=tea
 	output_has '^[0-9]+\.[0-9]{9}  tea +\+[0-9.]+[mun]?s$' "after: prints the label and the lateness"
 
-	takes 29 "after: the command runs afterwards" run after 0.3 -- sh -c 'echo "$0 $1"; exit 7' one -x
+	takes 29 "after: the command runs afterwards" run after 300ms -- sh -c 'echo "$0 $1"; exit 7' one -x
 	status_is 7 "after: status of the command"
 	output_is "one -x" "after: the command's output and nothing else"
 	run after 1ms echo -n hello
@@ -799,7 +819,7 @@ test_stat() {
 	output_has '#+$' "stat: histogram"
 	output_has '^worst [0-9]' "stat: worst lateness"
 
-	run stat 1 1 --json
+	run stat 1s 1 --json
 	json_is "stat --json" elapsed_ns armed unread allocated registered rearmed cancelled \
 		expired delivered armings displaced withdrawn moved cascaded wakeups \
 		worst_lateness_ns lateness_sum_ns
@@ -890,7 +910,7 @@ test_wheel() {
 	# Level 1 has buckets of 1.07 s here. Three timers, as one may be due just
 	# when its bucket is reached.
 	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
-		--add 3s --add 3300ms --add 3.6
+		--add 3s --add 3300ms --add 3.6s
 	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
 		"wheel: a timer is far at first"
 	output_has '"level":0,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \

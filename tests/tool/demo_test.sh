@@ -117,7 +117,7 @@ wait $pid 2>/dev/null || true
 
 run --help
 status_is 0 "--help"
-for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0 --timeout=5y \
+for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0s --timeout=5 --timeout=5y \
 	--connections=0 --emulated --count extra; do
 	run $wrong
 	status_is 2 "$wrong"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shared/duration.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "option.h"
 #include "output.h"

@@ -18,10 +18,10 @@
 #include "advice.h"
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
+#include "show.h"
 
 /* The oldest Linux that the module supports. */
 #define LINUX_MAJOR	6

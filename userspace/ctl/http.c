@@ -22,11 +22,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../shared/duration.h"
 #include "clock.h"
-#include "duration.h"
 #include "error.h"
 #include "http.h"
 #include "option.h"
+#include "show.h"
 
 #define ANSWER_MAX	(64 << 20)
 /* In seconds. The daemon answers a waiting worker earlier. */
@@ -329,6 +330,17 @@ void set_field(const struct verb *verb, json_t *object, const char *name, json_t
 		usage_error(verb, "%s: not UTF-8", name);
 }
 
+void set_duration(const struct verb *verb, json_t *object, const char *name, const char *text)
+{
+	const char *why;
+	__u64 ns;
+
+	why = parse_duration(text, strlen(text), &ns);
+	if (why)
+		usage_error(verb, "--%s: \"%s\": %s", name, text, why);
+	set_field(verb, object, name, json_string(text));
+}
+
 char *base64_decode(const char *text, size_t *len)
 {
 	static const char digits[] =
@@ -352,13 +364,6 @@ char *base64_decode(const char *text, size_t *len)
 		out[(*len)++] = (char)(bits >> have);
 	}
 	return out;
-}
-
-json_t *duration_value(const char *text)
-{
-	size_t number = strspn(text, "0123456789.");
-
-	return json_sprintf("%s%s", text, number && !text[number] ? "s" : "");
 }
 
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)

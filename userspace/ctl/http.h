@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "duration.h"
+#include "show.h"
 #include "verb.h"
 
 #define SERVER	"127.0.0.1:7733"
@@ -61,11 +61,11 @@ char *value_text(const json_t *value);
 /* Prints an answer as one line of JSON and gives up its reference. */
 void print_json(json_t *answer);
 
+/* Adds a duration, which the daemon reads as twheelctl does, or dies with a usage error. */
+void set_duration(const struct verb *verb, json_t *object, const char *name, const char *text);
+
 /* Adds an option to an object. A text that is not UTF-8 has no value, and is an error. */
 void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value);
-
-/* A duration as the daemon has it: for that, a number without a unit is in ms. */
-json_t *duration_value(const char *text);
 
 /* "in 5s", "3s ago" for a Unix time in ms. */
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms);

@@ -6,10 +6,10 @@
 #include "advice.h"
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
+#include "show.h"
 
 static void print_json(const struct conf *conf, const struct wheel *w)
 {

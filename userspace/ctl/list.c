@@ -4,12 +4,12 @@
 #include <stdio.h>
 
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "others.h"
 #include "output.h"
+#include "show.h"
 
 #define TIMERS	256
 

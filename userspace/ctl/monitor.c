@@ -5,11 +5,11 @@
 
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "output.h"
+#include "show.h"
 #include "timers.h"
 
 #define EVENTS	64

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../shared/duration.h"
 #include "clock.h"
-#include "duration.h"
 #include "error.h"
 #include "option.h"
 
@@ -69,8 +69,8 @@ static const char common_help[] =
 	"      --slot-bits=N     each level has 2^N buckets\n"
 	"      --max-timers=N    how many timers the wheel may hold\n"
 	"\n"
-	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ns, us, ms, s, m, h, d. A number\n"
-	"without a unit is in seconds.\n"
+	"DURATION is 250ms, 5s, 1h30m, 1.5s or '1min 30s', as systemd.time(7) has it.\n"
+	"It needs a unit: ns, us, ms, s, min, h, d or w.\n"
 	"\n"
 	"TWHEEL_BACKEND=inprocess in the environment asks for a wheel in this process,\n"
 	"which needs no module.\n"
@@ -85,8 +85,8 @@ static const char remote_help[] =
 	"  -j, --json            one JSON object a line\n"
 	"  -h, --help            this text\n"
 	"\n"
-	"DURATION is 250ms, 5s, 1h30m, 1.5s; units ms, s, m, h, d. A number without a unit\n"
-	"is in seconds.\n";
+	"DURATION is 250ms, 5s, 1h30m, 1.5s or '1min 30s', as systemd.time(7) has it.\n"
+	"It needs a unit: ms, s, min, h, d or w.\n";
 
 static const char observer_help[] =
 	"  -j, --json            one JSON object a line; times in ns\n"
@@ -135,7 +135,7 @@ __u64 duration_option(const struct verb *verb, const char *option,
 	const char *why;
 	__u64 ns;
 
-	why = parse_duration(text, &ns);
+	why = parse_duration(text, strlen(text), &ns);
 	if (why)
 		usage_error(verb, "%s: \"%s\": %s", option, text, why);
 	return ns;

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "duration.h"
 #include "json.h"
 #include "output.h"
+#include "show.h"
 #include "timers.h"
 
 #define BAR_WIDTH	40

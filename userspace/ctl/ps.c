@@ -21,12 +21,12 @@
 
 #include "advice.h"
 #include "clock.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "others.h"
 #include "output.h"
+#include "show.h"
 
 enum {
 	OPT_OPENMETRICS = OPT_OF_VERB,

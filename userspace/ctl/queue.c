@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "error.h"
 #include "http.h"
 #include "option.h"
+#include "show.h"
 
 #define PATH_LEN	160
 
@@ -120,10 +120,10 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 				number_option(verb, "--lanes", optarg, 256)));
 			break;
 		case OPT_AHEAD:
-			set_field(verb, settings, "ahead", duration_value(optarg));
+			set_duration(verb, settings, "ahead", optarg);
 			break;
 		case OPT_TIMEOUT:
-			set_field(verb, settings, "timeout", duration_value(optarg));
+			set_duration(verb, settings, "timeout", optarg);
 			break;
 		case OPT_LANE_MAX:
 			json_object_set_new(settings, "lane_max", json_integer((json_int_t)

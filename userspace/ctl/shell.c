@@ -13,13 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shared/duration.h"
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "output.h"
+#include "show.h"
 #include "timers.h"
 
 #define EVENTS		64
@@ -305,7 +306,7 @@ static int cmd_sleep(struct shell *sh, char **word)
 	__u64 ns, end;
 	int ret;
 
-	why = parse_duration(word[1], &ns);
+	why = parse_duration(word[1], strlen(word[1]), &ns);
 	if (why)
 		return failed(sh, STATUS_USAGE, word[1], why);
 	if (__builtin_add_overflow(now, ns, &end))

@@ -8,15 +8,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../shared/duration.h"
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "others.h"
 #include "output.h"
+#include "show.h"
 #include "timers.h"
 
 #define EVENTS		256
@@ -156,7 +158,7 @@ static int run_stat(const struct verb *verb, int argc, char **argv)
 		else
 			parse_target(verb, optarg, &target);
 	if (optind < argc) {
-		why = parse_duration(argv[optind], &interval);
+		why = parse_duration(argv[optind], strlen(argv[optind]), &interval);
 		if (!why && !interval)
 			why = "an interval of nothing";
 		if (!why && interval > 86400 * NSEC_PER_SEC)

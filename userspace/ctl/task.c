@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "error.h"
 #include "http.h"
 #include "option.h"
+#include "show.h"
 
 #define PAYLOAD_MAX	(128 << 10)
 #define PATH_LEN	320
@@ -118,10 +118,10 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 			set_field(verb, c->task, "at", time_value(optarg));
 			break;
 		case OPT_IN:
-			set_field(verb, c->task, "in", duration_value(optarg));
+			set_duration(verb, c->task, "in", optarg);
 			break;
 		case OPT_EVERY:
-			set_field(verb, c->task, "every", duration_value(optarg));
+			set_duration(verb, c->task, "every", optarg);
 			break;
 		case OPT_URL:
 			set_field(verb, c->callback, "url", json_string(optarg));
@@ -136,10 +136,10 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 			set_field(verb, c->task, "payload", payload_value(verb, optarg));
 			break;
 		case OPT_TIMEOUT:
-			set_field(verb, c->task, "timeout", duration_value(optarg));
+			set_duration(verb, c->task, "timeout", optarg);
 			break;
 		case OPT_KEEP:
-			set_field(verb, c->task, "keep", duration_value(optarg));
+			set_duration(verb, c->task, "keep", optarg);
 			break;
 		case OPT_IF_EXISTS:
 			set_field(verb, c->task, "if_exists", json_string(optarg));

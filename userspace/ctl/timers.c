@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shared/duration.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "option.h"
+#include "show.h"
 #include "timers.h"
 
 /* A description makes no more timers than this, because no wheel holds more. */
@@ -88,11 +89,11 @@ static const char *parse_part(const char *text, size_t len, struct spec *s)
 	}
 	if (is_key(&text, &len, "period=")) {
 		s->says_period = true;
-		return parse_duration_part(text, len, &s->period);
+		return parse_duration(text, len, &s->period);
 	}
 	if (is_key(&text, &len, "slack=")) {
 		s->says_slack = true;
-		return parse_duration_part(text, len, &s->slack);
+		return parse_duration(text, len, &s->slack);
 	}
 	if (is_key(&text, &len, "label="))
 		return parse_name(text, len, s->name);
@@ -118,9 +119,9 @@ const char *parse_spec(const char *text, struct spec *s)
 		s->flags = TWHEEL_DISARMED;
 	} else if (*text == '@') {
 		s->flags = TWHEEL_ABSTIME;
-		why = parse_duration_part(text + 1, len - 1, &s->deadline);
+		why = parse_seconds(text + 1, len - 1, &s->deadline);
 	} else {
-		why = parse_duration_part(text, len, &s->deadline);
+		why = parse_duration(text, len, &s->deadline);
 	}
 	while (!why && text[len]) {
 		text += len + 1;

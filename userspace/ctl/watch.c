@@ -31,9 +31,9 @@
 
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "option.h"
+#include "show.h"
 
 /* systemd takes no longer messages, and a socket queues no more of them. */
 #define MESSAGE_LEN	4096

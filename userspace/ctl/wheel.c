@@ -14,12 +14,12 @@
 
 #include "clock.h"
 #include "device.h"
-#include "duration.h"
 #include "error.h"
 #include "json.h"
 #include "option.h"
 #include "others.h"
 #include "output.h"
+#include "show.h"
 #include "timers.h"
 
 #define TIMERS		256

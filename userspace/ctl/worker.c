@@ -63,6 +63,12 @@ static void stop(int signal)
 	stopping = 1;
 }
 
+/* A duration in whole ms for the daemon. */
+static json_t *ms_value(__u64 ns)
+{
+	return json_sprintf("%llums", ns / NSEC_PER_MSEC);
+}
+
 /* The signals are blocked, except where http_try() or pause_worker() waits. */
 static void prepare_signals(struct worker *w)
 {
@@ -127,8 +133,7 @@ static bool report(const struct worker *w, const char *verb, const json_t *task,
 	item = json_pack("{s:O, s:O}", "id", json_object_get(task, "id"), "token",
 			 json_object_get(task, "token"));
 	if (!strcmp(verb, "extend"))
-		json_object_set_new(item, "lease",
-				    json_integer((json_int_t)(w->lease / NSEC_PER_MSEC)));
+		json_object_set_new(item, "lease", ms_value(w->lease));
 	if (error)
 		json_object_set_new(item, "error", json_string(error));
 	if (dead)
@@ -246,9 +251,8 @@ static json_t *reserve(const struct worker *w)
 	json_t *answer, *task;
 	int err;
 
-	err = post(w, "reserve", json_pack("{s:i, s:I, s:I}", "limit", 1, "lease",
-					   (json_int_t)(w->lease / NSEC_PER_MSEC), "wait",
-					   (json_int_t)(w->wait / NSEC_PER_MSEC)), &answer);
+	err = post(w, "reserve", json_pack("{s:i, s:o, s:o}", "limit", 1, "lease",
+					   ms_value(w->lease), "wait", ms_value(w->wait)), &answer);
 	if (err && err != -EINTR) {
 		complain("twheeld: %s", strerror(-err));
 		pause_worker(w);

@@ -568,7 +568,7 @@ static void count_calls(void)
 /* ---- The command line ---- */
 
 static const char help[] =
-	"Usage: idle_server [--demo [--emulated] [--count]] [--port=N] [--timeout=N[ms|s]]\n"
+	"Usage: idle_server [--demo [--emulated] [--count]] [--port=N] [--timeout=N(s|ms)]\n"
 	"                   [--connections=N]\n"
 	"A TCP server on loopback that kicks the connections that fell silent.\n"
 	"\n"
@@ -578,8 +578,8 @@ static const char help[] =
 	"  --count          trace the demo, which makes it slow, and say which system\n"
 	"                   calls it made for its wheel\n"
 	"  --port=N         where to listen; default 7700, the demo takes a free one\n"
-	"  --timeout=N      how many seconds (or ms) a connection may be silent;\n"
-	"                   default 30s, demo 3s\n"
+	"  --timeout=Ns     how long a connection may be silent, in s or ms; default 30s,\n"
+	"                   demo 3s\n"
 	"  --connections=N  how many to hold; default 1000\n"
 	"\n"
 	"Without /dev/twheel its wheel is in the process; TWHEEL_BACKEND=kernel or\n"
@@ -603,7 +603,6 @@ static unsigned long parse_number(const char *what, const char *text, unsigned l
 	return value;
 }
 
-/* Seconds unless it says milliseconds. */
 static __u64 timeout_ns(char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -611,8 +610,8 @@ static __u64 timeout_ns(char *text)
 
 	if (!strcmp(text + digits, "ms"))
 		unit = NSEC_PER_MSEC;
-	else if (text[digits] && strcmp(text + digits, "s"))
-		usage("not a timeout", text);
+	else if (strcmp(text + digits, "s"))
+		usage("a timeout needs a unit, s or ms", text);
 	text[digits] = '\0';
 	return parse_number("--timeout", text, 1000000) * unit;
 }

@@ -34,9 +34,10 @@ sanitize="$sanitize -fno-omit-frame-pointer"
 others=$sanitize
 fixed=
 
-json="text/*.c ground/units.c ground/base64.c"
-config="config/*.c ground/units.c ground/base64.c"
-callback="callback/*.c text/body.c ground/units.c ground/base64.c ground/hash.c config/address.c"
+units="ground/units.c ../shared/duration.c"
+json="text/*.c $units ground/base64.c"
+config="config/*.c $units ground/base64.c"
+callback="callback/*.c text/body.c $units ground/base64.c ground/hash.c config/address.c"
 callback="$callback config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh
@@ -106,14 +107,14 @@ fuzz() {
 }
 
 units() {
-	check units_test "ground/units.c ground/base64.c" ""
-	check address_test "config/address.c ground/units.c" ""
+	check units_test "$units ground/base64.c" ""
+	check address_test "config/address.c $units" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
 	check sign_test "callback/sign.c ground/base64.c" "-lcrypto"
-	check route_test "redis/route.c ground/units.c" ""
+	check route_test "redis/route.c $units" ""
 	check clock_test "redis/clock.c" ""
 	check task_test "work/task.c ground/hash.c" ""
 	check resolve_test "redis/resolve.c" "-pthread"

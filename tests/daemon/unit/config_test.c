@@ -12,6 +12,8 @@
 #include "config/value.h"
 #include "tap.h"
 
+#define NEEDS_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
+
 static struct config c;
 static char dir[] = "/tmp/twheeld-config.XXXXXX";
 static char conf[64], secret[64], token[64];
@@ -52,6 +54,9 @@ static void check_defaults(void)
 	is_number(c.tick_ns, 131072, "tick");
 }
 
+static const char networks[] = "callback-allow = 10.0.0.0/8, fd00::/8\ncallback-allow = 127.0.0.1\n";
+static const char addresses[] = "listen = 127.0.0.1:1\nlisten = [::1]:2\nlisten = unix:/run/t.sock\n";
+
 /* A text of a file and its error; NULL if there is none. */
 static const struct {
 	const char *text;
@@ -70,12 +75,17 @@ static const struct {
 	{ "lease = 3s\n", "f:1: lease: \"3s\": the least is 6s" },
 	{ "lease = 1h\n", "f:1: lease: \"1h\": the most is 15m" },
 	{ "lease = soon\n",
-	  "f:1: lease: \"soon\": not a duration (try 250ms, 30s, 5m, 2h, 7d)" },
+	  "f:1: lease: \"soon\": not a duration (try 250ms, 5s, 1h30m)" },
 	{ "max-lost = 0\n", "f:1: max-lost: \"0\": the least is 1" },
 	{ "batch = 129\n", "f:1: batch: \"129\": the most is 128" },
 	{ "batch = 12x\n", "f:1: batch: \"12x\": not a number" },
 	{ "hold-bytes = 64X\n", "f:1: hold-bytes: \"64X\": not a size (try 65536, 64K, 64M)" },
 	{ "ahead = 6s\n", "f:1: ahead: \"6s\": the most is 5s" },
+	{ "dead-keep = 30\n", "f:1: dead-keep: \"30\": " NEEDS_UNIT },
+	{ "dead-keep = 1week 2days\nstop-timeout = 1min 30s\nahead = 0\n", NULL },
+	{ "tick = 131072\n", "f:1: tick: \"131072\": " NEEDS_UNIT },
+	{ "tick = 100us\n", NULL },
+	{ "tick = 999ns\n", "f:1: tick: \"999ns\": the least is 1000ns" },
 	{ "strict = maybe\n", "f:1: strict: \"maybe\": neither yes nor no" },
 	{ "prefix = a b\n", "f:1: prefix: \"a b\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
 	{ "prefix = {a}\n", "f:1: prefix: \"{a}\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
@@ -85,10 +95,10 @@ static const struct {
 	{ "redis-tls = perhaps\n", "f:1: redis-tls: \"perhaps\": neither yes nor no" },
 	{ "redis-tls-name = a b\n", "f:1: redis-tls-name: \"a b\": a name has no space" },
 	{ "redis-user = a b\n", "f:1: redis-user: \"a b\": a name has no space" },
-	{ "callback-allow = 10.0.0.0/8, fd00::/8\ncallback-allow = 127.0.0.1\n", NULL },
+	{ networks, NULL },
 	{ "callback-allow = 10.0.0.1/8\n",
 	  "f:1: callback-allow: \"10.0.0.1/8\": a bit is set behind the prefix" },
-	{ "listen = 127.0.0.1:1\nlisten = [::1]:2\nlisten = unix:/run/t.sock\n", NULL },
+	{ addresses, NULL },
 	{ "listen = example.com:1\n",
 	  "f:1: listen: \"example.com:1\": not ADDRESS:PORT, [IPV6]:PORT or unix:PATH" },
 	{ "listen = 127.0.0.1\n", "f:1: listen: \"127.0.0.1\": the port is missing" },
@@ -98,7 +108,7 @@ static const struct {
 	{ "listen = unix:x\n", "f:1: listen: \"unix:x\": unix: needs an absolute path" },
 	{ "redis = http://x\n", "f:1: redis: \"http://x\": "
 	  "not unix:PATH, redis://, rediss://, sentinel:// or cluster://" },
-	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a number" },
+	{ "tick = \x1b[31m\n", "f:1: tick: \"?[31m\": not a duration (try 250ms, 5s, 1h30m)" },
 	{ "hold-bytes = 1023K\n", "f:1: hold-bytes: \"1023K\": the least is 1M" },
 	{ "hold-bytes = 1025G\n", "f:1: hold-bytes: \"1025G\": the most is 1048576M" },
 };
@@ -127,9 +137,9 @@ static void check_files(void)
 	is_text(err, "f:1: a NUL byte", "and named");
 	read_text("lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
 	ok(c.lease_ms == 20000 && c.strict && !strcmp(c.prefix, "a:"), "values arrive");
-	read_text(files[26].text, strlen(files[26].text), err);
+	read_text(networks, strlen(networks), err);
 	is_number(c.allows, 3, "networks of several lines and commas are added up");
-	read_text(files[28].text, strlen(files[28].text), err);
+	read_text(addresses, strlen(addresses), err);
 	is_number(c.listens, 3, "three addresses replace the default");
 }
 

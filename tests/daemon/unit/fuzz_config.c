@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(url.kind == REDIS_UNIX ? *url.path : url.nodes && url.node[0].port);
 	if (!secret_parse(text, &secret))
 		must(secret.len >= 24 && secret.len <= CONFIG_SECRET_LEN);
-	parse_duration(text, &value);
+	parse_ms(text, &value);
 	parse_size(text, &value);
 	parse_time(text, &value);
 	free(text);

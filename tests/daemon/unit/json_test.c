@@ -16,6 +16,9 @@
 static struct api_error err;
 static struct queue_settings push, pull;
 
+#define NO_UNIT		"must be a text with a unit (ms, s, min, h, d): \"30s\""
+#define BARE_UNIT	"a duration needs a unit: ns, us, ms, s, min, h, d or w"
+#define BARE		"a bare number is Unix milliseconds, 100000000000 or more"
 #define CB	"'callback':{'url':'http://a'}"
 
 /* @field of NULL: it is good. */
@@ -46,35 +49,56 @@ static const struct {
 	{ "{" CB ",'at':'2400-01-01T00:00:00Z'}", "at", "too far in the future" },
 	{ "{" CB ",'at':99999999999999999999}", "", NULL },
 	{ "{" CB ",'in':'30s'}", NULL, NULL },
-	{ "{" CB ",'in':0}", NULL, NULL },
+	{ "{" CB ",'at':'1795766400000'}", NULL, NULL },
+	{ "{" CB ",'at':100000000000}", NULL, NULL },
+	{ "{" CB ",'at':1795766400}", "at", BARE },
+	{ "{" CB ",'at':'1795766400'}", "at", BARE },
+	{ "{" CB ",'in':'0'}", NULL, NULL },
+	{ "{" CB ",'in':'5min'}", NULL, NULL },
+	{ "{" CB ",'in':'1min 2sec'}", NULL, NULL },
+	{ "{" CB ",'in':'30'}", "in", BARE_UNIT },
+	{ "{" CB ",'in':30}", "in", NO_UNIT },
+	{ "{" CB ",'in':0}", "in", NO_UNIT },
+	{ "{" CB ",'in_ms':0}", NULL, NULL },
+	{ "{" CB ",'in_ms':'5s'}", "in_ms", NULL },
+	{ "{" CB ",'in_ms':5,'in':'5s'}", "in_ms", "\"in\" and \"in_ms\" exclude each other" },
+	{ "{" CB ",'in_ms':5,'at':1795766400000}", "in_ms",
+	  "\"at\" and \"in\" exclude each other" },
 	{ "{" CB ",'in':'-1s'}", "in", NULL },
 	{ "{" CB ",'in':true}", "in", NULL },
 	{ "{" CB ",'in':'40000d'}", "in", "must be from 0ms to 36600d" },
-	{ "{" CB ",'in':1,'at':1}", "in", "\"at\" and \"in\" exclude each other" },
+	{ "{" CB ",'in':'1ms','at':1795766400000}", "in", "\"at\" and \"in\" exclude each other" },
 	{ "{" CB ",'if_exists':'keep'}", NULL, NULL },
 	{ "{" CB ",'if_exists':'drop'}", "if_exists", "must be replace, keep or fail" },
 	{ "{" CB ",'every':'100ms'}", NULL, NULL },
-	{ "{" CB ",'every':99}", "every", NULL },
+	{ "{" CB ",'every':'99ms'}", "every", "must be from 100ms to 36600d" },
+	{ "{" CB ",'every':100}", "every", NO_UNIT },
+	{ "{" CB ",'every_ms':100}", NULL, NULL },
+	{ "{" CB ",'every_ms':99}", "every_ms", NULL },
+	{ "{" CB ",'every_ms':100,'every':'100ms'}", "every_ms",
+	  "\"every\" and \"every_ms\" exclude each other" },
 	{ "{" CB ",'late':{'after':'5m','then':'skip'}}", NULL, NULL },
 	{ "{" CB ",'late':{'after':'5m','then':'hop'}}", "late.then",
 	  "must be run, skip or dead" },
 	{ "{" CB ",'late':{'after':'5m'}}", "late.then", "is missing" },
 	{ "{" CB ",'late':{'then':'run'}}", "late.after", "is missing" },
-	{ "{" CB ",'late':{'then':'run','after':0}}", "late.after", NULL },
+	{ "{" CB ",'late':{'then':'run','after':'0'}}", "late.after", NULL },
 	{ "{" CB ",'late':{'x':1}}", "late.x", "unknown field" },
 	{ "{" CB ",'late':7}", "late", "must be an object" },
 	{ "{" CB ",'keep':'1h'}", NULL, NULL },
 	{ "{" CB ",'keep':'x'}", "keep", NULL },
 	{ "{" CB ",'timeout':'15m'}", NULL, NULL },
 	{ "{" CB ",'timeout':'16m'}", "timeout", "must be from 1ms to 15m" },
-	{ "{" CB ",'timeout':0}", "timeout", NULL },
+	{ "{" CB ",'timeout':'0'}", "timeout", NULL },
+	{ "{" CB ",'timeout':20000}", "timeout", NO_UNIT },
 	{ "{" CB ",'retry':{}}", NULL, NULL },
-	{ "{" CB ",'retry':{'limit':1000,'base':1,'cap':1,'jitter':1}}", NULL, NULL },
+	{ "{" CB ",'retry':{'limit':1000,'base':'1ms','cap':'1ms','jitter':1}}", NULL, NULL },
 	{ "{" CB ",'retry':{'limit':0}}", "retry.limit",
 	  "must be a whole number from 1 to 1000" },
 	{ "{" CB ",'retry':{'limit':1001}}", "retry.limit", NULL },
 	{ "{" CB ",'retry':{'limit':1.5}}", "retry.limit", NULL },
-	{ "{" CB ",'retry':{'base':0}}", "retry.base", NULL },
+	{ "{" CB ",'retry':{'base':'0'}}", "retry.base", NULL },
+	{ "{" CB ",'retry':{'base':1000}}", "retry.base", NO_UNIT },
 	{ "{" CB ",'retry':{'base':'2s','cap':'1s'}}", "retry.cap", "must not be below base" },
 	{ "{" CB ",'retry':{'base':'2h'}}", NULL, NULL },
 	{ "{" CB ",'retry':{'cap':'10ms'}}", NULL, NULL },
@@ -316,8 +340,8 @@ static void check_moves(void)
 		const char *text;
 		const char *field;
 	} rows[] = {
-		{ "{'at':5}", NULL }, { "{'in':5}", NULL }, { "{}", "at" },
-		{ "{'at':5,'in':5}", "in" }, { "{'id':'a'}", "id" }, { "", "" },
+		{ "{'at':1795766400000}", NULL }, { "{'in':'5ms'}", NULL }, { "{'in_ms':5}", NULL }, { "{}", "at" },
+		{ "{'at':1795766400000,'in':'5ms'}", "in" }, { "{'in':5}", "in" }, { "{'at':5}", "at" }, { "{'id':'a'}", "id" }, { "", "" },
 	};
 	struct task_move move;
 	size_t i;

@@ -61,7 +61,7 @@ static const struct {
 	{ REPORT_ACK, "{'tasks':[{'id':'a'}]}", "tasks[0].token" },
 	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'x'}]}", "tasks[0].token" },
 	{ REPORT_ACK, "{'tasks':[{'token':'" T "'}]}", "tasks[0].id" },
-	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'" T "','delay':1}]}", "tasks[0].delay" },
+	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'" T "','delay':'1ms'}]}", "tasks[0].delay" },
 	{ REPORT_ACK, "{'tasks':[{'id':'a','token':'" T "'}],'dead':true}", "dead" },
 	{ REPORT_NACK, "{'tasks':[{'id':'a','token':'" T "','delay':'1m','dead':true,"
 	  "'error':'x'}]}", NULL },
@@ -70,7 +70,7 @@ static const struct {
 	{ REPORT_NACK, "{'tasks':[{'id':'a','token':'" T "'}],'error':1}", "error" },
 	{ REPORT_NACK, "{'tasks':[{'id':'a','token':'" T "','lease':'1m'}]}", "tasks[0].lease" },
 	{ REPORT_EXTEND, "{'tasks':[{'id':'a','token':'" T "','lease':'1m'}]}", NULL },
-	{ REPORT_EXTEND, "{'tasks':[{'id':'a','token':'" T "'}],'lease':0}", "lease" },
+	{ REPORT_EXTEND, "{'tasks':[{'id':'a','token':'" T "'}],'lease':'0'}", "lease" },
 	{ REPORT_RELEASE, "{'tasks':[{'id':'a','token':'" T "'}],'delay':'1h'}", NULL },
 	{ REPORT_RELEASE, "{'tasks':[{'id':'a','token':'" T "'}],'delay':'2h'}", "delay" },
 };

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../shared/duration.h"
 #include "config/config.h"
 #include "config/value.h"
 #include "ground/units.h"
@@ -31,6 +32,7 @@ enum key_type {
 	KEY_PREFIX,
 	KEY_REDIS,
 	KEY_SIZE,
+	KEY_TICK,
 	KEY_WORD,
 };
 
@@ -75,7 +77,7 @@ static const struct key {
 	{ "dead-keep", KEY_DURATION, AT(dead_keep_ms), "7d", 0, 100 * MS_PER_YEAR },
 	{ "strict", KEY_BOOL, AT(strict), "no" },
 	{ "stop-timeout", KEY_DURATION, AT(stop_timeout_ms), "20s", 0, MS_PER_HOUR },
-	{ "tick", KEY_NUMBER64, AT(tick_ns), "131072", 1000, 1000000000 },
+	{ "tick", KEY_TICK, AT(tick_ns), "131072ns", 1000, 1000000000 },
 };
 
 /* Where a key was set: a line of the file, or one of these. */
@@ -166,10 +168,22 @@ static void bound_text(char *buf, size_t len, const struct key *key, uint64_t bo
 
 	if (key->type == KEY_DURATION)
 		snprintf(buf, len, "%s", format_duration(duration, bound));
+	else if (key->type == KEY_TICK)
+		snprintf(buf, len, "%lluns", (unsigned long long)bound);
 	else if (key->type == KEY_SIZE)
 		snprintf(buf, len, "%lluM", (unsigned long long)bound >> 20);
 	else
 		snprintf(buf, len, "%llu", (unsigned long long)bound);
+}
+
+static const char *parse_tick(const char *text, uint64_t *ns)
+{
+	unsigned long long value;
+	const char *why = parse_duration(text, strlen(text), &value);
+
+	if (!why)
+		*ns = value;
+	return why;
 }
 
 /* Reads a number, a size or a duration into its field. */
@@ -181,7 +195,9 @@ static int set_number(struct reader *r, const struct key *key, int from, const c
 	uint64_t value;
 
 	if (key->type == KEY_DURATION)
-		why = parse_duration(text, &value);
+		why = parse_ms(text, &value);
+	else if (key->type == KEY_TICK)
+		why = parse_tick(text, &value);
 	else if (key->type == KEY_SIZE)
 		why = parse_size(text, &value);
 	else

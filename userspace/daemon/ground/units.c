@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../shared/duration.h"
 #include "ground/units.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define NS_PER_MS	1000000ULL
 
 static const struct unit {
 	const char *name;
@@ -24,7 +25,6 @@ static const struct unit {
 	{ "ms", 1 },
 };
 
-static const char not_a_duration[] = "not a duration (try 250ms, 30s, 5m, 2h, 7d)";
 static const char not_a_time[] = "not an RFC 3339 time (try 2026-11-27T08:00:00Z)";
 static const char too_long[] = "too large";
 
@@ -48,77 +48,17 @@ static const char *read_digits(const char **p, uint64_t *value)
 	return NULL;
 }
 
-/* Reads the unit at *@p. */
-static const struct unit *read_unit(const char **p)
+const char *parse_ms(const char *text, uint64_t *ms)
 {
-	size_t len = 0, i;
+	unsigned long long ns;
+	const char *why;
 
-	while ((*p)[len] >= 'a' && (*p)[len] <= 'z')
-		len++;
-	for (i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strlen(units[i].name) == len && !memcmp(units[i].name, *p, len)) {
-			*p += len;
-			return &units[i];
-		}
-	}
-	return NULL;
-}
-
-/* Adds the digits [@p, @end) behind the point of a number of @scale ms each. */
-static const char *add_fraction(const char *p, const char *end, uint64_t scale,
-				uint64_t *sum)
-{
-	for (; p < end; p++) {
-		scale = scale % 10 ? 0 : scale / 10;
-		if (!scale && *p != '0')
-			return "finer than a millisecond";
-		if (__builtin_add_overflow(*sum, scale * (uint64_t)(*p - '0'), sum))
-			return too_long;
-	}
-	return NULL;
-}
-
-const char *parse_duration(const char *text, uint64_t *ms)
-{
-	const struct unit *last = NULL;
-	const char *p = text;
-	uint64_t sum = 0;
-
-	if (!*p)
-		return "empty";
-	while (*p) {
-		const char *fraction = NULL, *fraction_end = NULL, *why;
-		uint64_t value, scale = 1, product;
-
-		why = read_digits(&p, &value);
-		if (why)
-			return why == too_long ? why : not_a_duration;
-		if (*p == '.') {
-			fraction = ++p;
-			while (is_digit(*p))
-				p++;
-			fraction_end = p;
-			if (fraction == fraction_end)
-				return not_a_duration;
-		}
-		if (*p || last) {
-			const struct unit *unit = read_unit(&p);
-
-			if (!unit)
-				return "unknown unit (ms, s, m, h, d)";
-			if (last && unit <= last)
-				return "units must go from large to small";
-			last = unit;
-			scale = unit->ms;
-		}
-		if (__builtin_mul_overflow(value, scale, &product) ||
-		    __builtin_add_overflow(sum, product, &sum))
-			return too_long;
-		why = fraction ? add_fraction(fraction, fraction_end, scale, &sum) : NULL;
-		if (why)
-			return why;
-	}
-	*ms = sum;
+	why = parse_duration(text, strlen(text), &ns);
+	if (why)
+		return why;
+	if (ns % NS_PER_MS)
+		return "finer than a millisecond";
+	*ms = ns / NS_PER_MS;
 	return NULL;
 }
 

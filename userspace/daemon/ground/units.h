@@ -21,16 +21,16 @@
 #define DURATION_LEN	32
 
 /**
- * parse_duration() - read "250ms", "30s", "5m", "2h", "7d" or "1h30m"
- * @text: the duration, NUL-terminated; a bare number is milliseconds
+ * parse_ms() - read a duration, as parse_duration() does
+ * @text: the duration, NUL-terminated
  * @ms: the result
  *
  * "1.5s" is accepted because it is a whole number of milliseconds.
  */
-const char *parse_duration(const char *text, uint64_t *ms);
+const char *parse_ms(const char *text, uint64_t *ms);
 
 /**
- * format_duration() - write a duration that parse_duration() can read
+ * format_duration() - write a duration that parse_ms() can read
  * @buf: where to
  * @ms: the duration
  *

@@ -88,6 +88,7 @@ int field_object(const struct fields *f, const char *name, struct fields *sub)
 		return field_error(f, INVALID, name, "must be an object");
 	sub->obj = v;
 	sub->err = f->err;
+	sub->stored = f->stored;
 	return 0;
 }
 
@@ -107,36 +108,24 @@ int field_number(const struct fields *f, const char *name, uint64_t min, uint64_
 	return 0;
 }
 
-/* Reads ms from an integer, or by @parse. Return: 1; 0 if there is no such field; -1. */
-static int read_ms(const struct fields *f, const char *name,
-		   const char *(*parse)(const char *text, uint64_t *ms), const char *must,
-		   uint64_t *ms)
-{
-	const json_t *v = json_object_get(f->obj, name);
-	const char *why;
-
-	if (!v)
-		return 0;
-	if (json_is_integer(v) && json_integer_value(v) >= 0) {
-		*ms = (uint64_t)json_integer_value(v);
-		return 1;
-	}
-	if (!json_is_string(v))
-		return field_error(f, INVALID, name, "%s", must);
-	why = parse(json_string_value(v), ms);
-	return why ? field_error(f, INVALID, name, "%s", why) : 1;
-}
-
 int field_duration(const struct fields *f, const char *name, uint64_t min, uint64_t max,
 		   uint64_t *ms)
 {
+	const json_t *v = json_object_get(f->obj, name);
 	char least[DURATION_LEN], most[DURATION_LEN];
-	uint64_t value = 0;
-	int ret = read_ms(f, name, parse_duration,
-			  "must be a duration: \"30s\", or milliseconds", &value);
+	const char *why;
+	uint64_t value;
 
-	if (ret <= 0)
-		return ret;
+	if (!v)
+		return 0;
+	if (f->stored)
+		return field_number(f, name, min, max, ms);
+	if (!json_is_string(v))
+		return field_error(f, INVALID, name,
+				   "must be a text with a unit (ms, s, min, h, d): \"30s\"");
+	why = parse_ms(json_string_value(v), &value);
+	if (why)
+		return field_error(f, INVALID, name, "%s", why);
 	if (value < min || value > max)
 		return field_error(f, INVALID, name, "must be from %s to %s",
 				   format_duration(least, min), format_duration(most, max));
@@ -144,15 +133,38 @@ int field_duration(const struct fields *f, const char *name, uint64_t min, uint6
 	return 0;
 }
 
+int field_either(const struct fields *f, const char *text, const char *number, uint64_t min,
+		 uint64_t max, uint64_t *ms)
+{
+	if (json_object_get(f->obj, text) && json_object_get(f->obj, number))
+		return field_error(f, INVALID, number, "\"%s\" and \"%s\" exclude each other",
+				   text, number);
+	return field_duration(f, text, min, max, ms) || field_number(f, number, min, max, ms) ?
+	       -1 : 0;
+}
+
 int field_time(const struct fields *f, const char *name, uint64_t *ms)
 {
+	const json_t *v = json_object_get(f->obj, name);
+	const char *text = json_string_value(v);
 	struct timespec now;
 	uint64_t value = 0;
-	int ret = read_ms(f, name, parse_time,
-			  "must be a time: RFC 3339, or Unix milliseconds", &value);
+	const char *why;
 
-	if (ret <= 0)
-		return ret;
+	if (!v)
+		return 0;
+	if (!text && (!json_is_integer(v) || json_integer_value(v) < 0))
+		return field_error(f, INVALID, name,
+				   "must be a time: RFC 3339, or Unix milliseconds");
+	why = text ? parse_time(text, &value) : NULL;
+	if (why)
+		return field_error(f, INVALID, name, "%s", why);
+	if (!text)
+		value = (uint64_t)json_integer_value(v);
+	/* Seconds, most likely: this many milliseconds ended in 1973. */
+	if ((!text || !text[strspn(text, "0123456789")]) && value < BARE_TIME_MIN)
+		return field_error(f, INVALID, name,
+				   "a bare number is Unix milliseconds, 100000000000 or more");
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (value > now.tv_sec * MS_PER_SEC + TASK_AHEAD_MAX_MS)
 		return field_error(f, INVALID, name, "too far in the future");

@@ -22,6 +22,9 @@
 /* A task is due at most this long after now. */
 #define TASK_AHEAD_MAX_MS	(100ULL * 366 * 24 * 3600 * 1000)
 
+/* A bare time below this is refused. */
+#define BARE_TIME_MIN	100000000000ULL
+
 #define INVALID		400, "invalid"
 #define TOO_LARGE	413, "too_large"
 
@@ -30,11 +33,13 @@
  * @obj: the object
  * @at: where it stands, as a prefix: "", "retry.", "tasks[3]."
  * @err: for the error
+ * @stored: a daemon wrote it: durations are numbers of ms
  */
 struct fields {
 	const json_t *obj;
 	const char *at;
 	struct api_error *err;
+	bool stored;
 };
 
 /* Sets the error of the field @name of @f. Returns -1. */
@@ -63,6 +68,9 @@ int field_number(const struct fields *f, const char *name, uint64_t min, uint64_
 		 uint64_t *value);
 int field_duration(const struct fields *f, const char *name, uint64_t min, uint64_t max,
 		   uint64_t *ms);
+/* A duration in the field @text, or a number of ms in @number. */
+int field_either(const struct fields *f, const char *text, const char *number, uint64_t min,
+		 uint64_t max, uint64_t *ms);
 int field_time(const struct fields *f, const char *name, uint64_t *ms);
 int field_bool(const struct fields *f, const char *name, bool *value);
 

@@ -73,7 +73,7 @@ int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 bool queue_settings_load(const char *text, size_t len, struct queue_settings *s)
 {
 	struct api_error err;
-	struct fields f = { .at = "", .err = &err };
+	struct fields f = { .at = "", .err = &err, .stored = true };
 	json_t *root = json_parse(text, len, false, &err);
 	bool ok;
 

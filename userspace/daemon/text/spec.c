@@ -103,18 +103,21 @@ static int read_id(struct fields *f, const char *path_id, struct task_spec *s)
 	return 0;
 }
 
-/* Reads "at" or "in". Leaves TASK_NOW if there is neither. */
+/* Reads "at", "in" or "in_ms". Leaves TASK_NOW if there is none. */
 static int read_when(const struct fields *f, enum task_when *when, uint64_t *ms)
 {
-	bool at = json_object_get(f->obj, "at"), in = json_object_get(f->obj, "in");
+	bool at = json_object_get(f->obj, "at"), text = json_object_get(f->obj, "in");
+	bool in = text || json_object_get(f->obj, "in_ms");
 
 	if (at && in)
-		return field_error(f, INVALID, "in", "\"at\" and \"in\" exclude each other");
+		return field_error(f, INVALID, text ? "in" : "in_ms",
+				   "\"at\" and \"in\" exclude each other");
 	if (at)
 		*when = TASK_AT;
 	if (in)
 		*when = TASK_IN;
-	if (field_time(f, "at", ms) || field_duration(f, "in", 0, TASK_AHEAD_MAX_MS, ms))
+	if (field_time(f, "at", ms) ||
+	    field_either(f, "in", "in_ms", 0, TASK_AHEAD_MAX_MS, ms))
 		return -1;
 	return 0;
 }
@@ -306,8 +309,8 @@ static int read_task(struct fields *f, const char *path_id, const struct queue_s
 		     struct task_spec *s)
 {
 	static const char *const names[] = {
-		"id", "at", "in", "if_exists", "callback", "payload", "payload_base64",
-		"retry", "timeout", "every", "late", "keep", NULL
+		"id", "at", "in", "in_ms", "if_exists", "callback", "payload", "payload_base64",
+		"retry", "timeout", "every", "every_ms", "late", "keep", NULL
 	};
 	unsigned int if_exists = IF_EXISTS_REPLACE;
 	struct parts parts;
@@ -319,7 +322,7 @@ static int read_task(struct fields *f, const char *path_id, const struct queue_s
 	    read_when(f, &s->when, &s->time_ms) ||
 	    field_choice(f, "if_exists", if_exists_names, ARRAY_SIZE(if_exists_names),
 			 &if_exists) ||
-	    field_duration(f, "every", EVERY_MIN_MS, TASK_AHEAD_MAX_MS, &s->every_ms) ||
+	    field_either(f, "every", "every_ms", EVERY_MIN_MS, TASK_AHEAD_MAX_MS, &s->every_ms) ||
 	    read_late(f, s) ||
 	    field_duration(f, "keep", 0, TASK_AHEAD_MAX_MS, &s->keep_ms))
 		return -1;
@@ -410,7 +413,7 @@ void task_request_free(struct task_request *req)
 int task_move_parse(const char *text, size_t len, struct task_move *move,
 		    struct api_error *err)
 {
-	static const char *const names[] = { "at", "in", NULL };
+	static const char *const names[] = { "at", "in", "in_ms", NULL };
 	struct fields f = { .at = "", .err = err };
 	struct task_move m = { .when = TASK_NOW };
 	json_t *root;
@@ -423,7 +426,7 @@ int task_move_parse(const char *text, size_t len, struct task_move *move,
 	ret = fields_only(&f, names) || read_when(&f, &m.when, &m.time_ms) ? -1 : 0;
 	json_decref(root);
 	if (!ret && m.when == TASK_NOW)
-		ret = api_error_set(err, INVALID, "at", "\"at\" or \"in\" is missing");
+		ret = api_error_set(err, INVALID, "at", "\"at\", \"in\" or \"in_ms\" is missing");
 	if (!ret)
 		*move = m;
 	return ret;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Durations for people to read. */
+#ifndef TWHEELCTL_SHOW_H
+#define TWHEELCTL_SHOW_H
+
+#include "common.h"
+
+#define DURATION_LEN	32
+
+const char *duration_text(char buf[DURATION_LEN], __u64 ns);
+const char *short_duration(char buf[DURATION_LEN], __u64 ns);
+const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
+
+#endif /* TWHEELCTL_SHOW_H */
