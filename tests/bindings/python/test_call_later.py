@@ -4,10 +4,13 @@ import asyncio
 import contextvars
 import gc
 import random
+import threading
 import time
 import weakref
 
 import pytest
+
+from twheel.aio import Timeouts
 
 
 def soon():
@@ -365,3 +368,60 @@ def test_not_a_number(run):
         await asyncio.sleep(0.02)
         assert calls == [1]
     run(test)
+
+
+def test_debug_mode_tells_where_a_timer_was_made(run):
+    async def test(timers):
+        seen = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().set_exception_handler(lambda loop, what: seen.set_result(what))
+        handle = timers.call_later(0.01, lambda: 1 / 0)
+        context = await seen
+        assert context["handle"] is handle
+        assert context["source_traceback"][-1].filename == __file__
+        assert f"created at {__file__}" in repr(handle)
+    run(test, debug=True)
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_other_threads(run, debug):
+    """asyncio refuses them in its debug mode alone, so that the check costs nothing elsewhere."""
+    async def test(timers):
+        refused = []
+
+        def arm():
+            try:
+                timers.call_later(3600, print).cancel()
+            except RuntimeError as error:
+                refused.append(str(error))
+        thread = threading.Thread(target=arm)
+        thread.start()
+        thread.join()
+        assert len(refused) == debug
+        assert all("Non-thread-safe operation" in text for text in refused)
+    run(test, debug=debug)
+
+
+@pytest.mark.parametrize("name", ["call_later", "call_at"])
+@pytest.mark.parametrize("callback", ["function", "object", None])
+def test_debug_mode_refuses_callbacks(run, name, callback):
+    async def coroutine():
+        pass
+
+    async def test(timers):
+        made = coroutine() if callback == "object" else None
+        what = {"function": coroutine, "object": made, None: "no callable"}[callback]
+        with pytest.raises(TypeError, match="coroutines cannot be used|a callable object"):
+            getattr(timers, name)(10, what)
+        if made:
+            made.close()
+    run(test, debug=True)
+
+
+def test_closed_loop():
+    async def make():
+        return Timeouts()
+    for debug in False, True:
+        timers = asyncio.run(make(), debug=debug)
+        with pytest.raises(RuntimeError, match="Event loop is closed"):
+            timers.call_later(1, print)
+        timers.close()

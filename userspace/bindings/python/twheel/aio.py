@@ -16,7 +16,9 @@ import enum
 import operator
 import os
 import struct
+import sys
 import time
+import traceback
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
 
@@ -39,11 +41,15 @@ def _after(delay: int) -> int:
     return min(NEVER, _now() + delay)
 
 
+# As many frames as asyncio keeps in its debug mode.
+_DEBUG_FRAMES = 10
+
+
 class TimerHandle:
     """What call_later() returns. asyncio.TimerHandle, with restart() and reschedule()."""
 
-    __slots__ = ("_timeouts", "_id", "_deadline", "_delay", "_callback", "_args", "_context",
-                 "_cancelled")
+    __slots__ = ("_timeouts", "_id", "_deadline", "_when", "_delay", "_callback", "_args",
+                 "_context", "_cancelled", "_source_traceback")
 
     def __init__(self, timeouts: "Timeouts", deadline: int, delay: int,
                  callback: Callable[..., object], args: Tuple[Any, ...],
@@ -52,7 +58,10 @@ class TimerHandle:
         # Of the wheel; 0 if it is not there.
         self._id = 0
         self._deadline = deadline
+        # On the loop's clock, where the caller gave it.
+        self._when: Optional[float] = None
         self._delay = delay
+        self._source_traceback: Optional[traceback.StackSummary] = None
         self._callback: Optional[Callable[..., object]] = callback
         self._args = args
         self._context = contextvars.copy_context() if context is None else context
@@ -66,6 +75,7 @@ class TimerHandle:
         """
         if delay is not None:
             self._delay = to_ns(delay)
+        self._when = None
         deadline = _now() + self._delay
         if not self._id or deadline > NEVER:
             self._move(min(NEVER, deadline))
@@ -77,7 +87,8 @@ class TimerHandle:
 
     def reschedule(self, when: float) -> None:
         """As restart(), with a time of the loop's clock."""
-        self._move(to_ns(when))
+        self._move(self._timeouts._on_wheel(when))
+        self._when = when
 
     def _move(self, deadline: int) -> None:
         timeouts = self._timeouts
@@ -112,7 +123,7 @@ class TimerHandle:
 
     def when(self) -> float:
         """The time of the loop's clock at which the callback is due."""
-        return float("inf") if self._deadline == NEVER else self._deadline / 1e9
+        return self._timeouts._on_loop(self._deadline) if self._when is None else self._when
 
     def _run(self) -> None:
         timeouts = self._timeouts
@@ -126,15 +137,22 @@ class TimerHandle:
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # pylint: disable=broad-except
-            timeouts._loop.call_exception_handler({
+            context: Dict[str, Any] = {
                 "message": f"Exception in callback {callback!r}",
                 "exception": error,
                 "handle": self,
-            })
+            }
+            if self._source_traceback:
+                context["source_traceback"] = self._source_traceback
+            timeouts._loop.call_exception_handler(context)
 
     def __repr__(self) -> str:
         state = "cancelled" if self._cancelled else f"when={self.when():.3f}"
-        return f"<twheel.aio.TimerHandle {state} {self._callback!r}>"
+        made = ""
+        if self._source_traceback:
+            frame = self._source_traceback[-1]
+            made = f" created at {frame.filename}:{frame.lineno}"
+        return f"<twheel.aio.TimerHandle {state} {self._callback!r}{made}>"
 
 
 class _State(enum.Enum):
@@ -230,14 +248,17 @@ class Timeouts:
     """
 
     # As in Wheel, _c is absent when this is closed.
-    __slots__ = ("_c", "_loop", "_wheel", "_handles", "_due", "_pid", "_out", "_events", "_bytes",
-                 "__weakref__")
+    __slots__ = ("_c", "_loop", "_exact", "_wheel", "_handles", "_due", "_pid", "_out", "_events",
+                 "_bytes", "__weakref__")
     _c: Any
 
     def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None, *,
                  backend: Optional[str] = None, tick_ns: int = 0, max_timers: int = 0) -> None:
         """Opens a wheel in a loop, the running one by default. The rest is as for Wheel."""
         self._loop = loop or asyncio.get_running_loop()
+        # The clock of asyncio's own loops is the wheel's. Another loop may count from another
+        # origin, or in whole milliseconds.
+        self._exact = (getattr(self._loop.time, "__func__", None) is asyncio.BaseEventLoop.time)
         self._wheel = Wheel(backend, tick_ns=tick_ns, max_timers=max_timers)
         # In the wheel, by id; and expired, to be called by the loop.
         self._handles: Dict[int, TimerHandle] = {}
@@ -260,14 +281,17 @@ class Timeouts:
         ns = to_ns(delay)
         deadline = _after(ns)
         handle = TimerHandle(self, deadline, ns, callback, args, context)
+        self._check(handle, "call_later")
         self._arm(handle, deadline)
         return handle
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any,
                 context: Optional[contextvars.Context] = None) -> TimerHandle:
         """Calls callback(*args) at a time of the loop's clock. As loop.call_at()."""
-        deadline = to_ns(when)
+        deadline = self._on_wheel(when)
         handle = TimerHandle(self, deadline, max(0, deadline - _now()), callback, args, context)
+        handle._when = when
+        self._check(handle, "call_at")
         self._arm(handle, deadline)
         return handle
 
@@ -278,6 +302,41 @@ class Timeouts:
     def timeout_at(self, when: Optional[float]) -> Timeout:
         """As asyncio.timeout_at()."""
         return Timeout(self, when)
+
+    def _on_wheel(self, when: float) -> int:
+        """A time of the loop's clock on the wheel's, in nanoseconds. It is never rounded down."""
+        return to_ns(when) if self._exact else _after(to_ns(when - self._loop.time()))
+
+    def _on_loop(self, deadline: int) -> float:
+        """A time of the wheel's clock on the loop's."""
+        if deadline == NEVER:
+            return float("inf")
+        if self._exact:
+            return deadline / 1e9
+        return self._loop.time() + (deadline - _now()) / 1e9
+
+    def _check(self, handle: TimerHandle, method: str) -> None:
+        """Refuses what asyncio refuses, and in its debug mode remembers who made the timer."""
+        # Of a wheel that is closed, or was never opened, this is the error.
+        self._c
+        loop = self._loop
+        if loop.is_closed():
+            raise RuntimeError("Event loop is closed")
+        if not loop.get_debug():
+            return
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if loop.is_running() and running is not loop:
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than "
+                               "the current one")
+        callback = handle._callback
+        if asyncio.iscoroutine(callback) or asyncio.iscoroutinefunction(callback):
+            raise TypeError(f"coroutines cannot be used with {method}()")
+        if not callable(callback):
+            raise TypeError(f"a callable object was expected by {method}(), got {callback!r}")
+        handle._source_traceback = traceback.extract_stack(sys._getframe(2), _DEBUG_FRAMES)
 
     def _arm(self, handle: TimerHandle, deadline: int) -> None:
         if deadline <= _now():
