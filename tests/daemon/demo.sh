@@ -52,7 +52,7 @@ redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir" --save '' --ap
 started+=($!)
 wait_for "$dir/redis.sock"
 
-python3 "$here/sink.py" serve "$dir/port" "$dir/received" 2>"$dir/sink.log" &
+python3 "$here/../lib/sink.py" --files "$dir/port" "$dir/received" 2>"$dir/sink.log" &
 started+=($!)
 wait_for "$dir/port"
 
@@ -67,7 +67,7 @@ for n in 1 2; do
 done
 
 echo 'a Redis, an endpoint, and two daemons run: 1,000 callbacks in 5 s ...'
-python3 "$here/demo.py" "$dir/daemon1" "http://127.0.0.1:$(cat "$dir/port")/" "$dir/sent"
+python3 "$here/demo.py" send "$dir/daemon1" "http://127.0.0.1:$(cat "$dir/port")/" "$dir/sent"
 
 # The first task is due 1 s after the last was sent.
 sleep 3.5
@@ -77,4 +77,4 @@ killed=$(date +%s%3N)
 echo 'one daemon was killed. Its tasks return when their leases of 6 s are over ...'
 sleep 9.5
 
-python3 "$here/sink.py" judge "$dir/sent" "$dir/received" "$killed"
+python3 "$here/demo.py" judge "$dir/sent" "$dir/received" "$killed"

@@ -203,7 +203,7 @@ class Sink:
         base = os.path.join(dir_, f"sink{Sink.number}")
         self.log = base + ".log"
         self.process = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "sink.py"), "serve", base, self.log])
+            [sys.executable, os.path.join(HERE, "../lib/sink.py"), "--files", base, self.log])
         started.append(self.process)
         wait_until(lambda: os.path.exists(base))
         with open(base) as f:

@@ -52,46 +52,6 @@ compile() {
 	cc -o $dir/first "$given/first.c" -ltwheel && nobody $dir/first | grep 'of the kernel wheel'
 }
 
-# The example as it is: 30 lines, of which each client that is silent for 5 seconds is cut
-# off, by a timer of the kernel's wheel.
-heartbeats() {
-	server=/usr/share/doc/python3-twheel/examples/heartbeat_server.py
-	[ "$(wc -l <$server)" -le 30 ] || return
-	setpriv --reuid=nobody --regid=nogroup --clear-groups python3 $server 7700 5 &
-	pid=$!
-	nobody python3 - <<-'END'
-		import socket, time
-		until = time.monotonic() + 60
-		while True:
-		    try:
-		        lively, silent = [socket.create_connection(("127.0.0.1", 7700)) for _ in "ab"]
-		        break
-		    except ConnectionRefusedError:
-		        assert time.monotonic() < until
-		        time.sleep(0.2)
-		began = time.monotonic()
-		silent.settimeout(60)
-		lively.settimeout(60)
-		for _ in range(60):
-		    lively.sendall(b"alive\n")
-		    assert lively.recv(100) == b"alive\n"
-		    time.sleep(0.1)
-		try:
-		    assert silent.recv(100) == b""
-		except ConnectionResetError:
-		    pass
-		assert time.monotonic() - began >= 5
-		lively.sendall(b"alive\n")
-		assert lively.recv(100) == b"alive\n"
-	END
-	ok=$?
-	on_kernel=0
-	find /proc/$pid/fd -lname /dev/twheel | grep . || on_kernel=1
-	kill $pid
-	wait $pid
-	[ $ok = 0 ] && [ $on_kernel = 0 ]
-}
-
 # A wheel that another program has opened, whose timers are not taken for those of Python.
 shared() {
 	nobody python3 - <<-'END'
@@ -164,53 +124,6 @@ group() {
 	systemctl restart systemd-udevd && has_node && [ $ok = 0 ]
 }
 
-# node_exporter shows what the textfile has, of a wheel that somebody holds.
-graph() {
-	prom=/var/lib/prometheus/node-exporter/twheel.prom
-	setpriv --reuid=nobody --regid=nogroup --clear-groups twheelctl after 600s &
-	pid=$!
-	tries=0
-	until twheelctl ps --openmetrics | grep 'comm="twheelctl"' || [ $tries = 60 ]; do
-		tries=$((tries + 1))
-		sleep 1
-	done
-	systemctl start prometheus-node-exporter && twheelctl ps --openmetrics -o $prom &&
-		python3 - <<-'END'
-			import re, time, urllib.request
-			until = time.monotonic() + 60
-			while True:
-			    try:
-			        url = "http://127.0.0.1:9100/metrics"
-			        text = urllib.request.urlopen(url, timeout=30).read().decode()
-			        break
-			    except OSError:
-			        assert time.monotonic() < until
-			        time.sleep(0.5)
-			ours = [line for line in text.splitlines() if line.startswith("twheel_")]
-			print("\n".join(ours))
-			assert "node_textfile_scrape_error 0" in text
-			# As the alert TwheelMetricsOld asks for it.
-			assert re.search(r'^node_textfile_mtime_seconds{file=".*/twheel.prom"} ', text, re.M)
-			assert any(line.startswith("twheel_timers{") and 'state="armed"' in line
-			           and 'comm="twheelctl"' in line and line.endswith(" 1") for line in ours)
-		END
-	ok=$?
-	kill $pid
-	wait $pid
-	rm $prom
-	return $ok
-}
-
-# A command that loops shows no life.
-watchdog() {
-	nobody twheelctl watch --timeout=2s --grace=1s -- sh -c 'while :; do :; done'
-	[ $? = 124 ] || return
-	# One that shows life each second lives on, until it ends by itself.
-	nobody twheelctl watch --timeout=5s -- \
-		sh -c 'for i in 1 2 3 4 5 6 7 8; do systemd-notify WATCHDOG=1; sleep 1; done; exit 7'
-	[ $? = 7 ]
-}
-
 # Installed, and not running until somebody says where Redis is.
 daemon() {
 	twheeld --version && ! systemctl is-enabled twheeld && ! systemctl is-active twheeld &&
@@ -233,10 +146,7 @@ if ! [ -e $dir/rebooted ]; then
 	check "the first open loads the module" first_open
 	check "manual pages" manuals
 	check "a program of the library" compile
-	check "a server of heartbeats in Python" heartbeats
 	check "a wheel of another program, in Python" shared
-	check "a graph of node_exporter's textfile" graph
-	check "twheelctl watch kills a command that hangs" watchdog
 	check "a container" container
 	check "twheeld" daemon
 	check "the test of the package" sh "$given/smoke"

@@ -3,12 +3,11 @@
 #
 # tests/package/test.sh: the module by DKMS, for both kernels of the VM, as on a
 # machine that has them. TAP out. All this happens in a mount namespace, where
-# the directories that it writes to are its own. Then the programs, built with the flags of
-# a distribution, and make install, into a directory.
+# the directories that it writes to are its own. Then make install of the programs,
+# into a directory.
 
 # All these functions are called, by way of check().
-# Flags are set in a subshell each.
-# shellcheck disable=SC2317,SC2030,SC2031
+# shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -195,113 +194,9 @@ inside() {
 	echo "$number $failures" >"$dir/sums"
 }
 
-# All programs, by the makefile that make demo uses. What it leaves out it may say.
-built_silently() {
-	local said
-
-	said=$(make -s -C "$top/userspace" O="$dir/quiet" 2>&1) || return
-	said=$(grep -v '^without the headers of their loops: ' <<<"$said" | grep .) || return 0
-	echo "$said"
-	return 1
-}
-
-# Of what is built so, nothing is built again.
-built_once() {
-	touch "$dir/built"
-	make -s -C "$top/userspace" O="$dir/quiet" && ! find "$dir/quiet" -name '*.o' \
-		-newer "$dir/built" | grep .
-}
-
-# build_in DIR TARGET MAKE-VARIABLE...: that target, and the daemon
-build_in() {
-	local out=$dir/$1
-
-	make -s -j "$(nproc)" -C "$top/userspace" O="$out" "${@:2}" &&
-		make -s -j "$(nproc)" -C "$top/userspace/daemon" O="$out" "${@:3}" || return
-	built=("$out"/{libtwheel.so,twheelctl,twheeld})
-	"$out/twheelctl" --version && "$out/twheeld" --version
-}
-
-# with_buildflags DIR HARDENING TARGET MAKE-VARIABLE...: Debian's flags, in the environment
-with_buildflags() (
-	eval "$(DEB_BUILD_MAINT_OPTIONS=hardening=$2 dpkg-buildflags --export=sh)"
-	build_in "$1" "${@:3}"
-)
-
-without_flags() (
-	export CPPFLAGS='' CFLAGS='' CXXFLAGS='' LDFLAGS=''
-	build_in no-flags all
-)
-
-# As distributions have it whose compilers do not make such programs by themselves.
-with_pie() (
-	export CFLAGS='-O2 -fPIE' LDFLAGS=-pie
-	build_in pie ctl
-)
-
-# Each file that is compiled sees CPPFLAGS, and each link LDFLAGS.
-flags_are_seen() (
-	local file
-
-	cat >"$dir/seen.h" <<-'END'
-		#ifdef SOMETHING
-		static const char seen[] __attribute__((used)) = "SOMETHING is seen";
-		#endif
-	END
-	export CPPFLAGS="-DSOMETHING -include $dir/seen.h" LDFLAGS=-Wl,--build-id=0x747768656c747768
-	build_in seen ctl || return
-	for file in "${built[@]}"; do
-		readelf -n "$file" | grep 'Build ID: 747768656c747768$' || return
-	done
-	find "$dir/seen" -name '*.o' >"$dir/objects"
-	grep -q /daemon/ "$dir/objects" && grep -q /lib/ "$dir/objects" &&
-		grep -q /ctl/ "$dir/objects" && ! xargs grep -L 'SOMETHING is seen' <"$dir/objects" |
-		grep .
-)
-
-# position_independent DIR: the programs there are, and bound at once, as hardening=+all says.
-position_independent() {
-	local program
-
-	for program in "$dir/$1"/{twheelctl,twheeld}; do
-		readelf -h "$program" | grep 'Type: *DYN' && readelf -d "$program" | grep 'FLAGS.*NOW' &&
-			readelf -d "$program" | grep 'NEEDED.*libc.so' || return
-	done
-	! readelf -d "$dir/$1/twheelctl" | grep 'NEEDED.*libtwheel'
-}
-
-is_static() {
-	! readelf -l "$dir/$1/twheelctl" | grep INTERP
-}
-
-# The same directory with another STATIC: twheelctl is linked anew.
-linked_anew() {
-	with_buildflags hardened +all ctl && is_static hardened &&
-		with_buildflags hardened +all ctl STATIC=0 && position_independent hardened
-}
-
-# Each file that is compiled gives a warning.
-warned() {
-	make -s -C "$top/userspace$1" O="$dir/warned" CPPFLAGS="-include $dir/warning.h" "${@:2}" \
-		>"$dir/warnings" 2>&1
-}
-
-warnings_are_shown() {
-	local part
-
-	echo '#warning of the test' >"$dir/warning.h"
-	for part in /lib "" /daemon; do
-		warned "$part" && grep -- '\[-Wcpp\]$' "$dir/warnings" || return
-	done
-}
-
-# Also where all is built, without WERROR=1.
-warnings_stop_us() {
-	local part
-
-	for part in /lib "" /daemon; do
-		! warned "$part" WERROR=1 && grep -- '\[-Werror=cpp\]$' "$dir/warnings" || return
-	done
+# Flags and hardening are of the packages, which lintian looks at: tests/package/debian.sh.
+build_programs() {
+	make -s -j "$(nproc)" -C "$top/userspace" O="$dir/user" WERROR=1
 }
 
 # ours COMMAND...: make install and the like, as a package does it.
@@ -467,18 +362,7 @@ unsigned=$("$top/vm/module.sh" 6.12)/twheel.ko
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" "$unsigned" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
-check "the programs are built without a word" built_silently
-check "and once" built_once
-check "Debian's flags in the environment" with_buildflags debian "" all
-check "Debian's flags, all hardened" with_buildflags hardened +all all STATIC=0
-check "STATIC=0 makes it position independent" position_independent hardened
-check "static again, and back" linked_anew
-check "empty flags in the environment" without_flags
-check "-fPIE and -pie in the environment" with_pie
-check "which is static all the same" is_static pie
-check "CPPFLAGS and LDFLAGS reach each file" flags_are_seen
-check "a warning is shown to a user" warnings_are_shown
-check "a warning stops WERROR=1" warnings_stop_us
+check "the programs are built" build_programs
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "twheelctl, installed" runs

@@ -127,7 +127,7 @@ units() {
 		-subj /CN=sink -addext subjectAltName=DNS:localhost -keyout "$out/key" \
 		-out "$out/tls" 2>"$out/log"
 	cat "$out/key" >>"$out/tls"
-	check callback_test "$callback" "-lcurl -lcrypto" "$here/sink.py" "$out/tls"
+	check callback_test "$callback" "-lcurl -lcrypto" "$top/tests/lib/sink.py" "$out/tls"
 
 	status=0
 	python3 "$here/page_test.py" >"$out/tap" || status=$?
