@@ -57,8 +57,7 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
 			.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
 			.deadline_ns = e->deadline,
 			.expired_ns = e->expired_ns,
-			/* 0 marks a timer that was drained before its deadline. */
-			.expirations = e->deadline <= e->expired_ns,
+			.expirations = 1,
 		};
 		if (e->period)
 			count_periods(t, e, &events[i], now);
@@ -121,7 +120,7 @@ void timers_consume(struct timers *t, unsigned int nr, u64 now)
 		trace_twheel_deliver(t, e, e->deadline, now);
 		if (READ_ONCE(slot->deadline_ns))
 			reconcile(t, e, slot, now, LOOK);
-		else if (!(e->flags & TWHEEL_KEEP) && (!e->period || e->drained))
+		else if (!(e->flags & TWHEEL_KEEP) && !e->period)
 			timer_end(t, e, slot);
 	}
 }

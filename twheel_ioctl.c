@@ -18,9 +18,8 @@
 #include "twheel_turn.h"
 
 /*
- * Operations of a batch, slots of a KICK, or timers of a list, done at a time. Where memory
- * ends in the midst of them, one at a time: on arm64 a copy of many stops up to 16 bytes too
- * early.
+ * Operations of a batch or timers of a list, done at a time. Where memory ends in the midst of
+ * them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
  */
 #define GROUP			TIMERS_AHEAD
 
@@ -29,8 +28,6 @@ static_assert(sizeof(struct twheel_info) == 96);
 static_assert(sizeof(struct twheel_timer) == 48);
 static_assert(sizeof(struct twheel_op) == 56);
 static_assert(sizeof(struct twheel_batch) == 16);
-static_assert(sizeof(struct twheel_drain) == 16);
-static_assert(sizeof(struct twheel_kick) == 16);
 static_assert(sizeof(struct twheel_list) == 16);
 static_assert(sizeof(struct twheel_event) == 48);
 static_assert(sizeof(struct twheel_stats) == 704);
@@ -189,55 +186,6 @@ static noinline_for_stack long ioctl_batch(struct twheel_file *w,
 	return done;
 }
 
-/* Turns the wheel until all is done that was marked or due when the call began. */
-static void turn_all(struct twheel_file *w, enum look look)
-{
-	u64 start = file_begin(w), now = start;
-	/* A timer is touched once on each level, and when it expires. */
-	u32 turns = w->pages.store.fresh / (TURN_BUDGET / 2) *
-		    (w->timers.wheel.shape.levels + 1) + WHEEL_MAX_LEVELS + 2;
-
-	w->timers.slot = 0;
-	for (;;) {
-		timers_turn(&w->timers, now, TURN_BUDGET, look);
-		/* The clock may have been set back meanwhile. */
-		if (timers_next(&w->timers) > min(start, now) || !--turns ||
-		    fatal_signal_pending(current))
-			break;
-		/* This call takes the rest of the marks. The worker is not needed. */
-		w->timers.marked = false;
-		file_finish(w, now);
-		cond_resched();
-		now = file_begin(w);
-	}
-	file_finish(w, now);
-}
-
-static long ioctl_drain(struct twheel_file *w, struct twheel_drain __user *arg)
-{
-	struct twheel_drain drain;
-	u32 slot = 0;
-
-	if (copy_from_user(&drain, arg, sizeof(drain)))
-		return -EFAULT;
-	if (drain.reserved ||
-	    (drain.mode != TWHEEL_DRAIN_EXPIRE && drain.mode != TWHEEL_DRAIN_CANCEL))
-		return -EINVAL;
-	drain.count = 0;
-	if (drain.mode == TWHEEL_DRAIN_EXPIRE)
-		turn_all(w, LOOK);
-	do {
-		u64 now = file_begin(w);
-
-		drain.count += timers_drain(&w->timers, &slot, drain.mode, TURN_BUDGET, now);
-		file_finish(w, now);
-		cond_resched();
-	} while (slot != U32_MAX && !fatal_signal_pending(current));
-	/* The count is the answer, whether or not it can be stored as well. */
-	(void)put_user(drain.count, &arg->count);
-	return drain.count;
-}
-
 static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_list __user *arg)
 {
 	struct twheel_timer timers[GROUP];
@@ -276,44 +224,35 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 	return put_user(list.cursor, &arg->cursor) ? -EFAULT : done;
 }
 
-static noinline_for_stack long ioctl_kick(struct twheel_file *w,
-					  const struct twheel_kick __user *arg)
+/* Turns the wheel until all is done that was marked or due when the call began. */
+static long ioctl_kick(struct twheel_file *w)
 {
-	u32 slots[GROUP];
-	struct twheel_kick kick;
-	unsigned int group = GROUP;
-	unsigned int done = 0;
-	u32 __user *uptr;
-	long looked = 0;
+	u64 start = file_begin(w), now = start;
+	long err = 0;
 
-	if (copy_from_user(&kick, arg, sizeof(kick)))
-		return -EFAULT;
-	if (kick.flags || kick.count > INT_MAX)
-		return -EINVAL;
-	uptr = u64_to_user_ptr(kick.slots);
-	if (!kick.count)
-		turn_all(w, LOOK_AND_WITHDRAW);
-	while (done < kick.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(kick.count - done, group);
-		u64 now;
+	w->timers.slot = 0;
+	for (;;) {
+		u64 expired = w->timers.stats.expired;
+		unsigned int left = timers_turn(&w->timers, now, TURN_BUDGET, LOOK_AND_WITHDRAW);
 
-		if (copy_from_user(slots, uptr + done, nr * sizeof(*slots))) {
-			if (nr == 1)
-				return done ? looked : -EFAULT;
-			group = 1;
-			continue;
+		trace_twheel_kick(&w->timers, now, TURN_BUDGET - left,
+				  w->timers.stats.expired - expired);
+		/* The clock may have been set back meanwhile. */
+		if (timers_next(&w->timers) > min(start, now))
+			break;
+		/* The worker does the rest if a signal comes. */
+		if (signal_pending(current)) {
+			err = -ERESTARTSYS;
+			break;
 		}
-		/* A bad pointer changes nothing. */
-		if (!done)
-			turn_all(w, LOOK_AND_WITHDRAW);
-		now = file_begin(w);
-		looked += timers_kick(&w->timers, slots, nr, now);
+		/* This call takes the rest of the marks. The worker is not needed. */
+		w->timers.marked = false;
 		file_finish(w, now);
-		done += nr;
 		cond_resched();
+		now = file_begin(w);
 	}
-	trace_twheel_kick(&w->timers, kick.count, looked);
-	return looked;
+	file_finish(w, now);
+	return err;
 }
 
 static noinline_for_stack long ioctl_stats(struct twheel_file *w,
@@ -416,12 +355,10 @@ long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 		return ioctl_timer(w, TWHEEL_OP_GET, arg);
 	case TWHEEL_IOC_BATCH:
 		return ioctl_batch(w, arg);
-	case TWHEEL_IOC_DRAIN:
-		return ioctl_drain(w, arg);
 	case TWHEEL_IOC_LIST:
 		return ioctl_list(w, arg);
 	case TWHEEL_IOC_KICK:
-		return ioctl_kick(w, arg);
+		return ptr ? -EINVAL : ioctl_kick(w);
 	case TWHEEL_IOC_STATS:
 		return ioctl_stats(w, arg);
 	default:

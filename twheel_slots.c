@@ -102,7 +102,6 @@ struct timer *store_get(struct store *s)
 	e->flags = 0;
 	e->place = TIMER_IDLE;
 	e->past = false;
-	e->drained = false;
 	s->used++;
 	return e;
 }

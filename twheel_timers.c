@@ -275,18 +275,6 @@ static int plan_op(struct timers *t, struct twheel_op *op, struct timers_plan *p
 	return 0;
 }
 
-/*
- * Has the neighbors of @e fetched from memory, which leaving its bucket will touch. GCC takes
- * a function that only fetches for one without effect, so it is inline.
- */
-static __always_inline void fetch_neighbors(const struct timer *e)
-{
-	if (!e || e->place != TIMER_QUEUED)
-		return;
-	prefetchw(e->node.link.pprev);
-	prefetchw(e->node.link.next);
-}
-
 /**
  * timers_prefetch() - have what operations will touch fetched from memory
  * @t: the timers
@@ -304,8 +292,13 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 	for (i = 0; i < nr; i++)
 		fetched[i] = ops[i].opcode == TWHEEL_OP_REGISTER ? NULL :
 			     store_prefetch(t->store, (u32)ops[i].timer.id);
-	for (i = 0; i < nr; i++)
-		fetch_neighbors(fetched[i]);
+	/* To leave its bucket, a timer touches its neighbors. */
+	for (i = 0; i < nr; i++) {
+		if (!fetched[i] || fetched[i]->place != TIMER_QUEUED)
+			continue;
+		prefetchw(fetched[i]->node.link.pprev);
+		prefetchw(fetched[i]->node.link.next);
+	}
 }
 
 /**
@@ -401,92 +394,6 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 	e->flags = arg->flags;
 	reconcile(t, e, slot, now, LOOK);
 	return true;
-}
-
-/**
- * timers_kick() - look at slots
- * @t: the timers
- * @slots: any numbers
- * @nr: how many, %TIMERS_AHEAD at most
- * @now: the time
- *
- * Return: how many of them have a timer.
- */
-unsigned int timers_kick(struct timers *t, const u32 *slots, unsigned int nr, u64 now)
-{
-	const struct timer *fetched[TIMERS_AHEAD];
-	unsigned int i, looked = 0;
-
-	for (i = 0; i < nr; i++)
-		fetched[i] = store_prefetch(t->store, slots[i]);
-	for (i = 0; i < nr; i++)
-		fetch_neighbors(fetched[i]);
-	for (i = 0; i < nr; i++) {
-		struct timer *e = store_at(t->store, slots[i]);
-
-		if (!e)
-			continue;
-		reconcile(t, e, timer_word(t, e), now, LOOK_AND_WITHDRAW);
-		looked++;
-	}
-	return looked;
-}
-
-/* Drains @e if it is armed. Return: whether it was. */
-static bool drain(struct timers *t, struct timer *e, u32 mode, u64 now)
-	__must_hold(t->store->lock)
-{
-	struct twheel_slot *slot = timer_word(t, e);
-	u64 word;
-
-	if (e->place != TIMER_READY && mode == TWHEEL_DRAIN_EXPIRE) {
-		reconcile(t, e, slot, now, LOOK_AND_DRAIN);
-		return e->place == TIMER_READY;
-	}
-	word = xchg(&slot->deadline_ns, 0);
-	timer_count_unseen(t, e, word, now);
-	if (e->place == TIMER_READY) {
-		/* It keeps its event, which counts the periods until now, and is its last. */
-		if (word && word == timer_successor(e, e->deadline, e->expired_ns))
-			e->expired_ns = max(e->expired_ns, now);
-		e->drained = true;
-		return false;
-	}
-	if (!word) {
-		reconcile(t, e, slot, now, LOOK);
-		return false;
-	}
-	t->stats.cancelled++;
-	trace_twheel_cancel(t, e, word, now);
-	timer_to_idle(t, e);
-	timer_end(t, e, slot);
-	return true;
-}
-
-/**
- * timers_drain() - drain armed timers
- * @t: the timers
- * @slot: in: the slot to start from; out: the next, %U32_MAX at the end
- * @mode: %TWHEEL_DRAIN_EXPIRE or %TWHEEL_DRAIN_CANCEL
- * @budget: how many slots to look at
- * @now: the time
- *
- * Return: how many were armed.
- */
-u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now)
-{
-	u64 count = 0;
-
-	timers_assert_held(t);
-	for (; budget && *slot < t->store->fresh; budget--, ++*slot) {
-		struct timer *e = store_at(t->store, *slot);
-
-		if (e)
-			count += drain(t, e, mode, now);
-	}
-	if (*slot >= t->store->fresh)
-		*slot = U32_MAX;
-	return count;
 }
 
 /**

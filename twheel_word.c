@@ -4,13 +4,13 @@
  *
  * The word, which user space exchanges as it likes, says when a timer is due. The wheel
  * holds the place where the kernel has planned to look at the word. reconcile() brings the
- * two together; every arming, look, drain and expiry goes through it.
+ * two together; every arming, look and expiry goes through it.
  *
  *   user                                  kernel, in reconcile()
  *   old = xchg(deadline_ns, t)    (A)     queue at the word just read
  *   look at wake_ns                       wake_ns = start of its tick
- *   t <= wake_ns: mark the slot,          full barrier              (B)
- *     or KICK                             read deadline_ns again
+ *   t <= wake_ns: mark the slot           full barrier              (B)
+ *                                         read deadline_ns again
  *
  * A pairs with B: if the user has read the old wake_ns, then the second read sees t. An
  * expiry is claimed by cmpxchg: if both change the word, one gets the old value. If the
@@ -188,7 +188,7 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 {
 	u64 periods = 1, sum;
 
-	if (!e->period || e->drained)
+	if (!e->period)
 		return 0;
 	if (now > deadline)
 		periods += div64_u64(now - deadline, e->period);
@@ -232,8 +232,6 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
-		if (look == LOOK_AND_DRAIN && word)
-			return false;
 		/* If the clock was set back, what waits behind others may wait too long. */
 		if (e->past)
 			return false;
@@ -276,9 +274,6 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 		word_step(slot);
 		if (e->place == TIMER_READY)
 			withdraw(t, e);
-		/* The next arming of a drained timer has its periods again. */
-		if (word && e->place == TIMER_IDLE)
-			e->drained = false;
 		if (looks == WORD_LOOKS) {
 			at = (now | (timers_tick_ns(t) - 1)) + 1;
 			e->past |= e->place != TIMER_TAKEN;
@@ -289,17 +284,15 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 		if (!word) {
 			timer_to_idle(t, e);
 			publish(t, slot, WHEEL_NEVER);
-		} else if (word > now && look != LOOK_AND_DRAIN) {
+		} else if (word > now) {
 			e->past = false;
 			e->deadline = word;
 			to_wheel(t, e, slot, word, e->slack, now);
 		} else {
-			bool drains = look == LOOK_AND_DRAIN;
 			bool taken = e->place == TIMER_TAKEN;
 
 			/* What was taken at its deadline has its turn. */
-			at = drains || (taken && word == e->deadline) ? 0 :
-			     turn_of(t, taken, word, now);
+			at = taken && word == e->deadline ? 0 : turn_of(t, taken, word, now);
 			if (at) {
 				e->past |= e->place != TIMER_TAKEN;
 				e->deadline = word;
@@ -307,10 +300,8 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 				return;
 			}
 			if (cmpxchg64(&slot->deadline_ns, word,
-				      drains ? 0 : timer_successor(e, word, now)) == word) {
+				      timer_successor(e, word, now)) == word) {
 				to_ready(t, e, slot, word, now);
-				if (drains)
-					e->drained = true;
 				return;
 			}
 			/* Moved under our hands. */

@@ -59,7 +59,6 @@ enum timer_place {
  * @flags: TWHEEL_ABSTIME and so on, of the last arming by a verb
  * @place: an enum timer_place
  * @past: it was due already when it was queued, so its lateness is not ours
- * @drained: its periods end with the event that it has
  */
 struct timer {
 	union {
@@ -77,7 +76,6 @@ struct timer {
 	u8 flags;
 	u8 place;
 	bool past;
-	bool drained;
 };
 
 static_assert(sizeof(struct timer) <= 64);

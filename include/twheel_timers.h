@@ -48,9 +48,8 @@ struct timers {
  * enum look - what a look may do
  * @LOOK: nothing beyond what the word asks for
  * @LOOK_AND_WITHDRAW: withdraw an event whose timer has been armed over
- * @LOOK_AND_DRAIN: expire what is armed, before its deadline as well
  */
-enum look { LOOK, LOOK_AND_WITHDRAW, LOOK_AND_DRAIN };
+enum look { LOOK, LOOK_AND_WITHDRAW };
 
 /* Timers that are fetched from memory at a time: what a cache has misses open for, about. */
 #define TIMERS_AHEAD	24U
@@ -116,8 +115,6 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
 bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
 		   u64 now);
-unsigned int timers_kick(struct timers *t, const u32 *slots, unsigned int nr, u64 now);
-u64 timers_drain(struct timers *t, u32 *slot, u32 mode, unsigned int budget, u64 now);
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);

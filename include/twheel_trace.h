@@ -61,14 +61,14 @@ DEFINE_EVENT(twheel_timer, twheel_deliver,
 	TP_ARGS(t, e, deadline, now)
 );
 
-/* CANCEL or a drain ends the timer. deadline_ns is 0 if it was idle. */
+/* CANCEL ends the timer. deadline_ns is 0 if it was idle. */
 DEFINE_EVENT(twheel_timer, twheel_cancel,
 	TP_PROTO(const struct timers *t, const struct timer *e, u64 deadline, u64 now),
 	TP_ARGS(t, e, deadline, now)
 );
 
-/* The hrtimer or the worker has turned a wheel. */
-TRACE_EVENT(twheel_turn,
+/* A wheel was turned once. */
+DECLARE_EVENT_CLASS(twheel_turns,
 	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
 	TP_ARGS(t, now, touched, expired),
 	TP_STRUCT__entry(
@@ -89,21 +89,16 @@ TRACE_EVENT(twheel_turn,
 		  __entry->now_ns, __entry->touched, __entry->expired, __entry->next_ns)
 );
 
-/* A KICK with @count slots, of which @found had a timer. */
-TRACE_EVENT(twheel_kick,
-	TP_PROTO(const struct timers *t, u32 count, u32 found),
-	TP_ARGS(t, count, found),
-	TP_STRUCT__entry(
-		__field(u32, wheel)
-		__field(u32, count)
-		__field(u32, found)
-	),
-	TP_fast_assign(
-		__entry->wheel = t->id;
-		__entry->count = count;
-		__entry->found = found;
-	),
-	TP_printk("wheel=%u count=%u found=%u", __entry->wheel, __entry->count, __entry->found)
+/* By the hrtimer or the worker: as twheel_stats.wakeups. */
+DEFINE_EVENT(twheel_turns, twheel_turn,
+	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
+	TP_ARGS(t, now, touched, expired)
+);
+
+/* By a KICK. */
+DEFINE_EVENT(twheel_turns, twheel_kick,
+	TP_PROTO(const struct timers *t, u64 now, unsigned int touched, u64 expired),
+	TP_ARGS(t, now, touched, expired)
 );
 
 #endif /* _TWHEEL_TRACE_H */

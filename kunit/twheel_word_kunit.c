@@ -286,8 +286,6 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 	}
 
 	if (e->place == TIMER_QUEUED) {
-		/* A drain is of what was armed before. */
-		KUNIT_EXPECT_FALSE(test, e->drained);
 		/* The kernel comes before the word, or at the next tick. */
 		if (word > lt->now)
 			KUNIT_EXPECT_LE(test, e->deadline, word);
@@ -303,9 +301,9 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 									  e->expired_ns)));
 		KUNIT_EXPECT_EQ(test, wake, WHEEL_NEVER);
 	}
-	/* Early is only what was drained. */
+	/* G1 */
 	if (e->place == TIMER_READY)
-		KUNIT_EXPECT_TRUE(test, e->deadline <= e->expired_ns || e->drained);
+		KUNIT_EXPECT_LE(test, e->deadline, e->expired_ns);
 }
 
 /*
@@ -357,12 +355,22 @@ static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned 
 	user_moves(lt->slot);
 }
 
+/* Looks at @slot, as a KICK does if it is marked. Return: whether it has a timer. */
+static bool look_at(struct timers *t, u32 slot, u64 now)
+{
+	struct timer *e = store_at(t->store, slot);
+
+	if (e)
+		reconcile(t, e, timer_word(t, e), now, LOOK_AND_WITHDRAW);
+	return e;
+}
+
 /* The user tells of what he has to tell of. */
 static void look_kicks(struct look_test *lt)
 {
 	while (lt->kick) {
 		lt->kick = false;
-		timers_kick(lt->timers, (u32[]){ lt->e->slot }, 1, lt->now);
+		look_at(lt->timers, lt->e->slot, lt->now);
 	}
 }
 
@@ -468,55 +476,6 @@ static void read_every_interleaving(struct kunit *test)
 			KUNIT_EXPECT_LE(test, lt->e->deadline, lt->slot->deadline_ns);
 		look_kicks(lt);
 		claimed = look_claimed(lt, row);
-		look_check(test, lt, claimed);
-		if (!look_end(test, lt))
-			return;
-	}
-}
-
-/*
- * A periodic timer that is drained, with the user at its word, and that he arms again,
- * before it is read or after.
- */
-static void drained_every_interleaving(struct kunit *test)
-{
-	/* So that the first period after it is one of the user's moves. */
-	static const struct look_row row = { "", START + 898 * TICK, START + 898 * TICK, 2 * TICK };
-	struct look_test *lt = look_alloc(test);
-	unsigned int n, read;
-
-	for (n = 0; n < 2 * look_scripts(); n++) {
-		u64 claimed, drained;
-		u32 slot = 0;
-
-		look_begin(test, lt, n / 2, &row);
-		drained = timers_drain(lt->timers, &slot, TWHEEL_DRAIN_EXPIRE, 1, lt->now);
-		KUNIT_EXPECT_EQ(test, drained, (u64)(lt->e->place == TIMER_READY));
-		/* It is spared only if the user was there meanwhile. */
-		KUNIT_EXPECT_TRUE(test, drained || lt->taken || lt->stored > 1);
-		read = drained && n % 2;
-		user_moves(lt->slot);
-		if (read) {
-			struct twheel_event event;
-
-			KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, lt->now));
-			KUNIT_EXPECT_EQ(test, event.expirations, lt->now < event.deadline_ns ? 0 :
-					1 + div64_u64(lt->now - event.deadline_ns, row.period));
-			if (event.deadline_ns == lt->last && !lt->slot->deadline_ns)
-				lt->last = 0;
-			timers_consume(lt->timers, 1, lt->now);
-			/* That was its last period, and nobody has armed it again. */
-			if (!store_at(lt->timers->store, 0)) {
-				KUNIT_EXPECT_EQ(test, lt->stored, 1 + lt->taken);
-				if (!look_end(test, lt))
-					return;
-				continue;
-			}
-		}
-		look_kicks(lt);
-		/* The drain has left nothing in the word; later expiries leave a period. */
-		claimed = lt->timers->stats.expired;
-		lt->stored += claimed - drained;
 		look_check(test, lt, claimed);
 		if (!look_end(test, lt))
 			return;
@@ -871,22 +830,19 @@ static void mark_withdraws(struct kunit *test)
 	/* The mark is taken by a turn, and the event stays. */
 	marks_turn(w, now, AMPLE);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
-	/* So a KICK by marks knows nothing of it, */
+	/* So a KICK knows nothing of it, */
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
-	/* but one that lists it does. */
-	KUNIT_EXPECT_EQ(test, 1, timers_kick(&w->timers, (u32[]){ 0 }, 1, now));
-	KUNIT_EXPECT_EQ(test, s->withdrawn, 1ULL);
-	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
-	/* Marked again, the KICK by marks does. */
+	/* unless it is marked again. */
+	mark(w, 0);
 	mark(w, 1);
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
+	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, place_of(w, 1), (unsigned int)TIMER_QUEUED);
 	/* Of what nobody has changed, a KICK takes nothing back. */
 	mark(w, 3);
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
-	KUNIT_EXPECT_EQ(test, 1, timers_kick(&w->timers, (u32[]){ 3 }, 1, now));
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	KUNIT_EXPECT_EQ(test, s->unread, 2ULL);
 	check_sums(test, w);
@@ -917,7 +873,7 @@ static void kick_after_set_back(struct kunit *test)
 
 	do_op(test, w, TWHEEL_OP_REGISTER, timer, START + 10 * TICK);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_QUEUED);
-	timers_kick(&w->timers, (u32[]){ 8 }, 1, START + 2);
+	look_at(&w->timers, 8, START + 2);
 	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
 	check_sums(test, w);
 	wheel_end(w);
@@ -943,23 +899,6 @@ static void past_is_not_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, counted, 8ULL);
 	KUNIT_EXPECT_EQ(test, s.lateness_sum_ns, 8 * (now - START - 1));
 	KUNIT_EXPECT_EQ(test, s.worst_lateness_ns, now - START - 1);
-	check_sums(test, w);
-	wheel_end(w);
-}
-
-/* A drain waits for nobody: what has become due meanwhile comes by its turn. */
-static void drain_overtakes(struct kunit *test)
-{
-	struct word_wheel *w = overdue_begin(test);
-	struct twheel_timer timer = { .deadline_ns = START + 900 * TICK };
-	u32 slot = 8;
-
-	do_op(test, w, TWHEEL_OP_REGISTER, timer, START);
-	KUNIT_EXPECT_EQ(test, timers_drain(&w->timers, &slot, TWHEEL_DRAIN_EXPIRE, 128,
-					   START + 10 * TICK), 1ULL);
-	KUNIT_EXPECT_EQ(test, slot, U32_MAX);
-	KUNIT_EXPECT_EQ(test, place_of(w, 8), (unsigned int)TIMER_READY);
-	KUNIT_EXPECT_EQ(test, place_of(w, 0), (unsigned int)TIMER_QUEUED);
 	check_sums(test, w);
 	wheel_end(w);
 }
@@ -1079,9 +1018,9 @@ static void mark_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
-	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ 5 }, 1, START));
-	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ 1500 }, 1, START));
-	KUNIT_EXPECT_EQ(test, 0, timers_kick(&w->timers, (u32[]){ U32_MAX }, 1, START));
+	KUNIT_EXPECT_FALSE(test, look_at(&w->timers, 5, START));
+	KUNIT_EXPECT_FALSE(test, look_at(&w->timers, 1500, START));
+	KUNIT_EXPECT_FALSE(test, look_at(&w->timers, U32_MAX, START));
 
 	/* All slots have one: what is beyond is still nobody's. */
 	while (w->timers.store->used < SLOTS) {
@@ -1156,14 +1095,12 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
 	KUNIT_CASE(event_is_final),
 	KUNIT_CASE_PARAM(read_every_interleaving, read_gen_params),
-	KUNIT_CASE(drained_every_interleaving),
 	KUNIT_CASE_PARAM(mark_every_interleaving, mark_gen_params),
 	KUNIT_CASE(mark_reads_again),
 	KUNIT_CASE(next_is_published),
 	KUNIT_CASE(mark_withdraws),
 	KUNIT_CASE(kick_after_set_back),
 	KUNIT_CASE(past_is_not_late),
-	KUNIT_CASE(drain_overtakes),
 	KUNIT_CASE(mark_budget),
 	KUNIT_CASE(mark_behind_busy_ones),
 	KUNIT_CASE(mark_leaves_room),

@@ -17,7 +17,7 @@
  *            one tick after the other, moving down included
  *   cascade  move a timer of a bucket of the third level down
  *   look     find at its old place that its word was moved to a later time
- *   kick     as move, but through the word
+ *   kick     as move, but through the word, which a look then finds
  *   read     take the event
  *
  * And what the memory costs that all this is in: touch, a store to a random
@@ -721,7 +721,8 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 			u32 slot = (u32)b->ids[b->victim[i]];
 
 			xchg(&verbs_word(b, slot)->deadline_ns, FAR_NS + delay_ns(b->redelay[i]));
-			timers_kick(&b->timers, &slot, 1, b->now);
+			reconcile(&b->timers, store_at(b->timers.store, slot), verbs_word(b, slot),
+				  b->now, LOOK_AND_WITHDRAW);
 		}
 		count(&cost[KICK], &start, b->moves);
 		for (i = 0; i < b->nr; i++)

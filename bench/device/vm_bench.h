@@ -17,7 +17,7 @@
 
 #include "bench.h"
 
-/* Operations of a batch, slots of a KICK. */
+/* Operations of a batch. */
 #define VM_BATCH	256U
 /* Far enough that nothing expires meanwhile. */
 #define VM_FAR		(3600 * NSEC_PER_SEC)

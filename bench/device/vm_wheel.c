@@ -213,36 +213,30 @@ const struct bench_backend vm_batch = {
 	ANY_WHEEL
 };
 
-/* By the table; what the kernel has to be told of is collected. */
-
-static void kick(struct wheel *w, uint32_t *slots, unsigned int nr)
-{
-	struct twheel_kick arg = { .slots = (uintptr_t)slots, .count = nr };
-
-	if (nr && ioctl(w->fd, TWHEEL_IOC_KICK, &arg) != (int)nr)
-		bench_die("TWHEEL_IOC_KICK");
-}
+/* By the table. What the kernel has to be told of is marked, and one KICK follows. */
 
 static BENCH_PROTO(kick_arm)
 {
 	struct wheel *w = b->state;
-	uint32_t slots[VM_BATCH];
-	unsigned int in = 0;
+	const struct twheel_table *head = w->map;
+	uint64_t *marks = (uint64_t *)((char *)w->map + head->marks_offset);
+	uint64_t *summary = (uint64_t *)((char *)w->map + head->summary_offset);
+	bool marked = false;
 	size_t i;
 
 	for (i = 0; i < nr; i++, when += BENCH_STEP) {
-		struct twheel_slot *slot = &w->slots[(uint32_t)handle[i]];
+		uint32_t number = handle[i], line = number >> head->summary_shift;
+		struct twheel_slot *slot = &w->slots[number];
 
 		__atomic_exchange_n(&slot->deadline_ns, when, __ATOMIC_SEQ_CST);
 		if (when > __atomic_load_n(&slot->wake_ns, __ATOMIC_SEQ_CST))
 			continue;
-		slots[in++] = handle[i];
-		if (in == VM_BATCH) {
-			kick(w, slots, in);
-			in = 0;
-		}
+		__atomic_fetch_or(&marks[number / 64], 1ULL << number % 64, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&summary[line / 64], 1ULL << line % 64, __ATOMIC_SEQ_CST);
+		marked = true;
 	}
-	kick(w, slots, in);
+	if (marked && ioctl(w->fd, TWHEEL_IOC_KICK, 0))
+		bench_die("TWHEEL_IOC_KICK");
 }
 
 static BENCH_PROTO(kick_cancel)

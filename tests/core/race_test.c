@@ -75,7 +75,7 @@ static unsigned char *ended;
 static bool *replaced;
 /* When its writer was done with it, in ticks; 0 until then. */
 static u32 *done;
-static u64 got_back, marked, kicks, listed, early, late, lost, failures;
+static u64 got_back, marked, kicks, early, late, lost, failures;
 
 /* For race_step.h. A look in four or so is interrupted, and then at each step. */
 void word_step(struct twheel_slot *slot)
@@ -181,23 +181,17 @@ static void *kernel(void *unused)
 	return unused;
 }
 
-/* Without a list it goes by the marks. */
-static void kick(u32 slot, bool list)
+static void kick(void)
 {
 	u64 now;
 
 	pthread_mutex_lock(&lock);
 	now = now_ns();
-	if (list) {
-		timers_kick(&timers, &slot, 1, now);
-		finish(now);
-	} else {
-		timers.slot = 0;
-		timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
-		publish_next(now);
-	}
+	timers.slot = 0;
+	timers_turn(&timers, now, ~0U, LOOK_AND_WITHDRAW);
+	publish_next(now);
 	pthread_mutex_unlock(&lock);
-	__atomic_fetch_add(list ? &listed : &kicks, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
 }
 
 /* The recipe, from the mark on. Return: whether there must be a KICK. */
@@ -236,7 +230,7 @@ static void await(u64 deadline)
 		__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
 }
 
-static void exchange(unsigned int i, u64 to, bool patient, bool list)
+static void exchange(unsigned int i, u64 to, bool patient)
 {
 	u64 now, old;
 
@@ -254,8 +248,8 @@ static void exchange(unsigned int i, u64 to, bool patient, bool list)
 		latest[i] = to;
 	if (!patient)
 		pthread_mutex_unlock(&turns[i]);
-	if (to && to <= READ_ONCE(words[i]->wake_ns) && (list || mark(slots[i], to)))
-		kick(slots[i], list);
+	if (to && to <= READ_ONCE(words[i]->wake_ns) && mark(slots[i], to))
+		kick();
 	if (to)
 		__atomic_store_n(&done[to % TICK], now_ns() / TICK, __ATOMIC_SEQ_CST);
 	if (patient) {
@@ -284,9 +278,9 @@ static void *writer(void *arg)
 		if ((random >> 50) % 8 == 0)
 			to += 70;
 		__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
-		exchange(i, to * TICK + number, (random >> 44) % 16 == 0, (random >> 60) == 0);
+		exchange(i, to * TICK + number, (random >> 44) % 16 == 0);
 		if ((random >> 56) % 4 == 0)
-			exchange(i, 0, false, false);
+			exchange(i, 0, false);
 	}
 	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 	return NULL;
@@ -303,17 +297,17 @@ static void write_alone(void)
 	while (number + 2 <= armings) {
 		number++;
 		to = (now_ns() / TICK + 2) * TICK + number;
-		exchange(0, to, false, false);
+		exchange(0, to, false);
 		while (now_ns() < to)
 			sched_yield();
 		for (spins = number * 37 % 1024; spins; spins--)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		number++;
-		exchange(1, (now_ns() / TICK + 3) * TICK + number, true, false);
+		exchange(1, (now_ns() / TICK + 3) * TICK + number, true);
 	}
 	/* Of an odd number one is left. */
 	if (number < armings)
-		exchange(2, (now_ns() / TICK + 1) * TICK + armings, true, false);
+		exchange(2, (now_ns() / TICK + 1) * TICK + armings, true);
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&writing, 1, __ATOMIC_RELEASE);
 }
@@ -376,7 +370,7 @@ static void check(void)
 	printf("# target armings %llu %llu\n", got_back + s->expired, armings);
 	printf("# %llu armings: %llu came back, %llu were read, %llu withdrawn; ",
 	       armings, got_back, s->delivered, s->withdrawn);
-	printf("%llu marks, %llu kicks for these, %llu with a list\n", marked, kicks, listed);
+	printf("%llu marks, %llu kicks for these\n", marked, kicks);
 }
 
 static bool set_param(const char *arg)

@@ -8,8 +8,8 @@
  * that was due. An event stays until it is read, or withdrawn by REARM, CANCEL or a KICK.
  * What must have expired is found by looking at all of them.
  *
- * The user keeps to the protocol of the table, by marks or by a KICK that lists the
- * slot, unless he does not: a timer whose KICK was left out may be late, and nothing else.
+ * The user keeps to the protocol of the table, with marks, or with the look that a KICK has at
+ * a marked slot, unless he does not: a timer whose KICK was left out may be late, and nothing else.
  * Others scribble where he has his marks.
  */
 #include <errno.h>
@@ -41,15 +41,13 @@
  * @slack: as armed by ioctl
  * @flags: as armed by ioctl
  * @unread: has an event
- * @last: of that event: the periods end with it
- * @drained: that event was drained
  * @lax: a KICK is owed, or it was due when the clock was set back: may be late
  * @prompt: is in the wheel since before its tick, so it comes in its turn
  * @came: that event came in its turn
  * @left: word that the expiry has left
  * @deadline: of that event
  * @expired: of that event
- * @taken: when that was taken off the wheel; a drain may say a later @expired
+ * @taken: when that was taken off the wheel; a read of periods may say a later @expired
  */
 struct user_timer {
 	u64 id;
@@ -60,8 +58,6 @@ struct user_timer {
 	u64 slack;
 	u32 flags;
 	bool unread;
-	bool last;
-	bool drained;
 	bool lax;
 	bool prompt;
 	bool came;
@@ -197,8 +193,6 @@ static void has_expired(struct user_timer *u, u64 now)
 	FUZZ_CHECK(u->word, !=, 0);
 	FUZZ_CHECK(u->word, <=, now);
 	u->unread = true;
-	u->last = false;
-	u->drained = false;
 	u->came = u->prompt;
 	u->deadline = u->word;
 	u->expired = now;
@@ -575,9 +569,19 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 	follow_all(r);
 }
 
+/* Looks at @slot, as a KICK does if it is marked. Return: whether it has a timer. */
+static bool look_at(struct run *r, u32 slot)
+{
+	struct timer *e = store_at(store_of(r), slot);
+
+	if (e)
+		reconcile(&r->t, e, timer_word(&r->t, e), r->now, LOOK_AND_WITHDRAW);
+	return e;
+}
+
 /*
- * Tells the wheel of @u, and maybe of what is no timer; as the device does.
- * Return: whether others were due before.
+ * Has @u looked at, and maybe what is no timer, as a KICK does. Return: whether others were due
+ * before.
  */
 static bool kick(struct run *r, struct user_timer *u)
 {
@@ -596,12 +600,12 @@ static bool kick(struct run *r, struct user_timer *u)
 			other->lax = false;
 			other->prompt = false;
 		}
-		FUZZ_CHECK(timers_kick(&r->t, &slot, 1, r->now), ==, live);
+		FUZZ_CHECK(look_at(r, slot), ==, live);
 		follow_all(r);
 	}
 	behind = wheel_next(&r->t.wheel) <= r->now;
 	u->unread &= !is_stale(u);
-	FUZZ_CHECK(timers_kick(&r->t, (u32[]){ (u32)u->id }, 1, r->now), ==, true);
+	FUZZ_CHECK(look_at(r, (u32)u->id), ==, true);
 	finish(r);
 	u->lax = false;
 	/* Kicked in passing, it may wait for the next tick. */
@@ -743,23 +747,17 @@ static struct user_timer *check_event(struct run *r, const struct twheel_event *
 	FUZZ_CHECK(event->user_data, ==, u->data);
 	FUZZ_CHECK(event->deadline_ns, ==, u->deadline);
 	FUZZ_CHECK(event->expired_ns, ==, u->expired);
-	/*
-	 * The periods until now are counted, unless a drain was the end of them, or the
-	 * user has moved the word.
-	 */
-	next = u->last ? 0 : period_after(u, u->deadline, now);
+	/* The periods until now are counted, unless the user has moved the word. */
+	next = period_after(u, u->deadline, now);
 	if (u->left && (u->word == u->left || next == u->left)) {
 		if (u->word == u->left)
 			u->word = next;
 		u->left = next;
 		u->expired = now;
 	}
-	if (u->deadline > u->expired) {
-		FUZZ_CHECK(u->drained, ==, true);
-		expirations = 0;
-	} else if (u->period) {
+	FUZZ_CHECK(u->deadline, <=, u->expired);
+	if (u->period)
 		expirations += (u->expired - u->deadline) / u->period;
-	}
 	FUZZ_CHECK(event->expirations, ==, expirations);
 	return u;
 }
@@ -771,13 +769,13 @@ static void was_read(struct run *r, struct user_timer *u)
 		       u->taken >> shape_of(r)->shift);
 
 	r->delivered++;
-	if (u->came && !u->drained) {
+	if (u->came) {
 		FUZZ_CHECK(tick, >=, r->reached);
 		r->reached = tick;
 	}
 	u->unread = false;
 	was_armed(r, u, false);
-	if (!u->word && !(u->flags & TWHEEL_KEEP) && (!u->period || u->last))
+	if (!u->word && !(u->flags & TWHEEL_KEEP) && !u->period)
 		has_ended(r, u);
 }
 
@@ -829,48 +827,6 @@ static void do_some_read(struct run *r)
 	if (kind & 0x08)
 		do_poll(r);
 	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1));
-}
-
-static void do_drain(struct run *r, u32 mode)
-{
-	u64 drained = 0;
-	u64 armed = 0;
-	unsigned int i;
-	u32 slot = 0;
-
-	while (slot != U32_MAX)
-		drained += timers_drain(&r->t, &slot, mode, 1 + feed_byte(r->f), r->now);
-	finish(r);
-	for (i = 0; i < r->timers; i++) {
-		struct user_timer *u = &r->timer[i];
-
-		if (!u->id)
-			continue;
-		if (u->unread) {
-			/* It is its last; the periods until now are counted. */
-			if (u->word && u->word == u->left)
-				u->expired = max(u->expired, r->now);
-			u->last = true;
-		} else if (u->word && mode == TWHEEL_DRAIN_CANCEL) {
-			has_ended(r, u);
-			r->cancelled++;
-			armed++;
-			continue;
-		} else if (u->word) {
-			u->unread = true;
-			u->last = true;
-			u->drained = true;
-			u->came = false;
-			u->deadline = u->word;
-			u->expired = r->now;
-			u->taken = r->now;
-			armed++;
-		}
-		u->word = 0;
-		u->left = 0;
-		u->lax = false;
-	}
-	FUZZ_CHECK(drained, ==, armed);
 }
 
 /* All live timers, each once, in the order of their slots. */
@@ -1030,10 +986,7 @@ static void operate(struct run *r)
 		do_list(r);
 		break;
 	case 30:
-		if (op >> 5 == 0)
-			do_drain(r, TWHEEL_DRAIN_EXPIRE);
-		else if (op >> 5 == 1)
-			do_drain(r, TWHEEL_DRAIN_CANCEL);
+		turn(r, AMPLE, LOOK_AND_WITHDRAW);
 		break;
 	case 31:
 		if (op >> 5 == 0)
@@ -1050,7 +1003,6 @@ static void empty(struct run *r)
 {
 	unsigned int i;
 
-	do_drain(r, TWHEEL_DRAIN_EXPIRE);
 	while (!hlist_empty(&r->t.ready))
 		do_read(r, EVENTS, EVENTS);
 	for (i = 0; i < r->timers; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BATCH, DRAIN and LIST: many timers in one call.
+ * BATCH and LIST: many timers in one call.
  */
 #include "twheel_test.h"
 
@@ -154,211 +154,6 @@ TEST_F(many, batch_of_the_most)
 	free(ops);
 }
 
-/*
- * Six timers, one for each situation in which DRAIN may find one: armed,
- * armed and kept, armed and periodic, idle, unread, unread and periodic.
- */
-enum { ONCE, KEPT, PERIODIC, IDLE, UNREAD, UNREAD_PERIODIC, SITUATIONS };
-
-static void situations(struct __test_metadata *_metadata, int fd, __u64 *ids)
-{
-	ids[ONCE] = add(_metadata, fd, HOUR, 0, ONCE);
-	ids[KEPT] = add(_metadata, fd, HOUR, TWHEEL_KEEP, KEPT);
-	ids[PERIODIC] = add_periodic(_metadata, fd, HOUR, HOUR, 0);
-	ids[IDLE] = add(_metadata, fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, IDLE);
-	ids[UNREAD] = add(_metadata, fd, 0, 0, UNREAD);
-	ids[UNREAD_PERIODIC] = add_periodic(_metadata, fd, 1, HOUR, TWHEEL_ABSTIME);
-	ASSERT_EQ(TWHEEL_EXPIRED, state(fd, ids[UNREAD_PERIODIC]));
-}
-
-/* The event of @id among the @n of @ev, or NULL. */
-static const struct twheel_event *event_of(const struct twheel_event *ev, int n, __u64 id)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		if (ev[i].id == id)
-			return &ev[i];
-	return NULL;
-}
-
-/*
- * DRAIN_EXPIRE makes each armed timer readable, once, with expirations 0; the
- * others stay as they are, and no periodic one is armed again.
- */
-TEST_F(many, drain_expire)
-{
-	struct twheel_event ev[SITUATIONS + 2];
-	__u64 ids[SITUATIONS];
-	struct twheel_stats s;
-	unsigned int i;
-
-	situations(_metadata, self->fd, ids);
-	EXPECT_EQ(3, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	s = stats(_metadata, self->fd);
-	EXPECT_EQ(0, s.armed);
-	EXPECT_EQ(5, s.unread);
-	EXPECT_EQ(5, s.expired);
-	EXPECT_EQ(0, s.displaced);
-
-	EXPECT_EQ(5, take(self->fd, ev, ARRAY_SIZE(ev), 0));
-	for (i = 0; i < SITUATIONS; i++) {
-		const struct twheel_event *e = event_of(ev, 5, ids[i]);
-
-		EXPECT_EQ(i == IDLE, !e);
-		if (!e)
-			continue;
-		if (i < IDLE) {
-			EXPECT_EQ(0, e->expirations);
-			/* Before its deadline, and it tells which that was. */
-			EXPECT_LT(e->expired_ns, e->deadline_ns);
-		} else {
-			EXPECT_GE(e->expirations, 1);
-		}
-	}
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[ONCE]));
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ids[KEPT]));
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ids[IDLE]));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[UNREAD]));
-	/* A drained period is over: with its last event its id ends, as any other. */
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[PERIODIC]));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[UNREAD_PERIODIC]));
-	EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, ids[KEPT], 0, 0));
-	EXPECT_EQ(1, take(self->fd, ev, ARRAY_SIZE(ev), 0));
-	EXPECT_EQ(1, ev[0].expirations);
-}
-
-/* DRAIN_CANCEL ends each armed timer; the others stay, and no event comes. */
-TEST_F(many, drain_cancel)
-{
-	struct twheel_event ev[SITUATIONS];
-	__u64 ids[SITUATIONS];
-	struct twheel_stats s;
-
-	situations(_metadata, self->fd, ids);
-	EXPECT_EQ(3, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	s = stats(_metadata, self->fd);
-	EXPECT_EQ(0, s.armed);
-	EXPECT_EQ(2, s.unread);
-	EXPECT_EQ(3, s.displaced);
-	EXPECT_EQ(3, s.cancelled);
-	EXPECT_EQ(3, s.allocated);
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[ONCE]));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[KEPT]));
-	EXPECT_EQ(-ENOENT, state(self->fd, ids[PERIODIC]));
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, ids[IDLE]));
-	EXPECT_EQ(2, take(self->fd, ev, ARRAY_SIZE(ev), 0));
-	EXPECT_TRUE(!!event_of(ev, 2, ids[UNREAD]));
-	EXPECT_TRUE(!!event_of(ev, 2, ids[UNREAD_PERIODIC]));
-	/* It was unread, and is not armed again. */
-	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-}
-
-/* After DRAIN a wheel goes on as before. */
-TEST_F(many, drain_and_go_on)
-{
-	struct twheel_event ev[4];
-
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	add(_metadata, self->fd, SOON, 0, 1);
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	add(_metadata, self->fd, SOON, 0, 2);
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 3);
-	EXPECT_EQ(2, collect(self->fd, ev, 2));
-	EXPECT_EQ(2, ev[0].user_data);
-	EXPECT_EQ(0, ev[0].expirations);
-	EXPECT_EQ(3, ev[1].user_data);
-	EXPECT_EQ(1, ev[1].expirations);
-	EXPECT_FALSE(readable(self->fd, 250));
-}
-
-/* A drained periodic timer that is armed again is periodic again. */
-TEST_F(many, drained_periodic_rearmed)
-{
-	__u64 id = add_periodic(_metadata, self->fd, HOUR, 5 * NS_PER_MS, TWHEEL_KEEP);
-	struct twheel_timer t = {
-		.id = id,
-		.deadline_ns = NS_PER_MS,
-		.period_ns = 5 * NS_PER_MS,
-		.flags = TWHEEL_KEEP,
-	};
-	struct twheel_event ev;
-	unsigned int i;
-
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_EQ(0, next_event(_metadata, self->fd, 0).expirations);
-	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
-	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REARM, &t));
-	for (i = 0; i < 3; i++)
-		EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-}
-
-/* DRAIN finds all of very many, in every level and chunk of memory. */
-TEST_F(many, drain_many)
-{
-	enum { N = 20000 };
-	struct twheel_event *ev = calloc(N, sizeof(*ev));
-	unsigned char *seen = calloc(N, 1);
-	unsigned int i;
-
-	for (i = 0; i < 10; i++)
-		add_many(_metadata, self->fd, N / 10, 30 * NS_PER_SEC << 2 * i, 0,
-			 i * N / 10, NULL);
-	EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	EXPECT_EQ(N, collect(self->fd, ev, N));
-	for (i = 0; i < N; i++) {
-		ASSERT_LT(ev[i].user_data, N);
-		ASSERT_EQ(0, seen[ev[i].user_data]++);
-	}
-	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-	add_many(_metadata, self->fd, N, HOUR, 0, 0, NULL);
-	EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-	free(seen);
-	free(ev);
-}
-
-/*
- * A wheel that is late for seconds, because it looks at 20,000 timers in each of its short
- * rounds. Under a hail of signals DRAIN_EXPIRE does not begin anew and ends: it takes what
- * is due as far as its bound goes, and drains the rest.
- */
-TEST_F(many, drain_under_signals)
-{
-	enum { FAR = 20000, NEAR = 500 };
-	const __u64 far_away = HOUR, step = 2 * NS_PER_MS;
-	struct twheel_setup s = { .tick_ns = 1 << 17, .levels = 1, .slot_bits = 4 };
-	static struct twheel_event ev[FAR + NEAR];
-	unsigned int i, early = 0;
-	int drained;
-
-	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-	catch_signal(SIGALRM, 0);
-	add_many(_metadata, self->fd, FAR, far_away, 0, 0, NULL);
-	for (i = 0; i < NEAR; i++)
-		add(_metadata, self->fd, i * step, 0, FAR);
-	sleep_ms(NEAR * step / NS_PER_MS);
-	hail(100);
-	drained = drain(self->fd, TWHEEL_DRAIN_EXPIRE);
-	hail(0);
-	/* What became due meanwhile may have been drained, or not. */
-	EXPECT_GE(drained, FAR);
-	EXPECT_LE(drained, FAR + NEAR);
-	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-	EXPECT_EQ(FAR + NEAR, stats(_metadata, self->fd).unread);
-	ASSERT_EQ(FAR + NEAR, collect(self->fd, ev, FAR + NEAR));
-	for (i = 0; i < FAR + NEAR; i++)
-		early += !ev[i].expirations;
-	EXPECT_EQ(FAR, early);
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-}
-
 /* LIST of an empty wheel, of none, and from behind the end: 0. */
 TEST_F(many, list_nothing)
 {
@@ -377,6 +172,23 @@ TEST_F(many, list_nothing)
 	cursor = 0;
 	EXPECT_EQ(1, list(self->fd, t, 2, &cursor));
 	EXPECT_EQ(0, list(self->fd, t, 2, &cursor));
+}
+
+/*
+ * Timers in each situation: armed, armed and kept, armed and periodic, idle, unread, unread and
+ * periodic.
+ */
+enum { ONCE, KEPT, PERIODIC, IDLE, UNREAD, UNREAD_PERIODIC, SITUATIONS };
+
+static void situations(struct __test_metadata *_metadata, int fd, __u64 *ids)
+{
+	ids[ONCE] = add(_metadata, fd, HOUR, 0, ONCE);
+	ids[KEPT] = add(_metadata, fd, HOUR, TWHEEL_KEEP, KEPT);
+	ids[PERIODIC] = add_periodic(_metadata, fd, HOUR, HOUR, 0);
+	ids[IDLE] = add(_metadata, fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, IDLE);
+	ids[UNREAD] = add(_metadata, fd, 0, 0, UNREAD);
+	ids[UNREAD_PERIODIC] = add_periodic(_metadata, fd, 1, HOUR, TWHEEL_ABSTIME);
+	ASSERT_EQ(TWHEEL_EXPIRED, state(fd, ids[UNREAD_PERIODIC]));
 }
 
 /* LIST tells of each timer what GET tells, and what it does not fill stays. */

@@ -97,7 +97,7 @@ TEST_F(doors, rearm)
 	EXPECT_EQ(TWHEEL_IDLE, t.state);
 	EXPECT_EQ(t.deadline_ns, word(slot));
 	swap_word(slot, 0);
-	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(0, kick(&self->t, id));
 	swap_word(slot, self->later);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, TWHEEL_KEEP | TWHEEL_DISARMED));
 	EXPECT_EQ(0, word(slot));
@@ -131,51 +131,10 @@ TEST_F(doors, cancel)
 	EXPECT_EQ(0, cancel_timer(self->fd, armed, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	EXPECT_EQ(soon, t.deadline_ns);
-	EXPECT_EQ(0, kick(self->fd, armed));
+	EXPECT_EQ(0, kick(&self->t, armed));
 	EXPECT_FALSE(readable(self->fd, 100 + QUIET_MS));
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
-}
-
-/* DRAIN goes by the words: what was armed without KICK counts, what was disarmed does not. */
-TEST_F(doors, drain)
-{
-	static const __u32 modes[] = { TWHEEL_DRAIN_CANCEL, TWHEEL_DRAIN_EXPIRE };
-	unsigned int i, k;
-
-	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		__u64 moved = add(_metadata, self->fd, HOUR, 0, 1);
-		__u64 disarmed = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 2);
-		__u64 armed = reserve(_metadata, self->fd, 3);
-		struct twheel_event ev[4];
-
-		swap_word(slot_of(&self->t, moved), self->later);
-		swap_word(slot_of(&self->t, disarmed), 0);
-		swap_word(slot_of(&self->t, armed), self->later + 1);
-		EXPECT_EQ(2, drain(self->fd, modes[i]));
-		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-		EXPECT_EQ(0, word(slot_of(&self->t, moved)));
-		EXPECT_EQ(0, word(slot_of(&self->t, armed)));
-		EXPECT_EQ(NEVER, wake(slot_of(&self->t, moved)));
-		EXPECT_EQ(NEVER, wake(slot_of(&self->t, disarmed)));
-		EXPECT_EQ(NEVER, wake(slot_of(&self->t, armed)));
-		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, disarmed));
-		if (modes[i] == TWHEEL_DRAIN_CANCEL) {
-			EXPECT_FALSE(readable(self->fd, 0));
-			EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-			continue;
-		}
-		ASSERT_EQ(2, take(self->fd, ev, 4, 0));
-		/* In the order of their slots, whichever these are. */
-		EXPECT_NE(ev[0].id, ev[1].id);
-		for (k = 0; k < 2; k++) {
-			EXPECT_TRUE(ev[k].id == moved || ev[k].id == armed);
-			EXPECT_EQ(self->later + (ev[k].id == armed), ev[k].deadline_ns);
-			EXPECT_EQ(0, ev[k].expirations);
-		}
-		EXPECT_EQ(-ENOENT, cancel(self->fd, moved));
-		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, armed));
-	}
 }
 
 /* A batch finds what the table has set just before, and the table what the batch has. */
@@ -277,7 +236,7 @@ FIXTURE_SETUP(unread)
 	self->first = t.deadline_ns;
 	EXPECT_EQ(0, swap_word(slot_of(&self->t, self->id), self->later));
 	if (variant->kick)
-		EXPECT_EQ(1, kick(self->fd, self->id));
+		EXPECT_EQ(0, kick(&self->t, self->id));
 }
 
 FIXTURE_TEARDOWN(unread)
@@ -358,39 +317,6 @@ TEST_F(unread, cancel)
 	expect_armings(_metadata, self->fd, 2, 1);
 }
 
-/* DRAIN ends the new arming, and withdraws nothing. */
-TEST_F(unread, drain_cancel)
-{
-	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	expect_armings(_metadata, self->fd, 2, 1);
-	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
-	if (!variant->kick) {
-		expect_first(_metadata, self->fd, self->id, self->first);
-		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
-		return;
-	}
-	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
-}
-
-TEST_F(unread, drain_expire)
-{
-	struct twheel_event ev[2];
-
-	EXPECT_EQ(variant->kick, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	expect_armings(_metadata, self->fd, 2, !variant->kick);
-	EXPECT_EQ(0, word(slot_of(&self->t, self->id)));
-	if (!variant->kick) {
-		expect_first(_metadata, self->fd, self->id, self->first);
-		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
-		return;
-	}
-	EXPECT_EQ(1, take(self->fd, ev, 2, 0));
-	EXPECT_EQ(self->later, ev[0].deadline_ns);
-	EXPECT_EQ(0, ev[0].expirations);
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
-}
-
 /* Periodic timers */
 
 #define PERIOD	(20 * NS_PER_MS)
@@ -430,7 +356,7 @@ static bool on_grid(__u64 first, __u64 deadline)
 /* What an expiry leaves in the word is no arming until its event is read. */
 TEST_F(periodic, successor_is_no_arming)
 {
-	__u64 drained, past = self->first - AHEAD;
+	__u64 past = self->first - AHEAD;
 
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_NE(0, word(self->slot));
@@ -439,11 +365,6 @@ TEST_F(periodic, successor_is_no_arming)
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, add_periodic(_metadata, self->fd, past, PERIOD,
 								TWHEEL_ABSTIME | variant->flags)));
 	expect_armings(_metadata, self->fd, 3, 0);
-	drained = add_periodic(_metadata, self->fd, past, PERIOD, TWHEEL_ABSTIME | variant->flags);
-	/* The first is armed, and ends by it. The other keeps its event. */
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	expect_armings(_metadata, self->fd, 4, 1);
-	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, drained));
 }
 
 /* The word holds the next deadline: the first, the one after what expired, and so on. */
@@ -566,7 +487,7 @@ TEST_F(periodic, disarm)
  */
 TEST_F(periodic, disarm_unread)
 {
-	enum { READ, KICKED, GOT, LISTED, CANCELLED, DRAINED, DRAINED_AS_EXPIRED, REARMED, WAYS };
+	enum { READ, KICKED, GOT, LISTED, CANCELLED, REARMED, WAYS };
 	struct twheel_event ev;
 	struct twheel_timer t;
 	unsigned int way;
@@ -581,7 +502,7 @@ TEST_F(periodic, disarm_unread)
 		EXPECT_TRUE(on_grid(self->first + PERIOD, held));
 		switch (way) {
 		case KICKED:
-			EXPECT_EQ(1, kick(self->fd, self->id));
+			EXPECT_EQ(0, kick(&self->t, self->id));
 			break;
 		case GOT:
 			expect_timer(_metadata, self->fd, self->id, TWHEEL_EXPIRED, self->first);
@@ -596,13 +517,6 @@ TEST_F(periodic, disarm_unread)
 			EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
 			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 			EXPECT_EQ(self->first, t.deadline_ns);
-			break;
-		/* There is nothing to drain. */
-		case DRAINED:
-			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-			break;
-		case DRAINED_AS_EXPIRED:
-			EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
 			break;
 		case REARMED:
 			t = (struct twheel_timer) {
@@ -622,9 +536,8 @@ TEST_F(periodic, disarm_unread)
 			EXPECT_EQ(held, self->first + ev.expirations * PERIOD);
 		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
-		/* That was its end, as a drain is unless it is kept. */
-		if (way == CANCELLED ||
-		    ((way == DRAINED || way == DRAINED_AS_EXPIRED) && !variant->flags)) {
+		/* That was its end. */
+		if (way == CANCELLED) {
 			EXPECT_EQ(-ENOENT, state(self->fd, self->id));
 			self->id = add_periodic(_metadata, self->fd, HOUR, PERIOD, variant->flags);
 			self->slot = slot_of(&self->t, self->id);
@@ -634,7 +547,7 @@ TEST_F(periodic, disarm_unread)
 		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
 		self->first = now(CLOCK_MONOTONIC);
 		EXPECT_EQ(0, swap_word(self->slot, self->first));
-		EXPECT_EQ(1, kick(self->fd, self->id));
+		EXPECT_EQ(0, kick(&self->t, self->id));
 	}
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
@@ -652,7 +565,7 @@ TEST_F(periodic, disarm_unread_and_get)
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 	EXPECT_EQ(0, swap_word(self->slot, held));
-	EXPECT_EQ(1, kick(self->fd, self->id));
+	EXPECT_EQ(0, kick(&self->t, self->id));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(self->first, ev.deadline_ns);
 	self->first += ev.expirations * PERIOD;
@@ -677,7 +590,7 @@ TEST_F(periodic, move_unread)
 		held = swap_word(self->slot, deadline);
 		EXPECT_NE(0, held);
 		if (i) {
-			EXPECT_EQ(1, kick(self->fd, self->id));
+			EXPECT_EQ(0, kick(&self->t, self->id));
 			EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 		} else {
 			ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
@@ -687,51 +600,6 @@ TEST_F(periodic, move_unread)
 		EXPECT_TRUE(nothing_to_read(self->fd));
 		EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 	}
-}
-
-/* DRAIN_EXPIRE ends the periods; armed again through the table, it is periodic again. */
-TEST_F(periodic, after_drain)
-{
-	struct twheel_event ev;
-	struct twheel_timer t;
-	__u64 deadline;
-
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
-	if (!variant->flags) {
-		EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
-		EXPECT_EQ(-ENOENT, state(self->fd, self->id));
-		return;
-	}
-	EXPECT_EQ(0, next_event(_metadata, self->fd, 0).expirations);
-	EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
-	EXPECT_EQ(TWHEEL_IDLE, t.state);
-	EXPECT_EQ(PERIOD, t.period_ns);
-	deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
-	EXPECT_EQ(0, arm(&self->t, self->id, deadline));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(deadline, ev.deadline_ns);
-	deadline += ev.expirations * PERIOD;
-	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
-}
-
-/* Drained when it is unread: it counts the periods until then, and no more. */
-TEST_F(periodic, drained_unread)
-{
-	struct twheel_event ev;
-	__u64 before, after;
-
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	sleep_ms(3 * PERIOD / NS_PER_MS);
-	before = now(CLOCK_MONOTONIC);
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
-	after = now(CLOCK_MONOTONIC);
-	EXPECT_EQ(0, word(self->slot));
-	sleep_ms(3 * PERIOD / NS_PER_MS);
-	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
-	EXPECT_EQ(self->first, ev.deadline_ns);
-	EXPECT_GE(ev.expirations, 1 + (before - self->first) / PERIOD);
-	EXPECT_LE(ev.expirations, 1 + (after - self->first) / PERIOD);
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
 /* A period that leads past the end of time: the word is ~0 then. */
@@ -832,33 +700,6 @@ TEST_F(wall_clock, order)
 		__u64 tick = tick_of(&self->t, ev[i].deadline_ns);
 
 		wrong += tick < last;
-		last = tick;
-	}
-	EXPECT_EQ(0, wrong);
-}
-
-/*
- * A DRAIN right after it, when more is due than has been taken yet: what was due comes
- * first, in order, and then what was not, in whatever slots they are.
- */
-TEST_F(wall_clock, order_of_drain)
-{
-	enum { FAR = 100, MANY = 1000, TIMES = 50, DUE = TIMES * MANY, N = FAR + DUE };
-	__u64 start = now(variant->clock) + 30 * MINUTE, last = 0;
-	static struct twheel_event ev[N];
-	unsigned int i, wrong = 0;
-
-	add_many(_metadata, self->fd, FAR, start + HOUR, TWHEEL_ABSTIME, 0, NULL);
-	for (i = TIMES; i; i--)
-		add_many(_metadata, self->fd, MANY, start + i * NS_PER_SEC, TWHEEL_ABSTIME, 0,
-			 NULL);
-	set_clock(_metadata, self->base, 60 * MINUTE);
-	EXPECT_GE(drain(self->fd, TWHEEL_DRAIN_EXPIRE), FAR);
-	ASSERT_EQ(N, collect(self->fd, ev, N));
-	for (i = 0; i < N; i++) {
-		__u64 tick = tick_of(&self->t, ev[i].deadline_ns);
-
-		wrong += tick < last || ev[i].expirations != (i < DUE);
 		last = tick;
 	}
 	EXPECT_EQ(0, wrong);

@@ -10,7 +10,7 @@ static void start_over(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event ev[64];
 
-	ASSERT_GE(drain(fd, TWHEEL_DRAIN_CANCEL), 0);
+	ASSERT_GE(cancel_all(fd), 0);
 	while (read(fd, ev, sizeof(ev)) > 0)
 		;
 	ASSERT_EQ(0, stats(_metadata, fd).allocated);

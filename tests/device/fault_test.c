@@ -261,26 +261,6 @@ TEST(setup_read_only)
 	close(fd);
 }
 
-/* DRAIN whose count cannot be stored has the count as its return value, also if it is 0. */
-TEST_F(fault, drain_read_only)
-{
-	static const __u32 modes[] = { TWHEEL_DRAIN_EXPIRE, TWHEEL_DRAIN_CANCEL };
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		struct twheel_drain d = { .mode = modes[i], .count = 77 };
-		struct twheel_drain *arg = read_only(_metadata, &d, sizeof(d));
-		__u64 armed;
-
-		add(_metadata, self->fd, HOUR, 0, 0);
-		armed = stats(_metadata, self->fd).armed;
-		EXPECT_EQ(armed, (__u64)call(self->fd, TWHEEL_IOC_DRAIN, arg));
-		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-		EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_DRAIN, arg));
-		EXPECT_EQ(77, arg->count);
-	}
-}
-
 /* @size bytes that can be written to, but whose pages are another's until they are. */
 static void *shared_until_written(struct __test_metadata *_metadata, const void *from, size_t size)
 {

@@ -113,16 +113,6 @@ static void act_batch(const struct many *m)
 	batch(m->fd, m->area, MANY);
 }
 
-static void act_drain_cancel(const struct many *m)
-{
-	drain(m->fd, TWHEEL_DRAIN_CANCEL);
-}
-
-static void act_drain_expire(const struct many *m)
-{
-	drain(m->fd, TWHEEL_DRAIN_EXPIRE);
-}
-
 static void act_list(const struct many *m)
 {
 	__u32 cursor = 0;
@@ -132,7 +122,7 @@ static void act_list(const struct many *m)
 
 static void act_kick(const struct many *m)
 {
-	kick_slots(m->fd, m->slots, MANY);
+	kick_slots(&m->table, m->slots, MANY);
 }
 
 static void act_read(const struct many *m)
@@ -145,16 +135,6 @@ static void act_read(const struct many *m)
 static __u64 done_registered(struct __test_metadata *_metadata, const struct many *m)
 {
 	return stats(_metadata, m->fd).registered - m->before.registered;
-}
-
-static __u64 done_cancelled(struct __test_metadata *_metadata, const struct many *m)
-{
-	return stats(_metadata, m->fd).cancelled - m->before.cancelled;
-}
-
-static __u64 done_expired(struct __test_metadata *_metadata, const struct many *m)
-{
-	return stats(_metadata, m->fd).expired - m->before.expired;
 }
 
 static __u64 done_listed(struct __test_metadata *_metadata, const struct many *m)
@@ -179,8 +159,6 @@ static __u64 done_delivered(struct __test_metadata *_metadata, const struct many
 }
 
 VARIANT(killed, in_batch, prepare_ops, act_batch, done_registered);
-VARIANT(killed, in_drain_cancel, prepare_timers, act_drain_cancel, done_cancelled);
-VARIANT(killed, in_drain_expire, prepare_timers, act_drain_expire, done_expired);
 VARIANT(killed, in_list, prepare_timers, act_list, done_listed);
 VARIANT(killed, in_kick, prepare_words, act_kick, done_moved);
 VARIANT(killed, in_read, prepare_events, act_read, done_delivered);
@@ -204,8 +182,6 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		variant->prepare(_metadata, m);
 		m->before = stats(_metadata, m->fd);
 		pid = fork_child(_metadata);
-		/* The child's memory tells nobody. */
-		may_be_early |= variant->act == act_drain_expire;
 		if (!pid) {
 			variant->act(m);
 			pause();
@@ -220,7 +196,7 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		again = done == MANY || (alone && after > BUDGET && ++spoilt <= SPOILT);
 		/* What was done was done whole, and the rest has not changed. */
 		expect_conserved(_metadata, m->fd);
-		drain(m->fd, TWHEEL_DRAIN_CANCEL);
+		cancel_all(m->fd);
 		collect(m->fd, m->area, stats(_metadata, m->fd).unread);
 		ASSERT_EQ(0, stats(_metadata, m->fd).allocated);
 	}

@@ -62,7 +62,7 @@ TEST_F(marks, next_of_few)
 	EXPECT_NE(0, disarm(&self->t, id));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	/* The place of the disarmed one comes up, or an ioctl sees it. */
-	EXPECT_EQ(1, kick(self->fd, id));
+	EXPECT_EQ(0, kick(&self->t, id));
 	add(_metadata, self->fd, NS_PER_MS, 0, 0);
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_TRUE(next_becomes(&self->t, NEVER));
@@ -117,7 +117,7 @@ TEST_F(marks, next_is_never_late)
 				late++;
 		}
 		EXPECT_EQ(0, late);
-		EXPECT_LE(N, drain(self->fd, TWHEEL_DRAIN_EXPIRE) +
+		EXPECT_LE(N, expire_all(self->fd) +
 			     stats(_metadata, self->fd).unread);
 		EXPECT_EQ(N, take(self->fd, ev, N, 0));
 		for (i = 0; i < N; i++)
@@ -177,7 +177,7 @@ TEST_F(marks, next_while_there_is_work)
 			for (;;) {
 				for (i = 0; i < MANY; i++)
 					mark(&self->t, ids[i]);
-				kick_slots(self->fd, NULL, 0);
+				turn_now(self->fd);
 			}
 		}
 		sleep_ms(10 + tries);
@@ -200,7 +200,7 @@ TEST_F(marks, kick_takes_all)
 	before = stats(_metadata, self->fd).wakeups;
 	for (i = 0; i < MANY; i++)
 		mark(&self->t, ids[i]);
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	for (i = 0; i < MANY; i++)
 		EXPECT_FALSE(is_marked(&self->t, ids[i]));
 	sleep_ms(100);
@@ -266,7 +266,7 @@ TEST_F(marks, kick_looks_at_marks)
 	EXPECT_EQ(NEVER, wake(slot_of(&self->t, a)));
 	mark(&self->t, a);
 	EXPECT_EQ(NEVER, next_turn(&self->t));
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot_of(&self->t, a)));
 	EXPECT_FALSE(is_marked(&self->t, a));
 	EXPECT_FALSE(is_summed(&self->t, a));
@@ -283,36 +283,6 @@ TEST_F(marks, kick_looks_at_marks)
 	EXPECT_EQ(0, arm_marked(&self->t, a, 1));
 	EXPECT_TRUE(readable(self->fd, 0));
 	expect_event(_metadata, self->fd, a, 1);
-}
-
-/* A KICK with a list tells how many of the list were looked at; the marks come first. */
-TEST_F(marks, kick_with_list)
-{
-	__u64 listed[2] = { reserve(_metadata, self->fd, 0), reserve(_metadata, self->fd, 1) };
-	__u64 marked = reserve(_metadata, self->fd, 2), both = reserve(_metadata, self->fd, 3);
-	__u32 slots[] = { listed[0], 0xffffffff, both, listed[1], 1000 };
-	static const __u64 order[] = { 2, 3, 0, 1 };
-	struct twheel_event ev[5];
-	unsigned int i;
-
-	swap_word(slot_of(&self->t, listed[0]), 1);
-	swap_word(slot_of(&self->t, listed[1]), 2);
-	swap_word(slot_of(&self->t, marked), 3);
-	swap_word(slot_of(&self->t, both), 4);
-	mark(&self->t, marked);
-	mark(&self->t, both);
-	EXPECT_EQ(3, kick_slots(self->fd, slots, ARRAY_SIZE(slots)));
-	ASSERT_EQ(4, take(self->fd, ev, 5, 0));
-	for (i = 0; i < 4; i++)
-		EXPECT_EQ(order[i], ev[i].user_data);
-	/* A list that cannot be read changes nothing, nor does it look at marks. */
-	swap_word(slot_of(&self->t, marked), 5);
-	mark(&self->t, marked);
-	EXPECT_EQ(-EFAULT, kick_slots(self->fd, NULL, 1));
-	EXPECT_FALSE(readable(self->fd, 0));
-	EXPECT_TRUE(is_marked(&self->t, marked));
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
-	EXPECT_TRUE(readable(self->fd, 0));
 }
 
 /* The turn takes the marks, and their bit of the summary, whoever turns the wheel. */
@@ -336,14 +306,14 @@ TEST_F(marks, cleared_by_turn)
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
 	/* A look where nothing has changed changes nothing. */
 	mark(&self->t, id);
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(0, stats(_metadata, self->fd).moved);
 }
 
 /*
- * A deadline moved later needs no mark; one disarmed neither. What was not marked, and is
- * not listed, no KICK looks at.
+ * A deadline moved later needs no mark; one disarmed neither. No KICK
+ * looks at what was not marked.
  */
 TEST_F(marks, without_mark)
 {
@@ -353,11 +323,11 @@ TEST_F(marks, without_mark)
 
 	EXPECT_NE(0, arm_marked(&self->t, id, deadline));
 	EXPECT_FALSE(is_marked(&self->t, id));
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_TRUE(wake(slot) == looks || now(CLOCK_MONOTONIC) > looks);
 	EXPECT_TRUE(wake_becomes(slot, tick_of(&self->t, deadline)));
 	EXPECT_EQ(deadline, disarm(&self->t, id));
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot));
 	EXPECT_EQ(0, self->t.kicks);
 }
@@ -436,10 +406,10 @@ TEST_F(marks, kick_withdraws)
 	expect_event(_metadata, self->fd, id, deadline);
 	/* One whose word was not changed stays. */
 	mark(&self->t, id);
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
 	mark(&self->t, id);
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
@@ -469,29 +439,6 @@ TEST_F(marks, turn_withdraws_nothing)
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* So a KICK that lists the slot withdraws for certain. */
-TEST_F(marks, list_withdraws_for_certain)
-{
-	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
-	__u64 first = now(CLOCK_MONOTONIC) + AHEAD / 2, deadline = first + AHEAD;
-	struct twheel_event ev[2];
-
-	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 8);
-	EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
-	while (stats(_metadata, self->fd).unread < 2)
-		sleep_ms(1);
-	/* The mark is gone. */
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
-	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
-	EXPECT_EQ(1, kick(self->fd, id));
-	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
-	ASSERT_EQ(1, take(self->fd, ev, 2, 0));
-	EXPECT_EQ(8, ev[0].user_data);
-	expect_event(_metadata, self->fd, id, deadline);
-}
-
-/* How many system calls */
-
 /*
  * On a wheel that does not turn, a KICK is for a deadline that comes before all others: one
  * for ascending deadlines, some for random ones.
@@ -508,7 +455,7 @@ TEST_F(marks, kicks_are_records)
 	for (i = 0; i < N; i++)
 		EXPECT_EQ(0, arm_marked(&self->t, ids[i], start + i * NS_PER_MS));
 	EXPECT_EQ(1, self->t.kicks);
-	EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(N, cancel_all(self->fd));
 
 	/* Another, as the first one still turns where they were. */
 	t = map_table(_metadata, fd);
@@ -524,7 +471,7 @@ TEST_F(marks, kicks_are_records)
 	/* The wheel turns where its levels begin, a little earlier than it must. */
 	EXPECT_GE(t.kicks, 1);
 	EXPECT_LE(t.kicks, records);
-	EXPECT_EQ(N, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(N, cancel_all(fd));
 	unmap_table(&t);
 	close(fd);
 }
@@ -560,7 +507,7 @@ TEST_F_TIMEOUT(marks, many, 120)
 		}
 		if (round) {
 			/* One KICK looks at all of them before it returns. */
-			EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+			EXPECT_EQ(0, turn_now(self->fd));
 			EXPECT_EQ(N, stats(_metadata, self->fd).unread);
 		}
 		got = collect(self->fd, ev, N);
@@ -719,7 +666,7 @@ TEST_F(marks, fork)
 	}
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(is_marked(&self->t, ids[5]));
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	expect_event(_metadata, self->fd, ids[5], 1);
 }
 
@@ -740,14 +687,14 @@ TEST_F(marks, free_slots)
 		mark(&self->t, 500);
 		mark(&self->t, 5000);
 		mark(&self->t, last);
-		EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+		EXPECT_EQ(0, turn_now(self->fd));
 		EXPECT_FALSE(readable(self->fd, 0));
 		EXPECT_FALSE(is_marked(&self->t, dead));
 	}
 	EXPECT_EQ(0, stats(_metadata, self->fd).armings);
 	/* A summary of marks that are not there. */
 	memset(summary_of(&self->t, 0), 0xff, PAGE - self->t.head->summary_offset);
-	EXPECT_EQ(0, kick_slots(self->fd, NULL, 0));
+	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(0, arm_marked(&self->t, alive, 1));
 	expect_event(_metadata, self->fd, alive, 1);
 	/* A wheel at rest stays so: no turn for what no slot can mean. */
@@ -816,18 +763,18 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 		/* He has written to next_ns as well, so ask in any case. */
 		EXPECT_EQ(0, swap_word(slot_of(&t, honest), deadline));
 		mark(&t, honest);
-		EXPECT_EQ(0, kick_slots(fd, NULL, 0));
+		EXPECT_EQ(0, turn_now(fd));
 		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
 		EXPECT_EQ(honest, ev.id);
 		EXPECT_EQ(deadline, ev.deadline_ns);
 		add(_metadata, fd, HOUR, 0, 0);
-		EXPECT_EQ(1, drain(fd, i % 2 ? TWHEEL_DRAIN_CANCEL : TWHEEL_DRAIN_EXPIRE));
+		EXPECT_EQ(1, i % 2 ? cancel_all(fd) : expire_all(fd));
 		if (i % 2 == 0)
 			EXPECT_EQ(1, take(fd, &ev, 1, 0));
 	}
 	stop_neighbor(_metadata, &n);
 	EXPECT_TRUE(killed(pid));
-	EXPECT_EQ(0, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, cancel_all(fd));
 	EXPECT_EQ(N, stats(_metadata, fd).allocated);
 	/* Then all is quiet: the marks are taken, and nothing is due. */
 	sleep_ms(50 * slowness());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A million timers that end at once: DRAIN and close harm nobody else.
+ * A million timers that end at once: batches and close harm nobody else.
  */
 #include "twheel_test.h"
 
@@ -14,8 +14,8 @@ struct ender {
 	pthread_t thread;
 	int fd;
 	int bystander;
-	/* 0 closes the wheel. */
-	__u32 mode;
+	/* What is done to each; 0 closes the wheel. */
+	__u32 opcode;
 	int result;
 	bool done;
 };
@@ -35,14 +35,14 @@ static int start_bystander(int fd)
 }
 
 /* Ends all timers on the CPU on which the bystander's expire. */
-static void *end_all(void *arg)
+static void *end_million(void *arg)
 {
 	struct ender *e = arg;
 
 	pin(0);
 	e->result = start_bystander(e->bystander);
 	if (!e->result)
-		e->result = e->mode ? drain(e->fd, e->mode) : close(e->fd);
+		e->result = e->opcode ? end_all(e->fd, e->opcode) : close(e->fd);
 	__atomic_store_n(&e->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -75,19 +75,19 @@ FIXTURE(million) {
 };
 
 FIXTURE_VARIANT(million) {
-	__u32 mode;
+	__u32 opcode;
 };
 
-VARIANT(million, drain_expire, .mode = TWHEEL_DRAIN_EXPIRE);
-VARIANT(million, drain_cancel, .mode = TWHEEL_DRAIN_CANCEL);
-VARIANT(million, close, .mode = 0);
+VARIANT(million, rearm, .opcode = TWHEEL_OP_REARM);
+VARIANT(million, cancel, .opcode = TWHEEL_OP_CANCEL);
+VARIANT(million, close, .opcode = 0);
 
 NO_SETUP(million)
 NO_TEARDOWN(million)
 
 /*
- * G8: a wheel beside it is hardly later than usual, and DRAIN lets others
- * come at its own wheel in between. A busy machine may spoil one try, not each.
+ * G8: a wheel beside it is hardly later than usual, and batches let others
+ * come at their own wheel in between. A busy machine may spoil one try, not each.
  */
 TEST_F_TIMEOUT(million, ends_in_portions, 200)
 {
@@ -96,12 +96,12 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs two CPUs");
-	for (i = 0; i < 3 && !(in_time && (!variant->mode || between >= BETWEEN)); i++) {
+	for (i = 0; i < 3 && !(in_time && (!variant->opcode || between >= BETWEEN)); i++) {
 		__u64 usual = usual_lateness(_metadata), worst, took;
 		struct ender e = {
 			.fd = wheel_open(O_NONBLOCK),
 			.bystander = wheel_open(O_NONBLOCK),
-			.mode = variant->mode,
+			.opcode = variant->opcode,
 		};
 		unsigned int seen = 0;
 
@@ -109,12 +109,12 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 		ASSERT_GE(e.bystander, 0);
 		add_many(_metadata, e.fd, MILLION, HOUR, 0, 0, NULL);
 		took = now(CLOCK_MONOTONIC);
-		ASSERT_EQ(0, pthread_create(&e.thread, NULL, end_all, &e));
-		while (e.mode && !__atomic_load_n(&e.done, __ATOMIC_ACQUIRE)) {
+		ASSERT_EQ(0, pthread_create(&e.thread, NULL, end_million, &e));
+		while (e.opcode && !__atomic_load_n(&e.done, __ATOMIC_ACQUIRE)) {
 			__u64 armed = stats(_metadata, e.fd).armed;
 
 			/*
-			 * Neither before nor after. Each holds DRAIN up: without a limit it
+			 * Neither before nor after. Each holds a batch up: without a limit it
 			 * takes five times as long.
 			 */
 			seen += armed > 0 && armed < MILLION;
@@ -123,7 +123,7 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 		}
 		pthread_join(e.thread, NULL);
 		took = now(CLOCK_MONOTONIC) - took;
-		EXPECT_EQ(e.mode ? MILLION : 0, e.result);
+		EXPECT_EQ(e.opcode ? MILLION : 0, e.result);
 		sleep_ms(50);
 		worst = stats(_metadata, e.bystander).worst_lateness_ns;
 		EXPECT_GT(stats(_metadata, e.bystander).expired, 1);
@@ -134,12 +134,12 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 		/* Where the host starves the machine, at least not held up throughout. */
 		in_time |= worst < 20 * usual + 50 * NS_PER_MS || worst < took / 2;
 		between = seen > between ? seen : between;
-		if (e.mode)
+		if (e.opcode)
 			close_wheel(_metadata, e.fd);
 		close(e.bystander);
 	}
 	EXPECT_TRUE(in_time);
-	if (variant->mode)
+	if (variant->opcode)
 		EXPECT_GE(between, BETWEEN);
 }
 

@@ -587,7 +587,7 @@ TEST(usable_as_nobody)
 	EXPECT_EQ(TWHEEL_ARMED, rearm(fd, id, 0, TWHEEL_KEEP));
 	EXPECT_EQ(1, take(fd, ev, 4, PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, id));
-	EXPECT_EQ(1000, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(1000, cancel_all(fd));
 	s = stats(_metadata, fd);
 	EXPECT_EQ(0, s.allocated);
 	close_wheel(_metadata, fd);
@@ -789,11 +789,11 @@ TEST_F_TIMEOUT(memory, cancelled_timers, 120)
 
 	/* What the program itself needs, and a first chunk. */
 	add_many(_metadata, fd, 5000, HOUR, 0, 0, NULL);
-	EXPECT_EQ(5000, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(5000, cancel_all(fd));
 	before = slab_kb();
 	add_many(_metadata, fd, N, HOUR, 0, 0, NULL);
 	full = slab_kb();
-	EXPECT_EQ(N, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(N, cancel_all(fd));
 	EXPECT_EQ(0, stats(_metadata, fd).allocated);
 	add_many(_metadata, fd, N, HOUR, 0, 0, NULL);
 	again = slab_kb();
@@ -847,7 +847,7 @@ static void register_without_end(struct __test_metadata *_metadata)
 	EXPECT_EQ(total + 1, st.registered);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(fd, first, 0, TWHEEL_KEEP));
 	EXPECT_EQ(TWHEEL_EXPIRED, state(fd, first));
-	EXPECT_EQ(total, drain(fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(total, cancel_all(fd));
 	/*
 	 * There is room again, in the memory that the wheel has kept. This process must not
 	 * need any for itself.

@@ -145,9 +145,9 @@ TEST_F(polling, epoll_edge)
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
 	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
 	EXPECT_EQ(0, epolled(self->ep, 0));
-	/* DRAIN makes a batch. */
+	/* REARM makes a batch. */
 	add(_metadata, self->fd, HOUR, 0, 0);
-	EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(1, expire_all(self->fd));
 	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
 }
 

@@ -280,10 +280,10 @@ static bool joined(struct reader *r)
 	return false;
 }
 
-/* A blocked reader sees what is armed for now, what DRAIN makes readable, or REARM. */
+/* A blocked reader sees what is armed for now, or by REARM, alone or in a batch. */
 TEST_F(reading, woken)
 {
-	enum { ADD, DRAIN, REARM, WAYS };
+	enum { ADD, BATCH, REARM, WAYS };
 	struct reader r;
 	unsigned int way;
 	__u64 id = 0;
@@ -296,8 +296,8 @@ TEST_F(reading, woken)
 		case ADD:
 			add(_metadata, self->fd, 0, 0, way);
 			break;
-		case DRAIN:
-			EXPECT_EQ(1, drain(self->fd, TWHEEL_DRAIN_EXPIRE));
+		case BATCH:
+			EXPECT_EQ(1, expire_all(self->fd));
 			break;
 		case REARM:
 			EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));

@@ -326,7 +326,7 @@ TEST_F(setup, not_busy_after_refusal)
 
 	EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(-ENOENT, cancel(self->fd, 1ULL << 32));
-	EXPECT_EQ(0, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(0, cancel_all(self->fd));
 	EXPECT_EQ(0, shape(self->fd, &s));
 }
 
@@ -398,7 +398,7 @@ TEST_F(setup, max_timers_after_failed_register)
 	for (i = 0; i < MOST; i++)
 		armed += state(self->fd, ids[i]) == TWHEEL_ARMED;
 	EXPECT_EQ(MOST, armed);
-	EXPECT_EQ(MOST, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(MOST, cancel_all(self->fd));
 }
 
 /* An expired timer that is not kept makes room when it is read, not before. */

@@ -144,14 +144,14 @@ static void *write_words(void *arg)
 }
 
 /* Each takes its timers back, so that nothing is out any more. */
-static void call_in(struct writer *w, int fd)
+static void call_in(struct writer *w)
 {
 	unsigned int k;
 
 	for (k = 0; k < w->nr; k++)
 		account_old(w, k, disarm(&w->t, w->ids[k]));
 	for (k = 0; k < w->nr; k++)
-		kick(fd, w->ids[k]);
+		kick(&w->t, w->ids[k]);
 }
 
 static unsigned int count_ends(const struct book *books, unsigned int nr, unsigned char how)
@@ -195,7 +195,7 @@ TEST_F_TIMEOUT(table_race, exactly_once, 120)
 	}
 	for (i = 0; i < WRITERS; i++) {
 		pthread_join(w[i].thread, NULL);
-		call_in(&w[i], self->fd);
+		call_in(&w[i]);
 		add_ledger(&l, &w[i].l);
 		EXPECT_EQ(0, w[i].others);
 	}
@@ -271,7 +271,7 @@ TEST_F_TIMEOUT(table_race, both_doors, 120)
 	ASSERT_EQ(0, pthread_create(&w.thread, NULL, write_words, &w));
 	pthread_join(w.thread, NULL);
 	stop_and_join(a.thread, &a.stop);
-	call_in(&w, self->fd);
+	call_in(&w);
 	stop_reader(_metadata, &r);
 	add_ledger(&l, &w.l);
 	add_ledger(&l, &a.l);
@@ -358,7 +358,7 @@ TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 			slots[i] = d.ids[i];
 			swap_word(&self->t.slots[slots[i]], deadline);
 		}
-		wrong += kick_slots(self->fd, slots, GROUP) < 0;
+		wrong += kick_slots(&self->t, slots, GROUP) < 0;
 		/* One of the two comes first, in turn. */
 		d.delay = group % 2 ? delay : delay / 2;
 		__atomic_store_n(&d.begun, group, __ATOMIC_RELEASE);
@@ -468,7 +468,7 @@ TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 	TH_LOG("%lu flips", f.flips);
 	EXPECT_GT(f.flips, 0);
 	disarm(&self->t, id);
-	kick(self->fd, id);
+	kick(&self->t, id);
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 }
 
@@ -490,7 +490,7 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 		pin(1);
 		for (i = 0; i < N; i++)
 			swap_word(&self->t.slots[slots[i]], tick);
-		kick_slots(self->fd, slots, N);
+		kick_slots(&self->t, slots, N);
 		pin(0);
 		/* When the first has gone, the rest is on its way. */
 		while (now(CLOCK_MONOTONIC) < tick || (word(&self->t.slots[slots[0]]) &&
@@ -504,7 +504,7 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 		for (i = 0; i < N; i++)
 			arm(&self->t, ids[i], end);
 		/* A turn that took a mark leaves the event there, and the word waits for a read. */
-		kick_slots(self->fd, slots, N);
+		kick_slots(&self->t, slots, N);
 		end += 10 * NS_PER_SEC;
 		for (i = 0; i < N; i++)
 			while (word(slot_of(&self->t, ids[i])) && now(CLOCK_MONOTONIC) < end)
@@ -531,7 +531,7 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 
 struct duel {
 	pthread_t thread;
-	int fd;
+	const struct table *t;
 	__u32 slots[DUEL_SLOTS];
 	/* The round that may begin, and the one that the kicker is done with. */
 	unsigned int begun;
@@ -552,20 +552,21 @@ static void *kick_each_round(void *arg)
 
 		wait_for(&d->begun, round);
 		start = now(CLOCK_MONOTONIC);
-		d->wrong += kick_slots(d->fd, d->slots, DUEL_SLOTS) != DUEL_SLOTS;
+		d->wrong += kick_slots(d->t, d->slots, DUEL_SLOTS) != 0;
 		d->took = now(CLOCK_MONOTONIC) - start;
 		__atomic_store_n(&d->done, round, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
 
-static void start_duel(struct __test_metadata *_metadata, struct duel *d, int fd)
+static void start_duel(struct __test_metadata *_metadata, struct duel *d,
+		       const struct table *t)
 {
 	unsigned int i;
 
-	*d = (struct duel) { .fd = fd };
+	*d = (struct duel) { .t = t };
 	for (i = 0; i < DUEL_SLOTS; i++)
-		d->slots[i] = reserve(_metadata, fd, i);
+		d->slots[i] = reserve(_metadata, t->fd, i);
 	pin(0);
 	ASSERT_EQ(0, pthread_create(&d->thread, NULL, kick_each_round, d));
 }
@@ -592,11 +593,11 @@ TEST_F_TIMEOUT(table_race, second_read, 120)
 	struct table t = self->t;
 	struct duel d;
 
-	start_duel(_metadata, &d, self->fd);
+	start_duel(_metadata, &d, &self->t);
 	for (round = 1; round <= DUEL_ROUNDS; round++) {
 		for (i = 0; i < DUEL_SLOTS; i++)
 			swap_word(&t.slots[d.slots[i]], near);
-		kick_slots(self->fd, d.slots, DUEL_SLOTS);
+		kick_slots(&self->t, d.slots, DUEL_SLOTS);
 		for (i = 0; i < DUEL_SLOTS; i++)
 			swap_word(&t.slots[d.slots[i]], near + HOUR);
 		begin_round(&d, round, &seed);
@@ -620,7 +621,7 @@ TEST_F_TIMEOUT(table_race, claim, 120)
 	struct duel d;
 	__u64 seed = 22;
 
-	start_duel(_metadata, &d, self->fd);
+	start_duel(_metadata, &d, &self->t);
 	for (round = 1; round <= DUEL_ROUNDS; round++) {
 		for (i = 0; i < DUEL_SLOTS; i++)
 			swap_word(&t.slots[d.slots[i]], round);
@@ -633,7 +634,7 @@ TEST_F_TIMEOUT(table_race, claim, 120)
 	TH_LOG("%u of %u disarmed in time", got, DUEL_SLOTS * DUEL_ROUNDS);
 	EXPECT_EQ(0, d.wrong);
 	/* None is on the wheel still: whatever a KICK has put there was due. */
-	kick_slots(self->fd, d.slots, DUEL_SLOTS);
+	kick_slots(&self->t, d.slots, DUEL_SLOTS);
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(DUEL_SLOTS * DUEL_ROUNDS - got, stats(_metadata, self->fd).expired);
 }
@@ -658,7 +659,7 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 			dead += state(self->fd, id) == -ENOENT;
 		/* Now, so that it is read at once. */
 		swap_word(slot, now(CLOCK_MONOTONIC));
-		dead += kick(self->fd, id) != 1;
+		dead += kick(&self->t, id) || state(self->fd, id) < 0;
 	}
 	stop_reader(_metadata, &r);
 	TH_LOG("%lu events", r.got);
@@ -704,7 +705,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 		/* Someone has to put them on the wheel. */
 		for (i = 0; i < 64; i++)
 			slots[i] = ids[i];
-		EXPECT_EQ(64, kick_slots(self->fd, slots, 64));
+		EXPECT_EQ(0, kick_slots(&self->t, slots, 64));
 		EXPECT_EQ(0, arm(&t, honest, deadline));
 		until = deadline + PATIENCE_MS * NS_PER_MS;
 		while (!mine && now(CLOCK_MONOTONIC) < until) {
@@ -733,7 +734,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 	for (i = 0; i < 64; i++)
 		disarm(&self->t, ids[i]);
 	for (i = 0; i < 64; i++)
-		EXPECT_EQ(1, kick(self->fd, ids[i]));
+		EXPECT_EQ(0, kick(&self->t, ids[i]));
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 	before = stats(_metadata, self->fd).wakeups;
 	sleep_ms(100);
@@ -777,7 +778,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 	/* Whatever was read becomes unread again. */
 	start = now(CLOCK_MONOTONIC);
 	while (now(CLOCK_MONOTONIC) < start + RACE_MS * NS_PER_MS)
-		EXPECT_EQ(N, kick_slots(fd, slots, N));
+		EXPECT_EQ(0, kick_slots(t, slots, N));
 	start = now(CLOCK_MONOTONIC);
 	EXPECT_TRUE(killed(pid));
 	EXPECT_LT(now(CLOCK_MONOTONIC) - start, 5 * NS_PER_SEC);
@@ -874,9 +875,7 @@ static void *use_all(void *arg)
 		};
 		struct twheel_timer page[20];
 		struct twheel_event ev[16];
-		struct twheel_kick k;
-		__u32 slots[64], cursor;
-		unsigned int i;
+		__u32 cursor;
 		int ret = 0;
 
 		u->calls++;
@@ -902,7 +901,7 @@ static void *use_all(void *arg)
 			break;
 		case 7:
 			if ((r >> 16) % 256 == 0)
-				ret = drain(fd, 1 + (r >> 40) % 2);
+				ret = (r >> 40) % 2 ? cancel_all(fd) : expire_all(fd);
 			break;
 		case 8:
 			cursor = (r >> 40) % 2048;
@@ -916,14 +915,7 @@ static void *use_all(void *arg)
 				ret = errno == EAGAIN ? 0 : -errno;
 			break;
 		default:
-			for (i = 0; i < ARRAY_SIZE(slots); i++)
-				slots[i] = (r >> 40) % 2 ? next_random(&u->seed) % 1024 :
-							   next_random(&u->seed);
-			k = (struct twheel_kick) {
-				.slots = ptr_u64(slots),
-				.count = ARRAY_SIZE(slots),
-			};
-			ret = call(fd, TWHEEL_IOC_KICK, &k);
+			ret = turn_now(fd);
 			break;
 		}
 		if (ret < 0 && ret != -ENOENT && ret != -ENOSPC)
@@ -977,7 +969,7 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 	EXPECT_EQ(PAGE, t.head->slots_offset);
 	EXPECT_EQ(50000, t.head->slots);
 	/* In good hands it is a wheel like any other. */
-	EXPECT_GE(drain(fd, TWHEEL_DRAIN_CANCEL), 0);
+	EXPECT_GE(cancel_all(fd), 0);
 	EXPECT_EQ(0, stats(_metadata, fd).armed);
 	unmap_table(&t);
 	close(fd);
@@ -1021,7 +1013,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 	deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
 	for (i = 0; i < N; i++)
 		swap_word(&self->t.slots[slots[i]], deadline + i);
-	EXPECT_EQ(N, kick_slots(self->fd, slots, N));
+	EXPECT_EQ(0, kick_slots(&self->t, slots, N));
 	ASSERT_EQ(N, collect(self->fd, ev, N));
 	for (i = 0; i < N; i++)
 		wrong += ev[i].deadline_ns != deadline + ev[i].user_data;

@@ -507,7 +507,7 @@ TEST_F(timer, slots_are_reused)
 				ASSERT_EQ(-ENOENT, state(self->fd, old[i]));
 		}
 		memcpy(old, ids, N * sizeof(*ids));
-		EXPECT_EQ(N, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+		EXPECT_EQ(N, cancel_all(self->fd));
 	}
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	free(old);

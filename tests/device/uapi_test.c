@@ -28,8 +28,6 @@ static const struct {
 	FIELD(timer, flags, 40), FIELD(timer, state, 44),
 	SIZE(op, 56), FIELD(op, timer, 0), FIELD(op, opcode, 48), FIELD(op, result, 52),
 	SIZE(batch, 16), FIELD(batch, ops, 0), FIELD(batch, count, 8), FIELD(batch, flags, 12),
-	SIZE(drain, 16), FIELD(drain, mode, 0), FIELD(drain, reserved, 4), FIELD(drain, count, 8),
-	SIZE(kick, 16), FIELD(kick, slots, 0), FIELD(kick, count, 8), FIELD(kick, flags, 12),
 	SIZE(list, 16), FIELD(list, timers, 0), FIELD(list, count, 8), FIELD(list, cursor, 12),
 	SIZE(event, 48), FIELD(event, id, 0), FIELD(event, user_data, 8),
 	FIELD(event, deadline_ns, 16), FIELD(event, expired_ns, 24), FIELD(event, expirations, 32),
@@ -64,14 +62,14 @@ TEST(command_numbers)
 {
 	static const unsigned int numbers[] = {
 		0xc028c500, 0x8060c501, 0xc030c502, 0xc030c503, 0xc030c504, 0xc030c505,
-		0x4010c506, 0xc010c507, 0xc010c508, 0x4010c509, 0x82c0c50a,
+		0x4010c506, 0xc010c508, 0x0000c509, 0x82c0c50a,
 	};
 
 	EXPECT_EQ(sizeof(numbers), sizeof(commands));
 	EXPECT_EQ(0, memcmp(numbers, commands, sizeof(numbers)));
 }
 
-/* So are the values of flags, states, opcodes and modes. */
+/* So are the values of flags, states and opcodes. */
 TEST(constants)
 {
 	EXPECT_EQ(1U, TWHEEL_SETUP_REALTIME);
@@ -87,8 +85,6 @@ TEST(constants)
 	EXPECT_EQ(2U, TWHEEL_OP_REARM);
 	EXPECT_EQ(3U, TWHEEL_OP_CANCEL);
 	EXPECT_EQ(4U, TWHEEL_OP_GET);
-	EXPECT_EQ(1U, TWHEEL_DRAIN_EXPIRE);
-	EXPECT_EQ(2U, TWHEEL_DRAIN_CANCEL);
 	EXPECT_EQ(65536U, TWHEEL_BATCH_MAX);
 }
 
@@ -168,11 +164,10 @@ TEST_F(refused, table_as_announced)
 	struct twheel_info i = info(_metadata, self->fd);
 	bool table = i.features & TWHEEL_FEATURE_TABLE;
 	size_t bytes = table ? i.table_bytes : (size_t)sysconf(_SC_PAGESIZE);
-	struct twheel_kick kick = { 0 };
 	void *p;
 
 	EXPECT_EQ(table, i.table_bytes != 0);
-	EXPECT_EQ(table ? 0 : -ENOTTY, call(self->fd, TWHEEL_IOC_KICK, &kick));
+	EXPECT_EQ(table ? 0 : -ENOTTY, turn_now(self->fd));
 	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
 	if (table) {
 		EXPECT_TRUE(p != MAP_FAILED);
@@ -315,21 +310,16 @@ TEST_F(refused, batch_arguments)
 	free(ops);
 }
 
-/* EINVAL: a mode of DRAIN that is not one, and its reserved field. */
-TEST_F(refused, drain_arguments)
+/* EINVAL: an argument of KICK, which looks at nothing then. ENOTTY: DRAIN, which is gone. */
+TEST_F(refused, kick_argument)
 {
-	static const __u32 modes[] = { 0, 3, 4, 0x80000001, 0xffffffff };
-	struct twheel_drain d;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(modes); i++)
-		EXPECT_EQ(-EINVAL, drain(self->fd, modes[i]));
-	for (i = 0; i < 32; i++) {
-		d = (struct twheel_drain) { TWHEEL_DRAIN_EXPIRE, 1U << i, 0 };
-		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_DRAIN, &d));
-		d.mode = TWHEEL_DRAIN_CANCEL;
-		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_DRAIN, &d));
-	}
+	for (i = 0; i < 8 * sizeof(long); i++)
+		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, (void *)(1UL << i)));
+	EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, &i));
+	EXPECT_EQ(-ENOTTY, call(self->fd, 0xc010c507, &i));
+	EXPECT_EQ(-ENOTTY, call(self->fd, 0x4010c509, &i));
 }
 
 /* What is an output only is not looked at. */
@@ -401,7 +391,6 @@ TEST(no_stray_bytes)
 {
 	struct twheel_op ops[40] = { 0 };
 	struct twheel_timer t, timers[64];
-	struct twheel_drain d = { .mode = TWHEEL_DRAIN_EXPIRE };
 	struct twheel_list l = { .timers = ptr_u64(timers), .count = ARRAY_SIZE(timers) };
 	struct twheel_batch b = { .ops = ptr_u64(ops), .count = ARRAY_SIZE(ops) };
 	struct twheel_setup setup = { 0 };
@@ -438,8 +427,7 @@ TEST(no_stray_bytes)
 	t = (struct twheel_timer) { .deadline_ns = HOUR };
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_CLEAN(t);
-	ASSERT_LT(0, call(fd, TWHEEL_IOC_DRAIN, &d));
-	EXPECT_CLEAN(d);
+	ASSERT_LT(0, expire_all(fd));
 	ASSERT_EQ(sizeof(ev), read(fd, ev, sizeof(ev)));
 	EXPECT_CLEAN(ev);
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_STATS, &s));

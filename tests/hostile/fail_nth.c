@@ -44,8 +44,6 @@ struct scene {
 		struct twheel_info info;
 		struct twheel_timer timer;
 		struct twheel_stats stats;
-		struct twheel_drain drain;
-		__u32 slots[100];
 		struct twheel_timer timers[LISTED];
 		struct twheel_op ops[MANY];
 		struct twheel_event events[2 * UNREAD];
@@ -507,36 +505,6 @@ static bool batch_get_right(struct scene *s, int ret, const struct snapshot *bef
 	return same(before, after);
 }
 
-static int do_drain(struct scene *s, __u32 mode)
-{
-	s->buf.drain = (struct twheel_drain) { .mode = mode };
-	return call(s->fd, TWHEEL_IOC_DRAIN, &s->buf.drain);
-}
-
-static int do_drain_expire(struct scene *s)
-{
-	return do_drain(s, TWHEEL_DRAIN_EXPIRE);
-}
-
-static int do_drain_cancel(struct scene *s)
-{
-	return do_drain(s, TWHEEL_DRAIN_CANCEL);
-}
-
-static bool drain_expire_right(struct scene *s, int ret, const struct snapshot *before,
-			       const struct snapshot *after)
-{
-	return ret == MANY + 1 && s->buf.drain.count == MANY + 1 &&
-	       after->stats.unread == before->stats.unread + MANY + 1 && !after->stats.armed;
-}
-
-static bool drain_cancel_right(struct scene *s, int ret, const struct snapshot *before,
-			       const struct snapshot *after)
-{
-	return ret == MANY + 1 && s->buf.drain.count == MANY + 1 &&
-	       after->nr == before->nr - MANY - 1;
-}
-
 static int do_list(struct scene *s)
 {
 	__u32 cursor = 0;
@@ -554,18 +522,14 @@ static bool list_right(struct scene *s, int ret, const struct snapshot *before,
 
 static int do_kick(struct scene *s)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(s->buf.slots); i++)
-		s->buf.slots[i] = (__u32)s->many[i % MANY];
-	return kick_slots(s->fd, s->buf.slots, ARRAY_SIZE(s->buf.slots));
+	return turn_now(s->fd);
 }
 
 static bool kick_right(struct scene *s, int ret, const struct snapshot *before,
 		       const struct snapshot *after)
 {
-	/* In groups of 64. */
-	return (ret == 64 || ret == ARRAY_SIZE(s->buf.slots)) && same(before, after);
+	(void)s;
+	return !ret && same(before, after);
 }
 
 static int do_mmap(struct scene *s)
@@ -858,8 +822,6 @@ DEED(batch_register, 16, fresh, do_batch_register, batch_register_right, forgott
 DEED(batch_rearm, 14, full, do_batch_rearm, batch_rearm_right, batch_rearm_right, .answers = 3);
 DEED(batch_cancel, 14, full, do_batch_cancel, batch_cancel_right, batch_cancel_right, .answers = 3);
 DEED(batch_get, 14, full, do_batch_get, batch_get_right, .answers = 3);
-DEED(drain_expire, 2, full, do_drain_expire, drain_expire_right);
-DEED(drain_cancel, 2, full, do_drain_cancel, drain_cancel_right);
 DEED(list, 8, full, do_list, list_right);
 DEED(kick, 6, full, do_kick, kick_right);
 DEED(mmap, 3, fresh, do_mmap);

@@ -40,7 +40,7 @@ static unsigned long long trace;
 
 enum op {
 	OP_OPEN, OP_CLOSE, OP_SETUP, OP_INFO, OP_REGISTER, OP_REARM, OP_CANCEL, OP_GET,
-	OP_BATCH, OP_DRAIN, OP_LIST, OP_KICK, OP_STATS, OP_IOCTL, OP_READ, OP_READV,
+	OP_BATCH, OP_LIST, OP_KICK, OP_STATS, OP_IOCTL, OP_READ, OP_READV,
 	OP_POLL, OP_EPOLL, OP_MMAP, OP_MUNMAP, OP_MREMAP, OP_MPROTECT, OP_MADVISE,
 	OP_EXCHANGE, OP_MARK, OP_LOAD, OP_FASYNC, OP_FDINFO, OP_SLEEP, OP_FORK,
 	NR_OPS
@@ -60,7 +60,6 @@ static const struct {
 	[OP_CANCEL] = { "cancel", 6 },
 	[OP_GET] = { "get", 2 },
 	[OP_BATCH] = { "batch", 8 },
-	[OP_DRAIN] = { "drain", 2 },
 	[OP_LIST] = { "list", 2 },
 	[OP_KICK] = { "kick", 8 },
 	[OP_STATS] = { "stats", 1 },
@@ -346,12 +345,6 @@ static __u64 moment(const struct step *s, __u64 v)
 	return s->how & HOW_FROM_NOW ? now(CLOCK_MONOTONIC) + (__s32)v : v;
 }
 
-/* Never drained into what can be read: of these, no event may be early. */
-static bool is_spared(unsigned int w)
-{
-	return w < WHEELS && w % 2;
-}
-
 /*
  * Of the events of this one none is ever withdrawn: no program of REARM, CANCEL or KICK,
  * the only ones that may, is run on it. So each of them must be read in the end.
@@ -442,20 +435,11 @@ static void run_batch(const struct step *s)
 			note_id(wheel_of(s), op[i].timer.id);
 }
 
+/* Mostly as it should be. */
 static void run_kick(const struct step *s)
 {
-	unsigned int count = count_of(s, 100, 0xffff), i;
-	__u32 *slots = (__u32 *)(me.buffer + PAGE);
-	struct twheel_kick k = { .slots = ptr_u64(slots), .count = count };
-
-	if (is_final(wheel_of(s)))
-		return;
-	for (i = 0; i < count; i++)
-		slots[i] = s->how & HOW_RAW ? s->v[0] + i * s->v[1] :
-			   me.ids[wheel_of(s)][(s->which + i) % IDS];
-	if (s->which & 1 && count)
-		k.slots = ptr_u64(argument(s, slots, count * sizeof(*slots)));
-	call(wheel(s), TWHEEL_IOC_KICK, s->which & 1 ? &k : argument(s, &k, sizeof(k)));
+	if (!is_final(wheel_of(s)))
+		call(wheel(s), TWHEEL_IOC_KICK, s->which % 8 ? NULL : argument(s, NULL, 1));
 }
 
 static void run_list(const struct step *s)
@@ -496,9 +480,6 @@ static void run_read(const struct step *s, bool vector)
 	ssize_t ret;
 
 	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
-	/* A fault may have ended a step of ours that drained. */
-	draining = 0;
-	may_be_early = !is_spared(wheel_of(s));
 	/* Elsewhere another process may have been at them. */
 	if (ret > 0 && p == me.buffer)
 		check_events((void *)p, ret / sizeof(struct twheel_event));
@@ -641,7 +622,7 @@ static void run_exchange(const struct step *s)
 			return;
 	}
 	if (!is_final(wheel_of(s)))
-		kick_slots(wheel(s), &slot, !(s->n & 4));
+		turn_now(wheel(s));
 }
 
 /* As it should be done, or as it should not. */
@@ -702,27 +683,12 @@ static void run_open(const struct step *s)
 	me.nr_ids[WHEELS + s->which % OWN] = 0;
 }
 
-static void run_drain(const struct step *s)
-{
-	struct twheel_drain d = { .mode = s->n & 3, .reserved = s->n >> 24 == 0xff };
-	void *arg = argument(s, &d, sizeof(d));
-
-	/* What others may write to may say any mode. */
-	if (is_spared(wheel_of(s))) {
-		d.mode &= ~TWHEEL_DRAIN_EXPIRE;
-		arg = &d;
-	}
-	call(wheel(s), TWHEEL_IOC_DRAIN, arg);
-}
-
 static void run_ioctl(const struct step *s)
 {
 	/* The first may be a pointer, and what the kernel writes there must be ours. */
 	__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
 	unsigned int cmd = s->v[0];
 
-	if (cmd == TWHEEL_IOC_DRAIN && is_spared(wheel_of(s)))
-		return;
 	if (is_final(wheel_of(s)) && (cmd == TWHEEL_IOC_REARM || cmd == TWHEEL_IOC_CANCEL ||
 				      cmd == TWHEEL_IOC_BATCH || cmd == TWHEEL_IOC_KICK))
 		return;
@@ -765,9 +731,6 @@ static void run_op(const struct step *s)
 		break;
 	case OP_BATCH:
 		run_batch(s);
-		break;
-	case OP_DRAIN:
-		run_drain(s);
 		break;
 	case OP_LIST:
 		run_list(s);
@@ -1604,15 +1567,13 @@ static int count_overdue(int fd, const struct twheel_info *info, __u64 before)
 }
 
 /*
- * What is counted as armed does come: the sums alone would not tell.
- * Of words that have changed unannounced, the kernel is told first: by their slots, or
- * by marks in mapping @m if there is one.
+ * What is counted as armed does come: the sums alone would not tell. First, words that have
+ * changed unannounced are marked.
  */
-static void check_all_come(struct __test_metadata *_metadata, int fd, int m)
+static void check_all_come(struct __test_metadata *_metadata, int fd)
 {
 	static struct twheel_timer page[4096];
-	static __u32 slots[ARRAY_SIZE(page)];
-	struct twheel_kick kick = { .slots = ptr_u64(slots) };
+	struct table t = { .fd = fd };
 	struct twheel_info info;
 	__u32 cursor = 0;
 	unsigned int ms;
@@ -1620,15 +1581,15 @@ static void check_all_come(struct __test_metadata *_metadata, int fd, int m)
 	int ret, i;
 
 	ASSERT_EQ(0, call(fd, TWHEEL_IOC_INFO, &info));
+	t.bytes = info.table_bytes;
+	t.head = map_at(fd, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	ASSERT_TRUE(t.head != MAP_FAILED);
 	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0) {
-		for (i = 0; i < ret; i++) {
-			slots[i] = page[i].id;
-			if (m >= 0)
-				mark_slot(m, slots[i]);
-		}
-		kick.count = m >= 0 ? 0 : ret;
-		ASSERT_EQ(kick.count, call(fd, TWHEEL_IOC_KICK, &kick));
+		for (i = 0; i < ret; i++)
+			mark(&t, page[i].id);
+		ASSERT_EQ(0, turn_now(fd));
 	}
+	unmap_table(&t);
 	ASSERT_EQ(0, ret);
 	/* The finest buckets, and what moves down to them. */
 	sleep_ms(20);
@@ -1660,8 +1621,7 @@ static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
 	map_wheels();
 	/* What it may read now, nobody adds up any more. */
 	i = point % WHEELS;
-	check_all_come(_metadata, shared->wheel[i],
-		       point / WHEELS % 2 && me.map[i].len ? (int)i : -1);
+	check_all_come(_metadata, shared->wheel[i]);
 	renew_wheel(_metadata, i);
 }
 

@@ -159,7 +159,10 @@ static void busy(__u64 seed, int inherited)
 					   next_random(&seed) % NS_PER_MS);
 			scatter_marks(marks_of(&t, 0), summary_of(&t, 0), 2, next_random(&seed));
 		}
-		drain(fd, next_random(&seed) & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL);
+		if (next_random(&seed) & 1)
+			expire_all(fd);
+		else
+			cancel_all(fd);
 		read_now(fd, ev, ARRAY_SIZE(ev));
 		if (next_random(&seed) & 1) {
 			/* Blocks until it is killed, or an event comes. */
@@ -182,8 +185,6 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 	int fd = open_wheel(_metadata, O_NONBLOCK);
 	struct twheel_stats s;
 
-	/* One of them may have drained what another of us reads. */
-	may_be_early = true;
 	for (i = 0; i < n && !over(self->start, i); i++) {
 		pid_t pid = fork_child(_metadata);
 
@@ -199,7 +200,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 		if (i % 10 == 0) {
 			struct twheel_event ev[64];
 
-			ASSERT_LE(0, drain(fd, TWHEEL_DRAIN_CANCEL));
+			ASSERT_LE(0, cancel_all(fd));
 			/* One that died in a read that blocks has left it so. */
 			ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
 			while (read_now(fd, ev, ARRAY_SIZE(ev)) > 0)

@@ -394,7 +394,7 @@ static void map_other(struct race *r)
 ACT(do_cancel, r->ra = cancel_timer(r->fd, r->id[0], &r->ta))
 ACT(do_rearm_now, r->rb = rearm_timer(r->fd, r->id[0], 0, TWHEEL_KEEP, &r->tb))
 ACT(do_rearm_later, r->ra = rearm_timer(r->fd, r->id[0], 2 * HOUR, TWHEEL_KEEP, &r->ta))
-ACT(do_drain_either, r->ra = drain(r->fd, r->loop & 1 ? TWHEEL_DRAIN_EXPIRE : TWHEEL_DRAIN_CANCEL))
+ACT(do_end_all, r->ra = r->loop & 1 ? expire_all(r->fd) : cancel_all(r->fd))
 ACT(do_cancel_b, r->rb = cancel_timer(r->fd, r->id[2], &r->tb))
 ACT(do_batch_a, r->ra = batch(r->fd, r->opa, MANY))
 ACT(do_batch_b, r->rb = batch(r->fd, r->opb, MANY))
@@ -402,11 +402,11 @@ ACT(do_exchange, r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->
 ACT(do_read_a, r->ra = read_now(r->fd, r->ea, 2))
 ACT(do_read_b, r->rb = read_now(r->fd, r->eb, 2))
 ACT(do_stats, r->ra = conserved(r->fd, &r->seen) ? 0 : -EBADMSG)
-ACT(do_kick, r->ra = kick(r->fd, r->id[0]))
+ACT(do_kick, r->ra = kick(&r->t, r->id[0]))
 ACT(do_cancel_it, r->rb = cancel_timer(r->fd, r->id[0], &r->tb))
-ACT(do_kick_b, r->rb = kick(r->fd, r->id[0]))
+ACT(do_kick_b, r->rb = kick(&r->t, r->id[0]))
 ACT(do_turn_b, r->rb = turn_now(r->fd))
-ACT(do_drain_expire, r->ra = drain(r->fd, TWHEEL_DRAIN_EXPIRE))
+ACT(do_expire_all, r->ra = expire_all(r->fd))
 ACT(do_read_all, r->rb = read_now(r->fd, r->eb, 8))
 ACT(do_touch, r->word = word(r->map.slots))
 ACT(do_turn_other, r->rb = turn_now(r->other))
@@ -484,10 +484,10 @@ static enum outcome cancel_cancel_judge(struct race *r)
 
 PAIR(cancel_cancel, cancel_rearm_prepare, do_cancel, do_cancel_it, cancel_cancel_judge, 1)
 
-/* DRAIN, both ways in turn, against CANCEL: each timer is counted by one of them. */
-ACT(drain_cancel_prepare, timers(r, r->fd, 4, HOUR, 0))
+/* All moved to now or cancelled, in turn, against CANCEL: each timer is counted by one of them. */
+ACT(end_all_cancel_prepare, timers(r, r->fd, 4, HOUR, 0))
 
-static enum outcome drain_cancel_judge(struct race *r)
+static enum outcome end_all_cancel_judge(struct race *r)
 {
 	bool expire = r->loop & 1;
 	bool armed = !r->rb && r->tb.state == TWHEEL_ARMED;
@@ -504,7 +504,7 @@ static enum outcome drain_cancel_judge(struct race *r)
 	return A_FIRST;
 }
 
-PAIR(drain_cancel, drain_cancel_prepare, do_drain_either, do_cancel_b, drain_cancel_judge, 1)
+PAIR(end_all_cancel, end_all_cancel_prepare, do_end_all, do_cancel_b, end_all_cancel_judge, 1)
 
 /* A BATCH of CANCEL against a BATCH of REARM, in groups of 24: each pair adds up. */
 static void batch_batch_prepare(struct race *r)
@@ -673,7 +673,7 @@ static enum outcome expiry_judge(struct race *r)
 	if (r->word && r->word != r->at)
 		return wrong(r, "the old word");
 	/* Armed anew while its event was unread, or about to be: that is withdrawn. */
-	if (moved && kick(r->fd, r->id[0]) != 1)
+	if (moved && kick(&r->t, r->id[0]))
 		return wrong(r, "KICK");
 	if (read_now(r->fd, r->ea, 8) != (moved || r->word ? -EAGAIN : 1))
 		return wrong(r, "events");
@@ -723,7 +723,7 @@ static void do_move_back(struct race *r)
 	__u64 t = r->at + 2 * r->t.tick;
 
 	r->word = swap_word(slot, t);
-	r->ra = t <= wake(slot) ? kick(r->fd, r->id[0]) : 0;
+	r->ra = t <= wake(slot) ? kick(&r->t, r->id[0]) : 0;
 }
 
 static enum outcome look_judge(struct race *r)
@@ -857,10 +857,10 @@ static void do_any(struct race *r)
 		do_read_b(r);
 		break;
 	case 4:
-		r->rb = drain(r->fd, TWHEEL_DRAIN_EXPIRE);
+		r->rb = expire_all(r->fd);
 		break;
 	case 5:
-		r->rb = kick(r->fd, r->id[0]);
+		r->rb = kick(&r->t, r->id[0]);
 		break;
 	}
 }
@@ -948,11 +948,8 @@ PAIR(cpu_offline_expiry, cpu_offline_prepare, do_offline, do_arm_here, cpu_offli
 static void do_arm_other(struct race *r)
 {
 	swap_word(slot_of(&r->map, r->id[0]), 1 + r->loop % 2 * now(CLOCK_MONOTONIC));
-	if (r->loop % 4 < 2) {
-		r->ra = kick(r->other, r->id[0]);
-		return;
-	}
-	mark(&r->map, r->id[0]);
+	if (r->loop % 4 >= 2)
+		mark(&r->map, r->id[0]);
 	r->ra = turn_now(r->other);
 }
 
@@ -963,8 +960,6 @@ static enum outcome exchange_close_judge(struct race *r)
 	if (r->map.head->magic != TWHEEL_TABLE_MAGIC)
 		return wrong(r, "the header");
 	munmap(r->map.head, r->map.bytes);
-	if (r->ra == 1)
-		r->ra = 0;
 	return close_judge(r);
 }
 
@@ -983,7 +978,7 @@ static enum outcome kick_cancel_judge(struct race *r)
 		return wrong(r, "CANCEL");
 	if (!nothing_unread(r))
 		return wrong(r, "an event after CANCEL");
-	if (r->ra == 1 && r->tb.state == TWHEEL_EXPIRED)
+	if (!r->ra && r->tb.state == TWHEEL_EXPIRED)
 		return A_FIRST;
 	if (!r->ra && r->tb.state == TWHEEL_ARMED && r->tb.deadline_ns == 1)
 		return B_FIRST;
@@ -1003,12 +998,12 @@ static enum outcome exchange_kick_judge(struct race *r)
 {
 	bool seen = !word(slot_of(&r->t, r->id[0]));
 
-	if (r->ra || r->rb != 1 || r->word)
+	if (r->ra || r->rb || r->word)
 		return wrong(r, "KICK, or the words");
 	if (state(r->fd, r->id[0]) != (int)(seen ? TWHEEL_EXPIRED : TWHEEL_ARMED))
 		return wrong(r, "the state");
 	/* As who arms has to, for wake_ns was later. */
-	if (kick(r->fd, r->id[0]) != 1)
+	if (kick(&r->t, r->id[0]))
 		return wrong(r, "its own KICK");
 	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
 		return wrong(r, "one event");
@@ -1037,7 +1032,7 @@ static enum outcome flips_kick_judge(struct race *r)
 	bool seen = !word(slot_of(&r->t, r->id[0]));
 	int got;
 
-	if (r->rb != 1 || kick(r->fd, r->id[0]) != 1)
+	if (r->rb || kick(&r->t, r->id[0]))
 		return wrong(r, "KICK");
 	got = read_now(r->fd, r->ea, 8);
 	if (got != 1 || r->ea[0].deadline_ns != r->word)
@@ -1175,25 +1170,25 @@ static enum outcome unread_judge(struct race *r)
 
 PAIR(unread_arm_over, unread_prepare, do_read_a, do_arm_over, unread_judge, 1)
 
-/* DRAIN against a read: all are read once, in the end. */
-static void drain_read_prepare(struct race *r)
+/* All moved to now, against a read: all are read once, in the end. */
+static void expire_read_prepare(struct race *r)
 {
 	timers(r, r->fd, 2, 0, 0);
 	timers(r, r->fd, 2, HOUR, 0);
 }
 
-static enum outcome drain_read_judge(struct race *r)
+static enum outcome expire_read_judge(struct race *r)
 {
 	int rest = read_now(r->fd, r->ea, 8);
 
 	if (r->ra != 2)
-		return wrong(r, "DRAIN");
+		return wrong(r, "REARM");
 	if (r->rb == 4 && rest == -EAGAIN)
 		return A_FIRST;
 	return r->rb == 2 && rest == 2 ? B_FIRST : wrong(r, "four events");
 }
 
-PAIR(drain_read, drain_read_prepare, do_drain_expire, do_read_all, drain_read_judge, 1)
+PAIR(expire_read, expire_read_prepare, do_expire_all, do_read_all, expire_read_judge, 1)
 
 /* LIST against REGISTER and CANCEL in turn: those that nobody touches are seen once. */
 static void list_register_prepare(struct race *r)

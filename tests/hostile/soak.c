@@ -187,8 +187,7 @@ static void *scribble(void *arg)
 		all.table.slots[slot].wake_ns = random;
 		mark(&all.table, random % 4 ? slot : random % 65536);
 		if (random % 16 == 0) {
-			slot = random >> 32;
-			if (kick_slots(all.mapped, &slot, 1) < 0)
+			if (turn_now(all.mapped) < 0)
 				wrong("KICK");
 			count_in(&all.kicks, 1);
 			sleep_ns(NS_PER_MS);

@@ -389,7 +389,7 @@ static void batch_attack(unsigned int nr)
 
 STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3, 3, 4)
 
-/* A million, drained into events, read; and again, canceled; and again, closed. */
+/* A million, moved to now and read; and again, canceled; and again, closed. */
 #define MILLION		1000000U
 
 static void many(unsigned int nr, int fd, unsigned int n, __u64 deadline, __u32 flags)
@@ -415,15 +415,15 @@ static void million_attack(unsigned int nr)
 
 	many(nr, fd, MILLION, HOUR, 0);
 	if (shared->done[nr] % 3 == 0) {
-		if (drain(fd, TWHEEL_DRAIN_EXPIRE) != (int)MILLION)
-			wrong(nr, "DRAIN");
+		if (expire_all(fd) != (int)MILLION)
+			wrong(nr, "REARM");
 		while ((got = read_now(fd, ev, ARRAY_SIZE(ev))) > 0)
 			sum += got;
 		if (sum != MILLION)
 			wrong(nr, "a million events");
 	} else if (shared->done[nr] % 3 == 1) {
-		if (drain(fd, TWHEEL_DRAIN_CANCEL) != (int)MILLION)
-			wrong(nr, "DRAIN");
+		if (cancel_all(fd) != (int)MILLION)
+			wrong(nr, "CANCEL");
 	}
 	if (!conserved(fd, &s))
 		wrong(nr, "conservation");
@@ -431,7 +431,7 @@ static void million_attack(unsigned int nr)
 	shared->done[nr]++;
 }
 
-STORM(drain_and_close_millions, NULL, million_attack, NULL, "millions", 3)
+STORM(end_and_close_millions, NULL, million_attack, NULL, "millions", 3)
 
 /* Many that expire at one instant, again and again. */
 static void instant_attack(unsigned int nr)
@@ -486,27 +486,27 @@ static void flip_prepare(struct __test_metadata *_metadata)
 
 static void flip_attack(unsigned int nr)
 {
-	static struct twheel_slot *slots;
 	static __u32 kicked[FLIPPED];
+	static struct table table;
 	struct twheel_event ev[64];
 	unsigned int i;
 	__u64 t;
 
-	if (!slots) {
-		char *p = map_at(shared->fd, table_bytes(shared->fd), PROT_READ | PROT_WRITE,
-				 MAP_SHARED, 0);
-
-		if (p == MAP_FAILED)
+	if (!table.head) {
+		table.fd = shared->fd;
+		table.head = map_at(table.fd, table_bytes(table.fd), PROT_READ | PROT_WRITE,
+				    MAP_SHARED, 0);
+		if (table.head == MAP_FAILED)
 			exit(1);
-		slots = (void *)(p + ((struct twheel_table *)p)->slots_offset);
+		table.slots = (void *)((char *)table.head + table.head->slots_offset);
 		for (i = 0; i < FLIPPED; i++)
 			kicked[i] = i;
 	}
 	t = now(CLOCK_MONOTONIC);
 	for (i = 0; i < FLIPPED; i++)
-		swap_word(&slots[i], i % 3 ? t + i % 64 * DEFAULT_TICK : 1);
+		swap_word(&table.slots[i], i % 3 ? t + i % 64 * DEFAULT_TICK : 1);
 	if (nr) {
-		if (kick_slots(shared->fd, kicked, FLIPPED) != FLIPPED)
+		if (kick_slots(&table, kicked, FLIPPED))
 			wrong(nr, "KICK");
 		while (read_now(shared->fd, ev, ARRAY_SIZE(ev)) > 0)
 			;

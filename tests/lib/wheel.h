@@ -70,32 +70,13 @@
 
 #define ptr_u64(p)	((__u64)(uintptr_t)(p))
 
-/*
- * Whether this process may have made what is not due yet readable; and how many of its
- * threads may be about to.
- */
-static bool may_be_early;
-static unsigned int draining;
-
 /* The result of an ioctl as the kernel gives it: negative is an errno. */
 static inline int call(int fd, unsigned int cmd, void *arg)
 {
-	bool drains = cmd == TWHEEL_IOC_DRAIN;
-	long ret;
-
-	if (drains)
-		__atomic_fetch_add(&draining, 1, __ATOMIC_SEQ_CST);
 	/* Through the bare call: the library's wrapper may hide bits of @cmd. */
-	ret = syscall(SYS_ioctl, fd, cmd, arg);
-	ret = ret < 0 ? -errno : ret;
-	if (drains) {
-		/* One that was killed, or whose answer could not be written, may have. */
-		if (ret == -EFAULT || ret == -EINTR ||
-		    (ret >= 0 && ((struct twheel_drain *)arg)->mode == TWHEEL_DRAIN_EXPIRE))
-			__atomic_store_n(&may_be_early, true, __ATOMIC_SEQ_CST);
-		__atomic_fetch_sub(&draining, 1, __ATOMIC_SEQ_CST);
-	}
-	return ret;
+	long ret = syscall(SYS_ioctl, fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
 }
 
 static inline __u64 now(int clock)
@@ -209,17 +190,6 @@ static inline int batch(int fd, struct twheel_op *ops, __u32 count)
 	return call(fd, TWHEEL_IOC_BATCH, &b);
 }
 
-static inline int drain(int fd, __u32 mode)
-{
-	struct twheel_drain d = { .mode = mode };
-	int ret;
-
-	poison(&d.count);
-	ret = call(fd, TWHEEL_IOC_DRAIN, &d);
-	/* Both ways of telling the count must agree. */
-	return ret >= 0 && d.count != (__u64)ret ? -EBADMSG : ret;
-}
-
 static inline int list(int fd, struct twheel_timer *timers, __u32 count, __u32 *cursor)
 {
 	struct twheel_list l = {
@@ -243,6 +213,43 @@ static inline int list_all(int fd)
 	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0)
 		total += ret;
 	return ret < 0 ? ret : total;
+}
+
+/*
+ * Does @opcode to each timer that LIST shows as armed, 64 at a time: CANCEL, or REARM to now,
+ * without a period. Returns how many were armed then, or a negative errno.
+ */
+static inline int end_all(int fd, __u32 opcode)
+{
+	struct twheel_timer page[64];
+	struct twheel_op ops[64];
+	int ret, i, n, total = 0;
+	__u32 cursor = 0;
+
+	while ((ret = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0) {
+		for (i = n = 0; i < ret; i++)
+			if (page[i].state == TWHEEL_ARMED)
+				ops[n++] = (struct twheel_op) {
+					.opcode = opcode,
+					.timer.id = page[i].id,
+					.timer.flags = page[i].flags & TWHEEL_KEEP,
+				};
+		if (batch(fd, ops, n) != n)
+			return -EBADMSG;
+		for (i = 0; i < n; i++)
+			total += !ops[i].result && ops[i].timer.state == TWHEEL_ARMED;
+	}
+	return ret < 0 ? ret : total;
+}
+
+static inline int cancel_all(int fd)
+{
+	return end_all(fd, TWHEEL_OP_CANCEL);
+}
+
+static inline int expire_all(int fd)
+{
+	return end_all(fd, TWHEEL_OP_REARM);
 }
 
 /*
@@ -270,25 +277,14 @@ static inline bool readable(int fd, int timeout_ms)
 	return poll_again(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
 }
 
-/* In this order: who is about to says that it may have before it ends. */
-static inline bool early_is_right(void)
-{
-	return __atomic_load_n(&draining, __ATOMIC_SEQ_CST) ||
-	       __atomic_load_n(&may_be_early, __ATOMIC_SEQ_CST);
-}
-
-/*
- * Nothing comes before its deadline, but what was drained, where anything was, and
- * that says so. In any process of a test, so this ends it.
- */
+/* Nothing comes before its deadline. In any process of a test, so this ends it. */
 static inline void check_events(const struct twheel_event *ev, unsigned int n)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if (!ev[i].flags && !ev[i].reserved &&
-		    (ev[i].expired_ns >= ev[i].deadline_ns ? ev[i].expirations :
-		     early_is_right() && !ev[i].expirations))
+		if (ev[i].expired_ns >= ev[i].deadline_ns && ev[i].expirations &&
+		    !ev[i].flags && !ev[i].reserved)
 			continue;
 		fprintf(stderr, "# event %u of %u: deadline %llu, expired %llu, %llu expirations, flags %#x, reserved %#x\n",
 			i, n, ev[i].deadline_ns, ev[i].expired_ns, ev[i].expirations,
@@ -511,40 +507,10 @@ static inline __u64 tick_of(const struct table *t, __u64 deadline)
 	return (deadline - 1) & ~(t->tick - 1);
 }
 
-static inline int kick_slots(int fd, const __u32 *slots, __u32 count)
-{
-	struct twheel_kick k = { .slots = ptr_u64(slots), .count = count };
-
-	return call(fd, TWHEEL_IOC_KICK, &k);
-}
-
-static inline int kick(int fd, __u64 id)
-{
-	__u32 slot = id;
-
-	return kick_slots(fd, &slot, 1);
-}
-
-/* A KICK without slots. */
+/* A KICK alone. */
 static inline int turn_now(int fd)
 {
-	return kick_slots(fd, NULL, 0);
-}
-
-/*
- * What the protocol asks of who arms or moves, without marks: a KICK that lists the slot
- * where the kernel would look too late. Returns what was there before.
- */
-static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
-{
-	struct twheel_slot *slot = slot_of(t, id);
-	__u64 old = swap_word(slot, deadline);
-
-	if (deadline <= wake(slot)) {
-		kick(t->fd, id);
-		__atomic_fetch_add(&t->kicks, 1, __ATOMIC_RELAXED);
-	}
-	return old;
+	return call(fd, TWHEEL_IOC_KICK, NULL);
 }
 
 /* The word of 64 marks with that of @slot, and the word of the summary with its line. */
@@ -590,6 +556,37 @@ static inline void mark(const struct table *t, __u32 slot)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Has all these looked at now. */
+static inline int kick_slots(const struct table *t, const __u32 *slots, unsigned int n)
+{
+	while (n--)
+		mark(t, slots[n]);
+	return turn_now(t->fd);
+}
+
+/* Has the timer looked at now. */
+static inline int kick(const struct table *t, __u64 id)
+{
+	mark(t, id);
+	return turn_now(t->fd);
+}
+
+/*
+ * Arms or moves, and kicks wherever the kernel would not look by itself, also if it would turn
+ * in time. Returns what was there before.
+ */
+static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
+{
+	struct twheel_slot *slot = slot_of(t, id);
+	__u64 old = swap_word(slot, deadline);
+
+	if (deadline <= wake(slot)) {
+		kick(t, id);
+		__atomic_fetch_add(&t->kicks, 1, __ATOMIC_RELAXED);
+	}
+	return old;
+}
+
 /* When the wheel turns next. */
 static inline __u64 next_turn(const struct table *t)
 {
@@ -597,8 +594,8 @@ static inline __u64 next_turn(const struct table *t)
 }
 
 /*
- * What the protocol asks after an exchange to @deadline, by the marks: a KICK only where the
- * wheel would turn too late. Returns whether it took one, or its error.
+ * What the protocol asks after an exchange to @deadline: a KICK only where the wheel would turn
+ * too late. Returns whether it took one, or its error.
  */
 static inline int mark_armed(struct table *t, __u64 id, __u64 deadline)
 {
@@ -614,7 +611,7 @@ static inline int mark_armed(struct table *t, __u64 id, __u64 deadline)
 	return ret < 0 ? ret : 1;
 }
 
-/* As arm(), by the marks. */
+/* Arms or moves by the protocol. */
 static inline __u64 arm_marked(struct table *t, __u64 id, __u64 deadline)
 {
 	__u64 old = swap_word(slot_of(t, id), deadline);
@@ -644,8 +641,8 @@ static inline bool wake_becomes(const struct twheel_slot *slot, __u64 value)
 /* All there are; their sizes and directions are in them. */
 static const unsigned int commands[] = {
 	TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM,
-	TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET, TWHEEL_IOC_BATCH, TWHEEL_IOC_DRAIN,
-	TWHEEL_IOC_LIST, TWHEEL_IOC_KICK, TWHEEL_IOC_STATS,
+	TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET, TWHEEL_IOC_BATCH, TWHEEL_IOC_LIST,
+	 TWHEEL_IOC_KICK, TWHEEL_IOC_STATS,
 };
 
 static inline bool is_command(unsigned int cmd)

@@ -518,7 +518,7 @@ TEST_F_TIMEOUT(keyed, colliding, 300)
 	EXPECT_LT(chosen, 20 * random);
 }
 
-/* Drained by another process, keys stay, and begin anew when they are set or moved. */
+/* Cancelled by another process, keys stay, and begin anew when they are set or moved. */
 TEST_F(keyed, drained)
 {
 	struct left left = { };
@@ -530,7 +530,7 @@ TEST_F(keyed, drained)
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "moved", 5, first + HOUR, 2, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "gone", 4, first + HOUR, 3, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "left", 4, first + HOUR, 4, NULL));
-	EXPECT_EQ(4, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(4, cancel_all(twheel_fd(self->w)));
 	EXPECT_EQ(1, twheel_keyed_set(self->k, "set", 3, first, 1, NULL));
 	EXPECT_EQ(0, twheel_keyed_move(self->k, "moved", 5, first));
 	EXPECT_EQ(0, twheel_keyed_remove(self->k, "gone", 4, NULL));
@@ -554,7 +554,7 @@ TEST_F(keyed, drained_slot_of_another)
 	if (variant->flags & TWHEEL_OPEN_INPROCESS)
 		return;
 	EXPECT_EQ(0, twheel_keyed_set(self->k, first, 1, at + HOUR, 1, NULL));
-	EXPECT_EQ(1, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(1, cancel_all(twheel_fd(self->w)));
 	/* More than a thread keeps for itself, so one of these has the slot. */
 	for (i = 0; i < 200; i++) {
 		snprintf(key, sizeof(key), "k%u", i);

@@ -672,7 +672,8 @@ TEST_F(lib, drain)
 	EXPECT_EQ(1, twheel_del(self->w, id[1]));
 	ASSERT_EQ(N - 1, lib_collect(self->w, ev, N - 1));
 	for (i = 0; i < N - 1; i++) {
-		EXPECT_EQ(0, ev[i].expirations);
+		EXPECT_EQ(1, ev[i].expirations);
+		EXPECT_LE(ev[i].deadline_ns, ev[i].expired_ns);
 		if (ev[i].user_data < N)
 			EXPECT_EQ(id[ev[i].user_data], ev[i].id);
 	}
@@ -698,6 +699,55 @@ TEST_F(lib, drain)
 	EXPECT_TRUE(quiet(self->w));
 	ASSERT_EQ(0, twheel_add(self->w, 1, N + 1, &id[0]));
 	EXPECT_EQ(N + 1, lib_event(_metadata, self->w).user_data);
+}
+
+/* What is kept stays, in either mode. Periods end, and what is unread stays. */
+TEST_F(lib, drain_kept_and_periodic)
+{
+	const uint32_t keep[] = { 0, TWHEEL_KEEP };
+	struct twheel_event ev[6];
+	unsigned int k;
+
+	for (k = 0; k < 2; k++) {
+		struct twheel_timer once = { .deadline_ns = HOUR, .flags = keep[k] };
+		struct twheel_timer periodic = {
+			.deadline_ns = HOUR,
+			.period_ns = HOUR,
+			.flags = keep[k],
+			.user_data = 1,
+		};
+		struct twheel_timer due = periodic;
+
+		due.deadline_ns = 1;
+		due.flags |= TWHEEL_ABSTIME;
+		ASSERT_EQ(0, lib_register(self->w, &once));
+		ASSERT_EQ(0, lib_register(self->w, &periodic));
+		ASSERT_EQ(0, lib_register(self->w, &due));
+		ASSERT_TRUE(is_unread(self->w));
+		EXPECT_EQ(2, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
+		ASSERT_EQ(3, lib_collect(self->w, ev, 3));
+		EXPECT_EQ(due.id, ev[0].id);
+		EXPECT_EQ(1, ev[1].expirations);
+		EXPECT_EQ(1, ev[2].expirations);
+		EXPECT_TRUE(quiet(self->w));
+		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, once.id));
+		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, periodic.id));
+		/* Periodic timers do not end by an event. */
+		EXPECT_EQ((int)TWHEEL_IDLE, lib_state(self->w, due.id));
+		EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+
+		once.deadline_ns = HOUR;
+		periodic.deadline_ns = HOUR;
+		periodic.flags = keep[k];
+		once.flags = keep[k];
+		ASSERT_EQ(0, lib_register(self->w, &once));
+		ASSERT_EQ(0, lib_register(self->w, &periodic));
+		EXPECT_EQ(2, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+		EXPECT_TRUE(quiet(self->w));
+		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, once.id));
+		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, periodic.id));
+		EXPECT_LE(0, twheel_del(self->w, due.id));
+	}
 }
 
 /* ---- Slots ---- */
@@ -1532,7 +1582,7 @@ TEST_F_TIMEOUT(lib, set_and_read, 120)
 	EXPECT_NE(STEPS, s->events);
 }
 
-/* ---- Another process drains ---- */
+/* ---- Another process ends all ---- */
 
 FIXTURE(drained) {
 	struct twheel *w;
@@ -1601,8 +1651,8 @@ TEST_F(drained, told)
 	/* A slot that is free when it happens. */
 	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 0, &spare));
 	ASSERT_EQ(1, twheel_del(self->w, spare));
-	/* The drain sees the words, whatever the kernel has looked at. */
-	EXPECT_EQ(N, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	/* LIST sees the words, whatever the kernel has looked at. */
+	EXPECT_EQ(N, cancel_all(twheel_fd(self->w)));
 	for (i = 0; i < N; i++) {
 		EXPECT_EQ(-ENOENT, i % 2 ? twheel_del(self->w, id[i]) :
 					   twheel_set(self->w, id[i], 1));
@@ -1626,11 +1676,11 @@ TEST_F(drained, expire)
 	unsigned int i;
 
 	add_some(_metadata, self->w, HOUR, id, 10);
-	EXPECT_EQ(10, drain(twheel_fd(self->w), TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(10, expire_all(twheel_fd(self->w)));
 	EXPECT_EQ(1, twheel_del(self->w, id[0]));
 	ASSERT_EQ(9, lib_collect(self->w, ev, 9));
 	for (i = 0; i < 9; i++)
-		EXPECT_EQ(0, ev[i].expirations);
+		EXPECT_EQ(1, ev[i].expirations);
 	for (i = 1; i < 10; i++)
 		EXPECT_EQ(0, twheel_del(self->w, id[i]));
 	all_come(_metadata, self->w, 10);
@@ -1644,7 +1694,7 @@ TEST_F(drained, slots_of_added)
 
 	for (round = 0; round < 3; round++) {
 		add_some(_metadata, self->w, HOUR, id, 256);
-		EXPECT_EQ(256, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+		EXPECT_EQ(256, cancel_all(twheel_fd(self->w)));
 		/* In one of those slots. */
 		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 0, &more));
 		for (i = 0; i < 256; i++)
@@ -1665,7 +1715,7 @@ TEST_F(drained, slots_of_registered)
 	unsigned int i;
 
 	add_some(_metadata, self->w, HOUR, id, 128);
-	EXPECT_EQ(128, drain(twheel_fd(self->w), TWHEEL_DRAIN_CANCEL));
+	EXPECT_EQ(128, cancel_all(twheel_fd(self->w)));
 	fill_ops(ops, 128, TWHEEL_OP_REGISTER, HOUR, TWHEEL_KEEP);
 	ASSERT_EQ(64, twheel_submit(self->w, ops, 64));
 	for (i = 64; i < 128; i++)

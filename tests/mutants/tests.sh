@@ -38,8 +38,8 @@ ok "an id that is given out again" says 'REGISTER, or the old id'
 ok "fails its test" refused
 # Which heeds it now and then: of two kills one may come just before that.
 mutant uml deaf user \
-	'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do killed_test -v in_drain_cancel || exit; done'
-ok "a call that heeds a kill too late" says 'not ok 1 killed.in_drain_cancel.midway'
+	'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do killed_test -v in_kick || exit; done'
+ok "a call that heeds a kill too late" says 'not ok 1 killed.in_kick.midway'
 mutant uml ahead stress 'soak --seconds 5'
 ok "a wheel that is ahead of its clock" says ' s: early'
 ok "fails its test" refused

@@ -43,16 +43,6 @@ void json_u64(const char *key, __u64 value)
 	printf(value > JSON_EXACT ? "\"%llu\"" : "%llu", value);
 }
 
-void json_s64(const char *key, __s64 value)
-{
-	if (value >= 0) {
-		json_u64(key, value);
-		return;
-	}
-	json_key(key);
-	printf(value < -(__s64)JSON_EXACT ? "\"%lld\"" : "%lld", value);
-}
-
 void json_none(const char *key)
 {
 	json_key(key);

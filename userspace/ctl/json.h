@@ -11,7 +11,6 @@ void json_open(const char *type);
 void json_begin(const char *key, char bracket);
 void json_end(char bracket);
 void json_u64(const char *key, __u64 value);
-void json_s64(const char *key, __s64 value);
 void json_none(const char *key);
 void json_text(const char *key, const char *value);
 void json_bool(const char *key, bool value);

@@ -43,24 +43,17 @@ bool check_format(const char *format)
 	return true;
 }
 
-/*
- * A timer that was due when it was armed has no lateness, in the counters of the wheel as
- * well. If a drain came long before the deadline, the number is the smallest there is.
- */
-static __s64 lateness(const struct twheel_event *e)
+/* A timer that was due when it was armed has no lateness, in the counters of the wheel as well. */
+static __u64 lateness(const struct twheel_event *e)
 {
-	if (e->deadline_ns <= e->expired_ns)
-		return e->expired_ns - e->deadline_ns;
-	if (e->deadline_ns - e->expired_ns > INT64_MAX)
-		return -INT64_MAX;
-	return -(__s64)(e->deadline_ns - e->expired_ns);
+	return e->expired_ns - e->deadline_ns;
 }
 
 static void print_formatted(const struct roster *r, const char *format,
 			    const struct twheel_event *e)
 {
 	bool due = was_due(r, e);
-	__s64 late = lateness(e);
+	__u64 late = lateness(e);
 	char buf[SECONDS_LEN];
 
 	for (; *format; format++) {
@@ -88,7 +81,7 @@ static void print_formatted(const struct roster *r, const char *format,
 			if (due)
 				putchar('-');
 			else
-				printf("%lld", late);
+				printf("%llu", late);
 			break;
 		case 'x':
 			printf("%llu", e->expirations);
@@ -110,7 +103,7 @@ static void print_formatted(const struct roster *r, const char *format,
 void print_event(const struct conf *conf, const struct roster *r,
 		 const char *format, const struct twheel_event *e)
 {
-	__s64 late = lateness(e);
+	__u64 late = lateness(e);
 	char seconds[SECONDS_LEN];
 	char text[DURATION_LEN];
 
@@ -123,7 +116,7 @@ void print_event(const struct conf *conf, const struct roster *r,
 		if (was_due(r, e))
 			json_none("lateness_ns");
 		else
-			json_s64("lateness_ns", late);
+			json_u64("lateness_ns", late);
 		json_u64("expirations", e->expirations);
 		json_close();
 		return;
@@ -135,9 +128,7 @@ void print_event(const struct conf *conf, const struct roster *r,
 	printf("%s  %-12s  %s", seconds_text(seconds, e->expired_ns),
 	       roster_name(r, e->user_data),
 	       was_due(r, e) ? "due when armed" : lateness_text(text, late));
-	if (!e->expirations)
-		printf("  drained");
-	else if (e->expirations > 1)
+	if (e->expirations > 1)
 		printf("  x%llu", e->expirations);
 	putchar('\n');
 }

@@ -73,15 +73,15 @@ const char *short_duration(char buf[DURATION_LEN], __u64 ns)
 /**
  * lateness_text() - write a lateness for people
  * @buf: out: the text
- * @ns: the lateness. It is negative if a drain came before the deadline
+ * @ns: the lateness.
  *
  * Return: @buf.
  */
-const char *lateness_text(char buf[DURATION_LEN], __s64 ns)
+const char *lateness_text(char buf[DURATION_LEN], __u64 ns)
 {
 	char digits[DURATION_LEN];
 
-	duration_text(digits, ns < 0 ? -(__u64)ns : (__u64)ns);
-	snprintf(buf, DURATION_LEN, "%c%.30s", ns < 0 ? '-' : '+', digits);
+	duration_text(digits, ns);
+	snprintf(buf, DURATION_LEN, "+%.30s", digits);
 	return buf;
 }

@@ -9,6 +9,6 @@
 
 const char *duration_text(char buf[DURATION_LEN], __u64 ns);
 const char *short_duration(char buf[DURATION_LEN], __u64 ns);
-const char *lateness_text(char buf[DURATION_LEN], __s64 ns);
+const char *lateness_text(char buf[DURATION_LEN], __u64 ns);
 
 #endif /* TWHEELCTL_SHOW_H */

@@ -511,7 +511,7 @@ static void note_call(struct calls *calls, uint64_t nr, const uint64_t *args)
 static void print_calls(const struct calls *calls)
 {
 	static const char *const name[VERBS] = {
-		"SETUP", "INFO", "REGISTER", "REARM", "CANCEL", "GET", "BATCH", "DRAIN",
+		"SETUP", "INFO", "REGISTER", "REARM", "CANCEL", "GET", "BATCH", "?",
 		"LIST", "KICK", "STATS", "?", "?", "?", "?", "?",
 	};
 	unsigned int i;

@@ -160,7 +160,7 @@ static int wake(struct twheel *w)
 	};
 	int ret = w->cold->backend->exec(w, &op, 1);
 
-	/* The timer does not exist yet, or a drain has ended it. */
+	/* The timer does not exist yet, or another process has cancelled it. */
 	if (ret == 1 && op.result == -ENOENT) {
 		op.opcode = TWHEEL_OP_REGISTER;
 		ret = w->cold->backend->exec(w, &op, 1);
@@ -168,18 +168,6 @@ static int wake(struct twheel *w)
 				 __ATOMIC_RELAXED);
 	}
 	return ret < 0 ? ret : op.result;
-}
-
-/*
- * Wakes again if a drain has ended the timer of twheel_wake(). It does that if the timer waits
- * behind others that are due. The caller holds cold.reading.
- */
-void twheel__wake_after_drain(struct twheel *w)
-{
-	struct twheel_op op = { .opcode = TWHEEL_OP_GET, .timer.id = w->cold->wake_id };
-
-	if (op.timer.id && w->cold->backend->exec(w, &op, 1) == 1 && op.result == -ENOENT)
-		wake(w);
 }
 
 TWHEEL_PUBLIC int twheel_wake(struct twheel *w)

@@ -191,22 +191,6 @@ static int inprocess_list(struct twheel *w, struct twheel_timer *timers, unsigne
 	return got < 0 ? 0 : got;
 }
 
-static int inprocess_drain(struct twheel *w, unsigned int mode)
-{
-	u32 slot = 0;
-	u64 now, count;
-	struct inprocess *p;
-
-	if (mode != TWHEEL_DRAIN_EXPIRE && mode != TWHEEL_DRAIN_CANCEL)
-		return -EINVAL;
-	p = enter(w, &now);
-	/* Timers that are due expire before the drain makes others readable. */
-	turn(p, now, LOOK);
-	count = timers_drain(&p->timers, &slot, mode, UINT_MAX, now);
-	leave(w, p, now);
-	return count;
-}
-
 static int inprocess_stats(struct twheel *w, struct twheel_stats *stats)
 {
 	u64 now;
@@ -242,7 +226,6 @@ static const struct twheel_backend inprocess_backend = {
 	.read	= inprocess_read,
 	.ready	= inprocess_ready,
 	.list	= inprocess_list,
-	.drain	= inprocess_drain,
 	.stats	= inprocess_stats,
 	.close	= inprocess_close,
 };

@@ -147,7 +147,6 @@ struct shadow {
  * @read: takes events, without waiting; returns how many
  * @ready: after a wait for the descriptor: is there anything to read?
  * @list: as twheel_list()
- * @drain: as twheel_drain()
  * @stats: as twheel_stats()
  * @close: ends it
  */
@@ -159,7 +158,6 @@ struct twheel_backend {
 	bool (*ready)(struct twheel *w, bool readable);
 	int (*list)(struct twheel *w, struct twheel_timer *timers, unsigned int n,
 		    uint32_t *cursor);
-	int (*drain)(struct twheel *w, unsigned int mode);
 	int (*stats)(struct twheel *w, struct twheel_stats *stats);
 	void (*close)(struct twheel *w);
 };
@@ -213,7 +211,6 @@ struct cold {
  * @nr_slots: how many of them the fast ways may touch: none, if @special
  * @special: ids are checked, or a sanitizer wants to know
  * @nr_words: how many can be touched
- * @drains: begins and ends of drains that cancel: odd while there is one
  * @marks: a bit for each slot
  * @summary: a bit for 2^@shift slots
  * @next_ns: when the wheel will be turned next; NULL if it is only observed
@@ -229,7 +226,6 @@ struct twheel {
 	uint32_t nr_slots;
 	uint32_t special;
 	uint32_t nr_words;
-	uint32_t drains;
 	uint64_t *marks;
 	uint64_t *summary;
 	uint64_t *next_ns;
@@ -347,8 +343,8 @@ void twheel__forget_slot(struct twheel *w, uint64_t kernel_id);
 
 /* timer.c, event.c */
 void twheel__end_timers(struct twheel *w);
+bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to);
 void twheel__make_wake_timer(struct twheel *w);
-void twheel__wake_after_drain(struct twheel *w);
 
 /* The shadow of @slot if that is ours, or NULL. */
 static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)

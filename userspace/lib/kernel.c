@@ -36,9 +36,7 @@ static int kernel_exec(struct twheel *w, struct twheel_op *ops, unsigned int n)
 
 static int kernel_kick(struct twheel *w)
 {
-	struct twheel_kick kick = {};
-
-	return ioctl(w->cold->fd, TWHEEL_IOC_KICK, &kick) < 0 ? -errno : 0;
+	return ioctl(w->cold->fd, TWHEEL_IOC_KICK, 0) < 0 ? -errno : 0;
 }
 
 static ssize_t read_nowait(int fd, const struct iovec *iov)
@@ -102,14 +100,6 @@ static int kernel_list(struct twheel *w, struct twheel_timer *timers, unsigned i
 	return ret;
 }
 
-static int kernel_drain(struct twheel *w, unsigned int mode)
-{
-	struct twheel_drain drain = { .mode = mode };
-	int ret = ioctl(w->cold->fd, TWHEEL_IOC_DRAIN, &drain);
-
-	return ret < 0 ? -errno : ret;
-}
-
 static int kernel_stats(struct twheel *w, struct twheel_stats *stats)
 {
 	return ioctl(w->cold->fd, TWHEEL_IOC_STATS, stats) ? -errno : 0;
@@ -131,7 +121,6 @@ static const struct twheel_backend kernel_backend = {
 	.read	= kernel_read,
 	.ready	= kernel_ready,
 	.list	= kernel_list,
-	.drain	= kernel_drain,
 	.stats	= kernel_stats,
 	.close	= kernel_close,
 };
@@ -162,13 +151,6 @@ static int refuse_read(struct twheel *w, struct twheel_event *events, unsigned i
 	return -EACCES;
 }
 
-static int refuse_drain(struct twheel *w, unsigned int mode)
-{
-	(void)w;
-	(void)mode;
-	return -EACCES;
-}
-
 static void observed_close(struct twheel *w)
 {
 	struct cold *cold = twheel__cold(w);
@@ -186,7 +168,6 @@ static const struct twheel_backend observed_backend = {
 	.read	= refuse_read,
 	.ready	= kernel_ready,
 	.list	= kernel_list,
-	.drain	= refuse_drain,
 	.stats	= kernel_stats,
 	.close	= observed_close,
 };

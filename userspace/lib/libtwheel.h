@@ -309,7 +309,7 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
  *
  * Each is one system call of a kernel wheel. For a timer of twheel_add(), the functions add,
  * set, clear and del make no others, except for memory of the process. If REARM gave the
- * timer a period or a slack, or if another thread drains, there can be one more.
+ * timer a period or a slack, there can be one more.
  */
 struct twheel_usage {
 	uint32_t size;
@@ -534,16 +534,23 @@ int twheel_submit(struct twheel *wheel, struct twheel_op *ops, unsigned int n);
 int twheel_list(struct twheel *wheel, struct twheel_timer *timers, unsigned int n,
 		uint32_t *cursor);
 
+/* Modes of twheel_drain(). */
+#define TWHEEL_DRAIN_EXPIRE	1U	/* make each armed timer readable now */
+#define TWHEEL_DRAIN_CANCEL	2U	/* end each arming without an event */
+
 /**
- * twheel_drain() - end every arming at once
+ * twheel_drain() - end every arming
  * @wheel: the wheel
- * @mode: %TWHEEL_DRAIN_EXPIRE: each timer that is armed can be read now. %TWHEEL_DRAIN_CANCEL:
- *	each arming ends. Timers of twheel_add() stay; those of REGISTER are gone
+ * @mode: %TWHEEL_DRAIN_EXPIRE: each timer that is armed can be read now, as if its deadline had
+ *	been the time of the drain. %TWHEEL_DRAIN_CANCEL: each arming ends without an event.
+ *	Timers of twheel_add() stay, and so do those with %TWHEEL_KEEP; the other timers of
+ *	REGISTER are gone
  *
- * If another process cancels all timers of a shared wheel, the ids of this process's
- * twheel_add() become stale as well. The slow way of set, clear and del notices that.
+ * What is due already expires first; it can be read, and does not count. A periodic timer
+ * whose event is unread keeps that event, and is not armed again. An arming that another
+ * thread or process makes meanwhile may be spared.
  *
- * Return: how many; -EINVAL: no such mode; -ECHILD.
+ * Return: how many; -EINVAL: no such mode; -EACCES: the wheel is only observed; -ECHILD.
  */
 int twheel_drain(struct twheel *wheel, unsigned int mode);
 

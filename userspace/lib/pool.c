@@ -68,7 +68,7 @@ void twheel__lose(struct twheel *w, struct shadow *shadow, uint64_t kernel_id)
 
 /*
  * The wheel has made the timer @kernel_id. If its slot had a timer of ours, another process
- * has drained that one: its id is stale from now on.
+ * has cancelled that one: its id is stale from now on.
  */
 void twheel__forget_slot(struct twheel *w, uint64_t kernel_id)
 {

@@ -40,8 +40,6 @@
 #define timers_prefetch		twheel__timers_prefetch
 #define timers_plan		twheel__timers_plan
 #define timers_commit		twheel__timers_commit
-#define timers_kick		twheel__timers_kick
-#define timers_drain		twheel__timers_drain
 #define timers_list		twheel__timers_list
 #define timers_stats		twheel__timers_stats
 #define timers_peek		twheel__timers_peek

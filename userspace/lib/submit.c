@@ -148,46 +148,102 @@ TWHEEL_PUBLIC int twheel_list(struct twheel *w, struct twheel_timer *timers, uns
 }
 
 /*
- * Disarms the timers of ours, which stay. If twheel_add() armed a timer before it saw
- * w->drains change, its word shows that, and then its shadow. Return: the number disarmed.
+ * Ends the arming of a timer that was listed as @mode says, unless its word has changed since.
+ * Counts it, unless that is left to @op, which REARM ends the periods by and CANCEL the timer.
+ * Return: whether @op is to be done. The caller holds cold.reading.
  */
-static int clear_own(struct twheel *w)
+static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel_timer *timer,
+			uint64_t now, struct twheel_op *op, int *count)
 {
-	uint32_t slot, slots = __atomic_load_n(&w->nr_shadows, __ATOMIC_SEQ_CST);
-	int count = 0;
+	struct shadow *shadow = find_shadow(w, timer->id);
+	uint32_t slot = timer->id;
 
-	for (slot = 0; slot < slots; slot++) {
-		struct shadow *shadow = &w->shadow[slot];
-
-		if (!__atomic_load_n(&w->words[slot].deadline_ns, __ATOMIC_SEQ_CST) ||
-		    !load64(&shadow->id))
-			continue;
-		if (__atomic_exchange_n(&w->words[slot].deadline_ns, 0, __ATOMIC_SEQ_CST)) {
-			if (!shadow->custom)
-				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
-			count++;
-		}
+	if (timer->user_data == WAKE_DATA)
+		return false;
+	if (timer->state == TWHEEL_EXPIRED && timer->period_ns)
+		/* It keeps its event. The word has the next period. */
+		twheel__replace(w, slot, load64((uint64_t *)&w->words[slot].deadline_ns), 0);
+	if (timer->state != TWHEEL_ARMED)
+		return false;
+	*op = (struct twheel_op) { .timer.id = timer->id };
+	if (mode == TWHEEL_DRAIN_EXPIRE && timer->period_ns) {
+		op->opcode = TWHEEL_OP_REARM;
+		op->timer.slack_ns = timer->slack_ns;
+		op->timer.flags = timer->flags & TWHEEL_KEEP;
+		return true;
 	}
-	return count;
+	if (mode == TWHEEL_DRAIN_EXPIRE) {
+		*count += timer->deadline_ns > now &&
+			  twheel__replace(w, slot, timer->deadline_ns, now);
+		return false;
+	}
+	if (!twheel__replace(w, slot, timer->deadline_ns, 0))
+		return false;
+	++*count;
+	if (shadow && load64(&shadow->kernel_id) == timer->id) {
+		if (!shadow->custom)
+			__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
+		return false;
+	}
+	/* A timer that is kept may be a slot of another process, and stays. */
+	op->opcode = TWHEEL_OP_CANCEL;
+	return !(timer->flags & TWHEEL_KEEP);
+}
+
+/* Takes the answers of the operations that drain_timer() has left. */
+static void drained(struct twheel *w, const struct twheel_op *ops, int n, int *count)
+{
+	for (; n > 0; n--, ops++) {
+		struct shadow *shadow = find_shadow(w, ops->timer.id);
+
+		if (ops->opcode != TWHEEL_OP_REARM || ops->result)
+			continue;
+		*count += ops->timer.state == TWHEEL_ARMED;
+		if (shadow && load64(&shadow->kernel_id) == ops->timer.id)
+			__atomic_store_n(&shadow->custom,
+					 ops->timer.slack_ns != w->cold->slack_ns,
+					 __ATOMIC_RELAXED);
+	}
+}
+
+static int kick_to_its_end(struct twheel *w)
+{
+	int ret;
+
+	do {
+		ret = w->cold->backend->kick(w);
+	} while (ret == -EINTR);
+	return ret;
 }
 
 TWHEEL_PUBLIC int twheel_drain(struct twheel *w, unsigned int mode)
 {
-	int own = 0, ret;
+	struct twheel_timer timers[REFILL];
+	struct twheel_op ops[REFILL];
+	uint32_t cursor = 0;
+	int ret, i, nr, count = 0;
+	uint64_t now;
 
 	if (is_child(w))
 		return -ECHILD;
-	/* Under this lock no other thread arms a cleared timer. twheel_add() looks again. */
+	if (mode != TWHEEL_DRAIN_EXPIRE && mode != TWHEEL_DRAIN_CANCEL)
+		return -EINVAL;
+	/* Under this lock no other thread arms a timer whose word is 0. */
 	take_lock(&w->cold->reading);
-	if (mode == TWHEEL_DRAIN_CANCEL) {
-		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
-		own = clear_own(w);
+	/* What is due already expires first, and does not count. */
+	ret = kick_to_its_end(w);
+	now = twheel_now(w);
+	while (ret >= 0) {
+		ret = w->cold->backend->list(w, timers, REFILL, &cursor);
+		if (ret <= 0)
+			break;
+		for (nr = 0, i = 0; i < ret; i++)
+			nr += drain_timer(w, mode, &timers[i], now, &ops[nr], &count);
+		ret = nr ? w->cold->backend->exec(w, ops, nr) : 0;
+		drained(w, ops, ret, &count);
 	}
-	ret = w->cold->backend->drain(w, mode);
-	if (mode == TWHEEL_DRAIN_CANCEL) {
-		__atomic_fetch_add(&w->drains, 1, __ATOMIC_SEQ_CST);
-		twheel__wake_after_drain(w);
-	}
+	if (!ret && mode == TWHEEL_DRAIN_EXPIRE)
+		ret = kick_to_its_end(w);
 	drop_lock(&w->cold->reading);
-	return ret < 0 ? ret : own + ret;
+	return ret < 0 ? ret : count;
 }

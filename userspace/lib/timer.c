@@ -20,7 +20,7 @@
  *
  * tests/model/library.pml is the model of this.
  *
- * If another process drains the wheel, it may end a timer of ours. A thread that then finds
+ * Another process that has the wheel may cancel a timer of ours. A thread that then finds
  * 0 in the word learns that from REARM, and gives up the slot.
  */
 #include "internal.h"
@@ -82,6 +82,21 @@ static __attribute__((noinline)) int announce(struct twheel *w, uint32_t slot, u
 	return ret;
 }
 
+/*
+ * Exchanges the word @from of a timer for @to, unless it has changed since. If that arms the
+ * timer, it is marked, and the caller kicks. Return: whether.
+ */
+bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to)
+{
+	if (!__atomic_compare_exchange_n(&w->words[slot].deadline_ns, &(__u64) { from }, to, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	after_exchange();
+	if (to)
+		mark_slot(w, slot);
+	return true;
+}
+
 /* Asks after an exchange whether the wheel will look in time. */
 static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 {
@@ -141,8 +156,8 @@ static int exec_one(struct twheel *w, uint32_t opcode, struct twheel_timer *time
 
 /* add */
 
-/* Gives a free slot to the program. Return: its id. */
-static inline __attribute__((always_inline)) uint64_t
+/* Gives a free slot to the program. */
+static inline __attribute__((always_inline)) void
 lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id)
 {
 	uint64_t own;
@@ -153,7 +168,6 @@ lend_slot(struct shadow *shadow, uint32_t slot, uint64_t user_data, uint64_t *id
 	*id = own;
 	__atomic_store_n(&shadow->user_data, user_data, __ATOMIC_RELAXED);
 	__atomic_store_n(&shadow->id, own, __ATOMIC_RELAXED);
-	return own;
 }
 
 /* Finds a cache of this thread that has a free slot. Return: 0 or a negative errno. */
@@ -169,54 +183,6 @@ static rare int fill_cache(struct twheel *w, struct cache **cache)
 	return (*cache)->nr ? 0 : twheel__refill(w, *cache);
 }
 
-/* Makes a timer that is not armed. Return: 0 or a negative errno. */
-static int add_idle(struct twheel *w, uint64_t user_data, uint64_t *id)
-{
-	struct shadow *shadow;
-	struct cache *cache;
-	uint32_t slot;
-	int err;
-
-	err = fill_cache(w, &cache);
-	if (err)
-		return err;
-	slot = cache->slots[--cache->nr];
-	shadow = &w->shadow[slot];
-	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
-	lend_slot(shadow, slot, user_data, id);
-	return 0;
-}
-
-/*
- * Another thread drains the wheel, or has drained it. A drain clears our timers and then
- * cancels all armed ones, including a timer that was armed in between. Such a timer has
- * ended, and an idle one takes its place: the drain has counted the arming. @kernel_id is
- * the slot's timer before it was armed. If the slot has another one now, the slot was given
- * out again. If @deadline is past, the event may have been read before that. The reader may
- * have freed @id then, so it is not touched.
- *
- * A timer that is still armed may be one that the wheel does not know of.
- */
-static rare int add_beside_drain(struct twheel *w, uint64_t own, uint64_t kernel_id,
-				 uint64_t deadline, uint64_t user_data, uint64_t *id)
-{
-	struct shadow *shadow = &w->shadow[(uint32_t)own];
-	struct twheel_timer timer = { .id = kernel_id };
-	bool ended = false;
-
-	announce(w, own, deadline, 0);
-	take_lock(&w->cold->reading);
-	if (load64(&shadow->kernel_id) != kernel_id || !is_live(shadow, own)) {
-		ended = deadline > twheel_now(w);
-	} else {
-		ended = exec_one(w, TWHEEL_OP_GET, &timer) == -ENOENT;
-		if (ended)
-			twheel__lose(w, shadow, kernel_id);
-	}
-	drop_lock(&w->cold->reading);
-	return ended ? add_idle(w, user_data, id) : 0;
-}
-
 /*
  * Adds a timer in a slot of @cache, which is not empty. If @marked is not NULL, the caller
  * kicks; then this says whether the slot was marked.
@@ -226,19 +192,12 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	 uint64_t *id, bool *marked)
 {
 	uint32_t slot = cache->slots[--cache->nr];
-	uint32_t drains = __atomic_load_n(&w->drains, __ATOMIC_ACQUIRE);
 	struct shadow *shadow = &w->shadow[slot];
-	uint64_t kernel_id = load64(&shadow->kernel_id);
-	uint64_t own;
-	bool seen;
 
 	deadline += !deadline;
-	own = lend_slot(shadow, slot, user_data, id);
+	lend_slot(shadow, slot, user_data, id);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
-	seen = arm(&w->words[slot], deadline);
-	if (unlikely(drains % 2 || __atomic_load_n(&w->drains, __ATOMIC_SEQ_CST) != drains))
-		return add_beside_drain(w, own, kernel_id, deadline, user_data, id);
-	if (seen)
+	if (arm(&w->words[slot], deadline))
 		return 0;
 	if (!marked)
 		return announce(w, slot, deadline, 0);

@@ -12,9 +12,9 @@ static u64 wrong_access(struct twheel_slot *slots)
 	return slots[1].deadline_ns; /* table_access */
 }
 
-static int wrong_fetch(struct twheel_kick __user *from)
+static int wrong_fetch(struct twheel_list __user *from)
 {
-	struct twheel_kick once, twice;
+	struct twheel_list once, twice;
 
 	if (copy_from_user(&once, from, sizeof(once)))
 		return -EFAULT;

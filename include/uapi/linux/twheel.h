@@ -29,7 +29,7 @@
  *   ENOMEM  no memory, or none left in the memory cgroup
  *   EFAULT  bad pointer; nothing was done, or what was done is the return value
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
- *   EINTR   read(): a signal came before the first event
+ *   EINTR   a signal came: before the first event of a read(), or before a KICK was done
  */
 #ifndef _UAPI_LINUX_TWHEEL_H
 #define _UAPI_LINUX_TWHEEL_H
@@ -171,42 +171,6 @@ struct twheel_batch {
 	__u32 flags;
 };
 
-/* Modes of &struct twheel_drain. */
-#define TWHEEL_DRAIN_EXPIRE	1U	/* make each armed timer readable now */
-#define TWHEEL_DRAIN_CANCEL	2U	/* cancel each armed timer */
-
-/**
- * struct twheel_drain - every armed timer at once (TWHEEL_IOC_DRAIN)
- * @mode: TWHEEL_DRAIN_
- * @reserved: zero.
- * @count: out: how many there were; the ioctl returns it too.
- *
- * An arming that another thread makes meanwhile may be spared. A periodic timer whose
- * expiration is unread keeps that one event and is not armed again. A timer that is due
- * when TWHEEL_DRAIN_EXPIRE begins expires first, in its order, and does not count.
- */
-struct twheel_drain {
-	__u32 mode;
-	__u32 reserved;
-	__u64 count;
-};
-
-/**
- * struct twheel_kick - turn the wheel now (TWHEEL_IOC_KICK)
- * @slots: address of an array of __u32, the low halves of ids: slots to look at.
- * @count: its length. 0 is right: marked slots are looked at in any case, first.
- * @flags: zero.
- *
- * An unread event is withdrawn if user space has changed the word of its timer since it
- * expired. The ioctl returns how many of these slots had a timer. EFAULT only if none could
- * be read; EINVAL if @count is above 2^31 - 1.
- */
-struct twheel_kick {
-	__u64 slots;
-	__u32 count;
-	__u32 flags;
-};
-
 /**
  * struct twheel_list - the live timers, a part at a time (TWHEEL_IOC_LIST)
  * @timers: address of an array of &struct twheel_timer.
@@ -224,13 +188,11 @@ struct twheel_list {
 
 /**
  * struct twheel_event - what read() returns: a timer has expired
- * @id: of the timer; it ends here, unless it is kept, or periodic and not drained.
+ * @id: of the timer; it ends here, unless it is kept or periodic.
  * @user_data: as registered.
  * @deadline_ns: when it should have expired (the first time, if @expirations is above 1).
- * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late. If a
- *	periodic timer was drained unread: when it was drained.
- * @expirations: 1, or the number of periods since the last event. 0: taken by
- *	TWHEEL_DRAIN_EXPIRE before its deadline.
+ * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late.
+ * @expirations: 1, or the number of periods since the last event. Never 0.
  * @flags: zero for now.
  * @reserved: zero for now.
  */
@@ -253,8 +215,8 @@ struct twheel_event {
  * @allocated: timers that exist now.
  * @registered: timers made.
  * @rearmed: REARMs done.
- * @cancelled: timers ended by CANCEL and by TWHEEL_DRAIN_CANCEL.
- * @expired: armings that became readable, TWHEEL_DRAIN_EXPIRE included.
+ * @cancelled: timers ended by CANCEL.
+ * @expired: armings that became readable.
  * @delivered: events read.
  * @armings: times that a timer was armed, by whatever door.
  * @displaced: armings that ended unexpired: re-armed, canceled or dropped.
@@ -345,16 +307,15 @@ struct twheel_table {
  *  3. Set the mark of the slot if it is not set. Then set the bit of the summary if
  *     it is not set. Full barrier.
  *  4. Read next_ns of the header. If t is later, that is all.
- *  5. TWHEEL_IOC_KICK, with a count of 0.
+ *  5. TWHEEL_IOC_KICK.
  *
  * To disarm: exchange @deadline_ns for 0. If that gives 0, the timer was idle or has
  * expired; else no event of that arming will come.
  *
- * To arm a timer whose expiration is unread withdraws that at the KICK. A read that
- * comes before delivers it, and the new arming stands. A KICK that lists the slot
- * withdraws for certain; by its mark, only if no turn has taken that before. A
- * periodic timer's word is its next deadline: to exchange it for 0 ends that period and
- * those after it, and an unread event stays.
+ * To arm a timer whose expiration is unread withdraws that event at the KICK, unless a turn
+ * has taken the mark before. A read that comes before the KICK delivers the event, and the
+ * new arming stands. A periodic timer's word is its next deadline: to exchange it for 0 ends
+ * that period and those after it, and an unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
@@ -371,9 +332,13 @@ struct twheel_slot {
 #define TWHEEL_IOC_CANCEL	_IOWR(TWHEEL_IOC_MAGIC, 0x04, struct twheel_timer)
 #define TWHEEL_IOC_GET		_IOWR(TWHEEL_IOC_MAGIC, 0x05, struct twheel_timer)
 #define TWHEEL_IOC_BATCH	_IOW(TWHEEL_IOC_MAGIC, 0x06, struct twheel_batch)
-#define TWHEEL_IOC_DRAIN	_IOWR(TWHEEL_IOC_MAGIC, 0x07, struct twheel_drain)
 #define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
-#define TWHEEL_IOC_KICK		_IOW(TWHEEL_IOC_MAGIC, 0x09, struct twheel_kick)
+/*
+ * Turns the wheel now: looks at what was marked, and takes what is due, until nothing of that
+ * is left. An unread event is withdrawn if user space has changed the word of its timer since
+ * it expired. The argument is 0. Returns 0.
+ */
+#define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
 
 #endif /* _UAPI_LINUX_TWHEEL_H */

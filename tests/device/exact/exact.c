@@ -307,7 +307,7 @@ TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 	} else {
 		EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
 	}
-	ASSERT_EQ(100000, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	ASSERT_EQ(100000, cancel_all(self->fd));
 }
 
 /* The wall clock is set, far and back: this clock does not care. */
@@ -392,12 +392,12 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 	ASSERT_TRUE(!!ev);
 	/* All memory is there. */
 	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
-	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_CANCEL));
+	ASSERT_EQ(STORM, cancel_all(fd));
 
 	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
 	begin_beats(_metadata, self);
-	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_EXPIRE));
-	end_beats(_metadata, self, "DRAIN, all readable", HOLD);
+	ASSERT_EQ(STORM, expire_all(fd));
+	end_beats(_metadata, self, "REARM by BATCH", HOLD);
 
 	begin_beats(_metadata, self);
 	read_all(_metadata, fd, ev);
@@ -408,8 +408,8 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 	end_beats(_metadata, self, "BATCH", PAGES);
 
 	begin_beats(_metadata, self);
-	ASSERT_EQ(STORM, drain(fd, TWHEEL_DRAIN_CANCEL));
-	end_beats(_metadata, self, "DRAIN, all canceled", PAGES);
+	ASSERT_EQ(STORM, cancel_all(fd));
+	end_beats(_metadata, self, "CANCEL by BATCH", PAGES);
 
 	instant = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
 	add_many(_metadata, fd, STORM, instant, TWHEEL_ABSTIME, 0, NULL);

@@ -76,7 +76,7 @@ static void expect_row(struct __test_metadata *_metadata, struct _test_data_powe
 		}
 	}
 	ASSERT_FALSE(readable(self->fd, QUIET_MS));
-	ASSERT_EQ(1, drain(self->fd, TWHEEL_DRAIN_CANCEL));
+	ASSERT_EQ(1, cancel_all(self->fd));
 }
 
 TEST_F_TIMEOUT(power, processor_goes_and_comes, 120)

@@ -74,7 +74,6 @@ inline time_point deadline(const event &e) noexcept
 	return from_ns(e.deadline_ns);
 }
 
-/* Below zero if TWHEEL_DRAIN_EXPIRE took the timer before its deadline. */
 inline duration lateness(const event &e) noexcept
 {
 	return from_ns(e.expired_ns) - from_ns(e.deadline_ns);

@@ -44,16 +44,10 @@ type timer struct {
 	state      uint32
 }
 
-type drain struct {
-	mode     uint32
-	reserved uint32
-	count    uint64
-}
-
-type kick struct {
-	slots uint64
-	count uint32
-	flags uint32
+type list struct {
+	timers uint64
+	count  uint32
+	cursor uint32
 }
 
 type table struct {
@@ -85,8 +79,6 @@ const (
 
 	idle = 0
 
-	drainCancel = 2
-
 	tableMagic = 0x6c656877
 
 	clockMonotonic = 1
@@ -103,8 +95,8 @@ var (
 	iocRegister = ioc(3, 2, unsafe.Sizeof(timer{}))
 	iocRearm    = ioc(3, 3, unsafe.Sizeof(timer{}))
 	iocCancel   = ioc(3, 4, unsafe.Sizeof(timer{}))
-	iocDrain    = ioc(3, 7, unsafe.Sizeof(drain{}))
-	iocKick     = ioc(1, 9, unsafe.Sizeof(kick{}))
+	iocList     = ioc(3, 8, unsafe.Sizeof(list{}))
+	iocKick     = ioc(0, 9, 0)
 )
 
 func ioctl(fd, request uintptr, arg unsafe.Pointer) error {

@@ -163,8 +163,28 @@ func (w *Wheel) Close() error {
 		return os.ErrClosed
 	}
 	// The mapping may keep the wheel for a while.
-	w.ioctl(iocDrain, unsafe.Pointer(&drain{mode: drainCancel}))
+	w.cancelAll()
 	return w.file.Close()
+}
+
+// cancelAll cancels the timers of the wheel.
+func (w *Wheel) cancelAll() {
+	var page [64]timer
+	l := list{timers: uint64(uintptr(unsafe.Pointer(&page[0])))}
+	for {
+		for i := range page {
+			page[i] = timer{}
+		}
+		l.count = uint32(len(page))
+		if w.ioctl(iocList, unsafe.Pointer(&l)) != nil || page[0].id == 0 {
+			return
+		}
+		for i := range page {
+			if page[i].id != 0 {
+				w.ioctl(iocCancel, unsafe.Pointer(&page[i]))
+			}
+		}
+	}
 }
 
 func (w *Wheel) ioctl(request uintptr, arg unsafe.Pointer) error {
@@ -278,7 +298,7 @@ func (t *Timer) Set(deadline uint64) (bool, error) {
 		return true, nil
 	}
 	t.w.kicks.Add(1)
-	return true, t.w.ioctl(iocKick, unsafe.Pointer(&kick{}))
+	return true, t.w.ioctl(iocKick, nil)
 }
 
 // mark asks the kernel to look at the timer before its next turn ends.

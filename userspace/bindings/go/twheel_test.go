@@ -76,8 +76,8 @@ func quiet(t *testing.T, w *Wheel, d time.Duration) {
 func TestABI(t *testing.T) {
 	for _, c := range []struct{ got, wanted uintptr }{
 		{iocSetup, 0xc028c500}, {iocInfo, 0x8060c501}, {iocRegister, 0xc030c502},
-		{iocRearm, 0xc030c503}, {iocCancel, 0xc030c504}, {iocDrain, 0xc010c507},
-		{iocKick, 0x4010c509}, {unsafe.Sizeof(Event{}), 40}, {unsafe.Sizeof(table{}), 64},
+		{iocRearm, 0xc030c503}, {iocCancel, 0xc030c504}, {iocList, 0xc010c508},
+		{iocKick, 0xc509}, {unsafe.Sizeof(Event{}), 48}, {unsafe.Sizeof(table{}), 64},
 	} {
 		if c.got != c.wanted {
 			t.Errorf("%#x, not %#x", c.got, c.wanted)
