@@ -165,13 +165,6 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	return hlist_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
-static int twheel_fasync(int fd, struct file *file, int on)
-{
-	struct twheel_file *w = file->private_data;
-
-	return fasync_helper(fd, file, on, &w->fasync);
-}
-
 /* The mapping */
 
 /*
@@ -338,7 +331,6 @@ static const struct file_operations twheel_fops = {
 	.read_iter	= twheel_read_iter,
 	.poll		= twheel_poll,
 	.mmap		= twheel_mmap,
-	.fasync		= twheel_fasync,
 	.unlocked_ioctl	= twheel_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.show_fdinfo	= twheel_show_fdinfo,
@@ -378,7 +370,8 @@ static void __exit twheel_module_exit(void)
 }
 module_exit(twheel_module_exit);
 
-MODULE_LICENSE("Dual MIT/GPL");
+/* Some of its files are GPL only. */
+MODULE_LICENSE("GPL");
 MODULE_AUTHOR("twheel contributors");
 MODULE_DESCRIPTION("A timing wheel as a character device, for very many timeouts");
 MODULE_VERSION("0.3.0");

@@ -332,6 +332,12 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 	return used ? -EBUSY : 0;
 }
 
+static bool changes_wheel(unsigned int cmd)
+{
+	return cmd == TWHEEL_IOC_SETUP || cmd == TWHEEL_IOC_REGISTER || cmd == TWHEEL_IOC_REARM ||
+	       cmd == TWHEEL_IOC_CANCEL || cmd == TWHEEL_IOC_BATCH || cmd == TWHEEL_IOC_KICK;
+}
+
 /* See &struct file_operations. */
 long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 {
@@ -339,6 +345,8 @@ long twheel_ioctl(struct file *file, unsigned int cmd, unsigned long ptr)
 	void __user *arg = (void __user *)ptr;
 	struct twheel_setup setup;
 
+	if (changes_wheel(cmd) && !(file->f_mode & FMODE_WRITE))
+		return -EBADF;
 	switch (cmd) {
 	case TWHEEL_IOC_SETUP:
 		return copy_from_user(&setup, arg, sizeof(setup)) ? -EFAULT :

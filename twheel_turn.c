@@ -135,7 +135,6 @@ void file_finish(struct twheel_file *w, u64 now)
 	if (wq_has_sleeper(&w->readers))
 		wake_up_interruptible(&w->readers);
 	wake_up_interruptible_poll(&w->pollers, EPOLLIN | EPOLLRDNORM);
-	kill_fasync(&w->fasync, SIGIO, POLL_IN);
 }
 
 /*

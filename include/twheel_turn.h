@@ -36,7 +36,6 @@
  * @work: turns it when more is due than a softirq should do; takes the lock
  * @readers: blocked in read(), each waiting exclusively
  * @pollers: in poll() and epoll
- * @fasync: who gets SIGIO
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
  * @by_id: in the tree of the open wheels
@@ -58,7 +57,6 @@ struct twheel_file {
 	struct work_struct work;
 	wait_queue_head_t readers;
 	wait_queue_head_t pollers;
-	struct fasync_struct *fasync;
 	u64 offset_monotonic;
 	u64 offset_boottime;
 	struct rb_node by_id;

@@ -261,7 +261,7 @@ metadata() {
 	done <<-'END'
 		alias: devname:twheel
 		alias: char-major-10-250
-		license: Dual MIT/GPL
+		license: GPL
 		author: twheel contributors
 		version: [0-9][0-9.]*
 		description: ..*

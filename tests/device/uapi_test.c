@@ -322,6 +322,44 @@ TEST_F(refused, kick_argument)
 	EXPECT_EQ(-ENOTTY, call(self->fd, 0x4010c509, &i));
 }
 
+/*
+ * EBADF: what changes a wheel, on a descriptor that is not open for writing, and nothing has
+ * changed. What tells of it needs no mode.
+ */
+TEST(modes)
+{
+	static const int modes[] = { O_RDONLY, O_WRONLY };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		int fd = open(TWHEEL_DEVICE, modes[i] | O_CLOEXEC | O_NONBLOCK);
+		int wanted = modes[i] == O_RDONLY ? -EBADF : 0;
+		struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
+		struct twheel_op op = { .opcode = TWHEEL_OP_GET };
+		struct twheel_setup setup = { .tick_ns = NS_PER_SEC };
+		struct twheel_info info;
+		struct twheel_stats s;
+		__u32 cursor = 0;
+
+		ASSERT_GE(fd, 0);
+		EXPECT_EQ(wanted, call(fd, TWHEEL_IOC_SETUP, &setup));
+		EXPECT_EQ(wanted, call(fd, TWHEEL_IOC_REGISTER, &t));
+		EXPECT_EQ(wanted, call(fd, TWHEEL_IOC_REARM, &t));
+		EXPECT_EQ(wanted, turn_now(fd));
+		EXPECT_EQ(wanted ? wanted : 1, batch(fd, &op, 1));
+		EXPECT_EQ(wanted ? -ENOENT : 0, get_timer(fd, t.id, &t));
+		EXPECT_EQ(!wanted, list(fd, &t, 1, &cursor));
+		t.flags = 0;
+		EXPECT_EQ(wanted, call(fd, TWHEEL_IOC_CANCEL, &t));
+		EXPECT_EQ(0, call(fd, TWHEEL_IOC_INFO, &info));
+		EXPECT_EQ(0, call(fd, TWHEEL_IOC_STATS, &s));
+		EXPECT_EQ(wanted ? 0 : 1, s.registered);
+		EXPECT_EQ(wanted ? DEFAULT_TICK : 1ULL << 29, info.tick_ns);
+		EXPECT_EQ(-ENOTTY, call(fd, 0xc010c507, &t));
+		close(fd);
+	}
+}
+
 /* What is an output only is not looked at. */
 TEST(outputs_are_not_inputs)
 {

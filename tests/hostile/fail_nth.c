@@ -645,17 +645,6 @@ static bool epoll_right(struct scene *s, int ret, const struct snapshot *before,
 	return !ret && epoll_wait(s->epoll, &ev, 1, 0) == 1 && same(before, after);
 }
 
-static int do_fasync(struct scene *s)
-{
-	return fcntl(s->fd, F_SETFL, O_NONBLOCK | O_ASYNC) ? -errno : 0;
-}
-
-static bool fasync_right(struct scene *s, int ret, const struct snapshot *before,
-			 const struct snapshot *after)
-{
-	return !ret && fcntl(s->fd, F_GETFL) & O_ASYNC && same(before, after);
-}
-
 static int do_fdinfo(struct scene *s)
 {
 	int fd = open(s->fdinfo, O_RDONLY | O_CLOEXEC);
@@ -832,7 +821,6 @@ DEED(read, 4, all_unread, do_read, read_right);
 DEED(readv, 8, all_unread, do_readv, read_right);
 DEED(poll, 2, full, do_poll, poll_right);
 DEED(epoll, 5, full, do_epoll, epoll_right);
-DEED(fasync, 1, full, do_fasync, fasync_right);
 DEED(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 
 /* G10: Whichever place fails: the errno is right, nothing has changed, and then it works. */

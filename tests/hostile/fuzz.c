@@ -42,7 +42,7 @@ enum op {
 	OP_OPEN, OP_CLOSE, OP_SETUP, OP_INFO, OP_REGISTER, OP_REARM, OP_CANCEL, OP_GET,
 	OP_BATCH, OP_LIST, OP_KICK, OP_STATS, OP_IOCTL, OP_READ, OP_READV,
 	OP_POLL, OP_EPOLL, OP_MMAP, OP_MUNMAP, OP_MREMAP, OP_MPROTECT, OP_MADVISE,
-	OP_EXCHANGE, OP_MARK, OP_LOAD, OP_FASYNC, OP_FDINFO, OP_SLEEP, OP_FORK,
+	OP_EXCHANGE, OP_MARK, OP_LOAD, OP_FDINFO, OP_SLEEP, OP_FORK,
 	NR_OPS
 };
 
@@ -76,7 +76,6 @@ static const struct {
 	[OP_EXCHANGE] = { "exchange", 14 },
 	[OP_MARK] = { "mark", 6 },
 	[OP_LOAD] = { "load", 1 },
-	[OP_FASYNC] = { "fasync", 1 },
 	[OP_FDINFO] = { "fdinfo", 1 },
 	[OP_SLEEP] = { "sleep", 2 },
 	[OP_FORK] = { "fork", 1 },
@@ -772,10 +771,6 @@ static void run_op(const struct step *s)
 	case OP_MARK:
 		run_mark(s);
 		break;
-	case OP_FASYNC:
-		fcntl(fd, F_SETOWN, getpid());
-		fcntl(fd, F_SETFL, O_NONBLOCK | (s->n & 1 ? O_ASYNC : 0));
-		break;
 	case OP_FDINFO:
 		if (random_below(10) == 0)
 			run_fdinfo(s);
@@ -1351,7 +1346,6 @@ static bool begin(unsigned int nr)
 	me.fixed = me.buffer + BUFFER + 2 * PAGE;
 	sigaction(SIGSEGV, &action, NULL);
 	sigaction(SIGBUS, &action, NULL);
-	signal(SIGIO, SIG_IGN);
 	return !mprotect(me.border, PAGE, PROT_NONE) && !mprotect(me.fixed, PAGE, PROT_READ);
 }
 

@@ -20,6 +20,8 @@
  *           read() into less than one event, mmap() of something else
  *   ENOTTY  unknown command
  *   ENOENT  no live timer has this id
+ *   EBADF   SETUP, REGISTER, REARM, CANCEL, BATCH or KICK on a descriptor that is not open
+ *           for writing; read() on one that is not open for reading
  *   EBUSY   SETUP after the first timer or mapping
  *   EACCES  mmap() or mprotect() beyond the mode of the descriptor; mprotect()
  *           to execute
