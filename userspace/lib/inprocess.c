@@ -21,27 +21,39 @@
 
 #include <linux/minmax.h>
 
-#include "inprocess.h"
+#include "store.h"
 
 #define DEFAULT_TICK_NS		1000000ULL
 #define DEFAULT_TIMERS		(1U << 20)
-/* The header page of the table, as it would be mapped. */
-#define HEADER			4096U
 
-/* Makes room for half as many timers again. Return: 0 or -ENOMEM. */
+/**
+ * struct inprocess - a wheel
+ * @lock: protects all below
+ * @timers: the timers, and what has happened to them
+ * @store: where they are
+ * @mem: the buckets
+ * @clock: of the wheel
+ * @set: what the timerfd is set to; WHEEL_NEVER if to nothing
+ * @programmed: when the wheel will be turned next, as published
+ */
+struct inprocess {
+	struct lock lock;
+	struct timers timers;
+	struct arena_store store;
+	void *mem;
+	clockid_t clock;
+	u64 set;
+	u64 programmed;
+};
+
+/* Makes room for more timers. Return: 0 or -ENOMEM. */
 static int grow(struct twheel *w, struct inprocess *p)
 {
-	u64 room = min((u64)p->store.max, p->store.room + p->store.room / 2 + 1024ULL);
-	u64 lines = (room + STORE_LINE - 1) & ~(u64)(STORE_LINE - 1);
+	int err = twheel__store_grow(&p->store);
 
-	if (twheel__arena_grow(&p->entries, room * sizeof(struct timer)) ||
-	    twheel__arena_grow(&p->words, room * sizeof(struct twheel_slot)) ||
-	    twheel__arena_grow(p->shadow, room * sizeof(struct shadow)) ||
-	    twheel__arena_grow(&p->marks, lines / 8))
-		return -ENOMEM;
-	p->store.room = room;
-	set_nr_words(w, room);
-	return 0;
+	if (!err)
+		set_nr_words(w, p->store.store.room);
+	return err;
 }
 
 /* Time */
@@ -203,10 +215,7 @@ static int inprocess_stats(struct twheel *w, struct twheel_stats *stats)
 
 static void inprocess_free(struct inprocess *p)
 {
-	twheel__arena_free(&p->entries);
-	twheel__arena_free(&p->words);
-	twheel__arena_free(&p->marks);
-	free(p->store.table);
+	twheel__store_free(&p->store);
 	free(p->mem);
 	free(p);
 }
@@ -260,25 +269,18 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	if (!p)
 		return -ENOMEM;
 	twheel__mutex_init(&p->lock.mutex);
-	timers_begin(&p->timers, &p->store);
-	p->store.max = setup.max_timers;
-	p->shadow = &w->cold->shadow;
+	timers_begin(&p->timers, &p->store.store);
 	p->clock = setup.clock_id;
 	p->set = WHEEL_NEVER;
 	p->programmed = WHEEL_NEVER;
 	p->mem = calloc(1, wheel_bytes(&shape));
-	p->store.table = calloc(1, HEADER);
-	if (!p->mem || !p->store.table ||
-	    twheel__arena_init(&p->entries, (size_t)setup.max_timers * sizeof(struct timer)) ||
-	    twheel__arena_init(&p->words,
-			       (size_t)setup.max_timers * sizeof(struct twheel_slot)) ||
-	    twheel__arena_init(&p->marks, setup.max_timers / 8 + STORE_LINE / 8)) {
+	if (!p->mem || twheel__store_init(&p->store, setup.max_timers, &w->cold->shadow)) {
 		inprocess_free(p);
 		return -ENOMEM;
 	}
 	wheel_init(&p->timers.wheel, &shape, p->mem, twheel__clock(p->clock), store_fetch,
-		   &p->store);
-	timers_map(&p->timers, p->store.table, HEADER, p->clock, WHEEL_NEVER);
+		   &p->store.store);
+	timers_map(&p->timers, p->store.store.table, STORE_HEADER, p->clock, WHEEL_NEVER);
 	fd = make_timerfd(p->clock);
 	if (fd < 0) {
 		inprocess_free(p);
@@ -292,10 +294,10 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	w->cold->info.features = 0;
 	w->cold->info.clock_id = p->clock;
 	w->cold->info.min_tick_ns = 1;
-	w->words = (struct twheel_slot *)p->words.base;
-	w->marks = (uint64_t *)p->marks.base;
-	w->summary = (uint64_t *)store_summary(&p->store);
-	w->next_ns = (uint64_t *)&p->store.table->next_ns;
+	w->words = (struct twheel_slot *)p->store.words.base;
+	w->marks = (uint64_t *)p->store.marks.base;
+	w->summary = (uint64_t *)store_summary(&p->store.store);
+	w->next_ns = (uint64_t *)&p->store.store.table->next_ns;
 	w->shift = STORE_LINE_SHIFT;
 	return 0;
 }
