@@ -2,7 +2,7 @@
 /*
  * What the parts of vm_bench share, beside bench.h.
  *
- *   vm_bench.c		the command line; the CPU time of all processors
+ *   vm_main.c 		the command line; the CPU time of all processors
  *   vm_wheel.c		/dev/twheel by hand: one by one, in batches, by KICK
  *   vm_create.c	what it costs to make a timer and to end it
  *   vm_expire.c	what expiring costs, all in, and how late it is

@@ -33,9 +33,6 @@ const struct bench_backend *const bench_backends[] = {
 
 const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);
 
-/* What check found, by backend; NULL: not asked yet. */
-static const char *verdicts[ARRAY_SIZE(bench_backends)];
-
 /* The backends that are wanted, or NULL: all. */
 const char *bench_only;
 
@@ -49,25 +46,6 @@ bool bench_is_listed(const char *list, const char *name)
 			return true;
 	}
 	return false;
-}
-
-/* One that does not do the work is not measured. */
-bool bench_wanted(const struct bench_backend *kind)
-{
-	if (bench_only && !bench_is_listed(bench_only, kind->name))
-		return false;
-	return strcmp(bench_checked(kind), "no");
-}
-
-const char *bench_checked(const struct bench_backend *kind)
-{
-	unsigned int i;
-
-	for (i = 0; bench_backends[i] != kind; i++)
-		;
-	if (!verdicts[i])
-		verdicts[i] = bench_check(kind);
-	return verdicts[i];
 }
 
 /* Return: NULL where this machine cannot. */

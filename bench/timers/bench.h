@@ -2,7 +2,7 @@
 /*
  * What the parts of the bench share.
  *
- *   bench.c	the command line
+ *   main.c	the command line
  *   backend.c	the list of all backends
  *   measure.c	one operation, many backends: repeated in turn, median and spread
  *   check.c	whether a backend does the work; and what its expirations cost
@@ -12,6 +12,8 @@
  *   row.c	what comes out
  *   clock.c	clocks, chance and memory
  *   the others	a family of backends each
+ *
+ * A file calls no file that calls it.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -302,8 +304,6 @@ extern const struct bench_backend bench_io_uring, bench_io_uring_mutex;
 
 extern const char *bench_only;
 bool bench_is_listed(const char *list, const char *name);
-bool bench_wanted(const struct bench_backend *kind);
-const char *bench_checked(const struct bench_backend *kind);
 struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
 			 uint64_t tick);
 struct bench *bench_must_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
@@ -369,6 +369,8 @@ void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* check.c */
 
 const char *bench_check(const struct bench_backend *kind);
+const char *bench_checked(const struct bench_backend *kind);
+bool bench_wanted(const struct bench_backend *kind);
 void bench_expire(uint32_t n, uint32_t before, unsigned int reps);
 uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead);
 

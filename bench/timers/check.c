@@ -196,6 +196,30 @@ const char *bench_check(const struct bench_backend *kind)
 	return verdict;
 }
 
+/* What check found, by backend; NULL: not asked yet. */
+static const char **verdicts;
+
+const char *bench_checked(const struct bench_backend *kind)
+{
+	unsigned int i;
+
+	if (!verdicts)
+		verdicts = bench_alloc(bench_nr_backends, sizeof(*verdicts));
+	for (i = 0; bench_backends[i] != kind; i++)
+		;
+	if (!verdicts[i])
+		verdicts[i] = bench_check(kind);
+	return verdicts[i];
+}
+
+/* One that does not do the work is not measured. */
+bool bench_wanted(const struct bench_backend *kind)
+{
+	if (bench_only && !bench_is_listed(bench_only, kind->name))
+		return false;
+	return strcmp(bench_checked(kind), "no");
+}
+
 static int compare(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
