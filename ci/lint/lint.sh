@@ -12,7 +12,8 @@
 . "$top/tests/lib/tap.sh"
 
 cd "$top"
-need clang-14 coccinelle mandoc pahole python3
+need clang-14 coccinelle mandoc pahole python3 uthash-dev libjansson-dev libev-dev libevent-dev \
+	libuv1-dev liburing-dev
 source=$(vm/source.sh)
 # Where the kernel's rules come to lie.
 coccinelle=$cache/coccinelle/${source##*/}
@@ -192,6 +193,14 @@ bite() {
 	done
 }
 
+# circles SOURCES OBJECTS: no file there depends on one that depends on it.
+circles() {
+	local out=$build/circles
+
+	make -s -C userspace O="$out" ctl && make -s -C bench/timers O="$out" || return
+	ci/lint/circles.sh "$1" "$out/$2"
+}
+
 shell() {
 	shellcheck -x -P SCRIPTDIR "${scripts[@]}"
 }
@@ -293,6 +302,10 @@ check "the ABI on four architectures" layout
 check "rules of our own" rules ci/lint/cocci/*.cocci
 check "rules of the kernel" kernel_rules
 check "rules of our own find what is planted" bite
+check "no files of the library in a circle" circles userspace/lib lib
+check "no files of twheelctl in a circle" circles userspace/ctl ctl
+check "no files of the bench in a circle" circles bench/timers bench-o
+check "no files of the device bench in a circle" circles bench/device bench-o
 check shellcheck shell
 check codespell spelling
 check "manual pages" manual
