@@ -2,7 +2,8 @@
 /*
  * What the parts of vm_bench share, beside bench.h.
  *
- *   vm_main.c 		the command line; the CPU time of all processors
+ *   vm_main.c		the command line
+ *   vm_row.c		rows, of which backends; the CPU time of all processors
  *   vm_wheel.c		/dev/twheel by hand: one by one, in batches, by KICK
  *   vm_create.c	what it costs to make a timer and to end it
  *   vm_expire.c	what expiring costs, all in, and how late it is
@@ -29,6 +30,8 @@ void vm_do(int fd, struct twheel_op *ops, unsigned int nr);
 struct twheel_stats vm_stats(int fd);
 uint64_t vm_all_cpu(void);
 
+extern const char *vm_only;
+void vm_leave_out(const char *backend);
 bool vm_wanted(const char *backend);
 void vm_rows(const char *op, const char *backend, uint32_t n, const char *pattern,
 	     const char *unit, double *values, unsigned int reps);

@@ -7,6 +7,7 @@
  * It needs the module, and says on each row where it ran: on an emulated
  * processor ratios mean something, and times do not.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,86 +25,11 @@ static const struct bench_backend *const checked[] = {
 	&bench_heap_mutex,
 };
 
-/* The only one that is asked for, or NULL. */
-static const char *only;
-
-/* Of @checked, those that cannot work here, as the kernel may not have them. */
-static bool useless[ARRAY_SIZE(checked)];
-
-bool vm_wanted(const char *backend)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(checked); i++)
-		if (useless[i] && !strcmp(backend, checked[i]->name))
-			return false;
-	return !only || !strcmp(backend, only);
-}
-
 /* Whether there is nothing to measure without it. */
 static bool is_ours(const struct bench_backend *kind)
 {
 	return kind == &vm_twheel || kind == &vm_batch || kind == &vm_kick ||
 	       kind == &bench_libtwheel;
-}
-
-void vm_rows(const char *op, const char *backend, uint32_t n, const char *pattern,
-	     const char *unit, double *values, unsigned int reps)
-{
-	struct bench_row row = {
-		.op = op,
-		.backend = backend,
-		.n = n,
-		.threads = 1,
-		.pattern = pattern,
-		.unit = unit,
-		.checked = "yes",
-	};
-
-	if (vm_wanted(backend))
-		bench_row(&row, values, reps);
-}
-
-/* Of all processors, with nothing to wait for. */
-static double idle_seconds(void)
-{
-	FILE *file = fopen("/proc/uptime", "re");
-	double idle;
-
-	if (!file || fscanf(file, "%*f %lf", &idle) != 1)
-		bench_die("/proc/uptime");
-	fclose(file);
-	return idle;
-}
-
-/* While somebody waited for a disk; or in io_uring, which counts as that. */
-static double disk_seconds(void)
-{
-	FILE *file = fopen("/proc/stat", "re");
-	double disk;
-
-	if (!file || fscanf(file, "cpu %*u %*u %*u %*u %lf", &disk) != 1)
-		bench_die("/proc/stat");
-	fclose(file);
-	return disk / sysconf(_SC_CLK_TCK);
-}
-
-/*
- * The time that all processors have not been idle. The kernel counts idleness
- * exactly where the tick stops for it (NO_HZ), but shows it in steps of 10 ms.
- * So this waits for the next step.
- */
-uint64_t vm_all_cpu(void)
-{
-	/* Once: it costs more to read. */
-	double disk = disk_seconds(), before = idle_seconds(), idle;
-	unsigned int tries = 0;
-
-	do {
-		bench_sleep_until(bench_now() + 250 * NSEC_PER_USEC);
-		idle = idle_seconds();
-	} while (idle == before && ++tries < 400);
-	return bench_now() * sysconf(_SC_NPROCESSORS_ONLN) - (idle + disk) * NSEC_PER_SEC;
 }
 
 static bool emulated(void)
@@ -137,7 +63,7 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "b:r:")) == 'b' || opt == 'r') {
 		if (opt == 'b')
-			only = optarg;
+			vm_only = optarg;
 		else
 			reps = atoi(optarg);
 	}
@@ -169,7 +95,7 @@ int main(int argc, char **argv)
 			verdict);
 		if (is_ours(checked[i]))
 			return 1;
-		useless[i] = true;
+		vm_leave_out(checked[i]->name);
 	}
 	if (wanted(argc, argv, "create"))
 		vm_create(reps);
