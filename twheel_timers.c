@@ -21,6 +21,8 @@
 
 /* Timers that an arming takes off the wheel because they are due before it: 24 take 120. */
 #define ARM_BUDGET	4U
+/* All levels together have at most 2^12 buckets, so that a wheel stays small. */
+#define BUCKETS_SHIFT	12
 /* Tries of a verb to exchange a word that is moved meanwhile. */
 #define EXCHANGES	16
 
@@ -47,6 +49,7 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
 		       struct wheel_shape *shape)
 {
 	bool realtime = setup->flags & TWHEEL_SETUP_REALTIME;
+	u32 levels;
 
 	if ((setup->flags & ~TWHEEL_SETUP_REALTIME) || setup->reserved[0] ||
 	    setup->reserved[1] || setup->reserved[2])
@@ -60,14 +63,16 @@ int timers_check_setup(struct twheel_setup *setup, u32 max_timers, u32 most, u64
 	setup->max_timers = setup->max_timers ?: max_timers;
 	setup->slot_bits = setup->slot_bits ?: 6;
 	if (setup->max_timers > most || setup->slot_bits < WHEEL_MIN_SLOT_BITS ||
-	    setup->slot_bits > WHEEL_MAX_SLOT_BITS || setup->levels > WHEEL_MAX_LEVELS)
+	    setup->slot_bits > BUCKETS_SHIFT)
+		return -EINVAL;
+	levels = 1U << (BUCKETS_SHIFT - setup->slot_bits);
+	if (setup->levels > min(levels, WHEEL_MAX_LEVELS))
 		return -EINVAL;
 
 	shape->shift = fls64(setup->tick_ns ?: tick_ns) - 1;
 	shape->slot_bits = setup->slot_bits;
-	shape->levels = wheel_max_levels(shape->shift, shape->slot_bits);
-	if (setup->levels)
-		shape->levels = min(shape->levels, setup->levels);
+	shape->levels = min(setup->levels ?: levels,
+			    wheel_max_levels(shape->shift, shape->slot_bits));
 	setup->tick_ns = 1ULL << shape->shift;
 	setup->levels = shape->levels;
 	return 0;

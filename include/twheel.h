@@ -15,7 +15,7 @@
 
 #define WHEEL_MIN_SLOT_BITS	4
 #define WHEEL_MAX_SLOT_BITS	16
-#define WHEEL_MAX_LEVELS	16
+#define WHEEL_MAX_LEVELS	16U
 
 /* The end of time: a moment that never comes. Every "now" lies before it. */
 #define WHEEL_NEVER		U64_MAX

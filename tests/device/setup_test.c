@@ -89,7 +89,7 @@ TEST_F(setup, returned_shape_is_stable)
 	struct twheel_setup rows[] = {
 		{ 0 },
 		{ .tick_ns = 3000000, .slot_bits = 5, .levels = 16, .max_timers = 77 },
-		{ .clock_id = CLOCK_BOOTTIME, .slot_bits = 16, .levels = 1 },
+		{ .clock_id = CLOCK_BOOTTIME, .slot_bits = 12, .levels = 1 },
 		{ .flags = TWHEEL_SETUP_REALTIME },
 	};
 	unsigned int i;
@@ -164,10 +164,10 @@ TEST_F(setup, small_tick_with_capability)
 	EXPECT_EQ(5, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
 }
 
-/* EINVAL: slot_bits outside 4 to 16, levels above 16. */
+/* Law 10: EINVAL: slot_bits outside 4 to 12, levels above 16, more than 4,096 buckets in all. */
 TEST_F(setup, impossible_geometry)
 {
-	static const __u32 bits[] = { 1, 2, 3, 17, 18, 32, 0x80000000, 0xffffffff };
+	static const __u32 bits[] = { 1, 2, 3, 13, 16, 17, 32, 0x80000000, 0xffffffff };
 	static const __u32 levels[] = { 17, 18, 64, 0xffffffff };
 	struct twheel_info before = info(_metadata, self->fd);
 	unsigned int i;
@@ -185,21 +185,25 @@ TEST_F(setup, impossible_geometry)
 	expect_same_info(_metadata, self->fd, &before);
 }
 
-/* Each geometry in between is there: 1 to 16 levels of 2^4 to 2^16 buckets. */
+/* Each geometry in between is possible. Where levels is 0, it is as many as are needed and fit. */
 TEST_F(setup, possible_geometries)
 {
 	__u32 bits, levels;
 
-	for (bits = 4; bits <= 16; bits += 3) {
-		for (levels = 1; levels <= 16; levels++) {
+	for (bits = 4; bits <= 12; bits++) {
+		for (levels = 0; levels <= 16; levels++) {
 			struct twheel_setup s = { .slot_bits = bits, .levels = levels };
+			__u32 fit = 4096 >> bits;
 			/* A deadline has 64 bits, of which the tick takes 19. */
 			__u32 most = (64 - 19 + bits - 1) / bits;
 
-			EXPECT_EQ(0, shape(self->fd, &s));
+			EXPECT_EQ(levels > fit ? -EINVAL : 0, shape(self->fd, &s));
+			if (levels > fit)
+				continue;
 			EXPECT_EQ(bits, s.slot_bits);
 			/* No more levels than a deadline can use. */
-			EXPECT_EQ(levels < most ? levels : most, s.levels);
+			most = most < fit ? most : fit;
+			EXPECT_EQ(levels && levels < most ? levels : most, s.levels);
 			expect_info(_metadata, self->fd, &s);
 			if (19 + s.levels * bits < 64) {
 				EXPECT_EQ(1ULL << (19 + s.levels * bits),
@@ -430,7 +434,7 @@ VARIANT(geometry, one_level_16, .s = { .levels = 1, .slot_bits = 4 });
 
 /* Netty's wheel: 512 buckets in one level, horizon 268 ms. */
 VARIANT(geometry, one_level_512, .s = { .levels = 1, .slot_bits = 9 });
-VARIANT(geometry, one_level_65536, .s = { .levels = 1, .slot_bits = 16 });
+VARIANT(geometry, one_level_4096, .s = { .levels = 1, .slot_bits = 12 });
 
 /* Horizon 134 ms. */
 VARIANT(geometry, two_levels_16, .s = { .levels = 2, .slot_bits = 4 });

@@ -349,7 +349,9 @@ static int setup_answer(const struct twheel_setup *s, bool root)
 		return -EINVAL;
 	if (s->max_timers > 1 << 24 || s->levels > 16)
 		return -EINVAL;
-	if (s->slot_bits && (s->slot_bits < 4 || s->slot_bits > 16))
+	if (s->slot_bits && (s->slot_bits < 4 || s->slot_bits > 12))
+		return -EINVAL;
+	if (s->levels << (s->slot_bits ?: 6) > 4096)
 		return -EINVAL;
 	if (s->tick_ns && s->tick_ns < 100000 && !root)
 		return -EPERM;

@@ -1524,7 +1524,7 @@ static void renew_wheel(struct __test_metadata *_metadata, unsigned int i)
 		{ .max_timers = 4096, .tick_ns = 1 << 20, .slot_bits = 8 },
 		{ .max_timers = 65536, .tick_ns = 1 << 17, .levels = 3, .slot_bits = 4,
 		  .clock_id = CLOCK_BOOTTIME },
-		{ .max_timers = 300, .tick_ns = 1, .slot_bits = 16 },
+		{ .max_timers = 300, .tick_ns = 1, .slot_bits = 12 },
 	};
 	struct twheel_setup s = shapes[shared->generation % ARRAY_SIZE(shapes)];
 

@@ -1199,24 +1199,26 @@ TEST_F_TIMEOUT(lib, random_order, 120)
  */
 TEST_F(lib, kick_border)
 {
+	enum { TICK = 1 << 23 };
 	struct twheel_options o = self->o;
 	struct twheel_usage u = { .size = sizeof(u) };
 	uint64_t at, start, id, other;
 	struct twheel *w;
 
 	o.levels = 1;
-	o.slot_bits = 16;
+	o.slot_bits = 12;
+	o.tick_ns = TICK;
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	at = twheel_after(w, 20 * SECOND);
-	start = (at - 1) & ~(DEFAULT_TICK - 1);
+	start = (at - 1) & -(uint64_t)TICK;
 	ASSERT_EQ(0, twheel_add(w, at, 0, &id));
 	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(1, u.kicks);
 	/* Within the tick at which the wheel looks by itself. */
 	EXPECT_EQ(1, twheel_set(w, id, start + 1));
 	/* Later. */
-	ASSERT_EQ(0, twheel_add(w, at + 2 * DEFAULT_TICK, 0, &other));
-	EXPECT_EQ(1, twheel_set(w, other, at + 1 + DEFAULT_TICK));
+	ASSERT_EQ(0, twheel_add(w, at + 2 * TICK, 0, &other));
+	EXPECT_EQ(1, twheel_set(w, other, at + 1 + TICK));
 	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(1, u.kicks);
 	EXPECT_EQ(1, twheel_set(w, id, start));

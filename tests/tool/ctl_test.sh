@@ -353,7 +353,7 @@ test_usage() {
 	END
 	refusals <"$dir/rows"
 	run info --slot-bits=17
-	error_has ' from 4 to 16, not "17"$' "info --slot-bits=17: the range"
+	error_has ' from 4 to 12, not "17"$' "info --slot-bits=17: the range"
 	runs 2 "an empty timer" monitor --add=
 	run monitor --add 1s,period=1ns
 	error_has '^hint: a period is at least one tick \(524.288us\)' "too short a period: hint"

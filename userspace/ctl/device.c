@@ -91,7 +91,7 @@ static _Noreturn void refuse_shape(const struct conf *conf, int err)
 	else if (err == EINVAL && limit && conf->shape.max_timers > limit)
 		hint("max_timers_limit, a parameter of the module, is %u", limit);
 	else if (err == EINVAL)
-		hint("levels are 1 to 16, slot bits 4 to 16; no wheel has more than 2^24 timers");
+		hint("levels are 1 to 16, slot bits 4 to 12, and 4,096 buckets in all; no wheel has more than 2^24 timers");
 	leave(error_status(err));
 }
 

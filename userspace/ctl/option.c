@@ -311,7 +311,7 @@ int next_option(const struct verb *verb, int argc, char **argv,
 			conf->shape.levels = number_option(verb, "--levels", optarg, 16);
 			break;
 		case OPT_SLOT_BITS:
-			conf->shape.slot_bits = range_option(verb, "--slot-bits", optarg, 4, 16);
+			conf->shape.slot_bits = range_option(verb, "--slot-bits", optarg, 4, 12);
 			break;
 		case OPT_MAX_TIMERS:
 			conf->shape.max_timers = number_option(verb, "--max-timers", optarg,

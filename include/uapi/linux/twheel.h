@@ -49,8 +49,10 @@
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI; for
  *	CLOCK_REALTIME leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: how many timers may exist at a time.
- * @levels: 1 to 16; one is a hashed wheel. No more than a 64-bit deadline can use.
- * @slot_bits: each level has 2^slot_bits buckets, 4 to 16. Default: 6.
+ * @levels: 1 to 16; one is a hashed wheel. The wheel has no more than a 64-bit deadline
+ *	can use. Default: as many as that, and as fit.
+ * @slot_bits: each level has 2^slot_bits buckets, 4 to 12. Default: 6. All levels together
+ *	have at most 4,096: levels << slot_bits.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
  * @reserved: zero.
  *
