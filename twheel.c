@@ -125,7 +125,8 @@ u64 wheel_horizon(const struct wheel_shape *shape)
  * wheel_init() - make an empty wheel
  * @w: the wheel
  * @shape: its shape, within the limits that &struct wheel_shape names
- * @mem: wheel_bytes() of zeroed memory, aligned for a pointer. The caller frees it
+ * @mem: wheel_bytes() of zeroed memory, aligned for a pointer. The caller frees it. With
+ *	NULL, the wheel tells the time, but nothing can be added
  * @now: the time in ns
  * @fetch: what visits prefetch with, or NULL
  * @nodes: what it is given
@@ -336,7 +337,8 @@ void wheel_set_time(struct wheel *w, u64 now)
 
 	if (tick < w->clk) {
 		w->clk = tick;
-		w->next = first_visit(w);
+		if (w->next != WHEEL_NEVER)
+			w->next = first_visit(w);
 	} else if (tick < w->next && !w->visiting) {
 		w->clk = tick;
 	}

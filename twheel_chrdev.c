@@ -22,15 +22,21 @@
  * and no mapping is left. A timer lives from REGISTER to CANCEL, or until the event that
  * ends it is read. Each call looks its id up anew.
  *
+ * Memory: nothing waits for memory while it holds a lock, because in a cgroup over
+ * memory.high that takes seconds, and others want the lock. misc_open() holds the mutex of
+ * all misc devices while it calls device_open(). So this takes 4 KiB without waiting (see
+ * NOWAIT_GFP), and the first timer brings what else a wheel needs. A character device of its
+ * own would have no such mutex, but also no number that is the same everywhere.
+ *
  * Locking:
- *   mmap_lock             of a process that faults on the mapping
- *     pages.mutex         the growth of the store; may sleep
- *       users_mutex       what each user has; may sleep; open and release take it as well
- *       twheel_file.lock  everything that changes after open, see the struct
- *         locks of the wait queues, hrtimers and work queues
- *   wheels_lock           the numbers of the wheels; nothing is taken under it
- * The lock is held for no more than TURN_BUDGET timers at a time. User memory is never
- * touched under the mutex, nor under the lock with page faults on.
+ *   pages.mutex           what replaces the array of blocks
+ *     twheel_file.lock    everything that changes after open, see the struct
+ *       locks of the wait queues, hrtimers and work queues
+ *   users_lock            what each user has
+ *   wheels_lock           the numbers of the wheels
+ * Nothing is taken under the last two. The lock of a wheel is held for no more than
+ * TURN_BUDGET timers at a time. User memory is never touched under the mutex, nor under the
+ * lock with page faults on.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -56,7 +62,6 @@
 #include <linux/twheel.h>
 
 #include "compat.h"
-#include "twheel_quota.h"
 #include "twheel_turn.h"
 
 #define CREATE_TRACE_POINTS
@@ -168,8 +173,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 /* The mapping */
 
 /*
- * The whole table or nothing, shared, from the start. It can neither grow nor be executed;
- * in a process whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked
+ * Any pages of the table, shared. The mapping can neither grow nor be executed; in a process whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked
  * for that. VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
@@ -177,17 +181,19 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	struct twheel_file *w = file->private_data;
 	struct twheel_table *table;
 	int err = -EINVAL;
+	u64 pages;
 
 	if ((vma->vm_flags & VM_EXEC) && !(current->personality & READ_IMPLIES_EXEC))
 		return -EPERM;
 	/* VM_SHARED is not set if the descriptor is read-only. */
-	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff)
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	table = pages_header(&w->pages);
-	if (!table)
-		return -ENOMEM;
+	if (IS_ERR(table))
+		return PTR_ERR(table);
 	spin_lock_bh(&w->lock);
-	if (vma->vm_end - vma->vm_start == store_bytes(w->pages.store.max, PAGE_SIZE)) {
+	pages = store_bytes(w->pages.store.max, PAGE_SIZE) >> PAGE_SHIFT;
+	if (vma->vm_pgoff < pages && vma_pages(vma) <= pages - vma->vm_pgoff) {
 		timers_map(&w->timers, table, PAGE_SIZE, w->clock_id, w->programmed);
 		err = 0;
 	}
@@ -277,16 +283,14 @@ static int device_open(struct inode *inode, struct file *file)
 	struct twheel_file *w;
 	int err;
 
-	w = kzalloc(sizeof(*w), STORE_GFP);
+	w = kzalloc(sizeof(*w), NOWAIT_GFP);
 	if (!w)
 		return -ENOMEM;
+	err = quota_open(&w->pages.bill, file->f_cred, sizeof(*w));
+	if (err)
+		goto free;
 	file_init_turns(w);
 	pages_init(&w->pages, &w->lock);
-	w->pages.quota = quota_open(file->f_cred);
-	if (IS_ERR(w->pages.quota)) {
-		err = PTR_ERR(w->pages.quota);
-		goto free;
-	}
 	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);
 	timens_add_boottime(&boottime);
@@ -303,7 +307,7 @@ static int device_open(struct inode *inode, struct file *file)
 	return stream_open(inode, file);
 
 close_quota:
-	quota_close(w->pages.quota);
+	quota_close(&w->pages.bill);
 free:
 	kfree(w);
 	return err;
@@ -319,7 +323,7 @@ static int device_release(struct inode *inode, struct file *file)
 	spin_lock(&wheels_lock);
 	rb_erase(&w->by_id, &wheels);
 	spin_unlock(&wheels_lock);
-	quota_close(w->pages.quota);
+	quota_close(&w->pages.bill);
 	kfree(w);
 	return 0;
 }
@@ -348,6 +352,7 @@ static int __init twheel_module_init(void)
 {
 	int err;
 
+	quota_init();
 	err = turn_init();
 	if (err)
 		return err;

@@ -96,6 +96,49 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 	return err;
 }
 
+/* Has the buckets made, when the first timer needs them. Return: 0, -ENOMEM or -ENOSPC. */
+static int make_buckets(struct twheel_file *w)
+{
+	struct wheel_shape shape;
+	bool ours = false;
+	size_t bytes;
+	void *mem;
+	int err;
+
+	spin_lock_bh(&w->lock);
+	shape = w->timers.wheel.shape;
+	spin_unlock_bh(&w->lock);
+	bytes = wheel_bytes(&shape);
+	err = quota_charge(&w->pages.bill, bytes);
+	if (err)
+		return err;
+	mem = kvzalloc(bytes, STORE_GFP);
+	if (!mem)
+		err = -ENOMEM;
+
+	spin_lock_bh(&w->lock);
+	/* Another call may have made them meanwhile, or changed the shape. */
+	shape = w->timers.wheel.shape;
+	if (mem && !w->mem && wheel_bytes(&shape) == bytes) {
+		ours = true;
+		w->mem = mem;
+		wheel_init(&w->timers.wheel, &shape, mem, file_now(w), store_fetch,
+			   &w->pages.store);
+	}
+	spin_unlock_bh(&w->lock);
+	if (!ours) {
+		kvfree(mem);
+		quota_uncharge(&w->pages.bill, bytes);
+	}
+	return err;
+}
+
+/* Makes room for a timer. Return: 0, also if others were faster; or -ENOMEM or -ENOSPC. */
+static int make_room(struct twheel_file *w)
+{
+	return READ_ONCE(w->mem) ? pages_grow(&w->pages) : make_buckets(w);
+}
+
 /*
  * Does operations, each with a result and an answer of its own: see do_op(). May sleep.
  * Return: how many; less if there is no memory for the answer of the next.
@@ -128,7 +171,7 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 		if (op != begin)
 			faults = 0;
 		if (err == -ENOMEM)
-			err = pages_grow(&w->pages);
+			err = make_room(w);
 		if (err == -ENOMEM || err == -ENOSPC) {
 			op->result = err;
 			if (size == sizeof(*op) && copy_to_user(to, op, sizeof(*op)))
@@ -285,7 +328,9 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
  * @setup: in: what is asked for; out: what it really is
  * @arg: where that is written as well, before anything is changed, or NULL
  *
- * Context: may sleep. Return: 0 or a negative errno.
+ * The buckets come with the first timer, so nothing is allocated here.
+ *
+ * Return: 0 or a negative errno.
  */
 int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		struct twheel_setup __user *arg)
@@ -293,8 +338,8 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 	u32 most = max(min(READ_ONCE(max_timers_limit), STORE_MAX), 1U);
 	u64 least = READ_ONCE(min_tick_ns);
 	u64 wanted_ns = setup->tick_ns;
-	struct wheel_shape shape;
-	void *mem;
+	struct wheel_shape shape, old;
+	void *mem = NULL;
 	bool used;
 	int err;
 
@@ -310,25 +355,25 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 	spin_unlock_bh(&w->lock);
 	if (used)
 		return -EBUSY;
-	mem = kvzalloc(wheel_bytes(&shape), STORE_GFP);
-	if (!mem)
-		return -ENOMEM;
-	if (arg && copy_to_user(arg, setup, sizeof(*setup))) {
-		kvfree(mem);
+	if (arg && copy_to_user(arg, setup, sizeof(*setup)))
 		return -EFAULT;
-	}
 
 	spin_lock_bh(&w->lock);
 	used = w->timers.used;
 	if (!used) {
+		/* Of a first timer without an answer. */
 		swap(w->mem, mem);
+		old = w->timers.wheel.shape;
 		w->pages.store.max = setup->max_timers;
 		file_set_clock(w, setup->clock_id);
-		wheel_init(&w->timers.wheel, &shape, w->mem, file_now(w), store_fetch,
+		wheel_init(&w->timers.wheel, &shape, NULL, file_now(w), store_fetch,
 			   &w->pages.store);
 	}
 	spin_unlock_bh(&w->lock);
-	kvfree(mem);
+	if (mem) {
+		kvfree(mem);
+		quota_uncharge(&w->pages.bill, wheel_bytes(&old));
+	}
 	return used ? -EBUSY : 0;
 }
 

@@ -1,143 +1,194 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many wheels and timers a user may have, whoever uses them: who opened a wheel counts.
+ * Per-user limits on wheels, and on the bytes of kernel memory that they take.
  *
- * A container has one quota: that of the root of its user namespace, as the initial
- * namespace sees him. Containers whose roots differ share no limit and no count. Timers
- * count as their memory comes, a page of the store at a time, and until their wheel ends.
+ * The user who pays for a wheel is the effective uid of the process that opened it. Within a
+ * user namespace, any uid that is mapped there is free to take, and whoever has subordinate
+ * ids can make as many namespaces as he likes, each with another of them as its root. So there
+ * the user is the owner of the outermost namespace below the initial one. If global root made
+ * that, it is a container of the administrator's, and the user is the container's own root: so
+ * containers stay apart.
+ *
+ * What a wheel allocates is charged here before it is allocated, and stays charged until the
+ * wheel ends, with the exception of buckets that SETUP replaces. Privileged callers may exceed
+ * the limits, as they may those of disk quotas, but what they take counts.
+ *
+ * quota_open() is called with the mutex of the misc devices held, and all others may hold
+ * locks of a wheel. So nothing here sleeps.
  */
+#include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/err.h>
 #include <linux/hashtable.h>
-#include <linux/lockdep.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/user_namespace.h>
 
 #include "twheel_pages.h"
 #include "twheel_quota.h"
 
-static unsigned int max_wheels_per_user = 1U << 16;
+static unsigned int max_wheels_per_user = 1024;
 module_param(max_wheels_per_user, uint, 0644);
-MODULE_PARM_DESC(max_wheels_per_user, "Wheels that a user may have open (default 65536; 0: any number)");
+MODULE_PARM_DESC(max_wheels_per_user, "Maximum number of wheels that a user may have open (default 1024; 0: no limit)");
 
-static unsigned int max_timers_per_user = 1U << 26;
-module_param(max_timers_per_user, uint, 0644);
-MODULE_PARM_DESC(max_timers_per_user, "Timers that the wheels of a user may hold (default 67108864; 0: any number)");
+static unsigned long max_bytes_per_user = ULONG_MAX;
+module_param(max_bytes_per_user, ulong, 0644);
+MODULE_PARM_DESC(max_bytes_per_user, "Maximum memory in bytes of the wheels of a user (default: 4 % of low memory; 0: no limit)");
 
 /**
  * struct quota - what a user has
  * @node: in users
  * @uid: the user
- * @wheels: how many are open
- * @timers: for how many they have memory
+ * @wheels: how many wheels are open
+ * @bytes: how much memory they take
  */
 struct quota {
 	struct hlist_node node;
 	kuid_t uid;
 	unsigned int wheels;
-	u64 timers;
+	u64 bytes;
 };
 
 static DEFINE_HASHTABLE(users, 6);
-/* Protects the table and what is in it. */
-static DEFINE_MUTEX(users_mutex);
+/* Protects the table, what is in it, and the bytes of each bill. Nothing is taken under it. */
+static DEFINE_SPINLOCK(users_lock);
 
-static struct quota *get_quota(kuid_t uid)
+static struct quota *find_quota(kuid_t uid)
 {
 	struct quota *q;
 
-	lockdep_assert_held(&users_mutex);
+	lockdep_assert_held(&users_lock);
 	hash_for_each_possible(users, q, node, __kuid_val(uid))
 		if (uid_eq(q->uid, uid))
 			return q;
-	q = kzalloc(sizeof(*q), STORE_GFP);
-	if (!q)
-		return NULL;
-	q->uid = uid;
-	hash_add(users, &q->node, __kuid_val(uid));
-	return q;
+	return NULL;
 }
 
-/* The user who pays. A process may take any id that is mapped in its namespace. */
 static kuid_t payer(const struct cred *cred)
 {
-	kuid_t root = make_kuid(cred->user_ns, 0);
+	struct user_namespace *ns = cred->user_ns;
+	kuid_t root;
 
-	return cred->user_ns != &init_user_ns && uid_valid(root) ? root : cred->euid;
+	if (ns == &init_user_ns)
+		return cred->euid;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+		return ns->owner;
+	root = make_kuid(ns, 0);
+	return uid_valid(root) ? root : cred->euid;
+}
+
+/* Asked last, as the kernel notes that the capability was made use of. */
+static bool may_exceed(void)
+{
+	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
 }
 
 /**
  * quota_open() - count a wheel
+ * @bill: out: for quota_charge() and quota_close()
  * @opener: who opens it
+ * @bytes: what it takes from the beginning
  *
- * Context: may sleep. Return: the user's quota, for quota_close(); or -ENOSPC or -ENOMEM.
+ * Return: 0, -ENOSPC or -ENOMEM.
  */
-struct quota *quota_open(const struct cred *opener)
+int quota_open(struct bill *bill, const struct cred *opener, size_t bytes)
 {
-	unsigned int most = READ_ONCE(max_wheels_per_user);
-	struct quota *q;
+	unsigned int most = READ_ONCE(max_wheels_per_user) ?: UINT_MAX;
+	struct quota *fresh = kzalloc(sizeof(*fresh), NOWAIT_GFP), *q;
+	int err;
 
-	mutex_lock(&users_mutex);
-	q = get_quota(payer(opener));
-	if (!q)
-		q = ERR_PTR(-ENOMEM);
-	else if (most && q->wheels >= most)
-		q = ERR_PTR(-ENOSPC);
-	else
+	if (!fresh)
+		return -ENOMEM;
+	fresh->uid = payer(opener);
+	spin_lock(&users_lock);
+	q = find_quota(fresh->uid);
+	if (!q) {
+		q = fresh;
+		hash_add(users, &q->node, __kuid_val(q->uid));
+		fresh = NULL;
+	}
+	err = q->wheels < most || may_exceed() ? 0 : -ENOSPC;
+	if (!err)
 		q->wheels++;
-	mutex_unlock(&users_mutex);
-	return q;
-}
+	spin_unlock(&users_lock);
+	kfree(fresh);
+	if (err)
+		return err;
 
-/**
- * quota_charge() - count timers, or refuse
- * @q: the quota
- * @timers: how many more
- *
- * Context: may sleep. Return: 0 or -ENOSPC.
- */
-int quota_charge(struct quota *q, u32 timers)
-{
-	u64 most = READ_ONCE(max_timers_per_user);
-	int err = 0;
-
-	mutex_lock(&users_mutex);
-	if (most && q->timers + timers > most)
-		err = -ENOSPC;
-	else
-		q->timers += timers;
-	mutex_unlock(&users_mutex);
+	*bill = (struct bill) { .quota = q };
+	err = quota_charge(bill, bytes);
+	if (err)
+		quota_close(bill);
 	return err;
 }
 
 /**
- * quota_uncharge() - count timers no more
- * @q: the quota
- * @timers: how many
+ * quota_charge() - count memory, or refuse
+ * @bill: of the wheel that will take it
+ * @bytes: how much
  *
- * Context: may sleep.
+ * Return: 0 or -ENOSPC.
  */
-void quota_uncharge(struct quota *q, u32 timers)
+int quota_charge(struct bill *bill, size_t bytes)
 {
-	mutex_lock(&users_mutex);
-	q->timers -= timers;
-	mutex_unlock(&users_mutex);
+	u64 most = READ_ONCE(max_bytes_per_user) ?: U64_MAX;
+	struct quota *q = bill->quota;
+	int err = -ENOSPC;
+
+	spin_lock(&users_lock);
+	if (q->bytes + bytes <= most || may_exceed()) {
+		q->bytes += bytes;
+		bill->bytes += bytes;
+		err = 0;
+	}
+	spin_unlock(&users_lock);
+	return err;
 }
 
 /**
- * quota_close() - count a wheel no more
- * @q: from quota_open()
- *
- * Context: may sleep.
+ * quota_uncharge() - count memory no more
+ * @bill: of the wheel that took it
+ * @bytes: how much
  */
-void quota_close(struct quota *q)
+void quota_uncharge(struct bill *bill, size_t bytes)
 {
-	mutex_lock(&users_mutex);
-	if (!--q->wheels) {
+	spin_lock(&users_lock);
+	bill->quota->bytes -= bytes;
+	bill->bytes -= bytes;
+	spin_unlock(&users_lock);
+}
+
+/**
+ * quota_close() - count a wheel no more, nor what it took
+ * @bill: from quota_open()
+ */
+void quota_close(struct bill *bill)
+{
+	struct quota *q = bill->quota;
+	bool last;
+
+	spin_lock(&users_lock);
+	q->bytes -= bill->bytes;
+	last = !--q->wheels;
+	if (last)
 		hash_del(&q->node);
+	spin_unlock(&users_lock);
+	if (last)
 		kfree(q);
-	}
-	mutex_unlock(&users_mutex);
+}
+
+/**
+ * quota_init() - choose the default of what has not been set
+ */
+void quota_init(void)
+{
+	struct sysinfo si;
+
+	si_meminfo(&si);
+	/* As of epoll's max_user_watches. */
+	if (max_bytes_per_user == ULONG_MAX)
+		max_bytes_per_user = (si.totalram - si.totalhigh) / 25 << PAGE_SHIFT;
 }

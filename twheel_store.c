@@ -8,16 +8,17 @@
  *   ...                     marks of 32,768 slots
  *
  * (with pages of 4 KiB). A page comes when user space touches it, or when the wheel
- * needs room for timers. It stays until the wheel ends, because user space may hold a
- * mapping of it.
+ * needs room for timers: then with the page of their marks, so that whoever has got a timer
+ * can touch all that belongs to it. It stays until the wheel ends, because user space may hold
+ * a mapping of it.
  *
  * An xarray holds the pages. Each look goes from a slot to its timer by the array of
  * blocks: 1 ns among 1,000 timers, 10 ns among 1,000,000. By an xarray it takes 7 and
  * 34 ns. Timers in blocks cost 2 to 9 ns each to allocate and free. Timers of a kmem_cache
  * cost 38 to 46 ns, and 8 bytes for a pointer (bench/device/kunit.sh on an Intel Xeon).
  *
- * pages_grow(), pages_fault() and pages_header() allocate, under the mutex and without
- * the lock of the wheel.
+ * Everything is allocated, which may wait for the memory of the caller's cgroup, without any
+ * lock. Of two who have allocated the same thing, one gives it back.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -30,10 +31,16 @@
 #include <linux/xarray.h>
 
 #include "twheel_pages.h"
-#include "twheel_quota.h"
 
 #define WORDS		((u32)(PAGE_SIZE / sizeof(struct twheel_slot)))
 #define MARKS		((u32)(PAGE_SIZE * BITS_PER_BYTE))
+
+/* The pages by their numbers in the xarray, which SETUP does not change. */
+#define FIRST_MARKS	1UL
+#define FIRST_WORDS	(FIRST_MARKS + STORE_MAX / MARKS)
+
+/* What a page costs, with the node that it needs if none of its neighbors is there. */
+#define PAGE_COST	(PAGE_SIZE + sizeof(struct xa_node))
 
 static struct block *find_block(const struct store *s, u32 slot)
 {
@@ -68,15 +75,14 @@ void store_fetch(const void *store, u32 slot, bool due)
 u64 *store_marks(const struct store *s, u32 slot)
 {
 	struct pages *p = container_of((struct store *)s, struct pages, store);
-	pgoff_t first = store_marks_offset(s->max, PAGE_SIZE) >> PAGE_SHIFT;
-	u64 *marks = xa_load(&p->pages, first + slot / MARKS);
+	u64 *marks = xa_load(&p->pages, FIRST_MARKS + slot / MARKS);
 
 	return marks ? marks + slot % MARKS / 64 : NULL;
 }
 
 /**
  * pages_init() - make a store without any slot
- * @p: the store, zeroed. The caller sets @p->store.max
+ * @p: the store, zeroed, with a bill. The caller sets @p->store.max
  * @lock: the lock of the wheel
  */
 void pages_init(struct pages *p, spinlock_t *lock)
@@ -86,19 +92,10 @@ void pages_init(struct pages *p, spinlock_t *lock)
 	mutex_init(&p->mutex);
 }
 
-/* Two blocks share a page: each needs half of one. */
-static bool owns_user_data(u32 nr)
+static void free_block(const struct block *block)
 {
-	return nr % 2 == 0;
-}
-
-/* The user_data of block @nr, zeroed; NULL if out of memory. */
-static u64 *get_user_data(struct pages *p, u32 nr)
-{
-	lockdep_assert_held(&p->mutex);
-	if (owns_user_data(nr))
-		return (u64 *)get_zeroed_page(STORE_GFP);
-	return p->blocks[nr - 1].user_data + WORDS;
+	kvfree(block->timers);
+	kvfree(block->user_data);
 }
 
 /**
@@ -112,11 +109,8 @@ void pages_free(struct pages *p)
 	unsigned long i;
 	void *page;
 
-	quota_uncharge(p->quota, p->store.room);
 	for (i = 0; i < p->store.room; i += WORDS) {
-		kvfree(find_block(&p->store, i)->timers);
-		if (owns_user_data(i / WORDS))
-			free_page((unsigned long)find_block(&p->store, i)->user_data);
+		free_block(find_block(&p->store, i));
 		cond_resched();
 	}
 	kvfree(p->blocks);
@@ -127,40 +121,96 @@ void pages_free(struct pages *p)
 	xa_destroy(&p->pages);
 }
 
-/* Page @pgoff of the mapping, made if there is none; NULL if out of memory. */
-static void *get_page_at(struct pages *p, pgoff_t pgoff)
+/* Page @nr, made if there is none; or -ENOMEM or -ENOSPC. */
+static void *get_page_at(struct pages *p, unsigned long nr)
 {
-	void *page = xa_load(&p->pages, pgoff);
+	void *page = xa_load(&p->pages, nr), *other = XA_ERROR(-ENOMEM);
+	int err;
 
-	lockdep_assert_held(&p->mutex);
 	if (page)
 		return page;
+	err = quota_charge(&p->bill, PAGE_COST);
+	if (err)
+		return ERR_PTR(err);
 	page = (void *)get_zeroed_page(STORE_GFP);
-	if (page && !xa_err(xa_store(&p->pages, pgoff, page, STORE_GFP)))
+	if (page)
+		other = xa_cmpxchg(&p->pages, nr, NULL, page, STORE_GFP);
+	if (!other)
 		return page;
 	free_page((unsigned long)page);
-	return NULL;
+	quota_uncharge(&p->bill, PAGE_COST);
+	return xa_is_err(other) ? ERR_PTR(-ENOMEM) : other;
 }
 
-/* Makes room for block @nr. Return: 0 or -ENOMEM. */
-static int grow_blocks(struct pages *p, u32 nr)
+static bool is_full(const struct store *s)
 {
-	struct block *blocks;
+	bool full;
 
+	spin_lock_bh(s->lock);
+	full = hlist_empty(&s->free) && s->fresh == s->room && s->fresh < s->max;
+	spin_unlock_bh(s->lock);
+	return full;
+}
+
+/*
+ * Installs @block as the next, if that is block @nr, in an array of @blocks if there is a new
+ * one. Return: whether it did; then the old array is in @blocks.
+ */
+static bool install(struct pages *p, u32 nr, const struct block *block, struct block **blocks)
+{
+	struct store *s = &p->store;
+	bool ours;
+
+	/* The old array is copied without the lock, which this would hold for too long. */
+	mutex_lock(&p->mutex);
+	ours = s->room == nr * WORDS;
+	if (ours) {
+		if (*blocks && nr)
+			memcpy(*blocks, p->blocks, nr * sizeof(**blocks));
+		spin_lock_bh(s->lock);
+		if (*blocks)
+			swap(p->blocks, *blocks);
+		p->blocks[nr] = *block;
+		/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
+		s->room += WORDS;
+		spin_unlock_bh(s->lock);
+	}
+	mutex_unlock(&p->mutex);
+	return ours;
+}
+
+/* Makes block @nr, unless another comes before. Return: 0, -ENOMEM or -ENOSPC. */
+static int add_block(struct pages *p, u32 nr)
+{
 	/* The array doubles at each power of two. */
-	if (nr & (nr - 1))
-		return 0;
-	blocks = kvcalloc(max(2 * nr, 1U), sizeof(*blocks), STORE_GFP);
-	if (!blocks)
-		return -ENOMEM;
-	/* pages_grow() alone writes there, under the mutex: the copy needs no lock. */
-	if (nr)
-		memcpy(blocks, p->blocks, nr * sizeof(*blocks));
-	spin_lock_bh(p->store.lock);
-	swap(p->blocks, blocks);
-	spin_unlock_bh(p->store.lock);
+	size_t array = nr & (nr - 1) ? 0 : max(2 * nr, 1U) * sizeof(struct block);
+	size_t cost = WORDS * (sizeof(struct timer) + sizeof(u64));
+	struct block *blocks = NULL, block;
+	void *marks;
+	int err;
+
+	marks = get_page_at(p, FIRST_MARKS + nr * WORDS / MARKS);
+	block.words = get_page_at(p, FIRST_WORDS + nr);
+	if (IS_ERR(marks) || IS_ERR(block.words))
+		return PTR_ERR(IS_ERR(marks) ? marks : block.words);
+	err = quota_charge(&p->bill, cost + array);
+	if (err)
+		return err;
+	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
+	block.user_data = kvcalloc(WORDS, sizeof(*block.user_data), STORE_GFP);
+	if (array)
+		blocks = kvzalloc(array, STORE_GFP);
+	if (!block.timers || !block.user_data || (array && !blocks))
+		err = -ENOMEM;
+	if (err || !install(p, nr, &block, &blocks)) {
+		free_block(&block);
+		quota_uncharge(&p->bill, cost + array);
+	} else if (array) {
+		/* Of the array that this one replaces. */
+		quota_uncharge(&p->bill, nr * sizeof(struct block));
+	}
 	kvfree(blocks);
-	return 0;
+	return err;
 }
 
 /**
@@ -173,60 +223,32 @@ static int grow_blocks(struct pages *p, u32 nr)
  */
 int pages_grow(struct pages *p)
 {
-	struct store *s = &p->store;
-	struct block block;
-	int err = 0;
-	bool full;
-	u32 room;
+	int err;
 
-	mutex_lock(&p->mutex);
-	spin_lock_bh(s->lock);
-	room = s->room;
-	full = hlist_empty(&s->free) && s->fresh == room && s->fresh < s->max;
-	spin_unlock_bh(s->lock);
-	if (!full)
-		goto unlock;
-	err = quota_charge(p->quota, WORDS);
-	if (err)
-		goto unlock;
-	err = -ENOMEM;
-	block.words = get_page_at(p, 1 + room / WORDS);
-	if (!block.words || grow_blocks(p, room / WORDS))
-		goto uncharge;
-	block.timers = kvcalloc(WORDS, sizeof(*block.timers), STORE_GFP);
-	if (!block.timers)
-		goto uncharge;
-	block.user_data = get_user_data(p, room / WORDS);
-	if (!block.user_data)
-		goto free_timers;
-	spin_lock_bh(s->lock);
-	*find_block(s, room) = block;
-	/* Whole blocks: until there is a timer, a SETUP may still change the maximum. */
-	s->room = room + WORDS;
-	spin_unlock_bh(s->lock);
-	mutex_unlock(&p->mutex);
-	return 0;
+	if (!is_full(&p->store))
+		return 0;
+	err = add_block(p, READ_ONCE(p->store.room) / WORDS);
+	/* If another has made room meanwhile, the failure is nothing to the caller. */
+	return err && is_full(&p->store) ? err : 0;
+}
 
-free_timers:
-	kvfree(block.timers);
-uncharge:
-	quota_uncharge(p->quota, WORDS);
-unlock:
-	mutex_unlock(&p->mutex);
-	return err;
+/* The number in the xarray of page @pgoff of the mapping. */
+static unsigned long page_number(const struct store *s, pgoff_t pgoff)
+{
+	pgoff_t marks = store_marks_offset(s->max, PAGE_SIZE) >> PAGE_SHIFT;
+
+	if (!pgoff)
+		return 0;
+	return pgoff < marks ? FIRST_WORDS + pgoff - 1 : FIRST_MARKS + pgoff - marks;
 }
 
 static vm_fault_t pages_fault(struct vm_fault *vmf)
 {
 	struct pages *p = vmf->vma->vm_private_data;
-	void *page = NULL;
+	void *page = get_page_at(p, page_number(&p->store, vmf->pgoff));
 
-	mutex_lock(&p->mutex);
-	if (vmf->pgoff < store_bytes(p->store.max, PAGE_SIZE) >> PAGE_SHIFT)
-		page = get_page_at(p, vmf->pgoff);
-	mutex_unlock(&p->mutex);
 	/* Not VM_FAULT_OOM: nothing would be killed, and it would fault for ever. */
-	if (!page)
+	if (IS_ERR(page))
 		return VM_FAULT_SIGBUS;
 	vmf->page = virt_to_page(page);
 	get_page(vmf->page);
@@ -241,14 +263,9 @@ const struct vm_operations_struct pages_vm_ops = {
  * pages_header() - have the header page, which the caller puts into the store
  * @p: the store
  *
- * Context: may sleep. Return: NULL if out of memory.
+ * Context: may sleep. Return: the page, or -ENOMEM or -ENOSPC.
  */
 struct twheel_table *pages_header(struct pages *p)
 {
-	void *page;
-
-	mutex_lock(&p->mutex);
-	page = get_page_at(p, 0);
-	mutex_unlock(&p->mutex);
-	return page;
+	return get_page_at(p, 0);
 }

@@ -246,6 +246,9 @@ static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
 
 	if (err)
 		return err;
+	/* The buckets come with the first timer. */
+	if (!t->wheel.occupied)
+		return -EAGAIN;
 	arg->deadline_ns = wanted_deadline(arg, now);
 	make_way(t, arg->deadline_ns, now);
 	arg->state = !arg->deadline_ns ? TWHEEL_IDLE :

@@ -7,10 +7,17 @@
 #include <linux/mutex.h>
 #include <linux/xarray.h>
 
+#include "twheel_quota.h"
 #include "twheel_store.h"
 
 /* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
 #define STORE_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+/*
+ * For open, whose caller has the mutex of the misc devices: this waits for nothing. What is
+ * beyond the limit of the cgroup is charged all the same, and the cgroup has to give back as
+ * much before it gets more.
+ */
+#define NOWAIT_GFP		(GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
 
 /**
  * struct block - the slots of a page of words
@@ -29,15 +36,15 @@ struct block {
  * @store: what is common to all stores
  * @blocks: by slot; changed under the lock of the wheel
  * @pages: of the mapping
- * @quota: of the user who pays for the timers
- * @mutex: serializes what allocates
+ * @bill: what the wheel costs its user
+ * @mutex: who has it may replace @blocks; nobody waits for memory under it
  */
 struct pages {
 	struct store store;
 	struct block *blocks;
 	struct xarray pages;
-	struct quota *quota;
-	/* Serializes what allocates. */
+	struct bill bill;
+	/* Serializes what replaces @blocks. */
 	struct mutex mutex;
 };
 

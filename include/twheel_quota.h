@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How many wheels and timers a user may have. */
+/* How many wheels and how much memory a user may have. */
 #ifndef _TWHEEL_QUOTA_H
 #define _TWHEEL_QUOTA_H
 
@@ -8,9 +8,20 @@
 struct cred;
 struct quota;
 
-struct quota *quota_open(const struct cred *opener);
-int quota_charge(struct quota *q, u32 timers);
-void quota_uncharge(struct quota *q, u32 timers);
-void quota_close(struct quota *q);
+/**
+ * struct bill - what a wheel costs its user
+ * @quota: of the user
+ * @bytes: what has been charged for this wheel
+ */
+struct bill {
+	struct quota *quota;
+	u64 bytes;
+};
+
+int quota_open(struct bill *bill, const struct cred *opener, size_t bytes);
+int quota_charge(struct bill *bill, size_t bytes);
+void quota_uncharge(struct bill *bill, size_t bytes);
+void quota_close(struct bill *bill);
+void quota_init(void);
 
 #endif /* _TWHEEL_QUOTA_H */

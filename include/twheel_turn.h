@@ -16,7 +16,7 @@
 /* Timers touched before the lock is dropped. */
 #define TURN_BUDGET		128U
 /* Events that a read copies at a time. */
-#define TURN_EVENTS		64U
+#define TURN_EVENTS		48U
 /* Tries to copy one event or answer out before its page counts as bad. */
 #define COPY_TRIES		16
 
@@ -24,7 +24,7 @@
  * struct twheel_file - a wheel
  * @lock: protects what follows. Taken with softirqs off: the hrtimer expires in one
  * @timers: the timers
- * @mem: the buckets of their wheel
+ * @mem: the buckets of their wheel; NULL until the first timer comes
  * @programmed: when @timer will run, or WHEEL_NEVER; 0 if the worker turns the wheel
  *	next. The header of the table says the same
  * @clock_id: clock of all times here; with @offset, as the opener sees it

@@ -92,8 +92,7 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 	wheel_init(&w->timers.wheel, &w->shape, w->mem, now, store_fetch, &w->pages.store);
 	spin_lock_init(&w->lock);
 	pages_init(&w->pages, &w->lock);
-	w->pages.quota = quota_open(current_cred());
-	KUNIT_ASSERT_FALSE(test, IS_ERR(w->pages.quota));
+	KUNIT_ASSERT_EQ(test, 0, quota_open(&w->pages.bill, current_cred(), 0));
 	w->pages.store.max = max;
 	while (w->pages.store.room < max) {
 		u32 room = w->pages.store.room;
@@ -114,7 +113,7 @@ static void wheel_end(struct word_wheel *w)
 	at_word = NULL;
 	at_next = NULL;
 	pages_free(&w->pages);
-	quota_close(w->pages.quota);
+	quota_close(&w->pages.bill);
 }
 
 static struct twheel_timer do_op(struct kunit *test, struct word_wheel *w, u32 opcode,

@@ -587,8 +587,7 @@ static void verbs_make(struct kunit *test, struct bench *b)
 	wheel_init(&b->timers.wheel, &bench_shape, b->mem, 0, store_fetch, &b->pages.store);
 	b->pages.store.max = b->nr;
 	pages_init(&b->pages, &b->lock);
-	b->pages.quota = quota_open(current_cred());
-	KUNIT_ASSERT_FALSE(test, IS_ERR(b->pages.quota));
+	KUNIT_ASSERT_EQ(test, 0, quota_open(&b->pages.bill, current_cred(), 0));
 	timers_begin(&b->timers, &b->pages.store);
 	b->now = 1;
 }
@@ -596,7 +595,7 @@ static void verbs_make(struct kunit *test, struct bench *b)
 static void verbs_end(struct bench *b)
 {
 	pages_free(&b->pages);
-	quota_close(b->pages.quota);
+	quota_close(&b->pages.bill);
 }
 
 static inline int verbs_do(struct bench *b, struct twheel_op *op)

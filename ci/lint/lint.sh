@@ -274,9 +274,9 @@ metadata() {
 		author: twheel contributors
 		version: [0-9][0-9.]*
 		description: ..*
+		parm: max_bytes_per_user:..* (ulong)
 		parm: max_timers:..* (uint)
 		parm: max_timers_limit:..* (uint)
-		parm: max_timers_per_user:..* (uint)
 		parm: max_wheels_per_user:..* (uint)
 		parm: min_tick_ns:..* (uint)
 	END

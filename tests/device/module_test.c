@@ -7,6 +7,7 @@
 #include "twheel_test.h"
 
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/sysmacros.h>
 
 /* The parameters, and what they are without being set. */
@@ -18,8 +19,8 @@ TEST(parameters)
 	EXPECT_EQ(1048576, read_number(TWHEEL_PARAMS "max_timers"));
 	EXPECT_EQ(16777216, read_number(TWHEEL_PARAMS "max_timers_limit"));
 	EXPECT_EQ(100000, read_number(TWHEEL_PARAMS "min_tick_ns"));
-	EXPECT_EQ(65536, read_number(TWHEEL_PARAMS "max_wheels_per_user"));
-	EXPECT_EQ(67108864, read_number(TWHEEL_PARAMS "max_timers_per_user"));
+	EXPECT_EQ(1024, read_number(TWHEEL_PARAMS "max_wheels_per_user"));
+	EXPECT_GT(read_number(TWHEEL_PARAMS "max_bytes_per_user"), 0);
 }
 
 static bool set_parameter(const char *path, long long value)
@@ -241,25 +242,32 @@ TEST_F(loading, minor_is_taken)
 #define USER	4321
 #define OTHER	4322
 
-/* They count by the page. */
-#define PAGE_OF_TIMERS	256
+/* Room for timers comes by so many. */
+#define BLOCK_OF_TIMERS	256
+
+/*
+ * What a wheel with a block of timers takes: itself, its buckets, and of the block a page of
+ * words, a page of marks, the timers and their user_data; and what the next block takes.
+ */
+#define WHEEL_BYTES	(48 << 10)
+#define BLOCK_BYTES	(22 << 10)
 
 FIXTURE(quota) {
 	long long wheels;
-	long long timers;
+	long long bytes;
 };
 
 FIXTURE_SETUP(quota)
 {
 	SKIP_UNLESS_ROOT();
 	self->wheels = read_number(TWHEEL_PARAMS "max_wheels_per_user");
-	self->timers = read_number(TWHEEL_PARAMS "max_timers_per_user");
+	self->bytes = read_number(TWHEEL_PARAMS "max_bytes_per_user");
 }
 
 FIXTURE_TEARDOWN(quota)
 {
 	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", self->wheels));
-	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", self->timers));
+	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", self->bytes));
 }
 
 /* Runs @fn as user @uid in a process of its own. Returns what it returned, below 255. */
@@ -284,7 +292,7 @@ static int open_many(void)
 	return n == 100 || errno == ENOSPC ? n : 254;
 }
 
-/* A page of timers in each of some wheels, until ENOSPC. Returns how many wheels have it. */
+/* A block of timers in each of some wheels, until ENOSPC. Returns how many wheels have it. */
 static int fill_wheels(void)
 {
 	struct twheel_setup s = { .max_timers = 100 };
@@ -293,7 +301,9 @@ static int fill_wheels(void)
 	for (wheels = 0; wheels < 50; wheels++) {
 		int fd = wheel_open(O_NONBLOCK);
 
-		if (fd < 0 || call(fd, TWHEEL_IOC_SETUP, &s))
+		if (fd < 0)
+			return errno == ENOSPC ? wheels : 254;
+		if (call(fd, TWHEEL_IOC_SETUP, &s))
 			return 254;
 		for (i = 0; i < 100; i++) {
 			struct twheel_timer t = { .deadline_ns = HOUR };
@@ -319,16 +329,81 @@ TEST_F(quota, wheels)
 	EXPECT_EQ(100, as_user(USER, open_many));
 }
 
-TEST_F(quota, timers)
+/* What the process may have as user, by the limit in bytes. */
+static int fill_within(struct __test_metadata *_metadata, long long bytes)
 {
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 11 * PAGE_OF_TIMERS - 1));
-	EXPECT_EQ(10, as_user(USER, fill_wheels));
-	EXPECT_EQ(10, as_user(USER, fill_wheels));
-	EXPECT_EQ(10, as_user(OTHER, fill_wheels));
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 11 * PAGE_OF_TIMERS));
-	EXPECT_EQ(11, as_user(USER, fill_wheels));
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 0));
-	EXPECT_EQ(50, as_user(USER, fill_wheels));
+	int n;
+
+	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", bytes));
+	n = as_user(USER, fill_wheels);
+	/* All is free again when it is gone, and none of it is another's. */
+	EXPECT_EQ(n, as_user(USER, fill_wheels));
+	EXPECT_EQ(n, as_user(OTHER, fill_wheels));
+	return n;
+}
+
+/* Law 10: what wheels and their timers take counts in bytes. */
+TEST_F(quota, bytes)
+{
+	int n = fill_within(_metadata, 10 * WHEEL_BYTES);
+
+	EXPECT_GE(n, 10);
+	EXPECT_LT(n, 15);
+	EXPECT_GE(fill_within(_metadata, 20 * WHEEL_BYTES), 2 * n);
+	EXPECT_EQ(50, fill_within(_metadata, 0));
+}
+
+/* The default is 4 % of low memory, as of epoll's max_user_watches. */
+TEST_F(quota, follows_the_machine)
+{
+	long long watches = read_number("/proc/sys/fs/epoll/max_user_watches");
+
+	/* A watch takes 160 bytes on 64 bits, and some less on 32. */
+	EXPECT_GT(self->bytes, watches * 80);
+	EXPECT_LT(self->bytes, watches * 250);
+}
+
+/* Touches the pages of the table of one wheel until one is refused. Returns how many came. */
+static int touch_table(void)
+{
+	struct twheel_setup s = { .max_timers = 1 << 20 };
+	int fd = wheel_open(O_NONBLOCK), n = 0;
+	struct twheel_info i;
+	char *p;
+
+	if (fd < 0 || call(fd, TWHEEL_IOC_SETUP, &s) || call(fd, TWHEEL_IOC_INFO, &i))
+		return 254;
+	p = mmap(NULL, i.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return 254;
+	while (n < 250 && !madvise(p + n * PAGE, PAGE, MADV_POPULATE_WRITE))
+		n++;
+	return n;
+}
+
+/* Law 10: so do the pages that come by fault, which have no timers. */
+TEST_F(quota, pages_by_fault)
+{
+	int n;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", 100 * PAGE));
+	n = as_user(USER, touch_table);
+	EXPECT_GT(n, 50);
+	EXPECT_LT(n, 100);
+}
+
+/* Law 10: CAP_SYS_RESOURCE in the initial namespace is above both limits, and no other. */
+TEST_F(quota, capability)
+{
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	EXPECT_EQ(100, as_user(0, open_many));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 0));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", 5 * WHEEL_BYTES));
+	EXPECT_EQ(50, as_user(0, fill_wheels));
+	drop_capability(_metadata, CAP_SYS_RESOURCE);
+	EXPECT_GT(10, as_user(0, fill_wheels));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	EXPECT_EQ(3, as_user(0, open_many));
 }
 
 /* While one wheel stays open, two others are opened, filled and closed again and again. */
@@ -357,10 +432,10 @@ static int fill_and_close(void)
 	return rounds;
 }
 
-/* The timers of a wheel that ends are free again, also if the user has another wheel. */
-TEST_F(quota, timers_come_back)
+/* What a wheel takes is free again when it ends, also if the user has another wheel. */
+TEST_F(quota, bytes_come_back)
 {
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 3 * PAGE_OF_TIMERS));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", 7 * WHEEL_BYTES / 2));
 	EXPECT_EQ(20, as_user(USER, fill_and_close));
 }
 
@@ -376,21 +451,21 @@ static bool refusal_is_lost(int fd)
 	return batch(fd, op, 1) != -EFAULT;
 }
 
-/* A page of timers, and some of the next until ENOSPC. Returns how many are wrong. */
+/* A block of timers, and some of the next until ENOSPC. Returns how many are wrong. */
 static int fill_one(void)
 {
 	int fd = wheel_open(O_NONBLOCK), n = 0, wrong = 0, ret;
-	__u64 ids[2 * PAGE_OF_TIMERS];
+	__u64 ids[2 * BLOCK_OF_TIMERS];
 
 	for (;;) {
 		struct twheel_timer t = { .deadline_ns = HOUR };
 
-		ret = n < 2 * PAGE_OF_TIMERS ? verb(fd, TWHEEL_IOC_REGISTER, &t) : 0;
-		if (ret || n == 2 * PAGE_OF_TIMERS)
+		ret = n < 2 * BLOCK_OF_TIMERS ? verb(fd, TWHEEL_IOC_REGISTER, &t) : 0;
+		if (ret || n == 2 * BLOCK_OF_TIMERS)
 			break;
 		ids[n++] = t.id;
 	}
-	if (ret != -ENOSPC || n != PAGE_OF_TIMERS)
+	if (ret != -ENOSPC || n != BLOCK_OF_TIMERS)
 		return 254;
 	/* What is there stays as it is, and there is a place again if one goes. */
 	while (n--)
@@ -407,7 +482,7 @@ static int fill_one(void)
 /* The limit in the midst of a wheel touches none of its timers. */
 TEST_F(quota, within_a_wheel)
 {
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", 2 * PAGE_OF_TIMERS - 1));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", WHEEL_BYTES + BLOCK_BYTES / 2));
 	EXPECT_EQ(0, as_user(USER, fill_one));
 }
 
@@ -435,7 +510,7 @@ TEST_F(quota, many_users)
 	int fds[USERS], i;
 
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 1));
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_timers_per_user", PAGE_OF_TIMERS));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", WHEEL_BYTES));
 	for (i = 0; i < USERS; i++) {
 		fds[i] = wheel_of(USER + i);
 		ASSERT_LE(0, fds[i]);
@@ -525,49 +600,69 @@ TEST_F(quota, user_namespace)
 	EXPECT_EQ(2, as_user(USER, open_in_namespace));
 }
 
-/* Maps uid 0 of the namespace of @pid to USER, and 1 to OTHER. */
-static bool map_users(pid_t pid)
+/*
+ * Runs open_many() as uid @as of a user namespace that user @owner makes, and in which @map has
+ * the users. Returns what it returned.
+ */
+static int open_in(uid_t owner, const char *map, uid_t as)
 {
-	char path[64], map[64];
-	int fd, len = snprintf(map, sizeof(map), "0 %u 1\n1 %u 1\n", USER, OTHER);
-	bool ok;
-
-	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
-	fd = open(path, O_WRONLY);
-	ok = write(fd, map, len) == len;
-	close(fd);
-	return ok;
-}
-
-/* The root of a user namespace pays for all its users. */
-TEST_F(quota, root_of_namespace_pays)
-{
-	int ready[2], mapped[2];
-	char byte = 0;
+	int ready[2], mapped[2], fd, ret;
+	char byte = 0, path[64];
 	pid_t pid;
 
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
-	ASSERT_EQ(0, pipe(ready));
-	ASSERT_EQ(0, pipe(mapped));
+	if (pipe(ready) || pipe(mapped))
+		return 251;
 	pid = fork();
 	if (!pid) {
-		if (unshare(CLONE_NEWUSER) || write(ready[1], &byte, 1) != 1 ||
+		if (setresuid(owner, owner, owner) || prctl(PR_SET_DUMPABLE, 1) ||
+		    unshare(CLONE_NEWUSER) || write(ready[1], &byte, 1) != 1 ||
 		    read(mapped[0], &byte, 1) != 1)
 			_exit(253);
-		/* Two as root, and what is left as another. */
-		if (setresuid(0, 0, 0) || wheel_open(0) < 0 || wheel_open(0) < 0 ||
-		    setresuid(1, 1, 1))
-			_exit(254);
-		_exit(open_many());
+		_exit(setresuid(as, as, as) ? 252 : open_many());
 	}
-	ASSERT_EQ(1, read(ready[0], &byte, 1));
-	ASSERT_TRUE(map_users(pid));
-	ASSERT_EQ(1, write(mapped[1], &byte, 1));
-	EXPECT_EQ(1, WEXITSTATUS(status_of(pid)));
+	/* As newuidmap does for who has subordinate ids. */
+	ret = read(ready[0], &byte, 1) == 1;
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	fd = open(path, O_WRONLY);
+	ret = ret && write(fd, map, strlen(map)) == (ssize_t)strlen(map) &&
+	      write(mapped[1], &byte, 1) == 1;
+	close(fd);
+	close(mapped[1]);
+	close(mapped[0]);
 	close(ready[0]);
 	close(ready[1]);
-	close(mapped[0]);
-	close(mapped[1]);
+	return ret ? WEXITSTATUS(status_of(pid)) : 250;
+}
+
+/* Law 10: whoever has subordinate ids pays for all namespaces that he makes of them. */
+TEST_F(quota, owner_of_namespace_pays)
+{
+	int held;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	EXPECT_EQ(3, open_in(USER, "0 100000 1", 0));
+	held = wheel_of(USER);
+	ASSERT_LE(0, held);
+	EXPECT_EQ(2, open_in(USER, "0 100000 1", 0));
+	EXPECT_EQ(2, open_in(USER, "0 100001 2", 1));
+	/* Those are free for who they belong to, and who else makes a namespace pays himself. */
+	EXPECT_EQ(3, as_user(100000, open_many));
+	EXPECT_EQ(3, open_in(OTHER, "0 100000 1", 0));
+	close(held);
+}
+
+/* Law 10: in a container of global root's, its own root pays, for all its users. */
+TEST_F(quota, root_of_namespace_pays)
+{
+	int held;
+
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
+	held = wheel_of(USER);
+	ASSERT_LE(0, held);
+	EXPECT_EQ(2, open_in(0, "0 4321 1\n1 4322 1\n", 0));
+	EXPECT_EQ(2, open_in(0, "0 4321 1\n1 4322 1\n", 1));
+	EXPECT_EQ(3, open_in(0, "0 4323 1\n1 4321 1\n", 1));
+	close(held);
 }
 
 /* Nobody can do everything with a wheel of its own, at the defaults. */

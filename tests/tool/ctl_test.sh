@@ -999,26 +999,28 @@ test_device() {
 	limit=/sys/module/twheel/parameters/max_wheels_per_user
 	if [ -w $limit ]; then
 		most=$(cat $limit)
-		"$ctl" monitor --add 1h >/dev/null 2>&1 &
+		# Root is above the limits.
+		su -s /bin/sh nobody -c "cd / && exec $ctl monitor --add 1h" >/dev/null 2>&1 &
 		holder=$!
 		wait_for_wheel $holder 1
 		echo 1 >$limit
-		run info
+		as_nobody "$ctl" info
 		status_is 6 "too many wheels of a user"
-		error_has '^hint: this user .* max_wheels_per_user: ' "too many wheels: hint"
-		run doctor
+		error_has '^hint: this user .* max_wheels_per_user .*: ' "too many wheels: hint"
+		as_nobody "$ctl" doctor
 		status_is 6 "doctor: too many wheels"
-		output_has 'do: this user .* max_wheels_per_user: ' "doctor: too many wheels: what to do"
+		output_has 'do: this user .* max_wheels_per_user .*: ' "doctor: too many wheels: what to do"
 		echo "$most" >$limit
 		kill $holder
 		wait $holder 2>/dev/null || :
 	fi
-	limit=/sys/module/twheel/parameters/max_timers_per_user
+	limit=/sys/module/twheel/parameters/max_bytes_per_user
 	if [ -w $limit ]; then
 		most=$(cat $limit)
-		echo 1000 >$limit
-		runs 6 "too many timers of a user" monitor --add 1h,count=5000
-		error_has ': this user .* max_timers_per_user, ' "too many timers of a user: says so"
+		echo 200000 >$limit
+		as_nobody "$ctl" monitor --add 1h,count=5000
+		status_is 6 "too many timers of a user"
+		error_has ': this user .* max_bytes_per_user allows, ' "too many timers of a user: says so"
 		runs 6 "too many timers of a wheel" monitor --max-timers=5 --add 1h,count=6
 		error_has ': the wheel is full$' "too many timers of a wheel: says so"
 		echo "$most" >$limit

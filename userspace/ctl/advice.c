@@ -147,7 +147,7 @@ void advise_absent(char buf[ADVICE_LEN], const char *path)
 void advise_limit(char buf[ADVICE_LEN])
 {
 	snprintf(buf, ADVICE_LEN,
-		 "this user has all wheels of max_wheels_per_user: close one, or raise this parameter of the module");
+		 "this user has all that max_wheels_per_user or max_bytes_per_user allows: close a wheel, or raise this parameter of the module");
 }
 
 /* Writes what to do if the process may not open @path. */

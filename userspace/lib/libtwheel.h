@@ -72,8 +72,7 @@
  * promised.
  *
  * Functions that return int return 0 or more, or a negative errno. After an error
- * nothing has changed. The memory of a kernel wheel's table comes page by page:
- * a process whose memory cgroup is exhausted gets a SIGBUS.
+ * nothing has changed.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H

@@ -10,9 +10,10 @@
  * that opened it shows that clock.
  *
  * mmap() of all &struct twheel_info.table_bytes, at offset 0 and MAP_SHARED, gives the
- * deadline table: &struct twheel_table, and &struct twheel_slot for each timer. Its memory
- * comes when it is touched: SIGBUS if there is none. The mapping keeps the wheel after
- * close(); a child inherits it. It can neither grow nor be executed.
+ * deadline table: &struct twheel_table, and &struct twheel_slot for each timer. Any range of
+ * its pages can be mapped on its own. Once TWHEEL_IOC_REGISTER has returned, all of the table
+ * that belongs to the timer is there. The mapping keeps the wheel after close(); a child
+ * inherits it. It can neither grow nor be executed.
  *
  * Errors, one meaning each:
  *
@@ -27,7 +28,7 @@
  *           to execute
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
  *   ENOSPC  the wheel holds max_timers already; or the user who opened it has
- *           max_wheels_per_user, or max_timers_per_user in all his wheels
+ *           max_wheels_per_user, or his wheels take max_bytes_per_user
  *   ENOMEM  no memory, or none left in the memory cgroup
  *   EFAULT  bad pointer; nothing was done, or what was done is the return value
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread

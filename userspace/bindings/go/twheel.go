@@ -19,8 +19,7 @@
 //
 //	go mod edit -require twheel@v0.2.0 -replace twheel=PATH/userspace/bindings/go
 //
-// The memory of the wheel's table comes page by page: if the memory cgroup is exhausted, the
-// first access to a page ends the program by SIGBUS. Without the module there is no wheel.
+// Without the module there is no wheel.
 package twheel
 
 import (
