@@ -33,7 +33,7 @@
  *     twheel_file.lock    everything that changes after open, see the struct
  *       locks of the wait queues, hrtimers and work queues
  *   users_lock            what each user has
- *   wheels_lock           the numbers of the wheels
+ *   wheels_mutex          the list of all wheels
  * Nothing is taken under the last two. The lock of a wheel is held for no more than
  * TURN_BUDGET timers at a time. User memory is never touched under the mutex, nor under the
  * lock with page faults on.
@@ -41,16 +41,17 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cred.h>
+#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/personality.h>
 #include <linux/poll.h>
 #include <linux/random.h>
-#include <linux/rbtree.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -70,15 +71,10 @@
 /* Documentation/admin-guide/devices.txt leaves this to local use. */
 #define TWHEEL_MINOR		250
 
-/*
- * The open wheels by their numbers. These are drawn by lot, because a series would tell
- * each container how many wheels the others open. An xarray takes up to 2,304 bytes for one
- * wheel, and keeps nodes for numbers that it could not store.
- */
-static struct rb_root wheels = RB_ROOT;
-/* Protects the tree. */
-static DEFINE_SPINLOCK(wheels_lock);
-#define WHEEL_ID_BITS		20
+/* The open wheels, for debugfs. */
+static LIST_HEAD(wheels);
+/* Protects the list. */
+static DEFINE_MUTEX(wheels_mutex);
 
 /* read and poll */
 
@@ -215,13 +211,14 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	struct twheel_stats stats;
 	const char *gap = "";
 	clockid_t clock_id;
-	u64 tick_ns, next;
+	u64 tick_ns, next, now;
 	unsigned int i;
 	u32 max;
 
 	spin_lock_bh(&w->lock);
 	timers_stats(&w->timers, &stats);
 	clock_id = w->clock_id;
+	now = file_now(w);
 	tick_ns = timers_tick_ns(&w->timers);
 	next = wheel_next(&w->timers.wheel);
 	max = w->pages.store.max;
@@ -238,7 +235,8 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 		seq_puts(m, "twheel-next:\tnever\n");
 	else
 		seq_printf(m, "twheel-next:\t%llu\n", next);
-	seq_printf(m, "twheel-id:\t%u\n", w->timers.id);
+	seq_printf(m, "twheel-now:\t%llu\n", now);
+	seq_printf(m, "twheel-id:\t%llu\n", w->timers.id);
 	seq_printf(m, "twheel-moved:\t%llu\n", stats.moved);
 	seq_printf(m, "twheel-late-max-ns:\t%llu\n", stats.worst_lateness_ns);
 	seq_printf(m, "twheel-late-sum-ns:\t%llu\n", stats.lateness_sum_ns);
@@ -252,29 +250,46 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_putc(m, '\n');
 }
 
-static int compare_ids(struct rb_node *a, const struct rb_node *b)
-{
-	u32 id = rb_entry(a, struct twheel_file, by_id)->timers.id;
-	u32 other = rb_entry(b, struct twheel_file, by_id)->timers.id;
-
-	return id < other ? -1 : id > other;
-}
-
 /*
- * Draws a number that no other wheel has. After each that another has, twice as many are to
- * be drawn from, so the last is found soon.
+ * What root finds of wheels in /sys/kernel/debug/twheel/wheels, a line each: the number of the
+ * wheel, the uid and pid of who opened it, how many timers it has, and how many bytes it takes.
+ * Also of those whose descriptor is in a message, or that are only mapped.
  */
-static void draw_id(struct twheel_file *w)
+static void *wheels_start(struct seq_file *m, loff_t *pos)
 {
-	unsigned int bits = WHEEL_ID_BITS;
-
-	spin_lock(&wheels_lock);
-	do {
-		w->timers.id = get_random_u32() >> (32 - bits);
-		bits = min(bits + 1, 31U);
-	} while (rb_find_add(&w->by_id, &wheels, compare_ids));
-	spin_unlock(&wheels_lock);
+	mutex_lock(&wheels_mutex);
+	return seq_list_start(&wheels, *pos);
 }
+
+static void *wheels_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	return seq_list_next(v, &wheels, pos);
+}
+
+static void wheels_stop(struct seq_file *m, void *v)
+{
+	mutex_unlock(&wheels_mutex);
+}
+
+static int wheels_show(struct seq_file *m, void *v)
+{
+	const struct twheel_file *w = list_entry(v, struct twheel_file, wheels);
+
+	seq_printf(m, "%llu %u %d %u %llu\n", w->timers.id,
+		   from_kuid_munged(seq_user_ns(m), w->uid), w->pid,
+		   READ_ONCE(w->pages.store.used), READ_ONCE(w->pages.bill.bytes));
+	return 0;
+}
+
+static const struct seq_operations wheels_sops = {
+	.start	= wheels_start,
+	.next	= wheels_next,
+	.stop	= wheels_stop,
+	.show	= wheels_show,
+};
+DEFINE_SEQ_ATTRIBUTE(wheels);
+
+static struct dentry *debugfs;
 
 static int device_open(struct inode *inode, struct file *file)
 {
@@ -300,7 +315,12 @@ static int device_open(struct inode *inode, struct file *file)
 	err = file_set_up(w, &setup, NULL);
 	if (err)
 		goto close_quota;
-	draw_id(w);
+	w->timers.id = get_random_u64();
+	w->uid = file->f_cred->euid;
+	w->pid = task_tgid_nr(current);
+	mutex_lock(&wheels_mutex);
+	list_add_tail(&w->wheels, &wheels);
+	mutex_unlock(&wheels_mutex);
 	file->private_data = w;
 	/* A read that would block says so: io_uring then polls. */
 	file->f_mode |= FMODE_NOWAIT;
@@ -317,12 +337,12 @@ static int device_release(struct inode *inode, struct file *file)
 {
 	struct twheel_file *w = file->private_data;
 
+	mutex_lock(&wheels_mutex);
+	list_del(&w->wheels);
+	mutex_unlock(&wheels_mutex);
 	file_stop_turns(w);
 	pages_free(&w->pages);
 	kvfree(w->mem);
-	spin_lock(&wheels_lock);
-	rb_erase(&w->by_id, &wheels);
-	spin_unlock(&wheels_lock);
 	quota_close(&w->pages.bill);
 	kfree(w);
 	return 0;
@@ -362,14 +382,19 @@ static int __init twheel_module_init(void)
 		twheel_misc.minor = MISC_DYNAMIC_MINOR;
 		err = misc_register(&twheel_misc);
 	}
-	if (err)
+	if (err) {
 		turn_exit();
-	return err;
+		return err;
+	}
+	debugfs = debugfs_create_dir("twheel", NULL);
+	debugfs_create_file("wheels", 0400, debugfs, NULL, &wheels_fops);
+	return 0;
 }
 module_init(twheel_module_init);
 
 static void __exit twheel_module_exit(void)
 {
+	debugfs_remove(debugfs);
 	misc_deregister(&twheel_misc);
 	turn_exit();
 }

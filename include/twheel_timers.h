@@ -36,8 +36,8 @@ struct timers {
 	struct store *store;
 	struct hlist_head ready;
 	struct hlist_node **ready_end;
+	u64 id;
 	u32 slot;
-	u32 id;
 	bool marked;
 	bool used;
 	bool news;

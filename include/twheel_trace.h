@@ -23,7 +23,7 @@ DECLARE_EVENT_CLASS(twheel_timer,
 		__field(u64, user_data)
 		__field(u64, deadline_ns)
 		__field(u64, now_ns)
-		__field(u32, wheel)
+		__field(u64, wheel)
 	),
 	TP_fast_assign(
 		__entry->id = timer_id(e);
@@ -32,7 +32,7 @@ DECLARE_EVENT_CLASS(twheel_timer,
 		__entry->now_ns = now;
 		__entry->wheel = t->id;
 	),
-	TP_printk("wheel=%u id=%#llx user_data=%llu deadline_ns=%llu now_ns=%llu",
+	TP_printk("wheel=%llu id=%#llx user_data=%llu deadline_ns=%llu now_ns=%llu",
 		  __entry->wheel, __entry->id, __entry->user_data, __entry->deadline_ns,
 		  __entry->now_ns)
 );
@@ -74,7 +74,7 @@ DECLARE_EVENT_CLASS(twheel_turns,
 	TP_STRUCT__entry(
 		__field(u64, now_ns)
 		__field(u64, next_ns)
-		__field(u32, wheel)
+		__field(u64, wheel)
 		__field(u32, touched)
 		__field(u32, expired)
 	),
@@ -85,7 +85,7 @@ DECLARE_EVENT_CLASS(twheel_turns,
 		__entry->touched = touched;
 		__entry->expired = expired;
 	),
-	TP_printk("wheel=%u now_ns=%llu touched=%u expired=%u next_ns=%llu", __entry->wheel,
+	TP_printk("wheel=%llu now_ns=%llu touched=%u expired=%u next_ns=%llu", __entry->wheel,
 		  __entry->now_ns, __entry->touched, __entry->expired, __entry->next_ns)
 );
 

@@ -5,8 +5,9 @@
 
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
-#include <linux/rbtree.h>
+#include <linux/list.h>
 #include <linux/spinlock.h>
+#include <linux/uidgid.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -38,7 +39,9 @@
  * @pollers: in poll() and epoll
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
  * @offset_boottime: offset of CLOCK_BOOTTIME, fixed at open
- * @by_id: in the tree of the open wheels
+ * @wheels: in the list of all open wheels
+ * @uid: who opened it
+ * @pid: the process that did, as the initial namespace sees it
  */
 struct twheel_file {
 	/* Taken with softirqs off; by any context. */
@@ -59,7 +62,9 @@ struct twheel_file {
 	wait_queue_head_t pollers;
 	u64 offset_monotonic;
 	u64 offset_boottime;
-	struct rb_node by_id;
+	struct list_head wheels;
+	kuid_t uid;
+	pid_t pid;
 };
 
 u64 file_now(const struct twheel_file *w);

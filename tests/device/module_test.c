@@ -4,6 +4,7 @@
  * process leaves behind is cleaned away.
  */
 #include "machine.h"
+#include "ring.h"
 #include "twheel_test.h"
 
 #include <sched.h>
@@ -663,6 +664,195 @@ TEST_F(quota, root_of_namespace_pays)
 	EXPECT_EQ(2, open_in(0, "0 4321 1\n1 4322 1\n", 1));
 	EXPECT_EQ(3, open_in(0, "0 4323 1\n1 4321 1\n", 1));
 	close(held);
+}
+
+/* Nobody waits for the cgroup of another */
+
+/* Opens and closes by the workers of io_uring, which do not return to user space. */
+static void open_by_ring(void)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_OPENAT,
+		.flags = IOSQE_ASYNC,
+		.fd = AT_FDCWD,
+		.addr = ptr_u64(TWHEEL_DEVICE),
+		.open_flags = O_RDWR,
+	};
+	struct io_uring_cqe cqe;
+	struct ring r;
+	int i;
+
+	if (!open_ring(&r))
+		_exit(1);
+	/* What is charged in advance has come to an end before the descriptors do. */
+	for (;;) {
+		for (i = 0; i < 8; i++)
+			if (!submit(&r, &sqe))
+				_exit(2);
+		for (i = 0; i < 8; i++)
+			if (reap(&r, &cqe, PATIENCE_MS) && (cqe.res < 0 || cqe.res > 900))
+				close_range(r.fd + 1, ~0U, 0);
+	}
+}
+
+/* The longest that an open of the device takes within @seconds. */
+static __u64 worst_open(unsigned int seconds)
+{
+	__u64 end = now(CLOCK_MONOTONIC) + seconds * NS_PER_SEC, worst = 0;
+
+	while (now(CLOCK_MONOTONIC) < end) {
+		__u64 start = now(CLOCK_MONOTONIC), took;
+
+		close(wheel_open(0));
+		took = now(CLOCK_MONOTONIC) - start;
+		if (took > worst)
+			worst = took;
+		sleep_ms(1);
+	}
+	return worst;
+}
+
+/*
+ * Law 8: who opens the device in a cgroup over memory.high waits for its memory himself. The
+ * mutex of the misc devices, which he has meanwhile, is free for the others.
+ */
+TEST(open_waits_for_no_cgroup)
+{
+	enum { ATTACKERS = 8 };
+	__u64 quiet, attacked;
+	pid_t pid[ATTACKERS];
+	struct ring r;
+	int i;
+
+	SKIP_UNLESS_ROOT();
+	if (!make_group("max"))
+		SKIP(return, NO_CGROUP);
+	if (!open_ring(&r))
+		SKIP(return, "NO IO_URING: not tested what opens by it");
+	close_ring(&r);
+	quiet = worst_open(2);
+	for (i = 0; i < ATTACKERS; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		if (!enter_group())
+			_exit(3);
+		memset(mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0), 1, 8 << 20);
+		if (setresuid(USER + i, USER + i, USER + i))
+			_exit(4);
+		open_by_ring();
+	}
+	sleep_ms(500);
+	EXPECT_TRUE(write_text(PAID_BY "/memory.high", "0"));
+	sleep_ms(2000);
+	attacked = worst_open(4);
+	EXPECT_TRUE(write_text(PAID_BY "/memory.high", "max"));
+	for (i = 0; i < ATTACKERS; i++)
+		EXPECT_TRUE(killed(pid[i]));
+	EXPECT_LT(attacked, 3 * quiet > 200 * NS_PER_MS ? 3 * quiet : 200 * NS_PER_MS);
+	TH_LOG("%llu us, with attackers %llu us", quiet / 1000, attacked / 1000);
+	for (i = 0; i < PATIENCE_MS && rmdir(PAID_BY); i++)
+		sleep_ms(1);
+}
+
+/* Who can tell which wheels there are */
+
+/* The number of a wheel, by its fdinfo. */
+static unsigned long long number_of(int fd)
+{
+	unsigned long long id = 0;
+	char path[64], line[1024];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "twheel-id: %llu", &id) != 1)
+		;
+	if (f)
+		fclose(f);
+	return id;
+}
+
+/* Section 4: the number of a wheel is 64 random bits, so it does not tell of others. */
+TEST(numbers_are_random)
+{
+	enum { N = 64 };
+	unsigned long long id[N], ones = 0, zeroes = 0;
+	int fd[N], i, k;
+
+	for (i = 0; i < N; i++) {
+		fd[i] = open_wheel(_metadata, 0);
+		id[i] = number_of(fd[i]);
+		ones |= id[i];
+		zeroes |= ~id[i];
+		for (k = 0; k < i; k++)
+			EXPECT_NE(id[k], id[i]);
+	}
+	/* Each bit is set in some, and clear in others. */
+	EXPECT_EQ(~0ULL, ones);
+	EXPECT_EQ(~0ULL, zeroes);
+	for (i = 0; i < N; i++)
+		close(fd[i]);
+}
+
+#define ALL_WHEELS	"/sys/kernel/debug/twheel/wheels"
+
+struct listed {
+	unsigned long long id, bytes;
+	unsigned int uid, timers;
+	int pid;
+};
+
+/* Whether root's list of all wheels has @id, and what it says. */
+static bool listed(unsigned long long id, struct listed *l)
+{
+	FILE *f = fopen(ALL_WHEELS, "re");
+	bool found = false;
+
+	while (f && !found && fscanf(f, "%llu %u %d %u %llu", &l->id, &l->uid, &l->pid,
+				     &l->timers, &l->bytes) == 5)
+		found = l->id == id;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Section 4: root finds each wheel in debugfs, also one whose descriptor is in a message. */
+TEST(root_finds_all)
+{
+	unsigned long long id;
+	struct listed l;
+	int fd, pair[2];
+
+	SKIP_UNLESS_ROOT();
+	if (access("/sys/kernel/debug", X_OK) || access(ALL_WHEELS, F_OK))
+		SKIP(return, "NO DEBUGFS HERE: the list of all wheels not tested");
+	ASSERT_EQ(0, seteuid(USER));
+	fd = open_wheel(_metadata, 0);
+	ASSERT_EQ(0, seteuid(0));
+	id = number_of(fd);
+	ASSERT_TRUE(listed(id, &l));
+	EXPECT_EQ(USER, l.uid);
+	EXPECT_EQ(getpid(), l.pid);
+	EXPECT_EQ(0, l.timers);
+	EXPECT_GT(l.bytes, 1000);
+	EXPECT_LE(l.bytes, 65536);
+	add_many(_metadata, fd, 5, HOUR, 0, 0, NULL);
+	ASSERT_TRUE(listed(id, &l));
+	EXPECT_EQ(5, l.timers);
+	EXPECT_GT(l.bytes, 256 * 64);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	ASSERT_TRUE(send_fd(pair[0], fd));
+	close(fd);
+	EXPECT_TRUE(listed(id, &l));
+	close(pair[0]);
+	close(pair[1]);
+	EXPECT_FALSE(listed(id, &l));
+	/* Others do not even see that there is one. */
+	ASSERT_EQ(0, seteuid(USER));
+	EXPECT_EQ(NULL, fopen(ALL_WHEELS, "re"));
+	ASSERT_EQ(0, seteuid(0));
 }
 
 /* Nobody can do everything with a wheel of its own, at the defaults. */

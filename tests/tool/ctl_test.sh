@@ -1074,12 +1074,19 @@ test_others() {
 
 	runs 0 "ps" ps
 	output_has '^ *WHEEL +PID:FD +COMMAND' "ps: header"
-	output_has "^ *$id +$holder:$fd +twheelctl +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9.]+(us|ms|s) " \
+	# As many digits as there is room for.
+	short=$(echo "$id" | tail -c 8)
+	output_has "^ *$short +$holder:$fd +twheelctl +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9.]+(us|ms|s) " \
 		"ps: a wheel"
 	holds "ps: a wheel of two processes is one line" \
-		[ "$(grep -c "^ *$(sed -n 's/^twheel-id:.//p' /proc/$shared/fdinfo/5) " "$dir/out")" -eq 1 ]
+		[ "$(grep -c "^ *$(sed -n 's/^twheel-id:.//p' /proc/$shared/fdinfo/5 | tail -c 8) " "$dir/out")" -eq 1 ]
 	output_has " $shared:5\+1 +sleep " "ps: which names one, and counts the other"
 	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "ps: fits 80 columns"
+	# Opened, mapped and closed: only root can find it.
+	if [ -r /sys/kernel/debug/twheel/wheels ]; then
+		"$ctl" ps >/dev/null
+		holds "ps: no wheel is hidden yet" [ "$("$ctl" ps | grep -c 'no descriptor')" -eq 0 ]
+	fi
 	run ps --pid=$two
 	lines_are 3 "ps --pid: two wheels"
 	run ps --pid=$two:6

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wheels of other processes. find_others() reads /proc/PID/fdinfo, and open_other() copies
- * a descriptor. Neither changes the wheel.
+ * Wheels of other processes. find_others() reads /proc/PID/task/TID/fdinfo, and in debugfs
+ * what has no descriptor; open_other() copies a descriptor. Neither changes the wheel.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,16 +94,23 @@ static void parse_line(const char *line, struct seen *s)
 	}
 }
 
+/* Writes where /proc has a thread; the first is where its process is. */
+static const char *proc_of(char buf[48], int pid, int tid)
+{
+	snprintf(buf, 48, tid == pid ? "/proc/%d" : "/proc/%d/task/%d", pid, tid);
+	return buf;
+}
+
 /* Reads the fdinfo of a descriptor. Return: whether it is one of a wheel. */
-static bool read_fdinfo(int pid, int fd, struct seen *s)
+static bool read_fdinfo(int pid, int tid, int fd, struct seen *s)
 {
 	/* One line has all buckets of the lateness. */
 	char line[4096];
-	char path[64];
+	char dir[48], path[80];
 	bool is = false;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	snprintf(path, sizeof(path), "%s/fdinfo/%d", proc_of(dir, pid, tid), fd);
 	f = fopen(path, "re");
 	if (!f)
 		return false;
@@ -149,6 +157,10 @@ static void enter(struct others *o, const struct seen *found, int pid, int fd)
 		s = &o->seen[o->count++];
 		*s = *found;
 	}
+	/* A thread whose descriptors may be those of another. */
+	for (i = 0; i < s->holders; i++)
+		if (s->holder[i].pid == pid && s->holder[i].fd == fd)
+			return;
 	s->holder = grow_array(s->holder, s->holders, &s->room, sizeof(*s->holder));
 	h = &s->holder[s->holders++];
 	h->pid = pid;
@@ -174,21 +186,21 @@ static bool has_path(DIR *dir, const char *fd)
 	return readlinkat(dirfd(dir), fd, &first, 1) == 1 && first == '/';
 }
 
-/* Looks at the descriptors of a process, the lowest first. */
-static void look_at(struct others *o, int pid, int only_fd)
+/*
+ * Looks at the descriptors of a thread, the lowest first. Return: whether that is permitted.
+ */
+static bool look_at_thread(struct others *o, int pid, int tid, int only_fd)
 {
 	struct dirent *entry;
 	size_t count = 0, room = 0, i;
 	int *fds = NULL;
-	char path[32];
+	char of[48], path[64];
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	snprintf(path, sizeof(path), "%s/fd", proc_of(of, pid, tid));
 	dir = opendir(path);
-	if (!dir) {
-		o->denied += errno == EACCES || errno == EPERM;
-		return;
-	}
+	if (!dir)
+		return errno != EACCES && errno != EPERM;
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)*entry->d_name) || !has_path(dir, entry->d_name))
 			continue;
@@ -201,10 +213,37 @@ static void look_at(struct others *o, int pid, int only_fd)
 	for (i = 0; i < count; i++) {
 		struct seen found;
 
-		if ((only_fd < 0 || fds[i] == only_fd) && read_fdinfo(pid, fds[i], &found))
+		if ((only_fd < 0 || fds[i] == only_fd) && read_fdinfo(pid, tid, fds[i], &found))
 			enter(o, &found, pid, fds[i]);
 	}
 	free(fds);
+	return true;
+}
+
+/*
+ * Looks at the descriptors of a process. Threads may have some of their own, and the process
+ * may live on when its first thread has ended.
+ */
+static void look_at(struct others *o, int pid, int only_fd)
+{
+	struct dirent *entry;
+	char path[32];
+	DIR *dir;
+
+	if (!look_at_thread(o, pid, pid, only_fd)) {
+		o->denied++;
+		return;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		int tid = atoi(entry->d_name);
+
+		if (tid && tid != pid && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0))
+			look_at_thread(o, pid, tid, only_fd);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /**
@@ -212,7 +251,7 @@ static void look_at(struct others *o, int pid, int only_fd)
  * @o: out: they, for free_others()
  * @target: the process and descriptor to look at, or all
  *
- * A wheel that is mapped but no longer open is not found.
+ * A wheel without a descriptor is not found: see find_hidden().
  */
 void find_others(struct others *o, const struct target *target)
 {
@@ -241,6 +280,33 @@ void find_others(struct others *o, const struct target *target)
 	for (i = 0; i < count; i++)
 		look_at(o, pids[i], -1);
 	free(pids);
+}
+
+/**
+ * find_hidden() - add the wheels without a descriptor, which the module tells root of
+ * @o: from find_others(), of all processes
+ *
+ * Their descriptors are in a message or in an io_uring, or they are mapped but no longer open.
+ */
+void find_hidden(struct others *o)
+{
+	FILE *f = fopen("/sys/kernel/debug/twheel/wheels", "re");
+	size_t seen = o->count;
+	struct seen s = { .has_id = true, .next = ~0ULL };
+
+	while (f && fscanf(f, "%llu %u %d %llu %llu", &s.id, &s.uid, &s.opener,
+			   &s.stats.allocated, &s.bytes) == 5) {
+		size_t i;
+
+		for (i = 0; i < seen && o->seen[i].id != s.id; i++)
+			;
+		if (i < seen)
+			continue;
+		o->seen = grow_array(o->seen, o->count, &o->room, sizeof(*o->seen));
+		o->seen[o->count++] = s;
+	}
+	if (f)
+		fclose(f);
 }
 
 void free_others(struct others *o)

@@ -23,6 +23,9 @@ struct holder {
  * struct seen - a wheel, as fdinfo has it
  * @has_id: the module tells wheels apart
  * @id: by this number
+ * @opener: the process that opened it, if it has no descriptor
+ * @uid: the user of that
+ * @bytes: what it takes, if it has no descriptor
  * @holder: its descriptors, the first found first
  * @holders: how many
  * @room: how many there is room for
@@ -36,6 +39,9 @@ struct holder {
 struct seen {
 	bool has_id;
 	__u64 id;
+	int opener;
+	unsigned int uid;
+	__u64 bytes;
 	struct holder *holder;
 	size_t holders;
 	size_t room;
@@ -69,6 +75,7 @@ struct target {
 
 void parse_target(const struct verb *verb, const char *text, struct target *target);
 void find_others(struct others *others, const struct target *target);
+void find_hidden(struct others *others);
 void free_others(struct others *others);
 void hint_missing(const struct others *others);
 void refuse_target(const struct others *others, const struct target *target)

@@ -69,10 +69,11 @@ static const char *comm_text(char buf[COMM_LEN], const char *comm)
 	return buf;
 }
 
+/* Writes the last digits of the number of a wheel, as many as a line has room for. */
 static const char *id_text(char buf[24], const struct seen *s)
 {
 	if (s->has_id)
-		snprintf(buf, 24, "%llu", s->id);
+		snprintf(buf, 24, "%07llu", s->id % 10000000);
 	else
 		strcpy(buf, "-");
 	return buf;
@@ -126,6 +127,28 @@ static void json_seen_fields(const struct seen *s)
 		json_u64("next_in_ns", next);
 }
 
+/* A wheel that only the module knows of. */
+static void print_hidden(const struct conf *conf, const struct seen *s)
+{
+	char id[24], opener[16];
+
+	if (conf->json) {
+		json_open("ps");
+		json_u64("wheel", s->id);
+		json_begin("holders", '[');
+		json_end(']');
+		json_u64("opener_pid", s->opener);
+		json_u64("opener_uid", s->uid);
+		json_u64("timers", s->stats.allocated);
+		json_u64("bytes", s->bytes);
+		json_close();
+		return;
+	}
+	snprintf(opener, sizeof(opener), "%d:-", s->opener);
+	printf("%7s %-11s (no descriptor) %llu timers, %llu kB, of uid %u\n", id_text(id, s),
+	       opener, s->stats.allocated, s->bytes / 1024, s->uid);
+}
+
 static void print_ps(const struct conf *conf, const struct others *o)
 {
 	char late[DURATION_LEN], next[DURATION_LEN];
@@ -137,6 +160,10 @@ static void print_ps(const struct conf *conf, const struct others *o)
 		const struct seen *s = &o->seen[i];
 		__u64 in = seen_next_in(s);
 
+		if (!s->holders) {
+			print_hidden(conf, s);
+			continue;
+		}
 		if (conf->json) {
 			json_open("ps");
 			json_seen_fields(s);
@@ -288,6 +315,8 @@ static int run_ps(const struct verb *verb, int argc, char **argv)
 	find_others(&o, &target);
 	if (target.pid && !o.count)
 		refuse_target(&o, &target);
+	if (!target.pid && !metrics)
+		find_hidden(&o);
 	if (metrics && path)
 		put_metrics_into(path, &o);
 	else if (metrics)
