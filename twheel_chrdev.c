@@ -32,9 +32,10 @@
  *   pages.mutex           what replaces the array of blocks
  *     twheel_file.lock    everything that changes after open, see the struct
  *       locks of the wait queues, hrtimers and work queues
+ *         quota.lock        the wheels of a user that the worker turns next
  *   users_lock            what each user has
  *   wheels_mutex          the list of all wheels
- * Nothing is taken under the last two. The lock of a wheel is held for no more than
+ * Nothing is taken under the last three. The lock of a wheel is held for no more than
  * TURN_BUDGET timers at a time. User memory is never touched under the mutex, nor under the
  * lock with page faults on.
  */

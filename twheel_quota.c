@@ -13,8 +13,7 @@
  * wheel ends, with the exception of buckets that SETUP replaces. Privileged callers may exceed
  * the limits, as they may those of disk quotas, but what they take counts.
  *
- * quota_open() is called with the mutex of the misc devices held, and all others may hold
- * locks of a wheel. So nothing here sleeps.
+ * quota_open() is called with the mutex of the misc devices held, so it waits for no memory.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -36,22 +35,8 @@ static unsigned long max_bytes_per_user = ULONG_MAX;
 module_param(max_bytes_per_user, ulong, 0644);
 MODULE_PARM_DESC(max_bytes_per_user, "Maximum memory in bytes of the wheels of a user (default: 4 % of low memory; 0: no limit)");
 
-/**
- * struct quota - what a user has
- * @node: in users
- * @uid: the user
- * @wheels: how many wheels are open
- * @bytes: how much memory they take
- */
-struct quota {
-	struct hlist_node node;
-	kuid_t uid;
-	unsigned int wheels;
-	u64 bytes;
-};
-
 static DEFINE_HASHTABLE(users, 6);
-/* Protects the table, what is in it, and the bytes of each bill. Nothing is taken under it. */
+/* Protects the table, the counts of its users, and the bytes of each bill. */
 static DEFINE_SPINLOCK(users_lock);
 
 static struct quota *find_quota(kuid_t uid)
@@ -103,6 +88,9 @@ int quota_open(struct bill *bill, const struct cred *opener, size_t bytes)
 	if (!fresh)
 		return -ENOMEM;
 	fresh->uid = payer(opener);
+	spin_lock_init(&fresh->lock);
+	INIT_LIST_HEAD(&fresh->due);
+	INIT_WORK(&fresh->work, quota_turn);
 	spin_lock(&users_lock);
 	q = find_quota(fresh->uid);
 	if (!q) {
@@ -164,6 +152,8 @@ void quota_uncharge(struct bill *bill, size_t bytes)
 /**
  * quota_close() - count a wheel no more, nor what it took
  * @bill: from quota_open()
+ *
+ * Context: may sleep.
  */
 void quota_close(struct bill *bill)
 {
@@ -176,8 +166,11 @@ void quota_close(struct bill *bill)
 	if (last)
 		hash_del(&q->node);
 	spin_unlock(&users_lock);
-	if (last)
-		kfree(q);
+	if (!last)
+		return;
+	/* It has turned his last wheel, but may not have returned yet. */
+	cancel_work_sync(&q->work);
+	kfree(q);
 }
 
 /**

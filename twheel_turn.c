@@ -11,6 +11,7 @@
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/poll.h>
 #include <linux/spinlock.h>
@@ -22,15 +23,14 @@
 #include "twheel_trace.h"
 #include "twheel_turn.h"
 
-/* Each wheel has so many of the softirq's budget in any case. */
-#define TURN_SHARE		4U
 /* The pause between turns that gives back one of the budget: 100 us give all. */
 #define TURN_PAUSE_NS		800U
 
 /*
- * Does what a softirq must not do, of all wheels, a budget of each in turn. No control
- * group pays for it, so it has one CPU at most (from Linux 6.9 on: one of each NUMA node).
- * Sysfs says which.
+ * Does what a softirq must not do. Users take turns, with a budget of one of their wheels each,
+ * so that it makes no difference to the others how many wheels one has. No control group pays
+ * for it, so it has one CPU at most (from Linux 6.9 on: one of each NUMA node). Sysfs says
+ * which.
  */
 static struct workqueue_struct *turn_wq;
 
@@ -97,11 +97,24 @@ static void start_timer(struct twheel_file *w, u64 next, u64 now)
 		hrtimer_start(&w->timer, expires, HRTIMER_MODE_ABS_SOFT);
 }
 
+/* Queues a wheel for the worker, behind the others of its user. */
+static void queue_turn(struct twheel_file *w)
+{
+	struct quota *q = w->pages.bill.quota;
+
+	lockdep_assert_held(&w->lock);
+	spin_lock(&q->lock);
+	if (list_empty(&w->due))
+		list_add_tail(&w->due, &q->due);
+	spin_unlock(&q->lock);
+	queue_work(turn_wq, &q->work);
+}
+
 /* Leaves the next turn to the worker. */
 static void hand_over(struct twheel_file *w, u64 now)
 {
 	note_next(w, 0, now);
-	queue_work(turn_wq, &w->work);
+	queue_turn(w);
 }
 
 /* Moves the next turn to an earlier time, if it has become earlier. */
@@ -177,31 +190,31 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 	return touched;
 }
 
-/* All wheels that are due in one softirq share a budget, which pauses between them refill. */
+/*
+ * All wheels that are due in the softirqs of a CPU share a budget, which pauses between them
+ * refill. Where nothing is left of it, the worker turns the wheel.
+ */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
 	u64 began = ktime_get_ns();
 	s64 pause = began - this_cpu_xchg(turn_saving, began);
 	unsigned int left = clamp_t(s64, pause / TURN_PAUSE_NS, 0, TURN_BUDGET);
-	unsigned int budget = max(left, TURN_SHARE);
 	enum hrtimer_restart ret;
-	unsigned int touched;
 	u64 now = file_begin(w);
 
-	touched = turn(w, now, budget);
+	if (left)
+		left -= turn(w, now, left);
 	ret = restart(w, now);
 	file_finish(w, now);
-
-	left -= min(touched, left);
 	/* The turn itself is no pause. */
 	this_cpu_add(turn_saving, ktime_get_ns() - began - left * TURN_PAUSE_NS);
 	return ret;
 }
 
-static void turn_work(struct work_struct *work)
+/* Turns a wheel once in the worker. */
+static void turn_late(struct twheel_file *w)
 {
-	struct twheel_file *w = container_of(work, struct twheel_file, work);
 	u64 now, next;
 
 	/* An hrtimer that is started while it runs stays with its softirq. */
@@ -209,12 +222,38 @@ static void turn_work(struct work_struct *work)
 	now = file_begin(w);
 	turn(w, now, TURN_BUDGET);
 	next = timers_next(&w->timers);
-	/* The rest waits behind the work of other wheels. */
 	if (!w->dying && next <= now)
-		queue_work(turn_wq, &w->work);
+		queue_turn(w);
 	else if (!w->dying)
 		start_timer(w, next, now);
 	file_finish(w, now);
+}
+
+/**
+ * quota_turn() - turn one wheel of a user, and queue him again if he has more
+ * @work: the user's
+ */
+void quota_turn(struct work_struct *work)
+{
+	struct quota *q = container_of(work, struct quota, work);
+	struct twheel_file *w;
+	bool more;
+
+	spin_lock_bh(&q->lock);
+	w = list_first_entry_or_null(&q->due, struct twheel_file, due);
+	if (w)
+		list_del_init(&w->due);
+	q->turning = w;
+	spin_unlock_bh(&q->lock);
+	if (!w)
+		return;
+	turn_late(w);
+	spin_lock_bh(&q->lock);
+	q->turning = NULL;
+	more = !list_empty(&q->due);
+	spin_unlock_bh(&q->lock);
+	if (more)
+		queue_work(turn_wq, &q->work);
 }
 
 /**
@@ -240,7 +279,7 @@ void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 void file_init_turns(struct twheel_file *w)
 {
 	spin_lock_init(&w->lock);
-	INIT_WORK(&w->work, turn_work);
+	INIT_LIST_HEAD(&w->due);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);
 	w->programmed = WHEEL_NEVER;
@@ -254,12 +293,20 @@ void file_init_turns(struct twheel_file *w)
  */
 void file_stop_turns(struct twheel_file *w)
 {
+	struct quota *q = w->pages.bill.quota;
+	bool turning;
+
 	/* From here on neither of the two starts the other, or itself. */
 	spin_lock_bh(&w->lock);
 	w->dying = true;
 	spin_unlock_bh(&w->lock);
 	hrtimer_cancel(&w->timer);
-	cancel_work_sync(&w->work);
+	spin_lock_bh(&q->lock);
+	list_del_init(&w->due);
+	turning = q->turning == w;
+	spin_unlock_bh(&q->lock);
+	if (turning)
+		flush_work(&q->work);
 }
 
 int turn_init(void)

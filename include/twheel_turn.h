@@ -9,7 +9,6 @@
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 
 #include "twheel_pages.h"
 #include "twheel_timers.h"
@@ -34,7 +33,7 @@
  * @events: on their way to a reader. On the stack, the kernel would clear them first
  * @pages: the store of @timers
  * @timer: turns the wheel; takes the lock
- * @work: turns it when more is due than a softirq should do; takes the lock
+ * @due: among the wheels of its user that the worker turns next; under quota.lock
  * @readers: blocked in read(), each waiting exclusively
  * @pollers: in poll() and epoll
  * @offset_monotonic: offset of CLOCK_MONOTONIC, fixed at open
@@ -57,7 +56,7 @@ struct twheel_file {
 
 	/* Outside of the lock. */
 	struct hrtimer timer;
-	struct work_struct work;
+	struct list_head due;
 	wait_queue_head_t readers;
 	wait_queue_head_t pollers;
 	u64 offset_monotonic;

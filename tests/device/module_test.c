@@ -666,6 +666,74 @@ TEST_F(quota, root_of_namespace_pays)
 	close(held);
 }
 
+/* Users take turns in the worker, not wheels */
+
+/* What the wheels of a process that @as is must tell of the deadline that all their timers have. */
+struct due_together {
+	__u64 instant;
+	__u64 worst;
+	int ready;
+	int failed;
+};
+
+/* Arms @each timers of each of @wheels for one instant, and says when the last expired. */
+static void all_due(struct due_together *d, uid_t as, unsigned int wheels, unsigned int each)
+{
+	static struct twheel_op ops[1024];
+	static struct twheel_event ev[1024];
+	unsigned int i, k, got;
+	int *fds = calloc(wheels, sizeof(*fds));
+
+	d->failed = setresuid(as, as, as) || !pin(0);
+	for (i = 0; i < wheels && !d->failed; i++) {
+		fds[i] = wheel_open(O_NONBLOCK);
+		fill_ops(ops, each, TWHEEL_OP_REGISTER, d->instant, TWHEEL_ABSTIME);
+		d->failed = batch(fds[i], ops, each) != (int)each || ops[each - 1].result;
+	}
+	d->failed |= now(CLOCK_MONOTONIC) > d->instant;
+	__atomic_store_n(&d->ready, 1, __ATOMIC_SEQ_CST);
+	for (i = 0; i < wheels && !d->failed; i++) {
+		for (got = 0; got < each && readable(fds[i], PATIENCE_MS); got += k) {
+			k = take(fds[i], ev, ARRAY_SIZE(ev), PATIENCE_MS);
+			if (k && ev[k - 1].expired_ns - d->instant > d->worst)
+				d->worst = ev[k - 1].expired_ns - d->instant;
+			if (!k)
+				break;
+		}
+		d->failed |= got != each;
+	}
+	_exit(0);
+}
+
+/*
+ * Law 8: of 300 wheels of one user that are due together with one of another, that one is not
+ * the last: it waits for a budget of them in each of its turns, not for a budget of each.
+ */
+TEST(users_take_turns)
+{
+	enum { MANY = 300, EACH = 400 };
+	struct due_together *d = shared_memory(4096);
+	pid_t pid[2];
+
+	SKIP_UNLESS_ROOT();
+	ASSERT_NE(NULL, d);
+	d[0].instant = d[1].instant = now(CLOCK_MONOTONIC) + MANY * EACH * 50 * NS_PER_US;
+	pid[0] = fork();
+	if (!pid[0])
+		all_due(&d[0], USER, MANY, EACH);
+	pid[1] = fork();
+	if (!pid[1])
+		all_due(&d[1], OTHER, 1, EACH);
+	EXPECT_EQ(0, status_of(pid[0]));
+	EXPECT_EQ(0, status_of(pid[1]));
+	EXPECT_EQ(0, d[0].failed);
+	EXPECT_EQ(0, d[1].failed);
+	EXPECT_LT(d[1].worst * 4, d[0].worst);
+	TH_LOG("of %u wheels the last was late by %llu us, the one of another user by %llu us",
+	       MANY, d[0].worst / 1000, d[1].worst / 1000);
+	munmap(d, 4096);
+}
+
 /* Nobody waits for the cgroup of another */
 
 /* Opens and closes by the workers of io_uring, which do not return to user space. */
