@@ -22,7 +22,7 @@
 #define HOLD		(200 * NS_PER_US)
 /* And the kernel, which takes pages back in bulk, some 300,000 instructions of it at a time. */
 #define PAGES		(4 * NS_PER_MS)
-/* And a wheel that has used up what all have together in a softirq: its turn, and its share. */
+/* And a wheel for which nothing is left of what all have together in a softirq. */
 #define TURN		(20 * NS_PER_US)
 /* Of the machine's time. */
 #define TEST_DAYS	(60 * 24 * 3600)
