@@ -15,8 +15,6 @@
 
 /* The first part; each further one doubles what there is. */
 #define FIRST		(64UL << 10)
-/* An arena is reserved in pieces of this size if the process may lock little memory. */
-#define PIECE		(1UL << 20)
 /* The arena asks for large pages beyond this size. */
 #define LARGE_PAGE	(2UL << 20)
 

@@ -64,6 +64,9 @@
 /* A thread keeps at most so many free slots of a wheel. */
 #define KEPT		(2 * REFILL)
 
+/* Address space is taken in pieces of this size if the process may lock little memory. */
+#define PIECE		(1UL << 20)
+
 /**
  * struct arena - an array that grows in place
  * @base: where it begins

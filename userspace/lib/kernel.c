@@ -187,20 +187,50 @@ static bool is_sane(const struct twheel_table *head, const struct twheel_info *i
 	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
 }
 
+/*
+ * Maps the table of a wheel. After mlockall(MCL_FUTURE) the whole may exceed what the process may
+ * lock, although none of it is locked: see twheel(4). Then it is mapped in pieces.
+ *
+ * Return: the table; NULL with a negative errno in @err.
+ */
+static char *map_table(int fd, size_t bytes, int prot, int *err)
+{
+	char *p = mmap(NULL, bytes, prot, MAP_SHARED, fd, 0);
+	struct arena arena;
+	size_t at, piece;
+
+	if (p != MAP_FAILED)
+		return p;
+	*err = errno == EAGAIN ? twheel__arena_init(&arena, bytes) : -errno;
+	if (*err)
+		return NULL;
+	for (at = 0; at < bytes; at += piece) {
+		piece = bytes - at < PIECE ? bytes - at : PIECE;
+		if (mmap(arena.base + at, piece, prot, MAP_SHARED | MAP_FIXED, fd, at) ==
+		    MAP_FAILED) {
+			*err = -ENOMEM;
+			munmap(arena.base, arena.reserved);
+			return NULL;
+		}
+	}
+	return arena.base;
+}
+
 /* Takes the wheel behind @fd, which stays the caller's if this fails. */
 int twheel__kernel_attach(struct twheel *w, int fd)
 {
 	struct cold *cold = w->cold;
 	struct twheel_table head;
+	int err;
 	char *p;
 
 	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
 		return -errno;
 	if (!(cold->info.features & TWHEEL_FEATURE_MARKS))
 		return -EOPNOTSUPP;
-	p = mmap(NULL, cold->info.table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
+	p = map_table(fd, cold->info.table_bytes, PROT_READ | PROT_WRITE, &err);
+	if (!p)
+		return err;
 	memcpy(&head, p, sizeof(head));
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!is_sane(&head, &cold->info)) {
@@ -256,11 +286,9 @@ static const struct twheel_table *map_header(struct cold *cold, int *err)
 		*err = -errno;
 		return NULL;
 	}
-	p = mmap(NULL, info.table_bytes, PROT_READ, MAP_SHARED, cold->fd, 0);
-	if (p == MAP_FAILED) {
-		*err = -errno;
+	p = map_table(cold->fd, info.table_bytes, PROT_READ, err);
+	if (!p)
 		return NULL;
-	}
 	cold->table = p;
 	cold->table_bytes = info.table_bytes;
 	return p;
