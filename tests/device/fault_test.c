@@ -29,10 +29,14 @@ TEST_F(fault, argument)
 	struct twheel_stats before = stats(_metadata, self->fd);
 	unsigned int c, i;
 
-	for (c = 0; c < ARRAY_SIZE(commands); c++)
+	for (c = 0; c < ARRAY_SIZE(commands); c++) {
+		/* It has no argument: kick_test.errors. */
+		if (commands[c] == TWHEEL_IOC_KICK)
+			continue;
 		for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)
 			EXPECT_EQ(-EFAULT, call(self->fd, commands[c], bad_address(i)))
 				TH_LOG("command %#x at %p", commands[c], bad_address(i));
+	}
 	expect_same(_metadata, self->fd, &before);
 }
 
