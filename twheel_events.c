@@ -118,7 +118,7 @@ void timers_consume(struct timers *t, unsigned int nr, u64 now)
 			t->ready_end = &t->ready.first;
 		e->place = TIMER_IDLE;
 		trace_twheel_deliver(t, e, e->deadline, now);
-		if (READ_ONCE(slot->deadline_ns))
+		if (word_deadline(READ_ONCE(slot->deadline_ns)))
 			reconcile(t, e, slot, now, LOOK);
 		else if (!(e->flags & TWHEEL_KEEP) && !e->period)
 			timer_end(t, e, slot);

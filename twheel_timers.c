@@ -23,6 +23,7 @@
 #define ARM_BUDGET	4U
 /* All levels together have at most 2^12 buckets, so that a wheel stays small. */
 #define BUCKETS_SHIFT	12
+#define TIMERS_FEATURES	(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS | TWHEEL_FEATURE_PARKED)
 /* Tries of a verb to exchange a word that is moved meanwhile. */
 #define EXCHANGES	16
 
@@ -87,7 +88,7 @@ void timers_info(const struct timers *t, struct twheel_info *info)
 {
 	timers_assert_held(t);
 	*info = (struct twheel_info) {
-		.features = TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS,
+		.features = TIMERS_FEATURES,
 		.tick_ns = timers_tick_ns(t),
 		.horizon_ns = wheel_horizon(&t->wheel.shape),
 		.max_timers = t->store->max,
@@ -115,7 +116,7 @@ void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 cloc
 	WRITE_ONCE(table->slots, t->store->max);
 	WRITE_ONCE(table->tick_ns, timers_tick_ns(t));
 	WRITE_ONCE(table->clock_id, clock_id);
-	WRITE_ONCE(table->features, TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS);
+	WRITE_ONCE(table->features, TIMERS_FEATURES);
 	WRITE_ONCE(table->next_ns, next);
 	WRITE_ONCE(table->marks_offset, store_marks_offset(t->store->max, page));
 	WRITE_ONCE(table->summary_offset, STORE_SUMMARY_OFFSET);
@@ -185,15 +186,15 @@ static u64 wanted_deadline(const struct twheel_timer *arg, u64 now)
 	if (arg->flags & TWHEEL_DISARMED)
 		return 0;
 	if (arg->flags & TWHEEL_ABSTIME)
-		return arg->deadline_ns ?: 1;
-	return check_add_overflow(now, arg->deadline_ns, &sum) ? WHEEL_NEVER : sum;
+		return deadline_word(arg->deadline_ns ?: 1);
+	return check_add_overflow(now, arg->deadline_ns, &sum) ? WHEEL_NEVER : deadline_word(sum);
 }
 
 static u32 state_of(const struct timer *e, u64 word)
 {
 	if (e->place == TIMER_READY)
 		return TWHEEL_EXPIRED;
-	return word ? TWHEEL_ARMED : TWHEEL_IDLE;
+	return word_deadline(word) ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
 /* Return: the word, of which @out tells. */
@@ -205,7 +206,7 @@ static u64 report(const struct timers *t, const struct timer *e,
 	*out = (struct twheel_timer) {
 		.id = timer_id(e),
 		.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
-		.deadline_ns = e->place == TIMER_READY ? e->deadline : word,
+		.deadline_ns = e->place == TIMER_READY ? e->deadline : word_deadline(word),
 		.period_ns = e->period,
 		.slack_ns = e->slack,
 		.flags = e->flags,
@@ -345,7 +346,7 @@ static bool exchange(struct timers *t, const struct timers_plan *p, struct twhee
 			timer_count_unseen(t, p->timer, old, now);
 			return true;
 		}
-		if (p->timer->place != TIMER_READY && !old != !p->word)
+		if (p->timer->place != TIMER_READY && !word_deadline(old) != !word_deadline(p->word))
 			return false;
 		seen = old;
 	}

@@ -100,7 +100,7 @@ void timer_to_idle(struct timers *t, struct timer *e)
 void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now)
 {
 	timers_assert_held(t);
-	if (!word || e->place == TIMER_QUEUED)
+	if (!word_deadline(word) || e->place == TIMER_QUEUED)
 		return;
 	/* What an expiry has left there is not an arming yet. */
 	if (e->place == TIMER_READY && word == timer_successor(e, e->deadline, e->expired_ns))
@@ -193,7 +193,8 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 	if (now > deadline)
 		periods += div64_u64(now - deadline, e->period);
 	/* The product is at most one period after now, so only the sum can overflow. */
-	return check_add_overflow(deadline, periods * e->period, &sum) ? WHEEL_NEVER : sum;
+	return check_add_overflow(deadline, periods * e->period, &sum) ? WHEEL_NEVER :
+	       deadline_word(sum);
 }
 
 /*
@@ -266,7 +267,7 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 
 	timers_assert_held(t);
 	for (looks = 0; ; looks++) {
-		u64 word = READ_ONCE(slot->deadline_ns);
+		u64 word = word_deadline(READ_ONCE(slot->deadline_ns));
 		u64 at;
 
 		if (is_settled(e, word, again, look))

@@ -88,6 +88,18 @@ static inline struct twheel_slot *timer_word(const struct timers *t, const struc
 	return store_word(t->store, e->slot);
 }
 
+/* The deadline that @word stands for: 0 if it is not armed. */
+static inline u64 word_deadline(u64 word)
+{
+	return word == TWHEEL_PARKED ? 0 : word;
+}
+
+/* The word for @deadline, as the kernel writes it: it parks none. */
+static inline u64 deadline_word(u64 deadline)
+{
+	return deadline == TWHEEL_PARKED ? WHEEL_NEVER : deadline;
+}
+
 /* twheel_word.c */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
 void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now);

@@ -185,7 +185,7 @@ static u64 period_after(const struct user_timer *u, u64 deadline, u64 now)
 	next += u->period;
 	if (now > deadline)
 		next += (now - deadline) / u->period * u->period;
-	return next > U64_MAX ? WHEEL_NEVER : next;
+	return next > U64_MAX ? WHEEL_NEVER : deadline_word(next);
 }
 
 static void has_expired(struct user_timer *u, u64 now)
@@ -228,7 +228,7 @@ static void follow(struct run *r, struct user_timer *u)
 	/* An event is final. */
 	if (u->unread)
 		FUZZ_CHECK(e->place, ==, TIMER_READY);
-	if (slot->deadline_ns != u->word || (e->place == TIMER_READY && !u->unread)) {
+	if (word_deadline(slot->deadline_ns) != u->word || (e->place == TIMER_READY && !u->unread)) {
 		FUZZ_CHECK(u->unread, ==, false);
 		has_expired(u, r->now);
 		FUZZ_CHECK(slot->deadline_ns, ==, u->left);
@@ -373,8 +373,9 @@ static u64 wanted(const struct run *r, const struct twheel_timer *arg)
 	if (arg->flags & TWHEEL_DISARMED)
 		return 0;
 	if (arg->flags & TWHEEL_ABSTIME)
-		return arg->deadline_ns ? arg->deadline_ns : 1;
-	return arg->deadline_ns > U64_MAX - r->now ? WHEEL_NEVER : r->now + arg->deadline_ns;
+		return deadline_word(arg->deadline_ns ? arg->deadline_ns : 1);
+	return arg->deadline_ns > U64_MAX - r->now ? WHEEL_NEVER :
+	       deadline_word(r->now + arg->deadline_ns);
 }
 
 /* The user's part of an arming by ioctl, which was done just now. */
@@ -637,7 +638,9 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 	bool later = is_armed(u) && !u->lax && !is_marked(r, u) && to > u->word;
 	u64 wake = slot->wake_ns;
 
-	FUZZ_CHECK(xchg(&slot->deadline_ns, to), ==, u->word);
+	FUZZ_CHECK(word_deadline(xchg(&slot->deadline_ns, to)), ==, u->word);
+	to = word_deadline(to);
+	later = later && to;
 	/* Later is for nothing, if the wheel is where it should be. */
 	if (later && wheel_next(&r->t.wheel) > r->now)
 		FUZZ_CHECK(to, >, wake);
@@ -960,7 +963,7 @@ static void operate(struct run *r)
 		do_exchange(r, u, any_time(r), op >> 5 == 7);
 		break;
 	case 17:
-		do_exchange(r, u, 0, false);
+		do_exchange(r, u, op & 0x20 ? TWHEEL_PARKED : 0, false);
 		break;
 	case 18:
 		kick(r, u);

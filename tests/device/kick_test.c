@@ -199,11 +199,59 @@ TEST_F(kick, never)
 	EXPECT_EQ(1, self->t.kicks);
 	expect_event(_metadata, self->fd, id, deadline);
 	/* The last moment before that is a time like any other. */
-	EXPECT_EQ(0, arm(&self->t, id, NEVER - 1));
-	EXPECT_EQ(NEVER - 1, word(slot));
-	EXPECT_EQ(tick_of(&self->t, NEVER - 1), wake(slot));
+	EXPECT_EQ(0, arm(&self->t, id, NEVER - 2));
+	EXPECT_EQ(NEVER - 2, word(slot));
+	EXPECT_EQ(tick_of(&self->t, NEVER - 2), wake(slot));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	EXPECT_EQ(NEVER - 1, disarm(&self->t, id));
+	EXPECT_EQ(NEVER - 2, disarm(&self->t, id));
+}
+
+/* A parked word is 0 to each verb, and to each look; as a deadline of a verb it means never. */
+TEST_F(kick, parked)
+{
+	static const __u32 keep[] = { TWHEEL_KEEP, 0 };
+	__u64 deadline, id;
+	unsigned int i;
+
+	EXPECT_EQ(NEVER - 1, TWHEEL_PARKED);
+	EXPECT_TRUE(info(_metadata, self->fd).features & TWHEEL_FEATURE_PARKED);
+	EXPECT_TRUE(self->t.head->features & TWHEEL_FEATURE_PARKED);
+	for (i = 0; i < ARRAY_SIZE(keep); i++) {
+		struct twheel_slot *slot;
+		struct twheel_timer listed;
+		__u32 cursor = 0;
+
+		deadline = now(CLOCK_MONOTONIC) + AHEAD;
+		id = add(_metadata, self->fd, deadline, TWHEEL_ABSTIME | keep[i], 0);
+		slot = slot_of(&self->t, id);
+		EXPECT_EQ(deadline, swap_word(slot, TWHEEL_PARKED));
+		expect_timer(_metadata, self->fd, id, TWHEEL_IDLE, 0);
+		EXPECT_EQ(1, list(self->fd, &listed, 1, &cursor));
+		EXPECT_EQ(TWHEEL_IDLE, listed.state);
+		EXPECT_EQ(0, listed.deadline_ns);
+		/* The look takes it off the wheel, and no event comes. */
+		EXPECT_TRUE(wake_becomes(slot, NEVER));
+		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
+		EXPECT_FALSE(readable(self->fd, QUIET_MS));
+		EXPECT_EQ(TWHEEL_PARKED, word(slot));
+		/* Armed again, it needs a KICK, and comes. */
+		deadline = now(CLOCK_MONOTONIC) + AHEAD;
+		EXPECT_EQ(TWHEEL_PARKED, arm(&self->t, id, deadline));
+		EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
+		EXPECT_NE(0, swap_word(slot, TWHEEL_PARKED));
+		EXPECT_EQ(0, kick(&self->t, id));
+		EXPECT_EQ(NEVER, wake(slot));
+		EXPECT_EQ(TWHEEL_IDLE, rearm(self->fd, id, HOUR, keep[i]));
+		EXPECT_NE(0, swap_word(slot, TWHEEL_PARKED));
+		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
+		expect_conserved(_metadata, self->fd);
+	}
+	/* By a verb. */
+	id = add(_metadata, self->fd, TWHEEL_PARKED, TWHEEL_ABSTIME | TWHEEL_KEEP, 0);
+	EXPECT_EQ(NEVER, word(slot_of(&self->t, id)));
+	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, TWHEEL_PARKED, TWHEEL_ABSTIME | TWHEEL_KEEP));
+	EXPECT_EQ(NEVER, word(slot_of(&self->t, id)));
+	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 }
 
 /* wake_ns is the start of the tick of the deadline, wherever in its tick that lies. */

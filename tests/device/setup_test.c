@@ -480,7 +480,7 @@ TEST_F(geometry, far_deadlines)
 {
 	const __u64 deadlines[] = {
 		HOUR, 24 * HOUR, 1ULL << 48, 1ULL << 56, 1ULL << 62,
-		(1ULL << 63) - 1, 1ULL << 63, NEVER - self->s.tick_ns, NEVER - 1, NEVER,
+		(1ULL << 63) - 1, 1ULL << 63, NEVER - self->s.tick_ns, NEVER - 2, NEVER,
 	};
 	__u64 ids[ARRAY_SIZE(deadlines)];
 	unsigned int i;

@@ -46,7 +46,7 @@ TEST_F(table, info)
 	static const __u32 sizes[] = { 1, 255, 256, 257, 5000, 32768, 32769, 1 << 20, 1 << 24 };
 	unsigned int i;
 
-	EXPECT_EQ(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS,
+	EXPECT_EQ(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS | TWHEEL_FEATURE_PARKED,
 		  info(_metadata, self->fd).features);
 	EXPECT_EQ(table_bytes(info(_metadata, self->fd).max_timers),
 		  info(_metadata, self->fd).table_bytes);

@@ -75,6 +75,8 @@ TEST(constants)
 	EXPECT_EQ(1U, TWHEEL_SETUP_REALTIME);
 	EXPECT_EQ(1U, TWHEEL_FEATURE_TABLE);
 	EXPECT_EQ(2U, TWHEEL_FEATURE_MARKS);
+	EXPECT_EQ(4U, TWHEEL_FEATURE_PARKED);
+	EXPECT_EQ(~0ULL - 1, TWHEEL_PARKED);
 	EXPECT_EQ(1U, TWHEEL_ABSTIME);
 	EXPECT_EQ(2U, TWHEEL_KEEP);
 	EXPECT_EQ(4U, TWHEEL_DISARMED);
@@ -400,7 +402,8 @@ TEST(outputs_are_whole)
 
 	i = info(_metadata, fd);
 	EXPECT_EQ(0, memcmp(i.reserved, zero, sizeof(i.reserved)));
-	EXPECT_EQ(0, i.features & ~(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS));
+	EXPECT_EQ(0, i.features & ~(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS |
+				   TWHEEL_FEATURE_PARKED));
 	/* Nothing has happened, so nothing is counted. */
 	s = stats(_metadata, fd);
 	EXPECT_EQ(0, memcmp(&s, zero, sizeof(s)));

@@ -42,6 +42,7 @@
  * -DSUMMARY_AFTER	it clears a summary bit after the marks of the line
  * -DLEFT_BEHIND	with BUDGET: a turn that leaves marks does not ask for another
  * -DKICK_GOES_ON	with BUDGET: a KICK begins where the last sweep ended
+ * -DPARK_AS_DEADLINE	a timer whose word is parked stays on the wheel
  */
 #ifndef SLOTS
 #define SLOTS 1
@@ -56,6 +57,7 @@
 #define TICKS 3		/* deadlines are 1 .. TICKS */
 #endif
 #define NEVER 255
+#define PARKED 254	/* a word that is disarmed, as 0 is */
 #define LOOKS 2		/* looks at one word per visit */
 /* The places of a timer. */
 #define IDLE 0
@@ -82,7 +84,7 @@
 #define line_of(slot) ((slot) % LINES)
 
 /* The mapping. */
-byte word[SLOTS];	/* deadline_ns: 0 is disarmed */
+byte word[SLOTS];	/* deadline_ns: 0 and PARKED are disarmed */
 byte wake[SLOTS];	/* wake_ns */
 bool mark[SLOTS];
 bool summary[LINES];
@@ -104,20 +106,23 @@ bool started;		/* init has chosen the first state */
 byte alive[SLOTS];	/* armings that have not ended */
 byte unsaid[SLOTS];	/* whose arming is in the word, if that call is not over */
 
+#define is_arming(w) ((w) != 0 && (w) != PARKED)
 #define later(a, b) ((a) > (b) -> (a) : (b))
 #define in_time(s, t) ((t) <= later(word[s], turned + 1))
 #define turns_by(t) (work || (next != 0 && next <= (t)))
 
 #define is_safe(s) ( \
-	word[s] == 0 || unsaid[s] != 0 || place[s] == READY || \
+	!is_arming(word[s]) || unsaid[s] != 0 || place[s] == READY || \
 	(place[s] == QUEUED && in_time(s, at[s]) && turns_by(at[s])) || \
 	(mark[s] && summary[line_of(s)] && turns_by(later(word[s], turned + 1))))
 
 #define is_once(s) \
-	(alive[s] == (word[s] != 0 -> 1 : 0) + (place[s] == READY -> 1 : 0))
+	(alive[s] == (is_arming(word[s]) -> 1 : 0) + (place[s] == READY -> 1 : 0))
 
 inline check(s) {
 	assert(is_once(s));
+	/* No timer is queued for a word that is parked. */
+	assert(place[s] != QUEUED || at[s] <= TICKS + 1);
 	assert(is_safe(s))
 }
 
@@ -237,7 +242,7 @@ end:	do
 		place[s] = IDLE;
 		alive[s]--;
 		if
-		:: word[s] != 0 -> look(PUBLISH)
+		:: is_arming(word[s]) -> look(PUBLISH)
 		:: else
 		fi
 	   }
@@ -297,7 +302,11 @@ end:	do
 	/* Puts the timer where its word wants it. */
 	:: atomic {
 		step == LOOK ->
+#ifdef PARK_AS_DEADLINE
 		d = word[s];
+#else
+		d = (is_arming(word[s]) -> word[s] : 0);
+#endif
 		if
 		:: place[s] == QUEUED &&
 		   (d == at[s] || (looks != 0 && (d == 0 || d > at[s]))) -> go_back()
@@ -419,12 +428,16 @@ proctype user(byte me)
 #ifdef WAKE_FIRST
 		w = wake[slot];
 #endif
-		/* Disarm, or arm for any time, past ones included. */
+		/* Disarm, or park, or arm for any time, past ones included. */
 		atomic {
 			rounds++;
 			select(t : 0 .. TICKS);
-			alive[slot] = alive[slot] + (t != 0 -> 1 : 0) - (word[slot] != 0 -> 1 : 0);
-			word[slot] = t;
+			alive[slot] = alive[slot] + (t != 0 -> 1 : 0) -
+				      (is_arming(word[slot]) -> 1 : 0);
+			if
+			:: word[slot] = t
+			:: t == 0 -> word[slot] = PARKED
+			fi;
 			unsaid[slot] = (t != 0 -> me + 1 : 0);
 			if
 			:: t == 0 -> goto over

@@ -74,6 +74,8 @@ struct twheel_setup {
 #define TWHEEL_FEATURE_TABLE	(1U << 0)
 /* The table has marks, and next_ns. */
 #define TWHEEL_FEATURE_MARKS	(1U << 1)
+/* A word may be %TWHEEL_PARKED. */
+#define TWHEEL_FEATURE_PARKED	(1U << 2)
 
 /**
  * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
@@ -296,10 +298,17 @@ struct twheel_table {
 	__u32 reserved[3];
 };
 
+/*
+ * A word that is disarmed, as 0 is: the kernel treats both alike. The owner of a timer may write
+ * it when an exchange has given him a deadline, so no event of the timer is outstanding. Then
+ * whoever arms the timer next knows that, too. As a deadline for REGISTER or REARM it means never.
+ */
+#define TWHEEL_PARKED		(~0ULL - 1)
+
 /**
  * struct twheel_slot - one timer in the mapping
- * @deadline_ns: the truth about the timer: 0 is disarmed, anything else is when it
- *	expires. Written by atomic exchange only.
+ * @deadline_ns: the truth about the timer: 0 and %TWHEEL_PARKED are disarmed, anything else is
+ *	when it expires. Written by atomic exchange only.
  * @wake_ns: the kernel's word, to be read atomically: at deadlines later than this it
  *	looks by itself. ~0: it will not look.
  *
@@ -315,7 +324,8 @@ struct twheel_table {
  *  5. TWHEEL_IOC_KICK.
  *
  * To disarm: exchange @deadline_ns for 0. If that gives 0, the timer was idle or has
- * expired; else no event of that arming will come.
+ * expired; else no event of that arming will come. Then, and if no event of a period before is
+ * unread, the word may become %TWHEEL_PARKED.
  *
  * To arm a timer whose expiration is unread withdraws that event at the KICK, unless a turn
  * has taken the mark before. A read that comes before the KICK delivers the event, and the
