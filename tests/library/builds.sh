@@ -174,6 +174,14 @@ cxx() {
 	program "$out/gcc" "cxx-$1-$2" "$top/tests/library/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
 }
 
+# hpp COMPILER OPTION...: twheel.hpp in builds of others, where a warning is an error.
+hpp() {
+	"$1" -std=c++17 "${@:2}" -Wall -Wextra -Wpedantic -Werror -I"$user/lib" \
+		-I"$user/bindings/cxx" -I"$top/include/uapi" -pthread \
+		-o "$out/hpp" "$top/tests/library/lib_hpp_codes.cpp" "$out/gcc/libtwheel.a" &&
+		timeout 60 "$out/hpp"
+}
+
 # exits PROGRAM: again and again, as a thread may have luck.
 exits() {
 	local _
@@ -209,6 +217,12 @@ ok "the kernel's wheel: sanitizers and plugins" over_the_kernel "$out/gcc" || tr
 for standard in c++11 c++17; do
 	cxx g++ $standard
 	cxx clang++-14 $standard
+done
+for compiler in g++ clang++-14; do
+	ok "twheel.hpp: $compiler -fno-exceptions" hpp $compiler -fno-exceptions || true
+	ok "twheel.hpp: $compiler -fno-rtti" hpp $compiler -fno-rtti || true
+	ok "twheel.hpp: $compiler, strict conversions" hpp $compiler -Wconversion -Wsign-conversion \
+		-Wold-style-cast -Wzero-as-null-pointer-constant || true
 done
 kind gcc-strict gcc '' -O3 -Wshadow -Wformat=2 -Wundef
 kind clang clang-14 -static -O2 -g

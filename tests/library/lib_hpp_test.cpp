@@ -16,6 +16,14 @@ static_assert(std::is_nothrow_move_constructible_v<tw::timer>);
 static_assert(std::is_nothrow_move_assignable_v<tw::timer>);
 static_assert(tw::to_ns(tw::never) == ~0ULL && tw::from_ns(~0ULL) == tw::never);
 static_assert(tw::to_ns(tw::duration::max()) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::microseconds::max()) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::seconds::max()) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::hours::max()) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::hours::min()) == 0);
+static_assert(tw::to_ns(std::chrono::hours(24LL * 365 * 1000)) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::hours(24 * 365 * 292)) == 24ULL * 365 * 292 * 3600000000000);
+static_assert(tw::to_ns(std::chrono::duration<double>(0.5)) == 500000000);
+static_assert(tw::to_ns(std::chrono::duration<long long, std::pico>(1001)) == 2);
 static_assert(tw::to_ns(-1ns) == 0 && tw::to_ns(5s) == 5000000000);
 static_assert(tw::to_ns(tw::from_ns(1)) == 1 && tw::from_ns(1ULL << 63) == tw::never);
 
@@ -117,6 +125,31 @@ void times()
 	      "it says why it is not the kernel's");
 }
 
+/* A duration that is longer than nanoseconds can hold never comes, and a wait for it waits. */
+template <class D> void longest(D d, const char *name)
+{
+	tw::wheel w;
+	tw::timer t(w, d, 4);
+	tw::event e;
+
+	check(!w.wait(20ms) && !w.read(&e, 1), name);
+	check(!(w.after(d) < tw::never), "its moment is never");
+	t.set(1h);
+	check(t.set(d) && !w.wait(20ms) && !w.read(&e, 1), "set() of it");
+	t.set(20ms);
+	check(w.wait(d) && w.read(&e, 1) && e.user_data == 4, "a wait of it waits for an event");
+}
+
+void longest_of_all()
+{
+	longest(std::chrono::nanoseconds::max(), "nanoseconds::max()");
+	longest(std::chrono::milliseconds::max(), "milliseconds::max()");
+	longest(std::chrono::seconds::max(), "seconds::max()");
+	longest(std::chrono::hours::max(), "hours::max()");
+	longest(std::chrono::hours(24LL * 365 * 1000), "1000 years");
+	longest(std::chrono::duration<double>(1e300), "1e300 seconds");
+}
+
 void readers()
 {
 	tw::wheel w;
@@ -176,6 +209,7 @@ int main()
 {
 	owners();
 	times();
+	longest_of_all();
 	readers();
 	errors();
 	std::printf("1..%u\n", number);

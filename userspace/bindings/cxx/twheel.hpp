@@ -22,6 +22,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -55,12 +58,36 @@ constexpr std::uint64_t to_ns(time_point t) noexcept
 	return t.time_since_epoch().count() < 0 ? 0 : std::uint64_t(t.time_since_epoch().count());
 }
 
-/* The same of a duration: one below zero is over. */
-constexpr std::uint64_t to_ns(duration d) noexcept
+/*
+ * A duration of any count and unit in nanoseconds, rounded up. One that is too long for ours is
+ * the longest, as hours::max() is in effect.
+ */
+template <class Rep, class Period>
+constexpr duration to_duration(const std::chrono::duration<Rep, Period> &d) noexcept
 {
-	if (d == duration::max())
+	using wide = std::chrono::duration<long double, std::nano>;
+
+	if (wide(d) >= wide(duration::max()))
+		return duration::max();
+	if (wide(d) <= wide(duration::min()))
+		return duration::min();
+	return std::chrono::ceil<duration>(d);
+}
+
+constexpr duration to_duration(duration d) noexcept
+{
+	return d;
+}
+
+/* The same of a duration: one below zero is over. */
+template <class Rep, class Period>
+constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &d) noexcept
+{
+	const duration ns = to_duration(d);
+
+	if (ns == duration::max())
 		return ~std::uint64_t{ 0 };
-	return d.count() < 0 ? 0 : std::uint64_t(d.count());
+	return ns.count() < 0 ? 0 : std::uint64_t(ns.count());
 }
 
 constexpr time_point from_ns(std::uint64_t ns) noexcept
@@ -97,8 +124,15 @@ template <class F> auto checked(const char *what, F &&f)
 	std::error_code ec;
 	auto result = f(ec);
 
-	if (ec)
+	if (ec) {
+#ifdef __cpp_exceptions
 		throw std::system_error(ec, what);
+#else
+		/* Who builds with -fno-exceptions calls the forms with an error code. */
+		std::fprintf(stderr, "%s: %s\n", what, std::strerror(ec.value()));
+		std::abort();
+#endif
+	}
 	return result;
 }
 
@@ -133,29 +167,35 @@ public:
 	time_point now() const noexcept { return from_ns(::twheel_now(get())); }
 	time_point next() const noexcept { return from_ns(::twheel_next(get())); }
 
-	time_point after(duration d) const noexcept
+	template <class Rep, class Period>
+	time_point after(const std::chrono::duration<Rep, Period> &d) const noexcept
 	{
 		return from_ns(::twheel_after(get(), to_ns(d)));
 	}
 
 	/* Waits. Returns false if the time is up or a signal came. */
-	bool wait(duration timeout, std::error_code &ec) noexcept
+	template <class Rep, class Period>
+	bool wait(const std::chrono::duration<Rep, Period> &timeout, std::error_code &ec) noexcept
 	{
-		int ret = ::twheel_wait(get(), timeout == duration::max() ? -1 :
-					       timeout.count() < 0 ? 0 : timeout.count());
+		const duration ns = to_duration(timeout);
+		int ret = ::twheel_wait(get(), ns == duration::max() ? -1 :
+					       ns.count() < 0 ? 0 : ns.count());
 
 		return detail::take(ret == -EINTR ? 0 : ret, ec);
 	}
 
-	bool wait(duration timeout = duration::max())
+	template <class Rep, class Period>
+	bool wait(const std::chrono::duration<Rep, Period> &timeout)
 	{
 		return detail::checked("twheel_wait", [&](auto &ec) { return wait(timeout, ec); });
 	}
 
+	bool wait() { return wait(duration::max()); }
+
 	/* Takes up to @n events. Returns how many. */
 	unsigned int read(event *events, unsigned int n, std::error_code &ec) noexcept
 	{
-		return detail::take(::twheel_read(get(), events, n), ec);
+		return unsigned(detail::take(::twheel_read(get(), events, n), ec));
 	}
 
 	unsigned int read(event *events, unsigned int n)
@@ -212,7 +252,9 @@ public:
 		});
 	}
 
-	timer(wheel &w, duration delay, std::uint64_t user_data = 0)
+	template <class Rep, class Period>
+	timer(wheel &w, const std::chrono::duration<Rep, Period> &delay,
+	      std::uint64_t user_data = 0)
 		: timer(w, w.after(delay), user_data)
 	{
 	}
@@ -264,12 +306,13 @@ public:
 		return detail::checked("twheel_set", [&](auto &ec) { return set(deadline, ec); });
 	}
 
-	bool set(duration delay, std::error_code &ec) noexcept
+	template <class Rep, class Period>
+	bool set(const std::chrono::duration<Rep, Period> &delay, std::error_code &ec) noexcept
 	{
 		return set(w_ ? from_ns(::twheel_after(w_, to_ns(delay))) : never, ec);
 	}
 
-	bool set(duration delay)
+	template <class Rep, class Period> bool set(const std::chrono::duration<Rep, Period> &delay)
 	{
 		return detail::checked("twheel_set", [&](auto &ec) { return set(delay, ec); });
 	}
