@@ -70,7 +70,7 @@ output_lacks() {
 
 # answers_are NAME: but for ids and times, the output is what stdin has.
 answers_are() {
-	sed -E -e 's/0x[0-9a-f]+/ID/' -e 's/[0-9]+\.[0-9]{9}/T/g' -e 's/[-+][0-9.]+(ms|s)/LATE/' \
+	sed -E -e 's/0x[0-9a-f]+/ID/' -e 's/[0-9]+\.[0-9]{9}/T/g' -e 's/[-+][0-9.]+[mun]?s/LATE/' \
 		"$dir/out" >"$dir/words"
 	mv "$dir/words" "$dir/out"
 	output_is "$(cat)" "$1"
