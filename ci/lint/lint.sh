@@ -240,7 +240,7 @@ document_sizes() {
 		9216 README.md
 		4096 SECURITY.md
 		5120 CONTRIBUTING.md
-		2048 CHANGELOG.md
+		5120 CHANGELOG.md
 		5120 doc/install.md
 		5120 doc/troubleshooting.md
 		12288 doc/design.md
