@@ -6,6 +6,8 @@
 #include "lib_test.h"
 #include "filter.h"
 
+#include <sys/eventfd.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -86,6 +88,23 @@ TEST(not_our_device)
 		SKIP(return, "cannot hide /dev here");
 	ASSERT_EQ(0, mknod(TWHEEL_DEVICE, S_IFCHR | 0666, makedev(1, 3)));
 	EXPECT_EQ(-ENOTTY, twheel_open(&w, NULL));
+}
+
+/* Whatever a file says of an ioctl that it does not know: epoll since 6.9 says EINVAL. */
+TEST(not_a_wheel)
+{
+	int fds[] = { epoll_create1(EPOLL_CLOEXEC), eventfd(0, EFD_CLOEXEC),
+		      open("/dev/null", O_RDWR | O_CLOEXEC), open("/", O_RDONLY | O_CLOEXEC) };
+	struct twheel *w;
+	size_t i;
+
+	for (i = 0; i < sizeof(fds) / sizeof(*fds); i++) {
+		ASSERT_LE(0, fds[i]);
+		EXPECT_EQ(-ENOTTY, twheel_open_fd(&w, fds[i]));
+		EXPECT_EQ(-ENOTTY, twheel_observe_fd(&w, fds[i]));
+		close(fds[i]);
+	}
+	EXPECT_EQ(-EBADF, twheel_open_fd(&w, fds[0]));
 }
 
 /* TWHEEL_BACKEND */

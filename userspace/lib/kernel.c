@@ -216,6 +216,14 @@ static char *map_table(int fd, size_t bytes, int prot, int *err)
 	return arena.base;
 }
 
+/* An epoll descriptor, for example, has EINVAL for an ioctl that it does not know. */
+static int read_info(int fd, struct twheel_info *info)
+{
+	if (!ioctl(fd, TWHEEL_IOC_INFO, info))
+		return 0;
+	return errno == EINVAL ? -ENOTTY : -errno;
+}
+
 /* Takes the wheel behind @fd, which stays the caller's if this fails. */
 int twheel__kernel_attach(struct twheel *w, int fd)
 {
@@ -224,8 +232,9 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 	int err;
 	char *p;
 
-	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
-		return -errno;
+	err = read_info(fd, &cold->info);
+	if (err)
+		return err;
 	if (!(cold->info.features & TWHEEL_FEATURE_MARKS))
 		return -EOPNOTSUPP;
 	p = map_table(fd, cold->info.table_bytes, PROT_READ | PROT_WRITE, &err);
@@ -254,9 +263,11 @@ int twheel__kernel_attach(struct twheel *w, int fd)
 int twheel__kernel_observe(struct twheel *w, int fd)
 {
 	struct cold *cold = w->cold;
+	int err;
 
-	if (ioctl(fd, TWHEEL_IOC_INFO, &cold->info))
-		return -errno;
+	err = read_info(fd, &cold->info);
+	if (err)
+		return err;
 	cold->backend = &observed_backend;
 	cold->fd = fd;
 	return 0;
