@@ -9,6 +9,7 @@ The /proc has what a test cannot have of a module: an older one, strange names, 
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -156,7 +157,7 @@ def merged():
     equal([r.get("wheel") for r in rows], [9, None, None])
     table = over(made, "ps").splitlines()
     equal(len(table), 4)
-    assert table[1].split()[:2] == ["9", "7:3+2"], table[1]
+    assert table[1].split()[:2] == ["0000009", "7:3+2"], table[1]
 
 
 @test("what an older module does not tell is absent")
@@ -201,6 +202,38 @@ def names():
           'a"b\\c\x1b[2J\ufffd')
     values = check(over(made, "ps", "--openmetrics"))
     assert any('comm="a\\"b\\\\c?[2J?"' in s for s in values), values
+
+
+@test("--output writes into what is no regular file, and replaces what a link names")
+def output():
+    made = {100: (b"new", {3: NEW.format(id=1)})}
+    with tempfile.TemporaryDirectory() as d:
+        null, fifo, file, link = (os.path.join(d, n) for n in ("null", "fifo", "file", "link"))
+        os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        over(made, "ps", "--openmetrics", "-o", null)
+        assert stat.S_ISCHR(os.stat(null).st_mode), "the device is a device"
+        os.mkfifo(fifo)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        over(made, "ps", "--openmetrics", "-o", fifo)
+        text = os.read(reader, 1 << 20)
+        assert b"twheel_expired_total" in text and text.endswith(b"\n"), text
+        os.close(reader)
+        assert stat.S_ISFIFO(os.stat(fifo).st_mode), "the FIFO is a FIFO"
+        old = os.umask(0o077)
+        try:
+            over(made, "ps", "--openmetrics", "-o", file)
+        finally:
+            os.umask(old)
+        equal(stat.S_IMODE(os.stat(file).st_mode), 0o644, "node_exporter reads a new file")
+        os.chmod(file, 0o660)
+        os.chown(file, 7, 8)
+        os.symlink("file", link)
+        inode = os.stat(file).st_ino
+        over(made, "ps", "--openmetrics", "-o", link)
+        now = os.stat(file)
+        assert os.path.islink(link) and now.st_ino != inode, "the target is replaced"
+        equal((stat.S_IMODE(now.st_mode), now.st_uid, now.st_gid), (0o660, 7, 8), "as it was")
+        equal(sorted(os.listdir(d)), ["fifo", "file", "link", "null"])
 
 
 @test("a descriptor of a file system that does not answer stops nothing")

@@ -254,11 +254,32 @@ static void put_metrics(FILE *f, const struct others *o)
 	free(samples);
 }
 
+static _Noreturn void die_of_write(const char *path, int err)
+{
+	die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(err ? err : EIO));
+}
+
+/* Writes into what is there: a FIFO, a terminal, /dev/null. */
+static void put_metrics_through(const char *path, const struct others *o)
+{
+	int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	if (!f)
+		die_of_write(path, errno);
+	put_metrics(f, o);
+	errno = 0;
+	if (ferror(f) | fclose(f))
+		die_of_write(path, errno);
+}
+
 /*
- * Writes the metrics into a file that is complete at any moment: rename() replaces it. The
- * collector of node_exporter ignores the new file before that, whose name ends in a number.
+ * Writes the metrics into a regular file that is complete at any moment: rename() replaces it.
+ * The collector of node_exporter ignores the new file before that, whose name ends in a number.
+ * It runs as a user of its own, so a new file can be read by all whatever the umask is; one that
+ * is replaced keeps its owner and mode. @old: of that, or NULL.
  */
-static void put_metrics_into(const char *path, const struct others *o)
+static void replace_metrics(const char *path, const struct stat *old, const struct others *o)
 {
 	char *part = NULL;
 	FILE *f = NULL;
@@ -268,20 +289,43 @@ static void put_metrics_into(const char *path, const struct others *o)
 		die(STATUS_LIMIT, "no memory for the metrics");
 	/* A process that had our number may have been killed here. */
 	unlink(part);
-	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		f = fdopen(fd, "w");
 	if (!f)
-		die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(errno));
+		die_of_write(path, errno);
 	put_metrics(f, o);
 	errno = 0;
-	if (ferror(f) | fclose(f) || rename(part, path)) {
+	/* Only root can give a file away. */
+	if (old && fchown(fd, old->st_uid, old->st_gid))
+		errno = 0;
+	if (fchmod(fd, old ? old->st_mode & 0777 : 0644) | ferror(f) | fclose(f) ||
+	    rename(part, path)) {
 		int err = errno;
 
 		unlink(part);
-		die(STATUS_FAILURE, "cannot write %s: %s", path, strerror(err ? err : EIO));
+		die_of_write(path, err);
 	}
 	free(part);
+}
+
+static void put_metrics_into(const char *path, const struct others *o)
+{
+	struct stat old;
+	char *real;
+
+	if (stat(path, &old)) {
+		replace_metrics(path, NULL, o);
+	} else if (S_ISREG(old.st_mode)) {
+		/* A symbolic link stays one. */
+		real = realpath(path, NULL);
+		if (!real)
+			die_of_write(path, errno);
+		replace_metrics(real, &old, o);
+		free(real);
+	} else {
+		put_metrics_through(path, o);
+	}
 }
 
 static int run_ps(const struct verb *verb, int argc, char **argv)
