@@ -180,6 +180,8 @@ static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 	int err = -EINVAL;
 	u64 pages;
 
+	if (!exchanges_are_bounded())
+		return -EOPNOTSUPP;
 	if ((vma->vm_flags & VM_EXEC) && !(current->personality & READ_IMPLIES_EXEC))
 		return -EPERM;
 	/* VM_SHARED is not set if the descriptor is read-only. */

@@ -14,6 +14,7 @@
 
 #include <linux/twheel.h>
 
+#include "compat.h"
 #include "twheel_trace.h"
 #include "twheel_turn.h"
 
@@ -315,7 +316,10 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 
 	spin_lock_bh(&w->lock);
 	timers_info(&w->timers, &info);
-	info.table_bytes = store_bytes(w->pages.store.max, PAGE_SIZE);
+	if (exchanges_are_bounded())
+		info.table_bytes = store_bytes(w->pages.store.max, PAGE_SIZE);
+	else
+		info.features = 0;
 	info.clock_id = w->clock_id;
 	spin_unlock_bh(&w->lock);
 	info.min_tick_ns = READ_ONCE(min_tick_ns);

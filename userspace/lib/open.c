@@ -56,7 +56,7 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 static bool is_absent(int err)
 {
 	return err == -ENOENT || err == -ENODEV || err == -ENXIO || err == -EACCES ||
-	       err == -EPERM;
+	       err == -EPERM || err == -EOPNOTSUPP;
 }
 
 /* Moves @fd away from those that stand for standard input, output and error. */
@@ -82,6 +82,8 @@ static const char *absence(int err)
 		return DEVICE " is not permitted by its mode";
 	case -EPERM:
 		return DEVICE " is not permitted by the device cgroup of this container";
+	case -EOPNOTSUPP:
+		return DEVICE " cannot be mapped on this processor, or its module is too old";
 	default:
 		return DEVICE " has no driver: the module is not loaded";
 	}
@@ -98,11 +100,16 @@ static int open_backend(struct twheel *w, int backend, const char *device,
 	if (fd >= 0) {
 		w->cold->fd = fd;
 		err = twheel__kernel_open(w, setup);
-		if (err)
-			close(fd);
-		return err;
+		if (!err)
+			return 0;
+		close(fd);
+		w->cold->fd = -1;
+		/* A tick that is refused, for example, is refused. */
+		if (err != -EOPNOTSUPP)
+			return err;
+	} else {
+		err = -errno;
 	}
-	err = -errno;
 	if (!backend && FALLBACK && is_absent(err)) {
 		w->cold->reason = absence(err);
 		return twheel__inprocess_open(w, setup);

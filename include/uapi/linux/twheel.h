@@ -26,6 +26,7 @@
  *   EBUSY   SETUP after the first timer or mapping
  *   EACCES  mmap() or mprotect() beyond the mode of the descriptor; mprotect()
  *           to execute
+ *   EOPNOTSUPP  mmap() where an exchange may take the kernel any time
  *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
  *   ENOSPC  the wheel holds max_timers already; or the user who opened it has
  *           max_wheels_per_user, or his wheels take max_bytes_per_user
@@ -70,7 +71,7 @@ struct twheel_setup {
 };
 
 /* Feature bits of &struct twheel_info and &struct twheel_table. */
-/* The wheel can be mapped, and TWHEEL_IOC_KICK is there. */
+/* The wheel can be mapped. */
 #define TWHEEL_FEATURE_TABLE	(1U << 0)
 /* The table has marks, and next_ns. */
 #define TWHEEL_FEATURE_MARKS	(1U << 1)
