@@ -6,6 +6,12 @@
 #
 #   make WERROR=1 ...   a warning is an error. CI sets it, users see warnings only
 
+# make -R has none of these.
+CC ?= cc
+CXX ?= c++
+AR ?= ar
+RM ?= rm -f
+
 CFLAGS ?= -O2 -g
 CXXFLAGS ?= $(CFLAGS)
 

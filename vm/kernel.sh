@@ -245,14 +245,6 @@ compile_uml() {
 		echo ARCH=um >"$1/make"
 }
 
-# Two thirds of the source, in which we have no share.
-unwanted=(
-	'arch/[!ux]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'tools/testing/*' 'samples/*.[ch]'
-	'sound/*.[ch]' 'drivers/gpu/*.[ch]' 'drivers/infiniband/*.[ch]'
-	'drivers/media/*.[ch]' 'drivers/net/ethernet/*.[ch]'
-	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
-)
-
 # own NAME DIR: a kernel of our own.
 own() {
 	local tmp files
@@ -262,7 +254,8 @@ own() {
 	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
 	# shellcheck disable=SC2064
 	trap "rm -rf '$tmp'" EXIT
-	tar -xJf "/usr/src/$source.tar.xz" -C "$tmp" "${unwanted[@]/#/--exclude=$source/}"
+	mkdir "$tmp/$source"
+	unpack_source "$source" "$tmp/$source"
 	mapfile -t files < <(fragments "$1")
 	(
 		cd "$tmp/$source"

@@ -5,6 +5,8 @@
 set -euo pipefail
 
 export LC_ALL=C
+# With it, cd prints a directory.
+unset CDPATH
 # When make started us, its options are not for the makes that we start.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
@@ -43,6 +45,10 @@ as_root() {
 	fi
 }
 
+case $top$cache in
+*[[:space:]:]*) die "the kernel's makefiles take no space and no colon in a path: $top, $cache" ;;
+esac
+
 # Runs a command that is only worth reading when it fails.
 quietly() {
 	local out
@@ -71,7 +77,7 @@ with_index() {
 
 # need PACKAGE...: installs those that are missing.
 need() {
-	local missing
+	local missing begin=$SECONDS
 
 	missing=$(comm -23 <(printf '%s\n' "$@" | sort -u) \
 		<(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
@@ -80,6 +86,7 @@ need() {
 	echo "installing ${missing//$'\n'/ }" >&2
 	# shellcheck disable=SC2086
 	with_index apt_get install --no-install-recommends $missing
+	echo "they took $((SECONDS - begin)) s" >&2
 }
 
 # debian_mirror: where apt has Debian's packages from.
@@ -90,6 +97,22 @@ debian_mirror() {
 	all=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian')
 	[ -n "$all" ] || die "apt knows no mirror of Debian"
 	head -n 1 <<<"$all"
+}
+
+# Two thirds of the kernel's source, in which we have no share.
+unwanted=(
+	'arch/[!ux]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'samples/*.[ch]'
+	'sound/*.[ch]' 'drivers/gpu/*.[ch]' 'drivers/infiniband/*.[ch]'
+	'drivers/media/*.[ch]' 'drivers/net/ethernet/*.[ch]'
+	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
+)
+
+# unpack_source PACKAGE DIR: what is left of it. DIR is made what the archive's only directory is.
+unpack_source() {
+	tar -xf "/usr/src/$1.tar.xz" -I 'xz -T0' -C "$2" --strip-components=1 \
+		"${unwanted[@]/#/--exclude=$1/}"
+	find "$2/tools/testing" -mindepth 1 -maxdepth 1 ! -name kunit ! -name selftests -exec rm -rf {} +
+	find "$2/tools/testing/selftests" -mindepth 1 ! -name 'kselftest*.h' -delete
 }
 
 # inside ROOT DIR COMMAND...: runs it in a tree of Debian's, where DIR is /mnt.

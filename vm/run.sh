@@ -47,6 +47,10 @@
 
 . "$(dirname "$0")/lib.sh"
 
+if [ "${VM_ACCEL-}" = kvm ] && ! { [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; }; then
+	die "VM_ACCEL=kvm needs /dev/kvm, and a processor with vmx or svm: without it, QEMU emulates one"
+fi
+
 kernel=6.12
 variant=
 limit=120

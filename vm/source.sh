@@ -1,31 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/source.sh: prints a directory with the few files of the kernel's source
-# that the build and the checks use: the harness of its selftests, and
-# checkpatch. They come out of Debian's linux-source-6.12 into the cache.
+# vm/source.sh [VERSION]: prints a directory with what we need of the kernel's source (6.12):
+# for user-mode Linux, the harness of its selftests, kunit.py and checkpatch. It comes out of
+# Debian's linux-source-VERSION into the cache.
 
 . "$(dirname "$0")/lib.sh"
 
-base=linux-source-6.12
-need $base xz-utils
-dir=$cache/source/$(dpkg-query -W -f '${Version}' $base)
+base=linux-source-${1:-6.12}
+need "$base" xz-utils
+dir=$cache/source/$base-$(dpkg-query -W -f '${Version}' "$base")
 
 if ! [ -d "$dir" ]; then
 	mkdir -p "$cache/source"
-	exec 9>"$cache/source/.lock"
+	exec 9>"$cache/source/.lock-$base"
 	flock 9
 fi
 if ! [ -d "$dir" ]; then
 	tmp=$(mktemp -d "$cache/source/.tmp.XXXXXX")
 	# shellcheck disable=SC2064
 	trap "rm -rf '$tmp'" EXIT
-	tar -xJf /usr/src/$base.tar.xz -C "$tmp" --strip-components=1 \
-		$base/tools/testing/selftests/kselftest.h \
-		$base/tools/testing/selftests/kselftest_harness.h \
-		$base/scripts/checkpatch.pl \
-		$base/scripts/spelling.txt \
-		$base/scripts/const_structs.checkpatch
+	unpack_source "$base" "$tmp"
 	chmod 755 "$tmp"
 	mv "$tmp" "$dir"
 fi

@@ -1,27 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts beside it: a kernel's source, with the wheel in it.
+# Sourced by the scripts beside it: a kernel's source, with the wheel in it, and what its KTAP
+# says.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../../vm/lib.sh"
 
-# take_tree VERSION: Debian's source of it, unpacked, in $tree; for us alone for as long
-# as descriptor 9 is open.
+# take_tree VERSION: its source in $tree; for us alone for as long as descriptor 9 is open.
 take_tree() {
-	local new source=linux-source-$1
-
-	need "$source" bc bison flex gcc libelf-dev make python3 xz-utils
-	mkdir -p "$cache"
-	tree=$cache/uml-$(dpkg-query -W -f '${Version}' "$source")
+	need bc bison flex gcc make python3
+	tree=$("$top/vm/source.sh" "$1")
 	exec 9>"$tree.lock"
 	flock 9
-	[ ! -d "$tree" ] || return 0
-	echo "unpacking $source" >&2
-	new=$(mktemp -d "$tree.XXXXXX")
-	tar -C "$new" --strip-components=1 -xf "/usr/src/$source.tar.xz" || {
-		rm -rf "$new"
-		die "no source"
-	}
-	mv -T "$new" "$tree"
 }
 
 # plant OBJECT...: puts the wheel, the suites and the bench there, as links; these are
@@ -38,4 +27,22 @@ plant() {
 	END
 	grep -qx 'obj-y += twheel/' "$tree/lib/Makefile" ||
 		echo 'obj-y += twheel/' >>"$tree/lib/Makefile"
+}
+
+# flat KTAP: what the kernel's kunit.py makes of it, as flat TAP. It sees what is missing, as
+# after a crash. Of a warning no case knows.
+flat() {
+	local status=0
+
+	NO_COLOR=1 python3 "$("$top/vm/source.sh")/tools/testing/kunit/kunit.py" parse "$1" >"$1.parsed" || status=$?
+	awk '
+		{ sub(/^\[[0-9:]+\] /, "") }
+		/^=+ .* \([0-9]+ subtests?\) =+$/ { suite = $2 ": " }
+		/^\[PASSED\]/ { print "ok " ++number " - " suite $2; next }
+		/^\[SKIPPED\]/ { print "ok " ++number " - " suite $2 " # SKIP"; next }
+		/^\[/ { print "not ok " ++number " - " suite $0; next }
+		{ print "# " $0 }
+		END { print "1.." number + 0 }' "$1.parsed"
+	! grep -E '(WARNING|BUG): ' "$1" || status=1
+	return $status
 }
