@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/programs.sh [device | arm64 | s390x | stress | stress32 | exact | power]: builds the
-# programs and all tests, into build/user and build/user32; or the tests of the device alone,
+# ci/programs.sh [32 | device | arm64 | s390x | stress | stress32 | exact | power]: builds the
+# programs and all tests, into build/user, or with 32 bits into build/user32; or the tests of the device alone,
 # into the same; or these for that architecture, into build/user-ARCHITECTURE; or the hostile
 # ones, into build/stress or build/stress32; or those of ci/exact.sh or ci/power.sh, into
 # build/exact or build/power. One at a time.
@@ -17,14 +17,16 @@ exec 9>"$build/.programs.lock"
 flock 9
 case ${1-} in
 '')
-	make -j "$(nproc)" -C "$top/userspace" all
-	make -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness"
-	make -j "$(nproc)" -C "$top/userspace" all BITS=32
-	make -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness" BITS=32
+	make -s -j "$(nproc)" -C "$top/userspace" all
+	make -s -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness"
+	;;
+32)
+	make -s -j "$(nproc)" -C "$top/userspace" all BITS=32
+	make -s -j "$(nproc)" -C "$top/tests" KSELFTEST="$harness" BITS=32
 	;;
 device)
-	make -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness"
-	make -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness" BITS=32
+	make -s -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness"
+	make -s -j "$(nproc)" -C "$top/tests" devicetests KSELFTEST="$harness" BITS=32
 	;;
 arm64 | s390x)
 	cross=${1/arm64/aarch64}-linux-gnu-
@@ -33,10 +35,10 @@ arm64 | s390x)
 		CC="${cross}gcc"
 	;;
 stress)
-	make -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness"
+	make -s -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness"
 	;;
 stress32)
-	make -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness" BITS=32
+	make -s -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness" BITS=32
 	;;
 exact | power)
 	mkdir -p "$build/$1"

@@ -4,11 +4,11 @@
 # ci/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
 # machine. WHAT is
 #
-#   all      the device with 64-bit and 32-bit programs, the library and the tools with
-#            64-bit ones (the default)
-#   lib32    the library and the tools with 32-bit programs
-#   64       with 64-bit programs, or those of the kernel's architecture
-#   32       with 32-bit programs
+#   64       the device with 64-bit programs, or those of the kernel's architecture (the
+#            default)
+#   32       the device with 32-bit programs
+#   library  the library and the tools with 64-bit programs
+#   lib32    these with 32-bit programs
 #   races    what takes threads that truly meet, as 64-bit programs
 #   threads  the same of the library: each timer is accounted for, for a minute, or
 #            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
@@ -26,13 +26,12 @@
 # Seen on 7.3, for minutes, with the lock of another processor's timers.
 # User-mode Linux has the host's time. There read_test runs once more under a hail of signals.
 #
-# The programs are those of ci/programs.sh. The library is the same on each
-# kernel: its tests, and the scripts, are in "all" alone.
+# The programs are those of ci/programs.sh. The library is the same on each kernel.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
 kernel=${1:?which kernel?}
-what=${2:-all}
+what=${2:-64}
 shift $(($# > 1 ? 2 : 1))
 tests=$top/tests
 run=()
@@ -49,8 +48,8 @@ programs() {
 		test=$(basename "$test" .c)
 		case $test in
 		race_test | table_race_test | lib_thread_test) ;;
-		lib_*) [[ $what != all && $what != lib32 ]] || echo "$test" ;;
-		*) echo "$test" ;;
+		lib_*) [[ $what != lib* ]] || echo "$test" ;;
+		*) [[ $what = lib* ]] || echo "$test" ;;
 		esac
 	done
 }
@@ -72,19 +71,19 @@ threads() {
 	options=()
 }
 
+case $what in *32*) quietly "$top/ci/programs.sh" 32 ;; esac
 case $what in
-all | lib32)
-	bins+=(--bin "$build/user32:/bin32" --bin "$tests/tool:/tests/tool" --bin "$tests/lib:/tests/lib")
+library | lib32)
+	[ "$what" = library ] || bins=(--bin "$build/user32:/bin32")
+	bins+=(--bin "$tests/tool:/tests/tool" --bin "$tests/lib:/tests/lib")
 	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
+	dir=
+	[ "$what" = library ] || dir=/bin32/
 	for test in $(programs); do
-		case $what/$test in
-		all/lib_*) run+=(--run "$test") ;;
-		all/*) run+=(--run "$test" --run "/bin32/$test") ;;
-		lib32/lib_*) run+=(--run "/bin32/$test") ;;
-		esac
+		run+=(--run "$dir$test")
 	done
 	[ "$what" = lib32 ] || run+=(--run lib_cxx_test --run lib_hpp_test)
-	for test in "$tests"/tool/*_test.sh; do
+	for test in $(grep -lx '#!/bin/sh' "$tests"/tool/*_test.sh); do
 		if [ "$what" = lib32 ]; then
 			run+=(--run "$in_32 sh /tests/tool/${test##*/}")
 		else

@@ -6,7 +6,8 @@
 #   build   modules for the kernels of the VM, and programs
 #   daemon  twheeld, its tests and its demo
 #   vm      that, and booting them (the default)
-#   check   that, and everything that make check runs
+#   check   that, and what make check builds and runs
+#   check-ci  that, and what make check-ci and make check-full do
 #   bench   what make bench runs
 #   bench-tasks  the daemon, and the rivals of make bench-tasks
 
@@ -29,25 +30,27 @@ bench-tasks)
 	# A Node.js of another source may have npm in it.
 	command -v npm >/dev/null || packages+=(nodejs npm)
 	;;
-vm | check)
+vm | check | check-ci)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils)
 	;;&
-check)
+check | check-ci)
+	packages+=(g++ linux-source-6.12 flex bison bc perl ccache "${daemon[@]}")
+	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
+	;;&
+check-ci)
 	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
-	packages+=(gcc-12-multilib libc6-dev-i386 g++)
-	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev ministat)
-	packages+=(golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
-	packages+=(linux-source-6.1 linux-source-6.12)
-	packages+=(flex bison bc libelf-dev libssl-dev lcov python3 rsync)
-	packages+=(perl sparse shellcheck codespell git spin coccinelle)
-	packages+=(clang-14 libclang-rt-14-dev ccache dkms mandoc bsdextrautils "${daemon[@]}")
+	packages+=(gcc-12-multilib libc6-dev-i386)
+	packages+=(ministat golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
+	packages+=(linux-source-6.1 libelf-dev libssl-dev lcov python3 rsync)
+	packages+=(sparse shellcheck codespell git spin coccinelle)
+	packages+=(clang-14 libclang-rt-14-dev dkms mandoc bsdextrautils)
 	;;&
 bench)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev ministat)
 	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
 	;;&
-vm | check | bench) ;;
+vm | check | check-ci | bench) ;;
 *)
 	die "unknown: $1"
 	;;

@@ -36,7 +36,7 @@ static inline unsigned int patient_alarm(unsigned int seconds)
 
 #include "kselftest_harness.h"
 
-/* A figure of a run, such as 1000 rounds, and what is needed of it: ci/tally.awk judges. */
+/* A figure of a run, such as 1000 rounds, and what is needed of it: ci/flat.awk judges. */
 #define TARGET_OF(name, what, reached, needed)					\
 	fprintf(TH_LOG_STREAM, "# target %s.%s %llu %llu\n", what, name,	\
 		(unsigned long long)(reached), (unsigned long long)(needed))
