@@ -723,7 +723,10 @@ static void do_move_back(struct race *r)
 	__u64 t = r->at + 2 * r->t.tick;
 
 	r->word = swap_word(slot, t);
-	r->ra = t <= wake(slot) ? kick(&r->t, r->id[0]) : 0;
+	/* 1 if it took a KICK. */
+	r->ra = t <= wake(slot);
+	if (r->ra && kick(&r->t, r->id[0]))
+		r->ra = -EIO;
 }
 
 static enum outcome look_judge(struct race *r)
