@@ -656,6 +656,40 @@ TEST_F_TIMEOUT(threads, locks_inherit, STRESS_TIMEOUT)
 	EXPECT_EQ(0, waits_plainly);
 }
 
+static void *set_and_clear(void *arg)
+{
+	struct shared *s = arg;
+	uint64_t id;
+
+	if (twheel_add(s->w, NEVER, 0, &id)) {
+		count(&s->errors, 1);
+		return NULL;
+	}
+	if (!watch_futexes()) {
+		count(&s->arms, 1);
+		return NULL;
+	}
+	while (!over()) {
+		if (twheel_clear(s->w, id) != 1 || twheel_set(s->w, id, NEVER))
+			count(&s->errors, 1);
+	}
+	return NULL;
+}
+
+/* N21: threads that clear and set timers of their own never meet. */
+TEST_F_TIMEOUT(threads, set_after_clear, STRESS_TIMEOUT)
+{
+	struct sigaction action = { .sa_sigaction = on_futex, .sa_flags = SA_SIGINFO };
+	struct shared s = { .w = self->w };
+
+	ASSERT_EQ(0, sigaction(SIGSYS, &action, NULL));
+	run_threads(_metadata, variant->threads, set_and_clear, &s, seconds());
+	if (s.arms)
+		SKIP(return, "no filters here");
+	EXPECT_EQ(0, s.errors);
+	EXPECT_EQ(0, waits_inheriting + waits_plainly);
+}
+
 #endif
 
 /* ---- An armed timer is not forgotten ---- */

@@ -179,14 +179,14 @@ TEST_F(lib, stale_ids)
 	EXPECT_EQ(-ENOENT, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
-	/* Another's that is cleared, is unread, or was read: each of them finds it. */
-	for (i = 0; i < 3; i++) {
-		if (i) {
-			EXPECT_EQ(0, twheel_set(self->w, id, i));
-			ASSERT_TRUE(is_unread(self->w));
-		} else {
-			EXPECT_EQ(1, twheel_clear(self->w, id));
-		}
+	/* Another's that is cleared: set would take the fast path, as if that were armed. */
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
+	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
+	/* Another's that is unread, or was read: each of them finds it. */
+	for (i = 1; i < 3; i++) {
+		EXPECT_EQ(0, twheel_set(self->w, id, i));
+		ASSERT_TRUE(is_unread(self->w));
 		if (i == 2)
 			lib_expect(_metadata, self->w, id, 7, 2);
 		expect_gone(_metadata, self->w, old);
@@ -750,6 +750,85 @@ TEST_F(lib, drain_kept_and_periodic)
 	}
 }
 
+/* ---- Cleared timers ---- */
+
+/* A cleared timer is idle to everybody, and is armed again as often as one likes. */
+TEST_F(lib, cleared)
+{
+	struct twheel_usage before = { .size = sizeof(before) }, after = before;
+	struct twheel_timer t, timers[2];
+	uint64_t id, at;
+	uint32_t cursor = 0;
+	unsigned int i;
+
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 5, &id));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_clear(self->w, id));
+	t = (struct twheel_timer) { .id = id };
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	EXPECT_EQ(0, t.deadline_ns);
+	ASSERT_EQ(1, twheel_list(self->w, timers, 2, &cursor));
+	EXPECT_EQ(TWHEEL_IDLE, timers[0].state);
+	EXPECT_EQ(0, timers[0].deadline_ns);
+	/* A drain has nothing to end. */
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
+	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
+	EXPECT_TRUE(quiet(self->w));
+	/* Each arming over it has its event, whether the wheel has looked at it or not. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	ASSERT_EQ(0, twheel_usage(self->w, &before));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(!i, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+		EXPECT_EQ(1, twheel_clear(self->w, id));
+		if (i == 2)
+			EXPECT_TRUE(quiet(self->w));
+		at = twheel_after(self->w, 10 * NS_PER_MS);
+		EXPECT_EQ(0, twheel_set(self->w, id, at));
+		lib_expect(_metadata, self->w, id, 5, at);
+	}
+	ASSERT_EQ(0, twheel_usage(self->w, &after));
+	EXPECT_EQ(before.withdrawn, after.withdrawn);
+	/* REARM finds it idle, and it may become periodic, which clear ends. */
+	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	t = (struct twheel_timer) { .id = id, .period_ns = 10 * NS_PER_MS };
+	ASSERT_EQ(0, lib_rearm(self->w, &t));
+	EXPECT_EQ(TWHEEL_IDLE, t.state);
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_TRUE(quiet(self->w));
+	EXPECT_EQ(0, twheel_set(self->w, id, NEVER));
+	/* Cleared and deleted: no arming ends by that. */
+	EXPECT_EQ(1, twheel_clear(self->w, id));
+	EXPECT_EQ(0, twheel_del(self->w, id));
+	expect_gone(_metadata, self->w, id);
+	/* The slot is as new. */
+	ASSERT_EQ(0, twheel_add(self->w, 3, 6, &id));
+	lib_expect(_metadata, self->w, id, 6, 3);
+}
+
+/* A deadline that looks like a cleared timer is never. */
+TEST_F(lib, deadline_like_cleared)
+{
+	uint64_t id, other, data = 2;
+	struct twheel_timer t;
+
+	ASSERT_EQ(0, twheel_add(self->w, TWHEEL_PARKED, 1, &id));
+	ASSERT_EQ(1, twheel_add_many(self->w, TWHEEL_PARKED, &data, &other, 1));
+	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
+	EXPECT_EQ(1, twheel_set(self->w, id, TWHEEL_PARKED));
+	EXPECT_EQ(1, twheel_set_many(self->w, &other, 1, TWHEEL_PARKED));
+	t = (struct twheel_timer) { .id = id };
+	ASSERT_EQ(0, lib_get(self->w, &t));
+	EXPECT_EQ(TWHEEL_ARMED, t.state);
+	EXPECT_EQ(NEVER, t.deadline_ns);
+	EXPECT_EQ(1, twheel_del(self->w, id));
+	EXPECT_EQ(1, twheel_clear(self->w, other));
+	EXPECT_EQ(0, twheel_set_many(self->w, &other, 1, NEVER));
+	EXPECT_EQ(1, twheel_del(self->w, other));
+}
+
 /* ---- Slots ---- */
 
 /* As many as there may be, and the slots of those that were deleted serve again. */
@@ -1070,6 +1149,27 @@ TEST_F(on_its_way, set)
 		EXPECT_EQ(0, twheel_set(self->m.w, self->m.id, 1));
 	}
 	EXPECT_EQ(1, twheel_del(self->m.w, self->m.id));
+}
+
+static int act_clear_and_set(struct meanwhile *m)
+{
+	int ret = twheel_clear(m->w, m->id) == 1 && !twheel_set(m->w, m->id, NEVER);
+
+	m->deadline_ns = now(CLOCK_MONOTONIC);
+	return ret;
+}
+
+/* Another timer is cleared and set meanwhile: no lock, which the reader has. */
+TEST_F(on_its_way, clear_and_set)
+{
+	uint64_t expired = self->m.id;
+
+	ASSERT_EQ(0, twheel_add(self->m.w, NEVER, 6, &self->m.id));
+	self->m.act = act_clear_and_set;
+	EXPECT_EQ(1, act_meanwhile(_metadata, &self->m, 1));
+	EXPECT_LT(self->m.deadline_ns + QUIET_MS * NS_PER_MS / 2, now(CLOCK_MONOTONIC));
+	EXPECT_EQ(1, twheel_del(self->m.w, self->m.id));
+	EXPECT_EQ(0, twheel_del(self->m.w, expired));
 }
 
 /* ---- No inversion ---- */

@@ -299,5 +299,6 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	w->summary = (uint64_t *)store_summary(&p->store.store);
 	w->next_ns = (uint64_t *)&p->store.store.table->next_ns;
 	w->shift = STORE_LINE_SHIFT;
+	w->parks = true;
 	return 0;
 }

@@ -214,12 +214,15 @@ struct cold {
  * @nr_slots: how many of them the fast ways may touch: none, if @special
  * @special: ids are checked, or a sanitizer wants to know
  * @nr_words: how many can be touched
+ * @kinds: twheel_clear() must ask of what kind its timer is: there may be periodic ones, or
+ *	the kernel knows no parked words
  * @marks: a bit for each slot
  * @summary: a bit for 2^@shift slots
  * @next_ns: when the wheel will be turned next; NULL if it is only observed
  * @shift: see there
  * @index: of the wheel, in this process
  * @serial: tells it from all others of this process
+ * @parks: the wheel knows parked words
  * @shadow: cold.shadow
  * @nr_shadows: how many of them
  * @cold: the rest
@@ -229,12 +232,14 @@ struct twheel {
 	uint32_t nr_slots;
 	uint32_t special;
 	uint32_t nr_words;
+	uint32_t kinds;
 	uint64_t *marks;
 	uint64_t *summary;
 	uint64_t *next_ns;
 	uint32_t shift;
 	uint32_t index;
 	uint64_t serial;
+	bool parks;
 	struct shadow *shadow;
 	uint32_t nr_shadows;
 	struct cold *cold;
@@ -252,6 +257,12 @@ static inline uint32_t load32(const uint32_t *p)
 static inline uint64_t load64(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Whether @word arms its timer. */
+static inline bool is_arming(uint64_t word)
+{
+	return word && word != TWHEEL_PARKED;
 }
 
 static inline void count(uint64_t *p)

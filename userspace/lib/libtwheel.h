@@ -65,7 +65,8 @@
  * its descriptor.
  *
  * Times are nanoseconds on the clock of the wheel, see twheel_now(). A deadline is
- * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 never comes.
+ * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 never comes, and
+ * nor does ~0 - 1, which is %TWHEEL_PARKED.
  *
  * Timers of one deadline expire in the order in which they were armed if the deadline is
  * so near that the finest level holds it (33 ms by default). Farther away, this is not
@@ -357,7 +358,8 @@ int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint
  * @id: a timer of twheel_add(), or of REGISTER with %TWHEEL_KEEP
  * @deadline: when it expires
  *
- * If the timer is armed, this is one atomic exchange. If it is not, a lock is taken. A
+ * If the timer is armed, or if twheel_clear() has disarmed it, this is one atomic exchange.
+ * After an expiration, a lock is taken, because the event may be on its way to a reader. A
  * thread in twheel_read() may hold the lock for the length of one read. The id is
  * checked only then, unless the wheel is checked: see %TWHEEL_OPEN_CHECKED.
  *
@@ -374,8 +376,14 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * @wheel: the wheel
  * @id: as for twheel_set()
  *
- * This is a system call for a timer of REGISTER, and for one that has a period or a slack
- * of its own.
+ * If the timer is armed, this is one atomic exchange, and so is the twheel_set() that comes
+ * next. For example, a server clears the timeout of a connection while it works on a request.
+ *
+ * If the wheel has periodic timers, or came from twheel_open_fd(), this is a system call for
+ * timers of REGISTER, and for those that have a period or a slack of their own. Then it also
+ * withdraws an unread event of the periods before. If another process has made a timer
+ * periodic in a wheel of twheel_open(), such an event may still be read. With a module of
+ * version 0.2, the twheel_set() that comes next takes a lock.
  *
  * Return: as twheel_set(). If this returns 0, an event of the timer may still be in an
  * array that a thread goes through.

@@ -258,6 +258,9 @@ TWHEEL_PUBLIC int twheel_open_fd(struct twheel **wheel, int fd)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
 	err = attach(wheel, fd, twheel__kernel_attach);
+	/* The other process may have made periodic timers. */
+	if (!err)
+		(*wheel)->kinds = 1;
 	pthread_setcancelstate(cancellable, NULL);
 	return err;
 }

@@ -74,6 +74,10 @@ TWHEEL_PUBLIC int twheel_submit(struct twheel *w, struct twheel_op *ops, unsigne
 		return -ECHILD;
 	if (n > TWHEEL_BATCH_MAX)
 		return -EINVAL;
+	/* A word that stands proves nothing of a periodic timer: see twheel_clear(). */
+	for (i = 0; i < n && !load32(&w->kinds); i++)
+		if (ops[i].opcode <= TWHEEL_OP_REARM && ops[i].timer.period_ns)
+			__atomic_store_n(&w->kinds, 1, __ATOMIC_SEQ_CST);
 	while (done < n) {
 		struct shadow *shadow = NULL;
 		bool hidden = false;

@@ -12,8 +12,9 @@
  *                          REGISTER, 64 at a time
  *
  * A word that is not 0 proves that no event of the timer is outstanding. Then one exchange
- * moves or disarms it, without further questions. If a word is 0, the timer was cleared or
- * has expired. The event of an expired timer is unread, on its way from the backend's read
+ * moves or disarms it, without further questions. twheel_clear() parks the word, so that
+ * this stays so: shadow.armed is still set, and the next arming is one exchange again. If a
+ * word is 0, the timer has expired, or was disarmed by a verb. The event of an expired timer is unread, on its way from the backend's read
  * to the caller, or handed out. It is on its way only under cold.reading, so only the holder
  * of that lock arms a word that is 0. If shadow.armed says that an event is outstanding,
  * REARM withdraws it.
@@ -101,6 +102,14 @@ bool twheel__replace(struct twheel *w, uint32_t slot, uint64_t from, uint64_t to
 static inline bool is_seen(const struct twheel_slot *slot, uint64_t deadline)
 {
 	return likely(deadline > __atomic_load_n(&slot->wake_ns, __ATOMIC_RELAXED));
+}
+
+/* 0 counts as 1, and a deadline that would look like a parked word as never. */
+static inline uint64_t to_word(uint64_t deadline)
+{
+	if (unlikely(deadline - 1 >= TWHEEL_PARKED - 1))
+		return deadline ? UINT64_MAX : 1;
+	return deadline;
 }
 
 /* Arms a word that is 0. Return: whether the wheel will look in time. */
@@ -194,7 +203,7 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	uint32_t slot = cache->slots[--cache->nr];
 	struct shadow *shadow = &w->shadow[slot];
 
-	deadline += !deadline;
+	deadline = to_word(deadline);
 	lend_slot(shadow, slot, user_data, id);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
 	if (arm(&w->words[slot], deadline))
@@ -315,13 +324,16 @@ static inline uint64_t exchange(struct twheel_slot *slot, uint64_t deadline)
 static inline int set_word(struct twheel *w, uint64_t id, uint64_t deadline)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
+	uint64_t old;
 
 	/* A load waits for the exchange of the timer before it; a prefetch does not. */
 	__builtin_prefetch(slot, 1);
-	deadline += !deadline;
-	if (unlikely(!exchange(slot, deadline)))
+	deadline = to_word(deadline);
+	old = exchange(slot, deadline);
+	if (unlikely(!old))
 		return change_slowly(w, id, deadline, false);
-	return is_seen(slot, deadline) ? 1 : announce(w, id, deadline, 1);
+	return is_seen(slot, deadline) ? old != TWHEEL_PARKED :
+	       announce(w, id, deadline, old != TWHEEL_PARKED);
 }
 
 /* A periodic timer, whose arming has just ended, may have an event of the periods before. */
@@ -330,33 +342,46 @@ static rare int clear_custom(struct twheel *w, uint64_t id)
 	return change_slowly(w, id, 0, false) < 0 ? -ENOENT : 1;
 }
 
-/* Clears a timer of REGISTER, which may be periodic, too. */
-static rare int clear_foreign(struct twheel *w, uint64_t id)
+/* Clears a timer that may be periodic. */
+static rare int clear_periodic(struct twheel *w, uint64_t id)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
 
-	if (__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST))
+	if (is_arming(__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST)))
 		return clear_custom(w, id);
 	return change_slowly(w, id, 0, false);
 }
 
-static inline int clear_word(struct twheel *w, uint64_t id)
+/* Parks the word if it is not 0. */
+static inline int park(struct twheel *w, uint64_t id)
 {
 	struct twheel_slot *slot = &w->words[(uint32_t)id];
-	struct shadow *shadow;
+	uint64_t old;
 
-	/* The slots beyond are not ours. Asked later, this would need a second comparison. */
-	if (unlikely((uint32_t)id >= __atomic_load_n(&w->nr_shadows, __ATOMIC_ACQUIRE)))
-		return clear_foreign(w, id);
-	shadow = &w->shadow[(uint32_t)id];
 	__builtin_prefetch(slot, 1);
-	__builtin_prefetch(shadow, 1);
-	if (unlikely(!__atomic_exchange_n(&slot->deadline_ns, 0, __ATOMIC_SEQ_CST)))
+	old = exchange(slot, TWHEEL_PARKED);
+	return likely(old) ? old != TWHEEL_PARKED : change_slowly(w, id, 0, false);
+}
+
+/* Clears a timer of any kind. */
+static __attribute__((noinline)) int clear_any(struct twheel *w, uint64_t id)
+{
+	struct shadow *shadow = find_shadow(w, id);
+
+	if (!shadow || shadow->custom)
+		return clear_periodic(w, id);
+	if (w->parks)
+		return park(w, id);
+	if (unlikely(!__atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0,
+					  __ATOMIC_SEQ_CST)))
 		return change_slowly(w, id, 0, false);
-	if (unlikely(!load64(&shadow->kernel_id) || shadow->custom))
-		return clear_custom(w, id);
 	__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 	return 1;
+}
+
+static inline int clear_word(struct twheel *w, uint64_t id)
+{
+	return unlikely(load32(&w->kinds)) ? clear_any(w, id) : park(w, id);
 }
 
 /* Return: 0 if @id is that of a timer, or a negative errno. */
@@ -436,7 +461,7 @@ static rare int del_slowly(struct twheel *w, uint64_t id, uint64_t old)
 	if (ret < 0)
 		return ret;
 	__atomic_store_n(&shadow->custom, 0, __ATOMIC_RELAXED);
-	return put_slot(w, shadow, id, ret | !!old);
+	return put_slot(w, shadow, id, ret | is_arming(old));
 }
 
 /* Ends what is no live timer of twheel_add(). */
@@ -461,7 +486,7 @@ static inline int del(struct twheel *w, uint64_t id)
 	/* A periodic timer may have an event of the periods before. */
 	if (unlikely(!old || shadow->custom))
 		return del_slowly(w, id, old);
-	return put_slot(w, shadow, id, 1);
+	return put_slot(w, shadow, id, old != TWHEEL_PARKED);
 }
 
 TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
@@ -554,17 +579,19 @@ TWHEEL_PUBLIC int twheel_set_many(struct twheel *w, const uint64_t *ids, unsigne
 
 	if (err)
 		return err;
-	deadline += !deadline;
+	deadline = to_word(deadline);
 	for (i = 0; i < n; i++) {
 		struct twheel_slot *slot = &w->words[(uint32_t)ids[i]];
+		uint64_t old;
 
 		if (i % AHEAD == 0)
 			fetch(w, ids + i, n - i, false);
-		if (unlikely(!exchange(slot, deadline))) {
+		old = exchange(slot, deadline);
+		if (unlikely(!old)) {
 			ended += change_slowly(w, ids[i], deadline, false) == 1;
 			continue;
 		}
-		ended++;
+		ended += old != TWHEEL_PARKED;
 		if (!is_seen(slot, deadline)) {
 			mark_slot(w, ids[i]);
 			marked = true;
@@ -602,7 +629,7 @@ TWHEEL_PUBLIC int twheel_add_many(struct twheel *w, uint64_t deadline, const uin
 			break;
 	}
 	if (marked)
-		kick_before(w, deadline + !deadline);
+		kick_before(w, to_word(deadline));
 	return i ? (int)i : err;
 }
 
