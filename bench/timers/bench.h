@@ -64,6 +64,7 @@ struct bench;
  * @brief: that, where it makes a difference that none of them lasts until the
  *	wheel is turned
  * @turnover: disarms armed timers, and arms each again
+ * @again: disarms armed timers, and arms each again, the same; NULL: is not measured
  * @end: ends timers that have expired; NULL if that is nothing
  * @deliver: calls bench_deliver() for each that expires, and returns when the
  *	clock has reached @until
@@ -94,6 +95,7 @@ struct bench_backend {
 	void (*pair)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*brief)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*turnover)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
+	void (*again)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*end)(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when);
 	void (*deliver)(struct bench *b, uint64_t until);
 	uint32_t (*reach)(struct bench *b);

@@ -125,6 +125,7 @@ static const struct op ops[] = {
 	/* Before others leave slots that the wheel knows of. */
 	{ "brief", OP(brief), NONE, HOT, HOT },
 	{ "pair", OP(pair), NONE, HOT, HOT },
+	{ "again", OP(again), NONE, RANDOM, RANDOM },
 	{ "turnover", OP(turnover), NONE, RANDOM, RANDOM },
 };
 

@@ -128,6 +128,8 @@ numbers() {
 		N17 ops
 		N18 uml
 		N19 threads
+		N21 ops threads
+		N23 threads
 	END
 }
 

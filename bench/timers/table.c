@@ -235,7 +235,7 @@ BENCH_LOOPS(store, b->state, store_arm_one, store_arm_one, store_cancel_one)
 BENCH_BACKEND(store, "store", store, words,
 	      .max_n = 10000000, .threads = 2, .open = share_words);
 BENCH_BACKEND(exchange, "exchange", exchange, words,
-	      .max_n = 10000000, .threads = 2, .open = share_words);
+	      .max_n = 10000000, .threads = 2, .open = share_words, .again = exchange_turnover);
 BENCH_BACKEND(called, "exchange+call", called, words,
 	      .max_n = 10000000, .threads = 2, .open = share_words);
 
@@ -377,6 +377,17 @@ static BENCH_PROTO(lib_turnovers)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
+/* A server that stops the timeout of a connection while it works on a request. */
+static inline int lib_again_one(void *it, uint64_t handle, uint64_t when)
+{
+	return twheel_clear(it, handle) != 1 || twheel_set(it, handle, when) ? -1 : 0;
+}
+
+static BENCH_PROTO(lib_agains)
+{
+	bench_each(b, wheel_of(b), handle, nr, when, lib_again_one);
+}
+
 static inline int lib_end_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct twheel *wheel = it;
@@ -394,6 +405,7 @@ static BENCH_PROTO(lib_ends)
 	.max_n = 10000000, .threads = 2, .open = share_timers,		\
 	.settle = turn_wheel, .arm = lib_sets, .move = lib_sets,	\
 	.cancel = lib_clears, .pair = lib_pairs, .turnover = lib_turnovers, \
+	.again = lib_agains,						\
 	.end = lib_ends,						\
 	.deliver = table_deliver, .close = table_close
 
