@@ -114,7 +114,7 @@ units() {
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
 	check sign_test "callback/sign.c ground/base64.c" "-lcrypto"
-	check route_test "redis/route.c $units" ""
+	check route_test "redis/route.c redis/error.c $units" ""
 	check clock_test "redis/clock.c" ""
 	check task_test "work/task.c ground/hash.c" ""
 	check resolve_test "redis/resolve.c" "-pthread"

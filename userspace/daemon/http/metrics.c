@@ -224,8 +224,8 @@ static void redis(FILE *f, const struct daemon *d)
 	head(f, "redis_seconds", "summary", "From sending a script to its answer.");
 	for (unsigned int i = 0; i < SCRIPTS; i++)
 		fprintf(f, "twheeld_redis_seconds_sum{script=\"%s\"} %.9g\n"
-			"twheeld_redis_seconds_count{script=\"%s\"} %llu\n", store_script_name(i),
-			st->seconds[i], store_script_name(i), (unsigned long long)st->calls[i]);
+			"twheeld_redis_seconds_count{script=\"%s\"} %llu\n", script_name(i),
+			st->seconds[i], script_name(i), (unsigned long long)st->calls[i]);
 }
 
 static unsigned int homes(const struct daemon *d)

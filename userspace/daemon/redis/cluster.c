@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Redis Cluster: the map of slots, and commands that a node refused. See store.h.
+ * Redis Cluster: the map of slots, and commands that a node refused. See cluster.h.
  *
  *   MOVED    the slot has another node: the command goes there, and the map is read anew
  *   ASK      the slot moves: the command goes there behind ASKING, once
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "ground/log.h"
-#include "redis/state.h"
+#include "redis/cluster.h"
 
 /* Between two tries of a command that must wait. */
 #define PAUSE		(25 * NSEC_PER_MSEC)
@@ -43,7 +43,7 @@ static unsigned int find(struct store *s, const struct redis_node *address)
 		log_often(LOG_ERR, "the cluster has too many nodes");
 		return i;
 	}
-	if (!s->node[i].started && store_start_node(s, i)) {
+	if (!s->node[i].started && node_start(s, i)) {
 		route_drop(&s->route, i);
 		return ROUTE_NONE;
 	}
@@ -67,7 +67,7 @@ static void wait(struct store *s, struct command *cmd)
 		cmd->give_up = now + COMMAND_TIMEOUT;
 	if (now >= cmd->give_up) {
 		/* Each node refused it, so nothing was done. */
-		store_fail(s, cmd, STORE_DOWN);
+		node_fail(s, cmd, STORE_DOWN);
 		return;
 	}
 	commands_add(&s->cluster.waiting, cmd);
@@ -81,7 +81,7 @@ static void send_again(struct store *s)
 
 	memset(&s->cluster.waiting, 0, sizeof(all));
 	while ((cmd = commands_pop(&all))) {
-		if (!store_send(s, cmd))
+		if (!node_send(s, cmd))
 			wait(s, cmd);
 	}
 }
@@ -122,7 +122,7 @@ bool cluster_refused(struct conn *c, struct command *cmd, const char *error)
 	cmd->reply = NULL;
 	cmd->sent = 0;
 	if (e.verdict == ROUTE_LATER) {
-		if (!begins(error, "TRYAGAIN"))
+		if (e.map)
 			cluster_ask(s);
 		wait(s, cmd);
 		return true;
@@ -135,11 +135,11 @@ bool cluster_refused(struct conn *c, struct command *cmd, const char *error)
 	} else if (node != ROUTE_NONE && s->route.owner[e.slot] != node) {
 		route_own(&s->route, e.slot, node);
 		s->cluster.moved = true;
-		store_tell_up(s, node);
+		node_tell_up(s, node);
 		cluster_ask(s);
 	}
 	/* Nodes that send a command to each other do not know yet. */
-	if (++cmd->redirects % (HOPS + 1) == 0 || !store_send(s, cmd))
+	if (++cmd->redirects % (HOPS + 1) == 0 || !node_send(s, cmd))
 		wait(s, cmd);
 	return true;
 }
@@ -198,7 +198,7 @@ static void leave(struct store *s, unsigned int i)
 static void check_node(struct store *s, unsigned int i)
 {
 	if (s->route.node[i].slots)
-		store_tell_up(s, i);
+		node_tell_up(s, i);
 	else
 		leave(s, i);
 }
@@ -213,7 +213,7 @@ static void apply(struct store *s, const struct route_map *m)
 			check_node(s, i);
 	}
 	/* A node that left the cluster gets no messages. */
-	if (!s->route.node[s->messages.node].slots && store_up(s) &&
+	if (!s->route.node[s->messages.node].slots && nodes_any(s) != ROUTE_NONE &&
 	    s->messages.state != CONN_CLOSED)
 		conn_close(&s->messages, "its node has no slots any more");
 }
@@ -308,7 +308,7 @@ void cluster_listen(struct store *s)
 
 void cluster_ready(struct store *s)
 {
-	if (!store_whole(s))
+	if (!nodes_whole(s))
 		cluster_ask(s);
 	if (s->cluster.waiting.head)
 		alarm_arm(s->alarms, &s->cluster.again, 1);
@@ -325,7 +325,7 @@ static bool is_idle(const struct store *s, unsigned int i)
 
 void cluster_beat(struct store *s)
 {
-	bool ask = ++s->cluster.beats % BEATS == 0 || !store_whole(s);
+	bool ask = ++s->cluster.beats % BEATS == 0 || !nodes_whole(s);
 
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
 		const struct conn *c = &s->node[i].scripts;
@@ -338,7 +338,7 @@ void cluster_beat(struct store *s)
 		}
 		leave(s, i);
 		if (is_idle(s, i)) {
-			store_stop_node(s, i);
+			node_stop(s, i);
 			route_drop(&s->route, i);
 		}
 	}

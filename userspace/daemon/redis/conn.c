@@ -22,37 +22,6 @@
 #define BACKOFF_MAX	NSEC_PER_SEC
 #define CONNECT_TIMEOUT	(2 * NSEC_PER_SEC)
 
-void commands_add(struct command_queue *q, struct command *cmd)
-{
-	cmd->next = NULL;
-	if (q->tail)
-		q->tail->next = cmd;
-	else
-		q->head = cmd;
-	q->tail = cmd;
-}
-
-struct command *commands_pop(struct command_queue *q)
-{
-	struct command *cmd = q->head;
-
-	if (!cmd)
-		return NULL;
-	q->head = cmd->next;
-	if (!q->head)
-		q->tail = NULL;
-	cmd->next = NULL;
-	return cmd;
-}
-
-void command_free(struct command *cmd)
-{
-	if (cmd->reply)
-		freeReplyObject(cmd->reply);
-	redisFreeCommand(cmd->text);
-	free(cmd);
-}
-
 static void look(struct conn *c)
 {
 	bool out = c->state == CONN_CONNECTING || c->unsent;
@@ -437,6 +406,8 @@ void conn_ready(struct conn *c)
 	c->state = CONN_READY;
 	c->fresh = false;
 	c->backoff = BACKOFF_MIN;
+	if (c->events->ready)
+		c->events->ready(c);
 }
 
 static void too_late(struct alarm *a, uint64_t now)

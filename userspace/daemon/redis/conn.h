@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One connection to Redis: a socket, a queue of commands, a reader. Only store.c uses it.
+ * One connection to Redis: a socket, a queue of commands, a reader.
  *
  *   queue   head ... sent ... | unsent ... tail
  *           ^ next answer       ^ next write
@@ -12,65 +12,12 @@
 
 #include "ground/loop.h"
 #include "ground/alarm.h"
+#include "redis/command.h"
 #include "redis/resolve.h"
 #include "redis/route.h"
-#include "redis/store.h"
 #include "redis/tls.h"
 
 struct conn;
-
-/**
- * struct command - one that waits for its answer
- * @next: the next in its queue
- * @text: what is sent, as RESP; of redisFormatCommandArgv()
- * @len: its length
- * @tail: of EVALSHA: where the part behind the hash begins
- * @argc: of EVALSHA: number of its arguments
- * @script: of EVALSHA, else -1
- * @evaluated: the source was sent, after NOSCRIPT
- * @confirm: the answer waits for the WAIT behind it
- * @slot: of its key, or ROUTE_SLOTS for a command that any node takes
- * @ask: the node that an ASK named, or ROUTE_NONE
- * @redirects: how often a node of the cluster refused it
- * @give_up: when it is not sent again; 0: it was not refused yet
- * @sent: when its first byte was written; 0: not yet
- * @deadline: when the connection is ended for it
- * @fn: of the caller, or NULL
- * @arg: for @fn
- * @result: what becomes of it
- * @reply: kept until the WAIT is answered
- */
-struct command {
-	struct command *next;
-	char *text;
-	size_t len;
-	size_t tail;
-	unsigned int argc;
-	int script;
-	bool evaluated;
-	bool confirm;
-	unsigned int slot;
-	unsigned int ask;
-	unsigned int redirects;
-	uint64_t give_up;
-	uint64_t sent;
-	uint64_t deadline;
-	store_fn *fn;
-	void *arg;
-	enum store_result result;
-	redisReply *reply;
-};
-
-/**
- * struct command_queue - commands in order
- */
-struct command_queue {
-	struct command *head;
-	struct command *tail;
-};
-
-void commands_add(struct command_queue *q, struct command *cmd);
-struct command *commands_pop(struct command_queue *q);
 
 enum conn_state {
 	CONN_CLOSED,
@@ -87,12 +34,16 @@ enum conn_state {
 /**
  * struct conn_events - what a connection tells
  * @opened: connected
+ * @ready: conn_ready() was called; or NULL
+ * @unfit: the server will not do, as it is a replica or set up wrongly; it is closed next
  * @reply: the answer to a command, which now belongs to the callee, as does the reply
  * @push: an answer without a command
  * @closed: it ended, and all its commands are in @failed of the connection
  */
 struct conn_events {
 	void (*opened)(struct conn *c);
+	void (*ready)(struct conn *c);
+	void (*unfit)(struct conn *c, bool replica);
 	void (*reply)(struct conn *c, struct command *cmd, redisReply *reply, uint64_t received);
 	void (*push)(struct conn *c, redisReply *reply);
 	void (*closed)(struct conn *c, const char *why);
@@ -186,7 +137,5 @@ void conn_push(struct conn *c, struct command *cmd, uint64_t timeout);
  * conn_flush() - write what was appended
  */
 void conn_flush(struct conn *c);
-
-void command_free(struct command *cmd);
 
 #endif /* TWHEELD_REDIS_CONN_H */

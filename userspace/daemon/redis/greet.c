@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a server must be, before it is used. See store.h.
+ * What a server must be, before it is used. See greet.h.
  *
  * A connection for scripts greets the server before it is used:
  *
@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "ground/log.h"
-#include "redis/state.h"
+#include "redis/greet.h"
+#include "redis/node.h"
 
 /* The first that has the flags of scripts, without which a full Redis would not drain. */
 #define MAJOR_MIN	7
@@ -47,10 +48,9 @@ static const char *info(const char *text, const char *name, char *value, size_t 
 	return value;
 }
 
-static void refuse(struct conn *c, const char *why)
+static void refuse(struct conn *c, const char *why, bool replica)
 {
-	/* Sentinel will name another one. */
-	c->store->unfit = !c->store->sentinel;
+	c->events->unfit(c, replica);
 	conn_close(c, why);
 }
 
@@ -67,7 +67,7 @@ static void judge_version(void *arg, enum store_result result, const redisReply 
 		return;
 	snprintf(why, sizeof(why), "Redis has the version %s, and twheeld needs %d.0", value,
 		 MAJOR_MIN);
-	refuse(c, why);
+	refuse(c, why, false);
 }
 
 static void judge(void *arg, enum store_result result, const redisReply *reply)
@@ -89,28 +89,26 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	info(reply->str, "\nredis_mode:", value, sizeof(value));
 	if (is_cluster(c->store) != !strcmp(value, "cluster")) {
 		refuse(c, is_cluster(c->store) ? "Redis is not a node of a cluster" :
-		       "Redis is a node of a cluster, whose URL is cluster://");
+		       "Redis is a node of a cluster, whose URL is cluster://", false);
 		return;
 	}
 	info(reply->str, "\nrole:", value, sizeof(value));
 	/* A replica of a cluster knows the map. Commands are sent to those with slots. */
 	if (strcmp(value, "master") && !is_cluster(c->store)) {
-		refuse(c, "Redis is a read-only replica");
-		if (c->store->sentinel)
-			sentinel_doubt(c->store->sentinel);
+		refuse(c, "Redis is a read-only replica", true);
 		return;
 	}
 	info(reply->str, "\nmaxmemory_policy:", value, sizeof(value));
-	if (begins(value, "allkeys-")) {
+	if (!strncmp(value, "allkeys-", strlen("allkeys-"))) {
 		snprintf(why, sizeof(why), "Redis evicts: maxmemory-policy is %s, not noeviction",
 			 value);
-		refuse(c, why);
+		refuse(c, why, false);
 		return;
 	}
 	info(reply->str, "\naof_enabled:", value, sizeof(value));
 	if (!strcmp(value, "0")) {
 		if (c->store->config->strict) {
-			refuse(c, "Redis has no append-only file, and strict is set");
+			refuse(c, "Redis has no append-only file, and strict is set", false);
 			return;
 		}
 		log_once("Redis has no append-only file: a restart of Redis may lose tasks");
@@ -119,12 +117,9 @@ static void judge(void *arg, enum store_result result, const redisReply *reply)
 	if (strtoul(value, NULL, 10) < c->store->config->wait_replicas)
 		log_once("Redis has fewer replicas than wait-replicas: changes get 503, fate_unknown");
 	info(reply->str, "\nrun_id:", value, sizeof(value));
-	conn_ready(c);
 	n->changed |= n->run_id[0] && strcmp(n->run_id, value);
 	memcpy(n->run_id, value, sizeof(n->run_id));
-	store_tell_up(c->store, c->node);
-	if (is_cluster(c->store))
-		cluster_ready(c->store);
+	conn_ready(c);
 }
 
 static void puts_ready(void *arg, enum store_result result, const redisReply *reply)
@@ -134,7 +129,6 @@ static void puts_ready(void *arg, enum store_result result, const redisReply *re
 	if (result != STORE_OK || reply->type == REDIS_REPLY_ERROR)
 		return;
 	conn_ready(c);
-	store_tell_up(c->store, c->node);
 }
 
 static void load_scripts(struct conn *c)

@@ -150,31 +150,15 @@ static bool read_target(const char *text, struct route_error *e)
 
 void route_error(const char *error, struct route_error *e)
 {
-	static const struct {
-		const char *word;
-		enum route_verdict verdict;
-		bool target;
-	} rows[] = {
-		{ "MOVED ", ROUTE_MOVED, true },
-		{ "ASK ", ROUTE_ASK, true },
-		{ "TRYAGAIN", ROUTE_LATER },
-		{ "CLUSTERDOWN", ROUTE_LATER },
-		{ "MASTERDOWN", ROUTE_LATER },
-		{ "READONLY", ROUTE_LATER },
-		{ "LOADING", ROUTE_LATER },
-	};
+	const struct redis_error *row = redis_error(error);
 
 	memset(e, 0, sizeof(*e));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t len = strlen(rows[i].word);
-
-		if (strncmp(error, rows[i].word, len))
-			continue;
-		/* A target that we cannot read: the map will tell. */
-		e->verdict = !rows[i].target || read_target(error + len, e) ? rows[i].verdict :
-			     ROUTE_LATER;
-		return;
-	}
+	e->verdict = row->route;
+	e->map = row->map;
+	/* A target that we cannot read: the map will tell. */
+	if ((row->route == ROUTE_MOVED || row->route == ROUTE_ASK) &&
+	    !read_target(error + strlen(row->word), e))
+		e->verdict = ROUTE_LATER;
 }
 
 bool route_move(struct route *r, const struct redis_node *master)

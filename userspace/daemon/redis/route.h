@@ -14,12 +14,10 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "redis/error.h"
+#include "redis/slot.h"
 
-#define ROUTE_NODES_MAX	64
 #define ROUTE_NAME_LEN	300
-#define ROUTE_SLOTS	16384
-/* No node: nobody has the slot, or there is no room for another node. */
-#define ROUTE_NONE	255
 
 /**
  * struct route_address - where a node listens
@@ -62,25 +60,16 @@ struct route_map {
 	uint8_t owner[ROUTE_SLOTS];
 };
 
-enum route_verdict {
-	/* Not about routes. */
-	ROUTE_OTHER,
-	/* Another node has the slot. */
-	ROUTE_MOVED,
-	/* The slot moves, and another node may have the keys: ASKING. */
-	ROUTE_ASK,
-	/* Nobody can say now: try again. */
-	ROUTE_LATER,
-};
-
 /**
- * struct route_error - what an error of Redis means
+ * struct route_error - what an error of Redis means for the route of its command
  * @verdict: what to do
+ * @map: the map of slots may be wrong
  * @slot: of MOVED and ASK
  * @to: of MOVED and ASK; an empty host is that of the node which answered
  */
 struct route_error {
 	enum route_verdict verdict;
+	bool map;
 	unsigned int slot;
 	struct redis_node to;
 };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "ground/log.h"
+#include "redis/conn.h"
 #include "redis/sentinel.h"
-#include "redis/state.h"
 
 #define TIMEOUT	NSEC_PER_SEC
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Redis: commands, scripts, WAIT, Sentinel. See store.h. */
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ground/log.h"
-#include "redis/lua/scripts.h"
+#include "redis/cluster.h"
+#include "redis/error.h"
+#include "redis/greet.h"
+#include "redis/node.h"
 #include "redis/sentinel.h"
-#include "redis/state.h"
 #include "redis/store.h"
+#include "redis/tls.h"
 
 #define KEYS		8
 /* EVALSHA, its hash, the number of keys, the keys. */
@@ -22,90 +24,10 @@ static const char *const key_names[KEYS] = {
 
 /* ---- Commands ---- */
 
-struct command *make_command(const char **fixed, unsigned int count, struct args *a,
-			     store_fn *fn, void *arg)
-{
-	struct command *cmd = calloc(1, sizeof(*cmd));
-	unsigned int argc = count + a->count;
-	const char **argv = malloc(argc * sizeof(*argv));
-	size_t *len = malloc(argc * sizeof(*len));
-	size_t at = 0;
-	long long n = -1;
-
-	/* Out of memory here means a kernel without overcommit: there is no way on. */
-	if (!cmd || !argv || !len)
-		abort();
-	for (unsigned int i = 0; i < count; i++) {
-		argv[i] = fixed[i];
-		len[i] = strlen(fixed[i]);
-	}
-	for (unsigned int i = 0; i < a->count; i++) {
-		argv[count + i] = a->text + at;
-		len[count + i] = a->len[i];
-		at += a->len[i];
-	}
-	if (!a->failed)
-		n = redisFormatCommandArgv(&cmd->text, argc, argv, len);
-	cmd->len = n > 0 ? n : 0;
-	cmd->script = -1;
-	cmd->slot = ROUTE_SLOTS;
-	cmd->ask = ROUTE_NONE;
-	cmd->argc = argc;
-	cmd->fn = fn;
-	cmd->arg = arg;
-	free(argv);
-	free(len);
-	args_free(a);
-	return cmd;
-}
-
-void store_fail(struct store *s, struct command *cmd, enum store_result result)
-{
-	cmd->result = result;
-	commands_add(&s->failed, cmd);
-	loop_again(s->loop);
-}
-
-/* A node for a command that any node takes. */
-static unsigned int any_node(const struct store *s)
-{
-	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
-		if (s->node[i].told)
-			return i;
-	}
-	return ROUTE_NONE;
-}
-
-bool store_send(struct store *s, struct command *cmd)
-{
-	unsigned int node = cmd->ask != ROUTE_NONE ? cmd->ask : cmd->slot == ROUTE_SLOTS ?
-			    any_node(s) : s->route.owner[cmd->slot];
-	struct args a = { 0 };
-	struct node *n;
-	struct conn *c;
-
-	if (node == ROUTE_NONE || !cmd->len)
-		return false;
-	n = &s->node[node];
-	c = cmd->confirm ? &n->puts : &n->scripts;
-	if (c->state != CONN_READY)
-		return false;
-	if (cmd->ask != ROUTE_NONE) {
-		/* It holds for the next command of the connection only. */
-		args_text(&a, "ASKING");
-		conn_push(c, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
-		cmd->ask = ROUTE_NONE;
-	}
-	if (cmd->confirm)
-		n->unconfirmed = true;
-	conn_push(c, cmd, COMMAND_TIMEOUT);
-	return true;
-}
-
 static void push(struct store *s, struct command *cmd)
 {
-	if (!store_send(s, cmd) && !(is_cluster(s) && cluster_expects(s, cmd)))
-		store_fail(s, cmd, STORE_DOWN);
+	if (!node_send(s, cmd) && !(is_cluster(s) && cluster_expects(s, cmd)))
+		node_fail(s, cmd, STORE_DOWN);
 }
 
 /* What a client is told must outlive the master. */
@@ -129,10 +51,10 @@ void store_command_on(struct store *s, unsigned int node, struct args *a, store_
 {
 	struct command *cmd = make_command(NULL, 0, a, fn, arg);
 
-	if (store_node_ready(s, node))
+	if (node_ready(s, node))
 		conn_push(&s->node[node].scripts, cmd, COMMAND_TIMEOUT);
 	else
-		store_fail(s, cmd, STORE_DOWN);
+		node_fail(s, cmd, STORE_DOWN);
 }
 
 static void lane_key(const struct store *s, char key[160], const char *queue, unsigned int lane,
@@ -212,18 +134,6 @@ static void measure(struct conn *c, const struct command *cmd, const redisReply 
 		s->events.time(s->events.arg, c->node, us, cmd->sent, received);
 }
 
-bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
-/* A server that is not what it was when it was greeted is greeted anew. */
-static bool turned_away(const char *error)
-{
-	return begins(error, "READONLY") || begins(error, "LOADING") ||
-	       begins(error, "MASTERDOWN") || begins(error, "NOAUTH");
-}
-
 static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply, uint64_t received)
 {
 	struct store *s = c->store;
@@ -231,7 +141,9 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 	cmd->reply = reply;
 	cmd->result = STORE_OK;
 	if (reply->type == REDIS_REPLY_ERROR && c->state == CONN_READY) {
-		if (cmd->script >= 0 && !cmd->evaluated && begins(reply->str, "NOSCRIPT")) {
+		const struct redis_error *e = redis_error(reply->str);
+
+		if (e->evaluate && cmd->script >= 0 && !cmd->evaluated) {
 			freeReplyObject(reply);
 			cmd->reply = NULL;
 			evaluate(c, cmd);
@@ -241,14 +153,12 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 			freeReplyObject(reply);
 			return;
 		}
-		cmd->result = begins(reply->str, "OOM") ? STORE_FULL : STORE_REFUSED;
-		if (turned_away(reply->str)) {
-			cmd->result = STORE_DOWN;
+		cmd->result = e->result;
+		if (e->greet)
 			conn_close(c, reply->str);
-		} else if (cmd->result == STORE_REFUSED) {
+		else if (e->result == STORE_REFUSED)
 			log_often(LOG_ERR, "Redis refused %s: %s", cmd->script < 0 ?
-				  "a command" : store_script_name(cmd->script), reply->str);
-		}
+				  "a command" : script_name(cmd->script), reply->str);
 	} else if (cmd->script >= 0) {
 		measure(c, cmd, reply, received);
 	}
@@ -342,23 +252,6 @@ static void closed(struct conn *c, const char *why)
 	}
 }
 
-void store_tell_up(struct store *s, unsigned int node)
-{
-	struct node *n = &s->node[node];
-	bool changed = n->changed;
-
-	if (n->told || n->scripts.state != CONN_READY || !s->route.node[node].slots)
-		return;
-	/* Puts would be refused. */
-	if (s->config->wait_replicas && n->puts.state != CONN_READY)
-		return;
-	n->told = true;
-	n->changed = false;
-	s->unfit = false;
-	s->why[0] = '\0';
-	s->events.up(s->events.arg, node, changed);
-}
-
 /* ---- Messages ---- */
 
 static bool is_text(const redisReply *r, const char *text)
@@ -411,63 +304,36 @@ static void master_is(void *arg, const struct redis_node *master)
 
 /* ---- The store ---- */
 
+/* A server was greeted, and it is one that we want. */
+static void ready(struct conn *c)
+{
+	struct store *s = c->store;
+
+	if (c == &s->messages)
+		return;
+	node_tell_up(s, c->node);
+	if (is_cluster(s) && c == &s->node[c->node].scripts)
+		cluster_ready(s);
+}
+
+static void unfit(struct conn *c, bool replica)
+{
+	struct store *s = c->store;
+
+	/* Sentinel will name another one. */
+	s->unfit = !s->sentinel;
+	if (replica && s->sentinel)
+		sentinel_doubt(s->sentinel);
+}
+
 static const struct conn_events conn_events = {
 	.opened = store_greet,
+	.ready = ready,
+	.unfit = unfit,
 	.reply = handle_reply,
 	.push = handle_push,
 	.closed = closed,
 };
-
-static int start_conn(struct store *s, unsigned int node, struct conn *c, bool subscribes)
-{
-	int ret;
-
-	c->loop = s->loop;
-	c->alarms = s->alarms;
-	c->events = &conn_events;
-	c->store = s;
-	c->node = node;
-	c->address = &s->route.node[node];
-	c->tls = s->tls;
-	c->subscribe = subscribes;
-	ret = conn_init(c);
-	/* From the loop, so that nothing is told before the store is known. */
-	return ret ? ret : alarm_arm(s->alarms, &c->retry, 1);
-}
-
-int store_start_node(struct store *s, unsigned int node)
-{
-	struct node *n = &s->node[node];
-	bool used = n->used;
-	int ret;
-
-	memset(n, 0, sizeof(*n));
-	n->started = true;
-	n->used = true;
-	/* What is known of the server that had this number is not true of this one. */
-	n->changed = used;
-	ret = start_conn(s, node, &n->scripts, false);
-	if (!ret && s->config->wait_replicas)
-		ret = start_conn(s, node, &n->puts, false);
-	if (ret)
-		store_stop_node(s, node);
-	return ret;
-}
-
-void store_stop_node(struct store *s, unsigned int node)
-{
-	struct node *n = &s->node[node];
-	struct command *cmd;
-
-	if (!n->started)
-		return;
-	conn_free(&n->scripts);
-	if (n->puts.alarms)
-		conn_free(&n->puts);
-	while ((cmd = commands_pop(&n->confirming)))
-		command_free(cmd);
-	n->started = false;
-}
 
 static void run_failed(struct command_queue *q)
 {
@@ -506,15 +372,6 @@ void store_flush(void *arg)
 	}
 }
 
-static void hash(struct source *src)
-{
-	unsigned char sha[SHA_DIGEST_LENGTH];
-
-	SHA1((const unsigned char *)src->text, src->len, sha);
-	for (unsigned int i = 0; i < sizeof(sha); i++)
-		sprintf(src->sha + 2 * i, "%02x", sha[i]);
-}
-
 /* Return: NULL, or why not. */
 static const char *start(struct store *s)
 {
@@ -527,9 +384,9 @@ static const char *start(struct store *s)
 		if (!s->tls)
 			return text;
 	}
-	if (is_cluster(s) ? cluster_init(s) : store_start_node(s, 0))
+	if (is_cluster(s) ? cluster_init(s) : node_start(s, 0))
 		return "no timers";
-	if (start_conn(s, 0, &s->messages, true))
+	if (node_start_conn(s, 0, &s->messages, true))
 		return "no timers";
 	if (c->redis.kind != REDIS_SENTINEL)
 		return NULL;
@@ -549,14 +406,13 @@ struct store *store_new(struct loop *loop, struct alarms *alarms, const struct c
 	s->loop = loop;
 	s->alarms = alarms;
 	s->config = config;
+	s->conn_events = &conn_events;
 	s->events = *events;
 	snprintf(s->why, sizeof(s->why), "not connected yet");
 	for (unsigned int i = 0; channels[i]; i++)
 		store_key(s, s->channels[s->nr_channels++], channels[i]);
-	for (unsigned int i = 0; i < SCRIPTS; i++) {
-		s->source[i] = (struct source){ script_source(i), script_length(i), "" };
-		hash(&s->source[i]);
-	}
+	for (unsigned int i = 0; i < SCRIPTS; i++)
+		source_init(&s->source[i], i);
 	*why = start(s);
 	if (!*why)
 		return s;
@@ -592,7 +448,7 @@ void store_free(struct store *s)
 	if (!s)
 		return;
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)
-		store_stop_node(s, i);
+		node_stop(s, i);
 	if (s->messages.alarms)
 		conn_free(&s->messages);
 	cluster_free(s);
@@ -605,18 +461,12 @@ void store_free(struct store *s)
 
 bool store_up(const struct store *s)
 {
-	return any_node(s) != ROUTE_NONE;
+	return nodes_any(s) != ROUTE_NONE;
 }
 
 bool store_whole(const struct store *s)
 {
-	unsigned int slots = 0;
-
-	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++) {
-		if (s->node[i].told)
-			slots += s->route.node[i].slots;
-	}
-	return slots == ROUTE_SLOTS;
+	return nodes_whole(s);
 }
 
 unsigned int store_lane_node(const struct store *s, const char *queue, unsigned int lane)
@@ -634,7 +484,7 @@ unsigned int store_key_node(const struct store *s, const char *key)
 
 bool store_node_ready(const struct store *s, unsigned int node)
 {
-	return node < ROUTE_NODES_MAX && s->node[node].told;
+	return node_ready(s, node);
 }
 
 const char *store_why(const struct store *s)
@@ -671,15 +521,6 @@ void store_ping(struct store *s)
 		return;
 	args_text(&a, "PING");
 	conn_push(&s->messages, make_command(NULL, 0, &a, NULL, NULL), COMMAND_TIMEOUT);
-}
-
-const char *store_script_name(enum store_script script)
-{
-	static const char *const names[] = {
-		"put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause",
-	};
-
-	return names[script];
 }
 
 const struct store_stats *store_stats(const struct store *s)

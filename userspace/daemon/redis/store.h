@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Redis. Only the files store*.c and sentinel.c speak to it.
+ * Redis. Only this room speaks to it.
  *
  * Commands are written at the end of a turn of the loop, all of one turn together.
  * Answers come in the order of the commands. Each command has a deadline; when one
@@ -30,83 +30,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <hiredis/hiredis.h>
-
 #include "config/config.h"
-#include "ground/loop.h"
 #include "ground/alarm.h"
+#include "ground/loop.h"
+#include "redis/command.h"
+#include "redis/events.h"
 #include "redis/route.h"
+#include "redis/source.h"
 
 /* Nodes have numbers below this. */
 #define STORE_NODES	ROUTE_NODES_MAX
 #define STORE_NO_NODE	ROUTE_NONE
 
 struct store;
-
-enum store_script {
-	SCRIPT_PUT,
-	SCRIPT_TAKE,
-	SCRIPT_ACK,
-	SCRIPT_RENEW,
-	SCRIPT_RECOVER,
-	SCRIPT_CHANGE,
-	SCRIPT_SWEEP,
-	SCRIPT_LOOK,
-	SCRIPT_PAUSE,
-	SCRIPTS,
-};
-
-enum store_result {
-	/* There is a reply. */
-	STORE_OK,
-	/* Redis answered with an error: nothing was done. */
-	STORE_REFUSED,
-	/* Redis has no memory left: nothing was done. */
-	STORE_FULL,
-	/* Redis could not be reached: nothing was done. */
-	STORE_DOWN,
-	/* The connection broke, or fewer replicas answered: perhaps it was done. */
-	STORE_UNKNOWN,
-};
-
-/**
- * store_fn - a command ended
- * @arg: of the command
- * @result: what became of it
- * @reply: with STORE_OK the answer, valid during the call; else NULL
- */
-typedef void store_fn(void *arg, enum store_result result, const redisReply *reply);
-
-/**
- * struct store_events - what the store tells
- * @arg: first argument of all
- * @time: an answer had a node's time: microseconds, and when the command was sent
- * @up: scripts can be sent to a node. @changed: it is another server or another start of it
- * @down: scripts cannot be sent to a node any more; why. NULL: that was known
- * @moved: lanes may have other nodes than before
- * @subscribed: messages come from now on; some may have been missed
- * @message: a message came; not NUL-terminated
- */
-struct store_events {
-	void *arg;
-	void (*time)(void *arg, unsigned int node, uint64_t redis_us, uint64_t sent,
-		     uint64_t received);
-	void (*up)(void *arg, unsigned int node, bool changed);
-	void (*down)(void *arg, const char *why);
-	void (*moved)(void *arg);
-	void (*subscribed)(void *arg);
-	void (*message)(void *arg, const char *channel, const char *text, size_t len);
-};
-
-/**
- * struct store_stats - what was measured
- * @calls: answers of a script
- * @seconds: sum of their times, from sending to the answer
- */
-struct store_stats {
-	uint64_t calls[SCRIPTS];
-	double seconds[SCRIPTS];
-};
 
 /**
  * store_new() - prepare, and begin to connect
@@ -172,50 +108,6 @@ const char *store_text(const struct store *s);
 bool store_unfit(const struct store *s);
 
 /**
- * struct args - the arguments of a command, as they grow
- * @text: all of them, one after the other
- * @text_len: bytes of them
- * @text_room: bytes that @text has room for
- * @len: length of each
- * @count: how many
- * @room: how many @len has room for
- * @failed: there was no memory; the command will be refused
- * @confirm: with wait-replicas: the answer waits until the replicas have what was written
- *
- * Zero is an empty list.
- */
-struct args {
-	char *text;
-	size_t text_len;
-	size_t text_room;
-	size_t *len;
-	unsigned int count;
-	unsigned int room;
-	bool failed;
-	bool confirm;
-};
-
-/**
- * args_bytes() - append an argument; it is copied
- */
-void args_bytes(struct args *a, const void *data, size_t len);
-
-/**
- * args_text() - append a string; it is copied
- */
-void args_text(struct args *a, const char *text);
-
-/**
- * args_u64() - append a number
- */
-void args_u64(struct args *a, uint64_t n);
-
-/**
- * args_free() - free what was appended; @a can be used again
- */
-void args_free(struct args *a);
-
-/**
  * store_script() - run a script on a lane
  * @s: the store
  * @script: which
@@ -262,11 +154,6 @@ void store_flush(void *store);
  * store_ping() - notice dead connections: each heartbeat
  */
 void store_ping(struct store *s);
-
-/**
- * store_script_name() - name of a script, for metrics
- */
-const char *store_script_name(enum store_script script);
 
 const struct store_stats *store_stats(const struct store *s);
 

@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What store.c, cluster.c and greet.c share. */
-#ifndef TWHEELD_REDIS_STATE_H
-#define TWHEELD_REDIS_STATE_H
+/*
+ * The nodes of the store, and how a command reaches one. Only files of this room include it.
+ *
+ *   store.c     commands, scripts, WAIT, messages
+ *   cluster.c   the map of slots, commands that a node refused
+ *   greet.c     what a server must be
+ *   node.c      the connections of a node
+ */
+#ifndef TWHEELD_REDIS_NODE_H
+#define TWHEELD_REDIS_NODE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "ground/alarm.h"
+#include "ground/loop.h"
+#include "redis/command.h"
 #include "redis/conn.h"
+#include "redis/events.h"
 #include "redis/route.h"
-#include "redis/sentinel.h"
-#include "redis/store.h"
+#include "redis/source.h"
 
 #define COMMAND_TIMEOUT	(5 * NSEC_PER_SEC)
 #define RUN_ID_LEN	64
+
+struct sentinel;
 
 /**
  * struct node - one Redis
@@ -38,18 +54,6 @@ struct node {
 };
 
 /**
- * struct source - a script
- * @text: its Lua
- * @len: length of it
- * @sha: its hash, in hex
- */
-struct source {
-	const char *text;
-	size_t len;
-	char sha[41];
-};
-
-/**
  * struct cluster - what is on its way to be known of a cluster
  * @waiting: commands that were refused, and are sent again
  * @again: when that is, and when the map is asked for again
@@ -74,6 +78,7 @@ struct cluster {
 /**
  * struct store - the nodes
  * @config: of the caller
+ * @conn_events: what the connections of nodes tell
  * @events: of the caller
  * @tls: what TLS trusts, or NULL
  * @route: which node
@@ -92,6 +97,7 @@ struct store {
 	struct loop *loop;
 	struct alarms *alarms;
 	const struct config *config;
+	const struct conn_events *conn_events;
 	struct store_events events;
 	struct tls *tls;
 	struct route route;
@@ -108,110 +114,61 @@ struct store {
 	struct command_queue failed;
 };
 
-/**
- * make_command() - a command of @count arguments and those of @a
- * @fixed: the first arguments
- * @count: how many
- * @a: the others; freed here
- * @fn: called with the answer, or NULL
- * @arg: for @fn
- */
-struct command *make_command(const char **fixed, unsigned int count, struct args *a,
-			     store_fn *fn, void *arg);
-
-/**
- * begins() - whether a text begins with another
- */
-bool begins(const char *text, const char *with);
-
-/**
- * store_greet() - a connection is there: ask who the server is, and make it ready
- */
-void store_greet(struct conn *c);
-
 static inline bool is_cluster(const struct store *s)
 {
 	return s->route.kind == REDIS_CLUSTER;
 }
 
 /**
- * store_send() - append a command to the connection of its node
+ * node_send() - append a command to the connection of its node
  *
  * Return: false if its node is not known or not reached.
  */
-bool store_send(struct store *s, struct command *cmd);
+bool node_send(struct store *s, struct command *cmd);
 
 /**
- * store_fail() - a command fails at the end of this turn
+ * node_fail() - a command fails at the end of this turn
  */
-void store_fail(struct store *s, struct command *cmd, enum store_result result);
+void node_fail(struct store *s, struct command *cmd, enum store_result result);
 
 /**
- * store_start_node() - prepare the connections of a node
+ * node_start() - prepare the connections of a node
  *
  * Return: 0, or a negative errno.
  */
-int store_start_node(struct store *s, unsigned int node);
+int node_start(struct store *s, unsigned int node);
 
 /**
- * store_stop_node() - end a node without commands
+ * node_stop() - end a node without commands
  */
-void store_stop_node(struct store *s, unsigned int node);
+void node_stop(struct store *s, unsigned int node);
 
 /**
- * store_tell_up() - tell the caller if a node is up now
+ * node_tell_up() - tell the caller if a node is up now
  */
-void store_tell_up(struct store *s, unsigned int node);
+void node_tell_up(struct store *s, unsigned int node);
 
 /**
- * cluster_init() - connect to the nodes that the URL names
+ * node_start_conn() - prepare a connection to a node
+ * @subscribes: its answers are messages
  *
  * Return: 0, or a negative errno.
  */
-int cluster_init(struct store *s);
-
-void cluster_free(struct store *s);
+int node_start_conn(struct store *s, unsigned int node, struct conn *c, bool subscribes);
 
 /**
- * cluster_ask() - the map may be wrong: ask a node for it
+ * node_ready() - whether scripts can be sent to a node
  */
-void cluster_ask(struct store *s);
+bool node_ready(const struct store *s, unsigned int node);
 
 /**
- * cluster_expects() - whether the node of a command is being connected for the first time
- *
- * Return: true if the command waits for that, and belongs to the callee.
+ * nodes_any() - a node that takes scripts, or ROUTE_NONE
  */
-bool cluster_expects(struct store *s, struct command *cmd);
+unsigned int nodes_any(const struct store *s);
 
 /**
- * cluster_refused() - a node refused a command
- * @c: the connection
- * @cmd: the command
- * @error: the answer
- *
- * Return: true if the command is sent again, and belongs to the callee.
+ * nodes_whole() - whether scripts can be sent for all slots
  */
-bool cluster_refused(struct conn *c, struct command *cmd, const char *error);
+bool nodes_whole(const struct store *s);
 
-/**
- * cluster_listen() - take another node for messages, before the connection is opened
- */
-void cluster_listen(struct store *s);
-
-/**
- * cluster_ready() - a node has been greeted
- */
-void cluster_ready(struct store *s);
-
-/**
- * cluster_beat() - each heartbeat
- */
-void cluster_beat(struct store *s);
-
-/**
- * cluster_flush() - tell that slots moved, and ask for the map: at the end of a turn
- */
-void cluster_flush(struct store *s);
-
-#endif /* TWHEELD_REDIS_STATE_H */
+#endif /* TWHEELD_REDIS_NODE_H */
