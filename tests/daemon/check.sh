@@ -22,7 +22,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon redis cluster ctl race chaos demo)
+	parts=(circles unit scripts daemon redis cluster ctl race chaos demo)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -35,6 +35,12 @@ run() {
 	"${@:2}" 2>&1 </dev/null || status=$?
 	echo "# exit: $status"
 	[ $status = 0 ] || bad=1
+}
+
+# No files and no rooms depend on each other in a circle.
+part_circles() {
+	"$top/ci/lint/circles.sh" "$daemon" "$out/daemon" &&
+		"$top/ci/lint/circles.sh" --rooms "$daemon" "$out/daemon"
 }
 
 part_unit() {

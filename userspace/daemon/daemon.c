@@ -1,5 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Start, stop, heartbeat, members, messages. See work.h. */
+/*
+ * Start, stop, heartbeat, members, messages: the top of the daemon.
+ *
+ *   twheeld.c, daemon.c
+ *          │
+ *         http/              requests, answers, routes, the text of /metrics
+ *          │
+ *         work/              queues and lanes, tasks that are held, workers, reports
+ *        ╱     ╲
+ *   callback/   redis/       the requests of attempts; scripts, nodes, Sentinel, clusters
+ *        ╲     ╱
+ *         text/  config/     JSON and stored bodies; the configuration
+ *             ╲ ╱
+ *           ground/          alarms, the loop, the log, units, hashes, random numbers
+ *
+ * A room includes and calls the rooms below it, and never one above it. What goes up goes
+ * by a function that was handed down: struct store_events, struct callback_loop, waiter_fn.
+ * No files depend on each other in a circle. ci/lint/circles.sh checks both.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -14,9 +32,19 @@
 #include <systemd/sd-daemon.h>
 #endif
 
+#include "daemon.h"
 #include "ground/log.h"
+#include "ground/loop.h"
 #include "ground/random.h"
-#include "work/work.h"
+#include "http/server.h"
+#include "redis/store.h"
+#include "work/attempt.h"
+#include "work/lane.h"
+#include "work/put.h"
+#include "work/queues.h"
+#include "work/recall.h"
+#include "work/report.h"
+#include "work/waiter.h"
 
 #define BEAT		NSEC_PER_SEC
 /* How long a member lives without a heartbeat. */
@@ -24,10 +52,10 @@
 /* Queues are read anew each so many heartbeats, in case that a message was lost. */
 #define RELOAD_BEATS	30
 /* After Redis was away, recover waits: reports and renewals come first. */
-#define CALM		(2 * NSEC_PER_SEC)
+#define RECOVER_DELAY		(2 * NSEC_PER_SEC)
 #define CHECK_TIMEOUT	(3 * NSEC_PER_SEC)
-/* What the last reports have at the end of a stop. */
-#define LAST_WORDS	NSEC_PER_SEC
+/* After the stop timeout, the last reports have this long. */
+#define REPORT_GRACE	NSEC_PER_SEC
 
 static const char *const channels[] = { "wake", "recall", "verdict", "changed", NULL };
 
@@ -41,44 +69,6 @@ static void notify(const char *text)
 #else
 	(void)text;
 #endif
-}
-
-const struct clock *daemon_clock(const struct daemon *d)
-{
-	char key[160];
-	unsigned int node = store_key_node(d->store, store_key(d->store, key, "members"));
-
-	return node != STORE_NO_NODE && d->clock[node].known ? &d->clock[node] : NULL;
-}
-
-uint64_t daemon_now_ms(const struct daemon *d)
-{
-	const struct clock *clock = daemon_clock(d);
-	struct timespec ts;
-
-	if (clock)
-		return clock_redis_ms(clock, alarms_now(d->alarms));
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000ULL + ts.tv_nsec / NSEC_PER_MSEC;
-}
-
-const char *daemon_not_ready(const struct daemon *d)
-{
-	if (d->stopping)
-		return "twheeld stops";
-	/* A client must not be sent here while a part of the lanes cannot be reached from here. */
-	return store_whole(d->store) ? NULL : store_text(d->store);
-}
-
-void daemon_publish(struct daemon *d, const char *channel, const char *text)
-{
-	struct args a = { 0 };
-	char key[160];
-
-	args_text(&a, "PUBLISH");
-	args_text(&a, store_key(d->store, key, channel));
-	args_text(&a, text);
-	store_command(d->store, NULL, &a, NULL, NULL);
 }
 
 /* ---- Members ---- */
@@ -130,7 +120,7 @@ static void command(struct daemon *d, store_fn *fn, unsigned int n, const char *
 static void look_for_members(struct daemon *d)
 {
 	char key[160], now[24], end[24];
-	uint64_t ms = daemon_now_ms(d);
+	uint64_t ms = work_now_ms(d);
 
 	store_key(d->store, key, "members");
 	snprintf(now, sizeof(now), "(%" PRIu64, ms);
@@ -147,7 +137,7 @@ static void leave(struct daemon *d)
 
 	store_key(d->store, key, "members");
 	command(d, NULL, 3, (const char *[]){ "ZREM", key, d->name });
-	daemon_publish(d, "changed", "members");
+	work_publish(d, "changed", "members");
 }
 
 static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t sent,
@@ -166,7 +156,7 @@ struct asked_time {
 static void join(struct daemon *d)
 {
 	look_for_members(d);
-	daemon_publish(d, "changed", "members");
+	work_publish(d, "changed", "members");
 }
 
 static void got_time(void *arg, enum store_result result, const redisReply *reply)
@@ -176,12 +166,12 @@ static void got_time(void *arg, enum store_result result, const redisReply *repl
 
 	if (result == STORE_OK && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 	    reply->element[0]->str && reply->element[1]->str) {
-		bool first = !daemon_clock(d);
+		bool first = !work_clock(d);
 
 		told_time(d, at->node, strtoull(reply->element[0]->str, NULL, 10) * 1000000 +
 			  strtoull(reply->element[1]->str, NULL, 10), at->sent,
 			  alarms_now(d->alarms));
-		if (first && daemon_clock(d))
+		if (first && work_clock(d))
 			join(d);
 	}
 	free(at);
@@ -218,7 +208,7 @@ static void heartbeat(struct alarm *a, uint64_t now)
 		if (store_node_ready(d->store, i))
 			ask_time(d, i);
 	}
-	if (daemon_clock(d))
+	if (work_clock(d))
 		look_for_members(d);
 	store_ping(d->store);
 	if (d->beats % RELOAD_BEATS == 0)
@@ -236,7 +226,7 @@ static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t
 		return;
 	if (known)
 		log_line(LOG_WARNING, "a clock was set: all held tasks are armed anew");
-	held_rearm_all(d);
+	attempt_rearm_all(d);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++)
 			lane_arm(&q->lane[i]);
@@ -266,7 +256,7 @@ static void on_moved(void *arg)
 	struct daemon *d = arg;
 
 	d->holder = random_id();
-	d->calm_until = alarms_now(d->alarms) + CALM;
+	d->recover_after = alarms_now(d->alarms) + RECOVER_DELAY;
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++) {
 			struct lane *l = &q->lane[i];
@@ -311,7 +301,7 @@ static void on_up(void *arg, unsigned int node, bool changed)
 			loop_stop(d->loop);
 		return;
 	}
-	d->calm_until = alarms_now(d->alarms) + CALM;
+	d->recover_after = alarms_now(d->alarms) + RECOVER_DELAY;
 	if (changed)
 		started_anew(d, node);
 	ask_time(d, node);
@@ -385,7 +375,7 @@ static void changed(struct daemon *d, const char *text, size_t len)
 		return;
 	memcpy(line, text, len);
 	line[len] = '\0';
-	if (!strcmp(line, "members") && daemon_clock(d) && !d->stopping)
+	if (!strcmp(line, "members") && work_clock(d) && !d->stopping)
 		look_for_members(d);
 	else if (sscanf(line, "queue %64[A-Za-z0-9_-]", name) == 1)
 		queue_load(d, name, NULL, NULL);
@@ -418,7 +408,7 @@ static void release_all(struct daemon *d)
 /* The unit may allow less time than the configuration does. */
 static void say_stopping(const struct daemon *d)
 {
-	uint64_t us = d->config.stop_timeout_ms * 1000 + 2 * LAST_WORDS / NSEC_PER_USEC;
+	uint64_t us = d->config.stop_timeout_ms * 1000 + 2 * REPORT_GRACE / NSEC_PER_USEC;
 	char text[64];
 
 	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, us);
@@ -444,26 +434,26 @@ static void stop(struct daemon *d)
 		leave(d);
 }
 
-static void end_of_patience(struct alarm *a, uint64_t now)
+static void stop_deadline(struct alarm *a, uint64_t now)
 {
 	struct daemon *d = container_of(a, struct daemon, stop_timer);
 
-	if (d->last_words) {
+	if (d->grace) {
 		loop_stop(d->loop);
 		return;
 	}
-	d->last_words = true;
-	held_abort_all(d);
+	d->grace = true;
+	attempt_abort_all(d);
 	report_flush_all(d);
-	alarm_arm(d->alarms, a, now + LAST_WORDS);
+	alarm_arm(d->alarms, a, now + REPORT_GRACE);
 }
 
-/* At the end of the patience, only an answer of Redis is still worth a wait. */
+/* After the deadline, only an answer of Redis is still worth a wait. */
 static bool may_end(const struct daemon *d)
 {
 	bool waits = d->running || d->asked || d->reports;
 
-	if (d->last_words)
+	if (d->grace)
 		return !waits || !store_up(d->store);
 	return !waits && !api_busy(d->api);
 }
@@ -474,8 +464,8 @@ static void look_for_end(void *arg)
 
 	if (!d->stopping)
 		return;
-	if (!d->stop_by && !d->last_words)
-		end_of_patience(&d->stop_timer, alarms_now(d->alarms));
+	if (!d->stop_by && !d->grace)
+		stop_deadline(&d->stop_timer, alarms_now(d->alarms));
 	if (may_end(d))
 		loop_stop(d->loop);
 }
@@ -555,7 +545,7 @@ static void end(struct daemon *d)
 	forget_reports(d);
 	api_free(d->api);
 	/* Requests use the bodies of tasks. */
-	held_stop(d);
+	attempt_stop(d);
 	queue_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);
@@ -569,8 +559,8 @@ int daemon_run(struct daemon *d)
 
 	the_daemon = d;
 	d->heartbeat.fn = heartbeat;
-	d->stop_timer.fn = end_of_patience;
-	if (start_loop(d) || watch_signals(d) || held_start(d) ||
+	d->stop_timer.fn = stop_deadline;
+	if (start_loop(d) || watch_signals(d) || attempt_start(d) ||
 	    alarm_prepare(d->alarms, &d->stop_timer))
 		return 1;
 	loop_at_end(d->loop, waiter_settle_all, d);
@@ -579,7 +569,8 @@ int daemon_run(struct daemon *d)
 		log_line(LOG_ERR, "%s", err);
 		return 1;
 	}
-	loop_at_end(d->loop, held_run, d);
+	loop_at_end(d->loop, attempt_run, d);
+	loop_at_end(d->loop, lane_refill_all, d);
 	/* Answers and requests first, then the puts of all of them, then what goes to Redis. */
 	loop_at_end(d->loop, put_flush_all, d);
 	loop_at_end(d->loop, store_flush, d->store);

@@ -8,8 +8,8 @@
 #include <curl/curl.h>
 
 #include "config/config.h"
+#include "daemon.h"
 #include "redis/tls.h"
-#include "work/work.h"
 
 #define EXIT_USAGE	2
 

@@ -1,181 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The HTTP server, in the loop of the daemon.
+ * The functions of routes.
  *
- *   server.c   connections, authentication, answers
- *   routes.c   which function serves a path
- *   tasks.c    routes of tasks
- *   queues.c   routes of queues
- *   workers.c  reserve and reports
- *
- * A function of a route answers at once, or keeps the request and answers later. Each
- * request is answered exactly once.
+ *   server.c    connections, authentication
+ *   routes.c    which function serves a path
+ *   tasks.c     routes of tasks
+ *   queues.c    routes of queues, and /metrics
+ *   workers.c   reserve and reports
+ *   request.c   answers
  */
 #ifndef TWHEELD_HTTP_API_H
 #define TWHEELD_HTTP_API_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include <jansson.h>
-
-#include "ground/loop.h"
-#include "redis/store.h"
-#include "text/json.h"
-
-struct api;
-struct daemon;
-struct queue;
-struct request;
-struct route_entry;
-
-enum method {
-	METHOD_GET,
-	METHOD_POST,
-	METHOD_PUT,
-	METHOD_PATCH,
-	METHOD_DELETE,
-	METHOD_OTHER,
-};
-
-/**
- * struct request - one HTTP request
- * @daemon: whom it is for
- * @method: its method
- * @queue: name in the path, or NULL
- * @id: of the task in the path, or NULL
- * @body: what was sent; NUL-terminated
- * @len: length of @body
- * @arg: of the function that keeps the request
- * @gone: called if the client disconnects before the answer was sent, or NULL
- * @finished: called when the answer was sent, or could not be; or NULL
- *
- * The rest belongs to server.c.
- */
-struct request {
-	struct daemon *daemon;
-	enum method method;
-	const char *queue;
-	const char *id;
-	char *body;
-	size_t len;
-	void *arg;
-	void (*gone)(struct request *r);
-	void (*finished)(struct request *r, bool sent);
-
-	struct request *prev;
-	struct request *next;
-	struct api *api;
-	void *listener;
-	void *conn;
-	char *path;
-	char *word[8];
-	unsigned int words;
-	const struct route_entry *route;
-	char allow[40];
-	size_t room;
-	size_t too_large;
-	struct watch watch;
-	bool started;
-	bool handling;
-	bool suspended;
-	bool answered;
-	int status;
-	unsigned int retry_after;
-	const char *type;
-	char *text;
-	size_t text_len;
-	bool constant;
-};
-
-/**
- * api_new() - listen
- * @d: the daemon
- * @err: the error
- *
- * Return: NULL if an address cannot be listened to.
- */
-struct api *api_new(struct daemon *d, char err[256]);
-
-/**
- * api_quiesce() - accept no more connections
- */
-void api_quiesce(struct api *api);
-
-/**
- * api_busy() - requests whose answer was not sent yet
- */
-unsigned int api_busy(const struct api *api);
-
-void api_free(struct api *api);
-
-/**
- * request_answer() - answer with JSON
- * @r: the request
- * @status: HTTP status
- * @root: the answer; its reference is given up
- */
-void request_answer(struct request *r, int status, json_t *root);
-
-/**
- * request_json() - answer with JSON that is text already
- * @text: is freed
- */
-void request_json(struct request *r, int status, char *text, size_t len);
-
-/**
- * request_text() - answer with a text of another type
- * @text: belongs to the request, unless @constant
- */
-void request_text(struct request *r, int status, const char *type, char *text, size_t len,
-		  bool constant);
-
-/**
- * request_fail() - answer with an error
- */
-void request_fail(struct request *r, const struct api_error *err);
-
-/**
- * request_error() - answer with an error
- * @field: the culprit, or NULL
- */
-void request_error(struct request *r, int status, const char *code, const char *field,
-		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-
-/**
- * request_each_query() - all parameters of the query
- * @fn: returns false to end
- */
-void request_each_query(struct request *r, bool (*fn)(void *arg, const char *name,
-						      const char *value), void *arg);
-
-/**
- * request_watch() - call @gone if the client disconnects
- */
-void request_watch(struct request *r);
-
-/**
- * request_find() - find the route of a request; routes.c
- *
- * Return: false if there is none, and the request is answered.
- */
-bool request_find(struct request *r);
-
-/**
- * request_serve() - serve a request, whose route was found
- */
-void request_serve(struct request *r);
-
-/**
- * request_with_queue() - serve a request that names a queue
- * @fn: called with the queue; if there is none, the request is answered
- */
-void request_with_queue(struct request *r, void (*fn)(struct request *r, struct queue *q));
-
-/**
- * request_store_error() - answer that Redis did not do it
- */
-void request_store_error(struct request *r, enum store_result result);
+#include "http/request.h"
 
 /* Functions of routes; those with a queue are called by request_with_queue(). */
 void route_task_make(struct request *r, struct queue *q);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counters, and their text for Prometheus. See metrics.h. */
+/* The text of /metrics. See metrics.h. */
 #include <stdarg.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,30 +7,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "work/counts.h"
-#include "work/work.h"
+#include "callback/callback.h"
+#include "http/metrics.h"
+#include "redis/store.h"
+#include "work/recall.h"
 
-#define FIRST_BUCKET_US	100
 /* More queues than this are summed as "other", with one that has this name. */
 #define QUEUES_SHOWN	100
 #define OTHER		"other"
 
-void histogram_add(struct histogram *h, uint64_t us)
-{
-	unsigned int i = 0;
-
-	while (i < HISTOGRAM_BUCKETS && us > (uint64_t)FIRST_BUCKET_US << i)
-		i++;
-	h->bucket[i]++;
-	h->sum += us / 1e6;
-}
-
-enum code_class metrics_code(int status)
-{
-	return status >= 200 && status < 600 ? CODE_2XX + status / 100 - 2 : CODE_NONE;
-}
-
-const char *verdict_name(enum verdict v)
+static const char *verdict_name(enum verdict v)
 {
 	static const char *const names[] = { "ok", "retry", "dead", "release" };
 
@@ -65,7 +51,7 @@ static void histogram(FILE *f, const char *name, const char *labels, const struc
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		sum += h->bucket[i];
 		fprintf(f, "twheeld_%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma,
-			((uint64_t)FIRST_BUCKET_US << i) / 1e6, sum);
+			((uint64_t)HISTOGRAM_FIRST_US << i) / 1e6, sum);
 	}
 	sum += h->bucket[HISTOGRAM_BUCKETS];
 	fprintf(f, "twheeld_%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma, sum);
@@ -187,7 +173,7 @@ static void oldest(FILE *f, const struct daemon *d, const char *name, const stru
 	int64_t age = 0;
 
 	if (c->oldest_due_ms != NEVER_MS)
-		age = (int64_t)(daemon_now_ms(d) - c->oldest_due_ms);
+		age = (int64_t)(work_now_ms(d) - c->oldest_due_ms);
 	fprintf(f, "twheeld_oldest_due_seconds{queue=\"%s\"} %g\n", name,
 		age > 0 ? age / 1e3 : 0);
 }

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground/alarm.h"
 #include "http/api.h"
+#include "http/metrics.h"
 #include "redis/script.h"
+#include "redis/store.h"
 #include "text/query.h"
+#include "text/spec.h"
 #include "work/counts.h"
-#include "work/metrics.h"
-#include "work/work.h"
+#include "work/queues.h"
 
 #define REPLAY_MAX	10000
 #define REPLAY_DEFAULT	1000
@@ -64,7 +67,7 @@ static void show_all(void *arg, const struct census *census)
 	for (size_t i = 0; i < census->queues; i++)
 		json_array_append_new(list, queue_to_json(&census->queue[i]));
 	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
-					 (json_int_t)daemon_now_ms(r->daemon), "queues", list));
+					 (json_int_t)work_now_ms(r->daemon), "queues", list));
 }
 
 void route_queue_list(struct request *r)
@@ -146,7 +149,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	}
 	q = queue_apply(r->daemon, r->queue, &s->settings);
 	snprintf(text, sizeof(text), "queue %s", r->queue);
-	daemon_publish(r->daemon, "changed", text);
+	work_publish(r->daemon, "changed", text);
 	r->arg = s->create ? r : NULL;
 	if (q)
 		route_queue_get(r, q);
@@ -263,7 +266,7 @@ static void release_held(struct pausing *p)
 	char text[100];
 
 	snprintf(text, sizeof(text), "pause %s", p->queue->name);
-	daemon_publish(p->request->daemon, "changed", text);
+	work_publish(p->request->daemon, "changed", text);
 	queue_release(p->queue);
 }
 

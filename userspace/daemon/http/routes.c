@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which function serves a path. See api.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/api.h"
-#include "work/work.h"
-
 #include "http/page.h"
+#include "http/routes.h"
+#include "redis/store.h"
+#include "text/spec.h"
+#include "work/queues.h"
 
 /**
  * struct route_entry - a path and its function
@@ -88,7 +91,7 @@ static void probe_alive(struct request *r)
 
 static void probe_ready(struct request *r)
 {
-	const char *why = daemon_not_ready(r->daemon);
+	const char *why = work_not_ready(r->daemon);
 
 	if (why)
 		request_error(r, 503, "store_down", NULL, "%s", why);
@@ -195,6 +198,50 @@ static bool refuse_parameter(void *arg, const char *name, const char *value)
 	return false;
 }
 
+/**
+ * struct wanted - a request that waits for its queue
+ */
+struct wanted {
+	struct request *request;
+	void (*fn)(struct request *r, struct queue *q);
+};
+
+static void got_queue(void *arg, struct queue *q, enum store_result result)
+{
+	struct wanted *w = arg;
+
+	if (q)
+		w->fn(w->request, q);
+	else if (result != STORE_OK)
+		request_store_error(w->request, result);
+	else
+		request_error(w->request, 404, "not_found", "queue",
+			      "there is no such queue: PUT /v1/queues/{q} makes one");
+	free(w);
+}
+
+static void with_queue(struct request *r, void (*fn)(struct request *r, struct queue *q))
+{
+	struct queue *q = queue_find(r->daemon, r->queue);
+	struct wanted *w;
+
+	if (!store_up(r->daemon->store)) {
+		request_store_error(r, STORE_DOWN);
+		return;
+	}
+	if (q) {
+		fn(r, q);
+		return;
+	}
+	/* Another daemon may just have made it. */
+	w = malloc(sizeof(*w));
+	if (!w)
+		abort();
+	w->request = r;
+	w->fn = fn;
+	queue_load(r->daemon, r->queue, got_queue, w);
+}
+
 void request_serve(struct request *r)
 {
 	const struct route_entry *e = r->route;
@@ -212,7 +259,7 @@ void request_serve(struct request *r)
 	if (!(e->takes & BODY) && r->len && (strlen(r->body) != r->len || !says_nothing(r->body)))
 		request_error(r, 400, "invalid", "body", "this path takes no body");
 	else if (e->on_queue)
-		request_with_queue(r, e->on_queue);
+		with_queue(r, e->on_queue);
 	else
 		e->fn(r);
 }

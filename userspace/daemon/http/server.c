@@ -20,12 +20,13 @@
 #include <openssl/crypto.h>
 
 #include "ground/log.h"
-#include "http/api.h"
+#include "http/request.h"
+#include "http/routes.h"
+#include "http/server.h"
 #include "work/work.h"
 
 #define CLIENTS_MAX	1000
 #define IDLE_S		75
-#define JSON_TYPE	"application/json"
 
 /**
  * struct listener - one address
@@ -70,73 +71,6 @@ static void want_run(struct api *api)
 }
 
 /* ---- Answers ---- */
-
-static void answered(struct request *r)
-{
-	r->answered = true;
-	if (r->watch.events)
-		loop_watch(r->daemon->loop, &r->watch, 0);
-	if (!r->suspended)
-		return;
-	r->suspended = false;
-	MHD_resume_connection(r->conn);
-	want_run(r->api);
-}
-
-void request_text(struct request *r, int status, const char *type, char *text, size_t len,
-		  bool constant)
-{
-	if (r->answered) {
-		log_often(LOG_ERR, "a request was answered twice");
-		if (!constant)
-			free(text);
-		return;
-	}
-	r->status = status;
-	r->type = type;
-	r->text = text;
-	r->text_len = len;
-	r->constant = constant;
-	answered(r);
-}
-
-void request_json(struct request *r, int status, char *text, size_t len)
-{
-	request_text(r, status, JSON_TYPE, text, len, false);
-}
-
-void request_answer(struct request *r, int status, json_t *root)
-{
-	static char no_memory[] = "{\"error\":{\"code\":\"internal\",\"message\":\"no memory\"}}\n";
-	size_t len;
-	char *text = json_text(root, &len);
-
-	if (text)
-		request_json(r, status, text, len);
-	else
-		request_text(r, 500, JSON_TYPE, no_memory, sizeof(no_memory) - 1, true);
-}
-
-void request_fail(struct request *r, const struct api_error *err)
-{
-	if (err->status == 429)
-		r->retry_after = 1;
-	request_answer(r, err->status, api_error_to_json(err));
-}
-
-void request_error(struct request *r, int status, const char *code, const char *field,
-		   const char *fmt, ...)
-{
-	struct api_error err = { 0 };
-	char message[sizeof(err.message)];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(message, sizeof(message), fmt, args);
-	va_end(args);
-	api_error_set(&err, status, code, field, "%s", message);
-	request_fail(r, &err);
-}
 
 static enum MHD_Result send_answer(struct request *r)
 {
@@ -262,9 +196,9 @@ static bool admit(struct request *r)
 /* What follows the type may be a parameter, such as the character set. */
 static bool is_json(const char *type)
 {
-	const size_t len = sizeof(JSON_TYPE) - 1;
+	const size_t len = sizeof(REQUEST_JSON) - 1;
 
-	return type && !strncasecmp(type, JSON_TYPE, len) && strchr("; \t", type[len]);
+	return type && !strncasecmp(type, REQUEST_JSON, len) && strchr("; \t", type[len]);
 }
 
 /* The same, of a request whose method its path has. */
@@ -278,7 +212,8 @@ static bool admit_change(struct request *r)
 	}
 	if (!is_json(header(r, "Content-Type"))) {
 		request_error(r, 400, "invalid", "Content-Type",
-			      "a request that changes something needs Content-Type: %s", JSON_TYPE);
+			      "a request that changes something needs Content-Type: %s",
+			      REQUEST_JSON);
 		return false;
 	}
 	return true;
@@ -306,6 +241,7 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 		return NULL;
 	r->daemon = l->api->daemon;
 	r->api = l->api;
+	r->run = &l->api->run;
 	r->listener = l;
 	r->conn = conn;
 	r->method = find_method(method);
@@ -400,7 +336,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 		if (r->started && r->gone)
 			r->gone(r);
 		if (!r->answered)
-			answered(r);
+			request_end(r);
 	}
 	r->api->busy--;
 	DL_DELETE(r->api->requests, r);
@@ -423,51 +359,6 @@ static void connection(void *arg, struct MHD_Connection *conn, void **state,
 	(void)state;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED)
 		want_run(l->api);
-}
-
-struct each_query {
-	bool (*fn)(void *arg, const char *name, const char *value);
-	void *arg;
-};
-
-static enum MHD_Result one_query(void *arg, enum MHD_ValueKind kind, const char *key,
-				 const char *value)
-{
-	struct each_query *each = arg;
-
-	(void)kind;
-	return each->fn(each->arg, key, value) ? MHD_YES : MHD_NO;
-}
-
-void request_each_query(struct request *r, bool (*fn)(void *arg, const char *name,
-						      const char *value), void *arg)
-{
-	struct each_query each = { fn, arg };
-
-	MHD_get_connection_values(r->conn, MHD_GET_ARGUMENT_KIND, one_query, &each);
-}
-
-static void hung_up(struct watch *w, uint32_t events)
-{
-	struct request *r = container_of(w, struct request, watch);
-
-	(void)events;
-	loop_watch(r->daemon->loop, w, 0);
-	if (r->gone && !r->answered)
-		r->gone(r);
-}
-
-/* libmicrohttpd does not look at a suspended connection, so the loop does. */
-void request_watch(struct request *r)
-{
-	const union MHD_ConnectionInfo *info;
-
-	info = MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (!info)
-		return;
-	r->watch.fn = hung_up;
-	r->watch.fd = info->connect_fd;
-	loop_watch(r->daemon->loop, &r->watch, EPOLLRDHUP);
 }
 
 /* ---- The server ---- */

@@ -7,70 +7,11 @@
 #include "ground/units.h"
 #include "http/api.h"
 #include "redis/script.h"
+#include "redis/store.h"
 #include "text/query.h"
-#include "work/work.h"
-
-/* ---- A queue, before anything else ---- */
-
-/**
- * struct wanted - a request that waits for its queue
- */
-struct wanted {
-	struct request *request;
-	void (*fn)(struct request *r, struct queue *q);
-};
-
-static void got_queue(void *arg, struct queue *q, enum store_result result)
-{
-	struct wanted *w = arg;
-
-	if (q)
-		w->fn(w->request, q);
-	else if (result != STORE_OK)
-		request_store_error(w->request, result);
-	else
-		request_error(w->request, 404, "not_found", "queue",
-			      "there is no such queue: PUT /v1/queues/{q} makes one");
-	free(w);
-}
-
-void request_with_queue(struct request *r, void (*fn)(struct request *r, struct queue *q))
-{
-	struct queue *q = queue_find(r->daemon, r->queue);
-	struct wanted *w;
-
-	if (!store_up(r->daemon->store)) {
-		request_store_error(r, STORE_DOWN);
-		return;
-	}
-	if (q) {
-		fn(r, q);
-		return;
-	}
-	/* Another daemon may just have made it. */
-	w = malloc(sizeof(*w));
-	if (!w)
-		abort();
-	w->request = r;
-	w->fn = fn;
-	queue_load(r->daemon, r->queue, got_queue, w);
-}
-
-void request_store_error(struct request *r, enum store_result result)
-{
-	const char *why = store_why(r->daemon->store);
-
-	if (result == STORE_FULL)
-		request_error(r, 503, "store_full", NULL, "Redis has no memory left");
-	else if (result == STORE_UNKNOWN && r->method != METHOD_GET)
-		request_error(r, 503, "fate_unknown", NULL,
-			      "perhaps done: Redis or its replicas did not confirm it");
-	else if (result == STORE_REFUSED)
-		request_error(r, 503, "store_down", NULL, "Redis refused the command");
-	else
-		request_error(r, 503, "store_down", NULL, "Redis cannot be reached: %s",
-			      why ? why : "the connection broke");
-}
+#include "work/lane.h"
+#include "work/put.h"
+#include "work/recall.h"
 
 /* ---- Put ---- */
 

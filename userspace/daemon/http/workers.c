@@ -7,7 +7,12 @@
 #include "ground/random.h"
 #include "http/api.h"
 #include "redis/script.h"
-#include "work/work.h"
+#include "redis/store.h"
+#include "text/pull.h"
+#include "work/report.h"
+#include "work/reserve.h"
+#include "work/task.h"
+#include "work/waiter.h"
 
 static bool is_pull(struct request *r, const struct queue *q)
 {
@@ -17,6 +22,24 @@ static bool is_pull(struct request *r, const struct queue *q)
 	return false;
 }
 
+static void reserved(void *arg, char *text, size_t len)
+{
+	struct request *r = arg;
+
+	r->gone = NULL;
+	request_json(r, 200, text, len);
+}
+
+static void gone(struct request *r)
+{
+	waiter_end(r->arg);
+}
+
+static void finished(struct request *r, bool sent)
+{
+	waiter_sent(r->arg, sent);
+}
+
 void route_reserve(struct request *r, struct queue *q)
 {
 	struct reserve want;
@@ -24,10 +47,15 @@ void route_reserve(struct request *r, struct queue *q)
 
 	if (!is_pull(r, q))
 		return;
-	if (reserve_parse(r->body ? r->body : "", r->len, &want, &err))
+	if (reserve_parse(r->body ? r->body : "", r->len, &want, &err)) {
 		request_fail(r, &err);
-	else
-		waiter_add(q, r, &want);
+		return;
+	}
+	r->arg = waiter_add(q, &want, reserved, r);
+	r->gone = gone;
+	r->finished = finished;
+	request_watch(r);
+	reserve_tasks(q, r->arg, !want.wait_ms);
 }
 
 /**

@@ -189,27 +189,26 @@ void ack_args_begin(struct args *a, uint64_t holder)
 	add_hex(a, holder);
 }
 
-void ack_args_add(struct args *a, const struct outcome *r)
+void ack_args_add(struct args *a, const struct ack *ack)
 {
-	args_text(a, r->id);
-	args_u64(a, r->token);
-	args_u64(a, r->verdict);
-	if (r->delay_ms == RELEASE_DUE)
+	args_text(a, ack->id);
+	args_u64(a, ack->token);
+	args_u64(a, ack->verdict);
+	if (ack->delay_ms == RELEASE_DUE)
 		args_text(a, "-1");
 	else
-		args_u64(a, r->delay_ms);
-	args_u64(a, r->at_ms);
-	args_text(a, r->note);
+		args_u64(a, ack->delay_ms);
+	args_u64(a, ack->at_ms);
+	args_text(a, ack->note);
 }
 
-bool ack_answer(const redisReply *reply, unsigned int n, enum report_answer *out)
+bool ack_answer(const redisReply *reply, unsigned int n, enum acked *out)
 {
-	static const enum report_answer answers[] = { REPORT_APPLIED, REPORT_STALE, REPORT_DEAD };
 	unsigned int value;
 
-	if (!u32(reply, n + 1, &value) || value > 2)
+	if (!u32(reply, n + 1, &value) || value > ACK_DEAD)
 		return false;
-	*out = answers[value];
+	*out = value;
 	return true;
 }
 

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "redis/command.h"
 #include "text/spec.h"
-#include "work/work.h"
+
+#define NEVER_MS	UINT64_MAX
 
 /* ---- put ---- */
 
@@ -80,6 +82,22 @@ struct take_answer {
 	unsigned int count;
 };
 
+/**
+ * struct taken - a task in an answer to take
+ */
+struct taken {
+	const char *id;
+	size_t id_len;
+	uint64_t token;
+	unsigned int attempt;
+	unsigned int missed;
+	uint64_t due_ms;
+	uint64_t first_due_ms;
+	uint64_t version;
+	const char *body;
+	size_t body_len;
+};
+
 void take_args(struct args *a, unsigned int limit, uint64_t lease_ms, uint64_t holder,
 	       uint64_t ahead_ms);
 bool take_answer(const redisReply *reply, struct take_answer *out);
@@ -87,9 +105,45 @@ bool take_answer_task(const redisReply *reply, unsigned int n, struct taken *out
 
 /* ---- ack, renew ---- */
 
+enum verdict {
+	VERDICT_OK,
+	VERDICT_RETRY,
+	VERDICT_DEAD,
+	VERDICT_RELEASE,
+	VERDICTS,
+};
+
+/* A release makes a task due at its due time. */
+#define RELEASE_DUE	UINT64_MAX
+
+/**
+ * struct ack - the end of an attempt
+ * @id: of the task
+ * @token: of its take
+ * @verdict: ok, retry, dead, release
+ * @delay_ms: until the next attempt, or RELEASE_DUE
+ * @at_ms: for release: absolute due time instead of a delay; 0: none
+ * @note: the last error; empty: none
+ */
+struct ack {
+	const char *id;
+	uint64_t token;
+	enum verdict verdict;
+	uint64_t delay_ms;
+	uint64_t at_ms;
+	const char *note;
+};
+
+enum acked {
+	ACK_APPLIED,
+	ACK_STALE,
+	/* Applied, and the task is dead. */
+	ACK_DEAD,
+};
+
 void ack_args_begin(struct args *a, uint64_t holder);
-void ack_args_add(struct args *a, const struct outcome *r);
-bool ack_answer(const redisReply *reply, unsigned int n, enum report_answer *out);
+void ack_args_add(struct args *a, const struct ack *ack);
+bool ack_answer(const redisReply *reply, unsigned int n, enum acked *out);
 
 enum renewed {
 	RENEW_HELD,

@@ -2,6 +2,7 @@
 /* What queues hold. See counts.h. */
 #include <stdlib.h>
 
+#include "redis/store.h"
 #include "work/counts.h"
 
 /**

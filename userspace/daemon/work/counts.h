@@ -5,8 +5,9 @@
 #ifndef TWHEELD_WORK_COUNTS_H
 #define TWHEELD_WORK_COUNTS_H
 
+#include "redis/command.h"
 #include "redis/script.h"
-#include "work/work.h"
+#include "work/queue.h"
 
 /**
  * struct census - counts of queues

@@ -12,7 +12,13 @@
 #include "ground/log.h"
 #include "ground/random.h"
 #include "redis/script.h"
-#include "work/work.h"
+#include "redis/store.h"
+#include "work/attempt.h"
+#include "work/lane.h"
+#include "work/renew.h"
+#include "work/report.h"
+#include "work/task.h"
+#include "work/waiter.h"
 
 /* A take that found no room is repeated by the sweep at the latest. */
 #define FEW		16
@@ -35,25 +41,6 @@ static uint64_t now_of(const struct lane *l)
 static bool pulls(const struct lane *l)
 {
 	return l->queue->settings.mode == QUEUE_PULL;
-}
-
-bool lane_up(const struct lane *l)
-{
-	return store_node_ready(l->queue->daemon->store, l->node);
-}
-
-const struct clock *lane_clock(const struct lane *l)
-{
-	static const struct clock unknown;
-
-	return l->node == STORE_NO_NODE ? &unknown : &l->queue->daemon->clock[l->node];
-}
-
-uint64_t lane_now_ms(const struct lane *l)
-{
-	const struct clock *clock = lane_clock(l);
-
-	return clock->known ? clock_redis_ms(clock, now_of(l)) : daemon_now_ms(l->queue->daemon);
 }
 
 /* How long before its due time a task may be taken. */
@@ -137,8 +124,8 @@ static void arm_recover(struct lane *l)
 	at = clock_sure(lane_clock(l), l->lease_end_ms) +
 	     task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
 	/* After Redis was away, reports and renewals come first. */
-	if (at < d->calm_until)
-		at = d->calm_until + task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
+	if (at < d->recover_after)
+		at = d->recover_after + task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
 	alarm_arm(d->alarms, &l->recover, at > now ? at : now + NSEC_PER_MSEC);
 }
 
@@ -181,7 +168,7 @@ static void hold_all(struct lane *l, const redisReply *reply, const struct take_
 
 	for (unsigned int i = 0; i < a->count; i++) {
 		if (take_answer_task(reply, i, &t))
-			held_add(l, &t, holder, lease_ms, a->now_ms);
+			attempt_add(l, &t, holder, lease_ms, a->now_ms);
 		else
 			log_often(LOG_ERR, "take: a task has no valid form");
 	}
@@ -250,7 +237,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		if (more)
 			take(l);
 		waiter_settle(q);
-		lane_fed(q);
+		lane_refill(q);
 		waiter_settle(q);
 	}
 	if (a.paused)
@@ -306,7 +293,7 @@ void lane_look(struct lane *l)
 	take(l);
 }
 
-void lane_fed(struct queue *q)
+void lane_refill(struct queue *q)
 {
 	for (unsigned int i = 0; i < q->settings.lanes; i++) {
 		struct lane *l = &q->lane[i];
@@ -322,18 +309,22 @@ void lane_fed(struct queue *q)
 	}
 }
 
-void lane_fed_all(struct daemon *d)
+void lane_refill_all(void *arg)
 {
+	struct daemon *d = arg;
 	unsigned int few = d->config.hold_max / 8 < FEW ? d->config.hold_max / 8 : FEW;
 	struct queue *q, *next;
 
+	if (!d->refill)
+		return;
+	d->refill = false;
 	if (d->stopping || !d->starved)
 		return;
 	/* A few free slots are not worth a take, unless they are all that there will be. */
 	if (held_room(d, true) < few && d->running > few)
 		return;
 	HASH_ITER(hh, d->queues, q, next)
-		lane_fed(q);
+		lane_refill(q);
 }
 
 static void alarm_rings(struct alarm *a, uint64_t now)
@@ -440,7 +431,7 @@ static void flush_rings(struct alarm *a, uint64_t now)
 static void renew_rings(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	report_renew(container_of(a, struct lane, renew));
+	renew_leases(container_of(a, struct lane, renew));
 }
 
 int lane_init(struct lane *l, struct queue *q, unsigned int index)

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters, and their text for Prometheus.
- *
- * A text never holds a secret, a URL or the id of a task: only names of queues and
- * constants are labels.
+ * Counters of this process.
  */
 #ifndef TWHEELD_WORK_METRICS_H
 #define TWHEELD_WORK_METRICS_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct census;
-struct daemon;
-
-enum verdict {
-	VERDICT_OK,
-	VERDICT_RETRY,
-	VERDICT_DEAD,
-	VERDICT_RELEASE,
-	VERDICTS,
-};
 
 enum put_outcome {
 	PUT_CREATED,
@@ -58,6 +44,7 @@ enum dead_reason {
 };
 
 #define HISTOGRAM_BUCKETS	18
+#define HISTOGRAM_FIRST_US	100
 
 /**
  * struct histogram - how often which time; buckets double from 100 us
@@ -92,17 +79,5 @@ struct metrics {
  * metrics_code() - the class of a status; 0 is none
  */
 enum code_class metrics_code(int status);
-
-/**
- * metrics_text() - all metrics
- * @d: the daemon
- * @census: what Redis holds, or NULL while it cannot be reached
- * @len: out
- *
- * Return: text to free(), or NULL without memory.
- */
-char *metrics_text(const struct daemon *d, const struct census *census, size_t *len);
-
-const char *verdict_name(enum verdict v);
 
 #endif /* TWHEELD_WORK_METRICS_H */

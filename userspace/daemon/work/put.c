@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ground/loop.h"
 #include "redis/script.h"
-#include "work/work.h"
+#include "redis/store.h"
+#include "work/lane.h"
+#include "work/put.h"
+#include "work/recall.h"
 
 /**
  * struct put - a task that is to be stored

@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "work/work.h"
+#include "work/held.h"
+#include "work/recall.h"
+#include "work/report.h"
 
-#define PATIENCE	(250 * NSEC_PER_MSEC)
+#define VERDICT_TIMEOUT	(250 * NSEC_PER_MSEC)
 #define TEXT_LEN	512
 
 static const char *const verb_names[] = { "cancel", "move", "run", "drop" };
@@ -28,7 +30,7 @@ static const char *const verb_names[] = { "cancel", "move", "run", "drop" };
  * @number: of it
  * @fn: of the caller
  * @arg: for @fn
- * @timer: the end of the patience
+ * @timer: ends the wait for the verdict
  * @hh: in daemon.recalls
  */
 struct recall {
@@ -94,7 +96,7 @@ static void say(struct daemon *d, const char *asker, bool yes)
 	if (!strncmp(asker, d->name, strlen(d->name)))
 		recall_verdict(d, text, strlen(text));
 	else
-		daemon_publish(d, "verdict", text);
+		work_publish(d, "verdict", text);
 }
 
 static void released(void *arg, enum report_answer answer)
@@ -193,7 +195,7 @@ void recall_ask(struct lane *l, const char *id, uint64_t holder, uint64_t token,
 	r->arg = arg;
 	r->timer.fn = silent;
 	HASH_ADD(hh, d->recalls, number, sizeof(r->number), r);
-	alarm_arm(d->alarms, &r->timer, alarms_now(d->alarms) + PATIENCE);
+	alarm_arm(d->alarms, &r->timer, alarms_now(d->alarms) + VERDICT_TIMEOUT);
 	snprintf(asker, sizeof(asker), "%s:%" PRIu64, d->name, r->number);
 	if (holder == d->holder || held_find(l, holder, token)) {
 		obey(l, holder, token, verb, time_ms, asker);
@@ -201,5 +203,5 @@ void recall_ask(struct lane *l, const char *id, uint64_t holder, uint64_t token,
 	}
 	snprintf(text, sizeof(text), "%016" PRIx64 " %s/%u %s %" PRIu64 " %s %" PRIu64 " %s",
 		 holder, l->queue->name, l->index, id, token, verb_names[verb], time_ms, asker);
-	daemon_publish(d, "recall", text);
+	work_publish(d, "recall", text);
 }

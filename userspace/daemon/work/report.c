@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reports and renewals, in batches.
+ * Reports, in batches.
  *
  * A report waits up to 5 ms for company. A report of this daemon is repeated until Redis
  * answers: if the first one was done, the second one is stale, and that is as good.
  */
 #include <stdlib.h>
 
-#include "ground/log.h"
 #include "redis/script.h"
-#include "work/work.h"
+#include "redis/store.h"
+#include "work/report.h"
 
-#define COMPANY		(5 * NSEC_PER_MSEC)
+#define BATCH_DELAY		(5 * NSEC_PER_MSEC)
 
 /**
  * struct batch - reports that are on their way
@@ -60,14 +60,33 @@ static void answered(void *arg, enum store_result result, const redisReply *repl
 	struct batch *b = arg;
 
 	for (unsigned int i = 0; i < b->count; i++) {
-		enum report_answer answer;
+		static const enum report_answer answers[] = {
+			[ACK_APPLIED] = REPORT_APPLIED,
+			[ACK_STALE] = REPORT_STALE,
+			[ACK_DEAD] = REPORT_DEAD,
+		};
+		enum acked acked;
 
-		if (result == STORE_OK && ack_answer(reply, i, &answer))
-			finish(b->lane->queue->daemon, b->report[i], answer);
+		if (result == STORE_OK && ack_answer(reply, i, &acked))
+			finish(b->lane->queue->daemon, b->report[i], answers[acked]);
 		else
 			repeat(b->lane, b->report[i], result);
 	}
 	free(b);
+}
+
+static void add(struct args *a, const struct outcome *r)
+{
+	const struct ack ack = {
+		.id = r->id,
+		.token = r->token,
+		.verdict = r->verdict,
+		.delay_ms = r->delay_ms,
+		.at_ms = r->at_ms,
+		.note = r->note,
+	};
+
+	ack_args_add(a, &ack);
 }
 
 /* Sends the reports of one holder, as many as a batch has. */
@@ -91,7 +110,7 @@ static void send_batch(struct lane *l)
 		l->nr_reports--;
 		b->report[b->count++] = r;
 		a.confirm |= r->confirm;
-		ack_args_add(&a, r);
+		add(&a, r);
 	}
 	store_script(l->queue->daemon->store, SCRIPT_ACK, l->queue->name, l->index, &a,
 		     answered, b);
@@ -134,7 +153,7 @@ void report_send(struct lane *l, const struct outcome *from)
 	l->nr_reports++;
 	d->reports++;
 	/* All lanes flush at the same moments: Redis then has one read and one write for them. */
-	next = (alarms_now(d->alarms) / COMPANY + 1) * COMPANY;
+	next = (alarms_now(d->alarms) / BATCH_DELAY + 1) * BATCH_DELAY;
 	if (l->nr_reports >= BATCH_MAX && lane_up(l))
 		report_flush(l);
 	else
@@ -150,96 +169,4 @@ void report_free_all(struct lane *l)
 		finish(l->queue->daemon, r, REPORT_DOWN);
 	}
 	l->nr_reports = 0;
-}
-
-/* ---- Renewal ---- */
-
-/**
- * struct renewal - leases that are being renewed
- */
-struct renewal {
-	struct lane *lane;
-	uint64_t holder;
-	uint64_t lease_ms;
-	unsigned int count;
-	uint64_t token[BATCH_MAX];
-};
-
-static void renewed_one(struct renewal *r, uint64_t token, enum renewed answer, uint64_t now_ms)
-{
-	struct held *h = held_find(r->lane, r->holder, token);
-
-	if (!h)
-		return;
-	switch (answer) {
-	case RENEW_HELD:
-		h->lease_end_ms = now_ms + r->lease_ms;
-		break;
-	case RENEW_CANCELED:
-		h->lease_end_ms = now_ms + r->lease_ms;
-		h->last = true;
-		if (held_withdraw(h))
-			held_release(h, 0);
-		break;
-	case RENEW_STALE:
-		/* A request that runs goes on. Its report will be stale. */
-		if (held_withdraw(h))
-			held_free(h);
-		break;
-	}
-}
-
-static void renewed(void *arg, enum store_result result, const redisReply *reply)
-{
-	struct renewal *r = arg;
-	enum renewed answer;
-
-	for (unsigned int i = 0; result == STORE_OK && i < r->count; i++) {
-		if (renew_answer(reply, i, &answer))
-			renewed_one(r, r->token[i], answer, script_now_ms(reply));
-	}
-	free(r);
-}
-
-static bool wants_renewal(const struct held *h, uint64_t now_ms)
-{
-	if (h->state == HELD_WAITS || h->state == HELD_OFFERED)
-		return false;
-	return h->lease_end_ms < now_ms + h->lease_ms * 2 / 3;
-}
-
-void report_renew(struct lane *l)
-{
-	struct daemon *d = l->queue->daemon;
-	uint64_t now_ms = lane_now_ms(l);
-	struct renewal *r = NULL;
-	struct args a = { 0 };
-	struct held *h, *next;
-
-	HASH_ITER(hh, l->held, h, next) {
-		if (!lane_up(l) || !wants_renewal(h, now_ms))
-			continue;
-		if (r && (r->count == BATCH_MAX || r->holder != h->key.holder ||
-			  r->lease_ms != h->lease_ms)) {
-			store_script(d->store, SCRIPT_RENEW, l->queue->name, l->index, &a,
-				     renewed, r);
-			r = NULL;
-		}
-		if (!r) {
-			r = calloc(1, sizeof(*r));
-			if (!r)
-				abort();
-			r->lane = l;
-			r->holder = h->key.holder;
-			r->lease_ms = h->lease_ms;
-			renew_args_begin(&a, r->holder, r->lease_ms);
-		}
-		r->token[r->count++] = h->key.token;
-		renew_args_add(&a, h->id, h->key.token);
-	}
-	if (r)
-		store_script(d->store, SCRIPT_RENEW, l->queue->name, l->index, &a, renewed, r);
-	if (l->held)
-		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
-			  d->config.lease_ms * NSEC_PER_MSEC / 6);
 }

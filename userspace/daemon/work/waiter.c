@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "work/work.h"
+#include "work/waiter.h"
 
 /* A worker that does not want to wait gets what a round of takes finds. */
 #define ROUND_MAX	(2 * NSEC_PER_SEC)
@@ -16,7 +16,8 @@
 /**
  * struct waiter - a worker that waits
  * @queue: its queue
- * @request: to be answered
+ * @fn: called with the answer
+ * @arg: for @fn
  * @limit: tasks that it wants
  * @lease_ms: lease that it wants
  * @once: it does not wait for tasks that come later
@@ -28,7 +29,8 @@
  */
 struct waiter {
 	struct queue *queue;
-	struct request *request;
+	waiter_fn *fn;
+	void *arg;
 	unsigned int limit;
 	uint64_t lease_ms;
 	bool once;
@@ -39,10 +41,8 @@ struct waiter {
 	struct waiter *next;
 };
 
-/* The answer was sent or not; the waiter is in no list any more. */
-static void finished(struct request *r, bool sent)
+void waiter_sent(struct waiter *w, bool sent)
 {
-	struct waiter *w = r->arg;
 	struct daemon *d = w->queue->daemon;
 
 	for (unsigned int i = 0; i < w->nr; i++) {
@@ -84,27 +84,20 @@ static char *tasks_text(const struct waiter *w, size_t *len)
 	return text;
 }
 
-static void answer(struct waiter *w)
+void waiter_end(struct waiter *w)
 {
 	size_t len;
 	char *text = tasks_text(w, &len);
 
 	DL_DELETE(w->queue->waiters, w);
 	alarm_disarm(w->queue->daemon->alarms, &w->timer);
-	w->request->gone = NULL;
-	request_json(w->request, 200, text, len);
-}
-
-/* The client is gone: @finished() will hear that nothing was sent. */
-static void gone(struct request *r)
-{
-	answer(r->arg);
+	w->fn(w->arg, text, len);
 }
 
 static void time_is_up(struct alarm *a, uint64_t now)
 {
 	(void)now;
-	answer(container_of(a, struct waiter, timer));
+	waiter_end(container_of(a, struct waiter, timer));
 }
 
 unsigned int waiter_room(const struct queue *q, bool early, uint64_t *lease_ms)
@@ -185,7 +178,7 @@ void waiter_settle(struct queue *q)
 	wait = asking && !queue_ahead_ms(q);
 	DL_FOREACH_SAFE(q->waiters, w, next) {
 		if (w->nr == w->limit || (w->nr && !wait) || (w->once && over))
-			answer(w);
+			waiter_end(w);
 	}
 }
 
@@ -218,14 +211,14 @@ void waiter_end_all(struct daemon *d)
 
 	HASH_ITER(hh, d->queues, q, next) {
 		while (q->waiters)
-			answer(q->waiters);
+			waiter_end(q->waiters);
 	}
 }
 
-void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
+struct waiter *waiter_add(struct queue *q, const struct reserve *want, waiter_fn *fn, void *arg)
 {
+	struct alarms *alarms = q->daemon->alarms;
 	struct waiter *w = calloc(1, sizeof(*w));
-	struct daemon *d = q->daemon;
 
 	if (!w)
 		abort();
@@ -233,31 +226,14 @@ void waiter_add(struct queue *q, struct request *r, const struct reserve *want)
 	if (!w->offered)
 		abort();
 	w->queue = q;
-	w->request = r;
+	w->fn = fn;
+	w->arg = arg;
 	w->limit = want->limit;
 	w->lease_ms = want->lease_ms;
 	w->once = !want->wait_ms;
 	w->timer.fn = time_is_up;
-	r->arg = w;
-	r->gone = gone;
-	r->finished = finished;
 	DL_APPEND(q->waiters, w);
-	if (d->stopping) {
-		answer(w);
-		return;
-	}
-	alarm_arm(d->alarms, &w->timer, alarms_now(d->alarms) +
+	alarm_arm(alarms, &w->timer, alarms_now(alarms) +
 		  (w->once ? ROUND_MAX : want->wait_ms * NSEC_PER_MSEC));
-	request_watch(r);
-	held_offer_idle(q);
-	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		struct lane *l = &q->lane[i];
-
-		/* What is due is taken at once, and the rest by the lane's alarm. */
-		if (w->once || l->starved || l->next_ms <= lane_now_ms(l))
-			lane_look(l);
-		else
-			lane_arm(l);
-	}
-	waiter_settle(q);
+	return w;
 }

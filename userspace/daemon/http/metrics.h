@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The text of /metrics, for Prometheus.
+ *
+ * A text never holds a secret, a URL or the id of a task: only names of queues and
+ * constants are labels.
+ */
+#ifndef TWHEELD_HTTP_METRICS_H
+#define TWHEELD_HTTP_METRICS_H
+
+#include <stddef.h>
+
+#include "work/counts.h"
+
+/**
+ * metrics_text() - all metrics
+ * @d: the daemon
+ * @census: what Redis holds, or NULL while it cannot be reached
+ * @len: out
+ *
+ * Return: text to free(), or NULL without memory.
+ */
+char *metrics_text(const struct daemon *d, const struct census *census, size_t *len);
+
+#endif /* TWHEELD_HTTP_METRICS_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which function serves a path.
+ */
+#ifndef TWHEELD_HTTP_ROUTES_H
+#define TWHEELD_HTTP_ROUTES_H
+
+#include <stdbool.h>
+
+#include "http/request.h"
+
+/**
+ * request_find() - find the route of a request
+ *
+ * Return: false if there is none, and the request is answered.
+ */
+bool request_find(struct request *r);
+
+/**
+ * request_serve() - serve a request, whose route was found
+ */
+void request_serve(struct request *r);
+
+#endif /* TWHEELD_HTTP_ROUTES_H */

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Attempts: when tasks begin, and how they end.
+ *
+ *   take ──► WAITS ──due──► begin ──► RUNS ──► report
+ *                             │ ▲
+ *                             │ ├── READY	all slots are in use
+ *                             │ ├── HOST	all slots of the host are in use
+ *                             │ └── IDLE	no worker waits
+ *                             └───► OFFERED	a worker is handed it
+ *
+ * No attempt begins before Redis's clock has surely reached the due time, and none with
+ * a lease that is nearly over.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "callback/callback.h"
+#include "ground/loop.h"
+#include "ground/random.h"
+#include "text/pull.h"
+#include "work/attempt.h"
+#include "work/host.h"
+#include "work/task.h"
+#include "work/waiter.h"
+
+/* A host that ends no request for so long is slow: the tasks that wait for it are released. */
+#define HOST_WAIT	(250 * NSEC_PER_MSEC)
+/* A queue whose tasks were so released takes less for so long. */
+#define SLOW		(2 * NSEC_PER_SEC)
+/* A task that was taken ahead waits so long for a worker of this daemon. */
+#define IDLE_WAIT	(50 * NSEC_PER_MSEC)
+/* The delay of such a release, with as much again at random. */
+#define HOST_DELAY_MS	100
+/* The delay of a task for which there was no socket or no memory. */
+#define NOT_SENT_DELAY_MS	1000
+
+static struct daemon *daemon_of(const struct held *h)
+{
+	return h->lane->queue->daemon;
+}
+
+/* ---- Requests ---- */
+
+static void start_request(struct held *h);
+
+static void wait_for_host(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+	char key[HOST_KEY_LEN];
+	struct host *host;
+
+	if (!url_host_key(h->body.url, key, sizeof(key))) {
+		held_release(h, HOST_DELAY_MS);
+		return;
+	}
+	HASH_FIND_STR(d->hosts, key, host);
+	if (!host) {
+		host = calloc(1, sizeof(*host));
+		if (!host)
+			abort();
+		host->daemon = d;
+		host->ended = alarms_now(d->alarms);
+		memcpy(host->key, key, sizeof(key));
+		HASH_ADD_STR(d->hosts, key, host);
+	}
+	h->state = HELD_HOST;
+	h->host = host;
+	if (!h->since)
+		h->since = alarms_now(d->alarms);
+	DL_APPEND2(host->waiting, h, rprev, rnext);
+	d->busy_hosts++;
+}
+
+/* Tasks may wait for a host that works, unless they need the room of others. */
+static bool host_works(const struct host *host, uint64_t now)
+{
+	const struct daemon *d = host->daemon;
+
+	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
+}
+
+/* Releases the tasks that waited too long, and notes that their queues are slow. */
+static void release_waiting(struct host *host, uint64_t now)
+{
+	struct daemon *d = host->daemon;
+
+	while (host->waiting) {
+		struct held *h = host->waiting;
+		bool last = !h->rnext;
+
+		if (h->since + HOST_WAIT > now) {
+			alarm_arm(d->alarms, &host->timer, h->since + HOST_WAIT);
+			return;
+		}
+		h->lane->queue->slow_until = now + SLOW;
+		/* The last one takes its host with it. */
+		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
+		if (last)
+			return;
+	}
+}
+
+static void too_long(struct alarm *a, uint64_t now)
+{
+	struct host *host = container_of(a, struct host, timer);
+	struct daemon *d = host->daemon;
+
+	if (host_works(host, now)) {
+		alarm_arm(d->alarms, a, now + HOST_WAIT);
+		return;
+	}
+	release_waiting(host, now);
+	d->refill = true;
+}
+
+static void arm_host(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+
+	if (h->state != HELD_HOST || h->host->timer.armed)
+		return;
+	h->host->timer.fn = too_long;
+	alarm_arm(d->alarms, &h->host->timer, h->since + HOST_WAIT);
+}
+
+static void wait_for_slot(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+
+	h->state = HELD_READY;
+	DL_APPEND2(d->ready, h, rprev, rnext);
+	d->nr_ready++;
+}
+
+static void measure_lateness(struct held *h, uint64_t now)
+{
+	struct daemon *d = daemon_of(h);
+	uint64_t due = clock_near(lane_clock(h->lane), h->due_ms);
+
+	histogram_add(&d->metrics.lateness, now > due ? (now - due) / NSEC_PER_USEC : 0);
+}
+
+static bool lease_is_long_enough(const struct held *h, uint64_t now)
+{
+	const struct clock *clock = lane_clock(h->lane);
+
+	return task_may_begin(h->lease_end_ms, clock_redis_ms(clock, now),
+			      clock_bound(clock, now) / NSEC_PER_MSEC + 1);
+}
+
+static void start_request(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+	uint64_t now = alarms_now(d->alarms);
+	struct callback_request req = {
+		.queue = h->lane->queue->name,
+		.id = h->id,
+		.version = h->version,
+		.first_due_ms = h->first_due_ms,
+		.attempt = h->attempt,
+		.missed = h->missed,
+		.body = &h->body,
+		.now_ms = work_now_ms(d),
+		.user = h,
+	};
+	int ret;
+
+	if (!lease_is_long_enough(h, now)) {
+		/* Another daemon may have it: recover returns it. */
+		held_free(h);
+		return;
+	}
+	ret = callback_start(d->callbacks, &req, &h->callback);
+	switch (ret) {
+	case 0:
+		h->state = HELD_RUNS;
+		d->running++;
+		measure_lateness(h, now);
+		break;
+	case -EAGAIN:
+		wait_for_slot(h);
+		break;
+	case -EBUSY:
+		wait_for_host(h);
+		arm_host(h);
+		break;
+	case -EINVAL:
+		held_bury(h, "the URL or a header is refused");
+		break;
+	default:
+		held_release(h, NOT_SENT_DELAY_MS);
+	}
+}
+
+/* A slot is free: the next task that waits for one, and one that waits for this host. */
+static void start_waiting(struct daemon *d, const char *key)
+{
+	struct host *host;
+
+	while (d->ready && callbacks_running(d->callbacks) < d->config.callback_concurrency) {
+		struct held *h = d->ready;
+
+		held_unlist(h);
+		start_request(h);
+	}
+	HASH_FIND_STR(d->hosts, key, host);
+	if (host) {
+		struct held *h = host->waiting;
+
+		host->ended = alarms_now(d->alarms);
+		held_unlist(h);
+		start_request(h);
+	}
+}
+
+static void judge(struct held *h, const struct callback_result *res)
+{
+	struct queue *q = h->lane->queue;
+	uint64_t backoff;
+
+	switch (res->verdict) {
+	case CALLBACK_OK:
+		q->attempts[VERDICT_OK]++;
+		held_report(h, VERDICT_OK, 0, "");
+		break;
+	case CALLBACK_DEAD:
+		q->attempts[VERDICT_DEAD]++;
+		held_report(h, VERDICT_DEAD, 0, res->error);
+		break;
+	case CALLBACK_RETRY:
+		q->attempts[VERDICT_RETRY]++;
+		backoff = task_backoff_ms(&h->body.retry, h->attempt, random_u64());
+		held_report(h, VERDICT_RETRY, task_delay_ms(backoff, res->has_retry_after ?
+						       res->retry_after_ms : 0), res->error);
+		break;
+	case CALLBACK_NOT_SENT:
+		q->attempts[VERDICT_RELEASE]++;
+		held_report(h, VERDICT_RELEASE, NOT_SENT_DELAY_MS, res->error);
+		break;
+	}
+}
+
+static void request_done(void *arg, void *user, const struct callback_result *res)
+{
+	struct daemon *d = arg;
+	struct held *h = user;
+	char key[HOST_KEY_LEN];
+
+	if (!url_host_key(h->body.url, key, sizeof(key)))
+		key[0] = '\0';
+	d->running--;
+	h->callback = NULL;
+	h->state = HELD_WAITS;
+	histogram_add(&d->metrics.callback[metrics_code(res->status)], res->took_us);
+	judge(h, res);
+	held_free(h);
+	start_waiting(d, key);
+	d->refill = true;
+}
+
+/* ---- Beginnings ---- */
+
+/* Workers that were handed a task come back soon. Others may be at another daemon. */
+static void wait_for_worker(struct held *h)
+{
+	struct daemon *d = daemon_of(h);
+	struct queue *q = h->lane->queue;
+
+	h->since = alarms_now(d->alarms);
+	h->state = HELD_IDLE;
+	DL_APPEND2(q->idle, h, rprev, rnext);
+	alarm_arm(d->alarms, &h->due, h->since + IDLE_WAIT);
+}
+
+static void begin(struct held *h)
+{
+	struct queue *q = h->lane->queue;
+
+	if (q->settings.mode == QUEUE_PUSH) {
+		start_request(h);
+		return;
+	}
+	if (!lease_is_long_enough(h, alarms_now(q->daemon->alarms))) {
+		held_free(h);
+		return;
+	}
+	if (waiter_offer(q, h))
+		measure_lateness(h, alarms_now(q->daemon->alarms));
+	else if (queue_ahead_ms(q) && !h->since)
+		wait_for_worker(h);
+	else
+		held_release(h, RELEASE_DUE);
+}
+
+static void wait_until_due(struct held *h, uint64_t now)
+{
+	struct daemon *d = daemon_of(h);
+	uint64_t at = clock_soon(lane_clock(h->lane), h->due_ms, now);
+
+	if (alarm_arm(d->alarms, &h->due, at > now ? at : now + 1))
+		held_release(h, RELEASE_DUE);
+}
+
+static void due(struct alarm *a, uint64_t now)
+{
+	struct held *h = container_of(a, struct held, due);
+	struct queue *q = h->lane->queue;
+
+	held_unlist(h);
+	if (!clock_reached(lane_clock(h->lane), h->due_ms, now)) {
+		wait_until_due(h, now);
+		return;
+	}
+	begin(h);
+	waiter_settle_later(q);
+}
+
+void attempt_offer_idle(struct queue *q)
+{
+	struct alarms *alarms = q->daemon->alarms;
+	struct held *h;
+
+	while ((h = q->idle)) {
+		held_unlist(h);
+		if (!lease_is_long_enough(h, alarms_now(alarms))) {
+			held_free(h);
+		} else if (waiter_offer(q, h)) {
+			alarm_clear(alarms, &h->due);
+			measure_lateness(h, alarms_now(alarms));
+		} else {
+			h->state = HELD_IDLE;
+			DL_PREPEND2(q->idle, h, rprev, rnext);
+			return;
+		}
+	}
+}
+
+static struct held *make(struct lane *l, const struct taken *t, uint64_t holder,
+			 uint64_t lease_ms, uint64_t now_ms)
+{
+	struct held *h = calloc(1, sizeof(*h) + t->id_len + 1);
+	struct daemon *d = l->queue->daemon;
+
+	if (!h)
+		abort();
+	h->data = malloc(t->body_len + 1);
+	if (!h->data)
+		abort();
+	memcpy(h->data, t->body, t->body_len);
+	memcpy(h->id, t->id, t->id_len);
+	h->data_len = t->body_len;
+	h->lane = l;
+	h->due.fn = due;
+	h->due_ms = t->due_ms;
+	h->first_due_ms = t->first_due_ms;
+	h->lease_ms = lease_ms;
+	h->lease_end_ms = (t->due_ms > now_ms ? t->due_ms : now_ms) + lease_ms;
+	h->key.holder = holder;
+	h->key.token = t->token;
+	h->version = t->version;
+	h->attempt = t->attempt;
+	h->missed = t->missed;
+	HASH_ADD(hh, l->held, key, sizeof(h->key), h);
+	l->queue->held++;
+	d->held++;
+	d->held_bytes += h->data_len;
+	if (!l->renew.armed)
+		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
+			  d->config.lease_ms * NSEC_PER_MSEC / 6);
+	return h;
+}
+
+static void hold(struct held *h, uint64_t now)
+{
+	struct queue *q = h->lane->queue;
+
+	/* Its take was on its way when the stop began. */
+	if (q->daemon->stopping) {
+		held_release(h, RELEASE_DUE);
+		return;
+	}
+	/* Before the task is due, where there is time. */
+	if (q->settings.mode == QUEUE_PULL)
+		payload_check(&h->body);
+	if (clock_reached(lane_clock(h->lane), h->due_ms, now))
+		begin(h);
+	else
+		wait_until_due(h, now);
+}
+
+void attempt_add(struct lane *l, const struct taken *t, uint64_t holder, uint64_t lease_ms,
+		 uint64_t now_ms)
+{
+	struct held *h = make(l, t, holder, lease_ms, now_ms);
+	uint64_t now = alarms_now(l->queue->daemon->alarms);
+
+	if (!body_decode(h->data, h->data_len, &h->body))
+		held_bury(h, "the stored body is damaged");
+	else if (l->queue->settings.mode == QUEUE_PUSH && !h->body.url)
+		held_bury(h, "the task has no callback, and its queue is for push");
+	else
+		hold(h, now);
+}
+
+/* ---- All of them ---- */
+
+static void rearm(struct held *h)
+{
+	if (h->state == HELD_WAITS)
+		wait_until_due(h, alarms_now(daemon_of(h)->alarms));
+}
+
+void attempt_rearm_all(struct daemon *d)
+{
+	held_each(d, rearm);
+}
+
+static void end_request(struct held *h)
+{
+	if (h->state != HELD_RUNS)
+		return;
+	callback_abort(daemon_of(h)->callbacks, h->callback);
+	daemon_of(h)->running--;
+	h->state = HELD_WAITS;
+	held_release(h, 0);
+}
+
+void attempt_abort_all(struct daemon *d)
+{
+	held_each(d, end_request);
+}
+
+/* ---- libcurl in the loop ---- */
+
+/**
+ * struct curl_watch - a descriptor of libcurl
+ */
+struct curl_watch {
+	struct daemon *daemon;
+	struct watch watch;
+	UT_hash_handle hh;
+};
+
+static struct curl_watch *curl_watches;
+
+static void curl_ready(struct watch *w, uint32_t events)
+{
+	struct curl_watch *cw = container_of(w, struct curl_watch, watch);
+
+	callbacks_ready(cw->daemon->callbacks, w->fd, events);
+}
+
+static void curl_look(void *arg, int fd, int events)
+{
+	struct daemon *d = arg;
+	struct curl_watch *cw;
+
+	HASH_FIND(hh, curl_watches, &fd, sizeof(fd), cw);
+	if (!cw) {
+		if (!events)
+			return;
+		cw = calloc(1, sizeof(*cw));
+		if (!cw)
+			abort();
+		cw->daemon = d;
+		cw->watch.fn = curl_ready;
+		cw->watch.fd = fd;
+		HASH_ADD(hh, curl_watches, watch.fd, sizeof(fd), cw);
+	}
+	loop_watch(d->loop, &cw->watch, events);
+	if (events)
+		return;
+	HASH_DEL(curl_watches, cw);
+	free(cw);
+}
+
+static void curl_timeout(struct alarm *a, uint64_t now)
+{
+	(void)now;
+	callbacks_timeout(container_of(a, struct daemon, curl)->callbacks);
+}
+
+static void curl_timer(void *arg, long ms)
+{
+	struct daemon *d = arg;
+
+	d->curl_now = !ms;
+	if (ms <= 0)
+		alarm_clear(d->alarms, &d->curl);
+	else
+		alarm_arm(d->alarms, &d->curl, alarms_now(d->alarms) + ms * NSEC_PER_MSEC);
+	if (!ms)
+		loop_again(d->loop);
+}
+
+void attempt_run(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!d->curl_now)
+		return;
+	d->curl_now = false;
+	callbacks_timeout(d->callbacks);
+}
+
+int attempt_start(struct daemon *d)
+{
+	const struct config *c = &d->config;
+	struct callback_loop loop = {
+		.arg = d,
+		.watch = curl_look,
+		.timer = curl_timer,
+		.done = request_done,
+	};
+	struct callback_options opt = {
+		.concurrency = c->callback_concurrency,
+		.host_concurrency = c->host_concurrency,
+		.allow = c->allow,
+		.allows = c->allows,
+		.secret = c->secret,
+		.secrets = c->secrets,
+	};
+
+	d->curl.fn = curl_timeout;
+	if (alarm_prepare(d->alarms, &d->curl))
+		return -ENOMEM;
+	d->callbacks = callbacks_new(&loop, &opt);
+	return d->callbacks ? 0 : -ENOMEM;
+}
+
+void attempt_stop(struct daemon *d)
+{
+	callbacks_free(d->callbacks);
+	d->callbacks = NULL;
+}

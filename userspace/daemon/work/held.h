@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tasks that were taken, until they are reported.
+ */
+#ifndef TWHEELD_WORK_HELD_H
+#define TWHEELD_WORK_HELD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ground/alarm.h"
+#include "text/body.h"
+#include "work/queue.h"
+
+struct callback;
+
+enum held_state {
+	/* It waits for its due time. */
+	HELD_WAITS,
+	/* It is due, and waits for a free slot. */
+	HELD_READY,
+	/* It is due, and its host is busy. */
+	HELD_HOST,
+	/* It is due, and no worker waits. */
+	HELD_IDLE,
+	/* The request runs. */
+	HELD_RUNS,
+	/* A worker is being handed it. */
+	HELD_OFFERED,
+};
+
+/**
+ * struct held - a task that was taken
+ * @lane: its lane
+ * @state: what it waits for
+ * @due: timer until its due time
+ * @due_ms: its due time
+ * @first_due_ms: due time before retries
+ * @lease_end_ms: end of its lease
+ * @lease_ms: length of its lease
+ * @key: holder number and token of its take
+ * @version: of the task
+ * @attempt: 1, 2, 3 ...
+ * @missed: periods that were missed
+ * @last: no further attempt: it was canceled while it ran
+ * @body: decoded; points into @data
+ * @data: the body as stored
+ * @data_len: its length
+ * @callback: the request that runs
+ * @host: key of the host that it waits for
+ * @since: when it began to wait for the host, or for a worker; 0: it does not
+ * @hh: in the lane's table, by holder and token
+ * @rprev: in daemon.ready, the host's list or queue.idle
+ * @rnext: in daemon.ready, the host's list or queue.idle
+ * @id: of the task
+ */
+struct held {
+	struct lane *lane;
+	enum held_state state;
+	struct alarm due;
+	uint64_t due_ms;
+	uint64_t first_due_ms;
+	uint64_t lease_end_ms;
+	uint64_t lease_ms;
+	struct lease_key {
+		uint64_t holder;
+		uint64_t token;
+	} key;
+	uint64_t version;
+	unsigned int attempt;
+	unsigned int missed;
+	bool last;
+	struct task_body body;
+	uint8_t *data;
+	size_t data_len;
+	struct callback *callback;
+	struct host *host;
+	uint64_t since;
+	UT_hash_handle hh;
+	struct held *rprev;
+	struct held *rnext;
+	char id[];
+};
+
+/**
+ * held_find() - the task of a take
+ */
+struct held *held_find(struct lane *l, uint64_t holder, uint64_t token);
+
+/**
+ * held_withdraw() - keep a task from beginning
+ * @h: the task
+ *
+ * Return: true if no attempt will begin; it is to be reported or freed.
+ */
+bool held_withdraw(struct held *h);
+
+/**
+ * held_report() - report the end of an attempt
+ */
+void held_report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note);
+
+/**
+ * held_release() - give a task back without an attempt, and free it
+ * @h: a task that no request runs for
+ * @delay_ms: when it is due again, from now; RELEASE_DUE: at its due time
+ */
+void held_release(struct held *h, uint64_t delay_ms);
+
+/**
+ * held_bury() - report that a task is dead, and free it
+ */
+void held_bury(struct held *h, const char *note);
+
+/**
+ * held_free() - forget a task
+ */
+void held_free(struct held *h);
+
+/**
+ * held_unlist() - take a task out of the list that it waits in
+ */
+void held_unlist(struct held *h);
+
+/**
+ * held_release_lane() - give back all tasks of a lane that have not begun
+ */
+void held_release_lane(struct lane *l);
+
+/**
+ * held_each() - call @fn for each task that is held; it may free the task
+ */
+void held_each(struct daemon *d, void (*fn)(struct held *h));
+
+/**
+ * held_room() - how many more tasks can be taken
+ * @due: tasks that are due already
+ */
+unsigned int held_room(const struct daemon *d, bool due);
+
+#endif /* TWHEELD_WORK_HELD_H */

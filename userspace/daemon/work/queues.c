@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queues as `tw:queues` has them. See queues.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ground/log.h"
+#include "redis/store.h"
+#include "text/json.h"
+#include "text/spec.h"
+#include "work/held.h"
+#include "work/lane.h"
+#include "work/queues.h"
+#include "work/task.h"
+
+static unsigned int rank(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+	const char *names[d->members + 1];
+
+	for (size_t i = 0; i < d->members; i++)
+		names[i] = d->member[i].name;
+	return task_rank(d->name, names, d->members, l->queue->name, l->index);
+}
+
+void queue_rank_all(struct daemon *d)
+{
+	struct queue *q, *next;
+
+	HASH_ITER(hh, d->queues, q, next) {
+		for (unsigned int i = 0; i < q->settings.lanes; i++) {
+			struct lane *l = &q->lane[i];
+			unsigned int now = rank(l);
+
+			if (l->rank == now)
+				continue;
+			l->rank = now;
+			lane_look(l);
+		}
+	}
+}
+
+static void queue_free(struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		if (q->lane[i].queue)
+			lane_free(&q->lane[i]);
+	}
+	free(q->lane);
+	free(q);
+}
+
+static struct queue *queue_new(struct daemon *d, const char *name,
+			       const struct queue_settings *settings)
+{
+	struct queue *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->daemon = d;
+	q->settings = *settings;
+	strcpy(q->name, name);
+	q->lane = calloc(settings->lanes, sizeof(*q->lane));
+	if (!q->lane) {
+		free(q);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < settings->lanes; i++) {
+		if (lane_init(&q->lane[i], q, i)) {
+			log_often(LOG_ERR, "queue %s: no timers for its lanes", name);
+			queue_free(q);
+			return NULL;
+		}
+		q->lane[i].rank = rank(&q->lane[i]);
+	}
+	return q;
+}
+
+struct queue *queue_apply(struct daemon *d, const char *name,
+			  const struct queue_settings *settings)
+{
+	struct queue *q = queue_find(d, name);
+
+	if (q) {
+		unsigned int lanes = q->settings.lanes;
+
+		if (lanes != settings->lanes)
+			log_often(LOG_ERR, "queue %s: its lanes were changed in Redis; restart twheeld",
+				  name);
+		q->settings = *settings;
+		q->settings.lanes = lanes;
+		return q;
+	}
+	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
+		return NULL;
+	q = queue_new(d, name, settings);
+	if (!q)
+		return NULL;
+	HASH_ADD_STR(d->queues, name, q);
+	for (unsigned int i = 0; i < settings->lanes; i++)
+		lane_look(&q->lane[i]);
+	return q;
+}
+
+static struct queue *load(struct daemon *d, const char *name, const char *text, size_t len)
+{
+	struct queue_settings settings;
+
+	if (queue_name_valid(name) && queue_settings_load(text, len, &settings))
+		return queue_apply(d, name, &settings);
+	log_often(LOG_ERR, "a queue has no valid settings in Redis");
+	return NULL;
+}
+
+/* ---- From Redis ---- */
+
+/**
+ * struct loading - a queue that is asked for
+ */
+struct loading {
+	struct daemon *daemon;
+	char name[QUEUE_NAME_MAX + 1];
+	queue_fn *fn;
+	void *arg;
+};
+
+static void loaded(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct loading *ld = arg;
+	struct queue *q = NULL;
+
+	if (result == STORE_OK && reply->type == REDIS_REPLY_STRING)
+		q = load(ld->daemon, ld->name, reply->str, reply->len);
+	if (ld->fn)
+		ld->fn(ld->arg, q, result);
+	free(ld);
+}
+
+void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg)
+{
+	struct loading *ld = calloc(1, sizeof(*ld));
+	struct args a = { 0 };
+	char key[160];
+
+	if (!ld)
+		abort();
+	ld->daemon = d;
+	strcpy(ld->name, name);
+	ld->fn = fn;
+	ld->arg = arg;
+	args_text(&a, "HGET");
+	args_text(&a, store_key(d->store, key, "queues"));
+	args_text(&a, name);
+	store_command(d->store, key, &a, loaded, ld);
+}
+
+/*
+ * A Redis that lost a queue, by a restart or a failover, gets it back. Its tasks are accepted
+ * here, and a daemon that starts later would not know of them.
+ */
+static void store_lost(struct daemon *d)
+{
+	char key[160], *text;
+
+	for (struct queue *q = d->queues; q; q = q->hh.next) {
+		struct args a = { 0 };
+
+		if (q->listed)
+			continue;
+		log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
+		text = json_text(queue_settings_to_json(&q->settings), NULL);
+		if (!text)
+			abort();
+		args_text(&a, "HSETNX");
+		args_text(&a, store_key(d->store, key, "queues"));
+		args_text(&a, q->name);
+		args_text(&a, text);
+		free(text);
+		store_command(d->store, key, &a, NULL, NULL);
+	}
+}
+
+static void loaded_all(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct daemon *d = arg;
+	struct queue *q;
+
+	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY)
+		return;
+	for (q = d->queues; q; q = q->hh.next)
+		q->listed = false;
+	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+		const redisReply *name = reply->element[i], *text = reply->element[i + 1];
+
+		if (name->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
+			continue;
+		load(d, name->str, text->str, text->len);
+		q = queue_find(d, name->str);
+		if (q)
+			q->listed = true;
+	}
+	store_lost(d);
+}
+
+void queue_load_all(struct daemon *d)
+{
+	struct args a = { 0 };
+	char key[160];
+
+	args_text(&a, "HGETALL");
+	args_text(&a, store_key(d->store, key, "queues"));
+	store_command(d->store, key, &a, loaded_all, d);
+}
+
+void queue_release(struct queue *q)
+{
+	for (unsigned int i = 0; i < q->settings.lanes; i++)
+		held_release_lane(&q->lane[i]);
+}
+
+void queue_free_all(struct daemon *d)
+{
+	struct queue *q, *next;
+
+	HASH_ITER(hh, d->queues, q, next) {
+		HASH_DEL(d->queues, q);
+		queue_free(q);
+	}
+}

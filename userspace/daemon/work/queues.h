@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Queues as `tw:queues` has them: made, changed, read again.
+ */
+#ifndef TWHEELD_WORK_QUEUES_H
+#define TWHEELD_WORK_QUEUES_H
+
+#include <stddef.h>
+
+#include "redis/command.h"
+#include "text/settings.h"
+#include "work/queue.h"
+
+/**
+ * queue_apply() - make a queue, or change it
+ * @d: the daemon
+ * @name: its name
+ * @settings: the number of lanes is that of the first time
+ *
+ * Return: NULL without memory, or if there are QUEUES_MAX.
+ */
+struct queue *queue_apply(struct daemon *d, const char *name,
+			  const struct queue_settings *settings);
+
+/**
+ * queue_load() - read one queue from Redis
+ * @fn: called with the queue, or NULL and the result of the command
+ */
+typedef void queue_fn(void *arg, struct queue *q, enum store_result result);
+void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg);
+
+/**
+ * queue_load_all() - read all queues from Redis
+ */
+void queue_load_all(struct daemon *d);
+
+/**
+ * queue_release() - give back all tasks of a queue that have not begun
+ */
+void queue_release(struct queue *q);
+
+void queue_free_all(struct daemon *d);
+
+/**
+ * queue_rank_all() - find the ranks anew, after members came or went
+ */
+void queue_rank_all(struct daemon *d);
+
+#endif /* TWHEELD_WORK_QUEUES_H */
