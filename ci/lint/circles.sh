@@ -25,7 +25,8 @@ includes() {
 		sed -n 's/^#[[:space:]]*include "\(.*\)".*/\1/p' "$file" | while read -r name; do
 			for name in "$(dirname "$file")/$name" "$name"; do
 				[ -f "$name" ] || continue
-				echo "${file%.[ch]} $(realpath -s --relative-to=. "${name%.[ch]}")"
+				name=$(realpath -s --relative-to=. "${name%.[ch]}")
+				[ "${name#../}" != "$name" ] || echo "${file%.[ch]} $name"
 				break
 			done
 		done
