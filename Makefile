@@ -101,11 +101,12 @@ bench-tasks:
 
 stages := $(shell sed -n 's/^\([a-z][^ ]*\) .*/\1/p' ci/stages)
 
-check check-ci check-full $(stages):
+check check-rest check-ci check-full $(stages):
 	@vm/deps.sh $(if $(tiers_$@),check,check-ci)
 	@ci/check.pl $(or $(tiers_$@),$@)
 
 tiers_check := check
+tiers_check-rest := ci
 tiers_check-ci := check ci
 tiers_check-full := check ci full
 
@@ -147,4 +148,5 @@ help:
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove sign vm demo twheeld demo-tasks \
-	bench bench-full bench-tasks clean help check check-ci check-full $(stages)
+	bench bench-full bench-tasks clean help check check-rest check-ci check-full \
+	$(stages)
