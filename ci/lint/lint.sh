@@ -238,7 +238,7 @@ sizes() {
 document_sizes() {
 	sizes <<-'END'
 		9216 README.md
-		4096 SECURITY.md
+		8192 SECURITY.md
 		5120 CONTRIBUTING.md
 		5120 CHANGELOG.md
 		5120 doc/install.md

@@ -343,7 +343,7 @@ static int fill_within(struct __test_metadata *_metadata, long long bytes)
 	return n;
 }
 
-/* Law 10: what wheels and their timers take counts in bytes. */
+/* G10: what wheels and their timers take counts in bytes. */
 TEST_F(quota, bytes)
 {
 	int n = fill_within(_metadata, 10 * WHEEL_BYTES);
@@ -382,7 +382,7 @@ static int touch_table(void)
 	return n;
 }
 
-/* Law 10: so do the pages that come by fault, which have no timers. */
+/* G10: so do the pages that come by fault, which have no timers. */
 TEST_F(quota, pages_by_fault)
 {
 	int n;
@@ -393,7 +393,7 @@ TEST_F(quota, pages_by_fault)
 	EXPECT_LT(n, 100);
 }
 
-/* Law 10: CAP_SYS_RESOURCE in the initial namespace is above both limits, and no other. */
+/* G10: CAP_SYS_RESOURCE in the initial namespace is above both limits, and no other. */
 TEST_F(quota, capability)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
@@ -635,7 +635,7 @@ static int open_in(uid_t owner, const char *map, uid_t as)
 	return ret ? WEXITSTATUS(status_of(pid)) : 250;
 }
 
-/* Law 10: whoever has subordinate ids pays for all namespaces that he makes of them. */
+/* G10: whoever has subordinate ids pays for all namespaces that he makes of them. */
 TEST_F(quota, owner_of_namespace_pays)
 {
 	int held;
@@ -652,7 +652,7 @@ TEST_F(quota, owner_of_namespace_pays)
 	close(held);
 }
 
-/* Law 10: in a container of global root's, its own root pays, for all its users. */
+/* G10: in a container of global root's, its own root pays, for all its users. */
 TEST_F(quota, root_of_namespace_pays)
 {
 	int held;
@@ -706,7 +706,7 @@ static void all_due(struct due_together *d, uid_t as, unsigned int wheels, unsig
 }
 
 /*
- * Law 8: of 300 wheels of one user that are due together with one of another, that one is not
+ * G8: of 300 wheels of one user that are due together with one of another, that one is not
  * the last: it waits for a budget of them in each of its turns, not for a budget of each.
  */
 TEST(users_take_turns)
@@ -797,7 +797,7 @@ static __u64 worst_open(unsigned int seconds)
 }
 
 /*
- * Law 8: who opens the device in a cgroup over memory.high waits for its memory himself. The
+ * G8: who opens the device in a cgroup over memory.high waits for its memory himself. The
  * mutex of the misc devices, which he has meanwhile, is free for the others.
  */
 TEST(open_waits_for_no_cgroup)
@@ -857,7 +857,7 @@ static unsigned long long number_of(int fd)
 	char path[64], line[1024];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%d", fd);
 	f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f) && sscanf(line, "twheel-id: %llu", &id) != 1)
 		;
@@ -945,6 +945,79 @@ TEST(root_finds_all)
 	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(NULL, fopen(ALL_WHEELS, "re"));
 	ASSERT_EQ(0, seteuid(0));
+}
+
+/* Whether twheelctl ps has a line of wheel @id, in which there is @text. */
+static bool ps_tells(unsigned long long id, const char *text)
+{
+	FILE *f = popen("twheelctl ps --json 2>/dev/null", "r");
+	char line[4096], wheel[64];
+	bool tells = false;
+
+	/* An integer beyond 2^53 is a string. */
+	snprintf(wheel, sizeof(wheel), "\"wheel\":%s%llu", id >> 53 ? "\"" : "", id);
+	while (f && fgets(line, sizeof(line), f))
+		tells |= strstr(line, wheel) && strstr(line, text);
+	if (f)
+		pclose(f);
+	return tells;
+}
+
+struct own_table {
+	int ready;
+	bool stop;
+	unsigned long long id;
+};
+
+/* Opens a wheel in a table of descriptors that no other thread has. */
+static void *open_in_own_table(void *arg)
+{
+	struct own_table *o = arg;
+	int fd = unshare(CLONE_FILES) ? -1 : wheel_open(0);
+
+	o->id = number_of(fd);
+	__atomic_store_n(&o->ready, 1, __ATOMIC_RELEASE);
+	while (!stopped(&o->stop))
+		sleep_ms(1);
+	close(fd);
+	return NULL;
+}
+
+/* Section 4: so does twheelctl ps, with a wheel in a message, only mapped, or a thread's own. */
+TEST(ps_finds_all)
+{
+	struct own_table own = { 0 };
+	unsigned long long id;
+	pthread_t thread;
+	struct table t;
+	int fd, pair[2];
+
+	SKIP_UNLESS_ROOT();
+	if (access("/bin/twheelctl", X_OK) || access(ALL_WHEELS, R_OK))
+		SKIP(return, "NO twheelctl, OR NO DEBUGFS: what ps finds not tested");
+	fd = open_wheel(_metadata, 0);
+	id = number_of(fd);
+	EXPECT_TRUE(ps_tells(id, "\"holders\":[{"));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	ASSERT_TRUE(send_fd(pair[0], fd));
+	close(fd);
+	EXPECT_TRUE(ps_tells(id, "\"opener_pid\":"));
+	close(pair[0]);
+	close(pair[1]);
+	EXPECT_FALSE(ps_tells(id, ""));
+
+	fd = open_wheel(_metadata, 0);
+	id = number_of(fd);
+	t = map_table(_metadata, fd);
+	close(fd);
+	EXPECT_TRUE(ps_tells(id, "\"opener_pid\":"));
+	unmap_table(&t);
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, open_in_own_table, &own));
+	while (!__atomic_load_n(&own.ready, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	EXPECT_TRUE(ps_tells(own.id, "\"holders\":[{"));
+	stop_and_join(thread, &own.stop);
 }
 
 /* Nobody can do everything with a wheel of its own, at the defaults. */

@@ -164,7 +164,7 @@ TEST_F(setup, small_tick_with_capability)
 	EXPECT_EQ(5, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
 }
 
-/* Law 10: EINVAL: slot_bits outside 4 to 12, levels above 16, more than 4,096 buckets in all. */
+/* G10: EINVAL: slot_bits outside 4 to 12, levels above 16, more than 4,096 buckets in all. */
 TEST_F(setup, impossible_geometry)
 {
 	static const __u32 bits[] = { 1, 2, 3, 13, 16, 17, 32, 0x80000000, 0xffffffff };

@@ -947,7 +947,7 @@ static bool fill_group(void)
 }
 
 /*
- * Law 10: whatever REGISTER has answered for can be touched without a fault that fails: the
+ * G10: whatever REGISTER has answered for can be touched without a fault that fails: the
  * header, the word, and the mark of the slot, which the cgroup has no memory for any more.
  */
 TEST_F(table, touched_in_full_cgroup)
@@ -987,7 +987,7 @@ TEST_F(table, touched_in_full_cgroup)
 	EXPECT_EQ(0, rmdir(PAID_BY));
 }
 
-/* Law 10: a wheel without timers takes at most 64 KiB, whatever its shape. */
+/* G10: a wheel without timers takes at most 64 KiB, whatever its shape. */
 static void shape_all(struct __test_metadata *_metadata, int fd)
 {
 	enum { WHEELS = 64 };
