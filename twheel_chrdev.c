@@ -170,8 +170,9 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 /* The mapping */
 
 /*
- * Any pages of the table, shared. The mapping can neither grow nor be executed; in a process whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked
- * for that. VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
+ * Any pages of the table, shared. The mapping can neither grow nor be executed; in a process
+ * whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked for that.
+ * VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
 {
