@@ -23,6 +23,8 @@
 #include "twheel_trace.h"
 #include "twheel_turn.h"
 
+/* What a turn in a softirq costs of the budget beside its timers. */
+#define TURN_COST		8U
 /* The pause between turns that gives back one of the budget: 100 us give all. */
 #define TURN_PAUSE_NS		800U
 
@@ -101,13 +103,17 @@ static void start_timer(struct twheel_file *w, u64 next, u64 now)
 static void queue_turn(struct twheel_file *w)
 {
 	struct quota *q = w->pages.bill.quota;
+	bool idle;
 
 	lockdep_assert_held(&w->lock);
 	spin_lock(&q->lock);
+	/* Or else the work is queued, or will queue itself. */
+	idle = list_empty(&q->due) && !q->turning;
 	if (list_empty(&w->due))
 		list_add_tail(&w->due, &q->due);
 	spin_unlock(&q->lock);
-	queue_work(turn_wq, &q->work);
+	if (idle)
+		queue_work(turn_wq, &q->work);
 }
 
 /* Leaves the next turn to the worker. */
@@ -200,12 +206,16 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 	u64 began = ktime_get_ns();
 	s64 pause = began - this_cpu_xchg(turn_saving, began);
 	unsigned int left = clamp_t(s64, pause / TURN_PAUSE_NS, 0, TURN_BUDGET);
-	enum hrtimer_restart ret;
+	enum hrtimer_restart ret = HRTIMER_NORESTART;
 	u64 now = file_begin(w);
 
-	if (left)
+	if (left > TURN_COST) {
+		left -= TURN_COST;
 		left -= turn(w, now, left);
-	ret = restart(w, now);
+		ret = restart(w, now);
+	} else if (!w->dying && w->programmed && !hrtimer_is_queued(&w->timer)) {
+		hand_over(w, now);
+	}
 	file_finish(w, now);
 	/* The turn itself is no pause. */
 	this_cpu_add(turn_saving, ktime_get_ns() - began - left * TURN_PAUSE_NS);
