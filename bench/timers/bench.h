@@ -8,6 +8,7 @@
  *   check.c	whether a backend does the work; and what its expirations cost
  *   heartbeat.c	connections that send heartbeats, and some that fall silent
  *   server.c	the loop of a server, with cold caches
+ *   turn.c	one turn of a loop that moves the timers of many connections
  *   calls.c	system calls that timers of libtwheel cost
  *   row.c	what comes out
  *   clock.c	clocks, chance and memory
@@ -400,6 +401,10 @@ void bench_calls(unsigned int reps, uint32_t most);
 /* server.c */
 
 void bench_server(unsigned int reps);
+
+/* turn.c */
+
+void bench_turn(uint32_t n, unsigned int reps);
 
 /* measure.c */
 

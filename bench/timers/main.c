@@ -239,7 +239,10 @@ int main(int argc, char **argv)
 			     expire.n[i] > 100000 ? slow_reps : reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
 		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps, few);
-	if (bench_is_listed(part, "server"))
+	if (bench_is_listed(part, "server")) {
 		bench_server(reps);
+		bench_turn(100000, reps);
+		bench_turn(1000000, reps);
+	}
 	return 0;
 }

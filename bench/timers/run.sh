@@ -128,6 +128,7 @@ numbers() {
 		N17 ops
 		N18 uml
 		N19 threads
+		N20 server
 		N21 ops threads
 		N23 threads
 	END
