@@ -17,7 +17,7 @@ export WERROR=1
 tests=(lib_test lib_timer_test lib_many_test lib_keyed_test lib_thread_test lib_process_test)
 # The variants, fixtures and tests that are not for here.
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
-without+=(-T scribbled_header -T clock_set)
+without+=(-T scribbled_header -T clock_set -T clock_of_2040 -T tai_set)
 without+=(-T fallback -T not_our_device -T nonblock_is_shared -T observed -T next_of_others)
 # A sanitizer has memory of its own, and locks none: native runs in the VM have these.
 without+=(-T small -T not_overcommitted -T locked)

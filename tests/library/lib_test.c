@@ -6,6 +6,8 @@
 #include "lib_test.h"
 #include "filter.h"
 
+#include <sys/syscall.h>
+#include <sys/timex.h>
 #include <sys/eventfd.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -619,6 +621,18 @@ TEST_F(lib, clocks)
 	}
 }
 
+/* Sets the wall clock to a date beyond a 32-bit time_t. */
+static void set_date(struct __test_metadata *_metadata, uint64_t seconds)
+{
+	long long ts[2] = { seconds, 0 };
+
+#ifdef SYS_clock_settime64
+	EXPECT_EQ(0, syscall(SYS_clock_settime64, CLOCK_REALTIME, ts));
+#else
+	EXPECT_EQ(0, syscall(SYS_clock_settime, CLOCK_REALTIME, ts));
+#endif
+}
+
 /* When the wall clock is set, deadlines keep their meaning. Not on a machine of yours. */
 TEST_F(lib, clock_set)
 {
@@ -663,6 +677,67 @@ TEST_F(lib, clock_set)
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
 	set_wall_clock(_metadata, base + now(CLOCK_MONOTONIC));
+	twheel_close(w);
+}
+
+/* A 32-bit program, whose time_t may end in 2038, has the wall clock of 2040. */
+TEST_F(lib, clock_of_2040)
+{
+	uint64_t base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC), at, id, date = 2208988800;
+	struct twheel_options o = self->o;
+	struct twheel_event ev;
+	struct twheel *w;
+
+	if (!have_device() || !is_root())
+		SKIP(return, "only where the clock is nobody's: in the test machine");
+	o.flags |= TWHEEL_OPEN_REALTIME;
+	set_date(_metadata, date);
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_now(w);
+	EXPECT_LE(date * SECOND, at);
+	EXPECT_GE((date + 3600) * SECOND, at);
+	at += 30 * NS_PER_MS;
+	ASSERT_EQ(0, twheel_add(w, at, 1, &id));
+	EXPECT_EQ(1, lib_collect(w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, at);
+	twheel_close(w);
+	set_date(_metadata, (base + now(CLOCK_MONOTONIC)) / SECOND);
+}
+
+/* CLOCK_TAI jumps when its distance to CLOCK_REALTIME is set, as chrony does after a boot. */
+TEST_F(lib, tai_set)
+{
+	struct twheel_options o = self->o;
+	struct timex zero = { .modes = ADJ_TAI }, far = { .modes = ADJ_TAI, .constant = 37 };
+	struct pollfd pollfd = { .events = POLLIN };
+	struct twheel_event ev;
+	struct twheel *w;
+	uint64_t id, at;
+
+	if (!have_device() || !is_root())
+		SKIP(return, "only where the clock is nobody's: in the test machine");
+	ASSERT_LE(0, adjtimex(&zero));
+	o.clock_id = CLOCK_TAI;
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_now(w) + 36 * SECOND;
+	ASSERT_EQ(0, twheel_add(w, at, 1, &id));
+	EXPECT_TRUE(quiet(w));
+	ASSERT_LE(0, adjtimex(&far));
+	/* The wheel in the process looks once a second. */
+	pollfd.fd = twheel_fd(w);
+	EXPECT_EQ(1, poll(&pollfd, 1, 5000));
+	EXPECT_EQ(1, lib_collect(w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	/* Back: it is due when the clock gets there. */
+	at = twheel_now(w) + 200 * NS_PER_MS;
+	ASSERT_EQ(0, twheel_set(w, id, at));
+	far.constant = 34;
+	ASSERT_LE(0, adjtimex(&far));
+	EXPECT_EQ(1, lib_collect(w, &ev, 1));
+	EXPECT_EQ(at, ev.deadline_ns);
+	EXPECT_GE(ev.expired_ns, at);
+	ASSERT_LE(0, adjtimex(&zero));
 	twheel_close(w);
 }
 

@@ -70,6 +70,12 @@ static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 
 	if (next == p->set || (next <= now && p->set <= now))
 		return;
+	/* Nothing tells when ADJ_TAI sets the distance to CLOCK_REALTIME: look once a second. */
+	if (p->clock == CLOCK_TAI && next != WHEEL_NEVER && next > now + NSEC_PER_SEC) {
+		if (p->set > now && p->set <= now + NSEC_PER_SEC)
+			return;
+		next = now + NSEC_PER_SEC;
+	}
 	p->set = next;
 	/* 0 would disarm it. */
 	next = next ?: 1;
@@ -263,6 +269,8 @@ int twheel__inprocess_open(struct twheel *w, const struct twheel_setup *wanted)
 	int fd, err;
 
 	err = timers_check_setup(&setup, DEFAULT_TIMERS, STORE_MAX, DEFAULT_TICK_NS, &shape);
+	if (!err)
+		err = twheel__try_clock(setup.clock_id);
 	if (err)
 		return err;
 	p = calloc(1, sizeof(*p));

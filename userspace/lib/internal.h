@@ -292,6 +292,7 @@ struct cold *twheel__cold(const struct twheel *w);
 struct twheel *twheel__new(void);
 void twheel__free(struct twheel *w);
 int twheel__mutex_init(pthread_mutex_t *mutex);
+int twheel__try_clock(int clock_id);
 uint64_t twheel__clock(int clock_id);
 
 /* process.c */

@@ -118,7 +118,8 @@ struct twheel;
  * @flags: TWHEEL_OPEN_, or 0
  * @tick_ns: the resolution. The wheel takes the largest power of two not above it
  * @slack_ns: how late the timers of twheel_add() may be beyond their tick
- * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI
+ * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI. If ADJ_TAI sets the last forward, a
+ *	wheel in the process notices within a second
  * @max_timers: how many timers there may be. Deleted ones are kept for the next add and
  *	count: each thread keeps up to 128 of them
  * @levels: levels of the hierarchy

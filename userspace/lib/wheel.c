@@ -116,11 +116,24 @@ TWHEEL_PUBLIC const char *twheel_backend_reason(const struct twheel *w)
 	return twheel__cold(w)->reason;
 }
 
+/* Whether the clock can be read. Return: 0 or a negative errno. */
+int twheel__try_clock(int clock_id)
+{
+	struct timespec ts;
+
+	return clock_gettime(clock_id, &ts) ? -errno : 0;
+}
+
+/*
+ * twheel_open() has tried the clock, so an error now is that of a filter of system calls, or of a
+ * kernel too old for the date. No caller could go on by a time that is none.
+ */
 uint64_t twheel__clock(int clock_id)
 {
 	struct timespec ts;
 
-	clock_gettime(clock_id, &ts);
+	if (unlikely(clock_gettime(clock_id, &ts)))
+		abort();
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
