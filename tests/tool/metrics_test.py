@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
@@ -234,6 +235,27 @@ def output():
         assert os.path.islink(link) and now.st_ino != inode, "the target is replaced"
         equal((stat.S_IMODE(now.st_mode), now.st_uid, now.st_gid), (0o660, 7, 8), "as it was")
         equal(sorted(os.listdir(d)), ["fifo", "file", "link", "null"])
+
+
+@test("the number of a thread is refused with that of its process")
+def thread():
+    done, number = threading.Event(), []
+
+    def wait():
+        number.append(threading.get_native_id())
+        done.wait()
+
+    t = threading.Thread(target=wait)
+    t.start()
+    while not number:
+        pass
+    try:
+        p = subprocess.run([CTL, "list", f"--pid={number[0]}"], capture_output=True, check=False)
+    finally:
+        done.set()
+        t.join()
+    want = f"twheelctl: {number[0]} is a thread of process {os.getpid()}: --pid={os.getpid()}\n"
+    equal((p.returncode, p.stderr.decode()), (5, want))
 
 
 @test("a descriptor of a file system that does not answer stops nothing")

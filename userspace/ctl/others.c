@@ -421,6 +421,26 @@ static _Noreturn void refuse_copy(const struct target *target, int fd, int err)
 	exit(STATUS_NO_PERMISSION);
 }
 
+/* Exits if @pid is the number of a thread, as htop and "ps -L" show it. Keeps errno. */
+static void refuse_thread(int pid, int err)
+{
+	char path[64], line[128];
+	int process = pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %d", &process) == 1)
+			break;
+	if (f)
+		fclose(f);
+	if (process != pid)
+		die(STATUS_NO_TIMER, "%d is a thread of process %d: --pid=%d", pid, process,
+		    process);
+	errno = err;
+}
+
 /**
  * open_other() - look at the wheel of another process, or say why not and exit
  * @w: the wheel
@@ -437,6 +457,8 @@ void open_other(struct wheel *w, const struct verb *verb, const struct conf *con
 	if (conf->names_device || memcmp(&conf->shape, &none, sizeof(none)))
 		usage_error(verb, "--pid takes the wheel as it is, without options for one");
 	w->pidfd = syscall(SYS_pidfd_open, target->pid, 0);
+	if (w->pidfd < 0 && errno != ESRCH)
+		refuse_thread(target->pid, errno);
 	if (w->pidfd < 0)
 		die(errno == ESRCH ? STATUS_NO_TIMER : error_status(errno),
 		    "process %d: %s", target->pid, strerror(errno));
