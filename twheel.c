@@ -337,7 +337,8 @@ void wheel_set_time(struct wheel *w, u64 now)
 
 	if (tick < w->clk) {
 		w->clk = tick;
-		if (w->next != WHEEL_NEVER)
+		/* A wheel that has no buckets yet has no timers. */
+		if (w->occupied)
 			w->next = first_visit(w);
 	} else if (tick < w->next && !w->visiting) {
 		w->clk = tick;
