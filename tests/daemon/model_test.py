@@ -4,7 +4,8 @@
 
 Random operations on 25 ids of one lane. After each, the answer and the whole state in Redis
 must be those of a model in Python, and at the end the number of messages. The test gives the
-time: the line of the prelude that reads TIME is exchanged. Prints TAP.
+time: the line of the prelude that reads TIME is exchanged. Then it plants bugs in the scripts,
+each of which the model must notice (C5). Prints TAP.
 
 The model knows all answers, so operations are sent ahead of them, and the bytes that come are
 compared with those of the model. They are taken apart only where they differ.
@@ -642,6 +643,35 @@ def run(redis, lane, walk, operations):
     return agreed
 
 
+# C5: bugs of the scripts, by name: (script or "prelude", old text, new text).
+PLANTS = {
+    "no run": [("take", "redis.call('ZADD', RUN, unpack(ends))", "")],
+    "tasks taken 3 ms early": [("take", "DUE, '-inf', now + ahead,",
+                                "DUE, '-inf', now + ahead + 3,")],
+    "put cuts the time to seconds": [
+        ("put", "set_due[n] = due, id", "set_due[n] = ms - ms % 1000, id"),
+        ("put", "version, ms, ms)", "version, ms - ms % 1000, ms - ms % 1000)")],
+    "no token check": [("ack", " or h.token ~= token or h.holder ~= holder", "")],
+    "cancel keeps due": [("change", "\t\tremove(id, h)\n",
+                          "\t\tif state ~= SCHEDULED then remove(id, h) end\n")],
+    "the old body stays": [("put", "set_bodies[n] = id, body",
+                            "set_bodies[n] = id, redis.call('HGET', BODY, id) or body")],
+    "recover forgets": [("recover", "schedule(id, h, h.due)", "leave(id, h) set(id, h)")],
+    "late is ignored": [("take", "elseif is_late(h) then", "elseif false then")],
+    "a broken header stops": [("prelude", "#s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or "
+                               "string.byte(s, 2) > BURIED", "false")],
+}
+
+
+def notices(redis, plant, seed, operations=5000):
+    """Return: after how many operations the model noticed the bug, or None."""
+    redis.ask("FLUSHALL")
+    lane = Lane("model/0", (CLOCK, *PLANTS[plant]))
+    lane.load(redis)
+    agreed = run(redis, lane, Walk(seed), operations)
+    return agreed if agreed < operations else None
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--operations", type=int, default=100000)
@@ -658,11 +688,11 @@ def main():
     other.ask("SUBSCRIBE", "tw:wake")
     walk = Walk(options.seed)
     agreed = run(redis, lane, walk, options.operations)
-    print("1..2")
+    print(f"1..{2 + len(PLANTS)}")
     print(f"{'ok' if agreed == options.operations else 'not ok'} 1 - M2: {agreed} operations "
           f"agree with the model")
     if agreed < options.operations:
-        print("ok 2 # SKIP after a difference")
+        print("Bail out! the scripts and the model differ")
         sys.exit(1)
     wakes = 0
     other.socket.settimeout(.5)
@@ -675,6 +705,12 @@ def main():
     good = wakes == walk.model.wakes
     print(f"{'ok' if good else 'not ok'} 2 - {wakes} wakes were published, "
           f"the model has {walk.model.wakes}")
+    for number, plant in enumerate(PLANTS, 3):
+        link = Redis(server.path, 60)
+        after = notices(link, plant, options.seed)
+        good = good and after is not None
+        print(f"{'not ok' if after is None else 'ok'} {number} - C5: the model notices: "
+              f"{plant}" + ("" if after is None else f", after {after} operations"))
     sys.exit(not good)
 
 
