@@ -346,7 +346,8 @@ static bool exchange(struct timers *t, const struct timers_plan *p, struct twhee
 			timer_count_unseen(t, p->timer, old, now);
 			return true;
 		}
-		if (p->timer->place != TIMER_READY && !word_deadline(old) != !word_deadline(p->word))
+		if (p->timer->place != TIMER_READY &&
+		    !word_deadline(old) != !word_deadline(p->word))
 			return false;
 		seen = old;
 	}

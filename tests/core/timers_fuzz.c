@@ -228,7 +228,8 @@ static void follow(struct run *r, struct user_timer *u)
 	/* An event is final. */
 	if (u->unread)
 		FUZZ_CHECK(e->place, ==, TIMER_READY);
-	if (word_deadline(slot->deadline_ns) != u->word || (e->place == TIMER_READY && !u->unread)) {
+	if (word_deadline(slot->deadline_ns) != u->word ||
+	    (e->place == TIMER_READY && !u->unread)) {
 		FUZZ_CHECK(u->unread, ==, false);
 		has_expired(u, r->now);
 		FUZZ_CHECK(slot->deadline_ns, ==, u->left);

@@ -483,7 +483,8 @@ static int fill_one(void)
 /* The limit in the midst of a wheel touches none of its timers. */
 TEST_F(quota, within_a_wheel)
 {
-	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", WHEEL_BYTES + BLOCK_BYTES / 2));
+	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user",
+				  WHEEL_BYTES + BLOCK_BYTES / 2));
 	EXPECT_EQ(0, as_user(USER, fill_one));
 }
 
@@ -717,7 +718,8 @@ TEST(users_take_turns)
 
 	SKIP_UNLESS_ROOT();
 	ASSERT_NE(NULL, d);
-	d[0].instant = d[1].instant = now(CLOCK_MONOTONIC) + MANY * EACH * 50 * NS_PER_US;
+	d[0].instant = now(CLOCK_MONOTONIC) + MANY * EACH * 50 * NS_PER_US;
+	d[1].instant = d[0].instant;
 	pid[0] = fork();
 	if (!pid[0])
 		all_due(&d[0], USER, MANY, EACH);

@@ -686,8 +686,7 @@ static enum outcome expiry_judge(struct race *r)
 PAIR(exchange_expiry, expiry_prepare, do_exchange, do_arm_soon, expiry_judge, 1, true)
 
 /* CANCEL against the expiry: it says whether there was one, and no event is read any more. */
-ACT(cancel_expiry_prepare,
-    r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1))
+ACT(cancel_expiry_prepare, r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1))
 
 static enum outcome ended_judge(struct race *r)
 {

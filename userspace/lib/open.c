@@ -33,8 +33,9 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 	if (!err) {
 		err = twheel__try_clock(w->cold->info.clock_id);
 		if (!err)
-			err = twheel__arena_init(&w->cold->shadow, (w->cold->info.max_timers + 1UL) *
-					 sizeof(struct shadow));
+			err = twheel__arena_init(&w->cold->shadow,
+						 (w->cold->info.max_timers + 1UL) *
+						 sizeof(struct shadow));
 		w->shadow = (struct shadow *)w->cold->shadow.base;
 		if (!err)
 			err = twheel__enroll(w);

@@ -14,10 +14,10 @@
  * A word that is not 0 proves that no event of the timer is outstanding. Then one exchange
  * moves or disarms it, without further questions. twheel_clear() parks the word, so that
  * this stays so: shadow.armed is still set, and the next arming is one exchange again. If a
- * word is 0, the timer has expired, or was disarmed by a verb. The event of an expired timer is unread, on its way from the backend's read
- * to the caller, or handed out. It is on its way only under cold.reading, so only the holder
- * of that lock arms a word that is 0. If shadow.armed says that an event is outstanding,
- * REARM withdraws it.
+ * word is 0, the timer has expired, or was disarmed by a verb. The event of an expired timer is
+ * unread, on its way from the backend's read to the caller, or handed out. It is on its way
+ * only under cold.reading, so only the holder of that lock arms a word that is 0. If
+ * shadow.armed says that an event is outstanding, REARM withdraws it.
  *
  * tests/model/library.pml is the model of this.
  *

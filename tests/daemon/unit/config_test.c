@@ -54,8 +54,10 @@ static void check_defaults(void)
 	is_number(c.tick_ns, 131072, "tick");
 }
 
-static const char networks[] = "callback-allow = 10.0.0.0/8, fd00::/8\ncallback-allow = 127.0.0.1\n";
-static const char addresses[] = "listen = 127.0.0.1:1\nlisten = [::1]:2\nlisten = unix:/run/t.sock\n";
+static const char networks[] = "callback-allow = 10.0.0.0/8, fd00::/8\n"
+			       "callback-allow = 127.0.0.1\n";
+static const char addresses[] = "listen = 127.0.0.1:1\nlisten = [::1]:2\n"
+				"listen = unix:/run/t.sock\n";
 
 /* A text of a file and its error; NULL if there is none. */
 static const struct {

@@ -340,8 +340,10 @@ static void check_moves(void)
 		const char *text;
 		const char *field;
 	} rows[] = {
-		{ "{'at':1795766400000}", NULL }, { "{'in':'5ms'}", NULL }, { "{'in_ms':5}", NULL }, { "{}", "at" },
-		{ "{'at':1795766400000,'in':'5ms'}", "in" }, { "{'in':5}", "in" }, { "{'at':5}", "at" }, { "{'id':'a'}", "id" }, { "", "" },
+		{ "{'at':1795766400000}", NULL }, { "{'in':'5ms'}", NULL },
+		{ "{'in_ms':5}", NULL }, { "{}", "at" },
+		{ "{'at':1795766400000,'in':'5ms'}", "in" }, { "{'in':5}", "in" },
+		{ "{'at':5}", "at" }, { "{'id':'a'}", "id" }, { "", "" },
 	};
 	struct task_move move;
 	size_t i;
