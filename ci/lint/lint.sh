@@ -197,8 +197,9 @@ bite() {
 circles() {
 	local out=$build/circles
 
-	make -s -C userspace O="$out" ctl && make -s -C bench/timers O="$out" || return
-	ci/lint/circles.sh "$1" "$out/$2"
+	quietly make -s -C userspace O="$out" ctl || return
+	quietly make -s -C bench/timers O="$out" || return
+	quietly ci/lint/circles.sh "$1" "$out/$2"
 }
 
 shell() {

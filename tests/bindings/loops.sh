@@ -77,7 +77,7 @@ example "1000 timers in Asio's loop" "$loops/examples/asio.cpp"
 example 'sleeper is silent' "$loops/examples/wheel.cpp"
 check "the reader" builds_and_prints '# PASSED: .*' "$top/tests/library/lib_reader_test.c" \
 	-Wno-missing-field-initializers
-check "twheel.hpp" builds_and_prints '1\.\.27' "$top/tests/library/lib_hpp_test.cpp"
+check "twheel.hpp" builds_and_prints '1\.\.51' "$top/tests/library/lib_hpp_test.cpp"
 for header in libuv libevent libev sd-event glib; do
 	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
 done

@@ -91,7 +91,8 @@ if [ "$tag" ]; then
 	check "$tag can be built" released "$tag"
 	check "a program of $tag runs" compatible "$dir/released" "$dir/abi"
 else
-	verdict 0 "a program of an earlier $version runs # SKIP no release of it is tagged"
+	# The first of its version: there is no program that it could break.
+	echo "# no release of $version is tagged"
 fi
 check "a library without a function" less
 check "that is found" differs "$dir/abi" "$dir/less" twheel_wake
