@@ -15,7 +15,7 @@ shopt -s globstar nullglob
 
 rooms=
 [ "$1" != --rooms ] || { rooms=1; shift; }
-sources=$(CDPATH= cd "$1" && pwd) objects=$(CDPATH= cd "$2" && pwd)
+sources=$(CDPATH='' cd "$1" && pwd) objects=$(CDPATH='' cd "$2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

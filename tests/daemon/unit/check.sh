@@ -18,8 +18,8 @@ if [ "${1-}" = --fuzz ]; then
 	shift
 fi
 seconds=${1:-5}
-here=$(CDPATH= cd "$(dirname "$0")" && pwd)
-top=$(CDPATH= cd "$here/../../.." && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
+top=$(CDPATH='' cd "$here/../../.." && pwd)
 daemon=$top/userspace/daemon
 cd "$daemon"
 out=$(mktemp -d)
