@@ -29,6 +29,34 @@ static unsigned long *summary_bits(const struct timers *t)
 }
 
 /*
+ * Looks at a timer that was marked. Return: whether that has settled it; the mark of an event
+ * that was armed over is kept until a KICK withdraws the event.
+ */
+static bool look_at(struct timers *t, struct timer *e, u64 now, enum look look)
+	__must_hold(t->store->lock)
+{
+	struct twheel_slot *slot = timer_word(t, e);
+	u64 word;
+
+	reconcile(t, e, slot, now, look);
+	if (look == LOOK_AND_WITHDRAW || e->place != TIMER_READY)
+		return true;
+	word = word_deadline(READ_ONCE(slot->deadline_ns));
+	return word == timer_successor(e, e->deadline, e->expired_ns);
+}
+
+/* Has the next sweep go through all lines, as marks were kept whose lines are not named. */
+static void name_all_lines(struct timers *t, u32 lines)
+	__must_hold(t->store->lock)
+{
+	u32 i;
+
+	for (i = 0; i < DIV_ROUND_UP(lines, 64); i++)
+		WRITE_ONCE(store_summary(t->store)[i], ~0ULL);
+	t->kept = false;
+}
+
+/*
  * Takes the marks of @line that are ahead of the sweep, and looks at their slots.
  * Return: how much is left; a line that has marks still has its bit again.
  */
@@ -59,11 +87,13 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 		bits = xchg(&marks[i], 0);
 		left = bits & ~ahead;
 		for (bits &= ahead; bits && budget; bits &= bits - 1, budget--) {
-			u32 slot = first + __ffs64(bits);
-			struct timer *e = store_at(t->store, slot);
+			u32 bit = __ffs64(bits);
+			struct timer *e = store_at(t->store, first + bit);
 
-			if (e)
-				reconcile(t, e, timer_word(t, e), now, look);
+			if (e && !look_at(t, e, now, look)) {
+				set_bit(bit, (unsigned long *)&marks[i]);
+				t->kept = true;
+			}
 		}
 		if (bits) {
 			t->slot = first + __ffs64(bits);
@@ -101,6 +131,8 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 	t->marked = false;
 	if (!t->store->table)
 		return budget;
+	if (t->kept && look == LOOK_AND_WITHDRAW)
+		name_all_lines(t, lines);
 	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
 		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
 		bool set;

@@ -25,6 +25,7 @@
  * @ready: the expired ones, in order. Whether it is empty may be asked without the lock
  * @ready_end: where the next of these is linked
  * @marked: the budget of a turn did not reach all marks
+ * @kept: turns have kept marks for a KICK, as they found events that were armed over
  * @slot: where the sweep of the marks goes on
  * @id: tells the wheel from the others, in fdinfo and traces
  * @used: a timer has been made, or the table mapped: the shape is fixed
@@ -39,6 +40,7 @@ struct timers {
 	u64 id;
 	u32 slot;
 	bool marked;
+	bool kept;
 	bool used;
 	bool news;
 	struct twheel_stats stats;

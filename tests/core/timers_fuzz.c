@@ -153,14 +153,20 @@ static u32 state_of(const struct user_timer *u)
 	return u->unread ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
-/* The next turn will find its mark. */
-static bool is_marked(const struct run *r, const struct user_timer *u)
+/* Its mark is set, for a turn or, if its line is not named, for a KICK. */
+static bool has_mark(const struct run *r, const struct user_timer *u)
 {
 	u32 slot = (u32)u->id;
 
 	return header_of(r) && r->flat.touched[slot / STORE_LINE / FLAT_LINES] &&
-	       r->flat.marks[slot / 64] >> slot % 64 & 1 &&
-	       test_bit(slot >> STORE_LINE_SHIFT, (unsigned long *)store_summary(store_of(r)));
+	       r->flat.marks[slot / 64] >> slot % 64 & 1;
+}
+
+/* The next turn will find its mark. */
+static bool is_marked(const struct run *r, const struct user_timer *u)
+{
+	return has_mark(r, u) && test_bit((u32)u->id >> STORE_LINE_SHIFT,
+					  (unsigned long *)store_summary(store_of(r)));
 }
 
 /* The end of the present tick. */
@@ -543,7 +549,7 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 		for (i = 0; i < r->timers; i++) {
 			struct user_timer *u = &r->timer[i];
 
-			if (!u->id || !is_marked(r, u))
+			if (!u->id || !(r->t.kept ? has_mark(r, u) : is_marked(r, u)))
 				continue;
 			stale += is_stale(u);
 			u->unread &= !is_stale(u);
