@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What may happen to timers and to the clock while the wheel turns. */
 #include <linux/module.h>
+#include <linux/string.h>
 
 #include "twheel_kunit.h"
 
