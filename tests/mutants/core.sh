@@ -30,7 +30,7 @@ copy_with() {
 	cp -r "$top"/userspace/{lib,loops,bindings,flags.mk} "$dir/userspace"
 	cp -r "$top/tests" "$dir"
 	cp "$top"/vm/{lib,source}.sh "$dir/vm"
-	[ "$1" = none ] || patch -s -d "$dir" -p1 <"$top/tests/mutants/planted/$1.patch"
+	[ "$1" = none ] || patch -s -F0 -d "$dir" -p1 <"$top/tests/mutants/planted/$1.patch"
 }
 seen() {
 	status=0
