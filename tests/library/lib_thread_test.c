@@ -581,6 +581,8 @@ static const int call_registers[] = { REG_EBX, REG_ECX, REG_EDX, REG_ESI, REG_ED
 #define OURS	0x7eel
 
 static uint64_t waits_inheriting, waits_plainly;
+/* A thread that ends gives back its cache and its stack, and may wait for that. */
+static __thread bool at_work;
 
 /* Counts how a thread goes to sleep for a lock, and does what it wanted. */
 static void on_futex(int sig, siginfo_t *info, void *context)
@@ -595,9 +597,9 @@ static void on_futex(int sig, siginfo_t *info, void *context)
 	for (i = 0; i < 5; i++)
 		arg[i] = r[call_registers[i]];
 	op = arg[1] & FUTEX_CMD_MASK;
-	if (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2)
+	if (at_work && (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2))
 		count(&waits_inheriting, 1);
-	else if (op == FUTEX_WAIT)
+	else if (at_work && op == FUTEX_WAIT)
 		count(&waits_plainly, 1);
 	ret = syscall(info->si_syscall, arg[0], arg[1], arg[2], arg[3], arg[4], OURS);
 	r[REG_RESULT] = ret < 0 ? -errno : ret;
@@ -632,11 +634,13 @@ static void *contend(void *arg)
 		count(&s->arms, 1);
 		return NULL;
 	}
+	at_work = true;
 	while (!over()) {
 		if (twheel_set(s->w, id, 1) < 0 || twheel_read(s->w, ev, 16) < 0 ||
 		    twheel_clear(s->w, id) < 0)
 			count(&s->errors, 1);
 	}
+	at_work = false;
 	return NULL;
 }
 
@@ -669,10 +673,12 @@ static void *set_and_clear(void *arg)
 		count(&s->arms, 1);
 		return NULL;
 	}
+	at_work = true;
 	while (!over()) {
 		if (twheel_clear(s->w, id) != 1 || twheel_set(s->w, id, NEVER))
 			count(&s->errors, 1);
 	}
+	at_work = false;
 	return NULL;
 }
 
