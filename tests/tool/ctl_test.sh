@@ -1020,7 +1020,7 @@ test_device() {
 		echo 200000 >$limit
 		as_nobody "$ctl" monitor --add 1h,count=5000
 		status_is 6 "too many timers of a user"
-		error_has ': this user .* max_bytes_per_user allows, ' "too many timers of a user: says so"
+		error_has ': this user .* max_bytes_per_user allows$' "too many timers of a user: says so"
 		runs 6 "too many timers of a wheel" monitor --max-timers=5 --add 1h,count=6
 		error_has ': the wheel is full$' "too many timers of a wheel: says so"
 		echo "$most" >$limit
