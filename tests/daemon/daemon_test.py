@@ -215,7 +215,7 @@ def openapi():
         assert word in page, f"twheeld.8 has no {word}"
 
 
-@test("each law D1 to D17 has a test that names it")
+@test("each law D1 to D17, and D19, has a test that names it")
 def laws():
     named = set()
     for name in os.listdir(HERE):
@@ -223,7 +223,7 @@ def laws():
             with open(os.path.join(HERE, name)) as f:
                 for sentence in re.findall(r'(?m)^@test\("(.*)"\)$', f.read()):
                     named.update(re.findall(r"\bD\d+\b", sentence))
-    equal(named, {f"D{n}" for n in range(1, 18)})
+    equal(named, {f"D{n}" for n in (*range(1, 18), 19)})
 
 
 @test("a request above 4 MiB is refused: 413")
@@ -1538,6 +1538,59 @@ def secrets():
     for text in texts:
         for word in (token, secret, secret[6:], "pa55word"):
             assert word not in text, "a secret is shown"
+
+
+def resident(pid):
+    """MiB."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) >> 10
+
+
+def send_parts(port, count, token=None):
+    """Connections that have sent all of a body of 4 MiB but its last byte, if they could."""
+    head = f"Authorization: Bearer {token}\r\n" if token else ""
+    size = 4 << 20
+    conns = []
+    for _ in range(count):
+        s = socket.create_connection(("127.0.0.1", port))
+        s.settimeout(5)
+        s.sendall(f"POST /v1/queues/s/tasks HTTP/1.1\r\nHost: localhost\r\n{head}"
+                  f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n".encode())
+        if not token:
+            first = s.recv(4096)
+            assert first.startswith(b"HTTP/1.1 401 "), first
+        try:
+            s.sendall(b"x" * (size - 1))
+        except OSError:
+            assert not token
+        conns.append(s)
+    return conns
+
+
+@test("D19: a stranger is refused by the head of a request, and bodies have 64 MiB in all")
+def bodies():
+    token, port = "t0ken" + "y" * 40, free_ports()[0]
+    path = os.path.join(dir_, "token-bodies")
+    with open(path, "w") as f:
+        f.write(token + "\n")
+    d = Daemon(redis, f"--token-file={path}", listen=f"127.0.0.1:{port}")
+    before = resident(d.process.pid)
+    strangers = send_parts(port, 40)
+    assert resident(d.process.pid) - before < 16, "bodies of strangers are kept"
+    known = send_parts(port, 40, token)
+    assert resident(d.process.pid) - before < 128, "there is no limit for bodies"
+    answers = []
+    for s in known:
+        s.sendall(b"x")
+        answers.append(s.recv(4096))
+    busy = [x for x in answers if x.startswith(b"HTTP/1.1 503 ")]
+    assert 20 < len(busy) < 30, len(busy)
+    assert b'"busy"' in busy[0] and b"Retry-After" in busy[0], busy[0]
+    for s in strangers + known:
+        s.close()
+    wait_until(lambda: resident(d.process.pid) - before < 16, 5)
+    equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
+    equal(d.end(), 0)
 
 
 @test("without a token, another name for this machine is refused: 403")

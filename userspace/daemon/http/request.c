@@ -60,7 +60,7 @@ void request_answer(struct request *r, int status, json_t *root)
 
 void request_fail(struct request *r, const struct api_error *err)
 {
-	if (err->status == 429)
+	if (err->status == 429 || r->no_room)
 		r->retry_after = 1;
 	request_answer(r, err->status, api_error_to_json(err));
 }

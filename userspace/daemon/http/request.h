@@ -70,7 +70,9 @@ struct request {
 	const struct route_entry *route;
 	char allow[40];
 	size_t room;
-	size_t too_large;
+	size_t received;
+	bool too_large;
+	bool no_room;
 	struct watch watch;
 	bool started;
 	bool handling;

@@ -27,6 +27,8 @@
 
 #define CLIENTS_MAX	1000
 #define IDLE_S		75
+/* Bodies of all requests that are being received or served. */
+#define BODIES_MAX	(64UL << 20)
 
 /**
  * struct listener - one address
@@ -53,6 +55,7 @@ struct listener {
  * @run: it wants to run in this turn
  * @requests: those whose answer was not sent yet
  * @busy: how many
+ * @bodies: room that their bodies have, bytes
  */
 struct api {
 	struct daemon *daemon;
@@ -62,6 +65,7 @@ struct api {
 	bool run;
 	struct request *requests;
 	unsigned int busy;
+	size_t bodies;
 };
 
 static void want_run(struct api *api)
@@ -165,17 +169,16 @@ static bool is_probe(const struct request *r)
 					   !strcmp(r->path, "/readyz") || !strcmp(r->path, "/"));
 }
 
-/* Return: true if the request may go on, else it is answered. */
+/*
+ * By the head alone, so that no byte of a stranger's body is kept.
+ *
+ * Return: true if the request may go on, else it is answered.
+ */
 static bool admit(struct request *r)
 {
 	const struct listener *l = r->listener;
 	const char *host = header(r, "Host");
 
-	if (r->too_large) {
-		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
-			      REQUEST_MAX);
-		return false;
-	}
 	if (is_probe(r))
 		return true;
 	if (r->daemon->config.tokens ? l->on->sa.ss_family != AF_UNIX && !has_token(r) :
@@ -191,6 +194,17 @@ static bool admit(struct request *r)
 		return false;
 	}
 	return true;
+}
+
+/* The same, when the body was received. */
+static bool admit_body(struct request *r)
+{
+	if (r->too_large)
+		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
+			      REQUEST_MAX);
+	else if (r->no_room)
+		request_error(r, 503, "busy", NULL, "there is no room for the body: try again");
+	return !r->answered;
 }
 
 /* What follows the type may be a parameter, such as the character set. */
@@ -255,22 +269,43 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 	return r;
 }
 
+static void drop_body(struct request *r)
+{
+	r->api->bodies -= r->room;
+	free(r->body);
+	r->body = NULL;
+	r->room = 0;
+	r->len = 0;
+}
+
+/* Return: false if there is no room. */
+static bool make_room(struct request *r, size_t len)
+{
+	size_t room = 2 * len + 512;
+	char *more;
+
+	if (room > REQUEST_MAX + 1)
+		room = REQUEST_MAX + 1;
+	if (r->api->bodies - r->room + room > BODIES_MAX)
+		return false;
+	more = realloc(r->body, room);
+	if (!more)
+		return false;
+	r->api->bodies += room - r->room;
+	r->body = more;
+	r->room = room;
+	return true;
+}
+
 static void receive(struct request *r, const char *data, size_t len)
 {
-	if (r->len + len > REQUEST_MAX) {
-		r->too_large += len;
+	r->received += len;
+	r->too_large |= r->received > REQUEST_MAX;
+	if (!r->too_large && !r->no_room && r->len + len + 1 > r->room)
+		r->no_room = !make_room(r, r->len + len);
+	if (r->too_large || r->no_room) {
+		drop_body(r);
 		return;
-	}
-	if (r->len + len + 1 > r->room) {
-		size_t room = 2 * (r->len + len) + 512;
-		char *more = realloc(r->body, room);
-
-		if (!more) {
-			r->too_large += len;
-			return;
-		}
-		r->body = more;
-		r->room = room;
 	}
 	memcpy(r->body + r->len, data, len);
 	r->len += len;
@@ -299,18 +334,20 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 
 	(void)version;
 	if (!r) {
-		*state = request_new(arg, conn, url, method);
-		return *state ? MHD_YES : MHD_NO;
+		r = *state = request_new(arg, conn, url, method);
+		if (!r)
+			return MHD_NO;
+		return admit(r) ? MHD_YES : send_answer(r);
 	}
 	if (*len) {
 		receive(r, data, *len);
 		*len = 0;
-		return r->too_large < 4 * REQUEST_MAX ? MHD_YES : MHD_NO;
+		return r->received <= 5 * REQUEST_MAX ? MHD_YES : MHD_NO;
 	}
 	if (!r->started) {
 		r->started = true;
 		r->handling = true;
-		if (admit(r) && request_find(r) && admit_change(r))
+		if (admit_body(r) && request_find(r) && admit_change(r))
 			request_serve(r);
 		r->handling = false;
 	}
@@ -344,7 +381,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 		r->finished(r, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	if (!r->constant)
 		free(r->text);
-	free(r->body);
+	drop_body(r);
 	free(r->path);
 	free(r);
 }
