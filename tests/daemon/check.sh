@@ -22,7 +22,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(circles unit scripts daemon redis cluster ctl race chaos demo)
+	parts=(circles unit scripts daemon redis cluster ctl race chaos demo upgrade)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -100,6 +100,20 @@ part_race() {
 
 part_races() {
 	"$tests/race_test.py" "$out/twheeld" 100000
+}
+
+# The daemon of the release before, of which git has the sources, beside this one.
+part_upgrade() {
+	local before=f432acc old=$out/before
+
+	if ! git -C "$top" cat-file -e "$before" 2>/dev/null; then
+		echo "1..0 # SKIP there is no history with the release before"
+		return
+	fi
+	mkdir -p "$old/source"
+	git -C "$top" archive "$before" | tar -x -C "$old/source"
+	quietly make -s -C "$old/source/userspace/daemon" O="$old" WERROR=
+	"$tests/upgrade_test.py" "$out/twheeld" "$old/twheeld"
 }
 
 part_chaos() {

@@ -19,6 +19,7 @@ import time
 
 import resp
 from load import check
+from model_test import CLOCK
 from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, now_ms, run_all,
                  shifted_clock, slow_dns, test, wait_until)
 
@@ -1472,6 +1473,104 @@ def script_flush():
     equal(report(q, "ack", task)[0], 200)
 
 
+def of_newer(link, lane, task, part="hdr"):
+    """Makes a task one that a newer version stored: another format."""
+    key = lane.keys[resp.SETS.index(part)]
+    text = link.ask("HGET", key, task)
+    link.ask("HSET", key, task, b"\2" + text[1:])
+
+
+@test("a task that a newer version stored is left alone: no route changes it, and it is counted")
+def newer_task():
+    own, d, c = alone(mode="pull", lanes=1)
+    lane, link = resp.Lane("s/0"), resp.Redis(own.path)
+    for task in ("header", "body", "longer", "ours"):
+        put("/v1/queues/s", task, c, payload={"money": task}, **{"in": "2s"})
+    of_newer(link, lane, "header")
+    of_newer(link, lane, "body", "body")
+    link.ask("HSET", lane.keys[2], "longer", link.ask("HGET", lane.keys[2], "longer") + b"more")
+
+    def stored():
+        return [sorted(zip(x[::2], x[1::2])) for x in (link.ask("HGETALL", k) for k in lane.keys[2:4])]
+    before = [[x for x in part if x[0] != b"ours"] for part in stored()]
+    got = reserve("/v1/queues/s", c, limit=10, wait="5s")
+    equal([t["id"] for t in got], ["ours"])
+    equal(report("/v1/queues/s", "ack", got[0], c)[0], 200)
+    path = "/v1/queues/s/tasks/header"
+    for method, where, body in (("GET", path, None), ("PUT", path, {}), ("DELETE", path, None),
+                                ("PUT", path, {"if_exists": "keep"}),
+                                ("PATCH", path, {"in": "1h"}), ("POST", path + "/run", None),
+                                ("POST", path + "/replay", None)):
+        status, answer = c.call(method, where, body)
+        equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "newer", "id"),
+              f"{method} {where}")
+    answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [{"id": "header"}, {"id": "new"}]})[1]
+    equal([t.get("error", {}).get("code") for t in answer["tasks"]], ["newer", None])
+    equal([t["id"] for t in reserve("/v1/queues/s", c, limit=10)], ["new"])
+    equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks?state=dead")[1]["tasks"]], [])
+    c.call("DELETE", "/v1/queues/s/tasks/new")
+    equal([[x for x in part if x[0] != b"new"] for part in stored()], before)
+    assert d.metric("newer_total") > 2 and d.metric("orphans_total") == 0
+    assert "a newer twheeld" in d.text(), d.text()
+    link.close()
+    equal(d.end(), 0)
+
+
+@test("tasks of a newer version hold up no others, in any state, and come back to one that knows them")
+def newer_flood():
+    lane, link = resp.Lane("flood/0", (CLOCK,)), resp.Redis(redis.path)
+    holder, now = "%016x" % 9, 1700000000000
+    due, run, hdr, _, dead, done = lane.keys[:6]
+
+    def at(ms, script, *argv):
+        return lane.run(link, script, *argv, 0, (now + ms) // 1000)
+
+    def many(first, count, offset, keep=0):
+        words = []
+        for n in range(first, first + count):
+            words += resp.put_words(f"t{n:04}", 0, 0, now + offset, 1, 0, 0, 0, keep, "\1")
+        at(0, "put", 10 ** 6, *words)
+    for first in range(0, 1000, 100):
+        many(first, 100, 1000)
+    for n in range(1000):
+        of_newer(link, lane, f"t{n:04}")
+    many(1000, 3, 2000)
+    # For a minute they stay, up to a number, so that the other version may take them.
+    took = at(2000, "take", 2, 60000, holder, 0)
+    equal([t[0] for t in took[8:]], [b"t1000", b"t1001"])
+    equal(link.ask("ZCOUNT", due, 0, now + 10000), 512 + 1)
+    equal(at(2000, "take", 1, 60000, holder, 0)[8][0], b"t1002")
+    equal(at(2000, "look", "counts")[1], 1000)
+    equal(at(90000, "take", 128, 60000, holder, 0)[2], -1)
+    equal(link.ask("ZCOUNT", due, 0, now + 10 ** 6), 0)
+    # Leases, done and dead ones: as if that version were gone.
+    for n in (1000, 1001, 1002):
+        token = [t[1] for t in took[8:] if t[0] == b"t%d" % n]
+        if n == 1000:
+            at(3000, "ack", holder, f"t{n}", token[0], 2, 0, 0, "no")
+        of_newer(link, lane, f"t{n}")
+    link.ask("ZADD", done, now, "t0000")
+    recovered = at(200000, "recover", 128, 5)
+    equal((recovered[1:5], recovered[7]), ([0, 0, 0, -1], 2))
+    swept = at(200000, "sweep", 128, 100, 1000)
+    equal(swept[1:6], [0, 0, 0, 0, 0])
+    equal((link.ask("HLEN", hdr), link.ask("ZCARD", dead), link.ask("ZCARD", done)), (1003, 1, 1))
+    # The other version is back: all come with the scores that they had.
+    for n in range(1003):
+        key = f"t{n:04}"
+        link.ask("HSET", hdr, key, b"\1" + link.ask("HGET", hdr, key)[1:])
+    link.ask("ZREM", done, "t0000")
+    for _ in range(8):
+        at(200000, "sweep", 128, 100, 10 ** 9)
+    equal(link.ask("ZCOUNT", due, now + 1000, now + 1000), 1000)
+    equal((link.ask("ZCOUNT", run, 0, now + 10 ** 6), link.ask("ZSCORE", dead, "t1000")),
+          (2, b"%d" % (now + 3000)))
+    equal(len(at(200000, "take", 128, 60000, holder, 0)), 8 + 128)
+    for key in lane.keys:
+        link.ask("DEL", key)
+    link.close()
+
+
 # ---- Authentication, secrets ----
 
 @test("daemons of two versions serve a lane, and their scripts have other arguments")
@@ -1486,7 +1585,7 @@ def other_version():
     body = link.ask("HGET", other.keys[3], "x")
     other.run(link, "put", 1000, *resp.put_words("y", 0, 1, 0, 10, 0, 0, 0, 0, body), "new")
     holder = "%016x" % 7
-    taken = other.run(link, "take", 10, 60000, holder, 7200000)[7:]
+    taken = other.run(link, "take", 10, 60000, holder, 7200000)[8:]
     equal({t[0] for t in taken}, {b"x", b"y"})
     words = [word for t in taken for word in (t[0], t[1], 3, 0, 0, "", "new")]
     equal(other.run(link, "ack", holder, *words)[1:], [0, 0])

@@ -176,7 +176,7 @@ class Model:
 
     def take(self, limit, lease, holder, ahead):
         if self.paused:
-            return [1, self.head(SCHEDULED), self.head(LEASED), 0, 0, 0]
+            return [1, self.head(SCHEDULED), self.head(LEASED), 0, 0, 0, 0]
         missed = dead = orphans = 0
         taken = []
         ids = [i for i in self.of(SCHEDULED) if self.score(i, SCHEDULED) <= self.now + ahead]
@@ -209,7 +209,7 @@ class Model:
         head = self.head(SCHEDULED)
         self.next = None if head < 0 else head
         self.count["missed"] += missed
-        return [0, head, self.head(LEASED), missed, dead, orphans] + answer
+        return [0, head, self.head(LEASED), missed, dead, orphans, 0] + answer
 
     def ack(self, holder, *argv):
         answer = []
@@ -271,7 +271,7 @@ class Model:
                 self.schedule(t, t["due"])
                 returned += 1
         self.count["lost"] += returned + dead + canceled
-        return [returned, dead, orphans, self.head(LEASED), self.head(SCHEDULED), canceled]
+        return [returned, dead, orphans, self.head(LEASED), self.head(SCHEDULED), canceled, 0]
 
     def change(self, name, verb, relative, at):
         t = self.tasks.get(name)
@@ -312,7 +312,7 @@ class Model:
                 else:
                     del self.tasks[name]
                     removed[-1] += 1
-        return [sum(removed), *removed, orphans]
+        return [sum(removed), *removed, orphans, 0]
 
     def view(self, name):
         t = self.tasks[name]
@@ -444,7 +444,7 @@ class Walk:
             at = abs(self.time()) if relative else self.model.now + self.time()
             argv += [r.choice(self.ids), r.choice((0, 0, 1, 2)), relative, at, r.randrange(1, 4),
                      r.choice((0, 0, 100, 1000)), r.choice((0, 200, 5000)), r.randrange(3),
-                     r.choice((0, 0, 2000)), f"body {self.bodies}"]
+                     r.choice((0, 0, 2000)), f"\1body {self.bodies}"]
         return [r.choice((20, 25, 100)), *argv]
 
     def take(self):
@@ -533,9 +533,8 @@ class Walk:
             return []
         m.orphans[name] = (state, m.now + r.randrange(-50, 2000))
         commands = [("ZADD", ("due", "run", "done", "dead")[state], m.orphans[name][1], name)]
-        # Empty, too short, too long, of another format, in no state.
-        header = r.choice((None, b"", b"\1\0\0", b"\1" + bytes(64), b"\2" + bytes(63),
-                           b"\1\4" + bytes(62)))
+        # Empty, too short, of no format, in no state.
+        header = r.choice((None, b"", b"\1\0\0", bytes(64), b"\1\4" + bytes(62)))
         if header is not None:
             m.broken[name] = header
             commands.append(("HSET", "hdr", name, header))
@@ -602,7 +601,7 @@ class Run:
                                  walk.us // 1000000)
         answer = [walk.us] + getattr(walk.model, script)(*argv)
         if script == "take":
-            walk.leases += [(t[0].decode(), t[1], argv[2]) for t in answer[7:]]
+            walk.leases += [(t[0].decode(), t[1], argv[2]) for t in answer[8:]]
             del walk.leases[:-16]
         self.sent.append((len(damage), script, argv, walk.model.now,
                           reply(answer) + walk.model.dump()))

@@ -150,14 +150,14 @@ class Redis:
 class Daemon:
     number = 0
 
-    def __init__(self, redis, *options, wait=True, env=None, listen=None):
+    def __init__(self, redis, *options, wait=True, env=None, listen=None, program=PROGRAM):
         Daemon.number += 1
         self.path = os.path.join(dir_, f"d{Daemon.number}")
         self.log = self.path + ".log"
         log = open(self.log, "w")
         st = os.fstat(log.fileno())
         self.process = subprocess.Popen(
-            [PROGRAM, "-c", "/dev/null",
+            [program, "-c", "/dev/null",
              *(() if any(o.startswith("--redis=") for o in options) else
                (f"--redis=unix:{redis.path}",)),
              f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),

@@ -79,6 +79,11 @@ void request_error(struct request *r, int status, const char *code, const char *
 	request_fail(r, &err);
 }
 
+void request_newer(struct request *r, const char *field)
+{
+	request_error(r, 409, "newer", field, "a newer twheeld stored it, and this one leaves it alone");
+}
+
 struct each_query {
 	bool (*fn)(void *arg, const char *name, const char *value);
 	void *arg;

@@ -120,6 +120,12 @@ void request_error(struct request *r, int status, const char *code, const char *
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /**
+ * request_newer() - answer that a newer version stored what is asked for
+ * @field: what that is
+ */
+void request_newer(struct request *r, const char *field);
+
+/**
  * request_each_query() - all parameters of the query
  * @fn: returns false to end
  */

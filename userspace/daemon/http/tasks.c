@@ -41,6 +41,8 @@ static const char *put_message(const char *code)
 {
 	if (!strcmp(code, "exists"))
 		return "a task with this id exists";
+	if (!strcmp(code, "newer"))
+		return "a newer twheeld stored the task with this id, and this one leaves it alone";
 	if (!strcmp(code, "queue_full"))
 		return "the lane has as many tasks as it may";
 	if (!strcmp(code, "store_full"))
@@ -204,6 +206,10 @@ static void got_task(void *arg, enum store_result result, const redisReply *repl
 
 	if (result != STORE_OK) {
 		request_store_error(r, result);
+		return;
+	}
+	if (look_answer_newer(reply)) {
+		request_newer(r, "id");
 		return;
 	}
 	if (!look_answer_items(reply) || !look_answer_item(reply, 0, id, &view)) {
@@ -426,6 +432,8 @@ static void changed(void *arg, enum store_result result, const redisReply *reply
 
 	if (result != STORE_OK || !change_answer(reply, a)) {
 		request_store_error(c->request, result == STORE_OK ? STORE_REFUSED : result);
+	} else if (a->newer) {
+		request_newer(c->request, "id");
 	} else if (!a->found) {
 		request_error(c->request, 404, "not_found", "id", "there is no such task");
 	} else if (a->state == TASK_LEASED) {

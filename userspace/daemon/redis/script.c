@@ -127,7 +127,7 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 	memset(out, 0, sizeof(*out));
 	if (r && r->type == REDIS_REPLY_INTEGER)
 		return created(reply, n + 1, s, out);
-	if (!u32(r, 0, &result) || result > SCRIPT_LANE_FULL || !u64(r, 1, &out->due_ms) ||
+	if (!u32(r, 0, &result) || result > SCRIPT_NEWER || !u64(r, 1, &out->due_ms) ||
 	    !u64(r, 2, &out->version) || !u32(r, 3, &state) || state >= TASK_STATES ||
 	    !u32(r, 4, &leased))
 		return false;
@@ -141,7 +141,7 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 
 /* ---- take ---- */
 
-#define TAKE_FIXED	7
+#define TAKE_FIXED	8
 
 void take_args(struct args *a, unsigned int limit, uint64_t lease_ms, uint64_t holder,
 	       uint64_t ahead_ms)
@@ -158,7 +158,8 @@ bool take_answer(const redisReply *reply, struct take_answer *out)
 
 	if (!u32(reply, 1, &paused) || !time_or_never(reply, 2, &out->next_ms) ||
 	    !time_or_never(reply, 3, &out->lease_end_ms) || !u32(reply, 4, &out->missed) ||
-	    !u32(reply, 5, &out->dead) || !u32(reply, 6, &out->orphans))
+	    !u32(reply, 5, &out->dead) || !u32(reply, 6, &out->orphans) ||
+	    !u32(reply, 7, &out->newer))
 		return false;
 	out->now_ms = script_now_ms(reply);
 	out->paused = paused;
@@ -246,7 +247,7 @@ bool recover_answer(const redisReply *reply, struct recover_answer *out)
 {
 	return u32(reply, 1, &out->returned) && u32(reply, 2, &out->dead) &&
 	       u32(reply, 3, &out->orphans) && time_or_never(reply, 4, &out->lease_end_ms) &&
-	       time_or_never(reply, 5, &out->next_ms);
+	       time_or_never(reply, 5, &out->next_ms) && u32(reply, 7, &out->newer);
 }
 
 void change_args(struct args *a, const char *id, enum change_verb verb, bool relative,
@@ -266,6 +267,7 @@ bool change_answer(const redisReply *reply, struct change_answer *out)
 	memset(out, 0, sizeof(*out));
 	if (!number(reply, 1, &state) || state >= TASK_STATES)
 		return false;
+	out->newer = state == -2;
 	if (state < 0)
 		return true;
 	out->found = true;
@@ -295,7 +297,7 @@ bool sweep_answer(const redisReply *reply, struct sweep_answer *out)
 		if (kind > out->most)
 			out->most = kind;
 	}
-	return u32(reply, 5, &out->orphans);
+	return u32(reply, 5, &out->orphans) && u32(reply, 6, &out->newer);
 }
 
 void pause_args(struct args *a, bool pause)
@@ -351,6 +353,13 @@ void look_list_args(struct args *a, enum task_state state, uint64_t from, unsign
 unsigned int look_answer_items(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->elements - 1 : 0;
+}
+
+bool look_answer_newer(const redisReply *reply)
+{
+	int64_t state;
+
+	return number(reply, 1, &state) && state == -2;
 }
 
 bool look_answer_item(const redisReply *reply, unsigned int n, char id[TASK_ID_MAX + 1],

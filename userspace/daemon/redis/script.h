@@ -24,6 +24,8 @@ enum script_put {
 	SCRIPT_KEPT,
 	SCRIPT_EXISTS,
 	SCRIPT_LANE_FULL,
+	/* A newer version stored the task that is there. */
+	SCRIPT_NEWER,
 };
 
 /**
@@ -69,6 +71,7 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
  * @missed: tasks that were skipped
  * @dead: tasks that were buried because they were late
  * @orphans: ids without a header
+ * @newer: tasks of a newer version
  * @count: tasks
  */
 struct take_answer {
@@ -79,6 +82,7 @@ struct take_answer {
 	unsigned int missed;
 	unsigned int dead;
 	unsigned int orphans;
+	unsigned int newer;
 	unsigned int count;
 };
 
@@ -163,6 +167,7 @@ struct recover_answer {
 	unsigned int returned;
 	unsigned int dead;
 	unsigned int orphans;
+	unsigned int newer;
 	uint64_t lease_end_ms;
 	uint64_t next_ms;
 };
@@ -182,6 +187,7 @@ enum change_verb {
 /**
  * struct change_answer - of a change
  * @found: there is such a task
+ * @newer: there is one, and a newer version stored it: nothing else is known
  * @state: that it was in
  * @due_ms: its due time: the new one, unless it is leased
  * @holder: of a leased task
@@ -191,6 +197,7 @@ enum change_verb {
  */
 struct change_answer {
 	bool found;
+	bool newer;
 	enum task_state state;
 	uint64_t due_ms;
 	uint64_t holder;
@@ -209,10 +216,12 @@ bool change_answer(const redisReply *reply, struct change_answer *out);
  * struct sweep_answer - what was removed
  * @most: tasks of that kind of which most were
  * @orphans: ids without a header
+ * @newer: tasks of a newer version
  */
 struct sweep_answer {
 	unsigned int most;
 	unsigned int orphans;
+	unsigned int newer;
 };
 
 void sweep_args(struct args *a, unsigned int limit, uint64_t dead_max, uint64_t dead_keep_ms);
@@ -254,6 +263,11 @@ bool look_counts_answer(const redisReply *reply, struct counts *out);
 void look_get_args(struct args *a, const char *id);
 void look_list_args(struct args *a, enum task_state state, uint64_t from, unsigned int limit);
 unsigned int look_answer_items(const redisReply *reply);
+
+/**
+ * look_answer_newer() - whether a newer version stored the task that was asked for
+ */
+bool look_answer_newer(const redisReply *reply);
 
 /**
  * look_answer_item() - one task of an answer

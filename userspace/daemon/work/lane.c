@@ -174,6 +174,15 @@ static void hold_all(struct lane *l, const redisReply *reply, const struct take_
 	}
 }
 
+static void note_newer(struct lane *l, unsigned int newer)
+{
+	if (!newer)
+		return;
+	l->queue->daemon->metrics.newer += newer;
+	log_often(LOG_WARNING, "queue %s: tasks that a newer twheeld stored are left alone",
+		  l->queue->name);
+}
+
 /* What the lane knows of itself, after a take. */
 static void learn(struct lane *l, const struct take_answer *a)
 {
@@ -187,6 +196,7 @@ static void learn(struct lane *l, const struct take_answer *a)
 	m->missed += a->missed;
 	m->dead[DEAD_MISSED] += a->dead;
 	m->orphans += a->orphans;
+	note_newer(l, a->newer);
 	m->takes[a->count ? TAKE_TASKS : TAKE_EMPTY]++;
 }
 
@@ -347,6 +357,7 @@ static void recovered(void *arg, enum store_result result, const redisReply *rep
 	m->lost += a.returned + a.dead;
 	m->dead[DEAD_LOST] += a.dead;
 	m->orphans += a.orphans;
+	note_newer(l, a.newer);
 	l->lease_end_ms = a.lease_end_ms;
 	if (a.next_ms < l->next_ms) {
 		l->next_ms = a.next_ms;
@@ -393,6 +404,7 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 	if (result != STORE_OK || !sweep_answer(reply, &a))
 		return;
 	d->metrics.orphans += a.orphans;
+	note_newer(l, a.newer);
 	if (a.most + a.orphans >= BATCH_MAX && !d->stopping)
 		remove_batch(l);
 }

@@ -71,6 +71,7 @@ struct metrics {
 	uint64_t lost;
 	uint64_t stale;
 	uint64_t orphans;
+	uint64_t newer;
 	uint64_t missed;
 	uint64_t wakes;
 };

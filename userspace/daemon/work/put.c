@@ -114,6 +114,10 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 		r->status = 409;
 		r->error = "exists";
 		break;
+	case SCRIPT_NEWER:
+		r->status = 409;
+		r->error = "newer";
+		break;
 	case SCRIPT_LANE_FULL:
 		r->status = 429;
 		r->error = "queue_full";

@@ -8,8 +8,8 @@
 --   relative	0: time is absolute. 1: time counts from now
 --   time	of move
 --
--- Answer: time, then the state that the task was in, or -1 if there is no such task. If
--- there is one, then:
+-- Answer: time, then the state that the task was in. Or -1 if there is no such task, or -2 if it
+-- is a newer version's, and nothing was done. If there is one, then:
 --   due	of cancel, and of a replay of a task that is not dead: the due time that the
 --		task had. Else the due time that the user asked for
 --   holder	of a leased task; else 16 zeros
@@ -30,6 +30,8 @@ local at = tonumber(ARGV[4]) + (ARGV[3] == '1' and now or 0)
 local h = get(id)
 if not h then
 	return { us, -1 }
+elseif h == NEWER then
+	return { us, -2 }
 end
 local state, due = h.state, h.due
 local holder, token = holder_hex(h.holder), h.token

@@ -10,7 +10,7 @@
 --   60 s, 60 min, 24 h	scheduled tasks that are due until so long from now
 --
 -- ARGV: "get", id
--- Answer: time, then the task, if there is one.
+-- Answer: time, then the task, if there is one. Or -2, if it is a newer version's.
 --
 -- ARGV: "list", set, from, limit
 --   set	due, run, done or dead
@@ -31,7 +31,7 @@ local size = 0
 
 local function view(id, score)
 	local h = get(id)
-	if not h then
+	if not h or h == NEWER then
 		return nil
 	end
 	local body = ''
@@ -59,6 +59,9 @@ end
 
 local function look_get(id)
 	local h = get(id)
+	if h == NEWER then
+		return { us, -2 }
+	end
 	return { us, h and view(id, redis.call('ZSCORE', SETS[h.state], id) or 0) or nil }
 end
 

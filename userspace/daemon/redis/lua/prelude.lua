@@ -36,6 +36,10 @@
 --   52     6  late_after when the task counts as late; 0: never
 --   58     6  keep       how long a done task stays
 --
+-- A header with another format or with more bytes is a newer version's. So is a body whose
+-- first byte, its format, is not 1. Such a task stays as it is, and waits for that version.
+-- So that it does not stand before others for ever, its score is raised by PARKED: see park().
+--
 -- ctl: seq, next, paused, and counters: orphan, lost, missed, dead.
 -- next is never later than the head of due. Without a head it may be absent.
 --
@@ -50,6 +54,10 @@ local LATE_SKIP, LATE_DEAD = 1, 2
 local BATCH, BYTES = 128, 1048576
 local HEADER_SIZE = 64
 local NOBODY = string.rep('\0', 8)
+-- Above all times. With a time it still is an exact number.
+local PARKED = 4503599627370496
+-- The header of a task that a newer version stored. It is in none of our states.
+local NEWER = { state = -1, due = 0 }
 
 -- The only clock.
 local time = redis.call('TIME')
@@ -68,8 +76,15 @@ local function pack(h)
 		h.holder, h.period, h.late_after, h.keep)
 end
 
+local function format_of(s)
+	return string.byte(s, 1) or 0
+end
+
 -- Returns nil for a header that is broken. Its task counts as one without a header.
 local function unpack_header(s)
+	if format_of(s) > 1 or #s > HEADER_SIZE then
+		return NEWER
+	end
 	if #s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or string.byte(s, 2) > BURIED then
 		return nil
 	end
@@ -144,9 +159,15 @@ local function announce(ms)
 	end
 end
 
+-- The score of the one behind so many that are skipped.
+local function score_at(key, rank)
+	local head = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+	local score = head[2] and tonumber(head[2]) or -1
+	return score < PARKED and score or -1
+end
+
 local function first_score(key)
-	local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
-	return head[2] and tonumber(head[2]) or -1
+	return score_at(key, 0)
 end
 
 -- The sets that have a task in a state.
@@ -227,6 +248,19 @@ local function move(id, h, due)
 		h.first = due
 	end
 	schedule(id, h, due)
+end
+
+-- For a minute, daemons of the newer version may take it. Many would keep others from being seen.
+local PATIENCE, SKIPPED_MAX = 60000, 512
+
+-- Puts a task of a newer version aside, unless it may stay. Return: 1 if it stays.
+local function park(key, id, skipped, patience)
+	local score = tonumber(redis.call('ZSCORE', key, id))
+	if score >= PARKED or (score + patience > now and skipped < SKIPPED_MAX) then
+		return 1
+	end
+	redis.call('ZADD', key, text(score + PARKED), id)
+	return 0
 end
 
 -- What became of an id whose header or state does not fit the set that has it.

@@ -17,7 +17,7 @@
 --
 -- Answer: time, then for each task that was created its version. Its due time is the one
 -- that was asked for. For each other task eight, as a list:
---   result	1 replaced, 2 kept, 3 exists, 4 the lane is full
+--   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a newer version's is there
 --   due	of the task that is there now; 0 if there is none
 --   version	of it; 0 if there is none
 --   state	of it
@@ -93,6 +93,9 @@ local function put(i)
 		end
 		tasks = tasks + 1
 		return create(id, s, due, ARGV[i + 3])
+	end
+	if old == NEWER then
+		return { 5, 0, 0, 0, 0, '', 0, 0 }
 	end
 	if s.if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then
 		return { 1 + s.if_exists, old.due, old.version, old.state, 0, '', 0, 0 }

@@ -11,11 +11,12 @@
 --   lease_end	earliest end of a lease, or -1
 --   next	due time of the head, or -1
 --   canceled	tasks that were removed because they had been canceled
+--   newer	tasks of a newer version, which were left alone
 --
 -- At most limit, and at most 128, of all these.
 
 local limit, max_lost = math.min(tonumber(ARGV[1]), BATCH), tonumber(ARGV[2])
-local returned, dead, orphans, canceled = 0, 0, 0, 0
+local returned, dead, orphans, canceled, newer, skipped = 0, 0, 0, 0, 0, 0
 
 local function recover(id, h)
 	h.lost = math.min(h.lost + 1, 65535)
@@ -33,7 +34,10 @@ end
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', RUN, '-inf', now, 'LIMIT', 0, limit)) do
 	local h = get(id)
-	if h and h.state == LEASED then
+	if h == NEWER then
+		newer = newer + 1
+		skipped = skipped + park(RUN, id, skipped, PATIENCE)
+	elseif h and h.state == LEASED then
 		recover(id, h)
 	else
 		misfit(id, h, RUN)
@@ -42,4 +46,4 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', RUN, '-inf', now, 'LIMIT', 0, li
 end
 count('lost', returned + dead + canceled)
 count('orphan', orphans)
-return { us, returned, dead, orphans, first_score(RUN), first_score(DUE), canceled }
+return { us, returned, dead, orphans, score_at(RUN, skipped), first_score(DUE), canceled, newer }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0
 --
--- sweep: remove old done and dead tasks.
+-- sweep: remove old done and dead tasks, and bring back what an older version put aside.
 --
 -- ARGV: limit, dead-max, dead-keep
 --
@@ -10,18 +10,22 @@
 --   old	dead ones, because they were dead for dead-keep
 --   many	dead ones, the oldest, because there were more than dead-max
 --   orphans	ids that were removed because they had no header
+--   newer	tasks of a newer version, which were left alone
 --
 -- At most limit, and at most 128, of each.
 
 local limit = math.min(tonumber(ARGV[1]), BATCH)
 local dead_max, dead_keep = tonumber(ARGV[2]), tonumber(ARGV[3])
-local orphans = 0
+local orphans, newer = 0, 0
 
 local function remove_all(ids, key, state)
 	local removed = 0
 	for _, id in ipairs(ids) do
 		local h = get(id)
-		if h and h.state == state then
+		if h == NEWER then
+			newer = newer + 1
+			park(key, id, SKIPPED_MAX, 0)
+		elseif h and h.state == state then
 			remove(id, h)
 			removed = removed + 1
 		else
@@ -36,6 +40,24 @@ local function until_time(key, ms, state)
 	return remove_all(redis.call('ZRANGEBYSCORE', key, '-inf', ms, 'LIMIT', 0, limit), key, state)
 end
 
+local function bring_back(key)
+	for _, id in ipairs(redis.call('ZRANGEBYSCORE', key, text(PARKED), '+inf', 'LIMIT', 0, limit)) do
+		local body = get(id) ~= NEWER and redis.call('HGET', BODY, id)
+		if body and format_of(body) == 1 then
+			local score = redis.call('ZSCORE', key, id) - PARKED
+			redis.call('ZADD', key, text(score), id)
+			if key == DUE then
+				announce(score)
+			end
+		else
+			newer = newer + 1
+		end
+	end
+end
+
+for _, key in ipairs({ DUE, RUN, DONE, DEAD }) do
+	bring_back(key)
+end
 local done = until_time(DONE, now, FINISHED)
 local old = until_time(DEAD, now - dead_keep, BURIED)
 local many = 0
@@ -44,4 +66,4 @@ if over > 0 then
 	many = remove_all(redis.call('ZRANGE', DEAD, 0, over - 1), DEAD, BURIED)
 end
 count('orphan', orphans)
-return { us, done + old + many, done, old, many, orphans }
+return { us, done + old + many, done, old, many, orphans, newer }

@@ -14,6 +14,7 @@
 --   missed	tasks that were skipped, and periods that were
 --   dead	tasks that were buried because they were late
 --   orphans	ids that were removed because they had no header or no body
+--   newer	tasks of a newer version, which were left alone
 -- then for each task eight, as a list:
 --   id
 --   token
@@ -33,9 +34,13 @@ local holder = holder_bytes(ARGV[3])
 -- So many bodies are read at once. More could be read in vain.
 local CHUNK = 16
 local ITEM = 128
+-- So many tasks of a newer version are looked at, and a batch more.
+local SCAN = 1024
 
-local answer = { us, 0, -1, -1, 0, 0, 0 }
-local missed, dead, orphans = 0, 0, 0
+local answer = { us, 0, -1, -1, 0, 0, 0, 0 }
+local missed, dead, orphans, newer = 0, 0, 0, 0
+-- Tasks of a newer version that stay before all others.
+local skipped = 0
 local taken, size = {}, 0
 
 local function is_late(h)
@@ -63,7 +68,10 @@ end
 -- Returns false if the answer is full.
 local function consider(id, header, body)
 	local h = header and unpack_header(header)
-	if not h or not body or h.state ~= SCHEDULED then
+	if h == NEWER or (h and body and format_of(body) > 1) then
+		newer = newer + 1
+		skipped = skipped + park(DUE, id, skipped, PATIENCE)
+	elseif not h or not body or h.state ~= SCHEDULED then
 		misfit(id, body and h, DUE)
 		orphans = orphans + 1
 	elseif is_late(h) then
@@ -77,6 +85,7 @@ local function consider(id, header, body)
 	return true
 end
 
+-- Returns false if the answer is full.
 local function collect(ids)
 	for from = 1, #ids, CHUNK do
 		local chunk = { unpack(ids, from, math.min(from + CHUNK - 1, #ids)) }
@@ -84,10 +93,25 @@ local function collect(ids)
 		local bodies = redis.call('HMGET', BODY, unpack(chunk))
 		for i, id in ipairs(chunk) do
 			if not consider(id, headers[i], bodies[i]) then
-				return
+				return false
 			end
 		end
 	end
+	return true
+end
+
+-- Those of a newer version count for nothing, so that others come behind them.
+local function collect_due()
+	local left, before = limit
+	repeat
+		local ids = redis.call('ZRANGEBYSCORE', DUE, '-inf', now + ahead, 'LIMIT',
+			skipped + #taken, left)
+		before = newer
+		if not collect(ids) then
+			return
+		end
+		left = left - #ids + newer - before
+	until left == 0 or newer == before or newer > SCAN
 end
 
 local function lease_all()
@@ -125,15 +149,16 @@ end
 if redis.call('HGET', CTL, 'paused') == '1' then
 	answer[2] = 1
 else
-	collect(redis.call('ZRANGEBYSCORE', DUE, '-inf', now + ahead, 'LIMIT', 0, limit))
+	collect_due()
 	lease_all()
-	raise_next(first_score(DUE))
+	raise_next(score_at(DUE, skipped))
 	count('missed', missed)
 	count('orphan', orphans)
 end
-answer[3] = first_score(DUE)
+answer[3] = score_at(DUE, skipped)
 answer[4] = first_score(RUN)
 answer[5] = missed
 answer[6] = dead
 answer[7] = orphans
+answer[8] = newer
 return answer

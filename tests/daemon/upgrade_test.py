@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Daemons of this version and of the release before, beside each other on one Redis.
+
+  upgrade_test.py PROGRAM BEFORE
+"""
+import os
+import signal
+import sys
+
+from rig import Daemon, Redis, Sink, equal, run_all, test, wait_until
+
+BEFORE = os.path.abspath(sys.argv.pop(2))
+OPTIONS = "--lease=6s",
+
+redis = Redis()
+sink = Sink()
+
+
+def start(old):
+    return Daemon(redis, *OPTIONS, **({"program": BEFORE} if old else {}))
+
+
+def put(daemon, name, **fields):
+    status, answer = daemon.client().call("PUT", f"/v1/queues/push/tasks/{name}", {
+        "callback": {"url": sink.url + "/"}, **fields})
+    assert status in (200, 201), answer
+    return answer["due"]
+
+
+def on_time(due):
+    """Each task ran once, not before its time."""
+    for name, ms in due.items():
+        at = [r["at"] for r in sink.wait_for(name)]
+        equal(len(at), 1, name)
+        assert ms <= at[0] < ms + 1500, (name, at[0] - ms)
+
+
+@test("a rolling upgrade, and a rollback: daemons of both versions serve the tasks of each other")
+def both():
+    old, new = start(True), start(False)
+    a, b = old.client(), new.client()
+    equal(a.call("PUT", "/v1/queues/push", {"mode": "push"})[0], 201)
+    equal(a.call("PUT", "/v1/queues/pull", {"mode": "pull"})[0], 201)
+    wait_until(lambda: b.raw("GET", "/v1/queues/pull")[0] == 200)
+    due = {}
+    for n in range(100):
+        due[f"old{n}"] = put(old, f"old{n}", **{"in": f"{500 + 20 * n}ms"})
+        due[f"new{n}"] = put(new, f"new{n}", **{"in": f"{500 + 20 * n}ms"})
+    on_time(due)
+    # Each moves and cancels what the other stored, held ones too.
+    for mine, other, name in ((old, new, "x"), (new, old, "y")):
+        put(mine, name, **{"in": "1h"})
+        path = f"/v1/queues/push/tasks/{name}"
+        equal(other.client().call("PATCH", path, {"in": "400ms"})[0], 200)
+        equal(mine.client().call("DELETE", path)[0], 200)
+        put(mine, name + "2", **{"in": "1h"})
+        equal(other.client().call("GET", path + "2")[1]["state"], "scheduled")
+    # A worker reports to the one that did not give it the task.
+    for mine, other, name in ((a, b, "p"), (b, a, "q")):
+        mine.call("PUT", f"/v1/queues/pull/tasks/{name}", {})
+        task, = mine.call("POST", "/v1/queues/pull/reserve", {"wait": "5s"})[1]["tasks"]
+        equal(other.call("POST", "/v1/queues/pull/ack", {
+            "tasks": [{"id": task["id"], "token": task["token"]}]})[0], 200)
+    equal(old.end(), 0)
+    equal(new.end(), 0)
+    equal([r for r in sink.received() if r["id"] in ("x", "y")], [])
+
+
+@test("what the one version had taken when it was killed, the other runs")
+def killed():
+    for first, then in ((True, False), (False, True)):
+        one, name = start(first), "killed-" + ("old" if first else "new")
+        put(one, name, callback={"url": sink.url + "/hold"})
+        sink.wait_for(name)
+        one.end(signal.SIGKILL)
+        two = start(then)
+        sink.let(name)
+        sink.wait_for(name, 2, 20)
+        wait_until(lambda: two.client().raw("GET", f"/v1/queues/push/tasks/{name}")[0] == 404, 5)
+        equal(len({r["head"]["idempotency-key"] for r in sink.received(name)}), 1)
+        equal(two.end(), 0)
+
+
+if __name__ == "__main__":
+    run_all()
