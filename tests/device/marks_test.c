@@ -414,29 +414,51 @@ TEST_F(marks, kick_withdraws)
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
 
+/* Arms @id, whose event is unread, anew by a mark, and has the wheel turn for another timer. */
+static void turn_over_unread(struct __test_metadata *_metadata, struct table *t, __u64 id,
+			     __u64 deadline)
+{
+	add(_metadata, t->fd, deadline - AHEAD, TWHEEL_ABSTIME, 8);
+	EXPECT_EQ(0, arm_marked(t, id, deadline));
+	EXPECT_EQ(0, t->kicks);
+	while (stats(_metadata, t->fd).unread < 2)
+		sleep_ms(1);
+	EXPECT_FALSE(is_summed(t, id));
+	EXPECT_EQ(TWHEEL_EXPIRED, state(t->fd, id));
+}
+
 /*
- * A turn that nobody has asked for withdraws nothing: the event stays, then the new arming
- * takes effect, also where the turn has taken the mark before.
+ * Law 6: a turn that nobody has asked for withdraws nothing. The event stays, then the new
+ * arming takes effect.
  */
 TEST_F(marks, turn_withdraws_nothing)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
-	__u64 first = now(CLOCK_MONOTONIC) + AHEAD, deadline = first + AHEAD;
+	__u64 deadline = now(CLOCK_MONOTONIC) + 2 * AHEAD;
 	struct twheel_event ev[3];
 
-	add(_metadata, self->fd, first, TWHEEL_ABSTIME, 8);
-	EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
-	EXPECT_EQ(0, self->t.kicks);
-	while (stats(_metadata, self->fd).unread < 2)
-		sleep_ms(1);
-	EXPECT_FALSE(is_marked(&self->t, id));
-	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, id));
+	turn_over_unread(_metadata, &self->t, id, deadline);
 	ASSERT_EQ(2, take(self->fd, ev, 2, 0));
 	EXPECT_EQ(7, ev[0].user_data);
 	EXPECT_NE(deadline, ev[0].deadline_ns);
 	EXPECT_EQ(8, ev[1].user_data);
 	expect_event(_metadata, self->fd, id, deadline);
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
+}
+
+/* Law 6: a KICK withdraws the event, also if a turn has come between the mark and the KICK. */
+TEST_F(marks, kick_withdraws_after_a_turn)
+{
+	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
+	__u64 deadline = now(CLOCK_MONOTONIC) + 2 * AHEAD;
+	struct twheel_event ev[3];
+
+	turn_over_unread(_metadata, &self->t, id, deadline);
+	EXPECT_EQ(0, turn_now(self->fd));
+	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
+	ASSERT_EQ(1, take(self->fd, ev, 3, 0));
+	EXPECT_EQ(8, ev[0].user_data);
+	expect_event(_metadata, self->fd, id, deadline);
 }
 
 /*

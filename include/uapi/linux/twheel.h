@@ -328,9 +328,9 @@ struct twheel_table {
  * expired; else no event of that arming will come. Then, and if no event of a period before is
  * unread, the word may become %TWHEEL_PARKED.
  *
- * To arm a timer whose expiration is unread withdraws that event at the KICK, unless a turn
- * has taken the mark before. A read that comes before the KICK delivers the event, and the
- * new arming stands. A periodic timer's word is its next deadline: to exchange it for 0 ends
+ * To arm a timer whose expiration is unread withdraws that event at the KICK, also if a turn
+ * comes between the mark and the KICK. A read that comes before the KICK delivers the event,
+ * and the new arming stands. A periodic timer's word is its next deadline: to exchange it for 0 ends
  * that period and those after it, and an unread event stays.
  */
 struct twheel_slot {
