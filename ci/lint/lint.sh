@@ -249,6 +249,7 @@ document_sizes() {
 		4096 doc/twheeld.md
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
+		2048 userspace/bindings/go/README.md
 		2048 userspace/bindings/python/README.md
 		2048 userspace/loops/README.md
 	END

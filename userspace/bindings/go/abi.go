@@ -44,10 +44,26 @@ type timer struct {
 	state      uint32
 }
 
-type list struct {
-	timers uint64
-	count  uint32
-	cursor uint32
+type op struct {
+	timer  timer
+	opcode uint32
+	result int32
+}
+
+type batch struct {
+	ops   uint64
+	count uint32
+	flags uint32
+}
+
+type event struct {
+	id          uint64
+	userData    uint64
+	deadlineNs  uint64
+	expiredNs   uint64
+	expirations uint64
+	flags       uint32
+	reserved    uint32
 }
 
 type table struct {
@@ -73,9 +89,11 @@ type slot struct {
 const (
 	featureMarks = 1 << 1
 
-	abstime  = 1 << 0
 	keep     = 1 << 1
 	disarmed = 1 << 2
+
+	opRegister = 1
+	opCancel   = 3
 
 	idle = 0
 
@@ -90,13 +108,11 @@ func ioc(dir, nr, size uintptr) uintptr {
 }
 
 var (
-	iocSetup    = ioc(3, 0, unsafe.Sizeof(setup{}))
-	iocInfo     = ioc(2, 1, unsafe.Sizeof(info{}))
-	iocRegister = ioc(3, 2, unsafe.Sizeof(timer{}))
-	iocRearm    = ioc(3, 3, unsafe.Sizeof(timer{}))
-	iocCancel   = ioc(3, 4, unsafe.Sizeof(timer{}))
-	iocList     = ioc(3, 8, unsafe.Sizeof(list{}))
-	iocKick     = ioc(0, 9, 0)
+	iocSetup = ioc(3, 0, unsafe.Sizeof(setup{}))
+	iocInfo  = ioc(2, 1, unsafe.Sizeof(info{}))
+	iocRearm = ioc(3, 3, unsafe.Sizeof(timer{}))
+	iocBatch = ioc(1, 6, unsafe.Sizeof(batch{}))
+	iocKick  = ioc(0, 9, 0)
 )
 
 func ioctl(fd, request uintptr, arg unsafe.Pointer) error {

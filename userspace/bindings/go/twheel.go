@@ -1,347 +1,366 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 
-//go:build linux && (386 || amd64 || arm || arm64 || loong64 || riscv64 || s390x)
-
-// Package twheel uses the timing wheel of /dev/twheel, without cgo.
+// Package twheel has the timers of package time on the timing wheel of /dev/twheel, without
+// cgo. They are for timeouts that are moved much more often than they expire:
 //
-// A Wheel holds timers. A timer that is armed is moved or disarmed by one atomic
-// instruction, without a lock or a system call. Read waits in the poller of the runtime, so
-// a goroutine that waits takes no thread.
+//	wheel, err := twheel.Open(nil)
+//	timeout := wheel.AfterFunc(30*time.Second, func() { conn.Close() })
+//	...
+//	timeout.Reset(30 * time.Second) // a sign of life
+//	...
+//	timeout.Stop()
 //
-//	w, err := twheel.Open(nil)
-//	t, err := w.Add(w.After(5*time.Second), 42)
-//	...
-//	t.Set(w.After(5 * time.Second))
-//	...
-//	n, err := w.Read(events)
+// Reset of an armed timer is one atomic exchange, and a timer that is started and stopped
+// makes a system call once in 64 times. One goroutine waits for all timers, in the poller of
+// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early.
+//
+// Where there is no kernel's wheel, for example in the tests of a program, the timers are
+// those of package time, and do the same. See Open.
 //
 // It is a module without an address. A program that uses it calls, in its own module:
 //
-//	go mod edit -require twheel@v0.2.0 -replace twheel=PATH/userspace/bindings/go
-//
-// Without the module there is no wheel.
+//	go mod edit -require twheel@v0.3.0 -replace twheel=PATH/userspace/bindings/go
 package twheel
 
 import (
 	"errors"
+	"io/fs"
+	"math"
 	"os"
-	"runtime"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-	"unsafe"
 )
 
 // Device is the file that Open opens.
 const Device = "/dev/twheel"
 
-// Never is a deadline that does not come.
-const Never = ^uint64(0)
-
-// ErrDeleted is the error of a timer after Delete.
-var ErrDeleted = errors.New("twheel: the timer was deleted")
+// errNoKernel is the reason if this machine's kernel can have no wheel.
+var errNoKernel = errors.New("twheel: not supported on this machine")
 
 // Options say which wheel is wanted. A zero means the default.
 type Options struct {
 	Tick      time.Duration // the resolution
-	MaxTimers uint32        // how many timers there may be
+	Slack     time.Duration // how late timers may be beyond their tick, to save wake-ups
+	MaxTimers uint32        // of the kernel's wheel; those beyond are timers of package time
+	Kernel    bool          // fail if there is no kernel's wheel
 }
 
-// Event says that a timer has expired. Times are nanoseconds on CLOCK_MONOTONIC.
-type Event struct {
-	ID          uint64 // of the timer
-	UserData    uint64 // as given to Add
-	Deadline    uint64 // when the timer should have expired
-	Expired     uint64 // when it did
-	Expirations uint64 // 1
-	_           [8]byte
-}
-
-// mapping is the table. It is unmapped when nobody can reach it any more, so a timer that is
-// set after Close does no harm.
-type mapping struct {
-	bytes   []byte
-	table   *table
-	slots   unsafe.Pointer
-	marks   unsafe.Pointer
-	summary unsafe.Pointer
-}
-
-// A Wheel is one open file. All methods may be called by several goroutines at a time.
+// A Wheel has timers. All methods may be called by several goroutines at a time.
 type Wheel struct {
-	file   *os.File
-	conn   syscall.RawConn
-	m      *mapping
+	k      *kernel // nil: all timers are those of package time
 	closed atomic.Bool
-	kicks  atomic.Uint64
 	start  time.Time
-	origin uint64
 }
 
-// A Timer belongs to the program from Add to Delete, whether it expires or not. While one
-// goroutine clears or deletes a timer, no other may change it.
+// A Timer is what time.Timer is, and its methods return what those of time.Timer return.
+// They may be called by several goroutines at a time, also after Close.
 type Timer struct {
-	w       *Wheel
-	id      uint64
-	deleted atomic.Bool
+	C <-chan time.Time
+	arming
 }
 
-// Open makes a wheel. If the module is not loaded, the error is fs.ErrNotExist.
+// A Ticker is what time.Ticker is.
+type Ticker struct {
+	C <-chan time.Time
+	arming
+}
+
+// An arming is what Timer and Ticker share. If it has a slot, it is armed there, or its event
+// is on the way from the kernel; the goroutine that reads events takes mu to end that.
+type arming struct {
+	w      *Wheel
+	mu     sync.Mutex
+	slot   uint32        // of the kernel's wheel, or noSlot
+	period time.Duration // of a Ticker; 0 for a Timer
+	due    time.Duration // of a Ticker, since Wheel.start
+	c      chan time.Time
+	f      func()
+	std    *time.Timer // in place of a slot
+}
+
+const (
+	noSlot = math.MaxUint32
+	never  = time.Duration(math.MaxInt64)
+)
+
+// Open makes a wheel, the kernel's if it can. If the module is not loaded or the process may
+// not open the device, timers are those of package time, and Backend says so. The environment
+// variable TWHEEL_BACKEND chooses as it does for libtwheel: "kernel" makes that an error, as
+// Options.Kernel does, and "inprocess" takes package time in any case.
 func Open(options *Options) (*Wheel, error) {
-	if options != nil && options.Tick < 0 {
-		return nil, errors.New("twheel: the tick is negative")
-	}
-	fd, err := syscall.Open(Device, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: Device, Err: err}
-	}
+	var o Options
+
 	if options != nil {
-		s := setup{tickNs: uint64(options.Tick), maxTimers: options.MaxTimers}
-		if err = ioctl(uintptr(fd), iocSetup, unsafe.Pointer(&s)); err != nil {
-			syscall.Close(fd)
-			return nil, &os.PathError{Op: "setup", Path: Device, Err: err}
-		}
+		o = *options
 	}
-	m, err := mapTable(fd)
-	if err != nil {
-		syscall.Close(fd)
-		return nil, &os.PathError{Op: "mmap", Path: Device, Err: err}
+	if o.Tick < 0 || o.Slack < 0 {
+		return nil, errors.New("twheel: a negative tick or slack")
 	}
-	w := &Wheel{file: os.NewFile(uintptr(fd), Device), m: m}
-	if w.conn, err = w.file.SyscallConn(); err != nil {
-		w.file.Close()
-		return nil, err
+	w := &Wheel{start: time.Now()}
+	switch backend := os.Getenv("TWHEEL_BACKEND"); backend {
+	case "inprocess":
+		return w, nil
+	case "kernel":
+		o.Kernel = true
+	case "":
+	default:
+		return nil, errors.New("twheel: unknown TWHEEL_BACKEND: " + backend)
 	}
-	w.setOrigin()
-	return w, nil
+	k, err := openKernel(&o)
+	if err == nil {
+		w.k = k
+		k.setOrigin(w.start)
+		go k.run(w)
+		return w, nil
+	}
+	if !o.Kernel && (err == errNoKernel || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, fs.ErrPermission)) {
+		return w, nil
+	}
+	return nil, err
 }
 
-func mapTable(fd int) (*mapping, error) {
-	var i info
-
-	if err := ioctl(uintptr(fd), iocInfo, unsafe.Pointer(&i)); err != nil {
-		return nil, err
+// Backend is "kernel", or "inprocess" if the timers are those of package time.
+func (w *Wheel) Backend() string {
+	if w.k != nil {
+		return "kernel"
 	}
-	if i.features&featureMarks == 0 || i.clockID != clockMonotonic {
-		return nil, syscall.EOPNOTSUPP
-	}
-	bytes, err := syscall.Mmap(fd, 0, int(i.tableBytes), syscall.PROT_READ|syscall.PROT_WRITE,
-		syscall.MAP_SHARED)
-	if err != nil {
-		return nil, err
-	}
-	m := &mapping{bytes: bytes, table: (*table)(unsafe.Pointer(&bytes[0]))}
-	runtime.SetFinalizer(m, func(m *mapping) { syscall.Munmap(m.bytes) })
-	t := m.table
-	if t.magic != tableMagic || t.features&featureMarks == 0 ||
-		uintptr(t.slotSize) < unsafe.Sizeof(slot{}) {
-		return nil, syscall.EOPNOTSUPP
-	}
-	m.slots = unsafe.Pointer(&bytes[t.slotsOffset])
-	m.marks = unsafe.Pointer(&bytes[t.marksOffset])
-	m.summary = unsafe.Pointer(&bytes[t.summaryOffset])
-	return m, nil
+	return "inprocess"
 }
 
-// setOrigin finds out what CLOCK_MONOTONIC is at a time of package time, whose clock is the
-// same, but has another zero. The clock is read second, so that no deadline is too early.
-func (w *Wheel) setOrigin() {
-	best := time.Duration(1<<63 - 1)
-	for i := 0; i < 8; i++ {
-		start := time.Now()
-		origin := clockNow()
-		if took := time.Since(start); took < best {
-			best, w.start, w.origin = took, start, origin
-		}
-	}
-}
-
-// Close ends all timers. A Read that waits returns os.ErrClosed.
+// Close ends all timers. None expires any more, and those that are started later do not.
 func (w *Wheel) Close() error {
 	if w.closed.Swap(true) {
 		return os.ErrClosed
 	}
-	// The mapping may keep the wheel for a while.
-	w.cancelAll()
-	return w.file.Close()
-}
-
-// cancelAll cancels the timers of the wheel.
-func (w *Wheel) cancelAll() {
-	var page [64]timer
-	l := list{timers: uint64(uintptr(unsafe.Pointer(&page[0])))}
-	for {
-		for i := range page {
-			page[i] = timer{}
-		}
-		l.count = uint32(len(page))
-		if w.ioctl(iocList, unsafe.Pointer(&l)) != nil || page[0].id == 0 {
-			return
-		}
-		for i := range page {
-			if page[i].id != 0 {
-				w.ioctl(iocCancel, unsafe.Pointer(&page[i]))
-			}
-		}
-	}
-}
-
-func (w *Wheel) ioctl(request uintptr, arg unsafe.Pointer) error {
-	var err error
-
-	if failed := w.conn.Control(func(fd uintptr) { err = ioctl(fd, request, arg) }); failed != nil {
-		return os.ErrClosed
-	}
-	return err
-}
-
-// Now is the time on the clock of the wheel.
-func (w *Wheel) Now() uint64 {
-	return w.origin + uint64(time.Since(w.start))
-}
-
-// After makes a deadline from a delay.
-func (w *Wheel) After(delay time.Duration) uint64 {
-	if delay < 0 {
-		delay = 0
-	}
-	return w.Now() + uint64(delay)
-}
-
-// Add makes a timer and arms it. This is one system call.
-func (w *Wheel) Add(deadline, userData uint64) (*Timer, error) {
-	t := timer{userData: userData, deadlineNs: deadline, flags: keep | abstime}
-	if err := w.ioctl(iocRegister, unsafe.Pointer(&t)); err != nil {
-		return nil, os.NewSyscallError("twheel add", err)
-	}
-	return &Timer{w: w, id: t.id}, nil
-}
-
-// Read waits for events and takes as many as fit. SetReadDeadline limits the wait.
-func (w *Wheel) Read(events []Event) (int, error) {
-	if len(events) == 0 {
-		return 0, nil
-	}
-	size := int(unsafe.Sizeof(Event{}))
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&events[0])), len(events)*size)
-	n, err := w.file.Read(bytes)
-	return n / size, err
-}
-
-// SetReadDeadline is that of os.File: a Read that waits returns os.ErrDeadlineExceeded then.
-func (w *Wheel) SetReadDeadline(t time.Time) error {
-	return w.file.SetReadDeadline(t)
-}
-
-// ID is that of the events.
-func (t *Timer) ID() uint64 {
-	return t.id
-}
-
-func (t *Timer) slot() *slot {
-	m := t.w.m
-	return (*slot)(unsafe.Add(m.slots, uintptr(uint32(t.id))*uintptr(m.table.slotSize)))
-}
-
-func (t *Timer) check() error {
-	if t.deleted.Load() {
-		return ErrDeleted
-	}
-	if t.w.closed.Load() {
-		return os.ErrClosed
+	if w.k != nil {
+		return w.k.close()
 	}
 	return nil
 }
 
-// exchange puts next into the word of a timer that is armed. A word of 0 stays: the kernel
-// has to say then whether there is an unread event, and to withdraw it.
-func (t *Timer) exchange(next uint64) bool {
-	word := &t.slot().deadlineNs
-	for {
-		old := atomic.LoadUint64(word)
-		if old == 0 {
-			return false
+// AfterFunc calls f in a goroutine of its own after d.
+func (w *Wheel) AfterFunc(d time.Duration, f func()) *Timer {
+	t := &Timer{arming: arming{w: w, slot: noSlot, f: f}}
+	t.begin(d)
+	return t
+}
+
+// NewTimer sends the time to C after d.
+func (w *Wheel) NewTimer(d time.Duration) *Timer {
+	c := make(chan time.Time, 1)
+	t := &Timer{C: c, arming: arming{w: w, slot: noSlot, c: c}}
+	t.begin(d)
+	return t
+}
+
+// After is NewTimer(d).C.
+func (w *Wheel) After(d time.Duration) <-chan time.Time {
+	return w.NewTimer(d).C
+}
+
+// NewTicker sends the time to C every d. Ticks that nobody has received in time are left out.
+func (w *Wheel) NewTicker(d time.Duration) *Ticker {
+	if d <= 0 {
+		panic("twheel: a Ticker needs a positive interval")
+	}
+	c := make(chan time.Time, 1)
+	t := &Ticker{C: c, arming: arming{w: w, slot: noSlot, c: c}}
+	t.restart(d)
+	return t
+}
+
+// Tick is NewTicker(d).C, or nil if d is not positive.
+func (w *Wheel) Tick(d time.Duration) <-chan time.Time {
+	if d <= 0 {
+		return nil
+	}
+	return w.NewTicker(d).C
+}
+
+// ResetMany resets all these timers of the wheel, as a loop does at the end of a turn, and
+// wakes the kernel at most once. It returns how many of the calls to Reset would have
+// returned true.
+func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
+	var kick uint64
+	count := 0
+	for _, t := range timers {
+		t.check("Reset")
+		if t.reset(d, &kick) {
+			count++
 		}
-		if atomic.CompareAndSwapUint64(word, old, next) {
-			return true
-		}
+	}
+	if kick != 0 {
+		w.k.kickBefore(kick)
+	}
+	return count
+}
+
+// Reset arms the timer anew. It returns whether the timer was armed.
+func (t *Timer) Reset(d time.Duration) bool {
+	t.check("Reset")
+	return t.reset(d, nil)
+}
+
+// Stop disarms the timer. It returns whether the timer was armed. If not, the timer has
+// expired, and the time is in C or the function has been started, or will be very soon.
+func (t *Timer) Stop() bool {
+	t.check("Stop")
+	t.mu.Lock()
+	ended := t.end()
+	t.mu.Unlock()
+	return ended
+}
+
+func (t *Timer) check(verb string) {
+	if t.w == nil {
+		panic("twheel: " + verb + " called on uninitialized Timer")
 	}
 }
 
-func (t *Timer) rearm(deadline uint64, flags uint32) (bool, error) {
-	arg := timer{id: t.id, deadlineNs: deadline, flags: keep | flags}
-	if err := t.w.ioctl(iocRearm, unsafe.Pointer(&arg)); err != nil {
-		return false, os.NewSyscallError("twheel set", err)
+// Reset begins a new period of length d.
+func (t *Ticker) Reset(d time.Duration) {
+	if d <= 0 {
+		panic("twheel: a Ticker needs a positive interval")
 	}
-	return arg.state != idle, nil
+	if t.w == nil {
+		panic("twheel: Reset called on uninitialized Ticker")
+	}
+	t.restart(d)
 }
 
-// Set arms the timer, or moves it. It returns true if it ended an arming whose event was not
-// read and never will be.
-func (t *Timer) Set(deadline uint64) (bool, error) {
-	if err := t.check(); err != nil {
-		return false, err
+// Stop ends the ticks. It does not close C.
+func (t *Ticker) Stop() {
+	if t.w == nil {
+		return
 	}
-	if deadline == 0 {
-		deadline = 1
-	}
-	defer runtime.KeepAlive(t.w.m)
-	if !t.exchange(deadline) {
-		return t.rearm(deadline, abstime)
-	}
-	if deadline > atomic.LoadUint64(&t.slot().wakeNs) {
-		return true, nil
-	}
-	t.mark()
-	if deadline > atomic.LoadUint64(&t.w.m.table.nextNs) {
-		return true, nil
-	}
-	t.w.kicks.Add(1)
-	return true, t.w.ioctl(iocKick, nil)
+	t.mu.Lock()
+	t.end()
+	t.due = never
+	t.mu.Unlock()
 }
 
-// mark asks the kernel to look at the timer before its next turn ends.
-func (t *Timer) mark() {
-	m := t.w.m
-	n := uint32(t.id)
-	setBit(m.marks, n)
-	setBit(m.summary, n>>m.table.summaryShift)
+func (t *arming) restart(d time.Duration) {
+	t.mu.Lock()
+	t.period = d
+	t.due = t.w.later(d)
+	t.resetLocked(d, nil)
+	t.mu.Unlock()
 }
 
-func setBit(bits unsafe.Pointer, n uint32) {
-	word := (*uint64)(unsafe.Add(bits, uintptr(n/64)*8))
-	bit := uint64(1) << (n % 64)
-	for {
-		old := atomic.LoadUint64(word)
-		if old&bit != 0 || atomic.CompareAndSwapUint64(word, old, old|bit) {
+func (w *Wheel) now() time.Duration {
+	return time.Since(w.start)
+}
+
+// later is a deadline from a delay.
+func (w *Wheel) later(d time.Duration) time.Duration {
+	return sum(w.now(), d)
+}
+
+func sum(a, b time.Duration) time.Duration {
+	if a > never-b {
+		return never
+	}
+	return a + b
+}
+
+func (t *arming) reset(d time.Duration, kick *uint64) bool {
+	t.mu.Lock()
+	ended := t.resetLocked(d, kick)
+	t.mu.Unlock()
+	return ended
+}
+
+// resetLocked moves an arming, or ends it and begins another. The caller holds mu.
+func (t *arming) resetLocked(d time.Duration, kick *uint64) bool {
+	if t.slot != noSlot && d > 0 && t.w.k.move(t.slot, t.w.later(d), kick) {
+		return true
+	}
+	ended := t.end()
+	t.begin(d)
+	return ended
+}
+
+// begin arms. The caller holds mu, or has the only reference.
+func (t *arming) begin(d time.Duration) {
+	switch {
+	case t.w.closed.Load():
+	case d <= 0:
+		t.fire()
+	case t.w.k != nil && t.w.k.arm(t, t.w.later(d)):
+	case t.std == nil:
+		// A Ticker that expires at once waits for mu, and then finds std.
+		t.std = time.AfterFunc(d, t.expired)
+	default:
+		t.std.Reset(d)
+	}
+}
+
+// end disarms. The caller holds mu.
+func (t *arming) end() bool {
+	if t.slot != noSlot {
+		return t.w.k.end(t)
+	}
+	return t.std != nil && t.std.Stop()
+}
+
+// fire does what a timer is for.
+func (t *arming) fire() {
+	if t.f != nil {
+		go t.f()
+		return
+	}
+	select {
+	case t.c <- time.Now():
+	default:
+	}
+}
+
+// advance finds the next tick of a Ticker that is due.
+func (t *arming) advance(now time.Duration) {
+	t.due = sum(t.due, t.period)
+	if t.due <= now {
+		t.due = sum(now, t.period-(now-t.due)%t.period)
+	}
+}
+
+// expired is called by a timer of package time.
+func (t *arming) expired() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.w.closed.Load() {
+		return
+	}
+	if t.period != 0 {
+		now := t.w.now()
+		if now < t.due {
+			// It was stopped or reset after it had expired.
 			return
 		}
+		t.advance(now)
+		t.std.Reset(t.due - now)
 	}
+	t.fire()
 }
 
-// Clear disarms the timer and keeps it. It returns what Set returns.
-func (t *Timer) Clear() (bool, error) {
-	if err := t.check(); err != nil {
-		return false, err
+// read is called for each event of the kernel. The slot has no other from then on.
+func (t *arming) read(slot uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	current := t.slot == slot
+	if t.period != 0 && current && !t.w.closed.Load() {
+		t.advance(t.w.now())
+		t.w.k.use(slot, t, t.due)
+		t.fire()
+		return
 	}
-	defer runtime.KeepAlive(t.w.m)
-	if t.exchange(0) {
-		return true, nil
+	if current {
+		t.slot = noSlot
 	}
-	return t.rearm(0, disarmed)
-}
-
-// Delete ends the timer. It returns what Set returns. This is one system call.
-func (t *Timer) Delete() (bool, error) {
-	if err := t.check(); err != nil {
-		return false, err
+	t.w.k.put(slot)
+	// If it was stopped meanwhile, Stop has returned false; a Ticker's tick can be left out.
+	if t.period == 0 && !t.w.closed.Load() {
+		t.fire()
 	}
-	if t.deleted.Swap(true) {
-		return false, ErrDeleted
-	}
-	arg := timer{id: t.id}
-	if err := t.w.ioctl(iocCancel, unsafe.Pointer(&arg)); err != nil {
-		return false, os.NewSyscallError("twheel delete", err)
-	}
-	return arg.state != idle, nil
 }

@@ -1,294 +1,335 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//go:build linux && (386 || amd64 || arm || arm64 || loong64 || riscv64 || s390x)
-
 package twheel
 
 import (
-	"errors"
-	"io/fs"
+	"math/rand"
 	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 )
 
 const patience = 60 * time.Second
 
-// open skips where there is no module. tests/bindings/go.sh counts what is skipped as failed.
-func open(t *testing.T) *Wheel {
+// open takes the backend that TWHEEL_BACKEND names.
+func open(t testing.TB, options *Options) *Wheel {
 	t.Helper()
-	w, err := Open(nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no " + Device)
-	}
+	w, err := Open(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	w.SetReadDeadline(time.Now().Add(patience))
 	return w
 }
 
-func add(t *testing.T, w *Wheel, deadline, data uint64) *Timer {
+func is(t *testing.T, wanted, got bool) {
 	t.Helper()
-	timer, err := w.Add(deadline, data)
-	if err != nil {
-		t.Fatal(err)
+	if got != wanted {
+		t.Fatalf("%v, not %v", got, wanted)
 	}
-	return timer
 }
 
-// is fails unless a call returned this and no error.
-func is(t *testing.T, wanted bool) func(bool, error) {
-	return func(got bool, err error) {
-		t.Helper()
-		if err != nil || got != wanted {
-			t.Fatalf("%v, %v, not %v", got, err, wanted)
+func await(t *testing.T, c <-chan time.Time) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal("it does not expire")
+	}
+}
+
+func quiet(t *testing.T, c <-chan time.Time, d time.Duration) {
+	t.Helper()
+	time.Sleep(d)
+	select {
+	case <-c:
+		t.Fatal("it has expired")
+	default:
+	}
+}
+
+// G1: never early. All ways to arm, near and far deadlines.
+func TestNeverEarly(t *testing.T) {
+	w := open(t, nil)
+	var group sync.WaitGroup
+	for i := 0; i < 200; i++ {
+		d := time.Duration(rand.Int63n(int64(80 * time.Millisecond)))
+		group.Add(2)
+		begin := time.Now()
+		early := func(way string) {
+			if took := time.Since(begin); took < d {
+				t.Errorf("%s: after %v in place of %v", way, took, d)
+			}
+			group.Done()
+		}
+		w.AfterFunc(d, func() { early("AfterFunc") })
+		w.AfterFunc(time.Hour, func() { early("Reset to earlier") }).Reset(d)
+		if later := w.NewTimer(d / 4); later.Reset(d) {
+			group.Add(1)
+			go func() {
+				<-later.C
+				early("Reset to later")
+			}()
 		}
 	}
+	group.Wait()
 }
 
-func next(t *testing.T, w *Wheel) Event {
-	t.Helper()
-	var events [1]Event
-	n, err := w.Read(events[:])
-	if n != 1 || err != nil {
-		t.Fatalf("read: %d, %v", n, err)
-	}
-	return events[0]
+// An earlier deadline wakes who sleeps for a later one.
+func TestEarlierWakes(t *testing.T) {
+	w := open(t, nil)
+	timer := w.NewTimer(time.Hour)
+	time.Sleep(20 * time.Millisecond)
+	is(t, true, timer.Reset(10*time.Millisecond))
+	await(t, timer.C)
 }
 
-func quiet(t *testing.T, w *Wheel, d time.Duration) {
-	t.Helper()
-	var events [1]Event
-	w.SetReadDeadline(time.Now().Add(d))
-	n, err := w.Read(events[:])
-	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("read: %d, %v, event %v", n, err, events[0])
-	}
-	w.SetReadDeadline(time.Now().Add(patience))
+// G5: Stop and Reset tell the truth and are final.
+func TestEnds(t *testing.T) {
+	w := open(t, nil)
+	a := w.NewTimer(time.Hour)
+	is(t, true, a.Stop())
+	is(t, false, a.Stop())
+	is(t, false, a.Reset(5*time.Millisecond))
+	time.Sleep(50 * time.Millisecond)
+	is(t, false, a.Stop())
+	await(t, a.C)
+	is(t, false, a.Reset(0))
+	is(t, false, a.Stop())
+	await(t, a.C)
+	is(t, false, a.Reset(20*time.Millisecond))
+	is(t, true, a.Reset(30*time.Millisecond))
+	is(t, true, a.Stop())
+	quiet(t, a.C, 60*time.Millisecond)
 }
 
-// The ABI: sizes are those of <linux/twheel.h>, as its numbers have them.
-func TestABI(t *testing.T) {
-	for _, c := range []struct{ got, wanted uintptr }{
-		{iocSetup, 0xc028c500}, {iocInfo, 0x8060c501}, {iocRegister, 0xc030c502},
-		{iocRearm, 0xc030c503}, {iocCancel, 0xc030c504}, {iocList, 0xc010c508},
-		{iocKick, 0xc509}, {unsafe.Sizeof(Event{}), 48}, {unsafe.Sizeof(table{}), 64},
-	} {
-		if c.got != c.wanted {
-			t.Errorf("%#x, not %#x", c.got, c.wanted)
+// The longest delay is never, and a negative one is over.
+func TestLimits(t *testing.T) {
+	w := open(t, nil)
+	long := w.NewTimer(1<<63 - 1)
+	await(t, w.After(-1<<63))
+	quiet(t, long.C, 20*time.Millisecond)
+	is(t, true, long.Stop())
+}
+
+// A Ticker keeps its rate, leaves out what nobody receives, and stops.
+func TestTicker(t *testing.T) {
+	const d = 10 * time.Millisecond
+	w := open(t, nil)
+	begin := time.Now()
+	ticker := w.NewTicker(d)
+	for i := time.Duration(1); i <= 10; i++ {
+		await(t, ticker.C)
+		if took := time.Since(begin); took < i*d {
+			t.Fatalf("tick %d after %v", i, took)
 		}
 	}
+	time.Sleep(5 * d)
+	await(t, ticker.C)
+	ticker.Reset(time.Hour)
+	for len(ticker.C) != 0 {
+		<-ticker.C
+	}
+	quiet(t, ticker.C, 5*d)
+	ticker.Reset(d)
+	await(t, ticker.C)
+	ticker.Stop()
+	for len(ticker.C) != 0 {
+		<-ticker.C
+	}
+	quiet(t, ticker.C, 5*d)
 }
 
-// G1: never early.
-func TestExpires(t *testing.T) {
-	w := open(t)
-	before := clockNow()
-	timer := add(t, w, w.After(20*time.Millisecond), 42)
-	e := next(t, w)
-	if e.ID != timer.ID() || e.UserData != 42 || e.Expirations != 1 {
-		t.Fatalf("%+v", e)
-	}
-	if e.Deadline < before+20e6 || e.Expired < e.Deadline || clockNow() < e.Expired {
-		t.Fatalf("early: %+v", e)
-	}
-	is(t, false)(timer.Set(w.After(10 * time.Millisecond)))
-	if e := next(t, w); e.UserData != 42 {
-		t.Fatalf("%+v", e)
-	}
-}
-
-// The clock of package time is the kernel's: Now is neither before the clock nor far behind.
-func TestNow(t *testing.T) {
-	w := open(t)
-	for i := 0; i < 1000; i++ {
-		before := clockNow()
-		if now := w.Now(); now < before {
-			t.Fatalf("%d ns early", before-now)
-		}
-	}
-}
-
-// Later moves take no system call, and put the expiration off.
-func TestMoves(t *testing.T) {
-	w := open(t)
+// ResetMany does what Reset does, to timers in all states.
+func TestResetMany(t *testing.T) {
+	w := open(t, nil)
+	begin := time.Now()
 	var timers []*Timer
-	for i := uint64(0); i < 500; i++ {
-		timers = append(timers, add(t, w, w.After(time.Hour), i))
-	}
-	kicks := w.kicks.Load()
-	for i := 0; i < 20; i++ {
-		for _, timer := range timers {
-			is(t, true)(timer.Set(w.After(2 * time.Hour)))
+	for i := 0; i < 300; i++ {
+		timer := w.NewTimer(time.Hour)
+		if i%3 == 0 {
+			timer.Stop()
 		}
+		timers = append(timers, timer)
 	}
-	if w.kicks.Load() != kicks {
-		t.Errorf("%d kicks for moves to later", w.kicks.Load()-kicks)
+	if n := w.ResetMany(timers, 30*time.Millisecond); n != 200 {
+		t.Errorf("%d were armed", n)
 	}
 	for _, timer := range timers {
-		is(t, true)(timer.Set(w.After(10 * time.Millisecond)))
+		await(t, timer.C)
 	}
-	seen := map[uint64]bool{}
-	for len(seen) < len(timers) {
-		e := next(t, w)
-		if seen[e.UserData] {
-			t.Fatalf("twice: %+v", e)
-		}
-		seen[e.UserData] = true
+	if took := time.Since(begin); took < 30*time.Millisecond {
+		t.Errorf("early: %v", took)
 	}
-	quiet(t, w, 50*time.Millisecond)
-}
-
-// An earlier deadline wakes a goroutine that sleeps for a later one.
-func TestEarlierWakes(t *testing.T) {
-	w := open(t)
-	timer := add(t, w, w.After(time.Hour), 1)
-	go func() {
-		time.Sleep(20 * time.Millisecond)
-		timer.Set(w.After(10 * time.Millisecond))
-	}()
-	if e := next(t, w); e.UserData != 1 {
-		t.Fatalf("%+v", e)
+	if n := w.ResetMany(timers, 0); n != 0 {
+		t.Errorf("%d were armed", n)
 	}
-}
-
-// G5: cancel tells the truth and is final.
-func TestEnds(t *testing.T) {
-	w := open(t)
-	a := add(t, w, w.After(time.Hour), 1)
-	is(t, true)(a.Clear())
-	is(t, false)(a.Clear())
-	is(t, false)(a.Set(0))
-	time.Sleep(20 * time.Millisecond)
-	// It has expired, and the event is withdrawn.
-	is(t, true)(a.Clear())
-	is(t, false)(a.Set(1))
-	time.Sleep(20 * time.Millisecond)
-	is(t, true)(a.Set(w.After(time.Hour)))
-	is(t, true)(a.Delete())
-	quiet(t, w, 30*time.Millisecond)
-	if _, err := a.Set(1); err != ErrDeleted {
-		t.Errorf("set: %v", err)
+	for _, timer := range timers {
+		await(t, timer.C)
 	}
-	if _, err := a.Delete(); err != ErrDeleted {
-		t.Errorf("delete: %v", err)
-	}
-	b := add(t, w, Never, 2)
-	is(t, true)(b.Delete())
 }
 
 func TestClose(t *testing.T) {
-	w := open(t)
-	timer := add(t, w, w.After(time.Hour), 1)
-	ended := make(chan error)
-	go func() {
-		var events [1]Event
-		_, err := w.Read(events[:])
-		ended <- err
-	}()
-	time.Sleep(20 * time.Millisecond)
+	w := open(t, nil)
+	timer, ticker := w.NewTimer(20*time.Millisecond), w.NewTicker(20*time.Millisecond)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; !errors.Is(err, os.ErrClosed) {
-		t.Errorf("read: %v", err)
+	if err := w.Close(); err != os.ErrClosed {
+		t.Errorf("the second: %v", err)
 	}
-	// The mapping is still there.
-	if atomic.LoadUint64(&timer.slot().deadlineNs) != 0 {
-		t.Error("a timer is armed after the close")
-	}
-	if _, err := timer.Set(1); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("set: %v", err)
-	}
-	if _, err := w.Add(1, 1); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("add: %v", err)
-	}
+	quiet(t, timer.C, 60*time.Millisecond)
+	timer.Reset(time.Millisecond)
+	late := w.NewTimer(0)
+	quiet(t, ticker.C, 20*time.Millisecond)
+	quiet(t, timer.C, 0)
+	quiet(t, late.C, 0)
+	ticker.Reset(time.Second)
+	ticker.Stop()
+	timer.Stop()
 }
 
-func TestLimits(t *testing.T) {
-	w := open(t)
-	w.Close()
+func TestOpen(t *testing.T) {
 	if _, err := Open(&Options{Tick: -time.Millisecond}); err == nil {
 		t.Error("a negative tick is taken")
 	}
-	w, err := Open(&Options{MaxTimers: 1})
-	if err != nil {
-		t.Fatal(err)
+	w := open(t, nil)
+	if wanted := os.Getenv("TWHEEL_BACKEND"); wanted != "" && w.Backend() != wanted {
+		t.Errorf("%s, not %s", w.Backend(), wanted)
 	}
-	defer w.Close()
-	add(t, w, Never, 1)
-	if _, err := w.Add(Never, 2); err == nil {
-		t.Error("a full wheel takes another")
+	t.Setenv("TWHEEL_BACKEND", "nonsense")
+	if _, err := Open(nil); err == nil {
+		t.Error("any backend is taken")
+	}
+	t.Setenv("TWHEEL_BACKEND", "inprocess")
+	if w := open(t, &Options{Kernel: true}); w.Backend() != "inprocess" {
+		t.Error(w.Backend())
 	}
 }
 
-// G3: each arming ends in one event or in one call that ended it, whoever arms meanwhile.
+// G3: each arming ends in one call of the function or in one call that ended it, whoever arms
+// meanwhile: here two goroutines the same timers.
 func TestEachOnce(t *testing.T) {
 	const goroutines, each, rounds = 4, 50, 200
-	w := open(t)
-	var armings, ended, events atomic.Int64
+	w := open(t, nil)
+	var armings, ended, calls atomic.Int64
 	var group sync.WaitGroup
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]Event, 64)
-		for {
-			n, err := w.Read(buf)
-			events.Add(int64(n))
-			if err != nil {
-				return
-			}
+	var timers [goroutines / 2][each]*Timer
+	for g := range timers {
+		for i := range timers[g] {
+			armings.Add(1)
+			timers[g][i] = w.AfterFunc(time.Millisecond, func() { calls.Add(1) })
 		}
-	}()
+	}
 	for g := 0; g < goroutines; g++ {
 		group.Add(1)
-		go func() {
+		go func(g int) {
 			defer group.Done()
-			var timers [each]*Timer
-			for i := range timers {
-				timer, err := w.Add(w.After(time.Millisecond), 0)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				armings.Add(1)
-				timers[i] = timer
-			}
 			for r := 0; r < rounds; r++ {
-				for i, timer := range timers {
-					was, err := timer.Set(w.After(time.Duration((i*r)%3) * time.Millisecond))
-					if err != nil {
-						t.Error(err)
-						return
+				for i, timer := range timers[g/2] {
+					var was bool
+					if (i+r)%7 == 0 {
+						was = timer.Stop()
+					} else {
+						armings.Add(1)
+						was = timer.Reset(time.Duration((i*r)%3) * time.Millisecond)
 					}
-					armings.Add(1)
 					if was {
 						ended.Add(1)
 					}
 				}
 			}
-			for _, timer := range timers {
-				was, err := timer.Delete()
-				if err != nil {
-					t.Error(err)
-				}
-				if was {
-					ended.Add(1)
-				}
-			}
-		}()
+		}(g)
 	}
 	group.Wait()
-	w.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	<-done
-	if armings.Load() != ended.Load()+events.Load() {
-		t.Fatalf("%d armings, but %d were ended and %d events read", armings.Load(),
-			ended.Load(), events.Load())
+	for g := range timers {
+		for _, timer := range timers[g] {
+			if timer.Stop() {
+				ended.Add(1)
+			}
+		}
 	}
-	t.Logf("%d armings, %d events, %d kicks", armings.Load(), events.Load(), w.kicks.Load())
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		if armings.Load() == ended.Load()+calls.Load() {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if armings.Load() != ended.Load()+calls.Load() {
+		t.Fatalf("%d armings, but %d were ended and %d expired", armings.Load(), ended.Load(),
+			calls.Load())
+	}
+	t.Logf("%d armings, %d expired", armings.Load(), calls.Load())
+}
+
+// Benchmarks, each beside package time.
+
+type rival struct {
+	name string
+	fn   func(time.Duration, func()) interface {
+		Reset(time.Duration) bool
+		Stop() bool
+	}
+}
+
+func rivals(b *testing.B) []rival {
+	type timer = interface {
+		Reset(time.Duration) bool
+		Stop() bool
+	}
+	w := open(b, nil)
+	return []rival{
+		{"twheel-" + w.Backend(), func(d time.Duration, f func()) timer { return w.AfterFunc(d, f) }},
+		{"time", func(d time.Duration, f func()) timer { return time.AfterFunc(d, f) }},
+	}
+}
+
+// One timer after the other, each of which starts the next.
+func BenchmarkChain(b *testing.B) {
+	for _, d := range []time.Duration{0, 1} {
+		for _, r := range rivals(b) {
+			b.Run(r.name+"/"+d.String(), func(b *testing.B) {
+				n := b.N
+				done := make(chan bool)
+				var f func()
+				f = func() {
+					if n--; n < 0 {
+						close(done)
+					} else {
+						r.fn(d, f)
+					}
+				}
+				f()
+				<-done
+			})
+		}
+	}
+}
+
+func BenchmarkStartStop(b *testing.B) {
+	for _, r := range rivals(b) {
+		b.Run(r.name, func(b *testing.B) {
+			for i := 0; i < b.N; i++ {
+				r.fn(time.Hour, nil).Stop()
+			}
+		})
+	}
+}
+
+func BenchmarkReset(b *testing.B) {
+	for _, r := range rivals(b) {
+		b.Run(r.name, func(b *testing.B) {
+			timers := make([]interface{ Reset(time.Duration) bool }, 10000)
+			for i := range timers {
+				timers[i] = r.fn(time.Hour, nil)
+			}
+			b.ResetTimer()
+			for i := 0; i < b.N; i++ {
+				timers[i%len(timers)].Reset(time.Hour)
+			}
+		})
+	}
 }
