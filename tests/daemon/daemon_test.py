@@ -1215,6 +1215,69 @@ def full():
     equal(d.end(), 0)
 
 
+def unready(client):
+    """What /readyz has to say, unless it is 200."""
+    try:
+        status, answer = client.call("GET", "/readyz")
+    except OSError:
+        return ""
+    return "" if status == 200 else answer["error"]["message"]
+
+
+@test("/readyz is 503 with Redis's reason while it refuses writes, and 200 when it takes them again")
+def refusing():
+    own, d, c = alone(mode="pull", lanes=1)
+    link = resp.Redis(own.path)
+    slow = resp.Redis(own.path)
+    link.ask("CONFIG", "SET", "busy-reply-threshold", "100")
+
+    def broken(on):
+        link.ask("CONFIG", "SET", "min-replicas-to-write", "1" if on else "0")
+
+    def full(on):
+        link.ask("CONFIG", "SET", "maxmemory", "1mb" if on else "0")
+
+    def forbidden(on):
+        link.ask("ACL", "SETUSER", "default", "-evalsha" if on else "+@all")
+
+    def replica(on):
+        link.ask("REPLICAOF", *(("127.0.0.1", "1") if on else ("NO", "ONE")))
+
+    def busy(on):
+        if on:
+            slow.send("EVAL", "while true do end", "0")
+        else:
+            link.ask("SCRIPT", "KILL")
+    for word, change in (("NOREPLICAS", broken), ("OOM", full), ("NOPERM", forbidden),
+                         ("replica", replica), ("BUSY", busy)):
+        change(True)
+        said = wait_until(lambda: unready(c), 5)
+        assert word in said, said
+        equal(d.metric("ready"), 0)
+        change(False)
+        wait_until(d.ready, 8)
+    assert "<3>Redis refuses writes: NOREPLICAS" in d.text(), d.text()
+    assert "<5>Redis takes writes again" in d.text(), d.text()
+    link.close()
+    equal(d.end(), 0)
+
+
+@test("/readyz is 503 while Redis cannot write to its disk: MISCONF")
+def misconf():
+    own = Redis("--save", "1 1", "--appendonly", "no")
+    d = Daemon(own)
+    own.ask("CONFIG", "SET", "dbfilename", "dump.rdb")
+    os.chmod(own.dir, 0o500)
+    equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
+    if os.geteuid() == 0:
+        # Root may write anywhere but here.
+        os.mkdir(os.path.join(own.dir, "dump.rdb"))
+    said = wait_until(lambda: unready(d.client()), 20)
+    assert "MISCONF" in said, said
+    equal(d.client().call("PUT", "/v1/queues/s", {})[0], 503)
+    equal(d.end(), 0)
+
+
 @test("D16: a Redis that refuses to write: 503 says so, nothing is accepted, and on by itself")
 def refused():
     own, d, c = alone(mode="pull", lanes=1)
@@ -1431,8 +1494,9 @@ def wait_replicas():
     few = "Redis has fewer replicas than wait-replicas"
     status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
     assert status == 0 and few in said, said
-    d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms")
+    d = Daemon(own, "--wait-replicas=1", "--wait-timeout=200ms", wait=False)
     c = d.client()
+    wait_until(lambda: "wait-replicas" in unready(c))
     c.call("PUT", "/v1/queues/s", {"mode": "pull"})
     status, answer = c.call("PUT", "/v1/queues/s/tasks/x", {})
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
@@ -1442,6 +1506,7 @@ def wait_replicas():
     put = "/v1/queues/s/tasks/x", {"if_exists": "keep"}
     answer = wait_until(lambda: (a := c.call("PUT", *put))[0] == 200 and a[1])
     equal(answer["result"], "kept")
+    wait_until(d.ready, 3)
     status, said = check(f"--redis=unix:{own.path}", "--wait-replicas=1")
     assert status == 0 and few not in said, said
     equal(d.end(), 0)

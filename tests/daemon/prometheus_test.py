@@ -82,7 +82,7 @@ def many_queues():
 
 @test("promtool accepts the alerts, and they fire when they must and no sooner")
 def alerts():
-    assert "8 rules found" in promtool("check", "rules", RULES)
+    assert "11 rules found" in promtool("check", "rules", RULES)
     promtool("test", "rules", os.path.join(HERE, "alerts.yml"))
 
 

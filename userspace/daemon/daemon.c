@@ -42,6 +42,7 @@
 #include "work/lane.h"
 #include "work/put.h"
 #include "work/queues.h"
+#include "work/ready.h"
 #include "work/recall.h"
 #include "work/report.h"
 #include "work/waiter.h"
@@ -210,6 +211,7 @@ static void heartbeat(struct alarm *a, uint64_t now)
 	}
 	if (work_clock(d))
 		look_for_members(d);
+	ready_ask(d);
 	store_ping(d->store);
 	if (d->beats % RELOAD_BEATS == 0)
 		queue_load_all(d);
@@ -305,6 +307,7 @@ static void on_up(void *arg, unsigned int node, bool changed)
 	if (changed)
 		started_anew(d, node);
 	ask_time(d, node);
+	ready_ask(d);
 	report_flush_all(d);
 	queue_load_all(d);
 	look_everywhere(d);

@@ -254,6 +254,7 @@ static void clocks(FILE *f, const struct daemon *d)
 
 static void gauges(FILE *f, const struct daemon *d)
 {
+	one(f, "ready", "gauge", "Whether /readyz says 200.", !work_not_ready(d));
 	one(f, "callbacks_running", "gauge", "Requests that run.",
 	    callbacks_running(d->callbacks));
 	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);

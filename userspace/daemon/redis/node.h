@@ -24,6 +24,7 @@
 
 #define COMMAND_TIMEOUT	(5 * NSEC_PER_SEC)
 #define RUN_ID_LEN	64
+#define STORE_REFUSAL_LEN	128
 
 struct sentinel;
 
@@ -37,6 +38,7 @@ struct sentinel;
  * @scripts: connection for scripts and plain commands
  * @puts: connection for commands with WAIT; used if there is wait-replicas
  * @run_id: which start of which server the last connection reached
+ * @refusal: why it refused a command last
  * @unconfirmed: one was pushed since the last WAIT
  * @confirming: those whose answers wait for a WAIT
  */
@@ -49,6 +51,7 @@ struct node {
 	struct conn scripts;
 	struct conn puts;
 	char run_id[RUN_ID_LEN];
+	char refusal[STORE_REFUSAL_LEN];
 	bool unconfirmed;
 	struct command_queue confirming;
 };

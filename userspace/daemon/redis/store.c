@@ -154,6 +154,7 @@ static void handle_reply(struct conn *c, struct command *cmd, redisReply *reply,
 			return;
 		}
 		cmd->result = e->result;
+		snprintf(s->node[c->node].refusal, STORE_REFUSAL_LEN, "%s", reply->str);
 		if (e->greet)
 			conn_close(c, reply->str);
 		else if (e->result == STORE_REFUSED)
@@ -495,6 +496,11 @@ const char *store_why(const struct store *s)
 const char *store_text(const struct store *s)
 {
 	return s->why[0] ? s->why : "a slot has no node that can be reached";
+}
+
+const char *store_refusal(const struct store *s, unsigned int node)
+{
+	return s->node[node].refusal;
 }
 
 bool store_unfit(const struct store *s)

@@ -103,6 +103,11 @@ const char *store_why(const struct store *s);
 const char *store_text(const struct store *s);
 
 /**
+ * store_refusal() - why a node refused a command last, in Redis's words
+ */
+const char *store_refusal(const struct store *s, unsigned int node);
+
+/**
  * store_unfit() - whether Redis was reached and refused: it evicts, or is a replica
  */
 bool store_unfit(const struct store *s);

@@ -29,7 +29,9 @@ const char *work_not_ready(const struct daemon *d)
 	if (d->stopping)
 		return "twheeld stops";
 	/* A client must not be sent here while a part of the lanes cannot be reached from here. */
-	return store_whole(d->store) ? NULL : store_text(d->store);
+	if (!store_whole(d->store))
+		return store_text(d->store);
+	return d->refusing ? d->refusal : NULL;
 }
 
 void work_publish(struct daemon *d, const char *channel, const char *text)

@@ -86,6 +86,8 @@ struct member {
  * @connected: Redis was reached once
  * @whole: all its nodes were
  * @complained: that Redis is away was logged
+ * @refusing: nodes of Redis that refuse writes, a bit for each
+ * @refusal: why one of them does
  * @check_only: of --check
  * @stopping: SIGTERM came
  * @grace: the stop took too long: only reports are waited for
@@ -130,6 +132,8 @@ struct daemon {
 	bool connected;
 	bool whole;
 	bool complained;
+	uint64_t refusing;
+	char refusal[256];
 	bool check_only;
 	bool stopping;
 	bool grace;

@@ -101,6 +101,9 @@ local function read_headers(first, fields)
 	for i = first, #ARGV, fields do
 		ids[#ids + 1] = ARGV[i]
 	end
+	if #ids == 0 then
+		return headers
+	end
 	for i, s in ipairs(redis.call('HMGET', HDR, unpack(ids))) do
 		headers[ids[i]] = s and unpack_header(s) or nil
 	end

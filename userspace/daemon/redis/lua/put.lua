@@ -26,6 +26,8 @@
 --   token	of that lease, or 0
 --   was_due	due time of the replaced task, or 0
 --
+-- Without a task it does nothing, and Redis says whether it would do something.
+--
 -- A leased task that was canceled will be gone soon, so keep and fail replace it.
 -- Without allow-oom Redis refuses this script before its first write.
 
