@@ -1581,6 +1581,32 @@ def newer_task():
     equal(d.end(), 0)
 
 
+@test("a queue whose settings only a newer version can read is left alone: 409, at once")
+def newer_queue():
+    own, d, c = alone(mode="pull")
+    text = '{"mode":"push","lanes":512}'
+    own.run("HSET", "tw:queues", "q", text)
+    own.run("HSET", "tw:queues", "s", text)
+    before = d.metric("newer_total")
+    for method, path, body in (("PUT", "q", {"mode": "push"}), ("GET", "q", None),
+                               ("PUT", "q/tasks/t", {}), ("POST", "q/reserve", {}),
+                               ("PUT", "s", {"timeout": "1s"})):
+        begin = time.monotonic()
+        status, answer = c.call(method, f"/v1/queues/{path}", body)
+        equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "newer", "queue"),
+              f"{method} {path}")
+        assert time.monotonic() - begin < 1
+    equal([own.run("HGET", "tw:queues", q).decode() for q in "qs"], [text, text])
+    assert d.metric("newer_total") >= before + 5
+    assert "queue q: its settings cannot be read" in d.text(), d.text()
+    # One that was known before goes on as it was.
+    put("/v1/queues/s", "x", c)
+    equal([t["id"] for t in reserve("/v1/queues/s", c)], ["x"])
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 2
+
+
 @test("tasks of a newer version hold up no others, in any state, and come back to one that knows them")
 def newer_flood():
     lane, link = resp.Lane("flood/0", (CLOCK,)), resp.Redis(redis.path)

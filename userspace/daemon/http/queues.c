@@ -127,7 +127,7 @@ struct setting {
 	bool create;
 };
 
-static void know_queue(void *arg, struct queue *q, enum store_result result);
+static void know_queue(void *arg, struct queue *q, enum store_result result, bool newer);
 
 static void stored(void *arg, enum store_result result, const redisReply *reply)
 {
@@ -180,12 +180,22 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	store_command(r->daemon->store, key, &a, stored, s);
 }
 
-static void know_queue(void *arg, struct queue *q, enum store_result result)
+static void know_queue(void *arg, struct queue *q, enum store_result result, bool newer)
 {
 	struct request *r = arg;
 	struct queue_settings settings;
 	struct api_error err;
+	bool lost = false;
 
+	if (newer) {
+		request_newer(r, "queue");
+		return;
+	}
+	/* Redis may have lost it. */
+	if (!q && result == STORE_OK) {
+		q = queue_find(r->daemon, r->queue);
+		lost = q;
+	}
 	if (!q && result != STORE_OK) {
 		request_store_error(r, result);
 		return;
@@ -208,17 +218,14 @@ static void know_queue(void *arg, struct queue *q, enum store_result result)
 		request_error(r, 400, "invalid", "mode",
 			      "the mode is set when the queue is made");
 	else
-		store_settings(r, &settings, !q);
+		store_settings(r, &settings, !q || lost);
 }
 
 void route_queue_put(struct request *r)
 {
-	struct queue *q = queue_find(r->daemon, r->queue);
-
+	/* Another daemon may have changed it, and a newer one so that its settings are lost here. */
 	if (!store_up(r->daemon->store))
 		request_store_error(r, STORE_DOWN);
-	else if (q)
-		know_queue(r, q, STORE_OK);
 	else
 		queue_load(r->daemon, r->queue, know_queue, r);
 }

@@ -206,7 +206,7 @@ struct wanted {
 	void (*fn)(struct request *r, struct queue *q);
 };
 
-static void got_queue(void *arg, struct queue *q, enum store_result result)
+static void got_queue(void *arg, struct queue *q, enum store_result result, bool newer)
 {
 	struct wanted *w = arg;
 
@@ -214,6 +214,8 @@ static void got_queue(void *arg, struct queue *q, enum store_result result)
 		w->fn(w->request, q);
 	else if (result != STORE_OK)
 		request_store_error(w->request, result);
+	else if (newer)
+		request_newer(w->request, "queue");
 	else
 		request_error(w->request, 404, "not_found", "queue",
 			      "there is no such queue: PUT /v1/queues/{q} makes one");

@@ -101,14 +101,24 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 	return q;
 }
 
-static struct queue *load(struct daemon *d, const char *name, const char *text, size_t len)
+/*
+ * A queue that is known goes on with the settings that it has.
+ *
+ * Return: false if the settings cannot be read.
+ */
+static bool load(struct daemon *d, const char *name, const char *text, size_t len,
+		 struct queue **q)
 {
 	struct queue_settings settings;
 
-	if (queue_name_valid(name) && queue_settings_load(text, len, &settings))
-		return queue_apply(d, name, &settings);
-	log_often(LOG_ERR, "a queue has no valid settings in Redis");
-	return NULL;
+	if (queue_name_valid(name) && queue_settings_load(text, len, &settings)) {
+		*q = queue_apply(d, name, &settings);
+		return true;
+	}
+	d->metrics.newer++;
+	log_often(LOG_WARNING, "queue %.64s: its settings cannot be read: perhaps a newer twheeld "
+		  "stored them", name);
+	return false;
 }
 
 /* ---- From Redis ---- */
@@ -127,11 +137,12 @@ static void loaded(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct loading *ld = arg;
 	struct queue *q = NULL;
+	bool newer = false;
 
 	if (result == STORE_OK && reply->type == REDIS_REPLY_STRING)
-		q = load(ld->daemon, ld->name, reply->str, reply->len);
+		newer = !load(ld->daemon, ld->name, reply->str, reply->len, &q);
 	if (ld->fn)
-		ld->fn(ld->arg, q, result);
+		ld->fn(ld->arg, q, result, newer);
 	free(ld);
 }
 
@@ -193,7 +204,7 @@ static void loaded_all(void *arg, enum store_result result, const redisReply *re
 
 		if (name->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
 			continue;
-		load(d, name->str, text->str, text->len);
+		load(d, name->str, text->str, text->len, &q);
 		q = queue_find(d, name->str);
 		if (q)
 			q->listed = true;

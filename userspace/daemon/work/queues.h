@@ -24,9 +24,10 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 
 /**
  * queue_load() - read one queue from Redis
- * @fn: called with the queue, or NULL and the result of the command
+ * @fn: called with the queue. Or with NULL and the result of the command; @newer: there is such a
+ *	queue, and only a newer version can read its settings
  */
-typedef void queue_fn(void *arg, struct queue *q, enum store_result result);
+typedef void queue_fn(void *arg, struct queue *q, enum store_result result, bool newer);
 void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg);
 
 /**
