@@ -341,31 +341,6 @@ void set_duration(const struct verb *verb, json_t *object, const char *name, con
 	set_field(verb, object, name, json_string(text));
 }
 
-char *base64_decode(const char *text, size_t *len)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *out = malloc(strlen(text) + 1);
-	unsigned int bits = 0, have = 0;
-	const char *digit;
-
-	*len = 0;
-	for (; out && *text && *text != '='; text++) {
-		digit = strchr(digits, *text);
-		if (!digit) {
-			free(out);
-			return NULL;
-		}
-		bits = bits << 6 | (unsigned int)(digit - digits);
-		have += 6;
-		if (have < 8)
-			continue;
-		have -= 8;
-		out[(*len)++] = (char)(bits >> have);
-	}
-	return out;
-}
-
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)
 {
 	char duration[DURATION_LEN];

@@ -52,9 +52,6 @@ void check_name(const struct verb *verb, const char *what, const char *text);
 void check_options(const struct verb *verb, const char *command, unsigned int given,
 		   unsigned int options);
 
-/* The bytes of a base64 text, or NULL. To be freed. */
-char *base64_decode(const char *text, size_t *len);
-
 /* A value as one line of JSON, its numbers with the digits that they need. To be freed. */
 char *value_text(const json_t *value);
 

@@ -14,7 +14,7 @@
  *   option.c      the command line of a verb
  *   advice.c      says what to do if there is no wheel
  *   error.c       what goes to stderr, and exit statuses
- *   json.c clock.c show.c ../shared/duration.c
+ *   json.c clock.c show.c ../shared/duration.c ../shared/base64.c
  *
  * A file calls only those below it. The wheel is libtwheel's. Functions that use it return 0
  * or a count, or a negative errno. Times are nanoseconds.

@@ -22,6 +22,7 @@
 #include "error.h"
 #include "http.h"
 #include "option.h"
+#include "../shared/base64.h"
 
 /* The exit statuses of a command that have a meaning, from sysexits.h. */
 enum {
@@ -153,15 +154,21 @@ static int payload_fd(const json_t *task)
 	const json_t *payload = json_object_get(task, "payload");
 	const char *base64 = json_string_value(json_object_get(task, "payload_base64"));
 	int fd = memfd_create("payload", MFD_CLOEXEC);
+	const char *wrong = NULL;
 	char *text = NULL;
 	size_t len = 0;
 
 	if (payload)
 		text = value_text(payload);
-	if (text)
+	if (text) {
 		len = strlen(text);
-	else if (base64)
-		text = base64_decode(base64, &len);
+	} else if (base64) {
+		text = malloc(strlen(base64) + 1);
+		if (text)
+			wrong = parse_base64(base64, strlen(base64), (uint8_t *)text, &len);
+	}
+	if (wrong)
+		die(STATUS_FAILURE, "the payload of the task: %s", wrong);
 	if (fd < 0 || (len && write(fd, text, len) != (ssize_t)len))
 		die(STATUS_FAILURE, "cannot keep the payload: %s", strerror(errno));
 	free(text);

@@ -35,9 +35,9 @@ others=$sanitize
 fixed=
 
 units="ground/units.c ../shared/duration.c"
-json="text/*.c $units ground/base64.c"
-config="config/*.c $units ground/base64.c"
-callback="callback/*.c text/body.c $units ground/base64.c ground/hash.c config/address.c"
+json="text/*.c $units ../shared/base64.c"
+config="config/*.c $units ../shared/base64.c"
+callback="callback/*.c text/body.c $units ../shared/base64.c ground/hash.c config/address.c"
 callback="$callback config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh
@@ -107,13 +107,13 @@ fuzz() {
 }
 
 units() {
-	check units_test "$units ground/base64.c" ""
+	check units_test "$units ../shared/base64.c" ""
 	check address_test "config/address.c $units" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""
 	check json_test "$json" "-ljansson -lm"
 	check pull_test "$json" "-ljansson -lm"
-	check sign_test "callback/sign.c ground/base64.c" "-lcrypto"
+	check sign_test "callback/sign.c ../shared/base64.c" "-lcrypto"
 	check route_test "redis/route.c redis/error.c $units" ""
 	check clock_test "redis/clock.c" ""
 	check task_test "work/task.c ground/hash.c" ""

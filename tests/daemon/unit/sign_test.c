@@ -3,7 +3,7 @@
  * Signatures: the vector of Standard Webhooks' libraries, and two secrets.
  */
 #include "callback/sign.h"
-#include "ground/base64.h"
+#include "../shared/base64.h"
 #include "tap.h"
 
 static struct secret secret_of(const char *base64)

@@ -2,7 +2,7 @@
 /*
  * Durations, sizes, times and base64: rows of a text and its value.
  */
-#include "ground/base64.h"
+#include "../shared/base64.h"
 #include "ground/units.h"
 #include "tap.h"
 

@@ -13,7 +13,7 @@
 #include <openssl/params.h>
 
 #include "callback/sign.h"
-#include "ground/base64.h"
+#include "../../shared/base64.h"
 
 #define SHA256_LEN	32
 #define ID_BYTES	16

@@ -11,7 +11,7 @@
 
 #include "config/address.h"
 #include "config/value.h"
-#include "ground/base64.h"
+#include "../../shared/base64.h"
 #include "ground/units.h"
 
 #define REDIS_PORT	6379

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ground/base64.h"
+#include "../../shared/base64.h"
 #include "ground/units.h"
 #include "text/field.h"
 #include "text/pull.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "ground/base64.h"
+#include "../../shared/base64.h"
 #include "text/field.h"
 #include "text/spec.h"
 

@@ -2,8 +2,8 @@
 /*
  * Standard base64 with its padding. No I/O.
  */
-#ifndef TWHEELD_GROUND_BASE64_H
-#define TWHEELD_GROUND_BASE64_H
+#ifndef TWHEEL_BASE64_H
+#define TWHEEL_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,4 +29,4 @@ const char *parse_base64(const char *text, size_t len, uint8_t *out, size_t *out
  */
 void format_base64(char *out, const uint8_t *data, size_t len);
 
-#endif /* TWHEELD_GROUND_BASE64_H */
+#endif /* TWHEEL_BASE64_H */

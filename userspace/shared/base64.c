@@ -2,7 +2,7 @@
 /* Standard base64 with its padding. See base64.h. */
 #include <string.h>
 
-#include "ground/base64.h"
+#include "base64.h"
 
 static const char base64_chars[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
