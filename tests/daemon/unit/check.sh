@@ -37,7 +37,7 @@ fixed=
 units="ground/units.c ../shared/duration.c"
 json="text/*.c $units ../shared/base64.c"
 config="config/*.c $units ../shared/base64.c"
-callback="callback/*.c text/body.c $units ../shared/base64.c ground/hash.c config/address.c"
+callback="callback/*.c text/body.c $units ../shared/base64.c config/address.c"
 callback="$callback config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh

@@ -22,7 +22,6 @@
 
 #include "callback/callback.h"
 #include "callback/header.h"
-#include "callback/host.h"
 #include "callback/sign.h"
 
 #define POOL_MAX		256
@@ -42,7 +41,6 @@
  * @prev: the link that points to it; running only
  * @easy: its handle
  * @headers: of the request
- * @host: its server
  * @user: for done()
  * @started_us: on CLOCK_MONOTONIC
  * @status: of the last status line; 0: none yet
@@ -65,7 +63,6 @@ struct callback {
 	struct callback **prev;
 	CURL *easy;
 	struct curl_slist *headers;
-	struct host *host;
 	void *user;
 	uint64_t started_us;
 	int status;
@@ -94,7 +91,6 @@ struct callbacks {
 	struct callback *pool;
 	unsigned int count;
 	unsigned int pooled;
-	struct hosts hosts;
 };
 
 static uint64_t now_us(void)
@@ -307,9 +303,6 @@ static void put_callback(struct callback *cb)
 	curl_easy_setopt(cb->easy, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(cb->headers);
 	cb->headers = NULL;
-	if (cb->host)
-		host_drop(&c->hosts, cb->host);
-	cb->host = NULL;
 	if (c->pooled == POOL_MAX) {
 		free_callback(cb);
 		return;
@@ -388,17 +381,13 @@ int callback_start(struct callbacks *c, const struct callback_request *req,
 	struct callback *cb;
 	int err;
 
-	if (c->count >= c->opt.concurrency)
-		return -EAGAIN;
 	if (!req->body->url || url_refused(req->body->url))
 		return -EINVAL;
 	cb = get_callback(c);
 	if (!cb)
 		return -ENOMEM;
 	reset(cb, req->user);
-	err = host_take(&c->hosts, req->body->url, &cb->host);
-	if (!err)
-		err = callback_headers(req, c->signer, &cb->headers);
+	err = callback_headers(req, c->signer, &cb->headers);
 	if (!err) {
 		set_request(cb, req);
 		if (curl_multi_add_handle(c->multi, cb->easy))
@@ -419,11 +408,6 @@ void callback_abort(struct callbacks *c, struct callback *cb)
 	curl_multi_remove_handle(c->multi, cb->easy);
 	unlink_running(cb);
 	put_callback(cb);
-}
-
-bool callback_host_busy(const struct callbacks *c, const char *url)
-{
-	return host_busy(&c->hosts, url);
 }
 
 unsigned int callbacks_running(const struct callbacks *c)
@@ -539,8 +523,6 @@ static void set_defaults(struct callback_options *opt)
 {
 	if (!opt->concurrency)
 		opt->concurrency = 1000;
-	if (!opt->host_concurrency)
-		opt->host_concurrency = 32;
 	if (!opt->connect_timeout_ms)
 		opt->connect_timeout_ms = 5000;
 	if (!opt->low_speed_bytes)
@@ -588,7 +570,6 @@ struct callbacks *callbacks_new(const struct callback_loop *loop,
 	c->loop = *loop;
 	c->opt = *opt;
 	set_defaults(&c->opt);
-	c->hosts.limit = c->opt.host_concurrency;
 	c->multi = curl_multi_init();
 	if (!c->multi || !copy_options(c, opt)) {
 		callbacks_free(c);

@@ -5,8 +5,8 @@
  * The caller owns the loop. It gives two functions at creation. watch() says
  * which descriptors to look at, and timer() sets the one timeout. The caller
  * answers by callbacks_ready() and callbacks_timeout(). Only these two call
- * done(). They may be called from done() never; callback_start(),
- * callback_abort() and callback_host_busy() may.
+ * done(). They may never be called from done(); callback_start() and
+ * callback_abort() may.
  *
  * Everything runs in the thread of the loop. libcurl resolves names in threads
  * of its own.
@@ -75,8 +75,7 @@ struct callback_loop {
 
 /**
  * struct callback_options - limits; zero means the default
- * @concurrency: requests at once (1000)
- * @host_concurrency: requests to one host at once (32)
+ * @concurrency: requests that the caller has at once; so many connections stay open (1000)
  * @connect_timeout_ms: name, connection and TLS (5 s)
  * @low_speed_bytes: an answer that is slower is ended, bytes a second (64) ...
  * @low_speed_s: ... over as many seconds (10)
@@ -90,7 +89,6 @@ struct callback_loop {
  */
 struct callback_options {
 	unsigned int concurrency;
-	unsigned int host_concurrency;
 	uint64_t connect_timeout_ms;
 	unsigned int low_speed_bytes;
 	unsigned int low_speed_s;
@@ -127,9 +125,8 @@ void callbacks_free(struct callbacks *c);
  *
  * done() is never called from here.
  *
- * Return: 0; -EAGAIN: as many as @concurrency run; -EBUSY: as many as
- * @host_concurrency run for this host; -EINVAL: the URL or a header is refused,
- * so that the task is dead; -ENOMEM.
+ * Return: 0; -EINVAL: the URL or a header is refused, so that the task is dead;
+ * -ENOMEM.
  */
 int callback_start(struct callbacks *c, const struct callback_request *req,
 		   struct callback **out);
@@ -140,13 +137,6 @@ int callback_start(struct callbacks *c, const struct callback_request *req,
  * @cb: the request
  */
 void callback_abort(struct callbacks *c, struct callback *cb);
-
-/**
- * callback_host_busy() - whether callback_start() would return -EBUSY
- * @c: the callbacks
- * @url: of the task
- */
-bool callback_host_busy(const struct callbacks *c, const char *url);
 
 /**
  * callbacks_running() - how many requests run

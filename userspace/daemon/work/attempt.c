@@ -44,36 +44,6 @@ static struct daemon *daemon_of(const struct held *h)
 
 /* ---- Requests ---- */
 
-static void start_request(struct held *h);
-
-static void wait_for_host(struct held *h)
-{
-	struct daemon *d = daemon_of(h);
-	char key[HOST_KEY_LEN];
-	struct host *host;
-
-	if (!url_host_key(h->body.url, key, sizeof(key))) {
-		held_release(h, HOST_DELAY_MS);
-		return;
-	}
-	HASH_FIND_STR(d->hosts, key, host);
-	if (!host) {
-		host = calloc(1, sizeof(*host));
-		if (!host)
-			abort();
-		host->daemon = d;
-		host->ended = alarms_now(d->alarms);
-		memcpy(host->key, key, sizeof(key));
-		HASH_ADD_STR(d->hosts, key, host);
-	}
-	h->state = HELD_HOST;
-	h->host = host;
-	if (!h->since)
-		h->since = alarms_now(d->alarms);
-	DL_APPEND2(host->waiting, h, rprev, rnext);
-	d->busy_hosts++;
-}
-
 /* Tasks may wait for a host that works, unless they need the room of others. */
 static bool host_works(const struct host *host, uint64_t now)
 {
@@ -96,7 +66,7 @@ static void release_waiting(struct host *host, uint64_t now)
 			return;
 		}
 		h->lane->queue->slow_until = now + SLOW;
-		/* The last one takes its host with it. */
+		/* The last one may take its host with it. */
 		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
 		if (last)
 			return;
@@ -116,14 +86,21 @@ static void too_long(struct alarm *a, uint64_t now)
 	d->refill = true;
 }
 
-static void arm_host(struct held *h)
+/* Takes over the caller's reference to the host. */
+static void wait_for_host(struct held *h, struct host *host)
 {
-	struct daemon *d = daemon_of(h);
+	struct daemon *d = host->daemon;
 
-	if (h->state != HELD_HOST || h->host->timer.armed)
+	h->state = HELD_HOST;
+	h->host = host;
+	if (!h->since)
+		h->since = alarms_now(d->alarms);
+	DL_APPEND2(host->waiting, h, rprev, rnext);
+	d->busy_hosts++;
+	if (host->timer.armed)
 		return;
-	h->host->timer.fn = too_long;
-	alarm_arm(d->alarms, &h->host->timer, h->since + HOST_WAIT);
+	host->timer.fn = too_long;
+	alarm_arm(d->alarms, &host->timer, h->since + HOST_WAIT);
 }
 
 static void wait_for_slot(struct held *h)
@@ -166,6 +143,7 @@ static void start_request(struct held *h)
 		.now_ms = work_now_ms(d),
 		.user = h,
 	};
+	struct host *host;
 	int ret;
 
 	if (!lease_is_long_enough(h, now)) {
@@ -173,44 +151,46 @@ static void start_request(struct held *h)
 		held_free(h);
 		return;
 	}
-	ret = callback_start(d->callbacks, &req, &h->callback);
-	switch (ret) {
-	case 0:
+	if (callbacks_running(d->callbacks) >= d->config.callback_concurrency) {
+		wait_for_slot(h);
+		return;
+	}
+	host = host_get(d, h->body.url);
+	if (host && host->running >= d->config.host_concurrency) {
+		wait_for_host(h, host);
+		return;
+	}
+	ret = host ? callback_start(d->callbacks, &req, &h->callback) : -EINVAL;
+	if (!ret) {
 		h->state = HELD_RUNS;
+		h->host = host;
+		host->running++;
 		d->running++;
 		measure_lateness(h, now);
-		break;
-	case -EAGAIN:
-		wait_for_slot(h);
-		break;
-	case -EBUSY:
-		wait_for_host(h);
-		arm_host(h);
-		break;
-	case -EINVAL:
-		held_bury(h, "the URL or a header is refused");
-		break;
-	default:
-		held_release(h, NOT_SENT_DELAY_MS);
+		return;
 	}
+	if (host)
+		host_put(host);
+	if (ret == -EINVAL)
+		held_bury(h, "the URL or a header is refused");
+	else
+		held_release(h, NOT_SENT_DELAY_MS);
 }
 
 /* A slot is free: the next task that waits for one, and one that waits for this host. */
-static void start_waiting(struct daemon *d, const char *key)
+static void start_waiting(struct daemon *d, struct host *host)
 {
-	struct host *host;
+	struct held *h;
 
 	while (d->ready && callbacks_running(d->callbacks) < d->config.callback_concurrency) {
-		struct held *h = d->ready;
-
+		h = d->ready;
 		held_unlist(h);
 		start_request(h);
 	}
-	HASH_FIND_STR(d->hosts, key, host);
-	if (host) {
-		struct held *h = host->waiting;
-
-		host->ended = alarms_now(d->alarms);
+	host->ended = alarms_now(d->alarms);
+	/* One whose lease is nearly over does not begin: then the next one may. */
+	while (host->waiting && host->running < d->config.host_concurrency) {
+		h = host->waiting;
 		held_unlist(h);
 		start_request(h);
 	}
@@ -247,17 +227,16 @@ static void request_done(void *arg, void *user, const struct callback_result *re
 {
 	struct daemon *d = arg;
 	struct held *h = user;
-	char key[HOST_KEY_LEN];
+	struct host *host = h->host;
 
-	if (!url_host_key(h->body.url, key, sizeof(key)))
-		key[0] = '\0';
+	host->users++;
 	d->running--;
 	h->callback = NULL;
-	h->state = HELD_WAITS;
 	histogram_add(&d->metrics.callback[metrics_code(res->status)], res->took_us);
 	judge(h, res);
 	held_free(h);
-	start_waiting(d, key);
+	start_waiting(d, host);
+	host_put(host);
 	d->refill = true;
 }
 
@@ -424,7 +403,6 @@ static void end_request(struct held *h)
 		return;
 	callback_abort(daemon_of(h)->callbacks, h->callback);
 	daemon_of(h)->running--;
-	h->state = HELD_WAITS;
 	held_release(h, 0);
 }
 
@@ -517,7 +495,6 @@ int attempt_start(struct daemon *d)
 	};
 	struct callback_options opt = {
 		.concurrency = c->callback_concurrency,
-		.host_concurrency = c->host_concurrency,
 		.allow = c->allow,
 		.allows = c->allows,
 		.secret = c->secret,

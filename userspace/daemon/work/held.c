@@ -23,8 +23,12 @@ void held_unlist(struct held *h)
 	} else if (h->state == HELD_HOST) {
 		DL_DELETE2(h->host->waiting, h, rprev, rnext);
 		d->busy_hosts--;
-		host_drop_if_empty(h->host);
-		h->host = NULL;
+		if (!h->host->waiting)
+			alarm_clear(d->alarms, &h->host->timer);
+		host_put(h->host);
+	} else if (h->state == HELD_RUNS) {
+		h->host->running--;
+		host_put(h->host);
 	} else if (h->state == HELD_IDLE) {
 		DL_DELETE2(h->lane->queue->idle, h, rprev, rnext);
 	}

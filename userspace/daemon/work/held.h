@@ -47,7 +47,7 @@ enum held_state {
  * @data: the body as stored
  * @data_len: its length
  * @callback: the request that runs
- * @host: key of the host that it waits for
+ * @host: the host that it waits for, or that its request runs for
  * @since: when it began to wait for the host, or for a worker; 0: it does not
  * @hh: in the lane's table, by holder and token
  * @rprev: in daemon.ready, the host's list or queue.idle
