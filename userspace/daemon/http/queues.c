@@ -137,7 +137,7 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 	char text[100];
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
-		request_store_error(r, result == STORE_OK ? STORE_REFUSED : result);
+		request_store_error(r, result);
 		free(s);
 		return;
 	}

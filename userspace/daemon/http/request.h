@@ -144,6 +144,7 @@ void request_watch(struct request *r);
 
 /**
  * request_store_error() - answer that Redis did not do it
+ * @result: why; STORE_OK: its answer is none that the command has, which counts as a refusal
  */
 void request_store_error(struct request *r, enum store_result result);
 

@@ -431,7 +431,7 @@ static void changed(void *arg, enum store_result result, const redisReply *reply
 	struct change_answer *a = &c->answer;
 
 	if (result != STORE_OK || !change_answer(reply, a)) {
-		request_store_error(c->request, result == STORE_OK ? STORE_REFUSED : result);
+		request_store_error(c->request, result);
 	} else if (a->newer) {
 		request_newer(c->request, "id");
 	} else if (!a->found) {
