@@ -25,7 +25,8 @@
  *   over, one of three things holds. The timer is queued at the deadline or before,
  *   and a turn comes by then. Or its mark is set, and a turn comes by the deadline.
  *   Or an event of the timer is unread. If the deadline has passed at the last turn,
- *   the next tick counts in its place. The other user may stop anywhere in its call.
+ *   the next tick counts in its place. The other user may stop anywhere in its call;
+ * - after a KICK, an event that its caller has armed over is not there any more.
  *
  * With SLOTS 1, both users have the same slot. With SLOTS 2 each has one; LINES says
  * whether they share the summary bit. Each slot has a word of marks of its own.
@@ -41,6 +42,7 @@
  * -DCLEAR_AFTER	it clears a mark after its look
  * -DSUMMARY_AFTER	it clears a summary bit after the marks of the line
  * -DLEFT_BEHIND	with BUDGET: a turn that leaves marks does not ask for another
+ * -DTAKE_FOR_GOOD	a turn that leaves an event takes the mark
  * -DKICK_GOES_ON	with BUDGET: a KICK begins where the last sweep ended
  * -DPARK_AS_DEADLINE	a timer whose word is parked stays on the wheel
  */
@@ -97,6 +99,7 @@ byte place[SLOTS];
 byte at[SLOTS];		/* where a timer is queued */
 bool marked;		/* the budget did not reach all marks */
 byte line;		/* where the sweep goes on */
+bool kept;		/* marks were kept for a KICK, and their lines are not named */
 bool work;		/* the worker is queued */
 byte kick[2];		/* of each user: 1 begins, 2 goes on, 0 is over */
 byte step = QUIET;
@@ -105,6 +108,7 @@ bool started;		/* init has chosen the first state */
 /* What the checks know. */
 byte alive[SLOTS];	/* armings that have not ended */
 byte unsaid[SLOTS];	/* whose arming is in the word, if that call is not over */
+byte over[SLOTS];	/* who has armed over the unread event: user 0 is 1, user 1 is 2 */
 
 #define is_arming(w) ((w) != 0 && (w) != PARKED)
 #define later(a, b) ((a) > (b) -> (a) : (b))
@@ -230,6 +234,13 @@ end:	do
 #endif
 		:: else
 		fi;
+		if
+		:: kick[why] == 1 && kept ->
+			summary[0] = true;
+			summary[LINES - 1] = true;
+			kept = false
+		:: else
+		fi;
 		kick[why] = 2
 	   }
 	:: atomic {
@@ -241,6 +252,7 @@ end:	do
 		fi;
 		place[s] = IDLE;
 		alive[s]--;
+		over[s] = 0;
 		if
 		:: is_arming(word[s]) -> look(PUBLISH)
 		:: else
@@ -310,12 +322,20 @@ end:	do
 		if
 		:: place[s] == QUEUED &&
 		   (d == at[s] || (looks != 0 && (d == 0 || d > at[s]))) -> go_back()
-		:: place[s] == READY && (why > 1 || d == 0) -> go_back()
+		:: place[s] == READY && (why > 1 || d == 0) ->
+			/* Only a KICK withdraws an event that was armed over, so it finds the mark. */
+#ifndef TAKE_FOR_GOOD
+			if
+			:: d != 0 && back == MARKS -> mark[s] = true; kept = true
+			:: else
+			fi;
+#endif
+			go_back()
 		:: place[s] == IDLE && looks != 0 && d == 0 -> go_back()
 		:: else ->
 			/* A KICK withdraws an event that was armed over. */
 			if
-			:: place[s] == READY -> place[s] = IDLE; alive[s]--
+			:: place[s] == READY -> place[s] = IDLE; alive[s]--; over[s] = 0
 			:: else
 			fi;
 			looks++;
@@ -439,8 +459,10 @@ proctype user(byte me)
 			:: t == 0 -> word[slot] = PARKED
 			fi;
 			unsaid[slot] = (t != 0 -> me + 1 : 0);
+			/* To disarm leaves the event, whoever armed over it before. */
+			over[slot] = (t != 0 && place[slot] == READY -> over[slot] | (me + 1) : 0);
 			if
-			:: t == 0 -> goto over
+			:: t == 0 -> goto end_of_call
 			:: else
 			fi
 		};
@@ -449,7 +471,7 @@ proctype user(byte me)
 			w = wake[slot];
 #endif
 			if
-			:: t > w -> goto over
+			:: t > w -> goto end_of_call
 			:: else -> w = 0
 			fi
 		};
@@ -468,12 +490,19 @@ proctype user(byte me)
 			n = next;
 #endif
 			if
-			:: t > n -> goto over
+			:: t > n -> goto end_of_call
 			:: else -> kick[me] = 1
 			fi
 		};
-		atomic { kick[me] == 0 -> goto over };
-over:		atomic {
+		atomic {
+			kick[me] == 0 ->
+#ifndef BUDGET
+			assert((over[slot] & (me + 1)) == 0);
+#endif
+			goto end_of_call
+		};
+end_of_call:	atomic {
+			over[slot] = over[slot] & ~(me + 1);
 			t = 0;
 			w = 0;
 			n = 0;
