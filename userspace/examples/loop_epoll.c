@@ -26,13 +26,15 @@ static void check(const char *what, int err)
 static unsigned int read_wheel(struct twheel *wheel)
 {
 	struct twheel_event events[64];
+	uint64_t ids[64];
 	unsigned int total = 0;
 	int count, i;
 
 	while ((count = twheel_read(wheel, events, 64)) > 0) {
 		/* An expired timer stays the program's until it is deleted. */
 		for (i = 0; i < count; i++)
-			check("del", twheel_del(wheel, events[i].id));
+			ids[i] = events[i].id;
+		check("del", twheel_del_many(wheel, ids, count));
 		total += count;
 	}
 	check("read", count);
