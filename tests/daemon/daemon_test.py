@@ -122,10 +122,14 @@ def errors():
         ("GET", f"{p}/tasks?state=odd", None, 400, "invalid", "state"),
         ("GET", f"{p}/tasks?limit=0", None, 400, "invalid", "limit"),
         ("GET", f"{p}/tasks?cursor=x", None, 400, "invalid", "cursor"),
-        ("GET", f"{p}/tasks?cursor=0.-1", None, 400, "invalid", "cursor"),
-        ("GET", f"{p}/tasks?cursor=0.1x", None, 400, "invalid", "cursor"),
-        ("GET", f"{p}/tasks?cursor=4294967296.0", None, 400, "invalid", "cursor"),
-        ("GET", f"{p}/tasks?cursor=0.18446744073709551615", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.1", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.-1.x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.1x.x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=4.1.x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=4294967296.0.x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.18446744073709551616.x", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.1.~0", None, 400, "invalid", "cursor"),
+        ("GET", f"{p}/tasks?cursor=0.1.{'x' * 129}", None, 400, "invalid", "cursor"),
         ("GET", f"{p}/tasks?limit=1%00", None, 400, "invalid", "limit"),
         ("GET", f"{p}/tasks?state=dead%00", None, 400, "invalid", "state"),
         ("GET", f"{p}%00", None, 400, "invalid", "queue"),
@@ -309,6 +313,24 @@ def lists():
           (25, 0, 25))
     names = [x["queue"] for x in a.call("GET", "/v1/queues")[1]["queues"]]
     assert q.split("/")[-1] in names
+
+
+@test("what deletes while it lists, page by page, finds every task")
+def list_and_delete():
+    q = pull(lanes=2)
+    for n in range(0, 600, 200):
+        a.call("POST", f"{q}/tasks", {"tasks": [
+            {"id": f"t{m}", "at": 4000000000000 + m // 150} for m in range(n, n + 200)]})
+    seen, cursor = [], ""
+    while True:
+        answer = a.call("GET", f"{q}/tasks?limit=50" + (cursor and f"&cursor={cursor}"))[1]
+        for task in answer["tasks"]:
+            equal(a.call("DELETE", f"{q}/tasks/{task['id']}")[0], 200)
+            seen.append(task["id"])
+        cursor = answer.get("cursor")
+        if not cursor:
+            break
+    equal((len(seen), len(set(seen)), a.call("GET", q)[1]["scheduled"]), (600, 600, 0))
 
 
 @test("/healthz, /readyz, /metrics and the page are served")

@@ -332,8 +332,13 @@ class Model:
         if what == "get":
             return [self.view(argv[0])] if argv[0] in self.tasks else []
         state = ("due", "run", "done", "dead").index(argv[0])
-        ids = self.of(state)[argv[1]:argv[1] + argv[2]]
-        return [self.view(i) for i in ids if i in self.tasks]
+        ids = self.of(state)
+        if argv[2:]:
+            ids = [i for i in ids if (self.score(i, state), i.encode()) >
+                   (argv[2], argv[3].encode())]
+        ids = ids[:argv[1]]
+        place = [b"%d" % self.score(ids[-1], state), ids[-1].encode()] if ids else []
+        return [[len(ids), *place]] + [self.view(i) for i in ids if i in self.tasks]
 
     def pause(self, on):
         self.paused = on
@@ -496,8 +501,17 @@ class Walk:
     def look(self):
         r = self.rng
         return r.choice((["counts"], ["get", r.choice(self.ids)],
-                         ["list", r.choice(("due", "run", "done", "dead")), r.randrange(3),
-                          r.choice((1, 100))]))
+                         self.list()))
+
+    def list(self):
+        """Half of them go on behind a place, which most often was a task's."""
+        r = self.rng
+        words = ["list", r.choice(("due", "run", "done", "dead")), r.choice((1, 3, 100))]
+        if r.random() < .5:
+            return words
+        t = self.model.tasks.get(name := r.choice(self.ids))
+        at = t["score"] if t and r.random() < .8 else self.model.now + r.randrange(-1000, 1000)
+        return [*words, at, name]
 
     def pause(self):
         return [self.rng.choice((0, 0, 1))]

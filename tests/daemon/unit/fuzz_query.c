@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = malloc(size + 1), again[TOKEN_LEN];
 	uint64_t holder, token, h, t;
 	struct api_error err;
+	char cursor[LIST_CURSOR_LEN], id[TASK_ID_MAX + 1];
 	struct list_query q;
+	unsigned int lane;
 
 	memcpy(text, data, size);
 	text[size] = '\0';
@@ -24,6 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (token_parse(text, &holder, &token)) {
 		token_text(again, holder, token);
 		must(token_parse(again, &h, &t) && h == holder && t == token);
+	}
+	if (list_cursor_parse(text, &lane, &h, id)) {
+		list_cursor_text(cursor, lane, h, id);
+		must(list_cursor_parse(cursor, &lane, &t, id) && h == t && strlen(id) <= TASK_ID_MAX);
 	}
 	must(task_id_valid(text) || !queue_name_valid(text));
 	free(text);

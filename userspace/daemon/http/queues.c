@@ -406,13 +406,13 @@ static void replayed_one(void *arg, enum store_result result, const redisReply *
 static void replay_listed(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct replaying *p = arg;
-	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0;
+	unsigned int n = result == STORE_OK ? look_list_items(reply) : 0;
 	unsigned int lane = p->lane, before = p->asked;
 
 	if (result != STORE_OK)
 		p->result = result;
 	p->left = 1;
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 1; i <= n; i++) {
 		char id[TASK_ID_MAX + 1];
 		struct task_view view;
 		struct args a = { .confirm = true };
@@ -436,7 +436,7 @@ static void replay_lane(struct replaying *p)
 {
 	struct args a = { 0 };
 
-	look_list_args(&a, TASK_DEAD, 0, p->limit - p->asked);
+	look_list_args(&a, TASK_DEAD, p->limit - p->asked, &(struct place){ 0 });
 	store_script(p->request->daemon->store, SCRIPT_LOOK, p->queue->name, p->lane, &a,
 		     replay_listed, p);
 }

@@ -235,7 +235,7 @@ void route_task_get(struct request *r, struct queue *q)
  * @queue: its queue
  * @query: what it asks for
  * @lane: that is being asked
- * @from: where in the lane
+ * @after: where in the lane
  * @tasks: found so far
  */
 struct listing {
@@ -243,7 +243,7 @@ struct listing {
 	struct queue *queue;
 	struct list_query query;
 	unsigned int lane;
-	uint64_t from;
+	struct place after;
 	json_t *tasks;
 };
 
@@ -252,17 +252,18 @@ static void list_lane(struct listing *l);
 static void listed(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct listing *l = arg;
-	unsigned int n = result == STORE_OK ? look_answer_items(reply) : 0;
+	unsigned int n = result == STORE_OK ? look_list_items(reply) : 0;
+	unsigned int asked = l->query.limit - json_array_size(l->tasks), looked;
+	char cursor[LIST_CURSOR_LEN];
 	json_t *answer;
-	char cursor[64];
 
-	if (result != STORE_OK) {
-		request_store_error(l->request, result);
+	if (result != STORE_OK || !look_list_place(reply, &looked, &l->after)) {
+		request_store_error(l->request, result == STORE_OK ? STORE_REFUSED : result);
 		json_decref(l->tasks);
 		free(l);
 		return;
 	}
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 1; i <= n; i++) {
 		char id[TASK_ID_MAX + 1];
 		struct task_view view;
 
@@ -271,16 +272,15 @@ static void listed(void *arg, enum store_result result, const redisReply *reply)
 		view.queue = l->queue->name;
 		json_array_append_new(l->tasks, task_view_to_json(&view));
 	}
-	l->from += n;
-	if (json_array_size(l->tasks) < l->query.limit && l->lane + 1 < l->queue->settings.lanes) {
+	if (looked < asked && l->lane + 1 < l->queue->settings.lanes) {
 		l->lane++;
-		l->from = 0;
+		l->after.id[0] = '\0';
 		list_lane(l);
 		return;
 	}
 	answer = json_pack("{s:o}", "tasks", l->tasks);
-	if (json_array_size(l->tasks) >= l->query.limit) {
-		snprintf(cursor, sizeof(cursor), "%u.%llu", l->lane, (unsigned long long)l->from);
+	if (looked == asked) {
+		list_cursor_text(cursor, l->lane, l->after.score, l->after.id);
 		json_object_set_new(answer, "cursor", json_string(cursor));
 	}
 	request_answer(l->request, 200, answer);
@@ -291,7 +291,7 @@ static void list_lane(struct listing *l)
 {
 	struct args a = { 0 };
 
-	look_list_args(&a, l->query.state, l->from, l->query.limit - json_array_size(l->tasks));
+	look_list_args(&a, l->query.state, l->query.limit - json_array_size(l->tasks), &l->after);
 	store_script(l->request->daemon->store, SCRIPT_LOOK, l->queue->name, l->lane, &a,
 		     listed, l);
 }
@@ -308,23 +308,6 @@ static bool read_query(void *arg, const char *name, const char *value)
 	return !list_query_set(read->query, name, value, &read->err);
 }
 
-/* "LANE.FROM". A rank beyond what Redis reads is none. */
-static bool read_cursor(const char *cursor, struct listing *l)
-{
-	const char *dot = strchr(cursor, '.');
-	char number[8];
-	uint64_t lane;
-
-	if (!dot || (size_t)(dot - cursor) >= sizeof(number))
-		return false;
-	snprintf(number, sizeof(number), "%.*s", (int)(dot - cursor), cursor);
-	if (parse_number(number, &lane) || lane >= l->queue->settings.lanes ||
-	    parse_number(dot + 1, &l->from) || l->from > UINT32_MAX)
-		return false;
-	l->lane = lane;
-	return true;
-}
-
 void route_task_list(struct request *r, struct queue *q)
 {
 	struct listing *l = calloc(1, sizeof(*l));
@@ -337,7 +320,9 @@ void route_task_list(struct request *r, struct queue *q)
 	list_query_default(&l->query);
 	read.query = &l->query;
 	request_each_query(r, read_query, &read);
-	if (!read.err.status && l->query.cursor[0] && !read_cursor(l->query.cursor, l))
+	if (!read.err.status && l->query.cursor[0] &&
+	    (!list_cursor_parse(l->query.cursor, &l->lane, &l->after.score, l->after.id) ||
+	     l->lane >= q->settings.lanes))
 		api_error_set(&read.err, 400, "invalid", "cursor", "this is no cursor of a list");
 	if (read.err.status) {
 		request_fail(r, &read.err);

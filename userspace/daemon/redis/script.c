@@ -340,14 +340,41 @@ void look_get_args(struct args *a, const char *id)
 	args_text(a, id);
 }
 
-void look_list_args(struct args *a, enum task_state state, uint64_t from, unsigned int limit)
+void look_list_args(struct args *a, enum task_state state, unsigned int limit,
+		    const struct place *after)
 {
 	static const char *const sets[] = { "due", "run", "done", "dead" };
 
 	args_text(a, "list");
 	args_text(a, sets[state]);
-	args_u64(a, from);
 	args_u64(a, limit);
+	if (!after->id[0])
+		return;
+	args_u64(a, after->score);
+	args_text(a, after->id);
+}
+
+bool look_list_place(const redisReply *reply, unsigned int *looked, struct place *last)
+{
+	const redisReply *r = element(reply, 1), *id = element(r, 2);
+
+	if (!u32(r, 0, looked))
+		return false;
+	if (!*looked)
+		return true;
+	if (!id || id->type != REDIS_REPLY_STRING || id->len > TASK_ID_MAX ||
+	    !u64(r, 1, &last->score))
+		return false;
+	memcpy(last->id, id->str, id->len);
+	last->id[id->len] = '\0';
+	return true;
+}
+
+unsigned int look_list_items(const redisReply *reply)
+{
+	unsigned int items = look_answer_items(reply);
+
+	return items ? items - 1 : 0;
 }
 
 unsigned int look_answer_items(const redisReply *reply)

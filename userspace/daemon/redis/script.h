@@ -261,7 +261,31 @@ struct counts {
 void look_counts_args(struct args *a);
 bool look_counts_answer(const redisReply *reply, struct counts *out);
 void look_get_args(struct args *a, const char *id);
-void look_list_args(struct args *a, enum task_state state, uint64_t from, unsigned int limit);
+
+/**
+ * struct place - where a list of a lane ended
+ * @score: of the last id in its set
+ * @id: that id; empty: the list begins
+ */
+struct place {
+	uint64_t score;
+	char id[TASK_ID_MAX + 1];
+};
+
+void look_list_args(struct args *a, enum task_state state, unsigned int limit,
+		    const struct place *after);
+
+/**
+ * look_list_place() - how far a list came
+ * @looked: how many ids were looked at; those without a task in this state are not listed
+ * @last: of these; untouched if there is none
+ */
+bool look_list_place(const redisReply *reply, unsigned int *looked, struct place *last);
+
+/**
+ * look_list_items() - how many tasks a list has; the first has the number 1
+ */
+unsigned int look_list_items(const redisReply *reply);
 unsigned int look_answer_items(const redisReply *reply);
 
 /**

@@ -2,11 +2,89 @@
 /*
  * The part of a URL behind "?": state=&limit=&cursor=.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ground/units.h"
 #include "text/field.h"
 #include "text/query.h"
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static bool is_plain(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '-' || c == '_';
+}
+
+void list_cursor_text(char text[LIST_CURSOR_LEN], unsigned int lane, uint64_t score,
+		      const char *id)
+{
+	char *end = text + snprintf(text, LIST_CURSOR_LEN, "%u.%" PRIu64 ".", lane, score);
+
+	for (; *id; id++) {
+		if (is_plain(*id))
+			*end++ = *id;
+		else
+			end += sprintf(end, "~%02x", (unsigned char)*id);
+	}
+	*end = '\0';
+}
+
+static bool read_id(const char *text, char id[TASK_ID_MAX + 1])
+{
+	size_t len = 0;
+
+	for (; *text; text++) {
+		int high, low;
+
+		if (len == TASK_ID_MAX)
+			return false;
+		if (is_plain(*text)) {
+			id[len++] = *text;
+			continue;
+		}
+		high = *text == '~' ? hex_value(text[1]) : -1;
+		low = high < 0 ? -1 : hex_value(text[2]);
+		if (low < 0 || !(high | low))
+			return false;
+		id[len++] = (char)(high << 4 | low);
+		text += 2;
+	}
+	id[len] = '\0';
+	return true;
+}
+
+bool list_cursor_parse(const char *text, unsigned int *lane, uint64_t *score,
+		       char id[TASK_ID_MAX + 1])
+{
+	char number[2][24];
+	uint64_t n;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		size_t len = strcspn(text, ".");
+
+		if (!text[len] || len >= sizeof(number[i]))
+			return false;
+		memcpy(number[i], text, len);
+		number[i][len] = '\0';
+		text += len + 1;
+	}
+	if (parse_number(number[0], &n) || n > UINT32_MAX || parse_number(number[1], score))
+		return false;
+	*lane = (unsigned int)n;
+	return read_id(text, id);
+}
 
 void list_query_default(struct list_query *q)
 {
@@ -71,17 +149,6 @@ int list_query_set(struct list_query *q, const char *key, const char *value,
 	return 0;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /*
  * Decodes [@text, @end) into @out. Returns false if it is too long, or has a bad
  * escape or a NUL byte.
@@ -115,7 +182,7 @@ static bool percent_decode(const char *text, const char *end, char *out, size_t 
 
 int list_query_parse(const char *text, struct list_query *q, struct api_error *err)
 {
-	char key[32], value[256];
+	char key[32], value[LIST_CURSOR_LEN];
 
 	list_query_default(q);
 	while (text && *text) {

@@ -7,12 +7,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "text/json.h"
 #include "text/spec.h"
 
 #define LIST_LIMIT_MAX		1000
 #define LIST_LIMIT_DEFAULT	100
+/* "LANE.SCORE.ID": a byte of an id that a URL would escape is "~" and two hex digits. */
+#define LIST_CURSOR_LEN		(16 + 24 + 3 * TASK_ID_MAX)
 
 /**
  * struct list_query - state=&limit=&cursor=
@@ -27,8 +30,26 @@ struct list_query {
 	bool has_limit;
 	enum task_state state;
 	unsigned int limit;
-	char cursor[256];
+	char cursor[LIST_CURSOR_LEN];
 };
+
+/**
+ * list_cursor_text() - the cursor of a list, which needs no escapes in a URL
+ * @text: the result
+ * @lane: number of the lane
+ * @score: of the task that was listed last
+ * @id: of it; empty: the lane begins
+ */
+void list_cursor_text(char text[LIST_CURSOR_LEN], unsigned int lane, uint64_t score,
+		      const char *id);
+
+/**
+ * list_cursor_parse() - the same back
+ *
+ * Return: false if it is no such text.
+ */
+bool list_cursor_parse(const char *text, unsigned int *lane, uint64_t *score,
+		       char id[TASK_ID_MAX + 1]);
 
 /**
  * list_query_default() - a query without parameters

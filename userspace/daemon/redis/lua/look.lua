@@ -12,11 +12,12 @@
 -- ARGV: "get", id
 -- Answer: time, then the task, if there is one. Or -2, if it is a newer version's.
 --
--- ARGV: "list", set, from, limit
+-- ARGV: "list", set, limit, and perhaps score, id
 --   set	due, run, done or dead
---   from	rank in the set
 --   limit	at most 1000 are listed
--- Answer: time, then the tasks, in the order of the set. Bodies are left out after 1 MiB.
+--   score, id	go on behind this place. No task need have it any more
+-- Answer: time, then a list of how many ids were looked at, and the place of the last of them;
+-- then the tasks, in the order of the set. Bodies are left out after 1 MiB.
 --
 -- A task is a list of sixteen:
 --   id, state, due, first, version, attempts, lost, limit
@@ -65,11 +66,37 @@ local function look_get(id)
 	return { us, h and view(id, redis.call('ZSCORE', SETS[h.state], id) or 0) or nil }
 end
 
-local function look_list(set, from, limit)
-	local keys = { due = DUE, run = RUN, done = DONE, dead = DEAD }
-	local found = redis.call('ZRANGE', keys[set], from, from + math.min(limit, 1000) - 1,
-		'WITHSCORES')
-	local answer = { us }
+-- Whether @a stands before @b: by bytes, as in a set, whatever the locale of Redis is.
+local function is_before(a, b)
+	for i = 1, math.min(#a, #b) do
+		local x, y = string.byte(a, i), string.byte(b, i)
+		if x ~= y then
+			return x < y
+		end
+	end
+	return #a < #b
+end
+
+-- The rank of the first id behind a place. Among those of one score it looks by halves.
+local function rank_behind(key, score, id)
+	local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
+	local high = redis.call('ZCOUNT', key, '-inf', score)
+	while low < high do
+		local middle = math.floor((low + high) / 2)
+		if is_before(id, redis.call('ZRANGE', key, middle, middle)[1]) then
+			high = middle
+		else
+			low = middle + 1
+		end
+	end
+	return low
+end
+
+local function look_list(set, limit, score, id)
+	local key = ({ due = DUE, run = RUN, done = DONE, dead = DEAD })[set]
+	local from = score and rank_behind(key, score, id) or 0
+	local found = redis.call('ZRANGE', key, from, from + math.min(limit, 1000) - 1, 'WITHSCORES')
+	local answer = { us, { #found / 2, found[#found], found[#found - 1] } }
 	for i = 1, #found, 2 do
 		answer[#answer + 1] = view(found[i], found[i + 1])
 	end
@@ -81,4 +108,4 @@ if ARGV[1] == 'counts' then
 elseif ARGV[1] == 'get' then
 	return look_get(ARGV[2])
 end
-return look_list(ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]))
+return look_list(ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5])
