@@ -1779,6 +1779,25 @@ def send_parts(port, count, token=None):
     return conns
 
 
+@test("D11: max-lost counts leases in a row: a report between them begins anew")
+def lost_in_a_row():
+    _, d, c = alone("--max-lost=2", mode="pull", lanes=1,
+                    retry={"limit": 100, "base": "1ms", "cap": "1ms"})
+    q = "/v1/queues/s"
+    put(q, "t", c)
+    for _ in range(2):
+        reserve(q, c, lease="1s")
+        task, = reserve(q, c, wait="5s")
+        equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 1)
+        equal(report(q, "nack", task, c)[0], 200)
+        equal(c.call("GET", f"{q}/tasks/t")[1]["lost"], 0)
+    for _ in range(2):
+        equal(len(reserve(q, c, lease="1s", wait="5s")), 1)
+    wait_until(lambda: c.call("GET", f"{q}/tasks/t")[1]["state"] == "dead", 5)
+    equal(c.call("GET", f"{q}/tasks/t")[1]["error"], "lost")
+    equal(d.end(), 0)
+
+
 @test("D19: a stranger is refused by the head of a request, and bodies have 64 MiB in all")
 def bodies():
     token, port = "t0ken" + "y" * 40, free_ports()[0]

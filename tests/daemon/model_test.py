@@ -235,6 +235,7 @@ class Model:
                         self.schedule(t, t["due"] if delay < 0 else self.now + delay)
                     continue
                 t["attempts"] += 1
+                t["lost"] = t["lost"] if verdict == 2 else 0
                 if verdict == 1 and t["attempts"] < t["limit"]:
                     self.schedule(t, self.now + delay)
                 elif verdict == 1 and t["period"]:

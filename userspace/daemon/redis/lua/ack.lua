@@ -35,6 +35,7 @@ end
 
 local function retry(id, h, delay, note)
 	h.attempts = h.attempts + 1
+	h.lost = 0
 	if h.attempts < h.limit then
 		schedule(id, h, now + delay)
 	elseif h.period > 0 then

@@ -24,7 +24,7 @@
 --    2     1  flags      1: no further attempt. 2: the user asked for this run
 --    3     1  late       policy: 0 run, 1 skip, 2 dead
 --    4     2  attempts   that were reported
---    6     2  lost       leases that ended without a report
+--    6     2  lost       leases that ended without a report, since the last failed attempt
 --    8     2  limit      attempts in all
 --   10     4  missed     periods without a run before this one
 --   14     6  version    of seq, set by put
