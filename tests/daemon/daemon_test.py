@@ -439,6 +439,64 @@ def periodic():
     equal(len(sink.received("p1")), count, "runs after the cancellation")
 
 
+@test("update changes all but the due time and the phase; a deploy that registers again runs nothing")
+def update():
+    path = push()
+    url = {"url": sink.url + "/"}
+    first = put(path, "u", callback=url, every="1h", payload="old", **{"in": "10min"})
+    for every in ("1h", "2h"):
+        got = put(path, "u", callback=url, every=every, payload="new", if_exists="update", keep="1h")
+        equal((got["result"], got["state"], got["due"]), ("updated", "scheduled", first["due"]))
+    assert got["version"] > first["version"]
+    task = a.call("GET", f"{path}/tasks/u")[1]
+    equal((task["every"], task["payload"], task["keep"], task["due"], task["first_due"]),
+          (7200000, "new", 3600000, first["due"], first["due"]))
+    # A run that may have begun keeps its key; its next attempt has the new body.
+    put(path, "again", callback={"url": sink.url + "/status/500"}, payload="old",
+        retry={"limit": 9, "base": "1500ms"})
+    sink.wait_for("again")
+    wait_until(lambda: a.call("GET", f"{path}/tasks/again")[1]["attempts"] == 1)
+    put(path, "again", callback=url, payload="new", if_exists="update")
+    got = sink.wait_for("again", 2)
+    equal([json.loads(r["body"]) for r in got], ["old", "new"])
+    equal(len({r["head"]["idempotency-key"] for r in got}), 1)
+    # One that is done or dead is replaced, and one that is missing is created.
+    put(path, "done", callback=url, keep="1h")
+    wait_until(lambda: state(path, "done") == "done")
+    equal(put(path, "done", callback=url, if_exists="update", **{"in": "1h"})["result"], "replaced")
+    equal(put(path, "none", callback=url, if_exists="update", **{"in": "1h"})["result"], "created")
+    answer = a.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": "twice", "callback": url, "in": "1h"},
+        {"id": "twice", "callback": url, "in": "2h", "if_exists": "update"}]})[1]["tasks"]
+    equal(answer[0]["due"], answer[1]["due"])
+
+
+@test("update reaches a task that a daemon holds, and leaves an attempt that runs alone")
+def update_held():
+    path = push(ahead="5s")
+    url = {"url": sink.url + "/"}
+    tasks = [f"uph-{n}" for n in range(6)]
+    due = {t: put(path, t, callback=url, payload="old", **{"in": "3s"})["due"] for t in tasks}
+    held(path, tasks)
+    for n, t in enumerate(tasks):
+        answer = put(path, t, a if n % 2 else b, callback=url, payload="new", if_exists="update")
+        equal((answer["result"], answer.get("was"), answer["due"]), ("updated", None, due[t]))
+    for t in tasks:
+        got = sink.wait_for(t)
+        assert due[t] <= got[0]["at"] < due[t] + 1000
+        equal([json.loads(r["body"]) for r in got], ["new"])
+    put(path, "upr", callback={"url": sink.url + "/hold"}, payload="old", every="1s")
+    sink.wait_for("upr")
+    answer = put(path, "upr", callback=url, payload="new", every="1s", if_exists="update")
+    equal((answer["result"], answer["was"]), ("updated", "leased"))
+    sink.let("upr")
+    got = sink.wait_for("upr", 2)
+    equal([json.loads(r["body"]) for r in got[:2]], ["old", "new"])
+    equal((int(got[1]["head"]["twheel-scheduled-at"]) -
+           int(got[0]["head"]["twheel-scheduled-at"])) % 1000, 0)
+    a.call("DELETE", f"{path}/tasks/upr")
+
+
 @test("D12: an overdue task runs, is skipped or buried, as its late policy says")
 def late():
     path = push()

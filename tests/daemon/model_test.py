@@ -138,7 +138,7 @@ class Model:
     # ---- The scripts: each takes ARGV and returns the answer without the time ----
 
     def put(self, most, *argv):
-        answers, created = [], []
+        answers, created, made = [], [], set()
         for i in range(0, len(argv), 10):
             name, exists, relative, at, limit, period, after, late, keep, body = argv[i:i + 10]
             due = at + (self.now if relative else 0)
@@ -146,7 +146,14 @@ class Model:
             if not old and len(self.tasks) + len(self.broken) >= most:
                 answers.append([4, 0, 0, 0, 0, b"", 0, 0])
                 continue
-            if old and exists and not (old["state"] == LEASED and old["flags"] & LAST):
+            ends = old and old["state"] == LEASED and old["flags"] & LAST
+            if exists == 3:
+                if name in made:
+                    due = old["due"]
+                elif old and not ends and old["state"] in (SCHEDULED, LEASED):
+                    answers.append(self.update(old, limit, period, after, late, keep, body))
+                    continue
+            elif old and exists and not ends:
                 answers.append([1 + exists, old["due"], old["version"], old["state"], 0, b"", 0, 0])
                 continue
             self.seq += 1
@@ -158,6 +165,7 @@ class Model:
             if name in self.orphans and self.orphans[name][0] == SCHEDULED:
                 del self.orphans[name]
             created.append(due)
+            made.add(name)
             if not old:
                 answers.append(t["version"])
                 continue
@@ -169,6 +177,16 @@ class Model:
         if created:
             self.announce(min(created))
         return answers
+
+    def update(self, t, limit, period, after, late, keep, body):
+        if t["state"] == SCHEDULED and not t["attempts"] and not t["lost"]:
+            self.seq += 1
+            t["version"] = self.seq
+        t.update(limit=limit, period=period, late_after=after, late=late, keep=keep, body=body)
+        answer = [6, t["due"], t["version"], t["state"], 0, b"", 0, t["due"]]
+        if t["state"] == LEASED:
+            answer[4:7] = [1, t["holder"].encode(), t["token"]]
+        return answer
 
     def is_late(self, t):
         return t["late"] and t["late_after"] and not t["attempts"] and \
@@ -448,7 +466,7 @@ class Walk:
             self.bodies += 1
             relative = r.randrange(2)
             at = abs(self.time()) if relative else self.model.now + self.time()
-            argv += [r.choice(self.ids), r.choice((0, 0, 1, 2)), relative, at, r.randrange(1, 4),
+            argv += [r.choice(self.ids), r.choice((0, 0, 1, 2, 3)), relative, at, r.randrange(1, 4),
                      r.choice((0, 0, 100, 1000)), r.choice((0, 200, 5000)), r.randrange(3),
                      r.choice((0, 0, 2000)), f"\1body {self.bodies}"]
         return [r.choice((20, 25, 100)), *argv]

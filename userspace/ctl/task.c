@@ -322,7 +322,7 @@ const struct verb verb_task = {
 		"      --payload=JSON    the body; - reads it from stdin\n"
 		"      --timeout=DURATION\n"
 		"      --keep=DURATION   how long it is readable when it is done\n"
-		"      --if-exists=WHAT  replace (default), keep or fail\n"
+		"      --if-exists=WHAT  replace (default), update, keep or fail\n"
 		"Options of list:\n"
 		"      --state=STATE     scheduled (default), leased, done or dead\n"
 		"      --limit=N         default: 100\n",

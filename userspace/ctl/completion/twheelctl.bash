@@ -48,7 +48,7 @@ _twheelctl_value()
 {
 	case $1 in
 	--clock) _twheelctl_words 'monotonic boottime realtime tai' "$2" ;;
-	--if-exists) _twheelctl_words 'replace keep fail' "$2" ;;
+	--if-exists) _twheelctl_words 'replace update keep fail' "$2" ;;
 	--mode) _twheelctl_words 'push pull' "$2" ;;
 	--state) _twheelctl_words 'scheduled leased done dead' "$2" ;;
 	--device | --output | --token-file | -o)

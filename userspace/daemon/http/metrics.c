@@ -64,7 +64,7 @@ static void histogram(FILE *f, const char *name, const char *labels, const struc
 static void counters(FILE *f, const struct metrics *m)
 {
 	static const char *const puts_[] = {
-		"created", "replaced", "kept", "exists", "full", "failed",
+		"created", "replaced", "updated", "kept", "exists", "full", "failed",
 	};
 	static const char *const takes[] = { "tasks", "empty", "failed" };
 	static const char *const recalls[] = { "yes", "running", "silent" };

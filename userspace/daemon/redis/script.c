@@ -127,7 +127,7 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 	memset(out, 0, sizeof(*out));
 	if (r && r->type == REDIS_REPLY_INTEGER)
 		return created(reply, n + 1, s, out);
-	if (!u32(r, 0, &result) || result > SCRIPT_NEWER || !u64(r, 1, &out->due_ms) ||
+	if (!u32(r, 0, &result) || result > SCRIPT_UPDATED || !u64(r, 1, &out->due_ms) ||
 	    !u64(r, 2, &out->version) || !u32(r, 3, &state) || state >= TASK_STATES ||
 	    !u32(r, 4, &leased))
 		return false;

@@ -26,6 +26,7 @@ enum script_put {
 	SCRIPT_LANE_FULL,
 	/* A newer version stored the task that is there. */
 	SCRIPT_NEWER,
+	SCRIPT_UPDATED,
 };
 
 /**
@@ -34,7 +35,7 @@ enum script_put {
  * @due_ms: due time, of the task that is there now
  * @version: of it
  * @state: of it
- * @was_leased: the task that was replaced was leased
+ * @was_leased: the task that was replaced or updated was leased
  * @holder: who held it
  * @token: of its take
  * @was_due_ms: its due time

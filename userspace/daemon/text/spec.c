@@ -18,6 +18,7 @@ static const char *const if_exists_names[] = {
 	[IF_EXISTS_REPLACE] = "replace",
 	[IF_EXISTS_KEEP] = "keep",
 	[IF_EXISTS_FAIL] = "fail",
+	[IF_EXISTS_UPDATE] = "update",
 };
 
 static const char *const late_names[] = {

@@ -43,6 +43,8 @@ enum if_exists {
 	IF_EXISTS_REPLACE,
 	IF_EXISTS_KEEP,
 	IF_EXISTS_FAIL,
+	/* All but the due time. */
+	IF_EXISTS_UPDATE,
 };
 
 enum late_then {

@@ -11,6 +11,7 @@
 enum put_outcome {
 	PUT_CREATED,
 	PUT_REPLACED,
+	PUT_UPDATED,
 	PUT_KEPT,
 	PUT_EXISTS,
 	PUT_FULL,

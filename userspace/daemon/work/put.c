@@ -54,7 +54,7 @@ static void count(struct put *p)
 		     PUT_FULL : PUT_FAILED]++;
 	else
 		puts[result[0] == 'c' ? PUT_CREATED : result[0] == 'r' ? PUT_REPLACED :
-		     PUT_KEPT]++;
+		     result[0] == 'u' ? PUT_UPDATED : PUT_KEPT]++;
 }
 
 static void finish(struct put *p)
@@ -87,6 +87,8 @@ static void recalled(void *arg, enum recall_verdict verdict)
 
 	if (verdict != RECALL_YES)
 		p->result.was = "leased";
+	else
+		p->result.state = TASK_SCHEDULED;
 	finish(p);
 }
 
@@ -105,6 +107,10 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 	case SCRIPT_REPLACED:
 		r->status = 200;
 		r->result = "replaced";
+		break;
+	case SCRIPT_UPDATED:
+		r->status = 200;
+		r->result = "updated";
 		break;
 	case SCRIPT_KEPT:
 		r->status = 200;
@@ -126,7 +132,11 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 	if (r->status == 201 || a->result == SCRIPT_REPLACED)
 		lane_wake(p->lane, a->due_ms);
 	if (a->was_leased && a->was_due_ms > now_ms) {
-		recall_ask(p->lane, p->spec.id, a->holder, a->token, RECALL_DROP, 0, recalled, p);
+		/* A daemon has the old body. An updated task is given back as it is. */
+		enum recall_verb verb = a->result == SCRIPT_UPDATED ? RECALL_MOVE : RECALL_DROP;
+
+		recall_ask(p->lane, p->spec.id, a->holder, a->token, verb, a->was_due_ms, recalled,
+			   p);
 		return;
 	}
 	if (a->was_leased)

@@ -14,8 +14,8 @@
  * struct put_result - what became of a put
  * @error: NULL, or the code of an error, whose status is @status
  * @status: HTTP status
- * @result: "created", "replaced", "kept"
- * @was: state of the task that was replaced, if its attempt has begun; or NULL
+ * @result: "created", "replaced", "updated", "kept"
+ * @was: state of the task that was replaced or updated, if its attempt has begun; or NULL
  * @due_ms: due time
  * @version: of the task
  * @state: its state

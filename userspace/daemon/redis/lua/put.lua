@@ -6,7 +6,7 @@
 --   id
 --   time
 --   settings	seven numbers, with a space between:
---	if-exists	0 replace, 1 keep, 2 fail
+--	if-exists	0 replace, 1 keep, 2 fail, 3 update
 --	relative	0: time is absolute. 1: time counts from now
 --	limit		attempts in all
 --	period		0: none
@@ -17,18 +17,22 @@
 --
 -- Answer: time, then for each task that was created its version. Its due time is the one
 -- that was asked for. For each other task eight, as a list:
---   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a newer version's is there
+--   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a newer version's is there,
+--		6 updated
 --   due	of the task that is there now; 0 if there is none
 --   version	of it; 0 if there is none
 --   state	of it
---   leased	1: the task that was replaced was leased
+--   leased	1: the task that was replaced or updated was leased
 --   holder	of that lease, if leased is 1; else empty
 --   token	of that lease, or 0
 --   was_due	due time of the replaced task, or 0
 --
 -- Without a task it does nothing, and Redis says whether it would do something.
 --
--- A leased task that was canceled will be gone soon, so keep and fail replace it.
+-- A leased task that was canceled will be gone soon, so keep and fail replace it, as update does.
+-- update changes a scheduled or leased task, but not its due time, and not the first due time from
+-- which its periods count. A done or dead one, which has no run ahead, it replaces. A run that may
+-- have begun keeps its version, and so its key.
 -- Without allow-oom Redis refuses this script before its first write.
 
 -- A command, an argument and an element of an answer cost more than what is done with them.
@@ -44,6 +48,8 @@ local seq = tonumber(redis.call('HGET', CTL, 'seq') or 0)
 
 -- What is to be written, and how many tasks are created.
 local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
+-- Versions that were given, and those of created tasks.
+local given, versions = 0, {}
 local earliest = math.huge
 
 -- Of a task that this script has created: its number.
@@ -52,9 +58,14 @@ local headers = read_headers(2, FIELDS)
 local function header_of(id)
 	local h = headers[id]
 	if type(h) == 'number' then
-		return { state = SCHEDULED, due = tonumber(set_due[2 * h - 1]), version = seq + h }
+		return { state = SCHEDULED, due = tonumber(set_due[2 * h - 1]), version = versions[h] }
 	end
 	return h
+end
+
+local function next_version()
+	given = given + 1
+	return seq + given
 end
 
 -- What follows from settings, by their text. A header is begin, version, due, first, rest.
@@ -66,20 +77,36 @@ local function learn(text)
 	local header = struct.pack(FORMAT, 1, SCHEDULED, 0, late, 0, 0, limit, 0, 0, 0, 0, 0, NOBODY,
 		period, late_after, keep)
 	known[text] = { if_exists = tonumber(if_exists), relative = relative == '1',
-		begin = string.sub(header, 1, 14), rest = string.sub(header, 33) }
+		begin = string.sub(header, 1, 14), rest = string.sub(header, 33),
+		limit = tonumber(limit), period = tonumber(period), late = tonumber(late),
+		late_after = tonumber(late_after), keep = tonumber(keep) }
 	return known[text]
 end
 
 local function create(id, s, due, body)
 	created = created + 1
-	local version, ms, n = seq + created, tonumber(due), 2 * created
-	headers[id] = created
+	local version, ms, n = next_version(), tonumber(due), 2 * created
+	headers[id], versions[created] = created, version
 	set_headers[n - 1], set_headers[n] = id,
 		s.begin .. struct.pack('>I6I6I6', version, ms, ms) .. s.rest
 	set_bodies[n - 1], set_bodies[n] = id, body
 	set_due[n - 1], set_due[n] = due, id
 	earliest = math.min(earliest, ms)
 	return version
+end
+
+local function update(id, s, h, body)
+	if h.state == SCHEDULED and h.attempts == 0 and h.lost == 0 then
+		h.version = next_version()
+	end
+	h.limit, h.period, h.late, h.late_after, h.keep =
+		s.limit, s.period, s.late, s.late_after, s.keep
+	set(id, h)
+	redis.call('HSET', BODY, id, body)
+	if h.state == LEASED then
+		return { 6, h.due, h.version, LEASED, 1, holder_hex(h.holder), h.token, h.due }
+	end
+	return { 6, h.due, h.version, SCHEDULED, 0, '', 0, h.due }
 end
 
 local function put(i)
@@ -99,7 +126,15 @@ local function put(i)
 	if old == NEWER then
 		return { 5, 0, 0, 0, 0, '', 0, 0 }
 	end
-	if s.if_exists ~= 0 and not (old.state == LEASED and is_last(old)) then
+	local ends = old.state == LEASED and is_last(old)
+	if s.if_exists == 3 then
+		if type(headers[id]) == 'number' then
+			-- This script created it.
+			due = set_due[2 * headers[id] - 1]
+		elseif not ends and (old.state == SCHEDULED or old.state == LEASED) then
+			return update(id, s, old, ARGV[i + 3])
+		end
+	elseif s.if_exists ~= 0 and not ends then
 		return { 1 + s.if_exists, old.due, old.version, old.state, 0, '', 0, 0 }
 	end
 	if old.state ~= SCHEDULED then
@@ -115,10 +150,12 @@ local function put(i)
 end
 
 local function write()
+	if given > 0 then
+		redis.call('HINCRBY', CTL, 'seq', given)
+	end
 	if created == 0 then
 		return
 	end
-	redis.call('HINCRBY', CTL, 'seq', created)
 	redis.call('HSET', HDR, unpack(set_headers))
 	redis.call('HSET', BODY, unpack(set_bodies))
 	redis.call('ZADD', DUE, unpack(set_due))
