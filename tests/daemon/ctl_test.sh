@@ -109,6 +109,14 @@ run task move mail a --in=1.5h
 output_has '^a  scheduled  in (1h29m|1h30m)' "task move by a fraction"
 run task get --json mail a
 output_has '^\{"id":"a",.*"first_due":[0-9]{13}' "task get prints JSON"
+run task add mail --id='a/b.c@d=e+f~g' --in=1h --url=http://127.0.0.1:1/
+status_is 0 "task add with all that an id may have"
+run task get mail 'a/b.c@d=e+f~g'
+output_has '^id +a/b\.c@d=e\+f~g' "task get escapes it in the path"
+run task cancel mail 'a/b.c@d=e+f~g'
+status_is 0 "task cancel, too"
+run task get mail 'a b'
+status_is 2 "an id that the daemon refuses"
 run task cancel mail a --in=5s
 status_is 2 "task cancel with an option of add"
 error_has '^twheelctl: task: --in is not for cancel$' "it is named"
@@ -130,7 +138,7 @@ run task cancel mail a
 status_is 5 "task cancel of a canceled task"
 run task fly mail a
 status_is 2 "an unknown command"
-run task get mail a/b
+run task get mail ..
 status_is 2 "an id that is none"
 
 run queue pause mail

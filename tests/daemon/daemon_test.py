@@ -248,6 +248,74 @@ def safe_requests():
     equal(a.call("POST", path, "", {"Origin": "http://localhost"})[0], 200)
 
 
+def over_tcp():
+    """Return: a daemon, and a function that sends bytes to it and returns the answer."""
+    port = free_ports()[0]
+    d = Daemon(redis, listen=f"127.0.0.1:{port}")
+
+    def send(data):
+        with socket.create_connection(("127.0.0.1", port)) as s:
+            s.settimeout(2)
+            s.sendall(data.replace(b"\n", b"\r\n", data.split(b"\n\n")[0].count(b"\n") + 2))
+            answer = http.client.HTTPResponse(s)
+            answer.begin()
+            return answer.status, answer.headers, answer.read().decode()
+    return d, send
+
+
+@test("HTTP as clients and proxies speak it: DELETE without a type, a whole URL, one length of a body")
+def http_odds():
+    d, send = over_tcp()
+    p = push()
+    path = p.encode()
+    put(p, "x", callback={"url": "http://127.0.0.1/"}, **{"in": "1h"})
+    begin = b" HTTP/1.1\nHost: localhost\n"
+    equal(send(b"DELETE " + path + b"/tasks/x" + begin + b"\n")[0], 200)
+    equal(send(b"DELETE " + path + b"/tasks/x" + begin + b"Content-Type: text/plain\n\n")[0], 400)
+    equal(send(b"DELETE " + path + b"/tasks/x" + begin + b"Content-Length: 2\n\n{}")[0], 400)
+    equal(send(b"GET http://localhost" + path + begin + b"\n")[0], 200)
+    equal(send(b"GET http://localhost" + begin + b"\n")[0], 404)
+    post = b"POST " + path + b"/tasks" + begin + b"Content-Type: application/json\n"
+    body = b'{"in":"1h","callback":{"url":"http://127.0.0.1/"}}'
+    chunk = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    equal(send(post + b"Transfer-Encoding: chunked\n\n" + chunk)[0], 201)
+    before = a.call("GET", p)[1]["scheduled"]
+    for more, text in ((b"Content-Length: 4\nTransfer-Encoding: chunked\n", chunk),
+                       (b"Content-Length: %d\nContent-Length: 1\n" % len(body), body),
+                       (b"Content-Length: %d\n" % len(body) * 2, body)):
+        status, head, answer = send(post + more + b"\n" + text)
+        equal((status, head["Connection"]), (400, "close"), str(more))
+        assert "Content-Length" in answer, answer
+    status, _, answer = send(post + b"Content-Encoding: gzip\nContent-Length: %d\n\n" % len(body) + body)
+    equal((status, json.loads(answer)["error"]["field"]), (400, "Content-Encoding"))
+    equal(a.call("GET", p)[1]["scheduled"], before)
+    equal(d.end(), 0)
+
+
+@test("an id may have . @ = / + ~, which a path escapes or not; it is no step of a path")
+def ids():
+    p, q = push(), pull()
+    for name in ("order.17", "a@b.example", "a=b", "a/b/c", "1+1", "~x", "...", "/", "a%2Fb"):
+        want = 400 if "%" in name else 200
+        plain, escaped = name.replace("/", "%2F"), "".join(f"%{ord(c):02x}" for c in name)
+        if want == 200:
+            put(p, plain, callback={"url": sink.url + "/"}, **{"in": "1h"})
+            for where in (plain, escaped):
+                equal(a.call("GET", f"{p}/tasks/{where}")[1]["id"], name, where)
+            equal(a.call("POST", f"{p}/tasks/{escaped}/run")[0], 200)
+            sink.wait_for(name)
+        equal(a.call("POST", f"{q}/tasks", {"id": name})[0], want + (want == 200))
+    for name in (".", "..", "a b", "a\1b"):
+        equal(a.call("POST", f"{q}/tasks", {"id": name})[0], 400, name)
+    tasks = []
+    while len(tasks) < 8:
+        tasks += reserve(q, limit=10)
+    equal(a.call("POST", f"{q}/ack", {"tasks": [
+        {"id": t["id"], "token": t["token"]} for t in tasks]})[0], 200)
+    for path in (f"{p}/tasks/a%01b", f"{p}/tasks/a//b", "/v1%2Fqueues", f"{p}%2Ftasks"):
+        assert a.raw("GET", path)[0] in (400, 404), path
+
+
 @test("a queue is made once: of several daemons one makes it, and its lanes count")
 def made_once():
     for n in range(10):

@@ -2,6 +2,7 @@
 /* twheelctl task: add, change and print tasks of twheeld. */
 #include <errno.h>
 #include <getopt.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "show.h"
 
 #define PAYLOAD_MAX	(128 << 10)
-#define PATH_LEN	320
+/* Most bytes of an id, of which each may be escaped. */
+#define ID_MAX		128
+#define PATH_LEN	512
 
 enum {
 	OPT_ID = OPT_OF_VERB,
@@ -255,6 +258,20 @@ static const struct task_command *find_command(const struct verb *verb, const ch
 	usage_error(verb, "there is no command \"%s\"", name);
 }
 
+/* Appends @id to @path. All but the plainest bytes are escaped; the daemon judges them. */
+static void append_id(char path[PATH_LEN], const char *id)
+{
+	size_t len = strlen(path);
+
+	for (; *id && len + 4 < PATH_LEN; id++) {
+		if (isalnum((unsigned char)*id) || strchr("_:-", *id))
+			path[len++] = *id;
+		else
+			len += sprintf(path + len, "%%%02X", (unsigned char)*id);
+	}
+	path[len] = '\0';
+}
+
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct command c = { .limit = 0 };
@@ -290,10 +307,13 @@ static int run(const struct verb *verb, int argc, char **argv)
 	}
 	if (!id)
 		usage_error(verb, "the id is missing");
-	check_name(verb, "task", id);
+	if (!*id || strlen(id) > ID_MAX)
+		usage_error(verb, "an id has 1 to %d characters", ID_MAX);
 	if (!strcmp(name, "move"))
 		body = c.task;
-	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/%s%s", queue, id, command->suffix);
+	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/", queue);
+	append_id(path, id);
+	strncat(path, command->suffix, sizeof(path) - strlen(path) - 1);
 	answer = http_call(&c.conf, command->method, path, body);
 print:
 	if (c.conf.json)

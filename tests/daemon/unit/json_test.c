@@ -35,8 +35,8 @@ static const struct {
 	{ "{}", "callback", "is missing; this queue calls URLs" },
 	{ "{" CB ",'what':1}", "what", "unknown field" },
 	{ "{" CB ",'id':'a_b:c-9'}", NULL, NULL },
-	{ "{" CB ",'id':''}", "id", "must be 1 to 128 of A-Za-z0-9_:-" },
-	{ "{" CB ",'id':'a/b'}", "id", NULL },
+	{ "{" CB ",'id':''}", "id", "must be " TASK_ID_TEXT },
+	{ "{" CB ",'id':'a/b'}", NULL, NULL },
 	{ "{" CB ",'id':'a b'}", "id", NULL },
 	{ "{" CB ",'id':7}", "id", "must be a string" },
 	{ "{" CB ",'id':null}", "id", "must be a string" },
@@ -69,7 +69,7 @@ static const struct {
 	{ "{" CB ",'in':'40000d'}", "in", "must be from 0ms to 36600d" },
 	{ "{" CB ",'in':'1ms','at':1795766400000}", "in", "\"at\" and \"in\" exclude each other" },
 	{ "{" CB ",'if_exists':'keep'}", NULL, NULL },
-	{ "{" CB ",'if_exists':'drop'}", "if_exists", "must be replace, keep or fail" },
+	{ "{" CB ",'if_exists':'drop'}", "if_exists", "must be replace, keep, fail or update" },
 	{ "{" CB ",'every':'100ms'}", NULL, NULL },
 	{ "{" CB ",'every':'99ms'}", "every", "must be from 100ms to 36600d" },
 	{ "{" CB ",'every':100}", "every", NO_UNIT },
@@ -512,6 +512,9 @@ static void check_names(void)
 	name[128] = 'a';
 	name[129] = '\0';
 	ok(!task_id_valid(name) && !task_id_valid(""), "but not 129, and not none");
+	ok(task_id_valid("a.b@c=d/e+f~g") && task_id_valid("..."), "it may have these");
+	ok(!task_id_valid(".") && !task_id_valid("..") && !task_id_valid("a b") &&
+	   !task_id_valid("a%") && !task_id_valid("a\1"), "but is no step of a path");
 	name[64] = '\0';
 	ok(queue_name_valid(name), "a queue has up to 64 characters");
 	ok(!queue_name_valid("a:b") && !queue_name_valid("a{b}") && !queue_name_valid(""),

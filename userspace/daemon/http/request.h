@@ -22,6 +22,8 @@ struct daemon;
 struct queue;
 struct route_entry;
 
+/* A slash in a path that was escaped, and so ends no word. */
+#define REQUEST_SLASH	'\1'
 #define REQUEST_JSON	"application/json"
 
 enum method {
@@ -73,6 +75,7 @@ struct request {
 	size_t received;
 	bool too_large;
 	bool no_room;
+	bool close;
 	struct watch watch;
 	bool started;
 	bool handling;

@@ -65,6 +65,8 @@ static bool split(struct request *r)
 {
 	char *at = r->path;
 
+	if (*at != '/')
+		return false;
 	while (*at == '/') {
 		*at++ = '\0';
 		if (!*at && r->words)
@@ -123,7 +125,7 @@ static bool names_are_valid(struct request *r)
 	}
 	if (r->id && !task_id_valid(r->id)) {
 		request_error(r, 400, "invalid", "id",
-			      "an id has 1 to 128 of A-Za-z0-9_:-");
+			      "an id has " TASK_ID_TEXT);
 		return false;
 	}
 	return true;
@@ -244,6 +246,16 @@ static void with_queue(struct request *r, void (*fn)(struct request *r, struct q
 	queue_load(r->daemon, r->queue, got_queue, w);
 }
 
+/* A slash of an id is escaped in the path. */
+static const char *read_id(char *word)
+{
+	for (char *at = word; *at; at++) {
+		if (*at == REQUEST_SLASH)
+			*at = '/';
+	}
+	return word;
+}
+
 void request_serve(struct request *r)
 {
 	const struct route_entry *e = r->route;
@@ -251,7 +263,7 @@ void request_serve(struct request *r)
 	if (r->words > 2)
 		r->queue = r->word[2];
 	if (r->words > 4)
-		r->id = r->word[4];
+		r->id = read_id(r->word[4]);
 	if (!names_are_valid(r))
 		return;
 	if (!(e->takes & QUERY))

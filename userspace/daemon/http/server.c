@@ -103,7 +103,7 @@ static enum MHD_Result send_answer(struct request *r)
 		MHD_add_response_header(resp, "Allow", r->allow);
 	if (r->status == 401)
 		MHD_add_response_header(resp, "WWW-Authenticate", "Bearer");
-	if (r->too_large)
+	if (r->too_large || r->close)
 		MHD_add_response_header(resp, "Connection", "close");
 	ret = MHD_queue_response(r->conn, r->status, resp);
 	MHD_destroy_response(resp);
@@ -169,6 +169,26 @@ static bool is_probe(const struct request *r)
 					   !strcmp(r->path, "/readyz") || !strcmp(r->path, "/"));
 }
 
+static enum MHD_Result count_length(void *arg, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	unsigned int *count = arg;
+
+	(void)kind;
+	(void)value;
+	*count += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+	return MHD_YES;
+}
+
+/* With two lengths a proxy may see other requests than we do. */
+static bool has_one_length(struct request *r)
+{
+	unsigned int count = 0;
+
+	MHD_get_connection_values(r->conn, MHD_HEADER_KIND, count_length, &count);
+	return count < 2;
+}
+
 /*
  * By the head alone, so that no byte of a stranger's body is kept.
  *
@@ -179,6 +199,12 @@ static bool admit(struct request *r)
 	const struct listener *l = r->listener;
 	const char *host = header(r, "Host");
 
+	if (!has_one_length(r)) {
+		request_error(r, 400, "invalid", "Content-Length",
+			      "it stands twice, or beside Transfer-Encoding");
+		r->close = true;
+		return false;
+	}
 	if (is_probe(r))
 		return true;
 	if (r->daemon->config.tokens ? l->on->sa.ss_family != AF_UNIX && !has_token(r) :
@@ -224,6 +250,13 @@ static bool admit_change(struct request *r)
 		request_error(r, 403, "forbidden", "Origin", "another site may not change anything");
 		return false;
 	}
+	if (header(r, "Content-Encoding")) {
+		request_error(r, 400, "invalid", "Content-Encoding", "a body must not be encoded");
+		return false;
+	}
+	/* A page of another site cannot send this method without asking. */
+	if (r->method == METHOD_DELETE && !r->len && !header(r, "Content-Type"))
+		return true;
 	if (!is_json(header(r, "Content-Type"))) {
 		request_error(r, 400, "invalid", "Content-Type",
 			      "a request that changes something needs Content-Type: %s",
@@ -259,6 +292,9 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 	r->listener = l;
 	r->conn = conn;
 	r->method = find_method(method);
+	/* A proxy may send the whole URL. */
+	if (!strncasecmp(url, "http://", strlen("http://")))
+		url = strchrnul(url + strlen("http://"), '/');
 	r->path = strdup(url);
 	if (!r->path) {
 		free(r);
@@ -312,13 +348,23 @@ static void receive(struct request *r, const char *data, size_t len)
 	r->body[r->len] = '\0';
 }
 
-/* A NUL byte would end a name too early. No name and no value may have what it becomes. */
+/*
+ * A NUL byte would end a name too early. No name and no value may have what it becomes. A slash
+ * becomes another byte, so that it is not one that was not escaped.
+ */
 static size_t unescape(void *arg, struct MHD_Connection *conn, char *text)
 {
-	size_t len = MHD_http_unescape(text);
+	size_t len;
 
 	(void)arg;
 	(void)conn;
+	for (char *at = strchr(text, '%'); at; at = strchr(at + 1, '%')) {
+		if (!strncmp(at, "%01", 3))
+			memcpy(at, "%7f", 3);
+		else if (!strncasecmp(at, "%2f", 3))
+			memcpy(at, "%01", 3);
+	}
+	len = MHD_http_unescape(text);
 	for (size_t i = 0; i < len; i++) {
 		if (!text[i])
 			text[i] = '\x7f';

@@ -143,7 +143,7 @@ static int read_item(const struct fields *f, enum report_kind kind,
 	    field_string(f, "token", &token) || read_extras(f, kind, item))
 		return -1;
 	if (!id || !task_id_valid(id))
-		return field_error(f, INVALID, "id", "must be 1 to 128 of A-Za-z0-9_:-");
+		return field_error(f, INVALID, "id", "must be " TASK_ID_TEXT);
 	if (!token || !token_parse(token, &item->holder, &item->token))
 		return field_error(f, INVALID, "token", "must be the token of a lease");
 	memcpy(item->id, id, strlen(id) + 1);

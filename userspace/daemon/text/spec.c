@@ -70,7 +70,8 @@ static bool is_word(const char *text, size_t max, const char *more)
 
 bool task_id_valid(const char *id)
 {
-	return is_word(id, TASK_ID_MAX, "_:-");
+	/* In a path these two have another meaning. */
+	return is_word(id, TASK_ID_MAX, TASK_ID_MORE) && strcmp(id, ".") && strcmp(id, "..");
 }
 
 bool queue_name_valid(const char *name)
@@ -97,7 +98,7 @@ static int read_id(struct fields *f, const char *path_id, struct task_spec *s)
 	if (!id)
 		return make_id(f, s->id);
 	if (!task_id_valid(id))
-		return field_error(f, INVALID, "id", "must be 1 to 128 of A-Za-z0-9_:-");
+		return field_error(f, INVALID, "id", "must be " TASK_ID_TEXT);
 	if (path_id && strcmp(id, path_id))
 		return field_error(f, INVALID, "id", "differs from the id in the path");
 	memcpy(s->id, id, strlen(id) + 1);

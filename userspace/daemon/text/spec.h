@@ -19,8 +19,12 @@
 #define TASK_BATCH_MAX	1000
 #define TASK_NOTE_MAX	256
 
+/* What an id may have beside letters and digits. */
+#define TASK_ID_MORE	"_:.@=/+~-"
+#define TASK_ID_TEXT	"1 to 128 of A-Za-z0-9" TASK_ID_MORE ", and not . or .."
+
 /**
- * task_id_valid() - 1 to 128 of A-Za-z0-9_:-
+ * task_id_valid() - TASK_ID_TEXT
  * @id: NUL-terminated
  */
 bool task_id_valid(const char *id);
