@@ -99,6 +99,9 @@ bench-tasks:
 	@vm/deps.sh bench-tasks
 	@bench/daemon/run.sh $(if $(SMOKE),--smoke)
 
+hardware:
+	@ci/hardware.sh
+
 stages := $(shell sed -n 's/^\([a-z][^ ]*\) .*/\1/p' ci/stages)
 
 check check-rest check-ci check-full $(stages):
@@ -143,10 +146,12 @@ help:
 	@echo 'make bench-full       with all numbers of timers'
 	@echo 'make bench-tasks      the numbers of twheeld, beside BullMQ and a bare timerfd;'
 	@echo '                      SMOKE=1 for a short run, whose numbers do not count'
+	@echo 'make hardware         tests and measures the module on this machine, into a file for'
+	@echo '                      those who develop it; asks before it loads the module'
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove sign vm demo twheeld demo-tasks \
-	bench bench-full bench-tasks clean help check check-rest check-ci check-full \
+	bench bench-full bench-tasks hardware clean help check check-rest check-ci check-full \
 	$(stages)

@@ -243,6 +243,7 @@ document_sizes() {
 		5120 CONTRIBUTING.md
 		5120 CHANGELOG.md
 		5120 doc/install.md
+		1536 doc/hardware.md
 		5120 doc/troubleshooting.md
 		12288 doc/design.md
 		12288 doc/testing.md

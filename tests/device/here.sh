@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/device/here.sh DIRECTORY: the tests of the device, which are in DIRECTORY, and what races
+# on it, with the /dev/twheel of this machine. Prints TAP, with a result for each program, and
+# what a program that fails has printed. As root, since the tests set the module's parameters.
+#
+# No program may take more than 5 minutes.
+
+dir=${1:?which directory has the programs?}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+nr=0
+bad=0
+
+for program in "$dir"/*_test; do
+	name=${program##*/}
+	case $name in
+	# Of the library, whose tests need no device, but for its threads.
+	lib_thread_test) set -- -v kernel_8 ;;
+	lib_*) continue ;;
+	# It loads and unloads the module.
+	module_test) continue ;;
+	*) set -- ;;
+	esac
+	nr=$((nr + 1))
+	TWHEEL_TEST_SECONDS=4 timeout 300 "$program" "$@" >"$log" 2>&1
+	status=$?
+	passed=$(grep -c '^ok ' "$log")
+	if [ $status = 0 ]; then
+		echo "ok $nr $name: $passed passed"
+	else
+		bad=$((bad + 1))
+		sed 's/^/# /' "$log"
+		echo "not ok $nr $name: $passed passed, status $status"
+	fi
+done
+echo "1..$nr"
+[ $bad = 0 ]
