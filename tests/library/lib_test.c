@@ -1201,6 +1201,34 @@ TEST_F(lib, wake_before_drain)
 	}
 }
 
+/* A drain also takes a timer whose deadline has passed, but whose tick has not. */
+TEST_F(lib, drain_before_the_tick)
+{
+	struct twheel_options o = {
+		.size = sizeof(o),
+		.flags = variant->flags,
+		.tick_ns = HOUR,
+	};
+	struct twheel_event ev;
+	struct twheel *w;
+	uint64_t id, at;
+
+	ASSERT_EQ(0, twheel_open(&w, &o));
+	at = twheel_after(w, 100 * NS_PER_MS);
+	ASSERT_EQ(0, twheel_add(w, at, 42, &id));
+	while (twheel_now(w) <= at)
+		;
+	ASSERT_EQ(0, twheel_read(w, &ev, 1));
+	EXPECT_EQ(0, twheel_drain(w, TWHEEL_DRAIN_EXPIRE));
+	poison(&ev);
+	ASSERT_EQ(1, twheel_read(w, &ev, 1));
+	EXPECT_EQ(42, ev.user_data);
+	EXPECT_LE(at, ev.deadline_ns);
+	EXPECT_LE(ev.deadline_ns, ev.expired_ns);
+	EXPECT_EQ(0, twheel_del(w, id));
+	lib_close(_metadata, w);
+}
+
 /* It is written as far as the program knows it, and what the library does not know is 0. */
 TEST_F(lib, usage_size)
 {

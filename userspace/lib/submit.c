@@ -177,8 +177,11 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		return true;
 	}
 	if (mode == TWHEEL_DRAIN_EXPIRE) {
-		*count += timer->deadline_ns > now &&
-			  twheel__replace(w, slot, timer->deadline_ns, now);
+		/* One that is due may wait for its tick. If its word changes, the kick takes it. */
+		uint64_t past = timer->deadline_ns == now ? now - 1 : now;
+
+		*count += twheel__replace(w, slot, timer->deadline_ns, past) &&
+			  timer->deadline_ns > now;
 		return false;
 	}
 	if (!twheel__replace(w, slot, timer->deadline_ns, 0))
