@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+package twheel;
+
+import io.netty.util.Timeout;
+import io.netty.util.Timer;
+import io.netty.util.TimerTask;
+import io.netty.util.internal.logging.InternalLogger;
+import io.netty.util.internal.logging.InternalLoggerFactory;
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * A Netty timer on a wheel of libtwheel, in place of HashedWheelTimer. A task is never early,
+ * and about a tick late. One thread waits and runs the tasks, and it does not wake up while
+ * nothing is due. newTimeout(), cancel() and stop() can be called from any thread.
+ *
+ * <p>The wheel itself is closed when neither the timer nor a timeout of it can be reached any
+ * more, because a timeout may be canceled after stop().
+ */
+public final class TwheelTimer implements Timer {
+    private static final InternalLogger LOGGER =
+            InternalLoggerFactory.getInstance(TwheelTimer.class);
+    private static final Cleaner CLEANER = Cleaner.create();
+    private static final int BATCH = 64;
+
+    private static final int INIT = 0;
+    private static final int STARTED = 1;
+    private static final int STOPPED = 2;
+
+    private final AtomicInteger state = new AtomicInteger(INIT);
+    private final AtomicInteger adding = new AtomicInteger();
+    private final AtomicLong pending = new AtomicLong();
+    private final long maxPending;
+    private final long wheel;
+    private final Thread worker;
+
+    /** A timer with the tick of libtwheel, 0.5 ms. */
+    public TwheelTimer() {
+        this(Executors.defaultThreadFactory());
+    }
+
+    /** The same, whose thread comes from the factory. */
+    public TwheelTimer(ThreadFactory threadFactory) {
+        this(threadFactory, 0, TimeUnit.NANOSECONDS, 0);
+    }
+
+    /**
+     * A timer with all options.
+     *
+     * @param threadFactory makes the thread that runs the tasks
+     * @param tickDuration the resolution; 0 for the default
+     * @param unit of tickDuration
+     * @param maxPendingTimeouts newTimeout() throws RejectedExecutionException beyond this; 0
+     *     or negative for no limit
+     */
+    public TwheelTimer(
+            ThreadFactory threadFactory,
+            long tickDuration,
+            TimeUnit unit,
+            long maxPendingTimeouts) {
+        if (tickDuration < 0) {
+            throw new IllegalArgumentException("tickDuration is negative: " + tickDuration);
+        }
+        maxPending = maxPendingTimeouts > 0 ? maxPendingTimeouts : Long.MAX_VALUE;
+        worker = threadFactory.newThread(this::run);
+        long opened = Wheel.open(unit.toNanos(tickDuration));
+        wheel = opened;
+        CLEANER.register(this, () -> Wheel.close(opened));
+    }
+
+    /** Starts the thread. newTimeout() does this, too. */
+    public void start() {
+        if (state.compareAndSet(INIT, STARTED)) {
+            worker.start();
+        } else if (state.get() == STOPPED) {
+            throw new IllegalStateException("cannot be started once stopped");
+        }
+    }
+
+    @Override
+    public Timeout newTimeout(TimerTask task, long delay, TimeUnit unit) {
+        Objects.requireNonNull(task, "task");
+        Objects.requireNonNull(unit, "unit");
+        long count = pending.incrementAndGet();
+        if (count > maxPending) {
+            pending.decrementAndGet();
+            throw new RejectedExecutionException(
+                    "Number of pending timeouts (" + count + ") is greater than or equal to "
+                            + "maximum allowed pending timeouts (" + maxPending + ")");
+        }
+        Wheeled timeout = new Wheeled(this, task);
+        // From here on, stop() waits for this thread.
+        adding.incrementAndGet();
+        try {
+            if (state.get() != STARTED) {
+                start();
+            }
+            Wheel.add(wheel, Math.max(unit.toNanos(delay), 0), timeout);
+        } catch (RuntimeException e) {
+            pending.decrementAndGet();
+            throw e;
+        } finally {
+            adding.decrementAndGet();
+        }
+        return timeout;
+    }
+
+    /** Ends the timer, and returns the timeouts that have neither expired nor been canceled. */
+    @Override
+    public Set<Timeout> stop() {
+        if (Thread.currentThread() == worker) {
+            throw new IllegalStateException("stop() cannot be called from a TimerTask");
+        }
+        if (state.getAndSet(STOPPED) != STARTED) {
+            return Collections.emptySet();
+        }
+        while (adding.get() != 0) {
+            Thread.yield();
+        }
+        Wheel.wake(wheel);
+        boolean interrupted = false;
+        while (worker.isAlive()) {
+            try {
+                worker.join();
+            } catch (InterruptedException e) {
+                interrupted = true;
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        Set<Timeout> left = new HashSet<>();
+        Wheeled[] batch = new Wheeled[BATCH];
+        Wheel.drain(wheel);
+        for (int n = Wheel.read(wheel, batch); n > 0; n = Wheel.read(wheel, batch)) {
+            for (int i = 0; i < n; i++) {
+                if (batch[i].end(Wheeled.LEFT)) {
+                    left.add(batch[i]);
+                }
+            }
+        }
+        Reference.reachabilityFence(this);
+        return left;
+    }
+
+    /** Returns how many timeouts have neither expired nor been canceled. */
+    public long pendingTimeouts() {
+        return pending.get();
+    }
+
+    private void run() {
+        Wheeled[] batch = new Wheeled[BATCH];
+
+        while (state.get() == STARTED) {
+            Wheel.await(wheel);
+            int n = Wheel.read(wheel, batch);
+            for (int i = 0; i < n; i++) {
+                if (batch[i].end(Wheeled.EXPIRED)) {
+                    batch[i].expire();
+                }
+                batch[i] = null;
+            }
+        }
+    }
+
+    /**
+     * A timeout. Whoever changes its state deletes it from the wheel. The wheel has a reference
+     * to it, which is dropped by cancel() if no event will come, or else by read().
+     */
+    static final class Wheeled extends AtomicInteger implements Timeout {
+        private static final long serialVersionUID = 1;
+        private static final int CANCELLED = 1;
+        private static final int EXPIRED = 2;
+        private static final int LEFT = 3;
+
+        private final transient TwheelTimer timer;
+        private final transient TimerTask task;
+        // Wheel.add() sets them before the wheel can have an event of this.
+        private volatile long id;
+        private volatile long reference;
+
+        Wheeled(TwheelTimer timer, TimerTask task) {
+            this.timer = timer;
+            this.task = task;
+        }
+
+        boolean end(int how) {
+            if (!compareAndSet(0, how)) {
+                return false;
+            }
+            timer.pending.decrementAndGet();
+            Wheel.delete(timer.wheel, id, reference);
+            Reference.reachabilityFence(timer);
+            return true;
+        }
+
+        void expire() {
+            try {
+                task.run(this);
+            } catch (Throwable t) {
+                LOGGER.warn("An exception was thrown by " + TimerTask.class.getSimpleName(), t);
+            }
+        }
+
+        @Override
+        public Timer timer() {
+            return timer;
+        }
+
+        @Override
+        public TimerTask task() {
+            return task;
+        }
+
+        @Override
+        public boolean isExpired() {
+            return get() == EXPIRED;
+        }
+
+        @Override
+        public boolean isCancelled() {
+            return get() == CANCELLED;
+        }
+
+        @Override
+        public boolean cancel() {
+            return end(CANCELLED) || compareAndSet(LEFT, CANCELLED);
+        }
+
+        @Override
+        public String toString() {
+            String[] states = {"armed", "cancelled", "expired", "left"};
+            return "TwheelTimer timeout (" + states[get()] + ", task: " + task + ")";
+        }
+    }
+}

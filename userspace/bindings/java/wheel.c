@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * libtwheel for twheel.TwheelTimer, by JNI.
+ *
+ * The user_data of a timer is a global reference to its timeout. read() drops it, or delete()
+ * if no event of the timer has been read nor will be.
+ */
+#include <jni.h>
+#include <libtwheel.h>
+#include <string.h>
+
+#define BATCH	64
+
+static jfieldID id_field, reference_field;
+
+static struct twheel *to_wheel(jlong wheel)
+{
+	return (struct twheel *)(intptr_t)wheel;
+}
+
+static void throw(JNIEnv *env, const char *name, int err)
+{
+	jclass exception = (*env)->FindClass(env, name);
+
+	if (exception)
+		(*env)->ThrowNew(env, exception, strerror(-err));
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_init(JNIEnv *env, jclass class, jclass timeout)
+{
+	(void)class;
+	id_field = (*env)->GetFieldID(env, timeout, "id", "J");
+	reference_field = (*env)->GetFieldID(env, timeout, "reference", "J");
+}
+
+JNIEXPORT jlong JNICALL Java_twheel_Wheel_open(JNIEnv *env, jclass class, jlong tick_ns)
+{
+	struct twheel_options options = { .size = sizeof(options), .tick_ns = tick_ns };
+	struct twheel *w;
+	int err = twheel_open(&w, &options);
+
+	(void)class;
+	if (!err)
+		return (intptr_t)w;
+	throw(env, err == -EINVAL ? "java/lang/IllegalArgumentException" :
+	      "java/lang/IllegalStateException", err);
+	return 0;
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_close(JNIEnv *env, jclass class, jlong wheel)
+{
+	(void)env;
+	(void)class;
+	twheel_close(to_wheel(wheel));
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_add(JNIEnv *env, jclass class, jlong wheel,
+					     jlong delay_ns, jobject timeout)
+{
+	jobject reference = (*env)->NewGlobalRef(env, timeout);
+	struct twheel *w = to_wheel(wheel);
+	uint64_t id;
+	int err;
+
+	(void)class;
+	err = reference ? twheel_add(w, ~0ULL, (uintptr_t)reference, &id) : -ENOMEM;
+	if (err) {
+		if (reference)
+			(*env)->DeleteGlobalRef(env, reference);
+		throw(env, "java/util/concurrent/RejectedExecutionException", err);
+		return;
+	}
+	/* Its event can come at once, and then the worker needs the fields. */
+	(*env)->SetLongField(env, timeout, id_field, id);
+	(*env)->SetLongField(env, timeout, reference_field, (intptr_t)reference);
+	twheel_set(w, id, twheel_after(w, delay_ns));
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_delete(JNIEnv *env, jclass class, jlong wheel, jlong id,
+						jlong reference)
+{
+	(void)class;
+	if (twheel_del(to_wheel(wheel), id) == 1)
+		(*env)->DeleteGlobalRef(env, (jobject)(intptr_t)reference);
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_await(JNIEnv *env, jclass class, jlong wheel)
+{
+	(void)env;
+	(void)class;
+	twheel_wait(to_wheel(wheel), -1);
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_wake(JNIEnv *env, jclass class, jlong wheel)
+{
+	(void)env;
+	(void)class;
+	twheel_wake(to_wheel(wheel));
+}
+
+JNIEXPORT jint JNICALL Java_twheel_Wheel_read(JNIEnv *env, jclass class, jlong wheel,
+					      jobjectArray timeouts)
+{
+	struct twheel_event events[BATCH];
+	jsize room = (*env)->GetArrayLength(env, timeouts);
+	int n = twheel_read(to_wheel(wheel), events, room < BATCH ? room : BATCH);
+	int i;
+
+	(void)class;
+	for (i = 0; i < n; i++) {
+		jobject reference = (jobject)(uintptr_t)events[i].user_data;
+
+		(*env)->SetObjectArrayElement(env, timeouts, i, reference);
+		(*env)->DeleteGlobalRef(env, reference);
+	}
+	return n;
+}
+
+JNIEXPORT void JNICALL Java_twheel_Wheel_drain(JNIEnv *env, jclass class, jlong wheel)
+{
+	(void)env;
+	(void)class;
+	twheel_drain(to_wheel(wheel), TWHEEL_DRAIN_EXPIRE);
+}
