@@ -252,6 +252,7 @@ document_sizes() {
 		1536 userspace/examples/README.md
 		2048 userspace/bindings/go/README.md
 		2048 userspace/bindings/java/README.md
+		2048 userspace/bindings/php/README.md
 		2048 userspace/bindings/python/README.md
 		2048 userspace/loops/README.md
 	END

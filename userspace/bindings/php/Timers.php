@@ -1,0 +1,165 @@
+<?php
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+
+declare(strict_types=1);
+
+namespace Twheel;
+
+use FFI;
+
+/**
+ * Timers for a worker of one process, as Workerman's Timer has them: add(), del(), delAll(). A
+ * worker's loop waits for stream(), and calls run() when it is readable.
+ */
+final class Timers
+{
+    private const CDEF = <<<'END'
+        struct twheel;
+        struct twheel_event {
+            uint64_t id, user_data, deadline_ns, expired_ns, expirations;
+            uint32_t flags, reserved;
+        };
+        int twheel_open(struct twheel **wheel, const void *options);
+        void twheel_close(struct twheel *wheel);
+        int twheel_fd(const struct twheel *wheel);
+        const char *twheel_backend(const struct twheel *wheel);
+        uint64_t twheel_now(const struct twheel *wheel);
+        uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
+        int twheel_add(struct twheel *wheel, uint64_t deadline, uint64_t user_data, uint64_t *id);
+        int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
+        int twheel_del(struct twheel *wheel, uint64_t id);
+        int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int n);
+        END;
+
+    private static ?FFI $lib = null;
+
+    private FFI\CData $wheel;
+    private FFI\CData $event;
+    /** @var resource */
+    private $stream;
+    /** @var array<int, array{callable, array, int, bool}> function, arguments, ns, persistent */
+    private array $timers = [];
+
+    public function __construct(string $library = 'libtwheel.so.0')
+    {
+        self::$lib ??= FFI::cdef(self::CDEF, $library);
+        $this->wheel = self::$lib->new('struct twheel *');
+        $this->event = self::$lib->new('struct twheel_event');
+        self::check(self::$lib->twheel_open(FFI::addr($this->wheel), null));
+        $this->stream = fopen('php://fd/' . self::$lib->twheel_fd($this->wheel), 'r');
+    }
+
+    public function __destruct()
+    {
+        self::$lib->twheel_close($this->wheel);
+    }
+
+    /** Calls a function after so many seconds, and again and again if it is persistent. */
+    public function add(
+        float $seconds,
+        callable $function,
+        array $args = [],
+        bool $persistent = true
+    ): int {
+        $ns = self::toNs($seconds);
+        if ($persistent && $ns === 0) {
+            throw new \ValueError('a persistent timer needs an interval');
+        }
+        $id = self::$lib->new('uint64_t');
+        self::check(self::$lib->twheel_add($this->wheel, $this->after($ns), 0, FFI::addr($id)));
+        $this->timers[$id->cdata] = [$function, $args, $ns, $persistent];
+        return $id->cdata;
+    }
+
+    /** Begins the interval of a timer anew. Returns false if there is no such timer. */
+    public function restart(int $id): bool
+    {
+        if (!isset($this->timers[$id])) {
+            return false;
+        }
+        $deadline = $this->after($this->timers[$id][2]);
+        self::check(self::$lib->twheel_set($this->wheel, $id, $deadline));
+        return true;
+    }
+
+    /** Ends a timer. Returns false if there is no such timer. */
+    public function del(int $id): bool
+    {
+        if (!isset($this->timers[$id])) {
+            return false;
+        }
+        unset($this->timers[$id]);
+        self::check(self::$lib->twheel_del($this->wheel, $id));
+        return true;
+    }
+
+    /** Ends all timers. */
+    public function delAll(): void
+    {
+        foreach (array_keys($this->timers) as $id) {
+            $this->del($id);
+        }
+    }
+
+    /** Returns what stream_select() waits for. Do not read or close it. */
+    public function stream()
+    {
+        return $this->stream;
+    }
+
+    /** Calls the functions of timers that are due, and returns how many. Never waits. */
+    public function run(): int
+    {
+        $now = self::$lib->twheel_now($this->wheel);
+        // The loop has other things to do if a function takes longer than its interval.
+        $most = count($this->timers);
+        // One at a time: if a function throws or ends other timers, no event is here.
+        for ($count = 0; $count < $most && $this->readOne(); $count++) {
+            $id = $this->event->id;
+            [$function, $args, $ns, $persistent] = $this->timers[$id];
+            if ($persistent) {
+                // Periods that have passed are left out.
+                $late = max($now - $this->event->deadline_ns, 0);
+                $next = $this->event->deadline_ns + $ns * (1 + intdiv($late, $ns));
+                self::check(self::$lib->twheel_set($this->wheel, $id, $next));
+            } else {
+                $this->del($id);
+            }
+            $function(...$args);
+        }
+        return $count;
+    }
+
+    /** Returns "kernel", or "inprocess" where the module is not loaded. */
+    public function backend(): string
+    {
+        return self::$lib->twheel_backend($this->wheel);
+    }
+
+    private function readOne(): bool
+    {
+        return self::check(self::$lib->twheel_read($this->wheel, FFI::addr($this->event), 1)) > 0;
+    }
+
+    private function after(int $ns): int
+    {
+        return self::$lib->twheel_after($this->wheel, $ns);
+    }
+
+    private static function toNs(float $seconds): int
+    {
+        if (!($seconds >= 0)) {
+            throw new \ValueError('the interval is negative');
+        }
+        return $seconds < PHP_INT_MAX / 1e9 ? (int) ceil($seconds * 1e9) : PHP_INT_MAX;
+    }
+
+    private static function check(int $result): int
+    {
+        if ($result < 0) {
+            // A child of fork() needs Timers of its own.
+            throw new \RuntimeException('twheel: ' . posix_strerror(-$result), -$result);
+        }
+        return $result;
+    }
+}
