@@ -164,7 +164,7 @@ def errors():
 @test("a path says which methods it has: 405 and Allow, whatever else is wrong")
 def methods():
     p = pull()
-    for method, path, allow in (("DELETE", p, "GET, HEAD, PUT"), ("OPTIONS", f"{p}/tasks/x",
+    for method, path, allow in (("PATCH", p, "GET, HEAD, PUT, DELETE"), ("OPTIONS", f"{p}/tasks/x",
                                 "PUT, GET, HEAD, PATCH, DELETE"),
                                 ("POST", "/", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD")):
         status, headers, _ = a.raw(method, path)
@@ -399,6 +399,119 @@ def list_and_delete():
         if not cursor:
             break
     equal((len(seen), len(set(seen)), a.call("GET", q)[1]["scheduled"]), (600, 600, 0))
+
+
+@test("DELETE of a queue: 409 with tasks; else it is gone on all daemons, and it stays away")
+def remove_queue():
+    own = Redis()
+    d, e = Daemon(own), Daemon(own)
+    c, f = d.client(), e.client()
+    p = "/v1/queues/old"
+    equal(c.call("PUT", p, {"mode": "pull", "lanes": 3, "ahead": "5s"})[0], 201)
+    wait_until(lambda: f.raw("GET", p)[0] == 200)
+    put(p, "x", c, **{"in": "1h"})
+    status, answer = c.call("DELETE", p)
+    equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "not_empty", "queue"))
+    put(p, "y", f, **{"in": "1h"})
+    for task in "xy":
+        equal(f.call("DELETE", f"{p}/tasks/{task}")[0], 200)
+    workers = []
+    worker = threading.Thread(target=lambda: workers.append(
+        e.client().call("POST", p + "/reserve", {"wait": "20s"})))
+    worker.start()
+    time.sleep(0.2)
+    equal(c.call("DELETE", p + "?purge=maybe")[0], 400)
+    equal(c.call("DELETE", p), (200, {"queue": "old", "removed": 0}))
+    wait_until(lambda: f.raw("GET", p)[0] == 404, 1)
+    worker.join()
+    equal(workers, [(200, {"tasks": []})])
+    for x in (c, f):
+        for method, path, body in (("GET", p, None), ("PUT", p + "/tasks/z", {}), ("DELETE", p, None)):
+            equal(x.call(method, path, body)[0], 404, path)
+        equal(x.call("GET", "/v1/queues")[1]["queues"], [])
+    # One that did not hear of it gives nothing back, and takes no tasks for it.
+    e.process.send_signal(signal.SIGSTOP)
+    equal(c.call("PUT", "/v1/queues/q2", {"mode": "pull"})[0], 201)
+    equal(c.call("DELETE", "/v1/queues/q2")[0], 200)
+    e.process.send_signal(signal.SIGCONT)
+    time.sleep(0.5)
+    equal(f.raw("GET", "/v1/queues/q2")[0], 404)
+    equal(own.ask("HLEN", "tw:queues"), "0")
+    left = [k.decode() for k in own.run("KEYS", "tw:{*")]
+    assert left and all(k.endswith(":ctl") for k in left), left
+    # It can be made again, with other lanes, and works.
+    equal(c.call("PUT", p, {"mode": "pull", "lanes": 2})[0], 201)
+    for n in range(20):
+        put(p, f"n{n}", f if n % 2 else c)
+    tasks = []
+    while len(tasks) < 20:
+        tasks += reserve(p, c, limit=20)
+    equal(f.call("GET", p)[1]["lanes"], 2)
+    equal((d.end(), e.end()), (0, 0), d.text())
+
+
+@test("DELETE with purge=true removes the tasks of a queue, held and running ones too: none begins")
+def purge_queue():
+    own, other = Redis(), Sink()
+    d, e = Daemon(own, "--lease=6s"), Daemon(own, "--lease=6s")
+    c, f = d.client(), e.client()
+    p = "/v1/queues/p"
+    equal(c.call("PUT", p, {"mode": "push", "ahead": "5s"})[0], 201)
+    put(p, "runs", c, callback={"url": other.url + "/hold"})
+    other.wait_for("runs")
+    put(p, "dead", c, callback={"url": other.url + "/status/410"})
+    put(p, "done", c, callback={"url": other.url + "/"}, keep="1h")
+    wait_until(lambda: (x := c.call("GET", p)[1])["dead"] == x["done"] == 1)
+    c.call("POST", f"{p}/tasks", {"tasks": [
+        {"id": f"h{n}", "in": "1500ms", "callback": {"url": other.url + "/"}} for n in range(300)]})
+    wait_until(lambda: d.metric("held") + e.metric("held") > 300)
+    answer = f.call("DELETE", p + "?purge=true")
+    equal(answer, (200, {"queue": "p", "removed": 303}))
+    wait_until(lambda: c.raw("GET", p)[0] == 404, 1)
+    equal(c.call("PUT", p, {"mode": "push"})[0], 201)
+    other.let("runs")
+    time.sleep(2)
+    equal(sorted({r["id"] for r in other.received()}), ["dead", "done", "runs"])
+    equal(c.call("GET", p)[1]["paused"], False)
+    put(p, "again", f, callback={"url": other.url + "/"})
+    other.wait_for("again")
+    wait_until(lambda: d.metric("held") + e.metric("held") == 0)
+    equal((d.end(), e.end()), (0, 0), d.text())
+
+
+@test("purge removes dead, done or scheduled tasks, by age and by the beginning of their ids")
+def purge():
+    q = pull(lanes=2)
+    for first in range(0, 1500, 500):
+        a.call("POST", f"{q}/tasks", {"tasks": [
+            {"id": f"{'ab'[n % 2]}.{n}", "at": 4000000000000 + n} for n in range(first, first + 500)]})
+
+    def removed(**want):
+        status, answer = a.call("POST", f"{q}/purge", want)
+        equal(status, 200, str(answer))
+        return answer["removed"]
+    for want, field in (({}, "state"), ({"state": "leased"}, "state"), ({"state": "x"}, "state"),
+                        ({"state": "dead", "before": "soon"}, "before"),
+                        ({"state": "dead", "prefix": "a b"}, "prefix"),
+                        ({"state": "dead", "all": True}, "all")):
+        status, answer = a.call("POST", f"{q}/purge", want)
+        equal((status, answer["error"]["field"]), (400, field))
+    equal(removed(state="dead"), 0)
+    equal(removed(state="scheduled", before=4000000000100, prefix="a."), 50)
+    equal(removed(state="scheduled", before=4000000000100), 50)
+    equal(removed(state="scheduled", prefix="b."), 700)
+    equal(a.call("GET", q)[1]["scheduled"], 700)
+    for n in range(4):
+        put(q, f"k{n}", keep="1h")
+    tasks = []
+    while len(tasks) < 4:
+        tasks += reserve(q, limit=4)
+    for n, task in enumerate(tasks):
+        equal(report(q, *(("ack", task) if n % 2 else ("nack", task)),
+                     **({} if n % 2 else {"dead": True}))[0], 200)
+    equal((removed(state="done", before=int(now_ms()) - 60000),
+           removed(state="done", before=int(now_ms()) + 1000), removed(state="dead")), (0, 2, 2))
+    equal(removed(state="scheduled"), 700)
 
 
 @test("/healthz, /readyz, /metrics and the page are served")

@@ -108,7 +108,11 @@ def do_all(nodes, c, e, sink):
         equal(c.call("GET", f"{q}/tasks?{what}")[0], 200)
     for what in ("pause", "resume", "replay"):
         equal(c.call("POST", f"{q}/{what}", {})[0], 200)
+    equal(c.call("POST", f"{q}/purge", {"state": "dead"})[0], 200)
     equal(c.raw("GET", "/metrics")[0], 200)
+    for _ in range(2):
+        assert c.call("PUT", "/v1/queues/short", {})[0] == 201
+        equal(c.call("DELETE", "/v1/queues/short?purge=true")[0], 200)
 
 
 def judge_rights(nodes, rights):

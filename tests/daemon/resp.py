@@ -8,7 +8,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = os.path.join(HERE, "../../userspace/daemon/redis/lua")
-SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause")
+SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause", "remove")
 SETS = ("due", "run", "hdr", "body", "dead", "done", "note", "ctl")
 
 

@@ -205,6 +205,7 @@ static void heartbeat(struct alarm *a, uint64_t now)
 		return;
 	}
 	d->beats++;
+	queue_free_removed(d);
 	for (unsigned int i = 0; i < STORE_NODES; i++) {
 		if (store_node_ready(d->store, i))
 			ask_time(d, i);

@@ -6,6 +6,8 @@
  *   routes.c    which function serves a path
  *   tasks.c     routes of tasks
  *   queues.c    routes of queues, and /metrics
+ *   pause.c     pause and resume
+ *   remove.c    purge, and the end of a queue
  *   workers.c   reserve and reports
  *   request.c   answers
  */
@@ -32,6 +34,8 @@ void route_queue_get(struct request *r, struct queue *q);
 void route_queue_put(struct request *r);
 void route_queue_pause(struct request *r, struct queue *q);
 void route_queue_resume(struct request *r, struct queue *q);
+void route_queue_purge(struct request *r, struct queue *q);
+void route_queue_remove(struct request *r, struct queue *q);
 void route_queue_replay(struct request *r, struct queue *q);
 void route_metrics(struct request *r);
 

@@ -148,6 +148,13 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	}
 	q = queue_apply(r->daemon, r->queue, &s->settings);
+	/* One with this name may have been removed. */
+	for (unsigned int i = 0; q && i < q->settings.lanes; i++) {
+		struct args a = { .confirm = true };
+
+		lane_args(&a, LANE_OPEN);
+		store_script(r->daemon->store, SCRIPT_REMOVE, q->name, i, &a, NULL, NULL);
+	}
 	snprintf(text, sizeof(text), "queue %s", r->queue);
 	work_publish(r->daemon, "changed", text);
 	r->arg = s->create ? r : NULL;
@@ -228,135 +235,6 @@ void route_queue_put(struct request *r)
 		request_store_error(r, STORE_DOWN);
 	else
 		queue_load(r->daemon, r->queue, know_queue, r);
-}
-
-/* ---- Pause, resume ---- */
-
-/**
- * struct pausing - a queue that is being paused or resumed
- * @request: the request
- * @queue: its queue
- * @pause: or resume
- * @asked: how often the lanes were asked
- * @left: lanes without an answer
- * @done: lanes that did it
- * @result: of the lanes so far
- * @sum: of the lanes
- * @timer: asks again while daemons hold tasks
- */
-struct pausing {
-	struct request *request;
-	struct queue *queue;
-	bool pause;
-	unsigned int asked;
-	unsigned int left;
-	unsigned int done;
-	enum store_result result;
-	struct pause_answer sum;
-	struct alarm timer;
-};
-
-#define PAUSE_ASKS	10
-#define PAUSE_REST	(20 * NSEC_PER_MSEC)
-
-static void ask_pause(struct pausing *p);
-
-static void ask_again(struct alarm *a, uint64_t now)
-{
-	(void)now;
-	ask_pause(container_of(a, struct pausing, timer));
-}
-
-/* What daemons hold must not begin, whoever else knows of the pause. */
-static void release_held(struct pausing *p)
-{
-	char text[100];
-
-	snprintf(text, sizeof(text), "pause %s", p->queue->name);
-	work_publish(p->request->daemon, "changed", text);
-	queue_release(p->queue);
-}
-
-static void answer_pausing(struct pausing *p)
-{
-	struct request *r = p->request;
-	struct daemon *d = r->daemon;
-
-	if (p->pause && p->asked == 1 && (p->done || p->result == STORE_UNKNOWN))
-		release_held(p);
-	if (p->result != STORE_OK) {
-		/* Some lanes are paused, and others are not. */
-		request_store_error(r, p->done ? STORE_UNKNOWN : p->result);
-	} else if (!p->pause) {
-		request_answer(r, 200, json_pack("{s:s,s:b}", "queue", p->queue->name,
-						 "paused", 0));
-	} else {
-		if (p->sum.held && p->asked < PAUSE_ASKS) {
-			alarm_arm(d->alarms, &p->timer, alarms_now(d->alarms) + PAUSE_REST);
-			return;
-		}
-		request_answer(r, 200, json_pack("{s:s,s:b,s:I,s:b}", "queue", p->queue->name,
-						 "paused", 1, "leased",
-						 (json_int_t)(p->sum.begun + p->sum.held),
-						 "settled", !p->sum.held));
-	}
-	alarm_disarm(d->alarms, &p->timer);
-	free(p);
-}
-
-static void paused(void *arg, enum store_result result, const redisReply *reply)
-{
-	struct pausing *p = arg;
-	struct pause_answer a;
-
-	if (result == STORE_OK && pause_answer(reply, &a)) {
-		p->done++;
-		p->sum.begun += a.begun;
-		p->sum.held += a.held;
-	} else {
-		p->result = result == STORE_OK ? STORE_REFUSED : result;
-	}
-	if (!--p->left)
-		answer_pausing(p);
-}
-
-static void ask_pause(struct pausing *p)
-{
-	struct queue *q = p->queue;
-
-	p->asked++;
-	p->sum = (struct pause_answer){ 0 };
-	p->left = q->settings.lanes;
-	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		/* What a failover took back would run. The next answers only count. */
-		struct args a = { .confirm = p->asked == 1 };
-
-		pause_args(&a, p->pause);
-		store_script(q->daemon->store, SCRIPT_PAUSE, q->name, i, &a, paused, p);
-	}
-}
-
-static void set_pause(struct request *r, struct queue *q, bool pause)
-{
-	struct pausing *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		abort();
-	p->request = r;
-	p->queue = q;
-	p->pause = pause;
-	p->timer.fn = ask_again;
-	ask_pause(p);
-}
-
-void route_queue_pause(struct request *r, struct queue *q)
-{
-	set_pause(r, q, true);
-}
-
-void route_queue_resume(struct request *r, struct queue *q)
-{
-	set_pause(r, q, false);
 }
 
 /* ---- Replay ---- */

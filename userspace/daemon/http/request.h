@@ -60,6 +60,7 @@ struct request {
 	void (*gone)(struct request *r);
 	void (*finished)(struct request *r, bool sent);
 
+	struct queue *uses;
 	struct request *prev;
 	struct request *next;
 	struct api *api;

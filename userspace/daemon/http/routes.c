@@ -40,6 +40,7 @@ static const struct route_entry routes[] = {
 	{ 0, METHOD_GET, NULL, NULL, 0, route_queue_list },
 	{ 1, METHOD_GET, NULL, NULL, 0, NULL, route_queue_get },
 	{ 1, METHOD_PUT, NULL, NULL, BODY, route_queue_put },
+	{ 1, METHOD_DELETE, NULL, NULL, QUERY, NULL, route_queue_remove },
 	{ 2, METHOD_POST, "tasks", NULL, BODY, NULL, route_task_make },
 	{ 2, METHOD_GET, "tasks", NULL, QUERY, NULL, route_task_list },
 	{ 2, METHOD_POST, "reserve", NULL, BODY, NULL, route_reserve },
@@ -49,6 +50,7 @@ static const struct route_entry routes[] = {
 	{ 2, METHOD_POST, "release", NULL, BODY, NULL, route_release },
 	{ 2, METHOD_POST, "pause", NULL, 0, NULL, route_queue_pause },
 	{ 2, METHOD_POST, "resume", NULL, 0, NULL, route_queue_resume },
+	{ 2, METHOD_POST, "purge", NULL, BODY, NULL, route_queue_purge },
 	{ 2, METHOD_POST, "replay", NULL, QUERY, NULL, route_queue_replay },
 	{ 3, METHOD_PUT, "tasks", NULL, BODY, NULL, route_task_make },
 	{ 3, METHOD_GET, "tasks", NULL, 0, NULL, route_task_get },
@@ -208,19 +210,34 @@ struct wanted {
 	void (*fn)(struct request *r, struct queue *q);
 };
 
+/* A queue that is removed stays until its last request has ended. */
+static void use_queue(struct request *r, struct queue *q)
+{
+	r->uses = q;
+	q->requests++;
+}
+
+void request_release(struct request *r)
+{
+	if (r->uses)
+		r->uses->requests--;
+}
+
 static void got_queue(void *arg, struct queue *q, enum store_result result, bool newer)
 {
 	struct wanted *w = arg;
 
-	if (q)
+	if (q) {
+		use_queue(w->request, q);
 		w->fn(w->request, q);
-	else if (result != STORE_OK)
+	} else if (result != STORE_OK) {
 		request_store_error(w->request, result);
-	else if (newer)
+	} else if (newer) {
 		request_newer(w->request, "queue");
-	else
+	} else {
 		request_error(w->request, 404, "not_found", "queue",
 			      "there is no such queue: PUT /v1/queues/{q} makes one");
+	}
 	free(w);
 }
 
@@ -234,6 +251,7 @@ static void with_queue(struct request *r, void (*fn)(struct request *r, struct q
 		return;
 	}
 	if (q) {
+		use_queue(r, q);
 		fn(r, q);
 		return;
 	}

@@ -21,4 +21,9 @@ bool request_find(struct request *r);
  */
 void request_serve(struct request *r);
 
+/**
+ * request_release() - the request has ended, and uses its queue no longer
+ */
+void request_release(struct request *r);
+
 #endif /* TWHEELD_HTTP_ROUTES_H */

@@ -427,6 +427,7 @@ static void completed(void *arg, struct MHD_Connection *conn, void **state,
 		r->finished(r, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 	if (!r->constant)
 		free(r->text);
+	request_release(r);
 	drop_body(r);
 	free(r->path);
 	free(r);

@@ -41,6 +41,8 @@ static const char *put_message(const char *code)
 {
 	if (!strcmp(code, "exists"))
 		return "a task with this id exists";
+	if (!strcmp(code, "busy"))
+		return "the queue is being removed; the task is not accepted";
 	if (!strcmp(code, "newer"))
 		return "a newer twheeld stored the task with this id, and this one leaves it alone";
 	if (!strcmp(code, "queue_full"))

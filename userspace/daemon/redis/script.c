@@ -127,7 +127,7 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 	memset(out, 0, sizeof(*out));
 	if (r && r->type == REDIS_REPLY_INTEGER)
 		return created(reply, n + 1, s, out);
-	if (!u32(r, 0, &result) || result > SCRIPT_UPDATED || !u64(r, 1, &out->due_ms) ||
+	if (!u32(r, 0, &result) || result > SCRIPT_GONE || !u64(r, 1, &out->due_ms) ||
 	    !u64(r, 2, &out->version) || !u32(r, 3, &state) || state >= TASK_STATES ||
 	    !u32(r, 4, &leased))
 		return false;
@@ -340,11 +340,11 @@ void look_get_args(struct args *a, const char *id)
 	args_text(a, id);
 }
 
+static const char *const sets[] = { "due", "run", "done", "dead" };
+
 void look_list_args(struct args *a, enum task_state state, unsigned int limit,
 		    const struct place *after)
 {
-	static const char *const sets[] = { "due", "run", "done", "dead" };
-
 	args_text(a, "list");
 	args_text(a, sets[state]);
 	args_u64(a, limit);
@@ -368,6 +368,43 @@ bool look_list_place(const redisReply *reply, unsigned int *looked, struct place
 	memcpy(last->id, id->str, id->len);
 	last->id[id->len] = '\0';
 	return true;
+}
+
+/* ---- remove ---- */
+
+void lane_args(struct args *a, enum lane_verb verb)
+{
+	static const char *const verbs[] = { "close", "open", "ask" };
+
+	args_text(a, verbs[verb]);
+}
+
+bool lane_answer(const redisReply *reply, uint64_t *n)
+{
+	return u64(reply, 1, n);
+}
+
+void purge_args(struct args *a, enum task_state state, unsigned int limit, uint64_t before_ms,
+		const char *prefix, const struct place *after)
+{
+	args_text(a, "purge");
+	args_text(a, sets[state]);
+	args_u64(a, limit);
+	if (before_ms == NEVER_MS)
+		args_text(a, "-1");
+	else
+		args_u64(a, before_ms);
+	args_text(a, prefix);
+	if (!after->id[0])
+		return;
+	args_u64(a, after->score);
+	args_text(a, after->id);
+}
+
+bool purge_answer(const redisReply *reply, unsigned int *looked, struct place *last,
+		  unsigned int *removed)
+{
+	return look_list_place(reply, looked, last) && u32(reply, 2, removed);
 }
 
 unsigned int look_list_items(const redisReply *reply)

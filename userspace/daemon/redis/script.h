@@ -27,6 +27,7 @@ enum script_put {
 	/* A newer version stored the task that is there. */
 	SCRIPT_NEWER,
 	SCRIPT_UPDATED,
+	SCRIPT_GONE,
 };
 
 /**
@@ -240,6 +241,25 @@ struct pause_answer {
 
 void pause_args(struct args *a, bool pause);
 bool pause_answer(const redisReply *reply, struct pause_answer *out);
+
+/* ---- remove ---- */
+
+struct place;
+
+enum lane_verb {
+	LANE_CLOSE,
+	LANE_OPEN,
+	LANE_ASK,
+};
+
+void lane_args(struct args *a, enum lane_verb verb);
+/* @n: tasks of the lane, if it was to be closed; 1 if it is, if that was asked. */
+bool lane_answer(const redisReply *reply, uint64_t *n);
+
+void purge_args(struct args *a, enum task_state state, unsigned int limit, uint64_t before_ms,
+		const char *prefix, const struct place *after);
+bool purge_answer(const redisReply *reply, unsigned int *looked, struct place *last,
+		  unsigned int *removed);
 
 /* ---- look ---- */
 

@@ -17,6 +17,7 @@ enum store_script {
 	SCRIPT_SWEEP,
 	SCRIPT_LOOK,
 	SCRIPT_PAUSE,
+	SCRIPT_REMOVE,
 	SCRIPTS,
 };
 

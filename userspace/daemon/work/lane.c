@@ -78,7 +78,7 @@ void lane_arm(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	uint64_t ahead = ahead_ms(l), now = now_of(l), at, gap;
 
-	if (l->taking || l->starved || d->stopping || l->next_ms == NEVER_MS ||
+	if (l->taking || l->starved || l->queue->removed || d->stopping || l->next_ms == NEVER_MS ||
 	    !lane_clock(l)->known || (pulls(l) && !l->queue->waiters)) {
 		alarm_clear(d->alarms, &l->take);
 		return;
@@ -119,7 +119,7 @@ static void arm_recover(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	uint64_t at, now = now_of(l);
 
-	if (l->recovering || l->lease_end_ms == NEVER_MS || !lane_clock(l)->known)
+	if (l->recovering || l->queue->removed || l->lease_end_ms == NEVER_MS || !lane_clock(l)->known)
 		return;
 	at = clock_sure(lane_clock(l), l->lease_end_ms) +
 	     task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
@@ -218,7 +218,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		d->metrics.takes[TAKE_FAILED]++;
 		l->limit = 0;
 		/* A lost answer may have taken the head: look again. After an outage up() does. */
-		if (lane_up(l) && !d->stopping) {
+		if (lane_up(l) && !d->stopping && !q->removed) {
 			l->next_ms = 0;
 			alarm_arm(d->alarms, &l->take, now_of(l) + REST);
 		}
@@ -250,7 +250,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		lane_refill(q);
 		waiter_settle(q);
 	}
-	if (a.paused)
+	if (a.paused || q->removed)
 		held_release_lane(l);
 	if (!l->taking) {
 		lane_arm(l);
@@ -270,7 +270,7 @@ static void take(struct lane *l)
 		return;
 	}
 	l->again = false;
-	if (d->stopping || !lane_up(l))
+	if (d->stopping || l->queue->removed || !lane_up(l))
 		return;
 	space = room(l, ahead, &lease_ms);
 	if (!space) {
@@ -468,6 +468,16 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index)
 	}
 	arm_sweep(l);
 	return 0;
+}
+
+void lane_stop(struct lane *l)
+{
+	struct alarms *alarms = l->queue->daemon->alarms;
+
+	set_starved(l, false);
+	alarm_clear(alarms, &l->take);
+	alarm_clear(alarms, &l->recover);
+	alarm_clear(alarms, &l->sweep);
 }
 
 void lane_free(struct lane *l)

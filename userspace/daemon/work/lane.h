@@ -19,6 +19,11 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index);
 void lane_free(struct lane *l);
 
 /**
+ * lane_stop() - its queue was removed: take and recover nothing any more
+ */
+void lane_stop(struct lane *l);
+
+/**
  * lane_wake() - the lane may have a task that is due at @ms
  */
 void lane_wake(struct lane *l, uint64_t ms);

@@ -13,6 +13,7 @@
 #include "redis/store.h"
 #include "work/lane.h"
 #include "work/put.h"
+#include "work/queues.h"
 #include "work/recall.h"
 
 /**
@@ -119,6 +120,12 @@ static void succeed(struct put *p, const struct put_answer *a, uint64_t now_ms)
 	case SCRIPT_EXISTS:
 		r->status = 409;
 		r->error = "exists";
+		break;
+	case SCRIPT_GONE:
+		/* Or its removal has begun, and it may not end. */
+		r->status = 503;
+		r->error = "busy";
+		queue_load(p->lane->queue->daemon, p->lane->queue->name, NULL, NULL);
 		break;
 	case SCRIPT_NEWER:
 		r->status = 409;

@@ -88,6 +88,10 @@ struct lane {
  * @daemon: whose
  * @name: its name
  * @settings: as stored
+ * @removed: it is not in daemon.queues any more; nothing of it begins
+ * @removed_at: since when
+ * @requests: of clients, that use it
+ * @next_removed: in daemon.removed
  * @listed: it was in the last answer of Redis to all queues
  * @lane: its lanes
  * @waiters: workers that wait, in order
@@ -105,6 +109,10 @@ struct queue {
 	struct daemon *daemon;
 	char name[QUEUE_NAME_MAX + 1];
 	struct queue_settings settings;
+	bool removed;
+	uint64_t removed_at;
+	unsigned int requests;
+	struct queue *next_removed;
 	bool listed;
 	struct lane *lane;
 	struct waiter *waiters;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ground/log.h"
+#include "redis/script.h"
 #include "redis/store.h"
 #include "text/json.h"
 #include "text/spec.h"
@@ -11,6 +12,7 @@
 #include "work/lane.h"
 #include "work/queues.h"
 #include "work/task.h"
+#include "work/waiter.h"
 
 static unsigned int rank(struct lane *l)
 {
@@ -121,6 +123,52 @@ static bool load(struct daemon *d, const char *name, const char *text, size_t le
 	return false;
 }
 
+/* ---- Removed ---- */
+
+/* Longer than any command lasts. */
+#define FORGET	(60 * NSEC_PER_SEC)
+
+void queue_forget(struct queue *q)
+{
+	struct daemon *d = q->daemon;
+
+	log_line(LOG_NOTICE, "queue %s: it was removed", q->name);
+	HASH_DEL(d->queues, q);
+	q->removed = true;
+	q->removed_at = alarms_now(d->alarms);
+	LL_PREPEND2(d->removed, q, next_removed);
+	for (unsigned int i = 0; i < q->settings.lanes; i++)
+		lane_stop(&q->lane[i]);
+	waiter_end_queue(q);
+	queue_release(q);
+}
+
+static bool is_at_rest(const struct queue *q)
+{
+	if (q->requests || q->held || q->waiters || q->settles)
+		return false;
+	for (unsigned int i = 0; i < q->settings.lanes; i++) {
+		const struct lane *l = &q->lane[i];
+
+		if (l->held || l->reports || l->puts || l->has_puts || l->taking || l->recovering)
+			return false;
+	}
+	return true;
+}
+
+void queue_free_removed(struct daemon *d)
+{
+	uint64_t now = alarms_now(d->alarms);
+	struct queue *q, *next;
+
+	LL_FOREACH_SAFE2(d->removed, q, next, next_removed) {
+		if (now < q->removed_at + FORGET || !is_at_rest(q))
+			continue;
+		LL_DELETE2(d->removed, q, next_removed);
+		queue_free(q);
+	}
+}
+
 /* ---- From Redis ---- */
 
 /**
@@ -133,6 +181,64 @@ struct loading {
 	void *arg;
 };
 
+static struct loading *loading_new(struct daemon *d, const char *name)
+{
+	struct loading *ld = calloc(1, sizeof(*ld));
+
+	if (!ld)
+		abort();
+	ld->daemon = d;
+	strcpy(ld->name, name);
+	return ld;
+}
+
+/*
+ * A Redis that lost a queue, by a restart or a failover, gets it back. Its tasks are accepted
+ * here, and a daemon that starts later would not know of them.
+ */
+static void give_back(struct queue *q)
+{
+	struct daemon *d = q->daemon;
+	struct args a = { 0 };
+	char key[160], *text;
+
+	log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
+	text = json_text(queue_settings_to_json(&q->settings), NULL);
+	if (!text)
+		abort();
+	args_text(&a, "HSETNX");
+	args_text(&a, store_key(d->store, key, "queues"));
+	args_text(&a, q->name);
+	args_text(&a, text);
+	free(text);
+	store_command(d->store, key, &a, NULL, NULL);
+}
+
+static void asked_removed(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct loading *ld = arg;
+	struct queue *q = queue_find(ld->daemon, ld->name);
+	uint64_t gone;
+
+	if (q && result == STORE_OK && lane_answer(reply, &gone)) {
+		if (gone)
+			queue_forget(q);
+		else
+			give_back(q);
+	}
+	free(ld);
+}
+
+/* Its first lane says whether it was removed, or lost. */
+static void ask_removed(struct queue *q)
+{
+	struct loading *ld = loading_new(q->daemon, q->name);
+	struct args a = { 0 };
+
+	lane_args(&a, LANE_ASK);
+	store_script(q->daemon->store, SCRIPT_REMOVE, q->name, 0, &a, asked_removed, ld);
+}
+
 static void loaded(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct loading *ld = arg;
@@ -141,6 +247,8 @@ static void loaded(void *arg, enum store_result result, const redisReply *reply)
 
 	if (result == STORE_OK && reply->type == REDIS_REPLY_STRING)
 		newer = !load(ld->daemon, ld->name, reply->str, reply->len, &q);
+	else if (result == STORE_OK && queue_find(ld->daemon, ld->name))
+		ask_removed(queue_find(ld->daemon, ld->name));
 	if (ld->fn)
 		ld->fn(ld->arg, q, result, newer);
 	free(ld);
@@ -148,46 +256,16 @@ static void loaded(void *arg, enum store_result result, const redisReply *reply)
 
 void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg)
 {
-	struct loading *ld = calloc(1, sizeof(*ld));
+	struct loading *ld = loading_new(d, name);
 	struct args a = { 0 };
 	char key[160];
 
-	if (!ld)
-		abort();
-	ld->daemon = d;
-	strcpy(ld->name, name);
 	ld->fn = fn;
 	ld->arg = arg;
 	args_text(&a, "HGET");
 	args_text(&a, store_key(d->store, key, "queues"));
 	args_text(&a, name);
 	store_command(d->store, key, &a, loaded, ld);
-}
-
-/*
- * A Redis that lost a queue, by a restart or a failover, gets it back. Its tasks are accepted
- * here, and a daemon that starts later would not know of them.
- */
-static void store_lost(struct daemon *d)
-{
-	char key[160], *text;
-
-	for (struct queue *q = d->queues; q; q = q->hh.next) {
-		struct args a = { 0 };
-
-		if (q->listed)
-			continue;
-		log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
-		text = json_text(queue_settings_to_json(&q->settings), NULL);
-		if (!text)
-			abort();
-		args_text(&a, "HSETNX");
-		args_text(&a, store_key(d->store, key, "queues"));
-		args_text(&a, q->name);
-		args_text(&a, text);
-		free(text);
-		store_command(d->store, key, &a, NULL, NULL);
-	}
 }
 
 static void loaded_all(void *arg, enum store_result result, const redisReply *reply)
@@ -209,7 +287,10 @@ static void loaded_all(void *arg, enum store_result result, const redisReply *re
 		if (q)
 			q->listed = true;
 	}
-	store_lost(d);
+	for (q = d->queues; q; q = q->hh.next) {
+		if (!q->listed)
+			ask_removed(q);
+	}
 }
 
 void queue_load_all(struct daemon *d)
@@ -236,4 +317,6 @@ void queue_free_all(struct daemon *d)
 		HASH_DEL(d->queues, q);
 		queue_free(q);
 	}
+	LL_FOREACH_SAFE2(d->removed, q, next, next_removed)
+		queue_free(q);
 }

@@ -36,6 +36,16 @@ void queue_load(struct daemon *d, const char *name, queue_fn *fn, void *arg);
 void queue_load_all(struct daemon *d);
 
 /**
+ * queue_forget() - the queue was removed from Redis
+ */
+void queue_forget(struct queue *q);
+
+/**
+ * queue_free_removed() - free forgotten queues of which nothing is on its way: each heartbeat
+ */
+void queue_free_removed(struct daemon *d);
+
+/**
  * queue_release() - give back all tasks of a queue that have not begun
  */
 void queue_release(struct queue *q);

@@ -205,14 +205,18 @@ void waiter_settle_all(void *arg)
 	}
 }
 
+void waiter_end_queue(struct queue *q)
+{
+	while (q->waiters)
+		waiter_end(q->waiters);
+}
+
 void waiter_end_all(struct daemon *d)
 {
 	struct queue *q, *next;
 
-	HASH_ITER(hh, d->queues, q, next) {
-		while (q->waiters)
-			waiter_end(q->waiters);
-	}
+	HASH_ITER(hh, d->queues, q, next)
+		waiter_end_queue(q);
 }
 
 struct waiter *waiter_add(struct queue *q, const struct reserve *want, waiter_fn *fn, void *arg)

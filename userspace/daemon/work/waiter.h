@@ -76,6 +76,7 @@ void waiter_settle_all(void *daemon);
 /**
  * waiter_end_all() - answer all workers: at the beginning of the stop
  */
+void waiter_end_queue(struct queue *q);
 void waiter_end_all(struct daemon *d);
 
 #endif /* TWHEELD_WORK_WAITER_H */

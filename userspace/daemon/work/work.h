@@ -61,6 +61,7 @@ struct member {
  * @member: the others
  * @members: how many
  * @queues: by name
+ * @removed: those that were removed, until what is on its way has ended
  * @heartbeat: each second
  * @curl: timeout of libcurl
  * @curl_now: it wants to run in this turn
@@ -107,6 +108,7 @@ struct daemon {
 	struct member *member;
 	size_t members;
 	struct queue *queues;
+	struct queue *removed;
 	struct alarm heartbeat;
 	struct alarm curl;
 	bool curl_now;

@@ -9,7 +9,7 @@
 # The order is that of enum store_script. Lines that are only comments are left out.
 set -eu
 cd "$(dirname "$0")"
-names="put take ack renew recover change sweep look pause"
+names="put take ack renew recover change sweep look pause remove"
 
 text() {
 	# Only put may be refused for lack of memory.

@@ -66,32 +66,6 @@ local function look_get(id)
 	return { us, h and view(id, redis.call('ZSCORE', SETS[h.state], id) or 0) or nil }
 end
 
--- Whether @a stands before @b: by bytes, as in a set, whatever the locale of Redis is.
-local function is_before(a, b)
-	for i = 1, math.min(#a, #b) do
-		local x, y = string.byte(a, i), string.byte(b, i)
-		if x ~= y then
-			return x < y
-		end
-	end
-	return #a < #b
-end
-
--- The rank of the first id behind a place. Among those of one score it looks by halves.
-local function rank_behind(key, score, id)
-	local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
-	local high = redis.call('ZCOUNT', key, '-inf', score)
-	while low < high do
-		local middle = math.floor((low + high) / 2)
-		if is_before(id, redis.call('ZRANGE', key, middle, middle)[1]) then
-			high = middle
-		else
-			low = middle + 1
-		end
-	end
-	return low
-end
-
 local function look_list(set, limit, score, id)
 	local key = ({ due = DUE, run = RUN, done = DONE, dead = DEAD })[set]
 	local from = score and rank_behind(key, score, id) or 0

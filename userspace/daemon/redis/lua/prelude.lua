@@ -40,7 +40,8 @@
 -- first byte, its format, is not 1. Such a task stays as it is, and waits for that version.
 -- So that it does not stand before others for ever, its score is raised by PARKED: see park().
 --
--- ctl: seq, next, paused, and counters: orphan, lost, missed, dead.
+-- ctl: seq, next, paused, gone, and counters: orphan, lost, missed, dead.
+-- gone is 1 if the queue was removed: the lane refuses tasks.
 -- next is never later than the head of due. Without a head it may be absent.
 --
 -- An earlier next is published on PREFIXwake as "QUEUE/LANE MS". The prefix is that of
@@ -171,6 +172,32 @@ end
 
 local function first_score(key)
 	return score_at(key, 0)
+end
+
+-- Whether @a stands before @b: by bytes, as in a set, whatever the locale of Redis is.
+local function is_before(a, b)
+	for i = 1, math.min(#a, #b) do
+		local x, y = string.byte(a, i), string.byte(b, i)
+		if x ~= y then
+			return x < y
+		end
+	end
+	return #a < #b
+end
+
+-- The rank of the first id behind a place. Among those of one score it looks by halves.
+local function rank_behind(key, score, id)
+	local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
+	local high = redis.call('ZCOUNT', key, '-inf', score)
+	while low < high do
+		local middle = math.floor((low + high) / 2)
+		if is_before(id, redis.call('ZRANGE', key, middle, middle)[1]) then
+			high = middle
+		else
+			low = middle + 1
+		end
+	end
+	return low
 end
 
 -- The sets that have a task in a state.

@@ -18,7 +18,7 @@
 -- Answer: time, then for each task that was created its version. Its due time is the one
 -- that was asked for. For each other task eight, as a list:
 --   result	1 replaced, 2 kept, 3 exists, 4 the lane is full, 5 a newer version's is there,
---		6 updated
+--		6 updated, 7 the queue was removed
 --   due	of the task that is there now; 0 if there is none
 --   version	of it; 0 if there is none
 --   state	of it
@@ -44,7 +44,8 @@ local FIELDS = 4
 local answer = { us }
 -- Tasks in the lane.
 local tasks = redis.call('HLEN', HDR)
-local seq = tonumber(redis.call('HGET', CTL, 'seq') or 0)
+local ctl = redis.call('HMGET', CTL, 'seq', 'gone')
+local seq, gone = tonumber(ctl[1] or 0), ctl[2]
 
 -- What is to be written, and how many tasks are created.
 local set_headers, set_bodies, set_due, no_notes, created = {}, {}, {}, {}, 0
@@ -110,6 +111,9 @@ local function update(id, s, h, body)
 end
 
 local function put(i)
+	if gone then
+		return { 7, 0, 0, 0, 0, '', 0, 0 }
+	end
 	local id, due, text = ARGV[i], ARGV[i + 1], ARGV[i + 2]
 	local s = known[text] or learn(text)
 	if s.relative then
