@@ -1017,7 +1017,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 		sleep_ns(next_random(&seed) % (20 * NS_PER_MS));
 		EXPECT_TRUE(killed(pid));
 	}
-	/* What the dead have left comes to its end first: words without a mark, and unread events. */
+	/* What the dead have left comes to its end first: words without marks, unread events. */
 	for (i = 0; i < N; i++)
 		swap_word(&self->t.slots[slots[i]], 1);
 	do {

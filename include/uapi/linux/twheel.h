@@ -330,8 +330,8 @@ struct twheel_table {
  *
  * To arm a timer whose expiration is unread withdraws that event at the KICK, also if a turn
  * comes between the mark and the KICK. A read that comes before the KICK delivers the event,
- * and the new arming stands. A periodic timer's word is its next deadline: to exchange it for 0 ends
- * that period and those after it, and an unread event stays.
+ * and the new arming stands. A periodic timer's word is its next deadline: to exchange it for
+ * 0 ends that period and those after it, and an unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
