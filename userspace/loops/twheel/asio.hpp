@@ -87,9 +87,9 @@ private:
 			[s](const auto &ec) {
 				if (ec || !s->reader.attached)
 					return;
+				/* First, as a callback may throw, or run the loop. */
+				wait(s);
 				::twheel_reader_read(&s->reader);
-				if (s->reader.attached)
-					wait(s);
 			});
 	}
 
