@@ -408,11 +408,13 @@ int twheel_del(struct twheel *wheel, uint64_t id);
  * twheel_set_user_data() - give a timer another user_data
  * @wheel: the wheel
  * @id: a timer of twheel_add()
- * @user_data: comes back in the events of its next armings
+ * @user_data: comes back in its events from now on
  *
- * For an object that moves in memory, and whose address is the user_data. If an event of the
- * timer is unread, or if the timer is armed, the event may carry the old or the new value. To
- * be sure of the new one, call twheel_clear() before this and twheel_set() after it.
+ * For an object that moves in memory, and whose address is the user_data. Each call of
+ * twheel_read() that begins later returns the new value, even if the timer has expired already.
+ * The old value is in those events only that were read before, or are being read by another
+ * thread meanwhile: a loop that reads many events at a time must not move an object while its
+ * event is in the array.
  *
  * Return: 0; -ENOENT: the id is stale; -EOPNOTSUPP: the timer is one of REGISTER; -ECHILD.
  */
