@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheel.hpp: who owns what, how errors come, and that times are not distorted. */
 #include <twheel.hpp>
+#include <twheel/reader.h>
 
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 using namespace std::chrono_literals;
 
@@ -176,6 +179,143 @@ void readers()
 	check(calls == 3, "an exception of the reader loses no event");
 }
 
+/* Throws at the first event. */
+void count_and_throw(const twheel_event *, void *calls)
+{
+	if (!(*static_cast<unsigned int *>(calls))++)
+		throw 1;
+}
+
+/* A loop asks the descriptor, and is called again after an exception. */
+void adapters()
+{
+	tw::wheel w;
+	tw::timer a(w, 5ms, 1), b(w, 5ms, 2), c(w, 10ms, 3);
+	unsigned int calls = 0, thrown = 0;
+	twheel_reader reader;
+
+	twheel_reader_init(&reader, w.get(), count_and_throw, &calls);
+	for (int i = 0; i < 1000 && calls < 3; i++) {
+		w.wait(20ms);
+		try {
+			twheel_reader_read(&reader);
+		} catch (int) {
+			thrown++;
+		}
+	}
+	check(calls == 3 && thrown == 1, "an exception of a callback loses no event");
+}
+
+/* Dispatches until @calls is @wanted. Returns whether that came. */
+bool dispatched(tw::wheel &w, const unsigned int &calls, unsigned int wanted)
+{
+	for (int i = 0; i < 1000 && calls < wanted; i++) {
+		w.dispatch();
+		w.wait(20ms);
+	}
+	w.dispatch();
+	return calls == wanted;
+}
+
+struct connection {
+	connection(tw::wheel &w, unsigned int &kicked)
+		: silent(w, 10ms, [&kicked] { kicked++; })
+	{
+	}
+
+	tw::timer silent;
+};
+
+void functions()
+{
+	tw::wheel w;
+	unsigned int calls = 0;
+	std::uint64_t seen = 0;
+
+	static_assert(std::is_constructible_v<tw::timer, tw::wheel &, tw::duration, void (*)()>);
+	static_assert(!std::is_constructible_v<tw::timer, tw::wheel &, tw::duration, void (*)(int)>);
+	{
+		tw::timer t(w, 5ms, [&](const tw::event &e) { calls++, seen = e.id; });
+
+		check(dispatched(w, calls, 1) && seen == t.id(), "a timer calls its function");
+		t.set(5ms);
+		check(dispatched(w, calls, 2), "and again");
+
+		std::vector<connection> all;
+
+		calls = 0;
+		for (int i = 0; i < 1000; i++)
+			all.emplace_back(w, calls);
+		check(dispatched(w, calls, 1000), "functions follow their timers into a vector that grows");
+	}
+	check(!armed(w), "timers with functions end with their scope");
+
+	tw::timer first(w, 5ms, [&] { seen = 1, calls++; });
+	tw::timer second(w, 1h, [&] { seen = 2, calls++; });
+
+	calls = 0;
+	first.swap(second);
+	check(dispatched(w, calls, 1) && seen == 1, "a swap exchanges the functions, too");
+	first = std::move(second);
+	first.set(5ms);
+	check(dispatched(w, calls, 2) && seen == 1, "and an assignment moves it");
+
+	/* What it has captured lives on until it returns. */
+	auto own = std::make_unique<tw::timer>();
+	auto shared = std::make_shared<unsigned int>(0);
+
+	*own = tw::timer(w, 5ms, [&own, shared, &calls] {
+		own.reset();
+		calls = ++*shared;
+	});
+	calls = 0;
+	check(dispatched(w, calls, 1) && !own && shared.use_count() == 1,
+	      "a function may end its timer");
+
+	tw::timer other;
+	tw::timer moves(w, 5ms, [&] { other = std::move(moves), calls++; });
+
+	check(dispatched(w, calls, 2) && other && !moves, "a function may move its timer");
+	other.set(5ms);
+	check(dispatched(w, calls, 3), "and is set as before");
+
+	unsigned int depth = 0;
+	tw::timer nested(w, 5ms, [&] {
+		calls++;
+		if (++depth == 1) {
+			nested.set(1ms);
+			dispatched(w, depth, 2);
+		}
+	});
+
+	calls = 0;
+	check(dispatched(w, calls, 2), "a function may dispatch its own timer");
+
+	tw::timer thrower(w, 5ms, [&] {
+		if (!calls++)
+			throw 1;
+	});
+	unsigned int thrown = 0;
+
+	calls = 0;
+	for (int i = 0; i < 1000 && !thrown; i++) {
+		w.wait(20ms);
+		try {
+			w.dispatch();
+		} catch (int) {
+			thrown++;
+		}
+	}
+	thrower.set(5ms);
+	check(thrown && dispatched(w, calls, 2), "a timer keeps its function when that throws");
+
+	std::uint64_t id = thrower.release();
+
+	twheel_set(w.get(), id, 1);
+	check(w.wait(1s) && w.dispatch() == 1 && calls == 2, "one that was released has none");
+	twheel_del(w.get(), id);
+}
+
 void errors()
 {
 	tw::options bad = {};
@@ -211,6 +351,8 @@ int main()
 	times();
 	longest_of_all();
 	readers();
+	adapters();
+	functions();
 	errors();
 	std::printf("1..%u\n", number);
 	return failed;

@@ -9,6 +9,13 @@
  *	while (wheel.wait())
  *		wheel.read([](const tw::event &e) { std::cout << e.user_data << '\n'; });
  *
+ * Or each timer has a function of its own, which moves with it:
+ *
+ *	tw::timer timer(wheel, 5s, [] { std::cout << "5 s are over\n"; });
+ *
+ *	while (wheel.wait())
+ *		wheel.dispatch();
+ *
  * Each function that can fail throws std::system_error, and has a form with a
  * std::error_code & that throws nothing. <libtwheel.h> says what the functions do, what
  * threads may do, and what happens after fork().
@@ -25,8 +32,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 /* The name of the library is that of a struct of it. */
@@ -218,6 +227,12 @@ public:
 		return total;
 	}
 
+	/*
+	 * Calls the function of each timer that has expired. Returns how many. Each timer of
+	 * this wheel must have one.
+	 */
+	unsigned int dispatch();
+
 	/* Ends a wait of another thread. */
 	void wake(std::error_code &ec) noexcept { detail::take(::twheel_wake(get()), ec); }
 
@@ -240,9 +255,26 @@ private:
 	std::unique_ptr<::twheel, detail::closer> w_;
 };
 
-/* A timer, from its first deadline to its end. */
+namespace detail {
+
+template <class F>
+using if_function = std::enable_if_t<std::is_invocable_v<F &> ||
+				     std::is_invocable_v<F &, const event &>>;
+
+} // namespace detail
+
+/*
+ * A timer, from its first deadline to its end.
+ *
+ * It can have a function: void(const event &) or void(). Then its user_data is its address, which
+ * follows it by twheel_set_user_data() when it is moved. The function may set, move and end its
+ * timer. One thread at a time may move such a timer, end it, or dispatch its events. A loop that
+ * reads the events itself gives each to call().
+ */
 class timer {
 public:
+	using function = std::function<void(const event &)>;
+
 	timer() noexcept = default;
 
 	timer(wheel &w, time_point deadline, std::uint64_t user_data = 0)
@@ -264,10 +296,21 @@ public:
 		add(w, to_ns(deadline), user_data, ec);
 	}
 
-	timer(timer &&other) noexcept
-		: w_(std::exchange(other.w_, nullptr)), id_(std::exchange(other.id_, 0))
+	template <class F, class = detail::if_function<F>>
+	timer(wheel &w, time_point deadline, F f) : f_(to_function(std::move(f)))
+	{
+		detail::checked("twheel_add", [&](auto &ec) {
+			return add(w, to_ns(deadline), address(), ec);
+		});
+	}
+
+	template <class Rep, class Period, class F, class = detail::if_function<F>>
+	timer(wheel &w, const std::chrono::duration<Rep, Period> &delay, F f)
+		: timer(w, w.after(delay), std::move(f))
 	{
 	}
+
+	timer(timer &&other) noexcept { swap(other); }
 
 	timer &operator=(timer &&other) noexcept
 	{
@@ -279,12 +322,35 @@ public:
 	{
 		if (w_)
 			::twheel_del(w_, id_);
+		if (running_)
+			running_->owner = nullptr;
 	}
 
 	void swap(timer &other) noexcept
 	{
 		std::swap(w_, other.w_);
 		std::swap(id_, other.id_);
+		f_.swap(other.f_);
+		std::swap(running_, other.running_);
+		follow();
+		other.follow();
+	}
+
+	/* Calls the function of the timer that has expired. */
+	static void call(const event &e)
+	{
+		timer *t = reinterpret_cast<timer *>(std::uintptr_t(e.user_data));
+
+		/* It was released. */
+		if (!t)
+			return;
+		/* It runs already, and has dispatched events itself. */
+		if (t->running_)
+			return t->running_->f(e);
+
+		running now(*t);
+
+		now.f(e);
 	}
 
 	/* False for one that was not made, moved away, deleted or released. */
@@ -340,9 +406,11 @@ public:
 		return detail::checked("twheel_del", [&](auto &ec) { return del(ec); });
 	}
 
-	/* Gives the timer to the caller, who deletes it by its id. */
+	/* Gives the timer, without its function, to the caller, who deletes it by its id. */
 	std::uint64_t release() noexcept
 	{
+		if (w_ && has_function())
+			::twheel_set_user_data(w_, id_, 0);
 		w_ = nullptr;
 		return std::exchange(id_, 0);
 	}
@@ -357,9 +425,61 @@ private:
 		return !ec;
 	}
 
+	/* The function of a timer while it is called: it may end the timer, and outlives it then. */
+	struct running {
+		explicit running(timer &t) noexcept : f(std::move(t.f_)), owner(&t)
+		{
+			t.running_ = this;
+		}
+
+		running(const running &) = delete;
+
+		~running()
+		{
+			if (!owner)
+				return;
+			owner->running_ = nullptr;
+			owner->f_ = std::move(f);
+		}
+
+		function f;
+		timer *owner;
+	};
+
+	template <class F> static function to_function(F f)
+	{
+		if constexpr (std::is_invocable_v<F &, const event &>)
+			return function(std::move(f));
+		else
+			return [f = std::move(f)](const event &) mutable { f(); };
+	}
+
+	std::uint64_t address() const noexcept
+	{
+		return std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
+	}
+
+	/* After a move: the events name this timer from now on. */
+	void follow() noexcept
+	{
+		if (w_ && has_function())
+			::twheel_set_user_data(w_, id_, address());
+		if (running_)
+			running_->owner = this;
+	}
+
+	bool has_function() const noexcept { return f_ || running_; }
+
 	::twheel *w_ = nullptr;
 	std::uint64_t id_ = 0;
+	function f_;
+	running *running_ = nullptr;
 };
+
+inline unsigned int wheel::dispatch()
+{
+	return read(timer::call);
+}
 
 inline void swap(timer &a, timer &b) noexcept
 {
