@@ -90,7 +90,8 @@ struct wheel_ring {
  * @fetch: as given to wheel_init()
  * @nodes: likewise
  *
- * Others read only @cascaded and @shape. The caller serializes all calls on one wheel.
+ * Others read only @cascaded and @shape, and libtwheel's twheel_next() the buckets. The caller
+ * serializes all calls on one wheel.
  */
 struct wheel {
 	u64 clk;

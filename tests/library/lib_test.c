@@ -1297,7 +1297,7 @@ TEST_F(lib, wake_is_hidden)
 
 /* ---- When is the next one? ---- */
 
-/* No deadline comes before twheel_next(), right after whatever was done. */
+/* No deadline comes before twheel_next(), right after whatever was done; in the process it is exact. */
 TEST_F(lib, next)
 {
 	enum { N = 40, ROUNDS = 20000 };
@@ -1327,7 +1327,135 @@ TEST_F(lib, next)
 		for (first = NEVER, j = 0; j < N; j++)
 			first = deadline[j] < first ? deadline[j] : first;
 		ASSERT_LE(twheel_next(self->w), first);
+		if (variant->flags & TWHEEL_OPEN_INPROCESS)
+			ASSERT_EQ(first, twheel_next(self->w));
 	}
+}
+
+/* The same for near and far deadlines, some of which come, in wheels of any shape. */
+TEST_F(lib, next_of_all_distances)
+{
+	enum { N = 24, ROUNDS = 3000 };
+	__u64 seed = now(CLOCK_REALTIME);
+	uint64_t id[N], deadline[N];
+	struct twheel_event ev[N];
+	unsigned int i, j, shape;
+	struct twheel *w;
+
+	TH_LOG("seed %llu", (unsigned long long)seed);
+	for (shape = 0; shape < 6; shape++) {
+		self->o.levels = (unsigned int []) { 0, 1, 2, 3, 0, 16 }[shape];
+		self->o.slot_bits = (unsigned int []) { 0, 4, 4, 8, 8, 4 }[shape];
+		ASSERT_EQ(0, twheel_open(&w, &self->o));
+		for (i = 0; i < N; i++) {
+			deadline[i] = NEVER;
+			ASSERT_EQ(0, twheel_add(w, NEVER, i, &id[i]));
+		}
+		for (i = 0; i < ROUNDS; i++) {
+			uint64_t first = NEVER, before, next;
+			int count = twheel_read(w, ev, N);
+
+			while (count-- > 0)
+				deadline[ev[count].user_data] = NEVER;
+			j = next_random(&seed) % N;
+			deadline[j] = twheel_after(w, next_random(&seed) >> next_random(&seed) % 44 >> 3);
+			ASSERT_LE(0, twheel_set(w, id[j], deadline[j]));
+			for (j = 0; j < N; j++)
+				first = deadline[j] < first ? deadline[j] : first;
+			before = twheel_now(w);
+			next = twheel_next(w);
+			ASSERT_LE(next, first);
+			/* What has come meanwhile is unread, and the answer is 0. */
+			if (next && self->o.flags & TWHEEL_OPEN_INPROCESS)
+				ASSERT_EQ(first, next);
+			if (!next)
+				ASSERT_LE(first, twheel_now(w));
+			if (before < first && !(i % 64) && first - before < 2 * NS_PER_MS)
+				twheel_wait(w, first - before);
+		}
+		twheel_close(w);
+	}
+}
+
+/* While an event is unread, the answer is now. */
+TEST_F(lib, next_of_unread)
+{
+	uint64_t far = twheel_after(self->w, HOUR), id[3];
+	struct twheel_event ev;
+
+	ASSERT_EQ(0, twheel_add(self->w, far, 0, &id[0]));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), 1, &id[1]));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, 5 * NS_PER_MS), 2, &id[2]));
+	ASSERT_TRUE(is_unread(self->w));
+	EXPECT_EQ(0, twheel_next(self->w));
+	sleep_ms(20);
+	ASSERT_EQ(1, twheel_read(self->w, &ev, 1));
+	EXPECT_EQ(0, twheel_next(self->w));
+	ASSERT_EQ(1, twheel_read(self->w, &ev, 1));
+	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
+	EXPECT_GE(far, twheel_next(self->w));
+	/* twheel_wake() ends the sleep of a loop, too. */
+	ASSERT_EQ(0, twheel_wake(self->w));
+	EXPECT_EQ(0, twheel_next(self->w));
+	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
+	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
+}
+
+/* More timers than are looked at share a bucket: early by at most its width, which is 138 s. */
+TEST_F(lib, next_of_many)
+{
+	uint64_t first = twheel_after(self->w, HOUR), id;
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(0, twheel_add(self->w, first + i, i, &id));
+	EXPECT_GE(first, twheel_next(self->w));
+	EXPECT_LE(first - 138 * SECOND, twheel_next(self->w));
+}
+
+/* Moved to later again and again: where they were before does not count. */
+TEST_F(lib, next_of_moved)
+{
+	uint64_t far = 0, id[32];
+	unsigned int i;
+
+	for (i = 0; i < 32; i++)
+		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, i * 50 * NS_PER_MS + SECOND),
+					i, &id[i]));
+	for (i = 32; i--; ) {
+		far = twheel_after(self->w, HOUR);
+		ASSERT_EQ(1, twheel_set(self->w, id[i], far));
+	}
+	EXPECT_GE(far, twheel_next(self->w));
+	if (variant->flags & TWHEEL_OPEN_INPROCESS)
+		EXPECT_LE(far - SECOND, twheel_next(self->w));
+}
+
+/* In milliseconds, as poll() takes them. */
+static int backend_timeout(struct twheel *w)
+{
+	uint64_t next = twheel_next(w), at = twheel_now(w);
+
+	if (next == NEVER)
+		return -1;
+	return next <= at ? 0 : (next - at) / NS_PER_MS;
+}
+
+/* What libuv tests of uv_backend_timeout(): "1 s, but might be 1 s minus a few ms". */
+TEST_F(lib, next_as_backend_timeout)
+{
+	struct twheel_event ev;
+	uint64_t id;
+
+	EXPECT_EQ(-1, backend_timeout(self->w));
+	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, SECOND), 0, &id));
+	EXPECT_LT(100, backend_timeout(self->w));
+	EXPECT_GE(1000, backend_timeout(self->w));
+	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
+	EXPECT_EQ(-1, backend_timeout(self->w));
+	/* Its timers of 0 ms are due at once. */
+	ASSERT_EQ(0, twheel_set(self->w, id, twheel_now(self->w)));
+	EXPECT_EQ(0, backend_timeout(self->w));
 }
 
 /* A slack puts that off, as it does the event. */
@@ -1374,10 +1502,7 @@ TEST_F(lib, next_is_never)
 	EXPECT_EQ(NEVER, twheel_next(self->w));
 }
 
-/*
- * A loop that is embedded by this number sleeps, and comes to the event. It asks before it
- * reads: an event that comes after the read then has a deadline not before the number.
- */
+/* A loop that takes this number sleeps, and comes to the event. */
 TEST_F(lib, next_is_of_use)
 {
 	uint64_t at = twheel_after(self->w, 400 * NS_PER_MS), id, next, time;
@@ -1386,12 +1511,11 @@ TEST_F(lib, next_is_of_use)
 
 	ASSERT_EQ(0, twheel_add(self->w, at, 0, &id));
 	for (i = 0; ; i++) {
-		next = twheel_next(self->w);
 		if (twheel_read(self->w, &ev, 1))
 			break;
+		next = twheel_next(self->w);
 		time = twheel_now(self->w);
-		if (time < at)
-			ASSERT_LE(next, at);
+		ASSERT_LE(next, at);
 		idle += next <= time;
 		/* The event comes up to a tick later. */
 		sleep_ns(next > time ? next - time : DEFAULT_TICK);

@@ -106,26 +106,9 @@ TWHEEL_PUBLIC int twheel_wait(struct twheel *w, int64_t timeout_ns)
 	}
 }
 
-/*
- * A marked slot that the wheel has not looked at is due after the next turn; otherwise its
- * owner would have kicked. A timer expires at the first tick that is not before its deadline.
- * So the deadline is less than a tick before the turn.
- */
 TWHEEL_PUBLIC uint64_t twheel_next(const struct twheel *w)
 {
-	uint64_t next, tick_ns;
-
-	if (is_child(w))
-		return UINT64_MAX;
-	if (unlikely(!w->next_ns)) {
-		next = twheel__observed_next(w, &tick_ns);
-	} else {
-		next = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
-		tick_ns = w->cold->info.tick_ns;
-	}
-	if (next == UINT64_MAX || next < tick_ns)
-		return next;
-	return next - tick_ns + 1;
+	return is_child(w) ? UINT64_MAX : w->cold->backend->next((struct twheel *)w);
 }
 
 /*

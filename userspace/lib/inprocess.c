@@ -19,12 +19,18 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/minmax.h>
 
 #include "store.h"
 
 #define DEFAULT_TICK_NS		1000000ULL
 #define DEFAULT_TIMERS		(1U << 20)
+
+/* twheel_next() looks at no more timers of a bucket than this, and of all buckets together. */
+#define BUCKET_LOOKS		64U
+#define NEXT_LOOKS		1024U
 
 /**
  * struct inprocess - a wheel
@@ -115,14 +121,19 @@ static void leave(struct twheel *w, struct inprocess *p, u64 now)
 	drop_lock(&p->lock);
 }
 
+static void turn_now(struct inprocess *p, u64 now, enum look look)
+{
+	timers_turn(&p->timers, now, UINT_MAX, look);
+	p->programmed = timers_publish_next(&p->timers, timers_next(&p->timers), now);
+}
+
 /* Turns the wheel if a turn is due, or if a KICK asks for one. */
 static void turn(struct inprocess *p, u64 now, enum look look)
 {
 	if (look == LOOK && now < p->programmed && now < wheel_next(&p->timers.wheel))
 		return;
 	p->timers.stats.wakeups++;
-	timers_turn(&p->timers, now, UINT_MAX, look);
-	p->programmed = timers_publish_next(&p->timers, timers_next(&p->timers), now);
+	turn_now(p, now, look);
 }
 
 /* The backend */
@@ -209,6 +220,89 @@ static int inprocess_list(struct twheel *w, struct twheel_timer *timers, unsigne
 	return got < 0 ? 0 : got;
 }
 
+/* When is the next one? */
+
+/* Deadlines whose tick is @tick are not before this. */
+static u64 since_tick(const struct timers *t, u64 tick)
+{
+	return ((tick - 1) << t->wheel.shape.shift) + 1;
+}
+
+/*
+ * The deadline of a queued timer, or a later time at which its slack lets it come. User space may
+ * have moved or cleared it since it was queued; if it comes earlier now, it was marked, and a turn
+ * has looked.
+ */
+static u64 comes_at(const struct timers *t, const struct timer *e)
+{
+	u64 word = word_deadline(READ_ONCE(timer_word(t, e)->deadline_ns));
+
+	if (!word)
+		return WHEEL_NEVER;
+	return word == e->deadline ? max(word, since_tick(t, e->node.tick)) : word;
+}
+
+/* The first time of the timers in a bucket; @since, if there are too many to look at all. */
+static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head, u64 since,
+			   unsigned int *looks)
+{
+	const struct hlist_node *link;
+	u64 first = WHEEL_NEVER;
+	unsigned int n = 0;
+
+	for (link = head->first; link; link = link->next) {
+		if (n++ == BUCKET_LOOKS || !*looks)
+			return since;
+		--*looks;
+		first = min(first, comes_at(t, container_of(link, struct timer, node.link)));
+	}
+	return first;
+}
+
+/* The same for a level, whose buckets come in the order of their ticks; @first, if none is before. */
+static u64 first_of_level(const struct timers *t, unsigned int level, u64 first,
+			  unsigned int *looks)
+{
+	const struct wheel *wheel = &t->wheel;
+	unsigned int shift = level * wheel->shape.slot_bits;
+	unsigned long base = (unsigned long)level << wheel->shape.slot_bits;
+	unsigned long end = base + wheel->mask + 1;
+	u64 from = (wheel->clk >> shift) + 1;
+	unsigned long here = base + (from & wheel->mask);
+	unsigned long from_bit[] = { here, base }, to_bit[] = { end, here };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		unsigned long bit = find_next_bit(wheel->occupied, to_bit[i], from_bit[i]);
+
+		for (; bit < to_bit[i]; bit = find_next_bit(wheel->occupied, to_bit[i], bit + 1)) {
+			u64 number = from + ((bit - here) & wheel->mask);
+			u64 since = since_tick(t, number << shift);
+
+			if (since >= first)
+				return first;
+			first = min(first, first_of_bucket(t, &wheel->bucket[bit], since, looks));
+		}
+	}
+	return first;
+}
+
+/* The turn looks at what is marked, so that all buckets are as late as their timers. */
+static uint64_t inprocess_next(struct twheel *w)
+{
+	u64 now, first = WHEEL_NEVER;
+	struct inprocess *p = enter(w, &now);
+	unsigned int looks = NEXT_LOOKS, level;
+
+	turn_now(p, now, LOOK);
+	if (!hlist_empty(&p->timers.ready))
+		first = 0;
+	for (level = 0; first && level <= p->timers.wheel.top; level++)
+		first = first_of_level(&p->timers, level, first, &looks);
+	leave(w, p, now);
+	return first;
+}
+
 static int inprocess_stats(struct twheel *w, struct twheel_stats *stats)
 {
 	u64 now;
@@ -240,6 +334,7 @@ static const struct twheel_backend inprocess_backend = {
 	.kick	= inprocess_kick,
 	.read	= inprocess_read,
 	.ready	= inprocess_ready,
+	.next	= inprocess_next,
 	.list	= inprocess_list,
 	.stats	= inprocess_stats,
 	.close	= inprocess_close,

@@ -149,6 +149,7 @@ struct shadow {
  * @kick: turns the wheel now
  * @read: takes events, without waiting; returns how many
  * @ready: after a wait for the descriptor: is there anything to read?
+ * @next: as twheel_next()
  * @list: as twheel_list()
  * @stats: as twheel_stats()
  * @close: ends it
@@ -159,6 +160,7 @@ struct twheel_backend {
 	int (*kick)(struct twheel *w);
 	int (*read)(struct twheel *w, struct twheel_event *events, unsigned int n);
 	bool (*ready)(struct twheel *w, bool readable);
+	uint64_t (*next)(struct twheel *w);
 	int (*list)(struct twheel *w, struct twheel_timer *timers, unsigned int n,
 		    uint32_t *cursor);
 	int (*stats)(struct twheel *w, struct twheel_stats *stats);
@@ -382,7 +384,6 @@ static inline bool is_live(const struct shadow *shadow, uint64_t id)
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
 int twheel__kernel_attach(struct twheel *w, int fd);
 int twheel__kernel_observe(struct twheel *w, int fd);
-uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns);
 /* Without inprocess.c there is no other backend to fall back on. */
 #ifdef WITHOUT_FALLBACK
 #define FALLBACK	false

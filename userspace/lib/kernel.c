@@ -88,6 +88,25 @@ static bool kernel_ready(struct twheel *w, bool readable)
 	return readable;
 }
 
+/*
+ * A marked slot that the wheel has not looked at is due after the next turn; otherwise its
+ * owner would have kicked. A timer expires at the first tick that is not before its deadline.
+ * So the deadline is less than a tick before the turn.
+ */
+static uint64_t before_turn(uint64_t turn, uint64_t tick_ns)
+{
+	return turn == UINT64_MAX || turn < tick_ns ? turn : turn - tick_ns + 1;
+}
+
+/* An event that comes after the load is one of that turn; one before makes poll() say so. */
+static uint64_t kernel_next(struct twheel *w)
+{
+	uint64_t turn = __atomic_load_n(w->next_ns, __ATOMIC_ACQUIRE);
+	struct pollfd pollfd = { .fd = w->cold->fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1 ? 0 : before_turn(turn, w->cold->info.tick_ns);
+}
+
 static int kernel_list(struct twheel *w, struct twheel_timer *timers, unsigned int n,
 		       uint32_t *cursor)
 {
@@ -120,6 +139,7 @@ static const struct twheel_backend kernel_backend = {
 	.kick	= kernel_kick,
 	.read	= kernel_read,
 	.ready	= kernel_ready,
+	.next	= kernel_next,
 	.list	= kernel_list,
 	.stats	= kernel_stats,
 	.close	= kernel_close,
@@ -151,42 +171,6 @@ static int refuse_read(struct twheel *w, struct twheel_event *events, unsigned i
 	return -EACCES;
 }
 
-static void observed_close(struct twheel *w)
-{
-	struct cold *cold = twheel__cold(w);
-
-	if (cold->table)
-		munmap(cold->table, cold->table_bytes);
-	if (cold->fd >= 0)
-		close(cold->fd);
-}
-
-static const struct twheel_backend observed_backend = {
-	.name	= "kernel",
-	.exec	= refuse_exec,
-	.kick	= refuse_kick,
-	.read	= refuse_read,
-	.ready	= kernel_ready,
-	.list	= kernel_list,
-	.stats	= kernel_stats,
-	.close	= observed_close,
-};
-
-/* Other processes can write to the header: read each field once, then check the copy. */
-static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
-{
-	uint64_t bits = ((uint64_t)head->slots + 63) / 64 * 8;
-
-	return head->magic == TWHEEL_TABLE_MAGIC &&
-	       head->slot_size == sizeof(struct twheel_slot) &&
-	       head->slots == info->max_timers && head->slots_offset % 16 == 0 &&
-	       head->marks_offset % 8 == 0 && head->summary_offset % 8 == 0 &&
-	       head->summary_shift < 32 &&
-	       head->slots_offset + (uint64_t)head->slots * 16 <= info->table_bytes &&
-	       head->marks_offset + bits <= info->table_bytes &&
-	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
-}
-
 /*
  * Maps the table of a wheel. After mlockall(MCL_FUTURE) the whole may exceed what the process may
  * lock, although none of it is locked: see twheel(4). Then it is mapped in pieces.
@@ -214,6 +198,93 @@ static char *map_table(int fd, size_t bytes, int prot, int *err)
 		}
 	}
 	return arena.base;
+}
+
+/*
+ * Maps the table of a wheel of others, for its header. The caller holds cold.reading.
+ * Return: the header; NULL if the wheel had no timer yet, or with an error.
+ */
+static const struct twheel_table *map_header(struct cold *cold, int *err)
+{
+	struct twheel_stats stats;
+	struct twheel_info info;
+	void *p;
+
+	*err = 0;
+	if (cold->table)
+		return cold->table;
+	if (ioctl(cold->fd, TWHEEL_IOC_STATS, &stats)) {
+		*err = -errno;
+		return NULL;
+	}
+	if (!stats.registered)
+		return NULL;
+	/* The owner may have given it another shape since it was opened here. */
+	if (ioctl(cold->fd, TWHEEL_IOC_INFO, &info)) {
+		*err = -errno;
+		return NULL;
+	}
+	p = map_table(cold->fd, info.table_bytes, PROT_READ, err);
+	if (!p)
+		return NULL;
+	cold->table = p;
+	cold->table_bytes = info.table_bytes;
+	return p;
+}
+
+/* 0, that is now, if it cannot be found out when the wheel turns. */
+static uint64_t observed_next(struct twheel *w)
+{
+	const struct twheel_table *head;
+	uint64_t turn, tick_ns = 1;
+	int err;
+
+	take_lock(&w->cold->reading);
+	head = map_header(w->cold, &err);
+	turn = err ? 0 : UINT64_MAX;
+	if (head) {
+		tick_ns = load64((const uint64_t *)&head->tick_ns);
+		turn = __atomic_load_n((const uint64_t *)&head->next_ns, __ATOMIC_ACQUIRE);
+	}
+	drop_lock(&w->cold->reading);
+	return before_turn(turn, tick_ns);
+}
+
+static void observed_close(struct twheel *w)
+{
+	struct cold *cold = twheel__cold(w);
+
+	if (cold->table)
+		munmap(cold->table, cold->table_bytes);
+	if (cold->fd >= 0)
+		close(cold->fd);
+}
+
+static const struct twheel_backend observed_backend = {
+	.name	= "kernel",
+	.exec	= refuse_exec,
+	.kick	= refuse_kick,
+	.read	= refuse_read,
+	.ready	= kernel_ready,
+	.next	= observed_next,
+	.list	= kernel_list,
+	.stats	= kernel_stats,
+	.close	= observed_close,
+};
+
+/* Other processes can write to the header: read each field once, then check the copy. */
+static bool is_sane(const struct twheel_table *head, const struct twheel_info *info)
+{
+	uint64_t bits = ((uint64_t)head->slots + 63) / 64 * 8;
+
+	return head->magic == TWHEEL_TABLE_MAGIC &&
+	       head->slot_size == sizeof(struct twheel_slot) &&
+	       head->slots == info->max_timers && head->slots_offset % 16 == 0 &&
+	       head->marks_offset % 8 == 0 && head->summary_offset % 8 == 0 &&
+	       head->summary_shift < 32 &&
+	       head->slots_offset + (uint64_t)head->slots * 16 <= info->table_bytes &&
+	       head->marks_offset + bits <= info->table_bytes &&
+	       head->summary_offset + (bits >> head->summary_shift) + 8 <= info->table_bytes;
 }
 
 /* An epoll descriptor, for example, has EINVAL for an ioctl that it does not know. */
@@ -273,58 +344,6 @@ int twheel__kernel_observe(struct twheel *w, int fd)
 	cold->backend = &observed_backend;
 	cold->fd = fd;
 	return 0;
-}
-
-/*
- * Maps the table of a wheel of others, for its header. The caller holds cold.reading.
- * Return: the header; NULL if the wheel had no timer yet, or with an error.
- */
-static const struct twheel_table *map_header(struct cold *cold, int *err)
-{
-	struct twheel_stats stats;
-	struct twheel_info info;
-	void *p;
-
-	*err = 0;
-	if (cold->table)
-		return cold->table;
-	if (ioctl(cold->fd, TWHEEL_IOC_STATS, &stats)) {
-		*err = -errno;
-		return NULL;
-	}
-	if (!stats.registered)
-		return NULL;
-	/* The owner may have given it another shape since it was opened here. */
-	if (ioctl(cold->fd, TWHEEL_IOC_INFO, &info)) {
-		*err = -errno;
-		return NULL;
-	}
-	p = map_table(cold->fd, info.table_bytes, PROT_READ, err);
-	if (!p)
-		return NULL;
-	cold->table = p;
-	cold->table_bytes = info.table_bytes;
-	return p;
-}
-
-/* When a wheel of others turns next. Return: 0 if that cannot be found out. */
-uint64_t twheel__observed_next(const struct twheel *w, uint64_t *tick_ns)
-{
-	const struct twheel_table *head;
-	uint64_t next;
-	int err;
-
-	take_lock(&w->cold->reading);
-	head = map_header(w->cold, &err);
-	if (head) {
-		*tick_ns = load64((const uint64_t *)&head->tick_ns);
-		next = __atomic_load_n((const uint64_t *)&head->next_ns, __ATOMIC_ACQUIRE);
-	} else {
-		*tick_ns = 1;
-		next = err ? 0 : UINT64_MAX;
-	}
-	drop_lock(&w->cold->reading);
-	return next;
 }
 
 /* A new wheel of the wanted shape, behind the descriptor of @w. */

@@ -251,16 +251,22 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * twheel_next() - no event comes before this
  * @wheel: the wheel
  *
- * For loops that are embedded by a number instead of a descriptor. No system call, unless
- * the wheel is observed. The answer may be too early, never too late. It does not know of
- * events that wait to be read. Ask, then call twheel_read() until it returns 0. If there was
- * an event, ask again; if not, sleep until the answer. An arming that another process has
- * just begun may be missed. If other processes arm timers of the wheel, wait for
- * twheel_fd() instead.
+ * For loops that take a number instead of a descriptor: how long may the loop sleep? Call
+ * twheel_read() until it returns 0, then this, then sleep until the answer. The answer may be too
+ * early, but it is never too late.
+ *
+ * A wheel in the process knows its first deadline exactly, as long as at most 64 timers share the
+ * earliest bucket of a level; if there are more, the answer is early by at most the width of that
+ * bucket. Buckets are wider the farther away they are, see twheel(7). So are the steps in which
+ * the kernel's wheel approaches its first deadline. It takes one system call to find out whether
+ * one of its events is unread.
+ *
+ * An arming that another process has just begun may be missed. If other processes arm timers of
+ * the wheel, wait for twheel_fd() instead. For an observed wheel, unread events do not count.
  *
  * Return: ns, at most the first deadline, or that plus the slack of its timer. The event
- * comes up to a tick later: a loop that finds nothing then should sleep for a tick. ~0: no
- * timer is armed.
+ * comes up to a tick later: a loop that finds nothing then should sleep for a tick. 0: an
+ * event is unread, or comes at once. ~0: no timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 

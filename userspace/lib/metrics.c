@@ -158,7 +158,8 @@ void twheel__write_metrics(FILE *file, const struct twheel__sample *samples, uns
 
 static int take_sample(struct twheel *w, struct twheel__sample *s)
 {
-	uint64_t next = twheel_next(w);
+	/* The turn of a wheel of ours: an event that is unread does not matter here. */
+	uint64_t next = w->next_ns ? load64(w->next_ns) : twheel_next(w);
 	uint64_t now = twheel_now(w);
 	struct twheel_info info;
 	int err;
