@@ -5,6 +5,7 @@
 #include "lib_test.h"
 #include "filter.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <libtwheel_keyed.h>
@@ -479,6 +480,125 @@ TEST_F_TIMEOUT(lib, fork_in_handler, 120)
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, b.errors);
 	twheel_keyed_close(b.k);
+}
+
+/* ---- Time namespaces ---- */
+
+#define CLOCK_AHEAD	(100000 * SECOND + SECOND / 2)
+
+/* In a namespace whose clock is ahead: a timer of a wheel from outside. Returns what is wrong. */
+static int timer_of_outside(int fd)
+{
+	uint64_t from = now(CLOCK_MONOTONIC), id, at;
+	struct twheel_event ev;
+	struct twheel *w;
+
+	if (twheel_open_fd(&w, fd))
+		return 1;
+	at = twheel_now(w) + CLOCK_AHEAD;
+	if (at < from || at > now(CLOCK_MONOTONIC) + 10 * NS_PER_MS)
+		return 2;
+	if (twheel_add(w, twheel_after(w, 50 * NS_PER_MS), 7, &id))
+		return 3;
+	if (lib_take(w, &ev, 1, PATIENCE_MS) != 1 || ev.user_data != 7)
+		return 4;
+	if (now(CLOCK_MONOTONIC) - from < 50 * NS_PER_MS)
+		return 5;
+	twheel_close(w);
+	return 0;
+}
+
+/* The same, and then a wheel of its own, until @stop is closed. */
+static int enter_namespace(int fd, int ready, int stop)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	struct twheel *w;
+	uint64_t id;
+	char byte;
+	int wrong = timer_of_outside(fd);
+
+	if (wrong)
+		return wrong;
+	if (twheel_open(&w, &o) || twheel_add(w, twheel_after(w, 600 * SECOND), 0, &id))
+		return 10;
+	if (write(ready, &(pid_t) { getpid() }, sizeof(pid_t)) != sizeof(pid_t))
+		return 11;
+	close(ready);
+	/* Its end. */
+	return read(stop, &byte, 1) ? 12 : 0;
+}
+
+/* The number behind @key in what a command prints, or -1. */
+static double told(const char *command, int pid, const char *key)
+{
+	char line[4096], text[128];
+	double value = -1;
+	FILE *f;
+
+	snprintf(text, sizeof(text), "%s --pid=%d", command, pid);
+	f = popen(text, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *at = *line == '#' ? NULL : strstr(line, key);
+
+		if (at)
+			value = strtod(strpbrk(at, ":}") + 1, NULL);
+	}
+	if (f)
+		pclose(f);
+	return value;
+}
+
+/* The clock of a wheel is that of the namespace where it was opened, whoever looks. */
+TEST(time_namespace)
+{
+	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
+	int ready[2], stop[2], status;
+	struct twheel *w;
+	pid_t child, inner;
+	double next;
+
+	if (!machine_is_ours() || access("/proc/self/timens_offsets", F_OK))
+		SKIP(return, "NO TIME NAMESPACES, OR NO MODULE: not tested with them");
+	OPEN_OR_SKIP(&o, &w);
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(stop));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		must_end_soon();
+		close(stop[1]);
+		if (unshare(CLONE_NEWTIME) ||
+		    !write_text("/proc/self/timens_offsets", "monotonic 100000 500000000\n"))
+			_exit(20);
+		child = fork();
+		if (!child)
+			_exit(enter_namespace(dup(twheel_fd(w)), ready[1], stop[0]));
+		close(ready[1]);
+		if (child < 0 || waitpid(child, &status, 0) != child)
+			_exit(21);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 22);
+	}
+	close(ready[1]);
+	close(stop[0]);
+	if (read(ready[0], &inner, sizeof(inner)) == sizeof(inner) &&
+	    !access("/bin/twheelctl", X_OK)) {
+		next = told("twheelctl ps --json", inner, "\"next_in_ns\"");
+		EXPECT_LT(400e9, next);
+		EXPECT_GE(600e9, next);
+		next = told("twheelctl list --json", inner, "\"deadline_ns\"") -
+		       told("twheelctl list --json", inner, "\"now_ns\"");
+		EXPECT_LT(400e9, next);
+		EXPECT_GE(600e9, next);
+		next = told("twheelctl ps --openmetrics", inner, "twheel_next_seconds");
+		EXPECT_LT(400, next);
+		EXPECT_GE(600, next);
+	}
+	close(stop[1]);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(ready[0]);
+	twheel_close(w);
 }
 
 TEST_HARNESS_MAIN

@@ -96,6 +96,7 @@ static int run_list(const struct verb *verb, int argc, char **argv)
 		json_open("listed");
 		json_u64("timers", shown);
 		json_u64("idle", idle);
+		json_u64("now_ns", now);
 		json_close();
 	} else if (idle) {
 		printf("listed %llu; %llu idle ones by --all\n", shown, idle);

@@ -58,6 +58,7 @@ static void parse_line(const char *line, struct seen *s)
 		unsigned int known;
 	} numbers[] = {
 		{ "twheel-tick-ns:", &s->tick_ns },
+		{ "twheel-now:", &s->now },
 		{ "twheel-timers:", &s->stats.allocated },
 		{ "twheel-armed:", &s->stats.armed },
 		{ "twheel-unread:", &s->stats.unread },
@@ -334,12 +335,16 @@ void hint_missing(const struct others *o)
 /* How long until a wheel turns; ~0: it has nothing to do. */
 __u64 seen_next_in(const struct seen *s)
 {
+	__u64 now = s->now;
 	struct timespec ts;
-	__u64 now;
 
-	if (s->next == ~0ULL || clock_gettime(s->clock_id, &ts))
+	if (s->next == ~0ULL)
 		return ~0ULL;
-	now = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	/* The clock of the wheel's time namespace may be another. */
+	if (!now && clock_gettime(s->clock_id, &ts))
+		return ~0ULL;
+	if (!now)
+		now = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 	return s->next > now ? s->next - now : 0;
 }
 

@@ -33,6 +33,7 @@ struct holder {
  * @tick_ns: its resolution
  * @max_timers: how many there may be
  * @next: when it turns next; ~0: never
+ * @now: what time it was there when fdinfo was read; 0: an older module does not tell
  * @known: SAMPLE_ of <metrics.h>. An older module tells less
  * @stats: the statistics that the module tells
  */
@@ -49,6 +50,7 @@ struct seen {
 	__u64 tick_ns;
 	unsigned int max_timers;
 	__u64 next;
+	__u64 now;
 	unsigned int known;
 	struct twheel_stats stats;
 };

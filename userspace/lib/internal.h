@@ -175,6 +175,8 @@ struct twheel_backend {
  * @backend: the kind
  * @info: what it is
  * @slack_ns: of the timers of twheel_add()
+ * @ahead_ns: how far the clock of the wheel is ahead of the same clock in this process, modulo
+ *	2^64: another process may have opened it in another time namespace
  * @no_preadv2: preadv2() is not to be had
  * @table: the mapping of a kernel wheel; of one that is observed, under @reading
  * @table_bytes: its size
@@ -195,6 +197,7 @@ struct cold {
 	const struct twheel_backend *backend;
 	struct twheel_info info;
 	uint64_t slack_ns;
+	uint64_t ahead_ns;
 	bool no_preadv2;
 	void *table;
 	size_t table_bytes;
@@ -384,6 +387,7 @@ static inline bool is_live(const struct shadow *shadow, uint64_t id)
 int twheel__kernel_open(struct twheel *w, const struct twheel_setup *setup);
 int twheel__kernel_attach(struct twheel *w, int fd);
 int twheel__kernel_observe(struct twheel *w, int fd);
+void twheel__find_namespace(struct twheel *w);
 /* Without inprocess.c there is no other backend to fall back on. */
 #ifdef WITHOUT_FALLBACK
 #define FALLBACK	false

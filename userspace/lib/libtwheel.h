@@ -234,6 +234,10 @@ const char *twheel_backend_reason(const struct twheel *wheel);
  * twheel_now() - the time on the clock of a wheel
  * @wheel: the wheel
  *
+ * If the wheel was opened in another time namespace, and came here by twheel_open_fd() or
+ * twheel_observe_fd(), this is the time there, to within some microseconds. Without /proc the
+ * library cannot find out, and it counts on the clock of the caller's namespace.
+ *
  * Return: ns.
  */
 uint64_t twheel_now(const struct twheel *wheel);

@@ -238,6 +238,8 @@ static int attach(struct twheel **wheel, int fd, int (*take)(struct twheel *w, i
 	if (!err)
 		err = take(w, own);
 	err = finish_open(w, err, own, wheel);
+	if (!err)
+		twheel__find_namespace(w);
 	if (own != fd && own >= 0)
 		close(err ? own : fd);
 	return err;

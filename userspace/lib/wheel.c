@@ -139,7 +139,9 @@ uint64_t twheel__clock(int clock_id)
 
 TWHEEL_PUBLIC uint64_t twheel_now(const struct twheel *w)
 {
-	return twheel__clock(twheel__cold(w)->info.clock_id);
+	const struct cold *cold = twheel__cold(w);
+
+	return twheel__clock(cold->info.clock_id) + cold->ahead_ns;
 }
 
 TWHEEL_PUBLIC uint64_t twheel_after(const struct twheel *w, uint64_t delay_ns)
