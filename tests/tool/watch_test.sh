@@ -195,6 +195,41 @@ test_strangers() {
 	status=0
 	wait $pid || status=$?
 	status_is 124 "messages of another user do not count"
+	nobody=$(id -u nobody)
+	error_has ": a message of pid [0-9]+, uid $nobody, does not count\$" \
+		"messages of another user: says whose they were"
+	# It has sent three.
+	holds "messages of another user: each of them" \
+		[ "$(grep -c 'does not count$' "$dir/err")" -eq 3 ]
+}
+
+# A command may change its user, and have its life shown by a process of that user.
+test_other_user() {
+	watches 0 "a process of the user that the command has become" --timeout=1s --start=20s -- \
+		setpriv --reuid=65534 --clear-groups sh -c "
+			$watched READY=1 WATCHDOG_USEC=20000000; sleep 2; exit 0"
+	error_lacks 'does not count' "a process of that user: no complaint"
+}
+
+test_network() {
+	watches 124 "in another network namespace" --timeout=300ms -- unshare -n sleep 50
+	error_has 'in another network namespace' "in another network namespace: says why"
+	watches 124 "in the same network namespace" --timeout=300ms -- sleep 50
+	error_lacks 'network namespace' "in the same network namespace: not a word of that"
+}
+
+# Who watches the verb hears of the command: here it is another one.
+test_outer() {
+	watches 0 "READY=1 is passed on" --timeout=200ms --start=30s -- \
+		"$ctl" watch --timeout=30s -- "$watched" WATCHDOG_USEC=25000000 sleep:500
+	watches 124 "the outer hears READY=1, and then nothing" --timeout=200ms --start=50s -- \
+		"$ctl" watch --timeout=40s -- "$watched" READY=1 sleep:45000
+	watches 0 "each WATCHDOG=1 is passed on" --timeout=10s -- \
+		"$ctl" watch --timeout=3s -- "$watched" READY=1 ping:12000
+	watches 0 "WATCHDOG_USEC= and trigger are for the inner" --timeout=20s --start=30s -- \
+		sh -c "$ctl watch --timeout=20s -- $watched READY=1 WATCHDOG=trigger sleep:9000; [ \$? = 124 ]"
+	NOTIFY_SOCKET=/nonexistent/socket watches 0 "a supervisor that is gone" --timeout=20s -- \
+		"$watched" READY=1
 }
 
 # The command is of another user, and the verb may not kill it.
@@ -265,9 +300,14 @@ test_life
 test_protocol
 test_signals
 test_strangers
+test_outer
+test_network
 test_container
 # The machine of vm/run.sh has no such programs.
 [ -z "$(command -v script)" ] || test_terminal
-! setpriv --version >"$dir/out" 2>&1 || test_stuck
+if setpriv --version >"$dir/out" 2>&1; then
+	test_stuck
+	test_other_user
+fi
 [ ! -e /twheel.ko ] || test_frozen
 the_end

@@ -41,6 +41,9 @@
 /* The kernel's SCM_MAX_FD: the most descriptors that come with a message. */
 #define MAX_FDS		253
 
+/* A stranger who sends message after message must not fill the log. */
+#define MAX_COMPLAINTS	8
+
 #define NEVER		(~0ULL)
 #define DEFAULT_GRACE	(5 * NSEC_PER_SEC)
 
@@ -51,7 +54,8 @@ enum { WARNING = 1, DEADLINE = 2 };
 
 /*
  * A command that is watched. @deadline is when the timer @deadline_id expires. @wait_status
- * is valid if @ended. @stuck: the command has outlived SIGKILL by the grace.
+ * is valid if @ended. @stuck: the command has outlived SIGKILL by the grace. @outer is where
+ * who watches this process wants its messages; @outer_len is 0 if nobody does.
  */
 struct watch {
 	__u64 timeout;
@@ -75,6 +79,9 @@ struct watch {
 	bool ended;
 	bool stuck;
 	int wait_status;
+	struct sockaddr_un outer;
+	socklen_t outer_len;
+	unsigned int complaints;
 };
 
 static int checked(int ret, const char *what)
@@ -145,6 +152,16 @@ static void send_signal(const struct watch *s, int signal)
 	kill(getpgid(s->child) == s->child ? -s->child : s->child, signal);
 }
 
+/* Whether the command is in another network namespace, as "unshare -n" and "ip netns exec" do. */
+static bool has_own_network(pid_t child)
+{
+	char path[64], ours[64] = "", theirs[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)child);
+	return readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(path, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
+}
+
 /* Sends SIGCONT as well, because a stopped command does not handle SIGABRT. */
 static void abort_command(struct watch *s, const char *why)
 {
@@ -152,6 +169,8 @@ static void abort_command(struct watch *s, const char *why)
 
 	complain("watch: %s (pid %d): %s, last sign %s ago: SIGABRT", s->name, (int)s->child, why,
 		 duration_text(since, now(s) - s->last_sign));
+	if (has_own_network(s->child))
+		hint("it is in another network namespace, from which no message reaches NOTIFY_SOCKET");
 	s->silent = true;
 	s->phase = ABORTED;
 	send_signal(s, SIGABRT);
@@ -277,17 +296,42 @@ static void take_line(struct watch *s, const char *line)
 	}
 }
 
+/* Whether @uid may send signals to the command, which may have changed its user. */
+static bool may_kill(uid_t uid, pid_t child)
+{
+	unsigned int real, effective, saved;
+	char path[64], line[256];
+	bool may = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)child);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u %u %u", &real, &effective, &saved) == 3)
+			may = uid == real || uid == saved;
+	if (f)
+		fclose(f);
+	return may;
+}
+
 /*
  * The address of the socket is no secret. A message counts if it comes from the command's
- * own process, from root, or from the user who could kill the command anyway.
+ * own process, from root, or from a user who could kill the command anyway.
  */
-static bool is_trusted(const struct watch *s, const struct ucred *sender)
+static bool is_trusted(struct watch *s, const struct ucred *sender)
 {
-	return sender->pid == s->child || !sender->uid || sender->uid == geteuid();
+	if (sender->pid == s->child || !sender->uid || sender->uid == geteuid() ||
+	    may_kill(sender->uid, s->child))
+		return true;
+	if (s->complaints++ < MAX_COMPLAINTS)
+		complain("watch: %s (pid %d): a message of pid %d, uid %u, does not count%s",
+			 s->name, (int)s->child, (int)sender->pid, (unsigned int)sender->uid,
+			 s->complaints == MAX_COMPLAINTS ? "; no more of these" : "");
+	return false;
 }
 
 /* Closes the descriptors of a message. The sender of BARRIER=1 waits for that. */
-static bool take_control(const struct watch *s, struct msghdr *msg)
+static bool take_control(struct watch *s, struct msghdr *msg)
 {
 	bool trusted = false;
 	struct cmsghdr *c;
@@ -313,6 +357,28 @@ static bool take_control(const struct watch *s, struct msghdr *msg)
 	return trusted;
 }
 
+/* Whether a line is for who watches this process, too. Descriptors are not passed on. */
+static bool concerns_outer(const char *line)
+{
+	static const char *const names[] = {
+		"READY=1", "RELOADING=1", "STOPPING=1", "WATCHDOG=1", "MONOTONIC_USEC=", "STATUS=",
+		"ERRNO=", "BUSERROR=", "EXIT_STATUS=", "EXTEND_TIMEOUT_USEC=",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(line, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* Never waits: who watches this process may hang, and this process must not. */
+static void tell_outer(const struct watch *s, const char *text)
+{
+	sendto(s->notify_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
+	       (const struct sockaddr *)&s->outer, s->outer_len);
+}
+
 /* Takes one message. Returns whether there was one. */
 static bool read_message(struct watch *s)
 {
@@ -320,7 +386,7 @@ static bool read_message(struct watch *s)
 		char buf[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(MAX_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	char text[MESSAGE_LEN + 1];
+	char text[MESSAGE_LEN + 1], outer[MESSAGE_LEN + 2] = "";
 	struct iovec iov = { .iov_base = text, .iov_len = MESSAGE_LEN };
 	struct msghdr msg = {
 		.msg_iov = &iov,
@@ -329,15 +395,20 @@ static bool read_message(struct watch *s)
 		.msg_controllen = sizeof(control),
 	};
 	ssize_t len = recvmsg(s->notify_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	char *line, *rest = text;
+	char *line, *rest = text, *end = outer;
 
 	if (len < 0)
 		return false;
 	if (!take_control(s, &msg) || msg.msg_flags & MSG_TRUNC || memchr(text, '\0', len))
 		return true;
 	text[len] = '\0';
-	while ((line = strsep(&rest, "\n")))
+	while ((line = strsep(&rest, "\n"))) {
 		take_line(s, line);
+		if (concerns_outer(line))
+			end += sprintf(end, "%s\n", line);
+	}
+	if (s->outer_len && end > outer && s->phase < ABORTED)
+		tell_outer(s, outer);
 	return true;
 }
 
@@ -369,6 +440,22 @@ static void open_socket(struct watch *s, char address[sizeof(((struct sockaddr_u
 	addr.sun_path[0] = '@';
 	memcpy(address, addr.sun_path, len);
 	address[len] = '\0';
+}
+
+/* Where systemd, or another watch, wants to hear of this process. */
+static void find_outer(struct watch *s)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t len = path ? strlen(path) : 0;
+
+	if (!len || len >= sizeof(s->outer.sun_path) || (*path != '/' && *path != '@'))
+		return;
+	s->outer.sun_family = AF_UNIX;
+	memcpy(s->outer.sun_path, path, len);
+	/* An abstract name begins with a zero. */
+	if (*path == '@')
+		s->outer.sun_path[0] = '\0';
+	s->outer_len = offsetof(struct sockaddr_un, sun_path) + len;
 }
 
 /* Blocks SIGCHLD and all signals that can be passed on, for read_signals(). */
@@ -424,6 +511,7 @@ static void start_command(struct watch *s, char **argv)
 	pid_t parent = getpid();
 
 	open_socket(s, address);
+	find_outer(s);
 	take_signals(s);
 	s->name = *argv;
 	s->has_terminal = tcgetpgrp(STDIN_FILENO) == getpgrp();
