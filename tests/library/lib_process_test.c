@@ -572,7 +572,7 @@ TEST(time_namespace)
 			_exit(20);
 		child = fork();
 		if (!child)
-			_exit(enter_namespace(dup(twheel_fd(w)), ready[1], stop[0]));
+			_exit(enter_namespace(twheel_fd(w), ready[1], stop[0]));
 		close(ready[1]);
 		if (child < 0 || waitpid(child, &status, 0) != child)
 			_exit(21);

@@ -1297,7 +1297,7 @@ TEST_F(lib, wake_is_hidden)
 
 /* ---- When is the next one? ---- */
 
-/* No deadline comes before twheel_next(), right after whatever was done; in the process it is exact. */
+/* No deadline comes before twheel_next(), whatever was just done; in the process it is exact. */
 TEST_F(lib, next)
 {
 	enum { N = 40, ROUNDS = 20000 };
@@ -1335,6 +1335,7 @@ TEST_F(lib, next)
 /* The same for near and far deadlines, some of which come, in wheels of any shape. */
 TEST_F(lib, next_of_all_distances)
 {
+	static const unsigned int levels[] = { 0, 1, 2, 3, 0, 16 }, bits[] = { 0, 4, 4, 8, 8, 4 };
 	enum { N = 24, ROUNDS = 3000 };
 	__u64 seed = now(CLOCK_REALTIME);
 	uint64_t id[N], deadline[N];
@@ -1343,22 +1344,23 @@ TEST_F(lib, next_of_all_distances)
 	struct twheel *w;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
-	for (shape = 0; shape < 6; shape++) {
-		self->o.levels = (unsigned int []) { 0, 1, 2, 3, 0, 16 }[shape];
-		self->o.slot_bits = (unsigned int []) { 0, 4, 4, 8, 8, 4 }[shape];
+	for (shape = 0; shape < ARRAY_SIZE(levels); shape++) {
+		self->o.levels = levels[shape];
+		self->o.slot_bits = bits[shape];
 		ASSERT_EQ(0, twheel_open(&w, &self->o));
 		for (i = 0; i < N; i++) {
 			deadline[i] = NEVER;
 			ASSERT_EQ(0, twheel_add(w, NEVER, i, &id[i]));
 		}
 		for (i = 0; i < ROUNDS; i++) {
+			uint64_t delay = next_random(&seed) >> 3 >> next_random(&seed) % 44;
 			uint64_t first = NEVER, before, next;
 			int count = twheel_read(w, ev, N);
 
 			while (count-- > 0)
 				deadline[ev[count].user_data] = NEVER;
 			j = next_random(&seed) % N;
-			deadline[j] = twheel_after(w, next_random(&seed) >> next_random(&seed) % 44 >> 3);
+			deadline[j] = twheel_after(w, delay);
 			ASSERT_LE(0, twheel_set(w, id[j], deadline[j]));
 			for (j = 0; j < N; j++)
 				first = deadline[j] < first ? deadline[j] : first;

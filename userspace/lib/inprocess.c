@@ -259,7 +259,7 @@ static u64 first_of_bucket(const struct timers *t, const struct hlist_head *head
 	return first;
 }
 
-/* The same for a level, whose buckets come in the order of their ticks; @first, if none is before. */
+/* The same for a level, whose buckets come in the order of their ticks; @first, if none is less. */
 static u64 first_of_level(const struct timers *t, unsigned int level, u64 first,
 			  unsigned int *looks)
 {
