@@ -76,6 +76,10 @@ answers_are() {
 	output_is "$(cat)" "$1"
 }
 
+error_lacks() {
+	holds "$2" [ "$(grep -Ec -e "$1" "$dir/err")" -eq 0 ]
+}
+
 error_has() {
 	holds "$2" grep -Eq -e "$1" "$dir/err"
 }
@@ -1250,6 +1254,51 @@ test_doctor() {
 	runs 2 "doctor with an argument" doctor extra
 }
 
+# elsewhere COMMAND: in a mount namespace of its own
+elsewhere() {
+	status=0
+	unshare -m sh -c "$1" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# Wheels in a machine whose /proc hides processes, or which lacks /proc or /sys, as a chroot may.
+test_bare_machine() {
+	"$ctl" monitor --add 1h >/dev/null 2>&1 &
+	holder=$!
+	wait_for_wheel $holder 1
+	hide='mount -t proc -o hidepid=2 proc /proc'
+	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl list --pid=$holder'"
+	status_is 4 "hidepid: list of another user's process"
+	error_has "process $holder may not be looked at: /proc hides it \(hidepid\)$" "hidepid: list: says why"
+	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl ps --pid=$holder'"
+	status_is 4 "hidepid: ps of another user's process"
+	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl ps'"
+	status_is 0 "hidepid: ps"
+	error_has '^hint: /proc hides the processes of other users' "hidepid: ps: may miss some"
+	elsewhere "$hide; $ctl list --pid=$holder"
+	status_is 0 "hidepid: root sees all"
+	elsewhere "$hide; $ctl list --pid=4194303"
+	status_is 5 "hidepid: no such process"
+
+	elsewhere "umount -l /sys; $ctl doctor"
+	status_is 0 "without /sys: doctor"
+	output_has '^ok    module +loaded; /sys, which has its version, is not mounted$' \
+		"without /sys: doctor: what it cannot see"
+	elsewhere "umount -l /sys; $ctl ps"
+	status_is 0 "without /sys: ps"
+	error_lacks 'module' "without /sys: ps: the module is loaded"
+
+	elsewhere "umount -l /sys; umount -l /proc; $ctl doctor"
+	status_is 0 "without /proc and /sys: doctor"
+	for args in ps top "list --pid=$holder" "ps --pid=$holder" 'ps --openmetrics'; do
+		elsewhere "umount -l /proc; $ctl $args"
+		status_is 1 "without /proc: $args"
+		error_has '^twheelctl: /proc is not mounted' "without /proc: $args: says so"
+	done
+	elsewhere "umount -l /proc; $ctl watch --timeout=20s -- sh -c 'exit 3'"
+	status_is 3 "without /proc: watch"
+	kill $holder
+}
+
 as_nobody() {
 	status=0
 	(
@@ -1327,5 +1376,6 @@ test_inprocess
 test_device
 test_others
 test_doctor
+[ ! -e /twheel.ko ] || test_bare_machine
 test_absent_module
 the_end

@@ -7,6 +7,7 @@
 
 #define ADVICE_LEN	256
 
+int module_minor(void);
 bool module_is_loaded(void);
 const char *module_version(char *buf, size_t size);
 const char *container(void);

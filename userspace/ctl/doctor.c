@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "advice.h"
 #include "clock.h"
@@ -98,12 +99,15 @@ static void check_module(struct doctor *d)
 {
 	char advice[ADVICE_LEN];
 	char version[64];
+	bool loaded = module_is_loaded();
 	struct twheel *w;
 
-	/* An open of the device node loads the module. */
-	if (!module_is_loaded() && !try_wheel(&w, &d->conf))
+	/* An open of the device node loads the module, and shows that it is there. */
+	if (!loaded && !try_wheel(&w, &d->conf)) {
 		twheel_close(w);
-	if (!module_is_loaded()) {
+		loaded = true;
+	}
+	if (!loaded) {
 		advise_load(advice);
 		fail(d, STATUS_NO_DEVICE);
 		print_check(d, "module", advice, "not loaded");
@@ -116,22 +120,10 @@ static void check_module(struct doctor *d)
 			    "version %s, and twheelctl is %s", version, twheel_version());
 		return;
 	}
-	print_check(d, "module", NULL, "loaded, version %s", version);
-}
-
-/* The minor number of the module's device, or -1. */
-static int module_minor(void)
-{
-	FILE *f = fopen("/proc/misc", "re");
-	char line[128], name[64];
-	int minor = -1, n;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%d %63s", &n, name) == 2 && !strcmp(name, "twheel"))
-			minor = n;
-	if (f)
-		fclose(f);
-	return minor;
+	if (access("/sys/module", F_OK))
+		print_check(d, "module", NULL, "loaded; /sys, which has its version, is not mounted");
+	else
+		print_check(d, "module", NULL, "loaded, version %s", version);
 }
 
 static bool check_device(struct doctor *d)

@@ -247,6 +247,22 @@ static void look_at(struct others *o, int pid, int only_fd)
 		closedir(dir);
 }
 
+/* Exits without /proc. The directory may be there, and empty. */
+static void need_proc(void)
+{
+	if (access("/proc/self", F_OK))
+		die(STATUS_FAILURE, "/proc is not mounted, where the wheels of processes are found");
+}
+
+/* Whether /proc hides the process @pid, which exists: its option hidepid. */
+static bool is_hidden(int pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return access(path, F_OK) && (!kill(pid, 0) || errno == EPERM);
+}
+
 /**
  * find_others() - find the wheels that processes have open
  * @o: out: they, for free_others()
@@ -261,6 +277,7 @@ void find_others(struct others *o, const struct target *target)
 	int *pids = NULL;
 	DIR *dir;
 
+	need_proc();
 	*o = (struct others){ };
 	if (target->pid) {
 		look_at(o, target->pid, target->fd);
@@ -326,6 +343,9 @@ void hint_missing(const struct others *o)
 
 	if (o->denied)
 		hint("%u processes may not be looked at; root may", o->denied);
+	/* There is always a first process. */
+	if (is_hidden(1))
+		hint("/proc hides the processes of other users (hidepid); root sees them");
 	if (!module_is_loaded()) {
 		advise_load(advice);
 		hint("%s", advice);
@@ -370,11 +390,14 @@ void parse_target(const struct verb *verb, const char *text, struct target *targ
 /* Says why a process has no wheel to look at, and exits. */
 void refuse_target(const struct others *o, const struct target *target)
 {
+	bool hidden = is_hidden(target->pid);
+
 	if (!o->denied && kill(target->pid, 0) && errno == ESRCH)
 		die(STATUS_NO_TIMER, "process %d: %s", target->pid, strerror(ESRCH));
-	if (!o->denied)
+	if (!o->denied && !hidden)
 		die(STATUS_NO_TIMER, "process %d has no such wheel open", target->pid);
-	complain("process %d may not be looked at", target->pid);
+	complain("process %d may not be looked at%s", target->pid,
+		 hidden ? ": /proc hides it (hidepid)" : "");
 	hint("become root, or the user of the process");
 	exit(STATUS_NO_PERMISSION);
 }
