@@ -15,6 +15,8 @@
 # open it loads the module.
 
 set -euo pipefail
+# All may read what is installed, whatever root's umask is.
+umask 022
 
 cd "$(dirname "$0")/.."
 
@@ -68,10 +70,10 @@ install_sources() {
 		case $source in
 		# What an earlier build in the checkout has left.
 		*.mod.c) ;;
-		*) cp --parents "$source" "$to" ;;
+		*) install -D -m 644 "$source" "$to/$source" ;;
 		esac
 	done
-	cp packaging/dkms.conf "$to"
+	install -m 644 packaging/dkms.conf "$to"
 }
 
 reload_rules() {

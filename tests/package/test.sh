@@ -278,6 +278,17 @@ over_left_files() {
 	ln -sf /dev/full "$dir/user/twheeld.service" && home_is_enough
 }
 
+# All may read it, though root's umask keeps others out.
+readable_by_all() {
+	local unreadable
+
+	(umask 077 && ours install DESTDIR="$dir/private" &&
+		"$packaging/dkms.sh" sources "$dir/private/usr/src/twheel") || return
+	unreadable=$(find "$dir/private/usr" "$dir/private/etc" ! -type l ! -perm -o+r)
+	echo "$unreadable"
+	[ -z "$unreadable" ]
+}
+
 # Each function that the library exports has a page. One more is of a struct.
 function_pages() {
 	diff <(nm -D --defined-only "$dir/root/usr/lib/libtwheel.so" |
@@ -369,6 +380,7 @@ check "twheelctl, installed" runs
 check "install the daemon, where it was built" installed_daemon
 check "the unit starts it" unit_starts "$dir/root" /usr /etc/twheel/twheeld.conf
 check "twheeld, installed" daemon_runs
+check "umask 077: all may read it" readable_by_all
 check "a manual page for each function" function_pages
 check "manual pages without a warning" valid_pages
 check "each option of twheelctl is in its page" options_in_page
