@@ -5,12 +5,27 @@
 # hands them down: the library would get the flags of the programs.
 #
 #   make WERROR=1 ...   a warning is an error. CI sets it, users see warnings only
+#   make CROSS_COMPILE=aarch64-linux-gnu- ...  for another architecture, as the kernel has it;
+#                       CC, CXX, AR and PKG_CONFIG can also be named one by one
 
-# make -R has none of these.
+# make has names of its own for these, which are for this machine; make -R has none.
+ifneq ($(CROSS_COMPILE),)
+ifneq ($(filter default undefined,$(origin CC)),)
+CC := $(CROSS_COMPILE)gcc
+endif
+ifneq ($(filter default undefined,$(origin CXX)),)
+CXX := $(CROSS_COMPILE)g++
+endif
+ifneq ($(filter default undefined,$(origin AR)),)
+AR := $(CROSS_COMPILE)ar
+endif
+PKG_CONFIG ?= $(CROSS_COMPILE)pkg-config
+endif
 CC ?= cc
 CXX ?= c++
 AR ?= ar
 RM ?= rm -f
+PKG_CONFIG ?= pkg-config
 
 CFLAGS ?= -O2 -g
 CXXFLAGS ?= $(CFLAGS)

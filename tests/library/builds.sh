@@ -14,7 +14,8 @@
 # A warning is an error here.
 export WERROR=1
 
-need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind
+need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind file gcc-aarch64-linux-gnu \
+	libc6-dev-arm64-cross
 
 user=$top/userspace
 out=$build/lib-builds
@@ -247,5 +248,18 @@ if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_F
 		"$top/tests/library/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
 	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
 fi
+# kbuild exports MAKEFLAGS with these, and a package may be built without an environment.
+ok 'make -rR, which has no variables and no rules of its own' \
+	make -rR -s -C "$user/lib" O="$out/rR" WERROR=1 || true
+ok 'without an environment' \
+	env -i PATH="$PATH" make -s -C "$user/lib" O="$out/env" WERROR=1 || true
+cross() {
+	make -s -C "$user" CROSS_COMPILE=aarch64-linux-gnu- O="$out/arm64" lib ctl &&
+		make -s -C "$user" CROSS_COMPILE=aarch64-linux-gnu- O="$out/arm64" PREFIX=/usr \
+			DESTDIR="$out/arm64/root" install &&
+		file -b "$out"/arm64/root/usr/{bin/twheelctl,lib/libtwheel.so.0.*} |
+		grep -c 'ARM aarch64' | grep -x 2
+}
+ok 'CROSS_COMPILE=aarch64-linux-gnu-: builds and installs' cross || true
 ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true
 the_end
