@@ -4,6 +4,8 @@
 # doc/tables.sh [--check] [DOCUMENT...]: writes the parts of documents that are generated.
 #
 #   first      the first program, from userspace/examples/first.c
+#   epoll      the lines of userspace/examples/loop_epoll.c between its marks; libtwheel(3) has
+#              them, too
 #   examples   the question of each example, from its first comment
 #   guarantees which tests hold up which guarantee, from the tags G1 to G11 in the
 #              comments of the tests
@@ -23,7 +25,8 @@ export LC_ALL=C
 
 cd "$(dirname "$0")/.."
 rows=doc/bench/rows.tsv
-documents=(README.md doc/testing.md doc/bench/README.md userspace/examples/README.md)
+documents=(README.md doc/testing.md doc/bench/README.md userspace/examples/README.md
+	doc/man/libtwheel.3)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -31,6 +34,17 @@ first() {
 	echo '```c'
 	# Without the license and the question.
 	sed 1,2d userspace/examples/first.c
+	echo '```'
+}
+
+# epoll_lines: those between the marks, without their indent.
+epoll_lines() {
+	sed -n '/begin epoll/,/end epoll/{/ epoll /d;s/^\t//;p}' userspace/examples/loop_epoll.c
+}
+
+epoll() {
+	echo '```c'
+	epoll_lines
 	echo '```'
 }
 
@@ -212,8 +226,15 @@ costs() {
 fill() {
 	local line skip=
 
+	if [[ $1 = *.3 ]]; then
+		sed -n '1,/begin epoll/p' "$1"
+		epoll_lines
+		sed -n '/end epoll/,$p' "$1"
+		return
+	fi
+
 	while IFS= read -r line; do
-		if [[ $line =~ ^'<!-- begin '(first|examples|guarantees|cost|costs)' -->'$ ]]; then
+		if [[ $line =~ ^'<!-- begin '(first|epoll|examples|guarantees|cost|costs)' -->'$ ]]; then
 			printf '%s\n\n' "$line"
 			"${BASH_REMATCH[1]}" || return
 			echo

@@ -50,6 +50,7 @@ contents() {
 		libtwheel-dev /usr/include/linux/twheel.h
 		libtwheel-dev /usr/lib/$triplet/libtwheel.a
 		libtwheel-dev /usr/lib/$triplet/pkgconfig/libtwheel.pc
+		libtwheel-dev /usr/share/doc/libtwheel-dev/porting.md.gz
 		libtwheel-dev /usr/share/man/man3/libtwheel.3.gz
 		libtwheel0 /usr/lib/$triplet/libtwheel.so.0
 		python3-twheel /usr/lib/python3/dist-packages/twheel/__init__.py

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a wheel live in an epoll loop of your own?
+ * How does a wheel live in an epoll loop?
  *
  * Its descriptor is added once, and twheel_read() is called when it is ready. That
  * is all: a timer is armed when twheel_add() or twheel_set() has returned.
@@ -9,11 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <libtwheel.h>
 
 #define TIMERS	1000
+#define BATCH	64
 #define MSEC		1000000ULL
+
+static unsigned int running = TIMERS, turns;
+static struct twheel *wheel;
+/* Stands for the sockets. */
+static int request;
 
 static void check(const char *what, int err)
 {
@@ -23,46 +31,62 @@ static void check(const char *what, int err)
 	exit(1);
 }
 
-static unsigned int read_wheel(struct twheel *wheel)
+/* The loop need not hear of the timers. */
+static void on_socket(const int *fd)
 {
-	struct twheel_event events[64];
-	uint64_t ids[64];
-	unsigned int total = 0;
-	int count, i;
+	uint64_t id, value;
+	unsigned int i;
 
-	while ((count = twheel_read(wheel, events, 64)) > 0) {
-		/* An expired timer stays the program's until it is deleted. */
-		for (i = 0; i < count; i++)
-			ids[i] = events[i].id;
-		check("del", twheel_del_many(wheel, ids, count));
-		total += count;
+	turns++;
+	if (read(*fd, &value, sizeof(value)) != sizeof(value))
+		exit(1);
+	for (i = 0; i < TIMERS; i++)
+		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
+}
+
+/* An expired timer stays the program's until it is deleted. */
+static void on_timeouts(const struct twheel_event *events, int n)
+{
+	uint64_t ids[BATCH];
+	int i;
+
+	turns++;
+	for (i = 0; i < n; i++)
+		ids[i] = events[i].id;
+	check("del", twheel_del_many(wheel, ids, n));
+	running -= n;
+}
+
+static void run(int loop)
+{
+	struct twheel_event events[BATCH];
+	int n;
+	/* begin epoll */
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = wheel };
+
+	epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev);
+	while (running && epoll_wait(loop, &ev, 1, -1) == 1) {
+		if (ev.data.ptr != wheel)
+			on_socket(ev.data.ptr);
+		while ((n = twheel_read(wheel, events, 64)) > 0)
+			on_timeouts(events, n);
 	}
-	check("read", count);
-	return total;
+	/* end epoll */
 }
 
 int main(void)
 {
-	unsigned int expired = 0, turns = 0, i;
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &request };
 	int loop = epoll_create1(EPOLL_CLOEXEC);
-	struct twheel *wheel;
-	uint64_t id;
 
 	check("open", twheel_open(&wheel, NULL));
-	if (loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev)) {
+	request = eventfd(1, EFD_CLOEXEC);
+	if (loop < 0 || request < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, request, &ev)) {
 		perror("epoll");
 		return 1;
 	}
-	for (i = 0; i < TIMERS; i++)
-		check("add", twheel_add(wheel, twheel_after(wheel, i % 200 * MSEC), i, &id));
-
-	while (expired < TIMERS) {
-		if (epoll_wait(loop, &ev, 1, -1) == 1)
-			expired += read_wheel(wheel);
-		turns++;
-	}
-	printf("%u timers in %u turns of the loop\n", expired, turns);
+	run(loop);
+	printf("%u timers in %u turns of the loop\n", TIMERS, turns);
 	twheel_close(wheel);
-	return 0;
+	return running != 0;
 }
