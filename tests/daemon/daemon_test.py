@@ -1550,7 +1550,10 @@ def refused():
         status, answer = c.call(method, f"/v1/queues/s/{path}", body)
         equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
         assert "refused" in answer["error"]["message"], answer
-    equal(reserve("/v1/queues/s", c, wait="0"), [])
+    for _ in range(30):
+        equal(reserve("/v1/queues/s", c, wait="0"), [])
+    for script in ("put", "take"):
+        equal(d.text().count(f"Redis refused {script}: "), 1, "equal lines within a minute")
     own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
     equal(c.call("PUT", "/v1/queues/s/tasks/x", {"if_exists": "fail", "in": "1h"})[0], 201)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["there"])

@@ -199,6 +199,7 @@ static void heartbeat(struct alarm *a, uint64_t now)
 
 	alarm_arm(d->alarms, a, now + BEAT);
 	notify("WATCHDOG=1");
+	log_tick();
 	if (!store_up(d->store)) {
 		/* Sentinel may know another master by now. */
 		store_ping(d->store);

@@ -108,6 +108,7 @@ fuzz() {
 
 units() {
 	check units_test "$units ../shared/base64.c" ""
+	check log_test "ground/log.c" ""
 	check address_test "config/address.c $units" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""

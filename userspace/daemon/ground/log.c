@@ -13,6 +13,23 @@
 
 #define LINE_LEN	1024
 #define A_SECOND	10
+#define MINUTE		60
+/* Lines of log_often() that are known for a minute. */
+#define KNOWN		32
+
+/**
+ * struct known - a line that was printed
+ * @level: its level
+ * @since: when its minute began; 0: there is none
+ * @more: how often it came since
+ * @text: the line
+ */
+static struct known {
+	int level;
+	time_t since;
+	unsigned int more;
+	char text[256];
+} known[KNOWN];
 
 /* Whether stderr goes to the journal: see JOURNAL_STREAM in systemd.exec(5). */
 static bool is_journal(void)
@@ -57,23 +74,90 @@ void log_line(int level, const char *fmt, ...)
 	va_end(args);
 }
 
-void log_often(int level, const char *fmt, ...)
+static time_t now(void)
 {
-	static time_t second;
-	static unsigned int printed;
-	struct timespec now;
-	va_list args;
+	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (now.tv_sec != second) {
-		second = now.tv_sec;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec + 1;
+}
+
+/* Tells how often it came, and begins another minute; or forgets it. */
+static void end_minute(struct known *k, time_t s)
+{
+	if (k->more)
+		log_line(k->level, "%s (%u more within a minute)", k->text, k->more);
+	k->since = k->more ? s : 0;
+	k->more = 0;
+}
+
+void log_tick(void)
+{
+	time_t s = now();
+
+	for (struct known *k = known; k < known + KNOWN; k++) {
+		if (k->since && s >= k->since + MINUTE)
+			end_minute(k, s);
+	}
+}
+
+static struct known *find(const char *text)
+{
+	for (struct known *k = known; k < known + KNOWN; k++) {
+		if (k->since && !strcmp(k->text, text))
+			return k;
+	}
+	return NULL;
+}
+
+/* Return: a free place, or that of the oldest line. */
+static struct known *make_room(void)
+{
+	struct known *oldest = known;
+
+	for (struct known *k = known; k < known + KNOWN; k++) {
+		if (k->since < oldest->since)
+			oldest = k;
+	}
+	if (oldest->since)
+		end_minute(oldest, 0);
+	return oldest;
+}
+
+/* Whether one more line may be printed in this second. */
+static bool may_print(time_t s)
+{
+	static unsigned int printed;
+	static time_t second;
+
+	if (s != second) {
+		second = s;
 		printed = 0;
 	}
-	if (printed++ >= A_SECOND)
-		return;
+	return printed++ < A_SECOND;
+}
+
+void log_often(int level, const char *fmt, ...)
+{
+	char text[sizeof(known[0].text)];
+	time_t s = now();
+	struct known *k;
+	va_list args;
+
 	va_start(args, fmt);
-	print(level, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
+	k = find(text);
+	if (k) {
+		k->more++;
+		return;
+	}
+	if (!may_print(s))
+		return;
+	k = make_room();
+	*k = (struct known){ .level = level, .since = s };
+	memcpy(k->text, text, sizeof(text));
+	log_line(level, "%s", text);
 }
 
 void log_once(const char *text)

@@ -17,9 +17,16 @@
 void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /**
- * log_often() - a line that may come without end: at most ten a second are printed
+ * log_often() - a line that may come without end
+ *
+ * Equal lines are printed once a minute, with their number. Of others, at most ten a second are.
  */
 void log_often(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/**
+ * log_tick() - tell the number of lines that were not printed: each second
+ */
+void log_tick(void);
 
 /**
  * log_once() - a warning that does not repeat itself: an equal text is dropped

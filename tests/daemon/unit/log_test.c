@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The log: equal lines once a minute, with a count; all others at most ten a second. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ground/log.h"
+#include "tap.h"
+
+static time_t now_s = 1000;
+
+/* In place of the library's. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	(void)clock;
+	*ts = (struct timespec){ .tv_sec = now_s };
+	return 0;
+}
+
+static char said[1 << 16];
+static int ends[2];
+
+/* What was logged since the last call. */
+static const char *log_text(void)
+{
+	ssize_t n;
+
+	fflush(stderr);
+	n = write(ends[1], "", 1) == 1 ? read(ends[0], said, sizeof(said)) : 0;
+	said[n > 0 ? n - 1 : 0] = '\0';
+	return said;
+}
+
+static unsigned int lines(const char *text)
+{
+	unsigned int count = 0;
+
+	for (; *text; text++)
+		count += *text == '\n';
+	return count;
+}
+
+int main(void)
+{
+	int out = dup(STDERR_FILENO);
+
+	if (pipe(ends) || dup2(ends[1], STDERR_FILENO) < 0)
+		return 1;
+	for (unsigned int s = 0; s < 59; s++, now_s++) {
+		for (unsigned int i = 0; i < 20; i++)
+			log_often(LOG_ERR, "Redis refused %s", "put");
+		log_tick();
+	}
+	is_text(log_text(), "Redis refused put\n", "equal lines of a minute are one");
+	now_s = 1060;
+	log_tick();
+	is_text(log_text(), "Redis refused put (1179 more within a minute)\n",
+		"then their number is told");
+	log_often(LOG_ERR, "Redis refused %s", "put");
+	is_text(log_text(), "", "and the next minute begins");
+	for (unsigned int i = 0; i < 2; i++) {
+		now_s += 60;
+		log_tick();
+	}
+	is_text(log_text(), "Redis refused put (1 more within a minute)\n",
+		"a minute without the line ends it");
+	log_often(LOG_ERR, "Redis refused %s", "put");
+	is_text(log_text(), "Redis refused put\n", "then it is a new one");
+	now_s++;
+	for (unsigned int i = 0; i < 100; i++)
+		log_often(LOG_ERR, "task %u", i);
+	ok(lines(log_text()) == 10, "ten lines a second, if they differ");
+	now_s++;
+	log_often(LOG_ERR, "task %u", 7);
+	log_often(LOG_ERR, "task %u", 11);
+	is_text(log_text(), "task 11\n", "one that was not printed is no repetition");
+	log_line(LOG_ERR, "once");
+	log_line(LOG_ERR, "once");
+	is_text(log_text(), "once\nonce\n", "other lines are all printed");
+	for (unsigned int i = 0; i < 200; i++, now_s++)
+		log_often(LOG_ERR, "many %u", i);
+	is_number(lines(log_text()), 200 + 1, "more lines than are remembered, and one's number");
+	dup2(out, STDERR_FILENO);
+	return tap_end();
+}
