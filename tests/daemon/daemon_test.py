@@ -1752,6 +1752,48 @@ def last_reports():
     equal(d.process.wait(timeout=10), 0, d.text())
 
 
+@test("D17: on SIGTERM workers get 503 and go; for stop-delay the door stays open, and /readyz is 503")
+def stop_delay():
+    port = free_ports()[0]
+    d = Daemon(redis, "--stop-delay=2s", listen=f"127.0.0.1:{port}")
+    q = pull()
+    wait_until(lambda: d.client().raw("GET", q)[0] == 200)
+    answers = []
+
+    def worker():
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        conn.request("POST", f"{q}/reserve", '{"wait":"20s"}', {"Content-Type": "application/json"})
+        answer = conn.getresponse()
+        answers.append((answer.status, answer.headers["Connection"], json.loads(answer.read())))
+    workers = [threading.Thread(target=worker) for _ in range(4)]
+    for w in workers:
+        w.start()
+    kept = d.client()
+    equal(kept.raw("GET", "/readyz")[0], 200)
+    time.sleep(0.3)
+    begin = time.monotonic()
+    d.process.send_signal(signal.SIGTERM)
+    for w in workers:
+        w.join()
+    assert time.monotonic() - begin < 1
+    equal({(s, c, x["error"]["code"]) for s, c, x in answers}, {(503, "close", "stopping")})
+    # One that comes again does not spin for nothing.
+    status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
+    equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
+    assert unready(d.client()) == "twheeld stops"
+    equal(d.client().call("PUT", f"{q}/tasks/x", {"in": "1h"})[0], 201)
+    socket.create_connection(("127.0.0.1", port), 1).close()
+    equal(d.process.wait(timeout=10), 0)
+    assert 1.9 < time.monotonic() - begin < 3.5, time.monotonic() - begin
+    # A second signal does not wait for it.
+    d = Daemon(redis, "--stop-delay=1min")
+    d.process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    begin = time.monotonic()
+    equal(d.end(), 0)
+    assert time.monotonic() - begin < 2
+
+
 @test("D6: with wait-replicas a put is accepted only when a replica has it")
 def wait_replicas():
     own = Redis("--repl-diskless-sync-delay", "0")

@@ -413,7 +413,8 @@ static void release_all(struct daemon *d)
 /* The unit may allow less time than the configuration does. */
 static void say_stopping(const struct daemon *d)
 {
-	uint64_t us = d->config.stop_timeout_ms * 1000 + 2 * REPORT_GRACE / NSEC_PER_USEC;
+	uint64_t ms = d->config.stop_delay_ms + d->config.stop_timeout_ms;
+	uint64_t us = ms * 1000 + 2 * REPORT_GRACE / NSEC_PER_USEC;
 	char text[64];
 
 	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, us);
@@ -422,27 +423,46 @@ static void say_stopping(const struct daemon *d)
 
 static void stop(struct daemon *d)
 {
+	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
+	d->stopping = true;
+	d->stop_by = alarms_now(d->alarms) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
+	alarm_arm(d->alarms, &d->stop_timer, d->stop_by);
+	api_quiesce(d->api);
+	release_all(d);
+	if (store_up(d->store))
+		leave(d);
+}
+
+/* For stop-delay all but workers are served, while load balancers see that it is not ready. */
+static void begin_stop(struct daemon *d)
+{
 	if (d->stopping) {
 		/* A second signal does not wait. */
 		d->stop_by = 0;
 		return;
 	}
-	log_line(LOG_NOTICE, "stops: %u requests run", d->running);
-	say_stopping(d);
-	d->stopping = true;
-	d->stop_by = alarms_now(d->alarms) + d->config.stop_timeout_ms * NSEC_PER_MSEC;
-	alarm_arm(d->alarms, &d->stop_timer, d->stop_by);
-	api_quiesce(d->api);
-	waiter_end_all(d);
-	release_all(d);
-	if (store_up(d->store))
-		leave(d);
+	if (!d->leaving) {
+		say_stopping(d);
+		d->leaving = true;
+		waiter_end_all(d);
+		if (d->config.stop_delay_ms) {
+			log_line(LOG_NOTICE, "is not ready any more, and will stop");
+			alarm_arm(d->alarms, &d->stop_timer, alarms_now(d->alarms) +
+				  d->config.stop_delay_ms * NSEC_PER_MSEC);
+			return;
+		}
+	}
+	stop(d);
 }
 
 static void stop_deadline(struct alarm *a, uint64_t now)
 {
 	struct daemon *d = container_of(a, struct daemon, stop_timer);
 
+	if (!d->stopping) {
+		stop(d);
+		return;
+	}
 	if (d->grace) {
 		loop_stop(d->loop);
 		return;
@@ -481,7 +501,7 @@ static void signaled(struct watch *w, uint32_t events)
 
 	(void)events;
 	if (read(w->fd, &info, sizeof(info)) == sizeof(info))
-		stop(the_daemon);
+		begin_stop(the_daemon);
 }
 
 static int watch_signals(struct daemon *d)

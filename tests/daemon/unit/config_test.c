@@ -50,6 +50,7 @@ static void check_defaults(void)
 	is_number(c.dead_max, 100000, "dead-max");
 	is_number(c.dead_keep_ms, 7 * 86400000ULL, "dead-keep");
 	ok(!c.strict, "strict");
+	is_number(c.stop_delay_ms, 0, "stop-delay");
 	is_number(c.stop_timeout_ms, 20000, "stop-timeout");
 	is_number(c.tick_ns, 131072, "tick");
 }

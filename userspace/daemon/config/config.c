@@ -76,6 +76,7 @@ static const struct key {
 	{ "dead-max", KEY_NUMBER64, AT(dead_max), "100000", 0, 1000000000 },
 	{ "dead-keep", KEY_DURATION, AT(dead_keep_ms), "7d", 0, 100 * MS_PER_YEAR },
 	{ "strict", KEY_BOOL, AT(strict), "no" },
+	{ "stop-delay", KEY_DURATION, AT(stop_delay_ms), "0", 0, MS_PER_HOUR },
 	{ "stop-timeout", KEY_DURATION, AT(stop_timeout_ms), "20s", 0, MS_PER_HOUR },
 	{ "tick", KEY_TICK, AT(tick_ns), "131072ns", 1000, 1000000000 },
 };

@@ -64,6 +64,7 @@
  * @dead_max: dead-max
  * @dead_keep_ms: dead-keep
  * @strict: strict
+ * @stop_delay_ms: stop-delay
  * @stop_timeout_ms: stop-timeout
  * @tick_ns: tick
  */
@@ -105,6 +106,7 @@ struct config {
 	uint64_t dead_max;
 	uint64_t dead_keep_ms;
 	bool strict;
+	uint64_t stop_delay_ms;
 	uint64_t stop_timeout_ms;
 	uint64_t tick_ns;
 };
@@ -118,7 +120,7 @@ struct config {
  * @help: --help or -h
  * @from: where each key was set; for config_place()
  */
-#define CONFIG_KEYS	31
+#define CONFIG_KEYS	32
 struct config_args {
 	const char *file;
 	bool file_named;

@@ -103,7 +103,7 @@ static enum MHD_Result send_answer(struct request *r)
 		MHD_add_response_header(resp, "Allow", r->allow);
 	if (r->status == 401)
 		MHD_add_response_header(resp, "WWW-Authenticate", "Bearer");
-	if (r->too_large || r->close)
+	if (r->too_large || r->close || r->daemon->leaving)
 		MHD_add_response_header(resp, "Connection", "close");
 	ret = MHD_queue_response(r->conn, r->status, resp);
 	MHD_destroy_response(resp);

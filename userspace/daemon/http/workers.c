@@ -22,12 +22,24 @@ static bool is_pull(struct request *r, const struct queue *q)
 	return false;
 }
 
+/* Another daemon has time for this worker. */
+static void refuse(struct request *r)
+{
+	r->retry_after = 1;
+	request_error(r, 503, "stopping", NULL, "twheeld stops: ask another one");
+}
+
 static void reserved(void *arg, char *text, size_t len)
 {
 	struct request *r = arg;
 
 	r->gone = NULL;
-	request_json(r, 200, text, len);
+	if (!r->daemon->leaving || waiter_tasks(r->arg)) {
+		request_json(r, 200, text, len);
+		return;
+	}
+	free(text);
+	refuse(r);
 }
 
 static void gone(struct request *r)
@@ -47,6 +59,10 @@ void route_reserve(struct request *r, struct queue *q)
 
 	if (!is_pull(r, q))
 		return;
+	if (r->daemon->leaving) {
+		refuse(r);
+		return;
+	}
 	if (reserve_parse(r->body ? r->body : "", r->len, &want, &err)) {
 		request_fail(r, &err);
 		return;

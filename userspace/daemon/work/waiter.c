@@ -41,6 +41,11 @@ struct waiter {
 	struct waiter *next;
 };
 
+unsigned int waiter_tasks(const struct waiter *w)
+{
+	return w->nr;
+}
+
 void waiter_sent(struct waiter *w, bool sent)
 {
 	struct daemon *d = w->queue->daemon;

@@ -38,6 +38,11 @@ struct waiter *waiter_add(struct queue *q, const struct reserve *want, waiter_fn
 void waiter_end(struct waiter *w);
 
 /**
+ * waiter_tasks() - how many tasks the answer has
+ */
+unsigned int waiter_tasks(const struct waiter *w);
+
+/**
  * waiter_sent() - the answer was sent or not; the waiter is gone afterwards
  */
 void waiter_sent(struct waiter *w, bool sent);

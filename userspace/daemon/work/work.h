@@ -90,7 +90,8 @@ struct member {
  * @refusing: nodes of Redis that refuse writes, a bit for each
  * @refusal: why one of them does
  * @check_only: of --check
- * @stopping: SIGTERM came
+ * @leaving: SIGTERM came, and load balancers learn of it
+ * @stopping: stop-delay has passed since
  * @grace: the stop took too long: only reports are waited for
  * @exit_code: of the process
  */
@@ -137,6 +138,7 @@ struct daemon {
 	uint64_t refusing;
 	char refusal[256];
 	bool check_only;
+	bool leaving;
 	bool stopping;
 	bool grace;
 	int exit_code;
