@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A headless Chromium, by the WebDriver protocol of chromedriver."""
+"""A headless Chromium, by Debian's Selenium."""
 import atexit
-import base64
-import http.client
-import json
 import os
-import re
-import signal
-import subprocess
 import time
+
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
 
 from rig import dir_, wait_until
 
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--hide-scrollbars", "--lang=en-US")
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-
-
-class WebError(Exception):
-    pass
 
 
 class Browser:
@@ -28,39 +22,19 @@ class Browser:
     def __init__(self, *flags):
         Browser.number += 1
         data = os.path.join(dir_, f"browser{Browser.number}")
-        log = open(data + ".log", "w")
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
-                                       stderr=log, text=True, start_new_session=True,
-                                       env={**os.environ, "HOME": dir_})
+        options = webdriver.ChromeOptions()
+        for flag in (*FLAGS, f"--user-data-dir={data}", *flags):
+            options.add_argument(flag)
+        options.unhandled_prompt_behavior = "ignore"
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(
+            "/usr/bin/chromedriver", log_path=data + ".log", env={**os.environ, "HOME": dir_}))
         # Before the directory goes, which it writes to.
         atexit.register(self.end)
-        self.port = None
-        for line in self.driver.stdout:
-            found = re.search(r"successfully on port (\d+)", line)
-            if found:
-                self.port = int(found.group(1))
-                break
-        self.path = ""
-        self.path = "/session/" + self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "unhandledPromptBehavior": "ignore", "goog:loggingPrefs": {"browser": "ALL"},
-            "goog:chromeOptions": {"args": [*FLAGS, f"--user-data-dir={data}", *flags]}}}}
-        )["sessionId"]
-
-    def ask(self, method, path, body=None):
-        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        conn.request(method, self.path + path, json.dumps(body or {}) if method == "POST" else None)
-        answer = json.loads(conn.getresponse().read())["value"]
-        conn.close()
-        if isinstance(answer, dict) and "error" in answer:
-            raise WebError(f"{answer['error']}: {answer['message']}")
-        return answer
-
-    def open(self, url):
-        self.ask("POST", "/url", {"url": url})
-
-    def run(self, script, *args):
-        """The body of a function. Return: what it returns."""
-        return self.ask("POST", "/execute/sync", {"script": script, "args": args})
+        self.open = self.driver.get
+        self.run = self.driver.execute_script
+        self.size = self.driver.set_window_size
+        self.screenshot = self.driver.save_screenshot
 
     def text(self, selector):
         """What is seen of an element."""
@@ -77,7 +51,7 @@ class Browser:
         def tried():
             try:
                 return what()
-            except WebError:
+            except WebDriverException:
                 return None
         return wait_until(tried, seconds)
 
@@ -85,43 +59,29 @@ class Browser:
         """As a mouse does it. A row may be replaced just before."""
         for left in reversed(range(20)):
             try:
-                e = self.ask("POST", "/element", {"using": "xpath", "value": xpath})[ELEMENT]
-                self.ask("POST", f"/element/{e}/click")
-                return
-            except WebError:
+                return self.driver.find_element(By.XPATH, xpath).click()
+            except WebDriverException:
                 if not left:
                     raise
                 time.sleep(0.1)
 
     def type(self, selector, text):
-        e = self.ask("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
-        self.ask("POST", f"/element/{e}/clear")
-        self.ask("POST", f"/element/{e}/value", {"text": text})
+        e = self.driver.find_element(By.CSS_SELECTOR, selector)
+        e.clear()
+        e.send_keys(text)
 
     def question(self, yes):
         """Answers a dialog. Return: its words."""
-        words = self.until(lambda: self.ask("GET", "/alert/text"))
-        self.ask("POST", f"/alert/{'accept' if yes else 'dismiss'}")
+        alert = self.until(lambda: self.driver.switch_to.alert)
+        words = alert.text
+        alert.accept() if yes else alert.dismiss()
         return words
 
     def complaints(self):
         """What the console has of errors, since it was asked last."""
-        return [x["message"] for x in self.ask("POST", "/se/log", {"type": "browser"})
+        return [x["message"] for x in self.driver.get_log("browser")
                 if x["level"] in ("SEVERE", "WARNING")]
-
-    def size(self, width, height):
-        self.ask("POST", "/window/rect", {"width": width, "height": height})
-
-    def screenshot(self, path):
-        with open(path, "wb") as f:
-            f.write(base64.b64decode(self.ask("GET", "/screenshot")))
 
     def end(self):
         atexit.unregister(self.end)
-        try:
-            self.ask("DELETE", "")
-        except (OSError, ValueError, WebError):
-            pass
-        # If it hangs: the browser with all that it started.
-        os.killpg(self.driver.pid, signal.SIGKILL)
-        self.driver.wait()
+        self.driver.quit()

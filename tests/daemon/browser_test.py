@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 """The page, in a headless Chromium: what it shows, its buttons, and what it lets no one do.
 
@@ -217,7 +217,7 @@ def policy():
     page.complaints()
     # It cannot be put into the frame of another page.
     page.open("data:text/html,<iframe src='" + URL + "'></iframe>")
-    page.ask("POST", "/frame", {"id": 0})
+    page.driver.switch_to.frame(0)
     page.until(lambda: page.run("return location.href").startswith("chrome-error:"))
     equal(page.run("return document.getElementById('queues')"), None)
 

@@ -138,7 +138,7 @@ part_prometheus() {
 
 # Screenshots stay in $out.
 part_page() {
-	need chromium chromium-driver
+	need chromium chromium-driver python3-selenium
 	PICTURES=$out "$tests/browser_test.py" "$out/twheeld"
 }
 
