@@ -193,13 +193,14 @@ bite() {
 	done
 }
 
-# circles SOURCES OBJECTS: no file there depends on one that depends on it.
+# circles [--rooms] SOURCES OBJECTS: no file, or room, there depends on one that depends on it.
 circles() {
 	local out=$build/circles
 
 	quietly make -s -C userspace O="$out" ctl || return
+	quietly make -s -C userspace/daemon O="$out" || return
 	quietly make -s -C bench/timers O="$out" || return
-	quietly ci/lint/circles.sh "$1" "$out/$2"
+	quietly ci/lint/circles.sh "${@:1:$# - 1}" "$out/${!#}"
 }
 
 shell() {
@@ -310,6 +311,8 @@ check "rules of the kernel" kernel_rules
 check "rules of our own find what is planted" bite
 check "no files of the library in a circle" circles userspace/lib lib
 check "no files of twheelctl in a circle" circles userspace/ctl ctl
+check "no files of twheeld in a circle" circles userspace/daemon daemon
+check "no rooms of twheeld in a circle" circles --rooms userspace/daemon daemon
 check "no files of the bench in a circle" circles bench/timers bench-o
 check "no files of the device bench in a circle" circles bench/device bench-o
 check shellcheck shell

@@ -22,7 +22,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(circles unit scripts daemon redis cluster ctl race chaos demo upgrade)
+	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -46,16 +46,6 @@ whole() {
 	[ "$status" = 0 ] || printf 'not '
 	echo "ok 1 - $1"
 	return "$status"
-}
-
-# No files and no rooms depend on each other in a circle.
-part_circles() {
-	whole circles
-}
-
-whole_circles() {
-	"$top/ci/lint/circles.sh" "$daemon" "$out/daemon" &&
-		"$top/ci/lint/circles.sh" --rooms "$daemon" "$out/daemon"
 }
 
 part_unit() {
