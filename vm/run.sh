@@ -251,6 +251,9 @@ if ! has UML; then
 	# so the others come when init says so.
 	[ -z "$exact" ] && [ "${VM_ACCEL:-tcg}" = kvm ] ||
 		words+=(maxcpus=1 tsc=reliable twheel.emulated=1)
+	# A fifth of what an emulated boot takes: to patch all locks when the second processor
+	# comes, and the tests of the kernel's own ciphers.
+	words+=(noreplace-smp cryptomgr.notests)
 fi
 words+=(
 	ignore_loglevel log_buf_len=4M printk.devkmsg=on
