@@ -374,7 +374,7 @@ static void *set_keys(void *arg)
 /* Whatever lock another thread holds as a process forks: its child goes on. */
 TEST_F_TIMEOUT(lib, fork_in_the_middle, 120)
 {
-	enum { FORKS = 200 };
+	enum { FORKS = 50 };
 	struct busy b = { .o = &self->o, .w = self->w };
 	pthread_t thread[3];
 	unsigned int i;
@@ -440,7 +440,7 @@ static void fork_once(const void *key, size_t len, uint64_t user_data, void *arg
 /* The child returns from the handler, while another thread of the parent sets keys. */
 TEST_F_TIMEOUT(lib, fork_in_handler, 120)
 {
-	enum { ROUNDS = 100, KEYS = 10 };
+	enum { ROUNDS = 30, KEYS = 10 };
 	struct busy b = { .o = &self->o };
 	pthread_t thread;
 	unsigned int i;
