@@ -72,7 +72,7 @@ vm:
 demo:
 	@vm/deps.sh
 	@$(programs) ../build/user/idle_server
-	@vm/run.sh --name demo --bin build/user/idle_server -- \
+	@vm/run.sh --name demo --bin build/user/idle_server $(if $(filter kvm,$(VM_ACCEL)),,--exact) -- \
 		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
 	@echo '(twheel-vm is the machine: the kernel had no complaint, the module could be unloaded)'
 
