@@ -1017,7 +1017,7 @@ TEST_F(table, map_and_unmap)
 	long long users = read_number(REFCNT);
 	unsigned int i;
 
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < 500; i++) {
 		int fd = wheel_open(O_NONBLOCK);
 		struct table t = map_table(_metadata, fd);
 
