@@ -248,7 +248,7 @@ document_sizes() {
 		5120 doc/troubleshooting.md
 		12288 doc/design.md
 		12288 doc/testing.md
-		4096 doc/twheeld.md
+		12288 doc/twheeld.md
 		5120 doc/porting.md
 		5120 doc/bench/README.md
 		1536 userspace/examples/README.md
