@@ -110,6 +110,8 @@ for backend in $backends; do
 	output_has '^twheel_next\(\) was never too late$' "embedded, $backend: the number is right"
 	example $backend loop_epoll
 	output_has '^1000 timers in [0-9]+ turns of the loop$' "loop_epoll, $backend: all"
+	example $backend loop_threads
+	output_has '^3 loops kicked 30 of 30 silent connections, ' "loop_threads, $backend: its kicks"
 	for name in loop_libevent loop_libuv loop_io_uring; do
 		if [ -z "$left_out" ] || [ -e "$examples/$name" ]; then
 			example $backend $name

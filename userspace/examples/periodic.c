@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do I get called at a fixed rate, and what if I am too slow?
+ * How do I get called at a fixed rate?
  *
  * The deadlines are first + k * period and do not drift, however late each of
  * them is read. A reader that was away gets one event, which says how many
