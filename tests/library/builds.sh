@@ -146,6 +146,17 @@ sanitized() {
 		-L"$dir" -ltwheel -ldl ||
 		ok "thread: memory that is handed over through it" env LD_LIBRARY_PATH="$dir" \
 			"${fixed[@]}" "$dir/tsan-shared" handed || true
+	ok "thread: memory that is handed over by a library with the sanitizer" \
+		sanitized_whole "$out/tsan" || true
+}
+
+# sanitized_whole DIR: the library in DIR with a sanitizer, too, which then sees what it does.
+sanitized_whole() {
+	local dir=$1
+
+	build_library "$dir" SANITIZE=thread CFLAGS='-O1 -g' "$dir/libtwheel.a" &&
+		compile "$dir" tsan-whole "$top/tests/library/lib_builds.c" "$dir/libtwheel.a" -- -ldl &&
+		"${fixed[@]}" "$dir/tsan-whole" handed
 }
 
 # over_the_kernel DIR: the same programs and plugins in a machine, with the C library that
@@ -155,12 +166,13 @@ over_the_kernel() {
 
 	mkdir -p "$machine"/{bin,lib,lib64}
 	install "$1"/{asan,tsan,tsan-shared,loader,plugin.so,plugin-shared.so} "$machine/bin"
+	install "$out/tsan/tsan-whole" "$machine/bin"
 	install "$1"/libtwheel.so.* "$machine/lib"
 	install /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
 	ldd "$1"/{asan,tsan,loader} | awk '$2 == "=>" { print $3 }' | sort -u |
 		xargs -I{} install {} "$machine/lib"
 	for what in 'asan left_open' 'asan handed' 'asan dlclose /bin/plugin.so' 'tsan left_open' \
-		'tsan handed' 'tsan-shared handed' 'loader exit' 'loader dlclose /bin/plugin.so' \
+		'tsan handed' 'tsan-shared handed' 'tsan-whole handed' 'loader exit' 'loader dlclose /bin/plugin.so' \
 		'loader dlclose /bin/plugin-shared.so'; do
 		runs+=(--run "TSAN_OPTIONS=halt_on_error=1 TWHEEL_BACKEND=kernel $what")
 	done

@@ -21,9 +21,9 @@ static unsigned int filter(struct twheel *w, struct twheel_event *events, unsign
 			uint64_t id = load64(&shadow->id);
 
 			/* Another process with the descriptor may have armed this timer. */
-			if (!id || !shadow->armed)
+			if (!id || !is_set(&shadow->armed))
 				continue;
-			if (!shadow->custom)
+			if (!is_set(&shadow->custom))
 				__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 			if (w->special & SPECIAL_TSAN)
 				__tsan_acquire(shadow);

@@ -264,6 +264,12 @@ static inline uint64_t load64(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+/* A flag that another thread may just set. */
+static inline bool is_set(const uint8_t *flag)
+{
+	return __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
 /* Whether @word arms its timer. */
 static inline bool is_arming(uint64_t word)
 {

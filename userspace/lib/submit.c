@@ -188,7 +188,7 @@ static bool drain_timer(struct twheel *w, unsigned int mode, const struct twheel
 		return false;
 	++*count;
 	if (shadow && load64(&shadow->kernel_id) == timer->id) {
-		if (!shadow->custom)
+		if (!is_set(&shadow->custom))
 			__atomic_store_n(&shadow->armed, 0, __ATOMIC_RELAXED);
 		return false;
 	}

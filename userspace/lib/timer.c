@@ -194,11 +194,12 @@ static rare int fill_cache(struct twheel *w, struct cache **cache)
 
 /*
  * Adds a timer in a slot of @cache, which is not empty. If @marked is not NULL, the caller
- * kicks; then this says whether the slot was marked.
+ * kicks; then this says whether the slot was marked. @special: as that of @w, but 0 is known
+ * to be 0 when the fast path is compiled.
  */
 static inline __attribute__((always_inline)) int
 add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user_data,
-	 uint64_t *id, bool *marked)
+	 uint64_t *id, bool *marked, uint32_t special)
 {
 	uint32_t slot = cache->slots[--cache->nr];
 	struct shadow *shadow = &w->shadow[slot];
@@ -206,6 +207,9 @@ add_slot(struct twheel *w, struct cache *cache, uint64_t deadline, uint64_t user
 	deadline = to_word(deadline);
 	lend_slot(shadow, slot, user_data, id);
 	__atomic_store_n(&shadow->armed, 1, __ATOMIC_RELAXED);
+	/* Here, as @id may be in the object that is handed over. */
+	if (special & SPECIAL_TSAN)
+		__tsan_release(shadow);
 	if (arm(&w->words[slot], deadline))
 		return 0;
 	if (!marked)
@@ -223,9 +227,7 @@ static rare int add_slowly(struct twheel *w, uint64_t deadline, uint64_t user_da
 	err = fill_cache(w, &cache);
 	if (err)
 		return err;
-	if (w->special & SPECIAL_TSAN)
-		__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
-	return add_slot(w, cache, deadline, user_data, id, NULL);
+	return add_slot(w, cache, deadline, user_data, id, NULL, w->special);
 }
 
 TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_data,
@@ -235,7 +237,7 @@ TWHEEL_PUBLIC int twheel_add(struct twheel *w, uint64_t deadline, uint64_t user_
 
 	if (unlikely(!cache || !cache->nr || w->special))
 		return add_slowly(w, deadline, user_data, id);
-	return add_slot(w, cache, deadline, user_data, id, NULL);
+	return add_slot(w, cache, deadline, user_data, id, NULL, 0);
 }
 
 /* set, clear, del */
@@ -288,8 +290,8 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 		ret = rearm_as_it_is(w, id, deadline);
 	} else if (!is_live(shadow, id)) {
 		ret = -ENOENT;
-	} else if (shadow->armed || shadow->custom) {
-		ret = shadow->custom && !ends ? rearm_as_it_is(w, kernel_id, deadline) :
+	} else if (is_set(&shadow->armed) || is_set(&shadow->custom)) {
+		ret = is_set(&shadow->custom) && !ends ? rearm_as_it_is(w, kernel_id, deadline) :
 		      withdraw(w, kernel_id, &timer);
 		if (ret == -ENOENT)
 			twheel__lose(w, shadow, kernel_id);
@@ -368,7 +370,7 @@ static __attribute__((noinline)) int clear_any(struct twheel *w, uint64_t id)
 {
 	struct shadow *shadow = find_shadow(w, id);
 
-	if (!shadow || shadow->custom)
+	if (!shadow || is_set(&shadow->custom))
 		return clear_periodic(w, id);
 	if (w->parks)
 		return park(w, id);
@@ -484,7 +486,7 @@ static inline int del(struct twheel *w, uint64_t id)
 		return del_foreign(w, id);
 	old = __atomic_exchange_n(&w->words[(uint32_t)id].deadline_ns, 0, __ATOMIC_SEQ_CST);
 	/* A periodic timer may have an event of the periods before. */
-	if (unlikely(!old || shadow->custom))
+	if (unlikely(!old || is_set(&shadow->custom)))
 		return del_slowly(w, id, old);
 	return put_slot(w, shadow, id, old != TWHEEL_PARKED);
 }
@@ -622,9 +624,7 @@ TWHEEL_PUBLIC int twheel_add_many(struct twheel *w, uint64_t deadline, const uin
 		}
 		if (i % AHEAD == 0)
 			fetch_free(w, cache, n - i);
-		if (w->special & SPECIAL_TSAN)
-			__tsan_release(&w->shadow[cache->slots[cache->nr - 1]]);
-		err = add_slot(w, cache, deadline, user_data[i], &ids[i], &marked);
+		err = add_slot(w, cache, deadline, user_data[i], &ids[i], &marked, w->special);
 		if (err)
 			break;
 	}
