@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-need gcc make mypy python3-cffi python3-pytest uthash-dev
+need gcc make mypy python3-cffi python3-pytest python3-setuptools python3-wheel uthash-dev
 out=$build/python
 make -s -C "$top/userspace/lib" O="$out" "$out/libtwheel.so.0"
 
