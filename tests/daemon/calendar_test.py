@@ -5,7 +5,8 @@
 calendar_test.py PROGRAM [NUMBER]: draws NUMBER calendars (100000) and moments, and compares the
 next three runs in UTC. PROGRAM is built from unit/cron_lines.c. Prints TAP.
 
-Local time is not compared: of a time that does not exist, or exists twice, croniter and the
+Where the two differ, the days are gone through one by one, since croniter 1.3.8 skips the 1st of
+March where "*/6" has it, for example. Local time is not compared: of a time that does not exist, or exists twice, croniter and the
 contract think differently. unit/cron_test.c has those.
 """
 
@@ -46,6 +47,24 @@ def field(draw, first, last, names):
     return ",".join(element(draw, first, last, names) for _ in range(count))
 
 
+def by_days(text, moment):
+    """The next three runs, from what croniter reads in each field, day by day."""
+    minutes, hours, days, months, weekdays = croniter.expand(text)[0]
+    day = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc)
+    day = day.replace(hour=0, minute=0, second=0)
+    runs = []
+    while len(runs) < 3:
+        of_month = days == ["*"] or day.day in days
+        of_week = weekdays == ["*"] or day.isoweekday() % 7 in weekdays
+        fits = of_month or of_week if days != ["*"] != weekdays else of_month and of_week
+        if fits and (months == ["*"] or day.month in months):
+            runs += [time for hour in (range(24) if hours == ["*"] else hours)
+                     for minute in (range(60) if minutes == ["*"] else minutes)
+                     if (time := int(day.timestamp()) + hour * 3600 + minute * 60) > moment]
+        day += datetime.timedelta(days=1)
+    return " ".join("%d" % run for run in sorted(runs)[:3])
+
+
 def main():
     number = int(sys.argv[2]) if len(sys.argv) > 2 else 100000
     draw = random.Random(20261128)
@@ -60,7 +79,7 @@ def main():
         start = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc)
         other = croniter(text, start)
         want = " ".join("%d" % other.get_next() for _ in range(3))
-        if got != want:
+        if got != want and got != by_days(text, moment):
             wrong += 1
             if wrong <= 10:
                 print('# "%s" after %d: %s, croniter %s' % (text, moment, got, want))
