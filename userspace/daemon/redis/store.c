@@ -63,25 +63,41 @@ static void lane_key(const struct store *s, char key[160], const char *queue, un
 	snprintf(key, 160, "%s{%.64s/%u}:%s", s->config->prefix, queue, lane, name);
 }
 
+/* @fixed: EVALSHA, the hash, the number of keys, and @keys of them, all of one slot. */
+static void push_script(struct store *s, enum store_script script, const char **fixed,
+			unsigned int keys, struct args *a, store_fn *fn, void *arg)
+{
+	bool confirm = confirms(s, a);
+	struct command *cmd = make_command(fixed, 3 + keys, a, fn, arg);
+	char mark[64];
+
+	cmd->script = script;
+	/* "*N\r\n$7\r\nEVALSHA\r\n$40\r\n<hash>\r\n": the rest is the same for EVAL. */
+	cmd->tail = snprintf(mark, sizeof(mark), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n", cmd->argc) + 42;
+	cmd->slot = route_slot(fixed[3]);
+	cmd->confirm = confirm;
+	push(s, cmd);
+}
+
 void store_script(struct store *s, enum store_script script, const char *queue,
 		  unsigned int lane, struct args *a, store_fn *fn, void *arg)
 {
 	const char *fixed[SCRIPT_FIXED] = { "EVALSHA", s->source[script].sha, "8" };
-	char key[KEYS][160], mark[64];
-	bool confirm = confirms(s, a);
-	struct command *cmd;
+	char key[KEYS][160];
 
 	for (unsigned int i = 0; i < KEYS; i++) {
 		lane_key(s, key[i], queue, lane, key_names[i]);
 		fixed[3 + i] = key[i];
 	}
-	cmd = make_command(fixed, SCRIPT_FIXED, a, fn, arg);
-	cmd->script = script;
-	/* "*N\r\n$7\r\nEVALSHA\r\n$40\r\n<hash>\r\n": the rest is the same for EVAL. */
-	cmd->tail = snprintf(mark, sizeof(mark), "*%u\r\n$7\r\nEVALSHA\r\n$40\r\n", cmd->argc) + 42;
-	cmd->slot = route_slot(key[0]);
-	cmd->confirm = confirm;
-	push(s, cmd);
+	push_script(s, script, fixed, KEYS, a, fn, arg);
+}
+
+void store_script_on_key(struct store *s, enum store_script script, const char *key,
+			 struct args *a, store_fn *fn, void *arg)
+{
+	const char *fixed[] = { "EVALSHA", s->source[script].sha, "1", key };
+
+	push_script(s, script, fixed, 1, a, fn, arg);
 }
 
 /* Redis does not know the hash: sends the source. */

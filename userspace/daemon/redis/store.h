@@ -126,6 +126,13 @@ void store_script(struct store *s, enum store_script script, const char *queue,
 		  unsigned int lane, struct args *a, store_fn *fn, void *arg);
 
 /**
+ * store_script_on_key() - run a script on one key, which is no lane's
+ * @key: the key, with its prefix
+ */
+void store_script_on_key(struct store *s, enum store_script script, const char *key,
+			 struct args *a, store_fn *fn, void *arg);
+
+/**
  * store_command() - run a plain command
  * @s: the store
  * @key: its key, or NULL: any node will do
