@@ -6,8 +6,8 @@ calendar_test.py PROGRAM [NUMBER]: draws NUMBER calendars (100000) and moments, 
 next three runs in UTC. PROGRAM is built from unit/cron_lines.c. Prints TAP.
 
 Where the two differ, the days are gone through one by one, since croniter 1.3.8 skips the 1st of
-March where "*/6" has it, for example. Local time is not compared: of a time that does not exist, or exists twice, croniter and the
-contract think differently. unit/cron_test.c has those.
+March where "*/6" has it, for example. Local time is not compared: of a time that does not exist,
+or exists twice, croniter and the contract think differently. unit/cron_test.c has those.
 """
 
 import datetime

@@ -10,7 +10,7 @@
 export WERROR=1
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \
-	libssl-dev libsystemd-dev redis-server curl xxd
+	libssl-dev libglib2.0-dev libsystemd-dev redis-server curl xxd
 
 daemon=$top/userspace/daemon
 out=$build/daemon

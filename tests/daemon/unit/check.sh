@@ -35,7 +35,10 @@ others=$sanitize
 fixed=
 
 units="ground/units.c ../shared/duration.c"
-json="text/*.c $units ../shared/base64.c"
+cron="text/cron.c ground/zone.c"
+json="text/*.c ground/zone.c ground/hash.c $units ../shared/base64.c"
+glib=$(pkg-config --libs glib-2.0)
+flags="$flags $(pkg-config --cflags glib-2.0)"
 config="config/*.c $units ../shared/base64.c"
 callback="callback/*.c text/body.c $units ../shared/base64.c config/address.c"
 callback="$callback config/value.c"
@@ -112,8 +115,10 @@ units() {
 	check address_test "config/address.c $units" ""
 	check config_test "$config" ""
 	check body_test "text/body.c" ""
-	check json_test "$json" "-ljansson -lm"
-	check pull_test "$json" "-ljansson -lm"
+	check json_test "$json" "-ljansson -lm $glib"
+	check pull_test "$json" "-ljansson -lm $glib"
+	check cron_test "$cron" "$glib"
+	check schedule_test "$json" "-ljansson -lm $glib"
 	check sign_test "callback/sign.c ../shared/base64.c" "-lcrypto"
 	check route_test "redis/route.c redis/error.c $units" ""
 	check clock_test "redis/clock.c" ""
@@ -139,9 +144,9 @@ units() {
 [ -n "$alone" ] || units
 if [ "$seconds" -gt 0 ]; then
 	sanitize="$others -fsanitize=fuzzer"
-	fuzz fuzz_json "$json" "-ljansson -lm"
+	fuzz fuzz_json "$json" "-ljansson -lm $glib"
 	fuzz fuzz_config "$config" ""
-	fuzz fuzz_query "$json" "-ljansson -lm"
+	fuzz fuzz_query "$json" "-ljansson -lm $glib"
 	fuzz fuzz_body "text/body.c" ""
 fi
 

@@ -4,6 +4,7 @@
  * zones: in Berlin the clocks go from 02:00 to 03:00 on 2026-03-29 and from 03:00 back to 02:00
  * on 2026-10-25, in New York on 2026-03-08 and 2026-11-01.
  */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <time.h>
 
