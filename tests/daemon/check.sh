@@ -22,7 +22,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade)
+	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade schedules calendars)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -66,6 +66,21 @@ part_daemon() {
 	wait $! || status=$?
 	cat "$out/half"
 	return "$status"
+}
+
+part_schedules() {
+	"$tests/schedule_test.py" "$out/twheeld"
+}
+
+part_calendars() {
+	local number=20000
+
+	[ -z "${FULL-}" ] || number=100000
+	# shellcheck disable=SC2046 # a list
+	quietly cc -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$daemon" -o "$out/cron_lines" \
+		"$tests/unit/cron_lines.c" "$daemon/text/cron.c" "$daemon/ground/zone.c" \
+		$(pkg-config --cflags --libs glib-2.0)
+	"$tests/calendar_test.py" "$out/cron_lines" "$number"
 }
 
 # With each kind of Redis: TLS, users, Sentinel, a cluster.

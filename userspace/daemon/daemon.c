@@ -45,6 +45,7 @@
 #include "work/ready.h"
 #include "work/recall.h"
 #include "work/report.h"
+#include "work/schedule.h"
 #include "work/waiter.h"
 
 #define BEAT		NSEC_PER_SEC
@@ -215,8 +216,10 @@ static void heartbeat(struct alarm *a, uint64_t now)
 		look_for_members(d);
 	ready_ask(d);
 	store_ping(d->store);
-	if (d->beats % RELOAD_BEATS == 0)
+	if (d->beats % RELOAD_BEATS == 0) {
 		queue_load_all(d);
+		schedule_load_all(d);
+	}
 }
 
 /* ---- Events of the store ---- */
@@ -312,6 +315,8 @@ static void on_up(void *arg, unsigned int node, bool changed)
 	ready_ask(d);
 	report_flush_all(d);
 	queue_load_all(d);
+	schedule_load_all(d);
+	schedule_look_all(d);
 	look_everywhere(d);
 }
 
@@ -371,10 +376,10 @@ static void pause_queue(struct daemon *d, const char *name)
 		queue_release(q);
 }
 
-/* "members", "queue NAME" or "pause NAME" */
+/* "members", "queue NAME", "pause NAME" or "schedule QUEUE/NAME" */
 static void changed(struct daemon *d, const char *text, size_t len)
 {
-	char line[128], name[QUEUE_NAME_MAX + 1];
+	char line[128 + SCHEDULE_FIELD_LEN], name[QUEUE_NAME_MAX + 1];
 
 	if (len >= sizeof(line))
 		return;
@@ -386,6 +391,8 @@ static void changed(struct daemon *d, const char *text, size_t len)
 		queue_load(d, name, NULL, NULL);
 	else if (sscanf(line, "pause %64[A-Za-z0-9_-]", name) == 1)
 		pause_queue(d, name);
+	else if (!strncmp(line, "schedule ", 9))
+		schedule_look(d, line + 9);
 }
 
 static void on_message(void *arg, const char *channel, const char *text, size_t len)
@@ -571,6 +578,7 @@ static void end(struct daemon *d)
 	api_free(d->api);
 	/* Requests use the bodies of tasks. */
 	attempt_stop(d);
+	schedule_free_all(d);
 	queue_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);

@@ -9,6 +9,7 @@
  *   pause.c     pause and resume
  *   remove.c    purge, and the end of a queue
  *   workers.c   reserve and reports
+ *   schedules.c routes of schedules
  *   request.c   answers
  */
 #ifndef TWHEELD_HTTP_API_H
@@ -37,6 +38,15 @@ void route_queue_resume(struct request *r, struct queue *q);
 void route_queue_purge(struct request *r, struct queue *q);
 void route_queue_remove(struct request *r, struct queue *q);
 void route_queue_replay(struct request *r, struct queue *q);
+void route_schedule_put(struct request *r, struct queue *q);
+void route_schedule_get(struct request *r, struct queue *q);
+void route_schedule_change(struct request *r, struct queue *q);
+void route_schedule_delete(struct request *r, struct queue *q);
+void route_schedule_list(struct request *r, struct queue *q);
+void route_schedule_next(struct request *r, struct queue *q);
+void route_schedule_enable(struct request *r, struct queue *q);
+void route_schedule_disable(struct request *r, struct queue *q);
+void route_schedule_run(struct request *r, struct queue *q);
 void route_metrics(struct request *r);
 
 #endif /* TWHEELD_HTTP_API_H */

@@ -21,7 +21,7 @@
  * @fn: the function
  * @on_queue: or the function, if the queue must be there
  *
- * The words are: queue, "tasks" or a verb, id, verb. A path outside of /v1 has one word at
+ * The words are: queue, "tasks", "schedules" or a verb, id, verb. A path outside of /v1 has one word at
  * most, which is @second.
  */
 #define BODY	1
@@ -58,6 +58,15 @@ static const struct route_entry routes[] = {
 	{ 3, METHOD_DELETE, "tasks", NULL, 0, NULL, route_task_cancel },
 	{ 4, METHOD_POST, "tasks", "run", 0, NULL, route_task_run },
 	{ 4, METHOD_POST, "tasks", "replay", 0, NULL, route_task_replay },
+	{ 2, METHOD_GET, "schedules", NULL, QUERY, NULL, route_schedule_list },
+	{ 3, METHOD_PUT, "schedules", NULL, BODY, NULL, route_schedule_put },
+	{ 3, METHOD_GET, "schedules", NULL, 0, NULL, route_schedule_get },
+	{ 3, METHOD_PATCH, "schedules", NULL, BODY, NULL, route_schedule_change },
+	{ 3, METHOD_DELETE, "schedules", NULL, 0, NULL, route_schedule_delete },
+	{ 4, METHOD_GET, "schedules", "next", QUERY, NULL, route_schedule_next },
+	{ 4, METHOD_POST, "schedules", "enable", 0, NULL, route_schedule_enable },
+	{ 4, METHOD_POST, "schedules", "disable", 0, NULL, route_schedule_disable },
+	{ 4, METHOD_POST, "schedules", "run", 0, NULL, route_schedule_run },
 };
 
 #define ROUTES	(sizeof(routes) / sizeof(routes[0]))

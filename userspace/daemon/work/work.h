@@ -37,6 +37,7 @@ struct lane;
 struct loop;
 struct queue;
 struct recall;
+struct schedule;
 struct store;
 
 /**
@@ -62,6 +63,7 @@ struct member {
  * @members: how many
  * @queues: by name
  * @removed: those that were removed, until what is on its way has ended
+ * @schedules: by field
  * @heartbeat: each second
  * @curl: timeout of libcurl
  * @curl_now: it wants to run in this turn
@@ -110,6 +112,7 @@ struct daemon {
 	size_t members;
 	struct queue *queues;
 	struct queue *removed;
+	struct schedule *schedules;
 	struct alarm heartbeat;
 	struct alarm curl;
 	bool curl_now;

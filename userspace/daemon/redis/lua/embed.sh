@@ -9,15 +9,18 @@
 # The order is that of enum store_script. Lines that are only comments are left out.
 set -eu
 cd "$(dirname "$0")"
-names="put take ack renew recover change sweep look pause remove"
+names="put take ack renew recover change sweep look pause remove plant clear schedule"
 
 text() {
-	# Only put may be refused for lack of memory.
+	# Only what stores more may be refused for lack of memory.
 	case $1 in
-	put) echo '#!lua' ;;
+	put | plant | schedule) echo '#!lua' ;;
 	*) echo '#!lua flags=allow-oom' ;;
 	esac
-	cat prelude.lua "$1.lua" | sed -e '/^[[:space:]]*--/d' -e '/^[[:space:]]*$/d'
+	case $1 in
+	schedule) cat schedule.lua ;;
+	*) cat prelude.lua "$1.lua" ;;
+	esac | sed -e '/^[[:space:]]*--/d' -e '/^[[:space:]]*$/d'
 }
 
 if [ $# -gt 0 ]; then

@@ -40,8 +40,8 @@
 -- first byte, its format, is not 1. Such a task stays as it is, and waits for that version.
 -- So that it does not stand before others for ever, its score is raised by PARKED: see park().
 --
--- ctl: seq, next, paused, gone, and counters: orphan, lost, missed, dead.
--- gone is 1 if the queue was removed: the lane refuses tasks.
+-- ctl: seq, next, paused, gone, counters: orphan, lost, missed, dead; and the marks of schedules.
+-- gone is 1 if the queue was removed: the lane refuses tasks. A mark is run:NAME, see plant.
 -- next is never later than the head of due. Without a head it may be absent.
 --
 -- An earlier next is published on PREFIXwake as "QUEUE/LANE MS". The prefix is that of

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Schedules (D18): their routes, and that their runs are exactly those of their calendars.
+
+  schedule_test.py PROGRAM [TEST...]
+"""
+import calendar
+import signal
+import time
+
+from rig import (Daemon, Redis, Sink, equal, now_ms, run_all, shifted_clock, test, wait_until)
+
+OPTIONS = "--lease=6s",
+SECOND = 1000
+
+redis = Redis()
+sink = Sink()
+daemon = Daemon(redis, *OPTIONS)
+client = daemon.client()
+TASK = {"callback": {"url": sink.url + "/"}}
+
+
+def put(name, queue="push", to=None, **fields):
+    return (to or client).call("PUT", f"/v1/queues/{queue}/schedules/{name}", {"task": TASK, **fields})
+
+
+def call(method, name, body=None, queue="push", to=None):
+    return (to or client).call(method, f"/v1/queues/{queue}/schedules/{name}", body)
+
+
+def next_of(name, n=3, queue="push", to=None):
+    status, answer = call("GET", f"{name}/next?n={n}", queue=queue, to=to)
+    equal(status, 200, answer)
+    return [r["at"] for r in answer["next"]]
+
+
+def runs_of(name, of=None):
+    """Times of the calendar that ran, with how often each did."""
+    times = {}
+    for r in (of or sink).received():
+        if r["id"].startswith(name + ":"):
+            ms = int(r["id"].split(":")[1])
+            assert r["at"] >= ms, f"{r['id']} was early"
+            times[ms] = times.get(ms, 0) + 1
+    return times
+
+
+def tasks_of(name, queue="push"):
+    tasks = client.call("GET", f"/v1/queues/{queue}/tasks?limit=1000")[1]["tasks"]
+    return [t["id"] for t in tasks if t["id"].startswith(name + ":")]
+
+
+def utc(text):
+    return calendar.timegm(time.strptime(text, "%Y-%m-%d %H:%M:%S")) * SECOND
+
+
+@test("a schedule is made, shown, listed, changed and removed; its next run is the task NAME:MS")
+def routes():
+    equal(client.call("PUT", "/v1/queues/push", {"mode": "push"})[0], 201)
+    status, answer = put("day", cron="30 4 * * mon-fri", tz="Europe/Berlin")
+    equal(status, 201, answer)
+    equal((answer["enabled"], answer["runs"], answer["cron"]), (True, 0, "30 4 * * mon-fri"))
+    first = answer["next"]
+    wait_until(lambda: tasks_of("day") == [f"day:{first}"])
+    equal(client.call("GET", f"/v1/queues/push/tasks/day:{first}")[1]["due"], first)
+    # The same again changes nothing.
+    equal(put("day", cron="30 4 * * mon-fri", tz="Europe/Berlin")[0], 200)
+    at = next_of("day", 5)
+    equal((len(at), at[0]), (5, first))
+    assert all(time.gmtime(t / SECOND).tm_wday < 5 for t in at)
+    equal(put("other", every="1h")[0], 201)
+    assert put("other", every="1h")[1]["next"] % 3600000 == 0
+    listed = client.call("GET", "/v1/queues/push/schedules")[1]
+    equal([s["schedule"] for s in listed["schedules"]], ["day", "other"])
+    page = client.call("GET", "/v1/queues/push/schedules?limit=1")[1]
+    equal([s["schedule"] for s in page["schedules"]], ["day"])
+    page = client.call("GET", f"/v1/queues/push/schedules?cursor={page['cursor']}")[1]
+    equal([s["schedule"] for s in page["schedules"]], ["other"])
+    # Another calendar: the run of the former one is gone.
+    status, answer = call("PATCH", "day", {"cron": "45 4 * * mon-fri"})
+    equal((status, answer["tz"]), (200, "Europe/Berlin"))
+    second = answer["next"]
+    assert second != first
+    wait_until(lambda: tasks_of("day") == [f"day:{second}"])
+    equal(call("POST", "day/disable")[1]["enabled"], False)
+    wait_until(lambda: not tasks_of("day"))
+    equal(next_of("day"), [])
+    equal(call("GET", "day")[1]["enabled"], False)
+    equal(call("POST", "day/enable")[1]["next"], second)
+    wait_until(lambda: tasks_of("day") == [f"day:{second}"])
+    for name in ("day", "other"):
+        equal(call("DELETE", name)[0], 200)
+        wait_until(lambda name=name: not tasks_of(name))
+        equal(call("DELETE", name)[0], 404)
+        equal(call("GET", name)[0], 404)
+    wait_until(lambda: redis.run("HLEN", "tw:schedules") == 0)
+    equal(client.call("GET", "/v1/queues/push/schedules")[1], {"schedules": []})
+
+
+@test("bad input is a 400 with the field, and changes nothing")
+def refused():
+    for fields, culprit in (
+            ({}, "cron"), ({"cron": "61 * * * *"}, "cron"), ({"cron": "* * * *"}, "cron"),
+            ({"cron": "0 0 31 2 *"}, "cron"), ({"cron": "@reboot"}, "cron"), ({"cron": 5}, "cron"),
+            ({"cron": "* * * * *", "tz": "Europe/Atlantis"}, "tz"),
+            ({"cron": "* * * * *", "tz": "../etc/passwd"}, "tz"),
+            ({"cron": "* * * * *", "every": "1m"}, "every"), ({"every": "10ms"}, "every"),
+            ({"every": "1m", "tz": "UTC"}, "tz"), ({"every": "1m", "max": 0}, "max"),
+            ({"every": "1m", "start": 1790000000000, "end": 1780000000000}, "end"),
+            ({"every": "1m", "start": 5}, "start"), ({"every": "1m", "missed": "no"}, "missed"),
+            ({"every": "1m", "overlap": 1}, "overlap"), ({"every": "1m", "what": 1}, "what"),
+            ({"every": "1m", "jitter": "2d"}, "jitter"), ({"every": "1m", "enabled": 1}, "enabled"),
+            ({"every": "1m", "task": {}}, "task.callback"), ({"every": "1m", "task": 1}, "task"),
+            ({"every": "1m", "task": {**TASK, "at": 1790000000000}}, "task.at"),
+            ({"every": "1m", "task": {**TASK, "id": "x"}}, "task.id"),
+            ({"every": "1m", "task": {"callback": {"url": "ftp://a/"}}}, "task.callback.url")):
+        status, answer = put("bad", **fields)
+        equal((status, answer["error"].get("field")), (400, culprit), (fields, answer))
+    equal(call("GET", "bad")[0], 404)
+    equal(put("a:b", every="1m")[1]["error"]["field"], "schedule")
+    equal(put("x", queue="nowhere", every="1m")[0], 404)
+    equal(call("PATCH", "bad", {"every": "1m"})[0], 404)
+    equal(put("good", every="1h")[0], 201)
+    before = call("GET", "good")[1]
+    for patch, culprit in (({"every": "x"}, "every"), ({"enabled": None}, "enabled"),
+                           ({"cron": "* * * * *"}, "every"), ({"task": None}, "task.callback")):
+        status, answer = call("PATCH", "good", patch)
+        equal((status, answer["error"].get("field")), (400, culprit), answer)
+    equal(call("GET", "good")[1], before)
+    equal(call("GET", "good/next?n=0")[1]["error"]["field"], "n")
+    equal(call("GET", "good/next?m=1")[1]["error"]["field"], "m")
+    equal(call("DELETE", "good")[0], 200)
+
+
+@test("start, end and max bound the runs, jitter only adds, and run makes one more")
+def bounds():
+    now = int(now_ms())
+    start = now - now % SECOND + 2 * SECOND
+    equal(put("three", every="1s", start=start, max=3)[0], 201)
+    equal(next_of("three", 9), [start, start + SECOND, start + 2 * SECOND])
+    equal(put("ends", every="1s", start=start, end=start + SECOND)[0], 201)
+    equal(put("spread", every="1s", start=start, max=3, jitter="900ms")[0], 201)
+    status, answer = call("POST", "three/run")
+    equal(status, 201, answer)
+    extra = answer["due"]
+    sink.wait_for(f"three:{start + 2 * SECOND}")
+    sink.wait_for(f"spread:{start + 2 * SECOND}")
+    time.sleep(1.5)
+    equal(sorted(runs_of("three")), sorted([extra, start, start + SECOND, start + 2 * SECOND]))
+    equal(sorted(runs_of("ends")), [start, start + SECOND])
+    assert any(r["at"] > int(r["id"].split(":")[1]) + 50 for r in sink.received()
+               if r["id"].startswith("spread:"))
+    equal(call("GET", "three")[1].get("next"), None)
+    equal(call("GET", "three")[1]["runs"], 3)
+    for name in ("three", "ends", "spread"):
+        equal(call("DELETE", name)[0], 200)
+
+
+@test("overlap: skip leaves out runs while one lasts, queue lets them wait, allow does neither")
+def overlap():
+    now = int(now_ms())
+    start = now - now % SECOND + 2 * SECOND
+    hold = {"callback": {"url": sink.url + "/hold"}}
+    for kind in ("allow", "skip", "queue"):
+        equal(put(kind, every="1s", start=start, overlap=kind, max=4, task=hold)[0], 201)
+    sink.wait_for(f"allow:{start + 3 * SECOND}")
+    equal(len(runs_of("skip")) + len(runs_of("queue")), 2)
+    sink.let(f"skip:{start}")
+    sink.let(f"queue:{start}")
+    sink.wait_for(f"queue:{start + SECOND}")
+    wait_until(lambda: len(runs_of("skip")) == 2)
+    second = sorted(runs_of("skip"))[1]
+    assert second > start + 3 * SECOND, second - start
+    for kind in ("allow", "skip", "queue"):
+        equal(call("DELETE", kind)[0], 200)
+        for ms in runs_of(kind):
+            sink.let(f"{kind}:{ms}")
+
+
+@test("missed: once runs one of those that no daemon was there for, all runs all, skip none")
+def missed():
+    global daemon, client
+    now = int(now_ms())
+    start = now - now % SECOND + 2 * SECOND
+    names = ("once", "all", "few", "skip")
+    for kind in ("once", "all"):
+        equal(put(kind, every="1s", start=start, missed=kind)[0], 201)
+    equal(put("skip", every="1s", start=start, missed="skip",
+              task={**TASK, "late": {"after": "900ms", "then": "skip"}})[0], 201)
+    equal(put("few", every="1s", start=start, missed="all", missed_limit=2)[0], 201)
+    for name in names:
+        sink.wait_for(f"{name}:{start}")
+    daemon.end(signal.SIGKILL)
+    down = max(max(runs_of(n)) for n in names)
+    time.sleep(7)
+    daemon = Daemon(redis, *OPTIONS)
+    client = daemon.client()
+    back = int(now_ms())
+    wait_until(lambda: all(max(runs_of(n)) > back + SECOND for n in names), 20)
+    for name in names:
+        equal(call("DELETE", name)[0], 200)
+    gap = {n: [t for t in runs_of(n) if down < t <= back - 2 * SECOND] for n in names}
+    equal(gap["skip"], [])
+    equal(sorted(gap["all"]), list(range(down + SECOND, back - 2 * SECOND + 1, SECOND)), back)
+    equal(sorted(gap["once"]), [down + SECOND])
+    equal(sorted(gap["few"]), [down + n * SECOND for n in (1, 2, 3)])
+
+
+@test("D18: two daemons, one killed each second: the runs are those of the calendar, each once")
+def killed():
+    queue = "killed"
+    equal(client.call("PUT", f"/v1/queues/{queue}", {"mode": "pull"})[0], 201)
+    pair = [Daemon(redis, *OPTIONS), Daemon(redis, *OPTIONS)]
+    daemon.end()
+    names = [f"k{n}" for n in range(8)]
+    first = {}
+    for name in names:
+        to = pair[0].client()
+        status, answer = put(name, queue, to, every="1s", missed="all", missed_limit=1000, task={})
+        equal(status, 201, answer)
+        first[name] = answer["next"]
+    end = time.monotonic() + 12
+    turn = 0
+    while time.monotonic() < end:
+        time.sleep(0.35 + 0.13 * (turn % 5))
+        # Now and then nobody is there.
+        for n in (0, 1) if turn % 4 == 3 else (turn % 2,):
+            pair[n].end(signal.SIGKILL)
+        if turn % 4 == 3:
+            time.sleep(1.5)
+        for n in (0, 1):
+            if pair[n].process.poll() is not None:
+                pair[n] = Daemon(redis, *OPTIONS, wait=False)
+        turn += 1
+    wait_until(lambda: all(d.ready() for d in pair))
+    time.sleep(3)
+    stop = int(now_ms())
+    to = pair[0].client()
+    for name in names:
+        equal(call("POST", f"{name}/disable", queue=queue, to=to)[0], 200)
+    time.sleep(1)
+    got = {name: [] for name in names}
+    while True:
+        tasks = to.call("POST", f"/v1/queues/{queue}/reserve",
+                        {"limit": 100, "lease": "30s", "wait": "1s"})[1]["tasks"]
+        if not tasks:
+            break
+        for t in tasks:
+            name, ms = t["id"].split(":")
+            got[name].append(int(ms))
+        to.call("POST", f"/v1/queues/{queue}/ack",
+                {"tasks": [{"id": t["id"], "token": t["token"]} for t in tasks]})
+    for name in names:
+        times = sorted(got[name])
+        # Of a run at the very moment of the change, both is right.
+        equal([t for t in times if t <= stop - 500],
+              list(range(first[name], stop - 500 + 1, SECOND)), name)
+        equal(len(times), len(set(times)), name)
+        assert max(times) <= stop + 500, name
+    for p in pair:
+        p.end()
+
+
+@test("D18: with clocks set across the changes of DST, each day has its run, and one alone")
+def clocks():
+    for moment, cron, tz, want in (
+            # 02:30 does not exist: the first moment after the gap.
+            ("2026-03-29 00:59:57", "30 2 * * *", "Europe/Berlin",
+             ("2026-03-29 01:00:00", "2026-03-30 00:30:00")),
+            # 02:30 exists twice: its first.
+            ("2026-10-25 00:29:57", "30 2 * * *", "Europe/Berlin",
+             ("2026-10-25 00:30:00", "2026-10-26 01:30:00")),
+            ("2026-10-25 01:29:57", "30 2 * * *", "Europe/Berlin", ("", "2026-10-26 01:30:00")),
+            ("2026-03-08 06:59:57", "30 2 * * *", "America/New_York",
+             ("2026-03-08 07:00:00", "2026-03-09 06:30:00")),
+            ("2026-11-01 05:29:57", "30 1 * * *", "America/New_York",
+             ("2026-11-01 05:30:00", "2026-11-02 06:30:00"))):
+        env = shifted_clock(round((utc(moment) - now_ms()) / SECOND))
+        if not env:
+            return "SKIP no compiler"
+        there = Redis(env=env)
+        d = Daemon(there, *OPTIONS, env=env)
+        to = d.client()
+        equal(to.call("PUT", "/v1/queues/push", {"mode": "pull"})[0], 201)
+        equal(put("dst", "push", to, cron=cron, tz=tz, task={})[0], 201)
+        at = next_of("dst", 2, to=to)
+        equal(at, [utc(w) for w in want if w] if want[0] else
+              [utc(want[1]), at[1]], moment)
+        tasks = to.call("POST", "/v1/queues/push/reserve",
+                        {"limit": 10, "lease": "30s", "wait": "6s"})[1]["tasks"]
+        equal([t["id"] for t in tasks], [f"dst:{utc(want[0])}"] if want[0] else [], moment)
+        if tasks:
+            to.call("POST", "/v1/queues/push/ack",
+                    {"tasks": [{"id": t["id"], "token": t["token"]} for t in tasks]})
+        equal(next_of("dst", 1, to=to), [utc(want[1])], moment)
+        d.end()
+        there.kill()
+
+
+run_all()
