@@ -45,6 +45,17 @@ run_with() {
 	wait "$server" || :
 }
 
+start_daemon() {
+	TWHEEL_BACKEND=inprocess "$daemon" -c /dev/null --redis="unix:$dir/redis.sock" \
+		--listen="unix:$dir/twheeld.sock" >"$dir/log" 2>&1 &
+	daemon_pid=$!
+	tries=0
+	until "$ctl" queue list >/dev/null 2>&1 || [ $tries -eq 100 ]; do
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+}
+
 error_has() {
 	holds "$2" grep -Eq -e "$1" "$dir/err"
 }
@@ -53,14 +64,7 @@ redis-server --port 0 --unixsocket "$dir/redis.sock" --save '' --dir "$dir" >/de
 redis_pid=$!
 run queue list
 status_is 3 "without a daemon"
-TWHEEL_BACKEND=inprocess "$daemon" -c /dev/null --redis="unix:$dir/redis.sock" \
-	--listen="unix:$dir/twheeld.sock" >"$dir/log" 2>&1 &
-daemon_pid=$!
-tries=0
-until "$ctl" queue list >/dev/null 2>&1 || [ $tries -eq 100 ]; do
-	tries=$((tries + 1))
-	sleep 0.1
-done
+start_daemon
 
 run queue make mail --lanes=2
 status_is 0 "queue make"
@@ -250,6 +254,26 @@ run worker -n 2 --wait=10s --json work -- sh -c \
 status_is 0 "worker goes on after a stale report"
 output_has '"id":"w5","report":"ack",.*"taken":false' "it says that the report was not taken"
 output_has '"id":"w6","report":"ack",.*"taken":true' "and does the next task"
+# twheeld is away when the command ends, and comes back while the lease lasts.
+run task add work --id=w7
+"$ctl" worker -n 1 --wait=10s --lease=20s --json work -- \
+	sh -c 'echo run >>"$0"; sleep 1' "$dir/runs" >"$dir/out" 2>"$dir/err" &
+worker=$!
+tries=0
+until [ -s "$dir/runs" ] || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+kill -9 "$daemon_pid"
+wait "$daemon_pid" || :
+sleep 2
+start_daemon
+status=0
+wait "$worker" || status=$?
+status_is 0 "worker outlives a restart of twheeld"
+output_has '"id":"w7","report":"ack",.*"taken":true' "it repeats its report while the lease lasts"
+run task get work w7
+status_is 5 "and the task is done"
 "$ctl" worker --wait=30s work -- true >"$dir/out" 2>"$dir/err" &
 worker=$!
 sleep 1

@@ -3,8 +3,9 @@
  * twheelctl worker: run a command for each task of a pull queue.
  *
  * A worker has one task at a time, and renews the lease after each third while the command
- * runs. SIGTERM and SIGINT end the worker after its task. If it waits for a task, they end
- * it at once, and twheeld keeps the task.
+ * runs. A report that gets no answer is repeated while the lease lasts, because a twheeld that
+ * restarts would run the task again. SIGTERM and SIGINT end the worker after its task. If it
+ * waits for a task, they end it at once, and twheeld keeps the task.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,6 +34,8 @@ enum {
 
 /* After an error, the worker waits so long before it asks twheeld again. */
 #define PAUSE_SECONDS	1
+/* A report without an answer is repeated so often. */
+#define REPEAT_MS	200
 
 enum {
 	OPT_LEASE = OPT_OF_VERB,
@@ -124,12 +127,13 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 	return err;
 }
 
-/* Sends a report of one task. Returns whether twheeld has accepted it. */
-static bool report(const struct worker *w, const char *verb, const json_t *task,
+/* Sends a report of one task. Returns 0, -ESTALE, or why there is no such answer. */
+static int report(const struct worker *w, const char *verb, const json_t *task,
 		   const char *error, bool dead)
 {
 	json_t *item, *answer, *result;
-	bool taken;
+	bool stale;
+	int err;
 
 	item = json_pack("{s:O, s:O}", "id", json_object_get(task, "id"), "token",
 			 json_object_get(task, "token"));
@@ -139,13 +143,37 @@ static bool report(const struct worker *w, const char *verb, const json_t *task,
 		json_object_set_new(item, "error", json_string(error));
 	if (dead)
 		json_object_set_new(item, "dead", json_true());
-	if (post(w, verb, json_pack("{s:[o]}", "tasks", item), &answer))
-		return false;
+	err = post(w, verb, json_pack("{s:[o]}", "tasks", item), &answer);
+	if (err)
+		return err;
 	item = json_array_get(json_object_get(answer, "tasks"), 0);
 	result = json_object_get(item, "result");
-	taken = result && strcmp(json_string_value(result), "stale");
+	stale = !result || !strcmp(json_string_value(result), "stale");
 	json_decref(answer);
-	return taken;
+	return stale ? -ESTALE : 0;
+}
+
+/*
+ * Reports the end of a task, until there is an answer or @ends, the end of the lease. Returns
+ * whether twheeld has accepted it. If an answer got lost, a stale report was accepted before.
+ */
+static bool report_end(const struct worker *w, const char *verb, const json_t *task,
+		       const char *error, bool dead, __u64 ends)
+{
+	const struct timespec pause = { .tv_nsec = REPEAT_MS * (NSEC_PER_SEC / 1000) };
+	bool lost = false;
+
+	for (;;) {
+		int err = report(w, verb, task, error, dead);
+
+		if (!err || err == -ESTALE)
+			return !err || lost;
+		/* Nothing was sent. */
+		lost |= err != -ECONNREFUSED && err != -ENOENT;
+		if (monotonic_now() >= ends)
+			return false;
+		nanosleep(&pause, NULL);
+	}
 }
 
 /* Makes a descriptor from which the command reads the payload. */
@@ -205,29 +233,43 @@ static pid_t start_command(const struct worker *w, const json_t *task)
 	return pid;
 }
 
-/* Waits for the command, and renews the lease meanwhile. Returns its status. */
-static int wait_command(const struct worker *w, const json_t *task, pid_t pid)
+/*
+ * Waits for the command, and renews the lease meanwhile. @ends: in and out: the end of the lease.
+ * Returns its status.
+ */
+static int wait_command(const struct worker *w, const json_t *task, pid_t pid, __u64 *ends)
 {
-	__u64 third = w->lease / 3;
-	struct timespec time = {
-		.tv_sec = (time_t)(third / NSEC_PER_SEC),
-		.tv_nsec = (long)(third % NSEC_PER_SEC),
-	};
+	__u64 third = w->lease / 3, wait = third;
 	sigset_t child;
 	int status;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	while (!waitpid(pid, &status, WNOHANG))
-		if (sigtimedwait(&child, NULL, &time) < 0 && errno == EAGAIN)
-			report(w, "extend", task, NULL, false);
+	while (!waitpid(pid, &status, WNOHANG)) {
+		struct timespec time = {
+			.tv_sec = (time_t)(wait / NSEC_PER_SEC),
+			.tv_nsec = (long)(wait % NSEC_PER_SEC),
+		};
+		__u64 asked;
+
+		if (sigtimedwait(&child, NULL, &time) >= 0 || errno != EAGAIN)
+			continue;
+		asked = monotonic_now();
+		wait = third;
+		if (!report(w, "extend", task, NULL, false))
+			*ends = asked + w->lease;
+		else if (wait > NSEC_PER_SEC)
+			wait = NSEC_PER_SEC;
+	}
 	return status;
 }
 
 static void work(const struct worker *w, const json_t *task)
 {
 	const char *id = json_string_value(json_object_get(task, "id"));
-	int status = wait_command(w, task, start_command(w, task));
+	/* A little later than the lease ends, so that the last report may be in vain. */
+	__u64 ends = monotonic_now() + w->lease;
+	int status = wait_command(w, task, start_command(w, task), &ends);
 	bool exited = WIFEXITED(status);
 	/* If the command cannot be run, that is no failure of the task. */
 	bool misses = exited && (WEXITSTATUS(status) == STATUS_CANNOT_EXEC ||
@@ -240,8 +282,8 @@ static void work(const struct worker *w, const json_t *task)
 		 exited ? WEXITSTATUS(status) : WTERMSIG(status));
 	if (exited && WEXITSTATUS(status) == EXIT_OK)
 		verb = "ack";
-	taken = report(w, verb, task, *verb == 'n' ? error : NULL,
-		       exited && WEXITSTATUS(status) == EXIT_DEAD);
+	taken = report_end(w, verb, task, *verb == 'n' ? error : NULL,
+			   exited && WEXITSTATUS(status) == EXIT_DEAD, ends);
 	if (w->conf.json)
 		print_json(json_pack("{s:s, s:s, s:s, s:b}", "id", id, "report", verb, "end",
 				     error, "taken", taken));
