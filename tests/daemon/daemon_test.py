@@ -1624,6 +1624,40 @@ def example():
     equal(d.end(), 0)
 
 
+@test("the example renews the lease of a handler that takes long: it runs once; a key is of a run")
+def example_extends():
+    port, = free_ports()
+    own = Redis()
+    d = Daemon(own, listen=f"127.0.0.1:{port}")
+    c = d.client()
+    equal(c.call("PUT", "/v1/queues/ex", {"mode": "pull"})[0], 201)
+    for name in "ab":
+        put("/v1/queues/ex", name, c, payload=name, retry={"base": "1ms"})
+    work = ("import tasks, time\n"
+            "def handle(task):\n"
+            "    print(task['id'], task['attempt'], task['key'], task['version'], flush=True)\n"
+            "    time.sleep(3)\n"
+            "    if task['id'] == 'a' and task['attempt'] == 1:\n"
+            "        raise ValueError('again')\n"
+            "tasks.work('ex', handle, lease=1)\n")
+    env = {**os.environ, "TWHEELD": f"127.0.0.1:{port}", "PYTHONDONTWRITEBYTECODE": "1",
+           "PYTHONPATH": os.path.join(HERE, "../../userspace/examples")}
+    with subprocess.Popen([sys.executable, "-c", work], env=env, text=True,
+                          stdout=subprocess.PIPE) as worker:
+        lines = [worker.stdout.readline().split() for _ in range(3)]
+        wait_until(lambda: c.call("GET", "/v1/queues/ex")[1]["leased"] == 0)
+        worker.kill()
+        equal(worker.stdout.read(), "")
+    equal(sorted(x[:2] for x in lines), [["a", "1"], ["a", "2"], ["b", "1"]])
+    keys = {x[0]: set() for x in lines}
+    for name, _, key, version in lines:
+        keys[name].add(key)
+        assert key.startswith(f"ex/{name}/{version}/"), key
+    equal([len(x) for x in keys.values()], [1, 1])
+    equal(d.metric("lost_total"), 0)
+    equal(d.end(), 0)
+
+
 @test("D14: a name server that does not answer delays no other endpoint")
 def silent_dns():
     env = slow_dns(5)

@@ -10,6 +10,7 @@ TWHEELD names the daemon (127.0.0.1:7733), TWHEELD_TOKEN its token.
 import json
 import os
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -44,18 +45,37 @@ def report(queue, verb, task, **more):
             raise
 
 
-def work(queue, handle):
-    """Hands each task to handle(). A task whose handler raises is repeated."""
+def extend(queue, task, lease, done):
+    """Renews the lease each third of it until done, so that nobody else gets the task."""
+    while not done.wait(lease / 3):
+        try:
+            report(queue, "extend", task, lease="%ds" % lease)
+        except (OSError, ValueError):
+            pass  # The next one may come in time.
+
+
+def work(queue, handle, lease=30):
+    """Hands each task to handle(). A task whose handler raises is repeated.
+
+    task["key"] is equal for all attempts of a run. A handler that stores it with its effects
+    recognizes a repetition. One task at a time is reserved, so that none waits with a lease.
+    """
     while True:
         reserved = call("POST", "/%s/reserve" % queue,
-                        {"limit": 10, "lease": "30s", "wait": "20s"})
+                        {"limit": 1, "lease": "%ds" % lease, "wait": "20s"})
         for task in reserved["tasks"]:
+            done = threading.Event()
+            heart = threading.Thread(target=extend, args=(queue, task, lease, done))
+            heart.start()
             try:
                 handle(task)
             except Exception as error:  # pylint: disable=broad-except
-                report(queue, "nack", task, error=str(error))
+                verb, more = "nack", {"error": str(error)}
             else:
-                report(queue, "ack", task)
+                verb, more = "ack", {}
+            done.set()
+            heart.join()
+            report(queue, verb, task, **more)
 
 
 def main():

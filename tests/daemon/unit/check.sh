@@ -40,7 +40,7 @@ json="text/*.c ground/zone.c ground/hash.c $units ../shared/base64.c"
 glib=$(pkg-config --libs glib-2.0)
 flags="$flags $(pkg-config --cflags glib-2.0)"
 config="config/*.c $units ../shared/base64.c"
-callback="callback/*.c text/body.c $units ../shared/base64.c config/address.c"
+callback="callback/*.c text/body.c text/run.c $units ../shared/base64.c config/address.c"
 callback="$callback config/value.c"
 
 # shellcheck source=../../../tests/lib/tap.sh

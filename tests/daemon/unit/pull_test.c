@@ -155,10 +155,13 @@ static void check_tokens(void)
 static const char *reserved(struct task_body *b)
 {
 	static char text[512];
+	const struct run run = {
+		.queue = "q", .id = "a", .version = 5, .first_due_ms = 4, .attempt = 3,
+	};
 
 	payload_check(b);
-	reserved_text(text, "a", 1, 2, 3, 4, b);
-	ok(strlen(text) < reserved_room("a", b), "the text has room");
+	reserved_text(text, &run, 1, 2, b);
+	ok(strlen(text) < reserved_room(b), "the text has room");
 	return text;
 }
 
@@ -169,7 +172,8 @@ static void check_reserved(void)
 		.payload = (const uint8_t *)"[1]", .payload_len = 3,
 	};
 
-	is_text(reserved(&b), quoted("{'id':'a','token':'0000000000000001-2','attempt':3,"
+	is_text(reserved(&b), quoted("{'id':'a','token':'0000000000000001-2',"
+		"'key':'q/a/5/4','version':5,'attempt':3,"
 				     "'first_due':4,'payload':[1]}"), "a reserved task is written");
 	b.payload_len = 2;
 	ok(strstr(reserved(&b), "\"payload_base64\":\"WzE=\"}"), "a damaged payload is base64");

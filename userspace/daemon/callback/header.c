@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "callback/header.h"
+#include "text/run.h"
 
-#define KEY_LEN		240
 #define LINE_LEN	(BODY_HEADERS_BYTES + 8)
 
 static bool has_name(const char *header, const char *name)
@@ -77,20 +77,19 @@ static int add_task_headers(struct curl_slist **list, const struct task_body *b)
 	return 0;
 }
 
-/* The Idempotency-Key of a run. */
-static void make_key(char *buf, size_t len, const struct callback_request *req)
-{
-	snprintf(buf, len, "%s/%s/%" PRIu64 "/%" PRIu64, req->queue, req->id, req->version,
-		 req->first_due_ms);
-}
-
 static int add_our_headers(struct curl_slist **list, const struct callback_request *req,
 			   const struct signer *signer)
 {
-	char key[KEY_LEN], id[SIGN_ID_LEN], signature[SIGN_SIGNATURE_LEN];
+	char key[RUN_KEY_LEN], id[SIGN_ID_LEN], signature[SIGN_SIGNATURE_LEN];
+	const struct run run = {
+		.queue = req->queue,
+		.id = req->id,
+		.version = req->version,
+		.first_due_ms = req->first_due_ms,
+	};
 	uint64_t seconds = req->now_ms / 1000;
 
-	make_key(key, sizeof(key), req);
+	run_key(key, &run);
 	if (!sign_id(key, id) ||
 	    !sign_body(signer, id, seconds, req->body->payload,
 		       req->body->payload_len, signature))

@@ -206,7 +206,7 @@ void report_free(struct report *report)
 }
 
 /* All but the id and the payload, with the largest numbers. */
-#define RESERVED_LEN	(TOKEN_LEN + 128)
+#define RESERVED_LEN	(TASK_ID_MAX + TOKEN_LEN + RUN_KEY_LEN + 160)
 
 void payload_check(struct task_body *b)
 {
@@ -220,20 +220,21 @@ void payload_check(struct task_body *b)
 	json_decref(v);
 }
 
-size_t reserved_room(const char *id, const struct task_body *b)
+size_t reserved_room(const struct task_body *b)
 {
-	return RESERVED_LEN + strlen(id) + (b->payload_len + 2) / 3 * 4;
+	return RESERVED_LEN + (b->payload_len + 2) / 3 * 4;
 }
 
 /* Text, not json_t: of a task that is due now, a worker waits for each microsecond. */
-char *reserved_text(char *out, const char *id, uint64_t holder, uint64_t token,
-		    unsigned int attempt, uint64_t first_due_ms, const struct task_body *b)
+char *reserved_text(char *out, const struct run *run, uint64_t holder, uint64_t token,
+		    const struct task_body *b)
 {
-	char text[TOKEN_LEN];
+	char text[TOKEN_LEN], key[RUN_KEY_LEN];
 
-	out += sprintf(out, "{\"id\":\"%s\",\"token\":\"%s\",\"attempt\":%u,"
-		       "\"first_due\":%" PRIu64, id, token_text(text, holder, token), attempt,
-		       first_due_ms);
+	out += sprintf(out, "{\"id\":\"%s\",\"token\":\"%s\",\"key\":\"%s\",\"version\":%" PRIu64
+		       ",\"attempt\":%u,\"first_due\":%" PRIu64, run->id,
+		       token_text(text, holder, token), run_key(key, run), run->version,
+		       run->attempt, run->first_due_ms);
 	if (b->flags & BODY_JSON) {
 		out = stpcpy(out, ",\"payload\":");
 		memcpy(out, b->payload, b->payload_len);

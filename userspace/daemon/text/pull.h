@@ -11,6 +11,7 @@
 
 #include "text/body.h"
 #include "text/json.h"
+#include "text/run.h"
 #include "text/spec.h"
 
 #define RESERVE_LIMIT_MAX	100
@@ -115,23 +116,21 @@ void payload_check(struct task_body *b);
 /**
  * reserved_room() - room that reserved_text() needs at most
  */
-size_t reserved_room(const char *id, const struct task_body *b);
+size_t reserved_room(const struct task_body *b);
 
 /**
- * reserved_text() - {"id","token","attempt","first_due","payload"}
+ * reserved_text() - {"id","token","key","version","attempt","first_due","payload"}
  * @out: room for reserved_room() bytes
- * @id: its id
+ * @run: the run
  * @holder: for the token
  * @token: for the token
- * @attempt: 1, 2, 3 ...
- * @first_due_ms: due time before retries
  * @b: the body, as payload_check() left it
  *
  * A payload that is not JSON is "payload_base64".
  *
  * Return: the end of the text.
  */
-char *reserved_text(char *out, const char *id, uint64_t holder, uint64_t token,
-		    unsigned int attempt, uint64_t first_due_ms, const struct task_body *b);
+char *reserved_text(char *out, const struct run *run, uint64_t holder, uint64_t token,
+		    const struct task_body *b);
 
 #endif /* TWHEELD_TEXT_PULL_H */

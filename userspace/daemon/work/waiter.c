@@ -71,18 +71,24 @@ static char *tasks_text(const struct waiter *w, size_t *len)
 	char *text, *end;
 
 	for (unsigned int i = 0; i < w->nr; i++)
-		room += reserved_room(w->offered[i]->id, &w->offered[i]->body) + 1;
+		room += reserved_room(&w->offered[i]->body) + 1;
 	text = malloc(room);
 	if (!text)
 		abort();
 	end = stpcpy(text, "{\"tasks\":[");
 	for (unsigned int i = 0; i < w->nr; i++) {
 		const struct held *h = w->offered[i];
+		const struct run run = {
+			.queue = w->queue->name,
+			.id = h->id,
+			.version = h->version,
+			.first_due_ms = h->first_due_ms,
+			.attempt = h->attempt,
+		};
 
 		if (i)
 			*end++ = ',';
-		end = reserved_text(end, h->id, h->key.holder, h->key.token, h->attempt,
-				    h->first_due_ms, &h->body);
+		end = reserved_text(end, &run, h->key.holder, h->key.token, &h->body);
 	}
 	end = stpcpy(end, "]}");
 	*len = end - text;
