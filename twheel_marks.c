@@ -32,7 +32,7 @@ static unsigned long *summary_bits(const struct timers *t)
  * Looks at a timer that was marked. Return: whether that has settled it; the mark of an event
  * that was armed over is kept until a KICK withdraws the event.
  */
-static bool look_at(struct timers *t, struct timer *e, u64 now, enum look look)
+static bool settle(struct timers *t, struct timer *e, u64 now, enum look look)
 	__must_hold(t->store->lock)
 {
 	struct twheel_slot *slot = timer_word(t, e);
@@ -90,7 +90,7 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			u32 bit = __ffs64(bits);
 			struct timer *e = store_at(t->store, first + bit);
 
-			if (e && !look_at(t, e, now, look)) {
+			if (e && !settle(t, e, now, look)) {
 				set_bit(bit, (unsigned long *)&marks[i]);
 				t->kept = true;
 			}
