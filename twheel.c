@@ -204,6 +204,7 @@ static __always_inline void enqueue(struct wheel *w, struct wheel_node *node, u3
 	tail = &w->tail[number & w->mask];
 	if (hlist_empty(head)) {
 		__set_bit(head - w->bucket, w->occupied);
+		w->filled |= 1U << level;
 		w->next = min(w->next, number << shift);
 		push(w, head, node, nr);
 		if (!level)
@@ -292,7 +293,7 @@ void wheel_del(struct wheel *w, struct wheel_node *node)
 }
 
 /* Tick of the first visit after clk, WHEEL_NEVER if all buckets are empty. */
-static u64 first_visit(const struct wheel *w)
+static u64 first_visit(struct wheel *w)
 {
 	unsigned int size = 1U << w->shape.slot_bits;
 	unsigned int level;
@@ -304,6 +305,9 @@ static u64 first_visit(const struct wheel *w)
 		u64 from = (w->clk >> shift) + 1;
 		unsigned int here, bit;
 
+		if (!(w->filled & 1U << level))
+			continue;
+
 		/* From here on the next visits of all levels come later than that. */
 		if (first <= from << shift)
 			break;
@@ -313,8 +317,10 @@ static u64 first_visit(const struct wheel *w)
 		bit = find_next_bit(w->occupied, base + size, here);
 		if (bit >= base + size) {
 			bit = find_next_bit(w->occupied, here, base);
-			if (bit >= here)
+			if (bit >= here) {
+				w->filled &= ~(1U << level);
 				continue;
+			}
 			bit += size;
 		}
 		first = min(first, (from + bit - here) << shift);

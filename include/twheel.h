@@ -82,6 +82,7 @@ struct wheel_ring {
  * @ring: %WHEEL_RINGS of them
  * @tail: for each bucket of the finest level that is not empty: where to link the next
  * @visiting: a bit per level: the list of visited nodes may not be empty
+ * @filled: a bit per level: some of its buckets may not be empty
  * @shape: as given to wheel_init()
  * @mask: 2^slot_bits - 1
  * @recip: 2^16 / slot_bits, rounded up
@@ -104,6 +105,7 @@ struct wheel {
 	struct wheel_ring *ring;
 	struct hlist_node ***tail;
 	u32 visiting;
+	u32 filled;
 	u32 mask;
 	u32 recip;
 	u32 top;
