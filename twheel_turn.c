@@ -8,9 +8,18 @@
  * The hrtimer is programmed for the first moment at which anything must be done. It runs in
  * a softirq, where a turn has a budget; a worker does what is beyond it. The header of the
  * table has the time of the next turn, so user space knows when its marks will be seen.
+ *
+ *   programmed    who turns the wheel next     it comes to that by
+ *   WHEEL_NEVER   nobody                       note_next(), as the other two
+ *   a time        the hrtimer, then; once      start_timer(), restart()
+ *                 the time has come, it has
+ *                 or it has told the worker
+ *   0             the worker                   hand_over()
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/kernel_stat.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/poll.h>
@@ -24,7 +33,7 @@
 #include "twheel_turn.h"
 
 /* What a turn in a softirq costs of the budget beside its timers. */
-#define TURN_COST		8U
+#define TURN_COST		16U
 /* The pause between turns that gives back one of the budget: 100 us give all. */
 #define TURN_PAUSE_NS		800U
 
@@ -36,12 +45,21 @@
  */
 static struct workqueue_struct *turn_wq;
 
-/*
- * The time from which on the softirqs of a CPU have saved their budget. A turn takes all of it
- * by an exchange, and gives back the rest by an addition: on PREEMPT_RT another softirq may
- * preempt it.
+/**
+ * struct turn_budget - what the hrtimer softirqs of a CPU may do for wheels
+ * @run: the latest of these softirqs, by the number that the kernel counts
+ * @left: what is left of the budget
+ * @ended: when the last turn did
+ *
+ * On PREEMPT_RT a softirq may preempt another, but hrtimers of a CPU still run one at a time.
  */
-static DEFINE_PER_CPU(u64, turn_saving);
+struct turn_budget {
+	unsigned int run;
+	unsigned int left;
+	u64 ended;
+};
+
+static DEFINE_PER_CPU(struct turn_budget, turn_budget);
 
 /**
  * file_now() - the time on the wheel's clock, as the process that opened it sees that
@@ -99,21 +117,32 @@ static void start_timer(struct twheel_file *w, u64 next, u64 now)
 		hrtimer_start(&w->timer, expires, HRTIMER_MODE_ABS_SOFT);
 }
 
-/* Queues a wheel for the worker, behind the others of its user. */
+/* Queues a wheel for the worker, behind the others of its user. Needs no lock of the wheel. */
 static void queue_turn(struct twheel_file *w)
 {
 	struct quota *q = w->pages.bill.quota;
 	bool idle;
 
-	lockdep_assert_held(&w->lock);
 	spin_lock(&q->lock);
 	/* Or else the work is queued, or will queue itself. */
-	idle = list_empty(&q->due) && !q->turning;
-	if (list_empty(&w->due))
-		list_add_tail(&w->due, &q->due);
+	idle = hlist_empty(&q->due) && !q->turning;
+	if (hlist_unhashed(&w->due)) {
+		w->due.next = NULL;
+		w->due.pprev = q->due_end;
+		*q->due_end = &w->due;
+		q->due_end = &w->due.next;
+	}
 	spin_unlock(&q->lock);
 	if (idle)
 		queue_work(turn_wq, &q->work);
+}
+
+static void unqueue_turn(struct quota *q, struct twheel_file *w)
+{
+	lockdep_assert_held(&q->lock);
+	if (!hlist_unhashed(&w->due) && !w->due.next)
+		q->due_end = w->due.pprev;
+	hlist_del_init(&w->due);
 }
 
 /* Leaves the next turn to the worker. */
@@ -196,71 +225,90 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 	return touched;
 }
 
+/* Has the pauses between the hrtimer softirqs of a CPU refill the budget, when @run begins. */
+static noinline void refill(struct turn_budget *b, unsigned int run)
+{
+	u64 pauses = (ktime_get_ns() - b->ended) / TURN_PAUSE_NS;
+
+	b->run = run;
+	b->left = min(b->left + pauses, (u64)TURN_BUDGET);
+}
+
+/* Turns a wheel in the softirq. */
+static noinline enum hrtimer_restart turn_within(struct twheel_file *w, struct turn_budget *b)
+{
+	enum hrtimer_restart ret;
+	u64 now = file_begin(w);
+
+	b->left -= TURN_COST;
+	b->left -= turn(w, now, b->left);
+	ret = restart(w, now);
+	file_finish(w, now);
+	b->ended = ktime_get_ns();
+	return ret;
+}
+
 /*
- * All wheels that are due in the softirqs of a CPU share a budget, which pauses between them
- * refill. Where nothing is left of it, the worker turns the wheel.
+ * All wheels that are due in the softirqs of a CPU share a budget. Where nothing is left of it,
+ * the worker turns the wheel. To leave it to the worker takes what a timerfd takes to expire,
+ * and waits for no lock that is held long: so many wheels keep the CPU no longer than as many
+ * timerfds. Hence these small functions, which save few registers.
  */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
-	u64 began = ktime_get_ns();
-	s64 pause = began - this_cpu_xchg(turn_saving, began);
-	unsigned int left = clamp_t(s64, pause / TURN_PAUSE_NS, 0, TURN_BUDGET);
-	enum hrtimer_restart ret = HRTIMER_NORESTART;
-	u64 now = file_begin(w);
+	struct turn_budget *b = this_cpu_ptr(&turn_budget);
+	unsigned int run = __this_cpu_read(kstat.softirqs[HRTIMER_SOFTIRQ]);
 
-	if (left > TURN_COST) {
-		left -= TURN_COST;
-		left -= turn(w, now, left);
-		ret = restart(w, now);
-	} else if (!w->dying && w->programmed && !hrtimer_is_queued(&w->timer)) {
-		hand_over(w, now);
-	}
-	file_finish(w, now);
-	/* The turn itself is no pause. */
-	this_cpu_add(turn_saving, ktime_get_ns() - began - left * TURN_PAUSE_NS);
-	return ret;
+	if (run != b->run)
+		refill(b, run);
+	if (b->left > TURN_COST)
+		return turn_within(w, b);
+	queue_turn(w);
+	return HRTIMER_NORESTART;
 }
 
-/* Turns a wheel once in the worker. */
-static void turn_late(struct twheel_file *w)
+/* Turns a wheel once in the worker. Return: how much of the budget was used. */
+static unsigned int turn_late(struct twheel_file *w)
 {
+	unsigned int touched;
 	u64 now, next;
 
 	/* An hrtimer that is started while it runs stays with its softirq. */
 	hrtimer_cancel(&w->timer);
 	now = file_begin(w);
-	turn(w, now, TURN_BUDGET);
+	touched = turn(w, now, TURN_BUDGET);
 	next = timers_next(&w->timers);
 	if (!w->dying && next <= now)
-		queue_turn(w);
+		hand_over(w, now);
 	else if (!w->dying)
 		start_timer(w, next, now);
 	file_finish(w, now);
+	return touched;
 }
 
 /**
- * quota_turn() - turn one wheel of a user, and queue him again if he has more
+ * quota_turn() - turn wheels of a user for a budget, and queue him again if he has more
  * @work: the user's
  */
 void quota_turn(struct work_struct *work)
 {
 	struct quota *q = container_of(work, struct quota, work);
+	unsigned int used = 0;
 	struct twheel_file *w;
 	bool more;
 
 	spin_lock_bh(&q->lock);
-	w = list_first_entry_or_null(&q->due, struct twheel_file, due);
-	if (w)
-		list_del_init(&w->due);
-	q->turning = w;
-	spin_unlock_bh(&q->lock);
-	if (!w)
-		return;
-	turn_late(w);
-	spin_lock_bh(&q->lock);
+	while (used < TURN_BUDGET &&
+	       (w = hlist_entry_safe(q->due.first, struct twheel_file, due))) {
+		unqueue_turn(q, w);
+		q->turning = w;
+		spin_unlock_bh(&q->lock);
+		used += TURN_COST + turn_late(w);
+		spin_lock_bh(&q->lock);
+	}
 	q->turning = NULL;
-	more = !list_empty(&q->due);
+	more = !hlist_empty(&q->due);
 	spin_unlock_bh(&q->lock);
 	if (more)
 		queue_work(turn_wq, &q->work);
@@ -289,7 +337,6 @@ void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 void file_init_turns(struct twheel_file *w)
 {
 	spin_lock_init(&w->lock);
-	INIT_LIST_HEAD(&w->due);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);
 	w->programmed = WHEEL_NEVER;
@@ -312,7 +359,7 @@ void file_stop_turns(struct twheel_file *w)
 	spin_unlock_bh(&w->lock);
 	hrtimer_cancel(&w->timer);
 	spin_lock_bh(&q->lock);
-	list_del_init(&w->due);
+	unqueue_turn(q, w);
 	turning = q->turning == w;
 	spin_unlock_bh(&q->lock);
 	if (turning)

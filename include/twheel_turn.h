@@ -25,8 +25,8 @@
  * @lock: protects what follows. Taken with softirqs off: the hrtimer expires in one
  * @timers: the timers
  * @mem: the buckets of their wheel; NULL until the first timer comes
- * @programmed: when @timer will run, or WHEEL_NEVER; 0 if the worker turns the wheel
- *	next. The header of the table says the same
+ * @programmed: when the wheel is turned next: see twheel_turn.c. The header of the table
+ *	says the same
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
  * @dying: release has begun: program nothing
@@ -56,7 +56,7 @@ struct twheel_file {
 
 	/* Outside of the lock. */
 	struct hrtimer timer;
-	struct list_head due;
+	struct hlist_node due;
 	wait_queue_head_t readers;
 	wait_queue_head_t pollers;
 	u64 offset_monotonic;
