@@ -248,7 +248,7 @@ program "$out/lto" by_key-plain "$user/examples/by_key.c" "$out/lto/libtwheel.a"
 # compiler does not link with musl.
 kind musl musl-gcc -static -O2 -g -fno-exceptions -idirafter /usr/include \
 	-idirafter "/usr/include/$(gcc -print-multiarch)"
-for header in linux/twheel.h libtwheel.h libtwheel_keyed.h; do
+for header in libtwheel/twheel.h libtwheel.h libtwheel_keyed.h; do
 	ok "<$header> by itself, C99" gcc -std=c99 -pedantic -Wall -Wextra -Wshadow -Werror \
 		-I"$user/lib" -I"$top/include/uapi" -include "$header" -x c -fsyntax-only \
 		- <<<'extern int anything;' || true

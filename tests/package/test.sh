@@ -214,8 +214,8 @@ installed_files() {
 	ours install && has_only <<-END
 		./usr/bin/twheelctl
 		./usr/include/libtwheel.h
+		./usr/include/libtwheel/twheel.h
 		./usr/include/libtwheel_keyed.h
-		./usr/include/linux/twheel.h
 		./usr/include/twheel.hpp
 		./usr/include/twheel/asio.hpp
 		./usr/include/twheel/glib.h

@@ -79,7 +79,7 @@
 #define LIBTWHEEL_H
 
 #include <errno.h>
-#include <linux/twheel.h>
+#include <libtwheel/twheel.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -525,7 +525,7 @@ int twheel_wake(struct twheel *wheel);
  */
 int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int n);
 
-/* ---- What <linux/twheel.h> has beyond that ---- */
+/* ---- What <libtwheel/twheel.h> has beyond that ---- */
 
 /**
  * twheel_submit() - do operations, in order

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <linux/twheel.h>
+#include <libtwheel/twheel.h>
 
 /* Which members of the statistics a sample has, beyond those that fdinfo always had. */
 #define SAMPLE_MOVED	(1U << 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Operations, lists and drains of <linux/twheel.h>, with the ids of this process.
+ * Operations, lists and drains of <libtwheel/twheel.h>, with the ids of this process.
  *
  * A timer of twheel_add() has an id and user_data that the wheel does not know, and the
  * wheel keeps it. An operation on such a timer is done alone, under cold.reading: then none

@@ -35,8 +35,8 @@
  *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
  *   EINTR   a signal came: before the first event of a read(), or before a KICK was done
  */
-#ifndef _UAPI_LINUX_TWHEEL_H
-#define _UAPI_LINUX_TWHEEL_H
+#ifndef _LINUX_TWHEEL_H
+#define _LINUX_TWHEEL_H
 
 #include <linux/ioctl.h>
 #include <linux/types.h>
@@ -357,4 +357,4 @@ struct twheel_slot {
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
 
-#endif /* _UAPI_LINUX_TWHEEL_H */
+#endif /* _LINUX_TWHEEL_H */

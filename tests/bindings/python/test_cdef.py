@@ -26,7 +26,7 @@ def structs(cdef):
 
 def program(cdef):
     """C that compiles only if @cdef agrees with the headers."""
-    lines = ["#include <libtwheel.h>", "#include <linux/twheel.h>"]
+    lines = ["#include <libtwheel.h>", "#include <libtwheel/twheel.h>"]
     for name in structs(cdef):
         struct = ffi.typeof("struct " + name)
         lines.append(f"_Static_assert(sizeof(struct {name}) == {ffi.sizeof(struct)}, \"\");")

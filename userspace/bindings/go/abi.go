@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// The structs of <linux/twheel.h>.
+// The structs of <libtwheel/twheel.h>.
 type setup struct {
 	tickNs    uint64
 	clockID   uint32

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 """The functions of libtwheel, by cffi in ABI mode: no compiler is needed.
 
-CDEF repeats libtwheel.h and <linux/twheel.h>. tests/test_cdef.py compares it with them.
+CDEF repeats libtwheel.h and <libtwheel/twheel.h>. tests/test_cdef.py compares it with them.
 """
 import math
 import os
