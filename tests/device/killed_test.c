@@ -6,6 +6,7 @@
 #include "twheel_test.h"
 
 #include <sched.h>
+#include <signal.h>
 
 /* As many as the largest batch. */
 #define MANY	TWHEEL_BATCH_MAX
@@ -40,10 +41,8 @@ FIXTURE_VARIANT(killed) {
 	__u64 (*done)(struct __test_metadata *_metadata, const struct many *m);
 };
 
-FIXTURE_SETUP(killed)
+static void set_up(struct __test_metadata *_metadata, struct many *m)
 {
-	struct many *m = &self->many;
-
 	m->fd = open_wheel(_metadata, O_NONBLOCK);
 	m->table = map_table(_metadata, m->fd);
 	m->bytes = MANY * sizeof(struct twheel_op);
@@ -55,16 +54,38 @@ FIXTURE_SETUP(killed)
 	ASSERT_TRUE(m->slots && m->ids);
 }
 
-FIXTURE_TEARDOWN(killed)
+static void tear_down(struct __test_metadata *_metadata, struct many *m)
 {
-	struct many *m = &self->many;
-
 	expect_conserved(_metadata, m->fd);
 	free(m->ids);
 	free(m->slots);
 	munmap(m->area, m->bytes);
 	unmap_table(&m->table);
 	close(m->fd);
+}
+
+FIXTURE_SETUP(killed)
+{
+	set_up(_metadata, &self->many);
+}
+
+FIXTURE_TEARDOWN(killed)
+{
+	tear_down(_metadata, &self->many);
+}
+
+FIXTURE(in_kick) {
+	struct many many;
+};
+
+FIXTURE_SETUP(in_kick)
+{
+	set_up(_metadata, &self->many);
+}
+
+FIXTURE_TEARDOWN(in_kick)
+{
+	tear_down(_metadata, &self->many);
 }
 
 static void prepare_ops(struct __test_metadata *_metadata, struct many *m)
@@ -206,6 +227,41 @@ TEST_F_TIMEOUT(killed, midway, 300)
 	}
 	EXPECT_LT(done, MANY);
 	printf("# %llu of %u were done, %llu of them after the signal\n", done, MANY, after);
+}
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* A KICK of very many marks heeds a signal that has a handler, and the worker does the rest. */
+TEST_F_TIMEOUT(in_kick, handled, 300)
+{
+	const struct sigaction handler = { .sa_handler = ignore };
+	struct many *m = &self->many;
+	int status = 0;
+	unsigned int i;
+
+	for (i = 0; !status && i < TRIES; i++) {
+		pid_t pid;
+
+		prepare_words(_metadata, m);
+		m->before = stats(_metadata, m->fd);
+		pid = fork_child(_metadata);
+		if (!pid) {
+			sigaction(SIGUSR1, &handler, NULL);
+			_exit(kick_slots(&m->table, m->slots, MANY) && errno == EINTR);
+		}
+		while (!done_moved(_metadata, m))
+			sched_yield();
+		kill(pid, SIGUSR1);
+		status = status_of(pid);
+		while (done_moved(_metadata, m) < MANY)
+			sleep_ms(1);
+		cancel_all(m->fd);
+	}
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(1, WEXITSTATUS(status));
 }
 
 TEST_HARNESS_MAIN
