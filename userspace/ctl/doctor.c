@@ -222,9 +222,11 @@ static void check_wheel(struct doctor *d)
 		return;
 	}
 	twheel_info(w, &info);
-	print_check(d, "wheel", NULL, "features%s%s, at most %u timers",
+	print_check(d, "wheel", NULL, "features%s%s%s, at most %u timers",
 		    info.features & TWHEEL_FEATURE_TABLE ? " table" : "",
-		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "", info.max_timers);
+		    info.features & TWHEEL_FEATURE_MARKS ? " marks" : "",
+		    info.features & TWHEEL_FEATURE_PARKED ? " parked" :
+		    ", but not parked: a set after a clear takes longer", info.max_timers);
 	check_timer(d, w);
 	twheel_close(w);
 }
