@@ -209,6 +209,20 @@ has_only() {
 	diff <(cd "$dir/root" && find . ! -type d ! -name 'twheel_*.3' | sort) -
 }
 
+# <libtwheel.h> alone describes the device, and does not clash with a copy of linux-libc-dev's.
+header_alone() {
+	local include
+
+	mkdir -p "$dir/libc/linux"
+	cp "$top/include/uapi/linux/twheel.h" "$dir/libc/linux"
+	for include in '' '#include <linux/twheel.h>'; do
+		printf '%s\n' "$include" '#include <libtwheel.h>' "$include" \
+			'struct twheel_event e = { .flags = TWHEEL_FEATURE_PARKED };' |
+			gcc -Wall -Werror ${include:+-I"$dir/libc"} -I"$dir/root/usr/include" \
+				-x c -fsyntax-only - || return
+	done
+}
+
 # What make install puts where, and whether it is of use there.
 installed_files() {
 	ours install && has_only <<-END
@@ -376,6 +390,7 @@ after=$(listing)
 check "the programs are built" build_programs
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
+check "<libtwheel.h> describes the device" header_alone
 check "twheelctl, installed" runs
 check "install the daemon, where it was built" installed_daemon
 check "the unit starts it" unit_starts "$dir/root" /usr /etc/twheel/twheeld.conf
