@@ -8,7 +8,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = os.path.join(HERE, "../../userspace/daemon/redis/lua")
-SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause", "remove")
+SCRIPTS = ("put", "take", "ack", "renew", "recover", "change", "sweep", "look", "pause", "remove",
+           "plant", "clear")
 SETS = ("due", "run", "hdr", "body", "dead", "done", "note", "ctl")
 
 

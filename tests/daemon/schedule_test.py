@@ -8,6 +8,7 @@ import calendar
 import signal
 import time
 
+import resp
 from rig import (Daemon, Redis, Sink, equal, now_ms, run_all, shifted_clock, test, wait_until)
 
 OPTIONS = "--lease=6s",
@@ -204,6 +205,55 @@ def missed():
     equal(sorted(gap["all"]), list(range(down + SECOND, back - 2 * SECOND + 1, SECOND)), back)
     equal(sorted(gap["once"]), [down + SECOND])
     equal(sorted(gap["few"]), [down + n * SECOND for n in (1, 2, 3)])
+
+
+@test("a queue that has schedules is not removed")
+def queue_removed():
+    equal(client.call("PUT", "/v1/queues/mine", {"mode": "push"})[0], 201)
+    equal(put("one", "mine", every="1h", enabled=False)[0], 201)
+    for path in ("/v1/queues/mine", "/v1/queues/mine?purge=true"):
+        status, answer = client.call("DELETE", path)
+        equal((status, answer["error"]["code"]), (409, "not_empty"))
+    equal(call("DELETE", "one", queue="mine")[0], 200)
+    wait_until(lambda: client.call("DELETE", "/v1/queues/mine")[0] == 200)
+
+
+@test("D18: whoever repeats a step makes nothing twice, and a former definition makes nothing")
+def steps():
+    lane, link = resp.Lane("steps/0"), resp.Redis(redis.path)
+    holder, now = "1" * 16, int(now_ms())
+
+    def plant(generation, run, most=10):
+        return lane.run(link, "plant", generation, "x", run, most, run, 3, 0, 0, 0, "\1")[1:]
+
+    def clear(generation, run):
+        return lane.run(link, "clear", generation, "x", run)[1:]
+
+    def tasks():
+        return link.ask("HLEN", lane.keys[2])
+
+    equal(plant(100, now - 10, 0), [3])
+    equal((plant(100, now - 10), plant(100, now - 10), tasks()), ([0], [1], 1))
+    taken = lane.run(link, "take", 10, 6000, holder, 0)[8:]
+    equal([t[0] for t in taken], [b"x:%d" % (now - 10)])
+    equal(lane.run(link, "ack", holder, taken[0][0].decode(), taken[0][1], 0, 0, 0, "")[1], 0)
+    # It ran, and is gone: it is not made again.
+    equal((plant(100, now - 10), tasks()), ([1], 0))
+    ahead = now + 3600000
+    equal((plant(100, ahead), tasks()), ([0], 1))
+    equal((clear(101, ahead), tasks()), ([1], 0))
+    equal(plant(100, ahead), [2, 101])
+    equal((plant(101, ahead), tasks()), ([0], 1))
+    # A clear that comes late removes no run of its own definition.
+    equal((clear(101, ahead), tasks()), ([0], 1))
+    # One that has begun is left alone, and one that is held is told to end.
+    soon = int(now_ms()) + 30000
+    equal(plant(102, soon), [0])
+    lane.run(link, "take", 10, 6000, holder, 60000)
+    equal(clear(103, soon)[:3], [2, soon, holder.encode()])
+    equal((plant(103, soon), tasks()), ([0], 2))
+    equal(lane.run(link, "take", 10, 6000, holder, 60000)[8][0], b"x:%d" % soon)
+    link.close()
 
 
 @test("D18: two daemons, one killed each second: the runs are those of the calendar, each once")

@@ -23,6 +23,7 @@
 #include "text/purge.h"
 #include "work/counts.h"
 #include "work/queues.h"
+#include "work/schedule.h"
 
 /* Tasks may come while a queue is purged. */
 #define PURGES	5
@@ -322,6 +323,12 @@ void route_queue_remove(struct request *r, struct queue *q)
 	request_each_query(r, read_purge, &read);
 	if (read.err.status) {
 		request_fail(r, &read.err);
+		return;
+	}
+	/* Their definitions are more than tasks: nobody removes them by the way. */
+	if (schedule_known(r->daemon, q->name)) {
+		request_error(r, 409, "not_empty", "queue",
+			      "the queue has schedules: remove them first");
 		return;
 	}
 	m = calloc(1, sizeof(*m));

@@ -474,6 +474,15 @@ void schedule_look_all(struct daemon *d)
 		look(s);
 }
 
+bool schedule_known(const struct daemon *d, const char *queue)
+{
+	for (const struct schedule *s = d->schedules; s; s = s->hh.next) {
+		if (!strcmp(s->queue, queue))
+			return true;
+	}
+	return false;
+}
+
 void schedule_free_all(struct daemon *d)
 {
 	struct schedule *s, *next;

@@ -25,6 +25,11 @@ void schedule_load_all(struct daemon *d);
 void schedule_look(struct daemon *d, const char *field);
 
 /**
+ * schedule_known() - whether a queue has schedules that are known here
+ */
+bool schedule_known(const struct daemon *d, const char *queue);
+
+/**
  * schedule_look_all() - look at all that are known
  */
 void schedule_look_all(struct daemon *d);
