@@ -30,9 +30,9 @@ void zone_close(struct zone *zone)
 int64_t zone_wall(const struct zone *zone, int64_t time)
 {
 	GTimeZone *tz = zone_of(zone);
+	gint interval = g_time_zone_find_interval(tz, G_TIME_TYPE_UNIVERSAL, time);
 
-	return time + g_time_zone_get_offset(tz, g_time_zone_find_interval(
-		tz, G_TIME_TYPE_UNIVERSAL, time));
+	return time + g_time_zone_get_offset(tz, interval);
 }
 
 /* The first moment after @from, and before @to, at which the clocks show @wall or later. */

@@ -21,8 +21,8 @@
  * @fn: the function
  * @on_queue: or the function, if the queue must be there
  *
- * The words are: queue, "tasks", "schedules" or a verb, id, verb. A path outside of /v1 has one word at
- * most, which is @second.
+ * The words are: queue, "tasks", "schedules" or a verb, id, verb. A path outside of /v1 has one
+ * word at most, which is @second.
  */
 #define BODY	1
 #define QUERY	2

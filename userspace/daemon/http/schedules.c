@@ -404,12 +404,12 @@ static void show_next(struct request *r, struct queue *q, const struct record *r
 	if (record->state != RECORD_ENABLED || record->next == SCHEDULE_NEVER)
 		left = 0;
 	for (; count && left && run != SCHEDULE_NEVER; count--, left--) {
+		json_int_t due = schedule_due(&spec, r->id, run);
 		char id[TASK_ID_MAX + 1];
 
 		schedule_run_id(id, r->id, run);
-		json_array_append_new(list, json_pack(
-			"{s:s,s:I,s:I}", "id", id, "at", (json_int_t)run, "due",
-			(json_int_t)schedule_due(&spec, r->id, run)));
+		json_array_append_new(list, json_pack("{s:s,s:I,s:I}", "id", id, "at",
+						      (json_int_t)run, "due", due));
 		run = schedule_next(&spec, run);
 	}
 	schedule_free_spec(&spec);
@@ -462,7 +462,9 @@ static void list_records(void *arg, enum store_result result, const redisReply *
 {
 	struct listing *l = arg;
 	struct request *r = l->request;
-	size_t skip = strlen(l->queue->name) + 1;
+	const char *queue = l->queue->name;
+	uint64_t now = work_now_ms(r->daemon);
+	size_t skip = strlen(queue) + 1;
 	json_t *list, *answer;
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_ARRAY ||
@@ -477,9 +479,8 @@ static void list_records(void *arg, enum store_result result, const redisReply *
 
 		if (text->type == REDIS_REPLY_STRING &&
 		    record_parse(text->str, text->len, &record) && record.state != RECORD_DELETED)
-			json_array_append_new(list, schedule_to_json(
-				l->queue->name, l->field[i] + skip, &record,
-				work_now_ms(r->daemon)));
+			json_array_append_new(list, schedule_to_json(queue, l->field[i] + skip,
+								     &record, now));
 	}
 	answer = json_pack("{s:o}", "schedules", list);
 	if (l->more)
