@@ -2173,6 +2173,32 @@ def command_line():
     equal(p.stderr, "no Redis: unix:/nowhere: No such file or directory\n")
 
 
+@test("the first failure of a task and its death are lines in the log, with queue, id, host and status")
+def failures_logged():
+    _, d, c = alone("--max-lost=1", mode="push")
+    host = sink.url.removeprefix("http://")
+    for task, path in (("twice", "/status/500"), ("gone", "/status/410"), ("mute", "/close")):
+        put("/v1/queues/s", task, c, callback={"url": sink.url + path},
+            retry={"limit": 2, "base": "1ms"}, payload="payl0ad")
+    wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["dead"] == 3)
+    lines = [re.sub(r"\w+://", "", x) for x in d.text().splitlines() if "task " in x]
+    first, dead = "failed for the first time", "is dead, its attempts are used"
+    equal(sorted(lines), sorted(f"<4>queue s: task {x}" for x in (
+        f"twice {first}: {host}, status 500", f"twice {dead}: {host}, status 500",
+        f"gone is dead: {host}, status 410",
+        f"mute {first}: {host}, no answer", f"mute {dead}: {host}, no answer")))
+    equal(c.call("PUT", "/v1/queues/w", {"mode": "pull"})[0], 201)
+    put("/v1/queues/w", "bad", c)
+    task, = reserve("/v1/queues/w", c)
+    equal(report("/v1/queues/w", "nack", task, c, dead=True, error="payl0ad")[0], 200)
+    put("/v1/queues/w", "lost", c)
+    reserve("/v1/queues/w", c, lease="1s")
+    wait_until(lambda: "queue w: tasks are dead, their leases ended" in d.text(), 5)
+    assert "queue w: task bad is dead\n" in d.text(), d.text()
+    assert "payl0ad" not in d.text(), d.text()
+    equal(d.end(), 0)
+
+
 @test("the levels of the log are for the journal: no other file gets them")
 def journal():
     for device, level in ((0, ""), (1, "<3>")):

@@ -208,13 +208,14 @@ static void judge(struct held *h, const struct callback_result *res)
 		break;
 	case CALLBACK_DEAD:
 		q->attempts[VERDICT_DEAD]++;
-		held_report(h, VERDICT_DEAD, 0, res->error);
+		held_report_answer(h, VERDICT_DEAD, 0, res->error, res->status);
 		break;
 	case CALLBACK_RETRY:
 		q->attempts[VERDICT_RETRY]++;
 		backoff = task_backoff_ms(&h->body.retry, h->attempt, random_u64());
-		held_report(h, VERDICT_RETRY, task_delay_ms(backoff, res->has_retry_after ?
-						       res->retry_after_ms : 0), res->error);
+		held_report_answer(h, VERDICT_RETRY, task_delay_ms(backoff, res->has_retry_after ?
+							     res->retry_after_ms : 0),
+				   res->error, res->status);
 		break;
 	case CALLBACK_NOT_SENT:
 		q->attempts[VERDICT_RELEASE]++;

@@ -60,7 +60,8 @@ struct held *held_find(struct lane *l, uint64_t holder, uint64_t token)
 
 /* ---- Ends ---- */
 
-void held_report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note)
+void held_report_answer(struct held *h, enum verdict v, uint64_t delay_ms, const char *note,
+			int status)
 {
 	struct outcome r = {
 		.lane = h->lane,
@@ -69,11 +70,21 @@ void held_report(struct held *h, enum verdict v, uint64_t delay_ms, const char *
 		.verdict = v,
 		.delay_ms = delay_ms,
 		.persist = true,
+		.status = status,
 	};
 
 	snprintf(r.id, sizeof(r.id), "%s", h->id);
 	snprintf(r.note, sizeof(r.note), "%s", note);
+	if (h->host)
+		snprintf(r.host, sizeof(r.host), "%.*s", (int)sizeof(r.host) - 1, h->host->key);
+	if (v == VERDICT_RETRY && h->attempt == 1)
+		report_log(&r, "failed for the first time");
 	report_send(h->lane, &r);
+}
+
+void held_report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note)
+{
+	held_report_answer(h, v, delay_ms, note, 0);
 }
 
 void held_release(struct held *h, uint64_t delay_ms)

@@ -101,6 +101,12 @@ bool held_withdraw(struct held *h);
 void held_report(struct held *h, enum verdict v, uint64_t delay_ms, const char *note);
 
 /**
+ * held_report_answer() - the same, with the status of an answer; 0: there was none
+ */
+void held_report_answer(struct held *h, enum verdict v, uint64_t delay_ms, const char *note,
+			int status);
+
+/**
  * held_release() - give a task back without an attempt, and free it
  * @h: a task that no request runs for
  * @delay_ms: when it is due again, from now; RELEASE_DUE: at its due time

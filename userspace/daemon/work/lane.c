@@ -356,6 +356,9 @@ static void recovered(void *arg, enum store_result result, const redisReply *rep
 		return;
 	m->lost += a.returned + a.dead;
 	m->dead[DEAD_LOST] += a.dead;
+	if (a.dead)
+		log_often(LOG_WARNING, "queue %s: tasks are dead, their leases ended without a report",
+			  l->queue->name);
 	m->orphans += a.orphans;
 	note_newer(l, a.newer);
 	l->lease_end_ms = a.lease_end_ms;

@@ -5,8 +5,10 @@
  * A report waits up to 5 ms for company. A report of this daemon is repeated until Redis
  * answers: if the first one was done, the second one is stale, and that is as good.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "ground/log.h"
 #include "redis/script.h"
 #include "redis/store.h"
 #include "work/report.h"
@@ -25,14 +27,30 @@ struct batch {
 	struct outcome *report[BATCH_MAX];
 };
 
+void report_log(const struct outcome *r, const char *what)
+{
+	char status[24] = "no answer";
+
+	if (r->status)
+		snprintf(status, sizeof(status), "status %d", r->status);
+	if (r->host[0])
+		log_often(LOG_WARNING, "queue %s: task %s %s: %s, %s", r->lane->queue->name, r->id,
+			  what, r->host, status);
+	else
+		log_often(LOG_WARNING, "queue %s: task %s %s", r->lane->queue->name, r->id, what);
+}
+
 static void finish(struct daemon *d, struct outcome *r, enum report_answer answer)
 {
 	struct metrics *m = &d->metrics;
 
 	if (answer == REPORT_STALE && !r->repeated)
 		m->stale++;
-	if (answer == REPORT_DEAD)
+	if (answer == REPORT_DEAD) {
 		m->dead[r->verdict == VERDICT_RETRY ? DEAD_ATTEMPTS : DEAD_VERDICT]++;
+		report_log(r, r->verdict == VERDICT_RETRY ? "is dead, its attempts are used" :
+			   "is dead");
+	}
 	d->reports--;
 	if (r->done)
 		r->done(r->arg, answer);

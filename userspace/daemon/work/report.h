@@ -36,6 +36,8 @@ enum report_answer {
  * @repeated: it was sent before
  * @next: in a list
  * @prev: in a list
+ * @status: of the last answer; 0: there was none
+ * @host: that was called; empty: none
  * @note: the last error; empty: none
  * @id: of the task
  */
@@ -53,6 +55,8 @@ struct outcome {
 	bool repeated;
 	struct outcome *next;
 	struct outcome *prev;
+	int status;
+	char host[100];
 	char note[TASK_NOTE_MAX + 1];
 	char id[TASK_ID_MAX + 1];
 };
@@ -63,6 +67,13 @@ struct outcome {
  * @r: copied
  */
 void report_send(struct lane *l, const struct outcome *r);
+
+/**
+ * report_log() - a line about a failure: queue, id, host and status
+ * @r: the report
+ * @what: what happened
+ */
+void report_log(const struct outcome *r, const char *what);
 
 /**
  * report_flush() - send what waits for company
