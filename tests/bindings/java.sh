@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # tests/bindings/java.sh: what Netty's HashedWheelTimer does, as JUnit tests of that and of
-# TwheelTimer, over the wheel in the process. Prints TAP.
+# TwheelTimer, over the wheel in the process, and over the kernel's in user-mode Linux. Prints
+# TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -12,14 +13,47 @@ export WERROR=1
 need default-jdk-headless gcc junit4 libc6-dev libhamcrest-java libnetty-java make uthash-dev
 out=$build/java
 java=/usr/share/java
-export JAVA_HOME=/usr/lib/jvm/default-java TWHEEL_BACKEND=inprocess
-classes=$out/tests:$out/twheel-netty.jar:$java/netty-common.jar:$java/junit4.jar:$java/hamcrest.jar
+machine=$out/machine
+export JAVA_HOME=/usr/lib/jvm/default-java
+jars=("$out/twheel-netty.jar" "$java"/{netty-common,junit4,hamcrest}.jar)
+
+# class_path JAR...: the option.
+class_path() {
+	local IFS=:
+
+	echo "$*"
+}
 
 make -s -C "$top/userspace/bindings/java" O="$out"
-rm -rf "$out/tests"
-mkdir -p "$out/tests"
-"$JAVA_HOME/bin/javac" -Xlint:all -Werror -cp "$classes" -d "$out/tests" \
+rm -rf "$out/tests" "$machine"
+mkdir -p "$out/tests" "$machine"/{lib,lib64,app}
+"$JAVA_HOME/bin/javac" -Xlint:all -Werror -cp "$(class_path "${jars[@]}")" -d "$out/tests" \
 	"$top"/tests/bindings/java/*.java
+"$JAVA_HOME/bin/jar" --create --file "$out/tests.jar" -C "$out/tests" .
+jars+=("$out/tests.jar")
+
 # The JVM checks each call of JNI.
-timeout 300 "$JAVA_HOME/bin/java" -Xcheck:jni -Djava.library.path="$out" -cp "$classes" \
-	Tap TimerTest
+status=0
+echo "# run: TimerTest, in the process"
+TWHEEL_BACKEND=inprocess timeout 300 "$JAVA_HOME/bin/java" -Xcheck:jni \
+	-Djava.library.path="$out" -cp "$(class_path "${jars[@]}")" Tap TimerTest 2>&1 || status=$?
+echo "# exit: $status"
+
+# The machine gets what is executable there, a directory at a time.
+"$JAVA_HOME/bin/jlink" --add-modules java.base,java.logging,java.management,jdk.unsupported \
+	--strip-debug --no-header-files --no-man-pages --output "$machine/jre"
+cp -L "${jars[@]}" "$out/libtwheel-jni.so" "$machine/app"
+find "$machine" \( -name java -o -name '*.so' \) -exec ldd {} + |
+	sed -nE 's|.*=> (/lib\S+) .*|\1|p' | sort -u | xargs cp -Lt "$machine/lib"
+cp -L /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
+chmod -R +x "$machine"
+bins=()
+while read -r part; do
+	bins+=(--bin "$machine/jre/$part:/jre/$part")
+done < <(cd "$machine/jre" && find bin lib conf -type d)
+jars=("${jars[@]##*/}")
+"$top/vm/run.sh" --raw --kernel uml --name java --limit 300 --timeout 400 "${bins[@]}" --bin "$machine/app:/app" \
+	--bin "$machine/lib:/lib/x86_64-linux-gnu" --bin "$machine/lib64:/lib64" \
+	--run "TWHEEL_BACKEND=kernel /jre/bin/java -Xcheck:jni -Djava.library.path=/app -cp $(
+		class_path "${jars[@]/#//app/}") Tap TimerTest" || status=1
+exit $status
