@@ -129,7 +129,7 @@ static int post(const struct worker *w, const char *verb, json_t *body, json_t *
 
 /* Sends a report of one task. Returns 0, -ESTALE, or why there is no such answer. */
 static int report(const struct worker *w, const char *verb, const json_t *task,
-		   const char *error, bool dead)
+		  const char *error, bool dead)
 {
 	json_t *item, *answer, *result;
 	bool stale;
