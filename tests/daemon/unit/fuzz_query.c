@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (list_cursor_parse(text, &lane, &h, id)) {
 		list_cursor_text(cursor, lane, h, id);
-		must(list_cursor_parse(cursor, &lane, &t, id) && h == t && strlen(id) <= TASK_ID_MAX);
+		must(list_cursor_parse(cursor, &lane, &t, id) && h == t &&
+		     strlen(id) <= TASK_ID_MAX);
 	}
 	must(task_id_valid(text) || !queue_name_valid(text));
 	free(text);

@@ -230,7 +230,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 
 void route_queue_put(struct request *r)
 {
-	/* Another daemon may have changed it, and a newer one so that its settings are lost here. */
+	/* Another daemon may have changed it: a newer one so that its settings are lost here. */
 	if (!store_up(r->daemon->store))
 		request_store_error(r, STORE_DOWN);
 	else

@@ -119,7 +119,8 @@ static void arm_recover(struct lane *l)
 	struct daemon *d = l->queue->daemon;
 	uint64_t at, now = now_of(l);
 
-	if (l->recovering || l->queue->removed || l->lease_end_ms == NEVER_MS || !lane_clock(l)->known)
+	if (l->recovering || l->queue->removed || l->lease_end_ms == NEVER_MS ||
+	    !lane_clock(l)->known)
 		return;
 	at = clock_sure(lane_clock(l), l->lease_end_ms) +
 	     task_rank_delay_ms(l->rank) * NSEC_PER_MSEC;
