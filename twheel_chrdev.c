@@ -4,7 +4,7 @@
  *
  *   twheel_chrdev.c   open, read, poll, mmap, fdinfo: copies, errnos
  *   twheel_ioctl.c    the ioctls: copies, errnos
- *        |  file_begin(), file_finish()
+ *        |  lock_wheel(), unlock_wheel()
  *   twheel_turn.c     what turns a wheel: clock, lock, hrtimer, worker
  *        |  timers_*(), handed the time
  *   twheel_timers.c   the turn, the verbs
@@ -89,7 +89,7 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
 	struct twheel_event *events = w->events;
 	size_t room = iov_iter_count(to) / sizeof(*events);
-	u64 now = file_begin(w);
+	u64 now = lock_wheel(w);
 	unsigned int nr, good;
 	size_t copied;
 
@@ -101,7 +101,7 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 	iov_iter_revert(to, copied % sizeof(*events));
 	timers_consume(&w->timers, good, now);
 	timers_unpeek(&w->timers, events + good, nr - good);
-	file_finish(w, now);
+	unlock_wheel(w, now);
 	return good ?: nr ? -EFAULT : -EAGAIN;
 }
 
@@ -158,7 +158,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &w->pollers, wait);
 	/*
-	 *   here                              file_finish()
+	 *   here                              unlock_wheel()
 	 *   add to pollers (its lock)         add to ready (our lock)
 	 *   is ready empty?                   wake pollers (its lock)
 	 *

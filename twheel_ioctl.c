@@ -152,7 +152,7 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 
 	while (!fatal_signal_pending(current)) {
 		struct twheel_op *begin = op;
-		u64 now = file_begin(w);
+		u64 now = lock_wheel(w);
 		int err = 0;
 
 		if (nr > 1)
@@ -166,7 +166,7 @@ static unsigned int do_ops(struct twheel_file *w, struct twheel_op *ops, unsigne
 			to += size;
 		}
 		pagefault_enable();
-		file_finish(w, now);
+		unlock_wheel(w, now);
 		if (!err)
 			break;
 		if (op != begin)
@@ -271,7 +271,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 /* Turns the wheel until all is done that was marked or due when the call began. */
 static long ioctl_kick(struct twheel_file *w)
 {
-	u64 start = file_begin(w), now = start;
+	u64 start = lock_wheel(w), now = start;
 	long err = 0;
 
 	w->timers.slot = 0;
@@ -291,11 +291,11 @@ static long ioctl_kick(struct twheel_file *w)
 		}
 		/* This call takes the rest of the marks. The worker is not needed. */
 		w->timers.marked = false;
-		file_finish(w, now);
+		unlock_wheel(w, now);
 		cond_resched();
-		now = file_begin(w);
+		now = lock_wheel(w);
 	}
-	file_finish(w, now);
+	unlock_wheel(w, now);
 	return err;
 }
 

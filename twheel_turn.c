@@ -2,7 +2,7 @@
 /*
  * The clock, the lock, the hrtimer and the worker of a wheel.
  *
- * Everything is done between file_begin() and file_finish(). The latter programs the next
+ * Everything is done between lock_wheel() and unlock_wheel(). The latter programs the next
  * turn, and wakes those who wait for events.
  *
  * The hrtimer is programmed for the first moment at which anything must be done. It runs in
@@ -82,10 +82,10 @@ u64 file_now(const struct twheel_file *w)
 }
 
 /**
- * file_begin() - take the lock of a wheel, and return the time
+ * lock_wheel() - take the lock of a wheel, and return the time
  * @w: the wheel
  */
-u64 file_begin(struct twheel_file *w)
+u64 lock_wheel(struct twheel_file *w)
 	__acquires(&w->lock)
 {
 	spin_lock_bh(&w->lock);
@@ -166,11 +166,11 @@ static void program(struct twheel_file *w, u64 now)
 }
 
 /**
- * file_finish() - program the next turn, release the lock and wake readers
+ * unlock_wheel() - program the next turn, release the lock and wake readers
  * @w: the wheel
- * @now: what file_begin() returned
+ * @now: what lock_wheel() returned
  */
-void file_finish(struct twheel_file *w, u64 now)
+void unlock_wheel(struct twheel_file *w, u64 now)
 	__releases(&w->lock)
 {
 	bool news = w->timers.news;
@@ -238,12 +238,12 @@ static noinline void refill(struct turn_budget *b, unsigned int run)
 static noinline enum hrtimer_restart turn_within(struct twheel_file *w, struct turn_budget *b)
 {
 	enum hrtimer_restart ret;
-	u64 now = file_begin(w);
+	u64 now = lock_wheel(w);
 
 	b->left -= TURN_COST;
 	b->left -= turn(w, now, b->left);
 	ret = restart(w, now);
-	file_finish(w, now);
+	unlock_wheel(w, now);
 	b->ended = ktime_get_ns();
 	return ret;
 }
@@ -276,14 +276,14 @@ static unsigned int turn_late(struct twheel_file *w)
 
 	/* An hrtimer that is started while it runs stays with its softirq. */
 	hrtimer_cancel(&w->timer);
-	now = file_begin(w);
+	now = lock_wheel(w);
 	touched = turn(w, now, TURN_BUDGET);
 	next = timers_next(&w->timers);
 	if (!w->dying && next <= now)
 		hand_over(w, now);
 	else if (!w->dying)
 		start_timer(w, next, now);
-	file_finish(w, now);
+	unlock_wheel(w, now);
 	return touched;
 }
 
