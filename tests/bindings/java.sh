@@ -52,7 +52,8 @@ while read -r part; do
 	bins+=(--bin "$machine/jre/$part:/jre/$part")
 done < <(cd "$machine/jre" && find bin lib conf -type d)
 jars=("${jars[@]##*/}")
-"$top/vm/run.sh" --raw --kernel uml --name java --limit 300 --timeout 400 "${bins[@]}" --bin "$machine/app:/app" \
+"$top/vm/run.sh" --raw --kernel uml --name java --limit 300 --timeout 400 \
+	"${bins[@]}" --bin "$machine/app:/app" \
 	--bin "$machine/lib:/lib/x86_64-linux-gnu" --bin "$machine/lib64:/lib64" \
 	--run "TWHEEL_BACKEND=kernel /jre/bin/java -Xcheck:jni -Djava.library.path=/app -cp $(
 		class_path "${jars[@]/#//app/}") Tap TimerTest" || status=1
