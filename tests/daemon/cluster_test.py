@@ -80,6 +80,28 @@ def cluster_lanes():
         assert "<3>" not in daemon.text(), daemon.text()
 
 
+@test("cluster://: schedules and their runs are on different masters, and each run is made once")
+def schedules():
+    cl, sink = cluster(), Sink()
+    pair = [Daemon(None, f"--redis={cl.url(cl.nodes[:1])}") for _ in range(2)]
+    c = pair[0].client()
+    equal(c.call("PUT", "/v1/queues/timed", {"mode": "push", "lanes": LANES})[0], 201)
+    first = {}
+    for n in range(4):
+        status, answer = c.call("PUT", f"/v1/queues/timed/schedules/s{n}", {
+            "every": "1s", "max": 6, "task": {"callback": {"url": sink.url + "/"}}})
+        equal(status, 201, answer)
+        first[n] = answer["next"]
+    for n, ms in first.items():
+        sink.wait_for(f"s{n}:{ms + 5000}")
+    time.sleep(1.5)
+    for n, ms in first.items():
+        equal(sorted(r["id"] for r in sink.received() if r["id"].startswith(f"s{n}:")),
+              [f"s{n}:{ms + 1000 * i}" for i in range(6)])
+    for d in pair:
+        d.end()
+
+
 @test("cluster://: slots move while tasks run: MOVED, ASK and TRYAGAIN are met, nothing is lost")
 def cluster_slots_move():
     cl, sink = cluster(), Sink()
