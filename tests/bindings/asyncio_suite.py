@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""CPython's own tests of asyncio, with the timers of every loop on twheel.aio. Prints TAP.
+
+loop.call_later() and loop.call_at() make timers of a wheel, so asyncio.sleep(), wait_for() and
+timeout() stand on it, too. A loop that waits in no selector, or has a clock of its own, keeps
+asyncio's timers: the tests make such loops of mock objects. No test is left out.
+
+  asyncio_suite.py [PATTERN]   tests whose name contains it
+"""
+import asyncio
+import selectors
+import sys
+import sysconfig
+import unittest
+from test import support
+from test.support import os_helper
+
+from twheel.aio import Timeouts
+
+call_at = asyncio.BaseEventLoop.call_at
+call_later = asyncio.BaseEventLoop.call_later
+close = asyncio.BaseEventLoop.close
+MADE = []
+
+
+def timers(loop):
+    """The wheel of a loop, or None of a loop that cannot have one."""
+    selector = getattr(loop, "_selector", None)
+    if (loop.is_closed() or not isinstance(selector, selectors.BaseSelector) or
+            type(loop).time is not asyncio.BaseEventLoop.time):
+        return None
+    if "_twheel" not in loop.__dict__:
+        loop._twheel = Timeouts(loop)
+    return loop._twheel
+
+
+def made(handle):
+    """Counts a timer, and leaves this module out of where it was made, as asyncio does."""
+    MADE[0] += 1
+    if handle._source_traceback:
+        del handle._source_traceback[-1]
+    return handle
+
+
+def call_at_wheel(loop, when, callback, *args, context=None):
+    """In place of loop.call_at()."""
+    mine = timers(loop)
+    if not mine:
+        return call_at(loop, when, callback, *args, context=context)
+    return made(mine.call_at(when, callback, *args, context=context))
+
+
+def call_later_wheel(loop, delay, callback, *args, context=None):
+    """In place of loop.call_later()."""
+    mine = timers(loop)
+    if not mine:
+        return call_later(loop, delay, callback, *args, context=context)
+    return made(mine.call_later(delay, callback, *args, context=context))
+
+
+def close_both(loop):
+    """In place of loop.close()."""
+    if not loop.is_running() and "_twheel" in loop.__dict__:
+        loop.__dict__.pop("_twheel").close()
+    close(loop)
+
+
+class Result(unittest.TestResult):
+    """TAP. A test with several subtests has a line for each that fails."""
+
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def say(self, bad, name, text="", skip=None):
+        self.number += 1
+        for line in text.splitlines():
+            print("#", line)
+        print(f"{'not ' if bad else ''}ok {self.number} {name.replace('#', '')}"
+              f"{'' if skip is None else f' # SKIP {skip}'}", flush=True)
+
+    def addSuccess(self, test):
+        self.say(False, test.id())
+
+    def addExpectedFailure(self, test, err):
+        self.say(False, test.id())
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.say(True, test.id())
+
+    def addSkip(self, test, reason):
+        self.say(False, test.id(), skip=reason)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.say(True, test.id(), self.errors[-1][1])
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.say(True, test.id(), self.failures[-1][1])
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.say(True, subtest.id(), (self.errors + self.failures)[-1][1])
+
+
+def each(suite):
+    """The tests of a suite of suites."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from each(test)
+        else:
+            yield test
+
+
+def main(pattern=""):
+    """Runs them. Returns the exit status."""
+    MADE.append(0)
+    asyncio.BaseEventLoop.call_at = call_at_wheel
+    asyncio.BaseEventLoop.call_later = call_later_wheel
+    asyncio.BaseEventLoop.close = close_both
+    # No network beyond this machine.
+    support.use_resources = []
+    library = sysconfig.get_path("stdlib")
+    suite = unittest.defaultTestLoader.discover(f"{library}/test/test_asyncio",
+                                                top_level_dir=library)
+    result = Result()
+    # They leave files where they are killed.
+    with os_helper.temp_cwd():
+        unittest.TestSuite(test for test in each(suite) if pattern in test.id()).run(result)
+    if not pattern:
+        result.say(MADE[0] < 1000, "a thousand timers of wheels at least")
+    print(f"# {MADE[0]} timers of wheels")
+    print(f"1..{result.number}")
+    return 0 if result.wasSuccessful() and (pattern or MADE[0] >= 1000) else 1
+
+
+if __name__ == "__main__":
+    print("TAP version 14")
+    sys.exit(main(*sys.argv[1:]))
