@@ -15,5 +15,5 @@ export TWHEEL_BACKEND=inprocess
 export -n TWHEEL_CHECKED
 # A process that hangs is ended, and shows where. The tests warn of much that they do on purpose.
 export PYTHONFAULTHANDLER=1
-exec timeout -s ABRT 900 /usr/bin/python3 -W ignore "$top/tests/bindings/asyncio_suite.py" "$@" \
+exec timeout -s ABRT 1800 /usr/bin/python3 -W ignore "$top/tests/bindings/asyncio_suite.py" "$@" \
 	2>"$logs/asyncio.log"
