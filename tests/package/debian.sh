@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/package/debian.sh [install]: builds the Debian packages in a copy of what git knows, into
-# build/packages, and has lintian look at them. With "install", a Debian in a virtual machine
-# then installs and uses them: see tests/package/installed.sh. TAP out.
+# tests/package/debian.sh [install | cross]: builds the Debian packages in a copy of what git
+# knows, into build/packages, and has lintian look at them. With "install", a Debian in a virtual
+# machine then installs and uses them: see tests/package/installed.sh. With "cross", they are
+# built for arm64, and installed beside those of this architecture. TAP out.
 
 # All these functions are called, by way of check().
 # shellcheck disable=SC2317
@@ -47,7 +48,7 @@ contents() {
 	done >"$dir/contents"
 	grep -vxF -f "$dir/contents" <<-END && return 1
 		libtwheel-dev /usr/include/libtwheel.h
-		libtwheel-dev /usr/include/libtwheel/twheel.h
+		libtwheel-dev /usr/include/linux/twheel.h
 		libtwheel-dev /usr/lib/$triplet/libtwheel.a
 		libtwheel-dev /usr/lib/$triplet/pkgconfig/libtwheel.pc
 		libtwheel-dev /usr/share/doc/libtwheel-dev/porting.md.gz
@@ -80,6 +81,25 @@ symbols() {
 # It loads the library by hand, so no tool finds which functions it needs.
 python_needs() {
 	dpkg-deb -f "$packages"/python3-twheel_*.deb Depends | grep -F "libtwheel0 (>= $version)"
+}
+
+# In a Debian of its own, as headers of another architecture may replace those of this one.
+cross() {
+	local root=$dir/cross
+
+	mkdir -p "$dir/given/twheel"
+	git ls-files -z | xargs -0 cp --parents -t "$dir/given/twheel" &&
+		mmdebstrap --variant=apt --architectures="$(dpkg --print-architecture),arm64" \
+			--include=crossbuild-essential-arm64 --format=directory bookworm "$root" \
+			"deb $(debian_mirror) bookworm main" || return
+	cp /etc/resolv.conf "$root/etc"
+	inside "$root" "$dir/given" sh -ec '
+		export DEBIAN_FRONTEND=noninteractive
+		cd /mnt/twheel
+		apt-get -q update
+		apt-get -q -y --no-install-recommends -aarm64 build-dep ./
+		dpkg-buildpackage -aarm64 -b -us -uc
+		apt-get -q -y --no-install-recommends install /mnt/*_arm64.deb'
 }
 
 # Boots the machine, whose script prints TAP. The clock of the machine is the host's.
@@ -115,6 +135,12 @@ if [ "${1:-}" = install ]; then
 	exit
 fi
 echo 'TAP version 13'
+if [ "${1:-}" = cross ]; then
+	need mmdebstrap
+	check "built for arm64, and installed" cross
+	the_end
+	exit
+fi
 check "one version" one_version
 check "dpkg-buildpackage -b" build_packages
 check "lintian" lintian_is_content
