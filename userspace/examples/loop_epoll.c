@@ -65,8 +65,8 @@ static void run(int loop)
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = wheel };
 
 	epoll_ctl(loop, EPOLL_CTL_ADD, twheel_fd(wheel), &ev);
-	while (running && epoll_wait(loop, &ev, 1, -1) == 1) {
-		if (ev.data.ptr != wheel)
+	while (running) {
+		if (epoll_wait(loop, &ev, 1, -1) == 1 && ev.data.ptr != wheel)
 			on_socket(ev.data.ptr);
 		while ((n = twheel_read(wheel, events, 64)) > 0)
 			on_timeouts(events, n);
