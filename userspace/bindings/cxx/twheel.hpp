@@ -214,22 +214,23 @@ public:
 	}
 
 	/*
-	 * Calls @f for each event that there is. Returns how many. Events behind one for
-	 * which @f throws are read one by one, so that none is lost.
+	 * Calls @f for each event that there is, but for no more than 1,024, so that a timer which
+	 * @f makes due again at once does not keep the caller for ever. Returns how many. The
+	 * events are read one by one, so none is lost if @f throws.
 	 */
 	template <class F> unsigned int read(F &&f)
 	{
 		unsigned int total = 0;
 		event e;
 
-		for (; read(&e, 1); total++)
+		for (; total < 1024 && read(&e, 1); total++)
 			f(static_cast<const event &>(e));
 		return total;
 	}
 
 	/*
-	 * Calls the function of each timer that has expired. Returns how many. Each timer of
-	 * this wheel must have one.
+	 * Calls the function of each timer that has expired, as read() does. Returns how many.
+	 * Each timer of this wheel must have one.
 	 */
 	unsigned int dispatch();
 
@@ -269,7 +270,8 @@ using if_function = std::enable_if_t<std::is_invocable_v<F &> ||
  * It can have a function: void(const event &) or void(). Then its user_data is its address, which
  * follows it by twheel_set_user_data() when it is moved. The function may set, move and end its
  * timer. One thread at a time may move such a timer, end it, or dispatch its events. A loop that
- * reads the events itself gives each to call().
+ * reads the events itself reads one at a time, and gives it to call(): the function that it runs
+ * may end the timers of events that were read with it.
  */
 class timer {
 public:
