@@ -1174,6 +1174,9 @@ test_others() {
 	error_has '^twheelctl: process 4194303: No such process$' "ps of no process: says so"
 	runs 1 "ps into no directory" ps --openmetrics -o "$dir/none/x"
 	error_has "cannot write $dir/none/x: " "ps into no directory: names what was asked for"
+	ln -s "$dir/none/x" "$dir/dangling"
+	runs 1 "ps into a link to nothing" ps --openmetrics -o "$dir/dangling"
+	holds "ps into a link to nothing: it stays one" [ -L "$dir/dangling" ]
 	run list --pid=$two
 	error_has "^hint: --pid=$two:6$" "a process with two wheels: which there are"
 	as_nobody "$ctl" list --pid=$holder

@@ -315,6 +315,9 @@ static void put_metrics_into(const char *path, const struct others *o)
 	char *real;
 
 	if (stat(path, &old)) {
+		/* A symbolic link to nothing stays one, too. */
+		if (!lstat(path, &old))
+			die_of_write(path, ENOENT);
 		replace_metrics(path, NULL, o);
 	} else if (S_ISREG(old.st_mode)) {
 		/* A symbolic link stays one. */
