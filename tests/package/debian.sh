@@ -48,7 +48,7 @@ contents() {
 	done >"$dir/contents"
 	grep -vxF -f "$dir/contents" <<-END && return 1
 		libtwheel-dev /usr/include/libtwheel.h
-		libtwheel-dev /usr/include/linux/twheel.h
+		libtwheel-dev /usr/include/libtwheel/twheel.h
 		libtwheel-dev /usr/lib/$triplet/libtwheel.a
 		libtwheel-dev /usr/lib/$triplet/pkgconfig/libtwheel.pc
 		libtwheel-dev /usr/share/doc/libtwheel-dev/porting.md.gz
