@@ -7,8 +7,9 @@
 #   64       the device with 64-bit programs, or those of the kernel's architecture (the
 #            default)
 #   32       the device with 32-bit programs
-#   library  the library and the tools with 64-bit programs
-#   lib32    these with 32-bit programs
+#   library  the library, as 64-bit programs
+#   tool     twheelctl and the examples, as 64-bit programs
+#   lib32    the library, twheelctl and the examples as 32-bit programs
 #   races    what takes threads that truly meet, as 64-bit programs
 #   threads  the same of the library: each timer is accounted for, for a minute, or
 #            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
@@ -73,27 +74,27 @@ threads() {
 
 case $what in *32*) quietly "$top/ci/programs.sh" 32 ;; esac
 case $what in
-library | lib32)
+library | tool | lib32)
 	# It gives back no pages that the kernel writes to, and to poison each is a sixth of the work.
 	options=(--exact --append nowatchdog)
-	[ "$what" = library ] || bins=(--bin "$build/user32:/bin32")
-	bins+=(--bin "$tests/tool:/tests/tool" --bin "$tests/lib:/tests/lib")
-	in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
+	[ "$what" != lib32 ] || bins=(--bin "$build/user32:/bin32")
 	dir=
-	[ "$what" = library ] || dir=/bin32/
-	for test in $(programs); do
-		run+=(--run "$dir$test")
-	done
-	[ "$what" = lib32 ] || run+=(--run lib_cxx_test --run lib_hpp_test)
-	for test in "$tests"/tool/*_test.sh; do
-		# Those of bash are for the machine that builds.
-		grep -qx '#!/bin/sh' "$test" || continue
-		if [ "$what" = lib32 ]; then
-			run+=(--run "$in_32 sh /tests/tool/${test##*/}")
-		else
-			run+=(--run "sh /tests/tool/${test##*/}")
-		fi
-	done
+	[ "$what" != lib32 ] || dir=/bin32/
+	if [ "$what" != tool ]; then
+		for test in $(programs); do
+			run+=(--run "$dir$test")
+		done
+	fi
+	[ "$what" != library ] || run+=(--run lib_cxx_test --run lib_hpp_test)
+	if [ "$what" != library ]; then
+		bins+=(--bin "$tests/tool:/tests/tool" --bin "$tests/lib:/tests/lib")
+		in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
+		[ "$what" = lib32 ] || in_32=
+		for test in "$tests"/tool/*_test.sh; do
+			# Those of bash are for the machine that builds.
+			! grep -qx '#!/bin/sh' "$test" || run+=(--run "${in_32:+$in_32 }sh /tests/tool/${test##*/}")
+		done
+	fi
 	;;
 64 | 32)
 	dir=
