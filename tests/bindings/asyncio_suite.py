@@ -4,7 +4,8 @@
 
 loop.call_later() and loop.call_at() make timers of a wheel, so asyncio.sleep(), wait_for() and
 timeout() stand on it, too. A loop that waits in no selector, or has a clock of its own, keeps
-asyncio's timers: the tests make such loops of mock objects. No test is left out.
+asyncio's timers: the tests make such loops of mock objects. No test is left out but those that
+CPython itself skips, most of which are for Windows. They have no line.
 
   asyncio_suite.py [PATTERN]   tests whose name contains it
 """
@@ -72,13 +73,14 @@ class Result(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self.number = 0
+        self.bad = 0
 
-    def say(self, bad, name, text="", skip=None):
+    def say(self, bad, name, text=""):
         self.number += 1
+        self.bad += bad
         for line in text.splitlines():
             print("#", line)
-        print(f"{'not ' if bad else ''}ok {self.number} {name.replace('#', '')}"
-              f"{'' if skip is None else f' # SKIP {skip}'}", flush=True)
+        print(f"{'not ' if bad else ''}ok {self.number} {name.replace('#', '')}", flush=True)
 
     def addSuccess(self, test):
         self.say(False, test.id())
@@ -91,7 +93,7 @@ class Result(unittest.TestResult):
         self.say(True, test.id())
 
     def addSkip(self, test, reason):
-        self.say(False, test.id(), skip=reason)
+        print(f"# CPython leaves out {test.id()}: {reason}")
 
     def addError(self, test, err):
         super().addError(test, err)
@@ -132,10 +134,11 @@ def main(pattern=""):
     with os_helper.temp_cwd():
         unittest.TestSuite(test for test in each(suite) if pattern in test.id()).run(result)
     if not pattern:
+        result.say(result.number < 2000, "two thousand tests at least")
         result.say(MADE[0] < 1000, "a thousand timers of wheels at least")
     print(f"# {MADE[0]} timers of wheels")
     print(f"1..{result.number}")
-    return 0 if result.wasSuccessful() and (pattern or MADE[0] >= 1000) else 1
+    return 1 if result.bad or not result.wasSuccessful() else 0
 
 
 if __name__ == "__main__":
