@@ -75,6 +75,7 @@ def equal(have, want, what=""):
 def make_proc(processes):
     """A /proc with these: pid to (comm, {fd: fdinfo})."""
     subprocess.run(["mount", "-t", "tmpfs", "made-up", "/proc"], check=True)
+    os.mkdir("/proc/self")
     for pid, (comm, fds) in processes.items():
         for name in ("fd", "fdinfo"):
             os.makedirs(f"/proc/{pid}/{name}")
