@@ -5,6 +5,7 @@
 package twheel
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -76,6 +77,22 @@ func openKernel(o *Options) (*kernel, error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+// isAbsent tells whether openKernel failed because there is no device, or none for this process.
+// libtwheel falls back for the same reasons. Once the device is open, only a module that is too
+// old counts.
+func isAbsent(err error) bool {
+	var failed *os.PathError
+
+	if !errors.As(err, &failed) {
+		return false
+	}
+	switch failed.Err {
+	case syscall.ENOENT, syscall.ENODEV, syscall.ENXIO, syscall.EACCES, syscall.EPERM:
+		return failed.Op == "open"
+	}
+	return failed.Err == syscall.EOPNOTSUPP
 }
 
 func mapTable(fd int) (*mapping, error) {

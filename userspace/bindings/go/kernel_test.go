@@ -5,7 +5,11 @@
 package twheel
 
 import (
+	"errors"
+	"os"
+	"runtime"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -32,6 +36,55 @@ func TestABI(t *testing.T) {
 		if c.got != c.wanted {
 			t.Errorf("%#x, not %#x", c.got, c.wanted)
 		}
+	}
+}
+
+// Only a device that is not there is replaced by package time. An error of a device that is open
+// is the caller's.
+func TestAbsent(t *testing.T) {
+	for _, c := range []struct {
+		errno       syscall.Errno
+		open, setup bool
+	}{
+		{syscall.ENOENT, true, false}, {syscall.ENODEV, true, false},
+		{syscall.ENXIO, true, false}, {syscall.EACCES, true, false},
+		{syscall.EPERM, true, false}, {syscall.EOPNOTSUPP, true, true},
+		{syscall.EMFILE, false, false}, {syscall.EINVAL, false, false},
+		{syscall.ENOMEM, false, false},
+	} {
+		for _, op := range []string{"open", "setup", "mmap"} {
+			wanted := c.setup
+			if op == "open" {
+				wanted = c.open
+			}
+			if isAbsent(&os.PathError{Op: op, Path: Device, Err: c.errno}) != wanted {
+				t.Errorf("%s: %v is not %v", op, c.errno, wanted)
+			}
+		}
+	}
+}
+
+// A tick below the minimum is refused to a thread without CAP_SYS_RESOURCE. It does not get the
+// timers of package time.
+func TestTickTooShort(t *testing.T) {
+	openKernelWheel(t, nil)
+	// It is never unlocked, so the thread ends with the test.
+	runtime.LockOSThread()
+	header := struct {
+		version uint32
+		pid     int32
+	}{0x20080522, 0}
+	var none [2]struct{ effective, permitted, inheritable uint32 }
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&header)),
+		uintptr(unsafe.Pointer(&none)), 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	t.Setenv("TWHEEL_BACKEND", "")
+	if _, err := Open(&Options{Tick: time.Microsecond}); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("%v, not EPERM", err)
+	}
+	if w := open(t, nil); w.Backend() != "kernel" {
+		t.Error(w.Backend())
 	}
 }
 

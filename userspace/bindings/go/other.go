@@ -4,12 +4,18 @@
 
 package twheel
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+var errNoKernel = errors.New("twheel: not supported on this machine")
 
 // A kernel's wheel cannot be had here.
 type kernel struct{}
 
 func openKernel(*Options) (*kernel, error)               { return nil, errNoKernel }
+func isAbsent(error) bool                                { return true }
 func (*kernel) setOrigin(time.Time)                      {}
 func (*kernel) run(*Wheel)                               {}
 func (*kernel) close() error                             { return nil }

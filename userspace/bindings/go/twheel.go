@@ -14,8 +14,9 @@
 // makes a system call once in 64 times. One goroutine waits for all timers, in the poller of
 // the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early.
 //
-// Where there is no kernel's wheel, for example in the tests of a program, the timers are
-// those of package time, and do the same. See Open.
+// If the machine has no /dev/twheel or the process may not open it, for example in the tests of
+// a program, the timers are those of package time, and do the same. All else that can fail is an
+// error, for example a tick below the minimum that the module permits. See Open.
 //
 // It is a module without an address. A program that uses it calls, in its own module:
 //
@@ -24,7 +25,6 @@ package twheel
 
 import (
 	"errors"
-	"io/fs"
 	"math"
 	"os"
 	"sync"
@@ -34,9 +34,6 @@ import (
 
 // Device is the file that Open opens.
 const Device = "/dev/twheel"
-
-// errNoKernel is the reason if this machine's kernel can have no wheel.
-var errNoKernel = errors.New("twheel: not supported on this machine")
 
 // Options say which wheel is wanted. A zero means the default.
 type Options struct {
@@ -84,10 +81,12 @@ const (
 	never  = time.Duration(math.MaxInt64)
 )
 
-// Open makes a wheel, the kernel's if it can. If the module is not loaded or the process may
-// not open the device, timers are those of package time, and Backend says so. The environment
-// variable TWHEEL_BACKEND chooses as it does for libtwheel: "kernel" makes that an error, as
-// Options.Kernel does, and "inprocess" takes package time in any case.
+// Open makes a wheel, the kernel's if it can. If the module is not loaded or too old, or the
+// process may not open the device, timers are those of package time, and Backend says so. If the
+// device is open and refuses the options, that is an error: EPERM for a tick that is too short,
+// for example. The environment variable TWHEEL_BACKEND chooses as it does for libtwheel:
+// "kernel" makes it an error to have no device, as Options.Kernel does, and "inprocess" takes
+// package time in any case.
 func Open(options *Options) (*Wheel, error) {
 	var o Options
 
@@ -114,8 +113,7 @@ func Open(options *Options) (*Wheel, error) {
 		go k.run(w)
 		return w, nil
 	}
-	if !o.Kernel && (err == errNoKernel || errors.Is(err, fs.ErrNotExist) ||
-		errors.Is(err, fs.ErrPermission)) {
+	if !o.Kernel && isAbsent(err) {
 		return w, nil
 	}
 	return nil, err
