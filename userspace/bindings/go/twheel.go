@@ -12,7 +12,8 @@
 //
 // Reset of an armed timer is one atomic exchange, and a timer that is started and stopped
 // makes a system call once in 64 times. One goroutine waits for all timers, in the poller of
-// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early.
+// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early. But see
+// Timer for the value of an earlier arming.
 //
 // If the machine has no /dev/twheel or the process may not open it, for example in the tests of
 // a program, the timers are those of package time, and do the same. All else that can fail is an
@@ -50,14 +51,17 @@ type Wheel struct {
 	start  time.Time
 }
 
-// A Timer is what time.Timer is, and its methods return what those of time.Timer return.
-// They may be called by several goroutines at a time, also after Close.
+// A Timer is what time.Timer was before Go 1.23, and its methods return what those returned: C
+// has a buffer of one, so if Stop or Reset returns false, the value of the expiration may be in C
+// or may still come. A program that receives from C after Reset must therefore receive that value
+// first, or it may take it for the new arming's. AfterFunc has no such value, but its function
+// may still run. The methods may be called by several goroutines at a time, also after Close.
 type Timer struct {
 	C <-chan time.Time
 	arming
 }
 
-// A Ticker is what time.Ticker is.
+// A Ticker is what time.Ticker was before Go 1.23: after Stop or Reset, C may still have a tick.
 type Ticker struct {
 	C <-chan time.Time
 	arming
@@ -179,12 +183,17 @@ func (w *Wheel) Tick(d time.Duration) <-chan time.Time {
 
 // ResetMany resets all these timers of the wheel, as a loop does at the end of a turn, and
 // wakes the kernel at most once. It returns how many of the calls to Reset would have
-// returned true.
+// returned true. It panics before it resets any if one is uninitialized or of another wheel.
 func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
+	for _, t := range timers {
+		t.check("ResetMany")
+		if t.w != w {
+			panic("twheel: ResetMany called on a Timer of another Wheel")
+		}
+	}
 	var kick uint64
 	count := 0
 	for _, t := range timers {
-		t.check("Reset")
 		if t.reset(d, &kick) {
 			count++
 		}

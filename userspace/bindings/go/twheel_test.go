@@ -171,6 +171,25 @@ func TestResetMany(t *testing.T) {
 	}
 }
 
+// ResetMany refuses timers that it cannot reset, and then resets none.
+func TestResetManyRefuses(t *testing.T) {
+	w, other := open(t, nil), open(t, nil)
+	for name, bad := range map[string]*Timer{
+		"uninitialized": {}, "of another wheel": other.NewTimer(time.Hour),
+	} {
+		timer := w.NewTimer(time.Hour)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			w.ResetMany([]*Timer{timer, bad}, 0)
+		}()
+		is(t, true, timer.Stop())
+	}
+}
+
 func TestClose(t *testing.T) {
 	w := open(t, nil)
 	timer, ticker := w.NewTimer(20*time.Millisecond), w.NewTicker(20*time.Millisecond)
