@@ -186,8 +186,12 @@ $tests = [
         $port = trim(fgets($pipes[1]));
         $begin = microtime(true);
         $silent = stream_socket_client("tcp://127.0.0.1:$port");
+        $partial = stream_socket_client("tcp://127.0.0.1:$port");
+        fwrite($partial, 'no newline');
         $alive = stream_socket_client("tcp://127.0.0.1:$port");
-        stream_set_timeout($silent, 30);
+        foreach ([$silent, $partial, $alive] as $client) {
+            stream_set_timeout($client, 10);
+        }
         for ($i = 0; $i < 10; $i++) {
             fwrite($alive, "$i\n");
             is("$i\n", fgets($alive));
@@ -195,6 +199,8 @@ $tests = [
         }
         is(false, fgets($silent));
         is(true, feof($silent));
+        is('no newline', fgets($partial));
+        is(true, feof($partial));
         fclose($alive);
         proc_terminate($server);
         proc_close($server);

@@ -1,6 +1,6 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0
-// php idle_server.php [SECONDS]: echoes lines, and kicks who is silent. Prints its port.
+// php idle_server.php [SECONDS]: echoes what it gets, and kicks who is silent. Prints its port.
 
 declare(strict_types=1);
 
@@ -22,17 +22,16 @@ while (true) {
     $ready = [-2 => $timers->stream(), -1 => $server] + $clients;
     stream_select($ready, $none, $none, null);
     foreach ($ready as $key => $socket) {
-        if ($key === -2) {
-            continue;
-        } elseif ($key === -1) {
-            $client = stream_socket_accept($server);
-            $key = get_resource_id($client);
-            $clients[$key] = $client;
-            $ids[$key] = $timers->add($timeout, $close, [$key], false);
-        } elseif (($line = fgets($socket)) !== false) {
+        if ($key === -1 && ($client = @stream_socket_accept($server, 0)) !== false) {
+            stream_set_blocking($client, false);
+            $id = get_resource_id($client);
+            $clients[$id] = $client;
+            $ids[$id] = $timers->add($timeout, $close, [$id], false);
+        } elseif ($key >= 0 && ($text = (string) @fread($socket, 8192)) !== '') {
             $timers->restart($ids[$key]);
-            fwrite($socket, $line);
-        } else {
+            // A client that does not read what it gets back is closed.
+            @fwrite($socket, $text) === strlen($text) || $close($key);
+        } elseif ($key >= 0 && feof($socket)) {
             $close($key);
         }
     }
