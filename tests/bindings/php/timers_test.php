@@ -10,8 +10,11 @@ require "$package/Timers.php";
 
 use Twheel\Timers;
 
-// A warning is an error here.
+// A warning is an error here, unless it is suppressed.
 set_error_handler(function (int $severity, string $text, string $file, int $line): bool {
+    if (!(error_reporting() & $severity)) {
+        return true;
+    }
     throw new ErrorException($text, 0, $severity, $file, $line);
 });
 
@@ -31,6 +34,20 @@ function throws(string $class, callable $function): void
         return;
     }
     throw new Exception("no $class");
+}
+
+/** Returns for each descriptor of a wheel whether it is closed when a program is executed. */
+function closedByExec(): array
+{
+    $closed = [];
+    foreach (scandir('/proc/self/fd') as $fd) {
+        $file = (string) @readlink("/proc/self/fd/$fd");
+        if ($file === '/dev/twheel' || str_starts_with($file, 'anon_inode:')) {
+            preg_match('/^flags:\s+(\d+)/m', file_get_contents("/proc/self/fdinfo/$fd"), $flags);
+            $closed[] = (octdec($flags[1]) & 02000000) !== 0;
+        }
+    }
+    return $closed;
 }
 
 /** A worker's loop, until a condition holds. */
@@ -176,6 +193,23 @@ $tests = [
         throws('ValueError', fn() => $timers->add(-1, fn() => null));
         throws('ValueError', fn() => $timers->add(NAN, fn() => null));
         throws('ValueError', fn() => $timers->add(0, fn() => null));
+    },
+    'programs that are executed inherit no descriptor' => function () {
+        $before = count(closedByExec());
+        $timers = new Timers();
+        $closed = closedByExec();
+        is(true, count($closed) >= $before + 2);
+        is(false, in_array(false, $closed, true));
+    },
+    'without a stream there are no timers, and no descriptor is left' => function () {
+        $before = count(closedByExec());
+        stream_wrapper_unregister('php');
+        try {
+            throws('RuntimeException', fn() => new Timers());
+        } finally {
+            stream_wrapper_restore('php');
+        }
+        is($before, count(closedByExec()));
     },
     'the backend is the one that is wanted' => function (Timers $timers) {
         is(getenv('TWHEEL_BACKEND'), $timers->backend());

@@ -29,7 +29,14 @@ final class Timers
         int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
         int twheel_del(struct twheel *wheel, uint64_t id);
         int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int n);
+        int fcntl(int fd, int command, ...);
+        int close(int fd);
         END;
+
+    // Of <fcntl.h>.
+    private const F_DUPFD = 0;
+    private const F_SETFD = 2;
+    private const FD_CLOEXEC = 1;
 
     private static ?FFI $lib = null;
 
@@ -46,7 +53,13 @@ final class Timers
         $this->wheel = self::$lib->new('struct twheel *');
         $this->event = self::$lib->new('struct twheel_event');
         self::check(self::$lib->twheel_open(FFI::addr($this->wheel), null));
-        $this->stream = fopen('php://fd/' . self::$lib->twheel_fd($this->wheel), 'r');
+        $stream = self::openStream(self::$lib->twheel_fd($this->wheel));
+        if ($stream === null) {
+            // There is no call of the destructor if this throws.
+            self::$lib->twheel_close($this->wheel);
+            throw new \RuntimeException('twheel: the descriptor of the wheel cannot be duplicated');
+        }
+        $this->stream = $stream;
     }
 
     public function __destruct()
@@ -134,6 +147,26 @@ final class Timers
     public function backend(): string
     {
         return self::$lib->twheel_backend($this->wheel);
+    }
+
+    /**
+     * Opens a stream of a duplicate, which programs that this process executes do not inherit.
+     * PHP tells nobody which descriptor a stream has, but it is the lowest that is free.
+     *
+     * @return resource|null
+     */
+    private static function openStream(int $fd)
+    {
+        $lowest = self::$lib->fcntl($fd, self::F_DUPFD, 0);
+        if ($lowest < 0) {
+            return null;
+        }
+        self::$lib->close($lowest);
+        $stream = @fopen("php://fd/$fd", 'r');
+        if ($stream === false || self::$lib->fcntl($lowest, self::F_SETFD, self::FD_CLOEXEC) < 0) {
+            return null;
+        }
+        return $stream;
     }
 
     private function readOne(): bool
