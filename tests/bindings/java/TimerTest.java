@@ -10,6 +10,8 @@ import io.netty.util.HashedWheelTimer;
 import io.netty.util.Timeout;
 import io.netty.util.Timer;
 import io.netty.util.TimerTask;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -236,6 +238,64 @@ public class TimerTest {
         await(ran);
         awaitPending(1);
         timer.newTimeout(NOTHING, 5, TimeUnit.SECONDS);
+    }
+
+    /** A thread that cannot be started leaves nothing counted. */
+    @Test
+    public void anErrorOfTheThreadCountsBack() {
+        Assume.assumeTrue("HashedWheelTimer waits for the thread", name.equals("TwheelTimer"));
+        timer =
+                new TwheelTimer(
+                        task ->
+                                new Thread(task) {
+                                    @Override
+                                    public void start() {
+                                        throw new OutOfMemoryError("this is the test");
+                                    }
+                                });
+        assertThrows(
+                OutOfMemoryError.class, () -> timer.newTimeout(NOTHING, 1, TimeUnit.HOURS));
+        assertEquals(0, pending.applyAsLong(timer));
+    }
+
+    /** The default of libtwheel, 2^20, is not the limit. */
+    @Test
+    public void aMillionTimeoutsAreNotTheMost() {
+        Assume.assumeTrue("HashedWheelTimer has no limit", name.equals("TwheelTimer"));
+        Assume.assumeTrue(
+                "the machine has no memory for them",
+                "inprocess".equals(System.getenv("TWHEEL_BACKEND")));
+        int count = (1 << 20) + 1;
+        timer(0);
+        for (int i = 0; i < count; i++) {
+            timer.newTimeout(NOTHING, 1, TimeUnit.HOURS);
+        }
+        assertEquals(count, pending.applyAsLong(timer));
+    }
+
+    /** The module's limit can be lower. The exception names it, and nothing stays counted. */
+    @Test
+    public void aFullWheelRejectsAndNamesItsLimit() throws Exception {
+        Assume.assumeTrue("HashedWheelTimer has no limit", name.equals("TwheelTimer"));
+        Assume.assumeTrue(
+                "no module", "kernel".equals(System.getenv("TWHEEL_BACKEND")));
+        Path limit = Path.of("/sys/module/twheel/parameters/max_timers_limit");
+        String before = Files.readString(limit);
+        Files.writeString(limit, "100");
+        try {
+            timer(0);
+        } finally {
+            Files.writeString(limit, before);
+        }
+        for (int i = 0; i < 99; i++) {
+            timer.newTimeout(NOTHING, 1, TimeUnit.HOURS);
+        }
+        RejectedExecutionException full =
+                assertThrows(
+                        RejectedExecutionException.class,
+                        () -> timer.newTimeout(NOTHING, 1, TimeUnit.HOURS));
+        assertTrue(full.getMessage(), full.getMessage().contains("at most 100 timeouts"));
+        assertEquals(99, pending.applyAsLong(timer));
     }
 
     @Test

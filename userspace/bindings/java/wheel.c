@@ -6,10 +6,15 @@
  * if no event of the timer has been read nor will be.
  */
 #include <jni.h>
+#include <errno.h>
 #include <libtwheel.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BATCH	64
+
+/* The most that a wheel can hold, beside the timer of twheel_wake(). */
+#define MAX_TIMERS	((1U << 24) - 1)
 
 static jfieldID id_field, reference_field;
 
@@ -18,12 +23,26 @@ static struct twheel *to_wheel(jlong wheel)
 	return (struct twheel *)(intptr_t)wheel;
 }
 
-static void throw(JNIEnv *env, const char *name, int err)
+static void throw(JNIEnv *env, const char *name, const char *message)
 {
 	jclass exception = (*env)->FindClass(env, name);
 
 	if (exception)
-		(*env)->ThrowNew(env, exception, strerror(-err));
+		(*env)->ThrowNew(env, exception, message);
+}
+
+static void reject(JNIEnv *env, struct twheel *w, int err)
+{
+	struct twheel_info info;
+	char message[160];
+
+	if (err == -ENOSPC && !twheel_info(w, &info))
+		snprintf(message, sizeof(message),
+			 "No space in the wheel: it holds at most %u timeouts, and fewer if the "
+			 "wheels of its user reach max_bytes_per_user", info.max_timers);
+	else
+		snprintf(message, sizeof(message), "%s", strerror(-err));
+	throw(env, "java/util/concurrent/RejectedExecutionException", message);
 }
 
 JNIEXPORT void JNICALL Java_twheel_Wheel_init(JNIEnv *env, jclass class, jclass timeout)
@@ -35,15 +54,24 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_init(JNIEnv *env, jclass class, jclass 
 
 JNIEXPORT jlong JNICALL Java_twheel_Wheel_open(JNIEnv *env, jclass class, jlong tick_ns)
 {
-	struct twheel_options options = { .size = sizeof(options), .tick_ns = tick_ns };
+	struct twheel_options options = {
+		.size = sizeof(options),
+		.tick_ns = tick_ns,
+		.max_timers = MAX_TIMERS,
+	};
 	struct twheel *w;
 	int err = twheel_open(&w, &options);
 
 	(void)class;
+	/* The module's max_timers_limit can be lower. Then the default is below it. */
+	if (err == -EINVAL) {
+		options.max_timers = 0;
+		err = twheel_open(&w, &options);
+	}
 	if (!err)
 		return (intptr_t)w;
 	throw(env, err == -EINVAL ? "java/lang/IllegalArgumentException" :
-	      "java/lang/IllegalStateException", err);
+	      "java/lang/IllegalStateException", strerror(-err));
 	return 0;
 }
 
@@ -67,7 +95,7 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_add(JNIEnv *env, jclass class, jlong wh
 	if (err) {
 		if (reference)
 			(*env)->DeleteGlobalRef(env, reference);
-		throw(env, "java/util/concurrent/RejectedExecutionException", err);
+		reject(env, w, err);
 		return;
 	}
 	/* Its event can come at once, and then the worker needs the fields. */

@@ -61,7 +61,7 @@ public final class TwheelTimer implements Timer {
      * @param tickDuration the resolution; 0 for the default
      * @param unit of tickDuration
      * @param maxPendingTimeouts newTimeout() throws RejectedExecutionException beyond this; 0
-     *     or negative for no limit
+     *     or negative for no limit but that of the wheel, which is 16,777,215
      */
     public TwheelTimer(
             ThreadFactory threadFactory,
@@ -91,6 +91,7 @@ public final class TwheelTimer implements Timer {
     public Timeout newTimeout(TimerTask task, long delay, TimeUnit unit) {
         Objects.requireNonNull(task, "task");
         Objects.requireNonNull(unit, "unit");
+        Wheeled timeout = new Wheeled(this, task);
         long count = pending.incrementAndGet();
         if (count > maxPending) {
             pending.decrementAndGet();
@@ -98,7 +99,6 @@ public final class TwheelTimer implements Timer {
                     "Number of pending timeouts (" + count + ") is greater than or equal to "
                             + "maximum allowed pending timeouts (" + maxPending + ")");
         }
-        Wheeled timeout = new Wheeled(this, task);
         // From here on, stop() waits for this thread.
         adding.incrementAndGet();
         try {
@@ -106,7 +106,8 @@ public final class TwheelTimer implements Timer {
                 start();
             }
             Wheel.add(wheel, Math.max(unit.toNanos(delay), 0), timeout);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) {
+            // An Error is that of a thread that cannot be started, for example.
             pending.decrementAndGet();
             throw e;
         } finally {
