@@ -35,8 +35,8 @@ jars+=("$out/tests.jar")
 # The JVM checks each call of JNI.
 status=0
 echo "# run: TimerTest, in the process"
-TWHEEL_BACKEND=inprocess timeout 300 "$JAVA_HOME/bin/java" -Xcheck:jni \
-	-Djava.library.path="$out" -cp "$(class_path "${jars[@]}")" Tap TimerTest 2>&1 || status=$?
+LD_LIBRARY_PATH=$out TWHEEL_BACKEND=inprocess timeout 300 "$JAVA_HOME/bin/java" -Xcheck:jni \
+	-cp "$(class_path "${jars[@]}")" Tap TimerTest 2>&1 || status=$?
 echo "# exit: $status"
 
 # The machine gets what is executable there, a directory at a time.
@@ -55,6 +55,6 @@ jars=("${jars[@]##*/}")
 "$top/vm/run.sh" --raw --kernel uml --name java --limit 300 --timeout 400 \
 	"${bins[@]}" --bin "$machine/app:/app" \
 	--bin "$machine/lib:/lib/x86_64-linux-gnu" --bin "$machine/lib64:/lib64" \
-	--run "TWHEEL_BACKEND=kernel /jre/bin/java -Xcheck:jni -Djava.library.path=/app -cp $(
+	--run "LD_LIBRARY_PATH=/app TWHEEL_BACKEND=kernel /jre/bin/java -Xcheck:jni -cp $(
 		class_path "${jars[@]/#//app/}") Tap TimerTest" || status=1
 exit $status
