@@ -9,12 +9,15 @@
  * a softirq, where a turn has a budget; a worker does what is beyond it. The header of the
  * table has the time of the next turn, so user space knows when its marks will be seen.
  *
- *   programmed    who turns the wheel next     it comes to that by
- *   WHEEL_NEVER   nobody                       note_next(), as the other two
- *   a time        the hrtimer, then; once      start_timer(), restart()
- *                 the time has come, it has
- *                 or it has told the worker
- *   0             the worker                   hand_over()
+ * What @programmed says, and the functions that make it so:
+ *
+ *   WHEEL_NEVER   nothing is to be done          note_next()
+ *   a time ahead  the hrtimer will fire then     start_timer(), restart()
+ *   a time past   the hrtimer is running, or
+ *                 has queued the wheel           turn_timer(), without the lock
+ *   0             the wheel is queued            hand_over()
+ *
+ * The header of the table says the same, but 0 whenever the wheel is queued.
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -259,11 +262,15 @@ static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 	struct twheel_file *w = container_of(timer, struct twheel_file, timer);
 	struct turn_budget *b = this_cpu_ptr(&turn_budget);
 	unsigned int run = __this_cpu_read(kstat.softirqs[HRTIMER_SOFTIRQ]);
+	struct twheel_table *table = READ_ONCE(w->timers.store->table);
 
 	if (run != b->run)
 		refill(b, run);
 	if (b->left > TURN_COST)
 		return turn_within(w, b);
+	/* The worker waits for this function to return before it publishes the next turn. */
+	if (table)
+		WRITE_ONCE(table->next_ns, 0);
 	queue_turn(w);
 	return HRTIMER_NORESTART;
 }

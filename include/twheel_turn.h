@@ -25,8 +25,7 @@
  * @lock: protects what follows. Taken with softirqs off: the hrtimer expires in one
  * @timers: the timers
  * @mem: the buckets of their wheel; NULL until the first timer comes
- * @programmed: when the wheel is turned next: see twheel_turn.c. The header of the table
- *	says the same
+ * @programmed: when the wheel is turned next: see twheel_turn.c
  * @clock_id: clock of all times here; with @offset, as the opener sees it
  * @offset: what the opener's time namespace adds to the clock
  * @dying: release has begun: program nothing
