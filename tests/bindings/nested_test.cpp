@@ -7,18 +7,11 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "tap.hpp"
+
 using namespace std::chrono_literals;
 
 namespace {
-
-unsigned int number;
-bool failed;
-
-void check(bool good, const char *what)
-{
-	std::printf("%sok %u %s\n", good ? "" : "not ", ++number, what);
-	failed |= !good;
-}
 
 /* Two timers; the first one's callback runs the loop until the second has come, or time is up. */
 struct nest {
@@ -142,6 +135,5 @@ int main()
 	thrown_by_asio();
 	nested_in_glib();
 	nested_in_libev();
-	std::printf("1..%u\n", number);
-	return failed;
+	return end_of_tests();
 }

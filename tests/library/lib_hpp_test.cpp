@@ -3,11 +3,14 @@
 #include <twheel.hpp>
 #include <twheel/reader.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "tap.hpp"
 
 using namespace std::chrono_literals;
 
@@ -31,15 +34,6 @@ static_assert(tw::to_ns(-1ns) == 0 && tw::to_ns(5s) == 5000000000);
 static_assert(tw::to_ns(tw::from_ns(1)) == 1 && tw::from_ns(1ULL << 63) == tw::never);
 
 namespace {
-
-unsigned int number;
-bool failed;
-
-void check(bool good, const char *what)
-{
-	std::printf("%sok %u %s\n", good ? "" : "not ", ++number, what);
-	failed |= !good;
-}
 
 /* The errno that @f throws, or 0. */
 template <class F> int thrown(F &&f)
@@ -217,6 +211,19 @@ bool dispatched(tw::wheel &w, const unsigned int &calls, unsigned int wanted)
 	return calls == wanted;
 }
 
+/* A timer that is due again each time it has expired does not keep its caller. */
+void busy_timer()
+{
+	tw::wheel w;
+	tw::timer t;
+	unsigned int calls = 0, most = 0;
+
+	t = tw::timer(w, 0ms, [&] { calls++, t.set(0ms); });
+	while (calls < 3000 && w.wait(1s))
+		most = std::max(most, w.dispatch());
+	check(calls >= 3000 && most <= 1024, "a dispatch ends, although a timer is due again");
+}
+
 struct connection {
 	connection(tw::wheel &w, unsigned int &kicked)
 		: silent(w, 10ms, [&kicked] { kicked++; })
@@ -353,7 +360,7 @@ int main()
 	readers();
 	adapters();
 	functions();
+	busy_timer();
 	errors();
-	std::printf("1..%u\n", number);
-	return failed;
+	return end_of_tests();
 }
