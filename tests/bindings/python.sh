@@ -6,15 +6,9 @@
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-need gcc make mypy python3-cffi python3-pytest python3-setuptools python3-wheel uthash-dev
-out=$build/python
-make -s -C "$top/userspace/lib" O="$out" "$out/libtwheel.so.0"
-
-export LD_LIBRARY_PATH=$out PYTHONPATH=$top/userspace/bindings/python PYTHONDONTWRITEBYTECODE=1
-export TWHEEL_BACKEND=inprocess
-export -n TWHEEL_CHECKED
-# A process that hangs is ended, and shows where.
-export PYTHONFAULTHANDLER=1
+need mypy python3-pytest python3-setuptools python3-wheel
+# shellcheck source=python_env.sh
+. "$top/tests/bindings/python_env.sh"
 
 options=(-p no:cacheprovider -o faulthandler_timeout=120)
 [ $# -gt 0 ] || options+=(-p no:terminal -s --tap)
