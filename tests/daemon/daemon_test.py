@@ -2191,7 +2191,7 @@ def failures_logged():
             retry={"limit": 2, "base": "1ms"}, payload="payl0ad")
     wait_until(lambda: c.call("GET", "/v1/queues/s")[1]["dead"] == 3)
     lines = [re.sub(r"\w+://", "", x) for x in d.text().splitlines() if "task " in x]
-    first, dead = "failed for the first time", "is dead, its attempts are used"
+    first, dead = "failed for the first time", "is dead because all its attempts failed"
     equal(sorted(lines), sorted(f"<4>queue s: task {x}" for x in (
         f"twice {first}: {host}, status 500", f"twice {dead}: {host}, status 500",
         f"gone is dead: {host}, status 410",

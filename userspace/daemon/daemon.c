@@ -453,7 +453,7 @@ static void begin_stop(struct daemon *d)
 		d->leaving = true;
 		waiter_end_all(d);
 		if (d->config.stop_delay_ms) {
-			log_line(LOG_NOTICE, "is not ready any more, and will stop");
+			log_line(LOG_NOTICE, "stopping after stop-delay; /readyz is 503 from now on");
 			alarm_arm(d->alarms, &d->stop_timer, alarms_now(d->alarms) +
 				  d->config.stop_delay_ms * NSEC_PER_MSEC);
 			return;

@@ -179,7 +179,8 @@ static void defined(void *arg, enum store_result result, const redisReply *reply
 		read_record(r, df->queue, changes, df);
 		return;
 	} else if (what == RECORD_RACED) {
-		request_error(r, 409, "raced", "schedule", "others change it all the time");
+		request_error(r, 409, "raced", "schedule",
+			      "others kept changing the schedule meanwhile: try again");
 	} else if (what == RECORD_ABSENT) {
 		say_absent(r);
 	} else if (what == RECORD_MANY) {
@@ -370,7 +371,7 @@ static bool read_number(void *arg, const char *name, const char *value)
 	if (read->cursor && !strcmp(name, "cursor")) {
 		if (value && !schedule_name_valid(value))
 			return !api_error_set(&read->err, 400, "invalid", name,
-					      "this is no cursor of a list");
+					      "the cursor is not one that a list has returned");
 		read->cursor = value ? value : "";
 		return true;
 	}

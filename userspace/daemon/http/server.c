@@ -201,7 +201,7 @@ static bool admit(struct request *r)
 
 	if (!has_one_length(r)) {
 		request_error(r, 400, "invalid", "Content-Length",
-			      "it stands twice, or beside Transfer-Encoding");
+			      "it was sent twice, or together with Transfer-Encoding");
 		r->close = true;
 		return false;
 	}
@@ -229,7 +229,7 @@ static bool admit_body(struct request *r)
 		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
 			      REQUEST_MAX);
 	else if (r->no_room)
-		request_error(r, 503, "busy", NULL, "there is no room for the body: try again");
+		request_error(r, 503, "busy", NULL, "too many bodies are being received: try again");
 	return !r->answered;
 }
 

@@ -325,7 +325,8 @@ void route_task_list(struct request *r, struct queue *q)
 	if (!read.err.status && l->query.cursor[0] &&
 	    (!list_cursor_parse(l->query.cursor, &l->lane, &l->after.score, l->after.id) ||
 	     l->lane >= q->settings.lanes))
-		api_error_set(&read.err, 400, "invalid", "cursor", "this is no cursor of a list");
+		api_error_set(&read.err, 400, "invalid", "cursor",
+			      "the cursor is not one that a list has returned");
 	if (read.err.status) {
 		request_fail(r, &read.err);
 		free(l);

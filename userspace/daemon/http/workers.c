@@ -26,7 +26,7 @@ static bool is_pull(struct request *r, const struct queue *q)
 static void refuse(struct request *r)
 {
 	r->retry_after = 1;
-	request_error(r, 503, "stopping", NULL, "twheeld stops: ask another one");
+	request_error(r, 503, "stopping", NULL, "this daemon is stopping: ask another one");
 }
 
 static void reserved(void *arg, char *text, size_t len)

@@ -358,7 +358,8 @@ static void recovered(void *arg, enum store_result result, const redisReply *rep
 	m->lost += a.returned + a.dead;
 	m->dead[DEAD_LOST] += a.dead;
 	if (a.dead)
-		log_often(LOG_WARNING, "queue %s: tasks are dead, their leases ended without a report",
+		log_often(LOG_WARNING,
+			  "queue %s: tasks are dead because their leases ended without a report",
 			  l->queue->name);
 	m->orphans += a.orphans;
 	note_newer(l, a.newer);
