@@ -251,7 +251,7 @@ static void look_at(struct others *o, int pid, int only_fd)
 static void need_proc(void)
 {
 	if (access("/proc/self", F_OK))
-		die(STATUS_FAILURE, "/proc is not mounted, where the wheels of processes are found");
+		die(STATUS_FAILURE, "cannot look for the wheels of processes: /proc is not mounted");
 }
 
 /* Whether /proc hides the process @pid, which exists: its option hidepid. */
