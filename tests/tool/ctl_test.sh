@@ -1296,7 +1296,8 @@ test_bare_machine() {
 	for args in ps top "list --pid=$holder" "ps --pid=$holder" 'ps --openmetrics'; do
 		elsewhere "umount -l /proc; $ctl $args"
 		status_is 1 "without /proc: $args"
-		error_has '^twheelctl: /proc is not mounted' "without /proc: $args: says so"
+		error_has '^twheelctl: cannot look for the wheels of processes: /proc is not mounted$' \
+			"without /proc: $args: says so"
 	done
 	elsewhere "umount -l /proc; $ctl watch --timeout=20s -- sh -c 'exit 3'"
 	status_is 3 "without /proc: watch"

@@ -48,8 +48,8 @@ static void finish(struct daemon *d, struct outcome *r, enum report_answer answe
 		m->stale++;
 	if (answer == REPORT_DEAD) {
 		m->dead[r->verdict == VERDICT_RETRY ? DEAD_ATTEMPTS : DEAD_VERDICT]++;
-		report_log(r, r->verdict == VERDICT_RETRY ? "is dead because all its attempts failed" :
-			   "is dead");
+		report_log(r, r->verdict == VERDICT_RETRY ?
+			   "is dead because all its attempts failed" : "is dead");
 	}
 	d->reports--;
 	if (r->done)
