@@ -56,26 +56,26 @@ demo() {
 	equal "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" |
 		awk '{ n += $1 } END { print n }')" "$kicked" "$backend: the histogram counts each kick"
 	seconds=$(grep -c '^ *[0-9]* s  open' "$dir/out")
-	equal "$(told expirations)" $((kicked + seconds)) \
-		"$backend: expirations, of the kicked and of the progress"
+	equal "$(told events)" $((kicked + seconds)) \
+		"$backend: one event for each kick and each line of progress"
 
 	# A kick is made for what comes before all else: the progress, or a connection
 	# that comes when nothing is armed. Moving a timer needs no call.
-	holds "$backend: no move needs a kick" [ "$(told 'to wake the wheel')" -le $((seconds + 2)) ]
-	equal "$(told 'for more timers')" 2 "$backend: 64 timers a call"
-	output_has '^server: the wheel woke [0-9]+ times .*: no more than one call for each$' \
-		"$backend: no more than one for each turn"
+	holds "$backend: no move needs a kick" [ "$(told kicks)" -le $((seconds + 2)) ]
+	equal "$(told 'refills of ids')" 2 "$backend: 64 timers a call"
+	output_has '^server: the wheel woke [0-9]+ times .*, no less often than it was called$' \
+		"$backend: at most one call for each turn"
 	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
 	equal "$(told "$2")" \
-		$(($(told 'to wake the wheel') + $(told 'for more timers') + $(told 'to withdraw'))) \
+		$(($(told kicks) + $(told 'refills of ids') + $(told 'withdrawn events'))) \
 		"$backend: the sum of the calls"
 }
 
 demo kernel 'system calls'
 # The same, counted from outside. What comes once is opening and the report.
-equal "$(told 'to wake the wheel')" "$(counted KICK)" "counted: kicks"
-equal "$(told 'for more timers')" "$(counted BATCH)" "counted: for more timers"
-equal "$(told 'to withdraw')" "$(counted REARM)" "counted: to withdraw"
+equal "$(told kicks)" "$(counted KICK)" "counted: kicks"
+equal "$(told 'refills of ids')" "$(counted BATCH)" "counted: refills"
+equal "$(told 'withdrawn events')" "$(counted REARM)" "counted: withdrawals"
 equal "$(told 'reads')" "$(counted reads)" "counted: reads"
 output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
 	"counted: nothing else"

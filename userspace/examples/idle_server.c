@@ -399,7 +399,7 @@ static void print_histogram(const struct server *s)
 		if (most < s->late[i])
 			most = s->late[i];
 	}
-	printf("\nhow late each was kicked, after its timeout; a row counts up to the next one\n");
+	printf("\nlateness of the kicks; each row counts those from its time up to the time of the next row\n");
 	for (i = first; i <= last; i++) {
 		printf("  from %9s ms %6u ", msec_text(from, i ? 1ULL << i : 0), s->late[i]);
 		for (bar = (s->late[i] * BAR_WIDTH + most - 1) / most; bar; bar--)
@@ -421,15 +421,15 @@ static void print_cost(const struct server *s, const struct twheel_stats *stats)
 	check("twheel_usage", twheel_usage(s->wheel, &usage));
 	calls = usage.kicks + usage.refills + usage.withdrawn;
 	printf("server: %llu heartbeats, each of which moved a timer\n", s->moves);
-	printf("server: %llu %s to add, move and delete all timers: %llu to wake the wheel sooner, %llu for more timers, %llu to withdraw expirations\n",
+	printf("server: %llu %s for all its timers: %llu kicks, %llu refills of ids, %llu withdrawn events\n",
 	       (unsigned long long)calls, kernel ? "system calls" : "calls of the wheel",
 	       (unsigned long long)usage.kicks, (unsigned long long)usage.refills,
 	       (unsigned long long)usage.withdrawn);
-	printf("server: the wheel woke %llu times for timers that were due, or had been moved: %s than one call for each\n",
-	       stats->wakeups, calls <= stats->wakeups ? "no more" : "more");
-	printf("server: it found %llu timers moved; the other heartbeats cost it nothing\n",
+	printf("server: the wheel woke %llu times because a timer was due or had been moved, %s often than it was called\n",
+	       stats->wakeups, calls <= stats->wakeups ? "no less" : "less");
+	printf("server: the wheel put %llu timers off to a later deadline; the other heartbeats cost it nothing\n",
 	       stats->moved);
-	printf("server: %llu reads brought %llu expirations: one for each that was kicked, and for each second above\n",
+	printf("server: %llu reads returned %llu events: one for each kick, and one for each second of progress\n",
 	       s->reads, s->events);
 }
 
