@@ -228,6 +228,7 @@ prose() {
 # What of the documents is generated is as the sources have it.
 tables() {
 	doc/tables.sh --check
+	doc/pictures.sh --check
 }
 
 # sizes <LIST: of the documents, in bytes.
@@ -323,7 +324,7 @@ check shellcheck shell
 check codespell spelling
 check "manual pages" manual
 check "prose" prose
-check "generated parts of documents" tables
+check "generated parts of documents, and pictures" tables
 check "sizes of documents" document_sizes
 check "metadata of the module" metadata
 the_end
