@@ -8,6 +8,9 @@
 #
 # With --check nothing is written; the exit status is 1 if a picture is out of date.
 
+# The functions of the pictures are called by their names.
+# shellcheck disable=SC2317
+
 set -euo pipefail
 export LC_ALL=C
 

@@ -211,7 +211,14 @@ shell() {
 }
 
 manual() {
+	local name
+
 	mandoc -T lint -W warning doc/man/*
+	for name in $(grep -hoE '^[a-z].*\btwheel_[a-z_]+\(' userspace/lib/libtwheel*.h |
+		grep -oE 'twheel_[a-z_]+\(' | tr -d '(' | sort -u); do
+		grep -q "^\.Xr $name 3" doc/man/libtwheel.3 ||
+			echo "doc/man/libtwheel.3 does not list $name(3)"
+	done
 }
 
 prose() {
