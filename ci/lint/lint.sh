@@ -254,9 +254,9 @@ document_sizes() {
 		8192 SECURITY.md
 		5120 CONTRIBUTING.md
 		5120 CHANGELOG.md
-		5120 doc/install.md
+		6144 doc/install.md
 		1536 doc/hardware.md
-		5120 doc/troubleshooting.md
+		6144 doc/troubleshooting.md
 		12288 doc/design.md
 		12288 doc/testing.md
 		12288 doc/twheeld.md
