@@ -252,7 +252,7 @@ document_sizes() {
 	sizes <<-'END'
 		9216 README.md
 		8192 SECURITY.md
-		5120 CONTRIBUTING.md
+		6144 CONTRIBUTING.md
 		5120 CHANGELOG.md
 		6144 doc/install.md
 		1536 doc/hardware.md
