@@ -258,7 +258,7 @@ document_sizes() {
 		1536 doc/hardware.md
 		6144 doc/troubleshooting.md
 		12288 doc/design.md
-		12288 doc/testing.md
+		13312 doc/testing.md
 		12288 doc/twheeld.md
 		5120 doc/porting.md
 		5120 doc/bench/README.md
