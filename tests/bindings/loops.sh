@@ -73,7 +73,8 @@ example "1000 timers in libevent's loop" "$user/examples/loop_libevent.c" -leven
 example "1000 timers in libev's loop" "$loops/examples/libev.c" -lev
 example "1000 timers in sd-event's loop" "$loops/examples/sd-event.c" -lsystemd
 example "1000 timers in GLib's loop" "$loops/examples/glib.c" "${glib[@]}" -lglib-2.0
-example "500 of 1000 sources were called" "$loops/examples/glib-source.c" "${glib[@]}" -lglib-2.0
+example "alive is kicked, after 5 signs" "$loops/examples/glib-source.c" "${glib[@]}" -lglib-2.0
+check "glib-source.c: one that was destroyed is not called" [ "$(wc -l <"$out/glib-source.log")" = 2 ]
 example "1000 timers in Asio's loop" "$loops/examples/asio.cpp"
 example 'sleeper is silent' "$loops/examples/wheel.cpp"
 check "the reader" builds_and_prints '# PASSED: .*' "$top/tests/library/lib_reader_test.c" \
