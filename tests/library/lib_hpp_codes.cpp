@@ -9,6 +9,7 @@ int main()
 	std::error_code ec;
 	tw::wheel w(tw::options{}, ec);
 	tw::timer t(w, w.after(1ms), 1, ec);
+	tw::timer f(w, 1h, [] {}, ec);
 	tw::event e{};
 
 	t.set(2ms, ec);

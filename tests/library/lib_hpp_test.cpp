@@ -3,6 +3,9 @@
 #include <twheel.hpp>
 #include <twheel/reader.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -55,6 +58,19 @@ unsigned int armed(const tw::wheel &w)
 	while (twheel_list(w.get(), &timer, 1, &cursor) > 0)
 		total += timer.state == TWHEEL_ARMED;
 	return total;
+}
+
+/* Runs @f in a child, and returns what it returned, or -1. */
+template <class F> int in_child(F &&f)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(f());
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
 }
 
 /* The next event, which must come. */
@@ -348,6 +364,56 @@ void errors()
 	check(!second && ec == std::errc::no_space_on_device, "or gives a code");
 	first.set(2h, ec);
 	check(!ec, "success clears a code");
+	tw::timer third(one, 1h, 0, ec);
+	check(!third && ec == std::errc::no_space_on_device, "or for a delay");
+}
+
+/* Each function that can fail has a form with a code, and none of these throws. */
+void codes()
+{
+	tw::options small = {};
+	unsigned int calls = 0;
+	std::error_code ec;
+
+	small.max_timers = 2;
+	tw::wheel w(small);
+	tw::timer a(w, 5ms, [&] { calls++; }, ec);
+	check(a && !ec, "a function and a code: armed");
+	tw::timer b(w, w.after(5ms), [&](const tw::event &) { calls++; }, ec);
+	check(b && !ec, "and with a deadline");
+	tw::timer full(w, 5ms, [] {}, ec);
+	check(!full && ec == std::errc::no_space_on_device, "a full wheel gives the code");
+	full = tw::timer(w, w.after(5ms), [] {}, ec);
+	check(!full && ec == std::errc::no_space_on_device, "and with a deadline");
+	ec.clear();
+	for (int i = 0; i < 1000 && calls < 2 && !ec; i++) {
+		w.wait(ec);
+		w.dispatch(ec);
+	}
+	check(calls == 2 && !ec, "they come by wait() and dispatch() of a code");
+	std::uint64_t seen = 0;
+
+	a.set(5ms, ec);
+	for (int i = 0; i < 1000 && !seen && !ec; i++) {
+		w.wait(20ms, ec);
+		w.read([&](const tw::event &e) { seen = e.id; }, ec);
+	}
+	check(seen == a.id() && !ec, "and by read() of a function and a code");
+
+	/* A wheel of the parent fails in its child. */
+	int status = in_child([&] {
+		std::error_code failed[4];
+
+		w.wait(failed[0]);
+		w.dispatch(failed[1]);
+		w.read([](const tw::event &) {}, failed[2]);
+		tw::timer c(w, 5ms, [] {}, failed[3]);
+		for (const std::error_code &code : failed)
+			if (code.value() != ECHILD)
+				return 1;
+		return thrown([&] { w.dispatch(); }) == ECHILD ? 0 : 2;
+	});
+	check(status == 0, "after fork(), each gives its code to the child");
 }
 
 } // namespace
@@ -362,5 +428,6 @@ int main()
 	functions();
 	busy_timer();
 	errors();
+	codes();
 	return end_of_tests();
 }

@@ -17,7 +17,7 @@
  *		wheel.dispatch();
  *
  * Each function that can fail throws std::system_error, and has a form with a
- * std::error_code & that throws nothing. <libtwheel.h> says what the functions do, what
+ * std::error_code & that throws nothing of its own. <libtwheel.h> says what the functions do, what
  * threads may do, and what happens after fork().
  *
  * A timer must end before its wheel. Both can be moved.
@@ -199,6 +199,7 @@ public:
 		return detail::checked("twheel_wait", [&](auto &ec) { return wait(timeout, ec); });
 	}
 
+	bool wait(std::error_code &ec) noexcept { return wait(duration::max(), ec); }
 	bool wait() { return wait(duration::max()); }
 
 	/* Takes up to @n events. Returns how many. */
@@ -216,22 +217,28 @@ public:
 	/*
 	 * Calls @f for each event that there is, but for no more than 1,024, so that a timer which
 	 * @f makes due again at once does not keep the caller for ever. Returns how many. The
-	 * events are read one by one, so none is lost if @f throws.
+	 * events are read one by one, so none is lost if @f throws, which ends both forms.
 	 */
-	template <class F> unsigned int read(F &&f)
+	template <class F> unsigned int read(F &&f, std::error_code &ec)
 	{
 		unsigned int total = 0;
 		event e;
 
-		for (; total < 1024 && read(&e, 1); total++)
+		for (; total < 1024 && read(&e, 1, ec); total++)
 			f(static_cast<const event &>(e));
 		return total;
+	}
+
+	template <class F> unsigned int read(F &&f)
+	{
+		return detail::checked("twheel_read", [&](auto &ec) { return read(f, ec); });
 	}
 
 	/*
 	 * Calls the function of each timer that has expired, as read() does. Returns how many.
 	 * Each timer of this wheel must have one.
 	 */
+	unsigned int dispatch(std::error_code &ec);
 	unsigned int dispatch();
 
 	/* Ends a wait of another thread. */
@@ -298,6 +305,13 @@ public:
 		add(w, to_ns(deadline), user_data, ec);
 	}
 
+	template <class Rep, class Period>
+	timer(wheel &w, const std::chrono::duration<Rep, Period> &delay, std::uint64_t user_data,
+	      std::error_code &ec) noexcept
+		: timer(w, w.after(delay), user_data, ec)
+	{
+	}
+
 	template <class F, class = detail::if_function<F>>
 	timer(wheel &w, time_point deadline, F f) : f_(to_function(std::move(f)))
 	{
@@ -309,6 +323,20 @@ public:
 	template <class Rep, class Period, class F, class = detail::if_function<F>>
 	timer(wheel &w, const std::chrono::duration<Rep, Period> &delay, F f)
 		: timer(w, w.after(delay), std::move(f))
+	{
+	}
+
+	/* Only to keep a large @f can throw: std::bad_alloc. */
+	template <class F, class = detail::if_function<F>>
+	timer(wheel &w, time_point deadline, F f, std::error_code &ec)
+		: f_(to_function(std::move(f)))
+	{
+		add(w, to_ns(deadline), address(), ec);
+	}
+
+	template <class Rep, class Period, class F, class = detail::if_function<F>>
+	timer(wheel &w, const std::chrono::duration<Rep, Period> &delay, F f, std::error_code &ec)
+		: timer(w, w.after(delay), std::move(f), ec)
 	{
 	}
 
@@ -477,6 +505,11 @@ private:
 	function f_;
 	running *running_ = nullptr;
 };
+
+inline unsigned int wheel::dispatch(std::error_code &ec)
+{
+	return read(timer::call, ec);
+}
 
 inline unsigned int wheel::dispatch()
 {
