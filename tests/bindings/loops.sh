@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/loops.sh: the adapters and twheel.hpp, each with its example, and
-# twheelctl watch, over the wheel in the process. Prints TAP. Over the kernel's wheel,
-# libuv's and libevent's run in the VM, and so do the tests of C and C++ and of watch.
+# tests/bindings/loops.sh: the adapters and twheel.hpp, each with its example, over the wheel in
+# the process, with sanitizers, and over the kernel's in user-mode Linux. Beside them, twheelctl
+# watch over the wheel in the process: make tool has the kernel's. Prints TAP.
 
 # Many of these functions are called by others by their names.
 # shellcheck disable=SC2317
@@ -24,18 +24,53 @@ flags=(-O1 -g -pthread -Wall -Wextra -Wshadow -Werror -I"$user/lib" -I"$loops"
 	-I"$user/bindings/cxx" -I"$top/include/uapi" -isystem "$harness" -I"$top/tests/lib")
 sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
 dir=$out
+machine=$out/machine
+# What each program prints when all is well.
+declare -A words
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 export TWHEEL_BACKEND=inprocess
 
-# builds_and_prints WORDS SOURCE OPTION...: in C or C++, with sanitizers
-builds_and_prints() {
-	local name=${2##*/} compiler=(gcc -std=gnu11)
+# builds OPTION... SOURCE OPTION...: in C or C++
+builds() {
+	local compiler=(gcc -std=gnu11)
 
-	[[ $name != *.cpp ]] || compiler=(g++ -std=c++17)
-	"${compiler[@]}" "${flags[@]}" "${sanitize[@]}" -o "$out/${name%.*}" "$2" "$library" "${@:3}" &&
-		timeout 60 "${fixed[@]}" "$out/${name%.*}" | tee "$out/${name%.*}.log" &&
-		grep -Eqx -e "$1" "$out/${name%.*}.log"
+	[[ $* != *.cpp* ]] || compiler=(g++ -std=c++17)
+	"${compiler[@]}" "${flags[@]}" "$@"
+}
+
+# builds_and_prints WORDS SOURCE OPTION...: with sanitizers, and for the machine without them
+builds_and_prints() {
+	local name=${2##*/}
+
+	name=${name%.*}
+	words[$name]=$1
+	builds -o "$machine/bin/$name" "${@:2:1}" "$library" "${@:3}" &&
+		builds "${sanitize[@]}" -o "$out/$name" "${@:2:1}" "$library" "${@:3}" &&
+		timeout 60 "${fixed[@]}" "$out/$name" | tee "$out/$name.log" &&
+		grep -Eqx -e "$1" "$out/$name.log"
+}
+
+# in_machine: all that, with the libraries that they need, over the kernel's wheel.
+in_machine() {
+	local name runs=()
+
+	ldd "$machine"/bin/* | sed -nE 's/.*=> (\S+) .*/\1/p' | sort -u | xargs cp -Lt "$machine/lib"
+	cp -L /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
+	chmod -R +x "$machine"
+	for name in "${!words[@]}"; do
+		runs+=(--run "echo '== $name'; TWHEEL_BACKEND=kernel $name")
+	done
+	"$top/vm/run.sh" --kernel uml --name loops --bin "$machine/bin" \
+		--bin "$machine/lib:/lib/x86_64-linux-gnu" --bin "$machine/lib64:/lib64" \
+		"${runs[@]}"
+}
+
+# printed NAME: what it printed in the machine has a line of its words, and no test that failed.
+printed() {
+	tr -d '\r' <"$out/machine.log" | sed -n "/^== $1\$/,/^== /p" >"$out/$1.log"
+	cat "$out/$1.log"
+	grep -Eqx -e "${words[$1]}" "$out/$1.log" && ! grep -q '^not ok' "$out/$1.log"
 }
 
 # example WORDS SOURCE OPTION...
@@ -58,7 +93,8 @@ passed() {
 	return "$status"
 }
 
-mkdir -p "$out"
+rm -rf "$machine"
+mkdir -p "$out" "$machine"/{bin,lib,lib64}
 make -s -C "$user" ctl O="$out"
 make -s -C "$user" "$out/watched" O="$out"
 read -r -a glib < <(pkg-config --cflags glib-2.0)
@@ -90,4 +126,9 @@ for standard in c++17 c++20; do
 	check "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
 done
 check "twheelctl watch" passed
+in_machine >"$out/machine.log" 2>&1 || :
+for name in "${!words[@]}"; do
+	check "$name, the kernel's wheel" printed "$name"
+done
+check "the verdict of the machine" grep -qx 'twheel-vm: verdict: PASS' "$out/machine.log"
 the_end
