@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * libtwheel_keyed: timeouts by key, for programs that do not want to keep ids.
+ * libtwheel_keyed: timeouts by key, for programs that would rather name their timeouts than keep
+ * ids.
  *
- * A key is any string of bytes. Setting a key that is there replaces it. A key leaves
- * when it expires, is removed or drained. Each key that was set leaves exactly once.
+ * A key is any string of bytes. If you set a key that exists, it is replaced. A key leaves when
+ * it expires, is removed or is drained, and every key that you set leaves exactly once.
  *
- * The keys have a wheel to themselves, for twheel_wait(), twheel_fd() and so on. In a
- * forked child there are no keys: what can fail returns -ECHILD. A mutex protects the
- * keys. No function of the caller's is called while it is held, so a handler may
- * use the keys. It may also throw, longjmp(), exit or fork: the keys
- * behind it in the batch are not lost, and come at the next call. The descriptor is readable
- * then.
+ * The keys have their own wheel, which you can pass to twheel_wait(), twheel_fd() and so on. A
+ * forked child has no keys, so functions that can fail return -ECHILD there.
+ *
+ * A mutex protects the keys, but it is not held while a handler runs. So a handler may use the
+ * keys, throw, call longjmp(), exit or fork. If it does not return, the remaining keys of the
+ * batch are delivered by the next call, and the descriptor stays readable until then.
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H
@@ -21,23 +22,23 @@
 extern "C" {
 #endif
 
-/* Timeouts by key. */
+/* A set of keys with timeouts. */
 struct twheel_keyed;
 
-/* Is given each key that leaves. @key is valid until the handler returns. */
+/* A handler, which is called for each key that leaves. @key is valid until it returns. */
 typedef void (*twheel_keyed_fn)(const void *key, size_t len, uint64_t user_data, void *arg);
 
 /**
- * twheel_keyed_open() - make an empty set of keys
- * @keyed: out: for twheel_keyed_close() to end
- * @options: of its wheel, see twheel_open()
+ * twheel_keyed_open() - create an empty set of keys
+ * @keyed: out: the keys, for twheel_keyed_close()
+ * @options: the options of its wheel, see twheel_open()
  *
- * Return: as twheel_open().
+ * Return: as for twheel_open().
  */
 int twheel_keyed_open(struct twheel_keyed **keyed, const struct twheel_options *options);
 
 /**
- * twheel_keyed_close() - end it, with all keys and the wheel
+ * twheel_keyed_close() - free the keys and their wheel
  * @keyed: the keys, or NULL. No handler may be running
  */
 void twheel_keyed_close(struct twheel_keyed *keyed);
@@ -46,7 +47,7 @@ void twheel_keyed_close(struct twheel_keyed *keyed);
  * twheel_keyed_wheel() - the wheel of the keys
  * @keyed: the keys
  *
- * Return: the wheel. Wait for it, but do not read or close it.
+ * Return: the wheel. You may wait for it, but not read or close it.
  */
 struct twheel *twheel_keyed_wheel(const struct twheel_keyed *keyed);
 
@@ -54,13 +55,13 @@ struct twheel *twheel_keyed_wheel(const struct twheel_keyed *keyed);
  * twheel_keyed_set() - set a key, or replace it
  * @keyed: the keys
  * @key: its bytes, which are copied
- * @len: how many, not 0
+ * @len: their number, not 0
  * @deadline: when it expires
- * @user_data: comes back when it leaves
- * @old: out: if this returns 1, the user_data that was replaced; or NULL
+ * @user_data: is returned when the key leaves
+ * @old: out: the user_data that was replaced, if this returns 1; or NULL
  *
- * Return: 0: it is new; 1: one that was there has been replaced; -EINVAL: no
- * bytes, or nearly 4 GiB and more; -ENOSPC, -ENOMEM, -ECHILD.
+ * Return: 0: the key is new; 1: it existed and was replaced; -EINVAL: the key is empty, or
+ * about 4 GiB or longer; -ENOSPC, -ENOMEM, -ECHILD.
  */
 int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
 		     uint64_t deadline, uint64_t user_data, uint64_t *old);
@@ -69,46 +70,46 @@ int twheel_keyed_set(struct twheel_keyed *keyed, const void *key, size_t len,
  * twheel_keyed_move() - give a key another deadline
  * @keyed: the keys
  * @key: its bytes
- * @len: how many
+ * @len: their number
  * @deadline: when it expires now
  *
- * Return: 0; -ENOENT: no such key, so it has left; -ECHILD.
+ * Return: 0; -ENOENT: there is no such key, or it has left; -ECHILD.
  */
 int twheel_keyed_move(struct twheel_keyed *keyed, const void *key, size_t len,
 		      uint64_t deadline);
 
 /**
- * twheel_keyed_remove() - take a key out
+ * twheel_keyed_remove() - remove a key
  * @keyed: the keys
  * @key: its bytes
- * @len: how many
- * @user_data: out: as set; or NULL
+ * @len: their number
+ * @user_data: out: as it was set; or NULL
  *
- * Return: 0; -ENOENT: no such key, so it has left; -ECHILD.
+ * Return: 0; -ENOENT: there is no such key, or it has left; -ECHILD.
  */
 int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
 			uint64_t *user_data);
 
 /**
- * twheel_keyed_run() - take out what has expired
+ * twheel_keyed_run() - remove the keys that have expired
  * @keyed: the keys
- * @fn: is given each; or NULL
+ * @fn: is called for each of them; or NULL
  * @arg: for @fn
  *
- * Never waits. Call it when twheel_fd() of the wheel is readable. Keys that are set while
- * this runs may be so for ever: once it takes one out, it ends with that batch of 64 and
- * leaves the rest to the next call, for which the descriptor stays readable. A program
- * that uses edge-triggered epoll must call it until it returns 0.
+ * This never waits. Call it when twheel_fd() of the wheel becomes readable. A handler could go on
+ * setting keys that expire at once, so if a batch of 64 contains a key that was set during this
+ * call, the call returns after that batch. It leaves the rest to the next call, for which the
+ * descriptor stays readable. With edge-triggered epoll, call it until it returns 0.
  *
- * Return: how many there were, or a negative errno. -ECHILD: also if @fn has forked and
- * this is the child.
+ * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
+ * and this is the child.
  */
 int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 
 /**
- * twheel_keyed_drain() - take out everything
+ * twheel_keyed_drain() - remove all keys
  * @keyed: the keys
- * @fn: is given each; or NULL
+ * @fn: is called for each of them; or NULL
  * @arg: for @fn
  *
  * Return: how many there were; 0 in a forked child.
@@ -116,10 +117,10 @@ int twheel_keyed_run(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 size_t twheel_keyed_drain(struct twheel_keyed *keyed, twheel_keyed_fn fn, void *arg);
 
 /**
- * twheel_keyed_count() - how many keys there are
+ * twheel_keyed_count() - count the keys
  * @keyed: the keys
  *
- * Return: their number, with those that have expired and were not taken out.
+ * Return: their number, including those that have expired but were not removed yet.
  */
 size_t twheel_keyed_count(struct twheel_keyed *keyed);
 

@@ -2,38 +2,41 @@
 /*
  * /dev/twheel: a timing wheel in the kernel, for very many timeouts.
  *
- * One open of the device is one wheel. Timers are made, moved and ended by ioctl. poll()
- * reports expirations, and read() returns each as a whole &struct twheel_event. 32-bit and
- * 64-bit programs see the same bytes.
+ * Each open of the device creates a wheel. You create, move and end its timers by ioctl, poll()
+ * reports that some have expired, and read() returns each expiration as a whole
+ * &struct twheel_event. 32-bit and 64-bit programs see the same layout.
  *
  * Times are nanoseconds on the clock of the wheel, as the time namespace of the process
- * that opened it shows that clock.
+ * that opened the wheel shows that clock.
  *
- * mmap() of all &struct twheel_info.table_bytes, at offset 0 and MAP_SHARED, gives the
- * deadline table: &struct twheel_table, and &struct twheel_slot for each timer. Any range of
- * its pages can be mapped on its own. Once TWHEEL_IOC_REGISTER has returned, all of the table
- * that belongs to the timer is there. The mapping keeps the wheel after close(); a child
- * inherits it. It can neither grow nor be executed.
+ * mmap() of &struct twheel_info.table_bytes at offset 0 with MAP_SHARED maps the deadline
+ * table: a &struct twheel_table, and a &struct twheel_slot for each timer. You can also map any
+ * range of its pages on its own. Once TWHEEL_IOC_REGISTER has returned, everything in the table
+ * that belongs to the timer can be touched without a fault that fails. The mapping keeps the
+ * wheel alive after close(), and a child inherits it, but it can neither grow nor be made
+ * executable.
  *
- * Errors, one meaning each:
+ * Each error has a single meaning:
  *
- *   EINVAL  unknown flag, non-zero reserved field, impossible value,
- *           read() into less than one event, mmap() of something else
- *   ENOTTY  unknown command
+ *   EINVAL  a flag is unknown, a reserved field is not zero, or a value is impossible;
+ *           the buffer of read() is smaller than an event; mmap() is private or exceeds
+ *           the table
+ *   ENOTTY  the command is unknown
  *   ENOENT  no live timer has this id
  *   EBADF   SETUP, REGISTER, REARM, CANCEL, BATCH or KICK on a descriptor that is not open
  *           for writing; read() on one that is not open for reading
  *   EBUSY   SETUP after the first timer or mapping
- *   EACCES  mmap() or mprotect() beyond the mode of the descriptor; mprotect()
- *           to execute
- *   EOPNOTSUPP  mmap() where an exchange may take the kernel any time
- *   EPERM   a tick below min_tick_ns, without CAP_SYS_RESOURCE; mmap() to execute
- *   ENOSPC  the wheel holds max_timers already; or the user who opened it has
- *           max_wheels_per_user, or his wheels take max_bytes_per_user
- *   ENOMEM  no memory, or none left in the memory cgroup
- *   EFAULT  bad pointer; nothing was done, or what was done is the return value
- *   EAGAIN  read() of a non-blocking descriptor: nothing is unread
- *   EINTR   a signal came: before the first event of a read(), or before a KICK was done
+ *   EACCES  mmap() or mprotect() needs a mode that the descriptor does not have, or
+ *           mprotect() asks for an executable mapping
+ *   EOPNOTSUPP  mmap() on a machine where another CPU can prolong an atomic exchange
+ *   EPERM   the tick is below min_tick_ns, without CAP_SYS_RESOURCE; or mmap() asks for an
+ *           executable mapping
+ *   ENOSPC  the wheel already holds max_timers; or the user who opened it has reached
+ *           max_wheels_per_user or max_bytes_per_user
+ *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
+ *   EFAULT  a pointer is bad; nothing was done, unless the call returns how much was
+ *   EAGAIN  read() of a non-blocking descriptor while nothing is unread
+ *   EINTR   a signal arrived before the first event of a read(), or before a KICK was done
  */
 #ifndef _LINUX_TWHEEL_H
 #define _LINUX_TWHEEL_H
@@ -41,24 +44,24 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Flag of &struct twheel_setup: CLOCK_REALTIME, which is 0, as the default is. */
+/* Flag of &struct twheel_setup: use CLOCK_REALTIME, whose number is 0, which means the default. */
 #define TWHEEL_SETUP_REALTIME	(1U << 0)
 
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
- * @tick_ns: the resolution that is wanted. The wheel takes the largest power of two
- *	that is not above it. Default: 1 ms (2^19 ns), or min_tick_ns if that is longer.
- * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI; for
- *	CLOCK_REALTIME leave it 0 and set %TWHEEL_SETUP_REALTIME.
- * @max_timers: how many timers may exist at a time.
- * @levels: 1 to 16; one is a hashed wheel. The wheel has no more than a 64-bit deadline
- *	can use. Default: as many as that, and as fit.
+ * @tick_ns: the resolution that you want. The tick becomes the largest power of two that is
+ *	not above it. Default: 1 ms (2^19 ns), or min_tick_ns if that is longer.
+ * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
+ *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
+ * @max_timers: maximum number of timers that exist at a time.
+ * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. A wheel gets
+ *	no more levels than a 64-bit deadline can use. Default: that many, as far as they fit.
  * @slot_bits: each level has 2^slot_bits buckets, 4 to 12. Default: 6. All levels together
- *	have at most 4,096: levels << slot_bits.
+ *	have at most 4,096 buckets, which is levels << slot_bits.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
  * @reserved: zero.
  *
- * Zero in a field means the default. On return each field is what the wheel has.
+ * Zero in a field selects the default. On return, the fields describe the wheel as it is now.
  */
 struct twheel_setup {
 	__u64 tick_ns;
@@ -73,26 +76,26 @@ struct twheel_setup {
 /* Feature bits of &struct twheel_info and &struct twheel_table. */
 /* The wheel can be mapped. */
 #define TWHEEL_FEATURE_TABLE	(1U << 0)
-/* The table has marks, and next_ns. */
+/* The table contains marks and next_ns. */
 #define TWHEEL_FEATURE_MARKS	(1U << 1)
 /* A word may be %TWHEEL_PARKED. */
 #define TWHEEL_FEATURE_PARKED	(1U << 2)
 
 /**
- * struct twheel_info - what this wheel is (TWHEEL_IOC_INFO)
+ * struct twheel_info - the shape and abilities of a wheel (TWHEEL_IOC_INFO)
  * @features: TWHEEL_FEATURE_ bits.
- * @tick_ns: its resolution, a power of two.
+ * @tick_ns: the resolution, a power of two.
  * @min_tick_ns: the smallest tick_ns without CAP_SYS_RESOURCE.
- * @horizon_ns: span of all levels, ~0 if it is all time. A deadline beyond it is exact
- *	as well.
- * @table_bytes: how much to map; 0 where %TWHEEL_FEATURE_TABLE is not set.
- * @clock_id: CLOCK_ of its times.
- * @max_timers: how many timers may exist at a time.
- * @levels: levels of the hierarchy.
+ * @horizon_ns: the time that all levels together reach, or ~0 if that is all time. A deadline
+ *	beyond it is just as exact.
+ * @table_bytes: the size of the table for mmap(), or 0 if %TWHEEL_FEATURE_TABLE is not set.
+ * @clock_id: the clock of all times, CLOCK_.
+ * @max_timers: maximum number of timers that exist at a time.
+ * @levels: number of levels.
  * @slot_bits: each level has 2^slot_bits buckets.
  * @reserved: zero for now.
  *
- * Before SETUP or the first timer: what the defaults would give.
+ * Before SETUP or the first timer, this describes the wheel that the defaults would make.
  */
 struct twheel_info {
 	__u64 features;
@@ -108,30 +111,31 @@ struct twheel_info {
 };
 
 /* Flags of &struct twheel_timer. */
-/* deadline_ns is absolute; without it, a delay from now. */
+/* deadline_ns is absolute; without this flag it is a delay from now. */
 #define TWHEEL_ABSTIME		(1U << 0)
-/* The timer outlives its expiration, idle, until re-armed or canceled. */
+/* The timer stays after its expiration, idle, until it is re-armed or canceled. */
 #define TWHEEL_KEEP		(1U << 1)
-/* Do not arm. REGISTER (with KEEP) reserves a timer, REARM disarms one. */
+/* Do not arm: REGISTER (with KEEP) only creates a timer, and REARM disarms one. */
 #define TWHEEL_DISARMED		(1U << 2)
 
 /* States of a timer. */
 #define TWHEEL_IDLE		0U	/* neither armed nor unread */
 #define TWHEEL_ARMED		1U	/* will expire */
-#define TWHEEL_EXPIRED		2U	/* has expired and was not read yet */
+#define TWHEEL_EXPIRED		2U	/* has expired, and its event is unread */
 
 /**
- * struct twheel_timer - one timer, the argument of each verb on one timer
- * @id: low 32 bits: its slot; high 32 bits: a generation that is never 0. Out for
- *	REGISTER. Without %TWHEEL_KEEP or a period it ends when the event has been read.
- * @user_data: comes back in each event. REGISTER takes it, REARM leaves it.
- * @deadline_ns: in: when it expires, or in how long. 0 counts as "now". Past the end of
- *	time it never expires. Out: absolute; 0 if idle.
- * @period_ns: 0, or at least one tick: expires again at deadline + k * period.
- * @slack_ns: how late it may be beyond its tick, to save wake-ups. REARM replaces this,
- *	@period_ns and @flags as well.
+ * struct twheel_timer - a timer, as the ioctls on a single timer take and return it
+ * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. Out
+ *	for REGISTER. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
+ * @user_data: is returned in each event. REGISTER sets it, and REARM does not change it.
+ * @deadline_ns: in: when the timer expires, or in how long. 0 means now. A deadline beyond the
+ *	end of time never comes. Out: always absolute, and 0 if the timer is idle.
+ * @period_ns: 0, or at least one tick: the timer expires again at deadline + k * period.
+ * @slack_ns: how late the timer may be in addition to its tick, to save wake-ups. REARM
+ *	replaces it, and @period_ns and @flags as well.
  * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET only check them.
- * @state: out. REGISTER, GET, LIST: what it is now. REARM, CANCEL: what it was before.
+ * @state: out. For REGISTER, GET and LIST, the state now; for REARM and CANCEL, the state
+ *	before the call.
  */
 struct twheel_timer {
 	__u64 id;
@@ -150,7 +154,7 @@ struct twheel_timer {
 #define TWHEEL_OP_GET		4U
 
 /**
- * struct twheel_op - one entry of a batch
+ * struct twheel_op - an operation of a batch
  * @timer: as for the ioctl of that name.
  * @opcode: TWHEEL_OP_
  * @result: out: 0 or a negative errno.
@@ -161,17 +165,18 @@ struct twheel_op {
 	__s32 result;
 };
 
-/* How many entries a batch may have. */
+/* Maximum number of operations in a batch. */
 #define TWHEEL_BATCH_MAX	65536U
 
 /**
- * struct twheel_batch - many verbs in one call (TWHEEL_IOC_BATCH)
+ * struct twheel_batch - many operations in one call (TWHEEL_IOC_BATCH)
  * @ops: address of an array of &struct twheel_op.
- * @count: its length, at most %TWHEEL_BATCH_MAX.
+ * @count: length of the array, at most %TWHEEL_BATCH_MAX.
  * @flags: zero.
  *
- * Done in order. One that fails stops nothing. The ioctl returns how many have a result,
- * failed ones included, and EFAULT only if none has.
+ * The operations are performed in order, and one that fails does not stop the batch. The ioctl
+ * returns the number of operations that have a result, including those that failed, and EFAULT
+ * only if none has.
  */
 struct twheel_batch {
 	__u64 ops;
@@ -180,13 +185,13 @@ struct twheel_batch {
 };
 
 /**
- * struct twheel_list - the live timers, a part at a time (TWHEEL_IOC_LIST)
+ * struct twheel_list - a part of the live timers (TWHEEL_IOC_LIST)
  * @timers: address of an array of &struct twheel_timer.
- * @count: its length.
- * @cursor: in: the slot to start from, 0 at first. Out: where to go on.
+ * @count: length of the array.
+ * @cursor: in: the slot to start from, 0 for the first call. Out: where to continue.
  *
- * The ioctl returns how many were copied, 0 at the end. A timer that nobody
- * touches meanwhile is seen exactly once.
+ * The ioctl returns how many timers it copied, and 0 at the end. A timer that nobody touches in
+ * the meantime is listed exactly once.
  */
 struct twheel_list {
 	__u64 timers;
@@ -195,11 +200,13 @@ struct twheel_list {
 };
 
 /**
- * struct twheel_event - what read() returns: a timer has expired
- * @id: of the timer; it ends here, unless it is kept or periodic.
+ * struct twheel_event - an expiration, as read() returns it
+ * @id: the timer, which ends here unless it is kept or periodic.
  * @user_data: as registered.
- * @deadline_ns: when it should have expired (the first time, if @expirations is above 1).
- * @expired_ns: when it was taken off the wheel; less @deadline_ns, how late.
+ * @deadline_ns: when the timer should have expired (for the first time, if @expirations is
+ *	above 1).
+ * @expired_ns: when the kernel took it off the wheel. The difference to @deadline_ns is the
+ *	lateness.
  * @expirations: 1, or the number of periods since the last event. Never 0.
  * @flags: zero for now.
  * @reserved: zero for now.
@@ -217,29 +224,31 @@ struct twheel_event {
 #define TWHEEL_LATENESS_BUCKETS	64
 
 /**
- * struct twheel_stats - what the wheel has done so far (TWHEEL_IOC_STATS)
+ * struct twheel_stats - the counters of a wheel (TWHEEL_IOC_STATS)
  * @armed: timers that are armed now, as of the kernel's last look at each.
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
- * @registered: timers made.
- * @rearmed: REARMs done.
- * @cancelled: timers ended by CANCEL.
+ * @registered: timers that were created.
+ * @rearmed: REARMs that were performed.
+ * @cancelled: timers that CANCEL ended.
  * @expired: armings that became readable.
- * @delivered: events read.
- * @armings: times that a timer was armed, by whatever door.
- * @displaced: armings that ended unexpired: re-armed, canceled or dropped.
- * @withdrawn: expirations that were taken back unread: by REARM, CANCEL, or a KICK
- *	after the word was changed.
- * @moved: timers looked at, found to have another deadline, and queued anew.
- * @cascaded: times that a timer moved down a level, or went round the top one.
- * @wakeups: times that the wheel was turned by its own timer, or by its worker.
- * @worst_lateness_ns: the longest from a deadline to being taken off the wheel.
- * @lateness: [i]: how many were late by 2^i ns or more but less than 2^(i+1); [0] has the
- *	zeroes too. A timer armed for the past counts neither here nor as the worst.
+ * @delivered: events that were read.
+ * @armings: times that a timer was armed, in any way.
+ * @displaced: armings that ended without expiring, because the timer was re-armed, canceled or
+ *	dropped.
+ * @withdrawn: expirations that were withdrawn before anybody read them, by REARM, by CANCEL, or
+ *	by a KICK after the word was changed.
+ * @moved: timers that turned out to have another deadline at a look, and were queued again.
+ * @cascaded: times that a timer moved down a level, or around the top one.
+ * @wakeups: times that the wheel was turned by its hrtimer or by its worker.
+ * @worst_lateness_ns: the longest time from a deadline until the timer was off the wheel.
+ * @lateness: [i] counts those that were late by at least 2^i ns but less than 2^(i+1); [0] also
+ *	counts those that were on time. A timer that was armed for the past counts neither here
+ *	nor as the worst.
  * @lateness_sum_ns: the sum of what @lateness counts.
  * @reserved: zero for now.
  *
- * At any moment: armings = expired + displaced + armed, and
+ * At any moment, armings = expired + displaced + armed, and
  * expired = delivered + withdrawn + unread.
  */
 struct twheel_stats {
@@ -268,20 +277,20 @@ struct twheel_stats {
 /**
  * struct twheel_table - the beginning of the mapping
  * @magic: %TWHEEL_TABLE_MAGIC
- * @slots_offset: bytes from here to the first &struct twheel_slot.
- * @slot_size: bytes from one slot to the next.
- * @slots: how many there are.
+ * @slots_offset: offset in bytes of the first &struct twheel_slot.
+ * @slot_size: distance in bytes from one slot to the next.
+ * @slots: number of slots.
  * @tick_ns: as in &struct twheel_info.
  * @clock_id: as in &struct twheel_info.
- * @features: as in &struct twheel_info. The rest is there if it has
+ * @features: as in &struct twheel_info. The following fields exist if it contains
  *	%TWHEEL_FEATURE_MARKS.
- * @next_ns: the kernel's word, to be read atomically: when it will turn the wheel
- *	next. 0: at once. ~0: never.
- * @marks_offset: bytes from here to the marks. Slot n has bit n % 64 of the __u64
- *	number n / 64. Set by atomic or.
- * @summary_offset: bytes from here to the summary: likewise a bit for 2^@summary_shift
- *	slots.
- * @summary_shift: see there.
+ * @next_ns: when the kernel turns the wheel next; 0 means at once, and ~0 never. Only the
+ *	kernel writes it. Read it atomically.
+ * @marks_offset: offset in bytes of the marks. Slot n has bit n % 64 of the __u64 number
+ *	n / 64, which you set by atomic or.
+ * @summary_offset: offset in bytes of the summary, which in the same way contains a bit for
+ *	each 2^@summary_shift slots.
+ * @summary_shift: see @summary_offset.
  * @reserved: zero for now.
  */
 struct twheel_table {
@@ -300,38 +309,39 @@ struct twheel_table {
 };
 
 /*
- * A word that is disarmed, as 0 is: the kernel treats both alike. The owner of a timer may write
- * it when an exchange has given him a deadline, so no event of the timer is outstanding. Then
- * whoever arms the timer next knows that, too. As a deadline for REGISTER or REARM it means never.
+ * A word that is disarmed: the kernel treats it as it treats 0. The owner of a timer may write it
+ * once an exchange has returned a deadline, because then no event of the timer is outstanding, and
+ * whoever arms the timer next can see that, too. As a deadline for REGISTER or REARM it means
+ * never.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
 /**
- * struct twheel_slot - one timer in the mapping
- * @deadline_ns: the truth about the timer: 0 and %TWHEEL_PARKED are disarmed, anything else is
- *	when it expires. Written by atomic exchange only.
- * @wake_ns: the kernel's word, to be read atomically: at deadlines later than this it
- *	looks by itself. ~0: it will not look.
+ * struct twheel_slot - a timer in the mapping
+ * @deadline_ns: the word, which decides: 0 and %TWHEEL_PARKED mean disarmed, and anything else
+ *	is the deadline. Only write it by atomic exchange.
+ * @wake_ns: the kernel looks at deadlines later than this by itself; ~0 means that it will not
+ *	look. Only the kernel writes it. Read it atomically.
  *
- * Atomic means all 64 bits at once: a plain access of a 32-bit program is two.
+ * Atomic accesses have to be 64 bits wide: a plain access of a 32-bit program is two.
  *
- * To arm or move a timer to t:
+ * To arm a timer, or to move it, to the absolute time t:
  *
- *  1. Exchange @deadline_ns for t, an absolute time. Full barrier.
- *  2. Read @wake_ns. If t is later, that is all.
+ *  1. Exchange @deadline_ns for t. Full barrier.
+ *  2. Read @wake_ns. If t is later, you are done.
  *  3. Set the mark of the slot if it is not set. Then set the bit of the summary if
  *     it is not set. Full barrier.
- *  4. Read next_ns of the header. If t is later, that is all.
+ *  4. Read next_ns of the header. If t is later, you are done.
  *  5. TWHEEL_IOC_KICK.
  *
- * To disarm: exchange @deadline_ns for 0. If that gives 0, the timer was idle or has
- * expired; else no event of that arming will come. Then, and if no event of a period before is
- * unread, the word may become %TWHEEL_PARKED.
+ * To disarm a timer, exchange @deadline_ns for 0. If that returns 0, the timer was idle or has
+ * expired; otherwise no event of that arming will come. In the latter case, and unless an event
+ * of an earlier period is unread, you may then write %TWHEEL_PARKED.
  *
- * To arm a timer whose expiration is unread withdraws that event at the KICK, also if a turn
- * comes between the mark and the KICK. A read that comes before the KICK delivers the event,
- * and the new arming stands. A periodic timer's word is its next deadline: to exchange it for
- * 0 ends that period and those after it, and an unread event stays.
+ * If you arm a timer whose event is unread, the KICK withdraws that event, even if a turn comes
+ * between the mark and the KICK. A read that comes before the KICK still returns the event. The
+ * new deadline is valid in every case. The word of a periodic timer is its next deadline; if you
+ * exchange it for 0, that period and all later ones end, but an unread event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
@@ -350,9 +360,9 @@ struct twheel_slot {
 #define TWHEEL_IOC_BATCH	_IOW(TWHEEL_IOC_MAGIC, 0x06, struct twheel_batch)
 #define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
 /*
- * Turns the wheel now: looks at what was marked, and takes what is due, until nothing of that
- * is left. An unread event is withdrawn if user space has changed the word of its timer since
- * it expired. The argument is 0. Returns 0.
+ * Turns the wheel now: the kernel looks at the marked slots and expires what is due, until nothing
+ * of either is left. If user space has changed the word of a timer since it expired, its unread
+ * event is withdrawn. The argument must be 0. Returns 0.
  */
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
