@@ -262,7 +262,7 @@ document_sizes() {
 		12288 doc/twheeld.md
 		5120 doc/porting.md
 		5120 doc/bench/README.md
-		1536 userspace/examples/README.md
+		2048 userspace/examples/README.md
 		2048 userspace/bindings/go/README.md
 		2048 userspace/bindings/java/README.md
 		2048 userspace/bindings/php/README.md

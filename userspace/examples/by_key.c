@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a program have timeouts by name, without ids?
+ * How do I name timeouts, instead of keeping ids?
  *
  * Each line of its input names somebody who is alive. The program prints the names that were
  * silent for some seconds:

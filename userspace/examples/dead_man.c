@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a supervisor hear that a worker hangs, whatever it hangs in?
+ * How does a supervisor notice that a worker hangs, wherever it is stuck?
  *
  * The supervisor has a wheel and a timer for each worker. A worker gets the
  * descriptor and the id of its timer, and moves the timer on while it is well: one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do callbacks stop, move and free other timers of the same batch?
+ * How may a callback stop, move and free other timers of the same batch?
  *
  * twheel_read() returns many events at once. While a callback runs, the events behind
  * it in the array have been read already, so the wheel cannot withdraw them. The answer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a wheel live in a loop that takes a number, and no descriptor?
+ * How do I use a wheel in a loop that only accepts a timeout value?
  *
  * Some loops are embedded in others by a time-out: "sleep, but no longer than so many ms".
  * libuv calls it uv_backend_timeout(), GLib asks each source in prepare(). twheel_next() is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How does a first program look? It is the one in README.md. */
+/* What does a first program look like? It is the one in README.md. */
 #include <stdio.h>
 #include <libtwheel.h>
 

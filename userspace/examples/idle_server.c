@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a server kick the connections that fell silent?
+ * How does a server kick connections that have fallen silent?
  *
  * One epoll loop, one wheel, one timer per connection. It is added when the
  * connection comes, moved whenever something arrives, and deleted when the peer

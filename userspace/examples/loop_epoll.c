@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a wheel live in an epoll loop?
+ * How do I use a wheel in an epoll loop?
  *
  * Its descriptor is added once, and twheel_read() is called when it is ready. That
  * is all: a timer is armed when twheel_add() or twheel_set() has returned.

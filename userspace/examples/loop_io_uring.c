@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a wheel live in an io_uring loop?
+ * How do I use a wheel in an io_uring loop?
  *
  * Either way: a poll request says when twheel_read() has something, with both
  * backends and for all timers. Or the ring itself reads the events of a kernel wheel,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a wheel live in libevent's loop?
+ * How do I use a wheel with libevent?
  *
  * By <twheel/libevent.h>. Any callback can arm timers, and the loop need not hear of it.
  */

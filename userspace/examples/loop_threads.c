@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How does a server of many threads kick silent connections?
+ * How does a multi-threaded server kick silent connections?
  *
  * Each thread has a loop and a wheel of its own, and a connection stays with its loop. So no
  * timer is shared, no lock is needed, and an event is never stale: a loop reads one, kicks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do I get a first expiration?
+ * How do I get a first expiration from the device?
  *
  * Open a wheel, add a timer, wait, read its event. Everything else is there to do
  * this for very many timers at once.

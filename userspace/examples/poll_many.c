@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do many timers live beside other descriptors?
+ * How do I wait for many timers and for other descriptors at the same time?
  *
  * The wheel is one descriptor in the epoll set, whatever the number of its
  * timers, and one twheel_read() returns as many events as fit. Here 1,000 timers run

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How do several loops share one wheel?
+ * How can several loops share one wheel?
  *
  * A loop per thread and a wheel per thread is simpler, and as fast. Where one wheel is
  * shared all the same, three rules do:
