@@ -251,7 +251,7 @@ sizes() {
 document_sizes() {
 	sizes <<-'END'
 		9216 README.md
-		8192 SECURITY.md
+		9216 SECURITY.md
 		6144 CONTRIBUTING.md
 		5120 CHANGELOG.md
 		6144 doc/install.md
