@@ -77,6 +77,7 @@ END
 
 echo 'TAP version 14'
 silent gofmt gofmt -l "$package" "$top/tests/bindings/go"
+silent "the client of twheeld: go vet" env -C "$package" go vet ./twheeld ./examples/...
 silent "the shim has 40 lines at most" [ "$(wc -l <"$out/std/wheeltime/wheeltime.go")" -le 40 ]
 for arch in "$@"; do
 	export GOARCH=$arch

@@ -22,7 +22,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade schedules calendars)
+	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade schedules calendars clients)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -81,6 +81,19 @@ part_calendars() {
 		"$tests/unit/cron_lines.c" "$daemon/text/cron.c" "$daemon/ground/zone.c" \
 		$(pkg-config --cflags --libs glib-2.0)
 	"$tests/calendar_test.py" "$out/cron_lines" "$number"
+}
+
+# Of the bindings.
+part_clients() {
+	need golang-go
+	(
+		cd "$top/userspace/bindings/go"
+		export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local
+		quietly go test -c -o "$out/go_client_test" ./twheeld
+		quietly go build -o "$out/go_client_example" ./examples/task_worker
+	)
+	GO_CLIENT_TEST=$out/go_client_test GO_CLIENT_EXAMPLE=$out/go_client_example \
+		PYTHONDONTWRITEBYTECODE=1 "$tests/client_test.py" "$out/twheeld"
 }
 
 # With each kind of Redis: TLS, users, Sentinel, a cluster.

@@ -56,6 +56,7 @@ contents() {
 		libtwheel0 /usr/lib/$triplet/libtwheel.so.0
 		python3-twheel /usr/lib/python3/dist-packages/twheel/__init__.py
 		python3-twheel /usr/lib/python3/dist-packages/twheel/py.typed
+		python3-twheel /usr/lib/python3/dist-packages/twheeld/py.typed
 		twheel-dkms /lib/udev/rules.d/60-twheel.rules
 		twheel-dkms /usr/share/man/man4/twheel.4.gz
 		twheel-dkms /usr/src/twheel-$version/dkms.conf

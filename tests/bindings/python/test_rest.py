@@ -34,7 +34,7 @@ def test_types(tmp_path):
     user.write_text(USER)
     done = subprocess.run(
         ["/usr/bin/mypy", "--strict", "--cache-dir=/dev/null", "--no-error-summary",
-         "--config-file", "pyproject.toml", "twheel", "examples",
+         "--config-file", "pyproject.toml", "twheel", "twheeld", "examples",
          os.path.join(TOP, "bench/timers/python.py"), str(user)],
         cwd=os.path.join(TOP, "userspace/bindings/python"),
         text=True, check=False, stdout=subprocess.PIPE)

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+
+// Package twheeld is a client of twheeld: tasks, schedules and workers. It needs the standard
+// library alone, and neither libtwheel nor /dev/twheel.
+//
+//	client, err := twheeld.New("", "") // TWHEELD and TWHEELD_TOKEN name the daemon and the token
+//	put, err := client.Put(ctx, "mail", twheeld.Task{In: twheeld.Duration(3 * time.Second),
+//		Callback: &twheeld.Callback{URL: "http://127.0.0.1:8000/"}})
+//
+// What twheeld refuses is an *Error with its words. A request is repeated with a growing delay
+// until Client.Deadline has passed, if twheeld cannot be reached, or if it answers 429 or 503. A
+// request whose fate is unknown is repeated unless that could do something twice: a put with
+// IfExists "fail", and a run of a schedule. All methods may be called by several goroutines at a
+// time, and end with their context.
+package twheeld
+
+import (
+	"bytes"
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+	maxBatch   = 1000
+)
+
+// A Client is made by New. Its fields may be changed before the first request.
+type Client struct {
+	Deadline time.Duration // of a request with its repetitions: 30 s
+	HTTP     *http.Client  // a Timeout in it must be longer than workers wait
+	base     string
+	token    string
+}
+
+// An Error is what twheeld answered. Its Status is 0 if it did not answer.
+type Error struct {
+	Status     int    `json:"-"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	Field      string `json:"field"`
+	Repeated   bool   `json:"-"` // the fate of an earlier try is unknown
+	retryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	if e.Field != "" {
+		return "twheeld: " + e.Field + ": " + e.Message
+	}
+	return "twheeld: " + e.Message
+}
+
+// Passing tells whether a repetition may help: twheeld was away or could not, until the deadline.
+func (e *Error) Passing() bool {
+	return e.Status == 0 || e.Status == 429 || e.Status == 503
+}
+
+// Duration is a time.Duration of whole milliseconds in JSON.
+type Duration time.Duration
+
+// MarshalJSON writes "1500ms".
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(strconv.FormatInt(time.Duration(d).Milliseconds(), 10) + "ms")
+}
+
+// Callback is the request of a push task.
+type Callback struct {
+	URL     string            `json:"url"`
+	Method  string            `json:"method,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Retry says how often and when a task is repeated that fails.
+type Retry struct {
+	Limit  int      `json:"limit,omitempty"`
+	Base   Duration `json:"base,omitempty"`
+	Cap    Duration `json:"cap,omitempty"`
+	Jitter *float64 `json:"jitter,omitempty"`
+}
+
+// Late says what becomes of a task that is late: Then is run, skip or dead.
+type Late struct {
+	After Duration `json:"after"`
+	Then  string   `json:"then"`
+}
+
+// Task is a task to be made. A task without At and In is due now.
+type Task struct {
+	ID       string     `json:"id,omitempty"`
+	At       *time.Time `json:"at,omitempty"`
+	In       Duration   `json:"in,omitempty"`
+	Every    Duration   `json:"every,omitempty"`
+	IfExists string     `json:"if_exists,omitempty"` // replace (the default), update, keep or fail
+	Callback *Callback  `json:"callback,omitempty"`
+	Payload  any        `json:"payload,omitempty"`        // as JSON
+	Bytes    []byte     `json:"payload_base64,omitempty"` // or as they are
+	Retry    *Retry     `json:"retry,omitempty"`
+	Timeout  Duration   `json:"timeout,omitempty"`
+	Late     *Late      `json:"late,omitempty"`
+	Keep     Duration   `json:"keep,omitempty"`
+}
+
+// Put is what became of a task: created, replaced, updated, kept, moved or replayed. In the answer
+// to a batch, Err has what was refused.
+type Put struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	Due     int64  `json:"due"` // Unix milliseconds
+	Version int64  `json:"version"`
+	Result  string `json:"result"`
+	Was     string `json:"was"`
+	Err     *Error `json:"error"`
+}
+
+// Schedule is the definition of a schedule: Cron or Every, and what its runs do.
+type Schedule struct {
+	Cron        string     `json:"cron,omitempty"`
+	Every       Duration   `json:"every,omitempty"`
+	TZ          string     `json:"tz,omitempty"`
+	Start       *time.Time `json:"start,omitempty"`
+	End         *time.Time `json:"end,omitempty"`
+	Max         int        `json:"max,omitempty"`
+	Jitter      Duration   `json:"jitter,omitempty"`
+	Missed      string     `json:"missed,omitempty"` // once (the default), skip or all
+	MissedLimit int        `json:"missed_limit,omitempty"`
+	Overlap     string     `json:"overlap,omitempty"` // allow (the default), skip or queue
+	Enabled     *bool      `json:"enabled,omitempty"`
+	Task        Task       `json:"task"`
+}
+
+// ScheduleState is how a schedule stands. Next is 0 if no run is left.
+type ScheduleState struct {
+	Name    string `json:"schedule"`
+	Queue   string `json:"queue"`
+	Cron    string `json:"cron"`
+	TZ      string `json:"tz"`
+	Enabled bool   `json:"enabled"`
+	Runs    int64  `json:"runs"`
+	Next    int64  `json:"next"`
+}
+
+// A Run will come: the id of its task, its time in the calendar, and that with the jitter.
+type Run struct {
+	ID  string `json:"id"`
+	At  int64  `json:"at"`
+	Due int64  `json:"due"`
+}
+
+// New makes a client of the daemon at "unix:PATH", "HOST:PORT" or a URL of http or https. What is
+// empty is taken from TWHEELD and TWHEELD_TOKEN.
+func New(server, token string) (*Client, error) {
+	for _, other := range []string{os.Getenv("TWHEELD"), "127.0.0.1:7733"} {
+		if server == "" {
+			server = other
+		}
+	}
+	if token == "" {
+		token = os.Getenv("TWHEELD_TOKEN")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if path := strings.TrimPrefix(server, "unix:"); path != server {
+		server = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
+	} else if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("twheeld: %s: not unix:PATH, HOST:PORT or a URL", server)
+	}
+	return &Client{Deadline: 30 * time.Second, HTTP: &http.Client{Transport: transport},
+		base: u.Scheme + "://" + u.Host + "/v1/queues", token: token}, nil
+}
+
+// once sends a request. Its error is an *Error, or that of the context.
+func (c *Client) once(ctx context.Context, method, path string, data []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.HTTP.Do(req)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(answer.Body)
+		answer.Body.Close()
+	}
+	var op *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &op) && op.Op == "dial":
+		return &Error{Code: "unreachable", Message: "cannot be reached: " + err.Error()}
+	case err != nil:
+		return &Error{Code: "fate_unknown", Message: "no answer: " + err.Error()}
+	case answer.StatusCode < 400 && json.Unmarshal(text, out) == nil:
+		return nil
+	}
+	refused := struct{ Error *Error }{}
+	if json.Unmarshal(text, &refused) != nil || refused.Error == nil {
+		refused.Error = &Error{Code: "internal", Message: "not twheeld: HTTP " + answer.Status}
+	}
+	refused.Error.Status = answer.StatusCode
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	refused.Error.retryAfter = time.Duration(seconds) * time.Second
+	return refused.Error
+}
+
+// call sends a request, and repeats it as the package says. Without repeat, that is only done if
+// twheeld has not done it.
+func (c *Client) call(ctx context.Context, method, path string, in, out any, repeat bool) error {
+	var data []byte
+	if in != nil {
+		var err error
+		if data, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	end, unknown := time.Now().Add(c.Deadline), false
+	for pause := firstPause; ; pause *= 2 {
+		var e *Error
+		if err := c.once(ctx, method, path, data, out); !errors.As(err, &e) {
+			return err
+		}
+		e.Repeated = unknown
+		unknown = unknown || e.Code == "fate_unknown"
+		if pause > maxPause {
+			pause = maxPause
+		}
+		delay := pause + time.Duration(rand.Int63n(int64(pause)))
+		if delay < e.retryAfter {
+			delay = e.retryAfter
+		}
+		if !e.Passing() || time.Now().Add(delay).After(end) || e.Code == "fate_unknown" && !repeat {
+			return e
+		}
+		if err := sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// to makes a path of words.
+func to(words ...string) string {
+	path := ""
+	for _, word := range words {
+		path += "/" + strings.ReplaceAll(url.PathEscape(word), "+", "%2B")
+	}
+	return path
+}
+
+// MakeQueue makes a queue, or changes its settings: {"mode": "pull"}, for example.
+func (c *Client) MakeQueue(ctx context.Context, queue string, settings map[string]any) error {
+	return c.call(ctx, "PUT", to(queue), settings, &struct{}{}, true)
+}
+
+// Put makes a task. A task without an id gets one here, so that it is made once. One with an id
+// is replaced by default, so the repetition of a request of unknown fate may let it run again:
+// with IfExists "keep" it does not.
+func (c *Client) Put(ctx context.Context, queue string, task Task) (Put, error) {
+	puts, err := c.PutAll(ctx, queue, []Task{task})
+	if err == nil && puts[0].Err != nil {
+		err = puts[0].Err
+	}
+	if err != nil {
+		return Put{}, err
+	}
+	return puts[0], nil
+}
+
+// PutAll makes many tasks. It returns what became of each, in their order.
+func (c *Client) PutAll(ctx context.Context, queue string, tasks []Task) ([]Put, error) {
+	puts, left := make([]Put, len(tasks)), make([]int, len(tasks))
+	tasks = append([]Task(nil), tasks...)
+	for n := range tasks {
+		left[n] = n
+		if tasks[n].ID == "" {
+			id := make([]byte, 16)
+			if _, err := crand.Read(id); err != nil {
+				return nil, err
+			}
+			tasks[n].ID, tasks[n].IfExists = hex.EncodeToString(id), "keep"
+		}
+	}
+	end := time.Now().Add(c.Deadline)
+	for pause := firstPause; len(left) > 0; pause *= 2 {
+		again := []int(nil)
+		for len(left) > 0 {
+			part := left
+			if len(part) > maxBatch {
+				part = part[:maxBatch]
+			}
+			left = left[len(part):]
+			batch, repeat := make([]Task, len(part)), true
+			for i, n := range part {
+				batch[i] = tasks[n]
+				repeat = repeat && tasks[n].IfExists != "fail"
+			}
+			var answer struct{ Tasks []Put }
+			err := c.call(ctx, "POST", to(queue, "tasks"), map[string]any{"tasks": batch}, &answer, repeat)
+			if err != nil {
+				return nil, err
+			}
+			for i, n := range part {
+				puts[n] = answer.Tasks[i]
+				if mayPass(puts[n].Err, tasks[n]) {
+					again = append(again, n)
+				}
+			}
+		}
+		if left = again; len(left) == 0 || time.Now().Add(pause).After(end) {
+			break
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return puts, nil
+}
+
+func mayPass(e *Error, task Task) bool {
+	if e == nil {
+		return false
+	}
+	switch e.Code {
+	case "store_down", "store_full", "busy", "stopping", "queue_full":
+		return true
+	}
+	return e.Code == "fate_unknown" && task.IfExists != "fail"
+}
+
+// Cancel cancels a task, and returns the state that it was in. After "leased" an attempt that has
+// begun goes on, and is the last; otherwise none begins any more.
+func (c *Client) Cancel(ctx context.Context, queue, id string) (string, error) {
+	var answer struct{ State string }
+	err := c.call(ctx, "DELETE", to(queue, "tasks", id), nil, &answer, true)
+	return answer.State, err
+}
+
+// Move gives a task another due time.
+func (c *Client) Move(ctx context.Context, queue, id string, at time.Time) (put Put, err error) {
+	err = c.call(ctx, "PATCH", to(queue, "tasks", id), map[string]any{"at": at}, &put, true)
+	return put, err
+}
+
+// PutSchedule makes a schedule or replaces its definition. The same one again changes nothing.
+func (c *Client) PutSchedule(ctx context.Context, queue, name string, s Schedule) (state ScheduleState, err error) {
+	err = c.call(ctx, "PUT", to(queue, "schedules", name), s, &state, true)
+	return state, err
+}
+
+// PatchSchedule changes fields of a schedule; nil removes one.
+func (c *Client) PatchSchedule(ctx context.Context, queue, name string, fields map[string]any) (state ScheduleState, err error) {
+	err = c.call(ctx, "PATCH", to(queue, "schedules", name), fields, &state, true)
+	return state, err
+}
+
+// GetSchedule reads how a schedule stands.
+func (c *Client) GetSchedule(ctx context.Context, queue, name string) (state ScheduleState, err error) {
+	err = c.call(ctx, "GET", to(queue, "schedules", name), nil, &state, true)
+	return state, err
+}
+
+// Schedules reads all schedules of a queue, by name.
+func (c *Client) Schedules(ctx context.Context, queue string) (all []ScheduleState, err error) {
+	for cursor := "?limit=1000"; ; {
+		var answer struct {
+			Schedules []ScheduleState
+			Cursor    string
+		}
+		err = c.call(ctx, "GET", to(queue, "schedules")+cursor, nil, &answer, true)
+		all = append(all, answer.Schedules...)
+		if err != nil || answer.Cursor == "" {
+			return all, err
+		}
+		cursor = "?limit=1000&cursor=" + url.QueryEscape(answer.Cursor)
+	}
+}
+
+// DeleteSchedule removes a schedule and the task of its next run.
+func (c *Client) DeleteSchedule(ctx context.Context, queue, name string) error {
+	return c.call(ctx, "DELETE", to(queue, "schedules", name), nil, &struct{}{}, true)
+}
+
+// NextRuns returns the runs that will come.
+func (c *Client) NextRuns(ctx context.Context, queue, name string, count int) ([]Run, error) {
+	var answer struct{ Next []Run }
+	path := to(queue, "schedules", name, "next") + "?n=" + strconv.Itoa(count)
+	err := c.call(ctx, "GET", path, nil, &answer, true)
+	return answer.Next, err
+}
+
+// RunSchedule runs a schedule once more, now.
+func (c *Client) RunSchedule(ctx context.Context, queue, name string) (put Put, err error) {
+	err = c.call(ctx, "POST", to(queue, "schedules", name, "run"), nil, &put, false)
+	return put, err
+}
+
+// EnableSchedule lets a schedule make runs, or no more of them.
+func (c *Client) EnableSchedule(ctx context.Context, queue, name string, enabled bool) (state ScheduleState, err error) {
+	verb := "enable"
+	if !enabled {
+		verb = "disable"
+	}
+	err = c.call(ctx, "POST", to(queue, "schedules", name, verb), nil, &state, true)
+	return state, err
+}

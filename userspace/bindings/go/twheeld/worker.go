@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+
+package twheeld
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// A Job is a task that a worker has reserved. Its Key is equal for all attempts of a run.
+type Job struct {
+	Queue    string          `json:"-"`
+	ID       string          `json:"id"`
+	Token    string          `json:"token"`
+	Key      string          `json:"key"`
+	Version  int64           `json:"version"`
+	Attempt  int             `json:"attempt"`
+	FirstDue int64           `json:"first_due"`
+	Payload  json.RawMessage `json:"payload"`
+	Bytes    []byte          `json:"payload_base64"`
+}
+
+// A Failure is an error of a handler that says what becomes of its task.
+type Failure struct {
+	Err   error
+	Delay time.Duration // until the next attempt; 0: the retry settings of the task decide
+	Dead  bool          // no further attempt
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Reserve takes up to limit tasks that are due. It waits for the first one, and may return none.
+func (c *Client) Reserve(ctx context.Context, queue string, limit int, lease, wait time.Duration) ([]*Job, error) {
+	var answer struct{ Tasks []*Job }
+	err := c.call(ctx, "POST", to(queue, "reserve"), map[string]any{
+		"limit": limit, "lease": Duration(lease), "wait": Duration(wait)}, &answer, true)
+	for _, job := range answer.Tasks {
+		job.Queue = queue
+	}
+	return answer.Tasks, err
+}
+
+// report returns false for a task whose lease is over.
+func (c *Client) report(ctx context.Context, verb string, j *Job, item map[string]any) (bool, error) {
+	item["id"], item["token"] = j.ID, j.Token
+	err := c.call(ctx, "POST", to(j.Queue, verb), map[string]any{"tasks": []any{item}}, &struct{}{}, true)
+	var e *Error
+	if errors.As(err, &e) && e.Status == 410 {
+		// Stale behind a report whose fate is unknown: that one has been applied.
+		return e.Repeated && verb != "extend", nil
+	}
+	return err == nil, err
+}
+
+// Ack reports success. False: the lease was over, so the task may run again.
+func (c *Client) Ack(ctx context.Context, j *Job) (bool, error) {
+	return c.report(ctx, "ack", j, map[string]any{})
+}
+
+// Nack reports failure. A *Failure in err says more.
+func (c *Client) Nack(ctx context.Context, j *Job, err error) (bool, error) {
+	item := map[string]any{"error": err.Error()}
+	var f *Failure
+	if errors.As(err, &f) && f.Dead {
+		item["dead"] = true
+	} else if f != nil && f.Delay > 0 {
+		item["delay"] = Duration(f.Delay)
+	}
+	return c.report(ctx, "nack", j, item)
+}
+
+// Extend renews the lease from now on.
+func (c *Client) Extend(ctx context.Context, j *Job, lease time.Duration) (bool, error) {
+	return c.report(ctx, "extend", j, map[string]any{"lease": Duration(lease)})
+}
+
+// Release gives a task back without an attempt.
+func (c *Client) Release(ctx context.Context, j *Job) (bool, error) {
+	return c.report(ctx, "release", j, map[string]any{})
+}
+
+// heartbeat extends the lease each third of it. It calls lost when others may have the task.
+func (c *Client) heartbeat(ctx context.Context, j *Job, lease time.Duration, lost func()) {
+	for sleep(ctx, lease/3) == nil {
+		if held, err := c.Extend(ctx, j, lease); err == nil && !held {
+			lost()
+			return
+		}
+	}
+}
+
+// Work hands each task to handle until the context ends, and extends its lease meanwhile. The
+// context of handle ends when the lease is lost, and when that of Work does. A task whose handler
+// returns an error is repeated. Work outlives outages, and returns nil when its context has ended.
+func (c *Client) Work(ctx context.Context, queue string, lease time.Duration, handle func(context.Context, *Job) error) error {
+	for ctx.Err() == nil {
+		jobs, err := c.Reserve(ctx, queue, 1, lease, 20*time.Second)
+		for _, job := range jobs {
+			err = c.handle(ctx, job, lease, handle)
+		}
+		var e *Error
+		if errors.As(err, &e) && e.Passing() {
+			err = sleep(ctx, firstPause)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) handle(ctx context.Context, j *Job, lease time.Duration, handle func(context.Context, *Job) error) error {
+	alive, lost := context.WithCancel(ctx)
+	defer lost()
+	beat, done := context.WithCancel(context.Background())
+	defer done()
+	go c.heartbeat(beat, j, lease, lost)
+	failed := handle(alive, j)
+	done()
+	// The report is made even if Work ends.
+	var err error
+	if failed == nil {
+		_, err = c.Ack(context.Background(), j)
+	} else {
+		_, err = c.Nack(context.Background(), j, failed)
+	}
+	return err
+}
