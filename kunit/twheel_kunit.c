@@ -378,7 +378,7 @@ static void past_test(struct kunit *test)
 	struct timer *timer = make_timers(test, 1);
 	unsigned int slack;
 
-	/* Whether slack is allowed makes no difference to that. */
+	/* The result is the same with and without slack. */
 	for (slack = 0; slack <= 16; slack += 16) {
 		restart(w, 0);
 		wheel_set_time(w, row->now);

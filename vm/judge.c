@@ -69,9 +69,9 @@ int open_log(void)
 }
 
 /*
- * Whether @text is of the stack in a report that the kernel was out of memory, which one of
- * @programs has made happen. It comes once, in the first lines of the report, in user-mode
- * Linux in the eighth; what is indented below is who had called whom, whatever their names.
+ * True if @text belongs to the stack trace of an out-of-memory report that one of @programs has
+ * provoked. The name of the program is in the first lines of the report (in user-mode Linux in the
+ * eighth), and the indented lines below it are the callers.
  */
 static bool of_oom(char *const *programs, const char *text)
 {
@@ -97,7 +97,7 @@ static bool is_ours(const char *text)
 	return *text == ' ' && strstr(text, " [" MODULE "]");
 }
 
-/* Whether that address is one of the kernel's own functions or static variables. */
+/* True if the address belongs to a function or static variable of the kernel itself. */
 static bool of_kernel(unsigned long long address)
 {
 	static unsigned long long start = ULLONG_MAX, end;

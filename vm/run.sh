@@ -437,7 +437,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		{ print }
 		END { print race }' |
 	grep -F -f "$forbidden" >"$dir/complaints" || true
-# Whether an interrupt took long by chance, and whose memory it was that was raced in,
+# Which interrupts took long by chance, and whose memory a race was about,
 # init has judged: see of_chance() and of_race() in judge.c.
 took='hrtimer: interrupt took [0-9]+ ns$'
 tr -d '\r' <"$output" | sed -n "s/^twheel-vm: of the kernel's own: //p" >"$dir/theirs"

@@ -18,14 +18,14 @@
 /* So many at a time, as expirations and as connections. */
 #define TIMERFDS	100000U
 
-/* Whether all that was asked for is checked is seen first. */
+/* The backends that are checked before anything is measured. */
 static const struct bench_backend *const checked[] = {
 	&vm_twheel, &vm_batch, &vm_kick, &bench_libtwheel,
 	&bench_timerfd, &bench_posix, &bench_io_uring, &bench_libev, &bench_heap,
 	&bench_heap_mutex,
 };
 
-/* Whether there is nothing to measure without it. */
+/* True for the backends without which there is nothing to measure. */
 static bool is_ours(const struct bench_backend *kind)
 {
 	return kind == &vm_twheel || kind == &vm_batch || kind == &vm_kick ||

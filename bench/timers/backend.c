@@ -36,7 +36,7 @@ const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);
 /* The backends that are wanted, or NULL: all. */
 const char *bench_only;
 
-/* Whether @name is one of those in @list, which have commas between. */
+/* True if @name is in @list, which is separated by commas. */
 bool bench_is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether a backend does the work, which is seen before it is measured; and what
+ * Checks that a backend does the work before it is measured, and measures what
  * its expirations cost.
  *
  * In both every delivery is accounted for: each timer that is due comes once,

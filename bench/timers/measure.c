@@ -138,7 +138,7 @@ static BENCH_PROTO((*find_op(const struct bench_backend *kind, size_t offset)))
 	return op;
 }
 
-/* Whether the thread had a processor all but a tenth of the time. */
+/* True if the thread had a processor for at least nine tenths of the time. */
 static bool had_processor(const struct place *place)
 {
 	return 10 * place->cpu >= 9 * place->wall;
@@ -313,7 +313,7 @@ static double rate_of(const struct place *place)
 	return 1e3 * place->nr / (place->wall ? place->wall : 1);
 }
 
-/* Whether two threads met for at least half of the longer one's time. */
+/* True if two threads met for at least half of the longer one's time. */
 static bool have_met(const struct place *a, const struct place *b)
 {
 	uint64_t start = a->start > b->start ? a->start : b->start;

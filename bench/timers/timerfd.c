@@ -278,7 +278,7 @@ static inline int timerfd_cancel_one(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(own, b->state, timerfd_arm_one, timerfd_arm_one, timerfd_cancel_one)
 
-/* Whether it is armed for then, or for never. */
+/* True if the timer is armed for this time, or for never. */
 static inline int armed_for_one(void *it, uint64_t handle, uint64_t when)
 {
 	uint64_t before = bench_now(), left;

@@ -215,7 +215,7 @@ static inline int lazy_cancel_one(void *it, uint64_t handle, uint64_t when)
 	return 0;
 }
 
-/* Whether the timer has expired; it may have been told of another time, or of none. */
+/* True if the timer has expired. Its deadline may have changed since it was queued. */
 static bool lazy_expired(struct own_wheel *w, struct moment *moment, uint64_t now)
 {
 	bool expired = moment->deadline && moment->deadline <= now;

@@ -39,7 +39,7 @@ CLOCK_FIXTURE(set);
 
 FIXTURE_VARIANT(set) {
 	int clock;
-	/* Whether it moves with the wall clock. */
+	/* True if the clock follows the wall clock. */
 	bool moves;
 };
 

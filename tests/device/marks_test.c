@@ -129,7 +129,7 @@ TEST_F(marks, next_is_never_late)
 #define MANY	20000
 
 /*
- * Whether next_ns is 0 at some time before it is @next again. Between two looks others have the
+ * True if next_ns becomes 0 before it is @next again. Between two looks, other threads have the
  * processor for longer than a look takes where instructions are counted.
  */
 static bool next_is_zero_before(const struct table *t, __u64 next, pid_t pid)

@@ -898,7 +898,7 @@ struct listed {
 	int pid;
 };
 
-/* Whether root's list of all wheels has @id, and what it says. */
+/* Finds @id in root's list of all wheels, and reads its line. True if it is there. */
 static bool listed(unsigned long long id, struct listed *l)
 {
 	FILE *f = fopen(ALL_WHEELS, "re");
@@ -949,7 +949,7 @@ TEST(root_finds_all)
 	ASSERT_EQ(0, seteuid(0));
 }
 
-/* Whether twheelctl ps has a line of wheel @id, in which there is @text. */
+/* True if twheelctl ps prints a line for wheel @id that contains @text. */
 static bool ps_tells(unsigned long long id, const char *text)
 {
 	FILE *f = popen("twheelctl ps --json 2>/dev/null", "r");
@@ -1107,7 +1107,7 @@ static long long slab_kb(void)
 	return kb;
 }
 
-/* Whether slabs hold what was asked for, and give it back when it is freed. */
+/* True if slabs hold nothing but what was asked for, so that their size shows leaks. */
 static bool slabs_are_plain(void)
 {
 	static const char *const paths[] = {

@@ -267,7 +267,7 @@ static void start_reader(struct __test_metadata *_metadata, struct reader *r, in
 	start_reader_to(_metadata, r, fd, NULL);
 }
 
-/* Whether it comes back before patience is lost. */
+/* True if the reader returns before the time limit. */
 static bool joined(struct reader *r)
 {
 	unsigned int ms;

@@ -399,7 +399,7 @@ struct flipper {
 	bool stop;
 	__u32 first;
 	unsigned int nr;
-	/* Whether 0 is one of the values. */
+	/* True if 0 is one of the values. */
 	bool disarms;
 	unsigned long flips;
 };

@@ -124,7 +124,7 @@ static bool mark_caches(void)
 	return marked;
 }
 
-/* Whether this kernel can refuse everything, and does so in silence. */
+/* True if this kernel can make every allocation fail, without logging it. */
 static bool faults_are_there(void)
 {
 	return mark_caches() && set_fault("failslab/cache-filter", "Y") &&
@@ -142,7 +142,7 @@ static bool refuse(enum refused what)
 	       set_fault("fail_page_alloc/ignore-gfp-wait", what == OBJECTS ? "Y" : "N");
 }
 
-/* Whether all behind the place that fails is refused as well. */
+/* True if every allocation after the first failure fails, too. */
 static bool memory_ends;
 
 /* The kernel refuses that to a process which asks for it. The process must not fault then. */

@@ -835,7 +835,7 @@ static void map_wheels(void)
 	}
 }
 
-/* Whether it is for the device, or an exchange in its table, where there is one. */
+/* True if the step is a call of the device, or an exchange in its table. */
 static bool is_call(const struct step *s)
 {
 	switch (s->op) {
@@ -927,8 +927,8 @@ static void run_traced(const struct program *p, unsigned int mode)
 }
 
 /*
- * Whether the last run has filled the trace. It took a hundred times as long as others, and so
- * would what is made of it: such are neither kept nor followed, or little else would be run.
+ * True if the last run has filled the trace. Such a run takes a hundred times as long as others,
+ * and so do its mutations. It is neither kept nor mutated, or else little else would be run.
  */
 static bool was_long(void)
 {
@@ -975,7 +975,7 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	return found;
 }
 
-/* Whether the last run is one to keep, as it has come somewhere new. */
+/* True if the last run reached new code, so that it is kept. */
 static bool leads_on(void)
 {
 	bool is_long = was_long();

@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(lives)
 	EXPECT_EQ(self->users, read_number(REFCNT));
 }
 
-/* Whether the time is over; never before there was a round. */
+/* True if the time is over and at least one round was done. */
 static bool over(__u64 start, unsigned long done)
 {
 	return seconds && done && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC;
@@ -267,7 +267,7 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 	tell(_metadata, i, n, 0);
 }
 
-/* Whether the header of the table is in the @pipe that a page went to. */
+/* True if the page in @pipe contains the header of the table. */
 static bool table_in_pipe(int pipe)
 {
 	struct twheel_table head = { 0 };
@@ -276,7 +276,7 @@ static bool table_in_pipe(int pipe)
 	       head.magic == TWHEEL_TABLE_MAGIC;
 }
 
-/* Whether what is armed there expires. */
+/* True if the timer of the slot expires before the time limit. */
 static bool soon_idle(struct twheel_slot *slot)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
@@ -469,7 +469,7 @@ static int watch(int epoll, int fd, __u32 events)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* Whether a wait comes back with one event, before patience is lost. */
+/* True if a wait returns with one event before the time limit. */
 static bool awoken(int epoll)
 {
 	struct epoll_event ev;

@@ -241,8 +241,8 @@ static bool raced(const struct race *r, const struct pair *pair)
 }
 
 /*
- * Whether the time is over, or a quarter of it, and all of @n loops are too many for
- * it; those that have not met yet have LONGER times as much.
+ * True if the time is over, or if after a quarter of it @n loops are too many for the rest. Pairs
+ * that have not met yet get LONGER times as much.
  */
 static bool is_over(const struct race *r, const struct pair *pair, unsigned long n, __u64 start)
 {

@@ -72,7 +72,7 @@ static bool nobody_died(void)
 	return !info.si_pid;
 }
 
-/* Whether an attacker has not yet done each kind of its rounds. */
+/* True if an attacker has not yet done each kind of its rounds. */
 static bool too_few(const struct storm *storm)
 {
 	unsigned int i;
@@ -587,7 +587,7 @@ static void rounds_attack(unsigned int nr)
 	if (verb(fd, TWHEEL_IOC_REGISTER, &t))
 		wrong(nr, "REGISTER");
 	sleep_ns(ROUND);
-	/* Whether it is armed, unread, or late is all the same here. */
+	/* It does not matter here whether the timer is armed, unread, or late. */
 	if (cancel(fd, t.id) < 0)
 		wrong(nr, "CANCEL");
 	shared->done[nr]++;

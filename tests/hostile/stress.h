@@ -55,9 +55,9 @@ static inline void take_options(int *argc, char **argv, const struct stress_opti
 }
 
 /*
- * Whether one of the @n events that were read just now says that it expired later, by
- * CLOCK_MONOTONIC, which is the wheel's. That none did before its deadline, read_events()
- * has seen.
+ * True if one of the @n events that were just read claims to have expired in the future, by
+ * CLOCK_MONOTONIC, which is the wheel's clock. read_events() has already checked that none
+ * expired before its deadline.
  */
 static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 {

@@ -111,7 +111,7 @@ static inline const char *stand_by(struct bystander *b, int fd)
 }
 
 /*
- * Whether the wheel is about as punctual as the timerfd: late by no more than @times
+ * True if the wheel is about as punctual as the timerfd: late by no more than @times
  * as much and @most, for 99 of 100 periods, or @worst, for all. They differ by a tick,
  * and where one is told of in a softirq, the other in an interrupt; and where the host
  * takes a processor away, while the two are on different ones.

@@ -28,7 +28,7 @@ static inline bool is_root(void)
 	return geteuid() == 0;
 }
 
-/* Whether this thread could be put on @cpu alone. */
+/* True if this thread could be put on @cpu alone. */
 static inline bool pin(unsigned int cpu)
 {
 	cpu_set_t set;
@@ -52,7 +52,7 @@ static inline long errno_of(long ret)
 	return ret == -1 ? -errno : ret;
 }
 
-/* Whether the thread that looks at @stop is to end. */
+/* True if the thread that polls @stop has to end. */
 static inline bool stopped(const bool *stop)
 {
 	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);

@@ -437,7 +437,7 @@ static inline void tell_stats(const char *of, const struct twheel_stats *s)
 	fflush(stdout);
 }
 
-/* Whether the timers are as before: all counts that only a verb may change. */
+/* True if all counters that only an ioctl can change are the same. */
 static inline bool same_counts(const struct twheel_stats *a, const struct twheel_stats *b)
 {
 	return !memcmp(a, b, offsetof(struct twheel_stats, moved));

@@ -17,7 +17,7 @@
 
 #define SECURE_BOOT	"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
-/* Whether the modules of the running kernel include this one. */
+/* True if the modules of the running kernel include this one. */
 static bool module_is_installed(const char *release)
 {
 	bool found = false;
@@ -44,7 +44,7 @@ static bool module_is_installed(const char *release)
 	return found;
 }
 
-/* Whether DKMS has the module's source. */
+/* True if DKMS has the module's source. */
 static bool source_is_installed(void)
 {
 	glob_t found;
@@ -54,7 +54,7 @@ static bool source_is_installed(void)
 	return is;
 }
 
-/* Whether the firmware accepts signed modules only. */
+/* True if the firmware accepts signed modules only. */
 static bool secure_boot(void)
 {
 	FILE *f = fopen(SECURE_BOOT, "re");

@@ -205,7 +205,7 @@ bool wait_owner(const struct wheel *w, __u64 timeout, const sigset_t *signals)
 	return ppoll(&pfd, 1, &ts, signals) > 0;
 }
 
-/* Whether no timer is armed and no event is unread. */
+/* True if no timer is armed and no event is unread. */
 bool wheel_nothing_left(struct wheel *w)
 {
 	struct twheel_stats stats;

@@ -86,7 +86,7 @@ static void check_kernel(struct doctor *d)
 		    container() ? container() : "");
 }
 
-/* Whether the first two numbers of the module's version are those of this program. */
+/* True if the first two numbers of the module's version are those of this program. */
 static bool same_version(const char *module)
 {
 	const char *ours = twheel_version();

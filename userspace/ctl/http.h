@@ -42,7 +42,7 @@ json_t *http_call(const struct conf *conf, const char *method, const char *path,
 /* Dies with the words of the daemon. */
 void http_die(int status, const json_t *answer) __attribute__((noreturn));
 
-/* Whether a text may stand in a path: dies with a usage error if not. */
+/* Dies with a usage error unless the text can be part of a path. */
 void check_name(const struct verb *verb, const char *what, const char *text);
 
 /* An option of a verb in a set of these. */

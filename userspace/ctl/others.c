@@ -177,8 +177,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * Whether a descriptor is one of a file. The others are many, and what epoll says of itself
- * may be long. stat() would ask the file system, which may never answer.
+ * True if a descriptor refers to a file. There are many others, and what epoll reports in fdinfo
+ * can be long. stat() would ask the file system, which may never answer.
  */
 static bool has_path(DIR *dir, const char *fd)
 {
@@ -254,7 +254,7 @@ static void need_proc(void)
 		die(STATUS_FAILURE, "cannot look for the wheels of processes: /proc is not mounted");
 }
 
-/* Whether /proc hides the process @pid, which exists: its option hidepid. */
+/* True if /proc hides the existing process @pid, because it was mounted with hidepid. */
 static bool is_hidden(int pid)
 {
 	char path[32];

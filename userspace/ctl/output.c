@@ -34,7 +34,7 @@ const char *state_name(unsigned int state)
 	return "unknown";
 }
 
-/* Whether print_event() knows every directive of this format. */
+/* True if print_event() supports every directive of this format. */
 bool check_format(const char *format)
 {
 	for (; *format; format++)
@@ -280,7 +280,7 @@ bool percentile(const struct twheel_stats *from, const struct twheel_stats *to,
 	return true;
 }
 
-/* Whether stdout is a terminal that shows colors. */
+/* True if stdout is a terminal that shows colors. */
 bool may_use_escapes(void)
 {
 	const char *no_color = getenv("NO_COLOR");

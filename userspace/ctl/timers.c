@@ -176,7 +176,7 @@ const char *roster_name(const struct roster *r, __u64 user_data)
 	return e ? e->name : "?";
 }
 
-/* Whether the timer of an event was due when it was armed. Then it cannot be late. */
+/* True if the timer was already due when it was armed, so that its event cannot be late. */
 bool was_due(const struct roster *r, const struct twheel_event *event)
 {
 	const struct entry *e = roster_entry(r, event->user_data);
@@ -248,7 +248,7 @@ int roster_add(struct roster *r, struct wheel *w, const struct spec *s,
 	return 0;
 }
 
-/* Whether load_arm() makes @name from @s. */
+/* True if load_arm() derived @name from @s. */
 static bool makes_name(const struct spec *s, const char *name)
 {
 	char last[16];

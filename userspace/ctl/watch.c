@@ -152,7 +152,7 @@ static void send_signal(const struct watch *s, int signal)
 	kill(getpgid(s->child) == s->child ? -s->child : s->child, signal);
 }
 
-/* Whether the command is in another network namespace, as "unshare -n" and "ip netns exec" do. */
+/* True if the command is in another network namespace, as "unshare -n" and "ip netns exec" do. */
 static bool has_own_network(pid_t child)
 {
 	char path[64], ours[64] = "", theirs[64] = "";
@@ -256,7 +256,7 @@ static bool microseconds(const char *text, __u64 *ns)
 	return true;
 }
 
-/* Whether @line sets this variable, to a number of microseconds. */
+/* True if @line sets this variable to a number of microseconds. */
 static bool is_duration(const char *line, const char *name, __u64 *ns)
 {
 	size_t len = strlen(name);
@@ -296,7 +296,7 @@ static void take_line(struct watch *s, const char *line)
 	}
 }
 
-/* Whether @uid may send signals to the command, which may have changed its user. */
+/* True if @uid may send signals to the command, which may have changed its user. */
 static bool may_kill(uid_t uid, pid_t child)
 {
 	unsigned int real, effective, saved;
@@ -357,7 +357,7 @@ static bool take_control(struct watch *s, struct msghdr *msg)
 	return trusted;
 }
 
-/* Whether a line is for who watches this process, too. Descriptors are not passed on. */
+/* True if a line is also meant for the supervisor of this process; descriptors are not. */
 static bool concerns_outer(const char *line)
 {
 	static const char *const names[] = {

@@ -270,7 +270,7 @@ static inline bool is_set(const uint8_t *flag)
 	return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-/* Whether @word arms its timer. */
+/* True if @word arms its timer. */
 static inline bool is_arming(uint64_t word)
 {
 	return word && word != TWHEEL_PARKED;
@@ -281,7 +281,7 @@ static inline void count(uint64_t *p)
 	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether this is a forked child of the process that opened @w. */
+/* True if this is a forked child of the process that opened @w. */
 static inline bool is_child(const struct twheel *w)
 {
 	return !w->serial;
@@ -383,7 +383,7 @@ static inline struct shadow *find_shadow(const struct twheel *w, uint32_t slot)
 	return load64(&shadow->kernel_id) ? shadow : NULL;
 }
 
-/* Whether @id is that of a timer of ours. A slot that is free has 0. */
+/* True if @id names a timer of this process. The id of a free slot is 0. */
 static inline bool is_live(const struct shadow *shadow, uint64_t id)
 {
 	return id && load64(&shadow->id) == id;

@@ -55,7 +55,7 @@ static int finish_open(struct twheel *w, int err, int lent, struct twheel **out)
 	return 0;
 }
 
-/* Whether @err means that there is no device, or none for us. Other errors are errors. */
+/* True if @err means that there is no device, or that we may not use it. */
 static bool is_absent(int err)
 {
 	return err == -ENOENT || err == -ENODEV || err == -ENXIO || err == -EACCES ||

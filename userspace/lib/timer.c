@@ -398,7 +398,7 @@ static int find_timer(struct twheel *w, uint64_t id)
 }
 
 /*
- * Whether the word of @id may be changed. Callers ask if the slot is beyond those of the fast
+ * Checks that the word of @id may be changed. This is needed for slots that are not on the fast
  * path: in a forked child, or if ids are checked.
  */
 static int look_closer(struct twheel *w, uint64_t id)
@@ -541,7 +541,7 @@ static inline void fetch_free(const struct twheel *w, const struct cache *cache,
 	}
 }
 
-/* Whether all of @ids can be changed. Return: 0 or a negative errno. */
+/* Checks that all of @ids can be changed. Return: 0 or a negative errno. */
 static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
 {
 	unsigned int i;

@@ -116,7 +116,7 @@ TWHEEL_PUBLIC const char *twheel_backend_reason(const struct twheel *w)
 	return twheel__cold(w)->reason;
 }
 
-/* Whether the clock can be read. Return: 0 or a negative errno. */
+/* Checks that the clock can be read. Return: 0 or a negative errno. */
 int twheel__try_clock(int clock_id)
 {
 	struct timespec ts;
