@@ -563,6 +563,8 @@ TEST_F(table, mapping_alone)
 	struct table t = map_table(_metadata, self->fd);
 	__u64 near, far, deadline, end;
 
+	if (users < 0)
+		SKIP(return, "built in: nobody counts what is open");
 	near = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
 	far = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
 	close(self->fd);
@@ -593,6 +595,8 @@ TEST_F(table, any_order)
 	long long users = read_number(REFCNT);
 	unsigned int order;
 
+	if (users < 0)
+		SKIP(return, "built in: nobody counts what is open");
 	for (order = 0; order < 24; order++) {
 		unsigned int n = order, left = (1 << PARTS) - 1, k;
 		int fds[2] = { wheel_open(O_NONBLOCK) };
@@ -698,6 +702,8 @@ TEST_F(table, exec)
 	int status;
 	pid_t pid;
 
+	if (users < 0)
+		SKIP(return, "built in: nobody counts what is open");
 	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
 	pid = fork_child(_metadata);
 	if (!pid) {
@@ -1017,6 +1023,8 @@ TEST_F(table, map_and_unmap)
 	long long users = read_number(REFCNT);
 	unsigned int i;
 
+	if (users < 0)
+		SKIP(return, "built in: nobody counts what is open");
 	for (i = 0; i < 500; i++) {
 		int fd = wheel_open(O_NONBLOCK);
 		struct table t = map_table(_metadata, fd);
