@@ -83,13 +83,13 @@ struct twheel_setup {
 
 /**
  * struct twheel_info - the shape and abilities of a wheel (TWHEEL_IOC_INFO)
- * @features: TWHEEL_FEATURE_ bits.
+ * @features: %TWHEEL_FEATURE_TABLE and so on.
  * @tick_ns: the resolution, a power of two.
  * @min_tick_ns: the smallest tick_ns without CAP_SYS_RESOURCE.
  * @horizon_ns: the time that all levels together reach, or ~0 if that is all time. A deadline
  *	beyond it is just as exact.
  * @table_bytes: the size of the table for mmap(), or 0 if %TWHEEL_FEATURE_TABLE is not set.
- * @clock_id: the clock of all times, CLOCK_.
+ * @clock_id: the clock of all times.
  * @max_timers: maximum number of timers that exist at a time.
  * @levels: number of levels.
  * @slot_bits: each level has 2^slot_bits buckets.
@@ -156,7 +156,7 @@ struct twheel_timer {
 /**
  * struct twheel_op - an operation of a batch
  * @timer: as for the ioctl of that name.
- * @opcode: TWHEEL_OP_
+ * @opcode: %TWHEEL_OP_REGISTER and so on.
  * @result: out: 0 or a negative errno.
  */
 struct twheel_op {
