@@ -501,7 +501,7 @@ static void touch_page(struct kunit *test, struct word_wheel *w, pgoff_t pgoff)
 
 	KUNIT_ASSERT_NOT_NULL(test, vma);
 	vma->vm_private_data = &w->pages;
-	KUNIT_ASSERT_EQ(test, 0U, (unsigned int)pages_vm_ops.fault(&vmf));
+	KUNIT_ASSERT_FALSE(test, pages_vm_ops.fault(&vmf));
 	put_page(vmf.page);
 }
 
