@@ -102,6 +102,11 @@ bench-tasks:
 hardware:
 	@ci/hardware.sh
 
+upstream:
+	@kernel='$(KERNEL)' && [ -n "$$kernel" ] || kernel=$$(packaging/upstream/source.sh) && \
+		packaging/upstream/series.py "$$kernel" build/upstream
+	@ls build/upstream/*.patch
+
 stages := $(shell sed -n 's/^\([a-z][^ ]*\) .*/\1/p' ci/stages)
 
 check check-rest check-ci check-full $(stages):
@@ -148,10 +153,12 @@ help:
 	@echo '                      SMOKE=1 for a short run, whose numbers do not count'
 	@echo 'make hardware         tests and measures the module on this machine, into a file for'
 	@echo '                      those who develop it; asks before it loads the module'
+	@echo 'make upstream         the kernel part as patches for the list, into build/upstream;'
+	@echo '                      KERNEL=DIR for that source, otherwise for the newest of Debian'
 	@echo 'make clean            removes what all of these built, but for the kernels that'
 	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove sign vm demo twheeld demo-tasks \
-	bench bench-full bench-tasks hardware clean help check check-rest check-ci check-full \
+	bench bench-full bench-tasks hardware upstream clean help check check-rest check-ci check-full \
 	$(stages)

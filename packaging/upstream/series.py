@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""packaging/upstream/series.py KERNEL DIR: the module as a series of patches for that source.
+
+DIR gets the patches, and work/, a repository of the files that they touch. The code is this
+tree's, changed by rules. Each rule must find what it changes, or the run ends. series.txt has
+the messages, prose.txt what comments say instead, and tree/ what only the kernel has.
+"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+DRIVER = 'drivers/misc/twheel/'
+TESTS = DRIVER + 'tests/'
+SELFTESTS = 'tools/testing/selftests/twheel/'
+UAPI = 'include/uapi/linux/twheel.h'
+COLUMNS = 100
+
+# The patch that a file comes with: the first of these that matches its path.
+PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
+           (4, r'.*ioctl-number|.*twheel/(chrdev|ioctl|turn|exchange)\.'), (3, UAPI),
+           (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace))'), (3, '')]
+
+
+# What changes in the code of a file: no number of its own, nothing of a module out of the tree.
+RULES = [
+    ('twheel_chrdev.c', r'^/\* Documentation/admin-guide.*\*/\n#define TWHEEL_MINOR.*\n\n', ''),
+    ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
+    ('twheel_chrdev.c', r'^\tif \(err == -EBUSY\) \{\n(?:\t\t.*\n)*\t\}\n', ''),
+    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n', ''),
+    ('twheel_chrdev.c', r'^MODULE_(VERSION|ALIAS|ALIAS_MISCDEV)\(.*\);\n', ''),
+    ('include/twheel_trace.h', 'FILE twheel_trace', 'FILE trace'),
+]
+# If the source has no hrtimer_setup().
+OLDER = ('twheel_turn.c', r'hrtimer_setup\(&([\w>-]+), (\w+), (.*)\);',
+         r'hrtimer_init(&\1, \3);\n\t\1.function = \2;')
+
+def die(why):
+    sys.exit(f'series.py: {why}')
+
+def read(path, top=TOP):
+    with open(os.path.join(top, path), encoding='utf-8') as file:
+        return file.read()
+
+def write(path, text, top):
+    path = os.path.join(top, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+
+def swap(text, old, new, flags=re.M):
+    """Replaces a pattern, which must be there."""
+    text, found = re.subn(old, new, text, flags=flags)
+    return text if found else die(f'nothing to change by {old!r}')
+
+def fill(paragraph, lead):
+    return [lead + line for line in textwrap.wrap(paragraph, 92 - len(lead.expandtabs(8)),
+                                                  break_long_words=False, break_on_hyphens=False)]
+
+def refill(lines, at):
+    """Wraps the paragraph of a comment that a line is in."""
+    lead = re.match(r'\s*\* |', lines[at])[0]
+    if not lead:
+        lines[at:at + 1] = [lines[at]] * bool(lines[at].strip())
+        return
+    first = last = at
+    while lines[first - 1].startswith(lead) and not lines[first].startswith(lead + '@'):
+        first -= 1
+    while lines[last + 1].startswith(lead) and not lines[last + 1].startswith(lead + '@'):
+        last += 1
+    lines[first:last + 1] = fill(' '.join(line[len(lead):] for line in lines[first:last + 1]), lead)
+
+def source(path):
+    """A file of this tree, whose comments say what is so in the kernel's."""
+    text = read(path)
+    for where, old, new in re.findall(r'^(?!#)(.+)\n(.+)\n(.*)\n', read('prose.txt', HERE), re.M):
+        if where != path:
+            continue
+        match = re.search(r'\s+(?:\*\s+)?'.join(map(re.escape, old.split())), text)
+        if not match:
+            die(f'{path} does not say "{old}"')
+        at = text[:match.start()].count('\n')
+        lines = (text[:match.start()] + new + text[match.end():]).split('\n')
+        refill(lines, at)
+        text = '\n'.join(lines)
+    # A test names the guarantees of twheel(7) that it is for.
+    text = re.sub(r'^[ \t]*/\* G\d+(?:, G\d+)* \*/\n', '', text, flags=re.M)
+    return re.sub(r'\bG\d+(?:, G\d+)*: ', '', text)
+
+def new_name(path):
+    """What a file of the module or of its suites is called in the kernel."""
+    base = re.sub(r'^twheel(?=\.|_kunit\.)', 'wheel', os.path.basename(path))
+    base = re.sub(r'^twheel_', '', base)
+    return (TESTS if path.startswith('kunit/') or base == 'notrace.h' else DRIVER) + base
+
+def globals_of(headers):
+    """What others than its file may call, and what has no prefix."""
+    found = re.findall(r'^(?!static|typedef|extern|#)[a-z][\w *]*?\b(\w+)\(|^extern .*?(\w+);$',
+                       '\n'.join(headers), re.M)
+    return {a or b for a, b in found if not (a or b).startswith('twheel_')}
+
+def indent(columns):
+    return '\t' * (columns // 8) + ' ' * (columns % 8)
+
+def wrap(line):
+    """Breaks a line that has become too long, behind a comma or an operator."""
+    wide = line.expandtabs(8)
+    own = len(wide) - len(wide.lstrip())
+    for at in range(COLUMNS, own, -1) if len(wide) > COLUMNS and '"' not in wide else ():
+        if wide[at] == ' ' and re.search(r'(,|&&|\|\||[^=!<>]=|[?:])$', wide[:at]):
+            opened = []
+            for i, char in enumerate(wide[:at]):
+                if char == '(':
+                    opened.append(i + 1)
+                elif char == ')':
+                    opened.pop()
+            rest = indent(opened[-1] if opened else own + 8) + wide[at + 1:]
+            return [indent(own) + wide[own:at]] + wrap(rest)
+    return [line]
+
+def rename(text, names):
+    """Gives global functions their prefix, and lines that go on below them their place."""
+    pattern = re.compile(rf'(?<![\w.>"])(?<!\bstruct )({"|".join(names)})\b')
+    out, opened, comment = [], [], False
+    for line in text.split('\n'):
+        new = pattern.sub(lambda m: 'twheel_'[:1 if m[1][:6] == 'wheel_' else 7] + m[1], line)
+        if comment or re.match(r'\s*/?\*', line):
+            comment = '*/' not in line
+            out.append(new)
+            continue
+        old = line.expandtabs(8)
+        place = [to for at, to in opened if at + 1 == len(old) - len(old.lstrip())]
+        if place and old.strip():
+            new = indent(place[-1] + 1) + new.lstrip()
+        for at, to in zip(*([i for i, char in enumerate(of.expandtabs(8)) if char in '()']
+                            for of in (line, new))):
+            if old[at] == '(':
+                opened.append((at, to))
+            elif opened:
+                opened.pop()
+        if re.match(r'[#})]|\s*$', line):
+            opened = []
+        out += wrap(new)
+    for i in reversed([i for i, line in enumerate(out) if len(line) > COLUMNS]):
+        refill(out, i) if out[i].lstrip().startswith('* ') else None
+    return '\n'.join(out)
+
+def exchange(text):
+    """What is left of compat.h: the rule about exchanges."""
+    parts = [re.search(pattern, text, re.S) or die(f'compat.h has no {pattern}') for pattern in
+             (r'#if [^\n]*\n#include <asm.*?#endif\n', r'/\*\n \* Whether an exchange.*?\n\}\n')]
+    return ('/* SPDX-License-Identifier: GPL-2.0 */\n#ifndef _TWHEEL_EXCHANGE_H\n'
+            '#define _TWHEEL_EXCHANGE_H\n\n#include <linux/kconfig.h>\n#include <linux/types.h>\n\n'
+            f'{parts[0][0]}\n{parts[1][0]}\n#endif /* _TWHEEL_EXCHANGE_H */\n')
+
+def module(kernel):
+    """The driver and its suites: path in the kernel, and text."""
+    files = {path: source(path) for pattern in ('twheel*.c', 'include/*.h', 'kunit/*.[ch]')
+             for path in glob.glob(pattern, root_dir=TOP) if path != 'twheel_core.c'}
+    made = {DRIVER + 'exchange.h': exchange(files.pop('include/compat.h'))}
+    names = globals_of(text for path, text in files.items()
+                       if path.startswith('include/') and 'trace' not in path)
+    new = 'hrtimer_setup(' in read('include/linux/hrtimer.h', kernel)
+    for path, old, into in RULES + [OLDER] * (not new):
+        files[path] = swap(files[path], old, into)
+    for path, text in files.items():
+        if 'define kzalloc_obj(' in read('include/linux/slab.h', kernel):
+            text = re.sub(r'kzalloc\(sizeof\((\*\w+)\), ', r'kzalloc_obj(\1, ', text)
+        text = re.sub(r'\n(?:#if.*\n#error .*\n#endif\n)+(?=\n)', '', text)
+        text = re.sub(r'^#include "compat.h"\n', '#include "exchange.h"\n' *
+                      ('exchanges_are_bounded' in text), text, flags=re.M)
+        text = re.sub(r'(?<![\w/])twheel_(?!kunit\.)(\w+\.[ch])\b', r'\1', text)
+        text = re.sub(r'(?<![\w/])twheel((?:_kunit)?\.[ch])\b', r'wheel\1', text)
+        made[new_name(path)] = rename(text, names)
+    return made
+
+def makefile(there):
+    """The makefile of the driver, by Kbuild, of what is there."""
+    text = '# SPDX-License-Identifier: GPL-2.0\n\nccflags-y := -I$(src)\n'
+    for symbol, name in (('TWHEEL', 'twheel'), ('TWHEEL_KUNIT_TEST', 'twheel_kunit')):
+        kbuild = re.search(rf'^{name}-y :=((.*\\\n)*.*)', read('Kbuild'), re.M)[1]
+        kbuild = kbuild.replace('twheel_core', 'twheel').replace('\\\n', '')
+        paths = [new_name(path[:-1] + 'c') for path in kbuild.split()]
+        if name == 'twheel_kunit':
+            paths = [TESTS + 'copies.c'] + [path for path in paths if path.startswith(TESTS)]
+        elif DRIVER + 'chrdev.c' not in there:
+            continue
+        objects = ' '.join(path[len(DRIVER):-1] + 'o' for path in paths if path in there)
+        text += f'\nobj-$(CONFIG_{symbol}) += {name}.o\n' + \
+            ' \\\n'.join(fill(f'{name}-y := {objects}', '\t'))[1:] + '\n'
+    return text
+
+def selftests(there):
+    """The programs that the makefile of the selftests names, and what they include."""
+    made, todo = {}, re.findall(r'\w+_test\b', there[SELFTESTS + 'Makefile'])
+    todo = [f'tests/device/{name}.c' for name in todo]
+    for path in todo:
+        text = source(path)
+        if 'set_parameter(' in text:
+            die(f'{path} sets parameters of the module')
+        made[SELFTESTS + os.path.basename(path)] = \
+            text.replace('"kselftest_harness.h"', '"../kselftest_harness.h"')
+        todo += [path for name in re.findall(r'^#include "(\w+\.h)"', text, re.M)
+                 for path in [f'tests/lib/{name}'] if path not in todo and name[0] != 'k']
+    return made
+
+def insert(text, lines, key, after=''):
+    """Adds lines before the first match of the pattern @key behind @after that sorts behind."""
+    own = re.match(key, lines, re.M)[1].lower()
+    for match in re.compile(key, re.M).finditer(text, text.index(after)):
+        if match[1].lower() > own:
+            return text[:match.start()] + lines + text[match.start():]
+    return die(f'no place for {lines!r}')
+
+def touched(kernel, who):
+    """What is there already, and has a line more."""
+    docs = 'Documentation/userspace-api/'
+    entry = read('entry.txt', HERE).replace('WHO', who) + '\n'
+    return {
+        'MAINTAINERS': lambda text: insert(text, entry, r'^([A-Z][^:\n]*)\n[A-Z]:\t', '\nTUN/TAP'),
+        'drivers/misc/Kconfig': lambda text: swap(
+            text, '^endmenu', 'source "drivers/misc/twheel/Kconfig"\nendmenu'),
+        'drivers/misc/Makefile': lambda text: text + 'obj-y\t\t\t\t+= twheel/\n',
+        docs + 'index.rst': lambda text: swap(text, '^   (isapnp)$', r'   \1\n   twheel'),
+        docs + 'ioctl/ioctl-number.rst': lambda text: insert(
+            text, '0xC5  00-0F  linux/twheel.h\n', r'^(0x[0-9A-F]{2})  [0-9A-F]'),
+        'tools/testing/selftests/Makefile': lambda text: insert(
+            text, 'TARGETS += twheel\n', r'^TARGETS \+= ([tu].*)$'),
+    }
+
+def as_of(patch, path, text, there):
+    """A file as a patch has it, if a later one adds to it."""
+    if path == DRIVER + 'Makefile':
+        return makefile(there)
+    if path == TESTS + 'copies.c':
+        return re.sub(r'^#include "\.\./(.*)"\n',
+                      lambda m: m[0] if DRIVER + m[1] in there else '', text, flags=re.M)
+    if path == DRIVER + 'Kconfig' and patch < 4:
+        return swap(text, r'\nconfig TWHEEL\n.*|\tdepends on TWHEEL !.*?\n', '', re.S)
+    if path.endswith('/twheel.rst'):
+        return swap(text, r'\n\.\. reference\n' + r'.*' * (patch < 4), '', re.S)
+    return text
+
+def main(kernel, out):
+    work, static = os.path.join(out, 'work'), os.path.join(HERE, 'tree')
+    shutil.rmtree(out, ignore_errors=True)
+    os.makedirs(work)
+
+    def git(*args, cwd=work, **more):
+        return subprocess.run(['git', *args], cwd=cwd, check=True, text=True,
+                              stdout=subprocess.PIPE, **more).stdout.strip()
+
+    name, mail, date = (git(*of, cwd=TOP) for of in (
+        ('config', 'user.name'), ('config', 'user.email'), ('log', '-1', '--format=%cI')))
+
+    def commit(message):
+        git('add', '-A', '-f')
+        git('-c', f'user.name={name}', '-c', f'user.email={mail}', 'commit', '-q', '-s',
+            f'--date={date}', '-F', '-', input=message)
+
+    edits = touched(kernel, f'{name} <{mail}>')
+    for path in edits:
+        write(path, read(path, kernel), work)
+    git('init', '-q', '-b', 'series')
+    commit('base')
+    git('tag', 'base')
+
+    final = {path: read(path, static)
+             for path in glob.glob('**', root_dir=static, recursive=True, include_hidden=True)
+             if os.path.isfile(os.path.join(static, path))}
+    final |= module(kernel) | selftests(final)
+    final |= {path: edit(read(path, kernel)) for path, edit in edits.items()}
+    final |= {UAPI: swap(read(UAPI), r'^/\* 0xC5 is free .*\*/\n', ''), DRIVER + 'Makefile': ''}
+    when = {path: next(n for n, pattern in PATCHES if re.match(pattern, path)) for path in final}
+    cover, *messages = re.split(r'^== .*\n', read('series.txt', HERE), flags=re.M)[1:]
+    for patch, message in enumerate(messages, 1):
+        there = {path for path in final if when[path] <= patch}
+        for path in there:
+            write(path, as_of(patch, path, final[path], there), work)
+        commit(message.strip())
+
+    git('-c', f'user.name={name}', '-c', f'user.email={mail}', 'format-patch', '-q', '--zero-commit',
+        '--cover-letter', '--no-signature', '-o', os.path.abspath(out), 'base..series')
+    subject, body = cover.strip().split('\n\n', 1)
+    letter = read('0000-cover-letter.patch', out).replace('*** SUBJECT HERE ***', subject)
+    write('0000-cover-letter.patch', letter.replace('*** BLURB HERE ***', body), out)
+
+if __name__ == '__main__':
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    if not os.path.isfile(os.path.join(sys.argv[1], 'drivers/misc/Kconfig')):
+        die(f'{sys.argv[1]} is no source of a kernel')
+    main(*sys.argv[1:])
