@@ -261,6 +261,7 @@ document_sizes() {
 		13312 doc/testing.md
 		12288 doc/twheeld.md
 		5120 doc/porting.md
+		3072 doc/upstream.md
 		5120 doc/bench/README.md
 		2048 userspace/examples/README.md
 		2048 userspace/bindings/go/README.md
