@@ -48,6 +48,7 @@ check-ci)
 bench)
 	packages+=(qemu-system-x86 busybox-static cpio kmod xz-utils g++)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev ministat)
+	packages+=(golang-go cargo rustc librust-tokio-dev)
 	packages+=(linux-source-6.12 flex bison bc libelf-dev libssl-dev python3)
 	;;&
 vm | check | check-ci | bench) ;;

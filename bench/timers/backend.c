@@ -29,6 +29,8 @@ const struct bench_backend *const bench_backends[] = {
 	&bench_posix,
 	&bench_io_uring,
 	&bench_io_uring_mutex,
+	&bench_tokio,
+	&bench_go,
 };
 
 const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);

@@ -121,6 +121,7 @@ struct bench_backend {
  * @mutex: that
  * @sink: who hears of expirations
  * @heard: for @sink
+ * @came: when what expires did; 0: now
  * @failed: operations that were refused
  */
 struct bench {
@@ -137,6 +138,7 @@ struct bench {
 	pthread_mutex_t mutex;
 	void (*sink)(struct bench *b, uint32_t index);
 	void *heard;
+	uint64_t came;
 	uint64_t failed;
 };
 
@@ -302,6 +304,7 @@ extern const struct bench_backend bench_libevent, bench_libevent_mutex;
 extern const struct bench_backend bench_libuv, bench_libuv_mutex;
 extern const struct bench_backend bench_timerfd, bench_posix;
 extern const struct bench_backend bench_io_uring, bench_io_uring_mutex;
+extern const struct bench_backend bench_tokio, bench_go;
 
 /* backend.c */
 

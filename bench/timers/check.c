@@ -86,7 +86,7 @@ static void hear(struct bench *b, uint32_t index)
 	struct account *a = b->heard;
 
 	if (a->nr < a->room)
-		a->heard[a->nr++] = (struct heard) { bench_now(), index };
+		a->heard[a->nr++] = (struct heard) { b->came ? b->came : bench_now(), index };
 	else
 		a->wrong++;
 }
@@ -343,7 +343,8 @@ static bool expires(const struct bench_backend *kind)
 {
 	return kind != &bench_store && kind != &bench_exchange && kind != &bench_called &&
 	       kind != &bench_table && kind != &bench_rearm && !kind->locked &&
-	       bench_wanted(kind);
+	       /* Their delivery is for the check alone. */
+	       kind != &bench_tokio && kind != &bench_go && bench_wanted(kind);
 }
 
 /**

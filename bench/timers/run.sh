@@ -57,7 +57,7 @@ if [ $# = 0 ]; then
 	all=1
 	set -- device ops threads expire heartbeat server uml
 fi
-quietly make -s -C "$here" O="$out"
+quietly make -s -C "$here" O="$out" all rivals
 # Before all else, and not after half an hour.
 [[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >&2 || die "the device cannot be measured here"
 
