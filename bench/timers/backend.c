@@ -9,6 +9,7 @@ const struct bench_backend *const bench_backends[] = {
 	&bench_store,
 	&bench_exchange,
 	&bench_called,
+	&bench_least,
 	&bench_table,
 	&bench_libtwheel,
 	&bench_libtwheel_mutex,

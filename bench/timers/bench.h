@@ -10,6 +10,8 @@
  *   server.c	the loop of a server, with cold caches
  *   turn.c	one turn of a loop that moves the timers of many connections
  *   calls.c	system calls that timers of libtwheel cost
+ *   futex.c	how often threads of libtwheel wait for each other
+ *   rival.c	timers of other languages, in programs of their own
  *   row.c	what comes out
  *   clock.c	clocks, chance and memory
  *   the others	a family of backends each
@@ -293,7 +295,8 @@ static BENCH_PROTO(name##_turnover)					\
 extern const struct bench_backend *const bench_backends[];
 extern const unsigned int bench_nr_backends;
 
-extern const struct bench_backend bench_store, bench_exchange, bench_called, bench_table;
+extern const struct bench_backend bench_store, bench_exchange, bench_called, bench_least;
+extern const struct bench_backend bench_table;
 extern const struct bench_backend bench_libtwheel, bench_libtwheel_mutex;
 extern const struct bench_backend bench_rearm;
 extern const struct bench_backend bench_wheel, bench_wheel_mutex;
@@ -400,6 +403,10 @@ struct twheel *bench_wheel_of(struct bench *b);
 /* calls.c */
 
 void bench_calls(unsigned int reps, uint32_t most);
+
+/* futex.c */
+
+void bench_futex(unsigned int reps, uint32_t n);
 
 /* server.c */
 

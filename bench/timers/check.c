@@ -342,7 +342,8 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 static bool expires(const struct bench_backend *kind)
 {
 	return kind != &bench_store && kind != &bench_exchange && kind != &bench_called &&
-	       kind != &bench_table && kind != &bench_rearm && !kind->locked &&
+	       kind != &bench_least && kind != &bench_table && kind != &bench_rearm &&
+	       !kind->locked &&
 	       /* Their delivery is for the check alone. */
 	       kind != &bench_tokio && kind != &bench_go && bench_wanted(kind);
 }

@@ -156,4 +156,5 @@ BENCH_BACKEND(heap, "heap", heap, heap,
 	      .max_n = 10000000, .threads = 1, .open = heap_open);
 
 BENCH_BACKEND(heap_mutex, "heap+mutex", heap, heap,
-	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = heap_open);
+	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = heap_open,
+	      .again = heap_turnover);

@@ -111,4 +111,4 @@ BENCH_BACKEND(libev, "libev", libev, libev,
 
 BENCH_BACKEND(libev_mutex, "libev+mutex", libev, libev,
 	      .max_n = 10000000, .threads = 2, .locked = true, .open = libev_open,
-	      .begin = libev_begin);
+	      .begin = libev_begin, .again = libev_turnover);

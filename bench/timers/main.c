@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -215,12 +214,6 @@ int main(int argc, char **argv)
 	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
 		bench_note("with more than %u timers, of few: that takes %u GiB of memory",
 			   room, ALL_GIB);
-	/*
-	 * No large pages for anybody: libtwheel asks for them, the table has none, as
-	 * that of the device, and what others get is as this machine is set up.
-	 */
-	if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
-		bench_note("there may be large pages");
 	be_threaded();
 	/* All before the first is measured: who does not do the work, is not. */
 	for (i = 0; i < bench_nr_backends; i++)
@@ -234,6 +227,8 @@ int main(int argc, char **argv)
 		bench_measure(two.n[i], 2, two_reps, few);
 	if (bench_is_listed(part, "calls"))
 		bench_calls(slow_reps, chosen ? one.n[one.nr - 1] : UINT32_MAX);
+	if (bench_is_listed(part, "calls"))
+		bench_futex(slow_reps, two.n[0]);
 	for (i = 0; bench_is_listed(part, "expire") && i < expire.nr; i++)
 		bench_expire(expire.n[i], i ? expire.n[i - 1] : 0,
 			     expire.n[i] > 100000 ? slow_reps : reps);

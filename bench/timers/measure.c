@@ -533,7 +533,7 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 		if (kind->together && threads == 1)
 			continue;
 		if (few && threads == 1 && kind != &bench_exchange && kind != &bench_libtwheel &&
-		    kind != &bench_called)
+		    kind != &bench_called && kind != &bench_least)
 			continue;
 		if (n > kind->max_n) {
 			bench_note("%s: no more than %u timers: %s", kind->name, kind->max_n,

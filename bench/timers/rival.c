@@ -60,12 +60,12 @@ struct rival {
 	uint64_t cpu;
 };
 
-static void ask(struct bench *b, enum verb verb, uint64_t nr, uint64_t when)
+static void ask(struct bench *b, enum verb what, uint64_t nr, uint64_t when)
 {
 	struct rival *r = b->state;
 	char byte = 0;
 
-	r->request->verb = verb;
+	r->request->verb = what;
 	r->request->nr = nr;
 	r->request->when = when;
 	r->request->step = BENCH_STEP;
@@ -77,7 +77,7 @@ static void ask(struct bench *b, enum verb verb, uint64_t nr, uint64_t when)
 	b->failed += r->request->failed;
 }
 
-static void ask_each(struct bench *b, enum verb verb, const uint64_t *handle, size_t nr,
+static void ask_each(struct bench *b, enum verb what, const uint64_t *handle, size_t nr,
 		     uint64_t when)
 {
 	struct rival *r = b->state;
@@ -86,12 +86,13 @@ static void ask_each(struct bench *b, enum verb verb, const uint64_t *handle, si
 	for (; nr; nr -= part, handle += part, when += part * BENCH_STEP) {
 		part = nr < REQUEST ? nr : REQUEST;
 		memcpy(r->request->word, handle, part * sizeof(*handle));
-		ask(b, verb, part, when);
+		ask(b, what, part, when);
 	}
 }
 
 #define RIVAL_VERB(name, verb)						\
-static BENCH_PROTO(rival_##name)					\
+static void rival_##name(struct bench *b, const uint64_t *handle,	\
+			 size_t nr, uint64_t when)			\
 {									\
 	ask_each(b, verb, handle, nr, when);				\
 }

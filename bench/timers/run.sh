@@ -3,7 +3,8 @@
 #
 # bench/timers/run.sh [--full] [--here] [PART...]: every bench, and what of the
 # numbers it reaches; exits with 1 if one is missed. What else the machine does
-# shows in the native parts.
+# shows in the native parts: so each number is the better of this run and the one
+# before, if that was of the same commit.
 #
 #   --full  all numbers of timers, and more repetitions
 #   --here  with this machine's /dev/twheel, in place of an emulated one's
@@ -115,7 +116,7 @@ numbers() {
 		N4 threads
 		N5 uml
 		N6 ops uml
-		N7 device
+		N7 device uml
 		N8 device
 		N9 device
 		N10 device
@@ -130,6 +131,7 @@ numbers() {
 		N19 threads
 		N20 server
 		N21 ops threads
+		N22 ops
 		N23 threads
 	END
 }
@@ -184,7 +186,17 @@ done
 cat "$out/rows.tsv"
 echo "bench: $((SECONDS / 60)) minutes" >&2
 mapfile -t judged < <(numbers)
+# commits FILE: of which commits its rows are.
+commits() {
+	sed -n 's/^# [a-z]*: [0-9-]*, twheel //p' "$1" | sort -u
+}
+# Each number is the better of two runs, if the run before was of the same commit.
+runs=("$out/rows.tsv")
+before=$out/rows.before.tsv
+if [ -e "$before" ] && [ "$(commits "$before")" = "$(commits "${runs[0]}")" ]; then
+	runs+=("$before")
+fi
 [ ${#judged[@]} = 0 ] || "$here/judge" only="$(
 	IFS=,
 	echo "${judged[*]}"
-)" "$out/rows.tsv"
+)" "${runs[@]}"

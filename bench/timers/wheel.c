@@ -174,7 +174,8 @@ BENCH_BACKEND(wheel, "wheel", eager, wheel,
 	      .max_n = 10000000, .threads = 1, .open = wheel_open);
 
 BENCH_BACKEND(wheel_mutex, "wheel+mutex", eager, wheel,
-	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = wheel_open);
+	      .max_n = 10000000, .threads = BENCH_THREADS, .locked = true, .open = wheel_open,
+	      .again = eager_turnover);
 
 /* Lazy */
 
