@@ -331,7 +331,9 @@ class Model:
                 else:
                     del self.tasks[name]
                     removed[-1] += 1
-        return [sum(removed), *removed, orphans, 0]
+        ends = [e for e in (self.head(DONE), self.head(DEAD) + keep) if e >= 0] \
+            if self.of(DEAD) else [self.head(DONE)]
+        return [sum(removed), *removed, orphans, 0, min(ends, default=-1)]
 
     def view(self, name):
         t = self.tasks[name]

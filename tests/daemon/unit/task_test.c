@@ -99,11 +99,11 @@ static void rhythm(void)
 	is_number(task_rank_delay_ms(1), 150, "rank 1");
 	is_number(task_rank_delay_ms(2), 1000, "rank 2");
 	is_number(task_rank_delay_ms(99), 1000, "rank 99");
-	is_number(task_sweep_ms(0, true), 1000, "the home sweeps each second");
-	is_number(task_sweep_ms(0, false), 5000, "an empty lane each 5 s");
-	is_number(task_sweep_ms(1, true), 5000, "rank 1 each 5 s");
-	is_number(task_sweep_ms(1, false), 30000, "an empty lane each 30 s");
-	is_number(task_sweep_ms(7, true), 30000, "all others each 30 s");
+	is_number(task_sweep_ms(0), 1000, "the home sweeps each second");
+	is_number(task_sweep_ms(1), 5000, "rank 1 each 5 s");
+	is_number(task_sweep_ms(7), 30000, "all others each 30 s");
+	is_number(task_idle_sweep_ms(4), 30000, "an empty lane each 30 s");
+	is_number(task_idle_sweep_ms(4000), 400000, "of many empty ones, ten a second");
 	is_number(task_next_limit(0, 128), 32, "the first take after a pause");
 	is_number(task_next_limit(32, 128), 64, "the next asks for twice as many");
 	is_number(task_next_limit(128, 128), 128, "up to the batch");

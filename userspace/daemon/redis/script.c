@@ -297,7 +297,8 @@ bool sweep_answer(const redisReply *reply, struct sweep_answer *out)
 		if (kind > out->most)
 			out->most = kind;
 	}
-	return u32(reply, 5, &out->orphans) && u32(reply, 6, &out->newer);
+	return u32(reply, 5, &out->orphans) && u32(reply, 6, &out->newer) &&
+	       time_or_never(reply, 7, &out->next_ms);
 }
 
 void pause_args(struct args *a, bool pause)

@@ -219,11 +219,13 @@ bool change_answer(const redisReply *reply, struct change_answer *out);
  * @most: tasks of that kind of which most were
  * @orphans: ids without a header
  * @newer: tasks of a newer version
+ * @next_ms: when the next one is to be removed, or NEVER_MS
  */
 struct sweep_answer {
 	unsigned int most;
 	unsigned int orphans;
 	unsigned int newer;
+	uint64_t next_ms;
 };
 
 void sweep_args(struct args *a, unsigned int limit, uint64_t dead_max, uint64_t dead_keep_ms);

@@ -25,8 +25,11 @@
 /* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
 #define GAP_MS		50
 #define SOON		(100 * NSEC_PER_MSEC)
-/* How often old tasks are removed. */
+/* How often old tasks are removed, and looked for where none is known. */
 #define REMOVE		(4 * NSEC_PER_SEC)
+#define REMOVE_IDLE	(30 * NSEC_PER_SEC)
+/* The least time between sweeps of a lane. */
+#define SWEEP_LEAST_MS	1000
 /* After a failure, the lane rests. */
 #define REST		(50 * NSEC_PER_MSEC)
 
@@ -63,6 +66,45 @@ static bool head_is_due(const struct lane *l)
 	return l->next_ms <= lane_now_ms(l);
 }
 
+static bool has_tasks(const struct lane *l)
+{
+	return l->tasks || l->next_ms != NEVER_MS;
+}
+
+/* When the next sweep is due, from now. */
+static uint64_t sweep_ms(const struct lane *l)
+{
+	uint64_t idle = task_idle_sweep_ms(l->queue->daemon->lanes), now = lane_now_ms(l);
+
+	if (has_tasks(l))
+		return task_sweep_ms(l->rank);
+	if (l->rank)
+		return idle;
+	/* What the last tasks have left is to be asked for. */
+	if (!l->settled)
+		return REMOVE / NSEC_PER_MSEC;
+	if (l->old_ms == NEVER_MS || l->old_ms > now + idle)
+		return idle;
+	return l->old_ms > now + SWEEP_LEAST_MS ? l->old_ms - now : SWEEP_LEAST_MS;
+}
+
+static uint64_t sweep_at(const struct lane *l)
+{
+	uint64_t ns = sweep_ms(l) * NSEC_PER_MSEC;
+
+	/* Not all lanes at once. */
+	return now_of(l) + ns - random_u64() % (ns / (has_tasks(l) ? 8 : 2));
+}
+
+/* The lane may have more to be looked for than when its sweep was armed. */
+static void sweep_sooner(struct lane *l)
+{
+	struct daemon *d = l->queue->daemon;
+
+	if (!l->queue->removed && (has_tasks(l) || !l->rank))
+		alarm_arm_before(d->alarms, &l->sweep, sweep_at(l));
+}
+
 static void set_starved(struct lane *l, bool starved)
 {
 	struct daemon *d = l->queue->daemon;
@@ -92,27 +134,31 @@ void lane_arm(struct lane *l)
 	alarm_arm(d->alarms, &l->take, at + rank_delay(l, ahead));
 }
 
+/* Whether the lane has tasks. While it has, some may end, and be kept for a time. */
+static void note_tasks(struct lane *l, bool tasks)
+{
+	bool had = has_tasks(l);
+
+	l->tasks = tasks;
+	if (!tasks)
+		return;
+	l->settled = false;
+	if (!had)
+		sweep_sooner(l);
+}
+
 void lane_wake(struct lane *l, uint64_t ms)
 {
 	l->queue->daemon->metrics.wakes++;
-	l->tasks = true;
 	if (ms < l->woken_ms)
 		l->woken_ms = ms;
+	note_tasks(l, true);
 	if (ms >= l->next_ms)
 		return;
 	l->next_ms = ms;
 	lane_arm(l);
 }
 
-static void arm_sweep(struct lane *l)
-{
-	struct daemon *d = l->queue->daemon;
-	uint64_t ms = task_sweep_ms(l->rank, l->tasks || l->next_ms != NEVER_MS);
-
-	/* Not all lanes at once. */
-	alarm_arm(d->alarms, &l->sweep, now_of(l) + ms * NSEC_PER_MSEC -
-		  random_u64() % (ms * NSEC_PER_MSEC / 8));
-}
 
 static void arm_recover(struct lane *l)
 {
@@ -189,11 +235,11 @@ static void learn(struct lane *l, const struct take_answer *a)
 {
 	struct metrics *m = &l->queue->daemon->metrics;
 
+	note_tasks(l, a->next_ms != NEVER_MS || a->lease_end_ms != NEVER_MS || a->newer);
 	l->next_ms = a->next_ms < l->woken_ms ? a->next_ms : l->woken_ms;
 	if (a->paused)
 		l->next_ms = NEVER_MS;
 	l->lease_end_ms = a->lease_end_ms;
-	l->tasks = a->next_ms != NEVER_MS || a->lease_end_ms != NEVER_MS;
 	m->missed += a->missed;
 	m->dead[DEAD_MISSED] += a->dead;
 	m->orphans += a->orphans;
@@ -301,6 +347,7 @@ static void take(struct lane *l)
 
 void lane_look(struct lane *l)
 {
+	sweep_sooner(l);
 	take(l);
 }
 
@@ -363,6 +410,7 @@ static void recovered(void *arg, enum store_result result, const redisReply *rep
 			  l->queue->name);
 	m->orphans += a.orphans;
 	note_newer(l, a.newer);
+	note_tasks(l, a.next_ms != NEVER_MS || a.lease_end_ms != NEVER_MS || a.newer);
 	l->lease_end_ms = a.lease_end_ms;
 	if (a.next_ms < l->next_ms) {
 		l->next_ms = a.next_ms;
@@ -410,6 +458,8 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	d->metrics.orphans += a.orphans;
 	note_newer(l, a.newer);
+	l->old_ms = a.next_ms;
+	sweep_sooner(l);
 	if (a.most + a.orphans >= BATCH_MAX && !d->stopping)
 		remove_batch(l);
 }
@@ -417,9 +467,12 @@ static void swept(void *arg, enum store_result result, const redisReply *reply)
 /* The home removes what is old. */
 static void remove_old(struct lane *l, uint64_t now)
 {
-	if (l->rank || now < l->removed_at + REMOVE)
+	if (l->rank || now < l->removed_at + REMOVE ||
+	    (l->settled && lane_now_ms(l) < l->old_ms && now < l->removed_at + REMOVE_IDLE))
 		return;
 	l->removed_at = now;
+	/* What ends from now on, the next one finds. */
+	l->settled = !has_tasks(l);
 	remove_batch(l);
 }
 
@@ -434,7 +487,7 @@ static void sweep_rings(struct alarm *a, uint64_t now)
 		take(l);
 		remove_old(l, now);
 	}
-	arm_sweep(l);
+	alarm_arm(d->alarms, a, sweep_at(l));
 }
 
 /* ---- A lane's life ---- */
@@ -460,6 +513,7 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index)
 	l->node = store_lane_node(q->daemon->store, q->name, index);
 	l->next_ms = NEVER_MS;
 	l->lease_end_ms = NEVER_MS;
+	l->old_ms = NEVER_MS;
 	l->take.fn = alarm_rings;
 	l->recover.fn = recover_rings;
 	l->sweep.fn = sweep_rings;
@@ -471,7 +525,7 @@ int lane_init(struct lane *l, struct queue *q, unsigned int index)
 		if (ret)
 			return ret;
 	}
-	arm_sweep(l);
+	alarm_arm(q->daemon->alarms, &l->sweep, sweep_at(l));
 	return 0;
 }
 

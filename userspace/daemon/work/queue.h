@@ -31,9 +31,11 @@ struct waiter;
  *	older than the message
  * @took_at: when the last take was sent
  * @removed_at: when old tasks were removed last
+ * @old_ms: no done or dead task is to be removed before; NEVER_MS: there is none
  * @lease_end_ms: no lease ends before; NEVER_MS: there is none
  * @limit: how many tasks the last take asked for; 0: after a pause
  * @tasks: tasks are there
+ * @settled: what is done or dead has not changed since old_ms was told
  * @taking: a take is on its way
  * @again: another take is wanted
  * @recovering: a recover is on its way
@@ -61,9 +63,11 @@ struct lane {
 	uint64_t woken_ms;
 	uint64_t took_at;
 	uint64_t removed_at;
+	uint64_t old_ms;
 	uint64_t lease_end_ms;
 	unsigned int limit;
 	bool tasks;
+	bool settled;
 	bool taking;
 	bool again;
 	bool recovering;

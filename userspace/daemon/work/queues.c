@@ -98,6 +98,7 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 	if (!q)
 		return NULL;
 	HASH_ADD_STR(d->queues, name, q);
+	d->lanes += settings->lanes;
 	for (unsigned int i = 0; i < settings->lanes; i++)
 		lane_look(&q->lane[i]);
 	return q;
@@ -134,6 +135,7 @@ void queue_forget(struct queue *q)
 
 	log_line(LOG_NOTICE, "queue %s: it was removed", q->name);
 	HASH_DEL(d->queues, q);
+	d->lanes -= q->settings.lanes;
 	q->removed = true;
 	q->removed_at = alarms_now(d->alarms);
 	LL_PREPEND2(d->removed, q, next_removed);

@@ -39,11 +39,16 @@ uint64_t task_rank_delay_ms(unsigned int rank)
 	return rank < 2 ? rank * RANK_DELAY_MS : RANK_FAR_MS;
 }
 
-uint64_t task_sweep_ms(unsigned int rank, bool tasks)
+uint64_t task_sweep_ms(unsigned int rank)
 {
 	if (rank == 0)
-		return tasks ? 1000 : 5000;
-	return rank == 1 && tasks ? 5000 : 30000;
+		return 1000;
+	return rank == 1 ? 5000 : TASK_FAR_MS;
+}
+
+uint64_t task_idle_sweep_ms(unsigned int lanes)
+{
+	return lanes * IDLE_SPACE_MS > TASK_FAR_MS ? lanes * IDLE_SPACE_MS : TASK_FAR_MS;
 }
 
 uint64_t task_backoff_ms(const struct retry *r, unsigned int attempt, uint32_t random)

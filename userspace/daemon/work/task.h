@@ -17,6 +17,10 @@
 #define RANK_DELAY_MS	150
 /* How much later all ranks from 2 on take, ms. */
 #define RANK_FAR_MS	1000
+/* How often all ranks from 2 on sweep, ms. */
+#define TASK_FAR_MS	30000
+/* Sweeps of empty lanes are so far apart, ms. */
+#define IDLE_SPACE_MS	100ULL
 /* A rank that is no member's. */
 #define RANK_NONE	UINT32_MAX
 
@@ -59,11 +63,19 @@ unsigned int task_rank(const char *self, const char *const *members, size_t coun
 uint64_t task_rank_delay_ms(unsigned int rank);
 
 /**
- * task_sweep_ms() - how often a rank looks without an alarm
+ * task_sweep_ms() - how often a rank looks at a lane with tasks, without an alarm
  * @rank: of this daemon in the lane
- * @tasks: tasks are there
  */
-uint64_t task_sweep_ms(unsigned int rank, bool tasks);
+uint64_t task_sweep_ms(unsigned int rank);
+
+/**
+ * task_idle_sweep_ms() - how often a daemon looks at a lane that is known to be empty
+ * @lanes: of all queues
+ *
+ * A message tells of each new task. That a message is lost without notice is so rare that
+ * this needs no more than ten lanes a second, however many there are.
+ */
+uint64_t task_idle_sweep_ms(unsigned int lanes);
 
 /**
  * task_backoff_ms() - the delay before the next attempt

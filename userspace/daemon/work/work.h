@@ -62,6 +62,7 @@ struct member {
  * @member: the others
  * @members: how many
  * @queues: by name
+ * @lanes: of all queues
  * @removed: those that were removed, until what is on its way has ended
  * @schedules: by field
  * @heartbeat: each second
@@ -111,6 +112,7 @@ struct daemon {
 	struct member *member;
 	size_t members;
 	struct queue *queues;
+	unsigned int lanes;
 	struct queue *removed;
 	struct schedule *schedules;
 	struct alarm heartbeat;

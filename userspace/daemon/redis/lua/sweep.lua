@@ -11,6 +11,7 @@
 --   many	dead ones, the oldest, because there were more than dead-max
 --   orphans	ids that were removed because they had no header
 --   newer	tasks of a newer version, which were left alone
+--   next	when the next done or dead task is to be removed, or -1
 --
 -- At most limit, and at most 128, of each.
 
@@ -65,5 +66,14 @@ local over = math.min(redis.call('ZCARD', DEAD) - dead_max, limit)
 if over > 0 then
 	many = remove_all(redis.call('ZRANGE', DEAD, 0, over - 1), DEAD, BURIED)
 end
+-- The earlier of the two ends.
+local function next_end()
+	local ends, died = first_score(DONE), first_score(DEAD)
+	if died >= 0 and (ends < 0 or died + dead_keep < ends) then
+		return died + dead_keep
+	end
+	return ends
+end
+
 count('orphan', orphans)
-return { us, done + old + many, done, old, many, orphans, newer }
+return { us, done + old + many, done, old, many, orphans, newer, next_end() }
