@@ -2370,14 +2370,8 @@ def scripts_within(own, seconds):
     return scripts(own) - before
 
 
-@test("there are at most 1,000 queues: 429. Idle ones cost Redis 50 scripts a second at most, "
-      "and what is put in one begins at once; what is kept in one ends in time")
-def many_queues():
-    own = Redis()
-    d = Daemon(own)
-    c = d.client()
-    for n in range(1000):
-        equal(c.call("PUT", f"/v1/queues/q{n}", {})[0], 201)
+def idle_queues(own, c):
+    """Idle ones cost 50 scripts a second at most. What is put in one is run, kept and removed."""
     # First it looks at each lane.
     wait_until(lambda: scripts_within(own, 2) <= 100)
     number = scripts_within(own, 4)
@@ -2390,6 +2384,71 @@ def many_queues():
     wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)), 15)
     number = scripts_within(own, 2)
     assert number <= 100, number
+
+
+def monitored(own, what):
+    """Return: the scripts that Redis runs during what(): its time, the script, the words."""
+    link, lines = resp.Redis(own.path), []
+    names = {sha: script for script, sha in resp.Lane("x").sha.items()}
+    link.ask("MONITOR")
+    link.socket.settimeout(None)
+
+    def read():
+        while not lines or b"end of the test" not in lines[-1]:
+            lines.append(link.receive())
+    thread = threading.Thread(target=read)
+    thread.start()
+    what()
+    own.ask("ECHO", "end of the test")
+    thread.join()
+    link.close()
+    found = [re.match(r'\+?([0-9.]+) \[[^]]*\] "EVALSHA" "(\w+)" (.*)', x.decode()) for x in lines]
+    return [(float(m[1]), names[m[2]], m[3]) for m in found if m]
+
+
+def shared_census(own, d, c, lanes):
+    """All who ask share one census a second, and a take waits for a small part of it."""
+    end, tasks = threading.Event(), [f"between-{n}" for n in range(20)]
+
+    def scrape(path):
+        client = d.client()
+        while not end.is_set():
+            equal(client.raw("GET", path)[0], 200)
+
+    def run():
+        threads = [threading.Thread(target=scrape, args=(path,))
+                   for path in ("/metrics", "/v1/queues") * 3]
+        for t in threads:
+            t.start()
+        for task in tasks:
+            put("/v1/queues/q5", task, c, callback={"url": sink.url + "/"})
+            sink.wait_for(task)
+            time.sleep(0.1)
+        end.set()
+        for t in threads:
+            t.join()
+    ran = monitored(own, run)
+    looks = sum(script == "look" for _, script, _ in ran)
+    seconds = ran[-1][0] - ran[0][0]
+    assert lanes <= looks <= lanes * (seconds + 1), (looks, seconds)
+    for task in tasks:
+        at = next(n for n, (_, script, words) in enumerate(ran)
+                  if script == "put" and f'"{task}"' in words)
+        lane = ran[at][2].split(":due")[0]
+        then = next(n for n in range(at, len(ran)) if ran[n][1] == "take" and lane in ran[n][2])
+        between = sum(script == "look" for _, script, _ in ran[at:then])
+        assert between <= 64, (task, between)
+
+
+@test("there are at most 1,000 queues: 429. Idle ones cost few scripts, and scrapes share a census")
+def many_queues():
+    own = Redis()
+    d = Daemon(own)
+    c = d.client()
+    for n in range(1000):
+        equal(c.call("PUT", f"/v1/queues/q{n}", {})[0], 201)
+    idle_queues(own, c)
+    shared_census(own, d, c, 4000)
     status, answer = c.call("PUT", "/v1/queues/more", {})
     equal((status, answer["error"]["code"], answer["error"]["field"]),
           (429, "queue_full", "queue"))

@@ -39,6 +39,7 @@
 #include "http/server.h"
 #include "redis/store.h"
 #include "work/attempt.h"
+#include "work/counts.h"
 #include "work/lane.h"
 #include "work/put.h"
 #include "work/queues.h"
@@ -575,6 +576,7 @@ static void end(struct daemon *d)
 	store_close(d->store);
 	/* Those of workers answer their requests. */
 	forget_reports(d);
+	census_end(d);
 	api_free(d->api);
 	/* Requests use the bodies of tasks. */
 	attempt_stop(d);

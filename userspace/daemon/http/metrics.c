@@ -126,41 +126,34 @@ static void attempts(FILE *f, const struct daemon *d)
 		attempt(f, OTHER, v, other[v]);
 }
 
-/* Adds the counts of the queues that are not shown. */
-static struct counts sum_up(const struct census *c)
+static void add_counts(struct counts *sum, const struct counts *c)
 {
-	struct counts sum = { .oldest_due_ms = NEVER_MS };
-
-	for (size_t n = 0; n < c->queues; n++) {
-		const struct counts *one_queue = &c->queue[n].counts;
-
-		if (is_shown(c->queue[n].queue, n, c->queues) || c->queue[n].missing)
-			continue;
-		for (unsigned int i = 0; i < TASK_STATES; i++)
-			sum.state[i] += one_queue->state[i];
-		for (unsigned int i = 0; i < FORECASTS; i++)
-			sum.within[i] += one_queue->within[i];
-		if (one_queue->oldest_due_ms < sum.oldest_due_ms)
-			sum.oldest_due_ms = one_queue->oldest_due_ms;
-	}
-	return sum;
+	for (unsigned int i = 0; i < TASK_STATES; i++)
+		sum->state[i] += c->state[i];
+	for (unsigned int i = 0; i < FORECASTS; i++)
+		sum->within[i] += c->within[i];
+	if (c->oldest_due_ms < sum->oldest_due_ms)
+		sum->oldest_due_ms = c->oldest_due_ms;
 }
 
 typedef void each_fn(FILE *f, const struct daemon *d, const char *name, const struct counts *c);
 
 /* A queue with a lane that cannot be reached is left out. */
-static void each_queue(FILE *f, const struct daemon *d, const struct census *c, each_fn *fn)
+static void each_queue(FILE *f, const struct daemon *d, each_fn *fn)
 {
-	struct counts other;
+	struct counts other = { .oldest_due_ms = NEVER_MS };
+	size_t n = 0, count = HASH_COUNT(d->queues);
 
-	for (size_t i = 0; i < c->queues; i++) {
-		if (is_shown(c->queue[i].queue, i, c->queues) && !c->queue[i].missing)
-			fn(f, d, c->queue[i].queue->name, &c->queue[i].counts);
+	for (const struct queue *q = d->queues; q; q = q->hh.next, n++) {
+		if (!q->counted.known || q->counted.missing)
+			continue;
+		if (is_shown(q, n, count))
+			fn(f, d, q->name, &q->counted.counts);
+		else
+			add_counts(&other, &q->counted.counts);
 	}
-	if (c->queues <= QUEUES_SHOWN)
-		return;
-	other = sum_up(c);
-	fn(f, d, OTHER, &other);
+	if (count > QUEUES_SHOWN)
+		fn(f, d, OTHER, &other);
 }
 
 static void tasks(FILE *f, const struct daemon *d, const char *name, const struct counts *c)
@@ -191,14 +184,14 @@ static void forecast(FILE *f, const struct daemon *d, const char *name, const st
 			within[i], (unsigned long long)c->within[i]);
 }
 
-static void queues(FILE *f, const struct daemon *d, const struct census *c)
+static void queues(FILE *f, const struct daemon *d)
 {
 	head(f, "tasks", "gauge", "Tasks in Redis.");
-	each_queue(f, d, c, tasks);
+	each_queue(f, d, tasks);
 	head(f, "oldest_due_seconds", "gauge", "How long the first scheduled task is overdue.");
-	each_queue(f, d, c, oldest);
+	each_queue(f, d, oldest);
 	head(f, "due_forecast", "gauge", "Tasks that fall due.");
-	each_queue(f, d, c, forecast);
+	each_queue(f, d, forecast);
 }
 
 static void redis(FILE *f, const struct daemon *d)
@@ -266,7 +259,7 @@ static void gauges(FILE *f, const struct daemon *d)
 		alarms_backend(d->alarms));
 }
 
-char *metrics_text(const struct daemon *d, const struct census *census, size_t *len)
+char *metrics_text(const struct daemon *d, bool counted, size_t *len)
 {
 	char *text = NULL;
 	FILE *f = open_memstream(&text, len);
@@ -277,8 +270,8 @@ char *metrics_text(const struct daemon *d, const struct census *census, size_t *
 	attempts(f, d);
 	gauges(f, d);
 	redis(f, d);
-	if (census)
-		queues(f, d, census);
+	if (counted)
+		queues(f, d);
 	if (fclose(f)) {
 		free(text);
 		return NULL;

@@ -10,16 +10,16 @@
 
 #include <stddef.h>
 
-#include "work/counts.h"
+#include "work/queue.h"
 
 /**
  * metrics_text() - all metrics
  * @d: the daemon
- * @census: what Redis holds, or NULL while it cannot be reached
+ * @counted: the queues were counted; false: Redis cannot be reached
  * @len: out
  *
  * Return: text to free(), or NULL without memory.
  */
-char *metrics_text(const struct daemon *d, const struct census *census, size_t *len);
+char *metrics_text(const struct daemon *d, bool counted, size_t *len);
 
 #endif /* TWHEELD_HTTP_METRICS_H */

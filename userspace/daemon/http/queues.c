@@ -21,10 +21,9 @@
 
 /* ---- Show ---- */
 
-static json_t *queue_to_json(const struct census_queue *cq)
+static json_t *queue_to_json(const struct queue *q, const struct counted *counted)
 {
-	const struct queue *q = cq->queue;
-	const struct counts *c = &cq->counts;
+	const struct counts *c = &counted->counts;
 	static const char *const within[FORECASTS] = { "60s", "60m", "24h" };
 	json_t *o = queue_settings_to_json(&q->settings), *forecast = json_object();
 
@@ -37,35 +36,47 @@ static json_t *queue_to_json(const struct census_queue *cq)
 	for (unsigned int i = 0; i < FORECASTS; i++)
 		json_object_set_new(forecast, within[i], json_integer(c->within[i]));
 	json_object_set_new(o, "forecast", forecast);
-	if (cq->missing)
-		json_object_set_new(o, "missing_lanes", json_integer(cq->missing));
+	if (counted->missing)
+		json_object_set_new(o, "missing_lanes", json_integer(counted->missing));
 	return o;
 }
 
-/* Whether the counts say anything: a lane was counted, or there is none. */
-static bool says_something(const struct census *census)
+/* Whether the counts say anything: a lane was counted. */
+static bool says_something(const struct queue *q, const struct counted *counted)
 {
-	if (census->result == STORE_OK)
-		return true;
-	for (size_t i = 0; i < census->queues; i++) {
-		if (census->queue[i].missing < census->queue[i].queue->settings.lanes)
-			return true;
-	}
-	return false;
+	return counted->missing < q->settings.lanes;
 }
 
-static void show_all(void *arg, const struct census *census)
+/* Why no lane of any queue was counted; or STORE_OK. */
+static enum store_result nothing_counted(const struct daemon *d)
+{
+	enum store_result result = STORE_OK;
+
+	for (const struct queue *q = d->queues; q; q = q->hh.next) {
+		if (!q->counted.known)
+			continue;
+		if (says_something(q, &q->counted))
+			return STORE_OK;
+		result = q->counted.result;
+	}
+	return result;
+}
+
+static void show_all(void *arg)
 {
 	struct request *r = arg;
+	enum store_result result = nothing_counted(r->daemon);
 	json_t *list;
 
-	if (!says_something(census)) {
-		request_store_error(r, census->result);
+	if (result != STORE_OK) {
+		request_store_error(r, result);
 		return;
 	}
 	list = json_array();
-	for (size_t i = 0; i < census->queues; i++)
-		json_array_append_new(list, queue_to_json(&census->queue[i]));
+	for (const struct queue *q = r->daemon->queues; q; q = q->hh.next) {
+		if (q->counted.known)
+			json_array_append_new(list, queue_to_json(q, &q->counted));
+	}
 	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
 					 (json_int_t)work_now_ms(r->daemon), "queues", list));
 }
@@ -75,42 +86,62 @@ void route_queue_list(struct request *r)
 	if (!store_up(r->daemon->store))
 		request_store_error(r, STORE_DOWN);
 	else
-		census_take(r->daemon, NULL, show_all, r);
+		census_ask(r->daemon, show_all, r);
 }
 
-static void show_one(void *arg, const struct census *census)
+/**
+ * struct showing - a queue that is being counted for a request
+ */
+struct showing {
+	struct request *request;
+	struct queue *queue;
+};
+
+static void show_one(void *arg, const struct counted *counted)
 {
-	struct request *r = arg;
+	struct showing *s = arg;
+	struct request *r = s->request;
 
 	/* A queue that was made or changed may have a lane that cannot be counted. */
-	if (census->result != STORE_OK && r->method == METHOD_PUT)
+	if (counted->result != STORE_OK && r->method == METHOD_PUT)
 		request_store_error(r, STORE_UNKNOWN);
-	else if (!says_something(census))
-		request_store_error(r, census->result);
+	else if (!says_something(s->queue, counted))
+		request_store_error(r, counted->result);
 	else
-		request_answer(r, r->arg ? 201 : 200, queue_to_json(&census->queue[0]));
+		request_answer(r, r->arg ? 201 : 200, queue_to_json(s->queue, counted));
+	free(s);
 }
 
 void route_queue_get(struct request *r, struct queue *q)
 {
-	census_take(r->daemon, q, show_one, r);
+	struct showing *s = malloc(sizeof(*s));
+
+	if (!s)
+		abort();
+	s->request = r;
+	s->queue = q;
+	queue_count(q, show_one, s);
 }
 
-static void show_metrics(void *arg, const struct census *census)
+static void answer_metrics(struct request *r, bool counted)
 {
-	struct request *r = arg;
 	size_t len;
-	char *text = metrics_text(r->daemon, census, &len);
+	char *text = metrics_text(r->daemon, counted, &len);
 
 	request_text(r, text ? 200 : 500, "text/plain; version=0.0.4", text, len, false);
+}
+
+static void show_metrics(void *arg)
+{
+	answer_metrics(arg, true);
 }
 
 void route_metrics(struct request *r)
 {
 	if (store_up(r->daemon->store))
-		census_take(r->daemon, NULL, show_metrics, r);
+		census_ask(r->daemon, show_metrics, r);
 	else
-		show_metrics(r, NULL);
+		answer_metrics(r, false);
 }
 
 /* ---- Make, change ---- */

@@ -283,15 +283,15 @@ static void is_paused(void *arg, enum store_result result)
 		fail(m, result);
 }
 
-static void counted(void *arg, const struct census *census)
+static void counted(void *arg, const struct counted *q)
 {
 	struct removing *m = arg;
 	uint64_t tasks = 0;
 
 	for (unsigned int i = 0; i < TASK_STATES; i++)
-		tasks += census->queue[0].counts.state[i];
-	if (census->result != STORE_OK)
-		fail(m, census->result);
+		tasks += q->counts.state[i];
+	if (q->result != STORE_OK)
+		fail(m, q->result);
 	else if (tasks)
 		not_empty(m);
 	else
@@ -341,5 +341,5 @@ void route_queue_remove(struct request *r, struct queue *q)
 	if (m->purge)
 		pause_queue(q, is_paused, m);
 	else
-		census_take(r->daemon, q, counted, m);
+		queue_count(q, counted, m);
 }

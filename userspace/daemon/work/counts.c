@@ -5,110 +5,255 @@
 #include "redis/store.h"
 #include "work/counts.h"
 
+/* A census is good for so long. */
+#define GOOD_FOR	NSEC_PER_SEC
+/* It asks for so many lanes at once, and for more when these are answered and time has passed. */
+#define PART		16
+#define PART_TIME	(2 * NSEC_PER_MSEC)
+/* Or when a node of Redis has not answered for so long. */
+#define PART_WAIT	(20 * NSEC_PER_MSEC)
+
 /**
- * struct counting - a census that is being taken
+ * struct asker - somebody who waits for the census
  */
-struct counting {
-	size_t left;
+struct asker {
 	census_fn *fn;
 	void *arg;
-	struct census *census;
+	struct asker *next;
 };
 
 /**
- * struct counting_lane - one answer
+ * struct census - of all queues
+ * @daemon: whose
+ * @askers: those who wait for it
+ * @runs: it is being taken
+ * @newer: only queues that have never been counted are
+ * @queue: the next one, or NULL
+ * @lane: the next one of it
+ * @asked: lanes without an answer
+ * @part_at: when the last part was asked for
+ * @ended: when it was taken last; 0: never
+ * @timer: for the next part
  */
-struct counting_lane {
-	struct counting *counting;
-	size_t index;
+struct census {
+	struct daemon *daemon;
+	struct asker *askers;
+	bool runs;
+	bool newer;
+	struct queue *queue;
+	unsigned int lane;
+	unsigned int asked;
+	uint64_t part_at;
+	uint64_t ended;
+	struct alarm timer;
 };
 
-static void add(struct counts *sum, const struct counts *c)
+static void begin(struct counted *c, unsigned int lanes)
 {
-	for (unsigned int i = 0; i < TASK_STATES; i++)
-		sum->state[i] += c->state[i];
-	for (unsigned int i = 0; i < FORECASTS; i++)
-		sum->within[i] += c->within[i];
-	if (c->oldest_due_ms < sum->oldest_due_ms)
-		sum->oldest_due_ms = c->oldest_due_ms;
-	sum->paused |= c->paused;
+	*c = (struct counted){ .counts.oldest_due_ms = NEVER_MS, .left = lanes };
 }
 
-static void done(struct counting *c)
+/* Return: whether this was the last lane. */
+static bool add(struct counted *sum, enum store_result result, const redisReply *reply)
 {
-	if (--c->left)
+	struct counts c = { 0 };
+
+	if (result != STORE_OK || !look_counts_answer(reply, &c)) {
+		sum->result = result;
+		sum->missing++;
+		return !--sum->left;
+	}
+	for (unsigned int i = 0; i < TASK_STATES; i++)
+		sum->counts.state[i] += c.state[i];
+	for (unsigned int i = 0; i < FORECASTS; i++)
+		sum->counts.within[i] += c.within[i];
+	if (c.oldest_due_ms < sum->counts.oldest_due_ms)
+		sum->counts.oldest_due_ms = c.oldest_due_ms;
+	sum->counts.paused |= c.paused;
+	return !--sum->left;
+}
+
+static void ask(struct queue *q, unsigned int lane, store_fn *fn, void *arg)
+{
+	struct args a = { 0 };
+
+	look_counts_args(&a);
+	store_script(q->daemon->store, SCRIPT_LOOK, q->name, lane, &a, fn, arg);
+}
+
+/* ---- One queue ---- */
+
+/**
+ * struct counting - of one queue
+ */
+struct counting {
+	count_fn *fn;
+	void *arg;
+	struct counted counted;
+};
+
+static void counted_one(void *arg, enum store_result result, const redisReply *reply)
+{
+	struct counting *c = arg;
+
+	if (!add(&c->counted, result, reply))
 		return;
-	c->fn(c->arg, c->census);
-	free(c->census);
+	c->fn(c->arg, &c->counted);
 	free(c);
+}
+
+void queue_count(struct queue *q, count_fn *fn, void *arg)
+{
+	struct counting *c = malloc(sizeof(*c));
+
+	if (!c)
+		abort();
+	c->fn = fn;
+	c->arg = arg;
+	begin(&c->counted, q->settings.lanes);
+	for (unsigned int i = 0; i < q->settings.lanes; i++)
+		ask(q, i, counted_one, c);
+}
+
+/* ---- All of them ---- */
+
+static void answer_all(struct census *s)
+{
+	struct asker *a;
+
+	if (s->runs && !s->newer)
+		s->ended = alarms_now(s->daemon->alarms);
+	s->runs = false;
+	while ((a = s->askers)) {
+		s->askers = a->next;
+		a->fn(a->arg);
+		free(a);
+	}
+}
+
+static void counted(void *arg, enum store_result result, const redisReply *reply);
+
+/* Goes on to the next queue that is to be counted. */
+static void next_queue(struct census *s, struct queue *q)
+{
+	while (q && s->newer && q->counted.known)
+		q = q->hh.next;
+	s->queue = q;
+	s->lane = 0;
+}
+
+static void ask_part(struct census *s)
+{
+	struct alarms *alarms = s->daemon->alarms;
+
+	s->part_at = alarms_now(alarms);
+	for (unsigned int n = 0; n < PART && s->queue; n++) {
+		struct queue *q = s->queue;
+
+		if (!s->lane)
+			begin(&q->counting, q->settings.lanes);
+		s->asked++;
+		ask(q, s->lane, counted, q);
+		if (++s->lane == q->settings.lanes)
+			next_queue(s, q->hh.next);
+	}
+	if (s->queue)
+		alarm_arm(alarms, &s->timer, s->part_at + PART_WAIT);
 }
 
 static void counted(void *arg, enum store_result result, const redisReply *reply)
 {
-	struct counting_lane *cl = arg;
-	struct counting *c = cl->counting;
-	struct census_queue *cq = &c->census->queue[cl->index];
-	struct counts lane = { 0 };
+	struct queue *q = arg;
+	struct census *s = q->daemon->census;
 
-	if (result != STORE_OK) {
-		c->census->result = result;
-		cq->missing++;
-	} else if (look_counts_answer(reply, &lane)) {
-		add(&cq->counts, &lane);
+	if (add(&q->counting, result, reply)) {
+		q->counted = q->counting;
+		q->counted.known = true;
 	}
-	free(cl);
-	done(c);
+	if (--s->asked || !s->runs)
+		return;
+	if (s->queue)
+		alarm_arm(s->daemon->alarms, &s->timer, s->part_at + PART_TIME);
+	else
+		answer_all(s);
 }
 
-static void count(struct daemon *d, struct counting *c, struct queue *q)
+static void time_for_part(struct alarm *a, uint64_t now)
 {
-	size_t index = c->census->queues++;
-	struct census_queue *cq = &c->census->queue[index];
-
-	cq->queue = q;
-	cq->counts.oldest_due_ms = NEVER_MS;
-	for (unsigned int i = 0; i < q->settings.lanes; i++) {
-		struct counting_lane *cl = malloc(sizeof(*cl));
-		struct args a = { 0 };
-
-		if (!cl)
-			abort();
-		cl->counting = c;
-		cl->index = index;
-		c->left++;
-		look_counts_args(&a);
-		store_script(d->store, SCRIPT_LOOK, q->name, i, &a, counted, cl);
-	}
+	(void)now;
+	ask_part(container_of(a, struct census, timer));
 }
 
-static void all_counted(void *arg, enum store_result result, const redisReply *reply)
+/* What is in the last census is good enough. */
+static void is_good(void *arg, enum store_result result, const redisReply *reply)
 {
+	struct census *s = arg;
+
 	(void)result;
 	(void)reply;
-	done(arg);
+	if (!s->runs)
+		answer_all(s);
 }
 
-void census_take(struct daemon *d, struct queue *only, census_fn *fn, void *arg)
+static void start(struct census *s)
 {
-	size_t queues = only ? 1 : HASH_COUNT(d->queues);
-	struct counting *c = calloc(1, sizeof(*c));
-	struct args a = { 0 };
-	struct queue *q;
+	struct daemon *d = s->daemon;
 
-	if (!c)
+	s->newer = s->ended && alarms_now(d->alarms) < s->ended + GOOD_FOR;
+	next_queue(s, d->queues);
+	if (s->queue) {
+		s->runs = true;
+		ask_part(s);
+	}
+}
+
+void census_ask(struct daemon *d, census_fn *fn, void *arg)
+{
+	struct asker *asker = malloc(sizeof(*asker));
+	struct census *s = d->census;
+	struct args a = { 0 };
+
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			abort();
+		s->daemon = d;
+		s->timer.fn = time_for_part;
+		d->census = s;
+	}
+	if (!asker)
 		abort();
-	c->census = calloc(1, sizeof(*c->census) + queues * sizeof(c->census->queue[0]));
-	if (!c->census)
-		abort();
-	c->fn = fn;
-	c->arg = arg;
-	c->left = 1;
-	if (only)
-		count(d, c, only);
-	else
-		for (q = d->queues; q; q = q->hh.next)
-			count(d, c, q);
-	/* Also without queues, the answer comes later. */
+	asker->fn = fn;
+	asker->arg = arg;
+	LL_PREPEND(s->askers, asker);
+	if (!s->runs)
+		start(s);
+	if (s->runs)
+		return;
+	/* The answer comes later, also if there is nothing to count. */
 	args_text(&a, "PING");
-	store_command(d->store, NULL, &a, all_counted, c);
+	store_command(d->store, NULL, &a, is_good, s);
+}
+
+void census_skip(struct queue *q)
+{
+	struct census *s = q->daemon->census;
+
+	if (!s || s->queue != q)
+		return;
+	next_queue(s, q->hh.next);
+	if (s->runs && !s->queue && !s->asked)
+		answer_all(s);
+}
+
+void census_end(struct daemon *d)
+{
+	struct census *s = d->census;
+
+	if (!s)
+		return;
+	alarm_disarm(d->alarms, &s->timer);
+	answer_all(s);
+	d->census = NULL;
+	free(s);
 }

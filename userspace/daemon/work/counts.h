@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What queues hold, asked of Redis when somebody wants to know.
+ *
+ * All who ask for all queues share one census a second. It counts a few lanes at a time, so
+ * that takes and reports of thousands of lanes need not wait for it.
  */
 #ifndef TWHEELD_WORK_COUNTS_H
 #define TWHEELD_WORK_COUNTS_H
 
-#include "redis/command.h"
-#include "redis/script.h"
 #include "work/queue.h"
 
 /**
- * struct census - counts of queues
- * @queues: how many
- * @result: STORE_OK, or why some are incomplete
- * @queue: queues, their counts, and how many lanes are missing in these
- */
-struct census {
-	size_t queues;
-	enum store_result result;
-	struct census_queue {
-		struct queue *queue;
-		struct counts counts;
-		unsigned int missing;
-	} queue[];
-};
-
-/**
- * census_take() - count
- * @d: the daemon
- * @only: this queue, or NULL for all
- * @fn: called later with the counts, which are freed afterwards
+ * queue_count() - count one queue now
+ * @q: the queue
+ * @fn: called later
  * @arg: for @fn
  */
-typedef void census_fn(void *arg, const struct census *census);
-void census_take(struct daemon *d, struct queue *only, census_fn *fn, void *arg);
+typedef void count_fn(void *arg, const struct counted *counted);
+void queue_count(struct queue *q, count_fn *fn, void *arg);
+
+/**
+ * census_ask() - count all queues, unless that was done within a second
+ * @d: the daemon
+ * @fn: called later, when each queue has its counts in queue.counted
+ * @arg: for @fn
+ */
+typedef void census_fn(void *arg);
+void census_ask(struct daemon *d, census_fn *fn, void *arg);
+
+/**
+ * census_skip() - a queue is removed: the census goes on with the next one
+ */
+void census_skip(struct queue *q);
+
+/**
+ * census_end() - the daemon stops: answer all who wait
+ */
+void census_end(struct daemon *d);
 
 #endif /* TWHEELD_WORK_COUNTS_H */

@@ -159,7 +159,6 @@ void lane_wake(struct lane *l, uint64_t ms)
 	lane_arm(l);
 }
 
-
 static void arm_recover(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;

@@ -88,6 +88,22 @@ struct lane {
 };
 
 /**
+ * struct counted - what was counted of a queue
+ * @counts: the sum of its lanes
+ * @left: lanes that have not answered yet
+ * @missing: those that could not be counted
+ * @result: why not
+ * @known: it was counted
+ */
+struct counted {
+	struct counts counts;
+	unsigned int left;
+	unsigned int missing;
+	enum store_result result;
+	bool known;
+};
+
+/**
  * struct queue - a queue
  * @daemon: whose
  * @name: its name
@@ -106,6 +122,8 @@ struct lane {
  * @idle: those that are due, and that no worker waits for
  * @next_settle: in daemon.settles
  * @settles: it is in that list
+ * @counted: what the last census has found
+ * @counting: what the one that runs has found so far
  * @attempts: attempts that ended, by verdict, for metrics
  * @hh: in daemon.queues, by name
  */
@@ -127,6 +145,8 @@ struct queue {
 	struct held *idle;
 	struct queue *next_settle;
 	bool settles;
+	struct counted counted;
+	struct counted counting;
 	uint64_t attempts[VERDICTS];
 	UT_hash_handle hh;
 };

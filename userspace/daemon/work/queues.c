@@ -8,6 +8,7 @@
 #include "redis/store.h"
 #include "text/json.h"
 #include "text/spec.h"
+#include "work/counts.h"
 #include "work/held.h"
 #include "work/lane.h"
 #include "work/queues.h"
@@ -134,6 +135,7 @@ void queue_forget(struct queue *q)
 	struct daemon *d = q->daemon;
 
 	log_line(LOG_NOTICE, "queue %s: it was removed", q->name);
+	census_skip(q);
 	HASH_DEL(d->queues, q);
 	d->lanes -= q->settings.lanes;
 	q->removed = true;

@@ -31,6 +31,7 @@
 
 struct api;
 struct callbacks;
+struct census;
 struct held;
 struct host;
 struct lane;
@@ -64,6 +65,7 @@ struct member {
  * @queues: by name
  * @lanes: of all queues
  * @removed: those that were removed, until what is on its way has ended
+ * @census: of all queues, once somebody has asked
  * @schedules: by field
  * @heartbeat: each second
  * @curl: timeout of libcurl
@@ -114,6 +116,7 @@ struct daemon {
 	struct queue *queues;
 	unsigned int lanes;
 	struct queue *removed;
+	struct census *census;
 	struct schedule *schedules;
 	struct alarm heartbeat;
 	struct alarm curl;

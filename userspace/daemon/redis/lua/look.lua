@@ -49,10 +49,11 @@ local function view(id, score)
 end
 
 local function look_counts()
+	local due = redis.call('ZCARD', DUE)
 	local function within(ms)
-		return redis.call('ZCOUNT', DUE, '-inf', now + ms)
+		return due > 0 and redis.call('ZCOUNT', DUE, '-inf', now + ms) or 0
 	end
-	return { us, redis.call('ZCARD', DUE), redis.call('ZCARD', RUN), redis.call('ZCARD', DONE),
+	return { us, due, redis.call('ZCARD', RUN), redis.call('ZCARD', DONE),
 		redis.call('ZCARD', DEAD), first_score(DUE),
 		redis.call('HGET', CTL, 'paused') == '1' and 1 or 0,
 		within(60000), within(3600000), within(86400000) }
