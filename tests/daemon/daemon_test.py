@@ -2294,6 +2294,109 @@ def fair():
     equal(d.end(signal.SIGKILL), -9)
 
 
+class Silent:
+    """An endpoint on all addresses of this machine that answers 200 once it may, and until then
+    ends each connection without an answer, or none. It notes when each request came."""
+
+    def __init__(self, ends=True):
+        self.ends, self.answers, self.came, self.kept = ends, False, [], []
+        self.socket = socket.create_server(("0.0.0.0", 0), backlog=1000)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            link = self.socket.accept()[0]
+            self.came.append(time.monotonic())
+            if self.answers:
+                link.recv(9999)
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            if self.answers or self.ends:
+                link.close()
+            else:
+                self.kept.append(link)
+
+
+@test("D14: many hosts that do not answer leave callback slots to other queues")
+def many_slow_hosts():
+    silent = Silent(ends=False)
+    _, d, c = alone("--callback-concurrency=40")
+    equal(c.call("PUT", "/v1/queues/fast", {})[0], 201)
+    c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"ms-{n}", "timeout": "10min",
+         "callback": {"url": f"http://127.1.0.{n + 1}:{silent.port}/"}} for n in range(120)]})
+    wait_until(lambda: len(silent.came) == 30)
+    for n in range(60):
+        put("/v1/queues/fast", f"mf-{n}", c, **{"in_ms": 20 * n}, callback={"url": sink.url + "/"})
+    for n in range(60):
+        sink.wait_for(f"mf-{n}")
+    equal(len(silent.came), 30, "three quarters of the slots")
+    equal(d.end(signal.SIGKILL), -9)
+
+
+@test("a host that gives no answer rests for a second, then for two, by name and by address, and "
+      "gets one request then; its tasks use up no attempts")
+def back_off():
+    silent = Silent()
+    _, d, c = alone()
+    retry = {"limit": 20, "base": "10ms", "cap": "10ms", "jitter": 0}
+
+    def add(host, tasks):
+        c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"{host}-{n}", "retry": retry, "keep": "1h",
+             "callback": {"url": f"http://{host}:{silent.port}/"}} for n in range(tasks)]})
+    add("127.0.0.1", 10)
+    wait_until(lambda: d.metric("hosts_backing_off") == 2)
+    begun = len(silent.came)
+    assert begun <= 10, begun
+    # Another name of this address, and nothing of it reaches the endpoint.
+    add("localhost", 5)
+    hosts = c.call("GET", "/v1/queues")[1]["hosts"]
+    assert f"http://127.0.0.1:{silent.port}" in [h["host"] for h in hosts], hosts
+    wait_until(lambda: len(silent.came) >= begun + 2)
+    came = silent.came[begun - 1:begun + 2]
+    assert came[1] - came[0] > 0.95 and came[2] - came[1] > 1.95, came
+    text = c.raw("GET", "/metrics")[2]
+    for reason in ("host", "address"):
+        assert f'held_back_total{{reason="{reason}"}} 0\n' not in text, reason
+    silent.answers = True
+    wait_until(lambda: all(c.call("GET", f"/v1/queues/s/tasks/{host}-{n}")[1]["state"] == "done"
+                           for host, tasks in (("127.0.0.1", 10), ("localhost", 5))
+                           for n in range(tasks)), 30)
+    wait_until(lambda: c.call("GET", "/v1/queues")[1]["hosts"] == [], 5)
+    # Each once more, and the two that were probes.
+    assert len(silent.came) <= begun + 2 + 15 + 1, (begun, len(silent.came))
+    equal(d.end(), 0)
+
+
+@test("a flood in one queue delays another by no more than its share: a weight is how many of its "
+      "tasks begin for each one of a queue of weight 1")
+def weights():
+    other = Sink()
+    _, d, c = alone("--callback-concurrency=1", "--ahead=5s")
+    equal(c.call("PUT", "/v1/queues/heavy", {"weight": 3})[1]["weight"], 3)
+    for weight in (0, 101, 1.5):
+        status, answer = c.call("PUT", "/v1/queues/heavy", {"weight": weight})
+        equal((status, answer["error"]["field"]), (400, "weight"))
+    # The first has the only slot until all others are due.
+    put("/v1/queues/s", "first", c, callback={"url": other.url + "/hold"})
+    other.wait_for("first")
+    at = int(now_ms()) + 1000
+    for queue_, number in (("s", 120), ("heavy", 12)):
+        equal(c.call("POST", f"/v1/queues/{queue_}/tasks", {"tasks": [
+            {"id": f"{queue_}-{n}", "at": at, "callback": {"url": other.url + "/"}}
+            for n in range(number)]})[0], 200)
+    wait_until(lambda: d.metric("held") == 133)
+    time.sleep(max(0, at + 200 - now_ms()) / 1000)
+    other.let("first")
+    wait_until(lambda: len(other.received()) == 133)
+    order = [r["id"].split("-")[0] for r in other.received()][1:]
+    last = max(n for n, name in enumerate(order) if name == "heavy")
+    # Three for each one of the flood, which begins.
+    assert last <= 12 + 4, (last, order)
+    equal(d.end(), 0)
+
+
 @test("D13: a daemon takes no more than hold-max tasks")
 def bounded():
     _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")

@@ -49,6 +49,8 @@
  * @accepted: addresses that were not refused
  * @refused: kind of an address that was refused, or NULL
  * @refused_addr: this address
+ * @rests: the caller wanted no connection to an address
+ * @address: the last one that was accepted, and the port
  * @no_socket: there was none for an address that was accepted
  * @sent: libcurl has begun to send the request
  * @broken: libcurl wanted to send it again, because its connection broke
@@ -71,6 +73,8 @@ struct callback {
 	unsigned int accepted;
 	const char *refused;
 	char refused_addr[INET6_ADDRSTRLEN];
+	bool rests;
+	char address[CALLBACK_ADDRESS_LEN];
 	bool no_socket;
 	bool sent;
 	bool broken;
@@ -103,15 +107,30 @@ static uint64_t now_us(void)
 
 /* ---- what libcurl calls ---- */
 
-static void note_refused(struct callback *cb, const struct sockaddr *sa, const char *kind)
+/* Return: the port. */
+static unsigned int address_text(const struct sockaddr *sa, char text[INET6_ADDRSTRLEN])
 {
-	const void *addr = &((const struct sockaddr_in *)sa)->sin_addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+	bool six = sa->sa_family == AF_INET6;
 
-	if (sa->sa_family == AF_INET6)
-		addr = &((const struct sockaddr_in6 *)sa)->sin6_addr;
-	cb->refused = kind;
-	if (!inet_ntop(sa->sa_family, addr, cb->refused_addr, sizeof(cb->refused_addr)))
-		*cb->refused_addr = '\0';
+	if (!inet_ntop(sa->sa_family, six ? (const void *)&in6->sin6_addr :
+		       (const void *)&in->sin_addr, text, INET6_ADDRSTRLEN))
+		*text = '\0';
+	return ntohs(six ? in6->sin6_port : in->sin_port);
+}
+
+static bool may_connect(struct callback *cb, const struct sockaddr *sa)
+{
+	const struct callback_loop *loop = &cb->c->loop;
+	char text[INET6_ADDRSTRLEN], address[CALLBACK_ADDRESS_LEN];
+	unsigned int port = address_text(sa, text);
+
+	snprintf(address, sizeof(address), "%s %u", text, port);
+	if (loop->may_connect && !loop->may_connect(loop->arg, cb->user, address))
+		return false;
+	memcpy(cb->address, address, sizeof(address));
+	return true;
 }
 
 /* The address is resolved: look at it, then open the socket that goes there. */
@@ -129,7 +148,12 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose,
 	}
 	kind = address_refused(&addr->addr, cb->c->allow, cb->c->opt.allows);
 	if (kind) {
-		note_refused(cb, &addr->addr, kind);
+		address_text(&addr->addr, cb->refused_addr);
+		cb->refused = kind;
+		return CURL_SOCKET_BAD;
+	}
+	if (!may_connect(cb, &addr->addr)) {
+		cb->rests = true;
 		return CURL_SOCKET_BAD;
 	}
 	cb->accepted++;
@@ -349,6 +373,8 @@ static void reset(struct callback *cb, void *user)
 	cb->stopped = false;
 	cb->accepted = 0;
 	cb->refused = NULL;
+	cb->rests = false;
+	*cb->address = '\0';
 	cb->no_socket = false;
 	cb->sent = false;
 	cb->broken = false;
@@ -440,6 +466,19 @@ static void judge_status(struct callback *cb, struct callback_result *r)
 		 cb->excerpt_len ? ": " : "", cb->excerpt);
 }
 
+/* A connection that was used before was not opened for this request. */
+static void note_address(struct callback *cb, struct callback_result *r)
+{
+	const char *ip = NULL;
+	long port = 0;
+
+	memcpy(r->address, cb->address, sizeof(r->address));
+	if (*r->address || curl_easy_getinfo(cb->easy, CURLINFO_PRIMARY_IP, &ip) || !ip || !*ip ||
+	    curl_easy_getinfo(cb->easy, CURLINFO_PRIMARY_PORT, &port))
+		return;
+	snprintf(r->address, sizeof(r->address), "%.45s %ld", ip, port);
+}
+
 static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 {
 	char *p;
@@ -448,9 +487,15 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 		.verdict = CALLBACK_RETRY,
 		.took_us = now_us() - cb->started_us,
 	};
+	note_address(cb, r);
 	/* An answer that we cut has its status all the same. */
 	if (code == CURLE_OK || (cb->stopped && cb->headers_done)) {
 		judge_status(cb, r);
+		return;
+	}
+	if (cb->rests && !cb->accepted) {
+		r->verdict = CALLBACK_NOT_SENT;
+		r->rests = true;
 		return;
 	}
 	if (cb->refused && !cb->accepted) {

@@ -23,6 +23,7 @@
 #include "config/config.h"
 
 #define CALLBACK_ERROR_MAX	256
+#define CALLBACK_ADDRESS_LEN	64
 #define CALLBACK_RETRY_AFTER_MAX_MS	(24 * 3600 * 1000ULL)
 
 struct callbacks;
@@ -35,7 +36,7 @@ enum callback_verdict {
 	CALLBACK_RETRY,
 	/* 410, or an address that is refused. */
 	CALLBACK_DEAD,
-	/* This machine had no socket for it: no attempt. */
+	/* This machine had no socket for it, or its addresses rest: no attempt. */
 	CALLBACK_NOT_SENT,
 };
 
@@ -47,6 +48,8 @@ enum callback_verdict {
  * @retry_after_ms: at most a day; a retry must not be sooner
  * @took_us: from callback_start() to the end
  * @error: printable ASCII; empty for CALLBACK_OK
+ * @rests: CALLBACK_NOT_SENT, because may_connect() refused all addresses
+ * @address: that it went to, or tried last, with the port; empty: there was none
  */
 struct callback_result {
 	enum callback_verdict verdict;
@@ -55,21 +58,25 @@ struct callback_result {
 	uint64_t retry_after_ms;
 	uint64_t took_us;
 	char error[CALLBACK_ERROR_MAX + 1];
+	bool rests;
+	char address[CALLBACK_ADDRESS_LEN];
 };
 
 /**
  * struct callback_loop - what the caller's loop does
- * @arg: first argument of all three
+ * @arg: first argument of all
  * @watch: look at @fd for @events, EPOLLIN and EPOLLOUT or both; 0: no longer.
  *	The descriptor may be closed just afterwards
  * @timer: call callbacks_timeout() in @ms milliseconds; 0: soon, but not from
  *	here; -1: never. It replaces the last one
+ * @may_connect: whether a new connection may go to an address; NULL: always
  * @done: a request ended. @cb is gone afterwards; @user is of its start
  */
 struct callback_loop {
 	void *arg;
 	void (*watch)(void *arg, int fd, int events);
 	void (*timer)(void *arg, long ms);
+	bool (*may_connect)(void *arg, void *user, const char *address);
 	void (*done)(void *arg, void *user, const struct callback_result *result);
 };
 

@@ -69,6 +69,7 @@ static void counters(FILE *f, const struct metrics *m)
 	static const char *const takes[] = { "tasks", "empty", "failed" };
 	static const char *const recalls[] = { "yes", "running", "silent" };
 	static const char *const dead[] = { "verdict", "attempts", "lost", "missed" };
+	static const char *const held_back[] = { "host", "address", "rate", "concurrency" };
 	static const char *const codes[] = {
 		"code=\"none\"", "code=\"2xx\"", "code=\"3xx\"", "code=\"4xx\"", "code=\"5xx\"",
 	};
@@ -85,6 +86,8 @@ static void counters(FILE *f, const struct metrics *m)
 	labeled(f, "recalls_total", "Tasks that were called back.", "verdict", recalls,
 		m->recalls, RECALL_VERDICTS);
 	labeled(f, "dead_total", "Tasks that died here.", "reason", dead, m->dead, DEAD_REASONS);
+	labeled(f, "held_back_total", "Times that a limit or a resting host held tasks back.",
+		"reason", held_back, m->held_back, HELD_BACKS);
 	one(f, "lost_total", "counter", "Leases that ended without a report.", m->lost);
 	one(f, "stale_total", "counter", "Reports whose lease was over.", m->stale);
 	one(f, "orphans_total", "counter", "Ids without a header.", m->orphans);
@@ -250,6 +253,8 @@ static void gauges(FILE *f, const struct daemon *d)
 	one(f, "ready", "gauge", "Whether /readyz says 200.", !work_not_ready(d));
 	one(f, "callbacks_running", "gauge", "Requests that run.",
 	    callbacks_running(d->callbacks));
+	one(f, "hosts_backing_off", "gauge",
+	    "Hosts and addresses that gave no answer last.", d->failing);
 	one(f, "held", "gauge", "Tasks that this daemon has taken.", d->held);
 	clocks(f, d);
 	one(f, "members", "gauge", "Daemons that live, with this one.", d->members + 1);

@@ -12,12 +12,14 @@
 #include "text/query.h"
 #include "text/spec.h"
 #include "work/counts.h"
+#include "work/host.h"
 #include "work/queues.h"
 
 #define REPLAY_MAX	10000
 #define REPLAY_DEFAULT	1000
 /* look lists no more at once. */
 #define LOOK_MAX	1000
+#define HOSTS_SHOWN	20
 
 /* ---- Show ---- */
 
@@ -41,7 +43,7 @@ static json_t *queue_to_json(const struct queue *q, const struct counted *counte
 	return o;
 }
 
-/* Whether the counts say anything: a lane was counted. */
+/* True if the counts say anything: a lane was counted. */
 static bool says_something(const struct queue *q, const struct counted *counted)
 {
 	return counted->missing < q->settings.lanes;
@@ -62,6 +64,23 @@ static enum store_result nothing_counted(const struct daemon *d)
 	return result;
 }
 
+/* Some of the hosts that back off here. */
+static json_t *hosts_to_json(const struct daemon *d)
+{
+	json_t *list = json_array();
+
+	for (const struct host *h = d->hosts; h && json_array_size(list) < HOSTS_SHOWN;
+	     h = h->hh.next) {
+		json_int_t until = work_now_ms(d) + host_rest_ms(h);
+
+		if (!h->failures)
+			continue;
+		json_array_append_new(list, json_pack("{s:s,s:I,s:I}", "host", h->key, "failures",
+						      (json_int_t)h->failures, "until", until));
+	}
+	return list;
+}
+
 static void show_all(void *arg)
 {
 	struct request *r = arg;
@@ -77,8 +96,9 @@ static void show_all(void *arg)
 		if (q->counted.known)
 			json_array_append_new(list, queue_to_json(q, &q->counted));
 	}
-	request_answer(r, 200, json_pack("{s:I,s:o}", "now",
-					 (json_int_t)work_now_ms(r->daemon), "queues", list));
+	request_answer(r, 200, json_pack("{s:I,s:o,s:o}", "now",
+					 (json_int_t)work_now_ms(r->daemon), "queues", list,
+					 "hosts", hosts_to_json(r->daemon)));
 }
 
 void route_queue_list(struct request *r)

@@ -22,6 +22,7 @@ void queue_settings_default(struct queue_settings *s)
 		.lanes = LANES_DEFAULT,
 		.ahead_ms = QUEUE_AHEAD_DEFAULT,
 		.timeout_ms = TIMEOUT_DEFAULT_MS,
+		.weight = 1,
 		.retry = {
 			.limit = 10,
 			.base_ms = MS_PER_SEC,
@@ -33,7 +34,7 @@ void queue_settings_default(struct queue_settings *s)
 
 static int read_settings(const struct fields *f, struct queue_settings *s)
 {
-	uint64_t ahead = s->ahead_ms, timeout = s->timeout_ms, lanes = s->lanes;
+	uint64_t ahead = s->ahead_ms, timeout = s->timeout_ms, lanes = s->lanes, weight = s->weight;
 	unsigned int mode = s->mode;
 	struct queue_settings n = *s;
 
@@ -42,10 +43,12 @@ static int read_settings(const struct fields *f, struct queue_settings *s)
 	    field_duration(f, "ahead", 0, 5 * MS_PER_SEC, &ahead) ||
 	    field_duration(f, "timeout", 1, TIMEOUT_MAX_MS, &timeout) ||
 	    field_retry(f, "retry", &n.retry) ||
-	    field_number(f, "lane_max", 1, LANE_MAX_MAX, &n.lane_max))
+	    field_number(f, "lane_max", 1, LANE_MAX_MAX, &n.lane_max) ||
+	    field_number(f, "weight", 1, WEIGHT_MAX, &weight))
 		return -1;
 	n.mode = mode;
 	n.lanes = (unsigned int)lanes;
+	n.weight = (unsigned int)weight;
 	n.ahead_ms = (uint32_t)ahead;
 	n.timeout_ms = (uint32_t)timeout;
 	*s = n;
@@ -56,7 +59,7 @@ int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 			 struct api_error *err)
 {
 	static const char *const names[] = {
-		"mode", "lanes", "ahead", "timeout", "retry", "lane_max", NULL
+		"mode", "lanes", "ahead", "timeout", "retry", "lane_max", "weight", NULL
 	};
 	struct fields f = { .at = "", .err = err };
 	json_t *root = json_parse(text, len, true, err);
@@ -97,5 +100,7 @@ json_t *queue_settings_to_json(const struct queue_settings *s)
 		json_object_set_new(root, "ahead", json_integer(s->ahead_ms));
 	if (root && s->lane_max)
 		json_object_set_new(root, "lane_max", json_integer((json_int_t)s->lane_max));
+	if (root && s->weight != 1)
+		json_object_set_new(root, "weight", json_integer(s->weight));
 	return root;
 }

@@ -17,6 +17,7 @@
 #define QUEUE_NAME_MAX	64
 #define LANES_MAX	256
 #define LANES_DEFAULT	4
+#define WEIGHT_MAX	100
 
 enum queue_mode {
 	QUEUE_PUSH,
@@ -31,6 +32,7 @@ enum queue_mode {
  * @timeout_ms: of an attempt, for tasks that name none
  * @retry: for tasks that name none, field by field
  * @lane_max: tasks in a lane; 0: the daemon's
+ * @weight: its share beside other queues, 1 to WEIGHT_MAX
  */
 struct queue_settings {
 	enum queue_mode mode;
@@ -39,6 +41,7 @@ struct queue_settings {
 	uint32_t timeout_ms;
 	struct retry retry;
 	uint64_t lane_max;
+	unsigned int weight;
 };
 
 #define QUEUE_AHEAD_DEFAULT	UINT32_MAX
@@ -56,7 +59,7 @@ void queue_settings_default(struct queue_settings *s);
  * @s: the settings so far; each field of the body replaces its own
  * @err: the error; @s is then as it was
  *
- * Fields: mode, lanes, ahead, timeout, retry, lane_max.
+ * Fields: mode, lanes, ahead, timeout, retry, lane_max, weight.
  */
 int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 			 struct api_error *err);

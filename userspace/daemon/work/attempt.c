@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "callback/callback.h"
+#include "ground/log.h"
 #include "ground/loop.h"
 #include "ground/random.h"
 #include "text/pull.h"
@@ -28,8 +29,6 @@
 
 /* A host that ends no request for so long is slow: the tasks that wait for it are released. */
 #define HOST_WAIT	(250 * NSEC_PER_MSEC)
-/* A queue whose tasks were so released takes less for so long. */
-#define SLOW		(2 * NSEC_PER_SEC)
 /* A task that was taken ahead waits so long for a worker of this daemon. */
 #define IDLE_WAIT	(50 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
@@ -52,20 +51,31 @@ static bool host_works(const struct host *host, uint64_t now)
 	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
 }
 
-/* Releases the tasks that waited too long, and notes that their queues are slow. */
+/* How long a task rests whose host does, with a random part that only adds. */
+static uint64_t rest_ms(uint64_t ms)
+{
+	return ms + random_u64() % (ms / 4 + 1);
+}
+
+static void release_rests(struct held *h, uint64_t ms, enum held_back why)
+{
+	daemon_of(h)->metrics.held_back[why]++;
+	held_release(h, rest_ms(ms));
+}
+
+/* Releases the tasks that waited too long. */
 static void release_waiting(struct host *host, uint64_t now)
 {
 	struct daemon *d = host->daemon;
 
-	while (host->waiting) {
-		struct held *h = host->waiting;
-		bool last = !h->rnext;
+	while (host->waiting.count) {
+		struct held *h = container_of(fair_oldest(&host->waiting), struct held, turn);
+		bool last = host->waiting.count == 1;
 
 		if (h->since + HOST_WAIT > now) {
 			alarm_arm(d->alarms, &host->timer, h->since + HOST_WAIT);
 			return;
 		}
-		h->lane->queue->slow_until = now + SLOW;
 		/* The last one may take its host with it. */
 		held_release(h, HOST_DELAY_MS + random_u64() % HOST_DELAY_MS);
 		if (last)
@@ -86,6 +96,14 @@ static void too_long(struct alarm *a, uint64_t now)
 	d->refill = true;
 }
 
+static void wait_for_turn(struct held *h, struct fair *f)
+{
+	const struct queue *q = h->lane->queue;
+
+	h->turn = (struct turn){ .queue = q, .weight = q->settings.weight, .since = h->since };
+	fair_push(f, &h->turn);
+}
+
 /* Takes over the caller's reference to the host. */
 static void wait_for_host(struct held *h, struct host *host)
 {
@@ -95,8 +113,7 @@ static void wait_for_host(struct held *h, struct host *host)
 	h->host = host;
 	if (!h->since)
 		h->since = alarms_now(d->alarms);
-	DL_APPEND2(host->waiting, h, rprev, rnext);
-	d->busy_hosts++;
+	wait_for_turn(h, &host->waiting);
 	if (host->timer.armed)
 		return;
 	host->timer.fn = too_long;
@@ -105,11 +122,8 @@ static void wait_for_host(struct held *h, struct host *host)
 
 static void wait_for_slot(struct held *h)
 {
-	struct daemon *d = daemon_of(h);
-
 	h->state = HELD_READY;
-	DL_APPEND2(d->ready, h, rprev, rnext);
-	d->nr_ready++;
+	wait_for_turn(h, &daemon_of(h)->ready);
 }
 
 static void measure_lateness(struct held *h, uint64_t now)
@@ -144,6 +158,7 @@ static void start_request(struct held *h)
 		.user = h,
 	};
 	struct host *host;
+	uint64_t rest;
 	int ret;
 
 	if (!lease_is_long_enough(h, now)) {
@@ -151,11 +166,17 @@ static void start_request(struct held *h)
 		held_free(h);
 		return;
 	}
-	if (callbacks_running(d->callbacks) >= d->config.callback_concurrency) {
+	if (!held_may_start(h->lane->queue)) {
 		wait_for_slot(h);
 		return;
 	}
 	host = host_get(d, h->body.url);
+	rest = host ? host_rest_ms(host) : 0;
+	if (rest) {
+		release_rests(h, rest, HELD_BACK_HOST);
+		host_put(host);
+		return;
+	}
 	if (host && host->running >= d->config.host_concurrency) {
 		wait_for_host(h, host);
 		return;
@@ -164,7 +185,11 @@ static void start_request(struct held *h)
 	if (!ret) {
 		h->state = HELD_RUNS;
 		h->host = host;
+		h->started = now;
+		h->probe = host->failures;
+		host->probe |= h->probe;
 		host->running++;
+		h->lane->queue->running++;
 		d->running++;
 		measure_lateness(h, now);
 		return;
@@ -180,17 +205,18 @@ static void start_request(struct held *h)
 /* A slot is free: the next task that waits for one, and one that waits for this host. */
 static void start_waiting(struct daemon *d, struct host *host)
 {
+	struct turn *t;
 	struct held *h;
 
-	while (d->ready && callbacks_running(d->callbacks) < d->config.callback_concurrency) {
-		h = d->ready;
+	while ((t = fair_next(&d->ready, held_may_start))) {
+		h = container_of(t, struct held, turn);
 		held_unlist(h);
 		start_request(h);
 	}
 	host->ended = alarms_now(d->alarms);
 	/* One whose lease is nearly over does not begin: then the next one may. */
-	while (host->waiting && host->running < d->config.host_concurrency) {
-		h = host->waiting;
+	while (host->waiting.count && host->running < d->config.host_concurrency) {
+		h = container_of(fair_next(&host->waiting, NULL), struct held, turn);
 		held_unlist(h);
 		start_request(h);
 	}
@@ -219,9 +245,66 @@ static void judge(struct held *h, const struct callback_result *res)
 		break;
 	case CALLBACK_NOT_SENT:
 		q->attempts[VERDICT_RELEASE]++;
-		held_report(h, VERDICT_RELEASE, NOT_SENT_DELAY_MS, res->error);
+		held_report(h, VERDICT_RELEASE, res->rests ? rest_ms(h->rest_ms) :
+			    NOT_SENT_DELAY_MS, res->error);
+		daemon_of(h)->metrics.held_back[HELD_BACK_ADDRESS] += res->rests;
 		break;
 	}
+}
+
+/* ---- Hosts that give no answer ---- */
+
+/* Before a connection to an address. */
+static bool may_connect(void *arg, void *user, const char *address)
+{
+	struct held *h = user;
+	struct host *host = host_get_address(arg, address);
+
+	h->rest_ms = host_rest_ms(host);
+	if (h->rest_ms) {
+		host_put(host);
+		return false;
+	}
+	held_drop_address(h);
+	h->address = host;
+	h->probes_address = host->failures;
+	host->probe |= h->probes_address;
+	return true;
+}
+
+static void release_all(struct host *host)
+{
+	struct turn *t;
+
+	while ((t = fair_oldest(&host->waiting)))
+		release_rests(container_of(t, struct held, turn), host_rest_ms(host),
+			      HELD_BACK_HOST);
+}
+
+/* The caller has a reference to the host. */
+static void learn_host(struct held *h, const struct callback_result *res)
+{
+	struct daemon *d = daemon_of(h);
+	struct host *host = h->host, *address;
+
+	if (res->verdict == CALLBACK_NOT_SENT || (res->verdict == CALLBACK_DEAD && !res->status))
+		return;
+	if (res->status) {
+		host_answered(host);
+	} else if (host_failed(host, h->started)) {
+		log_often(LOG_WARNING, "%s gives no answer: it gets one request at a time, "
+			  "the next one in %llu ms", host->key,
+			  (unsigned long long)host_rest_ms(host));
+		release_all(host);
+	}
+	if (!*res->address)
+		return;
+	address = host_get_address(d, res->address);
+	if (res->status)
+		host_answered(address);
+	else
+		host_failed(address, h->started);
+	host_put(address);
 }
 
 static void request_done(void *arg, void *user, const struct callback_result *res)
@@ -234,6 +317,7 @@ static void request_done(void *arg, void *user, const struct callback_result *re
 	d->running--;
 	h->callback = NULL;
 	histogram_add(&d->metrics.callback[metrics_code(res->status)], res->took_us);
+	learn_host(h, res);
 	judge(h, res);
 	held_free(h);
 	start_waiting(d, host);
@@ -492,6 +576,7 @@ int attempt_start(struct daemon *d)
 		.arg = d,
 		.watch = curl_look,
 		.timer = curl_timer,
+		.may_connect = may_connect,
 		.done = request_done,
 	};
 	struct callback_options opt = {

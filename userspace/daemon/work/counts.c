@@ -53,7 +53,7 @@ static void begin(struct counted *c, unsigned int lanes)
 	*c = (struct counted){ .counts.oldest_due_ms = NEVER_MS, .left = lanes };
 }
 
-/* Return: whether this was the last lane. */
+/* Return: true if this was the last lane. */
 static bool add(struct counted *sum, enum store_result result, const redisReply *reply)
 {
 	struct counts c = { 0 };

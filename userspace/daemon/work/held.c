@@ -13,21 +13,35 @@ static struct daemon *daemon_of(const struct held *h)
 	return h->lane->queue->daemon;
 }
 
+void held_drop_address(struct held *h)
+{
+	if (!h->address)
+		return;
+	if (h->probes_address)
+		h->address->probe = false;
+	h->probes_address = false;
+	host_put(h->address);
+	h->address = NULL;
+}
+
 void held_unlist(struct held *h)
 {
 	struct daemon *d = daemon_of(h);
 
 	if (h->state == HELD_READY) {
-		DL_DELETE2(d->ready, h, rprev, rnext);
-		d->nr_ready--;
+		fair_remove(&d->ready, &h->turn);
 	} else if (h->state == HELD_HOST) {
-		DL_DELETE2(h->host->waiting, h, rprev, rnext);
-		d->busy_hosts--;
-		if (!h->host->waiting)
+		fair_remove(&h->host->waiting, &h->turn);
+		if (!h->host->waiting.count)
 			alarm_clear(d->alarms, &h->host->timer);
 		host_put(h->host);
 	} else if (h->state == HELD_RUNS) {
+		h->lane->queue->running--;
 		h->host->running--;
+		if (h->probe)
+			h->host->probe = false;
+		h->probe = false;
+		held_drop_address(h);
 		host_put(h->host);
 	} else if (h->state == HELD_IDLE) {
 		DL_DELETE2(h->lane->queue->idle, h, rprev, rnext);
@@ -121,21 +135,52 @@ void held_release_lane(struct lane *l)
 
 /* ---- All of them ---- */
 
-unsigned int held_room(const struct daemon *d, bool is_due)
+/* A queue of weight 1 may have three times as many places as are free. */
+#define SHARE	3U
+
+/*
+ * How many of @free places a queue may take that has @own. A queue beside others leaves some
+ * free for them, however many tasks it has: x more are taken so that
+ * own + x <= SHARE * weight * (free - x).
+ */
+static unsigned int share(const struct queue *q, unsigned int free, unsigned int own)
 {
+	uint64_t times = SHARE * q->settings.weight, most = times * free;
+
+	if (!free || HASH_COUNT(q->daemon->queues) == 1)
+		return free;
+	return most + times > own ? (most + times - own) / (times + 1) : 0;
+}
+
+static unsigned int slots(const struct queue *q)
+{
+	const struct daemon *d = q->daemon;
+	unsigned int used = callbacks_running(d->callbacks), most = d->config.callback_concurrency;
+
+	return used < most ? share(q, most - used, q->running) : 0;
+}
+
+bool held_may_start(const struct queue *q)
+{
+	return slots(q);
+}
+
+unsigned int held_room(const struct queue *q, bool is_due)
+{
+	const struct daemon *d = q->daemon;
 	const struct config *c = &d->config;
-	unsigned int room, used;
+	unsigned int room, ready, due;
 
 	if (d->stopping || d->held + d->asked >= c->hold_max || d->held_bytes >= c->hold_bytes)
 		return 0;
-	room = c->hold_max - d->held - d->asked;
+	room = share(q, c->hold_max - d->held - d->asked, q->held);
 	if (!is_due)
 		return room;
 	/* Tasks that wait for a busy host take no slots of others. */
-	used = callbacks_running(d->callbacks) + d->nr_ready;
-	if (used >= c->callback_concurrency)
-		return 0;
-	return room < c->callback_concurrency - used ? room : c->callback_concurrency - used;
+	ready = fair_count(&d->ready, q);
+	due = slots(q);
+	due = due > ready ? due - ready : 0;
+	return room < due ? room : due;
 }
 
 void held_each(struct daemon *d, void (*fn)(struct held *h))

@@ -48,10 +48,16 @@ enum held_state {
  * @data_len: its length
  * @callback: the request that runs
  * @host: the host that it waits for, or that its request runs for
+ * @address: that its request went to
+ * @probe: its request probes the host
+ * @probes_address: its request probes the address
+ * @rest_ms: how long its address rests
+ * @started: when its request began
  * @since: when it began to wait for the host, or for a worker; 0: it does not
  * @hh: in the lane's table, by holder and token
- * @rprev: in daemon.ready, the host's list or queue.idle
- * @rnext: in daemon.ready, the host's list or queue.idle
+ * @turn: in daemon.ready, or where it waits for its host
+ * @rprev: in queue.idle
+ * @rnext: in queue.idle
  * @id: of the task
  */
 struct held {
@@ -75,8 +81,14 @@ struct held {
 	size_t data_len;
 	struct callback *callback;
 	struct host *host;
+	struct host *address;
+	bool probe;
+	bool probes_address;
+	uint64_t rest_ms;
+	uint64_t started;
 	uint64_t since;
 	UT_hash_handle hh;
+	struct turn turn;
 	struct held *rprev;
 	struct held *rnext;
 	char id[];
@@ -139,9 +151,19 @@ void held_release_lane(struct lane *l);
 void held_each(struct daemon *d, void (*fn)(struct held *h));
 
 /**
- * held_room() - how many more tasks can be taken
- * @due: tasks that are due already
+ * held_drop_address() - the request of a task goes to this address no longer
  */
-unsigned int held_room(const struct daemon *d, bool due);
+void held_drop_address(struct held *h);
+
+/**
+ * held_room() - how many more tasks of a queue can be taken
+ * @due: callbacks that are due already
+ */
+unsigned int held_room(const struct queue *q, bool due);
+
+/**
+ * held_may_start() - whether a request may begin for a queue
+ */
+bool held_may_start(const struct queue *q);
 
 #endif /* TWHEELD_WORK_HELD_H */

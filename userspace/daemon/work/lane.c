@@ -134,7 +134,7 @@ void lane_arm(struct lane *l)
 	alarm_arm(d->alarms, &l->take, at + rank_delay(l, ahead));
 }
 
-/* Whether the lane has tasks. While it has, some may end, and be kept for a time. */
+/* Notes if the lane has tasks. While it has, some may end, and be kept for a time. */
 static void note_tasks(struct lane *l, bool tasks)
 {
 	bool had = has_tasks(l);
@@ -177,22 +177,6 @@ static void arm_recover(struct lane *l)
 
 /* ---- Take ---- */
 
-/*
- * The part of the room that a queue may take. One with a slow host may hold three times as
- * many tasks as there are free places, so some of these are always left to other queues.
- */
-static unsigned int share(const struct queue *q, unsigned int room)
-{
-	const struct daemon *d = q->daemon;
-	unsigned int most;
-
-	if (alarms_now(d->alarms) >= q->slow_until || HASH_COUNT(d->queues) == 1)
-		return room;
-	most = 3 * held_room(d, false);
-	most = most > q->held ? (most - q->held + 3) / 4 : 0;
-	return most < room ? most : room;
-}
-
 static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_ms)
 {
 	const struct daemon *d = l->queue->daemon;
@@ -200,9 +184,9 @@ static unsigned int room(const struct lane *l, uint64_t ahead, uint64_t *lease_m
 
 	if (!pulls(l)) {
 		*lease_ms = d->config.lease_ms;
-		return share(l->queue, held_room(d, head_is_due(l)));
+		return held_room(l->queue, head_is_due(l));
 	}
-	space = held_room(d, false);
+	space = held_room(l->queue, false);
 	workers = waiter_room(l->queue, ahead, lease_ms);
 	return space < workers ? space : workers;
 }
@@ -377,11 +361,11 @@ void lane_refill_all(void *arg)
 	d->refill = false;
 	if (d->stopping || !d->starved)
 		return;
-	/* A few free slots are not worth a take, unless they are all that there will be. */
-	if (held_room(d, true) < few && d->running > few)
-		return;
-	HASH_ITER(hh, d->queues, q, next)
-		lane_refill(q);
+	HASH_ITER(hh, d->queues, q, next) {
+		/* A few free slots are not worth a take, unless there will be no more. */
+		if (held_room(q, true) >= few || q->running <= few)
+			lane_refill(q);
+	}
 }
 
 static void alarm_rings(struct alarm *a, uint64_t now)

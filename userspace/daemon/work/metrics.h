@@ -59,6 +59,17 @@ struct histogram {
 
 void histogram_add(struct histogram *h, uint64_t us);
 
+enum held_back {
+	/* The host gives no answer. */
+	HELD_BACK_HOST,
+	/* Its address does not. */
+	HELD_BACK_ADDRESS,
+	/* The limits of the queue. */
+	HELD_BACK_RATE,
+	HELD_BACK_CONCURRENCY,
+	HELD_BACKS,
+};
+
 /**
  * struct metrics - counters of this process
  */
@@ -68,6 +79,7 @@ struct metrics {
 	uint64_t puts[PUT_OUTCOMES];
 	uint64_t takes[TAKE_OUTCOMES];
 	uint64_t recalls[3];
+	uint64_t held_back[HELD_BACKS];
 	uint64_t dead[DEAD_REASONS];
 	uint64_t lost;
 	uint64_t stale;

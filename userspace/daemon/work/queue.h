@@ -118,7 +118,7 @@ struct counted {
  * @asked: of a pull queue: tasks that takes on their way ask for
  * @held: tasks that were taken from its lanes
  * @offered: those of them that a worker is being handed
- * @slow_until: it takes less until then, because its tasks waited too long for a host
+ * @running: requests that run for its tasks
  * @idle: those that are due, and that no worker waits for
  * @next_settle: in daemon.settles
  * @settles: it is in that list
@@ -141,7 +141,7 @@ struct queue {
 	unsigned int asked;
 	unsigned int held;
 	unsigned int offered;
-	uint64_t slow_until;
+	unsigned int running;
 	struct held *idle;
 	struct queue *next_settle;
 	bool settles;

@@ -21,6 +21,7 @@
 #include "ground/alarm.h"
 #include "redis/clock.h"
 #include "redis/slot.h"
+#include "work/fair.h"
 #include "work/metrics.h"
 
 #define DAEMON_VERSION	"0.3.0"
@@ -76,9 +77,8 @@ struct member {
  * @held_bytes: their bodies
  * @running: requests that run, and tasks offered to workers
  * @ready: tasks that wait for a free slot
- * @nr_ready: how many
- * @hosts: busy hosts, by key
- * @busy_hosts: tasks that wait for one
+ * @hosts: hosts of requests, and those that back off, by key
+ * @failing: hosts that back off
  * @puts: lanes that have puts in this turn
  * @settles: queues whose workers may have tasks from this turn
  * @recalls: recalls without a verdict, by number
@@ -126,10 +126,9 @@ struct daemon {
 	unsigned int starved;
 	uint64_t held_bytes;
 	unsigned int running;
-	struct held *ready;
-	unsigned int nr_ready;
+	struct fair ready;
 	struct host *hosts;
-	unsigned int busy_hosts;
+	unsigned int failing;
 	struct lane *puts;
 	struct queue *settles;
 	struct recall *recalls;
