@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """twheeld as its users see it: all routes, their errors, and the laws D1 to D17.
 
-  daemon_test.py PROGRAM [NAME... | PART/PARTS]
+  daemon_test.py PROGRAM [NAME... | --share DIRECTORY]
 """
 import http.client
 import json

@@ -286,19 +286,27 @@ signal.signal(signal.SIGALRM, too_long)
 
 
 def chosen_tests(only):
-    """All tests, those of these names, or for "1/2" each second and the last, which ends all."""
-    if len(only) == 1 and "/" in only[0]:
-        part, parts = map(int, only[0].split("/"))
-        return [*tests[:-1][part - 1::parts], tests[-1]]
-    return [(s, f) for s, f in tests if not only or f.__name__ in only]
+    """All tests, those of these names, or with "--share DIRECTORY" each that no other process
+    has begun, and the last, which ends all."""
+    if only[:1] == ["--share"]:
+        yield from filter(lambda t: first_to_begin(only[1], t[1].__name__), tests[:-1])
+        yield tests[-1]
+    else:
+        yield from ((s, f) for s, f in tests if not only or f.__name__ in only)
+
+
+def first_to_begin(directory, name):
+    try:
+        open(os.path.join(directory, name), "x").close()
+        return True
+    except FileExistsError:
+        return False
 
 
 def run_all():
-    chosen = chosen_tests(sys.argv[2:])
-    failed = 0
+    failed = n = 0
     print("TAP version 13")
-    print(f"1..{len(chosen)}")
-    for n, (sentence, fn) in enumerate(chosen, 1):
+    for n, (sentence, fn) in enumerate(chosen_tests(sys.argv[2:]), 1):
         begin = time.monotonic()
         try:
             signal.alarm(LIMIT)
@@ -313,4 +321,5 @@ def run_all():
                 print("#  ", line)
         took = time.monotonic() - begin
         print(f" # {took:.1f} s" if took > 1 else "", flush=True)
+    print(f"1..{n}")
     sys.exit(1 if failed else 0)
