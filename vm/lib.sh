@@ -19,9 +19,11 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 mkdir -p "$logs"
 
 # Many stages compile the same files with the same flags, and so did their last run, in this
-# checkout or in another.
+# checkout or in another. Where make asks for the dependencies, ccache goes by these: what it
+# does not have then costs no second run of the preprocessor.
 if [ -d /usr/lib/ccache ]; then
 	export PATH=/usr/lib/ccache:$PATH CCACHE_MAXSIZE=1G CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
+	export CCACHE_DEPEND=1
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 fi
 

@@ -81,7 +81,7 @@ if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	patch -s -d "$dir" -p1 <"$bug" >&2
 fi
 for m in "$place" "$place/taken"; do
-	"${builder[@]}" make -s -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
+	"${builder[@]}" make -s -j "$(nproc)" -C "$headers" M="$m" "${variables[@]}" "$@" modules >&2
 done
 [ $# -gt 0 ] || echo "$made" >"$dir/.made"
 echo "$dir"

@@ -3,7 +3,8 @@
 #
 # tests/daemon/check.sh [SECONDS [PART...]]: all tests of the daemon: units and parsers,
 # the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Or these
-# parts, of which make check-full runs those in "more". Prints TAP.
+# parts, of which make check-full runs those in "more". Prints TAP. With --build it only builds
+# the daemon.
 
 # The functions of the parts are called by way of run().
 # shellcheck disable=SC2317
@@ -14,6 +15,8 @@
 export WERROR=1
 
 more=(prometheus page races failover)
+only_build=
+[ "${1-}" != --build ] || only_build=1
 
 "$top/vm/deps.sh" daemon
 
@@ -181,8 +184,9 @@ mkdir -p "$out"
 # Other parts may run beside these.
 exec 9>"$out/.lock"
 flock 9
-quietly make -s -C "$daemon" O="$out"
+quietly make -s -j "$(nproc)" -C "$daemon" O="$out"
 exec 9>&-
+[ -z "$only_build" ] || exit 0
 bad=0
 for part in "${parts[@]}"; do
 	run "$part" "part_$part"

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
 # Compiles the unit tests of the daemon with ASan and UBSan, that of threads with TSan, too,
@@ -10,7 +10,7 @@
 # One TAP stream: a line for each assertion, with the name of its program. Exit
 # status 0 if all are good. CC, CLANG and CFLAGS come from the environment.
 
-set -eu
+. "$(dirname "$0")/../../../vm/lib.sh"
 
 alone=
 if [ "${1-}" = --fuzz ]; then
@@ -18,8 +18,7 @@ if [ "${1-}" = --fuzz ]; then
 	shift
 fi
 seconds=${1:-5}
-here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
-top=$(CDPATH='' cd "$here/../../.." && pwd)
+here=$top/tests/daemon/unit
 daemon=$top/userspace/daemon
 cd "$daemon"
 out=$(mktemp -d)
@@ -32,7 +31,7 @@ flags="$flags ${CFLAGS:-} -I$daemon -I$here"
 sanitize="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 sanitize="$sanitize -fno-omit-frame-pointer"
 others=$sanitize
-fixed=
+setarch=()
 
 units="ground/units.c ../shared/duration.c"
 cron="text/cron.c ground/zone.c"
@@ -82,8 +81,7 @@ check() {
 		return
 	fi
 	status=0
-	# shellcheck disable=SC2086 # no word, or two
-	timeout 300 $fixed "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
+	timeout 300 "${setarch[@]}" "$out/$program" "$@" >"$out/tap" 2>"$out/err" || status=$?
 	relay "$program"
 	if [ -s "$out/err" ]; then
 		head -n 60 "$out/err" | sed 's/^/# /'
@@ -126,9 +124,9 @@ units() {
 	check resolve_test "redis/resolve.c" "-pthread"
 	# TSan wants the addresses of a process that is not randomized.
 	sanitize="-fsanitize=thread"
-	! setarch -R true 2>/dev/null || fixed="setarch -R"
+	setarch=("${fixed[@]}")
 	check resolve_test "redis/resolve.c" "-pthread"
-	sanitize=$others fixed=
+	sanitize=$others setarch=()
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
 		-subj /CN=sink -addext subjectAltName=DNS:localhost -keyout "$out/key" \
 		-out "$out/tls" 2>"$out/log"
