@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """packaging/upstream/series.py KERNEL DIR: the module as a series of patches for that source.
 
-DIR gets the patches, and work/, a repository of the files that they touch. The code is this
-tree's, changed by rules. Each rule must find what it changes, or the run ends. series.txt has
-the messages, prose.txt what comments say instead, and tree/ what only the kernel has.
+DIR gets the patches, and work/, a repository of the files that they touch. The code is this tree's,
+changed by rules, each of which must find what it changes. series.txt has the messages, prose.txt
+what comments say instead, and tree/ what only the kernel has.
 """
 import glob
 import os
@@ -28,16 +28,17 @@ PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace))'), (3, '')]
 
 
-# What changes in the code of a file: no number of its own, nothing of a module out of the tree.
+# What changes in the code of a file: no number of its own, nothing of a module out of the tree;
+# and OLDER if the source has no hrtimer_setup().
 RULES = [
     ('twheel_chrdev.c', r'^/\* Documentation/admin-guide.*\*/\n#define TWHEEL_MINOR.*\n\n', ''),
     ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
     ('twheel_chrdev.c', r'^\tif \(err == -EBUSY\) \{\n(?:\t\t.*\n)*\t\}\n', ''),
-    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n', ''),
-    ('twheel_chrdev.c', r'^MODULE_(VERSION|ALIAS|ALIAS_MISCDEV)\(.*\);\n', ''),
+    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n|^MODULE_(VERSION|ALIAS|ALIAS_MISCDEV)\(.*\n', ''),
+    ('twheel_chrdev.c', r'timers_\*', 'twheel_timers_*'),
+    ('twheel_chrdev.c', r'twheel\.c  ', 'wheel.c   '),
     ('include/twheel_trace.h', 'FILE twheel_trace', 'FILE trace'),
 ]
-# If the source has no hrtimer_setup().
 OLDER = ('twheel_turn.c', r'hrtimer_setup\(&([\w>-]+), (\w+), (.*)\);',
          r'hrtimer_init(&\1, \3);\n\t\1.function = \2;')
 
@@ -83,8 +84,7 @@ def source(path):
         if where != path:
             continue
         match = re.search(r'\s+(?:\*\s+)?'.join(map(re.escape, old.split())), text)
-        if not match:
-            die(f'{path} does not say "{old}"')
+        match or die(f'{path} does not say "{old}"')
         at = text[:match.start()].count('\n')
         lines = (text[:match.start()] + new + text[match.end():]).split('\n')
         refill(lines, at)
@@ -154,7 +154,7 @@ def rename(text, names):
 def exchange(text):
     """What is left of compat.h: the rule about exchanges."""
     parts = [re.search(pattern, text, re.S) or die(f'compat.h has no {pattern}') for pattern in
-             (r'#if [^\n]*\n#include <asm.*?#endif\n', r'/\*\n \* Whether an exchange.*?\n\}\n')]
+             (r'#if [^\n]*\n#include <asm.*?#endif\n', r'/\*\n \*[^/]*\*/\n[^\n]*exchanges.*?\n\}\n')]
     return ('/* SPDX-License-Identifier: GPL-2.0 */\n#ifndef _TWHEEL_EXCHANGE_H\n'
             '#define _TWHEEL_EXCHANGE_H\n\n#include <linux/kconfig.h>\n#include <linux/types.h>\n\n'
             f'{parts[0][0]}\n{parts[1][0]}\n#endif /* _TWHEEL_EXCHANGE_H */\n')
