@@ -308,11 +308,12 @@ static rare int change_slowly(struct twheel *w, uint64_t id, uint64_t deadline, 
 	return ret;
 }
 
-/* Exchanges a word that is not 0 for @deadline. Return: the word before; 0 stays. */
-static inline uint64_t exchange(struct twheel_slot *slot, uint64_t deadline)
+/*
+ * Exchanges a word that is not 0, and was @old when it was read, for @deadline. Return: the
+ * word before; 0 stays.
+ */
+static inline uint64_t exchange_from(struct twheel_slot *slot, __u64 old, uint64_t deadline)
 {
-	__u64 old = __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED);
-
 	do {
 		if (unlikely(!old))
 			return 0;
@@ -320,6 +321,11 @@ static inline uint64_t exchange(struct twheel_slot *slot, uint64_t deadline)
 						       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)));
 	after_exchange();
 	return old;
+}
+
+static inline uint64_t exchange(struct twheel_slot *slot, uint64_t deadline)
+{
+	return exchange_from(slot, __atomic_load_n(&slot->deadline_ns, __ATOMIC_RELAXED), deadline);
 }
 
 /* Moves the timer if its word is not 0. */
@@ -508,6 +514,10 @@ TWHEEL_PUBLIC int twheel_del(struct twheel *w, uint64_t id)
 
 /* Timers whose memory is fetched at a time: what a processor has misses open for, about. */
 #define AHEAD	16U
+/* Timers that set_many checks at a time: while the first wait for memory, the last are fetched. */
+#define CHECKED		64U
+/* Timers whose words stay in the nearest cache from the check to the exchange. */
+#define KEPT_NEAR	256U
 
 TWHEEL_PUBLIC void twheel_prefetch(const struct twheel *w, uint64_t id)
 {
@@ -541,16 +551,35 @@ static inline void fetch_free(const struct twheel *w, const struct cache *cache,
 	}
 }
 
+/*
+ * Fetches @n words, and then checks that the fast path can set all these timers. No branch in
+ * the loops waits for a cache miss.
+ */
+static inline bool can_set(const struct twheel *w, const uint64_t *ids, unsigned int n)
+{
+	const struct twheel_slot *words = w->words;
+	uint32_t nr_slots = load32(&w->nr_slots);
+	bool cannot = false;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		/* An id that names nothing is fetched in vain, and that is all. */
+		__builtin_prefetch(&words[(uint32_t)ids[i]], 1);
+		cannot |= (uint32_t)ids[i] >= nr_slots || !(ids[i] >> 32);
+	}
+	if (unlikely(cannot))
+		return false;
+	for (i = 0; i < n; i++)
+		cannot |= !__atomic_load_n(&words[(uint32_t)ids[i]].deadline_ns, __ATOMIC_RELAXED);
+	return !cannot;
+}
+
 /* Checks that all of @ids can be changed. Return: 0 or a negative errno. */
-static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
+static int check_each(struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
 {
 	unsigned int i;
 	int err;
 
-	if (is_child(w))
-		return -ECHILD;
-	if (n > INT_MAX)
-		return -EINVAL;
 	for (i = 0; i < n; i++) {
 		uint64_t id = ids[i];
 
@@ -571,33 +600,73 @@ static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, boo
 	return 0;
 }
 
+static int check_many(struct twheel *w, const uint64_t *ids, unsigned int n, bool ends)
+{
+	unsigned int i, part;
+	int err;
+
+	if (is_child(w))
+		return -ECHILD;
+	if (n > INT_MAX)
+		return -EINVAL;
+	for (i = 0; i < n; i += part) {
+		part = n - i < CHECKED ? n - i : CHECKED;
+		if (!ends && likely(can_set(w, ids + i, part)))
+			continue;
+		err = check_each(w, ids + i, part, ends);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Sets up to %AHEAD timers. A load waits for the exchanges before it, so all words are loaded
+ * before the first exchange, and all moments at which the wheel wakes after the last.
+ * Return: how many armings it ended. @marked: one has been marked.
+ */
+static inline int set_some(struct twheel *w, const uint64_t *ids, unsigned int n, uint64_t deadline,
+			   bool *marked)
+{
+	__u64 old[AHEAD];
+	unsigned int i;
+	int ended = 0;
+
+	for (i = 0; i < n; i++)
+		old[i] = __atomic_load_n(&w->words[(uint32_t)ids[i]].deadline_ns, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++) {
+		old[i] = exchange_from(&w->words[(uint32_t)ids[i]], old[i], deadline);
+		if (unlikely(!old[i]))
+			ended += change_slowly(w, ids[i], deadline, false) == 1;
+		else
+			ended += old[i] != TWHEEL_PARKED;
+	}
+	for (i = 0; i < n; i++) {
+		if (old[i] && !is_seen(&w->words[(uint32_t)ids[i]], deadline)) {
+			mark_slot(w, ids[i]);
+			*marked = true;
+		}
+	}
+	return ended;
+}
+
 TWHEEL_PUBLIC int twheel_set_many(struct twheel *w, const uint64_t *ids, unsigned int n,
 				  uint64_t deadline)
 {
 	int err = check_many(w, ids, n, false);
 	bool marked = false;
-	unsigned int i;
+	unsigned int i, part;
 	int ended = 0;
 
 	if (err)
 		return err;
 	deadline = to_word(deadline);
-	for (i = 0; i < n; i++) {
-		struct twheel_slot *slot = &w->words[(uint32_t)ids[i]];
-		uint64_t old;
-
-		if (i % AHEAD == 0)
+	for (i = 0; i < n; i += part) {
+		part = n - i < AHEAD ? n - i : AHEAD;
+		/* What check_many() has fetched may be gone. */
+		if (unlikely(n > KEPT_NEAR))
 			fetch(w, ids + i, n - i, false);
-		old = exchange(slot, deadline);
-		if (unlikely(!old)) {
-			ended += change_slowly(w, ids[i], deadline, false) == 1;
-			continue;
-		}
-		ended += old != TWHEEL_PARKED;
-		if (!is_seen(slot, deadline)) {
-			mark_slot(w, ids[i]);
-			marked = true;
-		}
+		ended += set_some(w, ids + i, part, deadline, &marked);
 	}
 	if (marked)
 		kick_before(w, deadline);
