@@ -21,7 +21,7 @@ static const char help[] =
 	"\n"
 	"  --full        all numbers of timers, and more repetitions\n"
 	"  --only=...    these backends alone; a wrong name lists them\n"
-	"  --part=...    ops, threads, calls, expire, heartbeat, server\n"
+	"  --part=...    ops, threads, calls, expire, heartbeat, server, turn\n"
 	"  --where=WORD  what is in the first column; default: native, or here if\n"
 	"                TWHEEL_BACKEND=kernel in the environment\n"
 	"  --reps=N      repetitions of each operation\n"
@@ -99,7 +99,7 @@ static uint32_t room_for_all(void)
 	return bytes >> 30 >= ALL_GIB ? UINT32_MAX : 1000000;
 }
 
-static const char all_parts[] = "ops,threads,calls,expire,heartbeat,server";
+static const char all_parts[] = "ops,threads,calls,expire,heartbeat,server,turn";
 
 static void check_parts(const char *list)
 {
@@ -150,6 +150,7 @@ int main(int argc, char **argv)
 	struct numbers one = { { 1000, 100000, 1000000 }, 3 };
 	struct numbers two = { { 10000, 1000000 }, 2 };
 	struct numbers expire = { { 10000, 100000 }, 2 };
+	struct numbers turn = { { 100000, 1000000 }, 2 };
 	struct numbers beats = { { 100000, 1000000 }, 2 };
 	unsigned int reps = 5, two_reps = 4, slow_reps = 3, i;
 	const char *part = all_parts;
@@ -187,6 +188,7 @@ int main(int argc, char **argv)
 			two = one;
 			expire = one;
 			beats = one;
+			turn = one;
 			chosen = true;
 			break;
 		case 'h':
@@ -234,10 +236,9 @@ int main(int argc, char **argv)
 			     expire.n[i] > 100000 ? slow_reps : reps);
 	for (i = 0; bench_is_listed(part, "heartbeat") && i < beats.nr; i++)
 		bench_heartbeat(beats.n[i], i ? beats.n[i - 1] : 0, slow_reps, few);
-	if (bench_is_listed(part, "server")) {
+	if (bench_is_listed(part, "server"))
 		bench_server(reps);
-		bench_turn(100000, reps);
-		bench_turn(1000000, reps);
-	}
+	for (i = 0; bench_is_listed(part, "turn") && i < turn.nr; i++)
+		bench_turn(turn.n[i], reps);
 	return 0;
 }

@@ -162,7 +162,8 @@ for name; do
 	ops) part ops "${table[@]}" "$out/bench" --part=ops "${full[@]}" ;;
 	threads) part threads "${table[@]}" "$out/bench" --part=threads,calls "${full[@]}" ;;
 	expire) part expire expirations ;;
-	heartbeat | server) part "$name" "$out/bench" --part="$name" "${full[@]}" ;;
+	heartbeat) part heartbeat "$out/bench" --part=heartbeat "${full[@]}" ;;
+	server) part server "$out/bench" --part=server,turn "${full[@]}" ;;
 	uml) part uml "$top/bench/device/kunit.sh" ${full:+full=1} ;;
 	device) part device "${device[@]}" "$out/vm_bench" ;;
 	esac
