@@ -9,8 +9,8 @@
 #   examples   the question of each example, from its first comment
 #   guarantees which tests hold up which guarantee, from the tags G1 to G11 in the
 #              comments of the tests
-#   cost       four rows of doc/bench/rows.tsv
-#   costs      more rows of it
+#   cost       four rows of doc/bench/rows.tsv, of what most programs have
+#   costs      more rows of it, of all
 #
 # Each lies between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Other names are
 # left alone. With --check nothing is written. Parts that are out of date are printed, names
@@ -174,12 +174,16 @@ table() {
 			for (i = 1; i <= nr; i++) {
 				b = list[i]
 				n = $2
+				op = $1
+				# For most, to disarm and to arm again is to end and to begin.
+				if (op == "again" && !((op, $3, b) in most))
+					op = "turnover"
 				# Of timerfds there are as many as the process may have.
-				if (b == "timerfd" && value($1, n, $3, $4, b) == "")
-					n = most[$1, $3, b]
-				if ($3 > 1 && value($1, n, $3, $4, b) == "")
+				if (b == "timerfd" && value(op, n, $3, $4, b) == "")
+					n = most[op, $3, b]
+				if ($3 > 1 && value(op, n, $3, $4, b) == "")
 					b = b "+mutex"
-				v = value($1, n, $3, $4, b)
+				v = value(op, n, $3, $4, b)
 				# A rate is of both threads, in millions a second.
 				if (v != "" && $1 ~ /^rate_/)
 					v = $3 * 1000 / v
@@ -192,7 +196,23 @@ table() {
 		}' "$rows" -
 }
 
+# Whether there are rows of runtimes, and so of all that came with them.
+has_runtimes() {
+	grep -qP '^native\tmove\ttokio\t' "$rows"
+}
+
 cost() {
+	if has_runtimes; then
+		echo '| ns of CPU for each operation | twheel | Tokio | Go | libuv | libev | timerfd | own wheel |'
+		echo '|---|---|---|---|---|---|---|---|'
+		table 'libtwheel tokio go libuv libev timerfd wheel' <<-'END'
+			move	100000	1	random	move one of 100,000 timers
+			move	1000000	1	random	move one of 1,000,000 timers
+			again	100000	1	random	disarm one of 100,000, arm it again
+			turn	100000	1	random	move 64 of 100,000 by `twheel_set_many()`, each
+		END
+		return
+	fi
 	echo '| ns of CPU for each operation | twheel | own wheel | lazy wheel | timerfd |'
 	echo '|---|---|---|---|---|'
 	table 'libtwheel wheel lazy timerfd' <<-'END'
@@ -204,9 +224,19 @@ cost() {
 }
 
 costs() {
-	echo '| ns of CPU for each operation | twheel | own wheel | lazy wheel | heap | libev | libevent | libuv | timerfd |'
-	echo '|---|---|---|---|---|---|---|---|---|'
-	table 'libtwheel wheel lazy heap libev libevent libuv timerfd' <<-'END'
+	local names=' own wheel | lazy wheel | heap | libev | libevent | libuv | timerfd |' more=
+
+	# Columns and rows that came later.
+	if has_runtimes; then
+		names+=' Tokio | Go |'
+		more=$'again\t100000\t1\trandom\tdisarm one of 100,000, arm it again\n'
+		more+=$'turn\t1000000\t1\trandom\tmove 64 of 1,000,000 in a turn, each\n'
+	fi
+	echo "| ns of CPU for each operation | twheel |$names"
+	echo "|---|---|$(sed 's/[^|]//g; s/|/---|/g' <<<"$names")"
+	table "libtwheel wheel lazy heap libev libevent libuv timerfd${more:+ tokio go}" < <(
+		printf %s "$more"
+		sed 's/^\t*//' <<-'END'
 		move	1000	1	random	move, 1,000 timers
 		move	100000	1	random	move, 100,000 timers
 		move	1000000	1	random	move, 1,000,000 timers
@@ -220,6 +250,7 @@ costs() {
 		expire_own	1000000	1	random	expire 1,000,000 within 1 s
 		silent_own	1000000	1	random	arm, move, expire, end, 1,000,000
 	END
+	)
 }
 
 # fill FILE: prints it with its parts as they must be.

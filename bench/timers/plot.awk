@@ -17,7 +17,8 @@ BEGIN {
 	left = 140		# of the scale, within its panel
 	scale_width = 190
 	split("libtwheel=twheel table=twheel,_by_word wheel=own_wheel lazy=own_lazy_wheel " \
-		"heap=binary_heap libev=libev libevent=libevent libuv=libuv timerfd=timerfd", pairs, " ")
+		"heap=binary_heap libev=libev libevent=libevent libuv=libuv timerfd=timerfd " \
+		"tokio=Tokio go=Go", pairs, " ")
 	for (i = 1; i in pairs; i++) {
 		split(pairs[i], part, "=")
 		gsub(/_/, " ", part[2])
