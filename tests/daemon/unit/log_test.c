@@ -81,6 +81,11 @@ int main(void)
 	for (unsigned int i = 0; i < 200; i++, now_s++)
 		log_often(LOG_ERR, "many %u", i);
 	is_number(lines(log_text()), 200 + 1, "more lines than are remembered, and one's number");
+	log_set_level(LOG_WARNING);
+	log_line(LOG_NOTICE, "a notice");
+	log_often(LOG_INFO, "an information");
+	log_line(LOG_WARNING, "a warning");
+	is_text(log_text(), "a warning\n", "lines of less weight than log-level are dropped");
 	dup2(out, STDERR_FILENO);
 	return tap_end();
 }

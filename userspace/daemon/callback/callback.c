@@ -578,17 +578,34 @@ static void set_defaults(struct callback_options *opt)
 		opt->answer_max = 65536;
 }
 
+int callbacks_change(struct callbacks *c, const struct callback_options *opt)
+{
+	struct network *allow = calloc(opt->allows + 1, sizeof(*allow));
+	struct signer *signer = signer_new(opt->secret, opt->secrets);
+
+	if (!allow || !signer) {
+		signer_free(signer);
+		free(allow);
+		return -ENOMEM;
+	}
+	if (opt->allows)
+		memcpy(allow, opt->allow, opt->allows * sizeof(*allow));
+	free(c->allow);
+	c->allow = allow;
+	c->opt.allows = opt->allows;
+	signer_free(c->signer);
+	c->signer = signer;
+	c->opt.concurrency = opt->concurrency;
+	set_defaults(&c->opt);
+	curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)c->opt.concurrency);
+	return 0;
+}
+
 /* Copies what the options point to. */
 static bool copy_options(struct callbacks *c, const struct callback_options *opt)
 {
 	const char *const *line;
 
-	if (opt->allows) {
-		c->allow = malloc(opt->allows * sizeof(*c->allow));
-		if (!c->allow)
-			return false;
-		memcpy(c->allow, opt->allow, opt->allows * sizeof(*c->allow));
-	}
 	for (line = opt->resolve; line && *line; line++) {
 		struct curl_slist *longer = curl_slist_append(c->resolve, *line);
 
@@ -596,8 +613,7 @@ static bool copy_options(struct callbacks *c, const struct callback_options *opt
 			return false;
 		c->resolve = longer;
 	}
-	c->signer = signer_new(opt->secret, opt->secrets);
-	return c->signer;
+	return !callbacks_change(c, opt);
 }
 
 struct callbacks *callbacks_new(const struct callback_loop *loop,
@@ -625,7 +641,6 @@ struct callbacks *callbacks_new(const struct callback_loop *loop,
 	curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
 	curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
 	curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-	curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)c->opt.concurrency);
 	return c;
 }
 

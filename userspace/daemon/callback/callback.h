@@ -119,6 +119,15 @@ struct callbacks *callbacks_new(const struct callback_loop *loop,
 				const struct callback_options *opt);
 
 /**
+ * callbacks_change() - give requests that begin from now on other networks and keys
+ * @c: the callbacks
+ * @opt: its concurrency, networks and keys count
+ *
+ * Return: 0, or -ENOMEM: nothing is changed.
+ */
+int callbacks_change(struct callbacks *c, const struct callback_options *opt);
+
+/**
  * callbacks_free() - abort all requests without done(), and free
  * @c: may be NULL
  */

@@ -31,6 +31,13 @@ static struct known {
 	char text[256];
 } known[KNOWN];
 
+static int last_level = LOG_INFO;
+
+void log_set_level(int level)
+{
+	last_level = level;
+}
+
 /* Whether stderr goes to the journal: see JOURNAL_STREAM in systemd.exec(5). */
 static bool is_journal(void)
 {
@@ -69,6 +76,8 @@ void log_line(int level, const char *fmt, ...)
 {
 	va_list args;
 
+	if (level > last_level)
+		return;
 	va_start(args, fmt);
 	print(level, fmt, args);
 	va_end(args);
@@ -144,6 +153,8 @@ void log_often(int level, const char *fmt, ...)
 	struct known *k;
 	va_list args;
 
+	if (level > last_level)
+		return;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);

@@ -11,6 +11,12 @@
 #include <syslog.h>
 
 /**
+ * log_set_level() - drop lines of less weight
+ * @level: the last that is written; LOG_INFO is all, and the default
+ */
+void log_set_level(int level);
+
+/**
  * log_line() - one line
  * @level: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO
  */

@@ -437,6 +437,11 @@ struct store *store_new(struct loop *loop, struct alarms *alarms, const struct c
 	return NULL;
 }
 
+void store_trust(struct store *s, struct tls *tls)
+{
+	tls_replace(s->tls, tls);
+}
+
 void store_close(struct store *s)
 {
 	conn_end(&s->messages);

@@ -43,6 +43,7 @@
 #define STORE_NO_NODE	ROUTE_NONE
 
 struct store;
+struct tls;
 
 /**
  * store_new() - prepare, and begin to connect
@@ -56,6 +57,12 @@ struct store;
 struct store *store_new(struct loop *loop, struct alarms *alarms, const struct config *config,
 			const struct store_events *events, const char *const *channels,
 			const char **why);
+
+/**
+ * store_trust() - let new connections use other files of TLS
+ * @tls: what replaces those that are used; the store frees it
+ */
+void store_trust(struct store *s, struct tls *tls);
 
 /**
  * store_close() - close all connections; all commands fail, now

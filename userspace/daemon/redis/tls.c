@@ -23,7 +23,7 @@
  */
 struct tls {
 	SSL_CTX *ctx;
-	const char *name;
+	char name[sizeof(((struct config *)0)->redis_tls_name)];
 };
 
 /**
@@ -90,7 +90,7 @@ struct tls *tls_new(const struct config *config, char why[TLS_WHY_LEN])
 	if (!t)
 		return NULL;
 	ERR_clear_error();
-	t->name = config->redis_tls_name;
+	memcpy(t->name, config->redis_tls_name, sizeof(t->name));
 	t->ctx = SSL_CTX_new(TLS_client_method());
 	if (!t->ctx || trust(t->ctx, config, why) || identify(t->ctx, config, why)) {
 		tls_free(t);
@@ -111,6 +111,14 @@ void tls_free(struct tls *t)
 		return;
 	SSL_CTX_free(t->ctx);
 	free(t);
+}
+
+void tls_replace(struct tls *t, struct tls *by)
+{
+	/* Sessions have references of their own. */
+	SSL_CTX_free(t->ctx);
+	*t = *by;
+	free(by);
 }
 
 /* ---- Sessions ---- */

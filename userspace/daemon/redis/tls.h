@@ -30,6 +30,13 @@ struct tls *tls_new(const struct config *config, char why[TLS_WHY_LEN]);
 void tls_free(struct tls *t);
 
 /**
+ * tls_replace() - let new sessions use other files; those that are open go on
+ * @t: what is used
+ * @by: what replaces it; freed
+ */
+void tls_replace(struct tls *t, struct tls *by);
+
+/**
  * tls_open() - begin a session
  * @t: what we trust; must live as long
  * @fd: a socket that is connected

@@ -569,9 +569,19 @@ void attempt_run(void *arg)
 	callbacks_timeout(d->callbacks);
 }
 
+static struct callback_options options_of(const struct config *c)
+{
+	return (struct callback_options){
+		.concurrency = c->callback_concurrency,
+		.allow = c->allow,
+		.allows = c->allows,
+		.secret = c->secret,
+		.secrets = c->secrets,
+	};
+}
+
 int attempt_start(struct daemon *d)
 {
-	const struct config *c = &d->config;
 	struct callback_loop loop = {
 		.arg = d,
 		.watch = curl_look,
@@ -579,19 +589,20 @@ int attempt_start(struct daemon *d)
 		.may_connect = may_connect,
 		.done = request_done,
 	};
-	struct callback_options opt = {
-		.concurrency = c->callback_concurrency,
-		.allow = c->allow,
-		.allows = c->allows,
-		.secret = c->secret,
-		.secrets = c->secrets,
-	};
+	struct callback_options opt = options_of(&d->config);
 
 	d->curl.fn = curl_timeout;
 	if (alarm_prepare(d->alarms, &d->curl))
 		return -ENOMEM;
 	d->callbacks = callbacks_new(&loop, &opt);
 	return d->callbacks ? 0 : -ENOMEM;
+}
+
+int attempt_change(struct daemon *d, const struct config *c)
+{
+	struct callback_options opt = options_of(c);
+
+	return callbacks_change(d->callbacks, &opt);
 }
 
 void attempt_stop(struct daemon *d)

@@ -40,6 +40,13 @@ void attempt_abort_all(struct daemon *d);
 int attempt_start(struct daemon *d);
 
 /**
+ * attempt_change() - let attempts that begin from now on use another configuration
+ *
+ * Return: 0, or -ENOMEM: nothing is changed.
+ */
+int attempt_change(struct daemon *d, const struct config *c);
+
+/**
  * attempt_run() - let libcurl send what was begun in this turn, without a tick's delay
  */
 void attempt_run(void *daemon);
