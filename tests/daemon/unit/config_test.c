@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/un.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -50,6 +51,7 @@ static void check_defaults(void)
 	is_number(c.dead_max, 100000, "dead-max");
 	is_number(c.dead_keep_ms, 7 * 86400000ULL, "dead-keep");
 	ok(!c.strict, "strict");
+	is_number(c.log_level, LOG_INFO, "log-level");
 	is_number(c.stop_delay_ms, 0, "stop-delay");
 	is_number(c.stop_timeout_ms, 20000, "stop-timeout");
 	is_number(c.tick_ns, 131072, "tick");
@@ -89,6 +91,8 @@ static const struct {
 	{ "tick = 131072\n", "f:1: tick: \"131072\": " NEEDS_UNIT },
 	{ "tick = 100us\n", NULL },
 	{ "tick = 999ns\n", "f:1: tick: \"999ns\": the least is 1000ns" },
+	{ "log-level = warning\n", NULL },
+	{ "log-level = debug\n", "f:1: log-level: \"debug\": not err, warning, notice or info" },
 	{ "strict = maybe\n", "f:1: strict: \"maybe\": neither yes nor no" },
 	{ "prefix = a b\n", "f:1: prefix: \"a b\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
 	{ "prefix = {a}\n", "f:1: prefix: \"{a}\": a prefix has A-Z, a-z, 0-9 and _:.- only" },
@@ -303,7 +307,7 @@ static void check_lines(void)
 	ok(c.listens == 2 && !strcmp(c.listen[0].text, "127.0.0.1:2"),
 	   "flags of a list replace the lines of the file");
 	read_line(lines[7].text, lines[7].flag, &args, err);
-	ok(c.tokens == 2 && !strcmp(c.token[1], "0123456789abcdef-2"), "two tokens are read");
+	ok(c.tokens == 2 && !strcmp(c.token[1].text, "0123456789abcdef-2"), "two tokens are read");
 	read_line(lines[13].text, lines[13].flag, &args, err);
 	ok(c.secrets == 2 && c.secret[0].len == 24 && c.secret[1].len == 32,
 	   "two secrets are read");
@@ -384,6 +388,132 @@ static void check_values(void)
 	   !strcmp(((struct sockaddr_un *)&on.sa)->sun_path, "/run/x"), "a socket is local");
 }
 
+#define T	"0123456789abcdef"
+#define LINE	"a line is NAME TOKEN VERBS QUEUES, or a token alone"
+#define NAME	"the name of a token has 1 to 64 of A-Za-z0-9_.@-"
+#define VERBS	"the verbs are read, put, work and admin, with commas between"
+#define QUEUES	"the queues are names, in which * and ? may stand, with commas between"
+
+/* A line of token-file, why it is refused, and what it reads. */
+static const struct {
+	const char *line;
+	const char *why;
+	const char *name;
+	unsigned int verbs;
+	const char *queues;
+} bearers[] = {
+	{ T, NULL, "token", BEARER_ALL, "*" },
+	{ "a.b@c-D_1 " T " read *", NULL, "a.b@c-D_1", VERB_READ, "*" },
+	{ "a\t" T "  put,work \t mail-*,q?", NULL, "a", VERB_PUT | VERB_WORK, "mail-*,q?" },
+	{ "a " T " admin,read,admin q", NULL, "a", VERB_ADMIN | VERB_READ, "q" },
+	{ T " read", LINE },
+	{ "a " T " read", LINE },
+	{ "a " T " read q more", LINE },
+	{ "a/b " T " read q", NAME },
+	{ "a short read q", "a token has at least 16 characters" },
+	{ "a " T "\x7f read q", "a token has printable characters without spaces only" },
+	{ "a " T " write q", VERBS },
+	{ "a " T " read,, q", VERBS },
+	{ "a " T " read, q", VERBS },
+	{ "a " T " rea q", VERBS },
+	{ "a " T " read [a-z]", QUEUES },
+	{ "a " T " read a,", QUEUES },
+	{ "a " T " read ,a", QUEUES },
+	{ "a " T " read a,,b", QUEUES },
+};
+
+static const struct {
+	const char *queues;
+	const char *queue;
+	bool sees;
+} globs[] = {
+	{ "*", "q", true }, { "q", "q", true }, { "q", "qq", false }, { "qq", "q", false },
+	{ "a,q", "q", true }, { "q?", "q", false }, { "q?", "q1", true }, { "q?", "q12", false },
+	{ "q*", "q", true }, { "q*x", "q1x2x", true }, { "q*x", "qx1", false },
+	{ "*a*b*", "xxaxxbxx", true }, { "*a*b*", "xxbxxaxx", false }, { "m-*,j", "jo", false },
+	{ "**", "any", true }, { "*?", "a", true }, { "*??", "a", false },
+};
+
+static void check_bearers(void)
+{
+	struct bearer t = { .verbs = 0 };
+	char line[400];
+
+	for (size_t i = 0; i < ARRAY_SIZE(bearers); i++) {
+		const char *why = bearer_parse(bearers[i].line, &t);
+
+		is_text(why, bearers[i].why, "line %zu of tokens is %s", i,
+			bearers[i].why ? "refused" : "read");
+		if (!why)
+			ok(!strcmp(t.name, bearers[i].name) && !strcmp(t.text, T) &&
+			   t.verbs == bearers[i].verbs && !strcmp(t.queues, bearers[i].queues),
+			   "its parts arrive");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(globs); i++) {
+		strcpy(t.queues, globs[i].queues);
+		ok(bearer_sees(&t, globs[i].queue) == globs[i].sees, "\"%s\" is %sfor %s",
+		   globs[i].queues, globs[i].sees ? "" : "not ", globs[i].queue);
+	}
+	strcpy(t.queues, "a,*");
+	ok(bearer_sees_all(&t), "\"a,*\" is for all queues");
+	strcpy(t.queues, "a*,?*");
+	ok(!bearer_sees_all(&t), "\"a*,?*\" is not");
+	memset(line, 'x', sizeof(line));
+	line[255] = '\0';
+	ok(!bearer_parse(line, &t), "a token may have 255 characters");
+	line[255] = 'x';
+	line[256] = '\0';
+	is_text(bearer_parse(line, &t), "a token has at most 255 characters", "and no more");
+}
+
+/* The text of a file, another one, and the first key that only a restart changes. */
+static const struct {
+	const char *now;
+	const char *next;
+	const char *err;
+} changes[] = {
+	{ "", "", NULL },
+	{ "", "lease = 20s\nhold-max = 7\nlog-level = err\nredis-user =\n", NULL },
+	{ "", "callback-allow = 10.0.0.0/8\n", NULL },
+	{ "", "redis = unix:/run/redis/redis-server.sock\nlisten = 127.0.0.1:7733\n", NULL },
+	{ "", "\nredis = unix:/x\n", "CONF:2: redis: " },
+	{ "redis = unix:/x\n", "", "redis: " },
+	{ "redis = redis://h\n", "redis = redis://h:6379/0\n", NULL },
+	{ "redis = redis://h\n", "redis = redis://h/1\n", "CONF:1: redis: " },
+	{ "redis = redis://h\n", "redis = rediss://h\n", "CONF:1: redis: " },
+	{ "redis = redis://h\n", "redis = redis://h\nredis-tls = yes\n", "CONF:2: redis-tls: " },
+	{ "redis = cluster://a,b\n", "redis = cluster://a,c\n", "CONF:1: redis: " },
+	{ "", "prefix = x:\n", "CONF:1: prefix: " },
+	{ "", "listen = 127.0.0.1:1\n", "CONF:1: listen: " },
+	{ "", "listen = 127.0.0.1:7733\nlisten = [::1]:1\n", "CONF:2: listen: " },
+	{ "", "wait-replicas = 1\n", "CONF:1: wait-replicas: " },
+	{ "", "tick = 1ms\n", "CONF:1: tick: " },
+};
+
+static void check_changes(void)
+{
+	static const char *const none[] = { NULL };
+	static struct config now;
+	char err[CONFIG_ERROR_LEN], want[CONFIG_ERROR_LEN], why[80];
+	struct config_args args;
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		size_t at = 0;
+		bool fixed;
+
+		ok(!read_line(changes[i].now, none, &args, err), "file %zu is read", i);
+		now = c;
+		ok(!read_line(changes[i].next, none, &args, err), "and another one");
+		fixed = config_fixed(&now, &c, &args, &at, err);
+		snprintf(why, sizeof(why), "%sonly a restart changes it",
+			 changes[i].err ? changes[i].err : "");
+		is_text(fixed ? err : NULL,
+			changes[i].err ? fill(want, sizeof(want), why) : NULL,
+			"change %zu is %s", i, changes[i].err ? "refused" : "made");
+		ok(!fixed || !config_fixed(&now, &c, &args, &at, err), "that is all");
+	}
+}
+
 int main(void)
 {
 	if (!mkdtemp(dir))
@@ -401,6 +531,8 @@ int main(void)
 	check_credentials();
 	check_options();
 	check_values();
+	check_bearers();
+	check_changes();
 	unlink(conf);
 	unlink(secret);
 	unlink(token);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "../../shared/duration.h"
 #include "config/config.h"
@@ -24,6 +25,7 @@
 enum key_type {
 	KEY_BOOL,
 	KEY_DURATION,
+	KEY_LEVEL,
 	KEY_LISTEN,
 	KEY_NETWORKS,
 	KEY_NUMBER,
@@ -38,7 +40,10 @@ enum key_type {
 
 #define AT(field)	offsetof(struct config, field)
 
-/* @def is what a line of the file would say; @min and @max bound numbers. */
+/*
+ * @def is what a line of the file would say; @min and @max bound numbers. What is @fixed takes
+ * effect at a start only, and SIGHUP refuses to change it.
+ */
 static const struct key {
 	const char *name;
 	enum key_type type;
@@ -46,19 +51,20 @@ static const struct key {
 	const char *def;
 	uint64_t min;
 	uint64_t max;
+	bool fixed;
 } keys[] = {
-	{ "redis", KEY_REDIS, AT(redis), "unix:/run/redis/redis-server.sock" },
+	{ "redis", KEY_REDIS, AT(redis), "unix:/run/redis/redis-server.sock", .fixed = true },
 	{ "redis-user", KEY_WORD, AT(redis_user), "" },
 	{ "redis-password-file", KEY_PATH, AT(redis_password_file), "" },
 	{ "sentinel-user", KEY_WORD, AT(sentinel_user), "" },
 	{ "sentinel-password-file", KEY_PATH, AT(sentinel_password_file), "" },
-	{ "redis-tls", KEY_BOOL, AT(redis_tls), "no" },
+	{ "redis-tls", KEY_BOOL, AT(redis_tls), "no", .fixed = true },
 	{ "redis-tls-ca-file", KEY_PATH, AT(redis_tls_ca_file), "" },
 	{ "redis-tls-cert-file", KEY_PATH, AT(redis_tls_cert_file), "" },
 	{ "redis-tls-key-file", KEY_PATH, AT(redis_tls_key_file), "" },
 	{ "redis-tls-name", KEY_WORD, AT(redis_tls_name), "" },
-	{ "prefix", KEY_PREFIX, AT(prefix), "tw:" },
-	{ "listen", KEY_LISTEN, AT(listen), "127.0.0.1:7733" },
+	{ "prefix", KEY_PREFIX, AT(prefix), "tw:", .fixed = true },
+	{ "listen", KEY_LISTEN, AT(listen), "127.0.0.1:7733", .fixed = true },
 	{ "token-file", KEY_PATH, AT(token_file), "" },
 	{ "lease", KEY_DURATION, AT(lease_ms), "10s", 6 * MS_PER_SEC, 15 * MS_PER_MIN },
 	{ "max-lost", KEY_NUMBER, AT(max_lost), "5", 1, 255 },
@@ -66,7 +72,7 @@ static const struct key {
 	{ "hold-max", KEY_NUMBER, AT(hold_max), "16384", 1, 1000000 },
 	{ "hold-bytes", KEY_SIZE, AT(hold_bytes), "64M", 1 << 20, 1ULL << 40 },
 	{ "ahead", KEY_DURATION, AT(ahead_ms), "500ms", 0, 5 * MS_PER_SEC },
-	{ "wait-replicas", KEY_NUMBER, AT(wait_replicas), "0", 0, 16 },
+	{ "wait-replicas", KEY_NUMBER, AT(wait_replicas), "0", 0, 16, .fixed = true },
 	{ "wait-timeout", KEY_DURATION, AT(wait_timeout_ms), "500ms", 1, MS_PER_MIN },
 	{ "callback-concurrency", KEY_NUMBER, AT(callback_concurrency), "1000", 1, 65536 },
 	{ "host-concurrency", KEY_NUMBER, AT(host_concurrency), "32", 1, 65536 },
@@ -76,9 +82,11 @@ static const struct key {
 	{ "dead-max", KEY_NUMBER64, AT(dead_max), "100000", 0, 1000000000 },
 	{ "dead-keep", KEY_DURATION, AT(dead_keep_ms), "7d", 0, 100 * MS_PER_YEAR },
 	{ "strict", KEY_BOOL, AT(strict), "no" },
+	{ "log-level", KEY_LEVEL, AT(log_level), "info" },
 	{ "stop-delay", KEY_DURATION, AT(stop_delay_ms), "0", 0, MS_PER_HOUR },
 	{ "stop-timeout", KEY_DURATION, AT(stop_timeout_ms), "20s", 0, MS_PER_HOUR },
-	{ "tick", KEY_TICK, AT(tick_ns), "131072ns", 1000, 1000000000 },
+	{ "tick", KEY_TICK, AT(tick_ns), "131072ns", 1000, 1000000000,
+	  .fixed = true },
 };
 
 /* Where a key was set: a line of the file, or one of these. */
@@ -231,6 +239,25 @@ static const char *set_bool(const char *text, bool *value)
 	return NULL;
 }
 
+static const char *set_level(const char *text, int *level)
+{
+	static const struct {
+		const char *name;
+		int level;
+	} levels[] = {
+		{ "err", LOG_ERR }, { "warning", LOG_WARNING }, { "notice", LOG_NOTICE },
+		{ "info", LOG_INFO },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		if (strcmp(text, levels[i].name))
+			continue;
+		*level = levels[i].level;
+		return NULL;
+	}
+	return "not err, warning, notice or info";
+}
+
 static const char *set_text(const char *text, char *field, size_t len)
 {
 	if (strlen(text) >= len)
@@ -324,6 +351,9 @@ static int set_key(struct reader *r, const struct key *key, int from, const char
 	switch (key->type) {
 	case KEY_BOOL:
 		why = set_bool(text, (bool *)field);
+		break;
+	case KEY_LEVEL:
+		why = set_level(text, (int *)field);
 		break;
 	case KEY_LISTEN:
 		why = add_listen(r->c, text);
@@ -424,18 +454,20 @@ static long slurp(const char *path, char *buf, size_t room)
 	return len == room ? -EFBIG : (long)len;
 }
 
+/* A file at a time. */
+static char file_text[FILE_MAX];
+
 static int read_file(struct reader *r, const struct config_args *args)
 {
-	static char text[FILE_MAX];
 	long len;
 
-	len = slurp(args->file, text, sizeof(text));
+	len = slurp(args->file, file_text, sizeof(file_text));
 	if (len == -ENOENT && !args->file_named)
 		return 0;
 	if (len < 0)
 		return fail(r, NULL, FROM_DEFAULT, "%.256s: %s", args->file,
 			    strerror((int)-len));
-	return read_text(r, text, (size_t)len);
+	return read_text(r, file_text, (size_t)len);
 }
 
 /*
@@ -448,20 +480,20 @@ static int read_lines(struct reader *r, size_t at, size_t max,
 	const char *path = (const char *)r->c + at;
 	const struct key *key = key_at(at);
 	int from = r->from[key - keys];
-	char text[4096], *line, *next;
+	char *line, *next;
 	size_t count = 0;
 	int number = 0;
 	long len;
 
 	if (!*path)
 		return 0;
-	len = slurp(path, text, sizeof(text) - 1);
+	len = slurp(path, file_text, sizeof(file_text) - 1);
 	if (len < 0)
 		return fail(r, key, from, "%s: %s", path, strerror((int)-len));
-	text[len] = '\0';
-	if (strlen(text) != (size_t)len)
+	file_text[len] = '\0';
+	if (strlen(file_text) != (size_t)len)
 		return fail(r, key, from, "%s: a NUL byte", path);
-	for (line = text; line; line = next) {
+	for (line = file_text; line; line = next) {
 		const char *why;
 		char *end;
 
@@ -473,12 +505,16 @@ static int read_lines(struct reader *r, size_t at, size_t max,
 			line++;
 		for (end = line + strlen(line); end > line && is_space(end[-1]);)
 			*--end = '\0';
-		if (!*line)
+		/* A password may begin so. */
+		if (!*line || (*line == '#' && at == AT(token_file)))
 			continue;
 		why = ++count > max ? "too many lines" : take(r->c, line);
-		if (why)
-			return fail(r, key, from, "%s:%d: %s", path, number, why);
+		if (!why)
+			continue;
+		explicit_bzero(file_text, (size_t)len);
+		return fail(r, key, from, "%s:%d: %s", path, number, why);
 	}
+	explicit_bzero(file_text, (size_t)len);
 	return count ? 0 : fail(r, key, from, "%s: empty", path);
 }
 
@@ -494,13 +530,16 @@ static const char *take_sentinel_password(struct config *c, const char *line)
 
 static const char *take_token(struct config *c, const char *line)
 {
-	const char *why = token_refused(line);
+	struct bearer *t = &c->token[c->tokens];
+	const char *why = bearer_parse(line, t);
 
-	if (!why)
-		why = set_text(line, c->token[c->tokens], sizeof(c->token[0]));
-	if (!why)
-		c->tokens++;
-	return why;
+	if (why)
+		return why;
+	for (size_t i = 0; i < c->tokens; i++)
+		if (!strcmp(c->token[i].text, t->text))
+			return "an earlier line has the same token";
+	c->tokens++;
+	return NULL;
 }
 
 static const char *take_secret(struct config *c, const char *line)
@@ -679,4 +718,53 @@ void config_place(const struct config_args *args, const char *why, char err[CONF
 		fail(&r, key, args->from[key - keys], "%s", why + len + 2);
 	else
 		fail(&r, NULL, FROM_DEFAULT, "%s", why);
+}
+
+static bool same_listen(const struct config *a, const struct config *b)
+{
+	if (a->listens != b->listens)
+		return false;
+	for (size_t i = 0; i < a->listens; i++)
+		if (strcmp(a->listen[i].text, b->listen[i].text))
+			return false;
+	return true;
+}
+
+/* Whether a key that is fixed has one value in both. */
+static bool same_value(const struct key *key, const struct config *a, const struct config *b)
+{
+	const char *x = (const char *)a + key->at, *y = (const char *)b + key->at;
+
+	switch (key->type) {
+	case KEY_BOOL:
+		return *(const bool *)x == *(const bool *)y;
+	case KEY_LISTEN:
+		return same_listen(a, b);
+	case KEY_NUMBER:
+		return *(const unsigned int *)x == *(const unsigned int *)y;
+	case KEY_PREFIX:
+		return !strcmp(x, y);
+	case KEY_REDIS:
+		/* redis-tls is a key of its own. */
+		return redis_url_same(&a->redis, &b->redis) &&
+		       (a->redis.tls == b->redis.tls || a->redis_tls != b->redis_tls);
+	default:
+		return *(const uint64_t *)x == *(const uint64_t *)y;
+	}
+}
+
+bool config_fixed(const struct config *now, const struct config *next,
+		  const struct config_args *args, size_t *at, char err[CONFIG_ERROR_LEN])
+{
+	struct reader r = { .file = args->file, .err = err };
+
+	while (*at < ARRAY_SIZE(keys)) {
+		const struct key *key = &keys[(*at)++];
+
+		if (!key->fixed || same_value(key, now, next))
+			continue;
+		fail(&r, key, args->from[key - keys], "only a restart changes it");
+		return true;
+	}
+	return false;
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "config/address.h"
+#include "config/bearer.h"
 #include "config/value.h"
 
 #define CONFIG_FILE		"/etc/twheel/twheeld.conf"
@@ -23,7 +24,7 @@
 #define CONFIG_LISTEN_MAX	16
 #define CONFIG_ALLOW_MAX	64
 #define CONFIG_SECRETS_MAX	2
-#define CONFIG_TOKENS_MAX	2
+#define CONFIG_TOKENS_MAX	64
 
 /**
  * struct config - all keys; durations are in milliseconds
@@ -43,7 +44,7 @@
  * @listen: listen; the default is replaced by the first one that is set
  * @listens: how many
  * @token_file: token-file; empty: no token
- * @token: bearer tokens: each line of that file; two while one changes
+ * @token: bearer tokens: the lines of that file
  * @tokens: how many
  * @lease_ms: lease
  * @max_lost: max-lost
@@ -64,6 +65,7 @@
  * @dead_max: dead-max
  * @dead_keep_ms: dead-keep
  * @strict: strict
+ * @log_level: log-level
  * @stop_delay_ms: stop-delay
  * @stop_timeout_ms: stop-timeout
  * @tick_ns: tick
@@ -85,7 +87,7 @@ struct config {
 	struct listen_on listen[CONFIG_LISTEN_MAX];
 	size_t listens;
 	char token_file[256];
-	char token[CONFIG_TOKENS_MAX][256];
+	struct bearer token[CONFIG_TOKENS_MAX];
 	size_t tokens;
 	uint64_t lease_ms;
 	unsigned int max_lost;
@@ -106,6 +108,7 @@ struct config {
 	uint64_t dead_max;
 	uint64_t dead_keep_ms;
 	bool strict;
+	int log_level;
 	uint64_t stop_delay_ms;
 	uint64_t stop_timeout_ms;
 	uint64_t tick_ns;
@@ -120,7 +123,7 @@ struct config {
  * @help: --help or -h
  * @from: where each key was set; for config_place()
  */
-#define CONFIG_KEYS	32
+#define CONFIG_KEYS	33
 struct config_args {
 	const char *file;
 	bool file_named;
@@ -153,6 +156,19 @@ int config_read(struct config *c, struct config_args *args, int argc, char **arg
  * @err: the error, as of config_read()
  */
 void config_place(const struct config_args *args, const char *why, char err[CONFIG_ERROR_LEN]);
+
+/**
+ * config_fixed() - find a key that was changed and takes effect at a start only
+ * @now: the configuration that is used
+ * @next: the one that was read after it
+ * @args: of @next
+ * @at: 0 at first; where to go on
+ * @err: its place, as of config_read()
+ *
+ * Return: false if there is none.
+ */
+bool config_fixed(const struct config *now, const struct config *next,
+		  const struct config_args *args, size_t *at, char err[CONFIG_ERROR_LEN]);
 
 /**
  * config_defaults() - a configuration of defaults only

@@ -204,6 +204,18 @@ const char *redis_url_parse(const char *text, struct redis_url *url)
 	return why;
 }
 
+bool redis_url_same(const struct redis_url *a, const struct redis_url *b)
+{
+	if (a->kind != b->kind || a->db != b->db || a->nodes != b->nodes ||
+	    strcmp(a->path, b->path) || strcmp(a->master, b->master))
+		return false;
+	for (size_t i = 0; i < a->nodes; i++)
+		if (a->node[i].port != b->node[i].port ||
+		    strcmp(a->node[i].host, b->node[i].host))
+			return false;
+	return true;
+}
+
 static const char *listen_unix(const char *path, struct listen_on *on)
 {
 	struct sockaddr_un *sun = (struct sockaddr_un *)&on->sa;

@@ -4,6 +4,7 @@
  *
  *   server.c    connections, authentication
  *   routes.c    which function serves a path
+ *   access.c    which token a request has, and what that may do
  *   tasks.c     routes of tasks
  *   queues.c    routes of queues, and /metrics
  *   pause.c     pause and resume

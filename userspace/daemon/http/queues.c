@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ground/alarm.h"
+#include "http/access.h"
 #include "http/api.h"
 #include "http/metrics.h"
 #include "redis/script.h"
@@ -85,6 +86,7 @@ static void show_all(void *arg)
 {
 	struct request *r = arg;
 	enum store_result result = nothing_counted(r->daemon);
+	const struct bearer *t = access_token(r);
 	json_t *list;
 
 	if (result != STORE_OK) {
@@ -93,12 +95,14 @@ static void show_all(void *arg)
 	}
 	list = json_array();
 	for (const struct queue *q = r->daemon->queues; q; q = q->hh.next) {
-		if (q->counted.known)
+		if (q->counted.known && t && bearer_sees(t, q->name))
 			json_array_append_new(list, queue_to_json(q, &q->counted));
 	}
-	request_answer(r, 200, json_pack("{s:I,s:o,s:o}", "now",
-					 (json_int_t)work_now_ms(r->daemon), "queues", list,
-					 "hosts", hosts_to_json(r->daemon)));
+	request_answer(r, 200, json_pack("{s:I,s:o,s:o,s:o}", "now",
+					 (json_int_t)work_now_ms(r->daemon),
+					 "verbs", access_verbs(r), "queues", list,
+					 "hosts", t && bearer_sees_all(t) ?
+					 hosts_to_json(r->daemon) : json_array()));
 }
 
 void route_queue_list(struct request *r)

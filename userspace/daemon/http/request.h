@@ -19,6 +19,7 @@
 
 struct api;
 struct daemon;
+struct listen_on;
 struct queue;
 struct route_entry;
 
@@ -43,6 +44,7 @@ enum method {
  * @id: of the task in the path, or NULL
  * @body: what was sent; NUL-terminated
  * @len: length of @body
+ * @on: the address where it came in
  * @arg: of the function that keeps the request
  * @gone: called if the client disconnects before the answer was sent, or NULL
  * @finished: called when the answer was sent, or could not be; or NULL
@@ -56,6 +58,7 @@ struct request {
 	const char *id;
 	char *body;
 	size_t len;
+	const struct listen_on *on;
 	void *arg;
 	void (*gone)(struct request *r);
 	void (*finished)(struct request *r, bool sent);
@@ -65,7 +68,6 @@ struct request {
 	struct request *next;
 	struct api *api;
 	bool *run;
-	void *listener;
 	void *conn;
 	char *path;
 	char *word[8];

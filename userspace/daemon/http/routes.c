@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/access.h"
 #include "http/api.h"
 #include "http/page.h"
 #include "http/routes.h"
@@ -17,7 +18,8 @@
  * @method: of the request
  * @second: the second of these words, or NULL for any
  * @fourth: the fourth of these words, or NULL for any
- * @takes: a body, a query
+ * @verb: what a token needs; 0: nothing
+ * @takes: a body, a query; or it shows all queues
  * @fn: the function
  * @on_queue: or the function, if the queue must be there
  *
@@ -26,47 +28,49 @@
  */
 #define BODY	1
 #define QUERY	2
+#define ALL	4
 struct route_entry {
 	unsigned int words;
 	enum method method;
 	const char *second;
 	const char *fourth;
+	enum verb verb;
 	unsigned int takes;
 	void (*fn)(struct request *r);
 	void (*on_queue)(struct request *r, struct queue *q);
 };
 
 static const struct route_entry routes[] = {
-	{ 0, METHOD_GET, NULL, NULL, 0, route_queue_list },
-	{ 1, METHOD_GET, NULL, NULL, 0, NULL, route_queue_get },
-	{ 1, METHOD_PUT, NULL, NULL, BODY, route_queue_put },
-	{ 1, METHOD_DELETE, NULL, NULL, QUERY, NULL, route_queue_remove },
-	{ 2, METHOD_POST, "tasks", NULL, BODY, NULL, route_task_make },
-	{ 2, METHOD_GET, "tasks", NULL, QUERY, NULL, route_task_list },
-	{ 2, METHOD_POST, "reserve", NULL, BODY, NULL, route_reserve },
-	{ 2, METHOD_POST, "ack", NULL, BODY, NULL, route_ack },
-	{ 2, METHOD_POST, "nack", NULL, BODY, NULL, route_nack },
-	{ 2, METHOD_POST, "extend", NULL, BODY, NULL, route_extend },
-	{ 2, METHOD_POST, "release", NULL, BODY, NULL, route_release },
-	{ 2, METHOD_POST, "pause", NULL, 0, NULL, route_queue_pause },
-	{ 2, METHOD_POST, "resume", NULL, 0, NULL, route_queue_resume },
-	{ 2, METHOD_POST, "purge", NULL, BODY, NULL, route_queue_purge },
-	{ 2, METHOD_POST, "replay", NULL, QUERY, NULL, route_queue_replay },
-	{ 3, METHOD_PUT, "tasks", NULL, BODY, NULL, route_task_make },
-	{ 3, METHOD_GET, "tasks", NULL, 0, NULL, route_task_get },
-	{ 3, METHOD_PATCH, "tasks", NULL, BODY, NULL, route_task_move },
-	{ 3, METHOD_DELETE, "tasks", NULL, 0, NULL, route_task_cancel },
-	{ 4, METHOD_POST, "tasks", "run", 0, NULL, route_task_run },
-	{ 4, METHOD_POST, "tasks", "replay", 0, NULL, route_task_replay },
-	{ 2, METHOD_GET, "schedules", NULL, QUERY, NULL, route_schedule_list },
-	{ 3, METHOD_PUT, "schedules", NULL, BODY, NULL, route_schedule_put },
-	{ 3, METHOD_GET, "schedules", NULL, 0, NULL, route_schedule_get },
-	{ 3, METHOD_PATCH, "schedules", NULL, BODY, NULL, route_schedule_change },
-	{ 3, METHOD_DELETE, "schedules", NULL, 0, NULL, route_schedule_delete },
-	{ 4, METHOD_GET, "schedules", "next", QUERY, NULL, route_schedule_next },
-	{ 4, METHOD_POST, "schedules", "enable", 0, NULL, route_schedule_enable },
-	{ 4, METHOD_POST, "schedules", "disable", 0, NULL, route_schedule_disable },
-	{ 4, METHOD_POST, "schedules", "run", 0, NULL, route_schedule_run },
+	{ 0, METHOD_GET, NULL, NULL, VERB_READ, 0, route_queue_list },
+	{ 1, METHOD_GET, NULL, NULL, VERB_READ, 0, NULL, route_queue_get },
+	{ 1, METHOD_PUT, NULL, NULL, VERB_ADMIN, BODY, route_queue_put },
+	{ 1, METHOD_DELETE, NULL, NULL, VERB_ADMIN, QUERY, NULL, route_queue_remove },
+	{ 2, METHOD_POST, "tasks", NULL, VERB_PUT, BODY, NULL, route_task_make },
+	{ 2, METHOD_GET, "tasks", NULL, VERB_READ, QUERY, NULL, route_task_list },
+	{ 2, METHOD_POST, "reserve", NULL, VERB_WORK, BODY, NULL, route_reserve },
+	{ 2, METHOD_POST, "ack", NULL, VERB_WORK, BODY, NULL, route_ack },
+	{ 2, METHOD_POST, "nack", NULL, VERB_WORK, BODY, NULL, route_nack },
+	{ 2, METHOD_POST, "extend", NULL, VERB_WORK, BODY, NULL, route_extend },
+	{ 2, METHOD_POST, "release", NULL, VERB_WORK, BODY, NULL, route_release },
+	{ 2, METHOD_POST, "pause", NULL, VERB_ADMIN, 0, NULL, route_queue_pause },
+	{ 2, METHOD_POST, "resume", NULL, VERB_ADMIN, 0, NULL, route_queue_resume },
+	{ 2, METHOD_POST, "purge", NULL, VERB_ADMIN, BODY, NULL, route_queue_purge },
+	{ 2, METHOD_POST, "replay", NULL, VERB_ADMIN, QUERY, NULL, route_queue_replay },
+	{ 3, METHOD_PUT, "tasks", NULL, VERB_PUT, BODY, NULL, route_task_make },
+	{ 3, METHOD_GET, "tasks", NULL, VERB_READ, 0, NULL, route_task_get },
+	{ 3, METHOD_PATCH, "tasks", NULL, VERB_PUT, BODY, NULL, route_task_move },
+	{ 3, METHOD_DELETE, "tasks", NULL, VERB_PUT, 0, NULL, route_task_cancel },
+	{ 4, METHOD_POST, "tasks", "run", VERB_PUT, 0, NULL, route_task_run },
+	{ 4, METHOD_POST, "tasks", "replay", VERB_PUT, 0, NULL, route_task_replay },
+	{ 2, METHOD_GET, "schedules", NULL, VERB_READ, QUERY, NULL, route_schedule_list },
+	{ 3, METHOD_PUT, "schedules", NULL, VERB_PUT, BODY, NULL, route_schedule_put },
+	{ 3, METHOD_GET, "schedules", NULL, VERB_READ, 0, NULL, route_schedule_get },
+	{ 3, METHOD_PATCH, "schedules", NULL, VERB_PUT, BODY, NULL, route_schedule_change },
+	{ 3, METHOD_DELETE, "schedules", NULL, VERB_PUT, 0, NULL, route_schedule_delete },
+	{ 4, METHOD_GET, "schedules", "next", VERB_READ, QUERY, NULL, route_schedule_next },
+	{ 4, METHOD_POST, "schedules", "enable", VERB_PUT, 0, NULL, route_schedule_enable },
+	{ 4, METHOD_POST, "schedules", "disable", VERB_PUT, 0, NULL, route_schedule_disable },
+	{ 4, METHOD_POST, "schedules", "run", VERB_PUT, 0, NULL, route_schedule_run },
 };
 
 #define ROUTES	(sizeof(routes) / sizeof(routes[0]))
@@ -122,10 +126,21 @@ static const struct route_entry roots[] = {
 	{ .words = 0, .takes = QUERY, .fn = show_page },
 	{ .words = 1, .second = "healthz", .takes = QUERY, .fn = probe_alive },
 	{ .words = 1, .second = "readyz", .takes = QUERY, .fn = probe_ready },
-	{ .words = 1, .second = "metrics", .takes = QUERY, .fn = route_metrics },
+	{ .words = 1, .second = "metrics", .verb = VERB_READ, .takes = QUERY | ALL,
+	  .fn = route_metrics },
 };
 
 #define ROOTS	(sizeof(roots) / sizeof(roots[0]))
+
+/* A slash of an id is escaped in the path. */
+static const char *read_id(char *word)
+{
+	for (char *at = word; *at; at++) {
+		if (*at == REQUEST_SLASH)
+			*at = '/';
+	}
+	return word;
+}
 
 static bool names_are_valid(struct request *r)
 {
@@ -186,7 +201,20 @@ bool request_find(struct request *r)
 		request_error(r, 404, "not_found", NULL, "there is no such path");
 	else if (!r->route)
 		request_error(r, 405, "invalid", "method", "this path has %s", r->allow);
-	return r->route;
+	if (!r->route)
+		return false;
+	if (r->words > 2)
+		r->queue = r->word[2];
+	if (r->words > 4)
+		r->id = read_id(r->word[4]);
+	return names_are_valid(r);
+}
+
+bool request_may(struct request *r)
+{
+	const struct route_entry *e = r->route;
+
+	return !e->verb || access_admit(r, e->verb, e->takes & ALL);
 }
 
 /* Many clients send an empty object with every request. */
@@ -273,26 +301,10 @@ static void with_queue(struct request *r, void (*fn)(struct request *r, struct q
 	queue_load(r->daemon, r->queue, got_queue, w);
 }
 
-/* A slash of an id is escaped in the path. */
-static const char *read_id(char *word)
-{
-	for (char *at = word; *at; at++) {
-		if (*at == REQUEST_SLASH)
-			*at = '/';
-	}
-	return word;
-}
-
 void request_serve(struct request *r)
 {
 	const struct route_entry *e = r->route;
 
-	if (r->words > 2)
-		r->queue = r->word[2];
-	if (r->words > 4)
-		r->id = read_id(r->word[4]);
-	if (!names_are_valid(r))
-		return;
 	if (!(e->takes & QUERY))
 		request_each_query(r, refuse_parameter, r);
 	if (r->answered)

@@ -12,9 +12,16 @@
 /**
  * request_find() - find the route of a request
  *
- * Return: false if there is none, and the request is answered.
+ * Return: false if there is none or a name in it is not valid, and the request is answered.
  */
 bool request_find(struct request *r);
+
+/**
+ * request_may() - whether the token of a request may do this
+ *
+ * Return: false if not, and the request is answered.
+ */
+bool request_may(struct request *r);
 
 /**
  * request_serve() - serve a request, whose route was found

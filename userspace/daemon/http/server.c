@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include <microhttpd.h>
-#include <openssl/crypto.h>
 
 #include "ground/log.h"
+#include "http/access.h"
 #include "http/request.h"
 #include "http/routes.h"
 #include "http/server.h"
@@ -117,26 +117,6 @@ static const char *header(struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	size_t len = strlen(b);
-
-	return strlen(a) == len && !CRYPTO_memcmp(a, b, len);
-}
-
-static bool has_token(struct request *r)
-{
-	const struct config *config = &r->daemon->config;
-	const char *given = header(r, "Authorization");
-	bool ok = false;
-
-	if (!given || strncasecmp(given, "Bearer ", 7))
-		return false;
-	for (size_t i = 0; i < config->tokens; i++)
-		ok |= same_text(given + 7, config->token[i]);
-	return ok;
-}
-
 /*
  * A name that an attacker owns may resolve to this machine, so that a browser takes his
  * page for ours. Only names that nobody else can own pass where no token is asked for.
@@ -196,7 +176,6 @@ static bool has_one_length(struct request *r)
  */
 static bool admit(struct request *r)
 {
-	const struct listener *l = r->listener;
 	const char *host = header(r, "Host");
 
 	if (!has_one_length(r)) {
@@ -207,13 +186,12 @@ static bool admit(struct request *r)
 	}
 	if (is_probe(r))
 		return true;
-	if (r->daemon->config.tokens ? l->on->sa.ss_family != AF_UNIX && !has_token(r) :
-				       !l->on->local) {
+	if (!access_token(r)) {
 		request_error(r, 401, "unauthorized", NULL,
 			      "this address wants a bearer token");
 		return false;
 	}
-	if (!r->daemon->config.tokens && l->on->sa.ss_family != AF_UNIX && host &&
+	if (!r->daemon->config.tokens && r->on->sa.ss_family != AF_UNIX && host &&
 	    !host_is_safe(host)) {
 		request_error(r, 403, "forbidden", "Host",
 			      "without a token, Host must be an address or localhost");
@@ -289,7 +267,7 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 	r->daemon = l->api->daemon;
 	r->api = l->api;
 	r->run = &l->api->run;
-	r->listener = l;
+	r->on = l->on;
 	r->conn = conn;
 	r->method = find_method(method);
 	/* A proxy may send the whole URL. */
@@ -393,7 +371,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *conn, const char
 	if (!r->started) {
 		r->started = true;
 		r->handling = true;
-		if (admit_body(r) && request_find(r) && admit_change(r))
+		if (admit_body(r) && request_find(r) && request_may(r) && admit_change(r))
 			request_serve(r);
 		r->handling = false;
 	}
