@@ -25,7 +25,7 @@ parts=("${@:2}")
 if [ "${parts[*]}" = more ]; then
 	parts=("${more[@]}")
 elif [ ${#parts[@]} = 0 ]; then
-	parts=(unit scripts daemon redis cluster ctl race chaos demo upgrade schedules calendars clients)
+	parts=(unit scripts daemon config redis cluster ctl race chaos demo upgrade schedules calendars clients)
 fi
 daemon=$top/userspace/daemon
 tests=$top/tests/daemon
@@ -78,6 +78,11 @@ part_daemon() {
 		cat "$out/share.$part"
 	done
 	return "$worst"
+}
+
+# SIGHUP and tokens.
+part_config() {
+	"$tests/config_test.py" "$out/twheeld"
 }
 
 part_schedules() {

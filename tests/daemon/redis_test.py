@@ -6,6 +6,7 @@
 """
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -281,6 +282,37 @@ def tls_refused():
     status, said = check("-c", conf)
     equal((status, said), (2, f"twheeld: {conf}:2: redis-tls-ca-file: /nowhere: "
                            "No such file or directory\n"))
+    own.kill()
+
+
+@test("rediss://: SIGHUP reads the files of TLS again, and new connections use them")
+def tls_reload():
+    port, = free_ports()
+    own = Redis(*tls_options(port))
+    shutil.copy(cert("ca.crt"), cert("now.crt"))
+    conf = secret_file("tls-reload.conf", f"redis-tls-ca-file = {cert('now.crt')}\n")
+    d = Daemon(own, f"--redis=rediss://localhost:{port}", *CLIENT[1:], "-c", conf)
+
+    def reload(ca, want):
+        before = len(d.text())
+        shutil.copy(ca, cert("now.crt"))
+        d.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: want in d.text()[before:], 5)
+
+    def connect_again():
+        own.ask("CLIENT", "KILL", "TYPE", "normal")
+    reload(cert("other.key"), f"the configuration stays as it was: {conf}:1: "
+           f"redis-tls-ca-file: {cert('now.crt')}: ")
+    connect_again()
+    wait_until(lambda: d.text().count("connected to Redis again") == 1, 10)
+    reload(cert("other.crt"), "the configuration was read again")
+    equal(d.client().call("PUT", "/v1/queues/tls", {})[0], 201, "what is open goes on")
+    connect_again()
+    wait_until(lambda: "self-signed certificate in certificate chain" in
+               d.client().raw("GET", "/readyz")[2], 10)
+    reload(cert("ca.crt"), "the configuration was read again")
+    wait_until(d.ready, 10)
+    equal(d.end(), 0)
     own.kill()
 
 

@@ -28,16 +28,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifdef HAVE_SYSTEMD
-#include <systemd/sd-daemon.h>
-#endif
-
 #include "daemon.h"
 #include "ground/log.h"
 #include "ground/loop.h"
+#include "ground/notify.h"
 #include "ground/random.h"
 #include "http/server.h"
 #include "redis/store.h"
+#include "reload.h"
 #include "work/attempt.h"
 #include "work/counts.h"
 #include "work/lane.h"
@@ -64,15 +62,9 @@ static const char *const channels[] = { "wake", "recall", "verdict", "changed", 
 
 static struct watch signals;
 static struct daemon *the_daemon;
-
-static void notify(const char *text)
-{
-#ifdef HAVE_SYSTEMD
-	sd_notify(0, text);
-#else
-	(void)text;
-#endif
-}
+/* Of the command line, which SIGHUP reads again. */
+static int the_argc;
+static char **the_argv;
 
 /* ---- Members ---- */
 
@@ -423,10 +415,8 @@ static void say_stopping(const struct daemon *d)
 {
 	uint64_t ms = d->config.stop_delay_ms + d->config.stop_timeout_ms;
 	uint64_t us = ms * 1000 + 2 * REPORT_GRACE / NSEC_PER_USEC;
-	char text[64];
 
-	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, us);
-	notify(text);
+	notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64, us);
 }
 
 static void stop(struct daemon *d)
@@ -508,7 +498,11 @@ static void signaled(struct watch *w, uint32_t events)
 	struct signalfd_siginfo info;
 
 	(void)events;
-	if (read(w->fd, &info, sizeof(info)) == sizeof(info))
+	if (read(w->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP)
+		daemon_reload(the_daemon, the_argc, the_argv);
+	else
 		begin_stop(the_daemon);
 }
 
@@ -519,6 +513,7 @@ static int watch_signals(struct daemon *d)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals.fn = signaled;
 	signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -588,11 +583,13 @@ static void end(struct daemon *d)
 	free(d->member);
 }
 
-int daemon_run(struct daemon *d)
+int daemon_run(struct daemon *d, int argc, char **argv)
 {
 	char err[256];
 
 	the_daemon = d;
+	the_argc = argc;
+	the_argv = argv;
 	d->heartbeat.fn = heartbeat;
 	d->stop_timer.fn = stop_deadline;
 	if (start_loop(d) || watch_signals(d) || attempt_start(d) ||

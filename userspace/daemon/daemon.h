@@ -10,10 +10,12 @@
 /**
  * daemon_run() - serve until a signal
  * @d: with its configuration, else zero
+ * @argc: of main(), for SIGHUP
+ * @argv: of main(), for SIGHUP
  *
  * Return: status of the exit.
  */
-int daemon_run(struct daemon *d);
+int daemon_run(struct daemon *d, int argc, char **argv);
 
 /**
  * daemon_check() - connect to Redis, and say whether it will do

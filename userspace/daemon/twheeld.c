@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "daemon.h"
+#include "ground/log.h"
 #include "redis/tls.h"
 
 #define EXIT_USAGE	2
@@ -63,6 +64,7 @@ int main(int argc, char **argv)
 		}
 		tls_free(tls);
 	}
+	log_set_level(d.config.log_level);
 	signal(SIGPIPE, SIG_IGN);
 	raise_files();
 	if (args.check) {
@@ -76,7 +78,7 @@ int main(int argc, char **argv)
 		fputs("twheeld: libcurl cannot start\n", stderr);
 		return 1;
 	}
-	ret = daemon_run(&d);
+	ret = daemon_run(&d, argc, argv);
 	curl_global_cleanup();
 	return ret;
 }

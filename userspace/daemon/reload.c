@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SIGHUP: the configuration is read again. See reload.h.
+ *
+ * Most keys are looked at where they count, so that a copy of the new configuration is all
+ * that they need. Those of TLS, and what libcurl was told, are made ready first, because only
+ * that can fail.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "config/config.h"
+#include "ground/log.h"
+#include "ground/notify.h"
+#include "redis/store.h"
+#include "redis/tls.h"
+#include "reload.h"
+#include "work/attempt.h"
+#include "work/work.h"
+
+/* A line for each key that takes effect at a start only. Return: true if there is one. */
+static bool refuse_fixed(const struct daemon *d, const struct config *next,
+			 const struct config_args *args, char err[CONFIG_ERROR_LEN])
+{
+	char more[CONFIG_ERROR_LEN];
+	size_t at = 0;
+
+	if (!config_fixed(&d->config, next, args, &at, err))
+		return false;
+	while (config_fixed(&d->config, next, args, &at, more))
+		log_line(LOG_ERR, "the configuration stays as it was: %s", more);
+	return true;
+}
+
+/* Return: false if the new configuration cannot be used, with the reason in @err. */
+static bool use(struct daemon *d, struct config *next, const struct config_args *args,
+		char err[CONFIG_ERROR_LEN])
+{
+	char why[TLS_WHY_LEN];
+	struct tls *tls = NULL;
+
+	if (refuse_fixed(d, next, args, err))
+		return false;
+	if (next->redis.tls) {
+		tls = tls_new(next, why);
+		if (!tls) {
+			config_place(args, why, err);
+			return false;
+		}
+	}
+	if (attempt_change(d, next)) {
+		tls_free(tls);
+		snprintf(err, CONFIG_ERROR_LEN, "no memory");
+		return false;
+	}
+	if (tls)
+		store_trust(d->store, tls);
+	d->config = *next;
+	log_set_level(d->config.log_level);
+	/* There may be more room than before. */
+	d->refill = true;
+	return true;
+}
+
+/* A service that is not ready yet must not become it by a reload. */
+static void tell_reloading(const struct daemon *d)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (d->connected)
+		notify("RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		       (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+}
+
+void daemon_reload(struct daemon *d, int argc, char **argv)
+{
+	static struct config next;
+	struct config_args args;
+	char err[CONFIG_ERROR_LEN];
+	bool used;
+
+	tell_reloading(d);
+	used = !config_read(&next, &args, argc, argv, err) && use(d, &next, &args, err);
+	explicit_bzero(&next, sizeof(next));
+	if (used)
+		log_line(LOG_NOTICE, "the configuration was read again");
+	else
+		log_line(LOG_ERR, "the configuration stays as it was: %s", err);
+	notify("%sSTATUS=%s%s", d->connected ? "READY=1\n" : "",
+	       used ? "the configuration was read again" : "the configuration stays as it was: ",
+	       used ? "" : err);
+}
