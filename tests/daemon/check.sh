@@ -133,8 +133,18 @@ whole_failover() {
 }
 
 part_ctl() {
+	local shared=$build/shared status=0
+
 	quietly make -s -C "$top/userspace" ctl
-	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh"
+	quietly make -s -C "$top/userspace" STATIC=0 O="$shared" ctl
+	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh" || status=$?
+	# The same with libcurl, which is not in a static program.
+	printf '# exit: %s\n# run: ctl, with libcurl\n' "$status"
+	TWHEELCTL=$shared/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh" || status=$?
+	printf '# exit: %s\n# run: ctl, names and TLS\n' "$status"
+	TWHEELCTL=$shared/twheelctl TWHEELCTL_STATIC=$build/user/twheelctl \
+		"$tests/reach_test.py" "$out/twheeld" || status=$?
+	return "$status"
 }
 
 part_race() {

@@ -28,7 +28,7 @@ export TWHEEL_BACKEND=inprocess
 tool=()
 for source in "$user"/{ctl,shared}/*.c; do
 	case ${source##*/} in
-	http.c | task.c | queue.c | worker.c) ;;
+	http.c | plain.c | curl.c | task.c | queue.c | worker.c) ;;
 	*) tool+=("$source") ;;
 	esac
 done

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Requests to twheeld.
- *
- * Addresses are numeric, because a static program cannot look up names. The answer ends
- * after its Content-Length, or when the daemon closes the connection.
- */
+/* Requests to twheeld. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../shared/duration.h"
 #include "clock.h"
@@ -28,70 +16,13 @@
 #include "http.h"
 #include "option.h"
 #include "show.h"
-
-#define ANSWER_MAX	(64 << 20)
-/* In seconds. The daemon answers a waiting worker earlier. */
-#define ANSWER_TIMEOUT	90
-
-struct address {
-	struct sockaddr_storage sa;
-	socklen_t len;
-};
+#include "transfer.h"
 
 static const char *server_name(const struct conf *conf)
 {
 	const char *server = conf->server ? conf->server : getenv("TWHEELD");
 
-	if (!server || !*server)
-		return SERVER;
-	return strncmp(server, "http://", 7) ? server : server + 7;
-}
-
-static bool parse_port(const char *text, in_port_t *port)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (!isdigit((unsigned char)*text) || (*end && strcmp(end, "/")) || !n || n > 65535)
-		return false;
-	*port = htons((in_port_t)n);
-	return true;
-}
-
-static bool parse_server(const char *text, struct address *a)
-{
-	struct sockaddr_un *sun = (struct sockaddr_un *)&a->sa;
-	struct sockaddr_in *sin = (struct sockaddr_in *)&a->sa;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&a->sa;
-	const char *colon = strrchr(text, ':');
-	char host[INET6_ADDRSTRLEN + 2];
-	size_t len;
-
-	memset(a, 0, sizeof(*a));
-	if (!strncmp(text, "unix:", 5)) {
-		if (strlen(text + 5) >= sizeof(sun->sun_path))
-			return false;
-		sun->sun_family = AF_UNIX;
-		strcpy(sun->sun_path, text + 5);
-		a->len = sizeof(*sun);
-		return true;
-	}
-	len = colon ? (size_t)(colon - text) : 0;
-	if (!len || len >= sizeof(host))
-		return false;
-	memcpy(host, text, len);
-	host[len] = '\0';
-	if (*host == '[' && host[len - 1] == ']') {
-		host[len - 1] = '\0';
-		sin6->sin6_family = AF_INET6;
-		a->len = sizeof(*sin6);
-		return inet_pton(AF_INET6, host + 1, &sin6->sin6_addr) == 1 &&
-		       parse_port(colon + 1, &sin6->sin6_port);
-	}
-	sin->sin_family = AF_INET;
-	a->len = sizeof(*sin);
-	return inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1",
-			 &sin->sin_addr) == 1 && parse_port(colon + 1, &sin->sin_port);
+	return server && *server ? server : SERVER;
 }
 
 /* Reads the first line of the token file, without its end. */
@@ -110,126 +41,36 @@ static const char *read_token(const struct conf *conf)
 	return token;
 }
 
-static int send_all(int fd, const char *data, size_t len)
+/* Another server says what it likes. */
+static int parse_answer(const char *text, size_t len, int status, json_t **answer)
 {
-	while (len) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int send_request(int fd, const struct conf *conf, const char *method,
-			const char *path, const char *body)
-{
-	const char *token = read_token(conf), *host = server_name(conf);
-	char *head;
-	int len, err;
-
-	if (!strncmp(host, "unix:", 5))
-		host = "localhost";
-	len = asprintf(&head, "%s %s HTTP/1.1\r\nHost: %.*s\r\nConnection: close\r\n"
-		       "Accept: application/json\r\nContent-Type: application/json\r\n"
-		       "Content-Length: %zu\r\n%s%s%s\r\n", method, path,
-		       (int)strcspn(host, "/"), host, strlen(body),
-		       *token ? "Authorization: Bearer " : "", token, *token ? "\r\n" : "");
-	if (len < 0)
-		return -ENOMEM;
-	err = send_all(fd, head, (size_t)len);
-	free(head);
-	return err ? err : send_all(fd, body, strlen(body));
-}
-
-/* Reads until the connection ends. The caller frees the text. */
-static int read_answer(int fd, char **text, size_t *len, const sigset_t *mask)
-{
-	const struct timespec timeout = { .tv_sec = ANSWER_TIMEOUT };
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	size_t room = 0;
-
-	*text = NULL;
-	*len = 0;
-	for (;;) {
-		ssize_t n;
-
-		if (*len + 1 >= room) {
-			if (room >= ANSWER_MAX)
-				return -EMSGSIZE;
-			*text = grow_array(*text, room, &room, 1);
-			continue;
-		}
-		n = ppoll(&pfd, 1, &timeout, mask);
-		if (n <= 0)
-			return n ? -errno : -ETIMEDOUT;
-		n = recv(fd, *text + *len, room - *len - 1, 0);
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		*len += (size_t)n;
-	}
-	(*text)[*len] = '\0';
-	return 0;
-}
-
-/* Splits an answer into status and JSON. */
-static int parse_answer(const char *text, size_t len, int *status, json_t **answer)
-{
-	const char *body = strstr(text, "\r\n\r\n");
-	const char *length = strcasestr(text, "\r\nContent-Length:");
-	size_t body_len;
-
-	if (strncmp(text, "HTTP/1.", 7) || len < 12 || !body)
-		return -EPROTO;
-	*status = atoi(text + 9);
-	body += 4;
-	body_len = len - (size_t)(body - text);
-	if (!length || length > body || strtoul(length + 17, NULL, 10) != body_len)
-		return -EPROTO;
-	*answer = body_len ? json_loadb(body, body_len, JSON_DECODE_ANY, NULL) : NULL;
-	/* Another server says what it likes. */
-	return *status / 100 == 2 && !json_is_object(*answer) ? -EPROTO : 0;
-}
-
-static int exchange(int fd, const struct conf *conf, const char *method, const char *path,
-		    const char *body, int *status, json_t **answer, const sigset_t *mask)
-{
-	char *text = NULL;
-	size_t len;
-	int err;
-
-	err = send_request(fd, conf, method, path, body);
-	if (!err)
-		err = read_answer(fd, &text, &len, mask);
-	if (!err)
-		err = parse_answer(text, len, status, answer);
-	free(text);
-	return err;
+	*answer = len ? json_loadb(text, len, JSON_DECODE_ANY, NULL) : NULL;
+	return status / 100 == 2 && !json_is_object(*answer) ? -EPROTO : 0;
 }
 
 int http_try(const struct conf *conf, const char *method, const char *path, json_t *body,
 	     int *status, json_t **answer, const sigset_t *mask)
 {
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	struct address a;
-	int fd, err;
+	char *sent = body ? json_dumps(body, JSON_COMPACT) : NULL, *text;
+	const struct transfer t = {
+		.server = server_name(conf),
+		.cacert = conf->cacert,
+		.token = read_token(conf),
+		.method = method,
+		.path = path,
+		.body = sent ? sent : "",
+		.mask = mask,
+	};
+	size_t len;
+	int err;
 
 	json_decref(body);
 	*answer = NULL;
-	if (!parse_server(server_name(conf), &a))
-		die(STATUS_USAGE, "\"%s\" is not ADDRESS:PORT, [IPV6]:PORT or unix:PATH",
-		    server_name(conf));
-	fd = socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	err = fd < 0 || connect(fd, (struct sockaddr *)&a.sa, a.len) ? -errno : 0;
+	err = transfer(&t, status, &text, &len);
 	if (!err)
-		err = exchange(fd, conf, method, path, text ? text : "", status, answer, mask);
-	if (fd >= 0)
-		close(fd);
+		err = parse_answer(text, len, *status, answer);
 	free(text);
+	free(sent);
 	return err;
 }
 
@@ -273,7 +114,7 @@ json_t *http_call(const struct conf *conf, const char *method, const char *path,
 
 	err = http_try(conf, method, path, body, &status, &answer, NULL);
 	if (err)
-		die(STATUS_NO_DEVICE, "twheeld at %s: %s", server_name(conf), strerror(-err));
+		die(STATUS_NO_DEVICE, "twheeld at %s: %s", server_name(conf), transfer_why(err));
 	if (status < 200 || status > 299)
 		http_die(status, answer);
 	return answer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Requests to twheeld: HTTP/1.1 without TLS, one connection each, JSON both ways.
+ * Requests to twheeld: one connection each, JSON both ways.
  */
 #ifndef TWHEELCTL_HTTP_H
 #define TWHEELCTL_HTTP_H

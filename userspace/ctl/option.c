@@ -25,6 +25,7 @@ enum {
 	OPT_MAX_TIMERS,
 	OPT_SERVER,
 	OPT_TOKEN_FILE,
+	OPT_CACERT,
 };
 
 static const struct option common_options[] = {
@@ -44,6 +45,7 @@ static const struct option remote_options[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "server", required_argument, NULL, OPT_SERVER },
 	{ "token-file", required_argument, NULL, OPT_TOKEN_FILE },
+	{ "cacert", required_argument, NULL, OPT_CACERT },
 	{ }
 };
 
@@ -79,8 +81,9 @@ static const char common_help[] =
 static const char remote_help[] =
 	"\n"
 	"Options of every verb of twheeld:\n"
-	"      --server=SERVER   ADDRESS:PORT, [IPV6]:PORT or unix:PATH; default: $TWHEELD,\n"
-	"                        or 127.0.0.1:7733\n"
+	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH; default: $TWHEELD,\n"
+	"                        or 127.0.0.1:7733; a static twheelctl takes addresses alone\n"
+	"      --cacert=FILE     the CAs of TLS; default: those of the system\n"
 	"      --token-file=FILE its first line is the bearer token\n"
 	"  -j, --json            one JSON object a line\n"
 	"  -h, --help            this text\n"
@@ -298,6 +301,9 @@ int next_option(const struct verb *verb, int argc, char **argv,
 			break;
 		case OPT_TOKEN_FILE:
 			conf->token_file = optarg;
+			break;
+		case OPT_CACERT:
+			conf->cacert = optarg;
 			break;
 		case OPT_CLOCK:
 			clock_option(verb, optarg, &conf->shape);

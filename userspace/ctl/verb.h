@@ -13,7 +13,7 @@
 
 /*
  * The values of the options that verbs share. @device is DEVICE unless the user named one.
- * @server and @token_file are of the verbs that ask twheeld.
+ * @server, @token_file and @cacert are of the verbs that ask twheeld.
  */
 struct conf {
 	const char *device;
@@ -21,6 +21,7 @@ struct conf {
 	struct twheel_options shape;
 	const char *server;
 	const char *token_file;
+	const char *cacert;
 	bool json;
 };
 

@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "error.h"
 #include "http.h"
+#include "transfer.h"
 #include "option.h"
 #include "../shared/base64.h"
 
@@ -303,7 +304,7 @@ static json_t *reserve(const struct worker *w)
 	err = post(w, "reserve", json_pack("{s:i, s:o, s:o}", "limit", 1, "lease",
 					   ms_value(w->lease), "wait", ms_value(w->wait)), &answer);
 	if (err && err != -EINTR) {
-		complain("twheeld: %s", strerror(-err));
+		complain("twheeld: %s", transfer_why(err));
 		pause_worker(w);
 	}
 	if (err)

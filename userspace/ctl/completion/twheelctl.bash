@@ -9,13 +9,13 @@ _twheelctl_verb()
 {
 	local all='-h --help -j --json'
 	local wheel="$all --device= --clock= --tick= --levels= --slot-bits= --max-timers="
-	local daemon="$all --server= --token-file="
+	local daemon="$all --server= --token-file= --cacert="
 	local verbs='info doctor after monitor shell stat watch wheel ps top hist list task queue
 		worker help'
 
 	options='' words='' command=''
 	case $verb in
-	'') options="-V --version $wheel --server= --token-file=" words=$verbs ;;
+	'') options="-V --version $wheel --server= --token-file= --cacert=" words=$verbs ;;
 	help) words=$verbs ;;
 	info | doctor) options=$wheel ;;
 	after) options=$wheel command=1 ;;
@@ -51,7 +51,7 @@ _twheelctl_value()
 	--if-exists) _twheelctl_words 'replace update keep fail' "$2" ;;
 	--mode) _twheelctl_words 'push pull' "$2" ;;
 	--state) _twheelctl_words 'scheduled leased done dead' "$2" ;;
-	--device | --output | --token-file | -o)
+	--device | --output | --token-file | --cacert | -o)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		compopt -o filenames 2>/dev/null
 		;;
