@@ -66,6 +66,8 @@ int main(int argc, char **argv)
 	}
 	log_set_level(d.config.log_level);
 	signal(SIGPIPE, SIG_IGN);
+	/* As process 1 of a container it inherits orphans. It has no children of its own. */
+	signal(SIGCHLD, SIG_IGN);
 	raise_files();
 	if (args.check) {
 		ret = daemon_check(&d);
