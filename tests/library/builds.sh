@@ -24,13 +24,10 @@ out=$build/lib-builds
 log=$logs/builds-last.log
 export TWHEEL_BACKEND=inprocess
 
-# twheelctl task, queue and worker need jansson, which Debian has for glibc alone.
+# The verbs that ask twheeld need jansson, which Debian has for glibc alone.
 tool=()
 for source in "$user"/{ctl,shared}/*.c; do
-	case ${source##*/} in
-	http.c | plain.c | curl.c | task.c | queue.c | worker.c) ;;
-	*) tool+=("$source") ;;
-	esac
+	grep -qE 'jansson\.h|"(body|http|transfer)\.h"' "$source" || tool+=("$source")
 done
 
 # ok NAME COMMAND...: one line, and what the command printed if it fails, as this then does.
