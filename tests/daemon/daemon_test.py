@@ -2176,7 +2176,16 @@ def command_line():
         with open("/dev/full", "w") as full:
             p = subprocess.run([PROGRAM, option], stdout=full, stderr=subprocess.PIPE, text=True)
         equal((p.returncode, p.stderr), (1, "twheeld: cannot write: No space left on device\n"))
-    equal(run(f"--redis=unix:{redis.path}", "--check").returncode, 0)
+    p = run(f"--redis=unix:{redis.path}", "--check")
+    equal(p.returncode, 0)
+    lines = p.stdout.splitlines()
+    equal(lines[0], "the configuration and Redis are fine")
+    with open(os.path.join(HERE, "../../doc/man/twheeld.8")) as f:
+        page = f.read()
+    for word, line in zip(("Workers:", "Containers:", "Upgrades:"), lines[1:], strict=True):
+        assert line.startswith(word), line
+        for section in re.findall(r"see ([A-Z]+) in twheeld\(8\)", line):
+            assert f"\n.Sh {section}\n" in page, section
     p = run("--redis=unix:/nowhere", "--check")
     equal(p.returncode, 1)
     equal(p.stderr, "no Redis: unix:/nowhere: No such file or directory\n")

@@ -73,7 +73,10 @@ int main(int argc, char **argv)
 		ret = daemon_check(&d);
 		if (ret)
 			return ret;
-		puts("the configuration and Redis are fine");
+		puts("the configuration and Redis are fine\n"
+		     "Workers:    twheelctl worker QUEUE -- COMMAND; see twheelctl(1)\n"
+		     "Containers: see CONTAINERS in twheeld(8)\n"
+		     "Upgrades:   one daemon after the other; see VERSIONS in twheeld(8)");
 		return end_output();
 	}
 	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {

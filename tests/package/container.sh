@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/package/container.sh: builds the image of packaging/Containerfile from the packages that
+# tests/package/debian.sh has made, and runs it: twheeld is process 1. The base is no image of a
+# registry but a Debian of apt's mirror. TAP out, one line that says why if podman cannot run.
+
+# All these functions are called, by way of check().
+# shellcheck disable=SC2317
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+cd "$top"
+packages=$build/packages
+name=twheeld-test-$$
+dir=$(mktemp -d)
+chmod 755 "$dir"
+# shellcheck source=../../tests/lib/tap.sh
+. tests/lib/tap.sh
+
+# crun wants one version of cgroups, and the limits that this process may set. Such a machine
+# gets the new version alone, where podman looks.
+if [ "${1:-}" != --inside ]; then
+	need podman buildah crun mmdebstrap redis-server
+	# shellcheck disable=SC2016
+	as_root unshare -m sh -c 'if [ -d /sys/fs/cgroup/unified ]; then
+			umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup; fi
+		exec "$0" --inside' "$top/tests/package/container.sh"
+	exit
+fi
+trap 'podman rm -qft 0 "$name" >"$dir/out" 2>&1; podman rmi -qf "$name" >"$dir/out" 2>&1
+	kill "$redis" 2>/dev/null; rm -rf "$dir"' EXIT
+redis=
+run=(podman run --network=none --cgroups=disabled --ulimit nofile=4096:4096
+	--ulimit nproc=1024:1024)
+
+# The mirror is a private one on some machines, so the layers stay here.
+base() {
+	local mirror tar=$cache/container-bookworm.tar
+
+	mirror=$(debian_mirror)
+	[ -e "$tar" ] || {
+		mmdebstrap --quiet --variant=minbase bookworm "$tar.new.tar" "deb $mirror bookworm main" &&
+			mv "$tar.new.tar" "$tar"
+	} || return
+	podman image exists localhost/twheel-base || podman import -q "$tar" localhost/twheel-base
+}
+
+image() {
+	mkdir "$dir/debs"
+	cp "$packages"/twheeld_*.deb "$dir/debs" || return
+	podman build --isolation=chroot --network=host --build-arg BASE=localhost/twheel-base \
+		-f packaging/Containerfile -t "$name" "$dir/debs"
+}
+
+# The answer of a path, by the socket that is in a directory of ours.
+ask() {
+	curl -sf --unix-socket "$dir/run/http" "http://localhost$1"
+}
+
+# until COMMAND...: within 20 seconds.
+until_() {
+	local end=$((SECONDS + 20))
+
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return
+		sleep 0.1
+	done
+}
+
+starts() {
+	mkdir -m 777 "$dir/run"
+	printf 'callback-allow = 127.0.0.0/8\n' >"$dir/run/conf"
+	redis-server --port 0 --unixsocket "$dir/run/redis" --unixsocketperm 777 --save '' \
+		--dir "$dir" >"$dir/redis.log" &
+	redis=$!
+	"${run[@]}" -d --name "$name" -v "$dir/run:/run/twheeld" "$name" -c /run/twheeld/conf \
+		--redis=unix:/run/twheeld/redis --listen=unix:/run/twheeld/http \
+		--listen=127.0.0.1:7733 || return
+	until_ ask /readyz
+}
+
+is_first() {
+	[ "$(podman exec "$name" cat /proc/1/comm)" = twheeld ] &&
+		[ "$(podman exec "$name" stat -c %U /proc/1)" = nobody ]
+}
+
+# The words of the probe in compose.yaml.
+probe() {
+	local words
+
+	words=$(python3 -c 'import re; text = open("packaging/compose.yaml").read()
+print(" ".join(re.search(r">-\n((?: {10}.*\n)+)", text)[1].split()))') || return
+	podman exec "$name" bash -c "$words" && ! podman exec "$name" bash -c "${words/healthz/nothing}"
+}
+
+has_zombie() {
+	podman exec "$name" sh -c 'cat /proc/[0-9]*/stat' | grep -q ') Z '
+}
+
+reaps() {
+	local i
+
+	for i in 1 2 3; do
+		podman exec "$name" sh -c '(sleep 0.2 &)' || return
+	done
+	sleep 0.5
+	! has_zombie
+}
+
+reloads() {
+	podman kill -s HUP "$name" && until_ logged 'the configuration was read again'
+}
+
+logged() {
+	podman logs "$name" 2>&1 | grep -q "$1"
+}
+
+stops() {
+	local begin=$SECONDS
+
+	podman stop -t 20 "$name" && [ $((SECONDS - begin)) -lt 10 ] && logged ' stops: ' &&
+		[ "$(podman inspect -f '{{.State.ExitCode}}' "$name")" = 0 ]
+}
+
+# What its command line has, the daemon knows.
+composes() {
+	local words
+
+	printf 'admin 0123456789abcdef-token read *\n' >"$dir/run/token"
+	mapfile -t words < <(sed -n 's|^      - \(--.*\)|\1|p' packaging/compose.yaml |
+		sed "s|=/run/secrets/|=/run/twheeld/|; s|redis://redis:6379|unix:/run/twheeld/redis|")
+	[ ${#words[@]} = 5 ] &&
+		"${run[@]}" --rm -v "$dir/run:/run/twheeld" "$name" "${words[@]}" --check
+}
+
+echo 'TAP version 13'
+quietly base
+if ! "${run[@]}" --rm localhost/twheel-base true >"$dir/out" 2>&1; then
+	echo "1..0 # SKIP podman cannot run here: $(tail -n 1 "$dir/out")"
+	exit
+fi
+check "the image is built from the package" image
+check "twheeld starts and reaches Redis" starts
+check "it is process 1, and nobody's" is_first
+check "the probe of compose.yaml" probe
+check "orphans are reaped" reaps
+check "SIGHUP" reloads
+check "the command line of compose.yaml" composes
+check "podman stop: SIGTERM, and exit 0" stops
+the_end
