@@ -21,6 +21,7 @@ chmod 755 "$dir"
 # crun wants one version of cgroups, and the limits that this process may set. Such a machine
 # gets the new version alone, where podman looks.
 if [ "${1:-}" != --inside ]; then
+	compgen -G "$packages/twheeld_*.deb" >/dev/null || quietly tests/package/debian.sh
 	need podman buildah crun mmdebstrap redis-server
 	# shellcheck disable=SC2016
 	as_root unshare -m sh -c 'if [ -d /sys/fs/cgroup/unified ]; then
@@ -119,7 +120,7 @@ logged() {
 stops() {
 	local begin=$SECONDS
 
-	podman stop -t 20 "$name" && [ $((SECONDS - begin)) -lt 10 ] && logged ' stops: ' &&
+	podman stop -t 20 "$name" && [ $((SECONDS - begin)) -lt 10 ] && logged '^stops: ' &&
 		[ "$(podman inspect -f '{{.State.ExitCode}}' "$name")" = 0 ]
 }
 
