@@ -2,8 +2,8 @@
 /*
  * libtwheel for twheel.TwheelTimer, by JNI.
  *
- * The user_data of a timer is a global reference to its timeout. read() drops it, or delete()
- * if no event of the timer has been read nor will be.
+ * The user_data of a timer is the number of its timeout in Timeouts. A global reference would do,
+ * but the garbage collector visits each at every collection.
  */
 #include <jni.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 /* The most that a wheel can hold, beside the timer of twheel_wake(). */
 #define MAX_TIMERS	((1U << 24) - 1)
 
-static jfieldID id_field, reference_field;
+static jfieldID id_field;
 
 static struct twheel *to_wheel(jlong wheel)
 {
@@ -49,7 +49,6 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_init(JNIEnv *env, jclass class, jclass 
 {
 	(void)class;
 	id_field = (*env)->GetFieldID(env, timeout, "id", "J");
-	reference_field = (*env)->GetFieldID(env, timeout, "reference", "J");
 }
 
 JNIEXPORT jlong JNICALL Java_twheel_Wheel_open(JNIEnv *env, jclass class, jlong tick_ns)
@@ -83,33 +82,28 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_close(JNIEnv *env, jclass class, jlong 
 }
 
 JNIEXPORT void JNICALL Java_twheel_Wheel_add(JNIEnv *env, jclass class, jlong wheel,
-					     jlong delay_ns, jobject timeout)
+					     jlong delay_ns, jint number, jobject timeout)
 {
-	jobject reference = (*env)->NewGlobalRef(env, timeout);
 	struct twheel *w = to_wheel(wheel);
 	uint64_t id;
-	int err;
+	int err = twheel_add(w, ~0ULL, number, &id);
 
 	(void)class;
-	err = reference ? twheel_add(w, ~0ULL, (uintptr_t)reference, &id) : -ENOMEM;
 	if (err) {
-		if (reference)
-			(*env)->DeleteGlobalRef(env, reference);
 		reject(env, w, err);
 		return;
 	}
-	/* Its event can come at once, and then the worker needs the fields. */
+	/* Its event can come at once, and then the worker needs the field. */
 	(*env)->SetLongField(env, timeout, id_field, id);
-	(*env)->SetLongField(env, timeout, reference_field, (intptr_t)reference);
 	twheel_set(w, id, twheel_after(w, delay_ns));
 }
 
-JNIEXPORT void JNICALL Java_twheel_Wheel_delete(JNIEnv *env, jclass class, jlong wheel, jlong id,
-						jlong reference)
+JNIEXPORT jboolean JNICALL Java_twheel_Wheel_delete(JNIEnv *env, jclass class, jlong wheel,
+						    jlong id)
 {
+	(void)env;
 	(void)class;
-	if (twheel_del(to_wheel(wheel), id) == 1)
-		(*env)->DeleteGlobalRef(env, (jobject)(intptr_t)reference);
+	return twheel_del(to_wheel(wheel), id) == 1;
 }
 
 JNIEXPORT void JNICALL Java_twheel_Wheel_await(JNIEnv *env, jclass class, jlong wheel)
@@ -127,20 +121,19 @@ JNIEXPORT void JNICALL Java_twheel_Wheel_wake(JNIEnv *env, jclass class, jlong w
 }
 
 JNIEXPORT jint JNICALL Java_twheel_Wheel_read(JNIEnv *env, jclass class, jlong wheel,
-					      jobjectArray timeouts)
+					      jintArray numbers)
 {
 	struct twheel_event events[BATCH];
-	jsize room = (*env)->GetArrayLength(env, timeouts);
+	jsize room = (*env)->GetArrayLength(env, numbers);
 	int n = twheel_read(to_wheel(wheel), events, room < BATCH ? room : BATCH);
+	jint read[BATCH];
 	int i;
 
 	(void)class;
-	for (i = 0; i < n; i++) {
-		jobject reference = (jobject)(uintptr_t)events[i].user_data;
-
-		(*env)->SetObjectArrayElement(env, timeouts, i, reference);
-		(*env)->DeleteGlobalRef(env, reference);
-	}
+	for (i = 0; i < n; i++)
+		read[i] = events[i].user_data;
+	if (n > 0)
+		(*env)->SetIntArrayRegion(env, numbers, 0, n, read);
 	return n;
 }
 

@@ -6,6 +6,9 @@ import io.netty.util.Timer;
 import io.netty.util.TimerTask;
 import io.netty.util.internal.logging.InternalLogger;
 import io.netty.util.internal.logging.InternalLoggerFactory;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.util.Collections;
@@ -33,6 +36,9 @@ public final class TwheelTimer implements Timer {
     private static final Cleaner CLEANER = Cleaner.create();
     private static final int BATCH = 64;
 
+    /** TimerTask.cancelled(), or null: only newer versions of Netty have it. */
+    private static final MethodHandle TASK_CANCELLED = findCancelled();
+
     private static final int INIT = 0;
     private static final int STARTED = 1;
     private static final int STOPPED = 2;
@@ -40,9 +46,22 @@ public final class TwheelTimer implements Timer {
     private final AtomicInteger state = new AtomicInteger(INIT);
     private final AtomicInteger adding = new AtomicInteger();
     private final AtomicLong pending = new AtomicLong();
+    private final Timeouts timeouts = new Timeouts();
     private final long maxPending;
     private final long wheel;
     private final Thread worker;
+
+    private static MethodHandle findCancelled() {
+        try {
+            return MethodHandles.publicLookup()
+                    .findVirtual(
+                            TimerTask.class,
+                            "cancelled",
+                            MethodType.methodType(void.class, Timeout.class));
+        } catch (ReflectiveOperationException e) {
+            return null;
+        }
+    }
 
     /** A timer with the tick of libtwheel, 0.5 ms. */
     public TwheelTimer() {
@@ -105,7 +124,13 @@ public final class TwheelTimer implements Timer {
             if (state.get() != STARTED) {
                 start();
             }
-            Wheel.add(wheel, Math.max(unit.toNanos(delay), 0), timeout);
+            timeout.number = timeouts.put(timeout);
+            try {
+                Wheel.add(wheel, Math.max(unit.toNanos(delay), 0), timeout.number, timeout);
+            } catch (RuntimeException e) {
+                timeouts.take(timeout.number);
+                throw e;
+            }
         } catch (RuntimeException | Error e) {
             // An Error is that of a thread that cannot be started, for example.
             pending.decrementAndGet();
@@ -141,12 +166,13 @@ public final class TwheelTimer implements Timer {
             Thread.currentThread().interrupt();
         }
         Set<Timeout> left = new HashSet<>();
-        Wheeled[] batch = new Wheeled[BATCH];
+        int[] batch = new int[BATCH];
         Wheel.drain(wheel);
         for (int n = Wheel.read(wheel, batch); n > 0; n = Wheel.read(wheel, batch)) {
             for (int i = 0; i < n; i++) {
-                if (batch[i].end(Wheeled.LEFT)) {
-                    left.add(batch[i]);
+                Wheeled timeout = timeouts.take(batch[i]);
+                if (timeout.end(Wheeled.LEFT)) {
+                    left.add(timeout);
                 }
             }
         }
@@ -160,23 +186,23 @@ public final class TwheelTimer implements Timer {
     }
 
     private void run() {
-        Wheeled[] batch = new Wheeled[BATCH];
+        int[] batch = new int[BATCH];
 
         while (state.get() == STARTED) {
             Wheel.await(wheel);
             int n = Wheel.read(wheel, batch);
             for (int i = 0; i < n; i++) {
-                if (batch[i].end(Wheeled.EXPIRED)) {
-                    batch[i].expire();
+                Wheeled timeout = timeouts.take(batch[i]);
+                if (timeout.end(Wheeled.EXPIRED)) {
+                    timeout.expire();
                 }
-                batch[i] = null;
             }
         }
     }
 
     /**
-     * A timeout. Whoever changes its state deletes it from the wheel. The wheel has a reference
-     * to it, which is dropped by cancel() if no event will come, or else by read().
+     * A timeout. Whoever changes its state deletes it from the wheel, and takes it out of
+     * timeouts if no event will come. Otherwise whoever reads the event does that.
      */
     static final class Wheeled extends AtomicInteger implements Timeout {
         private static final long serialVersionUID = 1;
@@ -186,9 +212,9 @@ public final class TwheelTimer implements Timer {
 
         private final transient TwheelTimer timer;
         private final transient TimerTask task;
-        // Wheel.add() sets them before the wheel can have an event of this.
+        // Both are set before the wheel can have an event of this; id by Wheel.add().
         private volatile long id;
-        private volatile long reference;
+        private volatile int number;
 
         Wheeled(TwheelTimer timer, TimerTask task) {
             this.timer = timer;
@@ -200,7 +226,9 @@ public final class TwheelTimer implements Timer {
                 return false;
             }
             timer.pending.decrementAndGet();
-            Wheel.delete(timer.wheel, id, reference);
+            if (Wheel.delete(timer.wheel, id)) {
+                timer.timeouts.take(number);
+            }
             Reference.reachabilityFence(timer);
             return true;
         }
@@ -235,7 +263,21 @@ public final class TwheelTimer implements Timer {
 
         @Override
         public boolean cancel() {
-            return end(CANCELLED) || compareAndSet(LEFT, CANCELLED);
+            if (!end(CANCELLED) && !compareAndSet(LEFT, CANCELLED)) {
+                return false;
+            }
+            if (TASK_CANCELLED != null) {
+                tell();
+            }
+            return true;
+        }
+
+        private void tell() {
+            try {
+                TASK_CANCELLED.invoke(task, this);
+            } catch (Throwable t) {
+                LOGGER.warn("An exception was thrown by " + TimerTask.class.getSimpleName(), t);
+            }
         }
 
         @Override

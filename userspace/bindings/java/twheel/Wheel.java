@@ -16,19 +16,19 @@ final class Wheel {
 
     static native void close(long wheel);
 
-    /** Arms a timer, and sets the fields id and reference of its timeout before that. */
-    static native void add(long wheel, long delayNanos, Object timeout);
+    /** Arms a timer for the timeout of this number, whose field id it sets before that. */
+    static native void add(long wheel, long delayNanos, int number, Object timeout);
 
-    /** Deletes a timer, and the reference if no event of it has been or will be read. */
-    static native void delete(long wheel, long id, long reference);
+    /** Deletes a timer. Returns whether no event of it has been read, nor will be. */
+    static native boolean delete(long wheel, long id);
 
     /** Waits for an event or for wake(). */
     static native void await(long wheel);
 
     static native void wake(long wheel);
 
-    /** Returns how many timeouts it has put into the array. */
-    static native int read(long wheel, Object[] timeouts);
+    /** Puts the numbers of timeouts that have expired into the array. Returns how many. */
+    static native int read(long wheel, int[] numbers);
 
     /** Lets all timers expire. */
     static native void drain(long wheel);
