@@ -7,7 +7,8 @@ timeout() stand on it, too. A loop that waits in no selector, or has a clock of 
 asyncio's timers: the tests make such loops of mock objects. No test is left out but those that
 CPython itself skips, most of which are for Windows. They have no line.
 
-  asyncio_suite.py [PATTERN]   tests whose name contains it
+  asyncio_suite.py [PATTERN...] [-PATTERN...]   tests whose names contain one of the first,
+                                                and none of the others
 """
 import asyncio
 import selectors
@@ -118,8 +119,10 @@ def each(suite):
             yield test
 
 
-def main(pattern=""):
+def main(*patterns):
     """Runs them. Returns the exit status."""
+    out = [p[1:] for p in patterns if p.startswith("-")]
+    wanted = [p for p in patterns if not p.startswith("-")] or [""]
     MADE.append(0)
     asyncio.BaseEventLoop.call_at = call_at_wheel
     asyncio.BaseEventLoop.call_later = call_later_wheel
@@ -132,8 +135,10 @@ def main(pattern=""):
     result = Result()
     # They leave files where they are killed.
     with os_helper.temp_cwd():
-        unittest.TestSuite(test for test in each(suite) if pattern in test.id()).run(result)
-    if not pattern:
+        unittest.TestSuite(test for test in each(suite)
+                           if any(p in test.id() for p in wanted)
+                           and not any(p in test.id() for p in out)).run(result)
+    if not patterns:
         result.say(result.number < 2000, "two thousand tests at least")
         result.say(MADE[0] < 1000, "a thousand timers of wheels at least")
     print(f"# {MADE[0]} timers of wheels")

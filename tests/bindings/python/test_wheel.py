@@ -112,7 +112,8 @@ def test_clocks(clock):
         assert len(events(wheel, 1)) == 1
 
 
-def test_options():
+def test_options(monkeypatch):
+    monkeypatch.setenv("TWHEEL_BACKEND", "inprocess")
     with twheel.Wheel("inprocess", tick_ns=10**6, max_timers=100) as wheel:
         assert wheel.backend == "inprocess" and "TWHEEL_BACKEND" in wheel.backend_reason
         assert wheel.info().tick_ns == 2**19 and wheel.info().max_timers == 100
