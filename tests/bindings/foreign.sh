@@ -1,0 +1,196 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# tests/bindings/foreign.sh [NAME...]: programs of others with libtwheel beneath them, and the tests
+# that they have themselves; over the wheel in the process, and those of timers over the kernel's in
+# user-mode Linux, too. Prints TAP, and the counts as comments. NAME is
+#
+#   libuv   Debian's source, with foreign/libuv_timer.c in place of its src/timer.c, and all of its
+#           tests but three: 399 pass, and 21 of timers and loops over the kernel's wheel
+#   glib    Debian's GLib with foreign/glib_timeout.c by LD_PRELOAD, and the tests of GLib, GObject
+#           and GIO that use timeouts: 388 pass, and 48 over the kernel's wheel
+#
+# The tests of asyncio and of Go's package time are in asyncio.sh and go.sh. doc/porting.md names
+# the suites that have no script.
+
+. "$(dirname "$0")/../../vm/lib.sh"
+
+# Many of these functions are called by others by their names.
+# shellcheck disable=SC2317
+
+need gcc make uthash-dev
+out=$build/foreign
+shims=$top/tests/bindings/foreign
+library=$out/libtwheel.a
+machine=$out/machine
+include=(-I"$top/userspace/lib" -I"$top/include/uapi")
+dir=$out
+# shellcheck source=../lib/tap.sh
+. "$top/tests/lib/tap.sh"
+export TWHEEL_BACKEND=inprocess
+export -n TWHEEL_CHECKED
+[ $# -gt 0 ] || set libuv glib
+
+# source_of PACKAGE: unpacks Debian's source into $out/PACKAGE. Apt has lists of its own for that,
+# so this machine's configuration stays as it is.
+source_of() {
+	local apt=$cache/apt-source options=(-q)
+
+	mkdir -p "$apt"/{lists,cache/archives}/partial "$apt/$1"
+	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+		"$(debian_mirror) bookworm main" >"$apt/sources.list"
+	options+=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+		-o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache"
+		-o Acquire::Languages=none -o APT::Sandbox::User=root)
+	cd "$apt/$1"
+	if ! ls ./*.dsc >/dev/null 2>&1; then
+		apt-get "${options[@]}" update
+		apt-get "${options[@]}" --download-only source "$1"
+	fi
+	rm -rf "${out:?}/$1"
+	dpkg-source --no-check -x ./*.dsc "$out/$1"
+}
+
+# told NAME LOG: a line for each test of a log with TAP. What skips itself has none.
+told() {
+	local line
+
+	while IFS= read -r line; do
+		case $line in
+		*'# SKIP'*) echo "# $1 skips ${line#ok * }" ;;
+		ok*) verdict 0 "$1: ${line#ok * }" ;;
+		*) verdict 1 "$1: ${line#not ok * }" ;;
+		esac
+	done < <(tr -d '\r' <"$2" | sed -E -n 's/^((not )?ok [0-9]+) (- )?/\1 /p')
+}
+
+# counts NAME LOG MINIMUM: says how many there were.
+counts() {
+	local passed
+
+	passed=$(tr -d '\r' <"$2" | grep '^ok ' | grep -vc '# SKIP' || :)
+	echo "# $1: $passed tests passed"
+	verdict "$((passed < $3))" "$1: $3 tests at least"
+}
+
+# in_machine NAME COMMAND...: runs what is in $machine/bin, which gets the libraries that it needs.
+in_machine() {
+	local runs=() command
+
+	ldd "$machine"/bin/* | sed -nE 's/.*=> (\S+) .*/\1/p' | sort -u | xargs cp -Lt "$machine/lib"
+	cp -L /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
+	chmod -R +x "$machine"
+	for command in "${@:2}"; do
+		runs+=(--run "export TWHEEL_BACKEND=kernel; $command")
+	done
+	"$top/vm/run.sh" --kernel uml --name "foreign-$1" --bin "$machine/bin" \
+		--bin "$machine/lib:/lib/x86_64-linux-gnu" --bin "$machine/lib64:/lib64" \
+		"${runs[@]}" >"$out/$1.machine.log" 2>&1 || :
+}
+
+new_machine() {
+	rm -rf "$machine"
+	mkdir -p "$machine"/{bin,lib,lib64}
+}
+
+build_libuv() {
+	cd "$out/libuv1"
+	cp "$shims/libuv_timer.c" src/timer.c
+	# The wheel ends with its loop.
+	sed -i -e '/^void uv__loop_close(/i void uv__timers_end(uv_loop_t *loop);' \
+		-e '/^void uv__loop_close(/,/^}/s/^  uv__signal_loop_cleanup/  uv__timers_end(loop);\n&/' \
+		src/unix/loop.c
+	grep -q 'timers_end(loop)' src/unix/loop.c
+	cmake -S . -B build -DLIBUV_BUILD_BENCH=OFF -DCMAKE_C_FLAGS="-O1 -w ${include[*]}" \
+		-DCMAKE_C_STANDARD_LIBRARIES="$library"
+	make -C build -j "$(nproc)" uv_run_tests_a
+}
+
+libuv() {
+	local tests
+
+	check "libuv: the source" source_of libuv1
+	check "libuv: builds" build_libuv
+	cd "$out/libuv1"
+	# It refuses to run as root unless it is told so.
+	UV_RUN_AS_ROOT=1 timeout 400 build/uv_run_tests_a >"$out/libuv.all.log" 2>&1 || :
+	# Two connect to addresses beyond this machine, and the third wants to be refused, which root
+	# is not.
+	grep -Ev ' - (tcp_close_while_connecting|tcp_connect_timeout|fs_copyfile)$' "$out/libuv.all.log" \
+		>"$out/libuv.log"
+	told libuv "$out/libuv.log"
+	counts libuv "$out/libuv.log" 390
+
+	new_machine
+	cp build/uv_run_tests_a "$machine/bin"
+	# twheel_next() of the kernel's wheel may be early, and loop_backend_timeout wants it exact.
+	read -r -d '' -a tests < <(sed -nE 's/^ *TEST_ENTRY *\(((timer|loop|fork_timer)[a-z0-9_]*)\).*/\1/p' \
+		test/test-list.h | grep -vx loop_backend_timeout | sort -u && printf '\0')
+	in_machine libuv "export UV_RUN_AS_ROOT=1; for test in ${tests[*]}; do \
+uv_run_tests_a \$test \$test && echo ok 1 \$test || echo not ok 1 \$test; done"
+	told "libuv, the kernel's wheel" "$out/libuv.machine.log"
+	counts "libuv, the kernel's wheel" "$out/libuv.machine.log" 20
+	check "libuv: the verdict of the machine" \
+		grep -qx 'twheel-vm: verdict: PASS' "$out/libuv.machine.log"
+}
+
+build_glib() {
+	local flags
+
+	read -r -a flags < <(pkg-config --cflags --libs glib-2.0)
+	gcc -std=gnu11 -O1 -g -fPIC -shared -Wall -Wextra -Werror "${include[@]}" -o "$out/glib_timeout.so" \
+		"$shims/glib_timeout.c" "$library" "${flags[@]}" -pthread -Wl,--exclude-libs,ALL
+}
+
+# of_glib PROGRAM [OPTION...]: what a program of tests prints.
+of_glib() {
+	timeout 120 env LD_PRELOAD="$out/glib_timeout.so" "/usr/libexec/installed-tests/glib/$1" --tap \
+		"${@:2}" 2>&1 || echo "not ok 0 $1 ended with status $?"
+}
+
+glib() {
+	local program test each
+
+	need libglib2.0-dev libglib2.0-tests
+	check "glib: the shim builds" build_glib
+	cd "$out"
+	# Each of mainloop in a process of its own: some count the descriptors of the default context,
+	# which has that of the wheel from its first timeout on.
+	read -r -d '' -a each < <(/usr/libexec/installed-tests/glib/mainloop -l | grep '^/' && printf '\0')
+	for test in "${each[@]}"; do
+		of_glib mainloop -m slow -p "$test"
+	done >glib.log
+	for program in timeout unix utils spawn-multithreaded thread-pool-slow actions cancellable \
+		contexts gmenumodel gsubprocess network-address task unix-streams gdbus-auth \
+		gdbus-connection gdbus-peer gdbus-proxy gdbus-exit-on-close gapplication; do
+		of_glib "$program"
+	done >>glib.log
+	# Its test of a timeout sets a closure, which GLib has for its own sources only.
+	of_glib closure -s /closure/timeout >>glib.log
+	told glib glib.log
+	counts glib glib.log 370
+
+	new_machine
+	cp /usr/libexec/installed-tests/glib/{mainloop,timeout} glib_timeout.so "$machine/bin"
+	in_machine glib "export LD_PRELOAD=/bin/glib_timeout.so; for test in ${each[*]}; do \
+mainloop --tap -m slow -p \$test || echo not ok 0 \$test; done" \
+		'LD_PRELOAD=/bin/glib_timeout.so /bin/timeout --tap'
+	told "glib, the kernel's wheel" glib.machine.log
+	counts "glib, the kernel's wheel" glib.machine.log 45
+	check "glib: the verdict of the machine" grep -qx 'twheel-vm: verdict: PASS' glib.machine.log
+}
+
+mkdir -p "$out"
+make -s -C "$top/userspace/lib" O="$out" "$library"
+echo 'TAP version 14'
+for name in "$@"; do
+	case $name in
+	libuv)
+		need cmake dpkg-dev
+		libuv
+		;;
+	glib) glib ;;
+	*) die "unknown: $name" ;;
+	esac
+done
+the_end
