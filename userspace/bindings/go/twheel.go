@@ -12,8 +12,7 @@
 //
 // Reset of an armed timer is one atomic exchange, and a timer that is started and stopped
 // makes a system call once in 64 times. One goroutine waits for all timers, in the poller of
-// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early. But see
-// Timer for the value of an earlier arming.
+// the runtime. A timer expires up to a tick late, 0.5 ms by default, and never early.
 //
 // If the machine has no /dev/twheel or the process may not open it, for example in the tests of
 // a program, the timers are those of package time, and do the same. All else that can fail is an
@@ -51,17 +50,17 @@ type Wheel struct {
 	start  time.Time
 }
 
-// A Timer is what time.Timer was before Go 1.23, and its methods return what those returned: C
-// has a buffer of one, so if Stop or Reset returns false, the value of the expiration may be in C
-// or may still come. A program that receives from C after Reset must therefore receive that value
-// first, or it may take it for the new arming's. AfterFunc has no such value, but its function
-// may still run. The methods may be called by several goroutines at a time, also after Close.
+// A Timer is what time.Timer is since Go 1.23, with any version of Go: after Stop or Reset, no value
+// of an earlier arming is in C or still comes, and they return true if they kept one back. Only
+// len(C) and cap(C) show that C has a buffer of one. If Stop or Reset of AfterFunc's timer returns
+// false, its function has been started or will be. The methods may be called by several goroutines
+// at a time, also after Close.
 type Timer struct {
 	C <-chan time.Time
 	arming
 }
 
-// A Ticker is what time.Ticker was before Go 1.23: after Stop or Reset, C may still have a tick.
+// A Ticker is what time.Ticker is since Go 1.23: after Stop or Reset, no earlier tick is in C.
 type Ticker struct {
 	C <-chan time.Time
 	arming
@@ -78,6 +77,10 @@ type arming struct {
 	c      chan time.Time
 	f      func()
 	std    *time.Timer // in place of a slot
+
+	// With C and std:
+	waiting bool // std is armed, or has called expired, which waits for mu
+	stale   int  // so many such calls are of armings that were ended
 }
 
 const (
@@ -204,14 +207,14 @@ func (w *Wheel) ResetMany(timers []*Timer, d time.Duration) int {
 	return count
 }
 
-// Reset arms the timer anew. It returns whether the timer was armed.
+// Reset arms the timer anew. It returns what Stop would.
 func (t *Timer) Reset(d time.Duration) bool {
 	t.check("Reset")
 	return t.reset(d, nil)
 }
 
-// Stop disarms the timer. It returns whether the timer was armed. If not, the timer has
-// expired, and the time is in C or the function has been started, or will be very soon.
+// Stop disarms the timer. It returns whether the timer was armed, or its time was in C and was
+// not received. A function of AfterFunc has been started otherwise, or will be very soon.
 func (t *Timer) Stop() bool {
 	t.check("Stop")
 	t.mu.Lock()
@@ -244,7 +247,6 @@ func (t *Ticker) Stop() {
 	}
 	t.mu.Lock()
 	t.end()
-	t.due = never
 	t.mu.Unlock()
 }
 
@@ -252,6 +254,8 @@ func (t *arming) restart(d time.Duration) {
 	t.mu.Lock()
 	t.period = d
 	t.due = t.w.later(d)
+	// It may be armed, and have ticked before.
+	t.drain()
 	t.resetLocked(d, nil)
 	t.mu.Unlock()
 }
@@ -279,7 +283,8 @@ func (t *arming) reset(d time.Duration, kick *uint64) bool {
 	return ended
 }
 
-// resetLocked moves an arming, or ends it and begins another. The caller holds mu.
+// resetLocked moves an arming, or ends it and begins another. If a Timer is armed, C is empty. The
+// caller holds mu.
 func (t *arming) resetLocked(d time.Duration, kick *uint64) bool {
 	if t.slot != noSlot && d > 0 && t.w.k.move(t.slot, t.w.later(d), kick) {
 		return true
@@ -297,19 +302,40 @@ func (t *arming) begin(d time.Duration) {
 		t.fire()
 	case t.w.k != nil && t.w.k.arm(t, t.w.later(d)):
 	case t.std == nil:
+		t.waiting = true
 		// A Ticker that expires at once waits for mu, and then finds std.
 		t.std = time.AfterFunc(d, t.expired)
 	default:
+		t.waiting = true
 		t.std.Reset(d)
 	}
 }
 
-// end disarms. The caller holds mu.
+// end disarms, and empties C. The caller holds mu.
 func (t *arming) end() bool {
-	if t.slot != noSlot {
-		return t.w.k.end(t)
+	armed := t.slot != noSlot
+	ended := armed && t.w.k.end(t)
+	if t.f != nil {
+		return ended || !armed && t.std != nil && t.std.Stop()
 	}
-	return t.std != nil && t.std.Stop()
+	// An expiration that is on its way sends nothing any more.
+	if t.waiting {
+		armed, t.waiting = true, false
+		if !t.std.Stop() {
+			t.stale++
+		}
+	}
+	return t.drain() || armed
+}
+
+// drain takes the value out of C. The caller holds mu.
+func (t *arming) drain() bool {
+	select {
+	case <-t.c:
+		return true
+	default:
+		return false
+	}
 }
 
 // fire does what a timer is for.
@@ -336,16 +362,18 @@ func (t *arming) advance(now time.Duration) {
 func (t *arming) expired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stale != 0 {
+		t.stale--
+		return
+	}
+	t.waiting = false
 	if t.w.closed.Load() {
 		return
 	}
 	if t.period != 0 {
 		now := t.w.now()
-		if now < t.due {
-			// It was stopped or reset after it had expired.
-			return
-		}
 		t.advance(now)
+		t.waiting = true
 		t.std.Reset(t.due - now)
 	}
 	t.fire()
@@ -366,8 +394,8 @@ func (t *arming) read(slot uint32) {
 		t.slot = noSlot
 	}
 	t.w.k.put(slot)
-	// If it was stopped meanwhile, Stop has returned false; a Ticker's tick can be left out.
-	if t.period == 0 && !t.w.closed.Load() {
+	// If it was stopped meanwhile, Stop has returned false for a function.
+	if (current || t.f != nil) && !t.w.closed.Load() {
 		t.fire()
 	}
 }

@@ -93,16 +93,76 @@ func TestEnds(t *testing.T) {
 	is(t, true, a.Stop())
 	is(t, false, a.Stop())
 	is(t, false, a.Reset(5*time.Millisecond))
-	time.Sleep(50 * time.Millisecond)
-	is(t, false, a.Stop())
 	await(t, a.C)
-	is(t, false, a.Reset(0))
 	is(t, false, a.Stop())
+	is(t, false, a.Reset(0))
 	await(t, a.C)
 	is(t, false, a.Reset(20*time.Millisecond))
 	is(t, true, a.Reset(30*time.Millisecond))
 	is(t, true, a.Stop())
 	quiet(t, a.C, 60*time.Millisecond)
+}
+
+// As since Go 1.23: Stop and Reset take back a value that was not received.
+func TestNothingStale(t *testing.T) {
+	w := open(t, nil)
+	a := w.NewTimer(5 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	is(t, true, a.Stop())
+	is(t, false, a.Stop())
+	quiet(t, a.C, 0)
+	is(t, false, a.Reset(0))
+	is(t, true, a.Reset(time.Hour))
+	quiet(t, a.C, 20*time.Millisecond)
+	is(t, true, a.Stop())
+	ticker := w.NewTicker(5 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	ticker.Reset(time.Hour)
+	quiet(t, ticker.C, 20*time.Millisecond)
+	ticker.Reset(5 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	ticker.Stop()
+	quiet(t, ticker.C, 20*time.Millisecond)
+}
+
+// The same while timers expire: whoever wins, C is empty after Stop, and if Stop returned true, the
+// value was not received.
+func TestNothingStaleInRaces(t *testing.T) {
+	w := open(t, nil)
+	var group sync.WaitGroup
+	for i := 0; i < 8; i++ {
+		group.Add(1)
+		go func(seed int64) {
+			defer group.Done()
+			random := rand.New(rand.NewSource(seed))
+			timer := w.NewTimer(time.Hour)
+			for i := 0; i < 300; i++ {
+				timer.Reset(time.Duration(random.Intn(int(time.Millisecond))))
+				time.Sleep(time.Duration(random.Intn(int(2 * time.Millisecond))))
+				if i%2 == 0 {
+					if !timer.Stop() {
+						t.Error("nobody has received, and Stop returned false")
+					}
+					select {
+					case <-timer.C:
+						t.Error("a value after Stop")
+					default:
+					}
+					continue
+				}
+				begin, d := time.Now(), 2*time.Millisecond
+				if !timer.Reset(d) {
+					t.Error("nobody has received, and Reset returned false")
+				}
+				<-timer.C
+				if took := time.Since(begin); took < d {
+					t.Errorf("a value of the arming before: after %v", took)
+				}
+				timer.Reset(time.Hour)
+			}
+		}(int64(i))
+	}
+	group.Wait()
 }
 
 // The longest delay is never, and a negative one is over.
@@ -129,16 +189,10 @@ func TestTicker(t *testing.T) {
 	time.Sleep(5 * d)
 	await(t, ticker.C)
 	ticker.Reset(time.Hour)
-	for len(ticker.C) != 0 {
-		<-ticker.C
-	}
 	quiet(t, ticker.C, 5*d)
 	ticker.Reset(d)
 	await(t, ticker.C)
 	ticker.Stop()
-	for len(ticker.C) != 0 {
-		<-ticker.C
-	}
 	quiet(t, ticker.C, 5*d)
 }
 
