@@ -3,7 +3,7 @@
 #
 # ci/programs.sh [32 | device | arm64 | s390x | stress | stress32 | exact | power]: builds the
 # programs and all tests, into build/user, or with 32 bits into build/user32; or the tests of the device alone,
-# into the same; or these for that architecture, into build/user-ARCHITECTURE; or the hostile
+# into the same; or these and lib_test for that architecture, into build/user-ARCHITECTURE; or the hostile
 # ones, into build/stress or build/stress32; or those of ci/exact.sh or ci/power.sh, into
 # build/exact or build/power. One at a time.
 
@@ -31,8 +31,8 @@ device)
 arm64 | s390x)
 	cross=${1/arm64/aarch64}-linux-gnu-
 	need "gcc-${cross%-}" "libc6-dev-$1-cross"
-	make -C "$top/tests" devicetests KSELFTEST="$harness" O="$build/user-$1" \
-		CC="${cross}gcc"
+	make -s -C "$top/tests" devicetests "$build/user-$1/lib_test" KSELFTEST="$harness" \
+		O="$build/user-$1" CROSS_COMPILE="$cross"
 	;;
 stress)
 	make -s -j "$(nproc)" -C "$top/tests/hostile" KSELFTEST="$harness"

@@ -15,6 +15,8 @@
 #            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
 #            tests/library/check.sh
 #   races32  both as 32-bit programs
+#   unmapped what does without the table, on an arm64 processor without LSE, where the module
+#            refuses to map it; and that the library takes a wheel in the process there
 #   signals  what sleeps and copies, under a signal each millisecond
 #   fail_nth what allocates, with each allocation failing in turn
 #
@@ -142,6 +144,14 @@ races32)
 	bins=(--bin "$build/user32:/bin32")
 	races /bin32
 	threads /bin32
+	;;
+unmapped)
+	options+=(--qemu '-machine mte=off -cpu cortex-a53')
+	run=(--run 'uapi_test -t table_as_announced' --run 'lib_test -t no_table')
+	for test in batch_test clock_test expiry_test 'poll_test -T fdinfo_lateness' read_test setup_test \
+		timer_test; do
+		run+=(--run "$test")
+	done
 	;;
 signals)
 	# Who polls, or counts how often it was switched, sees them.

@@ -21,6 +21,12 @@
 #include <sys/time.h>
 #include <sys/timerfd.h>
 
+#ifdef SYS_mmap2
+#define MMAP	SYS_mmap2
+#else
+#define MMAP	SYS_mmap
+#endif
+
 /* ---- Opening ---- */
 
 TEST(version)
@@ -77,6 +83,47 @@ TEST(fallback)
 	EXPECT_TRUE(strstr(twheel_backend_reason(w), "by its mode"));
 	twheel_close(w);
 	EXPECT_EQ(-EACCES, twheel_open(&w, &kernel));
+}
+
+/*
+ * A kernel that refuses to map the table leaves twheel_open() a wheel in the process. Others
+ * can still look at its wheels. Where the processor's exchanges are bounded, a filter refuses.
+ */
+TEST(no_table)
+{
+	struct twheel_options kernel = { .size = sizeof(kernel), .flags = TWHEEL_OPEN_KERNEL };
+	struct twheel_timer t = { .deadline_ns = HOUR }, found;
+	struct twheel_info info;
+	uint32_t cursor = 0;
+	struct twheel *w;
+	uint64_t id;
+	int fd;
+
+	if (!have_device())
+		SKIP(return, "no " TWHEEL_DEVICE);
+	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND"));
+	fd = open(TWHEEL_DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_INFO, &info));
+	EXPECT_EQ(!(info.features & TWHEEL_FEATURE_TABLE), !info.table_bytes);
+	if (info.table_bytes && !refuse_call_with(MMAP, 3, MAP_SHARED, EOPNOTSUPP))
+		SKIP(return, "no filter can be installed");
+
+	EXPECT_EQ(-EOPNOTSUPP, twheel_open(&w, &kernel));
+	EXPECT_EQ(-EOPNOTSUPP, twheel_open_fd(&w, fd));
+	ASSERT_EQ(0, twheel_open(&w, NULL));
+	EXPECT_STREQ("inprocess", twheel_backend(w));
+	EXPECT_TRUE(strstr(twheel_backend_reason(w), "cannot be mapped"));
+	ASSERT_EQ(0, twheel_add(w, 1, 7, &id));
+	lib_expect(_metadata, w, id, 7, 1);
+	EXPECT_EQ(0, twheel_del(w, id));
+	twheel_close(w);
+
+	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_REGISTER, &t));
+	ASSERT_EQ(0, twheel_observe_fd(&w, fd));
+	ASSERT_EQ(1, twheel_list(w, &found, 1, &cursor));
+	EXPECT_EQ(t.id, found.id);
+	twheel_close(w);
 }
 
 /* A file of that name which is no wheel is an error, not a reason to go on without. */

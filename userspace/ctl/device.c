@@ -72,7 +72,7 @@ static _Noreturn void refuse_device(const struct conf *conf, int err)
 		hint("%s", advice);
 		leave(STATUS_LIMIT);
 	case EOPNOTSUPP:
-		hint("the module is older than this program: twheelctl doctor");
+		hint("the module is older than this program, or cannot map its table on this processor: see EOPNOTSUPP in twheel(4)");
 		leave(STATUS_FAILURE);
 	case EINVAL:
 		leave(STATUS_USAGE);

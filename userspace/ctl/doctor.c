@@ -172,7 +172,8 @@ static void explain_open(struct doctor *d, int err)
 		break;
 	case EOPNOTSUPP:
 		snprintf(advice, sizeof(advice),
-			 "the module has no marks: install that of version %s", twheel_version());
+			 "install version %s of the module, unless this processor cannot map the table: see EOPNOTSUPP in twheel(4)",
+			 twheel_version());
 		break;
 	case ENOSPC:
 		advise_limit(advice);

@@ -148,16 +148,17 @@ struct twheel_options {
  * @options: what you want, or NULL for the defaults
  *
  * Unless a flag selects a backend, this creates a kernel wheel, or, if /dev/twheel does not
- * exist or the process may not open it, a wheel inside the process. The environment variable
- * TWHEEL_BACKEND ("kernel" or "inprocess") overrides the flags, and TWHEEL_CHECKED=1 sets
- * %TWHEEL_OPEN_CHECKED. A setuid program ignores both variables.
+ * exist, or the process may not open it, or this processor cannot share its table safely, a
+ * wheel inside the process. The environment variable TWHEEL_BACKEND ("kernel" or "inprocess")
+ * overrides the flags, and TWHEEL_CHECKED=1 sets %TWHEEL_OPEN_CHECKED. A setuid program
+ * ignores both variables.
  *
  * Return: 0; -EINVAL: the options are impossible, or TWHEEL_BACKEND is unknown; -E2BIG: the
  * options contain a field of a later version; -EPERM: a tick this small requires
- * CAP_SYS_RESOURCE; -EOPNOTSUPP: this library or module does not have the backend; -ENOMEM;
- * -ESHUTDOWN: the process is exiting, and the library has already been shut down; -ENOENT:
- * with %TWHEEL_OPEN_KERNEL, the module is not loaded; -EACCES: with %TWHEEL_OPEN_KERNEL, the
- * process may not open the device.
+ * CAP_SYS_RESOURCE; -EOPNOTSUPP: this library, module or processor does not have the backend;
+ * -ENOMEM; -ESHUTDOWN: the process is exiting, and the library has already been shut down;
+ * -ENOENT: with %TWHEEL_OPEN_KERNEL, the module is not loaded; -EACCES: with
+ * %TWHEEL_OPEN_KERNEL, the process may not open the device.
  */
 int twheel_open(struct twheel **wheel, const struct twheel_options *options);
 
@@ -175,7 +176,8 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  * twheel_list(). Their user_data is 0, and twheel_del() removes them.
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -EACCES: it is open for reading only;
- * -EOPNOTSUPP: the module does not support marks; -ENOMEM.
+ * -EOPNOTSUPP: the module does not support marks, or this processor cannot share the table
+ * safely; -ENOMEM.
  */
 int twheel_open_fd(struct twheel **wheel, int fd);
 
