@@ -354,7 +354,7 @@ class Bench:
                 argv += resp.put_words("%016x" % n, 0, 1, 0, 10, 0, 0, 0, 0, BODY)
             lane.run(redis, "put", 10 ** 6, *argv)
         while True:
-            taken = lane.run(redis, "take", 128, 30000, holder, 0)[8:]
+            taken = lane.run(redis, "take", 128, 30000, holder, 0)[10:]
             if not taken:
                 break
             argv = []

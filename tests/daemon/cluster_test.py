@@ -80,6 +80,29 @@ def cluster_lanes():
         assert "<3>" not in daemon.text(), daemon.text()
 
 
+@test("limits of a queue: in a cluster each lane has a part of them, and none may be less than one")
+def cluster_limits():
+    cl, sink = cluster(), Sink()
+    d, e = (Daemon(None, f"--redis={cl.url()}") for _ in range(2))
+    c, path = d.client(), "/v1/queues/limited"
+    rate = {"limit": 40, "burst": 10}
+    for body, field in (({"concurrency": 3}, "concurrency"),
+                        ({"rate": {**rate, "burst": 3}}, "rate.burst")):
+        status, answer = c.call("PUT", path, body)
+        equal((status, answer["error"]["field"]), (400, field))
+    equal(c.call("PUT", path, {"rate": rate, "concurrency": 6})[0], 201)
+    wait_until(lambda: e.client().raw("GET", path)[0] == 200)
+    equal(c.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"part-{n}", "callback": {"url": sink.url + "/slow/20"}}
+        for n in range(80)]})[0], 200)
+    wait_until(lambda: len(sink.received()) == 80)
+    equal(len({r["id"] for r in sink.received()}), 80)
+    at = sorted(r["at"] for r in sink.received())
+    # 70 that the burst does not cover, at 40 a second.
+    assert at[-1] - at[0] > 70 / 40 * 1000 - 50, at[-1] - at[0]
+    equal((d.end(), e.end()), (0, 0))
+
+
 @test("cluster://: schedules and their runs are on different masters, and each run is made once")
 def schedules():
     cl, sink = cluster(), Sink()

@@ -1978,15 +1978,15 @@ def newer_flood():
     many(1000, 3, 2000)
     # For a minute they stay, up to a number, so that the other version may take them.
     took = at(2000, "take", 2, 60000, holder, 0)
-    equal([t[0] for t in took[8:]], [b"t1000", b"t1001"])
+    equal([t[0] for t in took[10:]], [b"t1000", b"t1001"])
     equal(link.ask("ZCOUNT", due, 0, now + 10000), 512 + 1)
-    equal(at(2000, "take", 1, 60000, holder, 0)[8][0], b"t1002")
+    equal(at(2000, "take", 1, 60000, holder, 0)[10][0], b"t1002")
     equal(at(2000, "look", "counts")[1], 1000)
     equal(at(90000, "take", 128, 60000, holder, 0)[2], -1)
     equal(link.ask("ZCOUNT", due, 0, now + 10 ** 6), 0)
     # Leases, done and dead ones: as if that version were gone.
     for n in (1000, 1001, 1002):
-        token = [t[1] for t in took[8:] if t[0] == b"t%d" % n]
+        token = [t[1] for t in took[10:] if t[0] == b"t%d" % n]
         if n == 1000:
             at(3000, "ack", holder, f"t{n}", token[0], 2, 0, 0, "no")
         of_newer(link, lane, f"t{n}")
@@ -2006,7 +2006,7 @@ def newer_flood():
     equal(link.ask("ZCOUNT", due, now + 1000, now + 1000), 1000)
     equal((link.ask("ZCOUNT", run, 0, now + 10 ** 6), link.ask("ZSCORE", dead, "t1000")),
           (2, b"%d" % (now + 3000)))
-    equal(len(at(200000, "take", 128, 60000, holder, 0)), 8 + 128)
+    equal(len(at(200000, "take", 128, 60000, holder, 0)), 10 + 128)
     for key in lane.keys:
         link.ask("DEL", key)
     link.close()
@@ -2026,7 +2026,7 @@ def other_version():
     body = link.ask("HGET", other.keys[3], "x")
     other.run(link, "put", 1000, *resp.put_words("y", 0, 1, 0, 10, 0, 0, 0, 0, body), "new")
     holder = "%016x" % 7
-    taken = other.run(link, "take", 10, 60000, holder, 7200000)[8:]
+    taken = other.run(link, "take", 10, 60000, holder, 7200000)[10:]
     equal({t[0] for t in taken}, {b"x", b"y"})
     words = [word for t in taken for word in (t[0], t[1], 3, 0, 0, "", "new")]
     equal(other.run(link, "ack", holder, *words)[1:], [0, 0])
@@ -2406,6 +2406,130 @@ def weights():
     equal(d.end(), 0)
 
 
+def leases(ran, name):
+    """Return: the times at which a task of a queue was leased, and how many were at most at once,
+    by Redis's clock. A queue's scripts alone change its sets."""
+    held, begun, most = set(), [], 0
+    for at, _, words in ran:
+        if len(words) < 2 or not re.fullmatch(r"tw:\{" + name + r"/\d+\}:run", words[1]):
+            continue
+        if words[0] == "ZADD":
+            begun += [at for task in words[3::2] if task not in held]
+            held |= set(words[3::2])
+        elif words[0] == "ZREM":
+            held -= set(words[2:])
+        most = max(most, len(held))
+    return begun, most
+
+
+def within(begun, rate, burst):
+    """In no window there are more than the burst and what the rate lets through."""
+    for i, first in enumerate(begun):
+        for j in range(i + burst, len(begun)):
+            allowed = burst + rate * (begun[j] - first) + 0.01
+            assert j - i + 1 <= allowed, (i, j, begun[j] - first)
+
+
+class Workers:
+    """Workers of a pull queue at two daemons, until they have had so many tasks."""
+
+    def __init__(self, path, number, *daemons):
+        self.got, self.number, self.path = [], number, path
+        self.threads = [threading.Thread(target=self.work, args=(d.client(),)) for d in daemons * 2]
+
+    def work(self, client):
+        while len(self.got) < self.number:
+            for task in reserve(self.path, client, limit=3, wait="300ms"):
+                time.sleep(0.02)
+                equal(report(self.path, "ack", task, client)[0], 200)
+                self.got.append(task["id"])
+
+    def run(self):
+        for t in self.threads:
+            t.start()
+        for t in self.threads:
+            t.join()
+        equal(len(set(self.got)), self.number)
+        equal(len(self.got), self.number)
+
+
+@test("limits of a queue: bad values get 400 with the field, null removes one")
+def limit_values():
+    p = push()
+    for body, field in (
+            ({"rate": 5}, "rate"), ({"rate": {}}, "rate.limit"), ({"rate": {"limit": 0}}, "rate.limit"),
+            ({"rate": {"limit": 1, "per": 1000}}, "rate.per"),
+            ({"rate": {"limit": 1, "per": "0s"}}, "rate.per"),
+            ({"rate": {"limit": 1, "per": "25h"}}, "rate.per"),
+            ({"rate": {"limit": 1, "burst": 0}}, "rate.burst"),
+            ({"rate": {"limit": 1, "more": 0}}, "rate.more"),
+            ({"concurrency": 0}, "concurrency"), ({"concurrency": "1"}, "concurrency")):
+        status, answer = a.call("PUT", p, body)
+        equal((status, answer["error"]["code"], answer["error"]["field"]), (400, "invalid", field))
+    answer = a.call("PUT", p, {"rate": {"limit": 7}, "concurrency": 3})[1]
+    equal((answer["rate"], answer["concurrency"], answer["mode"]),
+          ({"limit": 7, "per": 1000, "burst": 7}, 3, "push"))
+    wait_until(lambda: b.call("GET", p)[1].get("rate"), 5)
+    answer = a.call("PUT", p, {"rate": None, "concurrency": None})[1]
+    assert "rate" not in answer and "concurrency" not in answer, answer
+
+
+@test("rate: over all daemons and lanes, no window has more than the burst and what the rate lets "
+      "through; the rest is late, not lost, and counted")
+def rate_limit():
+    limit = {"limit": 50, "per": "1s", "burst": 10}
+    p, q = push(rate=limit), pull(rate=limit)
+
+    def run():
+        for path, fields in ((p, {"callback": {"url": sink.url + "/"}}), (q, {})):
+            equal(a.call("POST", f"{path}/tasks", {"tasks": [
+                {"id": f"rate-{path[-4:].strip('/')}-{n}", **fields} for n in range(120)]})[0], 200)
+        Workers(q, 120, one, two).run()
+        wait_until(lambda: len({r["id"] for r in sink.received()
+                                if r["id"].startswith("rate-")}) == 120)
+    ran = monitored(redis, run)
+    for path in (p, q):
+        begun, _ = leases(ran, path.rpartition("/")[2])
+        assert len(begun) >= 120, len(begun)
+        within(begun, 50, 10)
+    held = [float(re.search(r'held_back_total{reason="rate"} (\d+)', d.client().raw(
+        "GET", "/metrics")[2])[1]) for d in (one, two)]
+    assert sum(held) > 0, held
+
+
+@test("concurrency: never are more tasks leased at once, over all daemons and lanes, also when one "
+      "of these is killed; all run in the end")
+def concurrency_limit():
+    own, other = Redis(), Sink()
+    d, e = (Daemon(own, "--lease=6s") for _ in range(2))
+    c = d.client()
+    left = [d, e]
+    equal(c.call("PUT", "/v1/queues/s", {"concurrency": 4})[0], 201)
+    equal(c.call("PUT", "/v1/queues/w", {"mode": "pull", "concurrency": 4})[0], 201)
+    wait_until(lambda: e.client().raw("GET", "/v1/queues/w")[0] == 200)
+
+    def run():
+        equal(c.call("POST", "/v1/queues/w/tasks", {"tasks": [
+            {"id": f"w-{n}"} for n in range(60)]})[0], 200)
+        Workers("/v1/queues/w", 60, d, e).run()
+        equal(c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+            {"id": f"c-{n}", "callback": {"url": other.url + "/slow/200"}}
+            for n in range(60)]})[0], 200)
+        # It is killed while it has leases, and these keep their places until they end.
+        wait_until(lambda: len(other.received()) >= 8)
+        victim = next(x for x in (d, e) * 99 if x.metric("held"))
+        victim.end(signal.SIGKILL)
+        left.remove(victim)
+        wait_until(lambda: len({r["id"] for r in other.received()}) == 60)
+        wait_until(lambda: own.ask("HLEN", "tw:{s/0}:hdr") == "0", 20)
+    ran = monitored(own, run)
+    for name in ("s", "w"):
+        begun, most = leases(ran, name)
+        assert len(begun) >= 60, len(begun)
+        equal(most, 4, name)
+    equal(left[0].end(), 0)
+
+
 @test("D13: a daemon takes no more than hold-max tasks")
 def bounded():
     _, d, c = alone("--hold-max=50", "--ahead=5s", mode="push")
@@ -2499,9 +2623,8 @@ def idle_queues(own, c):
 
 
 def monitored(own, what):
-    """Return: the scripts that Redis runs during what(): its time, the script, the words."""
+    """Return: what Redis does during what(): its time, who asked ("lua" is a script), the words."""
     link, lines = resp.Redis(own.path), []
-    names = {sha: script for script, sha in resp.Lane("x").sha.items()}
     link.ask("MONITOR")
     link.socket.settimeout(None)
 
@@ -2510,12 +2633,20 @@ def monitored(own, what):
             lines.append(link.receive())
     thread = threading.Thread(target=read)
     thread.start()
-    what()
-    own.ask("ECHO", "end of the test")
-    thread.join()
-    link.close()
-    found = [re.match(r'\+?([0-9.]+) \[[^]]*\] "EVALSHA" "(\w+)" (.*)', x.decode()) for x in lines]
-    return [(float(m[1]), names[m[2]], m[3]) for m in found if m]
+    try:
+        what()
+    finally:
+        own.ask("ECHO", "end of the test")
+        thread.join()
+        link.close()
+    found = [re.match(r'\+?([0-9.]+) \[\d+ ([^]]*)\] (.*)', line.decode()) for line in lines]
+    return [(float(m[1]), m[2], re.findall(r'"((?:[^"\\]|\\.)*)"', m[3])) for m in found if m]
+
+
+def scripts_of(ran):
+    """Return: the scripts among these commands: time, script, words."""
+    names = {sha: script for script, sha in resp.Lane("x").sha.items()}
+    return [(at, names[words[1]], words) for at, _, words in ran if words[0] == "EVALSHA"]
 
 
 def shared_census(own, d, c, lanes):
@@ -2539,14 +2670,14 @@ def shared_census(own, d, c, lanes):
         end.set()
         for t in threads:
             t.join()
-    ran = monitored(own, run)
+    ran = scripts_of(monitored(own, run))
     looks = sum(script == "look" for _, script, _ in ran)
     seconds = ran[-1][0] - ran[0][0]
     assert lanes <= looks <= lanes * (seconds + 1), (looks, seconds)
     for task in tasks:
         at = next(n for n, (_, script, words) in enumerate(ran)
-                  if script == "put" and f'"{task}"' in words)
-        lane = ran[at][2].split(":due")[0]
+                  if script == "put" and task in words)
+        lane = ran[at][2][3]
         then = next(n for n in range(at, len(ran)) if ran[n][1] == "take" and lane in ran[n][2])
         between = sum(script == "look" for _, script, _ in ran[at:then])
         assert between <= 64, (task, between)

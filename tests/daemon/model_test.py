@@ -34,7 +34,7 @@ LONG = {"version", "due", "first", "token", "period", "late_after", "keep"}
 IDS = [f"task-{n}" for n in range(25)]
 ORPHANS = [f"orphan-{n}" for n in range(5)]
 ALL = IDS + ORPHANS
-CTL = ("seq", "next", "paused", "orphan", "lost", "missed", "dead")
+CTL = ("seq", "next", "paused", "tat", "orphan", "lost", "missed", "dead")
 SCORED, HASHES = ("due", "run", "dead", "done"), ("hdr", "body", "note", "ctl")
 # So many operations are sent at once. Those before them are compared meanwhile.
 BATCH = 256
@@ -54,8 +54,9 @@ class Model:
         self.seq = 0
         self.next = None
         self.paused = None
+        self.tat = None
         self.count = {"orphan": 0, "lost": 0, "missed": 0, "dead": 0}
-        self.now = 0
+        self.us = self.now = 0
         self.wakes = 0
         # By id: a task as it was last, and its header, body and note as Redis tells them.
         self.told = {}
@@ -192,10 +193,17 @@ class Model:
         return t["late"] and t["late_after"] and not t["attempts"] and \
             not t["flags"] & ASKED and self.now > t["first"] + t["late_after"]
 
-    def take(self, limit, lease, holder, ahead):
+    def take(self, limit, lease, holder, ahead, rate=0, per=0, burst=0, concurrency=0, _lanes=0):
         if self.paused:
-            return [1, self.head(SCHEDULED), self.head(LEASED), 0, 0, 0, 0]
-        missed = dead = orphans = 0
+            return [1, self.head(SCHEDULED), self.head(LEASED), 0, 0, 0, 0, 0, 0]
+        missed = dead = orphans = held = wait = 0
+        if rate:
+            step = per // rate
+            tat = min(max(self.tat or 0, self.us), self.us + burst * step)
+            tokens = (self.us + burst * step - tat) // step
+            limit, held = (tokens, 1) if tokens < limit else (limit, held)
+        if concurrency and concurrency - len(self.of(LEASED)) < limit:
+            limit, held = max(0, concurrency - len(self.of(LEASED))), 2
         taken = []
         ids = [i for i in self.of(SCHEDULED) if self.score(i, SCHEDULED) <= self.now + ahead]
         for name in ids[:limit]:
@@ -224,10 +232,18 @@ class Model:
             self.enter(t, LEASED, max(self.now, t["due"]) + lease)
             answer.append([name.encode(), t["token"], t["attempts"] + 1, t["due"], t["first"],
                            t["version"], t["missed"], t["body"].encode()])
+        if rate and taken:
+            self.tat = tat = tat + len(taken) * step
+        if rate:
+            some = min(burst, max(1, 50000 // step))
+            wait = max(1, -((self.us + (burst - some) * step - tat) // 1000))
         head = self.head(SCHEDULED)
+        if len(taken) != limit or not 0 <= head <= self.now + ahead:
+            held = 0
         self.next = None if head < 0 else head
         self.count["missed"] += missed
-        return [0, head, self.head(LEASED), missed, dead, orphans, 0] + answer
+        return [0, head, self.head(LEASED), missed, dead, orphans, 0, held,
+                wait if held == 1 else 0] + answer
 
     def ack(self, holder, *argv):
         answer = []
@@ -407,7 +423,7 @@ class Model:
             out.append("*%d\r\n" % (2 * len(sets[state])))
             for at, name in sorted(sets[state]):
                 out.append(f"${len(name)}\r\n{name}\r\n${len(str(at))}\r\n{at}\r\n")
-        ctl = [self.seq or None, self.next, self.paused, *(n or None for n in self.count.values())]
+        ctl = [self.seq or None, self.next, self.paused, self.tat, *(n or None for n in self.count.values())]
         out = ["".join(out).encode()]
         for values in headers, bodies, notes, [reply(n if n is None else b"%d" % n) for n in ctl]:
             out.append(b":%d\r\n*%d\r\n" % (len(values) - values.count(NONE), len(values)))
@@ -475,8 +491,12 @@ class Walk:
 
     def take(self):
         r = self.rng
-        return [r.choice((1, 3, 128)), r.choice((50, 500, 2000)), r.choice(self.holders),
-                r.choice((0, 0, 500))]
+        words = [r.choice((1, 3, 128)), r.choice((50, 500, 2000)), r.choice(self.holders),
+                 r.choice((0, 0, 500))]
+        if r.random() < .6:
+            return words
+        return [*words, *r.choice(((0, 0, 0), (2, 1000000, 3), (5, 100000, 1))),
+                r.choice((0, 1, 4)), 0]
 
     def lease(self):
         """A task and a token, most of them right."""
@@ -544,7 +564,7 @@ class Walk:
         if r.random() < .1:
             # To the head, or just before it.
             self.us = max(self.us, (self.model.head(SCHEDULED) - r.randrange(4)) * 1000)
-        self.model.now = self.us // 1000
+        self.model.us, self.model.now = self.us, self.us // 1000
         weights = {"put": 20, "take": 25, "ack": 20, "renew": 6, "recover": 8, "change": 14,
                    "sweep": 2, "look": 3, "pause": 1 if not self.model.paused else 20}
         script = r.choices(list(weights), weights.values())[0]
@@ -636,7 +656,7 @@ class Run:
                                  walk.us // 1000000)
         answer = [walk.us] + getattr(walk.model, script)(*argv)
         if script == "take":
-            walk.leases += [(t[0].decode(), t[1], argv[2]) for t in answer[8:]]
+            walk.leases += [(t[0].decode(), t[1], argv[2]) for t in answer[10:]]
             del walk.leases[:-16]
         self.sent.append((len(damage), script, argv, walk.model.now,
                           reply(answer) + walk.model.dump()))
@@ -691,6 +711,8 @@ PLANTS = {
     "the old body stays": [("put", "set_bodies[n] = id, body",
                             "set_bodies[n] = id, redis.call('HGET', BODY, id) or body")],
     "recover forgets": [("recover", "schedule(id, h, h.due)", "leave(id, h) set(id, h)")],
+    "a bucket that never empties": [("take", "tat = math.ceil(tat + n * interval)", "")],
+    "leases do not count": [("take", "concurrency - leases()", "concurrency")],
     "late is ignored": [("take", "elseif is_late(h) then", "elseif false then")],
     "a broken header stops": [("prelude", "#s ~= HEADER_SIZE or string.byte(s, 1) ~= 1 or "
                                "string.byte(s, 2) > BURIED", "false")],

@@ -382,6 +382,12 @@ static void check_settings(void)
 		{ "{'ahead':'6s'}", "ahead" },
 		{ "{'retry':{'limit':0}}", "retry.limit" },
 		{ "{'lane_max':0}", "lane_max" },
+		{ "{'weight':0}", "weight" },
+		{ "{'rate':{'limit':1,'per':'1m','burst':3},'concurrency':5}", NULL },
+		{ "{'rate':null,'concurrency':null}", NULL },
+		{ "{'rate':{'burst':3}}", "rate.limit" },
+		{ "{'concurrency':1000001}", "concurrency" },
+		{ "{'mode':'push-limited'}", "mode" },
 		{ "{'paused':true}", "paused" },
 		{ "[]", "" },
 	};
@@ -409,11 +415,22 @@ static void check_settings(void)
 	s.ahead_ms = 0;
 	s.lane_max = 7;
 	s.mode = QUEUE_PULL;
-	text = json_text(queue_settings_to_json(&s), NULL);
+	s.weight = 3;
+	text = json_text(queue_settings_to_store(&s), NULL);
 	queue_settings_default(&push);
 	ok(queue_settings_load(text, strlen(text), &push) && !memcmp(&push, &s, sizeof(s)),
 	   "what is written can be loaded");
 	free(text);
+	s.concurrency = 9;
+	s.rate = (struct rate){ 5, 60000, 8 };
+	text = json_text(queue_settings_to_store(&s), NULL);
+	ok(strstr(text, "\"pull-limited\"") && queue_settings_load(text, strlen(text), &push) &&
+	   !memcmp(&push, &s, sizeof(s)), "limits come with a mode that older daemons do not know");
+	free(text);
+	is_json(queue_settings_to_json(&s), "{'mode':'pull','lanes':4,'timeout':10000,"
+		"'retry':{'limit':10,'base':1000,'cap':3600000,'jitter':0.2},'ahead':0,'lane_max':7,"
+		"'weight':3,'rate':{'limit':5,'per':60000,'burst':8},'concurrency':9}",
+		"limits are answered");
 	ok(queue_settings_load(newer, strlen(newer), &push) && push.mode == QUEUE_PULL &&
 	   push.ahead_ms == QUEUE_AHEAD_DEFAULT, "fields of a newer daemon are skipped");
 	ok(!queue_settings_load("{", 1, &push), "settings that are no JSON are refused");

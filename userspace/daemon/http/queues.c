@@ -231,7 +231,7 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	s->request = r;
 	s->settings = *settings;
 	s->create = create;
-	text = json_text(queue_settings_to_json(settings), NULL);
+	text = json_text(queue_settings_to_store(settings), NULL);
 	if (!text)
 		abort();
 	args_text(&a, create ? "HSETNX" : "HSET");
@@ -240,6 +240,23 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	args_text(&a, text);
 	free(text);
 	store_command(r->daemon->store, key, &a, stored, s);
+}
+
+/* In a cluster each lane has its part of a limit. Return: true if one is too small: answered. */
+static bool lacks_parts(struct request *r, const struct queue_settings *s)
+{
+	const char *field = NULL;
+
+	if (r->daemon->config.redis.kind != REDIS_CLUSTER)
+		return false;
+	if (s->concurrency && s->concurrency < s->lanes)
+		field = "concurrency";
+	else if (s->rate.limit && s->rate.burst < s->lanes)
+		field = "rate.burst";
+	if (field)
+		request_error(r, 400, "invalid", field,
+			      "in a cluster each lane has its part: must be at least %u", s->lanes);
+	return field;
 }
 
 static void know_queue(void *arg, struct queue *q, enum store_result result, bool newer)
@@ -279,7 +296,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 	else if (q && settings.mode != q->settings.mode)
 		request_error(r, 400, "invalid", "mode",
 			      "the mode is set when the queue is made");
-	else
+	else if (!lacks_parts(r, &settings))
 		store_settings(r, &settings, !q || lost);
 }
 

@@ -141,26 +141,35 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 
 /* ---- take ---- */
 
-#define TAKE_FIXED	8
+#define TAKE_FIXED	10
 
 void take_args(struct args *a, unsigned int limit, uint64_t lease_ms, uint64_t holder,
-	       uint64_t ahead_ms)
+	       uint64_t ahead_ms, const struct take_limits *limits)
 {
 	args_u64(a, limit);
 	args_u64(a, lease_ms);
 	add_hex(a, holder);
 	args_u64(a, ahead_ms);
+	if (!limits)
+		return;
+	args_u64(a, limits->rate);
+	args_u64(a, limits->per_us);
+	args_u64(a, limits->burst);
+	args_u64(a, limits->concurrency);
+	args_u64(a, limits->lanes);
 }
 
 bool take_answer(const redisReply *reply, struct take_answer *out)
 {
-	unsigned int paused;
+	unsigned int paused, limited;
 
 	if (!u32(reply, 1, &paused) || !time_or_never(reply, 2, &out->next_ms) ||
 	    !time_or_never(reply, 3, &out->lease_end_ms) || !u32(reply, 4, &out->missed) ||
 	    !u32(reply, 5, &out->dead) || !u32(reply, 6, &out->orphans) ||
-	    !u32(reply, 7, &out->newer))
+	    !u32(reply, 7, &out->newer) || !u32(reply, 8, &limited) ||
+	    limited > LIMITED_CONCURRENCY || !u64(reply, 9, &out->wait_ms))
 		return false;
+	out->limited = limited;
 	out->now_ms = script_now_ms(reply);
 	out->paused = paused;
 	out->count = reply->elements - TAKE_FIXED;

@@ -64,6 +64,28 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
 
 /* ---- take ---- */
 
+enum limited {
+	LIMITED_NOT,
+	LIMITED_RATE,
+	LIMITED_CONCURRENCY,
+};
+
+/**
+ * struct take_limits - limits that a take obeys
+ * @rate: tasks in each period; 0: no limit
+ * @per_us: the period
+ * @burst: tasks at once, after a pause
+ * @concurrency: leases at once; 0: no limit
+ * @lanes: that share them; 0: the lane has them alone
+ */
+struct take_limits {
+	uint64_t rate;
+	uint64_t per_us;
+	uint64_t burst;
+	uint64_t concurrency;
+	unsigned int lanes;
+};
+
 /**
  * struct take_answer - of a take
  * @now_ms: Redis's time
@@ -74,6 +96,8 @@ bool put_answer(const redisReply *reply, unsigned int n, const struct task_spec 
  * @dead: tasks that were buried because they were late
  * @orphans: ids without a header
  * @newer: tasks of a newer version
+ * @limited: a limit kept back tasks that are due
+ * @wait_ms: until the rate lets some through
  * @count: tasks
  */
 struct take_answer {
@@ -85,6 +109,8 @@ struct take_answer {
 	unsigned int dead;
 	unsigned int orphans;
 	unsigned int newer;
+	enum limited limited;
+	uint64_t wait_ms;
 	unsigned int count;
 };
 
@@ -104,8 +130,9 @@ struct taken {
 	size_t body_len;
 };
 
+/* @limits: NULL: there are none. */
 void take_args(struct args *a, unsigned int limit, uint64_t lease_ms, uint64_t holder,
-	       uint64_t ahead_ms);
+	       uint64_t ahead_ms, const struct take_limits *limits);
 bool take_answer(const redisReply *reply, struct take_answer *out);
 bool take_answer_task(const redisReply *reply, unsigned int n, struct taken *out);
 

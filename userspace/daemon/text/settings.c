@@ -9,10 +9,22 @@
 #include "text/settings.h"
 
 #define LANE_MAX_MAX	1000000000
+#define MODES		2
 
 static const char *const modes[] = {
 	[QUEUE_PUSH] = "push",
 	[QUEUE_PULL] = "pull",
+};
+
+/*
+ * As stored. A daemon that does not know limits must not serve a queue that has some. It finds
+ * a mode that it does not know, and leaves the queue alone.
+ */
+static const char *const stored_modes[] = {
+	[QUEUE_PUSH] = "push",
+	[QUEUE_PULL] = "pull",
+	[QUEUE_PUSH + MODES] = "push-limited",
+	[QUEUE_PULL + MODES] = "pull-limited",
 };
 
 void queue_settings_default(struct queue_settings *s)
@@ -32,23 +44,65 @@ void queue_settings_default(struct queue_settings *s)
 	};
 }
 
+/* Return: true if the field is null: the limit is removed. */
+static bool is_null(const struct fields *f, const char *name)
+{
+	return json_is_null(json_object_get(f->obj, name));
+}
+
+static int read_rate(const struct fields *f, struct rate *rate)
+{
+	static const char *const names[] = { "limit", "per", "burst", NULL };
+	struct fields sub = { .obj = NULL };
+	struct rate r = { .per_ms = MS_PER_SEC };
+
+	if (is_null(f, "rate")) {
+		*rate = (struct rate){ 0 };
+		return 0;
+	}
+	if (field_object(f, "rate", &sub))
+		return -1;
+	if (!sub.obj)
+		return 0;
+	sub.at = "rate.";
+	if (fields_only(&sub, names) || field_number(&sub, "limit", 1, LIMIT_MAX, &r.limit) ||
+	    field_duration(&sub, "per", 1, RATE_PER_MAX_MS, &r.per_ms))
+		return -1;
+	if (!r.limit)
+		return field_error(&sub, INVALID, "limit", "is missing");
+	r.burst = r.limit;
+	if (field_number(&sub, "burst", 1, LIMIT_MAX, &r.burst))
+		return -1;
+	*rate = r;
+	return 0;
+}
+
+static int read_concurrency(const struct fields *f, uint64_t *concurrency)
+{
+	if (!is_null(f, "concurrency"))
+		return field_number(f, "concurrency", 1, LIMIT_MAX, concurrency);
+	*concurrency = 0;
+	return 0;
+}
+
 static int read_settings(const struct fields *f, struct queue_settings *s)
 {
-	uint64_t ahead = s->ahead_ms, timeout = s->timeout_ms, lanes = s->lanes, weight = s->weight;
+	uint64_t ahead = s->ahead_ms, timeout = s->timeout_ms, lanes = s->lanes;
 	unsigned int mode = s->mode;
 	struct queue_settings n = *s;
 
-	if (field_choice(f, "mode", modes, ARRAY_SIZE(modes), &mode) ||
+	if (field_choice(f, "mode", f->stored ? stored_modes : modes,
+			 f->stored ? ARRAY_SIZE(stored_modes) : ARRAY_SIZE(modes), &mode) ||
 	    field_number(f, "lanes", 1, LANES_MAX, &lanes) ||
 	    field_duration(f, "ahead", 0, 5 * MS_PER_SEC, &ahead) ||
 	    field_duration(f, "timeout", 1, TIMEOUT_MAX_MS, &timeout) ||
 	    field_retry(f, "retry", &n.retry) ||
 	    field_number(f, "lane_max", 1, LANE_MAX_MAX, &n.lane_max) ||
-	    field_number(f, "weight", 1, WEIGHT_MAX, &weight))
+	    field_number(f, "weight", 1, WEIGHT_MAX, &n.weight) || read_rate(f, &n.rate) ||
+	    read_concurrency(f, &n.concurrency))
 		return -1;
-	n.mode = mode;
+	n.mode = mode % MODES;
 	n.lanes = (unsigned int)lanes;
-	n.weight = (unsigned int)weight;
 	n.ahead_ms = (uint32_t)ahead;
 	n.timeout_ms = (uint32_t)timeout;
 	*s = n;
@@ -59,7 +113,8 @@ int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 			 struct api_error *err)
 {
 	static const char *const names[] = {
-		"mode", "lanes", "ahead", "timeout", "retry", "lane_max", "weight", NULL
+		"mode", "lanes", "ahead", "timeout", "retry", "lane_max", "weight", "rate",
+		"concurrency", NULL
 	};
 	struct fields f = { .at = "", .err = err };
 	json_t *root = json_parse(text, len, true, err);
@@ -89,9 +144,15 @@ bool queue_settings_load(const char *text, size_t len, struct queue_settings *s)
 	return ok;
 }
 
-json_t *queue_settings_to_json(const struct queue_settings *s)
+static json_t *rate_to_json(const struct rate *r)
 {
-	json_t *root = json_pack("{s:s, s:I, s:I, s:o}", "mode", modes[s->mode],
+	return json_pack("{s:I,s:I,s:I}", "limit", (json_int_t)r->limit,
+			 "per", (json_int_t)r->per_ms, "burst", (json_int_t)r->burst);
+}
+
+static json_t *to_json(const struct queue_settings *s, const char *mode)
+{
+	json_t *root = json_pack("{s:s, s:I, s:I, s:o}", "mode", mode,
 				 "lanes", (json_int_t)s->lanes,
 				 "timeout", (json_int_t)s->timeout_ms,
 				 "retry", retry_to_json(&s->retry));
@@ -101,6 +162,20 @@ json_t *queue_settings_to_json(const struct queue_settings *s)
 	if (root && s->lane_max)
 		json_object_set_new(root, "lane_max", json_integer((json_int_t)s->lane_max));
 	if (root && s->weight != 1)
-		json_object_set_new(root, "weight", json_integer(s->weight));
+		json_object_set_new(root, "weight", json_integer((json_int_t)s->weight));
+	if (root && s->rate.limit)
+		json_object_set_new(root, "rate", rate_to_json(&s->rate));
+	if (root && s->concurrency)
+		json_object_set_new(root, "concurrency", json_integer((json_int_t)s->concurrency));
 	return root;
+}
+
+json_t *queue_settings_to_json(const struct queue_settings *s)
+{
+	return to_json(s, modes[s->mode]);
+}
+
+json_t *queue_settings_to_store(const struct queue_settings *s)
+{
+	return to_json(s, stored_modes[s->mode + (queue_limited(s) ? MODES : 0)]);
 }

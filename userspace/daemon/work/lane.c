@@ -131,6 +131,8 @@ void lane_arm(struct lane *l)
 	gap = l->took_at + (ahead / 8 < GAP_MS ? ahead / 8 : GAP_MS) * NSEC_PER_MSEC;
 	if (at < gap && gap + SOON < clock_near(lane_clock(l), l->next_ms))
 		at = gap;
+	if (at < l->limited_until)
+		at = l->limited_until;
 	alarm_arm(d->alarms, &l->take, at + rank_delay(l, ahead));
 }
 
@@ -213,6 +215,78 @@ static void note_newer(struct lane *l, unsigned int newer)
 		  l->queue->name);
 }
 
+/* ---- Limits of the queue ---- */
+
+/* A lane that waits for other leases to end looks so often, with as much again at random. */
+#define CONCURRENCY_WAIT_MS	100
+
+/* The part of a limit that a lane has alone. */
+static uint64_t part_of(uint64_t limit, const struct lane *l)
+{
+	unsigned int lanes = l->queue->settings.lanes;
+
+	return limit / lanes + (l->index < limit % lanes);
+}
+
+/*
+ * The lanes of a queue share its limits where they are on one node. In a cluster each has its
+ * part, for a script reaches no other node.
+ */
+static const struct take_limits *limits(const struct lane *l, struct take_limits *out)
+{
+	const struct queue_settings *s = &l->queue->settings;
+
+	if (!queue_limited(s))
+		return NULL;
+	*out = (struct take_limits){
+		.rate = s->rate.limit,
+		.per_us = s->rate.per_ms * 1000,
+		.burst = s->rate.burst,
+		.concurrency = s->concurrency,
+		.lanes = s->lanes,
+	};
+	if (l->queue->daemon->config.redis.kind == REDIS_CLUSTER) {
+		out->per_us *= s->lanes;
+		out->burst = part_of(s->rate.burst, l);
+		out->concurrency = part_of(s->concurrency, l);
+		out->lanes = 0;
+	}
+	return out;
+}
+
+static void note_limited(struct lane *l, const struct take_answer *a)
+{
+	uint64_t *held_back = l->queue->daemon->metrics.held_back;
+	uint64_t ms = a->wait_ms;
+
+	l->limited = a->limited;
+	l->limited_until = 0;
+	if (a->limited == LIMITED_NOT)
+		return;
+	if (a->limited == LIMITED_CONCURRENCY)
+		ms = CONCURRENCY_WAIT_MS + random_u64() % CONCURRENCY_WAIT_MS;
+	held_back[a->limited == LIMITED_RATE ? HELD_BACK_RATE : HELD_BACK_CONCURRENCY]++;
+	/* Not always the same lane first. */
+	l->limited_until = now_of(l) + ms * NSEC_PER_MSEC + random_u64() % (5 * NSEC_PER_MSEC);
+}
+
+/* Leases of the queue have ended: its lanes look in an order by chance. */
+static void look_at_freed(struct queue *q)
+{
+	unsigned int lanes = q->settings.lanes, first = random_u64() % lanes;
+
+	q->freed = false;
+	for (unsigned int i = 0; i < lanes; i++) {
+		struct lane *l = &q->lane[(first + i) % lanes];
+
+		if (l->limited != LIMITED_CONCURRENCY)
+			continue;
+		l->limited = LIMITED_NOT;
+		l->limited_until = 0;
+		lane_arm(l);
+	}
+}
+
 /* What the lane knows of itself, after a take. */
 static void learn(struct lane *l, const struct take_answer *a)
 {
@@ -227,6 +301,7 @@ static void learn(struct lane *l, const struct take_answer *a)
 	m->dead[DEAD_MISSED] += a->dead;
 	m->orphans += a->orphans;
 	note_newer(l, a->newer);
+	note_limited(l, a);
 	m->takes[a->count ? TAKE_TASKS : TAKE_EMPTY]++;
 }
 
@@ -292,6 +367,7 @@ static void take(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
 	struct args a = { 0 };
+	struct take_limits some;
 	uint64_t ahead = ahead_ms(l), lease_ms;
 	unsigned int space;
 
@@ -324,7 +400,7 @@ static void take(struct lane *l)
 	if (pulls(l))
 		l->queue->asked += l->limit;
 	alarm_clear(d->alarms, &l->take);
-	take_args(&a, l->limit, lease_ms, d->holder, ahead);
+	take_args(&a, l->limit, lease_ms, d->holder, ahead, limits(l, &some));
 	store_script(d->store, SCRIPT_TAKE, l->queue->name, l->index, &a, taken, l);
 }
 
@@ -356,6 +432,13 @@ void lane_refill_all(void *arg)
 	unsigned int few = d->config.hold_max / 8 < FEW ? d->config.hold_max / 8 : FEW;
 	struct queue *q, *next;
 
+	if (d->freed && !d->stopping) {
+		d->freed = false;
+		for (q = d->queues; q; q = q->hh.next) {
+			if (q->freed)
+				look_at_freed(q);
+		}
+	}
 	if (!d->refill)
 		return;
 	d->refill = false;

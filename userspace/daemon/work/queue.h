@@ -40,6 +40,8 @@ struct waiter;
  * @again: another take is wanted
  * @recovering: a recover is on its way
  * @starved: there was no room for a take
+ * @limited: what kept back tasks that are due, in the last take
+ * @limited_until: it takes none before
  * @take_lease: lease that the take on its way asked for, ms
  * @take_holder: holder number that it was sent with
  * @take: for the next take
@@ -72,6 +74,8 @@ struct lane {
 	bool again;
 	bool recovering;
 	bool starved;
+	enum limited limited;
+	uint64_t limited_until;
 	uint64_t take_lease;
 	uint64_t take_holder;
 	struct alarm take;
@@ -119,6 +123,7 @@ struct counted {
  * @held: tasks that were taken from its lanes
  * @offered: those of them that a worker is being handed
  * @running: requests that run for its tasks
+ * @freed: leases of it have ended in this turn
  * @idle: those that are due, and that no worker waits for
  * @next_settle: in daemon.settles
  * @settles: it is in that list
@@ -142,6 +147,7 @@ struct queue {
 	unsigned int held;
 	unsigned int offered;
 	unsigned int running;
+	bool freed;
 	struct held *idle;
 	struct queue *next_settle;
 	bool settles;

@@ -207,7 +207,7 @@ static void give_back(struct queue *q)
 	char key[160], *text;
 
 	log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
-	text = json_text(queue_settings_to_json(&q->settings), NULL);
+	text = json_text(queue_settings_to_store(&q->settings), NULL);
 	if (!text)
 		abort();
 	args_text(&a, "HSETNX");

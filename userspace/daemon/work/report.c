@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "ground/log.h"
+#include "ground/loop.h"
 #include "redis/script.h"
 #include "redis/store.h"
 #include "work/report.h"
@@ -52,6 +53,11 @@ static void finish(struct daemon *d, struct outcome *r, enum report_answer answe
 			   "is dead because all its attempts failed" : "is dead");
 	}
 	d->reports--;
+	if (r->lane->queue->settings.concurrency) {
+		r->lane->queue->freed = true;
+		d->freed = true;
+		loop_again(d->loop);
+	}
 	if (r->done)
 		r->done(r->arg, answer);
 	free(r);

@@ -86,6 +86,7 @@ struct member {
  * @reports: reports without an answer
  * @beats: heartbeats so far
  * @refill: room became free in this turn
+ * @freed: leases of queues with a limit have ended in this turn
  * @recover_after: no recover before: reports and renewals come first
  * @stop_timer: the end of the stop, in any case
  * @stop_by: when that is
@@ -136,6 +137,7 @@ struct daemon {
 	unsigned int reports;
 	uint64_t beats;
 	bool refill;
+	bool freed;
 	uint64_t recover_after;
 	struct alarm stop_timer;
 	uint64_t stop_by;

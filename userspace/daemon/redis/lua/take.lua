@@ -2,7 +2,12 @@
 --
 -- take: lease the tasks that are due, earliest first.
 --
--- ARGV: limit, lease, holder, ahead
+-- ARGV: limit, lease, holder, ahead, and of a queue with limits five more:
+--   rate	tasks in each period; 0: no such limit
+--   per	the period, microseconds
+--   burst	tasks at once, after a pause
+--   concurrency	leases at once; 0: no such limit
+--   lanes	of the queue, which share these limits: all are on this node. 0: this lane alone
 --
 -- Takes tasks with due <= now + ahead, at most limit, at most 128, and at most 1 MiB of
 -- bodies. The lease ends at max(now, due) + lease.
@@ -15,6 +20,8 @@
 --   dead	tasks that were buried because they were late
 --   orphans	ids that were removed because they had no header or no body
 --   newer	tasks of a newer version, which were left alone
+--   held	1 or 2: the rate or the concurrency kept back tasks that are due; else 0
+--   wait	held back by the rate: milliseconds until it lets some through
 -- then for each task eight, as a list:
 --   id
 --   token
@@ -37,11 +44,67 @@ local ITEM = 128
 -- So many tasks of a newer version are looked at, and a batch more.
 local SCAN = 1024
 
-local answer = { us, 0, -1, -1, 0, 0, 0, 0 }
+local answer = { us, 0, -1, -1, 0, 0, 0, 0, 0, 0 }
 local missed, dead, orphans, newer = 0, 0, 0, 0
 -- Tasks of a newer version that stay before all others.
 local skipped = 0
 local taken, size = {}, 0
+
+-- The rate is a bucket of tokens, of which ctl of the first lane has one number, tat: when it will
+-- be full, in microseconds. Each task puts that off by an interval (GCRA). Leases are counted
+-- where they are, so a lease that ends, by whatever, needs no bookkeeping.
+local rate, per, burst = tonumber(ARGV[5] or 0), tonumber(ARGV[6]), tonumber(ARGV[7])
+local concurrency, lanes = tonumber(ARGV[8] or 0), tonumber(ARGV[9] or 0)
+-- It lets tokens gather for so long: a take for each would be one too many.
+local GATHER = 50000
+local interval = rate > 0 and per / rate
+local held, tat = 0
+
+local function key_of(lane, part)
+	local prefix, queue = string.match(CTL, '^(.*){(.*)/%d+}:ctl$')
+	return prefix .. '{' .. queue .. '/' .. lane .. '}:' .. part
+end
+
+local BUCKET = lanes > 0 and key_of(0, 'ctl') or CTL
+
+local function leases()
+	local n = 0
+	for lane = 0, lanes - 1 do
+		n = n + redis.call('ZCOUNT', key_of(lane, 'run'), '-inf', '(' .. text(PARKED))
+	end
+	return lanes > 0 and n or redis.call('ZCOUNT', RUN, '-inf', '(' .. text(PARKED))
+end
+
+local function obey(most, kind)
+	if most < limit then
+		limit, held = math.max(most, 0), kind
+	end
+end
+
+local function obey_limits()
+	if rate > 0 then
+		-- A clock that was set must not stop the queue.
+		tat = math.min(math.max(tonumber(redis.call('HGET', BUCKET, 'tat') or 0), us),
+			us + math.ceil(burst * interval))
+		obey(math.floor((us + burst * interval - tat + 0.001) / interval), 1)
+	end
+	if concurrency > 0 then
+		obey(concurrency - leases(), 2)
+	end
+end
+
+local function use_tokens(n)
+	if rate > 0 and n > 0 then
+		tat = math.ceil(tat + n * interval)
+		redis.call('HSET', BUCKET, 'tat', text(tat))
+	end
+end
+
+-- Milliseconds until the bucket has gathered some tokens.
+local function wait()
+	local some = math.min(burst, math.max(1, math.floor(GATHER / interval)))
+	return math.max(1, math.ceil((tat - (burst - some) * interval - us) / 1000))
+end
 
 local function is_late(h)
 	return h.late ~= 0 and h.late_after > 0 and h.attempts == 0 and not is_asked(h) and
@@ -103,6 +166,9 @@ end
 -- Those of a newer version count for nothing, so that others come behind them.
 local function collect_due()
 	local left, before = limit
+	if limit == 0 then
+		return
+	end
 	repeat
 		local ids = redis.call('ZRANGEBYSCORE', DUE, '-inf', now + ahead, 'LIMIT',
 			skipped + #taken, left)
@@ -149,8 +215,10 @@ end
 if redis.call('HGET', CTL, 'paused') == '1' then
 	answer[2] = 1
 else
+	obey_limits()
 	collect_due()
 	lease_all()
+	use_tokens(#taken)
 	raise_next(score_at(DUE, skipped))
 	count('missed', missed)
 	count('orphan', orphans)
@@ -161,4 +229,8 @@ answer[5] = missed
 answer[6] = dead
 answer[7] = orphans
 answer[8] = newer
+if held > 0 and #taken == limit and answer[3] >= 0 and answer[3] <= now + ahead then
+	answer[9] = held
+	answer[10] = held == 1 and wait() or 0
+end
 return answer
