@@ -104,7 +104,11 @@ def do_all(nodes, c, e, sink):
     # A daemon may hold it by then.
     equal(c.call("PUT", f"{q}/tasks/e", {**target, "in": "450ms"})[0], 201)
     equal(e.call("DELETE", f"{q}/tasks/e")[0], 200)
-    for task in "acd":
+    # Counts and limits look further where there are tasks.
+    equal(c.call("PUT", f"{q}/tasks/h", {**target, "in": "1h"})[0], 201)
+    equal(c.call("PUT", "/v1/queues/limited", {"rate": {"limit": 9}, "concurrency": 9})[0], 201)
+    equal(c.call("PUT", "/v1/queues/limited/tasks/f", target)[0], 201)
+    for task in "acdf":
         sink.wait_for(task)
     wait_until(lambda: c.call("GET", q)[1]["dead"] == 1)
     for what in ("state=dead", "state=scheduled", "state=leased", "state=done"):
