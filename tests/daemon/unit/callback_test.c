@@ -70,7 +70,18 @@ static void done(void *arg, void *user, const struct callback_result *result)
 	ok_count += result->verdict == CALLBACK_OK;
 }
 
-static const struct callback_loop loop = { NULL, watch, timer, done };
+static bool rests;
+static char asked[CALLBACK_ADDRESS_LEN];
+
+static bool may_connect(void *arg, void *user, const char *address)
+{
+	(void)arg;
+	(void)user;
+	snprintf(asked, sizeof(asked), "%s", address);
+	return !rests;
+}
+
+static const struct callback_loop loop = { NULL, watch, timer, done, may_connect };
 
 static void run_once(void)
 {
@@ -417,6 +428,32 @@ static void check_rebinding(void)
 	sink_line();
 }
 
+/* The caller is asked before a connection, and told the address of each answer. */
+static void check_rests(void)
+{
+	struct callback_options opt = options();
+	char address[CALLBACK_ADDRESS_LEN];
+
+	/* Without a connection of before. */
+	start(&opt);
+	snprintf(address, sizeof(address), "127.0.0.1 %u", port);
+	rests = true;
+	get("/status/200");
+	ok(last.verdict == CALLBACK_NOT_SENT && last.rests && !last.status && !*last.address,
+	   "no request goes to an address that rests");
+	is_text(asked, address, "it was asked for");
+	rests = false;
+	get("/status/200");
+	ok(last.verdict == CALLBACK_OK && !last.rests, "one goes there afterwards");
+	is_text(last.address, address, "its address");
+	sink_line();
+	*asked = '\0';
+	get("/status/500");
+	is_text(asked, "", "a connection that is open needs no question");
+	is_text(last.address, address, "its address, too");
+	sink_line();
+}
+
 static void check_times(void)
 {
 	struct callback_options opt = options();
@@ -596,6 +633,7 @@ int main(int argc, char **argv)
 	check_methods();
 	check_refused();
 	check_rebinding();
+	check_rests();
 	check_times();
 	check_proxy();
 	check_broken();

@@ -69,15 +69,15 @@ struct callback_result {
  *	The descriptor may be closed just afterwards
  * @timer: call callbacks_timeout() in @ms milliseconds; 0: soon, but not from
  *	here; -1: never. It replaces the last one
- * @may_connect: whether a new connection may go to an address; NULL: always
  * @done: a request ended. @cb is gone afterwards; @user is of its start
+ * @may_connect: true if a new connection may go to an address; NULL: it always may
  */
 struct callback_loop {
 	void *arg;
 	void (*watch)(void *arg, int fd, int events);
 	void (*timer)(void *arg, long ms);
-	bool (*may_connect)(void *arg, void *user, const char *address);
 	void (*done)(void *arg, void *user, const struct callback_result *result);
+	bool (*may_connect)(void *arg, void *user, const char *address);
 };
 
 /**
