@@ -38,6 +38,7 @@
 #include "reload.h"
 #include "work/attempt.h"
 #include "work/counts.h"
+#include "work/host.h"
 #include "work/lane.h"
 #include "work/put.h"
 #include "work/queues.h"
@@ -577,6 +578,7 @@ static void end(struct daemon *d)
 	attempt_stop(d);
 	schedule_free_all(d);
 	queue_free_all(d);
+	host_free_all(d);
 	store_free(d->store);
 	loop_free(d->loop);
 	alarms_close(d->alarms);

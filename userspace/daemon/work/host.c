@@ -84,6 +84,14 @@ void host_put(struct host *host)
 		free_host(host);
 }
 
+void host_free_all(struct daemon *d)
+{
+	struct host *host, *next;
+
+	HASH_ITER(hh, d->hosts, host, next)
+		free_host(host);
+}
+
 uint64_t host_rest_ms(const struct host *host)
 {
 	uint64_t now = alarms_now(host->daemon->alarms);

@@ -71,6 +71,11 @@ struct host *host_get_address(struct daemon *d, const char *address);
 void host_put(struct host *host);
 
 /**
+ * host_free_all() - forget those that back off, when no task has a host any more
+ */
+void host_free_all(struct daemon *d);
+
+/**
  * host_rest_ms() - how long no request may go to a host
  *
  * Return: 0 if one may go. If the host has failed, it is the probe.
