@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Routes of queues, and /metrics. See api.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +25,33 @@
 
 /* ---- Show ---- */
 
-static json_t *queue_to_json(const struct queue *q, const struct counted *counted)
+/*
+ * A queue as JSON. It is written as text, because a library's objects for a thousand queues took
+ * 22 ms, in which no task begins.
+ */
+static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 {
 	const struct counts *c = &counted->counts;
 	static const char *const within[FORECASTS] = { "60s", "60m", "24h" };
-	json_t *o = queue_settings_to_json(&q->settings), *forecast = json_object();
 
-	json_object_set_new(o, "queue", json_string(q->name));
-	json_object_set_new(o, "paused", json_boolean(c->paused));
+	if (!q->shown)
+		q->shown = json_text(queue_settings_to_json(&q->settings), NULL);
+	if (!q->shown)
+		abort();
+	/* Its last brace is ours. */
+	fprintf(f, "%.*s,\"queue\":\"%s\",\"paused\":%s", (int)strlen(q->shown) - 1, q->shown,
+		q->name, c->paused ? "true" : "false");
 	for (unsigned int i = 0; i < TASK_STATES; i++)
-		json_object_set_new(o, task_state_name(i), json_integer(c->state[i]));
+		fprintf(f, ",\"%s\":%" PRIu64, task_state_name(i), c->state[i]);
 	if (c->oldest_due_ms != NEVER_MS)
-		json_object_set_new(o, "oldest_due", json_integer(c->oldest_due_ms));
+		fprintf(f, ",\"oldest_due\":%" PRIu64, c->oldest_due_ms);
+	fputs(",\"forecast\":", f);
 	for (unsigned int i = 0; i < FORECASTS; i++)
-		json_object_set_new(forecast, within[i], json_integer(c->within[i]));
-	json_object_set_new(o, "forecast", forecast);
+		fprintf(f, "%c\"%s\":%" PRIu64, i ? ',' : '{', within[i], c->within[i]);
+	fputc('}', f);
 	if (counted->missing)
-		json_object_set_new(o, "missing_lanes", json_integer(counted->missing));
-	return o;
+		fprintf(f, ",\"missing_lanes\":%u", counted->missing);
+	fputc('}', f);
 }
 
 /* True if the counts say anything: a lane was counted. */
@@ -87,22 +97,34 @@ static void show_all(void *arg)
 	struct request *r = arg;
 	enum store_result result = nothing_counted(r->daemon);
 	const struct bearer *t = access_token(r);
-	json_t *list;
+	char *text, *hosts, *verbs;
+	const char *comma = "";
+	size_t len;
+	FILE *f;
 
 	if (result != STORE_OK) {
 		request_store_error(r, result);
 		return;
 	}
-	list = json_array();
-	for (const struct queue *q = r->daemon->queues; q; q = q->hh.next) {
-		if (q->counted.known && t && bearer_sees(t, q->name))
-			json_array_append_new(list, queue_to_json(q, &q->counted));
+	f = open_memstream(&text, &len);
+	verbs = json_text(access_verbs(r), NULL);
+	hosts = json_text(t && bearer_sees_all(t) ? hosts_to_json(r->daemon) : json_array(), NULL);
+	if (!f || !verbs || !hosts)
+		abort();
+	fprintf(f, "{\"now\":%" PRIu64 ",\"verbs\":%s,\"queues\":[", work_now_ms(r->daemon), verbs);
+	for (struct queue *q = r->daemon->queues; q; q = q->hh.next) {
+		if (!q->counted.known || !t || !bearer_sees(t, q->name))
+			continue;
+		fputs(comma, f);
+		write_queue(f, q, &q->counted);
+		comma = ",";
 	}
-	request_answer(r, 200, json_pack("{s:I,s:o,s:o,s:o}", "now",
-					 (json_int_t)work_now_ms(r->daemon),
-					 "verbs", access_verbs(r), "queues", list,
-					 "hosts", t && bearer_sees_all(t) ?
-					 hosts_to_json(r->daemon) : json_array()));
+	fprintf(f, "],\"hosts\":%s}", hosts);
+	free(verbs);
+	free(hosts);
+	if (fclose(f))
+		abort();
+	request_json(r, 200, text, len);
 }
 
 void route_queue_list(struct request *r)
@@ -121,6 +143,20 @@ struct showing {
 	struct queue *queue;
 };
 
+static void answer_one(struct request *r, struct queue *q, const struct counted *counted)
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		abort();
+	write_queue(f, q, counted);
+	if (fclose(f))
+		abort();
+	request_json(r, r->arg ? 201 : 200, text, len);
+}
+
 static void show_one(void *arg, const struct counted *counted)
 {
 	struct showing *s = arg;
@@ -132,7 +168,7 @@ static void show_one(void *arg, const struct counted *counted)
 	else if (!says_something(s->queue, counted))
 		request_store_error(r, counted->result);
 	else
-		request_answer(r, r->arg ? 201 : 200, queue_to_json(s->queue, counted));
+		answer_one(r, s->queue, counted);
 	free(s);
 }
 

@@ -49,6 +49,7 @@ static void queue_free(struct queue *q)
 			lane_free(&q->lane[i]);
 	}
 	free(q->lane);
+	free(q->shown);
 	free(q);
 }
 
@@ -91,6 +92,8 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 				  name);
 		q->settings = *settings;
 		q->settings.lanes = lanes;
+		free(q->shown);
+		q->shown = NULL;
 		return q;
 	}
 	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
