@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# twheelctl task, queue and worker, against a twheeld and a Redis of its own. It
+# twheelctl task, queue, schedule and worker, against a twheeld and a Redis of its own. It
 # needs no root. TWHEELCTL and TWHEELD_PROGRAM name the programs.
 # shellcheck disable=SC2016 # what is in single quotes is for others to expand
 
@@ -151,6 +151,53 @@ run queue list
 output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
+
+run schedule add mail report --cron='30 2 * * mon-fri' --tz=Europe/Berlin \
+	--url=http://127.0.0.1:1/ --header='X-A: b' --payload='{"n":1}' --overlap=skip --jitter=1min
+status_is 0 "schedule add"
+output_has '^report  30 2 \* \* mon-fri  Europe/Berlin  in .*  0 runs$' "it prints the schedule"
+run schedule add mail report --cron='61 * * * *' --url=http://127.0.0.1:1/
+status_is 2 "schedule add with a wrong calendar"
+error_has 'cron: the minute is not one of 0 to 59' "the daemon says so"
+run schedule add mail tick --every=1h --start=2099-01-01T00:00:00Z --end=2099-01-01T03:00:00Z \
+	--max=3 --missed=all --missed-limit=5 --url=http://127.0.0.1:1/ --disabled
+output_has '^tick  every 1h  disabled  0 runs$' "schedule add --disabled"
+run schedule list mail
+output_has '^report  .* runs$' "schedule list has one"
+output_has '^tick  .* runs$' "and the other"
+run schedule list --json mail
+output_has '^\{.*"missed_limit":5' "schedule list prints JSON"
+holds "a line for each schedule" [ "$(wc -l <"$dir/out")" -eq 2 ]
+run schedule show mail report
+output_has '^cron +30 2 \* \* mon-fri$' "schedule show prints the fields"
+output_has '^task +.*"X-A":"b"' "and what a run does"
+run schedule next mail tick
+holds "a disabled schedule has no next run" [ ! -s "$dir/out" ]
+run schedule enable mail tick
+output_has '^tick  every 1h  in [0-9]' "schedule enable"
+run schedule next mail tick
+output_has '^tick:4070908800000  2099-01-01T00:00:00Z  in ' "schedule next prints id and time"
+holds "as many runs as there are" [ "$(wc -l <"$dir/out")" -eq 3 ]
+run schedule next mail tick --limit=2 --json
+output_has '^\{"id":"tick:4070908800000","at":4070908800000,"due":4070908800000\}' "as JSON"
+holds "as many as --limit says" [ "$(wc -l <"$dir/out")" -eq 2 ]
+run schedule run mail tick
+output_has '^tick:[0-9]{13}  scheduled$' "schedule run prints the task"
+run schedule disable mail tick
+output_has '^tick  every 1h  disabled' "schedule disable"
+run schedule remove mail tick
+output_has '^tick  removed$' "schedule remove"
+run schedule show mail tick
+status_is 5 "it is gone"
+run schedule remove mail report
+run schedule list mail
+holds "no schedule is left" [ ! -s "$dir/out" ]
+run schedule next mail tick --cron='* * * * *'
+error_has '^twheelctl: schedule: --cron is not for next$' "schedule next with an option of add"
+run schedule list mail tick
+error_has 'unknown argument tick$' "schedule list with a name"
+run schedule show mail
+error_has 'the name is missing$' "schedule show without a name"
 
 for option in --id= --at= --method= --if-exists= '--header=X: '; do
 	run task add mail "$option$(printf '\377')" --url=http://127.0.0.1:1/

@@ -85,7 +85,7 @@ bash_knows_all() {
 		return
 	for verb in $verbs; do
 		[ "$verb" != help ] || continue
-		diff <(bash_offers "$verb" - | tr -d =) <(help_options "$verb") || return
+		diff <(bash_offers "$verb" - | tr -d = | sort) <(help_options "$verb") || return
 	done
 }
 

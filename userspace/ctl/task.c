@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /* twheelctl task: add, change and print tasks of twheeld. */
-#include <errno.h>
 #include <getopt.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "body.h"
 #include "error.h"
 #include "http.h"
 #include "option.h"
 #include "show.h"
 
-#define PAYLOAD_MAX	(128 << 10)
 /* Most bytes of an id, of which each may be escaped. */
 #define ID_MAX		128
 #define PATH_LEN	512
 
 enum {
-	OPT_ID = OPT_OF_VERB,
+	OPT_ID = OPT_BEHIND_BODY,
 	OPT_AT,
 	OPT_IN,
 	OPT_EVERY,
-	OPT_URL,
-	OPT_METHOD,
-	OPT_HEADER,
-	OPT_PAYLOAD,
-	OPT_TIMEOUT,
-	OPT_KEEP,
 	OPT_IF_EXISTS,
 	OPT_STATE,
 	OPT_LIMIT,
@@ -50,69 +42,24 @@ static const struct option options[] = {
 	{ }
 };
 
-/* The command line: fields of a task, of its callback, and of a list. */
+/* The command line: fields of a task and of a list. */
 struct command {
 	struct conf conf;
 	json_t *task;
-	json_t *callback;
-	json_t *headers;
 	const char *state;
 	__u64 limit;
 	unsigned int given;
 };
-
-/* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
-static json_t *time_value(const char *text)
-{
-	char *end;
-	long long n = strtoll(text, &end, 10);
-
-	return *text && !*end ? json_integer(n) : json_string(text);
-}
-
-static json_t *payload_value(const struct verb *verb, const char *text)
-{
-	static char buf[PAYLOAD_MAX];
-	size_t len = strlen(text);
-	json_error_t why;
-	json_t *v;
-
-	if (!strcmp(text, "-")) {
-		len = fread(buf, 1, sizeof(buf), stdin);
-		text = buf;
-	}
-	if (len == sizeof(buf))
-		usage_error(verb, "the payload has %d bytes or more", PAYLOAD_MAX);
-	v = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
-	if (!v)
-		usage_error(verb, "the payload is not JSON: %s", why.text);
-	return v;
-}
-
-static void add_header(const struct verb *verb, struct command *c, const char *text)
-{
-	const char *colon = strchr(text, ':');
-	char name[128];
-
-	if (!colon || (size_t)(colon - text) >= sizeof(name))
-		usage_error(verb, "a header is \"NAME: VALUE\", not \"%s\"", text);
-	snprintf(name, sizeof(name), "%.*s", (int)(colon - text), text);
-	colon++;
-	if (json_object_get(c->headers, name))
-		usage_error(verb, "the header %s stands twice", name);
-	if (json_object_set_new(c->headers, name, json_string(colon + strspn(colon, " "))))
-		usage_error(verb, "headers: not UTF-8");
-}
 
 static void read_options(const struct verb *verb, int argc, char **argv, struct command *c)
 {
 	int opt;
 
 	c->task = json_object();
-	c->callback = json_object();
-	c->headers = json_object();
 	while ((opt = next_option(verb, argc, argv, &c->conf)) != -1) {
 		c->given |= OPTION(opt);
+		if (body_option(verb, c->task, opt))
+			continue;
 		switch (opt) {
 		case OPT_ID:
 			set_field(verb, c->task, "id", json_string(optarg));
@@ -126,24 +73,6 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 		case OPT_EVERY:
 			set_duration(verb, c->task, "every", optarg);
 			break;
-		case OPT_URL:
-			set_field(verb, c->callback, "url", json_string(optarg));
-			break;
-		case OPT_METHOD:
-			set_field(verb, c->callback, "method", json_string(optarg));
-			break;
-		case OPT_HEADER:
-			add_header(verb, c, optarg);
-			break;
-		case OPT_PAYLOAD:
-			set_field(verb, c->task, "payload", payload_value(verb, optarg));
-			break;
-		case OPT_TIMEOUT:
-			set_duration(verb, c->task, "timeout", optarg);
-			break;
-		case OPT_KEEP:
-			set_duration(verb, c->task, "keep", optarg);
-			break;
 		case OPT_IF_EXISTS:
 			set_field(verb, c->task, "if_exists", json_string(optarg));
 			break;
@@ -155,24 +84,6 @@ static void read_options(const struct verb *verb, int argc, char **argv, struct 
 			break;
 		}
 	}
-	if (json_object_size(c->headers))
-		json_object_set(c->callback, "headers", c->headers);
-	if (json_object_size(c->callback))
-		json_object_set(c->task, "callback", c->callback);
-}
-
-/* Prints a text. One that a terminal would obey becomes JSON. */
-static void print_text(const json_t *v)
-{
-	const unsigned char *p = (const unsigned char *)json_string_value(v);
-	char *text;
-
-	/* Behind 0xc2 come the control characters above ASCII. */
-	while (*p >= ' ' && *p != 0x7f && (*p != 0xc2 || p[1] >= 0xa0))
-		p++;
-	text = *p ? json_dumps(v, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
-	fputs(text ? text : json_string_value(v), stdout);
-	free(text);
 }
 
 static void print_task(const json_t *t)
@@ -189,23 +100,6 @@ static void print_task(const json_t *t)
 		print_text(error);
 	}
 	putchar('\n');
-}
-
-/* Prints each field of a task on a line. */
-static void print_fields(const json_t *t)
-{
-	const char *name;
-	json_t *v;
-
-	json_object_foreach((json_t *)t, name, v) {
-		printf("%-11s ", name);
-		if (!json_is_string(v)) {
-			print_json(json_incref(v));
-			continue;
-		}
-		print_text(v);
-		putchar('\n');
-	}
 }
 
 static int list(const struct command *c, const char *queue)
@@ -238,8 +132,7 @@ static const struct task_command {
 	const char *suffix;
 } commands[] = {
 	{ "add", OPTION(OPT_ID) | OPTION(OPT_AT) | OPTION(OPT_IN) | OPTION(OPT_EVERY) |
-	  OPTION(OPT_URL) | OPTION(OPT_METHOD) | OPTION(OPT_HEADER) | OPTION(OPT_PAYLOAD) |
-	  OPTION(OPT_TIMEOUT) | OPTION(OPT_KEEP) | OPTION(OPT_IF_EXISTS), NULL, NULL },
+	  BODY_GIVEN | OPTION(OPT_IF_EXISTS), NULL, NULL },
 	{ "list", OPTION(OPT_STATE) | OPTION(OPT_LIMIT), NULL, NULL },
 	{ "get", 0, "GET", "" },
 	{ "move", OPTION(OPT_AT) | OPTION(OPT_IN), "PATCH", "" },
@@ -256,20 +149,6 @@ static const struct task_command *find_command(const struct verb *verb, const ch
 		if (!strcmp(commands[i].name, name))
 			return &commands[i];
 	usage_error(verb, "there is no command \"%s\"", name);
-}
-
-/* Appends @id to @path. All but the plainest bytes are escaped; the daemon judges them. */
-static void append_id(char path[PATH_LEN], const char *id)
-{
-	size_t len = strlen(path);
-
-	for (; *id && len + 4 < PATH_LEN; id++) {
-		if (isalnum((unsigned char)*id) || strchr("_:-", *id))
-			path[len++] = *id;
-		else
-			len += sprintf(path + len, "%%%02X", (unsigned char)*id);
-	}
-	path[len] = '\0';
 }
 
 static int run(const struct verb *verb, int argc, char **argv)
@@ -312,7 +191,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	if (!strcmp(name, "move"))
 		body = c.task;
 	snprintf(path, sizeof(path), "/v1/queues/%s/tasks/", queue);
-	append_id(path, id);
+	append_id(path, sizeof(path), id);
 	strncat(path, command->suffix, sizeof(path) - strlen(path) - 1);
 	answer = http_call(&c.conf, command->method, path, body);
 print:

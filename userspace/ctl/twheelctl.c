@@ -5,7 +5,8 @@
  * Each verb has a file. This one has the table of verbs, and reads what comes before a verb.
  *
  *   after.c monitor.c shell.c stat.c watch.c wheel.c ps.c hist.c list.c info.c doctor.c
- *   task.c queue.c worker.c    verbs
+ *   task.c queue.c schedule.c worker.c    verbs
+ *   body.c        what task and schedule share
  *   http.c        requests to twheeld, for the verbs that ask it
  *   output.c      records for people and as JSON
  *   others.c      wheels of other processes
@@ -43,6 +44,7 @@ static const struct verb * const verbs[] = {
 #ifdef WITH_TASKS
 	&verb_task,
 	&verb_queue,
+	&verb_schedule,
 	&verb_worker,
 #endif
 };

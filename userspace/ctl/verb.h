@@ -72,6 +72,7 @@ extern const struct verb verb_hist;
 extern const struct verb verb_list;
 extern const struct verb verb_task;
 extern const struct verb verb_queue;
+extern const struct verb verb_schedule;
 extern const struct verb verb_worker;
 
 #endif /* TWHEELCTL_VERB_H */

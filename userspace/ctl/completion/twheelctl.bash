@@ -11,7 +11,7 @@ _twheelctl_verb()
 	local wheel="$all --device= --clock= --tick= --levels= --slot-bits= --max-timers="
 	local daemon="$all --server= --token-file= --cacert="
 	local verbs='info doctor after monitor shell stat watch wheel ps top hist list task queue
-		worker help'
+		schedule worker help'
 
 	options='' words='' command=''
 	case $verb in
@@ -38,6 +38,12 @@ _twheelctl_verb()
 		options="$daemon --mode= --lanes= --ahead= --timeout= --lane-max= --limit="
 		words='list forecast show make pause resume replay'
 		;;
+	schedule)
+		options="$daemon --cron= --rrule= --every= --tz= --start= --end= --max= --jitter=
+			--missed= --missed-limit= --overlap= --disabled --url= --method= --header=
+			--payload= --timeout= --keep= --limit="
+		words='add list show next run enable disable remove'
+		;;
 	worker) options="$daemon --lease= --wait= -n= --num-tasks=" command=1 ;;
 	esac
 	options=" ${options//[[:space:]]/ } "
@@ -49,7 +55,9 @@ _twheelctl_value()
 	case $1 in
 	--clock) _twheelctl_words 'monotonic boottime realtime tai' "$2" ;;
 	--if-exists) _twheelctl_words 'replace update keep fail' "$2" ;;
+	--missed) _twheelctl_words 'once skip all' "$2" ;;
 	--mode) _twheelctl_words 'push pull' "$2" ;;
+	--overlap) _twheelctl_words 'allow skip queue' "$2" ;;
 	--state) _twheelctl_words 'scheduled leased done dead' "$2" ;;
 	--device | --output | --token-file | --cacert | -o)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the verbs task and schedule share: what a task does, by options, and what they print.
+ */
+#ifndef TWHEELCTL_BODY_H
+#define TWHEELCTL_BODY_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "verb.h"
+
+/* The values of these options, and the first one that is free behind them. */
+enum {
+	OPT_URL = OPT_OF_VERB,
+	OPT_METHOD,
+	OPT_HEADER,
+	OPT_PAYLOAD,
+	OPT_TIMEOUT,
+	OPT_KEEP,
+	OPT_BEHIND_BODY,
+};
+
+/* A set of them for check_options(). */
+#define BODY_GIVEN	(OPTION(OPT_URL) | OPTION(OPT_METHOD) | OPTION(OPT_HEADER) | \
+			 OPTION(OPT_PAYLOAD) | OPTION(OPT_TIMEOUT) | OPTION(OPT_KEEP))
+
+/**
+ * body_option() - take an option from --url to --keep into a task, or die with a usage error
+ * @verb: the verb
+ * @task: an object; it gets what the option means
+ * @opt: an option of the verb, whose argument is in optarg
+ *
+ * Return: whether @opt is one of them.
+ */
+bool body_option(const struct verb *verb, json_t *task, int opt);
+
+/* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
+json_t *time_value(const char *text);
+
+/* Appends @id to @path, which has room for @size bytes. All but the plainest bytes are escaped. */
+void append_id(char *path, size_t size, const char *id);
+
+/* Prints a text. One that a terminal would obey becomes JSON. */
+void print_text(const json_t *v);
+
+/* Prints each field of an object on a line. */
+void print_fields(const json_t *object);
+
+#endif /* TWHEELCTL_BODY_H */
