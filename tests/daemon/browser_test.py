@@ -273,6 +273,153 @@ def replay_all():
         ".disabled"))
 
 
+def pressed(text):
+    page.click(f"//button[.='{text}']")
+
+
+def found():
+    """The fields of the task that is shown."""
+    return {r[0]: r[1] for r in page.rows("#found-fields")}
+
+
+def find(task):
+    page.type("#find-id", task + "\n")
+
+
+@test("a task is found by its id, shown as text, run, moved and canceled")
+def finds():
+    name = queue()
+    task = "a/b.c@d=e+f~g"
+    c.call("POST", path(name, "tasks"), {"id": task, "in": "1h", "payload": {"html": EVIL}})
+    c.call("POST", path(name, "tasks"), {"id": "r", "in": "1h"})
+    look_at(name)
+    find(task)
+    shown = page.until(lambda: found().get("id") == task and found())
+    equal((shown["state"], shown["queue"]), ("scheduled", name))
+    assert EVIL.replace('"', '\\"') in shown["payload"], shown
+    equal(page.run("return document.querySelectorAll('#found-fields td *').length"), 0)
+    page.type("#move-in", "5")
+    pressed("Move")
+    page.until(lambda: "a duration needs a unit" in page.text("#problem"))
+    page.type("#move-in", "2h")
+    pressed("Move")
+    page.until(lambda: found()["due"].startswith(("in 2 h", "in 1 h 59")))
+    pressed("Cancel")
+    assert task in page.question(False)
+    equal(c.call("GET", path(name))[1]["scheduled"], 2)
+    pressed("Cancel")
+    page.question(True)
+    page.until(lambda: page.run("return document.getElementById('found').hidden"))
+    equal(c.call("GET", path(name))[1]["scheduled"], 1)
+    equal(page.run("return document.getElementById('problem').hidden"), True)
+    find("r")
+    page.until(lambda: found().get("id") == "r")
+    pressed("Run now")
+    page.until(lambda: found()["due"] == "now" or found()["due"].endswith(" ago"))
+    find("none such")
+    page.until(lambda: not page.run("return document.getElementById('problem').hidden"))
+    equal(page.run("return window.hacked === undefined"), True)
+
+
+@test("a task is added; one that exists is not replaced")
+def adds():
+    name, pushed = queue(), queue("push")
+    look_at(name)
+    page.until(lambda: page.run("return document.getElementById('add-url-label').hidden"))
+    page.type("#add-id", "one")
+    page.type("#add-in", "90min")
+    page.type("#add-payload", '{"n": 1')
+    pressed("Add")
+    page.until(lambda: page.text("#problem").startswith("payload: "))
+    equal(state(name, "one"), None)
+    page.type("#add-payload", '{"n": 1}')
+    pressed("Add")
+    page.until(lambda: found().get("id") == "one")
+    equal(c.call("GET", path(name, "tasks", "one"))[1]["payload"], {"n": 1})
+    pressed("Add")
+    page.until(lambda: "a task with this id exists" in page.text("#problem"))
+    look_at(pushed)
+    page.until(lambda: not page.run("return document.getElementById('add-url-label').hidden"))
+    pressed("Add")
+    page.until(lambda: page.text("#problem").startswith("callback"))
+    page.type("#add-url", sink.url + "/")
+    page.type("#add-in", "1h")
+    pressed("Add")
+    page.until(lambda: len(found().get("id", "")) == 32)
+
+
+@test("tasks of one state are removed, all or those whose ids begin with a text")
+def purges():
+    name = queue()
+    bury(name, "a1", "a2", "b1")
+    c.call("POST", path(name, "tasks"), {"id": "later", "in": "1h"})
+    look_at(name)
+    page.until(lambda: len(dead()) == 3)
+    page.type("#purge-prefix", "a")
+    page.click("//span[@id='purge']/button")
+    words = page.question(False)
+    assert "dead tasks that begin with a" in words and name in words, words
+    page.click("//span[@id='purge']/button")
+    page.question(True)
+    page.until(lambda: set(dead()) == {"b1"})
+    equal(page.text("#purge-result"), "2 removed")
+    page.type("#purge-prefix", "")
+    page.click("//span[@id='purge']/button")
+    assert "all dead tasks" in page.question(True)
+    page.until(lambda: set(dead()) == {"none"})
+    equal(state(name, "later"), "scheduled")
+
+
+@test("schedules: their calendars and next runs; Run, Disable and Enable")
+def schedules():
+    name = queue()
+    for schedule, definition in (
+            ("report", {"cron": "30 2 * * mon-fri", "tz": "Europe/Berlin", "task": {}}),
+            ("tick", {"every": "1h", "task": {"payload": EVIL}})):
+        equal(c.call("PUT", path(name, "schedules", schedule), definition)[0], 201)
+
+    def rows():
+        return {r[0]: r for r in page.rows("#schedules")}
+
+    page.complaints()
+    look_at(name)
+    page.until(lambda: set(rows()) == {"report", "tick"})
+    equal(rows()["report"][1], "30 2 * * mon-fri, Europe/Berlin")
+    equal(rows()["tick"][1], "every 1h")
+    assert rows()["tick"][2].startswith("in "), rows()
+    page.click(button("tick", "Next runs"))
+    page.until(lambda: len(rows()["tick"][2].split("\n")) == 5)
+    page.click(button("tick", "Less"))
+    page.until(lambda: rows()["tick"][2].startswith("in "))
+    page.click(button("tick", "Disable"))
+    page.until(lambda: rows()["tick"][2] == "disabled")
+    equal(c.call("GET", path(name, "schedules", "tick"))[1]["enabled"], False)
+    page.click(button("tick", "Enable"))
+    page.until(lambda: rows()["tick"][2].startswith("in "))
+    page.click(button("report", "Run"))
+    wait_until(lambda: c.call("GET", path(name))[1]["scheduled"] == 3)
+    equal(page.complaints(), [])
+
+
+@test("what the daemon refuses to do is told in its words, and the button can be used again")
+def refused():
+    name = queue()
+    look_at(name)
+    page.until(lambda: queues().get(name))
+    # As for a token that may only read: each change is refused.
+    page.run("""
+        const real = window.fetch;
+        window.fetch = (url, request) => request.method === "GET" ? real(url, request) :
+            Promise.resolve(new Response(JSON.stringify({ error: { code: "forbidden",
+                message: "this token may not do that" } }), { status: 403 }));""")
+    for click in (button(name, "Pause"), "//button[.='Add']"):
+        page.click(click)
+        page.until(lambda: page.text("#problem") == "this token may not do that")
+        page.run("document.getElementById('problem').hidden = true")
+        page.until(lambda click=click: page.driver.find_element("xpath", click).is_enabled())
+    equal(queues()[name][6], "")
+
+
 @test("an error is told in the daemon's words: a dead letter that another has removed")
 def tells_errors():
     name = queue()
@@ -341,18 +488,30 @@ def screens():
                {"in": f"{seconds}s", "callback": {"url": sink.url + "/"}})
     bury(other, "order-4711", "invoice:2024-11-30:customer-00000000000000000000000000000000042",
          error="HTTP 500: the warehouse does not answer; " * 4)
+    for schedule, definition in (
+            ("nightly-report", {"cron": "30 2 * * mon-fri", "tz": "Europe/Berlin", "task": {}}),
+            ("stock-check", {"every": "15min", "task": {}})):
+        c.call("PUT", path(other, "schedules", schedule), definition)
+    c.call("POST", path(other, "tasks"), {"id": "order-4712", "in": "2h", "payload": {"n": 4712}})
     look_at(other)
     page.until(lambda: len(dead()) == 2)
-    page.size(1200, 1700)
+    find("order-4712")
+    page.until(lambda: found().get("id") == "order-4712")
+    page.until(lambda: len(page.rows("#schedules")) == 2)
+    page.size(1200, 2400)
     time.sleep(0.3)
     picture("wide")
-    page.size(500, 900)
+    # A window of Chromium cannot be as narrow as a phone.
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": 380, "height": 3200, "deviceScaleFactor": 1, "mobile": True})
     time.sleep(0.3)
     picture("narrow")
     equal(page.run("return document.documentElement.scrollWidth <= innerWidth"), True,
           "nothing is cut at the side")
-    equal(page.run("return [...document.querySelectorAll('#queues button')].every("
-                   "b => b.getBoundingClientRect().right <= document.body.clientWidth)"), True, "buttons are seen")
+    equal(page.run("return [...document.querySelectorAll('button, input, select, textarea')]"
+                   ".filter(b => b.getBoundingClientRect().right > innerWidth)"
+                   ".map(b => b.innerText)"), [], "buttons are seen")
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     page.size(1200, 900)
     dark = Browser("--force-dark-mode")
     dark.open(URL)
@@ -361,6 +520,35 @@ def screens():
         dark.screenshot(os.path.join(PICTURES, "page-dark.png"))
     equal(dark.run("return getComputedStyle(document.body).color"), "rgb(255, 255, 255)")
     dark.end()
+
+
+@test("the picture of the documentation")
+def documented():
+    own, at = Redis(), free_port()
+    d = Daemon(own, listen=f"127.0.0.1:{at}")
+    to = d.client()
+    for name, mode in (("invoices", "pull"), ("mail", "push"), ("webhooks", "push")):
+        to.call("PUT", path(name), {"mode": mode})
+    for name, count, step in (("mail", 60, 7), ("webhooks", 25, 90), ("invoices", 12, 1500)):
+        target = {} if name == "invoices" else {"callback": {"url": sink.url + "/"}}
+        to.call("POST", path(name, "tasks"), {"tasks": [
+            {"id": f"{name}-{n}", "in": f"{20 + n * step}s", **target} for n in range(count)]})
+    for schedule, definition in (
+            ("daily-digest", {"cron": "30 7 * * mon-fri", "tz": "Europe/Berlin"}),
+            ("stock-check", {"every": "15min"})):
+        to.call("PUT", path("invoices", "schedules", schedule), {**definition, "task": {}})
+    to.call("POST", path("invoices", "tasks"), {"id": "order-4711"})
+    got = to.call("POST", path("invoices", "reserve"), {"wait": "3s"})[1]["tasks"]
+    to.call("POST", path("invoices", "nack"), {"tasks": [
+        {"id": t["id"], "token": t["token"], "dead": True, "error": "out of stock"} for t in got]})
+    page.open(f"http://127.0.0.1:{at}/")
+    page.until(lambda: "order-4711" in dead())
+    page.until(lambda: len(page.rows("#schedules")) == 2)
+    page.size(900, 1240)
+    time.sleep(0.3)
+    picture("doc")
+    d.end()
+    page.complaints()
 
 
 if __name__ == "__main__":
