@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""C1 and C2 with daemons: four of them are killed and stopped while clients work.
+"""C1 and C2 with daemons: four are killed and stopped while clients and schedules work.
 
   daemon_chaos.py PROGRAM [SECONDS [SEED]]
 
@@ -65,7 +65,8 @@ def attack(redis):
 def main():
     redis = Redis("--appendfsync", "always")
     siege = Siege(seed=arguments()[1], lease=LEASE,
-                  start=lambda *more: Daemon(redis, *OPTIONS, *more, wait=False), lanes=LANES)
+                  start=lambda *more: Daemon(redis, *OPTIONS, *more, wait=False), lanes=LANES,
+                  schedules=True)
     sys.exit(0 if siege.run(arguments()[0], attack(redis)) else 1)
 
 

@@ -9,6 +9,8 @@ Redis meanwhile. Afterwards all tasks must end. The judge knows only what the cl
   wrong body     it ran with a body that had been replaced before it began
   canceled       it ran after "canceled", that is 200
   unexplained    it ran twice, and nothing happened to the daemon or the report of the first run
+  run lost       a moment of a schedule's calendar had no run
+  run made twice a moment had two tasks, or a run is of no moment, or it began before its own
 
 A client whose connection breaks does not know what became of its request. So it asks another
 daemon for the same, until it is told: a put with the same id and body, a cancel, a move. A
@@ -50,8 +52,12 @@ SLACK = 300
 STOP = 20
 # So long after its return, in ms, Redis has the reports that waited for it.
 RETURN = 2000
-LAWS = ("lost", "early", "wrong body", "canceled", "unexplained")
+LAWS = ("lost", "early", "wrong body", "canceled", "unexplained", "run lost", "run made twice")
 INFINITE = float("inf")
+# Periods of schedules, in ms.
+PERIODS = (1000, 1000, 1500, 2000, 3000, 7000)
+# So long before the end of the siege they end, in ms.
+REST = 1500
 
 
 class Silence(Exception):
@@ -216,6 +222,39 @@ class Task:
                 yield "wrong body"
 
 
+class Schedule:
+    """A schedule, which clients define again and again. Its runs are told by its calendar alone:
+    each multiple of its period from its start to its end."""
+
+    def __init__(self, siege, name, period, start, end):
+        self.siege, self.name = siege, name
+        self.calendar = set(range(start, end + 1, period))
+        self.spec = {"every_ms": period, "start": start, "end": end, "missed": "all",
+                     "missed_limit": 1000, "task": {
+                         "callback": {"url": siege.sink.url + "/"}, "payload": 1,
+                         "retry": {"limit": 1000, "base": "100ms", "cap": "1s"}}}
+
+    def define(self):
+        op = Operation(self.siege, "PUT", f"/v1/queues/c/schedules/{self.name}", self.spec)
+        assert op.answer is None or op.answer[0] in (200, 201), op.answer
+
+    def keep_defining(self):
+        while not self.siege.stop.wait(0.3):
+            self.define()
+
+    def broken_laws(self, runs):
+        """runs: of all tasks, by their ids. Yields a law and what broke it."""
+        times = {int(i.split(":")[1]): got for i, got in runs.items()
+                 if i.startswith(self.name + ":")}
+        for at in sorted(self.calendar - set(times)):
+            yield "run lost", at
+        for at, got in times.items():
+            # All attempts of one task have one key.
+            keys = {r["head"]["idempotency-key"] for r in got}
+            if at not in self.calendar or len(keys) > 1 or any(r["at"] < at for r in got):
+                yield "run made twice", (at, sorted(keys), [r["at"] for r in got])
+
+
 def fnv32(text):
     """As in task.c: it chooses the lane of a task."""
     value = 2166136261
@@ -240,8 +279,9 @@ def duplicates(runs):
 class Siege:
     """start: makes a daemon with options. lease: of a task, seconds."""
 
-    def __init__(self, seed, lease, start, daemons=4, lanes=None):
+    def __init__(self, seed, lease, start, daemons=4, lanes=None, schedules=False):
         self.seed, self.lease, self.start = seed, lease, start
+        self.has_schedules, self.schedules = schedules, []
         self.chance = random.Random(seed)
         self.lanes = lanes
         self.sink = Sink()
@@ -399,11 +439,22 @@ class Siege:
                     causes[cause] = causes.get(cause, 0) + 1
                 else:
                     found("unexplained", task, self.story(first, second))
+        for schedule in self.schedules:
+            for law, text in schedule.broken_laws(runs):
+                found(law, schedule.name, text)
+            for name in runs:
+                if name.startswith(schedule.name + ":"):
+                    for first, second in duplicates(runs[name]):
+                        if not self.cause(first, second):
+                            found("unexplained", name, self.story(first, second))
         operations = sum(t.operations for t in self.tasks.values())
         unknown = sum(t.unknown for t in self.tasks.values())
         print(f"seed {self.seed}: {len(self.tasks)} tasks, {operations} operations, "
               f"{len(self.silences)} answers lost, {unknown} unknown "
               f"({unknown / operations:.1%}), {len(received)} runs, {len(self.wounds)} wounds")
+        if self.schedules:
+            print(f"{len(self.schedules)} schedules with "
+                  f"{sum(len(s.calendar) for s in self.schedules)} moments")
         for cause, n in causes.items():
             print(f"{n} ran twice: {cause}")
         print(", ".join(f"{law} {n}" for law, n in count.items()), flush=True)
@@ -430,7 +481,15 @@ class Siege:
         """attack: called with this, until stop is set. Return: whether all is well."""
         settings = {"mode": "push", **({"lanes": self.lanes} if self.lanes else {})}
         wait_until(lambda: self.ask("PUT", "/v1/queues/c", settings)[0] in (200, 201))
+        if self.has_schedules:
+            start = int(now_ms()) + 1000
+            self.schedules = [Schedule(self, f"s{n}", period, start + 100 * n,
+                                       start + int(1000 * seconds) - REST)
+                              for n, period in enumerate(PERIODS)]
         threads = [threading.Thread(target=self.work, args=(n,)) for n in range(CLIENTS)]
+        for s in self.schedules:
+            s.define()
+            threads.append(threading.Thread(target=self.guard, args=(s.keep_defining,)))
         threads.append(threading.Thread(target=self.guard, args=(attack, self)))
         for t in threads:
             t.start()
