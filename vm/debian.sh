@@ -18,8 +18,8 @@
 
 packages=(
 	linux-image-cloud-amd64 linux-headers-cloud-amd64 initramfs-tools systemd-sysv udev kmod
-	dkms gcc libc6-dev man-db libhiredis0.14 libcurl4 libmicrohttpd12 libjansson4 python3 python3-cffi
-	podman crun
+	dkms gcc libc6-dev man-db libhiredis0.14 libcurl4 libmicrohttpd12 libjansson4 libical3
+	python3 python3-cffi podman crun
 )
 dir=$cache/debian/$(sha256sum "$0" | cut -c 1-16)
 

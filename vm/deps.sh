@@ -18,7 +18,8 @@ packages=(make gcc gcc-12 libc6-dev uthash-dev pahole libelf1 libssl3)
 
 # Those of the daemon: hiredis and so on, and a Redis to run it with.
 daemon=(pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev libssl-dev)
-daemon+=(libglib2.0-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 python3-croniter)
+daemon+=(libglib2.0-dev libical-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 python3-croniter
+	python3-dateutil)
 
 case ${1:-vm} in
 build) ;;

@@ -90,14 +90,21 @@ part_schedules() {
 }
 
 part_calendars() {
-	local number=20000
+	local number=20000 status=0
 
 	[ -z "${FULL-}" ] || number=100000
 	# shellcheck disable=SC2046 # a list
 	quietly cc -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$daemon" -o "$out/cron_lines" \
 		"$tests/unit/cron_lines.c" "$daemon/text/cron.c" "$daemon/ground/zone.c" \
 		$(pkg-config --cflags --libs glib-2.0)
-	"$tests/calendar_test.py" "$out/cron_lines" "$number"
+	"$tests/calendar_test.py" "$out/cron_lines" "$number" || status=$?
+	printf '# exit: %s\n# run: rules\n' "$status"
+	# shellcheck disable=SC2046 # a list
+	quietly cc -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -DHAVE_LIBICAL -I"$daemon" \
+		-o "$out/rule_lines" "$tests/unit/rule_lines.c" "$daemon/text/rule.c" \
+		"$daemon/ground/zone.c" $(pkg-config --cflags --libs glib-2.0 libical)
+	"$tests/rule_test.py" "$out/rule_lines" $((number / 10)) || status=$?
+	return "$status"
 }
 
 # Of the bindings.

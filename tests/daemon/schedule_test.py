@@ -133,6 +133,30 @@ def refused():
     equal(call("DELETE", "good")[0], 200)
 
 
+@test("rrule: a rule of RFC 5545; what is no rule, or has no moment, is a 400 in plain words")
+def rules():
+    status, answer = put("rule", rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;BYHOUR=2;BYMINUTE=30",
+                         tz="Europe/Berlin", start="2027-03-16T00:00:00Z")
+    if status == 400 and "built without libical" in answer["error"]["message"]:
+        return "SKIP there is no libical"
+    equal(status, 201, answer)
+    # On 2027-03-28 the clocks go from 02:00 to 03:00.
+    equal(next_of("rule", 4), [utc(t) for t in (
+        "2027-03-16 01:30:00", "2027-03-21 01:30:00", "2027-03-30 00:30:00",
+        "2027-04-04 00:30:00")])
+    status, answer = call("PATCH", "rule", {"rrule": "FREQ=DAILY;BYHOUR=2;BYMINUTE=30;COUNT=2",
+                                            "start": "2027-03-27T12:00:00Z"})
+    equal(status, 200, answer)
+    equal(next_of("rule", 9), [utc("2027-03-28 01:00:00"), utc("2027-03-29 00:30:00")])
+    for rule in ("MO", "FREQ=HOURLY", "FREQ=DAILY;BYHOUR=25", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+                 "FREQ=DAILY;COUNT=3", "FREQ=DAILY;UNTIL=19700101T000000Z", "RSCALE=HEBREW",
+                 "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0"):
+        status, answer = put("bad", rrule=rule)
+        equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
+    equal(put("bad", rrule="FREQ=DAILY", cron="@daily")[1]["error"]["field"], "rrule")
+    equal(call("DELETE", "rule")[0], 200)
+
+
 @test("start, end and max bound the runs, jitter only adds, and run makes one more")
 def bounds():
     now = int(now_ms())

@@ -34,20 +34,26 @@ bool schedule_name_valid(const char *name)
 
 static int read_calendar(const struct fields *f, struct schedule_spec *s)
 {
-	const char *text = NULL, *tz = NULL, *why;
+	const char *text = NULL, *rule = NULL, *tz = NULL, *why;
 
-	if (field_string(f, "cron", &text) || field_string(f, "tz", &tz) ||
+	if (field_string(f, "cron", &text) || field_string(f, "rrule", &rule) ||
+	    field_string(f, "tz", &tz) ||
 	    field_either(f, "every", "every_ms", EVERY_MIN_MS, TASK_AHEAD_MAX_MS, &s->every_ms))
 		return -1;
 	if (text && s->every_ms)
 		return field_error(f, INVALID, "every", "\"cron\" and \"every\" exclude each other");
-	if (!text && !s->every_ms)
-		return field_error(f, INVALID, "cron", "\"cron\" or \"every\" is missing");
+	if (rule && (text || s->every_ms))
+		return field_error(f, INVALID, "rrule", "goes without \"cron\" and \"every\"");
+	if (!text && !rule && !s->every_ms)
+		return field_error(f, INVALID, "cron", "\"cron\", \"rrule\" or \"every\" is missing");
 	if (tz && s->every_ms)
-		return field_error(f, INVALID, "tz", "goes with \"cron\" alone");
+		return field_error(f, INVALID, "tz", "goes with \"cron\" or \"rrule\" alone");
 	why = text ? cron_parse(text, &s->cron) : NULL;
 	if (why)
 		return field_error(f, INVALID, "cron", "%s", why);
+	why = rule ? rule_parse(rule, &s->rule) : NULL;
+	if (why)
+		return field_error(f, INVALID, "rrule", "%s", why);
 	s->zone = zone_open(tz ? tz : "UTC");
 	if (!s->zone)
 		return field_error(f, INVALID, "tz", "is no time zone that this machine knows");
@@ -57,6 +63,7 @@ static int read_calendar(const struct fields *f, struct schedule_spec *s)
 static int read_rest(const struct fields *f, struct schedule_spec *s)
 {
 	unsigned int missed = s->missed, overlap = s->overlap;
+	const char *why;
 
 	if (field_time(f, "start", &s->start_ms) || field_time(f, "end", &s->end_ms) ||
 	    field_number(f, "max", 1, RUNS_MAX, &s->max) ||
@@ -70,6 +77,10 @@ static int read_rest(const struct fields *f, struct schedule_spec *s)
 	s->overlap = overlap;
 	if (s->end_ms < s->start_ms)
 		return field_error(f, INVALID, "end", "is before \"start\"");
+	/* A run has a whole second, not earlier than the start. */
+	why = s->rule ? rule_start(s->rule, s->zone, (s->start_ms + 999) / 1000) : NULL;
+	if (why)
+		return field_error(f, INVALID, "rrule", "%s", why);
 	return 0;
 }
 
@@ -116,7 +127,7 @@ int schedule_parse(const char *text, size_t len, const struct queue_settings *q,
 		   struct schedule_spec *spec, struct api_error *err)
 {
 	static const char *const names[] = {
-		"cron", "every", "every_ms", "tz", "task", "start", "end", "max", "jitter",
+		"cron", "rrule", "every", "every_ms", "tz", "task", "start", "end", "max", "jitter",
 		"missed", "missed_limit", "overlap", "enabled", NULL
 	};
 	struct fields f = { .at = "", .err = err };
@@ -139,8 +150,10 @@ int schedule_parse(const char *text, size_t len, const struct queue_settings *q,
 
 void schedule_free_spec(struct schedule_spec *spec)
 {
+	rule_free(spec->rule);
 	zone_close(spec->zone);
 	free(spec->task.body);
+	spec->rule = NULL;
 	spec->zone = NULL;
 	spec->task.body = NULL;
 }
@@ -200,7 +213,8 @@ uint64_t schedule_next(const struct schedule_spec *s, uint64_t after_ms)
 		/* The start itself may be a run. */
 		if (s->start_ms && after_ms < s->start_ms)
 			after_ms = s->start_ms - 1;
-		next = cron_next(&s->cron, s->zone, after_ms / 1000);
+		next = s->rule ? rule_next(s->rule, after_ms / 1000) :
+			cron_next(&s->cron, s->zone, after_ms / 1000);
 		run = next == CRON_NEVER ? SCHEDULE_NEVER : (uint64_t)next * 1000;
 	}
 	return run <= s->end_ms ? run : SCHEDULE_NEVER;

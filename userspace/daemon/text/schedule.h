@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "text/cron.h"
+#include "text/rule.h"
 #include "text/spec.h"
 
 #define SCHEDULE_NAME_MAX	64
@@ -35,7 +36,8 @@ enum schedule_overlap {
 
 /**
  * struct schedule_spec - a schedule as a client describes it
- * @cron: its calendar, if @every_ms is 0
+ * @cron: its calendar, if @rule is NULL and @every_ms is 0
+ * @rule: or a rule
  * @zone: whose local time that means
  * @every_ms: or a period: multiples of it since @start_ms, or since 1970
  * @start_ms: no run before
@@ -50,6 +52,7 @@ enum schedule_overlap {
  */
 struct schedule_spec {
 	struct cron cron;
+	struct rule *rule;
 	struct zone *zone;
 	uint64_t every_ms;
 	uint64_t start_ms;

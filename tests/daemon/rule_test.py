@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Recurrence rules of twheeld beside those of dateutil (D18).
+
+rule_test.py PROGRAM [NUMBER]: draws NUMBER rules (4000), starts and moments in three zones, and
+compares the next three runs. PROGRAM is built from unit/rule_lines.c. Prints TAP.
+
+dateutil counts in wall times. What a wall time means when the clocks change is computed here, by
+zoneinfo: one that does not exist is the first moment after the gap, and of one that exists twice
+the first counts.
+"""
+
+import datetime
+import random
+import subprocess
+import sys
+import zoneinfo
+
+from dateutil import rrule
+
+DAYS = "MO TU WE TH FR SA SU".split()
+ZONES = {name: zoneinfo.ZoneInfo(name) for name in ("UTC", "Europe/Berlin", "America/New_York")}
+UTC = datetime.timezone.utc
+
+
+def some(draw, values, most):
+    return ",".join(str(v) for v in draw.sample(values, draw.randint(1, most)))
+
+
+def drawn_rule(draw):
+    """A rule of what people write."""
+    freq = draw.choice(("DAILY", "WEEKLY", "MONTHLY", "YEARLY"))
+    parts = [f"FREQ={freq}"]
+
+    def maybe(chance, text):
+        if draw.random() < chance:
+            parts.append(text())
+    maybe(0.4, lambda: f"INTERVAL={draw.randint(2, 9)}")
+    # twheeld refuses BYSETPOS with several times of a day, which libical does not count.
+    by_place = freq in ("MONTHLY", "YEARLY") and draw.random() < 0.25
+    maybe(0.6, lambda: "BYHOUR=" + some(draw, range(24), 1 if by_place else 3))
+    maybe(0.5, lambda: "BYMINUTE=" + some(draw, range(60), 1 if by_place else 3))
+    if freq == "WEEKLY":
+        maybe(0.7, lambda: "BYDAY=" + some(draw, DAYS, 4))
+        maybe(0.2, lambda: "WKST=" + draw.choice(DAYS))
+    elif freq == "DAILY":
+        maybe(0.3, lambda: "BYDAY=" + some(draw, DAYS, 5))
+        maybe(0.3, lambda: "BYMONTH=" + some(draw, range(1, 13), 4))
+    else:
+        if freq == "YEARLY":
+            parts.append("BYMONTH=" + some(draw, range(1, 13), 3))
+        if by_place:
+            parts.append("BYDAY=" + some(draw, DAYS, 4))
+            parts.append("BYSETPOS=" + some(draw, (1, 2, -1), 2))
+        elif draw.random() < 0.5:
+            days = [*range(1, 29), *range(-28, 0)] if freq == "YEARLY" else \
+                [*range(1, 32), *range(-31, 0)]
+            parts.append("BYMONTHDAY=" + some(draw, days, 3))
+        elif draw.random() < 0.5:
+            parts.append("BYDAY=" + some(
+                draw, [f"{n}{d}" for n in (1, 2, 3, 4, -1, -2) for d in DAYS], 2))
+        else:
+            parts.append("BYDAY=" + some(draw, DAYS, 4))
+    maybe(0.1, lambda: f"COUNT={draw.randint(1, 300)}")
+    return ";".join(parts)
+
+
+def moment_of(wall, zone):
+    """The Unix time at which the clocks of the zone show this first, or are beyond it."""
+    time = int(wall.replace(tzinfo=zone, fold=0).timestamp())
+    if datetime.datetime.fromtimestamp(time, zone).replace(tzinfo=None) == wall:
+        return time
+    low, high = time - 86400, time + 86400
+    while high - low > 1:
+        middle = (low + high) // 2
+        if datetime.datetime.fromtimestamp(middle, zone).replace(tzinfo=None) < wall:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def expected(name, start, after, text):
+    zone = ZONES[name]
+    first = datetime.datetime.fromtimestamp(start, zone).replace(tzinfo=None)
+    runs = []
+    rule = rrule.rrulestr(text, dtstart=first)
+    # A day before, of which the clocks may have made something else.
+    begin = datetime.datetime.fromtimestamp(after, zone).replace(tzinfo=None) - \
+        datetime.timedelta(days=1)
+    for wall in rule.xafter(begin, inc=True):
+        time = moment_of(wall, zone)
+        if time > after and time not in runs:
+            runs.append(time)
+        if len(runs) == 3:
+            return runs
+    return runs + ["never"]
+
+
+def main():
+    number = int(sys.argv[2]) if len(sys.argv) > 2 else 4000
+    draw = random.Random(20261128)
+    cases = []
+    for _ in range(number):
+        start = draw.randrange(1262304000, 1830000000)
+        # Half of them near a change of the clocks: 2027-03-14, 2027-03-28, 2027-10-31, 2027-11-07.
+        after = start + draw.randrange(0, 200000000) if draw.random() < 0.5 else max(
+            start, draw.choice((1804921200, 1806195600, 1824944400, 1825563600))
+            + draw.randrange(-90000, 90000))
+        cases.append((draw.choice([*ZONES]), start, after, drawn_rule(draw)))
+    ran = subprocess.run([sys.argv[1]], check=True, text=True, stdout=subprocess.PIPE,
+                         input="".join("%s %d %d %s\n" % c for c in cases))
+    wrong = 0
+    for case, got in zip(cases, ran.stdout.splitlines(), strict=True):
+        want = " ".join(map(str, expected(*case)))
+        if got.strip() != want and not (got.strip() == "has no moment" and
+                                        want == "never"):
+            wrong += 1
+            if wrong <= 10:
+                print("# %s from %d after %d: %s\n#   twheeld %s, dateutil %s"
+                      % (*case[:3], case[3], got.strip(), want))
+    print("%s 1 - D18: the next three runs of %d rules are those of dateutil"
+          % ("not ok" if wrong else "ok", number), "# %d are not" % wrong if wrong else "")
+    print("1..1")
+    return 1 if wrong else 0
+
+
+sys.exit(main())

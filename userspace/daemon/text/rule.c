@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libical finds the days, and the times of a day are found here: libical would go through all
+ * seconds of 500 years for a day that no month has. Both are wall times, and zone_time() says when
+ * the clocks show one first. Wall times only grow with the moments that it gives them, so the
+ * first wall time whose moment has not passed is the next run.
+ */
+#include "text/rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_LIBICAL
+#include <libical/ical.h>
+
+/* A rule with a COUNT is counted from its start on each time. */
+#define COUNT_MAX	10000
+#define MINUTE	60
+#define HOUR	(60 * MINUTE)
+#define DAY	(24LL * HOUR)
+
+/*
+ * @recur: which days
+ * @hours, @minutes, @seconds: and when on each: a bit for each value; 0: that of DTSTART
+ * @first: DTSTART, as a wall time
+ * @base: the day at which libical begins, which may be earlier
+ * @count, @until: where it ends; 0: no count
+ */
+struct rule {
+	struct icalrecurrencetype recur;
+	uint64_t hours, minutes, seconds;
+	int64_t first;
+	int64_t base;
+	const struct zone *zone;
+	int count;
+	int64_t until;
+};
+
+static struct icaltimetype from_wall(int64_t wall)
+{
+	struct icaltimetype t = icaltime_from_timet_with_zone((time_t)wall, 0, NULL);
+
+	t.zone = NULL;
+	return t;
+}
+
+/* True if a bit has another one beside it. */
+static bool many(uint64_t bits)
+{
+	return bits & (bits - 1);
+}
+
+/* Empties a list of libical. Return: its values as bits. */
+static uint64_t take_list(short *list, size_t size)
+{
+	uint64_t bits = 0;
+	size_t i;
+
+	for (i = 0; i < size && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
+		bits |= 1ULL << list[i];
+		list[i] = ICAL_RECURRENCE_ARRAY_MAX;
+	}
+	return bits;
+}
+
+/* True unless the rule names months and days of which no month has any. */
+static bool has_day(const struct icalrecurrencetype *r)
+{
+	static const unsigned char days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	int m, d;
+
+	if (r->by_month[0] == ICAL_RECURRENCE_ARRAY_MAX ||
+	    r->by_month_day[0] == ICAL_RECURRENCE_ARRAY_MAX)
+		return true;
+	for (m = 0; m < ICAL_BY_MONTH_SIZE && r->by_month[m] != ICAL_RECURRENCE_ARRAY_MAX; m++)
+		for (d = 0; d < ICAL_BY_MONTHDAY_SIZE &&
+		     r->by_month_day[d] != ICAL_RECURRENCE_ARRAY_MAX; d++)
+			if (r->by_month[m] >= 1 && r->by_month[m] <= 12 &&
+			    abs(r->by_month_day[d]) <= days[r->by_month[m] - 1])
+				return true;
+	return false;
+}
+
+const char *rule_parse(const char *text, struct rule **rule)
+{
+	struct rule r = { .count = 0 };
+
+	*rule = NULL;
+	/* It knows other calendars, of which months may be leap months. */
+	if (strcasestr(text, "RSCALE") || strcasestr(text, "SKIP"))
+		return "RSCALE and SKIP are not supported";
+	r.recur = icalrecurrencetype_from_string(text);
+	if (r.recur.freq == ICAL_NO_RECURRENCE)
+		return "is no rule of RFC 5545, as in FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9";
+	if (r.recur.freq < ICAL_DAILY_RECURRENCE)
+		return "FREQ must be DAILY, WEEKLY, MONTHLY or YEARLY: BYHOUR and BYMINUTE, or "
+		       "\"every\", have more runs a day";
+	if (r.recur.interval < 1)
+		return "INTERVAL must be 1 or more";
+	if (r.recur.count > COUNT_MAX)
+		return "COUNT is above 10000; \"max\" may be more";
+	r.hours = take_list(r.recur.by_hour, ICAL_BY_HOUR_SIZE);
+	r.minutes = take_list(r.recur.by_minute, ICAL_BY_MINUTE_SIZE);
+	r.seconds = take_list(r.recur.by_second, ICAL_BY_SECOND_SIZE);
+	if (r.hours >> 24 || r.minutes >> 60 || r.seconds >> 60)
+		return "BYHOUR is above 23, or BYMINUTE or BYSECOND above 59";
+	if (r.recur.by_set_pos[0] != ICAL_RECURRENCE_ARRAY_MAX &&
+	    (many(r.hours) || many(r.minutes) || many(r.seconds)))
+		return "BYSETPOS goes with one time of the day: one BYHOUR and one BYMINUTE";
+	if (!has_day(&r.recur))
+		return "no month has that day";
+	r.count = r.recur.count;
+	r.recur.count = 0;
+	*rule = malloc(sizeof(r));
+	if (!*rule)
+		abort();
+	**rule = r;
+	return NULL;
+}
+
+/*
+ * The first of a weekly rule's days, in the week of @day. libical would take the days of DTSTART's
+ * week that are earlier in a week from Sunday on for days of the week before.
+ */
+static int64_t first_of_week(const struct rule *rule, int64_t day)
+{
+	int from = rule->recur.week_start, behind = 7, i;
+	const short *list = rule->recur.by_day;
+
+	if (list[0] == ICAL_RECURRENCE_ARRAY_MAX)
+		return day;
+	for (i = 0; i < ICAL_BY_DAY_SIZE && list[i] != ICAL_RECURRENCE_ARRAY_MAX; i++) {
+		int of = icalrecurrencetype_day_day_of_week(list[i]);
+
+		if ((of - from + 7) % 7 < behind)
+			behind = (of - from + 7) % 7;
+	}
+	return day + (behind - (icaltime_day_of_week(from_wall(day)) - from + 7) % 7) * DAY;
+}
+
+const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start)
+{
+	struct icaltimetype until = rule->recur.until;
+
+	if (rule->count && !start)
+		return "COUNT counts from \"start\", which is missing";
+	rule->zone = zone;
+	rule->first = start ? zone_wall(zone, start) : 0;
+	rule->base = rule->first - rule->first % DAY;
+	if (rule->recur.freq == ICAL_WEEKLY_RECURRENCE)
+		rule->base = first_of_week(rule, rule->base);
+	if (!rule->hours)
+		rule->hours = 1ULL << rule->first % DAY / HOUR;
+	if (!rule->minutes)
+		rule->minutes = 1ULL << rule->first % HOUR / MINUTE;
+	if (!rule->seconds)
+		rule->seconds = 1ULL << rule->first % MINUTE;
+	rule->until = RULE_NEVER;
+	if (!icaltime_is_null_time(until)) {
+		int64_t wall;
+
+		/* A date is a whole day. */
+		if (until.is_date) {
+			until.is_date = 0;
+			until.hour = 23;
+			until.minute = 59;
+			until.second = 59;
+		}
+		wall = icaltime_as_timet(until);
+		rule->until = icaltime_is_utc(until) ? wall : zone_time(zone, wall);
+		rule->recur.until = icaltime_null_time();
+	}
+	return rule_next(rule, start ? start - 1 : 0) == RULE_NEVER ? "has no moment" : NULL;
+}
+
+/* Finds the first time of a day that is @time or later. Return: false if there is none. */
+static bool next_of_day(const struct rule *r, int64_t *time)
+{
+	int64_t hour, minute, second;
+
+	for (; *time < DAY; *time = (hour + 1) * HOUR) {
+		hour = *time / HOUR;
+		if (!(r->hours >> hour & 1))
+			continue;
+		for (; *time < (hour + 1) * HOUR; *time = (*time / MINUTE + 1) * MINUTE) {
+			minute = *time % HOUR / MINUTE;
+			if (!(r->minutes >> minute & 1))
+				continue;
+			for (second = *time % MINUTE; second < MINUTE; second++, ++*time)
+				if (r->seconds >> second & 1)
+					return true;
+			--*time;
+		}
+	}
+	return false;
+}
+
+/* Finds the first run of a day. @count: those of the days before, brought up to date. */
+static int64_t run_of_day(const struct rule *r, int64_t day, int64_t after, int *count)
+{
+	int64_t wall = zone_wall(r->zone, after), time = day < r->first ? r->first - day : 0;
+
+	if (!r->count && wall > day + time)
+		time = wall - day;
+	for (; next_of_day(r, &time); time++) {
+		int64_t at;
+
+		if (r->count && ++*count > r->count)
+			break;
+		at = zone_time(r->zone, day + time);
+		if (at > after)
+			return at;
+	}
+	return RULE_NEVER;
+}
+
+int64_t rule_next(const struct rule *rule, int64_t after)
+{
+	int64_t wall = zone_wall(rule->zone, after), time = RULE_NEVER, base = rule->base;
+	int64_t weeks = rule->recur.interval * 7 * DAY;
+	bool weekly = rule->recur.freq == ICAL_WEEKLY_RECURRENCE;
+	bool skips = !rule->count && wall - wall % DAY > base;
+	icalrecur_iterator *i;
+	int count = 0;
+
+	/* icalrecur_iterator_set_start() takes another week than INTERVAL and WKST say. */
+	if (skips && weekly)
+		base += (wall - base) / weeks * weeks;
+	i = icalrecur_iterator_new(rule->recur, from_wall(base));
+	if (!i)
+		return RULE_NEVER;
+	if (skips && !weekly)
+		icalrecur_iterator_set_start(i, from_wall(wall - wall % DAY));
+	while (time == RULE_NEVER && count <= rule->count) {
+		struct icaltimetype t = icalrecur_iterator_next(i);
+
+		if (icaltime_is_null_time(t))
+			break;
+		time = run_of_day(rule, icaltime_as_timet(t), after, &count);
+	}
+	icalrecur_iterator_free(i);
+	return time <= rule->until ? time : RULE_NEVER;
+}
+
+void rule_free(struct rule *rule)
+{
+	free(rule);
+}
+
+#else
+
+const char *rule_parse(const char *text, struct rule **rule)
+{
+	(void)text;
+	*rule = NULL;
+	return "this twheeld was built without libical: use \"cron\" or \"every\"";
+}
+
+const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start)
+{
+	(void)rule;
+	(void)zone;
+	(void)start;
+	return NULL;
+}
+
+int64_t rule_next(const struct rule *rule, int64_t after)
+{
+	(void)rule;
+	(void)after;
+	return RULE_NEVER;
+}
+
+void rule_free(struct rule *rule)
+{
+	(void)rule;
+}
+
+#endif
