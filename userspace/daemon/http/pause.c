@@ -8,6 +8,7 @@
 #include "http/pause.h"
 #include "redis/script.h"
 #include "redis/store.h"
+#include "work/counts.h"
 #include "work/queues.h"
 
 /**
@@ -86,6 +87,7 @@ static void answer_pausing(struct pausing *p)
 						 (json_int_t)(p->sum.begun + p->sum.held),
 						 "settled", !p->sum.held));
 	}
+	census_again(p->queue);
 	alarm_disarm(d->alarms, &p->timer);
 	free(p);
 }

@@ -373,6 +373,7 @@ static void replay_done(struct replaying *p)
 		request_store_error(p->request, p->result);
 	else
 		request_answer(p->request, 200, json_pack("{s:i}", "replayed", p->replayed));
+	census_again(p->queue);
 	free(p);
 }
 

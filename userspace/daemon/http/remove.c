@@ -123,6 +123,7 @@ static void left(struct request *r)
 
 static void purge_ends(struct purging *p, enum store_result result)
 {
+	census_again(p->queue);
 	if (result == STORE_OK)
 		request_answer(p->request, 200, json_pack("{s:I}", "removed",
 							  (json_int_t)p->removed));

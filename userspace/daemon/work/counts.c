@@ -27,7 +27,7 @@ struct asker {
  * @daemon: whose
  * @askers: those who wait for it
  * @runs: it is being taken
- * @newer: only queues that have never been counted are
+ * @newer: only queues that are new or were changed are counted
  * @queue: the next one, or NULL
  * @lane: the next one of it
  * @asked: lanes without an answer
@@ -121,8 +121,6 @@ static void answer_all(struct census *s)
 {
 	struct asker *a;
 
-	if (s->runs && !s->newer)
-		s->ended = alarms_now(s->daemon->alarms);
 	s->runs = false;
 	while ((a = s->askers)) {
 		s->askers = a->next;
@@ -136,7 +134,7 @@ static void counted(void *arg, enum store_result result, const redisReply *reply
 /* Goes on to the next queue that is to be counted. */
 static void next_queue(struct census *s, struct queue *q)
 {
-	while (q && s->newer && q->counted.known)
+	while (q && s->newer && q->counted.known && !q->recount)
 		q = q->hh.next;
 	s->queue = q;
 	s->lane = 0;
@@ -150,8 +148,10 @@ static void ask_part(struct census *s)
 	for (unsigned int n = 0; n < PART && s->queue; n++) {
 		struct queue *q = s->queue;
 
-		if (!s->lane)
+		if (!s->lane) {
 			begin(&q->counting, q->settings.lanes);
+			q->recount = false;
+		}
 		s->asked++;
 		ask(q, s->lane, counted, q);
 		if (++s->lane == q->settings.lanes)
@@ -159,6 +159,23 @@ static void ask_part(struct census *s)
 	}
 	if (s->queue)
 		alarm_arm(alarms, &s->timer, s->part_at + PART_WAIT);
+}
+
+/* All lanes that were asked for have answered. */
+static void end_part(struct census *s)
+{
+	struct alarms *alarms = s->daemon->alarms;
+
+	if (!s->queue && !s->newer) {
+		/* Once more for what users have changed meanwhile. */
+		s->ended = alarms_now(alarms);
+		s->newer = true;
+		next_queue(s, s->daemon->queues);
+	}
+	if (s->queue)
+		alarm_arm(alarms, &s->timer, s->part_at + PART_TIME);
+	else
+		answer_all(s);
 }
 
 static void counted(void *arg, enum store_result result, const redisReply *reply)
@@ -172,10 +189,7 @@ static void counted(void *arg, enum store_result result, const redisReply *reply
 	}
 	if (--s->asked || !s->runs)
 		return;
-	if (s->queue)
-		alarm_arm(s->daemon->alarms, &s->timer, s->part_at + PART_TIME);
-	else
-		answer_all(s);
+	end_part(s);
 }
 
 static void time_for_part(struct alarm *a, uint64_t now)
@@ -235,6 +249,11 @@ void census_ask(struct daemon *d, census_fn *fn, void *arg)
 	store_command(d->store, NULL, &a, is_good, s);
 }
 
+void census_again(struct queue *q)
+{
+	q->recount = true;
+}
+
 void census_skip(struct queue *q)
 {
 	struct census *s = q->daemon->census;
@@ -242,8 +261,8 @@ void census_skip(struct queue *q)
 	if (!s || s->queue != q)
 		return;
 	next_queue(s, q->hh.next);
-	if (s->runs && !s->queue && !s->asked)
-		answer_all(s);
+	if (s->runs && !s->asked)
+		end_part(s);
 }
 
 void census_end(struct daemon *d)

@@ -29,6 +29,11 @@ typedef void census_fn(void *arg);
 void census_ask(struct daemon *d, census_fn *fn, void *arg);
 
 /**
+ * census_again() - a user has changed a queue, and is to see it: the next who asks has it counted
+ */
+void census_again(struct queue *q);
+
+/**
  * census_skip() - a queue is removed: the census goes on with the next one
  */
 void census_skip(struct queue *q);

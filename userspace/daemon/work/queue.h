@@ -130,6 +130,7 @@ struct counted {
  * @settles: it is in that list
  * @counted: what the last census has found
  * @counting: what the one that runs has found so far
+ * @recount: a user has changed it since
  * @attempts: attempts that ended, by verdict, for metrics
  * @hh: in daemon.queues, by name
  */
@@ -155,6 +156,7 @@ struct queue {
 	bool settles;
 	struct counted counted;
 	struct counted counting;
+	bool recount;
 	uint64_t attempts[VERDICTS];
 	UT_hash_handle hh;
 };
