@@ -81,8 +81,9 @@ static const char common_help[] =
 static const char remote_help[] =
 	"\n"
 	"Options of every verb of twheeld:\n"
-	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH; default: $TWHEELD,\n"
-	"                        or 127.0.0.1:7733; a static twheelctl takes addresses alone\n"
+	"      --server=SERVER   HOST:PORT, https://HOST:PORT or unix:PATH; default:\n"
+	"                        $TWHEELD, or 127.0.0.1:7733. A static twheelctl takes\n"
+	"                        addresses alone\n"
 	"      --cacert=FILE     the CAs of TLS; default: those of the system\n"
 	"      --token-file=FILE its first line is the bearer token\n"
 	"  -j, --json            one JSON object a line\n"
