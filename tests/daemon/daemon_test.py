@@ -2658,7 +2658,10 @@ def scripts_of(ran):
 
 
 def shared_census(own, d, c, lanes):
-    """All who ask share one census a second, and a take waits for a small part of it."""
+    """All who ask share one census a second, and a take waits for a part of it, not for all.
+
+    How many parts come before the take follows from the host's time: 1 to 4 of 250 are usual.
+    """
     end, tasks = threading.Event(), [f"between-{n}" for n in range(20)]
 
     def scrape(path):
@@ -2688,7 +2691,7 @@ def shared_census(own, d, c, lanes):
         lane = ran[at][2][3]
         then = next(n for n in range(at, len(ran)) if ran[n][1] == "take" and lane in ran[n][2])
         between = sum(script == "look" for _, script, _ in ran[at:then])
-        assert between <= 64, (task, between)
+        assert between <= lanes // 4, (task, between)
 
 
 @test("there are at most 1,000 queues: 429. Idle ones cost few scripts, and scrapes share a census")
