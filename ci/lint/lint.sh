@@ -257,7 +257,7 @@ document_sizes() {
 		6144 doc/install.md
 		1536 doc/hardware.md
 		6144 doc/troubleshooting.md
-		16384 doc/design.md
+		17408 doc/design.md
 		13312 doc/testing.md
 		12288 doc/twheeld.md
 		5120 doc/porting.md
