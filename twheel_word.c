@@ -207,16 +207,22 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 }
 
 /*
- * Where in the wheel what is due at @word would be. Events come in the order of their ticks, so
- * it is queued there if the wheel has something before that.
+ * When what is due at @word has its turn: events come in the order of their ticks, so it
+ * queues behind what is due before it. Return: when, or 0 for now.
  */
-static u64 place_of_due(const struct timers *t, bool taken, u64 word, u64 now)
+static u64 turn_of(const struct timers *t, bool taken, u64 word, u64 now)
 {
 	u64 tick_ns = timers_tick_ns(t);
 	u64 tick = now & ~(tick_ns - 1);
+	u64 next = wheel_next(&t->wheel);
+	u64 at = min(word, tick);
 
+	if (next >= tick)
+		return 0;
 	/* A new arming goes to its own tick, or the first that the wheel has not begun. */
-	return min(tick, taken ? word : max(word, wheel_next(&t->wheel) + tick_ns));
+	if (!taken)
+		at = min(tick, max(word, next + tick_ns));
+	return next < at ? at : 0;
 }
 
 /**
@@ -228,8 +234,7 @@ static u64 place_of_due(const struct timers *t, bool taken, u64 word, u64 now)
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now)
 {
 	timers_assert_held(t);
-	return deadline <= now &&
-	       wheel_next(&t->wheel) >= place_of_due(t, false, deadline, now);
+	return deadline <= now && !turn_of(t, false, deadline, now);
 }
 
 /* Is @e where @word wants it? @again: it was put there for a word that was read before. */
@@ -296,9 +301,9 @@ void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 
 		} else {
 			bool taken = e->place == TIMER_TAKEN;
 
-			at = place_of_due(t, taken, word, now);
 			/* What was taken at its deadline has its turn. */
-			if (!(taken && word == e->deadline) && wheel_next(&t->wheel) < at) {
+			at = taken && word == e->deadline ? 0 : turn_of(t, taken, word, now);
+			if (at) {
 				e->past |= e->place != TIMER_TAKEN;
 				e->deadline = word;
 				to_wheel(t, e, slot, at, 0, now);
