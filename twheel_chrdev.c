@@ -83,8 +83,7 @@ static DEFINE_MUTEX(wheels_mutex);
  * Copies up to @max events, of %TURN_EVENTS at most, and consumes those that were copied whole.
  * All under the lock and without page faults: a CANCEL meanwhile knows which are unread.
  *
- * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first, or
- * user space has ended the periods of the first while it was copied.
+ * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first.
  */
 static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
@@ -98,8 +97,10 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 	pagefault_disable();
 	copied = copy_to_iter(events, nr * sizeof(*events), to);
 	pagefault_enable();
-	good = timers_consume(&w->timers, events, copied / sizeof(*events), now);
-	iov_iter_revert(to, copied - good * sizeof(*events));
+	good = copied / sizeof(*events);
+	iov_iter_revert(to, copied % sizeof(*events));
+	timers_consume(&w->timers, good, now);
+	timers_unpeek(&w->timers, events + good, nr - good);
 	unlock_wheel(w, now);
 	return good ?: nr ? -EFAULT : -EAGAIN;
 }

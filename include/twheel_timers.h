@@ -56,24 +56,23 @@ enum look { LOOK, LOOK_AND_WITHDRAW };
 /* Timers that are fetched from memory at a time: what a cache has misses open for, about. */
 #define TIMERS_AHEAD	24U
 
-/*
- * A call that fails changes nothing, so what a user asks for is done in two steps under one hold
- * of the lock. timers_answer() and timers_peek() find out what to tell him. When that has
- * arrived, timers_commit() and timers_consume() do it, unless user space has exchanged the word
- * since and it is not true any more.
- */
-
 /**
- * struct timers_answer - an operation that can be done, or is refused
- * @op: the operation, as the user will see it
+ * struct timers_plan - an operation that can be done
  * @timer: the timer, but for REGISTER, which has yet to make it
  * @word: its word, of which the answer tells
+ * @asked_ns: the deadline that was asked for, where the answer has the real one
  */
-struct timers_answer {
-	struct twheel_op op;
+struct timers_plan {
 	struct timer *timer;
 	u64 word;
+	u64 asked_ns;
 };
+
+/* Makes an operation that was planned, and not done, ready to be planned anew. */
+static inline void timers_unplan(struct twheel_op *op, const struct timers_plan *p)
+{
+	op->timer.deadline_ns = p->asked_ns;
+}
 
 static inline void timers_assert_held(const struct timers *t)
 	__must_hold(t->store->lock)
@@ -106,7 +105,6 @@ static inline u64 deadline_word(u64 deadline)
 /* twheel_word.c */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
 void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now);
-u64 timer_periods(const struct timer *e, u64 deadline, u64 now);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
 void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);
@@ -128,18 +126,18 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 u64 timers_next(const struct timers *t);
 
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr);
-bool timers_answer(struct timers *t, const struct twheel_op *op, struct timers_answer *a,
+bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
+bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
 		   u64 now);
-bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now);
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
 /* twheel_events.c */
-unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
+unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 now);
-unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
-			    unsigned int nr, u64 now);
+void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);
+void timers_consume(struct timers *t, unsigned int nr, u64 now);
 
 /**
  * timers_apply() - do operations whose answers cannot fail to arrive; the module has none
@@ -153,17 +151,19 @@ unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
 					u64 now)
 {
-	struct timers_answer a;
+	struct timers_plan p;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
 		if (i % TIMERS_AHEAD == 0 && nr > 1)
 			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
-		do {
-			if (!timers_answer(t, &ops[i], &a, now))
+		for (;;) {
+			if (!timers_plan(t, &ops[i], &p, now))
 				return i;
-		} while (!timers_commit(t, &a, now));
-		ops[i] = a.op;
+			if (timers_commit(t, &ops[i], &p, now))
+				break;
+			timers_unplan(&ops[i], &p);
+		}
 	}
 	return i;
 }

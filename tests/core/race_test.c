@@ -152,7 +152,8 @@ static bool turn(bool last)
 	nr = timers_peek(&timers, events, EVENTS, now);
 	/* Now and then one does not arrive. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
-	i = timers_consume(&timers, events, i, now);
+	timers_consume(&timers, i, now);
+	timers_unpeek(&timers, events + i, nr - i);
 	finish(now);
 	while (i--) {
 		early += events[i].deadline_ns > events[i].expired_ns;

@@ -183,15 +183,13 @@ static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 
 static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
-	unsigned int nr, got;
+	unsigned int got;
 	u64 now;
 	struct inprocess *p = enter(w, &now);
 
 	look_at_clock(w, p, now);
-	do {
-		nr = timers_peek(&p->timers, events, n, now);
-		got = timers_consume(&p->timers, events, nr, now);
-	} while (nr && !got);
+	got = timers_peek(&p->timers, events, n, now);
+	timers_consume(&p->timers, got, now);
 	leave(w, p, now);
 	return got;
 }
