@@ -2415,26 +2415,28 @@ def weights():
 
 
 def leases(ran, name):
-    """Return: the times at which a task of a queue was leased, and how many were at most at once,
-    by Redis's clock. A queue's scripts alone change its sets."""
-    held, begun, most = set(), [], 0
-    for at, _, words in ran:
+    """Return: when the leases of a queue's tasks end, and how many there were at most at once. All
+    are of one length, so their ends are as far apart as their takes by the clock of scripts."""
+    held, ends, most = set(), [], 0
+    for _, _, words in ran:
         if len(words) < 2 or not re.fullmatch(r"tw:\{" + name + r"/\d+\}:run", words[1]):
             continue
         if words[0] == "ZADD":
-            begun += [at for task in words[3::2] if task not in held]
+            ends += [float(end) / 1000 for end, task in zip(words[2::2], words[3::2])
+                     if task not in held]
             held |= set(words[3::2])
         elif words[0] == "ZREM":
             held -= set(words[2:])
         most = max(most, len(held))
-    return begun, most
+    return ends, most
 
 
 def within(begun, rate, burst):
     """In no window there are more than the burst and what the rate lets through."""
     for i, first in enumerate(begun):
         for j in range(i + burst, len(begun)):
-            allowed = burst + rate * (begun[j] - first) + 0.01
+            # The ends are whole milliseconds.
+            allowed = burst + rate * (begun[j] - first + 0.001) + 0.01
             assert j - i + 1 <= allowed, (i, j, begun[j] - first)
 
 
