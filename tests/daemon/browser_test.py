@@ -479,6 +479,43 @@ def asks_for_token():
     page.complaints()
 
 
+@test("a token of read alone shows all and changes nothing; others show what they may do")
+def read_only():
+    name = queue()
+    bury(name, "dead-one")
+    path_ = os.path.join(dir_, "page-tokens")
+    with open(path_, "w") as f:
+        f.write("board board-token-0123456789 read *\nshop shop-token-0123456789 read,put *\n"
+                "ops ops-token-0123456789 read,put,admin *\n")
+    own = free_port()
+    d = Daemon(redis, f"--token-file={path_}", listen=f"127.0.0.1:{own}")
+    page.open(f"http://127.0.0.1:{own}/")
+    page.until(lambda: not page.run("return document.getElementById('token-label').hidden"))
+
+    def visible():
+        return set(page.run("""return [...document.querySelectorAll("button")]
+            .filter(b => b.offsetParent !== null).map(b => b.textContent)"""))
+    admin, put = {"Pause", "Remove", "Replay all"}, {"Add", "Replay", "Cancel"}
+    for owner, want in (("board", {"Find"}), ("shop", {"Find"} | put),
+                        ("ops", {"Find"} | put | admin)):
+        page.run("document.getElementById('token').value = ''")
+        page.type("#token", f"{owner}-token-0123456789\n")
+        page.until(lambda: name in queues())
+        page.run("""const s = document.getElementById("dead-queue"); s.value = arguments[0];
+            s.dispatchEvent(new Event("change"));""", name)
+        page.until(lambda: "dead-one" in dead())
+        page.until(lambda want=want: visible() - {"Resume"} == want)
+        if owner == "board":
+            # One that is found all the same is refused by the daemon.
+            page.run("""[...document.querySelectorAll("#dead button")]
+                .find(b => b.textContent === "Replay").click();""")
+            page.until(lambda: "the token board lacks the verb put" in page.text("#problem"))
+    equal(state(name, "dead-one"), "dead")
+    equal(d.end(), 0)
+    page.until(lambda: "does not answer" in page.text("#problem"))
+    page.complaints()
+
+
 @test("it is of use on a small screen, and in the dark")
 def screens():
     name = queue("push")
