@@ -29,7 +29,7 @@ if [ "${1:-}" != --inside ]; then
 		exec "$0" --inside' "$top/tests/package/container.sh"
 	exit
 fi
-trap 'podman rm -qft 0 "$name" >"$dir/out" 2>&1; podman rmi -qf "$name" >"$dir/out" 2>&1
+trap 'podman rm -f -t 0 "$name" >"$dir/out" 2>&1; podman rmi -f "$name" >"$dir/out" 2>&1
 	kill "$redis" 2>/dev/null; rm -rf "$dir"' EXIT
 redis=
 run=(podman run --network=none --cgroups=disabled --ulimit nofile=4096:4096
@@ -100,9 +100,7 @@ has_zombie() {
 }
 
 reaps() {
-	local i
-
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		podman exec "$name" sh -c '(sleep 0.2 &)' || return
 	done
 	sleep 0.5
