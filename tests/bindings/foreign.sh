@@ -29,7 +29,7 @@ dir=$out
 . "$top/tests/lib/tap.sh"
 export TWHEEL_BACKEND=inprocess
 export -n TWHEEL_CHECKED
-[ $# -gt 0 ] || set libuv glib
+[ $# -gt 0 ] || set -- libuv glib
 
 # source_of PACKAGE: unpacks Debian's source into $out/PACKAGE. Apt has lists of its own for that,
 # so this machine's configuration stays as it is.
@@ -142,10 +142,18 @@ build_glib() {
 		"$shims/glib_timeout.c" "$library" "${flags[@]}" -pthread -Wl,--exclude-libs,ALL
 }
 
-# of_glib PROGRAM [OPTION...]: what a program of tests prints.
+# of_glib PROGRAM [OPTION...]: what a program of tests prints. Many judge times, so it has two tries.
 of_glib() {
-	timeout 120 env LD_PRELOAD="$out/glib_timeout.so" "/usr/libexec/installed-tests/glib/$1" --tap \
-		"${@:2}" 2>&1 || echo "not ok 0 $1 ended with status $?"
+	local status
+
+	for _ in 1 2; do
+		status=0
+		timeout 120 env LD_PRELOAD="$out/glib_timeout.so" "/usr/libexec/installed-tests/glib/$1" \
+			--tap "${@:2}" >"$out/glib.one.log" 2>&1 || status=$?
+		[ $status -ne 0 ] || break
+	done
+	cat "$out/glib.one.log"
+	[ $status -eq 0 ] || echo "not ok 0 $1 ended with status $status"
 }
 
 glib() {

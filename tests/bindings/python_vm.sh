@@ -6,7 +6,7 @@
 # in_machine NAME COMMAND...: runs the command there, in tests/bindings.
 in_machine() {
 	local name=$1 python=usr/lib/python3.11 packages=usr/lib/python3/dist-packages
-	local machine=$build/$1-vm files=(--exclude='*/__pycache__')
+	local machine=$build/$1-vm files=(--exclude='*/__pycache__') keys=(/"$python"/test/*.pem)
 
 	rm -rf "$machine"
 	mkdir -p "$machine"/{bin,lib,lib64,files}
@@ -24,7 +24,7 @@ in_machine() {
 		"$(cd / && echo $packages/_cffi_backend*.so)"
 	[ ! -d /$python/test/test_asyncio ] ||
 		tar -C / "${files[@]}" -rf "$machine/files/python.tar" \
-			$python/test/{__init__.py,lock_tests.py,support,test_asyncio} $(cd / && echo $python/test/*.pem)
+			$python/test/{__init__.py,lock_tests.py,support,test_asyncio} "${keys[@]#/}"
 	tar -C "$top" "${files[@]}" -rf "$machine/files/python.tar" --transform='s,^,src/,' \
 		userspace/bindings/python bench/timers/python.py tests/bindings
 	chmod -R +x "$machine"

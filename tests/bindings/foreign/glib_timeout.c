@@ -30,10 +30,11 @@ static gboolean wheel_check(GSource *source)
 	struct wheel_source *w = (struct wheel_source *)source;
 	struct twheel_event event;
 
+	if (!g_source_query_unix_fd(source, w->tag))
+		return FALSE;
 	/* No callback runs meanwhile, so each timeout is still there. */
-	if (g_source_query_unix_fd(source, w->tag))
-		while (twheel_read(w->wheel, &event, 1) == 1)
-			((struct timeout *)(uintptr_t)event.user_data)->expired = TRUE;
+	while (twheel_read(w->wheel, &event, 1) == 1)
+		((struct timeout *)(uintptr_t)event.user_data)->expired = TRUE;
 	return FALSE;
 }
 
@@ -72,8 +73,8 @@ static struct wheel_source *new_wheel(GMainContext *context)
 /* Returns a reference. A context that was freed has destroyed its wheel. */
 static struct wheel_source *wheel_of(GMainContext *context, gboolean *is_new)
 {
-	static GHashTable *wheels;
 	static GMutex lock;
+	static GHashTable *wheels;
 	struct wheel_source *w;
 
 	g_mutex_lock(&lock);

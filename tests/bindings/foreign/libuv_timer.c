@@ -45,7 +45,7 @@ static uv_timer_t *of_link(QUEUE *link)
 
 static int is_in_queue(const uv_timer_t *handle)
 {
-	return QUEUE_NEXT(&node_of(handle)->link) != NULL;
+	return !!QUEUE_NEXT(&node_of(handle)->link);
 }
 
 static void queue(struct timers *t, uv_timer_t *handle)
