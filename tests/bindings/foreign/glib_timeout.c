@@ -70,14 +70,15 @@ static struct wheel_source *new_wheel(GMainContext *context)
 	return w;
 }
 
+static GMutex wheels_lock;
+
 /* Returns a reference. A context that was freed has destroyed its wheel. */
 static struct wheel_source *wheel_of(GMainContext *context, gboolean *is_new)
 {
-	static GMutex lock;
 	static GHashTable *wheels;
 	struct wheel_source *w;
 
-	g_mutex_lock(&lock);
+	g_mutex_lock(&wheels_lock);
 	if (!wheels)
 		wheels = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_source_unref);
 	w = g_hash_table_lookup(wheels, context);
@@ -87,7 +88,7 @@ static struct wheel_source *wheel_of(GMainContext *context, gboolean *is_new)
 		g_hash_table_insert(wheels, context, w);
 	}
 	g_source_ref(&w->source);
-	g_mutex_unlock(&lock);
+	g_mutex_unlock(&wheels_lock);
 	return w;
 }
 
