@@ -253,7 +253,7 @@ document_sizes() {
 		9216 README.md
 		9216 SECURITY.md
 		6144 CONTRIBUTING.md
-		5120 CHANGELOG.md
+		6144 CHANGELOG.md
 		6144 doc/install.md
 		1536 doc/hardware.md
 		6144 doc/troubleshooting.md
