@@ -751,7 +751,7 @@ test_shell() {
 		list                   show all timers
 		drain [expire|cancel]  all armed ones expire now (default), or end
 		stats                  what the wheel has done so far
-		sleep DURATION         print expirations for so long
+		sleep DURATION         print expirations for this long
 		wait [N]               until N came, or all
 		help                   this
 		quit                   end; the timers end with the wheel

@@ -27,7 +27,7 @@
 /* The oldest Linux that the module supports. */
 #define LINUX_MAJOR	6
 #define LINUX_MINOR	1
-/* The event of a 1 ms timer may take so long. A wheel that works takes milliseconds. */
+/* Maximum time until the event of a 1 ms timer. A wheel that works takes milliseconds. */
 #define PATIENCE	(10 * NSEC_PER_SEC)
 
 struct doctor {

@@ -167,7 +167,7 @@ const struct verb verb_monitor = {
 		"                        ,slack=DURATION ,keep ,label=NAME ,count=N\n"
 		"  -n, --num-events=N    end after N; exit status 124 if fewer can come\n"
 		"      --idle-timeout=DURATION\n"
-		"                        end with exit status 124 if nothing came for so long\n"
+		"                        exit with status 124 if nothing expires for this long\n"
 		"  -F, --format=FORMAT   %n name, %i id, %d deadline and %t time of expiry in\n"
 		"                        seconds, %l lateness, %L in ns, %x expirations, %% a %\n"
 		"  -b, --banner          say when the timers are armed\n"

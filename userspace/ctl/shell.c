@@ -377,7 +377,7 @@ static const struct command {
 	{ "drain", "[expire|cancel]", "all armed ones expire now (default), or end", 0, 1,
 	  cmd_drain },
 	{ "stats", "", "what the wheel has done so far", 0, 0, cmd_stats },
-	{ "sleep", "DURATION", "print expirations for so long", 1, 1, cmd_sleep },
+	{ "sleep", "DURATION", "print expirations for this long", 1, 1, cmd_sleep },
 	{ "wait", "[N]", "until N came, or all", 0, 1, cmd_wait },
 	{ "help", "", "this", 0, 0, cmd_help },
 	{ "quit", "", "end; the timers end with the wheel", 0, 0, cmd_quit },

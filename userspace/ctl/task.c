@@ -213,7 +213,7 @@ const struct verb verb_task = {
 		"Options of add:\n"
 		"      --id=ID           its id; made up if it is absent\n"
 		"      --at=TIME         due: RFC 3339 or Unix milliseconds; also of move\n"
-		"      --in=DURATION     due so long from now; also of move\n"
+		"      --in=DURATION     due after this delay; also of move\n"
 		"      --every=DURATION  its period\n"
 		"      --url=URL         what to call; none for a pull queue\n"
 		"      --method=METHOD   default: POST\n"

@@ -627,7 +627,7 @@ const struct verb verb_watch = {
 	.args = "--timeout=DURATION [--] COMMAND...",
 	.summary = "Run a command, and kill it when it falls silent.",
 	.help = "      --timeout=DURATION     how long it may be silent; then SIGABRT\n"
-		"      --pretimeout=DURATION  warn on standard error so long before that\n"
+		"      --pretimeout=DURATION  print a warning this long before that\n"
 		"      --start=DURATION       how long until its first sign; default: --timeout\n"
 		"      --grace=DURATION       from SIGABRT to SIGKILL; default: 5s\n"
 		"\n"

@@ -33,7 +33,7 @@ enum {
 	EXIT_RETRY = 75,
 };
 
-/* After an error, the worker waits so long before it asks twheeld again. */
+/* How long the worker waits after an error before it asks twheeld again. */
 #define PAUSE_SECONDS	1
 /* A report without an answer is repeated so often. */
 #define REPEAT_MS	200

@@ -55,13 +55,13 @@
 /* The value of wake_ns if the wheel will not look at the slot. */
 #define ASLEEP		UINT64_MAX
 
-/* The timers of twheel_wake(). Their user_data was drawn by lot. */
+/* The timers of twheel_wake(). Their user_data is a random number. */
 #define WAKE_DATA	0x9c5e1fd63a08b7e2ULL
 #define WAKE_DEADLINE	1U
 
-/* make_slots() asks for so many slots at a time. */
+/* How many slots make_slots() asks for at a time. */
 #define REFILL		64U
-/* A thread keeps at most so many free slots of a wheel. */
+/* Maximum number of free slots of a wheel that a thread keeps. */
 #define KEPT		(2 * REFILL)
 
 /* Address space is taken in pieces of this size if the process may lock little memory. */

@@ -20,9 +20,9 @@
 #define PAUSE		(25 * NSEC_PER_MSEC)
 /* Between two questions for the map. */
 #define GAP		(100 * NSEC_PER_MSEC)
-/* A command that has no answer for so long may be for a node that hangs. */
+/* After this time without an answer, a command may be for a node that hangs. */
 #define SLOW		NSEC_PER_SEC
-/* A node without slots stays so long after it was named. */
+/* How long a node without slots is kept after it was last named. */
 #define IDLE		(10 * NSEC_PER_SEC)
 /* The map is read each so many heartbeats without a reason. */
 #define BEATS		30

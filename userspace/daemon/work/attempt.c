@@ -27,9 +27,9 @@
 #include "work/task.h"
 #include "work/waiter.h"
 
-/* A host that ends no request for so long is slow: the tasks that wait for it are released. */
+/* A host that ends no request for this long is slow: the tasks that wait for it are released. */
 #define HOST_WAIT	(250 * NSEC_PER_MSEC)
-/* A task that was taken ahead waits so long for a worker of this daemon. */
+/* How long a task that was taken ahead waits for a worker of this daemon. */
 #define IDLE_WAIT	(50 * NSEC_PER_MSEC)
 /* The delay of such a release, with as much again at random. */
 #define HOST_DELAY_MS	100

@@ -5,12 +5,12 @@
 #include "redis/store.h"
 #include "work/counts.h"
 
-/* A census is good for so long. */
+/* How long a census is valid. */
 #define GOOD_FOR	NSEC_PER_SEC
 /* It asks for so many lanes at once, and for more when these are answered and time has passed. */
 #define PART		16
 #define PART_TIME	(2 * NSEC_PER_MSEC)
-/* Or when a node of Redis has not answered for so long. */
+/* Or when a node of Redis has not answered for this long. */
 #define PART_WAIT	(20 * NSEC_PER_MSEC)
 
 /**

@@ -10,7 +10,7 @@
 /* The first back-off, and the longest. */
 #define BACKOFF_MS	1000ULL
 #define BACKOFF_MAX_MS	60000ULL
-/* A host that nobody wants to reach for so long after its back-off is forgotten. */
+/* How long after its back-off a host is kept that nobody wants to reach. */
 #define KEEP		(60 * NSEC_PER_SEC)
 
 static uint64_t backoff_ms(const struct host *host)

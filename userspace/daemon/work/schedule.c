@@ -76,7 +76,7 @@ static unsigned int rank(const struct schedule *s)
 	return task_rank(d->name, names, d->members, s->field, 0);
 }
 
-/* Ends a chain of commands: the next look is so long from now. */
+/* Ends a chain of commands, and looks again after @ms. */
 static void rest(struct schedule *s, uint64_t ms)
 {
 	struct daemon *d = s->daemon;
