@@ -215,7 +215,7 @@ static u64 report(const struct timers *t, const struct timer *e,
 	return word;
 }
 
-/* Whether @op can be done to any timer of this kind, by its arguments alone: 0 or -EINVAL. */
+/* Checks the arguments of @op, without looking at a timer. Return: 0 or -EINVAL. */
 static int check_op(const struct timers *t, const struct twheel_op *op)
 {
 	const struct twheel_timer *arg = &op->timer;

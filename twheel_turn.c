@@ -95,7 +95,7 @@ u64 lock_wheel(struct twheel_file *w)
 	return file_now(w);
 }
 
-/* Whether the clock ever gets to @next, by what the hrtimer counts, which must not wrap. */
+/* True if the hrtimer can be set to @next without overflowing ktime_t. */
 static bool comes(const struct twheel_file *w, u64 next)
 {
 	return next < KTIME_MAX && next - w->offset < KTIME_MAX;

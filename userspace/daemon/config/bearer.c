@@ -24,7 +24,7 @@ static bool is_word_char(char c)
 	       c == '_' || c == '-';
 }
 
-/* Whether all of a text are the characters of names, or of @more. */
+/* True if a text consists of the characters of names and those of @more. */
 static bool has_only(const char *text, const char *more)
 {
 	for (; *text; text++)
@@ -121,7 +121,7 @@ const char *bearer_parse(const char *line, struct bearer *t)
 	return NULL;
 }
 
-/* Whether a glob of @len bytes has this name. After a star that took too little, it takes more. */
+/* True if a glob of @len bytes matches the name. A star that matched too little matches more. */
 static bool matches(const char *glob, size_t len, const char *name)
 {
 	const char *end = glob + len, *star = NULL, *from = NULL;

@@ -730,7 +730,7 @@ static bool same_listen(const struct config *a, const struct config *b)
 	return true;
 }
 
-/* Whether a key that is fixed has one value in both. */
+/* True if a key that only a restart changes has the same value in both. */
 static bool same_value(const struct key *key, const struct config *a, const struct config *b)
 {
 	const char *x = (const char *)a + key->at, *y = (const char *)b + key->at;

@@ -91,7 +91,7 @@ struct secret {
  */
 const char *redis_url_parse(const char *text, struct redis_url *url);
 
-/* Whether two URLs name the same servers and database; TLS aside */
+/* True if two URLs name the same servers and database, with or without TLS. */
 bool redis_url_same(const struct redis_url *a, const struct redis_url *b);
 
 /* "127.0.0.1:7733", "[::1]:7733", "localhost:7733", "*:7733", "unix:PATH" */

@@ -38,7 +38,7 @@ void log_set_level(int level)
 	last_level = level;
 }
 
-/* Whether stderr goes to the journal: see JOURNAL_STREAM in systemd.exec(5). */
+/* True if stderr goes to the journal: see JOURNAL_STREAM in systemd.exec(5). */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -133,7 +133,7 @@ static struct known *make_room(void)
 	return oldest;
 }
 
-/* Whether one more line may be printed in this second. */
+/* True if another line may be printed in this second. */
 static bool may_print(time_t s)
 {
 	static unsigned int printed;

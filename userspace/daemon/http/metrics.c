@@ -99,7 +99,7 @@ static void counters(FILE *f, const struct metrics *m)
 	one(f, "wakes_total", "counter", "Messages about an earlier task.", m->wakes);
 }
 
-/* Whether queue number @n of @count has series of its own. */
+/* True if queue number @n of @count has its own series. */
 static bool is_shown(const struct queue *q, size_t n, size_t count)
 {
 	return count <= QUEUES_SHOWN || (n < QUEUES_SHOWN && strcmp(q->name, OTHER));

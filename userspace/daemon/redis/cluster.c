@@ -175,7 +175,7 @@ static bool read_range(struct store *s, struct route_map *m, const redisReply *r
 	return true;
 }
 
-/* Whether a connection has waited too long for an answer. */
+/* True if a connection has waited too long for an answer. */
 static bool hangs(const struct store *s, const struct conn *c, uint64_t ns)
 {
 	const struct command *head = c->queue.head;

@@ -90,7 +90,7 @@ void body_encode(const struct task_body *b, uint8_t *out)
 		memcpy(out, b->payload, b->payload_len);
 }
 
-/* Whether @len bytes are @count strings, each with its NUL. */
+/* True if @len bytes are @count strings, each with its NUL. */
 static bool are_strings(const char *p, size_t len, unsigned int count)
 {
 	for (; count; count--) {

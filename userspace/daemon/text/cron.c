@@ -140,7 +140,7 @@ static unsigned int days_of(int64_t year, unsigned int month)
 	return days[month - 1] + (month == 2 && is_leap(year));
 }
 
-/* Whether any month that fits has a day that fits. */
+/* True if any month that fits has a day that fits. */
 static bool has_day(const struct cron *c)
 {
 	unsigned int month;

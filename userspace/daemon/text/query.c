@@ -120,7 +120,7 @@ static int set_cursor(struct list_query *q, const char *value, struct api_error 
 	return 0;
 }
 
-/* Whether a parameter was given before. */
+/* True if a parameter was given before. */
 static bool stands_twice(const struct list_query *q, const char *key)
 {
 	return (!strcmp(key, "limit") && q->has_limit) || (!strcmp(key, "state") && q->has_state) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether Redis takes writes. See ready.h.
+ * Finds out if Redis accepts writes. See ready.h.
  *
  * Redis refuses a script for what it may do, before it runs: MISCONF, NOREPLICAS, OOM and the
  * like. So a put without a task asks whether one with a task would be done, and its WAIT whether

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Whether Redis takes writes: asked with each heartbeat, and told by /readyz.
+ * Finds out with each heartbeat if Redis accepts writes, which /readyz reports.
  */
 #ifndef TWHEELD_WORK_READY_H
 #define TWHEELD_WORK_READY_H
