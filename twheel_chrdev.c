@@ -132,7 +132,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			if (fatal_signal_pending(current))
 				break;
 		} else if (ret == -EFAULT) {
-			/* Nobody else is to wait for this reader's page. */
+			/* Let another reader proceed while this one faults its page in. */
 			wake_next_reader(w);
 			if (fault_in_iov_iter_writeable(to, sizeof(struct twheel_event)) ||
 			    ++faults == COPY_TRIES)

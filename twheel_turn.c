@@ -35,16 +35,16 @@
 #include "twheel_trace.h"
 #include "twheel_turn.h"
 
-/* What a turn in a softirq costs of the budget beside its timers. */
+/* What a turn in a softirq takes from the budget in addition to its timers. */
 #define TURN_COST		16U
-/* The pause between turns that gives back one of the budget: 100 us give all. */
+/* The budget refills by one timer per TURN_PAUSE_NS without a turn, so it is full after 100 us. */
 #define TURN_PAUSE_NS		800U
 
 /*
- * Does what a softirq must not do. Users take turns, with a budget of one of their wheels each,
- * so that it makes no difference to the others how many wheels one has. No control group pays
- * for it, so it has one CPU at most (from Linux 6.9 on: one of each NUMA node). Sysfs says
- * which.
+ * Runs the turns that exceed the softirq's budget. Users take turns, with a budget for one of
+ * their wheels each, so it makes no difference to others how many wheels a user has. No control
+ * group pays for this work, so it gets at most one CPU (from Linux 6.9 on, one of each NUMA
+ * node), which sysfs can set.
  */
 static struct workqueue_struct *turn_wq;
 

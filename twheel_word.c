@@ -102,7 +102,7 @@ void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 n
 	timers_assert_held(t);
 	if (!word_deadline(word) || e->place == TIMER_QUEUED)
 		return;
-	/* What an expiry has left there is not an arming yet. */
+	/* After an expiry the word holds the next period; that is not a new arming. */
 	if (e->place == TIMER_READY && word == timer_successor(e, e->deadline, e->expired_ns))
 		return;
 	t->stats.armings++;
