@@ -31,7 +31,7 @@ in_machine() {
 	"$top/vm/run.sh" --raw --kernel uml --name "$name" --limit 400 --timeout 500 \
 		--bin "$machine/bin" --bin "$machine/lib:/lib/x86_64-linux-gnu" \
 		--bin "$machine/lib64:/lib64" --bin "$machine/files:/files" \
-		--run 'tar -C / -xf /files/python.tar && rm /files/python.tar' \
-		--run "cd /src/tests/bindings && TWHEEL_BACKEND=kernel PYTHONHOME=/usr \
+		--run "tar -C / -xf /files/python.tar && rm /files/python.tar && \
+cd /src/tests/bindings && TWHEEL_BACKEND=kernel PYTHONHOME=/usr \
 PYTHONPATH=/src/userspace/bindings/python PYTHONDONTWRITEBYTECODE=1 PYTHONFAULTHANDLER=1 ${*:2}"
 }
