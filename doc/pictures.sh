@@ -105,12 +105,12 @@ syscalls() {
 			if (!heartbeats || !calls || !connections)
 				exit 1
 			print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 400 112\">"
-			print "<title>System calls for " commas(heartbeats) " heartbeats of " \
+			print "<title>System calls to set timers for " commas(heartbeats) " heartbeats of " \
 				commas(connections) " connections: " commas(heartbeats) \
 				" with a timerfd for each, " calls " with twheel</title>"
 			print "<style>" style "</style>"
-			print "<text x=\"8\" y=\"18\" class=\"b\">system calls for " commas(heartbeats) \
-				" heartbeats of " commas(connections) " connections</text>"
+			print "<text x=\"8\" y=\"18\" class=\"b\">system calls to set timers, " commas(heartbeats) \
+				" heartbeats</text>"
 			print "<text x=\"60\" y=\"48\" class=\"e\">timerfd</text>"
 			print "<rect x=\"68\" y=\"34\" width=\"270\" height=\"18\" rx=\"2\" fill=\"#8c959f\"/>"
 			print "<text x=\"344\" y=\"48\">" commas(heartbeats) "</text>"
