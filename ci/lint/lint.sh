@@ -262,12 +262,12 @@ document_sizes() {
 		13312 doc/twheeld.md
 		5120 doc/porting.md
 		3072 doc/upstream.md
-		5120 doc/bench/README.md
+		6144 doc/bench/README.md
 		2048 userspace/examples/README.md
 		2048 userspace/bindings/go/README.md
-		2048 userspace/bindings/java/README.md
+		2304 userspace/bindings/java/README.md
 		2048 userspace/bindings/php/README.md
-		2048 userspace/bindings/python/README.md
+		2304 userspace/bindings/python/README.md
 		2048 userspace/loops/README.md
 	END
 }

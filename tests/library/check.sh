@@ -19,7 +19,7 @@ tests=(lib_test lib_timer_test lib_many_test lib_keyed_test lib_thread_test lib_
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
 without+=(-T scribbled_header -T clock_set -T clock_of_2040 -T tai_set)
 without+=(-T fallback -T not_our_device -T nonblock_is_shared -T observed -T next_of_others)
-without+=(-T time_namespace)
+without+=(-T time_namespace -T no_table)
 # A sanitizer has memory of its own, and locks none: native runs in the VM have these.
 without+=(-T small -T not_overcommitted -T locked)
 # The allocator of a sanitizer (GCC 12) is not made for a child whose parent had threads:
