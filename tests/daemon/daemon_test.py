@@ -2485,6 +2485,21 @@ def limit_values():
     assert "rate" not in answer and "concurrency" not in answer, answer
 
 
+@test("a limit that is removed holds back no more tasks: those that waited an hour for it run")
+def limit_removed():
+    def held_back():
+        return sum(d.metric('held_back_total{reason="rate"}') for d in (one, two))
+    p, before = push(lanes=1, rate={"limit": 1, "per": "1h"}), held_back()
+    for n in range(4):
+        put(p, f"freed-{n}", a, callback={"url": sink.url + "/"})
+    wait_until(lambda: held_back() > before)
+    wait_until(lambda: any(r["id"].startswith("freed-") for r in sink.received()))
+    equal(sum(r["id"].startswith("freed-") for r in sink.received()), 1)
+    equal(a.call("PUT", p, {"rate": None})[0], 200)
+    for n in range(4):
+        sink.wait_for(f"freed-{n}")
+
+
 @test("rate: over all daemons and lanes, no window has more than the burst and what the rate lets "
       "through; the rest is late, not lost, and counted")
 def rate_limit():
