@@ -142,6 +142,27 @@ void check_options(const struct verb *verb, const char *command, unsigned int gi
 			usage_error(verb, "--%s is not for %s", o->name, command);
 }
 
+const struct subcommand *take_subcommand(const struct verb *verb, int argc, char **argv,
+					 unsigned int given, const struct subcommand *commands,
+					 const char **queue)
+{
+	const char *name;
+
+	if (argc == optind)
+		usage_error(verb, "a command and a queue are missing");
+	name = argv[optind++];
+	while (commands->name && strcmp(commands->name, name))
+		commands++;
+	if (!commands->name)
+		usage_error(verb, "there is no command \"%s\"", name);
+	check_options(verb, name, given, commands->options);
+	if (argc == optind)
+		usage_error(verb, "the queue is missing");
+	*queue = argv[optind++];
+	check_name(verb, "queue", *queue);
+	return commands;
+}
+
 char *value_text(const json_t *value)
 {
 	const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;

@@ -52,6 +52,33 @@ void check_name(const struct verb *verb, const char *what, const char *text);
 void check_options(const struct verb *verb, const char *command, unsigned int given,
 		   unsigned int options);
 
+/**
+ * struct subcommand - a word behind a verb, for things that a queue has
+ * @name: the word
+ * @options: those that it takes, as a set of OPTION()
+ * @method: of its request, if it names one thing; NULL: it names the queue alone
+ * @suffix: what comes behind the name of the thing in the path
+ */
+struct subcommand {
+	const char *name;
+	unsigned int options;
+	const char *method;
+	const char *suffix;
+};
+
+/**
+ * take_subcommand() - take the subcommand and the queue from the arguments, or die
+ * @verb: the verb
+ * @argc: as for main(); optind moves behind the queue
+ * @argv: likewise
+ * @given: the options that were given
+ * @commands: all that there are, up to one without a name
+ * @queue: out: the queue
+ */
+const struct subcommand *take_subcommand(const struct verb *verb, int argc, char **argv,
+					 unsigned int given, const struct subcommand *commands,
+					 const char **queue);
+
 /* A value as one line of JSON, its numbers with the digits that they need. To be freed. */
 char *value_text(const json_t *value);
 

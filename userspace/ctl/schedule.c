@@ -198,12 +198,7 @@ static int list(const struct command *c, const char *queue)
 	return STATUS_OK;
 }
 
-static const struct schedule_command {
-	const char *name;
-	unsigned int options;
-	const char *method;
-	const char *suffix;
-} commands[] = {
+static const struct subcommand commands[] = {
 	{ "add", BODY_GIVEN | OPTION(OPT_CRON) | OPTION(OPT_RRULE) | OPTION(OPT_EVERY) |
 	  OPTION(OPT_TZ) | OPTION(OPT_START) | OPTION(OPT_END) | OPTION(OPT_MAX) |
 	  OPTION(OPT_JITTER) | OPTION(OPT_MISSED) | OPTION(OPT_MISSED_LIMIT) |
@@ -215,17 +210,8 @@ static const struct schedule_command {
 	{ "enable", 0, "POST", "/enable" },
 	{ "disable", 0, "POST", "/disable" },
 	{ "remove", 0, "DELETE", "" },
+	{ }
 };
-
-static const struct schedule_command *find_command(const struct verb *verb, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
-	usage_error(verb, "there is no command \"%s\"", name);
-}
 
 static void print_answer(const struct command *c, const char *command, json_t *answer)
 {
@@ -246,20 +232,13 @@ static void print_answer(const struct command *c, const char *command, json_t *a
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct command c = { .limit = 10 };
-	const struct schedule_command *command;
+	const struct subcommand *command;
 	const char *queue, *name;
 	char path[PATH_LEN];
 	json_t *answer;
 
 	read_options(verb, argc, argv, &c);
-	if (argc == optind)
-		usage_error(verb, "a command and a queue are missing");
-	command = find_command(verb, argv[optind++]);
-	check_options(verb, command->name, c.given, command->options);
-	if (argc == optind)
-		usage_error(verb, "the queue is missing");
-	queue = argv[optind++];
-	check_name(verb, "queue", queue);
+	command = take_subcommand(verb, argc, argv, c.given, commands, &queue);
 	name = command->method && optind < argc ? argv[optind++] : NULL;
 	if (optind < argc)
 		usage_error(verb, "unknown argument %s", argv[optind]);

@@ -125,12 +125,7 @@ static int list(const struct command *c, const char *queue)
 }
 
 /* The options of each command. Those with a method name one task. */
-static const struct task_command {
-	const char *name;
-	unsigned int options;
-	const char *method;
-	const char *suffix;
-} commands[] = {
+static const struct subcommand commands[] = {
 	{ "add", OPTION(OPT_ID) | OPTION(OPT_AT) | OPTION(OPT_IN) | OPTION(OPT_EVERY) |
 	  BODY_GIVEN | OPTION(OPT_IF_EXISTS), NULL, NULL },
 	{ "list", OPTION(OPT_STATE) | OPTION(OPT_LIMIT), NULL, NULL },
@@ -139,37 +134,21 @@ static const struct task_command {
 	{ "cancel", 0, "DELETE", "" },
 	{ "run", 0, "POST", "/run" },
 	{ "replay", 0, "POST", "/replay" },
+	{ }
 };
-
-static const struct task_command *find_command(const struct verb *verb, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(commands[i].name, name))
-			return &commands[i];
-	usage_error(verb, "there is no command \"%s\"", name);
-}
 
 static int run(const struct verb *verb, int argc, char **argv)
 {
 	struct command c = { .limit = 0 };
-	const struct task_command *command;
+	const struct subcommand *command;
 	const char *name, *queue, *id;
 	char path[PATH_LEN];
 	json_t *answer, *body = NULL;
 
 	read_options(verb, argc, argv, &c);
-	if (argc == optind)
-		usage_error(verb, "a command and a queue are missing");
-	name = argv[optind++];
-	command = find_command(verb, name);
-	check_options(verb, name, c.given, command->options);
-	if (argc == optind)
-		usage_error(verb, "the queue is missing");
-	queue = argv[optind++];
+	command = take_subcommand(verb, argc, argv, c.given, commands, &queue);
+	name = command->name;
 	id = argv[optind];
-	check_name(verb, "queue", queue);
 	if (id && !command->method)
 		usage_error(verb, "unknown argument %s", id);
 	if (argc - optind > 1)
