@@ -38,7 +38,7 @@ static void write_queue(FILE *f, struct queue *q, const struct counted *counted)
 		q->shown = json_text(queue_settings_to_json(&q->settings), NULL);
 	if (!q->shown)
 		abort();
-	/* Its last brace is ours. */
+	/* The counts follow before the last brace of the settings. */
 	fprintf(f, "%.*s,\"queue\":\"%s\",\"paused\":%s", (int)strlen(q->shown) - 1, q->shown,
 		q->name, c->paused ? "true" : "false");
 	for (unsigned int i = 0; i < TASK_STATES; i++)
@@ -60,7 +60,7 @@ static bool says_something(const struct queue *q, const struct counted *counted)
 	return counted->missing < q->settings.lanes;
 }
 
-/* Why no lane of any queue was counted; or STORE_OK. */
+/* Return: why no lane of any queue could be counted, or STORE_OK. */
 static enum store_result nothing_counted(const struct daemon *d)
 {
 	enum store_result result = STORE_OK;
@@ -278,7 +278,10 @@ static void store_settings(struct request *r, const struct queue_settings *setti
 	store_command(r->daemon->store, key, &a, stored, s);
 }
 
-/* In a cluster each lane has its part of a limit. Return: true if one is too small: answered. */
+/*
+ * In a cluster each lane has its part of a limit. Answers the request and returns true if a part
+ * would be below 1.
+ */
 static bool lacks_parts(struct request *r, const struct queue_settings *s)
 {
 	const char *field = NULL;

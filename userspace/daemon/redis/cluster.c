@@ -24,7 +24,7 @@
 #define SLOW		NSEC_PER_SEC
 /* How long a node without slots is kept after it was last named. */
 #define IDLE		(10 * NSEC_PER_SEC)
-/* The map is read each so many heartbeats without a reason. */
+/* After this many heartbeats the map is read without a reason. */
 #define BEATS		30
 /* So often a command goes on to another node at once. */
 #define HOPS		3

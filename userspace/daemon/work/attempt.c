@@ -51,7 +51,7 @@ static bool host_works(const struct host *host, uint64_t now)
 	return now - host->ended < HOST_WAIT && d->held < d->config.hold_max / 4 * 3;
 }
 
-/* How long a task rests whose host does, with a random part that only adds. */
+/* How long to delay a task whose host backs off: up to a quarter is added at random. */
 static uint64_t rest_ms(uint64_t ms)
 {
 	return ms + random_u64() % (ms / 4 + 1);
@@ -254,7 +254,7 @@ static void judge(struct held *h, const struct callback_result *res)
 
 /* ---- Hosts that give no answer ---- */
 
-/* Before a connection to an address. */
+/* Called before a connection is opened: refuses an address that backs off. */
 static bool may_connect(void *arg, void *user, const char *address)
 {
 	struct held *h = user;

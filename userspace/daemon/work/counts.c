@@ -7,7 +7,7 @@
 
 /* How long a census is valid. */
 #define GOOD_FOR	NSEC_PER_SEC
-/* It asks for so many lanes at once, and for more when these are answered and time has passed. */
+/* How many lanes a part of it asks for, and the time between two parts if all have answered. */
 #define PART		16
 #define PART_TIME	(2 * NSEC_PER_MSEC)
 /* Or when a node of Redis has not answered for this long. */
@@ -167,7 +167,7 @@ static void end_part(struct census *s)
 	struct alarms *alarms = s->daemon->alarms;
 
 	if (!s->queue && !s->newer) {
-		/* Once more for what users have changed meanwhile. */
+		/* Count again what users have changed in the meantime. */
 		s->ended = alarms_now(alarms);
 		s->newer = true;
 		next_queue(s, s->daemon->queues);
@@ -198,7 +198,7 @@ static void time_for_part(struct alarm *a, uint64_t now)
 	ask_part(container_of(a, struct census, timer));
 }
 
-/* What is in the last census is good enough. */
+/* The last census is still valid. */
 static void is_good(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct census *s = arg;
@@ -244,7 +244,7 @@ void census_ask(struct daemon *d, census_fn *fn, void *arg)
 		start(s);
 	if (s->runs)
 		return;
-	/* The answer comes later, also if there is nothing to count. */
+	/* The answer has to come later even if there is nothing to count. */
 	args_text(&a, "PING");
 	store_command(d->store, NULL, &a, is_good, s);
 }

@@ -135,7 +135,7 @@ void held_release_lane(struct lane *l)
 
 /* ---- All of them ---- */
 
-/* A queue of weight 1 may have three times as many places as are free. */
+/* A queue of weight 1 may have this many times the places that are free. */
 #define SHARE	3U
 
 /*

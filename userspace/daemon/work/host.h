@@ -83,12 +83,12 @@ void host_free_all(struct daemon *d);
 uint64_t host_rest_ms(const struct host *host);
 
 /**
- * host_answered() - it gave an answer, so it does not back off
+ * host_answered() - note that it gave an answer, so it does not back off
  */
 void host_answered(struct host *host);
 
 /**
- * host_failed() - it gave none
+ * host_failed() - note that it gave no answer
  * @started: when the request began
  *
  * Return: whether it begins to back off, or does so again.

@@ -22,10 +22,10 @@
 
 /* A take that found no room is repeated by the sweep at the latest. */
 #define FEW		16
-/* Takes of a lane are so far apart, or an eighth of ahead, unless the head is due soon. */
+/* Minimum interval between takes of a lane, at most ahead / 8, unless its head is due soon. */
 #define GAP_MS		50
 #define SOON		(100 * NSEC_PER_MSEC)
-/* How often old tasks are removed, and looked for where none is known. */
+/* How often old tasks are removed, and how often they are looked for if none is known. */
 #define REMOVE		(4 * NSEC_PER_SEC)
 #define REMOVE_IDLE	(30 * NSEC_PER_SEC)
 /* The least time between sweeps of a lane. */
@@ -80,7 +80,7 @@ static uint64_t sweep_ms(const struct lane *l)
 		return task_sweep_ms(l->rank);
 	if (l->rank)
 		return idle;
-	/* What the last tasks have left is to be asked for. */
+	/* The last tasks may have left done or dead ones behind. */
 	if (!l->settled)
 		return REMOVE / NSEC_PER_MSEC;
 	if (l->old_ms == NEVER_MS || l->old_ms > now + idle)
@@ -96,7 +96,7 @@ static uint64_t sweep_at(const struct lane *l)
 	return now_of(l) + ns - random_u64() % (ns / (has_tasks(l) ? 8 : 2));
 }
 
-/* The lane may have more to be looked for than when its sweep was armed. */
+/* Sweeps earlier if the lane has got tasks since its sweep was armed. */
 static void sweep_sooner(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
@@ -217,7 +217,7 @@ static void note_newer(struct lane *l, unsigned int newer)
 
 /* ---- Limits of the queue ---- */
 
-/* A lane that waits for other leases to end looks so often, with as much again at random. */
+/* How often a lane looks that waits for other leases to end; up to as much is added at random. */
 #define CONCURRENCY_WAIT_MS	100
 
 /* The part of a limit that a lane has alone. */
@@ -270,7 +270,7 @@ static void note_limited(struct lane *l, const struct take_answer *a)
 	l->limited_until = now_of(l) + ms * NSEC_PER_MSEC + random_u64() % (5 * NSEC_PER_MSEC);
 }
 
-/* Leases of the queue have ended: its lanes look in an order by chance. */
+/* Leases of the queue have ended, so its lanes look again, in random order. */
 static void look_at_freed(struct queue *q)
 {
 	unsigned int lanes = q->settings.lanes, first = random_u64() % lanes;
@@ -537,7 +537,7 @@ static void remove_old(struct lane *l, uint64_t now)
 	    (l->settled && lane_now_ms(l) < l->old_ms && now < l->removed_at + REMOVE_IDLE))
 		return;
 	l->removed_at = now;
-	/* What ends from now on, the next one finds. */
+	/* What becomes done or dead from now on is left to the next sweep. */
 	l->settled = !has_tasks(l);
 	remove_batch(l);
 }
