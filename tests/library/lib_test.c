@@ -1574,37 +1574,6 @@ TEST_F(lib, next_is_of_use)
 	EXPECT_LE(i, 100);
 }
 
-/* ---- Equal deadlines ---- */
-
-/* G6: Armed within 64 ticks of their deadline, they come in the order of arming. */
-TEST_F(lib, order_of_equals)
-{
-	enum { N = 8 };
-	unsigned int near, i, tries;
-	struct twheel_event ev[N];
-	uint64_t id[N], at;
-
-	for (near = 5; near <= 25; near += 10) {
-		for (tries = 0; ; tries++) {
-			ASSERT_LT(tries, 1000);
-			at = twheel_after(self->w, near * NS_PER_MS);
-			for (i = 0; i < N; i++)
-				ASSERT_EQ(0, twheel_add(self->w, at, i, &id[i]));
-			/* All were armed before it: else it says nothing. */
-			if (twheel_now(self->w) < at)
-				break;
-			for (i = 0; i < N; i++)
-				ASSERT_LE(0, twheel_del(self->w, id[i]));
-		}
-		ASSERT_EQ(N, lib_collect(self->w, ev, N));
-		for (i = 0; i < N; i++)
-			EXPECT_EQ(i, ev[i].user_data);
-		/* Whatever slots they have. */
-		for (i = 0; i < N; i++)
-			EXPECT_EQ(0, twheel_del(self->w, id[i * 3 % N]));
-	}
-}
-
 /* ---- Whose descriptors ---- */
 
 /* A process that was started without the standard ones, and then gets them. */

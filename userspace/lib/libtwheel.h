@@ -68,9 +68,8 @@
  * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 and ~0 - 1 (which
  * is %TWHEEL_PARKED) never come.
  *
- * Timers with the same deadline expire in the order in which they were armed as long as the
- * finest level reaches that deadline, which is 33 ms by default. For deadlines farther away
- * the order is not defined.
+ * Events come in the order of the ticks of their deadlines. The order of timers with the same
+ * tick is not defined.
  *
  * Functions that return int return 0 or more on success and a negative errno on failure. A
  * call that fails has changed nothing.
