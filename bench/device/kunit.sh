@@ -1,37 +1,49 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/device/kunit.sh [--build | NAME=VALUE...]: what the wheel costs in the kernel, beside
-# hrtimer and timer_list: rows on stdout, with a header line. Or builds alone.
+# bench/device/kunit.sh [--build | --device | NAME=VALUE...]: what the wheel costs in the kernel,
+# beside hrtimer and timer_list, and what the device does, by system calls of a program: rows on
+# stdout, with a header line. Or builds alone, or measures the device alone.
 #
 #   full=1  all with 10^7 timers, not the wheel alone
 #   reps=N  repetitions; with a million and more no more than 3, unless full=1
 #   only=N  with N timers alone
 #
 # It runs natively, in user-mode Linux; source and build are kept where
-# tests/core/kunit.sh keeps them.
+# tests/core/kunit.sh keeps them. The device is measured once more with retpolines, as the
+# kernels of distributions have them.
 
 . "$(dirname "$0")/../../tests/core/tree.sh"
 
 take_tree 6.12
 plant twheel.o twheel_quota.o twheel_store.o twheel_slots.o twheel_word.o twheel_marks.o twheel_timers.o \
-	twheel_events.o twheel_bench_kunit.o
+	twheel_events.o twheel_turn.o twheel_ioctl.o twheel_chrdev.o twheel_bench_kunit.o
+ln -s "$top"/bench/device/twheel_bench*.[ch] "$tree/lib/twheel"
+# shellcheck disable=SC2016
+echo 'ccflags-y += $(TWHEEL_CFLAGS)' >>"$tree/lib/twheel/Makefile"
 dir=$tree.build-bench
 log=$logs/kunit-bench.log
 mkdir -p "$dir"
 rm -rf "$dir/lib/twheel"
+config=(CONFIG_HIGH_RES_TIMERS=y CONFIG_BLK_DEV_INITRD=y CONFIG_DEVTMPFS=y CONFIG_NULL_CHAN=y)
 (
 	cd "$tree"
 	quietly python3 tools/testing/kunit/kunit.py build --arch=um --build_dir="$dir" \
 		--jobs="$(nproc)" --kunitconfig="$top/kunit/.kunitconfig" \
-		--kconfig_add=CONFIG_HIGH_RES_TIMERS=y
+		"${config[@]/#/--kconfig_add=}"
 )
-grep -qx CONFIG_HIGH_RES_TIMERS=y "$dir/.config" || die "no high resolution"
-[ "${1-}" != --build ] || exit 0
+for name in "${config[@]}"; do
+	grep -qx "$name" "$dir/.config" || die "the kernel has no $name"
+done
 # So that they need not wait for the run.
 linux=$(mktemp "$dir/linux.XXXXXX")
-trap 'rm -f "$linux" "$linux.pages"' EXIT
+trap 'rm -rf "$linux" "$linux".*' EXIT
 install "$dir/linux" "$linux"
+# The indirect calls of our files alone: the others are the same for all timers.
+quietly make -s -C "$tree" ARCH=um O="$dir" "-j$(nproc)" linux \
+	TWHEEL_CFLAGS='-mindirect-branch=thunk-inline -mindirect-branch-register'
+install "$dir/linux" "$linux.retpoline"
+[ "${1-}" != --build ] || exit 0
 exec 9>&-
 
 # A kernel maps its own memory by 2 MiB and more, mostly, and a timer that is not in a
@@ -61,6 +73,62 @@ echo small >"$pages"
 mkdir -p "$memory"
 export -f run large in_large
 export linux pages memory
+
+# The programs of the device's machine, and what it begins with.
+programs() {
+	local files=$linux.files
+
+	need busybox-static cpio
+	quietly make -s -C "$top/bench/timers" O="$build/bench"
+	mkdir -p "$files"/{bin,dev,proc}
+	cp "$build/bench/vm_bench" "$files/bin"
+	cp "$(command -v busybox)" "$files/bin/busybox"
+	cat >"$files/init" <<-'END'
+		#!/bin/busybox sh
+		/bin/busybox mount -t proc proc /proc
+		/bin/busybox mount -t devtmpfs dev /dev
+		# What the kernel does not know of its command line is in the environment.
+		/bin/vm_bench -w "$where" -c "$call" -r "$reps" native
+		echo "status: $?"
+		/bin/busybox poweroff -f
+	END
+	chmod +x "$files/init"
+	(cd "$files" && find . | cpio --quiet -o -H newc) >"$linux.initramfs"
+}
+
+# device WHERE LINUX CALL: its rows, of a machine on the processor that the host's had.
+device() {
+	local log=$logs/uml-device.log
+
+	taskset -c "$processor" timeout 300 "$2" mem=1500M "initrd=$linux.initramfs" con=null \
+		con0=null,fd:1 kunit.enable=0 quiet panic=-1 "where=$1" "call=$3" "reps=${reps:-5}" \
+		</dev/null >"$log" 2>&1 || true
+	grep -q '^status: 0' "$log" || {
+		tail -n 40 "$log" >&2
+		die "the device's bench failed: $log"
+	}
+	grep -P "^\Q$1\E\t" "$log" | tr -d '\r'
+}
+
+# What the device takes, and what it is compared with.
+devices() {
+	local call
+
+	programs
+	processor=$(taskset -cp "$$" | sed 's/.*[-,: ]//')
+	taskset -c "$processor" "$build/bench/vm_bench" -w native -r "${reps:-5}" host >"$linux.host"
+	call=$(awk -F '\t' '$2 == "ioctl" { print $7 }' "$linux.host")
+	[ -z "${with_header-}" ] || head -n 1 "$linux.host"
+	grep -P '\t(ioctl|create)\t' "$linux.host"
+	device uml "$linux" "$call"
+	device uml+retpoline "$linux.retpoline" "$call"
+}
+
+reps=$(printf '%s\n' "$@" | sed -n 's/^reps=//p')
+if [ "${1-}" = --device ]; then
+	with_header=1 devices
+	exit
+fi
 set -- "${@/#/twheel_bench_kunit.}"
 { [ "$(id -u)" = 0 ] && unshare -m bash -c 'large "$@"' large "$@"; } \
 	</dev/null >"$log" 2>&1 || true
@@ -75,3 +143,4 @@ grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
 printf 'where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\tvalues\n'
 echo "# uml: the kernel's memory is in $(cat "$pages") pages"
 sed -n 's/^.*bench-row: //p' "$log"
+devices

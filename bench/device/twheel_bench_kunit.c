@@ -579,11 +579,6 @@ static bool tl_check(struct bench *b, struct object *objects)
 
 /* The verbs */
 
-/* There is no worker. */
-void quota_turn(struct work_struct *work)
-{
-}
-
 static void verbs_make(struct kunit *test, struct bench *b)
 {
 	core_reset(b);

@@ -10,6 +10,7 @@
  *   vm_memory.c	what an armed timer takes of memory
  *   vm_heartbeat.c	connections that send heartbeats
  *   vm_quiet.c		an idle wheel, and a million timers at one instant
+ *   vm_native.c	what each operation costs in native code, in user-mode Linux
  */
 #ifndef VM_BENCH_H
 #define VM_BENCH_H
@@ -42,5 +43,7 @@ void vm_memory(void);
 void vm_idle(unsigned int reps);
 void vm_storm(unsigned int reps);
 void vm_heartbeat(unsigned int reps);
+void vm_native(unsigned int reps, double call_ns);
+void vm_host(unsigned int reps);
 
 #endif /* VM_BENCH_H */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * vm_bench [-r REPS] [-b BACKEND] [WHAT...]: what /dev/twheel costs, end to end, and what the
- * kernel's other timers do. Rows go to stdout, as from bench. WHAT is what the usage says;
- * check is whether all can be measured here, which the others begin with.
+ * vm_bench [-r REPS] [-b BACKEND] [-w WHERE] [WHAT...]: what /dev/twheel costs, end to end, and
+ * what the kernel's other timers do. Rows go to stdout, as from bench. WHAT is what the usage
+ * says; check is whether all can be measured here, which the others begin with.
  *
  * It needs the module, and says on each row where it ran: on an emulated
  * processor ratios mean something, and times do not.
+ *
+ * "native" is for user-mode Linux alone, and not checked; -c NS is the price of a system call of
+ * its host. That is a row of "host", which needs no module.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,23 +62,48 @@ int main(int argc, char **argv)
 {
 	struct rlimit many = { 1 << 20, 1 << 20 };
 	unsigned int reps = 5, i;
+	double call_ns = 0;
+	bool usage = false;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "b:r:")) == 'b' || opt == 'r') {
-		if (opt == 'b')
+	bench_where = emulated() ? "vm(emulated)" : "here";
+	while ((opt = getopt(argc, argv, "b:c:r:w:")) != -1) {
+		switch (opt) {
+		case 'b':
 			vm_only = optarg;
-		else
+			break;
+		case 'c':
+			call_ns = atof(optarg);
+			break;
+		case 'r':
 			reps = atoi(optarg);
+			break;
+		case 'w':
+			bench_where = optarg;
+			break;
+		default:
+			usage = true;
+		}
 	}
-	if (opt != -1 || reps < 1 || reps > 25) {
-		fputs("usage: vm_bench [-r REPS] [-b BACKEND] [check|create|expire|heartbeat|memory|idle|storm]...\n",
+	if (usage || reps < 1 || reps > 25) {
+		fputs("usage: vm_bench [-r REPS] [-b BACKEND] [-c NS] [-w WHERE]\n"
+		      "                [check|create|expire|heartbeat|memory|idle|storm|native|host]...\n",
 		      stderr);
 		return 2;
 	}
 	/* A descriptor for each timerfd. */
 	setrlimit(RLIMIT_NOFILE, &many);
 	setenv("TWHEEL_BACKEND", "kernel", 1);
-	bench_where = emulated() ? "vm(emulated)" : "here";
+	if (optind < argc && !strcmp(argv[optind], "native")) {
+		bench_row_header();
+		vm_native(reps, call_ns);
+		return 0;
+	}
+	if (optind < argc && !strcmp(argv[optind], "host")) {
+		bench_row_header();
+		vm_host(reps);
+		return 0;
+	}
 	if (vm_wanted(bench_timerfd.name) && bench_fit(&bench_timerfd, TIMERFDS) < TIMERFDS) {
 		fprintf(stderr, "vm_bench: %u timerfds take as many descriptors: be root, or have the hard limit raised (ulimit -Hn)\n",
 			TIMERFDS);

@@ -18,7 +18,7 @@ take_tree() {
 plant() {
 	rm -rf "$tree/lib/twheel"
 	mkdir "$tree/lib/twheel"
-	ln -s "$top"/twheel{,_quota,_store,_slots,_word,_marks,_timers,_events}.c "$top/include" "$top"/kunit/*.[ch] \
+	ln -s "$top"/twheel*.c "$top/include" "$top"/kunit/*.[ch] \
 		"$tree/lib/twheel"
 	cat >"$tree/lib/twheel/Makefile" <<-END
 		ccflags-y := -I\$(srctree)/lib/twheel/include \\

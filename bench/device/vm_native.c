@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What /dev/twheel costs in native code: in user-mode Linux, where a kernel is a program.
+ *
+ * A system call is dear there, because another program makes it. So operations come in large
+ * batches. To make and end one timer at a time costs what it takes more there than calls that
+ * do nothing, and as many such calls of the host, whose price the caller knows. And an
+ * expiration costs what as many more on the same instant take longer. The clock is that on the
+ * wall: there is one processor, which has nothing else to do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "vm_bench.h"
+
+#define MAX_REPS	25U
+/* Operations of a batch. */
+#define BATCH		4096U
+/* Timers that stand armed beside those that are made. */
+#define STANDING	1000U
+/* Timers that are moved and asked for, if there are many. */
+#define MANY		100000U
+/* Turns of a repetition, and pairs of a turn, of what is done one by one. */
+#define TURNS		40U
+#define PAIRS		100U
+/* To arm them before they expire. */
+#define LEAD		(400 * NSEC_PER_MSEC)
+
+/* A command that there is not. */
+#define NO_COMMAND	_IO('?', 255)
+
+static struct twheel_op ops[BATCH];
+static uint64_t ids[2 * MANY];
+
+/* What they take together, in ns. */
+static uint64_t batch(int fd, unsigned int nr)
+{
+	struct twheel_batch all = { .ops = (uintptr_t)ops, .count = nr };
+	uint64_t start = bench_now(), end;
+	unsigned int i;
+	int ret;
+
+	ret = ioctl(fd, TWHEEL_IOC_BATCH, &all);
+	end = bench_now();
+	if (ret != (int)nr)
+		bench_die("TWHEEL_IOC_BATCH");
+	for (i = 0; i < nr; i++) {
+		errno = -ops[i].result;
+		if (errno)
+			bench_die("operation of a batch");
+	}
+	return end - start;
+}
+
+static uint64_t make(int fd, uint64_t *made, unsigned int nr, uint64_t when)
+{
+	uint64_t ns = 0;
+	unsigned int first, part, i;
+
+	for (first = 0; first < nr; first += part) {
+		part = nr - first < BATCH ? nr - first : BATCH;
+		for (i = 0; i < part; i++)
+			ops[i] = (struct twheel_op) {
+				.opcode = TWHEEL_OP_REGISTER,
+				.timer.deadline_ns = when,
+				.timer.flags = TWHEEL_ABSTIME,
+				.timer.user_data = first + i,
+			};
+		ns += batch(fd, part);
+		for (i = 0; i < part; i++)
+			made[first + i] = ops[i].timer.id;
+	}
+	return ns;
+}
+
+/* @opcode for @nr of the timers, which are drawn from @of, or the first. */
+static uint64_t each(int fd, uint32_t opcode, unsigned int nr, unsigned int of, uint64_t when)
+{
+	unsigned int first, part, i;
+	uint64_t ns = 0;
+
+	for (first = 0; first < nr; first += part) {
+		part = nr - first < BATCH ? nr - first : BATCH;
+		for (i = 0; i < part; i++)
+			ops[i] = (struct twheel_op) {
+				.opcode = opcode,
+				.timer.id = ids[of ? bench_random() % of : first + i],
+				.timer.deadline_ns = when + bench_random() % VM_FAR,
+				.timer.flags = TWHEEL_ABSTIME,
+			};
+		ns += batch(fd, part);
+	}
+	return ns;
+}
+
+/* One by one: in ns for a timer more than two calls that do nothing. */
+static double pairs(int fd)
+{
+	uint64_t when = bench_now() + VM_FAR, start, verbs = 0, calls = 0;
+	unsigned int turn, i;
+
+	for (turn = 0; turn < TURNS; turn++) {
+		start = bench_now();
+		for (i = 0; i < PAIRS; i++) {
+			struct twheel_timer timer = {
+				.deadline_ns = when + i,
+				.flags = TWHEEL_ABSTIME,
+			};
+
+			if (ioctl(fd, TWHEEL_IOC_REGISTER, &timer) ||
+			    ioctl(fd, TWHEEL_IOC_CANCEL, &timer))
+				bench_die("TWHEEL_IOC_REGISTER");
+		}
+		verbs += bench_now() - start;
+		start = bench_now();
+		for (i = 0; i < 2 * PAIRS; i++)
+			if (!ioctl(fd, NO_COMMAND, 0) || errno != ENOTTY)
+				bench_die("ioctl");
+		calls += bench_now() - start;
+	}
+	return ((double)verbs - calls) / (TURNS * PAIRS);
+}
+
+/* Reads @nr events, as soon as they come. */
+static void read_all(int fd, unsigned int nr)
+{
+	static struct twheel_event events[BATCH];
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	while (nr) {
+		ssize_t bytes;
+
+		poll(&pollfd, 1, -1);
+		bytes = read(fd, events, sizeof(events));
+		if (bytes < 0 && errno != EAGAIN)
+			bench_die("read");
+		if (bytes > 0)
+			nr -= bytes / sizeof(events[0]);
+	}
+}
+
+/* From the instant on which @nr timers expire until all have been read. */
+static double expire(unsigned int nr)
+{
+	int fd = vm_wheel(2 * MANY, 0);
+	uint64_t due = bench_now() + LEAD, ns;
+
+	make(fd, ids, nr, due);
+	if (bench_now() >= due)
+		bench_stop("vm_bench: to arm %u timers took too long", nr);
+	read_all(fd, nr);
+	ns = bench_now() - due;
+	close(fd);
+	return ns;
+}
+
+/* An event of @nr that are there. */
+static double read_events(unsigned int nr)
+{
+	int fd = vm_wheel(2 * MANY, 0);
+	uint64_t start;
+
+	make(fd, ids, nr, 1);
+	while (vm_stats(fd).unread < nr)
+		bench_sleep_until(bench_now() + NSEC_PER_MSEC);
+	start = bench_now();
+	read_all(fd, nr);
+	start = bench_now() - start;
+	close(fd);
+	return (double)start / nr;
+}
+
+enum {
+	CREATE, CREATE_BATCH, REGISTER, CANCEL, REARM, REARM_MANY, GET, GET_MANY, READ, EXPIRE,
+	ROWS
+};
+
+static const struct {
+	const char *op;
+	const char *backend;
+	uint32_t n;
+	const char *pattern;
+} rows[] = {
+	[CREATE] = { "create", "twheel", STANDING, "pair" },
+	[CREATE_BATCH] = { "create", "twheel-batch", STANDING, "pair" },
+	[REGISTER] = { "register", "twheel-batch", STANDING, "sequential" },
+	[CANCEL] = { "cancel", "twheel-batch", STANDING, "sequential" },
+	[REARM] = { "rearm", "twheel-batch", STANDING, "random" },
+	[REARM_MANY] = { "rearm", "twheel-batch", MANY, "random" },
+	[GET] = { "get", "twheel-batch", STANDING, "random" },
+	[GET_MANY] = { "get", "twheel-batch", MANY, "random" },
+	[READ] = { "read", "twheel", MANY, "sequential" },
+	[EXPIRE] = { "expire", "twheel", MANY, "slope" },
+};
+
+static void repeat(double ns[ROWS], double call_ns)
+{
+	uint64_t when = bench_now() + 2 * VM_FAR, made, ended;
+	int fd = vm_wheel(2 * MANY, 0);
+
+	make(fd, ids, STANDING, when);
+	ns[CREATE] = pairs(fd) + 2 * call_ns;
+	ns[REARM] = (double)each(fd, TWHEEL_OP_REARM, MANY, STANDING, when) / MANY;
+	ns[GET] = (double)each(fd, TWHEEL_OP_GET, MANY, STANDING, when) / MANY;
+	made = make(fd, ids, BATCH, when);
+	ended = each(fd, TWHEEL_OP_CANCEL, BATCH, 0, 0);
+	/* Again, as the memory is there now. */
+	made = make(fd, ids, BATCH, when);
+	ended = each(fd, TWHEEL_OP_CANCEL, BATCH, 0, 0);
+	ns[REGISTER] = (double)made / BATCH;
+	ns[CANCEL] = (double)ended / BATCH;
+	ns[CREATE_BATCH] = ns[REGISTER] + ns[CANCEL];
+	make(fd, ids, MANY, when);
+	ns[REARM_MANY] = (double)each(fd, TWHEEL_OP_REARM, 2 * MANY, MANY, when) / (2 * MANY);
+	ns[GET_MANY] = (double)each(fd, TWHEEL_OP_GET, 2 * MANY, MANY, when) / (2 * MANY);
+	close(fd);
+	ns[READ] = read_events(MANY);
+	ns[EXPIRE] = (expire(2 * MANY) - expire(MANY)) / MANY;
+}
+
+/* @call_ns: the price of a system call that does nothing, on the host. */
+void vm_native(unsigned int reps, double call_ns)
+{
+	double values[ROWS][MAX_REPS], ns[ROWS];
+	unsigned int rep, i;
+
+	/* The first is to warm up. */
+	repeat(ns, call_ns);
+	for (rep = 0; rep < reps; rep++) {
+		repeat(ns, call_ns);
+		for (i = 0; i < ROWS; i++)
+			values[i][rep] = ns[i];
+	}
+	for (i = 0; i < ROWS; i++)
+		vm_rows(rows[i].op, rows[i].backend, rows[i].n, rows[i].pattern, "ns", values[i],
+			reps);
+}
+
+/* What that is compared with, on the host: a call that does nothing, and timerfds. */
+void vm_host(unsigned int reps)
+{
+	double values[MAX_REPS];
+	unsigned int rep, i;
+	int fds[2];
+
+	if (pipe(fds))
+		bench_die("pipe");
+	for (rep = 0; rep < reps; rep++) {
+		uint64_t start = bench_thread_cpu();
+
+		for (i = 0; i < 10 * TURNS * PAIRS; i++)
+			if (!ioctl(fds[0], NO_COMMAND, 0) || errno != ENOTTY)
+				bench_die("ioctl");
+		values[rep] = (double)(bench_thread_cpu() - start) / (10 * TURNS * PAIRS);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	vm_rows("ioctl", "none", 1, "call", "ns", values, reps);
+	vm_only = bench_timerfd.name;
+	vm_create(reps);
+}
