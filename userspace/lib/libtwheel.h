@@ -3,8 +3,8 @@
  * libtwheel: timers that are moved much more often than they expire.
  *
  * A wheel holds timers and is a single descriptor in the loop that your program already
- * has. The library starts no thread and owns no loop. You move or disarm an armed timer
- * with one atomic operation, without a lock or a system call.
+ * has, because the library neither starts a thread nor owns a loop. You move or disarm an
+ * armed timer with one atomic operation, without a lock or a system call.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -32,16 +32,16 @@
  * If a loop does this to many timers in one turn, twheel_add_many(), twheel_set_many() and
  * twheel_del_many() cost less.
  *
- * You own a timer from add to del, whether it expires or not. Each of these functions
+ * You own a timer from add to del, whether it expires or not, and each of these functions
  * takes effect before it returns.
  *
  * Two backends
  *
  * The wheel is either the kernel's (/dev/twheel) or a wheel inside this process that a
- * timerfd drives. Both implement all functions. Only the kernel wheel can be shared between
- * processes, and only it keeps running when this process hangs. The in-process wheel accepts
- * any tick, but it turns only during a wait, a read or a kick. Therefore a timer that is due
- * may still be reported as armed, and twheel_fd() may be readable without an event.
+ * timerfd drives. Although both implement all functions, only the kernel wheel can be shared
+ * between processes, and only it keeps running when this process hangs. The in-process wheel
+ * accepts any tick, but it turns only during a wait, a read or a kick. Therefore a timer that
+ * is due may still be reported as armed, and twheel_fd() may be readable without an event.
  *
  * Threads
  *
@@ -54,7 +54,7 @@
  *    belongs to another. The event is stale if the owner has moved the timer in the meantime.
  *    To avoid this, give each loop its own thread and its own wheel. To detect it, lock the
  *    object that the timer belongs to and compare its deadline with that of the event.
- *  - A thread can be canceled only while it is in twheel_wait().
+ *  - pthread_cancel() takes effect only while the thread is in twheel_wait().
  *  - Do not call any function from a signal handler, and do not fork in one.
  *
  * Fork
@@ -65,14 +65,14 @@
  * descriptor to twheel_open_fd().
  *
  * Times are nanoseconds on the clock of the wheel, which twheel_now() reads. A deadline is
- * absolute. A deadline in the past expires at once, 0 counts as 1, and ~0 and ~0 - 1 (which
- * is %TWHEEL_PARKED) never come.
+ * absolute, and twheel_after() makes one from a delay. If it is in the past, the timer expires
+ * at once; 0 counts as 1, and ~0 and ~0 - 1 (which is %TWHEEL_PARKED) never come.
  *
- * Events come in the order of the ticks of their deadlines. The order of timers with the same
- * tick is not defined.
+ * Events come in the order of the ticks of their deadlines, but the order of timers with the
+ * same tick is not defined.
  *
- * Functions that return int return 0 or more on success and a negative errno on failure. A
- * call that fails has changed nothing.
+ * Functions that return int return 0 or more on success and a negative errno on failure, in
+ * which case they have changed nothing.
  */
 #ifndef LIBTWHEEL_H
 #define LIBTWHEEL_H
@@ -102,11 +102,11 @@ struct twheel;
 /* ---- Opening and closing ---- */
 
 /* Flags of &struct twheel_options. */
-/* Use a kernel wheel, or fail. */
+/* Use a kernel wheel, or fail if there is none. */
 #define TWHEEL_OPEN_KERNEL	(1U << 0)
-/* Use a wheel inside this process. */
+/* Use a wheel inside this process, even if there is a kernel wheel. */
 #define TWHEEL_OPEN_INPROCESS	(1U << 1)
-/* Run the wheel on CLOCK_REALTIME; leave @clock_id 0. */
+/* Run the wheel on CLOCK_REALTIME, and leave @clock_id 0. */
 #define TWHEEL_OPEN_REALTIME	(1U << 2)
 /* Check each id before anything is changed, so that a stale one always fails with -ENOENT. */
 #define TWHEEL_OPEN_CHECKED	(1U << 3)
@@ -122,12 +122,12 @@ struct twheel;
  *	forward, an in-process wheel notices within a second
  * @max_timers: maximum number of timers, which includes up to 128 deleted ones that each
  *	thread keeps for reuse
- * @levels: number of levels
+ * @levels: number of levels, of which one makes a hashed wheel
  * @slot_bits: each level has 2^slot_bits buckets
  * @device: the device of the kernel wheel, in place of /dev/twheel. If it is not NULL, no
  *	other backend is used, whatever the environment says
  *
- * Zero in a field selects the default. See &struct twheel_setup.
+ * If a field is zero, the library uses the default, which &struct twheel_setup describes.
  */
 struct twheel_options {
 	uint32_t size;
@@ -146,11 +146,11 @@ struct twheel_options {
  * @wheel: out: the wheel, for twheel_close()
  * @options: what you want, or NULL for the defaults
  *
- * Unless a flag selects a backend, this creates a kernel wheel, or, if /dev/twheel does not
- * exist, or the process may not open it, or this processor cannot share its table safely, a
- * wheel inside the process. The environment variable TWHEEL_BACKEND ("kernel" or "inprocess")
- * overrides the flags, and TWHEEL_CHECKED=1 sets %TWHEEL_OPEN_CHECKED. A setuid program
- * ignores both variables.
+ * Unless a flag selects a backend, this creates a kernel wheel if it can. It creates a wheel
+ * inside the process if /dev/twheel does not exist, or the process may not open it, or this
+ * processor cannot share its table safely. The environment variable TWHEEL_BACKEND ("kernel"
+ * or "inprocess") overrides the flags, and TWHEEL_CHECKED=1 sets %TWHEEL_OPEN_CHECKED, but a
+ * setuid program ignores both variables.
  *
  * Return: 0; -EINVAL: the options are impossible, or TWHEEL_BACKEND is unknown; -E2BIG: the
  * options contain a field of a later version; -EPERM: a tick this small requires
@@ -169,10 +169,11 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  *
  * All processes that hold the descriptor share the timers that were made with REGISTER: one
  * of them can set an id that another has registered, and each event goes to one reader. Timers
- * of twheel_add() are not shared, and the process that adds them must be the only reader.
+ * of twheel_add(), however, are not shared, so the process that adds them must be the only
+ * reader.
  *
- * If a process was killed, the others also see the timers that its library made in
- * twheel_list(). Their user_data is 0, and twheel_del() removes them.
+ * If a process was killed, twheel_list() shows the others the timers that its library had
+ * made. They have the user_data 0, and you can remove them with twheel_del().
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -EACCES: it is open for reading only;
  * -EOPNOTSUPP: the module does not support marks, or this processor cannot share the table
@@ -185,7 +186,7 @@ int twheel_open_fd(struct twheel **wheel, int fd);
  * @wheel: out: the wheel, for twheel_close()
  * @fd: as for twheel_open_fd(), but it may be open for reading only
  *
- * The wheel and its timers stay as they are. You can call twheel_info(), twheel_stats(),
+ * Use this to look at a wheel without changing it. You can call twheel_info(), twheel_stats(),
  * twheel_list(), twheel_next() and twheel_metrics(), while twheel_read() and all functions
  * that would change the wheel return -EACCES or -ENOENT. twheel_list() reports the ids and
  * user_data that the kernel knows, which differ from those of twheel_add(), and includes idle
@@ -200,7 +201,7 @@ int twheel_observe_fd(struct twheel **wheel, int fd);
  * @wheel: the wheel, or NULL
  *
  * This ends the timers of twheel_add(), and those of REGISTER unless somebody else holds the
- * descriptor. In a forked child it only frees what belongs to the child.
+ * descriptor. In a forked child, however, it only frees what belongs to the child.
  */
 void twheel_close(struct twheel *wheel);
 
@@ -209,7 +210,7 @@ void twheel_close(struct twheel *wheel);
  * @wheel: the wheel
  *
  * Pass it to poll, epoll or your event loop. When it becomes readable, call twheel_read(),
- * which may also find nothing. Do not read or close the descriptor yourself.
+ * which may also find nothing, but do not read or close the descriptor yourself.
  *
  * Return: the descriptor, which is never below 3.
  */
@@ -227,8 +228,8 @@ const char *twheel_backend(const struct twheel *wheel);
  * twheel_backend_reason() - tell why a wheel is not the kernel's
  * @wheel: the wheel
  *
- * A program that works with either backend can log this. twheelctl doctor tells what to do
- * about it.
+ * A program that works with either backend can log this, and "twheelctl doctor" then tells you
+ * what to do about it.
  *
  * Return: a text without a newline, or "" if the wheel is the kernel's.
  */
@@ -260,7 +261,7 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * twheel_next() - tell how long a loop may sleep
  * @wheel: the wheel
  *
- * Use this if your loop accepts only a timeout value and no descriptor. Call twheel_read()
+ * Use this if your loop accepts only a timeout value and no descriptor: call twheel_read()
  * until it returns 0, then twheel_next(), and sleep until the time that it returned. That time
  * may be too early, but it is never too late.
  *
@@ -270,13 +271,14 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * wheel approaches its first deadline in steps of the same widths, and needs one system call
  * to find out if one of its events is unread.
  *
- * The answer may not include an arming that another process has just begun. If other processes
- * arm timers of the wheel, wait for twheel_fd() instead. Unread events of an observed wheel
- * do not count.
+ * The answer may not include an arming that another process has just begun, so if other
+ * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
+ * events do not count.
  *
  * Return: a lower bound in ns: no later than the earliest deadline plus the slack of its
  * timer. The event itself comes up to a tick later, so a loop that finds nothing at that time
- * should sleep for one tick. 0: an event is unread, or comes at once. ~0: no timer is armed.
+ * should sleep for one tick. The answer is 0 if an event is unread or comes at once, and ~0 if
+ * no timer is armed.
  */
 uint64_t twheel_next(const struct twheel *wheel);
 
@@ -307,8 +309,8 @@ int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
  * @file: where to write
  *
  * The text is in the format of version 0.0.4, and twheelctl-ps(1) lists the names. Prometheus
- * allows the # lines of a metric only once per page. To publish several wheels on one page,
- * write each to a buffer and strip the # lines from all but the first.
+ * allows the # lines of a metric only once per page, so if you publish several wheels on one
+ * page, write each to a buffer and strip the # lines from all but the first.
  *
  * Return: 0; -EIO: @file has an error; -ECHILD.
  */
@@ -323,9 +325,9 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
  * @withdrawn: times that set, clear or del met a timer that had expired, and asked the wheel
  *	to withdraw the event
  *
- * On a kernel wheel, each of these is one system call. For a timer of twheel_add(), the
+ * On a kernel wheel, each of these is one system call, and for a timer of twheel_add() the
  * functions add, set, clear and del make no others, except to allocate memory for the process.
- * If REARM gave the timer a period or a slack, there can be one more.
+ * If REARM gave the timer a period or a slack, however, there can be one more.
  */
 struct twheel_usage {
 	uint32_t size;
@@ -356,7 +358,7 @@ const char *twheel_version(void);
 /**
  * twheel_add() - make a timer and arm it
  * @wheel: the wheel
- * @deadline: when it expires; with ~0 it does not, until twheel_set() moves it
+ * @deadline: when it expires; if this is ~0, it does not until twheel_set() moves it
  * @user_data: is returned in its events
  * @id: out: the id, for the functions below; must not be NULL
  *
@@ -391,8 +393,9 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  * @wheel: the wheel
  * @id: as for twheel_set()
  *
- * If the timer is armed, this is one atomic exchange, and so is the next twheel_set(). For
- * example, a server clears the timeout of a connection while it works on a request.
+ * Use this for a timeout that you will need again: for example, a server clears the timeout of
+ * a connection while it works on a request. If the timer is armed, this is one atomic exchange,
+ * and so is the next twheel_set().
  *
  * On a wheel that has periodic timers, or that came from twheel_open_fd(), this is a system
  * call for timers of REGISTER and for timers that have a period or a slack of their own. It
@@ -408,7 +411,7 @@ int twheel_clear(struct twheel *wheel, uint64_t id);
 /**
  * twheel_del() - disarm a timer and give it back
  * @wheel: the wheel
- * @id: any timer. Its id is stale from now on
+ * @id: any timer, whose id is stale from now on
  *
  * If this returns 1, you can free the object that user_data refers to. If it returns 0, a
  * thread may still have an event of the timer in an array that it is processing, so that
@@ -444,10 +447,10 @@ int twheel_set_user_data(struct twheel *wheel, uint64_t id, uint64_t user_data);
  * @n: how many, at most %INT_MAX
  * @deadline: when they expire
  *
- * A loop calls this once at the end of a turn, to move the timers of all connections that were
- * ready. It has the effect of a twheel_set() for each timer, but it fetches the next timers
- * from memory while it works, and kicks the wheel at most once. For timers that are in no
- * cache, a move costs a third of what it costs one by one.
+ * Let a loop call this once at the end of a turn, to move the timers of all connections that
+ * were ready. It has the effect of a twheel_set() for each timer, but it fetches the next
+ * timers from memory while it works, and kicks the wheel at most once. If the timers are in no
+ * cache, a move therefore costs a third of what it costs one by one.
  *
  * Return: how many of the calls of twheel_set() would have returned 1; -ENOENT: an id is
  * stale, and no timer was moved; -EINVAL: too many; -ECHILD.
@@ -524,7 +527,7 @@ int twheel_wake(struct twheel *wheel);
  * @events: out: the events, in the order of their ticks
  * @n: how many fit
  *
- * This never waits.
+ * This never waits, so call it when twheel_wait() has returned 1 or twheel_fd() is readable.
  *
  * Return: how many were read; 0: there is none now; -EINVAL: @n is 0; -ECHILD.
  */
@@ -535,7 +538,7 @@ int twheel_read(struct twheel *wheel, struct twheel_event *events, unsigned int 
 /**
  * twheel_submit() - perform operations in order
  * @wheel: the wheel
- * @ops: the operations: TWHEEL_OP_, with periods, slack and flags. Each gets its own result
+ * @ops: the operations: TWHEEL_OP_, with periods, slack and flags, each with its own result
  * @n: how many, at most %TWHEEL_BATCH_MAX
  *
  * GET, REARM and CANCEL also accept ids of twheel_add(). For these, CANCEL is the same as

@@ -3,15 +3,16 @@
  * libtwheel_keyed: timeouts by key, for programs that would rather name their timeouts than keep
  * ids.
  *
- * A key is any string of bytes. If you set a key that exists, it is replaced. A key leaves when
- * it expires, is removed or is drained, and every key that you set leaves exactly once.
+ * A key is any string of bytes for which you set a deadline. If you set a key that exists, it is
+ * replaced. A key leaves when it expires, is removed or is drained, and every key that you set
+ * leaves exactly once.
  *
  * The keys have their own wheel, which you can pass to twheel_wait(), twheel_fd() and so on. A
  * forked child has no keys, so functions that can fail return -ECHILD there.
  *
- * A mutex protects the keys, but it is not held while a handler runs. So a handler may use the
- * keys, throw, call longjmp(), exit or fork. If it does not return, the remaining keys of the
- * batch are delivered by the next call, and the descriptor stays readable until then.
+ * A mutex protects the keys, but because it is not held while a handler runs, the handler may
+ * use the keys, throw, call longjmp(), exit or fork. If it does not return, the remaining keys
+ * of the batch are delivered by the next call, and the descriptor stays readable until then.
  */
 #ifndef LIBTWHEEL_KEYED_H
 #define LIBTWHEEL_KEYED_H
@@ -25,7 +26,10 @@ extern "C" {
 /* A set of keys with timeouts. */
 struct twheel_keyed;
 
-/* A handler, which is called for each key that leaves. @key is valid until it returns. */
+/*
+ * A handler, which is called for each key that expires or is drained. It may use @key until it
+ * returns.
+ */
 typedef void (*twheel_keyed_fn)(const void *key, size_t len, uint64_t user_data, void *arg);
 
 /**
@@ -39,7 +43,7 @@ int twheel_keyed_open(struct twheel_keyed **keyed, const struct twheel_options *
 
 /**
  * twheel_keyed_close() - free the keys and their wheel
- * @keyed: the keys, or NULL. No handler may be running
+ * @keyed: the keys, or NULL, while no handler is running
  */
 void twheel_keyed_close(struct twheel_keyed *keyed);
 
@@ -47,7 +51,7 @@ void twheel_keyed_close(struct twheel_keyed *keyed);
  * twheel_keyed_wheel() - the wheel of the keys
  * @keyed: the keys
  *
- * Return: the wheel. You may wait for it, but not read or close it.
+ * Return: the wheel, for which you may wait, but which you must not read or close.
  */
 struct twheel *twheel_keyed_wheel(const struct twheel_keyed *keyed);
 
@@ -96,10 +100,10 @@ int twheel_keyed_remove(struct twheel_keyed *keyed, const void *key, size_t len,
  * @fn: is called for each of them; or NULL
  * @arg: for @fn
  *
- * This never waits. Call it when twheel_fd() of the wheel becomes readable. A handler could go on
- * setting keys that expire at once, so if a batch of 64 contains a key that was set during this
- * call, the call returns after that batch. It leaves the rest to the next call, for which the
- * descriptor stays readable. With edge-triggered epoll, call it until it returns 0.
+ * This never waits, so call it when twheel_fd() of the wheel becomes readable. With edge-triggered
+ * epoll, call it until it returns 0. Because a handler could go on setting keys that expire at
+ * once, the call returns after a batch of 64 that contains a key which was set during this call.
+ * It leaves the rest to the next call, for which the descriptor stays readable.
  *
  * Return: how many were removed, or a negative errno. -ECHILD also means that @fn has forked
  * and this is the child.
