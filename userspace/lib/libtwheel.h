@@ -309,7 +309,7 @@ int twheel_stats(struct twheel *wheel, struct twheel_stats *stats);
  * @file: where to write
  *
  * The text is in the format of version 0.0.4, and twheelctl-ps(1) lists the names. Prometheus
- * allows the # lines of a metric only once per page, so if you publish several wheels on one
+ * allows the # lines of a metric only once per page. So if you publish several wheels on one
  * page, write each to a buffer and strip the # lines from all but the first.
  *
  * Return: 0; -EIO: @file has an error; -ECHILD.

@@ -50,18 +50,20 @@
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
  * @tick_ns: the resolution that you want. The tick becomes the largest power of two that is
- *	not above it. Default: 1 ms (2^19 ns), or min_tick_ns if that is longer.
+ *	not above it. The default is 1 ms (2^19 ns), or min_tick_ns if that is longer.
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
  *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: maximum number of timers that exist at a time.
  * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. A wheel gets
- *	no more levels than a 64-bit deadline can use. Default: that many, as far as they fit.
- * @slot_bits: each level has 2^slot_bits buckets, 4 to 12. Default: 6. All levels together
+ *	no more levels than a 64-bit deadline can use. The default is that many, as far as they
+ *	fit.
+ * @slot_bits: each level has 2^slot_bits buckets, 4 to 12 (default: 6), but all levels together
  *	have at most 4,096 buckets, which is levels << slot_bits.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
  * @reserved: zero.
  *
- * Zero in a field selects the default. On return, the fields describe the wheel as it is now.
+ * If a field is zero, the kernel uses the default. On return, the fields describe the wheel as it
+ * is now.
  */
 struct twheel_setup {
 	__u64 tick_ns;
@@ -125,16 +127,16 @@ struct twheel_info {
 
 /**
  * struct twheel_timer - a timer, as the ioctls on a single timer take and return it
- * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. Out
- *	for REGISTER. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
+ * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. REGISTER
+ *	returns it. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
  * @user_data: is returned in each event. REGISTER sets it, and REARM does not change it.
- * @deadline_ns: in: when the timer expires, or in how long. 0 means now. A deadline beyond the
- *	end of time never comes. Out: always absolute, and 0 if the timer is idle.
+ * @deadline_ns: in: when the timer expires, or in how long, where 0 means now and a deadline
+ *	beyond the end of time never comes. Out: always absolute, and 0 if the timer is idle.
  * @period_ns: 0, or at least one tick: the timer expires again at deadline + k * period.
  * @slack_ns: how late the timer may be in addition to its tick, to save wake-ups. REARM
  *	replaces it, and @period_ns and @flags as well.
  * @flags: %TWHEEL_ABSTIME, %TWHEEL_KEEP, %TWHEEL_DISARMED. CANCEL and GET only check them.
- * @state: out. For REGISTER, GET and LIST, the state now; for REARM and CANCEL, the state
+ * @state: out: for REGISTER, GET and LIST, the state now; for REARM and CANCEL, the state
  *	before the call.
  */
 struct twheel_timer {
@@ -188,7 +190,7 @@ struct twheel_batch {
  * struct twheel_list - a part of the live timers (TWHEEL_IOC_LIST)
  * @timers: address of an array of &struct twheel_timer.
  * @count: length of the array.
- * @cursor: in: the slot to start from, 0 for the first call. Out: where to continue.
+ * @cursor: in: the slot to start from, 0 for the first call; out: where to continue.
  *
  * The ioctl returns how many timers it copied, and 0 at the end. A timer that nobody touches in
  * the meantime is listed exactly once.
@@ -205,9 +207,9 @@ struct twheel_list {
  * @user_data: as registered.
  * @deadline_ns: when the timer should have expired (for the first time, if @expirations is
  *	above 1).
- * @expired_ns: when the kernel took it off the wheel. The difference to @deadline_ns is the
- *	lateness.
- * @expirations: 1, or the number of periods since the last event. Never 0.
+ * @expired_ns: when the kernel took it off the wheel, so that the difference to @deadline_ns is
+ *	the lateness.
+ * @expirations: 1, or the number of periods since the last event, but never 0.
  * @flags: zero for now.
  * @reserved: zero for now.
  */
@@ -285,7 +287,7 @@ struct twheel_stats {
  * @features: as in &struct twheel_info. The following fields exist if it contains
  *	%TWHEEL_FEATURE_MARKS.
  * @next_ns: when the kernel turns the wheel next; 0 means at once, and ~0 never. Only the
- *	kernel writes it. Read it atomically.
+ *	kernel writes it, so read it atomically.
  * @marks_offset: offset in bytes of the marks. Slot n has bit n % 64 of the __u64 number
  *	n / 64, which you set by atomic or.
  * @summary_offset: offset in bytes of the summary, which in the same way contains a bit for
@@ -309,34 +311,34 @@ struct twheel_table {
 };
 
 /*
- * A word that is disarmed: the kernel treats it as it treats 0. The owner of a timer may write it
- * once an exchange has returned a deadline, because then no event of the timer is outstanding, and
- * whoever arms the timer next can see that, too. As a deadline for REGISTER or REARM it means
- * never.
+ * A word that is disarmed, which the kernel treats as it treats 0. The owner of a timer may write
+ * it once an exchange has returned a deadline, because then no event of the timer is outstanding,
+ * and it tells the same to whoever arms the timer next. As a deadline for REGISTER or REARM it
+ * means never.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
 /**
  * struct twheel_slot - a timer in the mapping
  * @deadline_ns: the word, which decides: 0 and %TWHEEL_PARKED mean disarmed, and anything else
- *	is the deadline. Only write it by atomic exchange.
+ *	is the deadline. You write it only by atomic exchange.
  * @wake_ns: the kernel looks at deadlines later than this by itself; ~0 means that it will not
- *	look. Only the kernel writes it. Read it atomically.
+ *	look. Only the kernel writes it, so read it atomically.
  *
- * Atomic accesses have to be 64 bits wide: a plain access of a 32-bit program is two.
+ * Atomic accesses have to be 64 bits wide, because a plain access of a 32-bit program is two.
  *
  * To arm a timer, or to move it, to the absolute time t:
  *
- *  1. Exchange @deadline_ns for t. Full barrier.
- *  2. Read @wake_ns. If t is later, you are done.
- *  3. Set the mark of the slot if it is not set. Then set the bit of the summary if
- *     it is not set. Full barrier.
- *  4. Read next_ns of the header. If t is later, you are done.
- *  5. TWHEEL_IOC_KICK.
+ *  1. Exchange @deadline_ns for t, and execute a full barrier.
+ *  2. Read @wake_ns, and if t is later, you are done.
+ *  3. Set the mark of the slot if it is not set, then set the bit of the summary if it is not
+ *     set, and execute a full barrier.
+ *  4. Read next_ns of the header, and if t is later, you are done.
+ *  5. Call TWHEEL_IOC_KICK.
  *
  * To disarm a timer, exchange @deadline_ns for 0. If that returns 0, the timer was idle or has
- * expired; otherwise no event of that arming will come. In the latter case, and unless an event
- * of an earlier period is unread, you may then write %TWHEEL_PARKED.
+ * expired; otherwise no event of that arming will come. In the latter case, unless an event of an
+ * earlier period is unread, you may then write %TWHEEL_PARKED.
  *
  * If you arm a timer whose event is unread, the KICK withdraws that event, even if a turn comes
  * between the mark and the KICK. A read that comes before the KICK still returns the event. The
@@ -362,7 +364,7 @@ struct twheel_slot {
 /*
  * Turns the wheel now: the kernel looks at the marked slots and expires what is due, until nothing
  * of either is left. If user space has changed the word of a timer since it expired, its unread
- * event is withdrawn. The argument must be 0. Returns 0.
+ * event is withdrawn. The argument must be 0, and the ioctl returns 0.
  */
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
