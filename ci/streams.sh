@@ -41,4 +41,4 @@ counts 'a command with a bad status' '2 1 0' <<<"$run"$'\n1..1\nok 1 a\n'"$left 
 counts 'a command without a test' '1 0 1' <<<"$run"$'\n1..0\n'"$left 0"$'\n'"$pass"
 counts 'a command that prints nothing' '1 1 0' <<<"$run"$'\n'"$left 0"$'\n'"$pass"
 counts 'documents of a script' '2 1 0' <<<$'# run: a\n1..1\nok 1 a\n# exit: 0\n# run: b\n1..1\nok 1 b\n# exit: 1'
-the_end
+done_testing

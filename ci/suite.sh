@@ -27,7 +27,7 @@
 # with the races: who waits for a lock without a pause may be given each turn of the one that
 # has it, by QEMU before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount").
 # Seen on 7.3, for minutes, with the lock of another processor's timers.
-# User-mode Linux has the host's time. There read_test runs once more under a hail of signals.
+# User-mode Linux has the host's time. There read_test runs once more under a storm of signals.
 #
 # The programs are those of ci/programs.sh. The library is the same on each kernel.
 

@@ -292,4 +292,4 @@ check "each backend works, and has rows" measured
 check "and so in the loop of a server" server
 check "the device in place of the library's own table" device
 check "timers made, and a crowd beside another wheel" crowd
-the_end
+done_testing

@@ -335,4 +335,4 @@ check "prose" prose
 check "generated parts of documents, and pictures" tables
 check "sizes of documents" document_sizes
 check "metadata of the module" metadata
-the_end
+done_testing

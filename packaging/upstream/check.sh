@@ -285,4 +285,4 @@ if [ -n "$full" ]; then
 	check "kunit.py" suites
 	check "selftests in user-mode Linux" selftests
 fi
-the_end
+done_testing

@@ -201,4 +201,4 @@ for name in "$@"; do
 	*) die "unknown: $name" ;;
 	esac
 done
-the_end
+done_testing

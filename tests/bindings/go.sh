@@ -101,4 +101,4 @@ done
 for arch in "$@"; do
 	in_machine "$arch"
 done
-the_end
+done_testing

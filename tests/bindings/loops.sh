@@ -131,4 +131,4 @@ for name in "${!words[@]}"; do
 	check "$name, the kernel's wheel" printed "$name"
 done
 check "the verdict of the machine" grep -qx 'twheel-vm: verdict: PASS' "$out/machine.log"
-the_end
+done_testing

@@ -135,5 +135,5 @@ int main()
 	thrown_by_asio();
 	nested_in_glib();
 	nested_in_libev();
-	return end_of_tests();
+	return done_testing();
 }

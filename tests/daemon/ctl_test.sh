@@ -328,4 +328,4 @@ kill "$worker"
 status=0
 wait "$worker" || status=$?
 status_is 0 "worker ends on SIGTERM while it waits"
-the_end
+done_testing

@@ -60,4 +60,4 @@ check 'and ends it' answers applied POST /v1/queues/q/ack \
 check 'then it is gone' answers not_found GET /v1/queues/q/tasks/one
 check 'at SIGTERM the daemon exits with 0' ends
 kill "$(pidof redis-server)"
-the_end
+done_testing

@@ -622,9 +622,9 @@ TEST_F(kick, signals_and_armed_over)
 		for (i = 0; i < N; i += 3)
 			EXPECT_EQ(0, swap_word(slot_of(&self->t, ids[i]),
 					       now(CLOCK_MONOTONIC) + HOUR));
-		hail(100);
+		signal_every(100);
 		EXPECT_EQ((int)sizeof(ev), read_events(self->fd, ev, sizeof(ev)));
-		hail(0);
+		signal_every(0);
 		for (i = 0; i < N; i++) {
 			wrong += ev[i].id != ids[i];
 			wrong += cancel(self->fd, ids[i]) != (int)(i % 3 ? TWHEEL_IDLE :

@@ -104,7 +104,7 @@ TEST_F(reading, any_size)
 			ssize_t got = read_events(self->fd, ev, size) / EVENT;
 
 			/* A signal may end it after the first. */
-			if (are_interrupted() && got > 0 && got < (ssize_t)fit)
+			if (with_signals() && got > 0 && got < (ssize_t)fit)
 				fit = got;
 			ASSERT_EQ(fit, got);
 			for (k = 0; k < fit; k++)
@@ -315,11 +315,11 @@ TEST_F(reading, woken)
  */
 static void join_signalled(struct reader *r)
 {
-	while (are_interrupted() && pthread_tryjoin_np(r->thread, NULL)) {
+	while (with_signals() && pthread_tryjoin_np(r->thread, NULL)) {
 		sleep_ms(50);
 		pthread_kill(r->thread, SIGUSR1);
 	}
-	if (!are_interrupted())
+	if (!with_signals())
 		pthread_join(r->thread, NULL);
 }
 
@@ -384,9 +384,9 @@ TEST_F(reading, signals_and_many_events)
 	catch_signal(SIGALRM, SA_RESTART);
 	for (round = 0; round < ROUNDS; round++) {
 		unread(_metadata, self->fd, MANY);
-		hail(100);
+		signal_every(100);
 		EXPECT_EQ(MANY * EVENT, read_events(self->fd, ev, sizeof(ev)));
-		hail(0);
+		signal_every(0);
 	}
 }
 
@@ -407,7 +407,7 @@ TEST_F(reading, signals_and_faults)
 		ASSERT_EQ(0, madvise(page, 4096, MADV_DONTNEED));
 		ASSERT_EQ(0, setitimer(ITIMER_REAL, &once, NULL));
 		EXPECT_EQ(EVENT, read(self->fd, page, EVENT));
-		hail(0);
+		signal_every(0);
 	}
 	EXPECT_EQ(0, munmap(page, 4096));
 }
@@ -444,7 +444,7 @@ TEST_F(reading, close_while_blocked)
 	EXPECT_EQ(-1, fcntl(fd, F_GETFD));
 	pthread_join(r.thread, NULL);
 	/* Begun anew after a signal, it has nothing to read from. */
-	if (are_interrupted() && r.ret < 0) {
+	if (with_signals() && r.ret < 0) {
 		EXPECT_EQ(EBADF, r.err);
 		return;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who stands by while others do their worst: has a timer of 1 ms on a wheel of its
- * own, and one on a timerfd, and tells how late each period was noticed.
+ * A well-behaved process that runs beside the attackers. It has a 1 ms timer on its own wheel
+ * and another on a timerfd, and records how late it noticed each period.
  *
- * How punctual these two are is the machine's matter, most of all where it is
- * emulated. But the wheel's must be so about as well as the timerfd's, which
- * suffers the same. A read that is late is so for each period that it tells of: the
- * k-th by k periods less. And each period until the end comes, once.
+ * How punctual the two are depends on the machine, most of all if it is emulated. But the
+ * wheel must be about as punctual as the timerfd, which suffers the same. A late read reports
+ * several periods, each of which counts as late: the k-th by k periods less than the first.
+ * Each period must be reported once, up to the end.
  */
 #ifndef BYSTANDER_H
 #define BYSTANDER_H
@@ -16,11 +16,11 @@
 #include <sys/timerfd.h>
 
 #define PERIOD		NS_PER_MS
-/* Lateness is counted up to here, in steps of STEP. */
+/* Lateness is counted up to STEPS, in steps of STEP. */
 #define STEP		(200 * NS_PER_US)
 #define STEPS		50000U
 
-/* How late the periods of a timer have been; and when the next one is. */
+/* How late each period of a timer was noticed, and when the next one is due. */
 struct lateness {
 	unsigned int periods;
 	__u64 next;
@@ -33,7 +33,7 @@ struct bystander {
 	struct lateness wheel, timerfd;
 };
 
-/* The next @count periods have been noticed. Returns whether all of them are over. */
+/* Notes that the next @count periods have been noticed. Returns true if all of them are over. */
 static inline bool noticed(struct lateness *l, __u64 count)
 {
 	__u64 t = now(CLOCK_MONOTONIC);
@@ -51,7 +51,7 @@ static inline bool noticed(struct lateness *l, __u64 count)
 	return true;
 }
 
-/* What @percent of 100 periods are not later than. */
+/* Returns the lateness that @percent % of the periods do not exceed. */
 static inline __u64 percentile(const struct lateness *l, unsigned int percent)
 {
 	unsigned int i, sum = 0;
@@ -65,11 +65,11 @@ static inline __u64 percentile(const struct lateness *l, unsigned int percent)
 }
 
 /*
- * On a wheel that is fresh and does not block, until @b->stop; but not before the
- * last period until then has come. Both wait in one poll, so that what they differ
- * in is what they are. Returns what is wrong, or NULL.
+ * Watches a fresh nonblocking wheel until @b->stop is set, and then until the last period
+ * before that has come. One poll waits for both the wheel and the timerfd, so that only the
+ * timers themselves differ. Returns what is wrong, or NULL.
  */
-static inline const char *stand_by(struct bystander *b, int fd)
+static inline const char *run_bystander(struct bystander *b, int fd)
 {
 	struct itimerspec its = { .it_interval = { .tv_nsec = PERIOD } };
 	struct twheel_timer t = { .period_ns = PERIOD, .flags = TWHEEL_ABSTIME };
@@ -87,34 +87,34 @@ static inline const char *stand_by(struct bystander *b, int fd)
 	its.it_value.tv_nsec = t.deadline_ns % NS_PER_SEC;
 	if (tfd < 0 || verb(fd, TWHEEL_IOC_REGISTER, &t) ||
 	    timerfd_settime(tfd, TFD_TIMER_ABSTIME, &its, NULL))
-		wrong = "its timers";
+		wrong = "cannot set up the bystander's timers";
 	while (!wrong && (wheel->next <= end || timerfd->next <= end)) {
 		if (end == NEVER && __atomic_load_n(&b->stop, __ATOMIC_ACQUIRE))
 			end = now(CLOCK_MONOTONIC);
 		poll(p, ARRAY_SIZE(p), 100);
 		if (p[0].revents & POLLIN && read(fd, &ev, sizeof(ev)) == sizeof(ev)) {
 			if (ev.deadline_ns != wheel->next)
-				wrong = "a period is lost, or came twice";
+				wrong = "a period was lost or reported twice";
 			else if (ev.expired_ns < ev.deadline_ns || !ev.expirations ||
 				 !noticed(wheel, ev.expirations))
-				wrong = "early";
+				wrong = "a period of the wheel was reported early";
 		}
 		if (p[1].revents & POLLIN && read(tfd, &count, sizeof(count)) > 0 &&
 		    !noticed(timerfd, count))
-			wrong = "the timerfd is early";
+			wrong = "a period of the timerfd was reported early";
 		if (end != NEVER && now(CLOCK_MONOTONIC) > end + PATIENCE_MS * NS_PER_MS)
-			wrong = wheel->next <= end ? "its wheel stands still" :
-						     "its timerfd stands still";
+			wrong = wheel->next <= end ? "the wheel stands still" :
+						     "the timerfd stands still";
 	}
 	close(tfd);
 	return wrong;
 }
 
 /*
- * True if the wheel is about as punctual as the timerfd: late by no more than @times
- * as much and @most, for 99 of 100 periods, or @worst, for all. They differ by a tick,
- * and where one is told of in a softirq, the other in an interrupt; and where the host
- * takes a processor away, while the two are on different ones.
+ * Returns true if the wheel is about as punctual as the timerfd: at most @times as late plus
+ * @most for 99 % of the periods, or plus @worst for all of them. They differ by a tick, and
+ * because the wheel's timer is reported from a softirq, but the timerfd from an interrupt.
+ * They also differ while the host takes away the processor of only one of them.
  */
 static inline bool as_punctual(const struct bystander *b, unsigned int times, __u64 most,
 			       __u64 worst)
@@ -124,8 +124,8 @@ static inline bool as_punctual(const struct bystander *b, unsigned int times, __
 }
 
 #define LOG_BYSTANDER(b)								\
-	TH_LOG("half late by up to %llu us (timerfd %llu), 99 of 100 %llu (%llu), "	\
-	       "worst %llu (%llu), of %u periods (%u)",					\
+	TH_LOG("lateness in us (timerfd's): median %llu (%llu), 99 %% %llu (%llu), "	\
+	       "worst %llu (%llu), periods %u (%u)",					\
 	       percentile(&(b)->wheel, 50) / NS_PER_US,					\
 	       percentile(&(b)->timerfd, 50) / NS_PER_US,				\
 	       percentile(&(b)->wheel, 99) / NS_PER_US,					\
@@ -133,7 +133,7 @@ static inline bool as_punctual(const struct bystander *b, unsigned int times, __
 	       (b)->wheel.worst / NS_PER_US, (b)->timerfd.worst / NS_PER_US,		\
 	       (b)->wheel.periods, (b)->timerfd.periods)
 
-/* One that stands by in a thread, on a wheel of its own. */
+/* A bystander in a thread, on its own wheel. */
 struct neighbor {
 	pthread_t thread;
 	int fd;
@@ -145,7 +145,7 @@ static void *watch_neighbor(void *arg)
 {
 	struct neighbor *n = arg;
 
-	n->wrong = stand_by(&n->b, n->fd);
+	n->wrong = run_bystander(&n->b, n->fd);
 	return NULL;
 }
 
@@ -156,8 +156,8 @@ static inline void start_neighbor(struct __test_metadata *_metadata, struct neig
 }
 
 /*
- * Loosely, as an emulated machine has bad moments, and nobody tries again; but it was
- * never locked out.
+ * Stops the bystander and judges it loosely, because an emulated machine has bad moments and
+ * there is no second try. But the wheel must never have been locked out.
  */
 static inline void stop_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
@@ -166,7 +166,7 @@ static inline void stop_neighbor(struct __test_metadata *_metadata, struct neigh
 	stop_and_join(n->thread, &n->b.stop);
 	LOG_BYSTANDER(&n->b);
 	EXPECT_EQ(NULL, n->wrong)
-		TH_LOG("the neighbor: %s", n->wrong);
+		TH_LOG("neighbor: %s", n->wrong);
 	EXPECT_TRUE(as_punctual(&n->b, 3, bad, bad));
 	close_wheel(_metadata, n->fd);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an emulated machine does to 32-bit programs that exchange words of 64
- * bits.
+ * A workaround for a fault of QEMU 7.2, which affects 32-bit programs that exchange 64-bit
+ * words.
  *
- * QEMU 7.2 computes the flags that cmpxchg8b leaves from a stale note of what
- * set them last: an operand of the instruction before it may become EFLAGS as it
- * is. If an interrupt comes before the next arithmetic, the program returns from
- * it with the trap flag set, and gets a SIGTRAP that nobody has asked for.
+ * After cmpxchg8b, QEMU computes the flags from a stale record of the instruction that last
+ * set them, so an operand of the instruction before may end up in EFLAGS. If an interrupt
+ * comes before the next arithmetic instruction, the program returns from it with the trap flag
+ * set, and gets a SIGTRAP that nobody asked for.
  */
 #ifndef EMULATED_H
 #define EMULATED_H
@@ -25,7 +25,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 
-	/* Any other is meant. */
+	/* Any other SIGTRAP is intended. */
 	if (info->si_code == TRAP_TRACE && uc->uc_mcontext.gregs[REG_EFL] & EFLAGS_TF)
 		uc->uc_mcontext.gregs[REG_EFL] &= ~EFLAGS_TF;
 	else

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ledger of a race: who armed which timer, and what became of it. Each arming ends
- * once, as an event that was read, as what a verb found, or as a word that an exchange got
- * back; and what a later arming has withdrawn, the wheel itself counts.
+ * The ledger of a race records who armed which timer, and how each arming ended. Each ends
+ * once: as an event that was read, in a verb that found the timer armed, or as the old value
+ * that an exchange returned. The wheel itself counts the events that a later arming has
+ * withdrawn.
  */
 #ifndef LEDGER_H
 #define LEDGER_H
@@ -11,16 +12,16 @@
 
 #define EVENT	sizeof(struct twheel_event)
 
-/* Armings, and their ends. Threads may share one, or have one each. */
+/* Counts armings, and how they ended. Threads may share a ledger, or have one each. */
 struct ledger {
 	unsigned long armed;
-	/* By the state that a verb has found. */
+	/* Verbs, by the state that they found. */
 	unsigned long found[3];
-	/* By an exchange. */
+	/* Old deadlines that an exchange returned. */
 	unsigned long got_back;
-	/* As events. */
+	/* Armings that were read as events. */
 	unsigned long read;
-	/* What cannot be. */
+	/* Results that cannot be. */
 	unsigned long wrong;
 };
 
@@ -29,7 +30,7 @@ static inline void count_in(unsigned long *n, unsigned long more)
 	__atomic_fetch_add(n, more, __ATOMIC_RELAXED);
 }
 
-/* A verb has found @ret, a state. Returns whether that is one, and not an error. */
+/* Counts a verb that returned @ret. Returns true if @ret is a state, and not an error. */
 static inline bool ended_by_verb(struct ledger *l, int ret)
 {
 	if (ret < 0 || ret > 2) {
@@ -52,13 +53,16 @@ static inline void add_ledger(struct ledger *to, const struct ledger *l)
 	to->wrong += l->wrong;
 }
 
-/* The armings that have ended, @withdrawn of them with nobody told. */
+/* Returns how many armings have ended, including the @withdrawn ones, which nobody was told of. */
 static inline unsigned long ended(const struct ledger *l, unsigned long withdrawn)
 {
 	return l->got_back + l->found[TWHEEL_ARMED] + l->read + withdrawn;
 }
 
-/* On a wheel on which all is over: nothing is armed or unread, each arming has ended once. */
+/*
+ * Expects that nothing is armed or unread on the wheel any more, and that each arming has
+ * ended once.
+ */
 static inline void expect_ended(struct __test_metadata *_metadata, int fd, const struct ledger *l)
 {
 	struct twheel_stats s = stats(_metadata, fd);
@@ -73,8 +77,9 @@ static inline void expect_ended(struct __test_metadata *_metadata, int fd, const
 }
 
 /*
- * The same where verbs alone have armed, and ended each timer: what was withdrawn they have
- * found expired, and what they found idle had been read.
+ * Expects the same on a wheel where only verbs have armed timers, and a verb has ended each.
+ * Verbs found an event unread as often as one was withdrawn, and found a timer idle as often
+ * as an event was read.
  */
 static inline void expect_found(struct __test_metadata *_metadata, int fd, const struct ledger *l)
 {
@@ -87,20 +92,23 @@ static inline void expect_found(struct __test_metadata *_metadata, int fd, const
 	EXPECT_EQ(l->found[TWHEEL_IDLE], l->read);
 }
 
-/* A thread that reads all there is, until it is told to stop and there is nothing left. */
+/* A thread that reads events until it is told to stop and there are none left. */
 struct reader {
 	pthread_t thread;
 	int fd;
 	bool stop;
-	/* Without sleeping, so that it comes as close to the expiry as can be. */
+	/* Reads without sleeping, and so as close to the expiry as possible. */
 	bool spin;
-	/* How often each was read, by user_data, below @nr. Readers may share it. */
+	/*
+	 * How often the event with each user_data below @nr was read. Readers may share the
+	 * array.
+	 */
 	unsigned char *seen;
 	unsigned int nr;
-	/* What to do with an event, in place of that. */
+	/* Called for each event, in place of counting it in @seen. */
 	void (*see)(struct reader *r, const struct twheel_event *ev);
 	void *arg;
-	/* Events. */
+	/* The number of events read. */
 	unsigned long got;
 	unsigned int wrong;
 };

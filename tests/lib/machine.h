@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What root does to the machine of vm/run.sh: the module out and in again, and a cgroup
+ * What root does to the machine of vm/run.sh: load and unload the module, and make a cgroup
  * that counts memory.
  */
 #ifndef MACHINE_H
@@ -16,7 +16,7 @@
 #define PAID_BY		CGROUP "/twheel-test"
 #define NO_CGROUP	"NO MEMORY CONTROLLER HERE: what is charged not tested"
 
-/* By its file, with @params. Returns 0 or a negative errno. */
+/* Loads the module file @path with @params. Returns 0 or a negative errno. */
 static inline int load_module(const char *path, const char *params)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
@@ -28,13 +28,16 @@ static inline int load_module(const char *path, const char *params)
 	return ret;
 }
 
-/* 0 or a negative errno, which is that of delete_module(2) for one in use: EWOULDBLOCK. */
+/*
+ * Unloads a module. Returns 0 or a negative errno; for a module in use, delete_module(2) fails
+ * with EWOULDBLOCK.
+ */
 static inline int unload_module(const char *name)
 {
 	return errno_of(syscall(SYS_delete_module, name, O_NONBLOCK));
 }
 
-/* Makes PAID_BY, which may have @most bytes. Returns whether memory is counted there. */
+/* Makes PAID_BY, limited to @most bytes. Returns true if memory is counted there. */
 static inline bool make_group(const char *most)
 {
 	if (access(CGROUP "/cgroup.controllers", F_OK) &&
@@ -46,7 +49,7 @@ static inline bool make_group(const char *most)
 	return write_text(PAID_BY "/memory.max", most);
 }
 
-/* This process is in it. */
+/* Moves this process into the cgroup. */
 static inline bool enter_group(void)
 {
 	return write_text(PAID_BY "/cgroup.procs", "0");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a test asks of its own process, its threads, its children, and of files with one
- * number. Nothing here knows the device, and nothing asserts.
+ * Helpers for a test's own process, its threads and children, and for files that contain one
+ * number. Nothing here knows the device or asserts anything.
  */
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -28,7 +28,7 @@ static inline bool is_root(void)
 	return geteuid() == 0;
 }
 
-/* True if this thread could be put on @cpu alone. */
+/* Returns true if this thread now runs on @cpu only. */
 static inline bool pin(unsigned int cpu)
 {
 	cpu_set_t set;
@@ -38,7 +38,7 @@ static inline bool pin(unsigned int cpu)
 	return !sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Memory that the children share, or NULL. */
+/* Returns memory that children share with this process, or NULL. */
 static inline void *shared_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -46,13 +46,13 @@ static inline void *shared_memory(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The result of a call of the C library's as the kernel gives it. */
+/* Converts the result of a C library call to what the kernel returned. */
 static inline long errno_of(long ret)
 {
 	return ret == -1 ? -errno : ret;
 }
 
-/* True if the thread that polls @stop has to end. */
+/* Returns true once the thread that polls @stop has to end. */
 static inline bool stopped(const bool *stop)
 {
 	return __atomic_load_n(stop, __ATOMIC_ACQUIRE);
@@ -64,7 +64,7 @@ static inline void stop_and_join(pthread_t thread, bool *stop)
 	pthread_join(thread, NULL);
 }
 
-/* Waits for @pid. Returns its status as from waitpid(). */
+/* Waits for @pid, and returns its status like waitpid(). */
 static inline int status_of(pid_t pid)
 {
 	int status = -1;
@@ -74,7 +74,7 @@ static inline int status_of(pid_t pid)
 	return status;
 }
 
-/* Kills @pid. Returns whether that is what has ended it. */
+/* Kills @pid. Returns true if it died of that signal. */
 static inline bool killed(pid_t pid)
 {
 	int status;
@@ -84,7 +84,7 @@ static inline bool killed(pid_t pid)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-/* Addresses that no program has. */
+/* Addresses that are never mapped in a program. */
 static const uintptr_t bad_addresses[] = {
 	0,
 	8,
@@ -106,7 +106,7 @@ static inline void *bad_address(unsigned int i)
 	return (void *)bad_addresses[i];
 }
 
-/* A number from a file of one number, or -1. */
+/* Reads a file that contains one number. Returns -1 if it does not. */
 static inline long long read_number(const char *path)
 {
 	long long value = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of io_uring as tests of poll and read need, by hand.
+ * The part of io_uring that the tests of poll and read need, without liburing.
  */
 #ifndef RING_H
 #define RING_H
@@ -53,7 +53,7 @@ static inline bool submit(struct ring *r, const struct io_uring_sqe *sqe)
 	return syscall(SYS_io_uring_enter, r->fd, 1, 0, 0, NULL, 0) == 1;
 }
 
-/* The next completion, waited for until @patience ms are over. */
+/* Waits up to @patience ms for the next completion. */
 static inline bool reap(struct ring *r, struct io_uring_cqe *cqe, int patience)
 {
 	__u32 *head = (__u32 *)(r->cq + r->p.cq_off.head);

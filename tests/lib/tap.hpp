@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// TAP of a C++ test: a line for each check, and the plan at the end.
+// TAP for a C++ test: one line for each check, and the plan at the end.
 #ifndef TAP_HPP
 #define TAP_HPP
 
@@ -14,8 +14,8 @@ static void check(bool good, const char *what)
 	failed |= !good;
 }
 
-// Return: the exit status.
-static int end_of_tests()
+// Prints the plan. Returns the exit status.
+static int done_testing()
 {
 	std::printf("1..%u\n", number);
 	return failed;

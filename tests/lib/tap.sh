@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=sh
-# Sourced by tests that are scripts: one line of TAP for each assertion. All but verdict()
-# and the_end() need the directory $dir, which the script makes; run() and its like leave
-# there what the program printed, and its status in $status.
+# Sourced by tests that are shell scripts; prints one line of TAP for each assertion. All
+# functions but verdict() and done_testing() need the directory $dir, which the script creates.
+# run() and its like leave the program's output there, and its status in $status.
 
 number=0
 failures=0
 status=0
 
-# verdict STATUS NAME: one line of TAP.
+# verdict STATUS NAME: prints one line of TAP.
 verdict() {
 	number=$((number + 1))
 	if [ "$1" -eq 0 ]; then
@@ -19,7 +19,7 @@ verdict() {
 	fi
 }
 
-# result STATUS NAME: the same, and what there was to see if it is bad.
+# result STATUS NAME: the same, and shows the output of a program that failed.
 result() {
 	verdict "$1" "$2"
 	[ "$1" -ne 0 ] || return 0
@@ -30,7 +30,7 @@ result() {
 	} | sed 's/^/# /'
 }
 
-# holds NAME COMMAND...: passes if the command succeeds. What it prints is not shown.
+# holds NAME COMMAND...: passes if the command succeeds. Its output is not shown.
 holds() {
 	name=$1
 	shift
@@ -47,7 +47,7 @@ output_has() {
 	holds "$2" grep -Eq -e "$1" "$dir/out"
 }
 
-# check NAME COMMAND...: passes if the command succeeds, and shows what it printed if not.
+# check NAME COMMAND...: passes if the command succeeds, and shows its output if it fails.
 check() {
 	checked=$1
 	shift
@@ -66,8 +66,8 @@ silent() {
 	result $status "$checked"
 }
 
-# The plan, and whether all was well.
-the_end() {
+# Prints the plan, and succeeds if every assertion passed.
+done_testing() {
 	echo "1..$number"
 	[ "$failures" -eq 0 ]
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of /dev/twheel share: the harness, fixtures, patience.
+ * What the tests of /dev/twheel share: the harness, fixtures, and time limits.
  *
- * Expirations come late on a busy or emulated machine, so a test waits for
- * what must come for as long as PATIENCE_MS; but never early is exact. What
- * must not come is watched for during QUIET_MS.
+ * Expirations come late on a busy or emulated machine, so a test waits up to PATIENCE_MS for
+ * an event that must come. "Never early" is checked exactly. To see that an event does not
+ * come, a test waits for QUIET_MS.
  */
 #ifndef TWHEEL_TEST_H
 #define TWHEEL_TEST_H
@@ -18,7 +18,7 @@
 #define CLONE_NEWTIME	0x00000080
 #endif
 
-/* The machine is as many times slower than others, which it says. */
+/* How many times slower than others this machine is, as TWHEEL_TEST_SLOW tells us. */
 static inline unsigned int slowness(void)
 {
 	const char *slow = getenv("TWHEEL_TEST_SLOW");
@@ -26,24 +26,27 @@ static inline unsigned int slowness(void)
 	return slow ? atoi(slow) : 1;
 }
 
-/* The harness gives each test its time by alarm(): on such a machine, more. */
-static inline unsigned int patient_alarm(unsigned int seconds)
+/* The harness limits each test with alarm(). A slow machine gets proportionally more time. */
+static inline unsigned int scaled_alarm(unsigned int seconds)
 {
 	return alarm(seconds * slowness());
 }
 
-#define alarm patient_alarm
+#define alarm scaled_alarm
 
 #include "kselftest_harness.h"
 
-/* A figure of a run, such as 1000 rounds, and what is needed of it: ci/flat.awk judges. */
+/*
+ * Logs a figure of a run, such as 1000 rounds, and the figure that it must reach; ci/flat.awk
+ * judges.
+ */
 #define TARGET_OF(name, what, reached, needed)					\
 	fprintf(TH_LOG_STREAM, "# target %s.%s %llu %llu\n", what, name,	\
 		(unsigned long long)(reached), (unsigned long long)(needed))
 #define TARGET(what, reached, needed)						\
 	TARGET_OF(_metadata->name, what, reached, needed)
 
-/* A variant of @fixture, by its members. */
+/* Adds a variant of @fixture, with these members. */
 #define VARIANT(fixture, name, ...) \
 	struct _fixture_variant_##fixture; \
 	FIXTURE_VARIANT_ADD(fixture, name) { __VA_ARGS__ }
@@ -53,7 +56,7 @@ static inline void on_interruption(int sig)
 	(void)sig;
 }
 
-/* @sig does nothing but to interrupt. */
+/* Has @sig do nothing but interrupt the process. */
 static inline void catch_signal(int sig, int flags)
 {
 	struct sigaction action = { .sa_handler = on_interruption, .sa_flags = flags };
@@ -61,8 +64,11 @@ static inline void catch_signal(int sig, int flags)
 	sigaction(sig, &action, NULL);
 }
 
-/* SIGALRM each @us, and less often on a slow machine, which has to do more. 0: no more. */
-static inline void hail(unsigned int us)
+/*
+ * Sends SIGALRM every @us, or less often on a slow machine, which needs more time between two.
+ * 0 stops it.
+ */
+static inline void signal_every(unsigned int us)
 {
 	struct itimerval each = {
 		.it_value.tv_usec = us * slowness(),
@@ -72,8 +78,8 @@ static inline void hail(unsigned int us)
 	setitimer(ITIMER_REAL, &each, NULL);
 }
 
-/* In a new process: a signal, and again and again. Calls begin anew after it. */
-static inline void be_interrupted(void)
+/* Sends signals to this process periodically. System calls are restarted after each of them. */
+static inline void signal_self_periodically(void)
 {
 	const char *us = getenv("TWHEEL_TEST_SIGNALS");
 	struct sigaction action = { .sa_handler = on_interruption, .sa_flags = SA_RESTART };
@@ -91,22 +97,22 @@ static inline void be_interrupted(void)
 }
 
 /*
- * TWHEEL_TEST_SIGNALS=N in the environment: each process of a test gets a signal
- * each N us, wherever it is in the kernel. All must be as it is without; but poll,
- * epoll and io_uring_enter, which never begin anew, say EINTR.
+ * With TWHEEL_TEST_SIGNALS=N in the environment, each process of a test receives a signal
+ * every N us, wherever it is in the kernel. The results must be the same as without signals,
+ * except that poll, epoll and io_uring_enter, which are never restarted, return EINTR.
  */
-static inline bool are_interrupted(void)
+static inline bool with_signals(void)
 {
 	return getenv("TWHEEL_TEST_SIGNALS");
 }
 
 static __attribute__((constructor)) void interrupt_children(void)
 {
-	if (are_interrupted())
-		pthread_atfork(NULL, NULL, be_interrupted);
+	if (with_signals())
+		pthread_atfork(NULL, NULL, signal_self_periodically);
 }
 
-/* A wheel, until close_wheel(). */
+/* Opens a wheel, which close_wheel() closes. */
 static inline int open_wheel(struct __test_metadata *_metadata, int flags)
 {
 	int fd = wheel_open(flags);
@@ -115,7 +121,7 @@ static inline int open_wheel(struct __test_metadata *_metadata, int flags)
 	return fd;
 }
 
-/* A fresh one-shot timer; the test ends here if there is none. */
+/* Adds a one-shot timer; the test ends here if that fails. */
 static inline __u64 add(struct __test_metadata *_metadata, int fd, __u64 deadline,
 			__u32 flags, __u64 user_data)
 {
@@ -142,7 +148,7 @@ static inline __u64 add_periodic(struct __test_metadata *_metadata, int fd, __u6
 	return t.id;
 }
 
-/* @n timers that differ in their user_data, first, first + 1 and so on. */
+/* Adds @n timers that differ in their user_data: first, first + 1 and so on. */
 static inline void add_many(struct __test_metadata *_metadata, int fd, unsigned int n,
 			    __u64 deadline, __u32 flags, __u64 first, __u64 *ids)
 {
@@ -183,7 +189,7 @@ static inline struct twheel_stats stats(struct __test_metadata *_metadata, int f
 	return s;
 }
 
-/* The next event, which must come within @timeout_ms. */
+/* Returns the next event, which must come within @timeout_ms. */
 static inline struct twheel_event next_event(struct __test_metadata *_metadata, int fd,
 					     int timeout_ms)
 {
@@ -193,10 +199,7 @@ static inline struct twheel_event next_event(struct __test_metadata *_metadata, 
 	return ev;
 }
 
-/*
- * The one event there is: of @id, for @deadline, and nothing after it. Of a wheel on
- * CLOCK_MONOTONIC.
- */
+/* Expects exactly one event, that of @id for @deadline. For wheels on CLOCK_MONOTONIC only. */
 static inline void expect_event(struct __test_metadata *_metadata, int fd, __u64 id,
 				__u64 deadline)
 {
@@ -210,7 +213,7 @@ static inline void expect_event(struct __test_metadata *_metadata, int fd, __u64
 	EXPECT_FALSE(readable(fd, 0));
 }
 
-/* GET says so of @id; and more, which is returned. */
+/* Expects GET to report this state and deadline for @id. Returns all that GET reported. */
 static inline struct twheel_timer expect_timer(struct __test_metadata *_metadata, int fd,
 					       __u64 id, __u32 state, __u64 deadline)
 {
@@ -231,7 +234,7 @@ static inline struct twheel_info info(struct __test_metadata *_metadata, int fd)
 	return i;
 }
 
-/* A kept timer without a deadline. */
+/* Adds a timer that is kept and has no deadline. */
 static inline __u64 reserve(struct __test_metadata *_metadata, int fd, __u64 user_data)
 {
 	return add(_metadata, fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, user_data);
@@ -250,8 +253,8 @@ static inline struct table map_table(struct __test_metadata *_metadata, int fd)
 }
 
 /*
- * The conservation of armings and of expirations, which must hold at any
- * moment. Called by the teardown of every fixture.
+ * Checks that armings and expirations are conserved, which must hold at any moment. The
+ * teardown of every fixture calls this.
  */
 static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
 {
@@ -262,7 +265,7 @@ static inline void expect_conserved(struct __test_metadata *_metadata, int fd)
 	EXPECT_EQ(s.allocated, (__u64)list_all(fd));
 }
 
-/* The clock of the machine, which is nobody's. */
+/* Sets the machine's wall clock, which tests must share. */
 static inline void set_wall_clock(struct __test_metadata *_metadata, __u64 ns)
 {
 	struct timespec ts = { ns / NS_PER_SEC, ns % NS_PER_SEC };
@@ -276,7 +279,7 @@ static inline void close_wheel(struct __test_metadata *_metadata, int fd)
 	close(fd);
 }
 
-/* The wheel of @t as well. */
+/* Closes the wheel of @t along with its table. */
 static inline void close_table(struct __test_metadata *_metadata, struct table *t)
 {
 	expect_conserved(_metadata, t->fd);
@@ -284,7 +287,7 @@ static inline void close_table(struct __test_metadata *_metadata, struct table *
 	close(t->fd);
 }
 
-/* Nothing has happened to the timers since @before, or to the shape of the wheel. */
+/* Expects that since @before neither the timers nor the shape of the wheel have changed. */
 static inline void expect_same(struct __test_metadata *_metadata, int fd,
 			       const struct twheel_stats *before)
 {
@@ -309,7 +312,7 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	return pid;
 }
 
-/* Runs @check in a process of its own, and fails with it. */
+/* Runs @check in a process of its own, and fails if it fails there. */
 #define IN_CHILD(check) do { \
 	pid_t __pid = fork_child(_metadata); \
 	if (!__pid) { \
@@ -320,7 +323,7 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	EXPECT_EQ(0, status_of(__pid)); \
 } while (0)
 
-/* The end of fixtures with a wheel, a table, or neither. */
+/* Teardowns for fixtures with a wheel, with a table, or with neither. */
 #define WHEEL_TEARDOWN(name)							\
 	struct __test_metadata;							\
 	FIXTURE_TEARDOWN(name) { close_wheel(_metadata, self->fd); }
@@ -332,7 +335,7 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 #define NO_TEARDOWN(name)	struct __test_metadata; FIXTURE_TEARDOWN(name) { }
 #define NO_SETUP(name)		struct __test_metadata; FIXTURE_SETUP(name) { }
 
-/* A fixture that is a wheel, and one that is a wheel and its table. */
+/* A fixture that consists of a wheel, and one that consists of a wheel and its table. */
 #define WHEEL_FIXTURE(name, flags)						\
 	struct __test_metadata;							\
 	FIXTURE(name) { int fd; };						\
@@ -350,8 +353,8 @@ static inline pid_t fork_child(struct __test_metadata *_metadata)
 	TABLE_TEARDOWN(name)
 
 /*
- * Two neighboring pages; the second has @prot. Returns the address of the
- * second: what is placed before it straddles the border.
+ * Maps two neighboring pages, the second with @prot. Returns the address of the second, so
+ * that anything placed just before it straddles the border.
  */
 static inline char *border(struct __test_metadata *_metadata, int prot)
 {
@@ -360,13 +363,13 @@ static inline char *border(struct __test_metadata *_metadata, int prot)
 		       -1, 0);
 
 	ASSERT_TRUE(p != MAP_FAILED);
-	/* Not a zero page, which a write of zeroes would leave as it is. */
+	/* Not the zero page, where a write of zeros would go unnoticed. */
 	memset(p, POISON, 2 * size);
 	ASSERT_EQ(0, mprotect(p + size, size, prot));
 	return p + size;
 }
 
-/* A page that can be read only, holding the @size bytes at @data. */
+/* Returns a read-only page that holds the @size bytes at @data. */
 static inline void *read_only(struct __test_metadata *_metadata, const void *data, size_t size)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -383,7 +386,7 @@ static inline void *read_only(struct __test_metadata *_metadata, const void *dat
 		SKIP(return, "needs root"); \
 } while (0)
 
-/* For good, in this process. */
+/* Drops root in this process, irrevocably. */
 static inline void be_nobody(struct __test_metadata *_metadata)
 {
 	if (!is_root())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * /dev/twheel by hand, for tests of the device with and without the harness: each call as
- * the kernel answers it, its outputs poisoned; the table: map it, exchange, read, mark,
- * kick. Nothing here asserts.
+ * The device without the library, for tests with and without the harness. Each ioctl returns
+ * the kernel's own result, and its outputs are poisoned beforehand. The table can be mapped,
+ * exchanged, read, marked and kicked. Nothing here asserts.
  */
 #ifndef WHEEL_H
 #define WHEEL_H
@@ -10,7 +10,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-/* So that 32-bit programs see the same times. */
+/* 32-bit programs must see the same times. */
 #define _FILE_OFFSET_BITS	64
 #define _TIME_BITS		64
 
@@ -55,12 +55,12 @@
 #define HOUR		(3600 * NS_PER_SEC)
 #define NEVER		(~0ULL)
 
-/* What the defaults give. */
+/* The tick of a wheel with the default settings. */
 #define DEFAULT_TICK	(1ULL << 19)
 
 #define PATIENCE_MS	20000
 #define QUIET_MS	60
-/* A delay that is over only after the calls that follow, even here. */
+/* A delay that ends only after the calls that follow it, even on a slow machine. */
 #define SOON		(200 * NS_PER_MS)
 
 #define NOBODY		65534
@@ -70,10 +70,10 @@
 
 #define ptr_u64(p)	((__u64)(uintptr_t)(p))
 
-/* The result of an ioctl as the kernel gives it: negative is an errno. */
+/* Returns what the kernel returned: a negative result is an errno. */
 static inline int call(int fd, unsigned int cmd, void *arg)
 {
-	/* Through the bare call: the library's wrapper may hide bits of @cmd. */
+	/* Through the bare system call, because the library's wrapper may hide bits of @cmd. */
 	long ret = syscall(SYS_ioctl, fd, cmd, arg);
 
 	return ret < 0 ? -errno : ret;
@@ -100,7 +100,7 @@ static inline void sleep_ms(unsigned int ms)
 	sleep_ns(ms * NS_PER_MS);
 }
 
-/* Spins, so that what follows comes at any moment within a tick or two. */
+/* Spins, so that the next call comes at any moment within a tick or two. */
 static inline void spin_ns(__u64 ns)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + ns;
@@ -109,7 +109,7 @@ static inline void spin_ns(__u64 ns)
 		;
 }
 
-/* A small generator, so that a run can be repeated from its seed. */
+/* A small generator of random numbers; its seed repeats a run. */
 static inline __u64 next_random(__u64 *seed)
 {
 	*seed ^= *seed << 13;
@@ -123,7 +123,7 @@ static inline int wheel_open(int flags)
 	return open(TWHEEL_DEVICE, O_RDWR | O_CLOEXEC | flags);
 }
 
-/* One verb on one timer, its outputs poisoned. */
+/* Calls one verb on one timer, with poisoned outputs. */
 static inline int verb(int fd, unsigned int cmd, struct twheel_timer *t)
 {
 	if (cmd == TWHEEL_IOC_REGISTER)
@@ -157,7 +157,7 @@ static inline int get_timer(int fd, __u64 id, struct twheel_timer *out)
 	return verb(fd, TWHEEL_IOC_GET, out);
 }
 
-/* The state that CANCEL found, or a negative errno. */
+/* Returns the state that CANCEL found, or a negative errno. */
 static inline int cancel(int fd, __u64 id)
 {
 	struct twheel_timer t;
@@ -166,7 +166,7 @@ static inline int cancel(int fd, __u64 id)
 	return ret ? ret : (int)t.state;
 }
 
-/* The state that REARM found, or a negative errno. */
+/* Returns the state that REARM found, or a negative errno. */
 static inline int rearm(int fd, __u64 id, __u64 deadline, __u32 flags)
 {
 	struct twheel_timer t;
@@ -203,7 +203,7 @@ static inline int list(int fd, struct twheel_timer *timers, __u32 count, __u32 *
 	return ret;
 }
 
-/* How many timers LIST shows, a page at a time. */
+/* Returns how many timers LIST reports, one page at a time. */
 static inline int list_all(int fd)
 {
 	struct twheel_timer page[64];
@@ -216,8 +216,8 @@ static inline int list_all(int fd)
 }
 
 /*
- * Does @opcode to each timer that LIST shows as armed, 64 at a time: CANCEL, or REARM to now,
- * without a period. Returns how many were armed then, or a negative errno.
+ * Applies @opcode to each timer that LIST reports as armed, 64 at a time: CANCEL, or REARM to
+ * now, without a period. Returns how many were armed then, or a negative errno.
  */
 static inline int end_all(int fd, __u32 opcode)
 {
@@ -253,9 +253,9 @@ static inline int expire_all(int fd)
 }
 
 /*
- * As poll(), and again after a signal: nobody restarts it (see interrupt_children()). As
- * its time is over poll looks once more: what must come, with all patience, and is found
- * then alone has woken nobody, and does not count.
+ * Like poll(), but continues after a signal, because the kernel does not restart it (see
+ * interrupt_children()). poll() looks once more when its time is over. An event that is found
+ * only then has woken nobody, so it does not count.
  */
 static inline int poll_again(struct pollfd *p, nfds_t nr, int timeout_ms)
 {
@@ -277,7 +277,10 @@ static inline bool readable(int fd, int timeout_ms)
 	return poll_again(&p, 1, timeout_ms) == 1 && p.revents & POLLIN;
 }
 
-/* Nothing comes before its deadline. In any process of a test, so this ends it. */
+/*
+ * Checks that no event comes before its deadline. Any process of a test may call this, so a
+ * violation ends the process.
+ */
 static inline void check_events(const struct twheel_event *ev, unsigned int n)
 {
 	unsigned int i;
@@ -293,7 +296,7 @@ static inline void check_events(const struct twheel_event *ev, unsigned int n)
 	}
 }
 
-/* read(2), of events that are then looked at. */
+/* read(2) of events, which are then checked. */
 static inline ssize_t read_events(int fd, struct twheel_event *ev, size_t size)
 {
 	ssize_t ret = read(fd, ev, size);
@@ -304,8 +307,8 @@ static inline ssize_t read_events(int fd, struct twheel_event *ev, size_t size)
 }
 
 /*
- * One read of up to @max events, waiting for the first. Returns how many, 0
- * if none came in time, or a negative errno.
+ * Waits for events and reads up to @max of them at once. Returns how many, 0 if none came in
+ * time, or a negative errno.
  */
 static inline int take(int fd, struct twheel_event *ev, unsigned int max, int timeout_ms)
 {
@@ -320,7 +323,7 @@ static inline int take(int fd, struct twheel_event *ev, unsigned int max, int ti
 	return ret % sizeof(*ev) ? -EBADMSG : (int)(ret / sizeof(*ev));
 }
 
-/* Reads until there are @n events or nothing comes for too long. */
+/* Reads until there are @n events, or none comes for too long. */
 static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
 {
 	unsigned int have = 0;
@@ -337,7 +340,7 @@ static inline int collect(int fd, struct twheel_event *ev, unsigned int n)
 	return have;
 }
 
-/* A wheel on a clock. Returns its descriptor, or -1. */
+/* Opens a wheel on @clock. Returns its descriptor, or -1. */
 static inline int wheel_on(int clock)
 {
 	struct twheel_setup s = {
@@ -353,7 +356,7 @@ static inline int wheel_on(int clock)
 	return fd;
 }
 
-/* How many events one read gives, or a negative errno. */
+/* Returns how many events one read delivers, or a negative errno. */
 static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
 {
 	ssize_t ret = read_events(fd, ev, max * sizeof(*ev));
@@ -361,7 +364,7 @@ static inline int read_now(int fd, struct twheel_event *ev, unsigned int max)
 	return ret < 0 ? -errno : (int)(ret / (ssize_t)sizeof(*ev));
 }
 
-/* @n operations alike, numbered by their user_data. */
+/* Fills in @n equal operations, numbered by their user_data. */
 static inline void fill_ops(struct twheel_op *ops, unsigned int n, __u32 opcode,
 			    __u64 deadline, __u32 flags)
 {
@@ -377,7 +380,7 @@ static inline void fill_ops(struct twheel_op *ops, unsigned int n, __u32 opcode,
 		};
 }
 
-/* Passes @fd over a socket, with a byte. Returns whether it went. */
+/* Passes @fd over a socket, with one byte. Returns true if it was sent. */
 static inline bool send_fd(int socket, int fd)
 {
 	char control[CMSG_SPACE(sizeof(fd))] = {}, byte = 0;
@@ -397,7 +400,7 @@ static inline bool send_fd(int socket, int fd)
 	return sendmsg(socket, &msg, 0) == 1;
 }
 
-/* What send_fd() has sent, or -1. */
+/* Returns the descriptor that send_fd() has sent, or -1. */
 static inline int receive_fd(int socket)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
@@ -415,14 +418,17 @@ static inline int receive_fd(int socket)
 	return fd;
 }
 
-/* Each arming ended, or is armed; each that expired was read, withdrawn, or is unread. */
+/*
+ * Returns true if each arming has ended or is still armed, and each expiration was read,
+ * withdrawn or is unread.
+ */
 static inline bool adds_up(const struct twheel_stats *s)
 {
 	return s->armings == s->expired + s->displaced + s->armed &&
 	       s->expired == s->delivered + s->withdrawn + s->unread;
 }
 
-/* The same of wheel @fd, at any moment, with the numbers in @s. */
+/* Checks this for wheel @fd, at any moment, and leaves the numbers in @s. */
 static inline bool conserved(int fd, struct twheel_stats *s)
 {
 	return !call(fd, TWHEEL_IOC_STATS, s) && adds_up(s);
@@ -437,7 +443,7 @@ static inline void tell_stats(const char *of, const struct twheel_stats *s)
 	fflush(stdout);
 }
 
-/* True if all counters that only an ioctl can change are the same. */
+/* Returns true if all counters that only an ioctl can change are the same. */
 static inline bool same_counts(const struct twheel_stats *a, const struct twheel_stats *b)
 {
 	return !memcmp(a, b, offsetof(struct twheel_stats, moved));
@@ -447,7 +453,7 @@ static inline bool same_counts(const struct twheel_stats *a, const struct twheel
 
 #define PAGE	4096ULL
 
-/* As SOON, when more is to be done before. */
+/* Like SOON, for tests that do more before it. */
 #define AHEAD	(2 * SOON)
 
 struct table {
@@ -465,7 +471,7 @@ static inline void *map_at(int fd, size_t bytes, int prot, int flags, off_t offs
 	return mmap(NULL, bytes, prot, flags, fd, offset);
 }
 
-/* 0, and nothing stays mapped; or the errno of the refusal, negative. */
+/* Tries a mapping. Returns 0, with nothing left mapped, or the negative errno of the refusal. */
 static inline int try_map(int fd, size_t bytes, int prot, int flags, off_t offset)
 {
 	void *p = map_at(fd, bytes, prot, flags, offset);
@@ -501,19 +507,22 @@ static inline __u64 wake(const struct twheel_slot *slot)
 	return __atomic_load_n(&slot->wake_ns, __ATOMIC_SEQ_CST);
 }
 
-/* Start of the tick that @deadline is in, which ends with it at the latest. */
+/* Returns the start of the tick that contains @deadline. */
 static inline __u64 tick_of(const struct table *t, __u64 deadline)
 {
 	return (deadline - 1) & ~(t->tick - 1);
 }
 
-/* A KICK alone. */
+/* KICK without a list of slots. */
 static inline int turn_now(int fd)
 {
 	return call(fd, TWHEEL_IOC_KICK, NULL);
 }
 
-/* The word of 64 marks with that of @slot, and the word of the summary with its line. */
+/*
+ * Return the word that holds the mark of @slot, and the word of the summary that covers its
+ * line.
+ */
 static inline __u64 *marks_of(const struct table *t, __u32 slot)
 {
 	return (__u64 *)((char *)t->head + t->head->marks_offset) + slot / 64;
@@ -545,7 +554,7 @@ static inline bool is_summed(const struct table *t, __u32 slot)
 	return __atomic_load_n(summary_of(t, slot), __ATOMIC_SEQ_CST) & summary_bit(t, slot);
 }
 
-/* Sets the mark of @slot, then its bit of the summary; a full barrier behind each. */
+/* Sets the mark of @slot, then its bit of the summary, each followed by a full barrier. */
 static inline void mark(const struct table *t, __u32 slot)
 {
 	if (!is_marked(t, slot))
@@ -556,7 +565,7 @@ static inline void mark(const struct table *t, __u32 slot)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Has all these looked at now. */
+/* KICK that has the kernel look at all these slots now. */
 static inline int kick_slots(const struct table *t, const __u32 *slots, unsigned int n)
 {
 	while (n--)
@@ -564,7 +573,7 @@ static inline int kick_slots(const struct table *t, const __u32 *slots, unsigned
 	return turn_now(t->fd);
 }
 
-/* Has the timer looked at now. */
+/* KICK that has the kernel look at one timer now. */
 static inline int kick(const struct table *t, __u64 id)
 {
 	mark(t, id);
@@ -572,8 +581,8 @@ static inline int kick(const struct table *t, __u64 id)
 }
 
 /*
- * Arms or moves, and kicks wherever the kernel would not look by itself, also if it would turn
- * in time. Returns what was there before.
+ * Arms or moves a timer, and kicks unless the kernel looks by itself in time, even where a
+ * mark would do. Returns the previous word.
  */
 static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
 {
@@ -587,15 +596,15 @@ static inline __u64 arm(struct table *t, __u64 id, __u64 deadline)
 	return old;
 }
 
-/* When the wheel turns next. */
+/* Returns when the wheel turns next. */
 static inline __u64 next_turn(const struct table *t)
 {
 	return __atomic_load_n(&t->head->next_ns, __ATOMIC_SEQ_CST);
 }
 
 /*
- * What the protocol asks after an exchange to @deadline: a KICK only where the wheel would turn
- * too late. Returns whether it took one, or its error.
+ * Does what the protocol requires after an exchange to @deadline: a KICK only if the wheel
+ * would turn too late. Returns 1 if it kicked, else 0, or the error of the KICK.
  */
 static inline int mark_armed(struct table *t, __u64 id, __u64 deadline)
 {
@@ -611,7 +620,7 @@ static inline int mark_armed(struct table *t, __u64 id, __u64 deadline)
 	return ret < 0 ? ret : 1;
 }
 
-/* Arms or moves by the protocol. */
+/* Arms or moves a timer by the protocol. */
 static inline __u64 arm_marked(struct table *t, __u64 id, __u64 deadline)
 {
 	__u64 old = swap_word(slot_of(t, id), deadline);
@@ -625,7 +634,7 @@ static inline __u64 disarm(const struct table *t, __u64 id)
 	return swap_word(slot_of(t, id), 0);
 }
 
-/* Waits until the kernel has published @value, which it must. */
+/* Waits until the kernel publishes @value, which it must do. */
 static inline bool wake_becomes(const struct twheel_slot *slot, __u64 value)
 {
 	unsigned int ms;
@@ -638,7 +647,7 @@ static inline bool wake_becomes(const struct twheel_slot *slot, __u64 value)
 	return false;
 }
 
-/* All there are; their sizes and directions are in them. */
+/* All ioctl numbers, which encode sizes and directions. */
 static const unsigned int commands[] = {
 	TWHEEL_IOC_SETUP, TWHEEL_IOC_INFO, TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM,
 	TWHEEL_IOC_CANCEL, TWHEEL_IOC_GET, TWHEEL_IOC_BATCH, TWHEEL_IOC_LIST,

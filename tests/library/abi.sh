@@ -98,4 +98,4 @@ check "a library without a function" less
 check "that is found" differs "$dir/abi" "$dir/less" twheel_wake
 check "a narrower field" narrower
 check "that is found, too" differs "$dir/narrower" "$dir/abi" expirations
-the_end
+done_testing

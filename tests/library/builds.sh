@@ -271,4 +271,4 @@ cross() {
 }
 ok 'CROSS_COMPILE=aarch64-linux-gnu-: builds and installs' cross || true
 ok 'valgrind: by_key' valgrind -q --error-exitcode=9 --leak-check=full "$out/gcc/by_key" || true
-the_end
+done_testing

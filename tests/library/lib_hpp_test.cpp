@@ -429,5 +429,5 @@ int main()
 	busy_timer();
 	errors();
 	codes();
-	return end_of_tests();
+	return done_testing();
 }

@@ -849,9 +849,9 @@ TEST(wait_before_interrupt)
 TEST_F(lib, wait_signal)
 {
 	catch_signal(SIGALRM, 0);
-	hail(20000);
+	signal_every(20000);
 	EXPECT_EQ(-EINTR, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
-	hail(0);
+	signal_every(0);
 }
 
 /* Longer than a time_t of 32 bits can tell; and yet there is something to read. */

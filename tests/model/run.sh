@@ -131,4 +131,4 @@ echo 'TAP version 13'
 			lease.pml -DAHEAD=4 -DLEASE=3 -DLIMIT=6
 	}
 }
-the_end
+done_testing

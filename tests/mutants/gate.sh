@@ -21,4 +21,4 @@ detectors) [ -e "$top/vm/config/$kernel.config" ] || die "no detectors in kernel
 esac
 # shellcheck source=/dev/null
 . "$top/tests/mutants/$kind.sh"
-the_end
+done_testing

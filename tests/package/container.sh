@@ -147,4 +147,4 @@ check "orphans are reaped" reaps
 check "SIGHUP" reloads
 check "the command line of compose.yaml" composes
 check "podman stop: SIGTERM, and exit 0" stops
-the_end
+done_testing

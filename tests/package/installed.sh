@@ -161,4 +161,4 @@ check "the first open after it" first_open
 check "the module goes" rmmod twheel
 check "a group that may open it" group
 check "purged" purge
-the_end
+done_testing

@@ -407,4 +407,4 @@ check "a configuration that was changed is kept" conf_is_kept
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"
-the_end
+done_testing

@@ -215,4 +215,4 @@ check "bash offers what the position asks for" bash_offers_by_position
 check "bash completes command lines, also after : = and @" bash_completes
 check "zsh completes command lines, also after : = and @" zsh_completes
 check "an option letter has one meaning in all verbs" one_meaning
-the_end
+done_testing

@@ -1383,4 +1383,4 @@ test_others
 test_doctor
 [ ! -e /twheel.ko ] || test_bare_machine
 test_absent_module
-the_end
+done_testing

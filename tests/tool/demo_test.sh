@@ -123,4 +123,4 @@ for wrong in --frobnicate --port=0 --port=65536 --port=x --timeout=0s --timeout=
 	status_is 2 "$wrong"
 done
 
-the_end
+done_testing

@@ -119,4 +119,4 @@ for backend in $backends; do
 		fi
 	done
 done
-the_end
+done_testing

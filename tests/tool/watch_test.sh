@@ -310,4 +310,4 @@ if setpriv --version >"$dir/out" 2>&1; then
 	test_other_user
 fi
 [ ! -e /twheel.ko ] || test_frozen
-the_end
+done_testing

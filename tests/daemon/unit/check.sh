@@ -148,4 +148,4 @@ if [ "$seconds" -gt 0 ]; then
 	fuzz fuzz_body "text/body.c" ""
 fi
 
-the_end
+done_testing
