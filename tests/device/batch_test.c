@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * BATCH and LIST: many timers in one call.
+ * BATCH and LIST, which handle many timers in one call.
  */
 #include "twheel_test.h"
 
@@ -8,7 +8,7 @@
 
 WHEEL_FIXTURE(many, O_NONBLOCK)
 
-/* A batch of nothing does nothing, whatever its address. */
+/* An empty batch does nothing, whatever its address. */
 TEST_F(many, batch_empty)
 {
 	struct twheel_batch b = { .ops = 0, .count = 0 };
@@ -17,7 +17,10 @@ TEST_F(many, batch_empty)
 	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_BATCH, &b));
 }
 
-/* Bad entries in between have their results; the others are done; all are counted. */
+/*
+ * Bad entries in a batch get their own results; the other entries are carried out, and all are
+ * counted.
+ */
 TEST_F(many, batch_with_bad_entries)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 1);
@@ -67,7 +70,7 @@ TEST_F(many, batch_with_bad_entries)
 			EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, ops[i].timer.id));
 }
 
-/* In order: each entry sees what those before it have done. */
+/* A batch runs in order: each entry sees what the entries before it have done. */
 TEST_F(many, batch_in_order)
 {
 	enum { N = 100 };
@@ -99,11 +102,11 @@ TEST_F(many, batch_in_order)
 		EXPECT_EQ(i & 1 ? 1 : 1000000000000000000 + i,
 			  ops[2 * i + 1].timer.deadline_ns);
 	}
-	/* The last one left its event. */
+	/* The last entry left its event. */
 	EXPECT_EQ(1, take(self->fd, ev, N, 0));
 }
 
-/* Timers that are due are readable in the order of the batch. */
+/* Timers that are already due are readable in the order of the batch. */
 TEST_F(many, batch_of_past_deadlines)
 {
 	enum { N = 8 };
@@ -124,7 +127,7 @@ TEST_F(many, batch_of_past_deadlines)
 		EXPECT_EQ(i, ev[i].user_data);
 }
 
-/* 65,536 entries are allowed. */
+/* A batch may have 65,536 entries. */
 TEST_F(many, batch_of_the_most)
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
@@ -154,7 +157,7 @@ TEST_F(many, batch_of_the_most)
 	free(ops);
 }
 
-/* LIST of an empty wheel, of none, and from behind the end: 0. */
+/* LIST returns 0 on an empty wheel, with room for no entries, and from beyond the end. */
 TEST_F(many, list_nothing)
 {
 	struct twheel_timer t[2];
@@ -175,8 +178,8 @@ TEST_F(many, list_nothing)
 }
 
 /*
- * Timers in each situation: armed, armed and kept, armed and periodic, idle, unread, unread and
- * periodic.
+ * Timers in each situation: armed, armed and kept, armed and periodic, idle, unread, unread
+ * and periodic.
  */
 enum { ONCE, KEPT, PERIODIC, IDLE, UNREAD, UNREAD_PERIODIC, SITUATIONS };
 
@@ -191,7 +194,7 @@ static void situations(struct __test_metadata *_metadata, int fd, __u64 *ids)
 	ASSERT_EQ(TWHEEL_EXPIRED, state(fd, ids[UNREAD_PERIODIC]));
 }
 
-/* LIST tells of each timer what GET tells, and what it does not fill stays. */
+/* LIST reports the same as GET for each timer, and leaves the rest of the array as it was. */
 TEST_F(many, list_tells_all)
 {
 	struct twheel_timer t[SITUATIONS + 1], got;
@@ -210,7 +213,7 @@ TEST_F(many, list_tells_all)
 	EXPECT_EQ(0, list(self->fd, t, SITUATIONS + 1, &cursor));
 }
 
-/* Paging: every timer exactly once, whatever the size of a page. */
+/* LIST returns every timer exactly once, whatever the page size. */
 TEST_F(many, list_pages)
 {
 	static const __u32 sizes[] = { 1, 7, 16, 63, 64, 65, 1000 };
@@ -221,7 +224,7 @@ TEST_F(many, list_pages)
 	int ret;
 
 	add_many(_metadata, self->fd, N, HOUR, 0, 0, ids);
-	/* With holes, a whole chunk of memory among them. */
+	/* Leave holes, one of them a whole chunk of memory. */
 	for (i = 0; i < N; i++)
 		if (i % 5 == 0 || (i > 60 && i < 200))
 			EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, ids[i]));
@@ -252,9 +255,9 @@ struct churn {
 #define CHURNED	(1ULL << 40)
 
 /*
- * Adds and removes timers of its own until it is told to stop. Now and then it
- * sleeps: on PREEMPT_RT who releases a lock may take it again before the one that it
- * has woken for it, for as long as it goes on.
+ * Adds and removes its own timers until it is told to stop. It sleeps now and then, because on
+ * PREEMPT_RT a thread that releases a lock may take it again before the waiter that it woke,
+ * for as long as it keeps doing so.
  */
 static void *churn(void *arg)
 {
@@ -279,7 +282,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* A timer that nobody touches is seen exactly once, while others come and go. */
+/* LIST returns a timer that nobody touches exactly once, while others come and go. */
 TEST_F(many, list_while_others_change)
 {
 	enum { N = 1000, ROUNDS = 30, CALLS = 1000 };
@@ -290,12 +293,12 @@ TEST_F(many, list_while_others_change)
 	__u64 ids[N];
 	int ret;
 
-	/* Room in between for the others. */
+	/* Leave gaps in between for the other timers. */
 	add_many(_metadata, self->fd, N, HOUR, 0, 0, ids);
 	for (i = 0; i < N; i += 2)
 		EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, ids[i]));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, churn, &c));
-	/* And for as long as the others have not done much. */
+	/* Continue until the other threads have done enough. */
 	for (round = 0; round < ROUNDS ||
 	     __atomic_load_n(&c.calls, __ATOMIC_RELAXED) < CALLS; round++) {
 		unsigned char seen[N] = { 0 };

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Clocks that are set, and time namespaces.
+ * Clocks that are set while timers run, and time namespaces.
  */
 #include "twheel_test.h"
 
 #include <sched.h>
 
-/* Moves the wall clock, and with it CLOCK_TAI. */
+/* Sets the wall clock, and with it CLOCK_TAI. */
 static void step(struct __test_metadata *_metadata, long long ns)
 {
 	set_wall_clock(_metadata, now(CLOCK_REALTIME) + ns);
 }
 
 /*
- * A wheel on the clock of the variant, and the wall clock put right in the end. Had nobody set
- * it, the wall clock would show base + CLOCK_MONOTONIC.
+ * A wheel on the clock of the variant. The teardown puts the wall clock right: had nobody set
+ * it, it would show base + CLOCK_MONOTONIC.
  */
 #define CLOCK_FIXTURE(name)							\
 	struct __test_metadata;							\
@@ -50,7 +50,7 @@ VARIANT(set, tai, .clock = CLOCK_TAI, .moves = true);
 
 CLOCK_SETUP(set)
 
-/* Forward: what has become due expires at once, by the clock as it is now. */
+/* The clock is set forward: timers that became due expire at once, by the clock as it is now. */
 TEST_F(set, forward)
 {
 	__u64 start = now(variant->clock);
@@ -71,7 +71,7 @@ TEST_F(set, forward)
 	EXPECT_EQ(start + 30 * MINUTE, ev[1].deadline_ns);
 	EXPECT_GE(ev[1].expired_ns, start + 60 * MINUTE);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	/* And what is armed after it, by the clock after it. */
+	/* Timers that are armed afterwards go by the clock as it is then. */
 	start = now(variant->clock);
 	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 3);
 	EXPECT_EQ(1, take(self->fd, ev, 4, PATIENCE_MS));
@@ -79,7 +79,7 @@ TEST_F(set, forward)
 	EXPECT_GE(ev[0].deadline_ns, start + 20 * NS_PER_MS);
 }
 
-/* To 2001 and to 2038, and beyond what 32 bits of seconds hold. */
+/* The clock is set to 2001, to 2038, and beyond what 32 bits of seconds hold. */
 TEST_F(set, years)
 {
 	static const __u64 years[] = {
@@ -93,7 +93,7 @@ TEST_F(set, years)
 	add(_metadata, self->fd, far, TWHEEL_ABSTIME, 100);
 	for (i = 0; i < ARRAY_SIZE(years) - (sizeof(time_t) < 8); i++) {
 		step(_metadata, years[i] - now(CLOCK_REALTIME));
-		/* What was far is due where the clock has passed it. */
+		/* The distant timer is due if the clock has passed it. */
 		if (i == 1 && variant->moves) {
 			ASSERT_EQ(1, collect(self->fd, ev, 1));
 			EXPECT_EQ(100, ev[0].user_data);
@@ -109,7 +109,10 @@ TEST_F(set, years)
 	}
 }
 
-/* G1: Backward: nothing that was armed before expires until the clock is there again. */
+/*
+ * G1: The clock is set backward: no timer that was armed before expires until the clock is
+ * there again.
+ */
 TEST_F(set, backward_armed_before)
 {
 	__u64 start = now(variant->clock);
@@ -128,7 +131,7 @@ TEST_F(set, backward_armed_before)
 	EXPECT_FALSE(readable(self->fd, 700));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, near));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, far));
-	/* Forward again: both are due now. */
+	/* Set forward again: both are due now. */
 	step(_metadata, 60 * MINUTE);
 	EXPECT_EQ(2, collect(self->fd, ev, 2));
 	EXPECT_EQ(1, ev[0].user_data);
@@ -136,14 +139,17 @@ TEST_F(set, backward_armed_before)
 	EXPECT_EQ(start + 600 * NS_PER_MS, ev[1].deadline_ns);
 }
 
-/* G2: Backward: what is armed after it expires by the clock as it is now, in time. */
+/*
+ * G2: The clock is set backward: timers that are armed afterwards expire by the new time, and
+ * not late.
+ */
 TEST_F(set, backward_armed_after)
 {
 	struct twheel_event ev[8];
 	__u64 start, seed = 5;
 	unsigned int i;
 
-	/* Something was going on before. */
+	/* The wheel is not idle before the clock is set. */
 	add(_metadata, self->fd, 5 * NS_PER_MS, 0, 0);
 	EXPECT_EQ(1, take(self->fd, ev, 8, PATIENCE_MS));
 	add(_metadata, self->fd, now(variant->clock) + 90 * MINUTE, TWHEEL_ABSTIME, 100);
@@ -163,7 +169,10 @@ TEST_F(set, backward_armed_after)
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
 }
 
-/* Backward and forward by turns, at random: never early by the clock as it shows then. */
+/*
+ * The clock is set backward and forward at random: no timer is early by the clock that it
+ * shows then.
+ */
 TEST_F(set, back_and_forth)
 {
 	enum { N = 200, STEPS = 12 };
@@ -172,7 +181,7 @@ TEST_F(set, back_and_forth)
 	struct twheel_event ev[N];
 	unsigned int i, k, got = 0;
 
-	/* From a minute ago to a minute ahead of where the clock will be led. */
+	/* From a minute before to a minute after the time that the clock will be set to. */
 	for (i = 0; i < N; i++)
 		add(_metadata, self->fd, start + next_random(&seed) % (10 * MINUTE),
 		    TWHEEL_ABSTIME, i);
@@ -196,12 +205,15 @@ TEST_F(set, back_and_forth)
 		for (i = 0; i < N; i++)
 			EXPECT_EQ(1, seen[i]);
 	} else {
-		/* Its own time went on for less than a second. */
+		/* On its own, the clock advanced by less than a second. */
 		EXPECT_LT(got, N / 10);
 	}
 }
 
-/* A periodic timer: forward, the missed periods are counted; backward, it waits. */
+/*
+ * A periodic timer counts the missed periods if the clock is set forward, and waits if it is
+ * set backward.
+ */
 TEST_F(set, periodic)
 {
 	__u64 deadline = now(variant->clock) + 20 * NS_PER_MS, period = 500 * NS_PER_MS;
@@ -221,7 +233,7 @@ TEST_F(set, periodic)
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 }
 
-/* What is to be seen of the clocks that move with it, and of no others. */
+/* Tests that make sense only for the clocks that follow the wall clock. */
 CLOCK_FIXTURE(moved);
 
 FIXTURE_VARIANT(moved) {
@@ -233,7 +245,7 @@ VARIANT(moved, tai, .clock = CLOCK_TAI);
 
 CLOCK_SETUP(moved)
 
-/* Backward in the middle of a storm: what has not been taken off the wheel yet waits. */
+/* The clock is set backward in the middle of a storm: timers that are still on the wheel wait. */
 TEST_F(moved, backward_in_storm)
 {
 	enum { N = 60000 };
@@ -253,15 +265,15 @@ TEST_F(moved, backward_in_storm)
 	EXPECT_EQ(N - got, stats(_metadata, self->fd).armed);
 	step(_metadata, 60 * MINUTE);
 	EXPECT_EQ(N - got, collect(self->fd, ev + got, N - got));
-	/* Nothing was counted as late by the hour that was taken back. */
+	/* The hour that was taken back has not been counted as lateness. */
 	EXPECT_LT(stats(_metadata, self->fd).worst_lateness_ns, 30 * MINUTE);
 	free(ev);
 }
 
 /*
- * Backward while the softirq is between two wheels that are due: it goes on by what
- * the clock was when it began, by which these are due for as long as it lasts. The
- * hrtimers stay where they were started, and the clock is set elsewhere.
+ * The clock is set backward while the softirq is between two wheels that are due. The softirq
+ * goes on by the time at which it began, so the wheels stay due until it ends. The hrtimers
+ * stay where they were started, and the clock is set on another processor.
  */
 TEST_F(moved, backward_in_softirq)
 {
@@ -304,8 +316,8 @@ TEST_F(moved, backward_in_softirq)
 }
 
 /*
- * Forward, and at once something more: it is due as well, but waits behind
- * the many that were due before it. Its own lateness is none.
+ * The clock is set forward, and at once one more timer is armed. It is due too, but waits
+ * behind the many timers that were due before. Its own lateness is none.
  */
 TEST_F(moved, armed_into_backlog)
 {
@@ -329,7 +341,7 @@ TEST_F(moved, armed_into_backlog)
 	free(ev);
 }
 
-/* A reader that sleeps in poll() is woken by the jump. */
+/* A clock that is set forward wakes a reader that sleeps in poll(). */
 TEST_F(moved, wakes_sleeper)
 {
 	pid_t pid;
@@ -344,12 +356,12 @@ TEST_F(moved, wakes_sleeper)
 }
 
 /*
- * Time namespaces. The offsets are set before the first process enters, and
- * a child of the one that unshared does.
+ * Time namespaces. Their offsets must be set before the first process enters, and the child of
+ * the process that unshared enters.
  */
 FIXTURE(namespace) {
 	int outside;
-	/* What the clock shows inside, less what it shows outside. */
+	/* The clock inside minus the clock outside. */
 	long long offset;
 };
 
@@ -364,13 +376,13 @@ VARIANT(namespace, monotonic_ahead,
 VARIANT(namespace, boottime_ahead,
 	.clock = CLOCK_BOOTTIME, .monotonic = 777777, .boottime = 1000000);
 
-/* Not by more than the machine has been up: the clock must not become negative. */
+/* Not by more than the machine has been up, because the clock must not become negative. */
 VARIANT(namespace, monotonic_behind, .clock = CLOCK_MONOTONIC, .monotonic = -1);
 VARIANT(namespace, boottime_behind, .clock = CLOCK_BOOTTIME, .boottime = -1);
 VARIANT(namespace, realtime, .clock = CLOCK_REALTIME, .monotonic = 86400, .boottime = 86400);
 VARIANT(namespace, tai, .clock = CLOCK_TAI, .monotonic = 86400, .boottime = 86400);
 
-/* What the offset of @clock is in there. */
+/* Returns the offset of @clock in the namespace. */
 static long long offset_of(int clock, long long monotonic, long long boottime)
 {
 	switch (clock) {
@@ -403,7 +415,10 @@ FIXTURE_TEARDOWN(namespace)
 	close_wheel(_metadata, self->outside);
 }
 
-/* Deadlines and events of @fd are on @clock as @offset from what this process sees. */
+/*
+ * Checks that deadlines and events of @fd are on @clock, @offset ahead of what this process
+ * sees.
+ */
 static void check_clock(struct __test_metadata *_metadata, int fd, int clock, long long offset)
 {
 	struct twheel_timer t = { .deadline_ns = 30 * NS_PER_MS };
@@ -434,7 +449,7 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_GE(now(clock) + offset, before);
 	EXPECT_LT(ev.expired_ns, before + PATIENCE_MS * NS_PER_MS);
 
-	/* An absolute 0 counts as 1 in every namespace; never is never. */
+	/* An absolute 0 counts as 1 in every namespace, and "never" stays "never". */
 	t = (struct twheel_timer) { .flags = TWHEEL_ABSTIME };
 	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(1, t.deadline_ns);
@@ -451,14 +466,14 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, t.id));
 }
 
-/* A wheel that was opened inside is on the clock that is seen inside. */
+/* A wheel that was opened inside a namespace uses the clock that processes see there. */
 static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 outside,
 			  long long offset)
 {
 	int fd = wheel_on(clock);
 
 	ASSERT_GE(fd, 0);
-	/* That we are inside. */
+	/* Check that we are inside. */
 	EXPECT_GE(now(clock), outside + offset);
 	EXPECT_LT(now(clock), outside + offset + PATIENCE_MS * NS_PER_MS);
 	check_clock(_metadata, fd, clock, 0);
@@ -476,11 +491,11 @@ TEST_F(namespace, opened_inside)
 TEST_F(namespace, opened_outside)
 {
 	IN_CHILD(check_clock(_metadata, self->outside, variant->clock, -self->offset));
-	/* And for the opener nothing has changed. */
+	/* For the opener nothing has changed. */
 	check_clock(_metadata, self->outside, variant->clock, 0);
 }
 
-/* A wheel that was opened inside and is used outside: the same, the other way round. */
+/* A wheel that was opened inside and is used outside keeps the clock of its opener too. */
 TEST_F(namespace, used_outside)
 {
 	int pair[2], fd, status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Two doors to one room: what is done through the table is what the ioctls
- * find, and the other way round. Periodic timers and clocks through the table.
+ * The table and the ioctls show the same timers: an ioctl finds what was done through the
+ * table, and the other way round. Periodic timers and clocks through the table.
  */
 #include "twheel_test.h"
 
@@ -10,7 +10,7 @@
 FIXTURE(doors) {
 	int fd;
 	struct table t;
-	/* Long ahead, and no round number. */
+	/* A distant deadline that is not a round number. */
 	__u64 later;
 };
 
@@ -23,7 +23,7 @@ FIXTURE_SETUP(doors)
 
 TABLE_TEARDOWN(doors)
 
-/* Nor does poll() say so. */
+/* Expects read() to find nothing, and poll() to agree. */
 static bool nothing_to_read(int fd)
 {
 	struct twheel_event ev;
@@ -31,7 +31,7 @@ static bool nothing_to_read(int fd)
 	return !readable(fd, 0) && read(fd, &ev, sizeof(ev)) == -1 && errno == EAGAIN;
 }
 
-/* What an ioctl has set is in the word, and the start of its tick in wake_ns. */
+/* A deadline that an ioctl has set is in the word, and the start of its tick in wake_ns. */
 TEST_F(doors, ioctl_sets_word)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
@@ -47,7 +47,7 @@ TEST_F(doors, ioctl_sets_word)
 	EXPECT_EQ(0, rearm_timer(self->fd, t.id, NEVER, TWHEEL_KEEP, &t));
 	EXPECT_EQ(NEVER, word(slot));
 	EXPECT_EQ(NEVER, wake(slot));
-	/* What has expired has no deadline any more. */
+	/* A timer that has expired has no deadline any more. */
 	EXPECT_EQ(0, rearm_timer(self->fd, t.id, 0, TWHEEL_KEEP, &t));
 	EXPECT_EQ(0, word(slot));
 	EXPECT_EQ(NEVER, wake(slot));
@@ -56,7 +56,7 @@ TEST_F(doors, ioctl_sets_word)
 	EXPECT_EQ(NEVER, wake(slot));
 }
 
-/* GET and LIST tell what the word says, whether or not the kernel has been told. */
+/* GET and LIST report what the word says, whether or not the kernel has been kicked. */
 TEST_F(doors, get_and_list)
 {
 	__u64 moved = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 1);
@@ -84,7 +84,7 @@ TEST_F(doors, get_and_list)
 	}
 }
 
-/* REARM tells what the word said before, and replaces it. */
+/* REARM reports what the word said before, and replaces it. */
 TEST_F(doors, rearm)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -103,13 +103,13 @@ TEST_F(doors, rearm)
 	EXPECT_EQ(0, word(slot));
 	swap_word(slot, self->later);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 10 * NS_PER_MS, TWHEEL_KEEP));
-	/* The deadline of the table is gone, that of the ioctl expires. */
+	/* The deadline from the table is gone; the one from the ioctl expires. */
 	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_LT(ev.deadline_ns, self->later);
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
-/* CANCEL tells what the word said, and nothing of it expires any more. */
+/* CANCEL reports what the word said, and the timer does not expire any more. */
 TEST_F(doors, cancel)
 {
 	__u64 soon = now(CLOCK_MONOTONIC) + 100 * NS_PER_MS;
@@ -127,7 +127,7 @@ TEST_F(doors, cancel)
 	EXPECT_EQ(0, cancel_timer(self->fd, disarmed, &t));
 	EXPECT_EQ(TWHEEL_IDLE, t.state);
 	EXPECT_EQ(0, t.deadline_ns);
-	/* It would have needed a KICK, which comes too late now. */
+	/* This deadline would have needed a KICK, which would come too late now. */
 	EXPECT_EQ(0, cancel_timer(self->fd, armed, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	EXPECT_EQ(soon, t.deadline_ns);
@@ -137,7 +137,7 @@ TEST_F(doors, cancel)
 	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
 }
 
-/* A batch finds what the table has set just before, and the table what the batch has. */
+/* A batch finds what the table has just set, and the table shows what the batch did. */
 TEST_F(doors, batch)
 {
 	enum { N = 100 };
@@ -182,7 +182,7 @@ TEST_F(doors, batch)
 		wrong += word(slot_of(&self->t, op[3].timer.id)) != 0;
 	}
 	EXPECT_EQ(0, wrong);
-	/* Those that the batch has made are armed by the table, and canceled by a batch. */
+	/* The table arms the timers that the batch made, and a batch cancels them. */
 	deadline = now(CLOCK_MONOTONIC) + AHEAD;
 	for (i = 0; i < N; i++) {
 		__u64 id = ops[4 * i + 3].timer.id;
@@ -201,12 +201,12 @@ TEST_F(doors, batch)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Whose event is unread, and whose word has been exchanged since */
+/* Timers whose event is unread, and whose word has been exchanged since */
 
 /*
- * G6: the event stays until it is read, or withdrawn by REARM, CANCEL or a KICK. After
- * the KICK, the verbs tell of the new arming, and end that. Before it they tell of the
- * event; what only looks leaves it, and what is read is followed by the new arming.
+ * G6: An event stays until it is read, or until REARM, CANCEL or a KICK withdraws it. After
+ * the KICK, the verbs report the new arming and end it. Before the KICK they report the event.
+ * Verbs that only look leave it alone, and after a read the new arming takes effect.
  */
 FIXTURE(unread) {
 	int fd;
@@ -245,7 +245,7 @@ FIXTURE_TEARDOWN(unread)
 	close_table(_metadata, &self->t);
 }
 
-/* Each arming counts, whether or not a look has seen it before it ended. */
+/* Each arming counts, whether or not the kernel has looked before it ended. */
 static void expect_armings(struct __test_metadata *_metadata, int fd, __u64 armings,
 			   __u64 displaced)
 {
@@ -255,7 +255,7 @@ static void expect_armings(struct __test_metadata *_metadata, int fd, __u64 armi
 	EXPECT_EQ(displaced, s.displaced);
 }
 
-/* The event of the first arming, which nobody has withdrawn. */
+/* Expects the event of the first arming, which nobody has withdrawn. */
 static void expect_first(struct __test_metadata *_metadata, int fd, __u64 id, __u64 first)
 {
 	struct twheel_event ev[2];
@@ -275,7 +275,7 @@ TEST_F(unread, read)
 	else
 		EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 	EXPECT_TRUE(nothing_to_read(self->fd));
-	/* The new arming stands, and the kernel has looked. */
+	/* The new arming is in effect, and the kernel has looked. */
 	expect_timer(_metadata, self->fd, self->id, TWHEEL_ARMED, self->later);
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(tick_of(&self->t, self->later), wake(slot_of(&self->t, self->id)));
@@ -353,7 +353,10 @@ static bool on_grid(__u64 first, __u64 deadline)
 	return deadline >= first && (deadline - first) % PERIOD == 0;
 }
 
-/* What an expiry leaves in the word is no arming until its event is read. */
+/*
+ * The next period that an expiry leaves in the word does not count as an arming until the
+ * event is read.
+ */
 TEST_F(periodic, successor_is_no_arming)
 {
 	__u64 past = self->first - AHEAD;
@@ -367,7 +370,10 @@ TEST_F(periodic, successor_is_no_arming)
 	expect_armings(_metadata, self->fd, 3, 0);
 }
 
-/* The word holds the next deadline: the first, the one after what expired, and so on. */
+/*
+ * The word holds the next deadline: at first the initial one, then the one that follows each
+ * expiration.
+ */
 TEST_F(periodic, word)
 {
 	__u64 next = self->first;
@@ -380,7 +386,10 @@ TEST_F(periodic, word)
 		__u64 held;
 
 		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-		/* Unread: it holds the first one after the expiration. */
+		/*
+		 * While the event is unread, the word holds the first deadline after the
+		 * expiration.
+		 */
 		held = word(self->slot);
 		EXPECT_TRUE(on_grid(next + PERIOD, held));
 		EXPECT_EQ(NEVER, wake(self->slot));
@@ -390,7 +399,7 @@ TEST_F(periodic, word)
 		EXPECT_GT(held, ev.expired_ns);
 		next += ev.expirations * PERIOD;
 		EXPECT_GE(next, held);
-		/* Read: it holds the next one that will be an event. */
+		/* After the read, the word holds the next deadline that will be an event. */
 		held = word(self->slot);
 		EXPECT_TRUE(on_grid(next, held));
 		EXPECT_EQ(0, get_timer(self->fd, self->id, &t));
@@ -398,7 +407,7 @@ TEST_F(periodic, word)
 	}
 }
 
-/* A reader that comes late: one event with a count, the word goes on from there. */
+/* A late reader gets one event with a count, and the word continues from there. */
 TEST_F(periodic, late_reader)
 {
 	struct twheel_event ev;
@@ -417,7 +426,7 @@ TEST_F(periodic, late_reader)
 	EXPECT_TRUE(on_grid(self->first, ev.deadline_ns));
 }
 
-/* G4: A read that faults consumes nothing, nor does it lose any period. */
+/* G4: A read that faults consumes nothing, and loses no period. */
 TEST_F(periodic, faulting_read)
 {
 	char *edge = border(_metadata, PROT_NONE);
@@ -440,7 +449,7 @@ TEST_F(periodic, faulting_read)
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* Moved by exchange: the grid starts anew at the new deadline. */
+/* A move by exchange restarts the grid at the new deadline. */
 TEST_F(periodic, move)
 {
 	struct twheel_event ev;
@@ -450,7 +459,7 @@ TEST_F(periodic, move)
 		__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD / 2 + 777 * i, next = deadline;
 		unsigned int k;
 
-		/* With an event unread or without; later, or earlier with KICK. */
+		/* Whether an event is unread or not; later, or earlier with KICK. */
 		arm(&self->t, self->id, deadline);
 		for (k = 0; k < 4; k++) {
 			ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
@@ -462,7 +471,10 @@ TEST_F(periodic, move)
 	}
 }
 
-/* Disarmed by exchange while it waits for the next period: idle, and no event any more. */
+/*
+ * Disarmed by exchange while it waits for the next period: the timer is idle, and no event
+ * comes.
+ */
 TEST_F(periodic, disarm)
 {
 	struct twheel_event ev;
@@ -472,7 +484,7 @@ TEST_F(periodic, disarm)
 	EXPECT_TRUE(wake_becomes(self->slot, NEVER));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
-	/* And on again. */
+	/* It can be armed again. */
 	deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&self->t, self->id, deadline));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
@@ -482,8 +494,8 @@ TEST_F(periodic, disarm)
 }
 
 /*
- * Disarmed by exchange while its event is unread: the event stays (section 6) until it is
- * read, or a verb withdraws it; no period comes after it.
+ * Disarmed by exchange while its event is unread: the event stays (section 6) until it is read
+ * or a verb withdraws it, and no further period comes.
  */
 TEST_F(periodic, disarm_unread)
 {
@@ -512,7 +524,7 @@ TEST_F(periodic, disarm_unread)
 			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
 			EXPECT_EQ(self->first, t.deadline_ns);
 			break;
-		/* Which tells of the event, and withdraws it (G5). */
+		/* CANCEL reports the event, and withdraws it (G5). */
 		case CANCELLED:
 			EXPECT_EQ(0, cancel_timer(self->fd, self->id, &t));
 			EXPECT_EQ(TWHEEL_EXPIRED, t.state);
@@ -532,18 +544,18 @@ TEST_F(periodic, disarm_unread)
 			EXPECT_TRUE(readable(self->fd, 0));
 			ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
 			EXPECT_EQ(self->first, ev.deadline_ns);
-			/* Those that the expiry found, and none since. */
+			/* The periods that the expiry found, and none that came later. */
 			EXPECT_EQ(held, self->first + ev.expirations * PERIOD);
 		}
 		EXPECT_TRUE(nothing_to_read(self->fd));
-		/* That was its end. */
+		/* CANCEL has removed the timer. */
 		if (way == CANCELLED) {
 			EXPECT_EQ(-ENOENT, state(self->fd, self->id));
 			self->id = add_periodic(_metadata, self->fd, HOUR, PERIOD, variant->flags);
 			self->slot = slot_of(&self->t, self->id);
 			EXPECT_NE(0, disarm(&self->t, self->id));
 		}
-		/* It is there still, and periodic as before (but for the last). */
+		/* Otherwise the timer still exists, and is periodic as before. */
 		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, self->id));
 		self->first = now(CLOCK_MONOTONIC);
 		EXPECT_EQ(0, swap_word(self->slot, self->first));
@@ -553,7 +565,7 @@ TEST_F(periodic, disarm_unread)
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
 }
 
-/* The same, and GET, which withdraws nothing: the same word again, and all is as it was. */
+/* GET withdraws nothing either: storing the old word again restores the state from before. */
 TEST_F(periodic, disarm_unread_and_get)
 {
 	struct twheel_event ev;
@@ -574,8 +586,8 @@ TEST_F(periodic, disarm_unread_and_get)
 }
 
 /*
- * Moved while its event is unread: a read before the KICK delivers the event, a KICK
- * withdraws it (section 6). The new arming comes in either case.
+ * Moved while its event is unread: a read before the KICK delivers the event, and a KICK
+ * withdraws it (section 6). The new arming takes effect in either case.
  */
 TEST_F(periodic, move_unread)
 {
@@ -602,7 +614,7 @@ TEST_F(periodic, move_unread)
 	}
 }
 
-/* A period that leads past the end of time: the word is ~0 then. */
+/* If the next period would lie beyond the end of time, the word becomes ~0. */
 TEST_F(periodic, end_of_time)
 {
 	__u64 id = add_periodic(_metadata, self->fd, 0, NEVER - 5, variant->flags);
@@ -636,7 +648,7 @@ FIXTURE_SETUP(wall_clock)
 	self->base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC);
 }
 
-/* Moves the wall clock by @ns, from where it would be had nobody set it. */
+/* Sets the wall clock to @ns past where it would be had nobody set it. */
 static void set_clock(struct __test_metadata *_metadata, __u64 base, long long ns)
 {
 	set_wall_clock(_metadata, base + now(CLOCK_MONOTONIC) + ns);
@@ -648,7 +660,7 @@ FIXTURE_TEARDOWN(wall_clock)
 	close_table(_metadata, &self->t);
 }
 
-/* Forward: what has become due by its word expires at once, and only that. */
+/* The clock is set forward: what is due by its word expires at once, and nothing else. */
 TEST_F(wall_clock, forward)
 {
 	__u64 start = now(variant->clock);
@@ -659,7 +671,7 @@ TEST_F(wall_clock, forward)
 	for (i = 0; i < 4; i++)
 		ids[i] = add(_metadata, self->fd, start + 30 * MINUTE,
 			     TWHEEL_ABSTIME | TWHEEL_KEEP, i);
-	/* Beyond the jump, and not; by exchange alone. */
+	/* One deadline beyond the new time, and one before it, set only by exchange. */
 	EXPECT_NE(0, arm(&self->t, ids[1], start + 90 * MINUTE));
 	EXPECT_NE(0, arm(&self->t, ids[2], start + 50 * MINUTE));
 	EXPECT_NE(0, disarm(&self->t, ids[3]));
@@ -669,7 +681,7 @@ TEST_F(wall_clock, forward)
 	EXPECT_EQ(ids[0], ev[0].id);
 	EXPECT_EQ(ids[2], ev[1].id);
 	EXPECT_EQ(start + 50 * MINUTE, ev[1].deadline_ns);
-	/* By the clock as it was set, but for the time that it took to set it. */
+	/* By the clock as it was set, give or take the time that setting it took. */
 	EXPECT_GE(ev[1].expired_ns, start + 59 * MINUTE);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	EXPECT_TRUE(wake_becomes(slot_of(&self->t, ids[1]),
@@ -678,8 +690,8 @@ TEST_F(wall_clock, forward)
 }
 
 /*
- * G6: Forward over many ticks at once: still in the order of the words' ticks,
- * wherever the timers were queued.
+ * G6: The clock is set forward over many ticks: timers still expire in the order of the words'
+ * ticks, wherever they were queued.
  */
 TEST_F(wall_clock, order)
 {
@@ -705,7 +717,10 @@ TEST_F(wall_clock, order)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Backward: nothing expires before the clock is there again, whenever it was armed. */
+/*
+ * The clock is set backward: no timer expires before the clock is there again, whenever it was
+ * armed.
+ */
 TEST_F(wall_clock, backward)
 {
 	__u64 start = now(variant->clock), deadline;
@@ -717,20 +732,20 @@ TEST_F(wall_clock, backward)
 	set_clock(_metadata, self->base, -60LL * MINUTE);
 	EXPECT_FALSE(readable(self->fd, 700));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, moved));
-	/* By the clock as it is now, and in time. */
+	/* Armed by the new time: the timer expires, and not late. */
 	deadline = now(variant->clock) + 30 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&self->t, fresh, deadline));
 	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
 	EXPECT_EQ(fresh, ev[0].id);
 	EXPECT_EQ(deadline, ev[0].deadline_ns);
-	/* Moved earlier, to the time as it is now. */
+	/* Moved earlier, to the new time. */
 	deadline = now(variant->clock) + 30 * NS_PER_MS;
 	EXPECT_NE(0, arm(&self->t, moved, deadline));
 	EXPECT_EQ(2, self->t.kicks);
 	ASSERT_EQ(1, take(self->fd, ev, 2, PATIENCE_MS));
 	EXPECT_EQ(moved, ev[0].id);
 	EXPECT_EQ(deadline, ev[0].deadline_ns);
-	/* And forward again. */
+	/* Set forward again. */
 	EXPECT_EQ(0, arm(&self->t, moved, start + MINUTE));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	set_clock(_metadata, self->base, 5 * MINUTE);
@@ -738,7 +753,10 @@ TEST_F(wall_clock, backward)
 	EXPECT_EQ(start + MINUTE, ev[0].deadline_ns);
 }
 
-/* Back and forth while words are exchanged at random: never early, each arming once. */
+/*
+ * The clock is set back and forth while words are exchanged at random: no timer is early, and
+ * each arming ends once.
+ */
 TEST_F(wall_clock, back_and_forth)
 {
 	enum { N = 100, STEPS = 20 };
@@ -757,7 +775,7 @@ TEST_F(wall_clock, back_and_forth)
 		set_clock(_metadata, self->base, k == STEPS ? 60LL * MINUTE :
 			  (long long)(next_random(&seed) % (20 * MINUTE)) - 10LL * MINUTE);
 		if (k == STEPS) {
-			/* The rest. */
+			/* Finally, the timers that are left. */
 			for (i = 0, ret = 0; i < N; i++)
 				ret += !!last[i];
 			EXPECT_EQ(ret, collect(self->fd, ev, ret));
@@ -778,7 +796,10 @@ TEST_F(wall_clock, back_and_forth)
 			if (next_random(&seed) % 2)
 				continue;
 			old = arm(&self->t, ids[i], next);
-			/* What it did not get back had expired, and is withdrawn now. */
+			/*
+			 * Timers that the exchange did not get back had expired, and their
+			 * events are withdrawn now.
+			 */
 			wrong += old && old != last[i];
 			last[i] = next;
 		}
@@ -787,10 +808,7 @@ TEST_F(wall_clock, back_and_forth)
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
-/*
- * Time namespaces: the words are on the clock that the opener sees, whoever
- * writes them.
- */
+/* Time namespaces: a word is on the clock that the wheel's opener sees, whoever writes it. */
 FIXTURE(namespace) {
 	long long offset;
 };
@@ -803,10 +821,10 @@ FIXTURE_VARIANT(namespace) {
 VARIANT(namespace, monotonic, .clock = CLOCK_MONOTONIC, .offset = 86400);
 VARIANT(namespace, boottime, .clock = CLOCK_BOOTTIME, .offset = 1000000);
 
-/* Not by more than the machine has been up: the clock must not become negative. */
+/* Not by more than the machine has been up, because the clock must not become negative. */
 VARIANT(namespace, behind, .clock = CLOCK_MONOTONIC, .offset = -1);
 
-/* From here on the children of this process live in a time namespace. */
+/* From here on, the children of this process live in a time namespace. */
 FIXTURE_SETUP(namespace)
 {
 	char text[64];
@@ -821,7 +839,7 @@ FIXTURE_SETUP(namespace)
 
 NO_TEARDOWN(namespace)
 
-/* On a wheel whose clock is @clock, @offset ahead of what this process sees. */
+/* Checks words on a wheel whose clock is @clock, @offset ahead of what this process sees. */
 static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)
 {
 	struct table t = map_table(_metadata, fd);
@@ -835,14 +853,14 @@ static void check_words(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_GE(deadline, before + AHEAD);
 	EXPECT_LE(deadline, now(clock) + offset + AHEAD);
 	EXPECT_EQ(tick_of(&t, deadline), wake(slot_of(&t, timer.id)));
-	/* Later, by exchange. */
+	/* Move it later, by exchange. */
 	deadline += 50 * NS_PER_MS;
 	EXPECT_NE(0, arm(&t, timer.id, deadline));
 	EXPECT_EQ(0, t.kicks);
 	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_GE(now(clock) + offset, ev.expired_ns);
-	/* From idle, by KICK. */
+	/* Arm it when idle, with a KICK. */
 	deadline = now(clock) + offset + 40 * NS_PER_MS;
 	EXPECT_EQ(0, arm(&t, timer.id, deadline));
 	EXPECT_EQ(1, t.kicks);
@@ -860,7 +878,7 @@ static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 ex
 	int fd = wheel_on(clock);
 
 	ASSERT_GE(fd, 0);
-	/* That we are inside. */
+	/* Check that we are inside. */
 	EXPECT_GE(now(clock), expected);
 	EXPECT_LT(now(clock), expected + PATIENCE_MS * NS_PER_MS);
 	check_words(_metadata, fd, clock, 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * When timers expire: never early, exactly once, in order, with slack, many at
- * a time, and that an idle wheel sleeps.
+ * Timers expire never early, exactly once, in order, within their slack, and in batches. An
+ * idle wheel sleeps.
  */
 #include "twheel_test.h"
 
-/* For a machine that was too slow: away with all timers. */
+/* Cancels all timers, for another try on a machine that was too slow. */
 static void start_over(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event ev[64];
@@ -16,7 +16,7 @@ static void start_over(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(0, stats(_metadata, fd).allocated);
 }
 
-/* Arms @n timers for one instant, well before it. Returns that instant. */
+/* Arms @n timers for one instant, well ahead of time. Returns that instant. */
 static __u64 arm_storm(struct __test_metadata *_metadata, int fd, unsigned int n)
 {
 	__u64 lead = n * 10 * NS_PER_US;
@@ -66,8 +66,8 @@ FIXTURE_SETUP(clock)
 WHEEL_TEARDOWN(clock)
 
 /*
- * G1, G2, G3, G4, G6: thousands of random delays, each timer read once,
- * not before the clock has reached its deadline, in the order of the ticks.
+ * G1, G2, G3, G4, G6: Thousands of timers with random delays are each read once, not before
+ * the clock has reached the deadline, and in the order of the ticks.
  */
 TEST_F(clock, random_delays)
 {
@@ -81,7 +81,7 @@ TEST_F(clock, random_delays)
 	int ret;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
-	/* The order is that of the ticks if nothing was due while they were made. */
+	/* The order is that of the ticks only if nothing was due while the timers were made. */
 	for (;; lead *= 2) {
 		start = now(self->id) + lead;
 		for (i = 0; i < N; i++) {
@@ -106,7 +106,7 @@ TEST_F(clock, random_delays)
 
 			ASSERT_LT(ev[i].user_data, N);
 			deadline = deadlines[ev[i].user_data];
-			/* Zero once read. */
+			/* The deadline becomes zero once it was read. */
 			ASSERT_NE(0, deadline);
 			deadlines[ev[i].user_data] = 0;
 			EXPECT_EQ(deadline, ev[i].deadline_ns);
@@ -143,7 +143,7 @@ TEST_F(clock, relative_delay)
 	EXPECT_GE(ev.expired_ns, t.deadline_ns);
 }
 
-/* G1: Never early at the border of a tick: its start, and one ns to either side. */
+/* G1: No timer is early at the border of a tick: at its start, and one ns to either side. */
 TEST_F(clock, tick_borders)
 {
 	__u64 border = (now(self->id) / self->tick + 40) * self->tick;
@@ -155,14 +155,14 @@ TEST_F(clock, tick_borders)
 	EXPECT_EQ(3, collect(self->fd, ev, 3));
 	for (i = 0; i < 3; i++)
 		EXPECT_GE(ev[i].expired_ns, ev[i].deadline_ns);
-	/* The third has the next tick. */
+	/* The third timer is in the next tick. */
 	EXPECT_EQ(2, ev[2].user_data);
 }
 
 /*
- * The least lateness, beyond the tick, of one timer after the other,
- * each @delay and up to as much again away. A slow machine is late often, but
- * not always, so this ends at the first that is less than @enough.
+ * Returns the minimum lateness, beyond the tick, of timers that run one after the other, each
+ * @delay to twice that away. A slow machine is often late, but not always, so this stops at
+ * the first lateness below @enough.
  */
 static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tick, __u64 delay,
 			    __u64 enough)
@@ -170,7 +170,7 @@ static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tic
 	__u64 seed = 23, least = NEVER;
 	unsigned int i;
 
-	/* One of 64 is on a border of the next level and does not cascade. */
+	/* One of 64 lies on the border of the next level and does not cascade. */
 	for (i = 0; i < 100 && (i < 8 || least >= enough); i++) {
 		struct twheel_event ev;
 		__u64 late;
@@ -179,29 +179,31 @@ static __u64 least_lateness(struct __test_metadata *_metadata, int fd, __u64 tic
 		ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
 		ASSERT_GE(ev.expired_ns, ev.deadline_ns);
 		late = ev.expired_ns - ev.deadline_ns;
-		/* What was left until the tick ended is not late. */
+		/* The rest of the tick does not count as lateness. */
 		late -= late < -ev.deadline_ns % tick ? late : -ev.deadline_ns % tick;
 		least = late < least ? late : least;
 	}
 	return least;
 }
 
-/* G2: no timer is late by more than its tick and what the machine adds. */
+/* G2: A timer is late by no more than its tick and what the machine adds. */
 TEST_F_TIMEOUT(clock, lateness, 60)
 {
 	const __u64 enough = 2 * NS_PER_MS;
 
-	/* The lowest level spans 8 ms at the smallest of the ticks. */
+	/* The lowest level spans 8 ms at the smallest of the ticks, and 34 ms at the others. */
 	EXPECT_LT(least_lateness(_metadata, self->fd, self->tick, 4 * NS_PER_MS, enough), enough);
 	EXPECT_EQ(0, stats(_metadata, self->fd).cascaded);
-	/* And 34 ms at the others. */
 	EXPECT_LT(least_lateness(_metadata, self->fd, self->tick, 40 * NS_PER_MS, enough), enough);
 	EXPECT_GT(stats(_metadata, self->fd).cascaded, 0);
 }
 
 WHEEL_FIXTURE(expiry, O_NONBLOCK)
 
-/* What was due before is read before, also where a past deadline is armed later. */
+/*
+ * Timers are read in the order in which they became due, even if a past deadline is armed
+ * later.
+ */
 TEST_F(expiry, past_comes_last)
 {
 	struct twheel_event ev[4];
@@ -219,7 +221,7 @@ TEST_F(expiry, past_comes_last)
 	EXPECT_EQ(3, ev[2].user_data);
 }
 
-/* How many expirations the histogram holds. */
+/* Returns how many expirations the histogram holds. */
 static __u64 counted_late(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_stats s = stats(_metadata, fd);
@@ -231,7 +233,7 @@ static __u64 counted_late(struct __test_metadata *_metadata, int fd)
 	return counted;
 }
 
-/* The longest lateness, their sum and the histogram tell what the events tell. */
+/* The maximum lateness, the sum and the histogram agree with the events. */
 TEST_F(expiry, lateness)
 {
 	enum { N = 200 };
@@ -259,7 +261,7 @@ TEST_F(expiry, lateness)
 	EXPECT_EQ(0, memcmp(histogram, s.lateness, sizeof(histogram)));
 }
 
-/* A deadline that was past when it was armed is nobody's lateness. */
+/* A deadline that was already past when it was armed does not count as late. */
 TEST_F(expiry, past_is_not_late)
 {
 	add(_metadata, self->fd, 1, TWHEEL_ABSTIME, 0);
@@ -272,7 +274,7 @@ TEST_F(expiry, past_is_not_late)
 
 #define SLACK	(200 * NS_PER_MS)
 
-/* Arms 400 timers within 150 ms, reads them all, returns the wake-ups that it took. */
+/* Arms 400 timers within 150 ms and reads them all. Returns how many wake-ups that took. */
 static __u64 wakeups_with_slack(struct __test_metadata *_metadata, int fd, __u64 slack)
 {
 	enum { N = 400 };
@@ -299,13 +301,16 @@ static __u64 wakeups_with_slack(struct __test_metadata *_metadata, int fd, __u64
 	return stats(_metadata, fd).wakeups - before;
 }
 
-/* Slack saves wake-ups; nothing is early for it, and nothing moves down a level. */
+/* Slack saves wake-ups, makes no timer early, and saves moves down a level. */
 TEST_F(expiry, slack)
 {
 	__u64 without, with, cascaded;
 	unsigned int tries = 0;
 
-	/* A machine that the host kept waiting finds much due at each wake-up. */
+	/*
+	 * Try again if the host kept the machine waiting, which then found many timers due at
+	 * each wake-up.
+	 */
 	do
 		without = wakeups_with_slack(_metadata, self->fd, 0);
 	while (without < 50 && ++tries < 10);
@@ -318,16 +323,16 @@ TEST_F(expiry, slack)
 	EXPECT_EQ(cascaded, stats(_metadata, self->fd).cascaded);
 }
 
-/* G2: Slack is a bound: the timer does not wait for longer than its slack and its tick. */
+/* G2: Slack is a bound: a timer waits for no longer than its slack and its tick. */
 TEST_F(expiry, slack_is_a_bound)
 {
-	/* A bucket of the next level is 34 ms wide, of the one above 2 s. */
+	/* A bucket of the next level is 34 ms wide, and one of the level above 2 s. */
 	struct twheel_timer t = { .deadline_ns = 10 * NS_PER_MS, .slack_ns = 34 * NS_PER_MS };
 	struct twheel_event ev;
 	__u64 best = NEVER;
 	unsigned int i;
 
-	/* The machine may be late, but not each time. */
+	/* The machine may be late, but not every time. */
 	for (i = 0; i < 10 && best > t.slack_ns + DEFAULT_TICK + 20 * NS_PER_MS; i++) {
 		t.deadline_ns = 10 * NS_PER_MS;
 		t.flags = 0;
@@ -340,7 +345,10 @@ TEST_F(expiry, slack_is_a_bound)
 	EXPECT_LE(best, t.slack_ns + DEFAULT_TICK + 20 * NS_PER_MS);
 }
 
-/* A slack without end delays no timer without end: the coarsest level has its borders, too. */
+/*
+ * Even unlimited slack does not delay a timer forever, because the coarsest level has borders
+ * too.
+ */
 TEST_F(expiry, slack_of_everything)
 {
 	struct twheel_timer t = { .deadline_ns = NEVER - 5, .slack_ns = NEVER };
@@ -349,7 +357,7 @@ TEST_F(expiry, slack_of_everything)
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	/* What is due already does not wait for its slack. */
+	/* A timer that is already due does not wait for its slack. */
 	t.deadline_ns = 1;
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
@@ -357,8 +365,8 @@ TEST_F(expiry, slack_of_everything)
 }
 
 /*
- * G8: 100,000 timers on one instant come in portions, and the timers of
- * another wheel come in between.
+ * G8: 100,000 timers at one instant expire in portions, and the timers of another wheel expire
+ * in between.
  */
 TEST_F_TIMEOUT(expiry, storm, 60)
 {
@@ -371,7 +379,7 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	struct pollfd p[2];
 
 	instant = arm_storm(_metadata, self->fd, STORM);
-	/* Before, during and after. */
+	/* The other wheel's timers are due before, during and after the storm. */
 	for (i = 0; i < BYSTANDERS; i++)
 		add(_metadata, other, instant - 150 * NS_PER_MS + i * 3 * NS_PER_MS,
 		    TWHEEL_ABSTIME, i);
@@ -403,23 +411,23 @@ TEST_F_TIMEOUT(expiry, storm, 60)
 	}
 	EXPECT_EQ(STORM, got);
 	EXPECT_EQ(BYSTANDERS, others);
-	/* Portions of a thousand at the most. */
+	/* No portion has more than a thousand timers. */
 	EXPECT_GT(stats(_metadata, self->fd).wakeups - before, STORM / 1000);
 	close_wheel(_metadata, other);
 	free(seen);
 	free(ev);
 }
 
-/* G6 in a storm: thousands in each of a few ticks, portion by portion in their order. */
+/* G6: In a storm with thousands of timers in each of a few ticks, each portion keeps the order. */
 TEST_F(expiry, storm_in_order)
 {
 	enum { TICKS = 8, EACH = 1000, N = TICKS * EACH };
-	/* When all are armed. */
+	/* The first deadline comes after all are armed. */
 	__u64 base = now(CLOCK_MONOTONIC) + slowness() * 500 * NS_PER_MS, last = 0;
 	struct twheel_event *ev = calloc(N, sizeof(*ev));
 	unsigned int i;
 
-	/* The latest first. */
+	/* Arm the latest first. */
 	for (i = TICKS; i-- > 0;)
 		add_many(_metadata, self->fd, EACH, base + i * DEFAULT_TICK, TWHEEL_ABSTIME, 0,
 			 NULL);
@@ -432,7 +440,7 @@ TEST_F(expiry, storm_in_order)
 	free(ev);
 }
 
-/* Arming while a storm is being worked off: the new timer waits its turn, and comes. */
+/* A timer that is armed while a storm is being processed waits its turn, and expires. */
 TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 {
 	enum { STORM = 30000 };
@@ -443,13 +451,13 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	bool late = false;
 	int ret;
 
-	/* Until the storm's tick is over. */
+	/* Wait until the storm's tick is over. */
 	while (now(CLOCK_MONOTONIC) < instant + 2 * DEFAULT_TICK)
 		;
 	add(_metadata, self->fd, 0, 0, STORM);
 	while (got <= STORM && (ret = take(self->fd, ev, 4096, PATIENCE_MS)) > 0) {
 		for (i = 0; i < (unsigned int)ret; i++) {
-			/* All of the storm was due before it. */
+			/* The whole storm was due before it. */
 			late |= ev[i].user_data == STORM;
 			EXPECT_EQ(got + i == STORM, ev[i].user_data == STORM);
 		}
@@ -457,12 +465,12 @@ TEST_F_TIMEOUT(expiry, arm_during_storm, 60)
 	}
 	EXPECT_EQ(STORM + 1, got);
 	EXPECT_TRUE(late);
-	/* It had to wait, but its deadline was past when it was armed. */
+	/* The timer had to wait, but its deadline was past when it was armed. */
 	EXPECT_EQ(STORM, counted_late(_metadata, self->fd) - before);
 	free(ev);
 }
 
-/* G8: who arms what is due already takes on a part of a storm, not all of it. */
+/* G8: A call that arms a timer which is already due processes a part of a storm, not all of it. */
 TEST_F_TIMEOUT(expiry, arm_is_bounded, 120)
 {
 	enum { STORM = 30000, TRIES = 100 };
@@ -471,13 +479,13 @@ TEST_F_TIMEOUT(expiry, arm_is_bounded, 120)
 	unsigned int i;
 
 	/*
-	 * The worker may be through with it first, but not each time. It is most times
-	 * where processors take turns of milliseconds.
+	 * The worker may finish the storm first, but not every time. It usually does if
+	 * processors take turns of milliseconds.
 	 */
 	for (i = 0; i < TRIES; i++) {
 		__u64 instant = arm_storm(_metadata, self->fd, STORM);
 
-		/* Until the storm's tick is over. */
+		/* Wait until the storm's tick is over. */
 		while (now(CLOCK_MONOTONIC) < instant + 2 * DEFAULT_TICK)
 			;
 		t = (struct twheel_timer) { 0 };
@@ -493,7 +501,7 @@ TEST_F_TIMEOUT(expiry, arm_is_bounded, 120)
 		       (unsigned long long)before.armed);
 }
 
-/* The hierarchy, and the hashed wheel, to which an hour is many of its turns. */
+/* The hierarchy, and a hashed wheel, which turns many times within an hour. */
 static const struct twheel_setup idle_shapes[] = {
 	{ .levels = 0 },
 	{ .levels = 1, .slot_bits = 9 },
@@ -523,7 +531,7 @@ FIXTURE_TEARDOWN(idle)
 		close_wheel(_metadata, self->fd[i]);
 }
 
-/* G7: 100,000 timers an hour away wake nobody. */
+/* G7: 100,000 timers that are an hour away cause no wake-up. */
 TEST_F(idle, no_wakeups)
 {
 	struct twheel_stats before[ARRAY_SIZE(idle_shapes)], after;
@@ -544,7 +552,7 @@ TEST_F(idle, no_wakeups)
 	}
 }
 
-/* A timer that was canceled costs at most the wake-up that was programmed for it. */
+/* A canceled timer costs at most the wake-up that was programmed for it. */
 TEST_F(idle, wakeups_after_cancel)
 {
 	unsigned int i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * EFAULT: bad pointers. Nothing was done, or what was done is reported.
+ * EFAULT for bad pointers: either nothing was done, or the call reports what was done.
  */
 #include "twheel_test.h"
 
@@ -23,14 +23,14 @@ FIXTURE_SETUP(fault)
 
 WHEEL_TEARDOWN(fault)
 
-/* EFAULT for each command, and nothing was done. */
+/* Each command fails with EFAULT, and does nothing. */
 TEST_F(fault, argument)
 {
 	struct twheel_stats before = stats(_metadata, self->fd);
 	unsigned int c, i;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++) {
-		/* It has no argument: kick_test.errors. */
+		/* KICK takes no argument: see kick_test.errors. */
 		if (commands[c] == TWHEEL_IOC_KICK)
 			continue;
 		for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)
@@ -40,7 +40,7 @@ TEST_F(fault, argument)
 	expect_same(_metadata, self->fd, &before);
 }
 
-/* EFAULT where only the last bytes of the argument are missing. */
+/* EFAULT if only the last bytes of the argument are missing. */
 TEST_F(fault, argument_across_border)
 {
 	struct twheel_stats before = stats(_metadata, self->fd);
@@ -52,7 +52,7 @@ TEST_F(fault, argument_across_border)
 		for (missing = 1; missing < _IOC_SIZE(commands[c]); missing++) {
 			char *arg = end - _IOC_SIZE(commands[c]) + missing;
 
-			/* Valid as far as it goes, for those that read it. */
+			/* Valid as far as it goes, for commands that read the argument. */
 			memset(arg, 0, _IOC_SIZE(commands[c]) - missing);
 			EXPECT_EQ(-EFAULT, call(self->fd, commands[c], arg))
 				TH_LOG("command %#x, %zu missing", commands[c], missing);
@@ -61,7 +61,7 @@ TEST_F(fault, argument_across_border)
 	expect_same(_metadata, self->fd, &before);
 }
 
-/* An argument that ends with its page is whole. */
+/* An argument that ends where its page ends is complete. */
 TEST_F(fault, argument_up_to_border)
 {
 	char *end = border(_metadata, PROT_NONE);
@@ -74,7 +74,7 @@ TEST_F(fault, argument_up_to_border)
 	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_INFO, end - sizeof(struct twheel_info)));
 }
 
-/* REGISTER that cannot tell the id leaves no timer behind, armed or expired. */
+/* A REGISTER that cannot report the id leaves no timer behind, armed or expired. */
 TEST_F(fault, register_read_only)
 {
 	static const __u64 deadlines[] = { HOUR, 0 };
@@ -94,7 +94,7 @@ TEST_F(fault, register_read_only)
 	}
 }
 
-/* The same where the state could be told, but not the id before it. */
+/* The same if the state could be written, but not the id in front of it. */
 TEST_F(fault, register_across_border)
 {
 	const size_t size = sizeof(struct twheel_timer);
@@ -119,8 +119,8 @@ TEST_F(fault, register_across_border)
 }
 
 /*
- * What is asked is not written to before it is done, nor if it is refused: another thread
- * may read it, or write there. Only the members that are answers are.
+ * A call does not write to its input before it is done, nor if it is refused, because another
+ * thread may read it or write there. It writes only the members that are outputs.
  */
 TEST_F(fault, argument_is_left_alone)
 {
@@ -154,9 +154,9 @@ TEST_F(fault, argument_is_left_alone)
 }
 
 /*
- * REARM, CANCEL and GET of an argument that cannot be written: EFAULT for a live timer,
- * armed, idle or expired, and nothing was done. If no live timer has the id, there is
- * nothing to write: ENOENT.
+ * REARM, CANCEL and GET with an argument that cannot be written: EFAULT for a live timer,
+ * armed, idle or expired, and nothing is done. If no live timer has the id, there is nothing
+ * to write, so ENOENT.
  */
 TEST_F(fault, verbs_read_only)
 {
@@ -197,7 +197,7 @@ TEST_F(fault, verbs_read_only)
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
-/* The same where only the end of the argument, or only its begin, cannot be written. */
+/* The same if only the end or only the start of the argument cannot be written. */
 TEST_F(fault, argument_across_read_only_border)
 {
 	static const unsigned int verbs[] = {
@@ -226,7 +226,7 @@ TEST_F(fault, argument_across_read_only_border)
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
-/* An unread event survives a REARM or CANCEL that could not be answered. */
+/* An unread event survives a REARM or CANCEL whose result could not be written. */
 TEST_F(fault, unread_survives_read_only)
 {
 	struct twheel_timer t = { .id = self->id, .deadline_ns = HOUR };
@@ -241,7 +241,7 @@ TEST_F(fault, unread_survives_read_only)
 	EXPECT_EQ(42, ev.user_data);
 }
 
-/* SETUP that cannot tell the shape has not shaped the wheel. */
+/* A SETUP that cannot report the shape has not shaped the wheel. */
 TEST(setup_read_only)
 {
 	struct twheel_setup s = { .tick_ns = 1 << 24, .slot_bits = 8, .max_timers = 7 };
@@ -252,7 +252,7 @@ TEST(setup_read_only)
 	before = info(_metadata, fd);
 	EXPECT_EQ(-EFAULT, call(fd, TWHEEL_IOC_SETUP, read_only(_metadata, &s, sizeof(s))));
 	expect_same_info(_metadata, fd, &before);
-	/* Nor where only its end cannot be written. */
+	/* Nor does one that cannot write only the end of it. */
 	for (missing = 4; missing < sizeof(s); missing += 4) {
 		char *end = border(_metadata, PROT_READ | PROT_WRITE);
 
@@ -265,7 +265,7 @@ TEST(setup_read_only)
 	close(fd);
 }
 
-/* @size bytes that can be written to, but whose pages are another's until they are. */
+/* Returns @size writable bytes on pages that are shared until they are written to. */
 static void *shared_until_written(struct __test_metadata *_metadata, const void *from, size_t size)
 {
 	int fd = memfd_create("argument", MFD_CLOEXEC);
@@ -278,7 +278,7 @@ static void *shared_until_written(struct __test_metadata *_metadata, const void 
 	return p;
 }
 
-/* An answer that waits for its page is the answer to what is done once. */
+/* A call whose output has to wait for its page is carried out once. */
 TEST_F(fault, answer_needs_page)
 {
 	enum { N = 1000 };
@@ -292,7 +292,7 @@ TEST_F(fault, answer_needs_page)
 	t = shared_until_written(_metadata, &one, sizeof(one));
 	EXPECT_EQ(0, call(self->fd, TWHEEL_IOC_REGISTER, t));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, t->id));
-	/* A delay is added to the time once. */
+	/* The delay was added to the time only once. */
 	EXPECT_LE(start + HOUR, t->deadline_ns);
 	EXPECT_GE(now(CLOCK_MONOTONIC) + HOUR, t->deadline_ns);
 	one.id = t->id;
@@ -314,7 +314,7 @@ TEST_F(fault, answer_needs_page)
 	munmap(copy, sizeof(ops));
 }
 
-/* A refusal that waits for its page leaves what was asked as it was. */
+/* A refusal that waits for the argument's page leaves the argument as it was. */
 TEST_F(fault, refusal_needs_page)
 {
 	const struct twheel_op asked[] = {
@@ -334,7 +334,7 @@ TEST_F(fault, refusal_needs_page)
 	}
 }
 
-/* An answer that lands on the word of its own timer. A REARM does not try for ever. */
+/* A result that is written over the word of its own timer. REARM does not retry forever. */
 TEST_F(fault, answer_over_word)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -376,12 +376,12 @@ TEST_F(fault, batch_array)
 	EXPECT_EQ(before.allocated, after.allocated);
 }
 
-/* A batch into a bad page reports what was done before; exactly that was done. */
+/* A batch that runs into a bad page reports how much it did before, and did exactly that. */
 TEST_F(fault, batch_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
 	static const unsigned int wholes[] = { 1, 5, 15, 16, 17, 40 };
-	/* From the last byte missing to all of it. */
+	/* From the last byte missing to the whole operation missing. */
 	static const unsigned int cuts[] = { 1, 4, 8, 28, 55, 56 };
 	unsigned int p, w, i, missing;
 
@@ -416,7 +416,7 @@ TEST_F(fault, batch_across_border)
 	}
 }
 
-/* A pointer is 64 bits also where the program has 32: what is above is not cut off. */
+/* A pointer has 64 bits even in a 32-bit program, and its upper half is not cut off. */
 TEST_F(fault, pointer_upper_half)
 {
 	static const unsigned int bits[] = { 32, 33, 47, 48, 55, 62, 63 };
@@ -442,7 +442,7 @@ TEST_F(fault, pointer_upper_half)
 	free(ops);
 }
 
-/* EFAULT for the array of LIST, and the cursor stays. */
+/* EFAULT for the array of LIST, and the cursor does not move. */
 TEST_F(fault, list_array)
 {
 	__u32 cursor = 0;
@@ -456,7 +456,10 @@ TEST_F(fault, list_array)
 	EXPECT_EQ(0, cursor);
 }
 
-/* LIST into a bad page reports what was copied whole and goes on from there. */
+/*
+ * A LIST that runs into a bad page reports the timers that it copied whole, and continues from
+ * there.
+ */
 TEST_F(fault, list_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
@@ -482,7 +485,7 @@ TEST_F(fault, list_across_border)
 	}
 }
 
-/* LIST that cannot move the cursor says so. */
+/* A LIST that cannot move the cursor fails. */
 TEST_F(fault, list_read_only_argument)
 {
 	struct twheel_timer page[4];
@@ -494,7 +497,7 @@ TEST_F(fault, list_read_only_argument)
 
 #define UNREAD	100
 
-/* UNREAD unread events, in order, with user_data 0 and up. */
+/* Makes UNREAD unread events, in order, with user_data from 0 up. */
 static void make_unread(struct __test_metadata *_metadata, int fd)
 {
 	unsigned int i;
@@ -518,7 +521,7 @@ static void expect_unread(struct __test_metadata *_metadata, int fd, unsigned in
 	EXPECT_FALSE(readable(fd, 0));
 }
 
-/* read() into nothing that can be written: EFAULT, and nothing is consumed. */
+/* A read() into memory that cannot be written fails with EFAULT, and consumes nothing. */
 TEST_F(fault, read_buffer)
 {
 	const size_t size = UNREAD * sizeof(struct twheel_event);
@@ -534,8 +537,8 @@ TEST_F(fault, read_buffer)
 
 #ifdef __aarch64__
 /*
- * Memory with another tag than the pointer's can be faulted in, but not stored to:
- * EFAULT for that as well, or what was read before.
+ * Memory whose tag differs from the pointer's can be faulted in, but not stored to. That is
+ * EFAULT too, or the events that were read before it.
  */
 TEST_F(fault, read_other_tag)
 {
@@ -543,7 +546,7 @@ TEST_F(fault, read_other_tag)
 	struct iovec iov[2] = { { &ev, sizeof(ev) }, { NULL, sizeof(ev) } };
 	void *page;
 
-	/* The machine of vm/run.sh has that. */
+	/* The machine of vm/run.sh has memory tags. */
 	if (!(getauxval(AT_HWCAP2) & HWCAP2_MTE))
 		SKIP(return, "no tags on memory");
 	ASSERT_EQ(0, prctl(PR_SET_TAGGED_ADDR_CTRL, PR_TAGGED_ADDR_ENABLE | PR_MTE_TCF_SYNC,
@@ -551,7 +554,7 @@ TEST_F(fault, read_other_tag)
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_MTE, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0);
 	ASSERT_NE(MAP_FAILED, page);
-	/* The memory's is 0. */
+	/* The memory has tag 0. */
 	iov[1].iov_base = (void *)((uintptr_t)page | 1UL << 56);
 	make_unread(_metadata, self->fd);
 	EXPECT_EQ(-EFAULT, errno_of(read(self->fd, iov[1].iov_base, sizeof(ev))));
@@ -561,7 +564,7 @@ TEST_F(fault, read_other_tag)
 }
 #endif
 
-/* G4: A first event that does not fit before a bad page: EFAULT, and it is not lost. */
+/* G4: A first event that does not fit before a bad page: EFAULT, and the event is not lost. */
 TEST_F(fault, read_first_event_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
@@ -579,7 +582,7 @@ TEST_F(fault, read_first_event_across_border)
 	expect_unread(_metadata, self->fd, 0);
 }
 
-/* G4: A later fault: the events copied whole are returned, the others stay. */
+/* G4: A later fault returns the events that were copied whole; the others stay. */
 TEST_F(fault, read_across_border)
 {
 	static const int prots[] = { PROT_NONE, PROT_READ };
@@ -608,7 +611,7 @@ TEST_F(fault, read_across_border)
 	}
 }
 
-/* Pages that are not there yet, but may be: the events lie in them side by side. */
+/* Events lie side by side in pages that the read itself has to fault in. */
 TEST_F(fault, read_into_fresh_pages)
 {
 	enum { N = 2000, SIZE = N * sizeof(struct twheel_event) };
@@ -629,7 +632,7 @@ TEST_F(fault, read_into_fresh_pages)
 	munmap(ev, SIZE);
 }
 
-/* The same, where it is the second vector of readv() that is bad. */
+/* The same if the second vector of readv() is bad. */
 TEST_F(fault, readv_second_vector)
 {
 	const size_t event = sizeof(struct twheel_event);
@@ -646,14 +649,14 @@ TEST_F(fault, readv_second_vector)
 	EXPECT_EQ(1, ev[1].user_data);
 	expect_unread(_metadata, self->fd, 2);
 
-	/* Half of the first event is no event. */
+	/* Half of the first event does not count as an event. */
 	iov[0].iov_len = event / 2;
 	make_unread(_metadata, self->fd);
 	EXPECT_EQ(-EFAULT, errno_of(readv(self->fd, iov, 2)));
 	expect_unread(_metadata, self->fd, 0);
 }
 
-/* A one-shot timer whose event could not be copied lives on: its id too. */
+/* A one-shot timer whose event could not be copied lives on, and so does its id. */
 TEST_F(fault, id_survives_failed_read)
 {
 	__u64 id = add(_metadata, self->fd, 0, 0, 7);
@@ -665,7 +668,7 @@ TEST_F(fault, id_survives_failed_read)
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
-/* A read that fails does not become the time at which a periodic timer has expired. */
+/* The time of a failed read is not taken as the time at which a periodic timer expired. */
 TEST_F(fault, time_survives_failed_read)
 {
 	struct twheel_timer t = { .deadline_ns = NS_PER_MS, .period_ns = 20 * NS_PER_MS };
@@ -686,7 +689,7 @@ TEST_F(fault, time_survives_failed_read)
 	EXPECT_LE((seen + 150 * NS_PER_MS - ev.deadline_ns) / t.period_ns, ev.expirations);
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, t.id));
 
-	/* Nor one that comes within the same period. */
+	/* Nor is it for an event that comes within the same period. */
 	t = (struct twheel_timer) { .deadline_ns = NS_PER_MS, .period_ns = HOUR };
 	EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/device/here.sh DIRECTORY: the tests of the device, which are in DIRECTORY, and what races
-# on it, with the /dev/twheel of this machine. Prints TAP, with a result for each program, and
-# what a program that fails has printed. As root, since the tests set the module's parameters.
+# tests/device/here.sh DIRECTORY: runs the device tests in DIRECTORY, and the races on the
+# device, with the /dev/twheel of this machine. Prints TAP with one result for each program,
+# and the output of a program that fails. Run it as root, because the tests set module
+# parameters.
 #
-# No program may take more than 5 minutes.
+# Each program may take at most 5 minutes.
 
 dir=${1:?which directory has the programs?}
 log=$(mktemp)
@@ -16,10 +17,10 @@ bad=0
 for program in "$dir"/*_test; do
 	name=${program##*/}
 	case $name in
-	# Of the library, whose tests need no device, but for its threads.
+	# The library's tests need no device, except for this one's threads.
 	lib_thread_test) set -- -v kernel_8 ;;
 	lib_*) continue ;;
-	# It loads and unloads the module.
+	# This one loads and unloads the module.
 	module_test) continue ;;
 	*) set -- ;;
 	esac

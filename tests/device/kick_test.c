@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arming, moving and disarming by one exchange; what the kernel publishes, and
- * KICK where it has to be told.
+ * Arming, moving and disarming a timer with one atomic exchange, the wake_ns that the kernel
+ * publishes, and the KICK that tells the kernel of earlier deadlines.
  */
 #include "twheel_test.h"
 
@@ -12,9 +12,9 @@
 
 TABLE_FIXTURE(kick)
 
-/* Moving */
+/* Moving a timer */
 
-/* Moved later: one exchange, and it expires at the new deadline, once. */
+/* A timer that one exchange moves later expires at the new deadline, once. */
 TEST_F(kick, later)
 {
 	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old + 100 * NS_PER_MS;
@@ -29,7 +29,7 @@ TEST_F(kick, later)
 	EXPECT_EQ(0, word(slot));
 	EXPECT_EQ(NEVER, wake(slot));
 	s = stats(_metadata, self->fd);
-	/* Looked at once, at the old place: no verb was needed. */
+	/* The kernel looked once, at the old deadline, and needed no verb. */
 	EXPECT_EQ(1, s.moved);
 	EXPECT_EQ(1, s.armings);
 	EXPECT_EQ(1, s.expired);
@@ -39,7 +39,10 @@ TEST_F(kick, later)
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 }
 
-/* A heartbeat: moved later again and again, it does not expire; then it stops, and it does. */
+/*
+ * A heartbeat: a timer that is moved later again and again does not expire, until the moves
+ * stop.
+ */
 TEST_F(kick, heartbeat)
 {
 	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
@@ -50,13 +53,13 @@ TEST_F(kick, heartbeat)
 		__u64 next = now(CLOCK_MONOTONIC) + AHEAD;
 		__u64 old = arm(&self->t, id, next);
 
-		/* Or it has expired, but then its time was over. */
+		/* Or it has expired, but then its deadline had passed. */
 		EXPECT_TRUE(old == deadline || (!old && deadline <= now(CLOCK_MONOTONIC)));
 		deadline = next;
 		sleep_ms(10);
 	}
 	expect_event(_metadata, self->fd, id, deadline);
-	/* Looked at when an old place came up, not for each move. */
+	/* The kernel looked when an old deadline came up, not at each move. */
 	EXPECT_GE(stats(_metadata, self->fd).moved, 1);
 	EXPECT_LT(stats(_metadata, self->fd).moved, 40);
 	EXPECT_EQ(0, stats(_metadata, self->fd).rearmed);
@@ -79,7 +82,7 @@ static void *sleep_in_read(void *arg)
 	return NULL;
 }
 
-/* How often a thread has gone to sleep. */
+/* Returns how often a thread has gone to sleep. */
 static long long switches(pid_t tid)
 {
 	char path[64], line[128];
@@ -97,7 +100,7 @@ static long long switches(pid_t tid)
 	return n;
 }
 
-/* G7: What is looked at and queued again wakes nobody. */
+/* G7: A timer that is looked at and queued again wakes nobody. */
 TEST_F(kick, wakes_nobody)
 {
 	__u64 start = now(CLOCK_MONOTONIC), deadline = start + AHEAD;
@@ -117,7 +120,7 @@ TEST_F(kick, wakes_nobody)
 	sleep_ms(10);
 	n = switches(s.tid);
 	EXPECT_GT(n, 0);
-	/* So far that no busy host lets the next place come up before it is seen. */
+	/* Far enough away that even on a busy host the next deadline does not come up too soon. */
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(deadline, swap_word(slot, deadline + NS_PER_SEC));
 		deadline += NS_PER_SEC;
@@ -125,7 +128,7 @@ TEST_F(kick, wakes_nobody)
 	}
 	EXPECT_GE(stats(_metadata, s.fd).moved, 1);
 	EXPECT_EQ(n, switches(s.tid));
-	/* It was asleep all the time, and wakes for this. */
+	/* The thread was asleep all the time, and wakes up for this. */
 	EXPECT_NE(0, arm(&t, id, 1));
 	pthread_join(s.thread, NULL);
 	EXPECT_EQ(sizeof(s.ev), s.ret);
@@ -135,7 +138,7 @@ TEST_F(kick, wakes_nobody)
 	close(s.fd);
 }
 
-/* Moved earlier, with KICK: expires at the new deadline. */
+/* A timer that is moved earlier with a KICK expires at the new deadline. */
 TEST_F(kick, earlier)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -150,7 +153,10 @@ TEST_F(kick, earlier)
 	expect_event(_metadata, self->fd, id, deadline);
 }
 
-/* Moved earlier without KICK: not before the new deadline, nor later than the old one. */
+/*
+ * A timer that is moved earlier without a KICK expires not before the new deadline, nor after
+ * the old one.
+ */
 TEST_F(kick, earlier_without_kick)
 {
 	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old - 300 * NS_PER_MS;
@@ -160,7 +166,7 @@ TEST_F(kick, earlier_without_kick)
 	expect_event(_metadata, self->fd, id, new);
 }
 
-/* To a time that has passed, with KICK: expires at once, and keeps its deadline. */
+/* A timer that is moved into the past with a KICK expires at once, and keeps its deadline. */
 TEST_F(kick, to_the_past)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0), start;
@@ -176,12 +182,12 @@ TEST_F(kick, to_the_past)
 		EXPECT_GE(ev.expired_ns, start);
 		EXPECT_EQ(1, ev.expirations);
 	}
-	/* Lateness is counted for what was waited for. */
+	/* The lateness is that of the deadline that the timer was waiting for. */
 	EXPECT_LT(stats(_metadata, self->fd).worst_lateness_ns, now(CLOCK_MONOTONIC) / 2);
 	EXPECT_EQ(2, self->t.kicks);
 }
 
-/* Never: ~0 is a deadline that does not come, and a move from there needs KICK. */
+/* The deadline ~0 never comes, and a move away from it needs a KICK. */
 TEST_F(kick, never)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -198,7 +204,7 @@ TEST_F(kick, never)
 	EXPECT_EQ(NEVER, arm(&self->t, id, deadline));
 	EXPECT_EQ(1, self->t.kicks);
 	expect_event(_metadata, self->fd, id, deadline);
-	/* The last moment before that is a time like any other. */
+	/* The last moment before that is a deadline like any other. */
 	EXPECT_EQ(0, arm(&self->t, id, NEVER - 2));
 	EXPECT_EQ(NEVER - 2, word(slot));
 	EXPECT_EQ(tick_of(&self->t, NEVER - 2), wake(slot));
@@ -206,7 +212,7 @@ TEST_F(kick, never)
 	EXPECT_EQ(NEVER - 2, disarm(&self->t, id));
 }
 
-/* A parked word is 0 to each verb, and to each look; as a deadline of a verb it means never. */
+/* Verbs and looks treat a parked word as 0. As the deadline of a verb it means never. */
 TEST_F(kick, parked)
 {
 	static const __u32 keep[] = { TWHEEL_KEEP, 0 };
@@ -229,12 +235,12 @@ TEST_F(kick, parked)
 		EXPECT_EQ(1, list(self->fd, &listed, 1, &cursor));
 		EXPECT_EQ(TWHEEL_IDLE, listed.state);
 		EXPECT_EQ(0, listed.deadline_ns);
-		/* The look takes it off the wheel, and no event comes. */
+		/* The look takes the timer off the wheel, and no event comes. */
 		EXPECT_TRUE(wake_becomes(slot, NEVER));
 		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 		EXPECT_FALSE(readable(self->fd, QUIET_MS));
 		EXPECT_EQ(TWHEEL_PARKED, word(slot));
-		/* Armed again, it needs a KICK, and comes. */
+		/* Armed again, it needs a KICK, and expires. */
 		deadline = now(CLOCK_MONOTONIC) + AHEAD;
 		EXPECT_EQ(TWHEEL_PARKED, arm(&self->t, id, deadline));
 		EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
@@ -246,7 +252,7 @@ TEST_F(kick, parked)
 		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 		expect_conserved(_metadata, self->fd);
 	}
-	/* By a verb. */
+	/* Parked by a verb. */
 	id = add(_metadata, self->fd, TWHEEL_PARKED, TWHEEL_ABSTIME | TWHEEL_KEEP, 0);
 	EXPECT_EQ(NEVER, word(slot_of(&self->t, id)));
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, TWHEEL_PARKED, TWHEEL_ABSTIME | TWHEEL_KEEP));
@@ -254,7 +260,7 @@ TEST_F(kick, parked)
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 }
 
-/* wake_ns is the start of the tick of the deadline, wherever in its tick that lies. */
+/* wake_ns is the start of the tick that contains the deadline. */
 TEST_F(kick, wake_is_start_of_tick)
 {
 	__u64 border = (now(CLOCK_MONOTONIC) + HOUR) & ~(self->t.tick - 1);
@@ -281,7 +287,10 @@ TEST_F(kick, wake_is_start_of_tick)
 	}
 }
 
-/* wake_ns is ~0 whenever the kernel will not look: reserved, expired, read, disarmed. */
+/*
+ * wake_ns is ~0 whenever the kernel will not look: while the timer is reserved, expired, read
+ * or disarmed.
+ */
 TEST_F(kick, wake_when_not_armed)
 {
 	__u64 id = reserve(_metadata, self->fd, 0);
@@ -299,7 +308,10 @@ TEST_F(kick, wake_when_not_armed)
 	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
 	EXPECT_EQ(NEVER, wake(slot));
 
-	/* By the table: when the old place has come up, or at a KICK. */
+	/*
+	 * Disarmed through the table: wake_ns changes once the old deadline has come up, or at
+	 * a KICK.
+	 */
 	arm(&self->t, id, now(CLOCK_MONOTONIC) + AHEAD);
 	EXPECT_NE(0, disarm(&self->t, id));
 	EXPECT_TRUE(wake_becomes(slot, NEVER));
@@ -308,7 +320,7 @@ TEST_F(kick, wake_when_not_armed)
 	EXPECT_NE(NEVER, wake(slot));
 	EXPECT_EQ(0, kick(&self->t, id));
 	EXPECT_EQ(NEVER, wake(slot));
-	/* By ioctl: at once. */
+	/* Disarmed by ioctl: wake_ns changes at once. */
 	arm(&self->t, id, now(CLOCK_MONOTONIC) + HOUR);
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, TWHEEL_KEEP | TWHEEL_DISARMED));
 	EXPECT_EQ(NEVER, wake(slot));
@@ -319,7 +331,10 @@ TEST_F(kick, wake_when_not_armed)
 	EXPECT_EQ(0, word(slot));
 }
 
-/* The earliest moment that needs no KICK: expires in time. wake_ns itself does need one. */
+/*
+ * The earliest deadline that needs no KICK expires in time. A deadline at wake_ns itself does
+ * need one.
+ */
 TEST_F(kick, border_of_wake)
 {
 	unsigned int i;
@@ -334,7 +349,7 @@ TEST_F(kick, border_of_wake)
 		expect_event(_metadata, self->fd, id, deadline);
 		EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 	}
-	/* The same deadline, one tick earlier on the wheel: only a KICK makes it so. */
+	/* A deadline at wake_ns itself: only a KICK has the wheel look one tick earlier. */
 	for (i = 0; i < 20; i++) {
 		__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
 		struct twheel_slot *slot = slot_of(&self->t, id);
@@ -347,7 +362,10 @@ TEST_F(kick, border_of_wake)
 	}
 }
 
-/* The kernel writes wake_ns and never reads it: whoever spoils it confuses himself only. */
+/*
+ * The kernel writes wake_ns but never reads it, so a program that overwrites it confuses only
+ * itself.
+ */
 TEST_F(kick, wake_is_not_read)
 {
 	static const __u64 values[] = { 0, 1, NEVER, NEVER - 1, 0x0123456789abcdef };
@@ -360,7 +378,7 @@ TEST_F(kick, wake_is_not_read)
 
 		__atomic_store_n(&slot->wake_ns, values[i], __ATOMIC_SEQ_CST);
 		EXPECT_NE(0, swap_word(slot, deadline));
-		/* Looked at where it was, and published anew. */
+		/* The kernel looked at the old deadline, and published wake_ns again. */
 		EXPECT_TRUE(wake_becomes(slot, tick_of(&self->t, deadline)));
 		__atomic_store_n(&slot->wake_ns, values[i], __ATOMIC_SEQ_CST);
 		expect_event(_metadata, self->fd, id, deadline);
@@ -372,9 +390,9 @@ TEST_F(kick, wake_is_not_read)
 	}
 }
 
-/* Disarming, and arming what is idle */
+/* Disarming a timer, and arming an idle one */
 
-/* Disarmed by one exchange: the old deadline is the answer, and no event comes. */
+/* Disarming by one exchange returns the old deadline, and no event comes. */
 TEST_F(kick, disarm)
 {
 	static const __u32 keep[] = { TWHEEL_KEEP, 0 };
@@ -391,7 +409,7 @@ TEST_F(kick, disarm)
 		EXPECT_FALSE(readable(self->fd, QUIET_MS));
 		EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 		EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
-		/* It is there still, kept or not, and can be armed again. */
+		/* The timer still exists, kept or not, and can be armed again. */
 		deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
 		EXPECT_EQ(0, swap_word(slot_of(&self->t, id), deadline));
 		EXPECT_EQ(0, kick(&self->t, id));
@@ -400,7 +418,10 @@ TEST_F(kick, disarm)
 	}
 }
 
-/* Armed again before the kernel has noticed: a deadline after wake_ns needs no KICK. */
+/*
+ * A timer that is armed again before the kernel noticed: a deadline after wake_ns needs no
+ * KICK.
+ */
 TEST_F(kick, disarm_and_arm)
 {
 	__u64 old = now(CLOCK_MONOTONIC) + AHEAD, new = old + 40 * NS_PER_MS;
@@ -412,7 +433,7 @@ TEST_F(kick, disarm_and_arm)
 	expect_event(_metadata, self->fd, id, new);
 }
 
-/* Short-lived timers on a slot that is still queued: armed and disarmed without any KICK. */
+/* Short-lived timers on a slot that is still queued are armed and disarmed without any KICK. */
 TEST_F(kick, pairs_without_kick)
 {
 	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
@@ -426,13 +447,13 @@ TEST_F(kick, pairs_without_kick)
 		lost += disarm(&self->t, id) != deadline;
 	}
 	EXPECT_EQ(0, lost);
-	/* As often as it was found disarmed, which wakes nobody either. */
+	/* At most as often as the kernel found the timer disarmed, which wakes nobody either. */
 	EXPECT_LE(self->t.kicks, 20);
 	EXPECT_FALSE(readable(self->fd, 2 * AHEAD / NS_PER_MS + QUIET_MS));
 	EXPECT_EQ(0, stats(_metadata, self->fd).expired);
 }
 
-/* A reserved timer is armed through the table. */
+/* A reserved timer can be armed through the table. */
 TEST_F(kick, reserved)
 {
 	__u64 id = reserve(_metadata, self->fd, 0xfeed);
@@ -448,11 +469,11 @@ TEST_F(kick, reserved)
 	EXPECT_EQ(0xfeed, ev.user_data);
 	EXPECT_EQ(deadline, ev.deadline_ns);
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
-	/* One arming, one end. */
+	/* One arming, which ended once. */
 	EXPECT_EQ(1, stats(_metadata, self->fd).armings);
 }
 
-/* Without KEEP the event ends the timer, however it was armed; its slot says so. */
+/* Without KEEP the event ends the timer, however it was armed, and its slot shows that. */
 TEST_F(kick, not_kept)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 0), deadline;
@@ -465,18 +486,18 @@ TEST_F(kick, not_kept)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 	EXPECT_EQ(0, word(slot));
 	EXPECT_EQ(NEVER, wake(slot));
-	/* Whoever arms it now is told that nobody is there. */
+	/* An exchange on the slot now finds no timer there. */
 	EXPECT_EQ(0, swap_word(slot, 1));
 	EXPECT_EQ(0, kick(&self->t, id));
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	/* The next one in that slot has a deadline of its own. */
+	/* The next timer in that slot has its own deadline. */
 	id = add(_metadata, self->fd, HOUR, 0, 0);
 	EXPECT_EQ(slot, slot_of(&self->t, id));
 	EXPECT_GT(word(slot), now(CLOCK_MONOTONIC));
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 }
 
-/* G6: What is armed by exchange expires in the order of its ticks, like anything else. */
+/* G6: Timers that are armed by exchange expire in the order of their ticks, like any others. */
 TEST_F(kick, order)
 {
 	enum { N = 200 };
@@ -488,7 +509,10 @@ TEST_F(kick, order)
 	for (i = 0; i < N; i++)
 		slots[i] = i % 2 ? reserve(_metadata, self->fd, i) :
 				   add(_metadata, self->fd, HOUR, 0, i);
-	/* All of them before the first is due: what is due already comes in the order of KICK. */
+	/*
+	 * Arm all of them before the first is due, because timers that are already due expire
+	 * in the order of the KICKs.
+	 */
 	do {
 		start = now(CLOCK_MONOTONIC) + ahead;
 		for (i = 0; i < N; i++)
@@ -508,7 +532,10 @@ TEST_F(kick, order)
 
 /* Unread expirations */
 
-/* Armed through the table while unread: the KICK withdraws that event, and the new one comes. */
+/*
+ * A timer is armed through the table while its event is unread: the KICK withdraws that event,
+ * and the new one comes.
+ */
 TEST_F(kick, withdraws_unread)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -525,14 +552,14 @@ TEST_F(kick, withdraws_unread)
 	EXPECT_EQ(1, s.armed);
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 	expect_event(_metadata, self->fd, id, deadline);
-	/* And to a time that has passed: the event is the new one. */
+	/* The same with a deadline in the past. */
 	arm(&self->t, id, 5);
 	arm(&self->t, id, 7);
 	expect_event(_metadata, self->fd, id, 7);
 	EXPECT_EQ(2, stats(_metadata, self->fd).withdrawn);
 }
 
-/* Disarming what has expired is too late: 0 says so, and the event stays. */
+/* Disarming a timer that has expired is too late: the exchange returns 0, and the event stays. */
 TEST_F(kick, disarm_unread)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -547,8 +574,8 @@ TEST_F(kick, disarm_unread)
 }
 
 /*
- * G6: read withdraws nothing. A thousand unread events, each other one armed anew
- * without a KICK: all are read, once, and then the new armings stand (section 6).
+ * G6: read() withdraws nothing. Of a thousand unread timers, every other one is armed anew
+ * without a KICK: each event is read once, and then the new armings are in effect (section 6).
  */
 TEST_F(kick, unread_and_armed_without_kick)
 {
@@ -577,14 +604,17 @@ TEST_F(kick, unread_and_armed_without_kick)
 	EXPECT_EQ(N / 2, cancel_all(self->fd));
 }
 
-/* G3: an arming over an unread event comes after it, due by then or not. */
+/*
+ * G3: A timer is armed while its event is unread: the new event comes after the old one,
+ * whether due by then or not.
+ */
 TEST_F(kick, armed_over_and_read)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
 	__u64 soon = now(CLOCK_MONOTONIC) + AHEAD;
 	struct twheel_event ev[2];
 
-	/* With room for one event: a read of two would go on to the other. */
+	/* Read one event at a time, because a read of two would also return the other. */
 	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), 5));
 	ASSERT_EQ(1, take(self->fd, ev, 1, 0));
 	EXPECT_NE(5, ev[0].deadline_ns);
@@ -592,7 +622,7 @@ TEST_F(kick, armed_over_and_read)
 	EXPECT_EQ(5, next_event(_metadata, self->fd, 0).deadline_ns);
 	expect_event(_metadata, self->fd, id, soon);
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
-	/* A timer that is not kept ends with the event, unless its word is armed. */
+	/* A timer that is not kept ends with its event, unless its word is armed. */
 	id = add(_metadata, self->fd, 0, 0, 0);
 	soon = now(CLOCK_MONOTONIC) + AHEAD;
 	EXPECT_EQ(0, swap_word(slot_of(&self->t, id), soon));
@@ -603,8 +633,8 @@ TEST_F(kick, armed_over_and_read)
 }
 
 /*
- * G4: what is ready is read whole, in one call, under a hail of signals, whether its
- * timers have been armed over or not, and whether the descriptor blocks or not.
+ * G4: One call reads all events that are ready, even under a storm of signals, whether the
+ * timers have been armed since or not, and whether the descriptor blocks or not.
  */
 TEST_F(kick, signals_and_armed_over)
 {
@@ -635,8 +665,8 @@ TEST_F(kick, signals_and_armed_over)
 }
 
 /*
- * Section 6: an unread event of a periodic timer stays when the timer is disarmed by its
- * word. G6: poll and read withdraw nothing, a KICK does, of the slots that it lists.
+ * Section 6: An unread event of a periodic timer stays when an exchange disarms the timer. G6:
+ * poll and read withdraw nothing; a KICK withdraws the events of the slots that it lists.
  */
 TEST_F(kick, disarmed_unread_stays)
 {
@@ -653,7 +683,7 @@ TEST_F(kick, disarmed_unread_stays)
 	EXPECT_NE(0, disarm(&self->t, other));
 	EXPECT_TRUE(readable(self->fd, 0));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
-	/* A KICK of nothing is about marks, and there is none. */
+	/* A KICK without a list looks at marks, and there are none. */
 	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(2, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(0, kick(&self->t, id));
@@ -667,14 +697,14 @@ TEST_F(kick, disarmed_unread_stays)
 	EXPECT_EQ(0, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, other));
 	EXPECT_EQ(-EAGAIN, errno_of(read(self->fd, &ev, sizeof(ev))));
-	/* And then armed anew, it is told of. */
+	/* Armed again, the timer expires and is reported. */
 	EXPECT_EQ(0, arm(&self->t, id, now(CLOCK_MONOTONIC) + NS_PER_MS));
 	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, PATIENCE_MS));
 	EXPECT_EQ(id, next_event(_metadata, self->fd, 0).id);
 	close(epoll);
 }
 
-/* The same of more of them than are looked at under one hold of the lock. */
+/* The same with more timers than the kernel looks at under one hold of the lock. */
 TEST_F(kick, many_disarmed_unread)
 {
 	enum { N = 1000 };
@@ -699,9 +729,9 @@ TEST_F(kick, many_disarmed_unread)
 	EXPECT_EQ(N, stats(_metadata, self->fd).withdrawn);
 }
 
-/* The verb */
+/* The KICK ioctl */
 
-/* A mark without a timer is passed over. */
+/* A mark on a slot without a timer is ignored. */
 TEST_F(kick, dead_slots)
 {
 	__u64 alive = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -717,7 +747,7 @@ TEST_F(kick, dead_slots)
 	expect_event(_metadata, self->fd, alive, 1);
 }
 
-/* Any number of marked slots in one call. */
+/* One call can handle any number of marked slots. */
 TEST_F(kick, many)
 {
 	enum { N = 100000 };
@@ -750,7 +780,7 @@ TEST_F(kick, many)
 	free(slots);
 }
 
-/* Looking at what has not changed changes nothing. */
+/* A look at an unchanged timer changes nothing. */
 TEST_F(kick, unchanged)
 {
 	__u64 armed = add(_metadata, self->fd, HOUR, 0, 0);
@@ -772,7 +802,7 @@ TEST_F(kick, unchanged)
 	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, periodic));
 }
 
-/* KICK needs no mapping: without one there is never anything new to see. */
+/* KICK needs no mapping. Without a mapping nothing has changed, so it does nothing. */
 TEST_F(kick, without_mapping)
 {
 	int fd = wheel_open(O_NONBLOCK);
@@ -783,7 +813,7 @@ TEST_F(kick, without_mapping)
 	close(fd);
 }
 
-/* What has come due goes before what a KICK makes expire at once. */
+/* Timers that came due expire before those that a KICK makes expire at once. */
 TEST_F(kick, due_before_kicked)
 {
 	struct twheel_event ev[2];
@@ -795,7 +825,7 @@ TEST_F(kick, due_before_kicked)
 		__u64 due = add(_metadata, self->fd, NS_PER_MS + i * 20000, TWHEEL_KEEP, 0);
 		__u64 end = word(slot_of(&self->t, due)) + self->t.tick;
 
-		/* About when it expires by itself. */
+		/* Wait until about the moment at which the timer expires by itself. */
 		while (now(CLOCK_MONOTONIC) < end)
 			;
 		arm(&self->t, kicked, now(CLOCK_MONOTONIC));
@@ -808,10 +838,10 @@ TEST_F(kick, due_before_kicked)
 
 /* Slack */
 
-/* A timer with slack keeps it when it is moved by exchange. */
+/* A timer keeps its slack when it is moved by exchange. */
 TEST_F(kick, slack)
 {
-	/* Buckets of the second level are this wide, and not wider than the slack. */
+	/* The width of a bucket of the second level, which is not wider than the slack. */
 	const __u64 width = DEFAULT_TICK << 6;
 	unsigned int i;
 
@@ -827,12 +857,12 @@ TEST_F(kick, slack)
 		ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 		looks = wake(slot_of(&self->t, t.id));
 		deadline = t.deadline_ns + (i + 1) * 231 * NS_PER_MS;
-		/* The first half later, the others by way of idle. */
+		/* The first half is moved later; the others are disarmed first. */
 		if (i >= 2)
 			old = disarm(&self->t, t.id);
 		arm(&self->t, t.id, deadline);
 		if (now(CLOCK_MONOTONIC) >= t.deadline_ns) {
-			/* The machine stood still: once more. */
+			/* The machine stood still: try again. */
 			EXPECT_GE(cancel(self->fd, t.id), 0);
 			i--;
 			continue;
@@ -841,7 +871,7 @@ TEST_F(kick, slack)
 		EXPECT_NE(0, old);
 		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 		EXPECT_EQ(deadline, ev.deadline_ns);
-		/* At the border of a bucket, with all others of that border. */
+		/* At the border of a bucket, together with all others of that bucket. */
 		EXPECT_GE(ev.expired_ns, (deadline + width - 1) / width * width);
 		EXPECT_EQ(0, get_timer(self->fd, t.id, &t));
 		EXPECT_EQ(40 * NS_PER_MS, t.slack_ns);
@@ -858,7 +888,7 @@ static void sleep_until(__u64 end)
 		sleep_ns(end - start);
 }
 
-/* Lateness is counted from where the timer was moved to, later or earlier, once. */
+/* Lateness is counted once, from the deadline that the timer was moved to, later or earlier. */
 TEST_F(kick, lateness)
 {
 	__u64 start = now(CLOCK_MONOTONIC), worst = 0, sum = 0;
@@ -892,8 +922,8 @@ TEST_F(kick, lateness)
 #define MOVES	1000000
 
 /*
- * Counts the system calls of @pid by their entries, until it ends. It is
- * stopped by a signal of its own, and counting starts there.
+ * Counts the system calls of @pid by their entries, until it exits. The child stops itself
+ * with a signal, and counting starts there.
  */
 static unsigned long count_calls(struct __test_metadata *_metadata, pid_t pid,
 				 unsigned long *ioctls)
@@ -923,7 +953,10 @@ static unsigned long count_calls(struct __test_metadata *_metadata, pid_t pid,
 	return calls;
 }
 
-/* The million moves of a child: 0 if each old value was the one that was stored last. */
+/*
+ * The child's million moves. Returns 0 if each exchange returned the value that was stored
+ * last.
+ */
 static int move_all(struct table *t, const __u64 *ids, __u64 deadline)
 {
 	__u64 *last = calloc(TIMERS, sizeof(*last));
@@ -936,7 +969,7 @@ static int move_all(struct table *t, const __u64 *ids, __u64 deadline)
 	syscall(SYS_kill, getpid(), SIGSTOP);
 	for (i = 0; i < MOVES; i++) {
 		unsigned int k = next_random(&seed) % TIMERS;
-		/* A heartbeat each: by and by later, at random places. */
+		/* Each move is a heartbeat of a random timer, with ever later deadlines. */
 		__u64 next = deadline + (__u64)i * 100;
 
 		if (arm(t, ids[k], next) != last[k])
@@ -947,8 +980,8 @@ static int move_all(struct table *t, const __u64 *ids, __u64 deadline)
 }
 
 /*
- * Moving 100,000 timers a million times takes no system call; and afterwards
- * each expires when its word says so, or not at all.
+ * Moving 100,000 timers a million times takes no system call. Afterwards each expires when its
+ * word says, or not at all.
  */
 TEST_F_TIMEOUT(kick, million_moves, 120)
 {
@@ -972,16 +1005,16 @@ TEST_F_TIMEOUT(kick, million_moves, 120)
 		move_all(&self->t, ids, deadline + NS_PER_SEC);
 	calls = count_calls(_metadata, pid, &ioctls);
 	TH_LOG("%u moves, %lu system calls, %lu of them ioctls", MOVES, calls, ioctls);
-	/* The exit of the child. */
+	/* The child's exit. */
 	EXPECT_EQ(1, calls);
 	EXPECT_EQ(0, ioctls);
-	/* And the wheel had nothing to do for it. */
+	/* The wheel had nothing to do for the moves. */
 	after = stats(_metadata, self->fd);
 	EXPECT_TRUE(same_counts(&before, &after));
 	EXPECT_EQ(before.moved, after.moved);
 	EXPECT_EQ(before.wakeups, after.wakeups);
 
-	/* A thousand to soon, in one call; the others stay. */
+	/* One call moves a thousand timers to an early deadline; the others stay. */
 	deadline = now(CLOCK_MONOTONIC) + AHEAD;
 	for (i = 0; i < FEW; i++) {
 		slots[i] = ids[i * (TIMERS / FEW)];
@@ -1002,9 +1035,9 @@ TEST_F_TIMEOUT(kick, million_moves, 120)
 }
 
 /*
- * The same while the wheel turns: 20,000 heartbeats with a timeout of 600 ms,
- * for a second. Some stop: these expire. Whatever else does had no heartbeat
- * in time, and no event is for a deadline that was moved away from.
+ * The same while the wheel turns: 20,000 timers with a timeout of 600 ms get heartbeats for a
+ * second. Those whose heartbeats stop expire. No other timer expires unless its heartbeat was
+ * late, and no event is for a deadline that was moved away.
  */
 TEST_F_TIMEOUT(kick, heartbeats, 120)
 {
@@ -1029,7 +1062,7 @@ TEST_F_TIMEOUT(kick, heartbeats, 120)
 				continue;
 			old = arm(&self->t, ids[i], next);
 			wrong += old && old != last[i];
-			/* 0 only if it had expired, and then that event is gone. */
+			/* 0 only if the timer had expired, and then that event is withdrawn. */
 			early += !old && last[i] > now(CLOCK_MONOTONIC);
 			last[i] = next;
 		}

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program that is killed in a call on very many timers is gone soon, and not when all
- * of these are done. What the call has not come to is as it was.
+ * A program that is killed in a call on very many timers ends soon, and not only when all of
+ * these are done. Timers that the call has not reached are as they were.
  */
 #include "twheel_test.h"
 
 #include <sched.h>
 #include <signal.h>
 
-/* As many as the largest batch. */
+/* As many as the largest batch holds. */
 #define MANY	TWHEEL_BATCH_MAX
 
-/* What a call does between two looks at whether its process is to die, at most. */
+/* The maximum that a call does between two checks for a fatal signal. */
 #define BUDGET	128
 
-/* On a machine with much else to do a call may end before its program is killed. */
+/* On a busy machine a call may end before its program is killed. */
 #define TRIES	200
 
 struct many {
 	int fd;
 	struct table table;
-	/* Operations, entries or events of MANY, that parent and child see. */
+	/* MANY operations, entries or events, which the parent and the child share. */
 	void *area;
 	size_t bytes;
 	__u32 *slots;
 	__u64 *ids;
-	/* What was counted before the call. */
+	/* The counters before the call. */
 	struct twheel_stats before;
 };
 
@@ -34,10 +34,10 @@ FIXTURE(killed) {
 };
 
 FIXTURE_VARIANT(killed) {
-	/* MANY things to do. */
+	/* Prepares MANY timers. */
 	void (*prepare)(struct __test_metadata *_metadata, struct many *m);
 	void (*act)(const struct many *m);
-	/* How many were done. */
+	/* Returns how many of them were done. */
 	__u64 (*done)(struct __test_metadata *_metadata, const struct many *m);
 };
 
@@ -107,7 +107,7 @@ static void prepare_timers(struct __test_metadata *_metadata, struct many *m)
 	add_many(_metadata, m->fd, MANY, HOUR, 0, 0, NULL);
 }
 
-/* Each with a deadline that needs a KICK. */
+/* Gives each timer a deadline that needs a KICK. */
 static void prepare_words(struct __test_metadata *_metadata, struct many *m)
 {
 	__u64 nearer = now(CLOCK_MONOTONIC) + HOUR / 2;
@@ -146,7 +146,7 @@ static void act_kick(const struct many *m)
 
 static void act_read(const struct many *m)
 {
-	/* What it returns, nobody lives to see. */
+	/* Nobody lives to see what it returns. */
 	if (read(m->fd, m->area, MANY * sizeof(struct twheel_event)) < 0)
 		_exit(1);
 }
@@ -183,8 +183,8 @@ VARIANT(killed, in_kick, prepare_words, act_kick, done_moved);
 VARIANT(killed, in_read, prepare_events, act_read, done_delivered);
 
 /*
- * Ended by the signal, with some done and some not: by the call itself, no more than a budget of
- * them after kill(), and one that another processor has begun.
+ * The signal ends the call midway, with some timers done and some not. After kill(), the call
+ * does at most one budget of them, plus one that another processor has begun.
  */
 TEST_F_TIMEOUT(killed, midway, 300)
 {
@@ -213,7 +213,7 @@ TEST_F_TIMEOUT(killed, midway, 300)
 		done = variant->done(_metadata, m);
 		ASSERT_LE(done, MANY);
 		after = done - seen;
-		/* What a KICK leaves, the worker does, and it may do all. */
+		/* The worker continues what a KICK leaves, so it may do all of it. */
 		if (variant->done == done_moved)
 			done = seen;
 		else
@@ -234,7 +234,10 @@ static void ignore(int signal)
 	(void)signal;
 }
 
-/* A KICK of very many marks heeds a signal that has a handler, and the worker does the rest. */
+/*
+ * A KICK of very many marks returns early for a signal that has a handler, and the worker does
+ * the rest.
+ */
 TEST_F_TIMEOUT(in_kick, handled, 300)
 {
 	const struct sigaction handler = { .sa_handler = ignore };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The marks, section 6 of the design: a timer that is armed, or moved earlier, is marked,
- * and the kernel looks when it turns next. next_ns says when that is, so a KICK is needed
- * only where the deadline comes before it.
+ * The marks, section 6 of the design: a program marks a timer that it arms or moves earlier,
+ * and the kernel looks at it at the next turn. next_ns says when that is, so a KICK is needed
+ * only if the deadline comes before it.
  */
 #include "bystander.h"
 #include "ledger.h"
@@ -24,7 +24,7 @@ FIXTURE_SETUP(marks)
 
 TABLE_TEARDOWN(marks)
 
-/* The end of the tick that @deadline is in: the wheel turns then at the latest. */
+/* Returns the end of the tick that contains @deadline, when the wheel turns at the latest. */
 static __u64 tick_end(const struct table *t, __u64 deadline)
 {
 	return tick_of(t, deadline) + t->tick;
@@ -42,9 +42,9 @@ static bool next_becomes(const struct table *t, __u64 value)
 	return false;
 }
 
-/* What next_ns says */
+/* The value of next_ns */
 
-/* ~0 of an idle wheel; then the first turn; ~0 again when nothing is left. */
+/* next_ns is ~0 on an idle wheel, then the first turn, and ~0 again when no timer is left. */
 TEST_F(marks, next_of_few)
 {
 	__u64 deadline, far, id;
@@ -61,14 +61,14 @@ TEST_F(marks, next_of_few)
 	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
 	EXPECT_NE(0, disarm(&self->t, id));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	/* The place of the disarmed one comes up, or an ioctl sees it. */
+	/* The old deadline of the disarmed timer comes up, or an ioctl sees the change. */
 	EXPECT_EQ(0, kick(&self->t, id));
 	add(_metadata, self->fd, NS_PER_MS, 0, 0);
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_TRUE(next_becomes(&self->t, NEVER));
 }
 
-/* A mapping that is made later finds it there. */
+/* A mapping that is made later shows the same next_ns. */
 TEST_F(marks, next_in_fresh_mapping)
 {
 	int fd = wheel_open(O_NONBLOCK);
@@ -88,7 +88,10 @@ TEST_F(marks, next_in_fresh_mapping)
 	close(fd);
 }
 
-/* Never late: whatever is armed by whatever door, the wheel turns before that is over. */
+/*
+ * next_ns is never late: however a timer is armed, the wheel turns before the tick of its
+ * deadline is over.
+ */
 TEST_F(marks, next_is_never_late)
 {
 	enum { N = 500, ROUNDS = 4 };
@@ -110,7 +113,7 @@ TEST_F(marks, next_is_never_late)
 				rearm(self->fd, ids[i], deadline, TWHEEL_ABSTIME | TWHEEL_KEEP);
 			if (deadline < first)
 				first = deadline;
-			/* It may have turned then, and be at work. */
+			/* The wheel may have turned at that moment, and be at work. */
 			next = next_turn(&self->t);
 			if (next > tick_end(&self->t, first) &&
 			    now(CLOCK_MONOTONIC) < first)
@@ -125,12 +128,13 @@ TEST_F(marks, next_is_never_late)
 	}
 }
 
-/* More marks than a turn takes. */
+/* More marks than one turn handles. */
 #define MANY	20000
 
 /*
- * True if next_ns becomes 0 before it is @next again. Between two looks, other threads have the
- * processor for longer than a look takes where instructions are counted.
+ * Returns true if next_ns becomes 0 before it is @next again. Between two looks this sleeps,
+ * so that other threads get the processor for longer than a look takes, even on a machine that
+ * counts instructions.
  */
 static bool next_is_zero_before(const struct table *t, __u64 next, pid_t pid)
 {
@@ -151,9 +155,9 @@ static bool next_is_zero_before(const struct table *t, __u64 next, pid_t pid)
 }
 
 /*
- * 0 while the worker has work, also if a call has left it: that of a process which was killed
- * in the midst of a KICK. Who looks preempts the worker between its turns, of which there are
- * more than a hundred.
+ * next_ns is 0 while the worker has work, even work that a call has left behind: that of a
+ * process which was killed in the middle of a KICK. This process preempts the worker between
+ * its turns, of which there are more than a hundred.
  */
 TEST_F(marks, next_while_there_is_work)
 {
@@ -189,7 +193,7 @@ TEST_F(marks, next_while_there_is_work)
 	EXPECT_TRUE(zero);
 }
 
-/* A KICK that goes on to its end leaves nothing to the worker. */
+/* A KICK that runs to completion leaves nothing to the worker. */
 TEST_F(marks, kick_takes_all)
 {
 	static __u64 ids[MANY];
@@ -209,7 +213,10 @@ TEST_F(marks, kick_takes_all)
 
 /* Arming by marks */
 
-/* An idle timer, armed by a mark alone where the wheel turns earlier: it comes in time. */
+/*
+ * An idle timer that is armed only by a mark expires in time, because the wheel turns before
+ * its deadline.
+ */
 TEST_F(marks, no_kick)
 {
 	static const unsigned int after[] = { 0, 1, 50, 300 };
@@ -225,7 +232,7 @@ TEST_F(marks, no_kick)
 		ASSERT_LT(next_turn(&self->t), deadline);
 		EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
 		ASSERT_EQ(2, collect(self->fd, ev, 2));
-		/* In order, unless one turn, which was late, has taken both. */
+		/* In order, unless one late turn has handled both. */
 		if (ev[0].id == id) {
 			EXPECT_EQ(ev[1].expired_ns, ev[0].expired_ns);
 			ev[1] = ev[0];
@@ -234,12 +241,12 @@ TEST_F(marks, no_kick)
 		EXPECT_EQ(deadline, ev[1].deadline_ns);
 		EXPECT_FALSE(readable(self->fd, 0));
 	}
-	/* Their lateness counts from their own deadlines, and there was no system call. */
+	/* Their lateness counts from their own deadlines, and no system call was needed. */
 	EXPECT_EQ(0, self->t.kicks);
 	EXPECT_EQ(0, stats(_metadata, self->fd).rearmed);
 }
 
-/* Moved earlier by a mark, and to a time after the next turn. */
+/* A mark moves a timer earlier, to a time after the next turn. */
 TEST_F(marks, moved_earlier)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -256,7 +263,10 @@ TEST_F(marks, moved_earlier)
 	EXPECT_GE(stats(_metadata, self->fd).moved, 1);
 }
 
-/* On an idle wheel, or before the next turn, a KICK of nothing does it, and returns 0. */
+/*
+ * On an idle wheel, or for a deadline before the next turn, a KICK without a list does it, and
+ * returns 0.
+ */
 TEST_F(marks, kick_looks_at_marks)
 {
 	__u64 a = reserve(_metadata, self->fd, 1), b = reserve(_metadata, self->fd, 2);
@@ -272,20 +282,20 @@ TEST_F(marks, kick_looks_at_marks)
 	EXPECT_FALSE(is_summed(&self->t, a));
 	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
 
-	/* Earlier, by the recipe. */
+	/* Moved earlier, by the protocol. */
 	deadline -= AHEAD;
 	EXPECT_EQ(0, arm_marked(&self->t, b, deadline));
 	EXPECT_EQ(tick_of(&self->t, deadline), wake(slot_of(&self->t, b)));
 	EXPECT_LE(next_turn(&self->t), tick_end(&self->t, deadline));
 	expect_event(_metadata, self->fd, b, deadline);
 	expect_event(_metadata, self->fd, a, deadline + AHEAD);
-	/* What is due already is readable when the KICK returns. */
+	/* A timer that is already due is readable when the KICK returns. */
 	EXPECT_EQ(0, arm_marked(&self->t, a, 1));
 	EXPECT_TRUE(readable(self->fd, 0));
 	expect_event(_metadata, self->fd, a, 1);
 }
 
-/* The turn takes the marks, and their bit of the summary, whoever turns the wheel. */
+/* A turn clears the marks and their bit of the summary, whoever turns the wheel. */
 TEST_F(marks, cleared_by_turn)
 {
 	__u64 id = reserve(_metadata, self->fd, 0), first;
@@ -304,7 +314,7 @@ TEST_F(marks, cleared_by_turn)
 	EXPECT_FALSE(is_summed(&self->t, id));
 	EXPECT_EQ(tick_of(&self->t, first + HOUR), wake(slot_of(&self->t, id)));
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
-	/* A look where nothing has changed changes nothing. */
+	/* A look at an unchanged timer changes nothing. */
 	mark(&self->t, id);
 	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(1, stats(_metadata, self->fd).armed);
@@ -312,8 +322,8 @@ TEST_F(marks, cleared_by_turn)
 }
 
 /*
- * A deadline moved later needs no mark; one disarmed neither. No KICK
- * looks at what was not marked.
+ * A timer that is moved later or disarmed needs no mark, and no KICK looks at a timer that was
+ * not marked.
  */
 TEST_F(marks, without_mark)
 {
@@ -346,7 +356,7 @@ TEST_F(marks, borders)
 	unsigned int i;
 
 	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
-	/* Each alone, then all together. */
+	/* First each on its own, then all together. */
 	for (i = 0; i < ARRAY_SIZE(slots); i++) {
 		ASSERT_EQ(slots[i], (__u32)ids[slots[i]]);
 		EXPECT_EQ(0, arm_marked(&self->t, ids[slots[i]], i + 1));
@@ -364,8 +374,8 @@ TEST_F(marks, borders)
 }
 
 /*
- * When next_ns has been published, the summary is read again, all of it: with a mark there,
- * the wheel turns at the next tick.
+ * After publishing next_ns, the kernel reads the whole summary again. If it finds a mark, the
+ * wheel turns at the next tick.
  */
 TEST_F(marks, next_after_mark)
 {
@@ -382,7 +392,7 @@ TEST_F(marks, next_after_mark)
 
 		EXPECT_EQ(0, arm_marked(&self->t, id, deadline));
 		EXPECT_TRUE(is_marked(&self->t, id));
-		/* Publishes an earlier next_ns than the one before. */
+		/* Publishes an earlier next_ns than before. */
 		add(_metadata, self->fd, 8 * HOUR >> i, 0, 0);
 		EXPECT_TRUE(wake_becomes(slot_of(&self->t, id), tick_of(&self->t, deadline)));
 		EXPECT_FALSE(is_marked(&self->t, id));
@@ -392,7 +402,7 @@ TEST_F(marks, next_after_mark)
 
 /* Unread events */
 
-/* G6: a KICK withdraws the event of a marked timer whose word was changed. */
+/* G6: A KICK withdraws the event of a marked timer whose word was changed. */
 TEST_F(marks, kick_withdraws)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -404,7 +414,7 @@ TEST_F(marks, kick_withdraws)
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 	expect_event(_metadata, self->fd, id, deadline);
-	/* One whose word was not changed stays. */
+	/* The event of a timer whose word was not changed stays. */
 	mark(&self->t, id);
 	EXPECT_EQ(0, turn_now(self->fd));
 	id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -414,7 +424,7 @@ TEST_F(marks, kick_withdraws)
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
 
-/* Arms @id, whose event is unread, anew by a mark, and has the wheel turn for another timer. */
+/* Arms @id, whose event is unread, with a mark, and has the wheel turn for another timer. */
 static void turn_over_unread(struct __test_metadata *_metadata, struct table *t, __u64 id,
 			     __u64 deadline)
 {
@@ -428,8 +438,8 @@ static void turn_over_unread(struct __test_metadata *_metadata, struct table *t,
 }
 
 /*
- * Law 6: a turn that nobody has asked for withdraws nothing. The event stays, then the new
- * arming takes effect.
+ * Law 6: A turn that nobody asked for withdraws nothing. The event stays, then the new arming
+ * takes effect.
  */
 TEST_F(marks, turn_withdraws_nothing)
 {
@@ -446,7 +456,7 @@ TEST_F(marks, turn_withdraws_nothing)
 	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
-/* Law 6: a KICK withdraws the event, also if a turn has come between the mark and the KICK. */
+/* Law 6: A KICK withdraws the event, even if a turn has come between the mark and the KICK. */
 TEST_F(marks, kick_withdraws_after_a_turn)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 7);
@@ -462,8 +472,8 @@ TEST_F(marks, kick_withdraws_after_a_turn)
 }
 
 /*
- * On a wheel that does not turn, a KICK is for a deadline that comes before all others: one
- * for ascending deadlines, some for random ones.
+ * On a wheel that does not turn, only a deadline that comes before all others needs a KICK:
+ * one KICK for ascending deadlines, some for random ones.
  */
 TEST_F(marks, kicks_are_records)
 {
@@ -479,7 +489,7 @@ TEST_F(marks, kicks_are_records)
 	EXPECT_EQ(1, self->t.kicks);
 	EXPECT_EQ(N, cancel_all(self->fd));
 
-	/* Another, as the first one still turns where they were. */
+	/* Use another wheel, because the first one still turns for the canceled timers. */
 	t = map_table(_metadata, fd);
 	add_many(_metadata, fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
 	for (i = 0; i < N; i++) {
@@ -498,7 +508,10 @@ TEST_F(marks, kicks_are_records)
 	close(fd);
 }
 
-/* 100,000 timers that are armed by marks, for within a second: all come, once, in time. */
+/*
+ * 100,000 timers that are armed by marks, to expire within a second, all expire once and in
+ * time.
+ */
 TEST_F_TIMEOUT(marks, many, 120)
 {
 	enum { N = 100000 };
@@ -510,7 +523,10 @@ TEST_F_TIMEOUT(marks, many, 120)
 
 	ASSERT_TRUE(ev && ids && deadlines);
 	add_many(_metadata, self->fd, N, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0, ids);
-	/* Soon, so that the wheel turns meanwhile; then all of them in the past. */
+	/*
+	 * First with deadlines so soon that the wheel turns meanwhile, then all of them in the
+	 * past.
+	 */
 	for (round = 0; round < 2; round++) {
 		unsigned int got;
 
@@ -547,7 +563,7 @@ TEST_F_TIMEOUT(marks, many, 120)
 		after = stats(_metadata, self->fd);
 		EXPECT_EQ(N, after.armings - before.armings);
 		TH_LOG("%lu KICKs, %llu turns", self->t.kicks, after.wakeups - before.wakeups);
-		/* N19: not more than turns, and the first. */
+		/* N19: At most one KICK for each turn, and the first. */
 		EXPECT_LE(self->t.kicks, after.wakeups - before.wakeups + 1);
 	}
 	free(ev);
@@ -559,7 +575,7 @@ TEST_F_TIMEOUT(marks, many, 120)
 
 #define OWN	400
 
-/* Arms those of its timers that are idle, by the recipe, at random. */
+/* Arms its idle timers at random, by the protocol. */
 struct armer {
 	pthread_t thread;
 	struct table t;
@@ -588,9 +604,12 @@ static void *arm_at_random(void *arg)
 			old = arm_marked(&a->t, a->ids[r % OWN], deadline);
 			a->l.armed++;
 		}
-		/* What an exchange has got back will not be an event. */
+		/* An arming that an exchange got back will not become an event. */
 		a->l.got_back += old != 0;
-		/* Of both, a turn of the wheel or a full core at times. */
+		/*
+		 * Sleep now and then: sometimes the wheel turns meanwhile, sometimes the core
+		 * stays busy.
+		 */
 		if (r % 64 == 2)
 			sleep_ns((r >> 32) % NS_PER_MS);
 	}
@@ -598,9 +617,9 @@ static void *arm_at_random(void *arg)
 }
 
 /*
- * Two threads that arm, move and disarm timers of their own at random, by the recipe, while
- * another reads. G3, in the strict form: an event that is unread when its timer is armed
- * over is withdrawn or read, each once. Nothing is lost.
+ * Two threads arm, move and disarm their own timers at random, by the protocol, while another
+ * one reads. G3, in the strict form: if a timer is armed while its event is unread, that event
+ * is either withdrawn or read, once. Nothing is lost.
  */
 TEST_F_TIMEOUT(marks, threads, 120)
 {
@@ -632,7 +651,7 @@ TEST_F_TIMEOUT(marks, threads, 120)
 		past += a[i].past;
 		add_ledger(&l, &a[i].l);
 	}
-	/* All that is armed comes by itself. */
+	/* All armed timers expire by themselves. */
 	for (;;) {
 		int ret = take(self->fd, ev, ARRAY_SIZE(ev), 1000 * slowness());
 
@@ -643,15 +662,21 @@ TEST_F_TIMEOUT(marks, threads, 120)
 	}
 	s = stats(_metadata, self->fd);
 	TH_LOG("%lu KICKs, %llu turns, %lu to the past", kicks, s.wakeups, past);
-	/* Each arming was taken back by an exchange, or was an event: read or withdrawn. */
+	/*
+	 * Each arming was taken back by an exchange, or became an event that was read or
+	 * withdrawn.
+	 */
 	expect_ended(_metadata, self->fd, &l);
 	for (i = 0; i < 2 * OWN; i++)
 		EXPECT_EQ(0, word(&self->t.slots[(__u32)ids[i]]));
-	/* N19: at most one for each turn, and those to the past. */
+	/* N19: At most one KICK for each turn, plus those for deadlines in the past. */
 	EXPECT_LE(kicks, s.wakeups + past);
 }
 
-/* Who has it by fork marks as well, and both see the marks of the other. */
+/*
+ * A child that inherits the wheel can mark timers too, and parent and child see each other's
+ * marks.
+ */
 TEST_F(marks, fork)
 {
 	enum { N = 64 };
@@ -679,7 +704,7 @@ TEST_F(marks, fork)
 		wrong += seen[who]++ || ev[i].deadline_ns != start + who;
 	}
 	EXPECT_EQ(0, wrong);
-	/* A mark that the parent sees, and takes by its KICK. */
+	/* The parent sees the child's mark, and its KICK handles it. */
 	pid = fork_child(_metadata);
 	if (!pid) {
 		swap_word(slot_of(&self->t, ids[5]), 1);
@@ -694,7 +719,7 @@ TEST_F(marks, fork)
 
 /* Hostile marks */
 
-/* Marks of slots that have no timer, or never had, are nobody's; and bits past the end. */
+/* Marks on slots without a timer, or beyond the last slot, have no effect. */
 TEST_F(marks, free_slots)
 {
 	__u64 alive = reserve(_metadata, self->fd, 0), dead = reserve(_metadata, self->fd, 0);
@@ -714,19 +739,19 @@ TEST_F(marks, free_slots)
 		EXPECT_FALSE(is_marked(&self->t, dead));
 	}
 	EXPECT_EQ(0, stats(_metadata, self->fd).armings);
-	/* A summary of marks that are not there. */
+	/* A summary with bits for marks that do not exist. */
 	memset(summary_of(&self->t, 0), 0xff, PAGE - self->t.head->summary_offset);
 	EXPECT_EQ(0, turn_now(self->fd));
 	EXPECT_EQ(0, arm_marked(&self->t, alive, 1));
 	expect_event(_metadata, self->fd, alive, 1);
-	/* A wheel at rest stays so: no turn for what no slot can mean. */
+	/* An idle wheel stays idle: no turn for bits that stand for no slot. */
 	EXPECT_TRUE(next_becomes(&self->t, NEVER));
 	i = stats(_metadata, self->fd).wakeups;
 	sleep_ms(100);
 	EXPECT_EQ(i, stats(_metadata, self->fd).wakeups);
 }
 
-/* A summary of marks whose page nobody has touched: the wheel has none. */
+/* A summary bit for marks whose page was never touched: the wheel has no such page. */
 TEST_F(marks, summary_alone)
 {
 	__u64 id = reserve(_metadata, self->fd, 0);
@@ -738,7 +763,7 @@ TEST_F(marks, summary_alone)
 	expect_event(_metadata, self->fd, id, 1);
 }
 
-/* All bits of all marks and of the summary, again and again, until it is killed. */
+/* Sets all bits of the marks and of the summary, again and again, until it is killed. */
 static void mark_all_for_ever(struct table *t)
 {
 	size_t marks = t->bytes - t->head->marks_offset;
@@ -753,8 +778,8 @@ static void mark_all_for_ever(struct table *t)
 }
 
 /*
- * G9, G8: whoever sets all marks for ever harms timers of that wheel at most. Calls
- * on it end, its own timers come still, and another wheel is punctual.
+ * G9, G8: A process that sets all marks all the time harms at most the timers of its own
+ * wheel. Calls on that wheel return, its timers still expire, and another wheel is punctual.
  */
 TEST_F_TIMEOUT(marks, hostile_marks, 120)
 {
@@ -782,7 +807,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 		__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
 		struct twheel_event ev;
 
-		/* He has written to next_ns as well, so ask in any case. */
+		/* The attacker has written to next_ns too, so always KICK. */
 		EXPECT_EQ(0, swap_word(slot_of(&t, honest), deadline));
 		mark(&t, honest);
 		EXPECT_EQ(0, turn_now(fd));
@@ -798,7 +823,7 @@ TEST_F_TIMEOUT(marks, hostile_marks, 120)
 	EXPECT_TRUE(killed(pid));
 	EXPECT_EQ(0, cancel_all(fd));
 	EXPECT_EQ(N, stats(_metadata, fd).allocated);
-	/* Then all is quiet: the marks are taken, and nothing is due. */
+	/* Then the wheel becomes quiet: the marks are handled, and nothing is due. */
 	sleep_ms(50 * slowness());
 	before = stats(_metadata, fd).wakeups;
 	sleep_ms(100);

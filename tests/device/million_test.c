@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Up to a million timers that end at once: batches and close harm nobody else.
+ * Up to a million timers that end at once: neither batches nor close() hold up other wheels.
  */
 #include "twheel_test.h"
 
 #define MILLION		1000000U
-/* Seconds of them, more than it takes. */
+/* Enough timers for several seconds, which is longer than the test takes. */
 #define BYSTANDERS	10000
-/* That often others must have come in between. */
+/* How often other calls must have come in between. */
 #define BETWEEN		100
 
 struct ender {
 	pthread_t thread;
 	int fd;
 	int bystander;
-	/* What is done to each; 0 closes the wheel. */
+	/* The operation on each timer; 0 closes the wheel. */
 	__u32 opcode;
 	int result;
 	bool done;
 };
 
-/* One timer each millisecond, which then expire on the CPU that arms them. */
+/* Arms one timer for each millisecond. They expire on the CPU that armed them. */
 static int start_bystander(int fd)
 {
 	static struct twheel_op ops[BYSTANDERS];
@@ -34,7 +34,7 @@ static int start_bystander(int fd)
 	return batch(fd, ops, BYSTANDERS) == BYSTANDERS ? 0 : -EIO;
 }
 
-/* Ends all timers on the CPU on which the bystander's expire. */
+/* Ends all timers, on the CPU on which the bystander's timers expire. */
 static void *end_million(void *arg)
 {
 	struct ender *e = arg;
@@ -47,13 +47,13 @@ static void *end_million(void *arg)
 	return NULL;
 }
 
-/* The worst lateness of a bystander in a tenth of a second, beside nothing. */
+/* Returns the worst lateness of a bystander in a tenth of a second, with nothing else running. */
 static __u64 usual_lateness(struct __test_metadata *_metadata)
 {
 	__u64 least = NEVER;
 	unsigned int i;
 
-	/* If the machine is busy at times, what it is not then counts. */
+	/* The best of three, because the machine is busy at times. */
 	for (i = 0; i < 3; i++) {
 		int fd = open_wheel(_metadata, O_NONBLOCK);
 		struct twheel_stats s;
@@ -79,7 +79,7 @@ FIXTURE_VARIANT(million) {
 	unsigned int n;
 };
 
-/* An operation takes more than what closing does to a timer. */
+/* An operation on a timer takes longer than closing it. */
 VARIANT(million, rearm, .opcode = TWHEEL_OP_REARM, .n = MILLION / 4);
 VARIANT(million, cancel, .opcode = TWHEEL_OP_CANCEL, .n = MILLION / 4);
 VARIANT(million, close, .n = MILLION);
@@ -88,8 +88,8 @@ NO_SETUP(million)
 NO_TEARDOWN(million)
 
 /*
- * G8: a wheel beside it is hardly later than usual, and batches let others
- * come at their own wheel in between. A busy machine may spoil one try, not each.
+ * G8: A wheel on the same CPU is hardly later than usual, and a batch lets other calls on its
+ * own wheel come in between. A busy machine may spoil one try, but not each.
  */
 TEST_F_TIMEOUT(million, ends_in_portions, 200)
 {
@@ -116,8 +116,8 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 			__u64 armed = stats(_metadata, e.fd).armed;
 
 			/*
-			 * Neither before nor after. Each holds a batch up: without a limit it
-			 * takes five times as long.
+			 * Count only calls that came in the middle of the batch. Each call
+			 * holds the batch up: with no limit it would take five times as long.
 			 */
 			seen += armed > 0 && armed < variant->n;
 			if (seen >= 2 * BETWEEN)
@@ -133,7 +133,10 @@ TEST_F_TIMEOUT(million, ends_in_portions, 200)
 		       (unsigned long long)(took / NS_PER_MS),
 		       (unsigned long long)(worst / NS_PER_US),
 		       (unsigned long long)(usual / NS_PER_US), seen);
-		/* Where the host starves the machine, at least not held up throughout. */
+		/*
+		 * If the host starves the machine, the bystander must at least not have been
+		 * held up throughout.
+		 */
 		in_time |= worst < 20 * usual + 50 * NS_PER_MS || worst < took / 2;
 		between = seen > between ? seen : between;
 		if (e.opcode)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module around the wheels: the node, its users, limits, and that what a
- * process leaves behind is cleaned away.
+ * The module as a whole: the device node, its users, the limits, and that everything a process
+ * leaves behind is cleaned up.
  */
 #include "machine.h"
 #include "ring.h"
@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/sysmacros.h>
 
-/* The parameters, and what they are without being set. */
+/* The module parameters, and their defaults. */
 TEST(parameters)
 {
 	EXPECT_GT(read_number(TWHEEL_PARAMS "max_timers"), 0);
@@ -32,7 +32,7 @@ static bool set_parameter(const char *path, long long value)
 	return write_text(path, text);
 }
 
-/* What root sets holds for wheels that are opened from then on. */
+/* A value that root sets applies to wheels that are opened from then on. */
 TEST(parameters_take_effect)
 {
 	static const char *const paths[] = {
@@ -55,7 +55,7 @@ TEST(parameters_take_effect)
 	EXPECT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
 	EXPECT_EQ(77, s.max_timers);
 
-	/* The ceiling goes before the default. */
+	/* The ceiling takes precedence over the default. */
 	EXPECT_TRUE(set_parameter(paths[1], 50));
 	s = (struct twheel_setup) { .max_timers = 51 };
 	EXPECT_EQ(-EINVAL, call(fd, TWHEEL_IOC_SETUP, &s));
@@ -80,7 +80,7 @@ TEST(parameters_take_effect)
 	close(old);
 }
 
-/* The node is anybody's, and /proc/misc knows its minor. */
+/* Anybody may open the node, and /proc/misc lists its minor number. */
 TEST(node)
 {
 	unsigned int minor_nr = 0;
@@ -126,7 +126,7 @@ static bool write_file(const char *path, mode_t mode, const char *text)
 	return write_text(path, text);
 }
 
-/* The first line of a file, without its end; empty if there is none. */
+/* Reads the first line of a file, without the newline; an empty string if there is none. */
 static void read_line(const char *path, char *line, int size)
 {
 	FILE *f = fopen(path, "re");
@@ -138,7 +138,7 @@ static void read_line(const char *path, char *line, int size)
 		fclose(f);
 }
 
-/* The minor number of @name in /proc/misc, or -1. */
+/* Returns the minor number of @name in /proc/misc, or -1. */
 static int misc_minor(const char *name)
 {
 	FILE *f = fopen("/proc/misc", "re");
@@ -154,7 +154,7 @@ static int misc_minor(const char *name)
 	return found;
 }
 
-/* The module out and in again, which only the machine of vm/run.sh is for. */
+/* Unloads and reloads the module, which only the machine of vm/run.sh is meant for. */
 FIXTURE(loading) {
 	char params[128];
 	char modprobe[128];
@@ -186,7 +186,10 @@ FIXTURE_TEARDOWN(loading)
 	EXPECT_EQ(MINOR, misc_minor("twheel"));
 }
 
-/* Opening the node of a module that is not there asks for it by its number, and finds it. */
+/*
+ * Opening the node while the module is not loaded requests the module by its number, and loads
+ * it.
+ */
 TEST_F(loading, on_open)
 {
 	struct twheel_event ev;
@@ -208,7 +211,10 @@ TEST_F(loading, on_open)
 	close(fd);
 }
 
-/* If the number is another's, it takes a free one, and says so in a line. */
+/*
+ * If another driver has the minor number, the module takes a free one, and logs a line that
+ * says so.
+ */
 TEST_F(loading, minor_is_taken)
 {
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC), fd;
@@ -238,17 +244,18 @@ TEST_F(loading, minor_is_taken)
 	close(log);
 }
 
-/* Limits per user: G10 of what one user may take from the others */
+/* Limits per user, so that no user can take everything from the others (G10) */
 
 #define USER	4321
 #define OTHER	4322
 
-/* Room for timers comes by so many. */
+/* Room for timers is allocated in blocks of this many. */
 #define BLOCK_OF_TIMERS	256
 
 /*
- * What a wheel with a block of timers takes: itself, its buckets, and of the block a page of
- * words, a page of marks, the timers and their user_data; and what the next block takes.
+ * The memory of a wheel with one block of timers: the wheel itself, its buckets, and for the
+ * block a page of words, a page of marks, the timers and their user_data. Then the memory of
+ * the next block.
  */
 #define WHEEL_BYTES	(48 << 10)
 #define BLOCK_BYTES	(22 << 10)
@@ -271,7 +278,10 @@ FIXTURE_TEARDOWN(quota)
 	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", self->bytes));
 }
 
-/* Runs @fn as user @uid in a process of its own. Returns what it returned, below 255. */
+/*
+ * Runs @fn as user @uid in a process of its own. Returns what @fn returned, which must be
+ * below 255.
+ */
 static int as_user(uid_t uid, int (*fn)(void))
 {
 	pid_t pid = fork();
@@ -283,7 +293,7 @@ static int as_user(uid_t uid, int (*fn)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-/* How many wheels can be opened, up to 100. They end with the process. */
+/* Returns how many wheels can be opened, up to 100. They are closed when the process exits. */
 static int open_many(void)
 {
 	int n = 0;
@@ -293,7 +303,10 @@ static int open_many(void)
 	return n == 100 || errno == ENOSPC ? n : 254;
 }
 
-/* A block of timers in each of some wheels, until ENOSPC. Returns how many wheels have it. */
+/*
+ * Allocates one block of timers in each of several wheels, until ENOSPC. Returns how many
+ * wheels got one.
+ */
 static int fill_wheels(void)
 {
 	struct twheel_setup s = { .max_timers = 100 };
@@ -322,7 +335,7 @@ static int fill_wheels(void)
 TEST_F(quota, wheels)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 7));
-	/* All that one has opened is free again when he is gone. */
+	/* Everything that a user opened is free again when the process has exited. */
 	EXPECT_EQ(7, as_user(USER, open_many));
 	EXPECT_EQ(7, as_user(USER, open_many));
 	EXPECT_EQ(7, as_user(OTHER, open_many));
@@ -330,20 +343,23 @@ TEST_F(quota, wheels)
 	EXPECT_EQ(100, as_user(USER, open_many));
 }
 
-/* What the process may have as user, by the limit in bytes. */
+/* Returns how many wheels a user's process can fill if this many bytes are allowed. */
 static int fill_within(struct __test_metadata *_metadata, long long bytes)
 {
 	int n;
 
 	EXPECT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", bytes));
 	n = as_user(USER, fill_wheels);
-	/* All is free again when it is gone, and none of it is another's. */
+	/*
+	 * All of it is free again when the process has exited, and none of it counts against
+	 * another user.
+	 */
 	EXPECT_EQ(n, as_user(USER, fill_wheels));
 	EXPECT_EQ(n, as_user(OTHER, fill_wheels));
 	return n;
 }
 
-/* G10: what wheels and their timers take counts in bytes. */
+/* G10: The memory of wheels and their timers is counted in bytes. */
 TEST_F(quota, bytes)
 {
 	int n = fill_within(_metadata, 10 * WHEEL_BYTES);
@@ -354,17 +370,17 @@ TEST_F(quota, bytes)
 	EXPECT_EQ(50, fill_within(_metadata, 0));
 }
 
-/* The default is 4 % of low memory, as of epoll's max_user_watches. */
+/* The default is 4 % of low memory, like epoll's max_user_watches. */
 TEST_F(quota, follows_the_machine)
 {
 	long long watches = read_number("/proc/sys/fs/epoll/max_user_watches");
 
-	/* A watch takes 160 bytes on 64 bits, and some less on 32. */
+	/* A watch takes 160 bytes on 64-bit machines, and less on 32-bit ones. */
 	EXPECT_GT(self->bytes, watches * 80);
 	EXPECT_LT(self->bytes, watches * 250);
 }
 
-/* Touches the pages of the table of one wheel until one is refused. Returns how many came. */
+/* Touches the pages of one wheel's table until one is refused. Returns how many succeeded. */
 static int touch_table(void)
 {
 	struct twheel_setup s = { .max_timers = 1 << 20 };
@@ -382,7 +398,7 @@ static int touch_table(void)
 	return n;
 }
 
-/* G10: so do the pages that come by fault, which have no timers. */
+/* G10: Pages that are allocated by a page fault count too, though they hold no timers. */
 TEST_F(quota, pages_by_fault)
 {
 	int n;
@@ -393,7 +409,10 @@ TEST_F(quota, pages_by_fault)
 	EXPECT_LT(n, 100);
 }
 
-/* G10: CAP_SYS_RESOURCE in the initial namespace is above both limits, and no other. */
+/*
+ * G10: CAP_SYS_RESOURCE in the initial namespace exempts from both limits, and no other
+ * capability does.
+ */
 TEST_F(quota, capability)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
@@ -407,7 +426,7 @@ TEST_F(quota, capability)
 	EXPECT_EQ(3, as_user(0, open_many));
 }
 
-/* While one wheel stays open, two others are opened, filled and closed again and again. */
+/* Opens, fills and closes two wheels again and again while a third one stays open. */
 static int fill_and_close(void)
 {
 	struct twheel_setup s = { .max_timers = 100 };
@@ -433,14 +452,17 @@ static int fill_and_close(void)
 	return rounds;
 }
 
-/* What a wheel takes is free again when it ends, also if the user has another wheel. */
+/* The memory of a wheel is free again when it is closed, even if the user has another wheel. */
 TEST_F(quota, bytes_come_back)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user", 7 * WHEEL_BYTES / 2));
 	EXPECT_EQ(20, as_user(USER, fill_and_close));
 }
 
-/* A refusal that cannot be written ends the batch, which says so. Returns if it does not. */
+/*
+ * A refusal whose result cannot be written must end the batch with an error. Returns true if
+ * it does not.
+ */
 static bool refusal_is_lost(int fd)
 {
 	struct twheel_op *op = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -452,7 +474,10 @@ static bool refusal_is_lost(int fd)
 	return batch(fd, op, 1) != -EFAULT;
 }
 
-/* A block of timers, and some of the next until ENOSPC. Returns how many are wrong. */
+/*
+ * Fills one block of timers, and tries some of the next until ENOSPC. Returns how many results
+ * are wrong.
+ */
 static int fill_one(void)
 {
 	int fd = wheel_open(O_NONBLOCK), n = 0, wrong = 0, ret;
@@ -468,7 +493,7 @@ static int fill_one(void)
 	}
 	if (ret != -ENOSPC || n != BLOCK_OF_TIMERS)
 		return 254;
-	/* What is there stays as it is, and there is a place again if one goes. */
+	/* Existing timers stay as they are, and canceling one makes room for one. */
 	while (n--)
 		wrong += state(fd, ids[n]) != TWHEEL_ARMED;
 	wrong += cancel(fd, ids[7]) != TWHEEL_ARMED;
@@ -480,7 +505,7 @@ static int fill_one(void)
 	return wrong + refusal_is_lost(fd);
 }
 
-/* The limit in the midst of a wheel touches none of its timers. */
+/* A limit that is reached in the middle of a wheel affects none of its timers. */
 TEST_F(quota, within_a_wheel)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_bytes_per_user",
@@ -488,7 +513,7 @@ TEST_F(quota, within_a_wheel)
 	EXPECT_EQ(0, as_user(USER, fill_one));
 }
 
-/* Opens a wheel with a timer as user @uid. Returns its descriptor or a negative errno. */
+/* Opens a wheel with one timer as user @uid. Returns its descriptor or a negative errno. */
 static int wheel_of(uid_t uid)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR };
@@ -505,7 +530,7 @@ static int wheel_of(uid_t uid)
 	return ret ?: fd;
 }
 
-/* Users share no limit and no count, however many there are. */
+/* Each user has a limit and a count of their own, however many users there are. */
 TEST_F(quota, many_users)
 {
 	enum { USERS = 200 };
@@ -519,7 +544,7 @@ TEST_F(quota, many_users)
 	}
 	for (i = 0; i < USERS; i++)
 		EXPECT_EQ(-ENOSPC, wheel_of(USER + i));
-	/* Who ends a wheel may have another, and nobody else may. */
+	/* Only the user who closes a wheel may open another one. */
 	for (i = 0; i < USERS; i += 2)
 		close(fds[i]);
 	for (i = 0; i < USERS; i++) {
@@ -530,7 +555,7 @@ TEST_F(quota, many_users)
 	}
 }
 
-/* Who opened the wheel pays, also when another holds it. */
+/* A wheel counts against the user who opened it, even while another one holds it. */
 TEST_F(quota, opener_pays)
 {
 	int pair[2], fd;
@@ -555,7 +580,7 @@ TEST_F(quota, opener_pays)
 	close(pair[1]);
 }
 
-/* However many open at once, no more than the limit get one. */
+/* However many threads open wheels at once, no more than the limit succeed. */
 TEST_F(quota, race)
 {
 	enum { OPENERS = 8, MOST = 50, ROUNDS = 20 };
@@ -575,7 +600,7 @@ TEST_F(quota, race)
 				_exit(1);
 			got[i] = open_many();
 			__atomic_fetch_add(ready, 1, __ATOMIC_SEQ_CST);
-			/* None closes while another opens. */
+			/* No thread closes its wheel while another one opens. */
 			for (;;)
 				pause();
 		}
@@ -595,7 +620,7 @@ static int open_in_namespace(void)
 	return wheel_open(O_NONBLOCK) < 0 || unshare(CLONE_NEWUSER) ? 253 : open_many();
 }
 
-/* A user is the same in each namespace, and gets no more there. */
+/* A user is the same in every user namespace, and gets no more wheels there. */
 TEST_F(quota, user_namespace)
 {
 	ASSERT_TRUE(set_parameter(TWHEEL_PARAMS "max_wheels_per_user", 3));
@@ -603,8 +628,8 @@ TEST_F(quota, user_namespace)
 }
 
 /*
- * Runs open_many() as uid @as of a user namespace that user @owner makes, and in which @map has
- * the users. Returns what it returned.
+ * Runs open_many() as uid @as of a user namespace that user @owner creates with the uid map
+ * @map. Returns what open_many() returned.
  */
 static int open_in(uid_t owner, const char *map, uid_t as)
 {
@@ -622,7 +647,7 @@ static int open_in(uid_t owner, const char *map, uid_t as)
 			_exit(253);
 		_exit(setresuid(as, as, as) ? 252 : open_many());
 	}
-	/* As newuidmap does for who has subordinate ids. */
+	/* Write the map from outside, as newuidmap does for a user with subordinate ids. */
 	ret = read(ready[0], &byte, 1) == 1;
 	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
 	fd = open(path, O_WRONLY);
@@ -636,7 +661,7 @@ static int open_in(uid_t owner, const char *map, uid_t as)
 	return ret ? WEXITSTATUS(status_of(pid)) : 250;
 }
 
-/* G10: whoever has subordinate ids pays for all namespaces that he makes of them. */
+/* G10: A user with subordinate ids pays for all namespaces that he makes of them. */
 TEST_F(quota, owner_of_namespace_pays)
 {
 	int held;
@@ -647,13 +672,16 @@ TEST_F(quota, owner_of_namespace_pays)
 	ASSERT_LE(0, held);
 	EXPECT_EQ(2, open_in(USER, "0 100000 1", 0));
 	EXPECT_EQ(2, open_in(USER, "0 100001 2", 1));
-	/* Those are free for who they belong to, and who else makes a namespace pays himself. */
+	/*
+	 * The user with that uid does not pay, and another user who makes a namespace pays for
+	 * his own.
+	 */
 	EXPECT_EQ(3, as_user(100000, open_many));
 	EXPECT_EQ(3, open_in(OTHER, "0 100000 1", 0));
 	close(held);
 }
 
-/* G10: in a container of global root's, its own root pays, for all its users. */
+/* G10: In a container that global root made, the container's root pays for all its users. */
 TEST_F(quota, root_of_namespace_pays)
 {
 	int held;
@@ -667,9 +695,9 @@ TEST_F(quota, root_of_namespace_pays)
 	close(held);
 }
 
-/* Users take turns in the worker, not wheels */
+/* The worker serves users in turn, not wheels */
 
-/* What the wheels of a process that @as is must tell of the deadline that all their timers have. */
+/* The common deadline of all timers in a process, and what it reports about its wheels. */
 struct due_together {
 	__u64 instant;
 	__u64 worst;
@@ -677,7 +705,10 @@ struct due_together {
 	int failed;
 };
 
-/* Arms @each timers of each of @wheels for one instant, and says when the last expired. */
+/*
+ * Arms @each timers on each of @wheels wheels for one instant, and reports when the last one
+ * expired.
+ */
 static void all_due(struct due_together *d, uid_t as, unsigned int wheels, unsigned int each)
 {
 	static struct twheel_op ops[1024];
@@ -707,8 +738,9 @@ static void all_due(struct due_together *d, uid_t as, unsigned int wheels, unsig
 }
 
 /*
- * G8: of 300 wheels of one user that are due together with one of another, that one is not
- * the last: it waits for a budget of them in each of its turns, not for a budget of each.
+ * G8: 300 wheels of one user and one wheel of another are due together. The single wheel is
+ * not the last, because it waits for one budget of the others in each turn, and not for one
+ * budget of each.
  */
 TEST(users_take_turns)
 {
@@ -731,14 +763,14 @@ TEST(users_take_turns)
 	EXPECT_EQ(0, d[0].failed);
 	EXPECT_EQ(0, d[1].failed);
 	EXPECT_LT(d[1].worst * 4, d[0].worst);
-	TH_LOG("of %u wheels the last was late by %llu us, the one of another user by %llu us",
+	TH_LOG("lateness: %u wheels of one user %llu us, the wheel of another user %llu us",
 	       MANY, d[0].worst / 1000, d[1].worst / 1000);
 	munmap(d, 4096);
 }
 
-/* Nobody waits for the cgroup of another */
+/* Nobody waits for another user's cgroup */
 
-/* Opens and closes by the workers of io_uring, which do not return to user space. */
+/* Opens and closes wheels in workers of io_uring, which do not return to user space. */
 static void open_by_ring(void)
 {
 	struct io_uring_sqe sqe = {
@@ -754,7 +786,7 @@ static void open_by_ring(void)
 
 	if (!open_ring(&r))
 		_exit(1);
-	/* What is charged in advance has come to an end before the descriptors do. */
+	/* Memory that was charged in advance is used up before the descriptors are. */
 	for (;;) {
 		for (i = 0; i < 8; i++)
 			if (!submit(&r, &sqe))
@@ -767,7 +799,7 @@ static void open_by_ring(void)
 
 #define THEIR_GROUP	CGROUP "/twheel-others"
 
-/* Takes what each CPU has been charged in advance for another cgroup. */
+/* Uses up the memory that each CPU has charged in advance to another cgroup. */
 static void use_the_stock(void)
 {
 	int p[2];
@@ -781,7 +813,7 @@ static void use_the_stock(void)
 	}
 }
 
-/* The longest that an open of the device takes within @seconds. */
+/* Returns the longest time that opening the device took within @seconds. */
 static __u64 worst_open(unsigned int seconds)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + seconds * NS_PER_SEC, worst = 0;
@@ -799,8 +831,8 @@ static __u64 worst_open(unsigned int seconds)
 }
 
 /*
- * G8: who opens the device in a cgroup over memory.high waits for its memory himself. The
- * mutex of the misc devices, which he has meanwhile, is free for the others.
+ * G8: A process that opens the device in a cgroup over memory.high waits for its memory alone.
+ * It must not hold the mutex of the misc devices meanwhile.
  */
 TEST(open_waits_for_no_cgroup)
 {
@@ -850,9 +882,9 @@ TEST(open_waits_for_no_cgroup)
 		sleep_ms(1);
 }
 
-/* Who can tell which wheels there are */
+/* Who can see which wheels there are */
 
-/* The number of a wheel, by its fdinfo. */
+/* Returns the id of a wheel, from its fdinfo. */
 static unsigned long long number_of(int fd)
 {
 	unsigned long long id = 0;
@@ -868,7 +900,10 @@ static unsigned long long number_of(int fd)
 	return id;
 }
 
-/* Section 4: the number of a wheel is 64 random bits, so it does not tell of others. */
+/*
+ * Section 4: The id of a wheel consists of 64 random bits, so it reveals nothing about other
+ * wheels.
+ */
 TEST(numbers_are_random)
 {
 	enum { N = 64 };
@@ -883,7 +918,7 @@ TEST(numbers_are_random)
 		for (k = 0; k < i; k++)
 			EXPECT_NE(id[k], id[i]);
 	}
-	/* Each bit is set in some, and clear in others. */
+	/* Each bit is set in some ids, and clear in others. */
 	EXPECT_EQ(~0ULL, ones);
 	EXPECT_EQ(~0ULL, zeroes);
 	for (i = 0; i < N; i++)
@@ -898,7 +933,7 @@ struct listed {
 	int pid;
 };
 
-/* Finds @id in root's list of all wheels, and reads its line. True if it is there. */
+/* Finds @id in root's list of all wheels, and reads its line. Returns true if it is there. */
 static bool listed(unsigned long long id, struct listed *l)
 {
 	FILE *f = fopen(ALL_WHEELS, "re");
@@ -912,7 +947,7 @@ static bool listed(unsigned long long id, struct listed *l)
 	return found;
 }
 
-/* Section 4: root finds each wheel in debugfs, also one whose descriptor is in a message. */
+/* Section 4: Root finds each wheel in debugfs, even one whose descriptor is only in a message. */
 TEST(root_finds_all)
 {
 	unsigned long long id;
@@ -943,20 +978,20 @@ TEST(root_finds_all)
 	close(pair[0]);
 	close(pair[1]);
 	EXPECT_FALSE(listed(id, &l));
-	/* Others do not even see that there is one. */
+	/* Other users do not even see that the directory exists. */
 	ASSERT_EQ(0, seteuid(USER));
 	EXPECT_EQ(NULL, fopen(ALL_WHEELS, "re"));
 	ASSERT_EQ(0, seteuid(0));
 }
 
-/* True if twheelctl ps prints a line for wheel @id that contains @text. */
+/* Returns true if twheelctl ps prints a line for wheel @id that contains @text. */
 static bool ps_tells(unsigned long long id, const char *text)
 {
 	FILE *f = popen("twheelctl ps --json 2>/dev/null", "r");
 	char line[4096], wheel[64];
 	bool tells = false;
 
-	/* An integer beyond 2^53 is a string. */
+	/* An integer beyond 2^53 is printed as a string. */
 	snprintf(wheel, sizeof(wheel), "\"wheel\":%s%llu", id >> 53 ? "\"" : "", id);
 	while (f && fgets(line, sizeof(line), f))
 		tells |= strstr(line, wheel) && strstr(line, text);
@@ -971,7 +1006,7 @@ struct own_table {
 	unsigned long long id;
 };
 
-/* Opens a wheel in a table of descriptors that no other thread has. */
+/* Opens a wheel in a descriptor table that no other thread shares. */
 static void *open_in_own_table(void *arg)
 {
 	struct own_table *o = arg;
@@ -985,7 +1020,10 @@ static void *open_in_own_table(void *arg)
 	return NULL;
 }
 
-/* Section 4: so does twheelctl ps, with a wheel in a message, only mapped, or a thread's own. */
+/*
+ * Section 4: twheelctl ps finds a wheel that is only in a message, only mapped, or in a
+ * thread's own descriptor table.
+ */
 TEST(ps_finds_all)
 {
 	struct own_table own = { 0 };
@@ -1022,7 +1060,7 @@ TEST(ps_finds_all)
 	stop_and_join(thread, &own.stop);
 }
 
-/* Nobody can do everything with a wheel of its own, at the defaults. */
+/* The user nobody can do everything with a wheel of its own, with the default settings. */
 TEST(usable_as_nobody)
 {
 	struct twheel_event ev[4];
@@ -1055,7 +1093,10 @@ TEST(unload_while_open)
 	fd = open_wheel(_metadata, O_NONBLOCK);
 	EXPECT_EQ(users + 1, read_number(REFCNT));
 	EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
-	/* However many descriptors, one wheel is one reference, until the last is gone. */
+	/*
+	 * A wheel holds one reference, however many descriptors it has, until the last is
+	 * closed.
+	 */
 	copy = dup(fd);
 	ASSERT_GE(copy, 0);
 	close(fd);
@@ -1065,7 +1106,7 @@ TEST(unload_while_open)
 	EXPECT_EQ(users, read_number(REFCNT));
 }
 
-/* Nor while it is in a message, and nobody has it open. */
+/* rmmod is refused even if the only descriptor of a wheel is in a message. */
 TEST(unload_while_sent)
 {
 	long long users = read_number(REFCNT);
@@ -1082,14 +1123,14 @@ TEST(unload_while_sent)
 	ASSERT_GE(copy, 0);
 	close(pair[0]);
 	close(pair[1]);
-	/* And it works on. */
+	/* The wheel still works. */
 	add(_metadata, copy, NS_PER_MS, 0, 0);
 	EXPECT_EQ(1, take(copy, &ev, 1, PATIENCE_MS));
 	close(copy);
 	EXPECT_EQ(users, read_number(REFCNT));
 }
 
-/* Memory in the kernel's slabs, in kB, with what each CPU has not yet reported. */
+/* Returns the memory in the kernel's slabs, in kB, including what CPUs have not yet reported. */
 static long long slab_kb(void)
 {
 	long long kb = -1;
@@ -1107,7 +1148,7 @@ static long long slab_kb(void)
 	return kb;
 }
 
-/* True if slabs hold nothing but what was asked for, so that their size shows leaks. */
+/* Returns true if slabs hold nothing but what was allocated, so that their size shows leaks. */
 static bool slabs_are_plain(void)
 {
 	static const char *const paths[] = {
@@ -1124,9 +1165,9 @@ static bool slabs_are_plain(void)
 
 #define DEBUG_SLABS	"THIS KERNEL DEBUGS ITS SLABS: their size tells nothing"
 
-/* For tests that take their time where the kernel checks its memory. */
+/* A fixture for tests that take long if the kernel checks its memory. */
 FIXTURE(memory) {
-	/* References to the module. */
+	/* The module's reference count. */
 	long long users;
 };
 
@@ -1141,7 +1182,7 @@ FIXTURE_TEARDOWN(memory)
 	EXPECT_EQ(self->users, read_number(REFCNT));
 }
 
-/* kill -9 with 100,000 timers armed: the wheel is closed, and its memory comes back. */
+/* kill -9 with 100,000 timers armed closes the wheel, and frees its memory. */
 TEST_F_TIMEOUT(memory, kill_with_timers, 120)
 {
 	enum { N = 100000, ROUNDS = 3 };
@@ -1169,19 +1210,19 @@ TEST_F_TIMEOUT(memory, kill_with_timers, 120)
 		EXPECT_EQ(self->users + 1, read_number(REFCNT));
 		EXPECT_TRUE(killed(pid));
 		close(pair[0]);
-		/* The first one fills caches. */
+		/* The first round fills caches. */
 		if (!round)
 			before = slab_kb();
 	}
 	after = slab_kb();
 	if (!slabs_are_plain())
 		SKIP(return, DEBUG_SLABS);
-	/* One round leaked would be 6,400 kB, three 19,200. */
+	/* If one round leaked, 6,400 kB would be missing, and 19,200 kB after three. */
 	EXPECT_LT(after - before, 10000)
 		TH_LOG("%lld kB of slabs before, %lld kB after", before, after);
 }
 
-/* Open and close 3,000 times, some with timers: the memory comes back. */
+/* A wheel that is opened and closed 3,000 times, some with timers, frees its memory. */
 TEST_F_TIMEOUT(memory, open_and_close, 120)
 {
 	long long before = 0, after;
@@ -1190,7 +1231,7 @@ TEST_F_TIMEOUT(memory, open_and_close, 120)
 	for (i = 0; i < 3500; i++) {
 		int fd = open_wheel(_metadata, O_NONBLOCK);
 
-		/* Armed far away, for soon, and unread. */
+		/* With timers that are distant, due soon, and unread. */
 		if (i % 5 == 0) {
 			add(_metadata, fd, HOUR, 0, 0);
 			add(_metadata, fd, NS_PER_MS, 0, 0);
@@ -1229,9 +1270,9 @@ TEST_F_TIMEOUT(memory, many_wheels, 120)
 }
 
 /*
- * What timers that ended leave is for those that come after them, and goes with the
- * wheel. (For N9, 96 bytes a timer all in, see charged_for_all of table_test: slabs do
- * not have the words.)
+ * The memory of canceled timers is used for later ones, and freed with the wheel. For N9, at
+ * most 96 bytes for a timer in all, see charged_for_all in table_test: slabs do not include
+ * the words.
  */
 TEST_F_TIMEOUT(memory, cancelled_timers, 120)
 {
@@ -1239,7 +1280,7 @@ TEST_F_TIMEOUT(memory, cancelled_timers, 120)
 	int fd = open_wheel(_metadata, O_NONBLOCK);
 	long long before, full, again, after;
 
-	/* What the program itself needs, and a first chunk. */
+	/* Allocates what the program itself needs, and a first chunk. */
 	add_many(_metadata, fd, 5000, HOUR, 0, 0, NULL);
 	EXPECT_EQ(5000, cancel_all(fd));
 	before = slab_kb();
@@ -1262,8 +1303,8 @@ TEST_F_TIMEOUT(memory, cancelled_timers, 120)
 }
 
 /*
- * Registers until memory is refused, in a cgroup that has little. Everything
- * that this process itself needs is in memory by then.
+ * Registers timers until memory is refused, in a cgroup with little memory. Everything that
+ * this process itself needs is already in memory by then.
  */
 static void register_without_end(struct __test_metadata *_metadata)
 {
@@ -1293,7 +1334,7 @@ static void register_without_end(struct __test_metadata *_metadata)
 	}
 	EXPECT_GT(refused, 0);
 	EXPECT_GT(total, 10000);
-	/* What existed is untouched, and all of it works on. */
+	/* The existing timers are untouched, and all of them still work. */
 	st = stats(_metadata, fd);
 	EXPECT_EQ(total + 1, st.armed);
 	EXPECT_EQ(total + 1, st.registered);
@@ -1302,7 +1343,7 @@ static void register_without_end(struct __test_metadata *_metadata)
 	EXPECT_EQ(total, cancel_all(fd));
 	/*
 	 * There is room again, in the memory that the wheel has kept. This process must not
-	 * need any for itself.
+	 * need any itself.
 	 */
 	fill_ops(ops, ARRAY_SIZE(ops), TWHEEL_OP_REGISTER, HOUR, 0);
 	ASSERT_EQ(ARRAY_SIZE(ops), batch(fd, ops, ARRAY_SIZE(ops)));
@@ -1313,7 +1354,8 @@ static void register_without_end(struct __test_metadata *_metadata)
 }
 
 /*
- * G10: ENOMEM: for who has used up the memory of its cgroup. It is not killed, and others go on.
+ * G10: A process that has used up its cgroup's memory gets ENOMEM. It is not killed, and other
+ * wheels go on.
  */
 TEST_F_TIMEOUT(memory, cgroup, 120)
 {
@@ -1333,7 +1375,7 @@ TEST_F_TIMEOUT(memory, cgroup, 120)
 	EXPECT_EQ(0, status_of(pid));
 	EXPECT_EQ(0, rmdir(PAID_BY));
 
-	/* Our wheel did not notice. */
+	/* Our wheel was not affected. */
 	EXPECT_EQ(TWHEEL_ARMED, state(fd, id));
 	add_many(_metadata, fd, 1000, HOUR, 0, 0, NULL);
 	close_wheel(_metadata, fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Periodic timers: a fixed rate, one event with a count for who comes late.
+ * Periodic timers: they expire at a fixed rate, and a late reader gets one event with a count.
  */
 #include "twheel_test.h"
 
@@ -8,7 +8,7 @@
 
 WHEEL_FIXTURE(period, O_NONBLOCK)
 
-/* Fixed rate: each event is for deadline + k * period exactly, and no period is left out. */
+/* Fixed rate: each event is for exactly deadline + k * period, and no period is left out. */
 TEST_F(period, fixed_rate)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS + 777;
@@ -25,16 +25,16 @@ TEST_F(period, fixed_rate)
 		EXPECT_EQ(due, ev.deadline_ns);
 		EXPECT_GE(ev.expirations, 1);
 		due += ev.expirations * PERIOD;
-		/* The periods that were counted are over, and none of them twice. */
+		/* The periods that were counted are over, and none was counted twice. */
 		EXPECT_LE(due - PERIOD, now(CLOCK_MONOTONIC));
 	}
-	/* It goes on: the next period is to come, unless it came meanwhile. */
+	/* The timer is armed for the next period, unless that has come meanwhile. */
 	last = state(self->fd, id);
 	EXPECT_TRUE(last == TWHEEL_ARMED ||
 		    (last == TWHEEL_EXPIRED && now(CLOCK_MONOTONIC) >= due));
 }
 
-/* Who reads late gets one event with the count; the next one is on the grid. */
+/* A late reader gets one event with a count, and the next event is on the grid. */
 TEST_F(period, late_reader)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + PERIOD;
@@ -55,7 +55,7 @@ TEST_F(period, late_reader)
 	EXPECT_EQ(next, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 }
 
-/* Who does not read costs nobody anything: no wake-up for any further period. */
+/* An unread periodic timer causes no further wake-ups. */
 TEST_F(period, unread_is_idle)
 {
 	__u64 before;
@@ -69,7 +69,10 @@ TEST_F(period, unread_is_idle)
 	EXPECT_EQ(1, stats(_metadata, self->fd).unread);
 }
 
-/* More than 2^40 periods behind: one event, at once, the count exact. */
+/*
+ * A timer that is more than 2^40 periods behind delivers one event, at once and with the exact
+ * count.
+ */
 TEST_F(period, enormous_overrun)
 {
 	struct twheel_setup s = { .flags = TWHEEL_SETUP_REALTIME };
@@ -93,7 +96,7 @@ TEST_F(period, enormous_overrun)
 	EXPECT_EQ(before, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 }
 
-/* The shortest period is one tick. */
+/* The shortest possible period is one tick. */
 TEST_F(period, one_tick)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS, due = deadline;
@@ -111,7 +114,7 @@ TEST_F(period, one_tick)
 	}
 }
 
-/* A period that leads past the end of time: the first expiration is the only one. */
+/* If the period leads past the end of time, the timer expires only once. */
 TEST_F(period, endless)
 {
 	static const __u64 periods[] = { NEVER, NEVER - 1, 1ULL << 63 };
@@ -126,7 +129,7 @@ TEST_F(period, endless)
 	}
 }
 
-/* GET tells the period and the next deadline. */
+/* GET reports the period and the next deadline. */
 TEST_F(period, get)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + NS_PER_MS;
@@ -141,7 +144,7 @@ TEST_F(period, get)
 	EXPECT_EQ(deadline + HOUR, t.deadline_ns);
 }
 
-/* REARM turns the period on. */
+/* REARM can add a period to a timer. */
 TEST_F(period, rearm_turns_on)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 6);
@@ -161,7 +164,7 @@ TEST_F(period, rearm_turns_on)
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 
-/* REARM without a period turns it off: one more event, and the id ends with it. */
+/* REARM without a period ends the repetition: one more event comes, and then the id is gone. */
 TEST_F(period, rearm_turns_off)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
@@ -185,7 +188,7 @@ TEST_F(period, rearm_withdraws)
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
 }
 
-/* REARM with DISARMED stops it. */
+/* REARM with DISARMED stops a periodic timer. */
 TEST_F(period, disarm)
 {
 	__u64 id = add_periodic(_metadata, self->fd, PERIOD, PERIOD, 0);
@@ -197,7 +200,7 @@ TEST_F(period, disarm)
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
-/* An exchange ends the periods after the event: who reads late gets those before it alone. */
+/* An exchange ends the periods after the event, so a late reader gets only those before it. */
 TEST_F(period, exchanged_unread)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -218,7 +221,7 @@ TEST_F(period, exchanged_unread)
 	unmap_table(&t);
 }
 
-/* CANCEL of an unread periodic timer withdraws its event; no further one comes. */
+/* CANCEL of an unread periodic timer withdraws its event, and no other event comes. */
 TEST_F(period, cancel_unread)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
@@ -230,7 +233,7 @@ TEST_F(period, cancel_unread)
 	EXPECT_EQ(1, stats(_metadata, self->fd).withdrawn);
 }
 
-/* CANCEL between two periods: armed. */
+/* CANCEL between two periods finds the timer armed. */
 TEST_F(period, cancel_armed)
 {
 	__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, HOUR, 0);
@@ -241,7 +244,7 @@ TEST_F(period, cancel_armed)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 }
 
-/* Several of different periods do not disturb each other. */
+/* Timers with different periods do not disturb each other. */
 TEST_F(period, several)
 {
 	static const __u64 periods[] = { 3 * NS_PER_MS, 7 * NS_PER_MS, 31 * NS_PER_MS };

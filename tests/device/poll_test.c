@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Being told: poll, select, epoll, io_uring; and /proc/PID/fdinfo.
+ * How a program learns of an event: poll, select, epoll and io_uring. Also /proc/PID/fdinfo.
  */
 #include "ring.h"
 #include "twheel_test.h"
@@ -47,7 +47,7 @@ static short polled(int fd, int timeout_ms)
 	}
 }
 
-/* poll(): POLLIN and POLLRDNORM while anything is unread, and never anything else. */
+/* poll() reports POLLIN and POLLRDNORM while an event is unread, and never anything else. */
 TEST_F(polling, poll)
 {
 	struct twheel_event ev;
@@ -62,7 +62,7 @@ TEST_F(polling, poll)
 	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, 0));
 	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
 	EXPECT_EQ(POLLIN | POLLRDNORM, polled(self->fd, 0));
-	/* What is withdrawn is not unread. */
+	/* A withdrawn event no longer counts as unread. */
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, id));
 	EXPECT_EQ(0, polled(self->fd, 0));
 }
@@ -77,7 +77,7 @@ TEST_F(polling, poll_waits)
 	EXPECT_GE(now(CLOCK_MONOTONIC), deadline);
 }
 
-/* select(): readable, not writable, no exception. */
+/* select() reports the descriptor as readable, but not as writable or exceptional. */
 TEST_F(polling, select)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_MS / 1000 };
@@ -91,7 +91,10 @@ TEST_F(polling, select)
 	FD_SET(self->fd, &except);
 	add(_metadata, self->fd, 20 * NS_PER_MS, 0, 0);
 	EXPECT_EQ(1, select(self->fd + 1, &in, &out, &except, &patience));
-	/* Woken up, and not by its last look: there is time left. */
+	/*
+	 * select() was woken up, and did not find the event in its last look: there is time
+	 * left.
+	 */
 	EXPECT_NE(0, patience.tv_sec + patience.tv_usec);
 	EXPECT_TRUE(FD_ISSET(self->fd, &in));
 	EXPECT_FALSE(FD_ISSET(self->fd, &out));
@@ -105,7 +108,7 @@ static void watch(struct __test_metadata *_metadata, int ep, int fd, __u32 event
 	ASSERT_EQ(0, epoll_ctl(ep, EPOLL_CTL_ADD, fd, &e));
 }
 
-/* The events reported, 0 if there are none in time. */
+/* Returns the reported events, or 0 if there are none in time. */
 static int epolled(int ep, int timeout_ms)
 {
 	struct epoll_event e = { 0 };
@@ -114,7 +117,7 @@ static int epolled(int ep, int timeout_ms)
 	return ret < 0 ? -errno : ret ? (int)e.events : 0;
 }
 
-/* epoll, level-triggered: reported again and again until it is read. */
+/* Level-triggered epoll reports an event again and again until it is read. */
 TEST_F(polling, epoll_level)
 {
 	struct twheel_event ev[2];
@@ -128,7 +131,10 @@ TEST_F(polling, epoll_level)
 	EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
 }
 
-/* epoll, edge-triggered: each new batch is a new edge, read or not. */
+/*
+ * Edge-triggered epoll reports each new batch of events as a new edge, whether it is read or
+ * not.
+ */
 TEST_F(polling, epoll_edge)
 {
 	unsigned int i;
@@ -140,18 +146,18 @@ TEST_F(polling, epoll_edge)
 		EXPECT_EQ(0, epolled(self->ep, QUIET_MS));
 	}
 	EXPECT_EQ(5, stats(_metadata, self->fd).unread);
-	/* What was there when it was added is an edge, too. */
+	/* An event that was there before the descriptor was added is an edge too. */
 	EXPECT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_DEL, self->fd, NULL));
 	watch(_metadata, self->ep, self->fd, EPOLLIN | EPOLLET);
 	EXPECT_EQ(EPOLLIN, epolled(self->ep, 0));
 	EXPECT_EQ(0, epolled(self->ep, 0));
-	/* REARM makes a batch. */
+	/* A REARM into the past creates another batch. */
 	add(_metadata, self->fd, HOUR, 0, 0);
 	EXPECT_EQ(1, expire_all(self->fd));
 	EXPECT_EQ(EPOLLIN, epolled(self->ep, PATIENCE_MS));
 }
 
-/* An edge-triggered loop that reads until EAGAIN misses nothing. */
+/* An edge-triggered loop that reads until EAGAIN misses no event. */
 TEST_F(polling, epoll_edge_loop)
 {
 	enum { N = 1000 };
@@ -172,7 +178,7 @@ TEST_F(polling, epoll_edge_loop)
 	EXPECT_EQ(N, got);
 }
 
-/* EPOLLONESHOT: once, until it is asked for again. */
+/* EPOLLONESHOT reports once, until the descriptor is armed again. */
 TEST_F(polling, epoll_oneshot)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLONESHOT };
@@ -211,7 +217,7 @@ static void *epoll_and_read(void *arg)
 	return NULL;
 }
 
-/* EPOLLEXCLUSIVE: some waiter is woken for each expiration, and none is lost. */
+/* EPOLLEXCLUSIVE wakes at least one waiter for each expiration, and no event is lost. */
 TEST_F(polling, epoll_exclusive)
 {
 	enum { N = 100, WAITERS = 4 };
@@ -251,13 +257,13 @@ static void *epoll_once(void *arg)
 	return NULL;
 }
 
-/* EPOLLEXCLUSIVE: of those that wait one is woken, not all. */
+/* EPOLLEXCLUSIVE wakes one of the waiters, not all. */
 TEST_F(polling, epoll_exclusive_wakes_one)
 {
 	enum { WAITERS = 4 };
 	unsigned int i, round, least = WAITERS;
 
-	/* On a busy machine some may come too late to wait, but not each time. */
+	/* On a busy machine some threads may start to wait too late, but not every time. */
 	for (round = 0; round < 10 && least > 1; round++) {
 		struct waiter w[WAITERS];
 		unsigned int woken = 0;
@@ -275,14 +281,14 @@ TEST_F(polling, epoll_exclusive_wakes_one)
 			close(w[i].ep);
 		}
 		ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-		/* None, if all had gone before. */
+		/* woken is 0 if all threads had stopped waiting before the event. */
 		if (woken && woken < least)
 			least = woken;
 	}
 	EXPECT_EQ(1, least);
 }
 
-/* Without EPOLLEXCLUSIVE every epoll instance is told. */
+/* Without EPOLLEXCLUSIVE, every epoll instance is woken. */
 TEST_F(polling, epoll_instances)
 {
 	int other = epoll_create1(EPOLL_CLOEXEC);
@@ -296,7 +302,7 @@ TEST_F(polling, epoll_instances)
 	close(other);
 }
 
-/* An epoll instance within another one reports it as well. */
+/* An epoll instance within another one reports events too. */
 TEST_F(polling, epoll_nested)
 {
 	int outer = epoll_create1(EPOLL_CLOEXEC);
@@ -327,7 +333,10 @@ TEST_F(polling, epoll_and_close)
 	}
 }
 
-/* No SIGIO, as timerfd has none: who arms many timers sends no signals in the softirq. */
+/*
+ * There is no SIGIO, as with timerfd, so that a program with many timers cannot have the
+ * softirq send signals.
+ */
 TEST_F(polling, no_sigio)
 {
 	struct timespec quiet = { .tv_nsec = QUIET_MS * NS_PER_MS };
@@ -343,7 +352,7 @@ TEST_F(polling, no_sigio)
 	EXPECT_EQ(-1, sigtimedwait(&set, NULL, &quiet));
 }
 
-/* Not in each kernel, nor for each process. */
+/* Some kernels lack io_uring, or forbid it to this process. */
 #define OPEN_OR_SKIP(r) do { \
 	if (!open_ring(r)) { \
 		ASSERT_TRUE(errno == ENOSYS || errno == EPERM); \
@@ -351,7 +360,7 @@ TEST_F(polling, no_sigio)
 	} \
 } while (0)
 
-/* io_uring: a poll request completes at the expiration. */
+/* A poll request of io_uring completes at the expiration. */
 TEST_F(polling, io_uring_poll)
 {
 	struct io_uring_sqe sqe = {
@@ -372,7 +381,7 @@ TEST_F(polling, io_uring_poll)
 	close_ring(&r);
 }
 
-/* io_uring: a read waits for the first event and brings what is there. */
+/* A read request of io_uring waits for the first event, and returns all that are there. */
 TEST_F(polling, io_uring_read)
 {
 	struct twheel_event ev[4];
@@ -399,7 +408,7 @@ TEST_F(polling, io_uring_read)
 		EXPECT_EQ(EVENT, cqe.res);
 		EXPECT_EQ(90 + i, ev[0].user_data);
 	}
-	/* Two that are there already. */
+	/* Two events that are already there. */
 	add(_metadata, self->fd, 0, 0, 1);
 	add(_metadata, self->fd, 0, 0, 2);
 	ASSERT_TRUE(submit(&r, &sqe));
@@ -409,7 +418,7 @@ TEST_F(polling, io_uring_read)
 	close_ring(&r);
 }
 
-/* The value of @key in the fdinfo of @fd, or "?". */
+/* Returns the value of @key in the fdinfo of @fd, or "?". */
 static void fdinfo_value(int fd, const char *key, char value[1024])
 {
 	char path[64], line[1024];
@@ -438,7 +447,7 @@ static unsigned long long fdinfo_number(int fd, const char *key)
 	return strtoull(value, NULL, 10);
 }
 
-/* fdinfo: lines of "twheel-key: value", each with the number that INFO or STATS tells. */
+/* fdinfo has lines of "twheel-key: value", with the same numbers as INFO and STATS. */
 TEST_F(polling, fdinfo)
 {
 	struct twheel_setup shape = {
@@ -460,7 +469,10 @@ TEST_F(polling, fdinfo)
 	EXPECT_STREQ("never", value);
 	fdinfo_value(fd, "twheel-lateness", value);
 	EXPECT_STREQ("", value);
-	/* All counts differ: 9 of 10 timers are left, 3 armed and 4 unread. 6 have expired. */
+	/*
+	 * All counts differ: 9 of 10 timers are left, 3 of them armed and 4 unread, and 6 have
+	 * expired.
+	 */
 	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, add(_metadata, fd, HOUR, 0, 0)));
 	add_many(_metadata, fd, 2, 0, TWHEEL_KEEP, 0, NULL);
 	ASSERT_EQ(2, take(fd, ev, 2, PATIENCE_MS));
@@ -476,11 +488,14 @@ TEST_F(polling, fdinfo)
 	EXPECT_EQ(3, fdinfo_number(fd, "twheel-armed"));
 	EXPECT_EQ(4, fdinfo_number(fd, "twheel-unread"));
 	EXPECT_EQ(6, fdinfo_number(fd, "twheel-expired"));
-	/* The wheel looks at the bucket of the three, which lies in the hour. */
+	/*
+	 * The wheel turns next at the start of the three timers' bucket, which comes within
+	 * the hour.
+	 */
 	next = fdinfo_number(fd, "twheel-next");
 	EXPECT_LT(now(CLOCK_BOOTTIME), next);
 	EXPECT_GE(now(CLOCK_BOOTTIME) + HOUR, next);
-	/* For who reads it in another time namespace. */
+	/* twheel-now is for readers in another time namespace. */
 	next = now(CLOCK_BOOTTIME);
 	EXPECT_LE(next, fdinfo_number(fd, "twheel-now"));
 	next = fdinfo_number(fd, "twheel-now");
@@ -495,7 +510,7 @@ TEST_F(polling, fdinfo)
 		if (strncmp(line, "twheel-", 7))
 			continue;
 		ours++;
-		/* One key and one value, if any, with a tab in between. Nothing was late. */
+		/* One key and at most one value, with a tab in between. No timer was late. */
 		if (strcmp(line, "twheel-lateness:\t\n"))
 			EXPECT_EQ(2, sscanf(line, "twheel-%63[^:]:\t%63s\n", key, word));
 	}
@@ -504,7 +519,7 @@ TEST_F(polling, fdinfo)
 	close(fd);
 }
 
-/* fdinfo: the lateness and the moves are those of STATS. */
+/* fdinfo reports the same lateness and number of moves as STATS. */
 TEST_F(polling, fdinfo_lateness)
 {
 	char value[1024], expected[1024] = "";
@@ -514,7 +529,7 @@ TEST_F(polling, fdinfo_lateness)
 	__u64 id = add(_metadata, self->fd, 20 * NS_PER_MS, TWHEEL_KEEP, 0);
 	unsigned int i, n = 0;
 
-	/* It expires at the new deadline: the kernel looks at the old one, and moves it. */
+	/* The timer expires at the new deadline; the kernel looks at the old one, and moves it. */
 	EXPECT_NE(0, arm(&t, id, now(CLOCK_MONOTONIC) + 100 * NS_PER_MS));
 	add_many(_metadata, self->fd, 49, 50 * NS_PER_MS, 0, 0, NULL);
 	ASSERT_EQ(50, collect(self->fd, ev, 50));
@@ -533,7 +548,7 @@ TEST_F(polling, fdinfo_lateness)
 	unmap_table(&t);
 }
 
-/* fdinfo: all descriptors of a wheel have its number, and no other open wheel has it. */
+/* All descriptors of a wheel show its id, and no other open wheel has that id. */
 TEST_F(polling, fdinfo_id)
 {
 	enum { N = 200 };
@@ -553,7 +568,7 @@ TEST_F(polling, fdinfo_id)
 		id[i] = fdinfo_number(fd[i], "twheel-id");
 		for (k = 0; k < i; k++)
 			equal += id[i] == id[k];
-		/* A series would tell how many wheels were opened in between. */
+		/* Sequential ids would reveal how many wheels were opened in between. */
 		next += i && id[i] - id[i - 1] <= 1;
 	}
 	EXPECT_EQ(0, equal);
@@ -569,7 +584,7 @@ static int compare_ids(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Of so many, some draw the number of another, and draw again. */
+/* Among this many wheels, some are assigned an id that is taken, and get another one. */
 TEST_F_TIMEOUT(polling, fdinfo_id_of_many, 120)
 {
 	enum { N = 4000 };

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A call races with a thread that flips the bits of its arguments. Calls that race with each
- * other, or with an expiry, are the pairs of tests/hostile/pairs.c.
+ * Calls that race with a thread which flips bits of their arguments. tests/hostile/pairs.c
+ * covers calls that race with each other or with an expiry.
  */
 #include "twheel_test.h"
 
 WHEEL_FIXTURE(race, O_NONBLOCK)
 
 /*
- * What calls are handed, alone in REGION bytes at a multiple of that, and with nothing
- * behind it that could be written to: a bit of it that flips, also of an address, leads
- * nowhere else.
+ * The arguments of the calls, alone in REGION bytes that are aligned to REGION, and with no
+ * writable memory behind them. Thus a flipped bit, even one in an address, leads nowhere else.
  */
 #define FLIPPED_BITS	20
 #define REGION		(1UL << FLIPPED_BITS)
@@ -43,7 +42,7 @@ static void *flip_bits(void *arg)
 
 	while (!stopped(&f->stop)) {
 		__u64 random = next_random(&seed);
-		/* Mostly of what is read first. */
+		/* Mostly flip bits that a call reads first. */
 		unsigned int nr = random & 1 ? sizeof(struct twheel_timer) : sizeof(*f->arg);
 
 		__atomic_fetch_xor(&words[(random >> 8) % (nr / sizeof(*words))],
@@ -53,7 +52,7 @@ static void *flip_bits(void *arg)
 	return NULL;
 }
 
-/* A call of each kind in turn, with what is right until it is flipped. */
+/* Makes a call of each kind in turn, with valid arguments that another thread flips. */
 static int call_flipped(int fd, struct argument *arg, unsigned int kind, const __u64 *ids)
 {
 	unsigned int i;
@@ -88,7 +87,7 @@ static int call_flipped(int fd, struct argument *arg, unsigned int kind, const _
 	}
 }
 
-/* Class 10: what a call has checked it does not fetch again. */
+/* Class 10: A call does not fetch an argument again that it has already checked. */
 TEST_F_TIMEOUT(race, flipped_arguments, 120)
 {
 	enum { CALLS = 20000, FLIPS = 10000000 };
@@ -113,7 +112,7 @@ TEST_F_TIMEOUT(race, flipped_arguments, 120)
 		done += ret >= 0;
 		wrong += ret < 0 && ret != -EINVAL && ret != -EFAULT && ret != -ENOENT &&
 			 ret != -EBUSY && ret != -EPERM && ret != -ENOSPC;
-		/* Periods that flips made may bring more than can be read. */
+		/* Flipped periods may bring more events than can be read. */
 		wrong += read_events(self->fd, ev, sizeof(ev)) < 0 && errno != EAGAIN;
 		flips = __atomic_load_n(&f.flips, __ATOMIC_RELAXED);
 	}

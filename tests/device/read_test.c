@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read(): whole events, blocking and not, signals, several readers.
+ * read(): whole events, blocking and nonblocking, signals, several readers.
  */
 #include "twheel_test.h"
 
@@ -21,7 +21,7 @@ static void unread(struct __test_metadata *_metadata, int fd, unsigned int n)
 	ASSERT_EQ(n, stats(_metadata, fd).unread);
 }
 
-/* EINVAL: a buffer that is too small for one event, whether there is one or not. */
+/* EINVAL for a buffer that is too small for one event, whether there is an event or not. */
 TEST_F(reading, short_buffer)
 {
 	char buf[EVENT];
@@ -37,7 +37,7 @@ TEST_F(reading, short_buffer)
 	EXPECT_EQ(EVENT, read(self->fd, buf, EVENT));
 }
 
-/* As many whole events as are there. */
+/* A read returns all events if they fit. */
 TEST_F(reading, fewer_than_fit)
 {
 	struct twheel_event ev[10];
@@ -46,12 +46,12 @@ TEST_F(reading, fewer_than_fit)
 	poison(&ev);
 	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 	EXPECT_EQ(2, ev[2].user_data);
-	/* Not a byte behind them. */
+	/* Nothing was written beyond them. */
 	EXPECT_EQ(0xcccccccccccccccc, ev[3].id);
 	EXPECT_EQ(0xcccccccccccccccc, ev[9].expirations);
 }
 
-/* As many whole events as fit: two into two and a half. */
+/* A read returns as many whole events as fit: two into a buffer of two and a half. */
 TEST_F(reading, more_than_fit)
 {
 	struct twheel_event ev[5];
@@ -67,7 +67,7 @@ TEST_F(reading, more_than_fit)
 	EXPECT_EQ(4, ev[2].user_data);
 }
 
-/* A thousand events in one call. */
+/* A thousand events are read in one call. */
 TEST_F(reading, many)
 {
 	enum { N = 1000 };
@@ -83,7 +83,10 @@ TEST_F(reading, many)
 	free(ev);
 }
 
-/* Buffers of every size: each read returns what fits, and the events go on where it ended. */
+/*
+ * With buffers of every size, each read returns as many events as fit, and the next one
+ * continues from there.
+ */
 TEST_F(reading, any_size)
 {
 	enum { N = 150 };
@@ -103,7 +106,7 @@ TEST_F(reading, any_size)
 			size_t fit = size / EVENT < N - next ? size / EVENT : N - next;
 			ssize_t got = read_events(self->fd, ev, size) / EVENT;
 
-			/* A signal may end it after the first. */
+			/* A signal may end the read after its first event. */
 			if (with_signals() && got > 0 && got < (ssize_t)fit)
 				fit = got;
 			ASSERT_EQ(fit, got);
@@ -113,7 +116,7 @@ TEST_F(reading, any_size)
 	}
 }
 
-/* readv(): an event may be spread over vectors. */
+/* readv() may split an event across several vectors. */
 TEST_F(reading, vectors)
 {
 	struct twheel_event ev[3];
@@ -131,7 +134,7 @@ TEST_F(reading, vectors)
 	EXPECT_EQ(1, ev[2].expirations);
 }
 
-/* ESPIPE: a wheel has no position. */
+/* ESPIPE, because a wheel has no position. */
 TEST_F(reading, no_position)
 {
 	struct twheel_event ev;
@@ -144,7 +147,7 @@ TEST_F(reading, no_position)
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
-/* EINVAL: nothing can be written. EBADF if it was not even opened for that. */
+/* write() fails with EINVAL, or with EBADF if the descriptor was not opened for writing. */
 TEST_F(reading, write)
 {
 	struct twheel_event ev = { 0 };
@@ -156,7 +159,7 @@ TEST_F(reading, write)
 	close(fd);
 }
 
-/* EAGAIN: nothing is unread, O_NONBLOCK from open(). */
+/* EAGAIN if no event is unread, with O_NONBLOCK set by open(). */
 TEST_F(reading, nonblock_by_open)
 {
 	int fd = open_wheel(_metadata, O_NONBLOCK);
@@ -171,7 +174,7 @@ TEST_F(reading, nonblock_by_open)
 	close(fd);
 }
 
-/* EAGAIN: O_NONBLOCK by fcntl(), and off again. */
+/* EAGAIN with O_NONBLOCK set by fcntl(), and a blocking read after it was cleared. */
 TEST_F(reading, nonblock_by_fcntl)
 {
 	struct twheel_event ev;
@@ -183,7 +186,7 @@ TEST_F(reading, nonblock_by_fcntl)
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
-/* RWF_NOWAIT: this one read does not block. */
+/* RWF_NOWAIT keeps a single read from blocking. */
 TEST_F(reading, nowait)
 {
 	struct twheel_event ev;
@@ -210,11 +213,11 @@ TEST_F(reading, blocks)
 struct reader {
 	pthread_t thread;
 	int fd;
-	/* Of the first read(). */
+	/* The result of the first read(). */
 	ssize_t ret;
 	int err;
 	struct twheel_event ev;
-	/* Where to, if not there. */
+	/* The buffer, if it is not @ev. */
 	struct twheel_event *to;
 	/* Stops at an event with this user_data. */
 	__u64 stop;
@@ -233,7 +236,7 @@ static void *read_once(void *arg)
 	return NULL;
 }
 
-/* Until the thread sleeps in read(), so far as one can see that from outside. */
+/* Waits until the thread sleeps in read(), as far as that is visible from outside. */
 static void wait_until_blocked(struct reader *r)
 {
 	char path[64], buf[512];
@@ -267,7 +270,7 @@ static void start_reader(struct __test_metadata *_metadata, struct reader *r, in
 	start_reader_to(_metadata, r, fd, NULL);
 }
 
-/* True if the reader returns before the time limit. */
+/* Returns true if the reader ends before the time limit. */
 static bool joined(struct reader *r)
 {
 	unsigned int ms;
@@ -280,7 +283,10 @@ static bool joined(struct reader *r)
 	return false;
 }
 
-/* A blocked reader sees what is armed for now, or by REARM, alone or in a batch. */
+/*
+ * A timer that is armed for now, by REGISTER or REARM, alone or in a batch, wakes a blocked
+ * reader.
+ */
 TEST_F(reading, woken)
 {
 	enum { ADD, BATCH, REARM, WAYS };
@@ -310,8 +316,8 @@ TEST_F(reading, woken)
 }
 
 /*
- * Ends the thread of @r, which was sent SIGUSR1. Where other signals come as well, it
- * may have come while one of those was handled, and the read begun anew after it.
+ * Joins the thread of @r, which was sent SIGUSR1. If other signals are sent too, SIGUSR1 may
+ * have come while one of those was handled, so that the read was restarted after it.
  */
 static void join_signalled(struct reader *r)
 {
@@ -323,7 +329,7 @@ static void join_signalled(struct reader *r)
 		pthread_join(r->thread, NULL);
 }
 
-/* EINTR: a signal before the first event. */
+/* EINTR for a signal before the first event. */
 TEST_F(reading, interrupted)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 0);
@@ -336,12 +342,12 @@ TEST_F(reading, interrupted)
 	join_signalled(&r);
 	EXPECT_EQ(-1, r.ret);
 	EXPECT_EQ(EINTR, r.err);
-	/* Nothing was lost. */
+	/* No event was lost. */
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, id, 0, 0));
 	EXPECT_EQ(EVENT, read_events(self->fd, &ev, EVENT));
 }
 
-/* With SA_RESTART the read goes on. */
+/* With SA_RESTART, the read continues after a signal. */
 TEST_F(reading, restarted)
 {
 	struct reader r;
@@ -359,13 +365,16 @@ TEST_F(reading, restarted)
 	EXPECT_EQ(21, r.ev.user_data);
 }
 
-/* What is there is read, signal or not: EINTR is only for who had to wait. */
+/*
+ * A read returns events that are already there even if a signal is pending. EINTR is only for
+ * a read that had to wait.
+ */
 TEST_F(reading, pending_signal_and_events)
 {
 	struct twheel_event ev[4];
 	sigset_t set;
 
-	/* Blocked, so that it stays pending and has no part in this. */
+	/* Blocked, so that the signal stays pending and plays no part in the setup. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -374,7 +383,7 @@ TEST_F(reading, pending_signal_and_events)
 	EXPECT_EQ(3 * EVENT, read_events(self->fd, ev, sizeof(ev)));
 }
 
-/* Nor does one that comes in the middle: all that are there and fit come. */
+/* Nor does a signal in the middle of a read cut it short: it returns all events that fit. */
 TEST_F(reading, signals_and_many_events)
 {
 	enum { MANY = 4096, ROUNDS = 4 };
@@ -390,7 +399,7 @@ TEST_F(reading, signals_and_many_events)
 	}
 }
 
-/* Nor one that comes as the user's page is brought in. */
+/* Nor does a signal that comes while the user's page is faulted in. */
 TEST_F(reading, signals_and_faults)
 {
 	enum { MANY = 1000, SWEEP = 200 };
@@ -432,7 +441,7 @@ TEST_F(reading, killed)
 	EXPECT_TRUE(WIFSIGNALED(status));
 }
 
-/* The file lives on in a blocked read after its descriptor was closed. */
+/* A blocked read keeps the file alive after its descriptor was closed. */
 TEST_F(reading, close_while_blocked)
 {
 	int fd = open_wheel(_metadata, 0);
@@ -443,7 +452,7 @@ TEST_F(reading, close_while_blocked)
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(-1, fcntl(fd, F_GETFD));
 	pthread_join(r.thread, NULL);
-	/* Begun anew after a signal, it has nothing to read from. */
+	/* If a signal restarts the read, there is no descriptor left to read from. */
 	if (with_signals() && r.ret < 0) {
 		EXPECT_EQ(EBADF, r.err);
 		return;
@@ -478,7 +487,10 @@ static void *read_until_stop(void *arg)
 	}
 }
 
-/* Several blocked readers: each event reaches exactly one of them, and none is left over. */
+/*
+ * With several blocked readers, each event reaches exactly one of them, and no event is left
+ * over.
+ */
 TEST_F(reading, several_readers)
 {
 	enum { N = 4000, READERS = 4 };
@@ -493,7 +505,7 @@ TEST_F(reading, several_readers)
 	}
 	for (i = 0; i < N; i++)
 		add(_metadata, self->fd, next_random(&seed) % (4 * NS_PER_MS), 0, i);
-	/* When all have been read, one more for each reader ends it. */
+	/* When all events have been read, one more for each reader ends the readers. */
 	for (i = 0; i < PATIENCE_MS && stats(_metadata, self->fd).delivered < N; i++)
 		sleep_ms(1);
 	EXPECT_EQ(N, stats(_metadata, self->fd).delivered);
@@ -516,7 +528,7 @@ TEST_F(reading, several_readers)
 	free(seen);
 }
 
-/* Events that expire together reach all who wait, not the first only. */
+/* Events that expire together wake all waiting readers, not only the first. */
 TEST_F(reading, all_readers_are_woken)
 {
 	enum { READERS = 4 };
@@ -536,7 +548,10 @@ TEST_F(reading, all_readers_are_woken)
 	EXPECT_EQ(1 + 2 + 3 + 4, sum);
 }
 
-/* A reader that is interrupted hands the wake-up on: no event lies there while another waits. */
+/*
+ * A reader that is interrupted passes the wake-up on, so that no event stays unread while
+ * another reader waits.
+ */
 TEST_F(reading, interrupted_reader_hands_on)
 {
 	unsigned int round;
@@ -547,7 +562,7 @@ TEST_F(reading, interrupted_reader_hands_on)
 
 		start_reader(_metadata, &a, self->fd);
 		start_reader(_metadata, &b, self->fd);
-		/* The wake-up and the signal for the first at about the same time. */
+		/* Send the wake-up and the first reader's signal at about the same time. */
 		add(_metadata, self->fd, 0, 0, round);
 		pthread_kill(a.thread, SIGUSR1);
 		if (round & 1)
@@ -563,7 +578,7 @@ TEST_F(reading, interrupted_reader_hands_on)
 	}
 }
 
-/* One page of memory that is there when userfaultfd @uffd says so. */
+/* Returns a page of memory that is missing until userfaultfd @uffd provides it. */
 static void *page_of(struct __test_metadata *_metadata, int uffd)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -582,7 +597,10 @@ static void *page_of(struct __test_metadata *_metadata, int uffd)
 	return page;
 }
 
-/* A reader whose memory takes long to come hands the wake-up on, and has the next event. */
+/*
+ * A reader whose memory takes long to be faulted in passes the wake-up on, and gets the next
+ * event.
+ */
 TEST_F(reading, faulting_reader_hands_on)
 {
 	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -592,7 +610,7 @@ TEST_F(reading, faulting_reader_hands_on)
 	bool handed_on;
 	sigset_t signals;
 
-	/* Who waits first is the first, but if a signal has it begin anew. */
+	/* The first reader to wait is woken first, unless a signal restarts its read. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGVTALRM);
 	ASSERT_EQ(0, pthread_sigmask(SIG_BLOCK, &signals, NULL));
@@ -600,7 +618,7 @@ TEST_F(reading, faulting_reader_hands_on)
 	start_reader(_metadata, &b, self->fd);
 	ASSERT_EQ(0, pthread_sigmask(SIG_UNBLOCK, &signals, NULL));
 	add(_metadata, self->fd, 0, 0, 5);
-	/* The first is where its memory is not. */
+	/* The first reader is waiting for its missing page. */
 	ASSERT_TRUE(readable(uffd, PATIENCE_MS));
 	handed_on = joined(&b);
 	EXPECT_TRUE(handed_on);
@@ -617,7 +635,7 @@ TEST_F(reading, faulting_reader_hands_on)
 	close(uffd);
 }
 
-/* Back and forth: no wake-up is lost between sleeping and expiring. */
+/* Ping-pong: no wake-up is lost between going to sleep and an expiration. */
 TEST_F(reading, ping_pong)
 {
 	enum { ROUNDS = 150 };
@@ -646,7 +664,7 @@ TEST_F(reading, ping_pong)
 	close(other);
 }
 
-/* dup(): two descriptors, one wheel. */
+/* dup() gives a second descriptor for the same wheel. */
 TEST_F(reading, dup)
 {
 	int fd = dup(self->fd);
@@ -663,7 +681,7 @@ TEST_F(reading, dup)
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 }
 
-/* Opened anew through /proc it is a new wheel. */
+/* Opening the descriptor again through /proc creates a new wheel. */
 TEST_F(reading, reopened)
 {
 	char path[64];
@@ -679,7 +697,7 @@ TEST_F(reading, reopened)
 	close(fd);
 }
 
-/* fork(): the child has the same wheel. */
+/* After fork() the child shares the wheel. */
 TEST_F(reading, fork_shares)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, 0, 6);
@@ -694,7 +712,7 @@ TEST_F(reading, fork_shares)
 	EXPECT_EQ(0, status_of(pid));
 }
 
-/* The wheel lives until its last holder is gone: a child goes on when the parent has closed. */
+/* A wheel lives until its last holder is gone: a child goes on after the parent has closed it. */
 TEST_F(reading, child_outlives_parent)
 {
 	int fd = open_wheel(_metadata, 0);
@@ -711,7 +729,7 @@ TEST_F(reading, child_outlives_parent)
 	EXPECT_EQ(0, status_of(pid));
 }
 
-/* SCM_RIGHTS: a wheel under way in a message lives, and works after its sender closed it. */
+/* SCM_RIGHTS: a wheel in a message stays alive, and works after its sender has closed it. */
 TEST_F(reading, passed_by_message)
 {
 	int fd = open_wheel(_metadata, 0), pair[2];
@@ -723,7 +741,7 @@ TEST_F(reading, passed_by_message)
 	ASSERT_TRUE(send_fd(pair[0], fd));
 	close(fd);
 	close(pair[0]);
-	/* It expires while nobody has it open. */
+	/* The timer expires while no process has the wheel open. */
 	sleep_ms(100);
 	fd = receive_fd(pair[1]);
 	ASSERT_GE(fd, 0);
@@ -738,8 +756,8 @@ TEST_F(reading, passed_by_message)
 }
 
 /*
- * SCM_RIGHTS to nobody, and to nobody in a user namespace of his own, where the kernel
- * has these: a wheel is whose descriptor it is.
+ * SCM_RIGHTS to the user nobody, and to nobody in its own user namespace if the kernel
+ * supports these: whoever holds the descriptor can use the wheel.
  */
 TEST_F(reading, passed_to_nobody)
 {

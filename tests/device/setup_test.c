@@ -13,7 +13,7 @@ static int shape(int fd, struct twheel_setup *s)
 	return call(fd, TWHEEL_IOC_SETUP, s);
 }
 
-/* What SETUP said, INFO says. */
+/* Expects INFO to report what SETUP returned. */
 static void expect_info(struct __test_metadata *_metadata, int fd, const struct twheel_setup *s)
 {
 	struct twheel_info i = info(_metadata, fd);
@@ -25,7 +25,7 @@ static void expect_info(struct __test_metadata *_metadata, int fd, const struct 
 	EXPECT_EQ(s->slot_bits, i.slot_bits);
 }
 
-/* Zero in each field means the default, and on return says which that is. */
+/* Zero in a field selects the default, and SETUP returns the value that was chosen. */
 TEST_F(setup, defaults)
 {
 	struct twheel_setup s = { 0 };
@@ -41,7 +41,7 @@ TEST_F(setup, defaults)
 	expect_info(_metadata, self->fd, &s);
 }
 
-/* Without SETUP, INFO says what the first use would take, and it does. */
+/* Without SETUP, INFO reports the shape that the first use would choose, and does choose. */
 TEST_F(setup, info_before_and_after)
 {
 	struct twheel_info before = info(_metadata, self->fd);
@@ -57,7 +57,7 @@ TEST_F(setup, info_before_and_after)
 	expect_same_info(_metadata, self->fd, &before);
 }
 
-/* The tick is the largest power of two that is not above what was asked for. */
+/* The tick is the largest power of two that does not exceed the requested tick. */
 TEST_F(setup, tick_rounds_down)
 {
 	static const struct {
@@ -83,7 +83,7 @@ TEST_F(setup, tick_rounds_down)
 	}
 }
 
-/* What SETUP returns, it takes again without a change. */
+/* SETUP accepts the shape that it returned, and does not change it. */
 TEST_F(setup, returned_shape_is_stable)
 {
 	struct twheel_setup rows[] = {
@@ -104,7 +104,7 @@ TEST_F(setup, returned_shape_is_stable)
 	}
 }
 
-/* EPERM: a tick below min_tick_ns, without CAP_SYS_RESOURCE; the wheel stays as it was. */
+/* EPERM for a tick below min_tick_ns without CAP_SYS_RESOURCE; the wheel stays as it was. */
 TEST_F(setup, small_tick_without_capability)
 {
 	struct twheel_info before = info(_metadata, self->fd);
@@ -117,12 +117,12 @@ TEST_F(setup, small_tick_without_capability)
 	s = (struct twheel_setup) { .tick_ns = 1 };
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
 	expect_same_info(_metadata, self->fd, &before);
-	/* The floor itself may be asked for. */
+	/* A tick of exactly min_tick_ns may be requested. */
 	s = (struct twheel_setup) { .tick_ns = before.min_tick_ns };
 	EXPECT_EQ(0, shape(self->fd, &s));
 }
 
-/* EPERM: the same for nobody. */
+/* EPERM for the user nobody, too. */
 TEST_F(setup, small_tick_as_nobody)
 {
 	__u64 floor = info(_metadata, self->fd).min_tick_ns;
@@ -132,7 +132,7 @@ TEST_F(setup, small_tick_as_nobody)
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
 	s = (struct twheel_setup) { .tick_ns = floor - 1 };
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
-	/* The floor is for what is asked for: what is given may be below it. */
+	/* min_tick_ns limits the requested tick. The tick that results may be below it. */
 	s = (struct twheel_setup) { .tick_ns = floor };
 	EXPECT_EQ(0, shape(self->fd, &s));
 	EXPECT_EQ(1ULL << (63 - __builtin_clzll(floor)), s.tick_ns);
@@ -140,7 +140,10 @@ TEST_F(setup, small_tick_as_nobody)
 	EXPECT_EQ(0, shape(self->fd, &s));
 }
 
-/* EPERM: the capability counts in the initial user namespace, not in one that anybody can make. */
+/*
+ * EPERM: the capability must be held in the initial user namespace, not in one that anybody
+ * can create.
+ */
 TEST_F(setup, small_tick_in_user_namespace)
 {
 	struct twheel_setup s = { .tick_ns = 1000 };
@@ -151,7 +154,7 @@ TEST_F(setup, small_tick_in_user_namespace)
 	EXPECT_EQ(-EPERM, shape(self->fd, &s));
 }
 
-/* With CAP_SYS_RESOURCE any tick is allowed, down to 1 ns, and works. */
+/* With CAP_SYS_RESOURCE every tick is allowed, down to 1 ns, and works. */
 TEST_F(setup, small_tick_with_capability)
 {
 	struct twheel_setup s = { .tick_ns = 1 };
@@ -164,7 +167,10 @@ TEST_F(setup, small_tick_with_capability)
 	EXPECT_EQ(5, next_event(_metadata, self->fd, PATIENCE_MS).user_data);
 }
 
-/* G10: EINVAL: slot_bits outside 4 to 12, levels above 16, more than 4,096 buckets in all. */
+/*
+ * G10: EINVAL for slot_bits outside 4 to 12, levels above 16, or more than 4,096 buckets in
+ * all.
+ */
 TEST_F(setup, impossible_geometry)
 {
 	static const __u32 bits[] = { 1, 2, 3, 13, 16, 17, 32, 0x80000000, 0xffffffff };
@@ -185,7 +191,10 @@ TEST_F(setup, impossible_geometry)
 	expect_same_info(_metadata, self->fd, &before);
 }
 
-/* Each geometry in between is possible. Where levels is 0, it is as many as are needed and fit. */
+/*
+ * Each geometry in between is possible. levels = 0 selects as many levels as are needed and
+ * fit.
+ */
 TEST_F(setup, possible_geometries)
 {
 	__u32 bits, levels;
@@ -215,7 +224,7 @@ TEST_F(setup, possible_geometries)
 	}
 }
 
-/* EINVAL: max_timers above the ceiling. The ceiling itself is allowed. */
+/* EINVAL for max_timers above the ceiling. The ceiling itself is allowed. */
 TEST_F(setup, max_timers_ceiling)
 {
 	long long limit = read_number(TWHEEL_PARAMS "max_timers_limit");
@@ -232,7 +241,7 @@ TEST_F(setup, max_timers_ceiling)
 	add(_metadata, self->fd, HOUR, 0, 0);
 }
 
-/* EINVAL: an unknown flag or a reserved field that is not zero. */
+/* EINVAL for an unknown flag, or for a reserved field that is not zero. */
 TEST_F(setup, flags_and_reserved)
 {
 	unsigned int bit, i;
@@ -252,7 +261,7 @@ TEST_F(setup, flags_and_reserved)
 	}
 }
 
-/* EINVAL: a clock that is none of the four. */
+/* EINVAL for a clock that is none of the four. */
 TEST_F(setup, unknown_clocks)
 {
 	static const __u32 clocks[] = {
@@ -271,7 +280,7 @@ TEST_F(setup, unknown_clocks)
 	EXPECT_EQ(CLOCK_MONOTONIC, info(_metadata, self->fd).clock_id);
 }
 
-/* CLOCK_REALTIME is asked for by its flag, which excludes any other clock. */
+/* CLOCK_REALTIME is requested by its flag, which excludes any other clock. */
 TEST_F(setup, realtime_flag)
 {
 	static const __u32 others[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI };
@@ -292,7 +301,7 @@ TEST_F(setup, realtime_flag)
 	expect_info(_metadata, self->fd, &s);
 }
 
-/* Before the first timer SETUP may be called as often as one likes; the last one counts. */
+/* SETUP may be called any number of times before the first timer; the last call counts. */
 TEST_F(setup, twice)
 {
 	struct twheel_setup s = { .clock_id = CLOCK_TAI, .max_timers = 3 };
@@ -307,7 +316,7 @@ TEST_F(setup, twice)
 	add_many(_metadata, self->fd, 10, HOUR, 0, 0, NULL);
 }
 
-/* EBUSY: after the first timer, even when it is gone; and nothing changes. */
+/* EBUSY after the first timer, even after that is gone, and nothing changes. */
 TEST_F(setup, busy_after_first_timer)
 {
 	struct twheel_setup s = { .tick_ns = 1 << 21, .max_timers = 5 };
@@ -322,7 +331,7 @@ TEST_F(setup, busy_after_first_timer)
 	expect_same_info(_metadata, self->fd, &before);
 }
 
-/* A timer that was refused is not the first timer. */
+/* A timer that was refused does not count as the first timer. */
 TEST_F(setup, not_busy_after_refusal)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_DISARMED };
@@ -334,7 +343,7 @@ TEST_F(setup, not_busy_after_refusal)
 	EXPECT_EQ(0, shape(self->fd, &s));
 }
 
-/* G10: ENOSPC: beyond max_timers; what existed is untouched, and a cancel makes room. */
+/* G10: ENOSPC beyond max_timers: the existing timers are untouched, and a cancel makes room. */
 TEST_F(setup, max_timers)
 {
 	static const __u32 limits[] = { 1, 2, 63, 64, 65, 200 };
@@ -364,7 +373,10 @@ TEST_F(setup, max_timers)
 			EXPECT_LT((__u32)ids[i], limits[l]);
 		}
 
-		/* In a batch: refused, room made, taken. */
+		/*
+		 * In a batch: one REGISTER is refused, a CANCEL makes room, and the next
+		 * REGISTER succeeds.
+		 */
 		memset(ops, 0, sizeof(ops));
 		ops[0].opcode = TWHEEL_OP_REGISTER;
 		ops[0].timer.deadline_ns = HOUR;
@@ -373,7 +385,10 @@ TEST_F(setup, max_timers)
 		ops[2] = ops[0];
 		EXPECT_EQ(3, batch(fd, ops, 3));
 		EXPECT_EQ(-ENOSPC, ops[0].result);
-		/* To be tried again as it is: the delay is still one. */
+		/*
+		 * The refused operation can be tried again as it is, because the delay is
+		 * still a delay.
+		 */
 		EXPECT_EQ(HOUR, ops[0].timer.deadline_ns);
 		EXPECT_EQ(0, ops[1].result);
 		EXPECT_EQ(0, ops[2].result);
@@ -382,7 +397,10 @@ TEST_F(setup, max_timers)
 	}
 }
 
-/* A REGISTER without an answer leaves the shape open; what it has prepared serves any shape. */
+/*
+ * A REGISTER whose result cannot be written leaves the shape open, and what it has allocated
+ * serves any shape.
+ */
 TEST_F(setup, max_timers_after_failed_register)
 {
 	enum { MOST = 1000 };
@@ -429,14 +447,14 @@ FIXTURE_VARIANT(geometry) {
 	struct twheel_setup s;
 };
 
-/* Horizon 8 ms: nearly all deadlines of the test lie beyond it. */
+/* The horizon is 8 ms, so nearly all deadlines of the test lie beyond it. */
 VARIANT(geometry, one_level_16, .s = { .levels = 1, .slot_bits = 4 });
 
-/* Netty's wheel: 512 buckets in one level, horizon 268 ms. */
+/* Netty's wheel: 512 buckets in one level, a horizon of 268 ms. */
 VARIANT(geometry, one_level_512, .s = { .levels = 1, .slot_bits = 9 });
 VARIANT(geometry, one_level_4096, .s = { .levels = 1, .slot_bits = 12 });
 
-/* Horizon 134 ms. */
+/* The horizon is 134 ms. */
 VARIANT(geometry, two_levels_16, .s = { .levels = 2, .slot_bits = 4 });
 VARIANT(geometry, all_levels_16, .s = { .levels = 16, .slot_bits = 4 });
 VARIANT(geometry, coarse_tick, .s = { .tick_ns = 1 << 25, .slot_bits = 4 });
@@ -450,7 +468,10 @@ FIXTURE_SETUP(geometry)
 
 WHEEL_TEARDOWN(geometry)
 
-/* In every geometry each timer expires once, never early, in order; beyond the horizon too. */
+/*
+ * In every geometry, each timer expires once, never early and in order, even beyond the
+ * horizon.
+ */
 TEST_F(geometry, exact_at_every_distance)
 {
 	enum { N = 400 };
@@ -475,7 +496,7 @@ TEST_F(geometry, exact_at_every_distance)
 	}
 }
 
-/* Deadlines far away and at the end of time are held, told and canceled exactly. */
+/* Distant deadlines, up to the end of time, are kept, reported and canceled exactly. */
 TEST_F(geometry, far_deadlines)
 {
 	const __u64 deadlines[] = {

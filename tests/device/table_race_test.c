@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table under races: each arming by exchange ends exactly once, as a value
- * that an exchange has got back, an event that was read, or what an ioctl has
- * said. And what is written there, at whatever moment, harms this wheel only.
+ * Races on the table. Each arming by exchange ends exactly once: as the old value that another
+ * exchange returns, as an event that is read, or in the result of an ioctl. Whatever a program
+ * writes to the table, and whenever, harms only its own wheel.
  */
 #include "bystander.h"
 #include "ledger.h"
@@ -11,7 +11,7 @@
 
 #define REFCNT	"/sys/module/twheel/refcnt"
 
-/* How long those go on that have no end of their own. */
+/* How long the races run that have no end of their own. */
 #define RACE_MS	3000
 
 FIXTURE(table_race) {
@@ -21,7 +21,7 @@ FIXTURE(table_race) {
 
 FIXTURE_SETUP(table_race)
 {
-	/* As many looks in a second as anybody may have. */
+	/* The smallest tick that an unprivileged user may have, for as many looks as possible. */
 	struct twheel_setup s = { .tick_ns = 100 * NS_PER_US };
 
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
@@ -32,9 +32,9 @@ FIXTURE_SETUP(table_race)
 TABLE_TEARDOWN(table_race)
 
 /*
- * The books: each arming by exchange is for a deadline of its own, of which the
- * low bits say the how-manieth of its slot it is. So whoever sees a deadline, in
- * an old value or in an event, knows which arming that was.
+ * The books. Each arming by exchange has a deadline of its own, whose low bits are the
+ * arming's number within its slot. So an old value or an event tells by its deadline which
+ * arming it was.
  */
 #define SEQ_BITS	12
 #define ARMINGS		(1U << SEQ_BITS)
@@ -45,7 +45,7 @@ TABLE_TEARDOWN(table_race)
 
 struct book {
 	__u64 deadline[ARMINGS];
-	/* What has become of it; 0 if it is out still, or was withdrawn. */
+	/* How each arming ended; 0 if it has not ended, or was withdrawn. */
 	unsigned char end[ARMINGS];
 	unsigned int next;
 };
@@ -59,7 +59,7 @@ static __u64 book_next(struct book *b, __u64 about)
 	return deadline;
 }
 
-/* @deadline has ended by @how. Returns false if it cannot have. */
+/* Records that @deadline has ended by @how. Returns false if that is impossible. */
 static bool book_end(struct book *b, __u64 deadline, unsigned char how)
 {
 	unsigned int seq = deadline & (ARMINGS - 1);
@@ -68,11 +68,11 @@ static bool book_end(struct book *b, __u64 deadline, unsigned char how)
 	       !__atomic_exchange_n(&b->end[seq], how, __ATOMIC_SEQ_CST);
 }
 
-/* What a reader of many slots goes by: their books, by user_data. */
+/* The books of a reader's slots, indexed by user_data. */
 struct books {
 	struct book *of;
 	unsigned int nr;
-	/* Events of timers that have no book, or of armings that are in none. */
+	/* Events of timers that have no book, or of armings that are in no book. */
 	unsigned int others;
 };
 
@@ -81,14 +81,14 @@ static void see_in_books(struct reader *r, const struct twheel_event *ev)
 	struct books *b = r->arg;
 
 	r->wrong += ev->expirations != 1;
-	/* Deadlines without a number were set by ioctl. */
+	/* A deadline without a number was set by an ioctl. */
 	if (ev->user_data >= b->nr || !(ev->deadline_ns % ARMINGS))
 		b->others++;
 	else
 		r->wrong += !book_end(&b->of[ev->user_data], ev->deadline_ns, WAS_READ);
 }
 
-/* Arms and disarms the slots of its own at about the time when they expire. */
+/* A thread that arms and disarms its own slots at about the time when they expire. */
 struct writer {
 	pthread_t thread;
 	struct table t;
@@ -97,7 +97,7 @@ struct writer {
 	unsigned int nr;
 	__u64 seed;
 	struct ledger l;
-	/* Old values that are in no book: an ioctl has put them there. */
+	/* Old values that are in no book, because an ioctl has set them. */
 	unsigned int others;
 };
 
@@ -122,7 +122,7 @@ static void *write_words(void *arg)
 	while (left) {
 		__u64 r = next_random(&w->seed), delay = (r >> 8) % (400 * NS_PER_US);
 
-		/* So that a slot is left alone for about as long. */
+		/* So that each slot is left alone for about the same time. */
 		spin_ns((r >> 16) % (600 * NS_PER_US / w->nr));
 
 		k = (r >> 32) % w->nr;
@@ -131,7 +131,10 @@ static void *write_words(void *arg)
 		} else if (w->books[k].next < ARMINGS) {
 			__u64 deadline = now(CLOCK_MONOTONIC) + delay;
 
-			/* Now and then long ahead, from where all is earlier. */
+			/*
+			 * Occasionally use a distant deadline, from which every other move is
+			 * a move to an earlier one.
+			 */
 			if (r % 16 == 1)
 				deadline += HOUR;
 			w->l.armed++;
@@ -143,7 +146,7 @@ static void *write_words(void *arg)
 	return NULL;
 }
 
-/* Each takes its timers back, so that nothing is out any more. */
+/* Disarms a writer's timers, so that no arming is left. */
 static void call_in(struct writer *w)
 {
 	unsigned int k;
@@ -167,8 +170,8 @@ static unsigned int count_ends(const struct book *books, unsigned int nr, unsign
 enum { WRITERS = 3, SLOTS = 8 };
 
 /*
- * G3: Writers, a reader and expiry: every deadline stored is got back or read, or
- * was withdrawn by the next one over it; never two of them.
+ * G3: Writers race with a reader and with expiry. Each deadline that was stored is got back,
+ * or read, or withdrawn by the arming that followed it, and never two of these.
  */
 TEST_F_TIMEOUT(table_race, exactly_once, 120)
 {
@@ -205,13 +208,13 @@ TEST_F_TIMEOUT(table_race, exactly_once, 120)
 	EXPECT_EQ(l.got_back, count_ends(b.of, ARRAY_SIZE(ids), GOT_BACK));
 	EXPECT_EQ(l.read, count_ends(b.of, ARRAY_SIZE(ids), WAS_READ));
 	expect_ended(_metadata, self->fd, &l);
-	/* It was a race. */
+	/* Check that there was a race. */
 	EXPECT_GT(l.got_back, 0);
 	EXPECT_GT(l.read, 0);
 	free(b.of);
 }
 
-/* Moves timers by ioctl that a writer moves by exchange. */
+/* Moves timers by ioctl while a writer moves them by exchange. */
 struct rearmer {
 	pthread_t thread;
 	int fd;
@@ -240,9 +243,9 @@ static void *rearm_words(void *arg)
 }
 
 /*
- * G3. Both doors at once on the same timers: every deadline, stored by whom it may, is
- * got back by an exchange, found armed by an ioctl, read, or withdrawn. A REARM that finds
- * an event unread tells of that; it may have ended a second arming, over it, as well.
+ * G3: The table and the ioctls at once on the same timers. Each deadline, whoever stored it,
+ * is got back by an exchange, found armed by an ioctl, read, or withdrawn. A REARM that finds
+ * an event unread reports that; it may also have ended a second arming that followed it.
  */
 TEST_F_TIMEOUT(table_race, both_doors, 120)
 {
@@ -291,7 +294,7 @@ TEST_F_TIMEOUT(table_race, both_doors, 120)
 	free(b.of);
 }
 
-/* Waits for another thread to come to @value. */
+/* Waits until another thread has advanced @counter to @value. */
 static void wait_for(const unsigned int *counter, unsigned int value)
 {
 	unsigned int spins = 0;
@@ -304,7 +307,10 @@ static void wait_for(const unsigned int *counter, unsigned int value)
 #define RACES	6000
 #define GROUP	60
 
-/* Disarms by exchange what another thread cancels, from the other end, group by group. */
+/*
+ * Disarms timers by exchange, group by group, while another thread cancels them from the other
+ * end.
+ */
 struct disarmer {
 	pthread_t thread;
 	struct table t;
@@ -332,8 +338,8 @@ static void *disarm_groups(void *arg)
 }
 
 /*
- * One-shot timers that an exchange disarms, CANCEL cancels and a reader reads
- * at about the time when they expire: one of them gets it.
+ * An exchange disarms one-shot timers, CANCEL cancels them and a reader reads them at about
+ * the time when they expire. Exactly one of the three succeeds for each timer.
  */
 TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 {
@@ -351,7 +357,10 @@ TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 		__u64 delay = next_random(&seed) % (2 * NS_PER_MS), deadline;
 		__u32 slots[GROUP];
 
-		/* None may end before the last is made: that would be given its slot. */
+		/*
+		 * No timer may end before the last is added, which would otherwise get its
+		 * slot.
+		 */
 		add_many(_metadata, self->fd, GROUP, HOUR, 0, first, d.ids);
 		deadline = now(CLOCK_MONOTONIC) + NS_PER_MS;
 		for (i = 0; i < GROUP; i++) {
@@ -359,7 +368,7 @@ TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 			swap_word(&self->t.slots[slots[i]], deadline);
 		}
 		wrong += kick_slots(&self->t, slots, GROUP) < 0;
-		/* One of the two comes first, in turn. */
+		/* The two threads take turns in coming first. */
 		d.delay = group % 2 ? delay : delay / 2;
 		__atomic_store_n(&d.begun, group, __ATOMIC_RELEASE);
 		spin_ns(group % 2 ? delay / 2 : delay);
@@ -381,18 +390,18 @@ TEST_F_TIMEOUT(table_race, disarm_and_cancel, 120)
 	stop_reader(_metadata, &r);
 	for (i = 0; i < RACES; i++)
 		unaccounted += ends[i] + r.seen[i] != 1;
-	TH_LOG("%u disarmed, %u cancelled, %u read", disarmed, cancelled,
+	TH_LOG("%u disarmed, %u canceled, %u read", disarmed, cancelled,
 	       RACES - disarmed - cancelled);
 	EXPECT_EQ(0, unaccounted);
 	EXPECT_EQ(0, wrong);
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-	/* It was a race. */
+	/* Check that there was a race. */
 	EXPECT_GT(disarmed, 0);
 	EXPECT_GT(cancelled, 0);
 	free(r.seen);
 }
 
-/* Flips words between values of the past and 0, as fast as it can. */
+/* A thread that flips words between past deadlines and 0, as fast as it can. */
 struct flipper {
 	pthread_t thread;
 	struct table t;
@@ -422,8 +431,8 @@ static void *flip(void *arg)
 }
 
 /*
- * A word that is flipped for ever, and then comes to rest at 0: the timer is
- * idle, and the next arming by the rules expires.
+ * A word is flipped all the time and then stays at 0: the timer is idle, and the next arming
+ * by the protocol expires.
  */
 TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 {
@@ -440,14 +449,15 @@ TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 
 		f.stop = false;
 		/*
-		 * It is on the wheel when the flipping begins. That turns where it was
-		 * programmed: so beside us and not in our place, if there are two processors.
+		 * The timer is on the wheel when the flipping begins. The wheel turns on the
+		 * processor where the timer was armed, so with two processors it turns beside
+		 * this thread and not in its place.
 		 */
 		pin(1);
 		arm(&self->t, id, deadline);
 		pin(0);
 		ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
-		/* Not spinning: the processor is the flipper's. */
+		/* Sleep rather than spin, because the flipper needs the processor. */
 		sleep_ms(3);
 		stop_and_join(f.thread, &f.stop);
 		disarm(&self->t, id);
@@ -457,7 +467,7 @@ TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 		end = deadline + 5 * NS_PER_SEC;
 		while (word(slot) && now(CLOCK_MONOTONIC) < end)
 			sched_yield();
-		/* What the kernel claims it takes out of the word. */
+		/* The kernel clears the word of a timer that it claims. */
 		if (word(slot)) {
 			lost++;
 			break;
@@ -472,7 +482,10 @@ TEST_F_TIMEOUT(table_race, flip_and_rest, 120)
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 }
 
-/* The same for many timers of one tick, which are disarmed while it is taken off the wheel. */
+/*
+ * The same with many timers in one tick, which are disarmed while the kernel takes that tick
+ * off the wheel.
+ */
 TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 {
 	enum { N = 256, ROUNDS = 150 };
@@ -492,20 +505,23 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 			swap_word(&self->t.slots[slots[i]], tick);
 		kick_slots(&self->t, slots, N);
 		pin(0);
-		/* When the first has gone, the rest is on its way. */
+		/* When the first timer has expired, the others are about to. */
 		while (now(CLOCK_MONOTONIC) < tick || (word(&self->t.slots[slots[0]]) &&
 						       word(&self->t.slots[slots[N - 1]])))
 			;
-		/* Along with the kernel, or towards it. */
+		/* In the same order as the kernel, or in the opposite one. */
 		for (i = 0; i < N; i++)
 			got += !!disarm(&self->t, ids[round % 2 ? i : N - 1 - i]);
-		/* What was not got has expired; each is armed by the rules again. */
+		/*
+		 * Timers that were not disarmed in time have expired. Arm each again by the
+		 * protocol.
+		 */
 		end = now(CLOCK_MONOTONIC) + 2 * NS_PER_MS;
 		for (i = 0; i < N; i++)
 			arm(&self->t, ids[i], end);
 		kick_slots(&self->t, slots, N);
 		end += 10 * NS_PER_SEC;
-		/* Those of the second arming come at once, or when the wheel turns next. */
+		/* The second armings expire at once, or when the wheel turns next. */
 		for (i = 0; i < N; i++)
 			while (word(slot_of(&self->t, ids[i])) && now(CLOCK_MONOTONIC) < end)
 				sched_yield();
@@ -518,13 +534,13 @@ TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
 	EXPECT_EQ(0, lost);
 	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-	/* All but those that were got back, and then all of them again. */
+	/* All timers that were not disarmed expired once, and then all of them again. */
 	EXPECT_EQ(2 * N * ROUNDS - got, stats(_metadata, self->fd).expired);
 }
 
 /*
- * A duel: round after round, one thread KICKs all slots while another one
- * exchanges their words. It is the same look that the wheel itself takes.
+ * A duel: round after round, one thread KICKs all slots while another one exchanges their
+ * words. The look is the same as when the wheel turns by itself.
  */
 #define DUEL_SLOTS	64
 #define DUEL_ROUNDS	6000
@@ -533,10 +549,10 @@ struct duel {
 	pthread_t thread;
 	const struct table *t;
 	__u32 slots[DUEL_SLOTS];
-	/* The round that may begin, and the one that the kicker is done with. */
+	/* The round that may begin, and the one that the kicker has completed. */
 	unsigned int begun;
 	unsigned int done;
-	/* How long a KICK takes here. */
+	/* How long a KICK takes on this machine. */
 	__u64 took;
 	unsigned int wrong;
 };
@@ -571,20 +587,20 @@ static void start_duel(struct __test_metadata *_metadata, struct duel *d,
 	ASSERT_EQ(0, pthread_create(&d->thread, NULL, kick_each_round, d));
 }
 
-/* From here on the kicker is at work, and at any moment of that we are, too. */
+/* Lets the kicker start, and returns at a random moment while it works. */
 static void begin_round(struct duel *d, unsigned int round, __u64 *seed)
 {
 	__u64 delay = next_random(seed) % (d->took + 1);
 
 	__atomic_store_n(&d->begun, round, __ATOMIC_RELEASE);
-	/* Unless the last one was held up. */
+	/* Unless the last KICK was held up. */
 	spin_ns(delay < NS_PER_MS ? delay : 0);
 }
 
 /*
- * The second read: all have been moved far away, which the kernel is about to
- * see, and are moved back by the rules, without a KICK if wake_ns allows that.
- * Afterwards the kernel has planned for each of them in time.
+ * The second read of a word: all timers have been moved far away, which the kernel is about to
+ * see, and are moved back by the protocol, without a KICK if wake_ns allows that. Afterwards
+ * the kernel plans to look at each of them in time.
  */
 TEST_F_TIMEOUT(table_race, second_read, 120)
 {
@@ -613,7 +629,7 @@ TEST_F_TIMEOUT(table_race, second_read, 120)
 	EXPECT_EQ(0, d.wrong);
 }
 
-/* The claim: all are due, and are disarmed. Each is got back, or has expired. */
+/* The claim of a due timer: all are due, and are disarmed. Each is either got back or expires. */
 TEST_F_TIMEOUT(table_race, claim, 120)
 {
 	unsigned int round, i, got = 0;
@@ -633,15 +649,15 @@ TEST_F_TIMEOUT(table_race, claim, 120)
 	pthread_join(d.thread, NULL);
 	TH_LOG("%u of %u disarmed in time", got, DUEL_SLOTS * DUEL_ROUNDS);
 	EXPECT_EQ(0, d.wrong);
-	/* None is on the wheel still: whatever a KICK has put there was due. */
+	/* No timer is left on the wheel, because each that a KICK has queued was due. */
 	kick_slots(&self->t, d.slots, DUEL_SLOTS);
 	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
 	EXPECT_EQ(DUEL_SLOTS * DUEL_ROUNDS - got, stats(_metadata, self->fd).expired);
 }
 
 /*
- * A periodic timer, without KEEP, that is disarmed and armed by exchange while
- * its events are read: it never ends, as nobody ends it.
+ * A periodic timer without KEEP, which is disarmed and armed by exchange while its events are
+ * read, never ends, because nobody ends it.
  */
 TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 {
@@ -657,7 +673,7 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 		spin_ns(next_random(&seed) % 20000);
 		if (swap_word(slot, 0))
 			dead += state(self->fd, id) == -ENOENT;
-		/* Now, so that it is read at once. */
+		/* A deadline of now, so that the event is read at once. */
 		swap_word(slot, now(CLOCK_MONOTONIC));
 		dead += kick(&self->t, id) || state(self->fd, id) < 0;
 	}
@@ -671,7 +687,7 @@ TEST_F_TIMEOUT(table_race, periodic_lives, 120)
 /* Neighbors */
 
 /*
- * Words that never stand still, 64 of them and among them an honest one: that
+ * 64 timers of which all but one have words that change all the time: the one honest timer
  * expires exactly, and so do the timers of another wheel.
  */
 TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
@@ -702,7 +718,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 		__u32 slots[64];
 		int ret, mine = 0;
 
-		/* Someone has to put them on the wheel. */
+		/* A KICK puts them on the wheel. */
 		for (i = 0; i < 64; i++)
 			slots[i] = ids[i];
 		EXPECT_EQ(0, kick_slots(&self->t, slots, 64));
@@ -730,7 +746,7 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 	TH_LOG("%lu and %lu flips, %u honest events", f[0].flips, f[1].flips, got);
 	EXPECT_GT(got, 0);
 	stop_neighbor(_metadata, &n);
-	/* At rest nothing is left of it. */
+	/* Once the words stay still, nothing is left on the wheel. */
 	for (i = 0; i < 64; i++)
 		disarm(&self->t, ids[i]);
 	for (i = 0; i < 64; i++)
@@ -742,9 +758,9 @@ TEST_F_TIMEOUT(table_race, flippers_and_neighbors, 120)
 }
 
 /*
- * The words of thousands of unread timers are flipped faster than the kernel
- * can look, while someone reads: others are not locked out, and the reader,
- * blocking or not, can be killed.
+ * The words of thousands of unread timers are flipped faster than the kernel can look, while a
+ * thread reads. Other threads are not locked out, and the reader, blocking or not, can be
+ * killed.
  */
 static void read_flipped(struct __test_metadata *_metadata, struct table *t, bool block)
 {
@@ -775,7 +791,7 @@ static void read_flipped(struct __test_metadata *_metadata, struct table *t, boo
 			if (read_events(fd, ev, sizeof(ev)) < 0 && errno != EAGAIN)
 				_exit(1);
 	}
-	/* Whatever was read becomes unread again. */
+	/* Each timer that was read becomes unread again. */
 	start = now(CLOCK_MONOTONIC);
 	while (now(CLOCK_MONOTONIC) < start + RACE_MS * NS_PER_MS)
 		EXPECT_EQ(0, kick_slots(t, slots, N));
@@ -799,9 +815,9 @@ TEST_F_TIMEOUT(table_race, blocking_read_flipped, 120)
 	read_flipped(_metadata, &self->t, true);
 }
 
-/* Hostile ground */
+/* Hostile writers */
 
-/* Random bytes over all of the mapping, in words and in bytes. */
+/* A thread that writes random words and bytes all over the mapping. */
 struct scribbler {
 	pthread_t thread;
 	struct table t;
@@ -833,7 +849,7 @@ static void *scribble(void *arg)
 			value %= 1024;
 			break;
 		}
-		/* Half of it where the timers are. */
+		/* Half of the writes go where the timers are. */
 		r >>= 8;
 		if (r % 2)
 			__atomic_store_n(&words[PAGE / 8 + (r >> 8) % 2048], value,
@@ -848,7 +864,7 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* Every verb there is on timers whose words are scribbled over. */
+/* A thread that calls every verb on timers whose words are scribbled over. */
 struct user {
 	pthread_t thread;
 	struct table t;
@@ -925,9 +941,9 @@ static void *use_all(void *arg)
 }
 
 /*
- * G9: A hostile writer scribbles over the whole mapping while others work on that
- * wheel and on another: the kernel is silent, the other wheel is punctual, and
- * all is freed in the end.
+ * G9: A hostile writer scribbles over the whole mapping while others work on that wheel and on
+ * another. The kernel logs nothing, the other wheel is punctual, and in the end everything is
+ * freed.
  */
 TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 {
@@ -953,7 +969,7 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 		ASSERT_EQ(0, pthread_create(&u[i].thread, NULL, use_all, &u[i]));
 	}
 	sleep_ms(2 * RACE_MS);
-	/* The writers end in the middle of it, the wheel with timers in all states. */
+	/* The writers are killed in the middle of it, with timers in all states. */
 	for (i = 0; i < 2; i++) {
 		stop_and_join(u[i].thread, &u[i].stop);
 		EXPECT_EQ(0, u[i].wrong);
@@ -965,15 +981,16 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 	TH_LOG("%lu words, %lu calls, %llu timers", w[0].written + w[1].written,
 	       u[0].calls + u[1].calls, stats(_metadata, fd).registered);
 	expect_conserved(_metadata, fd);
-	/* Who maps it anew finds a header again. */
+	/* A new mapping shows a correct header again. */
 	unmap_table(&t);
 	t = map_table(_metadata, fd);
 	EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
 	EXPECT_EQ(PAGE, t.head->slots_offset);
 	EXPECT_EQ(50000, t.head->slots);
 	/*
-	 * In good hands it is a wheel like any other. A timer whose word was made 0 is queued
-	 * until a look, although LIST shows it as idle: so all of them are canceled.
+	 * Without the writers the wheel works like any other. LIST shows a timer whose word
+	 * was set to 0 as idle, but it stays queued until the kernel looks, so cancel all of
+	 * them.
 	 */
 	while ((n_listed = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0)
 		while (n_listed--)
@@ -984,7 +1001,10 @@ TEST_F_TIMEOUT(table_race, hostile_writer, 180)
 	EXPECT_EQ(users, read_number(REFCNT) + 1);
 }
 
-/* Killed in the middle of exchanges, KICKs and reads; who shares the wheel goes on. */
+/*
+ * A process is killed in the middle of exchanges, KICKs and reads, and another that shares the
+ * wheel goes on.
+ */
 TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 {
 	enum { N = 500 };
@@ -1017,7 +1037,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 		sleep_ns(next_random(&seed) % (20 * NS_PER_MS));
 		EXPECT_TRUE(killed(pid));
 	}
-	/* What the dead have left comes to its end first: words without marks, unread events. */
+	/* First clean up after the dead process: words without marks, and unread events. */
 	for (i = 0; i < N; i++)
 		swap_word(&self->t.slots[slots[i]], 1);
 	do {
@@ -1026,7 +1046,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 		for (i = 0, left = stats(_metadata, self->fd).unread; i < N; i++)
 			left += !!word(&self->t.slots[slots[i]]);
 	} while (left);
-	/* Then each has one more event to give, and no other. */
+	/* After that each timer delivers exactly one more event. */
 	deadline = now(CLOCK_MONOTONIC) + 50 * NS_PER_MS;
 	for (i = 0; i < N; i++)
 		swap_word(&self->t.slots[slots[i]], deadline + i);
@@ -1039,7 +1059,7 @@ TEST_F_TIMEOUT(table_race, killed_at_work, 120)
 	free(ev);
 }
 
-/* The last who has a wheel dies at any moment, while it is being written to. */
+/* The last holder of a wheel is killed at any moment, while the wheel is being written to. */
 TEST_F_TIMEOUT(table_race, killed_and_closed, 120)
 {
 	long long users = read_number(REFCNT);
@@ -1057,7 +1077,7 @@ TEST_F_TIMEOUT(table_race, killed_and_closed, 120)
 			struct flipper f[2];
 			unsigned int k;
 
-			/* The mapping keeps the wheel going. */
+			/* The mapping keeps the wheel alive. */
 			close(fd);
 			for (k = 0; k < 2; k++) {
 				f[k] = (struct flipper) { .t = t, .nr = 300, .disarms = k };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REGISTER, REARM, CANCEL, GET: flags, states, ids.
+ * REGISTER, REARM, CANCEL and GET: flags, states and ids.
  */
 #include "twheel_test.h"
 
 WHEEL_FIXTURE(timer, O_NONBLOCK)
 
-/* REGISTER arms: the id and the absolute deadline come back, and later the event. */
+/*
+ * REGISTER arms a timer: it returns the id and the absolute deadline, and later the event
+ * comes.
+ */
 TEST_F(timer, register_relative)
 {
 	struct twheel_timer t = {
@@ -37,7 +40,7 @@ TEST_F(timer, register_relative)
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
-/* ABSTIME: the deadline is taken as it is. */
+/* With ABSTIME the deadline is used as it is. */
 TEST_F(timer, register_absolute)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + SOON + 12345;
@@ -49,7 +52,10 @@ TEST_F(timer, register_absolute)
 	EXPECT_EQ(deadline, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
 }
 
-/* What is due expires at once: a deadline in the past, a delay of 0, an absolute 0, which is 1. */
+/*
+ * A timer that is already due expires at once: a deadline in the past, a delay of 0, or an
+ * absolute 0, which counts as 1.
+ */
 TEST_F(timer, due_at_once)
 {
 	__u64 before = now(CLOCK_MONOTONIC);
@@ -109,7 +115,7 @@ TEST_F(timer, id_ends_with_event)
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
 }
 
-/* KEEP: the timer outlives its event, idle, and can be armed again. */
+/* With KEEP the timer outlives its event, idle, and can be armed again. */
 TEST_F(timer, keep)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 9);
@@ -132,7 +138,7 @@ TEST_F(timer, keep)
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 
-/* REARM takes KEEP anew: without it, the next event is the last. */
+/* Each REARM sets KEEP anew: without it, the next event is the last. */
 TEST_F(timer, rearm_ends_keep)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -148,7 +154,7 @@ TEST_F(timer, rearm_ends_keep)
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
-/* REGISTER with KEEP and DISARMED reserves a timer: no deadline, no event. */
+/* REGISTER with KEEP and DISARMED reserves a timer without a deadline, which does not expire. */
 TEST_F(timer, register_disarmed)
 {
 	struct twheel_timer t = {
@@ -171,7 +177,7 @@ TEST_F(timer, register_disarmed)
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
 }
 
-/* REARM with DISARMED disarms: what was armed does not expire, and is still there. */
+/* REARM with DISARMED disarms a timer, which does not expire but still exists. */
 TEST_F(timer, rearm_disarmed)
 {
 	static const __u32 keep[] = { TWHEEL_KEEP, 0 };
@@ -190,7 +196,7 @@ TEST_F(timer, rearm_disarmed)
 	}
 }
 
-/* REARM moves: later, earlier, and the old deadline means nothing any more. */
+/* REARM moves a deadline later or earlier, and the old one has no effect any more. */
 TEST_F(timer, rearm_moves)
 {
 	__u64 id = add(_metadata, self->fd, SOON, 0, 77);
@@ -209,7 +215,7 @@ TEST_F(timer, rearm_moves)
 	EXPECT_EQ(deadline, t.deadline_ns);
 	EXPECT_FALSE(readable(self->fd, 250));
 
-	/* user_data stays. */
+	/* user_data stays the same. */
 	EXPECT_EQ(77, expect_timer(_metadata, self->fd, id, TWHEEL_ARMED, deadline).user_data);
 
 	EXPECT_EQ(0, rearm_timer(self->fd, id, 20 * NS_PER_MS, 0, &t));
@@ -219,7 +225,7 @@ TEST_F(timer, rearm_moves)
 	EXPECT_EQ(t.deadline_ns, ev.deadline_ns);
 }
 
-/* REARM withdraws an expiration that was not read, and says so. */
+/* REARM withdraws an expiration that was not read, and reports that. */
 TEST_F(timer, rearm_withdraws)
 {
 	__u64 id = add(_metadata, self->fd, 0, 0, 5);
@@ -240,7 +246,7 @@ TEST_F(timer, rearm_withdraws)
 	EXPECT_EQ(5, ev[0].user_data);
 }
 
-/* REARM with DISARMED withdraws it, too. */
+/* REARM with DISARMED withdraws an unread expiration too. */
 TEST_F(timer, rearm_disarmed_withdraws)
 {
 	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
@@ -250,7 +256,7 @@ TEST_F(timer, rearm_disarmed_withdraws)
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
-/* REARM into the past: the old event is withdrawn, a new one is there. */
+/* REARM into the past withdraws the old event and creates a new one. */
 TEST_F(timer, rearm_expired_to_past)
 {
 	__u64 id = add(_metadata, self->fd, 0, 0, 0);
@@ -262,7 +268,7 @@ TEST_F(timer, rearm_expired_to_past)
 	EXPECT_EQ(-ENOENT, state(self->fd, id));
 }
 
-/* A refused REARM leaves the timer armed as it was, or its event unread. */
+/* A REARM that is refused leaves the timer armed as it was, or its event unread. */
 TEST_F(timer, rearm_refused)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
@@ -281,7 +287,7 @@ TEST_F(timer, rearm_refused)
 	EXPECT_EQ(1, take(self->fd, &ev, 1, 0));
 }
 
-/* CANCEL of an armed timer: it says so, and no event comes. */
+/* CANCEL of an armed timer reports that it was armed, and no event comes. */
 TEST_F(timer, cancel_armed)
 {
 	__u64 id = add(_metadata, self->fd, SOON, 0, 0);
@@ -297,7 +303,7 @@ TEST_F(timer, cancel_armed)
 	EXPECT_EQ(0, s.expired);
 }
 
-/* CANCEL of an expired timer: it says so, and the event is withdrawn. */
+/* CANCEL of an expired timer reports that it had expired, and withdraws the event. */
 TEST_F(timer, cancel_expired)
 {
 	__u64 id = add(_metadata, self->fd, 0, 0, 0);
@@ -313,7 +319,7 @@ TEST_F(timer, cancel_expired)
 	EXPECT_EQ(0, s.unread);
 }
 
-/* CANCEL of one of several unread events withdraws that one only. */
+/* CANCEL of one of several unread events withdraws only that one. */
 TEST_F(timer, cancel_between_events)
 {
 	struct twheel_event ev[5];
@@ -330,7 +336,7 @@ TEST_F(timer, cancel_between_events)
 	EXPECT_EQ(3, ev[1].user_data);
 }
 
-/* CANCEL and GET do not look at the known flags, whatever they are. */
+/* CANCEL and GET ignore all known flags. */
 TEST_F(timer, known_flags_do_not_matter)
 {
 	__u32 flags;
@@ -349,7 +355,7 @@ TEST_F(timer, known_flags_do_not_matter)
 	}
 }
 
-/* GET reads everything that REGISTER was given, and changes nothing. */
+/* GET returns everything that REGISTER was given, and changes nothing. */
 TEST_F(timer, get)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + HOUR;
@@ -375,7 +381,7 @@ TEST_F(timer, get)
 	EXPECT_EQ(0, memcmp(&got, &again, sizeof(got)));
 }
 
-/* GET of an expired timer: its state, and the deadline that it had. */
+/* GET of an expired timer returns its state and the deadline that it had. */
 TEST_F(timer, get_expired)
 {
 	__u64 deadline = now(CLOCK_MONOTONIC) + 5 * NS_PER_MS;
@@ -383,11 +389,11 @@ TEST_F(timer, get_expired)
 
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_EQ(4, expect_timer(_metadata, self->fd, id, TWHEEL_EXPIRED, deadline).user_data);
-	/* And it is unread still. */
+	/* The event is still unread. */
 	EXPECT_TRUE(readable(self->fd, 0));
 }
 
-/* Timers that expire together are all there, each once. */
+/* Timers that expire together are all reported, each once. */
 TEST_F(timer, same_instant)
 {
 	enum { N = 3000 };
@@ -408,7 +414,10 @@ TEST_F(timer, same_instant)
 	free(ev);
 }
 
-/* The low half of an id is a slot below max_timers, no two alike; the high half is not 0. */
+/*
+ * The low half of an id is a slot below max_timers, and no two are equal; the high half is not
+ * 0.
+ */
 TEST_F(timer, ids)
 {
 	enum { N = 5000 };
@@ -421,7 +430,7 @@ TEST_F(timer, ids)
 		__u32 slot = ids[i];
 
 		EXPECT_NE(0, ids[i] >> 32);
-		/* Dense: the table would be mapped up to the highest. */
+		/* Slots are dense, because the table must be mapped up to the highest. */
 		ASSERT_LT(slot, N + 64);
 		if (slot < N) {
 			EXPECT_FALSE(slots[slot]);
@@ -439,7 +448,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A slot is used again, an id is not: 100,000 of them in eight slots. */
+/* Slots are reused, but ids are not: 100,000 ids in eight slots. */
 TEST_F(timer, ids_are_not_reused)
 {
 	enum { N = 100000, SLOTS = 8, PER_CALL = 8000 };
@@ -451,7 +460,7 @@ TEST_F(timer, ids_are_not_reused)
 
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
 	while (n < N) {
-		/* Half a wheel at a time, so that the ids overlap in their lives. */
+		/* Half a wheel at a time, so that the lifetimes of the ids overlap. */
 		for (i = 0; i < SLOTS / 2; i++) {
 			unsigned int k = (n + i) % SLOTS;
 
@@ -474,7 +483,7 @@ TEST_F(timer, ids_are_not_reused)
 			n++;
 		}
 	}
-	/* None of the old ones names a timer. */
+	/* None of the old ids names a timer. */
 	for (n = 0; n + SLOTS < N; n += PER_CALL) {
 		for (i = 0; i < PER_CALL; i++)
 			ops[i] = (struct twheel_op) {
@@ -492,7 +501,7 @@ TEST_F(timer, ids_are_not_reused)
 	free(ids);
 }
 
-/* The memory of timers that are gone is used again: ids stay dense, a stale id stays stale. */
+/* The memory of timers that are gone is reused: ids stay dense, and a stale id stays stale. */
 TEST_F(timer, slots_are_reused)
 {
 	enum { N = 2000 };
@@ -514,7 +523,7 @@ TEST_F(timer, slots_are_reused)
 	free(ids);
 }
 
-/* STATS count what was done, each thing once. */
+/* STATS counts everything that was done once. */
 TEST_F(timer, counts)
 {
 	struct twheel_stats s;
@@ -551,7 +560,7 @@ TEST_F(timer, counts)
 	EXPECT_EQ(1, s.withdrawn);
 }
 
-/* Two wheels know nothing of each other. */
+/* Two wheels do not affect each other. */
 TEST_F(timer, wheels_are_separate)
 {
 	int other = open_wheel(_metadata, O_NONBLOCK);

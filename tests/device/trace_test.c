@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tracepoints: each event of a timer's life has its line, with the numbers that the
- * ioctls and the events of read() tell. Needs root, and tracefs.
+ * Tracepoints: each step in a timer's life writes one line, with the same numbers as the
+ * ioctls and the events from read(). Needs root and tracefs.
  */
 #include "twheel_test.h"
 
@@ -14,7 +14,7 @@ FIXTURE(trace) {
 	unsigned long long wheel;
 };
 
-/* The number of the wheel, by its fdinfo. */
+/* Returns the id of the wheel, from its fdinfo. */
 static unsigned long long number_of(int fd)
 {
 	unsigned long long id = 0;
@@ -48,13 +48,13 @@ FIXTURE_TEARDOWN(trace)
 	close_table(_metadata, &self->t);
 }
 
-/* A line of a timer, without its time and task. */
+/* A line about a timer, without its timestamp and task. */
 struct line {
 	char event[32];
 	unsigned long long id, data, deadline, now;
 };
 
-/* The lines of @wheel that are of a timer, in order. Returns how many. */
+/* Collects the lines about timers of @wheel, in order. Returns how many. */
 static unsigned int timer_lines(unsigned long long wheel, struct line *lines, unsigned int max)
 {
 	char text[512], *at;
@@ -76,7 +76,7 @@ static unsigned int timer_lines(unsigned long long wheel, struct line *lines, un
 	return n;
 }
 
-/* How many lines of @event there are of @wheel. */
+/* Returns how many lines of @event there are for @wheel. */
 static unsigned int count_lines(const char *event, unsigned long long wheel)
 {
 	char text[512], wanted[64];
@@ -91,7 +91,7 @@ static unsigned int count_lines(const char *event, unsigned long long wheel)
 	return n;
 }
 
-/* The sum of @field in the lines of @event of @wheel. */
+/* Returns the sum of @field in the lines of @event for @wheel. */
 static unsigned long long sum_of(const char *event, unsigned long long wheel, const char *field)
 {
 	char text[512], wanted[64], key[64], *at;
@@ -110,7 +110,10 @@ static unsigned long long sum_of(const char *event, unsigned long long wheel, co
 	return sum;
 }
 
-/* Armed, moved by the table, expired, read: a line each, in this order. */
+/*
+ * A timer is armed, moved through the table, expires and is read: one line for each, in this
+ * order.
+ */
 TEST_F(trace, life)
 {
 	struct twheel_timer timer = {
@@ -125,7 +128,7 @@ TEST_F(trace, life)
 	__u64 later;
 
 	ASSERT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &timer));
-	/* Later than the kernel looks: it finds this when it looks. */
+	/* Later than the kernel's next look, which finds the new deadline. */
 	later = timer.deadline_ns + 200 * NS_PER_MS;
 	ASSERT_EQ(timer.deadline_ns, swap_word(slot_of(&self->t, timer.id), later));
 	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
@@ -148,14 +151,14 @@ TEST_F(trace, life)
 	EXPECT_EQ(later, lines[3].deadline);
 	EXPECT_LE(ev.expired_ns, lines[3].now);
 	EXPECT_EQ(0, lines[4].deadline);
-	/* The wheel turned for each of the two, and not by a KICK. */
+	/* The wheel turned once for each of the two deadlines, and not because of a KICK. */
 	EXPECT_LE(2, count_lines("twheel_turn", self->wheel));
 	EXPECT_LE(2, sum_of("twheel_turn", self->wheel, "touched"));
 	EXPECT_EQ(1, sum_of("twheel_turn", self->wheel, "expired"));
 	EXPECT_EQ(0, count_lines("twheel_kick", self->wheel));
 }
 
-/* There are as many lines as the statistics count, whoever armed. */
+/* The trace has as many lines as the statistics count, for armings by ioctl and by the table. */
 TEST_F(trace, counts)
 {
 	enum { N = 20 };
@@ -164,7 +167,10 @@ TEST_F(trace, counts)
 	struct twheel_stats s;
 	unsigned int i;
 
-	/* One by the table, which the kernel hears of by a KICK; two cancelled; the others come. */
+	/*
+	 * One timer is armed through the table with a KICK, two are canceled, and the others
+	 * expire.
+	 */
 	EXPECT_EQ(0, arm(&self->t, id, start + 30 * NS_PER_MS));
 	add_many(_metadata, self->fd, N - 2, 30 * NS_PER_MS, 0, 10, NULL);
 	add(_metadata, self->fd, 0, 0, 0);
@@ -180,7 +186,7 @@ TEST_F(trace, counts)
 	EXPECT_EQ(s.delivered, count_lines("twheel_deliver", self->wheel));
 	EXPECT_EQ(s.cancelled, count_lines("twheel_cancel", self->wheel));
 	EXPECT_EQ(s.wakeups, count_lines("twheel_turn", self->wheel));
-	/* One for the arming, and three. */
+	/* One KICK for the arming, and three more. */
 	EXPECT_EQ(4, count_lines("twheel_kick", self->wheel));
 	EXPECT_LE(4, sum_of("twheel_kick", self->wheel, "touched"));
 	EXPECT_EQ(0, sum_of("twheel_kick", self->wheel, "expired"));
@@ -188,7 +194,7 @@ TEST_F(trace, counts)
 	EXPECT_EQ(2, s.cancelled);
 }
 
-/* An arming that ends before a look has seen it has its line, and ends once. */
+/* An arming that ends before the kernel has looked has its line, and ends once. */
 TEST_F(trace, unseen)
 {
 	static const char * const events[] = {
@@ -200,7 +206,7 @@ TEST_F(trace, unseen)
 	unsigned int i, n;
 	__u64 id;
 
-	/* Idle, and nothing to tell. */
+	/* The timer is idle, so there is nothing to report. */
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, reserve(_metadata, self->fd, 1)));
 	id = reserve(_metadata, self->fd, 2);
 	swap_word(slot_of(&self->t, id), later);
@@ -225,7 +231,7 @@ TEST_F(trace, unseen)
 	EXPECT_EQ(s.armings, count_lines("twheel_arm", self->wheel));
 }
 
-/* Nothing is written while the events are off. */
+/* Nothing is written while the tracepoints are off. */
 TEST_F(trace, off)
 {
 	EXPECT_TRUE(write_text(EVENTS "enable", "0"));

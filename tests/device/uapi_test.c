@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The interface as bytes: sizes, numbers, what is refused and with which error.
+ * The binary interface: sizes, numbers, and which calls are refused with which error.
  */
 #include "twheel_test.h"
 
 #include <sys/mman.h>
 
-/* Rows of places[]: the size of a type, how far from its start a field is. */
+/* Rows of places[]: the size of a type, and the offset of a field in it. */
 #define FIELD(type, field, offset) \
 	{ #type "." #field, offsetof(struct twheel_##type, field), offset }
 #define SIZE(type, size)	{ #type, sizeof(struct twheel_##type), size }
@@ -47,7 +47,7 @@ static const struct {
 	SIZE(slot, 16), FIELD(slot, deadline_ns, 0), FIELD(slot, wake_ns, 8),
 };
 
-/* Sizes and places are what programs were compiled with. */
+/* Sizes and offsets are those that existing programs were compiled with. */
 TEST(layout)
 {
 	unsigned int i;
@@ -57,7 +57,7 @@ TEST(layout)
 			TH_LOG("%s", places[i].what);
 }
 
-/* The command numbers are what programs were compiled with. */
+/* The command numbers are those that existing programs were compiled with. */
 TEST(command_numbers)
 {
 	static const unsigned int numbers[] = {
@@ -69,7 +69,7 @@ TEST(command_numbers)
 	EXPECT_EQ(0, memcmp(numbers, commands, sizeof(numbers)));
 }
 
-/* So are the values of flags, states and opcodes. */
+/* The values of flags, states and opcodes are those that existing programs were compiled with. */
 TEST(constants)
 {
 	EXPECT_EQ(1U, TWHEEL_SETUP_REALTIME);
@@ -103,7 +103,7 @@ FIXTURE_SETUP(refused)
 	self->before = stats(_metadata, self->fd);
 }
 
-/* Whatever was refused has changed nothing. */
+/* Expects that the refused calls have changed nothing. */
 FIXTURE_TEARDOWN(refused)
 {
 	struct twheel_stats after = stats(_metadata, self->fd);
@@ -119,7 +119,7 @@ FIXTURE_TEARDOWN(refused)
 	close_wheel(_metadata, self->fd);
 }
 
-/* Unknown command: ENOTTY, be it the number, the direction or the size that is wrong. */
+/* ENOTTY for an unknown command, whether its number, direction or size is wrong. */
 TEST_F(refused, unknown_commands)
 {
 	static const unsigned int sizes[] = { 0, 8, 16, 24, 40, 48, 56, 96, 704, 16383 };
@@ -143,7 +143,7 @@ TEST_F(refused, unknown_commands)
 	EXPECT_EQ(0, wrong);
 }
 
-/* Unknown command: the letters of others are not ours. */
+/* ENOTTY for the commands of other drivers. */
 TEST_F(refused, foreign_magic)
 {
 	static const unsigned int magics[] = { 0xc4, 0xc6, 'V', 0x45 };
@@ -160,7 +160,7 @@ TEST_F(refused, foreign_magic)
 	EXPECT_FALSE(isatty(self->fd));
 }
 
-/* mmap() is there exactly where INFO says so. */
+/* mmap() works exactly if INFO says so. */
 TEST_F(refused, table_as_announced)
 {
 	struct twheel_info i = info(_metadata, self->fd);
@@ -179,7 +179,7 @@ TEST_F(refused, table_as_announced)
 	}
 }
 
-/* EINVAL: no bit of twheel_timer.flags but the known ones, for each verb. */
+/* EINVAL for unknown bits of twheel_timer.flags, with each verb. */
 TEST_F(refused, unknown_timer_flags)
 {
 	static const unsigned int verbs[] = {
@@ -197,14 +197,14 @@ TEST_F(refused, unknown_timer_flags)
 
 			EXPECT_EQ(-EINVAL, call(self->fd, verbs[v], &t))
 				TH_LOG("verb %u, bit %u", v, bit);
-			/* Not even an output. */
+			/* Not even an output was written. */
 			EXPECT_EQ(self->id, t.id);
 			EXPECT_EQ(HOUR, t.deadline_ns);
 		}
 	}
 }
 
-/* EINVAL: the same flags in a batch. */
+/* EINVAL for the same flags in a batch. */
 TEST_F(refused, unknown_timer_flags_in_batch)
 {
 	struct twheel_op ops[4 * 29];
@@ -223,7 +223,7 @@ TEST_F(refused, unknown_timer_flags_in_batch)
 		EXPECT_EQ(-EINVAL, ops[i].result);
 }
 
-/* EINVAL: a timer that is not armed and not kept could never do anything. */
+/* EINVAL for a timer that is neither armed nor kept, which could never do anything. */
 TEST_F(refused, register_disarmed_without_keep)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_DISARMED };
@@ -233,7 +233,7 @@ TEST_F(refused, register_disarmed_without_keep)
 	EXPECT_EQ(-EINVAL, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
 }
 
-/* EINVAL: a period below one tick, with REGISTER and with REARM. */
+/* EINVAL for a period below one tick, with REGISTER and with REARM. */
 TEST_F(refused, period_below_tick)
 {
 	static const __u64 periods[] = { 1, 1000, DEFAULT_TICK - 1 };
@@ -252,7 +252,7 @@ TEST_F(refused, period_below_tick)
 	}
 }
 
-/* ENOENT: no live timer has this id, for each verb and in a batch. */
+/* ENOENT if no live timer has this id, with each verb and in a batch. */
 TEST_F(refused, unknown_ids)
 {
 	__u64 generation = self->id >> 32 << 32;
@@ -290,7 +290,7 @@ TEST_F(refused, unknown_ids)
 	}
 }
 
-/* EINVAL: the flags of a batch, and more than 65,536 entries. */
+/* EINVAL for unknown flags of a batch, and for more than 65,536 entries. */
 TEST_F(refused, batch_arguments)
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX + 1, sizeof(*ops));
@@ -312,7 +312,10 @@ TEST_F(refused, batch_arguments)
 	free(ops);
 }
 
-/* EINVAL: an argument of KICK, which looks at nothing then. ENOTTY: DRAIN, which is gone. */
+/*
+ * EINVAL for a KICK with an argument, which does not look at any timer. ENOTTY for DRAIN,
+ * which no longer exists.
+ */
 TEST_F(refused, kick_argument)
 {
 	unsigned int i;
@@ -325,8 +328,8 @@ TEST_F(refused, kick_argument)
 }
 
 /*
- * EBADF: what changes a wheel, on a descriptor that is not open for writing, and nothing has
- * changed. What tells of it needs no mode.
+ * EBADF for a call that changes a wheel, on a descriptor that is not open for writing, and
+ * nothing is changed. Calls that only report need no particular mode.
  */
 TEST(modes)
 {
@@ -362,7 +365,7 @@ TEST(modes)
 	}
 }
 
-/* What is an output only is not looked at. */
+/* A member that is only an output is not checked. */
 TEST(outputs_are_not_inputs)
 {
 	int fd = open_wheel(_metadata, O_NONBLOCK);
@@ -392,7 +395,7 @@ TEST(outputs_are_not_inputs)
 	close(fd);
 }
 
-/* Reserved fields of INFO and STATS are zero; no byte of them is left as it was. */
+/* Reserved fields of INFO and STATS are zero, and every byte of the result is written. */
 TEST(outputs_are_whole)
 {
 	static const char zero[sizeof(struct twheel_stats)];
@@ -404,16 +407,16 @@ TEST(outputs_are_whole)
 	EXPECT_EQ(0, memcmp(i.reserved, zero, sizeof(i.reserved)));
 	EXPECT_EQ(0, i.features & ~(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS |
 				   TWHEEL_FEATURE_PARKED));
-	/* Nothing has happened, so nothing is counted. */
+	/* Nothing has happened, so all counters are zero. */
 	s = stats(_metadata, fd);
 	EXPECT_EQ(0, memcmp(&s, zero, sizeof(s)));
 	close(fd);
 }
 
 /*
- * With the module built as "canary" (vm/module.sh), what was never written to is
- * 0xfe: not four bytes of it may come out of the kernel, aligned as a field is. In
- * random numbers one of them would look so in some billions.
+ * In a module built as "canary" (vm/module.sh), uninitialized memory is filled with 0xfe. No
+ * four such bytes, aligned like a field, may leave the kernel. Random numbers would contain
+ * them once in several billion.
  */
 static bool has_canary(const void *p, size_t size)
 {
@@ -475,7 +478,7 @@ TEST(no_stray_bytes)
 	EXPECT_CLEAN(s);
 	map = mmap(NULL, i.table_bytes, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_TRUE(map != MAP_FAILED);
-	/* The header's page, and that of the slots that are in use. */
+	/* The header's page, and that of the slots in use. */
 	EXPECT_FALSE(has_canary(map, 2 * sysconf(_SC_PAGESIZE)));
 	munmap(map, i.table_bytes);
 	close(fd);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lateness, to the nanosecond, on a machine whose clock counts instructions
- * (ci/exact.sh): hours and days pass in seconds, and each run gives the same
- * numbers. Each test prints a hash of all times that it saw.
+ * Lateness to the nanosecond, on a machine whose clock counts instructions (ci/exact.sh).
+ * There hours and days pass in seconds, and each run yields the same numbers. Each test prints
+ * a hash of all times that it saw.
  *
- * Elsewhere the bounds mean nothing, and a run would take days.
+ * On other machines the bounds mean nothing, and a run would take days.
  */
 #include "twheel_test.h"
 
@@ -14,19 +14,22 @@
 #include <sys/timerfd.h>
 
 #define DAY		(24 * HOUR)
-/* What the machine may need to wake up, beyond the tick. */
+/* The time that the machine may need to wake up, beyond the tick. */
 #define WAKE_UP		(200 * NS_PER_US)
-/* What it takes to move a timer down by a level, 100 of its instructions. */
+/* The time to move a timer down by one level: 100 of the machine's instructions. */
 #define MOVE		800ULL
-/* How many timers a turn moves at most: TURN_BUDGET of the module. */
+/* The maximum number of timers that a turn moves: TURN_BUDGET of the module. */
 #define BUDGET		128
-/* What any other wheel may keep the processor for: a budget of it under its lock. */
+/* The longest that another wheel may keep the processor: one budget of it under its lock. */
 #define HOLD		(200 * NS_PER_US)
-/* And what the softirqs of a processor turn wheels for, before the worker does. */
+/* The longest that a processor's softirqs turn wheels before the worker takes over. */
 #define TURNS		(250 * NS_PER_US)
-/* And the kernel, which takes pages back in bulk, some 300,000 instructions of it at a time. */
+/*
+ * The longest that the kernel itself takes to free pages in bulk: some 300,000 instructions at
+ * a time.
+ */
 #define PAGES		(4 * NS_PER_MS)
-/* Of the machine's time. */
+/* The time limit of a test, by the machine's clock. */
 #define TEST_DAYS	(60 * 24 * 3600)
 
 #define FNV_BASIS	0xcbf29ce484222325ULL
@@ -37,7 +40,7 @@ FIXTURE(exact)
 	int fd;
 	__u64 tick;
 	__u64 seed;
-	/* Of all times that were seen, relative to the start. */
+	/* A hash of all times that were seen, relative to the start. */
 	__u64 start;
 	__u64 hash;
 	__u64 worst;
@@ -50,14 +53,14 @@ FIXTURE_VARIANT(exact)
 	__u64 tick_ns;
 	__u32 levels;
 	__u32 slot_bits;
-	/* How far away the farthest timers are. */
+	/* How far away the most distant timers are. */
 	__u64 far;
 };
 
 VARIANT(exact, tick_65us, .tick_ns = 1 << 16, .far = 2 * HOUR);
 VARIANT(exact, tick_524us, .far = DAY);
 
-/* A hashed wheel of 2 s, which the far timers go round. */
+/* A hashed wheel of 2 s, which turns many times before the distant timers expire. */
 VARIANT(exact, one_level, .levels = 1, .slot_bits = 12, .far = 2 * HOUR);
 
 FIXTURE_SETUP(exact)
@@ -73,7 +76,7 @@ FIXTURE_SETUP(exact)
 	self->tick = setup.tick_ns;
 	self->seed = 0x7477686565;
 	self->hash = FNV_BASIS;
-	/* The memory for the first timer takes longer than a tick to find. */
+	/* Allocate the memory for the first timer now, which takes longer than a tick. */
 	cancel(self->fd, reserve(_metadata, self->fd, 0));
 	self->start = now(CLOCK_MONOTONIC);
 }
@@ -98,8 +101,8 @@ static __u64 fnv(__u64 hash, __u64 value)
 }
 
 /*
- * An expiration that was read just now as it must be: not early, by the clock either, and
- * late by @allowed at most.
+ * Checks an expiration that was just read: not early, even by the clock, and at most @allowed
+ * late.
  */
 static __u64 note(struct __test_metadata *_metadata, struct _test_data_exact *self,
 		  const struct twheel_event *ev, __u64 allowed)
@@ -120,10 +123,10 @@ static __u64 note(struct __test_metadata *_metadata, struct _test_data_exact *se
 }
 
 /*
- * Takes @n expirations as they come, each of another timer, in their order. What
- * falls due while a bucket is emptied into the level below waits for that, so
- * that it is late by as much as all the timers there take to move. Returns how
- * many were late by more than a tick and the wake-up.
+ * Takes @n expirations of different timers in order, as they come. A timer that falls due
+ * while a bucket is emptied into the level below waits for that, so it may be late by the time
+ * that moving all timers of the bucket takes. Returns how many were late by more than a tick
+ * and the wake-up.
  */
 static unsigned int take_all(struct __test_metadata *_metadata, struct _test_data_exact *self,
 			     unsigned int n)
@@ -154,10 +157,16 @@ static unsigned int take_all(struct __test_metadata *_metadata, struct _test_dat
 	return later;
 }
 
-/* G1, G2: From one tick on, as many in each power of two of that; the near ones alone. */
+/*
+ * G1, G2: Distances from one tick up, equally many in each power of two; the near ones run
+ * alone.
+ */
 TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 {
-	/* Before the kernel's own threads, as that of RCU, which would keep anybody waiting. */
+	/*
+	 * Run before the kernel's own threads, such as that of RCU, which would delay any
+	 * process.
+	 */
 	const struct sched_param first = { .sched_priority = 1 };
 	const unsigned int per_octave = 32;
 	struct twheel_event ev;
@@ -177,16 +186,16 @@ TEST_F_TIMEOUT(exact, every_distance, TEST_DAYS)
 			if (!near)
 				continue;
 			ASSERT_EQ(1, take(self->fd, &ev, 1, -1));
-			/* Until who waits for it has it, too. */
+			/* Measure when the waiting process has the event. */
 			ASSERT_LE(now(CLOCK_MONOTONIC) - ev.deadline_ns, self->tick + WAKE_UP);
 			note(_metadata, self, &ev, self->tick + WAKE_UP);
 		}
 	}
-	/* So few share a bucket that it does not take long to empty. */
+	/* So few timers share a bucket that emptying it does not take long. */
 	EXPECT_EQ(0, take_all(_metadata, self, n));
 }
 
-/* Closer together than ticks are: what shares a tick shares a wake-up. */
+/* With timers closer together than ticks, all timers of one tick share one wake-up. */
 TEST_F_TIMEOUT(exact, dense, TEST_DAYS)
 {
 	const __u64 distance = 100 * NS_PER_US;
@@ -201,11 +210,11 @@ TEST_F_TIMEOUT(exact, dense, TEST_DAYS)
 	s = stats(_metadata, self->fd);
 	printf("# %u late by more than a tick and %llu us, %llu moves, %llu turns\n", later,
 	       WAKE_UP / NS_PER_US, s.cascaded, s.wakeups);
-	/* As many as fall due during all the moves, and none for any other reason. */
+	/* At most as many as fall due during all the moves, and none for any other reason. */
 	EXPECT_LE(later, s.cascaded * MOVE / distance);
-	/* Ninety-nine of a hundred in any case. */
+	/* In any case 99 % are in time. */
 	EXPECT_LE(later, n / 100);
-	/* Each tick one, and those that only brought them to their ticks, each a budget. */
+	/* One wake-up for each tick, plus those that only moved timers down, one budget each. */
 	EXPECT_LE(s.wakeups, n * distance / self->tick + s.cascaded / BUDGET + 16);
 }
 
@@ -219,7 +228,7 @@ struct connections {
 #define TIMEOUT		(30 * NS_PER_SEC)
 #define INTERVAL	(5 * NS_PER_SEC)
 
-/* Each speaks at a moment of its own. None needs the kernel for that. */
+/* Sends a heartbeat on each connection, each at its own moment. None of them needs the kernel. */
 static void speak(struct __test_metadata *_metadata, const struct table *t,
 		  struct connections *c)
 {
@@ -234,8 +243,8 @@ static void speak(struct __test_metadata *_metadata, const struct table *t,
 }
 
 /*
- * Connections that speak every 5 s, with a time-out of 30 s that an exchange
- * moves. One after the other falls silent.
+ * Connections send a heartbeat every 5 s, which moves their 30 s timeout by an exchange. One
+ * after the other falls silent.
  */
 TEST_F_TIMEOUT(exact, heartbeats, TEST_DAYS)
 {
@@ -270,7 +279,7 @@ TEST_F_TIMEOUT(exact, heartbeats, TEST_DAYS)
 	unmap_table(&t);
 }
 
-/* Nobody reads for hours: the count is right, and nobody was kept busy. */
+/* Nobody reads for hours: the count is right, and the wheel was not kept busy. */
 TEST_F_TIMEOUT(exact, overruns, TEST_DAYS)
 {
 	const __u64 period = NS_PER_MS + 1, first = self->start + NS_PER_SEC;
@@ -282,19 +291,19 @@ TEST_F_TIMEOUT(exact, overruns, TEST_DAYS)
 	before = stats(_metadata, self->fd).wakeups;
 	sleep_ns(2 * HOUR);
 	EXPECT_EQ(before, stats(_metadata, self->fd).wakeups);
-	/* Seven million, and not one of them took any time. */
+	/* There are seven million periods, and counting them takes no time. */
 	start = now(CLOCK_MONOTONIC);
 	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
 	EXPECT_LT(now(CLOCK_MONOTONIC) - start, DEFAULT_TICK);
 	EXPECT_EQ(id, ev.id);
-	/* Those that were due at the read or, at the latest, at the call after it. */
+	/* The periods that were due at the read or, at the latest, at the call after it. */
 	EXPECT_GE(ev.expirations, 2 * HOUR / period);
 	EXPECT_LE(ev.expirations, (now(CLOCK_MONOTONIC) - first) / period + 1);
 	self->hash = fnv(self->hash, ev.expirations);
 	cancel(self->fd, id);
 }
 
-/* G7: A hundred thousand that are a day away: not one wake-up in an hour. */
+/* G7: A hundred thousand timers that are a day away cause no wake-up within an hour. */
 TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 {
 	__u64 before;
@@ -303,7 +312,7 @@ TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 	before = stats(_metadata, self->fd).wakeups;
 	sleep_ns(HOUR);
 	if (variant->levels) {
-		/* It goes round, and may look at what is there once in each. */
+		/* The hashed wheel may look at its timers once per turn. */
 		EXPECT_LE(stats(_metadata, self->fd).wakeups,
 			  before + HOUR / (self->tick << 16) + 1);
 	} else {
@@ -312,10 +321,10 @@ TEST_F_TIMEOUT(exact, idle, TEST_DAYS)
 	ASSERT_EQ(100000, cancel_all(self->fd));
 }
 
-/* The wall clock is set, far and back: this clock does not care. */
+/* The wall clock is set far forward and back, which does not affect this clock. */
 TEST_F_TIMEOUT(exact, wall_clock, TEST_DAYS)
 {
-	/* Just before the end of 32-bit time, a leap day, the start of an epoch. */
+	/* Just before the end of 32-bit time, a leap day, a round number, and a new year. */
 	static const time_t dates[] = { 2147483645, 1709164799, 1000000000, 1767225600 };
 	unsigned int i;
 
@@ -334,7 +343,7 @@ TEST_F_TIMEOUT(exact, wall_clock, TEST_DAYS)
 #define BEATS		500U
 #define STORM		300000U
 
-/* Half a second of timers, a millisecond from each other. */
+/* Arms timers for half a second, one millisecond apart. */
 static void begin_beats(struct __test_metadata *_metadata, struct _test_data_exact *self)
 {
 	__u64 first = now(CLOCK_MONOTONIC) + 20 * NS_PER_MS;
@@ -345,7 +354,7 @@ static void begin_beats(struct __test_metadata *_metadata, struct _test_data_exa
 	ASSERT_LT(now(CLOCK_MONOTONIC), first);
 }
 
-/* Late by a tick, a wake-up and @more at most, all of them. */
+/* Expects that all of them were late by at most a tick, a wake-up and @more. */
 static void end_beats(struct __test_metadata *_metadata, struct _test_data_exact *self,
 		      const char *beside, __u64 more)
 {
@@ -381,9 +390,9 @@ static void read_all(struct __test_metadata *_metadata, int fd, struct twheel_ev
 }
 
 /*
- * G8: On one processor, beside whoever does what takes longest, with hundreds of thousands
- * of timers: nobody is late by more than a budget under a lock takes, or, where memory
- * comes and goes, by what the kernel takes for that.
+ * G8: On a single processor, beside processes that do whatever takes longest, with hundreds of
+ * thousands of timers: no timer is late by more than one budget under a lock takes. Where
+ * memory is allocated and freed, the time that the kernel needs for that is added.
  */
 TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 {
@@ -392,7 +401,7 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 	__u64 instant;
 
 	ASSERT_TRUE(!!ev);
-	/* All memory is there. */
+	/* Allocate all memory beforehand. */
 	add_many(_metadata, fd, STORM, HOUR, 0, 0, NULL);
 	ASSERT_EQ(STORM, cancel_all(fd));
 
@@ -415,11 +424,11 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 
 	instant = now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC;
 	add_many(_metadata, fd, STORM, instant, TWHEEL_ABSTIME, 0, NULL);
-	/* In the midst of the beats. */
+	/* In the middle of the beats. */
 	sleep_ns(instant - 100 * NS_PER_MS - now(CLOCK_MONOTONIC));
 	begin_beats(_metadata, self);
 	end_beats(_metadata, self, "one instant", HOLD);
-	/* Those that the worker has not come to yet have nobody beside them now. */
+	/* Wait for the timers that the worker has not processed yet. */
 	sleep_ns(2 * NS_PER_SEC);
 	ASSERT_EQ(STORM, stats(_metadata, fd).unread);
 
@@ -430,8 +439,8 @@ TEST_F_TIMEOUT(exact, beside_storms, TEST_DAYS)
 }
 
 /*
- * The longest that a process before all others is kept from the processor, from 5 ms before
- * @instant until 15 ms after.
+ * Returns the longest time that a process with the highest priority does not get the
+ * processor, from 5 ms before @instant until 15 ms after it.
  */
 static __u64 worst_gap(struct __test_metadata *_metadata, __u64 instant)
 {
@@ -450,7 +459,7 @@ static __u64 worst_gap(struct __test_metadata *_metadata, __u64 instant)
 	return worst;
 }
 
-/* That, while @many timerfds expire, or as many wheels with @each timers if that is not 0. */
+/* Returns this while @many timerfds expire, or @many wheels with @each timers if that is not 0. */
 static __u64 gap_of_many(struct __test_metadata *_metadata, unsigned int many, unsigned int each)
 {
 	__u64 instant = (now(CLOCK_MONOTONIC) + 60 * NS_PER_SEC) & ~((1ULL << 19) - 1), gap;
@@ -479,9 +488,9 @@ static __u64 gap_of_many(struct __test_metadata *_metadata, unsigned int many, u
 }
 
 /*
- * G8, N11: many wheels with timers that are due at one instant, of each fewer than a budget, keep
- * a process from the only processor for a budget in all, and beyond that no longer than as many
- * timerfds do.
+ * G8, N11: Many wheels have timers that are due at one instant, each with fewer than a budget.
+ * They keep a process from the only processor for one budget in total, and beyond that no
+ * longer than as many timerfds do.
  */
 TEST_F_TIMEOUT(exact, many_wheels, TEST_DAYS)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Processors that go and come back, and a machine that sleeps: no timer is
- * lost, early, or twice. For root, on a machine that may be put to sleep and
- * whose clock (rtc0) wakes it (ci/power.sh).
+ * Processors that go offline and come back, and a machine that sleeps: no timer is lost,
+ * early, or reported twice. Needs root, on a machine that may be put to sleep and whose clock
+ * (rtc0) wakes it (ci/power.sh).
  */
 #include "twheel_test.h"
 
@@ -43,7 +43,7 @@ FIXTURE_SETUP(power)
 
 WHEEL_TEARDOWN(power)
 
-/* A timer each 10 ms, for as long as it may take, and one in an hour. */
+/* Arms one timer for every 10 ms, for as long as the test may take, and one in an hour. */
 static unsigned int arm_row(struct __test_metadata *_metadata, struct _test_data_power *self,
 			    unsigned int seconds)
 {
@@ -57,7 +57,7 @@ static unsigned int arm_row(struct __test_metadata *_metadata, struct _test_data
 	return n;
 }
 
-/* All of the row come, in order, and the one in an hour does not. */
+/* Expects all timers of the row, in order, and not the one in an hour. */
 static void expect_row(struct __test_metadata *_metadata, struct _test_data_power *self,
 		       unsigned int n)
 {
@@ -91,7 +91,7 @@ TEST_F_TIMEOUT(power, processor_goes_and_comes, 120)
 	expect_row(_metadata, self, n);
 }
 
-/* Armed on a processor that then goes for as long as the timers live. */
+/* Timers are armed on a processor that is then offline for as long as they live. */
 TEST_F_TIMEOUT(power, processor_is_gone, 120)
 {
 	cpu_set_t second;
@@ -106,7 +106,7 @@ TEST_F_TIMEOUT(power, processor_is_gone, 120)
 	ASSERT_TRUE(write_text(CPU_ONLINE, "1"));
 }
 
-/* Each of these goes a step further towards sleep, and turns back after a second. */
+/* Each step goes further towards sleep, and returns after a second. */
 TEST_F_TIMEOUT(power, almost_sleeps, 180)
 {
 	static const char *const levels[] = {
@@ -124,8 +124,8 @@ TEST_F_TIMEOUT(power, almost_sleeps, 180)
 }
 
 /*
- * CLOCK_MONOTONIC stands still while the machine sleeps, so what was to expire
- * does so later. CLOCK_BOOTTIME goes on: what was due meanwhile is there at once.
+ * CLOCK_MONOTONIC stands still while the machine sleeps, so its timers expire later.
+ * CLOCK_BOOTTIME goes on, so timers that came due meanwhile expire at once.
  */
 TEST_F_TIMEOUT(power, sleeps, 180)
 {
@@ -143,13 +143,13 @@ TEST_F_TIMEOUT(power, sleeps, 180)
 		ASSERT_TRUE(write_text(WAKE_ALARM, alarm));
 		ASSERT_TRUE(write_text(PM_STATE, "mem"));
 		asleep = slept() - before;
-		/* It was asleep, or this has shown nothing. */
+		/* Check that the machine was asleep, or the test shows nothing. */
 		ASSERT_GE(asleep, NS_PER_SEC);
 		if (self->clock == CLOCK_BOOTTIME) {
 			woken = now(self->clock);
 			due = (woken - armed) / (10 * NS_PER_MS);
 			due = due < n ? due : n;
-			/* At once; but the host may have other things to do. */
+			/* At once, although the host may be busy with other work. */
 			while (stats(_metadata, self->fd).expired - expired < due) {
 				ASSERT_LT(now(self->clock), woken + 2 * NS_PER_SEC);
 				sleep_ms(1);
