@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/library/abi.sh: whether a program that was linked with an earlier release of this
-# version of libtwheel, 0.3 or so, runs with the library as it is. abidiff compares it with the
-# build of the last tag. New functions are welcome. TAP out.
+# tests/library/abi.sh: checks that a program which was linked with an earlier release of this
+# version of libtwheel, such as 0.3, runs with the current library. abidiff compares the
+# library with a build of the last tag. New functions are allowed. Prints TAP.
 
-# All these functions are called, by way of check().
+# check() calls all of these functions.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -16,7 +16,7 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# interface LIBRARY SOURCE: what a program can see of it, by the headers of that source.
+# interface LIBRARY SOURCE: prints what a program can see of the library, by the headers of SOURCE.
 interface() {
 	mkdir -p "$dir/headers"
 	cp "$2"/userspace/lib/libtwheel*.h "$2/include/uapi/linux/twheel.h" "$dir/headers"
@@ -25,12 +25,12 @@ interface() {
 		--type-id-style hash "$1"
 }
 
-# compatible ABI ABI
+# compatible OLD NEW: fails if abidiff finds an incompatible change.
 compatible() {
 	abidiff --no-added-syms --suppressions "$dir/suppressions" "$1" "$2"
 }
 
-# differs ABI ABI WHAT: it finds that.
+# differs OLD NEW WHAT: passes if abidiff reports a change that mentions WHAT.
 differs() {
 	! compatible "$1" "$2" >"$dir/said" && grep -e "$3" "$dir/said"
 }
@@ -41,7 +41,7 @@ exports() {
 		<(cat "$here"/libtwheel*.h | sed -n 's/^[a-z].*[ *]\(twheel_[a-z_]*\)(.*/\1/p' | sort)
 }
 
-# What the library would be without one function, and what it was with a narrower field.
+# The interface without one function, and the interface with a narrower field.
 less() {
 	sed '/\ttwheel_wake;/d' "$here/libtwheel.map" >"$dir/map"
 	gcc -shared -pthread -Wl,-soname,libtwheel.so.0 -Wl,--version-script,"$dir/map" \
@@ -58,7 +58,7 @@ narrower() {
 	! cmp -s "$dir/narrower" "$dir/abi"
 }
 
-# released TAG: its interface.
+# released TAG: builds that release and prints its interface.
 released() {
 	mkdir "$dir/source"
 	git -C "$top" archive "$1" | tar -xC "$dir/source" &&
@@ -71,8 +71,8 @@ need abigail-tools
 out=$build/abi
 library=$out/libtwheel.so.0
 make -s -C "$here" O="$out" CFLAGS='-O1 -g' "$library" >&2
-# The kernel fills the first two, which have room to grow: the device asserts their sizes.
-# The third begins with its size, and grows at its end.
+# The kernel fills the first two structures, which have room to grow: the device tests check
+# their sizes. The third starts with its size, and grows at its end.
 cat >"$dir/suppressions" <<-END
 	[suppress_type]
 	name = twheel_stats
@@ -91,11 +91,11 @@ if [ "$tag" ]; then
 	check "$tag can be built" released "$tag"
 	check "a program of $tag runs" compatible "$dir/released" "$dir/abi"
 else
-	# The first of its version: there is no program that it could break.
+	# This is the first release of its version, so there is no older program.
 	echo "# no release of $version is tagged"
 fi
-check "a library without a function" less
-check "that is found" differs "$dir/abi" "$dir/less" twheel_wake
-check "a narrower field" narrower
-check "that is found, too" differs "$dir/narrower" "$dir/abi" expirations
+check "build a library without twheel_wake()" less
+check "abidiff reports the missing function" differs "$dir/abi" "$dir/less" twheel_wake
+check "make an interface with a narrower field" narrower
+check "abidiff reports the narrower field" differs "$dir/narrower" "$dir/abi" expirations
 done_testing

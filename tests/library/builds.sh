@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/library/builds.sh: libtwheel as others build it, with each compiler, C library and
-# option that one may meet. The library, the tool and examples are built, and these run over
-# the wheel in the process; what has a sanitizer or unloads a plugin, in a machine over the
-# kernel's as well. Prints TAP.
+# tests/library/builds.sh: builds libtwheel as others might, with various compilers, C
+# libraries and options. It also builds the tool and the examples, and runs these with the
+# in-process wheel. Programs that use a sanitizer or unload a plugin also run in a machine,
+# with the kernel wheel. Prints TAP.
 
-# Many of these functions are called by others by their names.
+# Many of these functions are called by name.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 need gcc g++ clang-14 libc6-dev musl-tools uthash-dev valgrind file gcc-aarch64-linux-gnu \
@@ -24,13 +24,13 @@ out=$build/lib-builds
 log=$logs/builds-last.log
 export TWHEEL_BACKEND=inprocess
 
-# The verbs that ask twheeld need jansson, which Debian has for glibc alone.
+# The subcommands that talk to twheeld need jansson, which Debian packages only for glibc.
 tool=()
 for source in "$user"/{ctl,shared}/*.c; do
 	grep -qE 'jansson\.h|"(body|http|transfer)\.h"' "$source" || tool+=("$source")
 done
 
-# ok NAME COMMAND...: one line, and what the command printed if it fails, as this then does.
+# ok NAME COMMAND...: one line of TAP, followed by the command's output if it fails. Fails with it.
 ok() {
 	local status=0
 
@@ -45,8 +45,8 @@ build_library() {
 	make -s -C "$user/lib" O="$1" "${@:2}"
 }
 
-# compile DIR NAME FILE... -- OPTION...: with $cc and $flags. ccache keeps what is compiled
-# file by file.
+# compile DIR NAME FILE... -- OPTION...: compiles with $cc and $flags. Files are compiled one
+# by one, so that ccache can store the objects.
 compile() {
 	local dir=$1 name=$2 argument object options=() files=() made=() others=()
 
@@ -68,12 +68,12 @@ compile() {
 	"${cc[@]}" "${flags[@]}" -pthread -o "$dir/$name" "${made[@]}" "${others[@]}"
 }
 
-# With the directory of a shared library.
+# with_library DIR COMMAND...: runs a command with the shared library in DIR.
 with_library() {
 	LD_LIBRARY_PATH=$1 timeout 60 "${@:2}"
 }
 
-# Each name of the archive that others could have is ours.
+# Every global name in the archive has the library's prefix.
 names_are_ours() {
 	local others
 
@@ -83,26 +83,27 @@ names_are_ours() {
 	[ -z "$others" ]
 }
 
-# What the shared library exports is what the headers declare.
+# The shared library exports exactly the functions that the headers declare.
 names_are_declared() {
 	diff <(nm -D --defined-only "$1" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort) \
 		<(grep -h '^[a-z].*(' "$user"/lib/libtwheel.h "$user"/lib/libtwheel_keyed.h |
 			grep -o '\<twheel_[a-z_]*(' | tr -d '(' | sort -u)
 }
 
-# program DIR NAME SOURCE... -- OPTION...: is built, and runs.
+# program DIR NAME SOURCE... -- OPTION...: builds and runs a program.
 program() {
 	! ok "${1##*/}: $2" compile "$@" || ok "${1##*/}: $2 runs" with_library "$1" "$1/$2" || true
 }
 
-# programs DIR STATIC: the tool and examples of the library in DIR; STATIC is -static where
-# that can be.
+# programs DIR STATIC: builds the tool and examples with the library in DIR. STATIC is -static
+# where static linking works.
 programs() {
 	local dir=$1 static=$2 name
 
-	! ok "${dir##*/}: the tool" compile "$dir" twheelctl "${tool[@]}" "$dir/libtwheel.a" -- \
+	! ok "${dir##*/}: compile twheelctl" \
+		compile "$dir" twheelctl "${tool[@]}" "$dir/libtwheel.a" -- \
 		-std=gnu11 ||
-		ok "${dir##*/}: the tool says its version" timeout 60 "$dir/twheelctl" --version || true
+		ok "${dir##*/}: twheelctl --version" timeout 60 "$dir/twheelctl" --version || true
 	for name in request_deadline by_key; do
 		program "$dir" $name "$user/examples/$name.c" "$dir/libtwheel.a" -- -std=gnu11 -Wshadow
 		[ -z "$static" ] || program "$dir" $name-static "$user/examples/$name.c" \
@@ -111,7 +112,7 @@ programs() {
 	done
 }
 
-# plugin DIR NAME OPTION...: a plugin with the library in it, or that shares it
+# plugin DIR NAME OPTION...: builds a plugin that contains the library, or shares it.
 plugin() {
 	local dir=$1 name=$2
 
@@ -121,33 +122,40 @@ plugin() {
 			with_library "$dir" "$dir/loader" dlclose "$dir/$name" || true
 }
 
-# sanitized DIR: programs with a sanitizer, and the library in DIR without one
+# sanitized DIR: programs with a sanitizer that use the library in DIR, which has none.
 sanitized() {
 	local dir=$1 source=$top/tests/library/lib_builds.c
 
 	export TSAN_OPTIONS=halt_on_error=1
 	flags=(-O1 -g "-fsanitize=address,undefined" -fno-sanitize-recover=all)
-	if ok "address: a program" compile "$dir" asan "$source" "$dir/libtwheel.a" -- -ldl; then
+	if ok "address: compile a program" \
+		compile "$dir" asan "$source" "$dir/libtwheel.a" -- -ldl; then
 		ok "address: a wheel that is left open is no leak" \
 			"${fixed[@]}" "$dir/asan" left_open || true
-		ok "address: memory that is handed over" "${fixed[@]}" "$dir/asan" handed || true
-		ok "address: nor does a plugin leave anything" \
+		ok "address: memory that is passed in an event" \
+			"${fixed[@]}" "$dir/asan" handed || true
+		ok "address: a plugin that is unloaded leaks nothing" \
 			"${fixed[@]}" "$dir/asan" dlclose "$dir/plugin.so" || true
 	fi
 	flags=(-O1 -g -fsanitize=thread)
-	if ok "thread: a program" compile "$dir" tsan "$source" "$dir/libtwheel.a" -- -ldl; then
+	if ok "thread: compile a program" \
+		compile "$dir" tsan "$source" "$dir/libtwheel.a" -- -ldl; then
 		ok "thread: a wheel that is left open" "${fixed[@]}" "$dir/tsan" left_open || true
-		ok "thread: memory that is handed over" "${fixed[@]}" "$dir/tsan" handed || true
+		ok "thread: memory that is passed in an event" \
+			"${fixed[@]}" "$dir/tsan" handed || true
 	fi
-	! ok "thread: a program that shares it" compile "$dir" tsan-shared "$source" -- \
+	! ok "thread: compile a program with the shared library" \
+		compile "$dir" tsan-shared "$source" -- \
 		-L"$dir" -ltwheel -ldl ||
-		ok "thread: memory that is handed over through it" env LD_LIBRARY_PATH="$dir" \
+		ok "thread: memory that is passed in an event, with the shared library" \
+			env LD_LIBRARY_PATH="$dir" \
 			"${fixed[@]}" "$dir/tsan-shared" handed || true
-	ok "thread: memory that is handed over by a library with the sanitizer" \
+	ok "thread: memory that is passed in an event, by a library with the sanitizer" \
 		sanitized_whole "$out/tsan" || true
 }
 
-# sanitized_whole DIR: the library in DIR with a sanitizer, too, which then sees what it does.
+# sanitized_whole DIR: a program and a library that both have a sanitizer, which then also sees
+# the library's accesses.
 sanitized_whole() {
 	local dir=$1
 
@@ -156,8 +164,8 @@ sanitized_whole() {
 		"${fixed[@]}" "$dir/tsan-whole" handed
 }
 
-# over_the_kernel DIR: the same programs and plugins in a machine, with the C library that
-# they are linked to. Its addresses are fixed, for the thread sanitizer.
+# over_the_kernel DIR: runs the same programs and plugins in a machine, with the C library that
+# they are linked to. Addresses are fixed, for the thread sanitizer.
 over_the_kernel() {
 	local machine=$1/machine what runs=()
 
@@ -177,14 +185,15 @@ over_the_kernel() {
 		--bin "$machine/lib:lib" --bin "$machine/lib64:lib64" "${runs[@]}"
 }
 
-# One compiler's C++, of standard $2.
+# cxx COMPILER STANDARD: builds and runs the C++ test.
 cxx() {
 	cc=("$1")
 	flags=(-O2 -g -std="$2" -Wshadow)
 	program "$out/gcc" "cxx-$1-$2" "$top/tests/library/lib_cxx_test.cpp" "$out/gcc/libtwheel.a" --
 }
 
-# hpp COMPILER OPTION...: twheel.hpp in builds of others, where a warning is an error.
+# hpp COMPILER OPTION...: uses twheel.hpp with options that other projects use, where a warning
+# is an error.
 hpp() {
 	"$1" -std=c++17 "${@:2}" -Wall -Wextra -Wpedantic -Werror -I"$user/lib" \
 		-I"$user/bindings/cxx" -I"$top/include/uapi" -pthread \
@@ -192,7 +201,7 @@ hpp() {
 		timeout 60 "$out/hpp"
 }
 
-# exits PROGRAM: again and again, as a thread may have luck.
+# exits PROGRAM: runs it several times, because threads may be lucky once.
 exits() {
 	local _
 
@@ -201,19 +210,21 @@ exits() {
 	done
 }
 
-# kind NAME CC STATIC FLAG...: all of it, built so
+# kind NAME CC STATIC FLAG...: all of this for one compiler and its flags.
 kind() {
 	local dir=$out/$1
 
 	read -r -a cc <<<"$2"
 	flags=("${@:4}")
-	ok "$1: the library" build_library "$dir" CC="$2" CFLAGS="${flags[*]}" || return 0
-	ok "$1: its names in the archive" names_are_ours "$dir/libtwheel.a" || true
-	ok "$1: and those that it exports" names_are_declared "$dir/libtwheel.so" || true
+	ok "$1: build the library" build_library "$dir" CC="$2" CFLAGS="${flags[*]}" || return 0
+	ok "$1: all global names in the archive have the prefix" \
+		names_are_ours "$dir/libtwheel.a" || true
+	ok "$1: the library exports what its headers declare" \
+		names_are_declared "$dir/libtwheel.so" || true
 	programs "$dir" "$3"
-	ok "$1: a program that loads plugins" compile "$dir" loader \
+	ok "$1: compile a program that loads plugins" compile "$dir" loader \
 		"$top/tests/library/lib_builds.c" "$dir/libtwheel.a" -- -ldl || return 0
-	ok "$1: threads go on as the process exits" exits "$dir/loader" || true
+	ok "$1: a process exits while threads use the library" exits "$dir/loader" || true
 	plugin "$dir" plugin.so "$dir/libtwheel.a"
 	plugin "$dir" plugin-shared.so -L"$dir" -ltwheel
 }
@@ -231,7 +242,8 @@ done
 for compiler in g++ clang++-14; do
 	ok "twheel.hpp: $compiler -fno-exceptions" hpp $compiler -fno-exceptions || true
 	ok "twheel.hpp: $compiler -fno-rtti" hpp $compiler -fno-rtti || true
-	ok "twheel.hpp: $compiler, strict conversions" hpp $compiler -Wconversion -Wsign-conversion \
+	ok "twheel.hpp: $compiler, strict conversions" \
+		hpp $compiler -Wconversion -Wsign-conversion \
 		-Wold-style-cast -Wzero-as-null-pointer-constant || true
 done
 kind gcc-strict gcc '' -O3 -Wshadow -Wformat=2 -Wundef
@@ -239,9 +251,9 @@ kind clang clang-14 -static -O2 -g
 kind lto gcc -static -g -O2 -flto=auto -ffat-lto-objects
 cc=(gcc)
 flags=(-O2)
-# By a program that has none of it.
+# Built by a program without LTO.
 program "$out/lto" by_key-plain "$user/examples/by_key.c" "$out/lto/libtwheel.a" -- -std=gnu11
-# musl has no kernel headers: those of glibc come after its own. The unwinder of Debian's
+# musl comes without kernel headers, so glibc's come after its own. The unwinder of Debian's
 # compiler does not link with musl.
 kind musl musl-gcc -static -O2 -g -fno-exceptions -idirafter /usr/include \
 	-idirafter "/usr/include/$(gcc -print-multiarch)"
@@ -252,15 +264,16 @@ for header in libtwheel/twheel.h libtwheel.h libtwheel_keyed.h; do
 done
 cc=(gcc)
 flags=(-O2)
-if ok 'without the fallback: the library' build_library "$out/without" WITHOUT_FALLBACK=1 &&
-	ok 'without the fallback: a program' compile "$out/without" loader \
+if ok 'without the fallback: build the library' build_library "$out/without" WITHOUT_FALLBACK=1 &&
+	ok 'without the fallback: compile a program' compile "$out/without" loader \
 		"$top/tests/library/lib_builds.c" "$out/without/libtwheel.a" -- -ldl; then
-	ok 'without the fallback: it says so' timeout 60 "$out/without/loader" no_fallback || true
+	ok 'without the fallback: twheel_open() reports that' \
+		timeout 60 "$out/without/loader" no_fallback || true
 fi
-# kbuild exports MAKEFLAGS with these, and a package may be built without an environment.
-ok 'make -rR, which has no variables and no rules of its own' \
+# kbuild exports MAKEFLAGS with these options, and a package may be built without an environment.
+ok 'make -rR, without builtin variables and rules' \
 	make -rR -s -C "$user/lib" O="$out/rR" WERROR=1 || true
-ok 'without an environment' \
+ok 'make without an environment' \
 	env -i PATH="$PATH" make -s -C "$user/lib" O="$out/env" WERROR=1 || true
 cross() {
 	make -s -C "$user" CROSS_COMPILE=aarch64-linux-gnu- O="$out/arm64" lib ctl &&

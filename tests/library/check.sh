@@ -1,29 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/library/check.sh [SANITIZERS TEST [ARGUMENT...]]: libtwheel's tests on this
-# machine, over the wheel in the process, with sanitizers: for threads, for addresses and
-# undefined behavior. Prints TAP. With arguments, it is one program alone.
+# tests/library/check.sh [SANITIZERS TEST [ARGUMENT...]]: runs libtwheel's tests on this
+# machine with the in-process wheel and sanitizers: one run for threads, one for addresses and
+# undefined behavior. Prints TAP. With arguments, it runs only that program.
 #
-# What needs the module, root, or the library as it is built for use, is left
-# to the tests in the VM. TWHEEL_TEST_SECONDS says how long the threads of each
-# test go on, 1 by default; TWHEEL_RACE_SECONDS, how long eight of them race, 60.
+# Tests that need the module, root, or the library as it is built for use, run only in the VM.
+# TWHEEL_TEST_SECONDS is the run time of each test with threads (default: 1), and
+# TWHEEL_RACE_SECONDS that of the race of eight threads (default: 60).
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 tests=(lib_test lib_timer_test lib_many_test lib_keyed_test lib_thread_test lib_process_test)
-# The variants, fixtures and tests that are not for here.
+# Variants, fixtures and tests that cannot run here.
 without=(-V kernel -V kernel_2 -V kernel_8 -F on_its_way -F drained -F passed)
 without+=(-T scribbled_header -T clock_set -T clock_of_2040 -T tai_set)
 without+=(-T fallback -T not_our_device -T nonblock_is_shared -T observed -T next_of_others)
 without+=(-T time_namespace -T no_table)
-# A sanitizer has memory of its own, and locks none: native runs in the VM have these.
+# Sanitizers manage memory themselves and lock none of it. Native runs in the VM include these
+# tests.
 without+=(-T small -T not_overcommitted -T locked)
-# The allocator of a sanitizer (GCC 12) is not made for a child whose parent had threads:
-# a lock of its own stays taken. Native runs in the VM have this.
+# The allocator of GCC 12's sanitizers does not support a child whose parent had threads,
+# because one of its locks stays taken. Native runs in the VM include this test.
 without+=(-T fork_in_the_middle)
 without+=(-T no_system_call -T counted_system_calls -T set_and_read)
 
@@ -35,7 +36,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 harness=$("$top/vm/source.sh")/tools/testing/selftests
 sources=$top/tests
 
-# build KIND DIR: the library and its tests for a sanitizer
+# build KIND DIR: builds the library and its tests with a sanitizer.
 build() {
 	local test flags=(-O1 -g -fno-sanitize-recover=all)
 
@@ -50,7 +51,7 @@ build() {
 	done
 }
 
-# run_all KIND DIR: a document for ci/flat.awk from each program
+# run_all KIND DIR: prints a TAP document for ci/flat.awk for each program.
 run_all() {
 	local test status bad=0
 
@@ -72,7 +73,7 @@ check() {
 	build "$1" "$dir" && run_all "$1" "$dir"
 }
 
-# Eight threads at one wheel, each arming accounted for.
+# Eight threads use one wheel, and each arming is accounted for.
 race() {
 	local status=0
 

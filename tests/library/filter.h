@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A system call that fails, as under a filter of a sandbox: for the calling thread, and
- * the threads and children that it makes.
+ * Makes a system call fail, as a sandbox's filter would, for the calling thread and for the
+ * threads and children that it creates.
  */
 #ifndef FILTER_H
 #define FILTER_H
@@ -16,7 +16,7 @@
 #define FILTER_LOAD(offset)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
 #define FILTER_UNLESS(value, jump) \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (jump))
-/* The low half of an argument. */
+/* Loads the low half of an argument. */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define FILTER_LOW_HALF	4
 #else
@@ -33,7 +33,7 @@ static inline bool install_filter(struct sock_filter *code, unsigned short len)
 	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
-/* Call @nr fails with @err; with an @err of 0 it says that it succeeds. */
+/* Makes call @nr fail with @err, or do nothing and succeed if @err is 0. */
 static inline bool refuse_call(int nr, int err)
 {
 	struct sock_filter code[] = {
@@ -46,7 +46,7 @@ static inline bool refuse_call(int nr, int err)
 	return install_filter(code, sizeof(code) / sizeof(*code));
 }
 
-/* The same where argument number @n is @value. */
+/* The same if argument number @n is @value. */
 static inline bool refuse_call_with(int nr, unsigned int n, unsigned int value, int err)
 {
 	struct sock_filter code[] = {

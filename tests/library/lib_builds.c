@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A program of somebody's that uses libtwheel, for tests/library/builds.sh:
+ * A third party's program that uses libtwheel, for tests/library/builds.sh:
  *
- *   lib_builds left_open         ends, and leaves a static wheel open
- *   lib_builds handed            hands memory from a thread to another, in an event
+ *   lib_builds left_open         exits with a static wheel still open
+ *   lib_builds handed            passes memory from one thread to another in an event
  *   lib_builds exit              exits while threads open and close wheels
  *   lib_builds dlclose PLUGIN    unloads PLUGIN while a thread that used it goes on
- *   lib_builds no_fallback       has a library without the wheel in the process
+ *   lib_builds no_fallback       checks a library without the in-process wheel
  *
- * TWHEEL_BACKEND says whose wheel it is. Status 0: as it should be.
+ * TWHEEL_BACKEND selects the backend. The program exits with 0 if all is well.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -144,12 +144,12 @@ static int unload(const char *path)
 	FAIL_UNLESS(!user.ret);
 	FAIL_UNLESS(!dlclose(plugin));
 #ifdef __GLIBC__
-	/* It is gone, and its addresses are nobody's. */
+	/* The plugin is gone, and nothing is mapped at its addresses. */
 	FAIL_UNLESS(!dlopen(path, RTLD_NOW | RTLD_NOLOAD));
 #endif
 	sem_post(&user.may_end);
 	FAIL_UNLESS(!pthread_join(thread, NULL));
-	/* Nor does a fork come back to it. */
+	/* A fork does not call into it either. */
 	pid = fork();
 	if (!pid)
 		_exit(0);
@@ -165,7 +165,7 @@ static int no_fallback(void)
 
 static bool lingers;
 
-/* After the destructor of the library, which has no priority. */
+/* Runs after the library's destructor, which has no priority. */
 __attribute__((destructor(101))) static void linger(void)
 {
 	if (lingers)
@@ -189,7 +189,7 @@ static void *open_and_close(void *arg)
 	}
 }
 
-/* The process exits while threads use the library, and none has a wheel for a moment. */
+/* The process exits while threads use the library, at a moment when none of them has a wheel. */
 static int exit_beside_threads(void)
 {
 	pthread_t thread;
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 		return no_fallback();
 	if (strcmp(what, "dlclose") || argc < 3)
 		return fail(__LINE__);
-	/* Again and again: neither memory of threads nor keys run out. */
+	/* Fifty times: neither the threads' memory nor their keys run out. */
 	for (i = 0; i < 50; i++) {
 		if (unload(argv[2]))
 			return 1;

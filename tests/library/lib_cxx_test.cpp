@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel from C++: the headers compile, the names are those of the library, and an
- * exception passes through it. What the functions do is tested in C.
+ * libtwheel from C++: the headers compile, the names match the library's, and an exception
+ * passes through it. The functions themselves are tested in C.
  */
 #include <libtwheel.h>
 #include <libtwheel_keyed.h>
@@ -70,7 +70,10 @@ void verbs(const twheel_options &options)
 	twheel_close(wheel);
 }
 
-/* The rest of a batch comes after an exception, and the thread is as it was. */
+/*
+ * After an exception the rest of the batch is still delivered, and the thread's cancelability
+ * is as before.
+ */
 void exceptions(const twheel_options &options)
 {
 	const unsigned int batch = 10;
@@ -90,14 +93,17 @@ void exceptions(const twheel_options &options)
 	} catch (const thrown &what) {
 		caught = what.user_data;
 	}
-	check(caught < batch && left.data.size() == 3, "a handler throws");
+	check(caught < batch && left.data.size() == 3,
+	      "keyed: an exception leaves the rest of the batch");
 	check(!pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state) &&
-	      state == PTHREAD_CANCEL_ENABLE, "and leaves the thread as it was");
-	check(twheel_wait(twheel_keyed_wheel(keyed), 5000000000) == 1, "there is more to run");
+	      state == PTHREAD_CANCEL_ENABLE,
+	      "keyed: an exception leaves the cancelability as it was");
+	check(twheel_wait(twheel_keyed_wheel(keyed), 5000000000) == 1,
+	      "keyed: the rest of the batch is readable");
 	twheel_keyed_run(keyed, leave, &left);
 	check(left.data.size() == batch &&
 	      std::set<uint64_t>(left.data.begin(), left.data.end()).size() == batch,
-	      "each key comes once");
+	      "keyed: each key expires once");
 
 	left.data.clear();
 	for (uint64_t i = 0; i < batch; i++)
@@ -108,9 +114,11 @@ void exceptions(const twheel_options &options)
 	} catch (const thrown &what) {
 		caught = what.user_data;
 	}
-	check(caught < batch && left.data.size() == 3, "a handler of drain throws");
+	check(caught < batch && left.data.size() == 3,
+	      "keyed: an exception in a drain leaves the rest");
 	twheel_keyed_drain(keyed, leave, &left);
-	check(left.data.size() == batch && !twheel_keyed_count(keyed), "each key comes once");
+	check(left.data.size() == batch && !twheel_keyed_count(keyed),
+	      "keyed: each key is drained once");
 	twheel_keyed_close(keyed);
 }
 

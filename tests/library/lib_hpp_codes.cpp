@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheel.hpp by error codes alone, as programs without exceptions use it. */
+/*
+ * Uses twheel.hpp with error codes only, as programs without exceptions do.
+ */
 #include <twheel.hpp>
 
 using namespace std::chrono_literals;

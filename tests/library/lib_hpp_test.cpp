@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* twheel.hpp: who owns what, how errors come, and that times are not distorted. */
+/*
+ * twheel.hpp: ownership, errors, and that durations and times are not distorted.
+ */
 #include <twheel.hpp>
 #include <twheel/reader.h>
 
@@ -38,7 +40,7 @@ static_assert(tw::to_ns(tw::from_ns(1)) == 1 && tw::from_ns(1ULL << 63) == tw::n
 
 namespace {
 
-/* The errno that @f throws, or 0. */
+/* Returns the errno that @f throws, or 0. */
 template <class F> int thrown(F &&f)
 {
 	try {
@@ -60,7 +62,7 @@ unsigned int armed(const tw::wheel &w)
 	return total;
 }
 
-/* Runs @f in a child, and returns what it returned, or -1. */
+/* Runs @f in a child. Returns what @f returned, or -1. */
 template <class F> int in_child(F &&f)
 {
 	pid_t child = fork();
@@ -73,7 +75,7 @@ template <class F> int in_child(F &&f)
 	return WEXITSTATUS(status);
 }
 
-/* The next event, which must come. */
+/* Returns the next event, which must come. */
 tw::event next(tw::wheel &w)
 {
 	tw::event e = {};
@@ -95,24 +97,25 @@ void owners()
 		tw::timer other(std::move(t));
 		check(!t && other && armed(w) == 1, "a timer that is moved stays armed");
 		t = std::move(other);
-		check(t && !other && armed(w) == 1, "and comes back");
+		check(t && !other && armed(w) == 1, "a timer that is moved back stays armed");
 		t = tw::timer(w, 2h, 8);
-		check(t && armed(w) == 1, "one that is replaced ends");
+		check(t && armed(w) == 1, "a timer that is assigned over ends");
 	}
 	check(!armed(w), "a timer ends with its scope");
 	tw::timer t(w, 1h);
 	std::uint64_t id = t.release();
 
-	check(!t && armed(w) == 1 && twheel_del(w.get(), id) == 1, "a timer that was released stays");
+	check(!t && armed(w) == 1 && twheel_del(w.get(), id) == 1,
+	      "release() leaves the timer armed");
 	t = tw::timer(w, 1h);
-	check(t.del() && !t && !armed(w), "del() ends it, and says that it was armed");
+	check(t.del() && !t && !armed(w), "del() ends a timer and reports that it was armed");
 
 	tw::timer first(w, 1h, 1);
 
 	moved = std::move(w);
 
-	check(!w && moved && armed(moved) == 1, "a wheel that is moved has its timers");
-	check(first.set(30ms) && next(moved).user_data == 1, "and they are set as before");
+	check(!w && moved && armed(moved) == 1, "a wheel that is moved keeps its timers");
+	check(first.set(30ms) && next(moved).user_data == 1, "a timer of a moved wheel can be set");
 }
 
 void times()
@@ -122,23 +125,24 @@ void times()
 	tw::timer t(w, 20ms, 3);
 	tw::event e = next(w);
 
-	check(e.user_data == 3 && e.id == t.id(), "an event is that of its timer");
-	check(tw::deadline(e) >= before + 20ms && tw::lateness(e) >= 0ns, "it is not early");
-	check(!t.set(tw::never), "set() says that there was no arming");
-	check(!w.wait(0ns) && t.clear(), "what never comes is armed, and does not come");
-	check(!t.set(-5s) && next(w).user_data == 3, "a delay below zero is over");
-	check(w.next() == tw::never, "nothing is armed");
-	check(!t.set(tw::time_point(-1ns)) && next(w).user_data == 3, "and so is a time before all");
+	check(e.user_data == 3 && e.id == t.id(), "an event has the id of its timer");
+	check(tw::deadline(e) >= before + 20ms && tw::lateness(e) >= 0ns, "an event is not early");
+	check(!t.set(tw::never), "set() reports that the timer was not armed");
+	check(!w.wait(0ns) && t.clear(), "a timer that never expires is armed");
+	check(!t.set(-5s) && next(w).user_data == 3, "a negative delay is due at once");
+	check(w.next() == tw::never, "next() is never without armed timers");
+	check(!t.set(tw::time_point(-1ns)) && next(w).user_data == 3,
+	      "a negative time point is due at once");
 	t.set(tw::never);
 	w.wake();
 	check(w.wait(), "wake() ends a wait");
 	w.read([](const tw::event &) {});
-	check(!w.wait(-1s), "a wait below zero is none");
+	check(!w.wait(-1s), "a negative wait returns at once");
 	check(!*w.backend_reason() == (w.backend() == std::string("kernel")),
 	      "it says why it is not the kernel's");
 }
 
-/* A duration that is longer than nanoseconds can hold never comes, and a wait for it waits. */
+/* A duration that is too long for nanoseconds never ends, and a wait for it waits. */
 template <class D> void longest(D d, const char *name)
 {
 	tw::wheel w;
@@ -146,11 +150,13 @@ template <class D> void longest(D d, const char *name)
 	tw::event e;
 
 	check(!w.wait(20ms) && !w.read(&e, 1), name);
-	check(!(w.after(d) < tw::never), "its moment is never");
+	check(!(w.after(d) < tw::never), "after() with a very long delay is never");
 	t.set(1h);
-	check(t.set(d) && !w.wait(20ms) && !w.read(&e, 1), "set() of it");
+	check(t.set(d) && !w.wait(20ms) && !w.read(&e, 1),
+	      "set() with a very long delay does not expire");
 	t.set(20ms);
-	check(w.wait(d) && w.read(&e, 1) && e.user_data == 4, "a wait of it waits for an event");
+	check(w.wait(d) && w.read(&e, 1) && e.user_data == 4,
+	      "a very long wait() waits for an event");
 }
 
 void longest_of_all()
@@ -169,7 +175,7 @@ void readers()
 	tw::timer a(w, 5ms, 1), b(w, 10ms, 2), c(w, 15ms, 3);
 	unsigned int calls = 0;
 
-	/* All are due. */
+	/* Wait until all are due. */
 	for (auto until = w.after(25ms); w.now() < until;)
 		;
 	while (calls < 1) {
@@ -196,7 +202,7 @@ void count_and_throw(const twheel_event *, void *calls)
 		throw 1;
 }
 
-/* A loop asks the descriptor, and is called again after an exception. */
+/* A loop checks the descriptor, and is called again after an exception. */
 void adapters()
 {
 	tw::wheel w;
@@ -216,7 +222,7 @@ void adapters()
 	check(calls == 3 && thrown == 1, "an exception of a callback loses no event");
 }
 
-/* Dispatches until @calls is @wanted. Returns whether that came. */
+/* Dispatches until @calls is @wanted. Returns true if that happened. */
 bool dispatched(tw::wheel &w, const unsigned int &calls, unsigned int wanted)
 {
 	for (int i = 0; i < 1000 && calls < wanted; i++) {
@@ -227,7 +233,7 @@ bool dispatched(tw::wheel &w, const unsigned int &calls, unsigned int wanted)
 	return calls == wanted;
 }
 
-/* A timer that is due again each time it has expired does not keep its caller. */
+/* A timer that is due again each time it has expired does not keep its caller in dispatch(). */
 void busy_timer()
 {
 	tw::wheel w;
@@ -237,7 +243,7 @@ void busy_timer()
 	t = tw::timer(w, 0ms, [&] { calls++, t.set(0ms); });
 	while (calls < 3000 && w.wait(1s))
 		most = std::max(most, w.dispatch());
-	check(calls >= 3000 && most <= 1024, "a dispatch ends, although a timer is due again");
+	check(calls >= 3000 && most <= 1024, "dispatch() returns although a timer is always due");
 }
 
 struct connection {
@@ -262,14 +268,15 @@ void functions()
 
 		check(dispatched(w, calls, 1) && seen == t.id(), "a timer calls its function");
 		t.set(5ms);
-		check(dispatched(w, calls, 2), "and again");
+		check(dispatched(w, calls, 2), "a timer calls its function again");
 
 		std::vector<connection> all;
 
 		calls = 0;
 		for (int i = 0; i < 1000; i++)
 			all.emplace_back(w, calls);
-		check(dispatched(w, calls, 1000), "functions follow their timers into a vector that grows");
+		check(dispatched(w, calls, 1000),
+		      "functions follow their timers when a vector grows");
 	}
 	check(!armed(w), "timers with functions end with their scope");
 
@@ -278,12 +285,12 @@ void functions()
 
 	calls = 0;
 	first.swap(second);
-	check(dispatched(w, calls, 1) && seen == 1, "a swap exchanges the functions, too");
+	check(dispatched(w, calls, 1) && seen == 1, "swap() exchanges the functions too");
 	first = std::move(second);
 	first.set(5ms);
-	check(dispatched(w, calls, 2) && seen == 1, "and an assignment moves it");
+	check(dispatched(w, calls, 2) && seen == 1, "an assignment moves the function");
 
-	/* What it has captured lives on until it returns. */
+	/* An object that the function has captured lives until the function returns. */
 	auto own = std::make_unique<tw::timer>();
 	auto shared = std::make_shared<unsigned int>(0);
 
@@ -300,7 +307,7 @@ void functions()
 
 	check(dispatched(w, calls, 2) && other && !moves, "a function may move its timer");
 	other.set(5ms);
-	check(dispatched(w, calls, 3), "and is set as before");
+	check(dispatched(w, calls, 3), "a function whose timer has moved is called again");
 
 	unsigned int depth = 0;
 	tw::timer nested(w, 5ms, [&] {
@@ -330,12 +337,12 @@ void functions()
 		}
 	}
 	thrower.set(5ms);
-	check(thrown && dispatched(w, calls, 2), "a timer keeps its function when that throws");
+	check(thrown && dispatched(w, calls, 2), "a timer keeps a function that throws");
 
 	std::uint64_t id = thrower.release();
 
 	twheel_set(w.get(), id, 1);
-	check(w.wait(1s) && w.dispatch() == 1 && calls == 2, "one that was released has none");
+	check(w.wait(1s) && w.dispatch() == 1 && calls == 2, "a released timer has no function");
 	twheel_del(w.get(), id);
 }
 
@@ -348,10 +355,11 @@ void errors()
 	bad.levels = 99;
 	check(thrown([&] { tw::wheel w(bad); }) == EINVAL, "impossible options throw");
 	tw::wheel w(bad, ec);
-	check(!w && ec == std::errc::invalid_argument, "or give a code");
-	check(thrown([&] { none.set(1s); }) == ENOENT, "no timer: throws");
+	check(!w && ec == std::errc::invalid_argument, "impossible options set an error code");
+	check(thrown([&] { none.set(1s); }) == ENOENT, "set() without a timer throws");
 	none.del(ec);
-	check(ec == std::errc::no_such_file_or_directory, "no timer: a code");
+	check(ec == std::errc::no_such_file_or_directory,
+	      "set() without a timer sets an error code");
 
 	tw::options small = {};
 
@@ -361,14 +369,15 @@ void errors()
 
 	check(thrown([&] { tw::timer(one, 1h); }) == ENOSPC, "a full wheel throws");
 	tw::timer second(one, one.after(1h), 0, ec);
-	check(!second && ec == std::errc::no_space_on_device, "or gives a code");
+	check(!second && ec == std::errc::no_space_on_device, "a full wheel sets an error code");
 	first.set(2h, ec);
-	check(!ec, "success clears a code");
+	check(!ec, "success clears the error code");
 	tw::timer third(one, 1h, 0, ec);
-	check(!third && ec == std::errc::no_space_on_device, "or for a delay");
+	check(!third && ec == std::errc::no_space_on_device,
+	      "a full wheel sets an error code, with a delay");
 }
 
-/* Each function that can fail has a form with a code, and none of these throws. */
+/* Each function that can fail has an overload with an error code, and none of these throws. */
 void codes()
 {
 	tw::options small = {};
@@ -378,19 +387,21 @@ void codes()
 	small.max_timers = 2;
 	tw::wheel w(small);
 	tw::timer a(w, 5ms, [&] { calls++; }, ec);
-	check(a && !ec, "a function and a code: armed");
+	check(a && !ec, "a timer with a function and an error code");
 	tw::timer b(w, w.after(5ms), [&](const tw::event &) { calls++; }, ec);
-	check(b && !ec, "and with a deadline");
+	check(b && !ec, "a timer with a function, an error code and a deadline");
 	tw::timer full(w, 5ms, [] {}, ec);
-	check(!full && ec == std::errc::no_space_on_device, "a full wheel gives the code");
+	check(!full && ec == std::errc::no_space_on_device,
+	      "a function on a full wheel sets an error code");
 	full = tw::timer(w, w.after(5ms), [] {}, ec);
-	check(!full && ec == std::errc::no_space_on_device, "and with a deadline");
+	check(!full && ec == std::errc::no_space_on_device,
+	      "a function with a deadline on a full wheel sets an error code");
 	ec.clear();
 	for (int i = 0; i < 1000 && calls < 2 && !ec; i++) {
 		w.wait(ec);
 		w.dispatch(ec);
 	}
-	check(calls == 2 && !ec, "they come by wait() and dispatch() of a code");
+	check(calls == 2 && !ec, "wait() and dispatch() with an error code");
 	std::uint64_t seen = 0;
 
 	a.set(5ms, ec);
@@ -398,7 +409,7 @@ void codes()
 		w.wait(20ms, ec);
 		w.read([&](const tw::event &e) { seen = e.id; }, ec);
 	}
-	check(seen == a.id() && !ec, "and by read() of a function and a code");
+	check(seen == a.id() && !ec, "read() with a function and an error code");
 
 	/* A wheel of the parent fails in its child. */
 	int status = in_child([&] {
@@ -413,7 +424,7 @@ void codes()
 				return 1;
 		return thrown([&] { w.dispatch(); }) == ECHILD ? 0 : 2;
 	});
-	check(status == 0, "after fork(), each gives its code to the child");
+	check(status == 0, "after fork(), each function sets an error code in the child");
 }
 
 } // namespace

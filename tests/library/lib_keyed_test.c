@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: timeouts by key, over both backends.
+ * libtwheel: timeouts by key, with both backends.
  */
 #include "lib_test.h"
 
@@ -40,7 +40,7 @@ FIXTURE_TEARDOWN(keyed)
 	EXPECT_FALSE(leaks());
 }
 
-/* What has left, in order. */
+/* The keys that have expired, in order. */
 struct left {
 	unsigned int count;
 	char keys[64][16];
@@ -59,7 +59,7 @@ static void note(const void *key, size_t len, uint64_t user_data, void *arg)
 	left->data[left->count++] = user_data;
 }
 
-/* Takes out @n keys. */
+/* Runs the handler until @n keys have expired. */
 static int keyed_collect(struct twheel_keyed *k, twheel_keyed_fn fn, struct left *left, int n)
 {
 	int got = 0, ret;
@@ -91,7 +91,7 @@ TEST_F(keyed, verbs)
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 2, NULL));
 	EXPECT_EQ(0, twheel_keyed_set(self->k, "a\0b", 3, at + HOUR, 3, NULL));
 	EXPECT_EQ(3, twheel_keyed_count(self->k));
-	/* Set replaces deadline and data, and hands the old data back. */
+	/* Setting a key again replaces its deadline and data, and returns the old data. */
 	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + HOUR, 5, &data));
 	EXPECT_EQ(2, data);
 	EXPECT_EQ(1, twheel_keyed_set(self->k, "ab", 2, at + 60 * NS_PER_MS, 4, NULL));
@@ -106,13 +106,13 @@ TEST_F(keyed, verbs)
 
 	EXPECT_EQ(2, keyed_collect(self->k, note, &left, 2));
 	EXPECT_GE(twheel_now(self->w), at + 90 * NS_PER_MS);
-	/* On a machine that was too slow, in any order. */
+	/* In any order, because a slow machine may find both due at once. */
 	i = strcmp(left.keys[0], "ab") ? 1 : 0;
 	EXPECT_STREQ("ab", left.keys[i]);
 	EXPECT_EQ(4, left.data[i]);
 	EXPECT_STREQ("a", left.keys[1 - i]);
 	EXPECT_EQ(1, left.data[1 - i]);
-	/* Gone. */
+	/* Both keys are gone. */
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 	EXPECT_EQ(-ENOENT, twheel_keyed_remove(self->k, "a", 1, NULL));
 	EXPECT_EQ(-ENOENT, twheel_keyed_move(self->k, "a", 1, at));
@@ -136,8 +136,8 @@ static void *open_and_end(void *arg)
 }
 
 /*
- * A thread that is canceled ends before or after an opening, not within: also the first of
- * a process, which makes the seed.
+ * A thread is canceled before or after it opens keys, not within, even if it is the first of
+ * the process, which chooses the hash seed.
  */
 TEST(canceled_while_it_opens)
 {
@@ -155,7 +155,7 @@ TEST(canceled_while_it_opens)
 	twheel_keyed_close(opened.k);
 }
 
-/* Expired and not taken out, a key is still there to be moved or removed. */
+/* A key that has expired, but was not handled yet, can still be moved or removed. */
 TEST_F(keyed, expired_unread)
 {
 	struct left left = { };
@@ -186,7 +186,7 @@ static void set_again(const void *key, size_t len, uint64_t user_data, void *arg
 		twheel_keyed_set(left->k, "new", 3, later, 0, NULL);
 }
 
-/* The function may use the keys, the one that it is given among them. */
+/* A handler may use all keys, including its own. */
 TEST_F(keyed, from_inside)
 {
 	struct left left = { .k = self->k };
@@ -207,14 +207,14 @@ static void set_for_ever(const void *key, size_t len, uint64_t user_data, void *
 		twheel_keyed_set(left->k, key, len, 1, user_data, NULL);
 }
 
-/* What it sets is due at once: run comes back, and what is left can be waited for. */
+/* A handler sets its key to be due at once: the run returns, and a loop can wait for the rest. */
 TEST_F(keyed, for_ever)
 {
 	struct left left = { .k = self->k };
 	char key[16];
 	int i, ret;
 
-	/* Those that were there before have their turn. */
+	/* The keys that were set before all get their turn. */
 	for (i = 0; i < 200; i++) {
 		snprintf(key, sizeof(key), "key%d", i);
 		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), 1, 0, NULL));
@@ -237,7 +237,7 @@ TEST_F(keyed, drain)
 
 	for (i = 0; i < 40; i++) {
 		snprintf(key, sizeof(key), "key%llu", (unsigned long long)i);
-		/* Some have expired, unread. */
+		/* Some keys have expired and are unread. */
 		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key),
 					      i % 2 ? 1 : twheel_now(self->w) + HOUR, i, NULL));
 	}
@@ -283,7 +283,7 @@ TEST_F(keyed, old_value)
 		EXPECT_EQ(0, twheel_keyed_remove(self->k, key, strlen(key), &old));
 		free((void *)(uintptr_t)old);
 	}
-	/* One that failed has replaced nothing. */
+	/* A set that failed has replaced nothing. */
 	old = 7;
 	EXPECT_EQ(-EINVAL, twheel_keyed_set(self->k, "", 0, at, 1, &old));
 	EXPECT_EQ(7, old);
@@ -299,9 +299,9 @@ struct leaver {
 	struct twheel_keyed *k;
 	enum leaving how;
 	bool drain;
-	/* By key. */
+	/* How often each key was handled. */
 	unsigned int told[BATCH];
-	/* After how many keys, from now on. */
+	/* After how many more keys the handler leaves. */
 	int after;
 	jmp_buf out;
 };
@@ -344,7 +344,10 @@ static void *run_and_leave(void *arg)
 	return NULL;
 }
 
-/* Each key leaves exactly once, and the rest of the batch comes with the next run. */
+/*
+ * A handler may leave by an exception or by ending its thread: each key expires exactly once,
+ * and the rest of the batch comes with the next run.
+ */
 TEST_F(keyed, leaving_handlers)
 {
 	int way, i, old;
@@ -367,7 +370,7 @@ TEST_F(keyed, leaving_handlers)
 		ASSERT_TRUE(is_unread(self->w));
 		if (l.how == BY_JUMP) {
 			run_and_come_back(&l);
-			/* The thread is as it was. */
+			/* The thread's cancelability is as before. */
 			EXPECT_EQ(0, pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old));
 			EXPECT_EQ(PTHREAD_CANCEL_ENABLE, old);
 		} else {
@@ -376,7 +379,7 @@ TEST_F(keyed, leaving_handlers)
 			EXPECT_EQ(l.how == BY_EXIT ? (void *)&l : PTHREAD_CANCELED, ret);
 		}
 		EXPECT_EQ(0, l.after);
-		/* A loop that waits comes to the rest. */
+		/* A loop that waits gets the rest. */
 		EXPECT_TRUE(is_unread(self->w));
 		l.drain = false;
 		run_or_drain(&l);
@@ -390,7 +393,7 @@ TEST_F(keyed, leaving_handlers)
 	}
 }
 
-/* A key that has left is not there, though its handler has not run yet. */
+/* A key that has expired is no longer set, even if its handler has not run yet. */
 static void use_the_others(const void *key, size_t len, uint64_t user_data, void *arg)
 {
 	struct leaver *l = arg;
@@ -406,7 +409,7 @@ static void use_the_others(const void *key, size_t len, uint64_t user_data, void
 	}
 }
 
-/* Each of those that a handler moves has not left; all others have. */
+/* A key that a handler moves has not expired; all others have. */
 TEST_F(keyed, moved_in_handler)
 {
 	struct leaver l = { .k = self->k };
@@ -422,7 +425,7 @@ TEST_F(keyed, moved_in_handler)
 		EXPECT_EQ(1, l.told[i]);
 }
 
-/* ---- Keys that strangers choose ---- */
+/* ---- Keys that an attacker chooses ---- */
 
 enum { STRANGERS = 20000 };
 
@@ -430,7 +433,7 @@ struct chosen {
 	__u32 a, b, c;
 };
 
-/* One round of the hash that uthash takes if it is not told of another. */
+/* One round of the hash that uthash uses by default. */
 static struct chosen mix(struct chosen s)
 {
 	s.a -= s.b; s.a -= s.c; s.a ^= s.c >> 13;
@@ -445,7 +448,7 @@ static struct chosen mix(struct chosen s)
 	return s;
 }
 
-/* Each step of it, undone. */
+/* Each of its steps, undone. */
 static struct chosen unmix(struct chosen s)
 {
 	s.c ^= s.b >> 15; s.c += s.b; s.c += s.a;
@@ -460,7 +463,7 @@ static struct chosen unmix(struct chosen s)
 	return s;
 }
 
-/* What that hash makes of a key of 12 bytes. */
+/* The default hash of a 12-byte key. */
 static __u32 default_hash(struct chosen key)
 {
 	struct chosen s = { key.a + 0x9e3779b9, key.b + 0x9e3779b9, key.c + 0xfeedbeef };
@@ -470,7 +473,7 @@ static __u32 default_hash(struct chosen key)
 	return mix(s).c;
 }
 
-/* The key of 12 bytes, number @i, of which it makes what it makes of all of them. */
+/* The 12-byte key number @i; all of them have the same hash. */
 static struct chosen colliding(__u32 i)
 {
 	struct chosen s = unmix((struct chosen) { i * 2654435761U, i, 0x12345678 });
@@ -480,7 +483,7 @@ static struct chosen colliding(__u32 i)
 	return (struct chosen) { s.a - 0x9e3779b9, s.b - 0x9e3779b9, s.c - 0xfeedbeef };
 }
 
-/* CPU time to set, find and remove those keys; 0: it failed. */
+/* Returns the CPU time to set, find and remove those keys, or 0 if that failed. */
 static uint64_t cost_of_keys(struct twheel_keyed *k, bool collide)
 {
 	uint64_t start = now(CLOCK_THREAD_CPUTIME_ID), seed = 88172645463325252ULL;
@@ -501,7 +504,10 @@ static uint64_t cost_of_keys(struct twheel_keyed *k, bool collide)
 	return now(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
-/* Keys that all collide in that hash cost what others cost: else 200 times as much. */
+/*
+ * Keys that all collide in the default hash cost the same as others. With that hash they would
+ * cost 200 times as much.
+ */
 TEST_F_TIMEOUT(keyed, colliding, 300)
 {
 	uint64_t random, chosen;
@@ -518,7 +524,10 @@ TEST_F_TIMEOUT(keyed, colliding, 300)
 	EXPECT_LT(chosen, 20 * random);
 }
 
-/* Cancelled by another process, keys stay, and begin anew when they are set or moved. */
+/*
+ * If another process cancels the timers of keys, the keys stay, and start again when they are
+ * set or moved.
+ */
 TEST_F(keyed, drained)
 {
 	struct left left = { };
@@ -539,10 +548,9 @@ TEST_F(keyed, drained)
 	EXPECT_EQ(1, twheel_keyed_count(self->k));
 }
 
-/* What somebody else has registered on the wheel of the keys is none of them. */
 /*
- * The same where another key has got the slot meanwhile: what is left of the first in the
- * table of slots is not taken for it, and both come.
+ * The same if another key has got the slot meanwhile: the first key's old entry in the table
+ * of slots is not mistaken for it, and both expire.
  */
 TEST_F(keyed, drained_slot_of_another)
 {
@@ -555,12 +563,12 @@ TEST_F(keyed, drained_slot_of_another)
 		return;
 	EXPECT_EQ(0, twheel_keyed_set(self->k, first, 1, at + HOUR, 1, NULL));
 	EXPECT_EQ(1, cancel_all(twheel_fd(self->w)));
-	/* More than a thread keeps for itself, so one of these has the slot. */
+	/* More keys than the slots that a thread keeps, so one of these gets the slot. */
 	for (i = 0; i < 200; i++) {
 		snprintf(key, sizeof(key), "k%u", i);
 		EXPECT_EQ(0, twheel_keyed_set(self->k, key, strlen(key), at + HOUR, 2, NULL));
 	}
-	/* It begins anew; its old slot stays the other's. */
+	/* The key starts again, and its old slot remains the other key's. */
 	EXPECT_EQ(1, twheel_keyed_set(self->k, first, 1, at, 1, NULL));
 	EXPECT_EQ(1, keyed_collect(self->k, note, &left, 1));
 	EXPECT_STREQ("a", left.keys[0]);
@@ -574,6 +582,7 @@ TEST_F(keyed, drained_slot_of_another)
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 }
 
+/* A timer that another process has registered on the wheel is not taken for a key. */
 TEST_F(keyed, foreign_timer)
 {
 	struct twheel_timer t = { .user_data = 1 };
@@ -595,7 +604,7 @@ static void count(const void *key, size_t len, uint64_t user_data, void *arg)
 	++*(unsigned int *)arg;
 }
 
-/* Nor do they end a run before all keys that have expired are out. */
+/* Nor do such timers end a run before all expired keys are handled. */
 TEST_F(keyed, foreign_among_many)
 {
 	enum { MANY = 300 };
@@ -610,7 +619,7 @@ TEST_F(keyed, foreign_among_many)
 			ASSERT_EQ(0, lib_register(self->w, &t));
 		EXPECT_EQ(0, twheel_keyed_set(self->k, &i, sizeof(i), first, 0, NULL));
 	}
-	/* Until they are all there; the wheel in the process is turned by its readers. */
+	/* Wait until all have expired; an in-process wheel is turned by its readers. */
 	while (strcmp(twheel_backend(self->w), "inprocess") &&
 	       !twheel_stats(self->w, &s) && s.unread < MANY)
 		usleep(1000);
@@ -619,7 +628,7 @@ TEST_F(keyed, foreign_among_many)
 	EXPECT_EQ(0, twheel_keyed_count(self->k));
 }
 
-/* A forked child has no keys, and takes no event of its parent's. */
+/* A forked child has no keys, and takes none of its parent's events. */
 TEST_F(keyed, fork)
 {
 	struct left left = { };
@@ -644,7 +653,7 @@ TEST_F(keyed, fork)
 	EXPECT_EQ(7, left.data[0]);
 }
 
-/* Closing with keys left frees them: for the leak checker. */
+/* Closing with keys left frees them, as the leak checker shows. */
 TEST_F(keyed, close_full)
 {
 	__u32 i;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: what a loop does to many timers in one turn, and timers whose user_data changes,
- * over both backends.
+ * libtwheel: functions for many timers in one turn of a loop, and timers whose user_data
+ * changes, with both backends.
  */
 #include "lib_test.h"
 
 #include <limits.h>
 
-/* More than a thread keeps free, and no multiple of what is fetched at a time. */
+/* More than a thread keeps free, and no multiple of the number that is prefetched at a time. */
 #define MANY	333
 
-/* Adds @n timers, far off, whose user_data counts from 0. */
+/* Adds @n timers with distant deadlines, whose user_data counts from 0. */
 static void add_far(struct __test_metadata *_metadata, struct twheel *w, uint64_t *ids,
 		    unsigned int n)
 {
@@ -30,7 +30,7 @@ static uint64_t deadline_of(struct __test_metadata *_metadata, struct twheel *w,
 	return t.deadline_ns;
 }
 
-/* Each of @n timers comes once, at @at. */
+/* Expects each of @n timers to expire once, at @at. */
 static void expect_all(struct __test_metadata *_metadata, struct twheel *w, const uint64_t *ids,
 		       unsigned int n, uint64_t at)
 {
@@ -69,7 +69,10 @@ TEST_F(lib, add_many)
 	EXPECT_EQ(-EINVAL, twheel_add_many(self->w, at, data, ids, INT_MAX + 1U));
 }
 
-/* A wheel that becomes full has the first ones, and nobody touches the rest of the array. */
+/*
+ * If the wheel becomes full, the first timers are added, and the rest of the array is left
+ * alone.
+ */
 TEST_F(lib, add_many_full)
 {
 	struct twheel_options o = self->o;
@@ -91,7 +94,10 @@ TEST_F(lib, add_many_full)
 	twheel_close(w);
 }
 
-/* The answer is what twheel_set() would have returned in all, whatever state each timer is in. */
+/*
+ * twheel_set_many() returns the sum of what twheel_set() would have returned, whatever state
+ * each timer is in.
+ */
 TEST_F(lib, set_many)
 {
 	uint64_t at, ids[MANY];
@@ -99,7 +105,7 @@ TEST_F(lib, set_many)
 	unsigned int i;
 
 	add_far(_metadata, self->w, ids, MANY);
-	/* In turns: armed; cleared; expired and unread; the event was read. */
+	/* In turn: armed, cleared, expired and unread, and read. */
 	for (i = 3; i < MANY; i += 4)
 		ASSERT_EQ(1, twheel_set(self->w, ids[i], 1));
 	ASSERT_EQ(MANY / 4, lib_collect(self->w, ev, MANY));
@@ -121,7 +127,7 @@ TEST_F(lib, set_many)
 	EXPECT_EQ(-EINVAL, twheel_set_many(self->w, ids, INT_MAX + 1U, at));
 }
 
-/* The wheel knows when the call has returned, and is kicked once for all, if at all. */
+/* A deadline takes effect before the call returns, with at most one kick for all timers. */
 TEST_F(lib, set_many_earlier)
 {
 	struct twheel_usage before = { .size = sizeof(before) }, after = before;
@@ -134,12 +140,12 @@ TEST_F(lib, set_many_earlier)
 	ASSERT_EQ(0, twheel_usage(self->w, &after));
 	EXPECT_LE(after.kicks, before.kicks + 1);
 	expect_all(_metadata, self->w, ids, MANY, at);
-	/* Without a kick, as they never come. */
+	/* No kick, because these deadlines never come. */
 	EXPECT_EQ(0, twheel_set_many(self->w, ids, MANY, NEVER));
 	ASSERT_EQ(0, twheel_usage(self->w, &before));
 	EXPECT_EQ(after.kicks, before.kicks);
 	EXPECT_EQ(NEVER, deadline_of(_metadata, self->w, ids[MANY - 1]));
-	/* And those that are added. */
+	/* The same for timers that are added. */
 	EXPECT_EQ(MANY, twheel_del_many(self->w, ids, MANY));
 	ASSERT_EQ(0, twheel_usage(self->w, &before));
 	add_far(_metadata, self->w, ids, 100);
@@ -147,7 +153,7 @@ TEST_F(lib, set_many_earlier)
 	EXPECT_LE(after.kicks, before.kicks + 1);
 }
 
-/* One stale id, wherever it is: an error, and no timer has changed. */
+/* A single stale id, wherever it is in the array, is an error, and no timer changes. */
 TEST_F(lib, many_stale)
 {
 	uint64_t at, ids[MANY], gone, none[] = { 0, NEVER, 1ULL << 32 | UINT32_MAX, 7 };
@@ -174,7 +180,7 @@ TEST_F(lib, many_stale)
 	EXPECT_TRUE(quiet(self->w));
 }
 
-/* A wheel that checks finds a stale id whose slot another timer has. */
+/* A checked wheel detects a stale id whose slot another timer has. */
 TEST_F(lib, many_checked)
 {
 	struct twheel_options o = self->o;
@@ -198,7 +204,7 @@ TEST_F(lib, many_checked)
 	twheel_close(w);
 }
 
-/* Timers of REGISTER, among others. */
+/* Timers of REGISTER, mixed with others. */
 TEST_F(lib, many_registered)
 {
 	uint64_t at = twheel_after(self->w, HOUR), ids[20];
@@ -207,7 +213,7 @@ TEST_F(lib, many_registered)
 	add_far(_metadata, self->w, ids, 20);
 	for (i = 0; i < 20; i += 2)
 		ids[i] = reserve_timer(_metadata, self->w, i);
-	/* Those of REGISTER were idle. */
+	/* The timers of REGISTER were idle. */
 	EXPECT_EQ(10, twheel_set_many(self->w, ids, 20, at));
 	EXPECT_EQ(20, twheel_set_many(self->w, ids, 20, at + 1));
 	for (i = 0; i < 20; i++)
@@ -219,7 +225,7 @@ TEST_F(lib, many_registered)
 		EXPECT_EQ(-ENOENT, lib_state(self->w, ids[i]));
 }
 
-/* A hint, for whatever id. */
+/* A prefetch is only a hint, so any id may be passed. */
 TEST_F(lib, prefetch)
 {
 	uint64_t id;
@@ -242,20 +248,20 @@ TEST_F(lib, set_user_data)
 
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 1, &id));
 	EXPECT_EQ(0, twheel_set_user_data(self->w, id, 2));
-	/* It is armed as before. */
+	/* The timer is still armed. */
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
 	EXPECT_EQ(1, twheel_set(self->w, id, 3));
 	lib_expect(_metadata, self->w, id, 2, 3);
 	EXPECT_EQ(0, twheel_set_user_data(self->w, id, NEVER));
 	EXPECT_EQ(0, twheel_set(self->w, id, 4));
 	lib_expect(_metadata, self->w, id, NEVER, 4);
-	/* GET and LIST tell it. */
+	/* GET and LIST report the new user_data. */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
 	EXPECT_EQ(0, twheel_set_user_data(self->w, id, 5));
 	t.id = id;
 	ASSERT_EQ(0, lib_get(self->w, &t));
 	EXPECT_EQ(5, t.user_data);
-	/* So has an event that is there already. */
+	/* So does an event that is already there. */
 	EXPECT_EQ(1, twheel_set(self->w, id, 6));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(0, twheel_set_user_data(self->w, id, 7));
@@ -266,7 +272,7 @@ TEST_F(lib, set_user_data)
 	EXPECT_EQ(-ENOENT, twheel_set_user_data(self->w, id, 9));
 	EXPECT_EQ(-ENOENT, twheel_set_user_data(self->w, 0, 9));
 	EXPECT_EQ(-ENOENT, twheel_set_user_data(self->w, NEVER, 9));
-	/* No verb of the wheel does it. */
+	/* No ioctl of the wheel can do it for timers of REGISTER. */
 	id = reserve_timer(_metadata, self->w, 10);
 	EXPECT_EQ(-EOPNOTSUPP, twheel_set_user_data(self->w, id, 11));
 	t = (struct twheel_timer) { .id = id };

@@ -4,7 +4,7 @@
 
 int use_wheel(void);
 
-/* Returns 0, or the line of what is wrong. */
+/* Uses a wheel. Returns 0, or the line number of the failure. */
 int use_wheel(void)
 {
 	struct twheel_event event;

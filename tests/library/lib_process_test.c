@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel and processes: what forks, in whatever moment, and what a child finds.
+ * libtwheel and processes: a process may fork at any moment, and a child cannot use its
+ * parent's wheels.
  */
 #include "lib_test.h"
 #include "filter.h"
@@ -10,9 +11,12 @@
 
 #include <libtwheel_keyed.h>
 
-/* ---- A child has no wheel of its parent's ---- */
+/* ---- A child cannot use its parent's wheel ---- */
 
-/* What each function says in a child. Returns 0, or the number of the one that is wrong. */
+/*
+ * Calls each function in a child. Returns 0, or the number of the one that returned the wrong
+ * error.
+ */
 static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 {
 	struct twheel_op op = { .opcode = TWHEEL_OP_REGISTER };
@@ -50,7 +54,7 @@ static int not_ours(struct twheel *w, uint64_t id, uint64_t registered, int fd)
 	return 0;
 }
 
-/* A wheel of the child's own. Returns 0, or what is wrong. */
+/* Uses a wheel that the child opens. Returns 0, or what is wrong. */
 static int own_wheel(const struct twheel_options *o)
 {
 	struct twheel_event ev;
@@ -70,8 +74,8 @@ static int own_wheel(const struct twheel_options *o)
 }
 
 /*
- * Forks, with timers that are armed and unread. The child takes nothing, has a wheel of
- * its own, and its parent gets what is its.
+ * Forks while timers are armed and unread. The child gets none of their events and opens a
+ * wheel of its own, and its parent gets all events.
  */
 static void fork_and_look(struct __test_metadata *_metadata, const struct twheel_options *o,
 			  struct twheel *w)
@@ -116,7 +120,7 @@ TEST_F(lib, fork)
 	fork_and_look(_metadata, &self->o, self->w);
 }
 
-/* A child closes the wheel at once, or leaves it open; the parent's goes on. */
+/* A child closes the wheel at once or leaves it open; the parent's wheel goes on. */
 TEST_F(lib, fork_and_close)
 {
 	unsigned int i;
@@ -141,7 +145,7 @@ TEST_F(lib, fork_and_close)
 	}
 }
 
-/* Children of children, each with a wheel of its own beside those that are not. */
+/* Children of children each have their own wheel beside those that they cannot use. */
 TEST_F(lib, generations)
 {
 	struct twheel *w[5] = { self->w };
@@ -178,9 +182,9 @@ TEST_F(lib, generations)
 	EXPECT_EQ(1, twheel_del(w[0], id[0]));
 }
 
-/* ---- Where MADV_WIPEONFORK is not to be had ---- */
+/* ---- Without MADV_WIPEONFORK ---- */
 
-/* Refused, as by a filter or an old kernel; or ignored, as by an emulator. */
+/* The call is refused, as by a filter or an old kernel, or ignored, as by an emulator. */
 TEST_F(lib, no_wipe_on_fork)
 {
 	static const int errors[] = { EINVAL, EPERM, ENOSYS, 0 };
@@ -213,8 +217,9 @@ TEST_F(lib, no_wipe_on_fork)
 /* ---- Handlers of pthread_atfork() ---- */
 
 /*
- * Before the first wheel of the process, so that its handler of a child comes first and
- * those before a fork last. They are there for good, and do what this says.
+ * These handlers are installed before the process' first wheel, so that the one for the child
+ * runs first, and the one before a fork last. They cannot be removed; this tells them what to
+ * do.
  */
 static struct handled {
 	const struct twheel_options *o;
@@ -274,7 +279,7 @@ TEST_F(lib, handlers_of_fork)
 
 		ASSERT_EQ(0, twheel_open(&h.w, &self->o));
 		handled = &h;
-		/* Whoever hangs is the one that forks. */
+		/* If the fork hangs, the alarm ends this process. */
 		alarm(20);
 		child = fork_child(_metadata);
 		handled = NULL;
@@ -285,7 +290,7 @@ TEST_F(lib, handlers_of_fork)
 			if (h.ret)
 				_exit(1);
 			if (h.closes_after) {
-				/* The wheel that the handler has opened is the child's. */
+				/* The wheel that the handler has opened belongs to the child. */
 				if (twheel_add(h.w, 1, 4, &id) ||
 				    lib_collect(h.w, &ev, 1) != 1 || ev.user_data != 4)
 					_exit(2);
@@ -325,7 +330,7 @@ static bool is_over(struct busy *b)
 	return __atomic_load_n(&b->stop, __ATOMIC_RELAXED);
 }
 
-/* Has every lock of the library again and again. */
+/* Takes every lock of the library again and again. */
 static void *open_and_close(void *arg)
 {
 	struct busy *b = arg;
@@ -371,7 +376,7 @@ static void *set_keys(void *arg)
 	return NULL;
 }
 
-/* Whatever lock another thread holds as a process forks: its child goes on. */
+/* Whatever lock another thread holds while a process forks, the child works. */
 TEST_F_TIMEOUT(lib, fork_in_the_middle, 120)
 {
 	enum { FORKS = 50 };
@@ -410,7 +415,7 @@ TEST_F_TIMEOUT(lib, fork_in_the_middle, 120)
 	twheel_keyed_close(b.k);
 }
 
-/* ---- From a handler of keys ---- */
+/* ---- fork() in a handler of keys ---- */
 
 struct forking {
 	struct twheel_keyed *k;
@@ -464,7 +469,7 @@ TEST_F_TIMEOUT(lib, fork_in_handler, 120)
 			ret = twheel_keyed_drain(b.k, fork_once, &f);
 		}
 		if (f.is_child) {
-			/* It has no keys any more. */
+			/* The child has no keys any more. */
 			if (i % 2 && ret != -ECHILD)
 				_exit(1);
 			if (twheel_keyed_run(b.k, NULL, NULL) != -ECHILD ||
@@ -486,7 +491,10 @@ TEST_F_TIMEOUT(lib, fork_in_handler, 120)
 
 #define CLOCK_AHEAD	(100000 * SECOND + SECOND / 2)
 
-/* In a namespace whose clock is ahead: a timer of a wheel from outside. Returns what is wrong. */
+/*
+ * In a namespace whose clock is ahead, uses a timer on a wheel from outside. Returns what is
+ * wrong.
+ */
 static int timer_of_outside(int fd)
 {
 	uint64_t from = now(CLOCK_MONOTONIC), id, at;
@@ -508,7 +516,7 @@ static int timer_of_outside(int fd)
 	return 0;
 }
 
-/* The same, and then a wheel of its own, until @stop is closed. */
+/* Does the same, and then opens its own wheel until @stop is closed. */
 static int enter_namespace(int fd, int ready, int stop)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -524,11 +532,11 @@ static int enter_namespace(int fd, int ready, int stop)
 	if (write(ready, &(pid_t) { getpid() }, sizeof(pid_t)) != sizeof(pid_t))
 		return 11;
 	close(ready);
-	/* Its end. */
+	/* Wait until the other end is closed. */
 	return read(stop, &byte, 1) ? 12 : 0;
 }
 
-/* The number behind @key in what a command prints, or -1. */
+/* Returns the number after @key in the output of a command, or -1. */
 static double told(const char *command, int pid, const char *key)
 {
 	char line[4096], text[128];
@@ -548,7 +556,7 @@ static double told(const char *command, int pid, const char *key)
 	return value;
 }
 
-/* The clock of a wheel is that of the namespace where it was opened, whoever looks. */
+/* A wheel uses the clock of the namespace in which it was opened, whoever looks. */
 TEST(time_namespace)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };

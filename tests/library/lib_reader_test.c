@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* <twheel/reader.h>: callbacks that delete, detach, arm and read, while others are due, too. */
+/*
+ * <twheel/reader.h>: callbacks that delete, detach, arm and read while other timers are due.
+ */
 #include "lib_test.h"
 
 #include <twheel/reader.h>
@@ -31,7 +33,7 @@ static void on_event(const struct twheel_event *event, void *arg)
 		r->error = twheel_set(r->reader.wheel, event->id, 1) < 0;
 	if (r->total == r->detach_at)
 		r->reader.attached = 0;
-	/* As a loop within a callback does, if the descriptor is readable. */
+	/* Reads like a loop that runs within a callback, if the descriptor is readable. */
 	if (r->reads && r->total < 10) {
 		unsigned int before = r->total;
 
@@ -41,7 +43,7 @@ static void on_event(const struct twheel_event *event, void *arg)
 	}
 }
 
-/* All of them are due when this returns. */
+/* Adds timers, which are all due when this returns. */
 static void make_due(struct __test_metadata *_metadata, struct twheel *w, struct rig *r)
 {
 	unsigned int i;
@@ -75,7 +77,7 @@ TEST_F(lib, reader_hands_over_each_once)
 		EXPECT_EQ(1, r.seen[i]);
 }
 
-/* Half of them delete the other half, whose events are unread. */
+/* Half of the callbacks delete the timers of the other half, whose events are unread. */
 TEST_F(lib, reader_drops_what_was_deleted)
 {
 	struct rig r;
@@ -100,13 +102,16 @@ TEST_F(lib, reader_keeps_the_rest_when_detached)
 	r.detach_at = 10;
 	EXPECT_EQ(1, twheel_reader_read(&r.reader));
 	EXPECT_EQ(10, r.total);
-	/* By hand now. */
+	/* Read the rest directly. */
 	read_all(&r, TIMERS);
 	for (i = 0; i < TIMERS; i++)
 		EXPECT_EQ(1, r.seen[i]);
 }
 
-/* What a callback has not been called for makes the descriptor readable, which a loop asks. */
+/*
+ * Events whose callbacks have not run yet keep the descriptor readable, which a nested loop
+ * checks.
+ */
 TEST_F(lib, reader_within_a_callback)
 {
 	struct rig r;
@@ -121,7 +126,10 @@ TEST_F(lib, reader_within_a_callback)
 		EXPECT_EQ(1, r.seen[i]);
 }
 
-/* A loop asks the descriptor: where that is not readable, nothing has been kept back. */
+/*
+ * While the descriptor is not readable, the reader holds no event back, because a loop would
+ * not ask for it.
+ */
 TEST_F(lib, reader_keeps_nothing_from_a_loop)
 {
 	unsigned int turns = 0;
@@ -137,7 +145,7 @@ TEST_F(lib, reader_keeps_nothing_from_a_loop)
 	EXPECT_LE(2, turns);
 }
 
-/* A timer that is due again at once does not keep the loop from others. */
+/* A timer that is due again at once does not keep the loop from other work. */
 TEST_F(lib, reader_ends_a_turn)
 {
 	struct rig r;

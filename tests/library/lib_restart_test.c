@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Deadlines survive a restart: README.md. This plays systemd's descriptor store for the
- * example restart, which lies beside it, and kills that again and again.
+ * Deadlines survive a restart, as README.md promises. This test acts as systemd's file
+ * descriptor store for the example program restart, which lies beside it, and kills that
+ * program again and again.
  */
 #include "lib_test.h"
 
@@ -42,7 +43,7 @@ static int store_open(struct store *s)
 	return 0;
 }
 
-/* Takes one message; the descriptor in it, if any, is kept. */
+/* Receives one message, and keeps the descriptor in it, if any. */
 static int store_take(struct store *s, char text[256])
 {
 	union {
@@ -66,7 +67,7 @@ static int store_take(struct store *s, char text[256])
 	return 0;
 }
 
-/* Has the program run, with what is kept for it. */
+/* Starts the program with the stored descriptor. */
 static pid_t store_start(struct store *s)
 {
 	char path[PATH_MAX] = "", number[16];
@@ -81,7 +82,7 @@ static pid_t store_start(struct store *s)
 	dup2(s->output, STDOUT_FILENO);
 	fcntl(s->output, F_SETFL, O_APPEND);
 	if (s->wheel >= 0) {
-		/* Above all that is to be closed, then to its place. */
+		/* Move it above all descriptors that are closed, then to its place. */
 		int high = fcntl(s->wheel, F_DUPFD_CLOEXEC, 100);
 
 		dup2(high, FIRST_FD + 1);
@@ -106,7 +107,7 @@ static int store_wait_ready(struct store *s)
 	return ret;
 }
 
-/* How often each timer was handled. Returns how many lines there are. */
+/* Counts how often each timer was handled. Returns the number of lines. */
 static int read_output(const struct store *s, unsigned int seen[TIMERS])
 {
 	unsigned int number;
@@ -115,7 +116,7 @@ static int read_output(const struct store *s, unsigned int seen[TIMERS])
 	FILE *f;
 
 	memset(seen, 0, TIMERS * sizeof(*seen));
-	/* Opened anew, because who writes moves the place of its own. */
+	/* Opened again, because the writing program shares and moves the file position. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", s->output);
 	f = fopen(path, "r");
 	if (!f)
@@ -126,7 +127,7 @@ static int read_output(const struct store *s, unsigned int seen[TIMERS])
 	return lines;
 }
 
-/* Waits until so many timers were handled, for a minute at most. */
+/* Waits until this many timers were handled, for a minute at most. */
 static int wait_lines(const struct store *s, int lines)
 {
 	unsigned int seen[TIMERS];
@@ -138,8 +139,9 @@ static int wait_lines(const struct store *s, int lines)
 }
 
 /*
- * G4: never lost. Killed when it has armed all, away while many come due, killed again in
- * the midst of them. At most the one that was being handled is handled twice.
+ * G4: No timer is lost. The program is killed when it has armed all timers, is away while many
+ * come due, and is killed again while it handles them. At most the timer that was being
+ * handled is handled twice.
  */
 TEST(deadlines_survive_a_restart)
 {

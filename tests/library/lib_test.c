@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: opening, waiting and reading, over both backends. Each sentence of
- * the header has a test here or in its siblings.
+ * libtwheel: opening, waiting and reading, with both backends. Each sentence of the header has
+ * a test here or in the other lib tests.
  */
 #include "lib_test.h"
 #include "filter.h"
@@ -38,7 +38,10 @@ TEST(version)
 	EXPECT_STREQ(text, twheel_version());
 }
 
-/* Without a wish it is the kernel's wheel if there is a device, and else ours. */
+/*
+ * By default twheel_open() opens a kernel wheel if there is a device, and otherwise an
+ * in-process wheel.
+ */
 TEST(default_backend)
 {
 	struct twheel_options o = { .size = sizeof(o) };
@@ -60,7 +63,7 @@ static bool hide_devices(void)
 	       !mount("none", "/dev", "tmpfs", 0, "mode=755");
 }
 
-/* With no device, and with one that is not for us. */
+/* The fallback, with no device and with a device that this user may not open. */
 TEST(fallback)
 {
 	struct twheel_options kernel = { .size = sizeof(kernel), .flags = TWHEEL_OPEN_KERNEL };
@@ -86,8 +89,9 @@ TEST(fallback)
 }
 
 /*
- * A kernel that refuses to map the table leaves twheel_open() a wheel in the process. Others
- * can still look at its wheels. Where the processor's exchanges are bounded, a filter refuses.
+ * If the kernel refuses to map the table, twheel_open() falls back to an in-process wheel, but
+ * others can still observe kernel wheels. A filter refuses the mapping where the processor's
+ * exchanges are bounded.
  */
 TEST(no_table)
 {
@@ -126,7 +130,7 @@ TEST(no_table)
 	twheel_close(w);
 }
 
-/* A file of that name which is no wheel is an error, not a reason to go on without. */
+/* A file with the device's name that is no wheel is an error, and no reason to fall back. */
 TEST(not_our_device)
 {
 	struct twheel *w;
@@ -139,7 +143,10 @@ TEST(not_our_device)
 	EXPECT_EQ(-ENOTTY, twheel_open(&w, NULL));
 }
 
-/* Whatever a file says of an ioctl that it does not know: epoll since 6.9 says EINVAL. */
+/*
+ * The same error for each kind of file, whatever that answers to an unknown ioctl: epoll
+ * returns EINVAL since Linux 6.9.
+ */
 TEST(not_a_wheel)
 {
 	int fds[] = { epoll_create1(EPOLL_CLOEXEC), eventfd(0, EFD_CLOEXEC),
@@ -156,7 +163,7 @@ TEST(not_a_wheel)
 	EXPECT_EQ(-EBADF, twheel_open_fd(&w, fds[0]));
 }
 
-/* TWHEEL_BACKEND */
+/* TWHEEL_BACKEND selects the backend. */
 TEST(environment)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -170,7 +177,7 @@ TEST(environment)
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "sundial", 1));
 	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	EXPECT_EQ(-EINVAL, twheel_open(&w, NULL));
-	/* Empty is as good as not set. */
+	/* An empty variable counts as unset. */
 	ASSERT_EQ(0, setenv("TWHEEL_BACKEND", "", 1));
 	o.flags = TWHEEL_OPEN_INPROCESS;
 	ASSERT_EQ(0, twheel_open(&w, &o));
@@ -187,7 +194,7 @@ TEST(environment)
 	}
 }
 
-/* A device that is named is the kernel's, or there is no wheel. */
+/* With a named device, twheel_open() opens a kernel wheel or fails. */
 TEST(named_device)
 {
 	struct twheel_options o = { .size = sizeof(o), .device = "/nonexistent", .levels = 3 };
@@ -212,7 +219,7 @@ TEST(named_device)
 	twheel_close(w);
 }
 
-/* A process without a key for its threads' memory learns it at once. */
+/* A process that has no key left for its threads' memory gets an error at once. */
 TEST(no_key_left)
 {
 	struct twheel *w = NULL;
@@ -232,7 +239,7 @@ TEST(from_fd_refuses)
 
 	ASSERT_GE(fd, 0);
 	EXPECT_EQ(-ENOTTY, twheel_open_fd(&w, fd));
-	/* It stays ours. */
+	/* A refused descriptor still belongs to the caller. */
 	EXPECT_EQ(0, close(fd));
 	EXPECT_EQ(-EBADF, twheel_open_fd(&w, fd));
 	if (!have_device())
@@ -243,7 +250,7 @@ TEST(from_fd_refuses)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* Whoever looks at a wheel of others changes nothing: neither its shape nor its counters. */
+/* Observing a wheel changes nothing: neither its shape nor its counters. */
 TEST(observed)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -291,7 +298,7 @@ TEST(observed)
 	EXPECT_EQ(1, n);
 	poison(&after);
 	EXPECT_EQ(0, twheel_stats(observer, &after));
-	/* Of its own timer for wakes only the owner does not tell. */
+	/* The owner does not count its own timer for wake-ups, but an observer does. */
 	EXPECT_EQ(before.allocated + 1, after.allocated);
 	EXPECT_EQ(before.armings, after.armings);
 	twheel_close(observer);
@@ -312,7 +319,7 @@ TEST(observed)
 	twheel_close(observer);
 }
 
-/* What twheel_next() says of a wheel in other hands: a bound, but not that there is none. */
+/* Expects twheel_next() of an observer to return a bound, or to report that there is no timer. */
 static void expect_next(struct __test_metadata *_metadata, int fd, uint64_t first)
 {
 	struct twheel *observer, *w;
@@ -327,7 +334,10 @@ static void expect_next(struct __test_metadata *_metadata, int fd, uint64_t firs
 	twheel_close(w);
 }
 
-/* twheel_next() also knows what another process has armed, by whatever door. */
+/*
+ * twheel_next() also covers timers that another process has armed, by ioctl or through the
+ * table.
+ */
 TEST(next_of_others)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -340,12 +350,12 @@ TEST(next_of_others)
 	OPEN_OR_SKIP(&o, &w);
 	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(twheel_fd(w))));
 	EXPECT_EQ(NEVER, twheel_next(observer));
-	/* Ten years: three quarters of it are later than now. */
+	/* In ten years: three quarters of that is later than now. */
 	first = twheel_after(w, 87660 * HOUR);
 	ASSERT_EQ(0, twheel_add(w, first, 0, &id));
 	EXPECT_GE(first, twheel_next(observer));
 	expect_next(_metadata, twheel_fd(w), first);
-	/* This one is marked, and nothing else in the wheel knows of it. */
+	/* This timer is only marked, and nothing else in the wheel shows it. */
 	t.deadline_ns = first - 1000 * HOUR;
 	ASSERT_EQ(0, lib_register(w, &t));
 	ASSERT_EQ(1, twheel_set(w, id, first - HOUR));
@@ -355,7 +365,7 @@ TEST(next_of_others)
 	twheel_close(observer);
 	twheel_close(w);
 
-	/* Before its first timer a wheel may still be given another shape. */
+	/* Before its first timer a wheel can still be given another shape. */
 	fd = open(TWHEEL_DEVICE, O_RDWR);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, twheel_observe_fd(&observer, dup(fd)));
@@ -367,7 +377,7 @@ TEST(next_of_others)
 	EXPECT_LE(first - first / 4, twheel_next(observer));
 	twheel_close(observer);
 	close(fd);
-	/* Nothing can be mapped of one that is for writing only: the answer is "now". */
+	/* The table of a write-only descriptor cannot be mapped, so the result is "now". */
 	fd = open(TWHEEL_DEVICE, O_WRONLY);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, ioctl(fd, TWHEEL_IOC_REGISTER, &t));
@@ -402,7 +412,7 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* Others may write to the header: it is believed only where it cannot be wrong. */
+/* Other processes may write to the header, so the library uses a value only if it is plausible. */
 TEST(scribbled_header)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -447,7 +457,7 @@ TEST_F(lib, options)
 		struct twheel_options o;
 		char more[8];
 	} later = { .o = self->o };
-	/* The first by its size, the third by both kinds at once. */
+	/* The first has a wrong size, and the third asks for both backends at once. */
 	static const struct twheel_options bad[] = {
 		{ .flags = 1 << 4 },
 		{ .flags = TWHEEL_OPEN_KERNEL | TWHEEL_OPEN_INPROCESS },
@@ -473,7 +483,7 @@ TEST_F(lib, options)
 	EXPECT_EQ(1 << 20, i.max_timers);
 	EXPECT_EQ(6, i.slot_bits);
 	EXPECT_EQ(8, i.levels);
-	/* Only a table of the kernel can be mapped. */
+	/* Only a kernel wheel has a table that can be mapped. */
 	EXPECT_EQ(variant->flags & TWHEEL_OPEN_KERNEL, i.table_bytes ? TWHEEL_OPEN_KERNEL : 0);
 
 	o.tick_ns = 200000;
@@ -492,7 +502,7 @@ TEST_F(lib, options)
 	EXPECT_EQ(1ULL << (17 + 16), i.horizon_ns);
 	twheel_close(w);
 
-	/* Zero in any field is the default. */
+	/* Zero in any field selects the default. */
 	o.size = 0;
 	o.tick_ns = 0;
 	ASSERT_EQ(0, twheel_open(&w, &o));
@@ -503,7 +513,7 @@ TEST_F(lib, options)
 	twheel_close(w);
 	o.tick_ns = 200000;
 
-	/* Of an earlier and of a later version. */
+	/* Structures of an earlier and of a later version. */
 	o.size = 1;
 	EXPECT_EQ(-EINVAL, twheel_open(&w, &o));
 	o.size = offsetof(struct twheel_options, clock_id);
@@ -517,7 +527,7 @@ TEST_F(lib, options)
 	twheel_close(w);
 	later.more[7] = 1;
 	EXPECT_EQ(-E2BIG, twheel_open(&w, &later.o));
-	/* Of no version: not so many bytes are looked at. */
+	/* A size of no version: the library must not look at that many bytes. */
 	end = border(_metadata, PROT_NONE);
 	memset(end - 256, 0, 256);
 	o = self->o;
@@ -534,7 +544,7 @@ TEST_F(lib, options)
 	}
 }
 
-/* The value of the line that begins so, in the way of Prometheus; -1 if there is none or two. */
+/* Returns the value of the only metric line that starts with @line, or -1. */
 static double metric(const char *page, const char *line)
 {
 	const char *at = strstr(page, line);
@@ -555,7 +565,7 @@ static unsigned int occurrences(const char *page, const char *words)
 	return n;
 }
 
-/* What twheel_metrics() writes, for free(). */
+/* Returns what twheel_metrics() writes, for free(). */
 static char *page_of(struct __test_metadata *_metadata, struct twheel *w, const char *labels)
 {
 	char *page = NULL;
@@ -568,7 +578,7 @@ static char *page_of(struct __test_metadata *_metadata, struct twheel *w, const 
 	return page;
 }
 
-/* A page has each name once, and what the statistics say. */
+/* A page of metrics has each name once, and agrees with the statistics. */
 TEST_F(lib, metrics)
 {
 	bool kernel = variant->flags & TWHEEL_OPEN_KERNEL;
@@ -594,7 +604,7 @@ TEST_F(lib, metrics)
 	lib_event(_metadata, self->w);
 	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
 	ASSERT_EQ(0, twheel_stats(self->w, &s));
-	/* None, if this process had no turn before the deadline. */
+	/* The metric is 0 if this process had no turn before the deadline. */
 	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
 		late += s.lateness[i];
 	TH_LOG("%llu were late", (unsigned long long)late);
@@ -636,7 +646,7 @@ TEST_F(lib, metrics)
 	fclose(f);
 }
 
-/* Each clock: the time, never early, and an event in the end. */
+/* With each clock, the time is that clock's, no timer is early, and each expires. */
 TEST_F(lib, clocks)
 {
 	static const int clocks[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME, CLOCK_TAI };
@@ -668,7 +678,7 @@ TEST_F(lib, clocks)
 	}
 }
 
-/* Sets the wall clock to a date beyond a 32-bit time_t. */
+/* Sets the wall clock to a date that does not fit a 32-bit time_t. */
 static void set_date(struct __test_metadata *_metadata, uint64_t seconds)
 {
 	long long ts[2] = { seconds, 0 };
@@ -680,7 +690,7 @@ static void set_date(struct __test_metadata *_metadata, uint64_t seconds)
 #endif
 }
 
-/* When the wall clock is set, deadlines keep their meaning. Not on a machine of yours. */
+/* Deadlines keep their meaning when the wall clock is set. Only on a machine for tests. */
 TEST_F(lib, clock_set)
 {
 	uint64_t base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC), start, id, far, at;
@@ -699,7 +709,7 @@ TEST_F(lib, clock_set)
 	set_wall_clock(_metadata, start + 3600 * SECOND);
 	EXPECT_EQ(1, lib_event(_metadata, w).user_data);
 	EXPECT_TRUE(quiet(w));
-	/* Back: it is due when the clock gets there again. */
+	/* Set back: the timer is due when the clock gets there again. */
 	ASSERT_EQ(1, twheel_set(w, far, now(CLOCK_REALTIME) + 100 * NS_PER_MS));
 	start -= 3600 * SECOND;
 	set_wall_clock(_metadata, start);
@@ -708,7 +718,10 @@ TEST_F(lib, clock_set)
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(1, twheel_set(w, far, at));
 	EXPECT_EQ(2, lib_event(_metadata, w).user_data);
-	/* A moment that has been may come again: unread, and not noticed yet, */
+	/*
+	 * A moment that has passed may come again, while its event is unread and the library
+	 * has not noticed yet, or when the timer is armed again.
+	 */
 	at = now(CLOCK_REALTIME) + 1500 * NS_PER_MS;
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	ASSERT_EQ(1, twheel_wait(w, PATIENCE_MS * NS_PER_MS));
@@ -717,7 +730,6 @@ TEST_F(lib, clock_set)
 		EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
 	EXPECT_GE(ev.expired_ns, at);
-	/* or armed again. */
 	set_wall_clock(_metadata, start);
 	ASSERT_EQ(0, twheel_set(w, far, at));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
@@ -727,7 +739,7 @@ TEST_F(lib, clock_set)
 	twheel_close(w);
 }
 
-/* A 32-bit program, whose time_t may end in 2038, has the wall clock of 2040. */
+/* A 32-bit program, whose time_t may end in 2038, runs with a wall clock in 2040. */
 TEST_F(lib, clock_of_2040)
 {
 	uint64_t base = now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC), at, id, date = 2208988800;
@@ -752,7 +764,7 @@ TEST_F(lib, clock_of_2040)
 	set_date(_metadata, (base + now(CLOCK_MONOTONIC)) / SECOND);
 }
 
-/* CLOCK_TAI jumps when its distance to CLOCK_REALTIME is set, as chrony does after a boot. */
+/* CLOCK_TAI jumps when its offset from CLOCK_REALTIME is set, as chrony does after a boot. */
 TEST_F(lib, tai_set)
 {
 	struct twheel_options o = self->o;
@@ -771,12 +783,12 @@ TEST_F(lib, tai_set)
 	ASSERT_EQ(0, twheel_add(w, at, 1, &id));
 	EXPECT_TRUE(quiet(w));
 	ASSERT_LE(0, adjtimex(&far));
-	/* The wheel in the process looks once a second. */
+	/* An in-process wheel checks once a second. */
 	pollfd.fd = twheel_fd(w);
 	EXPECT_EQ(1, poll(&pollfd, 1, 5000));
 	EXPECT_EQ(1, lib_collect(w, &ev, 1));
 	EXPECT_EQ(at, ev.deadline_ns);
-	/* Back: it is due when the clock gets there. */
+	/* Set back: the timer is due when the clock gets there. */
 	at = twheel_now(w) + 200 * NS_PER_MS;
 	ASSERT_EQ(0, twheel_set(w, id, at));
 	far.constant = 34;
@@ -801,7 +813,7 @@ TEST_F(lib, wait)
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(-EINVAL, twheel_read(self->w, &ev, 0));
 
-	/* An arming in the past needs no wait. */
+	/* A deadline in the past needs no wait. */
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id));
 	EXPECT_EQ(1, twheel_read(self->w, &ev, 1));
 	EXPECT_EQ(0, twheel_del(self->w, id));
@@ -815,8 +827,8 @@ TEST_F(lib, wait)
 }
 
 /*
- * What is due can be read, also if the interrupt of the timerfd has not come. On an emulated
- * machine that is often so; here it never comes.
+ * A due timer can be read even if the timerfd's interrupt has not come yet. That is common on
+ * an emulated machine; in this test the interrupt never comes.
  */
 TEST(wait_before_interrupt)
 {
@@ -838,7 +850,7 @@ TEST(wait_before_interrupt)
 	EXPECT_EQ(1, twheel_wait(w, 0));
 	EXPECT_EQ(0, twheel_read(w, &ev, 1));
 
-	/* Not only in the moment of the arming. */
+	/* The same some time after the arming. */
 	ASSERT_EQ(0, twheel_set(w, id, twheel_after(w, 10 * NS_PER_MS)));
 	ASSERT_EQ(0, timerfd_settime(twheel_fd(w), 0, &never, NULL));
 	EXPECT_EQ(1, twheel_wait(w, 30 * NS_PER_MS));
@@ -854,7 +866,7 @@ TEST_F(lib, wait_signal)
 	signal_every(0);
 }
 
-/* Longer than a time_t of 32 bits can tell; and yet there is something to read. */
+/* A wait may be longer than a 32-bit time_t can express, and still ends with an event. */
 TEST_F(lib, wait_a_century)
 {
 	struct twheel_event ev;
@@ -869,11 +881,11 @@ struct cancelled {
 	struct twheel *w;
 	sem_t requested;
 	int got;
-	/* Not on the stack of the thread, where an address sanitizer would forget it. */
+	/* Not on the thread's stack, which an address sanitizer would no longer track. */
 	struct twheel_event ev;
 };
 
-/* Reads when its end has been requested, and ends after that. */
+/* Reads after its cancellation was requested, and ends after that. */
 static void *read_and_end(void *arg)
 {
 	struct cancelled *c = arg;
@@ -886,11 +898,14 @@ static void *read_and_end(void *arg)
 	return NULL;
 }
 
-/* The C library of 32 bits has ppoll() in one file with what replaces it. */
+/*
+ * The 32-bit C library has ppoll() in the same object file as its variant for 64-bit times, so
+ * it cannot be replaced.
+ */
 #if __SIZEOF_POINTER__ == 8
 static __thread bool end_after_poll;
 
-/* In place of the C library's, which calls nothing of ours when it is done. */
+/* Replaces the C library's ppoll(), which calls none of our functions when it is done. */
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
 {
 	struct timespec ts = limit ? *limit : (struct timespec) {};
@@ -911,7 +926,7 @@ static void *wait_and_end(void *arg)
 	return NULL;
 }
 
-/* A thread that is canceled when its wait is over leaves no lock behind. */
+/* A thread that is canceled at the end of a wait leaves no lock behind. */
 TEST_F(lib, canceled_after_a_wait)
 {
 	struct twheel_event ev;
@@ -919,7 +934,7 @@ TEST_F(lib, canceled_after_a_wait)
 	uint64_t id;
 	void *ret;
 
-	/* Due only when the wheel is looked at. */
+	/* The timer becomes due only when the wheel is looked at. */
 	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + 5 * NS_PER_MS, 1, &id));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_and_end, self->w));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
@@ -956,7 +971,7 @@ static void *close_and_end(void *arg)
 	return NULL;
 }
 
-/* A thread that is canceled ends before or after an opening or closing, not within. */
+/* A thread is canceled before or after it opens or closes a wheel, not within. */
 TEST_F(lib, canceled_while_it_opens)
 {
 	struct opened o = { .o = &self->o };
@@ -973,7 +988,7 @@ TEST_F(lib, canceled_while_it_opens)
 	EXPECT_TRUE(o.closed);
 }
 
-/* A thread that is canceled does not keep others from reading. */
+/* A thread that is canceled while it reads does not keep others from reading. */
 TEST_F(lib, cancelled)
 {
 	uint64_t at = twheel_now(self->w) + 20 * NS_PER_MS;
@@ -983,7 +998,7 @@ TEST_F(lib, cancelled)
 	pthread_t thread;
 	void *ret;
 
-	/* Not due yet: so a wheel in the process looks at its timerfd when it is read. */
+	/* Not due yet, so that an in-process wheel has to check its timerfd when it is read. */
 	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[0]));
 	ASSERT_EQ(0, twheel_add(self->w, at, 1, &id[1]));
 	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
@@ -993,13 +1008,13 @@ TEST_F(lib, cancelled)
 	ASSERT_EQ(0, sem_post(&c.requested));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(PTHREAD_CANCELED, ret);
-	/* None, if what was readable was only a reason to look. */
+	/* No event, if the wheel was readable only so that it is checked. */
 	ASSERT_GE(c.got, 0);
 	EXPECT_EQ(2 - c.got, lib_collect(self->w, ev, 2 - c.got));
 	ASSERT_EQ(0, sem_destroy(&c.requested));
 }
 
-/* Adds @n timers that are due within 50 ms, some time after all are added. */
+/* Adds @n timers that are due within 50 ms, some time after all of them were added. */
 static void start_ahead(struct __test_metadata *_metadata, struct twheel *w, unsigned int n,
 			uint64_t *id)
 {
@@ -1023,7 +1038,7 @@ static void start_ahead(struct __test_metadata *_metadata, struct twheel *w, uns
 		sleep_ms(10);
 }
 
-/* In the order of their ticks, as many as there is room for, the rest stays. */
+/* Events are read in the order of their ticks, as many as fit; the others stay. */
 TEST_F(lib, read_order)
 {
 	enum { N = 500 };
@@ -1054,7 +1069,7 @@ TEST_F(lib, read_order)
 	EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
 }
 
-/* The descriptor does not stay readable when only moved deadlines were passed. */
+/* The descriptor does not stay readable if only deadlines that were moved have passed. */
 TEST_F(lib, not_readable_for_nothing)
 {
 	uint64_t id, at = twheel_now(self->w) + 20 * NS_PER_MS;
@@ -1068,11 +1083,11 @@ TEST_F(lib, not_readable_for_nothing)
 	EXPECT_EQ(1, twheel_del(self->w, id));
 }
 
-/* ---- Nothing to flush ---- */
+/* ---- No call is needed after arming ---- */
 
 struct waiter {
 	struct twheel *w;
-	/* Uses epoll, not twheel_wait(). */
+	/* Waits with epoll, not with twheel_wait(). */
 	bool loop;
 	int ret;
 	uint64_t woken;
@@ -1113,9 +1128,9 @@ static void *add_and_end(void *arg)
 }
 
 /*
- * A thread that waits for ever wakes for what another has armed, which calls nothing
- * after it: by a new timer, by one that is moved to an earlier time, by one that is
- * armed again, and by one of a thread that has ended.
+ * A thread that waits without a limit wakes up for timers that another thread arms, which
+ * makes no further call. The timers are new, moved earlier, armed again, or left by a thread
+ * that has ended.
  */
 TEST_F_TIMEOUT(lib, nothing_to_flush, 120)
 {
@@ -1188,24 +1203,24 @@ TEST_F(lib, wake)
 
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_ever, &r));
-		/* Before it waits, or while. */
+		/* Before the thread waits, or while it does. */
 		sleep_ms(i * 30);
 		EXPECT_EQ(0, twheel_wake(self->w));
 		ASSERT_EQ(0, pthread_join(thread, NULL));
 		EXPECT_EQ(1, r.ret);
-		/* There is nothing to read, and that ends it. */
+		/* There is no event, and a read makes the wheel unreadable again. */
 		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 		EXPECT_EQ(0, twheel_wait(self->w, 20 * NS_PER_MS));
 		EXPECT_FALSE(readable(twheel_fd(self->w), 0));
 	}
-	/* It is for loops as well, and often is once. */
+	/* twheel_wake() also wakes loops, and many calls count as one. */
 	for (i = 0; i < 1000; i++)
 		ASSERT_EQ(0, twheel_wake(self->w));
 	EXPECT_TRUE(readable(twheel_fd(self->w), PATIENCE_MS));
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_FALSE(readable(twheel_fd(self->w), QUIET_MS));
 
-	/* It hides no event, and takes no place from one. */
+	/* A wake-up hides no event, and takes no event's place. */
 	ASSERT_EQ(0, twheel_add(self->w, 1, 7, &id));
 	EXPECT_EQ(0, twheel_wake(self->w));
 	ASSERT_TRUE(is_unread(self->w));
@@ -1213,7 +1228,7 @@ TEST_F(lib, wake)
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	twheel_read(self->w, &ev, 1);
 	EXPECT_TRUE(quiet(self->w));
-	/* Nor one that looks like it. */
+	/* Nor does it hide an event with the same user_data. */
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0x9c5e1fd63a08b7e2, &id));
 	EXPECT_EQ(0x9c5e1fd63a08b7e2, lib_event(_metadata, self->w).user_data);
 	EXPECT_EQ(0, twheel_wake(self->w));
@@ -1221,7 +1236,7 @@ TEST_F(lib, wake)
 	EXPECT_EQ(8, lib_event(_metadata, self->w).user_data);
 }
 
-/* A drain ends no wake-up that waits behind many timers which are due. */
+/* A drain does not drop a wake-up that waits behind many due timers. */
 TEST_F(lib, wake_before_drain)
 {
 	enum { DUE = 4096, ROUNDS = 40 };
@@ -1240,7 +1255,7 @@ TEST_F(lib, wake_before_drain)
 			;
 		EXPECT_EQ(0, twheel_wake(self->w));
 		EXPECT_LE(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
-		/* One of the events is that of the wake-up, which nobody gets. */
+		/* One of the unread events is that of the wake-up, which is never delivered. */
 		ASSERT_EQ(0, twheel_stats(self->w, &s));
 		for (all = 0; (got = twheel_read(self->w, ev, DUE)) > 0; all += got)
 			;
@@ -1248,7 +1263,7 @@ TEST_F(lib, wake_before_drain)
 	}
 }
 
-/* A drain also takes a timer whose deadline has passed, but whose tick has not. */
+/* A drain also covers a timer whose deadline has passed, but whose tick has not. */
 TEST_F(lib, drain_before_the_tick)
 {
 	struct twheel_options o = {
@@ -1276,7 +1291,10 @@ TEST_F(lib, drain_before_the_tick)
 	lib_close(_metadata, w);
 }
 
-/* It is written as far as the program knows it, and what the library does not know is 0. */
+/*
+ * twheel_usage() fills as many members as the program knows, and sets those that the library
+ * does not know to 0.
+ */
 TEST_F(lib, usage_size)
 {
 	struct {
@@ -1309,7 +1327,7 @@ TEST_F(lib, usage_size)
 	EXPECT_EQ(0xccccccccccccccccULL, u.known.kicks);
 }
 
-/* It is no timer: nobody lists it, drains it or finds it in the way. */
+/* The timer for wake-ups is hidden: it is not listed or drained, and needs no room. */
 TEST_F(lib, wake_is_hidden)
 {
 	struct twheel_options o = self->o;
@@ -1330,7 +1348,7 @@ TEST_F(lib, wake_is_hidden)
 		EXPECT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 		EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	}
-	/* Where the wheel is full. */
+	/* In a full wheel. */
 	o.max_timers = 64;
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	while (!twheel_add(w, twheel_after(w, HOUR), 0, &id))
@@ -1342,9 +1360,12 @@ TEST_F(lib, wake_is_hidden)
 	twheel_close(w);
 }
 
-/* ---- When is the next one? ---- */
+/* ---- twheel_next() ---- */
 
-/* No deadline comes before twheel_next(), whatever was just done; in the process it is exact. */
+/*
+ * No deadline comes before twheel_next(), whatever was just done. For an in-process wheel it
+ * is exact.
+ */
 TEST_F(lib, next)
 {
 	enum { N = 40, ROUNDS = 20000 };
@@ -1379,7 +1400,7 @@ TEST_F(lib, next)
 	}
 }
 
-/* The same for near and far deadlines, some of which come, in wheels of any shape. */
+/* The same for near and distant deadlines, some of which pass, in wheels of any shape. */
 TEST_F(lib, next_of_all_distances)
 {
 	static const unsigned int levels[] = { 0, 1, 2, 3, 0, 16 }, bits[] = { 0, 4, 4, 8, 8, 4 };
@@ -1414,7 +1435,10 @@ TEST_F(lib, next_of_all_distances)
 			before = twheel_now(w);
 			next = twheel_next(w);
 			ASSERT_LE(next, first);
-			/* What has come meanwhile is unread, and the answer is 0. */
+			/*
+			 * If a timer has expired meanwhile, its event is unread and
+			 * twheel_next() returns 0.
+			 */
 			if (next && self->o.flags & TWHEEL_OPEN_INPROCESS)
 				ASSERT_EQ(first, next);
 			if (!next)
@@ -1426,7 +1450,7 @@ TEST_F(lib, next_of_all_distances)
 	}
 }
 
-/* While an event is unread, the answer is now. */
+/* While an event is unread, twheel_next() returns "now". */
 TEST_F(lib, next_of_unread)
 {
 	uint64_t far = twheel_after(self->w, HOUR), id[3];
@@ -1443,14 +1467,17 @@ TEST_F(lib, next_of_unread)
 	ASSERT_EQ(1, twheel_read(self->w, &ev, 1));
 	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
 	EXPECT_GE(far, twheel_next(self->w));
-	/* twheel_wake() ends the sleep of a loop, too. */
+	/* twheel_wake() makes it "now" too, so that a loop wakes up. */
 	ASSERT_EQ(0, twheel_wake(self->w));
 	EXPECT_EQ(0, twheel_next(self->w));
 	EXPECT_EQ(0, twheel_read(self->w, &ev, 1));
 	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
 }
 
-/* More timers than are looked at share a bucket: early by at most its width, which is 138 s. */
+/*
+ * If a bucket holds more timers than twheel_next() looks at, it is early by at most the width
+ * of the bucket, which is 138 s.
+ */
 TEST_F(lib, next_of_many)
 {
 	uint64_t first = twheel_after(self->w, HOUR), id;
@@ -1462,7 +1489,7 @@ TEST_F(lib, next_of_many)
 	EXPECT_LE(first - 138 * SECOND, twheel_next(self->w));
 }
 
-/* Moved to later again and again: where they were before does not count. */
+/* Timers that are moved later again and again: their old deadlines do not count. */
 TEST_F(lib, next_of_moved)
 {
 	uint64_t far = 0, id[32];
@@ -1480,7 +1507,7 @@ TEST_F(lib, next_of_moved)
 		EXPECT_LE(far - SECOND, twheel_next(self->w));
 }
 
-/* In milliseconds, as poll() takes them. */
+/* The timeout in milliseconds, as poll() expects it. */
 static int backend_timeout(struct twheel *w)
 {
 	uint64_t next = twheel_next(w), at = twheel_now(w);
@@ -1490,7 +1517,10 @@ static int backend_timeout(struct twheel *w)
 	return next <= at ? 0 : (next - at) / NS_PER_MS;
 }
 
-/* What libuv tests of uv_backend_timeout(): "1 s, but might be 1 s minus a few ms". */
+/*
+ * The same check as libuv's test of uv_backend_timeout(): "1 s, but might be 1 s minus a few
+ * ms".
+ */
 TEST_F(lib, next_as_backend_timeout)
 {
 	struct twheel_event ev;
@@ -1502,12 +1532,12 @@ TEST_F(lib, next_as_backend_timeout)
 	EXPECT_GE(1000, backend_timeout(self->w));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_EQ(-1, backend_timeout(self->w));
-	/* Its timers of 0 ms are due at once. */
+	/* In libuv, a timer of 0 ms is due at once. */
 	ASSERT_EQ(0, twheel_set(self->w, id, twheel_now(self->w)));
 	EXPECT_EQ(0, backend_timeout(self->w));
 }
 
-/* A slack puts that off, as it does the event. */
+/* A slack postpones twheel_next(), as it postpones the event. */
 TEST_F(lib, next_of_slack)
 {
 	struct twheel_options o = self->o;
@@ -1517,7 +1547,10 @@ TEST_F(lib, next_of_slack)
 
 	o.slack_ns = SECOND;
 	ASSERT_EQ(0, twheel_open(&w, &o));
-	/* Each is the first, or else one that is due right at its tick would hide the others. */
+	/*
+	 * One timer at a time, because a timer that is due right at its tick would hide the
+	 * others.
+	 */
 	for (i = 0; i < 200; i++) {
 		deadline = twheel_after(w, (1600 - 7 * i) * NS_PER_MS);
 		ASSERT_EQ(0, twheel_add(w, deadline, i, &id));
@@ -1530,7 +1563,7 @@ TEST_F(lib, next_of_slack)
 	twheel_close(w);
 }
 
-/* When the wheel has seen that there is none, it says so. */
+/* twheel_next() returns "never" once the wheel has seen that there is no timer. */
 TEST_F(lib, next_is_never)
 {
 	struct twheel_event ev;
@@ -1541,7 +1574,7 @@ TEST_F(lib, next_is_never)
 	EXPECT_NE(NEVER, twheel_next(self->w));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
 	EXPECT_EQ(NEVER, twheel_next(self->w));
-	/* A deadline that has been cleared is passed first. */
+	/* First the deadline that was cleared has to pass. */
 	ASSERT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, 20 * NS_PER_MS)));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	for (i = 0; i < PATIENCE_MS / 10 && twheel_next(self->w) != NEVER; i++) {
@@ -1551,7 +1584,7 @@ TEST_F(lib, next_is_never)
 	EXPECT_EQ(NEVER, twheel_next(self->w));
 }
 
-/* A loop that takes this number sleeps, and comes to the event. */
+/* A loop that sleeps until twheel_next() wakes up in time for the event. */
 TEST_F(lib, next_is_of_use)
 {
 	uint64_t at = twheel_after(self->w, 400 * NS_PER_MS), id, next, time;
@@ -1566,7 +1599,7 @@ TEST_F(lib, next_is_of_use)
 		time = twheel_now(self->w);
 		ASSERT_LE(next, at);
 		idle += next <= time;
-		/* The event comes up to a tick later. */
+		/* The event may come up to one tick later. */
 		sleep_ns(next > time ? next - time : DEFAULT_TICK);
 	}
 	TH_LOG("%u turns of the loop, %u of them a tick", i, idle);
@@ -1574,9 +1607,9 @@ TEST_F(lib, next_is_of_use)
 	EXPECT_LE(i, 100);
 }
 
-/* ---- Whose descriptors ---- */
+/* ---- Descriptors of the process ---- */
 
-/* A process that was started without the standard ones, and then gets them. */
+/* A process that was started without standard descriptors, and opens them later. */
 TEST_F(lib, low_descriptors)
 {
 	pid_t child = fork_child(_metadata);
@@ -1595,7 +1628,7 @@ TEST_F(lib, low_descriptors)
 			_exit(1);
 		if (twheel_fd(w) < 3 || twheel_fd(more) < 3)
 			_exit(2);
-		/* As daemon() does. */
+		/* Open them, as daemon() does. */
 		for (fd = 0; fd < 3; fd++) {
 			if (fcntl(fd, F_GETFD) != -1)
 				_exit(3);
@@ -1607,7 +1640,7 @@ TEST_F(lib, low_descriptors)
 			_exit(5);
 		twheel_close(more);
 		if (variant->flags & TWHEEL_OPEN_KERNEL) {
-			/* One that was passed as one of these. */
+			/* A wheel that was passed as standard input. */
 			if (dup2(twheel_fd(w), 0) || twheel_open_fd(&more, 0) ||
 			    twheel_fd(more) < 3 || twheel_add(more, 1, 8, &id))
 				_exit(6);
@@ -1623,9 +1656,9 @@ TEST_F(lib, low_descriptors)
 	EXPECT_EQ(0, i);
 }
 
-/* ---- A filter that knows only read(2) ---- */
+/* ---- A filter that allows read(2) but not preadv2(2) ---- */
 
-/* In a process that may not call preadv2(). */
+/* Uses a wheel in a process that may not call preadv2(). Returns what is wrong, or 0. */
 static int without_preadv2(const struct twheel_options *o, int err, bool blocking)
 {
 	struct twheel_event ev;
@@ -1650,7 +1683,7 @@ static int without_preadv2(const struct twheel_options *o, int err, bool blockin
 	if (twheel_add(w, twheel_after(w, 10 * NS_PER_MS), 5, &id) ||
 	    twheel_wait(w, -1) != 1 || lib_collect(w, &ev, 1) != 1 || ev.user_data != 5)
 		return 4;
-	/* Unread, then withdrawn: this does not wait for another. */
+	/* An event that is unread and then withdrawn: the read does not wait for another one. */
 	if (twheel_set(w, id, 1) || !is_unread(w) || twheel_clear(w, id) != 1 ||
 	    twheel_read(w, &ev, 1))
 		return 5;
@@ -1685,8 +1718,8 @@ TEST_F(lib, read_is_enough)
 }
 
 /*
- * O_NONBLOCK is the file's: another process that has it may clear it, and reading does not
- * wait for that. The descriptor of a wheel in the process is nobody else's.
+ * O_NONBLOCK belongs to the open file, so another process that shares it may clear the flag.
+ * Reading does not block even then. Nobody else has the descriptor of an in-process wheel.
  */
 TEST(nonblock_is_shared)
 {
@@ -1712,12 +1745,12 @@ TEST(nonblock_is_shared)
 
 struct memory {
 	unsigned long long resident;
-	/* What counts where memory is not overcommitted. */
+	/* The memory that counts if memory is not overcommitted. */
 	unsigned long long committed;
 	unsigned long long locked;
 };
 
-/* In kB, as the kernel tells it. */
+/* Reads the process' memory in kB, as the kernel reports it. */
 static bool measure(struct memory *m)
 {
 	unsigned long long size = 0, value;
@@ -1741,7 +1774,7 @@ static bool measure(struct memory *m)
 	return true;
 }
 
-/* Opens @n wheels with a timer each. Returns an error, or 0. */
+/* Opens @n wheels with one timer each. Returns an error, or 0. */
 static int open_many(const struct twheel_options *options, struct twheel **w, unsigned int n)
 {
 	struct twheel_options o = *options;
@@ -1749,7 +1782,7 @@ static int open_many(const struct twheel_options *options, struct twheel **w, un
 	uint64_t id;
 	int ret;
 
-	/* The addresses of 32 bits are soon reserved. */
+	/* A 32-bit program soon runs out of addresses. */
 	if (sizeof(long) == 4)
 		o.max_timers = 4096;
 	for (i = 0; i < n; i++) {
@@ -1773,7 +1806,7 @@ static void close_many(struct twheel **w, unsigned int n)
 
 #define THP	"/sys/kernel/mm/transparent_hugepage/enabled"
 
-/* Three wheels are small, be it where large pages are given without the asking. */
+/* Three wheels need little memory, even if the kernel uses large pages without being asked. */
 TEST_F(lib, small)
 {
 	struct memory before, after;
@@ -1795,7 +1828,7 @@ TEST_F(lib, small)
 
 #define OVERCOMMIT	"/proc/sys/vm/overcommit_memory"
 
-/* Nor does an open promise more than is used. */
+/* An open wheel does not commit more memory than it uses. */
 TEST_F(lib, not_overcommitted)
 {
 	enum { N = 40 };
@@ -1819,7 +1852,7 @@ TEST_F(lib, not_overcommitted)
 	close_many(w, N);
 }
 
-/* A sanitizer has mmap() for itself. */
+/* Sanitizers replace mmap() themselves. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static bool no_memory, no_access;
 static void *refused;
@@ -1834,8 +1867,8 @@ static int refuse(void *addr, size_t bytes)
 }
 
 /*
- * In place of the C library's. Where memory is not overcommitted, a kernel before 6.12
- * refuses a mapping so.
+ * Replaces the C library's mmap(). If memory is not overcommitted, a kernel before 6.12
+ * refuses the mapping like this.
  */
 void *mmap(void *addr, size_t bytes, int prot, int flags, int fd, off_t offset)
 {
@@ -1855,7 +1888,7 @@ int mprotect(void *addr, size_t bytes, int prot)
 	return syscall(SYS_mprotect, addr, bytes, prot);
 }
 
-/* What was reserved stays so, and nobody else maps something there. */
+/* Addresses stay reserved after a refusal, so that nobody else maps anything there. */
 TEST_F(lib, refused)
 {
 	enum { N = 100000 };
@@ -1878,8 +1911,8 @@ TEST_F(lib, refused)
 }
 
 /*
- * An id of 0 is no timer's, also if slot 0 is free: there is no timer for twheel_wake() in
- * it if there was no memory for that.
+ * No timer ever has the id 0, even if slot 0 is free because there was no memory for the
+ * wake-up timer that usually occupies it.
  */
 TEST(no_id_in_slot_0)
 {
@@ -1898,7 +1931,7 @@ TEST(no_id_in_slot_0)
 	EXPECT_EQ(1, twheel_submit(w, &op, 1));
 	EXPECT_EQ(-ENOENT, op.result);
 	EXPECT_EQ(-ENOENT, twheel_del(w, 0));
-	/* Nothing was given out twice. */
+	/* No slot was assigned twice. */
 	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &id[0]));
 	ASSERT_EQ(0, twheel_add(w, twheel_after(w, HOUR), 1, &id[1]));
 	EXPECT_NE((uint32_t)id[0], (uint32_t)id[1]);
@@ -1906,7 +1939,7 @@ TEST(no_id_in_slot_0)
 }
 #endif
 
-/* What a process does that locks what it has, and will have. */
+/* Uses wheels in a process that locks its present and future memory. */
 static int with_locked_memory(const struct twheel_options *options, bool limited)
 {
 	struct twheel_options o = *options;
@@ -1920,13 +1953,13 @@ static int with_locked_memory(const struct twheel_options *options, bool limited
 	if (limited) {
 		if (getrlimit(RLIMIT_MEMLOCK, &limit))
 			return KSFT_SKIP;
-		/* Less than the table of a wheel with the default of timers has. */
+		/* Less than the table of a wheel with the default number of timers. */
 		if (limit.rlim_max > 8 << 20)
 			limit.rlim_max = 8 << 20;
 		limit.rlim_cur = limit.rlim_max;
 		if (setrlimit(RLIMIT_MEMLOCK, &limit))
 			return KSFT_SKIP;
-		/* For root there is no limit. */
+		/* There is no limit for root. */
 		if (is_root() && (setresgid(NOBODY, NOBODY, NOBODY) ||
 				  setresuid(NOBODY, NOBODY, NOBODY)))
 			return KSFT_SKIP;
@@ -1942,7 +1975,7 @@ static int with_locked_memory(const struct twheel_options *options, bool limited
 		return 3;
 	if (after.locked > before.locked + 4096)
 		return 4;
-	/* What is used is locked: 64 kB of each wheel at least. */
+	/* The used memory is locked: at least 64 kB for each wheel. */
 	if (after.locked < before.locked + 3 * 64)
 		return 7;
 	if (after.resident > before.resident + 4096)
@@ -1965,7 +1998,7 @@ TEST_F(lib, locked)
 		int status;
 
 		if (!child) {
-			/* Address space counts for the limit. */
+			/* Reserved addresses count against the limit. */
 			twheel_close(self->w);
 			_exit(with_locked_memory(&self->o, limited));
 		}
@@ -1979,7 +2012,10 @@ TEST_F(lib, locked)
 
 /* ---- Any number of wheels ---- */
 
-/* CPU time of a pair of add and del in each of @n wheels in turn, the best of some. */
+/*
+ * Returns the CPU time of an add and a del in each of @n wheels in turn, the best of several
+ * runs.
+ */
 static uint64_t cost_of_pair(struct twheel **w, unsigned int n)
 {
 	uint64_t best = NEVER, start, cost, id;
@@ -2001,8 +2037,8 @@ static uint64_t cost_of_pair(struct twheel **w, unsigned int n)
 }
 
 /*
- * A pair costs beside 1,000 wheels what it costs beside 8, but for the lines of memory
- * that do not fit into a cache. By a wide ratio: to look for each in vain would be 500.
+ * With 1,000 wheels, an add and a del cost what they cost with 8 wheels, apart from cache
+ * misses. The bound is wide: if the library searched the wheels, the ratio would be 500.
  */
 TEST_F_TIMEOUT(lib, many_wheels, 120)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of libtwheel share: a wheel of each backend, and patience.
+ * What the tests of libtwheel share: a wheel of each backend, and time limits.
  */
 #ifndef LIB_TEST_H
 #define LIB_TEST_H
@@ -27,13 +27,16 @@ static inline bool have_device(void)
 	return !access(TWHEEL_DEVICE, R_OK | W_OK);
 }
 
-/* The machine is for tests alone: its clock and its knobs may be changed. */
+/* Returns true if the machine is only for tests, so that its clock and settings may be changed. */
 static inline bool machine_is_ours(void)
 {
 	return have_device() && is_root();
 }
 
-/* One kind of wheel, whatever the environment says; not this one where there is no module. */
+/*
+ * Opens a wheel of one backend, whatever the environment says. Skips the test if that is the
+ * kernel's and there is no module.
+ */
 #define OPEN_OR_SKIP(options, wheel) do { \
 	ASSERT_EQ(0, unsetenv("TWHEEL_BACKEND")); \
 	if ((options)->flags & TWHEEL_OPEN_KERNEL && !have_device()) \
@@ -41,7 +44,7 @@ static inline bool machine_is_ours(void)
 	ASSERT_EQ(0, twheel_open((wheel), (options))); \
 } while (0)
 
-/* Waits for the first event, and reads up to @max. Returns how many, or an errno. */
+/* Waits for the first event, and reads up to @max events. Returns how many, or an errno. */
 static inline int lib_take(struct twheel *w, struct twheel_event *ev, unsigned int max,
 			   int timeout_ms)
 {
@@ -56,8 +59,8 @@ static inline int lib_take(struct twheel *w, struct twheel_event *ev, unsigned i
 		if (ret || at >= end)
 			return ret;
 		/*
-		 * A wheel that becomes readable without an event must not stay so. An
-		 * event that does not make it readable is not found.
+		 * A wheel that becomes readable without an event must not stay readable. An
+		 * event that does not make the wheel readable is not found here.
 		 */
 		ret = twheel_wait(w, end - at);
 		if (ret <= 0)
@@ -81,7 +84,7 @@ static inline int lib_collect(struct twheel *w, struct twheel_event *ev, unsigne
 	return have;
 }
 
-/* The next event, which must come. */
+/* Returns the next event, which must come. */
 static inline struct twheel_event lib_event(struct __test_metadata *_metadata, struct twheel *w)
 {
 	struct twheel_event ev;
@@ -90,7 +93,7 @@ static inline struct twheel_event lib_event(struct __test_metadata *_metadata, s
 	return ev;
 }
 
-/* The same, which must be this one; never early. */
+/* Expects the next event to be this one, and never early. */
 static inline void lib_expect(struct __test_metadata *_metadata, struct twheel *w, uint64_t id,
 			      uint64_t user_data, uint64_t deadline)
 {
@@ -103,7 +106,7 @@ static inline void lib_expect(struct __test_metadata *_metadata, struct twheel *
 	EXPECT_EQ(1, ev.expirations);
 }
 
-/* No verb finds a timer by @id. */
+/* Expects that no verb finds a timer by @id. */
 static inline void expect_gone(struct __test_metadata *_metadata, struct twheel *w, uint64_t id)
 {
 	EXPECT_EQ(-ENOENT, twheel_set(w, id, 1));
@@ -111,7 +114,7 @@ static inline void expect_gone(struct __test_metadata *_metadata, struct twheel 
 	EXPECT_EQ(-ENOENT, twheel_del(w, id));
 }
 
-/* Nothing comes for a while. */
+/* Returns true if no event comes for a while. */
 static inline bool quiet(struct twheel *w)
 {
 	struct twheel_event ev;
@@ -119,13 +122,13 @@ static inline bool quiet(struct twheel *w)
 	return !lib_take(w, &ev, 1, QUIET_MS);
 }
 
-/* Waits until an event is there, and leaves it. */
+/* Waits until there is an event, and does not read it. */
 static inline bool is_unread(struct twheel *w)
 {
 	return twheel_wait(w, PATIENCE_MS * NS_PER_MS) == 1;
 }
 
-/* One operation. Returns its result. */
+/* Submits one operation. Returns its result. */
 static inline int lib_op(struct twheel *w, uint32_t opcode, struct twheel_timer *t)
 {
 	struct twheel_op op = { .timer = *t, .opcode = opcode, .result = -EBADMSG };
@@ -152,7 +155,7 @@ static inline int lib_get(struct twheel *w, struct twheel_timer *t)
 	return lib_op(w, TWHEEL_OP_GET, t);
 }
 
-/* The state that CANCEL found, or a negative errno. */
+/* Returns the state that CANCEL found, or a negative errno. */
 static inline int lib_cancel(struct twheel *w, uint64_t id)
 {
 	struct twheel_timer t = { .id = id };
@@ -161,7 +164,7 @@ static inline int lib_cancel(struct twheel *w, uint64_t id)
 	return ret ? ret : (int)t.state;
 }
 
-/* The state that GET finds, or a negative errno. */
+/* Returns the state that GET finds, or a negative errno. */
 static inline int lib_state(struct twheel *w, uint64_t id)
 {
 	struct twheel_timer t = { .id = id };
@@ -170,7 +173,7 @@ static inline int lib_state(struct twheel *w, uint64_t id)
 	return ret ? ret : (int)t.state;
 }
 
-/* A kept timer of REGISTER, not armed yet. */
+/* Registers a timer that is kept and not armed. */
 static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct twheel *w,
 				     uint64_t user_data)
 {
@@ -184,7 +187,7 @@ static inline uint64_t reserve_timer(struct __test_metadata *_metadata, struct t
 	return t.id;
 }
 
-/* The conservation of armings and of expirations, at any moment. */
+/* Checks that armings and expirations are conserved, at any moment. */
 static inline void lib_conserved(struct __test_metadata *_metadata, struct twheel *w)
 {
 	struct twheel_stats s;
@@ -195,7 +198,7 @@ static inline void lib_conserved(struct __test_metadata *_metadata, struct twhee
 		tell_stats("not conserved", &s);
 }
 
-/* Under the address sanitizer: whether anything is left of what was closed. */
+/* Returns true if the address sanitizer finds a leak. */
 static inline bool leaks(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -205,13 +208,13 @@ static inline bool leaks(void)
 #endif
 }
 
-/* A child of fork() ends so if it hangs. */
+/* Has a child of fork() end if it hangs. */
 static inline void must_end_soon(void)
 {
 	alarm(60);
 }
 
-/* The end of a fixture's wheel, if it has one. */
+/* Closes a fixture's wheel, if it has one. */
 static inline void lib_close(struct __test_metadata *_metadata, struct twheel *w)
 {
 	if (!w)

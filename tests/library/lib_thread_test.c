@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel with many threads and processes at once: whatever races with
- * whatever, each arming ends exactly once.
+ * libtwheel with many threads and processes at once: whatever races, each arming ends exactly
+ * once.
  *
- * Each runs for TWHEEL_TEST_SECONDS, 2 if that is not set.
+ * Each race runs for TWHEEL_TEST_SECONDS, or for 2 seconds if that is not set.
  */
 #include "lib_test.h"
 #include "filter.h"
@@ -26,7 +26,7 @@ static unsigned int seconds(void)
 
 #define STRESS_TIMEOUT	300
 
-/* The threads stop when this is set. */
+/* Set to stop the threads. */
 static bool stop;
 
 static bool over(void)
@@ -40,7 +40,7 @@ static void run_for(unsigned int s)
 	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
 }
 
-/* @n threads that do @act until it is over, after @s seconds, or until they are done. */
+/* Runs @act in @n threads, until @s seconds are over or the threads are done. */
 static void run_threads(struct __test_metadata *_metadata, unsigned int n, void *(*act)(void *arg),
 			void *arg, unsigned int s)
 {
@@ -60,7 +60,7 @@ static void count(uint64_t *p, uint64_t more)
 	__atomic_fetch_add(p, more, __ATOMIC_RELAXED);
 }
 
-/* A deadline that is mostly near, so that it races with the wheel. */
+/* Returns a deadline that is usually near, so that it races with the wheel. */
 static uint64_t some_deadline(struct twheel *w, __u64 *seed)
 {
 	uint64_t at = twheel_now(w);
@@ -113,7 +113,7 @@ struct ending {
 	int errors;
 };
 
-/* Has slots of its own, which go back to the wheel when it ends. */
+/* Uses slots, which return to the wheel when the thread ends. */
 static void *use_and_end(void *arg)
 {
 	struct ending *e = arg;
@@ -130,7 +130,7 @@ static void *use_and_end(void *arg)
 	return NULL;
 }
 
-/* A thread whose last call has returned may still end when the wheel is closed. */
+/* A thread whose last call has returned may still be ending when the wheel is closed. */
 TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = variant->flags };
@@ -154,21 +154,21 @@ TEST_F_TIMEOUT(threads, close_and_end, STRESS_TIMEOUT)
 	ASSERT_EQ(0, sem_destroy(&e.done));
 }
 
-/* ---- Timers: threads with timers of their own, and all of them read ---- */
+/* ---- Threads that each have their own timers and all read ---- */
 
-/* Timers that a thread has at a time, and what it adds in all at most. */
+/* The maximum number of timers that a thread has at a time, and that all threads add in total. */
 #define OWN	64
 #define ADDS	(1 << 20)
 
 struct stress {
 	struct twheel *w;
-	/* By number of the add: events that were read, and that were answered for. */
+	/* For each add: how many events were read, and how many the verbs reported. */
 	uint8_t *events;
 	uint8_t *answers;
 	uint64_t adds;
 	uint64_t read;
 	uint64_t errors;
-	/* Those that another process has cancelled; or that is an error. */
+	/* Timers that another process has canceled, which is an error unless @drains is set. */
 	uint64_t drained;
 	bool drains;
 };
@@ -199,11 +199,14 @@ static uint64_t *was_drained(struct stress *s, int err)
 struct own {
 	uint64_t id;
 	uint64_t number;
-	/* It was armed, and no answer has said how that ended. */
+	/* The timer was armed, and no verb has reported yet how that ended. */
 	bool armed;
 };
 
-/* The answer of a verb on @t. A 0 is of an event if it was armed, and a 1 only then. */
+/*
+ * Records what a verb on @t returned. If the timer was armed, 0 reports an event and 1 does
+ * not. If it was not armed, 1 is wrong.
+ */
 static bool stress_answer(struct stress *s, struct own *t, int ret)
 {
 	if (ret < 0) {
@@ -234,7 +237,7 @@ static void *stress_timers(void *arg)
 			t->number = __atomic_fetch_add(&s->adds, 1, __ATOMIC_RELAXED);
 			t->armed = true;
 			if (t->number >= ADDS) {
-				/* Enough for now. */
+				/* There were enough adds. */
 				nr--;
 				__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 			} else if (twheel_add(s->w, some_deadline(s->w, &seed), t->number,
@@ -243,7 +246,7 @@ static void *stress_timers(void *arg)
 				count(&s->errors, 1);
 			}
 		} else if (dice < 9 && nr) {
-			/* At most 255 events each, for the arrays. */
+			/* At most 255 events for each timer, which is what the arrays can hold. */
 			t = &own[next_random(&seed) % nr];
 			if (s->answers[t->number] == 255)
 				continue;
@@ -273,8 +276,8 @@ static void *stress_timers(void *arg)
 }
 
 /*
- * Each event is answered for by exactly one 0 of a verb, and each 0 that says so has its
- * event: so no event is read twice, for another timer, or after the 1.
+ * Exactly one 0 of a verb reports each event, and each such 0 has its event. So no event is
+ * read twice, for another timer, or after a 1.
  */
 TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 {
@@ -287,7 +290,7 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	s.answers = calloc(ADDS, 1);
 	ASSERT_TRUE(s.events && s.answers);
 	run_threads(_metadata, variant->threads, stress_timers, &s, seconds());
-	/* All are deleted. */
+	/* All timers are deleted. */
 	stress_read(&s, 16);
 	sleep_ms(QUIET_MS);
 	stress_read(&s, 16);
@@ -308,7 +311,7 @@ TEST_F_TIMEOUT(threads, timers, STRESS_TIMEOUT)
 	free(s.answers);
 }
 
-/* ---- Timers that all threads set, and read ---- */
+/* ---- Threads that all set and read the same timers ---- */
 
 #define TIMERS	4
 
@@ -350,7 +353,10 @@ static void *stress_shared(void *arg)
 	return NULL;
 }
 
-/* An arming ends by the verb that says so, or by being read; be it of add or of REGISTER. */
+/*
+ * An arming ends with the verb that reports it, or by being read, for timers of twheel_add()
+ * and of REGISTER.
+ */
 static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsigned int threads,
 		       bool added)
 {
@@ -372,7 +378,7 @@ static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsi
 	run_threads(_metadata, threads, stress_shared, &s, seconds());
 	for (i = 0; i < TIMERS; i++)
 		s.ended += twheel_clear(w, s.id[i]) == 1;
-	/* Nothing is left of them. */
+	/* Read what is left. */
 	while ((n = twheel_read(w, ev, 16)) > 0)
 		s.read += n;
 	for (i = 0; i < TIMERS; i++)
@@ -388,7 +394,7 @@ static void set_by_all(struct __test_metadata *_metadata, struct twheel *w, unsi
 		EXPECT_EQ(0, twheel_del(w, s.id[i]));
 }
 
-/* G3 */
+/* G3: threads that set the same timers */
 TEST_F_TIMEOUT(threads, set_by_all, STRESS_TIMEOUT)
 {
 	set_by_all(_metadata, self->w, variant->threads, true);
@@ -397,13 +403,13 @@ TEST_F_TIMEOUT(threads, set_by_all, STRESS_TIMEOUT)
 
 /* ---- Drains ---- */
 
-/* @ret: how many armings a call has ended. */
+/* Counts @ret, the number of armings that a call has ended. */
 static void count_end(struct shared *s, int ret)
 {
 	count(ret < 0 ? &s->errors : &s->ended, ret < 0 ? 1 : ret);
 }
 
-/* Adds timers while others drain: they stay its own. */
+/* Adds timers while other threads drain the wheel. The timers still belong to this thread. */
 static void *add_and_set(void *arg)
 {
 	enum { N = 1000 };
@@ -440,7 +446,7 @@ static void *drain_all(void *arg)
 	return NULL;
 }
 
-/* A drain ends armings, each once, and no timer of add. */
+/* A drain ends each arming once, and deletes no timer of twheel_add(). */
 TEST_F_TIMEOUT(threads, drained_while_added, STRESS_TIMEOUT)
 {
 	pthread_t thread[MAX_THREADS];
@@ -448,7 +454,7 @@ TEST_F_TIMEOUT(threads, drained_while_added, STRESS_TIMEOUT)
 	unsigned int i;
 	uint64_t id;
 
-	/* The longer a drain takes, the more comes between. */
+	/* The longer a drain takes, the more happens meanwhile. */
 	for (i = 0; i < 50000; i++)
 		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), i, &id));
 	s.arms = i;
@@ -464,7 +470,7 @@ TEST_F_TIMEOUT(threads, drained_while_added, STRESS_TIMEOUT)
 	EXPECT_EQ(s.arms, s.ended);
 }
 
-/* ---- What a thread hands to another, in an event ---- */
+/* ---- Memory that one thread passes to another in an event ---- */
 
 #define HANDED	10000
 
@@ -482,7 +488,10 @@ static void *hand_over(void *arg)
 		struct parcel *p = malloc(sizeof(*p));
 
 		p->number = i;
-		/* By the add itself, or by a set after it. From then on it is the reader's. */
+		/*
+		 * The add arms the timer, or a set after it. From then on the reader owns the
+		 * memory.
+		 */
 		if (twheel_add(s->w, i % 2 ? NEVER : 1, (uintptr_t)p, &p->id)) {
 			count(&s->errors, 1);
 			break;
@@ -494,8 +503,8 @@ static void *hand_over(void *arg)
 }
 
 /*
- * A thread fills in what user_data points to, and the one that reads the event uses it:
- * for the thread sanitizer, which knows of no order through a kernel.
+ * A thread fills in the memory that user_data points to, and the reader of the event uses it.
+ * The thread sanitizer sees no ordering through the kernel, so the library must provide one.
  */
 TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
 {
@@ -525,7 +534,7 @@ TEST_F_TIMEOUT(threads, handed_over, STRESS_TIMEOUT)
 	EXPECT_EQ(0, s.errors);
 }
 
-/* ---- What two threads cost ---- */
+/* ---- System calls of two threads ---- */
 
 #define PAIRS	200000
 
@@ -545,7 +554,7 @@ static void *pairs(void *arg)
 	return NULL;
 }
 
-/* Requests that end in time: at most a system call for each turn of the wheel. */
+/* Requests that complete in time: at most one system call for each turn of the wheel. */
 TEST_F_TIMEOUT(threads, calls_of_pairs, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
@@ -563,9 +572,9 @@ TEST_F_TIMEOUT(threads, calls_of_pairs, STRESS_TIMEOUT)
 	EXPECT_LE(usage.kicks, stats.wakeups + 2 * variant->threads);
 }
 
-/* ---- No inversion ---- */
+/* ---- No priority inversion ---- */
 
-/* A sanitizer has locks of its own. */
+/* Sanitizers have locks of their own. */
 #if (defined(__x86_64__) || defined(__i386__)) && !defined(__SANITIZE_THREAD__) && \
 	!defined(__SANITIZE_ADDRESS__)
 
@@ -577,14 +586,17 @@ static const int call_registers[] = { REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8
 static const int call_registers[] = { REG_EBX, REG_ECX, REG_EDX, REG_ESI, REG_EDI };
 #endif
 
-/* The sixth argument of a call that the filter lets pass. */
+/* The sixth argument of calls that the filter lets pass. */
 #define OURS	0x7eel
 
 static uint64_t waits_inheriting, waits_plainly;
-/* A thread that ends gives back its cache and its stack, and may wait for that. */
+/*
+ * Set while a thread is at work. A thread that ends frees its cache and its stack, and may
+ * wait for a lock then.
+ */
 static __thread bool at_work;
 
-/* Counts how a thread goes to sleep for a lock, and does what it wanted. */
+/* Counts which kind of futex wait a thread uses, and then executes the call. */
 static void on_futex(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
@@ -644,7 +656,7 @@ static void *contend(void *arg)
 	return NULL;
 }
 
-/* Threads that meet at a lock of the library sleep there so that its owner inherits. */
+/* Threads that contend for a lock of the library use futexes with priority inheritance. */
 TEST_F_TIMEOUT(threads, locks_inherit, STRESS_TIMEOUT)
 {
 	struct sigaction action = { .sa_sigaction = on_futex, .sa_flags = SA_SIGINFO };
@@ -654,7 +666,8 @@ TEST_F_TIMEOUT(threads, locks_inherit, STRESS_TIMEOUT)
 	run_threads(_metadata, variant->threads, contend, &s, seconds());
 	if (s.arms)
 		SKIP(return, "no filters here");
-	TH_LOG("%llu waits, %llu without inheritance", (unsigned long long)waits_inheriting,
+	TH_LOG("%llu waits with priority inheritance, %llu without",
+	       (unsigned long long)waits_inheriting,
 	       (unsigned long long)waits_plainly);
 	EXPECT_EQ(0, s.errors);
 	EXPECT_EQ(0, waits_plainly);
@@ -682,7 +695,7 @@ static void *set_and_clear(void *arg)
 	return NULL;
 }
 
-/* N21: threads that clear and set timers of their own never meet. */
+/* N21: Threads that clear and set their own timers never wait for each other. */
 TEST_F_TIMEOUT(threads, set_after_clear, STRESS_TIMEOUT)
 {
 	struct sigaction action = { .sa_sigaction = on_futex, .sa_flags = SA_SIGINFO };
@@ -698,7 +711,7 @@ TEST_F_TIMEOUT(threads, set_after_clear, STRESS_TIMEOUT)
 
 #endif
 
-/* ---- An armed timer is not forgotten ---- */
+/* ---- An armed timer is never forgotten ---- */
 
 static void *arm_and_wait(void *arg)
 {
@@ -712,7 +725,7 @@ static void *arm_and_wait(void *arg)
 		uint64_t at = twheel_now(s->w), seen, i;
 		__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
 
-		/* Later, earlier, off and on: whatever it was, the last counts. */
+		/* Set later, earlier, off and on: only the last setting counts. */
 		for (i = next_random(&seed) % 4; i; i--)
 			twheel_set(s->w, id, some_deadline(s->w, &seed));
 		if (next_random(&seed) % 2)
@@ -727,7 +740,7 @@ static void *arm_and_wait(void *arg)
 				count(&s->errors, 1);
 			seen = t.state;
 			if (now(CLOCK_MONOTONIC) > end) {
-				/* Nobody looked at it. */
+				/* Nobody looked at the timer. */
 				count(&s->errors, 1);
 				return NULL;
 			}
@@ -738,7 +751,7 @@ static void *arm_and_wait(void *arg)
 	return NULL;
 }
 
-/* G4 */
+/* G4: a timer is never lost */
 TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 {
 	struct shared s = { .w = self->w };
@@ -755,13 +768,13 @@ TEST_F_TIMEOUT(threads, never_forgotten, STRESS_TIMEOUT)
 	EXPECT_NE(0, s.read);
 }
 
-/* ---- Nobody oversleeps ---- */
+/* ---- No thread sleeps through an event ---- */
 
 struct sleeper {
 	struct shared *s;
 	sem_t event;
 	uint64_t id;
-	/* Of the latest event. */
+	/* The deadline of the latest event. */
 	uint64_t deadline_ns;
 };
 
@@ -783,7 +796,7 @@ static void *arm_and_sleep(void *arg)
 		twheel_set(s->w, me->id, at);
 		clock_gettime(CLOCK_REALTIME, &limit);
 		limit.tv_sec += PATIENCE_MS / 1000;
-		/* The events of those before may come as well. */
+		/* The events of earlier rounds may come too. */
 		do {
 			if (sem_timedwait(&me->event, &limit) && errno == ETIMEDOUT) {
 				count(&s->errors, 1);
@@ -818,7 +831,7 @@ static void *wait_for_all(void *arg)
 	return NULL;
 }
 
-/* One thread waits without a limit, and others arm and sleep: each event comes. */
+/* One thread waits without a limit while others arm timers and sleep: each event is delivered. */
 TEST_F_TIMEOUT(threads, nobody_oversleeps, STRESS_TIMEOUT)
 {
 	struct sleeper sleepers[MAX_THREADS];
@@ -850,7 +863,7 @@ TEST_F_TIMEOUT(threads, nobody_oversleeps, STRESS_TIMEOUT)
 	}
 }
 
-/* ---- Threads that come and go, wheels that open and close ---- */
+/* ---- Threads start and end, wheels open and close ---- */
 
 static void *come_and_go(void *arg)
 {
@@ -865,7 +878,7 @@ static void *come_and_go(void *arg)
 	uint64_t id[20], other;
 	unsigned int i, started = 0;
 
-	/* Between two wheels, one of which goes. */
+	/* Between two wheels, one of which is closed. */
 	if (!strcmp(twheel_backend(s->w), "kernel"))
 		o.flags = TWHEEL_OPEN_KERNEL;
 	if (twheel_open(&own, &o)) {
@@ -900,12 +913,12 @@ TEST_F_TIMEOUT(threads, come_and_go, STRESS_TIMEOUT)
 	}
 	EXPECT_EQ(0, s.errors);
 	EXPECT_NE(0, s.read);
-	/* As many slots as were in use at once, not more. */
+	/* The wheel has as many slots as were in use at once, and no more. */
 	ASSERT_EQ(0, twheel_stats(self->w, &stats));
 	EXPECT_LE(stats.allocated, 2 * 64 * variant->threads);
 }
 
-/* ---- Keys: each that was set leaves exactly once ---- */
+/* ---- Each key that was set expires or is removed exactly once ---- */
 
 struct keys {
 	struct twheel_keyed *k;
@@ -980,7 +993,7 @@ TEST_F_TIMEOUT(threads, keys, STRESS_TIMEOUT)
 	twheel_keyed_close(keys.k);
 }
 
-/* ---- Two processes on one wheel ---- */
+/* ---- Two processes share a wheel ---- */
 
 FIXTURE(passed) {
 	struct twheel *w;
@@ -1000,7 +1013,7 @@ FIXTURE_TEARDOWN(passed)
 	lib_close(_metadata, self->w);
 }
 
-/* The other process: is given the descriptor and an id, and moves the timer. */
+/* The other process receives the descriptor and an id, and moves the timer. */
 static void mover(int socket, unsigned int moves)
 {
 	struct twheel_timer t;
@@ -1010,7 +1023,7 @@ static void mover(int socket, unsigned int moves)
 	int fd;
 
 	fd = receive_fd(socket);
-	/* A blocking descriptor: reading does not wait all the same. */
+	/* Even with a blocking descriptor, reading does not block. */
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	if (fd < 0 || twheel_open_fd(&w, fd) || twheel_fd(w) != fd ||
 	    strcmp(twheel_backend(w), "kernel") || read(socket, &id, sizeof(id)) != sizeof(id))
@@ -1026,7 +1039,10 @@ static void mover(int socket, unsigned int moves)
 	_exit(0);
 }
 
-/* A dead-man switch: silent while the other moves it, and one event when it ends. */
+/*
+ * A dead man's switch: no event comes while the other process moves the timer, and one event
+ * when that process exits.
+ */
 TEST_F(passed, moved_by_another)
 {
 	struct twheel_timer t = {
@@ -1041,7 +1057,7 @@ TEST_F(passed, moved_by_another)
 	ASSERT_EQ(0, lib_register(self->w, &t));
 	child = fork_child(_metadata);
 	if (!child) {
-		/* Nothing inherited: what it has is what it is given. */
+		/* Use nothing that was inherited, only what was passed. */
 		twheel_close(self->w);
 		mover(self->socket[1], 300);
 	}
@@ -1059,7 +1075,7 @@ TEST_F(passed, moved_by_another)
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
-/* What a process that shares the timers does, in two threads. */
+/* Runs two threads in a process that shares the timers. */
 static void share(struct shared *s, int fd)
 {
 	pthread_t thread;
@@ -1073,7 +1089,7 @@ static void share(struct shared *s, int fd)
 	_exit(0);
 }
 
-/* Two processes that arm, disarm and read the same timers: each arming ends once. */
+/* Two processes arm, disarm and read the same timers: each arming ends once. */
 TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 {
 	struct shared *s = mmap(NULL, 2 * sizeof(*s), PROT_READ | PROT_WRITE,
@@ -1114,9 +1130,9 @@ TEST_F_TIMEOUT(passed, same_timers, STRESS_TIMEOUT)
 }
 
 /*
- * One drains what the other adds, sets, deletes and reads. A set cannot tell that a timer
- * was drained, so no ledger is kept; but afterwards all is as ever: no slot is lent twice, and
- * each that is armed comes.
+ * One process drains timers that the other adds, sets, deletes and reads. A set cannot tell
+ * that a timer was drained, so there is no ledger. But afterwards no slot is used twice, and
+ * each armed timer expires.
  */
 TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 {
@@ -1147,9 +1163,9 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	TH_LOG("%llu added, %llu read, %llu drained", (unsigned long long)s.adds,
 	       (unsigned long long)s.read, (unsigned long long)s.drained);
 	EXPECT_NE(0, s.read);
-	/* They stay, idle, so no id is stale. */
+	/* Drained timers stay, idle, so no id is stale. */
 	EXPECT_EQ(0, s.drained);
-	/* What was armed by one whose slot another had. */
+	/* Read the events of earlier armings. */
 	while (lib_take(self->w, ev, N, QUIET_MS) > 0)
 		;
 	for (round = 0; round < 3; round++) {
@@ -1171,7 +1187,7 @@ TEST_F_TIMEOUT(passed, drained, STRESS_TIMEOUT)
 	free(s.answers);
 }
 
-/* The timers of add end with the wheel of their process, those of REGISTER do not. */
+/* Closing the wheel ends the timers of twheel_add() in this process, but not those of REGISTER. */
 TEST_F(passed, close)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR };
@@ -1193,7 +1209,7 @@ TEST_F(passed, close)
 	EXPECT_EQ(TWHEEL_ARMED, lib_cancel(self->w, t.id));
 }
 
-/* What was armed of a shared timer before the close stays armed. */
+/* A shared timer that was armed before the close stays armed. */
 TEST_F(passed, close_and_expire)
 {
 	struct twheel_timer t = { .user_data = 9, .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
@@ -1212,7 +1228,8 @@ TEST_F(passed, close_and_expire)
 
 /*
  * A process is killed between twheel_wake() and the read. No other process sees an event of
- * it, nor is the wheel readable for ever. The timer that is left can be seen and deleted.
+ * that, and the wheel does not stay readable. The timer that is left can be listed and
+ * deleted.
  */
 TEST_F(passed, killed_while_it_wakes)
 {
@@ -1231,7 +1248,7 @@ TEST_F(passed, killed_while_it_wakes)
 		raise(SIGKILL);
 	}
 	EXPECT_EQ(SIGKILL, status_of(child));
-	/* A program that counts what is to come must not count this one. */
+	/* LIST shows the timer as idle, so a program that counts armed timers does not count it. */
 	ASSERT_EQ(1, twheel_list(self->w, left, ARRAY_SIZE(left), &cursor));
 	EXPECT_EQ(TWHEEL_IDLE, left[0].state);
 	EXPECT_EQ(0, left[0].deadline_ns);
@@ -1251,7 +1268,7 @@ TEST_F(passed, killed_while_it_wakes)
 	EXPECT_EQ(1, twheel_wait(self->w, 0));
 }
 
-/* Killed in the middle of everything: the others, and the wheel, go on. */
+/* A process is killed in the middle of everything: the others and the wheel go on. */
 TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + seconds() * NS_PER_SEC;
@@ -1295,7 +1312,7 @@ TEST_F_TIMEOUT(passed, killed, STRESS_TIMEOUT)
 		sleep_ms(20 + next_random(&seed) % 100);
 		ASSERT_TRUE(killed(child));
 
-		/* What it has left behind is readable, and does not hide what is ours. */
+		/* An event that it has left is readable, and does not hide our events. */
 		at = twheel_now(self->w) + NS_PER_MS;
 		ASSERT_EQ(0, twheel_add(self->w, at, 4242 + ADDS, &id));
 		do {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: timers, and what it costs to add, set, clear and delete them, over
- * both backends.
+ * libtwheel: timers, and the cost of add, set, clear and del, with both backends.
  */
 #include "lib_test.h"
 
@@ -21,20 +20,20 @@ TEST_F(lib, add)
 	EXPECT_NE(id, other);
 	EXPECT_NE(0, id >> 32);
 	lib_expect(_metadata, self->w, id, 42, at);
-	/* Its event was read: that is what del says, and the id ends. */
+	/* The event was read, which is what del reports, and the id ends. */
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	expect_gone(_metadata, self->w, id);
 	EXPECT_EQ(1, twheel_del(self->w, other));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, other));
 	EXPECT_TRUE(quiet(self->w));
 
-	/* 0 counts as 1, and is due. */
+	/* 0 counts as 1, so the timer is due. */
 	ASSERT_EQ(0, twheel_add(self->w, 0, 44, &id));
 	EXPECT_EQ(1, lib_event(_metadata, self->w).deadline_ns);
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
-/* Past the end of time is never. */
+/* A delay that leads past the end of time means never. */
 TEST_F(lib, after)
 {
 	uint64_t before = twheel_now(self->w), at = twheel_after(self->w, SECOND), id;
@@ -49,7 +48,7 @@ TEST_F(lib, after)
 	EXPECT_EQ(1, twheel_del(self->w, id));
 }
 
-/* Deleted when it had expired and was not read: never read. */
+/* A timer that is deleted after it expired, but before its event was read, is never read. */
 TEST_F(lib, del_unread)
 {
 	uint64_t id, again;
@@ -57,11 +56,11 @@ TEST_F(lib, del_unread)
 	ASSERT_EQ(0, twheel_add(self->w, 0, 1, &id));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_del(self->w, id));
-	/* Nobody is woken for it either. */
+	/* No reader is woken for it either. */
 	EXPECT_FALSE(readable(twheel_fd(self->w), 0));
 	EXPECT_TRUE(quiet(self->w));
 
-	/* Nor is it, if the slot is used again before anybody reads. */
+	/* The event is not read either if the slot is reused first. */
 	ASSERT_EQ(0, twheel_add(self->w, 0, 1, &id));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_del(self->w, id));
@@ -74,7 +73,10 @@ TEST_F(lib, del_unread)
 	EXPECT_EQ(0, twheel_del(self->w, again));
 }
 
-/* What the verbs make of @id, which is @armed, far off, or not: until its end. */
+/*
+ * Tries the verbs on @id, which is either @armed with a distant deadline or idle, and finally
+ * deletes it.
+ */
 static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, uint64_t id,
 			 bool armed)
 {
@@ -84,14 +86,14 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 
 	EXPECT_EQ(armed, twheel_set(w, id, at));
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
-	/* Later: not at the old time. */
+	/* Moved later: it does not expire at the old deadline. */
 	at += 60 * NS_PER_MS;
 	EXPECT_EQ(1, twheel_set(w, id, at));
 	lib_expect(_metadata, w, id, 5, at);
-	/* After its event: armed anew, and 0 tells of the event. */
+	/* After its event was read: set arms it again, and returns 0 because of the event. */
 	EXPECT_EQ(0, twheel_set(w, id, 3));
 	lib_expect(_metadata, w, id, 5, 3);
-	/* Expired and unread: withdrawn. */
+	/* Expired and unread: set withdraws the event. */
 	EXPECT_EQ(0, twheel_set(w, id, 4));
 	ASSERT_TRUE(is_unread(w));
 	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(w, id));
@@ -102,13 +104,13 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 	EXPECT_EQ(before.withdrawn + 1, after.withdrawn);
 	lib_expect(_metadata, w, id, 5, at);
 	EXPECT_TRUE(quiet(w));
-	/* The same, to a time that has passed as well: one event, of the new arming. */
+	/* The same with a new deadline in the past: one event, that of the new arming. */
 	EXPECT_EQ(0, twheel_set(w, id, 6));
 	ASSERT_TRUE(is_unread(w));
 	EXPECT_EQ(1, twheel_set(w, id, 7));
 	lib_expect(_metadata, w, id, 5, 7);
 	EXPECT_TRUE(quiet(w));
-	/* Earlier, not only at the old time; and 0 counts as 1. */
+	/* Moved earlier: it does not wait for the old deadline. 0 counts as 1. */
 	EXPECT_EQ(0, twheel_set(w, id, twheel_now(w) + HOUR));
 	at = twheel_now(w) + 5 * NS_PER_MS;
 	EXPECT_EQ(1, twheel_set(w, id, at));
@@ -116,7 +118,7 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 	EXPECT_EQ(0, twheel_set(w, id, twheel_now(w) + HOUR));
 	EXPECT_EQ(1, twheel_set(w, id, 0));
 	lib_expect(_metadata, w, id, 5, 1);
-	/* Disarmed for good; it is the program's still. */
+	/* Disarmed, but the program still owns it. */
 	EXPECT_EQ(0, twheel_set(w, id, twheel_after(w, 5 * NS_PER_MS)));
 	EXPECT_EQ(1, twheel_clear(w, id));
 	EXPECT_EQ(0, twheel_clear(w, id));
@@ -125,7 +127,7 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 	EXPECT_EQ(0, twheel_set(w, id, 1));
 	lib_expect(_metadata, w, id, 5, 1);
 	EXPECT_EQ(0, twheel_clear(w, id));
-	/* Unread. */
+	/* Clearing an unread event withdraws it. */
 	EXPECT_EQ(0, twheel_set(w, id, 2));
 	ASSERT_TRUE(is_unread(w));
 	EXPECT_EQ(1, twheel_clear(w, id));
@@ -133,7 +135,7 @@ static void expect_verbs(struct __test_metadata *_metadata, struct twheel *w, ui
 	EXPECT_EQ(TWHEEL_IDLE, lib_state(w, id));
 	EXPECT_EQ(0, twheel_clear(w, id));
 	EXPECT_TRUE(quiet(w));
-	/* Cleared, and deleted then: there was no arming to end. */
+	/* Deleted after it was cleared: del ends no arming. */
 	EXPECT_EQ(0, twheel_set(w, id, twheel_after(w, HOUR)));
 	EXPECT_EQ(1, twheel_clear(w, id));
 	EXPECT_EQ(0, twheel_del(w, id));
@@ -151,14 +153,14 @@ TEST_F(lib, set_and_clear)
 
 /* ---- Ids ---- */
 
-/* What is no id, and what has been one. */
+/* Ids of timers that no longer exist. */
 TEST_F(lib, stale_ids)
 {
 	uint64_t at = twheel_after(self->w, HOUR), old, id, seen[100];
 	struct twheel_timer t;
 	unsigned int i, j;
 
-	/* Ids are not given twice, though their slots are. */
+	/* Slots are reused, but ids are not. */
 	for (i = 0; i < ARRAY_SIZE(seen); i++) {
 		ASSERT_EQ(0, twheel_add(self->w, at, i, &seen[i]));
 		EXPECT_EQ((uint32_t)seen[0], (uint32_t)seen[i]);
@@ -168,10 +170,10 @@ TEST_F(lib, stale_ids)
 		EXPECT_EQ(1, twheel_del(self->w, seen[i]));
 	}
 	old = seen[0];
-	/* The slot is free. */
+	/* While the slot is free. */
 	expect_gone(_metadata, self->w, old);
 	EXPECT_TRUE(quiet(self->w));
-	/* It is another's that is armed: del finds it, and all of submit does. */
+	/* While another timer in the slot is armed: del and all operations of submit notice. */
 	ASSERT_EQ(0, twheel_add(self->w, at, 7, &id));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
 	EXPECT_EQ(-ENOENT, lib_state(self->w, old));
@@ -180,11 +182,17 @@ TEST_F(lib, stale_ids)
 	EXPECT_EQ(-ENOENT, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_ARMED, lib_state(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
-	/* Another's that is cleared: set would take the fast path, as if that were armed. */
+	/*
+	 * While another timer in the slot is cleared. set would take its fast path, as if that
+	 * timer were armed.
+	 */
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, old));
 	EXPECT_EQ(TWHEEL_IDLE, lib_state(self->w, id));
-	/* Another's that is unread, or was read: each of them finds it. */
+	/*
+	 * While the event of another timer in the slot is unread, or was read: every verb
+	 * notices.
+	 */
 	for (i = 1; i < 3; i++) {
 		EXPECT_EQ(0, twheel_set(self->w, id, i));
 		ASSERT_TRUE(is_unread(self->w));
@@ -199,7 +207,7 @@ TEST_F(lib, stale_ids)
 	EXPECT_EQ(3, lib_event(_metadata, self->w).deadline_ns);
 }
 
-/* Ids that cannot be. */
+/* Ids that no timer can have. */
 TEST_F(lib, impossible_ids)
 {
 	uint64_t impossible[] = {
@@ -220,7 +228,7 @@ TEST_F(lib, impossible_ids)
 	EXPECT_TRUE(quiet(self->w));
 }
 
-/* An id of 0, which is what a program has that has none yet, is no timer's. */
+/* No timer has the id 0, which a program may use to mean "none yet". */
 TEST_F(lib, no_id)
 {
 	struct twheel_timer t = {
@@ -231,7 +239,7 @@ TEST_F(lib, no_id)
 	unsigned int i;
 	uint64_t id;
 
-	/* On a new wheel, and when it has a timer. */
+	/* On a new wheel, and on one that has a timer. */
 	for (i = 0; i < 2; i++) {
 		expect_gone(_metadata, self->w, 0);
 		EXPECT_EQ(-ENOENT, lib_cancel(self->w, 0));
@@ -246,7 +254,10 @@ TEST_F(lib, no_id)
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
-/* A wheel that checks finds every use of a stale id, whatever state its successor is in. */
+/*
+ * Expects a checked wheel to detect every use of a stale id, whatever the state of the timer
+ * that has its slot now.
+ */
 static void expect_checked(struct __test_metadata *_metadata, struct twheel *w)
 {
 	uint64_t at = twheel_after(w, HOUR), old, id;
@@ -257,7 +268,7 @@ static void expect_checked(struct __test_metadata *_metadata, struct twheel *w)
 		if (i) {
 			old = reserve_timer(_metadata, w, 0);
 			EXPECT_EQ(TWHEEL_IDLE, lib_cancel(w, old));
-			/* In its slot, or in another. */
+			/* The next timer is in the same slot, or in another one. */
 			t = (struct twheel_timer) { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
 			ASSERT_EQ(0, lib_register(w, &t));
 			id = t.id;
@@ -272,7 +283,7 @@ static void expect_checked(struct __test_metadata *_metadata, struct twheel *w)
 		EXPECT_EQ(-ENOENT, twheel_clear(w, id ^ 1ULL << 63));
 		EXPECT_EQ(TWHEEL_ARMED, lib_state(w, id));
 		EXPECT_TRUE(quiet(w));
-		/* And takes those that are right. */
+		/* Valid ids are accepted. */
 		EXPECT_EQ(1, twheel_set(w, id, at));
 		EXPECT_EQ(1, twheel_clear(w, id));
 		EXPECT_EQ(0, twheel_set(w, id, at));
@@ -290,14 +301,14 @@ TEST_F(lib, checked)
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	expect_checked(_metadata, w);
 	twheel_close(w);
-	/* By the environment. */
+	/* The environment can make a wheel checked. */
 	ASSERT_EQ(0, setenv("TWHEEL_CHECKED", "1", 1));
 	ASSERT_EQ(0, twheel_open(&w, &self->o));
 	expect_checked(_metadata, w);
 	twheel_close(w);
 }
 
-/* An event in an array may be stale: its id tells. */
+/* An event in an array may be stale, which its id shows. */
 TEST_F(lib, stale_event)
 {
 	struct twheel_event ev[2];
@@ -306,7 +317,7 @@ TEST_F(lib, stale_event)
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &id[0]));
 	ASSERT_EQ(0, twheel_add(self->w, 1, 1, &id[1]));
 	ASSERT_EQ(2, lib_collect(self->w, ev, 2));
-	/* The callback of the first ends the second; its slot has another timer. */
+	/* The first event's callback deletes the second timer, whose slot goes to another one. */
 	EXPECT_EQ(0, twheel_del(self->w, ev[1].id));
 	ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 2, &again));
 	EXPECT_EQ((uint32_t)ev[1].id, (uint32_t)again);
@@ -316,9 +327,9 @@ TEST_F(lib, stale_event)
 	EXPECT_EQ(0, twheel_del(self->w, ev[0].id));
 }
 
-/* ---- One kind of id ---- */
+/* ---- The same ids for verbs and operations ---- */
 
-/* A timer of REGISTER, by the verbs. */
+/* The verbs work on timers of REGISTER. */
 TEST_F(lib, registered_by_verbs)
 {
 	uint64_t id = reserve_timer(_metadata, self->w, 5);
@@ -326,7 +337,7 @@ TEST_F(lib, registered_by_verbs)
 	EXPECT_EQ(0, twheel_clear(self->w, id));
 	expect_verbs(_metadata, self->w, id, false);
 
-	/* Deleted when armed, and unread. */
+	/* Deleted while armed, and while unread. */
 	id = reserve_timer(_metadata, self->w, 9);
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
 	EXPECT_EQ(1, twheel_del(self->w, id));
@@ -338,7 +349,7 @@ TEST_F(lib, registered_by_verbs)
 	EXPECT_TRUE(quiet(self->w));
 }
 
-/* A timer of add, by the operations. */
+/* The operations work on timers of twheel_add(). */
 TEST_F(lib, added_by_operations)
 {
 	uint64_t at = twheel_after(self->w, HOUR), id, read;
@@ -353,7 +364,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(21, t.user_data);
 	EXPECT_EQ(at, t.deadline_ns);
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
-	/* REARM keeps it, whatever the flags; a verb arms it again. */
+	/* REARM keeps such a timer whatever its flags, so that a verb can arm it again. */
 	t = (struct twheel_timer) { .id = id, .deadline_ns = NS_PER_MS };
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(id, t.id);
@@ -363,7 +374,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(0, twheel_set(self->w, id, 2));
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(TWHEEL_EXPIRED, lib_state(self->w, id));
-	/* It withdraws. */
+	/* REARM withdraws an unread event. */
 	t = (struct twheel_timer) { .id = id, .deadline_ns = HOUR };
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_EXPIRED, t.state);
@@ -371,7 +382,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(1, twheel_set(self->w, id, 3));
 	EXPECT_EQ(3, lib_event(_metadata, self->w).deadline_ns);
 
-	/* CANCEL is del: idle, armed, unread. */
+	/* CANCEL does the same as del, on an idle, an armed and an unread timer. */
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, id));
 	EXPECT_EQ(-ENOENT, lib_cancel(self->w, id));
 	EXPECT_EQ(-ENOENT, twheel_set(self->w, id, 1));
@@ -386,7 +397,7 @@ TEST_F(lib, added_by_operations)
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, read));
 }
 
-/* Slack, asked for the whole wheel or by REARM: later than without, and never early. */
+/* Slack, set for the whole wheel or with REARM, makes events later but never early. */
 TEST_F(lib, slack)
 {
 	struct twheel_options o = self->o;
@@ -402,7 +413,7 @@ TEST_F(lib, slack)
 	ASSERT_EQ(0, lib_get(w, &t));
 	EXPECT_EQ(o.slack_ns, t.slack_ns);
 	lib_expect(_metadata, w, id, 1, at);
-	/* It is kept by those that go the slow way. */
+	/* Verbs that take their slow path keep the slack. */
 	EXPECT_EQ(0, twheel_set(w, id, 1));
 	ASSERT_TRUE(is_unread(w));
 	EXPECT_EQ(1, twheel_set(w, id, twheel_after(w, HOUR)));
@@ -446,7 +457,7 @@ TEST_F(lib, timer_verbs)
 	EXPECT_EQ(TWHEEL_ARMED, t.state);
 	lib_expect(_metadata, self->w, id, 7, t.deadline_ns);
 
-	/* Kept, idle; then expired and unread. */
+	/* A kept timer that is idle, and then one that has expired and is unread. */
 	t = (struct twheel_timer) { .id = id, .deadline_ns = 0, .flags = TWHEEL_KEEP };
 	ASSERT_EQ(0, lib_rearm(self->w, &t));
 	EXPECT_EQ(TWHEEL_IDLE, t.state);
@@ -459,7 +470,7 @@ TEST_F(lib, timer_verbs)
 	EXPECT_EQ(-ENOENT, lib_rearm(self->w, &t));
 	EXPECT_TRUE(quiet(self->w));
 
-	/* An id does not come back, be it the same slot. */
+	/* An id does not come back, even if the slot is the same. */
 	t = (struct twheel_timer) { .deadline_ns = HOUR };
 	ASSERT_EQ(0, lib_register(self->w, &t));
 	EXPECT_NE(id, t.id);
@@ -472,7 +483,7 @@ TEST_F(lib, timer_verbs)
 	EXPECT_EQ(-EINVAL, lib_register(self->w, &t));
 	t = (struct twheel_timer) { .deadline_ns = 1, .period_ns = DEFAULT_TICK - 1 };
 	EXPECT_EQ(-EINVAL, lib_register(self->w, &t));
-	/* What failed has changed nothing. */
+	/* The failed operation changed nothing. */
 	EXPECT_EQ(1, t.deadline_ns);
 	EXPECT_EQ(0, t.id);
 }
@@ -502,7 +513,7 @@ TEST_F(lib, submit)
 	EXPECT_EQ(-EINVAL, twheel_submit(self->w, ops, TWHEEL_BATCH_MAX + 1));
 }
 
-/* Fixed rate, a count for who comes late, and REARM to end it. */
+/* A periodic timer has a fixed rate, its event has a count for late readers, and REARM ends it. */
 TEST_F(lib, period)
 {
 	uint64_t period = 8 * NS_PER_MS, start = twheel_now(self->w) + period, next = start;
@@ -525,7 +536,7 @@ TEST_F(lib, period)
 		EXPECT_GE(ev.expirations, i == 3 ? 5 : 1);
 		next += ev.expirations * period;
 	}
-	/* The word has the next one; disarmed there, it ends. */
+	/* The word holds the next deadline. Disarming it there ends the periods. */
 	EXPECT_EQ(0, (t.deadline_ns - start) % period);
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_clear(self->w, t.id));
@@ -535,7 +546,7 @@ TEST_F(lib, period)
 	EXPECT_EQ(TWHEEL_IDLE, lib_cancel(self->w, t.id));
 }
 
-/* A timer of add may have periods, which end by the verbs. */
+/* A timer of twheel_add() may become periodic, until a verb ends that. */
 TEST_F(lib, period_of_added)
 {
 	uint64_t period = 8 * NS_PER_MS, id, at;
@@ -552,14 +563,14 @@ TEST_F(lib, period_of_added)
 		EXPECT_EQ(31, ev.user_data);
 		EXPECT_NE(0, ev.expirations);
 	}
-	/* An event of the periods before is withdrawn as well. */
+	/* An unread event of earlier periods is withdrawn too. */
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
-	/* Armed again, it has its period. */
+	/* Armed again, it is still periodic. */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, period)));
 	ASSERT_TRUE(is_unread(self->w));
-	/* Moved, it begins anew. What is unread may be withdrawn, or comes before. */
+	/* Moved, its grid starts anew. An unread event may be withdrawn, or comes before. */
 	at = twheel_after(self->w, 2 * period);
 	EXPECT_EQ(1, twheel_set(self->w, id, at));
 	ASSERT_EQ(1, lib_collect(self->w, &ev, 1));
@@ -575,14 +586,14 @@ TEST_F(lib, period_of_added)
 	ASSERT_TRUE(is_unread(self->w));
 	EXPECT_EQ(1, twheel_del(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
-	/* The slot has no period for its next timer. */
+	/* The next timer in that slot has no period. */
 	ASSERT_EQ(0, twheel_add(self->w, 1, 32, &id));
 	lib_expect(_metadata, self->w, id, 32, 1);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(0, twheel_del(self->w, id));
 }
 
-/* A slack that REARM gave is that of later armings, until the timer is deleted. */
+/* A slack that was set with REARM applies to later armings, until the timer is deleted. */
 TEST_F(lib, slack_of_added)
 {
 	struct twheel_timer t = { .deadline_ns = 1, .slack_ns = 3 * SECOND };
@@ -607,14 +618,14 @@ TEST_F(lib, slack_of_added)
 	t.id = id;
 	ASSERT_EQ(0, lib_get(self->w, &t));
 	EXPECT_EQ(0, t.slack_ns);
-	/* And nothing has to be withdrawn with it. */
+	/* There is no event to withdraw when the new timer is deleted. */
 	ASSERT_EQ(0, twheel_usage(self->w, &before));
 	EXPECT_EQ(1, twheel_del(self->w, id));
 	ASSERT_EQ(0, twheel_usage(self->w, &after));
 	EXPECT_EQ(before.withdrawn, after.withdrawn);
 }
 
-/* All that the program has, and no slot that the library keeps. */
+/* LIST reports all timers of the program, but none of the slots that the library keeps. */
 TEST_F(lib, list)
 {
 	enum { ADDED = 150, REGISTERED = 30 };
@@ -653,7 +664,7 @@ TEST_F(lib, list)
 	EXPECT_EQ(ADDED / 2 + REGISTERED, total);
 }
 
-/* Every armed timer at once; those of add are kept. */
+/* A drain ends all armed timers at once; those of twheel_add() are kept. */
 TEST_F(lib, drain)
 {
 	enum { N = 100 };
@@ -681,7 +692,7 @@ TEST_F(lib, drain)
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(-ENOENT, twheel_del(self->w, t.id));
 
-	/* Dropped: what was unread stays so. */
+	/* With CANCEL, unread events stay unread. */
 	EXPECT_EQ(0, twheel_set(self->w, id[2], 1));
 	ASSERT_TRUE(is_unread(self->w));
 	for (i = 3; i < N; i++)
@@ -693,7 +704,7 @@ TEST_F(lib, drain)
 	EXPECT_EQ(id[2], lib_event(_metadata, self->w).id);
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(-ENOENT, lib_state(self->w, t.id));
-	/* There is no arming to end, and the timers serve again. */
+	/* No arming is left, and the timers can be armed again. */
 	for (i = 3; i < N; i++)
 		EXPECT_EQ(0, i % 2 ? twheel_set(self->w, id[i], 1) : twheel_del(self->w, id[i]));
 	ASSERT_EQ((N - 3 + 1) / 2, lib_collect(self->w, ev, (N - 3 + 1) / 2));
@@ -702,7 +713,7 @@ TEST_F(lib, drain)
 	EXPECT_EQ(N + 1, lib_event(_metadata, self->w).user_data);
 }
 
-/* What is kept stays, in either mode. Periods end, and what is unread stays. */
+/* Kept timers stay, with EXPIRE and with CANCEL. Periods end, and unread events stay unread. */
 TEST_F(lib, drain_kept_and_periodic)
 {
 	const uint32_t keep[] = { 0, TWHEEL_KEEP };
@@ -733,7 +744,7 @@ TEST_F(lib, drain_kept_and_periodic)
 		EXPECT_TRUE(quiet(self->w));
 		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, once.id));
 		EXPECT_EQ(keep[k] ? (int)TWHEEL_IDLE : -ENOENT, lib_state(self->w, periodic.id));
-		/* Periodic timers do not end by an event. */
+		/* An event does not end a periodic timer. */
 		EXPECT_EQ((int)TWHEEL_IDLE, lib_state(self->w, due.id));
 		EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
 
@@ -753,7 +764,7 @@ TEST_F(lib, drain_kept_and_periodic)
 
 /* ---- Cleared timers ---- */
 
-/* A cleared timer is idle to everybody, and is armed again as often as one likes. */
+/* A cleared timer is idle to every function, and can be armed again any number of times. */
 TEST_F(lib, cleared)
 {
 	struct twheel_usage before = { .size = sizeof(before) }, after = before;
@@ -772,11 +783,14 @@ TEST_F(lib, cleared)
 	ASSERT_EQ(1, twheel_list(self->w, timers, 2, &cursor));
 	EXPECT_EQ(TWHEEL_IDLE, timers[0].state);
 	EXPECT_EQ(0, timers[0].deadline_ns);
-	/* A drain has nothing to end. */
+	/* A drain finds nothing to end. */
 	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_EXPIRE));
 	EXPECT_EQ(0, twheel_drain(self->w, TWHEEL_DRAIN_CANCEL));
 	EXPECT_TRUE(quiet(self->w));
-	/* Each arming over it has its event, whether the wheel has looked at it or not. */
+	/*
+	 * Each arming afterwards has its event, whether the wheel has looked at the timer or
+	 * not.
+	 */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
 	ASSERT_EQ(0, twheel_usage(self->w, &before));
 	for (i = 0; i < 3; i++) {
@@ -790,7 +804,7 @@ TEST_F(lib, cleared)
 	}
 	ASSERT_EQ(0, twheel_usage(self->w, &after));
 	EXPECT_EQ(before.withdrawn, after.withdrawn);
-	/* REARM finds it idle, and it may become periodic, which clear ends. */
+	/* REARM finds the timer idle, and can make it periodic, which clear ends. */
 	EXPECT_EQ(0, twheel_set(self->w, id, twheel_after(self->w, HOUR)));
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	t = (struct twheel_timer) { .id = id, .period_ns = 10 * NS_PER_MS };
@@ -800,16 +814,16 @@ TEST_F(lib, cleared)
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_TRUE(quiet(self->w));
 	EXPECT_EQ(0, twheel_set(self->w, id, NEVER));
-	/* Cleared and deleted: no arming ends by that. */
+	/* Deleting a cleared timer ends no arming. */
 	EXPECT_EQ(1, twheel_clear(self->w, id));
 	EXPECT_EQ(0, twheel_del(self->w, id));
 	expect_gone(_metadata, self->w, id);
-	/* The slot is as new. */
+	/* The slot works like a new one. */
 	ASSERT_EQ(0, twheel_add(self->w, 3, 6, &id));
 	lib_expect(_metadata, self->w, id, 6, 3);
 }
 
-/* A deadline that looks like a cleared timer is never. */
+/* A deadline that looks like the word of a cleared timer means never. */
 TEST_F(lib, deadline_like_cleared)
 {
 	uint64_t id, other, data = 2;
@@ -832,7 +846,7 @@ TEST_F(lib, deadline_like_cleared)
 
 /* ---- Slots ---- */
 
-/* As many as there may be, and the slots of those that were deleted serve again. */
+/* A wheel takes its maximum number of timers, and reuses the slots of deleted ones. */
 TEST_F(lib, full)
 {
 	struct twheel_options o = self->o;
@@ -854,7 +868,10 @@ TEST_F(lib, full)
 
 static pthread_barrier_t all_armed;
 
-/* Nobody ends before all have armed: what one leaves over would be the next one's. */
+/*
+ * No thread ends before all have armed their timers, because the next one would get its
+ * leftover slots.
+ */
 static void *add_many_here(void *arg)
 {
 	uint64_t *id = arg;
@@ -875,8 +892,8 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /*
- * Threads do not share cache lines, except where 64 slots that one of them has got end.
- * What a thread has armed outlives it.
+ * Threads share no cache lines, except at the ends of the blocks of 64 slots that each of them
+ * gets. Timers outlive the thread that armed them.
  */
 TEST_F(lib, threads_apart)
 {
@@ -885,7 +902,7 @@ TEST_F(lib, threads_apart)
 	unsigned int i, j, shared = 0;
 	pthread_t thread[4];
 
-	/* Off the border of a line. */
+	/* Start in the middle of a cache line. */
 	reserve_timer(_metadata, self->w, 0);
 	ASSERT_EQ(0, pthread_barrier_init(&all_armed, NULL, 4));
 	for (i = 0; i < 4; i++) {
@@ -901,12 +918,12 @@ TEST_F(lib, threads_apart)
 	qsort(all, 400, sizeof(*all), compare_ids);
 	for (i = 1; i < 400; i++) {
 		ASSERT_NE(all[i - 1] >> 2, all[i] >> 2);
-		/* The slot is in the upper bits: 4 slots of 16 bytes a line. */
+		/* The slot is in the upper bits. A line holds 4 slots of 16 bytes. */
 		shared += all[i - 1] >> 4 == all[i] >> 4 && (all[i - 1] & 3) != (all[i] & 3);
 	}
 	pthread_barrier_destroy(&all_armed);
 	TH_LOG("%u lines shared", shared);
-	/* Two times 64 slots each: seven borders. */
+	/* Each thread takes two blocks of 64 slots, so there are seven borders. */
 	EXPECT_LE(shared, 7);
 	for (i = 0; i < 400; i += 200)
 		ASSERT_EQ(200, lib_collect(self->w, ev, 200));
@@ -926,7 +943,7 @@ static void *add_and_del(void *arg)
 	return NULL;
 }
 
-/* The slots of threads that ended are used by others: no leak. */
+/* Other threads reuse the slots of threads that have ended: there is no leak. */
 TEST_F(lib, threads_end)
 {
 	struct twheel_options o = self->o;
@@ -960,7 +977,7 @@ static void *del_all(void *arg)
 	return NULL;
 }
 
-/* Deleted by another thread than added: the slots find their way back. */
+/* Timers are deleted by another thread than the one that added them: their slots are reused. */
 TEST_F(lib, del_elsewhere)
 {
 	uint64_t at = twheel_now(self->w) + HOUR;
@@ -982,9 +999,9 @@ TEST_F(lib, del_elsewhere)
 	EXPECT_LE(usage.refills, 20);
 }
 
-/* ---- An event on its way ---- */
+/* ---- An event that is being read ---- */
 
-/* What another thread does between the kernel's read and the library's return. */
+/* What another thread does between the return of the kernel's read and that of twheel_read(). */
 static struct meanwhile {
 	int (*act)(struct meanwhile *m);
 	struct twheel *w;
@@ -1003,10 +1020,10 @@ static void *do_meanwhile(void *arg)
 
 static pthread_t meanwhile_thread;
 
-/* How often a signal comes first. */
+/* How often a signal interrupts the read first. */
 static unsigned int interruptions;
 
-/* CPU time that a thread needs between the two, and whether it is there. */
+/* The CPU time that a thread uses between the two, and whether it is running. */
 static unsigned int compute_ms;
 static bool computing;
 
@@ -1018,7 +1035,7 @@ static void compute(uint64_t ns)
 		;
 }
 
-/* In place of the C library's: by the name that its user's headers give it. */
+/* Replaces the C library's preadv2(), under the name that its headers declare. */
 ssize_t hooked_preadv2(int fd, const struct iovec *iov, int count, long offset, int flags)
 	__asm__("preadv2");
 ssize_t hooked_preadv64v2(int fd, const struct iovec *iov, int count, int64_t offset, int flags)
@@ -1072,7 +1089,7 @@ FIXTURE(on_its_way) {
 	struct meanwhile m;
 };
 
-/* With a descriptor that blocks, which preadv2() is for in any case. */
+/* Blocking descriptors always use preadv2(). */
 FIXTURE_SETUP(on_its_way)
 {
 	struct twheel_options o = { .size = sizeof(o), .flags = TWHEEL_OPEN_KERNEL };
@@ -1095,7 +1112,7 @@ FIXTURE_TEARDOWN(on_its_way)
 	twheel_close(self->own);
 }
 
-/* Lets another thread act while an event is on its way. Returns its answer. */
+/* Has another thread act while an event is being read. Returns the result of its call. */
 static int act_meanwhile(struct __test_metadata *_metadata, struct meanwhile *m, int expected)
 {
 	struct twheel_event ev;
@@ -1107,7 +1124,10 @@ static int act_meanwhile(struct __test_metadata *_metadata, struct meanwhile *m,
 	return m->ret;
 }
 
-/* G5: Deleted then, the event is handed out, and del waits to say so. */
+/*
+ * G5: A timer is deleted while its event is being read: the event is delivered, and del waits
+ * in order to report that.
+ */
 TEST_F(on_its_way, del)
 {
 	self->m.act = act_del;
@@ -1123,7 +1143,7 @@ TEST_F(on_its_way, clear)
 	EXPECT_EQ(0, twheel_del(self->m.w, self->m.id));
 }
 
-/* A signal while the kernel looks for one among withdrawn events is nobody's error. */
+/* A signal that interrupts the search among withdrawn events does not become an error. */
 TEST_F(on_its_way, signal)
 {
 	struct twheel_event ev;
@@ -1135,7 +1155,10 @@ TEST_F(on_its_way, signal)
 	EXPECT_EQ(0, twheel_del(self->m.w, self->m.id));
 }
 
-/* Set then, it is handed out as well; the new deadline has its own event. */
+/*
+ * A timer is set while its event is being read: the event is delivered, and the new deadline
+ * has its own event.
+ */
 TEST_F(on_its_way, set)
 {
 	uint64_t deadlines[] = { twheel_after(self->m.w, 300 * NS_PER_MS), 2, 1 };
@@ -1160,7 +1183,7 @@ static int act_clear_and_set(struct meanwhile *m)
 	return ret;
 }
 
-/* Another timer is cleared and set meanwhile: no lock, which the reader has. */
+/* Another timer is cleared and set meanwhile, without the lock that the reader holds. */
 TEST_F(on_its_way, clear_and_set)
 {
 	uint64_t expired = self->m.id;
@@ -1173,9 +1196,9 @@ TEST_F(on_its_way, clear_and_set)
 	EXPECT_EQ(0, twheel_del(self->m.w, expired));
 }
 
-/* ---- No inversion ---- */
+/* ---- No priority inversion ---- */
 
-/* This thread, alone of its priority on the first processor. */
+/* Makes this thread the only one with this priority on the first processor. */
 static bool be_urgent(int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
@@ -1220,8 +1243,9 @@ static void *set_as_high(void *arg)
 }
 
 /*
- * A thread of low priority is in a read, one of high priority sets the timer whose event
- * that is, and one between them computes: the high one waits for the low one alone.
+ * A thread of low priority is in a read, a thread of high priority sets the timer whose event
+ * is being read, and one of middle priority computes. The first inherits the high priority, so
+ * the second waits only for the first.
  */
 TEST_F_TIMEOUT(on_its_way, inheritance, 60)
 {
@@ -1251,9 +1275,9 @@ TEST_F_TIMEOUT(on_its_way, inheritance, 60)
 	EXPECT_EQ(1, twheel_del(m.w, m.id));
 }
 
-/* ---- What it costs ---- */
+/* ---- Cost ---- */
 
-/* Pairs of add and del cost nothing, after the first few. */
+/* Pairs of add and del need no system call, after the first few. */
 TEST_F_TIMEOUT(lib, pairs_are_free, 120)
 {
 	enum { WINDOW = 32, PAIRS = 100000 };
@@ -1276,7 +1300,10 @@ TEST_F_TIMEOUT(lib, pairs_are_free, 120)
 		EXPECT_EQ(1, twheel_del(self->w, id[i]));
 }
 
-/* Deadlines in random order cost what comes before all others: about ln n of n. */
+/*
+ * With deadlines in random order, only those that come before all others cost a kick: about ln
+ * n of n.
+ */
 TEST_F_TIMEOUT(lib, random_order, 120)
 {
 	enum { N = 100000 };
@@ -1295,8 +1322,8 @@ TEST_F_TIMEOUT(lib, random_order, 120)
 }
 
 /*
- * The wheel is kicked by what is due before its next turn, and by nothing else. One level
- * of 34 s: so it turns at deadlines alone.
+ * The wheel is kicked for deadlines before its next turn, and for no others. It has one level
+ * of 34 s, so it turns only at deadlines.
  */
 TEST_F(lib, kick_border)
 {
@@ -1317,7 +1344,7 @@ TEST_F(lib, kick_border)
 	EXPECT_EQ(1, u.kicks);
 	/* Within the tick at which the wheel looks by itself. */
 	EXPECT_EQ(1, twheel_set(w, id, start + 1));
-	/* Later. */
+	/* A later deadline. */
 	ASSERT_EQ(0, twheel_add(w, at + 2 * TICK, 0, &other));
 	EXPECT_EQ(1, twheel_set(w, other, at + 1 + TICK));
 	ASSERT_EQ(0, twheel_usage(w, &u));
@@ -1326,7 +1353,7 @@ TEST_F(lib, kick_border)
 	ASSERT_EQ(0, twheel_usage(w, &u));
 	EXPECT_EQ(2, u.kicks);
 	twheel_close(w);
-	/* What never comes wakes no wheel. */
+	/* A deadline that never comes does not wake the wheel. */
 	ASSERT_EQ(0, twheel_open(&w, &o));
 	ASSERT_EQ(0, twheel_add(w, ~0ULL, 0, &id));
 	ASSERT_EQ(0, twheel_usage(w, &u));
@@ -1335,22 +1362,24 @@ TEST_F(lib, kick_border)
 	twheel_close(w);
 }
 
-/* Does what it is asked, between two calls that a tracer knows. */
 #define TIMERS	100000
 #define MOVES	200000
-/* One in 256 of these to an earlier time. */
+/* Moves of which one in 256 makes a deadline earlier. */
 #define EARLIER	50000
 
 struct moves {
-	/* What the library has counted, of kicks. */
+	/* The kicks that the library has counted. */
 	uint64_t kicks;
-	/* Moves to a time before all others. */
+	/* Moves to a deadline before all others. */
 	uint64_t earlier;
 };
 
 static void move_later(struct twheel *w, const uint64_t *id)
 {
-	/* Once, as on some machines it is a system call, which the tracer sees. */
+	/*
+	 * Read the clock only once, because on some machines that is a system call, which the
+	 * tracer sees.
+	 */
 	uint64_t at = twheel_now(w) + 2 * HOUR;
 	__u64 seed = 88172645463325252ULL;
 	unsigned int i;
@@ -1363,7 +1392,7 @@ static void move_later(struct twheel *w, const uint64_t *id)
 	syscall(SYS_getppid);
 }
 
-/* Timers of REGISTER, later and later. */
+/* Moves timers of REGISTER later and later. */
 static void child_moves_registered(struct twheel *w, struct moves *m __attribute__((unused)))
 {
 	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX, sizeof(*ops));
@@ -1394,7 +1423,7 @@ static void child_adds(struct twheel *w, uint64_t *id)
 	}
 }
 
-/* Timers of add, later and later. */
+/* Moves timers of twheel_add() later and later. */
 static void child_moves(struct twheel *w, struct moves *m __attribute__((unused)))
 {
 	static uint64_t id[TIMERS];
@@ -1403,7 +1432,7 @@ static void child_moves(struct twheel *w, struct moves *m __attribute__((unused)
 	move_later(w, id);
 }
 
-/* Timers that come and go, of a constant delay. */
+/* Adds and deletes timers with a constant delay. */
 static void child_pairs(struct twheel *w, struct moves *m __attribute__((unused)))
 {
 	uint64_t id[64], at;
@@ -1422,7 +1451,7 @@ static void child_pairs(struct twheel *w, struct moves *m __attribute__((unused)
 	syscall(SYS_getppid);
 }
 
-/* Timers that are moved earlier, but not before the next one of all. */
+/* Moves timers earlier, but not before the first of all. */
 static void child_marks(struct twheel *w, struct moves *m __attribute__((unused)))
 {
 	static uint64_t id[TIMERS];
@@ -1443,7 +1472,7 @@ static void child_marks(struct twheel *w, struct moves *m __attribute__((unused)
 	syscall(SYS_getppid);
 }
 
-/* Timers that are now and then moved to before all others. */
+/* Occasionally moves a timer before all others. */
 static void child_moves_earlier(struct twheel *w, struct moves *m)
 {
 	static uint64_t id[TIMERS];
@@ -1462,7 +1491,7 @@ static void child_moves_earlier(struct twheel *w, struct moves *m)
 		bool earlier = !(dice % 256);
 
 		m->earlier += earlier;
-		/* Half an hour and more from now, and never twice at one tick. */
+		/* At least half an hour away, and never two in the same tick. */
 		if (twheel_set(w, id[(dice >> 8) % TIMERS],
 			       earlier ? at - HOUR - HOUR / 2 - i * DEFAULT_TICK : at + i) != 1)
 			_exit(5);
@@ -1472,7 +1501,7 @@ static void child_moves_earlier(struct twheel *w, struct moves *m)
 	m->kicks = after.kicks - before.kicks;
 }
 
-/* A child that is traced, and has stopped itself. 0: this is the child. */
+/* Forks a traced child, which has stopped itself. Returns 0 in the child. */
 static pid_t fork_traced(struct __test_metadata *_metadata)
 {
 	pid_t child = fork();
@@ -1492,7 +1521,7 @@ static pid_t fork_traced(struct __test_metadata *_metadata)
 	return child;
 }
 
-/* Lets @child run into its next system call. Returns the number, or -1 if it has ended. */
+/* Lets @child run into its next system call. Returns its number, or -1 if the child has exited. */
 static int run_to_call(struct __test_metadata *_metadata, pid_t child, int *status)
 {
 	struct { __u8 op, pad[3]; __u32 arch; uint64_t ip, sp, nr, args[6]; } info;
@@ -1510,7 +1539,7 @@ static int run_to_call(struct __test_metadata *_metadata, pid_t child, int *stat
 	}
 }
 
-/* Without a stable clock of the processor, the C library has to ask the kernel. */
+/* Without a stable clock in the processor, the C library reads the clock with a system call. */
 static bool reads_clock(int nr)
 {
 #ifdef SYS_clock_gettime64
@@ -1521,8 +1550,8 @@ static bool reads_clock(int nr)
 }
 
 /*
- * Runs @act in a child. Returns how many system calls it makes between its marks,
- * but for those that read the clock.
+ * Runs @act in a child. Returns how many system calls it makes between its two marker calls,
+ * except those that read the clock.
  */
 static unsigned int count_calls(struct __test_metadata *_metadata, const struct twheel_options *o,
 				void (*act)(struct twheel *w, struct moves *m),
@@ -1552,19 +1581,19 @@ static unsigned int count_calls(struct __test_metadata *_metadata, const struct 
 	return calls;
 }
 
-/* To move 100,000 timers as often as one likes takes no system call: a tracer counts. */
+/* Moving 100,000 timers any number of times takes no system call, as a tracer counts. */
 TEST_F_TIMEOUT(lib, no_system_call, 300)
 {
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves_registered, NULL));
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_moves, NULL));
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_marks, NULL));
-	/* Nor do pairs in a wheel that checks. */
+	/* Pairs of add and del in a checked wheel need none either. */
 	self->o.flags |= TWHEEL_OPEN_CHECKED;
 	EXPECT_EQ(0, count_calls(_metadata, &self->o, child_pairs, NULL));
 }
 
-/* A move to before all others takes one each, and they are counted. */
+/* A move before all other deadlines takes one system call, and these are counted. */
 TEST_F_TIMEOUT(lib, counted_system_calls, 120)
 {
 	struct moves *m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
@@ -1582,11 +1611,11 @@ TEST_F_TIMEOUT(lib, counted_system_calls, 120)
 		EXPECT_EQ(m->kicks, calls);
 }
 
-/* ---- Step by step ---- */
+/* ---- A race, step by step ---- */
 
 /*
- * Steps of a set before which another thread reads, each in a round of its own: some more
- * than it takes to the lock.
+ * The number of instructions of a set before which another thread reads, each in a round of
+ * its own. It is somewhat more than a set needs to take the lock.
  */
 #define STEPS	(sizeof(long) == 8 ? 200 : 400)
 
@@ -1595,11 +1624,14 @@ struct steps {
 	/* Posted when the other thread may read, and when it has. */
 	sem_t go;
 	sem_t has_read;
-	/* The rounds that it has done with, and the setting thread. */
+	/* The number of rounds that the reading thread has completed, and the setting thread. */
 	unsigned int done;
 	unsigned int rounds;
 	bool read;
-	/* Of those rounds, in which there was an event; and the answer was a lie. */
+	/*
+	 * The number of rounds in which an event was read, and in which set returned the wrong
+	 * value.
+	 */
 	unsigned int events;
 	unsigned int wrong;
 };
@@ -1644,8 +1676,8 @@ static void child_steps(const struct twheel_options *o, struct steps *s)
 }
 
 /*
- * An event that is unread, and read by another thread before the first step of a
- * set, or the second, and so on: the answer tells whether it was.
+ * Another thread reads an unread event before the first instruction of a set, before the
+ * second, and so on. The set must return whether it was read.
  */
 TEST_F_TIMEOUT(lib, set_and_read, 120)
 {
@@ -1673,7 +1705,7 @@ TEST_F_TIMEOUT(lib, set_and_read, 120)
 			ASSERT_TRUE(WIFSTOPPED(status));
 		}
 		sem_post(&s->go);
-		/* If it waits for the lock, that is another order. */
+		/* If the reader waits for the lock, the set comes first. */
 		for (ms = 0; ms < 20 && __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == round; ms++)
 			sleep_ms(1);
 	}
@@ -1687,7 +1719,7 @@ TEST_F_TIMEOUT(lib, set_and_read, 120)
 	EXPECT_NE(STEPS, s->events);
 }
 
-/* ---- Another process ends all ---- */
+/* ---- Another process cancels or expires all timers ---- */
 
 FIXTURE(drained) {
 	struct twheel *w;
@@ -1718,7 +1750,7 @@ static void add_some(struct __test_metadata *_metadata, struct twheel *w, uint64
 		ASSERT_EQ(0, twheel_add(w, twheel_now(w) + delay, i, &id[i]));
 }
 
-/* All @n are added, come, and have no slot but their own. */
+/* Expects that @n timers can be added and expire, each in a slot of its own. */
 static void all_come(struct __test_metadata *_metadata, struct twheel *w, unsigned int n)
 {
 	bool seen[256] = { false };
@@ -1739,7 +1771,7 @@ static void all_come(struct __test_metadata *_metadata, struct twheel *w, unsign
 	EXPECT_TRUE(quiet(w));
 }
 
-/* What was armed has ended, and its owner is told; the rest is as it was. */
+/* All armings have ended, and their owner gets -ENOENT; the other timers are as before. */
 TEST_F(drained, told)
 {
 	enum { N = 200 };
@@ -1753,10 +1785,10 @@ TEST_F(drained, told)
 	ASSERT_EQ(0, twheel_add(self->w, 1, 0, &unread));
 	ASSERT_EQ(1, twheel_wait(self->w, PATIENCE_MS * NS_PER_MS));
 	add_some(_metadata, self->w, HOUR, id, N);
-	/* A slot that is free when it happens. */
+	/* A slot that is free when the timers are canceled. */
 	ASSERT_EQ(0, twheel_add(self->w, twheel_now(self->w) + HOUR, 0, &spare));
 	ASSERT_EQ(1, twheel_del(self->w, spare));
-	/* LIST sees the words, whatever the kernel has looked at. */
+	/* LIST sees the words, whether or not the kernel has looked. */
 	EXPECT_EQ(N, cancel_all(twheel_fd(self->w)));
 	for (i = 0; i < N; i++) {
 		EXPECT_EQ(-ENOENT, i % 2 ? twheel_del(self->w, id[i]) :
@@ -1768,12 +1800,12 @@ TEST_F(drained, told)
 	EXPECT_TRUE(quiet(self->w));
 	all_come(_metadata, self->w, 256);
 	ASSERT_EQ(0, twheel_stats(self->w, &s));
-	/* And the one that twheel_wake() uses. */
+	/* Plus the slot that twheel_wake() uses. */
 	EXPECT_LE(s.allocated, 256 + 1);
 	EXPECT_EQ(0, s.armed);
 }
 
-/* Made readable now, they are events like others. */
+/* Timers that another process expired deliver events like any others. */
 TEST_F(drained, expire)
 {
 	struct twheel_event ev[10];
@@ -1791,7 +1823,7 @@ TEST_F(drained, expire)
 	all_come(_metadata, self->w, 10);
 }
 
-/* Slots that the kernel gives out again are not lent twice: their owners are told. */
+/* A slot that the kernel assigns again is not used twice: the old timer's owner gets -ENOENT. */
 TEST_F(drained, slots_of_added)
 {
 	uint64_t id[256], more;
@@ -1800,7 +1832,7 @@ TEST_F(drained, slots_of_added)
 	for (round = 0; round < 3; round++) {
 		add_some(_metadata, self->w, HOUR, id, 256);
 		EXPECT_EQ(256, cancel_all(twheel_fd(self->w)));
-		/* In one of those slots. */
+		/* This timer is in one of those slots. */
 		ASSERT_EQ(0, twheel_add(self->w, twheel_after(self->w, HOUR), 0, &more));
 		for (i = 0; i < 256; i++)
 			EXPECT_EQ(-ENOENT, twheel_del(self->w, id[i]));
@@ -1811,7 +1843,7 @@ TEST_F(drained, slots_of_added)
 	}
 }
 
-/* Slots that go to timers of REGISTER are left alone. */
+/* The library leaves slots alone that were assigned to timers of REGISTER. */
 TEST_F(drained, slots_of_registered)
 {
 	struct twheel_op ops[128] = { };
@@ -1838,7 +1870,7 @@ TEST_F(drained, slots_of_registered)
 
 /* ---- Random ---- */
 
-/* G3, G5: One thread against a model: each verb, at random. */
+/* G3, G5: Random verbs in a single thread are compared with a model. */
 TEST_F_TIMEOUT(lib, model, 120)
 {
 	enum { N = 300, ROUNDS = 30000 };
@@ -1906,7 +1938,7 @@ TEST_F_TIMEOUT(lib, model, 120)
 		}
 	}
 	EXPECT_NE(0, reads);
-	/* What is armed, and is not far off, comes. */
+	/* Timers that are armed with near deadlines expire. */
 	for (i = 0; i < N; i++) {
 		if (model[i].armed && model[i].deadline > twheel_now(self->w) + HOUR / 2) {
 			EXPECT_EQ(1, twheel_clear(self->w, model[i].id));
