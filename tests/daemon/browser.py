@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A headless Chromium, by Debian's Selenium."""
+"""A headless Chromium, driven by Debian's Selenium package."""
 import atexit
 import os
 import time
@@ -29,7 +29,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(
             "/usr/bin/chromedriver", log_path=data + ".log", env={**os.environ, "HOME": dir_}))
-        # Before the directory goes, which it writes to.
+        # Ends before the directory goes, because Chromium writes to it.
         atexit.register(self.end)
         self.open = self.driver.get
         self.run = self.driver.execute_script
@@ -37,17 +37,17 @@ class Browser:
         self.screenshot = self.driver.save_screenshot
 
     def text(self, selector):
-        """What is seen of an element."""
+        """Return: the visible text of an element."""
         return self.run("const e = document.querySelector(arguments[0]); return e && e.innerText",
                         selector)
 
     def rows(self, body):
-        """The cells of a table, as text."""
+        """Return: the cells of a table, as text."""
         return self.run("return [...document.querySelector(arguments[0]).rows]"
                         ".map(r => [...r.cells].map(c => c.innerText))", body)
 
     def until(self, what, seconds=10):
-        """What becomes true. A row may be replaced while it is looked at."""
+        """Return: the result of what() once it is true. A row may be replaced while it is read."""
         def tried():
             try:
                 return what()
@@ -56,7 +56,7 @@ class Browser:
         return wait_until(tried, seconds)
 
     def click(self, xpath):
-        """As a mouse does it. A row may be replaced just before."""
+        """Click like a mouse. A row may be replaced just before."""
         for left in reversed(range(20)):
             try:
                 return self.driver.find_element(By.XPATH, xpath).click()
@@ -71,14 +71,14 @@ class Browser:
         e.send_keys(text)
 
     def question(self, yes):
-        """Answers a dialog. Return: its words."""
+        """Answer a dialog. Return: its text."""
         alert = self.until(lambda: self.driver.switch_to.alert)
         words = alert.text
         alert.accept() if yes else alert.dismiss()
         return words
 
     def complaints(self):
-        """What the console has of errors, since it was asked last."""
+        """Return: errors on the console since the last call."""
         return [x["message"] for x in self.driver.get_log("browser")
                 if x["level"] in ("SEVERE", "WARNING")]
 

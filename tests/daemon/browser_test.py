@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""The page, in a headless Chromium: what it shows, its buttons, and what it lets no one do.
+"""The daemon's page in a headless Chromium: its contents, its buttons, and its security.
 
   browser_test.py PROGRAM [NAME...]
 
@@ -31,7 +31,7 @@ daemon = Daemon(redis, listen=f"127.0.0.1:{port}")
 c = daemon.client()
 page = Browser()
 page.size(1200, 900)
-# Each test has a queue of its own, which is chosen by its name.
+# Each test has its own queue, which it selects by name.
 names = iter(f"page-{n}" for n in range(100))
 
 
@@ -46,7 +46,7 @@ def path(name, *more):
 
 
 def bury(name, *tasks, error="out of stock"):
-    """Puts tasks that workers have refused."""
+    """Put tasks that workers have refused."""
     for task in tasks:
         equal(c.call("PUT", path(name, "tasks", task), {})[0], 201)
     left = len(tasks)
@@ -65,7 +65,7 @@ def state(name, task):
 
 
 def look_at(name):
-    """Opens the page anew, at the dead letters of a queue."""
+    """Open the page again, at the dead letters of a queue."""
     page.open(URL)
     page.until(lambda: name in queues())
     page.run("const s = document.getElementById('dead-queue'); s.value = arguments[0];"
@@ -73,7 +73,7 @@ def look_at(name):
 
 
 def queues():
-    """The rows of the queues by name."""
+    """Return: the rows of the queues by name."""
     return {r[0]: r for r in page.rows("#queues")}
 
 
@@ -90,7 +90,7 @@ def picture(name):
         page.screenshot(os.path.join(PICTURES, f"page-{name}.png"))
 
 
-@test("the page of a daemon without queues says so, and how to make one")
+@test("the page of a daemon without queues says so, and how to create one")
 def empty():
     page.open(URL)
     for body in ("#queues", "#forecast", "#dead"):
@@ -100,7 +100,7 @@ def empty():
     equal(page.complaints(), [])
 
 
-@test("it shows the queues: mode, scheduled, leased, dead, oldest due, paused")
+@test("the page shows the queues: mode, scheduled, leased, dead, oldest due, paused")
 def shows_queues():
     name, other = queue(), queue("push")
     bury(name, "d1", "d2")
@@ -118,7 +118,7 @@ def shows_queues():
     assert row[5].startswith("in 1 min") or row[5].endswith(" s"), row
 
 
-@test("it shows what falls due in 60 s, 60 min and 24 h, as bars of one scale for each")
+@test("the page shows what falls due in 60 s, 60 min and 24 h, as bars with one scale each")
 def shows_forecast():
     name, other = queue(), queue()
     for q, times in ((name, (50, 3000, 3000, 80000)), (other, (3000, 3000, 3000, 3000))):
@@ -141,7 +141,7 @@ def shows_forecast():
                 assert abs(b[4] - 100 * b[2] / most) <= 1, b
 
 
-@test("it lists dead letters with their last error; more of them on demand")
+@test("the page lists dead letters with their last error, and more of them on demand")
 def shows_dead():
     name = queue()
     bury(name, *(f"d{n:02}" for n in range(60)))
@@ -157,7 +157,7 @@ def shows_dead():
     equal(len(dead()), 60, "after another look")
 
 
-@test("text from tasks is shown as text: no element and no script comes of it")
+@test("text from tasks is shown as text, and creates no elements or scripts")
 def hostile():
     name = queue()
     for task in ("__proto__", "constructor", "a:b"):
@@ -165,7 +165,7 @@ def hostile():
     equal(c.call("PUT", path(name, "tasks", "<b>"), {})[0], 400)
     equal(c.call("POST", path(name, "tasks"), {"id": EVIL})[0], 400)
     equal(c.call("PUT", "/v1/queues/<b>", {})[0], 400)
-    # What an endpoint answers becomes the last error, too.
+    # An endpoint's answer becomes the last error too.
     pushed = queue("push")
     c.call("PUT", path(pushed, "tasks", "html"), {
         "callback": {"url": sink.url + "/html"}, "payload": EVIL, "retry": {"limit": 1}})
@@ -187,7 +187,7 @@ def hostile():
     equal(page.complaints(), [])
 
 
-@test("the policy forbids what the page does not need")
+@test("the content security policy forbids everything that the page does not need")
 def policy():
     look_at(queue())
     page.run("""
@@ -215,14 +215,14 @@ def policy():
     equal(page.run("return window.hacked === undefined"), True)
     assert page.run("return getComputedStyle(document.body).display") != "none"
     page.complaints()
-    # It cannot be put into the frame of another page.
+    # No other page can put it into a frame.
     page.open("data:text/html,<iframe src='" + URL + "'></iframe>")
     page.driver.switch_to.frame(0)
     page.until(lambda: page.run("return location.href").startswith("chrome-error:"))
     equal(page.run("return document.getElementById('queues')"), None)
 
 
-@test("Pause and Resume")
+@test("Pause and Resume work")
 def pause():
     name = queue()
     look_at(name)
@@ -278,7 +278,7 @@ def pressed(text):
 
 
 def found():
-    """The fields of the task that is shown."""
+    """Return: the fields of the task that is shown."""
     return {r[0]: r[1] for r in page.rows("#found-fields")}
 
 
@@ -321,7 +321,7 @@ def finds():
     equal(page.run("return window.hacked === undefined"), True)
 
 
-@test("a task is added; one that exists is not replaced")
+@test("a task can be added; an existing one is not replaced")
 def adds():
     name, pushed = queue(), queue("push")
     look_at(name)
@@ -348,7 +348,7 @@ def adds():
     page.until(lambda: len(found().get("id", "")) == 32)
 
 
-@test("tasks of one state are removed, all or those whose ids begin with a text")
+@test("the tasks of one state can be removed, either all or those whose ids have a prefix")
 def purges():
     name = queue()
     bury(name, "a1", "a2", "b1")
@@ -401,12 +401,12 @@ def schedules():
     equal(page.complaints(), [])
 
 
-@test("what the daemon refuses to do is told in its words, and the button can be used again")
+@test("if the daemon refuses an action, the page shows its reason, and the button works again")
 def refused():
     name = queue()
     look_at(name)
     page.until(lambda: queues().get(name))
-    # As for a token that may only read: each change is refused.
+    # As with a read-only token: each change is refused.
     page.run("""
         const real = window.fetch;
         window.fetch = (url, request) => request.method === "GET" ? real(url, request) :
@@ -420,13 +420,13 @@ def refused():
     equal(queues()[name][6], "")
 
 
-@test("an error is told in the daemon's words: a dead letter that another has removed")
+@test("a dead letter that another client removed: the page shows the daemon's error")
 def tells_errors():
     name = queue()
     bury(name, "gone", "other")
     look_at(name)
     page.until(lambda: len(dead()) == 2)
-    # In one go, or the page might notice before.
+    # All in one go, or the page might notice first.
     page.run("""
         const x = new XMLHttpRequest();
         x.open("DELETE", arguments[0], false);
@@ -440,7 +440,7 @@ def tells_errors():
     assert "no such task" in page.text("#problem"), "it stays until it can be read"
 
 
-@test("the list of dead letters follows what dies, and what is replayed elsewhere")
+@test("the list of dead letters follows new deaths, and replays by other clients")
 def follows():
     name = queue()
     bury(name, "first")
@@ -454,7 +454,7 @@ def follows():
     page.until(lambda: dead()["second"][2] != was)
 
 
-@test("where a token is needed the page asks for it, and keeps it to itself")
+@test("the page asks for a token if one is needed, and keeps it to itself")
 def asks_for_token():
     path_ = os.path.join(dir_, "page-token")
     with open(path_, "w") as f:
@@ -479,7 +479,7 @@ def asks_for_token():
     page.complaints()
 
 
-@test("a token of read alone shows all and changes nothing; others show what they may do")
+@test("a read-only token sees everything and changes nothing; other tokens see what they may do")
 def read_only():
     name = queue()
     bury(name, "dead-one")
@@ -506,7 +506,7 @@ def read_only():
         page.until(lambda: "dead-one" in dead())
         page.until(lambda want=want: visible() - {"Resume"} == want)
         if owner == "board":
-            # One that is found all the same is refused by the daemon.
+            # If a button is found all the same, the daemon refuses the request.
             page.run("""[...document.querySelectorAll("#dead button")]
                 .find(b => b.textContent === "Replay").click();""")
             page.until(lambda: "the token board lacks the verb put" in page.text("#problem"))
@@ -516,7 +516,7 @@ def read_only():
     page.complaints()
 
 
-@test("it is of use on a small screen, and in the dark")
+@test("the page works on a small screen and in dark mode")
 def screens():
     name = queue("push")
     other = queue("pull")
@@ -538,7 +538,7 @@ def screens():
     page.size(1200, 2400)
     time.sleep(0.3)
     picture("wide")
-    # A window of Chromium cannot be as narrow as a phone.
+    # A Chromium window cannot be as narrow as a phone.
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": 380, "height": 3200, "deviceScaleFactor": 1, "mobile": True})
     time.sleep(0.3)
@@ -559,7 +559,7 @@ def screens():
     dark.end()
 
 
-@test("the picture of the documentation")
+@test("screenshot for the documentation")
 def documented():
     own, at = Redis(), free_port()
     d = Daemon(own, listen=f"127.0.0.1:{at}")

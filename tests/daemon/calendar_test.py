@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Calendars of twheeld beside those of croniter (D18).
+"""Compares calendars of twheeld with those of croniter (D18).
 
-calendar_test.py PROGRAM [NUMBER]: draws NUMBER calendars (100000) and moments, and compares the
-next three runs in UTC. PROGRAM is built from unit/cron_lines.c. Prints TAP.
+calendar_test.py PROGRAM [NUMBER]: chooses NUMBER random calendars (100000) and moments, and
+compares the next three runs in UTC. PROGRAM is built from unit/cron_lines.c. Prints TAP.
 
-Where the two differ, the days are gone through one by one, since croniter 1.3.8 skips the 1st of
-March where "*/6" has it, for example. Local time is not compared: of a time that does not exist,
-or exists twice, croniter and the contract think differently. unit/cron_test.c has those.
+Where the two differ, the test goes through the days one by one, because croniter 1.3.8 skips
+the 1st of March for "*/6", for example. Local time is not compared, because croniter and the
+contract treat times that do not exist, or exist twice, differently. unit/cron_test.c covers
+these.
 """
 
 import datetime
@@ -48,7 +49,7 @@ def field(draw, first, last, names):
 
 
 def by_days(text, moment):
-    """The next three runs, from what croniter reads in each field, day by day."""
+    """Return: the next three runs, day by day, from croniter's reading of each field."""
     minutes, hours, days, months, weekdays = croniter.expand(text)[0]
     day = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc)
     day = day.replace(hour=0, minute=0, second=0)

@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/daemon/check.sh [SECONDS [PART...]]: all tests of the daemon: units and parsers,
-# the scripts, the daemon with a Redis of its own, and crashes for SECONDS (20). Or these
-# parts, of which make check-full runs those in "more". Prints TAP. With --build it only builds
-# the daemon.
+# tests/daemon/check.sh [SECONDS [PART...]]: runs all tests of the daemon: units and parsers,
+# the scripts, the daemon with its own Redis, and crashes for SECONDS (default: 20). With
+# arguments it runs only these parts; make check-full runs those in "more". Prints TAP. With
+# --build it only builds the daemon.
 
-# The functions of the parts are called by way of run().
+# run() calls the functions of the parts.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 more=(prometheus page races failover)
@@ -31,7 +31,7 @@ daemon=$top/userspace/daemon
 tests=$top/tests/daemon
 out=$build/daemon
 
-# run NAME COMMAND...: a document for ci/flat.awk.
+# run NAME COMMAND...: prints a document for ci/flat.awk.
 run() {
 	status=0
 	echo "# run: $1"
@@ -40,7 +40,7 @@ run() {
 	[ $status = 0 ] || bad=1
 }
 
-# whole PART: for what prints no TAP, one result of all that it does.
+# whole PART: one TAP result for a part that prints no TAP itself.
 whole() {
 	local status=0
 
@@ -59,7 +59,8 @@ part_scripts() {
 	"$tests/model_test.py"
 }
 
-# They wait for most of their time: four processes, each of which takes the next that none has.
+# The tests wait most of the time, so four processes run them, each of which takes the next
+# test that no other has taken.
 part_daemon() {
 	local part pids=() status=0 worst=0
 
@@ -107,7 +108,7 @@ part_calendars() {
 	return "$status"
 }
 
-# Of the bindings.
+# The clients in the bindings.
 part_clients() {
 	need golang-go
 	(
@@ -145,7 +146,7 @@ part_ctl() {
 	quietly make -s -C "$top/userspace" ctl
 	quietly make -s -C "$top/userspace" STATIC=0 O="$shared" ctl
 	TWHEELCTL=$build/user/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh" || status=$?
-	# The same with libcurl, which is not in a static program.
+	# The same tests with libcurl, which a static program does not have.
 	printf '# exit: %s\n# run: ctl, with libcurl\n' "$status"
 	TWHEELCTL=$shared/twheelctl TWHEELD_PROGRAM=$out/twheeld "$tests/ctl_test.sh" || status=$?
 	printf '# exit: %s\n# run: ctl, names and TLS\n' "$status"
@@ -162,7 +163,7 @@ part_races() {
 	"$tests/race_test.py" "$out/twheeld" 100000
 }
 
-# The daemon of the release before, of which git has the sources, beside this one.
+# The daemon of the previous release, whose sources git has, runs beside this one.
 part_upgrade() {
 	local before=f432acc old=$out/before
 
@@ -196,14 +197,14 @@ part_prometheus() {
 	PROMTOOL=$("$top/ci/promtool.sh") "$tests/prometheus_test.py" "$out/twheeld"
 }
 
-# Screenshots stay in $out.
+# Leaves screenshots in $out.
 part_page() {
 	need chromium chromium-driver python3-selenium
 	PICTURES=$out "$tests/browser_test.py" "$out/twheeld"
 }
 
 mkdir -p "$out"
-# Other parts may run beside these.
+# Other parts may run at the same time.
 exec 9>"$out/.lock"
 flock 9
 quietly make -s -j "$(nproc)" -C "$daemon" O="$out"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The clients of twheeld in Python and Go, with a daemon, and with proxies that lose answers.
+"""The Python and Go clients of twheeld, with a daemon, and with proxies that lose answers.
 
   client_test.py PROGRAM [TEST...]
 
-GO_CLIENT_TEST names the tests of the Go client, as a program. Each of them is a test here.
+GO_CLIENT_TEST names a program with the Go client's tests. Each of them is a test here.
 """
 import datetime
 import http.server
@@ -39,8 +39,8 @@ def queue(mode="pull"):
 
 
 class Lossy:
-    """A proxy. It loses the answer to the first request of each second connection, from the
-    first one on: twheeld has done what the client does not know of."""
+    """A proxy that loses the answer to the first request of every other connection, starting
+    with the first: twheeld has done something that the client does not know of."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -62,7 +62,7 @@ class Lossy:
                 return self.pump(to, conn)
             to.recv(1 << 16)
             self.lost += 1
-            # The other thread keeps the connection open unless it is told.
+            # The other thread keeps the connection open unless it is shut down.
             conn.shutdown(socket.SHUT_RDWR)
 
     @staticmethod
@@ -76,7 +76,7 @@ class Lossy:
 
 
 class Stub:
-    """A server that gives these answers, one after the other: status, headers, body."""
+    """A server that gives these answers one after the other: status, headers, body."""
 
     def __init__(self, *answers, context=None):
         stub, self.times, left = self, [], list(answers)
@@ -108,7 +108,7 @@ def refusal(status, code, **headers):
 
 
 def fails(what, *arguments, **keywords):
-    """Return: the Error."""
+    """Return: the Error that was raised."""
     try:
         what(*arguments, **keywords)
     except twheeld.Error as error:
@@ -122,7 +122,7 @@ def in_thread(what, *arguments, **keywords):
     return thread
 
 
-@test("put, get, move and cancel, by a URL and a Unix socket; what is refused is told")
+@test("put, get, move and cancel, over a URL and a Unix socket; refused requests raise an error")
 def tasks():
     name = queue()
     for c in (client, local):
@@ -132,7 +132,7 @@ def tasks():
         equal(c.get(name, put["id"])["payload"], {"n": 1})
         equal(fails(c.put, name, id=put["id"], if_exists="fail").code, "exists")
         when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)
-        # A part of a millisecond makes it no earlier.
+        # A fraction of a millisecond makes it no earlier.
         when = when.replace(microsecond=1500)
         equal(c.move(name, put["id"], at=when)["due"], int(when.timestamp()) * 1000 + 2)
         equal(c.cancel(name, put["id"]), "scheduled")
@@ -144,7 +144,7 @@ def tasks():
     equal(fails(client.get, name, "..").status, 400)
 
 
-@test("a batch of more than 1,000 is put in parts, and each task has an answer of its own")
+@test("a batch of more than 1,000 tasks is put in parts, and each task gets its own answer")
 def batch():
     name = queue()
     put = client.put_all(name, [twheeld.task(id=f"t{n}", delay=3600) for n in range(1500)]
@@ -176,7 +176,7 @@ def schedules():
     equal(fails(client.get_schedule, name, "report").status, 404)
 
 
-@test("reserve, extend, ack, nack, release: what is stale is False; bytes stay bytes")
+@test("reserve, extend, ack, nack, release: a stale report returns False; bytes stay bytes")
 def reports():
     name = queue()
     put = client.put(name, id="x", payload=b"\0\xff", retry={"limit": 9, "base": "1ms"})
@@ -194,7 +194,7 @@ def reports():
     equal(client.reserve(name, wait=0), [])
 
 
-@test("a worker extends the lease while its handler runs, so that nobody else gets the task")
+@test("a worker extends the lease while its handler runs, so that no other worker gets the task")
 def heartbeat():
     name = queue()
     stop, done = threading.Event(), []
@@ -214,7 +214,7 @@ def heartbeat():
     equal(fails(client.get, name, "long").status, 404)
 
 
-@test("a handler that raises has its task repeated; Retry and Dead say how")
+@test("a task is repeated if its handler raises; Retry and Dead determine how")
 def handlers():
     name = queue()
     stop, seen = threading.Event(), []
@@ -253,7 +253,7 @@ def lost():
     equal(client.get(name, "x")["state"], "scheduled")
 
 
-@test("a request whose answer is lost is repeated, and does nothing twice")
+@test("a request whose answer is lost is repeated, and takes effect once")
 def lossy():
     name = queue()
     proxy = Lossy()
@@ -277,7 +277,7 @@ def lossy():
     equal(client.reserve(name, wait=0), [])
 
 
-@test("a request is repeated until the deadline if twheeld is away, and no longer")
+@test("a request is repeated while twheeld is away, until the deadline and no longer")
 def away():
     own, = free_ports()
     c = twheeld.Client(f"127.0.0.1:{own}", deadline=1)
@@ -297,7 +297,7 @@ def away():
     equal(fails(stopped.get, name, "late").code, "unreachable")
 
 
-@test("503 and 429 are repeated after Retry-After; what else is refused is not")
+@test("503 and 429 are repeated after Retry-After; other refusals are not")
 def server_words():
     stub = Stub(refusal(503, "store_down"), refusal(429, "queue_full", Retry_After="2"),
                 (200, {}, '{"id":"x"}'), refusal(403, "forbidden"), (200, {}, "hello"))
@@ -315,7 +315,7 @@ def server_words():
     assert time.monotonic() - begin < 10, "it does not wait for what comes behind the deadline"
 
 
-@test("https: the certificate is looked at")
+@test("https: the client verifies the certificate")
 def tls():
     pem = os.path.join(dir_, "tls.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -331,7 +331,7 @@ def tls():
     equal(twheeld.Client(stub.url, context=trust).get("q", "x"), {"id": "x"})
 
 
-@test("a token is sent; a server that is none is refused")
+@test("the client sends its token; an invalid token is refused")
 def tokens():
     path = os.path.join(dir_, "client-token")
     with open(path, "w") as f:

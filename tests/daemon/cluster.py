@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A cluster of Redis on loopback: masters with replicas, kills, and slots that move."""
+"""A Redis cluster on loopback: masters with replicas, kills, and slots that move."""
 import time
 
 from rig import Redis, free_ports, wait_until
@@ -18,7 +18,7 @@ class Node(Redis):
         self.id = self.run("CLUSTER", "MYID").decode()
 
     def info(self, section, name):
-        """A value of INFO, or an empty text."""
+        """Return: a value from INFO, or an empty text."""
         for line in self.run("INFO", section).decode().splitlines():
             key, _, value = line.partition(":")
             if key == name:
@@ -26,7 +26,7 @@ class Node(Redis):
         return ""
 
     def refused(self, error):
-        """How often it answered with an error."""
+        """Return: how often the node answered with this error."""
         text = self.info("errorstats", f"errorstat_{error}")
         return int(text.partition("=")[2] or 0)
 
@@ -45,7 +45,7 @@ class Cluster:
         wait_until(lambda: all(len(n.run("CLUSTER", "NODES").splitlines()) == count
                                for n in self.nodes), 20)
         for i, n in enumerate(self.nodes[masters:]):
-            # It must have heard of its master.
+            # The replica must have heard of its master first.
             wait_until(lambda n=n, i=i: self.nodes[i].id in n.run("CLUSTER", "NODES").decode())
             n.run("CLUSTER", "REPLICATE", self.nodes[i].id)
         self.wait()
@@ -54,7 +54,7 @@ class Cluster:
         return "cluster://" + ",".join(f"127.0.0.1:{n.port}" for n in nodes or self.nodes)
 
     def wait(self, seconds=30):
-        """Until all that live agree, and each master has a replica that is up to date."""
+        """Wait until all live nodes agree, and each master has a replica that is up to date."""
         def good():
             alive = [n for n in self.nodes if n.alive()]
             return (all(n.info("server", "redis_mode") == "cluster" and
@@ -73,8 +73,8 @@ class Cluster:
         return None
 
     def migrate(self, slot, to, pause=0.2, step=0.0, then=None):
-        """Moves a slot, key by key. Its commands see ASK and TRYAGAIN for so long.
-        then: called when all keys are there, before the slot is."""
+        """Move a slot, key by key. For `pause` seconds its commands get ASK and TRYAGAIN.
+        then: called when all keys have moved, before the slot is assigned."""
         source = self.owner(slot)
         to.run("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
         source.run("CLUSTER", "SETSLOT", slot, "MIGRATING", to.id)
@@ -91,7 +91,7 @@ class Cluster:
             n.run("CLUSTER", "SETSLOT", slot, "NODE", to.id)
 
     def victims(self):
-        """Masters that have slots and a replica."""
+        """Return: masters that have slots and a replica."""
         return [n for n in self.masters() if n.info("replication", "connected_slaves") != "0"
                 and any(s[2][1] == n.port for s in n.run("CLUSTER", "SLOTS"))]
 
@@ -100,7 +100,7 @@ class Cluster:
                     n.info("replication", "master_port") == str(master.port))
 
     def kill(self, victim):
-        """Kills a master. Return: it, when another has its slots."""
+        """Kill a master. Return: the master, once another node has its slots."""
         others = [n for n in self.nodes if n is not victim and n.alive()]
         if victim.alive():
             victim.kill()

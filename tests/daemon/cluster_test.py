@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld with a cluster of Redis: lanes on all masters, slots that move, masters that die.
+"""twheeld with a Redis cluster: lanes on all masters, slots that move, masters that die.
 
   cluster_test.py PROGRAM [NAME...]
 """
@@ -18,7 +18,7 @@ made = {}
 
 
 def cluster():
-    """One for all tests. Each leaves it whole."""
+    """Return: the cluster that all tests share. Each test leaves it intact."""
     if not made:
         made["cluster"] = Cluster()
     return made["cluster"]
@@ -28,10 +28,10 @@ def keyslot(node, queue, lane):
     return node.run("CLUSTER", "KEYSLOT", f"tw:{{{queue}/{lane}}}:due")
 
 
-@test("cluster://: lanes are on all masters; two daemons wake and recall each other")
+@test("cluster://: lanes are on all masters; two daemons wake each other and recall tasks")
 def cluster_lanes():
     cl, sink = cluster(), Sink()
-    # One seed is enough, and a replica is, too.
+    # One node as a seed is enough, even a replica.
     d = Daemon(None, f"--redis={cl.url(cl.nodes[:1])}")
     e = Daemon(None, f"--redis={cl.url(cl.nodes[5:])}")
     c = d.client()
@@ -49,10 +49,10 @@ def cluster_lanes():
     text = c.raw("GET", "/metrics")[2]
     for n in cl.masters():
         assert f'twheeld_redis_up{{node="127.0.0.1:{n.port}"}} 1' in text, text
-    # A replica that only named the masters is no node of ours.
+    # A replica that only named the masters does not count as a node.
     text = e.client().raw("GET", "/metrics")[2]
     equal(text.count("\ntwheeld_redis_up{"), 3, text)
-    # A held task of one daemon is canceled by the other.
+    # One daemon cancels tasks that the other holds.
     for n in range(20):
         equal(c.call("PUT", f"/v1/queues/lanes/tasks/c{n}", {
             "in": "400ms", "callback": {"url": sink.url + "/"}})[0], 201)
@@ -62,7 +62,7 @@ def cluster_lanes():
     equal({status for status, _ in answers}, {200}, str(answers))
     time.sleep(0.5)
     assert not any(r["id"].startswith("c") for r in sink.received())
-    # A worker of one daemon is woken by a put of the other.
+    # A put at one daemon wakes a worker of the other.
     equal(c.call("PUT", "/v1/queues/pulled", {"mode": "pull", "lanes": 4})[0], 201)
     wait_until(lambda: e.client().raw("GET", "/v1/queues/pulled")[0] == 200)
     got = []
@@ -80,7 +80,7 @@ def cluster_lanes():
         assert "<3>" not in daemon.text(), daemon.text()
 
 
-@test("limits of a queue: in a cluster each lane has a part of them, and none may be less than one")
+@test("limits of a queue: in a cluster each lane has a part of them, of at least one")
 def cluster_limits():
     cl, sink = cluster(), Sink()
     d, e = (Daemon(None, f"--redis={cl.url()}") for _ in range(2))
@@ -98,12 +98,12 @@ def cluster_limits():
     wait_until(lambda: len(sink.received()) == 80)
     equal(len({r["id"] for r in sink.received()}), 80)
     at = sorted(r["at"] for r in sink.received())
-    # 70 that the burst does not cover, at 40 a second.
+    # 70 tasks beyond the burst, at 40 a second.
     assert at[-1] - at[0] > 70 / 40 * 1000 - 50, at[-1] - at[0]
     equal((d.end(), e.end()), (0, 0))
 
 
-@test("cluster://: schedules and their runs are on different masters, and each run is made once")
+@test("cluster://: schedules and their runs are on different masters, and each run is created once")
 def schedules():
     cl, sink = cluster(), Sink()
     pair = [Daemon(None, f"--redis={cl.url(cl.nodes[:1])}") for _ in range(2)]
@@ -125,7 +125,8 @@ def schedules():
         d.end()
 
 
-@test("cluster://: slots move while tasks run: MOVED, ASK and TRYAGAIN are met, nothing is lost")
+@test("cluster://: slots move while tasks run: the daemons handle MOVED, ASK and TRYAGAIN, and "
+      "lose nothing")
 def cluster_slots_move():
     cl, sink = cluster(), Sink()
     d = Daemon(None, f"--redis={cl.url()}", "--wait-replicas=1", "--wait-timeout=2s")
@@ -150,7 +151,7 @@ def cluster_slots_move():
     stop.set()
     thread.join()
 
-    # A single key can be used while its slot moves: only ASKING opens the new node.
+    # A single key can be used while its slot moves, but the new node requires ASKING.
     def make():
         begin = time.monotonic()
         equal(c.call("PUT", "/v1/queues/asked", {"mode": "pull"})[0], 201)
@@ -167,7 +168,7 @@ def cluster_slots_move():
     assert "<3>" not in d.text(), d.text()
 
 
-@test("cluster://: a slot moves while a take is on its way: its tasks are reported by its holder")
+@test("cluster://: a slot moves during a take: the holder of its tasks reports them")
 def cluster_holder():
     cl, sink = cluster(), Sink()
     d = Daemon(None, f"--redis={cl.url()}")
@@ -181,7 +182,7 @@ def cluster_holder():
                     for lane in (0, other))
     target = {"callback": {"url": sink.url + "/"}}
     equal(c.call("PUT", f"{q}/tasks/{taken}", {**target, "in": "2600ms"})[0], 201)
-    # It is taken in 600 ms, by a node that does not answer yet.
+    # The task is taken in 600 ms, from a node that does not answer yet.
     time.sleep(0.4)
     slow.stop()
     time.sleep(0.3)
@@ -189,7 +190,7 @@ def cluster_holder():
     source.run("CLUSTER", "SETSLOT", slot, "NODE", to.id)
     equal(c.call("PUT", f"{q}/tasks/{moved}", {**target, "in": "1h"})[0], 201)
     slow.go_on()
-    # Each move of a slot gives the daemon another number. That of the take counts.
+    # Each move of a slot gives the daemon another number, and the one of the take counts.
     sink.wait_for(taken)
     wait_until(lambda: c.call("GET", f"{q}/tasks/{taken}")[0] == 404, 3)
     equal(len(sink.received()), 1)
@@ -197,7 +198,7 @@ def cluster_holder():
     equal(d.end(), 0)
 
 
-@test("cluster://: a master is killed: its replica goes on, confirmed tasks are not lost")
+@test("cluster://: a master is killed: its replica takes over, and no confirmed task is lost")
 def cluster_failover():
     cl, sink = cluster(), Sink()
     d = Daemon(None, f"--redis={cl.url()}", "--wait-replicas=1", "--wait-timeout=2s")
@@ -214,12 +215,12 @@ def cluster_failover():
     name = f'twheeld_redis_up{{node="127.0.0.1:{victim.port}"}} 1'
     assert name not in c.raw("GET", "/metrics")[2]
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
-    # A put to the new master waits for a replica, and there is none.
+    # A put to the new master waits for a replica, of which there is none.
     victim.start()
     cl.wait()
     wait_until(lambda: all("state=online" in n.info("replication", "slave0")
                            for n in cl.masters()))
-    # The daemon asks for the map each second.
+    # The daemon requests the map every second.
     wait_until(lambda: all(c.call("PUT", f"/v1/queues/fail/tasks/p{n}", {
         "in": "1h", "callback": {"url": sink.url + "/"}})[0] in (200, 201) for n in range(30)))
     for n in range(50):
@@ -230,7 +231,7 @@ def cluster_failover():
     equal(d.end(), 0)
 
 
-@test("cluster://: a master hangs: its replica takes over, and nobody waits for it")
+@test("cluster://: a master hangs: its replica takes over, and no request waits for the master")
 def cluster_hangs():
     cl, sink = cluster(), Sink()
     d = Daemon(None, f"--redis={cl.url()}", "--lease=6s")
@@ -257,13 +258,14 @@ def cluster_hangs():
     equal(d.end(), 0)
 
 
-@test("cluster://: CLUSTERDOWN: a put waits some seconds, then says 503; then all goes on")
+@test("cluster://: CLUSTERDOWN: a put waits some seconds, then answers 503, and works again "
+      "afterwards")
 def cluster_down():
     cl = cluster()
     d = Daemon(None, f"--redis={cl.url()}")
     c = d.client()
     equal(c.call("PUT", "/v1/queues/down", {"mode": "pull", "lanes": 1})[0], 201)
-    # A slot of nobody stops the whole cluster.
+    # A slot without an owner stops the whole cluster.
     slot = (keyslot(cl.nodes[0], "down", 0) + 1) % 16384
     owner = cl.owner(slot)
     equal(c.call("PUT", "/v1/queues/down/tasks/before", {"in": "1h"})[0], 201)
@@ -296,7 +298,7 @@ def cluster_down():
     equal(d.end(), 0)
 
 
-@test("D2: each node of a cluster has its own clock, and the tasks of its lanes follow that")
+@test("D2: each node of a cluster has its own clock, which the tasks of its lanes follow")
 def cluster_clocks():
     if not shifted_clock(0):
         return "SKIP there is no compiler"
@@ -323,13 +325,13 @@ def cluster_clocks():
     own.end()
 
 
-@test("/readyz: 503 while a lane's node is down, which it names; the other lanes are served")
+@test("/readyz is 503 while a lane's node is down, and names the node; the other lanes are served")
 def cluster_ready():
     own = Cluster(2, 0, ("--cluster-require-full-coverage", "no"))
     d = Daemon(None, f"--redis={own.url()}")
     c = d.client()
     equal(c.call("PUT", "/v1/queues/ready", {"mode": "pull", "lanes": LANES})[0], 201)
-    # The settings of queues are on the other node.
+    # The settings of the queues are on the other node.
     settings = own.owner(own.nodes[0].run("CLUSTER", "KEYSLOT", "tw:queues"))
     victim = next(n for n in own.nodes if n is not settings)
     gone, there = (next(lane for lane in range(LANES)
@@ -360,7 +362,7 @@ def cluster_ready():
           (200, {"ready": lost, whole: None}))
     status, answer = c.call("GET", "/v1/queues/ready")
     equal((status, answer["leased"], answer["missing_lanes"]), (200, 1, lost))
-    # What was done in a part is not "not accepted".
+    # A request that was carried out in part does not answer "not accepted".
     for path, body, code in (
             ("ack", {"tasks": tokens[1:]}, "store_down"),
             ("ack", {"tasks": tokens}, "fate_unknown"),
@@ -376,11 +378,12 @@ def cluster_ready():
     own.end()
 
 
-@test("a node with the number of a former one has nothing of it, as its clock")
+@test("a node that reuses the number of a former node inherits none of its state, such as its "
+      "clock")
 def cluster_number():
     if not shifted_clock(0):
         return "SKIP there is no compiler"
-    # A master that gives away its last slot would become a replica.
+    # Otherwise a master that gives away its last slot would become a replica.
     stay = ("--cluster-allow-replica-migration", "no")
     own = Cluster(1, 0, stay)
     first, = own.nodes
@@ -402,7 +405,7 @@ def cluster_number():
     old = join(shifted_clock(3600))
     wait_until(lambda: d.metric("clock_skew_seconds") > 3000)
     own.migrate(slot, first, 0)
-    # The daemon leaves a node that had no slots for 10 s.
+    # The daemon drops a node that had no slots for 10 s.
     wait_until(lambda: b"name=twheeld" not in old.run("CLIENT", "LIST"), 20)
     join()
     time.sleep(1.5)
@@ -424,7 +427,7 @@ def cluster_evicts():
     equal(check(f"--redis={cl.url()}")[0], 0)
 
 
-@test("cluster:// and redis:// are not mixed up, and the reason is plain")
+@test("cluster:// for a single server, or redis:// for a cluster, is refused with a plain reason")
 def cluster_or_not():
     cl = cluster()
     own = Redis()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld's configuration while it runs: SIGHUP, and who may do what.
+"""twheeld's configuration while it runs: SIGHUP, and permissions of tokens.
 
   config_test.py PROGRAM [NAME...]
 """
@@ -31,13 +31,13 @@ def write(name, text):
 
 
 class Configured:
-    """A daemon with a file, and a port of its own."""
+    """A daemon with a configuration file and a port."""
     number = 0
 
     def __init__(self, text, *options, env=None):
         Configured.number += 1
         self.port = free_ports()[0]
-        # By this name the rig knows that it has no need to allow callbacks.
+        # This name tells the rig that it need not allow callbacks.
         self.file = f"callback-allow-{Configured.number}"
         self.path = write(self.file, text)
         self.d = Daemon(redis, "-c", self.path, *options, env=env,
@@ -45,7 +45,7 @@ class Configured:
         self.c = self.d.client()
 
     def reload(self, text=None):
-        """Return: the lines of the log that the reload wrote, without their levels."""
+        """Return: the log lines of the reload, without their levels."""
         if text is not None:
             write(self.file, text)
         before = len(self.d.text())
@@ -54,7 +54,8 @@ class Configured:
         def said():
             lines = [x[3:] for x in self.d.text()[before:].splitlines()]
             return [x for x in lines if x.startswith((USED, KEPT))]
-        # Each is answered by one line at the end, and the log of a turn is whole.
+        # Each reload ends with one line, and the log of one turn of the loop is written as a
+        # whole.
         wait_until(lambda: said() and self.c.raw("GET", "/healthz")[0] == 200, 10)
         return said()
 
@@ -79,7 +80,7 @@ class Configured:
 
 # ---- SIGHUP ----
 
-@test("SIGHUP reads tokens again: a new one is known, an old one is not")
+@test("SIGHUP reads tokens again: new tokens are accepted, old ones are not")
 def reload_tokens():
     file = write("tokens-a", "first-token-0123456789\n")
     x = Configured(f"token-file = {file}\n")
@@ -122,7 +123,7 @@ def reload_secrets():
 
 @test("SIGHUP while a task is held does not delay it")
 def reload_held():
-    # It is held for seconds, so that a slow machine finds it, too.
+    # The task is held for seconds, so that a slow machine finds it too.
     text = "callback-allow = 127.0.0.0/8\nahead = 5s\n"
     x = Configured(text)
     equal(x.c.call("PUT", "/v1/queues/held", {"mode": "push"})[0], 201)
@@ -164,7 +165,8 @@ def reload_level():
     x.end()
 
 
-@test("what takes effect at a start only is named with its line, and nothing else changes")
+@test("SIGHUP names each changed setting that needs a restart, with its line, and changes "
+      "nothing else")
 def reload_fixed():
     file = write("tokens-b", "first-token-0123456789\n")
     text = f"token-file = {file}\nlane-max = 5\n"
@@ -186,7 +188,7 @@ def reload_fixed():
     x.end()
 
 
-@test("a file that is wrong leaves the old configuration whole, and the log has the reason")
+@test("a wrong file leaves the old configuration as a whole, and the log has the reason")
 def reload_wrong():
     file = write("tokens-c", "first-token-0123456789\n")
     x = Configured(f"token-file = {file}\n")
@@ -209,7 +211,7 @@ def reload_wrong():
     x.end()
 
 
-@test("systemd is told of a reload, of its end, and why it changed nothing")
+@test("systemd is notified of a reload, of its end, and of why it changed nothing")
 def reload_notify():
     path = os.path.join(dir_, "notify-reload")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
@@ -237,7 +239,7 @@ def reload_notify():
         assert "\nExecReload=/bin/kill -HUP $MAINPID\n" in f.read()
 
 
-# ---- Who may do what ----
+# ---- Permissions ----
 
 TOKENS = """# of the test
    # and another comment
@@ -267,7 +269,7 @@ def guarded():
 
 
 def verbs_described():
-    """Path, method and verb of each route in openapi.yaml."""
+    """Return: path, method and verb of each route in openapi.yaml."""
     path = method = None
     with open(os.path.join(DAEMON, "http/openapi.yaml")) as f:
         for line in f:
@@ -280,7 +282,7 @@ def verbs_described():
                 yield [path, method, match[1]]
 
 
-@test("each route wants the verb that openapi.yaml names, and no other will do")
+@test("each route requires the verb that openapi.yaml names, and accepts no other")
 def verbs():
     x = guarded()
     wanted = {(path, method): verb for path, method, verb in verbs_described()}
@@ -305,7 +307,7 @@ def verbs():
     x.end()
 
 
-@test("a token is for its queues: others are 403, and lists do not show them")
+@test("a token is valid for its queues: others answer 403, and lists do not show them")
 def queues():
     x = guarded()
     team, both = "team-token-0123456789", "both-token-9876543210"
@@ -325,7 +327,7 @@ def queues():
         equal(answer["verbs"], may)
         assert token == FULL or there == names, there
     equal(x.tcp(of("put"), "GET", "/v1/queues")[0], 403)
-    # It has the name of each queue.
+    # /metrics has the name of each queue.
     status, answer = x.tcp(team, "GET", "/metrics")
     equal((status, answer["error"]["field"]), (403, "queue"))
     equal(x.tcp(of("read"), "GET", "/metrics")[0], 200)
@@ -333,7 +335,7 @@ def queues():
     x.end()
 
 
-@test("401 for no token and for one that nobody has; a Unix socket needs none")
+@test("401 for a missing or unknown token; a Unix socket needs none")
 def unknown():
     x = guarded()
     for token in (None, "", "read-token-012345678", "read-token-01234567890", "reader", "#",
@@ -344,7 +346,7 @@ def unknown():
     x.end()
 
 
-@test("the name of a token reaches the log where it is refused, the token never")
+@test("the log has the name of a token that was refused, but never the token")
 def named():
     x = guarded()
     for _ in range(3):

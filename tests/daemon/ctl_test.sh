@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# twheelctl task, queue, schedule and worker, against a twheeld and a Redis of its own. It
-# needs no root. TWHEELCTL and TWHEELD_PROGRAM name the programs.
+# twheelctl task, queue, schedule and worker, with their own twheeld and Redis. Needs no root.
+# TWHEELCTL and TWHEELD_PROGRAM name the programs.
 # shellcheck disable=SC2016 # what is in single quotes is for others to expand
 
 set -eu
@@ -32,7 +32,8 @@ run() {
 	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
-# run_with PROGRAM COMMAND...: beside a server in Python, which prints its port and serves once
+# run_with PROGRAM COMMAND...: runs twheelctl beside a Python server, which prints its port and
+# serves one request
 run_with() {
 	: >"$dir/port"
 	python3 "$1" >"$dir/port" 2>/dev/null &
@@ -73,7 +74,7 @@ run queue make work --mode=pull --ahead=0
 output_has '^work +pull' "queue make takes a mode"
 run queue make bad --mode=both
 status_is 2 "queue make with a wrong mode"
-error_has 'mode: must be push or pull' "the daemon's words are shown"
+error_has 'mode: must be push or pull' "task add shows the daemon's error message"
 run queue list
 output_has '^mail ' "queue list has the queue"
 run queue show work
@@ -88,16 +89,16 @@ run task add mail --in=1h
 status_is 2 "task add without a URL"
 run task add nowhere --in=1h
 status_is 5 "task add to no queue"
-error_has '^hint: twheelctl queue make ' "the hint is a command of this tool"
+error_has '^hint: twheelctl queue make ' "an error suggests a twheelctl command"
 run task get mail a
 output_has '^callback +.*"X-A":"b"' "task get prints the callback"
 run task get mail none
 status_is 5 "task get of an unknown task"
 run task list mail
 output_has '^a  scheduled' "task list has the task"
-holds "and says nothing else" [ ! -s "$dir/err" ]
+holds "task list prints nothing on standard error" [ ! -s "$dir/err" ]
 run task list mail --limit=1
-error_has '^hint: the list ends at --limit=1: there may be more tasks$' "a list that is cut says so"
+error_has '^hint: the list ends at --limit=1: there may be more tasks$' "a truncated task list says so"
 run task list mail --state=dead
 holds "task list of another state is empty" [ ! -s "$dir/out" ]
 run task move mail a --in=2h
@@ -108,7 +109,7 @@ run task move mail a --in=30min
 output_has '^a  scheduled  in (29m|30m)' "task move by a unit of systemd.time(7)"
 run task move mail a --in=1800
 status_is 2 "a duration without a unit"
-error_has '^twheelctl: task: --in: "1800": a duration needs a unit: ' "the refusal names the units"
+error_has '^twheelctl: task: --in: "1800": a duration needs a unit: ' "a missing unit: the error lists them"
 run task move mail a --in=1.5h
 output_has '^a  scheduled  in (1h29m|1h30m)' "task move by a fraction"
 run task get --json mail a
@@ -118,12 +119,12 @@ status_is 0 "task add with all that an id may have"
 run task get mail 'a/b.c@d=e+f~g'
 output_has '^id +a/b\.c@d=e\+f~g' "task get escapes it in the path"
 run task cancel mail 'a/b.c@d=e+f~g'
-status_is 0 "task cancel, too"
+status_is 0 "task cancel escapes the id in the path"
 run task get mail 'a b'
 status_is 2 "an id that the daemon refuses"
 run task cancel mail a --in=5s
 status_is 2 "task cancel with an option of add"
-error_has '^twheelctl: task: --in is not for cancel$' "it is named"
+error_has '^twheelctl: task: --in is not for cancel$' "the error names the option"
 run task list mail --limit=5 --url=http://127.0.0.1:1/
 status_is 2 "task list with an option of add"
 run task add mail --state=dead
@@ -133,7 +134,7 @@ status_is 2 "queue pause with an option of replay"
 run queue show mail --lanes=2
 status_is 2 "queue show with an option of make"
 run task get mail a
-status_is 0 "nothing was changed"
+status_is 0 "commands with a wrong option change nothing"
 run task fly
 error_has '^twheelctl: task: there is no command "fly"$' "an unknown command without a queue"
 run task cancel mail a
@@ -143,7 +144,7 @@ status_is 5 "task cancel of a canceled task"
 run task fly mail a
 status_is 2 "an unknown command"
 run task get mail ..
-status_is 2 "an id that is none"
+status_is 2 "an invalid id"
 
 run queue pause mail
 output_has '"paused":true' "queue pause"
@@ -155,32 +156,34 @@ output_has '"paused":false' "queue resume"
 run schedule add mail report --cron='30 2 * * mon-fri' --tz=Europe/Berlin \
 	--url=http://127.0.0.1:1/ --header='X-A: b' --payload='{"n":1}' --overlap=skip --jitter=1min
 status_is 0 "schedule add"
-output_has '^report  30 2 \* \* mon-fri  Europe/Berlin  in .*  0 runs$' "it prints the schedule"
+output_has '^report  30 2 \* \* mon-fri  Europe/Berlin  in .*  0 runs$' \
+	"schedule add prints the schedule"
 run schedule add mail report --cron='61 * * * *' --url=http://127.0.0.1:1/
 status_is 2 "schedule add with a wrong calendar"
-error_has 'cron: the minute is not one of 0 to 59' "the daemon says so"
+error_has 'cron: the minute is not one of 0 to 59' "schedule add shows the daemon's error message"
 run schedule add mail tick --every=1h --start=2099-01-01T00:00:00Z --end=2099-01-01T03:00:00Z \
 	--max=3 --missed=all --missed-limit=5 --url=http://127.0.0.1:1/ --disabled
 output_has '^tick  every 1h  disabled  0 runs$' "schedule add --disabled"
 run schedule list mail
-output_has '^report  .* runs$' "schedule list has one"
-output_has '^tick  .* runs$' "and the other"
+output_has '^report  .* runs$' "schedule list has the first schedule"
+output_has '^tick  .* runs$' "schedule list has the second schedule"
 run schedule list --json mail
 output_has '^\{.*"missed_limit":5' "schedule list prints JSON"
-holds "a line for each schedule" [ "$(wc -l <"$dir/out")" -eq 2 ]
+holds "schedule list prints one line of JSON for each schedule" [ "$(wc -l <"$dir/out")" -eq 2 ]
 run schedule show mail report
 output_has '^cron +30 2 \* \* mon-fri$' "schedule show prints the fields"
-output_has '^task +.*"X-A":"b"' "and what a run does"
+output_has '^task +.*"X-A":"b"' "schedule show prints what a run does"
 run schedule next mail tick
 holds "a disabled schedule has no next run" [ ! -s "$dir/out" ]
 run schedule enable mail tick
 output_has '^tick  every 1h  in [0-9]' "schedule enable"
 run schedule next mail tick
 output_has '^tick:4070908800000  2099-01-01T00:00:00Z  in ' "schedule next prints id and time"
-holds "as many runs as there are" [ "$(wc -l <"$dir/out")" -eq 3 ]
+holds "schedule next prints all runs" [ "$(wc -l <"$dir/out")" -eq 3 ]
 run schedule next mail tick --limit=2 --json
-output_has '^\{"id":"tick:4070908800000","at":4070908800000,"due":4070908800000\}' "as JSON"
-holds "as many as --limit says" [ "$(wc -l <"$dir/out")" -eq 2 ]
+output_has '^\{"id":"tick:4070908800000","at":4070908800000,"due":4070908800000\}' \
+	"schedule next prints JSON"
+holds "schedule next obeys --limit" [ "$(wc -l <"$dir/out")" -eq 2 ]
 run schedule run mail tick
 output_has '^tick:[0-9]{13}  scheduled$' "schedule run prints the task"
 run schedule disable mail tick
@@ -188,10 +191,10 @@ output_has '^tick  every 1h  disabled' "schedule disable"
 run schedule remove mail tick
 output_has '^tick  removed$' "schedule remove"
 run schedule show mail tick
-status_is 5 "it is gone"
+status_is 5 "schedule show of a removed schedule"
 run schedule remove mail report
 run schedule list mail
-holds "no schedule is left" [ ! -s "$dir/out" ]
+holds "schedule list is empty at the end" [ ! -s "$dir/out" ]
 run schedule next mail tick --cron='* * * * *'
 error_has '^twheelctl: schedule: --cron is not for next$' "schedule next with an option of add"
 run schedule list mail tick
@@ -204,7 +207,7 @@ for option in --id= --at= --method= --if-exists= '--header=X: '; do
 	error_has ': not UTF-8$' "task add with $option of another encoding"
 done
 run task add mail --url=http://127.0.0.1:1/ --header='X: 1' --header='X: 2'
-error_has 'the header X stands twice$' "a header stands once"
+error_has 'the header X stands twice$' "task add refuses a header that is given twice"
 run task add work --id=digits --in=1h --payload=0.30000000000000004
 run task get --json work digits
 output_has '"payload":0.30000000000000004,' "task get has all digits of a number"
@@ -219,7 +222,7 @@ status=0
 status_is 2 "task add with a NUL in its payload"
 run task add work --id=odd --payload='"a\u001b[31m\u009bm"'
 run task get work odd
-output_has '^payload +"a\\u001B\[31m\\u009Bm"$' "what a terminal would obey is shown as JSON"
+output_has '^payload +"a\\u001B\[31m\\u009Bm"$' "task get escapes control characters"
 run task cancel work odd
 
 cat >"$dir/partial.py" <<'END'
@@ -238,9 +241,9 @@ with http.server.HTTPServer(("127.0.0.1", 0), Partial) as server:
 END
 run_with "$dir/partial.py" queue list
 output_has '^b +pull +7 ' "queue list of a cluster that is partly down"
-holds "it names the queues that lack lanes, and no others" grep -qxF \
+holds "queue list names the queues that lack lanes, and no others" grep -qxF \
 	"hint: queue b: 3 of its 4 lanes do not answer, and are not counted" "$dir/err"
-holds "in one line" [ "$(wc -l <"$dir/err")" -eq 1 ]
+holds "queue list prints that in one line" [ "$(wc -l <"$dir/err")" -eq 1 ]
 
 cat >"$dir/other.py" <<'END'
 import http.server
@@ -255,32 +258,33 @@ with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
     server.handle_request()
 END
 run_with "$dir/other.py" task list mail
-status_is 3 "another server that says yes is not twheeld"
+status_is 3 "another server that answers 200 is not taken for twheeld"
 
 run task add work --id=w0 --in=1h
 run task run work w0
 output_has '^w0  scheduled' "task run"
 run worker -n 1 --wait=10s work -- true
-status_is 0 "makes the task due"
+status_is 0 "task run makes the task due"
 run task add work --id=w1 --payload='{"n":[1,0.5]}'
 run worker -n 1 --wait=10s work -- ./no-such-command
 status_is 127 "worker without a command"
-error_has '^twheelctl: cannot run .*: No such file' "it is said as other verbs say it"
+error_has '^twheelctl: cannot run .*: No such file' "worker reports a command that is missing"
 run worker work -n 1 -- true
 status_is 2 "worker with an option behind the queue"
 run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
-output_has '^\{"n":\[1,0.5\]\} w1 1$' "its task is given back, and that was no attempt"
+output_has '^\{"n":\[1,0.5\]\} w1 1$' \
+	"a worker without its command gives the task back, without an attempt"
 run task add work --id=w2 --payload='{"n":[1,0.5]}'
 run worker -n 1 --wait=10s work -- sh -c 'cat; echo " $TWHEEL_TASK $TWHEEL_ATTEMPT"'
 status_is 0 "worker"
-output_has '^\{"n":\[1,0.5\]\} w2 1$' "worker gives payload and environment"
+output_has '^\{"n":\[1,0.5\]\} w2 1$' "worker passes payload and environment to the command"
 run task get work w2
-status_is 5 "the task is done"
+status_is 5 "worker acknowledges the task"
 run task add work --id=w3
 run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
 output_has '"report":"nack","end":"exit status 65","taken":true' "worker reports a dead task"
 run task list work --state=dead
-output_has '^w3  dead .*exit status 65' "the task is dead, with a reason"
+output_has '^w3  dead .*exit status 65' "task list shows the dead task with its reason"
 run queue replay work --limit=5
 output_has '"replayed":1' "queue replay"
 run worker -n 1 --wait=10s --json work -- sh -c 'exit 65'
@@ -288,20 +292,21 @@ run task replay work w3
 status_is 0 "task replay"
 run worker -n 1 --wait=10s --json work -- sh -c 'exit 75'
 run task get work w3
-output_has '^state +scheduled' "a task that asks for it is repeated"
+output_has '^state +scheduled' "exit status 75 has the task repeated"
 run task cancel work w3
 run task add work --id=w4
 run worker -n 1 --wait=10s --lease=1s --json work -- sleep 3
 output_has '"report":"ack".*"taken":true' "worker renews the lease of a long task"
 run task add work --id=w5
-# The task is made anew while it runs, so the first report is stale.
+# The task is created again while it runs, so the first report is stale.
 run worker -n 2 --wait=10s --json work -- sh -c \
 	'[ "$TWHEEL_TASK" = w6 ] || { "$0" task add work --id=w5 --in=1h; "$0" task add work --id=w6; }' \
 	"$ctl"
 status_is 0 "worker goes on after a stale report"
-output_has '"id":"w5","report":"ack",.*"taken":false' "it says that the report was not taken"
-output_has '"id":"w6","report":"ack",.*"taken":true' "and does the next task"
-# twheeld is away when the command ends, and comes back while the lease lasts.
+output_has '"id":"w5","report":"ack",.*"taken":false' \
+	"worker prints that its report was not accepted"
+output_has '"id":"w6","report":"ack",.*"taken":true' "worker runs the next task after that"
+# twheeld is away when the command ends, and returns before the lease ends.
 run task add work --id=w7
 "$ctl" worker -n 1 --wait=10s --lease=20s --json work -- \
 	sh -c 'echo run >>"$0"; sleep 1' "$dir/runs" >"$dir/out" 2>"$dir/err" &
@@ -318,9 +323,10 @@ start_daemon
 status=0
 wait "$worker" || status=$?
 status_is 0 "worker outlives a restart of twheeld"
-output_has '"id":"w7","report":"ack",.*"taken":true' "it repeats its report while the lease lasts"
+output_has '"id":"w7","report":"ack",.*"taken":true' \
+	"worker repeats its report while the lease lasts"
 run task get work w7
-status_is 5 "and the task is done"
+status_is 5 "the task is acknowledged after the restart"
 "$ctl" worker --wait=30s work -- true >"$dir/out" 2>"$dir/err" &
 worker=$!
 sleep 1

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""C1 and C2 with daemons: four are killed and stopped while clients and schedules work.
+"""C1 and C2: four daemons are killed and stopped while clients and schedules work.
 
   daemon_chaos.py PROGRAM [SECONDS [SEED]]
 
-Each 0.7 s a daemon is killed and started anew, each 9 s one is stopped past its leases, and
-each 8 s Redis is killed, whose AOF is synced always or each second, at random. siege.py has the clients and the judge. SECONDS is 30.
+Every 0.7 s a daemon is killed and restarted, and every 9 s one is stopped past its leases.
+Every 8 s Redis is killed, whose AOF is synced always or every second, at random. siege.py has
+the clients and the judge. SECONDS is 30 by default.
 """
 import sys
 import time
@@ -19,15 +20,16 @@ OPTIONS = (f"--lease={LEASE}s", "--max-lost=100")
 
 
 def written(redis):
-    """The file has all that was answered. With everysec, Redis answers before it writes while
-    an fsync takes long, and the thread of the fsync may wait for its turn on a busy machine."""
+    """Return: whether the AOF contains all that was answered. With everysec, Redis answers
+    before it writes while an fsync takes long, and the fsync thread may wait for a busy
+    processor."""
     info = redis.run("INFO", "persistence").decode()
     return "aof_pending_bio_fsync:0" in info and "aof_buffer_length:0" in info
 
 
 def kill_redis(siege, redis):
-    # It loses nothing: a killed process keeps what it has written, synced or not.
-    with siege.wound():
+    # Nothing is lost, because a killed process keeps what it has written, synced or not.
+    with siege.outage():
         end = time.monotonic() + 5
         while not written(redis) and time.monotonic() < end:
             pass

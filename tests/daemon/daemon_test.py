@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld as its users see it: all routes, their errors, and the laws D1 to D17.
+"""twheeld from its users' view: all routes, their errors, and the laws D1 to D19.
 
   daemon_test.py PROGRAM [NAME... | --share DIRECTORY]
 """
@@ -33,10 +33,10 @@ numbers = iter(range(10 ** 6))
 
 
 def queue(**settings):
-    """A new queue. Return: its path."""
+    """Make a new queue. Return: its path."""
     path = f"/v1/queues/q{next(numbers)}"
     equal(a.call("PUT", path, settings)[0], 201, "a queue is made")
-    # The other daemon has heard of it.
+    # Wait until the other daemon has heard of it.
     wait_until(lambda: b.raw("GET", path)[0] == 200)
     return path
 
@@ -50,7 +50,7 @@ def pull(**settings):
 
 
 def alone(*options, env=None, **settings):
-    """Return: another Redis, its only daemon, its client. Their queue "s" is made."""
+    """Return: another Redis, its only daemon and a client of that, with a queue "s"."""
     own = Redis()
     d = Daemon(own, *options, env=env)
     c = d.client()
@@ -59,7 +59,7 @@ def alone(*options, env=None, **settings):
 
 
 def put(path, task, client=a, **fields):
-    """Return: the answer to a task that is accepted."""
+    """Put a task that must be accepted. Return: the answer."""
     status, answer = client.call("PUT", f"{path}/tasks/{task}", fields)
     if status not in (200, 201):
         raise AssertionError(f"put: {status} {answer}")
@@ -161,7 +161,7 @@ def errors():
             equal(answer["error"].get("field", ""), field, row)
 
 
-@test("a path says which methods it has: 405 and Allow, whatever else is wrong")
+@test("a path answers 405 and Allow to methods that it lacks, whatever else is wrong")
 def methods():
     p = pull()
     for method, path, allow in (("PATCH", p, "GET, HEAD, PUT, DELETE"), ("OPTIONS", f"{p}/tasks/x",
@@ -169,13 +169,13 @@ def methods():
                                 ("POST", "/", "GET, HEAD"), ("PUT", "/healthz", "GET, HEAD")):
         status, headers, _ = a.raw(method, path)
         equal((status, headers["Allow"]), (405, allow), f"{method} {path}")
-    # An empty object says nothing.
+    # An empty object is accepted.
     equal(a.call("POST", f"{p}/pause", " { }\n")[0], 200)
     equal(a.raw("GET", "/healthz?x=1")[0], 200)
 
 
 def described():
-    """The methods of each path in openapi.yaml."""
+    """Return: the methods of each path in openapi.yaml."""
     paths, path = {}, None
     with open(os.path.join(DAEMON, "http/openapi.yaml")) as f:
         for line in f.read().split("\npaths:\n")[1].split("\ncomponents:\n")[0].split("\n"):
@@ -188,7 +188,7 @@ def described():
 
 
 def written():
-    """The same of routes.c, without the paths outside of /v1."""
+    """Return: the same from routes.c, without the paths outside of /v1."""
     paths = {}
     with open(os.path.join(DAEMON, "http/routes.c")) as f:
         rows = re.findall(r"\{ (\d), METHOD_(\w+), (\S+), (\S+),", f.read())
@@ -198,7 +198,7 @@ def written():
     return paths
 
 
-@test("openapi.yaml has the paths and methods that there are, and no others")
+@test("openapi.yaml has exactly the paths and methods that the daemon has")
 def openapi():
     there = described()
     with open(os.path.join(DAEMON, "http/openapi.yaml")) as f:
@@ -210,7 +210,7 @@ def openapi():
     for path, methods in there.items():
         url = path.replace("{queue}", "none").replace("{id}", "none")
         for method in ("GET", "PUT", "POST", "PATCH", "DELETE"):
-            # Nothing is done: the body is no JSON.
+            # The request does nothing, because its body is not JSON.
             status, _, text = a.raw(method, url, None if method == "GET" else "{")
             known = status != 405 and "no such path" not in text
             equal(known, method in methods, f"{method} {path}: {status}")
@@ -237,7 +237,7 @@ def too_large():
     equal((status, answer["error"]["code"]), (413, "too_large"))
 
 
-@test("a changing request needs Content-Type JSON, and an Origin that is ours")
+@test("a request that changes something needs Content-Type JSON, and our own Origin if it has one")
 def safe_requests():
     path = f"{push()}/pause"
     equal(a.call("POST", path, "", {"Content-Type": None})[0], 400)
@@ -263,7 +263,7 @@ def over_tcp():
     return d, send
 
 
-@test("HTTP as clients and proxies speak it: DELETE without a type, a whole URL, one length of a body")
+@test("HTTP: DELETE needs no Content-Type, URLs may be absolute, two body lengths are refused")
 def http_odds():
     d, send = over_tcp()
     p = push()
@@ -292,7 +292,7 @@ def http_odds():
     equal(d.end(), 0)
 
 
-@test("an id may have . @ = / + ~, which a path escapes or not; it is no step of a path")
+@test("an id may contain . @ = / + ~, escaped in a path or not, and is never a step of the path")
 def ids():
     p, q = push(), pull()
     for name in ("order.17", "a@b.example", "a=b", "a/b/c", "1+1", "~x", "...", "/", "a%2Fb"):
@@ -316,7 +316,7 @@ def ids():
         assert a.raw("GET", path)[0] in (400, 404), path
 
 
-@test("a queue is made once: of several daemons one makes it, and its lanes count")
+@test("a queue is made once, by one of several daemons, and keeps the lanes it was made with")
 def made_once():
     for n in range(10):
         path, answers = f"/v1/queues/made-{n}", []
@@ -362,7 +362,7 @@ def put_results():
     equal(exists["error"]["code"], "exists")
 
 
-@test("lists go page by page through all lanes, each task once")
+@test("lists go page by page through all lanes, and show each task once")
 def lists():
     q = pull(lanes=3)
     a.call("POST", f"{q}/tasks", {"tasks": [{"id": f"t{n}", "in": "1h"} for n in range(25)]})
@@ -379,7 +379,7 @@ def lists():
     counts = a.call("GET", q)[1]
     equal((counts["scheduled"], counts["forecast"]["60s"], counts["forecast"]["24h"]),
           (25, 0, 25))
-    # Counts may be a second old, but who pauses a queue sees that, and so with a purge.
+    # Counts may be a second old, but pause and purge show their effect at once.
     for verb, body, want in (("pause", {}, (True, 25)), ("resume", {}, (False, 25)),
                              ("purge", {"state": "scheduled"}, (False, 0))):
         a.call("GET", "/v1/queues")
@@ -389,7 +389,7 @@ def lists():
         equal((shown["paused"], shown["scheduled"]), want, verb)
 
 
-@test("what deletes while it lists, page by page, finds every task")
+@test("a client that deletes while it lists, page by page, finds every task")
 def list_and_delete():
     q = pull(lanes=2)
     for n in range(0, 600, 200):
@@ -407,7 +407,7 @@ def list_and_delete():
     equal((len(seen), len(set(seen)), a.call("GET", q)[1]["scheduled"]), (600, 600, 0))
 
 
-@test("DELETE of a queue: 409 with tasks; else it is gone on all daemons, and it stays away")
+@test("DELETE of a queue: 409 if it has tasks; otherwise all daemons drop it, and it stays away")
 def remove_queue():
     own = Redis()
     d, e = Daemon(own), Daemon(own)
@@ -435,7 +435,7 @@ def remove_queue():
         for method, path, body in (("GET", p, None), ("PUT", p + "/tasks/z", {}), ("DELETE", p, None)):
             equal(x.call(method, path, body)[0], 404, path)
         equal(x.call("GET", "/v1/queues")[1]["queues"], [])
-    # One that did not hear of it gives nothing back, and takes no tasks for it.
+    # A daemon that has not heard of it does not restore it, and takes no tasks for it.
     e.process.send_signal(signal.SIGSTOP)
     equal(c.call("PUT", "/v1/queues/q2", {"mode": "pull"})[0], 201)
     equal(c.call("DELETE", "/v1/queues/q2")[0], 200)
@@ -445,7 +445,7 @@ def remove_queue():
     equal(own.ask("HLEN", "tw:queues"), "0")
     left = [k.decode() for k in own.run("KEYS", "tw:{*")]
     assert left and all(k.endswith(":ctl") for k in left), left
-    # It can be made again, with other lanes, and works.
+    # The queue can be made again with other lanes, and works.
     equal(c.call("PUT", p, {"mode": "pull", "lanes": 2})[0], 201)
     for n in range(20):
         put(p, f"n{n}", f if n % 2 else c)
@@ -456,7 +456,8 @@ def remove_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
-@test("DELETE with purge=true removes the tasks of a queue, held and running ones too: none begins")
+@test("DELETE with purge=true removes the tasks of a queue, even held and running ones; none "
+      "begins")
 def purge_queue():
     own, other = Redis(), Sink()
     d, e = Daemon(own, "--lease=6s"), Daemon(own, "--lease=6s")
@@ -485,7 +486,7 @@ def purge_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
-@test("purge removes dead, done or scheduled tasks, by age and by the beginning of their ids")
+@test("purge removes dead, done or scheduled tasks, by age and by a prefix of their ids")
 def purge():
     q = pull(lanes=2)
     for first in range(0, 1500, 500):
@@ -533,7 +534,7 @@ def probes():
 
 # ---- Push ----
 
-@test("D1, D2, D3: each task runs, once, never before the due time that the client was told")
+@test("D1, D2, D3: each task runs once, and never before the due time that the client was told")
 def on_time():
     path, begin = push(), int(now_ms()) + 300
     answers = a.call("POST", f"{path}/tasks", {"tasks": [
@@ -548,7 +549,7 @@ def on_time():
     late = sorted(r["at"] - due[r["id"]] for r in got)
     assert late[0] >= 0, f"early by {-late[0]} ms"
     print(f"# lateness p50 {late[250]:.2f} ms, p99 {late[495]:.2f} ms, last {late[-1]:.2f} ms")
-    # Other jobs of the machine may stop the endpoint for a while.
+    # Other jobs of the machine may delay the endpoint for a while.
     assert late[450] < 250 + spare(), f"p90 {late[450]} ms"
     wait_until(lambda: state(path, "on_time-0") is None)
 
@@ -568,7 +569,7 @@ def callback_headers():
     equal(int(head["twheel-scheduled-at"]), answer["due"])
 
 
-@test("D9: retries back off, the random part only adds, and all have one key")
+@test("D9: retries back off, jitter only adds to the delay, and all attempts have one key")
 def retries():
     path = push()
     put(path, "r1", callback={"url": sink.url + "/fail/2"},
@@ -582,7 +583,7 @@ def retries():
     wait_until(lambda: state(path, "r1") is None)
 
 
-@test("D9: Retry-After is obeyed if it is longer")
+@test("D9: a Retry-After that is longer than the backoff is obeyed")
 def retry_after():
     path = push()
     put(path, "ra", callback={"url": sink.url + "/after/1"}, retry={"base": "100ms"})
@@ -591,7 +592,7 @@ def retry_after():
     assert 1000 <= gap < 1400 + spare(), gap
 
 
-@test("D10: 410 and used attempts are dead; the dead are listed with their error, and replayed")
+@test("D10: 410 and exhausted attempts kill a task; dead tasks are listed with their error, replayed")
 def dead_letters():
     path = push()
     put(path, "gone", callback={"url": sink.url + "/status/410"})
@@ -611,7 +612,7 @@ def dead_letters():
     sink.wait_for("used", 3)
 
 
-@test("every: multiples of the first due time; retries are of one run")
+@test("every: runs at multiples of the first due time; retries belong to one run")
 def periodic():
     path = push()
     due = put(path, "p1", callback={"url": sink.url + "/"}, every="300ms", **{"in": "200ms"})["due"]
@@ -626,7 +627,8 @@ def periodic():
     equal(len(sink.received("p1")), count, "runs after the cancellation")
 
 
-@test("update changes all but the due time and the phase; a deploy that registers again runs nothing")
+@test("update changes all but the due time and the phase; registering again after a deploy runs "
+      "nothing")
 def update():
     path = push()
     url = {"url": sink.url + "/"}
@@ -638,7 +640,7 @@ def update():
     task = a.call("GET", f"{path}/tasks/u")[1]
     equal((task["every"], task["payload"], task["keep"], task["due"], task["first_due"]),
           (7200000, "new", 3600000, first["due"], first["due"]))
-    # A run that may have begun keeps its key; its next attempt has the new body.
+    # A run that may have begun keeps its key, and its next attempt has the new body.
     put(path, "again", callback={"url": sink.url + "/status/500"}, payload="old",
         retry={"limit": 9, "base": "1500ms"})
     sink.wait_for("again")
@@ -647,7 +649,7 @@ def update():
     got = sink.wait_for("again", 2)
     equal([json.loads(r["body"]) for r in got], ["old", "new"])
     equal(len({r["head"]["idempotency-key"] for r in got}), 1)
-    # One that is done or dead is replaced, and one that is missing is created.
+    # A task that is done or dead is replaced, and one that does not exist is created.
     put(path, "done", callback=url, keep="1h")
     wait_until(lambda: state(path, "done") == "done")
     equal(put(path, "done", callback=url, if_exists="update", **{"in": "1h"})["result"], "replaced")
@@ -658,7 +660,7 @@ def update():
     equal(answer[0]["due"], answer[1]["due"])
 
 
-@test("update reaches a task that a daemon holds, and leaves an attempt that runs alone")
+@test("update reaches a task that a daemon holds, and leaves a running attempt alone")
 def update_held():
     path = push(ahead="5s")
     url = {"url": sink.url + "/"}
@@ -684,7 +686,7 @@ def update_held():
     a.call("DELETE", f"{path}/tasks/upr")
 
 
-@test("D12: an overdue task runs, is skipped or buried, as its late policy says")
+@test("D12: an overdue task runs, is skipped or is buried, as its late policy says")
 def late():
     path = push()
     past = int(now_ms()) - 60000
@@ -699,7 +701,7 @@ def late():
     equal((sink.received("late-skip"), sink.received("late-dead")), ([], []))
 
 
-@test("D12: what fell due while no daemon ran runs within the limits, the earliest first")
+@test("D12: tasks that fell due while no daemon ran run within the limits, earliest first")
 def catch_up():
     own, d, c = alone(mode="push", lanes=1)
     other = Sink()
@@ -720,7 +722,7 @@ def catch_up():
     equal(e.end(), 0)
 
 
-@test("late is applied at each take without an attempt: also after a worker that died")
+@test("late applies at each take without an attempt, even after a worker that died")
 def late_after_death():
     q = pull()
     put(q, "ld", keep="1h", late={"after": "500ms", "then": "skip"})
@@ -733,7 +735,7 @@ def late_after_death():
           ("done", 0, 1, "missed"))
 
 
-@test("keep: a done task stays readable, then goes")
+@test("keep: a done task stays readable for this long, then it is removed")
 def kept():
     path = push()
     put(path, "k1", callback={"url": sink.url + "/"}, keep="1500ms")
@@ -743,10 +745,10 @@ def kept():
     wait_until(lambda: state(path, "k1") is None)
 
 
-@test("D14: a slow endpoint delays no other")
+@test("D14: a slow endpoint delays no other endpoint")
 def slow_endpoint():
     path, other = push(), Sink()
-    # 33 requests are more than a host may have.
+    # 33 requests are more than one host may have at once.
     a.call("POST", f"{path}/tasks", {"tasks": [
         {"id": f"slow-{n}", "callback": {"url": other.url + "/slow/1500"}} for n in range(80)]})
     time.sleep(0.3)
@@ -766,7 +768,7 @@ def slow_endpoint():
     assert at_once <= 2 * 32, f"{at_once} requests at once by two daemons"
 
 
-@test("the lease of a request that runs is renewed, however long that is")
+@test("the lease of a running request is renewed, however long the request takes")
 def renewed():
     path = push()
     put(path, "long", callback={"url": sink.url + "/slow/9000"}, timeout="20s")
@@ -779,7 +781,7 @@ def renewed():
     equal(len(sink.received("long")), 1, "runs")
 
 
-@test("D15: a private address is dead at once, a redirect is not followed")
+@test("D15: a task for a private address is dead at once, and a redirect is not followed")
 def safe_callbacks():
     _, d, c = alone("--callback-allow=192.0.2.0/24", mode="push")
     c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/private"}})
@@ -796,7 +798,7 @@ def safe_callbacks():
 
 # ---- Pull ----
 
-@test("pull: reserve waits until the task is due; ack, and a second ack is stale")
+@test("pull: reserve waits until the task is due; a second ack is stale")
 def pull_basic():
     q = pull()
     due = put(q, "w1", payload={"n": 1}, **{"in": "400ms"})["due"]
@@ -805,14 +807,14 @@ def pull_basic():
     equal((task["id"], task["attempt"], task["payload"], task["first_due"]),
           ("w1", 1, {"n": 1}, due))
     equal(state(q, "w1"), "leased")
-    # Any daemon takes any report.
+    # Any daemon accepts any report.
     equal(report(q, "ack", task, b)[0], 200)
     equal(state(q, "w1"), None)
     status, answer = report(q, "ack", task)
     equal((status, answer["error"]["code"]), (410, "stale"))
 
 
-@test("pull: an empty answer after wait, at once without wait; and limit")
+@test("pull: reserve without tasks answers after wait, or at once without wait; and limit")
 def pull_empty():
     q = pull()
     begin = time.monotonic()
@@ -833,7 +835,7 @@ def pull_empty():
         {"id": t["id"], "token": t["token"]} for t in got]})[0], 200)
 
 
-@test("pull: workers that do not wait get what is due, also if they come together")
+@test("pull: workers that do not wait get due tasks, even if they come at the same time")
 def pull_together():
     q = pull(lanes=1)
     for n in range(8):
@@ -851,7 +853,7 @@ def pull_together():
     equal(sorted(t["id"] for tasks in got for t in tasks), [f"o{n}" for n in range(8)])
 
 
-@test("pull: a put wakes a worker that waits, also one of another daemon")
+@test("pull: a put wakes a waiting worker, even one at another daemon")
 def pull_wakes():
     q = pull()
     got = []
@@ -868,7 +870,7 @@ def pull_wakes():
     assert got[1] - due < 150 + spare(), f"{got[1] - due} ms"
 
 
-@test("pull: nack delays, buries; release is no attempt; extend keeps the lease")
+@test("pull: nack delays or buries; release counts no attempt; extend keeps the lease")
 def pull_reports():
     q = pull()
     put(q, "n1")
@@ -889,7 +891,7 @@ def pull_reports():
     equal(state(q, "n1"), "dead")
 
 
-@test("pull: a report waits 5 ms for company, also where there are other daemons")
+@test("pull: a report waits 5 ms for others to join it, even with several daemons")
 def pull_company():
     q = pull(lanes=1)
 
@@ -902,13 +904,13 @@ def pull_company():
             equal(report(q, "ack", task)[0], 200)
             took.append((time.monotonic() - begin) * 1000)
         return sorted(took)[20]
-    # Each worker's task follows an ack, so an ack waits for nearly the whole time. A busy
-    # processor delays some.
+    # Each worker gets its task after an ack, so an ack waits for nearly the whole 5 ms. On a
+    # busy processor some take longer.
     took = [median() for _ in range(3)]
     assert min(took) < 7 + spare(), took
 
 
-@test("D9: a machine that has no descriptor left uses up no attempt")
+@test("D9: a machine that has run out of descriptors uses up no attempts")
 def descriptors():
     own, other = Redis(), Sink()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -929,7 +931,7 @@ def descriptors():
     equal(d.end(), 0)
 
 
-@test("D9: a nack without a delay backs off as the task wants")
+@test("D9: a nack without a delay backs off as the task's settings say")
 def nack_backoff():
     q = pull()
     put(q, "nb", retry={"base": "200ms", "cap": "10s", "jitter": 0})
@@ -942,7 +944,7 @@ def nack_backoff():
         assert want - 60 < gap <= want, gaps
 
 
-@test("pull: if a client disconnects in reserve, its tasks go to another")
+@test("pull: if a client disconnects during reserve, its tasks go to another worker")
 def pull_disconnect():
     q = pull()
     s = socket.socket(socket.AF_UNIX)
@@ -974,7 +976,7 @@ def poison():
 
 # ---- Cancel, move, replace, pause ----
 
-@test("D8: a canceled task does not run, whether it waits in Redis or is held by any daemon")
+@test("D8: a canceled task does not run, whether it waits in Redis or any daemon holds it")
 def cancel():
     path = push()
     url = {"url": sink.url + "/"}
@@ -986,7 +988,7 @@ def cancel():
     begin = int(now_ms()) + 1200
     a.call("POST", f"{path}/tasks", {"tasks": [
         {"id": f"c-{n}", "at": begin, "callback": url} for n in range(40)]})
-    # From 500 ms before on, the tasks are held, by either daemon. Each daemon is asked.
+    # From 500 ms before their due time, either daemon holds the tasks. Each daemon is asked.
     time.sleep(max(0, (begin - 400 - now_ms()) / 1000))
     for n in range(40):
         status, answer = (a if n % 2 else b).call("DELETE", f"{path}/tasks/c-{n}")
@@ -1002,7 +1004,7 @@ def cancel():
     equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
 
 
-@test("D8: a race of cancel and begin: after 200 no attempt begins")
+@test("D8: cancel races with the start of an attempt: after 200 no attempt begins")
 def cancel_race():
     path, count, answers = push(lanes=8), 1500, {}
     begin = int(now_ms()) + 700
@@ -1036,7 +1038,7 @@ def cancel_race():
     equal(lost, [], "gone without a run")
 
 
-@test("D8: cancel while the attempt runs: 202, and this attempt is the last")
+@test("D8: cancel during an attempt answers 202, and this attempt is the last")
 def cancel_running():
     path = push()
     for task, after in (("cr", 200), ("cf", 500)):
@@ -1047,25 +1049,25 @@ def cancel_running():
         wait_until(lambda: state(path, task) not in ("leased", "scheduled"))
     equal(state(path, "cr"), None)
     equal(len(sink.received("cf")), 1)
-    # One that waits for its second attempt is gone at once.
+    # A task that waits for its second attempt is canceled at once.
     put(path, "cw", callback={"url": sink.url + "/status/500"}, retry={"base": "2s", "jitter": 0})
     sink.wait_for("cw")
     wait_until(lambda: state(path, "cw") == "scheduled")
     equal(a.call("DELETE", f"{path}/tasks/cw"), (200, {"id": "cw", "state": "scheduled"}))
-    # On a busy host it may be its third that it waited for.
+    # On a busy host it may have waited for its third attempt.
     ran = len(sink.received("cw"))
     time.sleep(2.3 * 2 ** (ran - 1))
     equal((len(sink.received("cf")), len(sink.received("cw"))), (1, ran))
 
 
 def held(path, tasks):
-    """Waits until daemons hold all of these."""
+    """Wait until daemons hold all of these tasks."""
     wait_until(lambda: all(state(path, t) == "leased" for t in tasks))
 
 
-@test("D8: a task is moved, also one that is held; one that has begun answers 409")
+@test("D8: a task can be moved, even while it is held; one that has begun answers 409")
 def move():
-    # So early that a slow machine does all of it before they are due.
+    # So long ahead that even a slow machine is done before the tasks are due.
     path = push(ahead="5s")
     url = {"url": sink.url + "/"}
     put(path, "m-far", callback=url, **{"in": "1h"})
@@ -1095,7 +1097,7 @@ def move():
     equal(int(got["head"]["twheel-scheduled-at"]), answer["due"])
 
 
-@test("D8: put over a held task: one run, with the new body")
+@test("D8: a put replaces a held task: it runs once, with the new body")
 def replace():
     path = push(ahead="5s")
     url = {"url": sink.url + "/"}
@@ -1109,7 +1111,7 @@ def replace():
     last = now_ms() + 4500
     for t in tasks:
         sink.wait_for(t)
-    # The old ones would have run by then.
+    # The replaced tasks would have run by then.
     time.sleep(max(0, last - now_ms()) / 1000)
     for t in tasks:
         equal([json.loads(r["body"]) for r in sink.received(t)], ["new"])
@@ -1122,7 +1124,7 @@ def replace():
     sink.let("rep-runs")
 
 
-@test("D8: a holder that does not answer: 202, and no attempt begins when it goes on")
+@test("D8: the holder does not answer: cancel answers 202, and no attempt begins when it continues")
 def silent_holder():
     own, other = Redis(), Sink()
     d, e = (Daemon(own, "--lease=15s") for _ in "de")
@@ -1133,7 +1135,7 @@ def silent_holder():
     def both_hold():
         return d.metric("held") + e.metric("held") == 100 and e.metric("held") > 8
 
-    # On a busy host they may be due before both daemons have theirs.
+    # On a busy host they may be due before both daemons hold some.
     for attempt in range(8):
         wait_until(lambda: d.metric("held") + e.metric("held") == 0)
         tasks = [f"sh-{attempt}-{n}" for n in range(100)]
@@ -1164,7 +1166,7 @@ def silent_holder():
     equal((d.end(), e.end()), (0, 0))
 
 
-@test("a pause releases held tasks; nothing begins until resume")
+@test("a pause releases held tasks, and nothing begins until resume")
 def pause():
     path = push()
     for n in range(20):
@@ -1183,7 +1185,7 @@ def pause():
 
 # ---- Outages ----
 
-@test("D4: after SIGKILL the tasks that a daemon had taken run by the end of their leases")
+@test("D4: tasks that a daemon held when it was killed run by the end of their leases")
 def killed_daemon():
     d = Daemon(redis, "--lease=6s")
     path = push(lanes=32)
@@ -1200,7 +1202,7 @@ def killed_daemon():
     equal(len([r for r in sink.received() if str(r["id"]).startswith("kd-")]), 200, "runs")
 
 
-@test("D7: an attempt whose daemon is killed is repeated with its key, and was no attempt")
+@test("D7: an attempt whose daemon is killed is repeated with its key, and does not count")
 def killed_attempt():
     own, d, c = alone("--lease=6s", mode="push")
     other = Sink()
@@ -1214,14 +1216,14 @@ def killed_attempt():
     equal([r["attempt"] for r in got[:3]], [1, 1, 2])
     equal(len({r["head"]["idempotency-key"] for r in got}), 1, "keys")
     equal(len({r["head"]["webhook-id"] for r in got}), 1, "ids")
-    # That it was lost once is all that tells of the first one. The next one's report has begun
-    # the count of the task anew.
+    # The lost count is all that shows the first attempt, and the report of the next one has
+    # reset it.
     equal(e.client().call("GET", "/v1/queues/s/tasks/x")[1]["lost"], 0)
     equal(e.metric("lost_total"), 1)
     equal(e.end(), 0)
 
 
-@test("D4: a daemon that was stopped past its leases begins nothing that others have")
+@test("D4: a daemon that was stopped past its leases begins no task that others hold")
 def stopped_daemon():
     own = Redis()
     d = Daemon(own, "--lease=6s")
@@ -1241,7 +1243,7 @@ def stopped_daemon():
     equal((d.end(), e.end()), (0, 0))
 
 
-@test("D2: Redis's clock rules, if the daemon's is an hour ahead or behind")
+@test("D2: Redis's clock counts, even if the daemon's is an hour ahead or behind")
 def wrong_clock():
     if not shifted_clock(0):
         return "SKIP there is no compiler"
@@ -1259,7 +1261,7 @@ def wrong_clock():
         equal(d.end(), 0)
 
 
-@test("D3: a stall of Redis that is shorter than ahead less 200 ms makes no task late")
+@test("D3: a stall of Redis that is shorter than ahead minus 200 ms makes no task late")
 def stalled_redis():
     own, d, c = alone(mode="push")
     other = Sink()
@@ -1278,7 +1280,7 @@ def stalled_redis():
     equal(d.end(), 0)
 
 
-@test("D5: Redis is killed and comes back: 503 meanwhile, nothing lost, on by itself")
+@test("D5: Redis is killed and returns: 503 meanwhile, nothing is lost, and the daemon recovers")
 def killed_redis():
     own = Redis("--appendfsync", "always")
     d = Daemon(own)
@@ -1308,7 +1310,7 @@ def killed_redis():
     equal(d.end(), 0)
 
 
-@test("D7: a report that waited for Redis comes before the lease that ended meanwhile is recovered")
+@test("D7: a report that waited for Redis is applied before its lease, over by then, is recovered")
 def late_report():
     own, other = Redis("--appendfsync", "always"), Sink()
     d, e = (Daemon(own, "--lease=6s") for _ in "de")
@@ -1330,7 +1332,7 @@ def late_report():
         status, answer = c.call(method, path, body)
         equal((status, answer["error"]["code"]), (503, "store_down"), f"{method} {path}")
     time.sleep(7)
-    # The other daemon is back first, and waits for the reports of this one.
+    # The other daemon reconnects first, and waits for the reports of this one.
     d.process.send_signal(signal.SIGSTOP)
     own.start()
     wait_until(e.ready)
@@ -1344,7 +1346,7 @@ def late_report():
     equal((d.end(), e.end()), (0, 0))
 
 
-@test("Redis hangs: what was sent is perhaps accepted, and what is read is not there")
+@test("Redis hangs: a request that was sent gets fate_unknown, and reads get 503")
 def hanging_redis():
     own, d, _ = alone(mode="pull")
     own.stop()
@@ -1364,7 +1366,8 @@ def hanging_redis():
         workers.append(threading.Thread(target=work))
     for w in workers:
         w.start()
-        # The first is sent before the 60,000 bytes, behind which it would stay in the daemon.
+        # The first request is sent before the 60,000 bytes, because it would stay in the
+        # daemon behind them.
         time.sleep(0.2)
     for w in workers:
         w.join()
@@ -1378,7 +1381,7 @@ def hanging_redis():
     equal(d.end(), 0)
 
 
-@test("a task is found if the message about it was lost")
+@test("a task runs in time even if the message about it was lost")
 def lost_message():
     path, got = pull(lanes=1), []
     lane = resp.Lane(path.rpartition("/")[2] + "/0", (
@@ -1394,13 +1397,13 @@ def lost_message():
     lane.run(link, "put", 1000, *resp.put_words("mute", 0, 0, 0, 10, 0, 0, 0, 0, body))
     worker.join()
     equal([t["id"] for t in got], ["mute"])
-    # Where tasks are, the home sweeps each second, and the next rank each 5 s.
+    # For a lane with tasks, its home daemon sweeps every second, and the next in rank every 5 s.
     assert time.monotonic() - begin < 6 + spare() / 1000
     equal(one.metric("wakes_total") + two.metric("wakes_total"), wakes, "messages")
     link.close()
 
 
-@test("D16: it refuses a Redis that evicts or is a replica, and says why")
+@test("D16: the daemon refuses a Redis that evicts or is a replica, and logs the reason")
 def unfit_redis():
     for options, word in ((("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"),
                            "evicts"),
@@ -1422,7 +1425,7 @@ def unfit_redis():
     equal(d.end(), 0)
 
 
-@test("a Redis that forgets its queues gets them back, and later daemons know them")
+@test("a Redis that lost its queues gets them back, and daemons that start later know them")
 def lost_queue():
     own, other = Redis("--appendonly", "no"), Sink()
     d = Daemon(own)
@@ -1443,7 +1446,7 @@ def lost_queue():
     equal(e.end(), 0)
 
 
-@test("D16: it refuses a Redis that is too old, and says so")
+@test("D16: the daemon refuses a Redis that is too old, and logs the reason")
 def old_redis():
     path, said = os.path.join(dir_, "old"), b"# Server\r\nredis_version:6.2.14\r\n"
 
@@ -1475,7 +1478,7 @@ def old_redis():
     assert "Redis has the version 6.2.14, and twheeld needs 7.0" in p.stderr, p.stderr
 
 
-@test("D16: a full queue answers 429; a full Redis answers 503, and still drains")
+@test("D16: a full queue answers 429; a full Redis answers 503, and its tasks still run")
 def full():
     own, d, c = alone(mode="pull", lanes=1, lane_max=3)
     for n in range(3):
@@ -1495,7 +1498,7 @@ def full():
 
 
 def unready(client):
-    """What /readyz has to say, unless it is 200."""
+    """Return: the reason from /readyz, or None if it answers 200."""
     try:
         status, answer = client.call("GET", "/readyz")
     except OSError:
@@ -1503,7 +1506,7 @@ def unready(client):
     return "" if status == 200 else answer["error"]["message"]
 
 
-@test("/readyz is 503 with Redis's reason while it refuses writes, and 200 when it takes them again")
+@test("/readyz is 503 with Redis's reason while Redis refuses writes, and 200 once it accepts them")
 def refusing():
     own, d, c = alone(mode="pull", lanes=1)
     link = resp.Redis(own.path)
@@ -1549,7 +1552,7 @@ def misconf():
     os.chmod(own.dir, 0o500)
     equal(d.client().call("PUT", "/v1/queues/s", {})[0], 201)
     if os.geteuid() == 0:
-        # Root may write anywhere but here.
+        # A directory of that name, because root may write everywhere else.
         os.mkdir(os.path.join(own.dir, "dump.rdb"))
     said = wait_until(lambda: unready(d.client()), 20)
     assert "MISCONF" in said, said
@@ -1557,7 +1560,7 @@ def misconf():
     equal(d.end(), 0)
 
 
-@test("D16: a Redis that refuses to write: 503 says so, nothing is accepted, and on by itself")
+@test("D16: if Redis refuses writes, 503 names the reason, nothing is accepted, and it recovers")
 def refused():
     own, d, c = alone(mode="pull", lanes=1)
     put("/v1/queues/s", "there", c)
@@ -1578,7 +1581,7 @@ def refused():
     equal(d.end(), 0)
 
 
-@test("D10, D13: age and count bound what is done and dead, however fast it comes")
+@test("D10, D13: age and count limit done and dead tasks, however fast they come")
 def bounded_past():
     _, d, c = alone("--dead-max=100", mode="pull", lanes=1)
     q = "/v1/queues/s"
@@ -1593,7 +1596,7 @@ def bounded_past():
     def counts():
         answer = c.call("GET", q)[1]
         return answer["scheduled"], answer["leased"], answer["done"], answer["dead"]
-    # Two sweeps, of which each may come up to 8 s after the one before.
+    # Two sweeps, each up to 8 s after the one before.
     wait_until(lambda: counts() == (0, 0, 0, 100), 20)
     equal(d.end(), 0)
 
@@ -1613,7 +1616,7 @@ def replay_many():
     equal(a.call("POST", f"{q}/replay"), (200, {"replayed": 50}))
 
 
-@test("the example in Python goes on after a stale report, and repeats what failed")
+@test("the Python example goes on after a stale report, and retries what failed")
 def example():
     port, = free_ports()
     own = Redis()
@@ -1643,7 +1646,7 @@ def example():
     equal(d.end(), 0)
 
 
-@test("the example renews the lease of a handler that takes long: it runs once; a key is of a run")
+@test("the Python example renews the lease of a slow handler, which runs once; a key is of one run")
 def example_extends():
     port, = free_ports()
     own = Redis()
@@ -1698,7 +1701,7 @@ def silent_dns():
     equal(d.end(), 0)
 
 
-@test("D17: SIGTERM: requests that run are finished, held tasks released, exit 0")
+@test("D17: on SIGTERM running requests finish, held tasks are released, and the exit status is 0")
 def graceful():
     own, d, c = alone(mode="push")
     other = Sink()
@@ -1716,7 +1719,7 @@ def graceful():
     equal(e.end(), 0)
 
 
-@test("D17: what a take on its way brings is given back, too")
+@test("D17: on SIGTERM tasks of a take that is still under way are given back too")
 def graceful_take():
     own, d, c = alone(mode="push", lanes=1)
     c.call("PUT", "/v1/queues/s/tasks/x", {"in": "1500ms", "callback": {"url": sink.url}})
@@ -1732,7 +1735,7 @@ def graceful_take():
     equal((own.ask("ZCARD", "tw:{s/0}:run"), own.ask("ZCARD", "tw:{s/0}:due")), ("0", "1"))
 
 
-@test("D17: a request that does not end is given back after stop-timeout, or a second signal")
+@test("D17: a request that does not end is given back after stop-timeout, or at a second signal")
 def impatient():
     own, d, c = alone("--stop-timeout=500ms", mode="push")
     other = Sink()
@@ -1754,7 +1757,7 @@ def impatient():
     equal(f.end(signal.SIGKILL), -9)
 
 
-@test("D17: no second is added to stop-timeout for a Redis that is away, or for half a request")
+@test("D17: stop-timeout is not extended for a Redis that is away, or for half a request")
 def punctual():
     own, other = Redis(), Sink()
     d = Daemon(own, "--stop-timeout=1s")
@@ -1778,7 +1781,7 @@ def punctual():
         assert 0.9 < time.monotonic() - begin < 1.7 + spare() / 1000, time.monotonic() - begin
 
 
-@test("D17: reports that come until the end of stop-timeout do no harm")
+@test("D17: reports that arrive just before the end of stop-timeout do no harm")
 def last_reports():
     own, d, _ = alone("--stop-timeout=100ms", mode="pull")
     body = b'{"tasks":[{"id":"x","token":"%016x-1"}]}' % 5
@@ -1805,7 +1808,7 @@ def last_reports():
     equal(d.process.wait(timeout=10), 0, d.text())
 
 
-@test("D17: on SIGTERM workers get 503 and go; for stop-delay the door stays open, and /readyz is 503")
+@test("D17: on SIGTERM workers get 503; for stop-delay /readyz is 503 and other requests still work")
 def stop_delay():
     port = free_ports()[0]
     d = Daemon(redis, "--stop-delay=2s", listen=f"127.0.0.1:{port}")
@@ -1830,7 +1833,7 @@ def stop_delay():
         w.join()
     assert time.monotonic() - begin < 1 + spare() / 1000
     equal({(s, c, x["error"]["code"]) for s, c, x in answers}, {(503, "close", "stopping")})
-    # One that comes again does not spin for nothing.
+    # The worker's next request waits before it gets 503, so the worker does not spin.
     status, head, _ = kept.raw("POST", f"{q}/reserve", {"wait": "20s"})
     equal((status, head["Connection"], head["Retry-After"]), (503, "close", "1"))
     assert unready(d.client()) == "twheeld stops"
@@ -1838,7 +1841,7 @@ def stop_delay():
     socket.create_connection(("127.0.0.1", port), 1).close()
     equal(d.process.wait(timeout=10), 0)
     assert 1.9 < time.monotonic() - begin < 3.5 + spare() / 1000, time.monotonic() - begin
-    # A second signal does not wait for it.
+    # A second signal ends stop-delay.
     d = Daemon(redis, "--stop-delay=1min")
     d.process.send_signal(signal.SIGTERM)
     time.sleep(0.2)
@@ -1872,7 +1875,7 @@ def wait_replicas():
     replica.kill()
 
 
-@test("redis://HOST:PORT/DB: the database is selected")
+@test("redis://HOST:PORT/DB: the daemon selects the database")
 def tcp_redis():
     own = Redis()
     with socket.create_server(("127.0.0.1", 0)) as s:
@@ -1888,7 +1891,7 @@ def tcp_redis():
     equal(d.end(), 0)
 
 
-@test("scripts are sent again after SCRIPT FLUSH")
+@test("the daemon sends its scripts again after SCRIPT FLUSH")
 def script_flush():
     q = pull()
     redis.ask("SCRIPT", "FLUSH")
@@ -1898,7 +1901,7 @@ def script_flush():
 
 
 def of_newer(link, lane, task, part="hdr"):
-    """Makes a task one that a newer version stored: another format."""
+    """Turn a task into one that a newer version stored, in another format."""
     key = lane.keys[resp.SETS.index(part)]
     text = link.ask("HGET", key, task)
     link.ask("HSET", key, task, b"\2" + text[1:])
@@ -1958,7 +1961,7 @@ def newer_queue():
     equal([own.run("HGET", "tw:queues", q).decode() for q in "qs"], [text, text])
     assert d.metric("newer_total") >= before + 5
     assert "queue q: its settings cannot be read" in d.text(), d.text()
-    # One that was known before goes on as it was.
+    # A queue that the daemon already knew goes on as it was.
     put("/v1/queues/s", "x", c)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["x"])
     begin = time.monotonic()
@@ -1966,7 +1969,8 @@ def newer_queue():
     assert time.monotonic() - begin < 2 + spare() / 1000
 
 
-@test("tasks of a newer version hold up no others, in any state, and come back to one that knows them")
+@test("tasks of a newer version hold up no others, in any state, and return to a daemon that "
+      "knows them")
 def newer_flood():
     lane, link = resp.Lane("flood/0", (CLOCK,)), resp.Redis(redis.path)
     holder, now = "%016x" % 9, 1700000000000
@@ -1985,7 +1989,7 @@ def newer_flood():
     for n in range(1000):
         of_newer(link, lane, f"t{n:04}")
     many(1000, 3, 2000)
-    # For a minute they stay, up to a number, so that the other version may take them.
+    # They stay for a minute, up to a limit, so that the other version may take them.
     took = at(2000, "take", 2, 60000, holder, 0)
     equal([t[0] for t in took[10:]], [b"t1000", b"t1001"])
     equal(link.ask("ZCOUNT", due, 0, now + 10000), 512 + 1)
@@ -1993,7 +1997,7 @@ def newer_flood():
     equal(at(2000, "look", "counts")[1], 1000)
     equal(at(90000, "take", 128, 60000, holder, 0)[2], -1)
     equal(link.ask("ZCOUNT", due, 0, now + 10 ** 6), 0)
-    # Leases, done and dead ones: as if that version were gone.
+    # Leased, done and dead tasks, as if the other version were gone.
     for n in (1000, 1001, 1002):
         token = [t[1] for t in took[10:] if t[0] == b"t%d" % n]
         if n == 1000:
@@ -2005,7 +2009,7 @@ def newer_flood():
     swept = at(200000, "sweep", 128, 100, 1000)
     equal(swept[1:6], [0, 0, 0, 0, 0])
     equal((link.ask("HLEN", hdr), link.ask("ZCARD", dead), link.ask("ZCARD", done)), (1003, 1, 1))
-    # The other version is back: all come with the scores that they had.
+    # The other version is back: all tasks return with their former scores.
     for n in range(1003):
         key = f"t{n:04}"
         link.ask("HSET", hdr, key, b"\1" + link.ask("HGET", hdr, key)[1:])
@@ -2023,7 +2027,7 @@ def newer_flood():
 
 # ---- Authentication, secrets ----
 
-@test("daemons of two versions serve a lane, and their scripts have other arguments")
+@test("daemons of two versions serve a lane, although their scripts have other arguments")
 def other_version():
     path = pull(lanes=1)
     other = resp.Lane(path.rpartition("/")[2] + "/0", (
@@ -2031,7 +2035,7 @@ def other_version():
         ("ack", "local FIELDS = 6", "local FIELDS = 7")))
     link = resp.Redis(redis.path)
     put(path, "x", payload="text", **{"in": "1h"})
-    # It puts, takes, and gives back.
+    # The older version puts a task, takes it and gives it back.
     body = link.ask("HGET", other.keys[3], "x")
     other.run(link, "put", 1000, *resp.put_words("y", 0, 1, 0, 10, 0, 0, 0, 0, body), "new")
     holder = "%016x" % 7
@@ -2052,7 +2056,7 @@ def other_version():
     link.close()
 
 
-@test("on TCP a token is asked for; no secret reaches a log, the page or the metrics")
+@test("TCP requires a token; no secret reaches a log, the page or the metrics")
 def secrets():
     token, secret = "t0ken" + "x" * 40, "whsec_" + "c2VjcmV0" * 6
     for name, text in (("token", token), ("secret", secret), ("password", "pa55word")):
@@ -2090,13 +2094,13 @@ def secrets():
 
 
 def resident(pid):
-    """MiB."""
+    """Return: the resident memory in MiB."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) >> 10
 
 
 def send_parts(port, count, token=None):
-    """Connections that have sent all of a body of 4 MiB but its last byte, if they could."""
+    """Open connections that send a body of 4 MiB except its last byte, as far as they can."""
     head = f"Authorization: Bearer {token}\r\n" if token else ""
     size = 4 << 20
     conns = []
@@ -2116,7 +2120,7 @@ def send_parts(port, count, token=None):
     return conns
 
 
-@test("D11: max-lost counts leases in a row: a report between them begins anew")
+@test("D11: max-lost counts consecutive leases: a report in between resets the count")
 def lost_in_a_row():
     _, d, c = alone("--max-lost=2", mode="pull", lanes=1,
                     retry={"limit": 100, "base": "1ms", "cap": "1ms"})
@@ -2135,7 +2139,7 @@ def lost_in_a_row():
     equal(d.end(), 0)
 
 
-@test("D19: a stranger is refused by the head of a request, and bodies have 64 MiB in all")
+@test("D19: a request without a token is refused by its head, and all bodies share 64 MiB")
 def bodies():
     token, port = "t0ken" + "y" * 40, free_ports()[0]
     path = os.path.join(dir_, "token-bodies")
@@ -2161,7 +2165,7 @@ def bodies():
     equal(d.end(), 0)
 
 
-@test("without a token, another name for this machine is refused: 403")
+@test("without a token, a request for another host name of this machine is refused: 403")
 def rebinding():
     port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
     d = Daemon(redis, listen=f"127.0.0.1:{port}")
@@ -2172,7 +2176,7 @@ def rebinding():
     equal(d.end(), 0)
 
 
-@test("exit 2 for a wrong command line; --version; --check")
+@test("exit status 2 for a wrong command line; --version; --check")
 def command_line():
     def run(*words):
         return subprocess.run([PROGRAM, "-c", "/dev/null", *words], capture_output=True,
@@ -2200,7 +2204,8 @@ def command_line():
     equal(p.stderr, "no Redis: unix:/nowhere: No such file or directory\n")
 
 
-@test("the first failure of a task and its death are lines in the log, with queue, id, host and status")
+@test("the log has a line for a task's first failure and for its death, with queue, id, host and "
+      "status")
 def failures_logged():
     _, d, c = alone("--max-lost=1", mode="push")
     host = sink.url.removeprefix("http://")
@@ -2226,7 +2231,7 @@ def failures_logged():
     equal(d.end(), 0)
 
 
-@test("the levels of the log are for the journal: no other file gets them")
+@test("the journal gets log levels, other files do not")
 def journal():
     for device, level in ((0, ""), (1, "<3>")):
         read, write = os.pipe()
@@ -2242,7 +2247,7 @@ def journal():
         assert said.startswith(f"{level}no Redis"), said
 
 
-@test("a Unix socket of a daemon that lives is not taken; one that was left is")
+@test("the daemon does not take the Unix socket of a live daemon, but one that was left behind")
 def unix_socket():
     own = Redis()
     d = Daemon(own)
@@ -2258,7 +2263,8 @@ def unix_socket():
     assert not os.path.exists(d.path)
 
 
-@test("systemd is told when it is ready, that it lives, and how long its stop may take")
+@test("systemd is told when the daemon is ready, that it is alive, and how long it may take to "
+      "stop")
 def notify():
     own, path = Redis(), os.path.join(dir_, "notify")
     own.kill()
@@ -2290,12 +2296,12 @@ def early_start():
     equal(d.end(), 0, d.text())
 
 
-@test("D14: a queue with a slow endpoint leaves places of a small hold-max to other queues")
+@test("D14: a queue with a slow endpoint leaves room in a small hold-max for other queues")
 def fair():
     own, other = Redis(), Sink()
     d = Daemon(own, "--hold-max=64")
     c = d.client()
-    # The slow one is asked first for its tasks.
+    # The daemon asks the slow queue for its tasks first.
     for name in ("a-slow", "fast"):
         equal(c.call("PUT", f"/v1/queues/{name}", {"mode": "push"})[0], 201)
     c.call("POST", "/v1/queues/a-slow/tasks", {"tasks": [
@@ -2313,8 +2319,8 @@ def fair():
 
 
 class Silent:
-    """An endpoint on all addresses of this machine that answers 200 once it may, and until then
-    ends each connection without an answer, or none. It notes when each request came."""
+    """An endpoint on all addresses of this machine. Until it may answer 200, it ends each
+    connection without an answer, or does not answer at all. It notes when each request came."""
 
     def __init__(self, ends=True):
         self.ends, self.answers, self.came, self.kept = ends, False, [], []
@@ -2352,8 +2358,8 @@ def many_slow_hosts():
     equal(d.end(signal.SIGKILL), -9)
 
 
-@test("a host that gives no answer rests for a second, then for two, by name and by address, and "
-      "gets one request then; its tasks use up no attempts")
+@test("a host that does not answer rests for 1 s, then 2 s, by name and by address, and then "
+      "gets one request; its tasks use up no attempts")
 def back_off():
     silent = Silent()
     _, d, c = alone()
@@ -2367,7 +2373,7 @@ def back_off():
     wait_until(lambda: d.metric("hosts_backing_off") == 2)
     begun = len(silent.came)
     assert begun <= 10, begun
-    # Another name of this address, and nothing of it reaches the endpoint.
+    # Another name for this address, so nothing of it reaches the endpoint.
     add("localhost", 5)
     hosts = c.call("GET", "/v1/queues")[1]["hosts"]
     assert f"http://127.0.0.1:{silent.port}" in [h["host"] for h in hosts], hosts
@@ -2382,13 +2388,13 @@ def back_off():
                            for host, tasks in (("127.0.0.1", 10), ("localhost", 5))
                            for n in range(tasks)), 30)
     wait_until(lambda: c.call("GET", "/v1/queues")[1]["hosts"] == [], 5)
-    # Each once more, and the two that were probes.
+    # One more request for each task, and the two probes.
     assert len(silent.came) <= begun + 2 + 15 + 1, (begun, len(silent.came))
     equal(d.end(), 0)
 
 
-@test("a flood in one queue delays another by no more than its share: a weight is how many of its "
-      "tasks begin for each one of a queue of weight 1")
+@test("a flood in one queue delays another by no more than its share: a weight is how many tasks "
+      "begin for each one of a queue of weight 1")
 def weights():
     other = Sink()
     _, d, c = alone("--callback-concurrency=1", "--ahead=5s")
@@ -2396,7 +2402,7 @@ def weights():
     for weight in (0, 101, 1.5):
         status, answer = c.call("PUT", "/v1/queues/heavy", {"weight": weight})
         equal((status, answer["error"]["field"]), (400, "weight"))
-    # The first has the only slot until all others are due.
+    # This task has the only slot until all others are due.
     put("/v1/queues/s", "first", c, callback={"url": other.url + "/hold"})
     other.wait_for("first")
     at = int(now_ms()) + 1000
@@ -2416,8 +2422,9 @@ def weights():
 
 
 def leases(ran, name):
-    """Return: when the leases of a queue's tasks end, and how many there were at most at once. All
-    are of one length, so their ends are as far apart as their takes by the clock of scripts."""
+    """Return: when the leases of a queue's tasks end, and the maximum number of them at once.
+    All leases have the same length, so their ends are as far apart as their takes, by the
+    scripts' clock."""
     held, ends, most = set(), [], 0
     for _, _, words in ran:
         if len(words) < 2 or not re.fullmatch(r"tw:\{" + name + r"/\d+\}:run", words[1]):
@@ -2433,7 +2440,7 @@ def leases(ran, name):
 
 
 def within(begun, rate, burst):
-    """In no window there are more than the burst and what the rate lets through."""
+    """Check that no window has more than the burst and what the rate allows."""
     for i, first in enumerate(begun):
         for j in range(i + burst, len(begun)):
             # The ends are whole milliseconds.
@@ -2442,7 +2449,7 @@ def within(begun, rate, burst):
 
 
 class Workers:
-    """Workers of a pull queue at two daemons, until they have had so many tasks."""
+    """Workers of a pull queue at two daemons, until they have had this many tasks."""
 
     def __init__(self, path, number, *daemons):
         self.got, self.number, self.path = [], number, path
@@ -2464,7 +2471,7 @@ class Workers:
         equal(len(self.got), self.number)
 
 
-@test("limits of a queue: bad values get 400 with the field, null removes one")
+@test("limits of a queue: bad values get 400 with the field, and null removes a limit")
 def limit_values():
     p = push()
     for body, field in (
@@ -2500,8 +2507,8 @@ def limit_removed():
         sink.wait_for(f"freed-{n}")
 
 
-@test("rate: over all daemons and lanes, no window has more than the burst and what the rate lets "
-      "through; the rest is late, not lost, and counted")
+@test("rate: over all daemons and lanes, no window has more than the burst and what the rate "
+      "allows; the rest is late, not lost, and counted")
 def rate_limit():
     limit = {"limit": 50, "per": "1s", "burst": 10}
     p, q = push(rate=limit), pull(rate=limit)
@@ -2523,8 +2530,8 @@ def rate_limit():
     assert sum(held) > 0, held
 
 
-@test("concurrency: never are more tasks leased at once, over all daemons and lanes, also when one "
-      "of these is killed; all run in the end")
+@test("concurrency: there are never more leases at once, over all daemons and lanes, even when a "
+      "daemon is killed; all tasks run in the end")
 def concurrency_limit():
     own, other = Redis(), Sink()
     d, e = (Daemon(own, "--lease=6s") for _ in range(2))
@@ -2541,7 +2548,7 @@ def concurrency_limit():
         equal(c.call("POST", "/v1/queues/s/tasks", {"tasks": [
             {"id": f"c-{n}", "callback": {"url": other.url + "/slow/200"}}
             for n in range(60)]})[0], 200)
-        # It is killed while it has leases, and these keep their places until they end.
+        # This daemon is killed while it has leases, which count until they end.
         wait_until(lambda: len(other.received()) >= 8)
         victim = next(x for x in (d, e) * 99 if x.metric("held"))
         victim.end(signal.SIGKILL)
@@ -2570,7 +2577,7 @@ def bounded():
     wait_until(lambda: True)
 
 
-@test("D13: a daemon takes no more bodies than hold-bytes, but for those of a last take")
+@test("D13: a daemon takes no more bodies than hold-bytes, except for those of a last take")
 def bounded_bytes():
     _, d, c = alone("--hold-bytes=1M", "--ahead=5s", mode="push", lanes=1)
     for _ in range(2):
@@ -2583,13 +2590,13 @@ def bounded_bytes():
     equal(d.end(), 0)
 
 
-@test("there are at most 1,000 clients, or as many as there are descriptors: the next one waits")
+@test("there are at most 1,000 clients, or as many as there are descriptors; the next one waits")
 def many_clients():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
     own = Redis()
     d = Daemon(own)
-    # Redis, epoll and the like have some of these 64.
+    # Redis, epoll and others use some of these 64 descriptors.
     for most, some in ((1000, 1000), (64, 80)):
         if most == 64:
             resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (most, most))
@@ -2620,7 +2627,7 @@ def many_clients():
 
 
 def scripts(own):
-    """Scripts that Redis has run."""
+    """Return: the number of scripts that Redis has run."""
     stats = own.run("INFO", "commandstats").decode()
     return sum(int(line.split("calls=")[1].split(",")[0]) for line in stats.splitlines()
                if line.startswith("cmdstat_eval"))
@@ -2633,8 +2640,9 @@ def scripts_within(own, seconds):
 
 
 def idle_queues(own, c):
-    """Idle ones cost 50 scripts a second at most. What is put in one is run, kept and removed."""
-    # First it looks at each lane.
+    """Check that idle queues cost at most 50 scripts a second. A task in one of them runs, is
+    kept and then removed."""
+    # At first the daemon looks at each lane.
     wait_until(lambda: scripts_within(own, 2) <= 100)
     number = scripts_within(own, 4)
     assert number <= 200, number
@@ -2642,14 +2650,15 @@ def idle_queues(own, c):
     assert sink.wait_for("now")[0]["at"] - task["due"] < 1000 + spare()
     path = "/v1/queues/q5/tasks/now"
     wait_until(lambda: c.call("GET", path)[1]["state"] == "done", 5)
-    # Its retention ends, and the lane is empty once more.
+    # The task's retention ends, and the lane is empty again.
     wait_until(lambda: all(own.ask("HLEN", f"tw:{{q5/{n}}}:hdr") == "0" for n in range(4)), 15)
     number = scripts_within(own, 2)
     assert number <= 100, number
 
 
 def monitored(own, what):
-    """Return: what Redis does during what(): its time, who asked ("lua" is a script), the words."""
+    """Return: the commands that Redis runs during what(): time, client ("lua" is a script),
+    words."""
     link, lines = resp.Redis(own.path), []
     link.ask("MONITOR")
     link.socket.settimeout(None)
@@ -2676,9 +2685,10 @@ def scripts_of(ran):
 
 
 def shared_census(own, d, c, lanes):
-    """All who ask share one census a second, and a take waits for a part of it, not for all.
+    """Check that all who ask share one census a second, and that a take waits for a part of it
+    only.
 
-    How many parts come before the take follows from the host's time: 1 to 4 of 250 are usual.
+    How many parts come before the take depends on the host's speed: 1 to 4 of 250 are usual.
     """
     end, tasks = threading.Event(), [f"between-{n}" for n in range(20)]
 
@@ -2729,7 +2739,7 @@ def many_queues():
     equal(d.end(), 0)
 
 
-@test("no daemon met an error that it could not explain")
+@test("no daemon logged an error that it could not explain")
 def clean_logs():
     for d in (one, two):
         for line in d.text().splitlines():

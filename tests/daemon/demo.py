@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demo of twheeld.
 
-  demo.py send SOCKET URL SENT   schedules 1,000 callbacks within 5 s, and writes for each a
-                                 line to SENT: id and due time
-  demo.py judge SENT LOG KILLED  prints what became of them. LOG is that of the sink. KILLED is
+  demo.py send SOCKET URL SENT   schedules 1,000 callbacks within 5 s, and writes id and due
+                                 time of each to SENT
+  demo.py judge SENT LOG KILLED  prints what became of them. LOG is the sink's log, and KILLED
                                  the time in ms at which a daemon was killed
 """
 import json

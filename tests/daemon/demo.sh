@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# 1,000 callbacks within 5 s, by two daemons. One of them is killed in the middle.
+# Two daemons run 1,000 callbacks within 5 s, and one of them is killed in the middle.
 #
 #   demo.sh PROGRAM
 #
-# It starts a redis-server on a Unix socket in a temporary directory, two daemons and an
-# endpoint, and ends them all. It needs no root and no network: all is on 127.0.0.1.
+# Starts a redis-server on a Unix socket in a temporary directory, two daemons and an endpoint,
+# and ends them all. It needs neither root nor a network, because everything is on 127.0.0.1.
 set -eu
 
 program=$(realpath "${1:?demo.sh PROGRAM}")

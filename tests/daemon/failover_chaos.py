@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""C3 and C4: masters of Redis are killed again and again while clients work.
+"""C3 and C4: Redis masters are killed again and again while clients work.
 
   failover_chaos.py PROGRAM c3|c4 [SECONDS [SEED]]
 
-c3  A master, a replica and three Sentinels.
-c4  A cluster of three masters with a replica each. Between two kills the slots of two lanes
-    move.
+c3 A master, a replica and three Sentinels.
+c4 A cluster of three masters with a replica each. Between two kills, the slots of two lanes
+move.
 
-A master is killed, and comes back as a replica. Each second time its replica is stopped before,
-so that it misses writes, and then takes over.
-A put is accepted if a replica has it. Each 2 s a daemon is killed, too. siege.py has the
-clients and the judge. SECONDS is 20.
+A master is killed, and comes back as a replica. Every other time its replica is stopped before
+that, so that it misses writes and then takes over. A put is accepted only if a replica has it.
+Every 2 s a daemon is killed too. siege.py has the clients and the judge. SECONDS is 20 by
+default.
 """
 import sys
 import threading
@@ -27,17 +27,17 @@ from siege import Siege, arguments  # noqa: E402
 LEASE = 6
 LANES = 12
 OPTIONS = (f"--lease={LEASE}s", "--max-lost=100", "--wait-replicas=1", "--wait-timeout=300ms")
-# So long the replica of c3 misses the writes before the master is killed.
-MISSES = 0.4
-CALM = 1.0
+# How long the replica misses writes before its master is killed, in seconds.
+REPLICA_LAG = 0.4
+RECOVERY_PAUSE = 1.0
 
 
 def cut_off(master, replica):
-    """Kills a master whose replica misses what was written last."""
+    """Kill a master whose replica misses the last writes."""
     replica.stop()
-    # Else the socket would keep what it misses.
+    # Otherwise the socket would buffer what the replica misses.
     master.run("CLIENT", "KILL", "TYPE", "replica")
-    time.sleep(MISSES)
+    time.sleep(REPLICA_LAG)
     master.kill()
     replica.go_on()
 
@@ -51,13 +51,13 @@ class SentinelCase:
     def strike(self, siege):
         self.kills += 1
         victim = self.pair.master()
-        with siege.wound(loses=range(LANES)):
+        with siege.outage(loses=range(LANES)):
             if self.kills % 2 == 0:
                 cut_off(victim, self.pair.replica())
             self.pair.kill(victim)
-        siege.stop.wait(CALM)
-        self.pair.mend(victim)
-        siege.stop.wait(CALM)
+        siege.stop.wait(RECOVERY_PAUSE)
+        self.pair.restore(victim)
+        siege.stop.wait(RECOVERY_PAUSE)
 
     def report(self):
         return f"{self.kills} failovers"
@@ -76,11 +76,11 @@ class ClusterCase:
         self.kills += 1
         victim = siege.chance.choice(self.cluster.victims())
         lanes = [n for n in range(LANES) if self.cluster.owner(self.slot(n)) is victim]
-        with siege.wound(loses=lanes):
+        with siege.outage(loses=lanes):
             if self.kills % 2 == 0:
                 cut_off(victim, self.cluster.replica(victim))
             self.cluster.kill(victim)
-        siege.stop.wait(CALM / 2)
+        siege.stop.wait(RECOVERY_PAUSE / 2)
         victim.start()
         self.cluster.wait()
         for _ in range(2):
@@ -107,7 +107,7 @@ def attack(case):
         killer = threading.Thread(target=daemons)
         killer.start()
         try:
-            while not siege.stop.wait(CALM):
+            while not siege.stop.wait(RECOVERY_PAUSE):
                 case.strike(siege)
         finally:
             killer.join()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tasks for a daemon whose Redis is tested, and what became of them."""
+"""Puts tasks at a daemon while its Redis is tested, and judges what became of them."""
 import os
 import subprocess
 
@@ -14,14 +14,14 @@ def secret_file(name, text):
 
 
 def check(*options):
-    """--check. Return: status and what it said."""
+    """Run --check. Return: status and output."""
     p = subprocess.run([PROGRAM, "-c", "/dev/null", *options, "--check"], capture_output=True,
                        text=True, timeout=20)
     return p.returncode, p.stdout + p.stderr
 
 
 def run_tasks(c, count=20):
-    """Tasks of a new queue go all the way."""
+    """Run the tasks of a new queue from put to ack."""
     equal(c.call("PUT", "/v1/queues/s", {"mode": "pull"})[0], 201)
     big = "x" * 60000
     status, answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [
@@ -37,7 +37,7 @@ def run_tasks(c, count=20):
 
 
 class Load:
-    """Tasks that are put one after the other, and what became of them."""
+    """Puts tasks one after the other, and records what became of them."""
 
     def __init__(self, client, queue, sink):
         self.client, self.queue, self.sink = client, queue, sink
@@ -53,7 +53,7 @@ class Load:
             self.refused += 1
 
     def judge(self, seconds=20):
-        """All ran, none early. Return: how many ran twice."""
+        """Check that all ran, and none early. Return: how many ran twice."""
         wait_until(lambda: set(self.due) <= {r["id"] for r in self.sink.received()}, seconds)
         runs = {}
         for r in self.sink.received():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""model_test.py [--operations N] [--seed N]: the scripts against a model.
+"""model_test.py [--operations N] [--seed N]: compares the scripts with a model.
 
-Random operations on 25 ids of one lane. After each, the answer and the whole state in Redis
-must be those of a model in Python, and at the end the number of messages. The test gives the
-time: the line of the prelude that reads TIME is exchanged. Then it plants bugs in the scripts,
-each of which the model must notice (C5). Prints TAP.
+Random operations run on 25 ids of one lane. After each, the answer and the whole state in
+Redis must equal those of a Python model, and at the end the number of messages. The test
+supplies the time: it replaces the line of the prelude that reads TIME. Then it plants bugs in
+the scripts, each of which the model must notice (C5). Prints TAP.
 
-The model knows all answers, so operations are sent ahead of them, and the bytes that come are
-compared with those of the model. They are taken apart only where they differ.
+The model knows all answers, so operations are sent ahead of them, and the received bytes are
+compared with the model's. They are parsed only where they differ.
 """
 import argparse
 import atexit
@@ -29,14 +29,14 @@ NOBODY = "0" * 16
 HEADER = struct.Struct(">BBBBHHHIHIHIHIHIQHIHIHI")
 FIELDS = ("state", "flags", "late", "attempts", "lost", "limit", "missed", "version", "due",
           "first", "token", "holder", "period", "late_after", "keep")
-# Of six bytes.
+# Fields of six bytes.
 LONG = {"version", "due", "first", "token", "period", "late_after", "keep"}
 IDS = [f"task-{n}" for n in range(25)]
 ORPHANS = [f"orphan-{n}" for n in range(5)]
 ALL = IDS + ORPHANS
 CTL = ("seq", "next", "paused", "tat", "orphan", "lost", "missed", "dead")
 SCORED, HASHES = ("due", "run", "dead", "done"), ("hdr", "body", "note", "ctl")
-# So many operations are sent at once. Those before them are compared meanwhile.
+# This many operations are sent at once, while those before them are compared.
 BATCH = 256
 # More bytes than an answer may lack.
 PAD = 65536
@@ -44,12 +44,12 @@ CLOCK = ("prelude", "redis.call('TIME')", "{ table.remove(ARGV), table.remove(AR
 
 
 class Model:
-    """A lane. Tasks are dicts of the header's fields, and body, note and score."""
+    """A lane. A task is a dict of the header's fields, and of body, note and score."""
 
     def __init__(self):
         self.tasks = {}
         self.orphans = {}
-        # Headers that are broken, of some orphans.
+        # The damaged headers of some orphans.
         self.broken = {}
         self.seq = 0
         self.next = None
@@ -58,13 +58,13 @@ class Model:
         self.count = {"orphan": 0, "lost": 0, "missed": 0, "dead": 0}
         self.us = self.now = 0
         self.wakes = 0
-        # By id: a task as it was last, and its header, body and note as Redis tells them.
+        # By id: the last state of a task, and its header, body and note as Redis returns them.
         self.told = {}
 
-    # ---- What scripts have in common ----
+    # ---- What the scripts share ----
 
     def of(self, state):
-        """Ids in the order of their set, orphans too."""
+        """Return: ids in the order of their set, including orphans."""
         found = [(t["score"], i.encode()) for i, t in self.tasks.items() if t["state"] == state]
         found += [(s, i.encode()) for i, (at, s) in self.orphans.items() if at == state]
         return [i.decode() for _, i in sorted(found)]
@@ -162,7 +162,7 @@ class Model:
                 state=SCHEDULED, flags=0, late=late, attempts=0, lost=0, limit=limit, missed=0,
                 version=self.seq, due=due, first=due, token=0, holder=NOBODY, period=period,
                 late_after=after, keep=keep, body=body, note="", score=due)
-            # A put in the place of what was left of another: Redis has one score of an id.
+            # A put replaces what was left of another task, because Redis has one score for an id.
             if name in self.orphans and self.orphans[name][0] == SCHEDULED:
                 del self.orphans[name]
             created.append(due)
@@ -435,7 +435,7 @@ NONE = b"$-1\r\n"
 
 
 def reply(value):
-    """The bytes of an answer of Redis."""
+    """Return: the bytes of an answer of Redis."""
     if value is None:
         return NONE
     if isinstance(value, bytes):
@@ -454,7 +454,7 @@ def dump_commands(keys):
 
 
 def unpack(header):
-    """Return: the fields. A header that is broken is returned as it is."""
+    """Return: the fields, or the header itself if it is damaged."""
     if not isinstance(header, bytes) or len(header) != HEADER.size or header[0] != 1:
         return header
     values = list(HEADER.unpack(header))[:0:-1]
@@ -463,7 +463,7 @@ def unpack(header):
 
 
 class Walk:
-    """Random operations."""
+    """Chooses random operations."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -499,14 +499,14 @@ class Walk:
                 r.choice((0, 1, 4)), 0]
 
     def lease(self):
-        """A task and a token, most of them right."""
+        """Return: a task and a token, which are usually right."""
         r = self.rng
         if self.leases and r.random() < .9:
             return r.choice(self.leases[-8:])
         return (r.choice(self.ids), r.randrange(self.model.seq + 2), r.choice(self.holders))
 
     def batch(self):
-        """Leases of the first one's holder."""
+        """Return: leases, usually all of the first one's holder."""
         some = [self.lease() for _ in range(self.rng.choice((1, 1, 3)))]
         holder = some[0][2] if self.rng.random() < .95 else self.rng.choice(self.holders)
         return holder, [s[:2] for s in some]
@@ -545,7 +545,7 @@ class Walk:
                          self.list()))
 
     def list(self):
-        """Half of them go on behind a place, which most often was a task's."""
+        """Half of the lists start after a place, usually that of a task."""
         r = self.rng
         words = ["list", r.choice(("due", "run", "done", "dead")), r.choice((1, 3, 100))]
         if r.random() < .5:
@@ -562,7 +562,7 @@ class Walk:
         r = self.rng
         self.us += r.choice((0, 300, 5000, 100000, r.randrange(0, 1000000)))
         if r.random() < .1:
-            # To the head, or just before it.
+            # To the time of the first task, or just before it.
             self.us = max(self.us, (self.model.head(SCHEDULED) - r.randrange(4)) * 1000)
         self.model.us, self.model.now = self.us, self.us // 1000
         weights = {"put": 20, "take": 25, "ack": 20, "renew": 6, "recover": 8, "change": 14,
@@ -571,7 +571,7 @@ class Walk:
         return script, getattr(self, script)()
 
     def damage(self):
-        """Breaks the lane, as no script does. Return: the commands."""
+        """Damage the lane in a way that no script does. Return: the commands."""
         if self.rng.random() < .5:
             return self.orphan()
         if not self.model.tasks:
@@ -581,14 +581,15 @@ class Walk:
         return [("HDEL", "body", name)]
 
     def orphan(self):
-        """Leaves an id in a set, without a header or with one that is broken."""
+        """Leave an id in a set without a header, or with a damaged one."""
         r, m = self.rng, self.model
         name, state = r.choice(ORPHANS), r.randrange(4)
         if name in m.orphans:
             return []
         m.orphans[name] = (state, m.now + r.randrange(-50, 2000))
         commands = [("ZADD", ("due", "run", "done", "dead")[state], m.orphans[name][1], name)]
-        # Empty, too short, of no format, in no state.
+        # No header, an empty one, one that is too short, one of no known format, one in no
+        # known state.
         header = r.choice((None, b"", b"\1\0\0", bytes(64), b"\1\4" + bytes(62)))
         if header is not None:
             m.broken[name] = header
@@ -622,7 +623,7 @@ def receive_parts(redis):
 
 
 def words(script, argv):
-    """ARGV as the script has it. The model of put has its settings apart."""
+    """Return: ARGV as the script expects it. The model of put has its settings separate."""
     if script != "put":
         return argv
     most, *tasks = argv
@@ -630,14 +631,14 @@ def words(script, argv):
 
 
 class Replies(Redis):
-    """Bytes that came from Redis, or that should have come."""
+    """Parses bytes that came from Redis, or that should have come."""
 
     def __init__(self, text):
         self.file = io.BytesIO(text)
 
 
 class Run:
-    """Operations on their way, and what is expected of each."""
+    """Operations that were sent, and what is expected of each."""
 
     def __init__(self, redis, lane, walk):
         self.redis, self.lane, self.walk = redis, lane, walk
@@ -646,12 +647,12 @@ class Run:
         self.sent = collections.deque()
 
     def prepare(self, n):
-        """Return: an operation for Redis, and questions for the state after it."""
+        """Return: an operation for Redis, and the commands that dump the state after it."""
         walk = self.walk
         damage = [(verb, self.keys[key], *rest) for verb, key, *rest in
                   (walk.damage() if n % 50 == 49 else [])]
         script, argv = walk.step()
-        # The last is the first that the clock removes.
+        # The last argument is the one that the clock removes first.
         call = self.lane.command(script, *words(script, argv), walk.us % 1000000,
                                  walk.us // 1000000)
         answer = [walk.us] + getattr(walk.model, script)(*argv)
@@ -663,7 +664,7 @@ class Run:
         return b"".join([Redis.command(*d) for d in damage]) + call + self.dump
 
     def agrees(self):
-        """Return: whether the first that was sent has done what it should."""
+        """Return: whether the oldest operation that was sent did what it should."""
         damage, script, argv, now, want = self.sent.popleft()
         for _ in range(damage):
             self.redis.receive()
@@ -671,7 +672,7 @@ class Run:
         if got == want:
             return True
         want = receive_parts(Replies(want))
-        # The answer may be longer. What follows, a PAD at least, is on its way.
+        # The answer may be longer. At least a PAD follows it.
         got = receive_parts(Replies(got + self.redis.file.read(PAD // 2)))
         for part, value in want.items():
             if value != got[part]:

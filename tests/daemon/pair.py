@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A master, a replica, and Sentinels on loopback."""
+"""A master, a replica and Sentinels on loopback."""
 import os
 import subprocess
 
@@ -10,7 +10,7 @@ DOWN_AFTER = 500
 
 
 class Server(Redis):
-    """A Redis with a port, whose replicas Sentinel may name."""
+    """A Redis with a port, to which Sentinel may assign replicas."""
 
     def __init__(self, *options):
         self.port, = free_ports()
@@ -25,12 +25,13 @@ class Server(Redis):
         return self.run("ROLE")[0].decode()
 
     def replicas(self):
-        """How many are up to date."""
+        """Return: the number of replicas that are up to date."""
         return (self.ask("INFO", "replication") or "").count("state=online")
 
 
 class Sentinels:
-    """lines: of their configuration. secret: user and password. port_key: port or tls-port."""
+    """lines: added to their configuration. secret: user and password. port_key: port or
+    tls-port."""
 
     def __init__(self, master, count=1, lines="", secret=None, port_key="port"):
         self.secret = secret
@@ -59,7 +60,7 @@ class Sentinels:
             link.close()
 
     def wait_for_replica(self, seconds=20):
-        """Until each of them knows a replica that lives."""
+        """Wait until each Sentinel knows a live replica."""
         def known(at):
             try:
                 fields = [dict(zip(r[::2], r[1::2]))
@@ -88,7 +89,7 @@ class Pair:
         return self.sentinels.url()
 
     def master(self):
-        """That of Sentinel, or None."""
+        """Return: the master that Sentinel names."""
         _, port = self.sentinels.run("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.sentinels.name)
         return next(s for s in self.servers if s.port == int(port))
 
@@ -96,7 +97,7 @@ class Pair:
         return next(s for s in self.servers if s is not self.master())
 
     def kill_master(self, seconds=20):
-        """Return: the dead one, when another is the master."""
+        """Return: the dead master, once another server is the master."""
         return self.kill(self.master(), seconds)
 
     def kill(self, victim, seconds=20):
@@ -106,8 +107,8 @@ class Pair:
                    seconds)
         return victim
 
-    def mend(self, victim, seconds=20):
-        """The dead one comes back as a replica. Sentinel would see to it after eight seconds."""
+    def restore(self, victim, seconds=20):
+        """Restart the dead server as a replica at once. Sentinel would do that only after 8 s."""
         if not victim.alive():
             victim.start()
         victim.follow(self.master().port)

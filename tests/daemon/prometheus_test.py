@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""/metrics, the alerts and the dashboard, as Prometheus sees them.
+"""Checks /metrics, the alerts and the dashboard with Prometheus' own tools.
 
   PROMTOOL=... prometheus_test.py PROGRAM [NAME...]
 """
@@ -17,7 +17,7 @@ RULES = os.path.join(PACKAGING, "twheeld.rules.yml")
 
 
 def promtool(*words, text=None):
-    """Return: what promtool has to say, if all is well."""
+    """Return: promtool's output, if it succeeds."""
     p = subprocess.run([PROMTOOL, *words], input=text, capture_output=True, text=True,
                        timeout=30)
     assert p.returncode == 0 and not p.stderr, p.stdout + p.stderr
@@ -25,7 +25,8 @@ def promtool(*words, text=None):
 
 
 def check(text):
-    """/metrics by promtool, and each series once: promtool does not look at that."""
+    """Check /metrics with promtool, and that each series appears once, which promtool does not
+    check."""
     promtool("check", "metrics", text=text)
     series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
     equal(sorted({s for s in series if series.count(s) > 1}), [], "twice")
@@ -36,7 +37,7 @@ def names(series):
     return {s.split("{")[0] for s in series}
 
 
-@test("promtool finds nothing wrong with /metrics: before a task, after many, without Redis")
+@test("promtool accepts /metrics before the first task, after many, and without Redis")
 def metrics():
     redis, sink = Redis(), Sink()
     d = Daemon(redis)
@@ -61,7 +62,7 @@ def metrics():
     equal(d.end(), 0)
 
 
-@test("more than 100 queues are summed as other, also where one has this name")
+@test("more than 100 queues are summed as other, even if one has that name")
 def many_queues():
     redis = Redis()
     d = Daemon(redis)
@@ -86,7 +87,7 @@ def alerts():
     promtool("test", "rules", os.path.join(HERE, "alerts.yml"))
 
 
-@test("alerts and the dashboard name metrics that the daemon has")
+@test("the alerts and the dashboard use only metrics that the daemon exports")
 def known_names():
     redis = Redis()
     d = Daemon(redis)
@@ -104,7 +105,7 @@ def known_names():
     equal(d.end(), 0)
 
 
-@test("each expression of the dashboard is one of Prometheus's language")
+@test("promtool can parse each expression of the dashboard")
 def dashboard():
     with open(os.path.join(PACKAGING, "twheeld.grafana.json")) as f:
         board = json.load(f)
@@ -119,7 +120,7 @@ def dashboard():
                 collect(y)
     collect(board)
     assert len(found) > 10, found
-    # Grafana puts a duration here.
+    # Grafana replaces this with a duration.
     lines = [json.dumps(re.sub(r"\$__\w+", "5m", e)) for e in found]
     path = os.path.join(dir_, "dashboard.yml")
     with open(path, "w") as f:

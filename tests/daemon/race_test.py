@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""T2, D8: a race of cancel, move and replace in the last 500 ms before tasks are due.
+"""T2, D8: cancel, move and replace race with the start of tasks in the last 500 ms before they
+are due.
 
   race_test.py PROGRAM [OPERATIONS [SEED]]
 
 Three daemons hold tasks. Clients ask any of them to cancel, move or replace each task once, at
-a random time of its last 500 ms. What the client was told, and what the endpoint got, must
-agree. No daemon dies here, so each run happens once. Prints TAP.
+a random time in its last 500 ms. The answer that the client got and the requests that the
+endpoint got must agree. No daemon dies here, so each run happens once. Prints TAP.
 """
 import json
 import os
@@ -24,7 +25,7 @@ from rig import Daemon, Redis, Sink, dir_, now_ms, wait_until  # noqa: E402
 DAEMONS, CLIENTS, BATCH = 3, 4, 400
 WINDOW = 500
 QUEUE = "/v1/queues/race"
-# Of so many operations one must meet a held task, or the race is none.
+# This many operations must find a task held, or there was no race.
 HELD = 10
 
 
@@ -61,12 +62,12 @@ class Link:
 
 
 def client(number, paths, url, operations, log):
-    """Races with as many tasks as it takes for so many operations in the window."""
+    """Race until this many operations fell into the window."""
     rng = random.Random(f"{SEED}.{number}")
     links = [Link(p) for p in paths]
     done, made, cost = 0, 0, 2.0
     while done < operations:
-        # They fall due so far from each other that this client keeps up.
+        # Tasks fall due so far apart that this client keeps up.
         gap, first = cost * 1.2, now_ms() + WINDOW + 100
         tasks = [{"id": f"{number}-{made + n}", "at": int(first + n * gap), "payload": "old",
                   "callback": {"url": url}} for n in range(BATCH)]
@@ -74,7 +75,7 @@ def client(number, paths, url, operations, log):
         status, answer = rng.choice(links).ask("POST", f"{QUEUE}/tasks", {"tasks": tasks})
         assert status == 200, answer
         due = {t["id"]: t["due"] for t in answer["tasks"]}
-        # Many of them in the last milliseconds, where the attempt begins.
+        # Many operations come in the last milliseconds, when the attempt starts.
         plan = sorted((due[t] - rng.random() ** rng.choice((1, 4)) * WINDOW, t) for t in due)
         begun, busy = now_ms(), 0.0
         for at, task in plan:
@@ -114,7 +115,7 @@ def judge(op, runs):
         if (status, op["state"]) == (200, "scheduled"):
             return runs and "ran after it was canceled"
         if status == 202:
-            # The attempt that has begun; or it was not known in time, and it did not begin.
+            # Either the attempt had begun, or that was not known in time and it never began.
             return None
         return (status != 404 or len(old) != 1) and "gone without a run"
     if kind == "move":
@@ -124,7 +125,7 @@ def judge(op, runs):
             return (old[0]["at"] < op["new_due"] or
                     int(old[0]["head"]["twheel-scheduled-at"]) != op["new_due"]) and \
                 "ran at the time before"
-        # Without a word of its holder it is moved, or it is not.
+        # If its holder did not answer, the task may have been moved or not.
         if old[0]["at"] < (min(op["due"], op["asked"]) if status == 202 else op["due"]):
             return "early"
         return status not in (202, 404, 409) and f"status {status}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""How twheelctl reaches twheeld: by names and TLS with libcurl, by addresses if it is static.
+"""How twheelctl reaches twheeld: by names and TLS with libcurl, only by addresses if it is
+static.
 
   reach_test.py TWHEELD [NAME...]
 
@@ -45,7 +46,7 @@ def reaches(program, server, *options):
 
 
 def certificate(name, host):
-    """A certificate that is its own CA. Return: its file."""
+    """Create a self-signed certificate. Return: its file."""
     path = os.path.join(dir_, name)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
@@ -58,12 +59,12 @@ CERT = certificate("server", "twheeld.localhost")
 
 
 def forward(client):
-    """As a proxy with TLS in front of the daemon."""
+    """Forward a request like a TLS proxy in front of the daemon."""
     with client, socket.create_connection(("127.0.0.1", port)) as to:
         request = b""
         while b"\r\n\r\n" not in request:
             request += client.recv(65536) or b"\r\n\r\n"
-        # One answer each, so that its end is the end.
+        # One answer for each connection, so that the end of the connection is its end.
         to.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
         while data := to.recv(65536):
             client.sendall(data)
@@ -84,7 +85,7 @@ def terminate():
 threading.Thread(target=terminate, daemon=True).start()
 
 
-@test("both reach an address and a Unix socket")
+@test("both programs reach an address and a Unix socket")
 def addresses():
     for program in (CTL, STATIC):
         for server in (f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/", f"localhost:{port}",
@@ -98,7 +99,7 @@ def addresses():
             3, "twheelctl: twheeld at unix:/nowhere: No such file or directory\n"), program)
 
 
-@test("with libcurl it reaches a name, by HTTP and by TLS with --cacert")
+@test("with libcurl twheelctl reaches a name, over HTTP and over TLS with --cacert")
 def names():
     reaches(CTL, f"twheeld.localhost:{port}")
     reaches(CTL, f"http://twheeld.localhost:{port}")
@@ -108,7 +109,7 @@ def names():
     assert "none.invalid" in err.split(": ", 2)[2], err
 
 
-@test("a certificate that nobody has signed, and one for another name, are refused with the reason")
+@test("a certificate that nobody has signed, or one for another name, is refused with the reason")
 def certificates():
     other = certificate("other", "other.localhost")
     for server, options in ((f"https://twheeld.localhost:{tls_port}", ()),
@@ -120,7 +121,7 @@ def certificates():
         assert TOKEN not in err
 
 
-@test("what is no server is refused before anything is sent: exit 2")
+@test("an invalid server is refused before anything is sent: exit status 2")
 def refused():
     for program in (CTL, STATIC):
         for server in ("nothing", "http://", "unix:" + "x" * 200, f"127.0.0.1:{port}/path",
@@ -130,7 +131,7 @@ def refused():
             assert f'"{server}"' in err, err
 
 
-@test("a static program says in one sentence why it takes no name and no TLS")
+@test("a static program explains in one sentence why it supports neither names nor TLS")
 def static():
     for server, options, begin in (
             (f"twheeld.localhost:{port}", (), f'"twheeld.localhost:{port}"'),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheeld and Redis: a user of least rights, TLS, Sentinel.
+"""twheeld and Redis: a user with minimal permissions, TLS, Sentinel.
 
   redis_test.py PROGRAM [NAME...]
 """
@@ -29,7 +29,8 @@ def openssl(*words):
 
 
 def certificates():
-    """Two CAs, a server for localhost by the first one, and a client."""
+    """Create two CAs, and by the first one certificates for a server on localhost and for a
+    client."""
     if os.path.isdir(CERTS):
         return
     os.mkdir(CERTS)
@@ -61,13 +62,13 @@ CLIENT = [f"--redis-tls-{what}-file={cert(file)}" for what, file in
           (("ca", "ca.crt"), ("cert", "client.crt"), ("key", "client.key"))]
 
 
-# ---- Rights ----
+# ---- Permissions ----
 
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/man/twheeld.conf.5")
 
 
 def rights_of(user):
-    """Those that the manual page names, without a password."""
+    """Return: the permissions that the manual page names, without a password."""
     with open(MAN) as f:
         text = f.read()
     begin = text.index(f"user {user} on >secret ")
@@ -75,7 +76,7 @@ def rights_of(user):
 
 
 def user_of(user, nodes, rights):
-    """Makes a user. Return: the options of a daemon."""
+    """Create a user. Return: the options of a daemon."""
     for n in nodes:
         n.run("ACL", "SETUSER", user, "reset", "on", ">pa55word", *rights)
         n.run("CONFIG", "RESETSTAT")
@@ -84,7 +85,7 @@ def user_of(user, nodes, rights):
 
 
 def do_all(nodes, c, e, sink):
-    """What a user can want of twheeld."""
+    """Use every function of twheeld."""
     for n in nodes:
         n.run("SCRIPT", "FLUSH")
     q = "/v1/queues/all"
@@ -104,7 +105,7 @@ def do_all(nodes, c, e, sink):
     # A daemon may hold it by then.
     equal(c.call("PUT", f"{q}/tasks/e", {**target, "in": "450ms"})[0], 201)
     equal(e.call("DELETE", f"{q}/tasks/e")[0], 200)
-    # Counts and limits look further where there are tasks.
+    # Counts and limits look further if there are tasks.
     equal(c.call("PUT", f"{q}/tasks/h", {**target, "in": "1h"})[0], 201)
     equal(c.call("PUT", "/v1/queues/limited", {"rate": {"limit": 9}, "concurrency": 9})[0], 201)
     equal(c.call("PUT", "/v1/queues/limited/tasks/f", target)[0], 201)
@@ -123,7 +124,7 @@ def do_all(nodes, c, e, sink):
 
 
 def judge_rights(nodes, rights):
-    """All that are given are used, and no other was tried."""
+    """Check that all permissions are used, and that no other one was needed."""
     used, denied = set(), []
     for n in nodes:
         used |= {line.split(":")[0][8:] for line in
@@ -133,13 +134,13 @@ def judge_rights(nodes, rights):
     equal({r for r in rights if r[0] == "+"} - {"+" + u for u in used}, set(), "not used")
 
 
-@test("the rights that the manual page names are enough, and no more than that")
+@test("the permissions that the manual page names are sufficient and necessary")
 def acl():
     server, sink = Server(), Sink()
     replica = Server("--replicaof", "127.0.0.1", str(server.port))
     wait_until(lambda: server.replicas() == 1, 20)
     rights = [*rights_of("twheeld"), "+wait", "+select"]
-    # A replica confirms for the first time up to a second after its synchronization.
+    # A replica confirms for the first time up to 1 s after its synchronization.
     options = [*user_of("twheeld", [server], rights), "--lease=6s", "--wait-replicas=1",
                "--wait-timeout=2s", f"--redis=redis://127.0.0.1:{server.port}/3"]
     d, e = Daemon(None, *options), Daemon(None, *options)
@@ -157,7 +158,7 @@ def acl():
     replica.kill()
 
 
-@test("the rights that the manual page names are enough in a cluster, too")
+@test("the permissions that the manual page names are sufficient in a cluster")
 def acl_cluster():
     cl, sink = Cluster(2, 2), Sink()
     rights = [*rights_of("twheeld"), "+wait", "+cluster|slots", "+asking"]
@@ -177,7 +178,7 @@ def acl_cluster():
     cl.end()
 
 
-@test("D6: wait-replicas holds for a move of a held task, for queues and for a pause, too")
+@test("D6: wait-replicas applies to a move of a held task, to queues and to a pause")
 def confirmed():
     server, sink = Server(), Sink()
     replica = Server("--replicaof", "127.0.0.1", str(server.port))
@@ -191,7 +192,7 @@ def confirmed():
     wait_until(lambda: c.call("GET", q)[1]["leased"] == 1)
     server.run("CONFIG", "RESETSTAT")
     equal(c.call("PATCH", f"{q}/tasks/a", {"in": "10m"})[0], 200)
-    # One for the question, and one for the report of the holder.
+    # One for the request, and one for the holder's report.
     assert b"cmdstat_wait:calls=2," in server.run("INFO", "commandstats")
     equal(c.call("PUT", f"{q}/tasks/b", {
         "in": "9s", "callback": {"url": sink.url + "/"}})[0], 201)
@@ -204,7 +205,7 @@ def confirmed():
     link.ask("SUBSCRIBE", "tw:changed")
     status, answer = c.call("POST", f"{q}/pause")
     equal((status, answer["error"]["code"]), (503, "fate_unknown"))
-    # It holds here, so all daemons are told.
+    # It applies here, so all daemons are told.
     wait_until(lambda: link.receive()[2] == b"pause confirmed")
     wait_until(lambda: c.call("GET", q)[1]["leased"] == 0)
     link.close()
@@ -215,7 +216,7 @@ def confirmed():
     replica.kill()
 
 
-@test("a right that is missing is said plainly")
+@test("the reason names a permission that is missing")
 def acl_missing():
     server = Server()
     rights = rights_of("twheeld")
@@ -235,7 +236,7 @@ def acl_missing():
 
 # ---- TLS ----
 
-@test("rediss://: tasks go over TLS, with a certificate of ours, and by a name of the server")
+@test("rediss://: TLS with a client certificate, and to a server that is addressed by name")
 def tls():
     port, = free_ports()
     own = Redis(*tls_options(port))
@@ -246,14 +247,15 @@ def tls():
     own.start()
     wait_until(d.ready)
     equal(d.end(), 0)
-    # The address has no name in the certificate, so the setting names it.
+    # The certificate does not contain the address, so the setting names the server.
     d = Daemon(own, f"--redis=redis://127.0.0.1:{port}", "--redis-tls=yes",
                "--redis-tls-name=redis.example", *CLIENT)
     equal(d.end(), 0)
     own.kill()
 
 
-@test("rediss://: a wrong CA, a wrong name and no certificate are refused, and the reason is plain")
+@test("rediss://: a wrong CA, a wrong name and a missing certificate are refused with a plain "
+      "reason")
 def tls_refused():
     port, plain = free_ports(2)
     own = Redis(*tls_options(port))
@@ -264,11 +266,11 @@ def tls_refused():
         ([url], "self-signed certificate in certificate chain"),
         ([f"--redis=rediss://127.0.0.1:{port}", *CLIENT], "IP address mismatch"),
         ([url, "--redis-tls-name=evil.example", *CLIENT], "hostname mismatch"),
-        # "certificate required", or a reset that was faster.
+        # "certificate required", or a reset that arrived first.
         ([url, CLIENT[0]], "certificate"),
         ([f"--redis=rediss://localhost:{plain}", *CLIENT], "the handshake of TLS takes too long"),
     )
-    # Each takes its three seconds.
+    # Each takes 3 s.
     with ThreadPoolExecutor() as pool:
         answers = list(pool.map(lambda row: check(*row[0]), rows))
     for (options, reason), (status, said) in zip(rows, answers):
@@ -289,7 +291,7 @@ def tls_refused():
     own.kill()
 
 
-@test("rediss://: SIGHUP reads the files of TLS again, and new connections use them")
+@test("rediss://: SIGHUP reads the TLS files again, and new connections use them")
 def tls_reload():
     port, = free_ports()
     own = Redis(*tls_options(port))
@@ -321,7 +323,7 @@ def tls_reload():
 
 
 def answers_until(c, done):
-    """The daemon answers until something is true, and never waits for anybody else."""
+    """Check that the daemon keeps answering until done() is true."""
     longest = 0
     while not done():
         begin = time.monotonic()
@@ -332,7 +334,7 @@ def answers_until(c, done):
     assert longest < 0.5, longest
 
 
-@test("rediss://: a handshake that never ends stops nothing else, and is given up")
+@test("rediss://: a handshake that never ends blocks nothing else, and times out")
 def tls_silent():
     certificates()
     server = socket.create_server(("127.0.0.1", 0))
@@ -343,7 +345,7 @@ def tls_silent():
             while True:
                 client, _ = server.accept()
                 clients.append(client)
-                # The beginning of a record, and no more.
+                # Only the start of a record.
                 client.sendall(b"\x16\x03\x03\x40")
         except OSError:
             pass
@@ -359,7 +361,7 @@ def tls_silent():
     equal(d.end(), 0)
 
 
-@test("redis-tls=yes: Sentinels and clusters, too, with TLS and nothing else")
+@test("redis-tls=yes: Sentinels and clusters use TLS too, and nothing else")
 def tls_everywhere():
     port, bus = free_ports(2)
     common = tls_options(port)
@@ -385,7 +387,8 @@ def tls_everywhere():
 
 # ---- Names ----
 
-@test("a name server that does not answer for a Sentinel stops nothing else: the next is asked")
+@test("a name server that does not answer for a Sentinel blocks nothing else: the next one is "
+      "asked")
 def silent_dns():
     env = slow_dns(30)
     if not env:
@@ -398,14 +401,14 @@ def silent_dns():
     wait_until(lambda: os.path.exists(d.path))
     answers_until(d.client(), d.ready)
     assert "a.slow:1: the name server does not answer" in d.text(), d.text()
-    # The thread that still asks keeps nobody.
+    # The thread that is still resolving the name does not delay the exit.
     begin = time.monotonic()
     equal(d.end(), 0)
     assert time.monotonic() - begin < 5
     own.kill()
 
 
-@test("a name that is not found is said plainly")
+@test("the reason names a host name that cannot be resolved")
 def unknown_name():
     status, said = check("--redis=redis://nobody.invalid:1")
     equal(status, 1, said)
@@ -414,7 +417,7 @@ def unknown_name():
 
 # ---- Sentinel ----
 
-@test("D6: Sentinel names another master: no confirmed task is lost, on by itself")
+@test("D6: Sentinel names another master: no confirmed task is lost, and the daemon recovers")
 def failover():
     pair, sink = Pair(), Sink()
     d = Daemon(None, f"--redis={pair.url()}", "--wait-replicas=1", "--wait-timeout=1s")
@@ -430,26 +433,26 @@ def failover():
     wait_until(lambda: c.raw("GET", "/readyz")[0] == 200, 20)
     print(f"# failover took {time.monotonic() - begin:.1f} s")
     load.judge()
-    # The old master comes back as one, until Sentinel makes it a replica.
+    # The old master returns as a master, until Sentinel makes it a replica.
     victim.start()
     time.sleep(1.2)
     equal(victim.role(), "master")
     assert b"name=twheeld" not in victim.run("CLIENT", "LIST")
-    pair.mend(victim)
+    pair.restore(victim)
     equal(c.call("PUT", "/v1/queues/s/tasks/x", {"callback": {"url": sink.url + "/"}})[0], 201)
     sink.wait_for("x")
     equal(d.end(), 0)
     pair.end()
 
 
-@test("Sentinels ask for a user and a password; a wrong one is said plainly")
+@test("Sentinels require a user and a password; a wrong one gets a plain reason")
 def sentinel_auth():
     words = " ".join(rights_of("watcher"))
     pair = Pair(lines=f"user default off\nuser watcher on >pass123 {words}\n"
                 "user admin on >pass456 allchannels allkeys allcommands\n",
                 secret=("admin", "pass456"))
     good = secret_file("watcher", "pass123")
-    # NOAUTH, or NOPERM of a default user that is off.
+    # NOAUTH, or NOPERM of a default user that is disabled.
     for options, reason in (((), "NO"), (
             ("--sentinel-user=watcher", f"--sentinel-password-file={secret_file('bad', 'x')}"),
             "WRONGPASS")):
@@ -467,7 +470,7 @@ def sentinel_auth():
 
 
 class FakeSentinel:
-    """Names a master, and another one later, by a message only."""
+    """Names one master, and later another one, which it publishes only in a message."""
 
     def __init__(self, first):
         self.master = first
@@ -508,7 +511,7 @@ class FakeSentinel:
                            f"{text}\r\n".encode())
 
 
-@test("+switch-master is followed at once; a server that is a replica is not used")
+@test("+switch-master takes effect at once; a server that is a replica is not used")
 def sentinel_switch():
     a, b, replica = Redis(), Redis(), Redis()
     ports = free_ports(3)
@@ -518,7 +521,7 @@ def sentinel_switch():
     fake = FakeSentinel(ports[0])
     d = Daemon(None, f"--redis=sentinel://127.0.0.1:{fake.port}/main")
     wait_until(lambda: fake.listeners)
-    # Right behind a question, so that the next one would come in a second.
+    # Right after a query, so that the next one would come only a second later.
     asked = fake.asked
     wait_until(lambda: fake.asked > asked, step=0.001)
     fake.silent = True
@@ -540,7 +543,7 @@ def sentinel_switch():
     fake.switch(ports[0])
     wait_until(d.ready)
     equal(d.end(), 0)
-    # A Sentinel that knows an old master only is not asked for ever.
+    # A Sentinel that knows only an old master is not asked forever.
     stale = FakeSentinel(ports[2])
     d = Daemon(None, f"--redis=sentinel://127.0.0.1:{stale.port},127.0.0.1:{fake.port}/main")
     equal(d.end(), 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Redis in a few lines: a connection that pipelines, a server on a Unix socket, scripts."""
+"""A small Redis client with pipelining, a server on a Unix socket, and the daemon's scripts."""
 import hashlib
 import os
 import socket
@@ -18,10 +18,10 @@ class Error(Exception):
 
 
 class Redis:
-    """One connection. Errors of the socket are OSErrors."""
+    """One connection. Socket errors are OSErrors."""
 
     def __init__(self, path, timeout=10):
-        """path: of a Unix socket, or a host and a port."""
+        """path: a Unix socket, or a host and a port."""
         self.socket = socket.socket(socket.AF_UNIX if isinstance(path, str) else socket.AF_INET)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
@@ -64,7 +64,7 @@ class Redis:
 
 
 class Server:
-    """A redis-server of our own, without a port."""
+    """A redis-server for this test, without a port."""
 
     def __init__(self, directory, *options):
         self.path = os.path.join(directory, "redis.sock")
@@ -89,19 +89,19 @@ class Server:
 
 
 def plant(text, old, new):
-    """Exchanges a part of a script. It must be there."""
+    """Replace a part of a script, which must contain it."""
     if old not in text:
         raise SystemExit(f"Bail out! the plant finds no {old!r}")
     return text.replace(old, new)
 
 
 def put_words(name, exists, relative, at, limit, period, late_after, late, keep, body):
-    """The ARGV of one task for put."""
+    """Return: the ARGV of one task for put."""
     return [name, at, f"{exists} {relative} {limit} {period} {late_after} {late} {keep}", body]
 
 
 class Lane:
-    """The scripts, on the keys of one lane. plants: (script or "prelude", old, new)."""
+    """Runs the scripts on the keys of one lane. plants: (script or "prelude", old, new)."""
 
     def __init__(self, name, plants=()):
         self.keys = [f"tw:{{{name}}}:{part}" for part in SETS]

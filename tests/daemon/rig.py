@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tests stand on: a Redis, daemons, an endpoint, and TAP.
+"""The test rig: a Redis, daemons, an endpoint, and TAP.
 
-All is on Unix sockets and 127.0.0.1, in one temporary directory, and ends with the test.
+Everything uses Unix sockets and 127.0.0.1, lives in one temporary directory, and ends with the
+test.
 """
 import atexit
 import http.client
@@ -59,7 +60,7 @@ def now_ms():
 
 
 class Host:
-    """How long a thread that only sleeps was kept from a processor, in ms."""
+    """Measures how long the host kept a thread that only sleeps from a processor, in ms."""
     STEP = 5
 
     def __init__(self):
@@ -71,7 +72,7 @@ class Host:
             begin = time.monotonic()
             time.sleep(self.STEP / 1000)
             late = (time.monotonic() - begin) * 1000 - self.STEP
-            # What the interpreter's other threads take is less.
+            # The interpreter's other threads delay it by less than this.
             self.withheld += late if late > 6 else 0
 
 
@@ -79,13 +80,13 @@ host = Host()
 
 
 def spare():
-    """What a limit of time has on top, in ms: an answer goes through three processes, and the
-    host may have kept each of them from a processor as long as that thread in this test."""
+    """Return: how much a time limit must be extended, in ms. A request passes three processes,
+    and the host may have kept each of them from a processor as long as the measuring thread."""
     return 3 * host.withheld
 
 
 def free_ports(count=1):
-    """Ports of 127.0.0.1 that nobody uses."""
+    """Return: unused ports of 127.0.0.1."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in held]
     for s in held:
@@ -94,7 +95,7 @@ def free_ports(count=1):
 
 
 def preloaded(name, variable, value):
-    """The environment of a program with a library of ours; None without a compiler."""
+    """Return: the environment to preload one of our libraries, or None without a compiler."""
     shim = os.path.join(dir_, name + ".so")
     if not os.path.exists(shim) and subprocess.run(
             ["cc", "-shared", "-fPIC", "-o", shim, os.path.join(HERE, name + ".c")]).returncode:
@@ -103,12 +104,12 @@ def preloaded(name, variable, value):
 
 
 def shifted_clock(seconds):
-    """A wall clock that is wrong."""
+    """Return: an environment in which the wall clock is wrong."""
     return preloaded("shift_clock", "SHIFT_CLOCK", seconds)
 
 
 def slow_dns(seconds):
-    """A name server that does not answer."""
+    """Return: an environment in which the name server does not answer."""
     return preloaded("slow_dns", "SLOW_DNS", seconds)
 
 
@@ -125,8 +126,8 @@ class Redis:
         self.start()
 
     def start(self):
-        # It is killed, the machine is not: so nothing need reach the disk, and it never waits for
-        # one that is busy.
+        # Only the process is killed, not the machine, so nothing needs to reach the disk, and
+        # Redis never waits for a busy one.
         self.process = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir", self.dir,
              "--save", "", "--appendonly", "yes", "--appendfsync", "no", *self.options],
@@ -137,7 +138,7 @@ class Redis:
                    (self.ask("PING") or "").startswith(("PONG", "NOAUTH")))
 
     def ask(self, *words):
-        """One command, answered as text; None if it cannot be reached."""
+        """Send one command. Return: the answer as text, or None if Redis cannot be reached."""
         try:
             with socket.socket(socket.AF_UNIX) as s:
                 s.settimeout(5)
@@ -154,7 +155,7 @@ class Redis:
         return answer
 
     def run(self, *words):
-        """One command, with a structured answer."""
+        """Send one command. Return: the structured answer."""
         link = resp.Redis(self.path)
         try:
             return link.ask(*words)
@@ -193,7 +194,7 @@ class Daemon:
              f"--listen=unix:{self.path}", *([f"--listen={listen}"] if listen else []),
              *(() if any("callback-allow" in o for o in options) else
                ("--callback-allow=127.0.0.0/8",)), *options],
-            # As the journal: tests look for levels.
+            # Like the journal, because tests look for log levels.
             stderr=log, env={**os.environ, "JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}",
                              **(env or {})})
         started.append(self.process)
@@ -243,7 +244,8 @@ class Sink:
         if not os.path.exists(self.log):
             return []
         with open(self.log) as f:
-            # At once: after a part of a line, one that is read by lines gives its rest.
+            # Read the file at once: after a partial line, reading by lines would return the
+            # rest as a line.
             all_ = [json.loads(line) for line in f.read().split("\n")[:-1]]
         return [r for r in all_ if task is None or r["id"] == task]
 
@@ -252,7 +254,7 @@ class Sink:
         return self.received(task)
 
     def let(self, task):
-        """Lets a request of this task to /hold end."""
+        """Have the sink answer a request of this task to /hold."""
         conn = http.client.HTTPConnection(self.url.split("/")[2], timeout=30)
         conn.request("GET", f"/let/{task}")
         conn.getresponse().read()
@@ -265,7 +267,7 @@ tests = []
 
 
 def test(sentence):
-    """A test has the law or the sentence that it holds up."""
+    """Register a test, with the law or the sentence that it proves."""
     def add(fn):
         tests.append((sentence, fn))
         return fn
@@ -277,7 +279,7 @@ def equal(got, want, what=""):
         raise AssertionError(f"{what}: got {got!r}, want {want!r}")
 
 
-# It ends what hangs.
+# The time limit of a test, in seconds.
 LIMIT = 300
 
 
@@ -289,8 +291,8 @@ signal.signal(signal.SIGALRM, too_long)
 
 
 def chosen_tests(only):
-    """All tests, those of these names, or with "--share DIRECTORY" each that no other process
-    has begun, and the last, which ends all."""
+    """Yield all tests, or those with these names. With "--share DIRECTORY", yield each test
+    that no other process has begun, and the last one, which ends all daemons."""
     if only[:1] == ["--share"]:
         yield from filter(lambda t: first_to_begin(only[1], t[1].__name__), tests[:-1])
         yield tests[-1]

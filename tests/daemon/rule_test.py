@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Recurrence rules of twheeld beside those of dateutil (D18).
+"""Compares recurrence rules of twheeld with those of dateutil (D18).
 
-rule_test.py PROGRAM [NUMBER]: draws NUMBER rules (4000), starts and moments in three zones, and
-compares the next three runs. PROGRAM is built from unit/rule_lines.c. Prints TAP.
+rule_test.py PROGRAM [NUMBER]: chooses NUMBER random rules (4000), starts and moments in three
+time zones, and compares the next three runs. PROGRAM is built from unit/rule_lines.c. Prints
+TAP.
 
-dateutil counts in wall times. What a wall time means when the clocks change is computed here, by
-zoneinfo: one that does not exist is the first moment after the gap, and of one that exists twice
-the first counts.
+dateutil counts in wall times. This test computes with zoneinfo what a wall time means when the
+clocks change: a time that does not exist is the first moment after the gap, and of a time that
+exists twice the first counts.
 """
 
 import datetime
@@ -28,7 +29,7 @@ def some(draw, values, most):
 
 
 def drawn_rule(draw):
-    """A rule of what people write."""
+    """Return: a random rule of the kind that people write."""
     freq = draw.choice(("DAILY", "WEEKLY", "MONTHLY", "YEARLY"))
     parts = [f"FREQ={freq}"]
 
@@ -36,7 +37,7 @@ def drawn_rule(draw):
         if draw.random() < chance:
             parts.append(text())
     maybe(0.4, lambda: f"INTERVAL={draw.randint(2, 9)}")
-    # twheeld refuses BYSETPOS with several times of a day, which libical does not count.
+    # twheeld refuses BYSETPOS with several times of day, which libical does not count.
     by_place = freq in ("MONTHLY", "YEARLY") and draw.random() < 0.25
     maybe(0.6, lambda: "BYHOUR=" + some(draw, range(24), 1 if by_place else 3))
     maybe(0.5, lambda: "BYMINUTE=" + some(draw, range(60), 1 if by_place else 3))
@@ -66,7 +67,7 @@ def drawn_rule(draw):
 
 
 def moment_of(wall, zone):
-    """The Unix time at which the clocks of the zone show this first, or are beyond it."""
+    """Return: the Unix time at which the zone's clocks first show this time, or a later one."""
     time = int(wall.replace(tzinfo=zone, fold=0).timestamp())
     if datetime.datetime.fromtimestamp(time, zone).replace(tzinfo=None) == wall:
         return time
@@ -85,7 +86,7 @@ def expected(name, start, after, text):
     first = datetime.datetime.fromtimestamp(start, zone).replace(tzinfo=None)
     runs = []
     rule = rrule.rrulestr(text, dtstart=first)
-    # A day before, of which the clocks may have made something else.
+    # Start a day earlier, because a clock change may have moved that day's run.
     begin = datetime.datetime.fromtimestamp(after, zone).replace(tzinfo=None) - \
         datetime.timedelta(days=1)
     for wall in rule.xafter(begin, inc=True):
@@ -103,7 +104,8 @@ def main():
     cases = []
     for _ in range(number):
         start = draw.randrange(1262304000, 1830000000)
-        # Half of them near a change of the clocks: 2027-03-14, 2027-03-28, 2027-10-31, 2027-11-07.
+        # Half of the moments are near a clock change: 2027-03-14, 2027-03-28, 2027-10-31,
+        # 2027-11-07.
         after = start + draw.randrange(0, 200000000) if draw.random() < 0.5 else max(
             start, draw.choice((1804921200, 1806195600, 1824944400, 1825563600))
             + draw.randrange(-90000, 90000))

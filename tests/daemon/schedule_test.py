@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Schedules (D18): their routes, and that their runs are exactly those of their calendars.
 
-  schedule_test.py PROGRAM [TEST...]
+  schedule_test.py PROGRAM [NAME...]
 """
 import calendar
 import signal
@@ -36,7 +36,7 @@ def next_of(name, n=3, queue="push", to=None):
 
 
 def runs_of(name, of=None):
-    """Times of the calendar that ran, with how often each did."""
+    """Return: the times of the calendar that ran, and how often each did."""
     times = {}
     for r in (of or sink).received():
         if r["id"].startswith(name + ":"):
@@ -55,7 +55,8 @@ def utc(text):
     return calendar.timegm(time.strptime(text, "%Y-%m-%d %H:%M:%S")) * SECOND
 
 
-@test("a schedule is made, shown, listed, changed and removed; its next run is the task NAME:MS")
+@test("a schedule can be created, shown, listed, changed and removed; its next run is the task "
+      "NAME:MS")
 def routes():
     equal(client.call("PUT", "/v1/queues/push", {"mode": "push"})[0], 201)
     status, answer = put("day", cron="30 4 * * mon-fri", tz="Europe/Berlin")
@@ -64,7 +65,7 @@ def routes():
     first = answer["next"]
     wait_until(lambda: tasks_of("day") == [f"day:{first}"])
     equal(client.call("GET", f"/v1/queues/push/tasks/day:{first}")[1]["due"], first)
-    # The same again changes nothing.
+    # The same definition again changes nothing.
     equal(put("day", cron="30 4 * * mon-fri", tz="Europe/Berlin")[0], 200)
     at = next_of("day", 5)
     equal((len(at), at[0]), (5, first))
@@ -98,7 +99,7 @@ def routes():
     equal(client.call("GET", "/v1/queues/push/schedules")[1], {"schedules": []})
 
 
-@test("bad input is a 400 with the field, and changes nothing")
+@test("bad input answers 400 with the field, and changes nothing")
 def refused():
     for fields, culprit in (
             ({}, "cron"), ({"cron": "61 * * * *"}, "cron"), ({"cron": "* * * *"}, "cron"),
@@ -133,7 +134,8 @@ def refused():
     equal(call("DELETE", "good")[0], 200)
 
 
-@test("rrule: a rule of RFC 5545; what is no rule, or has no moment, is a 400 in plain words")
+@test("rrule: a rule of RFC 5545; an invalid rule, or one that never runs, answers 400 with a "
+      "reason")
 def rules():
     status, answer = put("rule", rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;BYHOUR=2;BYMINUTE=30",
                          tz="Europe/Berlin", start="2027-03-16T00:00:00Z")
@@ -157,7 +159,7 @@ def rules():
     equal(call("DELETE", "rule")[0], 200)
 
 
-@test("start, end and max bound the runs, jitter only adds, and run makes one more")
+@test("start, end and max limit the runs, jitter only adds to the delay, and run adds one")
 def bounds():
     now = int(now_ms())
     start = now - now % SECOND + 2 * SECOND
@@ -181,7 +183,7 @@ def bounds():
         equal(call("DELETE", name)[0], 200)
 
 
-@test("overlap: skip leaves out runs while one lasts, queue lets them wait, allow does neither")
+@test("overlap: skip drops runs while one lasts, queue lets them wait, allow does neither")
 def overlap():
     now = int(now_ms())
     start = now - now % SECOND + 2 * SECOND
@@ -202,7 +204,7 @@ def overlap():
             sink.let(f"{kind}:{ms}")
 
 
-@test("missed: once runs one of those that no daemon was there for, all runs all, skip none")
+@test("missed: of the runs that no daemon was there for, once runs one, all runs all, skip none")
 def missed():
     global daemon, client
     now = int(now_ms())
@@ -242,7 +244,7 @@ def queue_removed():
     wait_until(lambda: client.call("DELETE", "/v1/queues/mine")[0] == 200)
 
 
-@test("D18: whoever repeats a step makes nothing twice, and a former definition makes nothing")
+@test("D18: a repeated step creates nothing twice, and a former definition creates nothing")
 def steps():
     lane, link = resp.Lane("steps/0"), resp.Redis(redis.path)
     holder, now = "1" * 16, int(now_ms())
@@ -261,16 +263,16 @@ def steps():
     taken = lane.run(link, "take", 10, 6000, holder, 0)[10:]
     equal([t[0] for t in taken], [b"x:%d" % (now - 10)])
     equal(lane.run(link, "ack", holder, taken[0][0].decode(), taken[0][1], 0, 0, 0, "")[1], 0)
-    # It ran, and is gone: it is not made again.
+    # The run has ended and is gone, so it is not created again.
     equal((plant(100, now - 10), tasks()), ([1], 0))
     ahead = now + 3600000
     equal((plant(100, ahead), tasks()), ([0], 1))
     equal((clear(101, ahead), tasks()), ([1], 0))
     equal(plant(100, ahead), [2, 101])
     equal((plant(101, ahead), tasks()), ([0], 1))
-    # A clear that comes late removes no run of its own definition.
+    # A late clear removes no run of its own definition.
     equal((clear(101, ahead), tasks()), ([0], 1))
-    # One that has begun is left alone, and one that is held is told to end.
+    # A run that has begun is left alone, and the holder of a held one is told to drop it.
     soon = int(now_ms()) + 30000
     equal(plant(102, soon), [0])
     lane.run(link, "take", 10, 6000, holder, 60000)
@@ -297,7 +299,7 @@ def killed():
     turn = 0
     while time.monotonic() < end:
         time.sleep(0.35 + 0.13 * (turn % 5))
-        # Now and then nobody is there.
+        # Every fourth time both daemons are killed.
         for n in (0, 1) if turn % 4 == 3 else (turn % 2,):
             pair[n].end(signal.SIGKILL)
         if turn % 4 == 3:
@@ -326,7 +328,7 @@ def killed():
                 {"tasks": [{"id": t["id"], "token": t["token"]} for t in tasks]})
     for name in names:
         times = sorted(got[name])
-        # Of a run at the very moment of the change, both is right.
+        # A run at the very moment of the change may have happened or not.
         equal([t for t in times if t <= stop - 500],
               list(range(first[name], stop - 500 + 1, SECOND)), name)
         equal(len(times), len(set(times)), name)
@@ -335,13 +337,13 @@ def killed():
         p.end()
 
 
-@test("D18: with clocks set across the changes of DST, each day has its run, and one alone")
+@test("D18: with clocks set across DST changes, each day has exactly one run")
 def clocks():
     for moment, cron, tz, want in (
             # 02:30 does not exist: the first moment after the gap.
             ("2026-03-29 00:59:57", "30 2 * * *", "Europe/Berlin",
              ("2026-03-29 01:00:00", "2026-03-30 00:30:00")),
-            # 02:30 exists twice: its first.
+            # 02:30 exists twice: the first of them.
             ("2026-10-25 00:29:57", "30 2 * * *", "Europe/Berlin",
              ("2026-10-25 00:30:00", "2026-10-26 01:30:00")),
             ("2026-10-25 01:29:57", "30 2 * * *", "Europe/Berlin", ("", "2026-10-26 01:30:00")),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For LD_PRELOAD: the wall clock of a process is wrong by SHIFT_CLOCK seconds, and its
- * timerfds expire as much too late. libfaketime moves both, too.
+ * For LD_PRELOAD: shifts a process' wall clock by SHIFT_CLOCK seconds, and makes its timerfds
+ * late by the same. libfaketime would do both too.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

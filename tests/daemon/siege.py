@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Clients of daemons that are under attack, and the judge of what became of their tasks.
+"""Clients of daemons that are under attack, and a judge of what became of their tasks.
 
-Clients put, move, replace and cancel tasks. An attack kills and stops daemons and servers of
-Redis meanwhile. Afterwards all tasks must end. The judge knows only what the clients were told:
+Clients put, move, replace and cancel tasks, while an attack kills and stops daemons and Redis
+servers. Afterwards all tasks must end. The judge knows only what the clients were told:
 
   lost           an accepted task never ran
   early          it ran before its due time
   wrong body     it ran with a body that had been replaced before it began
-  canceled       it ran after "canceled", that is 200
+  canceled       it ran after its cancel was answered with 200
   unexplained    it ran twice, and nothing happened to the daemon or the report of the first run
-  run lost       a moment of a schedule's calendar had no run
-  run made twice a moment had two tasks, or a run is of no moment, or it began before its own
+  run lost       a time in a schedule's calendar had no run
+  run made twice a time had two tasks, a run matches no time, or it began too early
 
-A client whose connection breaks does not know what became of its request. So it asks another
-daemon for the same, until it is told: a put with the same id and body, a cancel, a move. A
-client of a stopped daemon waits for it, and its task with it, while others go on. An operation
-that is still without an answer is unknown, and its task is judged for "early" and
-"unexplained" only. If more than UNKNOWN_MOST of the operations are unknown, too little was
-judged.
+A client whose connection breaks does not know what became of its request. So it sends the same
+put, cancel or move to another daemon until it gets an answer. A client of a stopped daemon
+waits for it, and its task with it, while others go on. An operation that never gets an answer
+is unknown, and its task is judged only for "early" and "unexplained". If more than
+UNKNOWN_MOST of the operations are unknown, too little was judged.
 
-Each daemon signs with a secret of its own, so the signature of a run names its daemon.
-Siege.cause() has the causes of a duplicate.
+Each daemon signs with its own secret, so the signature of a run identifies its daemon.
+Siege.cause() lists the permitted causes of a duplicate.
 """
 import base64
 import hashlib
@@ -38,36 +37,36 @@ from rig import Sink, dir_, now_ms, wait_until
 
 CLIENTS = 10
 UNKNOWN_MOST = 0.02
-# How long a client asks, and waits for one answer. Both outlive a stopped daemon.
+# How long a client repeats a request, and waits for one answer. Both outlast a stopped daemon.
 PATIENCE = 30
-# A client that waits so long for a stopped daemon begins another task meanwhile.
+# A client that waits this long for a stopped daemon starts another task meanwhile.
 STALL = 0.5
-# Some attempts take so long, in ms. A wound meets these more often.
+# Some attempts take this long, in ms, so that an outage overlaps them more often.
 SLOW = 300
 # The default of "ahead", in ms.
 AHEAD = 500
-# So much later, in ms, the sink notes a run or a daemon reports it, on a busy machine.
+# The maximum delay, in ms, until the sink logs a run or a daemon reports it on a busy machine.
 SLACK = 300
-# So much later, in ms, than its wound begins a daemon stops.
+# The maximum delay, in ms, from the start of its outage until a daemon stops.
 STOP = 20
-# So long after its return, in ms, Redis has the reports that waited for it.
+# How long after its return, in ms, Redis has received the reports that waited for it.
 RETURN = 2000
 LAWS = ("lost", "early", "wrong body", "canceled", "unexplained", "run lost", "run made twice")
 INFINITE = float("inf")
 # Periods of schedules, in ms.
 PERIODS = (1000, 1000, 1500, 2000, 3000, 7000)
-# So long before the end of the siege they end, in ms.
+# Schedules end this long before the end of the siege, in ms.
 REST = 1500
 
 
-class Silence(Exception):
-    """The request was sent, and its answer is lost."""
+class NoAnswer(Exception):
+    """The request was sent, but its answer is lost."""
 
 
-class Wound:
-    """A time in which a daemon, or a server of Redis if daemon is None, does not work.
+class Outage:
+    """A time in which a daemon does not work, or a Redis server if daemon is None.
 
-    loses: the lanes whose last writes may be undone by it.
+    loses: the lanes whose last writes it may undo.
     """
 
     def __init__(self, daemon=None, loses=()):
@@ -80,15 +79,15 @@ class Wound:
     def __exit__(self, *_):
         self.end = now_ms()
 
-    def meets(self, begin, end):
+    def overlaps(self, begin, end):
         return self.begin <= end and self.end >= begin
 
 
 class Operation:
     """A request that is repeated until its fate is known, or PATIENCE ends.
 
-    repeated is true if it may have been done more than once. answer is None if its fate is
-    unknown, or else status and JSON.
+    repeated is true if it may have been done more than once. answer is (status, JSON), or None
+    if its fate is unknown.
     """
 
     def __init__(self, siege, method, path, body=None, again=None):
@@ -101,16 +100,17 @@ class Operation:
                     self.answer, self.end = (status, text), now_ms()
                     return
                 lost = text["error"]["code"] == "fate_unknown"
-            except Silence:
+            except NoAnswer:
                 lost = True
             if lost:
-                siege.silences.append(method)
+                siege.unanswered.append(method)
                 self.repeated = True
                 body = again or body
             time.sleep(0.05)
 
     def earliest(self, delay):
-        """When a task may be due. Redis counts from the beginning of its millisecond."""
+        """Return: the earliest due time of a task. Redis counts from the start of its
+        millisecond."""
         return int(self.begun) + delay
 
 
@@ -120,12 +120,14 @@ class Task:
     def __init__(self, siege, name):
         self.siege, self.name, self.path = siege, name, f"/v1/queues/c/tasks/{name}"
         self.operations, self.unknown = 0, 0
-        # Of each body that was accepted: since when, until when, it may have been due when.
+        # For each accepted body: (since, until, due) tuples of when the task may have been due
+        # at which time.
         self.due = {}
-        # Of one that was replaced before it began: when the client was told so.
+        # For a body that was replaced before it began: when the client was told so.
         self.replaced = {}
         self.last = self.canceled = None
-        # It need not run: a cancel may have been done, or let only a running attempt go on.
+        # True if the task need not run: a cancel may have been carried out, or may have
+        # allowed only a running attempt to finish.
         self.excused = False
         siege.tasks[name] = self
 
@@ -150,7 +152,7 @@ class Task:
         assert status in (200, 201), op.answer
         if not op.repeated and answer["result"] == "replaced" and "was" not in answer:
             self.replaced[self.last] = op.end
-        # If an earlier try was done as well, it was due earlier.
+        # If an earlier try was carried out too, the task was due earlier.
         due = min(answer["due"], op.earliest(delay)) if op.repeated else answer["due"]
         self.due[body] = [[op.begun, INFINITE, due]]
         self.last = body
@@ -163,7 +165,7 @@ class Task:
         assert status in (200, 202, 404), op.answer
         if status == 200:
             self.canceled = op.end
-        # 404 after an answer that was lost: it had been canceled by then, or had run.
+        # 404 after an answer that was lost: the task had been canceled by then, or had run.
         self.excused |= status == 202 or op.repeated
 
     def move(self, delay):
@@ -177,7 +179,7 @@ class Task:
             dues[0][1] = op.end
             dues.append([op.begun, INFINITE, answer["due"]])
         elif status == 202 or op.repeated:
-            # It was moved, or it was not.
+            # Either it was moved or it was not.
             dues.append([op.begun, INFINITE, op.earliest(delay)])
 
     def live(self, rnd):
@@ -198,7 +200,8 @@ class Task:
     # ---- The judge ----
 
     def is_early(self, run):
-        """Whether it is of a body that was not due, whatever the client was not told."""
+        """Return: whether a run is of a body that was not due yet, whatever the client was not
+        told."""
         if run["at"] < int(run["head"]["twheel-scheduled-at"]):
             return True
         dues = [due for since, until, due in self.due.get(int(run["body"]), [])
@@ -223,7 +226,7 @@ class Task:
 
 
 class Schedule:
-    """A schedule, which clients define again and again. Its runs are told by its calendar alone:
+    """A schedule that clients define again and again. Its calendar alone determines its runs:
     each multiple of its period from its start to its end."""
 
     def __init__(self, siege, name, period, start, end):
@@ -243,20 +246,20 @@ class Schedule:
             self.define()
 
     def broken_laws(self, runs):
-        """runs: of all tasks, by their ids. Yields a law and what broke it."""
+        """Yield each broken law and what broke it. runs: the runs of all tasks, by their ids."""
         times = {int(i.split(":")[1]): got for i, got in runs.items()
                  if i.startswith(self.name + ":")}
         for at in sorted(self.calendar - set(times)):
             yield "run lost", at
         for at, got in times.items():
-            # All attempts of one task have one key.
+            # All attempts of one task have the same key.
             keys = {r["head"]["idempotency-key"] for r in got}
             if at not in self.calendar or len(keys) > 1 or any(r["at"] < at for r in got):
                 yield "run made twice", (at, sorted(keys), [r["at"] for r in got])
 
 
 def fnv32(text):
-    """As in task.c: it chooses the lane of a task."""
+    """The hash in task.c that chooses the lane of a task."""
     value = 2166136261
     for c in text.encode():
         value = (value ^ c) * 16777619 & 0xffffffff
@@ -268,7 +271,8 @@ def took(run):
 
 
 def duplicates(runs):
-    """Pairs of runs. A move or a put after a run makes another one, with another key."""
+    """Yield pairs of runs of the same task. A move or a put after a run starts a new run, with
+    another key."""
     same = {}
     for r in runs:
         same.setdefault((r["head"]["idempotency-key"], r["body"]), []).append(r)
@@ -277,7 +281,7 @@ def duplicates(runs):
 
 
 class Siege:
-    """start: makes a daemon with options. lease: of a task, seconds."""
+    """start: makes a daemon with the given options. lease: the lease of a task, in seconds."""
 
     def __init__(self, seed, lease, start, daemons=4, lanes=None, schedules=False):
         self.seed, self.lease, self.start = seed, lease, start
@@ -285,14 +289,14 @@ class Siege:
         self.chance = random.Random(seed)
         self.lanes = lanes
         self.sink = Sink()
-        # (daemon, its secret), also of the dead.
+        # (daemon, its secret), including dead daemons.
         self.secrets = []
         self.daemons = [self.new_daemon() for _ in range(daemons)]
-        self.tasks, self.wounds, self.silences = {}, [], []
+        self.tasks, self.outages, self.unanswered = {}, [], []
         self.stop = threading.Event()
         self.broken = None
 
-    # ---- What an attack does ----
+    # ---- The attack's actions ----
 
     def new_daemon(self):
         path = os.path.join(dir_, f"secret{len(self.secrets)}")
@@ -303,31 +307,31 @@ class Siege:
         self.secrets.append((d, secret))
         return d
 
-    def wound(self, daemon=None, loses=()):
-        w = Wound(daemon, loses)
-        self.wounds.append(w)
+    def outage(self, daemon=None, loses=()):
+        w = Outage(daemon, loses)
+        self.outages.append(w)
         return w
 
     def kill_daemon(self, n):
-        with self.wound(self.daemons[n]):
+        with self.outage(self.daemons[n]):
             self.daemons[n].process.kill()
             self.daemons[n].process.wait()
         self.daemons[n] = self.new_daemon()
 
     def stop_daemon(self, n):
-        """Return: what go_on() wants."""
-        w = self.wound(self.daemons[n])
+        """Return: the outage, for go_on()."""
+        w = self.outage(self.daemons[n])
         w.daemon.process.send_signal(signal.SIGSTOP)
         return w
 
-    def go_on(self, wound):
-        with wound:
-            wound.daemon.process.send_signal(signal.SIGCONT)
+    def go_on(self, outage):
+        with outage:
+            outage.daemon.process.send_signal(signal.SIGCONT)
 
     # ---- Clients ----
 
     def ask(self, method, path, body=None):
-        """One request of any daemon that listens. Return: status and answer."""
+        """Send one request to any daemon that listens. Return: status and answer."""
         end = time.monotonic() + PATIENCE
         while True:
             conn = random.choice(self.daemons).client(timeout=PATIENCE).conn
@@ -337,7 +341,7 @@ class Siege:
             except OSError:
                 # Nothing was sent.
                 if time.monotonic() > end:
-                    raise Silence from None
+                    raise NoAnswer from None
                 time.sleep(0.02)
         try:
             conn.request(method, path, None if body is None else json.dumps(body),
@@ -345,7 +349,7 @@ class Siege:
             answer = conn.getresponse()
             return answer.status, json.loads(answer.read())
         except (OSError, http.client.HTTPException, ValueError):
-            raise Silence from None
+            raise NoAnswer from None
         finally:
             conn.close()
 
@@ -365,7 +369,7 @@ class Siege:
     # ---- The judge ----
 
     def runner(self, run):
-        """The daemon that signed it."""
+        """Return: the daemon that signed the run."""
         head = run["head"]
         text = f"{head['webhook-id']}.{head['webhook-timestamp']}.{run['body']}".encode()
         signature = head["webhook-signature"].removeprefix("v1,")
@@ -376,26 +380,27 @@ class Siege:
         return fnv32(run["id"]) % (self.lanes or 1)
 
     def report_time(self, run):
-        """Until when its report is with Redis, if nothing happens to its daemon."""
+        """Return: until when Redis has received a run's report, if nothing happens to its
+        daemon."""
         end = run["at"] + took(run) + SLACK
-        for w in self.wounds:
-            if not w.daemon and w.meets(run["at"], end):
+        for w in self.outages:
+            if not w.daemon and w.overlaps(run["at"], end):
                 end = max(end, w.end + RETURN)
         return end
 
     def cause(self, first, second):
-        """Why there is a second run of a task, or None."""
+        """Return: why a task ran a second time, or None."""
         end = self.report_time(first)
         lane = self.lane(first)
         who, again = self.runner(first), self.runner(second)
         due = int(second["head"]["twheel-scheduled-at"])
-        for w in self.wounds:
-            if w.daemon is who and w.meets(first["at"] - SLACK, end):
+        for w in self.outages:
+            if w.daemon is who and w.overlaps(first["at"] - SLACK, end):
                 return "its daemon was killed or stopped"
-            # The lease or the report was undone.
-            if lane in w.loses and w.meets(first["at"] - AHEAD - SLACK, end):
+            # The kill has undone the lease or the report.
+            if lane in w.loses and w.overlaps(first["at"] - AHEAD - SLACK, end):
                 return "its master was killed"
-            # It was stopped between its look at the lease and the request.
+            # The daemon was stopped after it checked the lease and before it sent the request.
             if w.daemon is again and due <= w.begin + STOP and \
                     w.end - SLACK <= second["at"] <= w.end + SLACK and \
                     w.end - w.begin > 1000 * self.lease:
@@ -405,13 +410,13 @@ class Siege:
         return None
 
     def story(self, first, second):
-        """What happened around two runs. Times are ms after the first."""
+        """Describe what happened around two runs. Times are in ms after the first."""
         text = (f"attempts {first['attempt']} and {second['attempt']}, "
                 f"{second['at'] - first['at']:.0f} ms apart, lane {self.lane(first)}, by "
                 f"{os.path.basename(self.runner(first).path)} and "
                 f"{os.path.basename(self.runner(second).path)}")
-        for w in self.wounds:
-            if w.meets(first["at"] - 1000 * self.lease, second["at"]):
+        for w in self.outages:
+            if w.overlaps(first["at"] - 1000 * self.lease, second["at"]):
                 who = (os.path.basename(w.daemon.path) if w.daemon else
                        f"Redis with lanes {[*w.loses]}")
                 text += (f"; {w.begin - first['at']:.0f} to {w.end - first['at']:.0f} "
@@ -450,8 +455,8 @@ class Siege:
         operations = sum(t.operations for t in self.tasks.values())
         unknown = sum(t.unknown for t in self.tasks.values())
         print(f"seed {self.seed}: {len(self.tasks)} tasks, {operations} operations, "
-              f"{len(self.silences)} answers lost, {unknown} unknown "
-              f"({unknown / operations:.1%}), {len(received)} runs, {len(self.wounds)} wounds")
+              f"{len(self.unanswered)} answers lost, {unknown} unknown "
+              f"({unknown / operations:.1%}), {len(received)} runs, {len(self.outages)} outages")
         if self.schedules:
             print(f"{len(self.schedules)} schedules with "
                   f"{sum(len(s.calendar) for s in self.schedules)} moments")
@@ -460,7 +465,7 @@ class Siege:
         print(", ".join(f"{law} {n}" for law, n in count.items()), flush=True)
         return not any(count.values()) and unknown <= UNKNOWN_MOST * operations
 
-    # ---- All of it ----
+    # ---- The whole siege ----
 
     def guard(self, what, *words):
         try:
@@ -473,12 +478,13 @@ class Siege:
     def is_idle(self):
         try:
             status, got = self.ask("GET", "/v1/queues/c")
-        except Silence:
+        except NoAnswer:
             return False
         return status == 200 and not got["scheduled"] + got["leased"]
 
     def run(self, seconds, attack):
-        """attack: called with this, until stop is set. Return: whether all is well."""
+        """attack: called with this object; it acts until stop is set. Return: whether all is
+        well."""
         settings = {"mode": "push", **({"lanes": self.lanes} if self.lanes else {})}
         wait_until(lambda: self.ask("PUT", "/v1/queues/c", settings)[0] in (200, 201))
         if self.has_schedules:
@@ -512,6 +518,6 @@ class Siege:
 
 
 def arguments(seconds=30):
-    """PROGRAM [SECONDS [SEED]]. Return: seconds, seed. The rig has read the program."""
+    """Parse PROGRAM [SECONDS [SEED]]. Return: seconds, seed. The rig has already read PROGRAM."""
     return (float(sys.argv[2]) if len(sys.argv) > 2 else seconds,
             int(sys.argv[3]) if len(sys.argv) > 3 else 1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded: a name server that does not answer. getaddrinfo() of a name that ends with
- * ".slow" fails after SLOW_DNS seconds.
+ * For LD_PRELOAD: simulates a name server that does not answer. getaddrinfo() of a name that
+ * ends with ".slow" fails after SLOW_DNS seconds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

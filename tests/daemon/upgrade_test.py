@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Daemons of this version and of the release before, beside each other on one Redis.
+"""Daemons of this version and of the previous release, side by side on one Redis.
 
   upgrade_test.py PROGRAM BEFORE
 """
@@ -29,14 +29,14 @@ def put(daemon, name, **fields):
 
 
 def on_time(due):
-    """Each task ran once, not before its time."""
+    """Check that each task ran once, and not before its time."""
     for name, ms in due.items():
         at = [r["at"] for r in sink.wait_for(name)]
         equal(len(at), 1, name)
         assert ms <= at[0] < ms + 1500, (name, at[0] - ms)
 
 
-@test("a rolling upgrade, and a rollback: daemons of both versions serve the tasks of each other")
+@test("rolling upgrade and rollback: daemons of both versions serve each other's tasks")
 def both():
     old, new = start(True), start(False)
     a, b = old.client(), new.client()
@@ -48,7 +48,7 @@ def both():
         due[f"old{n}"] = put(old, f"old{n}", **{"in": f"{500 + 20 * n}ms"})
         due[f"new{n}"] = put(new, f"new{n}", **{"in": f"{500 + 20 * n}ms"})
     on_time(due)
-    # Each moves and cancels what the other stored, held ones too.
+    # Each daemon moves and cancels what the other one stored, even held tasks.
     for mine, other, name in ((old, new, "x"), (new, old, "y")):
         put(mine, name, **{"in": "1h"})
         path = f"/v1/queues/push/tasks/{name}"
@@ -56,7 +56,7 @@ def both():
         equal(mine.client().call("DELETE", path)[0], 200)
         put(mine, name + "2", **{"in": "1h"})
         equal(other.client().call("GET", path + "2")[1]["state"], "scheduled")
-    # A worker reports to the one that did not give it the task.
+    # A worker reports to the daemon that did not give it the task.
     for mine, other, name in ((a, b, "p"), (b, a, "q")):
         mine.call("PUT", f"/v1/queues/pull/tasks/{name}", {})
         task, = mine.call("POST", "/v1/queues/pull/reserve", {"wait": "5s"})[1]["tasks"]
@@ -67,7 +67,7 @@ def both():
     equal([r for r in sink.received() if r["id"] in ("x", "y")], [])
 
 
-@test("what the one version had taken when it was killed, the other runs")
+@test("tasks that a daemon of one version held when it was killed run at the other version")
 def killed():
     for first, then in ((True, False), (False, True)):
         one, name = start(first), "killed-" + ("old" if first else "new")
@@ -82,14 +82,15 @@ def killed():
         equal(two.end(), 0)
 
 
-@test("a daemon that does not know limits leaves a queue with limits alone, and its limits stay")
+@test("a daemon that does not know limits leaves a queue with limits alone, and the limits stay")
 def limits():
     new = start(False)
     client, path = new.client(), "/v1/queues/limited"
     rate = {"limit": 5, "per": 1000, "burst": 2}
     equal(client.call("PUT", path, {"rate": {**rate, "per": "1s"}, "weight": 7})[0], 201)
     old = start(True)
-    # The settings are those of a newer version, for it. (Its PUT of such a queue never ends.)
+    # To the old daemon, a newer version wrote these settings. (Its PUT of such a queue never
+    # ends.)
     equal(old.client().raw("GET", path)[0], 404)
     equal(client.call("PUT", f"{path}/tasks/soon", {"callback": {"url": sink.url + "/"}})[0], 201)
     sink.wait_for("soon")

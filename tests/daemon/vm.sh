@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/daemon/vm.sh [KERNEL]: boots a machine with /dev/twheel, a Redis and the
-# daemon, and runs vm_test.sh there. Prints TAP.
+# tests/daemon/vm.sh [KERNEL]: boots a machine with /dev/twheel, a Redis and the daemon, and
+# runs vm_test.sh there. Prints TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 need pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev \

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The daemon on the wheel of /dev/twheel, in the machine of vm.sh. Prints TAP.
+# The daemon with the wheel of /dev/twheel, in the machine of vm.sh. Prints TAP.
 
-# Many of these functions are called by check().
+# check() calls many of these functions.
 # shellcheck disable=SC2317
 
 PATH=/daemon:$PATH
@@ -49,15 +49,15 @@ redis-server --port 0 --unixsocket /tmp/redis --save '' --appendonly no --dir /t
 twheeld -c /dev/null --redis=unix:/tmp/redis --listen=unix:/tmp/daemon 2>/tmp/daemon.log &
 daemon=$!
 check 'the daemon reaches Redis' is_ready
-check '/metrics says that the wheel is the kernel'"'"'s' answers 'wheel="kernel"' GET /metrics
-check 'a queue is made' answers '"mode":"pull"' PUT /v1/queues/q '{"mode":"pull"}'
-check 'a task is scheduled' answers '"result":"created"' PUT /v1/queues/q/tasks/one \
+check '/metrics reports a kernel wheel' answers 'wheel="kernel"' GET /metrics
+check 'PUT creates a queue' answers '"mode":"pull"' PUT /v1/queues/q '{"mode":"pull"}'
+check 'PUT schedules a task' answers '"result":"created"' PUT /v1/queues/q/tasks/one \
 	'{"in":"700ms","payload":7}'
-check 'a worker that waits gets it when it is due' answers '"id":"one"' \
+check 'a waiting worker gets the task when it is due' answers '"id":"one"' \
 	POST /v1/queues/q/reserve '{"limit":1,"wait":"20s"}'
-check 'and ends it' answers applied POST /v1/queues/q/ack \
+check 'the worker acknowledges the task' answers applied POST /v1/queues/q/ack \
 	"{\"tasks\":[{\"id\":\"one\",\"token\":\"$(token)\"}]}"
-check 'then it is gone' answers not_found GET /v1/queues/q/tasks/one
-check 'at SIGTERM the daemon exits with 0' ends
+check 'the acknowledged task is gone' answers not_found GET /v1/queues/q/tasks/one
+check 'on SIGTERM the daemon exits with status 0' ends
 kill "$(pidof redis-server)"
 done_testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses: rows of an address and the kind that refuses it, with an allow list
+ * Addresses: each row is an address and the reason for which it is refused, with an allow list
  * and without.
  */
 #include <arpa/inet.h>
@@ -89,7 +89,7 @@ static const struct {
 	{ "64:ff9b:1::8.8.8.8", "local NAT64" },
 };
 
-/* With 10.1.0.0/16, 127.0.0.1 and fd00:1::/32 in the list. */
+/* With 10.1.0.0/16, 127.0.0.1 and fd00:1::/32 in the allow list. */
 static const struct {
 	const char *addr;
 	const char *kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stored form of a body, and which URLs and headers a task may have.
+ * The stored form of a task's body, and the URLs and headers that a task may have.
  */
 #include <stdlib.h>
 
@@ -134,7 +134,7 @@ static bool same(const struct task_body *a, const struct task_body *b)
 	       (!a->payload_len || !memcmp(a->payload, b->payload, a->payload_len));
 }
 
-/* Each byte of a valid block is changed, and each length is cut. */
+/* Changes each byte of a valid block, and cuts it at each length. */
 static void check_damage(const uint8_t *block, size_t len)
 {
 	unsigned int decoded = 0;

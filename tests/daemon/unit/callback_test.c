@@ -2,7 +2,7 @@
 /*
  * Callbacks against tests/lib/sink.py: verdicts, headers, signatures, limits.
  *
- * The loop is the smallest that callback.h allows: an epoll and one timeout.
+ * The loop is the smallest that callback.h allows: an epoll instance and one timeout.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -100,7 +100,7 @@ static void run_once(void)
 	}
 }
 
-/* Runs until @count requests are done, for 20 s at most. */
+/* Runs until @count requests have ended, for 20 s at most. */
 static bool run(unsigned int count)
 {
 	uint64_t end = now_ms() + 20000;
@@ -149,7 +149,7 @@ static void start(const struct callback_options *opt)
 	callbacks = callbacks_new(&loop, opt);
 }
 
-/* Sends one request and waits for its end. */
+/* Sends one request and waits until it ends. */
 static bool send_one(const struct callback_request *req)
 {
 	int err;
@@ -167,7 +167,7 @@ static bool get(const char *path)
 	return send_one(&req);
 }
 
-/* The line that the sink printed of the last request. */
+/* Returns the line that the sink printed for the last request. */
 static const char *sink_line(void)
 {
 	static char line[65536 * 2];
@@ -197,7 +197,7 @@ static pid_t start_sink(const char *path)
 	}
 	close(in[0]);
 	close(out[1]);
-	/* Room for the lines of requests that nobody reads at once. */
+	/* Make room for the lines of requests that are not read at once. */
 	fcntl(out[0], F_SETPIPE_SZ, 1 << 20);
 	sink_stdin = in[1];
 	sink = fdopen(out[0], "r");
@@ -225,7 +225,7 @@ static const struct {
 	const char *path;
 	enum callback_verdict verdict;
 	int status;
-	/* 1: none. 0: not looked at. */
+	/* 1: there must be no Retry-After. 0: it is not checked. */
 	uint64_t retry_after;
 	const char *error;
 } rows[] = {
@@ -428,13 +428,16 @@ static void check_rebinding(void)
 	sink_line();
 }
 
-/* The caller is asked before a connection, and told the address of each answer. */
+/*
+ * The callback code asks its caller before each connection, and reports the address of each
+ * answer.
+ */
 static void check_rests(void)
 {
 	struct callback_options opt = options();
 	char address[CALLBACK_ADDRESS_LEN];
 
-	/* Without a connection of before. */
+	/* Start without any earlier connection. */
 	start(&opt);
 	snprintf(address, sizeof(address), "127.0.0.1 %u", port);
 	rests = true;
@@ -579,7 +582,7 @@ static void check_many(void)
 		sink_line();
 }
 
-/* Its certificate is its own, for localhost. */
+/* The certificate is self-signed, for localhost. */
 static void check_tls(const char *cert)
 {
 	struct callback_options opt = options();

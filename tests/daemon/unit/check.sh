@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Compiles the unit tests of the daemon with ASan and UBSan, that of threads with TSan, too,
-# and runs them. Then it runs the fuzzers for a while, which needs a clang with libFuzzer.
+# Compiles the daemon's unit tests with ASan and UBSan, and the one that uses threads also with
+# TSan, and runs them. Then it runs the fuzzers for a while, which requires a clang with
+# libFuzzer.
 #
-#   check.sh [SECONDS]        of each fuzzer; default 5, 0 for none
-#   check.sh --fuzz SECONDS   the fuzzers alone
+#   check.sh [SECONDS]        time for each fuzzer; default 5, 0 for none
+#   check.sh --fuzz SECONDS   only the fuzzers
 #
-# One TAP stream: a line for each assertion, with the name of its program. Exit
-# status 0 if all are good. CC, CLANG and CFLAGS come from the environment.
+# Prints one TAP stream: a line for each assertion, with the name of its program. The exit
+# status is 0 if all pass. CC, CLANG and CFLAGS come from the environment.
 
 . "$(dirname "$0")/../../../vm/lib.sh"
 
@@ -45,7 +46,8 @@ callback="$callback config/value.c"
 # shellcheck source=../../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# build COMPILER PROGRAM "SOURCES" "LIBRARIES": file by file, which ccache keeps.
+# build COMPILER PROGRAM "SOURCES" "LIBRARIES": compiles file by file, so that ccache can store
+# the objects.
 build() {
 	objects=
 	for source in "$here/$2.c" $3; do
@@ -58,7 +60,7 @@ build() {
 	"$1" $sanitize -o "$out/$2" $objects $4
 } >"$out/log" 2>&1
 
-# Numbers the lines of a program anew, under its name.
+# Renumbers the lines of a program, and adds its name.
 relay() {
 	while IFS= read -r text; do
 		case $text in
@@ -122,7 +124,7 @@ units() {
 	check clock_test "redis/clock.c" ""
 	check task_test "work/task.c ground/hash.c" ""
 	check resolve_test "redis/resolve.c" "-pthread"
-	# TSan wants the addresses of a process that is not randomized.
+	# TSan needs a process whose addresses are not randomized.
 	sanitize="-fsanitize=thread"
 	setarch=("${fixed[@]}")
 	check resolve_test "redis/resolve.c" "-pthread"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Redis's time on the wheel's clock: never early, and a step is noticed. */
+/*
+ * Redis's time on the wheel's clock is never early, and a step of Redis's clock is noticed.
+ */
 #include <stdlib.h>
 
 #include "redis/clock.h"
@@ -8,7 +10,7 @@
 #define MS	1000000ULL
 #define US	1000ULL
 #define SEC	1000000000ULL
-/* The wheel began at this time of Redis. */
+/* Redis's time when the wheel started. */
 #define ZERO_MS	1790000000000ULL
 
 static uint64_t redis_us(uint64_t wheel_ns)
@@ -77,7 +79,7 @@ static void steps(void)
 	is_number(c.steps, 2, "steps are counted");
 }
 
-/* Redis reads its clock anywhere in the round trip; its clock drifts by up to 400 ppm. */
+/* Redis reads its clock at any point of the round trip, and its clock drifts by up to 400 ppm. */
 static void random_walk(void)
 {
 	struct clock c = { 0 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The configuration: rows of a file or flags, and an error or a field.
+ * The configuration: each row is a file or flags, and the expected error or field.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -62,7 +62,7 @@ static const char networks[] = "callback-allow = 10.0.0.0/8, fd00::/8\n"
 static const char addresses[] = "listen = 127.0.0.1:1\nlisten = [::1]:2\n"
 				"listen = unix:/run/t.sock\n";
 
-/* A text of a file and its error; NULL if there is none. */
+/* The text of a file and its error, or NULL if it is valid. */
 static const struct {
 	const char *text;
 	const char *err;
@@ -120,7 +120,7 @@ static const struct {
 	{ "hold-bytes = 1025G\n", "f:1: hold-bytes: \"1025G\": the most is 1048576M" },
 };
 
-/* The defaults, and then @len bytes of a file. */
+/* Reads the defaults, and then @len bytes of a file. */
 static int read_text(const char *text, size_t len, char *err)
 {
 	config_defaults(&c);
@@ -216,7 +216,7 @@ static void check_urls(void)
 	is_text(redis_url_parse(many, &url), "too many hosts", "33 hosts are refused");
 }
 
-/* Flags behind "-c conf", the text of that file, and the error. */
+/* Flags that follow "-c conf", the text of that file, and the error. */
 static const struct {
 	const char *text;
 	const char *flag[3];
@@ -394,7 +394,7 @@ static void check_values(void)
 #define VERBS	"the verbs are read, put, work and admin, with commas between"
 #define QUEUES	"the queues are names, in which * and ? may stand, with commas between"
 
-/* A line of token-file, why it is refused, and what it reads. */
+/* A line of a token file, the reason why it is refused, and what it yields. */
 static const struct {
 	const char *line;
 	const char *why;
@@ -466,7 +466,7 @@ static void check_bearers(void)
 	is_text(bearer_parse(line, &t), "a token has at most 255 characters", "and no more");
 }
 
-/* The text of a file, another one, and the first key that only a restart changes. */
+/* The text of a file, a changed text, and the first changed key that requires a restart. */
 static const struct {
 	const char *now;
 	const char *next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads lines of a Unix time and a calendar, and writes the next three runs in UTC after each,
- * or what is wrong: for calendar_test.py.
+ * Reads lines with a Unix time and a calendar, and for each prints the next three runs in UTC
+ * or the error, for calendar_test.py.
  */
 #include <inttypes.h>
 #include <stdio.h>

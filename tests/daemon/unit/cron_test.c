@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calendars (D18), and time zones. The times were worked out by hand from the rules of both
- * zones: in Berlin the clocks go from 02:00 to 03:00 on 2026-03-29 and from 03:00 back to 02:00
- * on 2026-10-25, in New York on 2026-03-08 and 2026-11-01.
+ * Calendars (D18), and time zones. The times were calculated by hand from the rules of both
+ * zones. In Berlin the clocks go from 02:00 to 03:00 on 2026-03-29 and from 03:00 back to
+ * 02:00 on 2026-10-25. In New York they change on 2026-03-08 and 2026-11-01.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "text/cron.h"
 
-/* Of "2026-03-29 01:00:00", in UTC. */
+/* Converts a UTC time such as "2026-03-29 01:00:00". */
 static int64_t utc(const char *text)
 {
 	struct tm tm = { 0 };
@@ -54,7 +54,7 @@ static const struct {
 	{ "@weekly", "UTC", "2026-11-28 00:00:00", "2026-11-29 00:00:00" },
 	{ "@monthly", "UTC", "2026-11-28 00:00:00", "2026-12-01 00:00:00" },
 	{ "@yearly", "UTC", "2026-11-28 00:00:00", "2027-01-01 00:00:00" },
-	/* The local time counts. */
+	/* Calendars use local time. */
 	{ "0 9 * * *", "Europe/Berlin", "2026-01-15 00:00:00", "2026-01-15 08:00:00" },
 	{ "0 9 * * *", "Europe/Berlin", "2026-07-15 00:00:00", "2026-07-15 07:00:00" },
 	{ "0 9 * * *", "America/New_York", "2026-07-15 00:00:00", "2026-07-15 13:00:00" },
@@ -68,17 +68,17 @@ static const struct {
 	{ "15 2,3 * * *", "Europe/Berlin", "2026-03-29 00:00:00", "2026-03-29 01:00:00" },
 	{ "15 2,3 * * *", "Europe/Berlin", "2026-03-29 01:00:00", "2026-03-29 01:15:00" },
 	{ "30 2 8 3 *", "America/New_York", "2026-03-01 00:00:00", "2026-03-08 07:00:00" },
-	/* A time that exists twice comes once, the first time. */
+	/* A time that exists twice runs once, the first time. */
 	{ "30 2 * * *", "Europe/Berlin", "2026-10-24 12:00:00", "2026-10-25 00:30:00" },
 	{ "30 2 * * *", "Europe/Berlin", "2026-10-25 00:30:00", "2026-10-26 01:30:00" },
 	{ "30 2 * * *", "Europe/Berlin", "2026-10-25 01:10:00", "2026-10-26 01:30:00" },
 	{ "*/30 * * * *", "Europe/Berlin", "2026-10-25 00:30:00", "2026-10-25 02:00:00" },
 	{ "30 1 1 11 *", "America/New_York", "2026-10-31 00:00:00", "2026-11-01 05:30:00" },
 	{ "30 1 * * *", "America/New_York", "2026-11-01 05:30:00", "2026-11-02 06:30:00" },
-	/* Half an hour, and a day that was left out. */
+	/* A change of half an hour, and a day that was left out. */
 	{ "15 2 * * *", "Australia/Lord_Howe", "2026-10-03 00:00:00", "2026-10-03 15:30:00" },
 	{ "0 12 30 * *", "Pacific/Apia", "2011-12-01 00:00:00", "2011-12-30 10:00:00" },
-	/* Far from the last change that the database lists. */
+	/* Far beyond the last change that the database lists. */
 	{ "30 2 * * *", "Europe/Berlin", "2060-03-27 12:00:00", "2060-03-28 01:00:00" },
 	{ "0 9 * * *", "Europe/Berlin", "2060-07-15 00:00:00", "2060-07-15 07:00:00" },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What each fuzzer begins with.
+ * What all fuzzers share.
  */
 #ifndef TWHEELD_FUZZ_H
 #define TWHEELD_FUZZ_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not assert(): it must hold with NDEBUG, too. */
+/* Unlike assert(), this also checks with NDEBUG. */
 static inline void must(bool holds)
 {
 	if (!holds)

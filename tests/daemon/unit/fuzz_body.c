@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stored bodies: each byte of a body that is decoded can be read, and encoding
- * it gives the same block. The same bytes are a URL, too.
+ * Stored bodies: each byte of a decoded body can be read, and encoding it yields the same
+ * block. The same bytes are also parsed as a URL.
  */
 #include "fuzz.h"
 #include "text/body.h"

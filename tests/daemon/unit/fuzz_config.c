@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The configuration: a text is accepted within its limits, or has an error.
+ * The configuration: a text is either accepted within its limits, or yields an error.
  */
 #include "config/config.h"
 #include "config/value.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Requests: the first byte chooses the parser, the rest is the body. What is
- * accepted must be within its limits, and an error must be whole. What json_plain()
- * accepts is the same to the library.
+ * Requests: the first byte selects the parser, the rest is the body. An accepted request must
+ * be within its limits, and an error must be complete. A text that json_plain() accepts means
+ * the same to the library.
  */
 #include "fuzz.h"
 #include "text/field.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queries and tokens: what is accepted must be within its limits.
+ * Queries and tokens: accepted ones must be within their limits.
  */
 #include "fuzz.h"
 #include "text/json.h"

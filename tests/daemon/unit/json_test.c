@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks, queues and queries from JSON: rows of a request and the field of its
- * error. In a row, ' stands for ".
+ * Tasks, queues and queries from JSON: each row is a request and the field that its error
+ * names. In a row, ' stands for ".
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static struct queue_settings push, pull;
 #define BARE		"a bare number is Unix milliseconds, 100000000000 or more"
 #define CB	"'callback':{'url':'http://a'}"
 
-/* @field of NULL: it is good. */
+/* The request is valid if @field is NULL. */
 static const struct {
 	const char *text;
 	const char *field;
@@ -164,7 +164,7 @@ static void check_tasks(void)
 	}
 }
 
-/* Parses one good task. The caller frees @req. */
+/* Parses one valid task. The caller frees @req. */
 static bool parse(const char *text, const char *id, const struct queue_settings *q,
 		  struct task_request *req)
 {
@@ -172,7 +172,7 @@ static bool parse(const char *text, const char *id, const struct queue_settings 
 	return !task_request_parse(text, strlen(text), id, q, req, &err);
 }
 
-/* Each character in a payload: as the library writes it. */
+/* Each character in a payload is read like the library reads it. */
 static void check_strings(void)
 {
 	unsigned int good = 0;
@@ -251,7 +251,7 @@ static void check_fields(void)
 	ok(!parse("{'tasks':[]}", "p", &push, &req), "a batch is refused at a path with an id");
 }
 
-/* A text of @count tasks; each has @each. */
+/* Returns the text of @count tasks, each of which contains @each. */
 static char *many(size_t count, const char *each)
 {
 	char *text = malloc(count * (strlen(each) + 1) + 16), *p = text;
@@ -294,7 +294,7 @@ static void check_batch(void)
 	free(text);
 }
 
-/* A task whose payload is a string of @len bytes. */
+/* Returns a task whose payload is a string of @len bytes. */
 static char *large(const char *field, size_t len, char fill)
 {
 	char *text = malloc(len + 64), *p = text;
@@ -358,7 +358,7 @@ static void check_moves(void)
 	ok(move.when == TASK_IN && move.time_ms == 5000, "a move has its time");
 }
 
-/* Takes a JSON answer; compares its text, in which ' stands for ". */
+/* Compares the text of a JSON answer, in which ' stands for ", and frees the answer. */
 static void is_json(json_t *v, const char *want, const char *name)
 {
 	char *text = json_text(v, NULL);
@@ -538,7 +538,7 @@ static void check_names(void)
 	   "but no \":\" and no brace");
 }
 
-/* As json_plain() and the library read it. */
+/* json_plain() and the library read the same. */
 static void check_plain(void)
 {
 	static const struct {
@@ -551,12 +551,12 @@ static void check_plain(void)
 		{ "\t{ 'a' : [ true , false , null ] } ", true },
 		{ "{'':''}", true },
 		{ "[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]", true },
-		/* What is read otherwise, or only by the library. */
+		/* Texts that json_plain() leaves to the library. */
 		{ "[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]", false },
 		{ "[1000000000000000000]", false },
 		{ "[-1]", false }, { "[1.5]", false }, { "[1e3]", false },
 		{ "['\\n']", false }, { "['\303\244']", false }, { "['\177']", false },
-		/* What is no JSON. */
+		/* Texts that are not valid JSON. */
 		{ "", false }, { "7", false }, { "'a'", false }, { "{", false },
 		{ "[", false }, { "[1", false }, { "[1,", false }, { "[1,]", false },
 		{ "[,1]", false }, { "[1 2]", false }, { "[01]", false },

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The log: equal lines once a minute, with a count; all others at most ten a second. */
+/*
+ * The log: equal lines appear once a minute, with a count, and others at most ten times a
+ * second.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +13,7 @@
 
 static time_t now_s = 1000;
 
-/* In place of the library's. */
+/* Replaces the library's clock_gettime(). */
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	(void)clock;
@@ -21,7 +24,7 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 static char said[1 << 16];
 static int ends[2];
 
-/* What was logged since the last call. */
+/* Returns the lines that were logged since the last call. */
 static const char *log_text(void)
 {
 	ssize_t n;

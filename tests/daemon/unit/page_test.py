@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The page: its policy, and that it can do nothing else.
+"""Checks the policy of the daemon's page, and that it permits nothing more than needed.
 
-  page_test.py        TAP
-  page_test.py --fix  set the hashes in the policy of page.html
+  page_test.py        prints TAP
+  page_test.py --fix  sets the hashes in the policy of page.html
 """
 import base64
 import hashlib
@@ -17,7 +17,7 @@ FAILURES = 0
 
 
 def ok(good, name):
-    """Prints one line of TAP."""
+    """Print one line of TAP."""
     global COUNT, FAILURES
     COUNT += 1
     FAILURES += not good
@@ -25,19 +25,19 @@ def ok(good, name):
 
 
 def hash_of(page, tag):
-    """The hash of the one element of this name, as a policy has it."""
+    """Return: the hash of the only element with this name, as a policy contains it."""
     (text,) = re.findall("<%s>(.*?)</%s>" % (tag, tag), page, re.S)
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def fix(page):
-    """The page with the right hashes."""
+    """Return: the page with the right hashes."""
     page = re.sub(r"style-src '[^']*'", "style-src '%s'" % hash_of(page, "style"), page)
     return re.sub(r"script-src '[^']*'", "script-src '%s'" % hash_of(page, "script"), page)
 
 
 def main():
-    """Checks or fixes the page."""
+    """Check or fix the page."""
     page = PAGE.read_text()
     if sys.argv[1:] == ["--fix"]:
         PAGE.write_text(fix(page))

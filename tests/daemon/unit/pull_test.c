@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pull: rows of a request and the field of its error. ' stands for ".
+ * Pull queues: each row is a request and the field that its error names. ' stands for ".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static void check_defaults(void)
 	report_free(&r);
 }
 
-/* An error of many two-byte characters behind @ascii single ones. */
+/* Returns the length of an error that has many two-byte characters after @ascii one-byte ones. */
 static size_t error_len(size_t ascii)
 {
 	char text[1024], *p = text;

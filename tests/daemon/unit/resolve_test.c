@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names that are looked up in threads: answers, questions that are given up at any moment,
- * and a name server that hangs. getaddrinfo() and freeaddrinfo() are ours.
+ * Names that are resolved in threads: answers, requests that are canceled at any moment, and a
+ * name server that hangs. The test supplies getaddrinfo() and freeaddrinfo().
  */
 #include <netdb.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #define MOST	64
 #define TURNS	2000
 
-/* What "slow" waits for. */
+/* Resolving "slow" waits for this. */
 static sem_t answer;
 static atomic_int made, freed;
 

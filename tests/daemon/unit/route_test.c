@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which node a key is on. The slots are those that CLUSTER KEYSLOT of Redis 7.0 answers. */
+/*
+ * The node that a key belongs to. The expected slots are those that CLUSTER KEYSLOT of Redis
+ * 7.0 returns.
+ */
 #include "redis/route.h"
 #include "tap.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads lines of a zone, a start, a moment and a rule, and writes the next three runs after the
- * moment, or what is wrong: for rule_test.py.
+ * Reads lines with a zone, a start, a moment and a rule. For each it prints the next three
+ * runs after the moment, or the error, for rule_test.py.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Schedules as text (D18): what is refused, which run comes next, and which one follows when the
- * time of others has passed. tests/daemon/schedule_test.py has what daemons make of it.
+ * Schedules as text (D18): invalid ones, the next run, and the run that follows when the time
+ * of others has passed. tests/daemon/schedule_test.py tests what daemons do with them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void refused(const char *text, const char *field)
 	   "%s is refused, field %s", text, err.field);
 }
 
-/* The run after a moment of the day. */
+/* Checks the run that follows a moment of the day. */
 static void next(const char *text, uint64_t after, uint64_t want)
 {
 	struct schedule_spec spec;
@@ -48,7 +48,10 @@ static void next(const char *text, uint64_t after, uint64_t want)
 	schedule_free_spec(&spec);
 }
 
-/* At 10:05:30, after the run at 10:00, of every minute. */
+/*
+ * Checks which run follows at 10:05:30, after the 10:00 run of a schedule that runs every
+ * minute.
+ */
 static void follow(const char *more, uint64_t caught, uint64_t want, uint64_t want_caught)
 {
 	struct schedule_spec spec;

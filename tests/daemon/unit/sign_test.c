@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Signatures: the vector of Standard Webhooks' libraries, and two secrets.
+ * Signatures: the test vector of Standard Webhooks' libraries, and two secrets.
  */
 #include "callback/sign.h"
 #include "../shared/base64.h"

@@ -2,8 +2,8 @@
 /*
  * One line of TAP for each assertion.
  *
- * A test is a program. It calls ok() and its like, and returns tap_end() from
- * main(). A line that fails says which file and line, and what there was.
+ * A test is a program. It calls ok() and similar functions, and returns tap_end() from main().
+ * A line that fails is followed by its file and line number and the value that was found.
  */
 #ifndef TWHEELD_TAP_H
 #define TWHEELD_TAP_H
@@ -37,7 +37,7 @@ bool tap_line(const char *file, int line, bool good, const char *fmt, ...)
 
 #define ok(good, ...)	tap_line(__FILE__, __LINE__, (good), __VA_ARGS__)
 
-/* Both may be NULL. */
+/* Compares two texts, either of which may be NULL. */
 #define is_text(got, want, ...)						\
 	do {								\
 		const char *g = (got), *w = (want);			\
@@ -53,7 +53,7 @@ bool tap_line(const char *file, int line, bool good, const char *fmt, ...)
 			printf("# got %llu, want %llu\n", g, w);	\
 	} while (0)
 
-/* JSON that is written with ' for ". Good until the next. */
+/* Returns JSON that is written with ' for ". Valid until the next call. */
 static __attribute__((unused)) const char *quoted(const char *text)
 {
 	static char buf[4096];

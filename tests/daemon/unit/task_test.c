@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Decisions: lanes, homes, back-off, leases. */
+/*
+ * Lanes, home daemons, back-off and leases of tasks.
+ */
 #include <stdio.h>
 
 #include "tap.h"
@@ -41,7 +43,7 @@ static void homes(void)
 			seen |= 1 << rank;
 			if (!rank)
 				first = i;
-			/* The others without the last one. */
+			/* The other daemons, without the last one. */
 			if (i < 3) {
 				const char *two[2] = { name[(i + 1) % 3], name[(i + 2) % 3] };
 

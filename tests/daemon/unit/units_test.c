@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Durations, sizes, times and base64: rows of a text and its value.
+ * Durations, sizes, times and base64: each row is a text and its value.
  */
 #include "../shared/base64.h"
 #include "ground/units.h"
@@ -17,14 +17,14 @@ static const struct row durations[] = {
 	{ "0", 0 }, { "0ms", 0 }, { "250ms", 250 }, { "30s", 30000 }, { "5m", 300000 },
 	{ "2h", 7200000 }, { "7d", 604800000 }, { "1h30m", 5400000 }, { "1.5s", 1500 },
 	{ "0.25s", 250 }, { "1.0000s", 1000 }, { "1000us", 1 }, { "3000000ns", 3 },
-	/* systemd.time(7) */
+	/* Units of systemd.time(7). */
 	{ "5min", 300000 }, { "2sec", 2000 }, { "1min 30s", 90000 }, { "2 h", 7200000 },
 	{ "2hours", 7200000 }, { "48hr", 172800000 }, { "55s500ms", 55500 },
 	{ "1week 5day", 1036800000 }, { "1w", 604800000 }, { "20msec", 20 },
 	{ "2000usec", 2 }, { "2000\xc2\xb5s", 2 }, { "3days 1minute 2seconds", 259262000 },
 	{ "213503d", 213503 * MS_PER_DAY },
 	{ "213504d", BAD }, { "1.0005s", BAD }, { "1.5ms", BAD }, { "1us", BAD },
-	/* A bare number has no unit, and only 0 needs none. */
+	/* A number without a unit is invalid, unless it is 0. */
 	{ "250", BAD }, { "1.5", BAD }, { "00", BAD }, { "0.0", BAD }, { "1h30", BAD },
 	{ "18446744073709551615", BAD },
 	{ "", BAD }, { "-1s", BAD }, { "+1s", BAD }, { " 1s", BAD }, { "1s ", BAD },
