@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/tool/completion_test.sh: bash and zsh complete the command line that twheelctl's help
-# describes, and an option letter means the same in every verb. It needs no module. Prints TAP.
+# tests/tool/completion_test.sh: checks that bash and zsh complete the command line that
+# twheelctl's help describes, and that an option letter has the same meaning in all verbs.
+# Needs no module. Prints TAP.
 
-# All these functions are called, by way of check().
+# check() calls all of these functions.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -12,7 +13,7 @@
 . "$top/tests/lib/tap.sh"
 
 need gcc make uthash-dev libjansson-dev zsh
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 out=$build/ctl
 quietly make -s -C "$top/userspace" O="$out" ctl
@@ -25,13 +26,14 @@ PATH=$dir:$PATH
 
 verbs=$("$ctl" help | sed -n 's/^  \([a-z]*\) .*/\1/p' | sort)
 
-# The options in the help of a verb, each on a line.
+# Prints the options in the help of a verb, one per line.
 help_options() {
 	"$ctl" help "$@" | sed -n 's/^  \(-., \| *\)\(--[a-z-]*\).*/\1\n\2/p' |
 		grep -o -- '--*[A-Za-z-]*' | sort
 }
 
-# What bash offers for the last of these words, which have no character of COMP_WORDBREAKS.
+# Prints what bash offers for the last of these words, which contain no character of
+# COMP_WORDBREAKS.
 bash_offers() (
 	# shellcheck disable=SC1091
 	. "$scripts/twheelctl.bash"
@@ -43,7 +45,7 @@ bash_offers() (
 	printf '%s\n' "${COMPREPLY[@]}" | sort
 )
 
-# What zsh gives _arguments for this verb, one argument on a line.
+# Prints the arguments that zsh passes to _arguments for this verb, one per line.
 zsh_arguments() {
 	zsh -f -s "$scripts/_twheelctl" "$1" <<-'END'
 		_arguments() { given=("$@"); state=rest }
@@ -54,7 +56,7 @@ zsh_arguments() {
 	END
 }
 
-# What a shell makes of each command line when a tab follows it, by a terminal.
+# Prints what a shell makes of each command line when a tab is typed in a terminal.
 makes() {
 	(cd "$dir" && timeout 120 zsh -f -s "$scripts" "$@") <<-'END'
 		zmodload zsh/zpty
@@ -102,7 +104,7 @@ zsh_knows_all() {
 	done
 }
 
-# An option with an argument has its argument in both.
+# An option that takes an argument takes it in both shells.
 arguments_agree() {
 	local verb
 
@@ -116,7 +118,7 @@ arguments_agree() {
 	done
 }
 
-# Words that an option takes are those of its help.
+# Words that an option accepts are the same as in its help.
 words_are_of_help() {
 	local verb option words
 
@@ -147,7 +149,7 @@ bash_offers_by_position() {
 		bash_offers worker queue -- ech | grep -x echo && offers '' watch -- --js
 }
 
-# lines SHELL: pairs of what is typed and what it becomes.
+# lines SHELL: pairs of a typed line and its completion.
 lines() {
 	local typed=() wanted=() line
 
@@ -197,7 +199,8 @@ zsh_completes() {
 	END
 }
 
-# A letter stands for one long option. -n is a number after which a verb ends, of what it counts.
+# A letter stands for one long option. -n is the number of things after which a verb ends,
+# whatever it counts.
 one_meaning() {
 	local verb
 
@@ -210,9 +213,9 @@ one_meaning() {
 check "bash completes the verbs and options of the help" bash_knows_all
 check "zsh completes the verbs and options of the help" zsh_knows_all
 check "bash, zsh and the help agree which options have an argument" arguments_agree
-check "the words that options take are those of the help" words_are_of_help
-check "bash offers what the position asks for" bash_offers_by_position
-check "bash completes command lines, also after : = and @" bash_completes
-check "zsh completes command lines, also after : = and @" zsh_completes
+check "both shells offer the option values that the help lists" words_are_of_help
+check "bash offers the words that fit the position" bash_offers_by_position
+check "bash completes command lines, even after : = and @" bash_completes
+check "zsh completes command lines, even after : = and @" zsh_completes
 check "an option letter has one meaning in all verbs" one_meaning
 done_testing

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# twheelctl, as its manual page has it: each verb, each exit status, what is
-# printed for people and for programs. Runs as root where /dev/twheel is;
-# what changes the machine (the module, /lib/modules, /etc/group) only in the
-# machine of vm/run.sh, which has /twheel.ko.
+# twheelctl as its manual page describes it: each verb, each exit status, and the output for
+# people and for programs. Runs as root on a machine with /dev/twheel. Tests that change the
+# machine (the module, /lib/modules, /etc/group) run only in the machine of vm/run.sh, which
+# has /twheel.ko.
 #
-# One line of TAP per assertion. No upper bounds on times: that is for benches.
+# Prints one line of TAP per assertion. There are no upper time limits, which belong to benchmarks.
 # shellcheck disable=SC2016 # what is in single quotes is for others to expand
 
 set -eu
@@ -17,13 +17,13 @@ trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir"
 . "$(dirname "$0")/../lib/tap.sh"
 
-# Runs twheelctl with these arguments. A hang is status 143.
+# Runs twheelctl with these arguments. If it hangs, the status is 143.
 run() {
 	status=0
 	timeout 60 "$ctl" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
-# runs STATUS NAME ARGUMENT...: the same, and that it exits so.
+# runs STATUS NAME ARGUMENT...: runs twheelctl, which must exit with STATUS.
 runs() {
 	wanted=$1 called=$2
 	shift 2
@@ -31,7 +31,7 @@ runs() {
 	status_is "$wanted" "$called"
 }
 
-# The same as run, with the commands on stdin.
+# Like run, with the commands on stdin.
 run_shell() {
 	status=0
 	timeout 60 "$ctl" shell "$@" >"$dir/out" 2>"$dir/err" || status=$?
@@ -45,7 +45,7 @@ start() {
 	wait_for .
 }
 
-# Waits until the output has a line like this, but no longer than 20 s.
+# Waits for a line like this in the output, for at most 20 s.
 wait_for() {
 	tries=0
 	while ! grep -Eq -e "$1" "$dir/out" && [ $tries -lt 200 ]; do
@@ -68,7 +68,7 @@ output_lacks() {
 	holds "$2" [ "$(grep -Ec -e "$1" "$dir/out")" -eq 0 ]
 }
 
-# answers_are NAME: but for ids and times, the output is what stdin has.
+# answers_are NAME: apart from ids and times, the output equals stdin.
 answers_are() {
 	sed -E -e 's/0x[0-9a-f]+/ID/' -e 's/[0-9]+\.[0-9]{9}/T/g' -e 's/[-+][0-9.]+[mun]?s/LATE/' \
 		"$dir/out" >"$dir/words"
@@ -88,13 +88,13 @@ lines_are() {
 	holds "$2" [ "$(wc -l <"$dir/out")" -eq "$1" ]
 }
 
-# awk_holds PROGRAM NAME: PROGRAM sees the output and exits with 0.
+# awk_holds PROGRAM NAME: PROGRAM reads the output and exits with 0.
 awk_holds() {
 	holds "$2" awk "$1" "$dir/out"
 }
 
-# Each line of the output is a JSON object with the schema number: what is
-# whole is replaced by a letter, until only one is left.
+# Checks that each line of the output is a JSON object with the schema number. Complete values
+# are replaced by a letter until only one letter is left.
 json_is_valid() {
 	awk_holds '
 		!/^\{"schema":2,"type":"[a-z]+"[,}]/ { bad = 1 }
@@ -112,7 +112,7 @@ json_is_valid() {
 		END { exit bad || !NR }' "$1: valid JSON"
 }
 
-# json_has NAME KEY...: the first line has all of these.
+# json_has NAME KEY...: the first line has all of these keys.
 json_has() {
 	name=$1
 	shift
@@ -123,13 +123,13 @@ json_has() {
 	result $is "$name: has $*"
 }
 
-# json_is NAME KEY...: both.
+# json_is NAME KEY...: the output is valid JSON, and has these keys.
 json_is() {
 	json_is_valid "$1"
 	json_has "$@"
 }
 
-# The value of a key in the last line that has it.
+# Prints the value of a key, from the last line that has it.
 json_value() {
 	sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$dir/out" | tail -n 1
 }
@@ -138,13 +138,13 @@ value_is() {
 	holds "$3" [ "$(json_value "$1")" = "$2" ]
 }
 
-# Hundredths of a second since the boot.
+# Prints the hundredths of a second since boot.
 uptime_cs() {
 	read -r up _ </proc/uptime
 	echo "${up%.*}${up#*.}"
 }
 
-# takes CS NAME COMMAND...: that it lasts so long, at least.
+# takes CS NAME COMMAND...: the command takes at least CS hundredths of a second.
 takes() {
 	least=$1 timed=$2
 	shift 2
@@ -154,12 +154,12 @@ takes() {
 	holds "$timed" [ $((after - before)) -ge "$least" ]
 }
 
-# Each row of stdin: a status, a command line, and what is then said.
+# Each line of stdin has an exit status, a command line, and the expected error message.
 refusals() {
 	while IFS='|' read -r want line said; do
 		# shellcheck disable=SC2086
 		runs "$want" "$line" $line
-		error_has "${said:-^twheelctl: }" "$line: says why"
+		error_has "${said:-^twheelctl: }" "$line: explains the error"
 	done
 }
 
@@ -202,7 +202,7 @@ test_front() {
 		# shellcheck disable=SC2086
 		timeout 60 "$ctl" $line >/dev/full 2>"$dir/err" </dev/null || status=$?
 		status_is 1 "$line: output that cannot be written"
-		error_has "^twheelctl: cannot write: " "$line: says so"
+		error_has "^twheelctl: cannot write: " "$line: explains the error"
 	done
 
 	negative='^twheelctl: .*-[0-9.s]+"?: a duration cannot be negative$'
@@ -231,7 +231,8 @@ test_front() {
 	for line in "-n 3 monitor" "--json -xj monitor" "--add=1s monitor" "--json=1 info"; do
 		# shellcheck disable=SC2086
 		runs 2 "$line" $line
-		error_has '^twheelctl: unknown option before the verb: --?(n|x|add=1s|json=1)$' "$line: named"
+		error_has '^twheelctl: unknown option before the verb: --?(n|x|add=1s|json=1)$' \
+			"$line: the error names the option"
 		error_has '^hint: the options of a verb follow it' "$line: hint"
 	done
 	for line in "--json --clock=tai info --tick=1us" "-j --clock tai info --tick 1us" \
@@ -239,7 +240,7 @@ test_front() {
 		# shellcheck disable=SC2086
 		run $line
 		value_is clock tai "$line: options before the verb"
-		value_is tick_ns 512 "$line: and behind it"
+		value_is tick_ns 512 "$line: options after the verb"
 	done
 	run --json after 1ms -- echo --json
 	output_is --json "options before the verb are not those of a command"
@@ -257,7 +258,7 @@ test_info() {
 	run info --json
 	json_is "info --json" backend device module_version clock tick_ns min_tick_ns levels \
 		slot_bits horizon_ns max_timers table_bytes features
-	value_is backend kernel "info: whose wheel"
+	value_is backend kernel "info: the backend"
 	value_is module_version "$(cat /sys/module/twheel/version)" "info: version of the module"
 
 	for clock in monotonic boottime realtime tai; do
@@ -277,7 +278,7 @@ test_info() {
 	runs 2 "info with an argument" info extra
 }
 
-# Wrong shapes and values; what the device refuses is wrong usage as well.
+# Wrong shapes and values. Values that the device refuses are wrong usage too.
 test_usage() {
 	sed 's/^/2|/' >"$dir/rows" <<-END
 		info --clock=sundial
@@ -363,15 +364,16 @@ test_usage() {
 	error_has '^hint: a period is at least one tick \(524.288us\)' "too short a period: hint"
 	run info --max-timers=16777217
 	error_has '^hint: max_timers_limit.* 16777216' "too many timers: hint"
-	# Names that look alike, but are not the same.
+	# Names that look alike, but differ.
 	run monitor -F %n --add 1ms,label=abcdefghijklmn-1,count=2 \
 		--add 2ms,label=abcdefghijklmn-2,count=2 --add 3ms,label=a,count=12 \
 		--add 4ms,label=a-13 --add 5ms,label=a-01 --add 6ms,label=a-1-1
 	status_is 0 "names that differ"
-	awk_holds '{ n += !seen[$0]++ } END { exit n != 19 || NR != 19 }' "names that differ: each once"
+	awk_holds '{ n += !seen[$0]++ } END { exit n != 19 || NR != 19 }' \
+		"names that differ: each timer expires once"
 }
 
-# Text, its value in ns; "-" if it is none.
+# A duration and its value in ns, or "-" if it is invalid.
 test_durations() {
 	while read -r text ns; do
 		run after --json --clock=realtime "@1,slack=$text"
@@ -437,14 +439,14 @@ test_durations() {
 		s -
 		1s. -
 	END
-	# 2^53, and one more: a reader with doubles would take both for the same.
+	# 2^53 and 2^53 + 1, which a reader that uses doubles would not distinguish.
 	printf 'add @9007199.254740992\nadd @9007199.254740993\n' | run_shell --json
 	output_has '"deadline_ns":9007199254740992,' "JSON: a number that a double has"
 	output_has '"deadline_ns":"9007199254740993",' "JSON: beyond 2^53 it is a string"
 	echo 'add @4000000000.5' | run_shell --json
-	value_is deadline_ns 4000000000500000000 "@ is in seconds"
+	value_is deadline_ns 4000000000500000000 "a deadline with @ is in seconds"
 	echo 'add @3600000000' | run_shell --json
-	value_is deadline_ns 3600000000000000000 "@ of an hour"
+	value_is deadline_ns 3600000000000000000 "a deadline with @ may be a century away"
 	echo 'add idle,period=2s' | run_shell --json
 	value_is period_ns 2000000000 "period="
 	echo 'sleep 1s' >"$dir/script"
@@ -462,7 +464,8 @@ test_after() {
 	output_has '^[0-9]+\.[0-9]{9}  after +\+' "after: prints the expiration"
 
 	run after 1ms,label=tea
-	output_has '^[0-9]+\.[0-9]{9}  tea +\+[0-9.]+[mun]?s$' "after: prints the label and the lateness"
+	output_has '^[0-9]+\.[0-9]{9}  tea +\+[0-9.]+[mun]?s$' \
+		"after: prints the label and the lateness"
 
 	takes 29 "after: the command runs afterwards" run after 300ms -- sh -c 'echo "$0 $1"; exit 7' one -x
 	status_is 7 "after: status of the command"
@@ -473,10 +476,10 @@ test_after() {
 	output_lacks twheel "after: the command does not inherit the wheel"
 	runs 127 "after: no such command" after 1ms -- /nonexistent/command
 	error_has '^twheelctl: cannot run /nonexistent/command: No such file or directory$' \
-		"after: no such command: says so"
+		"after: no such command: explains the error"
 	runs 126 "after: a command that cannot be run" after 1ms -- "$dir"
 	error_has '^twheelctl: cannot run /.*: Permission denied$' \
-		"after: a command that cannot be run: says why"
+		"after: a command that cannot be run: explains the error"
 	runs 0 "after a moment in the past" after --clock=realtime @1
 	output_has '^[0-9.]+  after         due when armed$' "a moment in the past: is not late"
 	run after --json --clock=realtime @1
@@ -489,10 +492,10 @@ test_after() {
 	run monitor -F %L --add @1,period=50ms -n 3
 	awk_holds '($0 == "-") != (NR == 1) { bad = 1 } END { exit bad || NR != 3 }' \
 		"monitor: the next expirations of a periodic timer can be late"
-	# The wheel counts what is printed, and no more.
+	# The wheel counts the same lateness as is printed.
 	printf '%s\n' 'add @1,period=1h' 'wait 1' 'cancel t1' 'add 1ms' wait 'add @1' wait \
 		'add 1h,label=x' 'rearm x @1' wait stats | run_shell --json
-	holds "shell: each that was due when armed is not late" \
+	holds "shell: timers that were due when armed are not late" \
 		[ "$(sed -n 's/.*"lateness_ns":\([0-9a-z]*\).*/\1/p' "$dir/out" | grep -c null)" -eq 3 ]
 	awk_holds '
 		match($0, /"(worst_)?lateness_ns":[0-9]+/) {
@@ -540,15 +543,19 @@ test_monitor() {
 
 	run monitor --add 5ms,count=300,label=x -F %n
 	awk_holds '{ seen[$0]++ } END { for (i = 1; i <= 300; i++) if (seen["x-" i] != 1) exit 1; exit NR != 300 }' \
+		\
+		\
 		"monitor: count=300 expires 300 times, each once"
 	run monitor --add 5ms,label=x -F '%n %i %d %t %l %L %x %%'
 	output_has '^x 0x[0-9a-f]+ [0-9]+\.[0-9]{9} [0-9]+\.[0-9]{9} \+[0-9.]+(ns|us|ms|s) [0-9]+ 1 %$' \
+		\
+		\
 		"monitor -F: every directive"
 	run monitor --add 5ms,label=x
 	output_has '^[0-9]+\.[0-9]{9}  x +\+[0-9.]+(ns|us|ms|s)$' "monitor: the usual line"
 	run monitor --banner --add 5ms --add 1ms
 	output_has '^2 timers, clock monotonic, tick 524.288us$' "monitor --banner"
-	lines_are 3 "monitor --banner: and the expirations"
+	lines_are 3 "monitor --banner: the expirations follow"
 	run monitor --banner --json --add 5ms
 	json_is "monitor --banner --json" timers clock tick_ns now_ns
 	runs 0 "monitor --quiet" monitor --quiet --add 5ms
@@ -557,23 +564,24 @@ test_monitor() {
 	lines_are 1 "monitor: idle timers do not expire"
 
 	runs 124 "monitor --idle-timeout: nothing came" monitor --add 1h --idle-timeout 50ms
-	output_is "" "monitor --idle-timeout: and nothing is printed"
-	error_has '^twheelctl: nothing came for 50ms$' "monitor --idle-timeout: says why it ends"
+	output_is "" "monitor --idle-timeout: nothing is printed"
+	error_has '^twheelctl: nothing came for 50ms$' \
+		"monitor --idle-timeout: the error gives the reason"
 	runs 124 "monitor --idle-timeout: nothing more came" monitor --add 1ms --add 1h --idle-timeout 300ms
-	lines_are 1 "monitor --idle-timeout: what came is printed"
+	lines_are 1 "monitor --idle-timeout: earlier expirations are printed"
 	runs 0 "monitor --idle-timeout starts anew with each expiration" monitor --add 20ms,periodic --idle-timeout 10s -n 5
 	runs 124 "monitor -n: fewer can come" monitor --add 1ms -n 2
 	error_has '^twheelctl: nothing is left that could expire; 1 of 2 came$' \
 		"monitor -n: says why it ends"
 	run monitor --add 1ms --add 1h -n 2 --idle-timeout 300ms
 	error_has '^twheelctl: nothing came for 300ms; 1 of 2 came$' \
-		"monitor -n --idle-timeout: says why it ends"
+		"monitor -n --idle-timeout: the error gives the reason"
 
 	start monitor --add 1ms --add 1h
 	lines_are 1 "monitor: a line is written when it happens"
 	stop -TERM
 
-	# A reader that stopped gets one event that stands for all it missed.
+	# A reader that was stopped gets one event that counts all missed expirations.
 	start monitor --add 10ms,periodic --json
 	kill -STOP $pid
 	sleep 1
@@ -585,7 +593,7 @@ test_monitor() {
 }
 
 test_shell() {
-	# Ids and times are as they come.
+	# Ids and times may have any value.
 	run_shell <<-END
 		# a comment, and an empty line
 
@@ -659,7 +667,7 @@ test_shell() {
 		list
 	END
 	output_has '^timer a 0x[0-9a-f]+ idle$' "shell: rearm idle"
-	output_has '^listed 0$' "shell: and keeps no timer that was not to be kept"
+	output_has '^listed 0$' "shell: rearm idle does not keep a timer"
 
 	run_shell --json <<-END
 		add 10s
@@ -684,8 +692,8 @@ test_shell() {
 	holds "shell --json: help is a record for each command" \
 		[ "$(sed 's/.*"type":"\([a-z]*\)".*/\1/' "$dir/out" | uniq | tr '\n' ' ')" = \
 			"command error added " ]
-	output_has '"command":"\\ufffd"' "shell --json: what is not text"
-	# Two bytes, three and four; one that could be shorter, and a half of a pair.
+	output_has '"command":"\\ufffd"' "shell --json: invalid text is replaced"
+	# Characters of two, three and four bytes. An overlong one, and half of a surrogate pair.
 	good='\303\274\342\202\254\360\237\230\200'
 	# shellcheck disable=SC2059
 	printf "$good"'\300\257\355\240\200x\n' | run_shell --json
@@ -693,7 +701,7 @@ test_shell() {
 	# shellcheck disable=SC2059
 	LC_ALL=C grep -qF "$(printf '"command":"'"$good"'\\ufffd\\ufffd\\ufffd\\ufffd\\ufffdx"')" \
 		"$dir/out" || is=1
-	result $is "shell --json: what is UTF-8, and what is not"
+	result $is "shell --json: valid and invalid UTF-8"
 
 	run_shell <<-END
 		add 1h
@@ -709,13 +717,13 @@ test_shell() {
 	status=0
 	timeout 60 "$ctl" shell >"$dir/out" 2>"$dir/err" <&- || status=$?
 	status_is 1 "shell: without an input"
-	holds "shell: and says so" grep -q '^twheelctl: stdin: ' "$dir/err"
+	holds "shell: without an input: explains the error" grep -q '^twheelctl: stdin: ' "$dir/err"
 	status=0
 	: >"$dir/out"
 	timeout 60 "$ctl" info 2>"$dir/err" </dev/null >&- || status=$?
 	status_is 1 "info: without an output"
 
-	# The expiration comes while the shell waits for a line.
+	# The timer expires while the shell waits for a line.
 	: >"$dir/out"
 	(
 		echo 'add 20ms,label=x'
@@ -723,20 +731,20 @@ test_shell() {
 		echo 'get x'
 	) | run_shell -F 'came %n'
 	output_has '^came x$' "shell: expirations come while it waits for a line"
-	error_has 'line 2: get x: no such timer' "shell: what was delivered is gone"
+	error_has 'line 2: get x: no such timer' "shell: a timer is gone after its event"
 	printf 'add 1ms\nsleep 200ms\nlist' | run_shell -F 'came %n'
 	output_has '^came t1$' "shell: sleep prints expirations"
-	output_has '^listed 0$' "shell: a last line without an end"
-	# Between commands nothing is read: the expiration is still there to cancel.
+	output_has '^listed 0$' "shell: a last line without a newline"
+	# The shell reads no events between commands, so the expiration can still be canceled.
 	printf 'add 0,label=x\ncancel x\nwait\n' | run_shell
-	output_has '^cancelled x .* was expired' "shell: cancel withdraws what was not read"
-	lines_are 2 "shell: and it does not come"
-	# An expiration is an event until it is read, whoever looks at the timer meanwhile.
+	output_has '^cancelled x .* was expired' "shell: cancel withdraws an unread event"
+	lines_are 2 "shell: a canceled event is not delivered"
+	# An expiration stays unread until it is read, whoever looks at the timer meanwhile.
 	printf 'add 0,label=x\nget x\nlist\nstats\ndrain\nget x\nwait\n' | run_shell -F 'came %n'
 	holds "shell: get, list, stats and drain withdraw nothing" \
 		[ "$(grep -c '^timer x 0x[0-9a-f]* expired' "$dir/out")" -eq 3 ]
-	output_has '^drained 0$' "shell: what has expired is not drained"
-	output_has '^came x$' "shell: and it comes"
+	output_has '^drained 0$' "shell: drain does not count an expired timer"
+	output_has '^came x$' "shell: list and drain leave an unread event"
 	printf 'add 1ms,periodic\nwait 3\nquit\n' | run_shell -F %n
 	output_has '^t1$' "shell: wait N"
 	printf 'add 1ms,label=x\nwait\nadd 1ms,label=x\nwait\n' | run_shell -F 'came %n'
@@ -761,7 +769,7 @@ test_shell() {
 	takes 49 "shell: sleep takes its time" run_shell <"$dir/script"
 }
 
-# Commands that fail, with ; for a new line, and the status that -e gives.
+# Commands that fail, with ; instead of a newline, and the status that -e returns.
 test_shell_errors() {
 	while IFS='|' read -r want script line said; do
 		echo "$script" | tr ';' '\n' >"$dir/script"
@@ -772,7 +780,7 @@ test_shell_errors() {
 		output_lacks '^listed' "shell -e: $script: ends there"
 		run_shell <"$dir/script"
 		status_is 0 "shell: $script"
-		output_has '^listed' "shell: $script: goes on"
+		output_has '^listed' "shell: $script: the shell continues"
 	done <<-END
 		2|frobnicate;list|1|frobnicate: unknown command; there is "help"
 		2|add;list|1|add TIMER: too few words
@@ -799,16 +807,16 @@ test_shell_errors() {
 	printf 'add 1h\nadd 1h\nadd 1h\nlist\n' >"$dir/script"
 	run_shell -e --max-timers=2 <"$dir/script"
 	status_is 6 "shell -e: a full wheel"
-	error_has 'the wheel is full' "shell -e: a full wheel: says so"
+	error_has 'the wheel is full' "shell -e: a full wheel: explains the error"
 	head -c 5000 /dev/zero | tr '\0' x >"$dir/script"
 	run_shell <"$dir/script"
-	status_is 2 "shell: a line without an end"
+	status_is 2 "shell: a line that is too long"
 }
 
 test_stat() {
 	runs 0 "stat" stat --add 10ms,periodic,count=3 300ms 2
 	output_has '^ +armed +unread +expired +moved +cascaded +wakeups' "stat: header"
-	# A row may be taken while their events are on the way.
+	# A row may be printed while its events are on the way.
 	holds "stat: two rows, with expirations in both" \
 		[ "$(awk '/^ +[0-9]/ && $1 + $2 == 3 && $3 > 0' "$dir/out" | wc -l)" -eq 2 ]
 	output_has '#+$' "stat: histogram"
@@ -819,8 +827,8 @@ test_stat() {
 		expired delivered armings displaced withdrawn moved cascaded wakeups \
 		worst_lateness_ns lateness_sum_ns
 	json_has "stat --json: its percentiles" p50_ns p99_ns
-	# Of periodic timers some may be unread just now.
-	value_is allocated 100 "stat: its own load is 100 timers"
+	# Some periodic timers may be unread at this moment.
+	value_is allocated 100 "stat: the default load is 100 timers"
 	awk_holds 'NR == 1 { match($0, /"elapsed_ns":[0-9]+/)
 		exit substr($0, RSTART + 13, RLENGTH - 13) + 0 < 1000000000 }' "stat: a bare interval is seconds"
 	lines_are 2 "stat --json: a row and the histogram"
@@ -834,19 +842,19 @@ test_stat() {
 	output_has '^no expiration yet$' "stat: nothing expired"
 	output_has '^ +1 .* - +- +[0-9]' "stat: no expirations, no percentiles"
 	run stat --add 0,count=50 --add 1ms,count=50 500ms 1
-	output_has '^ +0 +0 +100 ' "stat: what expires early on is counted"
+	output_has '^ +0 +0 +100 ' "stat: early expirations are counted"
 
 	start stat --add 10ms,periodic 100ms
 	wait_for '^ +1 '
 	stop -INT
 	status_is 0 "stat: SIGINT ends it"
-	output_has '^worst [0-9]' "stat: SIGINT: and the histogram comes"
+	output_has '^worst [0-9]' "stat: SIGINT: the histogram is printed"
 
-	# Nothing else would end the wait, for an hour.
+	# Nothing else would end the wait within an hour.
 	start stat --add 10h 1h
 	stop -TERM
-	status_is 0 "stat: SIGTERM ends it where nothing comes"
-	output_has '^no expiration yet$' "stat: SIGTERM: and what there is of a histogram"
+	status_is 0 "stat: SIGTERM ends it although no timer expires"
+	output_has '^no expiration yet$' "stat: SIGTERM: the empty histogram is printed"
 }
 
 test_wheel() {
@@ -862,8 +870,8 @@ test_wheel() {
 		END { exit all != 300 || sum + due != 300 }' "wheel: each timer is somewhere"
 	run wheel --once --add 1h,count=12345 --add 2s,count=100 --add 900d
 	output_has '^ +[0-7] .* 12k$' "wheel: a large number is rounded"
-	output_has ' 100$' "wheel: one that is not so large is not"
-	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "wheel: it fits into 80 columns"
+	output_has ' 100$' "wheel: a smaller number is not rounded"
+	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "wheel: fits 80 columns"
 	run wheel --once --slot-bits=10 --levels=2 --random=5
 	holds "wheel: 1024 buckets in 64 cells" \
 		[ "$(grep -cE '^ +[01] .* [.+#1-9]{64} [0-9]+$' "$dir/out")" -eq 2 ]
@@ -872,13 +880,15 @@ test_wheel() {
 	holds "wheel: 16 buckets in 16 cells" \
 		[ "$(grep -cE '^ +0 .* [.1]{16} 1$' "$dir/out")" -eq 1 ]
 
-	# So far away that the bucket does not depend on when this runs: the tick
-	# of 4 * 10^9 s is 7629394531250, of 4 * 10^9 + 1 s 7629394533157.3.
+	# So far away that the bucket does not depend on when this runs: 4 * 10^9 s is in tick
+	# 7629394531250, and 4 * 10^9 + 1 s in tick 7629394533157.3.
 	run wheel --once --json --levels=2 --slot-bits=4 \
 		--add @4000000000 --add @4000000001 --add @4000000001
 	json_is "wheel --json" now_ns tick_ns armed due idle levels level bucket_ns buckets \
 		cursor occupied
 	output_has '"level":1,"bucket_ns":8388608,"buckets":16,"cursor":[0-9]+,"occupied":\[\{"bucket":2,"timers":2\},\{"bucket":11,"timers":1\}\]' \
+		\
+		\
 		"wheel: buckets of the top level"
 	run wheel --once --json --add 1h --add 1h --add 2h --add 3h --add 4h,keep
 	value_is armed 5 "wheel --json: armed"
@@ -900,28 +910,29 @@ test_wheel() {
 					exit bad = 1
 			}
 		}
-		END { exit bad }' "wheel --json: the cursor is where the time is"
+		END { exit bad }' "wheel --json: the cursor is at the current time"
 
-	# Level 1 has buckets of 1.07 s here. Three timers, as one may be due just
+	# Level 1 has buckets of 1.07 s here. Use three timers, because one may be due just
 	# when its bucket is reached.
 	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
 		--add 3s --add 3300ms --add 3.6s
 	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
-		"wheel: a timer is far at first"
+		"wheel: at first the timers are in level 1"
 	output_has '"level":0,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[123]' \
-		"wheel: and moves down"
+		"wheel: later a timer moves down to level 0"
 	run wheel --json --tick 100ms --levels 2 --slot-bits 4 --interval 100ms \
 		--add 200ms,slack=1100ms --add 400ms,slack=1100ms
 	output_has '"level":1,[^]]*"occupied":\[\{"bucket":[0-9]+,"timers":[12]' \
-		"wheel: a timer with slack is far, however near its deadline"
-	output_lacks '"level":0,[^]]*"occupied":\[\{' "wheel: and does not move down"
+		"wheel: a timer with slack is in level 1, however near its deadline"
+	output_lacks '"level":0,[^]]*"occupied":\[\{' \
+		"wheel: a timer with slack does not move to level 0"
 
 	runs 0 "wheel ends when no timer is left" wheel --add 1ms --add 300ms --interval 50ms
 	output_has 'armed 0, due 0, idle 0$' "wheel: the last picture is empty"
 	output_lacks "$(printf '\033')" "wheel: no escapes where there is no terminal"
 }
 
-# The wheel in the process, for those who ask for it. It needs no device.
+# The in-process wheel, if it is selected. Needs no device.
 test_inprocess() {
 	export TWHEEL_BACKEND=inprocess
 	runs 0 "in process: info" info
@@ -930,14 +941,15 @@ test_inprocess() {
 	output_has '^tick +524\.288us' "in process: info: default tick"
 	run info --json --clock=boottime --tick=1us --levels=3 --slot-bits=9 --max-timers=77
 	json_is_valid "in process: info --json"
-	value_is backend inprocess "in process: its name"
+	value_is backend inprocess "in process: info: the backend"
 	value_is clock boottime "in process: --clock"
 	value_is tick_ns 512 "in process: --tick"
 	value_is levels 3 "in process: --levels"
 	value_is slot_bits 9 "in process: --slot-bits"
 	value_is max_timers 77 "in process: --max-timers"
 	runs 2 "in process: too many timers" info --max-timers=16777217
-	error_has '^twheelctl: cannot shape the wheel: ' "in process: too many timers: says so"
+	error_has '^twheelctl: cannot shape the wheel: ' \
+		"in process: too many timers: explains the error"
 	run after 20ms echo hello
 	output_is "hello" "in process: after"
 	run monitor -F %n --add 200ms,label=b --add 20ms,label=a --add 400ms
@@ -958,14 +970,16 @@ test_inprocess() {
 	runs 3 "in process: a device that is named is used" info --device=/nonexistent
 	export TWHEEL_BACKEND=sundial
 	runs 2 "an unknown backend" info
-	error_has '^twheelctl: TWHEEL_BACKEND .*, not "sundial"$' "an unknown backend: names it"
+	error_has '^twheelctl: TWHEEL_BACKEND .*, not "sundial"$' \
+		"an unknown backend: the error names it"
 	unset TWHEEL_BACKEND
 }
 
-# Each row of the table of exit statuses that has to do with the device.
+# Each row of the table of exit statuses that concerns the device.
 test_device() {
 	runs 3 "no such node" info --device=/nonexistent
-	error_has '^twheelctl: cannot open /nonexistent: No such file' "no such node: says so"
+	error_has '^twheelctl: cannot open /nonexistent: No such file' \
+		"no such node: explains the error"
 	error_has '^hint: ' "no such node: hint"
 	refusals <<-END
 		3|info --device=/dev/null|/dev/null is not a twheel device
@@ -987,11 +1001,11 @@ test_device() {
 	chmod 666 "$dir/node"
 	runs 0 "another node of the device" info --device="$dir/node"
 	as_nobody "$ctl" info --device="$dir/node"
-	status_is 0 "another user, permitted"
+	status_is 0 "another user with permission"
 	chmod 000 "$dir/node"
 	as_nobody "$ctl" info --device="$dir/node"
 	status_is 4 "no permission"
-	error_has "cannot open $dir/node: Permission denied" "no permission: says so"
+	error_has "cannot open $dir/node: Permission denied" "no permission: explains the error"
 	error_has '^hint: its mode is 0000' "no permission: hint"
 	chmod 666 "$dir/node"
 	as_nobody "$ctl" info --device="$dir/node" --tick 1us
@@ -1003,7 +1017,7 @@ test_device() {
 	limit=/sys/module/twheel/parameters/max_wheels_per_user
 	if [ -w $limit ]; then
 		most=$(cat $limit)
-		# Root is above the limits.
+		# The limits do not apply to root.
 		su -s /bin/sh nobody -c "cd / && exec $ctl monitor --add 1h" >/dev/null 2>&1 &
 		holder=$!
 		wait_for_wheel $holder 1
@@ -1013,7 +1027,8 @@ test_device() {
 		error_has '^hint: this user .* max_wheels_per_user .*: ' "too many wheels: hint"
 		as_nobody "$ctl" doctor
 		status_is 6 "doctor: too many wheels"
-		output_has 'do: this user .* max_wheels_per_user .*: ' "doctor: too many wheels: what to do"
+		output_has 'do: this user .* max_wheels_per_user .*: ' \
+			"doctor: too many wheels: what to do"
 		echo "$most" >$limit
 		kill $holder
 		wait $holder 2>/dev/null || :
@@ -1024,14 +1039,15 @@ test_device() {
 		echo 200000 >$limit
 		as_nobody "$ctl" monitor --add 1h,count=5000
 		status_is 6 "too many timers of a user"
-		error_has ': this user .* max_bytes_per_user allows$' "too many timers of a user: says so"
+		error_has ': this user .* max_bytes_per_user allows$' \
+			"too many timers of a user: explains the error"
 		runs 6 "too many timers of a wheel" monitor --max-timers=5 --add 1h,count=6
-		error_has ': the wheel is full$' "too many timers of a wheel: says so"
+		error_has ': the wheel is full$' "too many timers of a wheel: explains the error"
 		echo "$most" >$limit
 	fi
 }
 
-# Waits until process $1 has $2 wheels open, no longer than 20 s.
+# Waits until process $1 has $2 open wheels, for at most 20 s.
 wait_for_wheel() {
 	tries=0
 	while [ "$(cat /proc/"$1"/fdinfo/* 2>/dev/null | grep -c '^twheel-clock:')" -ne "$2" ] &&
@@ -1041,7 +1057,7 @@ wait_for_wheel() {
 	done
 }
 
-# The descriptor that is the wheel of process $1, and a line of its fdinfo.
+# Finds the descriptor of process $1 that is a wheel, and a line of its fdinfo.
 wheel_fd() {
 	grep -l '^twheel-clock:' /proc/"$1"/fdinfo/* | sed 's,.*/,,'
 }
@@ -1050,11 +1066,11 @@ wheel_has() {
 	sed -n "s/^twheel-$2:.//p" /proc/"$1"/fdinfo/"$(wheel_fd "$1")"
 }
 
-# The wheels of other processes are shown as they are, and stay so.
+# Wheels of other processes are shown as they are, and not changed.
 test_others() {
 	"$ctl" monitor --add 20ms,periodic,count=3 --add 1h,slack=2s >/dev/null 2>&1 &
 	holder=$!
-	# Two processes with one wheel.
+	# Two processes that share one wheel.
 	(
 		exec 5<>/dev/twheel
 		sleep 1000 &
@@ -1062,7 +1078,7 @@ test_others() {
 		exec sleep 1000
 	) &
 	shared=$!
-	# One with two.
+	# One process with two wheels.
 	(
 		exec 5<>/dev/twheel 6<>/dev/twheel
 		exec sleep 1000
@@ -1078,13 +1094,16 @@ test_others() {
 
 	runs 0 "ps" ps
 	output_has '^ *WHEEL +PID:FD +COMMAND' "ps: header"
-	# As many digits as there is room for.
+	# As many digits as fit.
 	short=$(echo "$id" | tail -c 8)
 	output_has "^ *$short +$holder:$fd +twheelctl +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9.]+(us|ms|s) " \
+		\
+		\
 		"ps: a wheel"
 	holds "ps: a wheel of two processes is one line" \
 		[ "$(grep -c "^ *$(sed -n 's/^twheel-id:.//p' /proc/$shared/fdinfo/5 | tail -c 8) " "$dir/out")" -eq 1 ]
-	output_has " $shared:5\+1 +sleep " "ps: which names one, and counts the other"
+	output_has " $shared:5\+1 +sleep " \
+		"ps: a shared wheel shows one process, and counts the other"
 	awk_holds 'length > 80 { bad = 1 } END { exit bad }' "ps: fits 80 columns"
 	run ps --pid=$two
 	lines_are 3 "ps --pid: two wheels"
@@ -1108,7 +1127,7 @@ test_others() {
 		END { exit n != 2 }' "top: what expires most is first, with its rate"
 	run top -n 1 -i 300ms --json --pid=$holder
 	json_is "top --json" wheel elapsed_ns elapsed_expired elapsed_moved p99_ns
-	output_has '"elapsed_expired":[1-9]' "top --json: what expired meanwhile"
+	output_has '"elapsed_expired":[1-9]' "top --json: expirations since the last row"
 
 	runs 0 "hist" hist
 	output_has '#+$' "hist: all wheels"
@@ -1117,14 +1136,16 @@ test_others() {
 	json_is_valid "hist --json"
 	sum=$(grep -o '"count":[0-9]*' "$dir/out" | awk -F : '{ n += $2 } END { print n }')
 	after=$(wheel_has $holder lateness | tr ' ' '\n' | awk -F = '{ n += $2 } END { print n }')
-	holds "hist --pid: counts what fdinfo counts" [ "$before" -le "$sum" -a "$sum" -le "$after" ]
+	holds "hist --pid: counts what fdinfo counts" \
+		[ "$before" -le "$sum" -a "$sum" -le "$after" ]
 	run hist --pid=$shared
 	output_has '^no expiration yet$' "hist --pid: nothing has expired"
 
 	runs 0 "list" list --pid=$holder
-	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+[mun]?s|due) +20ms +- +0x1$' "list: a periodic timer"
-	output_has '^0x[0-9a-f]+ +armed +[0-9hms]+ +- +2s +0x4$' "list: one with slack"
-	output_has '^listed 4; [1-9][0-9]* idle ones by --all$' "list: how many"
+	output_has '^0x[0-9a-f]+ +(armed|expired) +([0-9.]+[mun]?s|due) +20ms +- +0x1$' \
+		"list: a periodic timer"
+	output_has '^0x[0-9a-f]+ +armed +[0-9hms]+ +- +2s +0x4$' "list: a timer with slack"
+	output_has '^listed 4; [1-9][0-9]* idle ones by --all$' "list: the last line counts timers"
 	run list --pid=$holder --all
 	output_has ' idle +- ' "list --all: idle timers"
 	run list --pid=$holder --json
@@ -1133,16 +1154,18 @@ test_others() {
 	runs 0 "stat --pid" stat --pid=$holder 300ms 2
 	holds "stat --pid: two rows of that wheel" \
 		[ "$(awk '/^ +[0-9]/ && $1 + $2 == 4 && $3 > 0' "$dir/out" | wc -l)" -eq 2 ]
-	output_has '^worst ' "stat --pid: and its histogram"
+	output_has '^worst ' "stat --pid: the histogram"
 	run stat --pid=$holder 300ms 1 --json
 	json_is "stat --pid --json" elapsed_ns armings p99_ns
 	runs 0 "wheel --pid" wheel --pid=$holder --once
-	awk_holds 'NR == 1 { split($0, w, /[ ,]+/); exit w[4] + w[6] != 4 }' "wheel --pid: each armed timer"
-	holds "who looks leaves no timer behind" [ "$(wheel_has $holder timers)" -eq "$timers" ]
+	awk_holds 'NR == 1 { split($0, w, /[ ,]+/); exit w[4] + w[6] != 4 }' \
+		"wheel --pid: each armed timer"
+	holds "observing a wheel leaves no timer behind" \
+		[ "$(wheel_has $holder timers)" -eq "$timers" ]
 	"$ctl" wheel --pid=$shared --once >/dev/null
 	"$ctl" list --pid=$shared >/dev/null
 	run stat --pid=$shared 10ms 1 --json
-	value_is registered 0 "nor has there been one"
+	value_is registered 0 "stat --pid: an observer registers no timer"
 
 	refusals <<-END
 		2|list
@@ -1171,21 +1194,24 @@ test_others() {
 		5|list --pid=$two:77
 		5|ps --pid=4194303
 	END
-	error_has '^twheelctl: process 4194303: No such process$' "ps of no process: says so"
+	error_has '^twheelctl: process 4194303: No such process$' \
+		"ps of no process: explains the error"
 	runs 1 "ps into no directory" ps --openmetrics -o "$dir/none/x"
-	error_has "cannot write $dir/none/x: " "ps into no directory: names what was asked for"
+	error_has "cannot write $dir/none/x: " \
+		"ps into a missing directory: the error names the file"
 	ln -s "$dir/none/x" "$dir/dangling"
 	runs 1 "ps into a link to nothing" ps --openmetrics -o "$dir/dangling"
 	holds "ps into a link to nothing: it stays one" [ -L "$dir/dangling" ]
 	run list --pid=$two
-	error_has "^hint: --pid=$two:6$" "a process with two wheels: which there are"
+	error_has "^hint: --pid=$two:6$" "a process with two wheels: the hint lists them"
 	as_nobody "$ctl" list --pid=$holder
 	status_is 4 "list of another user's process"
 	as_nobody "$ctl" list --pid=$holder:"$fd"
 	status_is 4 "list of another user's descriptor"
 	error_has '^hint: .*root' "list of another user's descriptor: hint"
 	as_nobody "$ctl" ps
-	error_has '^hint: [0-9]+ processes may not be looked at' "ps: how many it cannot see"
+	error_has '^hint: [0-9]+ processes may not be looked at' \
+		"ps: the hint counts the processes that it cannot see"
 	yama=/proc/sys/kernel/yama/ptrace_scope
 	if [ -e $yama ]; then
 		scope=$(cat $yama)
@@ -1194,11 +1220,12 @@ test_others() {
 		wait_for_wheel $theirs 1
 		echo 1 >$yama
 		as_nobody "$ctl" list --pid=$theirs
-		status_is 4 "list of a process of one's own, by Yama"
-		error_has '^hint: .*Yama.* is 1$' "list of a process of one's own: Yama is named"
+		status_is 4 "list of the user's own process, with Yama"
+		error_has '^hint: .*Yama.* is 1$' \
+			"list of the user's own process: the hint names Yama"
 		echo 0 >$yama
 		as_nobody "$ctl" list --pid=$theirs
-		status_is 0 "list of a process of one's own"
+		status_is 0 "list of the user's own process"
 		echo "$scope" >$yama
 		kill $theirs
 	fi
@@ -1215,11 +1242,13 @@ test_others() {
 		"ps --openmetrics: timers"
 	output_has "^twheel_lateness_seconds_count\{.*pid=\"$holder\".*\} [1-9]" "ps --openmetrics: lateness"
 	output_has "^twheel_next_seconds\{.*pid=\"$shared\".*\} \+Inf$" "ps --openmetrics: nothing armed"
-	output_has '^twheel_module_info\{version="[0-9.]+",kernel="[^"]+"\} 1$' "ps --openmetrics: the module"
+	output_has '^twheel_module_info\{version="[0-9.]+",kernel="[^"]+"\} 1$' \
+		"ps --openmetrics: the module"
 	runs 1 "ps --openmetrics: no such directory" ps --openmetrics -o "$dir/none/twheel.prom"
 	mkdir "$dir/metrics/taken.prom"
 	runs 1 "ps --openmetrics: a name that is taken" ps --openmetrics -o "$dir/metrics/taken.prom"
-	holds "ps --openmetrics: what failed is taken away" [ "$(echo "$dir"/metrics/*)" = "$dir/metrics/taken.prom $dir/metrics/twheel.prom" ]
+	holds "ps --openmetrics: what failed is taken away" \
+		[ "$(echo "$dir"/metrics/*)" = "$dir/metrics/taken.prom $dir/metrics/twheel.prom" ]
 
 	start stat --pid=$holder 100ms
 	kill $holder
@@ -1234,19 +1263,21 @@ test_doctor() {
 	for check in kernel module device wheel timer; do
 		output_has "^ok    $check " "doctor: $check"
 	done
-	output_has "^ok    wheel .* marks parked, " "doctor: words may be parked"
+	output_has "^ok    wheel .* marks parked, " "doctor: the module supports parked words"
 	output_lacks "^FAIL" "doctor: all is well"
 	run doctor --json
 	json_is "doctor --json" check ok found
 	status=0
 	TWHEEL_BACKEND=inprocess "$ctl" doctor >"$dir/out" || status=$?
 	status_is 1 "doctor: the environment asks for another backend"
-	output_has '^FAIL  choice .*TWHEEL_BACKEND' "doctor: and it is named"
-	output_has '^ok    timer ' "doctor: and the kernel's wheel is looked at all the same"
+	output_has '^FAIL  choice .*TWHEEL_BACKEND' \
+		"doctor: another backend: the check names the variable"
+	output_has '^ok    timer ' "doctor: another backend: the kernel wheel is still checked"
 	runs 3 "doctor: no such node" doctor --device=/nonexistent
 	output_has '^FAIL  device ' "doctor: no such node: which check"
 	runs 3 "doctor: another device" doctor --device=/dev/null
-	output_has '^FAIL  device .*not a twheel device' "doctor: another device: says so"
+	output_has '^FAIL  device .*not a twheel device' \
+		"doctor: another device: explains the error"
 	chmod 000 "$dir/node"
 	as_nobody "$ctl" doctor --device="$dir/node"
 	status_is 4 "doctor: no permission"
@@ -1258,13 +1289,13 @@ test_doctor() {
 	runs 2 "doctor with an argument" doctor extra
 }
 
-# elsewhere COMMAND: in a mount namespace of its own
+# elsewhere COMMAND: runs it in a mount namespace of its own.
 elsewhere() {
 	status=0
 	unshare -m sh -c "$1" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
-# Wheels in a machine whose /proc hides processes, or which lacks /proc or /sys, as a chroot may.
+# Wheels in a machine whose /proc hides processes, or which lacks /proc or /sys, like some chroots.
 test_bare_machine() {
 	"$ctl" monitor --add 1h >/dev/null 2>&1 &
 	holder=$!
@@ -1272,12 +1303,14 @@ test_bare_machine() {
 	hide='mount -t proc -o hidepid=2 proc /proc'
 	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl list --pid=$holder'"
 	status_is 4 "hidepid: list of another user's process"
-	error_has "process $holder may not be looked at: /proc hides it \(hidepid\)$" "hidepid: list: says why"
+	error_has "process $holder may not be looked at: /proc hides it \(hidepid\)$" \
+		"hidepid: list: explains the error"
 	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl ps --pid=$holder'"
 	status_is 4 "hidepid: ps of another user's process"
 	elsewhere "$hide; su -s /bin/sh nobody -c 'exec $ctl ps'"
 	status_is 0 "hidepid: ps"
-	error_has '^hint: /proc hides the processes of other users' "hidepid: ps: may miss some"
+	error_has '^hint: /proc hides the processes of other users' \
+		"hidepid: ps: the hint says that processes are hidden"
 	elsewhere "$hide; $ctl list --pid=$holder"
 	status_is 0 "hidepid: root sees all"
 	elsewhere "$hide; $ctl list --pid=4194303"
@@ -1297,7 +1330,7 @@ test_bare_machine() {
 		elsewhere "umount -l /proc; $ctl $args"
 		status_is 1 "without /proc: $args"
 		error_has '^twheelctl: cannot look for the wheels of processes: /proc is not mounted$' \
-			"without /proc: $args: says so"
+			"without /proc: $args: explains the error"
 	done
 	elsewhere "umount -l /proc; $ctl watch --timeout=20s -- sh -c 'exit 3'"
 	status_is 3 "without /proc: watch"
@@ -1312,7 +1345,7 @@ as_nobody() {
 	) >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 
-# What info says without the module, and to one who is not in the group.
+# The output of info without the module, and for a user who is not in the group.
 test_absent_module() {
 	if [ ! -e /twheel.ko ]; then
 		number=$((number + 1))
@@ -1330,7 +1363,7 @@ test_absent_module() {
 	error_has '^hint: without --device' "loaded, but another node: hint"
 	rmmod twheel
 	runs 3 "doctor: module not loaded" doctor
-	output_has '^FAIL  module +not loaded$' "doctor: says so"
+	output_has '^FAIL  module +not loaded$' "doctor: explains the error"
 	output_has 'do: the module is not installed: ' "doctor: what to do"
 	status=0
 	container=lxc "$ctl" doctor >"$dir/out" 2>"$dir/err" || status=$?
@@ -1341,11 +1374,13 @@ test_absent_module() {
 	runs 3 "module not loaded" info
 	error_has '^hint: the module is not installed: .*make load.*, then modprobe twheel$' \
 		"not installed: hint"
-	error_has '^hint: TWHEEL_BACKEND=inprocess' "not loaded: what else there is"
+	error_has '^hint: TWHEEL_BACKEND=inprocess' \
+		"not loaded: the hint suggests the in-process wheel"
 	for verb in ps 'top -n 1 -i 10ms' hist; do
 		# shellcheck disable=SC2086 # words
 		runs 0 "$verb: module not loaded" $verb
-		error_has '^hint: the module is not installed: ' "$verb: says that there is no module"
+		error_has '^hint: the module is not installed: ' \
+			"$verb: the hint says that there is no module"
 	done
 	mkdir -p /usr/src/twheel-1.2
 	: >/usr/src/twheel-1.2/dkms.conf
@@ -1357,7 +1392,8 @@ test_absent_module() {
 	mkdir -p "$modules"
 	echo 'updates/dkms/twheelish.ko:' >"$modules/modules.dep"
 	run info
-	error_has '^hint: the module is not installed: .*make load' "not installed, a similar name: hint"
+	error_has '^hint: the module is not installed: .*make load' \
+		"not installed, a similar name: hint"
 	echo 'updates/dkms/twheel.ko.xz:' >>"$modules/modules.dep"
 	run info
 	error_has '^hint: the module is not loaded: modprobe twheel$' "not loaded: hint"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The example that is make demo, in small: it judges itself, and this checks
-# that it has something to judge. One line of TAP per assertion.
+# A small run of the example behind make demo. The example judges itself, and this test checks
+# that it has something to judge. Prints one line of TAP per assertion.
 
 set -eu
 
@@ -16,23 +16,23 @@ run() {
 	timeout 90 "$server" "$@" >"$dir/out" 2>"$dir/err" || status=$?
 }
 
-# counted WHAT: how often the tracer saw it.
+# counted WHAT: prints how often the tracer saw it.
 counted() {
 	sed -n "s/^counted:.* \([0-9]*\) $1\(,.*\)*\$/\1/p" "$dir/out" | grep . || echo 0
 }
 
-# told WHAT: what the server says of it, in one of the lines at the end.
+# told WHAT: prints the server's number for it, from the lines at the end.
 told() {
 	sed -n "s/^server:.* \([0-9]*\) $1.*/\1/p" "$dir/out"
 }
 
-# equal NUMBER NUMBER NAME
+# equal NUMBER NUMBER NAME: passes if the numbers are equal.
 equal() {
 	holds "$3: $1, $2" [ "$1" = "$2" ]
 }
 
-# A machine that stands still for a whole timeout makes talkers fall silent. Not
-# each time, and not for longer, so a server that errs is found all the same.
+# On a machine that stands still for a whole timeout, connections seem to fall silent. That
+# does not happen each time, nor for longer, so a faulty server is found all the same.
 demo() {
 	backend=$1
 	for timeout in 1s 2s 4s; do
@@ -46,23 +46,24 @@ demo() {
 	output_has '^ +[1-9][0-9]* s  open +[1-9][0-9]*  heartbeats +[1-9][0-9]*  kicked +[0-9]+$' \
 		"$backend: progress"
 	output_has '^clients: 40 fell silent, 40 of them were kicked; 0 kicked early$' \
-		"$backend: the silent ones"
-	output_has '^server: 100 accepted, [0-9]+ kicked$' "$backend: what it did"
-	output_has '^\(the processor is emulated' "$backend: what its times are worth"
+		"$backend: the silent connections were kicked"
+	output_has '^server: 100 accepted, [0-9]+ kicked$' "$backend: the server's numbers"
+	output_has '^\(the processor is emulated' "$backend: the warning about emulated times"
 	kicked=$(sed -n 's/^server: .*, \([0-9]*\) kicked$/\1/p' "$dir/out")
 	held_up=$(sed -n 's/^clients: \([0-9]*\) could not send.*/\1/p' "$dir/out")
 	equal "$kicked" $((40 + ${held_up:-0})) \
-		"$backend: the silent ones were kicked, and whom the machine held up"
+		"$backend: only silent connections and those that the machine held up were kicked"
 	equal "$(sed -n 's/^  from .* ms *\([0-9]*\) #*$/\1/p' "$dir/out" |
 		awk '{ n += $1 } END { print n }')" "$kicked" "$backend: the histogram counts each kick"
 	seconds=$(grep -c '^ *[0-9]* s  open' "$dir/out")
 	equal "$(told events)" $((kicked + seconds)) \
 		"$backend: one event for each kick and each line of progress"
 
-	# A kick is made for what comes before all else: the progress, or a connection
-	# that comes when nothing is armed. Moving a timer needs no call.
+	# A kick is needed for a deadline before all others: that of the next progress line, or
+	# of a connection that comes when nothing is armed. Moving a timer needs no system
+	# call.
 	holds "$backend: no move needs a kick" [ "$(told kicks)" -le $((seconds + 2)) ]
-	equal "$(told 'refills of ids')" 2 "$backend: 64 timers a call"
+	equal "$(told 'refills of ids')" 2 "$backend: one refill for 64 timers"
 	output_has '^server: the wheel woke [0-9]+ times .*, no less often than it was called$' \
 		"$backend: at most one call for each turn"
 	holds "$backend: moves" [ "$(told heartbeats)" -gt 500 ]
@@ -72,18 +73,20 @@ demo() {
 }
 
 demo kernel 'system calls'
-# The same, counted from outside. What comes once is opening and the report.
+# The same, counted from outside. Opening and the final report happen once.
 equal "$(told kicks)" "$(counted KICK)" "counted: kicks"
 equal "$(told 'refills of ids')" "$(counted BATCH)" "counted: refills"
 equal "$(told 'withdrawn events')" "$(counted REARM)" "counted: withdrawals"
 equal "$(told 'reads')" "$(counted reads)" "counted: reads"
 output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
+	\
+	\
 	"counted: nothing else"
 
 demo inprocess 'calls of the wheel'
 output_has '^counted: 0 reads, [1-9][0-9]* timerfd_settime$' "counted: no device"
 
-# Without the demo: a connection that says something is kept a while longer.
+# Without the demo: a connection that sends something stays open longer.
 "$server" --port 7701 --timeout 3s --connections 1 >"$dir/out" 2>"$dir/err" &
 pid=$!
 tries=0
@@ -93,7 +96,7 @@ while ! grep -q listening "$dir/out" && [ $tries -lt 300 ]; do
 done
 output_has '^listening on 127\.0\.0\.1:7701, backend: kernel$' \
 	"server: listens where it was told"
-# One leaves, and the next has its descriptor, but not its timeout.
+# One connection closes, and the next one gets its descriptor, but not its timeout.
 echo bye | nc 127.0.0.1 7701 >/dev/null
 read -r before _ </proc/uptime
 (
@@ -109,8 +112,8 @@ while ! grep -q kicked "$dir/out" && [ $tries -lt 300 ]; do
 	sleep 0.1
 done
 read -r after _ </proc/uptime
-output_has '^kicked connection [0-9]+, [0-9.]+ ms late, 0 open$' "server: kicks the silent one"
-holds "server: what it said prolonged its stay" \
+output_has '^kicked connection [0-9]+, [0-9.]+ ms late, 0 open$' "server: kicks a silent connection"
+holds "server: a connection that sent something stayed longer" \
 	awk -v after="$after" -v before="$before" 'BEGIN { exit !(after - before >= 4.98) }'
 kill $pid
 wait $pid 2>/dev/null || true

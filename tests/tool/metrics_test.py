@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""twheelctl over a /proc that is made up, and the metrics of wheels.
+"""twheelctl with a made-up /proc, and the metrics of wheels.
 
   [PROMTOOL=FILE] unshare -m metrics_test.py DIRECTORY    where twheelctl was built
 
-The /proc has what a test cannot have of a module: an older one, strange names, many wheels.
+The /proc shows what no real module can on demand: an older version, strange names, many wheels.
 """
 import json
 import os
@@ -73,7 +73,7 @@ def equal(have, want, what=""):
 
 
 def make_proc(processes):
-    """A /proc with these: pid to (comm, {fd: fdinfo})."""
+    """Mount a /proc with these processes: pid to (comm, {fd: fdinfo})."""
     subprocess.run(["mount", "-t", "tmpfs", "made-up", "/proc"], check=True)
     os.mkdir("/proc/self")
     for pid, (comm, fds) in processes.items():
@@ -92,7 +92,7 @@ def leave_proc():
 
 
 def ctl(*words, status=0, env=None):
-    """Return: what twheelctl prints."""
+    """Return: the output of twheelctl."""
     p = subprocess.run([CTL, *words], capture_output=True, timeout=60, check=False, env=env)
     equal(p.returncode, status, p.stderr)
     return p.stdout.decode()
@@ -114,7 +114,7 @@ def promtool(*words, text=None):
 
 
 def check(text):
-    """A page by the rules of its format. Return: the value of each series."""
+    """Check a page by the rules of its format. Return: the value of each series."""
     values, done, family = {}, set(), None
     lines = text.splitlines()
     assert text.endswith("\n") and lines
@@ -149,7 +149,7 @@ def check(text):
     return values
 
 
-@test("two descriptors of one wheel are one, and those of an older module are two")
+@test("two descriptors of one wheel count as one wheel, but as two with an older module")
 def merged():
     made = {7: (b"a", {3: NEW.format(id=9), 4: NEW.format(id=9)}), 12: (b"b", {3: NEW.format(id=9)}),
             100: (b"old", {3: OLD, 5: OLD})}
@@ -162,7 +162,7 @@ def merged():
     assert table[1].split()[:2] == ["0000009", "7:3+2"], table[1]
 
 
-@test("what an older module does not tell is absent")
+@test("fields that an older module does not report are absent")
 def older():
     made = {100: (b"old", {3: OLD})}
     row = json.loads(over(made, "ps", "--json"))
@@ -176,7 +176,7 @@ def older():
     over(made, "hist", status=1)
 
 
-@test("fdinfo of this module, as metrics and as a histogram")
+@test("fdinfo of the current module, as metrics and as a histogram")
 def newer():
     made = {100: (b"new", {3: NEW.format(id=1)}), 101: (b"new", {3: NEW.format(id=2)})}
     values = check(over(made, "ps", "--openmetrics"))
@@ -196,7 +196,7 @@ def newer():
           {0: 6, 1 << 13: 18, 1 << 20: 44, 1 << 63: 2})
 
 
-@test("a name of any bytes harms neither a terminal, nor JSON, nor metrics")
+@test("a process name of arbitrary bytes harms neither a terminal, nor JSON, nor metrics")
 def names():
     made = {100: (b'a"b\\c\x1b[2J\xff', {3: NEW.format(id=1)})}
     assert "\x1b" not in over(made, "ps")
@@ -206,7 +206,7 @@ def names():
     assert any('comm="a\\"b\\\\c?[2J?"' in s for s in values), values
 
 
-@test("--output writes into what is no regular file, and replaces what a link names")
+@test("--output writes into special files, and replaces the file that a link names")
 def output():
     made = {100: (b"new", {3: NEW.format(id=1)})}
     with tempfile.TemporaryDirectory() as d:
@@ -238,7 +238,7 @@ def output():
         equal(sorted(os.listdir(d)), ["fifo", "file", "link", "null"])
 
 
-@test("the number of a thread is refused with that of its process")
+@test("--pid refuses the id of a thread, and names its process")
 def thread():
     done, number = threading.Event(), []
 
@@ -259,7 +259,7 @@ def thread():
     equal((p.returncode, p.stderr.decode()), (5, want))
 
 
-@test("a descriptor of a file system that does not answer stops nothing")
+@test("a descriptor on a file system that does not answer blocks nothing")
 def silent():
     if not os.path.exists("/dev/fuse"):
         return "there is no /dev/fuse"
@@ -268,7 +268,7 @@ def silent():
         options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0"
         subprocess.run(["mount", "-i", "-t", "fuse", "-o", options, "silent", d],
                        pass_fds=[fuse], check=True)
-        # To open it asks nothing; to stat() it would.
+        # Opening it does not ask the file system, but stat() would.
         inside = os.open(d, os.O_PATH)
         try:
             ctl("ps", f"--pid={os.getpid()}", status=5)
@@ -281,7 +281,7 @@ def silent():
     return None
 
 
-@test("no wheel at all")
+@test("ps and hist without any wheel")
 def none():
     made = {100: (b"x", {})}
     equal(len(over(made, "ps").splitlines()), 1)
@@ -290,7 +290,7 @@ def none():
     assert "no expiration" in over(made, "hist")
 
 
-@test("jq loses no digit")
+@test("jq loses no digit of a number")
 def digits():
     p = subprocess.run([CTL, "shell", "--json"], input=b"add @9007199.254740993\nquit\n",
                        env={"TWHEEL_BACKEND": "inprocess"}, capture_output=True, check=True)
@@ -308,7 +308,7 @@ def counters():
     equal(set(json.loads(row)) - {"schema", "type", "elapsed_ns", "p50_ns", "p99_ns"}, fields)
 
 
-@test("doctor where there is no module")
+@test("doctor without the module")
 def doctor():
     text = ctl("doctor", "--device=/nonexistent", status=3)
     assert re.search(r"^FAIL  device .*\n +do: ", text, re.MULTILINE), text
@@ -317,7 +317,7 @@ def doctor():
                          re.MULTILINE), text
 
 
-@test("twheel_metrics()")
+@test("the output of twheel_metrics() follows the rules")
 def library():
     with tempfile.TemporaryDirectory() as d:
         source, program = os.path.join(d, "page.c"), os.path.join(d, "page")
@@ -334,7 +334,7 @@ def library():
     equal(values['twheel_timers{' + labels + ',state="armed"}'], 1)
 
 
-@test("alerts, dashboard and manual name the metrics that there are")
+@test("alerts, dashboard and manual use only metrics that exist")
 def known():
     made = {100: (b"x", {3: NEW.format(id=1)})}
     have = {s.split("{")[0] for s in check(over(made, "ps", "--openmetrics"))}
@@ -351,14 +351,14 @@ def known():
 
 
 def prometheus():
-    """What only Prometheus can judge."""
+    """Tests that only Prometheus can judge."""
     @test("promtool accepts the alerts, and they fire when they must and no sooner")
     def alerts():
         assert "4 rules found" in promtool("check", "rules",
                                            os.path.join(PACKAGING, "twheel.rules.yml"))
         promtool("test", "rules", os.path.join(os.path.dirname(__file__), "alerts.yml"))
 
-    @test("each expression of the dashboard is one of Prometheus's language")
+    @test("promtool can parse each expression of the dashboard")
     def dashboard():
         with open(os.path.join(PACKAGING, "twheel.grafana.json"), encoding="ascii") as f:
             board = json.load(f)
@@ -375,7 +375,7 @@ def prometheus():
 
 def main():
     failed = False
-    # A test may mount, and nobody else shall see it.
+    # A test may mount, which no other process may see.
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     if PROMTOOL:
         prometheus()

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# twheelctl watch, as its manual page has it: a command that falls silent is killed, whatever
-# it hangs in, and one that shows life is not. TAP out. It runs as root, over the kernel's
-# wheel where there is one. cgroups are frozen only in the machine of vm/run.sh, which has
-# /twheel.ko.
+# twheelctl watch as its manual page describes it: a command that falls silent is killed,
+# wherever it hangs, and one that shows signs of life is not. Prints TAP. Runs as root, with
+# the kernel wheel if there is one. Cgroups are frozen only in the machine of vm/run.sh, which
+# has /twheel.ko.
 #
-# No upper bounds on times, except that a hang of 60 s is status 143, or 137.
+# There are no upper time limits, except that a hang of 60 s is status 143, or 137.
 # shellcheck disable=SC2016 # what is in single quotes is for others to expand
 
 set -eu
@@ -17,7 +17,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 . "$(dirname "$0")/../lib/tap.sh"
 
-# watches STATUS NAME ARGUMENT...
+# watches STATUS NAME ARGUMENT...: runs twheelctl watch, which must exit with STATUS.
 watches() {
 	wanted=$1 called=$2
 	shift 2
@@ -36,7 +36,7 @@ error_lacks() {
 	result $is "$2"
 }
 
-# until_holds COMMAND...: waits for it, but no longer than 20 s.
+# until_holds COMMAND...: waits until the command succeeds, for at most 20 s.
 until_holds() {
 	tries=0
 	until "$@" >/dev/null 2>&1 || [ $tries -ge 200 ]; do
@@ -56,7 +56,7 @@ is_gone() {
 test_usage() {
 	watches 125 "no command" --timeout=1s
 	watches 125 "no timeout" -- true
-	error_has '^twheelctl: watch: how long' "no timeout: says what is missing"
+	error_has '^twheelctl: watch: how long' "no timeout: the error names what is missing"
 	watches 125 "unknown option" --nope -- true
 	watches 125 "a timeout of nothing" --timeout=0 -- true
 	watches 125 "pretimeout not below timeout" --timeout=1s --pretimeout=1s -- true
@@ -71,7 +71,8 @@ test_status() {
 	watches 143 "a command that a signal ends" --timeout=20s -- sh -c 'kill -TERM $$'
 	watches 134 "its own SIGABRT is no silence" --timeout=20s -- sh -c 'kill -ABRT $$'
 	watches 127 "no such command" --timeout=20s -- /nonexistent/command
-	error_has '^twheelctl: cannot run /nonexistent/command: ' "no such command: says so"
+	error_has '^twheelctl: cannot run /nonexistent/command: ' \
+		"no such command: explains the error"
 	watches 126 "a command that cannot be run" --timeout=20s -- "$dir"
 	watches 0 "the environment" --timeout=20s -- \
 		sh -c 'echo "$WATCHDOG_USEC $((WATCHDOG_PID - $$)) ${NOTIFY_SOCKET%%0*}"'
@@ -81,11 +82,11 @@ test_status() {
 		"$watched" sleep:30000
 }
 
-# Each kind of hang is caught, with the way in which it ends.
+# Each kind of hang is detected, and ended in the expected way.
 test_silence() {
-	watches 124 "silent from the begin" --timeout=200ms -- "$watched" sleep:30000
+	watches 124 "silent from the beginning" --timeout=200ms -- "$watched" sleep:30000
 	error_has 'watched \(pid [0-9]+\): silent, last sign 2[0-9.]+ms ago: SIGABRT$|: silent, last sign .*: SIGABRT$' \
-		"silent: says so"
+		"silent: explains the error"
 	error_lacks SIGKILL "silent: SIGABRT is enough"
 	watches 124 "silent after signs of life" --timeout=300ms -- \
 		"$watched" READY=1 ping:600 sleep:30000
@@ -96,16 +97,18 @@ test_silence() {
 		"$watched" READY=1 block
 	watches 124 "deaf to SIGABRT" --timeout=200ms --grace=200ms -- \
 		sh -c 'trap "echo heard" ABRT; while :; do sleep 0.05; done'
-	output_has '^heard$' "deaf to SIGABRT: had it"
-	error_has 'SIGKILL$' "deaf to SIGABRT: SIGKILL"
+	output_has '^heard$' "deaf to SIGABRT: received it"
+	error_has 'SIGKILL$' "deaf to SIGABRT: gets SIGKILL"
 	error_lacks 'not even' "deaf to SIGABRT: SIGKILL ends it"
 	watches 124 "handles SIGABRT and exits" --timeout=200ms -- \
 		sh -c 'trap "echo state; exit 3" ABRT; while :; do sleep 0.05; done'
 	output_has '^state$' "handles SIGABRT: can dump its state"
-	watches 124 "asks for it" --timeout=20s -- "$watched" READY=1 WATCHDOG=trigger sleep:30000
+	watches 124 "WATCHDOG=trigger" \
+		--timeout=20s -- "$watched" READY=1 WATCHDOG=trigger sleep:30000
 }
 
-# A machine that stands still for the timeout makes a talker silent; not for the next one.
+# If the machine stands still for a whole timeout, a live command looks silent, but not for the
+# next, longer timeout.
 test_life() {
 	for timeout in 1 4 16; do
 		status=0
@@ -113,8 +116,8 @@ test_life() {
 			"$watched" READY=1 ping:${timeout}500 >"$dir/out" 2>"$dir/err" || status=$?
 		[ $status -ne 0 ] || break
 	done
-	status_is 0 "one that pings for longer than the timeout"
-	error_lacks . "one that pings: nothing is said"
+	status_is 0 "a command that pings for longer than the timeout"
+	error_lacks . "a command that pings: no message"
 }
 
 test_protocol() {
@@ -163,11 +166,11 @@ test_signals() {
 	status_is 5 "SIGTERM is passed on"
 	output_has '^one$' "SIGUSR1 is passed on"
 
-	# The whole group, though the first of it ends at once.
-	watches 124 "what is left of the group" --timeout=300ms -- sh -c \
+	# The whole group is killed, even if its first process has already ended.
+	watches 124 "a group whose first process has ended" --timeout=300ms -- sh -c \
 		'sh -c "trap : ABRT; echo \$\$; while :; do sleep 0.05; done" & wait'
 	until_holds is_gone "$(cat "$dir/out")"
-	holds "what is left of the group is killed" is_gone "$(cat "$dir/out")"
+	holds "the other processes of the group are killed" is_gone "$(cat "$dir/out")"
 
 	: >"$dir/out"
 	"$ctl" watch --timeout=50s -- sh -c 'echo $$; exec sleep 40' >"$dir/out" 2>"$dir/err" &
@@ -176,14 +179,14 @@ test_signals() {
 	kill -KILL $pid
 	wait $pid 2>/dev/null || :
 	until_holds is_gone "$(cat "$dir/out")"
-	holds "the command dies with who watches it" is_gone "$(cat "$dir/out")"
-	# Its parent may ignore SIGCHLD, which is inherited.
+	holds "the command is killed when twheelctl is killed" is_gone "$(cat "$dir/out")"
+	# The parent of twheelctl may ignore SIGCHLD, which is inherited.
 	status=0
 	(trap '' CHLD HUP && exec "$ctl" watch --timeout=50s -- sh -c 'exit 9') || status=$?
-	status_is 9 "SIGCHLD was ignored"
+	status_is 9 "a parent that ignores SIGCHLD"
 }
 
-# A stranger cannot keep a silent command alive, nor have it killed.
+# Another user can neither keep a silent command alive nor have it killed.
 test_strangers() {
 	: >"$dir/out"
 	"$ctl" watch --timeout=3s -- sh -c \
@@ -197,51 +200,55 @@ test_strangers() {
 	status_is 124 "messages of another user do not count"
 	nobody=$(id -u nobody)
 	error_has ": a message of pid [0-9]+, uid $nobody, does not count\$" \
-		"messages of another user: says whose they were"
-	# It has sent three.
-	holds "messages of another user: each of them" \
+		"messages of another user: the warning names the user"
+	# The other user sent three messages.
+	holds "messages of another user: one warning for each" \
 		[ "$(grep -c 'does not count$' "$dir/err")" -eq 3 ]
 }
 
-# A command may change its user, and have its life shown by a process of that user.
+# A command may change its user, and have a process of that user send its signs of life.
 test_other_user() {
-	watches 0 "a process of the user that the command has become" --timeout=1s --start=20s -- \
+	watches 0 "messages of the user that the command has switched to" \
+		--timeout=1s --start=20s -- \
 		setpriv --reuid=65534 --clear-groups sh -c "
 			$watched READY=1 WATCHDOG_USEC=20000000; sleep 2; exit 0"
-	error_lacks 'does not count' "a process of that user: no complaint"
+	error_lacks 'does not count' "messages of that user: no warning"
 }
 
 test_network() {
 	watches 124 "in another network namespace" --timeout=300ms -- unshare -n sleep 50
-	error_has 'in another network namespace' "in another network namespace: says why"
+	error_has 'in another network namespace' "in another network namespace: explains the error"
 	watches 124 "in the same network namespace" --timeout=300ms -- sleep 50
-	error_lacks 'network namespace' "in the same network namespace: not a word of that"
+	error_lacks 'network namespace' "in the same network namespace: no hint about it"
 }
 
-# Who watches the verb hears of the command: here it is another one.
+# A supervisor of twheelctl learns about the command; here it is another twheelctl watch.
 test_outer() {
 	watches 0 "READY=1 is passed on" --timeout=200ms --start=30s -- \
 		"$ctl" watch --timeout=30s -- "$watched" WATCHDOG_USEC=25000000 sleep:500
-	watches 124 "the outer hears READY=1, and then nothing" --timeout=200ms --start=50s -- \
+	watches 124 "the outer twheelctl gets READY=1, and then nothing" \
+		--timeout=200ms --start=50s -- \
 		"$ctl" watch --timeout=40s -- "$watched" READY=1 sleep:45000
 	watches 0 "each WATCHDOG=1 is passed on" --timeout=10s -- \
 		"$ctl" watch --timeout=3s -- "$watched" READY=1 ping:12000
-	watches 0 "WATCHDOG_USEC= and trigger are for the inner" --timeout=20s --start=30s -- \
+	watches 0 "WATCHDOG_USEC= and trigger are not passed on" --timeout=20s --start=30s -- \
 		sh -c "$ctl watch --timeout=20s -- $watched READY=1 WATCHDOG=trigger sleep:9000; [ \$? = 124 ]"
-	NOTIFY_SOCKET=/nonexistent/socket watches 0 "a supervisor that is gone" --timeout=20s -- \
+	NOTIFY_SOCKET=/nonexistent/socket watches 0 "a supervisor that no longer exists" \
+		--timeout=20s -- \
 		"$watched" READY=1
 }
 
-# The command is of another user, and the verb may not kill it.
+# The command runs as another user, and twheelctl may not kill it.
 test_stuck() {
 	status=0
 	timeout -k 5 60 setpriv --bounding-set=-kill "$ctl" watch --timeout=100ms --grace=100ms -- \
 		setpriv --reuid=65534 sleep 10 >"$dir/out" 2>"$dir/err" || status=$?
 	status_is 124 "a command that SIGKILL does not end"
-	error_has 'not even SIGKILL ends it$' "a command that SIGKILL does not end: says so"
+	error_has 'not even SIGKILL ends it$' \
+		"a command that SIGKILL does not end: explains the error"
 }
 
-# As in a container: no systemd, and orphans come to the first process.
+# As in a container: no systemd, and orphans are reparented to the first process.
 test_container() {
 	command='for i in 1 2 3; do (sleep 0.2 &); done; sleep 0.8
 		[ -z "$(grep -ls "^State:.Z" /proc/[0-9]*/status)" ] || exit 1
@@ -253,10 +260,10 @@ test_container() {
 	status=0
 	timeout 60 unshare --pid --fork --mount --mount-proc "$ctl" watch --timeout=300ms -- \
 		"$watched" READY=1 stop >"$dir/out" 2>"$dir/err" || status=$?
-	status_is 124 "as PID 1: one that is stopped"
+	status_is 124 "as PID 1: a command that is stopped"
 }
 
-# In the foreground of a terminal, the command can read it, and the shell can after that.
+# In the foreground of a terminal, the command can read from it, and afterwards the shell can.
 test_terminal() {
 	cat >"$dir/job" <<-END
 		$ctl watch --timeout=5s -- sh -c 'read line; echo "command: \$line"'
@@ -267,8 +274,8 @@ test_terminal() {
 	printf 'one\ntwo\n' | timeout 60 script -qec "sh $dir/job" "$dir/typescript" \
 		>"$dir/out" 2>"$dir/err" || status=$?
 	status_is 0 "in a terminal"
-	output_has '^command: one' "in a terminal: the command has it"
-	output_has '^shell: two' "in a terminal: the shell gets it back"
+	output_has '^command: one' "in a terminal: the command reads from it"
+	output_has '^shell: two' "in a terminal: the shell reads from it afterwards"
 }
 
 test_frozen() {
@@ -303,7 +310,7 @@ test_strangers
 test_outer
 test_network
 test_container
-# The machine of vm/run.sh has no such programs.
+# The machine of vm/run.sh does not have these programs.
 [ -z "$(command -v script)" ] || test_terminal
 if setpriv --version >"$dir/out" 2>&1; then
 	test_stuck
