@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The whole space of what can be asked for: every command number, with bad and
- * good pointers, and in each field of each argument the 64 values at which
- * something could change. The errno is foretold from the header alone.
+ * The whole space of requests: every command number, with bad and good pointers, and in each
+ * field of each argument the 64 values at which something could change. The test predicts the
+ * errno from the header alone.
  */
 #include "stress.h"
 
@@ -30,7 +30,7 @@ static bool is_anybodys(unsigned int cmd)
 
 enum { BAD_POINTERS = ARRAY_SIZE(bad_addresses), POINTERS = BAD_POINTERS + 2 };
 
-/* Those at which nothing can be read, one where nothing can be written, a good one. */
+/* Addresses that cannot be read, one that cannot be written, and a good one. */
 static void *pointer(unsigned int i, void *read_only, void *good)
 {
 	return i < BAD_POINTERS ? bad_address(i) : i == BAD_POINTERS ? read_only : good;
@@ -51,10 +51,10 @@ FIXTURE_SETUP(cmdspace)
 
 WHEEL_TEARDOWN(cmdspace)
 
-/* ENOTTY for all of the 2^16 numbers that are none of ours, whatever the pointer. */
+/* ENOTTY for each of the 2^16 numbers that is not one of our commands, whatever the pointer. */
 TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 {
-	/* With the direction and size of a command of ours, and with none. */
+	/* With the direction and size of one of our commands, and with none. */
 	static const unsigned int shapes[] = {
 		0,
 		TWHEEL_IOC_SETUP & ~0xffffU,
@@ -85,15 +85,15 @@ TEST_F_TIMEOUT(cmdspace, every_number, UNLIMITED)
 		}
 	}
 	EXPECT_EQ(0, wrong);
-	/* None of all these has written to its argument. */
+	/* None of these calls has written to its argument. */
 	EXPECT_EQ(0, memcmp(good, zeroes, sizeof(good)));
 	expect_same(_metadata, self->fd, &self->before);
 	TH_LOG("%lu calls", calls);
 }
 
 /*
- * ENOTTY for the numbers of our magic with any direction and size but their own:
- * of the first 16 all sizes there are, of the others those below 1,024.
+ * ENOTTY for our magic with any direction and size but a command's own: all sizes for the
+ * first 16 numbers, and those below 1,024 for the others.
  */
 TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 {
@@ -110,7 +110,7 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 			ret = call(self->fd, cmd, NULL);
 			calls++;
 			ours += is_command(cmd);
-			/* NULL is right for a KICK. */
+			/* KICK accepts NULL. */
 			if (ret == (cmd == TWHEEL_IOC_KICK ? 0 :
 				    is_command(cmd) ? -EFAULT : -ENOTTY))
 				continue;
@@ -124,7 +124,7 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 	TH_LOG("%lu calls", calls);
 }
 
-/* The answer to an argument of zeroes that cannot be written to. */
+/* Returns the expected result for an argument of zeros that cannot be written to. */
 static int zeroes_there(unsigned int cmd)
 {
 	switch (cmd) {
@@ -133,19 +133,19 @@ static int zeroes_there(unsigned int cmd)
 	case TWHEEL_IOC_REARM:
 	case TWHEEL_IOC_CANCEL:
 	case TWHEEL_IOC_GET:
-		/* Nothing is answered of a timer that is not there. */
+		/* A timer that does not exist yields no output. */
 		return -ENOENT;
 	case TWHEEL_IOC_KICK:
 		return -EINVAL;
 	default:
-		/* A batch of nothing. */
+		/* An empty batch. */
 		return _IOC_DIR(cmd) & _IOC_READ ? -EFAULT : 0;
 	}
 }
 
 /*
- * EFAULT for each command and pointer that it cannot use, unless what can be read there
- * is refused before, and nothing was done.
+ * EFAULT for each command and unusable pointer, unless the readable part is refused first, and
+ * nothing was done.
  */
 TEST_F(cmdspace, every_pointer)
 {
@@ -159,7 +159,7 @@ TEST_F(cmdspace, every_pointer)
 			int ret = call(self->fd, commands[c], p);
 			int wanted = i == BAD_POINTERS ? zeroes_there(commands[c]) : -EFAULT;
 
-			/* No pointer at all. */
+			/* KICK takes no pointer. */
 			if (commands[c] == TWHEEL_IOC_KICK)
 				wanted = p ? -EINVAL : 0;
 			EXPECT_EQ(wanted, ret)
@@ -169,7 +169,7 @@ TEST_F(cmdspace, every_pointer)
 	expect_same(_metadata, self->fd, &self->before);
 }
 
-/* Where the sum, the sign, the size or the tick changes. */
+/* Values at which a sum, a sign, a size or a tick changes. */
 static const __u64 values[] = {
 	0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 63, 64, 255, 256, 4095, 4096,
 	65535, 65536, 65537, 99999, 100000, 100001, 131071, 131072,
@@ -192,7 +192,7 @@ FIXTURE(values) {
 
 FIXTURE_SETUP(values)
 {
-	/* How many there are is said in the head of this file. */
+	/* The comment at the head of this file names this number. */
 	ASSERT_EQ(64, VALUES);
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 5);
@@ -201,9 +201,8 @@ FIXTURE_SETUP(values)
 WHEEL_TEARDOWN(values)
 
 /*
- * The answer to one verb, and whether what comes back is what was asked for.
- * All of it follows from the header. @live: the id of an armed timer, and of
- * another if that one was ended.
+ * Checks the result of one verb and its outputs, all of which follow from the header. @live:
+ * the id of an armed timer; if that is ended, the id of a new one.
  */
 static void check_verb(struct __test_metadata *_metadata, int fd, __u64 *live, unsigned int cmd,
 		       const struct twheel_timer *in)
@@ -258,7 +257,7 @@ static void check_verb(struct __test_metadata *_metadata, int fd, __u64 *live, u
 		ASSERT_LE(t.deadline_ns, after + in->deadline_ns);
 	}
 	if (!disarmed && t.deadline_ns <= before) {
-		/* Its periods since, too, and no number of them overflows. */
+		/* Including the periods since then, and no number of them overflows. */
 		ASSERT_EQ(TWHEEL_EXPIRED, got.state);
 		ASSERT_EQ(1, read_now(fd, &ev, 1));
 		ASSERT_EQ(t.id, ev.id);
@@ -270,13 +269,13 @@ static void check_verb(struct __test_metadata *_metadata, int fd, __u64 *live, u
 	}
 	if (cmd == TWHEEL_IOC_REGISTER) {
 		ret = cancel(fd, t.id);
-		/* One that has been read may have ended with that. */
+		/* A timer whose event was read may have ended with that. */
 		ASSERT_TRUE(ret >= 0 || (ret == -ENOENT && t.deadline_ns <= after));
 	} else {
-		/* As it was. */
+		/* Restore the timer. */
 		ASSERT_LE(0, rearm(fd, *live, HOUR, TWHEEL_KEEP));
 	}
-	/* Anything else that it may have left. */
+	/* Read whatever else it may have left. */
 	while (read_now(fd, &ev, 1) > 0)
 		;
 }
@@ -311,7 +310,10 @@ TEST_F_TIMEOUT(values, one_field, 600)
 	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, self->id));
 }
 
-/* Arming with every pair of values in deadline, period and slack, both ways to give a time. */
+/*
+ * Arms with every pair of values in deadline, period and slack, with relative and absolute
+ * times.
+ */
 TEST_F_TIMEOUT(values, pairs_of_times, 600)
 {
 	static const unsigned int verbs[] = { TWHEEL_IOC_REGISTER, TWHEEL_IOC_REARM };
@@ -343,7 +345,7 @@ static __u64 power_below(__u64 x)
 	return 1ULL << (63 - __builtin_clzll(x));
 }
 
-/* What SETUP answers, from the header and the documented limits alone. */
+/* Returns the expected result of SETUP, from the header and the documented limits alone. */
 static int setup_answer(const struct twheel_setup *s, bool root)
 {
 	unsigned int i;
@@ -405,7 +407,7 @@ TEST_F_TIMEOUT(values, shapes, 600)
 					if (s.levels)
 						ASSERT_LE(t.levels, s.levels);
 				}
-				/* A wheel of any shape works. */
+				/* A wheel of any accepted shape works. */
 				add(_metadata, fd, HOUR, TWHEEL_KEEP, 0);
 				if (s.max_timers != 1)
 					add(_metadata, fd, NEVER, TWHEEL_ABSTIME, 0);
@@ -416,7 +418,7 @@ TEST_F_TIMEOUT(values, shapes, 600)
 	EXPECT_GT(done, 100);
 }
 
-/* LIST, KICK and BATCH with each value in each field that is no address. */
+/* LIST, KICK and BATCH with each value in each field that is not an address. */
 TEST_F_TIMEOUT(values, others, 600)
 {
 	static struct twheel_op ops[TWHEEL_BATCH_MAX];
@@ -465,7 +467,7 @@ TEST_F_TIMEOUT(values, others, 600)
 			;
 		memset(ops, 0, sizeof(ops));
 
-		/* As an address: below what can be mapped, and above. */
+		/* As an address: below and above the addresses that can be mapped. */
 		b = (struct twheel_batch) { .ops = v, .count = 1 };
 		if (v < 4096 || v >= 1ULL << 62)
 			ASSERT_EQ(-EFAULT, call(self->fd, TWHEEL_IOC_BATCH, &b))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every place in a call where memory may be refused or a copy may fault fails:
- * the first, the second, until the call has no more of them; objects first, then
- * pages, and all of that some times over. Each time
- * the call must say ENOMEM or EFAULT with all as it was before, or say what it
- * did; and must succeed when it is made again.
+ * Fault injection: in each call, every point where an allocation or a copy may fail is made to
+ * fail, one after the other, until the call has no more of them. First object allocations
+ * fail, then page allocations, and all of that several times. Each time the call must either
+ * fail with ENOMEM or EFAULT and leave everything as before, or report what it did. Repeated,
+ * it must succeed.
  *
- * For kernels with FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY and
- * FAULT_INJECTION_DEBUG_FS. Elsewhere it fails, as nothing would be tested.
+ * Needs a kernel with FAILSLAB, FAIL_PAGE_ALLOC, FAULT_INJECTION_USERCOPY and
+ * FAULT_INJECTION_DEBUG_FS. Elsewhere it fails, because nothing would be tested.
  */
 #include "machine.h"
 #include "stress.h"
@@ -20,10 +20,10 @@
 #define KMEMLEAK	DEBUGFS "kmemleak"
 #define SLABS		"/sys/kernel/slab"
 
-/* More than any call has; to find no end is a failure. */
+/* More failure points than any call has. If a call has more, that is a failure. */
 #define MOST_SITES	400
 
-/* What the module does at a time, of a batch or a list. */
+/* The number of operations of a batch or list that the module processes at a time. */
 #define GROUP		24
 /* Operations in a batch, and timers of the full scene: three groups. */
 #define MANY		56
@@ -38,7 +38,7 @@ struct scene {
 	__u64 armed, idle, unread;
 	__u64 many[MANY];
 	char fdinfo[64];
-	/* What the deeds are done with. */
+	/* The arguments of the deeds. */
 	union {
 		struct twheel_setup setup;
 		struct twheel_info info;
@@ -51,7 +51,7 @@ struct scene {
 	} buf;
 };
 
-/* All that can be seen of a wheel. */
+/* Everything that can be observed about a wheel. */
 struct snapshot {
 	struct twheel_info info;
 	struct twheel_stats stats;
@@ -62,23 +62,23 @@ struct snapshot {
 
 struct deed {
 	const char *name;
-	/* How many places there are at least, for objects and for pages. */
+	/* The minimum number of failure points, for objects and for pages. */
 	unsigned int least;
 	void (*prepare)(struct __test_metadata *_metadata, struct scene *s);
-	/* Returns what the call does, or a negative errno. */
+	/* Makes the call. Returns its result, or a negative errno. */
 	int (*act)(struct scene *s);
-	/* Has what happened been what @ret says? Without: nothing must have. */
+	/* Returns true if the changes match @ret. If it is NULL, there must be no change. */
 	bool (*right)(struct scene *s, int ret, const struct snapshot *before,
 		      const struct snapshot *after);
 	/*
-	 * The same, for an answer that could not be written when all was done. A
-	 * pointer that is simply bad is found out earlier.
+	 * The same for a result that could not be written after everything was done. A pointer
+	 * that is simply bad is noticed earlier.
 	 */
 	bool (*lost)(struct scene *s, int ret, const struct snapshot *before,
 		     const struct snapshot *after);
-	/* How many of the places are answers of operations: see answers_fail(). */
+	/* How many of the failure points are results of operations: see answers_fail(). */
 	unsigned int answers;
-	/* How many more user-mode Linux has. */
+	/* How many more failure points user-mode Linux has. */
 	unsigned int more;
 };
 
@@ -90,21 +90,21 @@ static bool set_fault(const char *file, const char *value)
 	return write_text(path, value);
 }
 
-/* What is refused: objects, pages, or both; and what copies, in any case. */
+/* What is refused: objects, pages, or both. Copies fail in any case. */
 enum refused { OBJECTS, PAGES, NR_REFUSED, BOTH = NR_REFUSED };
 
 /*
- * How often each place fails. Beside what it is asked for, the kernel takes objects for its
- * accounts and pages for its slabs, now and then: a place more, which has the number of
- * another. The next time it has them.
+ * How often each point is made to fail. Now and then the kernel also allocates objects for its
+ * accounting and pages for its slabs, which shifts the numbers of the points. The next sweep
+ * covers these.
  */
 #define SWEEPS		4
-/* And how often all of them, at most. */
+/* The maximum number of repetitions of all of that. */
 #define TRIES		4U
 
 /*
- * Has all caches refuse objects when they are told to, but those of the kernel's notes
- * about objects: each of those would be a place of its own.
+ * Lets all caches refuse objects on demand, except those of the kernel's own records about
+ * objects, which would each be a point of their own.
  */
 static bool mark_caches(void)
 {
@@ -124,7 +124,7 @@ static bool mark_caches(void)
 	return marked;
 }
 
-/* True if this kernel can make every allocation fail, without logging it. */
+/* Returns true if this kernel can make every allocation fail without logging it. */
 static bool faults_are_there(void)
 {
 	return mark_caches() && set_fault("failslab/cache-filter", "Y") &&
@@ -142,10 +142,13 @@ static bool refuse(enum refused what)
 	       set_fault("fail_page_alloc/ignore-gfp-wait", what == OBJECTS ? "Y" : "N");
 }
 
-/* True if every allocation after the first failure fails, too. */
+/* True if every allocation after the first failure fails too. */
 static bool memory_ends;
 
-/* The kernel refuses that to a process which asks for it. The process must not fault then. */
+/*
+ * Makes the kernel refuse all memory to a process that asks for that. The process must not
+ * fault then.
+ */
 static bool set_end(bool ends)
 {
 	static const char *const of[] = { "failslab", "fail_page_alloc" };
@@ -169,7 +172,7 @@ static bool set_end(bool ends)
 
 #define NO_FAULTS	"NO FAULT INJECTION HERE: this kernel tests nothing of this"
 
-/* One deed, in which the @nth place fails. Returns what it does. */
+/* Performs one deed in which the @nth point fails. Returns its result. */
 static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, bool *injected)
 {
 	int fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
@@ -179,11 +182,11 @@ static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, 
 	int ret;
 
 	len = snprintf(text, sizeof(text), "%u", nth);
-	/* As long as there is a place to come, nothing else fails. */
+	/* While the failure is still to come, nothing else fails. */
 	if (fd < 0 || (memory_ends && write(end, "1", 1) != 1) || write(fd, text, len) != len)
 		exit(KSFT_FAIL);
 	ret = d->act(s);
-	/* To read the rest copies as well, and so may take the last of it. */
+	/* Reading the rest copies too, and so may use up the last point. */
 	len = pread(fd, text, sizeof(text) - 1, 0);
 	text[len > 0 ? len : 0] = '\0';
 	*injected = len > 0 && !strtoul(text, NULL, 10);
@@ -194,7 +197,7 @@ static int act_failing(struct scene *s, const struct deed *d, unsigned int nth, 
 	return ret;
 }
 
-/* Without assertions: for use between a deed and its end. */
+/* Takes a snapshot without assertions, for use between a deed and its end. */
 static bool look(const struct scene *s, struct snapshot *snap)
 {
 	struct twheel_list l = { .timers = ptr_u64(snap->timers), .count = LISTED };
@@ -222,7 +225,7 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       !memcmp(a->words, b->words, sizeof(a->words));
 }
 
-/* Scenes */
+/* Scenes, in which a deed takes place */
 
 static void fresh(struct __test_metadata *_metadata, struct scene *s)
 {
@@ -235,7 +238,7 @@ static void fresh(struct __test_metadata *_metadata, struct scene *s)
 	snprintf(s->fdinfo, sizeof(s->fdinfo), "/proc/thread-self/fdinfo/%d", s->fd);
 }
 
-/* Of another user: we have no wheel yet. */
+/* As another user, who has no wheel yet. */
 static void fresh_of_another(struct __test_metadata *_metadata, struct scene *s)
 {
 	ASSERT_EQ(0, seteuid(NOBODY));
@@ -250,7 +253,7 @@ static void fresh_map(struct __test_metadata *_metadata, struct scene *s)
 	ASSERT_TRUE(s->map != MAP_FAILED);
 }
 
-/* One timer in each state, many that are armed, and the table. */
+/* One timer in each state, many armed timers, and the table. */
 static void full(struct __test_metadata *_metadata, struct scene *s)
 {
 	fresh_map(_metadata, s);
@@ -274,7 +277,7 @@ static void end_scene(struct scene *s)
 	close(s->fd);
 }
 
-/* Deeds */
+/* Deeds, which are the calls under test */
 
 static int do_open(struct scene *s)
 {
@@ -295,7 +298,7 @@ static int do_setup(struct scene *s)
 	return call(s->fd, TWHEEL_IOC_SETUP, &s->buf.setup);
 }
 
-/* Refused in any case, and not for want of memory. */
+/* Refused in any case, and not for lack of memory. */
 static int do_setup_used(struct scene *s)
 {
 	int ret = do_setup(s);
@@ -331,7 +334,10 @@ static int do_register(struct scene *s)
 	return call(s->fd, TWHEEL_IOC_REGISTER, &s->buf.timer);
 }
 
-/* The timer that @snap has and @of has not is @t, and all others are alike. */
+/*
+ * Checks that @snap has one timer more than @before, which is @t, and that all others are the
+ * same.
+ */
 static bool register_right(struct scene *s, int ret, const struct snapshot *before,
 			   const struct snapshot *after)
 {
@@ -343,7 +349,10 @@ static bool register_right(struct scene *s, int ret, const struct snapshot *befo
 	       last->state == TWHEEL_ARMED;
 }
 
-/* Nobody knows their ids: so they are gone. That they have been is all that is left. */
+/*
+ * Nobody knows the ids of these timers, so they must be gone. Only the counters show that they
+ * existed.
+ */
 static bool forgotten(struct scene *s, int ret, const struct snapshot *before,
 		      const struct snapshot *after)
 {
@@ -364,7 +373,7 @@ static int do_rearm(struct scene *s)
 	return call(s->fd, TWHEEL_IOC_REARM, &s->buf.timer);
 }
 
-/* The timer in @snap with this id, or NULL. */
+/* Returns the timer in @snap with this id, or NULL. */
 static const struct twheel_timer *find(const struct snapshot *snap, __u64 id)
 {
 	int i;
@@ -433,7 +442,7 @@ static int do_batch_get(struct scene *s)
 	return do_batch(s, TWHEEL_OP_GET, 0);
 }
 
-/* Of the operations reported, those with result 0 were done, and no other. */
+/* Of the reported operations, those with result 0 were done, and no others. */
 static bool batch_register_right(struct scene *s, int ret, const struct snapshot *before,
 				 const struct snapshot *after)
 {
@@ -454,8 +463,8 @@ static bool batch_register_right(struct scene *s, int ret, const struct snapshot
 }
 
 /*
- * As above; but what a group has done stands, though its answers were lost.
- * Of those not reported, no more than one group can have been.
+ * The same, but whatever a group has done remains, even if its results could not be written.
+ * At most one group can be done that was not reported.
  */
 static bool batch_rearm_right(struct scene *s, int ret, const struct snapshot *before,
 			      const struct snapshot *after)
@@ -512,7 +521,7 @@ static int do_list(struct scene *s)
 	return list(s->fd, s->buf.timers, LISTED, &cursor);
 }
 
-/* As many as are said, from the first on. */
+/* As many timers as were reported, from the first on. */
 static bool list_right(struct scene *s, int ret, const struct snapshot *before,
 		       const struct snapshot *after)
 {
@@ -551,7 +560,7 @@ static void on_bus(int sig)
 	siglongjmp(bus, 1);
 }
 
-/* The first store to a page of the table. */
+/* Stores to a page of the table for the first time. */
 static int touch(struct scene *s, size_t offset)
 {
 	if (sigsetjmp(bus, 1))
@@ -589,7 +598,7 @@ static int do_read(struct scene *s)
 static int do_readv(struct scene *s)
 {
 	char *p = (char *)s->buf.events;
-	/* Events go across the borders of all of these. */
+	/* Events cross the borders of all these vectors. */
 	struct iovec v[] = {
 		{ p, 60 }, { p + 60, 100 }, { p + 160, sizeof(s->buf.events) - 160 },
 	};
@@ -598,7 +607,7 @@ static int do_readv(struct scene *s)
 	return ret < 0 ? -errno : (int)(ret / sizeof(struct twheel_event));
 }
 
-/* Those that were read, in order, and the others can be read now. */
+/* The events that were read came in order, and the others can be read now. */
 static bool read_right(struct scene *s, int ret, const struct snapshot *before,
 		       const struct snapshot *after)
 {
@@ -673,12 +682,15 @@ static bool deed_right(const struct deed *d, struct scene *s, int ret,
 	return d->right ? d->right(s, ret, before, after) : !ret && same(before, after);
 }
 
-/* What came of it, by place; and how many places there were in a round at most. */
+/* The outcomes, by failure point, and the maximum number of points in a round. */
 struct tally {
 	unsigned int most, refused, survived, lost;
 };
 
-/* Fails place @nth of a deed, and sees what came of it. Return: whether there was one. */
+/*
+ * Makes point @nth of a deed fail, and checks the outcome. Returns true if there was such a
+ * point.
+ */
 static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, unsigned int nth,
 		       struct tally *tally)
 {
@@ -688,7 +700,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 	int ret;
 
 	d->prepare(_metadata, &s);
-	/* Of a mapping that no timer is in, this touches no page. */
+	/* This touches no page of a mapping that has no timer. */
 	ASSERT_TRUE(look(&s, &before));
 	ret = act_failing(&s, d, nth, &injected);
 	ASSERT_TRUE(look(&s, &after));
@@ -720,7 +732,7 @@ static bool fail_place(struct __test_metadata *_metadata, const struct deed *d, 
 	return injected;
 }
 
-/* Fails one place after the other. */
+/* Makes one point after the other fail. */
 static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 		       enum refused what, struct tally *tally)
 {
@@ -743,8 +755,9 @@ static void sweep_once(struct __test_metadata *_metadata, const struct deed *d,
 }
 
 /*
- * The module writes answers of operations by unsafe_copy_to_user(). Only architectures
- * without one of their own let it fail on demand. Of those here, that is user-mode Linux.
+ * The module writes results of operations with unsafe_copy_to_user(). Only architectures that
+ * do not implement that themselves let it fail on demand: of those tested here, user-mode
+ * Linux.
  */
 static bool answers_fail(void)
 {
@@ -759,7 +772,7 @@ static bool answers_fail(void)
 	return found;
 }
 
-/* All over again where others' caches, just filled, have hidden places that are known. */
+/* Repeats the sweep if caches that others have just filled hide known failure points. */
 static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 {
 	struct tally of[NR_REFUSED] = { };
@@ -777,7 +790,10 @@ static void sweep(struct __test_metadata *_metadata, const struct deed *d)
 	} while (of[OBJECTS].most + of[PAGES].most < least && ++tries < TRIES);
 	EXPECT_GE(of[OBJECTS].most + of[PAGES].most, least);
 	TARGET_OF(d->name, "places", of[OBJECTS].most + of[PAGES].most, least);
-	/* It is not always the answer: there are places before the deed as well. */
+	/*
+	 * The failure is not always in the result, because there are points before the deed
+	 * too.
+	 */
 	if (d->lost)
 		EXPECT_GE(of[OBJECTS].refused, 1);
 }
@@ -823,7 +839,7 @@ DEED(poll, 2, full, do_poll, poll_right);
 DEED(epoll, 5, full, do_epoll, epoll_right);
 DEED(fdinfo, 8, full, do_fdinfo, fdinfo_right);
 
-/* G10: Whichever place fails: the errno is right, nothing has changed, and then it works. */
+/* G10: Whichever point fails, the errno is right, nothing has changed, and then the call works. */
 TEST_F_TIMEOUT(fail_nth, each_place, UNLIMITED)
 {
 	sweep(_metadata, &variant->deed);
@@ -851,7 +867,10 @@ VARIANT(memory_ends, setup, .deed = { "setup", 0, fresh, do_setup, setup_right, 
 VARIANT(memory_ends, register,
 	.deed = { "register", 0, fresh, do_register, register_right, forgotten });
 
-/* G10: The same where memory does not come back: what would do without is refused, too. */
+/*
+ * G10: The same if memory does not come back: allocations that the call could do without fail
+ * too.
+ */
 TEST_F_TIMEOUT(memory_ends, at_each_place, UNLIMITED)
 {
 	struct tally tally = { };
@@ -867,7 +886,7 @@ static struct {
 	size_t size;
 } module;
 
-/* Not by its file, for which the kernel says in its log that it has no memory. */
+/* Not from a file, because the kernel would log that it has no memory for it. */
 static int do_load(struct scene *s)
 {
 	(void)s;
@@ -897,7 +916,7 @@ FIXTURE_TEARDOWN(load)
 	free(module.at);
 }
 
-/* The kernel's own places as well: the module is there whole, or not at all. */
+/* The kernel's own failure points too: the module is loaded completely, or not at all. */
 TEST_F_TIMEOUT(load, each_place, UNLIMITED)
 {
 	enum refused what;
@@ -927,7 +946,7 @@ TEST_F_TIMEOUT(load, each_place, UNLIMITED)
 		}
 		TH_LOG("load, %s: %u places: %u times refused",
 		       what == PAGES ? "pages" : "objects", nth - 2, refused);
-		/* Where there are no pages, there are others. */
+		/* If there are no pages, there are other points. */
 		if (what == OBJECTS)
 			EXPECT_GE(refused, 100);
 	}
@@ -943,7 +962,7 @@ FIXTURE_SETUP(afterwards)
 
 NO_TEARDOWN(afterwards)
 
-/* None of all that has left memory behind. */
+/* None of the failures has leaked memory. */
 TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 {
 	char text[4096];
@@ -952,7 +971,10 @@ TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 
 	ASSERT_EQ(0, access(KMEMLEAK, R_OK))
 		TH_LOG("no kmemleak in this kernel: a leak would not be seen");
-	/* What is younger than 5 s is not reported; and the first scan only marks. */
+	/*
+	 * kmemleak does not report objects that are younger than 5 s, and the first scan only
+	 * marks them.
+	 */
 	sleep_ms(6000);
 	for (i = 0; i < 2; i++)
 		ASSERT_TRUE(write_text(KMEMLEAK, "scan"));
@@ -966,8 +988,8 @@ TEST_F_TIMEOUT(afterwards, nothing_leaked, 300)
 }
 
 /*
- * What the group PAID_BY has of the kernel's pages, those for objects left out; in bytes,
- * which may come out below 0. Returns whether that is known.
+ * Reads how many bytes of the kernel's pages PAID_BY is charged for, without those for
+ * objects. The number may be below 0. Returns true if it is known.
  */
 static bool pages_here(long long *pages)
 {
@@ -980,7 +1002,7 @@ static bool pages_here(long long *pages)
 	unsigned int i;
 	FILE *f;
 
-	/* The kernel brings it up to date each 2 s. */
+	/* The kernel updates it every 2 s. */
 	sleep_ms(5000);
 	f = fopen(PAID_BY "/memory.stat", "re");
 	while (f && fscanf(f, "%63s %lld", name, &bytes) == 2) {
@@ -997,7 +1019,7 @@ static bool pages_here(long long *pages)
 	return known;
 }
 
-/* Fails each place of those that have to do with pages, and does not look. */
+/* Makes each failure point that concerns pages fail, without checking the outcome. */
 static void fail_all(struct __test_metadata *_metadata)
 {
 	static const struct deed deeds[] = {
@@ -1027,7 +1049,7 @@ static void fail_all(struct __test_metadata *_metadata)
 	}
 }
 
-/* Nor whole pages, which kmemleak does not look after: the group that pays knows. */
+/* Whole pages have not leaked either. kmemleak does not track them, but the cgroup counts them. */
 TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
 {
 	enum { ROUNDS = 12 };
@@ -1039,7 +1061,7 @@ TEST_F_TIMEOUT(afterwards, no_pages_leaked, 300)
 	signal(SIGBUS, on_bus);
 	ASSERT_TRUE(make_group("max") && enter_group())
 		TH_LOG(NO_CGROUP);
-	/* Once for all that is made once. */
+	/* One round for everything that is allocated only once. */
 	fail_all(_metadata);
 	ASSERT_TRUE(pages_here(&before))
 		TH_LOG("no memory controller here");

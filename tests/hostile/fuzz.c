@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A fuzzer of the device: two processes run programs of calls on wheels that
- * they share and on wheels of their own, while a third scribbles over the
- * tables, marks included. Now and then all stand still, and everything must add up:
- * on the wheels that were fuzzed, and on a neighbor that nobody has touched.
+ * A fuzzer of the device. Two processes run programs of calls on wheels that they share and on
+ * wheels of their own, while a third scribbles over the tables, including the marks. Now and
+ * then all of them pause, and everything must add up: on the fuzzed wheels, and on a neighbor
+ * that nobody has touched.
  *
- * With KCOV in the kernel and in the module, programs that reach new code are
- * kept and mutated, with what the kernel compared their values to; without, the
- * programs of corpus/ are mutated blindly.
+ * With KCOV in the kernel and in the module, programs that reach new code are kept and
+ * mutated, using the values that the kernel compared theirs with. Without KCOV, the programs
+ * of corpus/ are mutated blindly.
  *
  *   --seconds N   stop after N seconds (60)
  *   --calls N     stop after N calls, or exchanges in the table (0: never)
- *   --seed N      of all that is chosen (1)
+ *   --seed N      the seed of all random choices (1)
  *   --single 1    one process, no scribbler: with --blind, the same programs each time
- *   --blind 1     no KCOV
- *   --guided 1    fail where there is none
- *   --print 1     print a corpus that reaches all that was reached but by long programs
+ *   --blind 1     do not use KCOV
+ *   --guided 1    fail if there is no KCOV
+ *   --print 1     print a corpus that reaches all that was reached, except by long programs
  *   --trace 1     print each program before it runs
  */
 #include "stress.h"
@@ -46,7 +46,7 @@ enum op {
 	NR_OPS
 };
 
-/* And how often each is chosen, in comparison. */
+/* How often each is chosen, relative to the others. */
 static const struct {
 	const char *name;
 	unsigned int weight;
@@ -120,7 +120,7 @@ struct program {
 	struct step step[STEPS];
 };
 
-/* Whatever has been written over it. */
+/* Checks a program, whatever may have been written over it. */
 static bool is_program(const struct program *p)
 {
 	unsigned int i;
@@ -153,7 +153,7 @@ static void print_program(const struct program *p)
 	fflush(stdout);
 }
 
-/* Of a line as printed. Returns whether it is one. */
+/* Parses a line as it is printed. Returns true if it is a step. */
 static bool parse_step(const char *line, size_t len, struct step *s)
 {
 	unsigned int i, nr = 0, op;
@@ -187,7 +187,7 @@ static bool parse_step(const char *line, size_t len, struct step *s)
 	return true;
 }
 
-/* All files of corpus/, one after the other. */
+/* The concatenated files of corpus/. */
 static const char corpus_text[] =
 #include "corpus.inc"
 ;
@@ -205,19 +205,19 @@ static struct shared {
 	/* The wheels, and the events read from each. */
 	int wheel[WHEELS];
 	unsigned long read[WHEELS];
-	/* How many there have been in the place of each, and in all. */
+	/* How many wheels each place has had, and all places together. */
 	unsigned int replaced[WHEELS];
 	unsigned int generation;
-	/* All stand still while this is not 0, for the time that has this number. */
+	/* While @stop is not 0, all processes pause, for the pause with this number. */
 	unsigned int pause, stop;
-	/* And the last for which each has. */
+	/* The last pause that each process has reached. */
 	unsigned int standing[PROCESSES];
 	unsigned long calls[PROCESSES], programs[PROCESSES];
 	__u64 hash;
-	/* What each is at, in case it does not come back. */
+	/* The program that each worker is running, in case it does not come back. */
 	struct program now[WORKERS];
 
-	/* Programs, complete below @ready; the first @given are from the files. */
+	/* Programs, complete below @ready; the first @given come from the files. */
 	unsigned int nr, ready, given;
 	struct program corpus[CORPUS];
 	__u8 edges[COVERAGE];
@@ -225,8 +225,8 @@ static struct shared {
 	unsigned int nr_blocks;
 
 	/*
-	 * Constants that the kernel has compared something to, where, and that something;
-	 * and how many programs were tried for it.
+	 * Constants that the kernel has compared something with, where, and what it compared.
+	 * Also how many programs were tried for each.
 	 */
 	unsigned int nr_operands;
 	struct operand {
@@ -246,11 +246,11 @@ static struct {
 	int epoll;
 	__u64 ids[WHEELS + OWN][IDS];
 	unsigned int nr_ids[WHEELS + OWN];
-	/* Of the shared wheels, then such as programs make. */
+	/* The shared wheels' mappings, then those that programs make. */
 	struct {
 		char *at;
 		size_t len;
-		/* Where the marks begin. */
+		/* Where the marks start. */
 		size_t marks;
 	} map[WHEELS + OWN];
 	unsigned int replaced[WHEELS];
@@ -259,7 +259,10 @@ static struct {
 	volatile sig_atomic_t may_fault;
 	unsigned long *kcov;
 	int kcov_fd;
-	/* The last program's calls, and where in @kcov each begins, and what cleans up. */
+	/*
+	 * The last program's calls, where in @kcov each of them starts, and where the cleanup
+	 * does.
+	 */
 	unsigned int nr_steps;
 	unsigned long begins[STEPS + 1];
 	unsigned long op[STEPS + 1];
@@ -268,7 +271,10 @@ static struct {
 #define PAGES_OF_BUFFER	1024U
 #define BUFFER		(PAGES_OF_BUFFER * PAGE)
 
-/* In a step, of what it had mapped; else of the fuzzer, which must not go on. */
+/*
+ * In a step, the fault is in what the step had mapped. Otherwise it is a fault of the fuzzer,
+ * which must not go on.
+ */
 static void on_fault(int sig)
 {
 	if (!me.may_fault) {
@@ -278,7 +284,7 @@ static void on_fault(int sig)
 	siglongjmp(me.fault, 1);
 }
 
-/* The wheel of a step: where the program has none of this number, a shared one. */
+/* Returns the wheel of a step, or a shared one if the program has no wheel of this number. */
 static unsigned int wheel_of(const struct step *s)
 {
 	return s->fd < WHEELS || me.own[s->fd - WHEELS] >= 0 ? s->fd : s->fd % WHEELS;
@@ -291,7 +297,7 @@ static int wheel(const struct step *s)
 	return w < WHEELS ? shared->wheel[w] : me.own[w - WHEELS];
 }
 
-/* And a mapping, of whatever wheel, or that of a shared one. */
+/* Returns a mapping of any wheel, or that of a shared one. */
 static unsigned int map_of(const struct step *s)
 {
 	return me.map[s->fd].len ? s->fd : s->fd % WHEELS;
@@ -307,7 +313,7 @@ static __u64 random_below(__u64 n)
 	return next_random(&me.seed) % n;
 }
 
-/* The address of an argument that is @data, or should have been. */
+/* Returns the address of an argument that is @data, or should have been. */
 static void *argument(const struct step *s, const void *data, size_t size)
 {
 	unsigned int m = map_of(s);
@@ -318,7 +324,7 @@ static void *argument(const struct step *s, const void *data, size_t size)
 	case KERNEL:
 		return (void *)(-(uintptr_t)1 << (8 * sizeof(uintptr_t) - 24));
 	case ACROSS_BORDER:
-		/* The last of it is not there. */
+		/* Its last part is missing. */
 		size = s->which % size;
 		if (data)
 			memcpy(me.border - size, data, size);
@@ -345,8 +351,8 @@ static __u64 moment(const struct step *s, __u64 v)
 }
 
 /*
- * Of the events of this one none is ever withdrawn: no program of REARM, CANCEL or KICK,
- * the only ones that may, is run on it. So each of them must be read in the end.
+ * No event of this wheel is ever withdrawn, because it gets no REARM, CANCEL or KICK, the only
+ * calls that may do that. So each event must be read in the end.
  */
 static bool is_final(unsigned int w)
 {
@@ -374,7 +380,7 @@ static struct twheel_timer some_timer(const struct step *s)
 		.user_data = s->v[3],
 		.deadline_ns = moment(s, s->v[1]),
 		.period_ns = s->v[2],
-		/* Both have it seldom. */
+		/* Only raw steps set a slack, so it is rare. */
 		.slack_ns = s->how & HOW_RAW ? s->v[3] : 0,
 		.flags = s->n,
 	};
@@ -390,13 +396,19 @@ static void run_verb(const struct step *s, unsigned int cmd)
 		note_id(wheel_of(s), arg->id);
 }
 
-/* What takes a thousand times as long as the rest is done so much less often. */
+/*
+ * Returns true so rarely that a step which takes a thousand times as long as others takes no
+ * more time in total.
+ */
 static bool seldom(void)
 {
 	return !random_below(100);
 }
 
-/* How many a call takes: fewer than @few most of the time, else up to @most, a mask. */
+/*
+ * Returns how many a call processes: usually fewer than @few, otherwise up to @most, which is
+ * a mask.
+ */
 static unsigned int count_of(const struct step *s, unsigned int few, unsigned int most)
 {
 	if (s->n >> 24 != 0xff)
@@ -404,7 +416,7 @@ static unsigned int count_of(const struct step *s, unsigned int few, unsigned in
 	return s->n & (seldom() ? most : 0x1ff);
 }
 
-/* The opcodes are the digits of v[0]. */
+/* The digits of v[0] are the opcodes. */
 static void run_batch(const struct step *s)
 {
 	unsigned int count = count_of(s, 20, 0x1ffff), i;
@@ -434,7 +446,7 @@ static void run_batch(const struct step *s)
 			note_id(wheel_of(s), op[i].timer.id);
 }
 
-/* Mostly as it should be. */
+/* KICKs, mostly as a program should. */
 static void run_kick(const struct step *s)
 {
 	if (!is_final(wheel_of(s)))
@@ -459,7 +471,7 @@ static void run_setup(const struct step *s)
 	struct twheel_setup t = {
 		.tick_ns = s->v[0],
 		.clock_id = s->v[1],
-		/* Small, so that a program does not take all memory. */
+		/* Few timers, so that a program does not use up all memory. */
 		.max_timers = s->v[2] > 100000 && s->v[2] <= 1 << 24 ? 100000 : s->v[2],
 		.levels = s->v[3],
 		.slot_bits = s->v[3] >> 32,
@@ -470,7 +482,7 @@ static void run_setup(const struct step *s)
 	call(wheel(s), TWHEEL_IOC_SETUP, argument(s, &t, sizeof(t)));
 }
 
-/* Counts what has been delivered. */
+/* Reads, and counts the delivered events. */
 static void run_read(const struct step *s, bool vector)
 {
 	size_t size = s->n % 4000, some = s->v[0] % (size + 1);
@@ -479,7 +491,7 @@ static void run_read(const struct step *s, bool vector)
 	ssize_t ret;
 
 	ret = vector ? readv(wheel(s), v, ARRAY_SIZE(v)) : read(wheel(s), p, size);
-	/* Elsewhere another process may have been at them. */
+	/* In other memory another process may have changed them. */
 	if (ret > 0 && p == me.buffer)
 		check_events((void *)p, ret / sizeof(struct twheel_event));
 	if (ret > 0 && wheel_of(s) < WHEELS)
@@ -530,7 +542,7 @@ static void run_mmap(const struct step *s)
 	me.map[m].marks = marks_offset(i.max_timers);
 }
 
-/* What is done to mappings, a part of them or the whole. */
+/* Changes a mapping, in part or as a whole. */
 static void run_mapping(const struct step *s)
 {
 	static const int advice[] = {
@@ -545,11 +557,11 @@ static void run_mapping(const struct step *s)
 	if (!len)
 		return;
 	from = s->v[0] % len & ~(PAGE - 1);
-	/* The first pages are where the words are. */
+	/* The first pages contain the words. */
 	part = s->v[1] % (len - from < 16 * PAGE ? len - from : 16 * PAGE) + 1;
 	switch (s->op) {
 	case OP_MUNMAP:
-		/* What is left of it is not ours to find any more. */
+		/* The rest can no longer be found by us. */
 		munmap(me.map[m].at + from, part);
 		if (from)
 			me.map[m].len = from;
@@ -616,7 +628,7 @@ static void run_exchange(const struct step *s)
 		return;
 	if (s->n & 4) {
 		mark_slot(m, slot);
-		/* At a place that programs may have written to. */
+		/* Other programs may have written to this word. */
 		if (t > ((struct twheel_table *)me.map[m].at)->next_ns)
 			return;
 	}
@@ -624,7 +636,7 @@ static void run_exchange(const struct step *s)
 		turn_now(wheel(s));
 }
 
-/* As it should be done, or as it should not. */
+/* Sets marks as a program should, or as it should not. */
 static void run_mark(const struct step *s)
 {
 	unsigned int m = map_of(s), lines;
@@ -656,7 +668,7 @@ static void run_fdinfo(const struct step *s)
 	close(fd);
 }
 
-/* A child that inherits it all, and writes once. */
+/* Forks a child that inherits everything, and writes once. */
 static void run_fork(const struct step *s)
 {
 	struct step exchange = *s;
@@ -684,7 +696,7 @@ static void run_open(const struct step *s)
 
 static void run_ioctl(const struct step *s)
 {
-	/* The first may be a pointer, and what the kernel writes there must be ours. */
+	/* The first may be a pointer, and the kernel must write only to our memory. */
 	__u64 words[VALUES] = { ptr_u64(me.buffer + PAGE), s->v[1], s->v[2], s->v[3] };
 	unsigned int cmd = s->v[0];
 
@@ -787,7 +799,7 @@ static void run_op(const struct step *s)
 
 static void run_step(const struct step *s)
 {
-	/* What is under it may be gone, or may never have been there. */
+	/* The memory may be gone, or may never have existed. */
 	if (!sigsetjmp(me.fault, 0)) {
 		me.may_fault = true;
 		run_op(s);
@@ -795,7 +807,7 @@ static void run_step(const struct step *s)
 	me.may_fault = false;
 }
 
-/* As it was before the first program. */
+/* Restores the state from before the first program. */
 static void clean_up(void)
 {
 	unsigned int i;
@@ -809,7 +821,7 @@ static void clean_up(void)
 	}
 }
 
-/* The shared wheels may be others than before. */
+/* Maps the shared wheels again, which may have been replaced. */
 static void map_wheels(void)
 {
 	unsigned int i;
@@ -835,7 +847,7 @@ static void map_wheels(void)
 	}
 }
 
-/* True if the step is a call of the device, or an exchange in its table. */
+/* Returns true if the step is a call of the device, or an exchange in its table. */
 static bool is_call(const struct step *s)
 {
 	switch (s->op) {
@@ -884,7 +896,7 @@ static void run_program(const struct program *p)
 	shared->programs[me.nr]++;
 }
 
-/* Between two programs. */
+/* Pauses between two programs. */
 static void stand_still(void)
 {
 	unsigned int pause;
@@ -898,11 +910,14 @@ static void stand_still(void)
 /* Coverage */
 
 #define KCOV_WORDS	(1U << 16)
-/* Programs that are tried for what one has been compared to, until one comes somewhere new. */
+/*
+ * The maximum number of programs that are tried for the constants of one program, until one
+ * reaches something new.
+ */
 #define TRIES		200U
 #define OPERANDS_A_CONSTANT	8U
 
-/* Returns whether this process sees where it goes. */
+/* Returns true if this process can trace its code. */
 static bool open_kcov(void)
 {
 	me.kcov = NULL;
@@ -927,8 +942,9 @@ static void run_traced(const struct program *p, unsigned int mode)
 }
 
 /*
- * True if the last run has filled the trace. Such a run takes a hundred times as long as others,
- * and so do its mutations. It is neither kept nor mutated, or else little else would be run.
+ * Returns true if the last run has filled the trace. Such a run takes a hundred times as long
+ * as others, and so do its mutations. It is neither kept nor mutated, because otherwise little
+ * else would run.
  */
 static bool was_long(void)
 {
@@ -948,8 +964,8 @@ static unsigned int mix(__u64 pc)
 }
 
 /*
- * How many new edges the last run has found; and marks them, as blocks too. Each kind of call
- * has edges of its own: what follows is another way on, even where the code is shared.
+ * Returns how many new edges the last run has found, and marks them and their blocks. Each
+ * kind of call has its own edges, because the same code may lead elsewhere.
  */
 static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks)
 {
@@ -975,19 +991,22 @@ static unsigned int new_edges(__u8 *edges, __u8 *blocks, unsigned int *nr_blocks
 	return found;
 }
 
-/* True if the last run reached new code, so that it is kept. */
+/* Returns true if the last run reached new code, so that it is kept. */
 static bool leads_on(void)
 {
 	bool is_long = was_long();
 
-	/* The blocks of one that was too long have been reached; its edges may be by another. */
+	/*
+	 * The blocks of a program that was too long count as reached, but its edges may be
+	 * reached by another one.
+	 */
 	return new_edges(is_long ? NULL : shared->edges, shared->blocks, &shared->nr_blocks) &&
 	       !is_long;
 }
 
 /*
- * The note of a comparison: a new one if there is none yet, and NULL where there is no room.
- * Two processes may make one each; that does no harm.
+ * Finds the record of a comparison, or makes one. Returns NULL if there is no room. Two
+ * processes may make one each, which does no harm.
  */
 static struct operand *find_operand(unsigned long place, __u64 wanted)
 {
@@ -1005,8 +1024,8 @@ static struct operand *find_operand(unsigned long place, __u64 wanted)
 }
 
 /*
- * What the last run was compared to, where that is a constant of the code: each with what
- * was found there last.
+ * Records the constants of the code that the last run was compared with, and what was found
+ * instead.
  */
 static void note_operands(void)
 {
@@ -1031,15 +1050,15 @@ static void keep(const struct program *p)
 	if (at >= CORPUS)
 		return;
 	shared->corpus[at] = *p;
-	/* In order, so that what is below it is whole. */
+	/* In order, so that everything below @ready is complete. */
 	while (__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) != at)
 		sched_yield();
 	__atomic_store_n(&shared->ready, at + 1, __ATOMIC_RELEASE);
 }
 
 /*
- * What one run was compared to, and not equal to: constants, each with a few of the values
- * that were there, of which a batch has many.
+ * Collects the constants that one run was compared with and did not equal, each with a few of
+ * the values that were there. A batch has many of these.
  */
 static unsigned int take_operands(struct operand *found, unsigned int most)
 {
@@ -1062,7 +1081,7 @@ static unsigned int take_operands(struct operand *found, unsigned int most)
 	return nr;
 }
 
-/* Puts the constant for value @at of a step, if it is what was compared. */
+/* Replaces value @at of a step by the constant, if that value was compared with it. */
 static bool give(struct step *s, unsigned int at, const struct operand *o)
 {
 	if (at == VALUES) {
@@ -1071,7 +1090,7 @@ static bool give(struct step *s, unsigned int at, const struct operand *o)
 		s->n = o->wanted;
 		return true;
 	}
-	/* The whole of it, or the lower bits. */
+	/* Compare the whole value, or its lower bits. */
 	if (s->v[at] == o->was)
 		s->v[at] = o->wanted;
 	else if ((__u32)s->v[at] == o->was)
@@ -1084,8 +1103,9 @@ static bool give(struct step *s, unsigned int at, const struct operand *o)
 }
 
 /*
- * Tries for @operand the values of @p that it may have been compared with, one at a time,
- * while there are @tries left. Return: whether one of them comes somewhere new; that is in @p then.
+ * Tries the constant of @operand in place of each value of @p that may have been compared with
+ * it, while there are @tries left. Returns true if one try reaches something new, and leaves
+ * it in @p.
  */
 static bool try_operand(struct program *p, const struct operand *operand, unsigned int *tries)
 {
@@ -1104,7 +1124,7 @@ static bool try_operand(struct program *p, const struct operand *operand, unsign
 		shared->now[me.nr] = next;
 		run_traced(&next, KCOV_TRACE_PC);
 		if (!leads_on()) {
-			/* So may those be that have other values in its place. */
+			/* Mutations with other values in its place may be too long too. */
 			if (was_long())
 				*tries /= 2;
 			continue;
@@ -1124,9 +1144,9 @@ static int by_tried(const void *a, const void *b)
 }
 
 /*
- * What a program has been compared to may lead further: puts that in the place of what
- * was compared with it, what was tried least first, and goes on from what comes somewhere
- * new.
+ * Puts the constants that a program was compared with in the place of the compared values,
+ * because that may lead further. The least tried constants come first, and each program that
+ * reaches something new is followed in turn.
  */
 static void follow(const struct program *found)
 {
@@ -1170,7 +1190,7 @@ static __u64 random_value(void)
 	case 1:
 		return edges[random_below(ARRAY_SIZE(edges))] + random_below(5) - 2;
 	case 2:
-		/* Around now, which most of what happens is. */
+		/* Close to the present time, like most events. */
 		return random_below(4 * NS_PER_MS);
 	case 3:
 		n = nr_operands();
@@ -1216,12 +1236,12 @@ static void random_step(struct step *s)
 		s->how |= HOW_RAW;
 	for (i = 0; i < VALUES; i++)
 		s->v[i] = random_value();
-	/* Events have a size, which is seldom hit. */
+	/* Events have a fixed size, which random sizes rarely match. */
 	if (s->op == OP_READ && random_below(4))
 		s->n = sizeof(struct twheel_event) * (1 + random_below(20));
 }
 
-/* Puts what the kernel wanted where it found something else. */
+/* Puts the value that the kernel wanted in the place of what it found. */
 static void hint(struct step *s)
 {
 	unsigned int n = nr_operands(), from = n ? random_below(n) : 0, i, j;
@@ -1309,7 +1329,7 @@ static void make_program(struct program *p)
 		return;
 	}
 	*p = *some_kept(ready);
-	/* The end of another behind it. */
+	/* Append the end of another program. */
 	if (!random_below(4)) {
 		const struct program *other = some_kept(ready);
 
@@ -1341,7 +1361,7 @@ static bool begin(unsigned int nr)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (me.buffer == MAP_FAILED || me.epoll < 0)
 		return false;
-	/* Behind the buffer: a page, one that is not there, one that is read only. */
+	/* After the buffer: a page, one that is missing, and one that is read-only. */
 	me.border = me.buffer + BUFFER + PAGE;
 	me.fixed = me.buffer + BUFFER + 2 * PAGE;
 	sigaction(SIGSEGV, &action, NULL);
@@ -1366,7 +1386,7 @@ static void one_program(void)
 		keep(p);
 		follow(p);
 	} else if (!was_long() && !random_below(500)) {
-		/* What leads further may lie on a way that is not new any more. */
+		/* A constant that leads further may be on a path that is no longer new. */
 		follow(p);
 	}
 }
@@ -1383,7 +1403,10 @@ static int work(unsigned int nr)
 	return 0;
 }
 
-/* Programs of the workers between two times at which words are scribbled over. */
+/*
+ * The number of programs that the workers run between two times at which words are scribbled
+ * over.
+ */
 #define PROGRAMS_A_SCRIBBLE	4
 
 static unsigned long all_programs(void)
@@ -1392,7 +1415,7 @@ static unsigned long all_programs(void)
 	       __atomic_load_n(&shared->programs[1], __ATOMIC_RELAXED);
 }
 
-/* Of any line, or of the first. */
+/* Scribbles over the marks of any line, or of the first. */
 static void scribble_marks(unsigned int m)
 {
 	unsigned int lines = (me.map[m].len - me.map[m].marks) * 8 / LINE;
@@ -1402,7 +1425,7 @@ static void scribble_marks(unsigned int m)
 		      random_below(4) ? 1 : lines, random_value());
 }
 
-/* Writes to the words, marks and the header whatever it likes, whenever it likes. */
+/* Writes random values to the words, marks and the header at random times. */
 static int scribble(unsigned int nr)
 {
 	static unsigned long next;
@@ -1414,7 +1437,10 @@ static int scribble(unsigned int nr)
 		__u64 *words;
 
 		stand_still();
-		/* As the others get on: else the machine does nothing but expire timers. */
+		/*
+		 * Keep pace with the workers, because otherwise the machine would only expire
+		 * timers.
+		 */
 		if (all_programs() < next) {
 			sleep_ns(100000);
 			continue;
@@ -1433,7 +1459,7 @@ static int scribble(unsigned int nr)
 			__u64 value = random_below(4) ? random_value() :
 				      now(CLOCK_MONOTONIC) + random_below(4 * NS_PER_MS) -
 				      NS_PER_MS;
-			/* The words of the first slots, and seldom anything. */
+			/* Usually the words of the first slots, and rarely any place. */
 			__u64 at = random_below(64) ? PAGE / 8 + random_below(512) :
 				   random_below(me.map[m].len / 8);
 
@@ -1447,12 +1473,12 @@ static int scribble(unsigned int nr)
 	return 0;
 }
 
-/* Standing still, after so many programs, or so long */
+/* Quiet points, after a number of programs or some time */
 
 #define PROGRAMS_A_POINT	2000
 #define MS_A_POINT		10000
 
-/* A wheel that the others have no descriptor of. */
+/* A wheel that the other processes have no descriptor of. */
 struct neighbor {
 	int fd;
 	__u64 periodic;
@@ -1460,10 +1486,10 @@ struct neighbor {
 	unsigned long events;
 };
 
-#define NEIGHBOUR_PERIOD	(10 * NS_PER_MS)
-#define NEIGHBOUR_TIMERS	100
-/* A period that is late by more has been lost. */
-#define NEIGHBOUR_PATIENCE	(10 * NS_PER_SEC)
+#define NEIGHBOR_PERIOD	(10 * NS_PER_MS)
+#define NEIGHBOR_TIMERS	100
+/* A period that is later than this has been lost. */
+#define NEIGHBOR_PATIENCE	(10 * NS_PER_SEC)
 
 static void open_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
@@ -1471,13 +1497,16 @@ static void open_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 
 	memset(n, 0, sizeof(*n));
 	n->fd = open_wheel(_metadata, O_NONBLOCK);
-	add_many(_metadata, n->fd, NEIGHBOUR_TIMERS, 1000 * HOUR, 0, 0, NULL);
-	n->periodic = add_periodic(_metadata, n->fd, NEIGHBOUR_PERIOD, NEIGHBOUR_PERIOD, 0);
+	add_many(_metadata, n->fd, NEIGHBOR_TIMERS, 1000 * HOUR, 0, 0, NULL);
+	n->periodic = add_periodic(_metadata, n->fd, NEIGHBOR_PERIOD, NEIGHBOR_PERIOD, 0);
 	ASSERT_EQ(0, get_timer(n->fd, n->periodic, &t));
 	n->deadline = t.deadline_ns;
 }
 
-/* Every period of it has come, none twice and none early; and nothing else. */
+/*
+ * Checks that every period of the neighbor has come, none twice and none early, and nothing
+ * else.
+ */
 static void check_neighbor(struct __test_metadata *_metadata, struct neighbor *n)
 {
 	__u64 before = now(CLOCK_MONOTONIC);
@@ -1489,17 +1518,17 @@ static void check_neighbor(struct __test_metadata *_metadata, struct neighbor *n
 		ASSERT_EQ(n->deadline, ev.deadline_ns);
 		ASSERT_LE(ev.deadline_ns, ev.expired_ns);
 		ASSERT_GE(ev.expirations, 1);
-		n->deadline += ev.expirations * NEIGHBOUR_PERIOD;
+		n->deadline += ev.expirations * NEIGHBOR_PERIOD;
 		n->events++;
 	}
-	ASSERT_GE(n->deadline + NEIGHBOUR_PATIENCE, before);
+	ASSERT_GE(n->deadline + NEIGHBOR_PATIENCE, before);
 	ASSERT_TRUE(conserved(n->fd, &s));
-	ASSERT_EQ(NEIGHBOUR_TIMERS + 1, s.allocated);
+	ASSERT_EQ(NEIGHBOR_TIMERS + 1, s.allocated);
 	ASSERT_EQ(0, s.displaced);
 	ASSERT_EQ(n->events, s.delivered);
 }
 
-/* How many timers LIST shows, many at a time, as there may be many. */
+/* Returns how many timers LIST reports. It asks for many at a time, as there may be many. */
 static int list_whole(int fd)
 {
 	static struct twheel_timer page[4096];
@@ -1512,9 +1541,9 @@ static int list_whole(int fd)
 }
 
 /*
- * One wheel after the other is replaced, each by one of another shape. Where timers go
- * round, each is looked at in each round: of two levels and 65536 timers, which is two
- * million looks a second, a slow machine would do nothing else, and come late for ever.
+ * Replaces the wheels in turn, each by one of another shape. On a wheel that goes round, each
+ * timer is looked at in each round: with two levels and 65536 timers, that is two million
+ * looks a second. A slow machine would do nothing else, and be late forever.
  */
 static void renew_wheel(struct __test_metadata *_metadata, unsigned int i)
 {
@@ -1539,10 +1568,10 @@ static void renew_wheel(struct __test_metadata *_metadata, unsigned int i)
 	shared->generation++;
 }
 
-/* As long as a wheel may take for what is due, beyond what its timers allow it, in ms. */
+/* How long a wheel may take for due timers beyond their slack, in ms. */
 #define COMES_MS	60000
 
-/* How many timers of @fd have not come by @before, as they should. */
+/* Returns how many timers of @fd should have expired by @before and have not. */
 static int count_overdue(int fd, const struct twheel_info *info, __u64 before)
 {
 	static struct twheel_timer page[4096];
@@ -1561,8 +1590,8 @@ static int count_overdue(int fd, const struct twheel_info *info, __u64 before)
 }
 
 /*
- * What is counted as armed does come: the sums alone would not tell. First, words that have
- * changed unannounced are marked.
+ * Checks that armed timers expire, which the sums alone would not show. First it marks words
+ * that have changed without a mark.
  */
 static void check_all_come(struct __test_metadata *_metadata, int fd)
 {
@@ -1585,13 +1614,13 @@ static void check_all_come(struct __test_metadata *_metadata, int fd)
 	}
 	unmap_table(&t);
 	ASSERT_EQ(0, ret);
-	/* The finest buckets, and what moves down to them. */
+	/* Wait for the finest buckets, and for timers that move down to them. */
 	sleep_ms(20);
 	before = now(info.clock_id);
 	for (ms = 0; (ret = count_overdue(fd, &info, before)) && ms < COMES_MS; ms += 10)
 		sleep_ms(10);
 	ASSERT_EQ(0, ret)
-		TH_LOG("%d timers that are armed do not come", ret);
+		TH_LOG("%d armed timers do not expire", ret);
 }
 
 static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
@@ -1613,7 +1642,7 @@ static void check_wheels(struct __test_metadata *_metadata, unsigned int point)
 			ASSERT_EQ(0, s.withdrawn);
 	}
 	map_wheels();
-	/* What it may read now, nobody adds up any more. */
+	/* Nobody checks the sums of this wheel any more, so its events may be read. */
 	i = point % WHEELS;
 	check_all_come(_metadata, shared->wheel[i]);
 	renew_wheel(_metadata, i);
@@ -1659,7 +1688,7 @@ static void show_file(pid_t pid, const char *name)
 		fclose(f);
 }
 
-/* Of a process that does not come back: where it is, and what the wheels do meanwhile. */
+/* Shows where a process is that does not come back, and what the wheels do meanwhile. */
 static void show_lost(const pid_t *pid, unsigned int processes)
 {
 	unsigned int i;
@@ -1700,7 +1729,7 @@ static bool enough(__u64 start)
 	       (seconds && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC);
 }
 
-/* Until the next quiet point. */
+/* Waits until the next quiet point. */
 static void wait_for_programs(__u64 began)
 {
 	unsigned long next = all_programs() + PROGRAMS_A_POINT;
@@ -1748,8 +1777,8 @@ static void load_corpus(struct __test_metadata *_metadata)
 }
 
 /*
- * Prints a corpus that reaches every block which the whole corpus does: the
- * programs that bring something new, without the steps that do not matter.
+ * Prints a corpus that reaches every block that the whole corpus does: the programs that add
+ * something new, without the steps that do not matter.
  */
 static void print_corpus(void)
 {
@@ -1809,7 +1838,7 @@ FIXTURE_TEARDOWN(fuzz)
 	close(self->neighbor.fd);
 }
 
-/* Each program of the corpus can be printed and read again, and run. */
+/* Each program of the corpus can be printed, parsed again, and run. */
 TEST_F_TIMEOUT(fuzz, corpus, 300)
 {
 	unsigned int i;
@@ -1824,8 +1853,8 @@ TEST_F_TIMEOUT(fuzz, corpus, 300)
 }
 
 /*
- * Marks that nobody sets again come to rest, wherever there are any: beyond the timers
- * too. A wheel that has nothing else to do wakes nobody.
+ * Marks that nobody sets again stop causing turns, wherever they are, even beyond the timers.
+ * A wheel with nothing else to do wakes nobody.
  */
 TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
 {
@@ -1845,7 +1874,7 @@ TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
 		add_many(_metadata, shared->wheel[w], 10, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 0,
 			 NULL);
 		for (kind = 0; kind < 4; kind++) {
-			/* A turn by itself, as a KICK does not ask for the next. */
+			/* A turn by itself, because a KICK does not request the next turn. */
 			add_many(_metadata, shared->wheel[w], 1, NS_PER_MS, TWHEEL_KEEP, 0,
 				 NULL);
 			scatter_marks((__u64 *)(at + me.map[w].marks),
@@ -1866,7 +1895,7 @@ TEST_F_TIMEOUT(fuzz, marks_come_to_rest, 300)
 	check_wheels(_metadata, 0);
 }
 
-/* Two runs from one seed make the same programs. */
+/* Two runs with the same seed make the same programs. */
 TEST_F(fuzz, reproducible)
 {
 	unsigned int run, i;
@@ -1884,7 +1913,7 @@ TEST_F(fuzz, reproducible)
 	check_wheels(_metadata, 0);
 }
 
-/* G3, G9: Whatever the processes do: when they stand still, everything adds up. */
+/* G3, G9: Whatever the processes do, everything adds up when they pause. */
 TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 {
 	unsigned int points = 0, processes = single ? 0 : PROCESSES, i;
@@ -1942,7 +1971,7 @@ TEST_F_TIMEOUT(fuzz, conservation, UNLIMITED)
 	if (single && !guided)
 		TH_LOG("hash of the programs: %llx", shared->hash);
 	EXPECT_GT(all_calls(), 0);
-	/* The module has been built so that it tells where it is, and most of it was reached. */
+	/* The module was built for KCOV, and most of it was reached. */
 	if (guided)
 		EXPECT_GT(shared->nr_blocks, 700);
 	EXPECT_TRUE(guided || !insist);

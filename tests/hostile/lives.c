@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How wheels end: closed at any moment, killed, handed on, watched by epoll and
- * io_uring while they go, out of memory, and with the module in demand.
+ * The ends of wheels: closed at any moment, killed, passed on, watched by epoll and io_uring
+ * while they end, out of memory, and while the module is loaded and unloaded.
  *
- *   --count N   wheels opened, armed and closed (10,000); others do a part of it
- *   --loads N   loads and unloads of the module under use (20)
- *   --seconds N for each of these; the rest is cut (0: never)
- *   --seed N    of all that is chosen (1)
+ *   --count N   wheels that are opened, armed and closed (10,000); other tests use a part of it
+ *   --loads N   loads and unloads of the module while it is used (20)
+ *   --seconds N time limit for each of these; the rest is cut (0: never)
+ *   --seed N    the seed of all random choices (1)
  */
 #include "machine.h"
 #include "ring.h"
@@ -33,24 +33,24 @@ FIXTURE_SETUP(lives)
 	self->start = now(CLOCK_MONOTONIC);
 }
 
-/* Every wheel is gone with its last descriptor and mapping. */
+/* Expects that every wheel is gone with its last descriptor and mapping. */
 FIXTURE_TEARDOWN(lives)
 {
 	unsigned int ms;
 
-	/* The last reference may go with a work of the kernel's. */
+	/* A work item of the kernel may drop the last reference. */
 	for (ms = 0; ms < PATIENCE_MS && read_number(REFCNT) != self->users; ms++)
 		sleep_ms(1);
 	EXPECT_EQ(self->users, read_number(REFCNT));
 }
 
-/* True if the time is over and at least one round was done. */
+/* Returns true if the time is over and at least one round was done. */
 static bool over(__u64 start, unsigned long done)
 {
 	return seconds && done && now(CLOCK_MONOTONIC) - start >= seconds * NS_PER_SEC;
 }
 
-/* How many rounds there were of those wanted, and of those needed. */
+/* Logs how many rounds were done, wanted and needed. */
 static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned long wanted,
 		 unsigned long needed)
 {
@@ -59,7 +59,7 @@ static void tell(struct __test_metadata *_metadata, unsigned long done, unsigned
 		TH_LOG("cut: %lu rounds were asked for", wanted);
 }
 
-/* Without assertions, for children. */
+/* Arms a new timer without assertions, for children. */
 static __u64 arm_new(int fd, __u64 deadline, __u64 period)
 {
 	struct twheel_timer t = { .deadline_ns = deadline, .period_ns = period };
@@ -70,8 +70,8 @@ static __u64 arm_new(int fd, __u64 deadline, __u64 period)
 }
 
 /*
- * Opens a wheel, arms timers that are about to expire, and closes it at whatever
- * phase of a tick that happens to be; some are mapped, some read.
+ * Opens a wheel, arms timers that are about to expire, and closes it at a random phase of a
+ * tick; some wheels are mapped, some are read.
  */
 static void one_life(__u64 *seed, size_t bytes)
 {
@@ -97,7 +97,7 @@ static void one_life(__u64 *seed, size_t bytes)
 	if (p != MAP_FAILED) {
 		struct table t = { .head = p };
 
-		/* It is still there, and so are its timers. */
+		/* The wheel and its timers still exist. */
 		swap_word((struct twheel_slot *)((char *)p + PAGE), 1);
 		if (next_random(seed) & 1)
 			scatter_marks(marks_of(&t, 0), summary_of(&t, 0), 1, next_random(seed));
@@ -105,7 +105,7 @@ static void one_life(__u64 *seed, size_t bytes)
 	}
 }
 
-/* G11: Open, arm, close: two processes at a time, --count wheels in all. */
+/* G11: Two processes open, arm and close wheels at the same time, --count wheels in all. */
 TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 {
 	int fd = wheel_open(O_NONBLOCK);
@@ -133,7 +133,7 @@ TEST_F_TIMEOUT(lives, open_arm_close, UNLIMITED)
 	tell(_metadata, done[0] + done[1], count, PART(count));
 }
 
-/* Does all sorts of things for ever; is killed in one of them. */
+/* Does all kinds of calls forever, and is killed in one of them. */
 static void busy(__u64 seed, int inherited)
 {
 	static struct twheel_op ops[2000];
@@ -178,7 +178,7 @@ static void busy(__u64 seed, int inherited)
 	}
 }
 
-/* kill -9 at random points: nothing is left but what others hold, and that works on. */
+/* kill -9 at random moments: nothing remains except what others hold, and that still works. */
 TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 {
 	unsigned long n = count / 20 ? count / 20 : 1, i;
@@ -196,12 +196,15 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 		sleep_ns(self->seed % (20 * NS_PER_MS));
 		ASSERT_TRUE(killed(pid));
 		ASSERT_TRUE(conserved(fd, &s));
-		/* What the dead have left on the wheel that we hold, too. */
+		/* Look at what the dead processes have left on the wheel that we hold too. */
 		if (i % 10 == 0) {
 			struct twheel_event ev[64];
 
 			ASSERT_LE(0, cancel_all(fd));
-			/* One that died in a read that blocks has left it so. */
+			/*
+			 * A process that died in a blocking read has left the descriptor
+			 * blocking.
+			 */
 			ASSERT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
 			while (read_now(fd, ev, ARRAY_SIZE(ev)) > 0)
 				;
@@ -211,7 +214,7 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 	close_wheel(_metadata, fd);
 }
 
-/* A descriptor passed over a socket to another user's process outlives who opened it. */
+/* A descriptor that is passed over a socket to another user's process outlives its opener. */
 TEST_F_TIMEOUT(lives, handed_on, 600)
 {
 	unsigned long n = count / 100 ? count / 100 : 1, i;
@@ -232,7 +235,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 			arm_new(fd, HOUR, 0);
 			_exit(!send_fd(pair[0], fd));
 		}
-		/* It is gone before we look, and so is its memory. */
+		/* The opener is gone before we look, and so is its memory. */
 		ASSERT_EQ(0, status_of(pid));
 		fd = receive_fd(pair[1]);
 		ASSERT_GE(fd, 0);
@@ -249,7 +252,7 @@ TEST_F_TIMEOUT(lives, handed_on, 600)
 	tell(_metadata, i, n, 0);
 }
 
-/* A descriptor in a socket that nobody ever receives: closed with the socket. */
+/* A descriptor in a socket that nobody ever receives is closed with the socket. */
 TEST_F_TIMEOUT(lives, in_flight, 600)
 {
 	unsigned long n = count / 100 ? count / 100 : 1, i;
@@ -267,7 +270,7 @@ TEST_F_TIMEOUT(lives, in_flight, 600)
 	tell(_metadata, i, n, 0);
 }
 
-/* True if the page in @pipe contains the header of the table. */
+/* Returns true if the page in @pipe contains the header of the table. */
 static bool table_in_pipe(int pipe)
 {
 	struct twheel_table head = { 0 };
@@ -276,7 +279,7 @@ static bool table_in_pipe(int pipe)
 	       head.magic == TWHEEL_TABLE_MAGIC;
 }
 
-/* True if the timer of the slot expires before the time limit. */
+/* Returns true if the slot's timer expires before the time limit. */
 static bool soon_idle(struct twheel_slot *slot)
 {
 	__u64 end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
@@ -287,8 +290,8 @@ static bool soon_idle(struct twheel_slot *slot)
 }
 
 /*
- * G11: A mapping outlives its descriptor: it is written to, by a child too, and what was
- * armed expires; and a page of it that a pipe holds outlives the mapping.
+ * G11: A mapping outlives its descriptor: processes write to it, even a child, and its timers
+ * expire. A page of it that a pipe holds outlives the mapping.
  */
 TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 {
@@ -304,12 +307,12 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 		ids[0] = reserve(_metadata, fd, 0);
 		ids[1] = add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, TWHEEL_KEEP, 1);
 		ASSERT_EQ(0, pipe2(ends, O_CLOEXEC));
-		/* The page itself, as the pipe is not told to own it. */
+		/* The page itself, because the pipe is not asked to take it over. */
 		if (i % 4 == 0)
 			ASSERT_EQ(PAGE, vmsplice(ends[1], &page, 1, 0));
 		close(fd);
 		swap_word(slot_of(&t, ids[0]), now(CLOCK_MONOTONIC) + NS_PER_MS / 8);
-		/* The turn for the other timer sees it, or nobody any more. */
+		/* The turn for the other timer sees the mark, if there is still one. */
 		mark(&t, ids[0]);
 		if (i % 16 == 0) {
 			pid = fork_child(_metadata);
@@ -333,18 +336,18 @@ TEST_F_TIMEOUT(lives, mapping_stays, UNLIMITED)
 	tell(_metadata, i, n, PART(n));
 }
 
-/* Slots that are used again and again, all of one allocation. */
+/* Slots that are reused again and again, all within one allocation. */
 #define REUSED	64
 
 static struct {
-	/* What the slots were called before, which names nothing any more. */
+	/* Former ids of the slots, which name no timer any more. */
 	__u64 stale[REUSED];
 	bool stop;
 	unsigned long acted, tries;
 	int fd;
 } reuse;
 
-/* Acts on stale ids for ever. All of it must fail. */
+/* Uses stale ids forever. All of these calls must fail. */
 static void *act_on_stale(void *arg)
 {
 	struct twheel_op ops[REUSED];
@@ -364,7 +367,7 @@ static void *act_on_stale(void *arg)
 	return NULL;
 }
 
-/* An id that has ended never acts on the timer that has its slot now. */
+/* A stale id never affects the timer that has its slot now. */
 TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 {
 	static struct twheel_op ops[2 * REUSED];
@@ -375,7 +378,7 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 
 	reuse.fd = open_wheel(_metadata, O_NONBLOCK);
 	add_many(_metadata, reuse.fd, REUSED, HOUR, 0, 0, ids);
-	/* Generations that there have not been yet. */
+	/* Generations that have not existed yet. */
 	for (k = 0; k < REUSED; k++)
 		reuse.stale[k] = (__u32)ids[k] | 1ULL << 63;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, act_on_stale, NULL));
@@ -408,9 +411,8 @@ TEST_F_TIMEOUT(lives, stale_ids, UNLIMITED)
 }
 
 /*
- * Waits for the event on @mine, then makes one on @its; and so on, @rounds times, or
- * until the time is over since @start, if that is not 0. Returns whether all came, and
- * in @done how often.
+ * Waits for the event on @mine, then makes one on @its, @rounds times, or until the time since
+ * @start is over if that is not 0. Returns true if all events came, and in @done how many.
  */
 static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned long *done)
 {
@@ -423,7 +425,7 @@ static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned 
 	for (i = 0; i < rounds && !(start && over(start, i)); i++) {
 		if (i % 256 == 0)
 			alarm(2 * PATIENCE_MS / 1000);
-		/* Sometimes poll waits for it, and sometimes read does. */
+		/* Waits with poll in some rounds, and with read in others. */
 		came = (i % 2 == 0 || readable(mine, PATIENCE_MS)) &&
 		       read(mine, &ev, sizeof(ev)) == sizeof(ev);
 		if (!came)
@@ -435,7 +437,7 @@ static bool ping(int mine, int its, unsigned long rounds, __u64 start, unsigned 
 	return came;
 }
 
-/* Back and forth between two processes: no wake-up is lost. */
+/* Ping-pong between two processes: no wake-up is lost. */
 TEST_F_TIMEOUT(lives, ping_pong, UNLIMITED)
 {
 	struct twheel_setup shape = { .tick_ns = 100000 };
@@ -469,7 +471,7 @@ static int watch(int epoll, int fd, __u32 events)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* True if a wait returns with one event before the time limit. */
+/* Returns true if a wait returns with one event before the time limit. */
 static bool awoken(int epoll)
 {
 	struct epoll_event ev;
@@ -477,10 +479,13 @@ static bool awoken(int epoll)
 	return epoll_wait(epoll, &ev, 1, PATIENCE_MS) == 1;
 }
 
-/* Of a wheel, before it ends. */
+/* The number of events of a wheel before it ends. */
 #define NESTED_EVENTS	8
 
-/* A wheel below four epolls, its events one after the other, and its end. */
+/*
+ * Puts a wheel below four epoll instances, has its events come one after the other, and ends
+ * it.
+ */
 static void nest(struct __test_metadata *_metadata, __u32 way, __u64 *seed)
 {
 	struct twheel_setup shape = { .tick_ns = 100000 };
@@ -503,7 +508,7 @@ static void nest(struct __test_metadata *_metadata, __u32 way, __u64 *seed)
 		ASSERT_EQ(1, got);
 		ASSERT_EQ(i, ev.user_data);
 	}
-	/* It goes first, with a timer about to expire; or they do, which watch it. */
+	/* Either the wheel ends first, with a timer about to expire, or the epoll instances do. */
 	add(_metadata, fd, next_random(seed) % (NS_PER_MS / 8), 0, 0);
 	if (*seed & 1 << 20)
 		close(fd);
@@ -513,7 +518,10 @@ static void nest(struct __test_metadata *_metadata, __u32 way, __u64 *seed)
 		close(fd);
 }
 
-/* epoll in epoll, four deep, each way to watch: no wake-up is lost, whenever it comes. */
+/*
+ * epoll instances nested four deep, with each way to watch: no wake-up is lost, whenever it
+ * comes.
+ */
 TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 {
 	unsigned long n = count / 10 ? count / 10 : 1, i;
@@ -523,7 +531,10 @@ TEST_F_TIMEOUT(lives, nested_epoll, UNLIMITED)
 	tell(_metadata, i, n, PART(n));
 }
 
-/* EPOLLONESHOT is told once, EPOLLET of each new batch, EPOLLEXCLUSIVE to one at least. */
+/*
+ * EPOLLONESHOT reports once, EPOLLET reports each new batch, EPOLLEXCLUSIVE wakes at least one
+ * waiter.
+ */
 TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 {
 	unsigned long n = count / 10 ? count / 10 : 1, i;
@@ -549,7 +560,7 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 		ASSERT_EQ(0, epoll_wait(edge, &ev, 1, 0));
 		ASSERT_EQ(0, epoll_wait(one, &ev, 1, 0));
 		ASSERT_EQ(1, read_now(fd, &e, 1));
-		/* Another thread may be about to be woken when it goes. */
+		/* The wheel may end while another thread is about to be woken. */
 		add(_metadata, fd, next_random(&self->seed) % NS_PER_MS, 0, 0);
 		close(fd);
 		ASSERT_EQ(0, epoll_wait(edge, &ev, 1, 0));
@@ -561,7 +572,7 @@ TEST_F_TIMEOUT(lives, ways_of_epoll, UNLIMITED)
 	tell(_metadata, i, n, PART(n));
 }
 
-/* io_uring polls and reads a wheel; and has one that was closed, or goes itself, first. */
+/* io_uring polls and reads a wheel. Either the wheel is closed first, or the ring. */
 TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 {
 	unsigned long n = count / 10 ? count / 10 : 1, i;
@@ -599,13 +610,13 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 			close(fd);
 			break;
 		case 2:
-			/* The request holds it until it is done. */
+			/* The request holds the wheel until it completes. */
 			close(fd);
 			ASSERT_TRUE(reap(&r, &cqe, PATIENCE_MS));
 			ASSERT_EQ(1, cqe.user_data);
 			break;
 		case 3:
-			/* With a request under way, and a read, too. */
+			/* With a poll request and a read under way. */
 			ASSERT_TRUE(submit(&r, &read));
 			close(fd);
 			break;
@@ -620,10 +631,10 @@ TEST_F_TIMEOUT(lives, io_uring, UNLIMITED)
 	tell(_metadata, i, n, PART(n));
 }
 
-/* How often there is no more, until somebody is content. */
+/* How many refusals the test waits for. */
 #define REFUSALS	1000
 
-/* Opens wheels with all that goes into them when there is no more, too. */
+/* Opens wheels with everything in them, and continues when memory is refused. */
 static void open_without_end(void)
 {
 	unsigned int refused = 0;
@@ -667,7 +678,10 @@ static void open_without_end(void)
 	_exit(0);
 }
 
-/* Who opens wheels for ever in a cgroup of 12 MiB gets ENOMEM, or is killed; nobody else. */
+/*
+ * A process that opens wheels endlessly in a cgroup of 12 MiB gets ENOMEM, or is killed, and
+ * no other process is.
+ */
 TEST_F_TIMEOUT(lives, cgroup, 600)
 {
 	unsigned int i, killed = 0, refused = 0, n = 5;
@@ -696,7 +710,7 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 			refused += status == 0;
 		ASSERT_EQ(i + 1, killed + refused)
 			TH_LOG("status %#x", status);
-		/* All that it had comes back, if not at once. */
+		/* All of its memory is freed, if not at once. */
 		for (status = 0; status < PATIENCE_MS && rmdir(PAID_BY); status++)
 			sleep_ms(1);
 		ASSERT_NE(0, access(PAID_BY, F_OK));
@@ -707,7 +721,7 @@ TEST_F_TIMEOUT(lives, cgroup, 600)
 	close(fd);
 }
 
-/* Uses a wheel as long as there is the device; comes back when it goes. */
+/* Uses a wheel while the device exists, and retries when it goes. */
 static void use_for_ever(unsigned int nr)
 {
 	__u64 seed = nr + 1;
@@ -721,7 +735,7 @@ static void use_for_ever(unsigned int nr)
 			sched_yield();
 			continue;
 		}
-		/* With hrtimers and works under way when it is closed. */
+		/* With hrtimers and work items pending when the wheel is closed. */
 		for (i = 0; i < 4; i++)
 			arm_new(fd, next_random(&seed) % (NS_PER_MS / 4), 0);
 		sleep_ns(next_random(&seed) % (NS_PER_MS / 2));
@@ -731,7 +745,10 @@ static void use_for_ever(unsigned int nr)
 	}
 }
 
-/* G11: The module out and in again, with two processes that open it whenever they can. */
+/*
+ * G11: The module is unloaded and loaded again, while two processes open the device whenever
+ * they can.
+ */
 TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 {
 	unsigned long done = 0, refused = 0;
@@ -766,7 +783,7 @@ TEST_F_TIMEOUT(lives, loads_and_unloads, UNLIMITED)
 	}
 	TH_LOG("%lu unloads refused, as it was open", refused);
 	tell(_metadata, done, loads, PART(loads));
-	/* It was in use. */
+	/* Check that it was in use. */
 	EXPECT_GT(refused, 0);
 }
 

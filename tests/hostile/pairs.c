@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pairs of calls that race: two threads, a call each.
+ * Pairs of calls that race: two threads, one call each.
  *
- *   --loops N     times (100,000), or fewer where it takes very long
- *   --seconds N   for each pair, and the rest of its loops is cut; for one that would
- *                 not do them all in that time, a quarter of it (0: never)
- *   --seed N      of all that is chosen (1)
+ *   --loops N     how often (100,000), or fewer for pairs that take very long
+ *   --seconds N   time limit for each pair, whose other loops are cut; a quarter of it for a
+ *                 pair that would not finish in that time (0: never)
+ *   --seed N      the seed of all random choices (1)
  *
- * Where in the other's call each begins is learned: it is put off by a random
- * delay around the point at which, so far, either has come first as often as
- * the other. So most loops are decided within the windows that matter. Each
- * loop must add up, whoever was first; and a pair in which one has hardly ever
- * been first, or the two have hardly ever met, has tested nothing, and fails.
+ * The test learns where within the other's call each one starts: it delays one of them by a
+ * random time around the point at which so far either has come first equally often. Thus most
+ * loops fall into the windows that matter. Each loop must add up, whoever was first. A pair
+ * fails if one call was hardly ever first, or if the two hardly ever overlapped, because it
+ * has tested nothing.
  */
 #include "stress.h"
 
 #include <sys/epoll.h>
 
-/* Timers in a batch of a pair. */
+/* Timers in a pair's batch. */
 #define MANY	32U
-/* Loops, whatever time they take. */
+/* The minimum number of loops, however long they take. */
 #define LEAST	20U
 #define LONGER	20U
-/* In so many at least, and in one of 50, a call was first. */
+/* Each call must be first in at least this many loops, and in one of 50. */
 #define SOME	5U
 
 static unsigned long long loops = 100000;
@@ -32,18 +32,21 @@ static unsigned long long seed = 1;
 enum outcome { A_FIRST, B_FIRST, BETWEEN, WRONG, OUTCOMES };
 
 struct race {
-	/* The wheel and table of the pair, and another for those who close it. */
+	/* The pair's wheel and table, and another wheel for pairs that close it. */
 	int fd, other;
 	struct table t, map;
 	int epoll;
 	unsigned long loop;
-	/* When it began, for the pairs; by the clock of the wheels. */
+	/* When the loop began, by the wheels' clock. */
 	__u64 begun;
-	/* When that expires which b() has armed, if it is not 0; so long before it does. */
+	/*
+	 * When the timer that b() has armed expires, if not 0, and how long before that b()
+	 * runs.
+	 */
 	__u64 at;
 	__u64 lead;
 
-	/* What a() and b() did: the call's return and what came back. */
+	/* What a() and b() returned, and their outputs. */
 	int ra, rb;
 	struct twheel_timer ta, tb;
 	struct twheel_event ea[8], eb[8];
@@ -54,17 +57,17 @@ struct race {
 	__u64 word, offline;
 	void *p;
 
-	/* What was found to be wrong, and in which loop. */
+	/* What was wrong, and in which loop. */
 	const char *wrong;
 
-	/* How the two are made to meet; times of ticks(). */
+	/* How the two calls are made to meet; times are in ticks(). */
 	__u64 seed;
 	__u64 start_a, start_b;
 	__u64 end_a, begin_a, end_b, begin_b;
 	__s64 bias;
 	__u64 length;
 	unsigned long outcomes[OUTCOMES], overlaps;
-	/* The loop that the other thread may begin, and that which it has ended. */
+	/* The loop that the other thread may start, and the one that it has ended. */
 	unsigned long go, done;
 	bool stop;
 };
@@ -74,11 +77,11 @@ struct pair {
 	void (*a)(struct race *r);
 	void (*b)(struct race *r);
 	enum outcome (*judge)(struct race *r);
-	/* Of so many loops one is run, as it takes so long; but LEAST of them. */
+	/* Only one of this many loops is run, because each takes long, but at least LEAST. */
 	unsigned int share;
-	/* What a() races with is what b() has armed before, at race.at. */
+	/* a() races with the expiry of a timer that b() has armed, at race.at. */
 	bool expires;
-	/* The rest of its loops may be cut, also in make check-full. */
+	/* Loops may be cut even in make check-full. */
 	bool slow;
 };
 
@@ -92,8 +95,8 @@ static enum outcome wrong(struct race *r, const char *what)
 }
 
 /*
- * Time for the two threads. Where the clock is a system call, which takes longer
- * than some of what is raced here, that of the processor.
+ * The time for the two threads. If reading the clock is a system call, which takes longer than
+ * some of the races, it is the processor's counter.
  */
 static inline __u64 ticks(void)
 {
@@ -104,7 +107,7 @@ static inline __u64 ticks(void)
 #endif
 }
 
-/* Of these, in a microsecond. */
+/* The number of ticks in a microsecond. */
 static __u64 ticks_per_us;
 
 static void measure_ticks(void)
@@ -118,15 +121,15 @@ static void measure_ticks(void)
 }
 
 /*
- * Waits for the other thread, awake, so that the two are in step. An emulator
- * that has one processor for both then gives it to the other.
+ * Waits actively for the other thread, so that the two stay in step. An emulator that has one
+ * processor for both then runs the other one.
  */
 static inline void relax(unsigned int turn)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #endif
-	/* Others may want this processor. */
+	/* Let other threads use this processor. */
 	if (turn % 1024 == 1023)
 		sched_yield();
 }
@@ -171,7 +174,7 @@ static void *other_thread(void *arg)
 	}
 }
 
-/* Sets the two starts: r->bias and a random part, positive if b() is to be later. */
+/* Sets the two start times: r->bias plus a random part, positive if b() is to be later. */
 static void choose_starts(struct race *r)
 {
 	__u64 spread = r->length + ticks_per_us;
@@ -182,7 +185,7 @@ static void choose_starts(struct race *r)
 	r->start_b = start + (delay > 0 ? delay : 0);
 }
 
-/* The same, once it is known when it expires what b() has armed. */
+/* The same, once it is known when the timer that b() has armed expires. */
 static void choose_start(struct race *r)
 {
 	__s64 left = r->at - now(CLOCK_MONOTONIC), late = r->start_a - r->start_b;
@@ -190,7 +193,7 @@ static void choose_start(struct race *r)
 	r->start_a = ticks() + (left > 0 ? left * ticks_per_us / NS_PER_US : 0) + late;
 }
 
-/* Moves the bias to where either is first. */
+/* Moves the bias to the point at which either call is first. */
 static void learn(struct race *r, enum outcome first)
 {
 	__u64 mine = r->end_a - r->begin_a, its = r->at ? mine : r->end_b - r->begin_b;
@@ -198,8 +201,8 @@ static void learn(struct race *r, enum outcome first)
 	__s64 limit;
 
 	/*
-	 * One in which the machine stood still teaches next to nothing; where calls take as
-	 * long as that, some 250 do.
+	 * A loop in which the machine stood still teaches next to nothing. If the calls
+	 * themselves take as long as that, some 250 loops do.
 	 */
 	if (mine + its < 10000 * ticks_per_us || mine + its < r->length)
 		r->length += ((__s64)(mine + its) - (__s64)r->length) / 8;
@@ -218,7 +221,7 @@ static void learn(struct race *r, enum outcome first)
 		r->bias = -limit;
 }
 
-/* What is counted wrong stays so: it need not be asked in each loop. */
+/* A wrong count stays wrong, so it need not be checked in each loop. */
 #define CONSERVED_EACH	16
 
 static void check_counts(struct race *r)
@@ -231,7 +234,7 @@ static void check_counts(struct race *r)
 	wrong(r, "conservation, here or a few loops ago");
 }
 
-/* They did race: each came first, time and again, and they were at it at the same time. */
+/* Returns true if they raced: each call was first often enough, and they overlapped. */
 static bool raced(const struct race *r, const struct pair *pair)
 {
 	unsigned long some = SOME + r->loop / 50;
@@ -241,8 +244,8 @@ static bool raced(const struct race *r, const struct pair *pair)
 }
 
 /*
- * True if the time is over, or if after a quarter of it @n loops are too many for the rest. Pairs
- * that have not met yet get LONGER times as much.
+ * Returns true if the time is over, or if after a quarter of it @n loops are too many for the
+ * rest. Pairs that have not met yet get LONGER times as much.
  */
 static bool is_over(const struct race *r, const struct pair *pair, unsigned long n, __u64 start)
 {
@@ -264,7 +267,7 @@ static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 
 	r->seed = seed;
 	measure_ticks();
-	/* Before anybody knows: about that of a call. */
+	/* An initial guess: about the length of a call. */
 	r->length = 5 * ticks_per_us;
 	pin(0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, other_thread, (void *)pair));
@@ -314,7 +317,7 @@ static void run_pair(struct __test_metadata *_metadata, const struct pair *pair)
 
 FIXTURE(pairs) {};
 
-/* Short ticks, where they are allowed, so that expiries do not take long. */
+/* Short ticks, if they are allowed, so that expiries do not take long. */
 FIXTURE_SETUP(pairs)
 {
 	struct twheel_setup s = { .tick_ns = is_root() ? 1 << 13 : 0 };
@@ -334,7 +337,7 @@ FIXTURE_TEARDOWN(pairs)
 	close(race.fd);
 }
 
-/* Without assertions, which only the thread of the test can make. */
+/* Adds a timer without assertions, which only the test's thread can use. */
 static __u64 timer(struct race *r, int fd, __u64 deadline, __u32 flags, __u64 user_data)
 {
 	struct twheel_timer t = {
@@ -365,7 +368,7 @@ static bool nothing_unread(struct race *r)
 	return read_now(r->fd, r->ea, 1) == -EAGAIN;
 }
 
-/* A wheel for one loop. */
+/* Opens a wheel for one loop. */
 static void open_other(struct race *r)
 {
 	r->other = wheel_open(O_NONBLOCK);
@@ -373,7 +376,7 @@ static void open_other(struct race *r)
 		wrong(r, "open");
 }
 
-/* The table of that, already touched. */
+/* Maps that wheel's table and touches it. */
 static void map_other(struct race *r)
 {
 	r->map.fd = r->other;
@@ -387,7 +390,7 @@ static void map_other(struct race *r)
 	r->map.slots = (void *)((char *)r->map.head + r->map.head->slots_offset);
 }
 
-/* What is prepared, or raced, where that is a call. */
+/* Defines a preparation, or a racing function, that consists of one expression. */
 #define ACT(name, ...)							\
 	static void name(struct race *r) { __VA_ARGS__; }
 
@@ -420,7 +423,7 @@ ACT(close_other, r->rb = close(r->other) ? -errno : 0)
 	}
 #define SLOW_PAIR(name, ...)	PAIR(name, __VA_ARGS__, .slow = true)
 
-/* CANCEL against REARM that makes it expire: no event of it is read any more. */
+/* CANCEL races with a REARM that makes the timer expire: none of its events is read afterwards. */
 ACT(cancel_rearm_prepare, r->id[0] = timer(r, r->fd, HOUR, TWHEEL_KEEP, 1))
 
 static enum outcome cancel_rearm_judge(struct race *r)
@@ -436,10 +439,10 @@ static enum outcome cancel_rearm_judge(struct race *r)
 	return wrong(r, "states");
 }
 
-/* G5 */
+/* G5: an event that CANCEL or REARM has withdrawn is never read */
 PAIR(cancel_rearm, cancel_rearm_prepare, do_cancel, do_rearm_now, cancel_rearm_judge, 1)
 
-/* REARM for now against REARM for later: the later one decides, and saw the other. */
+/* REARM for now races with REARM for later: the later one decides, and reports the other. */
 static void rearm_rearm_prepare(struct race *r)
 {
 	if (!r->loop)
@@ -470,7 +473,7 @@ static enum outcome rearm_rearm_judge(struct race *r)
 
 PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
 
-/* CANCEL against CANCEL: one of them ends the timer, the other finds none. */
+/* CANCEL races with CANCEL: one ends the timer, the other finds none. */
 static enum outcome cancel_cancel_judge(struct race *r)
 {
 	const struct twheel_timer *ended = r->ra ? &r->tb : &r->ta;
@@ -484,7 +487,10 @@ static enum outcome cancel_cancel_judge(struct race *r)
 
 PAIR(cancel_cancel, cancel_rearm_prepare, do_cancel, do_cancel_it, cancel_cancel_judge, 1)
 
-/* All moved to now or cancelled, in turn, against CANCEL: each timer is counted by one of them. */
+/*
+ * Moving or canceling all timers, in turn, races with CANCEL: each timer is counted by one of
+ * them.
+ */
 ACT(end_all_cancel_prepare, timers(r, r->fd, 4, HOUR, 0))
 
 static enum outcome end_all_cancel_judge(struct race *r)
@@ -506,7 +512,7 @@ static enum outcome end_all_cancel_judge(struct race *r)
 
 PAIR(end_all_cancel, end_all_cancel_prepare, do_end_all, do_cancel_b, end_all_cancel_judge, 1)
 
-/* A BATCH of CANCEL against a BATCH of REARM, in groups of 24: each pair adds up. */
+/* A BATCH of CANCELs races with a BATCH of REARMs, in groups of 24: each pair adds up. */
 static void batch_batch_prepare(struct race *r)
 {
 	unsigned int i;
@@ -543,7 +549,7 @@ static enum outcome batch_batch_judge(struct race *r)
 
 PAIR(batch_batch, batch_batch_prepare, do_batch_a, do_batch_b, batch_batch_judge, 1)
 
-/* REGISTER against the close of its descriptor, with timers about to expire. */
+/* REGISTER races with the close of its descriptor, with timers about to expire. */
 static void close_ioctl_prepare(struct race *r)
 {
 	open_other(r);
@@ -565,10 +571,10 @@ static enum outcome close_judge(struct race *r)
 	return r->ra ? wrong(r, "the call") : A_FIRST;
 }
 
-/* G11 */
+/* G11: a wheel ends cleanly with its last descriptor */
 PAIR(close_ioctl, close_ioctl_prepare, do_register_other, close_other, close_judge, 1)
 
-/* mmap against close: a mapping that came to be is a whole one. */
+/* mmap races with close: if there is a mapping, it is complete. */
 static void mmap_close_prepare(struct race *r)
 {
 	open_other(r);
@@ -599,7 +605,10 @@ static enum outcome mmap_close_judge(struct race *r)
 
 PAIR(mmap_close, mmap_close_prepare, do_mmap, close_other, mmap_close_judge, 1)
 
-/* fork against close: the child has the descriptor or not, and the mapping anyway. */
+/*
+ * fork races with close: the child may have the descriptor or not, but has the mapping in any
+ * case.
+ */
 static void fork_close_prepare(struct race *r)
 {
 	open_other(r);
@@ -639,8 +648,8 @@ static enum outcome fork_close_judge(struct race *r)
 PAIR(fork_close, fork_close_prepare, do_fork, close_other, fork_close_judge, 50)
 
 /*
- * An exchange, to disarm or to move in turn, at the moment of the expiry: old is
- * the deadline and no event comes, or 0 and exactly one does.
+ * An exchange, which disarms or moves in turn, races with the expiry. Either it returns the
+ * deadline and no event comes, or it returns 0 and exactly one does.
  */
 static void expiry_prepare(struct race *r)
 {
@@ -649,8 +658,8 @@ static void expiry_prepare(struct race *r)
 }
 
 /*
- * Armed there, it expires there, while the exchange is made here: soon, but not before
- * REARM is done, however long this takes here.
+ * The timer is armed and expires on one processor, while the exchange is made on the other:
+ * soon, but not before REARM is done, however long that takes here.
  */
 static void do_arm_soon(struct race *r)
 {
@@ -672,7 +681,10 @@ static enum outcome expiry_judge(struct race *r)
 
 	if (r->word && r->word != r->at)
 		return wrong(r, "the old word");
-	/* Armed anew while its event was unread, or about to be: that is withdrawn. */
+	/*
+	 * The timer was armed again while its event was unread, or about to be, so the KICK
+	 * withdraws that.
+	 */
 	if (moved && kick(&r->t, r->id[0]))
 		return wrong(r, "KICK");
 	if (read_now(r->fd, r->ea, 8) != (moved || r->word ? -EAGAIN : 1))
@@ -682,10 +694,13 @@ static enum outcome expiry_judge(struct race *r)
 	return r->word ? A_FIRST : B_FIRST;
 }
 
-/* G3 */
+/* G3: each arming ends exactly once */
 PAIR(exchange_expiry, expiry_prepare, do_exchange, do_arm_soon, expiry_judge, 1, true)
 
-/* CANCEL against the expiry: it says whether there was one, and no event is read any more. */
+/*
+ * CANCEL races with the expiry: it reports whether there was one, and no event is read
+ * afterwards.
+ */
 ACT(cancel_expiry_prepare, r->id[0] = timer(r, r->fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, 1))
 
 static enum outcome ended_judge(struct race *r)
@@ -699,16 +714,16 @@ static enum outcome ended_judge(struct race *r)
 	return r->ta.state == TWHEEL_EXPIRED ? B_FIRST : wrong(r, "the state");
 }
 
-/* G3, G5 */
+/* G3, G5: each arming ends once, and a withdrawn event is not read */
 PAIR(cancel_expiry, cancel_expiry_prepare, do_cancel, do_arm_soon, ended_judge, 1, true)
 
-/* G3: REARM against the expiry, which it withdraws, and says so. */
+/* G3: REARM races with the expiry, which it withdraws and reports. */
 PAIR(rearm_expiry, expiry_prepare, do_rearm_later, do_arm_soon, ended_judge, 1, true)
 
 /*
- * An exchange at the moment at which the kernel looks at a timer that has been moved
- * later: back to a time that is earlier than what the kernel reads, and announced
- * only where the protocol asks for it. Seen or announced, the event comes.
+ * An exchange races with the kernel's look at a timer that was moved later. It moves the timer
+ * back to before the deadline that the kernel reads, and kicks only if the protocol requires
+ * that. Either way the event comes.
  */
 static void do_arm_and_move(struct race *r)
 {
@@ -722,7 +737,7 @@ static void do_move_back(struct race *r)
 	__u64 t = r->at + 2 * r->t.tick;
 
 	r->word = swap_word(slot, t);
-	/* 1 if it took a KICK. */
+	/* 1 if a KICK was needed. */
 	r->ra = t <= wake(slot);
 	if (r->ra && kick(&r->t, r->id[0]))
 		r->ra = -EIO;
@@ -742,8 +757,8 @@ static enum outcome look_judge(struct race *r)
 PAIR(exchange_look, expiry_prepare, do_move_back, do_arm_and_move, look_judge, 1, true)
 
 /*
- * An idle timer is armed, by a mark, when the wheel turns for another: the turn finds
- * the mark, or who sets it finds that the next turn comes too late, and kicks.
+ * An idle timer is armed by a mark while the wheel turns for another timer. Either the turn
+ * finds the mark, or the thread that set it finds the next turn too late, and kicks.
  */
 static void mark_turn_prepare(struct race *r)
 {
@@ -779,7 +794,7 @@ static enum outcome mark_turn_judge(struct race *r)
 
 PAIR(mark_turn, mark_turn_prepare, do_arm_by_mark, do_arm_soon, mark_turn_judge, 1, true)
 
-/* Two readers of three events: each event is read once, in order. */
+/* Two readers of three events: each event is read once, and in order. */
 ACT(read_read_prepare, timers(r, r->fd, 3, 0, 0))
 
 static enum outcome read_read_judge(struct race *r)
@@ -797,7 +812,7 @@ static enum outcome read_read_judge(struct race *r)
 
 PAIR(read_read, read_read_prepare, do_read_a, do_read_b, read_read_judge, 1)
 
-/* poll and epoll_wait, in turn, against close. */
+/* poll and epoll_wait, in turn, race with close. */
 static void poll_close_prepare(struct race *r)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -830,8 +845,8 @@ static void do_poll(struct race *r)
 PAIR(poll_close, poll_close_prepare, do_poll, close_other, close_judge, 1)
 
 /*
- * STATS against each verb in turn: what it says is what was before, or what is
- * after, and nothing between.
+ * STATS races with each verb in turn: it reports the state before or after the verb, and
+ * nothing in between.
  */
 static void stats_any_prepare(struct race *r)
 {
@@ -881,12 +896,12 @@ static enum outcome stats_any_judge(struct race *r)
 	return same_counts(&r->seen, &r->after) ? B_FIRST : wrong(r, "neither before nor after");
 }
 
-/* G3: what STATS sums is right at any moment, not at quiet ones only. */
+/* G3: The numbers of STATS add up at any moment, not only at quiet ones. */
 PAIR(stats_any, stats_any_prepare, do_stats, do_any, stats_any_judge, 1)
 
 /*
- * A processor is taken away while timers that were armed there expire: all do,
- * none early. A is the processor's going, and first if a timer expired after.
+ * A processor goes offline while timers that were armed there expire: all of them do, and none
+ * early. A is the processor going offline, and counts as first if a timer expired after it.
  */
 #define CPU1	"/sys/devices/system/cpu/cpu1/online"
 
@@ -897,7 +912,7 @@ static void cpu_offline_prepare(struct race *r)
 
 	if (!r->loop && access(CPU1, W_OK))
 		wrong(r, "there is no second processor that can be taken away");
-	/* Within half the time that it took the last time, and more and more. */
+	/* Within half the time that it took the last time, and then within more. */
 	spread = r->loop ? r->word * (1 + r->loop % 4) / 2 : 60 * NS_PER_MS;
 	fill_ops(r->opb, MANY, TWHEEL_OP_REGISTER, 0, 0);
 	for (i = 0; i < MANY; i++)
@@ -946,7 +961,7 @@ static enum outcome cpu_offline_judge(struct race *r)
 
 PAIR(cpu_offline_expiry, cpu_offline_prepare, do_offline, do_arm_here, cpu_offline_judge, 1000)
 
-/* Arming through the table against close of the wheel that is mapped. */
+/* Arming through the table races with the close of the mapped wheel. */
 static void do_arm_other(struct race *r)
 {
 	swap_word(slot_of(&r->map, r->id[0]), 1 + r->loop % 2 * now(CLOCK_MONOTONIC));
@@ -957,7 +972,7 @@ static void do_arm_other(struct race *r)
 
 static enum outcome exchange_close_judge(struct race *r)
 {
-	/* Open as long as it is mapped: the word is there, and armed or expired. */
+	/* The mapping keeps the wheel open: the word is there, and armed or expired. */
 	swap_word(slot_of(&r->map, r->id[0]), r->begun + NS_PER_MS);
 	if (r->map.head->magic != TWHEEL_TABLE_MAGIC)
 		return wrong(r, "the header");
@@ -967,7 +982,7 @@ static enum outcome exchange_close_judge(struct race *r)
 
 PAIR(exchange_close, fork_close_prepare, do_arm_other, close_other, exchange_close_judge, 1)
 
-/* KICK of a timer that is due by its word, against CANCEL. */
+/* KICK of a timer whose word is due races with CANCEL. */
 static void kick_cancel_prepare(struct race *r)
 {
 	cancel_rearm_prepare(r);
@@ -989,7 +1004,10 @@ static enum outcome kick_cancel_judge(struct race *r)
 
 PAIR(kick_cancel, kick_cancel_prepare, do_kick, do_cancel_it, kick_cancel_judge, 1)
 
-/* An exchange against a KICK of the same slot: seen or not, one event comes of it. */
+/*
+ * An exchange races with a KICK of the same slot: whether the KICK sees it or not, one event
+ * comes.
+ */
 static void do_exchange_past(struct race *r)
 {
 	r->word = swap_word(slot_of(&r->t, r->id[0]), 1);
@@ -1004,7 +1022,7 @@ static enum outcome exchange_kick_judge(struct race *r)
 		return wrong(r, "KICK, or the words");
 	if (state(r->fd, r->id[0]) != (int)(seen ? TWHEEL_EXPIRED : TWHEEL_ARMED))
 		return wrong(r, "the state");
-	/* As who arms has to, for wake_ns was later. */
+	/* The protocol requires a KICK, because wake_ns was later. */
 	if (kick(&r->t, r->id[0]))
 		return wrong(r, "its own KICK");
 	if (read_now(r->fd, r->ea, 8) != 1 || r->ea[0].deadline_ns != 1)
@@ -1015,8 +1033,8 @@ static enum outcome exchange_kick_judge(struct race *r)
 PAIR(exchange_kick, expiry_prepare, do_exchange_past, do_kick_b, exchange_kick_judge, 1)
 
 /*
- * A word that changes again and again while it is looked at, and then rests on an
- * arming that is due: whatever came of those before, that one comes.
+ * A word changes again and again while it is looked at, and then stays at a deadline that is
+ * due: whatever became of the others, this one expires.
  */
 static void do_flips(struct race *r)
 {
@@ -1045,8 +1063,8 @@ static enum outcome flips_kick_judge(struct race *r)
 PAIR(flips_kick, expiry_prepare, do_flips, do_kick_b, flips_kick_judge, 1)
 
 /*
- * A word that is exchanged and marked, against a KICK for something else: seen or not,
- * the mark is there for the next.
+ * A word that is exchanged and marked races with a KICK for another slot: whether the KICK
+ * sees the mark or not, it is there for the next one.
  */
 static void do_mark_past(struct race *r)
 {
@@ -1070,8 +1088,8 @@ static enum outcome mark_kick_judge(struct race *r)
 PAIR(mark_kick, expiry_prepare, do_mark_past, do_turn_b, mark_kick_judge, 1)
 
 /*
- * The same while all bits are set, or any, again and again: none of this hides a mark
- * that is set in the end as it should.
+ * The same while all bits, or random ones, are set again and again: that never hides a mark
+ * which is set correctly in the end.
  */
 static void do_flip_marks(struct race *r)
 {
@@ -1096,10 +1114,13 @@ static enum outcome flip_marks_judge(struct race *r)
 		return wrong(r, "KICK");
 	/* A word that did not stand still waits for the next tick. */
 	got = take(r->fd, r->ea, 8, PATIENCE_MS);
-	/* A turn that was not a KICK has taken the mark, and left an event of the flips. */
+	/*
+	 * A turn that was not a KICK has handled the mark, and left an event of an earlier
+	 * flip.
+	 */
 	if (got == 1 && r->ea[0].deadline_ns != r->word)
 		got = take(r->fd, r->ea, 8, PATIENCE_MS);
-	/* Or one read has both. */
+	/* Or one read has both events. */
 	if (got < 1 || got > 2 || r->ea[got - 1].deadline_ns != r->word ||
 	    (got == 2 && r->ea[0].deadline_ns == r->word))
 		return wrong(r, "the event of the last arming");
@@ -1109,8 +1130,8 @@ static enum outcome flip_marks_judge(struct race *r)
 PAIR(flip_marks, expiry_prepare, do_flip_marks, do_turn_b, flip_marks_judge, 1)
 
 /*
- * A read of an event whose timer has been armed over and marked, against the KICK: the
- * event is read or withdrawn, and the new arming stands either way.
+ * A read of an event whose timer was armed again and marked races with the KICK. The event is
+ * either read or withdrawn, and the new arming takes effect either way.
  */
 static void unread_prepare(struct race *r)
 {
@@ -1155,8 +1176,8 @@ static enum outcome armed_over_judge(struct race *r)
 PAIR(armed_over_read, armed_over_prepare, do_read_a, do_turn_b, armed_over_judge, 1)
 
 /*
- * A read of an event against an arming over it that is marked but not kicked: nothing
- * has withdrawn the event, so it is read. By the clock, who was first.
+ * A read of an event races with an arming of its timer that is marked but not kicked. Nothing
+ * has withdrawn the event, so it is read. The clock decides who was first.
  */
 static enum outcome unread_judge(struct race *r)
 {
@@ -1172,7 +1193,7 @@ static enum outcome unread_judge(struct race *r)
 
 PAIR(unread_arm_over, unread_prepare, do_read_a, do_arm_over, unread_judge, 1)
 
-/* All moved to now, against a read: all are read once, in the end. */
+/* Moving all timers to now races with a read: in the end each is read once. */
 static void expire_read_prepare(struct race *r)
 {
 	timers(r, r->fd, 2, 0, 0);
@@ -1192,7 +1213,7 @@ static enum outcome expire_read_judge(struct race *r)
 
 PAIR(expire_read, expire_read_prepare, do_expire_all, do_read_all, expire_read_judge, 1)
 
-/* LIST against REGISTER and CANCEL in turn: those that nobody touches are seen once. */
+/* LIST races with REGISTER and CANCEL in turn: timers that nobody touches are listed once. */
 static void list_register_prepare(struct race *r)
 {
 	if (!r->loop)
@@ -1234,7 +1255,10 @@ static enum outcome list_register_judge(struct race *r)
 
 PAIR(list_register, list_register_prepare, do_list, do_new_or_cancel, list_register_judge, 1)
 
-/* SETUP against the first REGISTER: shaped, or EBUSY, and the timer is armed. */
+/*
+ * SETUP races with the first REGISTER: it either shapes the wheel or fails with EBUSY, and the
+ * timer is armed.
+ */
 ACT(setup_register_prepare, open_other(r))
 
 static void do_setup(struct race *r)
@@ -1269,7 +1293,7 @@ static enum outcome setup_register_judge(struct race *r)
 
 PAIR(setup_register, setup_register_prepare, do_setup, do_first, setup_register_judge, 1)
 
-/* The first touch of a page of the table against the REGISTER that needs it. */
+/* The first touch of a page of the table races with the REGISTER that needs it. */
 static void fault_register_prepare(struct race *r)
 {
 	open_other(r);
@@ -1291,7 +1315,7 @@ static enum outcome fault_register_judge(struct race *r)
 
 SLOW_PAIR(fault_register, fault_register_prepare, do_touch, do_first, fault_register_judge, 1)
 
-/* The first touch of the marks, by who arms, against a KICK that would find none. */
+/* The first touch of the marks, by an arming thread, races with a KICK that would find none. */
 static void fault_kick_prepare(struct race *r)
 {
 	open_other(r);
@@ -1321,7 +1345,7 @@ static enum outcome fault_kick_judge(struct race *r)
 
 SLOW_PAIR(fault_kick, fault_kick_prepare, do_mark_other, do_turn_other, fault_kick_judge, 1)
 
-/* poll() blocks while the wheel is closed under it: it still wakes up. */
+/* poll() blocks while the wheel is closed under it, and still wakes up. */
 static void poll_blocked_prepare(struct race *r)
 {
 	open_other(r);
@@ -1333,8 +1357,8 @@ ACT(do_poll_long, r->ra = poll_other(r, PATIENCE_MS))
 SLOW_PAIR(poll_blocked_close, poll_blocked_prepare, do_poll_long, close_other, close_judge, 1)
 
 /*
- * A slot that is used again against verbs with the id that it had before: that
- * names nothing, and they do nothing. By the clock, who was first.
+ * A slot is reused while verbs use its former id, which names no timer, so that they do
+ * nothing. The clock decides who was first.
  */
 static void reuse_prepare(struct race *r)
 {
@@ -1373,7 +1397,7 @@ static enum outcome reuse_judge(struct race *r)
 
 PAIR(reuse_stale, reuse_prepare, do_register_again, do_stale, reuse_judge, 1)
 
-/* A read against CANCEL of what is read: one of the two has it. */
+/* A read races with a CANCEL of the same timer: one of the two gets the event. */
 ACT(read_cancel_prepare, r->id[0] = timer(r, r->fd, 0, 0, 1))
 
 static enum outcome read_cancel_judge(struct race *r)
@@ -1385,7 +1409,7 @@ static enum outcome read_cancel_judge(struct race *r)
 	return wrong(r, "both, or none");
 }
 
-/* G5 */
+/* G5: a withdrawn event is never read */
 PAIR(read_cancel, read_cancel_prepare, do_read_a, do_cancel_it, read_cancel_judge, 1)
 
 STRESS_MAIN({ "loops", &loops }, { "seconds", &seconds }, { "seed", &seed })

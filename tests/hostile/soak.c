@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --seconds N of everything at a time, checked each second:
+ * Runs everything at the same time for --seconds N, and checks it each second:
  *
- *   a wheel that is used by ioctl, by two workers and two readers, where every
- *   arming is accounted for: as an event that was read, or as what REARM or
- *   CANCEL found; and some, which nobody touches in time, as expired
- *   a wheel that is used through its table, by marks, next to a writer of rubbish;
- *   where that does not write, no word is left when its time has come
- *   a wheel of periodic timers, of which no period may be missing
+ *   a wheel that is used by ioctl, by two workers and two readers. Every arming is accounted
+ *   for: as an event that was read, or in the result of REARM or CANCEL. Some timers, which
+ *   nobody touches in time, must expire.
+ *   a wheel that is used through its table, by marks, beside a thread that writes rubbish. In
+ *   the part that this thread leaves alone, each word is gone when its time has come.
+ *   a wheel of periodic timers, none of whose periods may be missing.
  */
 #include "ledger.h"
 #include "stress.h"
@@ -19,23 +19,23 @@ static unsigned long long seed = 1;
 #define READERS		2
 #define TIMERS		1000U
 #define PERIODIC	50U
-/* Of a worker's timers, so many are left alone until they must have expired. */
+/* This many of a worker's timers are left alone until they must have expired. */
 #define ALONE		50U
-/* What takes longer than this will never come. */
+/* An event that takes longer than this will never come. */
 #define PATIENCE	(5 * NS_PER_SEC)
 
 static struct {
 	bool stop;
-	/* By ioctl; through the table; periodic. */
+	/* The wheels that are used by ioctl, through the table, and with periodic timers. */
 	int wheel, mapped, periodic;
 	struct table table;
 
-	/* What the workers did to the first, and what the readers got. */
+	/* What the workers did to the first wheel, and what the readers got. */
 	struct ledger l;
 	unsigned long alone;
-	/* Of the second. */
+	/* Exchanges and kicks on the second wheel. */
 	unsigned long stores, kicks;
-	/* The first thing that was wrong. */
+	/* The first error. */
 	const char *wrong;
 } all;
 
@@ -52,14 +52,14 @@ static bool over(void)
 	return __atomic_load_n(&all.stop, __ATOMIC_ACQUIRE) || all.wrong;
 }
 
-/* Ends what was armed before, by what it found. */
+/* Accounts for the previous arming, by the state that was found. */
 static void account(int found)
 {
 	if (!ended_by_verb(&all.l, found))
 		wrong("REARM or CANCEL of a timer that is kept");
 }
 
-/* Kept timers of its own, moved, ended and made anew for ever. */
+/* Moves, ends and recreates its own kept timers forever. */
 static void *work(void *arg)
 {
 	__u64 random = seed * 97 + (uintptr_t)arg, ids[TIMERS], due[ALONE] = { 0 };
@@ -140,8 +140,8 @@ static void read_table(void)
 }
 
 /*
- * Heartbeats, as the protocol wants them, and what comes of them is read. In the end
- * all have come: no word is left.
+ * Sends heartbeats by the protocol, and reads the resulting events. In the end all timers have
+ * expired, so no word is left.
  */
 static void *beat(void *arg)
 {
@@ -163,7 +163,10 @@ static void *beat(void *arg)
 	}
 	for (slot = 0; slot < TIMERS / 2; slot++) {
 		while (word(&all.table.slots[slot]) && now(CLOCK_MONOTONIC) < t + PATIENCE) {
-			/* What was armed over an unread event is looked at when that was read. */
+			/*
+			 * The kernel looks at an arming over an unread event when that event
+			 * is read.
+			 */
 			read_table();
 			sleep_ms(1);
 		}
@@ -174,7 +177,7 @@ static void *beat(void *arg)
 	return NULL;
 }
 
-/* Rubbish in the upper half of the timers, marks and kicks of anything. */
+/* Writes rubbish to the upper half of the timers, sets random marks, and kicks random slots. */
 static void *scribble(void *arg)
 {
 	__u64 random = seed * 83;
@@ -196,7 +199,7 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* Where each periodic timer has got to. */
+/* The next period of each periodic timer. */
 static __u64 expected[PERIODIC];
 
 static __u64 period_of(unsigned int i)
@@ -304,7 +307,7 @@ TEST_F_TIMEOUT(soak, everything, UNLIMITED)
 	EXPECT_EQ(NULL, all.wrong)
 		TH_LOG("after %u s: %s", second, all.wrong);
 
-	/* All timers of the workers are canceled, so nothing can be left to read. */
+	/* All timers of the workers are canceled, so no event can be left. */
 	got = read_now(all.wheel, ev, ARRAY_SIZE(ev));
 	EXPECT_EQ(-EAGAIN, got);
 	EXPECT_EQ(0, stats(_metadata, all.wheel).allocated);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an ordinary user can do to a machine with /dev/twheel: two processes of
- * nobody's, one on each processor, do their worst for --seconds N each, beside
- * a bystander with a timer of 1 ms on a wheel of its own, and one on a timerfd.
+ * The harm that an ordinary user can do to a machine with /dev/twheel. Two processes of the
+ * user nobody, one on each processor, attack for --seconds N each, beside a bystander with a 1
+ * ms timer on its own wheel and another on a timerfd.
  *
- * The wheel's timer must be about as punctual as the timerfd's; and as beside two
- * processes that only spin. That nothing stalls the kernel's log must tell.
+ * The wheel's timer must be about as punctual as the timerfd's, and as it is beside two
+ * processes that only spin. The kernel's log must show that nothing stalled.
  *
- *   --late 1   however late they are, as where the kernel watches itself
- *   --exact 1  to slices of the scheduler's, as on one processor whose clock counts
- *              instructions: no host stands still there
+ *   --late 1   however late they are, for kernels with debugging options
+ *   --exact 1  to slices of the scheduler's, for a single processor whose clock counts
+ *              instructions, where no host stands still
  */
 #include "bystander.h"
 #include "stress.h"
@@ -21,33 +21,33 @@ static unsigned long long late;
 static unsigned long long exact;
 
 #define ATTACKERS	2
-/* What the scheduler lets one run while others wait, and a tick of the wheel. */
+/* A time slice of the scheduler while others wait, and a tick of the wheel. */
 #define SLICE		(5 * NS_PER_MS)
 
 static struct shared {
-	/* How many of the attackers and the bystander have begun. */
+	/* How many of the attackers and the bystander have started. */
 	unsigned int there;
-	/* The wheel that both attackers have, if that is the attack. */
+	/* The wheel that both attackers share, for some attacks. */
 	int fd;
-	/* What each has done, and what it found wrong. */
+	/* What each attacker has done, and what it found wrong. */
 	unsigned long done[ATTACKERS];
 	const char *wrong[ATTACKERS + 1];
 	struct bystander bystander;
 } *shared;
 
 struct storm {
-	/* In the parent, before the attackers are there; may be NULL. */
+	/* Runs in the parent before the attackers start; may be NULL. */
 	void (*prepare)(struct __test_metadata *_metadata);
-	/* One round of the attack of attacker @nr; may keep its state. */
+	/* One round of attacker @nr's attack, which may keep its state. */
 	void (*attack)(unsigned int nr);
-	/* In each attacker when it is over; may be NULL. */
+	/* Runs in each attacker at the end; may be NULL. */
 	void (*end)(unsigned int nr);
-	/* What is counted in done[], and how many of that each attacker does at least. */
+	/* The unit of done[], and the minimum that each attacker does. */
 	const char *unit;
 	unsigned long rounds;
 	/*
-	 * For how many slices more than usual others wait, 99 of 100 times; 0: one. And at
-	 * the worst, more than one for each attacker; 0: as many.
+	 * How many slices more than usual others may wait, in 99 % of cases; 0 means one. In
+	 * the worst case, more than one for each attacker; 0 means the same number.
 	 */
 	unsigned int slices;
 	unsigned int at_worst;
@@ -72,7 +72,7 @@ static bool nobody_died(void)
 	return !info.si_pid;
 }
 
-/* True if an attacker has not yet done each kind of its rounds. */
+/* Returns true if an attacker has not yet completed each kind of its rounds. */
 static bool too_few(const struct storm *storm)
 {
 	unsigned int i;
@@ -84,7 +84,7 @@ static bool too_few(const struct storm *storm)
 	return false;
 }
 
-/* In the time of the storm, or of what it is compared to. */
+/* Runs for the time of the storm, or of the run that it is compared with. */
 static void run_once(struct __test_metadata *_metadata, const struct storm *storm)
 {
 	pid_t pid[ATTACKERS + 1];
@@ -115,7 +115,10 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 	while (__atomic_load_n(&shared->there, __ATOMIC_ACQUIRE) <= ATTACKERS)
 		sleep_ms(10);
 	sleep_ms(seconds * 1000);
-	/* With few timers of our own: those that follow each other make an interrupt long. */
+	/*
+	 * Use few timers of our own, because timers that follow each other make an interrupt
+	 * long.
+	 */
 	while (too_few(storm))
 		sleep_ms(200);
 	__atomic_store_n(&shared->bystander.stop, true, __ATOMIC_RELEASE);
@@ -129,7 +132,7 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 		       PART(seconds * 320000));
 	LOG_BYSTANDER(&shared->bystander);
 	EXPECT_EQ(NULL, shared->wrong[ATTACKERS])
-		TH_LOG("the bystander: %s", shared->wrong[ATTACKERS]);
+		TH_LOG("bystander: %s", shared->wrong[ATTACKERS]);
 	for (i = 0; i < ATTACKERS; i++) {
 		EXPECT_EQ(NULL, shared->wrong[i])
 			TH_LOG("attacker %u: %s", i, shared->wrong[i]);
@@ -142,17 +145,18 @@ static void spin(unsigned int nr)
 	shared->done[nr]++;
 }
 
-/* How late the bystander's wheel was beside what only spins. */
+/* How late the bystander's wheel was beside processes that only spin. */
 struct usual {
 	__u64 half;
 	__u64 most;
 };
 
 /*
- * The wheel is about as punctual as the timerfd; and half of the time as beside
- * spinning processes: whom the host stood still for then may have been late for a while,
- * but not for that long. Where no host can, all the time: the kernel's own threads work
- * for the storm as well, and so take a slice each, which delays the timerfd, too.
+ * Returns true if the wheel is about as punctual as the timerfd, and half of the time as
+ * beside spinning processes. A process for which the host stood still may have been late for a
+ * while, but not for that long. Where no host can stand still, it must be so all the time. The
+ * kernel's own threads also work for the storm, and so take a slice each, which delays the
+ * timerfd too.
  */
 static bool punctual(const struct storm *storm, const struct usual *usual)
 {
@@ -160,8 +164,8 @@ static bool punctual(const struct storm *storm, const struct usual *usual)
 	const struct bystander *b = &shared->bystander;
 
 	/*
-	 * At the worst it waits for each attacker, and for a thread of the kernel's; in the
-	 * time of one run, by luck, for less.
+	 * In the worst case it waits for each attacker, and for a kernel thread. Within one
+	 * run it may by luck wait less.
 	 */
 	if (exact)
 		return as_punctual(b, 1, SLICE, SLICE) &&
@@ -189,7 +193,7 @@ static void run_storm(struct __test_metadata *_metadata, const struct storm *sto
 		usual.half = percentile(&shared->bystander.wheel, 50);
 		usual.most = percentile(&shared->bystander.wheel, 99);
 		run_once(_metadata, storm);
-		/* It may have been the host that stood still for one of them. */
+		/* The host may have stood still for one of them. */
 		if (punctual(storm, &usual) || exact || tries == 3)
 			break;
 	}
@@ -212,7 +216,7 @@ NO_TEARDOWN(storms)
 		run_storm(_metadata, &name##_storm);			\
 	}
 
-/* A wheel of its own for each attacker. */
+/* Opens a wheel for one attacker. */
 static int mine(const struct twheel_setup *shape)
 {
 	static int fd = -1;
@@ -239,7 +243,7 @@ static void expect_mine_conserved(unsigned int nr)
 	}
 }
 
-/* 100,000 timers of one tick, re-armed in the past without end from two processors. */
+/* 100,000 timers in one tick are re-armed in the past endlessly from two processors. */
 #define PAST	100000U
 
 static __u64 past_ids[PAST];
@@ -276,10 +280,10 @@ static void past_end(unsigned int nr)
 		wrong(nr, "all of them are unread now");
 }
 
-/* The worker has its slice as well. */
+/* The worker takes its slice too. */
 STORM(rearm_in_the_past, past_prepare, past_attack, past_end, "re-armed", .slices = 2)
 
-/* 1,000 timers with the smallest period of the smallest tick, read as fast as can be. */
+/* 1,000 timers with the smallest period of the smallest tick are read as fast as possible. */
 static const struct twheel_setup smallest = { .tick_ns = 100000 };
 
 #define SMALLEST_TICK	(1U << 16)
@@ -314,7 +318,7 @@ static void tick_attack(unsigned int nr)
 
 STORM(smallest_ticks, NULL, tick_attack, expect_mine_conserved, "events")
 
-/* The same that nobody reads costs nothing: each expires once. */
+/* The same without a reader costs nothing: each timer expires once. */
 static void unread_attack(unsigned int nr)
 {
 	mine(&smallest);
@@ -335,7 +339,7 @@ static void unread_end(unsigned int nr)
 
 STORM(smallest_unread, NULL, unread_attack, unread_end, "ms")
 
-/* Periods since 1970, of the smallest tick: as many as there were, at once. */
+/* Timers with periods since 1970, of the smallest tick: all of these periods expire at once. */
 static void overrun_attack(unsigned int nr)
 {
 	static const struct twheel_setup shape = {
@@ -359,7 +363,7 @@ static void overrun_attack(unsigned int nr)
 		wrong(nr, "how many periods");
 	if (cancel(fd, t.id) < (int)TWHEEL_ARMED)
 		wrong(nr, "armed for its next period");
-	/* It may have expired again meanwhile; then CANCEL has withdrawn that. */
+	/* The timer may have expired again meanwhile; then CANCEL has withdrawn that event. */
 	if (read_now(fd, &ev, 1) != -EAGAIN)
 		wrong(nr, "an event after CANCEL");
 	shared->done[nr]++;
@@ -367,7 +371,7 @@ static void overrun_attack(unsigned int nr)
 
 STORM(overruns_since_1970, NULL, overrun_attack, expect_mine_conserved, "times")
 
-/* The largest batches there are. */
+/* The largest possible batches. */
 static void batch_attack(unsigned int nr)
 {
 	static struct twheel_op ops[TWHEEL_BATCH_MAX];
@@ -389,7 +393,7 @@ static void batch_attack(unsigned int nr)
 
 STORM(largest_batches, NULL, batch_attack, expect_mine_conserved, "pairs", 3, 3, 4)
 
-/* A million, moved to now and read; and again, canceled; and again, closed. */
+/* A million timers are moved to now and read, then canceled, then closed. */
 #define MILLION		1000000U
 
 static void many(unsigned int nr, int fd, unsigned int n, __u64 deadline, __u32 flags)
@@ -433,7 +437,7 @@ static void million_attack(unsigned int nr)
 
 STORM(end_and_close_millions, NULL, million_attack, NULL, "millions", 3)
 
-/* Many that expire at one instant, again and again. */
+/* Many timers expire at one instant, again and again. */
 static void instant_attack(unsigned int nr)
 {
 	int fd = wheel_open(O_NONBLOCK);
@@ -442,8 +446,8 @@ static void instant_attack(unsigned int nr)
 
 	many(nr, fd, MILLION / 4, now(CLOCK_MONOTONIC) + 8 * NS_PER_SEC, TWHEEL_ABSTIME);
 	/*
-	 * Else some were armed too late, and expired in the call that armed them: a host
-	 * may stand still for as long.
+	 * Otherwise some were armed too late, and expired in the call that armed them, because
+	 * a host may stand still for as long.
 	 */
 	ahead = conserved(fd, &s) && !s.expired;
 	if (exact && !ahead)
@@ -453,7 +457,7 @@ static void instant_attack(unsigned int nr)
 		if (!conserved(fd, &s))
 			wrong(nr, "conservation");
 	} while (s.expired != MILLION / 4 && !shared->wrong[nr]);
-	/* No visit has touched more than this. */
+	/* No visit has touched more timers than this. */
 	if (ahead && s.wakeups < s.expired / 128)
 		wrong(nr, "too many in one visit");
 	close(fd);
@@ -461,8 +465,8 @@ static void instant_attack(unsigned int nr)
 }
 
 /*
- * G8. Until that instant, of each, however short the storm. What is left of each instant
- * then is for a worker, and each wheel's has its slice as well.
+ * G8: At least until the first instant, for each attacker, however short the storm. A worker
+ * does the rest of each instant, and each wheel's worker has its slice too.
  */
 STORM(one_instant, NULL, instant_attack, NULL, "timers", MILLION / 4, .at_worst = ATTACKERS)
 
@@ -475,7 +479,7 @@ static size_t table_bytes(int fd)
 	return info.table_bytes;
 }
 
-/* Words of 4,096 timers that never stand still around now, and are kicked. */
+/* The words of 4,096 timers constantly change around the present time, and are kicked. */
 #define FLIPPED	4096U
 
 static void flip_prepare(struct __test_metadata *_metadata)
@@ -514,13 +518,13 @@ static void flip_attack(unsigned int nr)
 	shared->done[nr] += FLIPPED;
 }
 
-/* G9 */
+/* G9: words that change constantly harm only their own wheel */
 STORM(flipped_words, flip_prepare, flip_attack, NULL, "words written")
 
 /*
- * All marks of 100,000 timers with short ticks are set without end, with and without a
- * summary, and the words of some never stand still. Nobody kicks: the wheel sees to it
- * by itself, a budget at a time.
+ * All marks of 100,000 timers with short ticks are set endlessly, with and without a summary,
+ * and some words constantly change. Nobody kicks: the wheel handles the marks by itself, a
+ * budget at a time.
  */
 #define MARKED	100000U
 
@@ -552,7 +556,7 @@ static void mark_attack(unsigned int nr)
 	}
 	scatter_marks(marks_of(&t, 0), summary_of(&t, 0), lines,
 		      nr ? next_random(&random) : 4 * (random++ % 2));
-	/* Armed for now, so that marks are not all that there is to do. */
+	/* Armed for now, so that there is more to do than marks. */
 	for (i = nr; i < 64; i += ATTACKERS)
 		swap_word(&t.slots[i * LINE], i % 3 ? now(CLOCK_MONOTONIC) : 1);
 	if (nr)
@@ -561,12 +565,12 @@ static void mark_attack(unsigned int nr)
 	shared->done[nr] += lines;
 }
 
-/* G8, G9. The worker has its slice as well. */
+/* G8, G9: The worker takes its slice too. */
 STORM(restless_marks, mark_prepare, mark_attack, NULL, "lines marked", .slices = 2)
 
 /*
- * One level of 16 short ticks, and very many timers beyond its horizon: each of
- * them is looked at when the earliest has left. So that one leaves in each round.
+ * One level of 16 short ticks, and very many timers beyond its horizon: the kernel looks at
+ * each of them whenever the earliest has left. So each round has one that leaves.
  */
 static const struct twheel_setup one_level = {
 	.tick_ns = 100000, .levels = 1, .slot_bits = 4,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the hostile tests share beyond those of the device: options, and marks as no
- * program should set them.
+ * What the hostile tests share beyond the tests of the device: options, and marks that no
+ * program should set.
  */
 #ifndef STRESS_H
 #define STRESS_H
 
 #include "twheel_test.h"
 
-/* For TEST_F_TIMEOUT: as long as the count that was asked for takes. */
+/* For TEST_F_TIMEOUT: the time depends only on the requested count. */
 #define UNLIMITED	1000000
 
-/* In 10,000: how much of what make check-full needs this run has to reach. */
+/* The part of make check-full's requirements that this run must reach, in 1/10,000. */
 static unsigned long long part __attribute__((unused));
 
 #define PART(all)	(((all) * part + 9999) / 10000)
@@ -22,8 +22,8 @@ struct stress_option {
 };
 
 /*
- * Takes "--name NUMBER" out of the arguments, for each of the options; the rest
- * is for the harness. Not one that is none, or has no number: exit 2.
+ * Removes "--name NUMBER" from the arguments for each of the options; the harness gets the
+ * rest. Exits with 2 if an option is unknown or has no number.
  */
 static inline void take_options(int *argc, char **argv, const struct stress_option *options,
 				unsigned int nr)
@@ -55,8 +55,8 @@ static inline void take_options(int *argc, char **argv, const struct stress_opti
 }
 
 /*
- * True if one of the @n events that were just read claims to have expired in the future, by
- * CLOCK_MONOTONIC, which is the wheel's clock. read_events() has already checked that none
+ * Returns true if one of the @n events that were just read claims to have expired in the
+ * future, by the wheel's clock, CLOCK_MONOTONIC. read_events() has already checked that none
  * expired before its deadline.
  */
 static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
@@ -70,7 +70,7 @@ static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 	return false;
 }
 
-/* The program, with options. */
+/* Defines the main function of a program with these options. */
 #define STRESS_MAIN(...)							\
 	int main(int argc, char **argv)						\
 	{									\
@@ -82,10 +82,10 @@ static inline bool ahead_of_clock(const struct twheel_event *ev, int n)
 		return test_harness_run(argc, argv);				\
 	}
 
-/* A bit of the summary stands for so many slots. */
+/* One bit of the summary covers this many slots. */
 #define LINE		(1U << 10)
 
-/* Where the marks begin in the table of so many timers, whatever the header says. */
+/* Returns where the marks start in the table of this many timers, whatever the header says. */
 static inline size_t marks_offset(__u32 max_timers)
 {
 	size_t words = (size_t)max_timers * sizeof(struct twheel_slot);
@@ -96,8 +96,8 @@ static inline size_t marks_offset(__u32 max_timers)
 #define SUMMARY_OFFSET	2048U
 
 /*
- * Marks as no program should set them, of the first line or @lines of them: all bits,
- * any bits, a summary without marks, or marks without a summary.
+ * Sets marks that no program should set, in the first line or in @lines of them: all bits,
+ * random bits, a summary without marks, or marks without a summary.
  */
 static inline void scatter_marks(__u64 *marks, __u64 *summary, unsigned int lines, __u64 random)
 {
