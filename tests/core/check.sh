@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/core/check.sh: the suites of the wheel in user space, under the sanitizers. Prints TAP.
+# tests/core/check.sh: runs the suites of the wheel in user space, with sanitizers. Prints TAP.
 
 . "$(dirname "$0")/tree.sh"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs the suites in kunit/ in user space and prints KTAP as the kernel does.
+ * Runs the suites in kunit/ in user space, and prints KTAP like the kernel.
  *
- * Their parameters are given as to insmod: core_test seed=42 ops=10000000
+ * Parameters are passed as with insmod: core_test seed=42 ops=10000000
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -21,7 +21,7 @@ struct shim_memory {
 static struct kunit_suite *suites;
 static struct shim_param *params;
 
-/* In the order of the objects on the linker's command line. */
+/* Suites run in the order of the objects on the linker's command line. */
 void shim_add_suite(struct kunit_suite *suite)
 {
 	struct kunit_suite **last = &suites;
@@ -96,7 +96,7 @@ void shim_fail(struct kunit *test, const struct shim_check *check, const char *f
 		longjmp(test->aborted, 1);
 }
 
-/* Returns whether it passed. */
+/* Runs a case once. Returns true if it passed. */
 static bool run_once(const struct kunit_case *c, const void *param)
 {
 	struct kunit test = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the fuzzers of the wheel share, beside their decisions: how they stop.
+ * What the fuzzers of the wheel share besides their decisions: how they stop.
  *
- * Each is one function that takes decisions from a feed and does what they say
- * to the code and to a model of it. The feed is the input of libFuzzer, or the
- * numbers of a generator, which do not end.
+ * Each fuzzer is one function that takes decisions from a feed, and applies them to the code
+ * and to a model of it. The feed is either libFuzzer's input, or the endless output of a
+ * random number generator.
  */
 #ifndef _FUZZ_H
 #define _FUZZ_H
@@ -13,17 +13,17 @@
 
 #include "twheel_feed.h"
 
-/* Operations done so far, by all. */
+/* The number of operations that all fuzzers have done. */
 extern u64 fuzz_operations;
 
 /*
- * Do up to @operations on at most @timers timers, less if the feed ends before.
- * What they find goes to fuzz_fail().
+ * Do up to @operations on at most @timers timers, or fewer if the feed ends. They report
+ * errors to fuzz_fail().
  */
 void wheel_fuzz(struct feed *f, unsigned int timers, u64 operations);
 void timers_fuzz(struct feed *f, unsigned int timers, u64 operations);
 
-/* Says what is wrong, and does not come back. */
+/* Reports an error, and does not return. */
 __attribute__((noreturn))
 void fuzz_fail(const char *file, int line, const char *text, u64 left, u64 right);
 

@@ -4,20 +4,20 @@
 # tests/core/fuzz.sh [models | races] [--seconds N | --operations N] [--armings N]
 #                        [--keep]
 #
-# The wheel, its timers and their words in user space, against models of them: by
-# libFuzzer under the sanitizers, by what it finds and by random operations, and raced; or the
-# one without the other. Prints TAP, with the number of operations, or armings, that were done. By
-# default libFuzzer has 20 s for each of the two; with --operations, each of the two,
-# and of the random ones, does so many (make check-full asks for its share of 100000000).
-# The races arm 300000 times, or as --armings says.
+# Runs the wheel, its timers and their words in user space: against models of them ("models"),
+# with libFuzzer and random operations under the sanitizers, and in races ("races"). By default
+# it does both. Prints TAP, with the number of operations or armings that were done. libFuzzer
+# runs for 20 s for each of the two models by default. With --operations, both models and the
+# random operations do this many each (make check-full asks for its share of 100000000). The
+# races arm timers 300000 times, or as often as --armings says.
 #
-# The threads that race turn in loops while they wait for each other, so that these
-# take ten times as long where something else wants a processor.
+# Racing threads spin while they wait for each other, so the races take ten times as long if
+# something else needs a processor.
 #
-# corpus/ has an input a line, in base64, for each of the fuzzers, and seeds of random
-# operations that have failed before: what is in there is run first. --keep replaces it by what libFuzzer has now, as few as
-# reach each branch of it. An input that fails is printed in the same form: it belongs
-# there too, as soon as it does not fail any more.
+# corpus/ has one input per line, in base64, for each of the fuzzers, and seeds of random
+# operations that have failed before; these run first. --keep replaces it by what libFuzzer has
+# now: the smallest set that reaches the same branches. An input that fails is printed in the
+# same form. It belongs in corpus/ too, as soon as it no longer fails.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -53,18 +53,18 @@ make -s -C "$here" O="$out" fuzz >&2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# fuzzer NAME OPTION... What it says is in NAME.log.
+# fuzzer NAME OPTION...: leaves the output in NAME.log.
 fuzzer() {
 	(cd "$dir" && nice "${fixed[@]}" "$out/$1_fuzzer" -max_len=2048 -artifact_prefix="$dir/$1-" "${@:2}") \
 		>"$dir/$1.log" 2>&1
 }
 
-# done_by NAME: how many operations its last run has done.
+# done_by NAME: prints how many operations the last run has done.
 done_by() {
 	sed -n 's/^operations: //p' "$dir/$1.log"
 }
 
-# What a fuzzer that failed has to say, and its input.
+# Prints the output of a fuzzer that failed, and its input.
 complain() {
 	local input
 
@@ -74,8 +74,8 @@ complain() {
 	done
 }
 
-# fuzz NAME CORPUS OPERATIONS OPTION...: all that is known, then new ones until it is enough.
-# Leaves a line of TAP in NAME-CORPUS.tap, without its number.
+# fuzz NAME CORPUS OPERATIONS OPTION...: runs all known inputs, then new ones until there were
+# enough operations. Leaves a line of TAP in NAME-CORPUS.tap, without its number.
 fuzz() {
 	local name=$1 corpus=$2 operations=$3 total=0 inputs=0 line
 
@@ -109,7 +109,7 @@ fuzz() {
 	} >"$dir/$name-$corpus.tap"
 }
 
-# Replaces the corpus by what reaches as much.
+# Replaces the corpus by a smaller one that reaches as much.
 keep_corpus() {
 	mkdir "$dir/$1.few"
 	fuzzer "$1" -set_cover_merge=1 -use_counters=0 "$1.few" "$1-$1"
@@ -125,7 +125,7 @@ keep_corpus() {
 number=0
 failed=0
 
-# again COMMAND...: its lines of TAP, numbered on from the last.
+# again COMMAND...: prints the command's lines of TAP, renumbered from the last one.
 again() {
 	"$@" >"$dir/again" 2>&1 || failed=1
 	awk -v number="$number" '

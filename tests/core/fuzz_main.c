@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A fuzzer of libFuzzer's kind: FUZZ() is wheel_fuzz or timers_fuzz. When it
- * ends it says how many operations it has done.
+ * The main part of a libFuzzer program, where FUZZ() is wheel_fuzz or timers_fuzz. When it
+ * ends it prints the number of operations.
  *
- * With FUZZ_RANDOM in the environment an input does not hold the decisions. Its first 8 bytes
- * are the seed of a generator that makes far more of them than an input has room for, and the
- * next chooses the number of timers:
+ * With FUZZ_RANDOM in the environment, an input does not contain the decisions. Its first 8
+ * bytes are the seed of a generator that makes far more decisions than fit into an input, and
+ * the next byte selects the number of timers:
  *
  *   FUZZ_RANDOM=1 wheel_fuzzer -max_len=9 -runs=100
  */
@@ -15,11 +15,11 @@
 
 #include "fuzz.h"
 
-/* So many that two chunks of timers are used, and so few that they meet. */
+/* Enough to use two chunks of timers, and few enough that they meet. */
 #define TIMERS		96
 #define OPERATIONS	4096
 
-/* And of a random feed. */
+/* The number of operations with a random feed. */
 #define RANDOM_OPERATIONS	20000
 static const unsigned int random_timers[] = { 4, 48, 48, 192, 4000 };
 

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Runs the suites in a kernel: user-mode Linux from Debian's linux-source-VERSION, with
-# KUnit and as little else as there can be. Prints TAP.
+# Runs the suites in a kernel: user-mode Linux from Debian's linux-source-VERSION, with KUnit
+# and as little else as possible. Prints TAP.
 #
-# The wheel and the suites are linked into the kernel without the device, so a
-# call from one of them to the device is a link error.
+# The wheel and the suites are linked into the kernel without the device, so a call from one of
+# them to the device is a link error.
 #
-# Source and build are kept in ${XDG_CACHE_HOME:-~/.cache}/twheel/.
+# Sources and builds are kept in ${XDG_CACHE_HOME:-~/.cache}/twheel/.
 
 . "$(dirname "$0")/tree.sh"
 
@@ -61,7 +61,7 @@ build() {
 quietly build
 [ -z "$only_build" ] || exit 0
 
-# A report of KASAN fails the case in which it comes; there is only the first.
+# A report of KASAN fails the case in which it occurs; KASAN prints only the first one.
 ktap=$dir/twheel.ktap
 timeout 1200 "$dir/linux" mem=1G console=tty kunit.enable=1 kunit_shutdown=halt \
 	'kunit.filter_glob=twheel*' \

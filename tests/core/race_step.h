@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between the steps of a look, others get their turn: see race_test.c. */
+/*
+ * Lets other threads run between the steps of a look: see race_test.c.
+ */
 struct twheel_slot;
 void word_step(struct twheel_slot *slot);
 #define word_step word_step

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The protocol of the deadline table, raced: writers who exchange words, mark and kick,
- * and a kernel that reads the events and turns the wheel when next_ns says so, natively
- * and under ThreadSanitizer, by the code of the module: G3, G4.
+ * A race on the protocol of the deadline table, with the module's code, natively and with
+ * ThreadSanitizer (G3, G4). Writers exchange words, mark and kick. A kernel thread reads the
+ * events, and turns the wheel when next_ns says so.
  *
- * No two armings have the same deadline: in the low bits of each is its number.
- * So of each is known what it ended in, which must be one thing: an exchange
- * got it back, its event was read, or its expiration was withdrawn unread, for
- * which there must have been another arming. And none was forgotten: the clock
- * stands while the wheel has work, so a word that is there two ticks after it was
- * due, and after its writer had kicked, is.
+ * No two armings have the same deadline, because its low bits are the arming's number. So the
+ * test knows how each arming ended, which must happen exactly once: an exchange got it back,
+ * its event was read, or its expiration was withdrawn unread, which requires another arming of
+ * that timer. No arming may be forgotten either. The clock stands still while the wheel has
+ * work, so a word that is still there two ticks after it was due, and after its writer had
+ * kicked, was forgotten.
  *
- * Where many kick, one finds the marks that a turn has missed of another. So in the end
- * one writer is alone, and marks while the wheel turns for what he armed before.
+ * If many threads kick, one of them finds the marks of others that a turn has missed. So at
+ * the end a single writer remains, and marks while the wheel turns for its earlier arming.
  *
  *   race_test [armings=NUMBER] [writers=NUMBER]
  */
@@ -36,34 +36,34 @@
 /* A tick has room for the number of an arming. */
 #define NUMBER_BITS	26
 #define TICK		(1ULL << NUMBER_BITS)
-/* Armings in a tick, about: so that neither side runs away from the other. */
+/* About this many armings in a tick, so that neither side gets far ahead of the other. */
 #define PER_TICK	12
-/* Ticks after its own until an event must have been read. */
+/* How many ticks after its own an event must have been read. */
 #define PATIENCE	100
-/* One arming of so many is by the writer who is alone. */
+/* One of this many armings is made by the single writer. */
 #define ALONE		16
-/* Timers that the kernel touches in a turn: few, so that others get the lock. */
+/* The number of timers that the kernel touches in a turn: few, so that others get the lock. */
 #define BUDGET		8
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timers timers;
 static struct flat flat;
-/* When the wheel will be turned next, as it was published. */
+/* The published time of the wheel's next turn. */
 static u64 programmed = WHEEL_NEVER;
 static struct twheel_slot *words[TIMERS];
 static u32 slots[TIMERS];
 /*
- * Whose turn it is at a word, among the writers: so that it is known what was
- * there last. The kernel does not wait for them.
+ * Each word has a lock that the writers take, so that they know what was there last. The
+ * kernel does not wait for it.
  */
 static pthread_mutex_t turns[TIMERS];
 static u64 latest[TIMERS];
-/* In ticks; the kernel advances it. */
+/* The clock in ticks, which the kernel thread advances. */
 static u64 clock_ticks = 1;
 static unsigned int writing;
-/* Armings so far. */
+/* The number of armings so far. */
 static u64 made;
-/* Writers who wait for an event. */
+/* The number of writers that wait for an event. */
 static unsigned int waiting;
 
 static u64 armings = 1000000;
@@ -71,13 +71,16 @@ static u64 writers = 3;
 
 /* How often each arming ended, by its number; it must be once. */
 static unsigned char *ended;
-/* Another arming came after it had expired, so it may have been withdrawn. */
+/*
+ * True if another arming followed after this one had expired, so that it may have been
+ * withdrawn.
+ */
 static bool *replaced;
 /* When its writer was done with it, in ticks; 0 until then. */
 static u32 *done;
 static u64 got_back, marked, kicks, early, late, lost, failures;
 
-/* For race_step.h. A look in four or so is interrupted, and then at each step. */
+/* Called from race_step.h. Interrupts about one look in four, at each of its steps. */
 void word_step(struct twheel_slot *slot)
 {
 	static unsigned int step;
@@ -95,7 +98,7 @@ static u64 now_ns(void)
 	return __atomic_load_n(&clock_ticks, __ATOMIC_SEQ_CST) * TICK;
 }
 
-/* Was @deadline still there at @now although the kernel should have seen it? */
+/* Checks whether @deadline is still there at @now, although the kernel should have seen it. */
 static void check_late(u64 deadline, u64 now)
 {
 	u64 tick = deadline / TICK + 1;
@@ -118,7 +121,7 @@ static void fail(const char *what, u64 count)
 	failures++;
 }
 
-/* As a turn of the wheel ends. */
+/* Publishes next_ns as at the end of a turn. */
 static void publish_next(u64 now)
 {
 	u64 next = timers_next(&timers);
@@ -126,7 +129,7 @@ static void publish_next(u64 now)
 	programmed = timers_publish_next(&timers, next <= now ? 0 : next, now);
 }
 
-/* As any other call ends. */
+/* Finishes like any other call. */
 static void finish(u64 now)
 {
 	u64 next = timers_next(&timers);
@@ -135,7 +138,7 @@ static void finish(u64 now)
 		programmed = timers_publish_next(&timers, next, now);
 }
 
-/* What there is to read, after a turn if it is time for that. Return: whether all is over. */
+/* Turns the wheel if it is time, and reads what there is. Returns true if everything is over. */
 static bool turn(bool last)
 {
 	struct twheel_event events[EVENTS];
@@ -150,7 +153,7 @@ static bool turn(bool last)
 		publish_next(now);
 	}
 	nr = timers_peek(&timers, events, EVENTS, now);
-	/* Now and then one does not arrive. */
+	/* Now and then one event is not delivered. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
 	timers_consume(&timers, i, now);
 	timers_unpeek(&timers, events + i, nr - i);
@@ -163,7 +166,7 @@ static bool turn(bool last)
 	over = last && programmed == WHEEL_NEVER && !nr && hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
-	/* A tick that is not done with stays, or all would be late. */
+	/* The clock does not advance while a tick is unfinished, or everything would be late. */
 	if (hurry && programmed > now)
 		__atomic_fetch_add(&clock_ticks, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
@@ -194,7 +197,7 @@ static void kick(void)
 	__atomic_fetch_add(&kicks, 1, __ATOMIC_RELAXED);
 }
 
-/* The recipe, from the mark on. Return: whether there must be a KICK. */
+/* The protocol, from the mark on. Returns true if a KICK is needed. */
 static bool mark(u32 slot, u64 to)
 {
 	unsigned long *marks = (unsigned long *)flat.marks + slot / 64;
@@ -204,20 +207,20 @@ static bool mark(u32 slot, u64 to)
 		set_bit(slot % 64, marks);
 	if (!(READ_ONCE(*summary) & 1))
 		set_bit(0, summary);
-	/* C */
+	/* C of twheel_marks.c. */
 	smp_mb();
 	__atomic_fetch_add(&marked, 1, __ATOMIC_RELAXED);
 	return to <= READ_ONCE(flat.store.table->next_ns);
 }
 
-/* Waits for the event of @deadline, with nobody else at its word. */
+/* Waits for the event of @deadline while no other writer uses its word. */
 static void await(u64 deadline)
 {
 	u64 now = now_ns();
 	u64 limit = (now > deadline ? now : deadline) / TICK + PATIENCE;
 	bool over;
 
-	/* Time passes for them, too. */
+	/* Time passes while they wait. */
 	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
 	do {
 		sched_yield();
@@ -273,7 +276,10 @@ static void *writer(void *arg)
 			sched_yield();
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
 		i = (random >> 33) % TIMERS;
-		/* Mostly soon, so that the kernel is at it, too; or past, or late. */
+		/*
+		 * Usually soon, so that the kernel is at work there too; or in the past, or
+		 * late.
+		 */
 		to = now_ns() / TICK + (random >> 40) % 6 - 1;
 		if ((random >> 50) % 8 == 0)
 			to += 70;
@@ -286,7 +292,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-/* Two armings at a time, the second of which is made while the wheel turns for the first. */
+/* Arms two timers at a time, the second of which while the wheel turns for the first. */
 static void write_alone(void)
 {
 	u64 number = armings - armings / ALONE;
@@ -305,7 +311,7 @@ static void write_alone(void)
 		number++;
 		exchange(1, (now_ns() / TICK + 3) * TICK + number, true);
 	}
-	/* Of an odd number one is left. */
+	/* One is left if the number is odd. */
 	if (number < armings)
 		exchange(2, (now_ns() / TICK + 1) * TICK + armings, true);
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
@@ -361,7 +367,7 @@ static void check(void)
 	fail("more or fewer withdrawn than did not end", never - s->withdrawn);
 	fail("words that neither came back nor expired", armings - got_back - s->expired);
 	fail("events too few or too many", s->expired - s->delivered - s->withdrawn);
-	/* If they never met, nothing was shown. */
+	/* If they never met, the test has shown nothing. */
 	fail("nothing was read", !s->delivered);
 	fail("nothing came back", !got_back);
 	fail("nothing was moved", !s->moved);

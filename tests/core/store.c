@@ -31,7 +31,7 @@ u64 *store_user_data(const struct store *s, u32 slot)
 	return &flat_of(s)->user_data[slot];
 }
 
-/* What visits fetch is what has had a timer. */
+/* A visit prefetches only slots that have had a timer. */
 void store_fetch(const void *store, u32 slot, bool due)
 {
 	assert(slot < ((const struct store *)store)->fresh);
@@ -54,7 +54,7 @@ static void *zalloc(size_t nr, size_t size)
 	return mem;
 }
 
-/* Makes a store of @max slots, without room. */
+/* Initializes a store for @max slots, without room for any. */
 void flat_init(struct flat *f, u32 max)
 {
 	u32 lines = (max + STORE_LINE - 1) / STORE_LINE;
@@ -68,13 +68,13 @@ void flat_init(struct flat *f, u32 max)
 	f->header = zalloc(1, FLAT_PAGE);
 }
 
-/* Makes room for @more timers, or all that there may be. */
+/* Makes room for @more timers, or for as many as are allowed. */
 void flat_grow(struct flat *f, u32 more)
 {
 	f->store.room = min(f->store.room + more, f->store.max);
 }
 
-/* User space touches the marks of @slot. Return: the __u64 with its mark. */
+/* Touches the marks of @slot for user space. Returns the __u64 that contains its mark. */
 u64 *flat_touch(struct flat *f, u32 slot)
 {
 	f->touched[slot / STORE_LINE / FLAT_LINES] = true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A small store for the fuzzers and the race: flat arrays, with room that grows in steps,
- * so that a wheel meets the end of it.
+ * A small store for the fuzzers and the race: flat arrays that grow in steps, so that a wheel
+ * runs out of room.
  */
 #ifndef _CORE_STORE_H
 #define _CORE_STORE_H
 
 #include "twheel_store.h"
 
-/* The header page, and lines whose marks user space touches at once. */
+/* The header page, and the number of lines whose marks user space touches together. */
 #define FLAT_PAGE	4096U
 #define FLAT_LINES	2U
 
@@ -17,9 +17,9 @@
  * @store: what is common to all stores
  * @timers: a timer for each slot
  * @words: a word for each slot
- * @user_data: the same
+ * @user_data: a user_data for each slot
  * @marks: a bit for each slot
- * @touched: FLAT_LINES lines each: user space has touched their marks
+ * @touched: true if user space has touched the marks, for each FLAT_LINES lines
  * @header: the header page
  */
 struct flat {

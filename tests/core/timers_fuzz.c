@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel_timers.c and twheel_word.c against what their users know: G3, G5, G6, G8.
+ * Compares twheel_timers.c and twheel_word.c with what their users know: G3, G5, G6, G8.
  *
- * Of each timer the user knows the word that is in the table, and the event
- * that he has not read. From that follows what each verb must answer, and what
- * may have become of the timer after each: nothing, or the expiry of a word
- * that was due. An event stays until it is read, or withdrawn by REARM, CANCEL or a KICK.
- * What must have expired is found by looking at all of them.
+ * For each timer, the user knows the word in the table and the event that was not read yet.
+ * From that follows what each verb must return, and what may have happened to the timer after
+ * each operation: nothing, or the expiry of a word that was due. An event stays until it is
+ * read, or until REARM, CANCEL or a KICK withdraws it. A look at all timers finds those that
+ * must have expired.
  *
- * The user keeps to the protocol of the table, with marks, or with the look that a KICK has at
- * a marked slot, unless he does not: a timer whose KICK was left out may be late, and nothing else.
- * Others scribble where he has his marks.
+ * The user follows the protocol of the table, with marks, or with the look that a KICK takes
+ * at a marked slot. When the user breaks it, a timer whose KICK was left out may be late, and
+ * nothing else may happen. Others scribble over the user's marks.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,9 +26,9 @@
 #include "twheel_timers.h"
 
 #define AMPLE	(~0U)
-/* Events of a read. */
+/* The maximum number of events in a read. */
 #define EVENTS		16U
-/* The kernel's clocks end here. */
+/* The end of the kernel's clocks. */
 #define NOW_MAX		((u64)S64_MAX)
 
 /**
@@ -135,14 +135,14 @@ static struct twheel_table *header_of(const struct run *r)
 	return store_of(r)->table;
 }
 
-/* What the user knows */
+/* The user's knowledge */
 
 static bool is_armed(const struct user_timer *u)
 {
 	return u->word && !u->unread;
 }
 
-/* Has an event, which he has armed or disarmed over. */
+/* Returns true if the timer has an event, and the user has armed or disarmed it since. */
 static bool is_stale(const struct user_timer *u)
 {
 	return u->unread && u->word != u->left;
@@ -153,7 +153,10 @@ static u32 state_of(const struct user_timer *u)
 	return u->unread ? TWHEEL_EXPIRED : u->word ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
-/* Its mark is set, for a turn or, if its line is not named, for a KICK. */
+/*
+ * Returns true if its mark is set, for a turn, or for a KICK if the summary does not name its
+ * line.
+ */
 static bool has_mark(const struct run *r, const struct user_timer *u)
 {
 	u32 slot = (u32)u->id;
@@ -162,26 +165,26 @@ static bool has_mark(const struct run *r, const struct user_timer *u)
 	       r->flat.marks[slot / 64] >> slot % 64 & 1;
 }
 
-/* The next turn will find its mark. */
+/* Returns true if the next turn will find its mark. */
 static bool is_marked(const struct run *r, const struct user_timer *u)
 {
 	return has_mark(r, u) && test_bit((u32)u->id >> STORE_LINE_SHIFT,
 					  (unsigned long *)store_summary(store_of(r)));
 }
 
-/* The end of the present tick. */
+/* Returns the end of the present tick. */
 static u64 next_tick(const struct run *r)
 {
 	return (r->now | (timers_tick_ns(&r->t) - 1)) + 1;
 }
 
-/* When it must have expired; without slack, the start of its tick. */
+/* Returns when it must have expired; without slack, that is the start of its tick. */
 static u64 due_at(const struct run *r, const struct user_timer *u, u64 slack)
 {
 	return contract_start(shape_of(r), contract_tick(shape_of(r), u->word, slack));
 }
 
-/* The word that follows @deadline of a periodic timer, after @now. */
+/* Returns the word that follows @deadline of a periodic timer, after @now. */
 static u64 period_after(const struct user_timer *u, u64 deadline, u64 now)
 {
 	unsigned __int128 next = deadline;
@@ -207,7 +210,7 @@ static void has_expired(struct user_timer *u, u64 now)
 	u->word = u->left;
 }
 
-/* It was armed just now; a KICK is owed, or not. */
+/* Records that it was armed just now; @lax if the user has left out a KICK. */
 static void was_armed(struct run *r, struct user_timer *u, bool lax)
 {
 	u->lax = lax;
@@ -221,7 +224,7 @@ static void has_ended(struct run *r, struct user_timer *u)
 	r->live--;
 }
 
-/* Learns what has become of @u, and checks that it may have. */
+/* Finds out what has become of @u, and checks that it is allowed. */
 static void follow(struct run *r, struct user_timer *u)
 {
 	const struct timer *e;
@@ -231,7 +234,7 @@ static void follow(struct run *r, struct user_timer *u)
 		return;
 	e = entry_of(r, u);
 	slot = word_of(r, u);
-	/* An event is final. */
+	/* An event does not change any more. */
 	if (u->unread)
 		FUZZ_CHECK(e->place, ==, TIMER_READY);
 	if (word_deadline(slot->deadline_ns) != u->word ||
@@ -246,7 +249,7 @@ static void follow(struct run *r, struct user_timer *u)
 		FUZZ_CHECK(e->expired_ns, ==, u->expired);
 	}
 	FUZZ_CHECK(e->place, !=, TIMER_TAKEN);
-	/* Where the user need not mark, the kernel must come. */
+	/* If the user need not mark the timer, the kernel must look by itself. */
 	if (e->place == TIMER_QUEUED)
 		FUZZ_CHECK(slot->wake_ns, <=,
 			   max(e->deadline, contract_start(shape_of(r), e->node.tick)));
@@ -255,8 +258,8 @@ static void follow(struct run *r, struct user_timer *u)
 }
 
 /*
- * The wheel will look at @u in time, by itself: it waits behind others since it was due when it
- * was armed, or it has a place that is early enough.
+ * Returns true if the wheel will look at @u in time by itself: either it waits behind others
+ * because it was due when it was armed, or its place is early enough.
  */
 static bool is_known(const struct run *r, const struct user_timer *u)
 {
@@ -267,7 +270,7 @@ static bool is_known(const struct run *r, const struct user_timer *u)
 		e->node.tick <= contract_tick(shape_of(r), u->word, u->slack));
 }
 
-/* Follows all, and finds what the wheel would forget. */
+/* Follows all timers, and finds those that the wheel would forget. */
 static void follow_all(struct run *r)
 {
 	u64 next = wheel_next(&r->t.wheel);
@@ -288,7 +291,7 @@ static void follow_all(struct run *r)
 	}
 }
 
-/* What the owner of a wheel does at the end of each call, if it was not a turn. */
+/* What the owner of a wheel does at the end of each call that was not a turn. */
 static void finish(struct run *r)
 {
 	u64 next = timers_next(&r->t);
@@ -306,7 +309,7 @@ static struct user_timer *any_timer(struct run *r)
 	return &r->timer[feed_below(r->f, r->timers)];
 }
 
-/* A live one, unless the user looks in vain for long. */
+/* Returns a live timer, unless the user searches too long in vain. */
 static struct user_timer *live_timer(struct run *r)
 {
 	unsigned int from = feed_below(r->f, r->timers);
@@ -330,7 +333,7 @@ static u64 any_time(struct run *r)
 	case 0:
 		return kind & 16 ? WHEEL_NEVER - (kind >> 5) : kind >> 5;
 	case 1:
-		/* The same as another's. */
+		/* The same deadline as another timer's. */
 		return any_timer(r)->word;
 	case 2:
 		return r->now;
@@ -343,13 +346,13 @@ static u64 any_time(struct run *r)
 	}
 }
 
-/* Fills in how a timer is to be armed. */
+/* Chooses how a timer is to be armed. */
 static void any_arming(struct run *r, struct twheel_timer *arg)
 {
 	unsigned int kind = feed_byte(r->f);
 
 	arg->flags = TWHEEL_ABSTIME | (kind & (TWHEEL_KEEP | TWHEEL_DISARMED));
-	/* So that not one in two is disarmed. */
+	/* So that fewer than one in two are disarmed. */
 	if (kind & 8)
 		arg->flags &= ~TWHEEL_DISARMED;
 	arg->deadline_ns = any_time(r);
@@ -367,7 +370,7 @@ static void any_arming(struct run *r, struct twheel_timer *arg)
 		arg->period_ns = 1;
 }
 
-/* What must be refused of it; 0 if nothing. */
+/* Returns the error with which this arming must be refused, or 0. */
 static int refusal(const struct run *r, const struct twheel_timer *arg)
 {
 	if (arg->flags & ~7U)
@@ -385,7 +388,7 @@ static u64 wanted(const struct run *r, const struct twheel_timer *arg)
 	       deadline_word(r->now + arg->deadline_ns);
 }
 
-/* The user's part of an arming by ioctl, which was done just now. */
+/* Records an arming by ioctl that was done just now. */
 static void arm(struct run *r, struct user_timer *u, const struct twheel_timer *arg)
 {
 	u->word = wanted(r, arg);
@@ -394,14 +397,14 @@ static void arm(struct run *r, struct user_timer *u, const struct twheel_timer *
 	u->flags = arg->flags;
 	u->unread = false;
 	was_armed(r, u, false);
-	/* What is past has others expire before it. */
+	/* A deadline in the past makes others expire before it. */
 	if (u->word && u->word <= r->now)
 		follow_all(r);
 	else
 		follow(r, u);
 }
 
-/* What the kernel says of @u, which it has just changed or looked up. */
+/* Checks what the kernel reports about @u, which it has just changed or looked up. */
 static void check_report(const struct user_timer *u, const struct twheel_timer *arg)
 {
 	FUZZ_CHECK(arg->id, ==, u->id);
@@ -414,7 +417,7 @@ static void check_report(const struct user_timer *u, const struct twheel_timer *
 
 /* Verbs */
 
-/* Does @op, with room that runs out. Return: its result. */
+/* Does @op, with limited room. Returns its result. */
 static int apply(struct run *r, struct twheel_op *op)
 {
 	while (!timers_apply(&r->t, op, 1, r->now)) {
@@ -456,7 +459,7 @@ static void do_register(struct run *r, struct user_timer *u)
 	r->live++;
 	r->registered++;
 	arm(r, u, &want);
-	/* What is past comes at once, unless others come before it. */
+	/* A deadline in the past expires at once, unless others come before it. */
 	if (!behind && is_armed(u))
 		FUZZ_CHECK(u->word, >, r->now);
 	check_report(u, &op.timer);
@@ -506,7 +509,7 @@ static void do_get(struct run *r, struct user_timer *u)
 	FUZZ_CHECK(op.timer.state, ==, state_of(u));
 }
 
-/* What names no timer, or no verb, changes nothing. */
+/* Operations on no timer, or unknown ones, change nothing. */
 static void do_nonsense(struct run *r)
 {
 	const struct user_timer *u = any_timer(r);
@@ -522,7 +525,7 @@ static void do_nonsense(struct run *r)
 		op.timer.id = u->dead;
 		break;
 	case 2:
-		/* The slot of one, the generation of none. */
+		/* The slot of one timer, and the generation of none. */
 		op.timer.id = (u32)u->id;
 		break;
 	case 3:
@@ -537,7 +540,7 @@ static void do_nonsense(struct run *r)
 	FUZZ_CHECK(memcmp(&op.timer, &before.timer, sizeof(op.timer)), ==, 0);
 }
 
-/* A turn. @look: as a KICK does it, or the wheel itself. */
+/* Turns the wheel. @look: as a KICK does it, or the wheel itself. */
 static void turn(struct run *r, unsigned int budget, enum look look)
 {
 	u64 withdrawn = r->t.stats.withdrawn;
@@ -560,7 +563,7 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 
 		if (!u->id || !is_marked(r, u))
 			continue;
-		/* Looked at in passing, it may wait for the next tick. */
+		/* A timer that was looked at in passing may wait for the next tick. */
 		u->prompt = false;
 		if (budget == AMPLE && !r->t.slot)
 			u->lax = false;
@@ -577,7 +580,7 @@ static void turn(struct run *r, unsigned int budget, enum look look)
 	follow_all(r);
 }
 
-/* Looks at @slot, as a KICK does if it is marked. Return: whether it has a timer. */
+/* Looks at @slot, as a KICK does if it is marked. Returns true if it has a timer. */
 static bool look_at(struct run *r, u32 slot)
 {
 	struct timer *e = store_at(store_of(r), slot);
@@ -588,8 +591,8 @@ static bool look_at(struct run *r, u32 slot)
 }
 
 /*
- * Has @u looked at, and maybe what is no timer, as a KICK does. Return: whether others were due
- * before.
+ * Has the kernel look at @u, and maybe at slots without timers, as a KICK does. Returns true
+ * if others were due before.
  */
 static bool kick(struct run *r, struct user_timer *u)
 {
@@ -616,14 +619,14 @@ static bool kick(struct run *r, struct user_timer *u)
 	FUZZ_CHECK(look_at(r, (u32)u->id), ==, true);
 	finish(r);
 	u->lax = false;
-	/* Kicked in passing, it may wait for the next tick. */
+	/* A timer that was kicked in passing may wait for the next tick. */
 	if (behind)
 		u->prompt = false;
 	follow_all(r);
 	return behind;
 }
 
-/* Sets the mark of a slot by the recipe. */
+/* Sets the mark of a slot by the protocol. */
 static void mark(struct run *r, u32 slot)
 {
 	unsigned long *marks = (unsigned long *)flat_touch(&r->flat, slot);
@@ -648,19 +651,19 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 	FUZZ_CHECK(word_deadline(xchg(&slot->deadline_ns, to)), ==, u->word);
 	to = word_deadline(to);
 	later = later && to;
-	/* Later is for nothing, if the wheel is where it should be. */
+	/* A later deadline needs nothing, if the wheel is where it should be. */
 	if (later && wheel_next(&r->t.wheel) > r->now)
 		FUZZ_CHECK(to, >, wake);
 	u->word = to;
 	if (!to)
 		return;
-	/* What the user owes from before he does not owe for this one. */
+	/* A KICK that the user still owed does not matter for this arming. */
 	was_armed(r, u, to <= wake);
 	if (!u->lax)
 		return;
 	if (kind & 1) {
 		mark(r, (u32)u->id);
-		/* Where others have scribbled, nobody knows. */
+		/* If others have scribbled over the header, it says nothing. */
 		if (to > READ_ONCE(header_of(r)->next_ns)) {
 			u->lax = r->scribbled;
 			return;
@@ -681,7 +684,7 @@ static void do_exchange(struct run *r, struct user_timer *u, u64 to, bool lazy)
 		was_armed(r, u, false);
 }
 
-/* Timers that were taken off the wheel, or off the ready list for nothing. */
+/* Returns how many timers were taken off the wheel, or off the ready list without an event. */
 static u64 touched(const struct run *r)
 {
 	const struct twheel_stats *s = &r->t.stats;
@@ -715,7 +718,7 @@ static void do_advance(struct run *r)
 		break;
 	}
 	r->now = min(now, NOW_MAX);
-	/* Not yet is a budget, too. */
+	/* A budget of 0 is allowed too. */
 	run(r, kind & 0x30 ? AMPLE : (kind >> 6) * 7);
 }
 
@@ -725,10 +728,13 @@ static void do_set_back(struct run *r)
 	unsigned int i;
 
 	r->now = feed_before(r->now, feed_distance(r->f, shape_of(r)->shift));
-	/* The order starts anew. */
+	/* The order starts again. */
 	r->reached = 0;
 	for (i = 0; i < r->timers; i++) {
-		/* What was due and had not come may wait until the clock is there again. */
+		/*
+		 * A timer that was due and had not expired may wait until the clock is there
+		 * again.
+		 */
 		if (is_armed(&r->timer[i]) &&
 		    (r->timer[i].word <= before || is_marked(r, &r->timer[i])))
 			r->timer[i].lax = true;
@@ -745,7 +751,7 @@ static struct user_timer *find(struct run *r, u64 id)
 	return u;
 }
 
-/* An event that was peeked at: it must be what the user is owed. */
+/* Checks an event that was peeked at, which must be one that the user expects. */
 static struct user_timer *check_event(struct run *r, const struct twheel_event *event)
 {
 	struct user_timer *u = find(r, event->id);
@@ -774,7 +780,7 @@ static struct user_timer *check_event(struct run *r, const struct twheel_event *
 
 static void was_read(struct run *r, struct user_timer *u)
 {
-	/* A KICK may find it due before its tick has ended. */
+	/* A KICK may find the timer due before its tick has ended. */
 	u64 tick = min(contract_tick(shape_of(r), u->deadline, 0),
 		       u->taken >> shape_of(r)->shift);
 
@@ -789,7 +795,7 @@ static void was_read(struct run *r, struct user_timer *u)
 		has_ended(r, u);
 }
 
-/* Reads up to @nr events, of which @fit arrive. */
+/* Reads up to @nr events, of which @fit are delivered. */
 static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 {
 	struct twheel_event events[EVENTS];
@@ -811,7 +817,7 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 	timers_unpeek(&r->t, events + fit, got - fit);
 	finish(r);
 	FUZZ_CHECK(r->t.stats.withdrawn, ==, withdrawn);
-	/* Who has not got an event has not looked at it. */
+	/* A reader that did not get an event has not changed it. */
 	for (i = fit; i < got; i++)
 		*of[i] = before[i];
 	for (i = 0; i < fit; i++)
@@ -819,7 +825,7 @@ static void do_read(struct run *r, unsigned int nr, unsigned int fit)
 	follow_all(r);
 }
 
-/* There is an event if the user is owed one. */
+/* Checks that poll reports an event if the user expects one. */
 static void do_poll(struct run *r)
 {
 	unsigned int i;
@@ -839,7 +845,7 @@ static void do_some_read(struct run *r)
 	do_read(r, nr, kind & 0x60 ? nr : feed_below(r->f, EVENTS + 1));
 }
 
-/* All live timers, each once, in the order of their slots. */
+/* Lists all live timers, each once, in the order of their slots. */
 static void do_list(struct run *r)
 {
 	struct twheel_timer out[EVENTS];
@@ -885,7 +891,10 @@ static void check_stats(const struct run *r)
 	FUZZ_CHECK(late, <=, s.expired);
 }
 
-/* The table is mapped; words of no timer mean nothing, and marks may be of nobody. */
+/*
+ * Scribbles over the mapped table: words without a timer mean nothing, and marks may have no
+ * timer.
+ */
 static void do_scribble(struct run *r)
 {
 	unsigned int kind = feed_byte(r->f);
@@ -912,7 +921,7 @@ static void do_scribble(struct run *r)
 		mark(r, nr);
 		break;
 	case 2:
-		/* Without the summary, or the marks. */
+		/* Without the summary, or without the marks. */
 		set_bit(nr % 64, (unsigned long *)flat_touch(&r->flat, nr));
 		break;
 	case 3:
@@ -923,7 +932,7 @@ static void do_scribble(struct run *r)
 		mark(r, nr);
 		break;
 	case 5:
-		/* Gone, with the looks that they stood for. */
+		/* The marks are gone, and so are the looks that they requested. */
 		for (i = 0; i < r->timers; i++)
 			if (r->timer[i].id && is_marked(r, &r->timer[i]))
 				r->timer[i].lax = true;
@@ -942,7 +951,7 @@ static void do_scribble(struct run *r)
 	}
 }
 
-/* Where no timer is live. */
+/* A slot without a live timer. */
 #define NOTHING	32
 
 static void operate(struct run *r)
@@ -1003,12 +1012,12 @@ static void operate(struct run *r)
 			do_set_back(r);
 		break;
 	}
-	/* Each sixteenth time or so, also what the operation had nothing to do with. */
+	/* About every sixteenth time, check timers that the operation did not touch too. */
 	if (!(fuzz_operations & 15))
 		follow_all(r);
 }
 
-/* Each arming that is left ends. */
+/* Ends all armings that are left. */
 static void empty(struct run *r)
 {
 	unsigned int i;
@@ -1024,7 +1033,7 @@ static void empty(struct run *r)
 	FUZZ_CHECK(r->live, ==, 0);
 }
 
-/* What has been emptied can be filled again. */
+/* After everything was removed, the wheel can be used again. */
 static void end(struct run *r)
 {
 	unsigned int i;
@@ -1049,7 +1058,7 @@ void timers_fuzz(struct feed *f, unsigned int timers, u64 operations)
 	r.timer = fuzz_zalloc(timers * sizeof(*r.timer));
 	r.now = min(feed_start(f, shape.shift), NOW_MAX);
 	wheel_init(&r.t.wheel, &shape, mem, r.now, store_fetch, &r.flat.store);
-	/* Mostly more than the user wants. */
+	/* Usually more than the user wants. */
 	max = kind & 3 ? timers + kind : 1 + timers * kind / 256;
 	r.of_slot = fuzz_zalloc(max * sizeof(*r.of_slot));
 	flat_init(&r.flat, max);

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts beside it: a kernel's source, with the wheel in it, and what its KTAP
-# says.
+# Sourced by the scripts beside it: a kernel source tree that includes the wheel, and the
+# conversion of its KTAP.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../../vm/lib.sh"
 
-# take_tree VERSION: its source in $tree; for us alone for as long as descriptor 9 is open.
+# take_tree VERSION: leaves the path of the source in $tree, and locks it while descriptor 9 is
+# open.
 take_tree() {
 	need bc bison flex gcc make python3
 	tree=$("$top/vm/source.sh" "$1")
@@ -13,8 +14,8 @@ take_tree() {
 	flock 9
 }
 
-# plant OBJECT...: puts the wheel, the suites and the bench there, as links; these are
-# built.
+# plant OBJECT...: links the wheel, the suites and the benchmark into the tree, which then
+# builds OBJECT.
 plant() {
 	rm -rf "$tree/lib/twheel"
 	mkdir "$tree/lib/twheel"
@@ -29,8 +30,8 @@ plant() {
 		echo 'obj-y += twheel/' >>"$tree/lib/Makefile"
 }
 
-# flat KTAP: what the kernel's kunit.py makes of it, as flat TAP. It sees what is missing, as
-# after a crash. Of a warning no case knows.
+# flat KTAP: converts it with the kernel's kunit.py to flat TAP. kunit.py notices missing
+# results, such as after a crash, but the cases do not notice kernel warnings.
 flat() {
 	local status=0
 

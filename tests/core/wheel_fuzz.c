@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel.c against a sorted array, of any shape: G1, G2, G6, G7.
+ * Compares twheel.c, with any shape, with a sorted array: G1, G2, G6, G7.
  */
 #include "fuzz.h"
 #include "twheel_model.h"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317
-# Bugs of the wheel and of libtwheel, for what is looked for in user space.
+# Bugs of the wheel and of libtwheel, for the tests that run in user space.
 
 need make gcc libc6-dev uthash-dev clang-14 libclang-rt-14-dev patch
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 export TSAN_OPTIONS=halt_on_error=1
-# core BUG PROGRAM ARGUMENT...: with that bug; the output is in $output, the exit
-# status in $status.
+# core BUG PROGRAM ARGUMENT...: runs a program that has this bug. Leaves the output in $output
+# and the exit status in $status.
 core() {
 	local dir=$copy/$1
 
@@ -15,12 +15,12 @@ core() {
 	quietly make -s -C "$dir/tests/core" O="$dir/out" "$dir/out/$2"
 	seen "${fixed[@]}" "$dir/out/$2" "${@:3}"
 }
-# lib BUG SANITIZERS PROGRAM ARGUMENT...: likewise, of libtwheel.
+# lib BUG SANITIZERS PROGRAM ARGUMENT...: the same for libtwheel.
 lib() {
 	copy_with "$1"
 	seen "$copy/$1/tests/library/check.sh" "${@:2}"
 }
-# copy_with BUG: makes a copy of the sources that has it.
+# copy_with BUG: makes a copy of the sources with this bug.
 copy_with() {
 	local dir=$copy/$1
 
@@ -40,7 +40,7 @@ seen() {
 broken() {
 	[ "$status" -ne 0 ]
 }
-# The inputs that are known of a fuzzer.
+# Writes the known inputs of a fuzzer to files.
 known() {
 	local line inputs=0
 
@@ -55,43 +55,45 @@ known timers
 core none race armings=100000
 ok "core: without a bug no arming is lost" test "$status" -eq 0
 core none wheel_fuzzer "$copy"/wheel-*
-ok "core: nor do the inputs that are known of the wheel's fuzzer find any" \
+ok "core: without a bug the known inputs of the wheel's fuzzer pass" \
 	test "$status" -eq 0
 core none timers_fuzzer "$copy"/timers-*
-ok "core: or those of the timers'" test "$status" -eq 0
+ok "core: without a bug the known inputs of the timers' fuzzer pass" test "$status" -eq 0
 core lost wheel_fuzzer "$copy"/wheel-*
-ok "core: a timer that its bucket has forgotten fails the fuzzer of the wheel" broken
+ok "core lost: a timer missing from its bucket fails the wheel's fuzzer" broken
 FUZZ_RANDOM=1 core lost wheel_fuzzer -max_len=9 -runs=20
-ok "core: and its random operations" broken
+ok "core lost: a timer missing from its bucket fails random operations" broken
 core count timers_fuzzer "$copy"/timers-*
-ok "core: an expiration that is not counted fails the fuzzer of the timers" broken
+ok "core count: an uncounted expiration fails the timers' fuzzer" broken
 core store race armings=100000
-ok "core: an expiry that is claimed by a store" broken
+ok "core store: an expiry that claims with a plain store fails the race" broken
 core second race armings=100000
-ok "core: a word that is not read again" broken
+ok "core second: a missing second read of the word fails the race" broken
 core unmarked race armings=400000
-ok "core: marks that are not looked for again" broken
+ok "core unmarked: a missing second look for marks fails the race" broken
 core plain race_tsan armings=100000
-ok "core: one that is read plainly" says 'WARNING: ThreadSanitizer: data race'
-ok "core: fails the race" broken
+ok "core plain: ThreadSanitizer reports a plain read of the word" \
+	says 'WARNING: ThreadSanitizer: data race'
+ok "core plain: a plain read of the word fails the race" broken
 core beyond timers_fuzzer "$copy"/timers-*
-ok "core: past the end of what was allocated" says 'heap-buffer-overflow'
-ok "core: fails the fuzzer" broken
+ok "core beyond: AddressSanitizer reports an access past the end" says 'heap-buffer-overflow'
+ok "core beyond: an access past the end fails the fuzzer" broken
 core shift core_test
-ok "core: a shift too far" says 'shift exponent'
-ok "core: fails the suites" broken
+ok "core shift: UBSan reports an excessive shift" says 'shift exponent'
+ok "core shift: an excessive shift fails the suites" broken
 
 threads=(-V kernel_2 -V kernel_8 -V inprocess_4 -V inprocess_8 -t timers)
 lib none thread lib_thread_test "${threads[@]}"
-ok "lib: without a bug the threads agree" test "$status" -eq 0
+ok "lib: without a bug the threads test passes" test "$status" -eq 0
 lib none address,undefined lib_timer_test -V kernel -t timer_verbs
-ok "lib: and one alone is right" test "$status" -eq 0
+ok "lib: without a bug the timer test passes" test "$status" -eq 0
 lib early_unlock thread lib_thread_test "${threads[@]}"
-ok "lib: what is done without its lock" says 'WARNING: ThreadSanitizer: data race'
-ok "lib: fails the threads" broken
+ok "lib early_unlock: ThreadSanitizer reports an access without the lock" \
+	says 'WARNING: ThreadSanitizer: data race'
+ok "lib early_unlock: an access without the lock fails the threads test" broken
 lib small address,undefined lib_timer_test -V kernel -t timer_verbs
-ok "lib: past the end of what was allocated" says 'heap-buffer-overflow'
-ok "lib: fails the test" broken
+ok "lib small: AddressSanitizer reports an access past the end" says 'heap-buffer-overflow'
+ok "lib small: an access past the end fails the timer test" broken
 lib shift address,undefined lib_timer_test -V kernel -t timer_verbs
-ok "lib: a shift too far" says 'shift exponent'
-ok "lib: fails the test" broken
+ok "lib shift: UBSan reports an excessive shift" says 'shift exponent'
+ok "lib shift: an excessive shift fails the timer test" broken

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317
-# The kernel's own tests of what it looks for bugs with: some run at boot, the others are
-# modules that vm/kernel.sh keeps. What those provoke, vm/judge.c has to see.
+# The kernel's own tests of its bug detectors. Some run at boot, and vm/kernel.sh keeps the
+# others as modules. vm/judge.c must notice the bugs that these provoke.
 
-# reported TEXT: the kernel has a line that begins like this, behind its time and thread.
+# reported TEXT: the kernel has logged a line that begins like this, after its time and thread.
 reported() {
 	tr -d '\r' <"$logs/gate-$kernel.console.log" | sed 's/^\(\[[^]]*\]\)*  *//' >"$logs/gate.log"
 	grep -q "^$1" "$logs/gate.log"
@@ -20,24 +20,27 @@ boot "$kernel" --kernel "$kernel" --raw --limit 120 --timeout 180 --bin "$tests:
 case $kernel in
 debug | rt-debug)
 	ok "$kernel: lockdep passes its self-tests" reported 'Good, all [0-9]* testcases passed!'
-	ok "$kernel: so do debug objects" reported 'ODEBUG: selftest passed'
+	ok "$kernel: debug objects pass their self-test" reported 'ODEBUG: selftest passed'
 	;;&
 debug)
-	ok "$kernel: KASAN passes its own" reported 'ok 1 kasan$'
+	ok "$kernel: KASAN passes its self-test" reported 'ok 1 kasan$'
 	ok "$kernel: a report of KASAN fails the machine" says 'fail: kernel log: BUG: KASAN: '
-	ok "$kernel: UBSAN reports a shift too far" says 'fail: kernel log: UBSAN: shift-out-of-bounds'
-	ok "$kernel: and an index" says 'fail: kernel log: UBSAN: array-index-out-of-bounds'
-	ok "$kernel: that machine fails" refused
+	ok "$kernel: UBSAN reports an excessive shift" \
+		says 'fail: kernel log: UBSAN: shift-out-of-bounds'
+	ok "$kernel: UBSAN reports an index out of bounds" \
+		says 'fail: kernel log: UBSAN: array-index-out-of-bounds'
+	ok "$kernel: the verdict on the machine is FAIL" refused
 	;;
 kcsan)
-	ok "$kernel: KCSAN passes its self-test" reported 'kcsan: selftest: [0-9]*/[0-9]* tests passed'
-	ok "$kernel: and its suite" reported 'ok 1 kcsan$'
-	ok "$kernel: a race without a line of twheel is the kernel's own" \
+	ok "$kernel: KCSAN passes its self-test" \
+		reported 'kcsan: selftest: [0-9]*/[0-9]* tests passed'
+	ok "$kernel: KCSAN passes its suite" reported 'ok 1 kcsan$'
+	ok "$kernel: a race outside of twheel is not counted as twheel's" \
 		says "of the kernel's own: BUG: KCSAN: "
 	;;
 kmsan)
 	ok "$kernel: KMSAN passes its suite" reported 'ok 1 kmsan$'
 	ok "$kernel: a report of KMSAN fails the machine" says 'fail: kernel log: BUG: KMSAN: '
-	ok "$kernel: that machine fails" refused
+	ok "$kernel: the verdict on the machine is FAIL" refused
 	;;
 esac

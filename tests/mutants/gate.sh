@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/mutants/gate.sh [judge | detectors KERNEL | tests | core]: what goes wrong must be seen
-# to go wrong. Prints TAP.
+# tests/mutants/gate.sh [judge | detectors KERNEL | tests | core]: plants bugs and checks that
+# they are reported. Prints TAP.
 #
-#   judge      of a machine, given one that is bad (the default)
-#   detectors  of a debug kernel: the kernel's own tests of them
-#   tests      of the device, given bugs of the module
-#   core       the tests of the wheel and of libtwheel in user space, given bugs of these
+#   judge      the judge of a machine, which gets a bad one (the default)
+#   detectors  the detectors of a debug kernel, with the kernel's own tests of them
+#   tests      the tests of the device, which get bugs of the module
+#   core       the tests of the wheel and of libtwheel in user space, which get bugs of these
 
 . "$(dirname "$0")/../../vm/lib.sh"
 . "$top/tests/mutants/lib.sh"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317
-# What vm/run.sh, and vm/init.c with vm/judge.c in the machine, say of one that is bad.
+# What vm/run.sh, and vm/init.c with vm/judge.c in the machine, report about a bad machine.
 
-# To look for lost memory takes ten seconds, and is not what most of this is about.
+# The scan for leaks takes ten seconds, and most of these tests do not need it.
 in_uml=(--kernel uml --append twheel.leaks=0)
 
 boot good "${in_uml[@]}" --log-ok 'a word' -- sh -c 'echo "twheel: a word" >/dev/kmsg'
@@ -15,21 +15,22 @@ ok "judge: a program that fails is reported" says 'fail: status 1: false'
 ok "judge: a program that crashes is reported" says 'fail: signal 11: kill'
 ok "judge: a program that hangs is reported" says 'fail: more than 8 s: sleep 60'
 ok "judge: a line of the module is reported" says 'fail: kernel log: twheel: a word'
-ok "judge: a line that vm/forbidden has is reported" says 'fail: kernel log: WARNING: planted'
+ok "judge: a log line that vm/forbidden lists is reported" says 'fail: kernel log: WARNING: planted'
 
 mutant uml warn user 'timer_test -t get'
-ok "judge: a warning of the kernel is the end of its machine" \
+ok "judge: a kernel warning ends the machine" \
 	says 'the machine died without a verdict'
-ok "judge: and fails it" refused
+ok "judge: a kernel warning fails the machine" refused
 mutant uml leak user 'timer_test -t get'
-ok "judge: memory that the module has lost is reported" says 'fail: memory: unreferenced object'
-ok "judge: and fails the machine" refused
+ok "judge: a memory leak of the module is reported" says 'fail: memory: unreferenced object'
+ok "judge: a memory leak fails the machine" refused
 
 boot load "${in_uml[@]}" --params no_such_thing=1,max_timers=x -- true
 ok "judge: a module that cannot be loaded is reported" says 'fail: cannot load the module'
 
-# make vm, whose script's status counts.
+# The exit status of make vm is that of its script.
 make_vm 'test -c /dev/twheel && exit 9'
 ok "make vm SCRIPT=: exits with the status of the script" says 'Error 9'
-ok "make vm: refuses a further word" make_says 'make vm takes no further word: "Makefile"' Makefile
-ok "make vm: refuses a script that is absent" make_says 'no file "absent.sh"' SCRIPT=absent.sh
+ok "make vm: refuses an unknown argument" \
+	make_says 'make vm takes no further word: "Makefile"' Makefile
+ok "make vm: refuses a script that does not exist" make_says 'no file "absent.sh"' SCRIPT=absent.sh

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154,SC2034,SC2317
-# What the gates share: ok() judges, boot() and mutant() run a machine with a bug.
+# What the gates share: ok() judges, and boot() and mutant() run a machine with a bug.
 
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
@@ -13,7 +13,7 @@ ok() {
 	verdict $is "$1"
 }
 
-# boot NAME OPTION...: the output is in $output, the exit status in $status.
+# boot NAME OPTION...: leaves the output in $output and the exit status in $status.
 boot() {
 	local name=gate-$1
 
@@ -23,7 +23,7 @@ boot() {
 	printf '%s\n' "$output" | sed 's/^/# /'
 }
 
-# make_vm LINE: the same of make vm, with a script of this line.
+# make_vm LINE: runs make vm with a script that consists of LINE, with the same results.
 make_vm() {
 	status=0
 	echo "$1" >"$build/gate-script"
@@ -35,7 +35,7 @@ says() {
 	grep -qF -e "$1" <<<"$output"
 }
 
-# make_says TEXT ARGUMENT...: make vm with these refuses, and says so.
+# make_says TEXT ARGUMENT...: passes if make vm with these arguments fails with this message.
 make_says() {
 	! output=$(make -C "$top" -n vm "${@:2}" 2>&1) && says "$1"
 }
@@ -44,7 +44,7 @@ refused() {
 	[ "$status" -ne 0 ] && says 'twheel-vm: verdict: FAIL'
 }
 
-# mutant KERNEL BUG BIN COMMAND [OPTION...]: the module with that bug, and a test of it.
+# mutant KERNEL BUG BIN COMMAND [OPTION...]: runs a test of the module that has this bug.
 made=' '
 mutant() {
 	local bin=${3#user}

@@ -4,7 +4,7 @@
 
 #include <linux/build_bug.h>
 
-/* For a bound that has been checked, which is checked here. */
+/* The caller has checked the bound, and this checks it again. */
 #define array_index_nospec(index, size)	({	\
 	WARN_ON_ONCE((index) >= (size));	\
 	(index); })

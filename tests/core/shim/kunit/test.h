@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The part of KUnit that the suites in kunit/ use, for user space. Each name
- * means what it means in the kernel.
+ * The part of KUnit that the suites in kunit/ use, for user space. Each name has the same
+ * meaning as in the kernel.
  */
 #ifndef _SHIM_KUNIT_TEST_H
 #define _SHIM_KUNIT_TEST_H
@@ -43,7 +43,7 @@ void *kunit_kzalloc(struct kunit *test, size_t size, int gfp);
 
 void kunit_info(struct kunit *test, const char *fmt, ...);
 
-/* Where a check stands, what it says, and what makes it fail. */
+/* The position of a check, its message, and its failure. */
 struct shim_check {
 	const char *file;
 	int line;
