@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is random, of the models of the wheel: where their decisions come from, and how they
- * pick times. The feed is the input of a fuzzer, or the numbers of a generator.
+ * Random decisions for the models of the wheel, and how they choose times. The feed is either
+ * the input of a fuzzer, or the output of a random number generator.
  */
 #ifndef _TWHEEL_FEED_H
 #define _TWHEEL_FEED_H
@@ -36,7 +36,7 @@ static inline u64 feed_random(struct feed *f)
 	return f->random;
 }
 
-/* A byte; zeroes when the feed is over. */
+/* Returns a byte, or zero at the end of the feed. */
 static inline unsigned int feed_byte(struct feed *f)
 {
 	if (f->random)
@@ -44,7 +44,7 @@ static inline unsigned int feed_byte(struct feed *f)
 	return f->at == f->end ? 0 : *f->at++;
 }
 
-/* A number below @end, which is at most 65536. */
+/* Returns a number below @end, which is at most 65536. */
 static inline unsigned int feed_below(struct feed *f, unsigned int end)
 {
 	unsigned int value = feed_byte(f);
@@ -67,8 +67,8 @@ static inline u64 feed_u64(struct feed *f)
 }
 
 /*
- * A distance in ns: a few ticks, a power of two or one ns beside it (there the
- * borders of ticks and levels are), or anything; mostly below 2^(@shift + 40).
+ * Returns a distance in ns: a few ticks, a power of two or one ns beside it (where ticks and
+ * levels have their borders), or any number, usually below 2^(@shift + 40).
  */
 static inline u64 feed_distance(struct feed *f, unsigned int shift)
 {
@@ -90,7 +90,7 @@ static inline u64 feed_distance(struct feed *f, unsigned int shift)
 	}
 }
 
-/* Times stop at their ends; "now" is before the last. */
+/* Adds without passing the end of time; "now" is before the last moment. */
 static inline u64 feed_after(u64 time, u64 distance)
 {
 	return distance < WHEEL_NEVER - 1 - time ? time + distance : WHEEL_NEVER - 1;
@@ -101,7 +101,7 @@ static inline u64 feed_before(u64 time, u64 distance)
 	return distance < time ? time - distance : 0;
 }
 
-/* Any time at which a wheel may start: 0, near a counter's end, or any. */
+/* Returns a time at which a wheel may start: 0, near a counter's end, or any other. */
 static inline u64 feed_start(struct feed *f, unsigned int shift)
 {
 	switch (feed_below(f, 4)) {
@@ -116,7 +116,7 @@ static inline u64 feed_start(struct feed *f, unsigned int shift)
 	}
 }
 
-/* Any shape; large ones are rare, as they take long to make. */
+/* Returns any shape. Large ones are rare, because they take long to make. */
 static inline struct wheel_shape feed_shape(struct feed *f)
 {
 	unsigned int most;
@@ -133,10 +133,9 @@ static inline struct wheel_shape feed_shape(struct feed *f)
 }
 
 /*
- * The contract of wheel_add(): the tick at which a deadline expires. The first
- * that begins at the deadline or after; or the first border after that of the
- * coarsest level whose buckets are not wider than the slack, unless time ends
- * before.
+ * The contract of wheel_add(): returns the tick at which a deadline expires. That is the first
+ * tick that starts at the deadline or later. With slack it is the first border after that of
+ * the coarsest level whose buckets are not wider than the slack, unless time ends before.
  */
 static inline u64 contract_tick(const struct wheel_shape *shape, u64 deadline, u64 slack)
 {
@@ -155,7 +154,7 @@ static inline u64 contract_tick(const struct wheel_shape *shape, u64 deadline, u
 	return tick;
 }
 
-/* When @tick begins. */
+/* Returns when @tick starts. */
 static inline u64 contract_start(const struct wheel_shape *shape, u64 tick)
 {
 	return tick > U64_MAX >> shape->shift ? WHEEL_NEVER : tick << shape->shift;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which deadline comes out when: row by row. */
+/* When each deadline expires, row by row. */
 #include <linux/module.h>
 
 #include "twheel_kunit.h"
@@ -95,7 +95,10 @@ static const struct edge_row edges[] = {
 
 ROWS(edge, edges);
 
-/* G1, G2: The edge, a tick before and a tick after it, from borders and from off them. */
+/*
+ * G1, G2: Deadlines at the edge of a level, a tick before and a tick after it, from borders
+ * and from other times.
+ */
 static void edge_test(struct kunit *test)
 {
 	const struct edge_row *row = test->param_value;
@@ -118,7 +121,7 @@ static void edge_test(struct kunit *test)
 
 				if (tick <= starts[i] || at >> row->shape.shift != tick)
 					continue;
-				/* The first ns of the tick that is now, or its last. */
+				/* The first ns of the present tick, or its last. */
 				if (phase)
 					now = tick_start(w, starts[i] + 1) - 1;
 				restart(w, now);
@@ -132,7 +135,7 @@ static void edge_test(struct kunit *test)
 	}
 }
 
-/* Whole revolutions of each level, from a border and from off it. */
+/* Whole revolutions of each level, from a border and from another time. */
 static void revolution_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -145,7 +148,7 @@ static void revolution_test(struct kunit *test)
 		unsigned int order = (level + 1) * w->shape.slot_bits;
 		const u64 starts[] = { 0, 1ULL << (order & 63), 1, 37, 4711 };
 
-		/* There must be room for ten of them. */
+		/* There must be room for ten revolutions. */
 		if (order + w->shape.shift > 60)
 			break;
 		for (i = 0; i < ARRAY_SIZE(starts); i++) {
@@ -180,7 +183,7 @@ static const struct phase_row phases[] = {
 
 ROWS(phase, phases);
 
-/* The ns at which phase @i of @nr begins, or the one before. */
+/* Returns the ns at which phase @i of @nr starts, or the one before. */
 static u64 phase_ns(unsigned int shift, unsigned int i)
 {
 	unsigned int order = min(shift, 7U);
@@ -188,7 +191,7 @@ static u64 phase_ns(unsigned int shift, unsigned int i)
 	return ((u64)(i + 1) / 2 << (shift - order)) - (i & 1);
 }
 
-/* Wherever in a tick it is now, and wherever in a tick the deadline is. */
+/* The present time and the deadline are at any point of a tick. */
 static void phase_test(struct kunit *test)
 {
 	const struct phase_row *row = test->param_value;
@@ -290,7 +293,7 @@ static void far_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, row->now), row->fires);
 	if (row->fires != WHEEL_NEVER)
 		return;
-	/* Nothing expires it, and it can still be taken out. */
+	/* Nothing expires the timer, and it can still be removed. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, WHEEL_NEVER - 1), 0U);
 	wheel_del(w, &timer->node);
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, WHEEL_NEVER - 1), 0U);
@@ -320,7 +323,10 @@ static const struct counter_row counters[] = {
 
 ROWS(counter, counters);
 
-/* A timer at each tick on both sides; where time ends, one that never expires. */
+/*
+ * One timer for each tick on both sides of a counter's end. At the end of time, a timer never
+ * expires.
+ */
 static void counter_test(struct kunit *test)
 {
 	const struct counter_row *row = test->param_value;
@@ -400,7 +406,7 @@ struct slack_row {
 	const char *name;
 	struct wheel_shape shape;
 	u64 slack;
-	/* Every so many ticks there is a border. */
+	/* There is a border every this many ticks. */
 	u64 width;
 };
 
@@ -428,7 +434,7 @@ static const struct slack_row slacks[] = {
 
 ROWS(slack, slacks);
 
-/* It is the border at the deadline or after it, at every distance. */
+/* The timer expires at the first border at the deadline or after it, at every distance. */
 static void slack_test(struct kunit *test)
 {
 	const struct slack_row *row = test->param_value;
@@ -451,7 +457,7 @@ static void slack_test(struct kunit *test)
 		if (!delays[i])
 			continue;
 		restart(w, now);
-		/* Not on a tick, so that rounding has to be done first. */
+		/* Not on a tick, so that the wheel has to round first. */
 		KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0,
 						  deadline - (1ULL << row->shape.shift >> 1),
 						  row->slack));
@@ -464,14 +470,14 @@ static void slack_test(struct kunit *test)
 	}
 }
 
-/* Beyond the reach of its level it moves down to there and no further. */
+/* Beyond the reach of its level, the timer moves down to that level and no further. */
 static void slack_far_test(struct kunit *test)
 {
 	struct wheel_shape shape = { .slot_bits = 6 };
 	struct wheel *w = twheel_kunit_make(test, shape, 77);
 	struct timer *timer = make_timers(test, 1);
 
-	/* Level 3, but 64 ns wide buckets are in level 1. */
+	/* The timer is added to level 3, but buckets of 64 ns are in level 1. */
 	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timer->node, 0, 1000000, 64));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timer->node, 77), 1000000ULL);
 	KUNIT_EXPECT_EQ(test, w->cascaded, 2ULL);
@@ -482,7 +488,7 @@ static void slack_far_test(struct kunit *test)
 	KUNIT_EXPECT_LE(test, w->cascaded, 2ULL);
 }
 
-/* Who allows slack is woken with others. */
+/* Timers with slack share wake-ups. */
 static void slack_shared_test(struct kunit *test)
 {
 	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
@@ -523,8 +529,8 @@ static const struct seconds_row seconds[] = {
 ROWS(seconds, seconds);
 
 /*
- * The example with which many a wheel of seconds, minutes and hours goes wrong
- * when it was started off a border: 7100 s, in levels of 64.
+ * The example at which many wheels of seconds, minutes and hours fail if they start off a
+ * border: 7100 s, in levels of 64.
  */
 static void seconds_test(struct kunit *test)
 {
@@ -538,7 +544,7 @@ static void seconds_test(struct kunit *test)
 			(row->start + 7100) << SECOND);
 }
 
-/* Right after each timer was added, the wheel asks for the first bucket. */
+/* Right after each timer is added, the wheel requests a turn for the first bucket. */
 static void next_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -561,7 +567,7 @@ static void next_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, wheel_next(w), next);
 	}
 
-	/* And later on it never asks for less than the first of them needs. */
+	/* Later it never requests a turn after the first of them needs it. */
 	for (i = 0; i < SCATTERED; i++) {
 		struct wheel_node *node = turn(test, w, &now, AMPLE);
 

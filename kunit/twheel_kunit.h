@@ -2,9 +2,8 @@
 /*
  * What the suites of the wheel share.
  *
- * "Turns" are done as the owner of a wheel does it, from one wheel_next() to
- * the next, and just before each it is made sure that nothing comes early.
- * Times are in ns; what is called a tick is in ticks.
+ * They turn a wheel like its owner does, from one wheel_next() to the next, and check before
+ * each turn that nothing expires early. Times are in ns, and ticks in ticks.
  */
 #ifndef _TWHEEL_KUNIT_H
 #define _TWHEEL_KUNIT_H
@@ -17,7 +16,10 @@
 #include "twheel.h"
 #include "twheel_rows.h"
 
-/* Makes a wheel that lives as long as the test. No @levels: as many as make sense. */
+/*
+ * Makes a wheel that lives as long as the test. If there are no @levels, it has as many as are
+ * useful.
+ */
 static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_shape shape,
 					      u64 now)
 {
@@ -36,10 +38,10 @@ static inline struct wheel *twheel_kunit_make(struct kunit *test, struct wheel_s
 	return w;
 }
 
-/* More than a call may ever touch here. */
+/* A budget that no call here can use up. */
 #define AMPLE		U32_MAX
 
-/* So many timers where it does not matter how many. */
+/* The number of timers where it does not matter. */
 #define SCATTERED	100U
 
 struct timer {
@@ -66,7 +68,7 @@ static const struct shape_row shapes[] = {
 
 ROWS(shape, shapes);
 
-/* Begins anew with a wheel that is empty and whose memory is zeroed therefore. */
+/* Starts again with a wheel that is empty, whose memory is therefore zeroed. */
 static inline void restart(struct wheel *w, u64 now)
 {
 	struct wheel_shape shape = w->shape;
@@ -98,14 +100,14 @@ static inline bool add_at(struct wheel *w, struct timer *timer, u64 tick)
 	return wheel_add(w, &timer->node, timer->node.number, tick_start(w, tick), 0);
 }
 
-/* The same numbers in each run; more of them than a test can think of. */
+/* Returns the same sequence of numbers in each run, which is longer than hand-written ones. */
 static inline u32 scattered(u32 *state)
 {
 	*state = *state * 1664525 + 1013904223;
 	return *state >> 8;
 }
 
-/* Where the timer of a @tick is looked at first, from the contract alone. */
+/* Returns where the timer of @tick is looked at first, from the contract alone. */
 static inline u64 first_look(const struct wheel *w, u64 clk, u64 tick)
 {
 	unsigned int bits = w->shape.slot_bits;
@@ -116,7 +118,7 @@ static inline u64 first_look(const struct wheel *w, u64 clk, u64 tick)
 	return tick >> level * bits << level * bits;
 }
 
-/* Takes off all that is due at @now, without regard to cost, and counts it. */
+/* Takes off everything that is due at @now, without a budget, and returns how many. */
 static inline unsigned int expire_all(struct kunit *test, struct wheel *w, u64 now)
 {
 	unsigned int budget = AMPLE;
@@ -132,17 +134,17 @@ static inline unsigned int expire_all(struct kunit *test, struct wheel *w, u64 n
 	return nr;
 }
 
-/* Nobody is in @w any more, and it asks for nothing. */
+/* Expects @w to be empty, and to request no turn. */
 static inline void expect_idle(struct kunit *test, struct wheel *w, u64 now)
 {
-	/* The end of a visit is only seen by the call that finds nobody else. */
+	/* The end of a visit is noticed only by the call that finds no other timer. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 0U);
 	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
 /*
- * Turns @w until a node comes out. Returns it and moves *@now to where that
- * was, or returns NULL if nothing will ever come.
+ * Turns @w until a node expires. Returns it and moves *@now to that time, or returns NULL if
+ * none will ever expire.
  */
 static inline struct wheel_node *turn(struct kunit *test, struct wheel *w, u64 *now,
 				      unsigned int max_looks)
@@ -170,10 +172,10 @@ static inline struct wheel_node *turn(struct kunit *test, struct wheel *w, u64 *
 	return NULL;
 }
 
-/* Turns @w, in which only @node is, and returns when that came out. */
+/* Turns @w, which contains only @node, and returns when that expired. */
 static inline u64 fires_at(struct kunit *test, struct wheel *w, struct wheel_node *node, u64 now)
 {
-	/* One look for each level, and an empty one where @node has been before. */
+	/* One look for each level, and an empty one where @node was before. */
 	struct wheel_node *out = turn(test, w, &now, w->shape.levels + 1);
 
 	if (!out)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * twheel.c against a sorted array.
+ * Compares twheel.c with a sorted array.
  *
- * In the array is what is queued, by the tick at which it must expire. So what
- * the wheel gives must always be of the first tick there; when it says that
- * nothing is due the first must not be; and its next moment must not be later
- * than that of the first.
+ * The array holds every queued timer, sorted by the tick at which it must expire.
+ * wheel_expire() must always return one of the first tick, and NULL only if that tick is not
+ * due. wheel_next() must not be later than that tick.
  *
- * The includer has FUZZ_CHECK(), which ends all if what it is given is not so, and the number
- * fuzz_operations.
+ * The including file provides FUZZ_CHECK(), which ends the run if its condition is false, and
+ * the number fuzz_operations.
  */
 #ifndef _TWHEEL_MODEL_H
 #define _TWHEEL_MODEL_H
@@ -66,7 +65,7 @@ struct model {
 	u64 expired;
 };
 
-/* Where @t is in the array, or would be. */
+/* Returns the place of @t in the array, or where it would be. */
 static unsigned int place(const struct model *r, const struct model_timer *t)
 {
 	u64 timer = t - r->timer;
@@ -104,7 +103,7 @@ static void array_remove(struct model *r, struct model_timer *t)
 	t->queued = false;
 }
 
-/* When the first in the array is due. */
+/* Returns when the first timer of the array is due. */
 static u64 array_next(const struct model *r)
 {
 	return r->nr ? contract_start(&r->w.shape, r->array[0].tick) : WHEEL_NEVER;
@@ -123,7 +122,7 @@ static void add(struct model *r, struct model_timer *t)
 	u64 slack = kind & 1 ? feed_distance(r->f, shape->shift) : 0;
 	bool behind, added;
 
-	/* Past the end of time a distance ends anywhere. */
+	/* A distance that passes the end of time may end anywhere. */
 	if (kind & 2)
 		t->deadline = r->now + distance;
 	else
@@ -134,7 +133,7 @@ static void add(struct model *r, struct model_timer *t)
 		wheel_set_time(&r->w, r->now);
 		r->told = true;
 	}
-	/* A wheel that has something to do stays where it is. */
+	/* A wheel that has something to do does not advance. */
 	behind = !r->told || wheel_next(&r->w) <= r->now;
 	added = wheel_add(&r->w, &t->node, 0, t->deadline, slack);
 	if (!behind)
@@ -154,7 +153,7 @@ static void del(struct model *r, struct model_timer *t)
 	array_remove(r, t);
 }
 
-/* Expires what is due, as far as @budget goes. */
+/* Expires due timers, as far as @budget allows. */
 static void expire(struct model *r, unsigned int budget)
 {
 	const struct wheel_shape *shape = &r->w.shape;
@@ -175,7 +174,7 @@ static void expire(struct model *r, unsigned int budget)
 		array_remove(r, t);
 		expired++;
 		fuzz_operations++;
-		/* Whoever gets one may arm it again, and cancel another. */
+		/* The caller may arm an expired timer again, and cancel another. */
 		if (!(kind & 3))
 			add(r, t);
 		if (!(kind & 0xc)) {
@@ -204,14 +203,14 @@ static void advance(struct model *r)
 		now = feed_after(now, feed_distance(r->f, r->w.shape.shift));
 		break;
 	case 1:
-		/* The last moment at which nothing may come. */
+		/* The last moment at which nothing may expire. */
 		now = max(now, array_next(r) - 1);
 		break;
 	case 2:
 		now = max(now, array_next(r));
 		break;
 	case 3:
-		/* As the owner of a wheel does it. */
+		/* Like the owner of a wheel does it. */
 		now = max(now, wheel_next(&r->w));
 		break;
 	}
@@ -238,7 +237,7 @@ static void operate(struct model *r)
 
 	switch (op) {
 	case 14:
-		/* Rare, as what was learned of the clock is lost. */
+		/* Rarely, because it discards what is known about the clock. */
 		if (!feed_below(r->f, 4))
 			set_back(r);
 		break;
@@ -259,7 +258,7 @@ static void operate(struct model *r)
 	FUZZ_CHECK(wheel_next(&r->w), <=, array_next(r));
 }
 
-/* Whatever was in it, a wheel that is empty is so after two looks at most. */
+/* Checks that an empty wheel is at rest after at most two looks, whatever it contained. */
 static void empty(struct model *r)
 {
 	const struct wheel_shape *shape = &r->w.shape;
@@ -272,14 +271,14 @@ static void empty(struct model *r)
 		r->now = max(r->now, wheel_next(&r->w));
 		expire(r, MODEL_AMPLE);
 	}
-	/* Where no level goes round, a node moves down at most once a level. */
+	/* If no level goes round, a node moves down at most once per level. */
 	if (!r->wandered && shape->levels == wheel_max_levels(shape->shift, shape->slot_bits))
 		FUZZ_CHECK(r->w.cascaded, <=, r->adds * (shape->levels - 1));
 }
 
 /*
- * Up to @operations on a wheel of that shape in @mem, all zeroes, which an empty wheel
- * leaves as it got it. @r has its feed, its timers, and an array for as many.
+ * Does up to @operations on a wheel of @shape in @mem, which is zeroed, and which an empty
+ * wheel leaves as it was. @r has its feed, its timers, and an array for as many.
  */
 static void model_run(struct model *r, const struct wheel_shape *shape, void *mem, u64 operations)
 {

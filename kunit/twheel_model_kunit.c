@@ -2,7 +2,7 @@
 /*
  * Random operations on a wheel and on a sorted array, which must agree: see twheel_model.h.
  *
- * Parameters: seed repeats a run, ops says how many operations each wheel gets.
+ * The parameter seed repeats a run, and ops is the number of operations on each wheel.
  */
 #include <linux/module.h>
 #include <linux/random.h>
@@ -17,10 +17,10 @@ static unsigned long ops = 200000;
 module_param(ops, ulong, 0444);
 MODULE_PARM_DESC(ops, "Number of operations on each wheel (default 200000)");
 
-/* How many timers there are, queued or not. */
+/* The number of timers, queued or not. */
 #define NR_TIMERS	192
 
-/* After so many operations a wheel is emptied and begins anew at another time. */
+/* After this many operations a wheel is emptied and starts again at another time. */
 #define EPOCH_OPS	2000
 
 static struct kunit *model_test;
@@ -38,7 +38,7 @@ static u64 fuzz_operations;
 
 #include "twheel_model.h"
 
-/* G1, G2, G6 */
+/* G1, G2, G6: the wheel agrees with the model */
 static void twheel_model_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -51,7 +51,7 @@ static void twheel_model_test(struct kunit *test)
 	feed = (struct feed) { .random = seed };
 	model_test = test;
 	fuzz_operations = 0;
-	/* For its shape, and its memory. */
+	/* Only for its shape and its memory. */
 	w = twheel_kunit_make(test, row->shape, 0);
 	m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, m);

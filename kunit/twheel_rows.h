@@ -4,7 +4,7 @@
 
 #include <kunit/test.h>
 
-/* NAME_gen_params(), for a case that runs once for each of @rows and is called by its name. */
+/* Defines NAME_gen_params() for a case that runs once for each of @rows, under the row's name. */
 #define ROWS(NAME, rows)						\
 	static void NAME##_describe(typeof(&(rows)[0]) row, char *desc)	\
 	{								\

@@ -5,7 +5,10 @@
 
 #include "twheel_kunit.h"
 
-/* From each distance to each other, with somebody else left where it was. */
+/*
+ * A timer moves from each distance to each other one, with another timer left in its former
+ * bucket.
+ */
 static void move_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -47,7 +50,7 @@ static void move_test(struct kunit *test)
 	}
 }
 
-/* The heartbeat: always moved before it is due, in the end it is not. */
+/* The heartbeat: a timer is always moved before it is due, until the moves stop. */
 static void heartbeat_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -70,8 +73,8 @@ static void heartbeat_test(struct kunit *test)
 }
 
 /*
- * For what is done while a bucket is being visited: so many timers are due at
- * tick 69, that is, at first in bucket 1 of level 1
+ * For operations while a bucket is visited: this many timers are due at tick 69, so they start
+ * in bucket 1 of level 1
  *
  *     tick 64:  level 1  [8 timers] -> level 0    budgets 1 to 8 end here
  *     tick 69:  level 0  [8 timers] -> out        budgets 9 to 16 end here
@@ -114,7 +117,7 @@ static const struct visit_row visits[] = {
 
 ROWS(visit, visits);
 
-/* Deleted when the budget was used up: they do not come, all others do. */
+/* Timers that are deleted when the budget is used up do not expire, and all others do. */
 static void visit_del_test(struct kunit *test)
 {
 	const struct visit_row *row = test->param_value;
@@ -139,7 +142,7 @@ static void visit_del_test(struct kunit *test)
 	}
 }
 
-/* Added when the budget was used up: each comes at its own tick. */
+/* Timers that are added when the budget is used up expire at their own ticks. */
 static void visit_add_test(struct kunit *test)
 {
 	const u64 delays[] = { 1, 59, 63, 64, 65, 4096 - 5, 4096, 1ULL << 30 };
@@ -169,7 +172,7 @@ static void visit_add_test(struct kunit *test)
 	}
 }
 
-/* What is due at the tick of the visit itself: at once, by whichever way. */
+/* Timers that are due at the tick of the visit itself expire at once, wherever they were added. */
 static void visit_add_due_test(struct kunit *test)
 {
 	struct timer *timers = make_timers(test, VISITED);
@@ -191,7 +194,7 @@ static void visit_add_due_test(struct kunit *test)
 	}
 }
 
-/* A node that was returned may be added again, to the very bucket it was in. */
+/* An expired node may be added again, even to the same bucket. */
 static void rearm_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -230,7 +233,7 @@ static void scatter(struct kunit *test, struct wheel *w, struct timer *timers)
 	}
 }
 
-/* G6: Whatever they were added as, they come in the order of their ticks. */
+/* G6: Timers expire in the order of their ticks, in whatever order they were added. */
 static void order_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -253,11 +256,11 @@ static void order_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 }
 
-/* Timers of one tick, and which of them are deleted before others come. */
+/* Timers of one tick, and which of them are deleted before others are added. */
 struct equal_row {
 	const char *name;
 	struct wheel_shape shape;
-	/* From where each half of them is armed, before a tick that all share. */
+	/* The times at which each half is armed, before a tick that all of them share. */
 	u64 first;
 	u64 second;
 	unsigned int deleted;
@@ -282,7 +285,7 @@ static const struct equal_row equals[] = {
 
 ROWS(equal, equals);
 
-/* They come in the order in which they were armed, at whatever budget. */
+/* They expire in the order in which they were armed, with any budget. */
 static void equal_test(struct kunit *test)
 {
 	const struct equal_row *row = test->param_value;
@@ -299,7 +302,7 @@ static void equal_test(struct kunit *test)
 		for (i = 0; i < EQUALS; i++) {
 			u64 from = i < EQUALS / 2 ? row->first : row->second;
 
-			/* What is to be moved down is, on the way. */
+			/* Everything that has to move down does so on the way. */
 			KUNIT_EXPECT_EQ(test, expire_all(test, w, tick_start(w, tick - from)), 0U);
 			if (i == EQUALS / 2) {
 				unsigned int j;
@@ -327,8 +330,9 @@ static void equal_test(struct kunit *test)
 }
 
 /*
- * Timers of one tick come in the order in which they were added, if that was within reach
- * of the finest level; also around one that was taken out, and behind one that moved down.
+ * Timers of one tick expire in the order in which they were added, if the tick was within
+ * reach of the finest level. That holds around a timer that was removed, and after one that
+ * moved down.
  */
 static void equals_test(struct kunit *test)
 {
@@ -342,7 +346,7 @@ static void equals_test(struct kunit *test)
 	struct wheel_node *node;
 	unsigned int i;
 
-	/* The first two are beyond the finest level, if there is another. */
+	/* The first two are beyond the finest level, if there is another one. */
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], tick));
 	KUNIT_EXPECT_TRUE(test, !wheel_expire(w, now + tick_start(w, reach), &budget));
@@ -355,14 +359,14 @@ static void equals_test(struct kunit *test)
 	now = tick << row->shape.shift;
 	for (i = 0; (node = wheel_expire(w, now, &budget)); i++) {
 		i += i == 5;
-		/* Of one level alone, it goes round, and the first two are turned over. */
+		/* A single level goes round, and reverses the first two. */
 		if (i >= 2 || w->top)
 			KUNIT_EXPECT_TRUE(test, timer_of(node) == &timers[i]);
 	}
 	KUNIT_EXPECT_EQ(test, i, 12U);
 }
 
-/* G8: However often it has to stop, it loses nothing and comes in the same order. */
+/* G8: However often it has to stop, the wheel loses no timer and keeps the order. */
 static void budget_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -409,10 +413,10 @@ static void budget_test(struct kunit *test)
 	}
 }
 
-/* How a wheel gets from one time to the next; 0: by wheel_next(). */
+/* How a wheel advances from one time to the next; 0 means by wheel_next(). */
 static const u64 steps[] = { 0, 1, 37, 64, 5000 };
 
-/* At one jump, from look to look, or in steps: the same, in the same order. */
+/* In one jump, from look to look, or in steps: the same timers expire in the same order. */
 static void jump_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -453,7 +457,7 @@ static void jump_test(struct kunit *test)
 	}
 }
 
-/* 2^40 ticks at once: what it costs depends on the timers, not on the ticks. */
+/* 2^40 ticks at once: the cost depends on the timers, not on the ticks. */
 static void huge_jump_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -468,8 +472,8 @@ static void huge_jump_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, add_at(w, &timers[i], start + (1ULL << i)));
 
 	/*
-	 * A visit for each level, and where the top level goes round, two turns
-	 * with all others in them for each timer that leaves.
+	 * A visit for each level, and if the top level goes round, two turns with all others
+	 * in them for each timer that leaves.
 	 */
 	budget = nr * w->shape.levels;
 	if (wheel_horizon(&w->shape) != WHEEL_NEVER)
@@ -481,12 +485,13 @@ static void huge_jump_test(struct kunit *test)
 }
 
 /*
- * Started off a border, what is a turn away goes to the bucket that is now:
+ * In a wheel that started off a border, a timer that is one turn away is put into the present
+ * bucket:
  *
  *     37 = 0 * 64 + 37:           [0]  1  2 ... 63      level 1
  *     37 + 64 * 64, in bucket 64:  ^
  *
- * Its turn is the next one, and nobody looks at it while this one goes on.
+ * Its turn is the next one, and the wheel does not look at it during this one.
  */
 static void present_test(struct kunit *test)
 {
@@ -515,12 +520,12 @@ static void present_test(struct kunit *test)
 }
 
 /*
- * One level of 16 buckets. Which of them is visited when:
+ * One level of 16 buckets, which are visited at these ticks:
  *
  *     tick    20  22  24  36  38  40  52 ... 1000
  *     bucket   4   6   8   4   6   8   4        8
  *
- * When the first timer leaves, at 20, nobody knows that 1000 is next.
+ * When the first timer expires, at 20, the wheel does not know that 1000 is next.
  */
 static void round_test(struct kunit *test)
 {
@@ -540,7 +545,7 @@ static void round_test(struct kunit *test)
 	expect_idle(test, w, now);
 }
 
-/* G7: All deleted: one look, which touches nobody, and the wheel is at rest. */
+/* G7: If all timers are deleted, one look, which touches no timer, brings the wheel to rest. */
 static void idle_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -556,14 +561,14 @@ static void idle_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wheel_next(w), WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, w->cascaded, 0ULL);
 
-	/* It can be put to use again. */
+	/* The wheel can be used again. */
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now + tick_start(w, 1 << 20)), 0U);
 	now += tick_start(w, 1 << 20);
 	KUNIT_EXPECT_TRUE(test, wheel_add(w, &timers->node, 0, now + 1, 0));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timers->node, now), now + tick_start(w, 1));
 }
 
-/* Only the last to leave a bucket takes the bucket along. */
+/* Only the last timer to leave a bucket empties the bucket. */
 static void share_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -589,7 +594,7 @@ static void share_test(struct kunit *test)
 	}
 }
 
-/* A wheel that is told the time measures from there; it never skips a timer. */
+/* wheel_set_time() moves the base of new distances, and never skips a timer. */
 static void set_time_test(struct kunit *test)
 {
 	struct wheel_shape shape = { .shift = 19, .slot_bits = 6 };
@@ -597,17 +602,17 @@ static void set_time_test(struct kunit *test)
 	struct timer *timers = make_timers(test, 4);
 	u64 now;
 
-	/* Nothing is due: a timer of the next tick is in level 0, not far away. */
+	/* Nothing is due: a timer of the next tick goes to level 0, not far away. */
 	wheel_set_time(w, tick_start(w, 1000000));
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[0], 1000064));
 	KUNIT_EXPECT_EQ(test, wheel_next(w), tick_start(w, 1000064));
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 1000000));
 
-	/* Up to the tick before what is due. */
+	/* Up to the tick before the one that is due. */
 	wheel_set_time(w, tick_start(w, 1000063));
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 1000063));
 
-	/* Something is due: that is done first, whatever has been told. */
+	/* Something is due, and has to be done first, whatever time was set. */
 	wheel_set_time(w, tick_start(w, 1000064));
 	KUNIT_EXPECT_TRUE(test, add_at(w, &timers[1], 1000064));
 	now = tick_start(w, 2000010);
@@ -617,15 +622,15 @@ static void set_time_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, expire_all(test, w, now), 3U);
 	KUNIT_EXPECT_EQ(test, timers[3].fired, 0U);
 
-	/* wheel_expire() tells the time as well: the last visit was at 2000000. */
+	/* wheel_expire() sets the time too: the last visit was at 2000000. */
 	KUNIT_EXPECT_FALSE(test, add_at(w, &timers[1], 2000005));
 	KUNIT_EXPECT_EQ(test, fires_at(test, w, &timers[3].node, now), tick_start(w, 2000040));
 }
 
-/* Ticks by which a clock is set back. */
+/* The number of ticks by which a clock is set back. */
 static const u64 setbacks[] = { 1, 40, 63, 64, 65, 1000, 4096, 123456, 1000000 };
 
-/* What was armed before and what is armed after: each when it is due again. */
+/* Timers that were armed before and after a setback expire when they are due again. */
 static void setback_test(struct kunit *test)
 {
 	const struct shape_row *row = test->param_value;
@@ -669,7 +674,7 @@ static void setback_test(struct kunit *test)
 	}
 }
 
-/* Set back while a bucket is being visited: who is left waits for the clock. */
+/* The clock is set back while a bucket is visited: the timers that are left wait for it. */
 static void visit_setback_test(struct kunit *test)
 {
 	struct timer *timers = make_timers(test, VISITED);
@@ -697,7 +702,7 @@ static void visit_setback_test(struct kunit *test)
 
 #define FETCHED		100U
 
-/* When each number was fetched last, how often any was, and how often as due. */
+/* When each number was prefetched last, how often any was, and how often as due. */
 static unsigned int fetched_at[FETCHED];
 static unsigned int fetches, fetches_due, fetch_step;
 
@@ -714,7 +719,7 @@ struct fetch_row {
 	unsigned int deleted;
 };
 
-/* With all ways in which those that a bucket got last are fewer, or begin anew. */
+/* The cases in which the prefetched timers of a bucket are fewer, or start again. */
 static const struct fetch_row fetch_rows[] = {
 	{ "one timer", 1, 0 },
 	{ "one less than are fetched ahead", WHEEL_AHEAD - 1, 0 },
@@ -729,8 +734,8 @@ static const struct fetch_row fetch_rows[] = {
 ROWS(fetch, fetch_rows);
 
 /*
- * A visit has each timer fetched eight timers before it comes to it, or when it begins: when
- * it moves timers down, and when they expire. Only the latter are fetched as due.
+ * A visit prefetches each timer eight timers before it reaches it, or at its start, both when
+ * it moves timers down and when they expire. Only the latter are prefetched as due.
  */
 static void fetch_test(struct kunit *test)
 {
@@ -777,7 +782,7 @@ static void fetch_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fetches_due, fetches);
 	expect_idle(test, w, now);
 
-	/* What is behind the budget is not fetched. */
+	/* Timers beyond the budget are not prefetched. */
 	restart(w, 0);
 	w->fetch = note_fetch;
 	for (i = 0; i < row->nr; i++)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Suite "twheel_word": reconcile() and the turn, with user space writing between their
- * steps, in every way there is.
+ * Suite "twheel_word": reconcile() and the turn, with user space writing between their steps
+ * in every possible way.
  *
- * Each time a user does one thing by the protocol. With one word: nothing, an exchange
- * with 0, or with a deadline that is past, near or far, at the two places that
- * reconcile() has for it. With marks: the steps of the recipe, spread over these places
- * and one more, where a turn has published next_ns and will read the summary again. When
- * all is done the user kicks if he must; then the suite checks what the protocol promises.
+ * Each time the user does one thing by the protocol. With a single word it does nothing, or
+ * exchanges it with 0 or with a deadline that is past, near or far, at the two places that
+ * reconcile() has for it. With marks it takes the steps of the protocol, spread over these
+ * places and one more, where a turn has published next_ns and will read the summary again. At
+ * the end the user kicks if necessary, and the suite checks what the protocol promises.
  */
 #include <kunit/test.h>
 #include <linux/cred.h>
@@ -26,7 +26,7 @@ static void word_step(struct twheel_slot *slot);
 #define word_step word_step
 #include "twheel_word.c"
 
-/* The barrier between next_ns and the summary. */
+/* Called for the barrier between next_ns and the summary. */
 static void next_step(void);
 #undef smp_mb
 #define smp_mb() next_step() /* D of twheel_marks.c */
@@ -40,18 +40,18 @@ static void next_step(void);
 #define START	(1000 * TICK)
 #define AMPLE	U32_MAX
 
-/* A wheel, as an open file has it */
+/* A wheel like an open file has it */
 
 struct word_wheel {
 	struct timers timers;
 	struct pages pages;
 	struct wheel_shape shape;
 	void *mem;
-	/* Which pages_grow() wants; nobody contends for it. */
+	/* pages_grow() requires this lock, for which nobody contends. */
 	spinlock_t lock;
 };
 
-/* What happens at the steps: user space's part. */
+/* Called at the steps: user space's part. */
 static void (*at_word)(struct twheel_slot *slot);
 static void (*at_next)(void);
 
@@ -63,13 +63,13 @@ static void word_step(struct twheel_slot *slot)
 
 static void next_step(void)
 {
-	/* What it stands for. */
+	/* The barrier that it replaces. */
 	mb();
 	if (at_next)
 		at_next();
 }
 
-/* There is no worker. */
+/* There is no worker here. */
 void quota_turn(struct work_struct *work)
 {
 }
@@ -86,7 +86,7 @@ static struct word_wheel *wheel_alloc(struct kunit *test)
 	return w;
 }
 
-/* An empty one of @max timers, with room for all of them. */
+/* Makes an empty wheel of @max timers, with room for all of them. */
 static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 now)
 {
 	at_word = NULL;
@@ -102,13 +102,13 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 	while (w->pages.store.room < max) {
 		u32 room = w->pages.store.room;
 
-		/* Only who has used the room gets more. */
+		/* The store gets more room only after the present room was used. */
 		w->pages.store.fresh = room;
 		KUNIT_ASSERT_EQ(test, 0, pages_grow(&w->pages));
 		KUNIT_ASSERT_LT(test, room, w->pages.store.room);
 	}
 	w->pages.store.fresh = 0;
-	/* There is one thread, so lockdep need not know that it has the lock. */
+	/* There is a single thread, so lockdep need not know that it has the lock. */
 	w->pages.store.lock = NULL;
 	timers_begin(&w->timers, &w->pages.store);
 }
@@ -144,7 +144,7 @@ static void check_sums(struct kunit *test, const struct word_wheel *w)
 
 #define STEPS	6
 
-/* What a user may do in a step; a script is STEPS of these. */
+/* The user's possible moves in a step; a script consists of STEPS of these. */
 static const u64 moves[] = { 0, START - 5 * TICK, START + 3 * TICK + 7, START + 900 * TICK };
 
 #define NOTHING	ARRAY_SIZE(moves)
@@ -156,14 +156,14 @@ struct look_test {
 	struct timer *e;
 	struct twheel_slot *slot;
 	u64 now;
-	/* The script, and how far it has got. */
+	/* The script, and the number of steps that were taken. */
 	unsigned int script[STEPS];
 	unsigned int step;
 	bool kick;
-	/* Words other than 0 that the user stored, and got back. */
+	/* Words other than 0 that the user stored, and those that it got back. */
 	u64 stored;
 	u64 taken;
-	/* The arming that the user has not got back, as far as he knows. */
+	/* The last arming that the user has not got back, as far as it knows. */
 	u64 last;
 };
 
@@ -181,10 +181,10 @@ static void user_moves(struct twheel_slot *slot)
 	if (move == NOTHING)
 		return;
 	word = moves[move];
-	/* Each that is due differs from the one before, so that the kernel sees it. */
+	/* Each due deadline differs from the one before, so that the kernel notices. */
 	if (word && word < START)
 		word -= lt->step * TICK;
-	/* To park a word is to disarm it. */
+	/* Parking a word disarms the timer. */
 	old = word_deadline(xchg(&slot->deadline_ns, !word && lt->step % 2 ? TWHEEL_PARKED : word));
 	lt->taken += !!old;
 	if (old || word)
@@ -202,12 +202,12 @@ struct look_row {
 	u64 planned;
 	u64 period;
 	u64 slack;
-	/* In place of what the wheel does, a REARM for then, with these flags. */
+	/* If not 0, a REARM to this time with these flags replaces the look. */
 	u64 rearm;
 	u32 flags;
 };
 
-/* The word differs from the plan where the user has moved it before. */
+/* The word differs from the plan if the user has moved it before. */
 static const struct look_row looks[] = {
 	{ "due as planned", START - 1, START - 1 },
 	{ "moved later before it came up", START + 50 * TICK, START - 1 },
@@ -225,7 +225,7 @@ static const struct look_row looks[] = {
 
 ROWS(look, looks);
 
-/* Makes the timer of @row; from here on the user takes his steps. */
+/* Makes the timer of @row. From here on the user takes its steps. */
 static void look_arm(struct kunit *test, struct look_test *lt, const struct look_row *row)
 {
 	struct twheel_timer timer = {
@@ -249,7 +249,7 @@ static void look_arm(struct kunit *test, struct look_test *lt, const struct look
 	at_word = user_moves;
 }
 
-/* What the wheel does at now, or the REARM, which exchanges the word as users do. */
+/* Does what the wheel does at that time, or the REARM, which exchanges the word like users do. */
 static void look_act(struct kunit *test, struct look_test *lt, const struct look_row *row)
 {
 	struct twheel_timer timer = {
@@ -269,7 +269,7 @@ static void look_act(struct kunit *test, struct look_test *lt, const struct look
 	do_op(test, lt->w, TWHEEL_OP_REARM, timer, lt->now);
 }
 
-/* What must hold whenever nobody is in the middle of anything. */
+/* Checks what must hold whenever no thread is in the middle of anything. */
 static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 {
 	const struct twheel_stats *s = &lt->timers->stats;
@@ -284,21 +284,21 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 
 	/* Exactly once: taken back, claimed by the kernel, or still there. */
 	KUNIT_EXPECT_EQ(test, lt->stored, lt->taken + claimed + !!word);
-	/* And never lost: the last one is to come, or to be read. */
+	/* Never lost: the last arming is still to expire, or to be read. */
 	if (lt->last && word != lt->last) {
 		KUNIT_EXPECT_EQ(test, (unsigned int)e->place, (unsigned int)TIMER_READY);
 		KUNIT_EXPECT_EQ(test, e->deadline, lt->last);
 	}
 
 	if (e->place == TIMER_QUEUED) {
-		/* The kernel comes before the word, or at the next tick. */
+		/* The kernel looks before the word's deadline, or at the next tick. */
 		if (word > lt->now)
 			KUNIT_EXPECT_LE(test, e->deadline, word);
 		else if (word)
 			KUNIT_EXPECT_LE(test, e->deadline, lt->now + TICK);
-		/* Nobody who is told not to kick is forgotten. */
+		/* No timer is forgotten whose user was told not to kick. */
 		KUNIT_EXPECT_GE(test, wake + TICK, e->deadline);
-		/* And nobody kicks to go where the kernel looks anyway. */
+		/* No user kicks for a time at which the kernel looks anyway. */
 		KUNIT_EXPECT_LT(test, wake, e->deadline);
 	} else {
 		KUNIT_EXPECT_TRUE(test, !word || (e->place == TIMER_READY &&
@@ -306,14 +306,14 @@ static void look_check(struct kunit *test, struct look_test *lt, u64 claimed)
 									  e->expired_ns)));
 		KUNIT_EXPECT_EQ(test, wake, WHEEL_NEVER);
 	}
-	/* G1 */
+	/* G1: never early */
 	if (e->place == TIMER_READY)
 		KUNIT_EXPECT_LE(test, e->deadline, e->expired_ns);
 }
 
 /*
- * Expiries that the kernel has claimed of one word each: of a periodic timer it
- * has put the next word there itself, which counts as stored.
+ * Returns how many expiries of a word the kernel has claimed. For a periodic timer it has
+ * stored the next word itself, which counts as stored.
  */
 static u64 look_claimed(struct look_test *lt, const struct look_row *row)
 {
@@ -333,7 +333,7 @@ static struct look_test *look_alloc(struct kunit *test)
 	return lt;
 }
 
-/* A new wheel with the timer of @row, and script @n for its user. */
+/* Makes a new wheel with the timer of @row, and script @n for its user. */
 static void look_begin(struct kunit *test, struct look_test *lt, unsigned int n,
 		       const struct look_row *row)
 {
@@ -348,7 +348,7 @@ static void look_begin(struct kunit *test, struct look_test *lt, unsigned int n,
 	look_arm(test, lt, row);
 }
 
-/* The same, when the timer has an event and the user has taken his first step. */
+/* The same, once the timer has an event and the user has taken its first step. */
 static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned int n,
 			     const struct look_row *row)
 {
@@ -360,7 +360,7 @@ static void look_begin_ready(struct kunit *test, struct look_test *lt, unsigned 
 	user_moves(lt->slot);
 }
 
-/* Looks at @slot, as a KICK does if it is marked. Return: whether it has a timer. */
+/* Looks at @slot, as a KICK does if it is marked. Returns true if it has a timer. */
 static bool look_at(struct timers *t, u32 slot, u64 now)
 {
 	struct timer *e = store_at(t->store, slot);
@@ -370,7 +370,7 @@ static bool look_at(struct timers *t, u32 slot, u64 now)
 	return e;
 }
 
-/* The user tells of what he has to tell of. */
+/* The user kicks if the protocol requires it. */
 static void look_kicks(struct look_test *lt)
 {
 	while (lt->kick) {
@@ -379,7 +379,7 @@ static void look_kicks(struct look_test *lt)
 	}
 }
 
-/* Return: whether the test goes on. */
+/* Returns true if the test continues. */
 static bool look_end(struct kunit *test, struct look_test *lt)
 {
 	wheel_end(lt->w);
@@ -399,7 +399,7 @@ static unsigned int look_scripts(void)
 	return scripts;
 }
 
-/* G3, G4 */
+/* G3, G4: each arming ends once and none is lost, with every script */
 static void look_every_interleaving(struct kunit *test)
 {
 	const struct look_row *row = test->param_value;
@@ -416,7 +416,10 @@ static void look_every_interleaving(struct kunit *test)
 	}
 }
 
-/* G6: What asks only, and a turn, leave an event alone, whatever the user does to the word. */
+/*
+ * G6: Calls that only look, and turns, leave an event alone, whatever the user does to the
+ * word.
+ */
 static void event_is_final(struct kunit *test)
 {
 	static const struct look_row row = { "", START - 1, START - 1, 2 * TICK };
@@ -453,8 +456,8 @@ static const struct look_row reads[] = {
 ROWS(read, reads);
 
 /*
- * A reader at an event, with the user at its word before and meanwhile: the event comes,
- * and what was armed since takes effect then.
+ * A reader takes an event while the user changes its word before and meanwhile: the event is
+ * delivered, and a later arming then takes effect.
  */
 static void read_every_interleaving(struct kunit *test)
 {
@@ -472,11 +475,11 @@ static void read_every_interleaving(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, event.expirations, 1ULL);
 		if (event.deadline_ns == lt->last)
 			lt->last = 0;
-		/* User space knows no lock. */
+		/* User space takes no lock. */
 		user_moves(lt->slot);
 		timers_consume(lt->timers, 1, lt->now);
 		KUNIT_EXPECT_EQ(test, lt->timers->stats.delivered, 1ULL);
-		/* Nobody has to kick for what he did before the read. */
+		/* Nobody has to kick for a change before the read. */
 		if (lt->step <= 2 && lt->e->place == TIMER_QUEUED &&
 		    word_deadline(lt->slot->deadline_ns))
 			KUNIT_EXPECT_LE(test, lt->e->deadline, lt->slot->deadline_ns);
@@ -490,10 +493,10 @@ static void read_every_interleaving(struct kunit *test)
 
 /* Marks */
 
-/* Three lines, the last of which is not whole, so that the summary has bits for nobody. */
+/* Three lines, the last of which is partial, so that the summary has bits without slots. */
 #define SLOTS	(2 * STORE_LINE + 100)
 
-/* Has the page of the mapping at @pgoff, as user space has that touches it. */
+/* Allocates the page of the mapping at @pgoff, as if user space touched it. */
 static void touch_page(struct kunit *test, struct word_wheel *w, pgoff_t pgoff)
 {
 	struct vm_area_struct *vma = kunit_kzalloc(test, sizeof(*vma), GFP_KERNEL);
@@ -510,7 +513,7 @@ static struct twheel_table *marks_header(const struct word_wheel *w)
 	return w->timers.store->table;
 }
 
-/* Maps the wheel, without the page of its marks. */
+/* Maps the wheel, except for the page of its marks. */
 static void marks_map(struct kunit *test, struct word_wheel *w, u64 next)
 {
 	struct twheel_table *table = pages_header(&w->pages);
@@ -519,7 +522,7 @@ static void marks_map(struct kunit *test, struct word_wheel *w, u64 next)
 	timers_map(&w->timers, table, PAGE_SIZE, CLOCK_MONOTONIC, next);
 }
 
-/* A mapped wheel with @nr idle timers, in the slots from 0 on. */
+/* Makes a mapped wheel with @nr idle timers, in the slots from 0 on. */
 static struct word_wheel *marks_begin(struct kunit *test, struct word_wheel *w, u32 nr)
 {
 	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
@@ -559,7 +562,7 @@ static unsigned int place_of(const struct word_wheel *w, u32 slot)
 	return store_timer(w->timers.store, slot)->place;
 }
 
-/* The recipe, but for the KICK. Return: whether there must be one. */
+/* The protocol without the KICK. Returns true if a KICK is needed. */
 static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
 {
 	xchg(&slot_of(w, slot)->deadline_ns, to);
@@ -571,14 +574,14 @@ static bool arm_and_mark(const struct word_wheel *w, u32 slot, u64 to)
 	return to <= READ_ONCE(marks_header(w)->next_ns);
 }
 
-/* A turn, and what the file does after it. Return: when the next one comes. */
+/* Turns the wheel, and does what the file does afterwards. Returns when it turns next. */
 static u64 marks_turn(struct word_wheel *w, u64 now, unsigned int budget)
 {
 	timers_turn(&w->timers, now, budget, LOOK);
 	return timers_publish_next(&w->timers, timers_next(&w->timers), now);
 }
 
-/* The steps of the recipe, in their order, and where the user may be interrupted. */
+/* The steps of the protocol in order, between which the user may be interrupted. */
 enum { EXCHANGE, MARK, SUMMARY, NEXT, RECIPE };
 enum { BEFORE, IN_SWEEP, AFTER_LOOK, IN_DUE, BETWEEN, AFTER, PLACES };
 
@@ -612,7 +615,7 @@ static void user_marks(struct mark_test *mt, unsigned int place)
 		switch (mt->done) {
 		case EXCHANGE:
 			xchg(&slot_of(w, mt->slot)->deadline_ns, mt->to);
-			/* The marks are for what the kernel would not look at. */
+			/* Marks are for deadlines that the kernel would not look at. */
 			if (mt->to > READ_ONCE(slot_of(w, mt->slot)->wake_ns))
 				mt->done = NEXT;
 			break;
@@ -629,7 +632,7 @@ static void user_marks(struct mark_test *mt, unsigned int place)
 	}
 }
 
-/* The first two looks are at the timer that was marked before, the others at what is due. */
+/* The first two looks are at the timer that was marked before, the others at due timers. */
 static void marks_at_word(struct twheel_slot *slot)
 {
 	struct mark_test *mt = current_mark;
@@ -649,7 +652,7 @@ struct mark_row {
 	u32 slot;
 	u32 other;
 	u64 to;
-	/* What the timer is armed for before; 0 if not at all. */
+	/* The earlier deadline of the timer; 0 if it was not armed. */
 	u64 from;
 };
 
@@ -668,7 +671,7 @@ static const struct mark_row mark_rows[] = {
 
 ROWS(mark, mark_rows);
 
-/* Turns the wheel when it says so, until @slot has an event. Return: when that was. */
+/* Turns the wheel when it requests that, until @slot has an event. Returns when that was. */
 static u64 turn_until_ready(struct word_wheel *w, u64 next, u32 slot)
 {
 	unsigned int turns;
@@ -689,7 +692,7 @@ static void mark_interleaved(struct kunit *test, struct mark_test *mt, const str
 	struct word_wheel *w = mt->w;
 	u64 next, came;
 
-	/* One is due, and one was marked, so that the turn has looks in both its parts. */
+	/* One timer is due and one was marked, so that both parts of the turn look. */
 	marks_begin(test, w, 2110);
 	timer.id = timer_id(store_timer(w->timers.store, 100));
 	do_op(test, w, TWHEEL_OP_REARM, timer, START - TICK);
@@ -744,7 +747,10 @@ static void mark_every_interleaving(struct kunit *test)
 				}
 }
 
-/* The whole recipe where next_ns is published: the summary is read again. */
+/*
+ * Takes all steps of the protocol when next_ns is published: the kernel reads the summary
+ * again.
+ */
 static void mark_at_next_step(void)
 {
 	struct mark_test *mt = current_mark;
@@ -758,13 +764,13 @@ static void mark_reads_again(struct kunit *test)
 	struct word_wheel *w = marks_begin(test, mt.w, 20);
 	u64 next;
 
-	/* The kernel comes before that, so the user needs no KICK. */
+	/* The kernel looks before that deadline, so the user needs no KICK. */
 	arm_and_mark(w, 3, START + 20 * TICK);
 	next = marks_turn(w, START, AMPLE);
 	KUNIT_EXPECT_EQ(test, next, START + 20 * TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, next);
 
-	/* With the new next_ns, the user leaves a mark just before it is read again. */
+	/* With the new next_ns, the user sets a mark just before the summary is read again. */
 	current_mark = &mt;
 	at_next = mark_at_next_step;
 	next = marks_turn(w, START + TICK, AMPLE);
@@ -778,13 +784,13 @@ static void mark_reads_again(struct kunit *test)
 	wheel_end(w);
 }
 
-/* What next_ns says, for who may read it. */
+/* The values of next_ns, for readers of the table. */
 static void next_is_published(struct kunit *test)
 {
 	struct word_wheel *w = wheel_alloc(test);
 
 	wheel_begin(test, w, SLOTS, START);
-	/* Nobody has mapped it. */
+	/* Nobody has mapped the table. */
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 4711, START), 4711ULL);
 	wheel_end(w);
 
@@ -792,24 +798,24 @@ static void next_is_published(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, WHEEL_NEVER);
-	/* Idle, it must be kicked; where it turns sooner, not. */
+	/* An idle wheel must be kicked, but not one that turns sooner. */
 	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 1, START + 9 * TICK));
 	KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), START + 9 * TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, START + 9 * TICK);
 	KUNIT_EXPECT_TRUE(test, arm_and_mark(w, 2, START + 9 * TICK));
 	KUNIT_EXPECT_FALSE(test, arm_and_mark(w, 3, START + 9 * TICK + 1));
 	KUNIT_EXPECT_EQ(test, marks_turn(w, START + TICK, AMPLE), START + 9 * TICK);
-	/* A turn that is under way, or comes at once. */
+	/* A turn that is under way, or follows at once. */
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 0, START), 0ULL);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, 0ULL);
 	KUNIT_EXPECT_FALSE(test, arm_and_mark(w, 4, START + 2 * TICK));
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, 0, START), 0ULL);
-	/* With a mark, a later turn comes at the next tick; an earlier one when it is. */
+	/* With a mark, a later turn moves to the next tick, and an earlier one stays. */
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 9 * TICK, START),
 			START + TICK);
 	KUNIT_EXPECT_EQ(test, marks_header(w)->next_ns, START + TICK);
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, START + 3, START), START + 3);
-	/* The kernel does not believe what is in the header. */
+	/* The kernel does not trust the contents of the header. */
 	memset(marks_header(w), 0xff, sizeof(*marks_header(w)));
 	timers_turn(&w->timers, START, AMPLE, LOOK);
 	KUNIT_EXPECT_EQ(test, place_of(w, 4), (unsigned int)TIMER_QUEUED);
@@ -817,7 +823,7 @@ static void next_is_published(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Law 6: an event that was armed over is left by a turn, and withdrawn by a KICK. */
+/* Law 6: A turn leaves an event whose timer was armed again, and a KICK withdraws it. */
 static void mark_withdraws(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);
@@ -833,17 +839,17 @@ static void mark_withdraws(struct kunit *test)
 
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_TRUE(test, arm_and_mark(w, i, START + 9 * TICK));
-	/* A turn that finds their marks leaves the events, */
+	/* A turn that finds their marks leaves the events. */
 	marks_turn(w, now, AMPLE);
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, WHEEL_NEVER, now), WHEEL_NEVER);
-	/* of which one is read, and a KICK withdraws the others. */
+	/* One of them is read, and a KICK withdraws the others. */
 	timers_consume(&w->timers, 1, now);
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
-	/* Of what nobody has changed, a KICK takes nothing back. */
+	/* A KICK withdraws nothing from a timer that was not changed. */
 	mark(w, 3);
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
@@ -852,7 +858,7 @@ static void mark_withdraws(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Eight timers are due, and the wheel has not turned: what comes behind waits for them. */
+/* Makes a wheel that has not turned with eight due timers, for which later ones have to wait. */
 static struct word_wheel *overdue_begin(struct kunit *test)
 {
 	struct twheel_timer timer = { .deadline_ns = START + 1 };
@@ -866,8 +872,8 @@ static struct word_wheel *overdue_begin(struct kunit *test)
 }
 
 /*
- * G2: A timer that was due when it was armed waits behind others. If the clock is set back
- * then, its place is in the future, and a KICK brings it.
+ * G2: A timer that was due when it was armed waits behind others. If the clock is then set
+ * back, its place is in the future, and a KICK makes it expire.
  */
 static void kick_after_set_back(struct kunit *test)
 {
@@ -882,7 +888,7 @@ static void kick_after_set_back(struct kunit *test)
 	wheel_end(w);
 }
 
-/* G2: A deadline that was past when it was armed is not late, also if it waits. */
+/* G2: A deadline that was past when it was armed does not count as late, even if it waits. */
 static void past_is_not_late(struct kunit *test)
 {
 	struct word_wheel *w = overdue_begin(test);
@@ -906,13 +912,13 @@ static void past_is_not_late(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Looks so far, at words that have changed. */
+/* Returns how many changed words the kernel has looked at. */
 static u64 armed_of(const struct word_wheel *w)
 {
 	return w->timers.stats.armed;
 }
 
-/* G8: A turn has a budget, and the next one goes on where it ended. */
+/* G8: A turn has a budget, and the next one continues where it ended. */
 static void mark_budget(struct kunit *test)
 {
 	static const unsigned int budgets[] = { 3, 8, 64, 256, 1000 };
@@ -933,17 +939,17 @@ static void mark_budget(struct kunit *test)
 			timers_turn(&w->timers, START, budget, LOOK);
 			turns++;
 			KUNIT_EXPECT_LE(test, armed_of(w) - before, budget - budget / 2 + 0ULL);
-			/* In the order of the slots, from where it was. */
+			/* In the order of the slots, from where the last turn ended. */
 			for (i = 0; i < armed_of(w); i++)
 				KUNIT_ASSERT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
-			/* What is left is asked for at once, also by whoever reads next_ns. */
+			/* A turn for the rest is requested at once, and next_ns shows that. */
 			if (armed_of(w) < SLOTS) {
 				KUNIT_EXPECT_EQ(test, timers_next(&w->timers), 0ULL);
 				KUNIT_EXPECT_LT(test, before, armed_of(w));
 			}
 		} while (timers_next(&w->timers) == 0 && turns < 2 * SLOTS);
 		KUNIT_EXPECT_EQ(test, armed_of(w), (u64)SLOTS);
-		/* Of its half, a line takes one. */
+		/* Each line uses one of the half that marks may use. */
 		KUNIT_EXPECT_LE(test, turns, SLOTS / (budget - budget / 2 - 1) + 6);
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(mark_bits(w), SLOTS));
 		KUNIT_EXPECT_TRUE(test, bitmap_empty(summary_map(w), 64));
@@ -952,7 +958,7 @@ static void mark_budget(struct kunit *test)
 	}
 }
 
-/* The sweep comes to each mark, however often those before it are set again. */
+/* The sweep reaches each mark, however often earlier ones are set again. */
 static void mark_behind_busy_ones(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
@@ -968,7 +974,7 @@ static void mark_behind_busy_ones(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, place_of(w, 1000), (unsigned int)TIMER_QUEUED);
 	KUNIT_EXPECT_EQ(test, place_of(w, SLOTS - 1), (unsigned int)TIMER_QUEUED);
-	/* Those that were set behind it are not forgotten. */
+	/* Marks that were set behind the sweep are not forgotten. */
 	arm_and_mark(w, 0, START + 5000 * TICK);
 	for (turns = 0; turns < 20; turns++)
 		timers_turn(&w->timers, START, 64, LOOK);
@@ -977,7 +983,7 @@ static void mark_behind_busy_ones(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Whatever is marked, what is due has a share of each turn. */
+/* However many timers are marked, each turn leaves a share of its budget to due timers. */
 static void mark_leaves_room(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
@@ -995,7 +1001,7 @@ static void mark_leaves_room(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Marks of slots without a timer, and lines beyond the slots: nobody's. */
+/* Marks of slots without a timer, and of lines beyond the slots, have no effect. */
 static void mark_of_nobody(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 70);
@@ -1003,13 +1009,13 @@ static void mark_of_nobody(struct kunit *test)
 	u64 next;
 
 	do_op(test, w, TWHEEL_OP_CANCEL, gone, START);
-	/* A slot whose timer has ended, one that has had none, and a line without any. */
+	/* A slot whose timer has ended, one that never had a timer, and a line without timers. */
 	slot_of(w, 5)->deadline_ns = START + TICK;
 	slot_of(w, 100)->deadline_ns = START + TICK;
 	mark(w, 5);
 	mark(w, 100);
 	mark(w, 1500);
-	/* Beyond all slots: in the summary's first word, and its last. */
+	/* Beyond all slots: in the summary's first word, and in its last. */
 	set_bit(3, summary_map(w));
 	set_bit(63, summary_map(w));
 	set_bit(STORE_MAX / STORE_LINE - 1, summary_map(w));
@@ -1017,7 +1023,7 @@ static void mark_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, next, WHEEL_NEVER);
 	KUNIT_EXPECT_EQ(test, armed_of(w), 0ULL);
 	KUNIT_EXPECT_FALSE(test, test_bit(0, summary_map(w)));
-	/* These do not hurry anybody, and wait for timers. */
+	/* These cause no turn, and stay until there are timers. */
 	KUNIT_EXPECT_TRUE(test, test_bit(1, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(3, summary_map(w)));
 	KUNIT_EXPECT_TRUE(test, test_bit(63, summary_map(w)));
@@ -1025,7 +1031,7 @@ static void mark_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, look_at(&w->timers, 1500, START));
 	KUNIT_EXPECT_FALSE(test, look_at(&w->timers, U32_MAX, START));
 
-	/* All slots have one: what is beyond is still nobody's. */
+	/* If all slots have a timer, marks beyond them still have no effect. */
 	while (w->timers.store->used < SLOTS) {
 		struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
 
@@ -1038,7 +1044,7 @@ static void mark_of_nobody(struct kunit *test)
 	wheel_end(w);
 }
 
-/* A summary of marks whose page nobody has touched. */
+/* A summary bit for marks whose page was never touched. */
 static void mark_without_page(struct kunit *test)
 {
 	struct twheel_timer timer = { .flags = TWHEEL_KEEP | TWHEEL_DISARMED };
@@ -1054,7 +1060,7 @@ static void mark_without_page(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Somebody marks whatever is looked at, each time that it is, and moves it on. */
+/* A user that marks each timer that is looked at, every time, and moves it. */
 static struct word_wheel *restless;
 static unsigned int restless_looks;
 
@@ -1083,7 +1089,7 @@ static void mark_again(struct kunit *test)
 
 		restless_looks = 0;
 		next = marks_turn(w, now, AMPLE);
-		/* Once a turn, and then the wheel rests until the next tick. */
+		/* One look per turn, and then the wheel rests until the next tick. */
 		KUNIT_EXPECT_LE(test, restless_looks, 200U * 2 * (WORD_LOOKS + 1));
 		KUNIT_EXPECT_GE(test, restless_looks, 200U);
 		KUNIT_EXPECT_FALSE(test, w->timers.marked);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Uses twheel.hpp with error codes only, as programs without exceptions do.
- */
+/* Uses twheel.hpp with error codes only, as programs without exceptions do. */
 #include <twheel.hpp>
 
 using namespace std::chrono_literals;

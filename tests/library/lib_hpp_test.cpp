@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * twheel.hpp: ownership, errors, and that durations and times are not distorted.
- */
+/* twheel.hpp: ownership, errors, and that durations and times are not distorted. */
 #include <twheel.hpp>
 #include <twheel/reader.h>
 

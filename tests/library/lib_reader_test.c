@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * <twheel/reader.h>: callbacks that delete, detach, arm and read while other timers are due.
- */
+/* <twheel/reader.h>: callbacks that delete, detach, arm and read while other timers are due. */
 #include "lib_test.h"
 
 #include <twheel/reader.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Redis's time on the wheel's clock is never early, and a step of Redis's clock is noticed.
- */
+/* Redis's time on the wheel's clock is never early, and a step of Redis's clock is noticed. */
 #include <stdlib.h>
 
 #include "redis/clock.h"

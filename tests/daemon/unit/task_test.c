@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Lanes, home daemons, back-off and leases of tasks.
- */
+/* Lanes, home daemons, back-off and leases of tasks. */
 #include <stdio.h>
 
 #include "tap.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Takes the minor number that twheel requests: see loading.minor_is_taken in module_test.c.
- */
+/* Takes the minor number that twheel requests: see loading.minor_is_taken in module_test.c. */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
