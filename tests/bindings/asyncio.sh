@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/asyncio.sh [PATTERN...]: CPython's tests of asyncio with timers of twheel.aio, over
-# the wheel in the process: see asyncio_suite.py. Those of Debian's Python. Without a pattern, those
-# that need no network then run over the kernel's wheel in user-mode Linux. Prints TAP.
+# tests/bindings/asyncio.sh [PATTERN...]: runs asyncio's tests from Debian's CPython with the
+# timers of twheel.aio, with the in-process wheel: see asyncio_suite.py. Without a pattern, the
+# tests that need no network then run with the kernel wheel in user-mode Linux. Prints TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -14,15 +14,15 @@ need libpython3.11-testsuite
 # shellcheck source=python_vm.sh
 . "$top/tests/bindings/python_vm.sh"
 
-# The tests warn of much that they do on purpose.
+# The tests print many warnings on purpose.
 status=0
 echo "# run: asyncio_suite.py, in the process"
 timeout -s ABRT 1800 /usr/bin/python3 -W ignore "$top/tests/bindings/asyncio_suite.py" "$@" \
 	2>"$logs/asyncio.log" || status=$?
 echo "# exit: $status"
 [ $# -eq 0 ] || exit $status
-# test_nested_timeouts wants two timers of one deadline, 10 ms from its begin, in one turn of the
-# loop. There it can take as long to open the wheel.
+# test_nested_timeouts wants two timers with one deadline, 10 ms after its start, in one turn
+# of the loop. In user-mode Linux, opening the wheel can take as long.
 in_machine asyncio python3.11 -W ignore asyncio_suite.py test_base_events.BaseEventLoopTests \
 	test_futures test_locks test_queues test_runners test_taskgroups test_tasks test_threads \
 	test_timeouts test_waitfor -test_nested_timeouts '2>/dev/null' || status=1

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""CPython's own tests of asyncio, with the timers of every loop on twheel.aio. Prints TAP.
+"""CPython's own tests of asyncio, where twheel.aio provides the timers of every loop. Prints
+TAP.
 
-loop.call_later() and loop.call_at() make timers of a wheel, so asyncio.sleep(), wait_for() and
-timeout() stand on it, too. A loop that waits in no selector, or has a clock of its own, keeps
-asyncio's timers: the tests make such loops of mock objects. No test is left out but those that
-CPython itself skips, most of which are for Windows. They have no line.
+loop.call_later() and loop.call_at() use timers of a wheel, and so do asyncio.sleep(),
+wait_for() and timeout(). A loop that does not wait in a selector, or has its own clock, keeps
+asyncio's timers; the tests make such loops from mock objects. The only tests that are left out
+are those that CPython itself skips, most of which are for Windows. They have no line.
 
   asyncio_suite.py [PATTERN...] [-PATTERN...]   tests whose names contain one of the first,
                                                 and none of the others
@@ -27,7 +28,7 @@ MADE = []
 
 
 def timers(loop):
-    """The wheel of a loop, or None of a loop that cannot have one."""
+    """Return: the wheel of a loop, or None for a loop that cannot have one."""
     selector = getattr(loop, "_selector", None)
     if (loop.is_closed() or not isinstance(selector, selectors.BaseSelector) or
             type(loop).time is not asyncio.BaseEventLoop.time):
@@ -38,7 +39,7 @@ def timers(loop):
 
 
 def made(handle):
-    """Counts a timer, and leaves this module out of where it was made, as asyncio does."""
+    """Count a timer, and hide this module in the record of where it was made, as asyncio does."""
     MADE[0] += 1
     if handle._source_traceback:
         del handle._source_traceback[-1]
@@ -46,7 +47,7 @@ def made(handle):
 
 
 def call_at_wheel(loop, when, callback, *args, context=None):
-    """In place of loop.call_at()."""
+    """Replaces loop.call_at()."""
     mine = timers(loop)
     if not mine:
         return call_at(loop, when, callback, *args, context=context)
@@ -54,7 +55,7 @@ def call_at_wheel(loop, when, callback, *args, context=None):
 
 
 def call_later_wheel(loop, delay, callback, *args, context=None):
-    """In place of loop.call_later()."""
+    """Replaces loop.call_later()."""
     mine = timers(loop)
     if not mine:
         return call_later(loop, delay, callback, *args, context=context)
@@ -62,14 +63,14 @@ def call_later_wheel(loop, delay, callback, *args, context=None):
 
 
 def close_both(loop):
-    """In place of loop.close()."""
+    """Replaces loop.close()."""
     if not loop.is_running() and "_twheel" in loop.__dict__:
         loop.__dict__.pop("_twheel").close()
     close(loop)
 
 
 class Result(unittest.TestResult):
-    """TAP. A test with several subtests has a line for each that fails."""
+    """Prints TAP. A test with several subtests has a line for each that fails."""
 
     def __init__(self):
         super().__init__()
@@ -111,7 +112,7 @@ class Result(unittest.TestResult):
 
 
 def each(suite):
-    """The tests of a suite of suites."""
+    """Yield the tests of a nested suite."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from each(test)
@@ -120,20 +121,20 @@ def each(suite):
 
 
 def main(*patterns):
-    """Runs them. Returns the exit status."""
+    """Run the tests. Return: the exit status."""
     out = [p[1:] for p in patterns if p.startswith("-")]
     wanted = [p for p in patterns if not p.startswith("-")] or [""]
     MADE.append(0)
     asyncio.BaseEventLoop.call_at = call_at_wheel
     asyncio.BaseEventLoop.call_later = call_later_wheel
     asyncio.BaseEventLoop.close = close_both
-    # No network beyond this machine.
+    # There is no network beyond this machine.
     support.use_resources = []
     library = sysconfig.get_path("stdlib")
     suite = unittest.defaultTestLoader.discover(f"{library}/test/test_asyncio",
                                                 top_level_dir=library)
     result = Result()
-    # They leave files where they are killed.
+    # The tests leave files where they are killed.
     with os_helper.temp_cwd():
         unittest.TestSuite(test for test in each(suite)
                            if any(p in test.id() for p in wanted)

@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/foreign.sh [NAME...]: programs of others with libtwheel beneath them, and the tests
-# that they have themselves; over the wheel in the process, and those of timers over the kernel's in
-# user-mode Linux, too. Prints TAP, and the counts as comments. NAME is
+# tests/bindings/foreign.sh [NAME...]: runs other projects on top of libtwheel, with their own
+# tests. All tests run with the in-process wheel, and those of timers also with the kernel
+# wheel in user-mode Linux. Prints TAP, and the counts as comments. NAME is
 #
 #   libuv   Debian's source, with foreign/libuv_timer.c in place of its src/timer.c, and all of its
-#           tests but three: 399 pass, and 21 of timers and loops over the kernel's wheel
+#           tests but three: 399 pass, and 21 of timers and loops with the kernel wheel
 #   glib    Debian's GLib with foreign/glib_timeout.c by LD_PRELOAD, and the tests of GLib, GObject
-#           and GIO that use timeouts: 388 pass, and 48 over the kernel's wheel
+#           and GIO that use timeouts: 388 pass, and 48 with the kernel wheel
 #
-# The tests of asyncio and of Go's package time are in asyncio.sh and go.sh. doc/porting.md names
-# the suites that have no script.
+# The tests of asyncio and of Go's package time are in asyncio.sh and go.sh. doc/porting.md
+# lists the test suites that have no script.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# Many of these functions are called by others by their names.
+# Many of these functions are called by name.
 # shellcheck disable=SC2317
 
 need gcc make uthash-dev
@@ -31,8 +31,8 @@ export TWHEEL_BACKEND=inprocess
 export -n TWHEEL_CHECKED
 [ $# -gt 0 ] || set -- libuv glib
 
-# source_of PACKAGE: unpacks Debian's source into $out/PACKAGE. Apt has lists of its own for that,
-# so this machine's configuration stays as it is.
+# source_of PACKAGE: unpacks Debian's source into $out/PACKAGE. It uses apt lists of its own,
+# so that this machine's configuration stays as it is.
 source_of() {
 	local apt=$cache/apt-source options=(-q)
 
@@ -51,7 +51,7 @@ source_of() {
 	dpkg-source --no-check -x ./*.dsc "$out/$1"
 }
 
-# told NAME LOG: a line for each test of a log with TAP. What skips itself has none.
+# told NAME LOG: prints a line for each test of a log with TAP, except for skipped ones.
 told() {
 	local line
 
@@ -64,7 +64,7 @@ told() {
 	done < <(tr -d '\r' <"$2" | sed -E -n 's/^((not )?ok [0-9]+) (- )?/\1 /p')
 }
 
-# counts NAME LOG MINIMUM: says how many there were.
+# counts NAME LOG MINIMUM: prints how many tests passed, and fails below MINIMUM.
 counts() {
 	local passed
 
@@ -73,7 +73,8 @@ counts() {
 	verdict "$((passed < $3))" "$1: $3 tests at least"
 }
 
-# in_machine NAME COMMAND...: runs what is in $machine/bin, which gets the libraries that it needs.
+# in_machine NAME COMMAND...: runs the programs in $machine/bin, together with the libraries
+# that they need.
 in_machine() {
 	local runs=() command
 
@@ -109,13 +110,13 @@ build_libuv() {
 libuv() {
 	local tests
 
-	check "libuv: the source" source_of libuv1
-	check "libuv: builds" build_libuv
+	check "libuv: unpack the source" source_of libuv1
+	check "libuv: build with libtwheel" build_libuv
 	cd "$out/libuv1"
-	# It refuses to run as root unless it is told so.
+	# The tests refuse to run as root unless they are told to.
 	UV_RUN_AS_ROOT=1 timeout 400 build/uv_run_tests_a >"$out/libuv.all.log" 2>&1 || :
-	# Two connect to addresses beyond this machine, and the third wants to be refused, which root
-	# is not.
+	# Two of these connect to addresses beyond this machine, and the third expects a
+	# refusal, which root does not get.
 	grep -Ev ' - (tcp_close_while_connecting|tcp_connect_timeout|fs_copyfile)$' "$out/libuv.all.log" \
 		>"$out/libuv.log"
 	told libuv "$out/libuv.log"
@@ -123,14 +124,15 @@ libuv() {
 
 	new_machine
 	cp build/uv_run_tests_a "$machine/bin"
-	# twheel_next() of the kernel's wheel may be early, and loop_backend_timeout wants it exact.
+	# twheel_next() of a kernel wheel may be early, but loop_backend_timeout requires it to
+	# be exact.
 	read -r -d '' -a tests < <(sed -nE 's/^ *TEST_ENTRY *\(((timer|loop|fork_timer)[a-z0-9_]*)\).*/\1/p' \
 		test/test-list.h | grep -vx loop_backend_timeout | sort -u && printf '\0')
 	in_machine libuv "export UV_RUN_AS_ROOT=1; for test in ${tests[*]}; do \
 uv_run_tests_a \$test \$test && echo ok 1 \$test || echo not ok 1 \$test; done"
 	told "libuv, the kernel's wheel" "$out/libuv.machine.log"
 	counts "libuv, the kernel's wheel" "$out/libuv.machine.log" 20
-	check "libuv: the verdict of the machine" \
+	check "libuv: the machine's verdict is PASS" \
 		grep -qx 'twheel-vm: verdict: PASS' "$out/libuv.machine.log"
 }
 
@@ -142,7 +144,8 @@ build_glib() {
 		"$shims/glib_timeout.c" "$library" "${flags[@]}" -pthread -Wl,--exclude-libs,ALL
 }
 
-# of_glib PROGRAM [OPTION...]: what a program of tests prints. Many judge times, so it has two tries.
+# of_glib PROGRAM [OPTION...]: prints the output of a test program, which has two tries,
+# because many tests judge times.
 of_glib() {
 	local status
 
@@ -160,10 +163,11 @@ glib() {
 	local program test each
 
 	need libglib2.0-dev libglib2.0-tests
-	check "glib: the shim builds" build_glib
+	check "glib: build the shim" build_glib
 	cd "$out"
-	# Each of mainloop in a process of its own: some count the descriptors of the default context,
-	# which has that of the wheel from its first timeout on.
+	# Each test of mainloop runs in a process of its own, because some count the
+	# descriptors of the default context, which include the wheel's from its first timeout
+	# on.
 	read -r -d '' -a each < <(/usr/libexec/installed-tests/glib/mainloop -l | grep '^/' && printf '\0')
 	for test in "${each[@]}"; do
 		of_glib mainloop -m slow -p "$test"
@@ -173,7 +177,8 @@ glib() {
 		gdbus-connection gdbus-peer gdbus-proxy gdbus-exit-on-close gapplication; do
 		of_glib "$program"
 	done >>glib.log
-	# Its test of a timeout sets a closure, which GLib has for its own sources only.
+	# The timeout test of this program sets a closure, which GLib supports only for its own
+	# sources.
 	of_glib closure -s /closure/timeout >>glib.log
 	told glib glib.log
 	counts glib glib.log 370
@@ -185,7 +190,8 @@ mainloop --tap -m slow -p \$test || echo not ok 0 \$test; done" \
 		'LD_PRELOAD=/bin/glib_timeout.so /bin/timeout --tap'
 	told "glib, the kernel's wheel" glib.machine.log
 	counts "glib, the kernel's wheel" glib.machine.log 45
-	check "glib: the verdict of the machine" grep -qx 'twheel-vm: verdict: PASS' glib.machine.log
+	check "glib: the machine's verdict is PASS" \
+		grep -qx 'twheel-vm: verdict: PASS' glib.machine.log
 }
 
 mkdir -p "$out"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/go.sh [GOARCH...]: the tests of the Go package, and the tests that package time
-# has for its timers, adapted by tests/bindings/go/wheeltime: over the timers of package time
-# here, and over the kernel's wheel in the VM: amd64, or for example 386. Prints TAP. A test that
-# is skipped in the VM has failed.
+# tests/bindings/go.sh [GOARCH...]: runs the tests of the Go package, and the tests that
+# package time has for its timers, which tests/bindings/go/wheeltime adapts. They run here with
+# the timers of package time, and in the VM with the kernel wheel, for amd64 or for example
+# 386. Prints TAP. A test that is skipped in the VM counts as failed.
 
-# passed() and the_same() are called by silent().
+# silent() calls passed() and the_same().
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -22,17 +22,17 @@ export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# tests FILE...: the names of what is tested there.
+# tests FILE...: prints the names of the tests in these files.
 tests() {
 	sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' "$@"
 }
 
-# passed TEST LOG: prints what the log has of it, unless that is that it passed.
+# passed TEST LOG: prints what the log says about the test, unless it passed.
 passed() {
 	grep -q "^--- PASS: $1 " "$2" || sed -n "/^=== RUN *$1\r*\$/,/^---/p" "$2" | grep . || echo "did not run"
 }
 
-# all_passed WHERE LOG FILE...: each test by its name.
+# all_passed WHERE LOG FILE...: one result for each test.
 all_passed() {
 	local name
 
@@ -41,7 +41,7 @@ all_passed() {
 	done < <(tests "${@:3}")
 }
 
-# in_machine GOARCH: the tests as they are named, and then the verdict.
+# in_machine GOARCH: one result for each test, and then the verdict.
 in_machine() {
 	local log=$out/$1.log ended=0
 
@@ -49,16 +49,16 @@ in_machine() {
 		--bin "$out/go_test_$1" --bin "$out/std_test_$1" \
 		--run "TWHEEL_BACKEND=kernel go_test_$1 -test.v" \
 		--run "TWHEEL_BACKEND=kernel std_test_$1 -test.v" >"$log" 2>&1 || ended=$?
-	# Some names are in both.
+	# Some names are in both packages.
 	sed '/^=== RUN *TestSleep\r*$/,$d' "$log" >"$log.package"
 	sed -n '/^=== RUN *TestSleep\r*$/,$p' "$log" >"$log.std"
 	all_passed "$1" "$log.package" "$package"/*_test.go
 	all_passed "$1, of package time" "$log.std" "$out"/std/*_test.go
-	silent "$1: the verdict of the machine" [ "$ended" = 0 ]
+	silent "$1: the machine's verdict is PASS" [ "$ended" = 0 ]
 	[ "$ended" = 0 ] || tail -n 40 "$log" | sed 's/^/# /'
 }
 
-# The tests of package time, with another import. What they skip by testenv is for Plan 9.
+# The tests of package time, with another import. Those that testenv would skip are for Plan 9.
 rm -rf "$out/std"
 mkdir -p "$out/std"
 cp -r "$top/tests/bindings/go/wheeltime" "$out/std"
@@ -94,7 +94,7 @@ for os in darwin freebsd; do
 done
 for part in "go $package" "std $out/std"; do
 	TWHEEL_BACKEND=inprocess "$out/${part%% *}_test_$1" -test.v >"$out/here.log" 2>&1 || :
-	# What only the kernel's wheel has is skipped.
+	# Tests that need the kernel wheel are skipped.
 	files=("${part#* }"/*_test.go)
 	all_passed "without a wheel, ${part%% *}" "$out/here.log" "${files[@]/*\/kernel_test.go/\/dev\/null}"
 done

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/java.sh: what Netty's HashedWheelTimer does, as JUnit tests of that and of
-# TwheelTimer, over the wheel in the process, and over the kernel's in user-mode Linux. Prints
-# TAP.
+# tests/bindings/java.sh: JUnit tests of the behavior of Netty's HashedWheelTimer, which run
+# with that and with TwheelTimer, with the in-process wheel and with the kernel wheel in
+# user-mode Linux. Prints TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 need default-jdk-headless gcc junit4 libc6-dev libhamcrest-java libnetty-java make uthash-dev
@@ -17,7 +17,7 @@ machine=$out/machine
 export JAVA_HOME=/usr/lib/jvm/default-java
 jars=("$out/twheel-netty.jar" "$java"/{netty-common,junit4,hamcrest}.jar)
 
-# class_path JAR...: the option.
+# class_path JAR...: prints the option for these archives.
 class_path() {
 	local IFS=:
 
@@ -32,14 +32,14 @@ mkdir -p "$out/tests" "$machine"/{lib,lib64,app}
 "$JAVA_HOME/bin/jar" --create --file "$out/tests.jar" -C "$out/tests" .
 jars+=("$out/tests.jar")
 
-# The JVM checks each call of JNI.
+# The JVM checks each JNI call.
 status=0
 echo "# run: TimerTest, in the process"
 LD_LIBRARY_PATH=$out TWHEEL_BACKEND=inprocess timeout 300 "$JAVA_HOME/bin/java" -Xcheck:jni \
 	-cp "$(class_path "${jars[@]}")" Tap TimerTest 2>&1 || status=$?
 echo "# exit: $status"
 
-# What only newer versions of Netty have, Debian's has not.
+# Classes that only newer versions of Netty have, unlike Debian's.
 newer=$out/newer
 rm -rf "$newer"
 mkdir -p "$newer"
@@ -52,7 +52,7 @@ LD_LIBRARY_PATH=$out TWHEEL_BACKEND=inprocess timeout 300 "$JAVA_HOME/bin/java" 
 echo "# exit: $newer_status"
 status=$((status | newer_status))
 
-# The machine gets what is executable there, a directory at a time.
+# The machine gets executable files, one directory at a time.
 "$JAVA_HOME/bin/jlink" --add-modules java.base,java.logging,java.management,jdk.unsupported \
 	--strip-debug --no-header-files --no-man-pages --output "$machine/jre"
 cp -L "${jars[@]}" "$out/libtwheel-jni.so" "$machine/app"

@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/loops.sh: the adapters and twheel.hpp, each with its example, over the wheel in
-# the process, with sanitizers, and over the kernel's in user-mode Linux. Beside them, twheelctl
-# watch over the wheel in the process: make tool has the kernel's. Prints TAP.
+# tests/bindings/loops.sh: tests the adapters and twheel.hpp, each with its example, with the
+# in-process wheel under sanitizers, and with the kernel wheel in user-mode Linux. Meanwhile it
+# tests twheelctl watch with the in-process wheel; make tool tests that with the kernel wheel.
+# Prints TAP.
 
-# Many of these functions are called by others by their names.
+# Many of these functions are called by name.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Any warning is an error in these builds.
 export WERROR=1
 
 need gcc g++ make pkg-config clang-14 libc6-dev uthash-dev libasio-dev libboost-dev libev-dev \
@@ -25,13 +26,13 @@ flags=(-O1 -g -pthread -Wall -Wextra -Wshadow -Werror -I"$user/lib" -I"$loops"
 sanitize=("-fsanitize=address,undefined" -fno-sanitize-recover=all)
 dir=$out
 machine=$out/machine
-# What each program prints when all is well.
+# What each program prints if all is well.
 declare -A words
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 export TWHEEL_BACKEND=inprocess
 
-# builds OPTION... SOURCE OPTION...: in C or C++
+# builds OPTION... SOURCE OPTION...: builds a C or C++ program.
 builds() {
 	local compiler=(gcc -std=gnu11)
 
@@ -39,7 +40,8 @@ builds() {
 	"${compiler[@]}" "${flags[@]}" "$@"
 }
 
-# builds_and_prints WORDS SOURCE OPTION...: with sanitizers, and for the machine without them
+# builds_and_prints WORDS SOURCE OPTION...: builds and runs it with sanitizers, and builds it
+# for the machine without them.
 builds_and_prints() {
 	local name=${2##*/}
 
@@ -51,7 +53,7 @@ builds_and_prints() {
 		grep -Eqx -e "$1" "$out/$name.log"
 }
 
-# in_machine: all that, with the libraries that they need, over the kernel's wheel.
+# in_machine: runs all of these with the kernel wheel, together with the libraries that they need.
 in_machine() {
 	local name runs=()
 
@@ -66,7 +68,8 @@ in_machine() {
 		"${runs[@]}"
 }
 
-# printed NAME: what it printed in the machine has a line of its words, and no test that failed.
+# printed NAME: passes if the program's output in the machine has a line with its words, and no
+# failed test.
 printed() {
 	tr -d '\r' <"$out/machine.log" | sed -n "/^== $1\$/,/^== /p" >"$out/$1.log"
 	cat "$out/$1.log"
@@ -84,7 +87,7 @@ in_cxx() {
 	"$1" -std="$2" "${flags[@]}" "${@:4}" -x c++ -fsyntax-only - <<<"#include <$3>"
 }
 
-# The status of the test of watch, and what it printed.
+# The exit status of the test of watch, and its output.
 passed() {
 	local status=0
 
@@ -99,7 +102,7 @@ make -s -C "$user" ctl O="$out"
 make -s -C "$user" "$out/watched" O="$out"
 read -r -a glib < <(pkg-config --cflags glib-2.0)
 
-# The test of watch waits for most of its time.
+# The test of watch waits most of its time.
 TWHEELCTL=$out/twheelctl EXAMPLES=$out sh "$top/tests/tool/watch_test.sh" >"$out/watch.log" 2>&1 &
 watch=$!
 
@@ -110,18 +113,20 @@ example "1000 timers in libev's loop" "$loops/examples/libev.c" -lev
 example "1000 timers in sd-event's loop" "$loops/examples/sd-event.c" -lsystemd
 example "1000 timers in GLib's loop" "$loops/examples/glib.c" "${glib[@]}" -lglib-2.0
 example "alive is kicked, after 5 signs" "$loops/examples/glib-source.c" "${glib[@]}" -lglib-2.0
-check "glib-source.c: one that was destroyed is not called" [ "$(wc -l <"$out/glib-source.log")" = 2 ]
+check "glib-source.c: a source that was destroyed is not called" \
+	[ "$(wc -l <"$out/glib-source.log")" = 2 ]
 example "1000 timers in Asio's loop" "$loops/examples/asio.cpp"
 example 'sleeper is silent' "$loops/examples/wheel.cpp"
-check "the reader" builds_and_prints '# PASSED: .*' "$top/tests/library/lib_reader_test.c" \
+check "reader.h: lib_reader_test" \
+	builds_and_prints '# PASSED: .*' "$top/tests/library/lib_reader_test.c" \
 	-Wno-missing-field-initializers
-check "nested loops and exceptions" builds_and_prints '1\.\.4' \
+check "adapters: nested loops and exceptions" builds_and_prints '1\.\.4' \
 	"$top/tests/bindings/nested_test.cpp" "${glib[@]}" -lglib-2.0 -lev
-check "twheel.hpp" builds_and_prints '1\.\.73' "$top/tests/library/lib_hpp_test.cpp"
+check "twheel.hpp: lib_hpp_test" builds_and_prints '1\.\.73' "$top/tests/library/lib_hpp_test.cpp"
 for header in libuv libevent libev sd-event glib; do
 	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
 done
-check "asio.hpp, of Boost" in_cxx g++ c++17 twheel/asio.hpp -DTWHEEL_ASIO_BOOST
+check "asio.hpp with Boost" in_cxx g++ c++17 twheel/asio.hpp -DTWHEEL_ASIO_BOOST
 for standard in c++17 c++20; do
 	check "twheel.hpp, clang, $standard" in_cxx clang++-14 $standard twheel.hpp -Wpedantic
 done
@@ -130,5 +135,5 @@ in_machine >"$out/machine.log" 2>&1 || :
 for name in "${!words[@]}"; do
 	check "$name, the kernel's wheel" printed "$name"
 done
-check "the verdict of the machine" grep -qx 'twheel-vm: verdict: PASS' "$out/machine.log"
+check "the machine's verdict is PASS" grep -qx 'twheel-vm: verdict: PASS' "$out/machine.log"
 done_testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// A callback that runs its loop, or throws out of it: other timers go on. Prints TAP.
+// A callback runs its loop, or throws out of it: other timers go on. Prints TAP.
 #include <twheel/asio.hpp>
 #include <twheel/glib.h>
 #include <twheel/libev.h>
@@ -13,13 +13,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* Two timers; the first one's callback runs the loop until the second has come, or time is up. */
+/*
+ * Two timers; the callback of the first runs the loop until the second has expired, or time is
+ * up.
+ */
 struct nest {
 	explicit nest(tw::wheel &wheel) : first(wheel, 5ms, 1), second(wheel, 20ms, 2), w(wheel)
 	{
 	}
 
-	/* Calls @turn until the second has come. */
+	/* Calls @turn until the second timer has expired. */
 	template <class F> void on_event(const tw::event &e, F turn)
 	{
 		events++;

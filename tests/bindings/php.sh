@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/php.sh: the tests of the timers for PHP, over the wheel in the process, and over
-# the kernel's in user-mode Linux, which has no sockets. Prints TAP.
+# tests/bindings/php.sh: runs the tests of the PHP timers, with the in-process wheel, and with
+# the kernel wheel in user-mode Linux, which has no sockets. Prints TAP.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -19,7 +19,7 @@ TWHEEL_BACKEND=inprocess LD_LIBRARY_PATH=$out \
 	timeout 120 php "$top/tests/bindings/php/timers_test.php" || status=$?
 echo "# exit: $status"
 
-# The machine gets what is executable there. Its PHP has extensions by PHPRC.
+# The machine gets executable files. PHPRC makes its PHP load extensions.
 rm -rf "$machine"
 mkdir -p "$machine"/{bin,ext,lib,lib64,package,examples,test}
 php=$(readlink -f "$(command -v php)")

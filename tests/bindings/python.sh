@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/bindings/python.sh [ARGUMENT...]: the tests of python3-twheel, over the wheel in the
-# process, and over the kernel's in user-mode Linux. Prints TAP. Arguments are pytest's, and then
-# so is the output, and the wheel is that in the process.
+# tests/bindings/python.sh [ARGUMENT...]: runs the tests of python3-twheel, with the in-process
+# wheel, and with the kernel wheel in user-mode Linux. Prints TAP. Arguments are passed to
+# pytest, which then prints its usual output, and uses only the in-process wheel.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -23,7 +23,7 @@ status=0
 echo "# run: pytest, in the process"
 timeout -s ABRT 300 /usr/bin/python3 -m pytest "${options[@]}" . || status=$?
 echo "# exit: $status"
-# The others need what builds, or a network.
+# The other tests need a compiler or a network.
 in_machine python python3.11 -m pytest "${options[@]}" --ignore=python/test_cdef.py \
 	--ignore=python/test_package.py --deselect=python/test_rest.py::test_types \
 	--deselect=python/test_rest.py::test_heartbeat_server python || status=1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2154
-# Sourced, behind python_env.sh: Debian's Python, with this tree's package and its tests, over the
-# kernel's wheel in user-mode Linux.
+# Sourced after python_env.sh: Debian's Python, with this tree's package and its tests, and the
+# kernel wheel in user-mode Linux.
 
-# in_machine NAME COMMAND...: runs the command there, in tests/bindings.
+# in_machine NAME COMMAND...: runs the command in the machine, in tests/bindings.
 in_machine() {
 	local name=$1 python=usr/lib/python3.11 packages=usr/lib/python3/dist-packages
 	local machine=$build/$1-vm files=(--exclude='*/__pycache__') keys=(/"$python"/test/*.pem)
@@ -16,7 +16,8 @@ in_machine() {
 		xargs cp -Lt "$machine/lib"
 	cp -L "$out/libtwheel.so.0" "$machine/lib"
 	cp -L /lib64/ld-linux-x86-64.so.2 "$machine/lib64"
-	# run.sh takes executable files. Of the compiled files, those of the packages are enough.
+	# run.sh expects executable files. Of the compiled Python files, those of the packages
+	# are enough.
 	tar -C / -chf "$machine/files/python.tar" --exclude='config-3.11-*' --exclude="$python/test" \
 		--exclude=idlelib --exclude=lib2to3 --exclude=distutils --exclude=sitecustomize.py \
 		$python "$packages"/{cffi,ply,pycparser,pytest,_pytest,pluggy,iniconfig,packaging,attr} \

@@ -14,7 +14,7 @@
  *
  * Times count from now, and what has passed is 0. So there is no end of time.
  *
- * Checked: a due head is armed or published; and each accepted task ends. Where nothing
+ * Checked: a due head is armed or published; and each accepted task ends. When nothing
  * can happen any more, no task is left.
  *
  * -DLOSE_ANSWERS	two answers to takes are lost
@@ -27,7 +27,7 @@
  * -DNO_HEAD	a take does not tell the head that it leaves
  * -DNO_ANNOUNCE	a task whose lease has ended is not published
  * -DNO_LOOK_AGAIN	a lost answer sets no alarm
- * -DNO_SWEEP	nobody sweeps
+ * -DNO_SWEEP	no daemon sweeps
  */
 #ifndef TASKS
 #define TASKS 2
@@ -133,7 +133,7 @@ inline read_answer(d) {
 	fi
 }
 
-/* Its task comes back by the end of the lease. */
+/* The take's task comes back by the end of the lease. */
 inline lose_answer(d) {
 	take[d] = IDLE;
 	woken[d] = NEVER;
@@ -197,7 +197,7 @@ end:	do
 	:: atomic { losses < LOSSES && take[me] == ANSWERED -> losses++; lose_answer(me) }
 #endif
 #ifdef LOSE
-	/* Nobody hears it. */
+	/* No daemon receives the message. */
 	:: atomic {
 		losses < LOSSES && (wakes[0] | wakes[1]) != 0 ->
 		losses++;
@@ -263,7 +263,7 @@ end:	do
 	od
 }
 
-/* Where nothing can happen any more. */
+/* Checks the states in which nothing can happen any more. */
 active proctype judge()
 {
 	timeout -> assert(ALL_ENDED)

@@ -24,7 +24,7 @@
  * -DNO_TOKEN	a report needs the holder, and not the token
  * -DNO_LEASE_LOOK	an attempt begins under a lease that has ended
  * -DNO_FLAG	a cancellation does not set "no further attempt"
- * -DNO_RECOVER	nobody returns a task whose lease has ended
+ * -DNO_RECOVER	no daemon returns a task whose lease has ended
  * -DRECALL_BLIND	a daemon that does not hold the task says that it will not begin
  * -DRECALL_RUNS	a daemon says so of an attempt that runs
  */
@@ -95,7 +95,10 @@ inline schedule(ms) {
 	due = ms
 }
 
-/* The client is told so. An attempt whose lease has ended may still run. */
+/*
+ * The client is told that the task was canceled. An attempt whose lease has ended may still
+ * run.
+ */
 inline told_canceled() {
 	canceled = true;
 	assert(!owned[0] || held[0] != RUNS);
@@ -172,7 +175,7 @@ inline report(d, ok) {
 	drop(d)
 }
 
-/* A daemon that has a lease that ended may take the task again, and report both. */
+/* A daemon with a lease that has ended may take the task again, and report both. */
 inline report_later(d) {
 	late[d] = true;
 	drop(d)
@@ -287,7 +290,7 @@ end:	do
 	od
 }
 
-/* Where nothing can happen any more. */
+/* Checks the states in which nothing can happen any more. */
 active proctype judge()
 {
 	timeout -> assert(state == ENDED)

@@ -87,7 +87,7 @@ inline new_arming() {
 	word = last
 }
 
-/* Exchanges the word. An arming in it ends without an event. */
+/* Exchanges the word. If it holds an arming, that ends without an event. */
 inline exchange(new) {
 	old = word;
 	word = new;
@@ -97,7 +97,7 @@ inline exchange(new) {
 	fi
 }
 
-/* REARM, or with @arms false REARM with DISARMED. The kernel holds its lock. */
+/* REARM, or REARM with DISARMED if @arms is false. The kernel holds its lock. */
 inline rearm(arms) {
 	atomic {
 		if
@@ -115,7 +115,7 @@ inline rearm(arms) {
 	}
 }
 
-/* A later time than the wheel waits for needs no mark. */
+/* A deadline after the wheel's next turn needs no mark. */
 inline announce() {
 	if
 	:: place == QUEUED
@@ -123,7 +123,10 @@ inline announce() {
 	fi
 }
 
-/* The word was 0. No reader is at it now. If another thread has armed it, REARM ends that. */
+/*
+ * The word was 0, and no reader uses it now. If another thread has armed it, REARM ends that
+ * arming.
+ */
 inline set_slowly(ret) {
 	take();
 	ret = armed;
@@ -163,7 +166,7 @@ inline set_blindly(ret) {
 		};
 		if
 		:: old != mine ->
-			/* GET says whether there is an event. */
+			/* GET reports whether there is an event. */
 			armed = (event != 0)
 		:: old == mine && ret ->
 			atomic {	/* REARM */
@@ -223,7 +226,7 @@ inline set(ret) {
 }
 #endif
 
-/* The word was 0: the timer is idle, or its event is outstanding. */
+/* The word was 0, so either the timer is idle or its event is outstanding. */
 inline end_slowly(ret) {
 	take();
 	ret = armed;
@@ -280,14 +283,14 @@ inline del(ret) {
 	fi
 }
 
-/* A slot that del gave back: nothing is outstanding. */
+/* A slot that del returned: nothing is outstanding. */
 inline add() {
 	atomic { id = !id; armed = true };
 	atomic { new_arming() };
 	announce()
 }
 
-/* What a call must have returned that ended @a, 0 for none. */
+/* Checks what a call that ended @a must have returned; @a is 0 if it ended none. */
 inline check_return(a, ret) {
 	atomic {
 		assert(ret == (a != 0 && fate[a] == ENDED));
@@ -295,7 +298,7 @@ inline check_return(a, ret) {
 	}
 }
 
-/* The owner is quiet. */
+/* Checks the states in which the owner is idle. */
 inline check_quiet() {
 	atomic {
 		assert((word == 0 && event == 0) || armed);
@@ -384,7 +387,7 @@ end:	do
 		};
 		if
 		:: got != 0 ->
-			/* Without the flag, it would be the event of another process. */
+			/* If the flag were not set, it would be the event of another process. */
 			atomic { assert(armed && id == given[got]) };
 			armed = false;
 			atomic {
@@ -409,7 +412,7 @@ end:	do
 active proctype kernel()
 {
 end:	do
-	/* A turn takes the mark. It leaves an event where it is. */
+	/* A turn handles the mark, and leaves an event alone. */
 	:: atomic {
 		mark ->
 		mark = false;
@@ -419,7 +422,7 @@ end:	do
 		:: place != READY && !is_arming(word) -> place = IDLE
 		fi
 	   }
-	/* A KICK of another thread takes it, and withdraws an event that was armed over. */
+	/* Another thread's KICK handles it, and withdraws an event whose timer was armed again. */
 	:: atomic {
 		mark ->
 		mark = false;
@@ -430,7 +433,7 @@ end:	do
 		:: place != READY && !is_arming(word) -> place = IDLE
 		fi
 	   }
-	/* The queued arming is due, or it has gone. */
+	/* The queued arming is due, or it has ended. */
 	:: atomic {
 		place == QUEUED && !is_arming(word) -> place = IDLE
 	   }

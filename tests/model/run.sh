@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/model/run.sh [--full]: checks the models with spin. table.pml is the protocol of the
-# deadline table, library.pml is libtwheel on one timer, lane.pml and lease.pml are a lane
+# tests/model/run.sh [--full]: checks the models with spin. table.pml models the protocol of
+# the deadline table, library.pml libtwheel with one timer, and lane.pml and lease.pml a lane
 # of twheeld. Each must hold, and each mutation must be found. Prints TAP.
 #
-#   --full  a lane with more tasks, and a lease with longer times, too
+#   --full  also a lane with more tasks, and a lease with longer times
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# spin writes the path of a model into the search: this is the same in each checkout.
+# spin writes the path of a model into the search, so the path is the same in each checkout.
 cp "$top"/tests/model/*.pml "$dir"
 cd "$dir"
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# errors OPTIMIZATION MODEL [-DOPTION ...]: how many errors a search of all states
-# finds. It ends at the first. A search that was cut short and found none says nothing.
+# errors OPTIMIZATION MODEL [-DOPTION ...]: prints how many errors a search of all states
+# finds. It ends at the first. A search that was cut short and found none proves nothing.
 errors()
 {
 	local optimization=$1 model=$2 found
@@ -39,7 +39,7 @@ errors()
 	echo "$found"
 }
 
-# expect NAME WANTED FOUND
+# expect NAME WANTED FOUND: one result.
 expect()
 {
 	local is=0
@@ -49,7 +49,7 @@ expect()
 	[ $is = 0 ] || sed 's/^/# /' pan.log
 }
 
-# holds NAME MODEL [-DOPTION ...]
+# holds NAME MODEL [-DOPTION ...]: the model must hold.
 holds()
 {
 	local name=$1
@@ -58,7 +58,7 @@ holds()
 	expect "$name" 0 "$(errors -O2 "$@")"
 }
 
-# finds NAME MODEL [-DOPTION ...]: a mutation, which an early error ends
+# finds NAME MODEL [-DOPTION ...]: the search must find this mutation, at an early error.
 finds()
 {
 	local name=$1
@@ -71,7 +71,7 @@ one="table.pml -DROUNDS=2 -DTICKS=2"
 two="table.pml -DSLOTS=2 -DTICKS=2 -DFRESH -DBUDGET"
 
 echo 'TAP version 13'
-# The options of a model are words.
+# The options of a model must be split into words.
 # shellcheck disable=SC2086
 {
 	holds 'table: from any state, two users, deadlines far and near' table.pml -DTICKS=3
@@ -97,7 +97,7 @@ echo 'TAP version 13'
 	holds 'library: an owner, a reader and the kernel' library.pml
 	holds 'library: two threads set one timer' library.pml -DSETTERS -DROUNDS=3
 	finds 'set exchanges a word that is 0' library.pml -DEXCHANGE_FIRST
-	finds 'the same, without taking it back' library.pml -DNO_TAKE_BACK
+	finds 'set exchanges a word that is 0, and does not take it back' library.pml -DNO_TAKE_BACK
 	finds 'set exchanges a word in which a load found an arming' library.pml -DLOAD_FIRST
 	finds 'a reader without the mutex' library.pml -DNO_LOCK
 	finds 'clear and del withdraw no event' library.pml -DNO_WITHDRAWAL
@@ -113,14 +113,14 @@ echo 'TAP version 13'
 	finds 'a take does not tell the head that it leaves' lane.pml -DNO_HEAD
 	finds 'a task that comes back is not published' lane.pml -DNO_ANNOUNCE
 	finds 'a lost answer sets no alarm' lane.pml -DLOSE_ANSWERS -DNO_LOOK_AGAIN
-	finds 'nobody sweeps' lane.pml -DLOSE -DNO_SWEEP
+	finds 'no daemon sweeps' lane.pml -DLOSE -DNO_SWEEP
 
 	holds 'lease: two daemons, a cancellation, a death' lease.pml
 	finds 'take is not one step' lease.pml -DTAKE_IN_TWO
 	finds 'a report needs no token' lease.pml -DNO_TOKEN
 	finds 'an attempt begins under a lease that has ended' lease.pml -DNO_LEASE_LOOK
 	finds 'a cancellation sets no flag' lease.pml -DNO_FLAG
-	finds 'nobody returns a task whose lease has ended' lease.pml -DNO_RECOVER
+	finds 'no daemon returns a task whose lease has ended' lease.pml -DNO_RECOVER
 	finds 'a daemon without the task answers a recall by yes' lease.pml -DRECALL_BLIND
 	finds 'a daemon whose attempt runs answers a recall by yes' lease.pml -DRECALL_RUNS
 	[ "${1:-}" != --full ] || {

@@ -66,7 +66,7 @@
 #define QUEUED 1
 #define TAKEN 2
 #define READY 3		/* it has an unread event */
-/* What the kernel does. In each step it touches the mapping once. */
+/* The kernel's steps. In each of them it accesses the mapping once. */
 #define QUIET 0
 #define SWEEP 1		/* the summary */
 #define MARKS 2		/* the marks of a line */
@@ -78,7 +78,7 @@
 #define REREAD 8	/* reads the summary again */
 #define AGAIN 9		/* writes next_ns again */
 #define CLEAR 10	/* clears a mark too late */
-/* Why it does that: a KICK of user 0 or 1, or one of these. */
+/* The reason for a turn: a KICK of user 0 or 1, or one of these. */
 #define HRTIMER 2
 #define WORKER 3
 #define READING 4
@@ -125,7 +125,7 @@ byte over[SLOTS];	/* who has armed over the unread event: user 0 is 1, user 1 is
 
 inline check(s) {
 	assert(is_once(s));
-	/* No timer is queued for a word that is parked. */
+	/* No timer is queued for a parked word. */
 	assert(place[s] != QUEUED || at[s] <= TICKS + 1);
 	assert(is_safe(s))
 }
@@ -142,14 +142,14 @@ inline check(s) {
 #define may_end() false
 #endif
 
-/* The lock is taken. */
+/* Takes the lock. */
 inline begin(reason, first) {
 	why = reason;
 	turned = now;
 	step = first
 }
 
-/* The lock is dropped. */
+/* Drops the lock. */
 inline finish() {
 	if
 	:: why < 2 && !goes_on -> kick[why] = 0
@@ -182,7 +182,7 @@ inline look(return_to) {
 	step = LOOK
 }
 
-/* The look at slot s is over. */
+/* The look at slot s is complete. */
 inline go_back() {
 	looks = 0;
 	d = 0;
@@ -199,7 +199,7 @@ inline go_back() {
 	fi
 }
 
-/* When anything is to be done next. */
+/* Determines when the next turn is needed. */
 inline find_next() {
 	n = (marked -> 0 : NEVER);
 	if
@@ -311,7 +311,7 @@ end:	do
 		fi
 	   }
 
-	/* Puts the timer where its word wants it. */
+	/* Puts the timer at the place that its word requires. */
 	:: atomic {
 		step == LOOK ->
 #ifdef PARK_AS_DEADLINE
@@ -323,7 +323,10 @@ end:	do
 		:: place[s] == QUEUED &&
 		   (d == at[s] || (looks != 0 && (d == 0 || d > at[s]))) -> go_back()
 		:: place[s] == READY && (why > 1 || d == 0) ->
-			/* Only a KICK withdraws an event that was armed over, so it finds the mark. */
+			/*
+			 * Only a KICK withdraws an event whose timer was armed again, so the
+			 * mark stays for it.
+			 */
 #ifndef TAKE_FOR_GOOD
 			if
 			:: d != 0 && back == MARKS -> mark[s] = true; kept = true
@@ -333,7 +336,7 @@ end:	do
 			go_back()
 		:: place[s] == IDLE && looks != 0 && d == 0 -> go_back()
 		:: else ->
-			/* A KICK withdraws an event that was armed over. */
+			/* A KICK withdraws an event whose timer was armed again. */
 			if
 			:: place[s] == READY -> place[s] = IDLE; alive[s]--; over[s] = 0
 			:: else
@@ -390,11 +393,11 @@ end:	do
 	:: atomic { step == CLEAR -> mark[s] = false; s++; step = MARKS }
 #endif
 
-	/* Only the hrtimer and the worker put the next turn off. */
+	/* Only the hrtimer and the worker postpone the next turn. */
 	:: atomic {
 		step == PUBLISH ->
 		find_next();
-		/* A KICK goes on, and takes the rest itself, unless its process is killed. */
+		/* A KICK continues with the rest itself, unless its process is killed. */
 		if
 		:: why < 2 && n <= turned -> goes_on = true; marked = false
 		:: why < 2 && n <= turned && may_end()
@@ -448,7 +451,7 @@ proctype user(byte me)
 #ifdef WAKE_FIRST
 		w = wake[slot];
 #endif
-		/* Disarm, or park, or arm for any time, past ones included. */
+		/* Disarms, parks, or arms for any time, including past ones. */
 		atomic {
 			rounds++;
 			select(t : 0 .. TICKS);
@@ -459,7 +462,7 @@ proctype user(byte me)
 			:: t == 0 -> word[slot] = PARKED
 			fi;
 			unsaid[slot] = (t != 0 -> me + 1 : 0);
-			/* To disarm leaves the event, whoever armed over it before. */
+			/* Disarming leaves the event, whoever has armed the timer since. */
 			over[slot] = (t != 0 && place[slot] == READY -> over[slot] | (me + 1) : 0);
 			if
 			:: t == 0 -> goto end_of_call
@@ -545,7 +548,7 @@ init {
 #if SLOTS == 2
 		start(1);
 #endif
-		/* A turn that has become needless, or that looks too early. */
+		/* A turn that has become unnecessary, or that looks too early. */
 		if
 		:: true
 		:: next > 1 -> next = 1

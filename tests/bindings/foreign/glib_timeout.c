@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GLib's timeouts on libtwheel, by LD_PRELOAD: all functions that make one. Each context has a
- * wheel, whose events are read when the context checks its sources, so that a timeout is
- * dispatched in the same iteration, by its priority.
+ * GLib's timeouts on libtwheel, by LD_PRELOAD: this replaces all functions that create one.
+ * Each context has a wheel, whose events are read when the context checks its sources, so that
+ * a timeout is dispatched in the same iteration, by its priority.
  */
 #include <glib.h>
 #include <libtwheel.h>
 
-/* The context has it, and each of its timeouts. */
+/* The context owns it, and so does each of its timeouts. */
 struct wheel_source {
 	GSource source;
 	struct twheel *wheel;
@@ -32,7 +32,7 @@ static gboolean wheel_check(GSource *source)
 
 	if (!g_source_query_unix_fd(source, w->tag))
 		return FALSE;
-	/* No callback runs meanwhile, so each timeout is still there. */
+	/* No callback runs meanwhile, so each timeout still exists. */
 	while (twheel_read(w->wheel, &event, 1) == 1)
 		((struct timeout *)(uintptr_t)event.user_data)->expired = TRUE;
 	return FALSE;
@@ -63,7 +63,7 @@ static struct wheel_source *new_wheel(GMainContext *context)
 	if (twheel_open(&w->wheel, NULL))
 		g_error("no wheel");
 	g_source_set_static_name(&w->source, "wheel");
-	/* It is checked before all timeouts. */
+	/* The context checks it before all timeouts. */
 	g_source_set_priority(&w->source, G_MININT);
 	w->tag = g_source_add_unix_fd(&w->source, twheel_fd(w->wheel), G_IO_IN);
 	g_source_attach(&w->source, context);
@@ -72,7 +72,7 @@ static struct wheel_source *new_wheel(GMainContext *context)
 
 static GMutex wheels_lock;
 
-/* Returns a reference. A context that was freed has destroyed its wheel. */
+/* Returns a new reference. A context that was freed has destroyed its wheel. */
 static struct wheel_source *wheel_of(GMainContext *context, gboolean *is_new)
 {
 	static GHashTable *wheels;
@@ -95,7 +95,7 @@ static struct wheel_source *wheel_of(GMainContext *context, gboolean *is_new)
 static void set_due(struct timeout *t, gint64 now)
 {
 	t->due = now + (gint64)t->interval * (t->seconds ? G_USEC_PER_SEC : 1000);
-	/* Those of whole seconds come together. */
+	/* Timeouts of whole seconds expire together. */
 	if (t->seconds)
 		t->due = (t->due + G_USEC_PER_SEC * 3 / 4) / G_USEC_PER_SEC * G_USEC_PER_SEC;
 }
@@ -115,7 +115,7 @@ static gboolean timeout_prepare(GSource *source, gint *sleep)
 	t->of = wheel_of(g_source_get_context(source), &is_new);
 	if (twheel_add(t->of->wheel, t->due * 1000, (uintptr_t)t, &t->id))
 		g_error("no timer");
-	/* The context does not yet wait for a wheel that is new. */
+	/* The context does not wait for a new wheel yet. */
 	if (is_new)
 		*sleep = 0;
 	return FALSE;
@@ -142,7 +142,7 @@ static gboolean timeout_dispatch(GSource *source, GSourceFunc callback, gpointer
 	if (!callback(data))
 		return G_SOURCE_REMOVE;
 	set_due(t, g_source_get_time(source));
-	/* Without a wheel, the next prepare adds it. */
+	/* Without a wheel, the next prepare adds the timer. */
 	if (t->of)
 		twheel_set(t->of->wheel, t->id, t->due * 1000);
 	return G_SOURCE_CONTINUE;

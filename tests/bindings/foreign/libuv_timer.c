@@ -2,10 +2,10 @@
 /*
  * The timers of libuv 1.44 on libtwheel, in place of its src/timer.c.
  *
- * Each loop has a wheel, which opens with its first timer. A timer is armed a tick before it is
- * due, so that the wheel has handed it over when the loop's time, in milliseconds, comes. Until
- * then it waits in a queue, which also puts timers of one millisecond into the order in which they
- * were started.
+ * Each loop has a wheel, which opens with its first timer. A timer is armed one tick before it
+ * is due, so that the wheel has delivered it when the loop's time, which is in milliseconds,
+ * gets there. Until then it waits in a queue, which also keeps timers of one millisecond in
+ * the order in which they were started.
  */
 #include "uv.h"
 #include "uv-common.h"
@@ -23,7 +23,10 @@ struct timers {
 	QUEUE due;
 };
 
-/* What is in uv_timer_t.heap_node. The queue's links are NULL while the timer is in the wheel. */
+/*
+ * The contents of uv_timer_t.heap_node. The queue's links are NULL while the timer is in the
+ * wheel.
+ */
 struct node {
 	uint64_t id;
 	QUEUE link;
@@ -97,7 +100,7 @@ static int open_wheel(struct timers *t)
 	return err;
 }
 
-/* In a child of fork(): the timers of the loop go on in a wheel of its own. */
+/* In a child of fork(), the timers of the loop continue in a wheel of its own. */
 static int open_again(uv_loop_t *loop, struct timers *t)
 {
 	QUEUE *link;
@@ -139,7 +142,7 @@ static int begin(uv_loop_t *loop)
 	return 0;
 }
 
-/* For uv__loop_close(). */
+/* Called by uv__loop_close(). */
 void uv__timers_end(uv_loop_t *loop)
 {
 	struct timers *t = timers_of(loop);
@@ -228,7 +231,7 @@ uint64_t uv_timer_get_due_in(const uv_timer_t *handle)
 	return handle->timeout > now ? handle->timeout - now : 0;
 }
 
-/* How long the loop may sleep, in milliseconds: -1 for ever. */
+/* Returns how long the loop may sleep, in milliseconds, or -1 for forever. */
 int uv__next_timeout(const uv_loop_t *loop)
 {
 	struct timers *t = timers_of(loop);

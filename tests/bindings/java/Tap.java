@@ -7,7 +7,7 @@ import org.junit.runner.Result;
 import org.junit.runner.notification.Failure;
 import org.junit.runner.notification.RunListener;
 
-/** Runs the tests of a class of JUnit, and prints TAP. */
+/** Runs the tests of a JUnit class, and prints TAP. */
 public final class Tap extends RunListener {
     private final Set<Description> skipped = new HashSet<>();
     private final Set<Description> bad = new HashSet<>();
@@ -28,7 +28,7 @@ public final class Tap extends RunListener {
     @Override
     public void testFinished(Description test) {
         String verdict = bad.contains(test) ? "not ok " : "ok ";
-        // What does not apply to a timer is no test of it.
+        // Tests that do not apply to a timer are not counted.
         if (!skipped.contains(test)) {
             System.out.println(verdict + ++number + " " + test.getMethodName());
         }

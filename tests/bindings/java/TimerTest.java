@@ -37,7 +37,7 @@ import org.junit.runners.Parameterized.Parameter;
 import org.junit.runners.Parameterized.Parameters;
 import twheel.TwheelTimer;
 
-/** What HashedWheelTimer does, and TwheelTimer likewise. */
+/** The behavior that HashedWheelTimer and TwheelTimer share. */
 @RunWith(Parameterized.class)
 public class TimerTest {
     private static final long PATIENCE = 60;
@@ -218,7 +218,7 @@ public class TimerTest {
         for (int i = 0; i < count; i++) {
             Long late = lateness.poll(PATIENCE, TimeUnit.SECONDS);
             assertNotNull(late);
-            // Netty's clock begins a little after begin.
+            // Netty's clock starts a little after begin.
             assertTrue(late + " ns late", late >= 0);
         }
     }
@@ -240,7 +240,7 @@ public class TimerTest {
         timer.newTimeout(NOTHING, 5, TimeUnit.SECONDS);
     }
 
-    /** A thread that cannot be started leaves nothing counted. */
+    /** If the thread cannot be started, no timeout stays counted. */
     @Test
     public void anErrorOfTheThreadCountsBack() {
         Assume.assumeTrue("HashedWheelTimer waits for the thread", name.equals("TwheelTimer"));
@@ -258,7 +258,7 @@ public class TimerTest {
         assertEquals(0, pending.applyAsLong(timer));
     }
 
-    /** The default of libtwheel, 2^20, is not the limit. */
+    /** There may be more timeouts than libtwheel's default maximum of 2^20. */
     @Test
     public void aMillionTimeoutsAreNotTheMost() {
         Assume.assumeTrue("HashedWheelTimer has no limit", name.equals("TwheelTimer"));
@@ -273,7 +273,7 @@ public class TimerTest {
         assertEquals(count, pending.applyAsLong(timer));
     }
 
-    /** The module's limit can be lower. The exception names it, and nothing stays counted. */
+    /** The exception names a lower limit of the module, and no timeout stays counted. */
     @Test
     public void aFullWheelRejectsAndNamesItsLimit() throws Exception {
         Assume.assumeTrue("HashedWheelTimer has no limit", name.equals("TwheelTimer"));
@@ -382,7 +382,7 @@ public class TimerTest {
         assertEquals(0, pending.applyAsLong(timer));
     }
 
-    /** Each timeout runs or is canceled, exactly once, whichever thread cancels. */
+    /** Each timeout either runs or is canceled, once, whichever thread cancels it. */
     @Test
     public void cancelFromAnyThread() throws Exception {
         Assume.assumeTrue(
@@ -406,7 +406,7 @@ public class TimerTest {
                                                     t -> ran.incrementAndGet(),
                                                     random.nextInt(3000),
                                                     TimeUnit.MICROSECONDS));
-                                    // It is mostly the timeout of another thread.
+                                    // Usually the timeout of another thread.
                                     Timeout other = i % 2 == 0 ? others.poll() : null;
                                     if (other != null && other.cancel()) {
                                         cancelled.incrementAndGet();
@@ -427,7 +427,7 @@ public class TimerTest {
         assertTrue(timer.stop().isEmpty());
     }
 
-    /** stop() and newTimeout() at once: each timeout runs, is left, or was refused. */
+    /** stop() races with newTimeout(): each timeout runs, is returned, or was refused. */
     @Test
     public void stopLosesNoTimeout() throws Exception {
         Assume.assumeTrue("HashedWheelTimer can lose one", name.equals("TwheelTimer"));

@@ -1,6 +1,6 @@
 <?php
 // SPDX-License-Identifier: GPL-2.0
-// timers_test.php [without-sockets]: the tests of Timers.php, and of the example that kicks silent
+// timers_test.php [without-sockets]: tests Timers.php, and the example that kicks silent
 // sockets. Prints TAP.
 
 declare(strict_types=1);
@@ -10,7 +10,7 @@ require "$package/Timers.php";
 
 use Twheel\Timers;
 
-// A warning is an error here, unless it is suppressed.
+// Any warning is an error, unless it is suppressed.
 set_error_handler(function (int $severity, string $text, string $file, int $line): bool {
     if (!(error_reporting() & $severity)) {
         return true;
@@ -36,7 +36,7 @@ function throws(string $class, callable $function): void
     throw new Exception("no $class");
 }
 
-/** Returns for each descriptor of a wheel whether it is closed when a program is executed. */
+/** Returns for each descriptor of a wheel whether exec closes it. */
 function closedByExec(): array
 {
     $closed = [];
@@ -50,7 +50,7 @@ function closedByExec(): array
     return $closed;
 }
 
-/** A worker's loop, until a condition holds. */
+/** Runs a worker's loop until a condition holds. */
 function loop(Timers $timers, callable $until, float $patience = 30): void
 {
     $end = microtime(true) + $patience;
@@ -63,7 +63,7 @@ function loop(Timers $timers, callable $until, float $patience = 30): void
     is(true, $until());
 }
 
-/** The same for so long. */
+/** Runs a worker's loop for this long. */
 function pass(Timers $timers, float $seconds): void
 {
     $end = microtime(true) + $seconds;

@@ -11,26 +11,26 @@ from twheel.aio import Timeouts
 
 
 class Tap:
-    """A line for each test: pytest -p no:terminal --tap."""
+    """Prints one line for each test: pytest -p no:terminal --tap."""
 
     def __init__(self):
         self.number = 0
         self.bad = False
 
     def result(self, line, text):
-        """Prints the line, and before it the text as comments."""
+        """Print the text as comments, and then the line."""
         for comment in text.splitlines():
             print("# " + comment)
         self.number += 1
         print(line.format(self.number), flush=True)
 
     def pytest_collectreport(self, report):
-        """A file that cannot be imported is a failure."""
+        """Count a file that cannot be imported as a failure."""
         if report.failed:
             self.result(f"not ok {{}} {report.nodeid}", str(report.longrepr))
 
     def pytest_runtest_logreport(self, report):
-        """Each phase of a test comes here."""
+        """Handle each phase of a test."""
         name = report.nodeid.split("/")[-1].replace("#", "").replace("{", "").replace("}", "")
         if report.failed:
             self.bad = True
@@ -45,23 +45,23 @@ class Tap:
             self.result(f"ok {{}} {name}", "")
 
     def pytest_sessionfinish(self):
-        """The plan comes last."""
+        """Print the plan at the end."""
         print(f"1..{self.number}", flush=True)
 
 
 def pytest_addoption(parser):
-    """--tap"""
+    """Add the option --tap."""
     parser.addoption("--tap", action="store_true")
 
 
 def pytest_configure(config):
-    """Registers the output."""
+    """Register the output."""
     if config.getoption("tap"):
         config.pluginmanager.register(Tap())
 
 
 def asyncio_timers():
-    """What asyncio has, by the names that Timeouts has for it."""
+    """Return: asyncio's timers, under the names that Timeouts uses."""
     loop = asyncio.get_running_loop()
     return types.SimpleNamespace(call_later=loop.call_later, call_at=loop.call_at,
                                  timeout=asyncio.timeout, timeout_at=asyncio.timeout_at,
@@ -70,7 +70,8 @@ def asyncio_timers():
 
 @pytest.fixture(params=["asyncio", "twheel"])
 def run(request):
-    """run(TEST) runs the coroutine TEST(timers), with timers of asyncio and of a wheel."""
+    """Return: run(TEST), which runs the coroutine TEST(timers) with timers of asyncio and of a
+    wheel."""
     def runner(test, debug=False):
         async def main():
             timers = asyncio_timers() if request.param == "asyncio" else Timeouts()
@@ -84,7 +85,7 @@ def run(request):
 
 @pytest.fixture(autouse=True)
 def nothing_unraisable(monkeypatch):
-    """No test leaves an exception in a destructor."""
+    """Check that no test leaves an exception in a destructor."""
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: seen.append(repr(what)))
     yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Timers behave as asyncio's do. Each test runs with those of asyncio, too."""
+"""Timers behave like asyncio's. Each test also runs with those of asyncio."""
 import asyncio
 import contextvars
 import gc
@@ -14,17 +14,17 @@ from twheel.aio import Timeouts
 
 
 def soon():
-    """A time that comes when the test has made its timers, also on a busy machine."""
+    """Return: a time that comes after the test has made its timers, even on a busy machine."""
     return asyncio.get_running_loop().time() + 0.3
 
 
 def sleep_until(when):
-    """Keeps the loop from running until then."""
+    """Keep the loop from running until then."""
     time.sleep(max(0, when - time.monotonic()))
 
 
 async def called_before(when):
-    """Lets the loop run until all of that time were called."""
+    """Let the loop run until all timers of that time were called."""
     await asyncio.sleep(when - time.monotonic() + 0.02)
 
 
@@ -357,7 +357,7 @@ def test_many(run):
 
 
 def test_not_a_number(run):
-    # asyncio takes it, and never calls.
+    # asyncio accepts it, and never calls.
     async def test(timers):
         try:
             timers.call_later(float("nan"), print).cancel()
@@ -384,7 +384,7 @@ def test_debug_mode_tells_where_a_timer_was_made(run):
 
 @pytest.mark.parametrize("debug", [True, False])
 def test_other_threads(run, debug):
-    """asyncio refuses them in its debug mode alone, so that the check costs nothing elsewhere."""
+    """asyncio refuses them only in its debug mode, so that the check costs nothing otherwise."""
     async def test(timers):
         refused = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What cffi was told is what libtwheel.h says. A compiler compares them."""
+"""The declarations for cffi match libtwheel.h. A compiler compares them."""
 import os
 import re
 import subprocess
@@ -15,17 +15,17 @@ NAME = re.compile(r"\b(twheel_[a-z_]+)\(")
 
 
 def without_comments(text):
-    """C without comments."""
+    """Return: C without comments."""
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def structs(cdef):
-    """The names of those that are not opaque."""
+    """Return: the names of the structs that are not opaque."""
     return re.findall(r"^struct (\w+) \{", cdef, flags=re.MULTILINE)
 
 
 def program(cdef):
-    """C that compiles only if @cdef agrees with the headers."""
+    """Return: C that compiles only if @cdef agrees with the headers."""
     lines = ["#include <libtwheel.h>", "#include <libtwheel/twheel.h>"]
     for name in structs(cdef):
         struct = ffi.typeof("struct " + name)
@@ -36,14 +36,14 @@ def program(cdef):
                          f"\"\");")
     for name in re.findall(r"^#define (\w+)", cdef, flags=re.MULTILINE):
         lines.append(f"_Static_assert({name} == {getattr(lib, name)}, \"\");")
-    # A second declaration of another type is an error.
+    # A second declaration with another type is an error.
     lines.append(re.sub(r"^struct \w+ \{.*?^\};|^#.*?$", "", cdef,
                         flags=re.DOTALL | re.MULTILINE))
     return "\n".join(lines)
 
 
 def errors(source):
-    """What the compiler says."""
+    """Return: the compiler's output."""
     done = subprocess.run(
         ["gcc", "-std=gnu11", "-fsyntax-only", "-x", "c", "-", "-Wall", "-Werror",
          "-I" + os.path.dirname(HEADER), "-I" + os.path.join(TOP, "include/uapi")],

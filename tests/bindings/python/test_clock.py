@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Times of the loop's clock, whatever that clock is.
+"""Times are those of the loop's clock, whatever that clock is.
 
 A loop may count from another origin (trio-asyncio, simulated clocks) or in whole milliseconds
-(uvloop). call_at(), timeout() and reschedule() take its times, and are never early on it.
+(uvloop). call_at(), timeout() and reschedule() use its times, and are never early by it.
 """
 import asyncio
 import math
@@ -14,7 +14,7 @@ from twheel.aio import Timeouts
 
 
 class Shifted(asyncio.SelectorEventLoop):
-    """Its clock began at another time."""
+    """A loop whose clock started at another time."""
 
     def __init__(self, seconds):
         super().__init__()
@@ -25,7 +25,7 @@ class Shifted(asyncio.SelectorEventLoop):
 
 
 class Coarse(asyncio.SelectorEventLoop):
-    """Its clock has whole milliseconds, rounded down, as uvloop's has."""
+    """A loop whose clock has whole milliseconds, rounded down, like uvloop's."""
 
     def time(self):
         return math.floor(super().time() * 1000) / 1000
@@ -37,7 +37,7 @@ LOOPS = {"asyncio": asyncio.SelectorEventLoop, "ahead": lambda: Shifted(1000),
 
 @pytest.fixture(params=LOOPS)
 def run(request):
-    """run(TEST) runs the coroutine TEST(timers, loop) in a loop of each clock."""
+    """Return: run(TEST), which runs the coroutine TEST(timers, loop) in a loop with each clock."""
     def runner(test, debug=False):
         async def main(loop):
             with Timeouts() as timers:
@@ -52,7 +52,8 @@ def run(request):
 
 
 def not_early(begin, seconds):
-    """What is never early, and comes: the loop's wait_for() ends it otherwise."""
+    """Wait for a callback that must not be early; the loop's wait_for() ends the test
+    otherwise."""
     assert time.monotonic() - begin >= seconds
 
 
@@ -141,7 +142,7 @@ def test_never_early_by_a_fraction(run):
             timers.call_at(read + 0.003, done.set_result, None)
             turned = isinstance(loop, Coarse) and loop.time() != read
             await done
-            # A clock that turned meanwhile has taken a millisecond off, as for any timer.
+            # A clock that advanced meanwhile has taken off a millisecond, as for any timer.
             if not turned:
                 not_early(begin, 0.003)
     run(test)

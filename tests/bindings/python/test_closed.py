@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Nothing crashes after close(), after a fork, or when the interpreter ends."""
+"""Nothing crashes after close(), after a fork, or when the interpreter exits."""
 import asyncio
 import gc
 import os
@@ -14,7 +14,7 @@ import pytest
 import twheel
 from twheel.aio import TimerHandle, Timeouts
 
-# For each method and property, how to use it. None: it works when the wheel is closed.
+# For each method and property, how to use it. None: it works on a closed wheel.
 WHEEL = {
     "add": (1,), "add_ns": (1,), "wait": (0,), "wake": (), "read": (), "drain": ("expire",),
     "list": (), "info": (), "stats": (), "usage": (), "fileno": (), "now_ns": (), "backend": (),
@@ -30,12 +30,12 @@ IN_CHILD = {"fileno", "now_ns", "backend", "backend_reason"}
 
 
 def public(cls):
-    """The names that need an entry above."""
+    """Return: the names that need an entry above."""
     return {name for name in dir(cls) if not name.startswith("_")}
 
 
 def use(thing, name, args):
-    """Calls a method, or reads a property."""
+    """Call a method, or read a property."""
     found = getattr(thing, name)
     if not callable(found):
         return
@@ -45,7 +45,7 @@ def use(thing, name, args):
 
 
 def in_child(function):
-    """Runs that in a forked child. Returns its exit status: 0 unless it raised or crashed."""
+    """Run a function in a forked child. Return: its exit status, 0 unless it raised or crashed."""
     pid = os.fork()
     if not pid:
         status = 1
@@ -126,7 +126,7 @@ def test_method_of_closed_timeouts(name):
             with pytest.raises(twheel.ClosedError):
                 use(timeouts, name, TIMEOUTS[name])
             if name.startswith("call"):
-                # Those that are due at once do not go to the wheel.
+                # Timers that are due at once do not go to the wheel.
                 with pytest.raises(twheel.ClosedError):
                     getattr(timeouts, name)(0, print)
     asyncio.run(test())
@@ -140,7 +140,7 @@ def test_close_with_pending():
                    for delay in (0, 0.001, 0.001, 100)]
         handles[0].cancel()
         time.sleep(0.01)
-        # One is called, and closes; another is due, one is pending.
+        # One timer is called, and closes; another one is due, and one is pending.
         handles.append(timeouts.call_at(handles[1].when() - 1e-4, timeouts.close))
         await asyncio.sleep(0.03)
         assert calls in ([], [0.001], [0.001, 0.001]) and len(timeouts) == 0
@@ -215,7 +215,7 @@ def test_restart():
             assert handle.when() == float("inf") and len(timeouts) == 1
             handle.restart(0.001)
             time.sleep(0.01)
-            # It is due, and not called yet.
+            # It is due, and was not called yet.
             await asyncio.sleep(0)
             handle.restart(10)
             await asyncio.sleep(0.02)
@@ -370,7 +370,7 @@ def test_fork_timeouts():
             asyncio._set_running_loop(None)
             asyncio.run(other())
         assert in_child(child) == 0
-        # The child took nothing from the loop of its parent.
+        # The child took nothing from its parent's loop.
         await asyncio.sleep(0.2)
         assert calls == [1]
         timeouts.close()

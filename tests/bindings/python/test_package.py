@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What pip gets: a wheel and a source distribution have the texts of both licenses."""
+"""The packages that pip gets, a wheel and a source distribution, contain both license texts."""
 import os
 import pathlib
 import shutil
@@ -18,9 +18,9 @@ LICENSES = {name: (HERE.parents[2] / "LICENSES" / name).read_bytes()
 
 @pytest.fixture(scope="module", name="built")
 def fixture_built(tmp_path_factory):
-    """A directory with a wheel and a source distribution."""
+    """Return: a directory with a wheel and a source distribution."""
     directory = tmp_path_factory.mktemp("built")
-    # The texts are links into the top of the tree.
+    # The texts are links to the top of the tree.
     source = directory / "userspace" / "bindings" / "python"
     shutil.copytree(PACKAGE, source, symlinks=True)
     shutil.copytree(PACKAGE.parents[2] / "LICENSES", directory / "LICENSES")
@@ -32,7 +32,7 @@ def fixture_built(tmp_path_factory):
 
 
 def test_wheel_has_licenses(built):
-    """In the directory of its metadata."""
+    """They are in the directory of its metadata."""
     [path] = built.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         for name, text in LICENSES.items():
@@ -42,7 +42,7 @@ def test_wheel_has_licenses(built):
 
 
 def test_sdist_has_licenses(built):
-    """As files, not as links to what is not there."""
+    """They are files, not dangling links."""
     [path] = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         for name, text in LICENSES.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Types, the bench, an absent device, and the example."""
+"""Types, the benchmark, a missing device, and the example."""
 import os
 import re
 import socket
@@ -65,7 +65,7 @@ def test_an_absent_device_is_named(monkeypatch):
 
 
 def ended(client):
-    """Waits until the server has closed a connection."""
+    """Wait until the server has closed a connection."""
     try:
         return client.recv(1) == b""
     except ConnectionResetError:

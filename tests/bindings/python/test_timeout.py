@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""timeout() behaves as asyncio's does. Each test runs with that, too."""
+"""timeout() behaves like asyncio's. Each test also runs with that."""
 import asyncio
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Wheel and Timer."""
+"""Tests of Wheel and Timer."""
 import errno
 import select
 import signal
@@ -18,7 +18,7 @@ def wheel():
 
 
 def events(wheel, count, seconds=5):
-    """Waits for so many."""
+    """Wait for this many events."""
     got = []
     until = time.monotonic() + seconds
     while len(got) < count and time.monotonic() < until:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// Package wheeltime is package time as its own tests of timers use it, on a wheel.
+// Package wheeltime provides the parts of package time that its tests of timers use, on a wheel.
 package wheeltime
 
 import (
@@ -22,7 +22,7 @@ const (
 	Second, Minute, Hour                 = time.Second, time.Minute, time.Hour
 )
 
-// It is nil, and all tests fail, if TWHEEL_BACKEND wants a kernel's wheel that is not there.
+// wheel is nil, so all tests fail, if TWHEEL_BACKEND requests a kernel wheel and there is none.
 var wheel, _ = twheel.Open(nil)
 
 var (
@@ -35,5 +35,5 @@ var (
 func Sleep(d Duration) { <-After(d) }
 func Interrupt()       { syscall.Kill(syscall.Getpid(), syscall.SIGCHLD) }
 
-// The test of this is one of the runtime's data structure. This is the same from outside.
+// CheckRuntimeTimerPeriodOverflow tests from outside what a test of the runtime's data checks.
 func CheckRuntimeTimerPeriodOverflow() { NewTicker(1<<63 - 1).Reset(1<<63 - 1) }

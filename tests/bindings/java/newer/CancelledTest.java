@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.Test;
 import twheel.TwheelTimer;
 
-/** A TimerTask of newer Netty hears of its cancellation, once. */
+/** A TimerTask of newer Netty is notified of its cancellation, once. */
 public class CancelledTest {
     private final List<Timeout> told = new ArrayList<>();
 
