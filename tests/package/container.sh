@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/package/container.sh: builds the image of packaging/Containerfile from the packages that
-# tests/package/debian.sh has made, and runs it: twheeld is process 1. The base is no image of a
-# registry but a Debian of apt's mirror. TAP out, one line that says why if podman cannot run.
+# tests/package/container.sh: builds the image of packaging/Containerfile from the packages
+# that tests/package/debian.sh has made, and runs it with twheeld as process 1. The base image
+# does not come from a registry but is a Debian from apt's mirror. Prints TAP, or one line with
+# the reason if podman cannot run.
 
-# All these functions are called, by way of check().
+# check() calls all of these functions.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -18,8 +19,8 @@ chmod 755 "$dir"
 # shellcheck source=../../tests/lib/tap.sh
 . tests/lib/tap.sh
 
-# crun wants one version of cgroups, and the limits that this process may set. Such a machine
-# gets the new version alone, where podman looks.
+# crun requires a single version of cgroups, and the limits that this process may set. On a
+# machine with both versions, podman gets only the new one, at the place where it looks.
 if [ "${1:-}" != --inside ]; then
 	compgen -G "$packages/twheeld_*.deb" >/dev/null || quietly tests/package/debian.sh
 	need podman buildah crun mmdebstrap redis-server
@@ -35,7 +36,7 @@ redis=
 run=(podman run --network=none --cgroups=disabled --ulimit nofile=4096:4096
 	--ulimit nproc=1024:1024)
 
-# The mirror is a private one on some machines, so the layers stay here.
+# Some machines use a private mirror, so the layers stay here.
 base() {
 	local mirror tar=$cache/container-bookworm.tar
 
@@ -54,12 +55,12 @@ image() {
 		-f packaging/Containerfile -t "$name" "$dir/debs"
 }
 
-# The answer of a path, by the socket that is in a directory of ours.
+# Prints the response for a path, over the socket in a directory of ours.
 ask() {
 	curl -sf --unix-socket "$dir/run/http" "http://localhost$1"
 }
 
-# until COMMAND...: within 20 seconds.
+# until COMMAND...: waits until the command succeeds, for 20 seconds.
 until_() {
 	local end=$((SECONDS + 20))
 
@@ -86,7 +87,7 @@ is_first() {
 		[ "$(podman exec "$name" stat -c %U /proc/1)" = nobody ]
 }
 
-# The words of the probe in compose.yaml.
+# The command line of the probe in compose.yaml.
 probe() {
 	local words
 
@@ -122,7 +123,7 @@ stops() {
 		[ "$(podman inspect -f '{{.State.ExitCode}}' "$name")" = 0 ]
 }
 
-# What its command line has, the daemon knows.
+# The daemon accepts all options of the command line in compose.yaml.
 composes() {
 	local words
 
@@ -141,10 +142,10 @@ if ! "${run[@]}" --rm localhost/twheel-base true >"$dir/out" 2>&1; then
 fi
 check "the image is built from the package" image
 check "twheeld starts and reaches Redis" starts
-check "it is process 1, and nobody's" is_first
-check "the probe of compose.yaml" probe
-check "orphans are reaped" reaps
-check "SIGHUP" reloads
-check "the command line of compose.yaml" composes
-check "podman stop: SIGTERM, and exit 0" stops
+check "twheeld is process 1, and runs as nobody" is_first
+check "the probe of compose.yaml succeeds" probe
+check "twheeld reaps orphans" reaps
+check "SIGHUP reloads the configuration" reloads
+check "twheeld accepts the command line of compose.yaml" composes
+check "podman stop sends SIGTERM, and twheeld exits with 0" stops
 done_testing

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/package/debian.sh [install | cross]: builds the Debian packages in a copy of what git
-# knows, into build/packages, and has lintian look at them. With "install", a Debian in a virtual
-# machine then installs and uses them: see tests/package/installed.sh. With "cross", they are
-# built for arm64, and installed beside those of this architecture. TAP out.
+# tests/package/debian.sh [install | cross]: builds the Debian packages into build/packages,
+# from a copy of the files that git tracks, and checks them with lintian. With "install", a
+# Debian in a virtual machine then installs and uses them: see tests/package/installed.sh. With
+# "cross", they are built for arm64, and installed beside those of this architecture. Prints
+# TAP.
 
-# All these functions are called, by way of check().
+# check() calls all of these functions.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -18,7 +19,7 @@ trap 'rm -rf "$dir"' EXIT
 # shellcheck source=../../tests/lib/tap.sh
 . tests/lib/tap.sh
 
-# Debian's name for a version is the one that DKMS knows.
+# The version in Debian's changelog is the one that DKMS uses.
 one_version() {
 	[ "$(dpkg-parsechangelog -S Version)" = \
 		"$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' packaging/dkms.conf)" ]
@@ -39,7 +40,7 @@ lintian_is_content() {
 	lintian --allow-root --fail-on error,warning "$packages"/twheel_*.changes
 }
 
-# What is in none of the packages would have stopped the build. Each has this, at least.
+# A file that is in no package would have stopped the build. Each package has at least these.
 contents() {
 	local deb
 
@@ -73,18 +74,18 @@ contents() {
 	true
 }
 
-# Symbols come with the version of the package that had them first.
+# Each symbol is recorded with the package version that introduced it.
 symbols() {
 	dpkg-deb --ctrl-tarfile "$packages"/libtwheel0_*.deb | tar -xOf - ./symbols |
 		grep -x ' twheel_open@LIBTWHEEL_0.3 0.3.0'
 }
 
-# It loads the library by hand, so no tool finds which functions it needs.
+# The Python package loads the library by hand, so no tool finds out which functions it needs.
 python_needs() {
 	dpkg-deb -f "$packages"/python3-twheel_*.deb Depends | grep -F "libtwheel0 (>= $version)"
 }
 
-# In a Debian of its own, as headers of another architecture may replace those of this one.
+# Runs in a Debian of its own, because headers of another architecture may replace this one's.
 cross() {
 	local root=$dir/cross
 
@@ -103,7 +104,7 @@ cross() {
 		apt-get -q -y --no-install-recommends install /mnt/*_arm64.deb'
 }
 
-# Boots the machine, whose script prints TAP. The clock of the machine is the host's.
+# Boots the machine, whose script prints TAP. The machine's clock is the host's.
 machine() {
 	local from
 
@@ -130,7 +131,7 @@ version=$(dpkg-parsechangelog -S Version)
 if [ "${1:-}" = install ]; then
 	"$top/vm/deps.sh" vm
 	need e2fsprogs
-	# What fails is for the stage that tests it.
+	# If the packages fail, the stage that tests them reports it.
 	quietly build_packages
 	machine
 	exit
@@ -138,14 +139,14 @@ fi
 echo 'TAP version 13'
 if [ "${1:-}" = cross ]; then
 	need mmdebstrap
-	check "built for arm64, and installed" cross
+	check "packages for arm64 can be built and installed" cross
 	done_testing
 	exit
 fi
-check "one version" one_version
+check "all files agree on the version" one_version
 check "dpkg-buildpackage -b" build_packages
-check "lintian" lintian_is_content
-check "what is in which package" contents
-check "the symbols of the library" symbols
-check "Python needs the library of its version" python_needs
+check "lintian has no complaint" lintian_is_content
+check "each package has its files" contents
+check "the symbols file matches the library" symbols
+check "python3-twheel depends on the library's version" python_needs
 done_testing

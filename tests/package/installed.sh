@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/package/installed.sh DIR: runs in a fresh Debian that tests/package/debian.sh has booted,
-# with the packages in DIR: installs them, uses them as their users do, reboots, and removes
-# them. It is run again after the reboot. TAP out.
+# tests/package/installed.sh DIR: runs in a fresh Debian that tests/package/debian.sh has
+# booted, with the packages in DIR. It installs them, uses them as their users do, reboots, and
+# removes them. It runs again after the reboot. Prints TAP.
 
 given=$1
 dir=/var/lib/installed
@@ -32,7 +32,7 @@ install_all() {
 	DEBIAN_FRONTEND=noninteractive apt-get -y install "$given"/*.deb
 }
 
-# There before the module, for everybody.
+# The node exists before the module is loaded, and anybody may open it.
 has_node() {
 	no_module && [ "$(stat -c '%F %t:%T %a' /dev/twheel)" = 'character special file a:fa 666' ]
 }
@@ -41,7 +41,7 @@ first_open() {
 	no_module && nobody twheelctl after 10ms && is_loaded
 }
 
-# The page of the device is what "man twheel" shows.
+# "man twheel" shows the page of the device.
 manuals() {
 	man -w twheel | grep man4/twheel.4 && man twheel | grep -i 'timing wheel' &&
 		man 7 twheel | grep -i never && man twheelctl | grep after &&
@@ -52,13 +52,13 @@ compile() {
 	cc -o $dir/first "$given/first.c" -ltwheel && nobody $dir/first | grep 'of the kernel wheel'
 }
 
-# A wheel that another program has opened, whose timers are not taken for those of Python.
+# Another program has opened a wheel, whose timers Python must not take for its own.
 shared() {
 	nobody python3 - <<-'END'
 		import fcntl, os, struct, twheel
 
 		fd = os.open("/dev/twheel", os.O_RDWR | os.O_NONBLOCK)
-		# REGISTER, with a user_data of 1, in 10 ms, with TWHEEL_KEEP.
+		# REGISTER with user_data 1, in 10 ms, with TWHEEL_KEEP.
 		fcntl.ioctl(fd, 0xc030c502, struct.pack("=5Q2I", 0, 1, 10**7, 0, 0, 2, 0))
 		wheel = twheel.Wheel.from_fd(os.dup(fd))
 		assert wheel.backend == "kernel" and wheel.backend_reason == ""
@@ -72,8 +72,8 @@ shared() {
 	END
 }
 
-# What a container needs: the device by its path, or by its name in CDI. The first process
-# in it may be twheelctl watch.
+# A container needs the device, by its path or by its name in CDI. Its first process may be
+# twheelctl watch.
 in_container() {
 	podman --cgroup-manager=cgroupfs run --rm --network=none "$@"
 }
@@ -100,7 +100,7 @@ container() {
 	return $ok
 }
 
-# As doc/install.md has it, with and without the module.
+# As doc/install.md describes it, with and without the module.
 restricted() {
 	install -D -m 644 -t /etc/udev/rules.d $examples/70-twheel-group.rules &&
 		install -D -m 644 -t /etc/sysusers.d $examples/twheel-sysusers.conf && systemd-sysusers &&
@@ -124,7 +124,7 @@ group() {
 	systemctl restart systemd-udevd && has_node && [ $ok = 0 ]
 }
 
-# Installed, and not running until somebody says where Redis is.
+# The daemon is installed, and does not run until it is told where Redis is.
 daemon() {
 	twheeld --version && ! systemctl is-enabled twheeld && ! systemctl is-active twheeld &&
 		systemd-analyze verify twheeld.service
@@ -140,25 +140,25 @@ purge() {
 
 if ! [ -e $dir/rebooted ]; then
 	echo 'TAP version 13'
-	check "nothing of ours" no_trace
+	check "at first nothing of twheel is installed" no_trace
 	check "apt-get install ./*.deb" install_all
-	check "a node without a module, at once" has_node
+	check "the node exists before the module is loaded" has_node
 	check "the first open loads the module" first_open
-	check "manual pages" manuals
-	check "a program of the library" compile
-	check "a wheel of another program, in Python" shared
-	check "a container" container
-	check "twheeld" daemon
-	check "the test of the package" sh "$given/smoke"
+	check "man shows the manual pages" manuals
+	check "a program can be built with the library" compile
+	check "Python reads another program's wheel" shared
+	check "a container can use the device" container
+	check "twheeld starts once it is configured" daemon
+	check "the package's own test passes" sh "$given/smoke"
 	echo "number=$number failures=$failures" >$dir/rebooted
 	touch /again
 	exit
 fi
 # shellcheck source=/dev/null
 . $dir/rebooted
-check "a node without a module, from boot on" has_node
-check "the first open after it" first_open
-check "the module goes" rmmod twheel
-check "a group that may open it" group
-check "purged" purge
+check "the node exists after boot, before the module is loaded" has_node
+check "the first open after boot loads the module" first_open
+check "rmmod unloads the module" rmmod twheel
+check "a group can be given access" group
+check "purge removes everything" purge
 done_testing

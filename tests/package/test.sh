@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# tests/package/test.sh: the module by DKMS, for both kernels of the VM, as on a
-# machine that has them. TAP out. All this happens in a mount namespace, where
-# the directories that it writes to are its own. Then make install of the programs,
-# into a directory.
+# tests/package/test.sh: installs the module with DKMS for both kernels of the VM, as on a
+# machine that has them, and then the programs with make install into a directory. All of this
+# happens in a mount namespace, where the directories that it writes to are its own. Prints
+# TAP.
 
-# All these functions are called, by way of check().
+# check() calls all of these functions.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -24,13 +24,13 @@ fi
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# What the machine has of us, where DKMS writes to; not each has all of these.
+# The directories of the machine that DKMS writes to, if they exist.
 listing() {
 	{ find /lib/modules /usr/src /var/lib/dkms /etc/udev -name '*twheel*' -ls || true; } \
 		2>/dev/null | sort
 }
 
-# ---- Inside ----
+# ---- Inside the namespace ----
 
 fresh_directories() {
 	local where
@@ -44,7 +44,7 @@ fresh_directories() {
 	rm -f /etc/udev/rules.d/*twheel*
 }
 
-# As the packages of a kernel and its headers do it. Prints its version.
+# Installs a kernel and its headers like their packages do. Prints its version.
 give_kernel() {
 	local headers=$1/headers version=${2:-}
 
@@ -64,19 +64,19 @@ is_installed() {
 	dkms status "twheel/$2" -k "$1" | grep ': installed$' && ko "$1"
 }
 
-# Of the version that dkms.conf says, and for this kernel.
+# The module has the version of dkms.conf, and is for this kernel.
 is_version() {
 	[ "$(modinfo -F version "$(ko "$1")")" = "$2" ] &&
 		[[ $(modinfo -F vermagic "$(ko "$1")") = "$1 "* ]]
 }
 
-# From this kmod makes the node at boot, and modprobe knows what to load for it.
+# kmod creates the node at boot from these, and modprobe finds the module for it.
 has_node() {
 	grep -x 'twheel twheel c10:250' "/lib/modules/$1/modules.devname" &&
 		modprobe -S "$1" -R char-major-10-250 | grep -x twheel
 }
 
-# Whatever has the name, but for the kernels.
+# Prints all files with our name, except those of the kernels.
 nothing_is_left() {
 	! listing | grep .
 }
@@ -91,19 +91,19 @@ no_leftovers() {
 		! find "/usr/src/twheel-$1" -name '*.mod.c' -o -path '*kunit*' | grep .
 }
 
-# The machine has loaded another build of it.
+# The machine has loaded another build of the module.
 load_another() {
 	mkdir -p "$dir/module/twheel"
 	echo 0123456789ABCDEF >"$dir/module/twheel/srcversion"
 	mount --bind "$dir/module" /sys/module
 }
 
-# says TEXT COMMAND...: it succeeds, with this in its output.
+# says TEXT COMMAND...: the command succeeds, and its output contains TEXT.
 says() {
 	"${@:2}" | grep -e "$1"
 }
 
-# A dpkg that knows the package in this state.
+# dpkg_says STATE VERB: runs dkms.sh with a dpkg that reports the package in this state.
 dpkg_says() {
 	mkdir -p "$dir/dpkg"
 	printf '#!/bin/sh\necho %s\n' "$1" >"$dir/dpkg/dpkg-query"
@@ -119,7 +119,7 @@ leaves_package_alone() {
 		[ "$(listing)" = "$before" ]
 }
 
-# Not by an error of the compiler.
+# The error must not come from the compiler.
 is_passed_over() {
 	{ dkms autoinstall -k "$1" || true; } 2>&1 | grep 'it should not be built' && ! ko "$1"
 }
@@ -128,12 +128,12 @@ refuses() {
 	! KERNELVER=1.2.3 "$packaging/dkms.sh" install && nothing_is_left
 }
 
-# signer FILE: who signed that module.
+# signer FILE: prints who signed that module.
 signer() {
 	modinfo -F signer "$1"
 }
 
-# With the key that DKMS made when it built, and with another one.
+# signed_by KERNEL SIGNER [VARIABLE...]: signs with the key of DKMS, or with another one.
 signed_by() {
 	local ko=$dir/twheel.ko
 
@@ -156,55 +156,58 @@ inside() {
 
 	fresh_directories
 	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$packaging/dkms.conf")
-	check "without headers nothing is done" refuses
+	check "install without kernel headers changes nothing" refuses
 	first=$(give_kernel "$1")
 	check "install, for $first" says '; modprobe twheel loads it$' \
 		env KERNELVER="$first" "$packaging/dkms.sh" install
-	check "$first: installed" is_installed "$first" "$version"
-	check "$first: version" is_version "$first" "$version"
-	check "$first: a node that loads it" has_node "$first"
-	check "sources and nothing else" no_leftovers "$version"
-	check "the rule of udev" has_rule
+	check "$first: the module is installed" is_installed "$first" "$version"
+	check "$first: the module has its version" is_version "$first" "$version"
+	check "$first: the node loads the module" has_node "$first"
+	check "DKMS keeps the sources and nothing else" no_leftovers "$version"
+	check "the udev rule is installed" has_rule
 
-	check "sign, by DKMS's key" signed_by "$first" 'DKMS module signing key'
-	check "a key" own_key
-	check "sign, by that key" signed_by "$first" ours KEY="$dir/key" CERT="$dir/cert"
-	check "no key, no signature" not_without_key "$first"
+	check "the module is signed with DKMS's key" signed_by "$first" 'DKMS module signing key'
+	check "a key can be created" own_key
+	check "the module can be signed with another key" \
+		signed_by "$first" ours KEY="$dir/key" CERT="$dir/cert"
+	check "without a key signing fails" not_without_key "$first"
 
 	second=$(give_kernel "$2")
-	check "a kernel comes later: $second" dkms autoinstall -k "$second"
-	check "$second: installed" is_installed "$second" "$version"
-	check "$second: version" is_version "$second" "$version"
-	check "$second: a node that loads it" has_node "$second"
+	check "$second: DKMS builds for a kernel that is installed later" \
+		dkms autoinstall -k "$second"
+	check "$second: the module is installed" is_installed "$second" "$version"
+	check "$second: the module has its version" is_version "$second" "$version"
+	check "$second: the node loads the module" has_node "$second"
 
 	old=$(give_kernel "$2" 5.10.0-1-amd64)
-	check "an old kernel comes" is_passed_over "$old"
+	check "DKMS skips a kernel that is too old" is_passed_over "$old"
 
 	load_another
-	check "install anew, while another one is loaded" says ' another one is loaded: rmmod twheel' \
+	check "reinstall while another build is loaded" \
+		says ' another one is loaded: rmmod twheel' \
 		env KERNELVER="$first" "$packaging/dkms.sh" install
-	check "anew: installed" is_installed "$first" "$version"
-	check "anew: and for $second" is_installed "$second" "$version"
-	check "nothing of the package is touched" leaves_package_alone
-	check "remove" says '^the module stays loaded until the next boot' \
+	check "reinstall: $first has the module" is_installed "$first" "$version"
+	check "reinstall: $second has the module" is_installed "$second" "$version"
+	check "install leaves Debian's package alone" leaves_package_alone
+	check "remove the module" says '^the module stays loaded until the next boot' \
 		dpkg_says config-files remove
 	umount /sys/module
-	check "nothing is left" nothing_is_left
-	check "remove what is not there" "$packaging/dkms.sh" remove
+	check "remove leaves nothing" nothing_is_left
+	check "remove a module that is not installed" "$packaging/dkms.sh" remove
 	echo "$number $failures" >"$dir/sums"
 }
 
-# Flags and hardening are of the packages, which lintian looks at: tests/package/debian.sh.
+# lintian checks flags and hardening in the packages: see tests/package/debian.sh.
 build_programs() {
 	make -s -j "$(nproc)" -C "$top/userspace" O="$dir/user" WERROR=1
 }
 
-# ours COMMAND...: make install and the like, as a package does it.
+# ours COMMAND...: runs make install and the like, as a package does it.
 ours() {
 	make -s -C "$top/userspace" O="$dir/user" DESTDIR="$dir/root" PREFIX=/usr "$@"
 }
 
-# The files in the root are those that stdin names, and the pages of functions.
+# The root contains exactly the files that stdin names, and the pages of functions.
 has_only() {
 	diff <(cd "$dir/root" && find . ! -type d ! -name 'twheel_*.3' | sort) -
 }
@@ -223,7 +226,7 @@ header_alone() {
 	done
 }
 
-# What make install puts where, and whether it is of use there.
+# Checks where make install puts files, and that they work there.
 installed_files() {
 	ours install && has_only <<-END
 		./usr/bin/twheelctl
@@ -255,7 +258,7 @@ installed_files() {
 	END
 }
 
-# The daemon comes too, where it was built.
+# The daemon is installed too if it was built.
 installed_daemon() {
 	(cd "$dir/root" && find . ! -type d) >"$dir/before"
 	make -s -C "$top/userspace/daemon" O="$dir/user" && ours install &&
@@ -277,7 +280,7 @@ unit_starts() {
 			<(grep -v ^ExecStart= "$1$2/lib/systemd/system/twheeld.service")
 }
 
-# A user without root has all of it below a directory, and gets rid of it.
+# A user without root can install everything below a directory, and uninstall it.
 home_is_enough() {
 	local to=$dir/home
 
@@ -287,12 +290,12 @@ home_is_enough() {
 		[ -z "$(find "$to" ! -type d)" ]
 }
 
-# What root's install has left there, a user may remove, but not write to.
+# A user may remove files that root's install has left, but not write to them.
 over_left_files() {
 	ln -sf /dev/full "$dir/user/twheeld.service" && home_is_enough
 }
 
-# All may read it, though root's umask keeps others out.
+# Everybody may read the files, even if root's umask denies that.
 readable_by_all() {
 	local unreadable
 
@@ -303,7 +306,7 @@ readable_by_all() {
 	[ -z "$unreadable" ]
 }
 
-# Each function that the library exports has a page. One more is of a struct.
+# Each function that the library exports has a page. One more page describes a struct.
 function_pages() {
 	diff <(nm -D --defined-only "$dir/root/usr/lib/libtwheel.so" |
 		sed -n 's/.* T \(twheel_[a-z_]*\).*/\1.3/p' | cat - <(echo twheel_options.3) | sort) \
@@ -314,7 +317,7 @@ valid_pages() {
 	mandoc -T lint -W warning "$dir"/root/usr/share/man/man*/*
 }
 
-# Each option that a help text has, the manual pages have, too.
+# The manual pages describe each option of the help texts.
 options_in_page() {
 	local ctl=$dir/root/usr/bin/twheelctl verb option missing=0
 
@@ -329,7 +332,7 @@ options_in_page() {
 	return $missing
 }
 
-# Each that is relative, in both directories. The library has but three.
+# Tries each relative directory, in both makefiles. The library has only three.
 relative_refused() {
 	local where what
 
@@ -346,7 +349,7 @@ runs() {
 	"$dir/root/usr/bin/twheelctl" --version
 }
 
-# The configuration as it comes is a valid one: what is wrong is that no Redis is there.
+# The configuration is valid as installed: the only error is that there is no Redis.
 daemon_runs() {
 	local status=0
 
@@ -360,7 +363,7 @@ uninstalled() {
 	ours uninstall && [ -z "$(find "$dir/root" ! -type d)" ]
 }
 
-# An administrator's configuration outlives both.
+# An administrator's configuration survives installing and uninstalling.
 conf_is_kept() {
 	echo 'batch = 64' >>"$dir/root/etc/twheel/twheeld.conf"
 	cp "$dir/root/etc/twheel/twheeld.conf" "$dir/conf"
@@ -369,7 +372,7 @@ conf_is_kept() {
 		[ "$(cd "$dir/root" && find . ! -type d)" = ./etc/twheel/twheeld.conf ]
 }
 
-# ---- Outside ----
+# ---- Outside the namespace ----
 
 if [ "${1:-}" = --inside ]; then
 	unsigned=$5
@@ -387,23 +390,23 @@ unsigned=$("$top/vm/module.sh" 6.12)/twheel.ko
 as_root unshare -m "$0" --inside "$dir" "${kernels[@]}" "$unsigned" || echo "Bail out! exit $?"
 read -r number failures <"$dir/sums"
 after=$(listing)
-check "the programs are built" build_programs
+check "build the programs" build_programs
 check "relative directories are refused" relative_refused
 check "install the programs" installed_files
 check "<libtwheel.h> describes the device" header_alone
-check "twheelctl, installed" runs
-check "install the daemon, where it was built" installed_daemon
-check "the unit starts it" unit_starts "$dir/root" /usr /etc/twheel/twheeld.conf
-check "twheeld, installed" daemon_runs
-check "umask 077: all may read it" readable_by_all
+check "the installed twheelctl runs" runs
+check "install the daemon if it was built" installed_daemon
+check "the unit starts the daemon" unit_starts "$dir/root" /usr /etc/twheel/twheeld.conf
+check "the installed twheeld runs" daemon_runs
+check "install with umask 077: everybody may read the files" readable_by_all
 check "a manual page for each function" function_pages
 check "manual pages without a warning" valid_pages
-check "each option of twheelctl is in its page" options_in_page
+check "each option of the help is in the manual pages" options_in_page
 check "uninstall the programs" uninstalled
-check "install into a home" home_is_enough
-check "install after another user" over_left_files
-check "install once more" ours install
-check "a configuration that was changed is kept" conf_is_kept
+check "install below a home directory" home_is_enough
+check "install over another user's files" over_left_files
+check "install again" ours install
+check "install keeps a changed configuration" conf_is_kept
 status=0
 diff <(echo "$before") <(echo "$after") >"$dir/out" || status=1
 result $status "the machine is as it was"
