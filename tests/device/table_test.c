@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The mapping of the deadline table: what can be mapped, what it says of
- * itself, who shares it and for how long.
+ * The mapping of the deadline table: what can be mapped, how the header describes it, and who
+ * shares it for how long.
  */
 #include "machine.h"
 #include "twheel_test.h"
@@ -22,25 +22,28 @@ FIXTURE_SETUP(table)
 
 FIXTURE_TEARDOWN(table)
 {
-	/* Some tests have closed it themselves. */
+	/* Some tests have already closed the wheel. */
 	if (self->fd < 0)
 		return;
 	close_wheel(_metadata, self->fd);
 }
 
-/* How many bytes of whole pages hold @bytes. */
+/* Returns the size of the whole pages that hold @bytes. */
 static __u64 pages_of(__u64 bytes)
 {
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* What to map for @slots: the header, 16 bytes a slot, one bit a slot in whole lines of 1024. */
+/*
+ * Returns the size of the table for @slots: the header, 16 bytes per slot, and one bit per
+ * slot in whole lines of 1024.
+ */
 static __u64 table_bytes(__u64 slots)
 {
 	return PAGE + pages_of(slots * 16) + pages_of((slots + 1023) / 1024 * 128);
 }
 
-/* INFO tells that there is a table with marks, and what to map. */
+/* INFO reports that there is a table with marks, and its size. */
 TEST_F(table, info)
 {
 	static const __u32 sizes[] = { 1, 255, 256, 257, 5000, 32768, 32769, 1 << 20, 1 << 24 };
@@ -58,7 +61,7 @@ TEST_F(table, info)
 	}
 }
 
-/* The first page describes the table, as INFO does; each slot has its place behind it. */
+/* The first page describes the table, like INFO does; each slot has its place behind it. */
 TEST_F(table, header)
 {
 	static const struct twheel_setup rows[] = {
@@ -103,7 +106,7 @@ TEST_F(table, header)
 	}
 }
 
-/* Without SETUP, mapping takes the defaults. */
+/* Without SETUP, the first mapping selects the defaults. */
 TEST_F(table, defaults)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -114,7 +117,7 @@ TEST_F(table, defaults)
 	unmap_table(&t);
 }
 
-/* What is refused, and by which errno. A refused mapping leaves the shape open. */
+/* Wrong mappings are refused with the documented errno, and leave the shape open. */
 TEST_F(table, refusals)
 {
 	size_t bytes = info(_metadata, self->fd).table_bytes;
@@ -152,8 +155,8 @@ TEST_F(table, refusals)
 }
 
 /*
- * Lengths and offsets, each with each, of which those are right that lie in the table. In
- * pages; from the 2^52nd on an offset does not fit what a file can have.
+ * All combinations of lengths and offsets, in pages: only those within the table are accepted.
+ * From page 2^52 on, an offset exceeds the maximum size of a file.
  */
 TEST_F(table, lengths_and_offsets)
 {
@@ -174,10 +177,10 @@ TEST_F(table, lengths_and_offsets)
 			size_t length = lengths[i] * PAGE;
 			int ret;
 
-			/* Else the program itself could not say what it wants. */
+			/* Otherwise the program itself cannot express this length. */
 			if (length / PAGE != lengths[i])
 				continue;
-			/* Past the library, which knows limits of its own. */
+			/* Bypass the library, which has limits of its own. */
 #ifdef __x86_64__
 			ret = syscall(SYS_mmap, NULL, length, RW, MAP_SHARED, self->fd,
 				      offsets[j] * PAGE) == -1 ? -errno : 0;
@@ -189,18 +192,24 @@ TEST_F(table, lengths_and_offsets)
 				good++;
 				continue;
 			}
-			/* What is too long, or ends too late, mm does not even ask us about. */
+			/*
+			 * The kernel refuses a mapping that is too long, or ends too late,
+			 * before it asks the module.
+			 */
 			EXPECT_TRUE(ret == -EINVAL || ret == -ENOMEM || ret == -EOVERFLOW)
 				TH_LOG("%llu pages at %llu: %d", lengths[i], offsets[j], ret);
 			if (lengths[i] && lengths[i] <= 1 << 20 && offsets[j] < 1ULL << 51)
 				EXPECT_EQ(-EINVAL, ret);
 		}
 	}
-	/* The whole, all but its first or last page, its first, second and last. */
+	/*
+	 * The whole table, all but its first or its last page, and its first, second and last
+	 * page.
+	 */
 	EXPECT_GE(good, 6);
 }
 
-/* Section 6: the parts of the table can be mapped one by one, in any order and place. */
+/* Section 6: The parts of the table can be mapped separately, in any order and at any address. */
 TEST_F(table, page_by_page)
 {
 	struct twheel_setup s = { .max_timers = 1000 };
@@ -211,7 +220,7 @@ TEST_F(table, page_by_page)
 	__u64 id;
 
 	ASSERT_EQ(0, call(self->fd, TWHEEL_IOC_SETUP, &s));
-	/* Pages 0, 1 to 4, and 5. */
+	/* The header is page 0, the slots are pages 1 to 4, and the marks page 5. */
 	marks = map_at(self->fd, PAGE, RW, MAP_SHARED, 5 * PAGE);
 	slots = map_at(self->fd, PAGE, RW, MAP_SHARED, 2 * PAGE);
 	head = map_at(self->fd, PAGE, RW, MAP_SHARED, 0);
@@ -244,7 +253,7 @@ TEST_F(table, page_by_page)
 	WIFSIGNALED(__status) ? WTERMSIG(__status) : 0; \
 })
 
-/* The mode of the descriptor bounds that of the mapping. */
+/* The access mode of the descriptor limits that of the mapping. */
 TEST_F(table, descriptor_mode)
 {
 	size_t bytes = info(_metadata, self->fd).table_bytes;
@@ -257,7 +266,7 @@ TEST_F(table, descriptor_mode)
 	head = map_at(fd, bytes, PROT_READ, MAP_SHARED, 0);
 	ASSERT_TRUE(head != MAP_FAILED);
 	EXPECT_EQ(TWHEEL_TABLE_MAGIC, head->magic);
-	/* It can be looked at, and not changed. */
+	/* The mapping is readable, but cannot be made writable. */
 	EXPECT_EQ(-EACCES, errno_of(mprotect(head, bytes, RW)));
 	EXPECT_EQ(SIGSEGV, KILLED_BY(__atomic_store_n(&head->magic, 0, __ATOMIC_SEQ_CST)));
 	EXPECT_EQ(TWHEEL_TABLE_MAGIC, head->magic);
@@ -270,7 +279,7 @@ TEST_F(table, descriptor_mode)
 	close(fd);
 }
 
-/* G9: A mapping can be moved, shrunk and protected; but neither grow nor be executed. */
+/* G9: A mapping can be moved, shrunk and protected, but can neither grow nor become executable. */
 TEST_F(table, remap)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -281,7 +290,7 @@ TEST_F(table, remap)
 	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, t.bytes, t.bytes + PAGE, 0)));
 	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, t.bytes, 2 * t.bytes, MREMAP_MAYMOVE)));
 	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, PAGE, 2 * PAGE, MREMAP_MAYMOVE)));
-	/* Nor a second one, of a part of it. */
+	/* A part of it cannot be mapped a second time with mremap(). */
 	EXPECT_EQ(-EFAULT, errno_of((long)mremap(t.head, 0, t.bytes, MREMAP_MAYMOVE)));
 	EXPECT_EQ(-EACCES, errno_of(mprotect(t.head, t.bytes, PROT_READ | PROT_EXEC)));
 	EXPECT_EQ(-EACCES, errno_of(mprotect(t.slots, PAGE, RW | PROT_EXEC)));
@@ -299,12 +308,12 @@ TEST_F(table, remap)
 	EXPECT_EQ(to, mremap(to, t.bytes, 2 * PAGE, 0));
 	EXPECT_EQ(deadline + 1, swap_word(slot, 0));
 	EXPECT_EQ(TWHEEL_IDLE, cancel(self->fd, id));
-	/* And not to the old size either. */
+	/* It cannot grow back to its former size either. */
 	EXPECT_EQ(-EFAULT, errno_of((long)mremap(to, 2 * PAGE, t.bytes, MREMAP_MAYMOVE)));
 	munmap(to, t.bytes);
 }
 
-/* EBUSY: SETUP after a mapping, even when that is gone. */
+/* EBUSY for SETUP after a mapping, even after that is gone. */
 TEST_F(table, setup_after_mapping)
 {
 	struct twheel_setup s = { .max_timers = 10 };
@@ -316,7 +325,7 @@ TEST_F(table, setup_after_mapping)
 	EXPECT_EQ(-EBUSY, call(self->fd, TWHEEL_IOC_SETUP, &s));
 }
 
-/* Each wheel has a table of its own. */
+/* Each wheel has its own table. */
 TEST_F(table, two_wheels)
 {
 	int other = wheel_open(O_NONBLOCK);
@@ -325,7 +334,7 @@ TEST_F(table, two_wheels)
 	__u64 ida = add(_metadata, self->fd, HOUR, 0, 0);
 	__u64 idb = add(_metadata, other, 2 * HOUR, 0, 0);
 
-	/* The same slot. */
+	/* Both timers have the same slot. */
 	ASSERT_EQ((__u32)ida, (__u32)idb);
 	EXPECT_LT(word(slot_of(&a, ida)), word(slot_of(&b, idb)));
 	EXPECT_NE(0, disarm(&a, ida));
@@ -336,7 +345,7 @@ TEST_F(table, two_wheels)
 	close(other);
 }
 
-/* All mappings of a wheel show the same words, and the same as the ioctls. */
+/* All mappings of a wheel show the same words, and so do the ioctls. */
 TEST_F(table, two_mappings)
 {
 	struct table a = map_table(_metadata, self->fd);
@@ -359,10 +368,10 @@ TEST_F(table, two_mappings)
 	unmap_table(&b);
 }
 
-/* Every page can be touched. A slot gets its word from REGISTER, whatever was there. */
+/* Every page can be touched. REGISTER sets the word of a slot, whatever it contained. */
 TEST_F(table, whole)
 {
-	/* The last page of slots is not full. */
+	/* The last page of slots is partial. */
 	struct twheel_setup s = { .max_timers = 9999 };
 	unsigned int i, wrong = 0;
 	struct table t;
@@ -375,14 +384,14 @@ TEST_F(table, whole)
 		t.slots[i].wake_ns = 3 * i;
 	}
 	EXPECT_EQ(0, wrong);
-	/* What is written where there is no timer is nobody's deadline. */
+	/* A word that is written where there is no timer is not a deadline. */
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
 	add_many(_metadata, self->fd, s.max_timers - 1, HOUR, TWHEEL_KEEP, 0, NULL);
 	for (i = 0; i < s.max_timers; i++)
 		if (word(&t.slots[i]) <= now(CLOCK_MONOTONIC) ||
 		    wake(&t.slots[i]) != tick_of(&t, word(&t.slots[i])))
 			wrong++;
-	/* There is one free slot, and DISARMED sets its word as well. */
+	/* There is one free slot, and DISARMED sets its word too. */
 	EXPECT_EQ(1, wrong);
 	reserve(_metadata, self->fd, 0);
 	for (i = 0; i < s.max_timers; i++)
@@ -394,7 +403,7 @@ TEST_F(table, whole)
 	unmap_table(&t);
 }
 
-/* A field of /proc/self/status, in kB, or -1. */
+/* Returns a field of /proc/self/status in kB, or -1. */
 static long long status_kb(const char *field)
 {
 	FILE *f = fopen("/proc/self/status", "re");
@@ -411,8 +420,8 @@ static long long status_kb(const char *field)
 }
 
 /*
- * Section 6: pages come on demand. Also to a process that has all its memory locked, now
- * and in the future, or that asks for all pages at once: it gets those that it touches.
+ * Section 6: Pages are allocated on demand. A process that locks all its present and future
+ * memory, or asks for all pages at once, also gets only those that it touches.
  */
 TEST_F(table, locked_in_memory)
 {
@@ -448,7 +457,7 @@ TEST_F(table, locked_in_memory)
 	munlockall();
 }
 
-/* MADV_DONTNEED drops pages of the process, not words of the table. */
+/* MADV_DONTNEED drops the process' pages, but not the words of the table. */
 TEST_F(table, dontneed)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -462,7 +471,10 @@ TEST_F(table, dontneed)
 	unmap_table(&t);
 }
 
-/* A child has the mapping, but where MADV_DONTFORK is in force; nothing makes holes in it. */
+/*
+ * A child inherits the mapping, unless MADV_DONTFORK forbids that, and no advice makes holes
+ * in it.
+ */
 TEST_F(table, advice)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -484,7 +496,7 @@ TEST_F(table, advice)
 	unmap_table(&t);
 }
 
-/* What the kernel says of a mapping, as in smaps: each flag with a space before and behind. */
+/* Reads the flags of a mapping from smaps, with a space before and after each. */
 static void flags_of(struct __test_metadata *_metadata, const struct table *t, char *flags,
 		     size_t size)
 {
@@ -505,7 +517,7 @@ static void flags_of(struct __test_metadata *_metadata, const struct table *t, c
 	TH_LOG("%s", flags);
 }
 
-/* Neither is it in a core dump: it is of no use there. */
+/* The mapping is not part of a core dump, where it would be useless. */
 TEST_F(table, not_dumped)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -518,7 +530,7 @@ TEST_F(table, not_dumped)
 	unmap_table(&t);
 }
 
-/* A process that can execute all that it can read has the table, too; but not to execute. */
+/* A process that can execute everything it can read can map the table too, but not execute it. */
 TEST_F(table, read_implies_exec)
 {
 	int before = personality(~0U);
@@ -535,7 +547,7 @@ TEST_F(table, read_implies_exec)
 	unmap_table(&t);
 }
 
-/* A mapping outlives the descriptor that made it: the wheel goes on, by any other. */
+/* A mapping outlives the descriptor that made it: the wheel goes on with any other one. */
 TEST_F(table, close_one_descriptor)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -556,7 +568,7 @@ TEST_F(table, close_one_descriptor)
 	unmap_table(&t);
 }
 
-/* With no descriptor left, the mapping keeps the wheel alive, and turning. */
+/* With no descriptor left, the mapping keeps the wheel alive and turning. */
 TEST_F(table, mapping_alone)
 {
 	long long users = read_number(REFCNT);
@@ -572,10 +584,10 @@ TEST_F(table, mapping_alone)
 	EXPECT_EQ(users, read_number(REFCNT));
 	if (is_root())
 		EXPECT_EQ(-EWOULDBLOCK, unload_module("twheel"));
-	/* A part of it is enough. */
+	/* A part of the mapping is enough. */
 	EXPECT_EQ(0, munmap(t.head, PAGE));
 	EXPECT_EQ(users, read_number(REFCNT));
-	/* Moved later: expires all the same, and not before. */
+	/* A timer that is moved later still expires, and not too early. */
 	deadline = word(slot_of(&t, near)) + 60 * NS_PER_MS;
 	EXPECT_NE(0, swap_word(slot_of(&t, near), deadline));
 	end = now(CLOCK_MONOTONIC) + PATIENCE_MS * NS_PER_MS;
@@ -588,7 +600,10 @@ TEST_F(table, mapping_alone)
 	EXPECT_EQ(users - 1, read_number(REFCNT));
 }
 
-/* G11: Descriptors and mappings go in any order; what is left works; the last one ends it. */
+/*
+ * G11: Descriptors and mappings are released in any order: the remaining ones work, and the
+ * last one ends the wheel.
+ */
 TEST_F(table, any_order)
 {
 	enum { PARTS = 4 };
@@ -608,7 +623,7 @@ TEST_F(table, any_order)
 			t[k] = map_table(_metadata, fds[k]);
 		id = add(_metadata, fds[0], HOUR, TWHEEL_KEEP, 0);
 		for (k = PARTS; k > 0; k--) {
-			/* The digits of @order in the factorial base name a permutation. */
+			/* The digits of @order in factorial base select a permutation. */
 			unsigned int skip = n % k, part = 0;
 
 			n /= k;
@@ -628,7 +643,7 @@ TEST_F(table, any_order)
 	}
 }
 
-/* Holes: what is unmapped faults, the rest works on. */
+/* Holes: a part that is unmapped faults, and the rest still works. */
 TEST_F(table, partial_unmapping)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -643,17 +658,17 @@ TEST_F(table, partial_unmapping)
 	EXPECT_EQ(SIGSEGV, KILLED_BY(t.head->magic = 0));
 	EXPECT_EQ(deadline, word(&t.slots[255]));
 	EXPECT_EQ(deadline, swap_word(&t.slots[512], 1));
-	/* The marks are reached by way of the header. */
+	/* The kernel finds the marks through the header. */
 	EXPECT_EQ(TWHEEL_ARMED, rearm(self->fd, ids[512], 1, TWHEEL_ABSTIME | TWHEEL_KEEP));
 	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(512, (__u32)ev.id);
-	/* Timers in the hole are there as before. */
+	/* Timers in the hole are unaffected. */
 	EXPECT_EQ(1023, cancel_all(self->fd));
 	munmap(t.slots, PAGE);
 	munmap(&t.slots[512], t.bytes - 3 * PAGE);
 }
 
-/* fork inherits the mapping; it works on when the parent has let go of everything. */
+/* fork() inherits the mapping, which still works after the parent has released everything. */
 TEST_F(table, fork)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -665,7 +680,7 @@ TEST_F(table, fork)
 	deadline = now(CLOCK_MONOTONIC) + 30 * NS_PER_MS;
 	pid = fork_child(_metadata);
 	if (!pid) {
-		/* The word of the parent is ours: no copy was made. */
+		/* This is the parent's word, and not a copy. */
 		_exit(arm(&t, id, deadline) != 0);
 	}
 	EXPECT_EQ(0, status_of(pid));
@@ -688,13 +703,13 @@ TEST_F(table, fork)
 	unmap_table(&t);
 	close(self->fd);
 	self->fd = -1;
-	/* Now the child goes on alone. */
+	/* Now the child continues alone. */
 	close(go[1]);
 	EXPECT_EQ(0, status_of(pid));
 	close(go[0]);
 }
 
-/* exec ends the mapping, and with it the wheel. */
+/* exec ends the mapping, and the wheel with it. */
 TEST_F(table, exec)
 {
 	long long users = read_number(REFCNT);
@@ -707,7 +722,7 @@ TEST_F(table, exec)
 	add(_metadata, self->fd, 10 * NS_PER_MS, 0, 0);
 	pid = fork_child(_metadata);
 	if (!pid) {
-		/* Whatever that is: it need not be seen. */
+		/* The program's output does not matter. */
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
 		execl("/proc/self/exe", "table_test", "-h", NULL);
@@ -721,8 +736,8 @@ TEST_F(table, exec)
 }
 
 /*
- * A descriptor is sent to a process that had no part in the wheel: it maps the
- * table for itself, moves a timer, and both see the words of the other.
+ * A descriptor is sent to a process that had no part in the wheel. It maps the table itself
+ * and moves a timer, and both processes see each other's words.
  */
 TEST_F(table, passed_descriptor)
 {
@@ -744,7 +759,7 @@ TEST_F(table, passed_descriptor)
 		deadline = now(CLOCK_MONOTONIC) + 30 * NS_PER_MS;
 		EXPECT_NE(0, arm(&t, id, deadline));
 		ASSERT_EQ(sizeof(deadline), write(pair[1], &deadline, sizeof(deadline)));
-		/* Until the parent has closed all it had. */
+		/* Wait until the parent has closed everything. */
 		EXPECT_EQ(0, read(pair[1], &id, sizeof(id)));
 		id = reserve(_metadata, self->fd, 3);
 		EXPECT_EQ(0, arm(&t, id, 1));
@@ -767,7 +782,7 @@ TEST_F(table, passed_descriptor)
 	EXPECT_EQ(0, status_of(pid));
 }
 
-/* A page of words that lies in a pipe outlives the wheel; nobody else is given it. */
+/* A page of words that lies in a pipe outlives the wheel, and is not given to anybody else. */
 TEST_F(table, page_in_pipe)
 {
 	struct table t = map_table(_metadata, self->fd);
@@ -783,7 +798,7 @@ TEST_F(table, page_in_pipe)
 	unmap_table(&t);
 	close(self->fd);
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
-	/* What was freed is given out again. */
+	/* Freed pages are allocated again. */
 	t = map_table(_metadata, self->fd);
 	memset(t.slots, POISON, t.bytes - PAGE);
 	ASSERT_EQ(PAGE, read(pipes[0], got, PAGE));
@@ -795,16 +810,19 @@ TEST_F(table, page_in_pipe)
 	close(pipes[1]);
 }
 
-/* What the cgroup of the tests is charged with, or -1 if there is none. */
+/* Returns what the tests' cgroup is charged with, or -1 if there is none. */
 static long long in_cgroup(void)
 {
 	return read_number(PAID_BY "/memory.current");
 }
 
-/* What each CPU charges in advance, and what a process itself needs. */
+/* The memory that each CPU charges in advance, and that a process itself needs. */
 #define SLACK	(2 << 20)
 
-/* Has a process of that cgroup look at what it is charged for the wheel @fd, and with it. */
+/*
+ * Has a process in that cgroup measure what it is charged for the wheel @fd, and for what it
+ * does.
+ */
 static void charge(struct __test_metadata *_metadata, int fd,
 		   void (*look)(struct __test_metadata *_metadata, int fd))
 {
@@ -834,7 +852,7 @@ static void touch_pages(struct __test_metadata *_metadata, int fd)
 	memset(t.slots, 0, t.bytes - PAGE);
 	touched = in_cgroup();
 	EXPECT_GT(touched - mapped, (32 << 20) - SLACK);
-	/* A second mapping costs its page tables only. */
+	/* A second mapping costs only its page tables. */
 	t = map_table(_metadata, fd);
 	memset(t.slots, 0, t.bytes - PAGE);
 	EXPECT_LT(in_cgroup() - touched, SLACK);
@@ -842,7 +860,7 @@ static void touch_pages(struct __test_metadata *_metadata, int fd)
 	       touched / 1024);
 }
 
-/* Pages come on demand, and are charged to the cgroup of who touches them. */
+/* Pages are allocated on demand, and charged to the cgroup of the process that touches them. */
 TEST_F(table, charged)
 {
 	SKIP_UNLESS_ROOT();
@@ -855,12 +873,12 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 {
 	enum { WHEELS = 800, TIMERS = 200000 };
 	/*
-	 * Of each wheel itself; with its first timer come buckets, rings and a block of timers.
-	 * Of each timer its entry, user_data and word.
+	 * The memory of each wheel itself. The first timer adds buckets, rings and a block of
+	 * timers. Each timer has an entry, user_data and a word.
 	 */
 	enum { OF_WHEEL = 3600, OF_FIRST = 13000 + 256 * (64 + 8) + 2 * PAGE };
 	enum { OF_TIMER = 64 + 8 + sizeof(struct twheel_slot) };
-	/* N9: a timer, all in. */
+	/* N9: the maximum for a timer in all. */
 	enum { AT_MOST = 96 };
 	long long before = in_cgroup(), opened, made;
 	int wheels[WHEELS], i;
@@ -883,7 +901,10 @@ static void make_all(struct __test_metadata *_metadata, int fd)
 	TH_LOG("%lld kB, opened %lld, made %lld", before / 1024, opened / 1024, made / 1024);
 }
 
-/* So is what a wheel is made of, to who opens it, and each timer, to who makes it. */
+/*
+ * The wheel itself is charged to the cgroup of its opener, and each timer to that of its
+ * creator.
+ */
 TEST_F(table, charged_for_all)
 {
 	SKIP_UNLESS_ROOT();
@@ -892,7 +913,7 @@ TEST_F(table, charged_for_all)
 	charge(_metadata, self->fd, make_all);
 }
 
-/* G10: A page for which the cgroup has no memory left: SIGBUS, and the wheel goes on. */
+/* G10: SIGBUS for a page for which the cgroup has no memory left, and the wheel goes on. */
 TEST_F(table, no_memory)
 {
 	struct twheel_setup s = { .max_timers = 1 << 21 };
@@ -910,14 +931,20 @@ TEST_F(table, no_memory)
 		struct table t = map_table(_metadata, self->fd);
 		size_t at;
 
-		/* Rather than try the same page for ever. */
+		/* Ends this process if it faults on the same page forever. */
 		alarm(PATIENCE_MS / 1000);
-		/* A core would be charged to who has no memory left, who is killed then. */
+		/*
+		 * A core dump would be charged to the cgroup, which has no memory left, so the
+		 * process would be killed.
+		 */
 		if (prctl(PR_SET_DUMPABLE, 0))
 			_exit(2);
 		if (!enter_group())
 			_exit(2);
-		/* Tables of pages first: for these one is killed. */
+		/*
+		 * First allocate page tables, because a process without memory for these is
+		 * killed.
+		 */
 		for (at = 0; at < t.bytes; at += 2 << 20)
 			*((volatile char *)t.head + at) = 1;
 		memset(t.head, 1, t.bytes);
@@ -932,7 +959,7 @@ TEST_F(table, no_memory)
 	EXPECT_EQ(10001, cancel_all(self->fd));
 }
 
-/* Has the pages of another wheel fill the cgroup of this process, up to its last page. */
+/* Fills this process' cgroup with another wheel's pages, up to its last page. */
 static bool fill_group(void)
 {
 	struct twheel_setup s = { .max_timers = 1 << 20 };
@@ -953,8 +980,8 @@ static bool fill_group(void)
 }
 
 /*
- * G10: whatever REGISTER has answered for can be touched without a fault that fails: the
- * header, the word, and the mark of the slot, which the cgroup has no memory for any more.
+ * G10: After a successful REGISTER, the header, the slot's word and its mark can be touched
+ * without a fault that fails, even if the cgroup has no memory left.
  */
 TEST_F(table, touched_in_full_cgroup)
 {
@@ -976,7 +1003,7 @@ TEST_F(table, touched_in_full_cgroup)
 		if (prctl(PR_SET_DUMPABLE, 0) || !enter_group())
 			_exit(2);
 		t = map_table(_metadata, self->fd);
-		/* The tables of pages are the process's own. */
+		/* Page tables belong to the process itself. */
 		if (madvise(t.head, PAGE, MADV_POPULATE_WRITE) ||
 		    verb(self->fd, TWHEEL_IOC_REGISTER, &timer) || !fill_group())
 			_exit(3);
@@ -993,7 +1020,7 @@ TEST_F(table, touched_in_full_cgroup)
 	EXPECT_EQ(0, rmdir(PAID_BY));
 }
 
-/* G10: a wheel without timers takes at most 64 KiB, whatever its shape. */
+/* G10: A wheel without timers takes at most 64 KiB, whatever its shape. */
 static void shape_all(struct __test_metadata *_metadata, int fd)
 {
 	enum { WHEELS = 64 };
@@ -1017,7 +1044,7 @@ TEST_F(table, charged_for_shape)
 	charge(_metadata, self->fd, shape_all);
 }
 
-/* Mapping and unmapping 2,000 times, some touched, and the wheel with it: nothing is left. */
+/* A wheel is mapped, partly touched and unmapped 2,000 times: nothing is left. */
 TEST_F(table, map_and_unmap)
 {
 	long long users = read_number(REFCNT);

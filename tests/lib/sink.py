@@ -4,12 +4,12 @@
 
   sink.py [--files PORTFILE LOG] [SECRET...]
 
-Prints its port, then a line of JSON for each request, until stdin ends; or writes these to the
-two files, until it is killed. With secrets, a request is "signed" if each of them has signed
-it, in their order, as Standard Webhooks describes it. If SINK_TLS names a file with a key and
-its certificate, it speaks TLS.
+Prints its port and then a line of JSON for each request, until stdin ends. With --files it
+writes them to the two files instead, until it is killed. With secrets, a request is "signed"
+if each of them has signed it, in this order, as Standard Webhooks describes. If SINK_TLS names
+a file with a key and its certificate, it speaks TLS.
 
-The path of a request says how it is answered:
+The path of a request selects the response:
 
   /status/N            status N
   /retry/N/VALUE       status N with Retry-After: VALUE
@@ -17,15 +17,15 @@ The path of a request says how it is answered:
   /fail/N              500 to the first N attempts of a task, then 200
   /after/N             503 with Retry-After: N to the first attempt, then 200
   /redirect            302 to /status/200
-  /slow/MS             200 after so many milliseconds
-  /hold[/N]            N or 200 after a request for /let/TASK, which is not in the log
+  /slow/MS             200 after MS milliseconds
+  /hold[/N]            N or 200 after a request for /let/TASK, which is not logged
   /html                500 with HTML that would run a script
   /large/N             200 and N bytes
   /binary              500 and bytes of all values
-  /drip                200, then a byte each 0.2 s without end
-  /endless             200, then as many bytes as one takes
+  /drip                200, then a byte every 0.2 s without end
+  /endless             200, then as many bytes as the client reads
   /headers             200 and headers without end
-  /silent              no answer for a minute
+  /silent              no response for a minute
   /close               the connection is closed
   /garbage             bytes that are not HTTP
 """
@@ -42,7 +42,7 @@ import time
 
 HTML = b"<script>window.hacked=1</script><img src=x onerror=alert(1)>"
 OK = b"HTTP/1.1 200 OK\r\n"
-# What is sent first, then again and again, and the pause in seconds.
+# The first bytes, the bytes that follow again and again, and the pause in seconds.
 UNBOUNDED = {"drip": (OK + b"\r\n", b"x", .2), "endless": (OK + b"\r\n", b"x" * 65536, 0),
              "headers": (OK, b"X-A: %s\r\n" % (b"b" * 1000), 0)}
 
