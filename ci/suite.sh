@@ -123,7 +123,7 @@ library | tool | lib32)
 		# What has two processors, and what vm/config/uml.config says it lacks.
 		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;
-		uml/clock_test | uml/doors_test) test+=' -F namespace' ;;
+		uml/clock_test | uml/table_ioctl_test) test+=' -F namespace' ;;
 		uml/fault_test) test+=' -T argument_across_border' ;;
 		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;

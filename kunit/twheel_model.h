@@ -21,9 +21,9 @@
 #define MODEL_AMPLE	(~0U)
 
 /**
- * struct model_entry - what the array has of a timer
+ * struct model_entry - a timer in the array
  * @tick: when it must expire
- * @timer: which it is; makes the order total
+ * @timer: its address, which makes the order total
  */
 struct model_entry {
 	u64 tick;
@@ -38,18 +38,18 @@ struct model_timer {
 };
 
 /**
- * struct model - a wheel, the array, and what is known of the two
+ * struct model - a wheel, the array, and their common state
  * @f: the decisions
  * @w: the wheel
  * @now: the time
- * @told: the wheel knows that it is @now
+ * @told: the wheel has been told @now
  * @wandered: the clock has been set back since the wheel was made
- * @adds: nodes queued since then
+ * @adds: the number of nodes queued since then
  * @timer: the timers
- * @timers: how many
- * @array: those that are queued, sorted
- * @nr: how many
- * @expired: how many have expired so far
+ * @timers: the number of timers
+ * @array: the queued timers, sorted
+ * @nr: the number of queued timers
+ * @expired: the number of timers that have expired so far
  */
 struct model {
 	struct feed *f;

@@ -586,14 +586,14 @@ enum { EXCHANGE, MARK, SUMMARY, NEXT, RECIPE };
 enum { BEFORE, IN_SWEEP, AFTER_LOOK, IN_DUE, BETWEEN, AFTER, PLACES };
 
 /**
- * struct mark_test - a user who arms a timer by the recipe, while the wheel turns
+ * struct mark_test - a user who arms a timer by the protocol, while the wheel turns
  * @w: the wheel
- * @slot: of the timer
+ * @slot: the timer's slot
  * @to: the deadline
- * @at: where he takes each step
- * @place: where the turn is
- * @done: how many steps he has taken
- * @kick: he must kick
+ * @at: the place at which the user takes each step
+ * @place: the present place of the turn
+ * @done: the number of steps taken
+ * @kick: the user must kick
  */
 struct mark_test {
 	struct word_wheel *w;

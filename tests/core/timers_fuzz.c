@@ -32,22 +32,22 @@
 #define NOW_MAX		((u64)S64_MAX)
 
 /**
- * struct user_timer - what the user knows of a timer
- * @id: of it, or 0 if there is none
- * @dead: an id that was here before, or 0
+ * struct user_timer - the user's knowledge of a timer
+ * @id: its id, or 0 if there is no timer
+ * @dead: an earlier id, or 0
  * @data: its user_data
- * @word: what must be in the table
+ * @word: the word that must be in the table
  * @period: as armed by ioctl
  * @slack: as armed by ioctl
  * @flags: as armed by ioctl
- * @unread: has an event
- * @lax: a KICK is owed, or it was due when the clock was set back: may be late
- * @prompt: is in the wheel since before its tick, so it comes in its turn
- * @came: that event came in its turn
- * @left: word that the expiry has left
- * @deadline: of that event
- * @expired: of that event
- * @taken: when that was taken off the wheel; a read of periods may say a later @expired
+ * @unread: it has an event
+ * @lax: it may be late, because the user owes a KICK, or it was due when the clock was set back
+ * @prompt: it was in the wheel before its tick, so it must expire in order
+ * @came: the event came in order
+ * @left: the word that the expiry has left
+ * @deadline: the deadline of the event
+ * @expired: the time of the event
+ * @taken: when it was taken off the wheel; a read of periods may report a later @expired
  */
 struct user_timer {
 	u64 id;
@@ -68,21 +68,21 @@ struct user_timer {
 };
 
 /**
- * struct run - timers, and what their user knows
+ * struct run - timers, and their user's knowledge
  * @f: the decisions
  * @t: the timers
- * @flat: where they are
+ * @flat: their store
  * @now: the time
- * @programmed: when the wheel will be turned next
- * @scribbled: next_ns in the header is not what the kernel has written
+ * @programmed: when the wheel turns next
+ * @scribbled: next_ns in the header was overwritten
  * @timer: the user's
- * @timers: how many he wants at most
- * @of_slot: which of them has had a slot last
+ * @timers: the maximum number of them
+ * @of_slot: for each slot, the timer that had it last
  * @mappable: the table may be mapped
- * @live: how many he has
+ * @live: the number of live ones
  * @reached: the tick of the latest event of a prompt timer that was read
- * @serial: of the latest user_data
- * @registered: what the counters of the wheel must be, from here on
+ * @serial: the latest user_data
+ * @registered: expected counters of the wheel, from here on
  * @rearmed: see struct twheel_stats
  * @cancelled: see there
  * @delivered: see there

@@ -661,7 +661,7 @@ static int open_in(uid_t owner, const char *map, uid_t as)
 	return ret ? WEXITSTATUS(status_of(pid)) : 250;
 }
 
-/* G10: A user with subordinate ids pays for all namespaces that he makes of them. */
+/* G10: A user with subordinate ids pays for all namespaces made from them. */
 TEST_F(quota, owner_of_namespace_pays)
 {
 	int held;

@@ -247,7 +247,7 @@ static void *rearm_words(void *arg)
  * is got back by an exchange, found armed by an ioctl, read, or withdrawn. A REARM that finds
  * an event unread reports that; it may also have ended a second arming that followed it.
  */
-TEST_F_TIMEOUT(table_race, both_doors, 120)
+TEST_F_TIMEOUT(table_race, table_and_ioctls, 120)
 {
 	struct books b = { .of = calloc(SLOTS, sizeof(*b.of)), .nr = SLOTS };
 	struct reader r = { .fd = self->fd, .spin = true, .see = see_in_books, .arg = &b };

@@ -99,9 +99,8 @@ enum place {
 /**
  * struct step - a call
  * @op: enum op
- * @fd: which wheel, or its table: below WHEELS a shared one, else one of the
- *	process's own
- * @which: of the ids, own wheels, or mappings
+ * @fd: the wheel, or its table: below WHEELS a shared one, else one of the process' own
+ * @which: selects an id, an own wheel, or a mapping
  * @how: HOW_ bits
  * @n: flags, counts and the like
  * @v: times, and other values

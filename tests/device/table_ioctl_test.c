@@ -7,21 +7,21 @@
 
 #include <sched.h>
 
-FIXTURE(doors) {
+FIXTURE(table_ioctl) {
 	int fd;
 	struct table t;
 	/* A distant deadline that is not a round number. */
 	__u64 later;
 };
 
-FIXTURE_SETUP(doors)
+FIXTURE_SETUP(table_ioctl)
 {
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
 	self->t = map_table(_metadata, self->fd);
 	self->later = now(CLOCK_MONOTONIC) + HOUR + 12345;
 }
 
-TABLE_TEARDOWN(doors)
+TABLE_TEARDOWN(table_ioctl)
 
 /* Expects read() to find nothing, and poll() to agree. */
 static bool nothing_to_read(int fd)
@@ -32,7 +32,7 @@ static bool nothing_to_read(int fd)
 }
 
 /* A deadline that an ioctl has set is in the word, and the start of its tick in wake_ns. */
-TEST_F(doors, ioctl_sets_word)
+TEST_F(table_ioctl, ioctl_sets_word)
 {
 	struct twheel_timer t = { .deadline_ns = HOUR, .flags = TWHEEL_KEEP };
 	struct twheel_slot *slot;
@@ -57,7 +57,7 @@ TEST_F(doors, ioctl_sets_word)
 }
 
 /* GET and LIST report what the word says, whether or not the kernel has been kicked. */
-TEST_F(doors, get_and_list)
+TEST_F(table_ioctl, get_and_list)
 {
 	__u64 moved = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 1);
 	__u64 disarmed = add(_metadata, self->fd, HOUR, 0, 2);
@@ -85,7 +85,7 @@ TEST_F(doors, get_and_list)
 }
 
 /* REARM reports what the word said before, and replaces it. */
-TEST_F(doors, rearm)
+TEST_F(table_ioctl, rearm)
 {
 	__u64 id = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
 	struct twheel_slot *slot = slot_of(&self->t, id);
@@ -110,7 +110,7 @@ TEST_F(doors, rearm)
 }
 
 /* CANCEL reports what the word said, and the timer does not expire any more. */
-TEST_F(doors, cancel)
+TEST_F(table_ioctl, cancel)
 {
 	__u64 soon = now(CLOCK_MONOTONIC) + 100 * NS_PER_MS;
 	__u64 moved = add(_metadata, self->fd, HOUR, 0, 1);
@@ -138,7 +138,7 @@ TEST_F(doors, cancel)
 }
 
 /* A batch finds what the table has just set, and the table shows what the batch did. */
-TEST_F(doors, batch)
+TEST_F(table_ioctl, batch)
 {
 	enum { N = 100 };
 	struct twheel_op ops[4 * N];
