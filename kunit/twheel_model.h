@@ -23,7 +23,7 @@
 /**
  * struct model_entry - a timer in the array
  * @tick: when it must expire
- * @timer: its address, which makes the order total
+ * @timer: its index, which makes the order total
  */
 struct model_entry {
 	u64 tick;

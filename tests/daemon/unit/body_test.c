@@ -172,7 +172,7 @@ int main(void)
 	body_encode(&full, block);
 	ok(body_decode(block, len, &back) && same(&full, &back), "a full body comes back");
 	ok((const uint8_t *)back.url > block && (const uint8_t *)back.url < block + len,
-	   "it points into the block");
+	   "the URL points into the block");
 	check_damage(block, len);
 	free(block);
 
@@ -181,7 +181,7 @@ int main(void)
 	body_encode(&empty, block);
 	ok(body_decode(block, BODY_FIXED_LEN, &back) && same(&empty, &back),
 	   "an empty body comes back");
-	ok(!back.url, "and has no URL");
+	ok(!back.url, "an empty body has no URL");
 	free(block);
 	is_text(body_method_name(BODY_DELETE), "DELETE", "a method has its name");
 	return tap_end();

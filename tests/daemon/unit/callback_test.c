@@ -444,16 +444,17 @@ static void check_rests(void)
 	get("/status/200");
 	ok(last.verdict == CALLBACK_NOT_SENT && last.rests && !last.status && !*last.address,
 	   "no request goes to an address that rests");
-	is_text(asked, address, "it was asked for");
+	is_text(asked, address, "the caller is asked about the address");
 	rests = false;
 	get("/status/200");
-	ok(last.verdict == CALLBACK_OK && !last.rests, "one goes there afterwards");
-	is_text(last.address, address, "its address");
+	ok(last.verdict == CALLBACK_OK && !last.rests,
+	   "a request goes there once the rest is over");
+	is_text(last.address, address, "the answer comes with its address");
 	sink_line();
 	*asked = '\0';
 	get("/status/500");
 	is_text(asked, "", "a connection that is open needs no question");
-	is_text(last.address, address, "its address, too");
+	is_text(last.address, address, "an answer on an open connection comes with its address");
 	sink_line();
 }
 
@@ -522,11 +523,13 @@ static void check_broken(void)
 	   !strcmp(last.error, "the connection ended without an answer"),
 	   "a connection that was used before ends without an answer: %s", last.error);
 	get("/status/200");
-	ok(strstr(sink_line(), "/status/200"), "its request is not sent again");
+	ok(strstr(sink_line(), "/status/200"),
+	   "a request whose connection ended is not sent again");
 	for (end = now_ms() + 4200; now_ms() < end;)
 		run_once();
 	get("/status/200");
-	ok(strstr(sink_line(), "\"nth\": 1,"), "a connection that was idle for 4 s is not used again");
+	ok(strstr(sink_line(), "\"nth\": 1,"),
+	   "a connection that was idle for 4 s is not used again");
 }
 
 static void check_abort(void)
@@ -540,17 +543,17 @@ static void check_abort(void)
 	req = request("/silent");
 	for (i = 0; i < 4; i++)
 		ok(!callback_start(callbacks, &req, &cb[i]), "request %u begins", i + 1);
-	is_number(callbacks_running(callbacks), 4, "four run");
+	is_number(callbacks_running(callbacks), 4, "four requests run");
 	for (i = 0; i < 20; i++)
 		run_once();
 	for (i = 0; i < 4; i++)
 		callback_abort(callbacks, cb[i]);
-	is_number(callbacks_running(callbacks), 0, "none runs after an abort");
+	is_number(callbacks_running(callbacks), 0, "no request runs after an abort");
 	is_number(done_count, 0, "an abort calls no done()");
 	for (i = 0; i < 4; i++)
 		sink_line();
 	get("/status/200");
-	ok(last.verdict == CALLBACK_OK, "the next request is as good as the first");
+	ok(last.verdict == CALLBACK_OK, "after an abort the next request succeeds");
 	sink_line();
 
 	req = request("/silent");
@@ -598,9 +601,9 @@ static void check_tls(const char *cert)
 	start(&opt);
 	get(address);
 	ok(last.verdict == CALLBACK_RETRY && !last.status && strstr(last.error, "certificate"),
-	   "one for another name is refused: %s", last.error);
+	   "a certificate for another name is refused: %s", last.error);
 	get(name);
-	ok(last.verdict == CALLBACK_OK, "a good one is not");
+	ok(last.verdict == CALLBACK_OK, "a valid certificate is accepted");
 	sink_line();
 }
 

@@ -24,13 +24,15 @@ static void one_sample(void)
 	ok(!clock_sample(&c, redis_us(10 * MS), 10 * MS - 50 * US, 10 * MS + 50 * US),
 	   "the first sample is no step");
 	ok(clock_bound(&c, 10 * MS) <= 52 * US, "the bound is half the round trip");
-	ok(clock_bound(&c, 10 * MS + SEC + 50 * US) >= 550 * US, "and 500 ppm of the age");
+	ok(clock_bound(&c, 10 * MS + SEC + 50 * US) >= 550 * US,
+	   "the bound grows by 500 ppm of the age");
 	is_number(clock_redis_ms(&c, 20 * MS), ZERO_MS + 20, "Redis's time is known");
-	ok(clock_sure(&c, ZERO_MS + 20) >= 20 * MS + 50 * US, "sure is later by the bound");
-	ok(clock_near(&c, ZERO_MS + 20) < clock_sure(&c, ZERO_MS + 20), "near is sooner");
+	ok(clock_sure(&c, ZERO_MS + 20) >= 20 * MS + 50 * US, "clock_sure() is later by the bound");
+	ok(clock_near(&c, ZERO_MS + 20) < clock_sure(&c, ZERO_MS + 20),
+	   "clock_near() is before clock_sure()");
 	ok(clock_reached(&c, ZERO_MS + 20, clock_sure(&c, ZERO_MS + 20)),
-	   "at the sure time it is reached");
-	ok(!clock_reached(&c, ZERO_MS + 20, 20 * MS), "at the time itself it is not sure");
+	   "a time is reached at its clock_sure()");
+	ok(!clock_reached(&c, ZERO_MS + 20, 20 * MS), "a time is not reached at the time itself");
 	is_number(clock_near(&c, ZERO_MS - 5000), 0, "a time before the wheel's is 0");
 	for (uint64_t ms = 4 * ZERO_MS; ms < 160 * ZERO_MS; ms *= 2)
 		ok(!clock_reached(&c, ms, 20 * MS) && clock_soon(&c, ms, 20 * MS) > 1000 * SEC,
@@ -46,7 +48,7 @@ static void better_samples(void)
 	   "a better sample is no step");
 	ok(clock_bound(&c, 20 * MS) < 20 * US, "the better sample counts");
 	clock_sample(&c, redis_us(30 * MS), 28 * MS, 32 * MS);
-	ok(clock_bound(&c, 32 * MS) < 20 * US, "a worse one does not");
+	ok(clock_bound(&c, 32 * MS) < 20 * US, "a worse sample does not count");
 }
 
 static void soon(void)
@@ -57,11 +59,13 @@ static void soon(void)
 	clock_sample(&c, redis_us(10 * MS), 10 * MS - 10 * US, 10 * MS + 10 * US);
 	at = clock_soon(&c, due, 10 * MS);
 	ok(at > clock_near(&c, due) && at < clock_near(&c, due) + 20 * US,
-	   "soon has the bound of now");
-	ok(!clock_reached(&c, due, at), "without a younger sample it is not reached then");
-	is_number(clock_soon(&c, due, at), clock_sure(&c, due), "the next time is the sure one");
+	   "clock_soon() uses the present bound");
+	ok(!clock_reached(&c, due, at),
+	   "without a new sample a time is not reached at its clock_soon()");
+	is_number(clock_soon(&c, due, at), clock_sure(&c, due),
+		  "the next clock_soon() is clock_sure()");
 	clock_sample(&c, redis_us(999 * MS), 999 * MS - 5 * US, 999 * MS + 5 * US);
-	ok(clock_reached(&c, due, at), "with one it is");
+	ok(clock_reached(&c, due, at), "with a new sample a time is reached at its clock_soon()");
 }
 
 static void steps(void)

@@ -31,11 +31,11 @@ static void check_defaults(void)
 {
 	config_defaults(&c);
 	ok(c.redis.kind == REDIS_UNIX, "Redis is on a Unix socket by default");
-	is_text(c.redis.path, "/run/redis/redis-server.sock", "its path is Debian's");
+	is_text(c.redis.path, "/run/redis/redis-server.sock", "Redis's default socket is Debian's");
 	is_text(c.prefix, "tw:", "the prefix is tw:");
 	is_number(c.listens, 1, "there is one address");
-	is_text(c.listen[0].text, "127.0.0.1:7733", "it is 127.0.0.1:7733");
-	ok(c.listen[0].local, "it is local");
+	is_text(c.listen[0].text, "127.0.0.1:7733", "the default address is 127.0.0.1:7733");
+	ok(c.listen[0].local, "the default address is local");
 	is_number(c.lease_ms, 10000, "lease");
 	is_number(c.max_lost, 5, "max-lost");
 	is_number(c.batch, 128, "batch");
@@ -141,7 +141,7 @@ static void check_files(void)
 		is_text(ret ? err : NULL, want, "%s", name);
 	}
 	ok(read_text("lease\0= 1", 9, err), "a NUL byte is refused");
-	is_text(err, "f:1: a NUL byte", "and named");
+	is_text(err, "f:1: a NUL byte", "the error names the NUL byte");
 	read_text("lease = 20s\nstrict = yes\nprefix = a:\n", 37, err);
 	ok(c.lease_ms == 20000 && c.strict && !strcmp(c.prefix, "a:"), "values arrive");
 	read_text(networks, strlen(networks), err);
@@ -204,7 +204,7 @@ static void check_urls(void)
 			continue;
 		ok(url.kind == urls[i].kind && url.nodes == urls[i].nodes &&
 		   !strcmp(url.node[0].host, urls[i].host) &&
-		   url.node[0].port == urls[i].port, "its parts arrive");
+		   url.node[0].port == urls[i].port, "the URL's parts are parsed");
 	}
 	redis_url_parse("rediss://a:1/7", &url);
 	ok(url.tls && url.db == 7, "rediss:// is TLS, and /7 is a database");
@@ -355,7 +355,7 @@ static void check_options(void)
 	joined[1] = minus_c;
 	ok(!config_read(&c, &args, 2, joined, err) && c.lease_ms == 25000, "-cFILE is -c FILE");
 	ok(strstr(config_usage(), "--check"), "there is a usage");
-	ok(strstr(config_usage(), "  redis-tls-ca-file "), "it has all keys");
+	ok(strstr(config_usage(), "  redis-tls-ca-file "), "the usage has all keys");
 }
 
 static void check_values(void)
@@ -447,7 +447,7 @@ static void check_bearers(void)
 		if (!why)
 			ok(!strcmp(t.name, bearers[i].name) && !strcmp(t.text, T) &&
 			   t.verbs == bearers[i].verbs && !strcmp(t.queues, bearers[i].queues),
-			   "its parts arrive");
+			   "the token's parts are parsed");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(globs); i++) {
 		strcpy(t.queues, globs[i].queues);
@@ -463,7 +463,8 @@ static void check_bearers(void)
 	ok(!bearer_parse(line, &t), "a token may have 255 characters");
 	line[255] = 'x';
 	line[256] = '\0';
-	is_text(bearer_parse(line, &t), "a token has at most 255 characters", "and no more");
+	is_text(bearer_parse(line, &t), "a token has at most 255 characters",
+		"a token may not have 256 characters");
 }
 
 /* The text of a file, a changed text, and the first changed key that requires a restart. */
@@ -503,14 +504,16 @@ static void check_changes(void)
 
 		ok(!read_line(changes[i].now, none, &args, err), "file %zu is read", i);
 		now = c;
-		ok(!read_line(changes[i].next, none, &args, err), "and another one");
+		ok(!read_line(changes[i].next, none, &args, err),
+		   "the changed file %zu is read", i);
 		fixed = config_fixed(&now, &c, &args, &at, err);
 		snprintf(why, sizeof(why), "%sonly a restart changes it",
 			 changes[i].err ? changes[i].err : "");
 		is_text(fixed ? err : NULL,
 			changes[i].err ? fill(want, sizeof(want), why) : NULL,
 			"change %zu is %s", i, changes[i].err ? "refused" : "made");
-		ok(!fixed || !config_fixed(&now, &c, &args, &at, err), "that is all");
+		ok(!fixed || !config_fixed(&now, &c, &args, &at, err),
+		   "no other key needs a restart");
 	}
 }
 

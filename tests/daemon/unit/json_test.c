@@ -157,9 +157,9 @@ static void check_tasks(void)
 		is_text(ret ? err.field : NULL, tasks[i].field, "task %zu is %s", i,
 			tasks[i].field ? "refused" : "read");
 		if (ret && (err.status != 400 || strcmp(err.code, "invalid")))
-			ok(false, "its error is 400 invalid");
+			ok(false, "task %zu: the error is 400 invalid", i);
 		if (tasks[i].message)
-			is_text(err.message, tasks[i].message, "it says why");
+			is_text(err.message, tasks[i].message, "task %zu: the error message", i);
 		task_request_free(&req);
 	}
 }
@@ -240,7 +240,7 @@ static void check_fields(void)
 	ok(parse("{'payload_base64':'AP8A'}", NULL, &pull, &req), "a pull task has no callback");
 	body_decode(req.item->spec.body, req.item->spec.body_len, &b);
 	ok(!b.url && b.payload_len == 3 && !memcmp(b.payload, "\0\xff", 3) &&
-	   b.flags == BODY_HAS_PAYLOAD, "its payload may be bytes");
+	   b.flags == BODY_HAS_PAYLOAD, "the payload of a pull task may be bytes");
 	task_request_free(&req);
 	ok(!parse("{" CB "}", NULL, &pull, &req) && !strcmp(err.field, "callback"),
 	   "a callback is refused in a pull queue");
@@ -271,12 +271,14 @@ static void check_batch(void)
 
 	ok(parse("{'tasks':[{" CB "},{'x':1},7,{'id':'b'," CB "}]}", NULL, &push, &req),
 	   "a batch with bad tasks is read");
-	ok(req.batch && req.count == 4, "it has four items");
-	ok(!req.item[0].err.status && req.item[0].spec.body, "the first is good");
+	ok(req.batch && req.count == 4, "a batch with bad tasks has four items");
+	ok(!req.item[0].err.status && req.item[0].spec.body,
+	   "the first task of the batch is valid");
 	ok(req.item[1].err.status == 400 && !strcmp(req.item[1].err.field, "x"),
 	   "the second names its field");
 	ok(req.item[2].err.status == 400, "the third is no object");
-	ok(!req.item[3].err.status && !strcmp(req.item[3].spec.id, "b"), "the fourth is good");
+	ok(!req.item[3].err.status && !strcmp(req.item[3].spec.id, "b"),
+	   "the fourth task of the batch is valid");
 	task_request_free(&req);
 
 	ok(!parse("{'tasks':[]}", NULL, &push, &req), "an empty batch is refused");
@@ -434,7 +436,8 @@ static void check_settings(void)
 	ok(queue_settings_load(newer, strlen(newer), &push) && push.mode == QUEUE_PULL &&
 	   push.ahead_ms == QUEUE_AHEAD_DEFAULT, "fields of a newer daemon are skipped");
 	ok(!queue_settings_load("{", 1, &push), "settings that are no JSON are refused");
-	ok(!queue_settings_load("{\"lanes\":0}", 11, &push), "nor wrong ones");
+	ok(!queue_settings_load("{\"lanes\":0}", 11, &push),
+	   "settings with a wrong value are refused");
 	queue_settings_default(&push);
 }
 
@@ -509,10 +512,11 @@ static void check_queries(void)
 
 		is_text(ret ? err.field : NULL, rows[i].field, "query %zu", i);
 		if (i == 0)
-			ok(q.limit == 100 && !q.has_state && !*q.cursor, "it has its defaults");
+			ok(q.limit == 100 && !q.has_state && !*q.cursor,
+			   "query 0 has the defaults");
 		if (i == 3)
 			ok(q.limit == 10 && q.has_state && q.state == TASK_DEAD &&
-			   !strcmp(q.cursor, "a:b"), "its values arrive");
+			   !strcmp(q.cursor, "a:b"), "query 3 has its values");
 	}
 	ok(!limit_parse("7", 10, &limit, &err) && limit == 7, "a limit is read");
 	ok(limit_parse("11", 10, &limit, &err) && limit_parse(NULL, 10, &limit, &err),
@@ -528,10 +532,11 @@ static void check_names(void)
 	ok(task_id_valid(name), "an id has up to 128 characters");
 	name[128] = 'a';
 	name[129] = '\0';
-	ok(!task_id_valid(name) && !task_id_valid(""), "but not 129, and not none");
-	ok(task_id_valid("a.b@c=d/e+f~g") && task_id_valid("..."), "it may have these");
+	ok(!task_id_valid(name) && !task_id_valid(""),
+	   "an id has at least 1 and at most 128 characters");
+	ok(task_id_valid("a.b@c=d/e+f~g") && task_id_valid("..."), "an id may contain . @ = / + ~");
 	ok(!task_id_valid(".") && !task_id_valid("..") && !task_id_valid("a b") &&
-	   !task_id_valid("a%") && !task_id_valid("a\1"), "but is no step of a path");
+	   !task_id_valid("a%") && !task_id_valid("a\1"), "an id is no step of a path");
 	name[64] = '\0';
 	ok(queue_name_valid(name), "a queue has up to 64 characters");
 	ok(!queue_name_valid("a:b") && !queue_name_valid("a{b}") && !queue_name_valid(""),

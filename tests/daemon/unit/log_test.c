@@ -59,17 +59,17 @@ int main(void)
 	now_s = 1060;
 	log_tick();
 	is_text(log_text(), "Redis refused put (1179 more within a minute)\n",
-		"then their number is told");
+		"after a minute their number is logged");
 	log_often(LOG_ERR, "Redis refused %s", "put");
-	is_text(log_text(), "", "and the next minute begins");
+	is_text(log_text(), "", "equal lines are dropped in the next minute too");
 	for (unsigned int i = 0; i < 2; i++) {
 		now_s += 60;
 		log_tick();
 	}
 	is_text(log_text(), "Redis refused put (1 more within a minute)\n",
-		"a minute without the line ends it");
+		"a minute without the line ends the repetition");
 	log_often(LOG_ERR, "Redis refused %s", "put");
-	is_text(log_text(), "Redis refused put\n", "then it is a new one");
+	is_text(log_text(), "Redis refused put\n", "after such a minute the line is logged again");
 	now_s++;
 	for (unsigned int i = 0; i < 100; i++)
 		log_often(LOG_ERR, "task %u", i);
@@ -77,7 +77,7 @@ int main(void)
 	now_s++;
 	log_often(LOG_ERR, "task %u", 7);
 	log_often(LOG_ERR, "task %u", 11);
-	is_text(log_text(), "task 11\n", "one that was not printed is no repetition");
+	is_text(log_text(), "task 11\n", "a line that was not printed does not count as repeated");
 	log_line(LOG_ERR, "once");
 	log_line(LOG_ERR, "once");
 	is_text(log_text(), "once\nonce\n", "other lines are all printed");

@@ -42,9 +42,9 @@ static void check_reserve(void)
 		is_text(ret ? err.field : NULL, rows[i].field, "reserve %zu", i);
 		if (i == 0)
 			ok(r.limit == 1 && r.lease_ms == 30000 && !r.wait_ms,
-			   "it has its defaults");
+			   "reserve 0 has the defaults");
 		if (i == 2)
-			ok(r.limit == 100 && r.wait_ms == 20000, "its values arrive");
+			ok(r.limit == 100 && r.wait_ms == 20000, "reserve 2 has its values");
 	}
 }
 
@@ -190,7 +190,7 @@ int main(void)
 	check_reports();
 	check_defaults();
 	is_number(error_len(0), 256, "an error is cut at 256 bytes");
-	is_number(error_len(1), 255, "but not within a character");
+	is_number(error_len(1), 255, "an error is not cut within a character");
 	check_tokens();
 	check_reserved();
 	return tap_end();

@@ -65,12 +65,12 @@ static void one_answer(void)
 	struct resolve *r = resolve_start("name", 1);
 
 	ok(r && answered(r, 5000), "a name is answered");
-	ok(resolve_list(r), "with addresses");
+	ok(resolve_list(r), "the answer has addresses");
 	resolve_free(r);
-	ok(all_freed(1), "which are freed");
+	ok(all_freed(1), "the addresses are freed");
 	r = resolve_start("unknown", 1);
 	ok(r && answered(r, 5000) && !resolve_list(r), "a name that nobody knows has none");
-	is_text(resolve_why(r), gai_strerror(EAI_NONAME), "and the reason");
+	is_text(resolve_why(r), gai_strerror(EAI_NONAME), "an unknown name has a reason");
 	resolve_free(r);
 	resolve_free(NULL);
 }
@@ -119,10 +119,10 @@ static void server_hangs(void)
 	resolve_free(r);
 	for (unsigned int i = 0; i < count; i++)
 		sem_post(&answer);
-	ok(all_freed(before + (int)count + 1), "they end when it answers");
+	ok(all_freed(before + (int)count + 1), "all threads end when the name server answers");
 	for (int i = 0; i < 1000 && !(r = resolve_start("name", 1)); i++)
 		poll(NULL, 0, 5);
-	ok(r && answered(r, 5000), "then names are answered again");
+	ok(r && answered(r, 5000), "names are resolved again afterwards");
 	resolve_free(r);
 }
 

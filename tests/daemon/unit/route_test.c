@@ -74,7 +74,8 @@ static void check_errors(void)
 		ok(e.verdict == errors[i].verdict, "\"%s\" has its verdict", errors[i].text);
 		if (e.verdict == ROUTE_MOVED || e.verdict == ROUTE_ASK)
 			ok(e.slot == errors[i].slot && e.to.port == errors[i].port &&
-			   !strcmp(e.to.host, errors[i].host), "and its target");
+			   !strcmp(e.to.host, errors[i].host),
+			   "\"%s\" has its target", errors[i].text);
 	}
 }
 
@@ -107,15 +108,16 @@ static void check_map(void)
 	ok(r.node[na].slots == 8192 && r.node[nb].slots == 8192, "slots are counted");
 	route_own(&r, 12182, nc);
 	is_number(route_node(&r, "foo"), nc, "MOVED moves one slot");
-	ok(r.node[nb].slots == 8191 && r.node[nc].slots == 1, "and is counted");
+	ok(r.node[nb].slots == 8191 && r.node[nc].slots == 1, "MOVED updates the counts of slots");
 	ok(route_apply(&r, &m), "a map that says otherwise is news");
-	is_number(r.node[nc].slots, 0, "then the third one has nothing");
+	is_number(r.node[nc].slots, 0, "a new map takes the slot from the third node");
 	route_drop(&r, nc);
 	is_number(route_add(&r, &(struct redis_node){ "new", 1 }), nc, "a number is used again");
 	for (unsigned int i = 0; i < ROUTE_NODES_MAX; i++)
 		route_add(&r, &(struct redis_node){ "x", 1000 + i });
-	is_number(route_add(&r, &(struct redis_node){ "y", 1 }), ROUTE_NONE, "there is an end");
-	is_number(route_add(&r, &a), na, "those that are known are still found");
+	is_number(route_add(&r, &(struct redis_node){ "y", 1 }), ROUTE_NONE,
+		  "the number of nodes is limited");
+	is_number(route_add(&r, &a), na, "known nodes are found although there is no room");
 }
 
 static void check_single(void)
@@ -127,8 +129,8 @@ static void check_single(void)
 	route_init(&r, &url);
 	is_text(route_name(&r, 0, name), "unknown", "Sentinel did not say yet");
 	ok(route_move(&r, &a) && !route_move(&r, &a) && route_move(&r, &b), "the master moves");
-	is_number(route_node(&r, "foo"), 0, "it has all keys");
-	is_number(r.node[0].slots, ROUTE_SLOTS, "and all slots");
+	is_number(route_node(&r, "foo"), 0, "the master has all keys");
+	is_number(r.node[0].slots, ROUTE_SLOTS, "the master has all slots");
 	url = (struct redis_url){ .kind = REDIS_TCP, .db = 3, .node = { a }, .nodes = 1 };
 	route_init(&r, &url);
 	ok(r.node[0].db == 3 && !r.node[0].tls, "a database is selected");

@@ -112,7 +112,7 @@ int main(void)
 	refused("{\"every\":\"1m\",\"missed_limit\":0}", "missed_limit");
 	ok(schedule_name_valid("a.b_c-1") && !schedule_name_valid("a:b") &&
 	   !schedule_name_valid("..") && !schedule_name_valid("") &&
-	   !schedule_name_valid("a/b"), "names");
+	   !schedule_name_valid("a/b"), "schedule names are checked");
 
 	next("{\"every\":\"1h\"}", 0, HOUR);
 	next("{\"every\":\"1h\"}", HOUR - 1, HOUR);

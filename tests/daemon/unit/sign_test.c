@@ -28,7 +28,7 @@ int main(void)
 	s = signer_new(secret, 1);
 	ok(s && sign_body(s, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
 			  (const uint8_t *)body, strlen(body), signature), "a body is signed");
-	is_text(signature, want, "its signature is that of the standard");
+	is_text(signature, want, "the signature equals the standard's");
 	ok(sign_body(s, "tw_", 0, NULL, 0, signature) && strlen(signature) == 47,
 	   "an empty body is signed");
 	signer_free(s);
@@ -43,11 +43,11 @@ int main(void)
 
 	s = signer_new(NULL, 0);
 	ok(sign_body(s, "tw_", 0, NULL, 0, signature) && !*signature,
-	   "without a secret there is none");
+	   "without a secret there is no signature");
 	signer_free(s);
 
 	ok(sign_id("abc", id), "an id is made");
 	is_text(id, "tw_ba7816bf8f01cfea414140de5dae2223",
-		"it is the first half of SHA-256");
+		"an id is the first half of a SHA-256");
 	return tap_end();
 }

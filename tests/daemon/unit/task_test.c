@@ -13,7 +13,7 @@ static void lanes(void)
 	/* FNV-1a of "a" is 0xe40c292c, of "foobar" 0xbf9cf968. */
 	is_number(task_lane("a", 256), 0x2c, "FNV-1a of a");
 	is_number(task_lane("foobar", 256), 0x68, "FNV-1a of foobar");
-	is_number(task_lane("foobar", 1), 0, "one lane");
+	is_number(task_lane("foobar", 1), 0, "a single lane has all tasks");
 	for (unsigned int i = 0; i < 10000; i++) {
 		snprintf(id, sizeof(id), "task-%u", i);
 		count[task_lane(id, 4)]++;
@@ -82,7 +82,7 @@ static void delays(void)
 	ok(task_backoff_ms(&big, 9, UINT32_MAX) >= 2ULL * UINT32_MAX - 100000,
 	   "the longest delay does not wrap");
 	is_number(task_delay_ms(1000, 500), 1000, "a shorter Retry-After does not count");
-	is_number(task_delay_ms(1000, 5000), 5000, "a longer one does");
+	is_number(task_delay_ms(1000, 5000), 5000, "a longer Retry-After counts");
 }
 
 static void leases(void)
@@ -96,16 +96,17 @@ static void leases(void)
 static void rhythm(void)
 {
 	is_number(task_rank_delay_ms(0), 0, "the home does not wait");
-	is_number(task_rank_delay_ms(1), 150, "rank 1");
-	is_number(task_rank_delay_ms(2), 1000, "rank 2");
-	is_number(task_rank_delay_ms(99), 1000, "rank 99");
+	is_number(task_rank_delay_ms(1), 150, "a daemon of rank 1 waits 150 ms");
+	is_number(task_rank_delay_ms(2), 1000, "a daemon of rank 2 waits 1 s");
+	is_number(task_rank_delay_ms(99), 1000, "a daemon of rank 99 waits 1 s");
 	is_number(task_sweep_ms(0), 1000, "the home sweeps each second");
-	is_number(task_sweep_ms(1), 5000, "rank 1 each 5 s");
-	is_number(task_sweep_ms(7), 30000, "all others each 30 s");
-	is_number(task_idle_sweep_ms(4), 30000, "an empty lane each 30 s");
-	is_number(task_idle_sweep_ms(4000), 400000, "of many empty ones, ten a second");
-	is_number(task_next_limit(0, 128), 32, "the first take after a pause");
-	is_number(task_next_limit(32, 128), 64, "the next asks for twice as many");
+	is_number(task_sweep_ms(1), 5000, "rank 1 sweeps every 5 s");
+	is_number(task_sweep_ms(7), 30000, "all other ranks sweep every 30 s");
+	is_number(task_idle_sweep_ms(4), 30000, "an empty lane is swept every 30 s");
+	is_number(task_idle_sweep_ms(4000), 400000,
+		  "of many empty lanes, ten are swept in a second");
+	is_number(task_next_limit(0, 128), 32, "the first take after a pause asks for 32 tasks");
+	is_number(task_next_limit(32, 128), 64, "the next take asks for twice as many tasks");
 	is_number(task_next_limit(128, 128), 128, "up to the batch");
 	is_number(task_next_limit(0, 8), 8, "a small batch");
 }
