@@ -103,7 +103,8 @@ static void run_once(struct __test_metadata *_metadata, const struct storm *stor
 			pin(i);
 		__atomic_fetch_add(&shared->there, 1, __ATOMIC_RELEASE);
 		if (i == ATTACKERS) {
-			shared->wrong[i] = run_bystander(&shared->bystander, wheel_open(O_NONBLOCK));
+			shared->wrong[i] = run_bystander(&shared->bystander,
+							 wheel_open(O_NONBLOCK));
 			_exit(0);
 		}
 		while (!storm_over() && !shared->wrong[i])

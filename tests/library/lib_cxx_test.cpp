@@ -71,7 +71,7 @@ void verbs(const twheel_options &options)
 }
 
 /*
- * After an exception the rest of the batch is still delivered, and the thread's cancelability
+ * After an exception the rest of the batch is still delivered, and the thread's cancel state
  * is as before.
  */
 void exceptions(const twheel_options &options)
@@ -97,7 +97,7 @@ void exceptions(const twheel_options &options)
 	      "keyed: an exception leaves the rest of the batch");
 	check(!pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state) &&
 	      state == PTHREAD_CANCEL_ENABLE,
-	      "keyed: an exception leaves the cancelability as it was");
+	      "keyed: an exception leaves the cancel state as it was");
 	check(twheel_wait(twheel_keyed_wheel(keyed), 5000000000) == 1,
 	      "keyed: the rest of the batch is readable");
 	twheel_keyed_run(keyed, leave, &left);

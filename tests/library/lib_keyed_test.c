@@ -370,7 +370,7 @@ TEST_F(keyed, leaving_handlers)
 		ASSERT_TRUE(is_unread(self->w));
 		if (l.how == BY_JUMP) {
 			run_and_come_back(&l);
-			/* The thread's cancelability is as before. */
+			/* The thread's cancel state is as before. */
 			EXPECT_EQ(0, pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old));
 			EXPECT_EQ(PTHREAD_CANCEL_ENABLE, old);
 		} else {
