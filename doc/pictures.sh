@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# doc/pictures.sh [--check]: draws the pictures that are not of the bench.
+# doc/pictures.sh [--check]: draws the pictures of the documents that follow from other files here.
 #
-#   timeline.svg  one timeout of 30 s on a time axis, from the heartbeats in "beats"
-#   syscalls.svg  heartbeats beside system calls, from the output of the demo in README.md
+#   timeline.svg    one timeout of 30 s on a time axis, from the heartbeats in "beats"
+#   syscalls.svg    heartbeats beside system calls, from the output of the demo in README.md
+#   bench/cost.svg  what it costs to move a timer, from bench/rows.tsv
+#   bench/more.svg  other operations, from the same rows
 #
-# With --check nothing is written; the exit status is 1 if a picture is out of date.
+# With --check, this writes nothing, and exits with status 1 if a picture is out of date.
 
 # The functions of the pictures are called by their names.
 # shellcheck disable=SC2317
@@ -123,15 +125,23 @@ syscalls() {
 		}' README.md
 }
 
+cost() {
+	bench/timers/plot.awk -v picture=cost doc/bench/rows.tsv
+}
+
+more() {
+	bench/timers/plot.awk -v picture=more doc/bench/rows.tsv
+}
+
 status=0
-for picture in timeline syscalls; do
+for picture in timeline syscalls bench/cost bench/more; do
 	if [ "${1-}" = --check ]; then
-		"$picture" | cmp -s - "doc/$picture.svg" || {
+		"${picture##*/}" | cmp -s - "doc/$picture.svg" || {
 			echo "doc/$picture.svg is out of date: run doc/pictures.sh"
 			status=1
 		}
 	else
-		"$picture" >"doc/$picture.svg"
+		"${picture##*/}" >"doc/$picture.svg"
 	fi
 done
 exit $status

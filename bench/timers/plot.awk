@@ -1,38 +1,42 @@
 #!/usr/bin/awk -f
 # SPDX-License-Identifier: GPL-2.0
 #
-# plot.awk -v picture=cost|more ROWS.tsv: rows of the bench as a picture, SVG.
+# plot.awk -v picture=cost|more ROWS.tsv: draws rows of the bench as a picture, in SVG.
 #
-#   cost   to move a timer later: one thread, and two threads
-#   more   a request that ends at once, a heartbeat, an expiration
+#   cost   moving one of 1,000,000 timers, by one thread and by two
+#   more   a request that ends at once, a heartbeat, an expiration, of 100,000 timers
 #
-# Each panel is a dot plot on a logarithmic scale: names and values stand beside the dots,
-# the best first. Ours are red. A panel without rows is left out. The background is
-# transparent, and the text follows the reader's light or dark theme.
+# Each panel is a dot plot, with the cheapest backend first and twheel in red. All panels of a
+# picture stand above each other on one logarithmic axis. A panel without rows is left out. The
+# picture is 400 wide, which can be read on a phone. The background is transparent, and the text
+# follows the reader's light or dark theme.
 
 BEGIN {
 	FS = "\t"
-	row_height = 22
-	panel_width = 400
-	left = 140		# of the scale, within its panel
-	scale_width = 190
-	split("libtwheel=twheel table=twheel,_by_word wheel=own_wheel lazy=own_lazy_wheel " \
-		"heap=binary_heap libev=libev libevent=libevent libuv=libuv timerfd=timerfd " \
-		"tokio=Tokio go=Go", pairs, " ")
-	for (i = 1; i in pairs; i++) {
+	row_height = 20
+	left = 92		# where the axis begins
+	axis_width = 250	# the rest is for the value beside the last dot
+	nr_backends = split("libtwheel=twheel wheel=own_wheel lazy=lazy_wheel libev=libev " \
+		"libevent=libevent libuv=libuv timerfd=timerfd tokio=Tokio go=Go", pairs, " ")
+	for (i = 1; i <= nr_backends; i++) {
 		split(pairs[i], part, "=")
 		gsub(/_/, " ", part[2])
+		backends[i] = part[1]
 		called[part[1]] = part[2]
 	}
 	if (picture == "cost") {
-		panel("move one of 100,000 timers, ns", "move", 100000, 1, "random")
-		panel("the same by two threads, of 10,000, ns", "rate_move", 10000, 2, "random")
+		heading = "ns to move one of 1,000,000 timers later"
+		panel("one thread", "move", 1000000, 1, "random")
+		panel("two threads at once", "rate_move", 1000000, 2, "random")
+		note("two threads: wall time, and a mutex around all but")
+		note("twheel and timerfd")
 	} else if (picture == "more") {
-		panel("arm and disarm, beside 1,000,000, ns", "pair", 1000000, 1, "hot")
-		panel("heartbeat, 100,000 connections, ns", "heartbeat", 100000, 1, "paced")
-		panel("expire one of 100,000 in 1 s, ns", "expire_own", 100000, 1, "random")
+		heading = "ns of CPU time, with 100,000 timers"
+		panel("arm and disarm at once", "pair", 100000, 1, "hot")
+		panel("heartbeat of a connection", "heartbeat", 100000, 1, "paced")
+		panel("expire, all of them within 1 s", "expire_own", 100000, 1, "random")
 	} else {
-		print "plot.awk: -v picture=cost|more" >"/dev/stderr"
+		print "usage: plot.awk -v picture=cost|more ROWS.tsv" >"/dev/stderr"
 		failed = 1
 		exit 2
 	}
@@ -40,93 +44,147 @@ BEGIN {
 
 function panel(title, op, n, threads, pattern) {
 	titles[++panels] = title
-	of[op, n, threads, pattern] = panels
+	panel_of[op, n, threads, pattern] = panels
 }
 
-# All of these rows are of one machine, which the first comment names.
+function note(line) {
+	notes[++nr_notes] = line
+}
+
+# The rows that are drawn are of one machine, which the first comment names.
 /^# .* processors?, / && !machine { machine = substr($0, 3) }
 
 ($1 == "native" || $1 == "here") && $11 != "no" && $7 > 0 {
 	sub(/\/.*/, "", $6)
-	p = of[$2, $4, $5, $6]
-	# Of timerfds there are as many as the process may have.
-	if (!p && $3 ~ /^(timerfd|none)$/ && $2 ~ /^(heartbeat|expire_own)$/ && $5 == 1)
-		p = of[$2, 100000, $5, $6]
+	p = panel_of[$2, $4, $5, $6]
+	# There are as many timerfds as the process may have descriptors, so their number differs.
+	if (!p && $3 ~ /^(timerfd|none)$/ && $2 ~ /^(heartbeat|expire_own)$/ && $5 == 1) {
+		p = panel_of[$2, 100000, $5, $6]
+		if (p && $3 == "timerfd")
+			fewer = $4
+	}
 	if (!p)
 		next
 	ns = $8 == "us" ? $7 * 1000 : $7
-	# A rate is of all threads, in millions a second.
+	# A rate counts the operations of all threads, in millions a second.
 	if ($8 == "Mop/s")
 		ns = $5 * 1000 / $7
 	backend = $3
 	behind = sub(/\+mutex$/, "", backend)
-	# With threads, what needs a mutex is shown with it; ours is shown without.
+	# With several threads, the rows of backends that need a mutex are those with one.
 	if ($3 == "none")
 		none[p, $4] = ns
-	else if (backend in called && behind == ($5 > 1 && backend !~ /^(libtwheel|table|timerfd)$/)) {
+	else if (backend in called && behind == ($5 > 1 && backend !~ /^(libtwheel|timerfd)$/)) {
 		value[p, backend] = ns
 		number[p, backend] = $4
-		mutex[p, backend] = behind
 	}
 }
 
-# Three digits, and a comma from 1,000 on.
-function shown(ns,   s) {
-	s = ns < 10 ? sprintf("%.1f", ns) : sprintf("%.0f", ns)
-	return length(s) > 3 && s !~ /\./ ? substr(s, 1, length(s) - 3) "," substr(s, length(s) - 2) : s
+function commas(n) {
+	return n >= 1000 ? int(n / 1000) "," sprintf("%03d", n % 1000) : n
+}
+
+# Three digits, or all of a larger number.
+function shown(ns) {
+	return ns < 10 ? sprintf("%.1f", ns) : commas(int(ns + .5))
+}
+
+function log10(number) {
+	return log(number) / log(10)
+}
+
+function place(ns) {
+	return left + (log10(ns) - low) / (high - low) * axis_width
 }
 
 function text(x, y, class, s) {
 	gsub(/&/, "\\&amp;", s)
-	printf "<text x=\"%d\" y=\"%d\" class=\"%s\">%s</text>\n", x, y, class, s
+	printf "<text x=\"%d\" y=\"%d\"%s>%s</text>\n", x, y, class ? " class=\"" class "\"" : "", s
+}
+
+# The panels with their rows in order, and the decades that the axis must cover.
+function arrange(   p, i, k, b) {
+	low = 0
+	high = 3
+	for (p = 1; p <= panels; p++) {
+		count[p] = 0
+		for (k = 1; k <= nr_backends; k++) {
+			b = backends[k]
+			if (!((p, b) in value))
+				continue
+			# The generator of the heartbeats is not part of their cost.
+			value[p, b] -= none[p, number[p, b]]
+			# Insertion sort: there are nine of them at most.
+			for (i = ++count[p]; i > 1 && value[p, order[p, i - 1]] > value[p, b]; i--)
+				order[p, i] = order[p, i - 1]
+			order[p, i] = b
+			while (log10(value[p, b]) < low)
+				low--
+			if (log10(value[p, b]) > high)
+				high = log10(value[p, b])
+		}
+		if (count[p])
+			drawn++
+		rows += count[p]
+	}
+}
+
+# draw_row P I Y: one backend: its name, a dot on the axis, and the value beside it.
+function draw_row(p, i, y,   b, ours, at) {
+	b = order[p, i]
+	ours = b == "libtwheel"
+	at = place(value[p, b])
+	text(left - 10, y, ours ? "e u" : "e", called[b])
+	printf "<path d=\"M%d %dH%d\" class=\"row\"/>\n", left, y - 4, at
+	printf "<circle cx=\"%d\" cy=\"%d\" r=\"5\" class=\"%s\"/>\n", at, y - 4, ours ? "u" : "d"
+	text(at + 9, y, ours ? "u" : "", shown(value[p, b]))
+}
+
+# What the picture shows, for those who have it read to them.
+function draw_title(   p, i) {
+	printf "<title>%s", heading
+	for (p = 1; p <= panels; p++)
+		for (i = 1; i <= count[p]; i++)
+			printf "%s %s %s", i == 1 ? "; " titles[p] ":" : ",", called[order[p, i]],
+				shown(value[p, order[p, i]])
+	print "</title>"
 }
 
 END {
 	if (failed)
 		exit 2
-	for (p = 1; p <= panels; p++) {
-		count[p] = 0
-		for (b in called) {
-			if (!((p, b) in value))
-				continue
-			# Less what the generator of the heartbeats takes.
-			value[p, b] -= none[p, number[p, b]]
-			# By insertion: there are nine at most.
-			for (i = ++count[p]; i > 1 && value[p, order[p, i - 1]] > value[p, b]; i--)
-				order[p, i] = order[p, i - 1]
-			order[p, i] = b
-		}
-		if (count[p])
-			drawn++
-		if (count[p] > rows)
-			rows = count[p]
-	}
+	arrange()
 	if (!drawn)
 		exit 1
-	height = 60 + rows * row_height
-	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n", drawn * panel_width, height
-	print "<style>text{font:13px sans-serif;fill:#24292f}.e{text-anchor:end}.u{font-weight:bold;fill:#d62728}"
-	print ".t{font-weight:bold}.s{font-size:10px;fill:#777}.e.u{text-anchor:end}"
-	print "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.u{fill:#ff6b6b}.s{fill:#999}}</style>"
-	x = 0
+	if (fewer)
+		note("heartbeats and expirations of timerfd: " commas(fewer) " timers")
+	note(machine)
+
+	bottom = 30 + drawn * 30 + rows * row_height
+	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 400 %d\">\n",
+		bottom + 30 + nr_notes * 16
+	draw_title()
+	print "<style>text{font:13px sans-serif;fill:#24292f}.b,.u{font-weight:bold}.m{text-anchor:middle}"
+	print ".e{text-anchor:end}.g{fill:#6e7781;font-size:12px}.u{fill:#d62728}.d{fill:#8c959f}"
+	print ".row,.tick{stroke:#8c959f;stroke-opacity:.4;fill:none}.row{stroke-dasharray:1 3}"
+	print "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#8b949e}.u{fill:#ff7b72}}</style>"
+	text(8, 18, "b", heading)
+	for (k = low; k <= high; k++)
+		printf "<path d=\"M%d 34V%d\" class=\"tick\"/>\n", place(10 ^ k), bottom
+	y = 30
 	for (p = 1; p <= panels; p++) {
 		if (!count[p])
 			continue
-		low = log(value[p, order[p, 1]])
-		high = log(value[p, order[p, count[p]]])
-		text(x + 8, 20, "t", titles[p])
-		for (i = 1; i <= count[p]; i++) {
-			b = order[p, i]
-			us = b ~ /^(libtwheel|table)$/
-			y = 26 + i * row_height
-			at = x + left + (high > low ? (log(value[p, b]) - low) / (high - low) * scale_width : 0)
-			text(x + left - 10, y, us ? "e u" : "e", called[b] (mutex[p, b] ? " + mutex" : ""))
-			printf "<path d=\"M%d %dh%d\" stroke=\"#888\" stroke-opacity=\".3\"/>\n", x + left, y - 4, at - x - left
-			printf "<circle cx=\"%d\" cy=\"%d\" r=\"5\" fill=\"%s\"/>\n", at, y - 4, us ? "#d62728" : "#7f7f7f"
-			text(at + 10, y, us ? "u" : "v", shown(value[p, b]))
-		}
-		x += panel_width
+		y += 18
+		text(8, y, "b", titles[p])
+		for (i = 1; i <= count[p]; i++)
+			draw_row(p, i, y += row_height)
+		y += 12
 	}
-	text(8, height - 8, "s", "logarithmic scale; " machine)
+	text(left - 10, bottom + 16, "e g", "ns")
+	for (k = low; k <= high; k++)
+		text(place(10 ^ k), bottom + 16, "m g", commas(10 ^ k))
+	for (i = 1; i <= nr_notes; i++)
+		text(8, bottom + 20 + i * 16, "g", notes[i])
 	print "</svg>"
 }

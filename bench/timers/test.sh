@@ -281,6 +281,19 @@ not_our_caches() {
 	! judge "$out/beyond" <(spoil move least 1000000 random 1)
 }
 
+# A picture shows the backends that a reader knows, the cheapest first. Backends that need a mutex
+# are shown with it if there are two threads, and a rate becomes the time of an operation.
+drawn() {
+	{
+		rows native move 1000000 1 random timerfd 1500 tokio 60 libtwheel 9 exchange 5
+		rows native rate_move 1000000 2 random wheel+mutex 10 libtwheel 250 wheel 100 |
+			sed 's|\tns\t|\tMop/s\t|'
+	} | "$here/plot.awk" -v picture=cost >"$out/cost.svg" || return
+	grep -o '<title>.*' "$out/cost.svg"
+	grep -q ': twheel 9.0, Tokio 60, timerfd 1,500; two threads at once: twheel 8.0, own wheel 200<' \
+		"$out/cost.svg"
+}
+
 quietly make -s -C "$here" O="$out"
 # make check-ci has installed it.
 ! command -v go >/dev/null || quietly make -s -C "$here" O="$out" "$out/bench-go"
@@ -288,6 +301,7 @@ check "judge: planted rows that reach every number" all_reached
 check "judge: each number is missed by a planted row" each_missed
 check "judge: each number is the better of two runs" better_of_two
 check "judge: nothing beyond 100,000 timers, if the caches are not ours" not_our_caches
+check "plot: a picture shows the right rows in the right order" drawn
 check "each backend works, and has rows" measured
 check "and so in the loop of a server" server
 check "the device in place of the library's own table" device
