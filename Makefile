@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# What a person types. What the kernel builds is in Kbuild.
+# The targets that you call. Kbuild lists what the kernel's build system compiles.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
@@ -8,19 +8,19 @@ ifneq ($(word 2,$(CURDIR)),)
 $(error the kernel's makefiles take no space in a path: move the checkout out of "$(CURDIR)")
 endif
 
-# With it, cd prints a directory.
+# If CDPATH is set, cd prints the directory that it enters.
 unexport CDPATH
 
-# make -R has none.
+# make -R does not define it.
 RM ?= rm -f
 
-# Where make is, is of no interest.
+# Do not report each directory that make enters or leaves.
 MAKEFLAGS += --no-print-directory
 
-# One line, where the kernel's makefiles would print many.
-kbuild = $(if $(wildcard $(KDIR)/Makefile),,$(error no kernel headers in \
-	$(KDIR): install linux-headers-$(shell uname -r), or say KDIR=; \
-	make vm and make demo need none))$(MAKE) -C $(KDIR) M=$(CURDIR)
+# Without headers, this prints one error; the kernel's makefiles would print many.
+kbuild = $(if $(wildcard $(KDIR)/Makefile),,$(error there are no kernel headers in \
+	$(KDIR): install linux-headers-$(shell uname -r), or set KDIR to other headers; \
+	make vm and make demo need no headers))$(MAKE) -C $(KDIR) M=$(CURDIR)
 
 programs = $(MAKE) -s -C userspace
 
@@ -54,7 +54,7 @@ dkms-remove:
 sign: modules
 	$(SUDO) KDIR="$(KDIR)" KEY="$(KEY)" CERT="$(CERT)" packaging/dkms.sh sign twheel.ko
 
-# make would take a further word for a file that is up to date, and pass.
+# make would treat a further word as a file that is up to date, and succeed.
 ifneq ($(filter vm,$(MAKECMDGOALS)),)
 ifneq ($(filter-out vm,$(MAKECMDGOALS)),)
 $(error make vm takes no further word: "$(filter-out vm,$(MAKECMDGOALS))". \
@@ -74,13 +74,13 @@ demo:
 	@$(programs) ../build/user/idle_server
 	@vm/run.sh --name demo --bin build/user/idle_server $(if $(filter kvm,$(VM_ACCEL)),,--exact) -- \
 		idle_server --demo $(if $(filter kvm,$(VM_ACCEL)),,--emulated)
-	@echo '(twheel-vm is the machine: the kernel had no complaint, the module could be unloaded)'
+	@echo '(the verdict PASS means that the kernel logged no problem and the module could be unloaded)'
 
 twheeld:
 	@vm/deps.sh daemon
 	@$(MAKE) -s -C userspace/daemon
 	@$(MAKE) -s -C userspace ctl
-	@echo 'the daemon is build/user/twheeld, and build/user/twheelctl asks it'
+	@echo 'the daemon is build/user/twheeld, its command-line client build/user/twheelctl'
 
 demo-tasks:
 	@vm/deps.sh daemon
@@ -118,45 +118,46 @@ tiers_check-rest := ci
 tiers_check-ci := check ci
 tiers_check-full := check ci full
 
-# The droppings of the kernel's build are listed here, so that it takes no
-# kernel to be rid of them.
+# This lists the files that the kernel's build system leaves here, because its own clean would
+# need the headers of a kernel.
 clean:
 	$(RM) -r build
 	$(RM) *.o *.ko *.mod *.mod.c .*.cmd .*.o .*.d kunit/*.o kunit/.*.cmd \
 		Module.symvers modules.order
 
 help:
-	@echo 'make [KDIR=DIR]       module and programs, the module for the running kernel'
-	@echo 'make modules          twheel.ko alone'
-	@echo 'make userspace        the programs alone, into build/user'
-	@echo 'make modules_install  twheel.ko into the tree of its kernel; then run depmod'
-	@echo 'make install          twheelctl, the library and their manual pages into PREFIX;'
-	@echo '                      twheeld with its unit and configuration, where it was built'
-	@echo 'make uninstall        and out of it'
-	@echo 'make load, unload     insmod, rmmod, on this machine; PARAMS="max_timers=N ..."'
-	@echo 'make dkms-install, dkms-remove  the module by DKMS, for the kernels of this machine'
-	@echo 'make sign             twheel.ko signed with the key of DKMS, or KEY= and CERT='
-	@echo 'make vm               a shell in a virtual machine with /dev/twheel; or a script,'
-	@echo '                      SCRIPT=FILE, whose exit status counts'
-	@echo 'make demo             a server with 1,000 connections in one'
-	@echo 'make twheeld          the daemon for delayed tasks, into build/user'
-	@echo 'make demo-tasks       1,000 callbacks by two daemons, one of which is killed'
-	@echo 'make check            the tests of all parts: 4 minutes, the first time 10'
-	@echo 'make check-ci         and what CI runs beside them: 32 minutes, the first time 45'
-	@echo 'make check-full       and those that take longer, in TWHEEL_CHECK_MINUTES (90)'
-	@echo 'make NAME             a stage of these alone: '
+	@echo 'make [KDIR=DIR]       build the programs, and the module for the running kernel'
+	@echo 'make modules          build only the module, twheel.ko'
+	@echo 'make userspace        build only the programs, into build/user'
+	@echo 'make modules_install  install twheel.ko for its kernel; run depmod afterwards'
+	@echo 'make install          install twheelctl, the library and their manual pages below'
+	@echo '                      PREFIX, and twheeld with its unit and configuration if built'
+	@echo 'make uninstall        remove what make install installed'
+	@echo 'make load, unload     insmod and rmmod on this machine; PARAMS="max_timers=N ..."'
+	@echo 'make dkms-install     register the module with DKMS, for the kernels of this machine'
+	@echo 'make dkms-remove      remove it from DKMS'
+	@echo 'make sign             sign twheel.ko with the key of DKMS, or with KEY= and CERT='
+	@echo 'make vm               open a shell in a virtual machine with /dev/twheel, or run a'
+	@echo '                      script there: SCRIPT=FILE, whose exit status make returns'
+	@echo 'make demo             run a server with 1,000 connections in a virtual machine'
+	@echo 'make twheeld          build the daemon for delayed tasks, into build/user'
+	@echo 'make demo-tasks       run 1,000 callbacks with two daemons, and kill one of them'
+	@echo 'make check            test all parts: 4 minutes, the first time 10'
+	@echo 'make check-ci         test all that CI does: 32 minutes, the first time 45'
+	@echo 'make check-full       run the longer tests, too: TWHEEL_CHECK_MINUTES (default: 90)'
+	@echo 'make NAME             run one stage of these checks:'
 	@echo '$(stages)' | fold -s -w 64 | sed 's/^/                        /'
-	@echo 'make bench            what timers cost, of many kinds, and what must be reached;'
-	@echo '                      HERE=1 with the /dev/twheel of this machine'
-	@echo 'make bench-full       with all numbers of timers'
-	@echo 'make bench-tasks      the numbers of twheeld, beside BullMQ and a bare timerfd;'
-	@echo '                      SMOKE=1 for a short run, whose numbers do not count'
-	@echo 'make hardware         tests and measures the module on this machine, into a file for'
-	@echo '                      those who develop it; asks before it loads the module'
-	@echo 'make upstream         the kernel part as patches for the list, into build/upstream;'
-	@echo '                      KERNEL=DIR for that source, otherwise for the newest of Debian'
-	@echo 'make clean            removes what all of these built, but for the kernels that'
-	@echo '                      were fetched or built: those are kept in ~/.cache/twheel'
+	@echo 'make bench            measure what timers cost, beside other libraries, and compare'
+	@echo '                      with the targets; HERE=1 uses /dev/twheel of this machine'
+	@echo 'make bench-full       the same with more numbers of timers and more repetitions'
+	@echo 'make bench-tasks      measure twheeld beside BullMQ and a bare timerfd;'
+	@echo '                      SMOKE=1 makes a short run, whose numbers do not count'
+	@echo 'make hardware         test and measure the module on this machine, and write a file'
+	@echo '                      for its developers; asks before it loads the module'
+	@echo 'make upstream         write the kernel part as patches into build/upstream, for the'
+	@echo '                      source KERNEL=DIR (default: the newest that Debian has)'
+	@echo 'make clean            remove what all of these built, except for the kernels in'
+	@echo '                      ~/.cache/twheel'
 
 .PHONY: all modules modules_install userspace install uninstall load unload \
 	dkms-install dkms-remove sign vm demo twheeld demo-tasks \

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Included by each makefile of programs. CPPFLAGS, CFLAGS, CXXFLAGS and LDFLAGS belong to
-# the user, in the environment or as arguments. No makefile changes them, because make
-# hands them down: the library would get the flags of the programs.
+# Each makefile of programs includes this file. The user sets CPPFLAGS, CFLAGS, CXXFLAGS and
+# LDFLAGS, in the environment or as arguments. No makefile changes them, because make passes
+# them on to the makes that it starts, and the library would get the flags of the programs.
 #
-#   make WERROR=1 ...   a warning is an error. CI sets it, users see warnings only
-#   make CROSS_COMPILE=aarch64-linux-gnu- ...  for another architecture, as the kernel has it;
-#                       CC, CXX, AR and PKG_CONFIG can also be named one by one
+#   make WERROR=1 ...   treats warnings as errors. CI sets this, but users should only see them
+#   make CROSS_COMPILE=aarch64-linux-gnu- ...
+#                       builds for another architecture, with the kernel's variable. You can also
+#                       set CC, CXX, AR and PKG_CONFIG one by one
 
-# make has names of its own for these, which are for this machine; make -R has none.
+# make predefines the compilers of this machine, except with -R.
 ifneq ($(CROSS_COMPILE),)
 ifneq ($(filter default undefined,$(origin CC)),)
 CC := $(CROSS_COMPILE)gcc
@@ -32,8 +33,8 @@ CXXFLAGS ?= $(CFLAGS)
 
 werror := $(if $(filter 1,$(WERROR)),-Werror)
 
-# $(call remember,FLAGS): the recipe of a file with the flags that objects were built with.
-# It changes only if they do. Objects that were built with -Werror serve without it, too.
+# $(call remember,FLAGS): the recipe of a file that records the flags of the last build. The file
+# changes only if the flags do. Objects that were built with -Werror are kept for a build without.
 define remember
 @mkdir -p $(@D)
 @grep -qxF -e '$1 -Werror' $(if $(werror),,-e '$1') $@ 2>/dev/null || \
