@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# packaging/upstream/check.sh [--full] [newest | 6.12]: the series against that source. Prints TAP.
+# packaging/upstream/check.sh [--full] [newest | 6.12]: checks the upstream series against that
+# kernel source. Prints TAP.
 #
-# It is generated, applied by git am, judged by checkpatch, and built patch by patch with W=1 and
-# sparse: what is in the driver's directory, not the kernel. --full builds it for five
-# architectures and with more configurations, makes the page, and runs the suites and the
-# selftests in user-mode Linux.
+# It generates the series, applies it with git am, runs checkpatch on it, and builds the driver's
+# directory after each patch with W=1 and sparse, but not the kernel. With --full, it builds for five
+# architectures and more configurations, builds the manual's page, and runs the KUnit suites and
+# the selftests in user-mode Linux.
 #
-# The tree and its builds stay in the cache, for one checkout at a time.
+# The tree and the builds stay in the cache, which one checkout at a time can use.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 # shellcheck source=../../tests/lib/tap.sh
@@ -36,7 +37,7 @@ git_in_tree() {
 	git -C "$tree" -c user.name=check -c user.email=check@localhost "$@"
 }
 
-# The source by hard links, and what the series touches in a repository.
+# Makes the tree from hard links to the source, with a repository of the files that the series touches.
 take_tree() {
 	[ ! -e "$tree/.git/refs/tags/base" ] || return 0
 	rm -rf "$tree"
@@ -57,13 +58,13 @@ applies() {
 		git_in_tree tag -f series
 }
 
-# Nothing is left out of what checkpatch says but this:
-#   that MAINTAINERS may need a change, which the last patch makes
-#   in trace.h, how TRACE_EVENT() is written everywhere
-#   in the header of the ABI, BIT(), which user space does not have
-#   of <asm/cpufeature.h>, that <linux/cpufeature.h> may do, which does not include it for riscv
-#   of macros that make KUnit's parameters or a test, that they use an argument twice
-#   of programs, what is only a rule for the kernel's own code
+# Runs checkpatch on a patch. These types of messages are ignored:
+#   that MAINTAINERS may need an update, because the last patch updates it
+#   in trace.h, the style in which TRACE_EVENT() is written everywhere
+#   in the header of the ABI, that BIT() is missing, because user space does not have it
+#   that <linux/cpufeature.h> could replace <asm/cpufeature.h>, which it does not include for riscv
+#   that macros for KUnit parameters or for tests use an argument twice
+#   in programs, rules that only apply to the kernel's own code
 checked() {
 	local known=FILE_PATH_CHANGES sum
 
@@ -76,14 +77,14 @@ checked() {
 		known+=,MACRO_ARG_REUSE,LONG_LINE_STRING
 		;;
 	esac
-	# What has passed once is not judged again: dates and names of commits do not count.
+	# A patch that has passed is not checked again, even if its date or the name of its commit differs.
 	sum=$(sed '/^\(From [0-9a-f]*\|Date:\|index\) /d' "$1" | cat - "$0" | sha256sum)
 	! grep -qxF "$sum" "$work/passed" 2>/dev/null || return 0
 	(cd "$source" && perl scripts/checkpatch.pl --strict --terse --show-types --no-summary \
 		--ignore "$known" "$1") && echo "$sum" >>"$work/passed"
 }
 
-# A variant of the configuration: its name, and a line for each symbol. All have what is common.
+# variant NAME: prints the symbols of a variant of the configuration. All variants include $common.
 common='EXPERT=y 64BIT=y MODULES=y PRINTK=y BUG=y HIGH_RES_TIMERS=y MMU=y'
 variant() {
 	case $1 in
@@ -104,7 +105,7 @@ variant() {
 	esac
 }
 
-# What else an architecture needs to be one of those that the device is for.
+# machine ARCHITECTURE: prints the symbols that this architecture needs to support the device.
 machine() {
 	case $1 in
 	x86) echo SMP=y ;;
@@ -127,7 +128,8 @@ cross() {
 	esac
 }
 
-# configure ARCHITECTURE-VARIANT: in a directory of that name, once, for the whole series.
+# configure ARCHITECTURE-VARIANT: makes the configuration for the whole series once, in a directory
+# of that name.
 configure() {
 	local out=$work/$1 line
 
@@ -138,7 +140,7 @@ configure() {
 	quietly make_in "$1" KCONFIG_ALLCONFIG="$out/fragment" allnoconfig || return
 	while read -r line; do
 		grep -qx "$line" "$out/.config" || {
-			echo "not to be had: $line"
+			echo "the configuration refuses $line"
 			return 1
 		}
 	done <"$out/fragment"
@@ -147,14 +149,15 @@ configure() {
 	cp "$out/fragment" "$out/configured"
 }
 
-# What sparse says of the architecture's own files is not ours to fix. Debian's is older than Linux 7
-# and takes no call of __builtin_strlen() for a constant, so there it complains of each
-# MODULE_LICENSE().
+# Ignore what sparse reports for the architecture's own files. Debian's sparse is older than Linux 7
+# and does not accept a call of __builtin_strlen() as a constant, so with newer sources it reports
+# each MODULE_LICENSE().
 foreign="^$tree/arch/|: note: in included file:\$"
 [ "$name" = 6.12 ] || foreign+='|:1: error: bad constant expression$'
 
-# built ARCHITECTURE-VARIANT [ALL]: the driver's directory. Silence is success. ALL: each file of
-# it, whatever the configuration links. Symbols that come later in the series are left out.
+# built ARCHITECTURE-VARIANT [ALL]: builds the driver's directory, and prints nothing if there is no
+# warning. With ALL, it compiles every file, even those that the configuration does not link. The
+# configuration drops symbols that only a later patch introduces.
 built() {
 	local out=$work/$1 objects=("$driver/") file
 
@@ -171,7 +174,7 @@ built() {
 		"${objects[@]}" 2>&1 | { grep -vE "$foreign" || true; }
 }
 
-# Whatever the driver defines for others has its prefix, and the suites need nothing of it.
+# Checks that all global symbols of the driver have its prefix, and that the suites use none of them.
 prefixed() {
 	local out=$work/$1/$driver nm
 
@@ -185,7 +188,7 @@ at() {
 	git_in_tree checkout -qf "$(git_in_tree rev-list --reverse base..series | sed -n "$1p")"
 }
 
-# bisectable ARCHITECTURE-VARIANT: each patch that has code builds.
+# bisectable ARCHITECTURE-VARIANT: checks that the tree builds after each patch that contains code.
 bisectable() {
 	local patch
 
@@ -198,7 +201,7 @@ bisectable() {
 	silent "$1: names of global symbols" prefixed "$1"
 }
 
-# The page, alone in a manual. What sphinx says of anything else is none of ours.
+# Builds the page as the only one of a manual, and ignores warnings of sphinx about anything else.
 page() {
 	local root=$work/page file
 
@@ -217,7 +220,7 @@ page() {
 	grep -q 'struct twheel_slot' "$root/html/index.html" || echo "no reference of the header"
 }
 
-# User-mode Linux of that tree, with the suites built in and the device as a module.
+# Builds user-mode Linux from the tree, with the suites built in and the device as a module.
 user_mode() {
 	local out=$work/um-user
 
@@ -230,7 +233,7 @@ suites() {
 	"$tree/tools/testing/kunit/kunit.py" exec --build_dir="$work/um-user" --timeout 1200 'twheel*'
 }
 
-# The selftests there. It is killed if it does not end by itself.
+# Runs the selftests in that kernel, which is killed if it does not power off in time.
 selftests() {
 	local out=$work/um-user root=$work/root log=$work/selftests.log
 

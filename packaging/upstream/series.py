@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""packaging/upstream/series.py KERNEL DIR: the module as a series of patches for that source.
+"""packaging/upstream/series.py KERNEL DIR: writes the module as a series of patches for that source.
 
-DIR gets the patches, and work/, a repository of the files that they touch. The code is this tree's,
-changed by rules, each of which must find what it changes. series.txt has the messages, prose.txt
-what comments say instead, and tree/ what only the kernel has.
+The patches go into DIR, and a repository of the files that they touch into DIR/work. The code is
+taken from this tree and changed by rules, each of which must match something. series.txt contains
+the messages of the patches, prose.txt the comments that differ in the kernel, and tree/ the files
+that only exist there.
 """
 import glob
 import os
@@ -22,14 +23,14 @@ SELFTESTS = 'tools/testing/selftests/twheel/'
 UAPI = 'include/uapi/linux/twheel.h'
 COLUMNS = 100
 
-# The patch that a file comes with: the first of these that matches its path.
+# The number of the patch that adds a file: the first pattern that matches its path decides.
 PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (4, r'.*ioctl-number|.*twheel/(chrdev|ioctl|turn|exchange)\.'), (3, UAPI),
            (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace))'), (3, '')]
 
 
-# What changes in the code of a file: no number of its own, nothing of a module out of the tree;
-# and OLDER if the source has no hrtimer_setup().
+# Changes to the code of a file: the device gets no fixed minor number, and everything goes that only
+# an out-of-tree module needs. OLDER applies if the source does not have hrtimer_setup().
 RULES = [
     ('twheel_chrdev.c', r'^/\* Documentation/admin-guide.*\*/\n#define TWHEEL_MINOR.*\n\n', ''),
     ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
@@ -56,16 +57,16 @@ def write(path, text, top):
         file.write(text)
 
 def swap(text, old, new, flags=re.M):
-    """Replaces a pattern, which must be there."""
+    """Replaces a pattern, which must match."""
     text, found = re.subn(old, new, text, flags=flags)
-    return text if found else die(f'nothing to change by {old!r}')
+    return text if found else die(f'a rule no longer matches its file: {old!r}')
 
 def fill(paragraph, lead):
     return [lead + line for line in textwrap.wrap(paragraph, 92 - len(lead.expandtabs(8)),
                                                   break_long_words=False, break_on_hyphens=False)]
 
 def refill(lines, at):
-    """Wraps the paragraph of a comment that a line is in."""
+    """Rewraps the paragraph of a comment that contains the line at this index."""
     lead = re.match(r'\s*\* |', lines[at])[0]
     if not lead:
         lines[at:at + 1] = [lines[at]] * bool(lines[at].strip())
@@ -78,29 +79,29 @@ def refill(lines, at):
     lines[first:last + 1] = fill(' '.join(line[len(lead):] for line in lines[first:last + 1]), lead)
 
 def source(path):
-    """A file of this tree, whose comments say what is so in the kernel's."""
+    """Returns a file of this tree, with those comments replaced that would be wrong in the kernel."""
     text = read(path)
     for where, old, new in re.findall(r'^(?!#)(.+)\n(.+)\n(.*)\n', read('prose.txt', HERE), re.M):
         if where != path:
             continue
         match = re.search(r'\s+(?:\*\s+)?'.join(map(re.escape, old.split())), text)
-        match or die(f'{path} does not say "{old}"')
+        match or die(f'{path} no longer contains the text that prose.txt replaces: "{old}"')
         at = text[:match.start()].count('\n')
         lines = (text[:match.start()] + new + text[match.end():]).split('\n')
         refill(lines, at)
         text = '\n'.join(lines)
-    # A test names the guarantees of twheel(7) that it is for.
+    # The kernel's tests do not name the guarantees of twheel(7), G1 to G11.
     text = re.sub(r'^[ \t]*/\* G\d+(?:, G\d+)* \*/\n', '', text, flags=re.M)
     return re.sub(r'\bG\d+(?:, G\d+)*: ', '', text)
 
 def new_name(path):
-    """What a file of the module or of its suites is called in the kernel."""
+    """Returns the kernel's name for a file of the module or of its suites."""
     base = re.sub(r'^twheel(?=\.|_kunit\.)', 'wheel', os.path.basename(path))
     base = re.sub(r'^twheel_', '', base)
     return (TESTS if path.startswith('kunit/') or base == 'notrace.h' else DRIVER) + base
 
 def globals_of(headers):
-    """What others than its file may call, and what has no prefix."""
+    """Returns the global functions and variables that do not have the prefix twheel_."""
     found = re.findall(r'^(?!static|typedef|extern|#)[a-z][\w *]*?\b(\w+)\(|^extern .*?(\w+);$',
                        '\n'.join(headers), re.M)
     return {a or b for a, b in found if not (a or b).startswith('twheel_')}
@@ -109,7 +110,7 @@ def indent(columns):
     return '\t' * (columns // 8) + ' ' * (columns % 8)
 
 def wrap(line):
-    """Breaks a line that has become too long, behind a comma or an operator."""
+    """Breaks a line that has become too long after a comma or an operator."""
     wide = line.expandtabs(8)
     own = len(wide) - len(wide.lstrip())
     for at in range(COLUMNS, own, -1) if len(wide) > COLUMNS and '"' not in wide else ():
@@ -125,7 +126,7 @@ def wrap(line):
     return [line]
 
 def rename(text, names):
-    """Gives global functions their prefix, and lines that go on below them their place."""
+    """Adds the prefix to global functions, and realigns continuation lines."""
     pattern = re.compile(rf'(?<![\w.>"])(?<!\bstruct )({"|".join(names)})\b')
     out, opened, comment = [], [], False
     for line in text.split('\n'):
@@ -152,15 +153,15 @@ def rename(text, names):
     return '\n'.join(out)
 
 def exchange(text):
-    """What is left of compat.h: the rule about exchanges."""
-    parts = [re.search(pattern, text, re.S) or die(f'compat.h has no {pattern}') for pattern in
+    """Returns the part of compat.h that the kernel needs: the rule about exchanges."""
+    parts = [re.search(pattern, text, re.S) or die(f'compat.h does not match {pattern}') for pattern in
              (r'#if [^\n]*\n#include <asm.*?#endif\n', r'/\*\n \*[^/]*\*/\n[^\n]*exchanges.*?\n\}\n')]
     return ('/* SPDX-License-Identifier: GPL-2.0 */\n#ifndef _TWHEEL_EXCHANGE_H\n'
             '#define _TWHEEL_EXCHANGE_H\n\n#include <linux/kconfig.h>\n#include <linux/types.h>\n\n'
             f'{parts[0][0]}\n{parts[1][0]}\n#endif /* _TWHEEL_EXCHANGE_H */\n')
 
 def module(kernel):
-    """The driver and its suites: path in the kernel, and text."""
+    """Returns the files of the driver and its suites, by their path in the kernel."""
     files = {path: source(path) for pattern in ('twheel*.c', 'include/*.h', 'kunit/*.[ch]')
              for path in glob.glob(pattern, root_dir=TOP) if path != 'twheel_core.c'}
     made = {DRIVER + 'exchange.h': exchange(files.pop('include/compat.h'))}
@@ -181,7 +182,7 @@ def module(kernel):
     return made
 
 def makefile(there):
-    """The makefile of the driver, by Kbuild, of what is there."""
+    """Returns the makefile of the driver, made from Kbuild, for the files that exist so far."""
     text = '# SPDX-License-Identifier: GPL-2.0\n\nccflags-y := -I$(src)\n'
     for symbol, name in (('TWHEEL', 'twheel'), ('TWHEEL_KUNIT_TEST', 'twheel_kunit')):
         kbuild = re.search(rf'^{name}-y :=((.*\\\n)*.*)', read('Kbuild'), re.M)[1]
@@ -197,13 +198,13 @@ def makefile(there):
     return text
 
 def selftests(there):
-    """The programs that the makefile of the selftests names, and what they include."""
+    """Returns the programs that the makefile of the selftests names, and the headers they include."""
     made, todo = {}, re.findall(r'\w+_test\b', there[SELFTESTS + 'Makefile'])
     todo = [f'tests/device/{name}.c' for name in todo]
     for path in todo:
         text = source(path)
         if 'set_parameter(' in text:
-            die(f'{path} sets parameters of the module')
+            die(f'{path} sets parameters of the module, which selftests must not do')
         made[SELFTESTS + os.path.basename(path)] = \
             text.replace('"kselftest_harness.h"', '"../kselftest_harness.h"')
         todo += [path for name in re.findall(r'^#include "(\w+\.h)"', text, re.M)
@@ -211,15 +212,15 @@ def selftests(there):
     return made
 
 def insert(text, lines, key, after=''):
-    """Adds lines before the first match of the pattern @key behind @after that sorts behind."""
+    """Inserts lines after the text @after, before the first match of @key that sorts after them."""
     own = re.match(key, lines, re.M)[1].lower()
     for match in re.compile(key, re.M).finditer(text, text.index(after)):
         if match[1].lower() > own:
             return text[:match.start()] + lines + text[match.start():]
-    return die(f'no place for {lines!r}')
+    return die(f'cannot find the place in the kernel for {lines!r}')
 
 def touched(kernel, who):
-    """What is there already, and has a line more."""
+    """Returns the edits of files that the kernel already has, by their path."""
     docs = 'Documentation/userspace-api/'
     entry = read('entry.txt', HERE).replace('WHO', who) + '\n'
     return {
@@ -235,7 +236,7 @@ def touched(kernel, who):
     }
 
 def as_of(patch, path, text, there):
-    """A file as a patch has it, if a later one adds to it."""
+    """Returns a file as this patch adds it, without the parts that later patches add."""
     if path == DRIVER + 'Makefile':
         return makefile(there)
     if path == TESTS + 'copies.c':
@@ -295,5 +296,5 @@ if __name__ == '__main__':
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     if not os.path.isfile(os.path.join(sys.argv[1], 'drivers/misc/Kconfig')):
-        die(f'{sys.argv[1]} is no source of a kernel')
+        die(f'{sys.argv[1]} is not the source of a kernel')
     main(*sys.argv[1:])

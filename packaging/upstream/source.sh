@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# packaging/upstream/source.sh [newest | 6.12]: prints the directory of a kernel's source, as
-# Debian packages it, for the series and its check. newest is the newest package in the backports
-# of the release after this machine's. What is in the cache stays in use until it is removed.
+# packaging/upstream/source.sh [newest | 6.12]: prints the directory of a kernel source from Debian,
+# for the upstream series and its check. newest is the newest package in the backports of the
+# release after this machine's. A source in the cache is used until you remove it.
 #
-# Drivers and architectures that the check does not build are left out.
+# Drivers and architectures that the check does not build are not unpacked.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -14,8 +14,8 @@ name=${1:-newest}
 sources=$cache/source
 link=$sources/upstream-$name
 
-# fetch DIR: the newest linux-source of the backports, into DIR. Apt gets a world of its own for
-# that.
+# fetch DIR: downloads the newest linux-source of the backports into DIR, with lists and settings of
+# apt that are separate from the machine's.
 fetch() {
 	local apt package
 
@@ -29,7 +29,7 @@ fetch() {
 	quietly apt-get -q "${apt[@]}" update
 	package=$(apt-cache "${apt[@]}" depends linux-source |
 		sed -n 's/^ *Depends: \(linux-source-[0-9.]*\)$/\1/p' | head -n 1)
-	[ -n "$package" ] || die "no linux-source in $release"
+	[ -n "$package" ] || die "Debian's $release contains no linux-source package"
 	echo "fetching $package" >&2
 	(cd "$1" && quietly apt-get -q "${apt[@]}" download "$package")
 	dpkg-deb --fsys-tarfile "$1/$package"_*.deb | tar -xf - -C "$1" "./usr/src/$package.tar.xz"
@@ -55,7 +55,7 @@ if ! [ -e "$link/Makefile" ]; then
 		version=$(dpkg-query -W -f '${Version}' linux-source-6.12)
 		;;
 	*)
-		die "no source named $name: newest or 6.12"
+		die "there is no source named $name: use newest or 6.12"
 		;;
 	esac
 	dir=$sources/upstream-$(basename "$archive" .tar.xz)-$version
