@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/deps.sh [WHAT]: installs the Debian packages that are missing for
+# vm/deps.sh [PURPOSE]: installs the Debian packages that are missing for
 #
-#   build   modules for the kernels of the VM, and programs
-#   daemon  twheeld, its tests and its demo
-#   vm      that, and booting them (the default)
-#   check   that, and what make check builds and runs
-#   check-ci  that, and what make check-ci and make check-full do
-#   bench   what make bench runs
-#   bench-tasks  the daemon, and the rivals of make bench-tasks
+#   build        building the programs, and modules for the kernels of the VM
+#   daemon       building twheeld, and running its tests and its demo
+#   vm           building, and booting the VM (default)
+#   check        the same, and make check
+#   check-ci     the same, and make check-ci and make check-full
+#   bench        make bench
+#   bench-tasks  the daemon, and the rivals that make bench-tasks compares it with
 
 . "$(dirname "$0")/lib.sh"
 
-# The compiler is the one that Debian's kernel headers ask for.
+# Debian's kernel headers need gcc-12.
 packages=(make gcc gcc-12 libc6-dev uthash-dev pahole libelf1 libssl3)
 
-# Those of the daemon: hiredis and so on, and a Redis to run it with.
+# The libraries of the daemon, and a Redis to test it with.
 daemon=(pkg-config libhiredis-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev libssl-dev)
 daemon+=(libglib2.0-dev libical-dev libsystemd-dev redis-server redis-sentinel openssl xxd python3 python3-croniter
 	python3-dateutil)
@@ -28,7 +28,7 @@ daemon)
 	;;
 bench-tasks)
 	packages+=("${daemon[@]}")
-	# A Node.js of another source may have npm in it.
+	# A Node.js that is not Debian's may include npm.
 	command -v npm >/dev/null || packages+=(nodejs npm)
 	;;
 vm | check | check-ci)
@@ -39,7 +39,7 @@ check | check-ci)
 	packages+=(libev-dev libevent-dev libuv1-dev liburing-dev)
 	;;&
 check-ci)
-	# gcc-12-multilib and not gcc-multilib, which excludes cross compilers.
+	# Not gcc-multilib, because it conflicts with cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386)
 	packages+=(ministat golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
 	packages+=(linux-source-6.1 libelf-dev libssl-dev lcov python3 rsync)
@@ -54,7 +54,7 @@ bench)
 	;;&
 vm | check | check-ci | bench) ;;
 *)
-	die "unknown: $1"
+	die "unknown purpose: $1"
 	;;
 esac
 

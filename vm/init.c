@@ -2,38 +2,38 @@
 /*
  * PID 1 of the test machine.
  *
- * It loads the module, runs what it was told to, unloads the module again,
- * and then gives its verdict: PASS only if every program left with status 0
- * within its time, the module could be unloaded, and the kernel had no
- * complaint. On a debug kernel the module has left no memory behind either, and
- * lockdep is still at work. In the initramfs it expects
+ * It loads the module, runs the commands, unloads the module again, and then
+ * prints the verdict: PASS only if every command exited with status 0 within its
+ * time limit, the module could be unloaded, and the kernel logged no problem. On a
+ * debug kernel, the module must also have freed all its memory, and lockdep must
+ * still be on. It reads these files in the initramfs:
  *
  *   /twheel.ko	the module
- *   /vm/commands	what to run, a shell command per line
- *   /vm/forbidden	what must not be in the kernel log, a text per line
- *   /vm/log-ok	what our module may have to say, a text per line
- *   /vm/oom-ok	programs that may make the kernel out of memory, a name per line
+ *   /vm/commands	the commands, one shell command per line
+ *   /vm/forbidden	texts that must not be in the kernel log, one per line
+ *   /vm/log-ok	texts that the module may log, one per line
+ *   /vm/oom-ok	programs that may make the kernel run out of memory, one per line
  *
- * and on the kernel's command line, all optional,
+ * and these optional words on the kernel's command line:
  *
- *   twheel.limit=SECONDS	for each command, 0 for no limit
+ *   twheel.limit=SECONDS	time limit for each command, 0 for none
  *   twheel.params=A=1,B=2	parameters of the module
- *   twheel.now=SECONDS		what the clock should show, since 1970
- *   twheel.shell=ROWSxCOLUMNS	gives a shell in place of the commands; "pipe"
- *				if its input comes from no terminal: then it is a
- *				script, whose exit status counts
- *   twheel.emulated=1		the processor is emulated: the shell says so
- *   twheel.port=DEVICE		where we speak, in place of /dev/ttyS1
- *   twheel.gcov=1		shows what gcov counted in the module
- *   maxcpus=1			start the other processors only now
- *   twheel.settle=SECONDS	wait as long before anything else
- *   twheel.slow=N		TWHEEL_TEST_SLOW=N for the programs: patience, please
- *   twheel.leaks=0		does not look for lost memory
- *   twheel.hangs=N		how often timers that are due may wait for a later interrupt:
- *				3, by chance, unless it says otherwise
+ *   twheel.now=SECONDS		the expected time of the clock, in seconds since 1970
+ *   twheel.shell=ROWSxCOLUMNS	run a shell instead of the commands; "pipe" if its
+ *				input is not a terminal but a script, whose exit
+ *				status then counts
+ *   twheel.emulated=1		the processor is emulated, which the shell mentions
+ *   twheel.port=DEVICE		the port for our output (default: /dev/ttyS1)
+ *   twheel.gcov=1		print the counts of gcov for the module
+ *   maxcpus=1			the other processors are started here, not by the kernel
+ *   twheel.settle=SECONDS	sleep this long before anything else
+ *   twheel.slow=N		set TWHEEL_TEST_SLOW=N, so that the tests wait longer
+ *   twheel.leaks=0		do not search for leaked memory
+ *   twheel.hangs=N		maximum number of times that due timers may have been left to a
+ *				later interrupt (default: 3, which happens by chance)
  *
- * The kernel has a port to itself. The other one is ours: the programs' output
- * and, on lines that begin with "twheel-vm:", what is going on. The last of
+ * The kernel logs to one serial port. The other one gets the output of the
+ * commands and, on lines that begin with "twheel-vm:", our own reports. The last of
  * these is the verdict.
  */
 #define _GNU_SOURCE
@@ -68,14 +68,14 @@
 #define MODULE_FILE	"/" MODULE ".ko"
 #define DEVICE		"/dev/" MODULE
 
-/* How far the guest's clock may be from the host's. */
+/* Maximum difference between the guest's clock and the host's, in seconds. */
 #define CLOCK_TOLERANCE	300
 
 static char cmdline[4096];
 static char first_failure[256];
 static unsigned int failures;
 
-/* Every line of ours is flushed: the machine may stop at any moment. */
+/* Prints a line and flushes it, because the machine may stop at any moment. */
 void say(const char *fmt, ...)
 {
 	va_list ap;
@@ -101,7 +101,7 @@ void fail(const char *fmt, ...)
 		memcpy(first_failure, reason, sizeof(reason));
 }
 
-/* The value of @name on the kernel's command line, or NULL. Never freed. */
+/* Returns the value of @name on the kernel's command line, or NULL. It is never freed. */
 static char *option(const char *name)
 {
 	size_t len = strlen(name);
@@ -142,7 +142,7 @@ static void mount_all(void)
 	};
 	size_t i;
 
-	/* Whatever needs one that is not there will say so. */
+	/* A kernel may lack some of these. A test that needs one fails with a message. */
 	for (i = 0; i < ARRAY_SIZE(mounts); i++) {
 		mkdir(mounts[i].dir, 0755);
 		mount(mounts[i].type, mounts[i].dir, mounts[i].type, 0, NULL);
@@ -151,7 +151,7 @@ static void mount_all(void)
 	chmod("/dev/shm", 01777);
 }
 
-/* Our port, without the tty's changes to what goes through it. */
+/* Makes our port stdin, stdout and stderr, in raw mode unless a shell uses it. */
 static void open_port(const char *shell)
 {
 	const char *port = option("twheel.port");
@@ -165,7 +165,7 @@ static void open_port(const char *shell)
 			t.c_oflag |= OPOST | ONLCR;
 		else
 			cfmakeraw(&t);
-		/* What comes through a pipe is not shown again. */
+		/* A script is not echoed. */
 		if (shell && !strcmp(shell, "pipe"))
 			t.c_lflag &= ~ECHO;
 		cfsetspeed(&t, B115200);
@@ -192,7 +192,7 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* Tests open many descriptors; the limit is not what they are about. */
+/* Some tests open many descriptors. */
 static void raise_limits(void)
 {
 	struct rlimit nofile = { 65536, 65536 };
@@ -201,9 +201,9 @@ static void raise_limits(void)
 }
 
 /*
- * A processor that counts instructions lets another run only while it pauses or
- * sleeps (QEMU 7.2), and a kernel before 6.5 waits for a new one in a loop that does
- * neither: so something else does.
+ * If the clock counts instructions, QEMU 7.2 runs another processor only while this one pauses or
+ * sleeps. A kernel before 6.5 waits for a starting processor in a loop that does neither, so a
+ * child executes pause instructions meanwhile.
  */
 static void start_processors(void)
 {
@@ -237,12 +237,12 @@ static void start_processors(void)
 	}
 }
 
-/* Races of the kernel itself that our module may be in the middle of. */
+/* Tells KCSAN to ignore races of the kernel whose stack may contain our module. */
 static void forgive_races(void)
 {
 	/*
-	 * A flag that the poller reads as it likes, and what a work says of itself while
-	 * it is queued.
+	 * A poller reads the flag of its wait queue without a lock, and a work item may be
+	 * queued while its state is read.
 	 */
 	static const char *const known[] = { "!pollwake", "!queue_work_on" };
 	size_t i;
@@ -258,7 +258,7 @@ static void forgive_races(void)
 	}
 }
 
-/* Returns whether it is loaded. */
+/* Returns true if the module has been loaded. */
 static bool load_module(void)
 {
 	int fd = open(MODULE_FILE, O_RDONLY | O_CLOEXEC);
@@ -272,7 +272,7 @@ static bool load_module(void)
 	if (!loaded)
 		fail("cannot load the module: %s", strerror(errno));
 	else if (access(DEVICE, F_OK))
-		fail("the module made no %s", DEVICE);
+		fail("the module did not create %s", DEVICE);
 	if (fd >= 0)
 		close(fd);
 	return loaded;
@@ -292,8 +292,8 @@ static void unload_module(void)
 }
 
 /*
- * Waits for @child, and for whatever orphan comes our way meanwhile, but not
- * beyond @limit seconds.
+ * Waits for @child for at most @limit seconds, or without a limit if that is 0, and reaps orphans
+ * meanwhile. Returns false if the time is over.
  */
 static bool wait_for(pid_t child, int *status, long limit)
 {
@@ -314,7 +314,7 @@ static bool wait_for(pid_t child, int *status, long limit)
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (limit && now.tv_sec >= end.tv_sec)
 			return false;
-		/* Never longer, as tests may set the clock or stop the world. */
+		/* Look once a second, because tests may set the clock or freeze processes. */
 		left = (struct timespec){ .tv_sec = 1 };
 		sigtimedwait(&chld, NULL, &left);
 	}
@@ -324,7 +324,7 @@ static void kill_all(void)
 {
 	int tries;
 
-	/* What is blocked in the kernel for good shows at the unload. */
+	/* If a process hangs in the kernel for good, the module cannot be unloaded. */
 	for (tries = 0; tries < 100; tries++) {
 		kill(-1, SIGKILL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -358,7 +358,7 @@ static pid_t start(char *const argv[], bool interactive)
 	_exit(127);
 }
 
-/* How @command has ended. */
+/* Reports how @command has ended. */
 static void judge(int status, const char *command)
 {
 	if (WIFSIGNALED(status)) {
@@ -392,7 +392,7 @@ static void run(char *command, long limit)
 	judge(status, command);
 }
 
-/* And @after each of them that. */
+/* Runs the commands of /vm/commands, each with this time limit. */
 static void run_all(long limit)
 {
 	FILE *list = fopen("/vm/commands", "re");
@@ -420,32 +420,32 @@ static void run_shell(const char *window)
 	bool pipe = !strcmp(window, "pipe");
 	int status;
 
-	/* No prompts, nor questions to a terminal, which would eat the input. */
+	/* Without -i, the shell prints no prompts and asks the terminal nothing. */
 	if (pipe)
 		argv[1] = "/proc/self/fd/0";
 
 	if (sscanf(window, "%hux%hu", &size.ws_row, &size.ws_col) == 2)
 		ioctl(STDIN_FILENO, TIOCSWINSZ, &size);
 	if (access(DEVICE, F_OK))
-		puts("A machine without " DEVICE ": dmesg may tell why.");
+		puts("This machine has no " DEVICE ": see dmesg for the reason.");
 	else
-		puts("A machine with " DEVICE ". Try: twheelctl info\n"
-		     "The examples are there, too (oneshot, dead_man, idle_server ...), and\n"
-		     "static programs that you put into build/user.");
+		puts("This machine has " DEVICE ". Try: twheelctl info\n"
+		     "You can also run the examples (oneshot, dead_man, idle_server ...), and\n"
+		     "static programs that you have put into build/user.");
 	if (option("twheel.emulated"))
 		puts("The processor is emulated: lateness here says nothing about a real machine.");
 	if (!pipe)
-		puts("Leave with exit; Ctrl-A X pulls the plug.");
+		puts("Type exit to shut down; Ctrl-A X switches the machine off at once.");
 	fflush(stdout);
 	wait_for(start(argv, true), &status, 0);
-	/* The end of the session hung up all that had it open. */
+	/* The end of the session has hung up our descriptors of the port. */
 	open_port(window);
-	/* A person who leaves after a command that failed has seen that. A script counts. */
+	/* The exit status of an interactive shell is that of its last command, which does not count. */
 	if (pipe)
 		judge(status, "the script on stdin");
 }
 
-/* The counters of the module, which outlive it: a name each, and its bytes. */
+/* Prints the counters of the module, which exist even after it was unloaded, in base64. */
 static void show_gcov(void)
 {
 	char script[] =
@@ -465,10 +465,10 @@ static void check_clock(void)
 	long long here = time(NULL);
 	struct timespec step;
 
-	/* A kernel that does not trust its hardware does with a tick. */
+	/* A kernel that does not trust its hardware uses a periodic tick instead. */
 	clock_getres(CLOCK_MONOTONIC, &step);
 	if (step.tv_sec || step.tv_nsec != 1)
-		fail("no timers of high resolution");
+		fail("the kernel has no high-resolution timers");
 	if (host && llabs(here - host) > CLOCK_TOLERANCE)
 		fail("the clock is %lld s off", here - host);
 }
@@ -518,7 +518,7 @@ int main(void)
 		run_all(number_option("twheel.limit", 0));
 	kill_all();
 	scan_for_leaks();
-	/* A person may have unloaded it. A test that does so has to load it again. */
+	/* A person in the shell may have unloaded it. A test must load it again. */
 	if (shell)
 		loaded = is_loaded();
 	if (loaded) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What init.c and judge.c share. */
+/* The interface between init.c and judge.c. */
 #ifndef VM_INIT_H
 #define VM_INIT_H
 
 #define MODULE	"twheel"
 
-/* init.c: what goes to the output, and what makes the verdict FAIL. */
+/* init.c: say() prints a line, fail() also makes the verdict FAIL. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 long long number_option(const char *name, long long otherwise);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What PID 1 of the test machine finds in the kernel's log, in its search for lost memory,
- * and in lockdep's state.
+ * How PID 1 of the test machine judges the kernel's log, the search for leaked memory, and the state
+ * of lockdep.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,10 +16,10 @@
 #include "init.h"
 
 #define KMEMLEAK	"/sys/kernel/debug/kmemleak"
-/* Younger ones it may not have seen a pointer to. */
+/* kmemleak ignores objects that are younger than 5 s. */
 #define KMEMLEAK_AGE	6
 
-/* The lines of @path, ended by NULL; none if there is no such file. */
+/* Returns the lines of a file, followed by NULL. There are none if the file does not exist. */
 static char **read_lines(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -51,7 +51,7 @@ static const char *any_in(char *const *texts, const char *line)
 	return NULL;
 }
 
-/* The kernel's log from here on; run.sh looks for our line in the console's. */
+/* Returns a descriptor of the kernel's log from here on. run.sh finds our line in the console's log. */
 int open_log(void)
 {
 	static const char begin[] = "<6>twheel-vm: begin";
@@ -91,7 +91,7 @@ static bool of_oom(char *const *programs, const char *text)
 	return in_stack;
 }
 
-/* Of a stack, which is indented. */
+/* True for a line of a stack trace, which is indented, with a function of our module. */
 static bool is_ours(const char *text)
 {
 	return *text == ' ' && strstr(text, " [" MODULE "]");
@@ -117,11 +117,11 @@ static bool of_kernel(unsigned long long address)
 }
 
 /*
- * A kernel has races of its own. What KCSAN tells of one is held back until a line
- * names our module, which makes it a complaint, or it ends without. What an interrupt
- * does is not of what it has interrupted. And in a variable of the kernel's own it is
- * the kernel that races, whoever has called it, but where our module itself reads or
- * writes it.
+ * Handles a line of a KCSAN report, and returns true if the line needs no further check. The kernel
+ * has races of its own, so a report only fails the machine if our module is in one of its stacks.
+ * Two cases do not count. In the stack of an interrupt, the module was only interrupted. If the race
+ * is about a variable of the kernel, the kernel is to blame, even if the module called it, unless
+ * the module itself accesses the variable.
  */
 static bool of_race(const char *text)
 {
@@ -131,7 +131,7 @@ static bool of_race(const char *text)
 	const char *address = *text == ' ' ? NULL : strstr(text, at);
 	bool ours;
 
-	/* The stacks are indented. */
+	/* Lines of stack traces are indented. */
 	interrupted = *text == ' ' && (interrupted || !strncmp(text, " asm_", strlen(" asm_")));
 	if (!race) {
 		if (strncmp(text, begin, strlen(begin)))
@@ -145,11 +145,11 @@ static bool of_race(const char *text)
 		direct = true;
 		return false;
 	}
-	/* Of the next stack nothing is known yet. */
+	/* An empty line ends the stack trace. */
 	if (!*text)
 		theirs = false;
 	ours = is_ours(text) && !interrupted && (!theirs || direct);
-	/* Who reads or writes it is the first of a stack. */
+	/* The first function of a stack trace is the one that accesses the variable. */
 	if (*text == ' ')
 		direct = false;
 	if (ours)
@@ -163,7 +163,7 @@ static bool of_race(const char *text)
 	return true;
 }
 
-/* How often the kernel has left timers that were due to a later interrupt. */
+/* Returns how often the kernel has left due timers to a later interrupt. */
 static long long hangs(void)
 {
 	char **lines = read_lines("/proc/timer_list");
@@ -180,9 +180,10 @@ static long long hangs(void)
 }
 
 /*
- * That an interrupt took long the kernel says once, when three times in a row a timer has
- * fallen due while others were handled. A tick, a timerfd and a program that sleeps may
- * meet like that; what makes itself due again and again does so hundreds of times.
+ * Returns true if the line reports an interrupt that took long and this may be chance. The kernel
+ * reports it once, after timers have become due three times in a row while others were handled. A
+ * tick, a timerfd and a sleeping program can coincide like that, but a timer that rearms itself in
+ * the past causes it hundreds of times.
  */
 static bool of_chance(const char *text)
 {
@@ -197,9 +198,8 @@ static bool of_chance(const char *text)
 }
 
 /*
- * The kernel's log since we were started. Our module does its work
- * silently, so a line of it is a complaint too, but for those about its
- * signature, which the loader prints in its name.
+ * Checks the kernel's log since open_log(). Our module logs nothing while it works, so any line of it
+ * fails the machine, except for those about its signature, which the loader prints in its name.
  */
 void scan_log(int kmsg)
 {
@@ -216,7 +216,7 @@ void scan_log(int kmsg)
 		char *text;
 
 		if (len < 0 && errno == EAGAIN) {
-			/* A report without an end is ours. */
+			/* End an unfinished KCSAN report, and count it against our module. */
 			of_race("");
 			of_race(" [" MODULE "]");
 			return;
@@ -245,8 +245,8 @@ void scan_log(int kmsg)
 }
 
 /*
- * What has been allocated and is not to be found any more, anywhere. Before the
- * module is unloaded, its functions still have names in the report.
+ * Reports leaked memory, to which no pointer exists. This also runs before the module is unloaded,
+ * because only then does the report contain the names of its functions.
  */
 void scan_for_leaks(void)
 {
@@ -259,7 +259,7 @@ void scan_for_leaks(void)
 	if (fd < 0)
 		return;
 	sleep(KMEMLEAK_AGE);
-	/* What has changed since the first one does not count in the second. */
+	/* The second scan drops objects that have changed since the first. */
 	while (scans--) {
 		if (write(fd, "scan", strlen("scan")) < 0) {
 			fail("cannot scan for leaks: %s", strerror(errno));
@@ -277,7 +277,7 @@ void scan_for_leaks(void)
 	close(fd);
 }
 
-/* After its first report, or one of others, lockdep does not look any more. */
+/* lockdep turns itself off after its first report, even if that is about other code. */
 void check_lockdep(void)
 {
 	char **lines = read_lines("/proc/lockdep_stats");
@@ -285,5 +285,5 @@ void check_lockdep(void)
 
 	for (; *lines; lines++)
 		if (sscanf(*lines, " debug_locks: %d", &on) == 1 && !on)
-			fail("lockdep has given up");
+			fail("lockdep has turned itself off");
 }

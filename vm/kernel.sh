@@ -1,36 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/kernel.sh NAME: prints the directory of a kernel. In it are
+# vm/kernel.sh NAME: prints the directory of a kernel, which contains
 #
-#   bzImage   what to boot, or of user-mode Linux to run
-#   headers/  what to build modules against (KDIR)
-#   make      variables for make, if modules for it need some
-#   tests/    the kernel's own tests of what it finds bugs with, as modules
-#   busybox   if that of this machine does not run there
-#   root/usr/bin/make  if its modules are built inside root/, which has the compiler
+#   bzImage   the kernel to boot; for user-mode Linux the program to run
+#   headers/  the headers that modules are built with (KDIR)
+#   make      variables for make, if building modules for this kernel needs any
+#   tests/    the kernel's tests of its own detectors of bugs, as modules
+#   busybox   if this machine's busybox does not run on that kernel
+#   root/usr/bin/make  if modules are built inside root/, which contains the compiler
 #
-# A name is an entry of ~/.cache/twheel/kernels with the first two in it. These
-# are made on demand; whatever else is put there, a kernel of one's own for
-# instance, works as well.
+# A name is an entry of ~/.cache/twheel/kernels that contains the first two. The
+# kernels below are made on demand. Any other entry works as well, for example a
+# kernel that you have built yourself.
 #
-#   6.12, 6.1, 6.12-rt, 6.1-rt, arm64-6.12, s390x-6.1  Debian's
-#   newest     the newest that Debian has for a release, with the compiler of that release
-#   debug      KASAN, lockdep, debug objects, kmemleak, failing calls, UBSAN, KCOV, GCOV
-#   kcsan      data races
+#   6.12, 6.1, 6.12-rt, 6.1-rt, arm64-6.12, s390x-6.1  kernels of Debian
+#   newest     the newest kernel in Debian's backports, with the compiler of that release
+#   debug      KASAN, lockdep, debug objects, kmemleak, fault injection, UBSAN, KCOV, GCOV
+#   kcsan      KCSAN, which finds data races
 #   rt-debug   PREEMPT_RT, with lockdep and debug objects
-#   kmsan      what goes out to user space without having been written
-#   uml        what debug has, as far as there is such for user-mode Linux: a
-#              program of this machine's, with one processor and at its speed
+#   kmsan      KMSAN, which finds uninitialized memory that is copied to user space
+#   uml        user-mode Linux with what it supports of debug. It is a program of this
+#              machine, with one processor and at the speed of the machine
 #
-# Debian's kernels are unpacked, not installed: no hook of the package runs.
-# What has been unpacked stays in use, and needs no network, until it is
-# removed from the cache. Then the newest comes.
+# Debian's kernels are unpacked, not installed, so no hook of a package runs. An
+# unpacked kernel is used, without a network, until you remove it from the cache;
+# then the newest one is downloaded.
 #
-# The others are built from Debian's source, by vm/config/base.config and that
-# of their name, and uml by its own alone. The name in the cache leads to a
-# directory that is named after all that went into it, so what changes is built
-# anew, and only once.
+# The other kernels are built from Debian's source with vm/config/base.config and
+# vm/config/NAME.config; uml only uses the latter. The name in the cache is a link to
+# a directory whose name is a hash of all inputs, so a kernel is built again only
+# if an input changes.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -38,11 +38,11 @@ kernels=$cache/kernels
 version=6.12
 source=linux-source-$version
 
-# What to give to apt.
+# Options for apt.
 apt=()
 
-# foreign ARCHITECTURE PACKAGE...: gets ready for kernels of it. Apt gets a world of
-# its own for that, so that this machine goes on without it.
+# foreign ARCHITECTURE PACKAGE...: prepares for kernels of that architecture. apt uses separate lists
+# and settings for it, so that the machine's own do not change.
 foreign() {
 	local dir=$cache/apt-$1
 
@@ -56,14 +56,14 @@ foreign() {
 	quietly apt-get -q "${apt[@]}" update
 }
 
-# dependency PACKAGE PATTERN: the names of packages that it depends on.
+# dependency PACKAGE PATTERN: prints which packages of these names it depends on.
 dependency() {
 	apt-cache "${apt[@]}" depends -i "$1" |
 		sed -n 's/^ *|\?Depends: <\?\([^:>]*\).*/\1/p' | grep "$2" || true
 }
 
-# stock NAME IMAGE HEADERS [ARCHITECTURE CROSS-COMPILER]: a kernel out of the two
-# metapackages.
+# stock NAME IMAGE HEADERS [ARCHITECTURE CROSS-COMPILER]: makes a kernel from the packages on which
+# these two metapackages depend.
 stock() {
 	local arch=${4:+:$4} image headers version dir tmp debs
 
@@ -71,14 +71,14 @@ stock() {
 	image=$(dependency "$2$arch" '^linux-image-' | head -n 1)
 	headers=$(dependency "$3$arch" '^linux-headers-' | head -n 1)
 	if [ -z "$image" ] || [ -z "$headers" ]; then
-		die "no packages for kernel $1"
+		die "apt has no packages for kernel $1: $2 and $3"
 	fi
 	echo "fetching $image" >&2
 
 	tmp=$(mktemp -d "$kernels/.tmp.XXXXXX")
 	# shellcheck disable=SC2064
 	trap "rm -rf '$tmp'" EXIT
-	# What is of no architecture, and the tools of the build, which run here.
+	# The headers that all architectures share, and the build tools, which run on this machine.
 	# shellcheck disable=SC2046
 	(cd "$tmp" && with_index apt-get -q "${apt[@]}" download "$image$arch" "$headers$arch" \
 		$(dependency "$headers$arch" '^linux-\(headers\|kbuild\)-') \
@@ -99,7 +99,7 @@ stock() {
 		printf 'CROSS_COMPILE=%s\n' "$5" >"$tmp/make"
 	fi
 
-	# The links between the packages are relative, one path is not.
+	# The links between the packages are relative, but one path in a makefile is absolute.
 	ln -s "root/usr/src/$headers" "$tmp/headers"
 	sed -i "s|^include /usr/src/|include $kernels/$dir/root/usr/src/|" \
 		"$tmp/headers/Makefile"
@@ -110,8 +110,8 @@ stock() {
 	ln -sfn "$dir" "$kernels/$1"
 }
 
-# newest NAME RELEASE: the kernel of the backports to that release. This machine's C library
-# may be too old for the programs that build modules, so the release's own comes along.
+# newest NAME RELEASE: makes a kernel from the backports for that release. This machine's C library
+# may be too old for the programs that build modules, so this unpacks a minimal system of the release.
 newest() {
 	local tmp mirror version dir
 
@@ -139,7 +139,7 @@ newest() {
 	ln -sfn "$dir" "$kernels/$1"
 }
 
-# The compiler of a kernel of our own: its sanitizer may exist in one only.
+# compiler NAME: prints the compiler for a kernel that we build. Only clang has KMSAN.
 compiler() {
 	case $1 in
 	kmsan) echo clang-14 ;;
@@ -147,7 +147,8 @@ compiler() {
 	esac
 }
 
-# The files that say what a kernel of our own has, and who compiles it.
+# fragments NAME: prints the configuration files of a kernel that we build. recipe NAME: prints the
+# function that compiles it.
 fragments() {
 	[ "$1" = uml ] || echo "$top/vm/config/base.config"
 	echo "$top/vm/config/$1.config"
@@ -159,7 +160,7 @@ recipe() {
 	esac
 }
 
-# What a kernel of our own is named by: all that it is made from.
+# fingerprint NAME: prints a hash of everything that a kernel of ours is made from.
 fingerprint() {
 	local files
 
@@ -172,8 +173,8 @@ fingerprint() {
 	} | sha256sum | cut -c 1-16
 }
 
-# What olddefconfig did not take as it was wanted: the last line about a symbol
-# is what counts.
+# refused FRAGMENT...: prints the settings that olddefconfig has changed. The last line about a symbol
+# counts.
 refused() {
 	sed -n 's/^\(# \)\?\(CONFIG_[A-Z0-9_]*\)[= ].*/\2 &/p' "$@" |
 		awk '{ name = $1; sub(/^[^ ]* /, ""); wanted[name] = $0 }
@@ -186,9 +187,10 @@ refused() {
 		done
 }
 
-# What is called in the source tree that we are in, in which set -e is off.
+# The functions below run in the source tree, and in conditions, where set -e has no effect.
+# fingerprint() includes their text, so any change of it rebuilds the kernels.
 
-# configure FRAGMENT...: with the command ${make[@]}.
+# configure FRAGMENT...: makes the configuration with the command ${make[@]}.
 configure() {
 	local missing
 
@@ -199,14 +201,14 @@ configure() {
 	[ -z "$missing" ] || die "not to be had: ${missing//$'\n'/, }"
 }
 
-# install_headers DIR: what modules are built with.
+# install_headers DIR: installs the files that building a module needs.
 install_headers() {
 	"${make[@]}" run-command \
 		KBUILD_RUN_COMMAND="scripts/package/install-extmod-build $1/headers" &&
 		cp .config "$1/headers"
 }
 
-# compile DIR COMPILER FRAGMENT...: a kernel.
+# compile DIR COMPILER FRAGMENT...: compiles a kernel.
 compile() {
 	local make=(make -s CC="$2" HOSTCC="$2")
 
@@ -218,14 +220,14 @@ compile() {
 		install_headers "$1"
 }
 
-# compile_uml DIR COMPILER FRAGMENT...: the same for user-mode Linux, whose modules
-# need what it takes from arch/x86.
+# compile_uml DIR COMPILER FRAGMENT...: compiles user-mode Linux, whose modules need headers of
+# arch/x86.
 compile_uml() {
 	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	# User-mode Linux keeps 2,696 bytes of a program's registers. The host takes all of them
-	# back or none: 11,008 bytes where the processor has AMX, so that no program ran there.
-	# What is beyond belongs to what no program here asks for, and is zero.
+	# User-mode Linux saves 2,696 bytes of a program's registers, but the host only restores all of
+	# its registers, which are 11,008 bytes on a processor with AMX, so no program ran there. The
+	# rest belongs to features that no program here uses, and is set to zero.
 	sed -i -e '/^int restore_fp_registers/,/^}/ {
 			s/struct iovec iov;/static unsigned long whole[2048];\n\t&/
 			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/
@@ -245,7 +247,7 @@ compile_uml() {
 		echo ARCH=um >"$1/make"
 }
 
-# own NAME DIR: a kernel of our own.
+# own NAME DIR: builds a kernel from Debian's source and our configuration.
 own() {
 	local tmp files
 
@@ -259,7 +261,7 @@ own() {
 	mapfile -t files < <(fragments "$1")
 	(
 		cd "$tmp/$source"
-		# In a directory of its own, no file is what it was.
+		# The directory is a new one each time, so ccache would never hit.
 		export CCACHE_DISABLE=1
 		renice -n 10 "$BASHPID" >/dev/null
 		"$(recipe "$1")" "$tmp/made" "$(compiler "$1")" "${files[@]}"
@@ -272,7 +274,7 @@ own() {
 	mv "$tmp/made" "$kernels/$2"
 }
 
-name=${1:?which kernel?}
+name=${1:?the name of a kernel is missing}
 mkdir -p "$kernels"
 if [ -e "$top/vm/config/$name.config" ]; then
 	need $source "$(compiler "$name")"
@@ -282,7 +284,7 @@ if [ -e "$top/vm/config/$name.config" ]; then
 		flock 9
 	fi
 	[ -e "$kernels/$dir/bzImage" ] || own "$name" "$dir"
-	# For those who look there; we take the directory itself.
+	# The link is for people who look there. The scripts use the directory itself.
 	[ "$(readlink "$kernels/$name")" = "$dir" ] || ln -sfn "$dir" "$kernels/$name"
 	echo "$kernels/$dir"
 	exit
@@ -307,7 +309,7 @@ if ! [ -e "$kernels/$name/bzImage" ]; then
 		foreign s390x qemu-system-misc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 		stock "$name" linux-image-s390x linux-headers-s390x s390x s390x-linux-gnu-
 		;;
-	*) die "no kernel $name in $kernels" ;;
+	*) die "there is no kernel $name: put it into $kernels, or use a name that this script knows" ;;
 	esac
 fi
 realpath "$kernels/$name"

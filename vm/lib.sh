@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts beside it.
+# Functions and variables of the scripts here and in ci/, tests/, bench/ and packaging/.
 
 set -euo pipefail
 
 export LC_ALL=C
-# With it, cd prints a directory.
+# If CDPATH is set, cd prints the directory that it enters.
 unset CDPATH
-# When make started us, its options are not for the makes that we start.
+# If make started this script, its options must not reach the makes that we start.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,16 +18,16 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/twheel
 
 mkdir -p "$logs"
 
-# Many stages compile the same files with the same flags, and so did their last run, in this
-# checkout or in another. Where make asks for the dependencies, ccache goes by these: what it
-# does not have then costs no second run of the preprocessor.
+# Many stages compile the same files with the same flags, and their last run did, in this checkout
+# or in another one. With CCACHE_DEPEND, ccache uses the dependencies that the compiler writes for
+# make, so a miss does not cost a second run of the preprocessor.
 if [ -d /usr/lib/ccache ]; then
 	export PATH=/usr/lib/ccache:$PATH CCACHE_MAXSIZE=1G CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
 	export CCACHE_DEPEND=1
 	export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
 fi
 
-# The addresses of a process that is not randomized are those that sanitizers expect.
+# Sanitizers expect the addresses of a process that is not randomized.
 fixed=()
 # shellcheck disable=SC2034
 ! setarch -R true 2>/dev/null || fixed=(setarch -R)
@@ -48,10 +48,10 @@ as_root() {
 }
 
 case $top$cache in
-*[[:space:]:]*) die "the kernel's makefiles take no space and no colon in a path: $top, $cache" ;;
+*[[:space:]:]*) die "the kernel's makefiles do not work with a space or a colon in a path: move $top or $cache" ;;
 esac
 
-# Runs a command that is only worth reading when it fails.
+# quietly COMMAND...: runs a command, and shows its output only if it fails.
 quietly() {
 	local out
 
@@ -70,14 +70,14 @@ apt_get() {
 		-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# Tries a command, and again with a fresh package index if it fails.
+# with_index COMMAND...: runs a command, and repeats it with a fresh package index if it fails.
 with_index() {
 	"$@" >/dev/null 2>&1 </dev/null && return
 	quietly apt_get update
 	quietly "$@"
 }
 
-# need PACKAGE...: installs those that are missing.
+# need PACKAGE...: installs the packages that are missing.
 need() {
 	local missing begin=$SECONDS
 
@@ -88,20 +88,20 @@ need() {
 	echo "installing ${missing//$'\n'/ }" >&2
 	# shellcheck disable=SC2086
 	with_index apt_get install --no-install-recommends $missing
-	echo "they took $((SECONDS - begin)) s" >&2
+	echo "the installation took $((SECONDS - begin)) s" >&2
 }
 
-# debian_mirror: where apt has Debian's packages from.
+# debian_mirror: prints the address from which apt downloads Debian's packages.
 debian_mirror() {
 	local all
 
 	# shellcheck disable=SC2016
 	all=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian')
-	[ -n "$all" ] || die "apt knows no mirror of Debian"
+	[ -n "$all" ] || die "no mirror of Debian is configured: add one to /etc/apt/sources.list"
 	head -n 1 <<<"$all"
 }
 
-# Two thirds of the kernel's source, in which we have no share.
+# Two thirds of the kernel's source, which our kernels do not compile.
 unwanted=(
 	'arch/[!ux]*/*.[chS]' 'arch/*/boot/dts/*' 'Documentation/*/*' 'samples/*.[ch]'
 	'sound/*.[ch]' 'drivers/gpu/*.[ch]' 'drivers/infiniband/*.[ch]'
@@ -109,7 +109,7 @@ unwanted=(
 	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
 )
 
-# unpack_source PACKAGE DIR: what is left of it. DIR is made what the archive's only directory is.
+# unpack_source PACKAGE DIR: unpacks the rest of the source. DIR replaces the archive's only directory.
 unpack_source() {
 	tar -xf "/usr/src/$1.tar.xz" -I 'xz -T0' -C "$2" --strip-components=1 \
 		"${unwanted[@]/#/--exclude=$1/}"
@@ -117,7 +117,7 @@ unpack_source() {
 	find "$2/tools/testing/selftests" -mindepth 1 ! -name 'kselftest*.h' -delete
 }
 
-# inside ROOT DIR COMMAND...: runs it in a tree of Debian's, where DIR is /mnt.
+# inside ROOT DIR COMMAND...: runs a command in a tree with a Debian, where DIR is mounted on /mnt.
 inside() {
 	local unshare=(unshare -m)
 

@@ -4,23 +4,23 @@
 # vm/module.sh KERNEL [VARIANT [MAKE-ARGUMENT...]]: builds the modules for one
 # of the VM's kernels in build/modules/KERNEL[-VARIANT], and prints that
 # directory. The sources there are links, so the checkout stays clean and each
-# kernel keeps its own objects. Some variants bring arguments of their own:
+# kernel keeps its own objects. These variants add arguments:
 #
-#   kcov    says which code a system call ran
-#   untraced  has no tracepoints, of whose making the kernel warns where memory ends
-#   gcov    counts how often each line ran, without the branches that UBSAN adds; untraced
-#   canary  has a pattern in each local variable that nothing was written to, but
-#           for padding, which gcc clears
-#   bug-X   has the bug of tests/mutants/planted/X.patch, and says which code a system call ran
-#   canary-bug-X   has both
+#   kcov      records which code a system call has run
+#   untraced  has no tracepoints, because the kernel warns if it runs out of memory as it registers them
+#   gcov      counts how often each line has run, without tracepoints and the branches of UBSAN
+#   canary    fills local variables that are not initialized with a pattern; gcc still clears
+#             their padding
+#   bug-X     contains the bug of tests/mutants/planted/X.patch, and records as kcov does
+#   canary-bug-X   combines both
 
 . "$(dirname "$0")/lib.sh"
 
-kernel=${1:?which kernel?}
+kernel=${1:?the name of a kernel is missing}
 dir=$build/modules/$kernel${2:+-$2}
 shift $(($# > 1 ? 2 : 1))
 
-# A warning of any of these kernels' compilers is one of ours.
+# Treat warnings as errors, whichever of the kernels' compilers reports them.
 flags=-Werror
 variables=()
 case ${dir##*/"$kernel"} in
@@ -28,7 +28,7 @@ case ${dir##*/"$kernel"} in
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov)
 	variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n)
-	# What it counts goes to files that are named by their directory.
+	# gcov writes its counts to files whose names contain the directory, so a cached object is wrong.
 	export CCACHE_DISABLE=1
 	;;
 -canary*) flags+=' -ftrivial-auto-var-init=pattern' ;;
@@ -44,7 +44,7 @@ fi
 mkdir -p "$dir"
 exec 9>"$dir/.lock"
 flock 9
-# All that goes in. Where that is what is there, not even make is asked, which takes seconds.
+# A list of all inputs. If it is the list of the last build, make does not run, which takes seconds.
 made=$(
 	printf '%s\n' "$(readlink -f "$from")" "${variables[@]}"
 	find "$top"/*.c "$top"/{Kbuild,include,kunit,tests/device/taken,tests/mutants/planted} -type f ! -name '*.mod.c' \
@@ -56,8 +56,8 @@ if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)
 fi
 rm -f "$dir/.made"
 find "$dir" -type l -delete
-# builder COMMAND...: where the kernel's compiler is. In a tree, $dir is /mnt, and links
-# would lead out of it.
+# ${builder[@]} runs a command where the kernel's compiler is. If that is a tree with a Debian, $dir is
+# mounted on /mnt, so the sources are copied, because links would point outside of the tree.
 links=s
 place=$dir
 builder=()
@@ -68,12 +68,13 @@ if [ -e "$from/root/usr/bin/make" ]; then
 	headers=${headers#"$from/root"}
 	builder=(inside "$from/root" "$dir")
 fi
-# What a build in the checkout leaves there is for another kernel.
+# Skip files that a build in the checkout has generated, because they belong to another kernel.
 find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "$dir" {} +
 cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/tests/device/taken" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/tests/mutants/planted/${dir##*-bug-}.patch
-	# Copies, as links lead to the checkout: also from twheel_core.c, which includes twheel.c.
+	# Copy the file, because patch would follow the link into the checkout, and copy twheel_core.c as
+	# well, because it includes twheel.c.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
 	for copy in "$file" twheel_core.c; do
 		cp --remove-destination "$top/$copy" "$dir/$copy"

@@ -1,54 +1,54 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/run.sh [OPTION...] -- COMMAND...: boots a machine with /dev/twheel and
-# runs a command in it. Shows what it prints, and exits with 0 only if
-# vm/init.c gave the verdict PASS: see there for what that takes.
+# vm/run.sh [OPTION...] -- COMMAND...: boots a virtual machine with /dev/twheel and
+# runs a command in it. It shows the output of the command, and exits with status 0
+# only if vm/init.c, which explains when it does so, reports the verdict PASS.
 #
-#   --kernel NAME     6.12 (default), 6.1, or another that vm/kernel.sh knows
-#   --variant NAME    of the module: see vm/module.sh
-#   --bin PATH[:DIR]  puts a program, or all those in a directory, into DIR of
+#   --kernel NAME     the kernel: 6.12 (default), 6.1, or another one of vm/kernel.sh
+#   --variant NAME    the variant of the module: see vm/module.sh
+#   --bin PATH[:DIR]  copies a program, or all programs of a directory, into DIR of
 #                     the machine (default: /bin)
-#   --run 'COMMAND'   a shell command, any number of times; instead of --
-#   --limit SECONDS   for each command (default: 120)
-#   --timeout SECONDS for the whole (default: 300)
+#   --run 'COMMAND'   runs a shell command instead of the one after --; may be repeated
+#   --limit SECONDS   the time for each command (default: 120)
+#   --timeout SECONDS the time for the whole run (default: 300)
 #   --params A=1,B=2  parameters of the module
-#   --log-ok TEXT     a line of the module that is no complaint
-#   --oom-ok PROGRAM  may make the kernel out of memory; where that was, which
-#                     is what the report of it begins with, is no complaint
-#   --append TEXT     more for the kernel's command line
-#   --memory SIZE     of the machine (default: 1G, more for debug kernels)
-#   --slow N          gives N times the time, for --limit and --timeout and, as
-#                     TWHEEL_TEST_SLOW, to tests (default: 1, 10 for debug kernels,
-#                     4 for user-mode Linux)
-#   --exact           counts instructions for a clock: how busy the host is cannot be
-#                     noticed, and idle time takes no time
-#   --alike           that, with one processor: two runs give the same times, to
-#                     the nanosecond
-#   --turns US        of an exact machine's processors, which take turns when any clock
-#                     comes to an end: at least so often (default: 1000 for debug
-#                     kernels, whose own clocks may leave one waiting for minutes)
-#   --settle SECONDS  of an exact machine before it begins, for its kernel to put the
-#                     clock right (default: 60)
-#   --qemu 'OPTIONS'  more for QEMU
-#   --gcov DIR        the module counts what runs; puts that into DIR
-#   --name NAME       of the logs: build/logs/NAME.output.log has the output,
-#                     build/logs/NAME.console.log all that the kernel said
-#   --raw             shows init's own lines, too
-#   --shell           a shell instead of a command, without limits. A script on
-#                     stdin takes its place, and its exit status is that of this
+#   --log-ok TEXT     lines of the module with this text do not fail the machine
+#   --oom-ok PROGRAM  this program may make the kernel run out of memory: the stack trace
+#                     at the beginning of the report does not fail the machine
+#   --append TEXT     text to append to the kernel's command line
+#   --memory SIZE     the memory of the machine (default: 1G, more for debug kernels)
+#   --slow N          multiplies --limit and --timeout by N, and tells the tests by
+#                     TWHEEL_TEST_SLOW (default: 1, 10 for debug kernels, 4 for
+#                     user-mode Linux)
+#   --exact           uses the number of executed instructions as the clock, so that the
+#                     load of the host has no effect, and skips idle time
+#   --alike           the same with one processor, so that two runs yield the same times,
+#                     to the nanosecond
+#   --turns US        the processors of an exact machine take turns whenever a clock
+#                     expires; this makes them do so at least this often (default: 1000 for
+#                     debug kernels, where a processor could otherwise wait for minutes)
+#   --settle SECONDS  how long an exact machine waits first, while its kernel adjusts the
+#                     clock (default: 60)
+#   --qemu 'OPTIONS'  further options for QEMU
+#   --gcov DIR        uses the variant gcov of the module, and writes its counts into DIR
+#   --name NAME       the name of the logs: the output goes to build/logs/NAME.output.log,
+#                     and the kernel's messages to build/logs/NAME.console.log
+#   --raw             shows the lines of init as well
+#   --shell           runs a shell without time limits instead of a command. If stdin is not
+#                     a terminal, it runs the script on stdin, and exits with its status
 #
-# QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses
-# the host's. User-mode Linux (--kernel uml) is a program of the host's, with its
-# time, so that --exact and --alike mean nothing to it; and it has no --shell.
+# QEMU emulates the processor, which works everywhere; VM_ACCEL=kvm uses the
+# host's. User-mode Linux (--kernel uml) is a program that runs in the host's time,
+# so it ignores --exact and --alike, and it does not support --shell.
 #
-# A kernel that watches itself makes an emulated processor slow: it then does not
-# count as a complaint that an interrupt took long.
+# Debug kernels are so slow on an emulated processor that their message about an
+# interrupt that took long does not fail the machine.
 
 . "$(dirname "$0")/lib.sh"
 
 if [ "${VM_ACCEL-}" = kvm ] && ! { [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; }; then
-	die "VM_ACCEL=kvm needs /dev/kvm, and a processor with vmx or svm: without it, QEMU emulates one"
+	die "VM_ACCEL=kvm needs a writable /dev/kvm and a processor with vmx or svm: unset VM_ACCEL to emulate one"
 fi
 
 kernel=6.12
@@ -98,7 +98,7 @@ if [ $# -gt 1 ]; then
 	shift
 	commands+=("$(printf '%q ' "$@")")
 fi
-[ -n "$shell" ] || [ ${#commands[@]} -gt 0 ] || die "nothing to run"
+[ -n "$shell" ] || [ ${#commands[@]} -gt 0 ] || die "there is no command to run: give one after --, or use --run or --shell"
 
 name=${name:-$kernel.$$}
 console=$logs/$name.console.log
@@ -112,7 +112,7 @@ modules=$("$top/vm/module.sh" "$kernel" ${variant:+"$variant"})
 kdir=$("$top/vm/kernel.sh" "$kernel")
 image=$kdir/bzImage
 
-# has NAME...: whether one of these options is in the kernel.
+# has NAME...: true if the kernel was built with one of these options.
 has() {
 	printf 'CONFIG_%s=y\n' "$@" | grep -qxF -f - "$kdir/headers/.config"
 }
@@ -122,11 +122,11 @@ host_khz() {
 	"$dir/tsc"
 }
 
-# What is no emulator's is slow because it shares a processor with others.
+# User-mode Linux is slow because it shares a processor with other programs.
 if has UML; then
 	slow=${slow:-4}
 fi
-# Of 2^shift ns an instruction; what KMSAN adds to it is not to be seen as a stall.
+# An instruction counts as 2^shift ns: fewer with KMSAN, whose instrumentation would look like a stall.
 shift=3
 if has KMSAN; then
 	memory=${memory:-4G}
@@ -138,7 +138,7 @@ if has KASAN KCSAN KMSAN PROVE_LOCKING; then
 	turns=${turns:-1000}
 fi
 if has UML; then
-	[ -z "$shell" ] || die "there is no shell in user-mode Linux"
+	[ -z "$shell" ] || die "--shell does not work in user-mode Linux: choose another --kernel"
 	exact=
 	alike=
 fi
@@ -177,23 +177,23 @@ for bin in "${bins[@]}"; do
 	find "$from" -maxdepth 1 -type f \( -perm -u+x -o -name '*.sh' \) \
 		-exec cp --remove-destination {} "$to" \; -print
 done >"$dir/programs"
-# There is no C library for a program to find, unless --bin has brought one. twheeld, which
-# is in build/user once it was built, is not for make vm.
+# The machine has no shared libraries, unless --bin has copied some. twheeld, which may be in
+# build/user, is not meant for make vm.
 while read -r program; do
 	if [ -e "$root/lib64" ] || [ "${program##*/}" = twheeld ]; then
 		continue
 	fi
 	if readelf -l "$program" 2>/dev/null | grep -q INTERP; then
-		echo "run.sh: $program cannot run there: link it with -static" >&2
+		echo "run.sh: $program needs shared libraries, which the machine does not have: link it with -static" >&2
 	fi
 done <"$dir/programs"
-# The same bytes from the same files, for machines that must do the same again.
+# The same files must yield the same bytes, or two runs of an exact machine differ.
 find "$root" -exec touch -h -d @0 {} +
 (cd "$root" && find . | sort | cpio --quiet -o -H newc -R 0:0 --reproducible) >"$dir/initramfs"
 
-# The machine itself. The kernel's log goes to one port, ours is another.
+# The machine itself. The kernel logs to one serial port, and init and the programs use another.
 if has ARM64; then
-	# With tags on memory, which are a way of their own to fault.
+	# Enable memory tagging, because a wrong tag is another way for an access to fault.
 	qemu=(qemu-system-aarch64 -machine "virt,mte=on" -cpu "max,pauth-impdef=on,sve=off,sme=off")
 	ports=(-serial chardev:log -device "pci-serial,chardev=tty")
 	words=(console=ttyAMA0 twheel.port=/dev/ttyS0)
@@ -215,10 +215,10 @@ if ! has UML; then
 		-kernel "$image" -initrd "$dir/initramfs"
 		-chardev "file,id=log,path=$console" "${ports[@]}"
 	)
-	# QEMU 7.2 leaves wrong flags behind where it emulates cmpxchg16b, as it does with
-	# cmpxchg8b (see tests/lib/emulated.h): no processor of ours has that.
+	# QEMU 7.2 computes wrong flags for cmpxchg16b, as it does for cmpxchg8b (see
+	# tests/lib/emulated.h), so our processors do not have it.
 	if [ -n "$exact" ]; then
-		# A year in which all is as it was in the other run, and nothing random.
+		# Every run sees the same date, and nothing random.
 		now=1767225600
 		qemu+=(
 			-seed 1
@@ -227,9 +227,9 @@ if ! has UML; then
 		)
 		has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
 		words+=(nokaslr "twheel.settle=$settle")
-		# Nor do timers that are due wait for a later interrupt by chance.
+		# No due timer may wait for a later interrupt, because nothing happens by chance here.
 		[[ $append = *twheel.hangs=* ]] || words+=(twheel.hangs=0)
-		# The clock of a network which nobody is in.
+		# The buffer of an empty network flushes at this interval, which ends a turn.
 		[ -z "$turns" ] || qemu+=(
 			-netdev 'hubport,id=turn,hubid=0'
 			-object "filter-buffer,id=turns,netdev=turn,interval=$turns"
@@ -238,21 +238,21 @@ if ! has UML; then
 		qemu+=(-accel kvm -cpu host)
 	else
 		qemu+=(-accel 'tcg,thread=multi')
-		# On a busy host no interrupt may come while a kernel tries whether the timer works,
-		# or how fast the TSC counts. QEMU has that of the host.
+		# On a busy host, an interrupt can be late while the kernel checks its timer or
+		# measures the TSC, so skip both. QEMU uses the TSC of the host.
 		has ARM64 S390 || {
 			qemu+=(-cpu 'max,-cx16')
 			words+=(no_timer_check)
 			[ "$(uname -m)" != x86_64 ] || words+=("tsc_early_khz=$(host_khz)")
 		}
 	fi
-	# While it boots, a kernel patches its own code much. A processor that QEMU emulates
-	# beside another may run into half of that (seen in sched_clock_idle_wakeup_event()),
-	# so the others come when init says so.
+	# A booting kernel patches much of its code. A second emulated processor can execute a
+	# half-patched instruction (seen in sched_clock_idle_wakeup_event()), so init starts the
+	# other processors later.
 	[ -z "$exact" ] && [ "${VM_ACCEL:-tcg}" = kvm ] ||
 		words+=(maxcpus=1 tsc=reliable twheel.emulated=1)
-	# A fifth of what an emulated boot takes: to patch all locks when the second processor
-	# comes, and the tests of the kernel's own ciphers.
+	# Patching all locks for the second processor and testing the kernel's ciphers would take a
+	# fifth of the time of an emulated boot.
 	words+=(noreplace-smp cryptomgr.notests)
 fi
 words+=(
@@ -264,7 +264,7 @@ words+=(
 	${params:+"twheel.params=$params"}
 	${append:+"$append"}
 )
-# It is there, but it would not look; and what it finds is told apart later.
+# Turn KCSAN on from the beginning. Its reports must not panic: of_race() in judge.c judges them.
 if has KCSAN; then
 	words+=(kcsan.early_enable=1 panic_on_warn=0)
 fi
@@ -276,7 +276,7 @@ elif [ -n "$shell" ]; then
 fi
 [ -z "$alike" ] || qemu+=(-smp 1)
 if has UML; then
-	# What it is run with, and the words for its kernel, are one list.
+	# The options of the program and of the kernel are one command line.
 	program=("$image" "mem=${memory:-1G}" "uml_dir=$dir/" "initrd=$dir/initramfs"
 		con=null ssl=null "con0=null,fd:1" "con1=null,fd:3" "${words[@]}")
 else
@@ -284,8 +284,8 @@ else
 	program=("${qemu[@]}" $more -append "${words[*]}")
 fi
 
-# Alone from here on: the last of those that we may have that no other machine has so,
-# for as long as anybody has the lock open.
+# Binds this script to one processor: the last one that we may use and that no other machine has
+# locked. The lock lasts until all that inherited it have ended.
 one_processor() {
 	local processor range
 
@@ -298,16 +298,16 @@ one_processor() {
 	taskset -cp "$processor" "$BASHPID" >/dev/null
 }
 
-# Whoever runs the emulator by this writes down which process that is.
+# This prefix of a command writes the number of its process to $dir/pid.
 # shellcheck disable=SC2016
 told=(bash -c 'echo $$ >"$0"; exec "$@"' "$dir/pid")
 
-# What is not a shell. Its output goes to a file, so that no reader can make the machine
-# wait.
+# Starts a machine that runs commands, not a shell. Its output goes to a file, so that no reader can
+# make the machine wait.
 launch() {
 	if has UML; then
-		# Its programs are processes which it is told of at each of their calls:
-		# two processors would have to wake each other.
+		# Its programs are processes that it stops at each system call. On two processors
+		# they would have to wake each other all the time.
 		one_processor
 		exec 3>"$output" >"$console" 2>&1
 	else
@@ -316,11 +316,11 @@ launch() {
 	exec timeout --foreground -k 5 "$timeout" "${told[@]}" "${program[@]}" </dev/null
 }
 
-# Of two processors, QEMU may take either first after an interrupt, as its own threads
-# come. Of these, the one that advances the clock of a machine at rest may do so before
-# the one that plays the processor has added what it executed last (QEMU 7.2): so they
-# have one processor of the host's, and the former only what the latter leaves.
-in_turn() {
+# QEMU has a thread that emulates the processor and one that advances the clock of an idle machine.
+# The latter may run before the former has counted its last instructions (QEMU 7.2), and then two
+# runs differ. So both share one processor of the host, and the latter runs only while the former
+# sleeps.
+make_clock_wait() {
 	(
 		until [ -s "$console" ]; do
 			kill -0 "$machine" 2>/dev/null || exit 0
@@ -330,8 +330,8 @@ in_turn() {
 	) &
 }
 
-# Notes how much of the time that it could have run, in percent, the emulator
-# had to wait for a processor of the host.
+# Writes to $dir/waiting how many percent of the time in which the emulator could have run it had to
+# wait for a processor of the host.
 watch_waiting() {
 	until [ -s "$dir/pid" ]; do
 		sleep 0.1
@@ -344,9 +344,9 @@ watch_waiting() {
 	done
 }
 
-# The script on stdin, once the machine listens, and then the end of the file
-# until it has been noticed, as a command may read from there as well.
-feed() {
+# Sends the script on stdin as soon as the machine listens, and then the end-of-file character again
+# and again, because a command of the script may have consumed it.
+send_script() {
 	until grep -qs '^twheel-vm: kernel: ' "$output"; do
 		sleep 0.1
 	done
@@ -357,7 +357,7 @@ feed() {
 	done
 }
 
-# What the module counted, to the objects that tell what that means.
+# Copies the counts of the module beside the .gcno files, which gcov needs to interpret them.
 unpack_gcov() {
 	mkdir -p "$gcov"
 	cp "$modules"/*.gcno "$gcov"
@@ -385,39 +385,39 @@ watcher=$!
 if [ -n "$shell" ] && ! [ -t 0 ]; then
 	exec 3<&0
 	"${told[@]}" "${program[@]}" -chardev "stdio,id=tty,signal=off,logfile=$output" \
-		< <(feed <&3 2>/dev/null) 3<&- || status=$?
+		< <(send_script <&3 2>/dev/null) 3<&- || status=$?
 elif [ -n "$shell" ]; then
 	"${told[@]}" "${program[@]}" -mon tty \
 		-chardev "stdio,id=tty,mux=on,signal=off,logfile=$output" || status=$?
 else
-	# Of init's own lines only the bad ones are for the reader.
+	# Only show the lines of init that report a failure.
 	filter='/^twheel-vm: \(kernel\|run\|exit\|verdict\): /d'
 	counted='/^twheel-vm: gcov: /,/^twheel-vm: counted/d'
 	launch &
 	machine=$!
-	[ -z "$alike" ] || in_turn
+	[ -z "$alike" ] || make_clock_wait
 	tail -s 0.2 -n +1 -f --pid="$machine" "$output" |
 		sed -u -e "$counted" -e "${raw:+#}$filter"
 	wait "$machine" || status=$?
 	machine=
-	# The process of user-mode Linux may abort when its kernel has powered down (seen once;
-	# its main() tells of signals that come as it halts). With that for its last word, the
-	# machine has said all that it had to; one that panics has not.
+	# The process of user-mode Linux may abort after its kernel has powered down (seen once; its
+	# main() mentions signals that arrive while it halts). This is no failure if powering down was
+	# its last message, which it is not after a panic.
 	if has UML && [ "$status" -eq 134 ] &&
 		grep . "$console" | tail -n 1 | grep -q 'reboot: Power down'; then
 		status=0
 	fi
-	# Some consoles keep the last end of a line for themselves.
+	# Some consoles do not print the last newline.
 	[ -z "$(tail -c 1 "$output")" ] || echo | tee -a "$output"
 fi
-# It has nothing to watch if that did not even begin.
+# The watcher has not ended by itself if the emulator did not start.
 [ -s "$dir/pid" ] || kill "$watcher"
 wait "$watcher" || true
 
-# What ran in the shell may have left a line without an end before it.
+# Programs in the shell may have printed an unfinished line before the verdict.
 said=$(tr -d '\r' <"$output" | sed -n "s/^${shell:+.*}twheel-vm: verdict: //p" | tail -n 1)
 verdict=$said
-# What the kernel said after the verdict counts as well.
+# The kernel's messages after the verdict count as well.
 tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 	awk -v programs=" ${oom_ok[*]} " '
 		/ invoked oom-killer: / {
@@ -425,11 +425,11 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 			name = substr($0, RSTART, RLENGTH - length("invoked"))
 			lines = index(programs, " " name) ? 8 : 0
 		}
-		# Its stack: see of_oom() in judge.c.
+		# Skip the stack of an out-of-memory report: see of_oom() in judge.c.
 		stack && /\]  / { next }
 		{ stack = lines && lines-- && /Call [Tt]race:$/ }
 		stack { lines = 0; next }
-		# A race of the kernel alone: see of_race() in judge.c.
+		# Skip races that only involve the kernel: see of_race() in judge.c.
 		!race && /BUG: KCSAN: / { race = $0; next }
 		{ interrupted = /\] +asm_/ || interrupted && /\]  / }
 		race && !interrupted && /\]  .* \[twheel\]/ { print race; race = "" }
@@ -437,8 +437,7 @@ tr -d '\r' <"$console" | sed '1,/twheel-vm: begin/d' |
 		{ print }
 		END { print race }' |
 	grep -F -f "$forbidden" >"$dir/complaints" || true
-# Which interrupts took long by chance, and whose memory a race was about,
-# init has judged: see of_chance() and of_race() in judge.c.
+# init has already judged long interrupts and races: see of_chance() and of_race() in judge.c.
 took='hrtimer: interrupt took [0-9]+ ns$'
 tr -d '\r' <"$output" | sed -n "s/^twheel-vm: of the kernel's own: //p" >"$dir/theirs"
 if [ "$said" = PASS ]; then
@@ -450,7 +449,7 @@ complaint=$(head -n 1 "$dir/complaints")
 if [ -n "$shell" ] && [ "$status" -eq 0 ] && [ -z "$said$complaint" ] &&
 	! grep -q 'Kernel panic' "$console"; then
 	echo
-	echo "The plug was pulled."
+	echo "The machine was switched off."
 	exit 0
 fi
 if [ "$status" -ne 0 ] || [ -z "$said" ]; then
@@ -471,14 +470,14 @@ elif [ -z "$shell" ] && [ "$said" = PASS ] &&
 	[ "$(grep -c 'twheel-vm: exit: ' "$output")" -ne "$(wc -l <"$root/vm/commands")" ]; then
 	verdict="FAIL: not all commands were run"
 fi
-# Of all complaints, this one the kernel also has when an emulated processor
-# gets no time: an interrupt seems to take long, whatever is done in it. Not where
-# instructions are counted: there it did.
+# The kernel also reports a long interrupt if the emulator had to wait for a processor of the host,
+# so that report alone does not count then. In a machine whose clock counts instructions, the
+# interrupt was really long.
 waiting=$(cat "$dir/waiting" 2>/dev/null || echo 0)
 if [ -z "$exact" ] && [ "$waiting" -ge 5 ] && ! grep -Eqv "$took" "$dir/complaints" &&
 	[[ $verdict =~ ^"FAIL: kernel log: "(.* )?"hrtimer: interrupt took "[0-9]+" ns"$ ]]; then
 	verdict=PASS
-	echo "# not counted, as the machine had to wait for $waiting % of its time:"
+	echo "# ignored, because the machine had to wait for a processor for $waiting % of its time:"
 	echo "# ${BASH_REMATCH[0]}"
 fi
 if [ "$verdict" != "$said" ]; then
@@ -489,7 +488,7 @@ fi
 if [ -n "$gcov" ]; then
 	unpack_gcov
 fi
-# Of a script it is the status that tells more.
+# For a script, its exit status says more than the verdict.
 left=0
 if [ -n "$shell" ]; then
 	left=$(tr -d '\r' <"$output" | sed -n 's/^.*twheel-vm: exit: //p' | tail -n 1)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# vm/source.sh [VERSION]: prints a directory with what we need of the kernel's source (6.12):
-# for user-mode Linux, the harness of its selftests, kunit.py and checkpatch. It comes out of
-# Debian's linux-source-VERSION into the cache.
+# vm/source.sh [VERSION]: prints a directory with those parts of the kernel's source (default: 6.12)
+# that we need: user-mode Linux, the harness of the selftests, kunit.py and checkpatch. It is
+# unpacked from Debian's linux-source-VERSION into the cache.
 
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Prints how fast the TSC of this machine counts, in kHz. */
+/* Prints the frequency of the TSC of this machine in kHz. */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -20,7 +20,10 @@ static uint64_t clock_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Of many readings of both the one that took the least time: nothing came between. */
+/*
+ * Reads both clocks many times, and returns the reading that took the least time, because nothing
+ * interrupted that one.
+ */
 static struct reading read_both(void)
 {
 	uint64_t least = UINT64_MAX;
