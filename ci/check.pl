@@ -1,13 +1,15 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/check.pl check | ci | full ...: runs the stages of these tiers, as ci/stages has them; or
-# ci/check.pl NAME...: these stages, after what they are built from. Prints a line for each when
-# it has ended, under it what failed, and in the end the sums; what a stage said is in
-# build/logs/NAME.log. A skipped test is no success: with one, the exit status is bad.
+# ci/check.pl check|ci|full...: runs all stages of these tiers, which ci/stages defines
+# ci/check.pl NAME...: runs these stages, after the stages that build what they need
 #
-# The full tier takes TWHEEL_CHECK_MINUTES (90). A stage that would begin in the last five is
-# skipped; one that runs when they are over is ended, and fails.
+# When a stage ends, this prints one line about it, followed by its failures. The totals come last.
+# The output of a stage is in build/logs/NAME.log. The exit status is 1 if any test failed or was
+# skipped.
+#
+# The full tier may take TWHEEL_CHECK_MINUTES (default: 90). A stage that would start in the last
+# five minutes is skipped. A stage that still runs when the time is over is killed, and fails.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -25,7 +27,7 @@ my $logs = 'build/logs';
 make_path($logs);
 $| = 1;
 
-# "= TIER JOBS" begins a group of stages that run so many at once; "NAME  COMMAND" is one.
+# "= TIER JOBS" begins a group of stages, of which JOBS run at once. "NAME  COMMAND" is a stage.
 open(my $table, '<', 'ci/stages') or die;
 while (<$table>) {
 	next if /^\s*(#|$)/;
@@ -43,18 +45,19 @@ if ("@ARGV" eq '--list') {
 	exit;
 }
 my @unknown = grep { !$command{$_} && !/^(check|ci|full)$/ } @ARGV;
-die "no stage @unknown: make help names them\n" if @unknown;
+die "there is no stage @unknown: make help lists the stages\n" if @unknown;
 my %wanted = map { $_ => 1 } @ARGV;
 my $all = grep { $wanted{$_->{tier}} } @groups;
 $ENV{FULL} = 1 if $wanted{full};
 
-# What runs for a stage: its log is as it spoke, and the harness has it as one stream.
+# Returns the command of a stage. It writes the output to the log as it is, and to the harness as one
+# TAP stream.
 sub command_of {
 	my ($harness, $name) = @_;
 	my $left = $limit - (time - $begin);
 	$started{$name} = time;
 	my $bounded = $ENV{FULL} && $all && $tier{$name} ne 'build';
-	return "1..0 # SKIP cut: the time is soon over\n" if $bounded && $left < 300;
+	return "1..0 # SKIP less than five minutes are left\n" if $bounded && $left < 300;
 	$ENV{STAGE} = $command{$name};
 	return ['bash', '-o', 'pipefail', '-c', <<'END', $bounded ? "timeout $left" : '', "$logs/$name.log"];
 full() { echo "$([ -n "${FULL-}" ] && echo "$1" || echo "$2")"; }
@@ -65,7 +68,7 @@ eval "$0 $STAGE" 2>&1 </dev/null | tee "$1" | awk -f ci/flat.awk
 END
 }
 
-# What led to each failure: the lines since the result before it, and its own remarks.
+# Shows each failure with the lines since the result before it, and with the comments that follow it.
 sub show {
 	my ($name) = @_;
 	open(my $log, '<', "$logs/$name.log") or return;
@@ -84,11 +87,11 @@ sub show {
 			push @before, $_;
 		}
 	}
-	# It never came to a result.
+	# If there is no failed result, the stage has died: show its last lines.
 	print "    $_\n" for $shown ? () : @before > 30 ? @before[-30 .. -1] : @before;
 }
 
-sub told {
+sub report {
 	my ($test, $parser) = @_;
 	local $_;
 	my $name = $test->[0];
@@ -103,7 +106,7 @@ sub told {
 	show($name);
 	print "    $_\n" for $parser->parse_errors;
 	print '    exit ', $parser->exit, "\n" if $parser->exit;
-	print "    $logs/$name.log has all of it\n";
+	print "    the whole output is in $logs/$name.log\n";
 }
 
 for my $group (@groups) {
@@ -111,7 +114,7 @@ for my $group (@groups) {
 	next if !@names;
 	my $harness = TAP::Harness->new({ verbosity => -3, jobs => $group->{jobs},
 		exec => \&command_of });
-	$harness->callback(after_test => \&told);
+	$harness->callback(after_test => \&report);
 	$harness->aggregate_tests(TAP::Parser::Aggregator->new, @names);
 }
 printf "after %d minutes\n", (time - $begin) / 60 if $all;

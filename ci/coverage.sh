@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/coverage.sh core | module: how much its tests reach of the wheel in user space (twheel.c,
-# by the KUnit suites), or of the module in a kernel, by one machine that runs the suite and
-# the failing calls. Fails below 95 % of the lines or 90 % of the branches. Prints TAP; which
-# lines were not reached is left in build/coverage-core or build/coverage-module.
+# ci/coverage.sh core | module: measures the coverage of the wheel in user space (twheel.c, by the
+# KUnit suites), or of the module in a VM that runs the suite of the device and fail_nth. Fails
+# below 95 % of the lines or 90 % of the branches. Prints TAP. The lines that were not reached are
+# in build/coverage-core or build/coverage-module.
 #
-# A line that no test can reach may say GCOVR_EXCL_LINE, and has to say why. A branch of a
-# line that only checks what cannot be (lockdep_assert_held, WARN_ON) does not count, because
-# one of the two is for a kernel that is broken. Nor does a branch of the kernel's macros for
-# bits, most of which ask whether a number is constant, nor of unsafe_copy_to_user(), which
-# has one for each 8 bytes.
+# A line that no test can reach may be marked with GCOVR_EXCL_LINE and a reason. Three kinds of
+# branches do not count: those of lockdep_assert_held() and WARN_ON(), because one of the two is
+# only taken if the kernel is broken; those of the kernel's macros for bits, because most of them
+# ask whether a number is constant; and those of unsafe_copy_to_user(), which has one per 8 bytes.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -35,7 +34,7 @@ module)
 		--bin "$build/stress/fail_nth" --run fail_nth
 	;;
 *)
-	die "coverage of what?"
+	die "usage: ci/coverage.sh core | module"
 	;;
 esac
 
@@ -43,7 +42,7 @@ cd "$out"
 quietly gcov-12 -b -c ./*.gcda
 gcovr --use-gcov-files --keep --root / --filter ".*/$sources\$" \
 	--exclude-branches-by-pattern "$not_counted" --json-summary sums.json --txt lines.txt . 2>gcovr.log ||
-	{ cat gcovr.log; die "no coverage"; }
+	{ cat gcovr.log; die "gcovr has failed: see its messages above"; }
 gcovr --use-gcov-files --keep --root / --filter ".*/$sources\$" --branches \
 	--exclude-branches-by-pattern "$not_counted" --txt branches.txt . 2>>gcovr.log
 sed 's/^/# /' lines.txt
@@ -54,7 +53,7 @@ print("1..2")
 for n, (kind, least) in enumerate(zip(("line", "branch"), map(int, sys.argv[2:])), 1):
     reached = sums[kind + "_percent"] or 0
     name = {"line": "lines", "branch": "branches"}[kind]
-    # The figures of a full run are those of the module.
+    # Targets without a prefix are those of the module.
     prefix = "" if sys.argv[1] == "module" else "core_"
     print(f"# target percent.{prefix}{name} {reached} {least}")
     print(f"{'not ' * (reached < least)}ok {n} {reached} % of the {name}")

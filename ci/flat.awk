@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Makes one flat TAP stream of the log of a stage. A script that prints TAP of its own is one
-# document in that log; a machine's log has a document for each command, between "run: " and
-# "exit: ", and a verdict, which counts as a result (see vm/init.c). A document without a plan,
-# with other results than it planned or with a bad exit status in spite of good results fails,
-# and so do a command that did not exit, a machine without a verdict, and a figure that was not
-# reached: "# target NAME REACHED NEEDED". What was skipped stays a skip.
+# Turns the log of a stage into one flat TAP stream. The log of a script that prints TAP is one
+# document. The log of a machine contains a document for each command, between "run: " and
+# "exit: ", and a verdict, which counts as a result (see vm/init.c). These cases add a failure:
+#
+#   a document without a plan, or with more or fewer results than it planned
+#   a document whose results are all good but whose exit status is not 0
+#   a command that did not exit, or a machine without a verdict
+#   a target that was not reached: "# target NAME REACHED NEEDED"
+#
+# A skipped test stays a skipped test.
 
 function result(good, what) {
 	print (good ? "ok " : "not ok ") ++number " - " (command == "" ? "" : command ": ") what

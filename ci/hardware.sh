@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/hardware.sh [--yes] [--no-bench]: what the module does on this machine, for those who
-# develop it. Builds the module for the running kernel, loads it, runs the tests of the device and
-# make bench HERE=1, unloads the module again, and leaves one file to send: build/hardware.txt.
+# ci/hardware.sh [--yes] [--no-bench]: tests and measures the module on this machine, and writes a
+# report for its developers. It builds the module for the running kernel, loads it, runs the tests
+# of the device and make bench HERE=1, unloads the module, and leaves the report in
+# build/hardware.txt.
 #
-# It asks before it loads the module, unless --yes is given. A bug of the module can bring the
-# machine down: save your work.
+# It asks before it loads the module, unless you give --yes. A bug of the module can crash the
+# machine, so save your work first.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -16,36 +17,36 @@ for option; do
 	case $option in
 	--yes) yes=1 ;;
 	--no-bench) bench= ;;
-	*) die "unknown: $option" ;;
+	*) die "unknown option: $option" ;;
 	esac
 done
 report=$build/hardware.txt
 headers=/lib/modules/$(uname -r)/build
 cd "$top"
 
-[ -e "$headers/Makefile" ] || die "no kernel headers in $headers: install linux-headers-$(uname -r)"
-[ ! -d /sys/module/twheel ] || die "twheel is loaded already: unload it first (sudo rmmod twheel)"
+[ -e "$headers/Makefile" ] || die "there are no kernel headers in $headers: install linux-headers-$(uname -r)"
+[ ! -d /sys/module/twheel ] || die "the module is already loaded: unload it first (sudo rmmod twheel)"
 if grep -qs '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown; then
-	die "the kernel takes signed modules only: see Secure Boot in doc/install.md"
+	die "this kernel only loads signed modules: see Secure Boot in doc/install.md"
 fi
 make -s -C "$headers" M="$top" modules >&2 </dev/null
 built=$(modinfo -F vermagic "$top/twheel.ko")
-[ "${built%% *}" = "$(uname -r)" ] || die "twheel.ko is for ${built%% *}, and this is $(uname -r)"
+[ "${built%% *}" = "$(uname -r)" ] || die "twheel.ko was built for kernel ${built%% *}, but $(uname -r) is running: install its headers"
 ci/programs.sh >&2
 
 if [ -z "$yes" ]; then
 	cat >&2 <<-'END'
 		This loads twheel.ko into the running kernel, tests and measures it for up to half an
-		hour, and unloads it. A bug of the module can bring this machine down: save your work.
+		hour, and unloads it. A bug of the module can crash this machine, so save your work.
 	END
-	read -r -p 'Go on? [y/N] ' answer
-	[[ $answer = [yY]* ]] || die "nothing was loaded"
+	read -r -p 'Continue? [y/N] ' answer
+	[[ $answer = [yY]* ]] || die "canceled: the module was not loaded"
 fi
 as_root insmod "$top/twheel.ko"
 trap 'as_root rmmod twheel' EXIT
 
-# What of the kernel's log is bad news, from when the module was loaded: what follows the last line
-# of ours, or all of it if so much was logged that this line is gone.
+# complaints: prints the problems in the kernel's log since the module was loaded. These are below the
+# line that we write now, or anywhere in the log if it is so full that our line is gone.
 begins="make hardware begins: $$"
 echo "$begins" | as_root tee /dev/kmsg >/dev/null
 complaints() {
@@ -81,5 +82,5 @@ complaints() {
 trap - EXIT
 as_root rmmod twheel || echo 'rmmod: FAILED' >>"$report"
 grep -E '^(tests|kernel log|rmmod):' "$report" >&2
-echo "all of it is in build/hardware.txt" >&2
+echo "the whole report is in build/hardware.txt" >&2
 ! grep -qE '^(tests|kernel log|rmmod): FAILED' "$report"

@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/programs.sh [32 | device | arm64 | s390x | stress | stress32 | exact | power]: builds the
-# programs and all tests, into build/user, or with 32 bits into build/user32; or the tests of the device alone,
-# into the same; or these and lib_test for that architecture, into build/user-ARCHITECTURE; or the hostile
-# ones, into build/stress or build/stress32; or those of ci/exact.sh or ci/power.sh, into
-# build/exact or build/power. One at a time.
+# ci/programs.sh [WHAT]: builds programs and tests. Only one instance builds at a time. WHAT is
+#
+#   (nothing)         the programs and all tests, into build/user
+#   32                the same for 32 bits, into build/user32
+#   device            only the tests of the device, into both of these
+#   arm64, s390x      the tests of the device and lib_test, into build/user-ARCHITECTURE
+#   stress, stress32  the hostile tests, into build/stress or build/stress32
+#   exact, power      the test of ci/exact.sh or ci/power.sh, into build/exact or build/power
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -45,7 +48,7 @@ exact | power)
 	gcc -O2 -Wall -Wextra -Wno-missing-field-initializers -Werror -std=gnu11 -pthread -static \
 		-isystem "$harness" -I"$top/tests/lib" -I"$top/include/uapi" \
 		-o "$build/.$1" "$top/tests/device/$1/$1.c"
-	# Another machine may just be made of what is there.
+	# rename() replaces the program at once, because a machine may be copying it just now.
 	mv "$build/.$1" "$build/$1/$1"
 	;;
 *)

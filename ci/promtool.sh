@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/promtool.sh: prints where promtool is. The package would start a server, so it is only
-# unpacked.
+# ci/promtool.sh: prints the path of promtool. If it is not installed, this unpacks Debian's package
+# without installing it, because the package would start a server.
 
 . "$(dirname "$0")/../vm/lib.sh"
 

@@ -1,43 +1,41 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: the hostile
-# tests of tests/hostile in machines of this kernel, TAP out. What a budget was
-# too small for is said in lines that begin with "# " and have "cut:" in them.
+# ci/stress.sh KERNEL short|full [OPTION...] [-- OPTION-of-run.sh...]: runs the hostile tests of
+# tests/hostile in a machine with this kernel. Prints TAP. A line that begins with "# " and
+# contains "cut:" reports a test whose budget was too small.
 #
-#   --pairs N     seconds for each pair of calls that race
-#   --loops N     and how many loops end a pair sooner
-#   --fuzz N      for the fuzzer
-#   --calls N     and how many calls end it sooner
-#   --lives N     for each way in which wheels end
-#   --loads N     and how many loads and unloads of the module end that sooner
-#   --storms N    for each storm, and as long without one, for how late others are then;
-#                 only with --parallel, or alone; the latter not where the kernel watches
-#                 itself
-#   --soak N      for the soak
-#   --part N      in 10,000: how much of what make check-full needs of them
-#   --seed N      of what is chosen at random; another each time in the full tier
-#   --only WHAT   one of these alone, or fail_nth or cmdspace
-#   --not WHAT    all but that one
-#   --parallel    with a processor of the host's for each of the machine's
-#   --32          as 32-bit programs
+#   --pairs N     seconds for each pair of racing calls
+#   --loops N     number of loops that end a pair before that
+#   --fuzz N      seconds for the fuzzer
+#   --calls N     number of calls that end it before that
+#   --lives N     seconds for each way in which a wheel can end
+#   --loads N     number of times the module is loaded and unloaded that end this before that
+#   --storms N    seconds for each storm, and the same time without it, to compare how late others
+#                 are; only with --parallel, or with --only storms on a kernel without detectors
+#   --soak N      seconds for the soak test
+#   --part N      share of the targets of make check-full that this run must reach, in 1/10,000
+#   --seed N      seed of random choices (default in the full tier: another one each time)
+#   --only WHAT   runs one of these alone, or fail_nth or cmdspace
+#   --not WHAT    runs all except this one
+#   --parallel    gives each processor of the machine its own processor of the host
+#   --32          runs 32-bit programs
 #
-# The seconds are those of the machine. Without --parallel it counts instructions for
-# a clock, has one processor of the host's for its two, and gives it to the other
-# each 40 us, where calls take longer each 100 us: so calls meet wherever either
-# is, and the host may be busy. For storms it has but one, as in turns one may wait for
-# a second, and the timers on it.
+# The seconds are those of the machine. Without --parallel, the clock of the machine counts
+# instructions. Its two processors then share one of the host and take turns every 40 us, or
+# every 100 us on kernels whose calls take longer, so that calls interrupt each other everywhere,
+# even on a busy host. For storms, it has only one processor, because otherwise one processor and
+# its timers could wait for a second.
 #
-# User-mode Linux (uml) has one processor, and the host's time in any case.
+# User-mode Linux (uml) always has one processor and the host's time.
 #
-# fail_nth is for kernels that fail calls on demand, and the fuzzer sees where it
-# goes in those with KCOV, and must: vm/config/debug.config and uml.config. The others
-# pass it by.
+# fail_nth needs a kernel with fault injection. On kernels with KCOV, which are those of
+# vm/config/debug.config and uml.config, coverage must guide the fuzzer. Other kernels skip both.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-kernel=${1:?which kernel?}
-tier=${2:?short or full?}
+kernel=${1:?the name of a kernel is missing}
+tier=${2:?the second argument must be short or full}
 shift 2
 only=
 not=
@@ -53,7 +51,7 @@ full)
 	pairs=110 fuzz=900 lives=120 storms=5 soak=600
 	loops=1000000 calls=20000000 count=1000000 loads=1000 limit=25000 seed=$((SRANDOM | 1))
 	;;
-*) die "unknown: $tier" ;;
+*) die "there is no tier $tier: use short or full" ;;
 esac
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -70,7 +68,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ $# -eq 0 ] || shift
-# One that hangs is not to take as long as all of them may.
+# If the fuzzer alone hangs, do not wait for as long as all tests may take.
 [ "$only" != fuzz ] || limit=$((fuzz + 600))
 
 quietly "$top/ci/programs.sh" "stress$bits"
@@ -90,41 +88,41 @@ late=
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
 	exactly=1
-	# For more than a minute the tick, the neighbor's timerfd and its poll may meet in one
-	# interrupt, which is twice in a machine and never in another.
+	# For more than a minute, the tick, the timerfd of the bystander and its poll can coincide in one
+	# interrupt. This happens twice in one machine and never in another.
 	options+=(--alike --settle 5 --append twheel.hangs=12)
 elif [ -z "$parallel" ]; then
 	options+=(--exact --settle 5 --turns "$turn")
 fi
 
 run=()
-# part NAME ARGUMENT...: one of the programs.
+# part NAME ARGUMENT...: adds one of the programs.
 part() {
 	[ "${only:-$1}" != "$1" ] || [ "$not" = "$1" ] || run+=(--run "$*")
 }
 
 if [ -n "$watching" ]; then
-	# Loading has many places, most of the kernel: see ci/coverage.sh and UML for these.
+	# Loading the module has many points of failure, most of them in the kernel. ci/coverage.sh and
+	# the stage "fail-nth" test those.
 	part fail_nth -F load
 fi
 part cmdspace
 part fuzz --part "$part" --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"
-# A module is loaded, and a processor goes, while all others wait; in turns, one may
-# wait for ever. With one processor there are no turns, and none can go.
+# Loading a module and taking a processor offline stop all other processors. If these take turns, one
+# may wait forever. With one processor there are no turns, and it cannot go offline.
 without=(-T loads_and_unloads -T cpu_offline_expiry)
 [ -z "$parallel" ] || without=()
 [ "$kernel" != uml ] || without=(-T cpu_offline_expiry)
 part pairs --part "$part" --loops "$loops" --seconds "$pairs" --seed "$seed" "${without[@]}"
-# A page that was given back must not be written to, where the kernel can see that.
+# Kernels that can detect it report a write to a freed page.
 [ -n "$only" ] && [ "$only" != lives ] || options+=(--append page_poison=1)
 part lives --part "$part" --count "$count" --loads "$loads" --seconds "$lives" --seed "$seed" "${without[@]}"
 if [ "$tier" = full ] || [ "$only" = soak ]; then
 	part soak --part "$part" --seconds "$soak" --seed "$seed"
 fi
-# Who is punctual beside them is for processors that are truly two, or one; and a kernel
-# that does nothing else.
+# The storms compare lateness, which needs processors that do not take turns, or only one.
 if [ -n "$parallel$exactly" ]; then
 	part storms --part "$part" --seconds "$storms" --late "${late:-0}" --exact "${exactly:-0}"
 fi
-[ ${#run[@]} -gt 0 ] || die "nothing of that on $kernel"
+[ ${#run[@]} -gt 0 ] || die "no test is left to run on $kernel with these options"
 exec "$top/vm/run.sh" "${options[@]}" "$@" "${run[@]}"

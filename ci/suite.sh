@@ -1,49 +1,52 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: the tests of the device, in one
-# machine. WHAT is
+# ci/suite.sh KERNEL [WHAT [OPTION-OF-run.sh...]]: runs tests in one machine with this
+# kernel. WHAT is
 #
-#   64       the device with 64-bit programs, or those of the kernel's architecture (the
-#            default)
-#   32       the device with 32-bit programs
-#   library  the library, as 64-bit programs
-#   tool     twheelctl and the examples, as 64-bit programs
-#   lib32    the library, twheelctl and the examples as 32-bit programs
-#   races    what takes threads that truly meet, as 64-bit programs
-#   threads  the same of the library: each timer is accounted for, for a minute, or
-#            TWHEEL_RACE_SECONDS; the wheel in the process is raced natively, by
-#            tests/library/check.sh
+#   64       tests of the device as 64-bit programs, or as programs for the kernel's
+#            architecture (default)
+#   32       tests of the device as 32-bit programs
+#   library  tests of the library as 64-bit programs
+#   tool     tests of twheelctl and of the examples as 64-bit programs
+#   lib32    tests of the library, twheelctl and the examples as 32-bit programs
+#   races    tests of the device whose threads must run at the same time, as 64-bit programs
+#   threads  such tests of the library, which account for each timer and take a minute, or
+#            TWHEEL_RACE_SECONDS. tests/library/check.sh races the in-process wheel, without
+#            a machine
 #   races32  both as 32-bit programs
-#   unmapped what does without the table, on an arm64 processor without LSE, where the module
-#            refuses to map it; and that the library takes a wheel in the process there
-#   signals  what sleeps and copies, under a signal each millisecond
-#   fail_nth what allocates, with each allocation failing in turn
+#   unmapped tests that do not need the table, on an arm64 processor without LSE, where the
+#            module refuses to map it, and a test that the library then uses an in-process wheel
+#   signals  tests that sleep and copy, while a signal arrives each millisecond
+#   fail_nth tests that allocate memory, and each allocation fails in turn
 #
-# The clock of the machine counts instructions (see --exact of vm/run.sh): how
-# busy the host is, no test can notice. That takes one processor of the host, which
-# plays all of the machine's in turn. For races each has its own. S/390 and the
-# kernels "debug", "rt-debug", "kmsan" and "newest" have but one then, and what needs two is
-# with the races: who waits for a lock without a pause may be given each turn of the one that
-# has it, by QEMU before 8.1 ("accel/tcg/tcg-accel-ops-rr: ensure fairness with icount").
-# Seen on 7.3, for minutes, with the lock of another processor's timers.
-# User-mode Linux has the host's time. There read_test runs once more under a storm of signals.
+# The clock of the machine counts instructions (see --exact of vm/run.sh), so the tests
+# cannot notice host load. One processor of the host then runs all processors of the machine
+# in turns; for races, each runs on its own.
 #
-# The programs are those of ci/programs.sh. The library is the same on each kernel.
+# S/390 and the kernels "debug", "rt-debug", "kmsan" and "newest" only get one processor then,
+# and tests that need two run with the races. The reason is that QEMU before 8.1 may schedule a
+# CPU that spins on a lock instead of the one that holds it ("accel/tcg/tcg-accel-ops-rr: ensure
+# fairness with icount"). We saw this for minutes on 7.3, with the lock of another CPU's timers.
+#
+# User-mode Linux runs in the host's time. There, read_test runs a second time, with a signal
+# each millisecond.
+#
+# ci/programs.sh builds the programs. The library is the same for all kernels.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-kernel=${1:?which kernel?}
+kernel=${1:?the name of a kernel is missing}
 what=${2:-64}
 shift $(($# > 1 ? 2 : 1))
 tests=$top/tests
 run=()
-# A page that was given back must not be written to, where the kernel can see that.
+# Kernels that can detect it report a write to a freed page.
 poison=page_poison=1
 options=(--exact --append "nowatchdog $poison")
 bins=(--bin "$build/user")
 
-# The tests that one processor at a time is enough for.
+# Prints the tests that do not need two processors at the same time.
 programs() {
 	local test
 
@@ -57,7 +60,7 @@ programs() {
 	done
 }
 
-# races DIRECTORY, threads DIRECTORY: those there.
+# races DIRECTORY, threads DIRECTORY: adds the programs of this directory in the machine.
 races() {
 	run+=(--run "$1/race_test" --run "$1/table_race_test"
 		--run "$1/clock_test -t backward_in_softirq")
@@ -77,7 +80,7 @@ threads() {
 case $what in *32*) quietly "$top/ci/programs.sh" 32 ;; esac
 case $what in
 library | tool | lib32)
-	# It gives back no pages that the kernel writes to, and to poison each is a sixth of the work.
+	# The library frees no pages that the kernel writes to, and poisoning them takes a sixth of the time.
 	options=(--exact --append nowatchdog)
 	[ "$what" != lib32 ] || bins=(--bin "$build/user32:/bin32")
 	dir=
@@ -93,7 +96,7 @@ library | tool | lib32)
 		in_32="TWHEELCTL=/bin32/twheelctl IDLE_SERVER=/bin32/idle_server EXAMPLES=/bin32"
 		[ "$what" = lib32 ] || in_32=
 		for test in "$tests"/tool/*_test.sh; do
-			# Those of bash are for the machine that builds.
+			# Tests that need bash do not run in the machine.
 			! grep -qx '#!/bin/sh' "$test" || run+=(--run "${in_32:+$in_32 }sh /tests/tool/${test##*/}")
 		done
 	fi
@@ -105,22 +108,22 @@ library | tool | lib32)
 		dir=/bin32/
 	fi
 	for test in $(programs); do
-		# There is no twheelctl for them.
+		# twheelctl is not built for these architectures.
 		[[ $kernel/$test != @(arm64|s390x)-*/module_test ]] || test+=' -T ps_finds_all'
-		# The sizes of slabs tell nothing there; kmemleak looks after them.
+		# On the debug kernel, the sizes of slabs prove nothing, but kmemleak finds leaks.
 		[[ $kernel/$test != debug/module_test* ]] ||
 			test+=' -T kill_with_timers -T open_and_close -T cancelled_timers'
-		# It has no cgroups and no sockets; a million takes it half an hour, two of the
-		# six of killed_test more than seven minutes, and what only counts maps and
-		# unmaps so long that RCU complains.
+		# kmsan has no cgroups and no sockets. million_test takes half an hour there, two of
+		# the six tests of killed_test take more than seven minutes, and map_and_unmap so long
+		# that RCU reports a stall.
 		case $kernel/$test in
 		kmsan/million_test | kmsan/killed_test) continue ;;
-		# They have no tracepoints.
+		# kcsan and kmsan have no tracepoints.
 		kcsan/trace_test | kmsan/trace_test) continue ;;
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
-		# What has two processors, and what vm/config/uml.config says it lacks.
+		# These need two processors, or a feature that user-mode Linux lacks: see vm/config/uml.config.
 		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;
 		uml/clock_test | uml/table_ioctl_test) test+=' -F namespace' ;;
@@ -154,7 +157,7 @@ unmapped)
 	done
 	;;
 signals)
-	# Who polls, or counts how often it was switched, sees them.
+	# Leave out tests that notice signals: they poll, or count context switches.
 	for test in batch_test 'fault_test -T argument_across_border' \
 		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_stays' \
 		read_test setup_test table_test timer_test; do
@@ -167,16 +170,15 @@ fail_nth)
 	run+=(--run fail_nth)
 	;;
 *)
-	die "unknown: $what"
+	die "there are no tests $what: see the list in $0"
 	;;
 esac
 case $kernel in
 debug | rt-debug | kmsan)
-	# All of it is searched for leaks, twice.
+	# kmemleak searches the whole memory twice, so keep it small.
 	[ "$kernel" != debug ] || options+=(--memory 768M)
-	# Of two processors that take turns, one that does not rest may have them all for two
-	# minutes, as in such a search, or while it waits for the other's lock; and the work
-	# that the other has got is not done meanwhile.
+	# If two processors take turns, a busy one may get all of them for two minutes, for example
+	# during that search or while it spins on a lock of the other, whose work waits.
 	[[ $what = *races* || $what = threads ]] || options+=(--qemu "-smp 1")
 	;;
 newest)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/tracing.sh: the bpftrace commands of twheel(4), each in the machine beside a program
-# whose timers expire and are read. Prints TAP. Copies Debian's bpftrace with its libraries.
+# ci/tracing.sh: runs each bpftrace command of twheel(4) in a VM, beside a program whose timers
+# expire and are read. Prints TAP. Copies Debian's bpftrace and its libraries into the VM.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -17,7 +17,7 @@ done
 cp -L /lib64/ld-linux-x86-64.so.2 "$dir/lib64"
 chmod +x "$dir"/lib*/*
 
-# The commands as they are printed, each in a file that ends by itself.
+# Writes each command of the page to a script, with an added probe that ends it after four seconds.
 mandoc -T ascii "$top/doc/man/twheel.4" | col -b | awk -v dir="$dir/bin" '
 	/^ *bpftrace -e / { file = dir "/command" ++n ".sh" }
 	file {
@@ -38,7 +38,7 @@ cat >"$dir/bin/all.sh" <<-'END'
 	done
 	kill $!
 	echo "1..$number"
-	[ ! -e "/bin/command$((number + 1)).sh" ] || echo 'Bail out! a command is not known'
+	[ ! -e "/bin/command$((number + 1)).sh" ] || echo 'Bail out! twheel(4) contains a command that this test does not check'
 END
 exec "$top/vm/run.sh" --name vm-tracing --raw --memory 2G --limit 300 --timeout 400 \
 	--bin "$build/user/oneshot" --bin "$dir/bin" --bin "$dir/lib:/lib/x86_64-linux-gnu" \

@@ -33,7 +33,7 @@ includes() {
 	done
 }
 
-# A symbol that two objects define, such as main(), says nothing.
+# Ignore a symbol that several objects define, such as main().
 calls() {
 	local file
 	for file in **/*.o; do

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# ci/lint/lint.sh [CHECK...]: what a machine can see without running anything. A TAP line
-# for each kind of check; nothing found is what passes. Of the checks only those with these
-# names ("checkpatch", "prose"), or all.
+# ci/lint/lint.sh [CHECK...]: checks sources and documents without running the programs. Runs the
+# checks with these names, such as "checkpatch" or "prose", or all of them. Prints a TAP line for
+# each, which passes if the check found nothing.
 
-# All these functions are called, by way of check().
+# check() calls these functions by their names.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
@@ -18,12 +18,12 @@ cd "$top"
 need clang-14 coccinelle mandoc pahole python3 uthash-dev libjansson-dev libev-dev libevent-dev \
 	libuv1-dev liburing-dev
 source=$(vm/source.sh)
-# Where the kernel's rules come to lie.
+# The directory with the kernel's semantic patches.
 coccinelle=$cache/coccinelle/${source##*/}
 uapi=include/uapi
 header=$uapi/linux/twheel.h
 
-# The project's own: what else lies about in the checkout is not our business.
+# Only check the project's files, not others that lie in the checkout.
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" -ef "$top" ]; then
 	mapfile -t own < <(git ls-files)
 else
@@ -31,7 +31,8 @@ else
 		ci doc)
 fi
 
-# Of what git knows, some may have been removed.
+# files TEST...: prints the files for which these tests of find(1) are true. git may list files that have
+# been removed.
 files() {
 	find "${own[@]}" -type f "$@" -print 2>/dev/null | sort
 }
@@ -42,8 +43,9 @@ mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name
 	! -path '*LICENSES/*')
 mapfile -t prose < <(files \( -name '*.md' -o -path 'doc/man/*' \))
 
-# run_checkpatch TYPES-TO-IGNORE FILE... It leaves a file where it runs. The cache has a line
-# for each file that passed, with its sum and these types: the file passes again.
+# run_checkpatch TYPES-TO-IGNORE FILE...: runs checkpatch in build/, because it leaves a file where it
+# runs. The cache contains the checksum of each file that has passed and the ignored types, and such
+# a file is not checked again.
 run_checkpatch() {
 	export ignored=$1 passed=$cache/checkpatch-${source##*/} source top
 
@@ -57,14 +59,14 @@ run_checkpatch() {
 				printf "%s\n" "$@" >>"$passed"' sh)
 }
 
-# Of all that checkpatch has to say, only this is left out:
-#   everywhere, that a text happens to contain the name of its function, and
-#   that a message is not broken at column 100; and BIT(), which the ABI has not
-#   in compat.h, that it asks for the version: this is what it is for
-#   in twheel_trace.h, how TRACE_EVENT() is written everywhere
-#   in programs and tests, what macros that only the kernel has would do better,
-#   rules for macros that those of a test harness cannot keep, and JSON on several lines
-#   in the header that programs of any dialect include, the words for inline
+# Runs checkpatch. These types of messages are ignored:
+#   everywhere, that a string contains the name of its function, that a string is not broken at
+#   column 100, and that BIT() is not used, which the ABI does not have
+#   in compat.h, that the code depends on the kernel's version, which is its purpose
+#   in twheel_trace.h, the style in which TRACE_EVENT() is written everywhere
+#   in programs and tests, that a macro would be better which only the kernel has, rules for macros
+#   which a test harness cannot keep, and JSON on several lines
+#   in libtwheel.h, which programs in any dialect of C include, the spelling of inline
 checkpatch() {
 	local all=EMBEDDED_FUNCTION_NAME,LONG_LINE_STRING,BIT_MACRO
 	local programs=ARRAY_SIZE,CAMELCASE,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY
@@ -92,14 +94,14 @@ checkpatch() {
 	return "$status"
 }
 
-# What the compiler warns of with W=1, and what sparse does, for one kernel.
+# Shows the warnings of the compiler with W=1, and of sparse, for one kernel.
 module() {
 	quietly vm/kernel.sh "$1" || return
 	rm -rf "$build/modules/$1-lint"
 	vm/module.sh "$1" lint W=1 C=2 2>&1 >/dev/null | sed '/^Skipping BTF/d'
 }
 
-# The layout has no holes: what follows a hole would move on another machine.
+# Checks that the structs of the ABI have no holes, whose size could differ on another architecture.
 padding() {
 	local bits
 
@@ -110,8 +112,8 @@ padding() {
 	done
 }
 
-# Every struct of the ABI has the same bytes on each machine, 32 bits or 64,
-# little-endian or big.
+# Checks that every struct of the ABI has the same layout on four architectures, with 32 and with 64
+# bits, little-endian and big-endian.
 layout() {
 	local arch dir
 
@@ -130,8 +132,8 @@ layout() {
 	rm -r "$dir"
 }
 
-# rules FILE...: what semantic patches find in the module, or in $looked_at. What they
-# say of themselves is left out, unless they fail.
+# rules FILE...: prints what semantic patches find in the module, or in $looked_at. The messages of
+# spatch itself are only shown if it fails.
 rules() {
 	export looked_at=${looked_at:-twheel*.c include/twheel*.h}
 	# shellcheck disable=SC2016
@@ -143,8 +145,8 @@ rules() {
 		[ -z "$found" ] || echo "$found"' "$logs/spatch"
 }
 
-# Of the kernel's own rules, those that need no OCaml compiler and are not of
-# kinds of devices that we have not.
+# Runs the kernel's semantic patches, except for those that need an OCaml compiler or concern other
+# kinds of devices.
 kernel_rules() {
 	local dir=$coccinelle base=linux-source-6.12 all sum found
 
@@ -161,7 +163,7 @@ kernel_rules() {
 	mapfile -t all < <(grep -rL 'ocaml' "$dir" --include='*.cocci' |
 		grep -vE '/(bq27|clk|device|devm|iounmap|irq|newline|of_|pci|platform|pm_|put_dev)' | sort)
 	[ ${#all[@]} -ge 50 ] || echo "only ${#all[@]} rules"
-	# They judge the module alone: as long as that is what it was, so is what they find.
+	# Skip them if neither the module nor the patches have changed since they passed.
 	sum=$(cat twheel*.[ch] include/*.h "$uapi"/linux/*.h "${all[@]}" "$0" | sha256sum)
 	[ "$(cat "$dir.passed" 2>/dev/null)" != "$sum" ] || return 0
 	found=$(rules "${all[@]}")
@@ -169,8 +171,8 @@ kernel_rules() {
 	[ -n "$found" ] || echo "$sum" >"$dir.passed"
 }
 
-# finds_planted RULE: that what it says, in the input, is of each line that names it in
-# ci/lint/cocci/wrong.c, and there is one.
+# finds_planted RULE: checks that the rule's output on stdin has a message for each line of
+# ci/lint/cocci/wrong.c that names the rule, and that there is such a line.
 finds_planted() {
 	local lines
 
@@ -186,8 +188,8 @@ finds_planted() {
 		}'
 }
 
-# Our own rules find what they are for. A rule with a slip would pass everything.
-bite() {
+# Checks that our own rules find planted faults, because a rule with a typo would find nothing.
+planted() {
 	local rule name
 
 	for rule in ci/lint/cocci/*.cocci; do
@@ -196,7 +198,8 @@ bite() {
 	done
 }
 
-# circles [--rooms] SOURCES OBJECTS: no file, or room, there depends on one that depends on it.
+# circles [--rooms] SOURCES OBJECTS: checks that no files, or directories, depend on each other in a
+# circle.
 circles() {
 	local out=$build/circles
 
@@ -232,13 +235,13 @@ prose() {
 	done
 }
 
-# What of the documents is generated is as the sources have it.
+# Checks that the generated parts of documents and the pictures are up to date.
 tables() {
 	doc/tables.sh --check
 	doc/pictures.sh --check
 }
 
-# sizes <LIST: of the documents, in bytes.
+# sizes <LIST: checks the sizes of documents in bytes.
 sizes() {
 	local most file
 
@@ -272,14 +275,14 @@ document_sizes() {
 	END
 }
 
-# American spelling, also in comments. Names stay as they are: a field of struct twheel_stats
-# (cancelled), the parts of manual pages and of modinfo (Nd, parm), verbs of the tests.
+# Checks for American spelling, in comments as well. Some names are allowed: a field of struct
+# twheel_stats (cancelled), keywords of manual pages and of modinfo (Nd, parm), and verbs of the tests.
 spelling() {
 	codespell --builtin clear,rare,en-GB_to_en-US -L nd,fro,parm,inout,te,tyes,cancelled,cancelling,queu \
 		"${texts[@]}"
 }
 
-# What modinfo has to tell of the module.
+# Checks that modinfo shows these properties of the module.
 metadata() {
 	local ko wanted
 
@@ -301,7 +304,7 @@ metadata() {
 	END
 }
 
-# check NAME COMMAND...: passes if that succeeds and prints nothing.
+# check NAME COMMAND...: passes if the command succeeds and prints nothing.
 check() {
 	local found status=0
 
@@ -321,7 +324,7 @@ check "padding of the ABI" padding
 check "the ABI on four architectures" layout
 check "rules of our own" rules ci/lint/cocci/*.cocci
 check "rules of the kernel" kernel_rules
-check "rules of our own find what is planted" bite
+check "rules of our own find what is planted" planted
 check "no files of the library in a circle" circles userspace/lib lib
 check "no files of twheelctl in a circle" circles userspace/ctl ctl
 check "no files of twheeld in a circle" circles userspace/daemon daemon
