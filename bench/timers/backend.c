@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* All backends, and how to have timers of one. */
+/* The list of all backends, and functions that open and close one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ const struct bench_backend *const bench_backends[] = {
 
 const unsigned int bench_nr_backends = ARRAY_SIZE(bench_backends);
 
-/* The backends that are wanted, or NULL: all. */
+/* The backends to measure; NULL for all. */
 const char *bench_only;
 
 /* True if @name is in @list, which is separated by commas. */
@@ -51,7 +51,7 @@ bool bench_is_listed(const char *list, const char *name)
 	return false;
 }
 
-/* Return: NULL where this machine cannot. */
+/* Returns NULL if this machine cannot hold these timers. */
 struct bench *bench_open(const struct bench_backend *kind, uint32_t n, uint64_t slack,
 			 uint64_t tick)
 {
@@ -85,7 +85,7 @@ struct bench *bench_must_open(const struct bench_backend *kind, uint32_t n, uint
 	return b;
 }
 
-/* Return: @n, or as many as this backend can hold here. */
+/* Returns @n, or the number of timers that this backend can hold here if that is lower. */
 uint32_t bench_fit(const struct bench_backend *kind, uint32_t n)
 {
 	uint32_t most = kind->limit ? kind->limit() : kind->max_n;
@@ -95,7 +95,7 @@ uint32_t bench_fit(const struct bench_backend *kind, uint32_t n)
 	return n < most ? n : most;
 }
 
-/* CPU time of operations so far: what it is more after them than before is theirs. */
+/* Returns the CPU time of the operations so far. */
 uint64_t bench_cpu(struct bench *b)
 {
 	return b->kind->cpu ? b->kind->cpu(b) : bench_thread_cpu();

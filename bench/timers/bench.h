@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of the bench share.
+ * The interfaces between the parts of the bench:
  *
  *   main.c	the command line
  *   backend.c	the list of all backends
- *   measure.c	one operation, many backends: repeated in turn, median and spread
- *   check.c	whether a backend does the work; and what its expirations cost
- *   heartbeat.c	connections that send heartbeats, and some that fall silent
- *   server.c	the loop of a server, with cold caches
- *   turn.c	one turn of a loop that moves the timers of many connections
- *   calls.c	system calls that timers of libtwheel cost
- *   futex.c	how often threads of libtwheel wait for each other
- *   rival.c	timers of other languages, in programs of their own
- *   row.c	what comes out
- *   clock.c	clocks, chance and memory
+ *   measure.c	measures one operation of all backends in turn
+ *   check.c	checks that a backend works, and measures its expirations
+ *   heartbeat.c	measures connections that send heartbeats, some of which fall silent
+ *   server.c	measures the loop of a server, with cold caches
+ *   turn.c	measures one turn of a loop that moves the timers of many connections
+ *   calls.c	counts the system calls that timers of libtwheel cost
+ *   futex.c	counts how often threads of libtwheel wait for each other
+ *   rival.c	timers of other languages, in separate programs
+ *   row.c	prints the results
+ *   clock.c	clocks, random numbers and memory
  *   the others	a family of backends each
  *
- * A file calls no file that calls it.
+ * No two files call each other.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -35,50 +35,49 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* From the deadline of one operation to that of the next. */
+/* The interval between the deadlines of two consecutive operations. */
 #define BENCH_STEP	1000ULL
-/* Threads at most. */
+/* Maximum number of threads. */
 #define BENCH_THREADS	4U
-/* Timers beside the n of a bench: so many that those of two threads share no line. */
+/* Additional timers of a bench, so that the timers of two threads share no cache line. */
 #define BENCH_SPARE	16U
-/* The resolution of epoll_wait(), and so of libev, as near as a tick comes. */
+/* The tick that is nearest to the resolution of epoll_wait(), and so of libev. */
 #define BENCH_COARSE	(1ULL << 20)
 
 struct bench;
 
 /**
- * struct bench_backend - what can hold timers
- * @name: in the rows
- * @max_n: how many timers it can be asked to hold
- * @why: what is in the way of more, or NULL
- * @limit: how many this machine lets it hold, or NULL: as many
- * @threads: how many threads may use one at a time
- * @locked: they take a mutex around each operation
- * @together: it is measured with several threads only
- * @open: makes @n + %BENCH_SPARE timers, none of them armed, and their handles;
- *	0, or -1 if this machine cannot
- * @settle: what happens in time once timers are armed, and is not measured; NULL: nothing
- * @begin: called in the time that is measured, before operations that take
- *	the present time from a loop which has read it; NULL if none does
+ * struct bench_backend - a library or kernel facility that holds timers
+ * @name: its name in the rows
+ * @max_n: maximum number of timers that it is measured with
+ * @why: the reason for this maximum, or NULL
+ * @limit: returns the maximum number of timers on this machine; NULL if that is @max_n
+ * @threads: maximum number of threads that may use it at the same time
+ * @locked: the threads take a mutex around each operation
+ * @together: it is only measured with several threads
+ * @open: creates @n + %BENCH_SPARE idle timers and their handles. Returns 0, or -1 if this
+ *	machine cannot hold them
+ * @settle: does the work that follows the arming of timers and is not measured; may be NULL
+ * @begin: called in the measured time, before operations that use the cached time of a loop;
+ *	may be NULL
  * @arm: arms idle timers
  * @move: moves armed timers to a later time
  * @cancel: disarms armed timers
  * @pair: arms idle timers, and disarms each at once
- * @brief: that, where it makes a difference that none of them lasts until the
- *	wheel is turned
- * @turnover: disarms armed timers, and arms each again
- * @again: disarms armed timers, and arms each again, the same; NULL: is not measured
- * @end: ends timers that have expired; NULL if that is nothing
- * @deliver: calls bench_deliver() for each that expires, and returns when the
+ * @brief: the same for timers that never last until the wheel turns, if that makes a difference
+ * @turnover: disarms armed timers, and arms another one in place of each
+ * @again: disarms armed timers, and arms the same timers again; NULL if it is not measured
+ * @end: frees timers that have expired; may be NULL
+ * @deliver: calls bench_deliver() for each timer that expires, and returns when the
  *	clock has reached @until
- * @reach: how many timers can be operated on, from the first on; NULL: as
- *	bench.usable says
- * @cpu: CPU time that operations have taken so far, whoever did them; NULL: that of
- *	the caller
- * @calls: system calls so far that the operations have cost; NULL: not known
- * @close: ends all
+ * @reach: returns how many timers, beginning with the first, operations can be applied to;
+ *	NULL if bench.usable says so
+ * @cpu: returns the CPU time that operations have taken so far, in whichever process; NULL if
+ *	that is the time of the caller
+ * @calls: returns the number of system calls of the operations so far; NULL if it is not known
+ * @close: frees everything
  *
- * Operations that a backend has not are NULL. Handle i is due at @when +
+ * Operations that a backend does not have are NULL. The timer of handle[i] is due at @when +
  * i * %BENCH_STEP.
  */
 struct bench_backend {
@@ -108,23 +107,23 @@ struct bench_backend {
 };
 
 /**
- * struct bench - a backend that holds timers
+ * struct bench - a set of timers in a backend
  * @kind: the backend
- * @state: its own
- * @n: how many timers, without the spare ones
- * @usable: how many of these the caller can operate on: the first. The others are
- *	armed, and that is all, if there is no &bench_backend.reach beyond
- * @threads: how many threads use it at a time
- * @least: so many operations at least are a repetition
- * @slack: by how many ns they may be late, for those who can use it
- * @tick: the resolution in ns that is wanted of wheels
- * @handle: by which they are named
- * @lock: to be taken around each operation; NULL if there is none
- * @mutex: that
- * @sink: who hears of expirations
- * @heard: for @sink
- * @came: when what expires did; 0: now
- * @failed: operations that were refused
+ * @state: private data of the backend
+ * @n: number of timers, without the spare ones
+ * @usable: number of timers, beginning with the first, that operations can be applied to. The
+ *	others are only armed, unless &bench_backend.reach returns a higher number
+ * @threads: number of threads that use it at the same time
+ * @least: minimum number of operations in a repetition
+ * @slack: by how many ns timers may be late, for backends that support slack
+ * @tick: the resolution of a wheel in ns
+ * @handle: the handles of the timers
+ * @lock: the mutex to take around each operation; NULL if there is none
+ * @mutex: the mutex that @lock points to
+ * @sink: called for each expiration
+ * @heard: private data of @sink
+ * @came: time of the expiration that is being delivered; 0 for the current time
+ * @failed: number of operations that were refused
  */
 struct bench {
 	const struct bench_backend *kind;
@@ -147,7 +146,7 @@ struct bench {
 /* An initializer of any kind of timespec. */
 #define BENCH_TIME(ns) { .tv_sec = (ns) / NSEC_PER_SEC, .tv_nsec = (ns) % NSEC_PER_SEC }
 
-/* Around what is done to the timers of a backend that has a mutex. */
+/* Take and release the mutex of a backend, if it has one. */
 static inline void bench_lock(struct bench *b)
 {
 	if (b->lock)
@@ -160,7 +159,7 @@ static inline void bench_unlock(struct bench *b)
 		pthread_mutex_unlock(b->lock);
 }
 
-/* Before operations, for those who have something to do then. */
+/* Called before operations: lets the backend update its cached time. */
 static inline void bench_begin(struct bench *b)
 {
 	if (b->kind->begin)
@@ -173,11 +172,11 @@ static inline void bench_deliver(struct bench *b, uint32_t index)
 	b->sink(b, index);
 }
 
-/* By a branch, as a program would ask, and not by arithmetic. */
+/* Checks for an error with a branch, as a program would. */
 static __always_inline bool bench_refused(int ret)
 {
 	if (__builtin_expect(ret < 0, 0)) {
-		/* Or the compiler makes arithmetic of it. */
+		/* Without this, the compiler would replace the branch by arithmetic. */
 		__asm__ volatile("");
 		return true;
 	}
@@ -185,8 +184,8 @@ static __always_inline bool bench_refused(int ret)
 }
 
 /*
- * @one for each handle. The compiler makes a loop of it for each @one, and a
- * program would have @it, the wheel or whatever it is, at hand as well.
+ * Applies @one to each handle. The compiler inlines it, so there is a loop for each operation. @it
+ * is the wheel or loop, which a program would also keep at hand.
  */
 static __always_inline void bench_each(struct bench *b, void *it, const uint64_t *handle, size_t nr,
 				       uint64_t when,
@@ -210,7 +209,7 @@ static __always_inline void bench_each(struct bench *b, void *it, const uint64_t
 		__atomic_fetch_add(&b->failed, failed, __ATOMIC_RELAXED);
 }
 
-/* @first and @second for each handle, as they come to a program: one at a time. */
+/* Applies @first and @second to each handle, one handle at a time, as a program would. */
 static __always_inline void bench_both(struct bench *b, void *it, const uint64_t *handle, size_t nr,
 				       uint64_t when,
 				       int (*first)(void *it, uint64_t handle, uint64_t when),
@@ -243,9 +242,9 @@ static __always_inline void bench_both(struct bench *b, void *it, const uint64_t
 	void fn(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when)
 
 /*
- * The five operations of a backend, as loops over what one timer takes:
- * int arm_one(it, handle, when), and so on; negative is a failure. @it is an
- * expression of b.
+ * Defines the five operations of a backend as loops over functions for one timer, such as
+ * int arm_one(it, handle, when), which return a negative number for a failure. @it is an expression
+ * of b.
  */
 #define BENCH_LOOPS(name, it, arm_one, move_one, cancel_one)		\
 static void name##_arm(struct bench *b, const uint64_t *handle,		\
@@ -274,7 +273,7 @@ static BENCH_PROTO(name##_turnover)					\
 	bench_both(b, it, handle, nr, when, cancel_one, arm_one);	\
 }
 
-/* Their place in the table of a backend. */
+/* Initializes the members for these operations in struct bench_backend. */
 #define BENCH_OPS(name)							\
 	.arm = name##_arm,						\
 	.move = name##_move,						\
@@ -282,7 +281,10 @@ static BENCH_PROTO(name##_turnover)					\
 	.pair = name##_pair,						\
 	.turnover = name##_turnover
 
-/* A backend: the five operations are @ops, it ends as @of does, and the rest is members. */
+/*
+ * Defines a backend. The operations have the prefix @ops, and deliver and close the prefix @of. The
+ * other arguments initialize further members.
+ */
 #define BENCH_BACKEND(backend, title, ops, of, ...)			\
 	const struct bench_backend bench_##backend = {			\
 		.name = title,						\
@@ -335,9 +337,9 @@ void *bench_alloc(size_t nr, size_t size);
 uint64_t bench_raise_limit(int resource, uint64_t wanted);
 
 /**
- * struct bench_alarm - a timerfd that wakes a loop for the first of its timers
+ * struct bench_alarm - a timerfd that wakes a loop for its earliest timer
  * @fd: the timerfd
- * @set: for when; UINT64_MAX if for nothing
+ * @set: the time it is set to; UINT64_MAX if it is disarmed
  */
 struct bench_alarm {
 	int fd;
@@ -350,14 +352,14 @@ void bench_alarm_wait(struct bench_alarm *alarm, uint64_t next, uint64_t until);
 /* row.c */
 
 /**
- * struct bench_row - a number that was measured
- * @op: which operation
- * @backend: of whom
- * @n: with how many timers
- * @threads: by how many threads
- * @pattern: in which order
- * @unit: of the number
- * @checked: "yes", "early" or "no"
+ * struct bench_row - the columns that describe a measured number
+ * @op: the operation
+ * @backend: the backend
+ * @n: number of timers
+ * @threads: number of threads
+ * @pattern: the order of the timers
+ * @unit: the unit of the number
+ * @checked: what check.c found: "yes", "early" or "no"
  */
 struct bench_row {
 	const char *op;
@@ -384,9 +386,9 @@ void bench_expire(uint32_t n, uint32_t before, unsigned int reps);
 uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead);
 
 /**
- * struct bench_quantile - of what came, the latest but for some
+ * struct bench_quantile - a quantile of the lateness
  * @op: its name in a row
- * @of_10000: so many are not later
+ * @of_10000: the share of expirations that are not later, in 1/10,000
  */
 struct bench_quantile {
 	const char *op;

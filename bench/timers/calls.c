@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How many system calls timers of libtwheel cost.
+ * Counts the system calls that timers of libtwheel cost.
  *
- *   paced      requests that start and end at a pace, of a short timeout
- *   requests   as many as can be, of a longer one, a thousand in flight
- *   random     timers whose deadlines come in no order; each that is the earliest so far
- *              has to be told to the wheel at once
- *   heartbeat  timers that are moved later, in no order
+ *   paced      requests with a short timeout that start and end at a fixed rate
+ *   requests   as many requests as possible with a longer timeout, 1,000 of them in flight
+ *   random     timers with deadlines in random order; the wheel must be told at once of each
+ *              that is the earliest so far
+ *   heartbeat  timers that are moved to a later time, in random order
  *
- * Of the last three, the calls are given by the turns that the wheel makes by itself
- * meanwhile, and the deadlines that were the earliest so far. A thread waits for the wheel
- * and reads, and so turns it, also the wheel in the process.
+ * In the last three rows, the calls are divided by the turns that the wheel makes by itself plus
+ * the deadlines that were the earliest so far. A thread waits for the wheel and reads it, which
+ * turns an in-process wheel.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,14 +29,16 @@ static uint64_t calls_of(struct twheel *wheel)
 }
 
 /*
- * REQUESTS start each ms and end in the next, none of them late, and the loop sleeps in
- * between. The timeout is short, because what it costs that the wheel looks at a slot
- * is counted here.
+ * REQUESTS start in each ms and end in the next one, before their deadline, and the loop sleeps in
+ * between. The timeout is short, so that the count includes calls for the looks of the wheel.
  */
 #define CALLS_MSEC	1000U
 #define CALLS_TIMEOUT	(200 * NSEC_PER_MSEC)
 #define REQUESTS	50U
-/* A machine that stands still for longer than the timeout lets them expire. */
+/*
+ * If the machine stands still for longer than the timeout, requests expire, and the test is
+ * repeated.
+ */
 #define CALLS_TRIES	5U
 
 static void hear_late(struct bench *b, uint32_t index)
@@ -54,7 +56,10 @@ static struct bench *open_bench(uint32_t n, bool *late)
 	return b;
 }
 
-/* @bad: something went wrong; @late: as a timeout expired, it means nothing. */
+/*
+ * Sets @bad if an operation failed, and @late if a timeout expired, so that the result means
+ * nothing.
+ */
 static double paced_once(bool *bad, bool *late)
 {
 	struct bench *b = open_bench(2 * REQUESTS, late);
@@ -73,7 +78,7 @@ static double paced_once(bool *bad, bool *late)
 		}
 		when += NSEC_PER_MSEC;
 		b->kind->deliver(b, when);
-		/* Who stood still for so long may find them expired. */
+		/* After a long standstill, continue from now, because requests may have expired. */
 		if (bench_now() > when + CALLS_TIMEOUT / 2)
 			when = bench_now();
 	}
@@ -85,11 +90,11 @@ static double paced_once(bool *bad, bool *late)
 /* By turns of the wheel */
 
 #define CALLS_THREADS	2U
-/* Of the requests of a thread, so many are in flight. */
+/* The requests in flight of a thread. */
 #define IN_FLIGHT	1000U
-/* Longer than a machine stands still, and short enough for turns to come. */
+/* Longer than a machine stands still, and short enough for the wheel to turn. */
 #define REQUEST_TIMEOUT	(500 * NSEC_PER_MSEC)
-/* None of the others expires, however slow the machine. */
+/* Other timers never expire, even on a slow machine. */
 #define LATER		(3600 * NSEC_PER_SEC)
 
 enum work { WORK_REQUESTS, WORK_RANDOM, WORK_HEARTBEAT };
@@ -109,13 +114,13 @@ static const struct work_kind {
 };
 
 /**
- * struct worker - a thread that arms
- * @wheel: where
- * @work: what
- * @nr: how many
- * @random: drawn from, so that no thread waits for another's chance
- * @records: deadlines that were the earliest of this thread so far
- * @bad: something was refused, or expired
+ * struct worker - a thread that arms timers
+ * @wheel: the wheel
+ * @work: the kind of work
+ * @nr: number of timers
+ * @random: state of this thread's random numbers
+ * @records: number of deadlines that were the earliest of this thread so far
+ * @bad: an operation was refused, or a timer expired
  */
 struct worker {
 	struct twheel *wheel;
@@ -175,7 +180,7 @@ static void do_random(struct worker *w)
 	free(ids);
 }
 
-/* Ten for each, in no order. */
+/* Sends ten heartbeats per timer, in random order. */
 static void do_heartbeats(struct worker *w)
 {
 	uint64_t *ids = bench_alloc(w->nr, sizeof(*ids));
@@ -212,7 +217,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Waits for the wheel, as a loop does, until it is woken for good. */
+/* A thread that waits for the wheel as an event loop does, until @stop is set. */
 struct loop {
 	struct twheel *wheel;
 	bool stop;
@@ -233,7 +238,10 @@ static void *wait_and_read(void *arg)
 	return NULL;
 }
 
-/* What the wheel has done by itself: the one in the process counts kicks as turns, too. */
+/*
+ * Returns the turns that the wheel has made by itself. The in-process wheel counts kicks as
+ * turns.
+ */
 static uint64_t turns_of(struct twheel *wheel)
 {
 	struct twheel_usage usage = { .size = sizeof(usage) };
@@ -247,8 +255,8 @@ static uint64_t turns_of(struct twheel *wheel)
 }
 
 /*
- * What each thread has in flight is made before: to ask for slots is a call for each 64 that
- * the program has at a time, however often they are used.
+ * Creates the slots of all timers in flight first. The library asks for them 64 at a time, once per
+ * program, so these calls do not belong to the operations.
  */
 static void make_slots(struct twheel *wheel, uint32_t nr)
 {
@@ -324,7 +332,7 @@ static void row(const char *pattern, uint32_t n, unsigned int threads, const cha
 	bench_row(&row, values, reps);
 }
 
-/* @most: so many timers at most. */
+/* @most: maximum number of timers. */
 void bench_calls(unsigned int reps, uint32_t most)
 {
 	bool bad = false, late;

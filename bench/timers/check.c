@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks that a backend does the work before it is measured, and measures what
- * its expirations cost.
+ * Checks that a backend works before it is measured, and measures what its expirations cost.
  *
- * In both every delivery is accounted for: each timer that is due comes once,
- * no other comes, and none before its time. Who gives all but some of them too
- * early has that said of him in each row.
+ * Both account for every delivery: each timer must be delivered exactly once, and not before its
+ * deadline. The rows of a backend that delivers some timers early say so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,28 +11,30 @@
 
 #include "bench.h"
 
-/* How many timers the check has, and how long after the last it waits. */
+/*
+ * The number of timers of the check, when they are due, and how long it waits after the last one.
+ */
 #define CHECK_TIMERS	1000U
 #define CHECK_FROM	(100 * NSEC_PER_MSEC)
 #define CHECK_SPAN	(60 * NSEC_PER_MSEC)
 #define CHECK_GRACE	(60 * NSEC_PER_MSEC)
-/* Of those who take a time that they have read before for the present one. */
+/* By how much a backend may be early that uses a cached time. */
 #define CHECK_EARLY	(10 * NSEC_PER_MSEC)
-/* A machine that stands still for longer than CHECK_FROM is no fault of theirs. */
+/* If the machine stands still for longer than CHECK_FROM, the check fails and is repeated. */
 #define CHECK_TRIES	3U
 
 /* Expirations come within this time. */
 #define EXPIRE_SPAN	NSEC_PER_SEC
-/* To arm them before that; or twice as long, and so on. */
+/* The time for arming all of them before that. It is doubled until it is long enough. */
 #define EXPIRE_LEAD	(200 * NSEC_PER_MSEC)
-/* For who is late. */
+/* How long to wait for late expirations. */
 #define EXPIRE_GRACE	(100 * NSEC_PER_MSEC)
 #define EXPIRE_PATIENCE	(20 * NSEC_PER_SEC)
 
 /**
- * struct heard - an expiration
- * @when: it came
- * @index: of which timer
+ * struct heard - a delivered expiration
+ * @when: the time of the delivery
+ * @index: the timer
  */
 struct heard {
 	uint64_t when;
@@ -42,14 +42,15 @@ struct heard {
 };
 
 /**
- * struct account - of what was due and what came
- * @due: when each timer is, 0 if it shall not come
- * @late: by how much each was; UINT64_MAX if it did not come
- * @heard: what came, in order: to look at @due would cost as much as some backends do
- * @room: for so many
- * @nr: how many came
- * @early: how many of those before their time
- * @wrong: how many of those that should not have, or not again, or much too early
+ * struct account - expected and delivered expirations
+ * @due: the deadline of each timer; 0 if it must not expire
+ * @late: the lateness of each timer; UINT64_MAX if it was not delivered
+ * @heard: the deliveries in order. They are compared with @due afterwards, because that costs as
+ *	much as an expiration in some backends
+ * @room: the size of @heard
+ * @nr: number of deliveries
+ * @early: number of deliveries before their deadline
+ * @wrong: number of deliveries that were unexpected, repeated or much too early
  */
 struct account {
 	uint64_t *due;
@@ -91,7 +92,7 @@ static void hear(struct bench *b, uint32_t index)
 		a->wrong++;
 }
 
-/* Looks at what came. */
+/* Compares the deliveries with the deadlines. */
 static void settle_account(struct account *a)
 {
 	uint32_t nr = a->nr, i;
@@ -112,7 +113,7 @@ static void settle_account(struct account *a)
 	}
 }
 
-/* One operation on one timer, to @when. */
+/* Applies an operation to one timer. */
 static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t when)
 {
 	bench_begin(b);
@@ -120,10 +121,9 @@ static void one(struct bench *b, BENCH_PROTO((*op)), uint32_t index, uint64_t wh
 }
 
 /*
- * A third of the timers are left as they were armed, a third are moved, some of
- * those to an earlier time, and a third disarmed; of those that were left, some end
- * and begin again. The spare ones are armed for within the time of the check and
- * disarmed at once. Return: "yes", "early", "no".
+ * Leaves a third of the timers armed, moves a third, some of them to an earlier time, and disarms a
+ * third. Some of those that are left are disarmed and armed again. The spare timers are armed and
+ * disarmed at once. Returns "yes", "early" or "no".
  */
 static const char *check_once(const struct bench_backend *kind)
 {
@@ -166,7 +166,7 @@ static const char *check_once(const struct bench_backend *kind)
 			one(b, pair, n + i % BENCH_SPARE, start + bench_random() % CHECK_SPAN);
 	}
 	kind->deliver(b, start + CHECK_SPAN + CHECK_GRACE);
-	/* This machine may have stood still. */
+	/* The machine may have stood still. */
 	for (i = 0; i < 100 && a.nr < expected; i++)
 		kind->deliver(b, bench_now() + CHECK_GRACE);
 	settle_account(&a);
@@ -196,7 +196,7 @@ const char *bench_check(const struct bench_backend *kind)
 	return verdict;
 }
 
-/* What check found, by backend; NULL: not asked yet. */
+/* The result of the check for each backend; NULL if it has not been checked yet. */
 static const char **verdicts;
 
 const char *bench_checked(const struct bench_backend *kind)
@@ -212,7 +212,7 @@ const char *bench_checked(const struct bench_backend *kind)
 	return verdicts[i];
 }
 
-/* One that does not do the work is not measured. */
+/* A backend that does not work is not measured. */
 bool bench_wanted(const struct bench_backend *kind)
 {
 	if (bench_only && !bench_is_listed(bench_only, kind->name))
@@ -227,7 +227,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Of @nr, which are sorted: in us, those that so many of 10,000 are not later than. */
+/* Sorts @nr latenesses, and stores these quantiles in us. */
 void bench_quantiles(uint64_t *late, uint32_t nr, const struct bench_quantile *q,
 		     unsigned int quantiles, double *us)
 {
@@ -250,8 +250,8 @@ static const struct bench_quantile quantiles[] = {
 #define QUANTILES	ARRAY_SIZE(quantiles)
 
 /*
- * Arms all timers of @b, for within @span from a moment when that is done.
- * Return: that moment; 0 if it took longer than @lead, and some are late.
+ * Arms all timers of @b for random times within @span, which begins @lead from now. Returns the
+ * beginning, or 0 if arming took longer than @lead, so that some timers may be late.
  */
 uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead)
 {
@@ -267,14 +267,14 @@ uint64_t bench_arm_within(struct bench *b, uint64_t *due, uint64_t span, uint64_
 	return bench_now() < start ? start : 0;
 }
 
-/* The same, and moves each, in another order, by @span. */
+/* Does the same, and then moves each timer by @span, in another order. */
 static uint64_t arm_and_move(struct bench *b, uint64_t *due, uint64_t span, uint64_t lead)
 {
 	uint64_t start = bench_arm_within(b, due, span, lead);
 	uint32_t i;
 
 	for (i = 0; i < b->n; i++) {
-		/* A prime that is above all numbers of timers: each has its turn. */
+		/* This prime is larger than any number of timers, so each timer is moved once. */
 		uint32_t k = i * 10000019ULL % b->n;
 
 		due[k] += span;
@@ -284,10 +284,10 @@ static uint64_t arm_and_move(struct bench *b, uint64_t *due, uint64_t span, uint
 }
 
 /*
- * @n of @of that would expire within a second: as many at a time. If they fell @silent, all
- * is measured: that they were armed, and moved once, expired, were read and ended.
- * @tick is the resolution of a wheel, 0 for the default.
- * Return: whether all came, once each, and nothing was refused.
+ * Measures the expirations of @n timers, in such a time that @of timers would expire within a
+ * second. With @silent, everything is measured: arming, moving once, expiring, reading and
+ * deleting. @tick is the resolution of a wheel, or 0 for the default. Returns true if all timers
+ * were delivered once and no operation was refused.
  */
 static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t of, uint64_t tick,
 			bool silent, double *cost, double late[QUANTILES], bool *early)
@@ -313,7 +313,7 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 		cpu = bench_process_cpu();
 		start = (silent ? arm_and_move : bench_arm_within)(b, a.due, span, lead);
 	}
-	/* What is left of the armings is not what expiry costs. */
+	/* Work that is left from arming the timers does not belong to their expiration. */
 	if (!silent) {
 		if (kind->settle)
 			kind->settle(b);
@@ -338,24 +338,27 @@ static bool expire_once(const struct bench_backend *kind, uint32_t n, uint32_t o
 	return fine;
 }
 
-/* Bare words do not expire, and of threads there is one. */
+/*
+ * True if expirations of this backend are measured. Bare words do not expire, and one thread is
+ * used.
+ */
 static bool expires(const struct bench_backend *kind)
 {
 	return kind != &bench_store && kind != &bench_exchange && kind != &bench_called &&
 	       kind != &bench_least && kind != &bench_table && kind != &bench_rearm &&
 	       !kind->locked &&
-	       /* Their delivery is for the check alone. */
+	       /* These deliver timers only for the check. */
 	       kind != &bench_tokio && kind != &bench_go && bench_wanted(kind);
 }
 
 /**
- * struct expiry - what the expirations of one backend cost
+ * struct expiry - the expirations of one backend
  * @kind: the backend
- * @tick: the resolution that is wanted, 0 for the default
- * @n: how many timers it has; 0: it takes no part
- * @early: some came before their time
- * @cost: in us of CPU, by repetition
- * @late: in us, by repetition
+ * @tick: the resolution of a wheel; 0 for the default
+ * @n: number of timers; 0 if the backend is not measured
+ * @early: some timers were delivered early
+ * @cost: CPU time of an expiration in us, for each repetition
+ * @late: quantiles of the lateness in us, for each repetition
  */
 struct expiry {
 	const struct bench_backend *kind;
@@ -366,7 +369,7 @@ struct expiry {
 	double *late[QUANTILES];
 };
 
-/* As many timers as it can hold, if that is more than it had before. */
+/* Uses as many timers as the backend can hold, if that is more than it was measured with before. */
 static void open_expiry(struct expiry *e, const struct bench_backend *kind, uint64_t tick,
 			uint32_t n, uint32_t before, unsigned int reps)
 {
@@ -409,7 +412,7 @@ static void close_expiry(struct expiry *e, bool silent, unsigned int reps)
 	free(e->cost);
 }
 
-/* libtwheel as it is by default, and last with the resolution of libev. */
+/* Measures all backends, and libtwheel a second time with the resolution of libev. */
 static void measure_expiry(uint32_t n, uint32_t before, bool silent, unsigned int reps)
 {
 	struct expiry expiries[bench_nr_backends + 1];
@@ -437,8 +440,9 @@ static void measure_expiry(uint32_t n, uint32_t before, bool silent, unsigned in
 }
 
 /*
- * @n timers at random instants within a second, or as many as there can be in a part of it,
- * of each in turn, @reps times; a million, and connections that fall silent are measured, too.
+ * Measures @n timers that expire at random times within a second, or as many as a backend can
+ * hold within a part of it. The backends take turns, @reps times. For a million timers, this also
+ * measures connections that fall silent.
  */
 void bench_expire(uint32_t n, uint32_t before, unsigned int reps)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Clocks, chance and memory. */
+/* Clocks, random numbers, memory and limits. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 #include "bench.h"
 
-/* This program cannot go on, and says why. */
+/* Prints a message and exits. */
 void bench_stop(const char *format, ...)
 {
 	va_list args;
@@ -65,7 +65,7 @@ void bench_sleep_until(uint64_t until)
 		;
 }
 
-/* xorshift64*, the same numbers in each run. */
+/* xorshift64*, which yields the same numbers in each run. */
 uint64_t bench_random(void)
 {
 	static __thread uint64_t x = 0x9e3779b97f4a7c15ULL;
@@ -97,7 +97,7 @@ void *bench_alloc(size_t nr, size_t size)
 	return p;
 }
 
-/* Raises a limit of this process as far as we may. Return: what it is then. */
+/* Raises a limit of this process as far as possible. Returns the new limit. */
 uint64_t bench_raise_limit(int resource, uint64_t wanted)
 {
 	struct rlimit limit;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How often two threads that clear and set timers of their own wait for each other.
+ * Counts how often two threads that clear and set their own timers wait for each other.
  *
- * That shows in calls of futex(2), also in those that find nobody to wake. A filter of system
- * calls hands each to a signal handler, which counts it and then makes it. As a filter stays
- * for good, a child does all this.
+ * Each wait, and each attempt to wake a waiter, is a call of futex(2). A seccomp filter sends
+ * these calls to a signal handler, which counts each one and then makes it. A filter cannot be
+ * removed, so a child process does all this.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,15 +25,18 @@
 #define FUTEX_THREADS	2U
 /* How often each timer is cleared and set again. */
 #define ROUNDS		400U
-/* The last argument of a call that the handler makes. Calls that read it take it for a mask. */
+/*
+ * The last argument marks a call by the handler. Operations that use this argument take it as a
+ * mask.
+ */
 #define COUNTED		0x74776865U
 
 /**
- * struct waiter - a thread that clears and sets
- * @bench: the timers
- * @barrier: where it meets the other
- * @first: of its own
- * @nr: how many
+ * struct waiter - a thread that clears and sets timers
+ * @bench: the timers of both threads
+ * @barrier: where the threads wait for each other
+ * @first: index of the first timer of this thread
+ * @nr: number of timers of this thread
  */
 struct waiter {
 	struct bench *bench;
@@ -43,7 +46,7 @@ struct waiter {
 };
 
 static uint64_t futex_calls;
-/* To start and to end a thread is not counted. */
+/* True while this thread works. Starting and ending a thread are not counted. */
 static __thread bool counts;
 
 static void on_call(int sig, siginfo_t *info, void *context)
@@ -62,7 +65,7 @@ static void on_call(int sig, siginfo_t *info, void *context)
 	errno = before;
 }
 
-/* Return: whether calls are counted from now on. */
+/* Returns true if calls are counted from now on. */
 static bool watch_calls(void)
 {
 	struct sock_filter filter[] = {
@@ -94,7 +97,10 @@ static void *clear_and_set(void *arg)
 	return NULL;
 }
 
-/* Return: calls in 1,000 pairs; less than 0 if they cannot be counted here. */
+/*
+ * Returns the number of calls per 1,000 pairs, or a negative number if they cannot be counted
+ * here.
+ */
 static double count_futex(uint32_t n)
 {
 	struct bench *b = bench_must_open(&bench_libtwheel, n, 0, 0);
@@ -125,7 +131,7 @@ static double count_futex(uint32_t n)
 	return 1000.0 * futex_calls / (ROUNDS * n);
 }
 
-/* With @n timers. */
+/* Measures both threads with @n timers in total. */
 void bench_futex(unsigned int reps, uint32_t n)
 {
 	struct bench_row row = {

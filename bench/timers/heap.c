@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A binary heap on one timerfd: what most event loops that are written by hand
- * have. The keys are in the heap itself, and each timer knows its place.
+ * A binary heap on one timerfd, which most hand-written event loops use. The heap contains the
+ * deadlines, and each timer knows its index in the heap.
  */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-/* Of a timer that is in no heap. */
+/* The index of a timer that is not in the heap. */
 #define NOWHERE	UINT32_MAX
 
 struct item {
@@ -18,10 +18,10 @@ struct item {
 
 /**
  * struct heap - a heap
- * @alarm: that it wakes by
- * @items: parent first: those of i are 2 * i + 1 and 2 * i + 2
- * @place: of each timer in @items
- * @nr: how many of @items
+ * @alarm: the timerfd that wakes the loop
+ * @items: the heap; the children of item i are 2 * i + 1 and 2 * i + 2
+ * @place: the index of each timer in @items
+ * @nr: number of @items
  */
 struct heap {
 	struct bench_alarm alarm;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections that send heartbeats, and some that fall silent.
+ * Connections that send heartbeats, some of which fall silent.
  *
- * The connections are in groups; each STEP it is the turn of the next group, in
- * an order that has nothing to do with that in memory. A few of each group fall
- * silent, one in each round, and these, no others, must be kicked within the
- * time of the run, and none too early. Time may be compressed: then the
- * heartbeat, the timeout, the slack and the tick of the wheel are all shorter by
- * the same factor, so that there is as much to do for each heartbeat.
+ * The connections form groups. In each STEP, the next group sends its heartbeats, in an order that
+ * is unrelated to the order in memory. A few of each group fall silent, one in each round. Exactly
+ * these must be kicked within the time of the run, and none too early. Time may be compressed: then
+ * the heartbeat interval, the timeout, the slack and the tick of the wheel are all divided by the
+ * same factor, so that the work per heartbeat stays the same.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +16,30 @@
 #define BEAT		(5 * NSEC_PER_SEC)
 #define TIMEOUT		(30 * NSEC_PER_SEC)
 #define SLACK		NSEC_PER_SEC
-/* So that a bucket of the second level is half of the slack. */
+/* With this tick, a bucket of the second level covers half of the slack. */
 #define TICK		(10 * NSEC_PER_MSEC)
-/* Two timeouts. */
+/* The run lasts for two timeouts. */
 #define ROUNDS		12U
-/* Of each group; the last of them is due a timeout after its last round. */
+/* Silent connections of each group. The last of them is due a timeout after its last heartbeat. */
 #define SILENT		5U
-/* In tenths of a second, at the end. */
+/* How long to wait for kicks at the end, in tenths of a second. */
 #define PATIENCE	300U
-/* With a timerfd each. */
+/* Maximum number of connections with a timerfd each. */
 #define MOST_TIMERFDS	100000U
-/* Of the generator, whatever the compression. */
+/* The interval of the generator, which is not compressed. */
 #define STEP		(10 * NSEC_PER_MSEC)
 
 /**
  * struct crowd - all connections
  * @h: the workload
- * @b: who holds their timeouts, NULL if nobody
- * @handle: of their timers, group after group
- * @index: of each in @handle
- * @due: by index: when it is to be kicked, for those that fall silent; else 0
- * @came: by index: it was kicked
- * @groups: how many groups, which is how many steps are a round
+ * @b: their timers; NULL to measure the generator alone
+ * @handle: the handles of their timers, group after group
+ * @index: the indices of the timers in the same order
+ * @due: by index: when a silent connection must be kicked; 0 for others
+ * @came: by index: true if it has been kicked
+ * @groups: number of groups, and so of steps in a round
  * @start: when the first step begins
- * @wrong: kicks that should not have been
+ * @wrong: number of kicks that were wrong
  */
 struct crowd {
 	struct heartbeat *h;
@@ -70,7 +69,7 @@ static void hear(struct bench *b, uint32_t index)
 		c->h->late_ns = now - due;
 }
 
-/* First of the connections of a thread in a group; that of the next is its end. */
+/* Returns the first connection of a thread in a group. That of the next thread is the end. */
 static uint32_t first_of(const struct crowd *c, uint32_t group, unsigned int thread)
 {
 	uint64_t whole = c->h->n, first = whole * group / c->groups;
@@ -80,8 +79,8 @@ static uint32_t first_of(const struct crowd *c, uint32_t group, unsigned int thr
 }
 
 /*
- * A round of one group, as far as it belongs to @thread. The last of thread 0's
- * part fall silent, one in each round.
+ * Sends the heartbeats of this thread's connections in a group. The last connections of thread 0
+ * fall silent, one in each round. Returns the number of heartbeats.
  */
 static uint32_t beat(struct crowd *c, unsigned int thread, uint32_t group, uint32_t round,
 		     uint64_t when)
@@ -92,7 +91,7 @@ static uint32_t beat(struct crowd *c, unsigned int thread, uint32_t group, uint3
 
 	if (!thread) {
 		nr -= round < SILENT ? round : SILENT;
-		/* Those that will, as far as they have not. */
+		/* Note when those are due that fall silent after this round or later. */
 		for (i = round; i < SILENT; i++) {
 			uint32_t at = first_of(c, group, 1) - 1 - i;
 
@@ -147,7 +146,7 @@ static void *talk(void *arg)
 	return NULL;
 }
 
-/* As if each had sent its heartbeat a round ago. */
+/* Arms all timers as if each connection had sent its heartbeat a round ago. */
 static void arm_all(struct crowd *c)
 {
 	uint64_t timeout = TIMEOUT / c->h->compress, beat_ns = BEAT / c->h->compress;
@@ -155,7 +154,7 @@ static void arm_all(struct crowd *c)
 	uint32_t group, i;
 
 	c->start = bench_now() + NSEC_PER_MSEC;
-	/* It takes a while. */
+	/* Arming them takes a while. */
 	if (b)
 		c->start += c->h->n * NSEC_PER_USEC / 5;
 	for (group = 0; b && group < c->groups; group++) {
@@ -166,14 +165,14 @@ static void arm_all(struct crowd *c)
 			b->kind->arm(b, &c->handle[i], 1, when);
 		}
 	}
-	/* Or longer still: then the first round comes a bit late. */
+	/* If it took even longer, the first round starts late. */
 	if (c->start < bench_now())
 		c->start = bench_now();
 }
 
 /*
- * Who is who: the connections of a thread have timers side by side, as made by that
- * thread, and take their turns in an order that has nothing to do with it.
+ * Assigns timers to connections. The connections of a thread have adjacent timers, as if the thread
+ * had created them, and send heartbeats in an order that is unrelated to it.
  */
 static void shuffle_crowd(struct crowd *c)
 {
@@ -221,7 +220,7 @@ static void close_crowd(struct crowd *c)
 		bench_close(c->b);
 }
 
-/* Return: 0, or -1 if this machine cannot. */
+/* Returns 0, or -1 if this machine cannot hold the timers. */
 int heartbeat_run(struct heartbeat *h)
 {
 	struct talker talkers[BENCH_THREADS] = {};
@@ -256,7 +255,7 @@ int heartbeat_run(struct heartbeat *h)
 	for (i = 1; i < h->threads; i++)
 		pthread_join(talkers[i].id, NULL);
 	h->cpu_ns = h->cpu() - h->cpu_ns;
-	/* Who fell silent in a round that came late is due later, too. */
+	/* Connections that fell silent in a late round are due later. */
 	for (i = 0; c.b && i < PATIENCE && h->kicked < c.groups * SILENT; i++)
 		c.b->kind->deliver(c.b, bench_now() + 100 * NSEC_PER_MSEC);
 
@@ -278,9 +277,10 @@ int heartbeat_run(struct heartbeat *h)
 }
 
 /*
- * As much as leaves a timerfd each some time to breathe, and a mutex of four threads. A
- * power of two: the tick of a wheel is one, and would else be finer than the time is
- * compressed by, and a timeout of other levels than it is in real time.
+ * Returns the factor of compression. It leaves some idle time even with a timerfd per connection,
+ * and with four threads and a mutex. It is a power of two, because the tick of a wheel is one:
+ * otherwise the tick would be compressed by another factor than the times, and timeouts would be
+ * on other levels of the wheel than in real time.
  */
 unsigned int heartbeat_compress(uint32_t n, unsigned int threads)
 {
@@ -290,9 +290,9 @@ unsigned int heartbeat_compress(uint32_t n, unsigned int threads)
 static const struct {
 	const struct bench_backend *kind;
 	unsigned int threads;
-	/* With as many connections as a timerfd each allows. */
+	/* Use as many connections as there can be timerfds. */
 	bool fewer;
-	/* If few are asked for, only with no more connections than these. */
+	/* Unless all are asked for, the maximum number of connections. */
 	uint32_t most;
 } runs[] = {
 	{ NULL, 1, false, UINT32_MAX },
@@ -314,7 +314,7 @@ struct result {
 	double *ns;
 };
 
-/* Return: whether all went well. */
+/* Returns true if nothing went wrong. */
 static bool run_once(struct heartbeat *h, double *ns)
 {
 	const char *name = h->kind ? h->kind->name : "none";
@@ -350,22 +350,25 @@ static void put_row(unsigned int run, const struct result *r)
 }
 
 /*
- * Of some threads more, where it does not take too long: what a mutex costs is a matter
- * of whether they meet there, and differs between two runs more than all else.
+ * Returns the number of repetitions: more with several threads, unless that takes too long, because
+ * the cost of a mutex depends on how often they contend for it, which varies most between runs.
  */
 static unsigned int reps_of(unsigned int run, uint32_t n, unsigned int reps)
 {
 	return runs[run].threads > 1 && n <= 100000 ? 2 * reps - 1 : reps;
 }
 
-/* Of each backend with @n connections, or of @few, and of the generator alone: "none". */
+/*
+ * Measures all backends with @n connections, or only some with @few, and the generator alone as the
+ * backend "none".
+ */
 void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps, bool few)
 {
 	unsigned int i, rep;
 	struct result results[ARRAY_SIZE(runs)] = {};
 	uint32_t fewer = bench_fit(&bench_timerfd, n);
 
-	/* A processor cannot do it for more, in the time that there is. */
+	/* A processor is too slow for more, at this compression. */
 	if (fewer > MOST_TIMERFDS)
 		fewer = MOST_TIMERFDS;
 	if (fewer <= before)
@@ -377,7 +380,7 @@ void bench_heartbeat(uint32_t n, uint32_t before, unsigned int reps, bool few)
 			continue;
 		if (few && n > runs[i].most)
 			continue;
-		/* With nobody else, the generator is measured already. */
+		/* The generator has already been measured with this number. */
 		if (runs[i].fewer && !runs[i].kind && fewer == n)
 			continue;
 		results[i].n = runs[i].fewer ? fewer : n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Connections that send heartbeats, and some that fall silent.
+ * Connections that send heartbeats, some of which fall silent.
  *
- * The one workload that twheel is for: n connections, a heartbeat of each every
- * 5 s, and one that is silent for 30 s is to be kicked, 1 s later at the latest.
+ * This is the workload that twheel is made for: each of n connections sends a heartbeat every 5 s,
+ * and a connection that is silent for 30 s must be kicked within another second.
  */
 #ifndef HEARTBEAT_H
 #define HEARTBEAT_H
@@ -12,17 +12,17 @@
 
 /**
  * struct heartbeat - the workload
- * @kind: who holds the timeouts; NULL: nobody, which is what the rest costs
- * @n: how many connections
- * @threads: how many threads that share them; the first delivers for all
- * @compress: by what all times are divided
- * @cpu: the CPU time in ns so far, of all that shall be counted
- * @cpu_ns: out: what it took
- * @beats: out: how many heartbeats there were
- * @kicked: out: how many connections fell silent and were kicked for it
- * @late_ns: out: the latest of those
- * @behind_ns: out: by how much the generator was behind its own time at worst
- * @bad: out: what was wrong, or NULL
+ * @kind: the backend that holds the timeouts; NULL to measure the generator alone
+ * @n: number of connections
+ * @threads: number of threads that share the connections; the first one delivers all expirations
+ * @compress: the divisor of all times
+ * @cpu: returns the CPU time so far in ns
+ * @cpu_ns: out: the CPU time of the workload
+ * @beats: out: number of heartbeats
+ * @kicked: out: number of silent connections that were kicked
+ * @late_ns: out: the worst lateness of a kick
+ * @behind_ns: out: by how much the generator was late at worst
+ * @bad: out: a description of what went wrong, or NULL
  */
 struct heartbeat {
 	const struct bench_backend *kind;

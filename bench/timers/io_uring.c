@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An io_uring timeout each, 64 operations submitted at a time.
+ * An io_uring timeout for each timer. Operations are submitted 64 at a time.
  *
- * To move or to remove one, the kernel searches the list of all.
+ * To move or remove a timeout, the kernel searches the list of all timeouts.
  */
 #include <liburing.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define BATCH	64U
 #define ENTRIES	(4 * BATCH)
 
-/* In user_data: completes without a word, or is nobody's business. */
+/* The user_data of moves and removals, whose success is not reported. */
 #define QUIET	UINT64_MAX
 
 struct uring {
@@ -48,7 +48,7 @@ static void uring_close(struct bench *b)
 	free(u);
 }
 
-/* Takes what has completed. Of all else than expirations nothing is said. */
+/* Takes all completions, and delivers those that are expirations. */
 static void reap(struct bench *b)
 {
 	struct io_uring_cqe *cqes[BATCH];
@@ -66,7 +66,7 @@ static void reap(struct bench *b)
 	}
 }
 
-/* With the lock held, if there is one. */
+/* Submits the queued operations. The caller holds the lock, if there is one. */
 static void flush(struct bench *b)
 {
 	struct uring *u = b->state;
@@ -124,7 +124,7 @@ static inline int uring_cancel_one(void *it, uint64_t handle, uint64_t when)
 
 BENCH_LOOPS(uring_loop, b, uring_arm_one, uring_move_one, uring_cancel_one)
 
-/* What is left of the last batch goes, too. */
+/* Submits the rest of the last batch. */
 static void flush_rest(struct bench *b)
 {
 	bench_lock(b);
@@ -164,7 +164,7 @@ BENCH_BACKEND(io_uring, "io_uring", uring, uring,
 	      .max_n = 100000, .threads = 1, .why = "each operation searches the list of all",
 	      .open = uring_open);
 
-/* A ring is one thread's at a time. */
+/* Only one thread at a time may use a ring. */
 BENCH_BACKEND(io_uring_mutex, "io_uring+mutex", uring, uring,
 	      .max_n = 100000, .threads = 2, .locked = true, .together = true,
 	      .why = "each operation searches the list of all", .open = uring_open);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* libev: a heap of four children. Deadlines count from the time of its loop. */
+/* libev: a heap with four children per node. Delays are relative to the cached time of the loop. */
 #include <ev.h>
 #include <stdlib.h>
 
 #include "bench.h"
 
 /**
- * struct loop - a loop
- * @loop: of libev
+ * struct loop - a loop and its timers
+ * @loop: the loop of libev
  * @timers: the timers
- * @stop: ends bench_backend.deliver()
- * @now: the time that the loop thinks it is; not after that
+ * @stop: a timer that ends bench_backend.deliver()
+ * @now: a time that is not later than the cached time of the loop
  */
 struct loop {
 	struct ev_loop *loop;
@@ -25,7 +25,7 @@ static void expired(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct loop *l = b->state;
 
 	(void)revents;
-	/* ev_timer_again() has made it a repeating one. */
+	/* ev_timer_again() has made it a periodic timer. */
 	ev_timer_stop(loop, timer);
 	bench_deliver(b, timer - l->timers);
 }

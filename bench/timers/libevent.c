@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libevent: a binary heap. In a callback it has the time already; so that is
- * where the operations are called from.
+ * libevent: a binary heap. During a callback, libevent uses a cached time, so the operations are
+ * called from one.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -15,13 +15,13 @@ struct timer {
 };
 
 /**
- * struct loop - a loop
- * @base: of libevent
+ * struct loop - a loop and its timers
+ * @base: the loop of libevent
  * @timers: the timers
- * @call: an event that is made active to have @todo done
- * @stop: ends bench_backend.deliver()
- * @now: the time that the loop thinks it is; not after that
- * @todo: what to do in a callback, with the three that follow
+ * @call: an event that is activated to call @todo from its callback
+ * @stop: a timer that ends bench_backend.deliver()
+ * @now: a time that is not later than the cached time of the loop
+ * @todo: the operation to call, with the next three members as its arguments
  */
 struct loop {
 	struct event_base *base;
@@ -108,7 +108,7 @@ static inline int arm_one(void *it, uint64_t handle, uint64_t when)
 {
 	struct timer *timer = (struct timer *)(uintptr_t)handle;
 	struct loop *l = it;
-	/* Whole microseconds, and none too few. */
+	/* Round up to whole microseconds, so that the timer is not early. */
 	struct timeval tv = to_timeval(when - l->now + NSEC_PER_USEC - 1);
 
 	return event_add(&timer->event, &tv);
@@ -174,7 +174,7 @@ static void libevent_begin(struct bench *b)
 	l->now = bench_now();
 }
 
-/* From outside the loop, where two threads can be: without its cached time. */
+/* Two threads call the operations from outside of callbacks, where there is no cached time. */
 BENCH_BACKEND(libevent_mutex, "libevent+mutex", inner, libevent,
 	      .max_n = 10000000, .threads = 2, .locked = true, .together = true,
 	      .open = libevent_open, .begin = libevent_begin);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* libuv: a binary heap of milliseconds, which count from the time of its loop. */
+/* libuv: a binary heap. Delays are in milliseconds, relative to the cached time of the loop. */
 #include <stdlib.h>
 #include <uv.h>
 
 #include "bench.h"
 
 /**
- * struct loop - a loop
- * @loop: of libuv
+ * struct loop - a loop and its timers
+ * @loop: the loop of libuv
  * @timers: the timers
- * @stop: ends bench_backend.deliver()
- * @now: the time that the loop thinks it is; not after that
+ * @stop: a timer that ends bench_backend.deliver()
+ * @now: a time that is not later than the cached time of the loop
  */
 struct loop {
 	uv_loop_t loop;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench: what timers cost, of many kinds, side by side.
+ * bench: measures what timers of many kinds cost, side by side.
  *
- * The rows say it; judge reads them beside what they must reach. See --help.
+ * It prints rows, which bench/timers/judge compares with the targets. See --help.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -17,15 +17,16 @@
 static const char help[] =
 	"Usage: bench [--full] [--only=BACKEND,...] [--part=PART,...] [--where=WORD]\n"
 	"             [--reps=N] [--n=N,...]\n"
-	"What timers cost, of many kinds, side by side, as rows with tabs between.\n"
+	"Measures what timers of many kinds cost, side by side. Prints rows, whose\n"
+	"columns are separated by tabs.\n"
 	"\n"
-	"  --full        all numbers of timers, and more repetitions\n"
-	"  --only=...    these backends alone; a wrong name lists them\n"
-	"  --part=...    ops, threads, calls, expire, heartbeat, server, turn\n"
-	"  --where=WORD  what is in the first column; default: native, or here if\n"
-	"                TWHEEL_BACKEND=kernel in the environment\n"
-	"  --reps=N      repetitions of each operation\n"
-	"  --n=N,...     with so many timers, where that can be chosen\n";
+	"  --full        use more numbers of timers, and more repetitions\n"
+	"  --only=...    only measure these backends; a wrong name lists them\n"
+	"  --part=...    only run ops, threads, calls, expire, heartbeat, server or turn\n"
+	"  --where=WORD  the text for the first column (default: native, or here if\n"
+	"                TWHEEL_BACKEND=kernel is in the environment)\n"
+	"  --reps=N      repeat each operation N times\n"
+	"  --n=N,...     use these numbers of timers, where they can be chosen\n";
 
 static void usage(const char *why, const char *what)
 {
@@ -79,7 +80,7 @@ static void check_names(const char *list)
 		}
 		if (i < bench_nr_backends)
 			continue;
-		fprintf(stderr, "bench: no backend %s; there are", name);
+		fprintf(stderr, "bench: there is no backend %s, only", name);
 		for (i = 0; i < bench_nr_backends; i++)
 			fprintf(stderr, " %s", bench_backends[i]->name);
 		fputc('\n', stderr);
@@ -88,10 +89,10 @@ static void check_names(const char *list)
 	free(copy);
 }
 
-/* What ten million timers of each of the backends take, all open at once. */
+/* The memory that ten million timers in each of the backends take at the same time. */
 #define ALL_GIB	14U
 
-/* How many timers of each there may be at once. */
+/* Returns the maximum number of timers in each backend for the memory of this machine. */
 static uint32_t room_for_all(void)
 {
 	uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -119,15 +120,15 @@ static void *do_nothing(void *unused)
 }
 
 /*
- * In a process of one thread the C library locks and unlocks a mutex without an
- * atomic instruction. No program that needs the mutex is one.
+ * Starts a second thread, because the C library locks a mutex without an atomic instruction if
+ * there is only one. Programs that need the mutex have several.
  */
 static void be_threaded(void)
 {
 	sigset_t all, before;
 	pthread_t thread;
 
-	/* Signals are for who waits for them. */
+	/* The new thread must not receive signals that another thread waits for. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (pthread_create(&thread, NULL, do_nothing, NULL))
@@ -214,15 +215,18 @@ int main(int argc, char **argv)
 	room = room_for_all();
 	bench_row_header();
 	if (full && !chosen && bench_is_listed(part, "ops") && room < one.n[one.nr - 1])
-		bench_note("with more than %u timers, of few: that takes %u GiB of memory",
+		bench_note("with more than %u timers, only a few backends: all of them need %u GiB of memory",
 			   room, ALL_GIB);
 	be_threaded();
-	/* All before the first is measured: who does not do the work, is not. */
+	/* Check all backends before measuring, because one that does not work is left out. */
 	for (i = 0; i < bench_nr_backends; i++)
 		bench_wanted(bench_backends[i]);
 	for (i = 0; bench_is_listed(part, "ops") && i < one.nr; i++)
 		bench_measure(one.n[i], 1, reps, !chosen && one.n[i] > room);
-	/* To see that it goes on as memory does. */
+	/*
+	 * Some backends with ten million timers show how the cost grows when the caches are too
+	 * small.
+	 */
 	if (bench_is_listed(part, "ops") && few)
 		bench_measure(10000000, 1, reps, true);
 	for (i = 0; bench_is_listed(part, "threads") && i < two.nr; i++)

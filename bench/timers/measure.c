@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One operation, many backends.
+ * Measures one operation of all backends.
  *
- * All backends are open at the same time, with the same number of timers armed,
- * and take turns: the repetitions are the outer loop, so that whatever this
- * machine does meanwhile, it does to all. In each repetition the turns are drawn
- * anew, and each backend goes on for a while before it is measured, twice through
- * its timers if that does not take too long: so that it has in the caches, as far as
- * these go, what it uses itself, and not what the one before it did, which may have
- * had the same table. What is measured is the CPU time of the operations, and for
- * throughput the time on the wall. In which order the timers come is drawn before,
- * so that to follow it costs the same for all.
+ * All backends are open at the same time, with the same number of armed timers,
+ * and take turns: the repetitions are the outer loop, so that disturbances by other
+ * programs affect all backends. The order of the backends is random in each repetition.
+ * Before it is measured, a backend performs operations for a while, twice through its
+ * timers if that does not take too long. This fills the caches with the backend's own
+ * data, and not with that of its predecessor, which may have used the same table. We
+ * measure the CPU time of the operations, and wall time for throughput. The order of
+ * the timers is computed in advance, so that reading it costs the same for all backends.
  *
- * Nothing is subtracted. Included are a read of eight bytes of that order for
- * each operation, and two reads of the clock of the thread for each section.
+ * Nothing is subtracted. The cost includes a read of eight bytes of that order for
+ * each operation, and two reads of the thread's clock for each section.
  *
- * Two threads have a processor each, and are measured by the time on the wall, in
- * which somebody else may have had one of them. Such a repetition says nothing, and
- * is done again.
+ * Two threads run on two processors, and are measured in wall time. If another program
+ * has used one of these processors, the repetition is done again.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -26,32 +24,33 @@
 
 #include "bench.h"
 
-/* The deadlines of an hour: nothing expires while this is measured. */
+/* The deadlines are an hour away, so that nothing expires meanwhile. */
 #define TIMEOUT		(3600 * NSEC_PER_SEC)
-/* How far they lie apart when they are first armed. */
+/* The first deadlines lie within this time. */
 #define SPAN		(5 * NSEC_PER_SEC)
 /*
- * So long a repetition of an operation shall take; that of a few, less. For two
- * threads, where more can come in between, what costs little is done for longer.
+ * How long a repetition of an operation should take. With two threads, which are disturbed more
+ * easily, cheap operations are repeated for longer.
  */
 #define TARGET		(4 * NSEC_PER_MSEC)
 #define TARGET_TWO	(4 * TARGET)
-/* Nanoseconds for an operation. */
+/* An operation is cheap if it takes fewer nanoseconds than this. */
 #define LITTLE		50
-/* Before it is measured, a backend goes on for so many times as long; or up to that. */
+/* The time of the warm-up relative to TARGET, and its maximum. */
 #define WARM_UP		2U
 #define WARM_UP_MAX	(12 * TARGET)
 /*
- * A round of all is gone through in any case, if it takes no longer than this: what has
- * 100,000 timers in the kernel. Two threads are compared with what has them in user space.
+ * The warm-up includes at least one round through all timers if that takes no longer than this,
+ * which is enough for 100,000 timers in the kernel. Two threads are compared with backends in
+ * user space.
  */
 #define WARM_UP_ROUND	(400 * NSEC_PER_MSEC)
 #define WARM_UP_ROUND_TWO	(50 * NSEC_PER_MSEC)
-/* The order is at least so long, lest a cache holds it. */
+/* The minimum length of the order, so that the caches cannot hold it. */
 #define MIN_ORDER	(1U << 16)
 #define MAX_OPS		(1U << 24)
 #define MAX_THREADS	2U
-/* How often a repetition is begun; what the last brings is taken. */
+/* How often a disturbed repetition is started. The last one counts even if it was disturbed. */
 #define MAX_TRIES	8U
 
 enum sequence { SEQUENTIAL, RANDOM, HOT };
@@ -59,18 +58,18 @@ enum sequence { SEQUENTIAL, RANDOM, HOT };
 static const char *const sequence_name[] = { "sequential", "random", "hot" };
 
 /**
- * struct place - where one thread is
- * @order: handles in the order in which it takes them
- * @len: how many; it begins anew after the last
- * @timers: of how many timers
- * @pos: which is next
- * @when: deadline of the next
- * @nr: how many operations to do in a repetition
- * @warm_up: and how many before it
- * @cpu: CPU time that they took
- * @wall: time on the wall
- * @start: when they began
- * @end: when they were done
+ * struct place - the state of one thread
+ * @order: handles in the order in which the thread uses them, again and again
+ * @len: length of @order
+ * @timers: number of different timers in @order
+ * @pos: index of the next handle
+ * @when: the next deadline
+ * @nr: number of operations in a repetition
+ * @warm_up: number of operations before it
+ * @cpu: CPU time of the operations
+ * @wall: wall time of the operations
+ * @start: when they started
+ * @end: when they ended
  */
 struct place {
 	uint64_t *order;
@@ -87,15 +86,15 @@ struct place {
 };
 
 /**
- * struct rival - a backend in the row of them
- * @bench: it
- * @place: of its threads
- * @ns: CPU time of an operation, by repetition
- * @rate: million operations a second, by repetition
- * @gain: that by what one of the threads does alone, by repetition
- * @crowded: in how many repetitions of it the threads had no processor each
- * @op: what is measured now
- * @undo: what puts back what @op did, not measured; or NULL
+ * struct rival - a backend that is compared with others
+ * @bench: its timers
+ * @place: the state of its threads
+ * @ns: CPU time of an operation, for each repetition
+ * @rate: million operations per second, for each repetition
+ * @gain: @rate relative to that of one thread alone, for each repetition
+ * @crowded: number of repetitions in which a thread had to wait for a processor
+ * @op: the operation that is measured
+ * @undo: the operation that reverts @op, and is not measured; NULL if none is needed
  */
 struct rival {
 	struct bench *bench;
@@ -122,7 +121,7 @@ struct op {
 static const struct op ops[] = {
 	{ "move", OP(move), NONE, SEQUENTIAL, RANDOM },
 	{ "cancel", OP(cancel), OP(arm), SEQUENTIAL, RANDOM },
-	/* Before others leave slots that the wheel knows of. */
+	/* This one comes before those that leave slots known to the wheel. */
 	{ "brief", OP(brief), NONE, HOT, HOT },
 	{ "pair", OP(pair), NONE, HOT, HOT },
 	{ "again", OP(again), NONE, RANDOM, RANDOM },
@@ -149,7 +148,10 @@ static uint32_t reach_of(struct bench *b)
 	return b->kind->reach ? b->kind->reach(b) : b->usable;
 }
 
-/* @nr operations from where @place is, in sections: what is undone is no timer twice. */
+/*
+ * Performs @nr operations, in sections, so that an operation is undone before its timer comes
+ * again.
+ */
 static void run(struct rival *r, struct place *place, uint64_t nr)
 {
 	const struct bench_backend *kind = r->bench->kind;
@@ -181,11 +183,10 @@ static void run(struct rival *r, struct place *place, uint64_t nr)
 }
 
 /*
- * The order of one thread's timers, which are those from @first on. At random means
- * that any may come next, so that in a round of all some come twice and a third do not:
- * if it were each of them once, in one round after the other, the next would always
- * be the one that is due first, the worst of all for a heap. What is disarmed, though,
- * must not come twice before it is armed again.
+ * Computes the order of one thread's timers, the first of which is @first. In random order, any
+ * timer may be the next, so in a round some come twice and a third not at all. If each came once
+ * per round, the next one would always be the one that is due first, which is the worst case for
+ * a heap. A timer that an operation disarms must not come twice before it is armed again, though.
  */
 static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 		       unsigned int thread, uint32_t first, uint32_t nr)
@@ -220,9 +221,9 @@ static void draw_order(struct rival *r, struct place *place, enum sequence seq,
 }
 
 /*
- * Twice through all timers, if there is time for that, or once: where no timer comes
- * twice in a round, less than a round would have warmed none of those that are
- * measured after it. What is measured for longer needs no more of it.
+ * Plans a warm-up of two rounds through all timers if there is time for that, or of one. If no
+ * timer comes twice in a round, less than a round would not warm up any timer that is measured
+ * afterwards. A longer measurement needs no longer warm-up.
  */
 static void plan_warm_up(const struct rival *r, struct place *place, unsigned int threads,
 			 uint64_t ns, uint64_t nr)
@@ -242,7 +243,7 @@ static void plan_warm_up(const struct rival *r, struct place *place, unsigned in
 		place->warm_up = r->bench->least;
 }
 
-/* How many operations are a repetition; this warms up, too. */
+/* Finds out how many operations take TARGET. This warms up the caches as well. */
 static void calibrate(struct rival *r, struct place *place, unsigned int threads)
 {
 	uint64_t nr = r->bench->least > 64 ? r->bench->least : 64, target = TARGET;
@@ -266,10 +267,10 @@ static void calibrate(struct rival *r, struct place *place, unsigned int threads
 }
 
 /**
- * struct runner - a thread that measures beside another
- * @rival: what
- * @thread: which
- * @barrier: where they meet before they begin
+ * struct runner - a thread that measures at the same time as another one
+ * @rival: the backend
+ * @thread: number of the thread
+ * @barrier: counts the threads that are ready to start
  */
 struct runner {
 	struct rival *rival;
@@ -290,7 +291,7 @@ static void pin(unsigned int thread)
 		;
 	CPU_ZERO(&mine);
 	CPU_SET(cpu, &mine);
-	/* Where that is not for us to say, it goes as it goes. */
+	/* If this is not permitted, run without it. */
 	sched_setaffinity(0, sizeof(mine), &mine);
 }
 
@@ -307,13 +308,13 @@ static void *run_beside(void *arg)
 	return NULL;
 }
 
-/* Million operations a second. */
+/* Returns million operations per second. */
 static double rate_of(const struct place *place)
 {
 	return 1e3 * place->nr / (place->wall ? place->wall : 1);
 }
 
-/* True if two threads met for at least half of the longer one's time. */
+/* True if two threads ran at the same time for at least half of the longer one's time. */
 static bool have_met(const struct place *a, const struct place *b)
 {
 	uint64_t start = a->start > b->start ? a->start : b->start;
@@ -325,7 +326,7 @@ static bool have_met(const struct place *a, const struct place *b)
 	return end > start && 2 * (end - start) >= longer;
 }
 
-/* Both threads at once. Return: whether they had a processor each meanwhile. */
+/* Runs both threads at once. Returns true if neither had to wait for a processor. */
 static bool run_both(struct rival *r, unsigned int threads)
 {
 	struct runner runners[MAX_THREADS];
@@ -340,7 +341,10 @@ static bool run_both(struct rival *r, unsigned int threads)
 	}
 	for (i = 0; i < threads; i++)
 		pthread_join(id[i], NULL);
-	/* Who waits for a mutex leaves its processor as well. */
+	/*
+	 * A thread that waits for a mutex does not use its processor either, so that is no
+	 * disturbance.
+	 */
 	for (i = 0; i < threads; i++)
 		alone &= (locked || had_processor(&r->place[i])) &&
 			 have_met(&r->place[0], &r->place[i]);
@@ -354,14 +358,17 @@ static void repeat(struct rival *r, unsigned int threads, unsigned int rep)
 	unsigned int tries, i;
 
 	run(r, &r->place[0], r->place[0].warm_up);
-	/* With more threads, this is what their gain is measured by. */
+	/* The gain of several threads is relative to this one. */
 	for (tries = 1; ; tries++) {
 		run(r, &r->place[0], r->place[0].nr);
 		if (threads == 1 || had_processor(&r->place[0]) || tries == MAX_TRIES)
 			break;
 	}
 	alone = rate_of(&r->place[0]);
-	/* What the others have in their caches: of a round, or a part of what is measured. */
+	/*
+	 * Warm up the caches of all threads with a round, or with a quarter of the repetition if
+	 * that is more.
+	 */
 	for (i = 0; i < threads; i++) {
 		whole[i] = r->place[i].nr;
 		if (r->place[i].timers < whole[i])
@@ -409,7 +416,7 @@ static void put_rows(const struct rival *r, const struct op *op, enum sequence s
 	if (threads == 1)
 		return;
 	if (r->crowded)
-		bench_note("%s: %s, %s: in %u of %u repetitions the threads had no processor each",
+		bench_note("%s: %s, %s: in %u of %u repetitions a thread had to wait for a processor",
 			   row.backend, row.op, row.pattern, r->crowded, reps);
 	row.op = name;
 	snprintf(name, sizeof(name), "rate_%s", op->name);
@@ -420,7 +427,7 @@ static void put_rows(const struct rival *r, const struct op *op, enum sequence s
 	bench_row(&row, r->gain, reps);
 }
 
-/* One operation in one sequence, of all who have it. */
+/* Measures one operation in one order, for all backends that have it. */
 static void measure_op(struct rival *rivals, unsigned int nr, const struct op *op,
 		       enum sequence seq, unsigned int threads, unsigned int reps)
 {
@@ -439,7 +446,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 		for (t = 0; t < threads; t++) {
 			draw_order(r, &r->place[t], seq, t, t * share, share);
 			calibrate(r, &r->place[t], threads);
-			/* Together they shall take as long. */
+			/* All threads perform the same number of operations. */
 			r->place[t].nr = r->place[0].nr;
 		}
 	}
@@ -461,7 +468,7 @@ static void measure_op(struct rival *rivals, unsigned int nr, const struct op *o
 	}
 }
 
-/* Makes the timers and arms them, anyhow within the span. */
+/* Creates the timers of a backend and arms them for random times within SPAN. */
 static bool open_rival(struct rival *r, const struct bench_backend *kind, uint32_t n,
 		       unsigned int threads, unsigned int reps)
 {
@@ -506,8 +513,8 @@ static void close_rival(struct rival *r)
 }
 
 /*
- * All operations with @n timers. @few: of one thread those of the library, and what
- * they are compared with to see that they grow as memory does; of two, but turnover.
+ * Measures all operations with @n timers. With @few, one thread only measures the library and the
+ * backends that show how the cost of memory grows, and two threads leave out turnover.
  */
 void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few)
 {
@@ -517,7 +524,7 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 	cpu_set_t allowed;
 	bool pinned = threads == 1 && !sched_getaffinity(0, sizeof(allowed), &allowed);
 
-	/* Those who have threads do the same work where the others do it. */
+	/* Pin this thread, so that rivals in other programs run on the same processor. */
 	if (pinned)
 		pin(1);
 	memset(rivals, 0, sizeof(rivals));
@@ -527,7 +534,7 @@ void bench_measure(uint32_t n, unsigned int threads, unsigned int reps, bool few
 		if (!bench_wanted(kind))
 			continue;
 		if (kind->threads < threads) {
-			bench_note("%s: for one thread", kind->name);
+			bench_note("%s: only works with one thread", kind->name);
 			continue;
 		}
 		if (kind->together && threads == 1)

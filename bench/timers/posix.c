@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A POSIX timer each, whose signals one signalfd collects. */
+/* A POSIX timer for each timer. One signalfd receives all their signals. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "bench.h"
 
 #define EVENTS	256
-/* Of the limit, for others. */
+/* The part of the limit that is left to other programs. */
 #define RESERVE	1024U
 
 struct posix {
@@ -28,7 +28,7 @@ static void posix_close(struct bench *b)
 
 	for (i = 0; i < p->nr; i++)
 		timer_delete(p->timer[i]);
-	/* What is left would be the next one's, and counts against the limit. */
+	/* Remaining signals count against the limit, and the next bench would receive them. */
 	while (read(p->fd, info, sizeof(info)) > 0)
 		;
 	close(p->fd);
@@ -36,7 +36,7 @@ static void posix_close(struct bench *b)
 	free(p);
 }
 
-/* A pending signal is reserved for each, of those that this user may have. */
+/* The kernel reserves a pending signal for each timer, and limits these per user. */
 static uint32_t posix_limit(void)
 {
 	uint64_t most = bench_raise_limit(RLIMIT_SIGPENDING, bench_posix.max_n + RESERVE);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Restarts 10^5 timeouts, by loop.call_later() and by twheel, and prints the ratio.
+"""Restarts 10^5 timeouts, with loop.call_later() and with twheel, and prints the ratio.
 
-bench.py [TIMERS [ROUNDS]]. The loop gets a turn after each 1,000 heartbeats, and that counts:
-asyncio cleans its heap there. Times are of the processor. LD_LIBRARY_PATH leads to the library.
+python.py [TIMERS [ROUNDS]]. The loop runs after each 1,000 heartbeats, which is included in the CPU
+time, because asyncio cleans up its heap then. LD_LIBRARY_PATH must contain the library.
 """
 import asyncio
 import statistics
@@ -17,11 +17,11 @@ DELAY = 30
 
 
 def nothing() -> None:
-    """The callback, which no heartbeat lets come."""
+    """The callback, which is never called, because the heartbeats keep coming."""
 
 
 async def by_asyncio(timers: int) -> float:
-    """The ns of a heartbeat: cancel() and call_later()."""
+    """Returns the CPU time in ns of a heartbeat, which is a cancel() and a call_later()."""
     loop = asyncio.get_running_loop()
     handles = [loop.call_later(DELAY, nothing) for _ in range(timers)]
     begin = time.process_time_ns()
@@ -34,7 +34,7 @@ async def by_asyncio(timers: int) -> float:
 
 
 async def by_twheel(timers: int) -> float:
-    """The ns of a heartbeat: restart()."""
+    """Returns the CPU time in ns of a heartbeat, which is a restart()."""
     with Timeouts() as timeouts:
         handles = [timeouts.call_later(DELAY, nothing) for _ in range(timers)]
         begin = time.process_time_ns()
@@ -46,7 +46,7 @@ async def by_twheel(timers: int) -> float:
 
 
 def main(timers: int = 100000, rounds: int = 5) -> None:
-    """The median of some rounds, in turns."""
+    """Measures both in turns, and prints the medians."""
     rows = [(asyncio.run(by_asyncio(timers)), asyncio.run(by_twheel(timers)))
             for _ in range(rounds)]
     theirs, ours = (statistics.median(column) for column in zip(*rows))

@@ -2,10 +2,10 @@
 /*
  * Timers of other languages: Tokio's sleeps and Go's runtime timers.
  *
- * Each is a program of its own, beside this one, that does the operations when this one asks.
- * What to do, and the handles, are in memory that both share; a byte on a socket asks and
- * answers. The program runs on the same processor and says how much CPU time its operations
- * took, so the bytes and the switches between the two are not counted.
+ * Each is a separate program, in the same directory as this one, which performs operations on
+ * request. A request is in shared memory, and a byte on a socket announces it and its end. The
+ * program runs on the same processor and reports the CPU time of its operations, so the bytes and
+ * the context switches do not count.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,21 +19,21 @@
 
 #include "bench.h"
 
-/* Handles in a request, as tokio/main.rs and go/main.go know it. */
+/* Maximum number of handles in a request. tokio/main.rs and go/main.go contain the same number. */
 #define REQUEST	16384U
 
 enum verb { OPEN, ARM, MOVE, CANCEL, PAIR, TURNOVER, DELIVER };
 
 /**
- * struct request - what both programs see
- * @verb: what to do
- * @nr: with so many handles
- * @when: the deadline of the first of them; of DELIVER, how long to wait
- * @step: from each deadline to the next
- * @cpu: what it took, in ns
- * @failed: operations that were refused
- * @reserved: to fill a line of the cache
- * @word: handles; of DELIVER, each that came, and the time before it
+ * struct request - a request in the memory that both programs share
+ * @verb: the operation
+ * @nr: number of handles
+ * @when: the deadline of the first handle; for DELIVER the time until which to wait
+ * @step: the interval between two deadlines
+ * @cpu: out: the CPU time in ns
+ * @failed: out: number of operations that were refused
+ * @reserved: fills the cache line
+ * @word: the handles; after DELIVER, the time and the handle of each expiration
  */
 struct request {
 	uint64_t verb;
@@ -47,11 +47,11 @@ struct request {
 };
 
 /**
- * struct rival - a program that has timers
- * @request: what it is asked
- * @socket: to it
- * @pid: its
- * @cpu: of its operations so far
+ * struct rival - a program with timers of another language
+ * @request: the shared memory
+ * @socket: the socket to the program
+ * @pid: the number of its process
+ * @cpu: the CPU time of its operations so far
  */
 struct rival {
 	struct request *request;
@@ -130,7 +130,7 @@ static void rival_close(struct bench *b)
 	free(r);
 }
 
-/* The program: it is beside this one, bench-NAME. Return: 0 or an errno. */
+/* Starts the program bench-NAME in the directory of this one. Returns 0 or an errno. */
 static int start(const char *name, int socket, int memory, pid_t *pid)
 {
 	char path[4096] = "", *argv[] = { path, NULL };
@@ -140,11 +140,11 @@ static int start(const char *name, int socket, int memory, pid_t *pid)
 
 	if (len < 0)
 		return errno;
-	/* This one is called bench. */
+	/* The path of this program ends in "bench". */
 	sprintf(path + len, "-%s", name);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, socket, 0);
-	/* What it prints is no row. */
+	/* Its output must not mix with our rows. */
 	posix_spawn_file_actions_adddup2(&files, 2, 1);
 	posix_spawn_file_actions_adddup2(&files, memory, 3);
 	err = posix_spawn(pid, path, &files, NULL, argv, environ);
@@ -187,7 +187,7 @@ static int rival_open(struct bench *b)
 	BENCH_BACKEND(backend, title, rival, rival,			\
 		      .max_n = 1000000, .threads = 1, .open = rival_open, .cpu = rival_cpu, \
 		      .again = rival_turnover,				\
-		      .why = "to make them takes longer than to measure them")
+		      .why = "creating them takes longer than measuring them")
 
 RIVAL(tokio, "tokio");
 RIVAL(go, "go");

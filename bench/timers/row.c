@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What comes out: lines of columns with tabs between, and a header. */
+/* Prints the results: a header, and lines whose columns are separated by tabs. */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The median of @reps values, from the least to the most in percent of that, and all. */
+/* Prints a row with the median of the values, their range in percent of it, and all values. */
 void bench_row(const struct bench_row *row, double *values, unsigned int reps)
 {
 	double median, spread;
@@ -37,7 +37,7 @@ void bench_row(const struct bench_row *row, double *values, unsigned int reps)
 	fflush(stdout);
 }
 
-/* What the rows cannot say. */
+/* Prints a comment. */
 void bench_note(const char *format, ...)
 {
 	va_list args;

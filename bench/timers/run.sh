@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/timers/run.sh [--full] [--here] [PART...]: every bench, and what of the
-# numbers it reaches; exits with 1 if one is missed. What else the machine does
-# shows in the native parts: so each number is the better of this run and the one
-# before, if that was of the same commit.
+# bench/timers/run.sh [--full] [--here] [PART...]: runs all benches and compares
+# them with the targets. The exit status is 1 if a target is missed. Other programs
+# disturb the native parts, so the better of this run and of the one before counts,
+# if that was of the same commit.
 #
-#   --full  all numbers of timers, and more repetitions
-#   --here  with this machine's /dev/twheel, in place of an emulated one's
-#   PART    these alone: ops, threads, expire, heartbeat, server (native), uml, device.
-#           Of the others the rows of the last run are taken, if there are any,
-#           and what there are no rows for is not judged
+#   --full  measures more numbers of timers, with more repetitions
+#   --here  uses /dev/twheel of this machine instead of an emulated one
+#   PART    only runs these: ops, threads, expire, heartbeat, server (native), uml, device.
+#           For the others, the rows of the last run are used. Targets without rows
+#           are not judged
 #
-# The rows are in build/bench/rows.tsv and rows.json, and as pictures beside these; those
-# of the run before in rows.before.tsv: bench/timers/compare compares two of them.
+# The rows are written to build/bench/rows.tsv and rows.json, with pictures beside them, and
+# those of the run before to rows.before.tsv. bench/timers/compare compares the two.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -22,7 +22,7 @@ out=$build/bench
 full=()
 on=vm
 usage() {
-	sed -n 's/^# \?//p' "$0" | sed -n '3,/^The rows/p' | sed '$d'
+	sed -n 's/^# \?//p' "$0" | sed -n '3,/^The rows are/p' | sed '$d'
 }
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -38,16 +38,16 @@ for name; do
 	ops | threads | expire | heartbeat | server | uml | device) ;;
 	*)
 		usage >&2
-		die "no such part: $name"
+		die "there is no part $name"
 		;;
 	esac
 done
 
-# Whose table, and where the device is: the rows of what is here say "here".
+# Where the table and the device are. In rows of this machine's device, the first column is "here".
 table=()
 device=("$top/bench/device/vm_bench.sh")
 if [ $on = here ]; then
-	[ -w /dev/twheel ] || die "there is no /dev/twheel for us: make load"
+	[ -w /dev/twheel ] || die "there is no /dev/twheel that you can open: load the module with make load"
 	table=(env TWHEEL_BACKEND=kernel)
 	device=("${table[@]}")
 fi
@@ -59,22 +59,22 @@ if [ $# = 0 ]; then
 	set -- device ops threads expire heartbeat server uml
 fi
 quietly make -s -C "$here" O="$out"
-# On a machine without them, which is measured with --here, N22 is not.
-quietly make -s -C "$here" O="$out" rivals || echo "bench: without Tokio or Go" >&2
-# Before all else, and not after half an hour.
+# Without Tokio and Go, which a machine measured with --here may lack, N22 is not measured.
+quietly make -s -C "$here" O="$out" rivals || echo "bench: Tokio and Go are not measured, because their programs cannot be built" >&2
+# Fail now, and not after half an hour.
 [[ $on = vm || " $* " != *" device "* ]] || "$out/vm_bench" check >&2 || die "the device cannot be measured here"
 
 for name in ${all:+"${parts[@]}"}; do
 	rm -f "$out/$name.tsv"
 done
 
-# measured NAME: what was measured, and when, for who reads its rows later.
+# measured NAME: prints a comment with the date and the commit of these rows.
 measured() {
 	echo "# $1: $(date -u +%F), twheel" \
 		"$(git -C "$top" describe --always --dirty 2>/dev/null || echo 'of no commit')"
 }
 
-# part NAME COMMAND...: its rows.
+# part NAME COMMAND...: writes the rows of this command to a file.
 part() {
 	local start=$SECONDS
 
@@ -89,20 +89,20 @@ part() {
 	echo "bench: $1: $(grep -vc '^#' "$out/$1.tsv") rows, $((SECONDS - start)) s" >&2
 }
 
-# A million within a second is for those alone that are in time.
+# Only some backends can expire a million timers within a second.
 expirations() {
 	"$out/bench" --part=expire "${full[@]}"
 	[ -n "${full[*]}" ] ||
 		"$out/bench" --part=expire --n=1000000 --only=libtwheel,wheel,lazy,heap,libev
 }
 
-# The machine that it is, for who reads the rows elsewhere.
+# Prints a comment that describes the machine.
 machine() {
 	echo "# $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)," \
 		"$(nproc) processors, Linux $(uname -r | sed 's/[-+].*//')"
 }
 
-# The numbers whose parts have rows.
+# Prints the targets whose parts have rows.
 numbers() {
 	local number part parts
 
@@ -138,22 +138,22 @@ numbers() {
 	END
 }
 
-# The emulated device does not notice what else the machine does, as all that comes after
-# it would: that is when the kernel of the bench is built, which may be from nothing.
+# The emulated device counts instructions, so other programs do not disturb it. The kernel for the
+# next parts, which may have to be built from scratch, is therefore built at the same time.
 builder=
 if [[ $on = vm && " $* " = *" device "*" uml "* ]]; then
 	setsid chrt --idle 0 "$top/bench/device/kunit.sh" --build >"$logs/bench-build.log" 2>&1 &
 	builder=$!
-	# However this ends, it does not go on beside what is measured next.
+	# If this script ends, the build must not continue beside the next measurement.
 	trap '[ -z "$builder" ] || kill -- "-$builder" 2>/dev/null || true' EXIT
 fi
-# built: no build goes on beside a measurement, and none is in vain.
+# built: waits for the build before a native measurement begins.
 built() {
 	[ -n "$builder" ] || return 0
 	wait "$builder" || {
 		builder=
 		cat "$logs/bench-build.log" >&2
-		die "bench: the kernel cannot be built"
+		die "bench: the kernel for user-mode Linux cannot be built"
 	}
 	builder=
 }
@@ -189,11 +189,11 @@ done
 cat "$out/rows.tsv"
 echo "bench: $((SECONDS / 60)) minutes" >&2
 mapfile -t judged < <(numbers)
-# commits FILE: of which commits its rows are.
+# commits FILE: prints the commits of its rows.
 commits() {
 	sed -n 's/^# [a-z]*: [0-9-]*, twheel //p' "$1" | sort -u
 }
-# Each number is the better of two runs, if the run before was of the same commit.
+# The better of two runs counts, if the run before was of the same commit.
 runs=("$out/rows.tsv")
 before=$out/rows.before.tsv
 if [ -e "$before" ] && [ "$(commits "$before")" = "$(commits "${runs[0]}")" ]; then

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The loop of a server: epoll_wait(), recv(), and the connection's timeout is moved.
+ * Measures the loop of a server, which calls epoll_wait() and recv() and then moves the timeout of
+ * the connection.
  *
- * A connection finds its timer in its own object. Between two rounds the server does other
- * work, so objects and timers have left the caches. The backends take turns, round by round,
- * with the same connections. A row has what a request costs with the backend, less what it
- * costs without any.
+ * The handle of a timer is in the object of its connection. Between two rounds, the server does
+ * other work, which evicts objects and timers from the caches. The backends take turns, round by
+ * round, with the same connections. A row contains the cost of a request with the backend, less
+ * its cost without any backend.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,11 @@
 #define CONNECTIONS	5000U
 /* Requests in a round. */
 #define REQUESTS	256U
-/* Events that epoll_wait() hands out at a time. */
+/* Maximum number of events that epoll_wait() returns. */
 #define EVENTS		64U
 /* Rounds in a repetition. */
 #define ROUNDS		101U
-/* What the other work reads: more than any cache holds. */
+/* The number of bytes that the other work reads, which is more than any cache holds. */
 #define OTHER_WORK	(256UL << 20)
 #define TIMEOUT		(30 * NSEC_PER_SEC)
 
@@ -40,11 +41,11 @@ static const struct bench_backend *const kinds[] = {
 #define KINDS	ARRAY_SIZE(kinds)
 
 /**
- * struct connection - what a server has of one
+ * struct connection - a connection of the server
  * @fd: the server's end
- * @peer: the client's
- * @handle: of its timer, by backend
- * @rest: buffers, names and so on
+ * @peer: the client's end
+ * @handle: the handle of its timer in each backend
+ * @rest: stands for buffers, names and so on
  */
 struct connection {
 	int fd;
@@ -55,13 +56,13 @@ struct connection {
 
 /**
  * struct server - a server, its clients and its timers
- * @epoll: what it waits for
+ * @epoll: the epoll set with all connections
  * @connections: its connections
- * @b: who holds their timers, by backend
- * @order: in which they send requests
- * @next: the next of these
- * @other: what the other work reads
- * @ns: what a request has cost, by backend and round
+ * @b: their timers in each backend
+ * @order: the order in which they send requests
+ * @next: index of the next connection in @order
+ * @other: the memory that the other work reads
+ * @ns: the cost of a request, by backend and round
  */
 struct server {
 	int epoll;
@@ -107,7 +108,7 @@ static void open_server(struct server *s)
 		if (!b)
 			continue;
 		s->b[kind] = b;
-		/* Connections come and go: their timers lie in another order. */
+		/* As in a server whose connections come and go, the timers are in another order. */
 		bench_shuffle(s->order, CONNECTIONS);
 		for (i = 0; i < CONNECTIONS; i++)
 			s->connections[i].handle[kind] = b->handle[s->order[i]];
@@ -134,7 +135,7 @@ static void close_server(struct server *s)
 	free(s->other);
 }
 
-/* No connection has two requests in a round. */
+/* Sends the requests of a round, each by another connection. */
 static void send_requests(struct server *s)
 {
 	unsigned int i;
@@ -187,7 +188,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The medians of the rounds: a round is short, and the machine does other things, too. */
+/* Stores the medians of the rounds, because a round is so short that it is easily disturbed. */
 static void repeat(struct server *s, double *ns)
 {
 	unsigned int round, i, kind;
@@ -215,7 +216,10 @@ static void repeat(struct server *s, double *ns)
 	}
 }
 
-/* What a move costs in the loop of a server, by backend; and the loop alone: "none". */
+/*
+ * Measures the cost of a move in the loop of a server, and of the loop alone as the backend
+ * "none".
+ */
 void bench_server(unsigned int reps)
 {
 	double (*ns)[KINDS] = bench_alloc(reps, sizeof(*ns));

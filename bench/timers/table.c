@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The deadline table: bare words, the protocol by hand, and libtwheel.
+ * The deadline table: bare words, the protocol without the library, and libtwheel.
  *
- * All have their words in a table of libtwheel: that of the wheel in the
- * process, in such pages as it gets from this machine; or that of /dev/twheel
- * itself (TWHEEL_BACKEND=kernel). Those of the first that are open at a time have
- * the very same, as it matters which pages it has.
+ * All of them use the words of a table of libtwheel: that of an in-process wheel, or that of
+ * /dev/twheel with TWHEEL_BACKEND=kernel. Backends of an in-process wheel that are open at the same
+ * time share one table, because it matters which pages of memory it has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,13 +18,13 @@
 #define EVENTS	256
 
 /**
- * struct table - a wheel of libtwheel
- * @wheel: that
+ * struct table - a wheel of libtwheel and its table
+ * @wheel: the wheel
  * @slots: its words
- * @id: of each timer, where more than one backend uses them
- * @n: how many timers
- * @nr_slots: how many words
- * @users: how many backends
+ * @id: the id of each timer, if several backends share them
+ * @n: number of timers
+ * @nr_slots: number of words
+ * @users: number of backends that use it
  */
 struct table {
 	struct twheel *wheel;
@@ -36,7 +35,7 @@ struct table {
 	unsigned int users;
 };
 
-/* That which others may use, too; or NULL. */
+/* The table that backends share, or NULL. */
 static struct table *shared;
 
 static struct twheel *wheel_of(const struct bench *b)
@@ -71,7 +70,7 @@ static int open_wheel(struct bench *b)
 	return 0;
 }
 
-/* Not armed is what is not due within the time of the bench. */
+/* An idle timer has a deadline that does not come during the bench. */
 #define UNARMED	(INT64_MAX / 2)
 
 static int open_timers(struct bench *b)
@@ -89,7 +88,7 @@ static int open_timers(struct bench *b)
 	return 0;
 }
 
-/* The wheel is turned, as the loop of a program would in time: it finds what is marked. */
+/* Turns the wheel, as the loop of a program eventually does. The turn processes all marks. */
 static void turn_wheel(struct bench *b)
 {
 	struct twheel *wheel = wheel_of(b);
@@ -98,7 +97,7 @@ static void turn_wheel(struct bench *b)
 		bench_die("kick");
 }
 
-/* Those of a backend that is open already, if there is one with as many. */
+/* Shares the timers of an open backend, if there is one with the same number of timers. */
 static int share_timers(struct bench *b)
 {
 	size_t bytes = (b->n + BENCH_SPARE) * sizeof(*b->handle);
@@ -157,7 +156,7 @@ static uint64_t count_calls(struct bench *b)
 
 #define words_close table_close
 
-/* What is due is found by looking at every word, which is only for the check. */
+/* Looks at every word to find due timers. Only the check uses this. */
 static void words_deliver(struct bench *b, uint64_t until)
 {
 	uint32_t i;
@@ -176,7 +175,7 @@ static void words_deliver(struct bench *b, uint64_t until)
 	} while (bench_now() < until);
 }
 
-/* Bare stores, which no other thread may count on to see, and bare exchanges. */
+/* Bare stores, which other threads need not see at once, and bare exchanges. */
 
 static inline int store_arm_one(void *it, uint64_t handle, uint64_t when)
 {
@@ -200,13 +199,13 @@ static inline uint64_t exchange(uint64_t handle, uint64_t when)
 	return __atomic_exchange_n(&slot->deadline_ns, when, __ATOMIC_SEQ_CST);
 }
 
-/* As little as a library could do, which is called. */
+/* The least that a library function could do. */
 static __attribute__((noinline)) uint64_t called_exchange(uint64_t handle, uint64_t when)
 {
 	return exchange(handle, when);
 }
 
-/* Who disarms wants to know whether it was armed. */
+/* Canceling reports whether the timer was armed. */
 #define EXCHANGE_LOOPS(name, swap)						\
 static inline int name##_arm_one(void *it, uint64_t handle, uint64_t when)	\
 {										\
@@ -235,7 +234,7 @@ BENCH_BACKEND(exchange, "exchange", exchange, words,
 BENCH_BACKEND(called, "exchange+call", called, words,
 	      .max_n = 10000000, .threads = 2, .open = share_words);
 
-/* The protocol by hand: exchange, read, compare; mark, and KICK if it must be. */
+/* The protocol without the library: exchange, read, compare; mark, and KICK if necessary. */
 
 static inline void set_mark(uint64_t *bits, uint32_t bit)
 {
@@ -279,9 +278,9 @@ static inline int table_cancel_one(void *it, uint64_t handle, uint64_t when)
 BENCH_LOOPS(table, b->state, table_arm_one, table_arm_one, table_cancel_one)
 
 /*
- * The least function that can do what twheel_set() and twheel_clear() do: it checks the id,
- * exchanges the word and compares. Beyond what the caches hold, fewer misses overlap behind a
- * call than in a loop of exchanges.
+ * The least functions that can do what twheel_set() and twheel_clear() do: they check the id,
+ * exchange the word and compare. If the caches are too small, fewer cache misses overlap across
+ * calls than in a loop of exchanges.
  */
 static __attribute__((noinline)) int least_set(struct table *table, uint64_t id, uint64_t when)
 {
@@ -340,7 +339,7 @@ BENCH_BACKEND(least, "least", least, table,
 BENCH_BACKEND(table, "table", table, table,
 	      .max_n = 10000000, .threads = 2, .open = share_timers, .settle = turn_wheel);
 
-/* libtwheel. A pair is a timer that is added and deleted, and so is a turnover. */
+/* libtwheel. Pairs and turnovers add and delete timers. */
 
 static inline int lib_set_one(void *it, uint64_t handle, uint64_t when)
 {
@@ -374,7 +373,7 @@ static BENCH_PROTO(lib_clears)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_clear_one);
 }
 
-/* The wheel has found the first in flight, so it looks at the slot by itself. */
+/* A turn of the wheel finds the first timer in flight, so later ones of this slot need no mark. */
 static BENCH_PROTO(lib_pairs)
 {
 	struct twheel *wheel = wheel_of(b);
@@ -386,15 +385,15 @@ static BENCH_PROTO(lib_pairs)
 	bench_each(b, wheel, handle, nr, when, lib_pair_one);
 }
 
-/* No turn of the wheel finds one in flight: each is marked. */
+/* No turn of the wheel finds a timer in flight, so each one is marked. */
 static BENCH_PROTO(lib_briefs)
 {
 	bench_each(b, wheel_of(b), handle, nr, when, lib_pair_one);
 }
 
 /*
- * One ends and another begins, in the same slot with another id. A program would have that
- * at hand; here the library's own note of it is read, which twheel_del() needs in any case.
+ * Deletes a timer and adds another one, which gets the same slot and another id. A program would
+ * keep that id; this reads it from the library's memory, which twheel_del() accesses in any case.
  */
 static inline int lib_turnover_one(void *it, uint64_t handle, uint64_t when)
 {
@@ -413,7 +412,7 @@ static BENCH_PROTO(lib_turnovers)
 	bench_each(b, wheel_of(b), handle, nr, when, lib_turnover_one);
 }
 
-/* A server that stops the timeout of a connection while it works on a request. */
+/* Disarms and arms a timer, as a server does that works on a request of the connection. */
 static inline int lib_again_one(void *it, uint64_t handle, uint64_t when)
 {
 	return twheel_clear(it, handle) != 1 || twheel_set(it, handle, when) ? -1 : 0;
@@ -449,12 +448,12 @@ const struct bench_backend bench_libtwheel = {
 	.name = "libtwheel", LIB_VERBS, .brief = lib_briefs, .calls = count_calls,
 };
 
-/* As one has it who does not trust it: needless, and beside the others behind one. */
+/* libtwheel needs no mutex. This shows its cost with one, as the other backends have it. */
 const struct bench_backend bench_libtwheel_mutex = {
 	.name = "libtwheel+mutex", LIB_VERBS, .locked = true,
 };
 
-/* By REARM: at once, under the lock of the wheel. */
+/* Timers that are moved by REARM, which takes effect at once, under the lock of the wheel. */
 
 static int open_registered(struct bench *b)
 {

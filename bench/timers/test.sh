@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/timers/test.sh: each backend of the bench works, and has rows; and the judge finds in
-# planted rows what it must. How fast anything is, nothing here looks at. Prints TAP.
+# bench/timers/test.sh: tests that each backend of the bench works and yields rows, and that the
+# judge reaches the right verdict on planted rows. It measures nothing. Prints TAP.
 
-# These functions are called by check().
+# check() calls these functions by their names.
 # shellcheck disable=SC2317
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-# A warning is an error here.
+# Treat warnings as errors.
 export WERROR=1
 
 here=$top/bench/timers
@@ -19,14 +19,14 @@ dir=$out
 # shellcheck source=../../tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-# Every backend on the list works, with as few timers as it takes.
+# Every backend on the list works, with few timers.
 measured() {
 	"$out/bench" --part=ops,threads,calls --n=200 --reps=1 >"$out/measured" || return
 	if grep -P '\tno\t' "$out/measured"; then
 		return 1
 	fi
 	sed -n 's/^\t\&bench_\([a-z_]*\),$/\1/p' "$here/backend.c" >"$out/all"
-	# Those of other languages are programs, which only make bench needs.
+	# The backends of other languages are separate programs, which only make bench needs.
 	while read -r name; do
 		[[ $name != @(tokio|go) || -x $out/bench-$name ]] || continue
 		echo "$name"
@@ -47,8 +47,8 @@ server() {
 			END { exit bad || rows != 7 }' "$out/server.tsv"
 }
 
-# What HERE=1 measures: the same by the device, in a machine that has one. With a timer
-# each it keeps interrupts busy, of which the kernel tells on slow machines.
+# The benches that HERE=1 runs work with the device of a VM. --slow, because the many timers keep
+# its interrupts so busy that the kernel reports it.
 device() {
 	"$top/vm/run.sh" --name bench-test --exact --slow 1 \
 		--bin "$out/bench" --bin "$out/vm_bench" --run 'vm_bench check' \
@@ -66,7 +66,7 @@ device() {
 		}' "$out/device"
 }
 
-# The rows of the kernel's benches of many timers, which the judge reads.
+# The benches of the device that create many timers yield the rows that the judge reads.
 crowd() {
 	"$top/bench/device/vm_bench.sh" "$out/vm_bench" 6.12 'vm_bench -r 1 -b twheel create storm' \
 		'vm_bench -r 1 -b io_uring storm' >"$out/crowd" || return
@@ -79,12 +79,12 @@ crowd() {
 		}' "$out/crowd" && "$here/judge" only=N11 "$out/crowd"
 }
 
-# row WHERE OP BACKEND N THREADS PATTERN VALUE
+# row WHERE OP BACKEND N THREADS PATTERN VALUE: prints a row.
 row() {
 	printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\tns\t0\t1\tyes\n' "$@"
 }
 
-# rows WHERE OP N THREADS PATTERN, and BACKEND VALUE of each.
+# rows WHERE OP N THREADS PATTERN {BACKEND VALUE}...: prints a row for each backend.
 rows() {
 	local common=("$1" "$2")
 	local of=("${@:3:3}")
@@ -94,7 +94,7 @@ rows() {
 	done
 }
 
-# Rows of a run that reaches every number.
+# Prints the rows of a run that reaches every target.
 reaching() {
 	local n op pattern vm='vm(emulated)'
 
@@ -166,8 +166,8 @@ reaching() {
 	rows "$vm" storm_ratio 1000000 1 bystander twheel 1.1
 }
 
-# spoil OP BACKEND N PATTERN VALUE [THREADS [WHERE]]: the rows of the run that reaches all, with
-# another value of that one; without it, if that is "-".
+# spoil OP BACKEND N PATTERN VALUE [THREADS [WHERE]]: prints the rows that reach every target, with
+# another value in this row, or without the row if the value is "-".
 spoil() {
 	awk -F '\t' -v OFS='\t' -v op="$1" -v backend="$2" -v n="$3" -v pattern="$4" -v value="$5" \
 		-v threads="${6:-1}" -v where="${7:-native}" '
@@ -187,24 +187,24 @@ judge() {
 	}
 }
 
-# A run that reaches all, and no line of it is missed or not measured.
+# A run that reaches every target is accepted, and no line says that one is missed or not measured.
 all_reached() {
 	reaching >"$out/reaching"
 	judge "$out/reaching" && ! grep -E 'MISSED|not measured|not judged' "$out/judged"
 }
 
-# missed NUMBER SPOIL...: that number alone is missed if that is another value.
+# missed TARGET SPOIL...: only that target is missed if this row has another value.
 missed() {
 	spoil "${@:2}" >"$out/spoiled"
 	! judge "$out/spoiled" || return
 	[ "$(sed -n 's/^\(N[0-9]*\) .* MISSED.*/\1/p' "$out/judged" | sort -u)" = "$1" ] ||
 		return
-	# It is missed, too, if it was not measured.
+	# It is also missed if the row is absent.
 	spoil "${@:2:4}" - "${@:7}" >"$out/spoiled"
 	! judge "$out/spoiled" >/dev/null && grep -q "^$1 not measured" "$out/judged"
 }
 
-# A value just beyond what the number allows, of a row that decides no other number.
+# Each line has a value just beyond the limit of a target, in a row that no other target depends on.
 each_missed() {
 	local name rest bad=0
 
@@ -248,7 +248,7 @@ each_missed() {
 	return $bad
 }
 
-# The better of two runs counts, of each line by itself.
+# For each line, the better of two runs counts.
 better_of_two() {
 	spoil move tokio 1000000 random 53 >"$out/one"
 	spoil gain_move libtwheel-rearm 10000 random 0.8 2 >"$out/two"
@@ -256,14 +256,14 @@ better_of_two() {
 	! judge "$out/two" || return
 	judge kept="$out/kept1,$out/kept2" "$out/one" "$out/two" || return
 	! judge "$out/two" "$out/two" || return
-	# And each of them is kept.
+	# kept= writes the rows of each run to a file of its own.
 	! judge "$out/kept1" || return
 	judge "$out/kept1" "$out/kept2" && ! cmp -s "$out/kept1" "$out/kept2"
 }
 
-# If the caches are somebody else's, what is beyond 100,000 decides nothing; all else does.
+# If other programs used the caches, only targets beyond 100,000 timers are not judged.
 not_our_caches() {
-	local others="the caches belong to somebody else"
+	local others="other programs used the caches"
 
 	spoil move exchange 1000000 random 12.1 >"$out/reaching2"
 	cp "$out/reaching" "$out/reaching1"
@@ -277,7 +277,7 @@ not_our_caches() {
 	grep -q "^N13 not judged: .*$others" "$out/judged" || return
 	! judge "$out/below" || return
 	! judge "$out/counted" || return
-	# Another run whose caches are its own decides.
+	# Another run, during which the caches were free, is judged.
 	! judge "$out/beyond" <(spoil move least 1000000 random 1)
 }
 
@@ -295,15 +295,15 @@ drawn() {
 }
 
 quietly make -s -C "$here" O="$out"
-# make check-ci has installed it.
+# make check-ci has installed Go.
 ! command -v go >/dev/null || quietly make -s -C "$here" O="$out" "$out/bench-go"
-check "judge: planted rows that reach every number" all_reached
-check "judge: each number is missed by a planted row" each_missed
-check "judge: each number is the better of two runs" better_of_two
-check "judge: nothing beyond 100,000 timers, if the caches are not ours" not_our_caches
+check "judge: accepts planted rows that reach every target" all_reached
+check "judge: a planted row makes it report each target as missed" each_missed
+check "judge: the better of two runs counts for each target" better_of_two
+check "judge: nothing is judged beyond 100,000 timers if other programs used the caches" not_our_caches
 check "plot: a picture shows the right rows in the right order" drawn
-check "each backend works, and has rows" measured
-check "and so in the loop of a server" server
-check "the device in place of the library's own table" device
-check "timers made, and a crowd beside another wheel" crowd
+check "bench: each backend works and yields rows" measured
+check "bench: each backend works in the loop of a server" server
+check "bench: the backends work with the table of the device" device
+check "vm_bench: create and storm yield rows" crowd
 done_testing

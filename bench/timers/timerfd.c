@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A timerfd each, in one epoll set.
+ * A timerfd for each timer, in one epoll set.
  *
- * Where a process may not have so many descriptors, threads with tables of their
- * own have the rest, in no epoll set. They do the operations on these, for one
- * thread that waits for them: what comes to each of them at a time is done in its
- * order, and then what comes to the next. Only the time that this takes is counted,
- * and not how it is handed over.
+ * If a process may not have enough descriptors, threads with their own descriptor tables hold the
+ * rest, without an epoll set. They perform the operations on these descriptors for the thread
+ * that is measured, which waits for them: first all operations of one thread, in order, and then
+ * those of the next. Only the time of the operations counts, not the time of handing them over.
  */
 #define _GNU_SOURCE
 #include <linux/close_range.h>
@@ -22,20 +21,20 @@
 
 #define EVENTS	256
 
-/* Of the descriptors, for others. */
+/* Descriptors that are left for other purposes. */
 #define RESERVE	1024U
-/* A handle is a descriptor, and above it whose: 0 is the caller's own. */
+/* A handle contains the descriptor and above it the owner, which is 0 for the caller. */
 #define OWNER_SHIFT	32
-/* For each table in a repetition, so that the hand-over is lost in them. */
+/* Operations for each table in a repetition, so that the time of handing over is negligible. */
 #define EACH	200U
 
 /**
- * struct job - operations on timerfds of one table
- * @op: which
- * @bench: whose
+ * struct job - operations on timerfds of one descriptor table
+ * @op: the operation
+ * @bench: the bench
  * @handle: the timers
- * @nr: how many
- * @when: deadline of the first
+ * @nr: number of timers
+ * @when: the deadline of the first timer
  */
 struct job {
 	BENCH_PROTO((*op));
@@ -46,15 +45,15 @@ struct job {
 };
 
 /**
- * struct holder - a thread with a table of descriptors of its own
- * @thread: it
+ * struct holder - a thread with its own descriptor table
+ * @thread: the thread
  * @crew: all holders
- * @handle: of the timers it has
- * @nr: how many
- * @failed: it could not get them
- * @go: there is a job, or it is to leave
- * @job: that
- * @leave: it is to
+ * @handle: the handles of its timers
+ * @nr: number of timers
+ * @failed: it could not create them
+ * @go: posted when there is a job, or when it must end
+ * @job: the job
+ * @leave: it must end
  */
 struct holder {
 	pthread_t thread;
@@ -68,14 +67,14 @@ struct holder {
 };
 
 /**
- * struct crew - those who hold what is beyond this process's limit
+ * struct crew - the threads that hold timerfds beyond this process's limit
  * @holder: the threads
- * @nr: how many
- * @done: one of them has done what it was to do
- * @spent: CPU time that operations took
- * @sorted: handles by their holder
- * @room: for so many
- * @count: of these, by holder; 0 is the caller
+ * @nr: number of threads
+ * @done: posted by a thread that has finished its job
+ * @spent: CPU time of the operations
+ * @sorted: handles of a call, sorted by their owner
+ * @room: size of @sorted
+ * @count: number of handles by owner, and later the end of their part; 0 is the caller
  */
 struct crew {
 	struct holder *holder;
@@ -94,7 +93,7 @@ struct timerfds {
 	struct crew crew;
 };
 
-/* A descriptor each, of those that a process may have. */
+/* Each timer takes one of the descriptors that a process may have. */
 static uint32_t timerfd_limit(void)
 {
 	uint64_t most = bench_raise_limit(RLIMIT_NOFILE, bench_timerfd.max_n + RESERVE);
@@ -107,7 +106,7 @@ static int make_timerfd(void)
 	return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 }
 
-/* Armed for anywhen within this, an hour from now: nobody waits for them. */
+/* These timers are due at random times within HOLD_SPAN, in an hour, and never expire. */
 #define HOLD_FROM	(3600 * NSEC_PER_SEC)
 #define HOLD_SPAN	(5 * NSEC_PER_SEC)
 
@@ -117,11 +116,11 @@ static bool hold_some(struct holder *holder)
 	uint64_t owner = holder - holder->crew->holder + 1;
 	uint32_t i;
 
-	/* A table of our own, and nothing of the others' in it. */
+	/* Get a private descriptor table without the descriptors of the other threads. */
 	if (close_range(3, ~0U, CLOSE_RANGE_UNSHARE))
 		return false;
 	for (i = 0; i < holder->nr; i++) {
-		/* Each thread draws the same numbers. */
+		/* All threads get the same random numbers, so make the deadlines differ. */
 		uint64_t when = base + (bench_random() + owner * NSEC_PER_USEC) % HOLD_SPAN;
 		struct itimerspec its = { .it_value = BENCH_TIME(when) };
 		int fd = make_timerfd();
@@ -159,12 +158,15 @@ static void *hold(void *arg)
 			break;
 		do_job(holder->crew, &holder->job);
 	}
-	/* The table would end with the thread, some time after it has been joined. */
+	/*
+	 * Close the descriptors now. The kernel would do so some time after the thread was
+	 * joined.
+	 */
 	close_range(3, ~0U, 0);
 	return NULL;
 }
 
-/* One after the other: where the machine has no more, that is known at once. */
+/* Starts the threads one after the other, so that a failure is noticed at once. */
 static bool hire(struct crew *crew, uint64_t *handle, uint32_t nr, uint32_t limit)
 {
 	sem_init(&crew->done, 0, 0);
@@ -205,8 +207,8 @@ static void dismiss(struct crew *crew)
 }
 
 /*
- * @op for each handle, by those who have the descriptors; the deadlines are those
- * of the order in which it is done.
+ * Has the owners of the descriptors apply @op to each handle. The deadlines follow the order in
+ * which the operations are performed.
  */
 static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handle, size_t nr,
 		      uint64_t when)
@@ -223,14 +225,14 @@ static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handl
 	memset(crew->count, 0, (crew->nr + 1) * sizeof(*crew->count));
 	for (i = 0; i < nr; i++)
 		crew->count[handle[i] >> OWNER_SHIFT]++;
-	/* Where the next of each goes. */
+	/* @count becomes the index for the next handle of each owner. */
 	for (owner = 0; owner <= crew->nr; owner++) {
 		end += crew->count[owner];
 		crew->count[owner] = end - crew->count[owner];
 	}
 	for (i = 0; i < nr; i++)
 		crew->sorted[crew->count[handle[i] >> OWNER_SHIFT]++] = handle[i];
-	/* And now where its last has been. */
+	/* Now it is the end of each owner's handles. */
 	for (owner = 0, i = 0; owner <= crew->nr; i = crew->count[owner++]) {
 		struct job job = {
 			op, b, crew->sorted + i, crew->count[owner] - i, when + i * BENCH_STEP
@@ -247,7 +249,10 @@ static void share_out(struct bench *b, BENCH_PROTO((*op)), const uint64_t *handl
 	}
 }
 
-/* Two threads have the caller's descriptors. */
+/*
+ * True if threads hold some of the timers. A bench with two threads only uses the caller's
+ * descriptors.
+ */
 static bool is_shared(const struct bench *b)
 {
 	const struct timerfds *t = b->state;
@@ -312,8 +317,8 @@ static BENCH_PROTO(idle)
 }
 
 /*
- * Each of a crew does what it is told to the timer that is meant, as its descriptors
- * have the same numbers as those of the others.
+ * Checks that the threads operate on the right timers, because the descriptors of all threads have
+ * the same numbers.
  */
 static void check_crew(struct bench *b)
 {
@@ -327,7 +332,7 @@ static void check_crew(struct bench *b)
 		handle[i] = b->handle[order[i]];
 	share_out(b, own_move, handle, b->n, when);
 	share_out(b, armed_for, handle, b->n, when);
-	/* Every second of them. */
+	/* Half of them. */
 	share_out(b, own_cancel, handle, b->n / 2, when);
 	share_out(b, idle, handle, b->n / 2, when);
 	share_out(b, own_arm, handle, b->n / 2, when);
@@ -387,7 +392,7 @@ static int timerfd_open(struct bench *b)
 		b->handle[index] = fd;
 	}
 	if (t->crew.nr) {
-		bench_note("timerfd: of %u timers, %u are those of %u threads", b->n,
+		bench_note("timerfd: of %u timers, %u are held by %u more threads", b->n,
 			   b->n - b->usable, t->crew.nr);
 		b->least = EACH * (t->crew.nr + 1);
 		check_crew(b);
@@ -433,6 +438,6 @@ static void timerfd_deliver(struct bench *b, uint64_t until)
 
 BENCH_BACKEND(timerfd, "timerfd", timerfd, timerfd,
 	      .max_n = 1000000, .threads = BENCH_THREADS,
-	      .why = "a descriptor each, of which a process has no more than fs.nr_open",
+	      .why = "a process may not have more descriptors than fs.nr_open",
 	      .limit = timerfd_limit, .open = timerfd_open, .reach = timerfd_reach,
 	      .cpu = timerfd_cpu);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One turn of a loop: 64 of N connections are ready, and the timeout of each is moved.
+ * Measures a turn of a loop in which 64 of N connections are ready and the timeout of each is
+ * moved.
  *
- * A connection is an object of 256 bytes, anywhere in memory, and has the id of its timer, or
- * the node of a private wheel. The server touches the object in any case. The ways to move take
- * turns, round by round, with the same connections. A row has what a move adds to a connection.
+ * A connection is an object of 256 bytes at a random place in memory, and contains the id of its
+ * timer or the node of a private wheel. The server accesses the object in any case. The ways to
+ * move timers take turns, round by round, with the same connections. A row contains the cost that
+ * a move adds to a connection.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 /* Turns in a round, and rounds in a repetition. */
 #define TURNS	200U
 #define ROUNDS	15U
-/* Words that are fetched before the first of them is exchanged. */
+/* The number of words that are prefetched before the first of them is exchanged. */
 #define AHEAD	16U
 #define TIMEOUT	(3600 * NSEC_PER_SEC)
 
@@ -30,13 +32,13 @@ static const char *const way_name[] = {
 };
 
 /**
- * struct connection - what a server has of one
- * @bytes: received
- * @id: of its timer
- * @word: where the deadline of that is
- * @node: of its timer in the private wheel
- * @deadline: of that
- * @rest: buffers, names and so on
+ * struct connection - a connection of the server
+ * @bytes: number of bytes received
+ * @id: the id of its timer
+ * @word: the word of that timer
+ * @node: its timer in the private wheel
+ * @deadline: the deadline of the latter
+ * @rest: stands for buffers, names and so on
  */
 struct connection {
 	uint64_t bytes;
@@ -50,13 +52,13 @@ struct connection {
 /**
  * struct server - a server and its timers
  * @connections: its connections
- * @n: how many
- * @lib: the timers
- * @words: the same, as bare words
+ * @n: number of connections
+ * @lib: the timers of libtwheel
+ * @words: the same timers as bare words
  * @wheel: the private wheel
  * @mem: its buckets
  * @when: the last deadline
- * @ns: of each connection that was ready, by way and round
+ * @ns: the cost of a ready connection, by way and round
  */
 struct server {
 	struct connection *connections;
@@ -91,7 +93,7 @@ static void open_server(struct server *s, uint32_t n)
 	memset(s->connections, 0, n * sizeof(*s->connections));
 	for (i = 0; i < n; i++)
 		order[i] = i;
-	/* Connections come and go: their timers lie in another order. */
+	/* As in a server whose connections come and go, the timers are in another order. */
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++) {
 		struct connection *c = &s->connections[i];
@@ -161,7 +163,7 @@ static inline __attribute__((always_inline)) void turn(struct server *s, enum wa
 		exchange_ahead(ready, when);
 }
 
-/* Each way has a loop of its own, without a question in it. */
+/* Each way has its own loop, so that no branch for the way is measured. */
 #define TURN_LOOP(name, way)						\
 static noinline void name(struct server *s)		\
 {									\
@@ -188,7 +190,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The medians of the rounds. */
+/* Stores the medians of the rounds. */
 static void repeat(struct server *s, double *ns)
 {
 	uint32_t order[WAYS];
@@ -212,7 +214,7 @@ static void repeat(struct server *s, double *ns)
 	}
 }
 
-/* What a move costs in a turn of a loop with @n connections, by way; the loop alone: "none". */
+/* Measures the cost of a move in a turn of a loop, by way, and of the loop alone as "none". */
 void bench_turn(uint32_t n, unsigned int reps)
 {
 	double (*ns)[WAYS] = bench_alloc(reps, sizeof(*ns));
@@ -223,7 +225,7 @@ void bench_turn(uint32_t n, unsigned int reps)
 	if (!bench_wanted(&bench_libtwheel) || !bench_wanted(&bench_exchange))
 		return;
 	open_server(&s, n);
-	/* The first is to warm up. */
+	/* The first one warms up the caches. */
 	repeat(&s, ns[0]);
 	for (rep = 0; rep < reps; rep++)
 		repeat(&s, ns[rep]);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wheels of one's own: twheel.c, called directly, on one timerfd.
+ * Private wheels, which call twheel.c directly and use one timerfd.
  *
- * The eager one moves a timer when it is told to. The lazy one stores the new
- * deadline, if that is later, and moves the timer when the wheel gets to it: what
- * the deadline table does, without anybody to share it with.
+ * The eager wheel moves a timer at once. The lazy wheel stores a later deadline in the timer, and
+ * moves it only when the wheel comes to it, like the deadline table but without sharing it.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -15,14 +14,14 @@
 #include "twheel.h"
 #include "bench.h"
 
-/* A tick of 0.5 ms, as that of libtwheel if nothing else is asked for. */
+/* The tick is 0.5 ms, which is the default of libtwheel. */
 #define SHIFT		19
 #define SLOT_BITS	6
 
 /**
  * struct timer - one timer
  * @node: its place in the wheel
- * @deadline: of the eager one: when it is due; 0 if it is not armed
+ * @deadline: its deadline in the eager wheel; 0 if it is not armed
  */
 struct timer {
 	struct wheel_node node;
@@ -30,9 +29,9 @@ struct timer {
 };
 
 /**
- * struct moment - of the lazy one, which needs no more of most timers it is told of
- * @deadline: when it is due; 0 if it is not armed
- * @queued: for when it is in the wheel; 0 if it is not
+ * struct moment - the part of a timer that most operations of the lazy wheel access
+ * @deadline: its deadline; 0 if it is not armed
+ * @queued: the deadline with which it is in the wheel; 0 if it is not in the wheel
  */
 struct moment {
 	uint64_t deadline;
@@ -45,7 +44,7 @@ struct own_wheel {
 	uint64_t slack;
 	void *mem;
 	struct timer *timers;
-	/* NULL: it is the eager one. */
+	/* NULL in the eager wheel. */
 	struct moment *moments;
 };
 
@@ -88,7 +87,7 @@ static inline struct timer *timer_of(uint64_t handle)
 	return (struct timer *)(uintptr_t)handle;
 }
 
-/* What is due already is due at the next tick. */
+/* A timer that is already due expires at the next tick. */
 static inline void queue(struct own_wheel *w, struct wheel_node *node, uint64_t when)
 {
 	while (!wheel_add(&w->wheel, node, 0, when, w->slack))
@@ -96,8 +95,8 @@ static inline void queue(struct own_wheel *w, struct wheel_node *node, uint64_t 
 }
 
 /*
- * Takes what is due now from the wheel, and says when to come again. The mutex
- * is not held while the program handles an expiration.
+ * Delivers the timers that are due, and returns when the wheel must be turned next. The mutex is
+ * not held while the program handles an expiration.
  */
 static uint64_t turn(struct bench *b)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-// bench-go has Go's runtime timers, for bench/timers/rival.c, which asks for operations in memory
-// that both share. There is one P, and no garbage collection. What is counted is the CPU time of
-// the whole process.
+// bench-go measures the timers of Go's runtime. bench/timers/rival.c requests operations in shared
+// memory. There is one P and no garbage collection, and the CPU time is that of the whole process.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Words of a request, as rival.c has it.
+// The number of words in a request, as in rival.c.
 const maxWords = 16384
 
 const (
@@ -79,7 +78,7 @@ func count(failed bool) uint64 {
 	return 0
 }
 
-// do does what is asked with each handle; each verb has a loop of its own.
+// do applies the requested operation to each handle. Each verb has its own loop.
 func do(r *request) {
 	words, failed := r.word[:r.nr], uint64(0)
 	start := clock(clockProcessCPU)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Tokio's sleeps, for bench/timers/rival.c, which asks for operations in memory that both share.
+//! Measures Tokio's sleeps. bench/timers/rival.c requests operations in shared memory.
 //!
-//! All sleeps are in one array, pinned there, without a task and an allocation for each. They
-//! are polled outside of the runtime, with a waker that does nothing.
+//! All sleeps are pinned in one array, without a task or an allocation for each. They are polled
+//! outside of the runtime, with a waker that does nothing.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep_until, Instant, Sleep};
 
-/// Words of a request, as rival.c has it.
+/// The number of words in a request, as in rival.c.
 const REQUEST: usize = 16384;
 
 const OPEN: u64 = 0;
@@ -45,12 +45,12 @@ impl Wake for NoWake {
 fn clock(id: libc::clockid_t) -> u64 {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
-    // SAFETY: it writes no more than the timespec.
+    // SAFETY: clock_gettime() only writes to the timespec.
     unsafe { libc::clock_gettime(id, &mut ts) };
     ts.tv_sec as u64 * 1_000_000_000 + ts.tv_nsec as u64
 }
 
-/// When CLOCK_MONOTONIC, which an Instant is of, comes to so many ns; at once, if it was before.
+/// Returns the Instant at which CLOCK_MONOTONIC is at these ns, or the current one if that is past.
 fn instant(ns: u64) -> Instant {
     let now = Instant::now();
 
@@ -80,7 +80,7 @@ impl Timers {
         unsafe { sleeps.as_mut().map_unchecked_mut(|s| &mut s[handle as usize]) }
     }
 
-    /// Return: whether it is armed, and was not.
+    /// Returns true if the timer was idle and is now armed.
     #[inline(always)]
     fn arm(&mut self, handle: u64, when: Instant) -> bool {
         let mut slot = Self::of(&mut self.sleeps, handle);
@@ -110,7 +110,7 @@ impl Timers {
         armed
     }
 
-    /// Waits, and finds what has elapsed meanwhile, by looking at each.
+    /// Waits, and looks at each sleep to find those that have elapsed meanwhile.
     fn deliver(&mut self, runtime: &Runtime, request: &mut Request) {
         let until = instant(request.when);
         let mut nr = 0;
@@ -133,7 +133,7 @@ impl Timers {
     }
 }
 
-/// Does @one for each handle, with its deadline.
+/// Applies @one to each handle and its deadline.
 #[inline(always)]
 fn each(request: &mut Request, mut one: impl FnMut(u64, Instant) -> bool) {
     let step = Duration::from_nanos(request.step);
@@ -152,7 +152,8 @@ fn each(request: &mut Request, mut one: impl FnMut(u64, Instant) -> bool) {
 fn main() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let _entered = runtime.enter();
-    // SAFETY: descriptor 3 is a file of this size, which only one of both uses at a time.
+    // SAFETY: descriptor 3 is a file of this size, which only one of the two programs uses at a
+    // time.
     let request = unsafe {
         let size = std::mem::size_of::<Request>();
         let flags = libc::PROT_READ | libc::PROT_WRITE;
@@ -180,6 +181,6 @@ fn main() {
         }
         unsafe { libc::write(0, &byte as *const u8 as *const _, 1) };
     }
-    // Not one by one: nobody waits for that.
+    // Exit without dropping the sleeps one by one, which would take long.
     std::process::exit(0);
 }
