@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //
-// BullMQ: adds the tasks of a schedule, or works on them.
+// Adds the tasks of a schedule to BullMQ, or works on them.
 //
-//   node bullmq.mjs add REDIS SCHEDULE BATCH CALLS      prints the seconds that it took
-//   node bullmq.mjs work REDIS TASKS OUT [URL]          writes what it saw
+//   node bullmq.mjs add REDIS SCHEDULE BATCH CALLS      prints how many seconds it took
+//   node bullmq.mjs work REDIS TASKS OUT [URL]          writes a record of the runs
 //
-// A schedule is as in load.h. BATCH 1: one task a call, else addBulk(). CALLS are on their
-// way at a time. With URL, the handler calls it, and its own time does not count.
-// NODE_MODULES is the directory of bullmq and ioredis.
+// load.h describes schedules and records. A BATCH of 1 adds one task per call, others use
+// addBulk(). CALLS is the number of calls in flight. With URL, the handler calls it, and the
+// endpoint measures the lateness. NODE_MODULES is the directory of bullmq and ioredis.
 import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -17,7 +17,7 @@ const { Queue, Worker } = require('bullmq');
 const Redis = require('ioredis');
 
 const NAME = 'bench';
-// As twheeld's tasks, a job that is done leaves nothing.
+// A finished job leaves nothing behind, like a task of twheeld.
 const OPTIONS = { removeOnComplete: true, removeOnFail: true };
 const [verb, path, ...args] = process.argv.slice(2);
 const connection = new Redis({ path, maxRetriesPerRequest: null });
@@ -26,7 +26,7 @@ function now() {
   return performance.timeOrigin + performance.now();
 }
 
-// The JSON of it has 200 bytes.
+// Its JSON text has 200 bytes.
 function body(n) {
   const id = n.toString(16).padStart(16, '0');
   return { id, text: 'x'.repeat(200 - 11 - 16 - 8) };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cases of make bench-tasks: each runs one side once, and returns what it measured.
+"""The cases of make bench-tasks. Each runs one of the compared programs once and returns its values.
 
-All sides use one Redis, in turn, on its Unix socket. It is emptied between them.
+All use the same Redis in turn, on its Unix socket. It is emptied in between.
 """
 import os
 import random
@@ -19,18 +19,18 @@ from rig import Daemon, Redis, dir_, started, wait_until  # noqa: E402
 
 QUEUE = "bench"
 BODY = '"' + "x" * 198 + '"'
-# A push queue's lease is 6 s or more.
+# The minimum lease of a push queue.
 LEASE_MS = 6000
 SPREAD_MS = 50
 CONNECTIONS = 128
 CALLS = 4
 BATCH = 100
-# So many times as many tasks are enqueued in batches: it takes long enough to be measured.
+# Batches enqueue this many times more tasks, so that they take long enough to be measured.
 MORE = 5
 
 
 class Wrong(Exception):
-    """A side lost a task, or ran one early: its numbers do not count."""
+    """A program failed, or lost a task, or ran one early, so its numbers do not count."""
 
 
 def quantile(values, q):
@@ -39,7 +39,7 @@ def quantile(values, q):
 
 
 class Lateness:
-    """What a side did: lateness in ms, in the order of the schedule."""
+    """The lateness of each task in ms, in the order of the schedule."""
 
     def __init__(self, due, path, tasks=None):
         first, self.twice = {}, 0
@@ -63,7 +63,7 @@ class Lateness:
         return max(self.late)
 
     def ours(self, may_run_twice=False):
-        """Our side must keep its laws."""
+        """Checks that twheeld lost no task, ran none early, and ran each only once."""
         if self.lost or self.early or (self.twice and not may_run_twice):
             raise Wrong(f"twheeld: lost {self.lost}, early {self.early}, twice {self.twice}")
         return self
@@ -72,7 +72,7 @@ class Lateness:
 class Bench:
     def __init__(self, load, modules):
         self.load, self.modules = load, modules
-        # A rewrite of the file in the seconds of one side would be unfair.
+        # A rewrite of the append-only file during one measurement would be unfair.
         self.redis = Redis("--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0")
         self.number = 0
 
@@ -84,7 +84,7 @@ class Bench:
         return {k: v.strip() for k, v in pairs}
 
     def cpu(self):
-        """Seconds that Redis's main thread has used."""
+        """Returns the CPU seconds that Redis's main thread has used."""
         info = self.info("cpu")
         return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
 
@@ -110,7 +110,7 @@ class Bench:
                           *words[1:], env={**os.environ, "NODE_MODULES": self.modules})
 
     def end_of(self, process, seconds, what):
-        """Waits for the end of a program. Return: what it printed."""
+        """Waits for the end of a program and returns its output."""
         try:
             out = process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
@@ -129,7 +129,7 @@ class Bench:
             raise Wrong(f"queue: {answer}")
         for d in all_:
             wait_until(lambda d=d: d.client().raw("GET", f"/v1/queues/{QUEUE}")[0] == 200)
-        # The ranks are settled.
+        # Wait until all daemons know of each other.
         wait_until(lambda: all(d.metric("members") == count for d in all_))
         return all_
 
@@ -149,7 +149,7 @@ class Bench:
 
     @staticmethod
     def spread(tasks, wait):
-        """Tasks at random, 1,000 a second; the first is due in so many seconds."""
+        """Returns random due times, 1,000 per second, that begin in @wait seconds."""
         begin = int((time.time() + wait) * 1000)
         return [begin + random.randrange(tasks) for _ in range(tasks)]
 
@@ -159,17 +159,17 @@ class Bench:
 
     @staticmethod
     def before(due, seconds):
-        """Sleeps until so long before the first task."""
+        """Sleeps until this many seconds before the first task."""
         left = min(due) / 1000 - seconds - time.time()
         if left < 0:
             raise Wrong(f"enqueueing took {-left:.1f} s too long")
         time.sleep(left)
 
-    # ---- Sides ----
+    # ---- The compared programs ----
 
     def put(self, daemon, schedule, batch=BATCH, connections=CALLS, rate=0, url=None,
             queue=QUEUE, payload=200):
-        """Return: the seconds that it took, then the due times if there is a rate."""
+        """Returns how many seconds it took, and with a rate the due times."""
         p = self.program("put", daemon.path, queue, schedule, connections, batch, rate,
                          *([url, payload] if url else []))
         return self.end_of(p, 600, "put").split()
@@ -187,7 +187,7 @@ class Bench:
                             *(d.path for d in daemons)), out
 
     def run(self, make_due, tasks, push=False, daemons=1, ahead=500, beside=True, during=None):
-        """Our side. Return: a dict; during(daemons, due) may return tasks of a kind."""
+        """Runs twheeld and returns a dict. Its "kind" is what during(daemons, due) returned."""
         all_ = self.daemons(daemons, "push" if push else "pull", ahead=f"{ahead}ms")
         url = None
         if push:
@@ -206,7 +206,7 @@ class Bench:
             self.end_of(receiver, max(due) / 1000 - time.time() + 30, "twheeld")
             if bare:
                 self.end_of(bare, 10, "timerfd")
-            # Reports wait for company.
+            # Reports are sent in batches, so wait for the last ones.
             time.sleep(0.1)
             return {"late": Lateness(due, out), "cpu": self.cpu() - cpu, "due": due, "kind": kind,
                     "out": out, "timerfd": Lateness(due, bare_out) if bare else None}
@@ -244,14 +244,14 @@ class Bench:
         return {"late": Lateness(due, out), "rate": rate}
 
     def slices_put(self, due):
-        """Return: tasks a second."""
+        """Returns tasks per second."""
         p = self.program("slices-put", self.redis.path, self.schedule(due), BATCH, CALLS)
         return len(due) / float(self.end_of(p, 60, "slices-put"))
 
     # ---- Enqueueing ----
 
     def enqueue(self, tasks):
-        """Return: tasks a second, of both, one a call and in batches."""
+        """Returns tasks per second of twheeld and BullMQ, with single calls and in batches."""
         rates = {}
         for name, batch, calls in (("one", 1, CONNECTIONS), ("batch", BATCH, CALLS)):
             tasks *= 1 if batch == 1 else MORE
@@ -265,10 +265,10 @@ class Bench:
         return rates
 
     def put_at_once(self, tasks, rate):
-        """Tasks that are due at once or soon, put by another process."""
+        """Measures tasks that are due at once or soon, which another process puts."""
         all_ = self.daemons(1, "pull", ahead="500ms")
         worker, out = self.worker(all_, tasks)
-        # In ms from the call.
+        # Relative to the call, in ms.
         schedule = self.schedule([random.randrange(SPREAD_MS + 1) for _ in range(tasks)])
         bare_out = self.file("timerfd")
         bare_due = [int(time.time() * 1000) + 50 + int(n * 1000 / rate) for n in range(tasks)]
@@ -285,7 +285,7 @@ class Bench:
     # ---- What goes wrong during a run ----
 
     def stalls(self, span_ms):
-        """Stops Redis four times for 300 ms."""
+        """Returns a function that stops Redis four times for 300 ms."""
         def during(_, due):
             for n in range(4):
                 at = (min(due) + span_ms * (n + .5) / 4) / 1000
@@ -296,7 +296,7 @@ class Bench:
         return during
 
     def held_by(self, member):
-        """The tasks that a daemon has taken."""
+        """Returns the tasks that a daemon has taken."""
         redis, held = resp.Redis(self.redis.path), set()
         for lane in range(4):
             headers = redis.ask("HGETALL", f"tw:{{{QUEUE}/{lane}}}:hdr")
@@ -307,7 +307,7 @@ class Bench:
         return held
 
     def kill(self, span_ms):
-        """Kills the second daemon in the middle. Its tasks are of a kind."""
+        """Returns a function that kills the second daemon halfway and returns its tasks."""
         def during(daemons, due):
             time.sleep(max(0, (min(due) + span_ms / 2) / 1000 - time.time()))
             member = daemons[1].text().split("member ")[1].split()[0]
@@ -319,17 +319,17 @@ class Bench:
     # ---- Memory ----
 
     def memory(self, tasks):
-        """Return: bytes of Redis for a task, and the daemon's resident MiB with all it holds."""
+        """Returns the bytes of a task in Redis, and the resident MiB of a daemon that holds its maximum."""
         all_ = self.daemons(1, "push", ahead="5s")
         empty = int(self.info("memory")["used_memory"])
         far = int(time.time() * 1000) + 86400000
         url = "http://127.0.0.1:9/"
-        # What is stored has 24 bytes beside the URL with its NUL and the payload.
+        # A stored body consists of 24 bytes, the URL with its NUL, and the payload.
         payload = 200 - 24 - len(url) - 1
         self.put(all_[0], self.schedule([far + n for n in range(tasks)]), url=url,
                  payload=payload)
         used = int(self.info("memory")["used_memory"]) - empty
-        # The daemon takes what it may hold of those that are due soon.
+        # Give the daemon so many tasks that are due soon that it holds its maximum.
         all_[0].client().call("PUT", "/v1/queues/others", {"mode": "push", "ahead": "5s"})
         self.put(all_[0], self.schedule(self.instant(20000, 8)), url=url, queue="others",
                  payload=payload)
@@ -343,7 +343,7 @@ class Bench:
     # ---- Scripts ----
 
     def scripts(self, tasks):
-        """Return: µs of Redis for put, take and ack of a task, in batches of 128."""
+        """Returns the µs that Redis spends on put, take and ack of a task, in batches of 128."""
         lane, redis = resp.Lane(QUEUE + "/0"), resp.Redis(self.redis.path)
         holder = "%016x" % 7
         lane.load(redis)

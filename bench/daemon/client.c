@@ -29,7 +29,7 @@ void conn_open(struct conn *c, int epoll, const char *path)
 		die("epoll_ctl");
 }
 
-/* A request that does not fit into the socket is rare: its rest is waited for. */
+/* A request rarely exceeds the buffer of the socket, so wait until the rest fits. */
 static void flush(struct conn *c)
 {
 	while (c->out_done < c->out_len && !c->gone) {
@@ -62,7 +62,7 @@ void conn_send(struct conn *c, const char *method, const char *path, const char 
 	flush(c);
 }
 
-/* Calls got() once the answer is there. */
+/* Calls got() once the answer is complete. */
 static void answer(struct conn *c)
 {
 	char *end, *length;
@@ -76,7 +76,7 @@ static void answer(struct conn *c)
 	head = (size_t)(end - c->in) + 4;
 	length = strcasestr(c->in, "content-length:");
 	if (!length || length > end || sscanf(c->in, "HTTP/1.1 %d", &status) != 1) {
-		fprintf(stderr, "not an answer: %.200s\n", c->in);
+		fprintf(stderr, "load: the daemon sent no HTTP response: %.200s\n", c->in);
 		exit(1);
 	}
 	body = strtoul(length + 15, NULL, 10);

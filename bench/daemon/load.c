@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What stands beside the daemon in make bench-tasks. See load.h. */
+/* The programs that make bench-tasks runs beside the daemon. See load.h. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "load.h"
 
-/* How long a program waits for tasks that run twice. */
+/* How long a program waits to see tasks run twice. */
 #define LINGER		(300 * NSEC_PER_MSEC)
 
 volatile int ended;
@@ -72,7 +72,7 @@ const char *payload(unsigned int len)
 	return text;
 }
 
-/* ---- What was seen ---- */
+/* ---- The record of runs ---- */
 
 void seen_init(struct seen *s, unsigned int want)
 {
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* The timers of all sides are exact. */
+	/* No side may have slack on its timers. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (size_t i = 0; argc > 1 && i < n; i++) {
 		if (!strcmp(argv[1], programs[i].name) && argc - 2 >= programs[i].args)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The programs beside the daemon in make bench-tasks: clients, an endpoint, and two rivals.
+ * The programs that make bench-tasks runs beside the daemon: clients, an endpoint, and two rivals.
  *
- *   load.c     main, the schedule, what was seen
+ *   load.c     main(), schedules, and the record of runs
  *   client.c   HTTP connections to a daemon
  *   put.c      puts tasks
  *   worker.c   reserves tasks and reports them
  *   sink.c     the endpoint of callbacks
- *   timerfd.c  a bare timerfd in the same seconds
- *   slices.c   the design with a key for each minute and a poll each second
+ *   timerfd.c  a bare timerfd that runs at the same time
+ *   slices.c   a simpler design, with a key for each minute and a poll each second
  *
  * A task is a number. Its id is that number as 16 hex digits. A schedule is a file with the
- * due time of each task, in ms, one a line. What was seen is a file with a line for each
- * run: the number, and the time in ns of CLOCK_REALTIME.
+ * due time of each task in ms, one per line. A record is a file with a line for each run, which
+ * contains the number of the task and the time of CLOCK_REALTIME in ns.
  */
 #ifndef LOAD_H
 #define LOAD_H
@@ -34,8 +34,8 @@ void *allocate(size_t size);
 
 /**
  * struct schedule - when tasks are due
- * @count: how many
- * @due_ms: of each
+ * @count: number of tasks
+ * @due_ms: the due time of each
  */
 struct schedule {
 	unsigned int count;
@@ -51,12 +51,12 @@ void schedule_read(struct schedule *s, const char *path);
 const char *payload(unsigned int len);
 
 /**
- * struct seen - the runs
- * @count: how many runs there were
- * @tasks: how many tasks have run
- * @want: how many are waited for
- * @room: of @run
- * @end_ns: when the program ends: a while after the last task, for those that run twice
+ * struct seen - the record of runs
+ * @count: number of runs
+ * @tasks: number of tasks that have run
+ * @want: number of tasks to wait for
+ * @room: size of @run
+ * @end_ns: when the program ends, which is a while after the last task, to see tasks run twice
  * @ran: which tasks have run
  */
 struct seen {
@@ -87,14 +87,14 @@ extern volatile int ended;
  * @fd: the socket
  * @out: the request
  * @out_len: its length
- * @out_done: how much of it was sent
- * @in: what was received
- * @in_len: how much
- * @in_room: of @in
+ * @out_done: number of bytes sent so far
+ * @in: the bytes received
+ * @in_len: their number
+ * @in_room: size of @in
  * @got: called with the answer
  * @gone: the daemon closed it
  * @busy: a request is on its way
- * @number: for @got
+ * @number: private data of @got
  */
 struct conn {
 	int fd;
@@ -112,7 +112,7 @@ struct conn {
 
 /**
  * conn_open() - connect to a Unix socket
- * @epoll: of the loop
+ * @epoll: the epoll set of the loop
  */
 void conn_open(struct conn *c, int epoll, const char *path);
 
@@ -123,7 +123,7 @@ void conn_send(struct conn *c, const char *method, const char *path, const char 
 
 /**
  * conns_turn() - wait for answers and take them
- * @ms: at most so long
+ * @ms: maximum time to wait
  */
 void conns_turn(int epoll, int ms);
 

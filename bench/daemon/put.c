@@ -2,9 +2,9 @@
 /*
  * Puts the tasks of a schedule: on some connections, each with one call at a time.
  *
- * A RATE above 0 is in tasks a second, and the schedule is then in ms from the moment of
- * the call. PAYLOAD is its length. Prints the seconds that it took. With a rate, it also
- * prints the due times.
+ * A RATE above 0 is in tasks per second, and the times of the schedule are then relative to the
+ * call. PAYLOAD is the length of the payload. Prints how many seconds it took, and with a RATE the
+ * due times.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void put(struct conn *c)
 	conn_send(c, "POST", path, text, n);
 }
 
-/* The next call of a connection, if it is time. */
+/* Makes the next call on a connection, if it is time. */
 static void go_on(struct conn *c)
 {
 	if (c->busy || next_task == schedule.count)
@@ -67,7 +67,7 @@ static void go_on(struct conn *c)
 	put(c);
 }
 
-/* Sleeps until the next call is due, but not long, for answers come. */
+/* Sleeps until the next call is due, but only briefly, because answers arrive meanwhile. */
 static void nap(void)
 {
 	uint64_t at = begin + next_task * NSEC_PER_SEC / rate, now = now_ns();

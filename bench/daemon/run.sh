@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/daemon/run.sh [--smoke] [OPTION...]: the numbers of twheeld, see tasks.py
+# bench/daemon/run.sh [--smoke] [OPTION...]: measures twheeld with tasks.py, which takes the
+# options.
 #
-#   --smoke  one round with few tasks: whether it works, not what the numbers are
+#   --smoke  only runs one round with few tasks, to see that it works
 #
-# BullMQ comes from npm, into the cache. All sides run on this machine at once: what else it
-# does shows in the numbers. Only what one run has of two sides can be compared.
+# BullMQ is installed from npm into the cache. Clients, servers and Redis run on this machine, and
+# other programs disturb them, so only compare numbers of the same run.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -21,7 +22,7 @@ if [ "${1:-}" = --smoke ]; then
 	set -- --rounds 1 --tasks 2000 --many 20000 "$@"
 fi
 
-# The rival, with its lock file: each later run has the same.
+# Install BullMQ once. Its lock file stays in the cache, so later runs use the same versions.
 if ! [ -d "$modules/node_modules/bullmq" ]; then
 	rm -rf "$modules" "$modules.new"
 	mkdir -p "$modules.new"
@@ -36,6 +37,6 @@ fi
 
 quietly make -s -C "$top/userspace/daemon" O="$out" twheeld
 quietly make -s -C "$here" O="$out"
-# As in the tests: an fsync of a slow disk would delay all sides.
+# Use memory for files, as the tests do, because an fsync on a slow disk would delay everything.
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
 "$here/tasks.py" "$out/twheeld" "$out/daemon/bench/load" "$modules" "$@"

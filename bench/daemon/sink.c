@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The endpoint of callbacks: notes when the first byte of a request was read, answers 200.
+ * The endpoint of callbacks: records when it read the first byte of a request, and answers 200.
  *
  * The id is the header Twheel-Task, which rivals send too.
  */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The seed's design: minute slices, and a poll each second.
+ * A simpler design for comparison: minute slices, and a poll each second.
  *
- * The key of a task is the minute in which it is due. There it has the second in which it
- * is due, and its body. Each second a worker asks for what the current minute's slice has
- * up to the end of the next second, so that nothing is late, and runs that. So a task is
- * early by one to two seconds, less the place of the poll in its second.
+ * A slice is a key with the tasks of one minute, each with the second in which it is due and its
+ * body. Once a second, a worker takes the tasks of the current slice that are due by the end of the
+ * next second, so that none is late, and runs them at once. So a task is one to two seconds early,
+ * minus the offset of the poll within its second.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "load.h"
 
 #define MS_PER_MINUTE	60000
-/* Where in a second the poll is. */
+/* The offset of the poll within a second. */
 #define PHASE		(200 * NSEC_PER_MSEC)
 
 static redisContext *redis_open(const char *path)
@@ -51,9 +51,9 @@ static void append(redisContext *r, unsigned int task, uint64_t due_ms)
 }
 
 /**
- * struct caller - a connection that has one batch on its way
+ * struct caller - a connection with one batch in flight
  * @redis: the connection
- * @replies: that are awaited
+ * @replies: number of replies that it waits for
  */
 struct caller {
 	redisContext *redis;
@@ -102,7 +102,7 @@ int slices_put_main(int argc, char **argv)
 	return 0;
 }
 
-/* Runs what a slice has up to a second. */
+/* Runs the tasks of a slice that are due by the end of a second. */
 static void poll_slice(redisContext *r, struct seen *seen, uint64_t minute, uint64_t until)
 {
 	redisReply *ids, *body;
@@ -143,7 +143,7 @@ int slices_work_main(int argc, char **argv)
 
 		clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &ts, NULL);
 		poll_slice(r, &seen, second / 60, second + 1);
-		/* The next second may be of the next minute. */
+		/* The next second may belong to the next minute. */
 		if ((second + 1) / 60 != second / 60)
 			poll_slice(r, &seen, (second + 1) / 60, second + 1);
 	}

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The numbers B1 to B13 of twheeld, beside the seed's design, BullMQ and a bare timerfd.
+"""Measures the targets B1 to B13 of twheeld, beside BullMQ, minute slices and a bare timerfd.
 
   tasks.py PROGRAM LOAD NODE_MODULES [--rounds N] [--tasks N] [--many N] [--only B1,B2,...]
 
-All sides use one Redis, and each round has all cases. Ends with a table of medians, and
-with status 1 if a number is not reached.
+All use the same Redis, and each round measures all cases. At the end, this prints a table of
+medians, and exits with status 1 if a target is missed. Minute slices are the design of slices.c.
 
-Lateness counts from the due time, which the client chose:
+The lateness is the time from the due time, which the client chose,
 
-  pull       until the worker's code comes to the task, in the answer that it has read
+  pull       until the worker comes to the task in the answer that it has read
   callbacks  until the endpoint has read the first byte of the request
   BullMQ     until the first line of the handler
-  timerfd    until read() has returned and the task is looked at
+  timerfd    until read() has returned and the program comes to the task
 
-The first two are later than the moment when the daemon begins the attempt: they include
-the HTTP between the daemon and the other process.
+The first two are later than the moment when the daemon begins the attempt, because they
+include HTTP between the daemon and the other process.
 """
 import argparse
 import statistics
@@ -26,9 +26,9 @@ from cases import LEASE_MS, Bench, Wrong
 ROUNDS = 5
 TASKS = 10000
 MANY = 1000000
-# Tasks a second that another process puts.
+# The number of tasks per second that another process puts.
 RATE = 4000
-# So many callbacks, to measure how many there are in a second.
+# The rate of callbacks is measured with this many times more tasks.
 CALLBACKS = 3
 
 
@@ -43,7 +43,7 @@ def options():
     return p.parse_args()
 
 
-# ---- What is measured: values by name ----
+# ---- The measurements, which return values by name ----
 
 def lateness(name, run):
     late = run["late"]
@@ -111,7 +111,7 @@ def stalls(b, n):
 
 
 def killed(b, n):
-    """The tasks that the dead daemon had taken, and all others."""
+    """Measures the tasks that the killed daemon had taken, and all others."""
     run = b.run(b.spread, n, push=True, daemons=3, beside=False, during=b.kill(n))
     run["late"].ours(may_run_twice=True)
     due, at, held = run["due"], run["late"].at, run["kind"]
@@ -142,10 +142,10 @@ CASES = [
 ]
 
 
-# ---- What is to be reached ----
+# ---- The targets ----
 
 class Table:
-    """A row is printed if all its values were measured."""
+    """The rows of the result. A row needs all its values, or it is left out."""
 
     def __init__(self, values):
         self.values, self.rows, self.missed = values, [], 0
@@ -155,9 +155,10 @@ class Table:
         return statistics.median(found) if found else None
 
     def row(self, number, what, name, rivals, ratio, bound, most=None, least=None):
-        """Rivals: (label, value). most and least are functions of value().
+        """Adds a row. Rivals are pairs of a label and a value's name.
 
-        Where not even a bare timerfd keeps the bound, the machine was too busy to tell.
+        most and least are functions of value() that return the bound. If even a bare timerfd misses
+        it, the machine was too busy, and the row says so.
         """
         try:
             mine = self.value(name)
@@ -176,7 +177,7 @@ class Table:
                           digits(mine / by) if by else "",
                           f"{bound} = {digits(limit)}" if limit is not None and rivals else bound,
                           "" if limit is None else "reached" if ok else
-                          "MISSED, by timerfd as well" if most and bare > limit else "MISSED"))
+                          "MISSED, even by timerfd" if most and bare > limit else "MISSED"))
 
     def print(self):
         head = ("", "number", "twheeld", "rivals", "ratio", "bound", "")
@@ -216,12 +217,12 @@ def judge(t):
     t.row("B7", "Redis CPU, 3 daemons, s", "three cpu", [("1 daemon", "spread cpu")], "spread cpu",
           "1 daemon x 1.15", most=lambda v: v("spread cpu") * 1.15)
     t.row("B8", "callbacks a second", "callbacks", [], None, "8000", least=lambda v: 8000)
-    t.row("B9", "early tasks, %", "early", [("seed", "slices early")], None, "0",
+    t.row("B9", "early tasks, %", "early", [("slices", "slices early")], None, "0",
           most=lambda v: 0)
-    t.row("B9", "earliest by, ms", "early", [("seed", "slices earliest")], None, "0",
+    t.row("B9", "earliest by, ms", "early", [("slices", "slices earliest")], None, "0",
           most=lambda v: 0)
-    t.row("B9", "enqueue in batches, a second", "batch", [("seed", "slices rate")], "slices rate",
-          "seed x 0.5", least=lambda v: v("slices rate") * .5)
+    t.row("B9", "enqueue in batches, a second", "batch", [("slices", "slices rate")], "slices rate",
+          "slices x 0.5", least=lambda v: v("slices rate") * .5)
     t.row("B10", "callbacks, Redis stalls: p99, ms", "stalls p99",
           [("without", "push spread p99")], None, "without + 10",
           most=lambda v: v("push spread p99") + 10)
@@ -251,7 +252,7 @@ def judge(t):
 def main():
     o = options()
     bench = Bench(o.load, o.modules)
-    # Lateness.ours() has seen that no task of ours was early.
+    # Lateness.ours() raises if a task of twheeld was early.
     values = {"early": [0]}
 
     def measure(fn, tasks):

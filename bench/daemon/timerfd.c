@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A bare loop: one timerfd, set to the next due time. It is the least that can be had. */
+/*
+ * A bare loop with one timerfd, set to the next due time, which is the best that a program can
+ * do.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A worker: on each connection it reserves tasks, notes when it has them, and reports them.
+ * A worker, which reserves tasks on each connection, records when it gets them, and reports them.
  *
- * A task has begun when the worker has read the whole answer and comes to the task in it:
- * this is the first line of a handler. It is later than the moment when the daemon begins
- * the attempt.
+ * A task begins when the worker has read the whole answer and comes to the task in it, where a
+ * handler would be called. This is later than the moment when the daemon begins the attempt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static char reserve_path[128], ack_path[128];
 
 static const char reserve[] = "{\"limit\":100,\"lease\":\"30s\",\"wait\":\"20s\"}";
 
-/* Copies the text after @key into @out. Returns where it ends, or NULL. */
+/* Copies the text after @key into @out. Returns the end of it, or NULL if there is none. */
 static char *field(char *at, const char *key, char *out, size_t room)
 {
 	char *end;

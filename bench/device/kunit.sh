@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/device/kunit.sh [--build | --device | NAME=VALUE...]: what the wheel costs in the kernel,
-# beside hrtimer and timer_list, and what the device does, by system calls of a program: rows on
-# stdout, with a header line. Or builds alone, or measures the device alone.
+# bench/device/kunit.sh [--build | --device | NAME=VALUE...]: measures what the wheel costs in the
+# kernel, beside hrtimer and timer_list, and what the device costs a program that makes system
+# calls. Prints rows with a header. With --build, it only builds; with --device, it only measures
+# the device.
 #
-#   full=1  all with 10^7 timers, not the wheel alone
-#   reps=N  repetitions; with a million and more no more than 3, unless full=1
-#   only=N  with N timers alone
+#   full=1  measures all with 10^7 timers, not only the wheel
+#   reps=N  number of repetitions; at most 3 for a million timers or more, unless full=1
+#   only=N  only measures N timers
 #
-# It runs natively, in user-mode Linux; source and build are kept where
-# tests/core/kunit.sh keeps them. The device is measured once more with retpolines, as the
-# kernels of distributions have them.
+# The kernel is user-mode Linux, which runs natively. Its source and build are in the same places
+# as those of tests/core/kunit.sh. The device is also measured with retpolines, which the kernels
+# of distributions use.
 
 . "$(dirname "$0")/../../tests/core/tree.sh"
 
@@ -33,22 +34,22 @@ config=(CONFIG_HIGH_RES_TIMERS=y CONFIG_BLK_DEV_INITRD=y CONFIG_DEVTMPFS=y CONFI
 		"${config[@]/#/--kconfig_add=}"
 )
 for name in "${config[@]}"; do
-	grep -qx "$name" "$dir/.config" || die "the kernel has no $name"
+	grep -qx "$name" "$dir/.config" || die "the kernel was configured without $name"
 done
-# So that they need not wait for the run.
+# Copy the programs and unlock the tree, so that others can build during the run.
 linux=$(mktemp "$dir/linux.XXXXXX")
 trap 'rm -rf "$linux" "$linux".*' EXIT
 install "$dir/linux" "$linux"
-# The indirect calls of our files alone: the others are the same for all timers.
+# Only our own files get retpolines, because the other code is the same for all timers.
 quietly make -s -C "$tree" ARCH=um O="$dir" "-j$(nproc)" linux \
 	TWHEEL_CFLAGS='-mindirect-branch=thunk-inline -mindirect-branch-register'
 install "$dir/linux" "$linux.retpoline"
 [ "${1-}" != --build ] || exit 0
 exec 9>&-
 
-# A kernel maps its own memory by 2 MiB and more, mostly, and a timer that is not in a
-# cache then costs one wait for memory, not one for the page's address too. Here its
-# memory is a file: in such pages, if we are root, may mount one and get them.
+# A real kernel maps most of its memory in pages of 2 MiB or more, so a cache miss costs one memory
+# access and not another one for the address of the page. The memory of user-mode Linux is a file.
+# It is on a tmpfs with large pages, if we are root, may mount one and get such pages.
 run() {
 	"$linux" mem=4G console=tty kunit_shutdown=halt 'kunit.filter_glob=twheel_bench' "$@"
 }
@@ -63,7 +64,7 @@ large() {
 	echo large >"$pages"
 	TMPDIR=$memory run "$@"
 }
-# KiB of the machine's files in memory.
+# Prints how many KiB of files on a tmpfs are in large pages.
 in_large() {
 	sed -n 's/^ShmemHugePages: *\([0-9]*\) kB/\1/p' /proc/meminfo
 }
@@ -74,7 +75,7 @@ mkdir -p "$memory"
 export -f run large in_large
 export linux pages memory
 
-# The programs of the device's machine, and what it begins with.
+# programs: makes the initramfs for the machine that measures the device.
 programs() {
 	local files=$linux.files
 
@@ -87,7 +88,7 @@ programs() {
 		#!/bin/busybox sh
 		/bin/busybox mount -t proc proc /proc
 		/bin/busybox mount -t devtmpfs dev /dev
-		# What the kernel does not know of its command line is in the environment.
+		# The kernel puts unknown words of its command line into the environment.
 		/bin/vm_bench -w "$where" -c "$call" -r "$reps" native
 		echo "status: $?"
 		/bin/busybox poweroff -f
@@ -96,7 +97,7 @@ programs() {
 	(cd "$files" && find . | cpio --quiet -o -H newc) >"$linux.initramfs"
 }
 
-# device WHERE LINUX CALL: its rows, of a machine on the processor that the host's had.
+# device WHERE LINUX CALL: prints rows of the device, measured on the same processor as the host.
 device() {
 	local log=$logs/uml-device.log
 
@@ -105,12 +106,12 @@ device() {
 		</dev/null >"$log" 2>&1 || true
 	grep -q '^status: 0' "$log" || {
 		tail -n 40 "$log" >&2
-		die "the device's bench failed: $log"
+		die "the bench of the device has failed: see $log"
 	}
 	grep -P "^\Q$1\E\t" "$log" | tr -d '\r'
 }
 
-# What the device takes, and what it is compared with.
+# devices: measures the device, and the host that it is compared with.
 devices() {
 	local call
 
@@ -138,7 +139,7 @@ fi
 
 grep -Eq '^# Totals: pass:[1-9][0-9]* fail:0 ' "$log" || {
 	tail -n 40 "$log" >&2
-	die "the bench failed: $log"
+	die "the bench has failed: see $log"
 }
 printf 'where\top\tbackend\tn\tthreads\tpattern\tvalue\tunit\tspread\treps\tchecked\tvalues\n'
 echo "# uml: the kernel's memory is in $(cat "$pages") pages"

@@ -5,8 +5,8 @@
 #include <linux/time64.h>
 
 /*
- * User-mode Linux is a process and has a C library. The time that the process
- * has had the CPU is what counts: others may run on the machine meanwhile.
+ * User-mode Linux is a process with a C library. We measure the CPU time of that process, which
+ * does not include other programs on the machine.
  */
 int clock_gettime(int clock_id, struct timespec64 *ts);
 

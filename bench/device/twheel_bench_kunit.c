@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a timer costs in the kernel: the wheel alone, under the lock that the
- * device puts around it, and with the verbs and the table on top, beside
- * hrtimer and timer_list. bench/device/kunit.sh runs it, in user-mode Linux.
+ * Measures what a timer costs in the kernel: with the wheel alone, under the lock of the
+ * device, and with the verbs and the table on top, beside hrtimer and timer_list.
+ * bench/device/kunit.sh runs it in user-mode Linux.
  *
- * All have objects of the same size, allocated alike, in chunks of 256; all get
- * the same deadlines, and the same objects in the same order. Each is first
- * checked to deliver what it should. A repetition goes through all of them
- * before the next begins, so what disturbs the machine disturbs all. Given are
- * medians, in ns of CPU time for each timer.
+ * All backends use objects of the same size, allocated in chunks of 256, with the
+ * same deadlines and in the same order. A check first verifies that each backend delivers
+ * the right timers. Each repetition measures all backends, so that a disturbance of the
+ * machine affects all of them. The results are medians, in ns of CPU time per timer.
  *
- *   arm      a timer that is not queued
- *   move     a queued timer to another deadline, earlier or later
- *   cancel   a queued timer
- *   expire   bucket: all in one tick. spread: at random within half an hour,
- *            one tick after the other, moving down included
+ *   arm      queue a timer that is not queued
+ *   move     move a queued timer to another deadline, earlier or later
+ *   cancel   remove a queued timer
+ *   expire   bucket: expire all in one tick. spread: expire them at random times within
+ *            half an hour, one tick after the other, including the work of moving them down
  *   cascade  move a timer of a bucket of the third level down
- *   look     find at its old place that its word was moved to a later time
- *   kick     as move, but through the word, which a look then finds
- *   read     take the event
+ *   look     look at a timer at its old deadline, and find that its word has moved
+ *   kick     the same as move, but through the word, which a look then finds
+ *   read     read the event
  *
- * And what the memory costs that all this is in: touch, a store to a random
- * timer; chase, to read from each where the next one is, as in a bucket.
+ * Two rows show what the memory alone costs: touch stores to random timers, and chase reads
+ * from each timer where the next one is, as in a bucket.
  *
- * "Random" timers are taken in random order; "sequential" ones, and those
- * whose pattern does not say so, as they lie in memory.
+ * With the pattern "random", timers are used in random order. With "sequential", and with
+ * patterns that do not mention an order, they are used in the order of their memory.
  */
 #include <kunit/test.h>
 #include <linux/cred.h>
@@ -58,17 +57,17 @@ module_param(only, uint, 0);
 MODULE_PARM_DESC(only, "With so many timers alone: 1000, 10000 ... 10000000");
 
 #define MAX_REPS	25U
-/* Objects that are allocated at a time, as the module does it. */
+/* Number of objects that are allocated at a time, as in the module. */
 #define CHUNK		256U
-/* Timers of a wheel of which all is known that a check needs. */
+/* Number of timers in a check. */
 #define CHECKED		1024U
-/* Moves in a repetition, and at least so many of the other operations. */
+/* Number of moves in a repetition, and minimum number of the other operations. */
 #define MOVES		1000000U
-/* Beyond all that a repetition takes, so that nothing expires in it. */
+/* Longer than a repetition takes, so that nothing expires in it. */
 #define FAR_NS		(600 * (u64)NSEC_PER_SEC)
-/* Delays are random numbers of that many bits, in units of 2^16 ns: 37 min. */
+/* Delays are random numbers with this many bits, in units of 2^16 ns: up to 37 min. */
 #define DELAY_BITS	25
-/* In the same units, half of one of the third level's buckets, of 2^31 ns. */
+/* In the same units, half of a bucket of the third level, which covers 2^31 ns. */
 #define BUCKET_BITS	14
 
 enum measure {
@@ -111,24 +110,24 @@ struct object {
 static_assert(sizeof(struct object) == 64);
 
 /**
- * struct bench - what all of them get
- * @nr: timers
- * @rounds: how often to do what takes each timer once
- * @moves: in each of these
- * @chunk: the objects, where no layer above allocates its own
- * @order: the numbers of all timers, in random order
- * @delay: of each timer
- * @victim: the timers that are moved, one after the other
- * @redelay: to where
- * @ids: of the timers that the verbs have made
+ * struct bench - the data of all backends
+ * @nr: number of timers
+ * @rounds: number of rounds; each uses every timer once
+ * @moves: number of moves in a round
+ * @chunk: the objects of backends that do not allocate their own
+ * @order: the indices of all timers, in random order
+ * @delay: the delay of each timer
+ * @victim: the timers to move, one after the other
+ * @redelay: their new delays
+ * @ids: the ids of the timers that the verbs have created
  * @wheel: a wheel
  * @mem: its buckets
- * @lock: around it
- * @timers: the layer above
- * @pages: where its timers are
- * @now: the time there
- * @base: what delays are counted from
- * @base_jiffies: the same
+ * @lock: the lock of the wheel
+ * @timers: the layer above the wheel
+ * @pages: the memory of that layer's timers
+ * @now: the current time of that layer
+ * @base: the time that delays are added to
+ * @base_jiffies: the same in jiffies
  */
 struct bench {
 	u32 nr;
@@ -142,7 +141,7 @@ struct bench {
 	u64 *ids;
 	struct wheel wheel;
 	void *mem;
-	/* As the device's, which core+lock takes. */
+	/* core+lock takes this one, as the device takes its own. */
 	spinlock_t lock;
 	struct timers timers;
 	struct pages pages;
@@ -166,7 +165,7 @@ static inline struct object *object(const struct bench *b, u32 i)
 	return &b->chunk[i / CHUNK][i % CHUNK];
 }
 
-/* What @ops operations have cost since *@start, which is moved to now. */
+/* Adds the cost of @ops operations since *@start, and sets *@start to now. */
 static void count(struct cost *cost, u64 *start, u64 ops)
 {
 	u64 before = *start;
@@ -181,7 +180,7 @@ static inline u64 delay_ns(u32 delay)
 	return (u64)delay << 16;
 }
 
-/* Arm, move and cancel, of whatever kind. */
+/* Measures arm, move and cancel of any backend. */
 static __always_inline void
 measure_life(struct bench *b, struct cost *cost,
 	     void (*arm)(struct bench *b, struct object *o, u32 i, u32 delay),
@@ -277,7 +276,7 @@ static inline void core_move(struct bench *b, struct object *o, u32 i, u32 delay
 	wheel_add(&b->wheel, &o->entry.node, i, FAR_NS + delay_ns(delay), 0);
 }
 
-/* Turns the wheel to @now and returns how many came. */
+/* Turns the wheel to @now and returns the number of expirations. */
 static u32 core_expire(struct bench *b, u64 now)
 {
 	unsigned int budget = U32_MAX;
@@ -300,7 +299,7 @@ static void core_run(struct kunit *test, struct bench *b, struct cost *cost)
 		for (i = 0; i < b->nr; i++)
 			core_arm(b, object(b, b->order[i]), b->order[i], 0);
 		now = wheel_next(&b->wheel);
-		/* Down to the tick in which all are. */
+		/* Move them down to the tick in which all are due. */
 		while (now < FAR_NS) {
 			core_expire(b, now);
 			now = wheel_next(&b->wheel);
@@ -397,14 +396,14 @@ static void locked_run(struct kunit *test, struct bench *b, struct cost *cost)
 	measure_life(b, cost, locked_arm, locked_move, locked_cancel);
 }
 
-/* Expiry of the kernel's own timers */
+/* Expiration of the kernel's own timers */
 
 static struct {
 	u32 nr;
 	u32 wanted;
 	u64 first;
 	u64 last;
-	/* Only in a check: the timers, and how often each has come. */
+	/* Only in a check: the timers, and how often each has expired. */
 	struct object *objects;
 	u8 times[CHECKED];
 	bool early;
@@ -445,7 +444,7 @@ measure_expiry(struct bench *b, struct cost *cost,
 	}
 }
 
-/* Of random timers, a quarter moved and a quarter canceled: do the right ones come? */
+/* Arms random timers, moves a quarter, cancels a quarter, and checks that the right ones expire. */
 static __always_inline bool
 check_rival(struct bench *b, struct object *objects,
 	    void (*init)(struct bench *b, struct object *o),
@@ -458,7 +457,7 @@ check_rival(struct bench *b, struct object *objects,
 
 	memset(&expired, 0, sizeof(expired));
 	expired.objects = objects;
-	/* So that the latest comes after 0.4 s. */
+	/* The last one then expires after 0.4 s. */
 	b->base = ktime_get_ns() + 100 * NSEC_PER_MSEC;
 	b->base_jiffies = jiffies + HZ / 10;
 	for (i = 0; i < CHECKED; i++) {
@@ -534,7 +533,7 @@ static inline void tl_init(struct bench *b, struct object *o)
 	timer_setup(&o->timer, tl_expired, 0);
 }
 
-/* A jiffy is not as long as 2^23 ns, but as good to spread deadlines over. */
+/* A jiffy is not 2^23 ns long, but close enough to spread the deadlines. */
 static inline unsigned long tl_expires(struct bench *b, u32 delay)
 {
 	return b->base_jiffies + (delay >> 7);
@@ -647,7 +646,7 @@ static inline struct twheel_slot *verbs_word(struct bench *b, u32 slot)
 	return store_word(&b->pages.store, slot);
 }
 
-/* Takes all that is due until nothing is armed, returns how many came. */
+/* Turns the wheel until nothing is armed, and returns the number of expirations. */
 static u32 verbs_turn(struct bench *b)
 {
 	u64 next;
@@ -657,7 +656,7 @@ static u32 verbs_turn(struct bench *b)
 	return b->timers.stats.unread;
 }
 
-/* Reads the events, as the device does it, but for the copy. Returns how many. */
+/* Reads the events as the device does, but does not copy them. Returns their number. */
 static u32 verbs_read(struct bench *b, u64 now, void (*see)(struct bench *b,
 							    const struct twheel_event *event))
 {
@@ -698,7 +697,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 			err |= verbs_cancel(b, i);
 		count(&cost[CANCEL], &start, b->nr);
 
-		/* All in one tick; taken in no order that memory knows. */
+		/* Expire all in one tick, in an order that is unrelated to that in memory. */
 		for (i = 0; i < b->nr; i++)
 			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		for (i = 0; i < b->nr; i++)
@@ -712,7 +711,7 @@ static void verbs_run(struct kunit *test, struct bench *b, struct cost *cost)
 		KUNIT_ASSERT_EQ(test, verbs_read(b, b->now, NULL), b->nr);
 		count(&cost[READ_EVENT], &start, b->nr);
 
-		/* One tick after the other; and before, each was moved by its word. */
+		/* Expire them one tick after the other, after each was moved through its word. */
 		for (i = 0; i < b->nr; i++)
 			err |= verbs_arm(b, i, FAR_NS + delay_ns(b->delay[i]));
 		start = cpu_ns();
@@ -784,12 +783,12 @@ static bool verbs_check(struct kunit *test, struct bench *b)
 	return good;
 }
 
-/* All of them */
+/* All backends */
 
 static const struct {
 	const char *name;
 	void (*run)(struct kunit *test, struct bench *b, struct cost *cost);
-	/* With 10^7 timers, too, although nobody has asked for that. */
+	/* Measure it with 10^7 timers even without full=1. */
 	bool always;
 } backends[] = {
 	{ "memory", memory_run, true },
@@ -844,7 +843,7 @@ static void bench_free(struct bench *b)
 	kvfree(b->mem);
 }
 
-/* As the module does it. */
+/* Allocates the objects as the module does. */
 static void objects_make(struct kunit *test, struct bench *b)
 {
 	u32 i, nr = DIV_ROUND_UP(b->nr, CHUNK);
@@ -892,10 +891,10 @@ static int compare(const void *a, const void *b)
 
 static const u32 numbers[] = { 1000, 10000, 100000, 1000000, 10000000 };
 
-/* In 1/1000 ns; 0 where nothing has been measured. */
+/* In 1/1000 ns; 0 if nothing was measured. */
 static u64 values[ARRAY_SIZE(numbers)][ARRAY_SIZE(backends)][MEASURES][MAX_REPS];
 
-/* What takes longest is repeated less often, unless all is asked for. */
+/* The longest measurements are repeated less often, except with full=1. */
 static unsigned int reps_of(u32 nr)
 {
 	return nr >= MOVES && !full ? min(reps, 3U) : reps;
@@ -909,7 +908,7 @@ static void put_rows(u32 nr, u64 (*of_backend)[MEASURES][MAX_REPS])
 		for (i = 0; i < ARRAY_SIZE(backends); i++) {
 			u64 *v = of_backend[i][m];
 			u64 median;
-			/* Each at most 20 digits, a point and a space. */
+			/* Each value has up to 20 digits, a point and a space. */
 			char all[24 * MAX_REPS];
 			int length = 0;
 
@@ -929,7 +928,7 @@ static void put_rows(u32 nr, u64 (*of_backend)[MEASURES][MAX_REPS])
 	}
 }
 
-/* A repetition is a case of its own, as there is a limit to the time of a case. */
+/* Each repetition is a test case of its own, because KUnit limits the time of a case. */
 static void bench_measure(struct kunit *test)
 {
 	u32 run = *(const u32 *)test->param_value;
@@ -953,7 +952,7 @@ static void bench_measure(struct kunit *test)
 
 		if (!backends[i].always && nr > MOVES && !full)
 			continue;
-		/* The verbs have memory of their own. */
+		/* The verbs allocate their own memory. */
 		if (backends[i].run == verbs_run)
 			objects_free(&b);
 		backends[i].run(test, &b, cost);
@@ -968,7 +967,7 @@ static void bench_measure(struct kunit *test)
 		put_rows(nr, values[number]);
 }
 
-/* All numbers of timers, and then all again. */
+/* Goes through all numbers of timers, and then through all of them again. */
 static const void *run_gen_params(const void *prev, char *desc)
 {
 	static u32 run;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the parts of vm_bench share, beside bench.h.
+ * The interfaces between the parts of vm_bench, in addition to bench.h:
  *
  *   vm_main.c		the command line
- *   vm_row.c		rows, of which backends; the CPU time of all processors
- *   vm_wheel.c		/dev/twheel by hand: one by one, in batches, by KICK
- *   vm_create.c	what it costs to make a timer and to end it
- *   vm_expire.c	what expiring costs, all in, and how late it is
- *   vm_memory.c	what an armed timer takes of memory
- *   vm_heartbeat.c	connections that send heartbeats
- *   vm_quiet.c		an idle wheel, and a million timers at one instant
- *   vm_native.c	what each operation costs in native code, in user-mode Linux
+ *   vm_row.c		rows, the choice of backends, and the CPU time of all processors
+ *   vm_wheel.c		/dev/twheel without the library: single ioctls, batches, KICK
+ *   vm_create.c	measures creating and ending a timer
+ *   vm_expire.c	measures the total cost of expirations, and their lateness
+ *   vm_memory.c	measures the memory of an armed timer
+ *   vm_heartbeat.c	measures connections that send heartbeats
+ *   vm_quiet.c		measures an idle wheel, and a million timers at one instant
+ *   vm_native.c	measures each operation in native code, in user-mode Linux
  */
 #ifndef VM_BENCH_H
 #define VM_BENCH_H
@@ -19,9 +19,9 @@
 
 #include "bench.h"
 
-/* Operations of a batch. */
+/* Number of operations in a batch. */
 #define VM_BATCH	256U
-/* Far enough that nothing expires meanwhile. */
+/* Deadlines this far in the future do not expire during a measurement. */
 #define VM_FAR		(3600 * NSEC_PER_SEC)
 
 extern const struct bench_backend vm_twheel, vm_batch, vm_kick;

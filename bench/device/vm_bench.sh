@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# bench/device/vm_bench.sh PROGRAM [KERNEL [COMMAND...]]: runs vm_bench in the VM, or
-# these commands, rows on stdout. Machines of a single processor, emulated, with a clock that counts instructions,
-# one a nanosecond: so the rows do not depend on what else the host does. They
-# know nothing of caches.
+# bench/device/vm_bench.sh PROGRAM [KERNEL [COMMAND...]]: runs vm_bench, or these
+# commands, in the VM, and prints rows. The VM has one emulated processor, and its clock
+# counts an instruction as a nanosecond. So the rows depend neither on the load of the
+# host nor on caches.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
-program=${1:?which vm_bench?}
+program=${1:?the path of vm_bench is missing}
 kernel=${2:-6.12}
 dir=$(mktemp -d)
 rates=
-# However this ends, none goes on beside what is measured next.
+# If this script ends, no machine must continue beside the next measurement.
 trap '[ -z "$rates" ] || kill -- "-$rates" 2>/dev/null || true; rm -rf "$dir"' EXIT
 cp "$program" "$dir/vm_bench"
 
-# machine NAME COMMAND...: runs these in one. Where instructions are counted, a copy should
-# not take one for each byte. And 100,000 timerfds that expire in a second keep the hrtimer
-# interrupt so busy that the kernel remarks on it, as it may on slow machines.
+# machine NAME OPTION...: runs a machine. -erms, because a copy would otherwise count an instruction
+# per byte. --slow, because 100,000 timerfds that expire within a second keep the hrtimer interrupt
+# so busy that the kernel reports it.
 machine() {
 	"$top/vm/run.sh" --kernel "$kernel" --name "vm-bench-$1" --limit 600 --timeout 620 --alike \
 		--qemu '-smp 1 -icount shift=0,sleep=off -cpu max,-rdrand,-rdseed,-cx16,-erms' \
@@ -33,7 +33,8 @@ if [ $# -gt 2 ]; then
 	done
 	machine out "${runs[@]}" || status=$?
 else
-	# As neither notices the other. Each takes about as long.
+	# Run two machines at once, because neither notices the other. They take about the same
+	# time.
 	set -m
 	machine rates --run 'vm_bench -r 1 create expire' --run 'vm_bench -r 1 heartbeat memory' &
 	set +m
@@ -45,11 +46,11 @@ else
 fi
 if [ "$status" -ne 0 ]; then
 	cat "$dir/out" >&2
-	die "vm_bench failed"
+	die "vm_bench has failed: see its output above"
 fi
-# What could not be measured, for who misses its rows.
+# Show what could not be measured, and why.
 grep -E '^(# [a-z+_-]*[:,]|vm_bench: )' "$dir/out" >&2 || true
-# Each of them has a header.
+# Keep only the first of the headers.
 grep -P '\t' "$dir/out" | awk '!/^where\t/ || !header++'
-echo "# vm(emulated): a ns is an instruction, not a time; costs are the same each time,"
-echo "# vm(emulated): how late something is depends on the moment, and there are some of it"
+echo "# vm(emulated): an instruction counts as 1 ns; costs are the same in each run,"
+echo "# vm(emulated): but lateness depends on the moment, so there are several values of it"

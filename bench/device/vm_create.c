@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to make a timer and to end it again, as a server does for each
- * connection or request; and to move one. In thread CPU time, beside as many
- * timers as stand armed.
+ * Measures what it costs to create and end a timer, as a server does for each connection or
+ * request, and to move one, in CPU time of the thread, while other timers are armed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,21 +17,21 @@
 #include "libtwheel.h"
 #include "vm_bench.h"
 
-/* Timers that stand armed. */
+/* Timers that are armed meanwhile. */
 #define STANDING	1000U
 /* Pairs in a repetition. */
 #define PAIRS		(40 * VM_BATCH)
 #define MAX_REPS	25U
 
 /**
- * struct maker - something that makes and ends timers
- * @name: in the rows
- * @open: begins
- * @make: makes and arms the @nr timers from @first on, for @when and later
+ * struct maker - a way to create and end timers
+ * @name: its name in the rows
+ * @open: called first
+ * @make: creates and arms @nr timers, beginning with @first, for @when and later
  * @end: ends them
- * @at_once: so many are made before they are ended
- * @armed: how many are armed, as a check; or NULL, where @end checks each
- * @close: the end, when all timers are ended
+ * @at_once: number of timers that are created before they are ended
+ * @armed: returns how many are armed, for a check; NULL if @end checks each timer
+ * @close: called when all timers have been ended
  */
 struct maker {
 	const char *name;
@@ -117,7 +116,7 @@ static void batch_end(unsigned int first, unsigned int nr)
 	vm_do(fd, made + first, nr);
 }
 
-/* libtwheel over it */
+/* libtwheel with /dev/twheel */
 
 static struct twheel *lib;
 static uint64_t ids[STANDING + VM_BATCH];
@@ -156,7 +155,7 @@ static void lib_end(unsigned int first, unsigned int nr)
 			bench_die("twheel_del");
 }
 
-/* A timerfd each, in an epoll set */
+/* A timerfd for each timer, in an epoll set */
 
 static int fds[STANDING + VM_BATCH];
 
@@ -190,7 +189,7 @@ static void timerfd_end(unsigned int first, unsigned int nr)
 		close(fds[i]);
 }
 
-/* Of those that stand, and the one that has been ended. */
+/* Counts the armed timers, including the one that has been ended and must not be armed. */
 static uint64_t count_armed(int (*get)(unsigned int i, struct itimerspec *its))
 {
 	struct itimerspec its;
@@ -212,7 +211,7 @@ static uint64_t armed_timerfds(void)
 	return count_armed(get_timerfd);
 }
 
-/* A POSIX timer each */
+/* A POSIX timer for each timer */
 
 static timer_t posix[STANDING + VM_BATCH];
 
@@ -267,7 +266,7 @@ static double pairs(const struct maker *m)
 
 	m->open();
 	m->make(0, STANDING, when);
-	/* What comes with the first is not what each costs. */
+	/* The first one has costs that the others do not have. */
 	m->make(STANDING, m->at_once, when);
 	m->end(STANDING, m->at_once);
 	start = bench_thread_cpu();
@@ -277,13 +276,13 @@ static double pairs(const struct maker *m)
 	}
 	start = bench_thread_cpu() - start;
 	if (m->armed && m->armed() != STANDING)
-		bench_die("timers that were not ended");
+		bench_die("timers that should have ended are still armed");
 	m->end(0, STANDING);
 	m->close();
 	return (double)start / PAIRS;
 }
 
-/* Where a timer is a part of what it times, to make one is to arm it. */
+/* In these backends a timer is part of the connection, so arming creates it. */
 static const struct bench_backend *const inline_makers[] = {
 	&bench_libev, &bench_heap, &bench_io_uring,
 };
@@ -296,7 +295,7 @@ static double inline_pairs(const struct bench_backend *kind)
 
 	bench_begin(b);
 	kind->arm(b, b->handle, STANDING, when);
-	/* As all deadlines are as far away, it is the last. */
+	/* All timeouts are equal, so the new timer is the last one. */
 	when += STANDING * BENCH_STEP;
 	kind->pair(b, b->handle + STANDING, BENCH_SPARE, when);
 	start = bench_cpu(b);
@@ -305,7 +304,7 @@ static double inline_pairs(const struct bench_backend *kind)
 		kind->pair(b, b->handle + STANDING, BENCH_SPARE, when + i);
 	start = bench_cpu(b) - start;
 	if (b->failed)
-		bench_die("timers that were not ended");
+		bench_die("timers that should have ended are still armed");
 	bench_close(b);
 	return (double)start / PAIRS;
 }
@@ -321,11 +320,11 @@ static const struct {
 	{ &bench_posix, 10000 },
 	{ &bench_libev, 10000 },
 	{ &bench_heap, 10000 },
-	/* Which searches a list of all for each. */
+	/* io_uring searches a list of all timeouts for each operation. */
 	{ &bench_io_uring, 1000 },
 };
 
-/* Each of @n timers, in random order, to another time. */
+/* Moves each of @n timers, in random order. */
 static double moves(const struct bench_backend *kind, uint32_t n)
 {
 	struct bench *b = bench_must_open(kind, n, 0, 0);
@@ -344,7 +343,7 @@ static double moves(const struct bench_backend *kind, uint32_t n)
 	bench_shuffle(order, n);
 	for (i = 0; i < n; i++)
 		handles[i] = b->handle[order[i]];
-	/* To an earlier time, so that the table needs its KICKs. */
+	/* Move them to an earlier time, because the table then needs KICKs. */
 	start = bench_cpu(b);
 	bench_begin(b);
 	kind->move(b, handles, n, when);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What expiring costs, when everything is counted: interrupts, softirqs and
- * workers too, which no thread is charged for. So the time that the processors
- * were idle is subtracted from all there was. And how late the program is that
- * waits for its timers.
+ * Measures the total cost of expirations, including interrupts, softirqs and workers, which no
+ * thread is charged for: the time of all processors minus their idle time. It also measures how
+ * late a program is that waits for its timers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #define MAX_REPS	25U
 /* Expirations come within this time. */
 #define SPAN		NSEC_PER_SEC
-/* For how many the cost is measured, and the lateness. */
+/* The number of timers for the cost, and for the lateness. */
 #define MANY		100000U
 #define SOME		10000U
 #define PATIENCE	(30 * NSEC_PER_SEC)
@@ -34,12 +33,12 @@ static const struct bench_quantile quantiles[] = {
 #define QUANTILES	ARRAY_SIZE(quantiles)
 
 /**
- * struct account - of what was due and what came
- * @due: when each timer is
- * @late: by how much each was
- * @times: how often each came
- * @nr: how many came
- * @clocked: the clock is read for each, which is not to be in what it costs
+ * struct account - expected and delivered expirations
+ * @due: the deadline of each timer
+ * @late: the lateness of each timer
+ * @times: how often each timer was delivered
+ * @nr: number of deliveries
+ * @clocked: read the clock for each delivery, which would add to the cost
  */
 struct account {
 	uint64_t *due;
@@ -68,10 +67,10 @@ static void close_account(struct account *a, struct bench *b)
 }
 
 /*
- * @n timers at random instants within a second. To arm them takes some longer
- * than others; so if the first was due by then, all is done again with more
- * time. @tick is the resolution of a wheel, 0 for the default. Return: the CPU time
- * for each in us; in @late their lateness.
+ * Lets @n timers expire at random times within a second. Some backends take long to arm them; if
+ * the first timer was due by then, this starts again with more time. @tick is the resolution of a
+ * wheel, or 0 for the default. Returns the CPU time of each in us, and stores quantiles of their
+ * lateness.
  */
 static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick, bool clocked,
 		     double late[QUANTILES])
@@ -98,7 +97,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 		lead *= 2;
 		close_account(&a, b);
 	}
-	/* What is left of the armings is not what expiry costs. */
+	/* Work that is left from arming the timers does not belong to their expiration. */
 	if (kind->settle)
 		kind->settle(b);
 	cpu = vm_all_cpu();
@@ -109,7 +108,7 @@ static double expire(const struct bench_backend *kind, uint32_t n, uint64_t tick
 	cost = (vm_all_cpu() - cpu) / 1000.0 / n;
 	for (i = 0; i < n; i++) {
 		bad |= a.times[i] != 1;
-		/* Below zero is early. */
+		/* A negative lateness means that the timer was early. */
 		bad |= (int64_t)a.late[i] < 0;
 	}
 	if (bad || b->failed)

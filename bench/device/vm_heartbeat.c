@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The heartbeats of heartbeat.c, over /dev/twheel and with all CPU time counted.
+ * Measures the heartbeats of heartbeat.c with /dev/twheel, including all CPU time.
  */
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "vm_bench.h"
 
 #define CONNECTIONS	100000U
-/* Of io_uring, which searches a list of all for each heartbeat. */
+/* The number for io_uring, which searches a list of all timeouts for each heartbeat. */
 #define FEW		2000U
 #define MAX_REPS	25U
 
@@ -35,7 +35,7 @@ static const char *name_of(unsigned int run)
 	return runs[run].kind ? runs[run].kind->name : "none";
 }
 
-/* Return: ns of each heartbeat; 0 if that cannot be said. */
+/* Returns the cost of a heartbeat in ns, or 0 if it could not be measured. */
 static double beat(unsigned int run)
 {
 	struct heartbeat h = {

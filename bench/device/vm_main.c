@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * vm_bench [-r REPS] [-b BACKEND] [-w WHERE] [WHAT...]: what /dev/twheel costs, end to end, and
- * what the kernel's other timers do. Rows go to stdout, as from bench. WHAT is what the usage
- * says; check is whether all can be measured here, which the others begin with.
+ * vm_bench [-r REPS] [-b BACKEND] [-w WHERE] [-c NS] [WHAT...]: measures what /dev/twheel costs,
+ * end to end, and what the kernel's other timers cost. Prints rows, as bench does. The usage lists
+ * the words for WHAT; check only checks that everything can be measured here, which each run does
+ * first, except with native and host.
  *
- * It needs the module, and says on each row where it ran: on an emulated
- * processor ratios mean something, and times do not.
+ * It needs the module, except with host. The first column of a row says where it ran, because on an
+ * emulated processor only ratios mean something, not times.
  *
- * "native" is for user-mode Linux alone, and not checked; -c NS is the price of a system call of
- * its host. That is a row of "host", which needs no module.
+ * native is for user-mode Linux, where NS is the cost of a system call on its host, which host
+ * measures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 #include "vm_bench.h"
 
-/* So many at a time, as expirations and as connections. */
+/* The number of timerfds at the same time, for expirations and for connections. */
 #define TIMERFDS	100000U
 
 /* The backends that are checked before anything is measured. */
@@ -28,7 +29,7 @@ static const struct bench_backend *const checked[] = {
 	&bench_heap_mutex,
 };
 
-/* True for the backends without which there is nothing to measure. */
+/* True for our own backends. If one of them does not work, nothing is measured. */
 static bool is_ours(const struct bench_backend *kind)
 {
 	return kind == &vm_twheel || kind == &vm_batch || kind == &vm_kick ||
@@ -91,7 +92,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	/* A descriptor for each timerfd. */
+	/* Each timerfd takes a descriptor. */
 	setrlimit(RLIMIT_NOFILE, &many);
 	setenv("TWHEEL_BACKEND", "kernel", 1);
 	if (optind < argc && !strcmp(argv[optind], "native")) {
@@ -105,7 +106,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (vm_wanted(bench_timerfd.name) && bench_fit(&bench_timerfd, TIMERFDS) < TIMERFDS) {
-		fprintf(stderr, "vm_bench: %u timerfds take as many descriptors: be root, or have the hard limit raised (ulimit -Hn)\n",
+		fprintf(stderr, "vm_bench: %u timerfds need as many descriptors: run as root, or raise the hard limit (ulimit -Hn)\n",
 			TIMERFDS);
 		return 1;
 	}
@@ -119,7 +120,7 @@ int main(int argc, char **argv)
 		verdict = bench_check(checked[i]);
 		if (!strcmp(verdict, "yes"))
 			continue;
-		fprintf(stderr, "vm_bench: %s does not do the work: %s\n", checked[i]->name,
+		fprintf(stderr, "vm_bench: %s failed its check: %s\n", checked[i]->name,
 			verdict);
 		if (is_ours(checked[i]))
 			return 1;

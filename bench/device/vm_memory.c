@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an armed timer takes of memory: of the kernel's, what the whole machine has less
- * of and, where a memory cgroup can be made, what that is charged for; and of the
- * program's own.
+ * Measures the memory of an armed timer: by how much the free memory of the machine shrinks, what a
+ * memory cgroup is charged if one can be created, and the memory of the program itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,7 +19,7 @@
 
 #define ROOT	"/sys/fs/cgroup"
 
-/* Writes @text to the file @path. Return: whether that went well. */
+/* Writes @text to the file @path. Returns true if that succeeded. */
 static bool put(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -31,7 +30,7 @@ static bool put(const char *path, const char *text)
 	return good;
 }
 
-/* The number that follows @name in the file @path; negative if there is none. */
+/* Returns the number after @name in the file @path, or a negative number if there is none. */
 static double get(const char *path, const char *name)
 {
 	FILE *file = fopen(path, "re");
@@ -47,7 +46,7 @@ static double get(const char *path, const char *name)
 	return value;
 }
 
-/* Pages that are free, but kept by a processor for the next who wants some. */
+/* Returns the size of the free pages that processors keep in their lists. */
 static double kept_bytes(void)
 {
 	FILE *file = fopen("/proc/zoneinfo", "re");
@@ -62,7 +61,7 @@ static double kept_bytes(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* What is in use, but for what programs and files have. */
+/* Returns the memory in use, without that of programs and files. */
 static double machine_bytes(void)
 {
 	static const char *const others[] = {
@@ -77,8 +76,8 @@ static double machine_bytes(void)
 }
 
 /*
- * What is measured: by the cgroup, of that in slabs and by vmalloc(), by the machine, and
- * what the program has.
+ * The measures: the charge of the cgroup, its parts for slabs and vmalloc(), the memory of the
+ * machine, and that of the program.
  */
 enum { CHARGED, SLAB, VMALLOC, MACHINE, OWN, MEASURES };
 
@@ -95,7 +94,7 @@ static void look(const char *stat, double bytes[MEASURES])
 	bytes[OWN] = 1024 * get("/proc/self/status", "RssAnon");
 }
 
-/* Without what the bench itself has for each. */
+/* Measures a backend, without the handles of the bench. */
 static void measure_backend(const struct bench_backend *kind, uint32_t n, const char *stat,
 			    double bytes[MEASURES])
 {
@@ -104,7 +103,10 @@ static void measure_backend(const struct bench_backend *kind, uint32_t n, const 
 	unsigned int i;
 	uint64_t when;
 
-	/* One first, with all that comes with it but is not of a timer. */
+	/*
+	 * Open it once before, because the first use allocates memory that does not belong to
+	 * timers.
+	 */
 	b = bench_must_open(kind, 64, 0, 0);
 	bench_close(b);
 	when = bench_now() + VM_FAR;
@@ -118,8 +120,7 @@ static void measure_backend(const struct bench_backend *kind, uint32_t n, const 
 }
 
 /*
- * libtwheel, as a program uses it: timers that are registered, or added, and the program
- * has the number of each.
+ * Measures libtwheel as a program uses it: it registers or adds timers, and stores their ids.
  */
 static void measure_library(bool added, uint32_t n, const char *stat, double bytes[MEASURES])
 {
@@ -159,10 +160,10 @@ static void measure_library(bool added, uint32_t n, const char *stat, double byt
 		bytes[i] -= before[i];
 }
 
-/* The timers of twheel_add(), of which the library keeps an account. */
+/* Timers of twheel_add(), for which the library itself needs memory. */
 static const struct bench_backend added = { .name = "libtwheel-add", .max_n = 10000000 };
 
-/* In a child, so that its cgroup has nothing else. */
+/* Runs in a child process, so that its cgroup contains nothing else. */
 static void measure(const struct bench_backend *kind, uint32_t n, const char *cgroup,
 		    double bytes[MEASURES])
 {
@@ -187,7 +188,7 @@ static void row(const struct bench_backend *kind, uint32_t n)
 
 	if (!vm_wanted(kind->name))
 		return;
-	/* An ordinary user may not have as many. */
+	/* An ordinary user may be limited to fewer. */
 	n = bench_fit(kind, n);
 	snprintf(cgroup, sizeof(cgroup), ROOT "/twheel-bench-%d", getpid());
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
@@ -200,12 +201,12 @@ static void row(const struct bench_backend *kind, uint32_t n)
 		measure(kind, n, cgroup, bytes);
 	}
 	if (waitpid(child, &status, 0) != child || status)
-		bench_die("the child that has the timers");
+		bench_die("the child process that holds the timers");
 	if (charged)
 		rmdir(cgroup);
 	for (i = 0; i < MEASURES; i++) {
 		bytes[i] /= n;
-		/* Of few, what else the machine does is more. */
+		/* With few timers, other programs may free more memory than these take. */
 		if (bytes[i] < 0)
 			bytes[i] = 0;
 		if (i == OWN || (i == VMALLOC && bytes[CHARGED] > 0) ||

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What /dev/twheel costs in native code: in user-mode Linux, where a kernel is a program.
+ * Measures what /dev/twheel costs in native code, in user-mode Linux, whose kernel is a program.
  *
- * A system call is dear there, because another program makes it. So operations come in large
- * batches. To make and end one timer at a time costs what it takes more there than calls that
- * do nothing, and as many such calls of the host, whose price the caller knows. And an
- * expiration costs what as many more on the same instant take longer. The clock is that on the
- * wall: there is one processor, which has nothing else to do.
+ * System calls are expensive there, because another process handles them. So most operations are
+ * measured in large batches. For single calls, the result is their time minus that of as many calls
+ * that do nothing, plus the time of such calls on the host, which the caller knows. The cost of an
+ * expiration is the additional time of twice as many at the same instant. The clock is wall time,
+ * because there is one processor and nothing else runs on it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,25 +17,25 @@
 #include "vm_bench.h"
 
 #define MAX_REPS	25U
-/* Operations of a batch. */
+/* Number of operations in a batch. */
 #define BATCH		4096U
-/* Timers that stand armed beside those that are made. */
+/* Number of timers that are armed meanwhile. */
 #define STANDING	1000U
-/* Timers that are moved and asked for, if there are many. */
+/* Number of timers that are moved and read, in the rows with many timers. */
 #define MANY		100000U
-/* Turns of a repetition, and pairs of a turn, of what is done one by one. */
+/* For single calls: the turns of a repetition, and the pairs of a turn. */
 #define TURNS		40U
 #define PAIRS		100U
-/* To arm them before they expire. */
+/* The time for arming all timers before they expire. */
 #define LEAD		(400 * NSEC_PER_MSEC)
 
-/* A command that there is not. */
+/* A command that does not exist. */
 #define NO_COMMAND	_IO('?', 255)
 
 static struct twheel_op ops[BATCH];
 static uint64_t ids[2 * MANY];
 
-/* What they take together, in ns. */
+/* Performs a batch and returns its time in ns. */
 static uint64_t batch(int fd, unsigned int nr)
 {
 	struct twheel_batch all = { .ops = (uintptr_t)ops, .count = nr };
@@ -76,7 +76,7 @@ static uint64_t make(int fd, uint64_t *made, unsigned int nr, uint64_t when)
 	return ns;
 }
 
-/* @opcode for @nr of the timers, which are drawn from @of, or the first. */
+/* Performs @opcode on @nr timers, chosen at random from the first @of, or in order if that is 0. */
 static uint64_t each(int fd, uint32_t opcode, unsigned int nr, unsigned int of, uint64_t when)
 {
 	unsigned int first, part, i;
@@ -96,7 +96,7 @@ static uint64_t each(int fd, uint32_t opcode, unsigned int nr, unsigned int of, 
 	return ns;
 }
 
-/* One by one: in ns for a timer more than two calls that do nothing. */
+/* Returns by how many ns registering and canceling a timer exceeds two calls that do nothing. */
 static double pairs(int fd)
 {
 	uint64_t when = bench_now() + VM_FAR, start, verbs = 0, calls = 0;
@@ -124,7 +124,7 @@ static double pairs(int fd)
 	return ((double)verbs - calls) / (TURNS * PAIRS);
 }
 
-/* Reads @nr events, as soon as they come. */
+/* Reads @nr events as soon as they arrive. */
 static void read_all(int fd, unsigned int nr)
 {
 	static struct twheel_event events[BATCH];
@@ -142,7 +142,7 @@ static void read_all(int fd, unsigned int nr)
 	}
 }
 
-/* From the instant on which @nr timers expire until all have been read. */
+/* Returns the time in ns from the deadline of @nr timers until all events have been read. */
 static double expire(unsigned int nr)
 {
 	int fd = vm_wheel(2 * MANY, 0);
@@ -150,14 +150,14 @@ static double expire(unsigned int nr)
 
 	make(fd, ids, nr, due);
 	if (bench_now() >= due)
-		bench_stop("vm_bench: to arm %u timers took too long", nr);
+		bench_stop("vm_bench: arming %u timers took too long", nr);
 	read_all(fd, nr);
 	ns = bench_now() - due;
 	close(fd);
 	return ns;
 }
 
-/* An event of @nr that are there. */
+/* Returns the time in ns for reading one of @nr events that are already there. */
 static double read_events(unsigned int nr)
 {
 	int fd = vm_wheel(2 * MANY, 0);
@@ -207,7 +207,7 @@ static void repeat(double ns[ROWS], double call_ns)
 	ns[GET] = (double)each(fd, TWHEEL_OP_GET, MANY, STANDING, when) / MANY;
 	made = make(fd, ids, BATCH, when);
 	ended = each(fd, TWHEEL_OP_CANCEL, BATCH, 0, 0);
-	/* Again, as the memory is there now. */
+	/* Do it again, because the first time includes the allocation of memory. */
 	made = make(fd, ids, BATCH, when);
 	ended = each(fd, TWHEEL_OP_CANCEL, BATCH, 0, 0);
 	ns[REGISTER] = (double)made / BATCH;
@@ -221,13 +221,13 @@ static void repeat(double ns[ROWS], double call_ns)
 	ns[EXPIRE] = (expire(2 * MANY) - expire(MANY)) / MANY;
 }
 
-/* @call_ns: the price of a system call that does nothing, on the host. */
+/* @call_ns: the time of a system call that does nothing, on the host. */
 void vm_native(unsigned int reps, double call_ns)
 {
 	double values[ROWS][MAX_REPS], ns[ROWS];
 	unsigned int rep, i;
 
-	/* The first is to warm up. */
+	/* The first one warms up the caches. */
 	repeat(ns, call_ns);
 	for (rep = 0; rep < reps; rep++) {
 		repeat(ns, call_ns);
@@ -239,7 +239,7 @@ void vm_native(unsigned int reps, double call_ns)
 			reps);
 }
 
-/* What that is compared with, on the host: a call that does nothing, and timerfds. */
+/* Measures on the host, for comparison, a call that does nothing, and timerfds. */
 void vm_host(unsigned int reps)
 {
 	double values[MAX_REPS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a wheel does to others: one that has a million timers and nothing to do,
- * and one that has a million at one instant, beside another one's timers.
+ * Measures how a wheel affects others: an idle wheel with a million timers, and a wheel whose
+ * million timers are due at the same instant, beside the timers of another wheel.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,20 +14,23 @@
 
 #define MILLION		1000000U
 #define MAX_REPS	25U
-/* For how long an idle wheel is watched. */
+/* How long an idle wheel is measured. */
 #define WATCH		(10 * NSEC_PER_SEC)
-/* For how long a bystander is, with a timer each millisecond. */
+/* The timers of a bystander, one per millisecond. */
 #define BYSTANDERS	2000U
-/* For how long each of them is armed: no more of them at a time than a softirq takes. */
+/*
+ * How long each of them is armed before it is due, so that a softirq can expire all that are
+ * armed.
+ */
 #define AHEAD		(200 * NSEC_PER_MSEC)
-/* For how long nothing is done before. */
+/* How long the machine rests before a measurement. */
 #define SETTLE		(5 * NSEC_PER_SEC)
-/* What has not come by then will not. */
+/* How long to wait for expirations. */
 #define PATIENCE	(30 * NSEC_PER_SEC)
 
 /*
- * Makes a million timers, due at @when and, if @spread, within an hour after that; with
- * these flags more.
+ * Creates a million timers with additional @flags, due at @when or, with @spread, within an hour
+ * after that.
  */
 static int make_million(struct twheel_op **made, uint64_t when, bool spread, uint32_t flags)
 {
@@ -47,7 +50,7 @@ static int make_million(struct twheel_op **made, uint64_t when, bool spread, uin
 	return fd;
 }
 
-/* In ms, of all processors while it is watched. */
+/* Returns the CPU time of all processors in ms while the wheel is idle. */
 static double watch(void)
 {
 	uint64_t cpu = vm_all_cpu();
@@ -61,7 +64,7 @@ static void hear_nothing(struct bench *b, uint32_t index)
 	bench_stop("%s: timer %u has expired, an hour early", b->kind->name, index);
 }
 
-/* Others, each in a loop that waits for the first of its timers. */
+/* Measures another backend, in a loop that waits for its earliest timer. */
 static void idle_rival(const struct bench_backend *kind, uint32_t n, unsigned int reps)
 {
 	double ms[MAX_REPS];
@@ -76,7 +79,7 @@ static void idle_rival(const struct bench_backend *kind, uint32_t n, unsigned in
 	b->sink = hear_nothing;
 	bench_begin(b);
 	kind->arm(b, b->handle, n, bench_now() + VM_FAR);
-	/* What the first turn of its loop has to do is of arming them. */
+	/* The first turn of the loop still has work from arming them. */
 	kind->deliver(b, bench_now() + NSEC_PER_MSEC);
 	for (rep = 0; rep < reps; rep++) {
 		cpu = vm_all_cpu();
@@ -88,8 +91,8 @@ static void idle_rival(const struct bench_backend *kind, uint32_t n, unsigned in
 }
 
 /*
- * An idle machine, with a million timers and without, in turns: what else it does then
- * may fall into the one or the other.
+ * Measures an idle machine with a million timers and without, in turns, because other work of the
+ * machine can disturb either.
  */
 void vm_idle(unsigned int reps)
 {
@@ -106,14 +109,14 @@ void vm_idle(unsigned int reps)
 		busy[rep] = watch();
 		after = vm_stats(fd);
 		if (after.armed != MILLION)
-			bench_stop("of a million idle timers some are not armed");
+			bench_stop("some of a million idle timers are no longer armed");
 		wakeups += after.wakeups - before.wakeups;
 		close(fd);
 		free(ops);
 	}
 	vm_rows("idle_cpu", "none", 0, "10s", "ms", none, reps);
 	vm_rows("idle_cpu", "twheel", MILLION, "10s", "ms", busy, reps);
-	/* In all that time. */
+	/* This is the sum of all repetitions. */
 	vm_rows("idle_wakeups", "twheel", MILLION, "10s", "1", &wakeups, 1);
 	idle_rival(&bench_libtwheel, MILLION, reps);
 	idle_rival(&bench_heap, MILLION, reps);
@@ -135,9 +138,9 @@ static void run_on(int cpu)
 /**
  * struct bystander - a wheel with a timer each millisecond
  * @fd: the wheel
- * @when: when the first is due
- * @ahead: for how long each is armed before it is due
- * @armed: how many have been
+ * @when: when the first timer is due
+ * @ahead: how long before its deadline each timer is armed
+ * @armed: number of timers armed so far
  */
 struct bystander {
 	int fd;
@@ -146,7 +149,7 @@ struct bystander {
 	uint32_t armed;
 };
 
-/* Arms those that are due within @b->ahead. Return: whether it was in time. */
+/* Arms the timers that are due within @b->ahead. Returns false if that was too late. */
 static bool feed(struct bystander *b)
 {
 	static struct twheel_op ops[BYSTANDERS];
@@ -169,8 +172,8 @@ static bool feed(struct bystander *b)
 }
 
 /*
- * Beside what else happens, from @when on. Return: how late the worst was, in us; or 0 if it
- * kept this program from arming them.
+ * Runs a bystander from @when on. Returns its worst lateness in us, or 0 if it could not arm its
+ * timers in time.
  */
 static double bystand(uint64_t when, uint64_t ahead)
 {
@@ -190,10 +193,10 @@ static double bystand(uint64_t when, uint64_t ahead)
 	return in_time ? stats.worst_lateness_ns / 1000.0 : 0;
 }
 
-/* When the last of those on one instant had come. */
+/* When the last of the million timers had been read. */
 static uint64_t all_read;
 
-/* Reads @fd until all million have come, once each. */
+/* Reads @fd until each of the million timers has expired, once. */
 static void *read_million(void *arg)
 {
 	uint8_t *seen = bench_alloc(MILLION, 1);
@@ -220,11 +223,11 @@ static void *read_million(void *arg)
 /**
  * struct crowd - many timers of a rival that are due at once
  * @kind: the rival
- * @n: how many
+ * @n: number of timers
  * @when: when they are due
  * @armed: when the last of them was armed
- * @left: how many have not come
- * @seen: which have
+ * @left: number of timers that have not expired
+ * @seen: which timers have expired
  */
 struct crowd {
 	const struct bench_backend *kind;
@@ -264,7 +267,7 @@ static void *run_crowd(void *arg)
 	struct crowd *crowd = arg;
 	struct bench *b;
 
-	/* As the million is, where the other wheel's are. */
+	/* Arm them on the processor of the bystander, as the million timers of a wheel are. */
 	run_on(0);
 	b = make_crowd(crowd);
 	run_on(1);
@@ -277,7 +280,7 @@ static void *run_crowd(void *arg)
 	return NULL;
 }
 
-/* What as many of others on one instant do to a wheel. */
+/* Measures how many timers of another backend on one instant affect a wheel. */
 static void storm_rival(const struct bench_backend *kind, uint32_t n, unsigned int reps)
 {
 	struct crowd crowd = { .kind = kind, .n = bench_fit(kind, n) };
@@ -291,7 +294,7 @@ static void storm_rival(const struct bench_backend *kind, uint32_t n, unsigned i
 	crowd.seen = bench_alloc(crowd.n, 1);
 	run_on(0);
 	for (rep = 0; rep < reps; rep++) {
-		/* Once to see how long it takes. */
+		/* Arm them once to find out how long that takes. */
 		start = bench_now();
 		crowd.when = start + VM_FAR;
 		bench_close(make_crowd(&crowd));
@@ -305,7 +308,7 @@ static void storm_rival(const struct bench_backend *kind, uint32_t n, unsigned i
 		pthread_join(thread, NULL);
 		took[rep] = (all_read - crowd.when) / 1e6;
 		if (crowd.armed > crowd.when || crowd.left || !worst[rep]) {
-			bench_note("%s: not %u at once: this machine is too slow, or some are lost",
+			bench_note("%s: this machine is too slow for %u at once, or some were lost",
 				   kind->name, crowd.n);
 			free(crowd.seen);
 			return;
@@ -324,8 +327,9 @@ static double in_time(double worst)
 }
 
 /*
- * A million on one instant. Return: how late the worst of a bystander is, in us. @took:
- * how long it takes until all are read, in ms.
+ * Lets a million timers expire at one instant. Returns the worst lateness of a bystander in us,
+ * and in
+ * @took the time in ms until all were read.
  */
 static double storm(uint32_t flags, uint64_t ahead, double *took)
 {
@@ -336,9 +340,9 @@ static double storm(uint32_t flags, uint64_t ahead, double *took)
 	uint32_t i;
 	int fd;
 
-	/* What others have given back, the kernel goes through each second. */
+	/* The kernel processes freed memory once a second, so wait until that is done. */
 	bench_sleep_until(bench_now() + SETTLE);
-	/* All are made; then to move them all takes no longer. */
+	/* Create all timers first: moving them takes no longer than that. */
 	when = bench_now();
 	fd = make_million(&ops, when + VM_FAR, false, flags);
 	when = 2 * bench_now() - when + 500 * NSEC_PER_MSEC;
@@ -363,10 +367,11 @@ static double storm(uint32_t flags, uint64_t ahead, double *took)
 }
 
 /*
- * A million of connections, which keep their timers, and of such as end with their event.
- * The bystander's are armed some time before they are due; and, of another million, all at
- * once, so that they share coarse buckets: of what moves down there more than a softirq may
- * touch waits for the worker, which has its turn among whatever else runs.
+ * Measures a million timers that outlive their event, as those of connections do, and a million
+ * that end with it. The bystander arms its timers shortly before they are due. In a third
+ * measurement (dense), it arms all of them at once, so that they share coarse buckets. If a
+ * bucket that moves down has more timers than a softirq may process, they wait for the worker,
+ * which competes with other threads.
  */
 static void storm_ours(unsigned int reps)
 {
@@ -388,7 +393,10 @@ static void storm_ours(unsigned int reps)
 	vm_rows("storm_worst", "twheel", MILLION, "bystander,dense", "us", dense, reps);
 	vm_rows("storm_took", "twheel", MILLION, "read", "ms", took, reps);
 	vm_rows("storm_took", "twheel", MILLION, "read,once", "ms", once_took, reps);
-	/* The values are sorted now: the worst of all, by what is usual. */
+	/*
+	 * The values are sorted now. The ratio is the worst of all, relative to the usual
+	 * lateness.
+	 */
 	ratio = worst[reps - 1] > once[reps - 1] ? worst[reps - 1] : once[reps - 1];
 	ratio /= usual[reps / 2];
 	vm_rows("storm_ratio", "twheel", MILLION, "bystander", "x", &ratio, 1);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rows of vm_bench: of which backends, and the CPU time of all processors. */
+/* The rows of vm_bench, the choice of backends, and the CPU time of all processors. */
 #include <string.h>
 #include <unistd.h>
 
 #include "vm_bench.h"
 
-/* The only one that is asked for, or NULL. */
+/* The only backend to measure; NULL for all. */
 const char *vm_only;
 
-/* Those that cannot work here, as the kernel may not have them. */
+/* Backends that do not work here, because this kernel may not support them. */
 static const char *left_out[16];
 static unsigned int nr_left_out;
 
 void vm_leave_out(const char *backend)
 {
 	if (nr_left_out == ARRAY_SIZE(left_out))
-		bench_stop("more than %zu backends cannot work here", ARRAY_SIZE(left_out));
+		bench_stop("more than %zu backends do not work here", ARRAY_SIZE(left_out));
 	left_out[nr_left_out++] = backend;
 }
 
@@ -46,7 +46,7 @@ void vm_rows(const char *op, const char *backend, uint32_t n, const char *patter
 		bench_row(&row, values, reps);
 }
 
-/* Of all processors, with nothing to wait for. */
+/* Returns the idle time of all processors. */
 static double idle_seconds(void)
 {
 	FILE *file = fopen("/proc/uptime", "re");
@@ -58,7 +58,7 @@ static double idle_seconds(void)
 	return idle;
 }
 
-/* While somebody waited for a disk; or in io_uring, which counts as that. */
+/* Returns the idle time during which a thread waited for a disk or in io_uring. */
 static double disk_seconds(void)
 {
 	FILE *file = fopen("/proc/stat", "re");
@@ -71,13 +71,12 @@ static double disk_seconds(void)
 }
 
 /*
- * The time that all processors have not been idle. The kernel counts idleness
- * exactly where the tick stops for it (NO_HZ), but shows it in steps of 10 ms.
- * So this waits for the next step.
+ * Returns the time in ns during which processors were not idle. With NO_HZ the kernel measures idle
+ * time exactly, but reports it in steps of 10 ms, so this waits for the next step.
  */
 uint64_t vm_all_cpu(void)
 {
-	/* Once: it costs more to read. */
+	/* Read this only once, because it takes longer. */
 	double disk = disk_seconds(), before = idle_seconds(), idle;
 	unsigned int tries = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/twheel by hand: each operation an ioctl, many in one, or the table with
- * the KICKs that earlier deadlines need. They differ in how they arm; events are
- * read as a loop does, by epoll and then as many as there are.
+ * /dev/twheel without the library. Three backends arm timers with single ioctls, with batches, or
+ * in the table with the KICKs that earlier deadlines need. All of them wait with epoll and then
+ * read as many events as there are.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,11 +20,11 @@
 
 /**
  * struct wheel - a wheel
- * @fd: of the device
- * @epoll: that waits for it
- * @map: its table
- * @bytes: of that
- * @slots: the words there
+ * @fd: the descriptor of the wheel
+ * @epoll: the epoll set that contains it
+ * @map: its mapped table
+ * @bytes: the size of the table
+ * @slots: the words of the table
  */
 struct wheel {
 	int fd;
@@ -34,7 +34,7 @@ struct wheel {
 	struct twheel_slot *slots;
 };
 
-/* A wheel for so many, without any; with the default tick if that is 0. */
+/* Opens a wheel for up to @max_timers timers. A @tick_ns of 0 is the default. */
 int vm_wheel(uint32_t max_timers, uint64_t tick_ns)
 {
 	struct twheel_setup setup = { .max_timers = max_timers, .tick_ns = tick_ns };
@@ -45,7 +45,7 @@ int vm_wheel(uint32_t max_timers, uint64_t tick_ns)
 	return fd;
 }
 
-/* Does all of @ops, in batches. */
+/* Performs all operations of @ops, in batches. */
 void vm_do(int fd, struct twheel_op *ops, unsigned int nr)
 {
 	struct twheel_batch batch;
@@ -92,7 +92,7 @@ static int wheel_open(struct bench *b)
 	w->bytes = info.table_bytes;
 	w->map = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
 	if (w->map == MAP_FAILED)
-		bench_die("the mapping");
+		bench_die("mmap of the table");
 	w->slots = (void *)((char *)w->map + w->map->slots_offset);
 	for (i = 0; i < nr; i++)
 		ops[i] = (struct twheel_op) {
@@ -137,7 +137,7 @@ static void wheel_deliver(struct bench *b, uint64_t until)
 	}
 }
 
-/* One by one */
+/* Single ioctls */
 
 static int call_set(struct bench *b, uint64_t handle, uint64_t when, uint32_t flags)
 {
@@ -171,7 +171,7 @@ BENCH_LOOPS(ioctl, b, call_arm, call_arm, call_cancel)
 
 const struct bench_backend vm_twheel = { .name = "twheel", BENCH_OPS(ioctl), ANY_WHEEL };
 
-/* 256 in one call */
+/* Batches of 256 */
 
 static void batch_set(struct bench *b, const uint64_t *handle, size_t nr, uint64_t when,
 		      uint32_t flags)
@@ -213,7 +213,7 @@ const struct bench_backend vm_batch = {
 	ANY_WHEEL
 };
 
-/* By the table. What the kernel has to be told of is marked, and one KICK follows. */
+/* The table. Slots that the kernel must look at are marked, and one KICK follows. */
 
 static BENCH_PROTO(kick_arm)
 {
