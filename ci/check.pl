@@ -50,8 +50,8 @@ my %wanted = map { $_ => 1 } @ARGV;
 my $all = grep { $wanted{$_->{tier}} } @groups;
 $ENV{FULL} = 1 if $wanted{full};
 
-# Returns the command of a stage. It writes the output to the log as it is, and to the harness as one
-# TAP stream.
+# Returns the command of a stage. It writes the output to the log as it is, and to the harness as
+# one TAP stream.
 sub command_of {
 	my ($harness, $name) = @_;
 	my $left = $limit - (time - $begin);
@@ -68,7 +68,8 @@ eval "$0 $STAGE" 2>&1 </dev/null | tee "$1" | awk -f ci/flat.awk
 END
 }
 
-# Shows each failure with the lines since the result before it, and with the comments that follow it.
+# Shows each failure with the lines since the result before it, and with the comments that follow
+# it.
 sub show {
 	my ($name) = @_;
 	open(my $log, '<', "$logs/$name.log") or return;

@@ -11,7 +11,8 @@ kernel=${1:-6.12}
 bin=$build/exact
 quietly "$top/ci/programs.sh" exact
 
-# The watchdogs of the processors and of the clock would run so often that a simulated day takes long.
+# The watchdogs of the processors and of the clock would run so often that a simulated day takes
+# long.
 quiet='nowatchdog tsc=reliable'
 
 # once RUN OPTION...: runs the test in a machine.

@@ -45,8 +45,8 @@ fi
 as_root insmod "$top/twheel.ko"
 trap 'as_root rmmod twheel' EXIT
 
-# complaints: prints the problems in the kernel's log since the module was loaded. These are below the
-# line that we write now, or anywhere in the log if it is so full that our line is gone.
+# complaints: prints the problems in the kernel's log since the module was loaded. These are below
+# the line that we write now, or anywhere in the log if it is so full that our line is gone.
 begins="make hardware begins: $$"
 echo "$begins" | as_root tee /dev/kmsg >/dev/null
 complaints() {

@@ -12,7 +12,8 @@ kernel=${1:-6.12}
 bin=$build/power
 quietly "$top/ci/programs.sh" power
 
-# machine NAME OPTION... -- COMMAND: runs a machine without an HPET, with which it would not wake up.
+# machine NAME OPTION... -- COMMAND: runs a machine without an HPET, with which it would not wake
+# up.
 machine() {
 	"$top/vm/run.sh" --kernel "$kernel" --name "power-$kernel-$1" --raw --limit 600 \
 		--timeout 900 --append 'no_console_suspend suspend.pm_test_delay=1' \

@@ -4,20 +4,20 @@
 # doc/tables.sh [--check] [DOCUMENT...]: writes the parts of documents that are generated.
 #
 #   first      the first program, from userspace/examples/first.c
-#   epoll      the lines of userspace/examples/loop_epoll.c between its marks; libtwheel(3) has
-#              them, too
+#   epoll      the marked lines of userspace/examples/loop_epoll.c, also in libtwheel(3)
 #   examples   the question of each example, from its first comment
-#   guarantees which tests hold up which guarantee, from the tags G1 to G11 in the
-#              comments of the tests
-#   cost       four rows of doc/bench/rows.tsv, of what most programs have
-#   costs      more rows of it, of all
+#   guarantees the tests of each guarantee, from the tags G1 to G11 in their comments
+#   cost       rows of doc/bench/rows.tsv, for the backends that most programs use
+#   costs      more rows, for all backends
 #
-# Each lies between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Other names are
-# left alone. With --check nothing is written. Parts that are out of date are printed, names
-# of tests that are not there, and lines that the demo does not print. Then the exit status
-# is 1.
+# Each part is between the lines "<!-- begin NAME -->" and "<!-- end NAME -->". Parts with other
+# names are not changed.
+#
+# With --check, this writes nothing. It prints the differences of parts that are out of date, names
+# of tests that do not exist, and lines of output that the demo does not print; if there are any, it
+# exits with status 1.
 
-# fill() calls what a document names.
+# fill() calls these functions by the names in a document.
 # shellcheck disable=SC2317
 
 set -euo pipefail
@@ -37,7 +37,7 @@ first() {
 	echo '```'
 }
 
-# epoll_lines: those between the marks, without their indent.
+# epoll_lines: prints the lines between the marks, without their indentation.
 epoll_lines() {
 	sed -n '/begin epoll/,/end epoll/{/ epoll /d;s/^\t//;p}' userspace/examples/loop_epoll.c
 }
@@ -57,15 +57,15 @@ examples() {
 		[[ $file != */idle_clients.c ]] || continue
 		question=$(sed -n '1,4s,^[/ ]\* \(.*?\).*,\1,p' "$file")
 		[ -n "$question" ] || {
-			echo "doc/tables.sh: $file asks nothing" >&2
+			echo "doc/tables.sh: the first comment of $file is not a question" >&2
 			return 1
 		}
 		echo "| ${file##*/} | $question |"
 	done
 }
 
-# tags FILE...: "NUMBER TEST" for each tag. A tag in the comment before a test or a fixture
-# is of that; one in a comment before anything else is of the whole program.
+# tags FILE...: prints "NUMBER TEST" for each tag. A tag in the comment of a test or a fixture
+# applies to that; a tag in any other comment applies to the whole program.
 tags() {
 	awk '
 		FNR == 1 {
@@ -145,8 +145,8 @@ guarantees() {
 	done
 }
 
-# table BACKENDS: reads "op, n, threads, pattern, words" and prints a row for each: ns of
-# one operation, of each of these backends.
+# table BACKENDS: reads lines of "op, n, threads, pattern, words", and prints a row for each with
+# the ns of one operation in each of these backends.
 table() {
 	awk -F '\t' -v backends="$1" '
 		function value(op, n, threads, pattern, backend,   key) {
@@ -175,19 +175,21 @@ table() {
 				b = list[i]
 				n = $2
 				op = $1
-				# For most, to disarm and to arm again is to end and to begin.
+				# Most backends have no row for "again", because it is the same as
+				# "turnover".
 				if (op == "again" && !((op, $3, b) in most))
 					op = "turnover"
-				# Of timerfds there are as many as the process may have.
+				# The number of timerfds is limited by the number of descriptors.
 				if (b == "timerfd" && value(op, n, $3, $4, b) == "")
 					n = most[op, $3, b]
 				if ($3 > 1 && value(op, n, $3, $4, b) == "")
 					b = b "+mutex"
 				v = value(op, n, $3, $4, b)
-				# A rate is of both threads, in millions a second.
+				# A rate counts the operations of both threads, in millions a
+				# second.
 				if (v != "" && $1 ~ /^rate_/)
 					v = $3 * 1000 / v
-				# Less what the generator of the heartbeats takes.
+				# The generator of the heartbeats is not part of their cost.
 				if (v != "" && $1 == "heartbeat")
 					v -= value($1, n, $3, $4, "none")
 				printf " %s |", shown(v)
@@ -196,7 +198,7 @@ table() {
 		}' "$rows" -
 }
 
-# Whether there are rows of runtimes, and so of all that came with them.
+# True if the rows are new enough to contain Tokio and Go, and rows that were added with them.
 has_runtimes() {
 	grep -qP '^native\tmove\ttokio\t' "$rows"
 }
@@ -226,7 +228,7 @@ cost() {
 costs() {
 	local names=' own wheel | lazy wheel | heap | libev | libevent | libuv | timerfd |' more=
 
-	# Columns and rows that came later.
+	# Older rows do not contain these columns and rows.
 	if has_runtimes; then
 		names+=' Tokio | Go |'
 		more=$'again\t100000\t1\trandom\tdisarm one of 100,000, arm it again\n'
@@ -253,7 +255,7 @@ costs() {
 	)
 }
 
-# fill FILE: prints it with its parts as they must be.
+# fill FILE: prints the file with its parts up to date.
 fill() {
 	local line skip=
 
@@ -279,7 +281,7 @@ fill() {
 	done <"$1"
 }
 
-# unknown FILE: prints the tests that it names and that are not there.
+# unknown FILE: prints the names of tests in the file that do not exist.
 unknown() {
 	local files name
 
@@ -295,11 +297,11 @@ unknown() {
 	} |
 		while read -r name; do
 			# A star stands for the rest of a name.
-			grep -qE "^${name//\*/.*}$" "$dir/tests" || echo "$1: no test is called $name"
+			grep -qE "^${name//\*/.*}$" "$dir/tests" || echo "$1: there is no test $name"
 		done
 }
 
-# strange FILE: prints lines of the demo's output there that the demo does not print so.
+# strange FILE: prints lines in the file that look like output of the demo but do not match it.
 strange() {
 	awk '
 		# Each text that the demo prints, as a pattern.
@@ -317,7 +319,7 @@ strange() {
 			for (i = 1; i <= nr; i++)
 				if ($0 ~ printed[i])
 					next
-			print FILENAME ":" FNR ": the demo prints no such line: " $0
+			print FILENAME ":" FNR ": the demo does not print this line: " $0
 		}' userspace/examples/idle_server.c userspace/examples/idle_clients.c "$1"
 }
 

@@ -31,8 +31,8 @@ else
 		ci doc)
 fi
 
-# files TEST...: prints the files for which these tests of find(1) are true. git may list files that have
-# been removed.
+# files TEST...: prints the files for which these tests of find(1) are true. git may list files
+# that have been removed.
 files() {
 	find "${own[@]}" -type f "$@" -print 2>/dev/null | sort
 }
@@ -43,9 +43,9 @@ mapfile -t texts < <(files ! -name '*.ko' ! -name '*.o' ! -name '.*.cmd' ! -name
 	! -path '*LICENSES/*')
 mapfile -t prose < <(files \( -name '*.md' -o -path 'doc/man/*' \))
 
-# run_checkpatch TYPES-TO-IGNORE FILE...: runs checkpatch in build/, because it leaves a file where it
-# runs. The cache contains the checksum of each file that has passed and the ignored types, and such
-# a file is not checked again.
+# run_checkpatch TYPES-TO-IGNORE FILE...: runs checkpatch in build/, because it leaves a file
+# where it runs. The cache contains the checksum of each file that has passed and the ignored
+# types, and such a file is not checked again.
 run_checkpatch() {
 	export ignored=$1 passed=$cache/checkpatch-${source##*/} source top
 
@@ -276,7 +276,8 @@ document_sizes() {
 }
 
 # Checks for American spelling, in comments as well. Some names are allowed: a field of struct
-# twheel_stats (cancelled), keywords of manual pages and of modinfo (Nd, parm), and verbs of the tests.
+# twheel_stats (cancelled), keywords of manual pages and of modinfo (Nd, parm), and verbs of the
+# tests.
 spelling() {
 	codespell --builtin clear,rare,en-GB_to_en-US -L nd,fro,parm,inout,te,tyes,cancelled,cancelling,queu \
 		"${texts[@]}"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //
-// No pointer of user space is read twice: between the two the user may have
-// changed what was checked after the first. (Reading it back after writing
-// there is the same mistake.)
+// The kernel must not read the same user memory twice, because the user may change it after the
+// first read was checked. Reading memory back after writing to it is the same mistake.
 
 virtual report
 

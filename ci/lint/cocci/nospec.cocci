@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //
-// A number that may be the user's, and was found to be in bounds, is an index
-// only through array_index_nospec(): the processor may run ahead of the check. So
-// is one that was made of it. What a loop counts is the kernel's,
-// and 0 is no bound of a table.
+// A number that may come from the user must pass through array_index_nospec() between the check
+// of its bounds and its use as an index, because the processor may speculate past the check. The
+// same applies to numbers computed from it. Counters of loops belong to the kernel, and 0 is not
+// the bound of a table.
 
 virtual report
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //
-// The words of the deadline table belong to user space: each access is one
-// READ_ONCE(), WRITE_ONCE(), xchg() or cmpxchg64(), and no more. Both at a time are none
-// of these. The header of the table is theirs as well: each member is one WRITE_ONCE(),
-// and never read.
+// The words of the deadline table belong to user space. Each access must be a single READ_ONCE(),
+// WRITE_ONCE(), xchg() or cmpxchg64(), so an access to both words of a slot at once is wrong. User
+// space can also write the header of the table, so the kernel writes each member with WRITE_ONCE()
+// and never reads it.
 
 virtual report
 

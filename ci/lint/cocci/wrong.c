@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A violation of each of the rules beside this. The line with it names the rule, which must
- * find it. Nothing compiles this.
+ * Violations of the rules in this directory. Each rule must find the line whose comment names it.
+ * This file is never compiled.
  */
 #include <linux/uaccess.h>
 
