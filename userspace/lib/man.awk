@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-# awk -v dir=DIR -v date=DATE -f man.awk HEADER...: a manual page (mdoc) DIR/NAME.3 for
-# each function and struct that has a kernel-doc comment. The kernel's scripts/kernel-doc
-# reads these, too. But its pages belong to section 9, and it comes with the kernel's
+# awk -v dir=DIR -v date=DATE -f man.awk HEADER...: writes a manual page (mdoc) DIR/NAME.3
+# for each function and struct with a kernel-doc comment. The kernel's scripts/kernel-doc can
+# read these comments as well, but its pages belong to section 9, and it is part of the kernel's
 # source, which make install does not need.
 
 /^\/\*\*$/ { in_doc = 1; where = result = ""; next }
@@ -59,7 +59,7 @@ function page(out,   part, n, i) {
 	close(out)
 }
 
-# Prints what stands behind the @separators, each "TAG: TEXT" or a tag alone.
+# Prints a list of the parts after each @separator. A part is "TAG: TEXT", or only a tag.
 function list(s, separator, macro, out,   part, n, i, at) {
 	n = split(s, part, separator)
 	for (i = 2; i <= n; i++) {
@@ -71,7 +71,7 @@ function list(s, separator, macro, out,   part, n, i, at) {
 		print ".El" >out
 }
 
-# Returns @s, a sentence a line, with macros for what kernel-doc marks.
+# Returns @s with one sentence per line, and with macros for the markup of kernel-doc.
 function prose(s,   word, n, i, core, tail, text) {
 	n = split(s, word, " ")
 	for (i = 1; i <= n; i++) {

@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Writes the scripts as C to stdout.
+# Prints the scripts as C code.
 #
 #   embed.sh >scripts.h
-#   embed.sh NAME		the text of one script, as Redis gets it
+#   embed.sh NAME		prints one script as it is sent to Redis
 #
-# The order is that of enum store_script. Lines that are only comments are left out.
+# The scripts are in the order of enum store_script. Lines with only a comment are left out.
 set -eu
 cd "$(dirname "$0")"
 names="put take ack renew recover change sweep look pause remove plant clear schedule"
 
 text() {
-	# Only what stores more may be refused for lack of memory.
+	# Redis may only refuse scripts that store more data if it is out of memory.
 	case $1 in
 	put | plant | schedule) echo '#!lua' ;;
 	*) echo '#!lua flags=allow-oom' ;;
