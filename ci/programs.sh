@@ -12,7 +12,7 @@
 
 . "$(dirname "$0")/../vm/lib.sh"
 
-# A warning is an error here.
+# Treat warnings as errors.
 export WERROR=1
 
 harness=$("$top/vm/source.sh")/tools/testing/selftests

@@ -10,7 +10,7 @@
 #
 # With --check, this writes nothing, and exits with status 1 if a picture is out of date.
 
-# The functions of the pictures are called by their names.
+# The loop at the end calls the functions by the names of the pictures.
 # shellcheck disable=SC2317
 
 set -euo pipefail
@@ -18,14 +18,14 @@ export LC_ALL=C
 
 cd "$(dirname "$0")/.."
 
-# The text follows the reader's light or dark theme, and can be read at a width of 380.
+# The text follows the reader's light or dark theme, and is large enough for a width of 380.
 style='text{font:13px sans-serif;fill:#24292f}.b{font-weight:bold}.m{text-anchor:middle}.e{text-anchor:end}
 .g{fill:#6e7781}.r{fill:#d62728}.k{fill:#0969da}.rl{stroke:#d62728;fill:none}.kl{stroke:#0969da;fill:none}
 .ax{stroke:#8c959f;fill:none}.box{fill:#d62728;fill-opacity:.12;stroke:#d62728}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#8b949e}.r{fill:#ff7b72}.k{fill:#58a6ff}
 .rl{stroke:#ff7b72}.kl{stroke:#58a6ff}.box{fill:#ff7b72;fill-opacity:.18;stroke:#ff7b72}}'
 
-# When the server hears from its client, in seconds; the first adds the timer.
+# When the server hears from its client, in seconds. The first time, it adds the timer.
 beats='0 9 17 26'
 
 timeline() {

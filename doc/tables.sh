@@ -32,7 +32,7 @@ trap 'rm -rf "$dir"' EXIT
 
 first() {
 	echo '```c'
-	# Without the license and the question.
+	# Leave out the license and the question.
 	sed 1,2d userspace/examples/first.c
 	echo '```'
 }
@@ -296,7 +296,7 @@ unknown() {
 			true
 	} |
 		while read -r name; do
-			# A star stands for the rest of a name.
+			# A star in a name matches any text.
 			grep -qE "^${name//\*/.*}$" "$dir/tests" || echo "$1: there is no test $name"
 		done
 }
@@ -304,7 +304,7 @@ unknown() {
 # strange FILE: prints lines in the file that look like output of the demo but do not match it.
 strange() {
 	awk '
-		# Each text that the demo prints, as a pattern.
+		# Turn each text that the demo prints into a pattern.
 		FILENAME ~ /\.c$/ {
 			if (!match($0, /printf\(".*\\n"/))
 				next

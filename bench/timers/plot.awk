@@ -140,7 +140,7 @@ function draw_row(p, i, y,   b, ours, at) {
 	text(at + 9, y, ours ? "u" : "", shown(value[p, b]))
 }
 
-# What the picture shows, for those who have it read to them.
+# Prints the values as the title of the picture, which screen readers read.
 function draw_title(   p, i) {
 	printf "<title>%s", heading
 	for (p = 1; p <= panels; p++)
