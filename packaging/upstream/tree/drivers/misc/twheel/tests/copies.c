@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the suites are linked with. The device has objects of its own of these.
+ * The suites link these copies. The driver has its own objects of the same files.
  */
 #include "../wheel.c"
 #include "../quota.c"
