@@ -88,8 +88,8 @@ late=
 exactly=
 if [ -z "$parallel" ] && [ "$only" = storms ]; then
 	exactly=1
-	# For more than a minute, the tick, the timerfd of the bystander and its poll can coincide in one
-	# interrupt. This happens twice in one machine and never in another.
+	# For more than a minute, the tick, the timerfd of the bystander and its poll can coincide
+	# in one interrupt. This happens twice in one machine and never in another.
 	options+=(--alike --settle 5 --append twheel.hangs=12)
 elif [ -z "$parallel" ]; then
 	options+=(--exact --settle 5 --turns "$turn")
@@ -102,14 +102,14 @@ part() {
 }
 
 if [ -n "$watching" ]; then
-	# Loading the module has many points of failure, most of them in the kernel. ci/coverage.sh and
-	# the stage "fail-nth" test those.
+	# Loading the module has many points of failure, most of them in the kernel.
+	# ci/coverage.sh and the stage "fail-nth" test those.
 	part fail_nth -F load
 fi
 part cmdspace
 part fuzz --part "$part" --seconds "$fuzz" --calls "$calls" --guided "${watching:-0}" --seed "$seed"
-# Loading a module and taking a processor offline stop all other processors. If these take turns, one
-# may wait forever. With one processor there are no turns, and it cannot go offline.
+# Loading a module and taking a processor offline stop all other processors. If these take turns,
+# one may wait forever. With one processor there are no turns, and it cannot go offline.
 without=(-T loads_and_unloads -T cpu_offline_expiry)
 [ -z "$parallel" ] || without=()
 [ "$kernel" != uml ] || without=(-T cpu_offline_expiry)

@@ -80,7 +80,8 @@ threads() {
 case $what in *32*) quietly "$top/ci/programs.sh" 32 ;; esac
 case $what in
 library | tool | lib32)
-	# The library frees no pages that the kernel writes to, and poisoning them takes a sixth of the time.
+	# The library frees no pages that the kernel writes to, and poisoning them takes a sixth
+	# of the time.
 	options=(--exact --append nowatchdog)
 	[ "$what" != lib32 ] || bins=(--bin "$build/user32:/bin32")
 	dir=
@@ -113,9 +114,9 @@ library | tool | lib32)
 		# On the debug kernel, the sizes of slabs prove nothing, but kmemleak finds leaks.
 		[[ $kernel/$test != debug/module_test* ]] ||
 			test+=' -T kill_with_timers -T open_and_close -T cancelled_timers'
-		# kmsan has no cgroups and no sockets. million_test takes half an hour there, two of
-		# the six tests of killed_test take more than seven minutes, and map_and_unmap so long
-		# that RCU reports a stall.
+		# kmsan has no cgroups and no sockets. million_test takes half an hour there, two
+		# of the six tests of killed_test take more than seven minutes, and map_and_unmap
+		# so long that RCU reports a stall.
 		case $kernel/$test in
 		kmsan/million_test | kmsan/killed_test) continue ;;
 		# kcsan and kmsan have no tracepoints.
@@ -123,7 +124,8 @@ library | tool | lib32)
 		kmsan/module_test) test+=' -T cgroup -T unload_while_sent -T opener_pays' ;;
 		kmsan/read_test) test+=' -T passed_by_message -T passed_to_nobody' ;;
 		kmsan/table_test) test+=' -T passed_descriptor -T charged -T charged_for_all -T no_memory -T map_and_unmap' ;;
-		# These need two processors, or a feature that user-mode Linux lacks: see vm/config/uml.config.
+		# These need two processors, or a feature that user-mode Linux lacks: see
+		# vm/config/uml.config.
 		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;
 		uml/clock_test | uml/table_ioctl_test) test+=' -F namespace' ;;

@@ -120,8 +120,8 @@ install)
 	install -D -m 644 packaging/60-twheel.rules "$rules"
 	reload_rules
 	dkms install "twheel/$(version)" -k "$kernel"
-	# DKMS builds by itself only for kernels that are installed from now on, but one of the others
-	# may be booted next.
+	# DKMS builds by itself only for kernels that are installed from now on, but one of the
+	# others may be booted next.
 	for other in /lib/modules/*/build; do
 		other=$(basename "$(dirname "$other")")
 		[ "$other" = "$kernel" ] || dkms install "twheel/$(version)" -k "$other" ||

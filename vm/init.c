@@ -440,7 +440,10 @@ static void run_shell(const char *window)
 	wait_for(start(argv, true), &status, 0);
 	/* The end of the session has hung up our descriptors of the port. */
 	open_port(window);
-	/* The exit status of an interactive shell is that of its last command, which does not count. */
+	/*
+	 * The exit status of an interactive shell is that of its last command, which does not
+	 * count.
+	 */
 	if (pipe)
 		judge(status, "the script on stdin");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How PID 1 of the test machine judges the kernel's log, the search for leaked memory, and the state
- * of lockdep.
+ * How PID 1 of the test machine judges the kernel's log, the search for leaked memory, and the
+ * state of lockdep.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,10 @@ static const char *any_in(char *const *texts, const char *line)
 	return NULL;
 }
 
-/* Returns a descriptor of the kernel's log from here on. run.sh finds our line in the console's log. */
+/*
+ * Returns a descriptor of the kernel's log from here on. run.sh finds our line in the console's
+ * log.
+ */
 int open_log(void)
 {
 	static const char begin[] = "<6>twheel-vm: begin";
@@ -117,11 +120,11 @@ static bool of_kernel(unsigned long long address)
 }
 
 /*
- * Handles a line of a KCSAN report, and returns true if the line needs no further check. The kernel
- * has races of its own, so a report only fails the machine if our module is in one of its stacks.
- * Two cases do not count. In the stack of an interrupt, the module was only interrupted. If the race
- * is about a variable of the kernel, the kernel is to blame, even if the module called it, unless
- * the module itself accesses the variable.
+ * Handles a line of a KCSAN report, and returns true if the line needs no further check. The
+ * kernel has races of its own, so a report only fails the machine if our module is in one of its
+ * stacks. Two cases do not count. In the stack of an interrupt, the module was only interrupted.
+ * If the race is about a variable of the kernel, the kernel is to blame, even if the module
+ * called it, unless the module itself accesses the variable.
  */
 static bool of_race(const char *text)
 {
@@ -198,8 +201,9 @@ static bool of_chance(const char *text)
 }
 
 /*
- * Checks the kernel's log since open_log(). Our module logs nothing while it works, so any line of it
- * fails the machine, except for those about its signature, which the loader prints in its name.
+ * Checks the kernel's log since open_log(). Our module logs nothing while it works, so any line
+ * of it fails the machine, except for those about its signature, which the loader prints in its
+ * name.
  */
 void scan_log(int kmsg)
 {

@@ -41,8 +41,8 @@ source=linux-source-$version
 # Options for apt.
 apt=()
 
-# foreign ARCHITECTURE PACKAGE...: prepares for kernels of that architecture. apt uses separate lists
-# and settings for it, so that the machine's own do not change.
+# foreign ARCHITECTURE PACKAGE...: prepares for kernels of that architecture. apt uses separate
+# lists and settings for it, so that the machine's own do not change.
 foreign() {
 	local dir=$cache/apt-$1
 
@@ -110,8 +110,9 @@ stock() {
 	ln -sfn "$dir" "$kernels/$1"
 }
 
-# newest NAME RELEASE: makes a kernel from the backports for that release. This machine's C library
-# may be too old for the programs that build modules, so this unpacks a minimal system of the release.
+# newest NAME RELEASE: makes a kernel from the backports for that release. This machine's C
+# library may be too old for the programs that build modules, so this unpacks a minimal system of
+# the release.
 newest() {
 	local tmp mirror version dir
 
@@ -173,8 +174,8 @@ fingerprint() {
 	} | sha256sum | cut -c 1-16
 }
 
-# refused FRAGMENT...: prints the settings that olddefconfig has changed. The last line about a symbol
-# counts.
+# refused FRAGMENT...: prints the settings that olddefconfig has changed. The last line about a
+# symbol counts.
 refused() {
 	sed -n 's/^\(# \)\?\(CONFIG_[A-Z0-9_]*\)[= ].*/\2 &/p' "$@" |
 		awk '{ name = $1; sub(/^[^ ]* /, ""); wanted[name] = $0 }
@@ -225,9 +226,9 @@ compile() {
 compile_uml() {
 	local make=(make -s ARCH=um CC="$2" HOSTCC="$2")
 
-	# User-mode Linux saves 2,696 bytes of a program's registers, but the host only restores all of
-	# its registers, which are 11,008 bytes on a processor with AMX, so no program ran there. The
-	# rest belongs to features that no program here uses, and is set to zero.
+	# User-mode Linux saves 2,696 bytes of a program's registers, but the host only restores
+	# all of its registers, which are 11,008 bytes on a processor with AMX, so no program ran
+	# there. The rest belongs to features that no program here uses, and is set to zero.
 	sed -i -e '/^int restore_fp_registers/,/^}/ {
 			s/struct iovec iov;/static unsigned long whole[2048];\n\t&/
 			s/iov.iov_base = fp_regs;/memcpy(whole, fp_regs, FP_SIZE * sizeof(*whole));\n\t\tiov.iov_base = whole;/

@@ -109,7 +109,8 @@ unwanted=(
 	'drivers/net/wireless/*.[ch]' 'drivers/scsi/*.[ch]' 'drivers/staging/*.[ch]'
 )
 
-# unpack_source PACKAGE DIR: unpacks the rest of the source. DIR replaces the archive's only directory.
+# unpack_source PACKAGE DIR: unpacks the rest of the source. DIR replaces the archive's only
+# directory.
 unpack_source() {
 	tar -xf "/usr/src/$1.tar.xz" -I 'xz -T0' -C "$2" --strip-components=1 \
 		"${unwanted[@]/#/--exclude=$1/}"

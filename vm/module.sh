@@ -7,7 +7,8 @@
 # kernel keeps its own objects. These variants add arguments:
 #
 #   kcov      records which code a system call has run
-#   untraced  has no tracepoints, because the kernel warns if it runs out of memory as it registers them
+#   untraced  has no tracepoints, because the kernel warns if it runs out of memory while it
+#             registers them
 #   gcov      counts how often each line has run, without tracepoints and the branches of UBSAN
 #   canary    fills local variables that are not initialized with a pattern; gcc still clears
 #             their padding
@@ -28,7 +29,8 @@ case ${dir##*/"$kernel"} in
 -kcov | -bug-*) variables+=(KCOV_INSTRUMENT=y) ;;
 -gcov)
 	variables+=(GCOV_PROFILE=y UBSAN_SANITIZE=n)
-	# gcov writes its counts to files whose names contain the directory, so a cached object is wrong.
+	# gcov writes its counts to files whose names contain the directory, so a cached object is
+	# wrong.
 	export CCACHE_DISABLE=1
 	;;
 -canary*) flags+=' -ftrivial-auto-var-init=pattern' ;;
@@ -56,8 +58,9 @@ if [ $# -eq 0 ] && [ -e "$dir/twheel.ko" ] && [ "$(cat "$dir/.made" 2>/dev/null)
 fi
 rm -f "$dir/.made"
 find "$dir" -type l -delete
-# ${builder[@]} runs a command where the kernel's compiler is. If that is a tree with a Debian, $dir is
-# mounted on /mnt, so the sources are copied, because links would point outside of the tree.
+# ${builder[@]} runs a command where the kernel's compiler is. If that is a tree with a Debian,
+# $dir is mounted on /mnt, so the sources are copied, because links would point outside of the
+# tree.
 links=s
 place=$dir
 builder=()
@@ -73,8 +76,8 @@ find "$top" -maxdepth 1 -name '*.c' ! -name '*.mod.c' -exec cp "-${links}f" -t "
 cp "-r${links}f" "$top"/Kbuild "$top/include" "$top/kunit" "$top/tests/device/taken" "$dir"
 if [[ ${dir##*/"$kernel"} = *-bug-* ]]; then
 	bug=$top/tests/mutants/planted/${dir##*-bug-}.patch
-	# Copy the file, because patch would follow the link into the checkout, and copy twheel_core.c as
-	# well, because it includes twheel.c.
+	# Copy the file, because patch would follow the link into the checkout, and copy
+	# twheel_core.c as well, because it includes twheel.c.
 	file=$(sed -n 's|^+++ b/||p' "$bug")
 	for copy in "$file" twheel_core.c; do
 		cp --remove-destination "$top/$copy" "$dir/$copy"

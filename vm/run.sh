@@ -126,7 +126,8 @@ host_khz() {
 if has UML; then
 	slow=${slow:-4}
 fi
-# An instruction counts as 2^shift ns: fewer with KMSAN, whose instrumentation would look like a stall.
+# An instruction counts as 2^shift ns: fewer with KMSAN, whose instrumentation would look like a
+# stall.
 shift=3
 if has KMSAN; then
 	memory=${memory:-4G}
@@ -227,7 +228,8 @@ if ! has UML; then
 		)
 		has ARM64 S390 || qemu+=(-cpu 'max,-rdrand,-rdseed,-cx16')
 		words+=(nokaslr "twheel.settle=$settle")
-		# No due timer may wait for a later interrupt, because nothing happens by chance here.
+		# No due timer may wait for a later interrupt, because nothing happens by chance
+		# here.
 		[[ $append = *twheel.hangs=* ]] || words+=(twheel.hangs=0)
 		# The buffer of an empty network flushes at this interval, which ends a turn.
 		[ -z "$turns" ] || qemu+=(
@@ -400,9 +402,9 @@ else
 		sed -u -e "$counted" -e "${raw:+#}$filter"
 	wait "$machine" || status=$?
 	machine=
-	# The process of user-mode Linux may abort after its kernel has powered down (seen once; its
-	# main() mentions signals that arrive while it halts). This is no failure if powering down was
-	# its last message, which it is not after a panic.
+	# The process of user-mode Linux may abort after its kernel has powered down (seen once;
+	# its main() mentions signals that arrive while it halts). This is no failure if powering
+	# down was its last message, which it is not after a panic.
 	if has UML && [ "$status" -eq 134 ] &&
 		grep . "$console" | tail -n 1 | grep -q 'reboot: Power down'; then
 		status=0

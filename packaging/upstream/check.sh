@@ -5,9 +5,9 @@
 # kernel source. Prints TAP.
 #
 # It generates the series, applies it with git am, runs checkpatch on it, and builds the driver's
-# directory after each patch with W=1 and sparse, but not the kernel. With --full, it builds for five
-# architectures and more configurations, builds the manual's page, and runs the KUnit suites and
-# the selftests in user-mode Linux.
+# directory after each patch with W=1 and sparse, but not the kernel. With --full, it builds for
+# five architectures and more configurations, builds the manual's page, and runs the KUnit suites
+# and the selftests in user-mode Linux.
 #
 # The tree and the builds stay in the cache, which one checkout at a time can use.
 
@@ -37,7 +37,8 @@ git_in_tree() {
 	git -C "$tree" -c user.name=check -c user.email=check@localhost "$@"
 }
 
-# Makes the tree from hard links to the source, with a repository of the files that the series touches.
+# Makes the tree from hard links to the source, with a repository of the files that the series
+# touches.
 take_tree() {
 	[ ! -e "$tree/.git/refs/tags/base" ] || return 0
 	rm -rf "$tree"
@@ -77,7 +78,8 @@ checked() {
 		known+=,MACRO_ARG_REUSE,LONG_LINE_STRING
 		;;
 	esac
-	# A patch that has passed is not checked again, even if its date or the name of its commit differs.
+	# A patch that has passed is not checked again, even if its date or the name of its commit
+	# differs.
 	sum=$(sed '/^\(From [0-9a-f]*\|Date:\|index\) /d' "$1" | cat - "$0" | sha256sum)
 	! grep -qxF "$sum" "$work/passed" 2>/dev/null || return 0
 	(cd "$source" && perl scripts/checkpatch.pl --strict --terse --show-types --no-summary \
@@ -174,7 +176,8 @@ built() {
 		"${objects[@]}" 2>&1 | { grep -vE "$foreign" || true; }
 }
 
-# Checks that all global symbols of the driver have its prefix, and that the suites use none of them.
+# Checks that all global symbols of the driver have its prefix, and that the suites use none of
+# them.
 prefixed() {
 	local out=$work/$1/$driver nm
 

@@ -29,8 +29,8 @@ PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace))'), (3, '')]
 
 
-# Changes to the code of a file: the device gets no fixed minor number, and everything goes that only
-# an out-of-tree module needs. OLDER applies if the source does not have hrtimer_setup().
+# Changes to the code of a file: the device gets no fixed minor number, and everything goes that
+# only an out-of-tree module needs. OLDER applies if the source does not have hrtimer_setup().
 RULES = [
     ('twheel_chrdev.c', r'^/\* Documentation/admin-guide.*\*/\n#define TWHEEL_MINOR.*\n\n', ''),
     ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
