@@ -27,9 +27,8 @@ static inline bool exchanges_are_bounded(void)
 {
 #if defined(CONFIG_ARM64)
 	return cpus_have_cap(ARM64_HAS_LSE_ATOMICS);
-#elif defined(CONFIG_RISCV) && defined(RISCV_ISA_EXT_ZACAS)
-	return IS_ENABLED(CONFIG_RISCV_ISA_ZACAS) &&
-	       riscv_has_extension_unlikely(RISCV_ISA_EXT_ZACAS);
+#elif defined(CONFIG_RISCV_ISA_ZACAS) && defined(CONFIG_TOOLCHAIN_HAS_ZACAS)
+	return riscv_has_extension_unlikely(RISCV_ISA_EXT_ZACAS);
 #else
 	return !IS_ENABLED(CONFIG_RISCV) && !IS_ENABLED(CONFIG_PPC);
 #endif
