@@ -3,8 +3,8 @@
  * Per-user limits on wheels, and on the bytes of kernel memory that they take.
  *
  * The user who pays for a wheel is the effective uid of the process that opened it. Within a
- * user namespace, any uid that is mapped there is free to take, and whoever has subordinate
- * ids can make as many namespaces as he likes, each with another of them as its root. So there
+ * user namespace, any uid that is mapped there is free to take, and users with subordinate
+ * ids can make as many namespaces as they like, each with another id as its root. So there
  * the user is the owner of the outermost namespace below the initial one. If global root made
  * that, it is a container of the administrator's, and the user is the container's own root: so
  * containers stay apart.
@@ -168,7 +168,7 @@ void quota_close(struct bill *bill)
 	spin_unlock(&users_lock);
 	if (!last)
 		return;
-	/* It has turned his last wheel, but may not have returned yet. */
+	/* It has turned the user's last wheel, but may not have returned yet. */
 	cancel_work_sync(&q->work);
 	kfree(q);
 }

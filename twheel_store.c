@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The store of the module.
+ * The store of the device.
  *
  *   page of the mapping     what is in it
  *   0                       header and summary

@@ -295,7 +295,7 @@ static unsigned int turn_late(struct twheel_file *w)
 }
 
 /**
- * quota_turn() - turn wheels of a user for a budget, and queue him again if he has more
+ * quota_turn() - turn wheels of a user for a budget, and queue the user again for the rest
  * @work: the user's
  */
 void quota_turn(struct work_struct *work)

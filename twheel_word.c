@@ -43,7 +43,7 @@
 /* Looks at one word in one visit; then it waits for the next tick. */
 #define WORD_LOOKS	4
 
-/* The suites play user space between the steps of a look. In the module this is nothing. */
+/* The suites play user space between the steps of a look. In the device this is nothing. */
 #ifndef word_step
 static void word_step(struct twheel_slot *slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The store of the module: pages that user space maps, and the timers that belong to them. */
+/* The store of the device: pages that user space maps, and the timers that belong to them. */
 #ifndef _TWHEEL_PAGES_H
 #define _TWHEEL_PAGES_H
 
@@ -32,7 +32,7 @@ struct block {
 };
 
 /**
- * struct pages - the store of a wheel in the module
+ * struct pages - the store of a wheel of the device
  * @store: what is common to all stores
  * @blocks: by slot; changed under the lock of the wheel
  * @pages: of the mapping

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A user: how many wheels and how much memory he has, and which of them wait for the worker. */
+/* A user: how many wheels and how much memory are theirs, and which wheels wait for the worker. */
 #ifndef _TWHEEL_QUOTA_H
 #define _TWHEEL_QUOTA_H
 
