@@ -64,6 +64,7 @@
 #include <linux/twheel.h>
 
 #include "compat.h"
+#include "twheel_exchange.h"
 #include "twheel_turn.h"
 
 #define CREATE_TRACE_POINTS

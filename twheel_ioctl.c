@@ -14,7 +14,7 @@
 
 #include <linux/twheel.h>
 
-#include "compat.h"
+#include "twheel_exchange.h"
 #include "twheel_trace.h"
 #include "twheel_turn.h"
 
