@@ -10,7 +10,6 @@
 #ifndef _TWHEEL_TIMERS_H
 #define _TWHEEL_TIMERS_H
 
-#include <linux/minmax.h>
 #include <linux/types.h>
 
 #include <linux/twheel.h>
@@ -138,34 +137,5 @@ unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned
 			 u64 now);
 void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);
 void timers_consume(struct timers *t, unsigned int nr, u64 now);
-
-/**
- * timers_apply() - do operations whose answers cannot fail to arrive; the module has none
- * @t: the timers
- * @ops: in: what to do; out: the answers
- * @nr: how many
- * @now: the time
- *
- * Return: how many were done. If not all, the store needs more room before the next.
- */
-static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
-					u64 now)
-{
-	struct timers_plan p;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		if (i % TIMERS_AHEAD == 0 && nr > 1)
-			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
-		for (;;) {
-			if (!timers_plan(t, &ops[i], &p, now))
-				return i;
-			if (timers_commit(t, &ops[i], &p, now))
-				break;
-			timers_unplan(&ops[i], &p);
-		}
-	}
-	return i;
-}
 
 #endif /* _TWHEEL_TIMERS_H */

@@ -17,6 +17,7 @@
 
 #include <linux/twheel.h>
 
+#include "twheel_apply.h"
 #include "twheel_notrace.h"
 #include "twheel_pages.h"
 #include "twheel_quota.h"

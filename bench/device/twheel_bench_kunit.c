@@ -39,6 +39,7 @@
 
 #include "compat.h"
 #include "twheel.h"
+#include "twheel_apply.h"
 #include "twheel_bench.h"
 #include "twheel_pages.h"
 #include "twheel_quota.h"

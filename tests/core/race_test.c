@@ -28,6 +28,7 @@
 #include <linux/minmax.h>
 
 #include "store.h"
+#include "twheel_apply.h"
 #include "twheel_timers.h"
 
 #define TIMERS		6

@@ -23,6 +23,7 @@
 
 #include "fuzz.h"
 #include "store.h"
+#include "twheel_apply.h"
 #include "twheel_timers.h"
 
 #define AMPLE	(~0U)

@@ -24,6 +24,7 @@
 #include <linux/minmax.h>
 
 #include "store.h"
+#include "twheel_apply.h"
 
 #define DEFAULT_TICK_NS		1000000ULL
 #define DEFAULT_TIMERS		(1U << 20)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* Operations on timers by a caller who shares their memory: not for the device. */
+#ifndef _TWHEEL_APPLY_H
+#define _TWHEEL_APPLY_H
+
+#include <linux/minmax.h>
+
+#include "twheel_timers.h"
+
+/**
+ * timers_apply() - do operations whose answers cannot fail to arrive
+ * @t: the timers
+ * @ops: in: what to do; out: the answers
+ * @nr: how many
+ * @now: the time
+ *
+ * Return: how many were done. If not all, the store needs more room before the next.
+ */
+static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
+					u64 now)
+{
+	struct timers_plan p;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (i % TIMERS_AHEAD == 0 && nr > 1)
+			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
+		for (;;) {
+			if (!timers_plan(t, &ops[i], &p, now))
+				return i;
+			if (timers_commit(t, &ops[i], &p, now))
+				break;
+			timers_unplan(&ops[i], &p);
+		}
+	}
+	return i;
+}
+
+#endif /* _TWHEEL_APPLY_H */
