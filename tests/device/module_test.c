@@ -4,6 +4,7 @@
  * leaves behind is cleaned up.
  */
 #include "machine.h"
+#include "module.h"
 #include "ring.h"
 #include "twheel_test.h"
 

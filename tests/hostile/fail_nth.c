@@ -10,6 +10,7 @@
  * FAULT_INJECTION_DEBUG_FS. Elsewhere it fails, because nothing would be tested.
  */
 #include "machine.h"
+#include "module.h"
 #include "stress.h"
 
 #include <dirent.h>

@@ -9,6 +9,7 @@
  *   --seed N    the seed of all random choices (1)
  */
 #include "machine.h"
+#include "module.h"
 #include "ring.h"
 #include "stress.h"
 

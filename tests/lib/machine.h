@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What root does to the machine of vm/run.sh: load and unload the module, and make a cgroup
- * that counts memory.
+ * What root does to a machine for a test: unload the module, and make a cgroup that counts
+ * memory.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
@@ -10,23 +10,10 @@
 
 #include <sys/mount.h>
 
-#define MODULE		"/twheel.ko"
 #define REFCNT		"/sys/module/twheel/refcnt"
 #define CGROUP		"/sys/fs/cgroup"
 #define PAID_BY		CGROUP "/twheel-test"
 #define NO_CGROUP	"NO MEMORY CONTROLLER HERE: what is charged not tested"
-
-/* Loads the module file @path with @params. Returns 0 or a negative errno. */
-static inline int load_module(const char *path, const char *params)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = errno_of(syscall(SYS_finit_module, fd, params, 0));
-	close(fd);
-	return ret;
-}
 
 /*
  * Unloads a module. Returns 0 or a negative errno; for a module in use, delete_module(2) fails
