@@ -18,6 +18,7 @@ FIXTURE(table) {
 FIXTURE_SETUP(table)
 {
 	self->fd = open_wheel(_metadata, O_NONBLOCK);
+	need_table(_metadata, self->fd);
 }
 
 FIXTURE_TEARDOWN(table)

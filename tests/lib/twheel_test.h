@@ -26,7 +26,7 @@ static inline unsigned int slowness(void)
 	return slow ? atoi(slow) : 1;
 }
 
-/* The harness limits each test with alarm(). A slow machine gets proportionally more time. */
+/* Some harnesses limit each test with alarm(). A slow machine gets proportionally more time. */
 static inline unsigned int scaled_alarm(unsigned int seconds)
 {
 	return alarm(seconds * slowness());
@@ -117,6 +117,8 @@ static inline int open_wheel(struct __test_metadata *_metadata, int flags)
 {
 	int fd = wheel_open(flags);
 
+	if (fd < 0 && errno == ENOENT)
+		SKIP(_exit(KSFT_SKIP), "NO " TWHEEL_DEVICE " HERE");
 	ASSERT_GE(fd, 0);
 	return fd;
 }
@@ -240,12 +242,21 @@ static inline __u64 reserve(struct __test_metadata *_metadata, int fd, __u64 use
 	return add(_metadata, fd, 0, TWHEEL_KEEP | TWHEEL_DISARMED, user_data);
 }
 
+/* Ends a test of the table where the processor has none, or pages of another size. */
+static inline void need_table(struct __test_metadata *_metadata, int fd)
+{
+	if (!(info(_metadata, fd).features & TWHEEL_FEATURE_TABLE))
+		SKIP(_exit(KSFT_SKIP), "NO TABLE: this processor may prolong an exchange");
+	if ((__u64)sysconf(_SC_PAGESIZE) != PAGE)
+		SKIP(_exit(KSFT_SKIP), "PAGES ARE NOT OF 4 KiB: the table not tested");
+}
+
 static inline struct table map_table(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_info i = info(_metadata, fd);
 	struct table t = { .fd = fd, .tick = i.tick_ns, .bytes = i.table_bytes };
 
-	ASSERT_TRUE(i.features & TWHEEL_FEATURE_TABLE);
+	need_table(_metadata, fd);
 	t.head = map_at(fd, t.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	ASSERT_TRUE(t.head != MAP_FAILED);
 	t.slots = (void *)((char *)t.head + t.head->slots_offset);
