@@ -7,7 +7,8 @@
 # build/hardware.txt.
 #
 # It asks before it loads the module, unless you give --yes. A bug of the module can crash the
-# machine, so save your work first.
+# machine, so save your work first. KSELFTEST=DIR names the directory of the kernel's
+# kselftest_harness.h, if the distribution has no package linux-source-6.12.
 
 . "$(dirname "$0")/../vm/lib.sh"
 
@@ -29,6 +30,11 @@ cd "$top"
 if grep -qs '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown; then
 	die "this kernel only loads signed modules: see Secure Boot in doc/install.md"
 fi
+if command -v apt-get >/dev/null; then
+	vm/deps.sh hardware
+elif [ -z "${KSELFTEST-}" ]; then
+	die "not a Debian: KSELFTEST=DIR has to name tools/testing/selftests of a kernel's source"
+fi
 make -s -C "$headers" M="$top" modules >&2 </dev/null
 built=$(modinfo -F vermagic "$top/twheel.ko")
 [ "${built%% *}" = "$(uname -r)" ] || die "twheel.ko was built for kernel ${built%% *}, but $(uname -r) is running: install its headers"
@@ -37,9 +43,10 @@ ci/programs.sh >&2
 if [ -z "$yes" ]; then
 	cat >&2 <<-'END'
 		This loads twheel.ko into the running kernel, tests and measures it for up to half an
-		hour, and unloads it. A bug of the module can crash this machine, so save your work.
+		hour, and unloads it. Tests set the wall clock of this machine forward and back. A bug
+		of the module can crash this machine, so save your work.
 	END
-	read -r -p 'Continue? [y/N] ' answer
+	read -r -p 'Continue? [y/N] ' answer || answer=
 	[[ $answer = [yY]* ]] || die "canceled: the module was not loaded"
 fi
 as_root insmod "$top/twheel.ko"
@@ -81,6 +88,7 @@ complaints() {
 } >"$report"
 trap - EXIT
 as_root rmmod twheel || echo 'rmmod: FAILED' >>"$report"
+[ "$(id -u)" = 0 ] || as_root chown -R "$(id -u)" "$build"
 grep -E '^(tests|kernel log|rmmod):' "$report" >&2
 echo "the whole report is in build/hardware.txt" >&2
 ! grep -qE '^(tests|kernel log|rmmod): FAILED' "$report"

@@ -15,7 +15,7 @@
 # Treat warnings as errors.
 export WERROR=1
 
-harness=$("$top/vm/source.sh")/tools/testing/selftests
+harness=${KSELFTEST:-$("$top/vm/source.sh")/tools/testing/selftests}
 exec 9>"$build/.programs.lock"
 flock 9
 case ${1-} in

@@ -9,6 +9,7 @@
 #   check        the same, and make check
 #   check-ci     the same, and make check-ci and make check-full
 #   bench        make bench
+#   hardware     what make hardware builds
 #   bench-tasks  the daemon, and the rivals that make bench-tasks compares it with
 
 . "$(dirname "$0")/lib.sh"
@@ -23,6 +24,10 @@ daemon+=(libglib2.0-dev libical-dev libsystemd-dev redis-server redis-sentinel o
 
 case ${1:-vm} in
 build) ;;
+hardware)
+	# The headers of the running kernel have brought their compiler.
+	packages=(make gcc g++ libc6-dev uthash-dev kmod libev-dev libevent-dev libuv1-dev liburing-dev)
+	;;
 daemon)
 	packages+=("${daemon[@]}")
 	;;

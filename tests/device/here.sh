@@ -3,8 +3,8 @@
 #
 # tests/device/here.sh DIRECTORY: runs the device tests in DIRECTORY, and the races on the
 # device, with the /dev/twheel of this machine. Prints TAP with one result for each program,
-# and the output of a program that fails. Run it as root, because the tests set module
-# parameters.
+# what it skipped, and the output of a program that fails. Run it as root, because the tests
+# set module parameters.
 #
 # Each program may take at most 5 minutes.
 
@@ -27,13 +27,14 @@ for program in "$dir"/*_test; do
 	nr=$((nr + 1))
 	TWHEEL_TEST_SECONDS=4 timeout 300 "$program" "$@" >"$log" 2>&1
 	status=$?
-	passed=$(grep -c '^ok ' "$log")
+	counts="$(grep '^ok ' "$log" | grep -vc '# SKIP') passed, $(grep -c '^ok .*# SKIP' "$log") skipped"
 	if [ $status = 0 ]; then
-		echo "ok $nr $name: $passed passed"
+		sed -n 's/^ok [0-9]* \(.*# SKIP\)/# \1/p' "$log"
+		echo "ok $nr $name: $counts"
 	else
 		bad=$((bad + 1))
 		sed 's/^/# /' "$log"
-		echo "not ok $nr $name: $passed passed, status $status"
+		echo "not ok $nr $name: $counts, status $status"
 	fi
 done
 echo "1..$nr"
