@@ -20,24 +20,23 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 DRIVER = 'drivers/misc/twheel/'
 TESTS = DRIVER + 'tests/'
 SELFTESTS = 'tools/testing/selftests/twheel/'
+OURS = ('twheel_core.c', 'include/compat.h')
 UAPI = 'include/uapi/linux/twheel.h'
 COLUMNS = 100
 
 # The number of the patch that adds a file: the first pattern that matches its path decides.
 PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (4, r'.*ioctl-number|.*twheel/(chrdev|ioctl|turn|exchange)\.'), (3, UAPI),
-           (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace))'), (3, '')]
-
+           (2, r'.*misc/[KM]|.*twheel/([KM.]|wheel\.|tests/(?!word_|notrace|apply))'), (3, '')]
 
 # Changes to the code of a file: the device gets no fixed minor number, and everything goes that
 # only an out-of-tree module needs. OLDER applies if the source does not have hrtimer_setup().
 RULES = [
-    ('twheel_chrdev.c', r'^/\* Documentation/admin-guide.*\*/\n#define TWHEEL_MINOR.*\n\n', ''),
     ('twheel_chrdev.c', '= TWHEEL_MINOR,', '= MISC_DYNAMIC_MINOR,'),
     ('twheel_chrdev.c', r'^\tif \(err == -EBUSY\) \{\n(?:\t\t.*\n)*\t\}\n', ''),
-    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n|^MODULE_(VERSION|ALIAS|ALIAS_MISCDEV)\(.*\n', ''),
+    ('twheel_chrdev.c', r'^#define pr_fmt.*\n\n|^MODULE_(AUTHOR|VERSION|ALIAS\w*)\(.*\n', ''),
     ('twheel_chrdev.c', r'timers_\*', 'twheel_timers_*'),
-    ('twheel_chrdev.c', r'twheel\.c  ', 'wheel.c   '),
+    ('twheel_chrdev.c', r'twheel\.c  (.*?)  ', r'wheel.c    \1 '),
     ('include/twheel_trace.h', 'FILE twheel_trace', 'FILE trace'),
 ]
 OLDER = ('twheel_turn.c', r'hrtimer_setup\(&([\w>-]+), (\w+), (.*)\);',
@@ -81,24 +80,21 @@ def refill(lines, at):
 def source(path):
     """Returns a file of this tree, with those comments replaced that would be wrong in the kernel."""
     text = read(path)
-    for where, old, new in re.findall(r'^(?!#)(.+)\n(.+)\n(.*)\n', read('prose.txt', HERE), re.M):
-        if where != path:
-            continue
+    for old, new in re.findall(rf'^{re.escape(path)}\n(.+)\n(.*)\n', read('prose.txt', HERE), re.M):
         match = re.search(r'\s+(?:\*\s+)?'.join(map(re.escape, old.split())), text)
         match or die(f'{path} no longer contains the text that prose.txt replaces: "{old}"')
         at = text[:match.start()].count('\n')
         lines = (text[:match.start()] + new + text[match.end():]).split('\n')
         refill(lines, at)
         text = '\n'.join(lines)
+    text = re.sub(r'\n \*\n \*/', r'\n */', re.sub(r'\n{3,}', '\n\n', text))
     # The kernel's tests do not name the guarantees of twheel(7), G1 to G11.
-    text = re.sub(r'^[ \t]*/\* G\d+(?:, G\d+)* \*/\n', '', text, flags=re.M)
-    return re.sub(r'\bG\d+(?:, G\d+)*: ', '', text)
+    return re.sub(r'^[ \t]*/\* G\d+(?:, G\d+)* \*/\n|\bG\d+(?:, G\d+)*: ', '', text, flags=re.M)
 
 def new_name(path):
     """Returns the kernel's name for a file of the module or of its suites."""
-    base = re.sub(r'^twheel(?=\.|_kunit\.)', 'wheel', os.path.basename(path))
-    base = re.sub(r'^twheel_', '', base)
-    return (TESTS if path.startswith('kunit/') or base == 'notrace.h' else DRIVER) + base
+    base = re.sub('^twheel_', '', re.sub(r'^twheel(?=\.|_kunit\.)', 'wheel', path.split('/')[-1]))
+    return (TESTS if path[:5] == 'kunit' or base in ('apply.h', 'notrace.h') else DRIVER) + base
 
 def globals_of(headers):
     """Returns the global functions and variables that do not have the prefix twheel_."""
@@ -152,30 +148,20 @@ def rename(text, names):
         refill(out, i) if out[i].lstrip().startswith('* ') else None
     return '\n'.join(out)
 
-def exchange(text):
-    """Returns the part of compat.h that the kernel needs: the rule about exchanges."""
-    parts = [re.search(pattern, text, re.S) or die(f'compat.h does not match {pattern}') for pattern in
-             (r'#if [^\n]*\n#include <asm.*?#endif\n', r'/\*\n \*[^/]*\*/\n[^\n]*exchanges.*?\n\}\n')]
-    return ('/* SPDX-License-Identifier: GPL-2.0 */\n#ifndef _TWHEEL_EXCHANGE_H\n'
-            '#define _TWHEEL_EXCHANGE_H\n\n#include <linux/kconfig.h>\n#include <linux/types.h>\n\n'
-            f'{parts[0][0]}\n{parts[1][0]}\n#endif /* _TWHEEL_EXCHANGE_H */\n')
-
 def module(kernel):
     """Returns the files of the driver and its suites, by their path in the kernel."""
     files = {path: source(path) for pattern in ('twheel*.c', 'include/*.h', 'kunit/*.[ch]')
-             for path in glob.glob(pattern, root_dir=TOP) if path != 'twheel_core.c'}
-    made = {DRIVER + 'exchange.h': exchange(files.pop('include/compat.h'))}
+             for path in glob.glob(pattern, root_dir=TOP) if path not in OURS}
     names = globals_of(text for path, text in files.items()
                        if path.startswith('include/') and 'trace' not in path)
     new = 'hrtimer_setup(' in read('include/linux/hrtimer.h', kernel)
     for path, old, into in RULES + [OLDER] * (not new):
         files[path] = swap(files[path], old, into)
+    made, objects = {}, 'define kzalloc_obj(' in read('include/linux/slab.h', kernel)
     for path, text in files.items():
-        if 'define kzalloc_obj(' in read('include/linux/slab.h', kernel):
+        if objects:
             text = re.sub(r'kzalloc\(sizeof\((\*\w+)\), ', r'kzalloc_obj(\1, ', text)
-        text = re.sub(r'\n(?:#if.*\n#error .*\n#endif\n)+(?=\n)', '', text)
-        text = re.sub(r'^#include "compat.h"\n', '#include "exchange.h"\n' *
-                      ('exchanges_are_bounded' in text), text, flags=re.M)
+        text = re.sub(r'\n(?:#if.*\n#error .*\n#endif\n)+(?=\n)|#include "compat.h"\n', '', text)
         text = re.sub(r'(?<![\w/])twheel_(?!kunit\.)(\w+\.[ch])\b', r'\1', text)
         text = re.sub(r'(?<![\w/])twheel((?:_kunit)?\.[ch])\b', r'wheel\1', text)
         made[new_name(path)] = rename(text, names)
@@ -197,19 +183,32 @@ def makefile(there):
             ' \\\n'.join(fill(f'{name}-y := {objects}', '\t'))[1:] + '\n'
     return text
 
+def without_spare(files):
+    """Removes from the headers what none of these tests calls."""
+    spare = re.compile(r'^(?:/\*(?:(?!\*/).)*\*/\n)?(?:static inline [^;{}]*?\b(\w+)\([^;{}]*\n'
+                       r'\{\n.*?\n\}\n|static const [^;{}]*?(\w+)\[\] = \{\n.*?\n\};\n|'
+                       r'#define ([A-Za-z]\w*)(?<!_H)\b(?:[^\n]*\\\n)*[^\n]*\n)', re.M | re.S)
+    while True:
+        words = re.findall(r'\w+', '\n'.join(files.values()))
+        fewer = {path: re.sub(r'\n{3,}', '\n\n', spare.sub(
+            lambda m: '' if words.count(m[m.lastindex]) == 1 else m[0], text))
+                 if path.endswith('.h') else text for path, text in files.items()}
+        if fewer == files:
+            return files
+        files = fewer
+
 def selftests(there):
     """Returns the programs that the makefile of the selftests names, and the headers they include."""
     made, todo = {}, re.findall(r'\w+_test\b', there[SELFTESTS + 'Makefile'])
     todo = [f'tests/device/{name}.c' for name in todo]
     for path in todo:
         text = source(path)
-        if 'set_parameter(' in text:
-            die(f'{path} sets parameters of the module, which selftests must not do')
+        'set_parameter(' in text and die(f'{path} sets parameters of the module')
         made[SELFTESTS + os.path.basename(path)] = \
             text.replace('"kselftest_harness.h"', '"../kselftest_harness.h"')
         todo += [path for name in re.findall(r'^#include "(\w+\.h)"', text, re.M)
                  for path in [f'tests/lib/{name}'] if path not in todo and name[0] != 'k']
-    return made
+    return without_spare(made)
 
 def insert(text, lines, key, after=''):
     """Inserts lines after the text @after, before the first match of @key that sorts after them."""
@@ -220,16 +219,16 @@ def insert(text, lines, key, after=''):
     return die(f'cannot find the place in the kernel for {lines!r}')
 
 def touched(kernel, who):
-    """Returns the edits of files that the kernel already has, by their path."""
-    docs = 'Documentation/userspace-api/'
+    """What is there already, and has a line more."""
     entry = read('entry.txt', HERE).replace('WHO', who) + '\n'
     return {
         'MAINTAINERS': lambda text: insert(text, entry, r'^([A-Z][^:\n]*)\n[A-Z]:\t', '\nTUN/TAP'),
         'drivers/misc/Kconfig': lambda text: swap(
             text, '^endmenu', 'source "drivers/misc/twheel/Kconfig"\nendmenu'),
         'drivers/misc/Makefile': lambda text: text + 'obj-y\t\t\t\t+= twheel/\n',
-        docs + 'index.rst': lambda text: swap(text, '^   (isapnp)$', r'   \1\n   twheel'),
-        docs + 'ioctl/ioctl-number.rst': lambda text: insert(
+        'Documentation/userspace-api/index.rst': lambda text: swap(
+            text, '^   (isapnp)$', r'   \1\n   twheel'),
+        'Documentation/userspace-api/ioctl/ioctl-number.rst': lambda text: insert(
             text, '0xC5  00-0F  linux/twheel.h\n', r'^(0x[0-9A-F]{2})  [0-9A-F]'),
         'tools/testing/selftests/Makefile': lambda text: insert(
             text, 'TARGETS += twheel\n', r'^TARGETS \+= ([tu].*)$'),
@@ -243,7 +242,7 @@ def as_of(patch, path, text, there):
         return re.sub(r'^#include "\.\./(.*)"\n',
                       lambda m: m[0] if DRIVER + m[1] in there else '', text, flags=re.M)
     if path == DRIVER + 'Kconfig' and patch < 4:
-        return swap(text, r'\nconfig TWHEEL\n.*|\tdepends on TWHEEL !.*?\n', '', re.S)
+        return swap(text, r'\nconfig TWHEEL\n.*|\t\w+ on TWHEEL !.*?\n|\t  They .*?\n\n', '', re.S)
     if path.endswith('/twheel.rst'):
         return swap(text, r'\n\.\. reference\n' + r'.*' * (patch < 4), '', re.S)
     return text
@@ -259,11 +258,12 @@ def main(kernel, out):
 
     name, mail, date = (git(*of, cwd=TOP) for of in (
         ('config', 'user.name'), ('config', 'user.email'), ('log', '-1', '--format=%cI')))
+    os.environ |= {f'GIT_{role}_{what}': value for role in ('AUTHOR', 'COMMITTER')
+                   for what, value in (('NAME', name), ('EMAIL', mail), ('DATE', date))}
 
     def commit(message):
         git('add', '-A', '-f')
-        git('-c', f'user.name={name}', '-c', f'user.email={mail}', 'commit', '-q', '-s',
-            f'--date={date}', '-F', '-', input=message)
+        git('commit', '-q', '-s', '-F', '-', input=message)
 
     edits = touched(kernel, f'{name} <{mail}>')
     for path in edits:
@@ -286,15 +286,15 @@ def main(kernel, out):
             write(path, as_of(patch, path, final[path], there), work)
         commit(message.strip())
 
-    git('-c', f'user.name={name}', '-c', f'user.email={mail}', 'format-patch', '-q', '--zero-commit',
-        '--cover-letter', '--no-signature', '-o', os.path.abspath(out), 'base..series')
-    subject, body = cover.strip().split('\n\n', 1)
+    git('format-patch', '-q', '--rfc', '--zero-commit', '--cover-letter', '--no-signature',
+        '-o', os.path.abspath(out), 'base..series')
+    version = '.'.join(re.findall(r'^(?:VERSION|\w+LEVEL) = (\d+)', read('Makefile', kernel), re.M))
+    subject, body = cover.strip().replace('KERNEL', version).split('\n\n', 1)
     letter = read('0000-cover-letter.patch', out).replace('*** SUBJECT HERE ***', subject)
     write('0000-cover-letter.patch', letter.replace('*** BLURB HERE ***', body), out)
 
 if __name__ == '__main__':
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    if not os.path.isfile(os.path.join(sys.argv[1], 'drivers/misc/Kconfig')):
-        die(f'{sys.argv[1]} is not the source of a kernel')
+    os.path.isfile(sys.argv[1] + '/drivers/misc/Kconfig') or die(f'{sys.argv[1]}: no kernel')
     main(*sys.argv[1:])
