@@ -20,7 +20,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 DRIVER = 'drivers/misc/twheel/'
 TESTS = DRIVER + 'tests/'
 SELFTESTS = 'tools/testing/selftests/twheel/'
-OURS = ('twheel_core.c', 'include/compat.h')
+OURS = ('twheel_core.c', 'twheel.mod.c', 'twheel_kunit.mod.c', 'include/compat.h')
 UAPI = 'include/uapi/linux/twheel.h'
 COLUMNS = 100
 
