@@ -824,7 +824,7 @@ static void next_is_published(struct kunit *test)
 	wheel_end(w);
 }
 
-/* Law 6: A turn leaves an event whose timer was armed again, and a KICK withdraws it. */
+/* A turn leaves an event whose timer was armed again, and a KICK withdraws it. */
 static void mark_withdraws(struct kunit *test)
 {
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);

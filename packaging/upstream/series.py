@@ -23,7 +23,6 @@ SELFTESTS = 'tools/testing/selftests/twheel/'
 OURS = ('twheel_core.c', 'twheel.mod.c', 'twheel_kunit.mod.c', 'include/compat.h')
 UAPI = 'include/uapi/linux/twheel.h'
 COLUMNS = 100
-
 # The number of the patch that adds a file: the first pattern that matches its path decides.
 PATCHES = [(6, 'MAINTAINERS'), (5, 'tools/'), (1, r'.*/(twheel|index)\.rst'),
            (4, r'.*ioctl-number|.*twheel/(chrdev|ioctl|turn|exchange)\.'), (3, UAPI),
@@ -219,7 +218,7 @@ def insert(text, lines, key, after=''):
     return die(f'cannot find the place in the kernel for {lines!r}')
 
 def touched(kernel, who):
-    """What is there already, and has a line more."""
+    """Returns the edits of files that the kernel already has, by their path."""
     entry = read('entry.txt', HERE).replace('WHO', who) + '\n'
     return {
         'MAINTAINERS': lambda text: insert(text, entry, r'^([A-Z][^:\n]*)\n[A-Z]:\t', '\nTUN/TAP'),
