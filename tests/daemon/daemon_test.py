@@ -2099,7 +2099,7 @@ def resident(pid):
         return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) >> 10
 
 
-def send_parts(port, count, token=None):
+def send_parts(port, count, token=None, request="POST /v1/queues/s/tasks"):
     """Open connections that send a body of 4 MiB except its last byte, as far as they can."""
     head = f"Authorization: Bearer {token}\r\n" if token else ""
     size = 4 << 20
@@ -2107,9 +2107,9 @@ def send_parts(port, count, token=None):
     for _ in range(count):
         s = socket.create_connection(("127.0.0.1", port))
         s.settimeout(5)
-        s.sendall(f"POST /v1/queues/s/tasks HTTP/1.1\r\nHost: localhost\r\n{head}"
+        s.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\n{head}"
                   f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n".encode())
-        if not token:
+        if not token and request.startswith("POST"):
             first = s.recv(4096)
             assert first.startswith(b"HTTP/1.1 401 "), first
         try:
@@ -2149,6 +2149,10 @@ def bodies():
     before = resident(d.process.pid)
     strangers = send_parts(port, 40)
     assert resident(d.process.pid) - before < 16, "bodies of strangers are kept"
+    # These need no token, so they must not take the room of those who have one.
+    for path in ("/healthz", "/readyz", "/"):
+        strangers += send_parts(port, 10, request=f"GET {path}")
+    assert resident(d.process.pid) - before < 16, "bodies of probes are kept"
     known = send_parts(port, 40, token)
     assert resident(d.process.pid) - before < 128, "there is no limit for bodies"
     answers = []

@@ -74,6 +74,7 @@ struct request {
 	unsigned int words;
 	const struct route_entry *route;
 	char allow[40];
+	size_t body_max;
 	size_t room;
 	size_t received;
 	bool too_large;

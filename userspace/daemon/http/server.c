@@ -29,6 +29,8 @@
 #define IDLE_S		75
 /* Bodies of all requests that are being received or served. */
 #define BODIES_MAX	(64UL << 20)
+/* Of a request that needs no token: some clients send an empty object with every request. */
+#define PROBE_BODY_MAX	64
 
 /**
  * struct listener - one address
@@ -184,8 +186,10 @@ static bool admit(struct request *r)
 		r->close = true;
 		return false;
 	}
-	if (is_probe(r))
+	if (is_probe(r)) {
+		r->body_max = PROBE_BODY_MAX;
 		return true;
+	}
 	if (!access_token(r)) {
 		request_error(r, 401, "unauthorized", NULL,
 			      "this address wants a bearer token");
@@ -204,8 +208,8 @@ static bool admit(struct request *r)
 static bool admit_body(struct request *r)
 {
 	if (r->too_large)
-		request_error(r, 413, "too_large", NULL, "a request has at most %d bytes",
-			      REQUEST_MAX);
+		request_error(r, 413, "too_large", NULL, "this request has at most %zu bytes",
+			      r->body_max);
 	else if (r->no_room)
 		request_error(r, 503, "busy", NULL, "too many bodies are being received: try again");
 	return !r->answered;
@@ -269,6 +273,7 @@ static struct request *request_new(struct listener *l, struct MHD_Connection *co
 	r->run = &l->api->run;
 	r->on = l->on;
 	r->conn = conn;
+	r->body_max = REQUEST_MAX;
 	r->method = find_method(method);
 	/* A proxy may send the whole URL. */
 	if (!strncasecmp(url, "http://", strlen("http://")))
@@ -314,7 +319,7 @@ static bool make_room(struct request *r, size_t len)
 static void receive(struct request *r, const char *data, size_t len)
 {
 	r->received += len;
-	r->too_large |= r->received > REQUEST_MAX;
+	r->too_large |= r->received > r->body_max;
 	if (!r->too_large && !r->no_room && r->len + len + 1 > r->room)
 		r->no_room = !make_room(r, r->len + len);
 	if (r->too_large || r->no_room) {
