@@ -1310,6 +1310,23 @@ def killed_redis():
     equal(d.end(), 0)
 
 
+@test("a Redis that comes and goes each second has its lines in the log once a minute")
+def flapping():
+    own, d, c = alone()
+    link = resp.Redis(own.path)
+    killed = 0
+    for _ in range(12):
+        killed += link.ask("CLIENT", "KILL", "TYPE", "normal") > 0
+        time.sleep(0.25)
+    assert killed > 5, killed
+    wait_until(lambda: c.raw("GET", "/readyz")[0] == 200)
+    # How the connection broke makes a difference.
+    lines = [x for x in d.text().splitlines() if "no Redis: " in x or "Redis again" in x]
+    assert len(lines) == len(set(lines)) and len(lines) > 1, lines
+    link.close()
+    equal(d.end(), 0)
+
+
 @test("D7: a report that waited for Redis is applied before its lease, over by then, is recovered")
 def late_report():
     own, other = Redis("--appendfsync", "always"), Sink()

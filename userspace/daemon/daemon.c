@@ -226,7 +226,7 @@ static void told_time(struct daemon *d, unsigned int node, uint64_t us, uint64_t
 	if (!clock_sample(&d->clock[node], us, sent, received) && known)
 		return;
 	if (known)
-		log_line(LOG_WARNING, "a clock was set: all held tasks are armed anew");
+		log_often(LOG_WARNING, "a clock was set: all held tasks are armed anew");
 	attempt_rearm_all(d);
 	for (struct queue *q = d->queues; q; q = q->hh.next) {
 		for (unsigned int i = 0; i < q->settings.lanes; i++)
@@ -293,8 +293,8 @@ static void on_up(void *arg, unsigned int node, bool changed)
 		notify("READY=1");
 		log_line(LOG_NOTICE, "connected to Redis");
 	} else {
-		log_line(LOG_NOTICE, "connected to Redis again%s", changed ?
-			 ", which was started anew or is another one" : "");
+		log_often(LOG_NOTICE, "connected to Redis again%s", changed ?
+			  ", which was started anew or is another one" : "");
 	}
 	d->whole |= store_whole(d->store);
 	if (d->check_only) {
@@ -328,7 +328,7 @@ static void on_down(void *arg, const char *why)
 	}
 	/* A check says it in the end. */
 	if (!d->check_only && (why || !d->complained))
-		log_line(LOG_ERR, "no Redis: %s", store_text(d->store));
+		log_often(LOG_ERR, "no Redis: %s", store_text(d->store));
 	d->complained = true;
 }
 

@@ -164,8 +164,8 @@ static void closed(struct conn *c, const char *why)
 	forget_commands(c);
 	/* Once each, until one is good. */
 	if (s->failures++ < 2 * s->url->nodes)
-		log_line(LOG_WARNING, "Sentinel %s:%u: %s", s->address.node.host,
-			 s->address.node.port, why);
+		log_often(LOG_WARNING, "Sentinel %s:%u: %s", s->address.node.host,
+			  s->address.node.port, why);
 	if (c == &s->listen)
 		return;
 	s->at = (s->at + 1) % s->url->nodes;

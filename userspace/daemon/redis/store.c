@@ -312,7 +312,7 @@ static void master_is(void *arg, const struct redis_node *master)
 
 	if (!route_move(&s->route, master))
 		return;
-	log_line(LOG_NOTICE, "Sentinel: the master is %s:%u", master->host, master->port);
+	log_often(LOG_NOTICE, "Sentinel: the master is %s:%u", master->host, master->port);
 	connect_anew(&n->scripts);
 	connect_anew(&s->messages);
 	if (s->config->wait_replicas)

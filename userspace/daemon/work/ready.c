@@ -38,7 +38,7 @@ static void refuses(struct daemon *d, unsigned int node, const char *why)
 	d->refusing |= bit(node);
 	snprintf(d->refusal, sizeof(d->refusal), "Redis refuses writes: %s", why);
 	if (!known)
-		log_line(LOG_ERR, "%s", d->refusal);
+		log_often(LOG_ERR, "%s", d->refusal);
 }
 
 static void answered(void *arg, enum store_result result, const redisReply *reply)
@@ -61,7 +61,7 @@ static void answered(void *arg, enum store_result result, const redisReply *repl
 	else
 		return;
 	if (!d->refusing)
-		log_line(LOG_NOTICE, "Redis takes writes again");
+		log_often(LOG_NOTICE, "Redis takes writes again");
 }
 
 static void ask(struct daemon *d, unsigned int lane, unsigned int node)
