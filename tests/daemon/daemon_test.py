@@ -1978,6 +1978,13 @@ def newer_queue():
     equal([own.run("HGET", "tw:queues", q).decode() for q in "qs"], [text, text])
     assert d.metric("newer_total") >= before + 5
     assert "queue q: its settings cannot be read" in d.text(), d.text()
+    # What may be ignored stays when something else is changed here.
+    own.run("HSET", "tw:queues", "n", '{"mode":"pull-limited","concurrency":4,"color":"red"}')
+    for change, want in (({"timeout": "7s"}, 4), ({"concurrency": None}, None)):
+        status, answer = c.call("PUT", "/v1/queues/n", change)
+        equal((status, answer.get("concurrency"), answer["timeout"]), (200, want, 7000))
+        stored = json.loads(own.run("HGET", "tw:queues", "n"))
+        equal((stored.get("concurrency"), stored["timeout"], stored["color"]), (want, 7000, "red"))
     # A queue that the daemon already knew goes on as it was.
     put("/v1/queues/s", "x", c)
     equal([t["id"] for t in reserve("/v1/queues/s", c)], ["x"])

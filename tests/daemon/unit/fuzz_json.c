@@ -71,7 +71,7 @@ static void fuzz_settings(const char *text, size_t len)
 		return;
 	}
 	must(s.lanes && s.lanes <= LANES_MAX);
-	out = json_text(queue_settings_to_store(&s), NULL);
+	out = json_text(queue_settings_to_store(&s, NULL), NULL);
 	must(queue_settings_load(out, strlen(out), &back));
 	must(back.lanes == s.lanes && back.ahead_ms == s.ahead_ms);
 	must(back.rate.limit == s.rate.limit && back.concurrency == s.concurrency);

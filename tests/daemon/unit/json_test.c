@@ -418,14 +418,14 @@ static void check_settings(void)
 	s.lane_max = 7;
 	s.mode = QUEUE_PULL;
 	s.weight = 3;
-	text = json_text(queue_settings_to_store(&s), NULL);
+	text = json_text(queue_settings_to_store(&s, NULL), NULL);
 	queue_settings_default(&push);
 	ok(queue_settings_load(text, strlen(text), &push) && !memcmp(&push, &s, sizeof(s)),
 	   "what is written can be loaded");
 	free(text);
 	s.concurrency = 9;
 	s.rate = (struct rate){ 5, 60000, 8 };
-	text = json_text(queue_settings_to_store(&s), NULL);
+	text = json_text(queue_settings_to_store(&s, NULL), NULL);
 	ok(strstr(text, "\"pull-limited\"") && queue_settings_load(text, strlen(text), &push) &&
 	   !memcmp(&push, &s, sizeof(s)), "limits come with a mode that older daemons do not know");
 	free(text);
@@ -435,6 +435,13 @@ static void check_settings(void)
 		"limits are answered");
 	ok(queue_settings_load(newer, strlen(newer), &push) && push.mode == QUEUE_PULL &&
 	   push.ahead_ms == QUEUE_AHEAD_DEFAULT, "fields of a newer daemon are skipped");
+	s.concurrency = 0;
+	is_json(queue_settings_to_store(&s, "{\"mode\":\"pull-limited\",\"concurrency\":9,"
+					"\"color\":\"red\"}"),
+		"{'mode':'pull-limited','lanes':4,'timeout':10000,"
+		"'retry':{'limit':10,'base':1000,'cap':3600000,'jitter':0.2},'ahead':0,'lane_max':7,"
+		"'weight':3,'rate':{'limit':5,'per':60000,'burst':8},'color':'red'}",
+		"and stay where others are changed, while one of ours can be removed");
 	ok(!queue_settings_load("{", 1, &push), "settings that are no JSON are refused");
 	ok(!queue_settings_load("{\"lanes\":0}", 11, &push),
 	   "settings with a wrong value are refused");

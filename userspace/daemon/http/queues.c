@@ -210,13 +210,21 @@ void route_metrics(struct request *r)
  * struct setting - settings that are being stored
  * @request: the request
  * @settings: the settings
+ * @text: the same, as they are stored
  * @create: there was no such queue
  */
 struct setting {
 	struct request *request;
 	struct queue_settings settings;
+	char *text;
 	bool create;
 };
+
+static void end_setting(struct setting *s)
+{
+	free(s->text);
+	free(s);
+}
 
 static void know_queue(void *arg, struct queue *q, enum store_result result, bool newer);
 
@@ -229,16 +237,16 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 
 	if (result != STORE_OK || reply->type != REDIS_REPLY_INTEGER) {
 		request_store_error(r, result);
-		free(s);
+		end_setting(s);
 		return;
 	}
 	if (s->create && !reply->integer) {
 		/* Another daemon was first: its lanes and its mode count. */
 		queue_load(r->daemon, r->queue, know_queue, r);
-		free(s);
+		end_setting(s);
 		return;
 	}
-	q = queue_apply(r->daemon, r->queue, &s->settings);
+	q = queue_apply(r->daemon, r->queue, &s->settings, s->text);
 	/* One with this name may have been removed. */
 	for (unsigned int i = 0; q && i < q->settings.lanes; i++) {
 		struct args a = { .confirm = true };
@@ -253,28 +261,29 @@ static void stored(void *arg, enum store_result result, const redisReply *reply)
 		route_queue_get(r, q);
 	else
 		request_error(r, 503, "store_down", "queue", "there are as many queues as may be");
-	free(s);
+	end_setting(s);
 }
 
-static void store_settings(struct request *r, const struct queue_settings *settings, bool create)
+/* @q: the queue, if there is one */
+static void store_settings(struct request *r, const struct queue_settings *settings,
+			   const struct queue *q, bool create)
 {
 	struct setting *s = calloc(1, sizeof(*s));
-	char key[160], *text;
 	struct args a = { .confirm = true };
+	char key[160];
 
 	if (!s)
 		abort();
 	s->request = r;
 	s->settings = *settings;
 	s->create = create;
-	text = json_text(queue_settings_to_store(settings), NULL);
-	if (!text)
+	s->text = json_text(queue_settings_to_store(settings, q ? q->stored : NULL), NULL);
+	if (!s->text)
 		abort();
 	args_text(&a, create ? "HSETNX" : "HSET");
 	args_text(&a, store_key(r->daemon->store, key, "queues"));
 	args_text(&a, r->queue);
-	args_text(&a, text);
-	free(text);
+	args_text(&a, s->text);
 	store_command(r->daemon->store, key, &a, stored, s);
 }
 
@@ -336,7 +345,7 @@ static void know_queue(void *arg, struct queue *q, enum store_result result, boo
 		request_error(r, 400, "invalid", "mode",
 			      "the mode is set when the queue is made");
 	else if (!lacks_parts(r, &settings))
-		store_settings(r, &settings, !q || lost);
+		store_settings(r, &settings, q, !q || lost);
 }
 
 void route_queue_put(struct request *r)

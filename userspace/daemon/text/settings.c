@@ -16,6 +16,11 @@ static const char *const modes[] = {
 	[QUEUE_PULL] = "pull",
 };
 
+static const char *const names[] = {
+	"mode", "lanes", "ahead", "timeout", "retry", "lane_max", "weight", "rate", "concurrency",
+	NULL
+};
+
 /*
  * As stored. A daemon that does not know limits must not serve a queue that has some. It finds
  * a mode that it does not know, and leaves the queue alone.
@@ -52,7 +57,7 @@ static bool is_null(const struct fields *f, const char *name)
 
 static int read_rate(const struct fields *f, struct rate *rate)
 {
-	static const char *const names[] = { "limit", "per", "burst", NULL };
+	static const char *const parts[] = { "limit", "per", "burst", NULL };
 	struct fields sub = { .obj = NULL };
 	struct rate r = { .per_ms = MS_PER_SEC };
 
@@ -65,7 +70,7 @@ static int read_rate(const struct fields *f, struct rate *rate)
 	if (!sub.obj)
 		return 0;
 	sub.at = "rate.";
-	if (fields_only(&sub, names) || field_number(&sub, "limit", 1, LIMIT_MAX, &r.limit) ||
+	if (fields_only(&sub, parts) || field_number(&sub, "limit", 1, LIMIT_MAX, &r.limit) ||
 	    field_duration(&sub, "per", 1, RATE_PER_MAX_MS, &r.per_ms))
 		return -1;
 	if (!r.limit)
@@ -112,10 +117,6 @@ static int read_settings(const struct fields *f, struct queue_settings *s)
 int queue_settings_parse(const char *text, size_t len, struct queue_settings *s,
 			 struct api_error *err)
 {
-	static const char *const names[] = {
-		"mode", "lanes", "ahead", "timeout", "retry", "lane_max", "weight", "rate",
-		"concurrency", NULL
-	};
 	struct fields f = { .at = "", .err = err };
 	json_t *root = json_parse(text, len, true, err);
 	int ret;
@@ -175,7 +176,15 @@ json_t *queue_settings_to_json(const struct queue_settings *s)
 	return to_json(s, modes[s->mode]);
 }
 
-json_t *queue_settings_to_store(const struct queue_settings *s)
+json_t *queue_settings_to_store(const struct queue_settings *s, const char *before)
 {
-	return to_json(s, stored_modes[s->mode + (queue_limited(s) ? MODES : 0)]);
+	json_t *root = to_json(s, stored_modes[s->mode + (queue_limited(s) ? MODES : 0)]);
+	json_t *old = before ? json_loads(before, 0, NULL) : NULL;
+
+	for (const char *const *name = names; old && *name; name++)
+		json_object_del(old, *name);
+	if (root && old)
+		json_object_update_missing(root, old);
+	json_decref(old);
+	return root;
 }

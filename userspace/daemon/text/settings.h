@@ -103,8 +103,9 @@ json_t *queue_settings_to_json(const struct queue_settings *s);
 
 /**
  * queue_settings_to_store() - settings as stored
+ * @before: what is stored now, whose unknown fields stay; NULL: nothing
  */
-json_t *queue_settings_to_store(const struct queue_settings *s);
+json_t *queue_settings_to_store(const struct queue_settings *s, const char *before);
 
 /**
  * queue_limited() - true if limits hold for all daemons together

@@ -112,6 +112,7 @@ struct counted {
  * @daemon: whose
  * @name: its name
  * @settings: as stored
+ * @stored: the settings as Redis had them last, with fields that only a newer version knows
  * @shown: the settings as JSON, once somebody wanted them; NULL: they have changed
  * @removed: it is not in daemon.queues any more; nothing of it begins
  * @removed_at: since when
@@ -138,6 +139,7 @@ struct queue {
 	struct daemon *daemon;
 	char name[QUEUE_NAME_MAX + 1];
 	struct queue_settings settings;
+	char *stored;
 	char *shown;
 	bool removed;
 	uint64_t removed_at;

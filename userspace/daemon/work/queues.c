@@ -49,6 +49,7 @@ static void queue_free(struct queue *q)
 			lane_free(&q->lane[i]);
 	}
 	free(q->lane);
+	free(q->stored);
 	free(q->shown);
 	free(q);
 }
@@ -79,8 +80,16 @@ static struct queue *queue_new(struct daemon *d, const char *name,
 	return q;
 }
 
+static void keep_stored(struct queue *q, const char *text)
+{
+	free(q->stored);
+	q->stored = strdup(text);
+	if (!q->stored)
+		abort();
+}
+
 struct queue *queue_apply(struct daemon *d, const char *name,
-			  const struct queue_settings *settings)
+			  const struct queue_settings *settings, const char *text)
 {
 	struct queue *q = queue_find(d, name);
 
@@ -94,6 +103,7 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 		q->settings.lanes = lanes;
 		free(q->shown);
 		q->shown = NULL;
+		keep_stored(q, text);
 		return q;
 	}
 	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
@@ -101,6 +111,7 @@ struct queue *queue_apply(struct daemon *d, const char *name,
 	q = queue_new(d, name, settings);
 	if (!q)
 		return NULL;
+	keep_stored(q, text);
 	HASH_ADD_STR(d->queues, name, q);
 	d->lanes += settings->lanes;
 	for (unsigned int i = 0; i < settings->lanes; i++)
@@ -119,7 +130,7 @@ static bool load(struct daemon *d, const char *name, const char *text, size_t le
 	struct queue_settings settings;
 
 	if (queue_name_valid(name) && queue_settings_load(text, len, &settings)) {
-		*q = queue_apply(d, name, &settings);
+		*q = queue_apply(d, name, &settings, text);
 		return true;
 	}
 	d->metrics.newer++;
@@ -207,17 +218,13 @@ static void give_back(struct queue *q)
 {
 	struct daemon *d = q->daemon;
 	struct args a = { 0 };
-	char key[160], *text;
+	char key[160];
 
 	log_often(LOG_WARNING, "queue %s: Redis has lost it, and gets it back", q->name);
-	text = json_text(queue_settings_to_store(&q->settings), NULL);
-	if (!text)
-		abort();
 	args_text(&a, "HSETNX");
 	args_text(&a, store_key(d->store, key, "queues"));
 	args_text(&a, q->name);
-	args_text(&a, text);
-	free(text);
+	args_text(&a, q->stored);
 	store_command(d->store, key, &a, NULL, NULL);
 }
 

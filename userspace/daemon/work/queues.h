@@ -16,11 +16,12 @@
  * @d: the daemon
  * @name: its name
  * @settings: the number of lanes is that of the first time
+ * @text: the settings as Redis has them
  *
  * Return: NULL without memory, or if there are QUEUES_MAX.
  */
 struct queue *queue_apply(struct daemon *d, const char *name,
-			  const struct queue_settings *settings);
+			  const struct queue_settings *settings, const char *text);
 
 /**
  * queue_load() - read one queue from Redis
