@@ -486,6 +486,30 @@ def purge_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
+@test("what a client wants removed is removed no longer than the client waits, and can be again")
+def purge_left():
+    _, d, c = alone(mode="pull", lanes=1)
+    p, number = "/v1/queues/s", 20000
+    for first in range(0, number, 1000):
+        c.call("POST", f"{p}/tasks", {"tasks": [
+            {"id": f"t{n}", "in": "1h"} for n in range(first, first + 1000)]})
+    for request in (f"DELETE {p}?purge=true", f"POST {p}/purge"):
+        body = b'{"state":"scheduled"}' if request.startswith("POST") else b""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(d.path)
+            s.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
+                      f"\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            s.shutdown(socket.SHUT_WR)
+            wait_until(lambda number=number: c.call("GET", p)[1]["scheduled"] < number)
+        time.sleep(0.3)
+        number = c.call("GET", p)[1]["scheduled"]
+        assert number > 0, request
+        time.sleep(0.3)
+        equal(c.call("GET", p)[1]["scheduled"], number)
+    equal(c.call("DELETE", f"{p}?purge=true"), (200, {"queue": "s", "removed": number}))
+    equal(d.end(), 0)
+
+
 @test("purge removes dead, done or scheduled tasks, by age and by a prefix of their ids")
 def purge():
     q = pull(lanes=2)

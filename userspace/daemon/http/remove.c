@@ -230,7 +230,7 @@ static void opened(void *arg, enum store_result result, const redisReply *reply)
 		return;
 	if (m->result != STORE_OK)
 		fail(m, m->result);
-	else if (m->purge && m->times < PURGES)
+	else if (m->purge && m->times < PURGES && !m->purging.gone)
 		purge_queue(m);
 	else
 		not_empty(m);
@@ -339,8 +339,12 @@ void route_queue_remove(struct request *r, struct queue *q)
 	m->purging.queue = q;
 	m->purging.want.before_ms = NEVER_MS;
 	m->purge = read.purge;
-	if (m->purge)
-		pause_queue(q, is_paused, m);
-	else
+	if (!m->purge) {
 		queue_count(q, counted, m);
+		return;
+	}
+	r->arg = &m->purging;
+	r->gone = left;
+	request_watch(r);
+	pause_queue(q, is_paused, m);
 }
