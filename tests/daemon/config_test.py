@@ -12,10 +12,11 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 
-from rig import (DAEMON, HERE, Daemon, Redis, Sink, dir_, equal, free_ports, run_all, spare,
-                 test, wait_until)
+from rig import (DAEMON, HERE, PROGRAM, Daemon, Redis, Sink, dir_, equal, free_ports, run_all,
+                 spare, test, wait_until)
 
 redis = Redis()
 sink = Sink()
@@ -208,6 +209,44 @@ def reload_wrong():
     os.unlink(x.path)
     equal(x.reload(), [f"{KEPT}{x.path}: No such file or directory"])
     equal(x.tcp("first-token-0123456789", "GET", "/v1/queues")[0], 200)
+    x.end()
+
+
+@test("a file with a secret that every user may read or change is a warning: at the start, at a "
+      "reload and with --check, which all go on")
+def exposed():
+    files = {"redis-password-file": write("password-d", "pa55word\n"),
+             "token-file": write("tokens-d", FULL + "\n"),
+             "secret-file": write("secret-d", "whsec_" + "MDEyMzQ1" * 4 + "\n")}
+    # Where Redis wants no password, it takes any with the name of the user.
+    text = "".join(f"{key} = {file}\n" for key, file in files.items()) + "redis-user = default\n"
+
+    def warnings(x, modes):
+        """Of these files by their modes, as the log has them."""
+        for file, mode in zip(files.values(), modes, strict=True):
+            os.chmod(file, mode)
+        return [f"{x.path}:{line}: {key}: {file}: every user of this machine may {verb} it, because "
+                f"its mode is {mode:04o}"
+                for line, ((key, file), mode) in enumerate(zip(files.items(), modes), 1)
+                if (verb := "change" if mode & 2 else "read" if mode & 4 else None)]
+
+    def said(x):
+        return [line[3:] for line in x.d.text().splitlines() if line.startswith("<4>") and
+                "every user" in line]
+    for file in files.values():
+        os.chmod(file, 0o644)
+    x = Configured(text)
+    told = warnings(x, (0o644, 0o644, 0o644))
+    equal(said(x), told)
+    for modes in ((0o640, 0o600, 0o604), (0o400, 0o660, 0o440), (0o666, 0o602, 0o641)):
+        told += (more := warnings(x, modes))
+        equal(x.reload(), [USED])
+        equal(said(x), told)
+        p = subprocess.run([PROGRAM, "-c", x.path, f"--redis=unix:{redis.path}", "--check"],
+                           capture_output=True, text=True, timeout=20, check=False)
+        equal((p.returncode, p.stderr.splitlines()), (0, [*more, "connected to Redis"]), p.stdout)
+    equal(len(told), 3 + 1 + 2)
+    equal(x.tcp(FULL, "GET", "/v1/queues")[0], 200)
     x.end()
 
 

@@ -20,6 +20,15 @@
 #include "work/attempt.h"
 #include "work/work.h"
 
+void reload_warn(const struct config *c, const struct config_args *args)
+{
+	char err[CONFIG_ERROR_LEN];
+	size_t at = 0;
+
+	while (config_exposed(c, args, &at, err))
+		log_line(LOG_WARNING, "%s", err);
+}
+
 /* A line for each key that takes effect at a start only. Return: true if there is one. */
 static bool refuse_fixed(const struct daemon *d, const struct config *next,
 			 const struct config_args *args, char err[CONFIG_ERROR_LEN])
@@ -59,6 +68,7 @@ static bool use(struct daemon *d, struct config *next, const struct config_args 
 		store_trust(d->store, tls);
 	d->config = *next;
 	log_set_level(d->config.log_level);
+	reload_warn(&d->config, args);
 	/* There may be more room than before. */
 	d->refill = true;
 	return true;

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* SIGHUP: the configuration is read again. */
+/* SIGHUP: the configuration is read again. And what is said of each that was read. */
 #ifndef TWHEELD_RELOAD_H
 #define TWHEELD_RELOAD_H
 
+struct config;
+struct config_args;
 struct daemon;
+
+/**
+ * reload_warn() - log a line for each file with a secret that every user may read or change
+ */
+void reload_warn(const struct config *c, const struct config_args *args);
 
 /**
  * daemon_reload() - read the configuration again, and use it

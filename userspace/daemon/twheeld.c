@@ -11,6 +11,7 @@
 #include "daemon.h"
 #include "ground/log.h"
 #include "redis/tls.h"
+#include "reload.h"
 
 #define EXIT_USAGE	2
 
@@ -65,6 +66,7 @@ int main(int argc, char **argv)
 		tls_free(tls);
 	}
 	log_set_level(d.config.log_level);
+	reload_warn(&d.config, &args);
 	signal(SIGPIPE, SIG_IGN);
 	/* As process 1 of a container it inherits orphans. It has no children of its own. */
 	signal(SIGCHLD, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #include "../../shared/duration.h"
@@ -42,7 +43,7 @@ enum key_type {
 
 /*
  * @def is what a line of the file would say; @min and @max bound numbers. What is @fixed takes
- * effect at a start only, and SIGHUP refuses to change it.
+ * effect at a start only, and SIGHUP refuses to change it. A @secret is a file that holds one.
  */
 static const struct key {
 	const char *name;
@@ -52,20 +53,21 @@ static const struct key {
 	uint64_t min;
 	uint64_t max;
 	bool fixed;
+	bool secret;
 } keys[] = {
 	{ "redis", KEY_REDIS, AT(redis), "unix:/run/redis/redis-server.sock", .fixed = true },
 	{ "redis-user", KEY_WORD, AT(redis_user), "" },
-	{ "redis-password-file", KEY_PATH, AT(redis_password_file), "" },
+	{ "redis-password-file", KEY_PATH, AT(redis_password_file), "", .secret = true },
 	{ "sentinel-user", KEY_WORD, AT(sentinel_user), "" },
-	{ "sentinel-password-file", KEY_PATH, AT(sentinel_password_file), "" },
+	{ "sentinel-password-file", KEY_PATH, AT(sentinel_password_file), "", .secret = true },
 	{ "redis-tls", KEY_BOOL, AT(redis_tls), "no", .fixed = true },
 	{ "redis-tls-ca-file", KEY_PATH, AT(redis_tls_ca_file), "" },
 	{ "redis-tls-cert-file", KEY_PATH, AT(redis_tls_cert_file), "" },
-	{ "redis-tls-key-file", KEY_PATH, AT(redis_tls_key_file), "" },
+	{ "redis-tls-key-file", KEY_PATH, AT(redis_tls_key_file), "", .secret = true },
 	{ "redis-tls-name", KEY_WORD, AT(redis_tls_name), "" },
 	{ "prefix", KEY_PREFIX, AT(prefix), "tw:", .fixed = true },
 	{ "listen", KEY_LISTEN, AT(listen), "127.0.0.1:7733", .fixed = true },
-	{ "token-file", KEY_PATH, AT(token_file), "" },
+	{ "token-file", KEY_PATH, AT(token_file), "", .secret = true },
 	{ "lease", KEY_DURATION, AT(lease_ms), "10s", 6 * MS_PER_SEC, 15 * MS_PER_MIN },
 	{ "max-lost", KEY_NUMBER, AT(max_lost), "5", 1, 255 },
 	{ "batch", KEY_NUMBER, AT(batch), "128", 1, 128 },
@@ -77,7 +79,7 @@ static const struct key {
 	{ "callback-concurrency", KEY_NUMBER, AT(callback_concurrency), "1000", 1, 65536 },
 	{ "host-concurrency", KEY_NUMBER, AT(host_concurrency), "32", 1, 65536 },
 	{ "callback-allow", KEY_NETWORKS, AT(allow), "" },
-	{ "secret-file", KEY_PATH, AT(secret_file), "" },
+	{ "secret-file", KEY_PATH, AT(secret_file), "", .secret = true },
 	{ "lane-max", KEY_NUMBER64, AT(lane_max), "1000000", 1, 1000000000 },
 	{ "dead-max", KEY_NUMBER64, AT(dead_max), "100000", 0, 1000000000 },
 	{ "dead-keep", KEY_DURATION, AT(dead_keep_ms), "7d", 0, 100 * MS_PER_YEAR },
@@ -764,6 +766,27 @@ bool config_fixed(const struct config *now, const struct config *next,
 		if (!key->fixed || same_value(key, now, next))
 			continue;
 		fail(&r, key, args->from[key - keys], "only a restart changes it");
+		return true;
+	}
+	return false;
+}
+
+bool config_exposed(const struct config *c, const struct config_args *args, size_t *at,
+		    char err[CONFIG_ERROR_LEN])
+{
+	struct reader r = { .file = args->file, .err = err };
+
+	while (*at < ARRAY_SIZE(keys)) {
+		const struct key *key = &keys[(*at)++];
+		const char *path = (const char *)c + key->at;
+		struct stat st;
+
+		if (!key->secret || !*path || stat(path, &st) || !S_ISREG(st.st_mode) ||
+		    !(st.st_mode & 0006))
+			continue;
+		fail(&r, key, args->from[key - keys],
+		     "%s: every user of this machine may %s it, because its mode is %04o", path,
+		     st.st_mode & 0002 ? "change" : "read", st.st_mode & 07777);
 		return true;
 	}
 	return false;

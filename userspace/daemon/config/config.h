@@ -171,6 +171,18 @@ bool config_fixed(const struct config *now, const struct config *next,
 		  const struct config_args *args, size_t *at, char err[CONFIG_ERROR_LEN]);
 
 /**
+ * config_exposed() - find a file with a secret whose mode lets every user read or change it
+ * @c: the configuration
+ * @args: of @c
+ * @at: 0 at first; where to go on
+ * @err: its place, as of config_read()
+ *
+ * Return: false if there is none.
+ */
+bool config_exposed(const struct config *c, const struct config_args *args, size_t *at,
+		    char err[CONFIG_ERROR_LEN]);
+
+/**
  * config_defaults() - a configuration of defaults only
  * @c: the result
  */
