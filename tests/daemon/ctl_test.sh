@@ -75,6 +75,33 @@ output_has '^work +pull' "queue make takes a mode"
 run queue make bad --mode=both
 status_is 2 "queue make with a wrong mode"
 error_has 'mode: must be push or pull' "task add shows the daemon's error message"
+run queue make mail --burst=200 --rate=100/1min30s --concurrency=20 --weight=3
+status_is 0 "queue make changes a queue"
+run queue show mail --json
+output_has '"weight":3,"rate":\{"limit":100,"per":90000,"burst":200\},"concurrency":20' \
+	"queue make takes a rate, a burst, a concurrency and a weight"
+run queue make mail --rate=7
+run queue show mail --json
+output_has '"rate":\{"limit":7,"per":1000,"burst":7\},"concurrency":20' \
+	"queue make: a rate without a period is of a second"
+run queue make mail --rate=none --concurrency=none --weight=1
+run queue show mail --json
+holds "queue make: none removes the limits" [ -z "$(grep -E 'rate|concurrency|weight' "$dir/out")" ]
+for wrong in --rate=0 --rate=1.5 --rate=1000001 --rate=100/60 --rate=100/ --rate=/1s --rate= \
+	--rate=0000000000000000000000000000001 --rate=x/1s --concurrency=0 --concurrency=no --weight=101 \
+	--burst=0; do
+	run queue make mail "$wrong"
+	status_is 2 "queue make $wrong"
+	error_has "^twheelctl: queue: ${wrong%%=*}" "queue make $wrong names the option"
+done
+run queue make mail --rate=100/25h
+error_has 'rate\.per: ' "queue make with a period above 24h shows the words of the daemon"
+for wrong in '' --rate=none; do
+	run queue make mail --burst=5 ${wrong:+"$wrong"}
+	error_has '^twheelctl: queue: --burst goes with --rate=N$' "queue make with a burst and no rate $wrong"
+done
+run queue show mail --weight=2
+error_has '^twheelctl: queue: --weight is not for show$' "queue show with a weight"
 run queue list
 output_has '^mail ' "queue list has the queue"
 run queue show work

@@ -11,6 +11,8 @@
 #include "show.h"
 
 #define PATH_LEN	160
+/* The highest limit that the daemon knows. */
+#define MOST		1000000
 
 enum {
 	OPT_MODE = OPT_OF_VERB,
@@ -18,8 +20,17 @@ enum {
 	OPT_AHEAD,
 	OPT_TIMEOUT,
 	OPT_LANE_MAX,
+	OPT_RATE,
+	OPT_BURST,
+	OPT_CONCURRENCY,
+	OPT_WEIGHT,
 	OPT_LIMIT,
 };
+
+/* Those of make. */
+#define MAKE_GIVEN	(OPTION(OPT_MODE) | OPTION(OPT_LANES) | OPTION(OPT_AHEAD) | \
+			 OPTION(OPT_TIMEOUT) | OPTION(OPT_LANE_MAX) | OPTION(OPT_RATE) | \
+			 OPTION(OPT_BURST) | OPTION(OPT_CONCURRENCY) | OPTION(OPT_WEIGHT))
 
 static const struct option options[] = {
 	{ "mode", required_argument, NULL, OPT_MODE },
@@ -27,6 +38,10 @@ static const struct option options[] = {
 	{ "ahead", required_argument, NULL, OPT_AHEAD },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "lane-max", required_argument, NULL, OPT_LANE_MAX },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "burst", required_argument, NULL, OPT_BURST },
+	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
+	{ "weight", required_argument, NULL, OPT_WEIGHT },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ }
 };
@@ -103,10 +118,36 @@ static void print_queues(const struct conf *conf, json_t *answer, bool forecast)
 	json_decref(answer);
 }
 
+static void set_count(const struct verb *verb, json_t *object, const char *name,
+		      const char *option, __u64 max)
+{
+	set_field(verb, object, name,
+		  json_integer((json_int_t)number_option(verb, option, optarg, max)));
+}
+
+/* Reads "100" or "100/1min". */
+static json_t *rate_value(const struct verb *verb, const char *text)
+{
+	size_t len = strcspn(text, "/");
+	json_t *rate = json_object();
+	char limit[24];
+
+	snprintf(limit, sizeof(limit), "%.*s", (int)len, text);
+	if (len >= sizeof(limit))
+		usage_error(verb, "--rate takes N/DURATION or none, not \"%s\"", text);
+	json_object_set_new(rate, "limit", json_integer((json_int_t)
+		number_option(verb, "--rate", limit, MOST)));
+	if (!text[len])
+		return rate;
+	duration_option(verb, "--rate", text + len + 1);
+	set_field(verb, rate, "per", json_string(text + len + 1));
+	return rate;
+}
+
 static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			    struct conf *conf, __u64 *limit, unsigned int *given)
 {
-	json_t *settings = json_object();
+	json_t *settings = json_object(), *burst = json_object();
 	int opt;
 
 	while ((opt = next_option(verb, argc, argv, conf)) != -1) {
@@ -116,8 +157,7 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			set_field(verb, settings, "mode", json_string(optarg));
 			break;
 		case OPT_LANES:
-			json_object_set_new(settings, "lanes", json_integer((json_int_t)
-				number_option(verb, "--lanes", optarg, 256)));
+			set_count(verb, settings, "lanes", "--lanes", 256);
 			break;
 		case OPT_AHEAD:
 			set_duration(verb, settings, "ahead", optarg);
@@ -126,14 +166,33 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 			set_duration(verb, settings, "timeout", optarg);
 			break;
 		case OPT_LANE_MAX:
-			json_object_set_new(settings, "lane_max", json_integer((json_int_t)
-				number_option(verb, "--lane-max", optarg, 1000000000)));
+			set_count(verb, settings, "lane_max", "--lane-max", 1000000000);
+			break;
+		case OPT_RATE:
+			set_field(verb, settings, "rate", !strcmp(optarg, "none") ? json_null() :
+				  rate_value(verb, optarg));
+			break;
+		case OPT_BURST:
+			set_count(verb, burst, "burst", "--burst", MOST);
+			break;
+		case OPT_CONCURRENCY:
+			if (!strcmp(optarg, "none"))
+				set_field(verb, settings, "concurrency", json_null());
+			else
+				set_count(verb, settings, "concurrency", "--concurrency", MOST);
+			break;
+		case OPT_WEIGHT:
+			set_count(verb, settings, "weight", "--weight", 100);
 			break;
 		case OPT_LIMIT:
 			*limit = number_option(verb, "--limit", optarg, 1000);
 			break;
 		}
 	}
+	/* It is a part of the rate, whichever comes first. */
+	if (json_object_size(burst) && json_object_update(json_object_get(settings, "rate"), burst))
+		usage_error(verb, "--burst goes with --rate=N");
+	json_decref(burst);
 	return settings;
 }
 
@@ -160,8 +219,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 		usage_error(verb, *name ? "there is no command \"%s\"" :
 			    "a command is missing%s", name);
 	if (!strcmp(name, "make"))
-		options = OPTION(OPT_MODE) | OPTION(OPT_LANES) | OPTION(OPT_AHEAD) |
-			  OPTION(OPT_TIMEOUT) | OPTION(OPT_LANE_MAX);
+		options = MAKE_GIVEN;
 	else if (!strcmp(name, "replay"))
 		options = OPTION(OPT_LIMIT);
 	check_options(verb, name, given, options);
@@ -197,6 +255,12 @@ const struct verb verb_queue = {
 		"      --ahead=DURATION  how long before its time a task is taken\n"
 		"      --timeout=DURATION\n"
 		"      --lane-max=N      most tasks in a lane\n"
+		"      --rate=N/DURATION how many tasks begin in each period, at all daemons;\n"
+		"                        default: no limit, and 1s if N stands alone\n"
+		"      --burst=N         how many of them at once; default: N of the rate\n"
+		"      --concurrency=N   how many are leased at once; default: no limit\n"
+		"      --weight=N        its share beside other queues: 1 (default) to 100\n"
+		"In place of a rate or a concurrency, \"none\" removes the limit.\n"
 		"Options of replay:\n"
 		"      --limit=N         default: 1000\n",
 	.longopts = options,

@@ -35,7 +35,8 @@ _twheelctl_verb()
 		words='add list get move cancel run replay'
 		;;
 	queue)
-		options="$daemon --mode= --lanes= --ahead= --timeout= --lane-max= --limit="
+		options="$daemon --mode= --lanes= --ahead= --timeout= --lane-max= --rate= --burst=
+			--concurrency= --weight= --limit="
 		words='list forecast show make pause resume replay'
 		;;
 	schedule)
