@@ -45,6 +45,18 @@ def path(name, *more):
     return "/".join((f"/v1/queues/{name}", *more))
 
 
+def guarded(tokens):
+    """A daemon with these tokens, whose page waits for one."""
+    file, own = os.path.join(dir_, "page-tokens"), free_port()
+    with open(file, "w") as f:
+        f.write(tokens)
+    os.chmod(file, 0o600)
+    d = Daemon(redis, f"--token-file={file}", listen=f"127.0.0.1:{own}")
+    page.open(f"http://127.0.0.1:{own}/")
+    page.until(lambda: not page.run("return document.getElementById('token-label').hidden"))
+    return d
+
+
 def bury(name, *tasks, error="out of stock"):
     """Put tasks that workers have refused."""
     for task in tasks:
@@ -404,20 +416,26 @@ def schedules():
 @test("if the daemon refuses an action, the page shows its reason, and the button works again")
 def refused():
     name = queue()
-    look_at(name)
-    page.until(lambda: queues().get(name))
-    # As with a read-only token: each change is refused.
+    d = guarded("board board-token-0123456789 read *\n")
+    page.type("#token", "board-token-0123456789\n")
+    page.until(lambda: name in queues())
+    # The page hides them from a token that may only read, so a script presses them.
     page.run("""
-        const real = window.fetch;
-        window.fetch = (url, request) => request.method === "GET" ? real(url, request) :
-            Promise.resolve(new Response(JSON.stringify({ error: { code: "forbidden",
-                message: "this token may not do that" } }), { status: 403 }));""")
-    for click in (button(name, "Pause"), "//button[.='Add']"):
-        page.click(click)
-        page.until(lambda: page.text("#problem") == "this token may not do that")
+        const s = document.getElementById("dead-queue"); s.value = arguments[0];
+        s.dispatchEvent(new Event("change"));
+        window.actor = text => [...document.querySelectorAll("button")].find(b =>
+            b.textContent === text && [arguments[0], undefined].includes(
+                b.closest("#queues tr")?.cells[0].textContent));""", name)
+    for text, verb in (("Pause", "admin"), ("Add", "put")) * 2:
+        page.run("actor(arguments[0]).click()", text)
+        page.until(lambda verb=verb: page.text("#problem") ==
+                   f"verb: the token board lacks the verb {verb}")
         page.run("document.getElementById('problem').hidden = true")
-        page.until(lambda click=click: page.driver.find_element("xpath", click).is_enabled())
-    equal(queues()[name][6], "")
+        page.until(lambda text=text: page.run("return !actor(arguments[0]).disabled", text))
+    equal((queues()[name][6], c.call("GET", path(name))[1]["scheduled"]), ("", 0))
+    equal(d.end(), 0)
+    page.until(lambda: "does not answer" in page.text("#problem"))
+    page.complaints()
 
 
 @test("a dead letter that another client removed: the page shows the daemon's error")
@@ -456,14 +474,7 @@ def follows():
 
 @test("the page asks for a token if one is needed, and keeps it to itself")
 def asks_for_token():
-    path_ = os.path.join(dir_, "page-token")
-    with open(path_, "w") as f:
-        f.write("t0ken" + "x" * 40 + "\n")
-    os.chmod(path_, 0o600)
-    own = free_port()
-    d = Daemon(redis, f"--token-file={path_}", listen=f"127.0.0.1:{own}")
-    page.open(f"http://127.0.0.1:{own}/")
-    page.until(lambda: not page.run("return document.getElementById('token-label').hidden"))
+    d = guarded("t0ken" + "x" * 40 + "\n")
     picture("token")
     page.type("#token", "wrong\n")
     page.until(lambda: "token" in page.text("#problem"))
@@ -483,14 +494,8 @@ def asks_for_token():
 def read_only():
     name = queue()
     bury(name, "dead-one")
-    path_ = os.path.join(dir_, "page-tokens")
-    with open(path_, "w") as f:
-        f.write("board board-token-0123456789 read *\nshop shop-token-0123456789 read,put *\n"
+    d = guarded("board board-token-0123456789 read *\nshop shop-token-0123456789 read,put *\n"
                 "ops ops-token-0123456789 read,put,admin *\n")
-    own = free_port()
-    d = Daemon(redis, f"--token-file={path_}", listen=f"127.0.0.1:{own}")
-    page.open(f"http://127.0.0.1:{own}/")
-    page.until(lambda: not page.run("return document.getElementById('token-label').hidden"))
 
     def visible():
         return set(page.run("""return [...document.querySelectorAll("button")]
