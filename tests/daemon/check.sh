@@ -87,7 +87,13 @@ part_config() {
 }
 
 part_schedules() {
-	"$tests/schedule_test.py" "$out/twheeld"
+	local without=$out/without status=0
+
+	"$tests/schedule_test.py" "$out/twheeld" || status=$?
+	printf '# exit: %s\n# run: schedules, without libical\n' "$status"
+	quietly make -s -C "$daemon" O="$without" WITHOUT_LIBICAL=1
+	TWHEELD_LIBICAL=$out/twheeld "$tests/schedule_test.py" "$without/twheeld" no_rules || status=$?
+	return "$status"
 }
 
 part_calendars() {

@@ -3,8 +3,11 @@
 """Schedules (D18): their routes, and that their runs are exactly those of their calendars.
 
   schedule_test.py PROGRAM [NAME...]
+
+If PROGRAM was built without libical, TWHEELD_LIBICAL names one that was built with it.
 """
 import calendar
+import os
 import signal
 import time
 
@@ -157,6 +160,43 @@ def rules():
         equal((status, answer["error"].get("field")), (400, "rrule"), (rule, answer))
     equal(put("bad", rrule="FREQ=DAILY", cron="@daily")[1]["error"]["field"], "rrule")
     equal(call("DELETE", "rule")[0], 200)
+
+
+def no_rules():
+    equal(client.call("PUT", "/v1/queues/push", {"mode": "push"})[0], 201)
+    status, answer = put("rule", rrule="FREQ=DAILY")
+    equal((status, answer["error"]["code"], answer["error"]["field"]), (400, "invalid", "rrule"))
+    assert "built without libical" in answer["error"]["message"], answer
+    equal(put("cron", cron="@daily")[0], 201)
+    other = Daemon(redis, *OPTIONS, program=os.environ["TWHEELD_LIBICAL"])
+    to = other.client()
+    rule = "FREQ=DAILY;" + ";".join(f"{unit}={','.join(map(str, range(n)))}" for unit, n in (
+        ("BYHOUR", 24), ("BYMINUTE", 60), ("BYSECOND", 60)))
+    # Each daemon comes first for some of these schedules.
+    first = {}
+    for name in (f"each{n}" for n in range(8)):
+        status, answer = put(name, to=to, rrule=rule)
+        equal(status, 201, answer)
+        first[name] = answer["next"]
+    for name, start in first.items():
+        sink.wait_for(f"{name}:{start + 3 * SECOND}")
+        equal(sorted(runs_of(name))[:4], [start + n * SECOND for n in range(4)])
+        equal(set(runs_of(name).values()), {1})
+    equal(call("GET", "each0")[1]["rrule"], rule)
+    for method, path, body in (("GET", "each0/next", None), ("PATCH", "each0", {"enabled": False}),
+                               ("POST", "each0/disable", None), ("POST", "each0/run", None)):
+        status, answer = call(method, path, body)
+        equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "newer", "schedule"))
+        assert "built without libical" in answer["error"]["message"], answer
+    equal(call("PATCH", "each0", {"rrule": None, "every": "1h"})[0], 200)
+    for name in (*first, "cron"):
+        equal(call("DELETE", name)[0], 200)
+    equal(other.end(), 0)
+
+
+if "TWHEELD_LIBICAL" in os.environ:
+    test("without libical a rule is a 400 with the field; one that is stored is left alone, and a "
+         "daemon with libical misses no run of it")(no_rules)
 
 
 @test("start, end and max limit the runs, jitter only adds to the delay, and run adds one")

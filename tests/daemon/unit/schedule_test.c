@@ -107,6 +107,8 @@ int main(void)
 	refused("{\"every\":\"999ms\"}", "every");
 	refused("{\"every\":60}", "every");
 	refused("{\"every\":\"1m\",\"rrule\":\"FREQ=DAILY\"}", "rrule");
+	/* This is built without libical. */
+	refused("{\"rrule\":\"FREQ=DAILY\"}", "rrule");
 	refused("{\"every\":\"1m\",\"task\":{\"every\":\"1m\"}}", "task.every");
 	refused("{\"every\":\"1m\",\"task\":{\"retry\":{\"limit\":0}}}", "task.retry.limit");
 	refused("{\"every\":\"1m\",\"missed_limit\":0}", "missed_limit");

@@ -127,7 +127,8 @@ static bool read_definition(struct request *r, const struct queue *q, const stru
 	ret = schedule_parse(text, record->definition_len, &q->settings, spec, &err);
 	free(text);
 	if (ret)
-		request_newer(r, "schedule");
+		request_error(r, 409, "newer", "schedule", "this twheeld cannot read what was stored: "
+			      "%s: %s", err.field, err.message);
 	return !ret;
 }
 
@@ -261,7 +262,11 @@ static void changes(struct request *r, struct queue *q, const struct record *rec
 	if (!text)
 		abort();
 	if (schedule_parse(text, strlen(text), &q->settings, &spec, &err)) {
-		request_fail(r, &err);
+		/* What is wrong may be what was there before. */
+		if (read_definition(r, q, record, &spec)) {
+			schedule_free_spec(&spec);
+			request_fail(r, &err);
+		}
 		end_defining(df);
 	} else {
 		spec.enabled = enabled ? json_is_true(enabled) : record->state == RECORD_ENABLED;
