@@ -2445,6 +2445,20 @@ def back_off():
     equal(d.end(), 0)
 
 
+@test("D14: an answer is no failure of its host, whatever its status: other tasks of the host begin")
+def answers():
+    _, d, c = alone()
+    for n, path in enumerate(("/status/500", "/status/502", "/retry/503/60", "/retry/429/60",
+                              "/redirect", "/status/404")):
+        put("/v1/queues/s", f"an-{n}", c, callback={"url": sink.url + path}, retry={"base": "1h"})
+        wait_until(lambda n=n: c.call("GET", f"/v1/queues/s/tasks/an-{n}")[1]["attempts"] == 1)
+        equal((d.metric("hosts_backing_off"), c.call("GET", "/v1/queues")[1]["hosts"]), (0, []), path)
+        put("/v1/queues/s", f"an-{n}-next", c, callback={"url": sink.url + "/"})
+        sink.wait_for(f"an-{n}-next", 1, 5)
+    equal(d.metric('held_back_total{reason="host"}'), 0)
+    equal(d.end(), 0)
+
+
 @test("a flood in one queue delays another by no more than its share: a weight is how many tasks "
       "begin for each one of a queue of weight 1")
 def weights():

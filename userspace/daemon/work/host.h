@@ -5,7 +5,8 @@
  *
  * A host that gives no answer backs off: for a second, then for twice as long each time, up to
  * a minute. Then one request probes it, and the next ones wait for how that ends. This holds for
- * a name and for an address, so that a thousand names of one dead server count as one.
+ * a name and for an address, so that a thousand names of one dead server count as one. An answer
+ * of any status is an answer, because 503 may be about a single URL.
  *
  * A host is in memory while a task runs or waits for it, and while it backs off.
  */
