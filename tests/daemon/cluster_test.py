@@ -100,6 +100,15 @@ def cluster_limits():
     at = sorted(r["at"] for r in sink.received())
     # 70 tasks beyond the burst, at 40 a second.
     assert at[-1] - at[0] > 70 / 40 * 1000 - 50, at[-1] - at[0]
+    # No more than 6 at once: the seventh begins when one of those before it has ended.
+    equal(c.call("PUT", path, {"rate": None})[0], 200)
+    equal(c.call("POST", f"{path}/tasks", {"tasks": [
+        {"id": f"slow-{n}", "callback": {"url": sink.url + "/slow/300"}}
+        for n in range(30)]})[0], 200)
+    wait_until(lambda: len(sink.received()) == 110)
+    at = sorted(r["at"] for r in sink.received() if r["id"].startswith("slow-"))
+    gaps = [then - first for first, then in zip(at, at[6:])]
+    assert min(gaps) > 295, gaps
     equal((d.end(), e.end()), (0, 0))
 
 

@@ -2547,9 +2547,15 @@ def limit_values():
             ({"rate": {"limit": 1, "per": "25h"}}, "rate.per"),
             ({"rate": {"limit": 1, "burst": 0}}, "rate.burst"),
             ({"rate": {"limit": 1, "more": 0}}, "rate.more"),
-            ({"concurrency": 0}, "concurrency"), ({"concurrency": "1"}, "concurrency")):
-        status, answer = a.call("PUT", p, body)
+            ({"rate": {"limit": 1000001}}, "rate.limit"),
+            ({"rate": {"limit": 1, "burst": 1000001}}, "rate.burst"),
+            ({"concurrency": 0}, "concurrency"), ({"concurrency": "1"}, "concurrency"),
+            ({"concurrency": 1000001}, "concurrency"), ({"weight": 0}, "weight"),
+            ({"weight": 101}, "weight"), ({"weight": None}, "weight")):
+        status, answer = a.call("PUT", p, {"timeout": "3s", **body})
         equal((status, answer["error"]["code"], answer["error"]["field"]), (400, "invalid", field))
+    assert not {"rate", "concurrency", "weight"} & set(answer := a.call("GET", p)[1]), answer
+    equal(answer["timeout"], 10000)
     answer = a.call("PUT", p, {"rate": {"limit": 7}, "concurrency": 3})[1]
     equal((answer["rate"], answer["concurrency"], answer["mode"]),
           ({"limit": 7, "per": 1000, "burst": 7}, 3, "push"))

@@ -388,6 +388,24 @@ static void check_values(void)
 	   !strcmp(((struct sockaddr_un *)&on.sa)->sun_path, "/run/x"), "a socket is local");
 }
 
+static void check_levels(void)
+{
+	static const struct {
+		const char *line;
+		int level;
+	} levels[] = {
+		{ "log-level = err", LOG_ERR }, { "log-level = warning", LOG_WARNING },
+		{ "log-level = notice", LOG_NOTICE }, { "log-level = info", LOG_INFO },
+	};
+	char err[CONFIG_ERROR_LEN];
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		c.log_level = -1;
+		config_text(&c, "f", levels[i].line, strlen(levels[i].line), err);
+		is_number(c.log_level, levels[i].level, "%s", levels[i].line);
+	}
+}
+
 #define T	"0123456789abcdef"
 #define LINE	"a line is NAME TOKEN VERBS QUEUES, or a token alone"
 #define NAME	"the name of a token has 1 to 64 of A-Za-z0-9_.@-"
@@ -458,6 +476,12 @@ static void check_bearers(void)
 	ok(bearer_sees_all(&t), "\"a,*\" is for all queues");
 	strcpy(t.queues, "a*,?*");
 	ok(!bearer_sees_all(&t), "\"a*,?*\" is not");
+	memset(line, 'x', sizeof(line));
+	strcpy(line + BEARER_NAME_MAX, " " T " read q");
+	ok(!bearer_parse(line, &t) && strlen(t.name) == 64, "a name may have 64 characters");
+	memset(line, 'x', sizeof(line));
+	strcpy(line + BEARER_NAME_MAX + 1, " " T " read q");
+	is_text(bearer_parse(line, &t), NAME, "and no more");
 	memset(line, 'x', sizeof(line));
 	line[255] = '\0';
 	ok(!bearer_parse(line, &t), "a token may have 255 characters");
@@ -534,6 +558,7 @@ int main(void)
 	check_credentials();
 	check_options();
 	check_values();
+	check_levels();
 	check_bearers();
 	check_changes();
 	unlink(conf);

@@ -233,6 +233,9 @@ func TestWork(t *testing.T) {
 	if len(runs) > 0 {
 		t.Error("it ran once more: ", <-runs)
 	}
+	if state, err := c.Cancel(context.Background(), queue, "bad"); err != nil || state != "dead" {
+		t.Error("it was not given up: ", state, err)
+	}
 }
 
 func TestLeaseLost(t *testing.T) {
