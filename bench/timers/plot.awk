@@ -169,19 +169,20 @@ END {
 	print ".row,.tick{stroke:#8c959f;stroke-opacity:.4;fill:none}.row{stroke-dasharray:1 3}"
 	print "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#8b949e}.u{fill:#ff7b72}}</style>"
 	text(8, 18, "b", heading)
-	for (k = low; k <= high; k++)
-		printf "<path d=\"M%d 34V%d\" class=\"tick\"/>\n", place(10 ^ k), bottom
 	y = 30
 	for (p = 1; p <= panels; p++) {
 		if (!count[p])
 			continue
 		y += 18
 		text(8, y, "b", titles[p])
+		for (k = low; k <= high; k++)
+			printf "<path d=\"M%d %dv%d\" class=\"tick\"/>\n", place(10 ^ k), y + 6,
+				count[p] * row_height + 6
 		for (i = 1; i <= count[p]; i++)
 			draw_row(p, i, y += row_height)
 		y += 12
 	}
-	text(left - 10, bottom + 16, "e g", "ns")
+	text(left - 20, bottom + 16, "e g", "ns")
 	for (k = low; k <= high; k++)
 		text(place(10 ^ k), bottom + 16, "m g", commas(10 ^ k))
 	for (i = 1; i <= nr_notes; i++)
