@@ -90,18 +90,21 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 {
 	struct twheel_event *events = w->events;
 	size_t room = iov_iter_count(to) / sizeof(*events);
-	u64 now = lock_wheel(w);
-	unsigned int nr, good;
+	u64 now = lock_wheel(w), until = now;
+	unsigned int nr, arrived, good;
 	size_t copied;
 
-	nr = timers_peek(&w->timers, events, min_t(size_t, room, max), now);
-	pagefault_disable();
-	copied = copy_to_iter(events, nr * sizeof(*events), to);
-	pagefault_enable();
-	good = copied / sizeof(*events);
-	iov_iter_revert(to, copied % sizeof(*events));
-	timers_consume(&w->timers, good, now);
-	timers_unpeek(&w->timers, events + good, nr - good);
+	do {
+		nr = timers_peek(&w->timers, events, min_t(size_t, room, max), until);
+		pagefault_disable();
+		copied = copy_to_iter(events, nr * sizeof(*events), to);
+		pagefault_enable();
+		arrived = copied / sizeof(*events);
+		good = timers_consume(&w->timers, events, arrived, now);
+		iov_iter_revert(to, copied - good * sizeof(*events));
+		/* If user space has changed the word of the first, the second time is the last. */
+		until = 0;
+	} while (arrived && !good);
 	unlock_wheel(w, now);
 	return good ?: nr ? -EFAULT : -EAGAIN;
 }

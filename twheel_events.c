@@ -3,34 +3,41 @@
  * The events of a wheel: what a read takes off the ready list.
  *
  * A reader peeks at the first events, copies them, and consumes those that arrived, all
- * under one hold of the lock. The rest are left as they were.
+ * under one hold of the lock. The rest are left as they were, so a read that fails leaves no
+ * trace.
  */
 #include <linux/atomic.h>
 #include <linux/list.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
 
 #include "twheel_timers.h"
 #include "twheel_trace.h"
 
 /*
- * Adds the periods of @e until @now to @event, and claims them: the word gets the first
- * period after @now. If user space has changed the word, those of the expiry are all.
+ * How often @e has expired until @until. If user space has changed the word since the expiry,
+ * only the periods until the expiry count.
  */
-static void count_periods(struct timers *t, struct timer *e, struct twheel_event *event,
-			  u64 now)
+static u64 count_periods(const struct timers *t, const struct timer *e, u64 until)
 	__must_hold(t->store->lock)
 {
-	struct twheel_slot *slot = timer_word(t, e);
 	u64 left = timer_successor(e, e->deadline, e->expired_ns);
-	u64 next;
 
-	now = max(now, e->expired_ns);
-	next = timer_successor(e, e->deadline, now);
-	if (left && (next == left || cmpxchg64(&slot->deadline_ns, left, next) == left))
-		e->expired_ns = now;
-	if (e->expired_ns > e->deadline)
-		event->expirations += div64_u64(e->expired_ns - e->deadline, e->period);
+	if (until < e->expired_ns || READ_ONCE(timer_word(t, e)->deadline_ns) != left)
+		until = e->expired_ns;
+	return timer_periods(e, e->deadline, until);
+}
+
+/*
+ * Leaves in the word of @e the first period that its event does not count. Return: false if
+ * user space has changed the word since the periods were counted. Those until the expiry need
+ * no claim, as the expiry has claimed them.
+ */
+static bool claim_periods(const struct timers *t, const struct timer *e, u64 expirations)
+	__must_hold(t->store->lock)
+{
+	u64 left = timer_successor(e, e->deadline, e->expired_ns);
+	u64 next = timer_successor(e, e->deadline, e->deadline + (expirations - 1) * e->period);
+
+	return next == left || cmpxchg64(&timer_word(t, e)->deadline_ns, left, next) == left;
 }
 
 /**
@@ -38,79 +45,57 @@ static void count_periods(struct timers *t, struct timer *e, struct twheel_event
  * @t: the timers
  * @events: out: the events
  * @nr: how many at most
- * @now: the time
+ * @until: the time up to which periods count; 0: up to the expiry, as cannot be refused
  *
  * Return: how many. They stay until timers_consume() takes those that were delivered.
  */
-unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
-			 u64 now)
+unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
+			 u64 until)
 {
-	struct hlist_node *at = t->ready.first;
+	const struct hlist_node *at = t->ready.first;
 	unsigned int i;
 
 	timers_assert_held(t);
 	for (i = 0; i < nr && at; i++, at = at->next) {
-		struct timer *e = hlist_entry(at, struct timer, ready);
+		const struct timer *e = hlist_entry(at, struct timer, ready);
 
 		events[i] = (struct twheel_event) {
 			.id = timer_id(e),
 			.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
 			.deadline_ns = e->deadline,
 			.expired_ns = e->expired_ns,
-			.expirations = 1,
+			.expirations = e->period ? count_periods(t, e, until) : 1,
 		};
-		if (e->period)
-			count_periods(t, e, &events[i], now);
 	}
 	return i;
 }
 
 /**
- * timers_unpeek() - leave the first events as they were before timers_peek()
- * @t: the timers
- * @events: what timers_peek() has given of them, under this hold of the lock
- * @nr: how many
- *
- * The next reader must not be told that a periodic timer came off the wheel when this one
- * looked. Where user space has changed the word since, the periods stay claimed.
- */
-void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr)
-{
-	struct hlist_node *at = t->ready.first;
-	unsigned int i;
-
-	timers_assert_held(t);
-	for (i = 0; i < nr; i++, at = at->next) {
-		struct timer *e = hlist_entry(at, struct timer, ready);
-		u64 claimed, left;
-
-		if (e->expired_ns == events[i].expired_ns)
-			continue;
-		claimed = timer_successor(e, e->deadline, e->expired_ns);
-		left = timer_successor(e, e->deadline, events[i].expired_ns);
-		if (claimed == left ||
-		    cmpxchg64(&timer_word(t, e)->deadline_ns, claimed, left) == claimed)
-			e->expired_ns = events[i].expired_ns;
-	}
-}
-
-/**
  * timers_consume() - take the first events
  * @t: the timers
- * @nr: how many of those that timers_peek() has given under this hold of the lock
+ * @events: what timers_peek() has given under this hold of the lock
+ * @nr: how many of them
  * @now: the time
  *
  * A timer whose word is armed goes back to the wheel. The others end, unless kept.
+ *
+ * Return: how many were taken. It is fewer if user space has changed the word of the next one
+ * meanwhile, so that its count of periods is not true any more.
  */
-void timers_consume(struct timers *t, unsigned int nr, u64 now)
+unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
+			    unsigned int nr, u64 now)
 {
+	unsigned int i;
+
 	timers_assert_held(t);
-	t->stats.unread -= nr;
-	t->stats.delivered += nr;
-	while (nr--) {
+	for (i = 0; i < nr; i++) {
 		struct timer *e = hlist_entry(t->ready.first, struct timer, ready);
 		struct twheel_slot *slot = timer_word(t, e);
 
+		if (e->period && !claim_periods(t, e, events[i].expirations))
+			break;
+		t->stats.unread--;
+		t->stats.delivered++;
 		WRITE_ONCE(t->ready.first, e->ready.next);
 		if (e->ready.next)
 			e->ready.next->pprev = &t->ready.first;
@@ -123,4 +108,5 @@ void timers_consume(struct timers *t, unsigned int nr, u64 now)
 		else if (!(e->flags & TWHEEL_KEEP) && !e->period)
 			timer_end(t, e, slot);
 	}
+	return i;
 }

@@ -79,22 +79,17 @@ fault:
 static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, size_t size,
 		 u64 now)
 {
-	struct timers_plan plan;
-	int err = -EFAULT;
+	struct timers_answer answer;
 
-	if (!timers_plan(&w->timers, op, &plan, now))
+	if (!timers_answer(&w->timers, op, &answer, now))
 		return -ENOMEM;
+	op->result = answer.op.result;
 	/* A verb on one timer that is refused leaves its argument alone. */
 	if (op->result && size < sizeof(*op))
 		return 0;
-	if (copy_answer(to, op, size)) {
-		if (timers_commit(&w->timers, op, &plan, now))
-			return 0;
-		err = -EAGAIN;
-	}
-	if (!op->result)
-		timers_unplan(op, &plan);
-	return err;
+	if (!copy_answer(to, &answer.op, size))
+		return -EFAULT;
+	return timers_commit(&w->timers, &answer, now) ? 0 : -EAGAIN;
 }
 
 /* Has the buckets made, when the first timer needs them. Return: 0, -ENOMEM or -ENOSPC. */

@@ -240,7 +240,7 @@ static void make_way(struct timers *t, u64 deadline, u64 now)
 		take_due(t, now, ARM_BUDGET);
 }
 
-static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
+static int answer_register(struct timers *t, struct twheel_timer *arg, u64 now)
 	__must_hold(t->store->lock)
 {
 	int err = store_peek(t->store, &arg->id);
@@ -257,29 +257,29 @@ static int plan_register(struct timers *t, struct twheel_timer *arg, u64 now)
 	return 0;
 }
 
-static int plan_op(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now)
+static int answer_op(struct timers *t, struct timers_answer *a, u64 now)
 	__must_hold(t->store->lock)
 {
+	struct twheel_op *op = &a->op;
 	struct twheel_timer *arg = &op->timer;
 	struct twheel_slot *slot;
 	int err = check_op(t, op);
 
 	if (err)
 		return err;
-	p->asked_ns = arg->deadline_ns;
 	if (op->opcode == TWHEEL_OP_REGISTER)
-		return plan_register(t, arg, now);
-	p->timer = store_find(t->store, arg->id);
-	if (!p->timer)
+		return answer_register(t, arg, now);
+	a->timer = store_find(t->store, arg->id);
+	if (!a->timer)
 		return -ENOENT;
-	slot = timer_word(t, p->timer);
+	slot = timer_word(t, a->timer);
 	if (op->opcode == TWHEEL_OP_REARM) {
-		p->word = READ_ONCE(slot->deadline_ns);
-		arg->user_data = READ_ONCE(*store_user_data(t->store, p->timer->slot));
+		a->word = READ_ONCE(slot->deadline_ns);
+		arg->user_data = READ_ONCE(*store_user_data(t->store, a->timer->slot));
 		arg->deadline_ns = wanted_deadline(arg, now);
-		arg->state = state_of(p->timer, p->word);
+		arg->state = state_of(a->timer, a->word);
 	} else {
-		p->word = report(t, p->timer, slot, arg);
+		a->word = report(t, a->timer, slot, arg);
 	}
 	return 0;
 }
@@ -311,20 +311,22 @@ void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsign
 }
 
 /**
- * timers_plan() - find out what an operation will answer, and do nothing of it
- * @t: the timers
- * @op: in: what to do. Out: the answer; its result is 0, or an error as the header of the
- *	ABI has it. What is refused stays as it was asked
- * @p: out: for timers_commit() under the same hold of the lock, or timers_unplan()
+ * timers_answer() - find out what an operation will answer
+ * @t: the timers, of which some expire that are due before a REGISTER
+ * @op: what to do
+ * @a: out: for timers_commit() under the same hold of the lock. The result is 0, or an error
+ *	as the header of the ABI has it
  * @now: the time
  *
  * Return: false if the store needs more room first.
  */
-bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now)
+bool timers_answer(struct timers *t, const struct twheel_op *op, struct timers_answer *a,
+		   u64 now)
 {
 	timers_assert_held(t);
-	op->result = plan_op(t, op, p, now);
-	return op->result != -EAGAIN;
+	a->op = *op;
+	a->op.result = answer_op(t, a, now);
+	return a->op.result != -EAGAIN;
 }
 
 /*
@@ -332,22 +334,22 @@ bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, 
  * whether the timer was armed. It stays true if that has been moved since, or else a user
  * who moves it without a rest could keep a verb from its end.
  */
-static bool exchange(struct timers *t, const struct timers_plan *p, struct twheel_slot *slot,
+static bool exchange(struct timers *t, const struct timers_answer *a, struct twheel_slot *slot,
 		     u64 word, u64 now)
 	__must_hold(t->store->lock)
 {
-	u64 seen = p->word;
+	u64 seen = a->word;
 	unsigned int tries;
 
 	for (tries = 0; tries < EXCHANGES; tries++) {
 		u64 old = cmpxchg64(&slot->deadline_ns, seen, word);
 
 		if (old == seen) {
-			timer_count_unseen(t, p->timer, old, now);
+			timer_count_unseen(t, a->timer, old, now);
 			return true;
 		}
-		if (p->timer->place != TIMER_READY &&
-		    !word_deadline(old) != !word_deadline(p->word))
+		if (a->timer->place != TIMER_READY &&
+		    !word_deadline(old) != !word_deadline(a->word))
 			return false;
 		seen = old;
 	}
@@ -355,25 +357,23 @@ static bool exchange(struct timers *t, const struct timers_plan *p, struct twhee
 }
 
 /**
- * timers_commit() - do what was planned
+ * timers_commit() - do an operation that was answered
  * @t: the timers
- * @op: the operation, with its answer
- * @p: the plan
+ * @a: the answer
  * @now: the time
  *
  * Return: false if user space has exchanged the word since, and the answer is not true any
- * more: plan anew.
+ * more: answer anew.
  */
-bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
-		   u64 now)
+bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 {
-	const struct twheel_timer *arg = &op->timer;
-	u32 opcode = op->opcode;
-	struct timer *e = p->timer;
+	const struct twheel_timer *arg = &a->op.timer;
+	u32 opcode = a->op.opcode;
+	struct timer *e = a->timer;
 	struct twheel_slot *slot;
 
 	timers_assert_held(t);
-	if (op->result || opcode == TWHEEL_OP_GET)
+	if (a->op.result || opcode == TWHEEL_OP_GET)
 		return true;
 	if (opcode == TWHEEL_OP_REGISTER) {
 		e = store_get(t->store);
@@ -385,7 +385,7 @@ bool timers_commit(struct timers *t, const struct twheel_op *op, const struct ti
 		WRITE_ONCE(slot->deadline_ns, arg->deadline_ns);
 	} else {
 		slot = timer_word(t, e);
-		if (!exchange(t, p, slot, opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0, now))
+		if (!exchange(t, a, slot, opcode == TWHEEL_OP_REARM ? arg->deadline_ns : 0, now))
 			return false;
 		timer_to_idle(t, e);
 	}

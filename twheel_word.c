@@ -179,6 +179,17 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 }
 
 /**
+ * timer_periods() - how often a timer expires until @now: once, and once for each period since
+ * @e: the timer
+ * @deadline: the deadline that was reached
+ * @now: the time
+ */
+u64 timer_periods(const struct timer *e, u64 deadline, u64 now)
+{
+	return e->period && now > deadline ? 1 + div64_u64(now - deadline, e->period) : 1;
+}
+
+/**
  * timer_successor() - what an expiry leaves in a word: the first period after @now, or 0
  * @e: the timer
  * @deadline: the deadline that was reached
@@ -186,15 +197,13 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
  */
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 {
-	u64 periods = 1, sum;
+	u64 sum;
 
 	if (!e->period)
 		return 0;
-	if (now > deadline)
-		periods += div64_u64(now - deadline, e->period);
 	/* The product is at most one period after now, so only the sum can overflow. */
-	return check_add_overflow(deadline, periods * e->period, &sum) ? WHEEL_NEVER :
-	       deadline_word(sum);
+	return check_add_overflow(deadline, timer_periods(e, deadline, now) * e->period, &sum) ?
+	       WHEEL_NEVER : deadline_word(sum);
 }
 
 /*

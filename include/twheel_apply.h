@@ -19,19 +19,17 @@
 static inline unsigned int timers_apply(struct timers *t, struct twheel_op *ops, unsigned int nr,
 					u64 now)
 {
-	struct timers_plan p;
+	struct timers_answer a;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
 		if (i % TIMERS_AHEAD == 0 && nr > 1)
 			timers_prefetch(t, ops + i, min(nr - i, TIMERS_AHEAD));
-		for (;;) {
-			if (!timers_plan(t, &ops[i], &p, now))
+		do {
+			if (!timers_answer(t, &ops[i], &a, now))
 				return i;
-			if (timers_commit(t, &ops[i], &p, now))
-				break;
-			timers_unplan(&ops[i], &p);
-		}
+		} while (!timers_commit(t, &a, now));
+		ops[i] = a.op;
 	}
 	return i;
 }

@@ -55,23 +55,25 @@ enum look { LOOK, LOOK_AND_WITHDRAW };
 /* Timers that are fetched from memory at a time: what a cache has misses open for, about. */
 #define TIMERS_AHEAD	24U
 
+/*
+ * A call that fails changes nothing, so a verb and a read take two steps under one hold of the
+ * lock. First timers_answer() or timers_peek() finds out what to tell the user. When that has
+ * been copied to him, timers_commit() or timers_consume() does it. They refuse if user space has
+ * exchanged the word in between and what was told is not true any more; the caller then begins
+ * with the first step again.
+ */
+
 /**
- * struct timers_plan - an operation that can be done
+ * struct timers_answer - an operation that can be done, or is refused
+ * @op: the operation, as the user will see it
  * @timer: the timer, but for REGISTER, which has yet to make it
  * @word: its word, of which the answer tells
- * @asked_ns: the deadline that was asked for, where the answer has the real one
  */
-struct timers_plan {
+struct timers_answer {
+	struct twheel_op op;
 	struct timer *timer;
 	u64 word;
-	u64 asked_ns;
 };
-
-/* Makes an operation that was planned, and not done, ready to be planned anew. */
-static inline void timers_unplan(struct twheel_op *op, const struct timers_plan *p)
-{
-	op->timer.deadline_ns = p->asked_ns;
-}
 
 static inline void timers_assert_held(const struct timers *t)
 	__must_hold(t->store->lock)
@@ -104,6 +106,7 @@ static inline u64 deadline_word(u64 deadline)
 /* twheel_word.c */
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now);
 void timer_count_unseen(struct timers *t, const struct timer *e, u64 word, u64 now);
+u64 timer_periods(const struct timer *e, u64 deadline, u64 now);
 u64 timer_successor(const struct timer *e, u64 deadline, u64 now);
 void timer_to_idle(struct timers *t, struct timer *e);
 void timer_end(struct timers *t, struct timer *e, struct twheel_slot *slot);
@@ -125,17 +128,17 @@ unsigned int timers_turn(struct timers *t, u64 now, unsigned int budget, enum lo
 u64 timers_next(const struct timers *t);
 
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr);
-bool timers_plan(struct timers *t, struct twheel_op *op, struct timers_plan *p, u64 now);
-bool timers_commit(struct timers *t, const struct twheel_op *op, const struct timers_plan *p,
+bool timers_answer(struct timers *t, const struct twheel_op *op, struct timers_answer *a,
 		   u64 now);
+bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now);
 int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
 /* twheel_events.c */
-unsigned int timers_peek(struct timers *t, struct twheel_event *events, unsigned int nr,
-			 u64 now);
-void timers_unpeek(struct timers *t, const struct twheel_event *events, unsigned int nr);
-void timers_consume(struct timers *t, unsigned int nr, u64 now);
+unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
+			 u64 until);
+unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
+			    unsigned int nr, u64 now);
 
 #endif /* _TWHEEL_TIMERS_H */

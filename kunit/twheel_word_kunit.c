@@ -478,7 +478,7 @@ static void read_every_interleaving(struct kunit *test)
 			lt->last = 0;
 		/* User space takes no lock. */
 		user_moves(lt->slot);
-		timers_consume(lt->timers, 1, lt->now);
+		KUNIT_EXPECT_EQ(test, 1U, timers_consume(lt->timers, &event, 1, lt->now));
 		KUNIT_EXPECT_EQ(test, lt->timers->stats.delivered, 1ULL);
 		/* Nobody has to kick for a change before the read. */
 		if (lt->step <= 2 && lt->e->place == TIMER_QUEUED &&
@@ -489,6 +489,40 @@ static void read_every_interleaving(struct kunit *test)
 		look_check(test, lt, claimed);
 		if (!look_end(test, lt))
 			return;
+	}
+}
+
+/*
+ * G3: If the user ends a period while its event is copied, the event is not delivered but
+ * counted anew, without that period. A reader is refused once at most: G4.
+ */
+static void read_counts_anew(struct kunit *test)
+{
+	static const struct look_row row = { "", START - 1, START - 1, 2 * TICK };
+	static const u64 until[] = { START + 9 * TICK, 0 };
+	struct look_test *lt = look_alloc(test);
+	u64 left = START - 1 + 2 * TICK;
+	struct twheel_event event;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		look_begin(test, lt, 0, &row);
+		at_word = NULL;
+		timers_turn(lt->timers, lt->now, AMPLE, LOOK);
+		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, until[0]));
+		KUNIT_EXPECT_EQ(test, event.expirations, 5ULL);
+		KUNIT_EXPECT_EQ(test, xchg(&lt->slot->deadline_ns, 0), left);
+		KUNIT_EXPECT_EQ(test, 0U, timers_consume(lt->timers, &event, 1, until[0]));
+		KUNIT_EXPECT_EQ(test, lt->timers->stats.unread, 1ULL);
+		/* The user may arm the same period again, and end it once more. */
+		xchg(&lt->slot->deadline_ns, i ? left : 0);
+		KUNIT_EXPECT_EQ(test, 1U, timers_peek(lt->timers, &event, 1, until[i]));
+		KUNIT_EXPECT_EQ(test, event.expirations, 1ULL);
+		KUNIT_EXPECT_EQ(test, xchg(&lt->slot->deadline_ns, 0), i ? left : 0);
+		KUNIT_EXPECT_EQ(test, 1U, timers_consume(lt->timers, &event, 1, until[0]));
+		KUNIT_EXPECT_EQ(test, lt->timers->stats.unread, 0ULL);
+		KUNIT_EXPECT_EQ(test, (unsigned int)lt->e->place, (unsigned int)TIMER_IDLE);
+		wheel_end(lt->w);
 	}
 }
 
@@ -830,6 +864,7 @@ static void mark_withdraws(struct kunit *test)
 	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);
 	const struct twheel_stats *s = &w->timers.stats;
 	u64 now = START + TICK;
+	struct twheel_event event;
 	u32 i;
 
 	for (i = 0; i < 4; i++)
@@ -845,7 +880,8 @@ static void mark_withdraws(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->unread, 4ULL);
 	KUNIT_EXPECT_EQ(test, timers_publish_next(&w->timers, WHEEL_NEVER, now), WHEEL_NEVER);
 	/* One of them is read, and a KICK withdraws the others. */
-	timers_consume(&w->timers, 1, now);
+	KUNIT_EXPECT_EQ(test, 1U, timers_peek(&w->timers, &event, 1, now));
+	KUNIT_EXPECT_EQ(test, 1U, timers_consume(&w->timers, &event, 1, now));
 	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
 	KUNIT_EXPECT_EQ(test, s->withdrawn, 2ULL);
 	for (i = 0; i < 3; i++)
@@ -1105,6 +1141,7 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
 	KUNIT_CASE(event_is_final),
 	KUNIT_CASE_PARAM(read_every_interleaving, read_gen_params),
+	KUNIT_CASE(read_counts_anew),
 	KUNIT_CASE_PARAM(mark_every_interleaving, mark_gen_params),
 	KUNIT_CASE(mark_reads_again),
 	KUNIT_CASE(next_is_published),

@@ -667,7 +667,7 @@ static u32 verbs_read(struct bench *b, u64 now, void (*see)(struct bench *b,
 	while ((got = timers_peek(&b->timers, events, ARRAY_SIZE(events), now))) {
 		for (i = 0; see && i < got; i++)
 			see(b, &events[i]);
-		timers_consume(&b->timers, got, now);
+		timers_consume(&b->timers, events, got, now);
 		done += got;
 	}
 	return done;

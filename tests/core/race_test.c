@@ -156,8 +156,7 @@ static bool turn(bool last)
 	nr = timers_peek(&timers, events, EVENTS, now);
 	/* Now and then one event is not delivered. */
 	i = now / TICK % 7 || !nr ? nr : nr - 1;
-	timers_consume(&timers, i, now);
-	timers_unpeek(&timers, events + i, nr - i);
+	i = timers_consume(&timers, events, i, now);
 	finish(now);
 	while (i--) {
 		early += events[i].deadline_ns > events[i].expired_ns;

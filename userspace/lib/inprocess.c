@@ -184,13 +184,18 @@ static void look_at_clock(struct twheel *w, struct inprocess *p, u64 now)
 
 static int inprocess_read(struct twheel *w, struct twheel_event *events, unsigned int n)
 {
-	unsigned int got;
-	u64 now;
+	unsigned int nr, got;
+	u64 now, until;
 	struct inprocess *p = enter(w, &now);
 
 	look_at_clock(w, p, now);
-	got = timers_peek(&p->timers, events, n, now);
-	timers_consume(&p->timers, got, now);
+	until = now;
+	do {
+		nr = timers_peek(&p->timers, events, n, until);
+		got = timers_consume(&p->timers, events, nr, now);
+		/* If a thread has changed the word of the first, the second time is the last. */
+		until = 0;
+	} while (nr && !got);
 	leave(w, p, now);
 	return got;
 }

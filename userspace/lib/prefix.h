@@ -27,6 +27,7 @@
 #define timer_successor		twheel__timer_successor
 #define timer_to_idle		twheel__timer_to_idle
 #define timer_comes_at_once	twheel__timer_comes_at_once
+#define timer_periods		twheel__timer_periods
 #define timer_count_unseen	twheel__timer_count_unseen
 #define reconcile		twheel__reconcile
 #define timers_take_marks	twheel__timers_take_marks
@@ -38,10 +39,9 @@
 #define timers_next		twheel__timers_next
 #define timers_publish_next	twheel__timers_publish_next
 #define timers_prefetch		twheel__timers_prefetch
-#define timers_plan		twheel__timers_plan
+#define timers_answer		twheel__timers_answer
 #define timers_commit		twheel__timers_commit
 #define timers_list		twheel__timers_list
 #define timers_stats		twheel__timers_stats
 #define timers_peek		twheel__timers_peek
-#define timers_unpeek		twheel__timers_unpeek
 #define timers_consume		twheel__timers_consume
