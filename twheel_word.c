@@ -163,6 +163,10 @@ static void to_wheel(struct timers *t, struct timer *e, struct twheel_slot *slot
 		     u64 at, u64 slack, u64 now)
 	__must_hold(t->store->lock)
 {
+	if (e->deadline > now)
+		e->past = false;
+	else if (e->place != TIMER_TAKEN)
+		e->past = true;
 	take(t, e);
 	if (e->place == TIMER_TAKEN) {
 		t->stats.moved++;
@@ -206,23 +210,10 @@ u64 timer_successor(const struct timer *e, u64 deadline, u64 now)
 	       WHEEL_NEVER : deadline_word(sum);
 }
 
-/*
- * When what is due at @word has its turn: events come in the order of their ticks, so it
- * queues behind what is due before it. Return: when, or 0 for now.
- */
-static u64 turn_of(const struct timers *t, bool taken, u64 word, u64 now)
+/* The start of the present tick. */
+static u64 tick_start(const struct timers *t, u64 now)
 {
-	u64 tick_ns = timers_tick_ns(t);
-	u64 tick = now & ~(tick_ns - 1);
-	u64 next = wheel_next(&t->wheel);
-	u64 at = min(word, tick);
-
-	if (next >= tick)
-		return 0;
-	/* A new arming goes to its own tick, or the first that the wheel has not begun. */
-	if (!taken)
-		at = min(tick, max(word, next + tick_ns));
-	return next < at ? at : 0;
+	return now & ~(timers_tick_ns(t) - 1);
 }
 
 /**
@@ -234,11 +225,46 @@ static u64 turn_of(const struct timers *t, bool taken, u64 word, u64 now)
 bool timer_comes_at_once(const struct timers *t, u64 deadline, u64 now)
 {
 	timers_assert_held(t);
-	return deadline <= now && !turn_of(t, false, deadline, now);
+	return deadline <= now && wheel_next(&t->wheel) >= tick_start(t, now);
 }
 
-/* Is @e where @word wants it? @again: it was put there for a word that was read before. */
-static bool is_settled(const struct timer *e, u64 word, bool again, enum look look)
+/*
+ * Expires @e, which is due at @word. Events come in the order of their ticks, so if the wheel
+ * has something before it, @e is queued behind that. Return: false if user space has changed
+ * the word meanwhile.
+ */
+static bool expire(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 word,
+		   u64 now)
+	__must_hold(t->store->lock)
+{
+	bool taken = e->place == TIMER_TAKEN;
+
+	/* What was taken at its deadline has its turn. */
+	if (!taken || word != e->deadline) {
+		u64 next = wheel_next(&t->wheel);
+		u64 at = word;
+
+		/* A new arming goes to its own tick, or the first that the wheel has not begun. */
+		if (!taken)
+			at = max(at, next + timers_tick_ns(t));
+		at = min(at, tick_start(t, now));
+		if (next < at) {
+			e->deadline = word;
+			to_wheel(t, e, slot, at, 0, now);
+			return true;
+		}
+	}
+	if (cmpxchg64(&slot->deadline_ns, word, timer_successor(e, word, now)) != word)
+		return false;
+	to_ready(t, e, slot, word, now);
+	return true;
+}
+
+/*
+ * True if @e is where @word wants it. @placed: this visit has put it there, and has published
+ * when the kernel will look again.
+ */
+static bool is_settled(const struct timer *e, u64 word, bool placed, enum look look)
 {
 	switch (e->place) {
 	case TIMER_QUEUED:
@@ -246,12 +272,12 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
 		if (e->past)
 			return false;
 		/* Later, or not at all, will be seen in time. */
-		return word == e->deadline || (again && (!word || word > e->deadline));
+		return word == e->deadline || (placed && (!word || word > e->deadline));
 	case TIMER_READY:
 		return look != LOOK_AND_WITHDRAW ||
 		       word == timer_successor(e, e->deadline, e->expired_ns);
 	case TIMER_IDLE:
-		return again && !word;
+		return placed && !word;
 	default:
 		return false;
 	}
@@ -271,53 +297,37 @@ static bool is_settled(const struct timer *e, u64 word, bool again, enum look lo
 void reconcile(struct timers *t, struct timer *e, struct twheel_slot *slot, u64 now,
 	       enum look look)
 {
-	bool again = false;
+	bool placed = false;
 	unsigned int looks;
 
 	timers_assert_held(t);
 	for (looks = 0; ; looks++) {
 		u64 word = word_deadline(READ_ONCE(slot->deadline_ns));
-		u64 at;
 
-		if (is_settled(e, word, again, look))
+		if (is_settled(e, word, placed, look))
 			return;
 		word_step(slot);
 		if (e->place == TIMER_READY)
 			withdraw(t, e);
 		if (looks == WORD_LOOKS) {
-			at = (now | (timers_tick_ns(t) - 1)) + 1;
-			e->past |= e->place != TIMER_TAKEN;
-			e->deadline = at;
-			to_wheel(t, e, slot, at, 0, now);
+			e->deadline = (now | (timers_tick_ns(t) - 1)) + 1;
+			to_wheel(t, e, slot, e->deadline, 0, now);
 			return;
 		}
-		if (!word) {
-			timer_to_idle(t, e);
-			publish(t, slot, WHEEL_NEVER);
-		} else if (word > now) {
-			e->past = false;
-			e->deadline = word;
-			to_wheel(t, e, slot, word, e->slack, now);
-		} else {
-			bool taken = e->place == TIMER_TAKEN;
-
-			/* What was taken at its deadline has its turn. */
-			at = taken && word == e->deadline ? 0 : turn_of(t, taken, word, now);
-			if (at) {
-				e->past |= e->place != TIMER_TAKEN;
-				e->deadline = word;
-				to_wheel(t, e, slot, at, 0, now);
+		if (word && word <= now) {
+			if (expire(t, e, slot, word, now))
 				return;
-			}
-			if (cmpxchg64(&slot->deadline_ns, word,
-				      timer_successor(e, word, now)) == word) {
-				to_ready(t, e, slot, word, now);
-				return;
-			}
 			/* Moved under our hands. */
 			continue;
 		}
-		again = true;
+		if (word) {
+			e->deadline = word;
+			to_wheel(t, e, slot, word, e->slack, now);
+		} else {
+			timer_to_idle(t, e);
+			publish(t, slot, WHEEL_NEVER);
+		}
+		placed = true;
 		/* B, pairs with A in user space. */
 		smp_mb();
 		word_step(slot);
