@@ -321,6 +321,13 @@ static long ioctl_info(struct twheel_file *w, struct twheel_info __user *arg)
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
+/* True if the shape of a wheel is fixed, as a timer was made, or the table mapped. */
+static bool is_used(const struct twheel_file *w)
+{
+	lockdep_assert_held(&w->lock);
+	return w->pages.store.fresh || w->pages.store.table;
+}
+
 /**
  * file_set_up() - shape a wheel before its first timer
  * @w: the wheel
@@ -350,7 +357,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		return -EPERM;
 	/* A wheel in use refuses whatever else fails, and writes nothing. */
 	spin_lock_bh(&w->lock);
-	used = w->timers.used;
+	used = is_used(w);
 	spin_unlock_bh(&w->lock);
 	if (used)
 		return -EBUSY;
@@ -358,7 +365,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		return -EFAULT;
 
 	spin_lock_bh(&w->lock);
-	used = w->timers.used;
+	used = is_used(w);
 	if (!used) {
 		/* Of a first timer without an answer. */
 		swap(w->mem, mem);

@@ -108,7 +108,6 @@ void timers_info(const struct timers *t, struct twheel_info *info)
 void timers_map(struct timers *t, struct twheel_table *table, u32 page, u32 clock_id, u64 next)
 {
 	timers_assert_held(t);
-	t->used = true;
 	t->store->table = table;
 	WRITE_ONCE(table->magic, TWHEEL_TABLE_MAGIC);
 	WRITE_ONCE(table->slots_offset, page);
@@ -377,7 +376,6 @@ bool timers_commit(struct timers *t, const struct timers_answer *a, u64 now)
 		return true;
 	if (opcode == TWHEEL_OP_REGISTER) {
 		e = store_get(t->store);
-		t->used = true;
 		t->stats.registered++;
 		WRITE_ONCE(*store_user_data(t->store, e->slot), arg->user_data);
 		slot = timer_word(t, e);

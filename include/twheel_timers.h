@@ -27,7 +27,6 @@
  * @kept: turns have kept marks for a KICK, as they found events that were armed over
  * @slot: where the sweep of the marks goes on
  * @id: tells the wheel from the others, in fdinfo and traces
- * @used: a timer has been made, or the table mapped: the shape is fixed
  * @news: something has come to @ready; for the caller to clear
  * @stats: what has happened, but for what timers_stats() adds
  */
@@ -40,7 +39,6 @@ struct timers {
 	u32 slot;
 	bool marked;
 	bool kept;
-	bool used;
 	bool news;
 	struct twheel_stats stats;
 };
