@@ -312,7 +312,9 @@ static int device_open(struct inode *inode, struct file *file)
 	err = quota_open(&w->pages.bill, file->f_cred, sizeof(*w));
 	if (err)
 		goto free;
-	file_init_turns(w);
+	spin_lock_init(&w->lock);
+	init_waitqueue_head(&w->readers);
+	init_waitqueue_head(&w->pollers);
 	pages_init(&w->pages, &w->lock);
 	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);

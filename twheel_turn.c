@@ -323,11 +323,12 @@ void quota_turn(struct work_struct *work)
 
 /**
  * file_set_clock() - choose the clock of a wheel
- * @w: the wheel, whose hrtimer was never started
+ * @w: the wheel, which has had no timer and no mapping yet
  * @clock_id: the clock
  */
 void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 {
+	w->programmed = WHEEL_NEVER;
 	w->clock_id = clock_id;
 	w->offset = 0;
 	if (clock_id == CLOCK_MONOTONIC)
@@ -335,18 +336,6 @@ void file_set_clock(struct twheel_file *w, clockid_t clock_id)
 	else if (clock_id == CLOCK_BOOTTIME)
 		w->offset = w->offset_boottime;
 	hrtimer_setup(&w->timer, turn_timer, clock_id, HRTIMER_MODE_ABS_SOFT);
-}
-
-/**
- * file_init_turns() - make a wheel that can be turned, after file_set_clock()
- * @w: the wheel, zeroed
- */
-void file_init_turns(struct twheel_file *w)
-{
-	spin_lock_init(&w->lock);
-	init_waitqueue_head(&w->readers);
-	init_waitqueue_head(&w->pollers);
-	w->programmed = WHEEL_NEVER;
 }
 
 /**

@@ -69,7 +69,6 @@ u64 file_now(const struct twheel_file *w);
 u64 lock_wheel(struct twheel_file *w) __acquires(&w->lock);
 void unlock_wheel(struct twheel_file *w, u64 now) __releases(&w->lock);
 void file_set_clock(struct twheel_file *w, clockid_t clock_id);
-void file_init_turns(struct twheel_file *w);
 void file_stop_turns(struct twheel_file *w);
 
 /* twheel_ioctl.c */
