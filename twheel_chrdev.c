@@ -7,8 +7,7 @@
  *        |  lock_wheel(), unlock_wheel()
  *   twheel_turn.c     what turns a wheel: clock, lock, hrtimer, worker
  *        |  timers_*(), handed the time
- *   twheel_timers.c   the turn, the verbs
- *   twheel_events.c   what is read
+ *   twheel_timers.c   the turn, the verbs, what is read
  *   twheel_marks.c    which words user space wants looked at
  *        |
  *   twheel_word.c     one timer and its word: reconcile()

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * The timers of a wheel: where each is and what its word asks for (twheel_word.c), which
- * are marked (twheel_marks.c), what can be done with all of them (twheel_timers.c), and what
- * is read (twheel_events.c).
+ * are marked (twheel_marks.c), and what can be done with all of them (twheel_timers.c).
  *
  * Everything here is handed the time, runs under the lock of the wheel and never sleeps.
  * User space exchanges the words at any moment.
@@ -133,7 +132,6 @@ int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
-/* twheel_events.c */
 unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 until);
 unsigned int timers_consume(struct timers *t, const struct twheel_event *events,

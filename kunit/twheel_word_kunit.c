@@ -33,7 +33,6 @@ static void next_step(void);
 #define smp_mb() next_step() /* D of twheel_marks.c */
 #include "twheel_marks.c"
 #include "twheel_timers.c"
-#include "twheel_events.c"
 #include "twheel_slots.c"
 
 #define SHIFT	20

@@ -18,7 +18,7 @@
 
 take_tree 6.12
 plant twheel.o twheel_quota.o twheel_store.o twheel_slots.o twheel_word.o twheel_marks.o twheel_timers.o \
-	twheel_events.o twheel_turn.o twheel_ioctl.o twheel_chrdev.o twheel_bench_kunit.o
+	twheel_turn.o twheel_ioctl.o twheel_chrdev.o twheel_bench_kunit.o
 ln -s "$top"/bench/device/twheel_bench*.[ch] "$tree/lib/twheel"
 # shellcheck disable=SC2016
 echo 'ccflags-y += $(TWHEEL_CFLAGS)' >>"$tree/lib/twheel/Makefile"
