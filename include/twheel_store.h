@@ -64,7 +64,7 @@ struct timer {
 	union {
 		struct wheel_node node;
 		struct {
-			struct hlist_node ready;
+			struct list_head ready;
 			u64 expired_ns;
 			u32 slot;
 		};
