@@ -20,7 +20,6 @@ struct twheel_file;
  * @bytes: how much memory they take
  * @lock: protects what follows
  * @due: the wheels that the worker turns next, in order
- * @due_end: where the next of these is linked
  * @turning: the wheel that it turns now
  * @work: turns one of them
  */
@@ -31,8 +30,7 @@ struct quota {
 	u64 bytes;
 	/* Taken under the lock of a wheel. */
 	spinlock_t lock;
-	struct hlist_head due;
-	struct hlist_node **due_end;
+	struct list_head due;
 	const struct twheel_file *turning;
 	struct work_struct work;
 };
