@@ -153,7 +153,7 @@ void wheel_init(struct wheel *w, const struct wheel_shape *shape, void *mem, u64
 	w->ring = (struct wheel_ring *)(w->tail + (1UL << shape->slot_bits));
 }
 
-/* Has the node @number fetched, unless this visit ends before it. */
+/* Prefetches the node @number, unless this visit ends before it. */
 static void fetch(const struct wheel *w, u32 number, bool due, unsigned int budget)
 {
 	if (w->fetch && budget >= WHEEL_AHEAD)

@@ -81,7 +81,7 @@ static DEFINE_MUTEX(wheels_mutex);
 
 /*
  * Copies up to @max events, of %TURN_EVENTS at most, and consumes those that were copied whole.
- * All under the lock and without page faults: a CANCEL meanwhile knows which are unread.
+ * It does so under the lock and without page faults, so a CANCEL knows which are unread.
  *
  * Return: how many; -EAGAIN if none is ready; -EFAULT if a page has to be brought in first.
  */
@@ -127,7 +127,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	if (iov_iter_count(to) < sizeof(struct twheel_event))
 		return -EINVAL;
 	do {
-		/* After a fault one alone: of many, the copy may not get to its end. */
+		/* After a fault, one at a time: a copy of many might never get to its end. */
 		ret = deliver(w, to, faults ? 1 : TURN_EVENTS);
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
@@ -173,8 +173,8 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 /* The mapping */
 
 /*
- * Any pages of the table, shared. The mapping can neither grow nor be executed; in a process
- * whose readable memory is all executable (READ_IMPLIES_EXEC) nobody has asked for that.
+ * Maps any pages of the table, shared. The mapping can neither grow nor be executed. A process
+ * with READ_IMPLIES_EXEC has not asked to execute it, so it is not refused but cannot either.
  * VM_LOCKONFAULT without VM_LOCKED keeps mlockall() from touching all pages.
  */
 static int twheel_mmap(struct file *file, struct vm_area_struct *vma)
@@ -258,9 +258,9 @@ static void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 }
 
 /*
- * What root finds of wheels in /sys/kernel/debug/twheel/wheels, a line each: the number of the
- * wheel, the uid and pid of who opened it, how many timers it has, and how many bytes it takes.
- * Also of those whose descriptor is in a message, or that are only mapped.
+ * Root reads in /sys/kernel/debug/twheel/wheels a line for each wheel: its number, the uid and
+ * pid of the process that opened it, how many timers it has, and how many bytes it takes. The
+ * list includes wheels whose descriptor is in a message, or that are only mapped.
  */
 static void *wheels_start(struct seq_file *m, loff_t *pos)
 {
@@ -332,7 +332,7 @@ static int device_open(struct inode *inode, struct file *file)
 	list_add_tail(&w->wheels, &wheels);
 	mutex_unlock(&wheels_mutex);
 	file->private_data = w;
-	/* A read that would block says so: io_uring then polls. */
+	/* This makes a read that would block say so to io_uring, which polls then. */
 	file->f_mode |= FMODE_NOWAIT;
 	return stream_open(inode, file);
 
@@ -374,7 +374,7 @@ static struct miscdevice twheel_misc = {
 	.minor	= TWHEEL_MINOR,
 	.name	= "twheel",
 	.fops	= &twheel_fops,
-	/* Anybody's: what a wheel costs is bounded, and charged to its users. */
+	/* Everybody may open it, as what a wheel costs is bounded and charged to its user. */
 	.mode	= 0666,
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls: what is asked is copied in, and what was done is copied out.
+ * The ioctls, which copy the request in and the answer out.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -19,8 +19,9 @@
 #include "twheel_turn.h"
 
 /*
- * Operations of a batch or timers of a list, done at a time. Where memory ends in the midst of
- * them, one at a time: on arm64 a copy of many stops up to 16 bytes too early.
+ * How many operations of a batch, or timers of a list, are done at a time. Where the user's
+ * memory ends among them it is one at a time, because on arm64 a copy of many stops up to 16
+ * bytes too early.
  */
 #define GROUP			TIMERS_AHEAD
 
@@ -92,7 +93,7 @@ static int do_op(struct twheel_file *w, struct twheel_op *op, void __user *to, s
 	return timers_commit(&w->timers, &answer, now) ? 0 : -EAGAIN;
 }
 
-/* Has the buckets made, when the first timer needs them. Return: 0, -ENOMEM or -ENOSPC. */
+/* Allocates the buckets, for the first timer. Return: 0, -ENOMEM or -ENOSPC. */
 static int make_buckets(struct twheel_file *w)
 {
 	struct wheel_shape shape;
@@ -129,7 +130,7 @@ static int make_buckets(struct twheel_file *w)
 	return err;
 }
 
-/* Makes room for a timer. Return: 0, also if others were faster; or -ENOMEM or -ENOSPC. */
+/* Makes room for a timer. Return: 0, even if others were faster; or -ENOMEM or -ENOSPC. */
 static int make_room(struct twheel_file *w)
 {
 	return READ_ONCE(w->mem) ? pages_grow(&w->pages) : make_buckets(w);
@@ -252,7 +253,7 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 				break;
 		done += good;
 		if (good < got) {
-			/* To go on with the first that did not arrive. */
+			/* The next call goes on with the first that did not arrive. */
 			list.cursor = (u32)timers[array_index_nospec(good, GROUP)].id;
 			if (!done)
 				return -EFAULT;
@@ -355,7 +356,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 		return err;
 	if (wanted_ns && wanted_ns < least && !capable(CAP_SYS_RESOURCE))
 		return -EPERM;
-	/* A wheel in use refuses whatever else fails, and writes nothing. */
+	/* A wheel in use refuses before it writes to @arg. */
 	spin_lock_bh(&w->lock);
 	used = is_used(w);
 	spin_unlock_bh(&w->lock);
@@ -367,7 +368,7 @@ int file_set_up(struct twheel_file *w, struct twheel_setup *setup,
 	spin_lock_bh(&w->lock);
 	used = is_used(w);
 	if (!used) {
-		/* Of a first timer without an answer. */
+		/* Buckets are there if a REGISTER allocated them and then failed. */
 		swap(w->mem, mem);
 		old = w->timers.wheel.shape;
 		w->pages.store.max = setup->max_timers;

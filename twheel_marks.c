@@ -45,7 +45,7 @@ static bool settle(struct timers *t, struct timer *e, u64 now, enum look look)
 	return word == timer_successor(e, e->deadline, e->expired_ns);
 }
 
-/* Has the next sweep go through all lines, as marks were kept whose lines are not named. */
+/* Sets the summary bits of all lines, because marks were kept in lines whose bit is clear. */
 static void name_all_lines(struct timers *t, u32 lines)
 	__must_hold(t->store->lock)
 {

@@ -65,7 +65,7 @@ static kuid_t payer(const struct cred *cred)
 	return uid_valid(root) ? root : cred->euid;
 }
 
-/* Asked last, as the kernel notes that the capability was made use of. */
+/* Called last, because the kernel takes note of a capability that is used. */
 static bool may_exceed(void)
 {
 	return ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
@@ -168,7 +168,7 @@ void quota_close(struct bill *bill)
 	spin_unlock(&users_lock);
 	if (!last)
 		return;
-	/* It has turned the user's last wheel, but may not have returned yet. */
+	/* The worker has turned the user's last wheel, but may not have returned yet. */
 	cancel_work_sync(&q->work);
 	kfree(q);
 }

@@ -26,7 +26,7 @@ struct timer *store_at(const struct store *s, u32 slot)
 }
 
 /**
- * store_prefetch() - have all that a verb wants of a slot fetched from memory
+ * store_prefetch() - prefetch all that a verb reads of a slot
  * @s: the store
  * @slot: any number; user space may have given it
  *

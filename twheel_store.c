@@ -17,8 +17,8 @@
  * 34 ns. Timers in blocks cost 2 to 9 ns each to allocate and free. Timers of a kmem_cache
  * cost 38 to 46 ns, and 8 bytes for a pointer (bench/device/kunit.sh on an Intel Xeon).
  *
- * Everything is allocated, which may wait for the memory of the caller's cgroup, without any
- * lock. Of two who have allocated the same thing, one gives it back.
+ * All allocations are made without a lock, because they may wait for the memory of the caller's
+ * cgroup. If two callers have allocated the same thing, one of them frees it again.
  */
 #include <linux/err.h>
 #include <linux/gfp.h>
@@ -121,7 +121,7 @@ void pages_free(struct pages *p)
 	xa_destroy(&p->pages);
 }
 
-/* Page @nr, made if there is none; or -ENOMEM or -ENOSPC. */
+/* Return: page @nr, which is allocated if it is not there; or -ENOMEM or -ENOSPC. */
 static void *get_page_at(struct pages *p, unsigned long nr)
 {
 	void *page = xa_load(&p->pages, nr), *other = XA_ERROR(-ENOMEM);
@@ -179,7 +179,7 @@ static bool install(struct pages *p, u32 nr, const struct block *block, struct b
 	return ours;
 }
 
-/* Makes block @nr, unless another comes before. Return: 0, -ENOMEM or -ENOSPC. */
+/* Makes block @nr, unless another call is faster. Return: 0, -ENOMEM or -ENOSPC. */
 static int add_block(struct pages *p, u32 nr)
 {
 	/* The array doubles at each power of two. */
@@ -206,7 +206,7 @@ static int add_block(struct pages *p, u32 nr)
 		free_block(&block);
 		quota_uncharge(&p->bill, cost + array);
 	} else if (array) {
-		/* Of the array that this one replaces. */
+		/* The array that this one replaces costs the user no more. */
 		quota_uncharge(&p->bill, nr * sizeof(struct block));
 	}
 	kvfree(blocks);
@@ -228,7 +228,7 @@ int pages_grow(struct pages *p)
 	if (!is_full(&p->store))
 		return 0;
 	err = add_block(p, READ_ONCE(p->store.room) / WORDS);
-	/* If another has made room meanwhile, the failure is nothing to the caller. */
+	/* If another call has made room meanwhile, this one has not failed. */
 	return err && is_full(&p->store) ? err : 0;
 }
 

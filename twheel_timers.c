@@ -19,12 +19,12 @@
 #include "twheel_timers.h"
 #include "twheel_trace.h"
 
-/* Timers that an arming takes off the wheel because they are due before it: 24 take 120. */
+/* Timers that an arming expires because they are due before it: 120 for a group of 24 armings. */
 #define ARM_BUDGET	4U
 /* All levels together have at most 2^12 buckets, so that a wheel stays small. */
 #define BUCKETS_SHIFT	12
 #define TIMERS_FEATURES	(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS | TWHEEL_FEATURE_PARKED)
-/* Tries of a verb to exchange a word that is moved meanwhile. */
+/* How often a verb tries to exchange a word that user space moves meanwhile. */
 #define EXCHANGES	16
 
 /**
@@ -196,7 +196,7 @@ static u32 state_of(const struct timer *e, u64 word)
 	return word_deadline(word) ? TWHEEL_ARMED : TWHEEL_IDLE;
 }
 
-/* Return: the word, of which @out tells. */
+/* Describes @e in @out. Return: the word that this was read from. */
 static u64 report(const struct timers *t, const struct timer *e,
 		  const struct twheel_slot *slot, struct twheel_timer *out)
 {
@@ -231,7 +231,7 @@ static int check_op(const struct timers *t, const struct twheel_op *op)
 	       !(arg->flags & TWHEEL_KEEP) ? -EINVAL : 0;
 }
 
-/* What expires at once comes behind timers that were due before it: these expire now. */
+/* Expires timers that are due before @deadline, if that has passed: events come in order. */
 static void make_way(struct timers *t, u64 deadline, u64 now)
 	__must_hold(t->store->lock)
 {
@@ -284,13 +284,13 @@ static int answer_op(struct timers *t, struct timers_answer *a, u64 now)
 }
 
 /**
- * timers_prefetch() - have what operations will touch fetched from memory
+ * timers_prefetch() - prefetch what operations will touch
  * @t: the timers
  * @ops: the operations
  * @nr: how many, %TIMERS_AHEAD at most
  *
- * Timers lie far apart, and one after the other each would be waited for. Among 1,000,000
- * a REARM takes a fourth of the time by this, and 4 ns more among 10,000.
+ * Timers lie far apart in memory, so without this the CPU would wait for one after the other.
+ * A REARM among 1,000,000 timers takes a fourth of the time with it, and 4 ns more among 10,000.
  */
 void timers_prefetch(const struct timers *t, const struct twheel_op *ops, unsigned int nr)
 {

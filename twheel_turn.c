@@ -11,7 +11,7 @@
  *
  * What @programmed says, and the functions that make it so:
  *
- *   WHEEL_NEVER   nothing is to be done          note_next()
+ *   WHEEL_NEVER   nothing is to be done          file_set_clock(), note_next()
  *   a time ahead  the hrtimer will fire then     start_timer(), restart()
  *   a time past   the hrtimer is running, or
  *                 has queued the wheel           turn_timer(), without the lock
@@ -216,7 +216,7 @@ static unsigned int turn(struct twheel_file *w, u64 now, unsigned int budget)
 	return touched;
 }
 
-/* Has the pauses between the hrtimer softirqs of a CPU refill the budget, when @run begins. */
+/* Refills the budget for the pause since the last turn, when hrtimer softirq @run begins. */
 static noinline void refill(struct turn_budget *b, unsigned int run)
 {
 	u64 pauses = (ktime_get_ns() - b->ended) / TURN_PAUSE_NS;
@@ -240,10 +240,10 @@ static noinline enum hrtimer_restart turn_within(struct twheel_file *w, struct t
 }
 
 /*
- * All wheels that are due in the softirqs of a CPU share a budget. Where nothing is left of it,
- * the worker turns the wheel. To leave it to the worker takes what a timerfd takes to expire,
- * and waits for no lock that is held long: so many wheels keep the CPU no longer than as many
- * timerfds. Hence these small functions, which save few registers.
+ * All wheels that are due in the softirqs of a CPU share a budget. When nothing is left of it,
+ * the worker turns the wheel. Handing a wheel over takes no longer than a timerfd takes to
+ * expire, and waits for no lock that is held for long, so many wheels keep the CPU no longer than
+ * as many timerfds. That is why these functions are small: they save few registers.
  */
 static enum hrtimer_restart turn_timer(struct hrtimer *timer)
 {

@@ -34,12 +34,12 @@ struct wheel_shape {
 };
 
 /*
- * Has the node @number, which is or was queued, fetched from memory. If it is @due, then also
- * what the caller will touch when it expires. @nodes is as given to wheel_init().
+ * Prefetches the node @number, which is or was queued. If it is @due, then also what the caller
+ * will touch when it expires. @nodes is as given to wheel_init().
  */
 typedef void (*wheel_fetch_fn)(const void *nodes, u32 number, bool due);
 
-/* A visit has so many nodes fetched from memory before it comes to them. */
+/* How many nodes ahead of itself a visit prefetches. */
 #define WHEEL_AHEAD		8U
 
 /**
@@ -57,7 +57,7 @@ struct wheel_node {
 	u32 ahead;
 };
 
-/* A bucket shares its ring with the one that is so many buckets further. */
+/* Buckets that are this far apart share a ring. */
 #define WHEEL_RINGS		256
 
 /**

@@ -10,7 +10,7 @@
 #include "twheel_quota.h"
 #include "twheel_store.h"
 
-/* Out of memory, also of the cgroup's, is ENOMEM: nobody is killed for it. */
+/* If memory runs out, even that of the cgroup alone, the call fails and nobody is killed. */
 #define STORE_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 /*
  * For open, whose caller has the mutex of the misc devices: this waits for nothing. What is

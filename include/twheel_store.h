@@ -21,7 +21,7 @@
 
 /* As many slots as the summary in the header page has room for. */
 #define STORE_MAX		(1U << 24)
-/* A bit of the summary stands for the marks of so many slots. */
+/* A bit of the summary stands for the marks of STORE_LINE slots. */
 #define STORE_LINE_SHIFT	10U
 #define STORE_LINE		(1U << STORE_LINE_SHIFT)
 /* Where the summary begins in the header page, which has room for STORE_MAX slots. */
@@ -115,8 +115,8 @@ struct twheel_slot *store_word(const struct store *s, u32 slot);
 u64 *store_user_data(const struct store *s, u32 slot);
 
 /*
- * Has the timer in @slot, which is below @room, fetched from memory, and its word if it is
- * @due: a wheel_fetch_fn, for a &struct store.
+ * Prefetches the timer in @slot, which is below @room, and its word if it is @due: a
+ * wheel_fetch_fn for a &struct store.
  */
 void store_fetch(const void *store, u32 slot, bool due);
 

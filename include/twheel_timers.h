@@ -47,7 +47,7 @@ struct timers {
  */
 enum look { LOOK, LOOK_AND_WITHDRAW };
 
-/* Timers that are fetched from memory at a time: what a cache has misses open for, about. */
+/* Timers that are prefetched at a time: about as many as a CPU waits for at once. */
 #define TIMERS_AHEAD	24U
 
 /*
