@@ -346,6 +346,20 @@ func TestAway(t *testing.T) {
 	if _, err = c.Put(short, "q", Task{}); err != context.DeadlineExceeded {
 		t.Error(err)
 	}
+	// Nor does the context wait for what twheeld asks for.
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer busy.Close()
+	c = connect(t, busy.URL)
+	c.Deadline = time.Hour
+	short, stop = context.WithTimeout(ctx, time.Second)
+	defer stop()
+	begin := time.Now()
+	if _, err = c.Put(short, "q", Task{}); err != context.DeadlineExceeded || time.Since(begin) > 30*time.Second {
+		t.Error(err, time.Since(begin))
+	}
 	for _, server := range []string{"ftp://x", "http://", "https:///v1"} {
 		if _, err := New(server, ""); err == nil {
 			t.Error(server)
