@@ -125,6 +125,7 @@ def certificates():
 def refused():
     for program in (CTL, STATIC):
         for server in ("nothing", "http://", "unix:" + "x" * 200, f"127.0.0.1:{port}/path",
+                       f"http://127.0.0.1:{port}/path", f"http://127.0.0.1:{port}?path",
                        "ftp://h:1"):
             status, _, err = ctl(program, server)
             equal(status, 2, f"{server}: {err}")
