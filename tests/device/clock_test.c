@@ -315,32 +315,6 @@ TEST_F(moved, backward_in_softirq)
 	EXPECT_EQ(0, sched_setaffinity(0, sizeof(all), &all));
 }
 
-/*
- * The clock is set forward, and at once one more timer is armed. It is due too, but waits
- * behind the many timers that were due before. Its own lateness is none.
- */
-TEST_F(moved, armed_into_backlog)
-{
-	enum { N = 30000 };
-	struct twheel_event *ev = calloc(N + 1, sizeof(*ev));
-	__u64 counted = 0, start = now(variant->clock);
-	struct twheel_stats s;
-	unsigned int i;
-
-	ASSERT_TRUE(!!ev);
-	add_many(_metadata, self->fd, N, start + 30 * MINUTE, TWHEEL_ABSTIME, 0, NULL);
-	step(_metadata, 60 * MINUTE);
-	add(_metadata, self->fd, 0, 0, N);
-	EXPECT_EQ(N + 1, collect(self->fd, ev, N + 1));
-	for (i = 0; i <= N; i++)
-		EXPECT_EQ(i == N, ev[i].user_data == N);
-	s = stats(_metadata, self->fd);
-	for (i = 0; i < TWHEEL_LATENESS_BUCKETS; i++)
-		counted += s.lateness[i];
-	EXPECT_EQ(N, counted);
-	free(ev);
-}
-
 /* A clock that is set forward wakes a reader that sleeps in poll(). */
 TEST_F(moved, wakes_sleeper)
 {
@@ -416,6 +390,48 @@ FIXTURE_TEARDOWN(namespace)
 }
 
 /*
+ * Checks that words of @fd are on @clock as the wheel's opener sees it, whoever writes them: @offset
+ * ahead of what this process sees.
+ */
+static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)
+{
+	struct twheel_timer timer = { .deadline_ns = AHEAD, .flags = TWHEEL_KEEP };
+	__u64 before, deadline;
+	struct twheel_event ev;
+	struct table t;
+
+	/* On a processor without LSE, the module refuses to map the table. */
+	if (!info(_metadata, fd).table_bytes)
+		return;
+	t = map_table(_metadata, fd);
+	before = now(clock) + offset;
+	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &timer));
+	deadline = word(slot_of(&t, timer.id));
+	EXPECT_EQ(timer.deadline_ns, deadline);
+	EXPECT_GE(deadline, before + AHEAD);
+	EXPECT_LE(deadline, now(clock) + offset + AHEAD);
+	EXPECT_EQ(tick_of(&t, deadline), wake(slot_of(&t, timer.id)));
+	/* Move it later, by exchange. */
+	deadline += 50 * NS_PER_MS;
+	EXPECT_NE(0, arm(&t, timer.id, deadline));
+	EXPECT_EQ(0, t.kicks);
+	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(now(clock) + offset, ev.expired_ns);
+	/* Arm it when idle, with a KICK. */
+	deadline = now(clock) + offset + 40 * NS_PER_MS;
+	EXPECT_EQ(0, arm(&t, timer.id, deadline));
+	EXPECT_EQ(1, t.kicks);
+	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
+	EXPECT_EQ(deadline, ev.deadline_ns);
+	EXPECT_GE(now(clock) + offset, ev.expired_ns);
+	EXPECT_LT(ev.expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
+	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, timer.id));
+	expect_conserved(_metadata, fd);
+	unmap_table(&t);
+}
+
+/*
  * Checks that deadlines and events of @fd are on @clock, @offset ahead of what this process
  * sees.
  */
@@ -464,6 +480,7 @@ static void check_clock(struct __test_metadata *_metadata, int fd, int clock, lo
 	EXPECT_FALSE(readable(fd, QUIET_MS));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, before));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(fd, t.id));
+	check_words(_metadata, fd, clock, offset);
 }
 
 /* A wheel that was opened inside a namespace uses the clock that processes see there. */

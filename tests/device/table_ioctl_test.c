@@ -5,8 +5,6 @@
  */
 #include "twheel_test.h"
 
-#include <sched.h>
-
 FIXTURE(table_ioctl) {
 	int fd;
 	struct table t;
@@ -407,25 +405,6 @@ TEST_F(periodic, word)
 	}
 }
 
-/* A late reader gets one event with a count, and the word continues from there. */
-TEST_F(periodic, late_reader)
-{
-	struct twheel_event ev;
-	__u64 before, after;
-
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	sleep_ms(200);
-	before = now(CLOCK_MONOTONIC);
-	ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
-	after = now(CLOCK_MONOTONIC);
-	EXPECT_EQ(self->first, ev.deadline_ns);
-	EXPECT_GE(ev.expirations, (before - self->first) / PERIOD + 1);
-	EXPECT_LE(ev.expirations, (after - self->first) / PERIOD + 1);
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_GT(ev.deadline_ns, before);
-	EXPECT_TRUE(on_grid(self->first, ev.deadline_ns));
-}
-
 /* G4: A read that faults consumes nothing, and loses no period. */
 TEST_F(periodic, faulting_read)
 {
@@ -563,26 +542,6 @@ TEST_F(periodic, disarm_unread)
 	}
 	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_EXPIRED, cancel(self->fd, self->id));
-}
-
-/* GET withdraws nothing either: storing the old word again restores the state from before. */
-TEST_F(periodic, disarm_unread_and_get)
-{
-	struct twheel_event ev;
-	__u64 held;
-
-	ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-	held = disarm(&self->t, self->id);
-	EXPECT_NE(0, held);
-	EXPECT_EQ(TWHEEL_EXPIRED, state(self->fd, self->id));
-	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
-	EXPECT_EQ(0, swap_word(self->slot, held));
-	EXPECT_EQ(0, kick(&self->t, self->id));
-	ASSERT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(self->first, ev.deadline_ns);
-	self->first += ev.expirations * PERIOD;
-	EXPECT_EQ(self->first, next_event(_metadata, self->fd, PATIENCE_MS).deadline_ns);
-	EXPECT_EQ(0, stats(_metadata, self->fd).withdrawn);
 }
 
 /*
@@ -806,100 +765,6 @@ TEST_F(wall_clock, back_and_forth)
 	}
 	EXPECT_EQ(0, wrong);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-}
-
-/* Time namespaces: a word is on the clock that the wheel's opener sees, whoever writes it. */
-FIXTURE(namespace) {
-	long long offset;
-};
-
-FIXTURE_VARIANT(namespace) {
-	int clock;
-	long long offset;
-};
-
-VARIANT(namespace, monotonic, .clock = CLOCK_MONOTONIC, .offset = 86400);
-VARIANT(namespace, boottime, .clock = CLOCK_BOOTTIME, .offset = 1000000);
-
-/* Not by more than the machine has been up, because the clock must not become negative. */
-VARIANT(namespace, behind, .clock = CLOCK_MONOTONIC, .offset = -1);
-
-/* From here on, the children of this process live in a time namespace. */
-FIXTURE_SETUP(namespace)
-{
-	char text[64];
-
-	SKIP_UNLESS_ROOT();
-	if (unshare(CLONE_NEWTIME))
-		SKIP(return, "NO TIME NAMESPACES HERE: not tested");
-	snprintf(text, sizeof(text), "%d %lld 0", variant->clock, variant->offset);
-	ASSERT_TRUE(write_text("/proc/self/timens_offsets", text));
-	self->offset = variant->offset * (long long)NS_PER_SEC;
-}
-
-NO_TEARDOWN(namespace)
-
-/* Checks words on a wheel whose clock is @clock, @offset ahead of what this process sees. */
-static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)
-{
-	struct table t = map_table(_metadata, fd);
-	struct twheel_timer timer = { .deadline_ns = AHEAD, .flags = TWHEEL_KEEP };
-	__u64 before = now(clock) + offset, deadline;
-	struct twheel_event ev;
-
-	EXPECT_EQ(0, verb(fd, TWHEEL_IOC_REGISTER, &timer));
-	deadline = word(slot_of(&t, timer.id));
-	EXPECT_EQ(timer.deadline_ns, deadline);
-	EXPECT_GE(deadline, before + AHEAD);
-	EXPECT_LE(deadline, now(clock) + offset + AHEAD);
-	EXPECT_EQ(tick_of(&t, deadline), wake(slot_of(&t, timer.id)));
-	/* Move it later, by exchange. */
-	deadline += 50 * NS_PER_MS;
-	EXPECT_NE(0, arm(&t, timer.id, deadline));
-	EXPECT_EQ(0, t.kicks);
-	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(deadline, ev.deadline_ns);
-	EXPECT_GE(now(clock) + offset, ev.expired_ns);
-	/* Arm it when idle, with a KICK. */
-	deadline = now(clock) + offset + 40 * NS_PER_MS;
-	EXPECT_EQ(0, arm(&t, timer.id, deadline));
-	EXPECT_EQ(1, t.kicks);
-	ASSERT_EQ(1, take(fd, &ev, 1, PATIENCE_MS));
-	EXPECT_EQ(deadline, ev.deadline_ns);
-	EXPECT_GE(now(clock) + offset, ev.expired_ns);
-	EXPECT_LT(ev.expired_ns, deadline + PATIENCE_MS * NS_PER_MS);
-	EXPECT_EQ(TWHEEL_IDLE, cancel(fd, timer.id));
-	expect_conserved(_metadata, fd);
-	unmap_table(&t);
-}
-
-static void opened_inside(struct __test_metadata *_metadata, int clock, __u64 expected)
-{
-	int fd = wheel_on(clock);
-
-	ASSERT_GE(fd, 0);
-	/* Check that we are inside. */
-	EXPECT_GE(now(clock), expected);
-	EXPECT_LT(now(clock), expected + PATIENCE_MS * NS_PER_MS);
-	check_words(_metadata, fd, clock, 0);
-	close(fd);
-}
-
-TEST_F(namespace, opened_inside)
-{
-	__u64 expected = now(variant->clock) + self->offset;
-
-	IN_CHILD(opened_inside(_metadata, variant->clock, expected));
-}
-
-TEST_F(namespace, opened_outside)
-{
-	int fd = wheel_on(variant->clock);
-
-	ASSERT_GE(fd, 0);
-	IN_CHILD(check_words(_metadata, fd, variant->clock, -self->offset));
-	check_words(_metadata, fd, variant->clock, 0);
-	close(fd);
 }
 
 TEST_HARNESS_MAIN
