@@ -112,8 +112,7 @@ library | tool | lib32)
 		# twheelctl is not built for these architectures.
 		[[ $kernel/$test != @(arm64|s390x)-*/module_test ]] || test+=' -T ps_finds_all'
 		# On the debug kernel, the sizes of slabs prove nothing, but kmemleak finds leaks.
-		[[ $kernel/$test != debug/module_test* ]] ||
-			test+=' -T kill_with_timers -T open_and_close -T cancelled_timers'
+		[[ $kernel/$test != debug/module_test* ]] || test+=' -T cancelled_timers'
 		# kmsan has no cgroups and no sockets. million_test takes half an hour there, two
 		# of the six tests of killed_test take more than seven minutes, and map_and_unmap
 		# so long that RCU reports a stall.
@@ -128,11 +127,10 @@ library | tool | lib32)
 		# vm/config/uml.config.
 		uml/million_test) continue ;;
 		uml/expiry_test) test+=' -T arm_is_bounded' ;;
-		uml/clock_test | uml/table_ioctl_test) test+=' -F namespace' ;;
+		uml/clock_test) test+=' -F namespace' ;;
 		uml/fault_test) test+=' -T argument_across_border' ;;
-		uml/kick_test) test+=' -T errors -T million_moves' ;;
 		uml/read_test) run+=(--run "TWHEEL_TEST_SIGNALS=1000 $dir$test") ;;
-		uml/module_test) test+=' -T kill_with_timers -T open_and_close -T cancelled_timers' ;;
+		uml/module_test) test+=' -T cancelled_timers' ;;
 		s390x-*/million_test | debug/million_test | rt-debug/million_test) continue ;;
 		newest/million_test) continue ;;
 		esac
@@ -161,7 +159,7 @@ unmapped)
 signals)
 	# Leave out tests that notice signals: they poll, or count context switches.
 	for test in batch_test 'fault_test -T argument_across_border' \
-		'kick_test -T errors -T million_moves -T wakes_nobody -T disarmed_unread_stays' \
+		'kick_test -T wakes_nobody -T disarmed_unread_stays' \
 		read_test setup_test table_test timer_test; do
 		run+=(--run "TWHEEL_TEST_SIGNALS=1000 $test")
 	done

@@ -6,9 +6,6 @@
 #include "twheel_test.h"
 
 #include <sys/epoll.h>
-#include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/time.h>
 
 TABLE_FIXTURE(kick)
 
@@ -37,32 +34,6 @@ TEST_F(kick, later)
 	EXPECT_EQ(0, s.rearmed);
 	EXPECT_EQ(0, s.displaced);
 	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-}
-
-/*
- * A heartbeat: a timer that is moved later again and again does not expire, until the moves
- * stop.
- */
-TEST_F(kick, heartbeat)
-{
-	__u64 id = add(_metadata, self->fd, AHEAD, TWHEEL_KEEP, 0);
-	__u64 deadline = word(slot_of(&self->t, id));
-	unsigned int i;
-
-	for (i = 0; i < 80; i++) {
-		__u64 next = now(CLOCK_MONOTONIC) + AHEAD;
-		__u64 old = arm(&self->t, id, next);
-
-		/* Or it has expired, but then its deadline had passed. */
-		EXPECT_TRUE(old == deadline || (!old && deadline <= now(CLOCK_MONOTONIC)));
-		deadline = next;
-		sleep_ms(10);
-	}
-	expect_event(_metadata, self->fd, id, deadline);
-	/* The kernel looked when an old deadline came up, not at each move. */
-	EXPECT_GE(stats(_metadata, self->fd).moved, 1);
-	EXPECT_LT(stats(_metadata, self->fd).moved, 40);
-	EXPECT_EQ(0, stats(_metadata, self->fd).rearmed);
 }
 
 struct sleeper {
@@ -532,33 +503,6 @@ TEST_F(kick, order)
 
 /* Unread expirations */
 
-/*
- * A timer is armed through the table while its event is unread: the KICK withdraws that event,
- * and the new one comes.
- */
-TEST_F(kick, withdraws_unread)
-{
-	__u64 id = add(_metadata, self->fd, 0, TWHEEL_KEEP, 0);
-	__u64 deadline = now(CLOCK_MONOTONIC) + AHEAD;
-	struct twheel_stats s;
-
-	EXPECT_TRUE(readable(self->fd, 0));
-	EXPECT_EQ(0, arm(&self->t, id, deadline));
-	EXPECT_EQ(1, self->t.kicks);
-	EXPECT_FALSE(readable(self->fd, 0));
-	s = stats(_metadata, self->fd);
-	EXPECT_EQ(1, s.withdrawn);
-	EXPECT_EQ(0, s.unread);
-	EXPECT_EQ(1, s.armed);
-	EXPECT_EQ(TWHEEL_ARMED, state(self->fd, id));
-	expect_event(_metadata, self->fd, id, deadline);
-	/* The same with a deadline in the past. */
-	arm(&self->t, id, 5);
-	arm(&self->t, id, 7);
-	expect_event(_metadata, self->fd, id, 7);
-	EXPECT_EQ(2, stats(_metadata, self->fd).withdrawn);
-}
-
 /* Disarming a timer that has expired is too late: the exchange returns 0, and the event stays. */
 TEST_F(kick, disarm_unread)
 {
@@ -731,55 +675,6 @@ TEST_F(kick, many_disarmed_unread)
 
 /* The KICK ioctl */
 
-/* A mark on a slot without a timer is ignored. */
-TEST_F(kick, dead_slots)
-{
-	__u64 alive = add(_metadata, self->fd, HOUR, TWHEEL_KEEP, 0);
-	__u64 dead = add(_metadata, self->fd, HOUR, 0, 0);
-	const __u32 slots[] = { dead, alive, (1 << 20) - 1, 70 };
-
-	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, dead));
-	swap_word(slot_of(&self->t, dead), 1);
-	EXPECT_EQ(0, kick(&self->t, dead));
-	EXPECT_FALSE(readable(self->fd, 0));
-	swap_word(slot_of(&self->t, alive), 1);
-	EXPECT_EQ(0, kick_slots(&self->t, slots, ARRAY_SIZE(slots)));
-	expect_event(_metadata, self->fd, alive, 1);
-}
-
-/* One call can handle any number of marked slots. */
-TEST_F(kick, many)
-{
-	enum { N = 100000 };
-	__u32 *slots = calloc(N, sizeof(*slots));
-	struct twheel_event *ev = calloc(N, sizeof(*ev));
-	unsigned char *seen = calloc(N, 1);
-	__u64 *ids = calloc(N, sizeof(*ids));
-	unsigned int i, wrong = 0;
-	__u64 deadline;
-
-	ASSERT_TRUE(slots && ev && seen && ids);
-	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
-	deadline = now(CLOCK_MONOTONIC) + NS_PER_SEC;
-	for (i = 0; i < N; i++) {
-		slots[i] = ids[i];
-		swap_word(slot_of(&self->t, ids[i]), deadline + i);
-	}
-	EXPECT_EQ(0, kick_slots(&self->t, slots, N));
-	EXPECT_EQ(N, collect(self->fd, ev, N));
-	for (i = 0; i < N; i++) {
-		wrong += ev[i].user_data >= N || seen[ev[i].user_data]++ ||
-			 ev[i].deadline_ns != deadline + ev[i].user_data ||
-			 ev[i].expired_ns < ev[i].deadline_ns;
-	}
-	EXPECT_EQ(0, wrong);
-	EXPECT_FALSE(readable(self->fd, 0));
-	free(ids);
-	free(seen);
-	free(ev);
-	free(slots);
-}
-
 /* A look at an unchanged timer changes nothing. */
 TEST_F(kick, unchanged)
 {
@@ -916,127 +811,8 @@ TEST_F(kick, lateness)
 	EXPECT_EQ(ARRAY_SIZE(moves), sum);
 }
 
-/* A million moves */
-
-#define TIMERS	100000
-#define MOVES	1000000
-
 /*
- * Counts the system calls of @pid by their entries, until it exits. The child stops itself
- * with a signal, and counting starts there.
- */
-static unsigned long count_calls(struct __test_metadata *_metadata, pid_t pid,
-				 unsigned long *ioctls)
-{
-	unsigned long calls = 0;
-	int status;
-
-	*ioctls = 0;
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
-	ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD));
-	for (;;) {
-		struct __ptrace_syscall_info sys;
-
-		ASSERT_EQ(0, ptrace(PTRACE_SYSCALL, pid, 0, 0));
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		if (WIFEXITED(status))
-			break;
-		ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80));
-		ASSERT_GT(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(sys), &sys), 0);
-		if (sys.op != PTRACE_SYSCALL_INFO_ENTRY)
-			continue;
-		calls++;
-		*ioctls += sys.entry.nr == SYS_ioctl;
-	}
-	EXPECT_EQ(0, WEXITSTATUS(status));
-	return calls;
-}
-
-/*
- * The child's million moves. Returns 0 if each exchange returned the value that was stored
- * last.
- */
-static int move_all(struct table *t, const __u64 *ids, __u64 deadline)
-{
-	__u64 *last = calloc(TIMERS, sizeof(*last));
-	__u64 seed = 9;
-	unsigned int i;
-
-	for (i = 0; i < TIMERS; i++)
-		last[i] = word(slot_of(t, ids[i]));
-	ptrace(PTRACE_TRACEME, 0, 0, 0);
-	syscall(SYS_kill, getpid(), SIGSTOP);
-	for (i = 0; i < MOVES; i++) {
-		unsigned int k = next_random(&seed) % TIMERS;
-		/* Each move is a heartbeat of a random timer, with ever later deadlines. */
-		__u64 next = deadline + (__u64)i * 100;
-
-		if (arm(t, ids[k], next) != last[k])
-			_exit(1);
-		last[k] = next;
-	}
-	_exit(t->kicks ? 2 : 0);
-}
-
-/*
- * Moving 100,000 timers a million times takes no system call. Afterwards each expires when its
- * word says, or not at all.
- */
-TEST_F_TIMEOUT(kick, million_moves, 120)
-{
-	enum { FEW = 1000 };
-	__u64 *ids = calloc(TIMERS, sizeof(*ids));
-	unsigned char seen[FEW] = { 0 };
-	struct twheel_stats before, after;
-	struct twheel_event ev[FEW];
-	unsigned long calls, ioctls;
-	__u32 slots[FEW];
-	unsigned int i, wrong = 0;
-	__u64 deadline;
-	pid_t pid;
-
-	ASSERT_TRUE(!!ids);
-	deadline = now(CLOCK_MONOTONIC) + HOUR;
-	add_many(_metadata, self->fd, TIMERS, deadline, TWHEEL_ABSTIME | TWHEEL_KEEP, 0, ids);
-	before = stats(_metadata, self->fd);
-	pid = fork_child(_metadata);
-	if (!pid)
-		move_all(&self->t, ids, deadline + NS_PER_SEC);
-	calls = count_calls(_metadata, pid, &ioctls);
-	TH_LOG("%u moves, %lu system calls, %lu of them ioctls", MOVES, calls, ioctls);
-	/* The child's exit. */
-	EXPECT_EQ(1, calls);
-	EXPECT_EQ(0, ioctls);
-	/* The wheel had nothing to do for the moves. */
-	after = stats(_metadata, self->fd);
-	EXPECT_TRUE(same_counts(&before, &after));
-	EXPECT_EQ(before.moved, after.moved);
-	EXPECT_EQ(before.wakeups, after.wakeups);
-
-	/* One call moves a thousand timers to an early deadline; the others stay. */
-	deadline = now(CLOCK_MONOTONIC) + AHEAD;
-	for (i = 0; i < FEW; i++) {
-		slots[i] = ids[i * (TIMERS / FEW)];
-		EXPECT_NE(0, swap_word(&self->t.slots[slots[i]], deadline + i));
-	}
-	EXPECT_EQ(0, kick_slots(&self->t, slots, FEW));
-	ASSERT_EQ(FEW, collect(self->fd, ev, FEW));
-	for (i = 0; i < FEW; i++) {
-		__u64 k = ev[i].user_data / (TIMERS / FEW);
-
-		wrong += ev[i].user_data % (TIMERS / FEW) || k >= FEW || seen[k]++ ||
-			 ev[i].deadline_ns != deadline + k || ev[i].expired_ns < deadline + k;
-	}
-	EXPECT_EQ(0, wrong);
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	EXPECT_EQ(TIMERS - FEW, cancel_all(self->fd));
-	free(ids);
-}
-
-/*
- * The same while the wheel turns: 20,000 timers with a timeout of 600 ms get heartbeats for a
- * second. Those whose heartbeats stop expire. No other timer expires unless its heartbeat was
+ * 20,000 timers with a timeout of 600 ms get heartbeats for a second, while the wheel turns. Those whose heartbeats stop expire. No other timer expires unless its heartbeat was
  * late, and no event is for a deadline that was moved away.
  */
 TEST_F_TIMEOUT(kick, heartbeats, 120)

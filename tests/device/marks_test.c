@@ -751,18 +751,6 @@ TEST_F(marks, free_slots)
 	EXPECT_EQ(i, stats(_metadata, self->fd).wakeups);
 }
 
-/* A summary bit for marks whose page was never touched: the wheel has no such page. */
-TEST_F(marks, summary_alone)
-{
-	__u64 id = reserve(_metadata, self->fd, 0);
-
-	memset(summary_of(&self->t, 0), 0xff, PAGE - self->t.head->summary_offset);
-	EXPECT_EQ(0, turn_now(self->fd));
-	EXPECT_FALSE(is_summed(&self->t, id));
-	EXPECT_EQ(0, arm_marked(&self->t, id, 1));
-	expect_event(_metadata, self->fd, id, 1);
-}
-
 /* Sets all bits of the marks and of the summary, again and again, until it is killed. */
 static void mark_all_for_ever(struct table *t)
 {

@@ -200,27 +200,6 @@ TEST_F(period, disarm)
 	EXPECT_EQ(TWHEEL_IDLE, state(self->fd, id));
 }
 
-/* An exchange ends the periods after the event, so a late reader gets only those before it. */
-TEST_F(period, exchanged_unread)
-{
-	struct table t = map_table(_metadata, self->fd);
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		__u64 id = add_periodic(_metadata, self->fd, NS_PER_MS, PERIOD, 0);
-		__u64 next;
-		struct twheel_event ev;
-
-		ASSERT_TRUE(readable(self->fd, PATIENCE_MS));
-		next = swap_word(slot_of(&t, id), i ? now(CLOCK_MONOTONIC) + HOUR : 0);
-		sleep_ms(50);
-		ASSERT_EQ(1, take(self->fd, &ev, 1, 0));
-		EXPECT_EQ(next, ev.deadline_ns + ev.expirations * PERIOD);
-		EXPECT_EQ(i ? TWHEEL_ARMED : TWHEEL_IDLE, cancel(self->fd, id));
-	}
-	unmap_table(&t);
-}
-
 /* CANCEL of an unread periodic timer withdraws its event, and no other event comes. */
 TEST_F(period, cancel_unread)
 {
@@ -242,40 +221,6 @@ TEST_F(period, cancel_armed)
 	EXPECT_EQ(1, take(self->fd, &ev, 1, PATIENCE_MS));
 	EXPECT_EQ(TWHEEL_ARMED, cancel(self->fd, id));
 	EXPECT_EQ(0, stats(_metadata, self->fd).allocated);
-}
-
-/* Timers with different periods do not disturb each other. */
-TEST_F(period, several)
-{
-	static const __u64 periods[] = { 3 * NS_PER_MS, 7 * NS_PER_MS, 31 * NS_PER_MS };
-	__u64 start = now(CLOCK_MONOTONIC) + NS_PER_MS, due[3];
-	struct twheel_event ev[8];
-	unsigned int i;
-
-	for (i = 0; i < 3; i++) {
-		struct twheel_timer t = {
-			.user_data = i,
-			.deadline_ns = start,
-			.period_ns = periods[i],
-			.flags = TWHEEL_ABSTIME,
-		};
-
-		EXPECT_EQ(0, verb(self->fd, TWHEEL_IOC_REGISTER, &t));
-		due[i] = start;
-	}
-	while (due[2] < start + 300 * NS_PER_MS) {
-		int ret = take(self->fd, ev, ARRAY_SIZE(ev), PATIENCE_MS);
-
-		ASSERT_GT(ret, 0);
-		for (i = 0; i < (unsigned int)ret; i++) {
-			__u64 n = ev[i].user_data;
-
-			ASSERT_LT(n, 3);
-			EXPECT_EQ(due[n], ev[i].deadline_ns);
-			EXPECT_GE(ev[i].expired_ns, due[n]);
-			due[n] += ev[i].expirations * periods[n];
-		}
-	}
 }
 
 /* A periodic timer with slack keeps its grid. */

@@ -6,7 +6,6 @@
 #include "twheel_test.h"
 
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/select.h>
 
 #define EVENT	sizeof(struct twheel_event)
@@ -316,23 +315,6 @@ TEST_F(polling, epoll_nested)
 	close(outer);
 }
 
-/* A wheel that is closed leaves its epoll instance silent and unharmed. */
-TEST_F(polling, epoll_and_close)
-{
-	unsigned int i;
-
-	for (i = 0; i < 200; i++) {
-		int fd = open_wheel(_metadata, O_NONBLOCK);
-
-		watch(_metadata, self->ep, fd, EPOLLIN | (i & 1 ? EPOLLET : 0));
-		add(_metadata, fd, i % 4 * 300000, 0, 0);
-		if (i & 2)
-			epolled(self->ep, 1);
-		close(fd);
-		EXPECT_EQ(0, epolled(self->ep, 0));
-	}
-}
-
 /*
  * There is no SIGIO, as with timerfd, so that a program with many timers cannot have the
  * softirq send signals.
@@ -546,66 +528,6 @@ TEST_F(polling, fdinfo_lateness)
 	fdinfo_value(self->fd, "twheel-lateness", value);
 	EXPECT_STREQ(expected, value);
 	unmap_table(&t);
-}
-
-/* All descriptors of a wheel show its id, and no other open wheel has that id. */
-TEST_F(polling, fdinfo_id)
-{
-	enum { N = 200 };
-	unsigned long long id[N];
-	int fd[N], copy = dup(self->fd);
-	unsigned int i, k, equal = 0, next = 0;
-
-	EXPECT_EQ(fdinfo_number(self->fd, "twheel-id"), fdinfo_number(copy, "twheel-id"));
-	close(copy);
-	for (i = 0; i < N; i++) {
-		char value[1024];
-
-		fd[i] = wheel_open(O_NONBLOCK);
-		ASSERT_LE(0, fd[i]);
-		fdinfo_value(fd[i], "twheel-id", value);
-		EXPECT_EQ(strlen(value), strspn(value, "0123456789"));
-		id[i] = fdinfo_number(fd[i], "twheel-id");
-		for (k = 0; k < i; k++)
-			equal += id[i] == id[k];
-		/* Sequential ids would reveal how many wheels were opened in between. */
-		next += i && id[i] - id[i - 1] <= 1;
-	}
-	EXPECT_EQ(0, equal);
-	EXPECT_GT(5, next);
-	for (i = 0; i < N; i++)
-		close(fd[i]);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const unsigned long long *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Among this many wheels, some are assigned an id that is taken, and get another one. */
-TEST_F_TIMEOUT(polling, fdinfo_id_of_many, 120)
-{
-	enum { N = 4000 };
-	static unsigned long long id[N];
-	unsigned int i, equal = 0;
-	struct rlimit files;
-	static int fd[N];
-
-	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &files));
-	files.rlim_cur = files.rlim_max;
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
-	for (i = 0; i < N; i++) {
-		fd[i] = open_wheel(_metadata, O_NONBLOCK);
-		id[i] = fdinfo_number(fd[i], "twheel-id");
-	}
-	qsort(id, N, sizeof(*id), compare_ids);
-	for (i = 1; i < N; i++)
-		equal += id[i] == id[i - 1];
-	EXPECT_EQ(0, equal);
-	for (i = 0; i < N; i++)
-		close(fd[i]);
 }
 
 TEST_HARNESS_MAIN

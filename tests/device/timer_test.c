@@ -393,27 +393,6 @@ TEST_F(timer, get_expired)
 	EXPECT_TRUE(readable(self->fd, 0));
 }
 
-/* Timers that expire together are all reported, each once. */
-TEST_F(timer, same_instant)
-{
-	enum { N = 3000 };
-	struct twheel_event *ev = calloc(N + 1, sizeof(*ev));
-	bool *seen = calloc(N, 1);
-	unsigned int i;
-
-	add_many(_metadata, self->fd, N, now(CLOCK_MONOTONIC) + 300 * NS_PER_MS, TWHEEL_ABSTIME, 0,
-		 NULL);
-	EXPECT_EQ(N, collect(self->fd, ev, N));
-	EXPECT_FALSE(readable(self->fd, QUIET_MS));
-	for (i = 0; i < N; i++) {
-		ASSERT_LT(ev[i].user_data, N);
-		EXPECT_FALSE(seen[ev[i].user_data]);
-		seen[ev[i].user_data] = true;
-	}
-	free(seen);
-	free(ev);
-}
-
 /*
  * The low half of an id is a slot below max_timers, and no two are equal; the high half is not
  * 0.
