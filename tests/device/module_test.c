@@ -909,11 +909,15 @@ TEST(numbers_are_random)
 {
 	enum { N = 64 };
 	unsigned long long id[N], ones = 0, zeroes = 0;
-	int fd[N], i, k;
+	int fd[N], i, k, copy;
 
 	for (i = 0; i < N; i++) {
 		fd[i] = open_wheel(_metadata, 0);
 		id[i] = number_of(fd[i]);
+		/* All descriptors of a wheel have its number. */
+		copy = dup(fd[i]);
+		EXPECT_EQ(id[i], number_of(copy));
+		close(copy);
 		ones |= id[i];
 		zeroes |= ~id[i];
 		for (k = 0; k < i; k++)
@@ -1181,93 +1185,6 @@ FIXTURE_SETUP(memory)
 FIXTURE_TEARDOWN(memory)
 {
 	EXPECT_EQ(self->users, read_number(REFCNT));
-}
-
-/* kill -9 with 100,000 timers armed closes the wheel, and frees its memory. */
-TEST_F_TIMEOUT(memory, kill_with_timers, 120)
-{
-	enum { N = 100000, ROUNDS = 3 };
-	long long before = 0, after;
-	unsigned int round;
-
-	for (round = 0; round <= ROUNDS; round++) {
-		int pair[2];
-		char byte;
-		pid_t pid;
-
-		ASSERT_EQ(0, pipe2(pair, O_CLOEXEC));
-		pid = fork_child(_metadata);
-		if (!pid) {
-			int fd = open_wheel(_metadata, O_NONBLOCK);
-
-			add_many(_metadata, fd, N, round & 1 ? HOUR : 300 * NS_PER_MS, 0, 0,
-				 NULL);
-			if (write(pair[1], "x", 1) == 1)
-				pause();
-			_exit(1);
-		}
-		close(pair[1]);
-		ASSERT_EQ(1, read(pair[0], &byte, 1));
-		EXPECT_EQ(self->users + 1, read_number(REFCNT));
-		EXPECT_TRUE(killed(pid));
-		close(pair[0]);
-		/* The first round fills caches. */
-		if (!round)
-			before = slab_kb();
-	}
-	after = slab_kb();
-	if (!slabs_are_plain())
-		SKIP(return, DEBUG_SLABS);
-	/* If one round leaked, 6,400 kB would be missing, and 19,200 kB after three. */
-	EXPECT_LT(after - before, 10000)
-		TH_LOG("%lld kB of slabs before, %lld kB after", before, after);
-}
-
-/* A wheel that is opened and closed 3,000 times, some with timers, frees its memory. */
-TEST_F_TIMEOUT(memory, open_and_close, 120)
-{
-	long long before = 0, after;
-	unsigned int i;
-
-	for (i = 0; i < 3500; i++) {
-		int fd = open_wheel(_metadata, O_NONBLOCK);
-
-		/* With timers that are distant, due soon, and unread. */
-		if (i % 5 == 0) {
-			add(_metadata, fd, HOUR, 0, 0);
-			add(_metadata, fd, NS_PER_MS, 0, 0);
-			add(_metadata, fd, 0, 0, 0);
-		}
-		close(fd);
-		if (i == 500)
-			before = slab_kb();
-	}
-	after = slab_kb();
-	if (!slabs_are_plain())
-		SKIP(return, DEBUG_SLABS);
-	/* A wheel takes about 10 kB. */
-	EXPECT_LT(after - before, 10000)
-		TH_LOG("%lld kB of slabs before, %lld kB after", before, after);
-}
-
-/* Many wheels at a time, each with its own timers. */
-TEST_F_TIMEOUT(memory, many_wheels, 120)
-{
-	enum { WHEELS = 200 };
-	unsigned int i;
-	int fds[WHEELS];
-
-	for (i = 0; i < WHEELS; i++) {
-		fds[i] = open_wheel(_metadata, O_NONBLOCK);
-		add(_metadata, fds[i], (10 + i % 20) * NS_PER_MS, 0, i);
-	}
-	for (i = 0; i < WHEELS; i++) {
-		struct twheel_event ev[2];
-
-		EXPECT_EQ(1, take(fds[i], ev, 2, PATIENCE_MS));
-		EXPECT_EQ(i, ev[0].user_data);
-		close(fds[i]);
-	}
 }
 
 /*

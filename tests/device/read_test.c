@@ -635,35 +635,6 @@ TEST_F(reading, faulting_reader_hands_on)
 	close(uffd);
 }
 
-/* Ping-pong: no wake-up is lost between going to sleep and an expiration. */
-TEST_F(reading, ping_pong)
-{
-	enum { ROUNDS = 150 };
-	struct twheel_event ev;
-	unsigned int i;
-	int other;
-	pid_t pid;
-
-	other = open_wheel(_metadata, 0);
-	pid = fork_child(_metadata);
-	if (!pid) {
-		for (i = 0; i < ROUNDS; i++) {
-			struct twheel_timer t = { .deadline_ns = i % 3 * 300000 };
-
-			if (read_events(self->fd, &ev, EVENT) != EVENT ||
-			    call(other, TWHEEL_IOC_REGISTER, &t))
-				_exit(1);
-		}
-		_exit(0);
-	}
-	for (i = 0; i < ROUNDS; i++) {
-		add(_metadata, self->fd, i % 2 * 100000, 0, i);
-		ASSERT_EQ(EVENT, read_events(other, &ev, EVENT));
-	}
-	EXPECT_EQ(0, status_of(pid));
-	close(other);
-}
-
 /* dup() gives a second descriptor for the same wheel. */
 TEST_F(reading, dup)
 {

@@ -215,44 +215,6 @@ TEST_F_TIMEOUT(lives, killed, UNLIMITED)
 	close_wheel(_metadata, fd);
 }
 
-/* A descriptor that is passed over a socket to another user's process outlives its opener. */
-TEST_F_TIMEOUT(lives, handed_on, 600)
-{
-	unsigned long n = count / 100 ? count / 100 : 1, i;
-
-	for (i = 0; i < n && !over(self->start, i); i++) {
-		int pair[2], fd, got;
-		struct twheel_event ev[8];
-		struct twheel_stats s;
-		pid_t pid;
-
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
-		pid = fork_child(_metadata);
-		if (!pid) {
-			be_nobody(_metadata);
-			fd = wheel_open(O_NONBLOCK);
-			arm_new(fd, 0, 0);
-			arm_new(fd, NS_PER_MS * (1 + i % 20), 0);
-			arm_new(fd, HOUR, 0);
-			_exit(!send_fd(pair[0], fd));
-		}
-		/* The opener is gone before we look, and so is its memory. */
-		ASSERT_EQ(0, status_of(pid));
-		fd = receive_fd(pair[1]);
-		ASSERT_GE(fd, 0);
-		got = collect(fd, ev, 2);
-		ASSERT_EQ(2, got);
-		ASSERT_TRUE(conserved(fd, &s));
-		ASSERT_EQ(1, s.armed);
-		arm_new(fd, 0, 0);
-		ASSERT_EQ(1, read_now(fd, ev, 8));
-		close(fd);
-		close(pair[0]);
-		close(pair[1]);
-	}
-	tell(_metadata, i, n, 0);
-}
-
 /* A descriptor in a socket that nobody ever receives is closed with the socket. */
 TEST_F_TIMEOUT(lives, in_flight, 600)
 {

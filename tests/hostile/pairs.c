@@ -402,6 +402,7 @@ ACT(do_cancel_b, r->rb = cancel_timer(r->fd, r->id[2], &r->tb))
 ACT(do_batch_a, r->ra = batch(r->fd, r->opa, MANY))
 ACT(do_batch_b, r->rb = batch(r->fd, r->opb, MANY))
 ACT(do_exchange, r->word = swap_word(slot_of(&r->t, r->id[0]), r->loop & 1 ? r->at + HOUR : 0))
+ACT(do_disarm, r->word = swap_word(slot_of(&r->t, r->id[0]), 0))
 ACT(do_read_a, r->ra = read_now(r->fd, r->ea, 2))
 ACT(do_read_b, r->rb = read_now(r->fd, r->eb, 2))
 ACT(do_stats, r->ra = conserved(r->fd, &r->seen) ? 0 : -EBADMSG)
@@ -472,6 +473,23 @@ static enum outcome rearm_rearm_judge(struct race *r)
 }
 
 PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
+
+/* An exchange that disarms, against CANCEL: one of the two gets the arming, the other finds none. */
+static enum outcome exchange_cancel_judge(struct race *r)
+{
+	if (r->rb)
+		return wrong(r, "CANCEL");
+	if (!nothing_unread(r))
+		return wrong(r, "an event");
+	if (r->word && r->tb.state == TWHEEL_IDLE)
+		return A_FIRST;
+	if (!r->word && r->tb.state == TWHEEL_ARMED)
+		return B_FIRST;
+	return wrong(r, "states");
+}
+
+/* G3 */
+PAIR(exchange_cancel, cancel_rearm_prepare, do_disarm, do_cancel_it, exchange_cancel_judge, 1)
 
 /* CANCEL races with CANCEL: one ends the timer, the other finds none. */
 static enum outcome cancel_cancel_judge(struct race *r)

@@ -99,29 +99,13 @@ struct reader {
 	bool stop;
 	/* Reads without sleeping, and so as close to the expiry as possible. */
 	bool spin;
-	/*
-	 * How often the event with each user_data below @nr was read. Readers may share the
-	 * array.
-	 */
-	unsigned char *seen;
-	unsigned int nr;
-	/* Called for each event, in place of counting it in @seen. */
+	/* Called for each event, unless it is NULL. */
 	void (*see)(struct reader *r, const struct twheel_event *ev);
 	void *arg;
 	/* The number of events read. */
 	unsigned long got;
 	unsigned int wrong;
 };
-
-static inline void see_event(struct reader *r, const struct twheel_event *ev)
-{
-	if (r->see)
-		r->see(r, ev);
-	else if (r->seen && ev->user_data < r->nr)
-		__atomic_fetch_add(&r->seen[ev->user_data], 1, __ATOMIC_RELAXED);
-	else
-		r->wrong += !!r->seen;
-}
 
 static void *read_all(void *arg)
 {
@@ -140,8 +124,8 @@ static void *read_all(void *arg)
 				readable(r->fd, 1);
 			continue;
 		}
-		for (i = 0; i < ret / (int)EVENT; i++)
-			see_event(r, &ev[i]);
+		for (i = 0; r->see && i < ret / (int)EVENT; i++)
+			r->see(r, &ev[i]);
 		count_in(&r->got, ret / EVENT);
 	}
 }
