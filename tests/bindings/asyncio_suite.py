@@ -3,8 +3,8 @@
 """CPython's own tests of asyncio, where twheel.aio provides the timers of every loop. Prints
 TAP.
 
-loop.call_later() and loop.call_at() use timers of a wheel, and so do asyncio.sleep(),
-wait_for() and timeout(). A loop that does not wait in a selector, or has its own clock, keeps
+loop.call_later() and loop.call_at() use timers of a wheel, and so do asyncio.sleep() and
+wait_for(). asyncio.timeout() and timeout_at() are those of twheel.aio. A loop that does not wait in a selector, or has its own clock, keeps
 asyncio's timers; the tests make such loops from mock objects. The only tests that are left out
 are those that CPython itself skips, most of which are for Windows. They have no line.
 
@@ -19,11 +19,14 @@ import unittest
 from test import support
 from test.support import os_helper
 
-from twheel.aio import Timeouts
+from twheel.aio import Timeout, Timeouts
 
 call_at = asyncio.BaseEventLoop.call_at
 call_later = asyncio.BaseEventLoop.call_later
 close = asyncio.BaseEventLoop.close
+timeout = asyncio.timeout
+timeout_at = asyncio.timeout_at
+shown = Timeout.__repr__
 MADE = []
 
 
@@ -60,6 +63,18 @@ def call_later_wheel(loop, delay, callback, *args, context=None):
     if not mine:
         return call_later(loop, delay, callback, *args, context=context)
     return made(mine.call_later(delay, callback, *args, context=context))
+
+
+def timeout_wheel(delay):
+    """Replaces asyncio.timeout()."""
+    mine = timers(asyncio.get_running_loop())
+    return mine.timeout(delay) if mine else timeout(delay)
+
+
+def timeout_at_wheel(when):
+    """Replaces asyncio.timeout_at()."""
+    mine = timers(asyncio.get_running_loop())
+    return mine.timeout_at(when) if mine else timeout_at(when)
 
 
 def close_both(loop):
@@ -128,6 +143,9 @@ def main(*patterns):
     asyncio.BaseEventLoop.call_at = call_at_wheel
     asyncio.BaseEventLoop.call_later = call_later_wheel
     asyncio.BaseEventLoop.close = close_both
+    asyncio.timeout, asyncio.timeout_at = timeout_wheel, timeout_at_wheel
+    # The name of the module is part of it, but not of what asyncio shows.
+    Timeout.__repr__ = lambda self: shown(self).replace("twheel.aio.", "")
     # There is no network beyond this machine.
     support.use_resources = []
     library = sysconfig.get_path("stdlib")
