@@ -11,17 +11,15 @@ The model knows all answers, so operations are sent ahead of them, and the recei
 compared with the model's. They are parsed only where they differ.
 """
 import argparse
-import atexit
 import collections
 import io
 import random
-import shutil
 import struct
 import sys
-import tempfile
 import time
 
-from resp import SETS, Error, Lane, Redis, Server, put_words
+import rig
+from resp import SETS, Error, Lane, Redis, put_words
 
 SCHEDULED, LEASED, DONE, DEAD = range(4)
 LAST, ASKED = 1, 2
@@ -735,10 +733,7 @@ def main():
     options.add_argument("--seed", type=int, default=int(time.time()))
     options = options.parse_args()
     print(f"TAP version 13\n# seed {options.seed}", flush=True)
-    directory = tempfile.mkdtemp(prefix="twheeld-model-")
-    atexit.register(shutil.rmtree, directory, True)
-    server = Server(directory, "--appendonly", "no")
-    atexit.register(server.kill)
+    server = rig.Redis("--appendonly", "no")
     redis, other = Redis(server.path, 60), Redis(server.path, 60)
     lane = Lane("model/0", (CLOCK,))
     lane.load(redis)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A small Redis client with pipelining, a server on a Unix socket, and the daemon's scripts."""
+"""A small Redis client with pipelining, and the daemon's scripts."""
 import hashlib
 import os
 import socket
 import subprocess
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LUA = os.path.join(HERE, "../../userspace/daemon/redis/lua")
@@ -61,31 +60,6 @@ class Redis:
         if isinstance(answer, Error):
             raise answer
         return answer
-
-
-class Server:
-    """A redis-server for this test, without a port."""
-
-    def __init__(self, directory, *options):
-        self.path = os.path.join(directory, "redis.sock")
-        self.words = ["redis-server", "--port", "0", "--unixsocket", self.path, "--dir",
-                      directory, "--save", "", "--logfile", "redis.log", *options]
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(self.words, stdout=subprocess.DEVNULL)
-        end = time.monotonic() + 10
-        while True:
-            try:
-                return Redis(self.path).ask("PING")
-            except (OSError, Error):
-                if time.monotonic() > end:
-                    raise
-                time.sleep(.01)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 def plant(text, old, new):
