@@ -390,8 +390,8 @@ FIXTURE_TEARDOWN(namespace)
 }
 
 /*
- * Checks that words of @fd are on @clock as the wheel's opener sees it, whoever writes them: @offset
- * ahead of what this process sees.
+ * Checks that words of @fd are on @clock as the wheel's opener sees it, whoever writes them,
+ * which is @offset ahead of what this process sees.
  */
 static void check_words(struct __test_metadata *_metadata, int fd, int clock, long long offset)
 {

@@ -812,8 +812,9 @@ TEST_F(kick, lateness)
 }
 
 /*
- * 20,000 timers with a timeout of 600 ms get heartbeats for a second, while the wheel turns. Those whose heartbeats stop expire. No other timer expires unless its heartbeat was
- * late, and no event is for a deadline that was moved away.
+ * 20,000 timers with a timeout of 600 ms get heartbeats for a second, while the wheel turns.
+ * Those whose heartbeats stop expire. No other timer expires unless its heartbeat was late,
+ * and no event is for a deadline that was moved away.
  */
 TEST_F_TIMEOUT(kick, heartbeats, 120)
 {

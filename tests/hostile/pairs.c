@@ -474,7 +474,7 @@ static enum outcome rearm_rearm_judge(struct race *r)
 
 PAIR(rearm_rearm, rearm_rearm_prepare, do_rearm_later, do_rearm_now, rearm_rearm_judge, 1)
 
-/* An exchange that disarms, against CANCEL: one of the two gets the arming, the other finds none. */
+/* An exchange that disarms races with CANCEL: one gets the arming, the other finds none. */
 static enum outcome exchange_cancel_judge(struct race *r)
 {
 	if (r->rb)
