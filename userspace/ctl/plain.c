@@ -186,7 +186,7 @@ int transfer(const struct transfer *t, int *status, char **text, size_t *len)
 
 	*text = NULL;
 	*len = 0;
-	if (0 && t->cacert)
+	if (t->cacert)
 		die(STATUS_USAGE, "--cacert: this twheelctl is static, so that it has no TLS");
 	if (!parse_server(host_of(t), &a))
 		refuse(t->server);
