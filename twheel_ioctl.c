@@ -58,9 +58,10 @@ static bool copy_answer(void __user *to, const struct twheel_op *op, size_t size
 
 	if (!user_write_access_begin(to, size))
 		return false;
+	/* No else: on riscv, this macro ends in a semicolon of its own. */
 	if (size == sizeof(*op))
 		unsafe_copy_to_user(to, from, sizeof(*op), fault);
-	else
+	if (size != sizeof(*op))
 		unsafe_copy_to_user(to, from, sizeof(op->timer), fault);
 	user_write_access_end();
 	return true;
