@@ -757,7 +757,7 @@ static void see_event(struct bench *b, const struct twheel_event *event)
 	seen.times[i]++;
 }
 
-static bool verbs_check(struct kunit *test, struct bench *b)
+static noinline_for_stack bool verbs_check(struct kunit *test, struct bench *b)
 {
 	bool good;
 	u64 next;
