@@ -314,7 +314,6 @@ static int device_open(struct inode *inode, struct file *file)
 	spin_lock_init(&w->lock);
 	init_waitqueue_head(&w->readers);
 	init_waitqueue_head(&w->pollers);
-	INIT_LIST_HEAD(&w->due);
 	pages_init(&w->pages, &w->lock);
 	timers_begin(&w->timers, &w->pages.store);
 	timens_add_monotonic(&monotonic);

@@ -89,7 +89,7 @@ int quota_open(struct bill *bill, const struct cred *opener, size_t bytes)
 		return -ENOMEM;
 	fresh->uid = payer(opener);
 	spin_lock_init(&fresh->lock);
-	INIT_LIST_HEAD(&fresh->due);
+	fresh->due_end = &fresh->due.first;
 	INIT_WORK(&fresh->work, quota_turn);
 	spin_lock(&users_lock);
 	q = find_quota(fresh->uid);

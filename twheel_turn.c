@@ -128,12 +128,24 @@ static void queue_turn(struct twheel_file *w)
 
 	spin_lock(&q->lock);
 	/* Or else the work is queued, or will queue itself. */
-	idle = list_empty(&q->due) && !q->turning;
-	if (list_empty(&w->due))
-		list_add_tail(&w->due, &q->due);
+	idle = hlist_empty(&q->due) && !q->turning;
+	if (hlist_unhashed(&w->due)) {
+		w->due.next = NULL;
+		w->due.pprev = q->due_end;
+		*q->due_end = &w->due;
+		q->due_end = &w->due.next;
+	}
 	spin_unlock(&q->lock);
 	if (idle)
 		queue_work(turn_wq, &q->work);
+}
+
+static void unqueue_turn(struct quota *q, struct twheel_file *w)
+{
+	lockdep_assert_held(&q->lock);
+	if (!hlist_unhashed(&w->due) && !w->due.next)
+		q->due_end = w->due.pprev;
+	hlist_del_init(&w->due);
 }
 
 /* Leaves the next turn to the worker. */
@@ -295,15 +307,15 @@ void quota_turn(struct work_struct *work)
 
 	spin_lock_bh(&q->lock);
 	while (used < TURN_BUDGET &&
-	       (w = list_first_entry_or_null(&q->due, struct twheel_file, due))) {
-		list_del_init(&w->due);
+	       (w = hlist_entry_safe(q->due.first, struct twheel_file, due))) {
+		unqueue_turn(q, w);
 		q->turning = w;
 		spin_unlock_bh(&q->lock);
 		used += TURN_COST + turn_late(w);
 		spin_lock_bh(&q->lock);
 	}
 	q->turning = NULL;
-	more = !list_empty(&q->due);
+	more = !hlist_empty(&q->due);
 	spin_unlock_bh(&q->lock);
 	if (more)
 		queue_work(turn_wq, &q->work);
@@ -343,7 +355,7 @@ void file_stop_turns(struct twheel_file *w)
 	spin_unlock_bh(&w->lock);
 	hrtimer_cancel(&w->timer);
 	spin_lock_bh(&q->lock);
-	list_del_init(&w->due);
+	unqueue_turn(q, w);
 	turning = q->turning == w;
 	spin_unlock_bh(&q->lock);
 	if (turning)

@@ -20,6 +20,7 @@ struct twheel_file;
  * @bytes: how much memory they take
  * @lock: protects what follows
  * @due: the wheels that the worker turns next, in order
+ * @due_end: where the next of these is linked
  * @turning: the wheel that it turns now
  * @work: turns one of them
  */
@@ -30,7 +31,8 @@ struct quota {
 	u64 bytes;
 	/* Taken under the lock of a wheel. */
 	spinlock_t lock;
-	struct list_head due;
+	struct hlist_head due;
+	struct hlist_node **due_end;
 	const struct twheel_file *turning;
 	struct work_struct work;
 };

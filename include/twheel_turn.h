@@ -55,7 +55,7 @@ struct twheel_file {
 
 	/* Outside of the lock. */
 	struct hrtimer timer;
-	struct list_head due;
+	struct hlist_node due;
 	wait_queue_head_t readers;
 	wait_queue_head_t pollers;
 	u64 offset_monotonic;
