@@ -2,9 +2,9 @@
 /*
  * libtwheel: timers that are moved much more often than they expire.
  *
- * A wheel holds timers and is a single descriptor in the loop that your program already
- * has, because the library neither starts a thread nor owns a loop. You move or disarm an
- * armed timer with one atomic operation, without a lock or a system call.
+ * A wheel holds timers, and adds a single descriptor to the loop that your program already
+ * has. The library neither starts a thread nor brings a loop of its own. You move or disarm
+ * an armed timer with one atomic operation, without a lock or a system call.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -40,8 +40,9 @@
  * The wheel is either the kernel's (/dev/twheel) or a wheel inside this process that a
  * timerfd drives. Although both implement all functions, only the kernel wheel can be shared
  * between processes, and only it keeps running when this process hangs. The in-process wheel
- * accepts any tick, but it turns only during a wait, a read or a kick. Therefore a timer that
- * is due may still be reported as armed, and twheel_fd() may be readable without an event.
+ * accepts any tick, but it turns only while your program is in a call such as twheel_wait() or
+ * twheel_read(). Therefore a timer that is due may still be reported as armed, and twheel_fd()
+ * may be readable without an event.
  *
  * Threads
  *
@@ -54,7 +55,7 @@
  *    belongs to another. The event is stale if the owner has moved the timer in the meantime.
  *    To avoid this, give each loop its own thread and its own wheel. To detect it, lock the
  *    object that the timer belongs to and compare its deadline with that of the event.
- *  - pthread_cancel() takes effect only while the thread is in twheel_wait().
+ *  - Of all functions here, only twheel_wait() is a cancellation point for pthread_cancel().
  *  - Do not call any function from a signal handler, and do not fork in one.
  *
  * Fork
@@ -68,8 +69,8 @@
  * absolute, and twheel_after() makes one from a delay. If it is in the past, the timer expires
  * at once; 0 counts as 1, and ~0 and ~0 - 1 (which is %TWHEEL_PARKED) never come.
  *
- * Events come in the order of the ticks of their deadlines, but the order of timers with the
- * same tick is not defined.
+ * Events come in the order of the ticks at which they expired, but the order of events with
+ * the same tick is not defined.
  *
  * Functions that return int return 0 or more on success and a negative errno on failure, in
  * which case they have changed nothing.
@@ -106,7 +107,7 @@ struct twheel;
 #define TWHEEL_OPEN_KERNEL	(1U << 0)
 /* Use a wheel inside this process, even if there is a kernel wheel. */
 #define TWHEEL_OPEN_INPROCESS	(1U << 1)
-/* Run the wheel on CLOCK_REALTIME, and leave @clock_id 0. */
+/* Run the wheel on CLOCK_REALTIME. With this flag, @clock_id has to be 0. */
 #define TWHEEL_OPEN_REALTIME	(1U << 2)
 /* Check each id before anything is changed, so that a stale one always fails with -ENOENT. */
 #define TWHEEL_OPEN_CHECKED	(1U << 3)
@@ -147,10 +148,10 @@ struct twheel_options {
  * @options: what you want, or NULL for the defaults
  *
  * Unless a flag selects a backend, this creates a kernel wheel if it can. It creates a wheel
- * inside the process if /dev/twheel does not exist, or the process may not open it, or this
- * processor cannot share its table safely. The environment variable TWHEEL_BACKEND ("kernel"
- * or "inprocess") overrides the flags, and TWHEEL_CHECKED=1 sets %TWHEEL_OPEN_CHECKED, but a
- * setuid program ignores both variables.
+ * inside the process if /dev/twheel does not exist, or the process may not open it, or user
+ * space cannot share the deadline table safely on this processor. The environment variable
+ * TWHEEL_BACKEND ("kernel" or "inprocess") overrides the flags, and TWHEEL_CHECKED=1 sets
+ * %TWHEEL_OPEN_CHECKED. In a setuid program, the library ignores both variables.
  *
  * Return: 0; -EINVAL: the options are impossible, or TWHEEL_BACKEND is unknown; -E2BIG: the
  * options contain a field of a later version; -EPERM: a tick this small requires
@@ -176,8 +177,8 @@ int twheel_open(struct twheel **wheel, const struct twheel_options *options);
  * made. They have the user_data 0, and you can remove them with twheel_del().
  *
  * Return: 0; -ENOTTY: @fd is not a wheel; -EBADF; -EACCES: it is open for reading only;
- * -EOPNOTSUPP: the module does not support marks, or this processor cannot share the table
- * safely; -ENOMEM.
+ * -EOPNOTSUPP: the module does not support marks, or user space cannot share the deadline
+ * table safely on this processor; -ENOMEM.
  */
 int twheel_open_fd(struct twheel **wheel, int fd);
 
@@ -265,9 +266,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  * until it returns 0, then twheel_next(), and sleep until the time that it returned. That time
  * may be too early, but it is never too late.
  *
- * An in-process wheel knows its first deadline exactly as long as at most 64 timers share the
- * earliest bucket of a level. With more timers, the answer is early by at most the width of
- * that bucket, and buckets are wider the farther away they are (see twheel(7)). The kernel
+ * An in-process wheel knows its first deadline exactly, unless more than 64 timers share the
+ * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
+ * and buckets are wider the farther away they are (see twheel(7)). The kernel
  * wheel approaches its first deadline in steps of the same widths, and needs one system call
  * to find out if one of its events is unread.
  *
@@ -342,7 +343,8 @@ struct twheel_usage {
  * @wheel: the wheel
  * @usage: in: its size; out: the rest. Fields that this library does not know are set to 0
  *
- * Return: 0; -EINVAL: @usage->size is too small; -E2BIG: it is impossible; -ECHILD.
+ * Return: 0; -EINVAL: @usage->size is too small; -E2BIG: it is larger than that of any
+ * version; -ECHILD.
  */
 int twheel_usage(const struct twheel *wheel, struct twheel_usage *usage);
 
