@@ -4,8 +4,8 @@
  * ids.
  *
  * A key is any string of bytes for which you set a deadline. If you set a key that exists, it is
- * replaced. A key leaves when it expires, is removed or is drained, and every key that you set
- * leaves exactly once.
+ * replaced. A key leaves the set when it expires, is removed or is drained, and every key that
+ * you set ends exactly once: it is replaced, or it leaves.
  *
  * The keys have their own wheel, which you can pass to twheel_wait(), twheel_fd() and so on. A
  * forked child has no keys, so functions that can fail return -ECHILD there.
@@ -43,7 +43,9 @@ int twheel_keyed_open(struct twheel_keyed **keyed, const struct twheel_options *
 
 /**
  * twheel_keyed_close() - free the keys and their wheel
- * @keyed: the keys, or NULL, while no handler is running
+ * @keyed: the keys, or NULL
+ *
+ * Do not call this while a handler is running.
  */
 void twheel_keyed_close(struct twheel_keyed *keyed);
 
