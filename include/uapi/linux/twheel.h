@@ -11,10 +11,10 @@
  *
  * mmap() of &struct twheel_info.table_bytes at offset 0 with MAP_SHARED maps the deadline
  * table: a &struct twheel_table, and a &struct twheel_slot for each timer. You can also map any
- * range of its pages on its own. Once TWHEEL_IOC_REGISTER has returned, everything in the table
- * that belongs to the timer can be touched without a fault that fails. The mapping keeps the
- * wheel alive after close(), and a child inherits it, but it can neither grow nor be made
- * executable.
+ * range of its pages on its own. Once TWHEEL_IOC_REGISTER has returned, you can access
+ * everything in the table that belongs to the timer, and no page fault there will fail. The
+ * mapping keeps the wheel alive after close(), and a child inherits it, but it can neither grow
+ * nor be made executable.
  *
  * Each error has a single meaning:
  *
@@ -34,7 +34,8 @@
  *   ENOSPC  the wheel already holds max_timers; or the user who opened it has reached
  *           max_wheels_per_user or max_bytes_per_user
  *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
- *   EFAULT  a pointer is bad; nothing was done, unless the call returns how much was
+ *   EFAULT  a pointer is bad, and nothing was done; a call that has done a part returns how
+ *           much instead
  *   EAGAIN  read() of a non-blocking descriptor while nothing is unread
  *   EINTR   a signal arrived before the first event of a read(), or before a KICK was done
  */
@@ -44,19 +45,20 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Flag of &struct twheel_setup: use CLOCK_REALTIME, whose number is 0, which means the default. */
+/* Flag of &struct twheel_setup: use CLOCK_REALTIME, because a @clock_id of 0 means the default. */
 #define TWHEEL_SETUP_REALTIME	(1U << 0)
 
 /**
  * struct twheel_setup - the shape of a wheel (TWHEEL_IOC_SETUP)
  * @tick_ns: the resolution that you want. The tick becomes the largest power of two that is
- *	not above it. The default is 1 ms (2^19 ns), or min_tick_ns if that is longer.
+ *	not above it. The default is 1 ms, for which the tick is 2^19 ns, or min_tick_ns if that
+ *	is longer.
  * @clock_id: CLOCK_MONOTONIC (default), CLOCK_BOOTTIME or CLOCK_TAI. For CLOCK_REALTIME
  *	leave it 0 and set %TWHEEL_SETUP_REALTIME.
  * @max_timers: maximum number of timers that exist at a time.
  * @levels: number of levels, 1 to 16; a wheel with one level is a hashed wheel. A wheel gets
- *	no more levels than a 64-bit deadline can use. The default is that many, as far as they
- *	fit.
+ *	no more levels than a 64-bit deadline can use, which is the default unless @slot_bits
+ *	leaves room for fewer.
  * @slot_bits: each level has 2^slot_bits buckets, 4 to 12 (default: 6), but all levels together
  *	have at most 4,096 buckets, which is levels << slot_bits.
  * @flags: %TWHEEL_SETUP_REALTIME or 0.
@@ -130,7 +132,7 @@ struct twheel_info {
  * @id: the slot in the low 32 bits, and in the high 32 bits a generation that is never 0. REGISTER
  *	returns it. Without %TWHEEL_KEEP or a period, the timer ends when its event is read.
  * @user_data: is returned in each event. REGISTER sets it, and REARM does not change it.
- * @deadline_ns: in: when the timer expires, or in how long, where 0 means now and a deadline
+ * @deadline_ns: in: when the timer expires, or the delay until then. 0 means now, and a deadline
  *	beyond the end of time never comes. Out: always absolute, and 0 if the timer is idle.
  * @period_ns: 0, or at least one tick: the timer expires again at deadline + k * period.
  * @slack_ns: how late the timer may be in addition to its tick, to save wake-ups. REARM
@@ -311,10 +313,10 @@ struct twheel_table {
 };
 
 /*
- * A word that is disarmed, which the kernel treats as it treats 0. The owner of a timer may write
- * it once an exchange has returned a deadline, because then no event of the timer is outstanding,
- * and it tells the same to whoever arms the timer next. As a deadline for REGISTER or REARM it
- * means never.
+ * A word that means disarmed, and that the kernel treats as it treats 0. The owner of a timer may
+ * write it after an exchange has returned a deadline, because no event of the timer is outstanding
+ * then. Whoever arms the timer next can tell this from the word. As a deadline for REGISTER or
+ * REARM it means never.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
@@ -322,10 +324,11 @@ struct twheel_table {
  * struct twheel_slot - a timer in the mapping
  * @deadline_ns: the word, which decides: 0 and %TWHEEL_PARKED mean disarmed, and anything else
  *	is the deadline. You write it only by atomic exchange.
- * @wake_ns: the kernel looks at deadlines later than this by itself; ~0 means that it will not
- *	look. Only the kernel writes it, so read it atomically.
+ * @wake_ns: if @deadline_ns is later than this, the kernel looks at it in time without a mark;
+ *	~0 means that it will not look. Only the kernel writes it, so read it atomically.
  *
- * Atomic accesses have to be 64 bits wide, because a plain access of a 32-bit program is two.
+ * All accesses have to be atomic and 64 bits wide, because a 32-bit program makes two accesses out
+ * of a plain one.
  *
  * To arm a timer, or to move it, to the absolute time t:
  *
@@ -337,8 +340,8 @@ struct twheel_table {
  *  5. Call TWHEEL_IOC_KICK.
  *
  * To disarm a timer, exchange @deadline_ns for 0. If that returns 0, the timer was idle or has
- * expired; otherwise no event of that arming will come. In the latter case, unless an event of an
- * earlier period is unread, you may then write %TWHEEL_PARKED.
+ * expired. If it returns a deadline, no event of that arming will come, and you may then write
+ * %TWHEEL_PARKED, unless an event of an earlier period is unread.
  *
  * If you arm a timer whose event is unread, the KICK withdraws that event, even if a turn comes
  * between the mark and the KICK. A read that comes before the KICK still returns the event. The
@@ -362,9 +365,9 @@ struct twheel_slot {
 #define TWHEEL_IOC_BATCH	_IOW(TWHEEL_IOC_MAGIC, 0x06, struct twheel_batch)
 #define TWHEEL_IOC_LIST		_IOWR(TWHEEL_IOC_MAGIC, 0x08, struct twheel_list)
 /*
- * Turns the wheel now: the kernel looks at the marked slots and expires what is due, until nothing
- * of either is left. If user space has changed the word of a timer since it expired, its unread
- * event is withdrawn. The argument must be 0, and the ioctl returns 0.
+ * Turns the wheel now: the kernel looks at the marked slots and expires the timers that are due,
+ * until there are no more of either. If user space has changed the word of a timer since it
+ * expired, its unread event is withdrawn. The argument must be 0, and the ioctl returns 0.
  */
 #define TWHEEL_IOC_KICK		_IO(TWHEEL_IOC_MAGIC, 0x09)
 #define TWHEEL_IOC_STATS	_IOR(TWHEEL_IOC_MAGIC, 0x0a, struct twheel_stats)
