@@ -111,7 +111,7 @@ static int deliver(struct twheel_file *w, struct iov_iter *to, unsigned int max)
 /* Readers wait exclusively, so a reader that leaves events behind must wake the next. */
 static void wake_next_reader(struct twheel_file *w)
 {
-	if (!list_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
+	if (!hlist_empty(&w->timers.ready) && wq_has_sleeper(&w->readers))
 		wake_up_interruptible(&w->readers);
 }
 
@@ -144,7 +144,7 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			if (done || nowait)
 				break;
 			ret = wait_event_interruptible_exclusive(w->readers,
-								 !list_empty(&w->timers.ready));
+								 !hlist_empty(&w->timers.ready));
 			if (ret)
 				break;
 		}
@@ -167,7 +167,7 @@ static __poll_t twheel_poll(struct file *file, poll_table *wait)
 	 *
 	 * If the wake-up came before we were added, its lock has made ready visible.
 	 */
-	return list_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
+	return hlist_empty(&w->timers.ready) ? 0 : EPOLLIN | EPOLLRDNORM;
 }
 
 /* The mapping */

@@ -35,7 +35,7 @@
 void timers_begin(struct timers *t, struct store *store)
 {
 	t->store = store;
-	INIT_LIST_HEAD(&t->ready);
+	t->ready_end = &t->ready.first;
 }
 
 /**
@@ -464,22 +464,21 @@ static bool claim_periods(const struct timers *t, const struct timer *e, u64 exp
  * @t: the timers
  * @events: out: the events
  * @nr: how many at most
- * @until: the time up to which periods count. With 0 those until the expiry count, which
- *	timers_consume() never refuses
+ * @until: the time up to which periods count. With 0 the expiry is, and nothing is refused
  *
  * Return: how many. They stay until timers_consume() takes those that were delivered.
  */
 unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
 			 u64 until)
 {
-	const struct timer *e;
-	unsigned int i = 0;
+	const struct hlist_node *at = t->ready.first;
+	unsigned int i;
 
 	timers_assert_held(t);
-	list_for_each_entry(e, &t->ready, ready) {
-		if (i == nr)
-			break;
-		events[i++] = (struct twheel_event) {
+	for (i = 0; i < nr && at; i++, at = at->next) {
+		const struct timer *e = hlist_entry(at, struct timer, ready);
+
+		events[i] = (struct twheel_event) {
 			.id = timer_id(e),
 			.user_data = READ_ONCE(*store_user_data(t->store, e->slot)),
 			.deadline_ns = e->deadline,
@@ -509,14 +508,18 @@ unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 
 	timers_assert_held(t);
 	for (i = 0; i < nr; i++) {
-		struct timer *e = list_first_entry(&t->ready, struct timer, ready);
+		struct timer *e = hlist_entry(t->ready.first, struct timer, ready);
 		struct twheel_slot *slot = timer_word(t, e);
 
 		if (e->period && !claim_periods(t, e, events[i].expirations))
 			break;
 		t->stats.unread--;
 		t->stats.delivered++;
-		list_del(&e->ready);
+		WRITE_ONCE(t->ready.first, e->ready.next);
+		if (e->ready.next)
+			e->ready.next->pprev = &t->ready.first;
+		else
+			t->ready_end = &t->ready.first;
 		e->place = TIMER_IDLE;
 		trace_twheel_deliver(t, e, e->deadline, now);
 		if (word_deadline(READ_ONCE(slot->deadline_ns)))

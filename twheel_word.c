@@ -64,7 +64,9 @@ static void take(struct timers *t, struct timer *e)
 static void withdraw(struct timers *t, struct timer *e)
 	__must_hold(t->store->lock)
 {
-	list_del(&e->ready);
+	if (!e->ready.next)
+		t->ready_end = e->ready.pprev;
+	__hlist_del(&e->ready);
 	t->stats.unread--;
 	t->stats.withdrawn++;
 	e->place = TIMER_IDLE;
@@ -146,7 +148,10 @@ static void to_ready(struct timers *t, struct timer *e, struct twheel_slot *slot
 	e->place = TIMER_READY;
 	e->deadline = deadline;
 	e->expired_ns = now;
-	list_add_tail(&e->ready, &t->ready);
+	e->ready.next = NULL;
+	e->ready.pprev = t->ready_end;
+	WRITE_ONCE(*t->ready_end, &e->ready);
+	t->ready_end = &e->ready.next;
 	t->stats.expired++;
 	t->stats.unread++;
 	t->news = true;

@@ -64,7 +64,7 @@ struct timer {
 	union {
 		struct wheel_node node;
 		struct {
-			struct list_head ready;
+			struct hlist_node ready;
 			u64 expired_ns;
 			u32 slot;
 		};

@@ -21,6 +21,7 @@
  * @wheel: where the queued ones are
  * @store: all of them, and their words
  * @ready: the expired ones, in order. Whether it is empty may be asked without the lock
+ * @ready_end: where the next of these is linked
  * @marked: the budget of a turn did not reach all marks
  * @kept: turns have kept marks for a KICK, as they found events that were armed over
  * @slot: where the sweep of the marks goes on
@@ -31,7 +32,8 @@
 struct timers {
 	struct wheel wheel;
 	struct store *store;
-	struct list_head ready;
+	struct hlist_head ready;
+	struct hlist_node **ready_end;
 	u64 id;
 	u32 slot;
 	bool marked;

@@ -163,7 +163,7 @@ static bool turn(bool last)
 		check_late(events[i].deadline_ns, events[i].expired_ns);
 		ends(events[i].deadline_ns);
 	}
-	over = last && programmed == WHEEL_NEVER && !nr && list_empty(&timers.ready);
+	over = last && programmed == WHEEL_NEVER && !nr && hlist_empty(&timers.ready);
 	hurry = last || __atomic_load_n(&waiting, __ATOMIC_RELAXED) ||
 		now / TICK <= __atomic_load_n(&made, __ATOMIC_RELAXED) / PER_TICK + 2;
 	/* The clock does not advance while a tick is unfinished, or everything would be late. */

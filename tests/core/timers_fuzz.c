@@ -832,7 +832,7 @@ static void do_poll(struct run *r)
 
 	for (i = 0; i < r->timers && !r->timer[i].unread; i++)
 		;
-	FUZZ_CHECK(!list_empty(&r->t.ready), ==, i < r->timers);
+	FUZZ_CHECK(!hlist_empty(&r->t.ready), ==, i < r->timers);
 }
 
 static void do_some_read(struct run *r)
@@ -1022,7 +1022,7 @@ static void empty(struct run *r)
 {
 	unsigned int i;
 
-	while (!list_empty(&r->t.ready))
+	while (!hlist_empty(&r->t.ready))
 		do_read(r, EVENTS, EVENTS);
 	for (i = 0; i < r->timers; i++)
 		if (r->timer[i].id)

@@ -72,7 +72,7 @@ static int grow(struct twheel *w, struct inprocess *p)
  */
 static void set_timer(struct twheel *w, struct inprocess *p, u64 now)
 {
-	u64 next = list_empty(&p->timers.ready) ? p->programmed : 1;
+	u64 next = hlist_empty(&p->timers.ready) ? p->programmed : 1;
 	struct itimerspec its = {};
 
 	if (next == p->set || (next <= now && p->set <= now))
@@ -209,7 +209,7 @@ static bool inprocess_ready(struct twheel *w, bool readable)
 
 	(void)readable;
 	look_at_clock(w, p, now);
-	ready = !list_empty(&p->timers.ready);
+	ready = !hlist_empty(&p->timers.ready);
 	leave(w, p, now);
 	return ready;
 }
@@ -301,7 +301,7 @@ static uint64_t inprocess_next(struct twheel *w)
 	unsigned int looks = NEXT_LOOKS, level;
 
 	turn_now(p, now, LOOK);
-	if (!list_empty(&p->timers.ready))
+	if (!hlist_empty(&p->timers.ready))
 		first = 0;
 	for (level = 0; first && level <= p->timers.wheel.top; level++)
 		first = first_of_level(&p->timers, level, first, &looks);

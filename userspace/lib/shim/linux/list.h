@@ -8,37 +8,6 @@
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 #define hlist_entry(ptr, type, member)	container_of(ptr, type, member)
 
-#define list_first_entry(head, type, member) \
-	container_of((head)->next, type, member)
-#define list_for_each_entry(pos, head, member) \
-	for (pos = list_first_entry(head, typeof(*pos), member); &pos->member != (head); \
-	     pos = list_first_entry(&pos->member, typeof(*pos), member))
-
-static inline void INIT_LIST_HEAD(struct list_head *head)
-{
-	head->next = head;
-	head->prev = head;
-}
-
-static inline bool list_empty(const struct list_head *head)
-{
-	return head->next == head;
-}
-
-static inline void list_add_tail(struct list_head *entry, struct list_head *head)
-{
-	entry->next = head;
-	entry->prev = head->prev;
-	head->prev->next = entry;
-	head->prev = entry;
-}
-
-static inline void list_del(struct list_head *entry)
-{
-	entry->next->prev = entry->prev;
-	entry->prev->next = entry->next;
-}
-
 static inline bool hlist_empty(const struct hlist_head *head)
 {
 	return !head->first;

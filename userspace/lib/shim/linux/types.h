@@ -20,10 +20,6 @@ typedef __u8 u8;
 
 #define noinline	__attribute__((__noinline__))
 
-struct list_head {
-	struct list_head *next, *prev;
-};
-
 struct hlist_node {
 	struct hlist_node *next, **pprev;
 };
