@@ -235,6 +235,19 @@ prose() {
 	done
 }
 
+# Checks that each "make NAME" in a document is a target or a stage. A line of a code block has no
+# period, as a line of prose that begins with "make" has.
+targets() {
+	local known
+
+	known=$(sed -n '/^\.PHONY/,/[^\\]$/p' Makefile | tr -s '\\\t ' '\n'
+		sed -n 's/^\([a-z][^ ]*\) .*/\1/p' ci/stages)
+	# shellcheck disable=SC2016
+	files -name '*.md' | xargs grep -ohE '`(sudo )?make [a-z][^`]*|^(sudo )?make [a-z][^.]*$' |
+		sed 's/[&#].*//' | grep -oE '(^| )[a-z][^ ]*' | tr -d ' ' | sort -u |
+		grep -vxF -e sudo -e make -e "$known" || true
+}
+
 # Checks that the generated parts of documents and the pictures are up to date.
 tables() {
 	doc/tables.sh --check
@@ -336,6 +349,7 @@ check shellcheck shell
 check codespell spelling
 check "manual pages" manual
 check "prose" prose
+check "targets of make in documents" targets
 check "generated parts of documents, and pictures" tables
 check "sizes of documents" document_sizes
 check "metadata of the module" metadata
