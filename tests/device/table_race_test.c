@@ -9,8 +9,6 @@
 
 #include <sched.h>
 
-#define REFCNT	"/sys/module/twheel/refcnt"
-
 /* How long the races run that have no end of their own. */
 #define RACE_MS	3000
 
@@ -39,14 +37,10 @@ TABLE_TEARDOWN(table_race)
 #define SEQ_BITS	12
 #define ARMINGS		(1U << SEQ_BITS)
 
-#define GOT_BACK	1
-#define WAS_READ	2
-#define WRONG		0x80
-
 struct book {
 	__u64 deadline[ARMINGS];
-	/* How each arming ended; 0 if it has not ended, or was withdrawn. */
-	unsigned char end[ARMINGS];
+	/* False if the arming has not ended, or was withdrawn. */
+	bool ended[ARMINGS];
 	unsigned int next;
 };
 
@@ -59,13 +53,13 @@ static __u64 book_next(struct book *b, __u64 about)
 	return deadline;
 }
 
-/* Records that @deadline has ended by @how. Returns false if that is impossible. */
-static bool book_end(struct book *b, __u64 deadline, unsigned char how)
+/* Records that @deadline has ended. Returns false if that is impossible. */
+static bool book_end(struct book *b, __u64 deadline)
 {
 	unsigned int seq = deadline & (ARMINGS - 1);
 
 	return __atomic_load_n(&b->deadline[seq], __ATOMIC_SEQ_CST) == deadline &&
-	       !__atomic_exchange_n(&b->end[seq], how, __ATOMIC_SEQ_CST);
+	       !__atomic_exchange_n(&b->ended[seq], true, __ATOMIC_SEQ_CST);
 }
 
 /* The books of a reader's slots, indexed by user_data. */
@@ -85,7 +79,7 @@ static void see_in_books(struct reader *r, const struct twheel_event *ev)
 	if (ev->user_data >= b->nr || !(ev->deadline_ns % ARMINGS))
 		b->others++;
 	else
-		r->wrong += !book_end(&b->of[ev->user_data], ev->deadline_ns, WAS_READ);
+		r->wrong += !book_end(&b->of[ev->user_data], ev->deadline_ns);
 }
 
 /* A thread that arms and disarms its own slots at about the time when they expire. */
@@ -107,7 +101,7 @@ static void account_old(struct writer *w, unsigned int k, __u64 old)
 		return;
 	w->l.got_back++;
 	if (old % ARMINGS)
-		w->l.wrong += !book_end(&w->books[k], old, GOT_BACK);
+		w->l.wrong += !book_end(&w->books[k], old);
 	else
 		w->others++;
 }
@@ -157,62 +151,7 @@ static void call_in(struct writer *w)
 		kick(&w->t, w->ids[k]);
 }
 
-static unsigned int count_ends(const struct book *books, unsigned int nr, unsigned char how)
-{
-	unsigned int k, seq, n = 0;
-
-	for (k = 0; k < nr; k++)
-		for (seq = 1; seq < books[k].next; seq++)
-			n += books[k].end[seq] == how;
-	return n;
-}
-
-enum { WRITERS = 3, SLOTS = 8 };
-
-/*
- * G3: Writers race with a reader and with expiry. Each deadline that was stored is got back,
- * or read, or withdrawn by the arming that followed it, and never two of these.
- */
-TEST_F_TIMEOUT(table_race, exactly_once, 120)
-{
-	struct books b = { .of = calloc(WRITERS * SLOTS, sizeof(*b.of)), .nr = WRITERS * SLOTS };
-	struct reader r = { .fd = self->fd, .spin = true, .see = see_in_books, .arg = &b };
-	struct ledger l = { 0 };
-	struct writer w[WRITERS];
-	__u64 ids[WRITERS * SLOTS];
-	unsigned int i;
-
-	ASSERT_TRUE(!!b.of);
-	for (i = 0; i < ARRAY_SIZE(ids); i++)
-		ids[i] = reserve(_metadata, self->fd, i);
-	start_reader(_metadata, &r);
-	for (i = 0; i < WRITERS; i++) {
-		w[i] = (struct writer) {
-			.t = self->t,
-			.books = b.of + i * SLOTS,
-			.ids = ids + i * SLOTS,
-			.nr = SLOTS,
-			.seed = 71 + i,
-		};
-		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, write_words, &w[i]));
-	}
-	for (i = 0; i < WRITERS; i++) {
-		pthread_join(w[i].thread, NULL);
-		call_in(&w[i]);
-		add_ledger(&l, &w[i].l);
-		EXPECT_EQ(0, w[i].others);
-	}
-	stop_reader(_metadata, &r);
-	l.read = r.got;
-	EXPECT_EQ(0, b.others);
-	EXPECT_EQ(l.got_back, count_ends(b.of, ARRAY_SIZE(ids), GOT_BACK));
-	EXPECT_EQ(l.read, count_ends(b.of, ARRAY_SIZE(ids), WAS_READ));
-	expect_ended(_metadata, self->fd, &l);
-	/* Check that there was a race. */
-	EXPECT_GT(l.got_back, 0);
-	EXPECT_GT(l.read, 0);
-	free(b.of);
-}
+enum { SLOTS = 8 };
 
 /* Moves timers by ioctl while a writer moves them by exchange. */
 struct rearmer {
@@ -334,62 +273,6 @@ static void *flip(void *arg)
 }
 
 /*
- * Many timers of one tick are disarmed while the kernel takes that tick off the wheel. Each is
- * got back or has expired, and then expires when it is armed by the rules again.
- */
-TEST_F_TIMEOUT(table_race, disarm_at_expiry, 120)
-{
-	enum { N = 256, ROUNDS = 150 };
-	unsigned int i, round, lost = 0, got = 0;
-	__u32 slots[N];
-	__u64 ids[N];
-
-	add_many(_metadata, self->fd, N, HOUR, TWHEEL_KEEP, 0, ids);
-	for (i = 0; i < N; i++)
-		slots[i] = ids[i];
-	for (round = 0; round < ROUNDS; round++) {
-		__u64 tick = (now(CLOCK_MONOTONIC) + 4 * NS_PER_MS) & ~(self->t.tick - 1);
-		__u64 end;
-
-		pin(1);
-		for (i = 0; i < N; i++)
-			swap_word(&self->t.slots[slots[i]], tick);
-		kick_slots(&self->t, slots, N);
-		pin(0);
-		/* When the first timer has expired, the others are about to. */
-		while (now(CLOCK_MONOTONIC) < tick || (word(&self->t.slots[slots[0]]) &&
-						       word(&self->t.slots[slots[N - 1]])))
-			;
-		/* In the same order as the kernel, or in the opposite one. */
-		for (i = 0; i < N; i++)
-			got += !!disarm(&self->t, ids[round % 2 ? i : N - 1 - i]);
-		/*
-		 * Timers that were not disarmed in time have expired. Arm each again by the
-		 * protocol.
-		 */
-		end = now(CLOCK_MONOTONIC) + 2 * NS_PER_MS;
-		for (i = 0; i < N; i++)
-			arm(&self->t, ids[i], end);
-		kick_slots(&self->t, slots, N);
-		end += 10 * NS_PER_SEC;
-		/* The second armings expire at once, or when the wheel turns next. */
-		for (i = 0; i < N; i++)
-			while (word(slot_of(&self->t, ids[i])) && now(CLOCK_MONOTONIC) < end)
-				sched_yield();
-		for (i = 0; i < N; i++)
-			lost += !!word(slot_of(&self->t, ids[i]));
-		if (lost)
-			break;
-	}
-	TH_LOG("%u of %u disarmed in time", got, N * ROUNDS);
-	EXPECT_EQ(0, lost);
-	EXPECT_EQ(N, stats(_metadata, self->fd).unread);
-	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-	/* All timers that were not disarmed expired once, and then all of them again. */
-	EXPECT_EQ(2 * N * ROUNDS - got, stats(_metadata, self->fd).expired);
-}
-
-/*
  * A duel: round after round, one thread KICKs all slots while another one exchanges their
  * words. The look is the same as when the wheel turns by itself.
  */
@@ -478,32 +361,6 @@ TEST_F_TIMEOUT(table_race, second_read, 120)
 	TH_LOG("%lu of %u moves needed a KICK", t.kicks, DUEL_SLOTS * DUEL_ROUNDS);
 	EXPECT_EQ(0, late);
 	EXPECT_EQ(0, d.wrong);
-}
-
-/* The claim of a due timer: all are due, and are disarmed. Each is either got back or expires. */
-TEST_F_TIMEOUT(table_race, claim, 120)
-{
-	unsigned int round, i, got = 0;
-	struct table t = self->t;
-	struct duel d;
-	__u64 seed = 22;
-
-	start_duel(_metadata, &d, &self->t);
-	for (round = 1; round <= DUEL_ROUNDS; round++) {
-		for (i = 0; i < DUEL_SLOTS; i++)
-			swap_word(&t.slots[d.slots[i]], round);
-		begin_round(&d, round, &seed);
-		for (i = 0; i < DUEL_SLOTS; i++)
-			got += !!disarm(&t, d.slots[round % 2 ? i : DUEL_SLOTS - 1 - i]);
-		wait_for(&d.done, round);
-	}
-	pthread_join(d.thread, NULL);
-	TH_LOG("%u of %u disarmed in time", got, DUEL_SLOTS * DUEL_ROUNDS);
-	EXPECT_EQ(0, d.wrong);
-	/* No timer is left on the wheel, because each that a KICK has queued was due. */
-	kick_slots(&self->t, d.slots, DUEL_SLOTS);
-	EXPECT_EQ(0, stats(_metadata, self->fd).armed);
-	EXPECT_EQ(DUEL_SLOTS * DUEL_ROUNDS - got, stats(_metadata, self->fd).expired);
 }
 
 /*
@@ -664,192 +521,6 @@ TEST_F_TIMEOUT(table_race, read_flipped, 120)
 TEST_F_TIMEOUT(table_race, blocking_read_flipped, 120)
 {
 	read_flipped(_metadata, &self->t, true);
-}
-
-/* Hostile writers */
-
-/* A thread that writes random words and bytes all over the mapping. */
-struct scribbler {
-	pthread_t thread;
-	struct table t;
-	bool stop;
-	__u64 seed;
-	unsigned long written;
-};
-
-static void *scribble(void *arg)
-{
-	struct scribbler *s = arg;
-
-	while (!stopped(&s->stop)) {
-		__u64 r = next_random(&s->seed), value = next_random(&s->seed);
-		__u64 *words = (__u64 *)s->t.head;
-
-		switch (r % 8) {
-		case 0:
-			value = 0;
-			break;
-		case 1:
-			value = NEVER - value % 3;
-			break;
-		case 2:
-		case 3:
-			value = now(CLOCK_MONOTONIC) + value % (4 * NS_PER_MS) - NS_PER_MS;
-			break;
-		case 4:
-			value %= 1024;
-			break;
-		}
-		/* Half of the writes go where the timers are. */
-		r >>= 8;
-		if (r % 2)
-			__atomic_store_n(&words[PAGE / 8 + (r >> 8) % 2048], value,
-					 __ATOMIC_RELAXED);
-		else if (r % 16 == 2)
-			((volatile unsigned char *)words)[(r >> 8) % s->t.bytes] = value;
-		else
-			__atomic_store_n(&words[(r >> 8) % (s->t.bytes / 8)], value,
-					 __ATOMIC_RELAXED);
-		s->written++;
-	}
-	return NULL;
-}
-
-/* A thread that calls every verb on timers whose words are scribbled over. */
-struct user {
-	pthread_t thread;
-	struct table t;
-	bool stop;
-	__u64 seed;
-	unsigned long calls;
-	unsigned int wrong;
-};
-
-static void *use_all(void *arg)
-{
-	struct user *u = arg;
-	int fd = u->t.fd;
-	__u64 ids[256] = { 0 };
-
-	while (!stopped(&u->stop)) {
-		__u64 r = next_random(&u->seed), *id = &ids[(r >> 32) % 256];
-		struct twheel_timer t = {
-			.id = *id,
-			.deadline_ns = (r >> 8) % (4 * NS_PER_MS),
-			.period_ns = r & 0x80 ? NS_PER_MS : 0,
-			.slack_ns = r & 0x40 ? NS_PER_MS : 0,
-			.flags = r & 0x20 ? TWHEEL_KEEP : 0,
-		};
-		struct twheel_timer page[20];
-		struct twheel_event ev[16];
-		__u32 cursor;
-		int ret = 0;
-
-		u->calls++;
-		switch (r % 16) {
-		case 0:
-		case 1:
-		case 2:
-			ret = call(fd, TWHEEL_IOC_REGISTER, &t);
-			if (!ret)
-				*id = t.id;
-			break;
-		case 3:
-		case 4:
-			ret = call(fd, TWHEEL_IOC_REARM, &t);
-			break;
-		case 5:
-			t.flags = 0;
-			ret = call(fd, TWHEEL_IOC_CANCEL, &t);
-			break;
-		case 6:
-			t.flags = 0;
-			ret = call(fd, TWHEEL_IOC_GET, &t);
-			break;
-		case 7:
-			if ((r >> 16) % 256 == 0)
-				ret = (r >> 40) % 2 ? cancel_all(fd) : expire_all(fd);
-			break;
-		case 8:
-			cursor = (r >> 40) % 2048;
-			ret = list(fd, page, ARRAY_SIZE(page), &cursor);
-			break;
-		case 9:
-		case 10:
-		case 11:
-			ret = read_events(fd, ev, sizeof(ev));
-			if (ret < 0)
-				ret = errno == EAGAIN ? 0 : -errno;
-			break;
-		default:
-			ret = turn_now(fd);
-			break;
-		}
-		if (ret < 0 && ret != -ENOENT && ret != -ENOSPC)
-			u->wrong++;
-	}
-	return NULL;
-}
-
-/*
- * G9: A hostile writer scribbles over the whole mapping while others work on that wheel and on
- * another. The kernel logs nothing, the other wheel is punctual, and in the end everything is
- * freed.
- */
-TEST_F_TIMEOUT(table_race, hostile_writer, 180)
-{
-	struct twheel_timer page[64];
-	__u32 cursor = 0;
-	int n_listed;
-	struct twheel_setup s = { .max_timers = 50000 };
-	int fd = wheel_open(O_NONBLOCK);
-	long long users = read_number(REFCNT);
-	struct table t;
-	struct scribbler w[2];
-	struct neighbor n;
-	struct user u[2];
-	unsigned int i;
-
-	ASSERT_EQ(0, call(fd, TWHEEL_IOC_SETUP, &s));
-	t = map_table(_metadata, fd);
-	start_neighbor(_metadata, &n);
-	for (i = 0; i < 2; i++) {
-		w[i] = (struct scribbler) { .t = t, .seed = 1234 + i };
-		u[i] = (struct user) { .t = t, .seed = 77 + i };
-		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, scribble, &w[i]));
-		ASSERT_EQ(0, pthread_create(&u[i].thread, NULL, use_all, &u[i]));
-	}
-	sleep_ms(2 * RACE_MS);
-	/* The writers are killed in the middle of it, with timers in all states. */
-	for (i = 0; i < 2; i++) {
-		stop_and_join(u[i].thread, &u[i].stop);
-		EXPECT_EQ(0, u[i].wrong);
-		EXPECT_GT(u[i].calls, 0);
-	}
-	for (i = 0; i < 2; i++)
-		stop_and_join(w[i].thread, &w[i].stop);
-	stop_neighbor(_metadata, &n);
-	TH_LOG("%lu words, %lu calls, %llu timers", w[0].written + w[1].written,
-	       u[0].calls + u[1].calls, stats(_metadata, fd).registered);
-	expect_conserved(_metadata, fd);
-	/* A new mapping shows a correct header again. */
-	unmap_table(&t);
-	t = map_table(_metadata, fd);
-	EXPECT_EQ(TWHEEL_TABLE_MAGIC, t.head->magic);
-	EXPECT_EQ(PAGE, t.head->slots_offset);
-	EXPECT_EQ(50000, t.head->slots);
-	/*
-	 * Without the writers the wheel works like any other. LIST shows a timer whose word
-	 * was set to 0 as idle, but it stays queued until the kernel looks, so cancel all of
-	 * them.
-	 */
-	while ((n_listed = list(fd, page, ARRAY_SIZE(page), &cursor)) > 0)
-		while (n_listed--)
-			EXPECT_EQ(0, cancel_timer(fd, page[n_listed].id, &page[n_listed]));
-	EXPECT_EQ(0, stats(_metadata, fd).armed);
-	unmap_table(&t);
-	close(fd);
-	EXPECT_EQ(users, read_number(REFCNT) + 1);
 }
 
 TEST_HARNESS_MAIN
