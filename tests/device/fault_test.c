@@ -30,7 +30,7 @@ TEST_F(fault, argument)
 	unsigned int c, i;
 
 	for (c = 0; c < ARRAY_SIZE(commands); c++) {
-		/* KICK takes no argument: see kick_test.errors. */
+		/* KICK takes no argument: see values.others in tests/hostile. */
 		if (commands[c] == TWHEEL_IOC_KICK)
 			continue;
 		for (i = 0; i < ARRAY_SIZE(bad_addresses); i++)

@@ -224,43 +224,6 @@ TEST_F(setup, possible_geometries)
 	}
 }
 
-/* EINVAL for max_timers above the ceiling. The ceiling itself is allowed. */
-TEST_F(setup, max_timers_ceiling)
-{
-	long long limit = read_number(TWHEEL_PARAMS "max_timers_limit");
-	struct twheel_setup s;
-
-	ASSERT_GT(limit, 0);
-	s = (struct twheel_setup) { .max_timers = limit + 1 };
-	EXPECT_EQ(-EINVAL, shape(self->fd, &s));
-	s = (struct twheel_setup) { .max_timers = 0xffffffff };
-	EXPECT_EQ(-EINVAL, shape(self->fd, &s));
-	s = (struct twheel_setup) { .max_timers = limit };
-	EXPECT_EQ(0, shape(self->fd, &s));
-	EXPECT_EQ(limit, s.max_timers);
-	add(_metadata, self->fd, HOUR, 0, 0);
-}
-
-/* EINVAL for an unknown flag, or for a reserved field that is not zero. */
-TEST_F(setup, flags_and_reserved)
-{
-	unsigned int bit, i;
-
-	for (bit = 1; bit < 32; bit++) {
-		struct twheel_setup s = { .flags = 1U << bit };
-
-		EXPECT_EQ(-EINVAL, shape(self->fd, &s));
-	}
-	for (i = 0; i < 3; i++) {
-		for (bit = 0; bit < 32; bit += 31) {
-			struct twheel_setup s = { 0 };
-
-			s.reserved[i] = 1U << bit;
-			EXPECT_EQ(-EINVAL, shape(self->fd, &s));
-		}
-	}
-}
-
 /* EINVAL for a clock that is none of the four. */
 TEST_F(setup, unknown_clocks)
 {

@@ -119,47 +119,6 @@ FIXTURE_TEARDOWN(refused)
 	close_wheel(_metadata, self->fd);
 }
 
-/* ENOTTY for an unknown command, whether its number, direction or size is wrong. */
-TEST_F(refused, unknown_commands)
-{
-	static const unsigned int sizes[] = { 0, 8, 16, 24, 40, 48, 56, 96, 704, 16383 };
-	static char arg[16384];
-	unsigned int nr, dir, i, wrong = 0;
-
-	for (nr = 0; nr < 256; nr++) {
-		for (dir = 0; dir < 4; dir++) {
-			for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-				unsigned int cmd = _IOC(dir, TWHEEL_IOC_MAGIC, nr, sizes[i]);
-
-				if (is_command(cmd))
-					continue;
-				if (call(self->fd, cmd, arg) == -ENOTTY)
-					continue;
-				TH_LOG("command %#x", cmd);
-				wrong++;
-			}
-		}
-	}
-	EXPECT_EQ(0, wrong);
-}
-
-/* ENOTTY for the commands of other drivers. */
-TEST_F(refused, foreign_magic)
-{
-	static const unsigned int magics[] = { 0xc4, 0xc6, 'V', 0x45 };
-	static char arg[1024];
-	unsigned int i, nr;
-
-	for (i = 0; i < ARRAY_SIZE(magics); i++)
-		for (nr = 0; nr <= 0x0a; nr++) {
-			EXPECT_EQ(-ENOTTY, call(self->fd, _IOWR(magics[i], nr, struct twheel_timer),
-						arg));
-			EXPECT_EQ(-ENOTTY, call(self->fd, _IOR(magics[i], nr, struct twheel_stats),
-						arg));
-		}
-	EXPECT_FALSE(isatty(self->fd));
-}
-
 /* mmap() works exactly if INFO says so. */
 TEST_F(refused, table_as_announced)
 {
@@ -288,43 +247,6 @@ TEST_F(refused, unknown_ids)
 		for (k = 0; k < ARRAY_SIZE(ops); k++)
 			EXPECT_EQ(-ENOENT, ops[k].result);
 	}
-}
-
-/* EINVAL for unknown flags of a batch, and for more than 65,536 entries. */
-TEST_F(refused, batch_arguments)
-{
-	struct twheel_op *ops = calloc(TWHEEL_BATCH_MAX + 1, sizeof(*ops));
-	unsigned int bit;
-	__u32 i;
-
-	ASSERT_TRUE(!!ops);
-	for (i = 0; i <= TWHEEL_BATCH_MAX; i++) {
-		ops[i].opcode = TWHEEL_OP_REGISTER;
-		ops[i].timer.deadline_ns = HOUR;
-	}
-	for (bit = 0; bit < 32; bit++) {
-		struct twheel_batch b = { ptr_u64(ops), 1, 1U << bit };
-
-		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_BATCH, &b));
-	}
-	EXPECT_EQ(-EINVAL, batch(self->fd, ops, TWHEEL_BATCH_MAX + 1));
-	EXPECT_EQ(-EINVAL, batch(self->fd, ops, 0xffffffff));
-	free(ops);
-}
-
-/*
- * EINVAL for a KICK with an argument, which does not look at any timer. ENOTTY for DRAIN,
- * which no longer exists.
- */
-TEST_F(refused, kick_argument)
-{
-	unsigned int i;
-
-	for (i = 0; i < 8 * sizeof(long); i++)
-		EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, (void *)(1UL << i)));
-	EXPECT_EQ(-EINVAL, call(self->fd, TWHEEL_IOC_KICK, &i));
-	EXPECT_EQ(-ENOTTY, call(self->fd, 0xc010c507, &i));
-	EXPECT_EQ(-ENOTTY, call(self->fd, 0x4010c509, &i));
 }
 
 /*

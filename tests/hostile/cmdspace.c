@@ -124,51 +124,6 @@ TEST_F_TIMEOUT(cmdspace, every_shape, UNLIMITED)
 	TH_LOG("%lu calls", calls);
 }
 
-/* Returns the expected result for an argument of zeros that cannot be written to. */
-static int zeroes_there(unsigned int cmd)
-{
-	switch (cmd) {
-	case TWHEEL_IOC_SETUP:
-		return -EBUSY;
-	case TWHEEL_IOC_REARM:
-	case TWHEEL_IOC_CANCEL:
-	case TWHEEL_IOC_GET:
-		/* A timer that does not exist yields no output. */
-		return -ENOENT;
-	case TWHEEL_IOC_KICK:
-		return -EINVAL;
-	default:
-		/* An empty batch. */
-		return _IOC_DIR(cmd) & _IOC_READ ? -EFAULT : 0;
-	}
-}
-
-/*
- * EFAULT for each command and unusable pointer, unless the readable part is refused first, and
- * nothing was done.
- */
-TEST_F(cmdspace, every_pointer)
-{
-	static char zeroes[1024];
-	void *fixed = read_only(_metadata, zeroes, sizeof(zeroes));
-	unsigned int c, i;
-
-	for (c = 0; c < ARRAY_SIZE(commands); c++) {
-		for (i = 0; i <= BAD_POINTERS; i++) {
-			void *p = pointer(i, fixed, NULL);
-			int ret = call(self->fd, commands[c], p);
-			int wanted = i == BAD_POINTERS ? zeroes_there(commands[c]) : -EFAULT;
-
-			/* KICK takes no pointer. */
-			if (commands[c] == TWHEEL_IOC_KICK)
-				wanted = p ? -EINVAL : 0;
-			EXPECT_EQ(wanted, ret)
-				TH_LOG("command %u, pointer %u", c, i);
-		}
-	}
-	expect_same(_metadata, self->fd, &self->before);
-}
-
 /* Values at which a sum, a sign, a size or a tick changes. */
 static const __u64 values[] = {
 	0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 63, 64, 255, 256, 4095, 4096,
