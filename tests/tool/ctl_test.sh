@@ -373,7 +373,8 @@ test_usage() {
 		"names that differ: each timer expires once"
 }
 
-# A duration and its value in ns, or "-" if it is invalid.
+# A duration and its value in ns, or "-" if it is invalid. The daemon's units_test has more of
+# them, for the same parser.
 test_durations() {
 	while read -r text ns; do
 		run after --json --clock=realtime "@1,slack=$text"
@@ -385,59 +386,15 @@ test_durations() {
 		value_is slack_ns "$ns" "duration $text is $ns ns"
 	done <<-END
 		0 0
-		1 -
 		250 -
-		1.5 -
-		00 -
-		18446744073 -
 		1ns 1
-		1us 1000
-		1ms 1000000
-		1s 1000000000
-		1m 60000000000
-		1h 3600000000000
-		1d 86400000000000
-		1w 604800000000000
-		5min 300000000000
-		2sec 2000000000
-		48hr 172800000000000
-		2hours30minutes 9000000000000
-		20msec 20000000
-		7usec 7000
 		7µs 7000
-		250ms 250000000
 		1h30m 5400000000000
-		1d2h3m4s5ms6us7ns 93784005006007
 		1.5s 1500000000
-		0.000000001s 1
-		1.25m 75000000000
-		1.0ns 1
-		1m0.5s 60500000000
-		213503d 18446659200000000000
 		18446744073709551615ns 18446744073709551615
-		18446744073709551616ns -
 		213504d -
-		213503d24h -
-		99999999999999999999 -
-		18446744074 -
 		5x -
-		5S -
-		5s6 -
-		1h30 -
-		1m1h -
-		1s1s -
 		-5s -
-		+5s -
-		.5s -
-		1.s -
-		1.5.5s -
-		1.5ns -
-		0.0000000001s -
-		0.50000000001s -
-		0x10 -
-		1e3 -
-		s -
-		1s. -
 	END
 	# 2^53 and 2^53 + 1, which a reader that uses doubles would not distinguish.
 	printf 'add @9007199.254740992\nadd @9007199.254740993\n' | run_shell --json
@@ -543,13 +500,9 @@ test_monitor() {
 
 	run monitor --add 5ms,count=300,label=x -F %n
 	awk_holds '{ seen[$0]++ } END { for (i = 1; i <= 300; i++) if (seen["x-" i] != 1) exit 1; exit NR != 300 }' \
-		\
-		\
 		"monitor: count=300 expires 300 times, each once"
 	run monitor --add 5ms,label=x -F '%n %i %d %t %l %L %x %%'
 	output_has '^x 0x[0-9a-f]+ [0-9]+\.[0-9]{9} [0-9]+\.[0-9]{9} \+[0-9.]+(ns|us|ms|s) [0-9]+ 1 %$' \
-		\
-		\
 		"monitor -F: every directive"
 	run monitor --add 5ms,label=x
 	output_has '^[0-9]+\.[0-9]{9}  x +\+[0-9.]+(ns|us|ms|s)$' "monitor: the usual line"
@@ -887,8 +840,6 @@ test_wheel() {
 	json_is "wheel --json" now_ns tick_ns armed due idle levels level bucket_ns buckets \
 		cursor occupied
 	output_has '"level":1,"bucket_ns":8388608,"buckets":16,"cursor":[0-9]+,"occupied":\[\{"bucket":2,"timers":2\},\{"bucket":11,"timers":1\}\]' \
-		\
-		\
 		"wheel: buckets of the top level"
 	run wheel --once --json --add 1h --add 1h --add 2h --add 3h --add 4h,keep
 	value_is armed 5 "wheel --json: armed"
@@ -1097,8 +1048,6 @@ test_others() {
 	# As many digits as fit.
 	short=$(echo "$id" | tail -c 8)
 	output_has "^ *$short +$holder:$fd +twheelctl +[0-9]+ +[0-9]+ +[1-9][0-9]* +[0-9.]+(us|ms|s) " \
-		\
-		\
 		"ps: a wheel"
 	holds "ps: a wheel of two processes is one line" \
 		[ "$(grep -c "^ *$(sed -n 's/^twheel-id:.//p' /proc/$shared/fdinfo/5 | tail -c 8) " "$dir/out")" -eq 1 ]

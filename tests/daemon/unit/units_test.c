@@ -3,10 +3,13 @@
  * Durations, sizes, times and base64: each row is a text and its value.
  */
 #include "../shared/base64.h"
+#include "../shared/duration.h"
 #include "ground/units.h"
 #include "tap.h"
 
 #define BAD	UINT64_MAX
+/* Stands for UINT64_MAX. */
+#define LARGEST	(UINT64_MAX - 1)
 
 struct row {
 	const char *text;
@@ -31,6 +34,17 @@ static const struct row durations[] = {
 	{ "s", BAD }, { "1.s", BAD }, { ".5s", BAD }, { "1. 5s", BAD }, { "1 2s", BAD },
 	{ "1S", BAD }, { "1M", BAD }, { "1y", BAD }, { "1s1h", BAD }, { "1s 1sec", BAD },
 	{ "99999999999999999999s", BAD }, { "1e3", BAD }, { "1s,", BAD }, { "infinity", BAD },
+};
+
+/* What twheelctl reads, in ns. */
+static const struct row nanoseconds[] = {
+	{ "1ns", 1 }, { "7us", 7000 }, { "7usec", 7000 }, { "7\xc2\xb5s", 7000 },
+	{ "2hours30minutes", 9000000000000 }, { "1d2h3m4s5ms6us7ns", 93784005006007 },
+	{ "0.000000001s", 1 }, { "1.25m", 75000000000 }, { "1.0ns", 1 }, { "1m0.5s", 60500000000 },
+	{ "213503d", 18446659200000000000ULL }, { "18446744073709551615ns", LARGEST },
+	{ "18446744073709551616ns", BAD }, { "213503d24h", BAD }, { "18446744074s", BAD },
+	{ "0.0000000001s", BAD }, { "0.50000000001s", BAD }, { "1.5ns", BAD },
+	{ "1.5.5s", BAD }, { "5s6", BAD }, { "0x10", BAD }, { "1s.", BAD },
 };
 
 static const struct row sizes[] = {
@@ -89,12 +103,22 @@ static void check(const char *what, const struct row *rows, size_t count,
 		if (rows[i].value == BAD)
 			ok(why && got == 0x5555, "%s \"%s\" is refused: %s", what,
 			   rows[i].text, why ? why : "no");
-		else if (rows[i].value == UINT64_MAX - 1)
+		else if (rows[i].value == LARGEST)
 			ok(!why && got == UINT64_MAX, "%s \"%s\" is the largest", what,
 			   rows[i].text);
 		else
 			is_number(got, rows[i].value, "%s \"%s\" is read", what, rows[i].text);
 	}
+}
+
+static const char *parse_ns(const char *text, uint64_t *ns)
+{
+	unsigned long long value;
+	const char *why = parse_duration(text, strlen(text), &value);
+
+	if (!why)
+		*ns = value;
+	return why;
 }
 
 static void check_format(void)
@@ -140,6 +164,7 @@ static void check_base64(void)
 int main(void)
 {
 	check("duration", durations, ARRAY_SIZE(durations), parse_ms);
+	check("duration in ns", nanoseconds, ARRAY_SIZE(nanoseconds), parse_ns);
 	check("size", sizes, ARRAY_SIZE(sizes), parse_size);
 	check("time", times, ARRAY_SIZE(times), parse_time);
 	check_format();
