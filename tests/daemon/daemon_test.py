@@ -1028,40 +1028,6 @@ def cancel():
     equal([json.loads(r["body"]) for r in sink.received("c-far")], ["again"])
 
 
-@test("D8: cancel races with the start of an attempt: after 200 no attempt begins")
-def cancel_race():
-    path, count, answers = push(lanes=8), 1500, {}
-    begin = int(now_ms()) + 700
-    for first in range(0, count, 500):
-        a.call("POST", f"{path}/tasks", {"tasks": [
-            {"id": f"race-{n}", "at": begin + n % 500, "callback": {"url": sink.url + "/"}}
-            for n in range(first, first + 500)]})
-
-    def work(client, part):
-        # Each is canceled within 15 ms around its due time.
-        for n in sorted(range(part, count, 4), key=lambda n: n % 500):
-            wait = (begin + n % 500 - 5 - now_ms()) / 1000
-            if wait > 0:
-                time.sleep(wait)
-            answers[n] = client.call("DELETE", f"{path}/tasks/race-{n}")[0]
-    workers = [threading.Thread(target=work, args=(d.client(), part))
-               for part, d in enumerate((one, two, one, two))]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
-    wait_until(lambda: a.call("GET", path)[1]["leased"] == 0)
-    time.sleep(0.3)
-    ran = {r["id"] for r in sink.received()}
-    wrong = [n for n in answers if answers[n] == 200 and f"race-{n}" in ran]
-    print(f"# canceled {sum(1 for x in answers.values() if x == 200)}, last attempt "
-          f"{sum(1 for x in answers.values() if x == 202)}, gone "
-          f"{sum(1 for x in answers.values() if x == 404)}")
-    equal(wrong, [], "ran after canceled")
-    lost = [n for n in answers if answers[n] == 404 and f"race-{n}" not in ran]
-    equal(lost, [], "gone without a run")
-
-
 @test("D8: cancel during an attempt answers 202, and this attempt is the last")
 def cancel_running():
     path = push()
