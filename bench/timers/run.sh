@@ -12,8 +12,8 @@
 #           For the others, the rows of the last run are used. Targets without rows
 #           are not judged
 #
-# The rows are written to build/bench/rows.tsv and rows.json, with pictures beside them, and
-# those of the run before to rows.before.tsv. bench/timers/compare compares the two.
+# The rows are written to build/bench/rows.tsv, with pictures beside them, and those of the run
+# before to rows.before.tsv. bench/timers/compare compares the two.
 
 . "$(dirname "$0")/../../vm/lib.sh"
 
@@ -182,7 +182,6 @@ done
 } >"$out/rows"
 [ ! -e "$out/rows.tsv" ] || mv "$out/rows.tsv" "$out/rows.before.tsv"
 mv "$out/rows" "$out/rows.tsv"
-"$here/json" "$out/rows.tsv" >"$out/rows.json"
 for name in cost more; do
 	"$here/plot.awk" -v "picture=$name" "$out/rows.tsv" >"$out/$name.svg" || rm "$out/$name.svg"
 done
