@@ -47,7 +47,7 @@ check-ci)
 	# Not gcc-multilib, because it conflicts with cross compilers.
 	packages+=(gcc-12-multilib libc6-dev-i386)
 	packages+=(ministat golang-go libasio-dev libboost-dev libglib2.0-dev libsystemd-dev pkg-config)
-	packages+=(linux-source-6.1 libelf-dev libssl-dev lcov python3 rsync)
+	packages+=(linux-source-6.1 libelf-dev libssl-dev python3 rsync)
 	packages+=(sparse shellcheck codespell git spin coccinelle)
 	packages+=(clang-14 libclang-rt-14-dev dkms mandoc bsdextrautils)
 	;;&

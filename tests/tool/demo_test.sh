@@ -79,8 +79,6 @@ equal "$(told 'refills of ids')" "$(counted BATCH)" "counted: refills"
 equal "$(told 'withdrawn events')" "$(counted REARM)" "counted: withdrawals"
 equal "$(told 'reads')" "$(counted reads)" "counted: reads"
 output_has '^counted: 1 SETUP, 1 INFO, 1 REGISTER,( [0-9]+ REARM,)? 2 BATCH, [0-9]+ KICK, 1 STATS, [0-9]+ reads, 0 timerfd_settime$' \
-	\
-	\
 	"counted: nothing else"
 
 demo inprocess 'calls of the wheel'

@@ -107,8 +107,6 @@ for backend in $backends; do
 	output_has '^the reader has woken for the deadline of a thread that still sleeps$' \
 		"threads, $backend: a deadline of another thread"
 	output_has '^[1-9][0-9]* events: [0-9]+ of a moved timer and [0-9]+ of a closed connection' \
-		\
-		\
 		"threads, $backend: stale events are passed over"
 	output_has '^each connection ended once$' "threads, $backend: each connection ends once"
 	example $backend embedded
