@@ -232,14 +232,14 @@ static noinline_for_stack long ioctl_list(struct twheel_file *w, struct twheel_l
 	struct twheel_timer timers[GROUP];
 	struct twheel_timer __user *uptr;
 	struct twheel_list list;
-	unsigned int done = 0;
+	long done = 0;
 
 	if (copy_from_user(&list, arg, sizeof(list)))
 		return -EFAULT;
 	uptr = u64_to_user_ptr(list.timers);
 	list.count = min_t(u32, list.count, INT_MAX);
 	while (done < list.count && !fatal_signal_pending(current)) {
-		unsigned int nr = min(list.count - done, GROUP);
+		unsigned int nr = min_t(u32, list.count - done, GROUP);
 		unsigned int good;
 		int got;
 
