@@ -45,8 +45,11 @@ static bool settle(struct timers *t, struct timer *e, u64 now, enum look look)
 	return word == timer_successor(e, e->deadline, e->expired_ns);
 }
 
-/* Sets the summary bits of all lines, because marks were kept in lines whose bit is clear. */
-static void name_all_lines(struct timers *t, u32 lines)
+/*
+ * Begins a sweep that finds all marks that turns have kept, in lines whose bit is clear. A turn may
+ * have kept some since the KICK began its sweep, ahead of which they were then.
+ */
+static void sweep_all_lines(struct timers *t, u32 lines)
 	__must_hold(t->store->lock)
 {
 	u32 i;
@@ -54,6 +57,7 @@ static void name_all_lines(struct timers *t, u32 lines)
 	for (i = 0; i < DIV_ROUND_UP(lines, 64); i++)
 		WRITE_ONCE(store_summary(t->store)[i], ~0ULL);
 	t->kept = false;
+	t->slot = 0;
 }
 
 /*
@@ -132,7 +136,7 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 	if (!t->store->table)
 		return budget;
 	if (t->kept && look == LOOK_AND_WITHDRAW)
-		name_all_lines(t, lines);
+		sweep_all_lines(t, lines);
 	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
 		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
 		bool set;

@@ -894,6 +894,39 @@ static void mark_withdraws(struct kunit *test)
 	wheel_end(w);
 }
 
+/*
+ * A KICK on many marks takes the lock several times. A turn in between finds the mark of an event
+ * that was armed over, and keeps it. The KICK withdraws that event, although it was ahead of it.
+ */
+static void kick_goes_on(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), SLOTS);
+	const struct twheel_stats *s = &w->timers.stats;
+	u64 now = START + TICK;
+	u32 i;
+
+	arm_and_mark(w, 10, START + 1);
+	marks_turn(w, START, AMPLE);
+	marks_turn(w, now, AMPLE);
+	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
+
+	for (i = 0; i < 100; i++)
+		arm_and_mark(w, i, START + 9 * TICK);
+	w->timers.slot = 0;
+	timers_turn(&w->timers, now, 8, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_EQ(test, place_of(w, 9), (unsigned int)TIMER_IDLE);
+	timers_turn(&w->timers, now, 64, LOOK);
+	KUNIT_EXPECT_EQ(test, place_of(w, 11), (unsigned int)TIMER_QUEUED);
+	KUNIT_EXPECT_TRUE(test, w->timers.marked);
+	KUNIT_EXPECT_EQ(test, s->unread, 1ULL);
+	while (timers_next(&w->timers) <= now)
+		timers_turn(&w->timers, now, 64, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_EQ(test, s->withdrawn, 1ULL);
+	KUNIT_EXPECT_EQ(test, place_of(w, 10), (unsigned int)TIMER_QUEUED);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
 /* Makes a wheel that has not turned with eight due timers, for which later ones have to wait. */
 static struct word_wheel *overdue_begin(struct kunit *test)
 {
@@ -1145,6 +1178,7 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE(mark_reads_again),
 	KUNIT_CASE(next_is_published),
 	KUNIT_CASE(mark_withdraws),
+	KUNIT_CASE(kick_goes_on),
 	KUNIT_CASE(kick_after_set_back),
 	KUNIT_CASE(past_is_not_late),
 	KUNIT_CASE(mark_budget),

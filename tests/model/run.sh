@@ -69,6 +69,7 @@ finds()
 
 one="table.pml -DROUNDS=2 -DTICKS=2"
 two="table.pml -DSLOTS=2 -DTICKS=2 -DFRESH -DBUDGET"
+kicks="table.pml -DSLOTS=2 -DLINES=2 -DTICKS=2 -DBUDGET"
 
 echo 'TAP version 13'
 # The options of a model must be split into words.
@@ -91,6 +92,7 @@ echo 'TAP version 13'
 	finds 'the kernel clears a summary bit after the marks' $one -DSUMMARY_AFTER
 	finds 'a turn that leaves marks asks for no other' $two -DLEFT_BEHIND
 	finds 'a KICK begins where the last sweep ended' $two -DLINES=2 -DKICK_GOES_ON
+	finds 'a KICK misses marks that a turn has kept meanwhile' $kicks -DKEPT_BEHIND
 	finds 'a turn that leaves an event that was armed over takes its mark' $one -DTAKE_FOR_GOOD
 	finds 'the kernel queues a timer for a word that is parked' $one -DPARK_AS_DEADLINE
 

@@ -44,6 +44,7 @@
  * -DLEFT_BEHIND	with BUDGET: a turn that leaves marks does not ask for another
  * -DTAKE_FOR_GOOD	a turn that leaves an event takes the mark
  * -DKICK_GOES_ON	with BUDGET: a KICK begins where the last sweep ended
+ * -DKEPT_BEHIND	with BUDGET: a KICK that goes on misses marks that a turn has kept meanwhile
  * -DPARK_AS_DEADLINE	a timer whose word is parked stays on the wheel
  */
 #ifndef SLOTS
@@ -235,7 +236,12 @@ end:	do
 		:: else
 		fi;
 		if
+#ifdef KEPT_BEHIND
 		:: kick[why] == 1 && kept ->
+#else
+		:: kept ->
+			line = 0;
+#endif
 			summary[0] = true;
 			summary[LINES - 1] = true;
 			kept = false
@@ -397,15 +403,20 @@ end:	do
 	:: atomic {
 		step == PUBLISH ->
 		find_next();
-		/* A KICK continues with the rest itself, unless its process is killed. */
+		/*
+		 * A KICK continues with the rest itself, and leaves to the worker only what is due;
+		 * unless a signal ends it, and then it promises nothing.
+		 */
 		if
-		:: why < 2 && n <= turned -> goes_on = true; marked = false
-		:: why < 2 && n <= turned && may_end()
+		:: why < 2 && n <= turned -> goes_on = true; marked = false; find_next()
+		:: why < 2 && n <= turned && may_end() ->
+			over[0] = over[0] & ~(why + 1);
+			over[SLOTS - 1] = over[SLOTS - 1] & ~(why + 1)
 		:: else
 		fi;
 		if
-		:: goes_on || (n >= next && why != HRTIMER && why != WORKER) -> finish()
-		:: !goes_on && n <= turned && (n < next || why == HRTIMER || why == WORKER) ->
+		:: n >= next && why != HRTIMER && why != WORKER -> finish()
+		:: n <= turned && (n < next || why == HRTIMER || why == WORKER) ->
 			next = 0;
 			work = true;
 			finish()
@@ -499,9 +510,7 @@ proctype user(byte me)
 		};
 		atomic {
 			kick[me] == 0 ->
-#ifndef BUDGET
 			assert((over[slot] & (me + 1)) == 0);
-#endif
 			goto end_of_call
 		};
 end_of_call:	atomic {
