@@ -19,13 +19,44 @@
 
 #include "twheel_timers.h"
 
-/* The bits of u64 are those of unsigned long, for atomic operations on one. */
-static_assert(sizeof(unsigned long) == sizeof(u64) ||
-	      __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-
-static unsigned long *summary_bits(const struct timers *t)
+/*
+ * Clears bits of a word of marks, or of the summary, and sets others; a full barrier.
+ *
+ * By cmpxchg, which is one instruction wherever the table can be mapped. xchg() is a loop on s390,
+ * and so is atomic64_fetch_and() on x86, and a loop lasts as long as user space changes the word.
+ *
+ * Return: false if user space has changed the word at each try.
+ */
+static bool change_bits(u64 *word, u64 clear, u64 set)
 {
-	return (unsigned long *)store_summary(t->store);
+	u64 seen = READ_ONCE(*word);
+	unsigned int tries;
+
+	for (tries = 0; tries < EXCHANGES; tries++) {
+		u64 old = cmpxchg64(word, seen, (seen & ~clear) | set);
+
+		if (old == seen)
+			return true;
+		seen = old;
+	}
+	return false;
+}
+
+/* Sets bits: all of the word if user space keeps changing it, because more looks do no harm. */
+static void set_bits(u64 *word, u64 bits)
+{
+	if (!change_bits(word, 0, bits))
+		WRITE_ONCE(*word, ~0ULL);
+}
+
+/* The first @nr of those bits that are set in @bits. */
+static u64 first_bits(u64 bits, unsigned int nr)
+{
+	u64 rest = bits;
+
+	for (; rest && nr; nr--)
+		rest &= rest - 1;
+	return bits & ~rest;
 }
 
 /*
@@ -68,51 +99,37 @@ static unsigned int take_line(struct timers *t, u32 line, u64 now, unsigned int 
 			      enum look look)
 	__must_hold(t->store->lock)
 {
-	u64 *marks = store_marks(t->store, line << STORE_LINE_SHIFT);
 	u32 first = line << STORE_LINE_SHIFT;
-	bool again = false;
+	u64 *marks = store_marks(t->store, first);
+	bool left = false;
 	unsigned int i;
 
-	for (i = 0; marks && i < STORE_LINE / 64; i++, first += 64) {
+	for (i = 0; marks && !t->marked && i < STORE_LINE / 64; i++, first += 64) {
 		u32 passed = t->slot > first ? t->slot - first : 0;
-		u64 ahead = passed < 64 ? ~0ULL << passed : 0;
-		u64 bits = READ_ONCE(marks[i]), left;
+		u64 bits = READ_ONCE(marks[i]);
+		u64 ahead = passed < 64 ? bits & ~0ULL << passed : 0;
+		u64 taken = first_bits(ahead, budget);
 
-		if (!(bits & ahead)) {
-			again |= bits;
-			continue;
-		}
-		if (!budget) {
-			t->slot = first + passed;
+		/* The marks go before the looks: one that comes later stays. */
+		if (taken && !change_bits(&marks[i], taken, 0))
+			taken = 0;
+		left |= taken != bits;
+		if (taken != ahead) {
+			t->slot = first + __ffs64(ahead & ~taken);
 			t->marked = true;
-			break;
 		}
-		/* The mark goes before the look: one that comes later stays. */
-		bits = xchg(&marks[i], 0);
-		left = bits & ~ahead;
-		for (bits &= ahead; bits && budget; bits &= bits - 1, budget--) {
-			u32 bit = __ffs64(bits);
+		for (; taken; taken &= taken - 1, budget--) {
+			u32 bit = __ffs64(taken);
 			struct timer *e = store_at(t->store, first + bit);
 
 			if (e && !settle(t, e, now, look)) {
-				set_bit(bit, (unsigned long *)&marks[i]);
+				set_bits(&marks[i], 1ULL << bit);
 				t->kept = true;
 			}
 		}
-		if (bits) {
-			t->slot = first + __ffs64(bits);
-			t->marked = true;
-		}
-		/* The slots that are left are marked again, and then their line. */
-		for (left |= bits; left; left &= left - 1) {
-			set_bit(__ffs64(left), (unsigned long *)&marks[i]);
-			again = true;
-		}
-		if (t->marked)
-			break;
 	}
-	if (again || t->marked)
-		set_bit(line, summary_bits(t));
+	if (left)
+		set_bits(&store_summary(t->store)[line / 64], 1ULL << line % 64);
 	return t->marked ? 0 : budget;
 }
 
@@ -138,22 +155,20 @@ unsigned int timers_take_marks(struct timers *t, u64 now, unsigned int budget, e
 	if (t->kept && look == LOOK_AND_WITHDRAW)
 		sweep_all_lines(t, lines);
 	while ((line = t->slot >> STORE_LINE_SHIFT) < lines) {
-		u64 bits = READ_ONCE(store_summary(t->store)[line / 64]) >> (line % 64);
-		bool set;
+		u64 *summary = &store_summary(t->store)[line / 64];
+		u64 bits = READ_ONCE(*summary) >> line % 64;
 
 		if (!(bits & 1)) {
 			line = bits ? line + __ffs64(bits) : (line / 64 + 1) * 64;
 			t->slot = line << STORE_LINE_SHIFT;
 			continue;
 		}
-		if (!budget) {
+		/* A full barrier: the marks of the line are read after it. */
+		if (!budget || !change_bits(summary, 1ULL << line % 64, 0)) {
 			t->marked = true;
 			return 0;
 		}
-		/* A full barrier: the marks of the line are read after it. */
-		set = test_and_clear_bit(line, summary_bits(t));
-		if (set)
-			budget = take_line(t, line, now, budget - 1, look);
+		budget = take_line(t, line, now, budget - 1, look);
 		if (t->marked)
 			return 0;
 		t->slot = (line + 1) << STORE_LINE_SHIFT;

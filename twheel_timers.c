@@ -24,8 +24,6 @@
 /* All levels together have at most 2^12 buckets, so that a wheel stays small. */
 #define BUCKETS_SHIFT	12
 #define TIMERS_FEATURES	(TWHEEL_FEATURE_TABLE | TWHEEL_FEATURE_MARKS | TWHEEL_FEATURE_PARKED)
-/* How often a verb tries to exchange a word that user space moves meanwhile. */
-#define EXCHANGES	16
 
 /**
  * timers_begin() - make a wheel's timers usable

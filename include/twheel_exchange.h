@@ -11,9 +11,9 @@
 #endif
 
 /*
- * Whether an exchange of a word takes a bounded time while another CPU stores to it. Where it
- * is a loop of load-linked and store-conditional, user space could keep the kernel in it for
- * ever, with the lock of the wheel.
+ * Whether cmpxchg64() takes a bounded time while another CPU stores to the word. Where it is a loop
+ * of load-linked and store-conditional, as on PowerPC, LoongArch and Alpha, user space could keep
+ * the kernel in it for ever, with the lock of the wheel.
  */
 static inline bool exchanges_are_bounded(void)
 {
@@ -22,7 +22,7 @@ static inline bool exchanges_are_bounded(void)
 #elif defined(CONFIG_RISCV_ISA_ZACAS) && defined(CONFIG_TOOLCHAIN_HAS_ZACAS)
 	return riscv_has_extension_unlikely(RISCV_ISA_EXT_ZACAS);
 #else
-	return !IS_ENABLED(CONFIG_RISCV) && !IS_ENABLED(CONFIG_PPC);
+	return IS_ENABLED(CONFIG_X86_64) || IS_ENABLED(CONFIG_S390);
 #endif
 }
 

@@ -51,6 +51,8 @@ enum look { LOOK, LOOK_AND_WITHDRAW };
 
 /* Timers that are prefetched at a time: about as many as a CPU waits for at once. */
 #define TIMERS_AHEAD	24U
+/* Tries to exchange a word that user space changes meanwhile. */
+#define EXCHANGES	16U
 
 /*
  * A call that fails changes nothing, so a verb and a read take two steps under one hold of the

@@ -31,6 +31,17 @@ static void word_step(struct twheel_slot *slot);
 static void next_step(void);
 #undef smp_mb
 #define smp_mb() next_step() /* D of twheel_marks.c */
+/* Called before each exchange of a word of marks, and of a word by a verb. */
+static void exchange_step(u64 *word);
+
+static u64 exchange_after_step(u64 *word, u64 from, u64 to)
+{
+	exchange_step(word);
+	return cmpxchg64(word, from, to);
+}
+
+#undef cmpxchg64
+#define cmpxchg64(word, from, to) exchange_after_step(word, from, to)
 #include "twheel_marks.c"
 #include "twheel_timers.c"
 #include "twheel_slots.c"
@@ -54,6 +65,7 @@ struct word_wheel {
 /* Called at the steps: user space's part. */
 static void (*at_word)(struct twheel_slot *slot);
 static void (*at_next)(void);
+static void (*at_exchange)(u64 *word);
 
 static void word_step(struct twheel_slot *slot)
 {
@@ -67,6 +79,12 @@ static void next_step(void)
 	mb();
 	if (at_next)
 		at_next();
+}
+
+static void exchange_step(u64 *word)
+{
+	if (at_exchange)
+		at_exchange(word);
 }
 
 /* There is no worker here. */
@@ -91,6 +109,7 @@ static void wheel_begin(struct kunit *test, struct word_wheel *w, u32 max, u64 n
 {
 	at_word = NULL;
 	at_next = NULL;
+	at_exchange = NULL;
 	memset(&w->timers, 0, sizeof(w->timers));
 	memset(&w->pages, 0, sizeof(w->pages));
 	memset(w->mem, 0, wheel_bytes(&w->shape));
@@ -117,6 +136,7 @@ static void wheel_end(struct word_wheel *w)
 {
 	at_word = NULL;
 	at_next = NULL;
+	at_exchange = NULL;
 	pages_free(&w->pages);
 	quota_close(&w->pages.bill);
 }
@@ -1169,6 +1189,75 @@ static void mark_again(struct kunit *test)
 	wheel_end(w);
 }
 
+/* A word that a user changes before each exchange, after so many that he leaves alone. */
+static u64 *contended;
+static unsigned int left_alone;
+static unsigned int contentions;
+
+static void contend(u64 *word)
+{
+	if (word != contended)
+		return;
+	if (left_alone) {
+		left_alone--;
+		return;
+	}
+	contentions++;
+	/* Neither a slot nor a line has this bit. */
+	WRITE_ONCE(*word, READ_ONCE(*word) ^ BIT_ULL(63));
+}
+
+/* A turn while @word is contended. Returns when the wheel turns next. */
+static u64 contended_turn(struct kunit *test, struct word_wheel *w, u64 *word,
+			  unsigned int alone, u64 now)
+{
+	u64 next;
+
+	contended = word;
+	left_alone = alone;
+	contentions = 0;
+	at_exchange = contend;
+	next = marks_turn(w, now, AMPLE);
+	at_exchange = NULL;
+	KUNIT_EXPECT_EQ(test, contentions, EXCHANGES);
+	return next;
+}
+
+/*
+ * G8: However often user space changes a word of marks, a turn tries only so often to change it,
+ * and no mark is lost.
+ */
+static void mark_contended(struct kunit *test)
+{
+	struct word_wheel *w = marks_begin(test, wheel_alloc(test), 20);
+	u64 *words[] = { store_summary(w->timers.store), store_marks(w->timers.store, 0) };
+	u64 now = START + TICK;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		arm_and_mark(w, i, START + 9 * TICK);
+		KUNIT_EXPECT_EQ(test, contended_turn(test, w, words[i], 0, START), 0ULL);
+		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_IDLE);
+		KUNIT_EXPECT_EQ(test, marks_turn(w, START, AMPLE), START + 9 * TICK);
+		KUNIT_EXPECT_EQ(test, place_of(w, i), (unsigned int)TIMER_QUEUED);
+	}
+
+	/* A turn that cannot keep one mark sets all in its place. */
+	arm_and_mark(w, 2, START + 1);
+	marks_turn(w, START, AMPLE);
+	marks_turn(w, now, AMPLE);
+	arm_and_mark(w, 2, START + 9 * TICK);
+	contended_turn(test, w, words[1], 1, now);
+	KUNIT_EXPECT_EQ(test, *words[1], U64_MAX);
+	KUNIT_EXPECT_EQ(test, w->timers.stats.unread, 1ULL);
+	timers_turn(&w->timers, now, AMPLE, LOOK_AND_WITHDRAW);
+	KUNIT_EXPECT_EQ(test, w->timers.stats.withdrawn, 1ULL);
+	KUNIT_EXPECT_EQ(test, place_of(w, 2), (unsigned int)TIMER_QUEUED);
+	KUNIT_EXPECT_EQ(test, *words[1], 0ULL);
+	check_sums(test, w);
+	wheel_end(w);
+}
+
 static struct kunit_case word_cases[] = {
 	KUNIT_CASE_PARAM(look_every_interleaving, look_gen_params),
 	KUNIT_CASE(event_is_final),
@@ -1187,6 +1276,7 @@ static struct kunit_case word_cases[] = {
 	KUNIT_CASE(mark_of_nobody),
 	KUNIT_CASE(mark_without_page),
 	KUNIT_CASE(mark_again),
+	KUNIT_CASE(mark_contended),
 	{}
 };
 

@@ -301,7 +301,8 @@ static uint64_t inprocess_next(struct twheel *w)
 	unsigned int looks = NEXT_LOOKS, level;
 
 	turn_now(p, now, LOOK);
-	if (!hlist_empty(&p->timers.ready))
+	/* Other threads may have kept the turn from some marks. */
+	if (!hlist_empty(&p->timers.ready) || p->timers.marked)
 		first = 0;
 	for (level = 0; first && level <= p->timers.wheel.top; level++)
 		first = first_of_level(&p->timers, level, first, &looks);

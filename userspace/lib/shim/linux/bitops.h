@@ -39,18 +39,10 @@ static inline bool test_bit(unsigned int nr, const unsigned long *map)
 	return map[nr / BITS_PER_LONG] >> nr % BITS_PER_LONG & 1;
 }
 
-/* Atomic. The second is a full barrier, as the kernel's is. */
+/* Atomic. */
 static inline void set_bit(unsigned int nr, unsigned long *map)
 {
 	__atomic_fetch_or(&map[nr / BITS_PER_LONG], 1UL << nr % BITS_PER_LONG, __ATOMIC_SEQ_CST);
-}
-
-static inline bool test_and_clear_bit(unsigned int nr, unsigned long *map)
-{
-	unsigned long bit = 1UL << nr % BITS_PER_LONG;
-	unsigned long old = __atomic_fetch_and(&map[nr / BITS_PER_LONG], ~bit, __ATOMIC_SEQ_CST);
-
-	return old & bit;
 }
 
 /* The first bit set from @from on, or @size if there is none below it. */
