@@ -132,7 +132,8 @@ static ssize_t twheel_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret > 0) {
 			done += ret * sizeof(struct twheel_event);
 			faults = 0;
-			if (fatal_signal_pending(current))
+			/* This saves the hold of the lock that would find nothing. */
+			if (hlist_empty(&w->timers.ready) || fatal_signal_pending(current))
 				break;
 		} else if (ret == -EFAULT) {
 			/* Let another reader proceed while this one faults its page in. */
