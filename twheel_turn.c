@@ -41,7 +41,7 @@
 #define TURN_PAUSE_NS		800U
 
 /*
- * Runs the turns that exceed the softirq's budget. Users take turns, with a budget for one of
+ * Runs the turns that exceed the softirq's budget. Users take turns, with one budget for all of
  * their wheels each, so it makes no difference to others how many wheels a user has. No control
  * group pays for this work, so it gets at most one CPU (from Linux 6.9 on, one of each NUMA
  * node), which sysfs can set.

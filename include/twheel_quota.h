@@ -22,7 +22,7 @@ struct twheel_file;
  * @due: the wheels that the worker turns next, in order
  * @due_end: where the next of these is linked
  * @turning: the wheel that it turns now
- * @work: turns one of them
+ * @work: turns as many of them as one budget allows
  */
 struct quota {
 	struct hlist_node node;
