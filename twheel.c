@@ -450,7 +450,7 @@ struct wheel_node *wheel_expire(struct wheel *w, u64 now, unsigned int *budget)
 	wheel_set_time(w, now);
 	for (;;) {
 		while (w->visiting) {
-			unsigned int level = fls(w->visiting) - 1;
+			unsigned int level = __fls(w->visiting);
 			struct hlist_head *head = visited(w, level);
 			struct hlist_node *first = head->first;
 			struct wheel_node *node;

@@ -482,6 +482,9 @@ unsigned int timers_peek(const struct timers *t, struct twheel_event *events, un
 			.deadline_ns = e->deadline,
 			.expired_ns = e->expired_ns,
 			.expirations = e->period ? count_periods(t, e, until) : 1,
+			/* If one were not named, the compiler would clear all of them first. */
+			.flags = 0,
+			.reserved = 0,
 		};
 	}
 	return i;

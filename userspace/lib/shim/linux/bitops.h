@@ -7,12 +7,13 @@
 #define BITS_PER_LONG		(8 * sizeof(long))
 #define BITS_TO_LONGS(nr)	(((nr) + BITS_PER_LONG - 1) / BITS_PER_LONG)
 
-/* Position of the last bit set, from 1 on; 0 if there is none. */
-static inline int fls(unsigned int x)
+/* Position of the last bit set, from 0 on; @x is not 0. */
+static inline unsigned int __fls(unsigned long x)
 {
-	return x ? 32 - __builtin_clz(x) : 0;
+	return BITS_PER_LONG - 1 - __builtin_clzl(x);
 }
 
+/* The same from 1 on; 0 if there is none. */
 static inline int fls64(u64 x)
 {
 	return x ? 64 - __builtin_clzll(x) : 0;
