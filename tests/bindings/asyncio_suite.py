@@ -4,9 +4,10 @@
 TAP.
 
 loop.call_later() and loop.call_at() use timers of a wheel, and so do asyncio.sleep() and
-wait_for(). asyncio.timeout() and timeout_at() are those of twheel.aio. A loop that does not wait in a selector, or has its own clock, keeps
-asyncio's timers; the tests make such loops from mock objects. The only tests that are left out
-are those that CPython itself skips, most of which are for Windows. They have no line.
+wait_for(). asyncio.timeout() and timeout_at() are those of twheel.aio. A loop that does not
+wait in a selector, or has its own clock, keeps asyncio's timers; the tests make such loops from
+mock objects. The only tests that are left out are those that CPython itself skips, most of which
+are for Windows. They have no line.
 
   asyncio_suite.py [PATTERN...] [-PATTERN...]   tests whose names contain one of the first,
                                                 and none of the others

@@ -96,6 +96,20 @@ def test_order_when_all_are_late(run):
     run(test)
 
 
+def test_in_the_turn_in_which_it_is_due(run):
+    async def test(timers):
+        loop = asyncio.get_running_loop()
+        calls = []
+        first = soon()
+        timers.call_at(first, calls.append, "timer")
+        sleep_until(first + 0.02)
+        # The first of these comes in that turn, and the second in the next one.
+        loop.call_soon(loop.call_soon, calls.append, "next turn")
+        await asyncio.sleep(0.02)
+        assert calls == ["timer", "next turn"]
+    run(test)
+
+
 def test_zero_comes_after_call_soon(run):
     async def test(timers):
         calls = []
@@ -292,6 +306,45 @@ def test_exit_ends_the_loop(run, kind):
         run(test)
 
 
+@pytest.mark.parametrize("kind", ["asyncio", "twheel"])
+def test_exit_loses_no_other(kind):
+    def leave():
+        raise KeyboardInterrupt
+    loop = asyncio.new_event_loop()
+    timers = loop if kind == "asyncio" else Timeouts(loop)
+    calls = []
+    first = loop.time() + 0.1
+    timers.call_at(first, leave)
+    timers.call_at(first + 1e-6, calls.append, "other")
+    sleep_until(first + 0.02)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_forever()
+    assert not calls
+    loop.run_until_complete(asyncio.sleep(0.02))
+    assert calls == ["other"]
+    timers.close()
+    loop.close()
+
+
+def test_a_callback_runs_the_loop():
+    """asyncio forbids that, but nest_asyncio is popular."""
+    async def main():
+        loop = asyncio.get_running_loop()
+        calls = []
+
+        def nest():
+            loop._run_once()
+            calls.append("nest")
+        with Timeouts() as timers:
+            first = soon()
+            timers.call_at(first, nest)
+            timers.call_at(first + 1e-6, calls.append, "other")
+            sleep_until(first + 0.02)
+            await asyncio.sleep(0.02)
+        assert calls == ["other", "nest"]
+    asyncio.run(main())
+
+
 def test_context(run):
     async def test(timers):
         var = contextvars.ContextVar("var", default="none")
@@ -379,6 +432,19 @@ def test_debug_mode_tells_where_a_timer_was_made(run):
         assert context["handle"] is handle
         assert context["source_traceback"][-1].filename == __file__
         assert f"created at {__file__}" in repr(handle)
+    run(test, debug=True)
+
+
+def test_debug_mode_names_a_slow_callback(run, caplog):
+    def slow():
+        time.sleep(0.05)
+
+    async def test(timers):
+        asyncio.get_running_loop().slow_callback_duration = 0.04
+        timers.call_later(0.002, slow)
+        await asyncio.sleep(0.1)
+        lines = [record.getMessage() for record in caplog.records]
+        assert any("<locals>.slow" in line and " took 0." in line for line in lines), lines
     run(test, debug=True)
 
 

@@ -2,8 +2,15 @@
 """timeout() behaves like asyncio's, where CPython's tests, which asyncio_suite.py runs with it,
 say nothing. Each test also runs with asyncio's."""
 import asyncio
+import time
 
 import pytest
+
+from twheel.aio import Timeouts
+
+# A timer that is due can come so much later that another one overtakes it, which is added when it
+# is due already.
+LONG_TICK_NS = 2**28
 
 
 def test_in_time(run):
@@ -88,3 +95,59 @@ def test_outside_of_a_task(run):
         await asyncio.sleep(0.01)
         assert seen
     run(test)
+
+
+def test_the_outermost_that_is_over_raises():
+    async def main():
+        with Timeouts(tick_ns=LONG_TICK_NS) as timers:
+            when = asyncio.get_running_loop().time() + 0.01
+            canceled = False
+            with pytest.raises(TimeoutError):
+                async with timers.timeout_at(when) as outer:
+                    async with timers.timeout(None):
+                        time.sleep(0.02)
+                        try:
+                            async with timers.timeout_at(when) as inner:
+                                await asyncio.sleep(10)
+                        except asyncio.CancelledError:
+                            canceled = True
+                            raise
+            assert canceled and outer.expired() and inner.expired()
+            assert not asyncio.current_task().cancelling()
+            assert not len(timers)
+    asyncio.run(main())
+
+
+def test_outer_ones_that_are_not_over(run):
+    async def test(timers):
+        async with timers.timeout(10) as outer:
+            for _ in range(2):
+                with pytest.raises(TimeoutError):
+                    async with timers.timeout(0.001):
+                        await asyncio.sleep(10)
+            # One that has ended is no outer one any more.
+            async with timers.timeout(0.001):
+                pass
+            await asyncio.sleep(0.01)
+        assert not outer.expired()
+    run(test)
+
+
+def test_a_timeout_around_another_task():
+    async def inner(timers):
+        with pytest.raises(TimeoutError):
+            async with timers.timeout(0):
+                await asyncio.sleep(10)
+        return "its own"
+
+    async def main():
+        with Timeouts(tick_ns=LONG_TICK_NS) as timers:
+            try:
+                async with timers.timeout(0.01):
+                    task = asyncio.create_task(inner(timers))
+                    time.sleep(0.02)
+                    await asyncio.wait([task])
+            except TimeoutError:
+                pass
+            assert await task == "its own"
+    asyncio.run(main())

@@ -13,6 +13,7 @@ threads than the loop's.
 import asyncio
 import contextvars
 import enum
+import logging
 import operator
 import os
 import struct
@@ -20,7 +21,7 @@ import sys
 import time
 import traceback
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 from . import ClosedError, Stats, Usage, Wheel
 from ._ffi import NEVER, fail, ffi, lib, to_ns
@@ -34,6 +35,7 @@ _add = lib.twheel_add
 _set = lib.twheel_set
 _del = lib.twheel_del
 _read = lib.twheel_read
+_log = logging.getLogger("asyncio")
 _by_deadline = operator.attrgetter("_deadline")
 
 
@@ -126,14 +128,20 @@ class TimerHandle:
         return self._timeouts._on_loop(self._deadline) if self._when is None else self._when
 
     def _run(self) -> None:
-        timeouts = self._timeouts
-        if self not in timeouts._due:
-            return
-        timeouts._due.discard(self)
+        """Calls back, as asyncio's handles do."""
+        loop = self._timeouts._loop
         callback = self._callback
         assert callback is not None
         try:
-            callback(*self._args)
+            if not loop.get_debug():
+                self._context.run(callback, *self._args)
+                return
+            begin = loop.time()
+            self._context.run(callback, *self._args)
+            took = loop.time() - begin
+            # The loop knows only which method of Timeouts it has called.
+            if took >= loop.slow_callback_duration:
+                _log.warning("Executing %r took %.3f seconds", self, took)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # pylint: disable=broad-except
@@ -144,7 +152,7 @@ class TimerHandle:
             }
             if self._source_traceback:
                 context["source_traceback"] = self._source_traceback
-            timeouts._loop.call_exception_handler(context)
+            loop.call_exception_handler(context)
 
     def __repr__(self) -> str:
         state = "cancelled" if self._cancelled else f"when={self.when():.3f}"
@@ -163,10 +171,15 @@ class _State(enum.Enum):
     EXITED = "finished"
 
 
+# The innermost timeout() that the code is in. A task inherits that of the task that made it.
+_innermost: "contextvars.ContextVar[Optional[Timeout]]" = contextvars.ContextVar(
+    "twheel.aio.innermost", default=None)
+
+
 class Timeout:
     """What timeout() returns. asyncio.Timeout, with restart()."""
 
-    __slots__ = ("_timeouts", "_when", "_state", "_handle", "_task", "_cancelling")
+    __slots__ = ("_timeouts", "_when", "_state", "_handle", "_task", "_cancelling", "_outer")
 
     def __init__(self, timeouts: "Timeouts", when: Optional[float]) -> None:
         self._timeouts = timeouts
@@ -175,6 +188,7 @@ class Timeout:
         self._handle: Optional[TimerHandle] = None
         self._task: Optional["asyncio.Task[Any]"] = None
         self._cancelling = 0
+        self._outer: Optional[Timeout] = None
 
     def when(self) -> Optional[float]:
         """The deadline on the loop's clock, or None."""
@@ -202,6 +216,19 @@ class Timeout:
         self._when = when
 
     def _expire(self) -> None:
+        """Ends the block, and those around it whose time is up as well, as the outermost of them
+        raises the TimeoutError. Their events can come up to a tick later."""
+        now = _now()
+        outer = self._outer
+        while outer:
+            if (outer._task is self._task and outer._handle
+                    and outer._handle._deadline <= now):
+                outer._handle.cancel()
+                outer._interrupt()
+            outer = outer._outer
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         assert self._task is not None
         self._task.cancel()
         self._state = _State.EXPIRING
@@ -218,18 +245,25 @@ class Timeout:
         self._task = task
         self._cancelling = task.cancelling()
         self.reschedule(self._when)
+        self._outer = _innermost.get()
+        _innermost.set(self)
         return self
 
     async def __aexit__(self, exc_type: Optional[Type[BaseException]],
                         exc: Optional[BaseException],
                         traceback: Optional[TracebackType]) -> None:
+        task = self._task
+        assert task is not None
+        if _innermost.get() is self:
+            _innermost.set(self._outer)
+        # A task that was made in the block may keep this in its context.
+        self._task = self._outer = None
         if self._handle:
             self._handle.cancel()
             self._handle = None
         if self._state is _State.EXPIRING:
             self._state = _State.EXPIRED
-            assert self._task is not None
-            if (self._task.uncancel() <= self._cancelling and exc_type is not None
+            if (task.uncancel() <= self._cancelling and exc_type is not None
                     and issubclass(exc_type, asyncio.CancelledError)):
                 raise TimeoutError from exc
         else:
@@ -248,8 +282,8 @@ class Timeouts:
     """
 
     # As in Wheel, _c is absent when this is closed.
-    __slots__ = ("_c", "_loop", "_exact", "_wheel", "_handles", "_due", "_pid", "_out", "_events",
-                 "_bytes", "__weakref__")
+    __slots__ = ("_c", "_loop", "_exact", "_wheel", "_handles", "_due", "_soon", "_pid", "_out",
+                 "_events", "_bytes", "__weakref__")
     _c: Any
 
     def __init__(self, loop: Optional[asyncio.AbstractEventLoop] = None, *,
@@ -260,9 +294,11 @@ class Timeouts:
         # origin, or in whole milliseconds.
         self._exact = (getattr(self._loop.time, "__func__", None) is asyncio.BaseEventLoop.time)
         self._wheel = Wheel(backend, tick_ns=tick_ns, max_timers=max_timers)
-        # In the wheel, by id; and expired, to be called by the loop.
+        # In the wheel, by id; and expired, to be called in this order.
         self._handles: Dict[int, TimerHandle] = {}
-        self._due: Set[TimerHandle] = set()
+        self._due: Dict[TimerHandle, None] = {}
+        # If the loop will call _called_soon().
+        self._soon: Optional[asyncio.Handle] = None
         self._pid = os.getpid()
         self._out = ffi.new("uint64_t *")
         self._events = ffi.new("struct twheel_event[]", _EVENTS)
@@ -343,7 +379,8 @@ class Timeouts:
             # Those that are due already come first.
             self._collect()
             handle._deadline = deadline
-            self._queue(handle)
+            self._due[handle] = None
+            self._call_soon()
             return
         err = _add(self._c, deadline, 0, self._out)
         if err:
@@ -361,18 +398,39 @@ class Timeouts:
             del self._handles[handle._id]
             handle._id = 0
         else:
-            self._due.discard(handle)
-
-    def _queue(self, handle: TimerHandle) -> None:
-        self._due.add(handle)
-        self._loop.call_soon(handle._run, context=handle._context)
+            self._due.pop(handle, None)
 
     def _readable(self) -> None:
         if not self.closed:
             self._collect()
+            # In this turn of the loop, as asyncio calls its own timers.
+            self._call_due()
+
+    def _call_soon(self) -> None:
+        if not self._soon:
+            self._soon = self._loop.call_soon(self._called_soon)
+
+    def _called_soon(self) -> None:
+        self._soon = None
+        self._call_due()
+
+    def _call_due(self) -> None:
+        """Calls what is due now, but nothing that becomes due meanwhile."""
+        for handle in list(self._due):
+            # It may have been canceled, or called by a loop that a callback ran.
+            if handle not in self._due:
+                continue
+            del self._due[handle]
+            # In case that this callback leaves the loop, or runs it.
+            if self._due:
+                self._call_soon()
+            handle._run()
+        if self._soon and not self._due:
+            self._soon.cancel()
+            self._soon = None
 
     def _collect(self) -> None:
-        """Reads what has expired, and lets the loop call that."""
+        """Reads what has expired."""
         due: List[TimerHandle] = []
         got = _EVENTS
         while got == _EVENTS:
@@ -388,7 +446,7 @@ class Timeouts:
         for handle in due:
             _del(self._c, handle._id)
             handle._id = 0
-            self._queue(handle)
+            self._due[handle] = None
 
     @property
     def closed(self) -> bool:
@@ -409,6 +467,8 @@ class Timeouts:
             handle._end()
         self._handles.clear()
         self._due.clear()
+        if self._soon:
+            self._soon.cancel()
         del self._c
         self._wheel.close()
 
