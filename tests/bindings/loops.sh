@@ -122,7 +122,7 @@ check "reader.h: lib_reader_test" \
 	-Wno-missing-field-initializers
 check "adapters: nested loops and exceptions" builds_and_prints '1\.\.4' \
 	"$top/tests/bindings/nested_test.cpp" "${glib[@]}" -lglib-2.0 -lev
-check "twheel.hpp: lib_hpp_test" builds_and_prints '1\.\.73' "$top/tests/library/lib_hpp_test.cpp"
+check "twheel.hpp: lib_hpp_test" builds_and_prints '1\.\.74' "$top/tests/library/lib_hpp_test.cpp"
 for header in libuv libevent libev sd-event glib; do
 	check "$header.h in C++" in_cxx g++ c++11 "twheel/$header.h" "${glib[@]}"
 done

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -32,6 +33,9 @@ static_assert(tw::to_ns(std::chrono::hours::min()) == 0);
 static_assert(tw::to_ns(std::chrono::hours(24LL * 365 * 1000)) == ~0ULL);
 static_assert(tw::to_ns(std::chrono::hours(24 * 365 * 292)) == 24ULL * 365 * 292 * 3600000000000);
 static_assert(tw::to_ns(std::chrono::duration<double>(0.5)) == 500000000);
+static_assert(tw::to_ns(std::chrono::duration<double>(1e300)) == ~0ULL);
+static_assert(tw::to_ns(std::chrono::duration<double>(
+		      std::numeric_limits<double>::quiet_NaN())) == ~0ULL);
 static_assert(tw::to_ns(std::chrono::duration<long long, std::pico>(1001)) == 2);
 static_assert(tw::to_ns(-1ns) == 0 && tw::to_ns(5s) == 5000000000);
 static_assert(tw::to_ns(tw::from_ns(1)) == 1 && tw::from_ns(1ULL << 63) == tw::never);
@@ -342,6 +346,13 @@ void functions()
 	twheel_set(w.get(), id, 1);
 	check(w.wait(1s) && w.dispatch() == 1 && calls == 2, "a released timer has no function");
 	twheel_del(w.get(), id);
+
+	auto empty = std::make_unique<tw::timer>(w, w.after(1h), tw::timer::function());
+	tw::timer moved(std::move(*empty));
+
+	empty.reset();
+	moved.set(tw::time_point());
+	check(w.wait(1s) && w.dispatch() == 1, "an empty function is not called, even after a move");
 }
 
 void errors()

@@ -68,15 +68,15 @@ constexpr std::uint64_t to_ns(time_point t) noexcept
 }
 
 /*
- * A duration of any count and unit in nanoseconds, rounded up. One that is too long for ours is
- * the longest, as hours::max() is in effect.
+ * A duration of any count and unit in nanoseconds, rounded up. One that is too long for ours, or
+ * that is not a number, is the longest, as hours::max() is in effect.
  */
 template <class Rep, class Period>
 constexpr duration to_duration(const std::chrono::duration<Rep, Period> &d) noexcept
 {
 	using wide = std::chrono::duration<long double, std::nano>;
 
-	if (wide(d) >= wide(duration::max()))
+	if (!(wide(d) < wide(duration::max())))
 		return duration::max();
 	if (wide(d) <= wide(duration::min()))
 		return duration::min();
@@ -275,10 +275,11 @@ using if_function = std::enable_if_t<std::is_invocable_v<F &> ||
  * A timer, from its first deadline to its end.
  *
  * It can have a function: void(const event &) or void(). Then its user_data is its address, which
- * follows it by twheel_set_user_data() when it is moved. The function may set, move and end its
- * timer. One thread at a time may move such a timer, end it, or dispatch its events. A loop that
- * reads the events itself reads one at a time, and gives it to call(): the function that it runs
- * may end the timers of events that were read with it.
+ * follows it by twheel_set_user_data() when it is moved. With an empty std::function, dispatch()
+ * reads the event and calls nothing. The function may set, move and end its timer. One thread at a
+ * time may move such a timer, end it, or dispatch its events. A loop that reads the events itself
+ * reads one at a time, and gives it to call(): the function that it runs may end the timers of
+ * events that were read with it.
  */
 class timer {
 public:
@@ -371,7 +372,7 @@ public:
 	{
 		timer *t = reinterpret_cast<timer *>(std::uintptr_t(e.user_data));
 
-		/* It was released. */
+		/* It has no function, or was released. */
 		if (!t)
 			return;
 		/* It runs already, and has dispatched events itself. */
@@ -484,8 +485,11 @@ private:
 			return [f = std::move(f)](const event &) mutable { f(); };
 	}
 
+	/* 0 without a function, because then it would not follow. */
 	std::uint64_t address() const noexcept
 	{
+		if (!has_function())
+			return 0;
 		return std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
 	}
 
