@@ -155,6 +155,30 @@ def reload_limits():
     x.end()
 
 
+@test("SIGHUP changes the lease: leases of attempts that run are renewed in time, so each runs once")
+def reload_lease():
+    text = "callback-allow = 127.0.0.0/8\nlease = "
+    x = Configured(text + "60s\n")
+    equal(x.c.call("PUT", "/v1/queues/lease", {"mode": "push", "lanes": 1})[0], 201)
+
+    def begin(task):
+        equal(x.c.call("PUT", f"/v1/queues/lease/tasks/{task}", {
+            "callback": {"url": sink.url + "/hold"}, "timeout": "1min"})[0], 201)
+        sink.wait_for(task)
+    begin("lease-60")
+    equal(x.reload(text + "6s\n"), [USED])
+    begin("lease-6")
+    time.sleep(8)
+    equal(x.reload(text + "60s\n"), [USED])
+    time.sleep(8)
+    for task in ("lease-60", "lease-6"):
+        equal([r["attempt"] for r in sink.received(task)], [1], task)
+        sink.let(task)
+    wait_until(lambda: x.d.metric("held") == 0, 5)
+    equal((x.d.metric("lost_total"), x.d.metric("stale_total")), (0, 0))
+    x.end()
+
+
 @test("SIGHUP reads log-level again")
 def reload_level():
     x = Configured("log-level = err\n")

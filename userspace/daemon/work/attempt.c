@@ -24,6 +24,7 @@
 #include "text/pull.h"
 #include "work/attempt.h"
 #include "work/host.h"
+#include "work/renew.h"
 #include "work/task.h"
 #include "work/waiter.h"
 
@@ -431,9 +432,7 @@ static struct held *make(struct lane *l, const struct taken *t, uint64_t holder,
 	l->queue->held++;
 	d->held++;
 	d->held_bytes += h->data_len;
-	if (!l->renew.armed)
-		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
-			  d->config.lease_ms * NSEC_PER_MSEC / 6);
+	renew_in_time(l, lease_ms);
 	return h;
 }
 

@@ -61,15 +61,24 @@ static bool wants_renewal(const struct held *h, uint64_t now_ms)
 	return h->lease_end_ms < now_ms + h->lease_ms * 2 / 3;
 }
 
+void renew_in_time(struct lane *l, uint64_t lease_ms)
+{
+	struct alarms *alarms = l->queue->daemon->alarms;
+
+	alarm_arm_before(alarms, &l->renew, alarms_now(alarms) + lease_ms * NSEC_PER_MSEC / 6);
+}
+
 void renew_leases(struct lane *l)
 {
 	struct daemon *d = l->queue->daemon;
-	uint64_t now_ms = lane_now_ms(l);
+	uint64_t now_ms = lane_now_ms(l), shortest = d->config.lease_ms;
 	struct renewal *r = NULL;
 	struct args a = { 0 };
 	struct held *h, *next;
 
 	HASH_ITER(hh, l->held, h, next) {
+		if (h->lease_ms < shortest)
+			shortest = h->lease_ms;
 		if (!lane_up(l) || !wants_renewal(h, now_ms))
 			continue;
 		if (r && (r->count == BATCH_MAX || r->holder != h->key.holder ||
@@ -93,6 +102,5 @@ void renew_leases(struct lane *l)
 	if (r)
 		store_script(d->store, SCRIPT_RENEW, l->queue->name, l->index, &a, renewed, r);
 	if (l->held)
-		alarm_arm(d->alarms, &l->renew, alarms_now(d->alarms) +
-			  d->config.lease_ms * NSEC_PER_MSEC / 6);
+		renew_in_time(l, shortest);
 }
