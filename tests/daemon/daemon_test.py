@@ -1588,6 +1588,30 @@ def refused():
     equal(d.end(), 0)
 
 
+@test("a Redis that refuses takes is asked by each lane about once a second, and tasks run once it "
+      "accepts them again")
+def refused_takes():
+    own, d, c = alone(mode="push", lanes=100)
+    equal(c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": f"r{n}", "in": "1h", "callback": {"url": sink.url + "/"}} for n in range(1000)]})[0], 200)
+
+    def failed():
+        return d.metric('takes_total{result="failed"}')
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "1")
+    wait_until(lambda: failed() > 700)
+    before, begin = failed(), time.monotonic()
+    time.sleep(3)
+    # The sweep of a lane with tasks comes once a second, too.
+    rate = (failed() - before) / (time.monotonic() - begin)
+    assert 50 < rate < 400, rate
+    own.ask("CONFIG", "SET", "min-replicas-to-write", "0")
+    for n in range(20):
+        equal(c.call("POST", f"/v1/queues/s/tasks/r{n}/run")[0], 200)
+    for n in range(20):
+        sink.wait_for(f"r{n}", seconds=5)
+    equal(d.end(), 0)
+
+
 @test("D10, D13: age and count limit done and dead tasks, however fast they come")
 def bounded_past():
     _, d, c = alone("--dead-max=100", mode="pull", lanes=1)

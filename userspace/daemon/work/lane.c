@@ -30,8 +30,9 @@
 #define REMOVE_IDLE	(30 * NSEC_PER_SEC)
 /* The least time between sweeps of a lane. */
 #define SWEEP_LEAST_MS	1000
-/* After a failure, the lane rests. */
+/* After a failure the lane rests, and twice as long after each further one, up to REST_MAX. */
 #define REST		(50 * NSEC_PER_MSEC)
+#define REST_MAX	NSEC_PER_SEC
 
 static void take(struct lane *l);
 static void recover(struct lane *l);
@@ -303,6 +304,16 @@ static void learn(struct lane *l, const struct take_answer *a)
 	note_newer(l, a->newer);
 	note_limited(l, a);
 	m->takes[a->count ? TAKE_TASKS : TAKE_EMPTY]++;
+	l->rest = 0;
+}
+
+/* Of thousands of lanes, each asks a Redis that refuses takes about once a second. */
+static void rest(struct lane *l)
+{
+	uint64_t ns = l->rest ? 2 * l->rest : REST;
+
+	l->rest = ns < REST_MAX ? ns : REST_MAX;
+	alarm_arm(l->queue->daemon->alarms, &l->take, now_of(l) + l->rest - random_u64() % (REST / 2));
 }
 
 static void taken(void *arg, enum store_result result, const redisReply *reply)
@@ -325,7 +336,7 @@ static void taken(void *arg, enum store_result result, const redisReply *reply)
 		/* A lost answer may have taken the head: look again. After an outage up() does. */
 		if (lane_up(l) && !d->stopping && !q->removed) {
 			l->next_ms = 0;
-			alarm_arm(d->alarms, &l->take, now_of(l) + REST);
+			rest(l);
 		}
 		waiter_settle(q);
 		return;
