@@ -83,7 +83,26 @@ int main(void)
 	is_text(log_text(), "once\nonce\n", "other lines are all printed");
 	for (unsigned int i = 0; i < 200; i++, now_s++)
 		log_often(LOG_ERR, "many %u", i);
-	is_number(lines(log_text()), 200 + 1, "more lines than are remembered, and one's number");
+	is_number(lines(log_text()), 200, "more lines than are remembered");
+	log_tick();
+	is_text(log_text(), "90 other lines were not logged, because there were too many\n"
+		"task 7 (1 more within a minute)\n",
+		"the number of lines that were dropped is logged, and a line that came twice is not forgotten");
+	now_s += 60;
+	log_tick();
+	is_text(log_text(), "", "and only once");
+	for (unsigned int i = 0; i < 100; i++)
+		log_often(LOG_WARNING, "task %u", i);
+	log_often(LOG_ERR, "no Redis");
+	log_often(LOG_ERR, "no Redis");
+	ok(strstr(log_text(), "\nno Redis\n"), "many warnings drop no error");
+	for (unsigned int i = 0; i < 100; i++) {
+		now_s += i % 10 == 9;
+		log_often(LOG_WARNING, "other task %u", i);
+	}
+	log_text();
+	log_often(LOG_ERR, "no Redis");
+	is_text(log_text(), "", "many other lines do not let a line that repeats be logged again");
 	log_set_level(LOG_WARNING);
 	log_line(LOG_NOTICE, "a notice");
 	log_often(LOG_INFO, "an information");

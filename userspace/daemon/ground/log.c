@@ -32,6 +32,8 @@ static struct known {
 } known[KNOWN];
 
 static int last_level = LOG_INFO;
+/* Lines that differ from all known ones, and came too often to be printed. */
+static unsigned int dropped;
 
 void log_set_level(int level)
 {
@@ -100,10 +102,23 @@ static void end_minute(struct known *k, time_t s)
 	k->more = 0;
 }
 
+/* Tells how many lines were dropped, once a minute. */
+static void tell_dropped(time_t s)
+{
+	static time_t told;
+
+	if (!dropped || (told && s < told + MINUTE))
+		return;
+	told = s;
+	log_line(LOG_WARNING, "%u other lines were not logged, because there were too many", dropped);
+	dropped = 0;
+}
+
 void log_tick(void)
 {
 	time_t s = now();
 
+	tell_dropped(s);
 	for (struct known *k = known; k < known + KNOWN; k++) {
 		if (k->since && s >= k->since + MINUTE)
 			end_minute(k, s);
@@ -119,31 +134,40 @@ static struct known *find(const char *text)
 	return NULL;
 }
 
-/* Return: a free place, or that of the oldest line. */
-static struct known *make_room(void)
+/* True if @a makes room before @b: lines that came once do so first, and of those the oldest. */
+static bool goes_before(const struct known *a, const struct known *b)
 {
-	struct known *oldest = known;
-
-	for (struct known *k = known; k < known + KNOWN; k++) {
-		if (k->since < oldest->since)
-			oldest = k;
-	}
-	if (oldest->since)
-		end_minute(oldest, 0);
-	return oldest;
+	return !a->more == !b->more ? a->since < b->since : !a->more;
 }
 
-/* True if another line may be printed in this second. */
-static bool may_print(time_t s)
+/* Return: a free place, or that of a line that is forgotten. */
+static struct known *make_room(void)
 {
-	static unsigned int printed;
+	struct known *first = known;
+
+	for (struct known *k = known; k < known + KNOWN; k++) {
+		if (goes_before(k, first))
+			first = k;
+	}
+	if (first->since)
+		end_minute(first, 0);
+	return first;
+}
+
+/* True if another line of this level may be printed in this second. */
+static bool may_print(int level, time_t s)
+{
+	static unsigned int printed[LOG_DEBUG + 1];
 	static time_t second;
 
 	if (s != second) {
 		second = s;
-		printed = 0;
+		memset(printed, 0, sizeof(printed));
 	}
-	return printed++ < A_SECOND;
+	if (printed[level]++ < A_SECOND)
+		return true;
+	dropped++;
+	return false;
 }
 
 void log_often(int level, const char *fmt, ...)
@@ -163,7 +187,7 @@ void log_often(int level, const char *fmt, ...)
 		k->more++;
 		return;
 	}
-	if (!may_print(s))
+	if (!may_print(level, s))
 		return;
 	k = make_room();
 	*k = (struct known){ .level = level, .since = s };

@@ -25,7 +25,8 @@ void log_line(int level, const char *fmt, ...) __attribute__((format(printf, 2, 
 /**
  * log_often() - a line that may come without end
  *
- * Equal lines are printed once a minute, with their number. Of others, at most ten a second are.
+ * Equal lines are printed once a minute, with their number. Of others, at most ten a second of
+ * each level are, so that a flood of warnings drops no errors.
  */
 void log_often(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
