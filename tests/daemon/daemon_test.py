@@ -1632,6 +1632,47 @@ def bounded_past():
     equal(d.end(), 0)
 
 
+def bury(c, path, number):
+    """Make dead tasks of a pull queue."""
+    for first in range(0, number, 1000):
+        equal(c.call("POST", f"{path}/tasks", {"tasks": [
+            {"id": f"dead{n}"} for n in range(first, min(first + 1000, number))]})[0], 200)
+    while number:
+        tasks = [{"id": t["id"], "token": t["token"]} for t in reserve(path, c, limit=100)]
+        equal(c.call("POST", f"{path}/nack", {"tasks": tasks, "dead": True})[0], 200)
+        number -= len(tasks)
+
+
+@test("a replay of a queue ends with its client, and can be repeated")
+def replay_left():
+    _, d, c = alone(mode="pull", lanes=1)
+    p = "/v1/queues/s"
+    bury(c, p, 4000)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(d.path)
+        s.sendall(f"POST {p}/replay?limit=4000 HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                  "application/json\r\nContent-Length: 0\r\n\r\n".encode())
+        s.shutdown(socket.SHUT_WR)
+        wait_until(lambda: c.call("GET", p)[1]["dead"] < 4000)
+    time.sleep(0.5)
+    left = c.call("GET", p)[1]["dead"]
+    assert left >= 1000, left
+    equal(c.call("POST", f"{p}/replay?limit=4000"), (200, {"replayed": left}))
+    equal(d.end(), 0)
+
+
+@test("a replay of a queue finds the dead tasks behind those that a newer version stored")
+def replay_newer():
+    own, d, c = alone(mode="pull", lanes=1)
+    bury(c, "/v1/queues/s", 1100)
+    lane, link = resp.Lane("s/0"), resp.Redis(own.path)
+    for task in link.ask("ZRANGE", lane.keys[resp.SETS.index("dead")], 0, 9):
+        of_newer(link, lane, task.decode())
+    equal(c.call("POST", "/v1/queues/s/replay?limit=2000"), (200, {"replayed": 1090}))
+    link.close()
+    equal(d.end(), 0)
+
+
 @test("D10: a replay of a queue finds all dead tasks of a lane, however many")
 def replay_many():
     q = pull(lanes=1)

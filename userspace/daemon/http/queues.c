@@ -361,15 +361,27 @@ void route_queue_put(struct request *r)
 
 /**
  * struct replaying - dead tasks that are being replayed, lane by lane
+ * @request: the request
+ * @queue: its queue
+ * @limit: maximum number of tasks
+ * @lane: that is being replayed
+ * @after: where in the lane
+ * @asked: tasks that were to be replayed so far
+ * @replayed: those that were
+ * @left: of the last ones, those without an answer
+ * @gone: the client is
+ * @result: of all commands so far
  */
 struct replaying {
 	struct request *request;
 	struct queue *queue;
 	unsigned int limit;
 	unsigned int lane;
+	struct place after;
 	unsigned int asked;
 	unsigned int replayed;
 	unsigned int left;
+	bool gone;
 	enum store_result result;
 };
 
@@ -377,7 +389,8 @@ static void replay_lane(struct replaying *p);
 
 static void replay_done(struct replaying *p)
 {
-	if (p->result == STORE_OK && p->asked < p->limit && p->lane < p->queue->settings.lanes) {
+	if (p->result == STORE_OK && !p->gone && p->asked < p->limit &&
+	    p->lane < p->queue->settings.lanes) {
 		replay_lane(p);
 		return;
 	}
@@ -405,11 +418,13 @@ static void replayed_one(void *arg, enum store_result result, const redisReply *
 static void replay_listed(void *arg, enum store_result result, const redisReply *reply)
 {
 	struct replaying *p = arg;
-	unsigned int n = result == STORE_OK ? look_list_items(reply) : 0;
-	unsigned int lane = p->lane, before = p->asked;
+	unsigned int n = result == STORE_OK ? look_list_items(reply) : 0, looked = 0;
+	unsigned int lane = p->lane, wanted = p->limit - p->asked;
 
 	if (result != STORE_OK)
 		p->result = result;
+	else if (!look_list_place(reply, &looked, &p->after))
+		p->result = STORE_REFUSED;
 	p->left = 1;
 	for (unsigned int i = 1; i <= n; i++) {
 		char id[TASK_ID_MAX + 1];
@@ -424,9 +439,11 @@ static void replay_listed(void *arg, enum store_result result, const redisReply 
 		store_script(p->request->daemon->store, SCRIPT_CHANGE, p->queue->name, lane, &a,
 			     replayed_one, p);
 	}
-	/* A lane that has more is asked again, when these are not dead any more. */
-	if (n < LOOK_MAX || p->asked == before)
+	/* A lane that has more is asked again. */
+	if (looked < (wanted < LOOK_MAX ? wanted : LOOK_MAX)) {
 		p->lane++;
+		p->after.id[0] = '\0';
+	}
 	if (!--p->left)
 		replay_done(p);
 }
@@ -435,9 +452,14 @@ static void replay_lane(struct replaying *p)
 {
 	struct args a = { 0 };
 
-	look_list_args(&a, TASK_DEAD, p->limit - p->asked, &(struct place){ 0 });
+	look_list_args(&a, TASK_DEAD, p->limit - p->asked, &p->after);
 	store_script(p->request->daemon->store, SCRIPT_LOOK, p->queue->name, p->lane, &a,
 		     replay_listed, p);
+}
+
+static void replay_left(struct request *r)
+{
+	((struct replaying *)r->arg)->gone = true;
 }
 
 struct replay_read {
@@ -474,5 +496,8 @@ void route_queue_replay(struct request *r, struct queue *q)
 	p->request = r;
 	p->queue = q;
 	p->limit = read.limit;
+	r->arg = p;
+	r->gone = replay_left;
+	request_watch(r);
 	replay_lane(p);
 }
