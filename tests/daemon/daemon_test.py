@@ -1995,16 +1995,18 @@ def newer_task():
     got = reserve("/v1/queues/s", c, limit=10, wait="5s")
     equal([t["id"] for t in got], ["ours"])
     equal(report("/v1/queues/s", "ack", got[0], c)[0], 200)
-    path = "/v1/queues/s/tasks/header"
-    for method, where, body in (("GET", path, None), ("PUT", path, {}), ("DELETE", path, None),
-                                ("PUT", path, {"if_exists": "keep"}),
-                                ("PATCH", path, {"in": "1h"}), ("POST", path + "/run", None),
-                                ("POST", path + "/replay", None)):
-        status, answer = c.call(method, where, body)
-        equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "newer", "id"),
-              f"{method} {where}")
-    answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [{"id": "header"}, {"id": "new"}]})[1]
-    equal([t.get("error", {}).get("code") for t in answer["tasks"]], ["newer", None])
+    for path in ("/v1/queues/s/tasks/header", "/v1/queues/s/tasks/body"):
+        for method, where, body in (("GET", path, None), ("PUT", path, {}), ("DELETE", path, None),
+                                    ("PUT", path, {"if_exists": "keep"}),
+                                    ("PUT", path, {"if_exists": "update"}),
+                                    ("PATCH", path, {"in": "1h"}), ("POST", path + "/run", None),
+                                    ("POST", path + "/replay", None)):
+            status, answer = c.call(method, where, body)
+            equal((status, answer["error"]["code"], answer["error"]["field"]), (409, "newer", "id"),
+                  f"{method} {where}")
+    answer = c.call("POST", "/v1/queues/s/tasks", {"tasks": [
+        {"id": "header"}, {"id": "body"}, {"id": "new"}]})[1]
+    equal([t.get("error", {}).get("code") for t in answer["tasks"]], ["newer", "newer", None])
     equal([t["id"] for t in reserve("/v1/queues/s", c, limit=10)], ["new"])
     equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks?state=dead")[1]["tasks"]], [])
     c.call("DELETE", "/v1/queues/s/tasks/new")

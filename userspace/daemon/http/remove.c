@@ -164,7 +164,8 @@ static void fail(struct removing *m, enum store_result result)
 
 static void not_empty(struct removing *m)
 {
-	request_error(m->purging.request, 409, "not_empty", "queue",
+	request_error(m->purging.request, 409, "not_empty", "queue", m->purge ?
+		      "the queue is paused, but tasks kept coming, or a newer twheeld stored some" :
 		      "the queue has tasks: ?purge=true removes them, too");
 	free(m);
 }

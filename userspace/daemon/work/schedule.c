@@ -285,9 +285,10 @@ static void looked(void *arg, enum store_result result, const redisReply *reply)
 		rest(s, REST_MS);
 		return;
 	}
-	if (look_answer_items(reply) && !look_answer_newer(reply) &&
-	    look_answer_item(reply, 0, id, &view) &&
-	    (view.state == TASK_SCHEDULED || view.state == TASK_LEASED)) {
+	/* A run that only a newer version can read is left to that: it may be in progress. */
+	if (look_answer_newer(reply) ||
+	    (look_answer_items(reply) && look_answer_item(reply, 0, id, &view) &&
+	     (view.state == TASK_SCHEDULED || view.state == TASK_LEASED))) {
 		next = schedule_next(&s->spec, s->record.next);
 		if (next > now + BEFORE_MS && next - BEFORE_MS < now + POLL_MS)
 			wait_for(s, next - BEFORE_MS, now);

@@ -30,7 +30,7 @@ local at = tonumber(ARGV[4]) + (ARGV[3] == '1' and now or 0)
 local h = get(id)
 if not h then
 	return { us, -1 }
-elseif h == NEWER then
+elseif is_newer(id, h) then
 	return { us, -2 }
 end
 local state, due = h.state, h.due

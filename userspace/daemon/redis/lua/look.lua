@@ -17,7 +17,8 @@
 --   limit	at most 1000 are listed
 --   score, id	go on behind this place. No task need have it any more
 -- Answer: time, then a list of how many ids were looked at, and the place of the last of them;
--- then the tasks, in the order of the set. Bodies are left out after 1 MiB.
+-- then the tasks, in the order of the set. Bodies are left out after 1 MiB, and so are the tasks
+-- of a newer version.
 --
 -- A task is a list of sixteen:
 --   id, state, due, first, version, attempts, lost, limit
@@ -40,6 +41,9 @@ local function view(id, score)
 		body = redis.call('HGET', BODY, id) or ''
 		size = size + #body
 	end
+	if format_of(body) > 1 then
+		return nil
+	end
 	if h.state == SCHEDULED then
 		score = 0
 	end
@@ -61,7 +65,7 @@ end
 
 local function look_get(id)
 	local h = get(id)
-	if h == NEWER then
+	if h and is_newer(id, h) then
 		return { us, -2 }
 	end
 	return { us, h and view(id, redis.call('ZSCORE', SETS[h.state], id) or 0) or nil }

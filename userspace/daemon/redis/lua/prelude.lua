@@ -116,6 +116,11 @@ local function get(id)
 	return s and unpack_header(s)
 end
 
+-- The body of a newer version may have a header that this one knows.
+local function is_newer(id, h)
+	return h == NEWER or format_of(redis.call('HGET', BODY, id) or '') > 1
+end
+
 local function set(id, h)
 	redis.call('HSET', HDR, id, pack(h))
 end

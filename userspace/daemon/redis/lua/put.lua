@@ -127,7 +127,7 @@ local function put(i)
 		tasks = tasks + 1
 		return create(id, s, due, ARGV[i + 3])
 	end
-	if old == NEWER then
+	if type(headers[id]) == 'table' and is_newer(id, old) then
 		return { 5, 0, 0, 0, 0, '', 0, 0 }
 	end
 	local ends = old.state == LEASED and is_last(old)

@@ -39,7 +39,7 @@ local function purge(set, limit, before, prefix, score, id)
 			local h = get(name)
 			if not h then
 				remove_orphan(name)
-			elseif h ~= NEWER and (before < 0 or ended(h, at) < before) then
+			elseif (before < 0 or ended(h, at) < before) and not is_newer(name, h) then
 				remove(name, h)
 				removed = removed + 1
 			end
