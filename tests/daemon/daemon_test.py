@@ -456,6 +456,28 @@ def remove_queue():
     equal((d.end(), e.end()), (0, 0), d.text())
 
 
+@test("a queue that is removed and made again before a daemon has looked: that daemon serves the "
+      "new one, with its lanes and its mode")
+def remade_queue():
+    own = Redis()
+    d, e = Daemon(own), Daemon(own)
+    c, f = d.client(), e.client()
+    for n, settings in enumerate(({"mode": "pull", "lanes": 7}, {"mode": "push", "lanes": 3})):
+        p = f"/v1/queues/again{n}"
+        equal(c.call("PUT", p, {"mode": "pull", "lanes": 3})[0], 201)
+        wait_until(lambda p=p: f.raw("GET", p)[0] == 200)
+        e.process.send_signal(signal.SIGSTOP)
+        equal(c.call("DELETE", p)[0], 200)
+        equal(c.call("PUT", p, settings)[0], 201)
+        e.process.send_signal(signal.SIGCONT)
+        wait_until(lambda p=p, s=settings: s.items() <= f.call("GET", p)[1].items(), 5)
+        more = {"callback": {"url": sink.url + "/"}} if settings["mode"] == "push" else {}
+        for k in range(20):
+            put(p, f"k{k}", f, **{"in": "1h"}, **more)
+            equal(c.call("DELETE", f"{p}/tasks/k{k}")[0], 200)
+    equal((d.end(), e.end()), (0, 0), d.text())
+
+
 @test("DELETE with purge=true removes the tasks of a queue, even held and running ones; none "
       "begins")
 def purge_queue():

@@ -88,57 +88,6 @@ static void keep_stored(struct queue *q, const char *text)
 		abort();
 }
 
-struct queue *queue_apply(struct daemon *d, const char *name,
-			  const struct queue_settings *settings, const char *text)
-{
-	struct queue *q = queue_find(d, name);
-
-	if (q) {
-		unsigned int lanes = q->settings.lanes;
-
-		if (lanes != settings->lanes)
-			log_often(LOG_ERR, "queue %s: its lanes were changed in Redis; restart twheeld",
-				  name);
-		q->settings = *settings;
-		q->settings.lanes = lanes;
-		free(q->shown);
-		q->shown = NULL;
-		keep_stored(q, text);
-		return q;
-	}
-	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
-		return NULL;
-	q = queue_new(d, name, settings);
-	if (!q)
-		return NULL;
-	keep_stored(q, text);
-	HASH_ADD_STR(d->queues, name, q);
-	d->lanes += settings->lanes;
-	for (unsigned int i = 0; i < settings->lanes; i++)
-		lane_look(&q->lane[i]);
-	return q;
-}
-
-/*
- * A queue that is known goes on with the settings that it has.
- *
- * Return: false if the settings cannot be read.
- */
-static bool load(struct daemon *d, const char *name, const char *text, size_t len,
-		 struct queue **q)
-{
-	struct queue_settings settings;
-
-	if (queue_name_valid(name) && queue_settings_load(text, len, &settings)) {
-		*q = queue_apply(d, name, &settings, text);
-		return true;
-	}
-	d->metrics.newer++;
-	log_often(LOG_WARNING, "queue %.64s: its settings cannot be read: perhaps a newer twheeld "
-		  "stored them", name);
-	return false;
-}
-
 /* ---- Removed ---- */
 
 /* Longer than any command lasts. */
@@ -185,6 +134,58 @@ void queue_free_removed(struct daemon *d)
 		LL_DELETE2(d->removed, q, next_removed);
 		queue_free(q);
 	}
+}
+
+/* ---- Settings ---- */
+
+struct queue *queue_apply(struct daemon *d, const char *name,
+			  const struct queue_settings *settings, const char *text)
+{
+	struct queue *q = queue_find(d, name);
+
+	/* It was removed, and made again before this daemon looked: nothing of the old one holds. */
+	if (q && (q->settings.lanes != settings->lanes || q->settings.mode != settings->mode)) {
+		queue_forget(q);
+		q = NULL;
+	}
+	if (q) {
+		q->settings = *settings;
+		free(q->shown);
+		q->shown = NULL;
+		keep_stored(q, text);
+		return q;
+	}
+	if (HASH_COUNT(d->queues) >= QUEUES_MAX)
+		return NULL;
+	q = queue_new(d, name, settings);
+	if (!q)
+		return NULL;
+	keep_stored(q, text);
+	HASH_ADD_STR(d->queues, name, q);
+	d->lanes += settings->lanes;
+	for (unsigned int i = 0; i < settings->lanes; i++)
+		lane_look(&q->lane[i]);
+	return q;
+}
+
+/*
+ * A queue that is known goes on with the settings that it has.
+ *
+ * Return: false if the settings cannot be read.
+ */
+static bool load(struct daemon *d, const char *name, const char *text, size_t len,
+		 struct queue **q)
+{
+	struct queue_settings settings;
+
+	if (queue_name_valid(name) && queue_settings_load(text, len, &settings)) {
+		*q = queue_apply(d, name, &settings, text);
+		return true;
+	}
+	d->metrics.newer++;
+	log_often(LOG_WARNING, "queue %.64s: its settings cannot be read: perhaps a newer twheeld "
+		  "stored them", name);
+	return false;
 }
 
 /* ---- From Redis ---- */

@@ -15,7 +15,7 @@
  * queue_apply() - make a queue, or change it
  * @d: the daemon
  * @name: its name
- * @settings: the number of lanes is that of the first time
+ * @settings: with another mode or number of lanes, it is another queue, and the old one is forgotten
  * @text: the settings as Redis has them
  *
  * Return: NULL without memory, or if there are QUEUES_MAX.
