@@ -12,7 +12,8 @@ import signal
 import time
 
 import resp
-from rig import (Daemon, Redis, Sink, equal, now_ms, run_all, shifted_clock, test, wait_until)
+from rig import (Daemon, Redis, Sink, equal, now_ms, run_all, shifted_clock, spare, test,
+                 wait_until)
 
 OPTIONS = "--lease=6s",
 SECOND = 1000
@@ -153,6 +154,13 @@ def rules():
                                             "start": "2027-03-27T12:00:00Z"})
     equal(status, 200, answer)
     equal(next_of("rule", 9), [utc("2027-03-28 01:00:00"), utc("2027-03-29 00:30:00")])
+    # A rule that has nearly ended costs no more than others: meanwhile, no task could begin.
+    equal(call("PATCH", "rule", {"rrule": "FREQ=DAILY;COUNT=10000", "start": "2000-01-01T12:00:00Z",
+                                 "tz": "Europe/Berlin"})[0], 200)
+    begin = time.monotonic()
+    equal(next_of("rule", 1000)[-1] - next_of("rule", 1)[0] > 0, True)
+    took = time.monotonic() - begin
+    assert took < 1 + spare() / 1000, took
     for rule in ("MO", "FREQ=HOURLY", "FREQ=DAILY;BYHOUR=25", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
                  "FREQ=DAILY;COUNT=3", "FREQ=DAILY;UNTIL=19700101T000000Z", "RSCALE=HEBREW",
                  "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1;BYHOUR=1,2", "FREQ=DAILY;INTERVAL=0"):

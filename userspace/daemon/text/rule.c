@@ -15,7 +15,7 @@
 #ifdef HAVE_LIBICAL
 #include <libical/ical.h>
 
-/* A rule with a COUNT is counted from its start on each time. */
+/* The runs of a COUNT are counted once, from its start on. */
 #define COUNT_MAX	10000
 #define MINUTE	60
 #define HOUR	(60 * MINUTE)
@@ -26,7 +26,8 @@
  * @hours, @minutes, @seconds: and when on each: a bit for each value; 0: that of DTSTART
  * @first: DTSTART, as a wall time
  * @base: the day at which libical begins, which may be earlier
- * @count, @until: where it ends; 0: no count
+ * @count: how many runs it has, until rule_start() has found the last of them; 0: no count
+ * @until: no run comes after
  */
 struct rule {
 	struct icalrecurrencetype recur;
@@ -140,6 +141,56 @@ static int64_t first_of_week(const struct rule *rule, int64_t day)
 	return day + (behind - (icaltime_day_of_week(from_wall(day)) - from + 7) % 7) * DAY;
 }
 
+/* Finds the first time of a day that is @time or later. Return: false if there is none. */
+static bool next_of_day(const struct rule *r, int64_t *time)
+{
+	int64_t hour, minute, second;
+
+	for (; *time < DAY; *time = (hour + 1) * HOUR) {
+		hour = *time / HOUR;
+		if (!(r->hours >> hour & 1))
+			continue;
+		for (; *time < (hour + 1) * HOUR; *time = (*time / MINUTE + 1) * MINUTE) {
+			minute = *time % HOUR / MINUTE;
+			if (!(r->minutes >> minute & 1))
+				continue;
+			for (second = *time % MINUTE; second < MINUTE; second++, ++*time)
+				if (r->seconds >> second & 1)
+					return true;
+			--*time;
+		}
+	}
+	return false;
+}
+
+/* The first time of a day that counts. */
+static int64_t begin_day(const struct rule *r, int64_t day)
+{
+	return day < r->first ? r->first - day : 0;
+}
+
+/* Return: when the last run of a COUNT is, or RULE_NEVER if it has fewer runs. */
+static int64_t last_counted(const struct rule *r)
+{
+	icalrecur_iterator *i = icalrecur_iterator_new(r->recur, from_wall(r->base));
+	int64_t last = 0;
+	int left = r->count;
+
+	if (!i)
+		return RULE_NEVER;
+	while (left) {
+		struct icaltimetype t = icalrecur_iterator_next(i);
+		int64_t day = icaltime_as_timet(t), time = begin_day(r, day);
+
+		if (icaltime_is_null_time(t))
+			break;
+		for (; left && next_of_day(r, &time); time++, left--)
+			last = day + time;
+	}
+	icalrecur_iterator_free(i);
+	return left ? RULE_NEVER : zone_time(r->zone, last);
+}
+
 const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start)
 {
 	struct icaltimetype until = rule->recur.until;
@@ -172,44 +223,25 @@ const char *rule_start(struct rule *rule, const struct zone *zone, int64_t start
 		rule->until = icaltime_is_utc(until) ? wall : zone_time(zone, wall);
 		rule->recur.until = icaltime_null_time();
 	}
+	if (rule->count) {
+		int64_t last = last_counted(rule);
+
+		if (last < rule->until)
+			rule->until = last;
+	}
 	return rule_next(rule, start ? start - 1 : 0) == RULE_NEVER ? "has no moment" : NULL;
 }
 
-/* Finds the first time of a day that is @time or later. Return: false if there is none. */
-static bool next_of_day(const struct rule *r, int64_t *time)
+/* Finds the first run of a day that is after a moment. */
+static int64_t run_of_day(const struct rule *r, int64_t day, int64_t after)
 {
-	int64_t hour, minute, second;
+	int64_t wall = zone_wall(r->zone, after), time = begin_day(r, day);
 
-	for (; *time < DAY; *time = (hour + 1) * HOUR) {
-		hour = *time / HOUR;
-		if (!(r->hours >> hour & 1))
-			continue;
-		for (; *time < (hour + 1) * HOUR; *time = (*time / MINUTE + 1) * MINUTE) {
-			minute = *time % HOUR / MINUTE;
-			if (!(r->minutes >> minute & 1))
-				continue;
-			for (second = *time % MINUTE; second < MINUTE; second++, ++*time)
-				if (r->seconds >> second & 1)
-					return true;
-			--*time;
-		}
-	}
-	return false;
-}
-
-/* Finds the first run of a day. @count: those of the days before, brought up to date. */
-static int64_t run_of_day(const struct rule *r, int64_t day, int64_t after, int *count)
-{
-	int64_t wall = zone_wall(r->zone, after), time = day < r->first ? r->first - day : 0;
-
-	if (!r->count && wall > day + time)
+	if (wall > day + time)
 		time = wall - day;
 	for (; next_of_day(r, &time); time++) {
-		int64_t at;
+		int64_t at = zone_time(r->zone, day + time);
 
-		if (r->count && ++*count > r->count)
-			break;
-		at = zone_time(r->zone, day + time);
 		if (at > after)
 			return at;
 	}
@@ -221,9 +253,8 @@ int64_t rule_next(const struct rule *rule, int64_t after)
 	int64_t wall = zone_wall(rule->zone, after), time = RULE_NEVER, base = rule->base;
 	int64_t weeks = rule->recur.interval * 7 * DAY;
 	bool weekly = rule->recur.freq == ICAL_WEEKLY_RECURRENCE;
-	bool skips = !rule->count && wall - wall % DAY > base;
+	bool skips = wall - wall % DAY > base;
 	icalrecur_iterator *i;
-	int count = 0;
 
 	/* icalrecur_iterator_set_start() takes another week than INTERVAL and WKST say. */
 	if (skips && weekly)
@@ -233,12 +264,12 @@ int64_t rule_next(const struct rule *rule, int64_t after)
 		return RULE_NEVER;
 	if (skips && !weekly)
 		icalrecur_iterator_set_start(i, from_wall(wall - wall % DAY));
-	while (time == RULE_NEVER && count <= rule->count) {
+	while (time == RULE_NEVER) {
 		struct icaltimetype t = icalrecur_iterator_next(i);
 
 		if (icaltime_is_null_time(t))
 			break;
-		time = run_of_day(rule, icaltime_as_timet(t), after, &count);
+		time = run_of_day(rule, icaltime_as_timet(t), after);
 	}
 	icalrecur_iterator_free(i);
 	return time <= rule->until ? time : RULE_NEVER;
