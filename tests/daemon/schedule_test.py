@@ -133,6 +133,13 @@ def refused():
         status, answer = call("PATCH", "good", patch)
         equal((status, answer["error"].get("field")), (400, culprit), answer)
     equal(call("GET", "good")[1], before)
+    # A definition that is no object, as only another program stores it.
+    text = redis.run("HGET", "tw:schedules", "push/good")
+    redis.run("HSET", "tw:schedules", "push/good", text.partition(b"\n")[0] + b"\n[]")
+    for method, path in (("PATCH", "good"), ("POST", "good/disable"), ("POST", "good/run")):
+        status, answer = call(method, path, {"every": "2h"} if method == "PATCH" else None)
+        equal((status, answer["error"]["code"]), (409, "newer"), path)
+    redis.run("HSET", "tw:schedules", "push/good", text)
     equal(call("GET", "good/next?n=0")[1]["error"]["field"], "n")
     equal(call("GET", "good/next?m=1")[1]["error"]["field"], "m")
     equal(call("DELETE", "good")[0], 200)

@@ -259,8 +259,12 @@ static void changes(struct request *r, struct queue *q, const struct record *rec
 		return;
 	}
 	text = schedule_text(record->definition, record->definition_len, df->patch);
-	if (!text)
-		abort();
+	if (!text) {
+		/* What is stored is no object. */
+		request_newer(r, "schedule");
+		end_defining(df);
+		return;
+	}
 	if (schedule_parse(text, strlen(text), &q->settings, &spec, &err)) {
 		/* What is wrong may be what was there before. */
 		if (read_definition(r, q, record, &spec)) {
