@@ -2519,6 +2519,22 @@ def answers():
     equal(d.end(), 0)
 
 
+@test("D14: a timeout below a second is no failure of the host: other tasks of the host begin")
+def hurried():
+    _, d, c = alone()
+    for n in range(5):
+        put("/v1/queues/s", f"hu-{n}", c, callback={"url": sink.url + "/slow/3000"}, timeout="50ms",
+            retry={"base": "1h"})
+        wait_until(lambda n=n: c.call("GET", f"/v1/queues/s/tasks/hu-{n}")[1]["attempts"] == 1)
+        equal((d.metric("hosts_backing_off"), c.call("GET", "/v1/queues")[1]["hosts"]), (0, []))
+        put("/v1/queues/s", f"hu-{n}-next", c, callback={"url": sink.url + "/"})
+        sink.wait_for(f"hu-{n}-next", 1, 5)
+    put("/v1/queues/s", "patient", c, callback={"url": sink.url + "/slow/3000"}, timeout="1s",
+        retry={"base": "1h"})
+    wait_until(lambda: d.metric("hosts_backing_off") > 0, 5)
+    equal(d.end(), 0)
+
+
 @test("a flood in one queue delays another by no more than its share: a weight is how many tasks "
       "begin for each one of a queue of weight 1")
 def weights():

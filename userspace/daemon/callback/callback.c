@@ -28,6 +28,8 @@
 #define EXCERPT_MAX		160
 #define TIMEOUT_DEFAULT_MS	10000
 #define TIMEOUT_MAX_MS		(15 * 60 * 1000)
+/* A server that does not answer within a shorter timeout may be well. */
+#define TIMEOUT_FAIR_MS		1000
 /* After this a connection is closed, so that a host can move. */
 #define CONNECTION_LIFE_S	600
 /* Many servers close an idle connection after 5 s. libcurl cuts the time to seconds. */
@@ -43,6 +45,7 @@
  * @headers: of the request
  * @user: for done()
  * @started_us: on CLOCK_MONOTONIC
+ * @timeout_ms: of the request
  * @status: of the last status line; 0: none yet
  * @headers_done: the headers of the final answer have ended
  * @stopped: we ended the transfer, for its answer was large enough
@@ -67,6 +70,7 @@ struct callback {
 	struct curl_slist *headers;
 	void *user;
 	uint64_t started_us;
+	uint64_t timeout_ms;
 	int status;
 	bool headers_done;
 	bool stopped;
@@ -348,6 +352,7 @@ static void set_request(struct callback *cb, const struct callback_request *req)
 		timeout = TIMEOUT_DEFAULT_MS;
 	if (timeout > TIMEOUT_MAX_MS)
 		timeout = TIMEOUT_MAX_MS;
+	cb->timeout_ms = timeout;
 	curl_easy_setopt(e, CURLOPT_URL, b->url);
 	curl_easy_setopt(e, CURLOPT_HTTPHEADER, cb->headers);
 	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)timeout);
@@ -506,6 +511,7 @@ static void judge(struct callback *cb, CURLcode code, struct callback_result *r)
 	}
 	if (code == CURLE_COULDNT_CONNECT && cb->no_socket)
 		r->verdict = CALLBACK_NOT_SENT;
+	r->hurried = code == CURLE_OPERATION_TIMEDOUT && cb->timeout_ms < TIMEOUT_FAIR_MS;
 	if (cb->broken)
 		snprintf(r->error, sizeof(r->error), "the connection ended without an answer");
 	else if (code == CURLE_WRITE_ERROR && !cb->headers_done)

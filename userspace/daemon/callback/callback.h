@@ -49,6 +49,7 @@ enum callback_verdict {
  * @took_us: from callback_start() to the end
  * @error: printable ASCII; empty for CALLBACK_OK
  * @rests: CALLBACK_NOT_SENT, because may_connect() refused all addresses
+ * @hurried: there was no answer within a timeout that is too short to blame the server
  * @address: that it went to, or tried last, with the port; empty: there was none
  */
 struct callback_result {
@@ -59,6 +60,7 @@ struct callback_result {
 	uint64_t took_us;
 	char error[CALLBACK_ERROR_MAX + 1];
 	bool rests;
+	bool hurried;
 	char address[CALLBACK_ADDRESS_LEN];
 };
 

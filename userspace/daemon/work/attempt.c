@@ -288,7 +288,8 @@ static void learn_host(struct held *h, const struct callback_result *res)
 	struct daemon *d = daemon_of(h);
 	struct host *host = h->host, *address;
 
-	if (res->verdict == CALLBACK_NOT_SENT || (res->verdict == CALLBACK_DEAD && !res->status))
+	if (res->verdict == CALLBACK_NOT_SENT || res->hurried ||
+	    (res->verdict == CALLBACK_DEAD && !res->status))
 		return;
 	if (res->status) {
 		host_answered(host);
