@@ -232,9 +232,21 @@ def bounds():
     equal(sorted(runs_of("ends")), [start, start + SECOND])
     assert any(r["at"] > int(r["id"].split(":")[1]) + 50 for r in sink.received()
                if r["id"].startswith("spread:"))
-    equal(call("GET", "three")[1].get("next"), None)
-    equal(call("GET", "three")[1]["runs"], 3)
-    for name in ("three", "ends", "spread"):
+    for verb in ("", "disable", "enable"):
+        equal(call("POST", f"three/{verb}")[0] if verb else 200, 200)
+        answer = call("GET", "three")[1]
+        equal((answer.get("next"), answer["runs"]), (None, 3), f"{verb}: max is reached")
+    equal(next_of("three", 9), [])
+    # A run that is cleared before its time does not count.
+    equal(put("two", every="1h", max=2)[0], 201)
+    ahead = next_of("two", 9)
+    equal(len(ahead), 2)
+    for _ in range(3):
+        wait_until(lambda: tasks_of("two") == [f"two:{ahead[0]}"])
+        for verb in ("disable", "enable"):
+            equal(call("POST", f"two/{verb}")[0], 200)
+    equal((next_of("two", 9), call("GET", "two")[1]["runs"]), (ahead, 0))
+    for name in ("three", "two", "ends", "spread"):
         equal(call("DELETE", name)[0], 200)
 
 

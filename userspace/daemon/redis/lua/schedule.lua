@@ -82,6 +82,16 @@ local function clear_next()
 	r.clears = r.clears == '-' and r.next or r.clears .. ',' .. r.next
 end
 
+-- Of a schedule that is enabled or disabled, the runs count on. One that is cleared before its time
+-- was none. Returns the next run.
+local function go_on(next)
+	if r.made == '1' and tonumber(r.next) > us / 1000 then
+		r.runs = number(tonumber(r.runs) - 1)
+	end
+	local max = cjson.decode(r.definition).max
+	return max and tonumber(r.runs) >= max and '-1' or next
+end
+
 local function define(generation, state, next, most, definition)
 	local result = 1
 
@@ -104,6 +114,8 @@ local function define(generation, state, next, most, definition)
 	renew(0)
 	if r.definition ~= definition or result == 2 then
 		r.runs = '0'
+	else
+		next = go_on(next)
 	end
 	r.state, r.next, r.definition, r.made, r.caught = state, next, definition, '0', '0'
 	return store(result)
