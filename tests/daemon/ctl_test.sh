@@ -180,6 +180,29 @@ output_has '^mail .* yes$' "queue list shows the pause"
 run queue resume mail
 output_has '"paused":false' "queue resume"
 
+run queue make old --mode=pull
+for id in a1 a2 b1 b2; do
+	run task add old --id=$id --in=1h
+done
+run queue purge old
+status_is 2 "queue purge without a state"
+error_has 'state: must be scheduled, done or dead' "queue purge without a state shows the words of the daemon"
+run queue purge old --state=scheduled --prefix=a --before=2099-01-01T00:00:00Z
+output_has '"removed":2' "queue purge removes tasks by a prefix"
+run queue purge old --state=scheduled --before=2020-01-01T00:00:00Z
+output_has '"removed":0' "queue purge removes tasks by their time"
+run queue remove old
+status_is 1 "queue remove of a queue with tasks"
+error_has 'queue: the queue has tasks' "queue remove says that the queue has tasks"
+run queue remove old --state=dead
+error_has '^twheelctl: queue: --state is not for remove$' "queue remove with an option of purge"
+run queue purge old --state=scheduled --purge
+error_has '^twheelctl: queue: --purge is not for purge$' "queue purge with an option of remove"
+run queue remove old --purge
+output_has '"removed":2' "queue remove --purge removes the tasks and the queue"
+run queue show old
+status_is 5 "queue show of a queue that was removed"
+
 run schedule add mail report --cron='30 2 * * mon-fri' --tz=Europe/Berlin \
 	--url=http://127.0.0.1:1/ --header='X-A: b' --payload='{"n":1}' --overlap=skip --jitter=1min
 status_is 0 "schedule add"

@@ -122,11 +122,11 @@ arguments_agree() {
 words_are_of_help() {
 	local verb option words
 
-	for option in info:clock task:if-exists task:state queue:mode; do
+	for option in info:clock task:if-exists task:state queue:mode queue:state; do
 		verb=${option%:*} option=${option#*:}
 		words=$(bash_offers "$verb" "--$option" '') && [ -n "$words" ] || return
 		diff <(echo "$words") <("$ctl" help "$verb" |
-			sed -n "s/.*--$option=[A-Z]* *//p" | sed 's/(default)//; s/, \| or /\n/g' |
+			sed -n "s/.*--$option=[A-Z]* *//p" | sed 's/(default)//; s/;.*//; s/, \| or /\n/g' |
 			tr -d ' ' | sort) || return
 		zsh_arguments "$verb" | sed -n "s/.*--$option=:[a-z]*:(\(.*\))/\1/p" | tr ' ' '\n' |
 			sort | diff <(echo "$words") - || return

@@ -12,14 +12,6 @@
 
 #define PAYLOAD_MAX	(128 << 10)
 
-json_t *time_value(const char *text)
-{
-	char *end;
-	long long n = strtoll(text, &end, 10);
-
-	return *text && !*end ? json_integer(n) : json_string(text);
-}
-
 static json_t *payload_value(const struct verb *verb, const char *text)
 {
 	static char buf[PAYLOAD_MAX];

@@ -37,9 +37,6 @@ enum {
  */
 bool body_option(const struct verb *verb, json_t *task, int opt);
 
-/* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
-json_t *time_value(const char *text);
-
 /* Appends @id to @path, which has room for @size bytes. All but the plainest bytes are escaped. */
 void append_id(char *path, size_t size, const char *id);
 

@@ -203,6 +203,14 @@ void set_duration(const struct verb *verb, json_t *object, const char *name, con
 	set_field(verb, object, name, json_string(text));
 }
 
+json_t *time_value(const char *text)
+{
+	char *end;
+	long long n = strtoll(text, &end, 10);
+
+	return *text && !*end ? json_integer(n) : json_string(text);
+}
+
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms)
 {
 	char duration[DURATION_LEN];

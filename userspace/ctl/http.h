@@ -91,6 +91,9 @@ void set_duration(const struct verb *verb, json_t *object, const char *name, con
 /* Adds an option to an object. A text that is not UTF-8 has no value, and is an error. */
 void set_field(const struct verb *verb, json_t *object, const char *name, json_t *value);
 
+/* Makes a point in time. Digits are Unix milliseconds. Any other text is passed on. */
+json_t *time_value(const char *text);
+
 /* "in 5s", "3s ago" for a Unix time in ms. */
 const char *when_text(char buf[DURATION_LEN + 8], json_int_t ms);
 

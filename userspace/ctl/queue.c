@@ -25,6 +25,10 @@ enum {
 	OPT_CONCURRENCY,
 	OPT_WEIGHT,
 	OPT_LIMIT,
+	OPT_STATE,
+	OPT_BEFORE,
+	OPT_PREFIX,
+	OPT_PURGE,
 };
 
 /* Those of make. */
@@ -43,6 +47,10 @@ static const struct option options[] = {
 	{ "concurrency", required_argument, NULL, OPT_CONCURRENCY },
 	{ "weight", required_argument, NULL, OPT_WEIGHT },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "state", required_argument, NULL, OPT_STATE },
+	{ "before", required_argument, NULL, OPT_BEFORE },
+	{ "prefix", required_argument, NULL, OPT_PREFIX },
+	{ "purge", no_argument, NULL, OPT_PURGE },
 	{ }
 };
 
@@ -187,6 +195,15 @@ static json_t *read_options(const struct verb *verb, int argc, char **argv,
 		case OPT_LIMIT:
 			*limit = number_option(verb, "--limit", optarg, 1000);
 			break;
+		case OPT_STATE:
+			set_field(verb, settings, "state", json_string(optarg));
+			break;
+		case OPT_BEFORE:
+			set_field(verb, settings, "before", time_value(optarg));
+			break;
+		case OPT_PREFIX:
+			set_field(verb, settings, "prefix", json_string(optarg));
+			break;
 		}
 	}
 	/* It is a part of the rate, whichever comes first. */
@@ -201,7 +218,7 @@ static int run(const struct verb *verb, int argc, char **argv)
 	struct conf conf = { .json = false };
 	const char *name, *queue, *method = "GET";
 	unsigned int given = 0, options = 0;
-	bool forecast, shows, posts;
+	bool forecast, shows, posts, removes;
 	char path[PATH_LEN];
 	json_t *settings, *answer;
 	__u64 limit = 1000;
@@ -214,14 +231,20 @@ static int run(const struct verb *verb, int argc, char **argv)
 	forecast = !strcmp(name, "forecast");
 	shows = forecast || !strcmp(name, "list") || !strcmp(name, "show") ||
 		!strcmp(name, "make");
-	posts = !strcmp(name, "pause") || !strcmp(name, "resume") || !strcmp(name, "replay");
-	if (!shows && !posts)
+	posts = !strcmp(name, "pause") || !strcmp(name, "resume") || !strcmp(name, "replay") ||
+		!strcmp(name, "purge");
+	removes = !strcmp(name, "remove");
+	if (!shows && !posts && !removes)
 		usage_error(verb, *name ? "there is no command \"%s\"" :
 			    "a command is missing%s", name);
 	if (!strcmp(name, "make"))
 		options = MAKE_GIVEN;
 	else if (!strcmp(name, "replay"))
 		options = OPTION(OPT_LIMIT);
+	else if (!strcmp(name, "purge"))
+		options = OPTION(OPT_STATE) | OPTION(OPT_BEFORE) | OPTION(OPT_PREFIX);
+	else if (removes)
+		options = OPTION(OPT_PURGE);
 	check_options(verb, name, given, options);
 	if (!queue && !forecast && strcmp(name, "list"))
 		usage_error(verb, "the queue is missing");
@@ -232,11 +255,15 @@ static int run(const struct verb *verb, int argc, char **argv)
 		method = "PUT";
 	else if (posts)
 		method = "POST";
+	else if (removes)
+		method = "DELETE";
 	snprintf(path, sizeof(path), "/v1/queues%s%s%s%s", queue ? "/" : "", queue ? queue : "",
 		 posts ? "/" : "", posts ? name : "");
 	if (!strcmp(name, "replay"))
 		snprintf(path + strlen(path), sizeof(path) - strlen(path), "?limit=%llu", limit);
-	answer = http_call(&conf, method, path, shows && *method == 'G' ? NULL : settings);
+	else if (given & OPTION(OPT_PURGE))
+		strcat(path, "?purge=true");
+	answer = http_call(&conf, method, path, *method == 'P' ? settings : NULL);
 	if (shows)
 		print_queues(&conf, answer, forecast);
 	else
@@ -246,8 +273,8 @@ static int run(const struct verb *verb, int argc, char **argv)
 
 const struct verb verb_queue = {
 	.name = "queue",
-	.args = "list|forecast | show|make|pause|resume|forecast|replay QUEUE",
-	.summary = "Queues of twheeld: make, look at, pause or replay them.",
+	.args = "list|forecast | show|make|pause|resume|forecast|replay|purge|remove QUEUE",
+	.summary = "Queues of twheeld: make, look at, pause, replay or remove them.",
 	.help =
 		"Options of make:\n"
 		"      --mode=MODE       push (default) or pull\n"
@@ -262,7 +289,13 @@ const struct verb verb_queue = {
 		"      --weight=N        its share beside other queues: 1 (default) to 100\n"
 		"In place of a rate or a concurrency, \"none\" removes the limit.\n"
 		"Options of replay:\n"
-		"      --limit=N         default: 1000\n",
+		"      --limit=N         default: 1000\n"
+		"Options of purge, which removes tasks:\n"
+		"      --state=STATE     scheduled, done or dead; must be given\n"
+		"      --before=TIME     only those that were due, ended or died before\n"
+		"      --prefix=TEXT     only those whose ids begin with it\n"
+		"Options of remove:\n"
+		"      --purge           remove its tasks, too\n",
 	.longopts = options,
 	.remote = true,
 	.run = run,

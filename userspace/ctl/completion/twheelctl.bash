@@ -36,8 +36,8 @@ _twheelctl_verb()
 		;;
 	queue)
 		options="$daemon --mode= --lanes= --ahead= --timeout= --lane-max= --rate= --burst=
-			--concurrency= --weight= --limit="
-		words='list forecast show make pause resume replay'
+			--concurrency= --weight= --limit= --state= --before= --prefix= --purge"
+		words='list forecast show make pause resume replay purge remove'
 		;;
 	schedule)
 		options="$daemon --cron= --rrule= --every= --tz= --start= --end= --max= --jitter=
@@ -53,13 +53,18 @@ _twheelctl_verb()
 # Completes the value $2 of the option $1.
 _twheelctl_value()
 {
+	local words=''
+
 	case $1 in
 	--clock) _twheelctl_words 'monotonic boottime realtime tai' "$2" ;;
 	--if-exists) _twheelctl_words 'replace update keep fail' "$2" ;;
 	--missed) _twheelctl_words 'once skip all' "$2" ;;
 	--mode) _twheelctl_words 'push pull' "$2" ;;
 	--overlap) _twheelctl_words 'allow skip queue' "$2" ;;
-	--state) _twheelctl_words 'scheduled leased done dead' "$2" ;;
+	--state)
+		[ "$verb" = queue ] || words=' leased'
+		_twheelctl_words "scheduled done dead$words" "$2"
+		;;
 	--device | --output | --token-file | --cacert | -o)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		compopt -o filenames 2>/dev/null
