@@ -2032,6 +2032,11 @@ def newer_task():
     equal([t["id"] for t in reserve("/v1/queues/s", c, limit=10)], ["new"])
     equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks?state=dead")[1]["tasks"]], [])
     c.call("DELETE", "/v1/queues/s/tasks/new")
+    equal([t["id"] for t in c.call("GET", "/v1/queues/s/tasks")[1]["tasks"]], [])
+    equal(c.call("POST", "/v1/queues/s/purge", {"state": "scheduled"}), (200, {"removed": 0}))
+    status, answer = c.call("DELETE", "/v1/queues/s?purge=true")
+    equal((status, answer["error"]["code"]), (409, "not_empty"))
+    assert "newer" in answer["error"]["message"], answer
     equal([[x for x in part if x[0] != b"new"] for part in stored()], before)
     assert d.metric("newer_total") > 2 and d.metric("orphans_total") == 0
     assert "a newer twheeld" in d.text(), d.text()
