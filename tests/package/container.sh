@@ -123,11 +123,14 @@ stops() {
 		[ "$(podman inspect -f '{{.State.ExitCode}}' "$name")" = 0 ]
 }
 
-# The daemon accepts all options of the command line in compose.yaml.
+# The daemon accepts all options of the command line in compose.yaml, and can read a token that
+# belongs to the user who is named there.
 composes() {
 	local words
 
-	printf 'admin 0123456789abcdef-token read *\n' >"$dir/run/token"
+	(umask 077 && printf 'admin 0123456789abcdef-token read *\n' >"$dir/run/token")
+	chown "$(sed -n 's|^#   sudo chown \([0-9]*\) packaging/token$|\1|p' packaging/compose.yaml)" \
+		"$dir/run/token" || return
 	mapfile -t words < <(sed -n 's|^      - \(--.*\)|\1|p' packaging/compose.yaml |
 		sed "s|=/run/secrets/|=/run/twheeld/|; s|redis://redis:6379|unix:/run/twheeld/redis|")
 	[ ${#words[@]} = 5 ] &&
