@@ -223,9 +223,8 @@ struct task_view {
  * task_view_to_json() - a task as an answer
  * @v: the task
  *
- * Fields that a client can set have the names and the form of the request. So
- * "callback", "payload", "retry", "timeout", "every", "late" and "keep" can be
- * sent again.
+ * Fields that a client can set have the names of the request. Durations are
+ * numbers of ms.
  *
  * Return: an object, or NULL without memory.
  */
