@@ -275,7 +275,7 @@ document_sizes() {
 		6144 doc/troubleshooting.md
 		17408 doc/design.md
 		13312 doc/testing.md
-		13312 doc/twheeld.md
+		15360 doc/twheeld.md
 		5120 doc/porting.md
 		3072 doc/upstream.md
 		6144 doc/bench/README.md
