@@ -466,8 +466,8 @@ static bool claim_periods(const struct timers *t, const struct timer *e, u64 exp
  *
  * Return: how many. They stay until timers_consume() takes those that were delivered.
  */
-unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
-			 u64 until)
+unsigned int timers_peek(const struct timers *t, struct twheel_event *events,
+			 unsigned int nr, u64 until)
 {
 	const struct hlist_node *at = t->ready.first;
 	unsigned int i;

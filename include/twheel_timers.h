@@ -134,8 +134,8 @@ int timers_list(const struct timers *t, u32 *cursor, struct twheel_timer *out,
 		unsigned int nr, unsigned int budget);
 void timers_stats(const struct timers *t, struct twheel_stats *stats);
 
-unsigned int timers_peek(const struct timers *t, struct twheel_event *events, unsigned int nr,
-			 u64 until);
+unsigned int timers_peek(const struct timers *t, struct twheel_event *events,
+			 unsigned int nr, u64 until);
 unsigned int timers_consume(struct timers *t, const struct twheel_event *events,
 			    unsigned int nr, u64 now);
 
