@@ -512,8 +512,8 @@ static void read_every_interleaving(struct kunit *test)
 }
 
 /*
- * G3: If the user ends a period while its event is copied, the event is not delivered but
- * counted anew, without that period. A reader is refused once at most: G4.
+ * G3, G4: If the user ends a period while its event is copied, the event is not delivered but
+ * counted anew, without that period. A reader is refused once at most.
  */
 static void read_counts_anew(struct kunit *test)
 {

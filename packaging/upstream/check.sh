@@ -86,6 +86,12 @@ checked() {
 		--ignore "$known" "$1") && echo "$sum" >>"$work/passed"
 }
 
+# Prints the lines of the patches that name something that only this tree has.
+leftovers() {
+	grep -nE '^\+.*(\bG[0-9]+\b|\btwheel\([1-9]\)|libtwheel|twheelctl|[ "(](ci|bench|vm)/)' \
+		"$patches"/000[1-9]*.patch || true
+}
+
 # variant NAME: prints the symbols of a variant of the configuration. All variants include $common.
 common='EXPERT=y 64BIT=y MODULES=y PRINTK=y BUG=y HIGH_RES_TIMERS=y MMU=y'
 variant() {
@@ -285,6 +291,7 @@ selftests() {
 }
 
 silent "make upstream, for $name" "$top/packaging/upstream/series.py" "$source" "$patches"
+silent "no patch names something that only this tree has" leftovers
 check "git am" applies
 for patch in "$patches"/000[1-9]*.patch; do
 	silent "checkpatch --strict: ${patch##*/}" checked "$patch"
