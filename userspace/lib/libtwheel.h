@@ -3,8 +3,9 @@
  * libtwheel: timers that are moved much more often than they expire.
  *
  * A wheel holds timers, and adds a single descriptor to the loop that your program already
- * has. The library neither starts a thread nor brings a loop of its own. You move or disarm
- * an armed timer with one atomic operation, without a lock or a system call.
+ * has. The library neither starts a thread nor brings a loop of its own. To move or disarm an
+ * armed timer takes one atomic operation and no lock. A system call is only needed if the new
+ * deadline comes before everything else that the wheel is waiting for.
  *
  *	struct twheel *wheel;
  *	struct twheel_event event;
@@ -66,8 +67,9 @@
  * descriptor to twheel_open_fd().
  *
  * Times are nanoseconds on the clock of the wheel, which twheel_now() reads. A deadline is
- * absolute, and twheel_after() makes one from a delay. If it is in the past, the timer expires
- * at once; 0 counts as 1, and ~0 and ~0 - 1 (which is %TWHEEL_PARKED) never come.
+ * absolute, and twheel_after() makes one from a delay. If it is in the past, which includes 0,
+ * the timer expires at once. The deadline ~0 means never, and so does %TWHEEL_PARKED, which is
+ * ~0 - 1.
  *
  * Events come in the order of the ticks at which they expired, but the order of events with
  * the same tick is not defined.
@@ -121,8 +123,8 @@ struct twheel;
  * @slack_ns: how late the timers of twheel_add() may be in addition to their tick
  * @clock_id: CLOCK_MONOTONIC, CLOCK_BOOTTIME or CLOCK_TAI. If ADJ_TAI sets the last one
  *	forward, an in-process wheel notices within a second
- * @max_timers: maximum number of timers, which includes up to 128 deleted ones that each
- *	thread keeps for reuse
+ * @max_timers: maximum number of timers. Deleted timers count while a thread keeps them for
+ *	reuse, up to 128 for each thread
  * @levels: number of levels, of which one makes a hashed wheel
  * @slot_bits: each level has 2^slot_bits buckets
  * @device: the device of the kernel wheel, in place of /dev/twheel. If it is not NULL, no
@@ -268,9 +270,9 @@ uint64_t twheel_after(const struct twheel *wheel, uint64_t delay_ns);
  *
  * An in-process wheel knows its first deadline exactly, unless more than 64 timers share the
  * earliest bucket of a level. Then the answer is early by at most the width of that bucket,
- * and buckets are wider the farther away they are (see twheel(7)). The kernel
- * wheel approaches its first deadline in steps of the same widths, and needs one system call
- * to find out if one of its events is unread.
+ * and buckets are wider the farther away they are (see twheel(7)). A kernel wheel answers when
+ * it turns next, which may be only to move timers down from such a bucket, and needs one system
+ * call to find out if an event is unread.
  *
  * The answer may not include an arming that another process has just begun, so if other
  * processes arm timers of the wheel, wait for twheel_fd() instead. On an observed wheel, unread
@@ -326,9 +328,9 @@ int twheel_metrics(struct twheel *wheel, const char *labels, FILE *file);
  * @withdrawn: times that set, clear or del met a timer that had expired, and asked the wheel
  *	to withdraw the event
  *
- * On a kernel wheel, each of these is one system call, and for a timer of twheel_add() the
- * functions add, set, clear and del make no others, except to allocate memory for the process.
- * If REARM gave the timer a period or a slack, however, there can be one more.
+ * On a kernel wheel, each of these is one system call. For a timer of twheel_add(), the functions
+ * add, set, clear and del make no other system calls, unless the process needs memory. If REARM
+ * has given the timer a period or a slack, however, there can be one more.
  */
 struct twheel_usage {
 	uint32_t size;
@@ -401,9 +403,9 @@ int twheel_set(struct twheel *wheel, uint64_t id, uint64_t deadline);
  *
  * On a wheel that has periodic timers, or that came from twheel_open_fd(), this is a system
  * call for timers of REGISTER and for timers that have a period or a slack of their own. It
- * then also withdraws an unread event of earlier periods. If another process has made a timer
- * periodic in a wheel of twheel_open(), such an event may still be read. With a module of
- * version 0.2, the next twheel_set() takes a lock.
+ * then also withdraws an unread event of earlier periods. If you have shared a wheel of
+ * twheel_open(), and another process has made a timer in it periodic, such an event may still
+ * be read. With a module of version 0.2, the next twheel_set() takes a lock.
  *
  * Return: as for twheel_set(). If this returns 0, a thread may still have an event of the
  * timer in an array that it is processing.

@@ -18,9 +18,9 @@
  *
  * Each error has a single meaning:
  *
- *   EINVAL  a flag is unknown, a reserved field is not zero, or a value is impossible;
- *           the buffer of read() is smaller than an event; mmap() is private or exceeds
- *           the table
+ *   EINVAL  a flag is unknown, a reserved field is not zero, or a value is out of range;
+ *           the buffer of read() is smaller than an event; the mapping that mmap() asks for
+ *           is private or exceeds the table
  *   ENOTTY  the command is unknown
  *   ENOENT  no live timer has this id
  *   EBADF   SETUP, REGISTER, REARM, CANCEL, BATCH or KICK on a descriptor that is not open
@@ -34,8 +34,8 @@
  *   ENOSPC  the wheel already holds max_timers; or the user who opened it has reached
  *           max_wheels_per_user or max_bytes_per_user
  *   ENOMEM  there is no memory, or the memory cgroup has reached its limit
- *   EFAULT  a pointer is bad, and nothing was done; a call that has done a part returns how
- *           much instead
+ *   EFAULT  a pointer is bad, and nothing was done; a call that has done a part of its work
+ *           returns how much instead
  *   EAGAIN  read() of a non-blocking descriptor while nothing is unread
  *   EINTR   a signal arrived before the first event of a read(), or before a KICK was done
  */
@@ -209,9 +209,10 @@ struct twheel_list {
  * @user_data: as registered.
  * @deadline_ns: when the timer should have expired (for the first time, if @expirations is
  *	above 1).
- * @expired_ns: when the kernel took it off the wheel, so that the difference to @deadline_ns is
- *	the lateness.
- * @expirations: 1, or the number of periods since the last event, but never 0.
+ * @expired_ns: when the kernel took the timer off the wheel. The lateness is this minus
+ *	@deadline_ns.
+ * @expirations: 1, or for a periodic timer the number of periods since the last event, which is
+ *	never 0.
  * @flags: zero for now.
  * @reserved: zero for now.
  */
@@ -233,23 +234,23 @@ struct twheel_event {
  * @unread: expirations that nobody has read yet.
  * @allocated: timers that exist now.
  * @registered: timers that were created.
- * @rearmed: REARMs that were performed.
+ * @rearmed: REARM operations that were performed.
  * @cancelled: timers that CANCEL ended.
  * @expired: armings that became readable.
  * @delivered: events that were read.
  * @armings: times that a timer was armed, in any way.
- * @displaced: armings that ended without expiring, because the timer was re-armed, canceled or
- *	dropped.
+ * @displaced: armings that ended without expiring, because the timer was re-armed, disarmed or
+ *	canceled.
  * @withdrawn: expirations that were withdrawn before anybody read them, by REARM, by CANCEL, or
  *	by a KICK after the word was changed.
  * @moved: timers that turned out to have another deadline at a look, and were queued again.
  * @cascaded: times that a timer moved down a level, or around the top one.
  * @wakeups: times that the wheel was turned by its hrtimer or by its worker.
  * @worst_lateness_ns: the longest time from a deadline until the timer was off the wheel.
- * @lateness: [i] counts those that were late by at least 2^i ns but less than 2^(i+1); [0] also
- *	counts those that were on time. A timer that was armed for the past counts neither here
- *	nor as the worst.
- * @lateness_sum_ns: the sum of what @lateness counts.
+ * @lateness: [i] counts the expirations that were late by at least 2^i ns but less than
+ *	2^(i+1) ns; [0] also counts those that were on time. If a timer was armed for a time in
+ *	the past, its expiration counts neither here nor in @worst_lateness_ns.
+ * @lateness_sum_ns: the total lateness of the expirations that @lateness counts.
  * @reserved: zero for now.
  *
  * At any moment, armings = expired + displaced + armed, and
@@ -313,10 +314,10 @@ struct twheel_table {
 };
 
 /*
- * A word that means disarmed, and that the kernel treats as it treats 0. The owner of a timer may
- * write it after an exchange has returned a deadline, because no event of the timer is outstanding
- * then. Whoever arms the timer next can tell this from the word. As a deadline for REGISTER or
- * REARM it means never.
+ * A word that means disarmed, and that the kernel treats as it treats 0. If the exchange that
+ * disarms a timer returns a deadline, the owner of the timer may then write this in place of the
+ * 0. It records that the timer has no unread event, so that the next thread to arm the timer does
+ * not have to ask the kernel. As a deadline for REGISTER or REARM it means never.
  */
 #define TWHEEL_PARKED		(~0ULL - 1)
 
@@ -330,7 +331,7 @@ struct twheel_table {
  * All accesses have to be atomic and 64 bits wide, because a 32-bit program makes two accesses out
  * of a plain one.
  *
- * To arm a timer, or to move it, to the absolute time t:
+ * To set the deadline of a timer to the absolute time t, whether the timer is armed or not:
  *
  *  1. Exchange @deadline_ns for t, and execute a full barrier.
  *  2. Read @wake_ns, and if t is later, you are done.
@@ -340,13 +341,14 @@ struct twheel_table {
  *  5. Call TWHEEL_IOC_KICK.
  *
  * To disarm a timer, exchange @deadline_ns for 0. If that returns 0, the timer was idle or has
- * expired. If it returns a deadline, no event of that arming will come, and you may then write
+ * expired. If it returns a deadline, no event will come for it, and you may then write
  * %TWHEEL_PARKED, unless an event of an earlier period is unread.
  *
- * If you arm a timer whose event is unread, the KICK withdraws that event, even if a turn comes
- * between the mark and the KICK. A read that comes before the KICK still returns the event. The
- * new deadline is valid in every case. The word of a periodic timer is its next deadline; if you
- * exchange it for 0, that period and all later ones end, but an unread event stays.
+ * You can arm a timer again while its event is unread. The event stays until the next KICK,
+ * whether the wheel has turned in the meantime or not, and a read that comes before that KICK
+ * still returns it. In either case, the new deadline is valid. The word of a periodic timer is
+ * its next deadline; if you exchange it for 0, that period and all later ones end, but an unread
+ * event stays.
  */
 struct twheel_slot {
 	__u64 deadline_ns;
